@@ -1,0 +1,7209 @@
+#ifndef NETCODE_SINGLE_FILE_H
+#define NETCODE_SINGLE_FILE_H
+
+/* ================================================================================================================
+    PUBLIC API
+
+    Conventions. Every function takes its object first. `bytes` is a size, `count` a number of items, `index` a position, times are
+    seconds. Functions that answer yes or no return 1 or 0. A NULL object, or an index or size out of range, is a mistake of the
+    caller: it trips netcode_assert in debug builds; in release builds it is logged and refused, and nothing else happens.
+    "Standard" is the netcode 1.02 standard, cited by the title of its section.
+   ================================================================================================================ */
+
+/*  In strict C modes (-std=c99) glibc hides what the implementation would like to use, unless it is asked before
+    the first system header. */
+#if defined( NETCODE_IMPLEMENTATION ) && defined( __linux__ ) && !defined( _GNU_SOURCE ) && \
+    !defined( NETCODE_NO_LINUX_EXTRAS )
+#define _GNU_SOURCE 1
+#define NC_DEFINED_GNU_SOURCE
+#endif
+
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined( NETCODE_H ) || defined( NETCODE_CONNECT_TOKEN_BYTES )
+#error "another library's netcode.h was included before this one: one program unit can use only one of them"
+#endif
+#define NETCODE_H
+
+/* ---- version, platform, build switches ---- */
+
+#define NETCODE_VERSION_MAJOR 1
+#define NETCODE_VERSION_MINOR 0
+#define NETCODE_VERSION_PATCH 0
+#define NETCODE_VERSION_FULL "1.0.0"
+
+#if defined( NETCODE_DEBUG ) && defined( NETCODE_RELEASE )
+#error "define NETCODE_DEBUG or NETCODE_RELEASE, not both"
+#elif !defined( NETCODE_DEBUG ) && !defined( NETCODE_RELEASE )
+#if defined( NDEBUG )
+#define NETCODE_RELEASE
+#else
+#define NETCODE_DEBUG
+#endif
+#endif
+
+#define NETCODE_PLATFORM_WINDOWS 1
+#define NETCODE_PLATFORM_MAC 2
+#define NETCODE_PLATFORM_UNIX 3
+
+#ifndef NETCODE_PLATFORM
+#if defined( _WIN32 )
+#define NETCODE_PLATFORM NETCODE_PLATFORM_WINDOWS
+#elif defined( __APPLE__ )
+#define NETCODE_PLATFORM NETCODE_PLATFORM_MAC
+#else
+#define NETCODE_PLATFORM NETCODE_PLATFORM_UNIX
+#endif
+#endif
+
+#if !defined( NETCODE_LITTLE_ENDIAN ) && !defined( NETCODE_BIG_ENDIAN )
+#if defined( __BYTE_ORDER__ ) && defined( __ORDER_BIG_ENDIAN__ )
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+#define NETCODE_BIG_ENDIAN 1
+#else
+#define NETCODE_LITTLE_ENDIAN 1
+#endif
+#elif defined( __BIG_ENDIAN__ ) || defined( _BIG_ENDIAN )
+#define NETCODE_BIG_ENDIAN 1
+#else
+#define NETCODE_LITTLE_ENDIAN 1
+#endif
+#endif
+
+#ifndef NETCODE_PACKET_TAGGING
+#if defined( __MINGW32__ )
+#define NETCODE_PACKET_TAGGING 0
+#else
+#define NETCODE_PACKET_TAGGING 1
+#endif
+#endif
+
+/*  NETCODE_STATIC makes every symbol static, for use in one program unit alone. NETCODE_API is an export attribute
+    of your choice. */
+#ifndef NETCODE_API
+#if defined( NETCODE_STATIC ) && defined( __GNUC__ )
+#define NETCODE_API static __attribute__( ( unused ) )
+#elif defined( NETCODE_STATIC )
+#define NETCODE_API static
+#else
+#define NETCODE_API extern
+#endif
+#endif
+
+#define NETCODE_CONST const
+
+/* ---- sizes and limits ---- */
+
+/* a whole connect token, public and private. Standard: Connect Token */
+#define NETCODE_CONNECT_TOKEN_BYTES 2048
+#define NETCODE_KEY_BYTES 32               /* private keys and the keys of a session */
+#define NETCODE_MAC_BYTES 16               /* the authentication tag behind everything sealed */
+#define NETCODE_USER_DATA_BYTES 256        /* the application's own data inside a connect token */
+#define NETCODE_MAX_SERVERS_PER_CONNECT 32 /* server addresses in one connect token */
+/* kept for code that sizes arrays by it; netcode_server_start takes up to NETCODE_MAX_SLOTS */
+#define NETCODE_MAX_CLIENTS 256
+#define NETCODE_MAX_SLOTS 65535               /* slots of one server */
+#define NETCODE_MAX_PACKET_SIZE 1200          /* the largest payload. Standard: Packets */
+#define NETCODE_MAX_ADDRESS_STRING_LENGTH 256 /* the buffer that netcode_address_to_string writes to */
+#define NETCODE_MAX_PRIVATE_KEYS 4            /* keys that netcode_server_set_private_keys takes */
+#define NETCODE_MAX_PUBLIC_ADDRESSES 32       /* addresses that one server may be known by */
+/* request, denied, challenge, response, keep-alive, payload, disconnect */
+#define NETCODE_PACKET_TYPES 7
+#define NETCODE_DEFAULT_MAX_CONNECT_TOKEN_LIFETIME 30
+
+#define NETCODE_OK 1
+#define NETCODE_ERROR 0
+
+#define NETCODE_ADDRESS_NONE 0
+#define NETCODE_ADDRESS_IPV4 1
+#define NETCODE_ADDRESS_IPV6 2
+
+#define NETCODE_LOG_LEVEL_NONE 0
+#define NETCODE_LOG_LEVEL_ERROR 1
+#define NETCODE_LOG_LEVEL_INFO 2
+#define NETCODE_LOG_LEVEL_DEBUG 3
+
+/* Packet types, the low four bits of the prefix byte. Standard: Packets */
+#define NETCODE_PACKET_REQUEST 0
+#define NETCODE_PACKET_DENIED 1
+#define NETCODE_PACKET_CHALLENGE 2
+#define NETCODE_PACKET_RESPONSE 3
+#define NETCODE_PACKET_KEEP_ALIVE 4
+#define NETCODE_PACKET_PAYLOAD 5
+#define NETCODE_PACKET_DISCONNECT 6
+
+/* Client states. Negative: it ended, and why. Standard: Client State Machine */
+#define NETCODE_CLIENT_STATE_CONNECT_TOKEN_EXPIRED ( -6 )
+#define NETCODE_CLIENT_STATE_INVALID_CONNECT_TOKEN ( -5 )
+#define NETCODE_CLIENT_STATE_CONNECTION_TIMED_OUT ( -4 )
+#define NETCODE_CLIENT_STATE_CONNECTION_RESPONSE_TIMED_OUT ( -3 )
+#define NETCODE_CLIENT_STATE_CONNECTION_REQUEST_TIMED_OUT ( -2 )
+#define NETCODE_CLIENT_STATE_CONNECTION_DENIED ( -1 )
+#define NETCODE_CLIENT_STATE_DISCONNECTED 0
+#define NETCODE_CLIENT_STATE_SENDING_CONNECTION_REQUEST 1
+#define NETCODE_CLIENT_STATE_SENDING_CONNECTION_RESPONSE 2
+#define NETCODE_CLIENT_STATE_CONNECTED 3
+
+/* Why a server's slot was emptied. */
+#define NETCODE_SERVER_CLIENT_DISCONNECT_REASON_NONE 0
+#define NETCODE_SERVER_CLIENT_DISCONNECT_REASON_TIMED_OUT 1         /* nothing came for the token's timeout */
+#define NETCODE_SERVER_CLIENT_DISCONNECT_REASON_CLIENT_DISCONNECT 2 /* the client said so */
+#define NETCODE_SERVER_CLIENT_DISCONNECT_REASON_SERVER_DISCONNECT 3 /* the application, stop or destroy */
+/* the same client id came back with a newer token */
+#define NETCODE_SERVER_CLIENT_DISCONNECT_REASON_REPLACED 4
+#define NETCODE_SERVER_CLIENT_DISCONNECT_REASONS 5
+
+#define NETCODE_CLIENT_CREATE_ERROR_NONE 0
+#define NETCODE_CLIENT_CREATE_ERROR_PARSE_ADDRESS_FAILED 1
+#define NETCODE_CLIENT_CREATE_ERROR_PARSE_ADDRESS2_FAILED 2
+#define NETCODE_CLIENT_CREATE_ERROR_SIMULATOR_REQUIRES_PORT 3
+#define NETCODE_CLIENT_CREATE_ERROR_CREATE_SOCKET_IPV4_FAILED 4
+#define NETCODE_CLIENT_CREATE_ERROR_CREATE_SOCKET_IPV6_FAILED 5
+#define NETCODE_CLIENT_CREATE_ERROR_ALLOCATE_CLIENT_FAILED 6
+#define NETCODE_CLIENT_CREATE_ERROR_MISSING_OVERRIDE_CALLBACK 7
+
+#define NETCODE_SERVER_CREATE_ERROR_NONE 0
+#define NETCODE_SERVER_CREATE_ERROR_PARSE_ADDRESS_FAILED 1
+#define NETCODE_SERVER_CREATE_ERROR_PARSE_ADDRESS2_FAILED 2
+#define NETCODE_SERVER_CREATE_ERROR_CREATE_SOCKET_IPV4_FAILED 3
+#define NETCODE_SERVER_CREATE_ERROR_CREATE_SOCKET_IPV6_FAILED 4
+#define NETCODE_SERVER_CREATE_ERROR_BIND_SOCKET_IPV4_FAILED 5
+#define NETCODE_SERVER_CREATE_ERROR_BIND_SOCKET_IPV6_FAILED 6
+#define NETCODE_SERVER_CREATE_ERROR_ALLOCATE_SERVER_FAILED 7
+#define NETCODE_SERVER_CREATE_ERROR_MISSING_OVERRIDE_CALLBACK 8
+
+/* The choice `sequence_base` in both configs: where the packet sequences of a connection start. */
+/* at a random place below 2^48: safe across restarts and servers. The default */
+#define NETCODE_SEQUENCE_BASE_RANDOM 0
+/* at zero, as the standard's letter has it: five bytes a packet less, weaker; see the manual */
+#define NETCODE_SEQUENCE_BASE_ZERO 1
+
+/* clang-format off */
+/*  Why a datagram was dropped. One list gives the enum, the names, the sentences and the counters.
+    X( name, sentence ) */
+#define NETCODE_DROP_LIST( X )                                                                                            \
+    X( NONE, "nothing was dropped" )                                                                                      \
+    X( EMPTY_DATAGRAM, "the datagram has no bytes" )                                                                      \
+    X( OVERSIZED_DATAGRAM, "the datagram is larger than any packet of this protocol (1225 bytes)" )                      \
+    X( SOURCE_PORT_ZERO, "the datagram claims to come from port 0, which can not be answered" )                          \
+    X( TOO_SMALL, "the datagram is smaller than the smallest sealed packet (18 bytes)" )                                  \
+    X( UNKNOWN_PACKET_TYPE, "the prefix byte names a packet type that does not exist" )                                   \
+    X( WRONG_DIRECTION, "this side never receives packets of this type" )                                                 \
+    X( BAD_SEQUENCE_LENGTH, "the prefix byte gives the sequence a length outside 1..8 bytes" )                            \
+    X( WRONG_BODY_SIZE, "the packet's data has not the size that its type demands" )                                      \
+    X( UNKNOWN_ADDRESS, "no client or handshake is known at the sender's address" )                                       \
+    X( NOT_CONNECTED, "the sender has not finished its handshake, or the server is stopped" )                             \
+    X( WRONG_SERVER, "the sender is not the server that this client talks to" )                                           \
+    X( WRONG_STATE, "the client does not expect this packet in its present state" )                                       \
+    X( REPLAYED, "a packet with this sequence was received before" )                                                      \
+    X( SEQUENCE_TOO_OLD, "the sequence is older than the replay window or than the connection" )                          \
+    X( SEQUENCE_TOO_FAR_AHEAD, "the sequence is more than 2^32 ahead of the newest one" )                                 \
+    X( AUTHENTICATION_FAILED, "the packet was not sealed with this connection's key, or was changed on its way" )         \
+    X( BAD_CLIENT_INDEX, "the keep-alive that would connect names a client index that can not be" )                       \
+    X( QUEUE_FULL, "this client's packet queue is at its quota: the application reads too slowly" )                       \
+    X( POOL_EMPTY, "no packet buffer is free: the application holds too many, or the pool is too small" )                 \
+    X( REQUEST_WRONG_SIZE, "a connection request must have 1078 bytes" )                                                  \
+    X( REQUEST_OLD_VERSION, "the request speaks netcode 1.01, an older protocol" )                                        \
+    X( REQUEST_WRONG_VERSION, "the request does not say NETCODE 1.02" )                                                   \
+    X( REQUEST_WRONG_PROTOCOL_ID, "the request's protocol id is not this server's: another game, or another build of it" ) \
+    X( REQUEST_TOO_SOON, "requests of this handshake come faster than they are answered" )                                \
+    X( TOKEN_EXPIRED, "the connect token has expired: the player waited too long, or a clock is wrong" )                  \
+    X( TOKEN_MAYBE_USED, "the connect token may be older than this start of the server (max_connect_token_lifetime)" )    \
+    X( TOKEN_REFUSED_UP_TO, "the connect token expires no later than a record that was forgotten: it may have been used" ) \
+    X( TOKEN_CONSUMED, "the connect token has connected someone already" )                                                \
+    X( TOKEN_NO_RECORD_FREE, "no record is free to remember that this never-expiring token was used" )                    \
+    X( TOKEN_NOT_AUTHENTIC, "the connect token was not sealed with any of this server's private keys, or was changed" )   \
+    X( TOKEN_MALFORMED, "the connect token is authentic but breaks the standard's format" )                               \
+    X( TOKEN_FOR_ANOTHER_SERVER, "this server's address is not in the connect token" )                                    \
+    X( TOKEN_OUTLIVED, "other handshakes of this client id hold tokens that expire later" )                               \
+    X( ADDRESS_CONNECTED, "a client is connected from this address already" )                                             \
+    X( CLIENT_ID_CONNECTED, "a client with this id is connected already" )                                                \
+    X( SERVER_FULL, "the server has no free slot: the client was told so" )                                               \
+    X( CHALLENGE_NOT_ISSUED, "the response's challenge was not issued to this handshake" )                                \
+    X( CHALLENGE_NOT_AUTHENTIC, "the response's challenge was not made by this server, or was changed" )                  \
+    X( CHALLENGE_FOR_ANOTHER, "the response's challenge was made for another token, address or client id" )
+/* clang-format on */
+
+enum netcode_drop_reason_t {
+#define NETCODE_DROP_ENUM( name, sentence ) NETCODE_DROP_##name,
+    NETCODE_DROP_LIST( NETCODE_DROP_ENUM )
+#undef NETCODE_DROP_ENUM
+        NETCODE_DROP_REASONS
+};
+
+/* ---- types ---- */
+
+/*  An IPv4 or IPv6 address with its port. IPv4-mapped IPv6 is always kept as IPv4, so equal places have one form.
+    A link-local IPv6 address may carry the number of its interface in ipv6[1], which is zero on the wire. */
+struct netcode_address_t {
+    union {
+        uint8_t ipv4[4];
+        uint16_t ipv6[8]; /* host byte order */
+    } data;
+    uint16_t port; /* host byte order */
+    uint8_t type;  /* NETCODE_ADDRESS_NONE, _IPV4 or _IPV6 */
+};
+
+/* What became of one place in a batch of received datagrams. */
+#define NETCODE_DATAGRAM_OK 0
+#define NETCODE_DATAGRAM_TRUNCATED 1 /* it was larger than `capacity` */
+/* no datagram: the system reported `error` (about an earlier one sent to `address`, where known) */
+#define NETCODE_DATAGRAM_ERROR 2
+
+struct netcode_datagram_t {
+    struct netcode_address_t address; /* receive: the sender. send: where to */
+    uint8_t * data;
+    int bytes;    /* receive: the size, which may be 0. send: the size */
+    int capacity; /* receive: how many bytes fit into `data` */
+    int status;   /* receive: NETCODE_DATAGRAM_... */
+    int error;    /* receive: the system's error number where status is NETCODE_DATAGRAM_ERROR */
+};
+
+struct netcode_socket_info_t {
+    struct netcode_address_t address;  /* the address bound, with the real port */
+    struct netcode_address_t address2; /* the second one of a dual-stack socket, else NETCODE_ADDRESS_NONE */
+    int receive_buffer_bytes;          /* what the system granted; 0 where it has no such thing */
+    int send_buffer_bytes;
+    /* datagrams that the system dropped because the receive buffer was full, where it tells */
+    uint64_t kernel_drops;
+    int last_send_error; /* the system's number of the last datagram that it refused to send; 0 for none */
+};
+
+/*  The network, as client and server see it. The library makes these from the operating system's sockets, from a
+    simulator and from the override callbacks; make your own to carry packets elsewhere. No function may block
+    except `wait`. The struct is copied. */
+struct netcode_socket_t {
+    void * context;
+    /*  Fills up to `count` datagrams and returns how many places were filled (errors that concern one datagram fill
+        one place each), 0 when nothing waits, a negative number when the socket is broken. Required. */
+    int ( *receive )( void * context, struct netcode_datagram_t * datagrams, int count );
+    /*  Sends up to `count` datagrams and returns how many the system took; one that it refuses is skipped and not
+        counted. Required. */
+    int ( *send )( void * context, const struct netcode_datagram_t * datagrams, int count );
+    /* Sleeps until a datagram waits or `seconds` have passed. May be NULL: then the library sleeps in steps. */
+    void ( *wait )( void * context, double seconds );
+    /* Called once when the owner is destroyed. May be NULL. */
+    void ( *close )( void * context );
+    /* Tells what is bound and granted. May be NULL. */
+    void ( *info )( void * context, struct netcode_socket_info_t * info );
+};
+
+/*  A network in memory, deterministic from its seed: latency, jitter, loss, duplication, reordering. Set the
+    numbers at any time; they apply to datagrams sent afterwards. Time moves only in
+    netcode_network_simulator_update. */
+struct netcode_network_simulator_t {
+    float latency_milliseconds;     /* one way */
+    float jitter_milliseconds;      /* plus or minus, evenly distributed */
+    float packet_loss_percent;      /* 0..100 */
+    float duplicate_packet_percent; /* 0..100: a second copy arrives up to a second later */
+    float reorder_packet_percent;   /* 0..100: held back by up to 100 ms more, so that later ones overtake it */
+    /* takes effect at the next netcode_network_simulator_reset; 0 after create */
+    uint64_t seed;
+    void * internal;
+};
+
+struct netcode_client_config_t {
+    void * allocator_context;
+    void * ( *allocate_function )( void * context, size_t bytes ); /* NULL: malloc. Aligned as malloc's */
+    void ( *free_function )( void * context, void * pointer );     /* NULL: free */
+    /* talk over this simulator; must outlive the client */
+    struct netcode_network_simulator_t * network_simulator;
+    /* the first argument of every callback below */
+    void * callback_context;
+    void ( *state_change_callback )( void * context, int previous, int state );
+    void ( *send_loopback_packet_callback )( void * context, int client_index, const uint8_t * data, int bytes,
+                                             uint64_t sequence );
+    int override_send_and_receive; /* 1: the two callbacks below are the network */
+    void ( *send_packet_override )( void * context, struct netcode_address_t * to, const uint8_t * data, int bytes );
+    /* <= 0: nothing waits */
+    int ( *receive_packet_override )( void * context, struct netcode_address_t * from, uint8_t * data, int capacity );
+
+    /* This library's additions. Zero is the default everywhere. */
+    /* talk over this socket; the client closes it when it is destroyed */
+    const struct netcode_socket_t * socket;
+    uint64_t ( *unix_time )( void * context ); /* seconds since 1970; NULL: the system's clock */
+    /* one line without its end; NULL: the process-wide printf hook */
+    void ( *log_callback )( void * context, int level, const char * text );
+    /* see NETCODE_DROP_LIST */
+    void ( *drop_callback )( void * context, int reason, const struct netcode_address_t * from, int bytes );
+    int sequence_base;       /* NETCODE_SEQUENCE_BASE_... */
+    int packet_pool_buffers; /* received packets that can be held at once; 256 */
+    int packet_quota;        /* received packets that may be queued; all of the pool */
+    /* work units that one update may spend: 1 a cheap refusal, 4 a decryption; 2048 */
+    int update_budget;
+    int batch_sends;          /* 1: packets leave at update, at netcode_client_flush, or when 64 are waiting */
+    int receive_buffer_bytes; /* asked of the system, halved until it agrees; 4 MiB */
+    int send_buffer_bytes;    /* the same; 4 MiB */
+};
+
+struct netcode_server_config_t {
+    uint64_t protocol_id;                   /* unique to this game, and to each incompatible version of it */
+    uint8_t private_key[NETCODE_KEY_BYTES]; /* shared with the web backend, and with nobody else */
+    void * allocator_context;
+    void * ( *allocate_function )( void * context, size_t bytes );
+    void ( *free_function )( void * context, void * pointer );
+    struct netcode_network_simulator_t * network_simulator;
+    void * callback_context;
+    void ( *connect_disconnect_callback )( void * context, int client_index, int connected );
+    void ( *send_loopback_packet_callback )( void * context, int client_index, const uint8_t * data, int bytes,
+                                             uint64_t sequence );
+    int override_send_and_receive;
+    void ( *send_packet_override )( void * context, struct netcode_address_t * to, const uint8_t * data, int bytes );
+    int ( *receive_packet_override )( void * context, struct netcode_address_t * from, uint8_t * data, int capacity );
+    int max_connect_token_lifetime; /* seconds. Positive: tokens that expire before start + this are refused, as they may have been used
+                                       before. 0 or less: not used while sequences start at random, else 30 */
+
+    /* This library's additions. Zero is the default everywhere. */
+    const struct netcode_socket_t * socket;
+    uint64_t ( *unix_time )( void * context );
+    void ( *log_callback )( void * context, int level, const char * text );
+    void ( *drop_callback )( void * context, int reason, const struct netcode_address_t * from, int bytes );
+    int sequence_base;
+    int packet_pool_buffers; /* max( 2 x slots, min( 32 x slots, 4096 ) ) */
+    int packet_quota;        /* received packets of one client that may be queued; 256 */
+    /* work units: 1 a cheap refusal, 4 a decryption, 16 a request; 2048 + 96 for each slot above 64 */
+    int update_budget;
+    int batch_sends;          /* 1: packets leave at update, at netcode_server_flush, or when 64 are waiting */
+    int receive_buffer_bytes; /* 4 MiB */
+    int send_buffer_bytes;    /* 4 MiB */
+    /* bind this instead of the wildcard of the server address's family */
+    const char * bind_address;
+    const char * bind_address2; /* the same for the second address of a dual-stack server */
+    /* what tokens call this server, where that is not its own address (NAT, container) */
+    const char * const * public_addresses;
+    /* up to NETCODE_MAX_PUBLIC_ADDRESSES; port 0 stands for the port bound */
+    int num_public_addresses;
+    /* 1: a newer token with a connected client's id takes over its slot */
+    int replace_existing_clients;
+    /* handshakes that can be under way at once; max( 4 x slots, 256 ) */
+    int pending_handshakes;
+    int consumed_tokens; /* used tokens that are remembered; max( 8 x slots, 1024 ) */
+};
+
+#define NETCODE_EVENT_NONE 0
+#define NETCODE_EVENT_CONNECTED 1
+#define NETCODE_EVENT_PAYLOAD 2
+#define NETCODE_EVENT_DISCONNECTED 3
+
+/*  What happened, in its true order. A payload's `data` is the caller's until netcode_server_free_packet /
+    netcode_client_free_packet. */
+struct netcode_event_t {
+    int type;           /* NETCODE_EVENT_... */
+    int client_index;   /* the slot */
+    uint64_t session;   /* never repeats in one server or client object, whoever uses the slot */
+    uint64_t client_id; /* server only */
+    /* DISCONNECTED: the server's disconnect reason; on a client its new state, 0 or negative */
+    int reason;
+    int bytes;         /* PAYLOAD */
+    uint8_t * data;    /* PAYLOAD; 8 readable bytes follow it */
+    uint64_t sequence; /* PAYLOAD */
+};
+
+/* Counts since the object was created. Bytes are those of datagrams, without IP and UDP headers. */
+struct netcode_client_stats_t {
+    uint64_t packets_sent[NETCODE_PACKET_TYPES];     /* by type */
+    uint64_t packets_received[NETCODE_PACKET_TYPES]; /* accepted ones, by type */
+    uint64_t bytes_sent;
+    uint64_t bytes_received;     /* of every datagram, dropped ones too */
+    uint64_t datagrams_received; /* dropped ones too */
+    uint64_t dropped[NETCODE_DROP_REASONS];
+    uint64_t connects;       /* times that CONNECTED was reached */
+    uint64_t disconnects;    /* times that it was left */
+    uint64_t send_errors;    /* datagrams that the system refused to send */
+    uint64_t receive_errors; /* errors that the system reported on receiving, ICMP among them */
+    uint64_t kernel_drops;   /* see netcode_socket_info_t */
+    int last_socket_error;   /* the system's number; 0 for none */
+    int receive_buffer_bytes;
+    int send_buffer_bytes;
+    int packets_queued; /* received and not yet read */
+    int packets_held;   /* read and not yet freed */
+};
+
+struct netcode_server_stats_t {
+    uint64_t packets_sent[NETCODE_PACKET_TYPES];
+    uint64_t packets_received[NETCODE_PACKET_TYPES];
+    uint64_t bytes_sent;
+    uint64_t bytes_received;
+    uint64_t datagrams_received;
+    uint64_t dropped[NETCODE_DROP_REASONS];
+    uint64_t connects;
+    uint64_t disconnects[NETCODE_SERVER_CLIENT_DISCONNECT_REASONS];
+    uint64_t send_errors;
+    uint64_t receive_errors;
+    uint64_t kernel_drops;
+    int last_socket_error;
+    int receive_buffer_bytes;
+    int send_buffer_bytes;
+    int packets_queued;
+    int packets_held;
+    uint64_t handshakes;         /* pending entries made */
+    uint64_t handshakes_expired; /* that ended without a connection */
+    uint64_t handshakes_evicted; /* that gave way to newer ones */
+    uint64_t backlogs;           /* updates that ended with work left for the next */
+    int slots;
+    int clients;  /* connected now, loopback clients included */
+    int pending;  /* handshakes under way */
+    int consumed; /* used tokens remembered */
+};
+
+struct netcode_server_client_stats_t {
+    uint64_t session; /* 0: nobody is connected */
+    uint64_t client_id;
+    uint64_t packets_sent;
+    uint64_t packets_received; /* accepted */
+    uint64_t bytes_sent;
+    uint64_t bytes_received;
+    uint64_t packets_dropped; /* authentic payloads that found no room */
+    double seconds_connected;
+    double seconds_silent; /* since the last accepted packet */
+    int packets_queued;
+    int confirmed; /* it has shown that it knows that it is connected */
+    int loopback;
+};
+
+struct netcode_client_report_server_t {
+    struct netcode_address_t address;
+    uint64_t requests_sent;
+    uint64_t responses_sent;
+    int challenged; /* it answered with a challenge */
+    int denied;     /* it said that it is full */
+    /* the system's number of the last socket error, ICMP's "unreachable" included; 0 for none */
+    int last_error;
+    int errors;            /* how many of them */
+    double seconds_waited; /* spent on this server before it connected or was given up */
+};
+
+/* Why can't I connect? Filled by netcode_client_report. */
+struct netcode_client_report_t {
+    int state;
+    int num_servers;  /* in the token */
+    int server_index; /* the one being tried, or tried last */
+    struct netcode_client_report_server_t servers[NETCODE_MAX_SERVERS_PER_CONNECT];
+    double token_seconds_left; /* by the client's own count; 1e300 for a token that never expires */
+    char text[256];            /* one plain sentence */
+};
+
+/* The public part of a connect token. */
+struct netcode_connect_token_info_t {
+    char version[14]; /* printable; "NETCODE 1.02" */
+    uint64_t protocol_id;
+    uint64_t create_timestamp;
+    uint64_t expire_timestamp; /* UINT64_MAX: never */
+    int timeout_seconds;       /* 0 or less: no timeout */
+    int num_server_addresses;
+    struct netcode_address_t server_addresses[NETCODE_MAX_SERVERS_PER_CONNECT];
+};
+
+struct netcode_client_t;
+struct netcode_server_t;
+
+typedef struct netcode_address_t netcode_address_t;
+typedef struct netcode_datagram_t netcode_datagram_t;
+typedef struct netcode_socket_info_t netcode_socket_info_t;
+typedef struct netcode_socket_t netcode_socket_t;
+typedef struct netcode_network_simulator_t netcode_network_simulator_t;
+typedef struct netcode_client_config_t netcode_client_config_t;
+typedef struct netcode_server_config_t netcode_server_config_t;
+typedef struct netcode_event_t netcode_event_t;
+typedef struct netcode_client_stats_t netcode_client_stats_t;
+typedef struct netcode_server_stats_t netcode_server_stats_t;
+typedef struct netcode_server_client_stats_t netcode_server_client_stats_t;
+typedef struct netcode_client_report_server_t netcode_client_report_server_t;
+typedef struct netcode_client_report_t netcode_client_report_t;
+typedef struct netcode_connect_token_info_t netcode_connect_token_info_t;
+typedef struct netcode_client_t netcode_client_t;
+typedef struct netcode_server_t netcode_server_t;
+
+#if defined( __cplusplus ) && !defined( NETCODE_STATIC )
+extern "C" {
+#endif
+
+/* ---- library ---- */
+
+/*  Readies libsodium and the system's sockets. Call it once before anything else; calls are counted. NETCODE_OK or
+    NETCODE_ERROR. */
+NETCODE_API int netcode_init( void );
+
+/* Undoes one netcode_init. */
+NETCODE_API void netcode_term( void );
+
+/* The version of the implementation that was linked, "1.0.0". Static storage. */
+NETCODE_API const char * netcode_version( void );
+
+/*  Marks the packets of sockets that are created afterwards as urgent (DSCP EF, TOS byte 0xB8). Where the system
+    refuses, nothing is marked. */
+NETCODE_API void netcode_enable_packet_tagging( void );
+
+/*  What is logged, NETCODE_LOG_LEVEL_...; at first errors only. Process-wide. Nothing is formatted for a level that
+    is off. */
+NETCODE_API void netcode_log_level( int level );
+
+/* Where log lines go when a config has no log_callback; at first printf. NULL restores that. Process-wide. */
+NETCODE_API void netcode_set_printf_function( int ( *function )( const char *, ... ) );
+
+/* What a failed assert calls, in debug builds; at first it prints and aborts. NULL restores that. Process-wide. */
+NETCODE_API void netcode_set_assert_function( void ( *function )( const char * condition, const char * function,
+                                                                  const char * file, int line ) );
+
+/* The function that netcode_set_assert_function has set. */
+#if defined( NETCODE_STATIC )
+static void nc_assert_default( const char * condition, const char * function, const char * file, int line );
+static void ( *netcode_assert_function )( const char *, const char *, const char *, int ) = nc_assert_default;
+#else
+extern void ( *netcode_assert_function )( const char *, const char *, const char *, int );
+#endif
+
+/* NETCODE_ASSERT( condition ), where you define it, takes the place of the assert function. */
+#ifndef netcode_assert
+#if defined( NETCODE_ASSERT )
+#define netcode_assert( condition ) NETCODE_ASSERT( condition )
+#elif defined( NDEBUG )
+#define netcode_assert( condition ) ( (void) 0 )
+#else
+#define netcode_assert( condition )                                              \
+    do {                                                                         \
+        if ( !( condition ) )                                                    \
+            netcode_assert_function( #condition, __func__, __FILE__, __LINE__ ); \
+    } while ( 0 )
+#endif
+#endif
+
+/* Fills `data` with `bytes` bytes that nobody can guess (libsodium's). */
+NETCODE_API void netcode_random_bytes( uint8_t * data, int bytes );
+
+/* Sleeps. 0, negative and NaN do not. */
+NETCODE_API void netcode_sleep( double seconds );
+
+/* Monotonic seconds from an arbitrary start. For examples and callers: the library itself never reads it. */
+NETCODE_API double netcode_time( void );
+
+/* "CONNECTED" and so on; "UNKNOWN" for a number that is no state. Static storage. */
+NETCODE_API const char * netcode_client_state_name( int state );
+
+/*  The name ("TOKEN_EXPIRED") and the sentence of a drop reason; "UNKNOWN" for a number that is none. Static
+    storage. */
+NETCODE_API const char * netcode_drop_reason_name( int reason );
+NETCODE_API const char * netcode_drop_reason_text( int reason );
+
+/* ---- address ---- */
+
+/*  Reads "1.2.3.4:5", "1.2.3.4", "[::1]:5" or "::1" (port 0 where none is given; a link-local address may name its
+    interface by number, "fe80::1%2"). NETCODE_OK or NETCODE_ERROR; on error the address is NETCODE_ADDRESS_NONE. */
+NETCODE_API int netcode_parse_address( const char * text, struct netcode_address_t * address );
+
+/*  Writes what netcode_parse_address reads; port 0 is left out; "NONE" for no address. `buffer` holds
+    NETCODE_MAX_ADDRESS_STRING_LENGTH bytes and is returned. */
+NETCODE_API char * netcode_address_to_string( const struct netcode_address_t * address, char * buffer );
+
+/* 1 if both are the same place and port. */
+NETCODE_API int netcode_address_equal( const struct netcode_address_t * a, const struct netcode_address_t * b );
+
+/* ---- connect token ---- */
+
+/*  Makes the connect token that lets one client connect to one of up to 32 servers. Standard: Connect Token The
+    client dials the public addresses; the server looks for itself among the internal ones (pass the same list for
+    both where there is no NAT). `expire_seconds` negative: never expires. `timeout_seconds` 0 or negative: no
+    timeout. `user_data` has NETCODE_USER_DATA_BYTES bytes, NULL means zeros; `private_key` NETCODE_KEY_BYTES;
+    `connect_token` receives NETCODE_CONNECT_TOKEN_BYTES. Reads the system's clock and random source. NETCODE_OK or
+    NETCODE_ERROR: a count outside 1..32, an address that can not be read or has no port. Backends only: the private
+    key must never be where players are. */
+NETCODE_API int netcode_generate_connect_token( int num_server_addresses, const char ** public_server_addresses,
+                                                const char ** internal_server_addresses, int expire_seconds,
+                                                int timeout_seconds, uint64_t client_id, uint64_t protocol_id,
+                                                const uint8_t * private_key, uint8_t * user_data,
+                                                uint8_t * connect_token );
+
+/*  Reads the public part of a token. NETCODE_OK, or NETCODE_ERROR where a client would call it invalid; `version`
+    is filled in any case. */
+NETCODE_API int netcode_connect_token_info( const uint8_t * connect_token, struct netcode_connect_token_info_t * info );
+
+/* ---- client ---- */
+
+/* Sets every field to its default. A config of zeros is the same. */
+NETCODE_API void netcode_default_client_config( struct netcode_client_config_t * config );
+
+/*  Makes a client that sends from `address` ("0.0.0.0" or "::" and no port for any; a simulator wants a port). All
+    the memory that it will ever use is taken here. `time` is the caller's clock in seconds. NULL on error: see
+    netcode_client_create_error. */
+NETCODE_API struct netcode_client_t * netcode_client_create( const char * address,
+                                                             const struct netcode_client_config_t * config,
+                                                             double time );
+
+/* The same with an address of each family, in either order, so that it reaches servers of both. */
+NETCODE_API struct netcode_client_t * netcode_client_create_dual( const char * address1, const char * address2,
+                                                                  const struct netcode_client_config_t * config,
+                                                                  double time );
+
+/* Why the last create on this thread returned NULL: NETCODE_CLIENT_CREATE_ERROR_..., and its sentence. */
+NETCODE_API int netcode_client_create_error( void );
+NETCODE_API const char * netcode_client_create_error_text( int error );
+
+/* The bytes that netcode_client_create will ask of the allocator. */
+NETCODE_API size_t netcode_client_memory( const struct netcode_client_config_t * config );
+
+/*  Disconnects if connected, closes the socket, wipes and frees everything, received packets included. NULL is
+    ignored. */
+NETCODE_API void netcode_client_destroy( struct netcode_client_t * client );
+
+/*  Starts to connect with a token of NETCODE_CONNECT_TOKEN_BYTES, which is copied. Sends nothing itself: clocks and
+    the first request start at the next update. A token that can not be read, or with which this client was
+    connected before, leads to INVALID_CONNECT_TOKEN. Standard: Client State Machine */
+NETCODE_API void netcode_client_connect( struct netcode_client_t * client, uint8_t * connect_token );
+
+/*  Receives, sends, and moves the state machine, in that order. `time` in seconds on the caller's clock; steps
+    backwards, NaN and infinity count as standing still. Call it at the game's rate. */
+NETCODE_API void netcode_client_update( struct netcode_client_t * client, double time );
+
+/* Tells the server (10 redundant packets, at once) and goes to DISCONNECTED. */
+NETCODE_API void netcode_client_disconnect( struct netcode_client_t * client );
+
+/* The sequence that the next packet will carry. */
+NETCODE_API uint64_t netcode_client_next_packet_sequence( struct netcode_client_t * client );
+
+/* Sends a payload of 1..1200 bytes; any other size is refused and logged. Does nothing while not connected. */
+NETCODE_API void netcode_client_send_packet( struct netcode_client_t * client, const uint8_t * data, int bytes );
+
+/*  The oldest received payload, or NULL. It stays valid until freed or until the client is destroyed; 8 readable
+    bytes follow it. `sequence` may be NULL. */
+NETCODE_API uint8_t * netcode_client_receive_packet( struct netcode_client_t * client, int * bytes,
+                                                     uint64_t * sequence );
+NETCODE_API void netcode_client_free_packet( struct netcode_client_t * client, void * packet );
+
+/* NETCODE_CLIENT_STATE_... */
+NETCODE_API int netcode_client_state( struct netcode_client_t * client );
+
+/* The slot on the server, and how many it has: both as last told by it, 0 while not connected. */
+NETCODE_API int netcode_client_index( struct netcode_client_t * client );
+NETCODE_API int netcode_client_max_clients( struct netcode_client_t * client );
+
+/* The local port; 0 where there is none. */
+NETCODE_API uint16_t netcode_client_get_port( struct netcode_client_t * client );
+
+/*  The server that it talks to or tried last; NETCODE_ADDRESS_NONE before the first connect. Valid as long as the
+    client. */
+NETCODE_API struct netcode_address_t * netcode_client_server_address( struct netcode_client_t * client );
+
+/* Feeds one raw datagram, as if the socket had received it. It is decrypted in place. */
+NETCODE_API void netcode_client_process_packet( struct netcode_client_t * client, struct netcode_address_t * from,
+                                                uint8_t * data, int bytes );
+
+/* Loopback: the client sits beside its server in one process; payloads go through send_loopback_packet_callback and
+   netcode_client_process_loopback_packet, unencrypted. Connecting is refused unless it is disconnected. */
+NETCODE_API void netcode_client_connect_loopback( struct netcode_client_t * client, int client_index, int max_clients );
+NETCODE_API void netcode_client_disconnect_loopback( struct netcode_client_t * client );
+NETCODE_API int netcode_client_loopback( struct netcode_client_t * client );
+NETCODE_API void netcode_client_process_loopback_packet( struct netcode_client_t * client, const uint8_t * data,
+                                                         int bytes, uint64_t sequence );
+
+/* Takes the next event: 1, or 0 when there is none. Use this or netcode_client_receive_packet, as you like. */
+NETCODE_API int netcode_client_next_event( struct netcode_client_t * client, struct netcode_event_t * event );
+
+/* Sends what batch_sends holds back. */
+NETCODE_API void netcode_client_flush( struct netcode_client_t * client );
+
+/*  Sleeps until a datagram waits, something is due, or `seconds` have passed. Call netcode_client_update
+    afterwards. */
+NETCODE_API void netcode_client_wait( struct netcode_client_t * client, double seconds );
+
+/* What was sent, received and dropped, since the client was created. */
+NETCODE_API void netcode_client_stats( struct netcode_client_t * client, struct netcode_client_stats_t * stats );
+
+/* Why can't I connect? Everything the client knows about it, and one plain sentence for the player. */
+NETCODE_API void netcode_client_report( struct netcode_client_t * client, struct netcode_client_report_t * report );
+
+/* ---- server ---- */
+
+/* Sets every field to its default. */
+NETCODE_API void netcode_default_server_config( struct netcode_server_config_t * config );
+
+/*  Makes a server that tokens call `address`; it binds the wildcard of that family at that port (or
+    config->bind_address). Port 0 binds any free port, and the server then is known by the real one. `time` is the
+    caller's clock. NULL on error. */
+NETCODE_API struct netcode_server_t * netcode_server_create( const char * address,
+                                                             const struct netcode_server_config_t * config,
+                                                             double time );
+
+/* The same with an address of each family, in either order. */
+NETCODE_API struct netcode_server_t * netcode_server_create_dual( const char * address1, const char * address2,
+                                                                  const struct netcode_server_config_t * config,
+                                                                  double time );
+
+/* Why the last create on this thread returned NULL: NETCODE_SERVER_CREATE_ERROR_..., and its sentence. */
+NETCODE_API int netcode_server_create_error( void );
+NETCODE_API const char * netcode_server_create_error_text( int error );
+
+/* The bytes that netcode_server_create and netcode_server_start will ask of the allocator in all. */
+NETCODE_API size_t netcode_server_memory( const struct netcode_server_config_t * config, int max_clients );
+
+/* Stops, closes the socket, wipes and frees everything, received packets included. NULL is ignored. */
+NETCODE_API void netcode_server_destroy( struct netcode_server_t * server );
+
+/*  Opens `max_clients` slots (1..NETCODE_MAX_SLOTS); a running server is stopped first. The memory is taken here:
+    where it can not be had the server stays stopped and says so in the log. */
+NETCODE_API void netcode_server_start( struct netcode_server_t * server, int max_clients );
+
+/* Disconnects everyone and closes the slots. Used tokens stay remembered, received packets stay valid. */
+NETCODE_API void netcode_server_stop( struct netcode_server_t * server );
+
+/*  Receives, sends keep-alives, ends what timed out, in that order, within the budget of the config. See
+    netcode_client_update. */
+NETCODE_API void netcode_server_update( struct netcode_server_t * server, double time );
+
+/* Is it started; how many slots has it; how many of them are taken, loopback clients included? 0 while stopped. */
+NETCODE_API int netcode_server_running( struct netcode_server_t * server );
+NETCODE_API int netcode_server_max_clients( struct netcode_server_t * server );
+NETCODE_API int netcode_server_num_connected_clients( struct netcode_server_t * server );
+
+/* Is there a client in this slot? */
+NETCODE_API int netcode_server_client_connected( struct netcode_server_t * server, int client_index );
+
+/* Why the slot's last client left, NETCODE_SERVER_CLIENT_DISCONNECT_REASON_...; NONE while one is connected. */
+NETCODE_API int netcode_server_client_disconnect_reason( struct netcode_server_t * server, int client_index );
+NETCODE_API int netcode_server_client_loopback( struct netcode_server_t * server, int client_index );
+
+/* 0 and NULL where nobody is connected. What is pointed to stays valid until the slot is emptied. */
+NETCODE_API uint64_t netcode_server_client_id( struct netcode_server_t * server, int client_index );
+NETCODE_API struct netcode_address_t * netcode_server_client_address( struct netcode_server_t * server,
+                                                                      int client_index );
+NETCODE_API void * netcode_server_client_user_data( struct netcode_server_t * server, int client_index );
+
+/* The number of this stay of this client, never used again; 0 where nobody is connected. Events carry it. */
+NETCODE_API uint64_t netcode_server_client_session( struct netcode_server_t * server, int client_index );
+
+/* Tells the client (10 redundant packets, at once) and empties the slot; all slots, but for loopback clients'. */
+NETCODE_API void netcode_server_disconnect_client( struct netcode_server_t * server, int client_index );
+NETCODE_API void netcode_server_disconnect_all_clients( struct netcode_server_t * server );
+
+/* The sequence that the next packet to this client will carry; 0 where nobody is connected. */
+NETCODE_API uint64_t netcode_server_next_packet_sequence( struct netcode_server_t * server, int client_index );
+
+/* Sends a payload of 1..1200 bytes; any other size is refused and logged. Does nothing where nobody is connected. */
+NETCODE_API void netcode_server_send_packet( struct netcode_server_t * server, int client_index, const uint8_t * data,
+                                             int bytes );
+
+/* The same, but only if the slot still belongs to that session. */
+NETCODE_API void netcode_server_send_packet_to_session( struct netcode_server_t * server, int client_index,
+                                                        uint64_t session, const uint8_t * data, int bytes );
+
+/* Sends a payload to everyone who is connected, but `except_client_index` (-1: to all). */
+NETCODE_API void netcode_server_broadcast( struct netcode_server_t * server, const uint8_t * data, int bytes,
+                                           int except_client_index );
+
+/*  The oldest payload of this client, or NULL. It stays valid until freed or until the server is destroyed,
+    whatever becomes of the client and the slot; 8 readable bytes follow it. What was queued when the client left
+    can be read until the slot is used again. */
+NETCODE_API uint8_t * netcode_server_receive_packet( struct netcode_server_t * server, int client_index, int * bytes,
+                                                     uint64_t * sequence );
+NETCODE_API void netcode_server_free_packet( struct netcode_server_t * server, void * packet );
+
+/* Feeds one raw datagram, as if the socket had received it. It is decrypted in place. */
+NETCODE_API void netcode_server_process_packet( struct netcode_server_t * server, struct netcode_address_t * from,
+                                                uint8_t * data, int bytes );
+
+/*  Loopback: a client in the same process takes a slot without a handshake; see netcode_client_connect_loopback.
+    `user_data` may be NULL. */
+NETCODE_API void netcode_server_connect_loopback_client( struct netcode_server_t * server, int client_index,
+                                                         uint64_t client_id, const uint8_t * user_data );
+NETCODE_API void netcode_server_disconnect_loopback_client( struct netcode_server_t * server, int client_index );
+NETCODE_API void netcode_server_process_loopback_packet( struct netcode_server_t * server, int client_index,
+                                                         const uint8_t * data, int bytes, uint64_t sequence );
+
+/* The port of the server's first address; the real one where port 0 was asked for. */
+NETCODE_API uint16_t netcode_server_get_port( struct netcode_server_t * server );
+
+/*  Takes the next event of all clients, in their true order: 1, or 0 when there is none. Use this or the per-slot
+    calls and callbacks, as you like: a payload is handed out once. Where nobody takes events, the sessions that
+    came and went unseen are forgotten as pairs. */
+NETCODE_API int netcode_server_next_event( struct netcode_server_t * server, struct netcode_event_t * event );
+
+/* Sends what batch_sends holds back. */
+NETCODE_API void netcode_server_flush( struct netcode_server_t * server );
+
+/*  Sleeps until a datagram waits, something is due, or `seconds` have passed. Call netcode_server_update
+    afterwards. */
+NETCODE_API void netcode_server_wait( struct netcode_server_t * server, double seconds );
+
+/*  Replaces the private keys: `count` (1..4) keys of NETCODE_KEY_BYTES, one behind the other, tried in this order.
+    Effective at once: handshakes under a key that is gone end, connected clients stay. NETCODE_OK or NETCODE_ERROR.
+    */
+NETCODE_API int netcode_server_set_private_keys( struct netcode_server_t * server, const uint8_t * keys, int count );
+
+/* What was sent, received and dropped, and who came and went, since the server was created. */
+NETCODE_API void netcode_server_stats( struct netcode_server_t * server, struct netcode_server_stats_t * stats );
+/* The same for the client in one slot; all zero where nobody is connected. */
+NETCODE_API void netcode_server_client_stats( struct netcode_server_t * server, int client_index,
+                                              struct netcode_server_client_stats_t * stats );
+
+/* ---- network simulator ---- */
+
+/* NULL functions: malloc and free. NULL when memory is short. */
+NETCODE_API struct netcode_network_simulator_t * netcode_network_simulator_create(
+    void * allocator_context, void * ( *allocate_function )( void *, size_t ),
+    void ( *free_function )( void *, void * ) );
+/* After everything that talks over it. NULL is ignored. */
+NETCODE_API void netcode_network_simulator_destroy( struct netcode_network_simulator_t * simulator );
+
+/* Forgets the datagrams in flight and starts the random numbers again from `seed`. */
+NETCODE_API void netcode_network_simulator_reset( struct netcode_network_simulator_t * simulator );
+
+/* Moves its time; what is due can then be received. The work follows the datagrams in flight. */
+NETCODE_API void netcode_network_simulator_update( struct netcode_network_simulator_t * simulator, double time );
+
+/*  A socket on the simulator at `address` (with a port; one socket an address), for clients, servers and tests
+    alike. What it is given to send as from that address. NETCODE_OK or NETCODE_ERROR. */
+NETCODE_API int netcode_network_simulator_socket( struct netcode_network_simulator_t * simulator,
+                                                  const struct netcode_address_t * address,
+                                                  struct netcode_socket_t * socket );
+
+#if defined( __cplusplus ) && !defined( NETCODE_STATIC )
+}
+#endif
+
+#endif /* NETCODE_SINGLE_FILE_H */
+
+/* ================================================================================================================
+    IMPLEMENTATION
+
+    Rooms in dependency order: each uses only the ones above it, and there are no forward declarations, so that the file
+    cut at any banner compiles. Names are nc_<room>_<verb>; everything private is static.
+   ================================================================================================================ */
+
+#if defined( NETCODE_IMPLEMENTATION ) && !defined( NETCODE_IMPLEMENTED )
+#define NETCODE_IMPLEMENTED
+
+#include <errno.h>
+#include <sodium.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#if NETCODE_PLATFORM == NETCODE_PLATFORM_WINDOWS
+#ifndef NOMINMAX
+#define NOMINMAX
+#define NC_DEFINED_NOMINMAX
+#endif
+#ifndef NETCODE_NO_SOCKETS
+#include <winsock2.h>
+#include <ws2tcpip.h>
+#endif
+#include <windows.h>
+#else
+#include <sys/select.h>
+#include <sys/time.h>
+#ifndef NETCODE_NO_SOCKETS
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+#endif
+#endif
+
+/* What every packet and token begins with, its NUL included. Standard: General Conventions */
+#define NC_VERSION_INFO "NETCODE 1.02"
+#define NC_VERSION_INFO_OLD "NETCODE 1.01"
+
+/* Every number that limits something. */
+enum nc_limit_t {
+    NC_VERSION_BYTES = 13,
+    NC_PRIVATE_TOKEN_BYTES = 1024,
+    NC_TOKEN_NONCE_BYTES = 24,
+    NC_TOKEN_TAG_BYTES = NETCODE_MAC_BYTES,
+    NC_CHALLENGE_BYTES = 300, /* sealed. Standard: Challenge Token */
+    NC_CHALLENGE_BIND_BYTES = 20,
+    NC_REQUEST_BYTES = 1078, /* 1 + 13 + 8 + 8 + 24 + 1024: the standard's 1062 is version 1.01's */
+    NC_REQUEST_BYTES_OLD = 1062,
+    NC_MIN_SEALED_BYTES = 18,
+    NC_MAX_DATAGRAM_BYTES = 1225, /* 1 + 8 + 1200 + 16 */
+    NC_BUFFER_HEADER_BYTES = 64,
+    NC_BUFFER_CAPACITY = 1300, /* what override callbacks are offered, as they always were */
+    NC_BUFFER_STRIDE = 1408,   /* header, capacity and the 8 readable bytes behind it, in whole cache lines */
+    NC_OUT_STRIDE = 1232,
+    NC_RECEIVE_BATCH = 32,
+    NC_SEND_BATCH = 64,
+    NC_DISCONNECT_PACKETS = 10,
+    NC_CLIENT_POOL = 256,
+    NC_CLIENT_BUDGET = 2048,
+    NC_CLIENT_TOKENS_REMEMBERED = 16,
+    NC_CLIENT_ERRORS_TO_MOVE_ON = 3,
+    NC_SERVER_QUOTA = 256,
+    NC_COST_CHEAP = 1,
+    NC_COST_OPEN = 4,
+    NC_COST_REQUEST = 16,
+    NC_ADDRESSES_PER_TOKEN = 4,
+    NC_TOKENS_PER_ADDRESS = 4,
+    NC_HANDSHAKES_PER_ID = 4,
+    NC_ANSWER_BURST = 4,
+    NC_ANSWERS_PER_SECOND = 10,
+    NC_SENDS_PER_SECOND = 10,
+    NC_HANDSHAKE_SECONDS = 10,
+    NC_UNCONFIRMED_SECONDS = 60,
+    NC_SOCKET_BUFFER_BYTES = 4 * 1024 * 1024,
+    NC_LOG_BYTES = 512
+};
+
+/* Answers of functions that look for a place in a table. */
+#define NC_NOWHERE 0xFFFFFFFFu
+
+/* ================================================================================================================
+    ROOM 1: PLATFORM
+    What does the operating system offer, and how do we speak to the caller about mistakes?
+    Uses: the C library. Invariant: the only mutable globals of the library are here.
+   ================================================================================================================ */
+
+#if defined( __cplusplus )
+#define NC_THREAD_LOCAL thread_local
+#elif defined( __GNUC__ ) || defined( __clang__ )
+#define NC_THREAD_LOCAL __thread
+#elif defined( _MSC_VER )
+#define NC_THREAD_LOCAL __declspec( thread )
+#else
+#define NC_THREAD_LOCAL
+#endif
+
+static int nc_init_count;
+static int nc_log_threshold = NETCODE_LOG_LEVEL_ERROR;
+static int nc_packet_tagging;
+static NC_THREAD_LOCAL int nc_client_error;
+static NC_THREAD_LOCAL int nc_server_error;
+static int ( *nc_printf_function )( const char *, ... ) = printf;
+
+static void nc_assert_default( const char * condition, const char * function, const char * file, int line )
+{
+    fprintf( stderr, "netcode: assert failed: ( %s ), function %s, file %s, line %d\n", condition, function, file,
+             line );
+    abort();
+}
+
+#if !defined( NETCODE_STATIC )
+void ( *netcode_assert_function )( const char *, const char *, const char *, int ) = nc_assert_default;
+#endif
+
+typedef struct {
+    void ( *callback )( void * context, int level, const char * text );
+    void * context;
+} nc_log_t;
+
+#define NC_LOG_ON( level ) ( ( level ) <= nc_log_threshold )
+
+/* Names, addresses and version strings can come from strangers: nothing but printable ASCII reaches a terminal. */
+static void nc_log_escape( char * out, size_t out_bytes, const char * text )
+{
+    static const char hex[] = "0123456789abcdef";
+    size_t at = 0;
+    for ( ; *text && at + 5 < out_bytes; text++ ) {
+        unsigned char byte = (unsigned char) *text;
+        if ( byte >= 0x20 && byte < 0x7f ) {
+            out[at++] = (char) byte;
+            continue;
+        }
+        out[at++] = '\\';
+        out[at++] = 'x';
+        out[at++] = hex[byte >> 4];
+        out[at++] = hex[byte & 15];
+    }
+    out[at] = 0;
+}
+
+static void nc_log_write( const nc_log_t * log, int level, const char * format, ... )
+{
+    char text[NC_LOG_BYTES];
+    char line[NC_LOG_BYTES * 2];
+    va_list arguments;
+    va_start( arguments, format );
+    vsnprintf( text, sizeof( text ), format, arguments );
+    va_end( arguments );
+    nc_log_escape( line, sizeof( line ), text );
+    if ( log && log->callback )
+        log->callback( log->context, level, line );
+    else
+        nc_printf_function( level == NETCODE_LOG_LEVEL_ERROR ? "error: %s\n" : "%s\n", line );
+}
+
+/* Arguments are not even evaluated for a level that is off. */
+#define NC_LOG( log, level, ... )                                        \
+    do {                                                                 \
+        if ( NC_LOG_ON( NETCODE_LOG_LEVEL_##level ) )                    \
+            nc_log_write( log, NETCODE_LOG_LEVEL_##level, __VA_ARGS__ ); \
+    } while ( 0 )
+
+/* A caller's mistake: an assert in debug builds, a logged refusal in all. */
+#define NC_CHECK( condition, result )                                                     \
+    do {                                                                                  \
+        netcode_assert( condition );                                                      \
+        if ( !( condition ) ) {                                                           \
+            NC_LOG( NULL, ERROR, "%s was refused, since not: %s", __func__, #condition ); \
+            return result;                                                                \
+        }                                                                                 \
+    } while ( 0 )
+
+#define NC_NOTHING /* the result of a void function */
+
+static int nc_number_is_finite( double x )
+{
+    return x > -1e300 && x < 1e300; /* false for NaN */
+}
+
+/* The library's own clock: it adds the caller's forward steps and nothing else, so no `time` can hurt. */
+typedef struct {
+    double now;  /* seconds since it was made */
+    double last; /* what the caller said last */
+} nc_clock_t;
+
+/* longer than every timeout; keeps `now` precise after absurd jumps */
+#define NC_CLOCK_LONGEST_STEP 4294967296.0
+
+static void nc_clock_init( nc_clock_t * clock, double time )
+{
+    clock->now = 0.0;
+    clock->last = nc_number_is_finite( time ) ? time : 0.0;
+}
+
+static void nc_clock_advance( nc_clock_t * clock, double time )
+{
+    double step;
+    if ( !nc_number_is_finite( time ) )
+        return;
+    step = time - clock->last;
+    clock->last = time;
+    if ( step > 0.0 )
+        clock->now += step < NC_CLOCK_LONGEST_STEP ? step : NC_CLOCK_LONGEST_STEP;
+}
+
+static uint64_t nc_unix_default( void * context )
+{
+    (void) context;
+    return (uint64_t) time( NULL );
+}
+
+/* The allocator of a config, completed by malloc and free. */
+typedef struct {
+    void * context;
+    void * ( *allocate )( void * context, size_t bytes );
+    void ( *release )( void * context, void * pointer );
+} nc_allocator_t;
+
+static void * nc_allocator_malloc( void * context, size_t bytes )
+{
+    (void) context;
+    return malloc( bytes );
+}
+
+static void nc_allocator_free( void * context, void * pointer )
+{
+    (void) context;
+    free( pointer );
+}
+
+static nc_allocator_t nc_allocator_make( void * context, void * ( *allocate )( void *, size_t ),
+                                         void ( *release )( void *, void * ) )
+{
+    nc_allocator_t allocator;
+    allocator.context = context;
+    allocator.allocate = allocate ? allocate : nc_allocator_malloc;
+    allocator.release = release ? release : nc_allocator_free;
+    return allocator;
+}
+
+NETCODE_API const char * netcode_version( void )
+{
+    return NETCODE_VERSION_FULL;
+}
+
+NETCODE_API void netcode_enable_packet_tagging( void )
+{
+    nc_packet_tagging = 1;
+}
+
+NETCODE_API void netcode_log_level( int level )
+{
+    nc_log_threshold = level;
+}
+
+NETCODE_API void netcode_set_printf_function( int ( *function )( const char *, ... ) )
+{
+    nc_printf_function = function ? function : printf;
+}
+
+NETCODE_API void netcode_set_assert_function( void ( *function )( const char * condition, const char * function,
+                                                                  const char * file, int line ) )
+{
+    netcode_assert_function = function ? function : nc_assert_default;
+}
+
+#if NETCODE_PLATFORM == NETCODE_PLATFORM_WINDOWS
+
+NETCODE_API void netcode_sleep( double seconds )
+{
+    if ( seconds > 0.0 && nc_number_is_finite( seconds ) )
+        Sleep( seconds < 1e6 ? (DWORD) ( seconds * 1000.0 + 0.999 ) : 1000000000u );
+}
+
+NETCODE_API double netcode_time( void )
+{
+    LARGE_INTEGER frequency, counter;
+    QueryPerformanceFrequency( &frequency );
+    QueryPerformanceCounter( &counter );
+    return (double) counter.QuadPart / (double) frequency.QuadPart;
+}
+
+#else
+
+NETCODE_API void netcode_sleep( double seconds )
+{
+    struct timeval wait;
+    if ( !( seconds > 0.0 ) || !nc_number_is_finite( seconds ) )
+        return;
+    if ( seconds > 1e6 )
+        seconds = 1e6;
+    wait.tv_sec = (time_t) seconds;
+    wait.tv_usec = (suseconds_t) ( ( seconds - (double) wait.tv_sec ) * 1e6 );
+    select( 0, NULL, NULL, NULL, &wait );
+}
+
+NETCODE_API double netcode_time( void )
+{
+#if defined( CLOCK_MONOTONIC )
+    struct timespec now;
+    if ( clock_gettime( CLOCK_MONOTONIC, &now ) == 0 )
+        return (double) now.tv_sec + (double) now.tv_nsec * 1e-9;
+#endif
+    { /* strict C modes hide the monotonic clock: the wall clock is what is left */
+        struct timeval wall;
+        gettimeofday( &wall, NULL );
+        return (double) wall.tv_sec + (double) wall.tv_usec * 1e-6;
+    }
+}
+
+#endif
+
+NETCODE_API int netcode_init( void )
+{
+    if ( nc_init_count == 0 ) {
+        if ( sodium_init() == -1 )
+            return NETCODE_ERROR;
+#if NETCODE_PLATFORM == NETCODE_PLATFORM_WINDOWS && !defined( NETCODE_NO_SOCKETS )
+        {
+            WSADATA data;
+            if ( WSAStartup( MAKEWORD( 2, 2 ), &data ) != NO_ERROR )
+                return NETCODE_ERROR;
+        }
+#endif
+    }
+    nc_init_count++;
+    return NETCODE_OK;
+}
+
+NETCODE_API void netcode_term( void )
+{
+    NC_CHECK( nc_init_count > 0, NC_NOTHING );
+    nc_init_count--;
+#if NETCODE_PLATFORM == NETCODE_PLATFORM_WINDOWS && !defined( NETCODE_NO_SOCKETS )
+    if ( nc_init_count == 0 )
+        WSACleanup();
+#endif
+}
+
+NETCODE_API const char * netcode_client_state_name( int state )
+{
+    static const char * const names[] = { "CONNECT_TOKEN_EXPIRED",
+                                          "INVALID_CONNECT_TOKEN",
+                                          "CONNECTION_TIMED_OUT",
+                                          "CONNECTION_RESPONSE_TIMED_OUT",
+                                          "CONNECTION_REQUEST_TIMED_OUT",
+                                          "CONNECTION_DENIED",
+                                          "DISCONNECTED",
+                                          "SENDING_CONNECTION_REQUEST",
+                                          "SENDING_CONNECTION_RESPONSE",
+                                          "CONNECTED" };
+    if ( state < NETCODE_CLIENT_STATE_CONNECT_TOKEN_EXPIRED || state > NETCODE_CLIENT_STATE_CONNECTED )
+        return "UNKNOWN";
+    return names[state - NETCODE_CLIENT_STATE_CONNECT_TOKEN_EXPIRED];
+}
+
+NETCODE_API const char * netcode_drop_reason_name( int reason )
+{
+#define NC_DROP_NAME( name, sentence ) #name,
+    static const char * const names[] = { NETCODE_DROP_LIST( NC_DROP_NAME ) };
+#undef NC_DROP_NAME
+    return reason >= 0 && reason < NETCODE_DROP_REASONS ? names[reason] : "UNKNOWN";
+}
+
+NETCODE_API const char * netcode_drop_reason_text( int reason )
+{
+#define NC_DROP_TEXT( name, sentence ) sentence,
+    static const char * const texts[] = { NETCODE_DROP_LIST( NC_DROP_TEXT ) };
+#undef NC_DROP_TEXT
+    return reason >= 0 && reason < NETCODE_DROP_REASONS ? texts[reason] : "UNKNOWN";
+}
+
+/* ================================================================================================================
+    ROOM 2: BYTES
+    How are numbers read from and written to packets without ever passing their end?
+    Uses: nothing. Invariant: a reader or writer that fails once stays failed, so callers check once, at the end.
+    Standard: General Conventions
+   ================================================================================================================ */
+
+typedef struct {
+    const uint8_t * data;
+    size_t at;
+    size_t end;
+    int failed;
+} nc_reader_t;
+
+typedef struct {
+    uint8_t * data;
+    size_t at;
+    size_t end;
+    int failed;
+} nc_writer_t;
+
+static nc_reader_t nc_reader_make( const uint8_t * data, size_t bytes )
+{
+    nc_reader_t reader;
+    reader.data = data;
+    reader.at = 0;
+    reader.end = bytes;
+    reader.failed = 0;
+    return reader;
+}
+
+static nc_writer_t nc_writer_make( uint8_t * data, size_t bytes )
+{
+    nc_writer_t writer;
+    writer.data = data;
+    writer.at = 0;
+    writer.end = bytes;
+    writer.failed = 0;
+    return writer;
+}
+
+static uint64_t nc_reader_number( nc_reader_t * reader, size_t bytes )
+{
+    uint64_t value = 0;
+    size_t i;
+    if ( reader->failed || reader->end - reader->at < bytes ) {
+        reader->failed = 1;
+        return 0;
+    }
+    for ( i = 0; i < bytes; i++ )
+        value |= (uint64_t) reader->data[reader->at + i] << ( 8 * i );
+    reader->at += bytes;
+    return value;
+}
+
+static uint8_t nc_reader_u8( nc_reader_t * reader )
+{
+    return (uint8_t) nc_reader_number( reader, 1 );
+}
+
+static uint16_t nc_reader_u16( nc_reader_t * reader )
+{
+    return (uint16_t) nc_reader_number( reader, 2 );
+}
+
+static uint32_t nc_reader_u32( nc_reader_t * reader )
+{
+    return (uint32_t) nc_reader_number( reader, 4 );
+}
+
+static uint64_t nc_reader_u64( nc_reader_t * reader )
+{
+    return nc_reader_number( reader, 8 );
+}
+
+static void nc_reader_bytes( nc_reader_t * reader, uint8_t * out, size_t bytes )
+{
+    if ( reader->failed || reader->end - reader->at < bytes ) {
+        reader->failed = 1;
+        memset( out, 0, bytes );
+        return;
+    }
+    memcpy( out, reader->data + reader->at, bytes );
+    reader->at += bytes;
+}
+
+static void nc_writer_number( nc_writer_t * writer, uint64_t value, size_t bytes )
+{
+    size_t i;
+    if ( writer->failed || writer->end - writer->at < bytes ) {
+        writer->failed = 1;
+        return;
+    }
+    for ( i = 0; i < bytes; i++ )
+        writer->data[writer->at + i] = (uint8_t) ( value >> ( 8 * i ) );
+    writer->at += bytes;
+}
+
+static void nc_writer_bytes( nc_writer_t * writer, const uint8_t * data, size_t bytes )
+{
+    if ( writer->failed || writer->end - writer->at < bytes ) {
+        writer->failed = 1;
+        return;
+    }
+    memcpy( writer->data + writer->at, data, bytes );
+    writer->at += bytes;
+}
+
+static void nc_writer_zeros( nc_writer_t * writer )
+{
+    memset( writer->data + writer->at, 0, writer->end - writer->at );
+    writer->at = writer->end;
+}
+
+/* The two forms that are read and written on every packet. */
+static uint32_t nc_load_u32( const uint8_t * data )
+{
+    return (uint32_t) data[0] | (uint32_t) data[1] << 8 | (uint32_t) data[2] << 16 | (uint32_t) data[3] << 24;
+}
+
+static uint64_t nc_load_u64( const uint8_t * data )
+{
+    return (uint64_t) nc_load_u32( data ) | (uint64_t) nc_load_u32( data + 4 ) << 32;
+}
+
+static void nc_store_u64( uint8_t * data, uint64_t value )
+{
+    int i;
+    for ( i = 0; i < 8; i++ )
+        data[i] = (uint8_t) ( value >> ( 8 * i ) );
+}
+
+/* ================================================================================================================
+    ROOM 3: CRYPTO
+    How are bytes sealed, opened, hashed, wiped and made at random?
+    Uses: libsodium, and it is the only room that does. Invariant: a nonce is 4 zero bytes and the sequence, little-endian.
+    Standard: Connect Token; Challenge Token; Packets
+   ================================================================================================================ */
+
+/* What a seal depends on beside the data. */
+typedef struct {
+    const uint8_t * key; /* NETCODE_KEY_BYTES */
+    uint64_t sequence;   /* the nonce */
+    const uint8_t * associated;
+    size_t associated_bytes;
+} nc_seal_t;
+
+static void nc_crypto_nonce( uint8_t nonce[12], uint64_t sequence )
+{
+    memset( nonce, 0, 4 );
+    nc_store_u64( nonce + 4, sequence );
+}
+
+/* Seals `bytes` of `data` into `out` (in place or elsewhere) and puts the tag behind them. */
+static void nc_crypto_seal( uint8_t * out, const uint8_t * data, size_t bytes, const nc_seal_t * seal )
+{
+    uint8_t nonce[12];
+    nc_crypto_nonce( nonce, seal->sequence );
+    crypto_aead_chacha20poly1305_ietf_encrypt( out, NULL, data, bytes, seal->associated, seal->associated_bytes, NULL,
+                                               nonce, seal->key );
+}
+
+/*  Opens `bytes` of `data`, the tag included, into `out`. On failure libsodium zeroes `out`: keep what must be
+    tried with another key. */
+static int nc_crypto_open( uint8_t * out, const uint8_t * data, size_t bytes, const nc_seal_t * seal )
+{
+    uint8_t nonce[12];
+    nc_crypto_nonce( nonce, seal->sequence );
+    return crypto_aead_chacha20poly1305_ietf_decrypt( out, NULL, NULL, data, bytes, seal->associated,
+                                                      seal->associated_bytes, nonce, seal->key ) == 0;
+}
+
+/* The same with a nonce of 24 bytes, for connect tokens; `seal->sequence` is not used. */
+static void nc_crypto_seal_token( uint8_t * data, size_t bytes, const uint8_t nonce[NC_TOKEN_NONCE_BYTES],
+                                  const nc_seal_t * seal )
+{
+    crypto_aead_xchacha20poly1305_ietf_encrypt( data, NULL, data, bytes, seal->associated, seal->associated_bytes, NULL,
+                                                nonce, seal->key );
+}
+
+static int nc_crypto_open_token( uint8_t * out, const uint8_t * data, size_t bytes,
+                                 const uint8_t nonce[NC_TOKEN_NONCE_BYTES], const nc_seal_t * seal )
+{
+    return crypto_aead_xchacha20poly1305_ietf_decrypt( out, NULL, NULL, data, bytes, seal->associated,
+                                                       seal->associated_bytes, nonce, seal->key ) == 0;
+}
+
+static void nc_crypto_random( uint8_t * data, size_t bytes )
+{
+    randombytes_buf( data, bytes );
+}
+
+static uint64_t nc_crypto_random_u64( void )
+{
+    uint8_t bytes[8];
+    nc_crypto_random( bytes, sizeof( bytes ) );
+    return nc_load_u64( bytes );
+}
+
+/*  A random place for sequences to start: 47 random bits above 2^46, so they always take 6 bytes and stay below
+    2^48. Decision 1 */
+static uint64_t nc_crypto_sequence_base( int choice )
+{
+    if ( choice == NETCODE_SEQUENCE_BASE_ZERO )
+        return 0;
+    return ( (uint64_t) 1 << 46 ) + ( nc_crypto_random_u64() >> 17 );
+}
+
+static void nc_crypto_wipe( void * data, size_t bytes )
+{
+    sodium_memzero( data, bytes );
+}
+
+static int nc_crypto_equal( const uint8_t * a, const uint8_t * b, size_t bytes )
+{
+    return sodium_memcmp( a, b, bytes ) == 0;
+}
+
+/* A hash that nobody without the key can steer, for tables. */
+static uint64_t nc_crypto_hash( const uint8_t key[crypto_shorthash_KEYBYTES], const uint8_t * data, size_t bytes )
+{
+    uint8_t hash[crypto_shorthash_BYTES];
+    crypto_shorthash( hash, data, bytes, key );
+    return nc_load_u64( hash );
+}
+
+NETCODE_API void netcode_random_bytes( uint8_t * data, int bytes )
+{
+    NC_CHECK( data != NULL && bytes >= 0, NC_NOTHING );
+    nc_crypto_random( data, (size_t) bytes );
+}
+
+/* ================================================================================================================
+    ROOM 4: ADDRESS
+    What is one place on the network, and how is it written?
+    Uses: crypto. Invariant: IPv4-mapped IPv6 is kept as IPv4, so that one place has one form.
+    Standard: Connect Token
+   ================================================================================================================ */
+
+static int nc_address_is_link_local( const struct netcode_address_t * address )
+{
+    return address->type == NETCODE_ADDRESS_IPV6 && ( address->data.ipv6[0] & 0xffc0 ) == 0xfe80;
+}
+
+/* A copy in canonical form: IPv4-mapped becomes IPv4, and the bytes that an IPv4 address does not use are zero. */
+static struct netcode_address_t nc_address_canonical( const struct netcode_address_t * address )
+{
+    struct netcode_address_t result;
+    const uint16_t * words = address->data.ipv6;
+    memset( &result, 0, sizeof( result ) );
+    result.port = address->port;
+    result.type = address->type;
+    if ( address->type == NETCODE_ADDRESS_IPV4 ) {
+        memcpy( result.data.ipv4, address->data.ipv4, 4 );
+    } else if ( address->type == NETCODE_ADDRESS_IPV6 ) {
+        if ( !words[0] && !words[1] && !words[2] && !words[3] && !words[4] && words[5] == 0xffff ) {
+            result.type = NETCODE_ADDRESS_IPV4;
+            result.data.ipv4[0] = (uint8_t) ( words[6] >> 8 );
+            result.data.ipv4[1] = (uint8_t) words[6];
+            result.data.ipv4[2] = (uint8_t) ( words[7] >> 8 );
+            result.data.ipv4[3] = (uint8_t) words[7];
+        } else
+            memcpy( result.data.ipv6, words, 16 );
+    } else {
+        result.type = NETCODE_ADDRESS_NONE;
+        result.port = 0;
+    }
+    return result;
+}
+
+static int nc_address_same( const struct netcode_address_t * a, const struct netcode_address_t * b )
+{
+    if ( a->type != b->type || a->port != b->port )
+        return 0;
+    if ( a->type == NETCODE_ADDRESS_IPV4 )
+        return memcmp( a->data.ipv4, b->data.ipv4, 4 ) == 0;
+    return a->type != NETCODE_ADDRESS_IPV6 || memcmp( a->data.ipv6, b->data.ipv6, 16 ) == 0;
+}
+
+static uint64_t nc_address_hash( const struct netcode_address_t * address,
+                                 const uint8_t key[crypto_shorthash_KEYBYTES] )
+{
+    uint8_t bytes[20];
+    size_t host_bytes = address->type == NETCODE_ADDRESS_IPV4 ? 4 : 16;
+    memcpy( bytes, &address->data, host_bytes );
+    bytes[host_bytes] = (uint8_t) address->port;
+    bytes[host_bytes + 1] = (uint8_t) ( address->port >> 8 );
+    return nc_crypto_hash( key, bytes, host_bytes + 2 );
+}
+
+/*  Reads digits in `base` up to `max`, at most `digits` of them and none of them a needless zero in front of a
+    decimal number. */
+static const char * nc_address_number( const char * text, int base, int digits, uint32_t max, uint32_t * value )
+{
+    const char * at = text;
+    uint32_t sum = 0;
+    for ( ; at - text < digits; at++ ) {
+        int digit;
+        if ( *at >= '0' && *at <= '9' )
+            digit = *at - '0';
+        else if ( base == 16 && *at >= 'a' && *at <= 'f' )
+            digit = *at - 'a' + 10;
+        else if ( base == 16 && *at >= 'A' && *at <= 'F' )
+            digit = *at - 'A' + 10;
+        else
+            break;
+        sum = sum * (uint32_t) base + (uint32_t) digit;
+    }
+    if ( at == text || sum > max || ( base == 10 && *text == '0' && at - text > 1 ) )
+        return NULL;
+    *value = sum;
+    return at;
+}
+
+static const char * nc_address_parse_ipv4( const char * text, uint8_t out[4] )
+{
+    int i;
+    for ( i = 0; i < 4; i++ ) {
+        uint32_t value = 0;
+        if ( i && *text++ != '.' )
+            return NULL;
+        text = nc_address_number( text, 10, 3, 255, &value );
+        if ( !text )
+            return NULL;
+        out[i] = (uint8_t) value;
+    }
+    return text;
+}
+
+/* One group of an IPv6 address: a word, or two words written as IPv4. Returns NULL on error. */
+static const char * nc_address_parse_group( const char * text, uint16_t words[8], int * count )
+{
+    uint32_t value = 0;
+    const char * end = nc_address_number( text, 16, 4, 0xffff, &value );
+    if ( end && *end == '.' && *count <= 6 ) {
+        uint8_t v4[4];
+        end = nc_address_parse_ipv4( text, v4 );
+        if ( !end )
+            return NULL;
+        words[( *count )++] = (uint16_t) ( v4[0] << 8 | v4[1] );
+        words[( *count )++] = (uint16_t) ( v4[2] << 8 | v4[3] );
+        return *end == ':' ? NULL : end; /* only at the end */
+    }
+    if ( !end || *count >= 8 )
+        return NULL;
+    words[( *count )++] = (uint16_t) value;
+    return end;
+}
+
+static const char * nc_address_parse_ipv6( const char * text, uint16_t out[8] )
+{
+    uint16_t words[8];
+    int count = 0, gap = -1, i;
+    if ( text[0] == ':' && text[1] == ':' ) {
+        gap = 0;
+        text += 2;
+    }
+    while ( *text && *text != ']' && *text != '%' ) {
+        text = nc_address_parse_group( text, words, &count );
+        if ( !text )
+            return NULL;
+        if ( *text != ':' )
+            break;
+        text++;
+        if ( *text == ':' ) {
+            if ( gap >= 0 )
+                return NULL;
+            gap = count;
+            text++;
+        } else if ( !*text || *text == ']' || *text == '%' )
+            return NULL; /* a single colon at the end */
+    }
+    if ( gap < 0 ? count != 8 : count > 7 )
+        return NULL;
+    memset( out, 0, 16 );
+    for ( i = 0; i < count; i++ )
+        out[gap < 0 || i < gap ? i : 8 - count + i] = words[i];
+    return text;
+}
+
+/* ":port", or nothing. */
+static int nc_address_parse_port( const char * text, uint16_t * port )
+{
+    uint32_t value = 0;
+    if ( *text == 0 )
+        return 1;
+    if ( *text != ':' )
+        return 0;
+    text = nc_address_number( text + 1, 10, 5, 65535, &value );
+    if ( !text || *text )
+        return 0;
+    *port = (uint16_t) value;
+    return 1;
+}
+
+static int nc_address_parse( const char * text, struct netcode_address_t * address )
+{
+    const char * at;
+    int brackets = *text == '[';
+    if ( !brackets ) {
+        at = nc_address_parse_ipv4( text, address->data.ipv4 );
+        if ( at ) {
+            address->type = NETCODE_ADDRESS_IPV4;
+            return nc_address_parse_port( at, &address->port );
+        }
+    }
+    address->type = NETCODE_ADDRESS_IPV6;
+    at = nc_address_parse_ipv6( text + brackets, address->data.ipv6 );
+    if ( at && *at == '%' && nc_address_is_link_local( address ) && address->data.ipv6[1] == 0 ) {
+        uint32_t interface_number = 0;
+        at = nc_address_number( at + 1, 10, 5, 65535, &interface_number );
+        address->data.ipv6[1] = (uint16_t) interface_number;
+    }
+    if ( !at )
+        return 0;
+    if ( brackets )
+        return *at == ']' && nc_address_parse_port( at + 1, &address->port );
+    return *at == 0;
+}
+
+NETCODE_API int netcode_parse_address( const char * text, struct netcode_address_t * address )
+{
+    struct netcode_address_t parsed;
+    NC_CHECK( address != NULL, NETCODE_ERROR );
+    memset( &parsed, 0, sizeof( parsed ) );
+    memset( address, 0, sizeof( *address ) );
+    NC_CHECK( text != NULL, NETCODE_ERROR );
+    if ( !nc_address_parse( text, &parsed ) )
+        return NETCODE_ERROR;
+    *address = nc_address_canonical( &parsed );
+    return NETCODE_OK;
+}
+
+/* The longest run of at least two zero words, as RFC 5952 wants it. */
+static void nc_address_longest_gap( const uint16_t words[8], int * start, int * length )
+{
+    int i, run = 0;
+    *start = -1;
+    *length = 1;
+    for ( i = 0; i < 8; i++ ) {
+        run = words[i] ? 0 : run + 1;
+        if ( run > *length ) {
+            *length = run;
+            *start = i - run + 1;
+        }
+    }
+}
+
+static size_t nc_address_print_ipv6( const struct netcode_address_t * address, char * out, size_t out_bytes )
+{
+    uint16_t words[8];
+    int scope = nc_address_is_link_local( address ) ? address->data.ipv6[1] : 0;
+    int i, start, length;
+    size_t at = 0;
+    memcpy( words, address->data.ipv6, sizeof( words ) );
+    if ( scope )
+        words[1] = 0;
+    nc_address_longest_gap( words, &start, &length );
+    for ( i = 0; i < 8; i++ ) {
+        if ( i == start ) {
+            at += (size_t) snprintf( out + at, out_bytes - at, "::" );
+            i += length - 1;
+            continue;
+        }
+        at +=
+            (size_t) snprintf( out + at, out_bytes - at, i && i != start + length ? ":%x" : "%x", (unsigned) words[i] );
+    }
+    if ( scope )
+        at += (size_t) snprintf( out + at, out_bytes - at, "%%%d", scope );
+    return at;
+}
+
+NETCODE_API char * netcode_address_to_string( const struct netcode_address_t * address, char * buffer )
+{
+    const size_t capacity = NETCODE_MAX_ADDRESS_STRING_LENGTH;
+    size_t at = 0;
+    NC_CHECK( buffer != NULL, NULL );
+    buffer[0] = 0;
+    NC_CHECK( address != NULL, buffer );
+    if ( address->type == NETCODE_ADDRESS_IPV4 ) {
+        const uint8_t * ip = address->data.ipv4;
+        at = (size_t) snprintf( buffer, capacity, "%d.%d.%d.%d", ip[0], ip[1], ip[2], ip[3] );
+    } else if ( address->type == NETCODE_ADDRESS_IPV6 ) {
+        if ( address->port )
+            buffer[at++] = '[';
+        at += nc_address_print_ipv6( address, buffer + at, capacity - at );
+        if ( address->port )
+            buffer[at++] = ']';
+        buffer[at] = 0;
+    } else {
+        snprintf( buffer, capacity, "NONE" );
+        return buffer;
+    }
+    if ( address->port )
+        snprintf( buffer + at, capacity - at, ":%d", address->port );
+    return buffer;
+}
+
+NETCODE_API int netcode_address_equal( const struct netcode_address_t * a, const struct netcode_address_t * b )
+{
+    struct netcode_address_t left, right;
+    NC_CHECK( a != NULL && b != NULL, 0 );
+    left = nc_address_canonical( a );
+    right = nc_address_canonical( b );
+    return nc_address_same( &left, &right );
+}
+
+/* ================================================================================================================
+    ROOM 5: TOKEN
+    What do connect tokens and challenge tokens look like, and who may read them?
+    Uses: bytes, crypto, address. Invariant: what was read from a token has passed every check of the standard.
+    Standard: Connect Token; Challenge Token
+   ================================================================================================================ */
+
+enum {
+    NC_TOKEN_HEADER_BYTES = NC_VERSION_BYTES + 8 + 8 + 8 + NC_TOKEN_NONCE_BYTES,
+    NC_TOKEN_AD_BYTES = NC_VERSION_BYTES + 8 + 8,
+    NC_CHALLENGE_PLAIN_BYTES = NC_CHALLENGE_BYTES - NETCODE_MAC_BYTES
+};
+
+/* The part that the public and the private half have in common. */
+typedef struct {
+    int32_t timeout_seconds;
+    int num_addresses;
+    struct netcode_address_t addresses[NETCODE_MAX_SERVERS_PER_CONNECT];
+    uint8_t client_to_server_key[NETCODE_KEY_BYTES];
+    uint8_t server_to_client_key[NETCODE_KEY_BYTES];
+} nc_route_t;
+
+typedef struct {
+    uint64_t client_id;
+    nc_route_t route;
+    uint8_t user_data[NETCODE_USER_DATA_BYTES];
+} nc_private_token_t;
+
+typedef struct {
+    uint64_t protocol_id;
+    uint64_t create_timestamp;
+    uint64_t expire_timestamp;
+    uint8_t nonce[NC_TOKEN_NONCE_BYTES];
+    uint8_t sealed_private[NC_PRIVATE_TOKEN_BYTES];
+    nc_route_t route;
+} nc_connect_token_t;
+
+typedef struct {
+    uint64_t client_id;
+    uint8_t user_data[NETCODE_USER_DATA_BYTES];
+    /* decision 2: the spare bytes say for which address and token it was made */
+    uint8_t bind[NC_CHALLENGE_BIND_BYTES];
+} nc_challenge_t;
+
+static void nc_token_write_address( nc_writer_t * writer, const struct netcode_address_t * address )
+{
+    int i;
+    nc_writer_number( writer, address->type, 1 );
+    if ( address->type == NETCODE_ADDRESS_IPV4 )
+        nc_writer_bytes( writer, address->data.ipv4, 4 );
+    else
+        for ( i = 0; i < 8; i++ )
+            nc_writer_number( writer, address->data.ipv6[i], 2 );
+    nc_writer_number( writer, address->port, 2 );
+}
+
+static void nc_token_read_address( nc_reader_t * reader, struct netcode_address_t * address )
+{
+    struct netcode_address_t raw;
+    int i;
+    memset( &raw, 0, sizeof( raw ) );
+    raw.type = nc_reader_u8( reader );
+    if ( raw.type == NETCODE_ADDRESS_IPV4 )
+        nc_reader_bytes( reader, raw.data.ipv4, 4 );
+    else if ( raw.type == NETCODE_ADDRESS_IPV6 )
+        for ( i = 0; i < 8; i++ )
+            raw.data.ipv6[i] = nc_reader_u16( reader );
+    else
+        reader->failed = 1;
+    raw.port = nc_reader_u16( reader );
+    if ( raw.port == 0 )
+        reader->failed = 1; /* nobody can be reached there */
+    *address = nc_address_canonical( &raw );
+}
+
+static void nc_token_write_route( nc_writer_t * writer, const nc_route_t * route )
+{
+    int i;
+    nc_writer_number( writer, (uint32_t) route->timeout_seconds, 4 );
+    nc_writer_number( writer, (uint32_t) route->num_addresses, 4 );
+    for ( i = 0; i < route->num_addresses; i++ )
+        nc_token_write_address( writer, &route->addresses[i] );
+    nc_writer_bytes( writer, route->client_to_server_key, NETCODE_KEY_BYTES );
+    nc_writer_bytes( writer, route->server_to_client_key, NETCODE_KEY_BYTES );
+}
+
+static void nc_token_read_route( nc_reader_t * reader, nc_route_t * route )
+{
+    uint32_t count;
+    int i;
+    route->timeout_seconds = (int32_t) nc_reader_u32( reader );
+    count = nc_reader_u32( reader );
+    route->num_addresses = 0;
+    if ( count < 1 || count > NETCODE_MAX_SERVERS_PER_CONNECT ) {
+        reader->failed = 1;
+        return;
+    }
+    route->num_addresses = (int) count;
+    for ( i = 0; i < (int) count; i++ )
+        nc_token_read_address( reader, &route->addresses[i] );
+    nc_reader_bytes( reader, route->client_to_server_key, NETCODE_KEY_BYTES );
+    nc_reader_bytes( reader, route->server_to_client_key, NETCODE_KEY_BYTES );
+}
+
+/* The private part's associated data: version, protocol id, expire timestamp. */
+static void nc_token_associated( uint8_t associated[NC_TOKEN_AD_BYTES], uint64_t protocol_id,
+                                 uint64_t expire_timestamp )
+{
+    memcpy( associated, NC_VERSION_INFO, NC_VERSION_BYTES );
+    nc_store_u64( associated + NC_VERSION_BYTES, protocol_id );
+    nc_store_u64( associated + NC_VERSION_BYTES + 8, expire_timestamp );
+}
+
+/* What the sealing of a private part depends on. */
+typedef struct {
+    uint64_t protocol_id;
+    uint64_t expire_timestamp;
+    const uint8_t * nonce; /* NC_TOKEN_NONCE_BYTES */
+    const uint8_t * key;   /* NETCODE_KEY_BYTES */
+} nc_token_seal_t;
+
+static void nc_token_seal_private( uint8_t out[NC_PRIVATE_TOKEN_BYTES], const nc_private_token_t * token,
+                                   const nc_token_seal_t * how )
+{
+    uint8_t associated[NC_TOKEN_AD_BYTES];
+    nc_seal_t seal;
+    nc_writer_t writer = nc_writer_make( out, NC_PRIVATE_TOKEN_BYTES - NETCODE_MAC_BYTES );
+    nc_writer_number( &writer, token->client_id, 8 );
+    nc_token_write_route( &writer, &token->route );
+    nc_writer_bytes( &writer, token->user_data, NETCODE_USER_DATA_BYTES );
+    nc_writer_zeros( &writer );
+    nc_token_associated( associated, how->protocol_id, how->expire_timestamp );
+    memset( &seal, 0, sizeof( seal ) );
+    seal.key = how->key;
+    seal.associated = associated;
+    seal.associated_bytes = sizeof( associated );
+    nc_crypto_seal_token( out, NC_PRIVATE_TOKEN_BYTES - NETCODE_MAC_BYTES, how->nonce, &seal );
+}
+
+/* Decrypts into `plain`; `sealed` is left as it is, so that other keys can be tried. */
+static int nc_token_open_private( uint8_t plain[NC_PRIVATE_TOKEN_BYTES], const uint8_t * sealed,
+                                  const nc_token_seal_t * how )
+{
+    uint8_t associated[NC_TOKEN_AD_BYTES];
+    nc_seal_t seal;
+    nc_token_associated( associated, how->protocol_id, how->expire_timestamp );
+    memset( &seal, 0, sizeof( seal ) );
+    seal.key = how->key;
+    seal.associated = associated;
+    seal.associated_bytes = sizeof( associated );
+    return nc_crypto_open_token( plain, sealed, NC_PRIVATE_TOKEN_BYTES, how->nonce, &seal );
+}
+
+static int nc_token_read_private( const uint8_t plain[NC_PRIVATE_TOKEN_BYTES], nc_private_token_t * token )
+{
+    nc_reader_t reader = nc_reader_make( plain, NC_PRIVATE_TOKEN_BYTES - NETCODE_MAC_BYTES );
+    token->client_id = nc_reader_u64( &reader );
+    nc_token_read_route( &reader, &token->route );
+    nc_reader_bytes( &reader, token->user_data, NETCODE_USER_DATA_BYTES );
+    return !reader.failed;
+}
+
+static void nc_token_write( uint8_t out[NETCODE_CONNECT_TOKEN_BYTES], const nc_connect_token_t * token )
+{
+    nc_writer_t writer = nc_writer_make( out, NETCODE_CONNECT_TOKEN_BYTES );
+    nc_writer_bytes( &writer, (const uint8_t *) NC_VERSION_INFO, NC_VERSION_BYTES );
+    nc_writer_number( &writer, token->protocol_id, 8 );
+    nc_writer_number( &writer, token->create_timestamp, 8 );
+    nc_writer_number( &writer, token->expire_timestamp, 8 );
+    nc_writer_bytes( &writer, token->nonce, NC_TOKEN_NONCE_BYTES );
+    nc_writer_bytes( &writer, token->sealed_private, NC_PRIVATE_TOKEN_BYTES );
+    nc_token_write_route( &writer, &token->route );
+    nc_writer_zeros( &writer );
+}
+
+static int nc_token_read( const uint8_t data[NETCODE_CONNECT_TOKEN_BYTES], nc_connect_token_t * token )
+{
+    uint8_t version[NC_VERSION_BYTES];
+    nc_reader_t reader = nc_reader_make( data, NETCODE_CONNECT_TOKEN_BYTES );
+    nc_reader_bytes( &reader, version, sizeof( version ) );
+    token->protocol_id = nc_reader_u64( &reader );
+    token->create_timestamp = nc_reader_u64( &reader );
+    token->expire_timestamp = nc_reader_u64( &reader );
+    nc_reader_bytes( &reader, token->nonce, NC_TOKEN_NONCE_BYTES );
+    nc_reader_bytes( &reader, token->sealed_private, NC_PRIVATE_TOKEN_BYTES );
+    nc_token_read_route( &reader, &token->route );
+    return !reader.failed && memcmp( version, NC_VERSION_INFO, NC_VERSION_BYTES ) == 0 &&
+           token->create_timestamp <= token->expire_timestamp;
+}
+
+static void nc_challenge_seal( uint8_t out[NC_CHALLENGE_BYTES], const nc_challenge_t * challenge, uint64_t sequence,
+                               const uint8_t * key )
+{
+    nc_seal_t seal;
+    nc_writer_t writer = nc_writer_make( out, NC_CHALLENGE_PLAIN_BYTES );
+    nc_writer_number( &writer, challenge->client_id, 8 );
+    nc_writer_bytes( &writer, challenge->user_data, NETCODE_USER_DATA_BYTES );
+    nc_writer_bytes( &writer, challenge->bind, NC_CHALLENGE_BIND_BYTES );
+    memset( &seal, 0, sizeof( seal ) );
+    seal.key = key;
+    seal.sequence = sequence;
+    nc_crypto_seal( out, out, NC_CHALLENGE_PLAIN_BYTES, &seal );
+}
+
+static int nc_challenge_open( uint8_t data[NC_CHALLENGE_BYTES], nc_challenge_t * challenge, uint64_t sequence,
+                              const uint8_t * key )
+{
+    nc_reader_t reader = nc_reader_make( data, NC_CHALLENGE_PLAIN_BYTES );
+    nc_seal_t seal;
+    memset( &seal, 0, sizeof( seal ) );
+    seal.key = key;
+    seal.sequence = sequence;
+    if ( !nc_crypto_open( data, data, NC_CHALLENGE_BYTES, &seal ) )
+        return 0;
+    challenge->client_id = nc_reader_u64( &reader );
+    nc_reader_bytes( &reader, challenge->user_data, NETCODE_USER_DATA_BYTES );
+    nc_reader_bytes( &reader, challenge->bind, NC_CHALLENGE_BIND_BYTES );
+    return !reader.failed;
+}
+
+/* Addresses for a token: every one must be readable and have a port. */
+static int nc_token_parse_addresses( nc_route_t * route, int count, const char ** texts )
+{
+    int i;
+    route->num_addresses = count;
+    for ( i = 0; i < count; i++ )
+        if ( !texts[i] || netcode_parse_address( texts[i], &route->addresses[i] ) != NETCODE_OK ||
+             route->addresses[i].port == 0 ) {
+            NC_LOG( NULL, ERROR, "connect token: \"%s\" is no address with a port", texts[i] ? texts[i] : "NULL" );
+            return 0;
+        }
+    return 1;
+}
+
+NETCODE_API int netcode_generate_connect_token( int num_server_addresses, const char ** public_server_addresses,
+                                                const char ** internal_server_addresses, int expire_seconds,
+                                                int timeout_seconds, uint64_t client_id, uint64_t protocol_id,
+                                                const uint8_t * private_key, uint8_t * user_data,
+                                                uint8_t * connect_token )
+{
+    nc_private_token_t private_token;
+    nc_connect_token_t token;
+    nc_token_seal_t how;
+    int result = NETCODE_ERROR;
+    NC_CHECK( num_server_addresses >= 1 && num_server_addresses <= NETCODE_MAX_SERVERS_PER_CONNECT, NETCODE_ERROR );
+    NC_CHECK( public_server_addresses != NULL && internal_server_addresses != NULL, NETCODE_ERROR );
+    NC_CHECK( private_key != NULL && connect_token != NULL, NETCODE_ERROR );
+    memset( &private_token, 0, sizeof( private_token ) );
+    memset( &token, 0, sizeof( token ) );
+    if ( nc_token_parse_addresses( &token.route, num_server_addresses, public_server_addresses ) &&
+         nc_token_parse_addresses( &private_token.route, num_server_addresses, internal_server_addresses ) ) {
+        token.protocol_id = protocol_id;
+        token.create_timestamp = nc_unix_default( NULL );
+        token.expire_timestamp = expire_seconds < 0 ? UINT64_MAX : token.create_timestamp + (uint64_t) expire_seconds;
+        token.route.timeout_seconds = private_token.route.timeout_seconds = timeout_seconds;
+        nc_crypto_random( token.nonce, sizeof( token.nonce ) );
+        nc_crypto_random( token.route.client_to_server_key, NETCODE_KEY_BYTES );
+        nc_crypto_random( token.route.server_to_client_key, NETCODE_KEY_BYTES );
+        memcpy( private_token.route.client_to_server_key, token.route.client_to_server_key, NETCODE_KEY_BYTES );
+        memcpy( private_token.route.server_to_client_key, token.route.server_to_client_key, NETCODE_KEY_BYTES );
+        private_token.client_id = client_id;
+        if ( user_data )
+            memcpy( private_token.user_data, user_data, NETCODE_USER_DATA_BYTES );
+        how.protocol_id = protocol_id;
+        how.expire_timestamp = token.expire_timestamp;
+        how.nonce = token.nonce;
+        how.key = private_key;
+        nc_token_seal_private( token.sealed_private, &private_token, &how );
+        nc_token_write( connect_token, &token );
+        result = NETCODE_OK;
+    }
+    nc_crypto_wipe( &private_token, sizeof( private_token ) );
+    nc_crypto_wipe( &token, sizeof( token ) );
+    return result;
+}
+
+NETCODE_API int netcode_connect_token_info( const uint8_t * connect_token, struct netcode_connect_token_info_t * info )
+{
+    nc_connect_token_t token;
+    int i, valid;
+    NC_CHECK( connect_token != NULL && info != NULL, NETCODE_ERROR );
+    memset( info, 0, sizeof( *info ) );
+    for ( i = 0; i < NC_VERSION_BYTES && connect_token[i]; i++ )
+        info->version[i] = connect_token[i] >= 0x20 && connect_token[i] < 0x7f ? (char) connect_token[i] : '?';
+    memset( &token, 0, sizeof( token ) );
+    valid = nc_token_read( connect_token, &token );
+    if ( valid ) {
+        info->protocol_id = token.protocol_id;
+        info->create_timestamp = token.create_timestamp;
+        info->expire_timestamp = token.expire_timestamp;
+        info->timeout_seconds = token.route.timeout_seconds;
+        info->num_server_addresses = token.route.num_addresses;
+        memcpy( info->server_addresses, token.route.addresses, sizeof( info->server_addresses ) );
+    }
+    nc_crypto_wipe( &token, sizeof( token ) );
+    return valid ? NETCODE_OK : NETCODE_ERROR;
+}
+
+/* ================================================================================================================
+    ROOM 6: REPLAY
+    Was this packet received before, or is it from another time?
+    Uses: nothing. Invariant: a sequence is accepted at most once, none at or below the floor, none that jumps by more than 2^32.
+    Standard: Replay Protection
+
+        floor ........ newest - 511 [ a bit for each sequence ] newest ........ newest + 2^32
+        too old        too old        new or replayed                  new       too far ahead
+   ================================================================================================================ */
+
+enum {
+    /* one more than the window needs: the word that `newest` enters is cleared as a whole */
+    NC_REPLAY_WORDS = 9,
+    NC_REPLAY_WINDOW = ( NC_REPLAY_WORDS - 1 ) * 64
+};
+
+#define NC_REPLAY_LONGEST_JUMP ( (uint64_t) 1 << 32 )
+
+typedef struct {
+    uint64_t floor;
+    uint64_t newest;
+    uint64_t bits[NC_REPLAY_WORDS];
+} nc_replay_t;
+
+/*  Decision 5: the window opens at the sequence of the packet that connected, so everything older than the
+    connection stays out. */
+static void nc_replay_init( nc_replay_t * replay, uint64_t floor )
+{
+    memset( replay, 0, sizeof( *replay ) );
+    replay->floor = replay->newest = floor;
+}
+
+/* Standard: Replay Protection, steps 1 and 2. Returns a drop reason. */
+static int nc_replay_seen( const nc_replay_t * replay, uint64_t sequence )
+{
+    if ( sequence <= replay->floor )
+        return NETCODE_DROP_SEQUENCE_TOO_OLD;
+    if ( sequence > replay->newest )
+        return sequence - replay->newest > NC_REPLAY_LONGEST_JUMP ? NETCODE_DROP_SEQUENCE_TOO_FAR_AHEAD
+                                                                  : NETCODE_DROP_NONE;
+    if ( replay->newest - sequence >= NC_REPLAY_WINDOW )
+        return NETCODE_DROP_SEQUENCE_TOO_OLD;
+    return replay->bits[sequence / 64 % NC_REPLAY_WORDS] >> ( sequence % 64 ) & 1 ? NETCODE_DROP_REPLAYED
+                                                                                  : NETCODE_DROP_NONE;
+}
+
+/* Standard: Replay Protection, step 3. Only for what nc_replay_seen let through and what then proved authentic. */
+static void nc_replay_advance( nc_replay_t * replay, uint64_t sequence )
+{
+    if ( sequence > replay->newest ) {
+        uint64_t word = replay->newest / 64;
+        uint64_t last = sequence / 64;
+        if ( last - word > NC_REPLAY_WORDS )
+            word = last - NC_REPLAY_WORDS;
+        while ( word < last )
+            replay->bits[++word % NC_REPLAY_WORDS] = 0;
+        replay->newest = sequence;
+    }
+    replay->bits[sequence / 64 % NC_REPLAY_WORDS] |= (uint64_t) 1 << ( sequence % 64 );
+}
+
+/* ================================================================================================================
+    ROOM 7: PACKET
+    Which packets exist, who may send them, and how are they sealed?
+    Uses: bytes, crypto, replay. Invariant: whatever needs no cryptography to be refused is refused before any.
+    Standard: Packets; Reading Encrypted Packets
+
+        | prefix 1 | sequence 1..8 | body, sealed | tag 16 |       prefix = bytes of the sequence << 4 | type
+   ================================================================================================================ */
+
+enum { NC_TO_SERVER = 1, NC_TO_CLIENT = 2, NC_PACKET_AD_BYTES = NC_VERSION_BYTES + 8 + 1, NC_PACKET_LARGE_BODY = 308 };
+
+/* clang-format off */
+/*      type         sealed towards               body min  max                       replay      Standard: Packets */
+#define NC_PACKET_LIST( X )                                                                          \
+    X( REQUEST    , 0                          ,        0,    0,                            0 )      \
+    X( DENIED     , NC_TO_CLIENT               ,        0,    0,                            0 )      \
+    X( CHALLENGE  , NC_TO_CLIENT               ,      308,  308,                            0 )      \
+    X( RESPONSE   , NC_TO_SERVER               ,      308,  308,                            0 )      \
+    X( KEEP_ALIVE , NC_TO_SERVER | NC_TO_CLIENT,        8,    8,                            1 )      \
+    X( PAYLOAD    , NC_TO_SERVER | NC_TO_CLIENT,        1,    NETCODE_MAX_PACKET_SIZE,      1 )      \
+    X( DISCONNECT , NC_TO_SERVER | NC_TO_CLIENT,        0,    0,                            1 )
+/* clang-format on */
+
+typedef struct {
+    int directions;
+    int min_body_bytes;
+    int max_body_bytes;
+    int replay_protected;
+} nc_packet_rule_t;
+
+static const nc_packet_rule_t nc_packet_rules[NETCODE_PACKET_TYPES] = {
+#define NC_PACKET_RULE( type, directions, min, max, replay ) { directions, min, max, replay },
+    NC_PACKET_LIST( NC_PACKET_RULE )
+#undef NC_PACKET_RULE
+};
+
+/* A sealed packet, as its first bytes describe it. */
+typedef struct {
+    int type;
+    int header_bytes; /* prefix and sequence */
+    int body_bytes;   /* without the tag */
+    uint64_t sequence;
+} nc_packet_t;
+
+/*  Standard: Reading Encrypted Packets, all that comes before replay protection, in that order. Returns a drop
+    reason. */
+static int nc_packet_parse( nc_packet_t * packet, const uint8_t * data, int bytes, int direction )
+{
+    const nc_packet_rule_t * rule;
+    int sequence_bytes, i;
+    if ( bytes < NC_MIN_SEALED_BYTES )
+        return NETCODE_DROP_TOO_SMALL;
+    packet->type = data[0] & 15;
+    if ( packet->type >= NETCODE_PACKET_TYPES )
+        return NETCODE_DROP_UNKNOWN_PACKET_TYPE;
+    rule = &nc_packet_rules[packet->type];
+    if ( !( rule->directions & direction ) )
+        return NETCODE_DROP_WRONG_DIRECTION;
+    sequence_bytes = data[0] >> 4;
+    if ( sequence_bytes < 1 || sequence_bytes > 8 )
+        return NETCODE_DROP_BAD_SEQUENCE_LENGTH;
+    packet->header_bytes = 1 + sequence_bytes;
+    packet->body_bytes = bytes - packet->header_bytes - NETCODE_MAC_BYTES;
+    if ( packet->body_bytes < rule->min_body_bytes || packet->body_bytes > rule->max_body_bytes )
+        return NETCODE_DROP_WRONG_BODY_SIZE;
+    packet->sequence = 0;
+    for ( i = 0; i < sequence_bytes; i++ )
+        packet->sequence |= (uint64_t) data[1 + i] << ( 8 * i );
+    return NETCODE_DROP_NONE;
+}
+
+/* The associated data: version, protocol id, prefix byte. */
+static void nc_packet_associated( uint8_t associated[NC_PACKET_AD_BYTES], uint64_t protocol_id, uint8_t prefix )
+{
+    memcpy( associated, NC_VERSION_INFO, NC_VERSION_BYTES );
+    nc_store_u64( associated + NC_VERSION_BYTES, protocol_id );
+    associated[NC_VERSION_BYTES + 8] = prefix;
+}
+
+/* Who seals or opens: the keys of one direction. */
+typedef struct {
+    const uint8_t * key;
+    uint64_t protocol_id;
+} nc_channel_t;
+
+/* Opens a parsed packet into `out`, which may be the packet's own place behind its header. */
+static int nc_packet_open( const nc_packet_t * packet, const uint8_t * data, uint8_t * out,
+                           const nc_channel_t * channel )
+{
+    uint8_t associated[NC_PACKET_AD_BYTES];
+    nc_seal_t seal;
+    nc_packet_associated( associated, channel->protocol_id, data[0] );
+    seal.key = channel->key;
+    seal.sequence = packet->sequence;
+    seal.associated = associated;
+    seal.associated_bytes = sizeof( associated );
+    return nc_crypto_open( out, data + packet->header_bytes, (size_t) ( packet->body_bytes + NETCODE_MAC_BYTES ),
+                           &seal );
+}
+
+/*  Reads a session's packet: replay test, decryption in place, advance. Standard: Reading Encrypted Packets.
+    Returns a drop reason. */
+static int nc_packet_accept( const nc_packet_t * packet, uint8_t * data, const nc_channel_t * channel,
+                             nc_replay_t * replay )
+{
+    int reason =
+        nc_packet_rules[packet->type].replay_protected ? nc_replay_seen( replay, packet->sequence ) : NETCODE_DROP_NONE;
+    if ( reason != NETCODE_DROP_NONE )
+        return reason;
+    if ( !nc_packet_open( packet, data, data + packet->header_bytes, channel ) )
+        return NETCODE_DROP_AUTHENTICATION_FAILED;
+    if ( nc_packet_rules[packet->type].replay_protected )
+        nc_replay_advance( replay, packet->sequence );
+    return NETCODE_DROP_NONE;
+}
+
+/* Writes a sealed packet to `out` and returns its size. `packet` gives type, sequence and body_bytes. */
+static int nc_packet_seal( uint8_t * out, const nc_packet_t * packet, const uint8_t * body,
+                           const nc_channel_t * channel )
+{
+    uint8_t associated[NC_PACKET_AD_BYTES];
+    nc_seal_t seal;
+    uint64_t rest = packet->sequence;
+    int sequence_bytes = 0;
+    do {
+        out[1 + sequence_bytes++] = (uint8_t) rest;
+        rest >>= 8;
+    } while ( rest );
+    out[0] = (uint8_t) ( sequence_bytes << 4 | packet->type );
+    nc_packet_associated( associated, channel->protocol_id, out[0] );
+    seal.key = channel->key;
+    seal.sequence = packet->sequence;
+    seal.associated = associated;
+    seal.associated_bytes = sizeof( associated );
+    nc_crypto_seal( out + 1 + sequence_bytes, body, (size_t) packet->body_bytes, &seal );
+    return 1 + sequence_bytes + packet->body_bytes + NETCODE_MAC_BYTES;
+}
+
+/* Writes a connection request, the one packet that is not sealed. Standard: Packets */
+static int nc_packet_write_request( uint8_t * out, const nc_connect_token_t * token )
+{
+    nc_writer_t writer = nc_writer_make( out, NC_REQUEST_BYTES );
+    nc_writer_number( &writer, NETCODE_PACKET_REQUEST, 1 );
+    nc_writer_bytes( &writer, (const uint8_t *) NC_VERSION_INFO, NC_VERSION_BYTES );
+    nc_writer_number( &writer, token->protocol_id, 8 );
+    nc_writer_number( &writer, token->expire_timestamp, 8 );
+    nc_writer_bytes( &writer, token->nonce, NC_TOKEN_NONCE_BYTES );
+    nc_writer_bytes( &writer, token->sealed_private, NC_PRIVATE_TOKEN_BYTES );
+    return (int) writer.at;
+}
+
+/* A connection request, as it lies in its datagram. */
+typedef struct {
+    uint64_t expire_timestamp;
+    const uint8_t * nonce;
+    const uint8_t * sealed_private;
+    const uint8_t * tag; /* the token's tag, which names the token: NC_TOKEN_TAG_BYTES */
+} nc_request_t;
+
+/* Standard: Processing Connection Requests, the steps that need neither clock nor key. Returns a drop reason. */
+static int nc_packet_parse_request( nc_request_t * request, const uint8_t * data, int bytes, uint64_t protocol_id )
+{
+    if ( bytes == NC_REQUEST_BYTES_OLD && memcmp( data + 1, NC_VERSION_INFO_OLD, NC_VERSION_BYTES ) == 0 )
+        return NETCODE_DROP_REQUEST_OLD_VERSION;
+    if ( bytes != NC_REQUEST_BYTES )
+        return NETCODE_DROP_REQUEST_WRONG_SIZE;
+    if ( memcmp( data + 1, NC_VERSION_INFO, NC_VERSION_BYTES ) != 0 )
+        return memcmp( data + 1, NC_VERSION_INFO_OLD, NC_VERSION_BYTES ) == 0 ? NETCODE_DROP_REQUEST_OLD_VERSION
+                                                                              : NETCODE_DROP_REQUEST_WRONG_VERSION;
+    data += 1 + NC_VERSION_BYTES;
+    if ( nc_load_u64( data ) != protocol_id )
+        return NETCODE_DROP_REQUEST_WRONG_PROTOCOL_ID;
+    request->expire_timestamp = nc_load_u64( data + 8 );
+    request->nonce = data + 16;
+    request->sealed_private = data + 16 + NC_TOKEN_NONCE_BYTES;
+    request->tag = request->sealed_private + NC_PRIVATE_TOKEN_BYTES - NC_TOKEN_TAG_BYTES;
+    return NETCODE_DROP_NONE;
+}
+
+/* ================================================================================================================
+    ROOM 8: TABLE
+    Where are things kept so that finding, timing and ending them costs the same for one client as for ten thousand?
+    Uses: platform, crypto. Invariant: nothing here allocates; all memory is cut from one arena whose size was asked for before.
+   ================================================================================================================ */
+
+/* ---- arena: cuts one block into pieces of whole cache lines; without a block it only measures ---- */
+
+enum { NC_ARENA_ALIGN = 64 };
+
+typedef struct {
+    uint8_t * base; /* NULL: only measure */
+    size_t at;
+} nc_arena_t;
+
+static nc_arena_t nc_arena_make( void * block )
+{
+    nc_arena_t arena;
+    arena.base = (uint8_t *) block;
+    arena.at = block ? ( NC_ARENA_ALIGN - (size_t) ( (uintptr_t) block % NC_ARENA_ALIGN ) ) % NC_ARENA_ALIGN
+                     : NC_ARENA_ALIGN - 1;
+    return arena;
+}
+
+static void * nc_arena_take( nc_arena_t * arena, size_t count, size_t bytes )
+{
+    void * piece = arena->base ? arena->base + arena->at : NULL;
+    arena->at += ( count * bytes + NC_ARENA_ALIGN - 1 ) / NC_ARENA_ALIGN * NC_ARENA_ALIGN;
+    return piece;
+}
+
+/* ---- list: doubly linked, over an array of links; an index is in at most one list of an array ---- */
+
+typedef struct {
+    uint32_t prev;
+    uint32_t next;
+} nc_link_t;
+
+typedef struct {
+    uint32_t head;
+    uint32_t tail;
+    uint32_t count;
+} nc_list_t;
+
+static void nc_list_init( nc_list_t * list )
+{
+    list->head = list->tail = NC_NOWHERE;
+    list->count = 0;
+}
+
+static void nc_list_insert( nc_list_t * list, nc_link_t * links, uint32_t index )
+{
+    links[index].prev = list->tail;
+    links[index].next = NC_NOWHERE;
+    if ( list->tail == NC_NOWHERE )
+        list->head = index;
+    else
+        links[list->tail].next = index;
+    list->tail = index;
+    list->count++;
+}
+
+static void nc_list_remove( nc_list_t * list, nc_link_t * links, uint32_t index )
+{
+    uint32_t prev = links[index].prev, next = links[index].next;
+    if ( prev == NC_NOWHERE )
+        list->head = next;
+    else
+        links[prev].next = next;
+    if ( next == NC_NOWHERE )
+        list->tail = prev;
+    else
+        links[next].prev = prev;
+    list->count--;
+}
+
+/* ---- table: a hash map from 64-bit hashes to indices; several indices may share one hash ---- */
+
+typedef struct {
+    uint32_t * heads;
+    uint32_t * next;
+    uint32_t * tags; /* the upper half of each index's hash; the lower half chose the head */
+    uint32_t mask;
+} nc_table_t;
+
+static void nc_table_place( nc_table_t * table, nc_arena_t * arena, uint32_t capacity )
+{
+    uint32_t heads = 16;
+    while ( heads < capacity )
+        heads *= 2;
+    table->mask = heads - 1;
+    table->heads = (uint32_t *) nc_arena_take( arena, heads, sizeof( uint32_t ) );
+    table->next = (uint32_t *) nc_arena_take( arena, capacity, sizeof( uint32_t ) );
+    table->tags = (uint32_t *) nc_arena_take( arena, capacity, sizeof( uint32_t ) );
+}
+
+static void nc_table_reset( nc_table_t * table )
+{
+    memset( table->heads, 0xff, ( (size_t) table->mask + 1 ) * sizeof( uint32_t ) );
+}
+
+/* The first index from `index` on, along its chain, with this tag. */
+static uint32_t nc_table_match( const nc_table_t * table, uint32_t index, uint32_t tag )
+{
+    while ( index != NC_NOWHERE && table->tags[index] != tag )
+        index = table->next[index];
+    return index;
+}
+
+/* The latest index under this hash, or NC_NOWHERE. Hashes are no proof: compare the key itself. */
+static uint32_t nc_table_find( const nc_table_t * table, uint64_t hash )
+{
+    return nc_table_match( table, table->heads[(uint32_t) hash & table->mask], (uint32_t) ( hash >> 32 ) );
+}
+
+static uint32_t nc_table_find_next( const nc_table_t * table, uint32_t index )
+{
+    return nc_table_match( table, table->next[index], table->tags[index] );
+}
+
+static void nc_table_insert( nc_table_t * table, uint64_t hash, uint32_t index )
+{
+    uint32_t * head = &table->heads[(uint32_t) hash & table->mask];
+    table->next[index] = *head;
+    table->tags[index] = (uint32_t) ( hash >> 32 );
+    *head = index;
+}
+
+static void nc_table_remove( nc_table_t * table, uint64_t hash, uint32_t index )
+{
+    uint32_t * at = &table->heads[(uint32_t) hash & table->mask];
+    while ( *at != index )
+        at = &table->next[*at];
+    *at = table->next[index];
+}
+
+/* ---- bits: a set of numbers that gives its lowest member ---- */
+
+typedef struct {
+    uint64_t * words;
+    uint64_t * summary; /* a bit for each word that is not zero */
+    uint32_t word_count;
+} nc_bits_t;
+
+static void nc_bits_place( nc_bits_t * bits, nc_arena_t * arena, uint32_t capacity )
+{
+    bits->word_count = ( capacity + 63 ) / 64;
+    bits->words = (uint64_t *) nc_arena_take( arena, bits->word_count, sizeof( uint64_t ) );
+    bits->summary = (uint64_t *) nc_arena_take( arena, ( bits->word_count + 63 ) / 64, sizeof( uint64_t ) );
+}
+
+static void nc_bits_reset( nc_bits_t * bits )
+{
+    memset( bits->words, 0, bits->word_count * sizeof( uint64_t ) );
+    memset( bits->summary, 0, ( bits->word_count + 63 ) / 64 * sizeof( uint64_t ) );
+}
+
+static void nc_bits_insert( nc_bits_t * bits, uint32_t index )
+{
+    bits->words[index / 64] |= (uint64_t) 1 << ( index % 64 );
+    bits->summary[index / 4096] |= (uint64_t) 1 << ( index / 64 % 64 );
+}
+
+static void nc_bits_remove( nc_bits_t * bits, uint32_t index )
+{
+    bits->words[index / 64] &= ~( (uint64_t) 1 << ( index % 64 ) );
+    if ( !bits->words[index / 64] )
+        bits->summary[index / 4096] &= ~( (uint64_t) 1 << ( index / 64 % 64 ) );
+}
+
+static uint32_t nc_bits_lowest_of_word( uint64_t word )
+{
+    uint32_t index = 0, step;
+    for ( step = 32; step; step /= 2 )
+        if ( !( word & ( ( (uint64_t) 1 << step ) - 1 ) ) ) {
+            word >>= step;
+            index += step;
+        }
+    return index;
+}
+
+static uint32_t nc_bits_lowest( const nc_bits_t * bits )
+{
+    uint32_t i, word;
+    for ( i = 0; i * 64 < bits->word_count; i++ )
+        if ( bits->summary[i] ) {
+            word = i * 64 + nc_bits_lowest_of_word( bits->summary[i] );
+            return word * 64 + nc_bits_lowest_of_word( bits->words[word] );
+        }
+    return NC_NOWHERE;
+}
+
+/*  ---- wheel: timers in buckets of 1/1024 s ---- A timer may ring early (the wheel is one second long), never late
+    by more than a bucket: whoever is called looks at its real deadline and sets the timer again. So a packet sent
+    or received costs the wheel nothing, and an update with nothing due looks at one number. */
+
+enum { NC_WHEEL_BUCKETS = 1024, NC_WHEEL_DUE = NC_WHEEL_BUCKETS, NC_WHEEL_LISTS = NC_WHEEL_BUCKETS + 1 };
+
+typedef struct {
+    uint64_t tick; /* the first one that has not been looked at */
+    nc_list_t lists[NC_WHEEL_LISTS];
+    uint64_t busy[NC_WHEEL_BUCKETS / 64];
+    nc_link_t * links;
+    uint16_t * list_of; /* NC_WHEEL_LISTS: not set */
+    uint32_t capacity;
+} nc_wheel_t;
+
+static uint64_t nc_wheel_tick( double seconds )
+{
+    return seconds > 0.0 ? (uint64_t) ( seconds * (double) NC_WHEEL_BUCKETS ) : 0;
+}
+
+static void nc_wheel_place( nc_wheel_t * wheel, nc_arena_t * arena, uint32_t capacity )
+{
+    wheel->capacity = capacity;
+    wheel->links = (nc_link_t *) nc_arena_take( arena, capacity, sizeof( nc_link_t ) );
+    wheel->list_of = (uint16_t *) nc_arena_take( arena, capacity, sizeof( uint16_t ) );
+}
+
+static void nc_wheel_reset( nc_wheel_t * wheel, double now )
+{
+    uint32_t i;
+    for ( i = 0; i < NC_WHEEL_LISTS; i++ )
+        nc_list_init( &wheel->lists[i] );
+    for ( i = 0; i < wheel->capacity; i++ )
+        wheel->list_of[i] = NC_WHEEL_LISTS;
+    memset( wheel->busy, 0, sizeof( wheel->busy ) );
+    wheel->tick = nc_wheel_tick( now );
+}
+
+static void nc_wheel_remove( nc_wheel_t * wheel, uint32_t timer )
+{
+    uint32_t list = wheel->list_of[timer];
+    if ( list == NC_WHEEL_LISTS )
+        return;
+    nc_list_remove( &wheel->lists[list], wheel->links, timer );
+    if ( list < NC_WHEEL_BUCKETS && wheel->lists[list].count == 0 )
+        wheel->busy[list / 64] &= ~( (uint64_t) 1 << ( list % 64 ) );
+    wheel->list_of[timer] = NC_WHEEL_LISTS;
+}
+
+static void nc_wheel_insert( nc_wheel_t * wheel, uint32_t timer, double deadline )
+{
+    uint64_t tick = nc_wheel_tick( deadline );
+    uint32_t list;
+    if ( tick < wheel->tick )
+        tick = wheel->tick;
+    if ( tick - wheel->tick >= NC_WHEEL_BUCKETS )
+        tick = wheel->tick + NC_WHEEL_BUCKETS - 1;
+    list = (uint32_t) ( tick % NC_WHEEL_BUCKETS );
+    nc_wheel_remove( wheel, timer );
+    nc_list_insert( &wheel->lists[list], wheel->links, timer );
+    wheel->busy[list / 64] |= (uint64_t) 1 << ( list % 64 );
+    wheel->list_of[timer] = (uint16_t) list;
+}
+
+/* Collects what is due by `now`; a jump of any length costs one round. */
+static void nc_wheel_advance( nc_wheel_t * wheel, double now )
+{
+    uint64_t end = nc_wheel_tick( now );
+    uint64_t tick = wheel->tick;
+    if ( end < tick )
+        return;
+    wheel->tick = end + 1;
+    if ( end - tick >= NC_WHEEL_BUCKETS )
+        end = tick + NC_WHEEL_BUCKETS - 1;
+    for ( ; tick <= end; tick++ ) {
+        uint32_t list = (uint32_t) ( tick % NC_WHEEL_BUCKETS );
+        if ( !( wheel->busy[list / 64] >> ( list % 64 ) & 1 ) )
+            continue;
+        while ( wheel->lists[list].count ) {
+            uint32_t timer = wheel->lists[list].head;
+            nc_wheel_remove( wheel, timer );
+            nc_list_insert( &wheel->lists[NC_WHEEL_DUE], wheel->links, timer );
+            wheel->list_of[timer] = NC_WHEEL_DUE;
+        }
+    }
+}
+
+/* Takes one of the timers that are due, or NC_NOWHERE. */
+static uint32_t nc_wheel_take( nc_wheel_t * wheel )
+{
+    uint32_t timer = wheel->lists[NC_WHEEL_DUE].head;
+    if ( timer != NC_NOWHERE )
+        nc_wheel_remove( wheel, timer );
+    return timer;
+}
+
+/* Seconds until a timer may ring; one second when none is set. */
+static double nc_wheel_seconds_left( const nc_wheel_t * wheel, double now )
+{
+    uint64_t tick;
+    for ( tick = wheel->tick; tick < wheel->tick + NC_WHEEL_BUCKETS; tick++ ) {
+        uint32_t list = (uint32_t) ( tick % NC_WHEEL_BUCKETS );
+        if ( wheel->busy[list / 64] >> ( list % 64 ) & 1 ) {
+            double left = (double) tick / (double) NC_WHEEL_BUCKETS - now;
+            return left > 0.0 ? left : 0.0;
+        }
+    }
+    return 1.0;
+}
+
+/*  ---- pool: buffers for received packets, in a block of their own, since a packet may outlive its slot and its
+    server's start ---- */
+
+enum { NC_BUFFER_FREE, NC_BUFFER_RECEIVING, NC_BUFFER_QUEUED, NC_BUFFER_ORPHANED, NC_BUFFER_HELD };
+
+typedef struct {
+    uint64_t session;
+    uint64_t sequence;
+    uint32_t client_index;
+    uint32_t state;  /* NC_BUFFER_... */
+    uint32_t offset; /* of the payload in the datagram */
+    uint32_t bytes;  /* of the payload */
+} nc_buffer_t;
+
+typedef struct nc_pool_t {
+    struct nc_pool_t * next; /* pools of former starts whose packets the caller still holds */
+    void * block;            /* what it was cut from */
+    uint8_t * buffers;
+    uint32_t * free_list;
+    uint32_t count;
+    uint32_t free_count;
+    uint32_t held;
+} nc_pool_t;
+
+static nc_pool_t * nc_pool_place( nc_arena_t * arena, uint32_t count )
+{
+    nc_pool_t * pool = (nc_pool_t *) nc_arena_take( arena, 1, sizeof( nc_pool_t ) );
+    uint32_t * free_list = (uint32_t *) nc_arena_take( arena, count, sizeof( uint32_t ) );
+    uint8_t * buffers = (uint8_t *) nc_arena_take( arena, count, NC_BUFFER_STRIDE );
+    uint32_t i;
+    if ( !pool )
+        return NULL;
+    memset( pool, 0, sizeof( *pool ) );
+    pool->block = arena->base;
+    pool->free_list = free_list;
+    pool->buffers = buffers;
+    pool->count = pool->free_count = count;
+    for ( i = 0; i < count; i++ ) {
+        memset( buffers + (size_t) i * NC_BUFFER_STRIDE, 0, NC_BUFFER_HEADER_BYTES );
+        free_list[i] = count - 1 - i;
+    }
+    return pool;
+}
+
+static nc_buffer_t * nc_pool_buffer( nc_pool_t * pool, uint32_t index )
+{
+    return (nc_buffer_t *) (void *) ( pool->buffers + (size_t) index * NC_BUFFER_STRIDE );
+}
+
+static uint8_t * nc_pool_data( nc_pool_t * pool, uint32_t index )
+{
+    return pool->buffers + (size_t) index * NC_BUFFER_STRIDE + NC_BUFFER_HEADER_BYTES;
+}
+
+static uint32_t nc_pool_take( nc_pool_t * pool )
+{
+    return pool->free_count ? pool->free_list[--pool->free_count] : NC_NOWHERE;
+}
+
+static void nc_pool_give( nc_pool_t * pool, uint32_t index )
+{
+    nc_pool_buffer( pool, index )->state = NC_BUFFER_FREE;
+    pool->free_list[pool->free_count++] = index;
+}
+
+/* Whose buffer is this? NC_NOWHERE where it is not this pool's. */
+static uint32_t nc_pool_find( const nc_pool_t * pool, const void * packet )
+{
+    uintptr_t at = (uintptr_t) packet, start = (uintptr_t) pool->buffers;
+    if ( at < start || at - start >= (uintptr_t) pool->count * NC_BUFFER_STRIDE )
+        return NC_NOWHERE;
+    return (uint32_t) ( ( at - start ) / NC_BUFFER_STRIDE );
+}
+
+/*  ---- inbox: what the application has not read yet: a queue for each client, and all clients' events in their
+    true order ---- Every client has a share of the pool that nobody else can use up (`reserved` counts what is kept
+    back for them); beyond its share a client may queue up to its quota, as long as buffers are free. */
+
+typedef struct {
+    uint64_t session;
+    uint64_t client_id;
+    uint32_t client_index;
+    uint32_t partner; /* the note of the same session's other end, where both are unread; else NC_NOWHERE */
+    int32_t type;
+    int32_t reason;
+} nc_note_t;
+
+typedef struct {
+    nc_list_t list;
+    uint32_t connected_note; /* the unread CONNECTED of the present session */
+    uint32_t is_open;
+} nc_queue_t;
+
+typedef struct {
+    nc_pool_t * pool;
+    nc_queue_t * queues;
+    nc_link_t * queue_links; /* by buffer: its client's queue, or the orphans */
+    nc_list_t orphans;       /* payloads whose slot has a new client; only the event list still leads to them */
+    nc_list_t events;
+    nc_link_t * event_links; /* buffers first, then notes */
+    nc_note_t * notes;
+    uint32_t * free_notes;
+    uint32_t free_note_count;
+    uint32_t note_count;
+    /* DISCONNECTED notes whose CONNECTED is unread: the pair is forgotten when notes run out */
+    nc_list_t ended;
+    nc_link_t * ended_links;
+    uint32_t client_count;
+    uint32_t quota;
+    uint32_t share;
+    uint32_t reserved;
+    uint32_t queued;
+    int events_are_taken;
+} nc_inbox_t;
+
+/*  Two notes a client are enough for ever: see nc_inbox_note. The spare ones let some sessions come and go between
+    two looks. */
+enum { NC_INBOX_SPARE_NOTES_CLIENT = 4, NC_INBOX_SPARE_NOTES_SERVER = 64 };
+
+static void nc_inbox_place( nc_inbox_t * inbox, nc_arena_t * arena, uint32_t client_count, uint32_t buffer_count )
+{
+    inbox->client_count = client_count;
+    inbox->note_count =
+        2 * client_count + ( client_count == 1 ? NC_INBOX_SPARE_NOTES_CLIENT : NC_INBOX_SPARE_NOTES_SERVER );
+    inbox->queues = (nc_queue_t *) nc_arena_take( arena, client_count, sizeof( nc_queue_t ) );
+    inbox->queue_links = (nc_link_t *) nc_arena_take( arena, buffer_count, sizeof( nc_link_t ) );
+    inbox->event_links = (nc_link_t *) nc_arena_take( arena, buffer_count + inbox->note_count, sizeof( nc_link_t ) );
+    inbox->notes = (nc_note_t *) nc_arena_take( arena, inbox->note_count, sizeof( nc_note_t ) );
+    inbox->free_notes = (uint32_t *) nc_arena_take( arena, inbox->note_count, sizeof( uint32_t ) );
+    inbox->ended_links = (nc_link_t *) nc_arena_take( arena, inbox->note_count, sizeof( nc_link_t ) );
+}
+
+static void nc_inbox_reset( nc_inbox_t * inbox, nc_pool_t * pool, uint32_t quota )
+{
+    uint32_t i;
+    inbox->pool = pool;
+    inbox->quota = quota;
+    inbox->share = pool->count / ( 2 * inbox->client_count );
+    inbox->reserved = inbox->queued = 0;
+    nc_list_init( &inbox->orphans );
+    nc_list_init( &inbox->events );
+    nc_list_init( &inbox->ended );
+    for ( i = 0; i < inbox->client_count; i++ ) {
+        nc_list_init( &inbox->queues[i].list );
+        inbox->queues[i].connected_note = NC_NOWHERE;
+        inbox->queues[i].is_open = 0;
+    }
+    for ( i = 0; i < inbox->note_count; i++ )
+        inbox->free_notes[i] = inbox->note_count - 1 - i;
+    inbox->free_note_count = inbox->note_count;
+}
+
+/* Takes a payload out of its queue and out of the events. */
+static void nc_inbox_unlink( nc_inbox_t * inbox, uint32_t index )
+{
+    nc_buffer_t * buffer = nc_pool_buffer( inbox->pool, index );
+    nc_queue_t * queue = &inbox->queues[buffer->client_index];
+    nc_list_remove( &inbox->events, inbox->event_links, index );
+    inbox->queued--;
+    if ( buffer->state == NC_BUFFER_ORPHANED ) {
+        nc_list_remove( &inbox->orphans, inbox->queue_links, index );
+        return;
+    }
+    nc_list_remove( &queue->list, inbox->queue_links, index );
+    if ( queue->is_open && queue->list.count < inbox->share )
+        inbox->reserved++;
+}
+
+static void nc_inbox_discard( nc_inbox_t * inbox, uint32_t index )
+{
+    nc_inbox_unlink( inbox, index );
+    nc_pool_give( inbox->pool, index );
+}
+
+/* Is there room for one more payload of this client? Returns a drop reason. */
+static int nc_inbox_room( nc_inbox_t * inbox, uint32_t client_index )
+{
+    uint32_t count = inbox->queues[client_index].list.count;
+    if ( count >= inbox->quota )
+        return NETCODE_DROP_QUEUE_FULL;
+    while ( inbox->pool->free_count == 0 && inbox->orphans.count )
+        nc_inbox_discard( inbox, inbox->orphans.head ); /* nobody reads them: the living come first */
+    if ( inbox->pool->free_count == 0 )
+        return NETCODE_DROP_POOL_EMPTY;
+    return count < inbox->share || inbox->pool->free_count > inbox->reserved ? NETCODE_DROP_NONE
+                                                                             : NETCODE_DROP_QUEUE_FULL;
+}
+
+/* Queues a filled buffer, after nc_inbox_room agreed. Its header says what it holds. */
+static void nc_inbox_insert( nc_inbox_t * inbox, uint32_t index )
+{
+    nc_buffer_t * buffer = nc_pool_buffer( inbox->pool, index );
+    nc_queue_t * queue = &inbox->queues[buffer->client_index];
+    if ( queue->is_open && queue->list.count < inbox->share )
+        inbox->reserved--;
+    buffer->state = NC_BUFFER_QUEUED;
+    /* bit readers read ahead */
+    memset( nc_pool_data( inbox->pool, index ) + buffer->offset + buffer->bytes, 0, 8 );
+    nc_list_insert( &queue->list, inbox->queue_links, index );
+    nc_list_insert( &inbox->events, inbox->event_links, index );
+    inbox->queued++;
+}
+
+/* Copies a payload into a free buffer and queues it. Returns a drop reason. */
+static int nc_inbox_copy( nc_inbox_t * inbox, const nc_buffer_t * what, const uint8_t * data )
+{
+    uint32_t index;
+    int reason = nc_inbox_room( inbox, what->client_index );
+    if ( reason != NETCODE_DROP_NONE )
+        return reason;
+    index = nc_pool_take( inbox->pool );
+    *nc_pool_buffer( inbox->pool, index ) = *what;
+    memcpy( nc_pool_data( inbox->pool, index ) + what->offset, data, what->bytes );
+    nc_inbox_insert( inbox, index );
+    return NETCODE_DROP_NONE;
+}
+
+/* Hands a queued payload to the caller. */
+static uint8_t * nc_inbox_hand_out( nc_inbox_t * inbox, uint32_t index )
+{
+    nc_buffer_t * buffer = nc_pool_buffer( inbox->pool, index );
+    nc_inbox_unlink( inbox, index );
+    buffer->state = NC_BUFFER_HELD;
+    inbox->pool->held++;
+    return nc_pool_data( inbox->pool, index ) + buffer->offset;
+}
+
+static void nc_inbox_free_note( nc_inbox_t * inbox, uint32_t note )
+{
+    nc_list_remove( &inbox->events, inbox->event_links, inbox->pool->count + note );
+    inbox->free_notes[inbox->free_note_count++] = note;
+}
+
+/* Forgets the oldest session that came and went unread, with what it sent. */
+static void nc_inbox_forget_pair( nc_inbox_t * inbox )
+{
+    uint32_t disconnected = inbox->ended.head;
+    const nc_note_t * note = &inbox->notes[disconnected];
+    uint64_t session = note->session;
+    nc_list_t * lists[2];
+    int i;
+    lists[0] = &inbox->orphans;
+    lists[1] = &inbox->queues[note->client_index].list;
+    for ( i = 0; i < 2; i++ ) {
+        uint32_t index = lists[i]->head, next;
+        for ( ; index != NC_NOWHERE; index = next ) {
+            next = inbox->queue_links[index].next;
+            if ( nc_pool_buffer( inbox->pool, index )->session == session )
+                nc_inbox_discard( inbox, index );
+        }
+    }
+    nc_list_remove( &inbox->ended, inbox->ended_links, disconnected );
+    nc_inbox_free_note( inbox, note->partner );
+    nc_inbox_free_note( inbox, disconnected );
+}
+
+/* A client object that fails to connect again and again leaves DISCONNECTED notes alone: the oldest is forgotten. */
+static void nc_inbox_forget_oldest( nc_inbox_t * inbox )
+{
+    uint32_t index = inbox->events.head;
+    while ( index < inbox->pool->count )
+        index = inbox->event_links[index].next;
+    nc_inbox_free_note( inbox, index - inbox->pool->count );
+}
+
+/*  Adds a note. On a server, a client has at most one unread CONNECTED of a session that lasts and one unread
+    DISCONNECTED whose CONNECTED was read (a later session's CONNECTED can only be read after it): when two notes a
+    client are taken, a forgettable pair exists. */
+static uint32_t nc_inbox_note( nc_inbox_t * inbox, const nc_note_t * note )
+{
+    uint32_t index;
+    if ( inbox->free_note_count == 0 && inbox->ended.count )
+        nc_inbox_forget_pair( inbox );
+    else if ( inbox->free_note_count == 0 )
+        nc_inbox_forget_oldest( inbox );
+    index = inbox->free_notes[--inbox->free_note_count];
+    inbox->notes[index] = *note;
+    nc_list_insert( &inbox->events, inbox->event_links, inbox->pool->count + index );
+    return index;
+}
+
+/*  A session begins: what its predecessor left unread in the slot is out of reach of the per-slot calls from now
+    on. */
+static void nc_inbox_open( nc_inbox_t * inbox, uint32_t client_index, uint64_t session, uint64_t client_id )
+{
+    nc_queue_t * queue = &inbox->queues[client_index];
+    nc_note_t note;
+    while ( queue->list.count ) {
+        uint32_t index = queue->list.head;
+        if ( !inbox->events_are_taken ) {
+            nc_inbox_discard( inbox, index );
+            continue;
+        }
+        nc_list_remove( &queue->list, inbox->queue_links, index );
+        nc_list_insert( &inbox->orphans, inbox->queue_links, index );
+        nc_pool_buffer( inbox->pool, index )->state = NC_BUFFER_ORPHANED;
+    }
+    queue->is_open = 1;
+    inbox->reserved += inbox->share;
+    memset( &note, 0, sizeof( note ) );
+    note.session = session;
+    note.client_id = client_id;
+    note.client_index = client_index;
+    note.partner = NC_NOWHERE;
+    note.type = NETCODE_EVENT_CONNECTED;
+    queue->connected_note = nc_inbox_note( inbox, &note );
+}
+
+/* A session ends: its payloads stay readable, its share goes back. */
+static void nc_inbox_close( nc_inbox_t * inbox, uint32_t client_index, uint64_t session, uint64_t client_id,
+                            int reason )
+{
+    nc_queue_t * queue = &inbox->queues[client_index];
+    nc_note_t note;
+    uint32_t index;
+    if ( queue->is_open && queue->list.count < inbox->share )
+        inbox->reserved -= inbox->share - queue->list.count;
+    queue->is_open = 0;
+    memset( &note, 0, sizeof( note ) );
+    note.session = session;
+    note.client_id = client_id;
+    note.client_index = client_index;
+    note.partner = queue->connected_note;
+    note.type = NETCODE_EVENT_DISCONNECTED;
+    note.reason = reason;
+    queue->connected_note = NC_NOWHERE;
+    index = nc_inbox_note( inbox, &note );
+    if ( note.partner == NC_NOWHERE )
+        return;
+    inbox->notes[note.partner].partner = index;
+    nc_list_insert( &inbox->ended, inbox->ended_links, index );
+}
+
+/* The note leaves the events because the caller reads it. */
+static void nc_inbox_read_note( nc_inbox_t * inbox, uint32_t index, struct netcode_event_t * event )
+{
+    nc_note_t * note = &inbox->notes[index];
+    event->type = note->type;
+    event->client_index = (int) note->client_index;
+    event->session = note->session;
+    event->client_id = note->client_id;
+    event->reason = note->reason;
+    if ( note->type == NETCODE_EVENT_CONNECTED ) {
+        if ( note->partner != NC_NOWHERE ) {
+            nc_list_remove( &inbox->ended, inbox->ended_links, note->partner );
+            inbox->notes[note->partner].partner = NC_NOWHERE;
+        } else
+            inbox->queues[note->client_index].connected_note = NC_NOWHERE;
+    }
+    nc_inbox_free_note( inbox, index );
+}
+
+static int nc_inbox_next_event( nc_inbox_t * inbox, struct netcode_event_t * event )
+{
+    uint32_t index = inbox->events.head;
+    memset( event, 0, sizeof( *event ) );
+    inbox->events_are_taken = 1;
+    if ( index == NC_NOWHERE )
+        return 0;
+    if ( index >= inbox->pool->count ) {
+        nc_inbox_read_note( inbox, index - inbox->pool->count, event );
+    } else {
+        const nc_buffer_t * buffer = nc_pool_buffer( inbox->pool, index );
+        event->type = NETCODE_EVENT_PAYLOAD;
+        event->client_index = (int) buffer->client_index;
+        event->session = buffer->session;
+        event->sequence = buffer->sequence;
+        event->bytes = (int) buffer->bytes;
+        event->data = nc_inbox_hand_out( inbox, index );
+    }
+    return 1;
+}
+
+/* The oldest payload of one client, or NULL. */
+static uint8_t * nc_inbox_receive( nc_inbox_t * inbox, uint32_t client_index, int * bytes, uint64_t * sequence )
+{
+    uint32_t index = inbox->queues[client_index].list.head;
+    const nc_buffer_t * buffer;
+    if ( index == NC_NOWHERE )
+        return NULL;
+    buffer = nc_pool_buffer( inbox->pool, index );
+    *bytes = (int) buffer->bytes;
+    if ( sequence )
+        *sequence = buffer->sequence;
+    return nc_inbox_hand_out( inbox, index );
+}
+
+/* ---- used: the connect tokens that have connected someone, remembered until they expire. Decision 4 ---- */
+
+typedef struct {
+    uint64_t expire_timestamp;
+    uint8_t tag[NC_TOKEN_TAG_BYTES];
+} nc_used_record_t;
+
+typedef struct {
+    nc_table_t table;
+    nc_used_record_t * records; /* expiring ones, then never-expiring ones */
+    uint32_t * heap;            /* the expiring ones, the earliest on top */
+    uint32_t * free_list;       /* the expiring records that are free */
+    uint32_t expiring_capacity;
+    uint32_t expiring_count;
+    uint32_t never_capacity;
+    uint32_t never_count;
+    uint32_t never_oldest;
+    /* no record before or at this is complete: tokens that expire by then may have been used */
+    uint64_t refused_up_to;
+    int oldest_never_gives_way;
+    uint8_t hash_key[crypto_shorthash_KEYBYTES];
+} nc_used_t;
+
+static void nc_used_place( nc_used_t * used, nc_arena_t * arena, uint32_t capacity )
+{
+    used->never_capacity = capacity / 2;
+    used->expiring_capacity = capacity - used->never_capacity;
+    nc_table_place( &used->table, arena, capacity );
+    used->records = (nc_used_record_t *) nc_arena_take( arena, capacity, sizeof( nc_used_record_t ) );
+    used->heap = (uint32_t *) nc_arena_take( arena, used->expiring_capacity, sizeof( uint32_t ) );
+    used->free_list = (uint32_t *) nc_arena_take( arena, used->expiring_capacity, sizeof( uint32_t ) );
+}
+
+static void nc_used_reset( nc_used_t * used )
+{
+    uint32_t i;
+    nc_table_reset( &used->table );
+    used->expiring_count = used->never_count = used->never_oldest = 0;
+    for ( i = 0; i < used->expiring_capacity; i++ )
+        used->free_list[i] = used->expiring_capacity - 1 - i;
+}
+
+static uint64_t nc_used_hash( const nc_used_t * used, const uint8_t * tag )
+{
+    return nc_crypto_hash( used->hash_key, tag, NC_TOKEN_TAG_BYTES );
+}
+
+static int nc_used_seen( const nc_used_t * used, const uint8_t * tag )
+{
+    uint32_t index = nc_table_find( &used->table, nc_used_hash( used, tag ) );
+    for ( ; index != NC_NOWHERE; index = nc_table_find_next( &used->table, index ) )
+        if ( memcmp( used->records[index].tag, tag, NC_TOKEN_TAG_BYTES ) == 0 )
+            return 1;
+    return 0;
+}
+
+/* The expire timestamp of the record at a place in the heap. */
+static uint64_t nc_used_expiry( const nc_used_t * used, uint32_t place )
+{
+    return used->records[used->heap[place]].expire_timestamp;
+}
+
+static void nc_used_swap( nc_used_t * used, uint32_t a, uint32_t b )
+{
+    uint32_t index = used->heap[a];
+    used->heap[a] = used->heap[b];
+    used->heap[b] = index;
+}
+
+static void nc_used_sift_down( nc_used_t * used )
+{
+    uint32_t place = 0;
+    for ( ;; ) {
+        uint32_t child = 2 * place + 1;
+        if ( child >= used->expiring_count )
+            return;
+        if ( child + 1 < used->expiring_count && nc_used_expiry( used, child + 1 ) < nc_used_expiry( used, child ) )
+            child++;
+        if ( nc_used_expiry( used, place ) <= nc_used_expiry( used, child ) )
+            return;
+        nc_used_swap( used, place, child );
+        place = child;
+    }
+}
+
+/* Forgets the record that expires first: from now on nothing that expires by then is believed to be unused. */
+static void nc_used_forget_earliest( nc_used_t * used )
+{
+    uint32_t index = used->heap[0];
+    nc_used_record_t * record = &used->records[index];
+    if ( record->expire_timestamp > used->refused_up_to )
+        used->refused_up_to = record->expire_timestamp;
+    nc_table_remove( &used->table, nc_used_hash( used, record->tag ), index );
+    used->heap[0] = used->heap[--used->expiring_count];
+    nc_used_sift_down( used );
+    used->free_list[used->expiring_capacity - used->expiring_count - 1] = index;
+}
+
+static void nc_used_purge( nc_used_t * used, uint64_t unix_now )
+{
+    while ( used->expiring_count && nc_used_expiry( used, 0 ) <= unix_now )
+        nc_used_forget_earliest( used );
+}
+
+/* Could a never-expiring token be remembered? */
+static int nc_used_has_room_for_never( const nc_used_t * used )
+{
+    return used->oldest_never_gives_way || used->never_count < used->never_capacity;
+}
+
+static void nc_used_insert_never( nc_used_t * used, const nc_used_record_t * record )
+{
+    uint32_t index = used->expiring_capacity + ( used->never_oldest + used->never_count ) % used->never_capacity;
+    if ( used->never_count == used->never_capacity ) {
+        nc_table_remove( &used->table, nc_used_hash( used, used->records[index].tag ), index );
+        used->never_oldest = ( used->never_oldest + 1 ) % used->never_capacity;
+        used->never_count--;
+    }
+    used->never_count++;
+    used->records[index] = *record;
+    nc_table_insert( &used->table, nc_used_hash( used, record->tag ), index );
+}
+
+static void nc_used_insert( nc_used_t * used, const nc_used_record_t * record )
+{
+    uint32_t index, place;
+    if ( record->expire_timestamp == UINT64_MAX ) {
+        nc_used_insert_never( used, record );
+        return;
+    }
+    if ( used->expiring_count == used->expiring_capacity ) {
+        /* it is the earliest itself: the mark remembers it */
+        if ( record->expire_timestamp <= nc_used_expiry( used, 0 ) ) {
+            if ( record->expire_timestamp > used->refused_up_to )
+                used->refused_up_to = record->expire_timestamp;
+            return;
+        }
+        nc_used_forget_earliest( used );
+    }
+    index = used->free_list[used->expiring_capacity - used->expiring_count - 1];
+    place = used->expiring_count++;
+    used->records[index] = *record;
+    used->heap[place] = index;
+    while ( place && nc_used_expiry( used, ( place - 1 ) / 2 ) > nc_used_expiry( used, place ) ) {
+        nc_used_swap( used, place, ( place - 1 ) / 2 );
+        place = ( place - 1 ) / 2;
+    }
+    nc_table_insert( &used->table, nc_used_hash( used, record->tag ), index );
+}
+
+/* Takes over what another table remembers, in its order. */
+static void nc_used_adopt( nc_used_t * used, const nc_used_t * old )
+{
+    uint32_t i;
+    used->refused_up_to = old->refused_up_to;
+    for ( i = 0; i < old->expiring_count; i++ )
+        nc_used_insert( used, &old->records[old->heap[i]] );
+    for ( i = 0; i < old->never_count; i++ )
+        nc_used_insert( used, &old->records[old->expiring_capacity + ( old->never_oldest + i ) % old->never_capacity] );
+}
+
+/* ---- counters: what client and server count alike ---- */
+
+typedef struct {
+    uint64_t packets_sent[NETCODE_PACKET_TYPES];
+    uint64_t packets_received[NETCODE_PACKET_TYPES];
+    uint64_t bytes_sent;
+    uint64_t bytes_received;
+    uint64_t datagrams_received;
+    uint64_t dropped[NETCODE_DROP_REASONS];
+    uint64_t send_errors;
+    uint64_t receive_errors;
+    int last_socket_error;
+} nc_counters_t;
+
+/* What both stats structs begin with, copied field by field because their types differ. */
+#define NC_COUNTERS_COPY( stats, counters )                                                                           \
+    do {                                                                                                              \
+        memcpy( ( stats )->packets_sent, ( counters )->packets_sent, sizeof( ( stats )->packets_sent ) );             \
+        memcpy( ( stats )->packets_received, ( counters )->packets_received, sizeof( ( stats )->packets_received ) ); \
+        memcpy( ( stats )->dropped, ( counters )->dropped, sizeof( ( stats )->dropped ) );                            \
+        ( stats )->bytes_sent = ( counters )->bytes_sent;                                                             \
+        ( stats )->bytes_received = ( counters )->bytes_received;                                                     \
+        ( stats )->datagrams_received = ( counters )->datagrams_received;                                             \
+        ( stats )->send_errors = ( counters )->send_errors;                                                           \
+        ( stats )->receive_errors = ( counters )->receive_errors;                                                     \
+        ( stats )->last_socket_error = ( counters )->last_socket_error;                                               \
+    } while ( 0 )
+
+/* ================================================================================================================
+    ROOM 9: SOCKET
+    How do datagrams get in and out, whatever carries them?
+    Uses: platform, address. Invariant: client and server know struct netcode_socket_t and nothing else of the network.
+   ================================================================================================================ */
+
+enum nc_socket_result_t { NC_SOCKET_OK, NC_SOCKET_NO_MEMORY, NC_SOCKET_CREATE_FAILED, NC_SOCKET_BIND_FAILED };
+
+/* What a UDP socket is to be. */
+typedef struct {
+    nc_allocator_t allocator;
+    const nc_log_t * log;
+    /* to bind; the second may be NULL, else it is of the other family */
+    const struct netcode_address_t * addresses[2];
+    int receive_buffer_bytes;
+    int send_buffer_bytes;
+    /* ask for ICMP errors: a client wants them, a server has no use for those of clients that are gone */
+    int reports_errors;
+} nc_socket_request_t;
+
+/* ---- the override callbacks, as a socket ---- */
+
+typedef struct {
+    void * callback_context;
+    void ( *send )( void * context, struct netcode_address_t * to, const uint8_t * data, int bytes );
+    int ( *receive )( void * context, struct netcode_address_t * from, uint8_t * data, int capacity );
+} nc_socket_override_t;
+
+static int nc_socket_override_receive( void * context, struct netcode_datagram_t * datagrams, int count )
+{
+    const nc_socket_override_t * override_ = (const nc_socket_override_t *) context;
+    int i;
+    for ( i = 0; i < count; i++ ) {
+        int bytes = override_->receive( override_->callback_context, &datagrams[i].address, datagrams[i].data,
+                                        datagrams[i].capacity );
+        if ( bytes <= 0 )
+            break;
+        datagrams[i].status = bytes > datagrams[i].capacity ? NETCODE_DATAGRAM_TRUNCATED : NETCODE_DATAGRAM_OK;
+        datagrams[i].bytes = bytes;
+    }
+    return i;
+}
+
+static int nc_socket_override_send( void * context, const struct netcode_datagram_t * datagrams, int count )
+{
+    const nc_socket_override_t * override_ = (const nc_socket_override_t *) context;
+    int i;
+    for ( i = 0; i < count; i++ ) {
+        struct netcode_address_t to = datagrams[i].address;
+        override_->send( override_->callback_context, &to, datagrams[i].data, datagrams[i].bytes );
+    }
+    return count;
+}
+
+static void nc_socket_from_override( struct netcode_socket_t * socket, nc_socket_override_t * override_ )
+{
+    memset( socket, 0, sizeof( *socket ) );
+    socket->context = override_;
+    socket->receive = nc_socket_override_receive;
+    socket->send = nc_socket_override_send;
+}
+
+#if defined( NETCODE_NO_SOCKETS )
+
+static int nc_socket_open_udp( struct netcode_socket_t * socket, const nc_socket_request_t * request,
+                               int * failed_family )
+{
+    (void) socket;
+    *failed_family = request->addresses[0]->type;
+    NC_LOG( request->log, ERROR,
+            "built with NETCODE_NO_SOCKETS: give the config a socket, a simulator or override callbacks" );
+    return NC_SOCKET_CREATE_FAILED;
+}
+
+static size_t nc_socket_udp_memory( void )
+{
+    return 0;
+}
+
+#else
+
+/* ---- the operating system's UDP, as a socket: one handle, or one of each family ---- */
+
+#if NETCODE_PLATFORM == NETCODE_PLATFORM_WINDOWS
+typedef SOCKET nc_socket_handle_t;
+typedef int nc_socket_length_t;
+#define NC_SOCKET_NONE INVALID_SOCKET
+#ifndef SIO_UDP_CONNRESET
+#define SIO_UDP_CONNRESET _WSAIOW( IOC_VENDOR, 12 )
+#endif
+#else
+typedef int nc_socket_handle_t;
+typedef socklen_t nc_socket_length_t;
+#define NC_SOCKET_NONE ( -1 )
+#endif
+
+/* glibc shows recvmmsg only where the GNU names are on; other C libraries follow _GNU_SOURCE itself. */
+#if defined( __linux__ ) && !defined( NETCODE_NO_LINUX_EXTRAS ) && \
+    ( defined( __USE_GNU ) || ( !defined( __GLIBC__ ) && defined( _GNU_SOURCE ) ) ) && defined( SO_RXQ_OVFL )
+#define NC_SOCKET_LINUX
+#endif
+
+typedef struct {
+    nc_allocator_t allocator;
+    nc_socket_handle_t handles[2];
+    struct netcode_address_t bound[2];
+    uint64_t kernel_drops[2];
+    int count;
+    int turn; /* which handle is asked first: both are served in turn */
+    int reports_errors;
+    int receive_buffer_bytes;
+    int send_buffer_bytes;
+    int last_send_error;
+} nc_socket_udp_t;
+
+static size_t nc_socket_udp_memory( void )
+{
+    return sizeof( nc_socket_udp_t );
+}
+
+static nc_socket_length_t nc_socket_to_system( const struct netcode_address_t * address,
+                                               struct sockaddr_storage * storage )
+{
+    int i;
+    memset( storage, 0, sizeof( *storage ) );
+    if ( address->type == NETCODE_ADDRESS_IPV4 ) {
+        struct sockaddr_in * v4 = (struct sockaddr_in *) (void *) storage;
+        v4->sin_family = AF_INET;
+        v4->sin_port = htons( address->port );
+        memcpy( &v4->sin_addr, address->data.ipv4, 4 );
+        return (nc_socket_length_t) sizeof( *v4 );
+    } else {
+        struct sockaddr_in6 * v6 = (struct sockaddr_in6 *) (void *) storage;
+        v6->sin6_family = AF_INET6;
+        v6->sin6_port = htons( address->port );
+        for ( i = 0; i < 8; i++ ) {
+            v6->sin6_addr.s6_addr[2 * i] = (uint8_t) ( address->data.ipv6[i] >> 8 );
+            v6->sin6_addr.s6_addr[2 * i + 1] = (uint8_t) address->data.ipv6[i];
+        }
+        /* the interface travels in the second word, which is zero on the wire */
+        if ( nc_address_is_link_local( address ) ) {
+            v6->sin6_scope_id = address->data.ipv6[1];
+            v6->sin6_addr.s6_addr[2] = v6->sin6_addr.s6_addr[3] = 0;
+        }
+        return (nc_socket_length_t) sizeof( *v6 );
+    }
+}
+
+static void nc_socket_from_system( struct netcode_address_t * address, const struct sockaddr_storage * storage )
+{
+    struct netcode_address_t raw;
+    int i;
+    memset( &raw, 0, sizeof( raw ) );
+    if ( storage->ss_family == AF_INET ) {
+        const struct sockaddr_in * v4 = (const struct sockaddr_in *) (const void *) storage;
+        raw.type = NETCODE_ADDRESS_IPV4;
+        raw.port = ntohs( v4->sin_port );
+        memcpy( raw.data.ipv4, &v4->sin_addr, 4 );
+    } else if ( storage->ss_family == AF_INET6 ) {
+        const struct sockaddr_in6 * v6 = (const struct sockaddr_in6 *) (const void *) storage;
+        raw.type = NETCODE_ADDRESS_IPV6;
+        raw.port = ntohs( v6->sin6_port );
+        for ( i = 0; i < 8; i++ )
+            raw.data.ipv6[i] = (uint16_t) ( v6->sin6_addr.s6_addr[2 * i] << 8 | v6->sin6_addr.s6_addr[2 * i + 1] );
+        if ( nc_address_is_link_local( &raw ) )
+            raw.data.ipv6[1] = (uint16_t) v6->sin6_scope_id;
+    }
+    *address = nc_address_canonical( &raw );
+}
+
+static int nc_socket_error( void )
+{
+#if NETCODE_PLATFORM == NETCODE_PLATFORM_WINDOWS
+    return WSAGetLastError();
+#else
+    return errno;
+#endif
+}
+
+enum nc_socket_verdict_t {
+    NC_SOCKET_TRY_LATER,
+    NC_SOCKET_TRY_AGAIN,
+    NC_SOCKET_TRUNCATED,
+    NC_SOCKET_PASSING,
+    NC_SOCKET_BROKEN
+};
+
+/*  What an error of a receive means. Everything but a broken handle is about one datagram, and the next one may be
+    fine. */
+static int nc_socket_judge( int error )
+{
+#if NETCODE_PLATFORM == NETCODE_PLATFORM_WINDOWS
+    switch ( error ) {
+    case WSAEWOULDBLOCK: return NC_SOCKET_TRY_LATER;
+    case WSAEINTR: return NC_SOCKET_TRY_AGAIN;
+    case WSAEMSGSIZE: return NC_SOCKET_TRUNCATED;
+    case WSAENOTSOCK:
+    case WSAEFAULT:
+    case WSAEINVAL:
+    case WSANOTINITIALISED: return NC_SOCKET_BROKEN;
+    default: return NC_SOCKET_PASSING;
+    }
+#else
+    if ( error == EAGAIN || error == EWOULDBLOCK )
+        return NC_SOCKET_TRY_LATER;
+    if ( error == EINTR )
+        return NC_SOCKET_TRY_AGAIN;
+    if ( error == EBADF || error == ENOTSOCK || error == EFAULT || error == EINVAL )
+        return NC_SOCKET_BROKEN;
+    return NC_SOCKET_PASSING;
+#endif
+}
+
+static void nc_socket_fill_error( struct netcode_datagram_t * datagram, int error )
+{
+    memset( &datagram->address, 0, sizeof( datagram->address ) );
+    datagram->bytes = 0;
+    datagram->status = NETCODE_DATAGRAM_ERROR;
+    datagram->error = error;
+}
+
+/*  The receive calls below share one contract: 1 or more places filled, 0 for nothing there, a negative
+    nc_socket_verdict_t otherwise. */
+
+#if defined( NC_SOCKET_LINUX )
+
+/* The system counts what it dropped for want of room and tells with each datagram. */
+static void nc_socket_read_drops( nc_socket_udp_t * udp, int which, struct msghdr * header )
+{
+    struct cmsghdr * control;
+    for ( control = CMSG_FIRSTHDR( header ); control; control = CMSG_NXTHDR( header, control ) )
+        if ( control->cmsg_level == SOL_SOCKET && control->cmsg_type == SO_RXQ_OVFL ) {
+            uint32_t drops;
+            memcpy( &drops, CMSG_DATA( control ), sizeof( drops ) );
+            udp->kernel_drops[which] = drops;
+        }
+}
+
+static int nc_socket_receive_some( nc_socket_udp_t * udp, int which, struct netcode_datagram_t * datagrams, int count )
+{
+    struct mmsghdr headers[NC_RECEIVE_BATCH];
+    struct iovec vectors[NC_RECEIVE_BATCH];
+    struct sockaddr_storage from[NC_RECEIVE_BATCH];
+    /* aligned as a control header wants it */
+    uint64_t control[NC_RECEIVE_BATCH][( CMSG_SPACE( sizeof( uint32_t ) ) + 7 ) / 8];
+    int i, received;
+    if ( count > NC_RECEIVE_BATCH )
+        count = NC_RECEIVE_BATCH;
+    for ( i = 0; i < count; i++ ) {
+        memset( &headers[i], 0, sizeof( headers[i] ) );
+        vectors[i].iov_base = datagrams[i].data;
+        vectors[i].iov_len = (size_t) datagrams[i].capacity;
+        headers[i].msg_hdr.msg_iov = &vectors[i];
+        headers[i].msg_hdr.msg_iovlen = 1;
+        headers[i].msg_hdr.msg_name = &from[i];
+        headers[i].msg_hdr.msg_namelen = sizeof( from[i] );
+        headers[i].msg_hdr.msg_control = control[i];
+        headers[i].msg_hdr.msg_controllen = sizeof( control[i] );
+    }
+    received = recvmmsg( udp->handles[which], headers, (unsigned) count, MSG_DONTWAIT, NULL );
+    for ( i = 0; i < received; i++ ) {
+        nc_socket_from_system( &datagrams[i].address, &from[i] );
+        datagrams[i].bytes = (int) headers[i].msg_len;
+        datagrams[i].status =
+            headers[i].msg_hdr.msg_flags & MSG_TRUNC ? NETCODE_DATAGRAM_TRUNCATED : NETCODE_DATAGRAM_OK;
+        nc_socket_read_drops( udp, which, &headers[i].msg_hdr );
+    }
+    return received;
+}
+
+/*  The error queue says which address an ICMP error is about. What lies there takes room from real datagrams, so it
+    is emptied. */
+static void nc_socket_read_error_queue( nc_socket_udp_t * udp, int which, struct netcode_datagram_t * datagram )
+{
+    struct sockaddr_storage about;
+    struct msghdr header;
+    int i;
+    for ( i = 0; i < NC_RECEIVE_BATCH && udp->reports_errors; i++ ) {
+        memset( &header, 0, sizeof( header ) );
+        memset( &about, 0, sizeof( about ) );
+        header.msg_name = &about;
+        header.msg_namelen = sizeof( about );
+        if ( recvmsg( udp->handles[which], &header, MSG_ERRQUEUE | MSG_DONTWAIT ) < 0 )
+            return;
+        nc_socket_from_system( &datagram->address, &about );
+    }
+}
+
+#else
+
+static int nc_socket_receive_some( nc_socket_udp_t * udp, int which, struct netcode_datagram_t * datagrams, int count )
+{
+    struct sockaddr_storage from;
+    nc_socket_length_t from_bytes = (nc_socket_length_t) sizeof( from );
+    (void) count;
+    memset( &from, 0, sizeof( from ) );
+#if NETCODE_PLATFORM == NETCODE_PLATFORM_WINDOWS
+    datagrams->bytes = recvfrom( udp->handles[which], (char *) datagrams->data, datagrams->capacity, 0,
+                                 (struct sockaddr *) &from, &from_bytes );
+    datagrams->status = NETCODE_DATAGRAM_OK;
+#else
+    { /* recvmsg and not recvfrom: only it tells that a datagram was cut */
+        struct iovec vector;
+        struct msghdr header;
+        memset( &header, 0, sizeof( header ) );
+        vector.iov_base = datagrams->data;
+        vector.iov_len = (size_t) datagrams->capacity;
+        header.msg_iov = &vector;
+        header.msg_iovlen = 1;
+        header.msg_name = &from;
+        header.msg_namelen = from_bytes;
+        datagrams->bytes = (int) recvmsg( udp->handles[which], &header, 0 );
+        datagrams->status = header.msg_flags & MSG_TRUNC ? NETCODE_DATAGRAM_TRUNCATED : NETCODE_DATAGRAM_OK;
+    }
+#endif
+    if ( datagrams->bytes < 0 )
+        return -1;
+    nc_socket_from_system( &datagrams->address, &from );
+    return 1;
+}
+
+static void nc_socket_read_error_queue( nc_socket_udp_t * udp, int which, struct netcode_datagram_t * datagram )
+{
+    (void) udp;
+    (void) which;
+    (void) datagram;
+}
+
+#endif
+
+/* Fills places from one handle until it has nothing more. Errors fill a place each, so the work stays bounded. */
+static int nc_socket_receive_from( nc_socket_udp_t * udp, int which, struct netcode_datagram_t * datagrams, int count )
+{
+    int filled = 0, interrupted = 0;
+    while ( filled < count ) {
+        int received = nc_socket_receive_some( udp, which, datagrams + filled, count - filled );
+        int error = received < 0 ? nc_socket_error() : 0;
+        if ( received > 0 ) {
+            filled += received;
+            continue;
+        }
+        switch ( received == 0 ? (int) NC_SOCKET_TRY_LATER : nc_socket_judge( error ) ) {
+        case NC_SOCKET_TRY_LATER: return filled;
+        case NC_SOCKET_TRY_AGAIN:
+            if ( ++interrupted > count )
+                return filled;
+            break;
+        case NC_SOCKET_TRUNCATED:
+            datagrams[filled].bytes = datagrams[filled].capacity + 1;
+            datagrams[filled++].status = NETCODE_DATAGRAM_TRUNCATED;
+            break;
+        case NC_SOCKET_BROKEN: return filled ? filled : -1;
+        default:
+            nc_socket_fill_error( &datagrams[filled], error );
+            nc_socket_read_error_queue( udp, which, &datagrams[filled++] );
+        }
+    }
+    return filled;
+}
+
+static int nc_socket_udp_receive( void * context, struct netcode_datagram_t * datagrams, int count )
+{
+    nc_socket_udp_t * udp = (nc_socket_udp_t *) context;
+    int first = udp->turn, filled, more;
+    if ( udp->count == 1 )
+        return nc_socket_receive_from( udp, 0, datagrams, count );
+    udp->turn = 1 - first;
+    filled = nc_socket_receive_from( udp, first, datagrams, ( count + 1 ) / 2 );
+    if ( filled < 0 )
+        filled = 0;
+    more = nc_socket_receive_from( udp, 1 - first, datagrams + filled, count - filled );
+    return filled + ( more > 0 ? more : 0 );
+}
+
+static int nc_socket_udp_send_one( nc_socket_udp_t * udp, const struct netcode_datagram_t * datagram )
+{
+    struct sockaddr_storage to;
+    nc_socket_length_t to_bytes;
+    int i, tries;
+    for ( i = 0; i < udp->count && udp->bound[i].type != datagram->address.type; i++ )
+        ;
+    if ( i == udp->count ) {
+        udp->last_send_error = EAFNOSUPPORT;
+        return 0;
+    }
+    to_bytes = nc_socket_to_system( &datagram->address, &to );
+    /*  A pending ICMP error of an earlier datagram is reported by the next call on the handle: it is not about this
+        one. */
+    for ( tries = 0; tries < 3; tries++ ) {
+#if NETCODE_PLATFORM == NETCODE_PLATFORM_WINDOWS
+        int sent = sendto( udp->handles[i], (const char *) datagram->data, datagram->bytes, 0, (struct sockaddr *) &to,
+                           to_bytes );
+        if ( sent == datagram->bytes )
+            return 1;
+        udp->last_send_error = nc_socket_error();
+        if ( udp->last_send_error != WSAEINTR && udp->last_send_error != WSAECONNRESET )
+            return 0;
+#else
+        ssize_t sent =
+            sendto( udp->handles[i], datagram->data, (size_t) datagram->bytes, 0, (struct sockaddr *) &to, to_bytes );
+        if ( sent == (ssize_t) datagram->bytes )
+            return 1;
+        udp->last_send_error = nc_socket_error();
+        if ( udp->last_send_error != EINTR && udp->last_send_error != ECONNREFUSED )
+            return 0;
+#endif
+    }
+    return 0;
+}
+
+static int nc_socket_udp_send( void * context, const struct netcode_datagram_t * datagrams, int count )
+{
+    nc_socket_udp_t * udp = (nc_socket_udp_t *) context;
+    int i, sent = 0;
+    for ( i = 0; i < count; i++ )
+        sent += nc_socket_udp_send_one( udp, &datagrams[i] );
+    return sent;
+}
+
+/*  Uses select only where the handles fit into its sets; elsewhere it sleeps shortly, which costs latency and
+    nothing else. */
+static void nc_socket_udp_wait( void * context, double seconds )
+{
+    nc_socket_udp_t * udp = (nc_socket_udp_t *) context;
+    struct timeval timeout;
+    fd_set set;
+    int i, highest = 0;
+    FD_ZERO( &set );
+    for ( i = 0; i < udp->count; i++ ) {
+#if NETCODE_PLATFORM != NETCODE_PLATFORM_WINDOWS
+        if ( udp->handles[i] >= FD_SETSIZE ) {
+            netcode_sleep( seconds < 0.001 ? seconds : 0.001 );
+            return;
+        }
+        if ( udp->handles[i] >= highest )
+            highest = udp->handles[i] + 1;
+#endif
+        FD_SET( udp->handles[i], &set );
+    }
+    if ( !( seconds > 0.0 ) )
+        return;
+    if ( seconds > 3600.0 )
+        seconds = 3600.0;
+    timeout.tv_sec = (int) seconds;
+    timeout.tv_usec = (int) ( ( seconds - (double) timeout.tv_sec ) * 1e6 );
+    select( highest, &set, NULL, NULL, &timeout );
+}
+
+static void nc_socket_close_handle( nc_socket_handle_t handle )
+{
+    if ( handle == NC_SOCKET_NONE )
+        return;
+#if NETCODE_PLATFORM == NETCODE_PLATFORM_WINDOWS
+    closesocket( handle );
+#else
+    close( handle );
+#endif
+}
+
+static void nc_socket_udp_close( void * context )
+{
+    nc_socket_udp_t * udp = (nc_socket_udp_t *) context;
+    nc_allocator_t allocator = udp->allocator;
+    nc_socket_close_handle( udp->handles[0] );
+    nc_socket_close_handle( udp->handles[1] );
+    allocator.release( allocator.context, udp );
+}
+
+static void nc_socket_udp_info( void * context, struct netcode_socket_info_t * info )
+{
+    const nc_socket_udp_t * udp = (const nc_socket_udp_t *) context;
+    info->address = udp->bound[0];
+    info->address2 = udp->bound[1];
+    info->receive_buffer_bytes = udp->receive_buffer_bytes;
+    info->send_buffer_bytes = udp->send_buffer_bytes;
+    info->kernel_drops = udp->kernel_drops[0] + udp->kernel_drops[1];
+    info->last_send_error = udp->last_send_error;
+}
+
+static int nc_socket_set( nc_socket_handle_t handle, int level, int option, int value )
+{
+    return setsockopt( handle, level, option, (const char *) &value, (nc_socket_length_t) sizeof( value ) ) == 0;
+}
+
+/* Asks for a buffer, halving until the system agrees, and returns what was granted. */
+static int nc_socket_set_buffer( nc_socket_handle_t handle, int option, int bytes )
+{
+    int granted = 0;
+    nc_socket_length_t length = (nc_socket_length_t) sizeof( granted );
+    while ( bytes > 4096 && !nc_socket_set( handle, SOL_SOCKET, option, bytes ) )
+        bytes /= 2;
+    if ( getsockopt( handle, SOL_SOCKET, option, (char *) &granted, &length ) != 0 )
+        return 0;
+#if defined( __linux__ )
+    granted /= 2; /* the kernel doubles what it was asked, for its own bookkeeping */
+#endif
+    return granted;
+}
+
+/* The options that every handle gets; only those without which it could not work can fail. */
+static int nc_socket_configure( nc_socket_handle_t handle, const struct netcode_address_t * address,
+                                int reports_errors )
+{
+    int ipv6 = address->type == NETCODE_ADDRESS_IPV6;
+#if NETCODE_PLATFORM == NETCODE_PLATFORM_WINDOWS
+    u_long non_blocking = 1;
+    DWORD off = 0, returned = 0;
+    nc_socket_set( handle, SOL_SOCKET, SO_EXCLUSIVEADDRUSE, 1 );
+    WSAIoctl( handle, SIO_UDP_CONNRESET, &off, sizeof( off ), NULL, 0, &returned, NULL, NULL );
+    if ( ioctlsocket( handle, (long) FIONBIO, &non_blocking ) != 0 )
+        return 0;
+#else
+    int flags = fcntl( handle, F_GETFL, 0 );
+    if ( flags < 0 || fcntl( handle, F_SETFL, flags | O_NONBLOCK ) != 0 )
+        return 0;
+    fcntl( handle, F_SETFD, FD_CLOEXEC );
+#endif
+    if ( ipv6 && !nc_socket_set( handle, IPPROTO_IPV6, IPV6_V6ONLY, 1 ) )
+        return 0;
+#if NETCODE_PACKET_TAGGING
+    if ( nc_packet_tagging && !ipv6 )
+        nc_socket_set( handle, IPPROTO_IP, IP_TOS, 0xB8 );
+#if defined( IPV6_TCLASS )
+    if ( nc_packet_tagging && ipv6 )
+        nc_socket_set( handle, IPPROTO_IPV6, IPV6_TCLASS, 0xB8 );
+#endif
+#endif
+#if defined( NC_SOCKET_LINUX )
+    nc_socket_set( handle, SOL_SOCKET, SO_RXQ_OVFL, 1 );
+    if ( reports_errors )
+        nc_socket_set( handle, ipv6 ? (int) IPPROTO_IPV6 : (int) IPPROTO_IP, ipv6 ? IPV6_RECVERR : IP_RECVERR, 1 );
+#else
+    (void) reports_errors;
+#endif
+    return 1;
+}
+
+/* Opens and binds one handle; on failure it is closed by the owner. */
+static int nc_socket_open_handle( nc_socket_udp_t * udp, int which, const nc_socket_request_t * request )
+{
+    const struct netcode_address_t * address = request->addresses[which];
+    struct sockaddr_storage storage;
+    nc_socket_length_t length = nc_socket_to_system( address, &storage );
+    nc_socket_handle_t handle =
+        socket( address->type == NETCODE_ADDRESS_IPV6 ? AF_INET6 : AF_INET, SOCK_DGRAM, IPPROTO_UDP );
+    int granted;
+    udp->handles[which] = handle;
+    if ( handle == NC_SOCKET_NONE || !nc_socket_configure( handle, address, request->reports_errors ) )
+        return NC_SOCKET_CREATE_FAILED;
+    granted = nc_socket_set_buffer( handle, SO_RCVBUF, request->receive_buffer_bytes );
+    udp->receive_buffer_bytes = which == 0 || granted < udp->receive_buffer_bytes ? granted : udp->receive_buffer_bytes;
+    granted = nc_socket_set_buffer( handle, SO_SNDBUF, request->send_buffer_bytes );
+    udp->send_buffer_bytes = which == 0 || granted < udp->send_buffer_bytes ? granted : udp->send_buffer_bytes;
+    if ( bind( handle, (const struct sockaddr *) &storage, length ) != 0 )
+        return NC_SOCKET_BIND_FAILED;
+    length = (nc_socket_length_t) sizeof( storage );
+    if ( getsockname( handle, (struct sockaddr *) &storage, &length ) != 0 )
+        return NC_SOCKET_BIND_FAILED;
+    nc_socket_from_system( &udp->bound[which], &storage );
+    udp->count = which + 1;
+    return NC_SOCKET_OK;
+}
+
+static void nc_socket_log_buffers( const nc_socket_udp_t * udp, const nc_socket_request_t * request )
+{
+    if ( udp->receive_buffer_bytes < request->receive_buffer_bytes ||
+         udp->send_buffer_bytes < request->send_buffer_bytes )
+        NC_LOG( request->log, INFO, "socket buffers: asked for %d to receive and %d to send, granted %d and %d bytes",
+                request->receive_buffer_bytes, request->send_buffer_bytes, udp->receive_buffer_bytes,
+                udp->send_buffer_bytes );
+}
+
+/* Returns nc_socket_result_t; on failure the family that failed is told. */
+static int nc_socket_open_udp( struct netcode_socket_t * socket, const nc_socket_request_t * request,
+                               int * failed_family )
+{
+    nc_allocator_t allocator = request->allocator;
+    nc_socket_udp_t * udp = (nc_socket_udp_t *) allocator.allocate( allocator.context, sizeof( *udp ) );
+    int which, result;
+    *failed_family = request->addresses[0]->type;
+    if ( !udp )
+        return NC_SOCKET_NO_MEMORY;
+    memset( udp, 0, sizeof( *udp ) );
+    udp->allocator = allocator;
+    udp->handles[0] = udp->handles[1] = NC_SOCKET_NONE;
+    udp->reports_errors = request->reports_errors;
+    for ( which = 0; which < 2 && request->addresses[which]; which++ ) {
+        result = nc_socket_open_handle( udp, which, request );
+        if ( result != NC_SOCKET_OK ) {
+            char text[NETCODE_MAX_ADDRESS_STRING_LENGTH];
+            NC_LOG( request->log, ERROR, "no socket at %s: system error %d",
+                    netcode_address_to_string( request->addresses[which], text ), nc_socket_error() );
+            *failed_family = request->addresses[which]->type;
+            nc_socket_udp_close( udp );
+            return result;
+        }
+    }
+    nc_socket_log_buffers( udp, request );
+    memset( socket, 0, sizeof( *socket ) );
+    socket->context = udp;
+    socket->receive = nc_socket_udp_receive;
+    socket->send = nc_socket_udp_send;
+    socket->wait = nc_socket_udp_wait;
+    socket->close = nc_socket_udp_close;
+    socket->info = nc_socket_udp_info;
+    return NC_SOCKET_OK;
+}
+
+#endif
+
+/* ---- outbox: sealed datagrams on their way; one at a time, or a batch of them ---- */
+
+typedef struct {
+    struct netcode_socket_t * socket;
+    nc_counters_t * counters;
+    struct netcode_datagram_t * datagrams;
+    uint8_t * bytes;
+    int capacity;
+    int count;
+} nc_outbox_t;
+
+static void nc_outbox_place( nc_outbox_t * outbox, nc_arena_t * arena, int capacity )
+{
+    outbox->capacity = capacity;
+    outbox->count = 0;
+    outbox->datagrams =
+        (struct netcode_datagram_t *) nc_arena_take( arena, (size_t) capacity, sizeof( struct netcode_datagram_t ) );
+    outbox->bytes = (uint8_t *) nc_arena_take( arena, (size_t) capacity, NC_OUT_STRIDE );
+}
+
+static void nc_outbox_flush( nc_outbox_t * outbox )
+{
+    int count = outbox->count;
+    int sent;
+    if ( count == 0 )
+        return;
+    outbox->count = 0;
+    sent = outbox->socket->send( outbox->socket->context, outbox->datagrams, count );
+    if ( sent < count )
+        outbox->counters->send_errors += (uint64_t) ( count - ( sent > 0 ? sent : 0 ) );
+}
+
+/* Room for one datagram of up to NC_OUT_STRIDE bytes. */
+static uint8_t * nc_outbox_begin( nc_outbox_t * outbox )
+{
+    if ( outbox->count == outbox->capacity )
+        nc_outbox_flush( outbox );
+    return outbox->bytes + (size_t) outbox->count * NC_OUT_STRIDE;
+}
+
+/* What was written there leaves, at once unless sends are batched. */
+static void nc_outbox_end( nc_outbox_t * outbox, const struct netcode_address_t * to, int type, int bytes )
+{
+    struct netcode_datagram_t * datagram = &outbox->datagrams[outbox->count];
+    datagram->address = *to;
+    datagram->data = outbox->bytes + (size_t) outbox->count * NC_OUT_STRIDE;
+    datagram->bytes = datagram->capacity = bytes;
+    datagram->status = datagram->error = 0;
+    outbox->counters->packets_sent[type]++;
+    outbox->counters->bytes_sent += (uint64_t) bytes;
+    outbox->count++;
+    if ( outbox->capacity == 1 )
+        nc_outbox_flush( outbox );
+}
+
+/* ================================================================================================================
+    ROOM 10: SIMULATOR
+    What happens on a bad network, the same way every time?
+    Uses: platform, address, table, socket. Invariant: the same seed, inputs and times give the same deliveries.
+   ================================================================================================================ */
+
+enum { NC_SIMULATOR_BYTES = 2048, NC_SIMULATOR_CHUNK = 64, NC_SIMULATOR_QUEUE = 16384 };
+
+typedef struct nc_simulator_packet_t {
+    struct nc_simulator_packet_t * next;
+    struct netcode_address_t from;
+    struct netcode_address_t to;
+    double due;
+    uint64_t order; /* among those that are due at the same time */
+    int bytes;      /* may be more than is kept: then the receiver's buffer is too small as well */
+    uint8_t data[NC_SIMULATOR_BYTES];
+} nc_simulator_packet_t;
+
+typedef struct nc_simulator_chunk_t {
+    struct nc_simulator_chunk_t * next;
+    nc_simulator_packet_t packets[NC_SIMULATOR_CHUNK];
+} nc_simulator_chunk_t;
+
+struct nc_simulator_state_t;
+
+/* One socket on the simulator. */
+typedef struct nc_simulator_port_t {
+    struct nc_simulator_state_t * state;
+    struct nc_simulator_port_t * next;
+    struct netcode_address_t address;
+    nc_simulator_packet_t * head;
+    nc_simulator_packet_t * tail;
+    int count;
+} nc_simulator_port_t;
+
+enum { NC_SIMULATOR_HEADS = 4096 };
+
+typedef struct nc_simulator_state_t {
+    struct netcode_network_simulator_t * settings;
+    nc_allocator_t allocator;
+    nc_clock_t clock;
+    uint64_t random;
+    uint64_t order;
+    nc_simulator_chunk_t * chunks;
+    nc_simulator_packet_t * free_packets;
+    nc_simulator_packet_t ** heap; /* in flight, the earliest on top */
+    size_t heap_count;
+    size_t heap_capacity;
+    nc_simulator_port_t * ports[NC_SIMULATOR_HEADS];
+} nc_simulator_state_t;
+
+/* splitmix64: small, and the same on every platform. Nothing secret depends on it. */
+static uint64_t nc_simulator_random( nc_simulator_state_t * state )
+{
+    uint64_t x = state->random += 0x9e3779b97f4a7c15u;
+    x = ( x ^ x >> 30 ) * 0xbf58476d1ce4e5b9u;
+    x = ( x ^ x >> 27 ) * 0x94d049bb133111ebu;
+    return x ^ x >> 31;
+}
+
+/* In [0, 1). */
+static double nc_simulator_uniform( nc_simulator_state_t * state )
+{
+    return (double) ( nc_simulator_random( state ) >> 11 ) / 9007199254740992.0;
+}
+
+static int nc_simulator_chance( nc_simulator_state_t * state, float percent )
+{
+    return nc_simulator_uniform( state ) * 100.0 < (double) percent;
+}
+
+static nc_simulator_port_t ** nc_simulator_find( nc_simulator_state_t * state,
+                                                 const struct netcode_address_t * address )
+{
+    static const uint8_t key[crypto_shorthash_KEYBYTES] = { 0 };
+    nc_simulator_port_t ** at = &state->ports[nc_address_hash( address, key ) % NC_SIMULATOR_HEADS];
+    while ( *at && !nc_address_same( &( *at )->address, address ) )
+        at = &( *at )->next;
+    return at;
+}
+
+static nc_simulator_packet_t * nc_simulator_new_packet( nc_simulator_state_t * state )
+{
+    nc_simulator_packet_t * packet = state->free_packets;
+    if ( !packet ) {
+        nc_simulator_chunk_t * chunk;
+        int i;
+        chunk = (nc_simulator_chunk_t *) state->allocator.allocate( state->allocator.context, sizeof( *chunk ) );
+        if ( !chunk )
+            return NULL;
+        chunk->next = state->chunks;
+        state->chunks = chunk;
+        for ( i = NC_SIMULATOR_CHUNK - 1; i >= 0; i-- ) {
+            chunk->packets[i].next = state->free_packets;
+            state->free_packets = &chunk->packets[i];
+        }
+        packet = state->free_packets;
+    }
+    state->free_packets = packet->next;
+    return packet;
+}
+
+static void nc_simulator_free_packet( nc_simulator_state_t * state, nc_simulator_packet_t * packet )
+{
+    packet->next = state->free_packets;
+    state->free_packets = packet;
+}
+
+static int nc_simulator_earlier( const nc_simulator_packet_t * a, const nc_simulator_packet_t * b )
+{
+    return a->due < b->due || ( !( a->due > b->due ) && a->order < b->order );
+}
+
+static int nc_simulator_grow( nc_simulator_state_t * state )
+{
+    size_t capacity = state->heap_capacity ? state->heap_capacity * 2 : 256;
+    nc_simulator_packet_t ** heap;
+    heap = (nc_simulator_packet_t **) state->allocator.allocate( state->allocator.context, capacity * sizeof( *heap ) );
+    if ( !heap )
+        return 0;
+    if ( state->heap ) {
+        memcpy( heap, state->heap, state->heap_count * sizeof( *heap ) );
+        state->allocator.release( state->allocator.context, state->heap );
+    }
+    state->heap = heap;
+    state->heap_capacity = capacity;
+    return 1;
+}
+
+static void nc_simulator_insert( nc_simulator_state_t * state, nc_simulator_packet_t * packet )
+{
+    size_t place = state->heap_count++;
+    for ( ; place && nc_simulator_earlier( packet, state->heap[( place - 1 ) / 2] ); place = ( place - 1 ) / 2 )
+        state->heap[place] = state->heap[( place - 1 ) / 2];
+    state->heap[place] = packet;
+}
+
+static nc_simulator_packet_t * nc_simulator_remove_first( nc_simulator_state_t * state )
+{
+    nc_simulator_packet_t * first = state->heap[0];
+    nc_simulator_packet_t * last = state->heap[--state->heap_count];
+    size_t place = 0;
+    for ( ;; ) {
+        size_t child = 2 * place + 1;
+        if ( child >= state->heap_count )
+            break;
+        if ( child + 1 < state->heap_count && nc_simulator_earlier( state->heap[child + 1], state->heap[child] ) )
+            child++;
+        if ( !nc_simulator_earlier( state->heap[child], last ) )
+            break;
+        state->heap[place] = state->heap[child];
+        place = child;
+    }
+    state->heap[place] = last;
+    return first;
+}
+
+/* Puts one copy into flight. Where memory is short the network loses it, as networks do. */
+static void nc_simulator_launch( nc_simulator_port_t * port, const struct netcode_datagram_t * datagram, double delay )
+{
+    nc_simulator_state_t * state = port->state;
+    nc_simulator_packet_t * packet;
+    if ( state->heap_count == state->heap_capacity && !nc_simulator_grow( state ) )
+        return;
+    packet = nc_simulator_new_packet( state );
+    if ( !packet )
+        return;
+    packet->from = port->address;
+    packet->to = nc_address_canonical( &datagram->address );
+    packet->due = state->clock.now + ( delay > 0.0 ? delay : 0.0 );
+    packet->order = state->order++;
+    packet->bytes = datagram->bytes;
+    if ( datagram->bytes > 0 )
+        memcpy( packet->data, datagram->data,
+                (size_t) ( datagram->bytes < NC_SIMULATOR_BYTES ? datagram->bytes : NC_SIMULATOR_BYTES ) );
+    nc_simulator_insert( state, packet );
+}
+
+static int nc_simulator_send( void * context, const struct netcode_datagram_t * datagrams, int count )
+{
+    nc_simulator_port_t * port = (nc_simulator_port_t *) context;
+    const struct netcode_network_simulator_t * settings = port->state->settings;
+    int i;
+    for ( i = 0; i < count; i++ ) {
+        double delay = (double) settings->latency_milliseconds / 1000.0;
+        if ( nc_simulator_chance( port->state, settings->packet_loss_percent ) )
+            continue;
+        delay += ( nc_simulator_uniform( port->state ) * 2.0 - 1.0 ) * (double) settings->jitter_milliseconds / 1000.0;
+        if ( nc_simulator_chance( port->state, settings->reorder_packet_percent ) )
+            delay += nc_simulator_uniform( port->state ) * 0.1;
+        nc_simulator_launch( port, &datagrams[i], delay );
+        if ( nc_simulator_chance( port->state, settings->duplicate_packet_percent ) )
+            nc_simulator_launch( port, &datagrams[i], delay + nc_simulator_uniform( port->state ) );
+    }
+    return count;
+}
+
+static int nc_simulator_receive( void * context, struct netcode_datagram_t * datagrams, int count )
+{
+    nc_simulator_port_t * port = (nc_simulator_port_t *) context;
+    int i;
+    for ( i = 0; i < count && port->head; i++ ) {
+        nc_simulator_packet_t * packet = port->head;
+        port->head = packet->next;
+        port->count--;
+        datagrams[i].address = packet->from;
+        datagrams[i].bytes = packet->bytes;
+        datagrams[i].status = packet->bytes > datagrams[i].capacity ? NETCODE_DATAGRAM_TRUNCATED : NETCODE_DATAGRAM_OK;
+        if ( datagrams[i].status == NETCODE_DATAGRAM_OK && packet->bytes > 0 )
+            memcpy( datagrams[i].data, packet->data, (size_t) packet->bytes );
+        nc_simulator_free_packet( port->state, packet );
+    }
+    return i;
+}
+
+/* Time on the simulator is virtual: waiting for it would wait for ever. */
+static void nc_simulator_wait( void * context, double seconds )
+{
+    (void) context;
+    (void) seconds;
+}
+
+static void nc_simulator_empty_port( nc_simulator_port_t * port )
+{
+    while ( port->head ) {
+        nc_simulator_packet_t * packet = port->head;
+        port->head = packet->next;
+        nc_simulator_free_packet( port->state, packet );
+    }
+    port->count = 0;
+}
+
+static void nc_simulator_close( void * context )
+{
+    nc_simulator_port_t * port = (nc_simulator_port_t *) context;
+    nc_simulator_state_t * state = port->state;
+    nc_simulator_empty_port( port );
+    *nc_simulator_find( state, &port->address ) = port->next;
+    state->allocator.release( state->allocator.context, port );
+}
+
+static void nc_simulator_info( void * context, struct netcode_socket_info_t * info )
+{
+    const nc_simulator_port_t * port = (const nc_simulator_port_t *) context;
+    info->address = port->address;
+}
+
+NETCODE_API struct netcode_network_simulator_t * netcode_network_simulator_create(
+    void * allocator_context, void * ( *allocate_function )( void *, size_t ),
+    void ( *free_function )( void *, void * ) )
+{
+    nc_allocator_t allocator = nc_allocator_make( allocator_context, allocate_function, free_function );
+    struct netcode_network_simulator_t * simulator;
+    nc_simulator_state_t * state;
+    simulator = (struct netcode_network_simulator_t *) allocator.allocate( allocator.context, sizeof( *simulator ) );
+    if ( !simulator )
+        return NULL;
+    state = (nc_simulator_state_t *) allocator.allocate( allocator.context, sizeof( *state ) );
+    if ( !state ) {
+        allocator.release( allocator.context, simulator );
+        return NULL;
+    }
+    memset( simulator, 0, sizeof( *simulator ) );
+    memset( state, 0, sizeof( *state ) );
+    state->allocator = allocator;
+    state->settings = simulator;
+    nc_clock_init( &state->clock, 0.0 );
+    simulator->internal = state;
+    return simulator;
+}
+
+NETCODE_API void netcode_network_simulator_reset( struct netcode_network_simulator_t * simulator )
+{
+    nc_simulator_state_t * state;
+    nc_simulator_port_t * port;
+    int i;
+    NC_CHECK( simulator != NULL, NC_NOTHING );
+    state = (nc_simulator_state_t *) simulator->internal;
+    while ( state->heap_count )
+        nc_simulator_free_packet( state, state->heap[--state->heap_count] );
+    for ( i = 0; i < NC_SIMULATOR_HEADS; i++ )
+        for ( port = state->ports[i]; port; port = port->next )
+            nc_simulator_empty_port( port );
+    state->random = simulator->seed;
+    state->order = 0;
+}
+
+NETCODE_API void netcode_network_simulator_destroy( struct netcode_network_simulator_t * simulator )
+{
+    nc_simulator_state_t * state;
+    nc_allocator_t allocator;
+    int i;
+    if ( !simulator )
+        return;
+    state = (nc_simulator_state_t *) simulator->internal;
+    allocator = state->allocator;
+    for ( i = 0; i < NC_SIMULATOR_HEADS; i++ )
+        while ( state->ports[i] )
+            nc_simulator_close( state->ports[i] );
+    while ( state->chunks ) {
+        nc_simulator_chunk_t * chunk = state->chunks;
+        state->chunks = chunk->next;
+        allocator.release( allocator.context, chunk );
+    }
+    if ( state->heap )
+        allocator.release( allocator.context, state->heap );
+    allocator.release( allocator.context, state );
+    allocator.release( allocator.context, simulator );
+}
+
+/* A packet has arrived: its port takes it, or nobody does. */
+static void nc_simulator_deliver( nc_simulator_state_t * state, nc_simulator_packet_t * packet )
+{
+    nc_simulator_port_t * port = *nc_simulator_find( state, &packet->to );
+    if ( !port || port->count >= NC_SIMULATOR_QUEUE ) {
+        nc_simulator_free_packet( state, packet );
+        return;
+    }
+    packet->next = NULL;
+    if ( port->head )
+        port->tail->next = packet;
+    else
+        port->head = packet;
+    port->tail = packet;
+    port->count++;
+}
+
+NETCODE_API void netcode_network_simulator_update( struct netcode_network_simulator_t * simulator, double time )
+{
+    nc_simulator_state_t * state;
+    NC_CHECK( simulator != NULL, NC_NOTHING );
+    state = (nc_simulator_state_t *) simulator->internal;
+    nc_clock_advance( &state->clock, time );
+    while ( state->heap_count && state->heap[0]->due <= state->clock.now )
+        nc_simulator_deliver( state, nc_simulator_remove_first( state ) );
+}
+
+NETCODE_API int netcode_network_simulator_socket( struct netcode_network_simulator_t * simulator,
+                                                  const struct netcode_address_t * address,
+                                                  struct netcode_socket_t * socket )
+{
+    nc_simulator_state_t * state;
+    nc_simulator_port_t * port;
+    struct netcode_address_t place;
+    NC_CHECK( simulator != NULL && address != NULL && socket != NULL, NETCODE_ERROR );
+    state = (nc_simulator_state_t *) simulator->internal;
+    place = nc_address_canonical( address );
+    if ( place.type == NETCODE_ADDRESS_NONE || place.port == 0 || *nc_simulator_find( state, &place ) )
+        return NETCODE_ERROR;
+    port = (nc_simulator_port_t *) state->allocator.allocate( state->allocator.context, sizeof( *port ) );
+    if ( !port )
+        return NETCODE_ERROR;
+    memset( port, 0, sizeof( *port ) );
+    port->state = state;
+    port->address = place;
+    *nc_simulator_find( state, &place ) = port;
+    memset( socket, 0, sizeof( *socket ) );
+    socket->context = port;
+    socket->receive = nc_simulator_receive;
+    socket->send = nc_simulator_send;
+    socket->wait = nc_simulator_wait;
+    socket->close = nc_simulator_close;
+    socket->info = nc_simulator_info;
+    return NETCODE_OK;
+}
+
+/* ================================================================================================================
+    ROOM 11: CLIENT
+    How does one player get to one of the token's servers, and stay there?
+    Uses: every room above. Invariant: nc_client_enter alone changes the state; its sequence never goes back; keys live only while
+    connecting or connected.
+    Standard: Client State Machine
+
+      DISCONNECTED --connect--> SENDING_CONNECTION_REQUEST --challenge--> SENDING_CONNECTION_RESPONSE --keep-alive--> CONNECTED
+                                   |  ^    |                                 |     |                                    |    |
+                                   |  |    +-- expiry: CONNECT_TOKEN_EXPIRED-+     |              silence: CONNECTION_TIMED_OUT
+                                   |  +--- denied, silence: the next server -------+                   disconnect: DISCONNECTED
+                                   +-- no next server: CONNECTION_DENIED, CONNECTION_REQUEST_TIMED_OUT, CONNECTION_RESPONSE_TIMED_OUT
+
+      in every state: netcode_client_disconnect (nc_client_enter), netcode_client_connect (nc_client_begin); else nc_client_step.
+   ================================================================================================================ */
+
+enum nc_client_event_t {
+    NC_ON_NOTHING,
+    NC_ON_CHALLENGE,
+    NC_ON_KEEP_ALIVE,
+    NC_ON_DENIED,
+    NC_ON_SILENCE,
+    NC_ON_UNREACHABLE,
+    NC_ON_EXPIRY,
+    NC_ON_DISCONNECT
+};
+
+#define NC_STATE( name ) NETCODE_CLIENT_STATE_##name
+
+typedef struct {
+    int state;
+    int event;
+    int next_server_first;
+    int else_state;
+} nc_client_rule_t;
+
+/* clang-format off */
+static const nc_client_rule_t nc_client_rules[] = {
+    /* in state                             on event            next server first?   else go to                                     */
+    { NC_STATE( SENDING_CONNECTION_REQUEST  ), NC_ON_CHALLENGE  , 0                , NC_STATE( SENDING_CONNECTION_RESPONSE )   },
+    { NC_STATE( SENDING_CONNECTION_REQUEST  ), NC_ON_DENIED     , 1                , NC_STATE( CONNECTION_DENIED )             },
+    { NC_STATE( SENDING_CONNECTION_REQUEST  ), NC_ON_SILENCE    , 1                , NC_STATE( CONNECTION_REQUEST_TIMED_OUT )  },
+    { NC_STATE( SENDING_CONNECTION_REQUEST  ), NC_ON_UNREACHABLE, 1                , NC_STATE( SENDING_CONNECTION_REQUEST )    },
+    { NC_STATE( SENDING_CONNECTION_REQUEST  ), NC_ON_EXPIRY     , 0                , NC_STATE( CONNECT_TOKEN_EXPIRED )         },
+    { NC_STATE( SENDING_CONNECTION_RESPONSE ), NC_ON_KEEP_ALIVE , 0                , NC_STATE( CONNECTED )                     },
+    { NC_STATE( SENDING_CONNECTION_RESPONSE ), NC_ON_DENIED     , 1                , NC_STATE( CONNECTION_DENIED )             },
+    { NC_STATE( SENDING_CONNECTION_RESPONSE ), NC_ON_SILENCE    , 1                , NC_STATE( CONNECTION_RESPONSE_TIMED_OUT ) },
+    { NC_STATE( SENDING_CONNECTION_RESPONSE ), NC_ON_EXPIRY     , 0                , NC_STATE( CONNECT_TOKEN_EXPIRED )         },
+    { NC_STATE( CONNECTED                   ), NC_ON_SILENCE    , 0                , NC_STATE( CONNECTION_TIMED_OUT )          },
+    { NC_STATE( CONNECTED                   ), NC_ON_DISCONNECT , 0                , NC_STATE( DISCONNECTED )                  }
+};
+/* clang-format on */
+
+/*  A tenth of a second, less what a caller's clock may be off: six ticks at 60 Hz shall be enough. Standard: "some
+    rate, like 10HZ" */
+#define NC_SEND_INTERVAL 0.0995
+#define NC_LONG_AGO ( -1e9 )
+
+enum { NC_CLIENT_BATCH = 8 };
+
+/* What the report tells about one server of the token. */
+typedef struct {
+    uint32_t requests_sent;
+    uint32_t responses_sent;
+    uint32_t errors;
+    int32_t last_error;
+    float seconds_waited;
+    uint8_t challenged;
+    uint8_t denied;
+} nc_client_trial_t;
+
+struct netcode_client_t {
+    struct netcode_client_config_t config;
+    nc_allocator_t allocator;
+    nc_log_t log;
+    nc_clock_t clock;
+    struct netcode_socket_t socket;
+    nc_socket_override_t override_;
+    nc_counters_t counters;
+    nc_outbox_t outbox;
+    nc_inbox_t inbox;
+    uint32_t batch[NC_CLIENT_BATCH];  /* the buffers that datagrams are received into */
+    struct netcode_address_t address; /* its own */
+    struct netcode_address_t server_address;
+    int state;
+    int loopback;
+    int client_index;
+    int max_clients;
+    int depth; /* calls under way: callbacks may call back */
+    int updating;
+    int destroy_wanted; /* from a callback: when the outermost call returns */
+    int verdict;        /* a denial or a disconnect that was received, acted on after sending */
+    int backlog;        /* the last update left datagrams waiting */
+    int clocks_started; /* the first update after connect starts them */
+    int token_was_used; /* for the report: connect was refused because of decision 13 */
+    uint64_t sequence;  /* never goes back. Decision 1 */
+    uint64_t session;
+    uint64_t connects;
+    uint64_t disconnects;
+    double connect_time; /* of the first update after connect */
+    double server_time;  /* when this server's turn began */
+    double last_send_time;
+    double silence_time; /* since then nothing was heard */
+    double first_error_time;
+    int errors; /* of this server, while requesting */
+    int server_index;
+    nc_replay_t replay;
+    uint64_t challenge_sequence;
+    uint8_t challenge[NC_CHALLENGE_BYTES];
+    nc_connect_token_t token;
+    nc_client_trial_t trials[NETCODE_MAX_SERVERS_PER_CONNECT];
+    uint8_t remembered[NC_CLIENT_TOKENS_REMEMBERED][NC_TOKEN_TAG_BYTES]; /* tokens it was connected with */
+    uint64_t remembered_count;
+};
+
+static const uint8_t * nc_client_token_tag( const struct netcode_client_t * client )
+{
+    return client->token.sealed_private + NC_PRIVATE_TOKEN_BYTES - NC_TOKEN_TAG_BYTES;
+}
+
+static void nc_client_wipe_keys( struct netcode_client_t * client )
+{
+    nc_crypto_wipe( client->token.route.client_to_server_key, NETCODE_KEY_BYTES );
+    nc_crypto_wipe( client->token.route.server_to_client_key, NETCODE_KEY_BYTES );
+    nc_crypto_wipe( client->token.sealed_private, NC_PRIVATE_TOKEN_BYTES );
+    nc_crypto_wipe( client->challenge, sizeof( client->challenge ) );
+}
+
+static void nc_client_drop( struct netcode_client_t * client, int reason, const struct netcode_address_t * from,
+                            int bytes )
+{
+    client->counters.dropped[reason]++;
+    NC_LOG( &client->log, DEBUG, "client dropped a datagram of %d bytes: %s", bytes,
+            netcode_drop_reason_text( reason ) );
+    if ( client->config.drop_callback )
+        client->config.drop_callback( client->config.callback_context, reason, from, bytes );
+}
+
+static void nc_client_seal( struct netcode_client_t * client, int type, const uint8_t * body, int body_bytes )
+{
+    nc_packet_t packet;
+    nc_channel_t channel;
+    if ( client->sequence == UINT64_MAX )
+        return; /* a nonce can not be used twice */
+    packet.type = type;
+    packet.sequence = client->sequence++;
+    packet.header_bytes = 0;
+    packet.body_bytes = body_bytes;
+    channel.key = client->token.route.client_to_server_key;
+    channel.protocol_id = client->token.protocol_id;
+    nc_outbox_end( &client->outbox, &client->server_address, type,
+                   nc_packet_seal( nc_outbox_begin( &client->outbox ), &packet, body, &channel ) );
+    client->last_send_time = client->clock.now;
+}
+
+static void nc_client_send_disconnects( struct netcode_client_t * client )
+{
+    int i;
+    for ( i = 0; i < NC_DISCONNECT_PACKETS; i++ )
+        nc_client_seal( client, NETCODE_PACKET_DISCONNECT, NULL, 0 );
+    nc_outbox_flush( &client->outbox );
+}
+
+/* The invariants of each state. */
+static void nc_client_check( const struct netcode_client_t * client )
+{
+    netcode_assert( client->state >= NC_STATE( CONNECT_TOKEN_EXPIRED ) && client->state <= NC_STATE( CONNECTED ) );
+    netcode_assert( client->state <= 0 || client->loopback ||
+                    client->server_index < client->token.route.num_addresses );
+    netcode_assert( client->state != NC_STATE( CONNECTED ) || client->inbox.queues[0].is_open );
+    netcode_assert( !client->loopback || client->state == NC_STATE( CONNECTED ) );
+    (void) client;
+}
+
+static void nc_client_remember_token( struct netcode_client_t * client )
+{
+    memcpy( client->remembered[client->remembered_count++ % NC_CLIENT_TOKENS_REMEMBERED], nc_client_token_tag( client ),
+            NC_TOKEN_TAG_BYTES );
+}
+
+static int nc_client_remembers_token( const struct netcode_client_t * client )
+{
+    uint64_t i;
+    for ( i = 0; i < client->remembered_count && i < NC_CLIENT_TOKENS_REMEMBERED; i++ )
+        if ( memcmp( client->remembered[i], nc_client_token_tag( client ), NC_TOKEN_TAG_BYTES ) == 0 )
+            return 1;
+    return 0;
+}
+
+/* Time spent on the present server goes into the report. */
+static void nc_client_close_trial( struct netcode_client_t * client )
+{
+    client->trials[client->server_index].seconds_waited = (float) ( client->clock.now - client->server_time );
+}
+
+/* What it takes to leave a connection or the attempt at one. */
+static void nc_client_end_session( struct netcode_client_t * client, int previous, int state )
+{
+    if ( previous == NC_STATE( CONNECTED ) )
+        client->disconnects++;
+    else if ( previous > 0 && client->clocks_started )
+        nc_client_close_trial( client );
+    if ( previous > 0 || state < 0 )
+        nc_inbox_close( &client->inbox, 0, client->session, 0, state );
+    client->loopback = 0;
+    client->client_index = 0;
+    client->max_clients = 0;
+    client->verdict = NC_ON_NOTHING;
+    nc_client_wipe_keys( client );
+}
+
+/*  Every change of state goes through here. The callback comes last: it may change the state again, or end
+    everything. */
+static void nc_client_enter( struct netcode_client_t * client, int state )
+{
+    int previous = client->state;
+    client->state = state;
+    client->last_send_time = NC_LONG_AGO; /* what the new state has to say goes out at once */
+    client->silence_time = client->clock.now;
+    if ( state <= 0 ) {
+        nc_client_end_session( client, previous, state );
+    } else if ( state == NC_STATE( CONNECTED ) ) {
+        client->connects++;
+        if ( !client->loopback ) {
+            nc_client_close_trial( client );
+            nc_client_remember_token( client );
+        }
+        nc_inbox_open( &client->inbox, 0, client->session, 0 );
+    }
+    nc_client_check( client );
+    if ( previous == state )
+        return;
+    NC_LOG( &client->log, INFO, "client state: %s -> %s", netcode_client_state_name( previous ),
+            netcode_client_state_name( state ) );
+    if ( client->config.state_change_callback )
+        client->config.state_change_callback( client->config.callback_context, previous, state );
+}
+
+/* Turns to one server of the token. */
+static void nc_client_try_server( struct netcode_client_t * client, int server_index )
+{
+    char text[NETCODE_MAX_ADDRESS_STRING_LENGTH];
+    client->server_index = server_index;
+    client->server_address = client->token.route.addresses[server_index];
+    client->server_time = client->clock.now;
+    client->errors = 0;
+    client->verdict = NC_ON_NOTHING;
+    NC_LOG( &client->log, INFO, "client connects to %s (server %d of %d)",
+            netcode_address_to_string( &client->server_address, text ), server_index + 1,
+            client->token.route.num_addresses );
+    nc_client_enter( client, NC_STATE( SENDING_CONNECTION_REQUEST ) );
+}
+
+static void nc_client_step( struct netcode_client_t * client, int event )
+{
+    size_t i;
+    for ( i = 0; i < sizeof( nc_client_rules ) / sizeof( nc_client_rules[0] ); i++ ) {
+        const nc_client_rule_t * rule = &nc_client_rules[i];
+        if ( rule->state != client->state || rule->event != event )
+            continue;
+        if ( rule->next_server_first && client->server_index + 1 < client->token.route.num_addresses ) {
+            nc_client_close_trial( client );
+            nc_client_try_server( client, client->server_index + 1 );
+        } else if ( rule->else_state != client->state )
+            nc_client_enter( client, rule->else_state );
+        return;
+    }
+}
+
+/* ---- receiving ---- */
+
+/* One datagram on its way through. */
+typedef struct {
+    struct netcode_address_t from;
+    uint8_t * data;
+    int bytes;
+    uint32_t buffer; /* the pool's buffer that it lies in, or NC_NOWHERE */
+    int kept;        /* the buffer was queued */
+    int cost;        /* work units spent */
+} nc_arrival_t;
+
+/* Which sealed packets mean something in which state? */
+static int nc_client_expects( const struct netcode_client_t * client, int type )
+{
+    switch ( type ) {
+    case NETCODE_PACKET_DENIED:
+        return client->state == NC_STATE( SENDING_CONNECTION_REQUEST ) ||
+               client->state == NC_STATE( SENDING_CONNECTION_RESPONSE );
+    case NETCODE_PACKET_CHALLENGE: return client->state == NC_STATE( SENDING_CONNECTION_REQUEST );
+    case NETCODE_PACKET_KEEP_ALIVE:
+        return client->state == NC_STATE( SENDING_CONNECTION_RESPONSE ) || client->state == NC_STATE( CONNECTED );
+    default: return client->state == NC_STATE( CONNECTED );
+    }
+}
+
+/* The keep-alive that connects, or one of those that follow. Returns a drop reason. */
+static int nc_client_on_keep_alive( struct netcode_client_t * client, const nc_packet_t * packet, const uint8_t * body )
+{
+    uint32_t client_index = nc_load_u32( body );
+    uint32_t max_clients = nc_load_u32( body + 4 );
+    client->silence_time = client->clock.now;
+    if ( client->state == NC_STATE( CONNECTED ) )
+        return NETCODE_DROP_NONE; /* its numbers are not used again */
+    if ( client_index >= max_clients || max_clients > 0x7fffffffu )
+        return NETCODE_DROP_BAD_CLIENT_INDEX;
+    client->client_index = (int) client_index;
+    client->max_clients = (int) max_clients;
+    nc_replay_init( &client->replay, packet->sequence );
+    nc_client_step( client, NC_ON_KEEP_ALIVE );
+    return NETCODE_DROP_NONE;
+}
+
+static int nc_client_on_payload( struct netcode_client_t * client, const nc_packet_t * packet, nc_arrival_t * arrival )
+{
+    nc_buffer_t what;
+    int reason;
+    client->silence_time = client->clock.now;
+    memset( &what, 0, sizeof( what ) );
+    what.session = client->session;
+    what.sequence = packet->sequence;
+    what.offset = (uint32_t) packet->header_bytes;
+    what.bytes = (uint32_t) packet->body_bytes;
+    if ( arrival->buffer == NC_NOWHERE )
+        return nc_inbox_copy( &client->inbox, &what, arrival->data + packet->header_bytes );
+    reason = nc_inbox_room( &client->inbox, 0 );
+    if ( reason == NETCODE_DROP_NONE ) {
+        *nc_pool_buffer( client->inbox.pool, arrival->buffer ) = what;
+        nc_inbox_insert( &client->inbox, arrival->buffer );
+        arrival->kept = 1;
+    }
+    return reason;
+}
+
+/* Reads one sealed packet of the server and acts on it. Returns a drop reason. */
+static int nc_client_read( struct netcode_client_t * client, nc_packet_t * packet, nc_arrival_t * arrival )
+{
+    uint8_t * body;
+    nc_channel_t channel;
+    int reason = nc_packet_parse( packet, arrival->data, arrival->bytes, NC_TO_CLIENT );
+    if ( reason != NETCODE_DROP_NONE )
+        return reason;
+    if ( !nc_client_expects( client, packet->type ) )
+        return NETCODE_DROP_WRONG_STATE;
+    body = arrival->data + packet->header_bytes;
+    channel.key = client->token.route.server_to_client_key;
+    channel.protocol_id = client->token.protocol_id;
+    arrival->cost = NC_COST_OPEN;
+    if ( client->state == NC_STATE( CONNECTED ) )
+        reason = nc_packet_accept( packet, arrival->data, &channel, &client->replay );
+    else if ( !nc_packet_open( packet, arrival->data, body, &channel ) )
+        reason = NETCODE_DROP_AUTHENTICATION_FAILED;
+    if ( reason != NETCODE_DROP_NONE )
+        return reason;
+    client->counters.packets_received[packet->type]++;
+    switch ( packet->type ) {
+    case NETCODE_PACKET_DENIED:
+        client->trials[client->server_index].denied = 1;
+        client->verdict = NC_ON_DENIED;
+        return NETCODE_DROP_NONE;
+    case NETCODE_PACKET_CHALLENGE:
+        client->trials[client->server_index].challenged = 1;
+        client->challenge_sequence = nc_load_u64( body );
+        memcpy( client->challenge, body + 8, NC_CHALLENGE_BYTES );
+        nc_client_step( client, NC_ON_CHALLENGE );
+        return NETCODE_DROP_NONE;
+    case NETCODE_PACKET_KEEP_ALIVE: return nc_client_on_keep_alive( client, packet, body );
+    case NETCODE_PACKET_PAYLOAD: return nc_client_on_payload( client, packet, arrival );
+    default: client->verdict = NC_ON_DISCONNECT; return NETCODE_DROP_NONE;
+    }
+}
+
+/* What can be said of a datagram before its first byte is read. Returns a drop reason. */
+static int nc_client_screen( const struct netcode_client_t * client, const nc_arrival_t * arrival )
+{
+    if ( arrival->bytes == 0 )
+        return NETCODE_DROP_EMPTY_DATAGRAM;
+    if ( arrival->bytes > NC_MAX_DATAGRAM_BYTES )
+        return NETCODE_DROP_OVERSIZED_DATAGRAM;
+    if ( arrival->from.port == 0 )
+        return NETCODE_DROP_SOURCE_PORT_ZERO;
+    if ( client->state <= 0 || client->loopback )
+        return NETCODE_DROP_WRONG_STATE;
+    return nc_address_same( &arrival->from, &client->server_address ) ? NETCODE_DROP_NONE : NETCODE_DROP_WRONG_SERVER;
+}
+
+static void nc_client_process( struct netcode_client_t * client, nc_arrival_t * arrival )
+{
+    nc_packet_t packet;
+    int reason;
+    client->counters.datagrams_received++;
+    client->counters.bytes_received += (uint64_t) arrival->bytes;
+    arrival->cost = NC_COST_CHEAP;
+    reason = nc_client_screen( client, arrival );
+    if ( reason == NETCODE_DROP_NONE )
+        reason = nc_client_read( client, &packet, arrival );
+    if ( reason != NETCODE_DROP_NONE )
+        nc_client_drop( client, reason, &arrival->from, arrival->bytes );
+}
+
+/*  The socket reported an error, perhaps an ICMP "unreachable". It can be forged, so it never ends anything: it
+    only lets a client that still asks turn to a further server sooner. Decision 6 */
+static void nc_client_on_socket_error( struct netcode_client_t * client, const struct netcode_datagram_t * datagram )
+{
+    nc_client_trial_t * trial = &client->trials[client->server_index];
+    client->counters.receive_errors++;
+    client->counters.last_socket_error = datagram->error;
+    if ( client->state <= 0 || client->loopback )
+        return;
+    if ( datagram->address.type != NETCODE_ADDRESS_NONE &&
+         !nc_address_same( &datagram->address, &client->server_address ) )
+        return;
+    trial->errors++;
+    trial->last_error = datagram->error;
+    if ( client->state != NC_STATE( SENDING_CONNECTION_REQUEST ) )
+        return;
+    if ( client->errors++ == 0 )
+        client->first_error_time = client->clock.now;
+    if ( client->errors >= NC_CLIENT_ERRORS_TO_MOVE_ON && client->clock.now - client->first_error_time >= 1.0 )
+        nc_client_step( client, NC_ON_UNREACHABLE );
+}
+
+/* Handles one place of a received batch and returns its cost. */
+static int nc_client_take( struct netcode_client_t * client, const struct netcode_datagram_t * datagram,
+                           uint32_t * buffer )
+{
+    nc_arrival_t arrival;
+    if ( datagram->status == NETCODE_DATAGRAM_ERROR ) {
+        nc_client_on_socket_error( client, datagram );
+        return NC_COST_CHEAP;
+    }
+    arrival.from = datagram->address;
+    arrival.data = datagram->data;
+    arrival.bytes = datagram->status == NETCODE_DATAGRAM_TRUNCATED ? NC_MAX_DATAGRAM_BYTES + 1 : datagram->bytes;
+    arrival.buffer = *buffer;
+    arrival.kept = 0;
+    nc_client_process( client, &arrival );
+    if ( arrival.kept )
+        *buffer = nc_pool_take( client->inbox.pool ); /* nc_inbox_room has seen to it that there is one */
+    return arrival.cost;
+}
+
+static void nc_client_receive( struct netcode_client_t * client )
+{
+    struct netcode_datagram_t datagrams[NC_CLIENT_BATCH];
+    int budget = client->config.update_budget;
+    int i, count;
+    memset( datagrams, 0, sizeof( datagrams ) );
+    while ( budget > 0 ) {
+        int want = budget < NC_CLIENT_BATCH ? budget : NC_CLIENT_BATCH;
+        for ( i = 0; i < want; i++ ) {
+            datagrams[i].data = nc_pool_data( client->inbox.pool, client->batch[i] );
+            datagrams[i].capacity = NC_BUFFER_CAPACITY;
+        }
+        count = client->socket.receive( client->socket.context, datagrams, want );
+        if ( count <= 0 )
+            break;
+        for ( i = 0; i < count; i++ )
+            budget -= nc_client_take( client, &datagrams[i], &client->batch[i] );
+    }
+    client->backlog = budget <= 0;
+}
+
+/* ---- update ---- */
+
+static void nc_client_send( struct netcode_client_t * client )
+{
+    nc_client_trial_t * trial = &client->trials[client->server_index];
+    uint8_t body[NC_PACKET_LARGE_BODY];
+    nc_writer_t writer = nc_writer_make( body, sizeof( body ) );
+    if ( client->state <= 0 || client->clock.now - client->last_send_time < NC_SEND_INTERVAL )
+        return;
+    switch ( client->state ) {
+    case NC_STATE( SENDING_CONNECTION_REQUEST ):
+        trial->requests_sent++;
+        client->last_send_time = client->clock.now;
+        nc_outbox_end( &client->outbox, &client->server_address, NETCODE_PACKET_REQUEST,
+                       nc_packet_write_request( nc_outbox_begin( &client->outbox ), &client->token ) );
+        break;
+    case NC_STATE( SENDING_CONNECTION_RESPONSE ):
+        trial->responses_sent++;
+        nc_writer_number( &writer, client->challenge_sequence, 8 );
+        nc_writer_bytes( &writer, client->challenge, NC_CHALLENGE_BYTES );
+        nc_client_seal( client, NETCODE_PACKET_RESPONSE, body, NC_PACKET_LARGE_BODY );
+        break;
+    default:
+        nc_writer_number( &writer, (uint32_t) client->client_index, 4 );
+        nc_writer_number( &writer, (uint32_t) client->max_clients, 4 );
+        nc_client_seal( client, NETCODE_PACKET_KEEP_ALIVE, body, 8 );
+    }
+}
+
+/*  Seconds that the token gives for connecting, over all its servers; negative: no end. Standard: Connect Token
+    Expired */
+static double nc_client_token_seconds( const struct netcode_client_t * client )
+{
+    if ( client->token.expire_timestamp == UINT64_MAX )
+        return -1.0;
+    return (double) ( client->token.expire_timestamp - client->token.create_timestamp );
+}
+
+static void nc_client_expire( struct netcode_client_t * client )
+{
+    double seconds = nc_client_token_seconds( client );
+    if ( seconds >= 0.0 && client->clock.now - client->connect_time >= seconds )
+        nc_client_step( client, NC_ON_EXPIRY );
+}
+
+static void nc_client_time_out( struct netcode_client_t * client )
+{
+    double timeout = client->token.route.timeout_seconds;
+    if ( client->backlog )
+        timeout *= 2.0; /* the answer may lie in what was not read yet. Decision 6 */
+    if ( client->state > 0 && timeout > 0.0 && client->clock.now - client->silence_time >= timeout )
+        nc_client_step( client, NC_ON_SILENCE );
+}
+
+static void nc_client_start_clocks( struct netcode_client_t * client )
+{
+    if ( client->state <= 0 || client->clocks_started )
+        return;
+    client->clocks_started = 1;
+    client->connect_time = client->server_time = client->silence_time = client->clock.now;
+}
+
+/* Standard: Client State Machine. Order: receive, send, token expiry, denial or disconnect, timeouts. */
+static void nc_client_update( struct netcode_client_t * client )
+{
+    int verdict;
+    nc_client_start_clocks( client );
+    nc_client_receive( client );
+    if ( client->loopback )
+        return;
+    nc_client_start_clocks( client ); /* a callback may have begun another connection */
+    nc_client_send( client );
+    nc_client_expire( client );
+    verdict = client->verdict;
+    client->verdict = NC_ON_NOTHING;
+    if ( verdict != NC_ON_NOTHING )
+        nc_client_step( client, verdict );
+    nc_client_time_out( client );
+    nc_outbox_flush( &client->outbox );
+}
+
+/* ---- life ---- */
+
+static void nc_client_free( struct netcode_client_t * client )
+{
+    nc_allocator_t allocator = client->allocator;
+    if ( client->socket.close )
+        client->socket.close( client->socket.context );
+    nc_crypto_wipe( client, sizeof( *client ) );
+    allocator.release( allocator.context, client );
+}
+
+static void nc_client_leave( struct netcode_client_t * client )
+{
+    if ( --client->depth == 0 && client->destroy_wanted )
+        nc_client_free( client );
+}
+
+static void nc_client_disconnect( struct netcode_client_t * client )
+{
+    if ( client->state <= 0 )
+        return;
+    if ( !client->loopback && client->state != NC_STATE( SENDING_CONNECTION_REQUEST ) )
+        nc_client_send_disconnects( client ); /* while it asks, no server has anything to end */
+    nc_client_enter( client, NC_STATE( DISCONNECTED ) );
+}
+
+static void nc_client_begin( struct netcode_client_t * client, const uint8_t * connect_token )
+{
+    int valid;
+    nc_client_disconnect( client );
+    if ( client->state > 0 )
+        return; /* the callback of that disconnect has connected elsewhere */
+    memset( client->trials, 0, sizeof( client->trials ) );
+    client->server_index = 0;
+    client->clocks_started = 0;
+    valid = nc_token_read( connect_token, &client->token );
+    client->token_was_used = valid && nc_client_remembers_token( client );
+    if ( !valid || client->token_was_used ) {
+        NC_LOG( &client->log, ERROR, "client can not connect: %s",
+                client->token_was_used ? "it has been connected with this token before"
+                                       : "the connect token is not valid" );
+        if ( !valid )
+            client->token.route.num_addresses = 0;
+        nc_client_enter( client, NC_STATE( INVALID_CONNECT_TOKEN ) );
+        return;
+    }
+    client->session++;
+    nc_client_try_server( client, 0 );
+}
+
+/*  Everything in one block: the client, its packets, its outgoing datagrams. With a client of NULL it only
+    measures. */
+static size_t nc_client_layout( const struct netcode_client_config_t * config, struct netcode_client_t * client )
+{
+    struct netcode_client_t measured;
+    struct netcode_client_t * target = client ? client : &measured;
+    nc_arena_t arena = nc_arena_make( client );
+    uint32_t buffers = (uint32_t) ( config->packet_pool_buffers > 0 ? config->packet_pool_buffers : NC_CLIENT_POOL );
+    nc_arena_take( &arena, 1, sizeof( *client ) );
+    target->inbox.pool = nc_pool_place( &arena, buffers + NC_CLIENT_BATCH );
+    nc_inbox_place( &target->inbox, &arena, 1, buffers + NC_CLIENT_BATCH );
+    nc_outbox_place( &target->outbox, &arena, config->batch_sends ? NC_SEND_BATCH : 1 );
+    return arena.at;
+}
+
+static void nc_client_set_defaults( struct netcode_client_config_t * config )
+{
+    if ( config->packet_pool_buffers <= 0 )
+        config->packet_pool_buffers = NC_CLIENT_POOL;
+    if ( config->packet_quota <= 0 )
+        config->packet_quota = config->packet_pool_buffers;
+    if ( config->update_budget <= 0 )
+        config->update_budget = NC_CLIENT_BUDGET;
+    if ( config->receive_buffer_bytes <= 0 )
+        config->receive_buffer_bytes = NC_SOCKET_BUFFER_BYTES;
+    if ( config->send_buffer_bytes <= 0 )
+        config->send_buffer_bytes = NC_SOCKET_BUFFER_BYTES;
+    if ( !config->unix_time )
+        config->unix_time = nc_unix_default;
+}
+
+/* Returns a create error. */
+static int nc_client_open_socket( struct netcode_client_t * client, const struct netcode_address_t * second )
+{
+    const struct netcode_client_config_t * config = &client->config;
+    nc_socket_request_t request;
+    int family = 0;
+    if ( config->socket ) {
+        client->socket = *config->socket;
+        return NETCODE_CLIENT_CREATE_ERROR_NONE;
+    }
+    if ( config->network_simulator ) {
+        if ( client->address.port == 0 )
+            return NETCODE_CLIENT_CREATE_ERROR_SIMULATOR_REQUIRES_PORT;
+        if ( netcode_network_simulator_socket( config->network_simulator, &client->address, &client->socket ) ==
+             NETCODE_OK )
+            return NETCODE_CLIENT_CREATE_ERROR_NONE;
+        family = client->address.type;
+    } else if ( config->override_send_and_receive ) {
+        client->override_.callback_context = config->callback_context;
+        client->override_.send = config->send_packet_override;
+        client->override_.receive = config->receive_packet_override;
+        nc_socket_from_override( &client->socket, &client->override_ );
+        return NETCODE_CLIENT_CREATE_ERROR_NONE;
+    } else {
+        request.allocator = client->allocator;
+        request.log = &client->log;
+        request.addresses[0] = &client->address;
+        request.addresses[1] = second;
+        request.receive_buffer_bytes = config->receive_buffer_bytes;
+        request.send_buffer_bytes = config->send_buffer_bytes;
+        request.reports_errors = 1;
+        switch ( nc_socket_open_udp( &client->socket, &request, &family ) ) {
+        case NC_SOCKET_OK: return NETCODE_CLIENT_CREATE_ERROR_NONE;
+        case NC_SOCKET_NO_MEMORY: return NETCODE_CLIENT_CREATE_ERROR_ALLOCATE_CLIENT_FAILED;
+        default: break;
+        }
+    }
+    return family == NETCODE_ADDRESS_IPV6 ? NETCODE_CLIENT_CREATE_ERROR_CREATE_SOCKET_IPV6_FAILED
+                                          : NETCODE_CLIENT_CREATE_ERROR_CREATE_SOCKET_IPV4_FAILED;
+}
+
+static void nc_client_init( struct netcode_client_t * client, const struct netcode_client_config_t * config,
+                            double time )
+{
+    int i;
+    memset( client, 0, sizeof( *client ) );
+    nc_client_layout( config, client );
+    client->config = *config;
+    nc_client_set_defaults( &client->config );
+    client->allocator =
+        nc_allocator_make( config->allocator_context, config->allocate_function, config->free_function );
+    client->log.callback = config->log_callback;
+    client->log.context = config->callback_context;
+    nc_clock_init( &client->clock, time );
+    client->outbox.socket = &client->socket;
+    client->outbox.counters = &client->counters;
+    nc_inbox_reset( &client->inbox, client->inbox.pool, (uint32_t) client->config.packet_quota );
+    for ( i = 0; i < NC_CLIENT_BATCH; i++ )
+        client->batch[i] = nc_pool_take( client->inbox.pool );
+}
+
+/* Returns a create error. */
+static int nc_client_make( struct netcode_client_t ** result, const struct netcode_address_t * addresses, int count,
+                           const struct netcode_client_config_t * config, double time )
+{
+    nc_allocator_t allocator =
+        nc_allocator_make( config->allocator_context, config->allocate_function, config->free_function );
+    struct netcode_client_t * client;
+    int error;
+    if ( config->override_send_and_receive && ( !config->send_packet_override || !config->receive_packet_override ) )
+        return NETCODE_CLIENT_CREATE_ERROR_MISSING_OVERRIDE_CALLBACK;
+    if ( config->socket && ( !config->socket->receive || !config->socket->send ) )
+        return NETCODE_CLIENT_CREATE_ERROR_MISSING_OVERRIDE_CALLBACK;
+    client = (struct netcode_client_t *) allocator.allocate( allocator.context, nc_client_layout( config, NULL ) );
+    if ( !client )
+        return NETCODE_CLIENT_CREATE_ERROR_ALLOCATE_CLIENT_FAILED;
+    nc_client_init( client, config, time );
+    client->address = addresses[0];
+    error = nc_client_open_socket( client, count > 1 ? &addresses[1] : NULL );
+    if ( error != NETCODE_CLIENT_CREATE_ERROR_NONE ) {
+        allocator.release( allocator.context, client );
+        return error;
+    }
+    client->sequence = nc_crypto_sequence_base( config->sequence_base );
+    if ( client->socket.info ) {
+        struct netcode_socket_info_t info;
+        memset( &info, 0, sizeof( info ) );
+        client->socket.info( client->socket.context, &info );
+        client->address.port = info.address.port;
+    }
+    *result = client;
+    return NETCODE_CLIENT_CREATE_ERROR_NONE;
+}
+
+static struct netcode_client_t * nc_client_create( const char ** texts, int count,
+                                                   const struct netcode_client_config_t * config, double time )
+{
+    struct netcode_client_t * client = NULL;
+    struct netcode_address_t addresses[2];
+    int i;
+    nc_client_error = NETCODE_CLIENT_CREATE_ERROR_PARSE_ADDRESS_FAILED;
+    NC_CHECK( config != NULL && texts[0] != NULL && texts[count - 1] != NULL, NULL );
+    for ( i = 0; i < count; i++ )
+        if ( netcode_parse_address( texts[i], &addresses[i] ) != NETCODE_OK ||
+             ( i && addresses[1].type == addresses[0].type ) ) {
+            nc_client_error = i ? NETCODE_CLIENT_CREATE_ERROR_PARSE_ADDRESS2_FAILED
+                                : NETCODE_CLIENT_CREATE_ERROR_PARSE_ADDRESS_FAILED;
+            break;
+        }
+    if ( i == count )
+        nc_client_error = nc_client_make( &client, addresses, count, config, time );
+    if ( !client ) {
+        nc_log_t log;
+        log.callback = config->log_callback;
+        log.context = config->callback_context;
+        NC_LOG( &log, ERROR, "no client at %s: %s", texts[0], netcode_client_create_error_text( nc_client_error ) );
+    }
+    return client;
+}
+
+NETCODE_API void netcode_default_client_config( struct netcode_client_config_t * config )
+{
+    NC_CHECK( config != NULL, NC_NOTHING );
+    memset( config, 0, sizeof( *config ) );
+    config->allocate_function = nc_allocator_malloc;
+    config->free_function = nc_allocator_free;
+    nc_client_set_defaults( config );
+}
+
+NETCODE_API struct netcode_client_t * netcode_client_create( const char * address,
+                                                             const struct netcode_client_config_t * config,
+                                                             double time )
+{
+    return nc_client_create( &address, 1, config, time );
+}
+
+NETCODE_API struct netcode_client_t * netcode_client_create_dual( const char * address1, const char * address2,
+                                                                  const struct netcode_client_config_t * config,
+                                                                  double time )
+{
+    const char * texts[2];
+    texts[0] = address1;
+    texts[1] = address2;
+    return nc_client_create( texts, 2, config, time );
+}
+
+NETCODE_API int netcode_client_create_error( void )
+{
+    return nc_client_error;
+}
+
+NETCODE_API const char * netcode_client_create_error_text( int error )
+{
+    static const char * const texts[] = { "no error",
+                                          "the address can not be read",
+                                          "the second address can not be read, or is of the first one's family",
+                                          "on a network simulator the address needs a port",
+                                          "the IPv4 socket could not be opened",
+                                          "the IPv6 socket could not be opened",
+                                          "the memory could not be had",
+                                          "override_send_and_receive, or the socket, lacks a callback" };
+    return error >= 0 && error < (int) ( sizeof( texts ) / sizeof( texts[0] ) ) ? texts[error] : "unknown error";
+}
+
+NETCODE_API size_t netcode_client_memory( const struct netcode_client_config_t * config )
+{
+    NC_CHECK( config != NULL, 0 );
+    return nc_client_layout( config, NULL ) +
+           ( config->socket || config->network_simulator || config->override_send_and_receive
+                 ? 0
+                 : nc_socket_udp_memory() );
+}
+
+NETCODE_API void netcode_client_destroy( struct netcode_client_t * client )
+{
+    if ( !client || client->destroy_wanted )
+        return;
+    client->depth++;
+    nc_client_disconnect( client );
+    client->destroy_wanted = 1;
+    nc_client_leave( client );
+}
+
+NETCODE_API void netcode_client_connect( struct netcode_client_t * client, uint8_t * connect_token )
+{
+    NC_CHECK( client != NULL && connect_token != NULL, NC_NOTHING );
+    if ( client->destroy_wanted )
+        return;
+    client->depth++;
+    nc_client_begin( client, connect_token );
+    nc_client_leave( client );
+}
+
+NETCODE_API void netcode_client_update( struct netcode_client_t * client, double time )
+{
+    NC_CHECK( client != NULL, NC_NOTHING );
+    if ( client->updating || client->destroy_wanted ) {
+        NC_LOG( &client->log, ERROR, "netcode_client_update was refused: it was called from one of its own callbacks" );
+        return;
+    }
+    client->depth++;
+    client->updating = 1;
+    nc_clock_advance( &client->clock, time );
+    nc_client_update( client );
+    client->updating = 0;
+    nc_client_leave( client );
+}
+
+NETCODE_API void netcode_client_disconnect( struct netcode_client_t * client )
+{
+    NC_CHECK( client != NULL, NC_NOTHING );
+    client->depth++;
+    nc_client_disconnect( client );
+    nc_client_leave( client );
+}
+
+NETCODE_API uint64_t netcode_client_next_packet_sequence( struct netcode_client_t * client )
+{
+    NC_CHECK( client != NULL, 0 );
+    return client->sequence;
+}
+
+NETCODE_API void netcode_client_send_packet( struct netcode_client_t * client, const uint8_t * data, int bytes )
+{
+    NC_CHECK( client != NULL && data != NULL, NC_NOTHING );
+    if ( bytes < 1 || bytes > NETCODE_MAX_PACKET_SIZE ) {
+        NC_LOG( &client->log, ERROR, "client can not send %d bytes: a payload has 1 to %d", bytes,
+                NETCODE_MAX_PACKET_SIZE );
+        return;
+    }
+    if ( client->state != NC_STATE( CONNECTED ) )
+        return;
+    if ( !client->loopback ) {
+        nc_client_seal( client, NETCODE_PACKET_PAYLOAD, data, bytes );
+        return;
+    }
+    client->depth++;
+    client->config.send_loopback_packet_callback( client->config.callback_context, client->client_index, data, bytes,
+                                                  client->sequence++ );
+    nc_client_leave( client );
+}
+
+NETCODE_API uint8_t * netcode_client_receive_packet( struct netcode_client_t * client, int * bytes,
+                                                     uint64_t * sequence )
+{
+    NC_CHECK( client != NULL && bytes != NULL, NULL );
+    return nc_inbox_receive( &client->inbox, 0, bytes, sequence );
+}
+
+NETCODE_API void netcode_client_free_packet( struct netcode_client_t * client, void * packet )
+{
+    uint32_t index;
+    NC_CHECK( client != NULL && packet != NULL, NC_NOTHING );
+    index = nc_pool_find( client->inbox.pool, packet );
+    NC_CHECK( index != NC_NOWHERE && nc_pool_buffer( client->inbox.pool, index )->state == NC_BUFFER_HELD, NC_NOTHING );
+    client->inbox.pool->held--;
+    nc_pool_give( client->inbox.pool, index );
+}
+
+NETCODE_API int netcode_client_state( struct netcode_client_t * client )
+{
+    NC_CHECK( client != NULL, NETCODE_CLIENT_STATE_DISCONNECTED );
+    return client->state;
+}
+
+NETCODE_API int netcode_client_index( struct netcode_client_t * client )
+{
+    NC_CHECK( client != NULL, 0 );
+    return client->client_index;
+}
+
+NETCODE_API int netcode_client_max_clients( struct netcode_client_t * client )
+{
+    NC_CHECK( client != NULL, 0 );
+    return client->max_clients;
+}
+
+NETCODE_API uint16_t netcode_client_get_port( struct netcode_client_t * client )
+{
+    NC_CHECK( client != NULL, 0 );
+    return client->address.port;
+}
+
+NETCODE_API struct netcode_address_t * netcode_client_server_address( struct netcode_client_t * client )
+{
+    NC_CHECK( client != NULL, NULL );
+    return &client->server_address;
+}
+
+NETCODE_API void netcode_client_process_packet( struct netcode_client_t * client, struct netcode_address_t * from,
+                                                uint8_t * data, int bytes )
+{
+    nc_arrival_t arrival;
+    NC_CHECK( client != NULL && from != NULL && data != NULL && bytes >= 0, NC_NOTHING );
+    memset( &arrival, 0, sizeof( arrival ) );
+    arrival.from = nc_address_canonical( from );
+    arrival.data = data;
+    arrival.bytes = bytes;
+    arrival.buffer = NC_NOWHERE;
+    client->depth++;
+    nc_client_process( client, &arrival );
+    nc_client_leave( client );
+}
+
+NETCODE_API void netcode_client_connect_loopback( struct netcode_client_t * client, int client_index, int max_clients )
+{
+    NC_CHECK( client != NULL && client_index >= 0 && client_index < max_clients, NC_NOTHING );
+    if ( client->state > 0 || !client->config.send_loopback_packet_callback || client->destroy_wanted ) {
+        NC_LOG( &client->log, ERROR, "client can not connect by loopback: %s",
+                client->state > 0 ? "it is connected or connecting"
+                                  : "the config has no send_loopback_packet_callback" );
+        return;
+    }
+    client->depth++;
+    client->session++;
+    client->loopback = 1;
+    client->client_index = client_index;
+    client->max_clients = max_clients;
+    nc_client_enter( client, NC_STATE( CONNECTED ) );
+    nc_client_leave( client );
+}
+
+NETCODE_API void netcode_client_disconnect_loopback( struct netcode_client_t * client )
+{
+    NC_CHECK( client != NULL, NC_NOTHING );
+    if ( client->loopback )
+        netcode_client_disconnect( client );
+}
+
+NETCODE_API int netcode_client_loopback( struct netcode_client_t * client )
+{
+    NC_CHECK( client != NULL, 0 );
+    return client->loopback;
+}
+
+NETCODE_API void netcode_client_process_loopback_packet( struct netcode_client_t * client, const uint8_t * data,
+                                                         int bytes, uint64_t sequence )
+{
+    nc_buffer_t what;
+    int reason;
+    NC_CHECK( client != NULL && data != NULL && bytes >= 1 && bytes <= NETCODE_MAX_PACKET_SIZE, NC_NOTHING );
+    if ( !client->loopback )
+        return;
+    memset( &what, 0, sizeof( what ) );
+    what.session = client->session;
+    what.sequence = sequence;
+    what.bytes = (uint32_t) bytes;
+    client->depth++;
+    reason = nc_inbox_copy( &client->inbox, &what, data );
+    if ( reason == NETCODE_DROP_NONE )
+        client->counters.packets_received[NETCODE_PACKET_PAYLOAD]++;
+    else
+        nc_client_drop( client, reason, &client->address, bytes );
+    nc_client_leave( client );
+}
+
+NETCODE_API int netcode_client_next_event( struct netcode_client_t * client, struct netcode_event_t * event )
+{
+    NC_CHECK( client != NULL && event != NULL, 0 );
+    return nc_inbox_next_event( &client->inbox, event );
+}
+
+NETCODE_API void netcode_client_flush( struct netcode_client_t * client )
+{
+    NC_CHECK( client != NULL, NC_NOTHING );
+    nc_outbox_flush( &client->outbox );
+}
+
+NETCODE_API void netcode_client_wait( struct netcode_client_t * client, double seconds )
+{
+    double next;
+    NC_CHECK( client != NULL, NC_NOTHING );
+    if ( !( seconds > 0.0 ) || client->backlog )
+        return;
+    next = client->last_send_time + NC_SEND_INTERVAL - client->clock.now;
+    if ( client->state > 0 && !client->loopback && next < seconds )
+        seconds = next;
+    if ( client->socket.wait )
+        client->socket.wait( client->socket.context, seconds );
+    else
+        netcode_sleep( seconds < 0.001 ? seconds : 0.001 );
+}
+
+NETCODE_API void netcode_client_stats( struct netcode_client_t * client, struct netcode_client_stats_t * stats )
+{
+    struct netcode_socket_info_t info;
+    NC_CHECK( client != NULL && stats != NULL, NC_NOTHING );
+    memset( stats, 0, sizeof( *stats ) );
+    memset( &info, 0, sizeof( info ) );
+    NC_COUNTERS_COPY( stats, &client->counters );
+    stats->connects = client->connects;
+    stats->disconnects = client->disconnects;
+    stats->packets_queued = (int) client->inbox.queued;
+    stats->packets_held = (int) client->inbox.pool->held;
+    if ( client->socket.info )
+        client->socket.info( client->socket.context, &info );
+    stats->kernel_drops = info.kernel_drops;
+    stats->receive_buffer_bytes = info.receive_buffer_bytes;
+    stats->send_buffer_bytes = info.send_buffer_bytes;
+}
+
+/* One sentence for the player, by what the client saw of the server that it tried last. */
+static const char * nc_client_diagnosis( const struct netcode_client_t * client )
+{
+    const nc_client_trial_t * trial = &client->trials[client->server_index];
+    switch ( client->state ) {
+    case NC_STATE( CONNECTED ): return "Connected.";
+    case NC_STATE( INVALID_CONNECT_TOKEN ):
+        return client->token_was_used ? "This client was connected with this token before: it needs a new token."
+                                      : "The connect token is damaged, or is for another version of the protocol.";
+    case NC_STATE( CONNECT_TOKEN_EXPIRED ):
+        return "The connect token expired before a server let the client in: it needs a new token.";
+    case NC_STATE( CONNECTION_DENIED ): return "The server is full.";
+    case NC_STATE( CONNECTION_TIMED_OUT ): return "The connection was lost: nothing came from the server any more.";
+    case NC_STATE( CONNECTION_RESPONSE_TIMED_OUT ):
+        return "The server answered at first, then fell silent: packets may be lost, or the token was used meanwhile.";
+    case NC_STATE( DISCONNECTED ):
+        return client->connects ? "Disconnected." : "Not connected: netcode_client_connect was not called.";
+    case NC_STATE( SENDING_CONNECTION_RESPONSE ):
+        return "The server has answered; waiting for it to let the client in.";
+    default: break;
+    }
+    if ( trial->last_error )
+        return "The network says that the server can not be reached: is it running, and is its port open?";
+    if ( client->counters.send_errors )
+        return "The system refuses to send to the server: is the network up, and is the server's address of a family "
+               "that this client has?";
+    if ( client->state == NC_STATE( SENDING_CONNECTION_REQUEST ) )
+        return "Asking the server; no answer yet.";
+    return "The server never answered: it is down, a firewall is in between, or it refuses the token (its log says "
+           "why).";
+}
+
+NETCODE_API void netcode_client_report( struct netcode_client_t * client, struct netcode_client_report_t * report )
+{
+    double seconds;
+    int i;
+    NC_CHECK( client != NULL && report != NULL, NC_NOTHING );
+    memset( report, 0, sizeof( *report ) );
+    report->state = client->state;
+    report->num_servers = client->token.route.num_addresses;
+    report->server_index = client->server_index;
+    for ( i = 0; i < report->num_servers; i++ ) {
+        const nc_client_trial_t * trial = &client->trials[i];
+        struct netcode_client_report_server_t * server = &report->servers[i];
+        server->address = client->token.route.addresses[i];
+        server->requests_sent = trial->requests_sent;
+        server->responses_sent = trial->responses_sent;
+        server->challenged = trial->challenged;
+        server->denied = trial->denied;
+        server->last_error = trial->last_error;
+        server->errors = (int) trial->errors;
+        server->seconds_waited = (double) trial->seconds_waited;
+    }
+    if ( client->state > 0 && client->state != NC_STATE( CONNECTED ) && client->clocks_started )
+        report->servers[client->server_index].seconds_waited = client->clock.now - client->server_time;
+    seconds = nc_client_token_seconds( client );
+    if ( client->clocks_started && seconds >= 0.0 )
+        seconds -= client->clock.now - client->connect_time;
+    report->token_seconds_left = nc_client_token_seconds( client ) < 0.0 ? 1e300 : seconds > 0.0 ? seconds : 0.0;
+    snprintf( report->text, sizeof( report->text ), "%s", nc_client_diagnosis( client ) );
+}
+
+/* ================================================================================================================
+    ROOM 12: SERVER
+    Who may come in, who is in which slot, and who has left?
+    Uses: every room above but the client. Invariant: nc_server_open_slot and nc_server_end_slot alone fill and empty slots; a token
+    connects once; whatever is kept ends by itself.
+    Standard: Server-Side Connection Process
+
+      a request       -> pending handshake (by address and token) -> a challenge       ends: 10 s after the last answer, or gives way
+      its response    -> slot, unconfirmed                        -> keep-alives       ends: the token's timeout, at most 60 s
+      any packet then -> slot, confirmed                                               ends: disconnect, silence, replaced
+   ================================================================================================================ */
+
+enum { NC_SLOT_FREE, NC_SLOT_CONNECTED, NC_SLOT_CLOSING };
+
+/* What a packet of a connected client touches; the user data is kept apart. */
+typedef struct {
+    struct netcode_address_t address;
+    uint8_t state; /* NC_SLOT_... */
+    uint8_t confirmed;
+    uint8_t loopback;
+    uint8_t reason; /* why the last client left */
+    int32_t timeout_seconds;
+    uint64_t client_id;
+    uint64_t session;
+    uint64_t sequence;         /* of the next packet to it */
+    uint64_t expire_timestamp; /* of its token */
+    double connect_time;
+    double receive_time;
+    double send_time;
+    uint8_t client_to_server_key[NETCODE_KEY_BYTES];
+    uint8_t server_to_client_key[NETCODE_KEY_BYTES];
+    nc_replay_t replay;
+    uint64_t packets_sent;
+    uint64_t packets_received;
+    uint64_t bytes_sent;
+    uint64_t bytes_received;
+    uint64_t packets_dropped;
+} nc_slot_t;
+
+/* A handshake under way, identified by source address and token. Decision 3 */
+typedef struct {
+    struct netcode_address_t address;
+    int32_t timeout_seconds;
+    uint64_t client_id;
+    uint64_t expire_timestamp;
+    uint64_t first_challenge; /* sequence of the first challenge issued to it; UINT64_MAX before */
+    uint64_t created;         /* counts up: who is older? */
+    double answer_time;       /* of the last request that it answered */
+    float allowance;          /* answers that may leave now */
+    uint32_t key_index;       /* the private key that its token was sealed with */
+    uint8_t tag[NC_TOKEN_TAG_BYTES];
+    uint8_t client_to_server_key[NETCODE_KEY_BYTES];
+    uint8_t server_to_client_key[NETCODE_KEY_BYTES];
+} nc_pending_t;
+
+/* What start takes and stop keeps. */
+typedef struct {
+    void * block; /* NULL before the first start */
+    size_t bytes;
+    uint32_t slot_count;
+    uint32_t pending_count; /* capacity */
+    nc_slot_t * slots;
+    uint8_t * user_data; /* NETCODE_USER_DATA_BYTES a slot */
+    nc_table_t slot_by_address;
+    nc_table_t slot_by_id;
+    nc_bits_t free_slots;
+    nc_link_t * active_links;
+    nc_pending_t * pending;
+    nc_table_t pending_by_address;
+    nc_table_t pending_by_tag;
+    nc_table_t pending_by_id;
+    nc_link_t * pending_links;
+    nc_used_t used;
+    nc_inbox_t inbox;
+    nc_wheel_t wheel; /* slots first, then pending handshakes */
+} nc_hall_t;
+
+enum { NC_WANTED_NOTHING, NC_WANTED_STOP, NC_WANTED_START };
+
+struct netcode_server_t {
+    struct netcode_server_config_t config;
+    nc_allocator_t allocator;
+    nc_log_t log;
+    nc_clock_t clock;
+    struct netcode_socket_t socket;
+    nc_socket_override_t override_;
+    nc_counters_t counters;
+    nc_outbox_t outbox;
+    nc_hall_t hall;
+    nc_pool_t * retired_pools; /* of former starts: the caller still holds packets of them */
+    struct netcode_address_t addresses[2 + NETCODE_MAX_PUBLIC_ADDRESSES]; /* that tokens may name */
+    int address_count;
+    uint8_t private_keys[NETCODE_MAX_PRIVATE_KEYS][NETCODE_KEY_BYTES];
+    int private_key_count;
+    uint8_t hash_key[crypto_shorthash_KEYBYTES];
+    uint8_t challenge_key[NETCODE_KEY_BYTES];
+    uint64_t challenge_sequence;
+    uint64_t global_sequence; /* of what is sent before there is a slot; upper half */
+    uint64_t earliest_expiry; /* tokens that expire before it may be older than this start; 0: not asked */
+    uint64_t session;
+    uint64_t created; /* counts pending handshakes */
+    uint32_t batch[NC_RECEIVE_BATCH];
+    nc_list_t active;       /* connected slots */
+    nc_list_t pending_used; /* in the order of their creation */
+    nc_list_t pending_free;
+    int running;
+    int backlog;
+    int depth;
+    int updating;
+    int wanted; /* stop or start from a callback: when the outermost call returns */
+    int wanted_slots;
+    int destroy_wanted;
+    uint64_t connects;
+    uint64_t disconnects[NETCODE_SERVER_CLIENT_DISCONNECT_REASONS];
+    uint64_t handshakes;
+    uint64_t handshakes_expired;
+    uint64_t handshakes_evicted;
+    uint64_t backlogs;
+};
+
+static void nc_server_drop( struct netcode_server_t * server, int reason, const struct netcode_address_t * from,
+                            int bytes )
+{
+    server->counters.dropped[reason]++;
+    if ( NC_LOG_ON( NETCODE_LOG_LEVEL_DEBUG ) ) {
+        char text[NETCODE_MAX_ADDRESS_STRING_LENGTH];
+        NC_LOG( &server->log, DEBUG, "server dropped %d bytes from %s: %s", bytes,
+                netcode_address_to_string( from, text ), netcode_drop_reason_text( reason ) );
+    }
+    if ( server->config.drop_callback )
+        server->config.drop_callback( server->config.callback_context, reason, from, bytes );
+}
+
+/* ---- slots ---- */
+
+static uint32_t nc_server_slot_at( const struct netcode_server_t * server, const struct netcode_address_t * address,
+                                   uint64_t hash )
+{
+    const nc_hall_t * hall = &server->hall;
+    uint32_t index = nc_table_find( &hall->slot_by_address, hash );
+    while ( index != NC_NOWHERE && !( hall->slots[index].state == NC_SLOT_CONNECTED &&
+                                      nc_address_same( &hall->slots[index].address, address ) ) )
+        index = nc_table_find_next( &hall->slot_by_address, index );
+    return index;
+}
+
+static uint64_t nc_server_id_hash( const struct netcode_server_t * server, uint64_t client_id )
+{
+    uint8_t bytes[8];
+    nc_store_u64( bytes, client_id );
+    return nc_crypto_hash( server->hash_key, bytes, sizeof( bytes ) );
+}
+
+static uint32_t nc_server_slot_of_id( const struct netcode_server_t * server, uint64_t client_id )
+{
+    const nc_hall_t * hall = &server->hall;
+    uint32_t index = nc_table_find( &hall->slot_by_id, nc_server_id_hash( server, client_id ) );
+    while ( index != NC_NOWHERE &&
+            !( hall->slots[index].state == NC_SLOT_CONNECTED && hall->slots[index].client_id == client_id ) )
+        index = nc_table_find_next( &hall->slot_by_id, index );
+    return index;
+}
+
+static void nc_server_seal_to_slot( struct netcode_server_t * server, nc_slot_t * slot, nc_packet_t * packet,
+                                    const uint8_t * body )
+{
+    nc_channel_t channel;
+    int bytes;
+    if ( slot->sequence >> 63 )
+        return; /* the upper half belongs to the global sequence: a nonce can not be used twice */
+    packet->sequence = slot->sequence++;
+    channel.key = slot->server_to_client_key;
+    channel.protocol_id = server->config.protocol_id;
+    bytes = nc_packet_seal( nc_outbox_begin( &server->outbox ), packet, body, &channel );
+    nc_outbox_end( &server->outbox, &slot->address, packet->type, bytes );
+    slot->send_time = server->clock.now;
+    slot->packets_sent++;
+    slot->bytes_sent += (uint64_t) bytes;
+}
+
+static void nc_server_send_keep_alive( struct netcode_server_t * server, uint32_t index )
+{
+    uint8_t body[8];
+    nc_packet_t packet;
+    nc_writer_t writer = nc_writer_make( body, sizeof( body ) );
+    nc_writer_number( &writer, index, 4 );
+    nc_writer_number( &writer, server->hall.slot_count, 4 );
+    packet.type = NETCODE_PACKET_KEEP_ALIVE;
+    packet.header_bytes = 0;
+    packet.body_bytes = (int) sizeof( body );
+    nc_server_seal_to_slot( server, &server->hall.slots[index], &packet, body );
+}
+
+static void nc_server_send_disconnects( struct netcode_server_t * server, nc_slot_t * slot )
+{
+    nc_packet_t packet;
+    int i;
+    packet.type = NETCODE_PACKET_DISCONNECT;
+    packet.header_bytes = 0;
+    packet.body_bytes = 0;
+    for ( i = 0; i < NC_DISCONNECT_PACKETS; i++ )
+        nc_server_seal_to_slot( server, slot, &packet, NULL );
+    nc_outbox_flush( &server->outbox );
+}
+
+/* When does this slot end if nothing more is heard of it? Negative: never. Decision 3 */
+static double nc_server_slot_deadline( const struct netcode_server_t * server, const nc_slot_t * slot )
+{
+    double timeout = slot->timeout_seconds;
+    double since = slot->receive_time;
+    if ( !slot->confirmed ) {
+        since = slot->connect_time;
+        if ( timeout <= 0.0 )
+            timeout = NC_HANDSHAKE_SECONDS;
+        else if ( timeout > (double) NC_UNCONFIRMED_SECONDS )
+            timeout = NC_UNCONFIRMED_SECONDS;
+    } else if ( timeout <= 0.0 )
+        return -1.0;
+    if ( server->backlog )
+        timeout *= 2.0; /* its packets may lie in what was not read yet. Decision 6 */
+    return since + timeout;
+}
+
+static void nc_server_set_slot_timer( struct netcode_server_t * server, uint32_t index )
+{
+    const nc_slot_t * slot = &server->hall.slots[index];
+    double next = slot->send_time + NC_SEND_INTERVAL;
+    double deadline = nc_server_slot_deadline( server, slot );
+    if ( deadline >= 0.0 && deadline < next )
+        next = deadline;
+    nc_wheel_insert( &server->hall.wheel, index, next );
+}
+
+/*  Empties a slot. Its data stay readable until the callback returns; the callback may do anything but fill this
+    slot. */
+static void nc_server_end_slot( struct netcode_server_t * server, uint32_t index, int reason, int tell_client )
+{
+    nc_hall_t * hall = &server->hall;
+    nc_slot_t * slot = &hall->slots[index];
+    char text[NETCODE_MAX_ADDRESS_STRING_LENGTH];
+    if ( slot->state != NC_SLOT_CONNECTED )
+        return;
+    slot->state = NC_SLOT_CLOSING;
+    slot->reason = (uint8_t) reason;
+    server->disconnects[reason]++;
+    NC_LOG( &server->log, INFO, "server: client %llu at %s left slot %u (reason %d)",
+            (unsigned long long) slot->client_id, netcode_address_to_string( &slot->address, text ), (unsigned) index,
+            reason );
+    if ( server->config.connect_disconnect_callback )
+        server->config.connect_disconnect_callback( server->config.callback_context, (int) index, 0 );
+    if ( tell_client && !slot->loopback )
+        nc_server_send_disconnects( server, slot );
+    nc_wheel_remove( &hall->wheel, index );
+    if ( !slot->loopback )
+        nc_table_remove( &hall->slot_by_address, nc_address_hash( &slot->address, server->hash_key ), index );
+    nc_table_remove( &hall->slot_by_id, nc_server_id_hash( server, slot->client_id ), index );
+    nc_list_remove( &server->active, hall->active_links, index );
+    nc_bits_insert( &hall->free_slots, index );
+    nc_inbox_close( &hall->inbox, index, slot->session, slot->client_id, reason );
+    nc_crypto_wipe( slot, sizeof( *slot ) );
+    nc_crypto_wipe( hall->user_data + (size_t) index * NETCODE_USER_DATA_BYTES, NETCODE_USER_DATA_BYTES );
+    slot->state = NC_SLOT_FREE;
+    slot->reason = (uint8_t) reason;
+}
+
+/* Fills a free slot with what `client` says, and tells the application. */
+static void nc_server_open_slot( struct netcode_server_t * server, uint32_t index, const nc_slot_t * client,
+                                 const uint8_t * user_data )
+{
+    nc_hall_t * hall = &server->hall;
+    nc_slot_t * slot = &hall->slots[index];
+    char text[NETCODE_MAX_ADDRESS_STRING_LENGTH];
+    *slot = *client;
+    slot->state = NC_SLOT_CONNECTED;
+    slot->reason = NETCODE_SERVER_CLIENT_DISCONNECT_REASON_NONE;
+    slot->session = ++server->session;
+    slot->sequence = nc_crypto_sequence_base( server->config.sequence_base );
+    slot->connect_time = slot->receive_time = slot->send_time = server->clock.now;
+    memcpy( hall->user_data + (size_t) index * NETCODE_USER_DATA_BYTES, user_data, NETCODE_USER_DATA_BYTES );
+    nc_bits_remove( &hall->free_slots, index );
+    nc_list_insert( &server->active, hall->active_links, index );
+    nc_table_insert( &hall->slot_by_id, nc_server_id_hash( server, slot->client_id ), index );
+    nc_inbox_open( &hall->inbox, index, slot->session, slot->client_id );
+    server->connects++;
+    if ( !slot->loopback ) {
+        nc_table_insert( &hall->slot_by_address, nc_address_hash( &slot->address, server->hash_key ), index );
+        nc_server_send_keep_alive( server, index ); /* Standard: Processing Connection Response Packets */
+        nc_server_set_slot_timer( server, index );
+    }
+    NC_LOG( &server->log, INFO, "server: client %llu at %s took slot %u", (unsigned long long) slot->client_id,
+            netcode_address_to_string( &slot->address, text ), (unsigned) index );
+    if ( server->config.connect_disconnect_callback )
+        server->config.connect_disconnect_callback( server->config.callback_context, (int) index, 1 );
+}
+
+/* ---- pending handshakes ---- */
+
+static uint64_t nc_server_tag_hash( const struct netcode_server_t * server, const uint8_t * tag )
+{
+    return nc_crypto_hash( server->hash_key, tag, NC_TOKEN_TAG_BYTES );
+}
+
+static uint32_t nc_server_pending_at( const struct netcode_server_t * server, const struct netcode_address_t * address,
+                                      uint64_t hash, uint32_t after )
+{
+    const nc_hall_t * hall = &server->hall;
+    uint32_t index = after == NC_NOWHERE ? nc_table_find( &hall->pending_by_address, hash )
+                                         : nc_table_find_next( &hall->pending_by_address, after );
+    while ( index != NC_NOWHERE && !nc_address_same( &hall->pending[index].address, address ) )
+        index = nc_table_find_next( &hall->pending_by_address, index );
+    return index;
+}
+
+static uint32_t nc_server_find_pending( const struct netcode_server_t * server, const nc_arrival_t * arrival,
+                                        uint64_t address_hash, const uint8_t * tag )
+{
+    uint32_t index = nc_server_pending_at( server, &arrival->from, address_hash, NC_NOWHERE );
+    while ( index != NC_NOWHERE && memcmp( server->hall.pending[index].tag, tag, NC_TOKEN_TAG_BYTES ) != 0 )
+        index = nc_server_pending_at( server, &arrival->from, address_hash, index );
+    return index;
+}
+
+static void nc_server_remove_pending( struct netcode_server_t * server, uint32_t index )
+{
+    nc_hall_t * hall = &server->hall;
+    nc_pending_t * pending = &hall->pending[index];
+    nc_table_remove( &hall->pending_by_address, nc_address_hash( &pending->address, server->hash_key ), index );
+    nc_table_remove( &hall->pending_by_tag, nc_server_tag_hash( server, pending->tag ), index );
+    nc_table_remove( &hall->pending_by_id, nc_server_id_hash( server, pending->client_id ), index );
+    nc_wheel_remove( &hall->wheel, hall->slot_count + index );
+    nc_list_remove( &server->pending_used, hall->pending_links, index );
+    nc_list_insert( &server->pending_free, hall->pending_links, index );
+    nc_crypto_wipe( pending, sizeof( *pending ) );
+}
+
+static void nc_server_evict_pending( struct netcode_server_t * server, uint32_t index )
+{
+    server->handshakes_evicted++;
+    nc_server_remove_pending( server, index );
+}
+
+/* When does this handshake end? Decision 3 */
+static double nc_server_pending_deadline( const struct netcode_server_t * server, const nc_pending_t * pending )
+{
+    double patience = NC_HANDSHAKE_SECONDS;
+    if ( pending->timeout_seconds >= 1 && pending->timeout_seconds < NC_HANDSHAKE_SECONDS )
+        patience = pending->timeout_seconds;
+    if ( server->backlog )
+        patience *= 2.0;
+    return pending->answer_time + patience;
+}
+
+/* Who gives way among those that a key leads to? */
+typedef struct {
+    const nc_table_t * table;
+    uint64_t hash;
+    uint32_t limit;
+    int by_expiry; /* the earliest-expiring one, among equals the oldest; else the oldest */
+} nc_server_limit_t;
+
+static int nc_server_shares_key( const struct netcode_server_t * server, const nc_pending_t * a, const nc_pending_t * b,
+                                 const nc_table_t * table )
+{
+    if ( table == &server->hall.pending_by_address )
+        return nc_address_same( &a->address, &b->address );
+    if ( table == &server->hall.pending_by_tag )
+        return memcmp( a->tag, b->tag, NC_TOKEN_TAG_BYTES ) == 0;
+    return a->client_id == b->client_id;
+}
+
+/* The entry that must give way to `newcomer` under this limit, or NC_NOWHERE while there is room. */
+static uint32_t nc_server_find_victim( const struct netcode_server_t * server, const nc_pending_t * newcomer,
+                                       const nc_server_limit_t * limit )
+{
+    uint32_t index = nc_table_find( limit->table, limit->hash ), victim = NC_NOWHERE, count = 0;
+    for ( ; index != NC_NOWHERE; index = nc_table_find_next( limit->table, index ) ) {
+        const nc_pending_t * entry = &server->hall.pending[index];
+        const nc_pending_t * worst = victim == NC_NOWHERE ? NULL : &server->hall.pending[victim];
+        if ( !nc_server_shares_key( server, entry, newcomer, limit->table ) )
+            continue;
+        count++;
+        if ( !worst || ( limit->by_expiry && entry->expire_timestamp != worst->expire_timestamp
+                             ? entry->expire_timestamp < worst->expire_timestamp
+                             : entry->created < worst->created ) )
+            victim = index;
+    }
+    return count >= limit->limit ? victim : NC_NOWHERE;
+}
+
+/* Enters a handshake, making room by the limits of decision 3. Returns a drop reason. */
+static int nc_server_insert_pending( struct netcode_server_t * server, const nc_pending_t * newcomer,
+                                     uint32_t * result )
+{
+    nc_hall_t * hall = &server->hall;
+    nc_server_limit_t limits[3];
+    uint32_t i, index, victim;
+    memset( limits, 0, sizeof( limits ) );
+    limits[0].table = &hall->pending_by_id;
+    limits[0].hash = nc_server_id_hash( server, newcomer->client_id );
+    limits[0].limit = NC_HANDSHAKES_PER_ID;
+    limits[0].by_expiry = 1;
+    limits[1].table = &hall->pending_by_tag;
+    limits[1].hash = nc_server_tag_hash( server, newcomer->tag );
+    limits[1].limit = NC_ADDRESSES_PER_TOKEN;
+    limits[2].table = &hall->pending_by_address;
+    limits[2].hash = nc_address_hash( &newcomer->address, server->hash_key );
+    limits[2].limit = NC_TOKENS_PER_ADDRESS;
+    for ( i = 0; i < 3; i++ ) {
+        victim = nc_server_find_victim( server, newcomer, &limits[i] );
+        if ( victim == NC_NOWHERE )
+            continue;
+        if ( limits[i].by_expiry && newcomer->expire_timestamp < hall->pending[victim].expire_timestamp )
+            return NETCODE_DROP_TOKEN_OUTLIVED;
+        nc_server_evict_pending( server, victim );
+    }
+    if ( server->pending_free.count == 0 )
+        nc_server_evict_pending( server, server->pending_used.head );
+    index = server->pending_free.head;
+    nc_list_remove( &server->pending_free, hall->pending_links, index );
+    nc_list_insert( &server->pending_used, hall->pending_links, index );
+    hall->pending[index] = *newcomer;
+    hall->pending[index].created = server->created++;
+    nc_table_insert( &hall->pending_by_id, limits[0].hash, index );
+    nc_table_insert( &hall->pending_by_tag, limits[1].hash, index );
+    nc_table_insert( &hall->pending_by_address, limits[2].hash, index );
+    nc_wheel_insert( &hall->wheel, hall->slot_count + index, nc_server_pending_deadline( server, newcomer ) );
+    server->handshakes++;
+    *result = index;
+    return NETCODE_DROP_NONE;
+}
+
+/* May this handshake be answered now? Burst 4, then 10 a second; only answers are charged. Decision 7 */
+static float nc_server_allowance( const struct netcode_server_t * server, const nc_pending_t * pending )
+{
+    double allowance =
+        (double) pending->allowance + ( server->clock.now - pending->answer_time ) * (double) NC_ANSWERS_PER_SECOND;
+    return allowance < (double) NC_ANSWER_BURST ? (float) allowance : (float) NC_ANSWER_BURST;
+}
+
+/* ---- answers to those who have no slot: each smaller than what it answers. Decision 8 ---- */
+
+static void nc_server_answer( struct netcode_server_t * server, const nc_pending_t * pending, int type,
+                              const uint8_t * body, int body_bytes )
+{
+    nc_packet_t packet;
+    nc_channel_t channel;
+    if ( server->global_sequence == UINT64_MAX )
+        return;
+    packet.type = type;
+    packet.sequence = server->global_sequence++;
+    packet.header_bytes = 0;
+    packet.body_bytes = body_bytes;
+    channel.key = pending->server_to_client_key;
+    channel.protocol_id = server->config.protocol_id;
+    nc_outbox_end( &server->outbox, &pending->address, type,
+                   nc_packet_seal( nc_outbox_begin( &server->outbox ), &packet, body, &channel ) );
+}
+
+/* The spare bytes of a challenge: a hash of the address, and the tag that names the token. Decision 2 */
+static void nc_server_bind_challenge( const struct netcode_server_t * server, const nc_pending_t * pending,
+                                      uint8_t bind[NC_CHALLENGE_BIND_BYTES] )
+{
+    nc_store_u64( bind, nc_address_hash( &pending->address, server->hash_key ) );
+    memcpy( bind + 8, pending->tag, NC_CHALLENGE_BIND_BYTES - 8 );
+}
+
+static void nc_server_challenge( struct netcode_server_t * server, nc_pending_t * pending, const uint8_t * user_data )
+{
+    nc_challenge_t challenge;
+    uint8_t body[NC_PACKET_LARGE_BODY];
+    uint64_t sequence = server->challenge_sequence++;
+    if ( pending->first_challenge == UINT64_MAX )
+        pending->first_challenge = sequence;
+    challenge.client_id = pending->client_id;
+    memcpy( challenge.user_data, user_data, NETCODE_USER_DATA_BYTES );
+    nc_server_bind_challenge( server, pending, challenge.bind );
+    nc_store_u64( body, sequence );
+    nc_challenge_seal( body + 8, &challenge, sequence, server->challenge_key );
+    nc_server_answer( server, pending, NETCODE_PACKET_CHALLENGE, body, NC_PACKET_LARGE_BODY );
+    nc_crypto_wipe( &challenge, sizeof( challenge ) );
+}
+
+/* ---- requests. Standard: Processing Connection Requests ---- */
+
+/* What is known of a request on its way through the steps. */
+typedef struct {
+    nc_request_t request;
+    uint64_t address_hash;
+    uint32_t pending; /* its entry, or NC_NOWHERE */
+    uint32_t key_index;
+    nc_private_token_t token;
+} nc_server_request_t;
+
+/* The steps that need no cryptography but a hash. Returns a drop reason. */
+static int nc_server_screen_request( struct netcode_server_t * server, nc_server_request_t * it,
+                                     const nc_arrival_t * arrival )
+{
+    nc_used_t * used = &server->hall.used;
+    uint64_t unix_now;
+    int reason = nc_packet_parse_request( &it->request, arrival->data, arrival->bytes, server->config.protocol_id );
+    if ( reason != NETCODE_DROP_NONE )
+        return reason;
+    unix_now = server->config.unix_time( server->config.callback_context );
+    if ( it->request.expire_timestamp <= unix_now )
+        return NETCODE_DROP_TOKEN_EXPIRED;
+    if ( it->request.expire_timestamp < server->earliest_expiry )
+        return NETCODE_DROP_TOKEN_MAYBE_USED;
+    nc_used_purge( used, unix_now );
+    if ( it->request.expire_timestamp <= used->refused_up_to )
+        return NETCODE_DROP_TOKEN_REFUSED_UP_TO;
+    if ( nc_used_seen( used, it->request.tag ) )
+        return NETCODE_DROP_TOKEN_CONSUMED;
+    it->address_hash = nc_address_hash( &arrival->from, server->hash_key );
+    it->pending = nc_server_find_pending( server, arrival, it->address_hash, it->request.tag );
+    if ( it->pending != NC_NOWHERE && nc_server_allowance( server, &server->hall.pending[it->pending] ) < 1.0f )
+        return NETCODE_DROP_REQUEST_TOO_SOON;
+    return NETCODE_DROP_NONE;
+}
+
+/* Opens the token with one of the private keys. Returns a drop reason. */
+static int nc_server_open_token( struct netcode_server_t * server, nc_server_request_t * it, nc_arrival_t * arrival )
+{
+    uint8_t plain[NC_PRIVATE_TOKEN_BYTES];
+    nc_token_seal_t how;
+    int i, opened = 0, valid = 0;
+    how.protocol_id = server->config.protocol_id;
+    how.expire_timestamp = it->request.expire_timestamp;
+    how.nonce = it->request.nonce;
+    for ( i = 0; i < server->private_key_count && !opened; i++ ) {
+        how.key = server->private_keys[i];
+        arrival->cost += NC_COST_REQUEST;
+        opened = nc_token_open_private( plain, it->request.sealed_private, &how );
+        it->key_index = (uint32_t) i;
+    }
+    if ( opened )
+        valid = nc_token_read_private( plain, &it->token );
+    nc_crypto_wipe( plain, sizeof( plain ) );
+    if ( !opened )
+        return NETCODE_DROP_TOKEN_NOT_AUTHENTIC;
+    return valid ? NETCODE_DROP_NONE : NETCODE_DROP_TOKEN_MALFORMED;
+}
+
+static int nc_server_is_named( const struct netcode_server_t * server, const nc_route_t * route )
+{
+    int i, k;
+    for ( i = 0; i < route->num_addresses; i++ )
+        for ( k = 0; k < server->address_count; k++ )
+            if ( nc_address_same( &route->addresses[i], &server->addresses[k] ) )
+                return 1;
+    return 0;
+}
+
+static void nc_server_log_wrong_server( const struct netcode_server_t * server, const nc_private_token_t * token )
+{
+    char theirs[NETCODE_MAX_ADDRESS_STRING_LENGTH];
+    char ours[NETCODE_MAX_ADDRESS_STRING_LENGTH];
+    NC_LOG( &server->log, INFO, "server: the token of client %llu is for %s%s, and this server is %s%s",
+            (unsigned long long) token->client_id, netcode_address_to_string( &token->route.addresses[0], theirs ),
+            token->route.num_addresses > 1 ? " and others" : "",
+            netcode_address_to_string( &server->addresses[0], ours ),
+            server->address_count > 1 ? " (and has other names)" : "" );
+}
+
+/*  Is somebody there already, at this address or under this id? `takes_over` receives the slot that may be taken
+    over, where the config allows it (decision 10), else NC_NOWHERE. Returns a drop reason. */
+static int nc_server_check_rivals( const struct netcode_server_t * server, const nc_pending_t * who,
+                                   uint64_t address_hash, uint32_t * takes_over )
+{
+    uint32_t there = nc_server_slot_at( server, &who->address, address_hash );
+    uint32_t same = nc_server_slot_of_id( server, who->client_id );
+    *takes_over = NC_NOWHERE;
+    if ( there != NC_NOWHERE && ( !server->config.replace_existing_clients || there != same ) )
+        return NETCODE_DROP_ADDRESS_CONNECTED;
+    if ( same == NC_NOWHERE )
+        return NETCODE_DROP_NONE;
+    if ( !server->config.replace_existing_clients || server->hall.slots[same].loopback ||
+         who->expire_timestamp < server->hall.slots[same].expire_timestamp )
+        return NETCODE_DROP_CLIENT_ID_CONNECTED;
+    *takes_over = same;
+    return NETCODE_DROP_NONE;
+}
+
+/* Could this token be remembered as used? Returns a drop reason. */
+static int nc_server_check_records( const struct netcode_server_t * server, uint64_t expire_timestamp )
+{
+    const nc_used_t * used = &server->hall.used;
+    if ( expire_timestamp == UINT64_MAX && !nc_used_has_room_for_never( used ) )
+        return NETCODE_DROP_TOKEN_NO_RECORD_FREE;
+    return expire_timestamp <= used->refused_up_to ? NETCODE_DROP_TOKEN_REFUSED_UP_TO : NETCODE_DROP_NONE;
+}
+
+static void nc_server_describe_pending( nc_pending_t * pending, const nc_server_request_t * it,
+                                        const struct netcode_server_t * server, const struct netcode_address_t * from )
+{
+    memset( pending, 0, sizeof( *pending ) );
+    pending->address = *from;
+    pending->timeout_seconds = it->token.route.timeout_seconds;
+    pending->client_id = it->token.client_id;
+    pending->expire_timestamp = it->request.expire_timestamp;
+    pending->first_challenge = UINT64_MAX;
+    pending->answer_time = server->clock.now;
+    pending->allowance = (float) NC_ANSWER_BURST;
+    pending->key_index = it->key_index;
+    memcpy( pending->tag, it->request.tag, NC_TOKEN_TAG_BYTES );
+    memcpy( pending->client_to_server_key, it->token.route.client_to_server_key, NETCODE_KEY_BYTES );
+    memcpy( pending->server_to_client_key, it->token.route.server_to_client_key, NETCODE_KEY_BYTES );
+}
+
+/* The steps behind decryption, in the standard's order. Returns a drop reason. */
+static int nc_server_admit_request( struct netcode_server_t * server, nc_server_request_t * it,
+                                    const nc_arrival_t * arrival )
+{
+    nc_pending_t newcomer;
+    nc_pending_t * pending;
+    uint32_t takes_over;
+    int reason;
+    if ( !nc_server_is_named( server, &it->token.route ) ) {
+        nc_server_log_wrong_server( server, &it->token );
+        return NETCODE_DROP_TOKEN_FOR_ANOTHER_SERVER;
+    }
+    nc_server_describe_pending( &newcomer, it, server, &arrival->from );
+    reason = nc_server_check_rivals( server, &newcomer, it->address_hash, &takes_over );
+    if ( reason == NETCODE_DROP_NONE )
+        reason = nc_server_check_records( server, newcomer.expire_timestamp );
+    if ( reason == NETCODE_DROP_NONE && it->pending == NC_NOWHERE )
+        reason = nc_server_insert_pending( server, &newcomer, &it->pending );
+    nc_crypto_wipe( &newcomer, sizeof( newcomer ) );
+    if ( reason != NETCODE_DROP_NONE )
+        return reason;
+    pending = &server->hall.pending[it->pending];
+    pending->allowance = nc_server_allowance( server, pending ) - 1.0f;
+    pending->answer_time = server->clock.now;
+    if ( takes_over == NC_NOWHERE && server->active.count == server->hall.slot_count ) {
+        nc_server_answer( server, pending, NETCODE_PACKET_DENIED, NULL, 0 );
+        return NETCODE_DROP_SERVER_FULL;
+    }
+    nc_server_challenge( server, pending, it->token.user_data );
+    return NETCODE_DROP_NONE;
+}
+
+static int nc_server_on_request( struct netcode_server_t * server, nc_arrival_t * arrival )
+{
+    nc_server_request_t it;
+    int reason = nc_server_screen_request( server, &it, arrival );
+    if ( reason != NETCODE_DROP_NONE )
+        return reason;
+    reason = nc_server_open_token( server, &it, arrival );
+    if ( reason == NETCODE_DROP_NONE )
+        reason = nc_server_admit_request( server, &it, arrival );
+    if ( reason == NETCODE_DROP_NONE )
+        server->counters.packets_received[NETCODE_PACKET_REQUEST]++;
+    nc_crypto_wipe( &it.token, sizeof( it.token ) );
+    return reason;
+}
+
+/* ---- responses. Standard: Processing Connection Response Packets ---- */
+
+/* Which of the handshakes at this address sealed it? Leaves the opened body in `body`. */
+static uint32_t nc_server_open_response( struct netcode_server_t * server, const nc_packet_t * packet,
+                                         nc_arrival_t * arrival, uint64_t address_hash,
+                                         uint8_t body[NC_PACKET_LARGE_BODY] )
+{
+    nc_channel_t channel;
+    uint32_t index = nc_server_pending_at( server, &arrival->from, address_hash, NC_NOWHERE );
+    channel.protocol_id = server->config.protocol_id;
+    for ( ; index != NC_NOWHERE; index = nc_server_pending_at( server, &arrival->from, address_hash, index ) ) {
+        channel.key = server->hall.pending[index].client_to_server_key;
+        arrival->cost += NC_COST_OPEN;
+        if ( nc_packet_open( packet, arrival->data, body, &channel ) )
+            return index;
+    }
+    return NC_NOWHERE;
+}
+
+/* Does this challenge answer for this handshake? Decision 2. Returns a drop reason. */
+static int nc_server_check_challenge( struct netcode_server_t * server, const nc_pending_t * pending,
+                                      uint8_t body[NC_PACKET_LARGE_BODY], nc_challenge_t * challenge )
+{
+    uint8_t bind[NC_CHALLENGE_BIND_BYTES];
+    uint64_t sequence = nc_load_u64( body );
+    if ( sequence < pending->first_challenge || sequence >= server->challenge_sequence )
+        return NETCODE_DROP_CHALLENGE_NOT_ISSUED;
+    if ( !nc_challenge_open( body + 8, challenge, sequence, server->challenge_key ) )
+        return NETCODE_DROP_CHALLENGE_NOT_AUTHENTIC;
+    nc_server_bind_challenge( server, pending, bind );
+    if ( challenge->client_id != pending->client_id || !nc_crypto_equal( bind, challenge->bind, sizeof( bind ) ) )
+        return NETCODE_DROP_CHALLENGE_FOR_ANOTHER;
+    return NETCODE_DROP_NONE;
+}
+
+/* A token that connects is used up: it is remembered, and its other handshakes end. Decision 4 */
+static void nc_server_consume_token( struct netcode_server_t * server, const nc_pending_t * pending )
+{
+    nc_used_record_t record;
+    uint64_t hash = nc_server_tag_hash( server, pending->tag );
+    uint32_t index = nc_table_find( &server->hall.pending_by_tag, hash );
+    record.expire_timestamp = pending->expire_timestamp;
+    memcpy( record.tag, pending->tag, NC_TOKEN_TAG_BYTES );
+    nc_used_insert( &server->hall.used, &record );
+    while ( index != NC_NOWHERE ) {
+        uint32_t next = nc_table_find_next( &server->hall.pending_by_tag, index );
+        if ( memcmp( server->hall.pending[index].tag, record.tag, NC_TOKEN_TAG_BYTES ) == 0 )
+            nc_server_remove_pending( server, index );
+        index = next;
+    }
+}
+
+/*  Gives the handshake its slot, which another session of the same client may have to leave first. Returns a drop
+    reason. */
+static int nc_server_connect( struct netcode_server_t * server, const nc_pending_t * pending,
+                              const nc_packet_t * packet, const nc_challenge_t * challenge, uint32_t takes_over )
+{
+    nc_slot_t client;
+    uint32_t index;
+    nc_server_consume_token( server, pending );
+    if ( takes_over != NC_NOWHERE )
+        nc_server_end_slot( server, takes_over, NETCODE_SERVER_CLIENT_DISCONNECT_REASON_REPLACED, 1 );
+    index = takes_over != NC_NOWHERE && server->hall.slots[takes_over].state == NC_SLOT_FREE
+                ? takes_over
+                : nc_bits_lowest( &server->hall.free_slots );
+    if ( index == NC_NOWHERE )
+        return NETCODE_DROP_SERVER_FULL; /* the callback gave the slot to a loopback client */
+    memset( &client, 0, sizeof( client ) );
+    client.address = pending->address;
+    client.timeout_seconds = pending->timeout_seconds;
+    client.client_id = pending->client_id;
+    client.expire_timestamp = pending->expire_timestamp;
+    memcpy( client.client_to_server_key, pending->client_to_server_key, NETCODE_KEY_BYTES );
+    memcpy( client.server_to_client_key, pending->server_to_client_key, NETCODE_KEY_BYTES );
+    nc_replay_init( &client.replay, packet->sequence );
+    nc_server_open_slot( server, index, &client, challenge->user_data );
+    nc_crypto_wipe( &client, sizeof( client ) );
+    return NETCODE_DROP_NONE;
+}
+
+/* The steps behind decryption. `pending` is a copy: callbacks may end the entry. Returns a drop reason. */
+static int nc_server_admit_response( struct netcode_server_t * server, const nc_pending_t * pending, uint32_t entry,
+                                     const nc_packet_t * packet, const nc_challenge_t * challenge,
+                                     uint64_t address_hash )
+{
+    uint32_t takes_over;
+    int reason = nc_server_check_rivals( server, pending, address_hash, &takes_over );
+    if ( reason == NETCODE_DROP_NONE )
+        reason = nc_server_check_records( server, pending->expire_timestamp );
+    if ( reason != NETCODE_DROP_NONE )
+        return reason;
+    if ( takes_over == NC_NOWHERE && server->active.count == server->hall.slot_count ) {
+        nc_pending_t * live = &server->hall.pending[entry];
+        float allowance = nc_server_allowance( server, live );
+        if ( allowance >= 1.0f ) {
+            live->allowance -= 1.0f;
+            nc_server_answer( server, live, NETCODE_PACKET_DENIED, NULL, 0 );
+        }
+        return NETCODE_DROP_SERVER_FULL;
+    }
+    return nc_server_connect( server, pending, packet, challenge, takes_over );
+}
+
+static int nc_server_on_response( struct netcode_server_t * server, const nc_packet_t * packet, nc_arrival_t * arrival )
+{
+    uint64_t address_hash = nc_address_hash( &arrival->from, server->hash_key );
+    uint8_t body[NC_PACKET_LARGE_BODY];
+    nc_pending_t pending;
+    nc_challenge_t challenge;
+    uint32_t entry;
+    int reason;
+    if ( nc_server_pending_at( server, &arrival->from, address_hash, NC_NOWHERE ) == NC_NOWHERE )
+        return nc_server_slot_at( server, &arrival->from, address_hash ) == NC_NOWHERE ? NETCODE_DROP_UNKNOWN_ADDRESS
+                                                                                       : NETCODE_DROP_ADDRESS_CONNECTED;
+    entry = nc_server_open_response( server, packet, arrival, address_hash, body );
+    if ( entry == NC_NOWHERE )
+        return NETCODE_DROP_AUTHENTICATION_FAILED;
+    pending = server->hall.pending[entry];
+    reason = nc_server_check_challenge( server, &pending, body, &challenge );
+    if ( reason == NETCODE_DROP_NONE )
+        reason = nc_server_admit_response( server, &pending, entry, packet, &challenge, address_hash );
+    if ( reason == NETCODE_DROP_NONE )
+        server->counters.packets_received[NETCODE_PACKET_RESPONSE]++;
+    nc_crypto_wipe( &pending, sizeof( pending ) );
+    nc_crypto_wipe( &challenge, sizeof( challenge ) );
+    nc_crypto_wipe( body, sizeof( body ) );
+    return reason;
+}
+
+/* ---- sessions. Standard: Connected Clients ---- */
+
+static int nc_server_on_payload( struct netcode_server_t * server, uint32_t index, const nc_packet_t * packet,
+                                 nc_arrival_t * arrival )
+{
+    nc_inbox_t * inbox = &server->hall.inbox;
+    nc_buffer_t what;
+    int reason;
+    memset( &what, 0, sizeof( what ) );
+    what.session = server->hall.slots[index].session;
+    what.sequence = packet->sequence;
+    what.client_index = index;
+    what.offset = (uint32_t) packet->header_bytes;
+    what.bytes = (uint32_t) packet->body_bytes;
+    if ( arrival->buffer == NC_NOWHERE ) {
+        reason = nc_inbox_copy( inbox, &what, arrival->data + packet->header_bytes );
+    } else {
+        reason = nc_inbox_room( inbox, index );
+        if ( reason == NETCODE_DROP_NONE ) {
+            *nc_pool_buffer( inbox->pool, arrival->buffer ) = what;
+            nc_inbox_insert( inbox, arrival->buffer );
+            arrival->kept = 1;
+        }
+    }
+    if ( reason != NETCODE_DROP_NONE )
+        server->hall.slots[index].packets_dropped++;
+    return reason;
+}
+
+static int nc_server_on_session( struct netcode_server_t * server, const nc_packet_t * packet, nc_arrival_t * arrival )
+{
+    uint64_t address_hash = nc_address_hash( &arrival->from, server->hash_key );
+    uint32_t index = nc_server_slot_at( server, &arrival->from, address_hash );
+    nc_channel_t channel;
+    nc_slot_t * slot;
+    int reason;
+    if ( index == NC_NOWHERE )
+        return nc_server_pending_at( server, &arrival->from, address_hash, NC_NOWHERE ) == NC_NOWHERE
+                   ? NETCODE_DROP_UNKNOWN_ADDRESS
+                   : NETCODE_DROP_NOT_CONNECTED;
+    slot = &server->hall.slots[index];
+    channel.key = slot->client_to_server_key;
+    channel.protocol_id = server->config.protocol_id;
+    reason = nc_packet_accept( packet, arrival->data, &channel, &slot->replay );
+    if ( reason == NETCODE_DROP_NONE || reason == NETCODE_DROP_AUTHENTICATION_FAILED )
+        arrival->cost = NC_COST_OPEN;
+    if ( reason != NETCODE_DROP_NONE )
+        return reason;
+    server->counters.packets_received[packet->type]++;
+    slot->receive_time = server->clock.now;
+    slot->packets_received++;
+    slot->bytes_received += (uint64_t) arrival->bytes;
+    if ( packet->type == NETCODE_PACKET_DISCONNECT ) {
+        nc_server_end_slot( server, index, NETCODE_SERVER_CLIENT_DISCONNECT_REASON_CLIENT_DISCONNECT, 0 );
+        return NETCODE_DROP_NONE;
+    }
+    slot->confirmed = 1;
+    return packet->type == NETCODE_PACKET_PAYLOAD ? nc_server_on_payload( server, index, packet, arrival )
+                                                  : NETCODE_DROP_NONE;
+}
+
+/* ---- receiving ---- */
+
+/* Leads a datagram to its handler, or to a reason to drop it. */
+static int nc_server_route( struct netcode_server_t * server, nc_arrival_t * arrival )
+{
+    nc_packet_t packet;
+    int reason;
+    if ( arrival->bytes == 0 )
+        return NETCODE_DROP_EMPTY_DATAGRAM;
+    if ( arrival->bytes > NC_MAX_DATAGRAM_BYTES )
+        return NETCODE_DROP_OVERSIZED_DATAGRAM;
+    if ( arrival->from.port == 0 )
+        return NETCODE_DROP_SOURCE_PORT_ZERO;
+    if ( !server->running )
+        return NETCODE_DROP_NOT_CONNECTED;
+    if ( arrival->data[0] == NETCODE_PACKET_REQUEST )
+        return nc_server_on_request( server, arrival );
+    reason = nc_packet_parse( &packet, arrival->data, arrival->bytes, NC_TO_SERVER );
+    if ( reason != NETCODE_DROP_NONE )
+        return reason;
+    return packet.type == NETCODE_PACKET_RESPONSE ? nc_server_on_response( server, &packet, arrival )
+                                                  : nc_server_on_session( server, &packet, arrival );
+}
+
+static void nc_server_process( struct netcode_server_t * server, nc_arrival_t * arrival )
+{
+    int reason;
+    server->counters.datagrams_received++;
+    server->counters.bytes_received += (uint64_t) arrival->bytes;
+    arrival->cost = NC_COST_CHEAP;
+    reason = nc_server_route( server, arrival );
+    if ( reason != NETCODE_DROP_NONE )
+        nc_server_drop( server, reason, &arrival->from, arrival->bytes );
+}
+
+/* Handles one place of a received batch and returns its cost. */
+static int nc_server_take( struct netcode_server_t * server, const struct netcode_datagram_t * datagram,
+                           uint32_t * buffer )
+{
+    nc_arrival_t arrival;
+    if ( datagram->status == NETCODE_DATAGRAM_ERROR ) {
+        server->counters.receive_errors++;
+        server->counters.last_socket_error = datagram->error;
+        return NC_COST_CHEAP;
+    }
+    arrival.from = datagram->address;
+    arrival.data = datagram->data;
+    arrival.bytes = datagram->status == NETCODE_DATAGRAM_TRUNCATED ? NC_MAX_DATAGRAM_BYTES + 1 : datagram->bytes;
+    arrival.buffer = *buffer;
+    arrival.kept = 0;
+    nc_server_process( server, &arrival );
+    if ( arrival.kept )
+        *buffer = nc_pool_take( server->hall.inbox.pool ); /* nc_inbox_room has seen to it that there is one */
+    return arrival.cost;
+}
+
+/* Work units that one update may spend. Decision 6 */
+static int nc_server_budget( const struct netcode_server_t * server )
+{
+    int slots = (int) server->hall.slot_count;
+    if ( server->config.update_budget > 0 )
+        return server->config.update_budget;
+    return 2048 + ( slots > 64 ? 96 * ( slots - 64 ) : 0 );
+}
+
+static void nc_server_receive( struct netcode_server_t * server )
+{
+    struct netcode_datagram_t datagrams[NC_RECEIVE_BATCH];
+    int budget = nc_server_budget( server );
+    int i, count;
+    memset( datagrams, 0, sizeof( datagrams ) );
+    while ( budget > 0 ) {
+        int want = budget < NC_RECEIVE_BATCH ? budget : NC_RECEIVE_BATCH;
+        for ( i = 0; i < want; i++ ) {
+            datagrams[i].data = nc_pool_data( server->hall.inbox.pool, server->batch[i] );
+            datagrams[i].capacity = NC_BUFFER_CAPACITY;
+        }
+        count = server->socket.receive( server->socket.context, datagrams, want );
+        if ( count <= 0 )
+            break;
+        for ( i = 0; i < count; i++ )
+            budget -= nc_server_take( server, &datagrams[i], &server->batch[i] );
+    }
+    server->backlog = budget <= 0;
+    server->backlogs += (uint64_t) server->backlog;
+}
+
+/* ---- update ---- */
+
+static void nc_server_ring_slot( struct netcode_server_t * server, uint32_t index )
+{
+    nc_slot_t * slot = &server->hall.slots[index];
+    double deadline;
+    if ( server->clock.now - slot->send_time >= NC_SEND_INTERVAL )
+        nc_server_send_keep_alive( server, index );
+    deadline = nc_server_slot_deadline( server, slot );
+    if ( deadline >= 0.0 && server->clock.now >= deadline )
+        nc_server_end_slot( server, index, NETCODE_SERVER_CLIENT_DISCONNECT_REASON_TIMED_OUT, 0 );
+    else
+        nc_server_set_slot_timer( server, index );
+}
+
+static void nc_server_ring_pending( struct netcode_server_t * server, uint32_t index )
+{
+    double deadline = nc_server_pending_deadline( server, &server->hall.pending[index] );
+    if ( server->clock.now < deadline ) {
+        nc_wheel_insert( &server->hall.wheel, server->hall.slot_count + index, deadline );
+        return;
+    }
+    server->handshakes_expired++;
+    nc_server_remove_pending( server, index );
+}
+
+/* Keep-alives and timeouts of whoever is due; the others cost nothing. */
+static void nc_server_ring( struct netcode_server_t * server )
+{
+    nc_wheel_t * wheel = &server->hall.wheel;
+    uint32_t timer;
+    nc_wheel_advance( wheel, server->clock.now );
+    while ( ( timer = nc_wheel_take( wheel ) ) != NC_NOWHERE ) {
+        if ( timer < server->hall.slot_count )
+            nc_server_ring_slot( server, timer );
+        else
+            nc_server_ring_pending( server, timer - server->hall.slot_count );
+    }
+}
+
+/* ---- life ---- */
+
+static uint32_t nc_server_pool_buffers( const struct netcode_server_config_t * config, uint32_t slots )
+{
+    uint32_t buffers = 32 * slots < 4096 ? 32 * slots : 4096;
+    if ( config->packet_pool_buffers > 0 )
+        return (uint32_t) config->packet_pool_buffers;
+    return buffers > 2 * slots ? buffers : 2 * slots;
+}
+
+static uint32_t nc_server_capacity( int wanted, uint32_t per_slot, uint32_t slots, uint32_t least )
+{
+    if ( wanted > 0 )
+        return (uint32_t) wanted;
+    return per_slot * slots > least ? per_slot * slots : least;
+}
+
+/* Cuts the hall for so many slots; without a block it only measures. */
+static size_t nc_server_layout_hall( const struct netcode_server_config_t * config, uint32_t slots, nc_hall_t * hall,
+                                     void * block )
+{
+    nc_arena_t arena = nc_arena_make( block );
+    uint32_t pending = nc_server_capacity( config->pending_handshakes, 4, slots, 256 );
+    uint32_t used = nc_server_capacity( config->consumed_tokens, 8, slots, 1024 );
+    hall->block = block;
+    hall->slot_count = slots;
+    hall->pending_count = pending;
+    hall->slots = (nc_slot_t *) nc_arena_take( &arena, slots, sizeof( nc_slot_t ) );
+    hall->user_data = (uint8_t *) nc_arena_take( &arena, slots, NETCODE_USER_DATA_BYTES );
+    nc_table_place( &hall->slot_by_address, &arena, slots );
+    nc_table_place( &hall->slot_by_id, &arena, slots );
+    nc_bits_place( &hall->free_slots, &arena, slots );
+    hall->active_links = (nc_link_t *) nc_arena_take( &arena, slots, sizeof( nc_link_t ) );
+    hall->pending = (nc_pending_t *) nc_arena_take( &arena, pending, sizeof( nc_pending_t ) );
+    nc_table_place( &hall->pending_by_address, &arena, pending );
+    nc_table_place( &hall->pending_by_tag, &arena, pending );
+    nc_table_place( &hall->pending_by_id, &arena, pending );
+    hall->pending_links = (nc_link_t *) nc_arena_take( &arena, pending, sizeof( nc_link_t ) );
+    nc_used_place( &hall->used, &arena, used > 1 ? used : 2 );
+    nc_inbox_place( &hall->inbox, &arena, slots, nc_server_pool_buffers( config, slots ) + NC_RECEIVE_BATCH );
+    nc_wheel_place( &hall->wheel, &arena, slots + pending );
+    hall->bytes = arena.at;
+    return arena.at;
+}
+
+static size_t nc_server_pool_bytes( const struct netcode_server_config_t * config, uint32_t slots )
+{
+    nc_arena_t arena = nc_arena_make( NULL );
+    nc_pool_place( &arena, nc_server_pool_buffers( config, slots ) + NC_RECEIVE_BATCH );
+    return arena.at;
+}
+
+/* Everyone is gone and nothing is under way. */
+static void nc_server_reset_hall( struct netcode_server_t * server )
+{
+    nc_hall_t * hall = &server->hall;
+    uint32_t i;
+    memset( hall->slots, 0, hall->slot_count * sizeof( nc_slot_t ) );
+    memset( hall->user_data, 0, (size_t) hall->slot_count * NETCODE_USER_DATA_BYTES );
+    nc_table_reset( &hall->slot_by_address );
+    nc_table_reset( &hall->slot_by_id );
+    nc_bits_reset( &hall->free_slots );
+    nc_list_init( &server->active );
+    for ( i = 0; i < hall->slot_count; i++ )
+        nc_bits_insert( &hall->free_slots, i );
+    nc_table_reset( &hall->pending_by_address );
+    nc_table_reset( &hall->pending_by_tag );
+    nc_table_reset( &hall->pending_by_id );
+    nc_list_init( &server->pending_used );
+    nc_list_init( &server->pending_free );
+    for ( i = 0; i < hall->pending_count; i++ )
+        nc_list_insert( &server->pending_free, hall->pending_links, i );
+    nc_wheel_reset( &hall->wheel, server->clock.now );
+}
+
+/* What the caller left unread is given up. */
+static void nc_server_empty_inbox( nc_inbox_t * inbox )
+{
+    struct netcode_event_t event;
+    while ( inbox->events.count ) {
+        uint32_t index = inbox->events.head;
+        if ( index < inbox->pool->count )
+            nc_inbox_discard( inbox, index );
+        else
+            nc_inbox_read_note( inbox, index - inbox->pool->count, &event );
+    }
+}
+
+static void nc_server_free_block( struct netcode_server_t * server, void * block, size_t bytes )
+{
+    nc_crypto_wipe( block, bytes );
+    server->allocator.release( server->allocator.context, block );
+}
+
+/* The old pool goes, unless the caller still holds packets of it. */
+static void nc_server_retire_pool( struct netcode_server_t * server, nc_pool_t * pool )
+{
+    if ( pool->held ) {
+        pool->next = server->retired_pools;
+        server->retired_pools = pool;
+    } else
+        server->allocator.release( server->allocator.context, pool->block );
+}
+
+static nc_pool_t * nc_server_make_pool( struct netcode_server_t * server, uint32_t slots )
+{
+    void * block =
+        server->allocator.allocate( server->allocator.context, nc_server_pool_bytes( &server->config, slots ) );
+    nc_arena_t arena = nc_arena_make( block );
+    nc_pool_t * pool;
+    int i;
+    if ( !block )
+        return NULL;
+    pool = nc_pool_place( &arena, nc_server_pool_buffers( &server->config, slots ) + NC_RECEIVE_BATCH );
+    for ( i = 0; i < NC_RECEIVE_BATCH; i++ )
+        server->batch[i] = nc_pool_take( pool );
+    return pool;
+}
+
+/* Takes the memory for so many slots, and moves the used tokens over. */
+static int nc_server_build_hall( struct netcode_server_t * server, uint32_t slots )
+{
+    nc_hall_t old = server->hall;
+    nc_hall_t hall;
+    nc_pool_t * pool;
+    void * block;
+    memset( &hall, 0, sizeof( hall ) );
+    block = server->allocator.allocate( server->allocator.context,
+                                        nc_server_layout_hall( &server->config, slots, &hall, NULL ) );
+    if ( !block )
+        return 0;
+    pool = nc_server_make_pool( server, slots );
+    if ( !pool ) {
+        server->allocator.release( server->allocator.context, block );
+        return 0;
+    }
+    memset( &hall, 0, sizeof( hall ) );
+    nc_server_layout_hall( &server->config, slots, &hall, block );
+    memcpy( hall.used.hash_key, server->hash_key, sizeof( server->hash_key ) );
+    hall.used.oldest_never_gives_way = server->config.sequence_base == NETCODE_SEQUENCE_BASE_RANDOM;
+    nc_used_reset( &hall.used );
+    if ( old.block ) {
+        nc_server_empty_inbox( &old.inbox );
+        nc_used_adopt( &hall.used, &old.used );
+        nc_server_retire_pool( server, old.inbox.pool );
+        nc_server_free_block( server, old.block, old.bytes );
+    }
+    server->hall = hall;
+    server->hall.inbox.pool = pool;
+    return 1;
+}
+
+static void nc_server_stop( struct netcode_server_t * server )
+{
+    uint32_t i;
+    if ( !server->running )
+        return;
+    for ( i = 0; i < server->hall.slot_count; i++ )
+        nc_server_end_slot( server, i, NETCODE_SERVER_CLIENT_DISCONNECT_REASON_SERVER_DISCONNECT, 1 );
+    while ( server->pending_used.count )
+        nc_server_remove_pending( server, server->pending_used.head );
+    nc_crypto_wipe( server->challenge_key, sizeof( server->challenge_key ) );
+    nc_outbox_flush( &server->outbox );
+    server->running = 0;
+    server->backlog = 0;
+    NC_LOG( &server->log, INFO, "server stopped" );
+}
+
+static void nc_server_start( struct netcode_server_t * server, int max_clients )
+{
+    int lifetime = server->config.max_connect_token_lifetime;
+    nc_server_stop( server );
+    if ( server->hall.block && server->hall.slot_count == (uint32_t) max_clients )
+        nc_server_empty_inbox( &server->hall.inbox );
+    else if ( !nc_server_build_hall( server, (uint32_t) max_clients ) ) {
+        NC_LOG( &server->log, ERROR, "server can not start: no memory for %d slots", max_clients );
+        return;
+    }
+    nc_server_reset_hall( server );
+    nc_inbox_reset( &server->hall.inbox, server->hall.inbox.pool,
+                    (uint32_t) ( server->config.packet_quota > 0 ? server->config.packet_quota : NC_SERVER_QUOTA ) );
+    nc_crypto_random( server->challenge_key, sizeof( server->challenge_key ) );
+    server->challenge_sequence = 0;
+    server->global_sequence = ( (uint64_t) 1 << 63 ) + ( nc_crypto_random_u64() >> 2 );
+    if ( lifetime <= 0 )
+        lifetime = server->config.sequence_base == NETCODE_SEQUENCE_BASE_RANDOM
+                       ? 0
+                       : NETCODE_DEFAULT_MAX_CONNECT_TOKEN_LIFETIME;
+    server->earliest_expiry =
+        lifetime > 0 ? server->config.unix_time( server->config.callback_context ) + (uint64_t) lifetime : 0;
+    server->running = 1;
+    NC_LOG( &server->log, INFO, "server started with %d slots", max_clients );
+}
+
+static void nc_server_free( struct netcode_server_t * server )
+{
+    nc_allocator_t allocator = server->allocator;
+    if ( server->socket.close )
+        server->socket.close( server->socket.context );
+    if ( server->hall.block ) {
+        allocator.release( allocator.context, server->hall.inbox.pool->block );
+        nc_server_free_block( server, server->hall.block, server->hall.bytes );
+    }
+    while ( server->retired_pools ) {
+        nc_pool_t * pool = server->retired_pools;
+        server->retired_pools = pool->next;
+        allocator.release( allocator.context, pool->block );
+    }
+    nc_crypto_wipe( server, sizeof( *server ) );
+    allocator.release( allocator.context, server );
+}
+
+/* The outermost call returns: what callbacks asked for meanwhile is done now. */
+static void nc_server_leave( struct netcode_server_t * server )
+{
+    while ( server->depth == 1 && ( server->wanted != NC_WANTED_NOTHING || server->destroy_wanted ) ) {
+        int wanted = server->wanted;
+        server->wanted = NC_WANTED_NOTHING;
+        if ( server->destroy_wanted || wanted == NC_WANTED_STOP )
+            nc_server_stop( server );
+        else
+            nc_server_start( server, server->wanted_slots );
+        if ( server->destroy_wanted ) {
+            nc_server_free( server );
+            return;
+        }
+    }
+    server->depth--;
+}
+
+static size_t nc_server_layout( const struct netcode_server_config_t * config, struct netcode_server_t * server )
+{
+    struct netcode_server_t * target = server;
+    nc_outbox_t measured;
+    nc_arena_t arena = nc_arena_make( server );
+    nc_arena_take( &arena, 1, sizeof( *server ) );
+    nc_outbox_place( target ? &target->outbox : &measured, &arena, config->batch_sends ? NC_SEND_BATCH : 1 );
+    return arena.at;
+}
+
+static void nc_server_set_defaults( struct netcode_server_config_t * config )
+{
+    if ( config->receive_buffer_bytes <= 0 )
+        config->receive_buffer_bytes = NC_SOCKET_BUFFER_BYTES;
+    if ( config->send_buffer_bytes <= 0 )
+        config->send_buffer_bytes = NC_SOCKET_BUFFER_BYTES;
+    if ( !config->unix_time )
+        config->unix_time = nc_unix_default;
+}
+
+/* What the operating system's socket binds: the wildcard of the family, unless the config says otherwise. */
+static int nc_server_bind_address( struct netcode_address_t * bind_to, const struct netcode_address_t * address,
+                                   const char * text )
+{
+    if ( text && netcode_parse_address( text, bind_to ) == NETCODE_OK && bind_to->type == address->type ) {
+        if ( bind_to->port == 0 )
+            bind_to->port = address->port;
+        return 1;
+    }
+    memset( bind_to, 0, sizeof( *bind_to ) );
+    bind_to->type = address->type;
+    bind_to->port = address->port;
+    return text == NULL;
+}
+
+/* Returns a create error. */
+static int nc_server_open_udp( struct netcode_server_t * server, int count )
+{
+    const struct netcode_server_config_t * config = &server->config;
+    struct netcode_address_t bind_to[2];
+    nc_socket_request_t request;
+    int family = 0, result, i;
+    for ( i = 0; i < count; i++ )
+        if ( !nc_server_bind_address( &bind_to[i], &server->addresses[i],
+                                      i ? config->bind_address2 : config->bind_address ) )
+            return i ? NETCODE_SERVER_CREATE_ERROR_PARSE_ADDRESS2_FAILED
+                     : NETCODE_SERVER_CREATE_ERROR_PARSE_ADDRESS_FAILED;
+    request.allocator = server->allocator;
+    request.log = &server->log;
+    request.addresses[0] = &bind_to[0];
+    request.addresses[1] = count > 1 ? &bind_to[1] : NULL;
+    request.receive_buffer_bytes = config->receive_buffer_bytes;
+    request.send_buffer_bytes = config->send_buffer_bytes;
+    request.reports_errors = 0;
+    result = nc_socket_open_udp( &server->socket, &request, &family );
+    switch ( result ) {
+    case NC_SOCKET_OK: return NETCODE_SERVER_CREATE_ERROR_NONE;
+    case NC_SOCKET_NO_MEMORY: return NETCODE_SERVER_CREATE_ERROR_ALLOCATE_SERVER_FAILED;
+    case NC_SOCKET_BIND_FAILED:
+        return family == NETCODE_ADDRESS_IPV6 ? NETCODE_SERVER_CREATE_ERROR_BIND_SOCKET_IPV6_FAILED
+                                              : NETCODE_SERVER_CREATE_ERROR_BIND_SOCKET_IPV4_FAILED;
+    default:
+        return family == NETCODE_ADDRESS_IPV6 ? NETCODE_SERVER_CREATE_ERROR_CREATE_SOCKET_IPV6_FAILED
+                                              : NETCODE_SERVER_CREATE_ERROR_CREATE_SOCKET_IPV4_FAILED;
+    }
+}
+
+/* Returns a create error. */
+static int nc_server_open_socket( struct netcode_server_t * server, int count )
+{
+    const struct netcode_server_config_t * config = &server->config;
+    if ( config->socket ) {
+        server->socket = *config->socket;
+        return NETCODE_SERVER_CREATE_ERROR_NONE;
+    }
+    if ( config->override_send_and_receive && !config->network_simulator ) {
+        server->override_.callback_context = config->callback_context;
+        server->override_.send = config->send_packet_override;
+        server->override_.receive = config->receive_packet_override;
+        nc_socket_from_override( &server->socket, &server->override_ );
+        return NETCODE_SERVER_CREATE_ERROR_NONE;
+    }
+    if ( !config->network_simulator )
+        return nc_server_open_udp( server, count );
+    if ( netcode_network_simulator_socket( config->network_simulator, &server->addresses[0], &server->socket ) ==
+         NETCODE_OK )
+        return NETCODE_SERVER_CREATE_ERROR_NONE;
+    return server->addresses[0].type == NETCODE_ADDRESS_IPV6 ? NETCODE_SERVER_CREATE_ERROR_BIND_SOCKET_IPV6_FAILED
+                                                             : NETCODE_SERVER_CREATE_ERROR_BIND_SOCKET_IPV4_FAILED;
+}
+
+/* Port 0 stands for the port that was bound. */
+static void nc_server_learn_ports( struct netcode_server_t * server )
+{
+    struct netcode_socket_info_t info;
+    int i;
+    memset( &info, 0, sizeof( info ) );
+    if ( server->socket.info )
+        server->socket.info( server->socket.context, &info );
+    for ( i = 0; i < server->address_count; i++ )
+        if ( server->addresses[i].port == 0 )
+            server->addresses[i].port =
+                server->addresses[i].type == info.address2.type ? info.address2.port : info.address.port;
+}
+
+/* Adds the names that tokens may call this server by. Returns a create error. */
+static int nc_server_add_public_addresses( struct netcode_server_t * server )
+{
+    const struct netcode_server_config_t * config = &server->config;
+    int i;
+    for ( i = 0; i < config->num_public_addresses; i++ )
+        if ( i >= NETCODE_MAX_PUBLIC_ADDRESSES || !config->public_addresses || !config->public_addresses[i] ||
+             netcode_parse_address( config->public_addresses[i], &server->addresses[server->address_count++] ) !=
+                 NETCODE_OK )
+            return NETCODE_SERVER_CREATE_ERROR_PARSE_ADDRESS_FAILED;
+    return NETCODE_SERVER_CREATE_ERROR_NONE;
+}
+
+static void nc_server_init( struct netcode_server_t * server, const struct netcode_server_config_t * config,
+                            double time )
+{
+    memset( server, 0, sizeof( *server ) );
+    nc_server_layout( config, server );
+    server->config = *config;
+    nc_server_set_defaults( &server->config );
+    server->allocator =
+        nc_allocator_make( config->allocator_context, config->allocate_function, config->free_function );
+    server->log.callback = config->log_callback;
+    server->log.context = config->callback_context;
+    server->outbox.socket = &server->socket;
+    server->outbox.counters = &server->counters;
+    memcpy( server->private_keys[0], config->private_key, NETCODE_KEY_BYTES );
+    server->private_key_count = 1;
+    nc_crypto_wipe( server->config.private_key, NETCODE_KEY_BYTES ); /* one copy is enough */
+    nc_crypto_random( server->hash_key, sizeof( server->hash_key ) );
+    nc_clock_init( &server->clock, time );
+}
+
+/* Returns a create error. */
+static int nc_server_make( struct netcode_server_t ** result, const struct netcode_address_t * addresses, int count,
+                           const struct netcode_server_config_t * config, double time )
+{
+    nc_allocator_t allocator =
+        nc_allocator_make( config->allocator_context, config->allocate_function, config->free_function );
+    struct netcode_server_t * server;
+    int error;
+    if ( config->override_send_and_receive && ( !config->send_packet_override || !config->receive_packet_override ) )
+        return NETCODE_SERVER_CREATE_ERROR_MISSING_OVERRIDE_CALLBACK;
+    if ( config->socket && ( !config->socket->receive || !config->socket->send ) )
+        return NETCODE_SERVER_CREATE_ERROR_MISSING_OVERRIDE_CALLBACK;
+    server = (struct netcode_server_t *) allocator.allocate( allocator.context, nc_server_layout( config, NULL ) );
+    if ( !server )
+        return NETCODE_SERVER_CREATE_ERROR_ALLOCATE_SERVER_FAILED;
+    nc_server_init( server, config, time );
+    memcpy( server->addresses, addresses, (size_t) count * sizeof( *addresses ) );
+    server->address_count = count;
+    error = nc_server_add_public_addresses( server );
+    if ( error == NETCODE_SERVER_CREATE_ERROR_NONE )
+        error = nc_server_open_socket( server, count );
+    if ( error != NETCODE_SERVER_CREATE_ERROR_NONE ) {
+        nc_crypto_wipe( server, sizeof( *server ) );
+        allocator.release( allocator.context, server );
+        return error;
+    }
+    nc_server_learn_ports( server );
+    *result = server;
+    return NETCODE_SERVER_CREATE_ERROR_NONE;
+}
+
+static struct netcode_server_t * nc_server_create( const char ** texts, int count,
+                                                   const struct netcode_server_config_t * config, double time )
+{
+    struct netcode_server_t * server = NULL;
+    struct netcode_address_t addresses[2];
+    int i;
+    nc_server_error = NETCODE_SERVER_CREATE_ERROR_PARSE_ADDRESS_FAILED;
+    NC_CHECK( config != NULL && texts[0] != NULL && texts[count - 1] != NULL, NULL );
+    for ( i = 0; i < count; i++ )
+        if ( netcode_parse_address( texts[i], &addresses[i] ) != NETCODE_OK ||
+             ( i && addresses[1].type == addresses[0].type ) ) {
+            nc_server_error = i ? NETCODE_SERVER_CREATE_ERROR_PARSE_ADDRESS2_FAILED
+                                : NETCODE_SERVER_CREATE_ERROR_PARSE_ADDRESS_FAILED;
+            break;
+        }
+    if ( i == count )
+        nc_server_error = nc_server_make( &server, addresses, count, config, time );
+    if ( !server ) {
+        nc_log_t log;
+        log.callback = config->log_callback;
+        log.context = config->callback_context;
+        NC_LOG( &log, ERROR, "no server at %s: %s", texts[0], netcode_server_create_error_text( nc_server_error ) );
+    }
+    return server;
+}
+
+NETCODE_API void netcode_default_server_config( struct netcode_server_config_t * config )
+{
+    NC_CHECK( config != NULL, NC_NOTHING );
+    memset( config, 0, sizeof( *config ) );
+    config->allocate_function = nc_allocator_malloc;
+    config->free_function = nc_allocator_free;
+    nc_server_set_defaults( config );
+}
+
+NETCODE_API struct netcode_server_t * netcode_server_create( const char * address,
+                                                             const struct netcode_server_config_t * config,
+                                                             double time )
+{
+    return nc_server_create( &address, 1, config, time );
+}
+
+NETCODE_API struct netcode_server_t * netcode_server_create_dual( const char * address1, const char * address2,
+                                                                  const struct netcode_server_config_t * config,
+                                                                  double time )
+{
+    const char * texts[2];
+    texts[0] = address1;
+    texts[1] = address2;
+    return nc_server_create( texts, 2, config, time );
+}
+
+NETCODE_API int netcode_server_create_error( void )
+{
+    return nc_server_error;
+}
+
+NETCODE_API const char * netcode_server_create_error_text( int error )
+{
+    static const char * const texts[] = { "no error",
+                                          "the address, the bind address or a public address can not be read",
+                                          "the second address can not be read, or is of the first one's family",
+                                          "the IPv4 socket could not be opened",
+                                          "the IPv6 socket could not be opened",
+                                          "the IPv4 socket could not be bound: is the port in use?",
+                                          "the IPv6 socket could not be bound: is the port in use?",
+                                          "the memory could not be had",
+                                          "override_send_and_receive, or the socket, lacks a callback" };
+    return error >= 0 && error < (int) ( sizeof( texts ) / sizeof( texts[0] ) ) ? texts[error] : "unknown error";
+}
+
+NETCODE_API size_t netcode_server_memory( const struct netcode_server_config_t * config, int max_clients )
+{
+    nc_hall_t hall;
+    NC_CHECK( config != NULL && max_clients >= 1 && max_clients <= NETCODE_MAX_SLOTS, 0 );
+    return nc_server_layout( config, NULL ) + nc_server_layout_hall( config, (uint32_t) max_clients, &hall, NULL ) +
+           nc_server_pool_bytes( config, (uint32_t) max_clients ) +
+           ( config->socket || config->network_simulator || config->override_send_and_receive
+                 ? 0
+                 : nc_socket_udp_memory() );
+}
+
+NETCODE_API void netcode_server_destroy( struct netcode_server_t * server )
+{
+    if ( !server || server->destroy_wanted )
+        return;
+    server->depth++;
+    server->destroy_wanted = 1;
+    nc_server_leave( server );
+}
+
+NETCODE_API void netcode_server_start( struct netcode_server_t * server, int max_clients )
+{
+    NC_CHECK( server != NULL && max_clients >= 1 && max_clients <= NETCODE_MAX_SLOTS, NC_NOTHING );
+    server->depth++;
+    server->wanted = NC_WANTED_START;
+    server->wanted_slots = max_clients;
+    nc_server_leave( server );
+}
+
+NETCODE_API void netcode_server_stop( struct netcode_server_t * server )
+{
+    NC_CHECK( server != NULL, NC_NOTHING );
+    server->depth++;
+    server->wanted = NC_WANTED_STOP;
+    nc_server_leave( server );
+}
+
+NETCODE_API void netcode_server_update( struct netcode_server_t * server, double time )
+{
+    NC_CHECK( server != NULL, NC_NOTHING );
+    if ( server->updating || server->destroy_wanted ) {
+        NC_LOG( &server->log, ERROR, "netcode_server_update was refused: it was called from one of its own callbacks" );
+        return;
+    }
+    nc_clock_advance( &server->clock, time );
+    if ( !server->running )
+        return;
+    server->depth++;
+    server->updating = 1;
+    nc_server_receive( server );
+    nc_server_ring( server );
+    nc_outbox_flush( &server->outbox );
+    server->updating = 0;
+    nc_server_leave( server );
+}
+
+NETCODE_API int netcode_server_running( struct netcode_server_t * server )
+{
+    NC_CHECK( server != NULL, 0 );
+    return server->running;
+}
+
+NETCODE_API int netcode_server_max_clients( struct netcode_server_t * server )
+{
+    NC_CHECK( server != NULL, 0 );
+    return server->running ? (int) server->hall.slot_count : 0;
+}
+
+NETCODE_API int netcode_server_num_connected_clients( struct netcode_server_t * server )
+{
+    NC_CHECK( server != NULL, 0 );
+    return server->running ? (int) server->active.count : 0;
+}
+
+/*  The slot of an index, or NULL: on a stopped server, and where nobody is connected. Callers ask every slot on
+    every tick, so only an index that no running server could have is a mistake. */
+static nc_slot_t * nc_server_slot( struct netcode_server_t * server, int client_index )
+{
+    NC_CHECK( server != NULL && client_index >= 0, NULL );
+    if ( !server->running )
+        return NULL;
+    NC_CHECK( client_index < (int) server->hall.slot_count, NULL );
+    return server->hall.slots[client_index].state == NC_SLOT_FREE ? NULL : &server->hall.slots[client_index];
+}
+
+NETCODE_API int netcode_server_client_connected( struct netcode_server_t * server, int client_index )
+{
+    return nc_server_slot( server, client_index ) != NULL;
+}
+
+NETCODE_API int netcode_server_client_disconnect_reason( struct netcode_server_t * server, int client_index )
+{
+    NC_CHECK( server != NULL && client_index >= 0, NETCODE_SERVER_CLIENT_DISCONNECT_REASON_NONE );
+    if ( !server->hall.block )
+        return NETCODE_SERVER_CLIENT_DISCONNECT_REASON_NONE;
+    NC_CHECK( client_index < (int) server->hall.slot_count, NETCODE_SERVER_CLIENT_DISCONNECT_REASON_NONE );
+    return server->hall.slots[client_index].reason;
+}
+
+NETCODE_API int netcode_server_client_loopback( struct netcode_server_t * server, int client_index )
+{
+    const nc_slot_t * slot = nc_server_slot( server, client_index );
+    return slot ? slot->loopback : 0;
+}
+
+NETCODE_API uint64_t netcode_server_client_id( struct netcode_server_t * server, int client_index )
+{
+    const nc_slot_t * slot = nc_server_slot( server, client_index );
+    return slot ? slot->client_id : 0;
+}
+
+NETCODE_API struct netcode_address_t * netcode_server_client_address( struct netcode_server_t * server,
+                                                                      int client_index )
+{
+    nc_slot_t * slot = nc_server_slot( server, client_index );
+    return slot ? &slot->address : NULL;
+}
+
+NETCODE_API void * netcode_server_client_user_data( struct netcode_server_t * server, int client_index )
+{
+    return nc_server_slot( server, client_index )
+               ? server->hall.user_data + (size_t) client_index * NETCODE_USER_DATA_BYTES
+               : NULL;
+}
+
+NETCODE_API uint64_t netcode_server_client_session( struct netcode_server_t * server, int client_index )
+{
+    const nc_slot_t * slot = nc_server_slot( server, client_index );
+    return slot ? slot->session : 0;
+}
+
+NETCODE_API void netcode_server_disconnect_client( struct netcode_server_t * server, int client_index )
+{
+    if ( !nc_server_slot( server, client_index ) )
+        return;
+    server->depth++;
+    nc_server_end_slot( server, (uint32_t) client_index, NETCODE_SERVER_CLIENT_DISCONNECT_REASON_SERVER_DISCONNECT, 1 );
+    nc_server_leave( server );
+}
+
+NETCODE_API void netcode_server_disconnect_all_clients( struct netcode_server_t * server )
+{
+    uint32_t i;
+    NC_CHECK( server != NULL, NC_NOTHING );
+    if ( !server->running )
+        return;
+    server->depth++;
+    for ( i = 0; i < server->hall.slot_count; i++ )
+        if ( !server->hall.slots[i].loopback )
+            nc_server_end_slot( server, i, NETCODE_SERVER_CLIENT_DISCONNECT_REASON_SERVER_DISCONNECT, 1 );
+    nc_server_leave( server );
+}
+
+NETCODE_API uint64_t netcode_server_next_packet_sequence( struct netcode_server_t * server, int client_index )
+{
+    const nc_slot_t * slot = nc_server_slot( server, client_index );
+    return slot ? slot->sequence : 0;
+}
+
+/* A payload to one connected client, whatever carries it. */
+static void nc_server_send_payload( struct netcode_server_t * server, uint32_t index, const uint8_t * data, int bytes )
+{
+    nc_slot_t * slot = &server->hall.slots[index];
+    nc_packet_t packet;
+    if ( slot->loopback ) {
+        slot->packets_sent++;
+        slot->bytes_sent += (uint64_t) bytes;
+        server->config.send_loopback_packet_callback( server->config.callback_context, (int) index, data, bytes,
+                                                      slot->sequence++ );
+        return;
+    }
+    if ( !slot->confirmed )
+        nc_server_send_keep_alive( server, index ); /* Standard: Connected Clients */
+    packet.type = NETCODE_PACKET_PAYLOAD;
+    packet.header_bytes = 0;
+    packet.body_bytes = bytes;
+    nc_server_seal_to_slot( server, slot, &packet, data );
+}
+
+static int nc_server_payload_fits( const struct netcode_server_t * server, int bytes )
+{
+    if ( bytes >= 1 && bytes <= NETCODE_MAX_PACKET_SIZE )
+        return 1;
+    NC_LOG( &server->log, ERROR, "server can not send %d bytes: a payload has 1 to %d", bytes,
+            NETCODE_MAX_PACKET_SIZE );
+    return 0;
+}
+
+NETCODE_API void netcode_server_send_packet( struct netcode_server_t * server, int client_index, const uint8_t * data,
+                                             int bytes )
+{
+    NC_CHECK( server != NULL && data != NULL, NC_NOTHING );
+    if ( !nc_server_payload_fits( server, bytes ) || !nc_server_slot( server, client_index ) )
+        return;
+    server->depth++;
+    nc_server_send_payload( server, (uint32_t) client_index, data, bytes );
+    nc_server_leave( server );
+}
+
+NETCODE_API void netcode_server_send_packet_to_session( struct netcode_server_t * server, int client_index,
+                                                        uint64_t session, const uint8_t * data, int bytes )
+{
+    if ( session != 0 && netcode_server_client_session( server, client_index ) == session )
+        netcode_server_send_packet( server, client_index, data, bytes );
+}
+
+NETCODE_API void netcode_server_broadcast( struct netcode_server_t * server, const uint8_t * data, int bytes,
+                                           int except_client_index )
+{
+    uint32_t index, next;
+    NC_CHECK( server != NULL && data != NULL, NC_NOTHING );
+    if ( !nc_server_payload_fits( server, bytes ) || !server->running )
+        return;
+    server->depth++;
+    for ( index = server->active.head; index != NC_NOWHERE; index = next ) {
+        next = server->hall.active_links[index].next;
+        if ( (int) index != except_client_index )
+            nc_server_send_payload( server, index, data, bytes );
+    }
+    nc_server_leave( server );
+}
+
+NETCODE_API uint8_t * netcode_server_receive_packet( struct netcode_server_t * server, int client_index, int * bytes,
+                                                     uint64_t * sequence )
+{
+    NC_CHECK( server != NULL && bytes != NULL && client_index >= 0, NULL );
+    if ( !server->running )
+        return NULL;
+    NC_CHECK( client_index < (int) server->hall.slot_count, NULL );
+    return nc_inbox_receive( &server->hall.inbox, (uint32_t) client_index, bytes, sequence );
+}
+
+/* Gives a packet of a former start back, and the pool with its last one. */
+static int nc_server_free_retired( struct netcode_server_t * server, const void * packet )
+{
+    nc_pool_t ** at;
+    for ( at = &server->retired_pools; *at; at = &( *at )->next ) {
+        nc_pool_t * pool = *at;
+        uint32_t index = nc_pool_find( pool, packet );
+        if ( index == NC_NOWHERE || nc_pool_buffer( pool, index )->state != NC_BUFFER_HELD )
+            continue;
+        nc_pool_give( pool, index );
+        if ( --pool->held == 0 ) {
+            *at = pool->next;
+            server->allocator.release( server->allocator.context, pool->block );
+        }
+        return 1;
+    }
+    return 0;
+}
+
+NETCODE_API void netcode_server_free_packet( struct netcode_server_t * server, void * packet )
+{
+    nc_pool_t * pool;
+    uint32_t index;
+    int freed;
+    NC_CHECK( server != NULL && packet != NULL, NC_NOTHING );
+    pool = server->hall.inbox.pool;
+    index = pool ? nc_pool_find( pool, packet ) : NC_NOWHERE;
+    freed = index != NC_NOWHERE && nc_pool_buffer( pool, index )->state == NC_BUFFER_HELD;
+    if ( freed ) {
+        pool->held--;
+        nc_pool_give( pool, index );
+    } else
+        freed = nc_server_free_retired( server, packet );
+    NC_CHECK( freed && "it is a packet of this server, freed once", NC_NOTHING );
+}
+
+NETCODE_API void netcode_server_process_packet( struct netcode_server_t * server, struct netcode_address_t * from,
+                                                uint8_t * data, int bytes )
+{
+    nc_arrival_t arrival;
+    NC_CHECK( server != NULL && from != NULL && data != NULL && bytes >= 0, NC_NOTHING );
+    memset( &arrival, 0, sizeof( arrival ) );
+    arrival.from = nc_address_canonical( from );
+    arrival.data = data;
+    arrival.bytes = bytes;
+    arrival.buffer = NC_NOWHERE;
+    server->depth++;
+    nc_server_process( server, &arrival );
+    nc_server_leave( server );
+}
+
+NETCODE_API void netcode_server_connect_loopback_client( struct netcode_server_t * server, int client_index,
+                                                         uint64_t client_id, const uint8_t * user_data )
+{
+    static const uint8_t nothing[NETCODE_USER_DATA_BYTES] = { 0 };
+    nc_slot_t client;
+    NC_CHECK( server != NULL && server->running && client_index >= 0 && client_index < (int) server->hall.slot_count,
+              NC_NOTHING );
+    if ( server->hall.slots[client_index].state != NC_SLOT_FREE ||
+         nc_server_slot_of_id( server, client_id ) != NC_NOWHERE || !server->config.send_loopback_packet_callback ) {
+        NC_LOG( &server->log, ERROR,
+                "server: no loopback client in slot %d: the slot or the id is taken, or there is no callback",
+                client_index );
+        return;
+    }
+    memset( &client, 0, sizeof( client ) );
+    client.client_id = client_id;
+    client.loopback = client.confirmed = 1;
+    client.expire_timestamp = UINT64_MAX;
+    server->depth++;
+    nc_server_open_slot( server, (uint32_t) client_index, &client, user_data ? user_data : nothing );
+    nc_server_leave( server );
+}
+
+NETCODE_API void netcode_server_disconnect_loopback_client( struct netcode_server_t * server, int client_index )
+{
+    if ( netcode_server_client_loopback( server, client_index ) )
+        netcode_server_disconnect_client( server, client_index );
+}
+
+NETCODE_API void netcode_server_process_loopback_packet( struct netcode_server_t * server, int client_index,
+                                                         const uint8_t * data, int bytes, uint64_t sequence )
+{
+    nc_slot_t * slot = nc_server_slot( server, client_index );
+    nc_buffer_t what;
+    int reason;
+    NC_CHECK( data != NULL && bytes >= 1 && bytes <= NETCODE_MAX_PACKET_SIZE, NC_NOTHING );
+    if ( !slot || !slot->loopback )
+        return;
+    memset( &what, 0, sizeof( what ) );
+    what.session = slot->session;
+    what.sequence = sequence;
+    what.client_index = (uint32_t) client_index;
+    what.bytes = (uint32_t) bytes;
+    server->depth++;
+    slot->receive_time = server->clock.now;
+    reason = nc_inbox_copy( &server->hall.inbox, &what, data );
+    if ( reason == NETCODE_DROP_NONE ) {
+        server->counters.packets_received[NETCODE_PACKET_PAYLOAD]++;
+        slot->packets_received++;
+        slot->bytes_received += (uint64_t) bytes;
+    } else {
+        slot->packets_dropped++;
+        nc_server_drop( server, reason, &slot->address, bytes );
+    }
+    nc_server_leave( server );
+}
+
+NETCODE_API uint16_t netcode_server_get_port( struct netcode_server_t * server )
+{
+    NC_CHECK( server != NULL, 0 );
+    return server->addresses[0].port;
+}
+
+NETCODE_API int netcode_server_next_event( struct netcode_server_t * server, struct netcode_event_t * event )
+{
+    NC_CHECK( server != NULL && event != NULL, 0 );
+    if ( !server->hall.block ) {
+        memset( event, 0, sizeof( *event ) );
+        return 0;
+    }
+    return nc_inbox_next_event( &server->hall.inbox, event );
+}
+
+NETCODE_API void netcode_server_flush( struct netcode_server_t * server )
+{
+    NC_CHECK( server != NULL, NC_NOTHING );
+    nc_outbox_flush( &server->outbox );
+}
+
+NETCODE_API void netcode_server_wait( struct netcode_server_t * server, double seconds )
+{
+    double next;
+    NC_CHECK( server != NULL, NC_NOTHING );
+    if ( !( seconds > 0.0 ) || server->backlog )
+        return;
+    next = server->running ? nc_wheel_seconds_left( &server->hall.wheel, server->clock.now ) : seconds;
+    if ( next < seconds )
+        seconds = next;
+    if ( server->socket.wait )
+        server->socket.wait( server->socket.context, seconds );
+    else
+        netcode_sleep( seconds < 0.001 ? seconds : 0.001 );
+}
+
+/* Handshakes under a key that is gone end; the others learn their key's new place. */
+static void nc_server_sort_out_pending( struct netcode_server_t * server, const uint8_t * keys, int count )
+{
+    uint32_t index = server->pending_used.head, next;
+    for ( ; index != NC_NOWHERE; index = next ) {
+        nc_pending_t * pending = &server->hall.pending[index];
+        int i = 0;
+        next = server->hall.pending_links[index].next;
+        while ( i < count && !nc_crypto_equal( server->private_keys[pending->key_index], keys + i * NETCODE_KEY_BYTES,
+                                               NETCODE_KEY_BYTES ) )
+            i++;
+        if ( i == count )
+            nc_server_remove_pending( server, index );
+        else
+            pending->key_index = (uint32_t) i;
+    }
+}
+
+NETCODE_API int netcode_server_set_private_keys( struct netcode_server_t * server, const uint8_t * keys, int count )
+{
+    NC_CHECK( server != NULL && keys != NULL && count >= 1 && count <= NETCODE_MAX_PRIVATE_KEYS, NETCODE_ERROR );
+    if ( server->running )
+        nc_server_sort_out_pending( server, keys, count );
+    nc_crypto_wipe( server->private_keys, sizeof( server->private_keys ) );
+    memcpy( server->private_keys, keys, (size_t) count * NETCODE_KEY_BYTES );
+    server->private_key_count = count;
+    return NETCODE_OK;
+}
+
+NETCODE_API void netcode_server_stats( struct netcode_server_t * server, struct netcode_server_stats_t * stats )
+{
+    struct netcode_socket_info_t info;
+    const nc_used_t * used;
+    NC_CHECK( server != NULL && stats != NULL, NC_NOTHING );
+    used = &server->hall.used;
+    memset( stats, 0, sizeof( *stats ) );
+    memset( &info, 0, sizeof( info ) );
+    NC_COUNTERS_COPY( stats, &server->counters );
+    if ( server->socket.info )
+        server->socket.info( server->socket.context, &info );
+    stats->kernel_drops = info.kernel_drops;
+    stats->receive_buffer_bytes = info.receive_buffer_bytes;
+    stats->send_buffer_bytes = info.send_buffer_bytes;
+    stats->connects = server->connects;
+    memcpy( stats->disconnects, server->disconnects, sizeof( stats->disconnects ) );
+    stats->handshakes = server->handshakes;
+    stats->handshakes_expired = server->handshakes_expired;
+    stats->handshakes_evicted = server->handshakes_evicted;
+    stats->backlogs = server->backlogs;
+    stats->slots = netcode_server_max_clients( server );
+    stats->clients = netcode_server_num_connected_clients( server );
+    stats->pending = server->running ? (int) server->pending_used.count : 0;
+    stats->consumed = (int) ( used->expiring_count + used->never_count );
+    stats->packets_queued = (int) server->hall.inbox.queued;
+    stats->packets_held = server->hall.inbox.pool ? (int) server->hall.inbox.pool->held : 0;
+}
+
+NETCODE_API void netcode_server_client_stats( struct netcode_server_t * server, int client_index,
+                                              struct netcode_server_client_stats_t * stats )
+{
+    const nc_slot_t * slot;
+    NC_CHECK( stats != NULL, NC_NOTHING );
+    memset( stats, 0, sizeof( *stats ) );
+    slot = nc_server_slot( server, client_index );
+    if ( !slot )
+        return;
+    stats->session = slot->session;
+    stats->client_id = slot->client_id;
+    stats->packets_sent = slot->packets_sent;
+    stats->packets_received = slot->packets_received;
+    stats->bytes_sent = slot->bytes_sent;
+    stats->bytes_received = slot->bytes_received;
+    stats->packets_dropped = slot->packets_dropped;
+    stats->seconds_connected = server->clock.now - slot->connect_time;
+    stats->seconds_silent = server->clock.now - slot->receive_time;
+    stats->packets_queued = (int) server->hall.inbox.queues[client_index].list.count;
+    stats->confirmed = slot->confirmed;
+    stats->loopback = slot->loopback;
+}
+
+/* Private macros end with the implementation. */
+#undef NC_CHECK
+#undef NC_CLOCK_LONGEST_STEP
+#undef NC_COUNTERS_COPY
+#undef NC_DEFINED_GNU_SOURCE
+#undef NC_DEFINED_NOMINMAX
+#undef NC_LOG
+#undef NC_LOG_ON
+#undef NC_LONG_AGO
+#undef NC_NOTHING
+#undef NC_NOWHERE
+#undef NC_PACKET_LIST
+#undef NC_REPLAY_LONGEST_JUMP
+#undef NC_SEND_INTERVAL
+#undef NC_SOCKET_LINUX
+#undef NC_SOCKET_NONE
+#undef NC_STATE
+#undef NC_THREAD_LOCAL
+#undef NC_VERSION_INFO
+#undef NC_VERSION_INFO_OLD
+
+#endif /* NETCODE_IMPLEMENTATION */
+
+/* ================================================================================================================
+    CHANGELOG
+    1.0.0  The first version: rooms 1 to 12, the netcode 1.02 protocol with the decisions that the manual lists.
+   ================================================================================================================ */
