@@ -1,12 +1,255 @@
+/*  netcode.h 1.0.0: secure client/server connections over UDP, the netcode 1.02 protocol, in a single file.
+    Needs libsodium and the C library. MIT licence, at the end of this manual.
+
+    In one C or C++ file of your program:
+
+        #define NETCODE_IMPLEMENTATION
+        #include "netcode.h"
+
+    and everywhere else the #include alone. Link with -lsodium (and -lws2_32 on Windows). Or compile it by itself:
+    cc -x c -DNETCODE_IMPLEMENTATION -c netcode.h
+
+    ================================================================================================================
+    MANUAL
+
+      1  Five minutes               6  Threads                        11  Build switches
+      2  The architecture           7  Clocks                         12  What it does not do
+      3  Concepts                   8  Errors and drop reasons        13  Where it departs from the standard's text
+      4  Servers, step by step      9  Limits                         14  Security: what is promised, what can not
+      be
+      5  Memory                    10  The network, and others        15  Licence
+
+    1  FIVE MINUTES
+
+    A server with 16 slots, and a client. Both are driven by your loop and your clock; nothing runs behind your
+    back.
+
+        netcode_init();
+
+        struct netcode_server_config_t config;                       // the server
+        netcode_default_server_config( &config );
+        config.protocol_id = 0x1122334455667788;                     // unique to your game and its version
+        memcpy( config.private_key, key, NETCODE_KEY_BYTES );        // shared with your web backend, nobody else
+        struct netcode_server_t * server = netcode_server_create( "203.0.113.5:40000", &config, time );
+        netcode_server_start( server, 16 );
+        for ( ;; ) {                                                 // every tick, say 60 times a second
+            struct netcode_event_t event;
+            netcode_server_update( server, time );
+            while ( netcode_server_next_event( server, &event ) )
+                if ( event.type == NETCODE_EVENT_PAYLOAD ) {
+                    netcode_server_send_packet( server, event.client_index, event.data, event.bytes );
+                    netcode_server_free_packet( server, event.data );
+                }
+        }
+
+        struct netcode_client_config_t config;                       // the client
+        netcode_default_client_config( &config );
+        struct netcode_client_t * client = netcode_client_create( "0.0.0.0", &config, time );
+        netcode_client_connect( client, connect_token );             // 2048 bytes from your web backend, by HTTPS
+        for ( ;; ) {
+            netcode_client_update( client, time );
+            if ( netcode_client_state( client ) == NETCODE_CLIENT_STATE_CONNECTED )
+                netcode_client_send_packet( client, data, bytes );
+        }
+
+    examples/client_server.c is the same, complete; examples/server.c and examples/client.c talk over real sockets.
+
+    2  THE ARCHITECTURE
+
+              1 log in, ask to play (HTTPS)                       the private key is here ...
+        +--------+ --------------------------> +-------------+
+        | client |                             | web backend |  netcode_generate_connect_token
+        +--------+ <-------------------------- +-------------+
+             |      2 a connect token (HTTPS)          :
+             |                                         : the private key, by a way of your own
+             |      3 request, with the token          v
+             |  ---------------------------> +------------------+
+             |      4 challenge              | dedicated server |  ... and here. Never in the client.
+             |  <--------------------------- +------------------+
+             |      5 response
+             |  --------------------------->
+             |      6 keep-alives and payloads, sealed both ways
+             +<----------------------------------->+
+
+    A connect token names the player (client id), up to 32 servers, two session keys and 256 bytes of your own (user
+    data). Its private part can be read by backend and servers only; its public part tells the client where to go.
+    Who holds no token gets no answer.
+
+    3  CONCEPTS
+
+    slot         room for one client, 0 to max_clients - 1; its number is the client index
+    client id    who the player is, from the token; connected at most once on a server
+    session      one stay of one client; its number never repeats, so late messages can not reach the next in the
+                 slot
+    payload      1 to 1200 bytes of yours; may be lost, reordered and, never, repeated or changed
+    keep-alive   sent ten times a second where no payload is; silence for the token's timeout ends the connection
+    sequence     counts the packets of one direction; it is the nonce that seals them, so it is never used twice
+    event        connected, payload, disconnected, in their true order: netcode_server_next_event. The per-slot
+                 calls and callbacks of the known API do the same job; a payload is handed out once, whichever way
+                 you take
+
+    4  SERVERS, STEP BY STEP
+
+    address      netcode_server_create( "203.0.113.5:40000" ) is what tokens call the server; it binds the wildcard
+                 at that port. Behind a NAT or in a container: bind_address says what to bind, public_addresses what
+                 tokens say. Port 0 binds any free port; netcode_server_get_port tells which.
+    update       receives, answers, sends keep-alives, ends what timed out. One update spends a bounded amount of
+                 work (update_budget), so a flood can not hold it; what is left waits for the next.
+    a crash      a player whose game crashed comes back at once with a newer token if replace_existing_clients is
+                 on; otherwise when the old session has timed out.
+    keys         netcode_server_set_private_keys takes up to four, tried in order. To rotate: give servers {new,
+                 old}, then the backend the new one, then, when the last old token has expired, servers {new}.
+                 Connected clients stay.
+    why not?     netcode_server_stats counts every refusal by reason, drop_callback and the log (level DEBUG) tell
+                 each; the client's side of the story is netcode_client_report. Common: the token names another
+                 address (the log names both, level INFO), a clock is wrong by more than the token's life, the token
+                 has expired, a firewall drops UDP, the server is full.
+
+    5  MEMORY
+
+    create and start take all of it, stop keeps it for the next start, destroy gives it back; in between there is
+    not one allocation. netcode_client_memory and netcode_server_memory tell the bytes beforehand, your allocator is
+    asked for them in a few blocks. Received packets lie in a pool and are yours until you free them, however long,
+    through stop, start and the reuse of their slot. Every client has a share of the pool that others can not use
+    up; who queues more than its quota loses the newest, counted as QUEUE_FULL. Secrets are wiped when what they
+    belong to ends.
+
+    6  THREADS
+
+    No locks, no hidden threads. One object belongs to one thread at a time; different objects may live on different
+    threads. The process-wide hooks (log level, printf, assert, tagging) and netcode_init are for before the threads
+    start. Callbacks run inside your own calls and may call back into the library: destroy, stop and start then take
+    effect when the outermost call returns; an update inside an update is refused.
+
+    7  CLOCKS
+
+    `time` is yours, in seconds, from any start. The library adds the forward steps: standing still, going back, NaN
+    and infinity do nothing. Unix time is needed for token timestamps only and comes from config.unix_time (default:
+    the system's). With both, and libsodium's random source, supplied by you, two runs with the same inputs do the
+    same to the bit.
+
+    8  ERRORS AND DROP REASONS
+
+    create returns NULL and netcode_client_create_error / netcode_server_create_error say why. A mistake of the
+    caller trips netcode_assert in debug builds and is logged and refused in release builds. Whatever the network
+    does is no error: a datagram that is dropped is counted under one of the reasons in NETCODE_DROP_LIST, each with
+    a name and a sentence.
+
+    9  LIMITS
+
+    payload 1200 bytes, datagram 1225; slots 65535 a server; servers 32 a token; private keys 4
+    handshakes under way: max( 256, 4 x slots ) (pending_handshakes); 4 addresses a token, 4 tokens an address, 4
+      handshakes a client id; the oldest gives way. An honest player gets in while fewer valid tokens than that
+      arrive within its round trip: with 256 entries and 100 ms, fewer than 2,560 a second. Each ends 10 s after the
+      last answer, or sooner.
+    used tokens remembered: max( 1024, 8 x slots ) (consumed_tokens), half of them for tokens that never expire.
+      When full, the earliest-expiring is forgotten, and tokens expiring no later than it are refused.
+    replay window 512 packets; a jump of more than 2^32 is refused
+    answers to one handshake: 4 at once, then 10 a second
+    packet pool max( 2 x slots, min( 32 x slots, 4096 ) ) buffers; 256 packets queued a client; 10 disconnect packets
+    a slot whose client never confirms: the token's timeout, at most 60 s; 10 s where the token has none
+
+    10  THE NETWORK, AND OTHERS
+
+    struct netcode_socket_t is all that client and server know of the network. The library makes it from UDP
+    sockets, from the network simulator and from the override callbacks; yours goes into config.socket. A dual-stack
+    server or client has one socket of each family, served in turn; on the simulator only its first address is used.
+
+    Peers: every netcode 1.02 implementation. Some old ones take smaller datagrams: towards the Go and TypeScript
+    ports, payloads above 1197 bytes, and towards benny-n's (1182 at most anyway) above 1177, need sequence_base
+    NETCODE_SEQUENCE_BASE_ZERO, because six sequence bytes make a payload of 1200 bytes a datagram of 1223.
+
+    11  BUILD SWITCHES
+
+    NETCODE_IMPLEMENTATION     compile the implementation here
+    NETCODE_STATIC             everything static, for one program unit alone
+    NETCODE_API                an attribute in front of every public function, as for a shared library
+    NETCODE_NO_SOCKETS         leave the operating system's sockets out
+    NETCODE_NO_LINUX_EXTRAS    leave recvmmsg, kernel drop counts and ICMP error queues out
+    NETCODE_ASSERT( c )        your assert; else netcode_set_assert_function, and nothing under NDEBUG
+    NETCODE_PACKET_TAGGING     0: leave DSCP marking out
+    NETCODE_DEBUG / NETCODE_RELEASE, NETCODE_LITTLE_ENDIAN / NETCODE_BIG_ENDIAN, NETCODE_PLATFORM: found out unless
+                               given
+
+    12  WHAT IT DOES NOT DO
+
+    No reliability, ordering, fragmentation or congestion control: payloads are datagrams. No NAT punching, no peer
+    to peer, no compression, no voice, no matchmaking, no TLS: the way from backend to client is your HTTPS. It does
+    not hide who talks to whom, when, and how much. One server object uses one core; run one object for each.
+
+    13  WHERE IT DEPARTS FROM THE STANDARD'S TEXT
+
+    The text is wrong, and deployed peers agree on: the request carries the token's nonce of 24 bytes and has 1078
+    bytes; the challenge token has 300; address types are 1 and 2; a nonce is 4 zero bytes and the 64-bit sequence;
+    a token is expired when its timestamp is <= now. Stricter than known code, as the standard has it: a connected
+    client that is sent away goes to DISCONNECTED and not to the next server; the token's time to connect is one for
+    all its servers.
+
+    Stronger than the standard, with the wire unchanged:
+      - sequences start at a random place below 2^48 and not at zero (sequence_base), and the server's global ones
+        at a random place in the upper half, so that a restarted server, or another one of the same token, does not
+        use a nonce again;
+      - a token that has connected is consumed; a challenge answers only for the address and token that it was made
+        for;
+      - the replay window opens at the packet that connected, so that old traffic stays old;
+      - every handshake ends, every answer is smaller than its request and rationed, one update does a bounded
+        amount of work;
+      - the first request and response leave at once, then ten a second; a client tries the next server sooner where
+        the network says (three times, over at least a second) that this one can not be reached.
+
+    14  SECURITY: WHAT IS PROMISED, WHAT CAN NOT BE
+
+    Payloads are secret and authentic (ChaCha20-Poly1305, libsodium's), delivered at most once, to and from the
+    holder of the token; nobody else can connect, inject, replay, disconnect others, use the server as an amplifier
+    (at most 0.31 bytes out for a byte in), or make it work much for little. What this wire format can not give:
+      - no forward secrecy: who records the traffic and later gets the private key reads it. Rotate keys.
+      - a stolen token, used first, wins: the backend must hand tokens out over TLS only, and make them short-lived.
+      - one token at two servers, or at one server before and after its restart, uses the same keys. Random bases
+        keep nonces apart with high probability: two sessions of n packets a direction overlap with 2n / 2^47, which
+        for an hour at 60 Hz (n = 216,000) is 3.1e-9, and for all pairs of a token used at 32 servers 1.5e-6.
+        Recorded packets of the one lie outside the other's window with probability 1 - 2^-15, and those inside are
+        accepted only where nothing was received yet. What one server of a token sent can be presented as another's
+        while both own its keys.
+      - with NETCODE_SEQUENCE_BASE_ZERO, the guarantee holds for tokens that name one server and are used by one
+        client object; then tokens that may be older than the server's start are refused
+        (max_connect_token_lifetime, 30 s unless you say).
+      - who reads the token off a player's machine is the player.
+
+    15  LICENCE
+
+    MIT License
+
+    Copyright (c) 2026 the netcode.h authors
+
+    Permission is hereby granted, free of charge, to any person obtaining a copy
+    of this software and associated documentation files (the "Software"), to deal
+    in the Software without restriction, including without limitation the rights
+    to use, copy, modify, merge, publish, distribute, sublicense, and/or sell
+    copies of the Software, and to permit persons to whom the Software is
+    furnished to do so, subject to the following conditions:
+
+    The above copyright notice and this permission notice shall be included in all
+    copies or substantial portions of the Software.
+
+    THE SOFTWARE IS PROVIDED "AS IS", WITHOUT WARRANTY OF ANY KIND, EXPRESS OR
+    IMPLIED, INCLUDING BUT NOT LIMITED TO THE WARRANTIES OF MERCHANTABILITY,
+    FITNESS FOR A PARTICULAR PURPOSE AND NONINFRINGEMENT. IN NO EVENT SHALL THE
+    AUTHORS OR COPYRIGHT HOLDERS BE LIABLE FOR ANY CLAIM, DAMAGES OR OTHER
+    LIABILITY, WHETHER IN AN ACTION OF CONTRACT, TORT OR OTHERWISE, ARISING FROM,
+    OUT OF OR IN CONNECTION WITH THE SOFTWARE OR THE USE OR OTHER DEALINGS IN THE
+    SOFTWARE.
+*/
+
 #ifndef NETCODE_SINGLE_FILE_H
 #define NETCODE_SINGLE_FILE_H
 
 /* ================================================================================================================
     PUBLIC API
 
-    Conventions. Every function takes its object first. `bytes` is a size, `count` a number of items, `index` a position, times are
-    seconds. Functions that answer yes or no return 1 or 0. A NULL object, or an index or size out of range, is a mistake of the
-    caller: it trips netcode_assert in debug builds; in release builds it is logged and refused, and nothing else happens.
+    Conventions. Every function takes its object first. `bytes` is a size, `count` a number of items, `index` a
+    position, times are seconds. Functions that answer yes or no return 1 or 0. A NULL object, or an index or size out
+    of range, is a mistake of the caller: it trips netcode_assert in debug builds; in release builds it is logged and
+    refused, and nothing else happens.
     "Standard" is the netcode 1.02 standard, cited by the title of its section.
    ================================================================================================================ */
 
@@ -351,8 +594,9 @@ struct netcode_server_config_t {
     int override_send_and_receive;
     void ( *send_packet_override )( void * context, struct netcode_address_t * to, const uint8_t * data, int bytes );
     int ( *receive_packet_override )( void * context, struct netcode_address_t * from, uint8_t * data, int capacity );
-    int max_connect_token_lifetime; /* seconds. Positive: tokens that expire before start + this are refused, as they may have been used
-                                       before. 0 or less: not used while sequences start at random, else 30 */
+    /*  In seconds. Positive: tokens that expire before start + this are refused, as they may have been used before.
+        0 or less: not used while sequences start at random, else 30. */
+    int max_connect_token_lifetime;
 
     /* This library's additions. Zero is the default everywhere. */
     const struct netcode_socket_t * socket;
@@ -1375,7 +1619,8 @@ static void nc_store_u64( uint8_t * data, uint64_t value )
 /* ================================================================================================================
     ROOM 3: CRYPTO
     How are bytes sealed, opened, hashed, wiped and made at random?
-    Uses: libsodium, and it is the only room that does. Invariant: a nonce is 4 zero bytes and the sequence, little-endian.
+    Uses: libsodium, and it is the only room that does.
+    Invariant: a nonce is 4 zero bytes and the sequence, little-endian.
     Standard: Connect Token; Challenge Token; Packets
    ================================================================================================================ */
 
@@ -2048,7 +2293,8 @@ NETCODE_API int netcode_connect_token_info( const uint8_t * connect_token, struc
 /* ================================================================================================================
     ROOM 6: REPLAY
     Was this packet received before, or is it from another time?
-    Uses: nothing. Invariant: a sequence is accepted at most once, none at or below the floor, none that jumps by more than 2^32.
+    Uses: nothing.
+    Invariant: a sequence is accepted at most once, none at or below the floor, none that jumps by more than 2^32.
     Standard: Replay Protection
 
         floor ........ newest - 511 [ a bit for each sequence ] newest ........ newest + 2^32
@@ -2288,7 +2534,8 @@ static int nc_packet_parse_request( nc_request_t * request, const uint8_t * data
 /* ================================================================================================================
     ROOM 8: TABLE
     Where are things kept so that finding, timing and ending them costs the same for one client as for ten thousand?
-    Uses: platform, crypto. Invariant: nothing here allocates; all memory is cut from one arena whose size was asked for before.
+    Uses: platform, crypto.
+    Invariant: nothing here allocates; all memory is cut from one arena whose size was asked for before.
    ================================================================================================================ */
 
 /* ---- arena: cuts one block into pieces of whole cache lines; without a block it only measures ---- */
@@ -4197,17 +4444,24 @@ NETCODE_API int netcode_network_simulator_socket( struct netcode_network_simulat
 /* ================================================================================================================
     ROOM 11: CLIENT
     How does one player get to one of the token's servers, and stay there?
-    Uses: every room above. Invariant: nc_client_enter alone changes the state; its sequence never goes back; keys live only while
-    connecting or connected.
+    Uses: every room above.
+    Invariant: nc_client_enter alone changes the state; the sequence never goes back; keys live only while connecting
+    or connected.
     Standard: Client State Machine
 
-      DISCONNECTED --connect--> SENDING_CONNECTION_REQUEST --challenge--> SENDING_CONNECTION_RESPONSE --keep-alive--> CONNECTED
-                                   |  ^    |                                 |     |                                    |    |
-                                   |  |    +-- expiry: CONNECT_TOKEN_EXPIRED-+     |              silence: CONNECTION_TIMED_OUT
-                                   |  +--- denied, silence: the next server -------+                   disconnect: DISCONNECTED
-                                   +-- no next server: CONNECTION_DENIED, CONNECTION_REQUEST_TIMED_OUT, CONNECTION_RESPONSE_TIMED_OUT
+      DISCONNECTED
+        |  netcode_client_connect (nc_client_begin)
+        v
+      SENDING_CONNECTION_REQUEST <------+   denied, silence: the next server of the token; after the last one
+        |  challenge                    |   CONNECTION_DENIED, CONNECTION_REQUEST_TIMED_OUT or
+        v                               |   CONNECTION_RESPONSE_TIMED_OUT
+      SENDING_CONNECTION_RESPONSE ------+   in both: the token runs out: CONNECT_TOKEN_EXPIRED
+        |  keep-alive
+        v
+      CONNECTED --> silence: CONNECTION_TIMED_OUT; the server's disconnect: DISCONNECTED
 
-      in every state: netcode_client_disconnect (nc_client_enter), netcode_client_connect (nc_client_begin); else nc_client_step.
+      Each arrow is a row of nc_client_rules, walked by nc_client_step. From every state netcode_client_disconnect leads
+      to DISCONNECTED, and a token that can not be used to INVALID_CONNECT_TOKEN.
    ================================================================================================================ */
 
 enum nc_client_event_t {
@@ -5284,13 +5538,14 @@ NETCODE_API void netcode_client_report( struct netcode_client_t * client, struct
 /* ================================================================================================================
     ROOM 12: SERVER
     Who may come in, who is in which slot, and who has left?
-    Uses: every room above but the client. Invariant: nc_server_open_slot and nc_server_end_slot alone fill and empty slots; a token
-    connects once; whatever is kept ends by itself.
+    Uses: every room above but the client.
+    Invariant: nc_server_open_slot and nc_server_end_slot alone fill and empty slots; a token connects once; whatever
+    is kept ends by itself.
     Standard: Server-Side Connection Process
 
-      a request       -> pending handshake (by address and token) -> a challenge       ends: 10 s after the last answer, or gives way
-      its response    -> slot, unconfirmed                        -> keep-alives       ends: the token's timeout, at most 60 s
-      any packet then -> slot, confirmed                                               ends: disconnect, silence, replaced
+      a request        makes a pending handshake    is answered by a challenge    ends 10 s after the last answer
+      its response     makes an unconfirmed slot    is answered by a keep-alive   ends after the timeout, at most 60 s
+      what follows     confirms the slot                                          ends by disconnect, silence, takeover
    ================================================================================================================ */
 
 enum { NC_SLOT_FREE, NC_SLOT_CONNECTED, NC_SLOT_CLOSING };
