@@ -845,7 +845,7 @@ NETCODE_API int netcode_address_equal( const struct netcode_address_t * a, const
 
 /* ---- connect token ---- */
 
-/*  Makes the connect token that lets one client connect to one of up to 32 servers. Standard: Connect Token The
+/*  Makes the connect token that lets one client connect to one of up to 32 servers. Standard: Connect Token. The
     client dials the public addresses; the server looks for itself among the internal ones (pass the same list for
     both where there is no NAT). `expire_seconds` negative: never expires. `timeout_seconds` 0 or negative: no
     timeout. `user_data` has NETCODE_USER_DATA_BYTES bytes, NULL means zeros; `private_key` NETCODE_KEY_BYTES;
@@ -961,7 +961,8 @@ NETCODE_API void netcode_client_report( struct netcode_client_t * client, struct
 /* Sets every field to its default. */
 NETCODE_API void netcode_default_server_config( struct netcode_server_config_t * config );
 
-/*  Makes a server that tokens call `address`; it binds the wildcard of that family at that port (or
+/*  Makes a server that tokens call `address` (and by every one of config->public_addresses beside it); it binds the
+    wildcard of that family at that port (or
     config->bind_address). Port 0 binds any free port, and the server then is known by the real one. `time` is the
     caller's clock. NULL on error. */
 NETCODE_API struct netcode_server_t * netcode_server_create( const char * address,
@@ -983,7 +984,8 @@ NETCODE_API size_t netcode_server_memory( const struct netcode_server_config_t *
 /* Stops, closes the socket, wipes and frees everything, received packets included. NULL is ignored. */
 NETCODE_API void netcode_server_destroy( struct netcode_server_t * server );
 
-/*  Opens `max_clients` slots (1..NETCODE_MAX_SLOTS); a running server is stopped first. The memory is taken here:
+/*  Opens `max_clients` slots (1..NETCODE_MAX_SLOTS); a running server is stopped first, and what was not read yet is
+    given up if the number of slots changes. The memory is taken here:
     where it can not be had the server stays stopped and says so in the log. */
 NETCODE_API void netcode_server_start( struct netcode_server_t * server, int max_clients );
 
@@ -1424,33 +1426,6 @@ NETCODE_API double netcode_time( void )
 
 #endif
 
-NETCODE_API int netcode_init( void )
-{
-    if ( nc_init_count == 0 ) {
-        if ( sodium_init() == -1 )
-            return NETCODE_ERROR;
-#if NETCODE_PLATFORM == NETCODE_PLATFORM_WINDOWS && !defined( NETCODE_NO_SOCKETS )
-        {
-            WSADATA data;
-            if ( WSAStartup( MAKEWORD( 2, 2 ), &data ) != NO_ERROR )
-                return NETCODE_ERROR;
-        }
-#endif
-    }
-    nc_init_count++;
-    return NETCODE_OK;
-}
-
-NETCODE_API void netcode_term( void )
-{
-    NC_CHECK( nc_init_count > 0, NC_NOTHING );
-    nc_init_count--;
-#if NETCODE_PLATFORM == NETCODE_PLATFORM_WINDOWS && !defined( NETCODE_NO_SOCKETS )
-    if ( nc_init_count == 0 )
-        WSACleanup();
-#endif
-}
-
 NETCODE_API const char * netcode_client_state_name( int state )
 {
     static const char * const names[] = { "CONNECT_TOKEN_EXPIRED",
@@ -1709,6 +1684,33 @@ static uint64_t nc_crypto_hash( const uint8_t key[crypto_shorthash_KEYBYTES], co
     uint8_t hash[crypto_shorthash_BYTES];
     crypto_shorthash( hash, data, bytes, key );
     return nc_load_u64( hash );
+}
+
+NETCODE_API int netcode_init( void )
+{
+    if ( nc_init_count == 0 ) {
+        if ( sodium_init() == -1 )
+            return NETCODE_ERROR;
+#if NETCODE_PLATFORM == NETCODE_PLATFORM_WINDOWS && !defined( NETCODE_NO_SOCKETS )
+        {
+            WSADATA data;
+            if ( WSAStartup( MAKEWORD( 2, 2 ), &data ) != NO_ERROR )
+                return NETCODE_ERROR;
+        }
+#endif
+    }
+    nc_init_count++;
+    return NETCODE_OK;
+}
+
+NETCODE_API void netcode_term( void )
+{
+    NC_CHECK( nc_init_count > 0, NC_NOTHING );
+    nc_init_count--;
+#if NETCODE_PLATFORM == NETCODE_PLATFORM_WINDOWS && !defined( NETCODE_NO_SOCKETS )
+    if ( nc_init_count == 0 )
+        WSACleanup();
+#endif
 }
 
 NETCODE_API void netcode_random_bytes( uint8_t * data, int bytes )
@@ -2841,6 +2843,7 @@ enum { NC_BUFFER_FREE, NC_BUFFER_RECEIVING, NC_BUFFER_QUEUED, NC_BUFFER_ORPHANED
 
 typedef struct {
     uint64_t session;
+    uint64_t client_id;
     uint64_t sequence;
     uint32_t client_index;
     uint32_t state;  /* NC_BUFFER_... */
@@ -2949,15 +2952,13 @@ typedef struct {
     int events_are_taken;
 } nc_inbox_t;
 
-/*  Two notes a client are enough for ever: see nc_inbox_note. The spare ones let some sessions come and go between
-    two looks. */
-enum { NC_INBOX_SPARE_NOTES_CLIENT = 4, NC_INBOX_SPARE_NOTES_SERVER = 64 };
+/*  Two notes a client are enough for ever: see nc_inbox_note. The spare ones let some sessions come and go between two
+    looks. */
+enum { NC_INBOX_SPARE_NOTES_CLIENT = 8, NC_INBOX_SPARE_NOTES_SERVER = 64 };
 
-static void nc_inbox_place( nc_inbox_t * inbox, nc_arena_t * arena, uint32_t client_count, uint32_t buffer_count )
+static void nc_inbox_place( nc_inbox_t * inbox, nc_arena_t * arena, uint32_t buffer_count )
 {
-    inbox->client_count = client_count;
-    inbox->note_count =
-        2 * client_count + ( client_count == 1 ? NC_INBOX_SPARE_NOTES_CLIENT : NC_INBOX_SPARE_NOTES_SERVER );
+    uint32_t client_count = inbox->client_count;
     inbox->queues = (nc_queue_t *) nc_arena_take( arena, client_count, sizeof( nc_queue_t ) );
     inbox->queue_links = (nc_link_t *) nc_arena_take( arena, buffer_count, sizeof( nc_link_t ) );
     inbox->event_links = (nc_link_t *) nc_arena_take( arena, buffer_count + inbox->note_count, sizeof( nc_link_t ) );
@@ -3200,6 +3201,7 @@ static int nc_inbox_next_event( nc_inbox_t * inbox, struct netcode_event_t * eve
         event->type = NETCODE_EVENT_PAYLOAD;
         event->client_index = (int) buffer->client_index;
         event->session = buffer->session;
+        event->client_id = buffer->client_id;
         event->sequence = buffer->sequence;
         event->bytes = (int) buffer->bytes;
         event->data = nc_inbox_hand_out( inbox, index );
@@ -3869,12 +3871,19 @@ static void nc_socket_close_handle( nc_socket_handle_t handle )
 #endif
 }
 
+static void nc_socket_close_handles( nc_socket_udp_t * udp )
+{
+    nc_socket_close_handle( udp->handles[0] );
+    nc_socket_close_handle( udp->handles[1] );
+    udp->handles[0] = udp->handles[1] = NC_SOCKET_NONE;
+    udp->count = 0;
+}
+
 static void nc_socket_udp_close( void * context )
 {
     nc_socket_udp_t * udp = (nc_socket_udp_t *) context;
     nc_allocator_t allocator = udp->allocator;
-    nc_socket_close_handle( udp->handles[0] );
-    nc_socket_close_handle( udp->handles[1] );
+    nc_socket_close_handles( udp );
     allocator.release( allocator.context, udp );
 }
 
@@ -3982,13 +3991,32 @@ static void nc_socket_log_buffers( const nc_socket_udp_t * udp, const nc_socket_
                 udp->send_buffer_bytes );
 }
 
+/*  Opens both handles. Where both addresses leave the port open, the second takes the first one's, so that a server is
+    reached at one port by either family. Returns nc_socket_result_t, and the family that failed. */
+static int nc_socket_open_handles( nc_socket_udp_t * udp, const nc_socket_request_t * request, int * failed_family )
+{
+    nc_socket_request_t attempt = *request;
+    struct netcode_address_t second;
+    int result;
+    *failed_family = request->addresses[0]->type;
+    result = nc_socket_open_handle( udp, 0, request );
+    if ( result != NC_SOCKET_OK || !request->addresses[1] )
+        return result;
+    *failed_family = request->addresses[1]->type;
+    second = *request->addresses[1];
+    if ( second.port == 0 && request->addresses[0]->port == 0 )
+        second.port = udp->bound[0].port;
+    attempt.addresses[1] = &second;
+    return nc_socket_open_handle( udp, 1, &attempt );
+}
+
 /* Returns nc_socket_result_t; on failure the family that failed is told. */
 static int nc_socket_open_udp( struct netcode_socket_t * socket, const nc_socket_request_t * request,
                                int * failed_family )
 {
     nc_allocator_t allocator = request->allocator;
     nc_socket_udp_t * udp = (nc_socket_udp_t *) allocator.allocate( allocator.context, sizeof( *udp ) );
-    int which, result;
+    int result, tries = 8;
     *failed_family = request->addresses[0]->type;
     if ( !udp )
         return NC_SOCKET_NO_MEMORY;
@@ -3996,16 +4024,17 @@ static int nc_socket_open_udp( struct netcode_socket_t * socket, const nc_socket
     udp->allocator = allocator;
     udp->handles[0] = udp->handles[1] = NC_SOCKET_NONE;
     udp->reports_errors = request->reports_errors;
-    for ( which = 0; which < 2 && request->addresses[which]; which++ ) {
-        result = nc_socket_open_handle( udp, which, request );
-        if ( result != NC_SOCKET_OK ) {
-            char text[NETCODE_MAX_ADDRESS_STRING_LENGTH];
-            NC_LOG( request->log, ERROR, "no socket at %s: system error %d",
-                    netcode_address_to_string( request->addresses[which], text ), nc_socket_error() );
-            *failed_family = request->addresses[which]->type;
-            nc_socket_udp_close( udp );
-            return result;
-        }
+    result = nc_socket_open_handles( udp, request, failed_family );
+    while ( result == NC_SOCKET_BIND_FAILED && udp->count == 1 && request->addresses[0]->port == 0 && --tries ) {
+        nc_socket_close_handles( udp ); /* somebody else has that port in the second family: another one may do */
+        result = nc_socket_open_handles( udp, request, failed_family );
+    }
+    if ( result != NC_SOCKET_OK ) {
+        char text[NETCODE_MAX_ADDRESS_STRING_LENGTH];
+        NC_LOG( request->log, ERROR, "no socket at %s: system error %d",
+                netcode_address_to_string( request->addresses[udp->count], text ), nc_socket_error() );
+        nc_socket_udp_close( udp );
+        return result;
     }
     nc_socket_log_buffers( udp, request );
     memset( socket, 0, sizeof( *socket ) );
@@ -4097,8 +4126,6 @@ typedef struct nc_simulator_chunk_t {
     struct nc_simulator_chunk_t * next;
     nc_simulator_packet_t packets[NC_SIMULATOR_CHUNK];
 } nc_simulator_chunk_t;
-
-struct nc_simulator_state_t;
 
 /* One socket on the simulator. */
 typedef struct nc_simulator_port_t {
@@ -4501,8 +4528,8 @@ static const nc_client_rule_t nc_client_rules[] = {
 };
 /* clang-format on */
 
-/*  A tenth of a second, less what a caller's clock may be off: six ticks at 60 Hz shall be enough. Standard: "some
-    rate, like 10HZ" */
+/*  A tenth of a second, less what a caller's clock may be off: six ticks at 60 Hz shall be enough.
+    Standard: Sending Connection Request */
 #define NC_SEND_INTERVAL 0.0995
 #define NC_LONG_AGO ( -1e9 )
 
@@ -4535,6 +4562,7 @@ struct netcode_client_t {
     int state;
     int loopback;
     int client_index;
+    int event_index; /* the last slot it had, for events that are read later */
     int max_clients;
     int depth; /* calls under way: callbacks may call back */
     int updating;
@@ -4671,6 +4699,7 @@ static void nc_client_enter( struct netcode_client_t * client, int state )
         nc_client_end_session( client, previous, state );
     } else if ( state == NC_STATE( CONNECTED ) ) {
         client->connects++;
+        client->event_index = client->client_index;
         if ( !client->loopback ) {
             nc_client_close_trial( client );
             nc_client_remember_token( client );
@@ -4922,6 +4951,7 @@ static void nc_client_send( struct netcode_client_t * client )
     switch ( client->state ) {
     case NC_STATE( SENDING_CONNECTION_REQUEST ):
         trial->requests_sent++;
+        client->sequence += client->sequence < UINT64_MAX; /* requests are counted too, as every known client does */
         client->last_send_time = client->clock.now;
         nc_outbox_end( &client->outbox, &client->server_address, NETCODE_PACKET_REQUEST,
                        nc_packet_write_request( nc_outbox_begin( &client->outbox ), &client->token ) );
@@ -4939,8 +4969,8 @@ static void nc_client_send( struct netcode_client_t * client )
     }
 }
 
-/*  Seconds that the token gives for connecting, over all its servers; negative: no end. Standard: Connect Token
-    Expired */
+/*  Seconds that the token gives for connecting, over all its servers; negative: no end.
+    Standard: Connect Token Expired */
 static double nc_client_token_seconds( const struct netcode_client_t * client )
 {
     if ( client->token.expire_timestamp == UINT64_MAX )
@@ -5051,7 +5081,9 @@ static size_t nc_client_layout( const struct netcode_client_config_t * config, s
     uint32_t buffers = (uint32_t) ( config->packet_pool_buffers > 0 ? config->packet_pool_buffers : NC_CLIENT_POOL );
     nc_arena_take( &arena, 1, sizeof( *client ) );
     target->inbox.pool = nc_pool_place( &arena, buffers + NC_CLIENT_BATCH );
-    nc_inbox_place( &target->inbox, &arena, 1, buffers + NC_CLIENT_BATCH );
+    target->inbox.client_count = 1;
+    target->inbox.note_count = 2 + NC_INBOX_SPARE_NOTES_CLIENT;
+    nc_inbox_place( &target->inbox, &arena, buffers + NC_CLIENT_BATCH );
     nc_outbox_place( &target->outbox, &arena, config->batch_sends ? NC_SEND_BATCH : 1 );
     return arena.at;
 }
@@ -5431,7 +5463,10 @@ NETCODE_API void netcode_client_process_loopback_packet( struct netcode_client_t
 NETCODE_API int netcode_client_next_event( struct netcode_client_t * client, struct netcode_event_t * event )
 {
     NC_CHECK( client != NULL && event != NULL, 0 );
-    return nc_inbox_next_event( &client->inbox, event );
+    if ( !nc_inbox_next_event( &client->inbox, event ) )
+        return 0;
+    event->client_index = client->event_index; /* to its inbox it is always number 0 */
+    return 1;
 }
 
 NETCODE_API void netcode_client_flush( struct netcode_client_t * client )
@@ -6330,6 +6365,7 @@ static int nc_server_on_payload( struct netcode_server_t * server, uint32_t inde
     int reason;
     memset( &what, 0, sizeof( what ) );
     what.session = server->hall.slots[index].session;
+    what.client_id = server->hall.slots[index].client_id;
     what.sequence = packet->sequence;
     what.client_index = index;
     what.offset = (uint32_t) packet->header_bytes;
@@ -6547,7 +6583,9 @@ static size_t nc_server_layout_hall( const struct netcode_server_config_t * conf
     nc_table_place( &hall->pending_by_id, &arena, pending );
     hall->pending_links = (nc_link_t *) nc_arena_take( &arena, pending, sizeof( nc_link_t ) );
     nc_used_place( &hall->used, &arena, used > 1 ? used : 2 );
-    nc_inbox_place( &hall->inbox, &arena, slots, nc_server_pool_buffers( config, slots ) + NC_RECEIVE_BATCH );
+    hall->inbox.client_count = slots;
+    hall->inbox.note_count = 2 * slots + NC_INBOX_SPARE_NOTES_SERVER;
+    nc_inbox_place( &hall->inbox, &arena, nc_server_pool_buffers( config, slots ) + NC_RECEIVE_BATCH );
     nc_wheel_place( &hall->wheel, &arena, slots + pending );
     hall->bytes = arena.at;
     return arena.at;
@@ -6656,7 +6694,8 @@ static int nc_server_build_hall( struct netcode_server_t * server, uint32_t slot
         nc_server_free_block( server, old.block, old.bytes );
     }
     server->hall = hall;
-    server->hall.inbox.pool = pool;
+    nc_inbox_reset( &server->hall.inbox, pool,
+                    (uint32_t) ( server->config.packet_quota > 0 ? server->config.packet_quota : NC_SERVER_QUOTA ) );
     return 1;
 }
 
@@ -6680,15 +6719,12 @@ static void nc_server_start( struct netcode_server_t * server, int max_clients )
 {
     int lifetime = server->config.max_connect_token_lifetime;
     nc_server_stop( server );
-    if ( server->hall.block && server->hall.slot_count == (uint32_t) max_clients )
-        nc_server_empty_inbox( &server->hall.inbox );
-    else if ( !nc_server_build_hall( server, (uint32_t) max_clients ) ) {
+    if ( ( !server->hall.block || server->hall.slot_count != (uint32_t) max_clients ) &&
+         !nc_server_build_hall( server, (uint32_t) max_clients ) ) {
         NC_LOG( &server->log, ERROR, "server can not start: no memory for %d slots", max_clients );
         return;
     }
     nc_server_reset_hall( server );
-    nc_inbox_reset( &server->hall.inbox, server->hall.inbox.pool,
-                    (uint32_t) ( server->config.packet_quota > 0 ? server->config.packet_quota : NC_SERVER_QUOTA ) );
     nc_crypto_random( server->challenge_key, sizeof( server->challenge_key ) );
     server->challenge_sequence = 0;
     server->global_sequence = ( (uint64_t) 1 << 63 ) + ( nc_crypto_random_u64() >> 2 );
@@ -7301,6 +7337,7 @@ NETCODE_API void netcode_server_process_loopback_packet( struct netcode_server_t
         return;
     memset( &what, 0, sizeof( what ) );
     what.session = slot->session;
+    what.client_id = slot->client_id;
     what.sequence = sequence;
     what.client_index = (uint32_t) client_index;
     what.bytes = (uint32_t) bytes;

@@ -1,0 +1,166 @@
+# netcode.h: one command for each wish. `make help` lists them.
+
+CC ?= cc
+CXX ?= c++
+CFLAGS ?= -O2 -g
+PREFIX ?= /usr/local
+DESTDIR ?=
+PYTHON ?= python3
+# make test T=replay runs the tests whose names contain `replay`; SEED=7 reruns the random ones from that seed.
+T ?=
+SEED ?=
+# make soak SECONDS=5 and make bench ROUNDS=201 set how long these run.
+SECONDS ?= 60
+ROUNDS ?= 201
+
+# make gives CC the value `cc` and CXX `g++` by itself; the environment and the command line win.
+ifeq ($(origin CXX),default)
+CXX = c++
+endif
+# make V=1 shows the compilers' commands.
+Q = $(if $(V),,@echo "build $@"; )
+
+export CC CXX PYTHON
+export PYTHONDONTWRITEBYTECODE = 1
+
+# Read when first used: `make demo` and `make test` may have installed the library in between.
+SODIUM_CFLAGS = $(shell sh tests/tools/deps.sh --cflags)
+SODIUM_LIBS = $(shell sh tests/tools/deps.sh --libs)
+WARNINGS = -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wcast-qual -Wundef -Wdouble-promotion
+COMPILE = $(CC) $(CPPFLAGS) $(CFLAGS) $(WARNINGS) -I. $(SODIUM_CFLAGS)
+LINK = $(LDFLAGS) $(SODIUM_LIBS) -lm
+
+# The nonce ledger watches libsodium's calls from outside, with the linker's help. Apple's linker can not do that.
+ifeq ($(shell uname -s),Darwin)
+WRAP = -DTEST_NO_WRAP
+SOAK_WRAP = -DSOAK_NO_WRAP
+else
+WRAP = $(foreach a,chacha20poly1305 xchacha20poly1305,$(foreach f,encrypt encrypt_detached decrypt decrypt_detached,\
+	-Wl,--wrap=crypto_aead_$(a)_ietf_$(f)))
+SOAK_WRAP = -Wl,--wrap=malloc -Wl,--wrap=calloc -Wl,--wrap=realloc
+endif
+
+VERSION = $(shell sed -n 's/^\#define NETCODE_VERSION_FULL "\(.*\)"/\1/p' netcode.h)
+# gcov reads only what its own compiler wrote.
+COVERAGE_CC ?= gcc
+GCOV ?= gcov
+CLANG_FORMAT ?= clang-format
+C_FILES = netcode.h $(wildcard examples/*.c tests/*.c tests/*.h tests/*/*.c tests/*/*.h)
+
+EXAMPLES = client_server server client listen_server token
+TEST_SOURCES = netcode.h $(wildcard tests/*.c tests/*.h tests/unit/* tests/story/* tests/vectors/*)
+TEST_ARGUMENTS = $(T) $(if $(SEED),--seed $(SEED))
+TEST_RUN = sh tests/tools/loopback.sh
+
+.DELETE_ON_ERROR:
+
+all: $(EXAMPLES:%=build/%)
+
+help:
+	@echo "make            the examples, in build/"
+	@echo "make demo       a real server and real clients on loopback tell their story; under 20 s"
+	@echo "make test       all tests; T=replay for those with that name, SEED=7 to rerun a random one"
+	@echo "make peer       the library against a client and a server written in Python from the standard alone"
+	@echo "make test-release, san, coverage    the tests built with -DNDEBUG -O2, with sanitizers, with line coverage"
+	@echo "make compile    every compiler, language version and build switch, warnings as errors"
+	@echo "make lint       format, clang-tidy, cppcheck, and the rules of the house"
+	@echo "make size       lines, bytes and compile time against their limits"
+	@echo "make bench      what a packet costs, as a ratio to libsodium alone"
+	@echo "make soak       64 clients at 60 Hz; SECONDS=60"
+	@echo "make defences   takes each defence out of a copy: a test must notice"
+	@echo "make readme     compiles or runs every block of code in README.md"
+	@echo "make fresh      README.md's commands in a new Debian that holds git, make and gcc only (root, debootstrap)"
+	@echo "make format     lays out every C file as .clang-format says"
+	@echo "make install    netcode.h, netcode.pc and netcode-token; PREFIX=$(PREFIX), DESTDIR"
+	@echo "make clean"
+
+# Only demo and test may install libsodium (DEPS=no forbids it). Everything else says what is missing.
+deps:
+	@$(if $(filter demo test,$(MAKECMDGOALS)),,DEPS=no) sh tests/tools/deps.sh
+
+build:
+	@mkdir -p build
+
+build/%: examples/%.c netcode.h | deps build
+	$(Q)$(COMPILE) $< $(LINK) -o $@
+
+demo: all build/demo
+	./build/demo
+
+build/test: $(TEST_SOURCES) | deps build
+	$(Q)$(COMPILE) tests/main.c $(WRAP) $(LINK) -o $@
+
+build/test-release: $(TEST_SOURCES) | deps build
+	$(Q)$(COMPILE) -DNDEBUG -O2 tests/main.c $(WRAP) $(LINK) -o $@
+
+build/test-san: $(TEST_SOURCES) | deps build
+	$(Q)$(COMPILE) -O1 -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer tests/main.c $(WRAP) $(LINK) -o $@
+
+test: build/test
+	@$(TEST_RUN) ./build/test $(TEST_ARGUMENTS)
+
+test-release: build/test-release
+	@$(TEST_RUN) ./build/test-release $(TEST_ARGUMENTS)
+
+san: build/test-san
+	ASAN_OPTIONS=detect_leaks=1:detect_stack_use_after_return=1 $(TEST_RUN) ./build/test-san $(TEST_ARGUMENTS)
+
+# One translation unit holds the library and its tests, so gcov sees each line of netcode.h that they run.
+coverage: $(TEST_SOURCES) | deps build
+	@rm -rf build/coverage && mkdir -p build/coverage
+	@cd build/coverage && $(COVERAGE_CC) $(CPPFLAGS) -g -O0 --coverage -I../.. $(SODIUM_CFLAGS) -c ../../tests/main.c
+	$(Q)$(COVERAGE_CC) --coverage build/coverage/main.o $(WRAP) $(LINK) -o build/coverage/test
+	@$(TEST_RUN) ./build/coverage/test; echo $$? >build/coverage/status
+	@cd build/coverage && $(GCOV) main.o >gcov.log
+	@$(PYTHON) tests/tools/coverage.py build/coverage/netcode.h.gcov && [ "$$(cat build/coverage/status)" = 0 ]
+
+build/subject: tests/tools/subject.c netcode.h | deps build
+	$(Q)$(COMPILE) $< $(LINK) -o $@
+
+peer: build/subject
+	$(TEST_RUN) $(PYTHON) tests/peer.py --subject build/subject
+
+compile: | deps build
+	sh tests/compile/run.sh
+
+lint: | deps build
+	sh tests/lint/run.sh
+
+size: | deps build
+	$(PYTHON) tests/tools/size.py
+
+readme: | deps build
+	$(PYTHON) tests/lint/readme.py
+
+format:
+	$(CLANG_FORMAT) -i $(C_FILES)
+
+build/bench: tests/bench.c netcode.h | deps build
+	$(Q)$(COMPILE) -DNDEBUG $< $(LINK) -o $@
+
+bench: build/bench
+	./build/bench $(ROUNDS) build/bench.json
+
+build/soak: tests/soak.c netcode.h | deps build
+	$(Q)$(COMPILE) $< $(SOAK_WRAP) $(LINK) -o $@
+
+soak: build/soak
+	./build/soak $(SECONDS)
+
+defences: | deps build
+	sh tests/attacks/run.sh
+
+fresh:
+	bash tests/fresh.sh
+
+install: build/token
+	install -d $(DESTDIR)$(PREFIX)/include $(DESTDIR)$(PREFIX)/lib/pkgconfig $(DESTDIR)$(PREFIX)/bin
+	install -m 644 netcode.h $(DESTDIR)$(PREFIX)/include/netcode.h
+	install -m 755 build/token $(DESTDIR)$(PREFIX)/bin/netcode-token
+	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' tests/tools/netcode.pc.in >$(DESTDIR)$(PREFIX)/lib/pkgconfig/netcode.pc
+	chmod 644 $(DESTDIR)$(PREFIX)/lib/pkgconfig/netcode.pc
+
+clean:
+	rm -rf build
+
+.PHONY: all help deps demo test test-release san coverage peer compile lint size readme format bench soak defences fresh install clean

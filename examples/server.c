@@ -1,0 +1,579 @@
+/*  A dedicated server. Without arguments it is ready to try: it makes a throwaway key, keeps a fresh token in
+    ./demo.token for the client beside it, and says payloads back. With a key it is a real one, which echoes with
+    --echo: see --help.
+
+        cc examples/server.c -lsodium -o server
+        cc examples/client.c -lsodium -o client
+        ./server                (one terminal)
+        ./client                (another one, in the same directory) */
+
+#define NETCODE_IMPLEMENTATION
+#include "../netcode.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <sodium.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#ifdef _WIN32
+#include <windows.h>
+#else
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#endif
+
+#define DEFAULT_ADDRESS "127.0.0.1:40000"
+#define DEFAULT_PROTOCOL_ID 0x1122334455667788ull
+#define DEFAULT_SLOTS 32
+#define DEMO_TOKEN_FILE "demo.token"
+#define DEMO_TOKEN_TEMPORARY_FILE "demo-new.token"
+#define DEMO_TOKEN_SECONDS 300
+#define DEMO_TOKEN_SPARE_SECONDS 60 /* what is left of the demo token's life when a new one takes its place */
+#define DEMO_TIMEOUT_SECONDS 10
+#define DROP_REPORT_SECONDS 5.0
+#define LIBRARY_LINES_PER_SECOND 10
+
+struct options_t {
+    const char * address;
+    const char * address2;
+    const char * bind_address;
+    const char * bind_address2;
+    const char * public_addresses[NETCODE_MAX_PUBLIC_ADDRESSES];
+    int num_public_addresses;
+    const char * key_file;
+    uint64_t protocol_id;
+    int slots;
+    int echo;
+    int replace;
+    int sequence_base;
+    double seconds; /* 0: until a signal comes */
+};
+
+/* Each kind of dropped packet is told when it first happens, and then counted. */
+struct drop_log_t {
+    uint64_t count;
+    uint64_t told;
+    char last_sender[NETCODE_MAX_ADDRESS_STRING_LENGTH];
+};
+
+struct app_t {
+    struct netcode_server_t * server;
+    double start_time;
+    struct drop_log_t drops[NETCODE_DROP_REASONS];
+    double next_drop_report;
+    double library_second; /* the second in which library_lines were written */
+    int library_lines;
+    char last_line[256]; /* of the library, and how often it came again */
+    int last_line_again;
+    int demo; /* a throwaway key, and a token for the client beside us */
+    uint64_t protocol_id;
+    uint8_t demo_key[NETCODE_KEY_BYTES];
+    uint64_t demo_client_id;
+    double demo_token_until;
+    char demo_address[NETCODE_MAX_ADDRESS_STRING_LENGTH];
+};
+
+static volatile sig_atomic_t signal_stop;
+static volatile sig_atomic_t signal_stats;
+
+static void on_signal( int number )
+{
+#ifdef SIGUSR1
+    if ( number == SIGUSR1 ) {
+        signal_stats = 1;
+        return;
+    }
+#else
+    (void) number;
+#endif
+    signal_stop = 1;
+}
+
+static void install_signals( void )
+{
+#ifdef _WIN32
+    signal( SIGINT, on_signal );
+    signal( SIGTERM, on_signal );
+#else
+    struct sigaction action;
+    memset( &action, 0, sizeof( action ) );
+    action.sa_handler = on_signal;
+    sigaction( SIGINT, &action, NULL );
+    sigaction( SIGTERM, &action, NULL );
+    sigaction( SIGUSR1, &action, NULL );
+    /* A reader of our log that goes away must not take the players with it. */
+    action.sa_handler = SIG_IGN;
+    sigaction( SIGPIPE, &action, NULL );
+#endif
+}
+
+/* One line of the log: seconds since the start, then the text. Flushed, so that it can be followed through a pipe. */
+static void say( const struct app_t * app, const char * format, ... )
+{
+    va_list arguments;
+    printf( "%9.3f  ", netcode_time() - app->start_time );
+    va_start( arguments, format );
+    vprintf( format, arguments );
+    va_end( arguments );
+    putchar( '\n' );
+    fflush( stdout );
+}
+
+/* ---- what the library tells ---- */
+
+static void tell_repeats( struct app_t * app )
+{
+    if ( app->last_line_again )
+        say( app, "netcode: the same %d more times: %s", app->last_line_again, app->last_line );
+    app->last_line_again = 0;
+}
+
+/* A client that tries ten times a second gives the same line as often: it is told once, and then counted. */
+static int is_again( struct app_t * app, const char * text )
+{
+    if ( !strncmp( app->last_line, text, sizeof( app->last_line ) - 1 ) ) {
+        app->last_line_again++;
+        return 1;
+    }
+    tell_repeats( app );
+    snprintf( app->last_line, sizeof( app->last_line ), "%s", text );
+    return 0;
+}
+
+static void on_log( void * context, int level, const char * text )
+{
+    struct app_t * app = (struct app_t *) context;
+    double now = netcode_time();
+    if ( is_again( app, text ) )
+        return;
+    /* Anyone with a token can provoke these lines, so they are rationed; errors always pass. */
+    if ( now - app->library_second >= 1.0 ) {
+        if ( app->library_lines > LIBRARY_LINES_PER_SECOND )
+            say( app, "netcode: %d more lines were left out", app->library_lines - LIBRARY_LINES_PER_SECOND );
+        app->library_second = now;
+        app->library_lines = 0;
+    }
+    if ( ++app->library_lines <= LIBRARY_LINES_PER_SECOND || level <= NETCODE_LOG_LEVEL_ERROR )
+        say( app, "netcode: %s%s", level <= NETCODE_LOG_LEVEL_ERROR ? "error: " : "", text );
+}
+
+static void on_drop( void * context, int reason, const struct netcode_address_t * from, int bytes )
+{
+    struct app_t * app = (struct app_t *) context;
+    struct drop_log_t * drop = &app->drops[reason];
+    netcode_address_to_string( from, drop->last_sender );
+    if ( ++drop->count == 1 ) {
+        drop->told = 1;
+        say( app, "dropped %s: %s (%d bytes from %s)", netcode_drop_reason_name( reason ),
+             netcode_drop_reason_text( reason ), bytes, drop->last_sender );
+    }
+}
+
+static void report_drops( struct app_t * app, double now )
+{
+    if ( now < app->next_drop_report )
+        return;
+    app->next_drop_report = now + DROP_REPORT_SECONDS;
+    tell_repeats( app );
+    for ( int i = 0; i < (int) NETCODE_DROP_REASONS; i++ ) {
+        struct drop_log_t * drop = &app->drops[i];
+        if ( drop->count > drop->told )
+            say( app, "dropped %s: %llu more, the last from %s", netcode_drop_reason_name( i ),
+                 (unsigned long long) ( drop->count - drop->told ), drop->last_sender );
+        drop->told = drop->count;
+    }
+}
+
+static const char * disconnect_reason_text( int reason )
+{
+    switch ( reason ) {
+    case NETCODE_SERVER_CLIENT_DISCONNECT_REASON_TIMED_OUT: return "timed out";
+    case NETCODE_SERVER_CLIENT_DISCONNECT_REASON_CLIENT_DISCONNECT: return "the client left";
+    case NETCODE_SERVER_CLIENT_DISCONNECT_REASON_SERVER_DISCONNECT: return "the server ended it";
+    case NETCODE_SERVER_CLIENT_DISCONNECT_REASON_REPLACED: return "replaced by the same player's newer token";
+    default: return "unknown";
+    }
+}
+
+/* One line of NAME=VALUE, at the end and on SIGUSR1. Of the drops only the kinds that happened. */
+static void say_stats( const struct app_t * app )
+{
+    static const char * const types[NETCODE_PACKET_TYPES] = { "request",    "denied",  "challenge", "response",
+                                                              "keep_alive", "payload", "disconnect" };
+    static const char * const reasons[NETCODE_SERVER_CLIENT_DISCONNECT_REASONS] = { "none", "timed_out", "client",
+                                                                                    "server", "replaced" };
+    struct netcode_server_stats_t stats;
+    netcode_server_stats( app->server, &stats );
+    printf( "%9.3f  stats clients=%d slots=%d pending=%d consumed=%d connects=%llu", netcode_time() - app->start_time,
+            stats.clients, stats.slots, stats.pending, stats.consumed, (unsigned long long) stats.connects );
+    for ( int i = 1; i < NETCODE_SERVER_CLIENT_DISCONNECT_REASONS; i++ )
+        printf( " disconnects_%s=%llu", reasons[i], (unsigned long long) stats.disconnects[i] );
+    printf( " datagrams_received=%llu bytes_received=%llu bytes_sent=%llu kernel_drops=%llu backlogs=%llu",
+            (unsigned long long) stats.datagrams_received, (unsigned long long) stats.bytes_received,
+            (unsigned long long) stats.bytes_sent, (unsigned long long) stats.kernel_drops,
+            (unsigned long long) stats.backlogs );
+    for ( int i = 0; i < NETCODE_PACKET_TYPES; i++ )
+        printf( " sent_%s=%llu received_%s=%llu", types[i], (unsigned long long) stats.packets_sent[i], types[i],
+                (unsigned long long) stats.packets_received[i] );
+    for ( int i = 0; i < (int) NETCODE_DROP_REASONS; i++ ) {
+        if ( stats.dropped[i] )
+            printf( " drop_%s=%llu", netcode_drop_reason_name( i ), (unsigned long long) stats.dropped[i] );
+    }
+    putchar( '\n' );
+    fflush( stdout );
+}
+
+/* ---- the private key ---- */
+
+/* Hex or base64 in text, or the 32 bytes themselves. 0 when it is none of these. */
+static int read_key( const char * data, size_t bytes, uint8_t key[NETCODE_KEY_BYTES] )
+{
+    size_t key_bytes = 0;
+    const char * end = NULL;
+    if ( bytes == NETCODE_KEY_BYTES ) {
+        memcpy( key, data, NETCODE_KEY_BYTES );
+        return 1;
+    }
+    while ( bytes && strchr( " \t\r\n", data[bytes - 1] ) )
+        bytes--;
+    if ( sodium_hex2bin( key, NETCODE_KEY_BYTES, data, bytes, NULL, &key_bytes, &end ) == 0 &&
+         key_bytes == NETCODE_KEY_BYTES && end == data + bytes )
+        return 1;
+    return sodium_base642bin( key, NETCODE_KEY_BYTES, data, bytes, NULL, &key_bytes, &end,
+                              sodium_base64_VARIANT_ORIGINAL ) == 0 &&
+           key_bytes == NETCODE_KEY_BYTES && end == data + bytes;
+}
+
+/* 0, and a line on standard error, when the file can not be read or when others can read it as well. */
+static int read_key_file( const char * path, uint8_t key[NETCODE_KEY_BYTES] )
+{
+    char data[256];
+    FILE * file = fopen( path, "rb" );
+    if ( !file ) {
+        fprintf( stderr, "server: the key file %s can not be opened: %s\n", path, strerror( errno ) );
+        return 0;
+    }
+#ifndef _WIN32
+    struct stat status;
+    if ( fstat( fileno( file ), &status ) != 0 || ( status.st_mode & ( S_IRWXG | S_IRWXO ) ) != 0 ) {
+        fprintf( stderr, "server: the key file %s is refused, because others than its owner can use it: chmod 600 %s\n",
+                 path, path );
+        fclose( file );
+        return 0;
+    }
+#endif
+    setvbuf( file, NULL, _IONBF, 0 ); /* no copy of the key in a buffer of the C library */
+    size_t bytes = fread( data, 1, sizeof( data ), file );
+    fclose( file );
+    int good = read_key( data, bytes, key );
+    sodium_memzero( data, sizeof( data ) );
+    if ( !good )
+        fprintf( stderr, "server: the key file %s holds no key: 32 bytes, or the same in hex or base64\n", path );
+    return good;
+}
+
+/* Fills the config's key: from the file, else from the environment, else a throwaway one. 0 on error. */
+static int choose_key( struct app_t * app, const struct options_t * options, uint8_t key[NETCODE_KEY_BYTES] )
+{
+    const char * environment = getenv( "NETCODE_PRIVATE_KEY" );
+    if ( options->key_file )
+        return read_key_file( options->key_file, key );
+    if ( environment && *environment ) {
+        if ( strlen( environment ) != NETCODE_KEY_BYTES && read_key( environment, strlen( environment ), key ) )
+            return 1;
+        fprintf( stderr, "server: NETCODE_PRIVATE_KEY holds no key: 32 bytes in hex or base64\n" );
+        return 0;
+    }
+    app->demo = 1;
+    netcode_random_bytes( app->demo_key, NETCODE_KEY_BYTES );
+    memcpy( key, app->demo_key, NETCODE_KEY_BYTES );
+    return 1;
+}
+
+/* ---- the demo token ---- */
+
+/* Puts a file for our eyes only in its place in one step: a reader sees the old token or the new one, never a half. */
+static int write_private_file( const char * path, const char * temporary_path, const uint8_t * data, size_t bytes )
+{
+    remove( temporary_path );
+#ifdef _WIN32
+    FILE * file = fopen( temporary_path, "wb" );
+#else
+    int descriptor = open( temporary_path, O_WRONLY | O_CREAT | O_EXCL, S_IRUSR | S_IWUSR );
+    FILE * file = descriptor < 0 ? NULL : fdopen( descriptor, "wb" );
+#endif
+    if ( !file )
+        return 0;
+    int good = fwrite( data, 1, bytes, file ) == bytes;
+    good = fclose( file ) == 0 && good;
+#ifdef _WIN32
+    good = good && MoveFileExA( temporary_path, path, MOVEFILE_REPLACE_EXISTING );
+#else
+    good = good && rename( temporary_path, path ) == 0;
+#endif
+    if ( !good )
+        remove( temporary_path );
+    return good;
+}
+
+static void write_demo_token( struct app_t * app, double now )
+{
+    uint8_t token[NETCODE_CONNECT_TOKEN_BYTES];
+    const char * addresses[1] = { app->demo_address };
+    app->demo_token_until = now + DEMO_TOKEN_SECONDS - DEMO_TOKEN_SPARE_SECONDS;
+    app->demo_client_id++;
+    if ( netcode_generate_connect_token( 1, addresses, addresses, DEMO_TOKEN_SECONDS, DEMO_TIMEOUT_SECONDS,
+                                         app->demo_client_id, app->protocol_id, app->demo_key, NULL,
+                                         token ) == NETCODE_OK &&
+         write_private_file( DEMO_TOKEN_FILE, DEMO_TOKEN_TEMPORARY_FILE, token, sizeof( token ) ) )
+        say( app, "a token for client %llu waits in ./" DEMO_TOKEN_FILE " for %d s",
+             (unsigned long long) app->demo_client_id, DEMO_TOKEN_SECONDS - DEMO_TOKEN_SPARE_SECONDS );
+    else
+        say( app, "error: ./" DEMO_TOKEN_FILE " could not be written: %s", strerror( errno ) );
+    sodium_memzero( token, sizeof( token ) );
+}
+
+/* ---- options ---- */
+
+static void print_help( void )
+{
+    printf( "usage: server [options]\n"
+            "\n"
+            "Without a key it makes a throwaway one, keeps a token in ./" DEMO_TOKEN_FILE " and says payloads back.\n"
+            "\n"
+            "  --address ADDRESS        what tokens call this server; also the port to bind, 0 for any "
+            "(" DEFAULT_ADDRESS ")\n"
+            "  --address2 ADDRESS       the same of the other family, for a dual-stack server\n"
+            "  --bind ADDRESS           bind this instead of the wildcard address\n"
+            "  --bind2 ADDRESS          the same for --address2\n"
+            "  --public ADDRESS         another name of this server in tokens (NAT, container); up to %d times\n"
+            "  --slots N                how many clients (%d, up to %d)\n"
+            "  --protocol-id N          unique to the game and its version, decimal or 0x... (0x1122334455667788)\n"
+            "  --key-file FILE          the private key: 32 bytes, or the same in hex or base64. Refused when others\n"
+            "                           than its owner can use the file. `netcode-token keygen` makes one\n"
+            "  --echo                   say every payload back to its sender\n"
+            "  --replace                a newer token of a connected client id takes over its slot\n"
+            "  --sequence-base-zero     sequences start at zero: shorter packets, weaker; see the manual in netcode.h\n"
+            "  --seconds N              end after N seconds\n"
+            "  --help                   this text\n"
+            "\n"
+            "The key can also come from the environment: NETCODE_PRIVATE_KEY, hex or base64.\n"
+            "SIGINT and SIGTERM end it, with a word to the clients. SIGUSR1 prints the counters.\n"
+            "A client that leaves says so ten times: what comes after the first is counted as dropped, "
+            "UNKNOWN_ADDRESS.\n"
+            "Exit status: 0 after a clean end, 1 when it could not start, 2 for wrong usage.\n",
+            NETCODE_MAX_PUBLIC_ADDRESSES, DEFAULT_SLOTS, NETCODE_MAX_SLOTS );
+}
+
+static int parse_u64( const char * text, uint64_t * value )
+{
+    char * end = NULL;
+    errno = 0;
+    unsigned long long number = strtoull( text, &end, 0 );
+    if ( end == text || *end != '\0' || errno || strchr( text, '-' ) )
+        return 0;
+    *value = (uint64_t) number;
+    return 1;
+}
+
+/* Options without a value; 0 when it is none of them. */
+static int parse_flag( const char * name, struct options_t * options )
+{
+    if ( !strcmp( name, "--echo" ) )
+        options->echo = 1;
+    else if ( !strcmp( name, "--replace" ) )
+        options->replace = 1;
+    else if ( !strcmp( name, "--sequence-base-zero" ) )
+        options->sequence_base = NETCODE_SEQUENCE_BASE_ZERO;
+    else
+        return 0;
+    return 1;
+}
+
+/* Options with a value; 0 when it is none of them or its value is wrong. */
+static int parse_value( const char * name, const char * value, struct options_t * options )
+{
+    uint64_t number = 0;
+    if ( !strcmp( name, "--address" ) )
+        options->address = value;
+    else if ( !strcmp( name, "--address2" ) )
+        options->address2 = value;
+    else if ( !strcmp( name, "--bind" ) )
+        options->bind_address = value;
+    else if ( !strcmp( name, "--bind2" ) )
+        options->bind_address2 = value;
+    else if ( !strcmp( name, "--key-file" ) )
+        options->key_file = value;
+    else if ( !strcmp( name, "--public" ) && options->num_public_addresses < NETCODE_MAX_PUBLIC_ADDRESSES )
+        options->public_addresses[options->num_public_addresses++] = value;
+    else if ( !strcmp( name, "--slots" ) && parse_u64( value, &number ) && number >= 1 && number <= NETCODE_MAX_SLOTS )
+        options->slots = (int) number;
+    else if ( !strcmp( name, "--protocol-id" ) && parse_u64( value, &number ) )
+        options->protocol_id = number;
+    else if ( !strcmp( name, "--seconds" ) && parse_u64( value, &number ) && number >= 1 && number <= 1000000000 )
+        options->seconds = (double) number;
+    else
+        return 0;
+    return 1;
+}
+
+static int parse_options( int argc, char ** argv, struct options_t * options )
+{
+    memset( options, 0, sizeof( *options ) );
+    options->address = DEFAULT_ADDRESS;
+    options->protocol_id = DEFAULT_PROTOCOL_ID;
+    options->slots = DEFAULT_SLOTS;
+    options->sequence_base = NETCODE_SEQUENCE_BASE_RANDOM;
+    for ( int i = 1; i < argc; i++ ) {
+        if ( parse_flag( argv[i], options ) )
+            continue;
+        if ( i + 1 >= argc || !parse_value( argv[i], argv[i + 1], options ) ) {
+            fprintf( stderr, "server: %s is no option, or its value is missing or wrong; see --help\n", argv[i] );
+            return 0;
+        }
+        i++;
+    }
+    return 1;
+}
+
+/* ---- the server ---- */
+
+static void handle_event( struct app_t * app, const struct netcode_event_t * event, int echo )
+{
+    char text[NETCODE_MAX_ADDRESS_STRING_LENGTH];
+    struct netcode_server_t * server = app->server;
+    if ( event->type == NETCODE_EVENT_PAYLOAD ) {
+        if ( echo )
+            netcode_server_send_packet_to_session( server, event->client_index, event->session, event->data,
+                                                   event->bytes );
+        netcode_server_free_packet( server, event->data );
+    } else if ( event->type == NETCODE_EVENT_CONNECTED ) {
+        /* The event is history: whoever it tells of may have left the slot by now. */
+        int present = netcode_server_client_session( server, event->client_index ) == event->session;
+        if ( present )
+            netcode_address_to_string( netcode_server_client_address( server, event->client_index ), text );
+        say( app, "connected slot=%d client=%llu session=%llu from=%s (%d of %d slots in use)", event->client_index,
+             (unsigned long long) event->client_id, (unsigned long long) event->session, present ? text : "-",
+             netcode_server_num_connected_clients( server ), netcode_server_max_clients( server ) );
+        if ( app->demo && event->client_id == app->demo_client_id )
+            write_demo_token( app, netcode_time() );
+    } else if ( event->type == NETCODE_EVENT_DISCONNECTED ) {
+        say( app, "disconnected slot=%d client=%llu session=%llu: %s", event->client_index,
+             (unsigned long long) event->client_id, (unsigned long long) event->session,
+             disconnect_reason_text( event->reason ) );
+    }
+}
+
+static void run( struct app_t * app, const struct options_t * options )
+{
+    struct netcode_event_t event;
+    int echo = options->echo || app->demo;
+    while ( !signal_stop ) {
+        double now = netcode_time();
+        if ( options->seconds > 0.0 && now - app->start_time >= options->seconds )
+            break;
+        netcode_server_update( app->server, now );
+        while ( netcode_server_next_event( app->server, &event ) )
+            handle_event( app, &event, echo );
+        report_drops( app, now );
+        if ( app->demo && now >= app->demo_token_until )
+            write_demo_token( app, now );
+        if ( signal_stats ) {
+            signal_stats = 0;
+            say_stats( app );
+        }
+        /* Short enough for a signal that comes just before it, and for systems where signals do not end a wait. */
+        netcode_server_wait( app->server, 0.1 );
+    }
+    netcode_server_stop( app->server );
+    while ( netcode_server_next_event( app->server, &event ) )
+        handle_event( app, &event, 0 );
+    say_stats( app );
+}
+
+static int create_server( struct app_t * app, const struct options_t * options )
+{
+    struct netcode_server_config_t config;
+    netcode_default_server_config( &config );
+    config.protocol_id = options->protocol_id;
+    config.callback_context = app;
+    config.log_callback = on_log;
+    config.drop_callback = on_drop;
+    config.bind_address = options->bind_address;
+    config.bind_address2 = options->bind_address2;
+    config.public_addresses = options->public_addresses;
+    config.num_public_addresses = options->num_public_addresses;
+    config.replace_existing_clients = options->replace;
+    config.sequence_base = options->sequence_base;
+    if ( !choose_key( app, options, config.private_key ) )
+        return 0;
+    app->server = options->address2
+                      ? netcode_server_create_dual( options->address, options->address2, &config, netcode_time() )
+                      : netcode_server_create( options->address, &config, netcode_time() );
+    sodium_memzero( config.private_key, sizeof( config.private_key ) );
+    if ( !app->server ) {
+        fprintf( stderr, "server: %s\n", netcode_server_create_error_text( netcode_server_create_error() ) );
+        return 0;
+    }
+    netcode_server_start( app->server, options->slots );
+    return netcode_server_running( app->server );
+}
+
+/* The name by which tokens know the server, with the port that was really bound. */
+static void print_name( const struct app_t * app, const char * name, char text[NETCODE_MAX_ADDRESS_STRING_LENGTH] )
+{
+    struct netcode_address_t address;
+    netcode_parse_address( name, &address );
+    if ( !address.port )
+        address.port = netcode_server_get_port( app->server );
+    netcode_address_to_string( &address, text );
+}
+
+static void start_demo( struct app_t * app, const struct options_t * options )
+{
+    print_name( app, options->num_public_addresses ? options->public_addresses[0] : options->address,
+                app->demo_address );
+    say( app, "no key was given: this run has a throwaway key, and says payloads back (--help tells of real ones)" );
+    app->demo_client_id = 1000;
+    write_demo_token( app, netcode_time() );
+}
+
+int main( int argc, char ** argv )
+{
+    static struct app_t app;
+    struct options_t options;
+    int status = 1;
+    if ( argc == 2 && !strcmp( argv[1], "--help" ) ) {
+        print_help();
+        return 0;
+    }
+    if ( !parse_options( argc, argv, &options ) )
+        return 2;
+    if ( netcode_init() != NETCODE_OK ) {
+        fprintf( stderr, "server: netcode_init failed\n" );
+        return 1;
+    }
+    netcode_log_level( NETCODE_LOG_LEVEL_INFO );
+    app.start_time = netcode_time();
+    app.protocol_id = options.protocol_id;
+    install_signals();
+    if ( create_server( &app, &options ) ) {
+        char name[NETCODE_MAX_ADDRESS_STRING_LENGTH];
+        print_name( &app, options.address, name );
+        say( &app, "listening on %s, %d slots, netcode %s", name, options.slots, netcode_version() );
+        if ( app.demo )
+            start_demo( &app, &options );
+        run( &app, &options );
+        if ( app.demo )
+            remove( DEMO_TOKEN_FILE );
+        status = 0;
+    }
+    netcode_server_destroy( app.server );
+    sodium_memzero( &app, sizeof( app ) );
+    netcode_term();
+    return status;
+}

@@ -1,0 +1,4 @@
+/* Must not compile: another library's netcode.h came first, and its guard tells. */
+#define NETCODE_H
+#define NETCODE_IMPLEMENTATION
+#include "netcode.h"

@@ -1,0 +1,133 @@
+#!/bin/sh
+# make compile: every compiler, language version and build switch that the manual promises, all warnings as errors. What is not on this
+# machine (a compiler, 32-bit libraries, MinGW) is named and skipped. Jobs run side by side; one line for each that fails.
+#
+# run.sh --one RECORD runs one job: "expectation|title|command".
+set -u
+
+WARNINGS="-Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wcast-qual -Wundef -Wdouble-promotion -Werror"
+OUT=build/compile
+
+one() {
+    expect=${1%%|*}
+    rest=${1#*|}
+    title=${rest%%|*}
+    command=${rest#*|}
+    log=$OUT/log.$$
+    if sh -c "$command" >"$log" 2>&1; then got=pass; else got=fail; fi
+    case $expect in
+    pass | fail) [ "$expect" = "$got" ] && good=yes || good=no ;;
+    # It must be refused, and with these words.
+    *) [ "$got" = fail ] && grep -q "$expect" "$log" && good=yes || good=no ;;
+    esac
+    if [ "$good" = yes ]; then
+        echo "ok   $title" >>"$OUT/results"
+    else
+        echo "FAIL $title" >>"$OUT/results"
+        { echo "FAIL $title" && echo "     $command" && head -n 12 "$log" | sed 's/^/     /'; } >&2
+    fi
+    rm -f "$log"
+}
+
+if [ "${1:-}" = --one ]; then
+    one "$2"
+    exit 0
+fi
+
+cd "$(dirname "$0")/../.." || exit 1
+rm -rf $OUT
+mkdir -p $OUT/mingw
+sodium_cflags=$(sh tests/tools/deps.sh --cflags)
+sodium_libs=$(sh tests/tools/deps.sh --libs)
+jobs=0
+
+job() { # $1: expectation, $2: title, $3: command
+    printf '%s|%s|%s\0' "$1" "$2" "$3" >>$OUT/jobs
+    jobs=$((jobs + 1))
+}
+
+compile() { # $1: compiler and its flags, $2: source under tests/compile, $3: more flags; $4: expectation, else pass
+    product=$OUT/$jobs.o
+    job "${4:-pass}" "$1 $2 ${3:-}" "$1 -O1 $WARNINGS -I. $sodium_cflags ${3:-} -c tests/compile/$2 -o $product"
+}
+
+program() { # $1: first compiler, $2: second compiler, $3: linker: stub.c and user.c make one program, which must run
+    at=$OUT/program$jobs
+    job pass "$1 stub.c + $2 user.c" "$1 $WARNINGS -I. $sodium_cflags -c tests/compile/stub.c -o $at.a.o &&
+        $2 $WARNINGS -I. $sodium_cflags -c tests/compile/user.c -o $at.b.o && $3 $at.a.o $at.b.o $sodium_libs -o $at && ./$at"
+}
+
+# Every build switch, with one compiler and one language version.
+switches() { # $1: compiler and version
+    for flags in -DNDEBUG -DNETCODE_NO_SOCKETS -DNETCODE_NO_LINUX_EXTRAS "-DNETCODE_NO_SOCKETS -DNETCODE_NO_LINUX_EXTRAS -DNDEBUG" \
+        -DNETCODE_PACKET_TAGGING=0 -DNETCODE_RELEASE -DNETCODE_DEBUG "-DNETCODE_DEBUG -DNDEBUG"; do
+        compile "$1" stub.c "$flags"
+    done
+    compile "$1" after_system.c
+    compile "$1" after_system.c -DNDEBUG
+    compile "$1" hook.c
+    compile "$1" clash_guard.c "" "another library's netcode.h"
+    compile "$1" clash_macro.c "" "another library's netcode.h"
+    compile "$1" clash_build.c "" "not both"
+    at=$OUT/static$jobs
+    job pass "$1 static.c" "$1 -O1 $WARNINGS -I. $sodium_cflags tests/compile/static.c $sodium_libs -o $at && ./$at"
+}
+
+pairs="gcc:g++ clang:clang++"
+for pair in $pairs; do
+    cc=${pair%:*}
+    cxx=${pair#*:}
+    if ! command -v "$cc" >/dev/null 2>&1 || ! command -v "$cxx" >/dev/null 2>&1; then
+        echo "skipped: $cc and $cxx are not both here"
+        continue
+    fi
+    for std in c99 c11 c17; do
+        compile "$cc -std=$std" stub.c
+        compile "$cc -std=$std" public.c
+    done
+    compile "$cc -std=gnu17 -O3" stub.c
+    compile "$cc -std=c99 -m64 -fsigned-char" stub.c
+    compile "$cc -std=c99 -funsigned-char" stub.c
+    for std in c++11 c++17 c++20; do
+        compile "$cxx -std=$std -x c++" stub.c
+        compile "$cxx -std=$std -x c++" public.c
+    done
+    switches "$cc -std=c99"
+    switches "$cxx -std=c++11 -x c++"
+    # A program made of other languages' headers on top: the implementation in C, its user in C++, and the other way round.
+    program "$cc -std=c99" "$cc -std=c99" "$cc"
+    program "$cc -std=c99" "$cxx -std=c++11 -x c++" "$cxx"
+    program "$cxx -std=c++11 -x c++" "$cc -std=c99" "$cxx"
+    job pass "$cc netcode.h without a stub" "$cc $WARNINGS $sodium_cflags -x c -DNETCODE_IMPLEMENTATION -c netcode.h -o $OUT/nostub.$cc.o"
+    # Each example is one file and one command, in strict C as well.
+    for example in examples/*.c; do
+        job pass "$cc $example" "$cc $WARNINGS $sodium_cflags $example $sodium_libs -o $OUT/$(basename "$example").$cc"
+        job pass "$cc -std=c99 $example" "$cc -std=c99 -O1 $WARNINGS $sodium_cflags -c $example -o $OUT/$(basename "$example").$cc.o"
+    done
+    if echo 'int main( void ) { return 0; }' | $cc -m32 -include stdio.h -x c - -o $OUT/m32 2>/dev/null; then
+        compile "$cc -std=c99 -m32" stub.c
+    else
+        echo "skipped: $cc has no 32-bit libraries here"
+    fi
+done
+
+# Windows: nothing is linked or run, but every line of it is compiled. libsodium's headers are the same everywhere; only they are borrowed.
+include=$(for place in ${sodium_cflags#-I} /usr/include /usr/local/include; do [ -f "$place/sodium.h" ] && echo "$place" && break; done)
+for cc in x86_64-w64-mingw32-gcc "x86_64-w64-mingw32-g++ -x c++"; do
+    if ! command -v "${cc%% *}" >/dev/null 2>&1 || [ -z "$include" ]; then
+        echo "skipped: ${cc%% *} is not here"
+        continue
+    fi
+    ln -sf "$include/sodium.h" "$include/sodium" $OUT/mingw/
+    for flags in "" -DNDEBUG -DNETCODE_NO_SOCKETS -DNETCODE_PACKET_TAGGING=1; do
+        compile "$cc -isystem $OUT/mingw" stub.c "$flags"
+    done
+    compile "$cc -isystem $OUT/mingw" after_system.c
+done
+
+: >$OUT/results
+xargs -0 -n 1 -P "${JOBS:-2}" sh tests/compile/run.sh --one <$OUT/jobs
+failed=$(grep -c '^FAIL' $OUT/results)
+passed=$(grep -c '^ok' $OUT/results)
+echo "$passed of $jobs compilations are as they should be"
+[ "$failed" = 0 ] && [ "$passed" = "$jobs" ]

@@ -1,0 +1,66 @@
+/*  The test runner, one program unit, so that unit tests see the library's static functions. Needs libsodium only:
+
+    cc -std=c99 -O1 -g -I. tests/main.c -lsodium -lm -o runner $(for f in crypto_aead_chacha20poly1305_ietf crypto_aead_xchacha20poly1305_ietf; do
+        for v in encrypt encrypt_detached decrypt decrypt_detached; do printf ' -Wl,--wrap=%s_%s' $f $v; done; done)
+
+    Where the linker has no --wrap: add -DTEST_NO_WRAP and leave the -Wl out; the nonce ledger is then absent.
+    runner [FILTER] [--seed N] [--list]: FILTER is a part of a test's or a file's name. */
+
+#define NETCODE_IMPLEMENTATION
+#include "../netcode.h"
+
+#include "test.h"
+
+#include "ledger.h"
+#include "world.h"
+
+/* Unit tests, one line for each file. */
+
+/* Stories, one line for each file. */
+#include "story/connect.c"
+#include "story/deny.c"
+#include "story/timeout.c"
+#include "story/disconnect.c"
+#include "story/loopback.c"
+#include "story/events.c"
+#include "story/decisions.c"
+#include "story/drops.c"
+#include "story/memory.c"
+#include "story/callbacks.c"
+#include "story/clocks.c"
+#include "story/arguments.c"
+#include "story/sockets.c"
+#include "story/determinism.c"
+#include "story/hostile.c"
+#include "story/quirks.c"
+#include "story/contract.c"
+
+static void test_begin( uint64_t seed )
+{
+    ledger_reset();
+    ledger_random_state = seed;
+    netcode_log_level( NETCODE_LOG_LEVEL_ERROR );
+    netcode_set_printf_function( test_printf );
+    netcode_set_assert_function( test_assert_handler );
+}
+
+static void test_end( void )
+{
+    world_close_all();
+}
+
+int main( int count, char ** arguments )
+{
+    int result;
+    randombytes_set_implementation( &ledger_random_source );
+    if ( netcode_init() != NETCODE_OK )
+    {
+        printf( "netcode_init failed\n" );
+        return 1;
+    }
+    if ( !LEDGER_WORKS )
+        printf( "without the linker's --wrap: the nonce ledger is absent, and tests that count decryptions check less\n" );
+    result = test_main( count, arguments );
+    netcode_term();
+    return result;
+}

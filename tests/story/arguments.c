@@ -1,0 +1,372 @@
+/* Story: bad arguments. A caller's mistake trips netcode_assert in debug builds; in every build it is logged, refused and harmless. */
+
+TEST( null_clients )
+{
+    struct netcode_address_t address = address_of( "10.0.0.1:1" );
+    struct netcode_client_stats_t stats;
+    struct netcode_client_report_t report;
+    struct netcode_event_t event;
+    uint8_t data[64] = { 0 }, token[NETCODE_CONNECT_TOKEN_BYTES] = { 0 };
+    int bytes = 0;
+    uint64_t sequence = 0;
+    netcode_client_destroy( NULL ); /* ignored, as free is */
+    BAD( netcode_client_connect( NULL, token ) );
+    BAD( netcode_client_update( NULL, 1.0 ) );
+    BAD( netcode_client_disconnect( NULL ) );
+    BAD( CHECK_EQ( netcode_client_next_packet_sequence( NULL ), 0 ) );
+    BAD( netcode_client_send_packet( NULL, data, 10 ) );
+    BAD( CHECK( netcode_client_receive_packet( NULL, &bytes, &sequence ) == NULL ) );
+    BAD( netcode_client_free_packet( NULL, data ) );
+    BAD( CHECK_EQ( netcode_client_state( NULL ), NETCODE_CLIENT_STATE_DISCONNECTED ) );
+    BAD( CHECK_EQ( netcode_client_index( NULL ), 0 ) );
+    BAD( CHECK_EQ( netcode_client_max_clients( NULL ), 0 ) );
+    BAD( CHECK_EQ( netcode_client_get_port( NULL ), 0 ) );
+    BAD( (void) netcode_client_server_address( NULL ) );
+    BAD( netcode_client_process_packet( NULL, &address, data, 30 ) );
+    BAD( netcode_client_connect_loopback( NULL, 0, 1 ) );
+    BAD( netcode_client_disconnect_loopback( NULL ) );
+    BAD( CHECK_EQ( netcode_client_loopback( NULL ), 0 ) );
+    BAD( netcode_client_process_loopback_packet( NULL, data, 10, 1 ) );
+    BAD( CHECK_EQ( netcode_client_next_event( NULL, &event ), 0 ) );
+    BAD( netcode_client_flush( NULL ) );
+    BAD( netcode_client_wait( NULL, 0.0 ) );
+    BAD( netcode_client_stats( NULL, &stats ) );
+    BAD( netcode_client_report( NULL, &report ) );
+    BAD( netcode_default_client_config( NULL ) );
+    BAD( CHECK( netcode_client_create( "10.0.0.1:1", NULL, 0.0 ) == NULL ) );
+    BAD( (void) netcode_client_memory( NULL ) );
+}
+
+TEST( null_servers )
+{
+    struct netcode_address_t address = address_of( "10.0.0.1:1" );
+    struct netcode_server_stats_t stats;
+    struct netcode_server_client_stats_t slot;
+    struct netcode_event_t event;
+    uint8_t data[64] = { 0 };
+    int bytes = 0;
+    netcode_server_destroy( NULL );
+    BAD( netcode_server_start( NULL, 4 ) );
+    BAD( netcode_server_stop( NULL ) );
+    BAD( netcode_server_update( NULL, 1.0 ) );
+    BAD( CHECK_EQ( netcode_server_running( NULL ), 0 ) );
+    BAD( CHECK_EQ( netcode_server_max_clients( NULL ), 0 ) );
+    BAD( CHECK_EQ( netcode_server_num_connected_clients( NULL ), 0 ) );
+    BAD( CHECK_EQ( netcode_server_client_connected( NULL, 0 ), 0 ) );
+    BAD( CHECK_EQ( netcode_server_client_disconnect_reason( NULL, 0 ), 0 ) );
+    BAD( CHECK_EQ( netcode_server_client_loopback( NULL, 0 ), 0 ) );
+    BAD( CHECK_EQ( netcode_server_client_id( NULL, 0 ), 0 ) );
+    BAD( CHECK( netcode_server_client_address( NULL, 0 ) == NULL ) );
+    BAD( CHECK( netcode_server_client_user_data( NULL, 0 ) == NULL ) );
+    BAD( CHECK_EQ( netcode_server_client_session( NULL, 0 ), 0 ) );
+    BAD( netcode_server_disconnect_client( NULL, 0 ) );
+    BAD( netcode_server_disconnect_all_clients( NULL ) );
+    BAD( CHECK_EQ( netcode_server_next_packet_sequence( NULL, 0 ), 0 ) );
+    BAD( netcode_server_send_packet( NULL, 0, data, 10 ) );
+    BAD( netcode_server_send_packet_to_session( NULL, 0, 1, data, 10 ) );
+    BAD( netcode_server_broadcast( NULL, data, 10, -1 ) );
+    BAD( CHECK( netcode_server_receive_packet( NULL, 0, &bytes, NULL ) == NULL ) );
+    BAD( netcode_server_free_packet( NULL, data ) );
+    BAD( netcode_server_process_packet( NULL, &address, data, 30 ) );
+    BAD( netcode_server_connect_loopback_client( NULL, 0, 1, NULL ) );
+    BAD( netcode_server_disconnect_loopback_client( NULL, 0 ) );
+    BAD( netcode_server_process_loopback_packet( NULL, 0, data, 10, 1 ) );
+    BAD( CHECK_EQ( netcode_server_get_port( NULL ), 0 ) );
+    BAD( CHECK_EQ( netcode_server_next_event( NULL, &event ), 0 ) );
+    BAD( netcode_server_flush( NULL ) );
+    BAD( netcode_server_wait( NULL, 0.0 ) );
+    BAD( CHECK_EQ( netcode_server_set_private_keys( NULL, world_key, 1 ), NETCODE_ERROR ) );
+    BAD( netcode_server_stats( NULL, &stats ) );
+    BAD( netcode_server_client_stats( NULL, 0, &slot ) );
+    BAD( netcode_default_server_config( NULL ) );
+    BAD( CHECK( netcode_server_create( "10.0.0.1:1", NULL, 0.0 ) == NULL ) );
+    BAD( (void) netcode_server_memory( NULL, 1 ) );
+}
+
+TEST( null_data )
+{
+    struct world_t * w = world_open( CLEAN, 1, 2, 1 );
+    struct netcode_client_t * c = w->clients[0];
+    struct netcode_server_t * s = w->servers[0];
+    int bytes = 0, before;
+    REQUIRE( world_join( w, 0, 1 ) );
+    before = w->records.count;
+    BAD( netcode_client_send_packet( c, NULL, 10 ) );
+    BAD( netcode_server_send_packet( s, 0, NULL, 10 ) );
+    BAD( netcode_server_send_packet_to_session( s, 0, netcode_server_client_session( s, 0 ), NULL, 10 ) );
+    BAD( netcode_server_broadcast( s, NULL, 10, -1 ) );
+    CHECK_EQ( w->records.count, before );
+    BAD( CHECK( netcode_client_receive_packet( c, NULL, NULL ) == NULL ) );
+    BAD( CHECK( netcode_server_receive_packet( s, 0, NULL, NULL ) == NULL ) );
+    CHECK( netcode_client_receive_packet( c, &bytes, NULL ) == NULL );
+    BAD( netcode_client_process_packet( c, NULL, (uint8_t *) &bytes, 4 ) );
+    BAD( netcode_client_process_packet( c, &w->server_addresses[0], NULL, 30 ) );
+    BAD( netcode_server_process_packet( s, NULL, (uint8_t *) &bytes, 4 ) );
+    BAD( netcode_server_process_packet( s, &w->client_addresses[0], NULL, 30 ) );
+    BAD( CHECK_EQ( netcode_client_next_event( c, NULL ), 0 ) );
+    BAD( CHECK_EQ( netcode_server_next_event( s, NULL ), 0 ) );
+    BAD( netcode_client_stats( c, NULL ) );
+    BAD( netcode_client_report( c, NULL ) );
+    BAD( netcode_server_stats( s, NULL ) );
+    BAD( netcode_server_client_stats( s, 0, NULL ) );
+    BAD( CHECK_EQ( netcode_server_set_private_keys( s, NULL, 1 ), NETCODE_ERROR ) );
+    BAD( netcode_client_connect( c, NULL ) );
+    TOLERATE( netcode_client_free_packet( c, NULL ) );
+    TOLERATE( netcode_server_free_packet( s, NULL ) );
+    world_run( w, 1.0 );
+    CHECK_EQ( netcode_client_state( c ), NETCODE_CLIENT_STATE_CONNECTED );
+}
+
+TEST( sizes_and_indices_out_of_range )
+{
+    static const int sizes[] = { 0, -1, 1201, 100000, 2147483647, (int) 0x80000000 };
+    static const int slots[] = { -1, 2, 1000, 2147483647, (int) 0x80000000 };
+    struct world_t * w = world_open( CLEAN, 1, 2, 1 );
+    struct netcode_client_t * c = w->clients[0];
+    struct netcode_server_t * s = w->servers[0];
+    struct netcode_server_client_stats_t stats;
+    uint8_t data[1300] = { 0 };
+    int i, bytes, before;
+    REQUIRE( world_join( w, 0, 1 ) );
+    before = w->records.count;
+    for ( i = 0; i < 6; i++ )
+    {
+        REFUSED( netcode_client_send_packet( c, data, sizes[i] ) );
+        REFUSED( netcode_server_send_packet( s, 0, data, sizes[i] ) );
+        REFUSED( netcode_server_send_packet_to_session( s, 0, netcode_server_client_session( s, 0 ), data, sizes[i] ) );
+        REFUSED( netcode_server_broadcast( s, data, sizes[i], -1 ) );
+    }
+    for ( i = 0; i < 5; i++ )
+    {
+        BAD( CHECK_EQ( netcode_server_client_connected( s, slots[i] ), 0 ) );
+        BAD( CHECK_EQ( netcode_server_client_disconnect_reason( s, slots[i] ), 0 ) );
+        BAD( CHECK_EQ( netcode_server_client_loopback( s, slots[i] ), 0 ) );
+        BAD( CHECK_EQ( netcode_server_client_id( s, slots[i] ), 0 ) );
+        BAD( CHECK( netcode_server_client_address( s, slots[i] ) == NULL ) );
+        BAD( CHECK( netcode_server_client_user_data( s, slots[i] ) == NULL ) );
+        BAD( CHECK_EQ( netcode_server_client_session( s, slots[i] ), 0 ) );
+        BAD( netcode_server_disconnect_client( s, slots[i] ) );
+        BAD( CHECK_EQ( netcode_server_next_packet_sequence( s, slots[i] ), 0 ) );
+        BAD( netcode_server_send_packet( s, slots[i], data, 10 ) );
+        BAD( netcode_server_send_packet_to_session( s, slots[i], 1, data, 10 ) );
+        BAD( CHECK( netcode_server_receive_packet( s, slots[i], &bytes, NULL ) == NULL ) );
+        BAD( netcode_server_connect_loopback_client( s, slots[i], 5, NULL ) );
+        BAD( netcode_server_disconnect_loopback_client( s, slots[i] ) );
+        BAD( netcode_server_process_loopback_packet( s, slots[i], data, 10, 1 ) );
+        BAD( netcode_server_client_stats( s, slots[i], &stats ) );
+    }
+    BAD( netcode_server_set_private_keys( s, world_key, 0 ) );
+    BAD( netcode_server_set_private_keys( s, world_key, -1 ) );
+    BAD( netcode_server_set_private_keys( s, world_key, 5 ) );
+    TOLERATE( netcode_client_process_packet( c, &w->server_addresses[0], data, -1 ) );
+    TOLERATE( netcode_server_process_packet( s, &w->client_addresses[0], data, -1 ) );
+    CHECK_EQ( w->records.count, before );
+    CHECK_EQ( netcode_server_num_connected_clients( s ), 1 );
+    netcode_server_broadcast( s, data, 10, 1000 ); /* an exception that does not exist excepts nobody */
+    world_run( w, 1.0 );
+    CHECK_EQ( client_drain( w, 0 ), 1 );
+    CHECK_EQ( netcode_client_state( c ), NETCODE_CLIENT_STATE_CONNECTED );
+}
+
+TEST( start_out_of_range )
+{
+    static const int rows[] = { 0, -1, NETCODE_MAX_SLOTS + 1, 2147483647, (int) 0x80000000 };
+    struct world_t * w = world_open( CLEAN, 1, 2, 0 );
+    int i;
+    netcode_server_stop( w->servers[0] );
+    for ( i = 0; i < 5; i++ )
+    {
+        BAD( netcode_server_start( w->servers[0], rows[i] ) );
+        CHECK_EQ( netcode_server_running( w->servers[0] ), 0 );
+    }
+    netcode_server_start( w->servers[0], NETCODE_MAX_SLOTS );
+    CHECK_EQ( netcode_server_running( w->servers[0] ), 1 );
+    CHECK_EQ( netcode_server_max_clients( w->servers[0] ), NETCODE_MAX_SLOTS );
+}
+
+/* Callers ask every slot on every tick: where nobody is, they get silence, not a log line. */
+TEST( wrong_states_are_silent )
+{
+    struct world_t * w = world_open( CLEAN, 1, 3, 1 );
+    uint8_t data[10] = { 0 };
+    int bytes, i, lines, round;
+    netcode_log_level( NETCODE_LOG_LEVEL_DEBUG );
+    lines = test_log_lines;
+    for ( round = 0; round < 2; round++ )
+    {
+        netcode_client_send_packet( w->clients[0], data, 10 );
+        CHECK( netcode_client_receive_packet( w->clients[0], &bytes, NULL ) == NULL );
+        for ( i = 0; i < 3 && !round; i++ )
+        {
+            netcode_server_send_packet( w->servers[0], i, data, 10 );
+            CHECK( netcode_server_receive_packet( w->servers[0], i, &bytes, NULL ) == NULL );
+            CHECK_EQ( netcode_server_client_id( w->servers[0], i ), 0 );
+            CHECK_EQ( netcode_server_next_packet_sequence( w->servers[0], i ), 0 );
+            CHECK( netcode_server_client_address( w->servers[0], i ) == NULL );
+        }
+        if ( round == 0 )
+        {
+            CHECK_EQ( test_log_lines, lines );
+            netcode_server_stop( w->servers[0] );
+            lines = test_log_lines;
+            netcode_server_send_packet( w->servers[0], 0, data, 10 ); /* a stopped server, any slot */
+            CHECK( netcode_server_receive_packet( w->servers[0], 0, &bytes, NULL ) == NULL );
+            netcode_server_broadcast( w->servers[0], data, 10, -1 );
+        }
+    }
+    CHECK_EQ( test_log_lines, lines );
+    CHECK_EQ( w->records.count, 0 );
+    netcode_client_disconnect( w->clients[0] );
+    netcode_server_stop( w->servers[0] );
+    netcode_server_flush( w->servers[0] );
+    netcode_client_flush( w->clients[0] );
+}
+
+TEST( bad_addresses )
+{
+    static const char * const rows[] = { "", "x", "1.2.3", "1.2.3.4.5", "256.1.1.1", "1.2.3.4:", "1.2.3.4:65536", "1.2.3.4:-1", "[::1", "::1]", "[::1]:x",
+                                         ":::", "1::2::3", "12345::", "[fe80::1%]:5", " 1.2.3.4", "1.2.3.4 ", "01.2.3.4x", "localhost", "1.2.3.4:5:6" };
+    struct netcode_client_config_t client;
+    struct netcode_server_config_t server;
+    struct netcode_address_t address;
+    char text[NETCODE_MAX_ADDRESS_STRING_LENGTH];
+    int i;
+    netcode_default_client_config( &client );
+    netcode_default_server_config( &server );
+    for ( i = 0; i < (int) ( sizeof( rows ) / sizeof( rows[0] ) ); i++ )
+    {
+        memset( &address, 0x55, sizeof( address ) );
+        if ( !CHECK_EQ( netcode_parse_address( rows[i], &address ), NETCODE_ERROR ) )
+            printf( "    \"%s\"\n", rows[i] );
+        CHECK_EQ( address.type, NETCODE_ADDRESS_NONE );
+        CHECK( netcode_client_create( rows[i], &client, 0.0 ) == NULL );
+        CHECK_EQ( netcode_client_create_error(), NETCODE_CLIENT_CREATE_ERROR_PARSE_ADDRESS_FAILED );
+        CHECK( netcode_server_create( rows[i], &server, 0.0 ) == NULL );
+        CHECK_EQ( netcode_server_create_error(), NETCODE_SERVER_CREATE_ERROR_PARSE_ADDRESS_FAILED );
+    }
+    CHECK( netcode_client_create_dual( "127.0.0.1:0", "x", &client, 0.0 ) == NULL );
+    CHECK_EQ( netcode_client_create_error(), NETCODE_CLIENT_CREATE_ERROR_PARSE_ADDRESS2_FAILED );
+    CHECK( netcode_server_create_dual( "127.0.0.1:0", "x", &server, 0.0 ) == NULL );
+    CHECK_EQ( netcode_server_create_error(), NETCODE_SERVER_CREATE_ERROR_PARSE_ADDRESS2_FAILED );
+    TOLERATE( CHECK_EQ( netcode_parse_address( NULL, &address ), NETCODE_ERROR ) );
+    TOLERATE( CHECK_EQ( netcode_parse_address( "1.2.3.4:5", NULL ), NETCODE_ERROR ) );
+    TOLERATE( (void) netcode_address_to_string( NULL, text ) );
+    TOLERATE( (void) netcode_address_to_string( &address, NULL ) );
+    TOLERATE( CHECK_EQ( netcode_address_equal( NULL, &address ), 0 ) );
+    TOLERATE( CHECK_EQ( netcode_address_equal( &address, NULL ), 0 ) );
+}
+
+TEST( good_addresses )
+{
+    static const char * const rows[][2] = { { "1.2.3.4:5", "1.2.3.4:5" },
+                                            { "1.2.3.4", "1.2.3.4" },
+                                            { "255.255.255.255:65535", "255.255.255.255:65535" },
+                                            { "[::1]:5", "[::1]:5" },
+                                            { "::1", "::1" },
+                                            { "[2001:db8:0:0:0:0:0:9]:80", "[2001:db8::9]:80" },
+                                            { "[::ffff:1.2.3.4]:7", "1.2.3.4:7" } };
+    struct netcode_address_t a, b;
+    char text[NETCODE_MAX_ADDRESS_STRING_LENGTH];
+    int i;
+    for ( i = 0; i < 7; i++ )
+    {
+        REQUIRE_EQ( netcode_parse_address( rows[i][0], &a ), NETCODE_OK );
+        CHECK( netcode_address_to_string( &a, text ) == text );
+        CHECK_STR( text, rows[i][1] );
+        REQUIRE_EQ( netcode_parse_address( text, &b ), NETCODE_OK );
+        CHECK_EQ( netcode_address_equal( &a, &b ), 1 );
+        b.port++;
+        CHECK_EQ( netcode_address_equal( &a, &b ), 0 );
+    }
+    a = address_of( "[1:2:3:4:5:6:7:8]:9" );
+    CHECK_EQ( a.data.ipv6[0], 1 );
+    CHECK_EQ( a.data.ipv6[7], 8 );
+    CHECK_EQ( a.port, 9 );
+    memset( &a, 0, sizeof( a ) );
+    CHECK_STR( netcode_address_to_string( &a, text ), "NONE" );
+}
+
+TEST( generating_tokens_with_bad_arguments )
+{
+    const char * good[33];
+    const char * one_bad[2] = { "1.2.3.4:5", "nonsense" };
+    const char * no_port[1] = { "1.2.3.4" };
+    uint8_t token[NETCODE_CONNECT_TOKEN_BYTES], user_data[NETCODE_USER_DATA_BYTES] = { 0 };
+    struct netcode_connect_token_info_t info;
+    int i;
+    for ( i = 0; i < 33; i++ )
+        good[i] = "[1234:5678::9]:40000";
+    TOLERATE( CHECK_EQ( netcode_generate_connect_token( 0, good, good, 30, 5, 1, 2, world_key, user_data, token ), NETCODE_ERROR ) );
+    TOLERATE( CHECK_EQ( netcode_generate_connect_token( -1, good, good, 30, 5, 1, 2, world_key, user_data, token ), NETCODE_ERROR ) );
+    TOLERATE( CHECK_EQ( netcode_generate_connect_token( 33, good, good, 30, 5, 1, 2, world_key, user_data, token ), NETCODE_ERROR ) );
+    TOLERATE( CHECK_EQ( netcode_generate_connect_token( 2, one_bad, good, 30, 5, 1, 2, world_key, user_data, token ), NETCODE_ERROR ) );
+    TOLERATE( CHECK_EQ( netcode_generate_connect_token( 2, good, one_bad, 30, 5, 1, 2, world_key, user_data, token ), NETCODE_ERROR ) );
+    TOLERATE( CHECK_EQ( netcode_generate_connect_token( 1, no_port, good, 30, 5, 1, 2, world_key, user_data, token ), NETCODE_ERROR ) );
+    TOLERATE( CHECK_EQ( netcode_generate_connect_token( 1, NULL, good, 30, 5, 1, 2, world_key, user_data, token ), NETCODE_ERROR ) );
+    TOLERATE( CHECK_EQ( netcode_generate_connect_token( 1, good, NULL, 30, 5, 1, 2, world_key, user_data, token ), NETCODE_ERROR ) );
+    TOLERATE( CHECK_EQ( netcode_generate_connect_token( 1, good, good, 30, 5, 1, 2, NULL, user_data, token ), NETCODE_ERROR ) );
+    TOLERATE( CHECK_EQ( netcode_generate_connect_token( 1, good, good, 30, 5, 1, 2, world_key, user_data, NULL ), NETCODE_ERROR ) );
+    CHECK_EQ( netcode_generate_connect_token( 32, good, good, 30, -1, 1, 2, world_key, NULL, token ), NETCODE_OK );
+    CHECK_EQ( netcode_connect_token_info( token, &info ), NETCODE_OK );
+    CHECK_STR( info.version, "NETCODE 1.02" );
+    CHECK_EQ( info.num_server_addresses, 32 );
+    CHECK_EQ( info.timeout_seconds, -1 );
+    CHECK_EQ( info.protocol_id, 2 );
+    CHECK_EQ( info.expire_timestamp - info.create_timestamp, 30 );
+    CHECK_EQ( netcode_generate_connect_token( 1, good, good, -1, 7, 1, 2, world_key, NULL, token ), NETCODE_OK );
+    CHECK_EQ( netcode_connect_token_info( token, &info ), NETCODE_OK );
+    CHECK( info.expire_timestamp == UINT64_MAX );
+    TOLERATE( CHECK_EQ( netcode_connect_token_info( NULL, &info ), NETCODE_ERROR ) );
+    TOLERATE( CHECK_EQ( netcode_connect_token_info( token, NULL ), NETCODE_ERROR ) );
+}
+
+TEST( names_and_sentences_of_numbers )
+{
+    int i;
+    CHECK_STR( netcode_client_state_name( NETCODE_CLIENT_STATE_CONNECTED ), "CONNECTED" );
+    CHECK_STR( netcode_client_state_name( NETCODE_CLIENT_STATE_CONNECT_TOKEN_EXPIRED ), "CONNECT_TOKEN_EXPIRED" );
+    CHECK_STR( netcode_client_state_name( NETCODE_CLIENT_STATE_DISCONNECTED ), "DISCONNECTED" );
+    CHECK_STR( netcode_client_state_name( 4 ), "UNKNOWN" );
+    CHECK_STR( netcode_client_state_name( -7 ), "UNKNOWN" );
+    for ( i = -1; i < 12; i++ )
+    {
+        CHECK( netcode_client_create_error_text( i ) != NULL && netcode_client_create_error_text( i )[0] );
+        CHECK( netcode_server_create_error_text( i ) != NULL && netcode_server_create_error_text( i )[0] );
+    }
+    CHECK_STR( netcode_version(), NETCODE_VERSION_FULL );
+}
+
+TEST( random_bytes_with_odd_sizes )
+{
+    uint8_t data[16] = { 0 }, zeros[16] = { 0 };
+    TOLERATE( netcode_random_bytes( data, 0 ) );
+    TOLERATE( netcode_random_bytes( data, -1 ) );
+    TOLERATE( netcode_random_bytes( NULL, 4 ) );
+    CHECK_MEM( data, zeros, 16 );
+    netcode_random_bytes( data, 16 );
+    CHECK( memcmp( data, zeros, 16 ) != 0 );
+}
+
+TEST( simulator_arguments )
+{
+    struct netcode_network_simulator_t * net = netcode_network_simulator_create( NULL, NULL, NULL );
+    struct netcode_address_t address = address_of( "10.0.0.1:5" ), no_port = address_of( "10.0.0.1" );
+    struct netcode_socket_t socket, second;
+    REQUIRE( net != NULL );
+    netcode_network_simulator_destroy( NULL );
+    BAD( netcode_network_simulator_reset( NULL ) );
+    BAD( netcode_network_simulator_update( NULL, 1.0 ) );
+    BAD( CHECK_EQ( netcode_network_simulator_socket( NULL, &address, &socket ), NETCODE_ERROR ) );
+    BAD( CHECK_EQ( netcode_network_simulator_socket( net, NULL, &socket ), NETCODE_ERROR ) );
+    BAD( CHECK_EQ( netcode_network_simulator_socket( net, &address, NULL ), NETCODE_ERROR ) );
+    TOLERATE( CHECK_EQ( netcode_network_simulator_socket( net, &no_port, &socket ), NETCODE_ERROR ) );
+    CHECK_EQ( netcode_network_simulator_socket( net, &address, &socket ), NETCODE_OK );
+    TOLERATE( CHECK_EQ( netcode_network_simulator_socket( net, &address, &second ), NETCODE_ERROR ) ); /* one socket an address */
+    netcode_network_simulator_update( net, NAN );
+    netcode_network_simulator_update( net, -1.0 );
+    netcode_network_simulator_update( net, INFINITY );
+    socket.close( socket.context );
+    CHECK_EQ( netcode_network_simulator_socket( net, &address, &socket ), NETCODE_OK );
+    socket.close( socket.context );
+    netcode_network_simulator_destroy( net );
+}

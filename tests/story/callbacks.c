@@ -1,0 +1,355 @@
+/* Story: callbacks that call back into the library. Threat 56 */
+
+static uint8_t callback_token[NETCODE_CONNECT_TOKEN_BYTES];
+
+/* Everything that can be done to a client, one number for each. Returns 0 past the end. */
+static int do_to_client( struct world_t * w, int number )
+{
+    struct netcode_client_t * c = w->clients[0];
+    struct netcode_client_stats_t stats;
+    struct netcode_client_report_t report;
+    struct netcode_event_t event;
+    uint8_t data[64] = { 0 }, *packet;
+    int bytes;
+    if ( !c )
+        return number < 24;
+    switch ( number )
+    {
+    case 0: netcode_client_disconnect( c ); break;
+    case 1: netcode_client_connect( c, callback_token ); break;
+    case 2: netcode_client_update( c, w->time + 1.0 ); break;
+    case 3: netcode_client_send_packet( c, data, 20 ); break;
+    case 4:
+        packet = netcode_client_receive_packet( c, &bytes, NULL );
+        if ( packet )
+            netcode_client_free_packet( c, packet );
+        break;
+    case 5: (void) netcode_client_state( c ); break;
+    case 6: (void) netcode_client_index( c ); break;
+    case 7: (void) netcode_client_max_clients( c ); break;
+    case 8: (void) netcode_client_get_port( c ); break;
+    case 9: (void) netcode_client_server_address( c ); break;
+    case 10: netcode_client_process_packet( c, &w->server_addresses[0], data, 30 ); break;
+    case 11: netcode_client_connect_loopback( c, 0, 4 ); break;
+    case 12: netcode_client_disconnect_loopback( c ); break;
+    case 13: (void) netcode_client_loopback( c ); break;
+    case 14: netcode_client_process_loopback_packet( c, data, 10, 1 ); break;
+    case 15:
+        if ( netcode_client_next_event( c, &event ) && event.type == NETCODE_EVENT_PAYLOAD )
+            netcode_client_free_packet( c, event.data );
+        break;
+    case 16: netcode_client_flush( c ); break;
+    case 17: netcode_client_wait( c, 0.0 ); break;
+    case 18: netcode_client_stats( c, &stats ); break;
+    case 19: netcode_client_report( c, &report ); break;
+    case 20: (void) netcode_client_next_packet_sequence( c ); break;
+    case 21: netcode_client_send_packet( c, data, 9999 ); break;
+    case 22: netcode_client_free_packet( c, NULL ); break;
+    case 23:
+        netcode_client_destroy( c ); /* waits for the outermost call, so that the object can still be asked now */
+        (void) netcode_client_state( c );
+        (void) netcode_client_index( c );
+        w->clients[0] = NULL;
+        break;
+    default: return 0;
+    }
+    return 1;
+}
+
+static int do_to_server( struct world_t * w, int number )
+{
+    struct netcode_server_t * s = w->servers[0];
+    struct netcode_server_stats_t stats;
+    struct netcode_server_client_stats_t slot;
+    struct netcode_event_t event;
+    uint8_t data[64] = { 0 }, *packet;
+    int bytes, i;
+    if ( !s )
+        return number < 34;
+    switch ( number )
+    {
+    case 0: netcode_server_disconnect_client( s, 0 ); break;
+    case 1: netcode_server_disconnect_all_clients( s ); break;
+    case 2: netcode_server_update( s, w->time + 1.0 ); break;
+    case 3: netcode_server_send_packet( s, 0, data, 20 ); break;
+    case 4:
+        packet = netcode_server_receive_packet( s, 0, &bytes, NULL );
+        if ( packet )
+            netcode_server_free_packet( s, packet );
+        break;
+    case 5: (void) netcode_server_running( s ); break;
+    case 6: (void) netcode_server_max_clients( s ); break;
+    case 7: (void) netcode_server_num_connected_clients( s ); break;
+    case 8: (void) netcode_server_client_connected( s, 0 ); break;
+    case 9: (void) netcode_server_client_disconnect_reason( s, 0 ); break;
+    case 10: (void) netcode_server_client_loopback( s, 0 ); break;
+    case 11: (void) netcode_server_client_id( s, 0 ); break;
+    case 12: (void) netcode_server_client_address( s, 0 ); break;
+    case 13: (void) netcode_server_client_user_data( s, 0 ); break;
+    case 14: (void) netcode_server_client_session( s, 0 ); break;
+    case 15: (void) netcode_server_next_packet_sequence( s, 0 ); break;
+    case 16: netcode_server_process_packet( s, &w->client_addresses[0], data, 30 ); break;
+    case 17: netcode_server_connect_loopback_client( s, 1, 555, NULL ); break;
+    case 18: netcode_server_disconnect_loopback_client( s, 1 ); break;
+    case 19: netcode_server_process_loopback_packet( s, 1, data, 10, 1 ); break;
+    case 20: (void) netcode_server_get_port( s ); break;
+    case 21:
+        for ( i = 0; i < 10 && netcode_server_next_event( s, &event ); i++ )
+            if ( event.type == NETCODE_EVENT_PAYLOAD )
+                netcode_server_free_packet( s, event.data );
+        break;
+    case 22: netcode_server_flush( s ); break;
+    case 23: netcode_server_wait( s, 0.0 ); break;
+    case 24: netcode_server_stats( s, &stats ); break;
+    case 25: netcode_server_client_stats( s, 0, &slot ); break;
+    case 26: (void) netcode_server_set_private_keys( s, world_key, 1 ); break;
+    case 27: netcode_server_broadcast( s, data, 20, -1 ); break;
+    case 28: netcode_server_send_packet_to_session( s, 0, 1, data, 20 ); break;
+    case 29: netcode_server_free_packet( s, NULL ); break;
+    case 30: netcode_server_stop( s ); break;
+    case 31: netcode_server_start( s, 6 ); break;
+    case 32:
+        netcode_server_stop( s );
+        netcode_server_start( s, 7 );
+        break;
+    case 33:
+        netcode_server_destroy( s );
+        (void) netcode_server_client_id( s, 0 );
+        (void) netcode_server_running( s );
+        w->servers[0] = NULL;
+        break;
+    default: return 0;
+    }
+    return 1;
+}
+
+static struct {
+    struct world_t * world;
+    int number;  /* what to do */
+    int where;   /* in which callback */
+    int depth;
+    int calls;
+} back;
+
+enum { IN_CHANGE, IN_DROP, IN_LOOPBACK, IN_LOG, IN_UNIX, CALLBACK_KINDS };
+
+static void call_back( int where, int is_server )
+{
+    if ( where != back.where || back.depth || back.calls >= 5 || !back.world )
+        return;
+    back.depth++;
+    back.calls++;
+    if ( is_server )
+        do_to_server( back.world, back.number );
+    else
+        do_to_client( back.world, back.number );
+    back.depth--;
+}
+
+static void back_change( void * context, int a, int b )
+{
+    world_change_callback( context, a, b );
+    call_back( IN_CHANGE, ( (struct world_party_t *) context )->is_server );
+}
+
+static void back_drop( void * context, int reason, const struct netcode_address_t * from, int bytes )
+{
+    world_drop_callback( context, reason, from, bytes );
+    call_back( IN_DROP, ( (struct world_party_t *) context )->is_server );
+}
+
+static void back_loopback( void * context, int client_index, const uint8_t * data, int bytes, uint64_t sequence )
+{
+    world_loopback_callback( context, client_index, data, bytes, sequence );
+    call_back( IN_LOOPBACK, ( (struct world_party_t *) context )->is_server );
+}
+
+static void back_log( void * context, int level, const char * text )
+{
+    world_log_callback( context, level, text );
+    call_back( IN_LOG, ( (struct world_party_t *) context )->is_server );
+}
+
+static uint64_t back_unix( void * context )
+{
+    call_back( IN_UNIX, ( (struct world_party_t *) context )->is_server );
+    return world_unix( ( (struct world_party_t *) context )->world );
+}
+
+/* What must hold whatever was called. */
+static void check_counts( struct world_t * w )
+{
+    struct netcode_server_t * s = w->servers[0];
+    int i, count = 0;
+    if ( !s )
+        return;
+    for ( i = 0; i < netcode_server_max_clients( s ); i++ )
+        count += netcode_server_client_connected( s, i );
+    CHECK_EQ( netcode_server_num_connected_clients( s ), count );
+    CHECK_EQ( server_stats( w, 0 ).clients, count );
+}
+
+/* A life with every kind of callback in it: connect, payloads, drops, loopback, disconnect. */
+static int one_life( int where, int number, int of_server )
+{
+    struct world_t * w = world_new( CLEAN );
+    uint8_t junk[40] = { 0x15 };
+    struct recipe_t r;
+    int i, calls;
+    memset( &back, 0, sizeof( back ) );
+    w->step = 0.02;
+    w->server_config.connect_disconnect_callback = back_change;
+    w->client_config.state_change_callback = back_change;
+    w->server_config.drop_callback = w->client_config.drop_callback = back_drop;
+    w->server_config.send_loopback_packet_callback = w->client_config.send_loopback_packet_callback = back_loopback;
+    w->server_config.log_callback = w->client_config.log_callback = back_log;
+    w->server_config.unix_time = w->client_config.unix_time = back_unix;
+    world_add_server( w, 4 );
+    world_add_client( w );
+    world_add_client( w );
+    r = recipe_for( w, 3 );
+    mint( &r, callback_token );
+    REQUIRE( world_join( w, 1, 2 ) );
+    netcode_log_level( where == IN_LOG ? NETCODE_LOG_LEVEL_DEBUG : NETCODE_LOG_LEVEL_NONE );
+    netcode_server_connect_loopback_client( w->servers[0], 2, 77, NULL );
+    back.world = w;
+    back.where = where;
+    back.number = number;
+    test_state.expecting = 1;
+    if ( ( of_server && where == IN_CHANGE ) || ( !of_server && where != IN_LOOPBACK ) || where == IN_UNIX || where == IN_LOG || where == IN_DROP )
+        world_connect( w, 0, 1 );
+    else if ( !of_server )
+        netcode_client_connect_loopback( w->clients[0], 3, 4 );
+    for ( i = 0; i < 40; i++ )
+    {
+        world_inject( w, &w->server_addresses[0], &w->client_addresses[1], junk, 40 );
+        if ( w->clients[0] )
+        {
+            world_inject( w, &w->server_addresses[0], &w->client_addresses[0], junk, 40 );
+            client_send( w, 0, 10, i );
+        }
+        client_send( w, 1, 10, i );
+        if ( w->servers[0] )
+        {
+            world_inject( w, &w->client_addresses[1], &w->server_addresses[0], junk, 40 );
+            server_send( w, 0, 0, 10, i );
+            if ( w->servers[0] )
+                server_send( w, 0, 2, 10, i );
+        }
+        world_step( w );
+        check_counts( w );
+        if ( i == 20 && w->clients[0] )
+            netcode_client_disconnect( w->clients[0] );
+        if ( i == 30 && w->servers[0] )
+            netcode_server_disconnect_all_clients( w->servers[0] );
+    }
+    test_state.expecting = 0;
+    calls = back.calls;
+    back.world = NULL;
+    netcode_log_level( NETCODE_LOG_LEVEL_ERROR );
+    if ( w->servers[0] )
+    {
+        if ( !netcode_server_running( w->servers[0] ) )
+            netcode_server_start( w->servers[0], 4 );
+        netcode_server_disconnect_all_clients( w->servers[0] );
+        TOLERATE( netcode_server_disconnect_loopback_client( w->servers[0], 2 ) );
+        TOLERATE( netcode_server_disconnect_loopback_client( w->servers[0], 1 ) );
+        world_run( w, 1.0 );
+        CHECK( world_join( w, 1, 9 ) ); /* and the server still serves */
+        check_counts( w );
+    }
+    w->server_parties[0].on_drop = NULL;
+    world_close( w );
+    return calls;
+}
+
+static void every_function_from( int where )
+{
+    int number, calls;
+    for ( number = 0; number < 24; number++ )
+    {
+        int before = test_state.failures;
+        calls = one_life( where, number, 0 );
+        if ( where != IN_UNIX ) /* a client needs no unix time */
+            CHECK_GE( calls, 1 );
+        if ( test_state.failures != before )
+            printf( "    client function %d\n", number );
+    }
+    for ( number = 0; number < 34; number++ )
+    {
+        int before = test_state.failures;
+        calls = one_life( where, number, 1 );
+        CHECK_GE( calls, 1 );
+        if ( test_state.failures != before )
+            printf( "    server function %d\n", number );
+    }
+}
+
+TEST( every_function_from_the_change_callbacks ) { every_function_from( IN_CHANGE ); }
+TEST( every_function_from_the_drop_callbacks ) { every_function_from( IN_DROP ); }
+TEST( every_function_from_the_loopback_callbacks ) { every_function_from( IN_LOOPBACK ); }
+TEST( every_function_from_the_log_callbacks ) { every_function_from( IN_LOG ); }
+TEST( every_function_from_the_unix_time_callbacks ) { every_function_from( IN_UNIX ); }
+
+static int readable_checked;
+
+static void check_readable( struct world_party_t * party, int slot, int connected )
+{
+    struct netcode_server_t * s = party->world->servers[0];
+    uint8_t *packet, expected[10];
+    int bytes;
+    if ( connected )
+        return;
+    payload_fill( expected, 10, 1 );
+    CHECK_EQ( netcode_server_client_id( s, slot ), 1 );
+    REQUIRE( netcode_server_client_address( s, slot ) && netcode_server_client_user_data( s, slot ) );
+    CHECK( netcode_address_equal( netcode_server_client_address( s, slot ), &party->world->client_addresses[0] ) );
+    CHECK_EQ( ( (const uint8_t *) netcode_server_client_user_data( s, slot ) )[3], (uint8_t) ( 31 + 3 ) );
+    CHECK_EQ( netcode_server_client_disconnect_reason( s, slot ), NETCODE_SERVER_CLIENT_DISCONNECT_REASON_CLIENT_DISCONNECT );
+    packet = netcode_server_receive_packet( s, slot, &bytes, NULL );
+    REQUIRE( packet != NULL );
+    CHECK_EQ( bytes, 10 );
+    CHECK_MEM( packet, expected, 10 );
+    netcode_server_free_packet( s, packet );
+    netcode_server_disconnect_client( s, slot ); /* the very client: no harm, no second callback */
+    readable_checked++;
+}
+
+TEST( in_the_disconnect_callback_everything_is_still_readable )
+{
+    struct world_t * w = world_open( CLEAN, 1, 2, 1 );
+    REQUIRE( world_join( w, 0, 1 ) );
+    readable_checked = 0;
+    w->server_parties[0].on_change = check_readable;
+    client_send( w, 0, 10, 1 );
+    netcode_client_disconnect( w->clients[0] );
+    world_run( w, 0.2 );
+    CHECK_EQ( readable_checked, 1 );
+    CHECK_EQ( netcode_server_num_connected_clients( w->servers[0] ), 0 );
+    CHECK_EQ( netcode_server_client_disconnect_reason( w->servers[0], 0 ), NETCODE_SERVER_CLIENT_DISCONNECT_REASON_CLIENT_DISCONNECT );
+    w->server_parties[0].on_change = NULL;
+    REQUIRE( world_join( w, 0, 2 ) );
+}
+
+static void restart_with_9( struct world_party_t * party, int slot, int connected )
+{
+    (void) slot;
+    if ( connected )
+    {
+        party->on_change = NULL;
+        netcode_server_start( party->world->servers[0], 9 );
+    }
+}
+
+TEST( start_in_a_callback_takes_effect_when_the_outermost_call_returns )
+{
+    struct world_t * w = world_open( CLEAN, 1, 2, 1 );
+    w->server_parties[0].on_change = restart_with_9;
+    world_connect( w, 0, 1 );
+    world_run( w, 0.1 );
+    CHECK_EQ( netcode_server_running( w->servers[0] ), 1 );
+    CHECK_EQ( netcode_server_max_clients( w->servers[0] ), 9 );
+    CHECK_EQ( netcode_server_num_connected_clients( w->servers[0] ), 0 );
+    world_run( w, 6.0 );
+    REQUIRE( world_join( w, 0, 2 ) );
+}

@@ -1,0 +1,423 @@
+/* Story: events, broadcast, batches, statistics and the report. */
+
+static int next( struct world_t * w, struct netcode_event_t * e )
+{
+    memset( e, 0, sizeof( *e ) );
+    return netcode_server_next_event( w->servers[0], e );
+}
+
+TEST( events_in_their_true_order )
+{
+    struct world_t * w = world_open( CLEAN, 1, 4, 2 );
+    struct netcode_event_t e;
+    uint64_t session[2];
+    uint8_t expected[20];
+    int i;
+    CHECK_EQ( next( w, &e ), 0 );
+    CHECK_EQ( e.type, NETCODE_EVENT_NONE );
+    for ( i = 0; i < 2; i++ )
+    {
+        REQUIRE( world_join( w, i, 11 + (uint64_t) i ) );
+        REQUIRE_EQ( next( w, &e ), 1 );
+        CHECK_EQ( e.type, NETCODE_EVENT_CONNECTED );
+        CHECK_EQ( e.client_index, i );
+        CHECK_EQ( e.client_id, 11 + i );
+        CHECK_EQ( e.session, netcode_server_client_session( w->servers[0], i ) );
+        session[i] = e.session;
+    }
+    CHECK_NE( session[0], session[1] );
+    CHECK_NE( session[0], 0 );
+    for ( i = 0; i < 6; i++ )
+    {
+        client_send( w, i % 2, 20, i );
+        world_run( w, 0.05 );
+    }
+    netcode_client_disconnect( w->clients[0] );
+    world_run( w, 0.05 );
+    client_send( w, 1, 20, 6 );
+    world_run( w, 0.05 );
+    for ( i = 0; i < 6; i++ )
+    {
+        REQUIRE_EQ( next( w, &e ), 1 );
+        CHECK_EQ( e.type, NETCODE_EVENT_PAYLOAD );
+        CHECK_EQ( e.client_index, i % 2 );
+        CHECK_EQ( e.session, session[i % 2] );
+        CHECK_EQ( e.bytes, 20 );
+        payload_fill( expected, 20, i );
+        CHECK_MEM( e.data, expected, 20 );
+        netcode_server_free_packet( w->servers[0], e.data );
+    }
+    REQUIRE_EQ( next( w, &e ), 1 );
+    CHECK_EQ( e.type, NETCODE_EVENT_DISCONNECTED );
+    CHECK_EQ( e.reason, NETCODE_SERVER_CLIENT_DISCONNECT_REASON_CLIENT_DISCONNECT );
+    CHECK_EQ( e.session, session[0] );
+    CHECK_EQ( e.client_id, 11 );
+    REQUIRE_EQ( next( w, &e ), 1 );
+    CHECK_EQ( e.type, NETCODE_EVENT_PAYLOAD );
+    CHECK_EQ( e.session, session[1] );
+    netcode_server_free_packet( w->servers[0], e.data );
+    CHECK_EQ( next( w, &e ), 0 );
+}
+
+TEST( a_slot_that_is_used_again_has_a_new_session )
+{
+    struct world_t * w = world_open( CLEAN, 1, 1, 2 );
+    struct netcode_event_t e;
+    uint64_t sessions[6];
+    uint8_t data[10] = { 1 };
+    int i, j, before;
+    for ( i = 0; i < 6; i++ )
+    {
+        REQUIRE( world_join( w, i % 2, 1 + (uint64_t) i ) );
+        REQUIRE_EQ( next( w, &e ), 1 );
+        REQUIRE_EQ( e.type, NETCODE_EVENT_CONNECTED );
+        sessions[i] = e.session;
+        for ( j = 0; j < i; j++ )
+            CHECK_NE( sessions[i], sessions[j] );
+        before = w->records.count;
+        if ( i > 0 )
+            netcode_server_send_packet_to_session( w->servers[0], 0, sessions[i - 1], data, 10 );
+        CHECK_EQ( w->records.count, before ); /* meant for the one before: it goes nowhere */
+        netcode_server_send_packet_to_session( w->servers[0], 0, sessions[i], data, 10 );
+        world_run( w, 0.05 );
+        CHECK_EQ( client_drain( w, i % 2 ), 1 );
+        if ( i == 2 )
+        {
+            netcode_server_stop( w->servers[0] );
+            netcode_server_start( w->servers[0], 1 );
+        }
+        else
+            netcode_server_disconnect_client( w->servers[0], 0 );
+        world_run( w, 0.1 );
+        if ( !CHECK_EQ( next( w, &e ), 1 ) ) /* of a stop and start too, nothing is lost */
+            printf( "    round %d\n", i );
+        CHECK_EQ( e.type, NETCODE_EVENT_DISCONNECTED );
+        CHECK_EQ( e.session, sessions[i] );
+        CHECK_EQ( e.reason, NETCODE_SERVER_CLIENT_DISCONNECT_REASON_SERVER_DISCONNECT );
+    }
+}
+
+/* Nobody reads them: they are bounded, what is told makes sense, and memory does not grow. */
+TEST( unread_events_are_bounded )
+{
+    struct world_t * w = world_open( CLEAN, 1, 2, 0 );
+    struct netcode_event_t e;
+    struct puppet_t p;
+    uint64_t open_session = 0;
+    int i, count = 0, allocations = w->allocator.allocations;
+    w->recording = 1;
+    for ( i = 0; i < 1000; i++ )
+    {
+        puppet_make( &p, w, 0, 1 + (uint64_t) i, "10.2.0.1:6000" );
+        REQUIRE( puppet_connect( &p ) );
+        if ( i < 999 )
+            netcode_server_disconnect_client( w->servers[0], 0 );
+    }
+    CHECK_EQ( w->allocator.allocations, allocations );
+    while ( next( w, &e ) )
+    {
+        count++;
+        if ( e.type == NETCODE_EVENT_CONNECTED )
+        {
+            CHECK_EQ( open_session, 0 );
+            open_session = e.session;
+        }
+        else
+        {
+            CHECK_EQ( e.type, NETCODE_EVENT_DISCONNECTED );
+            CHECK_EQ( open_session, e.session );
+            open_session = 0;
+        }
+    }
+    CHECK_GE( count, 1 );
+    CHECK_LE( count, 200 );
+    CHECK_EQ( open_session, netcode_server_client_session( w->servers[0], 0 ) ); /* who is here now is never forgotten */
+}
+
+/* A payload is handed out once, by whichever way is asked first. */
+TEST( events_and_per_slot_calls_share_the_payloads )
+{
+    struct world_t * w = world_open( CLEAN, 1, 2, 1 );
+    struct netcode_event_t e;
+    uint8_t * packet;
+    int i, bytes, payloads = 0;
+    REQUIRE( world_join( w, 0, 1 ) );
+    for ( i = 0; i < 6; i++ )
+        client_send( w, 0, 10, i );
+    world_run( w, 0.1 );
+    packet = netcode_server_receive_packet( w->servers[0], 0, &bytes, NULL );
+    REQUIRE( packet != NULL );
+    netcode_server_free_packet( w->servers[0], packet );
+    REQUIRE( next( w, &e ) );
+    CHECK_EQ( e.type, NETCODE_EVENT_CONNECTED );
+    REQUIRE( next( w, &e ) );
+    CHECK_EQ( e.type, NETCODE_EVENT_PAYLOAD );
+    netcode_server_free_packet( w->servers[0], e.data );
+    CHECK_EQ( server_drain( w, 0, 0 ), 4 );
+    while ( next( w, &e ) )
+        payloads += e.type == NETCODE_EVENT_PAYLOAD;
+    CHECK_EQ( payloads, 0 );
+}
+
+TEST( the_clients_events )
+{
+    struct world_t * w = world_open( CLEAN, 1, 4, 1 );
+    struct netcode_event_t e;
+    uint64_t first;
+    uint8_t expected[20];
+    payload_fill( expected, 20, 3 );
+    REQUIRE( world_join( w, 0, 1 ) );
+    server_send( w, 0, 0, 20, 3 );
+    world_run( w, 0.05 );
+    netcode_server_disconnect_client( w->servers[0], 0 );
+    world_run( w, 0.05 );
+    REQUIRE_EQ( netcode_client_next_event( w->clients[0], &e ), 1 );
+    CHECK_EQ( e.type, NETCODE_EVENT_CONNECTED );
+    CHECK_EQ( e.client_index, 0 );
+    first = e.session;
+    REQUIRE_EQ( netcode_client_next_event( w->clients[0], &e ), 1 );
+    CHECK_EQ( e.type, NETCODE_EVENT_PAYLOAD );
+    CHECK_EQ( e.session, first );
+    CHECK_EQ( e.bytes, 20 );
+    CHECK_MEM( e.data, expected, 20 );
+    netcode_client_free_packet( w->clients[0], e.data );
+    REQUIRE_EQ( netcode_client_next_event( w->clients[0], &e ), 1 );
+    CHECK_EQ( e.type, NETCODE_EVENT_DISCONNECTED );
+    CHECK_EQ( e.reason, NETCODE_CLIENT_STATE_DISCONNECTED );
+    CHECK_EQ( netcode_client_next_event( w->clients[0], &e ), 0 );
+    REQUIRE( world_join( w, 0, 2 ) );
+    REQUIRE_EQ( netcode_client_next_event( w->clients[0], &e ), 1 );
+    CHECK_EQ( e.type, NETCODE_EVENT_CONNECTED );
+    CHECK_NE( e.session, first );
+    w->cut_to = w->client_addresses[0];
+    world_run( w, 6.0 );
+    REQUIRE_EQ( netcode_client_next_event( w->clients[0], &e ), 1 );
+    CHECK_EQ( e.type, NETCODE_EVENT_DISCONNECTED );
+    CHECK_EQ( e.reason, NETCODE_CLIENT_STATE_CONNECTION_TIMED_OUT );
+}
+
+/* ---- sending ---- */
+
+TEST( broadcast_reaches_all_but_one )
+{
+    struct world_t * w = world_open( CLEAN, 1, 5, 4 );
+    uint8_t data[100];
+    int i;
+    payload_fill( data, 100, 1 );
+    for ( i = 0; i < 4; i++ )
+        REQUIRE( world_join( w, i, 1 + (uint64_t) i ) );
+    netcode_server_broadcast( w->servers[0], data, 100, -1 );
+    world_run( w, 0.05 );
+    for ( i = 0; i < 4; i++ )
+        CHECK_EQ( client_drain( w, i ), 1 );
+    netcode_server_broadcast( w->servers[0], data, 100, 2 );
+    world_run( w, 0.05 );
+    for ( i = 0; i < 4; i++ )
+        CHECK_EQ( client_drain( w, i ), i != 2 );
+}
+
+TEST( every_send_leaves_at_once_unless_batched )
+{
+    struct world_t * w = world_open( CLEAN, 1, 4, 1 );
+    int before;
+    REQUIRE( world_join( w, 0, 1 ) );
+    before = w->records.count;
+    client_send( w, 0, 10, 1 );
+    CHECK_EQ( w->records.count, before + 1 );
+    server_send( w, 0, 0, 10, 1 );
+    CHECK_EQ( w->records.count, before + 2 );
+}
+
+TEST( batches_leave_at_flush_update_or_when_64_wait )
+{
+    struct world_t * w = world_new( CLEAN );
+    struct world_socket_t *server, *client;
+    int before, calls, i;
+    w->server_config.batch_sends = 1;
+    w->client_config.batch_sends = 1;
+    world_add_server( w, 4 );
+    world_add_client( w );
+    REQUIRE( world_join( w, 0, 1 ) );
+    server = world_find_socket( w, &w->server_addresses[0] );
+    client = world_find_socket( w, &w->client_addresses[0] );
+    before = w->records.count;
+    for ( i = 0; i < 5; i++ )
+    {
+        client_send( w, 0, 10, i );
+        server_send( w, 0, 0, 10, i );
+    }
+    CHECK_EQ( w->records.count, before );
+    calls = client->send_calls;
+    netcode_client_flush( w->clients[0] );
+    CHECK_EQ( w->records.count, before + 5 );
+    CHECK_EQ( client->send_calls, calls + 1 );
+    calls = server->send_calls;
+    netcode_server_flush( w->servers[0] );
+    CHECK_EQ( w->records.count, before + 10 );
+    CHECK_EQ( server->send_calls, calls + 1 );
+    client_send( w, 0, 10, 9 );
+    world_run( w, 0.05 );
+    CHECK_GE( world_count( w, before + 10, &w->client_addresses[0], NULL, NETCODE_PACKET_PAYLOAD, 0 ), 1 );
+    before = w->records.count;
+    for ( i = 0; i < 70; i++ ) /* the next one finds 64 waiting */
+        server_send( w, 0, 0, 10, i );
+    CHECK_EQ( w->records.count, before + 64 );
+    world_run( w, 0.05 );
+    CHECK_EQ( client_drain( w, 0 ), 75 );
+    CHECK_EQ( server_drain( w, 0, 0 ), 6 );
+    server_send( w, 0, 0, 10, 1 ); /* what waits goes out before a goodbye */
+    netcode_server_disconnect_client( w->servers[0], 0 );
+    world_run( w, 0.05 );
+    CHECK_EQ( client_drain( w, 0 ), 1 );
+    CHECK_EQ( netcode_client_state( w->clients[0] ), NETCODE_CLIENT_STATE_DISCONNECTED );
+}
+
+/* ---- statistics ---- */
+
+TEST( statistics_count_what_the_network_saw )
+{
+    struct world_t * w = world_open( CLEAN, 1, 4, 1 );
+    struct netcode_server_stats_t s;
+    struct netcode_client_stats_t c;
+    struct netcode_server_client_stats_t slot;
+    uint64_t accepted = 0, dropped = 0;
+    int i;
+    REQUIRE( world_join( w, 0, 42 ) );
+    for ( i = 0; i < 10; i++ )
+    {
+        client_send( w, 0, 100, i );
+        server_send( w, 0, 0, 200, i );
+    }
+    world_run( w, 1.0 );
+    w->cut_types = 0xffff;
+    world_run( w, 0.05 );
+    s = server_stats( w, 0 );
+    c = client_stats( w, 0 );
+    netcode_server_client_stats( w->servers[0], 0, &slot );
+    for ( i = 0; i < NETCODE_PACKET_TYPES; i++ )
+    {
+        CHECK_EQ( s.packets_sent[i], world_count( w, 0, &w->server_addresses[0], NULL, i, 0 ) );
+        CHECK_EQ( c.packets_sent[i], world_count( w, 0, &w->client_addresses[0], NULL, i, 0 ) );
+        accepted += s.packets_received[i];
+    }
+    for ( i = 0; i < NETCODE_DROP_REASONS; i++ )
+        dropped += s.dropped[i];
+    CHECK_EQ( s.packets_received[NETCODE_PACKET_PAYLOAD], 10 );
+    CHECK_EQ( c.packets_received[NETCODE_PACKET_PAYLOAD], 10 );
+    CHECK_EQ( s.packets_received[NETCODE_PACKET_REQUEST], 1 );
+    CHECK_EQ( s.packets_received[NETCODE_PACKET_RESPONSE], 1 );
+    CHECK_EQ( c.packets_received[NETCODE_PACKET_CHALLENGE], 1 );
+    CHECK_EQ( s.bytes_sent, world_count( w, 0, &w->server_addresses[0], NULL, -1, 1 ) );
+    CHECK_EQ( c.bytes_sent, world_count( w, 0, &w->client_addresses[0], NULL, -1, 1 ) );
+    CHECK_EQ( accepted + dropped, s.datagrams_received );
+    CHECK_LE( s.bytes_received, c.bytes_sent );
+    CHECK_GE( s.bytes_received + 200, c.bytes_sent );
+    CHECK_EQ( s.connects, 1 );
+    CHECK_EQ( c.connects, 1 );
+    CHECK_EQ( s.clients, 1 );
+    CHECK_EQ( s.slots, 4 );
+    CHECK_EQ( s.consumed, 1 );
+    CHECK_EQ( s.pending, 0 );
+    CHECK_EQ( s.handshakes, 1 );
+    CHECK_EQ( s.packets_queued, 10 );
+    CHECK_EQ( c.packets_queued, 10 );
+    CHECK_NE( slot.session, 0 );
+    CHECK_EQ( slot.client_id, 42 );
+    CHECK_EQ( slot.packets_queued, 10 );
+    CHECK_EQ( slot.confirmed, 1 );
+    CHECK_EQ( slot.loopback, 0 );
+    CHECK_NEAR( slot.seconds_connected, 1.35, 0.15 );
+    CHECK_LE( slot.seconds_silent, 0.2 );
+    CHECK_GE( slot.packets_received, 10 );
+    CHECK_GE( slot.bytes_sent, 10 * 200 );
+    {
+        int bytes;
+        uint8_t * packet = netcode_server_receive_packet( w->servers[0], 0, &bytes, NULL );
+        s = server_stats( w, 0 );
+        CHECK_EQ( s.packets_queued, 9 );
+        CHECK_EQ( s.packets_held, 1 );
+        netcode_server_free_packet( w->servers[0], packet );
+        s = server_stats( w, 0 );
+        CHECK_EQ( s.packets_held, 0 );
+    }
+    world_run( w, 6.0 );
+    netcode_server_client_stats( w->servers[0], 0, &slot );
+    CHECK_EQ( slot.session, 0 );
+    CHECK_EQ( client_stats( w, 0 ).disconnects, 1 );
+}
+
+/* ---- why can't I connect? ---- */
+
+static struct netcode_client_report_t report_of( struct world_t * w )
+{
+    struct netcode_client_report_t report;
+    memset( &report, 0x77, sizeof( report ) );
+    netcode_client_report( w->clients[0], &report );
+    CHECK( memchr( report.text, 0, sizeof( report.text ) ) != NULL );
+    CHECK_GE( strlen( report.text ), 10 );
+    CHECK_EQ( report.state, netcode_client_state( w->clients[0] ) );
+    return report;
+}
+
+TEST( report_tells_each_end_apart )
+{
+    char seen[9][256];
+    int i, j;
+    for ( i = 0; i < 9; i++ )
+    {
+        struct world_t * w = world_open( CLEAN, 2, 1, 3 );
+        struct netcode_client_report_t report;
+        struct recipe_t r;
+        if ( i == 2 )
+        {
+            REQUIRE( world_join( w, 1, 8 ) );
+            r = recipe_for( w, 9 );
+            r.public_addresses[0] = r.public_addresses[1];
+            r.public_count = 1;
+            world_connect_recipe( w, 2, &r );
+            REQUIRE( world_until( w, 2, NETCODE_CLIENT_STATE_CONNECTED, 1.0 ) );
+        }
+        r = recipe_for( w, 1 );
+        r.timeout = 2;
+        w->cut_types = i == 1 ? 1u << NETCODE_PACKET_REQUEST : i == 3 ? 1u << NETCODE_PACKET_RESPONSE : i == 4 ? 1u << NETCODE_PACKET_REQUEST : 0;
+        if ( i == 4 )
+            r.expire = r.create + 1;
+        if ( i == 5 )
+            memcpy( r.version, "NETCODE 9.99", 13 );
+        if ( i > 0 )
+            world_connect_recipe( w, 0, &r );
+        world_run( w, 5.0 );
+        if ( i == 7 )
+            netcode_server_disconnect_all_clients( w->servers[0] );
+        if ( i == 8 )
+            w->cut_to = w->client_addresses[0];
+        world_run( w, 5.0 );
+        report = report_of( w );
+        memcpy( seen[i], report.text, sizeof( seen[i] ) );
+        for ( j = 0; j < i; j++ )
+            CHECK( strcmp( seen[i], seen[j] ) != 0 );
+        if ( i == 1 )
+        {
+            CHECK_EQ( report.num_servers, 2 );
+            CHECK_EQ( report.server_index, 1 );
+            CHECK( netcode_address_equal( &report.servers[0].address, &w->server_addresses[0] ) );
+            CHECK_GE( report.servers[0].requests_sent, 19 );
+            CHECK_GE( report.servers[1].requests_sent, 19 );
+            CHECK_EQ( report.servers[0].challenged, 0 );
+            CHECK_NEAR( report.servers[0].seconds_waited, 2.0, 0.1 );
+            CHECK_NEAR( report.servers[1].seconds_waited, 2.0, 0.1 );
+            CHECK_NEAR( report.token_seconds_left, 300.0 - 4.0, 7.0 );
+        }
+        if ( i == 2 )
+        {
+            CHECK_EQ( report.servers[0].denied, 1 );
+            CHECK_EQ( report.servers[1].denied, 1 );
+        }
+        if ( i == 3 )
+        {
+            CHECK_EQ( report.servers[0].challenged, 1 );
+            CHECK_GE( report.servers[0].responses_sent, 19 );
+        }
+        world_close( w );
+    }
+}

@@ -1,0 +1,72 @@
+#!/usr/bin/env python3
+"""make size: lines of code (without comments and empty lines) of each part of netcode.h, the object's bytes at -O2 and the seconds to
+compile it, each against its limit."""
+
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.join(TOP, "tests", "lint"))
+import source  # noqa: E402
+
+CC = os.environ.get("CC", "cc").split()
+MAX_PUBLIC_LINES, MAX_ROOMS_LINES, MAX_MESSAGES_LINES = 800, 4500, 1500
+MAX_OBJECT_BYTES, MAX_COMPILE_SECONDS = 100 * 1024, 2.0
+COMPILATIONS = 5
+
+
+def code_lines(text):
+    return sum(1 for line in source.strip(text).split("\n") if line.strip())
+
+
+def compile_once(product):
+    flags = subprocess.run(["sh", os.path.join(TOP, "tests/tools/deps.sh"), "--cflags"], capture_output=True, text=True, check=True)
+    command = CC + ["-x", "c", "-O2", "-DNDEBUG", "-DNETCODE_IMPLEMENTATION"] + flags.stdout.split()
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run(command + ["-c", os.path.join(TOP, "netcode.h"), "-o", product], check=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def object_bytes(product):
+    """Code, constants and data, as `size` counts them: not the symbol table, which does not reach a program's memory."""
+    fields = subprocess.run(["size", product], capture_output=True, text=True, check=True).stdout.splitlines()[1].split()
+    return sum(int(field) for field in fields[:3])
+
+
+def main():
+    with open(os.path.join(TOP, "netcode.h"), encoding="utf-8") as file:
+        text = file.read()
+    rooms = source.rooms(text)
+    if len(rooms) < 12:
+        print("netcode.h has the banners of %d rooms; there are at least 12" % len(rooms))
+        return 1
+    over = 0
+
+    def row(title, value, unit, limit=None):
+        nonlocal over
+        over += limit is not None and value > limit
+        verdict = "" if limit is None else "of %s%s" % (limit, "" if value <= limit else "   TOO MUCH")
+        print("%-28s %9s %-8s %s" % (title, round(value, 2), unit, verdict))
+
+    row("public part", code_lines(text[: source.implementation_start(text)]), "lines", MAX_PUBLIC_LINES)
+    for room in rooms:
+        row("room %2d %s" % (room.number, room.name.lower()), code_lines(text[room.start : room.end]), "lines")
+    core = [room for room in rooms if room.number <= 12]
+    row("rooms 1-12", sum(code_lines(text[room.start : room.end]) for room in core), "lines", MAX_ROOMS_LINES)
+    for room in rooms[12:13]:
+        row("room 13", code_lines(text[room.start : room.end]), "lines", MAX_MESSAGES_LINES)
+    row("whole file", text.count("\n"), "lines")
+    with tempfile.TemporaryDirectory() as directory:
+        product = os.path.join(directory, "netcode.o")
+        seconds = sorted(compile_once(product) for _ in range(COMPILATIONS))
+        row("object at -O2", object_bytes(product), "bytes", MAX_OBJECT_BYTES)
+        row("compile at -O2, CPU time", seconds[COMPILATIONS // 2], "seconds", MAX_COMPILE_SECONDS)
+    return 1 if over else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
