@@ -4058,38 +4058,48 @@ typedef struct {
     uint8_t * bytes;
     int capacity;
     int count;
+    int sent; /* while flushing: how many of them the network has been given */
+    int flushing;
 } nc_outbox_t;
 
 static void nc_outbox_place( nc_outbox_t * outbox, nc_arena_t * arena, int capacity )
 {
     outbox->capacity = capacity;
-    outbox->count = 0;
+    outbox->count = outbox->sent = outbox->flushing = 0;
     outbox->datagrams =
         (struct netcode_datagram_t *) nc_arena_take( arena, (size_t) capacity, sizeof( struct netcode_datagram_t ) );
     outbox->bytes = (uint8_t *) nc_arena_take( arena, (size_t) capacity, NC_OUT_STRIDE );
 }
 
+/* Sends all that waits. What is added meanwhile, from the network's own callback, follows in another round. */
 static void nc_outbox_flush( nc_outbox_t * outbox )
 {
-    int count = outbox->count;
-    int sent;
-    if ( count == 0 )
+    if ( outbox->flushing )
         return;
-    outbox->count = 0;
-    sent = outbox->socket->send( outbox->socket->context, outbox->datagrams, count );
-    if ( sent < count )
-        outbox->counters->send_errors += (uint64_t) ( count - ( sent > 0 ? sent : 0 ) );
+    outbox->flushing = 1;
+    while ( outbox->count > outbox->sent ) {
+        int count = outbox->count - outbox->sent;
+        int sent = outbox->socket->send( outbox->socket->context, outbox->datagrams + outbox->sent, count );
+        if ( sent < count )
+            outbox->counters->send_errors += (uint64_t) ( count - ( sent > 0 ? sent : 0 ) );
+        outbox->sent += count;
+    }
+    outbox->count = outbox->sent = outbox->flushing = 0;
 }
 
-/* Room for one datagram of up to NC_OUT_STRIDE bytes. */
+/* Room for one datagram of up to NC_OUT_STRIDE bytes; NULL inside the network's own send callback, when there is none. */
 static uint8_t * nc_outbox_begin( nc_outbox_t * outbox )
 {
     if ( outbox->count == outbox->capacity )
         nc_outbox_flush( outbox );
+    if ( outbox->count == outbox->capacity ) {
+        outbox->counters->send_errors++;
+        return NULL;
+    }
     return outbox->bytes + (size_t) outbox->count * NC_OUT_STRIDE;
 }
 
-/* What was written there leaves, at once unless sends are batched. */
+/* What was written there leaves, at once unless sends are batched. The caller's callback may run inside. */
 static void nc_outbox_end( nc_outbox_t * outbox, const struct netcode_address_t * to, int type, int bytes )
 {
     struct netcode_datagram_t * datagram = &outbox->datagrams[outbox->count];
@@ -4118,7 +4128,7 @@ typedef struct nc_simulator_packet_t {
     struct netcode_address_t to;
     double due;
     uint64_t order; /* among those that are due at the same time */
-    int bytes;      /* may be more than is kept: then the receiver's buffer is too small as well */
+    int bytes;      /* may be more than is kept: then it arrives as truncated */
     uint8_t data[NC_SIMULATOR_BYTES];
 } nc_simulator_packet_t;
 
@@ -4305,12 +4315,13 @@ static int nc_simulator_receive( void * context, struct netcode_datagram_t * dat
     int i;
     for ( i = 0; i < count && port->head; i++ ) {
         nc_simulator_packet_t * packet = port->head;
+        int fits = packet->bytes <= datagrams[i].capacity && packet->bytes <= NC_SIMULATOR_BYTES;
         port->head = packet->next;
         port->count--;
         datagrams[i].address = packet->from;
         datagrams[i].bytes = packet->bytes;
-        datagrams[i].status = packet->bytes > datagrams[i].capacity ? NETCODE_DATAGRAM_TRUNCATED : NETCODE_DATAGRAM_OK;
-        if ( datagrams[i].status == NETCODE_DATAGRAM_OK && packet->bytes > 0 )
+        datagrams[i].status = fits ? NETCODE_DATAGRAM_OK : NETCODE_DATAGRAM_TRUNCATED;
+        if ( fits && packet->bytes > 0 )
             memcpy( datagrams[i].data, packet->data, (size_t) packet->bytes );
         nc_simulator_free_packet( port->state, packet );
     }
@@ -4575,6 +4586,7 @@ struct netcode_client_t {
     uint64_t session;
     uint64_t connects;
     uint64_t disconnects;
+    uint64_t send_errors_noted;
     double connect_time; /* of the first update after connect */
     double server_time;  /* when this server's turn began */
     double last_send_time;
@@ -4616,9 +4628,10 @@ static void nc_client_drop( struct netcode_client_t * client, int reason, const 
 
 static void nc_client_seal( struct netcode_client_t * client, int type, const uint8_t * body, int body_bytes )
 {
+    uint8_t * out = nc_outbox_begin( &client->outbox );
     nc_packet_t packet;
     nc_channel_t channel;
-    if ( client->sequence == UINT64_MAX )
+    if ( !out || client->sequence == UINT64_MAX )
         return; /* a nonce can not be used twice */
     packet.type = type;
     packet.sequence = client->sequence++;
@@ -4626,9 +4639,8 @@ static void nc_client_seal( struct netcode_client_t * client, int type, const ui
     packet.body_bytes = body_bytes;
     channel.key = client->token.route.client_to_server_key;
     channel.protocol_id = client->token.protocol_id;
-    nc_outbox_end( &client->outbox, &client->server_address, type,
-                   nc_packet_seal( nc_outbox_begin( &client->outbox ), &packet, body, &channel ) );
     client->last_send_time = client->clock.now;
+    nc_outbox_end( &client->outbox, &client->server_address, type, nc_packet_seal( out, &packet, body, &channel ) );
 }
 
 static void nc_client_send_disconnects( struct netcode_client_t * client )
@@ -4925,7 +4937,9 @@ static void nc_client_receive( struct netcode_client_t * client )
     int i, count;
     memset( datagrams, 0, sizeof( datagrams ) );
     while ( budget > 0 ) {
-        int want = budget < NC_CLIENT_BATCH ? budget : NC_CLIENT_BATCH;
+        int want = ( budget + NC_COST_OPEN - 1 ) / NC_COST_OPEN; /* what it can pay for, whatever arrives */
+        if ( want > NC_CLIENT_BATCH )
+            want = NC_CLIENT_BATCH;
         for ( i = 0; i < want; i++ ) {
             datagrams[i].data = nc_pool_data( client->inbox.pool, client->batch[i] );
             datagrams[i].capacity = NC_BUFFER_CAPACITY;
@@ -4941,23 +4955,44 @@ static void nc_client_receive( struct netcode_client_t * client )
 
 /* ---- update ---- */
 
-static void nc_client_send( struct netcode_client_t * client )
+/* Errors of sending belong into the report as much as those that come back. */
+static void nc_client_note_send_errors( struct netcode_client_t * client )
 {
     nc_client_trial_t * trial = &client->trials[client->server_index];
+    struct netcode_socket_info_t info;
+    if ( client->counters.send_errors == client->send_errors_noted )
+        return;
+    client->send_errors_noted = client->counters.send_errors;
+    memset( &info, 0, sizeof( info ) );
+    if ( client->socket.info )
+        client->socket.info( client->socket.context, &info );
+    trial->errors++;
+    trial->last_error = info.last_send_error;
+    client->counters.last_socket_error = info.last_send_error;
+}
+
+static void nc_client_send_request( struct netcode_client_t * client )
+{
+    uint8_t * out = nc_outbox_begin( &client->outbox );
+    if ( !out )
+        return;
+    client->trials[client->server_index].requests_sent++;
+    client->sequence += client->sequence < UINT64_MAX; /* requests are counted too, as every known client does */
+    client->last_send_time = client->clock.now;
+    nc_outbox_end( &client->outbox, &client->server_address, NETCODE_PACKET_REQUEST,
+                   nc_packet_write_request( out, &client->token ) );
+}
+
+static void nc_client_send( struct netcode_client_t * client )
+{
     uint8_t body[NC_PACKET_LARGE_BODY];
     nc_writer_t writer = nc_writer_make( body, sizeof( body ) );
     if ( client->state <= 0 || client->clock.now - client->last_send_time < NC_SEND_INTERVAL )
         return;
     switch ( client->state ) {
-    case NC_STATE( SENDING_CONNECTION_REQUEST ):
-        trial->requests_sent++;
-        client->sequence += client->sequence < UINT64_MAX; /* requests are counted too, as every known client does */
-        client->last_send_time = client->clock.now;
-        nc_outbox_end( &client->outbox, &client->server_address, NETCODE_PACKET_REQUEST,
-                       nc_packet_write_request( nc_outbox_begin( &client->outbox ), &client->token ) );
-        break;
+    case NC_STATE( SENDING_CONNECTION_REQUEST ): nc_client_send_request( client ); break;
     case NC_STATE( SENDING_CONNECTION_RESPONSE ):
-        trial->responses_sent++;
+        client->trials[client->server_index].responses_sent++;
         nc_writer_number( &writer, client->challenge_sequence, 8 );
         nc_writer_bytes( &writer, client->challenge, NC_CHALLENGE_BYTES );
         nc_client_seal( client, NETCODE_PACKET_RESPONSE, body, NC_PACKET_LARGE_BODY );
@@ -5012,6 +5047,7 @@ static void nc_client_update( struct netcode_client_t * client )
         return;
     nc_client_start_clocks( client ); /* a callback may have begun another connection */
     nc_client_send( client );
+    nc_client_note_send_errors( client );
     nc_client_expire( client );
     verdict = client->verdict;
     client->verdict = NC_ON_NOTHING;
@@ -5336,13 +5372,12 @@ NETCODE_API void netcode_client_send_packet( struct netcode_client_t * client, c
     }
     if ( client->state != NC_STATE( CONNECTED ) )
         return;
-    if ( !client->loopback ) {
-        nc_client_seal( client, NETCODE_PACKET_PAYLOAD, data, bytes );
-        return;
-    }
     client->depth++;
-    client->config.send_loopback_packet_callback( client->config.callback_context, client->client_index, data, bytes,
-                                                  client->sequence++ );
+    if ( !client->loopback )
+        nc_client_seal( client, NETCODE_PACKET_PAYLOAD, data, bytes );
+    else
+        client->config.send_loopback_packet_callback( client->config.callback_context, client->client_index, data,
+                                                      bytes, client->sequence++ );
     nc_client_leave( client );
 }
 
@@ -5472,7 +5507,9 @@ NETCODE_API int netcode_client_next_event( struct netcode_client_t * client, str
 NETCODE_API void netcode_client_flush( struct netcode_client_t * client )
 {
     NC_CHECK( client != NULL, NC_NOTHING );
+    client->depth++;
     nc_outbox_flush( &client->outbox );
+    nc_client_leave( client );
 }
 
 NETCODE_API void netcode_client_wait( struct netcode_client_t * client, double seconds )
@@ -5484,10 +5521,12 @@ NETCODE_API void netcode_client_wait( struct netcode_client_t * client, double s
     next = client->last_send_time + NC_SEND_INTERVAL - client->clock.now;
     if ( client->state > 0 && !client->loopback && next < seconds )
         seconds = next;
+    client->depth++;
     if ( client->socket.wait )
         client->socket.wait( client->socket.context, seconds );
     else
         netcode_sleep( seconds < 0.001 ? seconds : 0.001 );
+    nc_client_leave( client );
 }
 
 NETCODE_API void netcode_client_stats( struct netcode_client_t * client, struct netcode_client_stats_t * stats )
@@ -5501,8 +5540,10 @@ NETCODE_API void netcode_client_stats( struct netcode_client_t * client, struct 
     stats->disconnects = client->disconnects;
     stats->packets_queued = (int) client->inbox.queued;
     stats->packets_held = (int) client->inbox.pool->held;
+    client->depth++;
     if ( client->socket.info )
         client->socket.info( client->socket.context, &info );
+    nc_client_leave( client );
     stats->kernel_drops = info.kernel_drops;
     stats->receive_buffer_bytes = info.receive_buffer_bytes;
     stats->send_buffer_bytes = info.send_buffer_bytes;
@@ -5619,7 +5660,8 @@ typedef struct {
     uint64_t first_challenge; /* sequence of the first challenge issued to it; UINT64_MAX before */
     uint64_t created;         /* counts up: who is older? */
     double answer_time;       /* of the last request that it answered */
-    float allowance;          /* answers that may leave now */
+    double allowance_time;    /* when the allowance was counted last */
+    float allowance;          /* answers that might leave then */
     uint32_t key_index;       /* the private key that its token was sealed with */
     uint8_t tag[NC_TOKEN_TAG_BYTES];
     uint8_t client_to_server_key[NETCODE_KEY_BYTES];
@@ -5650,6 +5692,12 @@ typedef struct {
 
 enum { NC_WANTED_NOTHING, NC_WANTED_STOP, NC_WANTED_START };
 
+/* A walk over the connected slots; callbacks may end any of them meanwhile. */
+typedef struct nc_walk_t {
+    struct nc_walk_t * outer;
+    uint32_t next;
+} nc_walk_t;
+
 struct netcode_server_t {
     struct netcode_server_config_t config;
     nc_allocator_t allocator;
@@ -5674,9 +5722,11 @@ struct netcode_server_t {
     uint64_t created; /* counts pending handshakes */
     uint32_t batch[NC_RECEIVE_BATCH];
     nc_list_t active;       /* connected slots */
+    nc_walk_t * walks;      /* those under way, one inside another */
     nc_list_t pending_used; /* in the order of their creation */
     nc_list_t pending_free;
     int running;
+    int stopping; /* nobody comes in any more */
     int backlog;
     int depth;
     int updating;
@@ -5734,21 +5784,24 @@ static uint32_t nc_server_slot_of_id( const struct netcode_server_t * server, ui
     return index;
 }
 
+/* The socket's send may be a callback that disconnects this very client: the slot is not touched after it. */
 static void nc_server_seal_to_slot( struct netcode_server_t * server, nc_slot_t * slot, nc_packet_t * packet,
                                     const uint8_t * body )
 {
+    uint8_t * out = nc_outbox_begin( &server->outbox );
+    struct netcode_address_t to = slot->address;
     nc_channel_t channel;
     int bytes;
-    if ( slot->sequence >> 63 )
+    if ( !out || slot->sequence >> 63 )
         return; /* the upper half belongs to the global sequence: a nonce can not be used twice */
     packet->sequence = slot->sequence++;
     channel.key = slot->server_to_client_key;
     channel.protocol_id = server->config.protocol_id;
-    bytes = nc_packet_seal( nc_outbox_begin( &server->outbox ), packet, body, &channel );
-    nc_outbox_end( &server->outbox, &slot->address, packet->type, bytes );
+    bytes = nc_packet_seal( out, packet, body, &channel );
     slot->send_time = server->clock.now;
     slot->packets_sent++;
     slot->bytes_sent += (uint64_t) bytes;
+    nc_outbox_end( &server->outbox, &to, packet->type, bytes );
 }
 
 static void nc_server_send_keep_alive( struct netcode_server_t * server, uint32_t index )
@@ -5799,6 +5852,8 @@ static void nc_server_set_slot_timer( struct netcode_server_t * server, uint32_t
     const nc_slot_t * slot = &server->hall.slots[index];
     double next = slot->send_time + NC_SEND_INTERVAL;
     double deadline = nc_server_slot_deadline( server, slot );
+    if ( slot->state != NC_SLOT_CONNECTED )
+        return; /* the network's own callback has ended it */
     if ( deadline >= 0.0 && deadline < next )
         next = deadline;
     nc_wheel_insert( &server->hall.wheel, index, next );
@@ -5811,6 +5866,7 @@ static void nc_server_end_slot( struct netcode_server_t * server, uint32_t index
     nc_hall_t * hall = &server->hall;
     nc_slot_t * slot = &hall->slots[index];
     char text[NETCODE_MAX_ADDRESS_STRING_LENGTH];
+    nc_walk_t * walk;
     if ( slot->state != NC_SLOT_CONNECTED )
         return;
     slot->state = NC_SLOT_CLOSING;
@@ -5827,6 +5883,9 @@ static void nc_server_end_slot( struct netcode_server_t * server, uint32_t index
     if ( !slot->loopback )
         nc_table_remove( &hall->slot_by_address, nc_address_hash( &slot->address, server->hash_key ), index );
     nc_table_remove( &hall->slot_by_id, nc_server_id_hash( server, slot->client_id ), index );
+    for ( walk = server->walks; walk; walk = walk->outer )
+        if ( walk->next == index )
+            walk->next = hall->active_links[index].next;
     nc_list_remove( &server->active, hall->active_links, index );
     nc_bits_insert( &hall->free_slots, index );
     nc_inbox_close( &hall->inbox, index, slot->session, slot->client_id, reason );
@@ -5842,11 +5901,12 @@ static void nc_server_open_slot( struct netcode_server_t * server, uint32_t inde
 {
     nc_hall_t * hall = &server->hall;
     nc_slot_t * slot = &hall->slots[index];
+    uint64_t session = ++server->session;
     char text[NETCODE_MAX_ADDRESS_STRING_LENGTH];
     *slot = *client;
     slot->state = NC_SLOT_CONNECTED;
     slot->reason = NETCODE_SERVER_CLIENT_DISCONNECT_REASON_NONE;
-    slot->session = ++server->session;
+    slot->session = session;
     slot->sequence = nc_crypto_sequence_base( server->config.sequence_base );
     slot->connect_time = slot->receive_time = slot->send_time = server->clock.now;
     memcpy( hall->user_data + (size_t) index * NETCODE_USER_DATA_BYTES, user_data, NETCODE_USER_DATA_BYTES );
@@ -5860,6 +5920,8 @@ static void nc_server_open_slot( struct netcode_server_t * server, uint32_t inde
         nc_server_send_keep_alive( server, index ); /* Standard: Processing Connection Response Packets */
         nc_server_set_slot_timer( server, index );
     }
+    if ( slot->session != session )
+        return; /* the network's own callback has ended it */
     NC_LOG( &server->log, INFO, "server: client %llu at %s took slot %u", (unsigned long long) slot->client_id,
             netcode_address_to_string( &slot->address, text ), (unsigned) index );
     if ( server->config.connect_disconnect_callback )
@@ -6005,9 +6067,15 @@ static int nc_server_insert_pending( struct netcode_server_t * server, const nc_
 /* May this handshake be answered now? Burst 4, then 10 a second; only answers are charged. Decision 7 */
 static float nc_server_allowance( const struct netcode_server_t * server, const nc_pending_t * pending )
 {
-    double allowance =
-        (double) pending->allowance + ( server->clock.now - pending->answer_time ) * (double) NC_ANSWERS_PER_SECOND;
+    double passed = server->clock.now - pending->allowance_time;
+    double allowance = (double) pending->allowance + passed * (double) NC_ANSWERS_PER_SECOND;
     return allowance < (double) NC_ANSWER_BURST ? (float) allowance : (float) NC_ANSWER_BURST;
+}
+
+static void nc_server_charge( const struct netcode_server_t * server, nc_pending_t * pending )
+{
+    pending->allowance = nc_server_allowance( server, pending ) - 1.0f;
+    pending->allowance_time = server->clock.now;
 }
 
 /* ---- answers to those who have no slot: each smaller than what it answers. Decision 8 ---- */
@@ -6015,9 +6083,11 @@ static float nc_server_allowance( const struct netcode_server_t * server, const 
 static void nc_server_answer( struct netcode_server_t * server, const nc_pending_t * pending, int type,
                               const uint8_t * body, int body_bytes )
 {
+    uint8_t * out = nc_outbox_begin( &server->outbox );
+    struct netcode_address_t to = pending->address;
     nc_packet_t packet;
     nc_channel_t channel;
-    if ( server->global_sequence == UINT64_MAX )
+    if ( !out || server->global_sequence == UINT64_MAX )
         return;
     packet.type = type;
     packet.sequence = server->global_sequence++;
@@ -6025,8 +6095,7 @@ static void nc_server_answer( struct netcode_server_t * server, const nc_pending
     packet.body_bytes = body_bytes;
     channel.key = pending->server_to_client_key;
     channel.protocol_id = server->config.protocol_id;
-    nc_outbox_end( &server->outbox, &pending->address, type,
-                   nc_packet_seal( nc_outbox_begin( &server->outbox ), &packet, body, &channel ) );
+    nc_outbox_end( &server->outbox, &to, type, nc_packet_seal( out, &packet, body, &channel ) );
 }
 
 /* The spare bytes of a challenge: a hash of the address, and the tag that names the token. Decision 2 */
@@ -6171,7 +6240,7 @@ static void nc_server_describe_pending( nc_pending_t * pending, const nc_server_
     pending->client_id = it->token.client_id;
     pending->expire_timestamp = it->request.expire_timestamp;
     pending->first_challenge = UINT64_MAX;
-    pending->answer_time = server->clock.now;
+    pending->answer_time = pending->allowance_time = server->clock.now;
     pending->allowance = (float) NC_ANSWER_BURST;
     pending->key_index = it->key_index;
     memcpy( pending->tag, it->request.tag, NC_TOKEN_TAG_BYTES );
@@ -6201,7 +6270,7 @@ static int nc_server_admit_request( struct netcode_server_t * server, nc_server_
     if ( reason != NETCODE_DROP_NONE )
         return reason;
     pending = &server->hall.pending[it->pending];
-    pending->allowance = nc_server_allowance( server, pending ) - 1.0f;
+    nc_server_charge( server, pending );
     pending->answer_time = server->clock.now;
     if ( takes_over == NC_NOWHERE && server->active.count == server->hall.slot_count ) {
         nc_server_answer( server, pending, NETCODE_PACKET_DENIED, NULL, 0 );
@@ -6319,9 +6388,8 @@ static int nc_server_admit_response( struct netcode_server_t * server, const nc_
         return reason;
     if ( takes_over == NC_NOWHERE && server->active.count == server->hall.slot_count ) {
         nc_pending_t * live = &server->hall.pending[entry];
-        float allowance = nc_server_allowance( server, live );
-        if ( allowance >= 1.0f ) {
-            live->allowance -= 1.0f;
+        if ( nc_server_allowance( server, live ) >= 1.0f ) {
+            nc_server_charge( server, live );
             nc_server_answer( server, live, NETCODE_PACKET_DENIED, NULL, 0 );
         }
         return NETCODE_DROP_SERVER_FULL;
@@ -6430,7 +6498,7 @@ static int nc_server_route( struct netcode_server_t * server, nc_arrival_t * arr
         return NETCODE_DROP_OVERSIZED_DATAGRAM;
     if ( arrival->from.port == 0 )
         return NETCODE_DROP_SOURCE_PORT_ZERO;
-    if ( !server->running )
+    if ( !server->running || server->stopping )
         return NETCODE_DROP_NOT_CONNECTED;
     if ( arrival->data[0] == NETCODE_PACKET_REQUEST )
         return nc_server_on_request( server, arrival );
@@ -6489,7 +6557,9 @@ static void nc_server_receive( struct netcode_server_t * server )
     int i, count;
     memset( datagrams, 0, sizeof( datagrams ) );
     while ( budget > 0 ) {
-        int want = budget < NC_RECEIVE_BATCH ? budget : NC_RECEIVE_BATCH;
+        int want = ( budget + NC_COST_REQUEST - 1 ) / NC_COST_REQUEST; /* what it can pay for, whatever arrives */
+        if ( want > NC_RECEIVE_BATCH )
+            want = NC_RECEIVE_BATCH;
         for ( i = 0; i < want; i++ ) {
             datagrams[i].data = nc_pool_data( server->hall.inbox.pool, server->batch[i] );
             datagrams[i].capacity = NC_BUFFER_CAPACITY;
@@ -6509,9 +6579,12 @@ static void nc_server_receive( struct netcode_server_t * server )
 static void nc_server_ring_slot( struct netcode_server_t * server, uint32_t index )
 {
     nc_slot_t * slot = &server->hall.slots[index];
+    uint64_t session = slot->session;
     double deadline;
     if ( server->clock.now - slot->send_time >= NC_SEND_INTERVAL )
         nc_server_send_keep_alive( server, index );
+    if ( slot->session != session )
+        return; /* the network's own callback has ended it */
     deadline = nc_server_slot_deadline( server, slot );
     if ( deadline >= 0.0 && server->clock.now >= deadline )
         nc_server_end_slot( server, index, NETCODE_SERVER_CLIENT_DISCONNECT_REASON_TIMED_OUT, 0 );
@@ -6704,13 +6777,14 @@ static void nc_server_stop( struct netcode_server_t * server )
     uint32_t i;
     if ( !server->running )
         return;
+    server->stopping = 1;
     for ( i = 0; i < server->hall.slot_count; i++ )
         nc_server_end_slot( server, i, NETCODE_SERVER_CLIENT_DISCONNECT_REASON_SERVER_DISCONNECT, 1 );
     while ( server->pending_used.count )
         nc_server_remove_pending( server, server->pending_used.head );
     nc_crypto_wipe( server->challenge_key, sizeof( server->challenge_key ) );
     nc_outbox_flush( &server->outbox );
-    server->running = 0;
+    server->running = server->stopping = 0;
     server->backlog = 0;
     NC_LOG( &server->log, INFO, "server stopped" );
 }
@@ -7059,7 +7133,7 @@ NETCODE_API void netcode_server_update( struct netcode_server_t * server, double
         return;
     }
     nc_clock_advance( &server->clock, time );
-    if ( !server->running )
+    if ( !server->running || server->stopping )
         return;
     server->depth++;
     server->updating = 1;
@@ -7177,6 +7251,7 @@ NETCODE_API uint64_t netcode_server_next_packet_sequence( struct netcode_server_
 static void nc_server_send_payload( struct netcode_server_t * server, uint32_t index, const uint8_t * data, int bytes )
 {
     nc_slot_t * slot = &server->hall.slots[index];
+    uint64_t session = slot->session;
     nc_packet_t packet;
     if ( slot->loopback ) {
         slot->packets_sent++;
@@ -7187,6 +7262,8 @@ static void nc_server_send_payload( struct netcode_server_t * server, uint32_t i
     }
     if ( !slot->confirmed )
         nc_server_send_keep_alive( server, index ); /* Standard: Connected Clients */
+    if ( slot->session != session )
+        return; /* the network's own callback has ended it */
     packet.type = NETCODE_PACKET_PAYLOAD;
     packet.header_bytes = 0;
     packet.body_bytes = bytes;
@@ -7223,16 +7300,21 @@ NETCODE_API void netcode_server_send_packet_to_session( struct netcode_server_t 
 NETCODE_API void netcode_server_broadcast( struct netcode_server_t * server, const uint8_t * data, int bytes,
                                            int except_client_index )
 {
-    uint32_t index, next;
+    nc_walk_t walk;
     NC_CHECK( server != NULL && data != NULL, NC_NOTHING );
     if ( !nc_server_payload_fits( server, bytes ) || !server->running )
         return;
     server->depth++;
-    for ( index = server->active.head; index != NC_NOWHERE; index = next ) {
-        next = server->hall.active_links[index].next;
+    walk.outer = server->walks;
+    walk.next = server->active.head;
+    server->walks = &walk;
+    while ( walk.next != NC_NOWHERE ) {
+        uint32_t index = walk.next;
+        walk.next = server->hall.active_links[index].next;
         if ( (int) index != except_client_index )
             nc_server_send_payload( server, index, data, bytes );
     }
+    server->walks = walk.outer;
     nc_server_leave( server );
 }
 
@@ -7304,10 +7386,11 @@ NETCODE_API void netcode_server_connect_loopback_client( struct netcode_server_t
     nc_slot_t client;
     NC_CHECK( server != NULL && server->running && client_index >= 0 && client_index < (int) server->hall.slot_count,
               NC_NOTHING );
-    if ( server->hall.slots[client_index].state != NC_SLOT_FREE ||
+    if ( server->stopping || server->hall.slots[client_index].state != NC_SLOT_FREE ||
          nc_server_slot_of_id( server, client_id ) != NC_NOWHERE || !server->config.send_loopback_packet_callback ) {
         NC_LOG( &server->log, ERROR,
-                "server: no loopback client in slot %d: the slot or the id is taken, or there is no callback",
+                "server: no loopback client in slot %d: it or the id is taken, there is no callback, or the server is "
+                "stopping",
                 client_index );
         return;
     }
@@ -7374,7 +7457,9 @@ NETCODE_API int netcode_server_next_event( struct netcode_server_t * server, str
 NETCODE_API void netcode_server_flush( struct netcode_server_t * server )
 {
     NC_CHECK( server != NULL, NC_NOTHING );
+    server->depth++;
     nc_outbox_flush( &server->outbox );
+    nc_server_leave( server );
 }
 
 NETCODE_API void netcode_server_wait( struct netcode_server_t * server, double seconds )
@@ -7386,10 +7471,12 @@ NETCODE_API void netcode_server_wait( struct netcode_server_t * server, double s
     next = server->running ? nc_wheel_seconds_left( &server->hall.wheel, server->clock.now ) : seconds;
     if ( next < seconds )
         seconds = next;
+    server->depth++;
     if ( server->socket.wait )
         server->socket.wait( server->socket.context, seconds );
     else
         netcode_sleep( seconds < 0.001 ? seconds : 0.001 );
+    nc_server_leave( server );
 }
 
 /* Handshakes under a key that is gone end; the others learn their key's new place. */
@@ -7430,11 +7517,6 @@ NETCODE_API void netcode_server_stats( struct netcode_server_t * server, struct 
     memset( stats, 0, sizeof( *stats ) );
     memset( &info, 0, sizeof( info ) );
     NC_COUNTERS_COPY( stats, &server->counters );
-    if ( server->socket.info )
-        server->socket.info( server->socket.context, &info );
-    stats->kernel_drops = info.kernel_drops;
-    stats->receive_buffer_bytes = info.receive_buffer_bytes;
-    stats->send_buffer_bytes = info.send_buffer_bytes;
     stats->connects = server->connects;
     memcpy( stats->disconnects, server->disconnects, sizeof( stats->disconnects ) );
     stats->handshakes = server->handshakes;
@@ -7447,6 +7529,15 @@ NETCODE_API void netcode_server_stats( struct netcode_server_t * server, struct 
     stats->consumed = (int) ( used->expiring_count + used->never_count );
     stats->packets_queued = (int) server->hall.inbox.queued;
     stats->packets_held = server->hall.inbox.pool ? (int) server->hall.inbox.pool->held : 0;
+    server->depth++;
+    if ( server->socket.info )
+        server->socket.info( server->socket.context, &info );
+    nc_server_leave( server );
+    stats->kernel_drops = info.kernel_drops;
+    stats->receive_buffer_bytes = info.receive_buffer_bytes;
+    stats->send_buffer_bytes = info.send_buffer_bytes;
+    if ( stats->last_socket_error == 0 )
+        stats->last_socket_error = info.last_send_error;
 }
 
 NETCODE_API void netcode_server_client_stats( struct netcode_server_t * server, int client_index,

@@ -145,15 +145,6 @@ static void show_progress( void )
     fflush( stdout );
 }
 
-static void begin( const char * title, const char * expected )
-{
-    demo.story++;
-    demo.title = title;
-    demo.expected = expected;
-    demo.story_start = netcode_time();
-    show_progress();
-}
-
 /* A text of any length under its heading, in lines of COLUMNS. */
 static void print_wrapped( const char * heading, const char * text )
 {
@@ -620,6 +611,20 @@ static double summary_value( const struct child_t * client, const char * name )
 }
 
 /* ---- the stories ---- */
+
+/* Each begins with the servers alone: a client that a failed story left behind would disturb the next one. */
+static void begin( const char * title, const char * expected )
+{
+    for ( int i = 0; i < demo.num_children; i++ ) {
+        if ( demo.children[i]->pid && !demo.children[i]->is_server )
+            kill( demo.children[i]->pid, SIGKILL );
+    }
+    demo.story++;
+    demo.title = title;
+    demo.expected = expected;
+    demo.story_start = netcode_time();
+    show_progress();
+}
 
 /* Runs netcode-token to its end: its exit status. */
 static int run_token( const char * const * arguments, struct child_t ** child )

@@ -1,6 +1,5 @@
 #!/bin/bash
-# make fresh: a new Debian stable that holds git, make and gcc only. What README.md tells a newcomer to type, from `git clone` on, is typed there
-# as it stands. The committed tree is what is cloned. Needs root, debootstrap and the Debian mirror that this machine's apt uses.
+# make fresh: a new Debian stable that holds git, make and gcc only. What README.md tells a newcomer to type is typed there as it stands. The committed tree is what is cloned. Needs root, debootstrap and the Debian mirror that this machine's apt uses.
 set -euo pipefail
 
 cd "$(dirname "$0")/.."
@@ -19,10 +18,10 @@ clean() {
 trap clean EXIT
 trap 'exit 1' INT TERM
 
-# The first block of sh that begins with `git clone`.
+# Every block of sh with one of a newcomer's three commands, in the order of the README.
 readme_commands() {
     awk '/^```sh$/ { inside = 1; text = ""; next }
-         /^```/    { if ( inside && text ~ /^git clone / ) { printf "%s", text; exit } inside = 0; next }
+         /^```/    { if ( inside && text ~ /(^|\n)(git clone|make demo|make test)/ ) printf "%s", text; inside = 0; next }
          inside    { text = text $0 "\n" }' README.md
 }
 
@@ -39,9 +38,8 @@ mirror() {
 [ "$(id -u)" = 0 ] || stop "needs root, for debootstrap and chroot"
 command -v debootstrap >/dev/null || stop "needs debootstrap: apt-get install -y debootstrap"
 commands=$(readme_commands)
-[ -n "$commands" ] || stop "README.md has no block of sh that begins with git clone"
 for wanted in "make demo" "make test"; do
-    grep -qE "^$wanted( |\$)" <<<"$commands" || stop "that block of README.md does not say: $wanted"
+    grep -qE "^$wanted( |\$)" <<<"$commands" || stop "no block of sh in README.md says: $wanted"
 done
 [ -z "$(git status --porcelain)" ] || echo "note: only what is committed is tried; there are uncommitted changes"
 
@@ -61,9 +59,13 @@ apt-config dump | grep -E '^Acquire::(http::Proxy|Check-)' >"$root/etc/apt/apt.c
 
 git clone -q --bare . "$root/srv/netcode.git"
 url=$(sed -n 's/^git clone \([^ ]*\).*/\1/p' <<<"$commands" | head -n 1)
+# Where the README leaves it to its reader where to clone from, the clone is ours.
+clone=
+[ -n "$url" ] || clone="git clone -q /srv/netcode.git netcode && cd netcode"
 {
     echo "set -eux"
     echo "cd /root"
+    echo "$clone"
     echo "$commands"
 } >"$root/root/commands.sh"
 
@@ -75,6 +77,6 @@ start=$SECONDS
 env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 TERM=dumb ${http_proxy:+http_proxy="$http_proxy"} \
     unshare --mount --pid --fork --kill-child chroot "$root" sh -c '
         mount -t proc proc /proc
-        git config --global "url./srv/netcode.git.insteadOf" "$1"
+        [ -z "$1" ] || git config --global "url./srv/netcode.git.insteadOf" "$1"
         sh /root/commands.sh' fresh "$url" </dev/null
 echo "== passed in $((SECONDS - start)) s"

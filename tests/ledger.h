@@ -45,6 +45,16 @@ static void ledger_reset( void )
     ledger.seals = ledger.opens = ledger.token_opens = ledger.repeats = 0;
 }
 
+#if defined( TEST_NO_WRAP )
+
+#define LEDGER_WORKS 0
+#define LEDGER_REAL( function ) function
+
+#else
+
+#define LEDGER_WORKS 1
+#define LEDGER_REAL( function ) __real_##function
+
 /* One message was sealed: `cipher` and `mac` are what came out. */
 static void ledger_note( int is_token, const uint8_t * key, const uint8_t * nonce, size_t nonce_bytes, const uint8_t * cipher, size_t bytes,
                          const uint8_t * mac, size_t mac_bytes, const uint8_t * ad, size_t ad_bytes )
@@ -80,16 +90,6 @@ static void ledger_note( int is_token, const uint8_t * key, const uint8_t * nonc
     ledger.entries[at].message = message;
     ledger.entries[at].generation = ledger.generation;
 }
-
-#if defined( TEST_NO_WRAP )
-
-#define LEDGER_WORKS 0
-#define LEDGER_REAL( function ) function
-
-#else
-
-#define LEDGER_WORKS 1
-#define LEDGER_REAL( function ) __real_##function
 
 /*  The two algorithms have the same four signatures. `token` is 1 for the one that seals connect tokens. */
 #define LEDGER_WRAP( algorithm, nonce_bytes, token, counter )                                                                              \

@@ -171,6 +171,10 @@ static void test_assert_handler( const char * condition, const char * function, 
         test_fail( file, line, "netcode_assert( %s ) failed in %s", condition, function );
 }
 
+/* As doubles: the standard's macros are floats, and promoting them is a warning. */
+#define NOT_A_NUMBER ( (double) NAN )
+#define ENDLESS ( (double) INFINITY )
+
 #if defined( NDEBUG )
 #define TEST_ASSERTS_WORK 0
 #else

@@ -86,7 +86,7 @@ struct world_t {
     int client_count;
     struct world_socket_t sockets[WORLD_SOCKETS];
     int ( *hook )( struct world_t * w, const struct world_datagram_t * datagram ); /* 1: drop it */
-    void * hook_context;
+    void ( *receive_hook )( struct world_t * w, const struct netcode_address_t * who );
     unsigned cut_types; /* bit n: datagrams of packet type n are lost */
     struct netcode_address_t cut_to;
     struct netcode_address_t cut_from;
@@ -312,6 +312,8 @@ static int world_send( void * context, const struct netcode_datagram_t * datagra
     for ( i = 0; i < count; i++ )
     {
         memset( &seen, 0, sizeof( seen ) );
+        CHECK( datagrams[i].address.type != NETCODE_ADDRESS_NONE && datagrams[i].address.port != 0 );
+        CHECK( datagrams[i].bytes >= 18 && datagrams[i].bytes <= DATAGRAM_BYTES );
         seen.from = s->address;
         seen.to = datagrams[i].address;
         seen.data = datagrams[i].data;
@@ -330,6 +332,8 @@ static int world_receive( void * context, struct netcode_datagram_t * datagrams,
     struct world_socket_t * s = (struct world_socket_t *) context;
     struct world_datagram_t * d;
     int filled = 0, more;
+    if ( s->world->receive_hook )
+        s->world->receive_hook( s->world, &s->address );
     while ( filled < count && s->inbox.head < s->inbox.count )
     {
         struct netcode_datagram_t * out = &datagrams[filled++];
@@ -619,6 +623,7 @@ static void world_close( struct world_t * w )
         link = &( *link )->next;
     *link = w->next;
     w->hook = NULL;
+    w->receive_hook = NULL;
     for ( i = 0; i < WORLD_CLIENTS; i++ )
         w->client_parties[i].on_change = NULL;
     for ( i = 0; i < WORLD_SERVERS; i++ )

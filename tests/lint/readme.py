@@ -90,17 +90,26 @@ def copy_of_this_tree(directory):
     return os.path.join(directory, "tree")
 
 
+def same_as(block):
+    """The path that the mark names, or ''."""
+    prefix = "same as "
+    return block.mark[len(prefix) :] if block.mark.startswith(prefix) else ""
+
+
 def check_c(block, directory):
     whole = "#include" in block.text
     path = os.path.join(directory, "block.c")
     with open(path, "w", encoding="utf-8") as file:
         file.write(block.text if whole else FRAGMENT % block.text)
-    command = CC + WARNINGS + ["-I" + TOP] + sodium("--cflags") + [path, "-o", os.path.join(directory, "block")]
+    # What is a part of a file finds its includes where that file does.
+    home = os.path.join(TOP, os.path.dirname(same_as(block))) if same_as(block) else TOP
+    command = CC + WARNINGS + ["-I" + TOP, "-I" + home] + sodium("--cflags") + [path, "-o", os.path.join(directory, "block")]
     command += sodium("--libs") + ["-lm"] if re.search(r"\bmain\s*\(", block.text) else ["-c"]
     return run(command, directory)
 
 
-def check_same(block, path):
+def check_same(block):
+    path = same_as(block)
     with open(os.path.join(TOP, path), encoding="utf-8") as file:
         return "" if block.text in file.read() else "it is not what stands in %s" % path
 
@@ -141,10 +150,9 @@ def check_run(block, directory, tree):
 
 
 def check_block(block, directory, tree):
-    if block.mark.startswith("same as "):
-        fault = check_same(block, block.mark[len("same as ") :])
-        if fault:
-            return fault
+    fault = check_same(block) if same_as(block) else ""
+    if fault:
+        return fault
     if block.language == "c":
         return check_c(block, directory)
     if block.language == "sh":

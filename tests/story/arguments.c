@@ -362,9 +362,9 @@ TEST( simulator_arguments )
     TOLERATE( CHECK_EQ( netcode_network_simulator_socket( net, &no_port, &socket ), NETCODE_ERROR ) );
     CHECK_EQ( netcode_network_simulator_socket( net, &address, &socket ), NETCODE_OK );
     TOLERATE( CHECK_EQ( netcode_network_simulator_socket( net, &address, &second ), NETCODE_ERROR ) ); /* one socket an address */
-    netcode_network_simulator_update( net, NAN );
+    netcode_network_simulator_update( net, NOT_A_NUMBER );
     netcode_network_simulator_update( net, -1.0 );
-    netcode_network_simulator_update( net, INFINITY );
+    netcode_network_simulator_update( net, ENDLESS );
     socket.close( socket.context );
     CHECK_EQ( netcode_network_simulator_socket( net, &address, &socket ), NETCODE_OK );
     socket.close( socket.context );

@@ -125,17 +125,18 @@ static int do_to_server( struct world_t * w, int number )
 
 static struct {
     struct world_t * world;
+    int of_server;
     int number;  /* what to do */
     int where;   /* in which callback */
     int depth;
     int calls;
 } back;
 
-enum { IN_CHANGE, IN_DROP, IN_LOOPBACK, IN_LOG, IN_UNIX, CALLBACK_KINDS };
+enum { IN_CHANGE, IN_DROP, IN_LOOPBACK, IN_LOG, IN_UNIX, IN_SEND, IN_RECEIVE };
 
 static void call_back( int where, int is_server )
 {
-    if ( where != back.where || back.depth || back.calls >= 5 || !back.world )
+    if ( where != back.where || is_server != back.of_server || back.depth || back.calls >= 5 || !back.world )
         return;
     back.depth++;
     back.calls++;
@@ -174,6 +175,24 @@ static uint64_t back_unix( void * context )
 {
     call_back( IN_UNIX, ( (struct world_party_t *) context )->is_server );
     return world_unix( ( (struct world_party_t *) context )->world );
+}
+
+/* The network's own functions are callbacks as well. */
+static int back_send( struct world_t * w, const struct world_datagram_t * d )
+{
+    if ( netcode_address_equal( &d->from, &w->server_addresses[0] ) )
+        call_back( IN_SEND, 1 );
+    else if ( netcode_address_equal( &d->from, &w->client_addresses[0] ) )
+        call_back( IN_SEND, 0 );
+    return 0;
+}
+
+static void back_receive( struct world_t * w, const struct netcode_address_t * who )
+{
+    if ( netcode_address_equal( who, &w->server_addresses[0] ) )
+        call_back( IN_RECEIVE, 1 );
+    else if ( netcode_address_equal( who, &w->client_addresses[0] ) )
+        call_back( IN_RECEIVE, 0 );
 }
 
 /* What must hold whatever was called. */
@@ -215,11 +234,14 @@ static int one_life( int where, int number, int of_server )
     back.world = w;
     back.where = where;
     back.number = number;
+    back.of_server = of_server;
+    w->hook = back_send;
+    w->receive_hook = back_receive;
     test_state.expecting = 1;
-    if ( ( of_server && where == IN_CHANGE ) || ( !of_server && where != IN_LOOPBACK ) || where == IN_UNIX || where == IN_LOG || where == IN_DROP )
-        world_connect( w, 0, 1 );
-    else if ( !of_server )
+    if ( where == IN_LOOPBACK && !of_server )
         netcode_client_connect_loopback( w->clients[0], 3, 4 );
+    else
+        world_connect( w, 0, 1 );
     for ( i = 0; i < 40; i++ )
     {
         world_inject( w, &w->server_addresses[0], &w->client_addresses[1], junk, 40 );
@@ -246,6 +268,8 @@ static int one_life( int where, int number, int of_server )
     test_state.expecting = 0;
     calls = back.calls;
     back.world = NULL;
+    w->hook = NULL;
+    w->receive_hook = NULL;
     netcode_log_level( NETCODE_LOG_LEVEL_ERROR );
     if ( w->servers[0] )
     {
@@ -289,6 +313,8 @@ TEST( every_function_from_the_change_callbacks ) { every_function_from( IN_CHANG
 TEST( every_function_from_the_drop_callbacks ) { every_function_from( IN_DROP ); }
 TEST( every_function_from_the_loopback_callbacks ) { every_function_from( IN_LOOPBACK ); }
 TEST( every_function_from_the_log_callbacks ) { every_function_from( IN_LOG ); }
+TEST( every_function_from_the_networks_send ) { every_function_from( IN_SEND ); }
+TEST( every_function_from_the_networks_receive ) { every_function_from( IN_RECEIVE ); }
 TEST( every_function_from_the_unix_time_callbacks ) { every_function_from( IN_UNIX ); }
 
 static int readable_checked;
@@ -352,4 +378,132 @@ TEST( start_in_a_callback_takes_effect_when_the_outermost_call_returns )
     CHECK_EQ( netcode_server_num_connected_clients( w->servers[0] ), 0 );
     world_run( w, 6.0 );
     REQUIRE( world_join( w, 0, 2 ) );
+}
+
+/* A broadcast on a listen server, during which the host's callback throws the next player out. */
+static void kick_the_next( struct world_party_t * party, int client_index, const uint8_t * data, int bytes, uint64_t sequence )
+{
+    (void) client_index;
+    (void) data;
+    (void) bytes;
+    (void) sequence;
+    netcode_server_disconnect_client( party->world->servers[0], 1 );
+    netcode_server_disconnect_client( party->world->servers[0], 2 );
+}
+
+TEST( a_broadcast_that_loses_its_receivers_on_the_way )
+{
+    struct world_t * w = world_open( CLEAN, 1, 4, 3 );
+    uint8_t data[20] = { 0 };
+    int i, mark;
+    netcode_server_connect_loopback_client( w->servers[0], 0, 100, NULL );
+    for ( i = 0; i < 3; i++ )
+        REQUIRE( world_join( w, i, 1 + (uint64_t) i ) );
+    w->server_parties[0].on_loopback = kick_the_next;
+    mark = w->records.count;
+    netcode_server_broadcast( w->servers[0], data, 20, -1 );
+    world_run( w, 1.0 );
+    CHECK_EQ( world_count( w, mark, NULL, &w->client_addresses[0], NETCODE_PACKET_PAYLOAD, 0 ), 0 );
+    CHECK_EQ( world_count( w, mark, NULL, &w->client_addresses[2], NETCODE_PACKET_PAYLOAD, 0 ), 1 );
+    CHECK_EQ( netcode_client_state( w->clients[0] ), NETCODE_CLIENT_STATE_DISCONNECTED );
+    CHECK_EQ( netcode_client_state( w->clients[2] ), NETCODE_CLIENT_STATE_CONNECTED );
+    CHECK_EQ( netcode_server_num_connected_clients( w->servers[0] ), 2 );
+}
+
+/* The network itself throws the player out, at each packet to it in turn: a slot that is empty sends nothing, and tells in order. */
+static int kick_at, kick_count;
+
+static int kick_in_send( struct world_t * w, const struct world_datagram_t * d )
+{
+    if ( netcode_address_equal( &d->from, &w->server_addresses[0] ) && kick_count++ == kick_at )
+        netcode_server_disconnect_client( w->servers[0], 0 );
+    return 0;
+}
+
+TEST( a_player_thrown_out_from_within_a_send )
+{
+    uint8_t data[20] = { 0 };
+    for ( kick_at = 0; kick_at < 12; kick_at++ )
+    {
+        struct world_t * w = world_open( CLEAN, 1, 2, 1 );
+        int i, mark;
+        kick_count = 0;
+        w->hook = kick_in_send;
+        world_connect( w, 0, 1 );
+        for ( i = 0; i < 50; i++ )
+        {
+            world_step( w );
+            netcode_server_send_packet( w->servers[0], 0, data, 20 );
+            if ( kick_count > kick_at )
+                break;
+        }
+        world_run( w, 0.5 );
+        for ( i = 0; i < w->server_parties[0].log_count; i++ ) /* connected, gone, connected, ... */
+            CHECK_EQ( w->server_parties[0].log[i][1], i % 2 == 0 );
+        CHECK_EQ( netcode_server_num_connected_clients( w->servers[0] ), w->server_parties[0].log_count % 2 );
+        check_counts( w );
+        if ( netcode_server_num_connected_clients( w->servers[0] ) == 0 )
+        {
+            mark = w->records.count;
+            world_run( w, 2.0 );
+            CHECK_EQ( world_count( w, mark, &w->server_addresses[0], NULL, NETCODE_PACKET_KEEP_ALIVE, 0 ), 0 );
+        }
+        world_close( w );
+    }
+}
+
+/* Destroyed from within the network's functions while something else than an update is the outermost call. */
+static int destroy_in_send( struct world_t * w, const struct world_datagram_t * d )
+{
+    if ( w->clients[0] && netcode_address_equal( &d->from, &w->client_addresses[0] ) )
+    {
+        netcode_client_destroy( w->clients[0] );
+        w->clients[0] = NULL;
+    }
+    if ( w->servers[0] && netcode_address_equal( &d->from, &w->server_addresses[0] ) )
+    {
+        netcode_server_destroy( w->servers[0] );
+        w->servers[0] = NULL;
+    }
+    return 0;
+}
+
+TEST( destroyed_from_within_a_send )
+{
+    int how;
+    for ( how = 0; how < 7; how++ )
+    {
+        struct world_t * w = world_new( CLEAN );
+        struct netcode_client_t * client;
+        struct netcode_server_t * server;
+        uint8_t data[20] = { 0 };
+        w->server_config.batch_sends = w->client_config.batch_sends = how >= 5;
+        world_add_server( w, 2 );
+        world_add_client( w );
+        REQUIRE( world_join( w, 0, 1 ) );
+        client = w->clients[0];
+        server = w->servers[0];
+        if ( how == 5 )
+            netcode_client_send_packet( client, data, 20 );
+        if ( how == 6 )
+            netcode_server_send_packet( server, 0, data, 20 );
+        w->hook = destroy_in_send;
+        if ( how == 0 )
+            netcode_client_send_packet( client, data, 20 );
+        if ( how == 1 )
+            netcode_client_disconnect( client );
+        if ( how == 2 )
+            netcode_server_send_packet( server, 0, data, 20 );
+        if ( how == 3 )
+            netcode_server_broadcast( server, data, 20, -1 );
+        if ( how == 4 )
+            netcode_server_disconnect_all_clients( server );
+        if ( how == 5 )
+            netcode_client_flush( client );
+        if ( how == 6 )
+            netcode_server_flush( server );
+        w->hook = NULL;
+        CHECK( !w->clients[0] || !w->servers[0] );
+        world_close( w );
+    }
 }

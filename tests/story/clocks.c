@@ -21,8 +21,8 @@ TEST( odd_times_at_create_and_before_connect )
     double odd[5];
     int i;
     odd[0] = -3600.0;
-    odd[1] = NAN;
-    odd[2] = INFINITY;
+    odd[1] = NOT_A_NUMBER;
+    odd[2] = ENDLESS;
     odd[3] = 1e18;
     odd[4] = -1e300;
     for ( i = 0; i < 5; i++ )
@@ -117,6 +117,6 @@ TEST( time_and_sleep )
     start = netcode_time();
     netcode_sleep( 0.0 );
     netcode_sleep( -5.0 );
-    netcode_sleep( NAN );
+    netcode_sleep( NOT_A_NUMBER );
     CHECK( netcode_time() - start < 1.0 );
 }

@@ -1169,10 +1169,10 @@ TEST( decision_12_the_clock_adds_only_positive_finite_steps )
     double time;
     int i, j;
     odd[0] = 0.0; /* each is a step back from the one before, or none at all */
-    odd[1] = NAN;
+    odd[1] = NOT_A_NUMBER;
     odd[2] = -3600.0;
-    odd[3] = INFINITY;
-    odd[4] = -INFINITY;
+    odd[3] = ENDLESS;
+    odd[4] = -ENDLESS;
     odd[5] = -1e6;
     REQUIRE( world_join( w, 0, 1 ) );
     for ( i = 0; i < 6; i++ )

@@ -480,7 +480,7 @@ TEST( drop_REQUEST_WRONG_PROTOCOL_ID )
     expect_refusal( &p, NETCODE_DROP_REQUEST_WRONG_PROTOCOL_ID );
 }
 
-/* Standard: burst of 4 answers, then 10 a second. PROTOCOL.md, decision 7 */
+/* Decision 7: a burst of 4 answers, then 10 a second. */
 TEST( drop_REQUEST_TOO_SOON )
 {
     struct world_t * w = world_open( CLEAN, 1, 2, 0 );

@@ -42,6 +42,7 @@ TEST( events_in_their_true_order )
         CHECK_EQ( e.type, NETCODE_EVENT_PAYLOAD );
         CHECK_EQ( e.client_index, i % 2 );
         CHECK_EQ( e.session, session[i % 2] );
+        CHECK_EQ( e.client_id, 11 + i % 2 );
         CHECK_EQ( e.bytes, 20 );
         payload_fill( expected, 20, i );
         CHECK_MEM( e.data, expected, 20 );

