@@ -2927,7 +2927,8 @@ typedef struct {
 typedef struct {
     nc_list_t list;
     uint32_t connected_note; /* the unread CONNECTED of the present session */
-    uint32_t is_open;
+    uint8_t is_open;
+    uint8_t is_left; /* closed with payloads that nobody has read yet */
 } nc_queue_t;
 
 typedef struct {
@@ -2935,6 +2936,8 @@ typedef struct {
     nc_queue_t * queues;
     nc_link_t * queue_links; /* by buffer: its client's queue, or the orphans */
     nc_list_t orphans;       /* payloads whose slot has a new client; only the event list still leads to them */
+    nc_list_t left;          /* clients that are gone and whose payloads were not read yet */
+    nc_link_t * left_links;  /* by client */
     nc_list_t events;
     nc_link_t * event_links; /* buffers first, then notes */
     nc_note_t * notes;
@@ -2960,6 +2963,7 @@ static void nc_inbox_place( nc_inbox_t * inbox, nc_arena_t * arena, uint32_t buf
 {
     uint32_t client_count = inbox->client_count;
     inbox->queues = (nc_queue_t *) nc_arena_take( arena, client_count, sizeof( nc_queue_t ) );
+    inbox->left_links = (nc_link_t *) nc_arena_take( arena, client_count, sizeof( nc_link_t ) );
     inbox->queue_links = (nc_link_t *) nc_arena_take( arena, buffer_count, sizeof( nc_link_t ) );
     inbox->event_links = (nc_link_t *) nc_arena_take( arena, buffer_count + inbox->note_count, sizeof( nc_link_t ) );
     inbox->notes = (nc_note_t *) nc_arena_take( arena, inbox->note_count, sizeof( nc_note_t ) );
@@ -2975,16 +2979,29 @@ static void nc_inbox_reset( nc_inbox_t * inbox, nc_pool_t * pool, uint32_t quota
     inbox->share = pool->count / ( 2 * inbox->client_count );
     inbox->reserved = inbox->queued = 0;
     nc_list_init( &inbox->orphans );
+    nc_list_init( &inbox->left );
     nc_list_init( &inbox->events );
     nc_list_init( &inbox->ended );
     for ( i = 0; i < inbox->client_count; i++ ) {
         nc_list_init( &inbox->queues[i].list );
         inbox->queues[i].connected_note = NC_NOWHERE;
-        inbox->queues[i].is_open = 0;
+        inbox->queues[i].is_open = inbox->queues[i].is_left = 0;
     }
     for ( i = 0; i < inbox->note_count; i++ )
         inbox->free_notes[i] = inbox->note_count - 1 - i;
     inbox->free_note_count = inbox->note_count;
+}
+
+/* A client that is gone counts as one with payloads left behind for as long as there are any. */
+static void nc_inbox_mark_left( nc_inbox_t * inbox, uint32_t client_index )
+{
+    nc_queue_t * queue = &inbox->queues[client_index];
+    uint8_t is_left = !queue->is_open && queue->list.count > 0;
+    if ( is_left && !queue->is_left )
+        nc_list_insert( &inbox->left, inbox->left_links, client_index );
+    else if ( !is_left && queue->is_left )
+        nc_list_remove( &inbox->left, inbox->left_links, client_index );
+    queue->is_left = is_left;
 }
 
 /* Takes a payload out of its queue and out of the events. */
@@ -3001,6 +3018,7 @@ static void nc_inbox_unlink( nc_inbox_t * inbox, uint32_t index )
     nc_list_remove( &queue->list, inbox->queue_links, index );
     if ( queue->is_open && queue->list.count < inbox->share )
         inbox->reserved++;
+    nc_inbox_mark_left( inbox, buffer->client_index );
 }
 
 static void nc_inbox_discard( nc_inbox_t * inbox, uint32_t index )
@@ -3009,18 +3027,29 @@ static void nc_inbox_discard( nc_inbox_t * inbox, uint32_t index )
     nc_pool_give( inbox->pool, index );
 }
 
+/* Gives up the oldest payload that was left behind by somebody who is gone: the living come first. */
+static int nc_inbox_discard_left( nc_inbox_t * inbox )
+{
+    if ( inbox->orphans.count )
+        nc_inbox_discard( inbox, inbox->orphans.head );
+    else if ( inbox->left.count )
+        nc_inbox_discard( inbox, inbox->queues[inbox->left.head].list.head );
+    else
+        return 0;
+    return 1;
+}
+
 /* Is there room for one more payload of this client? Returns a drop reason. */
 static int nc_inbox_room( nc_inbox_t * inbox, uint32_t client_index )
 {
     uint32_t count = inbox->queues[client_index].list.count;
+    uint32_t kept_back = count < inbox->share ? 0 : inbox->reserved;
     if ( count >= inbox->quota )
         return NETCODE_DROP_QUEUE_FULL;
-    while ( inbox->pool->free_count == 0 && inbox->orphans.count )
-        nc_inbox_discard( inbox, inbox->orphans.head ); /* nobody reads them: the living come first */
-    if ( inbox->pool->free_count == 0 )
-        return NETCODE_DROP_POOL_EMPTY;
-    return count < inbox->share || inbox->pool->free_count > inbox->reserved ? NETCODE_DROP_NONE
-                                                                             : NETCODE_DROP_QUEUE_FULL;
+    while ( inbox->pool->free_count <= kept_back )
+        if ( !nc_inbox_discard_left( inbox ) )
+            return inbox->pool->free_count == 0 ? NETCODE_DROP_POOL_EMPTY : NETCODE_DROP_QUEUE_FULL;
+    return NETCODE_DROP_NONE;
 }
 
 /* Queues a filled buffer, after nc_inbox_room agreed. Its header says what it holds. */
@@ -3078,7 +3107,8 @@ static void nc_inbox_forget_pair( nc_inbox_t * inbox )
     int i;
     lists[0] = &inbox->orphans;
     lists[1] = &inbox->queues[note->client_index].list;
-    for ( i = 0; i < 2; i++ ) {
+    /* Who takes no events reads its payloads slot by slot: those stay. */
+    for ( i = 0; i < 2 && inbox->events_are_taken; i++ ) {
         uint32_t index = lists[i]->head, next;
         for ( ; index != NC_NOWHERE; index = next ) {
             next = inbox->queue_links[index].next;
@@ -3133,6 +3163,7 @@ static void nc_inbox_open( nc_inbox_t * inbox, uint32_t client_index, uint64_t s
         nc_pool_buffer( inbox->pool, index )->state = NC_BUFFER_ORPHANED;
     }
     queue->is_open = 1;
+    nc_inbox_mark_left( inbox, client_index );
     inbox->reserved += inbox->share;
     memset( &note, 0, sizeof( note ) );
     note.session = session;
@@ -3153,6 +3184,7 @@ static void nc_inbox_close( nc_inbox_t * inbox, uint32_t client_index, uint64_t 
     if ( queue->is_open && queue->list.count < inbox->share )
         inbox->reserved -= inbox->share - queue->list.count;
     queue->is_open = 0;
+    nc_inbox_mark_left( inbox, client_index );
     memset( &note, 0, sizeof( note ) );
     note.session = session;
     note.client_id = client_id;
@@ -4919,7 +4951,7 @@ static int nc_client_take( struct netcode_client_t * client, const struct netcod
         nc_client_on_socket_error( client, datagram );
         return NC_COST_CHEAP;
     }
-    arrival.from = datagram->address;
+    arrival.from = nc_address_canonical( &datagram->address );
     arrival.data = datagram->data;
     arrival.bytes = datagram->status == NETCODE_DATAGRAM_TRUNCATED ? NC_MAX_DATAGRAM_BYTES + 1 : datagram->bytes;
     arrival.buffer = *buffer;
@@ -5089,6 +5121,7 @@ static void nc_client_begin( struct netcode_client_t * client, const uint8_t * c
     nc_client_disconnect( client );
     if ( client->state > 0 )
         return; /* the callback of that disconnect has connected elsewhere */
+    client->session++;
     memset( client->trials, 0, sizeof( client->trials ) );
     client->server_index = 0;
     client->clocks_started = 0;
@@ -5103,7 +5136,6 @@ static void nc_client_begin( struct netcode_client_t * client, const uint8_t * c
         nc_client_enter( client, NC_STATE( INVALID_CONNECT_TOKEN ) );
         return;
     }
-    client->session++;
     nc_client_try_server( client, 0 );
 }
 
@@ -5674,6 +5706,7 @@ typedef struct {
     size_t bytes;
     uint32_t slot_count;
     uint32_t pending_count; /* capacity */
+    uint32_t least_used;    /* used tokens that a former hall had room for */
     nc_slot_t * slots;
     uint8_t * user_data; /* NETCODE_USER_DATA_BYTES a slot */
     nc_table_t slot_by_address;
@@ -5817,10 +5850,13 @@ static void nc_server_send_keep_alive( struct netcode_server_t * server, uint32_
     nc_server_seal_to_slot( server, &server->hall.slots[index], &packet, body );
 }
 
-static void nc_server_send_disconnects( struct netcode_server_t * server, nc_slot_t * slot )
+static void nc_server_send_disconnects( struct netcode_server_t * server, uint32_t index )
 {
+    nc_slot_t * slot = &server->hall.slots[index];
     nc_packet_t packet;
     int i;
+    if ( slot->packets_sent == 0 )
+        nc_server_send_keep_alive( server, index ); /* only a client that knows it is connected minds a disconnect */
     packet.type = NETCODE_PACKET_DISCONNECT;
     packet.header_bytes = 0;
     packet.body_bytes = 0;
@@ -5878,7 +5914,7 @@ static void nc_server_end_slot( struct netcode_server_t * server, uint32_t index
     if ( server->config.connect_disconnect_callback )
         server->config.connect_disconnect_callback( server->config.callback_context, (int) index, 0 );
     if ( tell_client && !slot->loopback )
-        nc_server_send_disconnects( server, slot );
+        nc_server_send_disconnects( server, index );
     nc_wheel_remove( &hall->wheel, index );
     if ( !slot->loopback )
         nc_table_remove( &hall->slot_by_address, nc_address_hash( &slot->address, server->hash_key ), index );
@@ -5917,15 +5953,14 @@ static void nc_server_open_slot( struct netcode_server_t * server, uint32_t inde
     server->connects++;
     if ( !slot->loopback ) {
         nc_table_insert( &hall->slot_by_address, nc_address_hash( &slot->address, server->hash_key ), index );
-        nc_server_send_keep_alive( server, index ); /* Standard: Processing Connection Response Packets */
         nc_server_set_slot_timer( server, index );
     }
-    if ( slot->session != session )
-        return; /* the network's own callback has ended it */
     NC_LOG( &server->log, INFO, "server: client %llu at %s took slot %u", (unsigned long long) slot->client_id,
             netcode_address_to_string( &slot->address, text ), (unsigned) index );
     if ( server->config.connect_disconnect_callback )
         server->config.connect_disconnect_callback( server->config.callback_context, (int) index, 1 );
+    if ( slot->session == session && !slot->loopback && slot->packets_sent == 0 )
+        nc_server_send_keep_alive( server, index ); /* Standard: Processing Connection Response Packets */
 }
 
 /* ---- pending handshakes ---- */
@@ -6530,7 +6565,7 @@ static int nc_server_take( struct netcode_server_t * server, const struct netcod
         server->counters.last_socket_error = datagram->error;
         return NC_COST_CHEAP;
     }
-    arrival.from = datagram->address;
+    arrival.from = nc_address_canonical( &datagram->address );
     arrival.data = datagram->data;
     arrival.bytes = datagram->status == NETCODE_DATAGRAM_TRUNCATED ? NC_MAX_DATAGRAM_BYTES + 1 : datagram->bytes;
     arrival.buffer = *buffer;
@@ -6634,13 +6669,16 @@ static uint32_t nc_server_capacity( int wanted, uint32_t per_slot, uint32_t slot
     return per_slot * slots > least ? per_slot * slots : least;
 }
 
-/* Cuts the hall for so many slots; without a block it only measures. */
+/*  Cuts the hall for so many slots; without a block it only measures. Used tokens never get less room than they had:
+    what is remembered must not be lost by a start with fewer slots. */
 static size_t nc_server_layout_hall( const struct netcode_server_config_t * config, uint32_t slots, nc_hall_t * hall,
                                      void * block )
 {
     nc_arena_t arena = nc_arena_make( block );
     uint32_t pending = nc_server_capacity( config->pending_handshakes, 4, slots, 256 );
     uint32_t used = nc_server_capacity( config->consumed_tokens, 8, slots, 1024 );
+    if ( used < hall->least_used )
+        used = hall->least_used;
     hall->block = block;
     hall->slot_count = slots;
     hall->pending_count = pending;
@@ -6746,6 +6784,7 @@ static int nc_server_build_hall( struct netcode_server_t * server, uint32_t slot
     nc_pool_t * pool;
     void * block;
     memset( &hall, 0, sizeof( hall ) );
+    hall.least_used = old.used.expiring_capacity + old.used.never_capacity;
     block = server->allocator.allocate( server->allocator.context,
                                         nc_server_layout_hall( &server->config, slots, &hall, NULL ) );
     if ( !block )
@@ -6755,7 +6794,6 @@ static int nc_server_build_hall( struct netcode_server_t * server, uint32_t slot
         server->allocator.release( server->allocator.context, block );
         return 0;
     }
-    memset( &hall, 0, sizeof( hall ) );
     nc_server_layout_hall( &server->config, slots, &hall, block );
     memcpy( hall.used.hash_key, server->hash_key, sizeof( server->hash_key ) );
     hall.used.oldest_never_gives_way = server->config.sequence_base == NETCODE_SEQUENCE_BASE_RANDOM;
@@ -7092,6 +7130,7 @@ NETCODE_API size_t netcode_server_memory( const struct netcode_server_config_t *
 {
     nc_hall_t hall;
     NC_CHECK( config != NULL && max_clients >= 1 && max_clients <= NETCODE_MAX_SLOTS, 0 );
+    memset( &hall, 0, sizeof( hall ) );
     return nc_server_layout( config, NULL ) + nc_server_layout_hall( config, (uint32_t) max_clients, &hall, NULL ) +
            nc_server_pool_bytes( config, (uint32_t) max_clients ) +
            ( config->socket || config->network_simulator || config->override_send_and_receive
