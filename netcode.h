@@ -103,7 +103,8 @@
     why not?     netcode_server_stats counts every refusal by reason, drop_callback and the log (level DEBUG) tell
                  each; the client's side of the story is netcode_client_report. Common: the token names another
                  address (the log names both, level INFO), a clock is wrong by more than the token's life, the token
-                 has expired, a firewall drops UDP, the server is full.
+                 has expired, a firewall drops UDP, the server is full. Not every drop is trouble: of the ten packets
+                 with which a client takes its leave, the first ends its slot and nine count as UNKNOWN_ADDRESS.
 
     5  MEMORY
 
@@ -1187,6 +1188,7 @@ enum nc_limit_t {
     NC_SENDS_PER_SECOND = 10,
     NC_HANDSHAKE_SECONDS = 10,
     NC_UNCONFIRMED_SECONDS = 60,
+    NC_WRONG_SERVER_LINES_PER_SECOND = 10,
     NC_SOCKET_BUFFER_BYTES = 4 * 1024 * 1024,
     NC_LOG_BYTES = 512
 };
@@ -1241,15 +1243,15 @@ static void nc_log_escape( char * out, size_t out_bytes, const char * text )
     static const char hex[] = "0123456789abcdef";
     size_t at = 0;
     for ( ; *text && at + 5 < out_bytes; text++ ) {
-        unsigned char byte = (unsigned char) *text;
-        if ( byte >= 0x20 && byte < 0x7f ) {
-            out[at++] = (char) byte;
+        unsigned char letter = (unsigned char) *text;
+        if ( letter >= 0x20 && letter < 0x7f ) {
+            out[at++] = (char) letter;
             continue;
         }
         out[at++] = '\\';
         out[at++] = 'x';
-        out[at++] = hex[byte >> 4];
-        out[at++] = hex[byte & 15];
+        out[at++] = hex[letter >> 4];
+        out[at++] = hex[letter & 15];
     }
     out[at] = 0;
 }
@@ -4063,8 +4065,9 @@ static int nc_socket_open_udp( struct netcode_socket_t * socket, const nc_socket
     }
     if ( result != NC_SOCKET_OK ) {
         char text[NETCODE_MAX_ADDRESS_STRING_LENGTH];
-        NC_LOG( request->log, ERROR, "no socket at %s: system error %d",
-                netcode_address_to_string( request->addresses[udp->count], text ), nc_socket_error() );
+        int error = nc_socket_error();
+        NC_LOG( request->log, ERROR, "no socket at %s: system error %d (%s)",
+                netcode_address_to_string( request->addresses[udp->count], text ), error, strerror( error ) );
         nc_socket_udp_close( udp );
         return result;
     }
@@ -5766,6 +5769,7 @@ struct netcode_server_t {
     int wanted; /* stop or start from a callback: when the outermost call returns */
     int wanted_slots;
     int destroy_wanted;
+    double wrong_server_log_time;
     uint64_t connects;
     uint64_t disconnects[NETCODE_SERVER_CLIENT_DISCONNECT_REASONS];
     uint64_t handshakes;
@@ -6227,10 +6231,13 @@ static int nc_server_is_named( const struct netcode_server_t * server, const nc_
     return 0;
 }
 
-static void nc_server_log_wrong_server( const struct netcode_server_t * server, const nc_private_token_t * token )
+static void nc_server_log_wrong_server( struct netcode_server_t * server, const nc_private_token_t * token )
 {
     char theirs[NETCODE_MAX_ADDRESS_STRING_LENGTH];
     char ours[NETCODE_MAX_ADDRESS_STRING_LENGTH];
+    if ( server->clock.now - server->wrong_server_log_time < 1.0 / (double) NC_WRONG_SERVER_LINES_PER_SECOND )
+        return; /* whoever holds such a token could fill the log */
+    server->wrong_server_log_time = server->clock.now;
     NC_LOG( &server->log, INFO, "server: the token of client %llu is for %s%s, and this server is %s%s",
             (unsigned long long) token->client_id, netcode_address_to_string( &token->route.addresses[0], theirs ),
             token->route.num_addresses > 1 ? " and others" : "",
@@ -6798,7 +6805,7 @@ static int nc_server_build_hall( struct netcode_server_t * server, uint32_t slot
     memcpy( hall.used.hash_key, server->hash_key, sizeof( server->hash_key ) );
     hall.used.oldest_never_gives_way = server->config.sequence_base == NETCODE_SEQUENCE_BASE_RANDOM;
     nc_used_reset( &hall.used );
-    if ( old.block ) {
+    if ( old.inbox.pool ) {
         nc_server_empty_inbox( &old.inbox );
         nc_used_adopt( &hall.used, &old.used );
         nc_server_retire_pool( server, old.inbox.pool );
@@ -6855,10 +6862,10 @@ static void nc_server_free( struct netcode_server_t * server )
     nc_allocator_t allocator = server->allocator;
     if ( server->socket.close )
         server->socket.close( server->socket.context );
-    if ( server->hall.block ) {
+    if ( server->hall.inbox.pool )
         allocator.release( allocator.context, server->hall.inbox.pool->block );
+    if ( server->hall.block )
         nc_server_free_block( server, server->hall.block, server->hall.bytes );
-    }
     while ( server->retired_pools ) {
         nc_pool_t * pool = server->retired_pools;
         server->retired_pools = pool->next;
@@ -7022,6 +7029,7 @@ static void nc_server_init( struct netcode_server_t * server, const struct netco
     nc_crypto_wipe( server->config.private_key, NETCODE_KEY_BYTES ); /* one copy is enough */
     nc_crypto_random( server->hash_key, sizeof( server->hash_key ) );
     nc_clock_init( &server->clock, time );
+    server->wrong_server_log_time = -1.0;
 }
 
 /* Returns a create error. */

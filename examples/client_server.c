@@ -32,8 +32,9 @@ int main( void )
     netcode_server_start( server, 16 );
 
     /* The web backend gives player 1001 a token: good for 30 seconds; 5 seconds of silence end the connection. */
-    netcode_generate_connect_token( 1, &server_address, &server_address, 30, 5, 1001, PROTOCOL_ID,
-                                    server_config.private_key, NULL, connect_token );
+    if ( netcode_generate_connect_token( 1, &server_address, &server_address, 30, 5, 1001, PROTOCOL_ID,
+                                         server_config.private_key, NULL, connect_token ) != NETCODE_OK )
+        return 1;
 
     /* The client connects with the token. It never sees the private key. */
     struct netcode_client_config_t client_config;
@@ -46,7 +47,6 @@ int main( void )
         struct netcode_event_t event;
         double time = tick * 0.1; /* yours is the game's clock */
         netcode_network_simulator_update( network, time );
-
         netcode_server_update( server, time );
         while ( netcode_server_next_event( server, &event ) ) {
             if ( event.type == NETCODE_EVENT_CONNECTED )

@@ -1,5 +1,6 @@
 #!/bin/bash
-# make fresh: a new Debian stable that holds git, make and gcc only. What README.md tells a newcomer to type is typed there as it stands. The committed tree is what is cloned. Needs root, debootstrap and the Debian mirror that this machine's apt uses.
+# make fresh: a new Debian stable that holds git, make and gcc only. What README.md tells a newcomer to type is typed there as it stands,
+# in a clone of the committed tree. Needs root, debootstrap and the Debian mirror that this machine's apt uses.
 set -euo pipefail
 
 cd "$(dirname "$0")/.."

@@ -1,7 +1,9 @@
 /*  The test runner, one program unit, so that unit tests see the library's static functions. Needs libsodium only:
 
-    cc -std=c99 -O1 -g -I. tests/main.c -lsodium -lm -o runner $(for f in crypto_aead_chacha20poly1305_ietf crypto_aead_xchacha20poly1305_ietf; do
-        for v in encrypt encrypt_detached decrypt decrypt_detached; do printf ' -Wl,--wrap=%s_%s' $f $v; done; done)
+    wrap=$(for a in chacha20poly1305 xchacha20poly1305; do
+        for f in encrypt encrypt_detached decrypt decrypt_detached; do echo -Wl,--wrap=crypto_aead_${a}_ietf_$f; done
+    done)
+    cc -std=c99 -O1 -g -I. tests/main.c -lsodium -lm $wrap -o runner
 
     Where the linker has no --wrap: add -DTEST_NO_WRAP and leave the -Wl out; the nonce ledger is then absent.
     runner [FILTER] [--seed N] [--list]: FILTER is a part of a test's or a file's name. */
@@ -53,13 +55,13 @@ int main( int count, char ** arguments )
 {
     int result;
     randombytes_set_implementation( &ledger_random_source );
-    if ( netcode_init() != NETCODE_OK )
-    {
+    if ( netcode_init() != NETCODE_OK ) {
         printf( "netcode_init failed\n" );
         return 1;
     }
     if ( !LEDGER_WORKS )
-        printf( "without the linker's --wrap: the nonce ledger is absent, and tests that count decryptions check less\n" );
+        printf(
+            "without the linker's --wrap: the nonce ledger is absent, and tests that count decryptions check less\n" );
     result = test_main( count, arguments );
     netcode_term();
     return result;

@@ -1,7 +1,8 @@
 /*  A small test harness: registration, a filter, seeds, and checks that show both values.
 
-    TEST( name ) { ... } registers itself. CHECK... notes a failure and goes on, REQUIRE... ends the test. No check depends on NDEBUG.
-    A failed netcode_assert is a failure too, unless it was asked for with BAD( call ), which in debug builds demands one. */
+    TEST( name ) { ... } registers itself. CHECK... notes a failure and goes on, REQUIRE... ends the test. No check
+    depends on NDEBUG. A failed netcode_assert is a failure too, unless it was asked for with BAD( call ), which in
+    debug builds demands one. */
 
 #ifndef TEST_H
 #define TEST_H
@@ -46,13 +47,13 @@ static void test_register( struct test_t * test )
     test_state.last = test;
 }
 
-#define TEST( name )                                                                    \
-    static void test_##name( void );                                                    \
-    __attribute__( ( constructor ) ) static void test_register_##name( void )           \
-    {                                                                                   \
-        static struct test_t test = { __FILE__, #name, test_##name, NULL };             \
-        test_register( &test );                                                         \
-    }                                                                                   \
+#define TEST( name )                                                          \
+    static void test_##name( void );                                          \
+    __attribute__( ( constructor ) ) static void test_register_##name( void ) \
+    {                                                                         \
+        static struct test_t test = { __FILE__, #name, test_##name, NULL };   \
+        test_register( &test );                                               \
+    }                                                                         \
     static void test_##name( void )
 
 /* ---- failures ---- */
@@ -84,18 +85,20 @@ static int test_check( int good, const char * text, const char * file, int line 
 
 enum { TEST_EQ, TEST_NE, TEST_LT, TEST_LE, TEST_GT, TEST_GE };
 
-static int test_compare( int how, int64_t a, int64_t b, const char * text_a, const char * text_b, const char * file, int line )
+static int test_compare( int how, int64_t a, int64_t b, const char * text_a, const char * text_b, const char * file,
+                         int line )
 {
     static const char * const names[] = { "==", "!=", "<", "<=", ">", ">=" };
     int good = ( how == TEST_EQ && a == b ) || ( how == TEST_NE && a != b ) || ( how == TEST_LT && a < b ) ||
                ( how == TEST_LE && a <= b ) || ( how == TEST_GT && a > b ) || ( how == TEST_GE && a >= b );
     if ( !good )
-        test_fail( file, line, "%s %s %s: %" PRId64 " and %" PRId64 " (0x%" PRIx64 ", 0x%" PRIx64 ")", text_a, names[how], text_b, a, b,
-                   (uint64_t) a, (uint64_t) b );
+        test_fail( file, line, "%s %s %s: %" PRId64 " and %" PRId64 " (0x%" PRIx64 ", 0x%" PRIx64 ")", text_a,
+                   names[how], text_b, a, b, (uint64_t) a, (uint64_t) b );
     return good;
 }
 
-static int test_near( double a, double b, double within, const char * text_a, const char * text_b, const char * file, int line )
+static int test_near( double a, double b, double within, const char * text_a, const char * text_b, const char * file,
+                      int line )
 {
     int good = fabs( a - b ) <= within;
     if ( !good )
@@ -103,7 +106,8 @@ static int test_near( double a, double b, double within, const char * text_a, co
     return good;
 }
 
-static int test_string( const char * a, const char * b, const char * text_a, const char * text_b, const char * file, int line )
+static int test_string( const char * a, const char * b, const char * text_a, const char * text_b, const char * file,
+                        int line )
 {
     int good = a && b && strcmp( a, b ) == 0;
     if ( !good )
@@ -111,20 +115,20 @@ static int test_string( const char * a, const char * b, const char * text_a, con
     return good;
 }
 
-static int test_memory( const void * a, const void * b, size_t bytes, const char * text_a, const char * text_b, const char * file, int line )
+static int test_memory( const void * a, const void * b, size_t bytes, const char * text_a, const char * text_b,
+                        const char * file, int line )
 {
     const uint8_t * p = (const uint8_t *) a;
     const uint8_t * q = (const uint8_t *) b;
     size_t i;
-    if ( !a || !b )
-    {
+    if ( !a || !b ) {
         test_fail( file, line, "%s or %s is NULL", text_a, text_b );
         return 0;
     }
     for ( i = 0; i < bytes; i++ )
-        if ( p[i] != q[i] )
-        {
-            test_fail( file, line, "%s and %s differ at byte %zu of %zu: 0x%02x and 0x%02x", text_a, text_b, i, bytes, p[i], q[i] );
+        if ( p[i] != q[i] ) {
+            test_fail( file, line, "%s and %s differ at byte %zu of %zu: 0x%02x and 0x%02x", text_a, text_b, i, bytes,
+                       p[i], q[i] );
             return 0;
         }
     return 1;
@@ -142,11 +146,10 @@ static int test_memory( const void * a, const void * b, size_t bytes, const char
 #define CHECK_STR( a, b ) test_string( a, b, #a, #b, __FILE__, __LINE__ )
 #define CHECK_MEM( a, b, bytes ) test_memory( a, b, (size_t) ( bytes ), #a, #b, __FILE__, __LINE__ )
 
-#define TEST_REQUIRE( check )  \
-    do                         \
-    {                          \
-        if ( !( check ) )      \
-            test_escape();     \
+#define TEST_REQUIRE( check ) \
+    do {                      \
+        if ( !( check ) )     \
+            test_escape();    \
     } while ( 0 )
 #define REQUIRE( c ) TEST_REQUIRE( CHECK( c ) )
 #define REQUIRE_EQ( a, b ) TEST_REQUIRE( CHECK_EQ( a, b ) )
@@ -154,12 +157,11 @@ static int test_memory( const void * a, const void * b, size_t bytes, const char
 #define REQUIRE_MEM( a, b, bytes ) TEST_REQUIRE( CHECK_MEM( a, b, bytes ) )
 
 /* Ends the test without a verdict: something that it needs is missing here. */
-#define SKIP( why )                                                                     \
-    do                                                                                  \
-    {                                                                                   \
-        printf( "    skipped: %s: %s\n", test_state.current->name, why );               \
-        test_state.skipped++;                                                           \
-        return;                                                                         \
+#define SKIP( why )                                                       \
+    do {                                                                  \
+        printf( "    skipped: %s: %s\n", test_state.current->name, why ); \
+        test_state.skipped++;                                             \
+        return;                                                           \
     } while ( 0 )
 
 /* ---- asserts of the library ---- */
@@ -190,38 +192,35 @@ static int test_printf( const char * format, ... )
 }
 
 /* A call with an argument that is the caller's mistake: an assert in debug builds, a line in the log, and no harm. */
-#define BAD( call )                                                                                       \
-    do                                                                                                    \
-    {                                                                                                     \
-        int asserts_before = test_state.asserts, lines_before = test_log_lines;                           \
-        test_state.expecting = 1;                                                                         \
-        call;                                                                                             \
-        test_state.expecting = 0;                                                                         \
-        if ( TEST_ASSERTS_WORK && test_state.asserts == asserts_before )                                  \
-            test_fail( __FILE__, __LINE__, "%s did not trip netcode_assert", #call );                     \
-        if ( test_log_lines == lines_before )                                                             \
-            test_fail( __FILE__, __LINE__, "%s was not logged", #call );                                  \
+#define BAD( call )                                                                   \
+    do {                                                                              \
+        int asserts_before = test_state.asserts, lines_before = test_log_lines;       \
+        test_state.expecting = 1;                                                     \
+        call;                                                                         \
+        test_state.expecting = 0;                                                     \
+        if ( TEST_ASSERTS_WORK && test_state.asserts == asserts_before )              \
+            test_fail( __FILE__, __LINE__, "%s did not trip netcode_assert", #call ); \
+        if ( test_log_lines == lines_before )                                         \
+            test_fail( __FILE__, __LINE__, "%s was not logged", #call );              \
     } while ( 0 )
 
 /* A call that is refused and logged, with or without an assert. */
-#define REFUSED( call )                                                           \
-    do                                                                            \
-    {                                                                             \
-        int lines_before = test_log_lines;                                        \
-        test_state.expecting = 1;                                                 \
-        call;                                                                     \
-        test_state.expecting = 0;                                                 \
-        if ( test_log_lines == lines_before )                                     \
-            test_fail( __FILE__, __LINE__, "%s was not logged", #call );          \
+#define REFUSED( call )                                                  \
+    do {                                                                 \
+        int lines_before = test_log_lines;                               \
+        test_state.expecting = 1;                                        \
+        call;                                                            \
+        test_state.expecting = 0;                                        \
+        if ( test_log_lines == lines_before )                            \
+            test_fail( __FILE__, __LINE__, "%s was not logged", #call ); \
     } while ( 0 )
 
 /* A call that may be a mistake in the eyes of the library: an assert is allowed and not demanded. */
-#define TOLERATE( call )               \
-    do                                 \
-    {                                  \
-        test_state.expecting = 1;      \
-        call;                          \
-        test_state.expecting = 0;      \
+#define TOLERATE( call )          \
+    do {                          \
+        test_state.expecting = 1; \
+        call;                     \
+        test_state.expecting = 0; \
     } while ( 0 )
 
 /* ---- numbers that a seed repeats ---- */
@@ -283,7 +282,8 @@ static int test_run_one( const struct test_t * test )
     test_end();
     seconds = (double) ( clock() - start ) / CLOCKS_PER_SEC;
     if ( test_state.failures )
-        printf( "FAILED %s: %s, %d checks, --seed %" PRIu64 "\n", test_file_name( test ), test->name, test_state.failures, test_state.seed );
+        printf( "FAILED %s: %s, %d checks, --seed %" PRIu64 "\n", test_file_name( test ), test->name,
+                test_state.failures, test_state.seed );
     else if ( seconds > 1.5 )
         printf( "    %s: %s took %.1f s\n", test_file_name( test ), test->name, seconds );
     fflush( stdout );
@@ -296,26 +296,22 @@ static int test_main( int count, char ** arguments )
     const struct test_t * test;
     int i, list = 0, passed = 0, failed = 0, result;
     test_state.seed = 1;
-    for ( i = 1; i < count; i++ )
-    {
+    for ( i = 1; i < count; i++ ) {
         if ( strcmp( arguments[i], "--list" ) == 0 )
             list = 1;
         else if ( strcmp( arguments[i], "--seed" ) == 0 && i + 1 < count )
             test_state.seed = strtoull( arguments[++i], NULL, 10 );
         else if ( arguments[i][0] != '-' )
             filter = arguments[i];
-        else
-        {
+        else {
             printf( "usage: %s [FILTER] [--seed N] [--list]\n", arguments[0] );
             return 2;
         }
     }
-    for ( test = test_state.first; test; test = test->next )
-    {
+    for ( test = test_state.first; test; test = test->next ) {
         if ( !strstr( test->name, filter ) && !strstr( test_file_name( test ), filter ) )
             continue;
-        if ( list )
-        {
+        if ( list ) {
             printf( "%s: %s\n", test_file_name( test ), test->name );
             continue;
         }
@@ -325,8 +321,7 @@ static int test_main( int count, char ** arguments )
     }
     if ( list )
         return 0;
-    if ( passed + failed + test_state.skipped == 0 )
-    {
+    if ( passed + failed + test_state.skipped == 0 ) {
         printf( "no test matches \"%s\"\n", filter );
         failed = 1;
     }

@@ -1,6 +1,6 @@
-/*  A world for stories: a simulated network, servers and clients in virtual time, and an adversary who sees, records, drops and injects
-    datagrams. Everything follows from the test's seed. Tokens and packets are written here from the standard alone, so that the
-    library is not checked against itself.
+/*  A world for stories: a simulated network, servers and clients in virtual time, and an adversary who sees, records,
+    drops and injects datagrams. Everything follows from the test's seed. Tokens and packets are written here from the
+    standard alone, so that the library is not checked against itself.
 
         struct world_t * w = world_open( LOSSY, 1, 4, 2 );           one server of 4 slots, 2 clients
         world_connect( w, 0, 1001 );                                   client 0 starts to connect as player 1001
@@ -13,7 +13,13 @@
 
 #include "ledger.h"
 
-enum { WORLD_SERVERS = 32, WORLD_CLIENTS = 80, WORLD_SOCKETS = WORLD_SERVERS + WORLD_CLIENTS, WORLD_LOG = 256, WORLD_RECORDS = 400000 };
+enum {
+    WORLD_SERVERS = 32,
+    WORLD_CLIENTS = 80,
+    WORLD_SOCKETS = WORLD_SERVERS + WORLD_CLIENTS,
+    WORLD_LOG = 256,
+    WORLD_RECORDS = 400000
+};
 enum { CLEAN, LOSSY };
 
 #define WORLD_PROTOCOL 0x1122334455667788u
@@ -35,7 +41,8 @@ struct world_party_t {
     char line[512];
     void ( *on_change )( struct world_party_t * party, int a, int b );
     void ( *on_drop )( struct world_party_t * party, int reason );
-    void ( *on_loopback )( struct world_party_t * party, int client_index, const uint8_t * data, int bytes, uint64_t sequence );
+    void ( *on_loopback )( struct world_party_t * party, int client_index, const uint8_t * data, int bytes,
+                           uint64_t sequence );
 };
 
 struct world_datagram_t {
@@ -43,7 +50,7 @@ struct world_datagram_t {
     struct netcode_address_t to;
     uint8_t * data;
     int bytes;
-    int status;   /* NETCODE_DATAGRAM_... */
+    int status; /* NETCODE_DATAGRAM_... */
     int error;
     int injected; /* by the adversary */
     int dropped;  /* by the adversary */
@@ -142,8 +149,7 @@ static void put_addresses( uint8_t ** at, int count, const struct netcode_addres
 {
     int i, word;
     put( at, (uint64_t) count, 4 );
-    for ( i = 0; i < count; i++ )
-    {
+    for ( i = 0; i < count; i++ ) {
         put( at, addresses[i].type, 1 );
         for ( word = 0; addresses[i].type == NETCODE_ADDRESS_IPV6 && word < 8; word++ )
             put( at, addresses[i].data.ipv6[word], 2 );
@@ -166,7 +172,8 @@ static void mint( const struct recipe_t * r, uint8_t * token )
     put_bytes( &at, r->version, 13 );
     put( &at, r->protocol_id, 8 );
     put( &at, r->expire, 8 );
-    LEDGER_REAL( crypto_aead_xchacha20poly1305_ietf_encrypt )( part, NULL, part, 1008, ad, sizeof( ad ), NULL, r->nonce, r->private_key );
+    LEDGER_REAL( crypto_aead_xchacha20poly1305_ietf_encrypt )
+    ( part, NULL, part, 1008, ad, sizeof( ad ), NULL, r->nonce, r->private_key );
     memset( token, 0, NETCODE_CONNECT_TOKEN_BYTES );
     at = token;
     put_bytes( &at, r->version, 13 );
@@ -212,7 +219,8 @@ static int wire_sequence_bytes( uint64_t sequence )
 }
 
 /* Standard: Packets. `sequence_bytes` 0: as few as it takes. Returns the datagram's size. */
-static int wire_seal( uint8_t * out, int type, uint64_t sequence, int sequence_bytes, const uint8_t * key, const void * body, int bytes )
+static int wire_seal( uint8_t * out, int type, uint64_t sequence, int sequence_bytes, const uint8_t * key,
+                      const void * body, int bytes )
 {
     uint8_t nonce[12] = { 0 }, ad[22], *at = nonce + 4;
     int head;
@@ -224,13 +232,14 @@ static int wire_seal( uint8_t * out, int type, uint64_t sequence, int sequence_b
     put( &at, sequence, sequence_bytes );
     head = 1 + sequence_bytes;
     wire_associated( ad, WORLD_PROTOCOL, out[0] );
-    LEDGER_REAL( crypto_aead_chacha20poly1305_ietf_encrypt )( out + head, NULL, (const uint8_t *) body, (unsigned long long) bytes, ad,
-                                                              sizeof( ad ), NULL, nonce, key );
+    LEDGER_REAL( crypto_aead_chacha20poly1305_ietf_encrypt )
+    ( out + head, NULL, (const uint8_t *) body, (unsigned long long) bytes, ad, sizeof( ad ), NULL, nonce, key );
     return head + bytes + 16;
 }
 
 /* Returns the body's size, or -1. */
-static int wire_open( const uint8_t * data, int bytes, const uint8_t * key, int * type, uint64_t * sequence, uint8_t * body )
+static int wire_open( const uint8_t * data, int bytes, const uint8_t * key, int * type, uint64_t * sequence,
+                      uint8_t * body )
 {
     uint8_t nonce[12] = { 0 }, ad[22], *at = nonce + 4;
     int sequence_bytes = bytes > 0 ? data[0] >> 4 : 0, head = 1 + sequence_bytes;
@@ -240,7 +249,8 @@ static int wire_open( const uint8_t * data, int bytes, const uint8_t * key, int 
     *sequence = get( data + 1, sequence_bytes );
     put( &at, *sequence, 8 );
     wire_associated( ad, WORLD_PROTOCOL, data[0] );
-    if ( LEDGER_REAL( crypto_aead_chacha20poly1305_ietf_decrypt )( body, NULL, NULL, data + head, (unsigned long long) ( bytes - head ), ad,
+    if ( LEDGER_REAL( crypto_aead_chacha20poly1305_ietf_decrypt )( body, NULL, NULL, data + head,
+                                                                   (unsigned long long) ( bytes - head ), ad,
                                                                    sizeof( ad ), nonce, key ) != 0 )
         return -1;
     return bytes - head - 16;
@@ -262,14 +272,14 @@ static int same_address( const struct netcode_address_t * a, const struct netcod
 
 /* ---- the network with the adversary on it ---- */
 
-static struct world_datagram_t * world_push( struct world_list_t * list, const struct netcode_address_t * from, const struct netcode_address_t * to,
-                                             const uint8_t * data, int bytes )
+static struct world_datagram_t * world_push( struct world_list_t * list, const struct netcode_address_t * from,
+                                             const struct netcode_address_t * to, const uint8_t * data, int bytes )
 {
     struct world_datagram_t * d;
-    if ( list->count == list->capacity )
-    {
+    if ( list->count == list->capacity ) {
         list->capacity = list->capacity ? list->capacity * 2 : 64;
-        list->items = (struct world_datagram_t *) realloc( list->items, (size_t) list->capacity * sizeof( *list->items ) );
+        list->items =
+            (struct world_datagram_t *) realloc( list->items, (size_t) list->capacity * sizeof( *list->items ) );
     }
     d = &list->items[list->count++];
     memset( d, 0, sizeof( *d ) );
@@ -309,8 +319,7 @@ static int world_send( void * context, const struct netcode_datagram_t * datagra
     struct world_datagram_t seen;
     int i;
     s->send_calls++;
-    for ( i = 0; i < count; i++ )
-    {
+    for ( i = 0; i < count; i++ ) {
         memset( &seen, 0, sizeof( seen ) );
         CHECK( datagrams[i].address.type != NETCODE_ADDRESS_NONE && datagrams[i].address.port != 0 );
         CHECK( datagrams[i].bytes >= 18 && datagrams[i].bytes <= DATAGRAM_BYTES );
@@ -319,7 +328,8 @@ static int world_send( void * context, const struct netcode_datagram_t * datagra
         seen.data = datagrams[i].data;
         seen.bytes = datagrams[i].bytes;
         seen.dropped = ( datagrams[i].bytes > 0 && ( w->cut_types >> ( datagrams[i].data[0] & 15 ) & 1 ) ) ||
-                       same_address( &seen.to, &w->cut_to ) || same_address( &seen.from, &w->cut_from ) || ( w->hook && w->hook( w, &seen ) );
+                       same_address( &seen.to, &w->cut_to ) || same_address( &seen.from, &w->cut_from ) ||
+                       ( w->hook && w->hook( w, &seen ) );
         world_record( w, &seen );
         if ( !seen.dropped )
             s->inner.send( s->inner.context, &datagrams[i], 1 );
@@ -334,8 +344,7 @@ static int world_receive( void * context, struct netcode_datagram_t * datagrams,
     int filled = 0, more;
     if ( s->world->receive_hook )
         s->world->receive_hook( s->world, &s->address );
-    while ( filled < count && s->inbox.head < s->inbox.count )
-    {
+    while ( filled < count && s->inbox.head < s->inbox.count ) {
         struct netcode_datagram_t * out = &datagrams[filled++];
         d = &s->inbox.items[s->inbox.head++];
         out->address = d->from;
@@ -371,7 +380,8 @@ static void world_socket_info( void * context, struct netcode_socket_info_t * in
     info->address = s->address;
 }
 
-static struct world_socket_t * world_socket( struct world_t * w, const struct netcode_address_t * address, struct netcode_socket_t * socket )
+static struct world_socket_t * world_socket( struct world_t * w, const struct netcode_address_t * address,
+                                             struct netcode_socket_t * socket )
 {
     int i;
     for ( i = 0; i < WORLD_SOCKETS && w->sockets[i].open; i++ )
@@ -401,8 +411,8 @@ static struct world_socket_t * world_find_socket( struct world_t * w, const stru
 }
 
 /* The datagram waits at `to` as if it came from `from`, before what the simulator brings. */
-static struct world_datagram_t * world_inject( struct world_t * w, const struct netcode_address_t * from, const struct netcode_address_t * to,
-                                               const uint8_t * data, int bytes )
+static struct world_datagram_t * world_inject( struct world_t * w, const struct netcode_address_t * from,
+                                               const struct netcode_address_t * to, const uint8_t * data, int bytes )
 {
     struct world_socket_t * s = world_find_socket( w, to );
     struct world_datagram_t * d;
@@ -414,7 +424,8 @@ static struct world_datagram_t * world_inject( struct world_t * w, const struct 
 }
 
 /* The system reports an error about a datagram that was sent to `about`. */
-static void world_inject_error( struct world_t * w, const struct netcode_address_t * about, const struct netcode_address_t * to, int error )
+static void world_inject_error( struct world_t * w, const struct netcode_address_t * about,
+                                const struct netcode_address_t * to, int error )
 {
     struct world_datagram_t * d = world_inject( w, about, to, NULL, 0 );
     d->status = NETCODE_DATAGRAM_ERROR;
@@ -436,8 +447,7 @@ static uint64_t world_unix_callback( void * context )
 static void world_change_callback( void * context, int a, int b )
 {
     struct world_party_t * party = (struct world_party_t *) context;
-    if ( party->log_count < WORLD_LOG )
-    {
+    if ( party->log_count < WORLD_LOG ) {
         party->log[party->log_count][0] = a;
         party->log[party->log_count++][1] = b;
     }
@@ -465,7 +475,8 @@ static void world_log_callback( void * context, int level, const char * text )
     snprintf( party->line, sizeof( party->line ), "%s", text );
 }
 
-static void world_loopback_callback( void * context, int client_index, const uint8_t * data, int bytes, uint64_t sequence )
+static void world_loopback_callback( void * context, int client_index, const uint8_t * data, int bytes,
+                                     uint64_t sequence )
 {
     struct world_party_t * party = (struct world_party_t *) context;
     if ( party->on_loopback )
@@ -474,8 +485,9 @@ static void world_loopback_callback( void * context, int client_index, const uin
 
 /* ---- making and ending ---- */
 
-static const uint8_t world_key[NETCODE_KEY_BYTES] = { 0x13, 0x37, 0x02, 0xA9, 0x5C, 0x4D, 0x21, 0xF0, 0x88, 0x76, 0x1E, 0xBB, 0x05, 0x90, 0x6A, 0xC7,
-                                                      0x31, 0x42, 0x9E, 0xD8, 0x0F, 0x64, 0xAA, 0x5B, 0x17, 0xE2, 0x3C, 0x99, 0x48, 0x7D, 0xB6, 0x01 };
+static const uint8_t world_key[NETCODE_KEY_BYTES] = { 0x13, 0x37, 0x02, 0xA9, 0x5C, 0x4D, 0x21, 0xF0, 0x88, 0x76, 0x1E,
+                                                      0xBB, 0x05, 0x90, 0x6A, 0xC7, 0x31, 0x42, 0x9E, 0xD8, 0x0F, 0x64,
+                                                      0xAA, 0x5B, 0x17, 0xE2, 0x3C, 0x99, 0x48, 0x7D, 0xB6, 0x01 };
 
 static struct world_t * world_new( int net )
 {
@@ -490,8 +502,7 @@ static struct world_t * world_new( int net )
     REQUIRE( w->net != NULL );
     w->net->seed = test_random();
     netcode_network_simulator_reset( w->net );
-    if ( net == LOSSY )
-    {
+    if ( net == LOSSY ) {
         w->net->latency_milliseconds = 250.0f;
         w->net->jitter_milliseconds = 250.0f;
         w->net->packet_loss_percent = 5.0f;
@@ -594,8 +605,9 @@ static void world_destroy_server( struct world_t * w, int server )
     netcode_server_stats( w->servers[server], &stats );
     for ( reason = 0; reason < NETCODE_DROP_REASONS; reason++ )
         if ( stats.dropped[reason] != (uint64_t) w->server_parties[server].drops[reason] )
-            test_fail( __FILE__, __LINE__, "server %d: %s was counted %d times and told %d times", server, netcode_drop_reason_name( reason ),
-                       (int) stats.dropped[reason], (int) w->server_parties[server].drops[reason] );
+            test_fail( __FILE__, __LINE__, "server %d: %s was counted %d times and told %d times", server,
+                       netcode_drop_reason_name( reason ), (int) stats.dropped[reason],
+                       (int) w->server_parties[server].drops[reason] );
     netcode_server_destroy( w->servers[server] );
     w->servers[server] = NULL;
 }
@@ -609,8 +621,9 @@ static void world_destroy_client( struct world_t * w, int client )
     netcode_client_stats( w->clients[client], &stats );
     for ( reason = 0; reason < NETCODE_DROP_REASONS; reason++ )
         if ( stats.dropped[reason] != (uint64_t) w->client_parties[client].drops[reason] )
-            test_fail( __FILE__, __LINE__, "client %d: %s was counted %d times and told %d times", client, netcode_drop_reason_name( reason ),
-                       (int) stats.dropped[reason], (int) w->client_parties[client].drops[reason] );
+            test_fail( __FILE__, __LINE__, "client %d: %s was counted %d times and told %d times", client,
+                       netcode_drop_reason_name( reason ), (int) stats.dropped[reason],
+                       (int) w->client_parties[client].drops[reason] );
     netcode_client_destroy( w->clients[client] );
     w->clients[client] = NULL;
 }
@@ -674,11 +687,10 @@ static void world_run( struct world_t * w, double seconds )
 static int world_until( struct world_t * w, int client, int state, double seconds )
 {
     double end = w->time + seconds;
-    while ( netcode_client_state( w->clients[client] ) != state )
-    {
-        if ( w->time >= end )
-        {
-            printf( "    client %d is %s, not %s, after %g s\n", client, netcode_client_state_name( netcode_client_state( w->clients[client] ) ),
+    while ( netcode_client_state( w->clients[client] ) != state ) {
+        if ( w->time >= end ) {
+            printf( "    client %d is %s, not %s, after %g s\n", client,
+                    netcode_client_state_name( netcode_client_state( w->clients[client] ) ),
                     netcode_client_state_name( state ), seconds );
             return 0;
         }
@@ -731,7 +743,8 @@ static int world_slot( struct world_t * w, int server, uint64_t client_id )
 {
     int i, slots = netcode_server_max_clients( w->servers[server] );
     for ( i = 0; i < slots; i++ )
-        if ( netcode_server_client_connected( w->servers[server], i ) && netcode_server_client_id( w->servers[server], i ) == client_id )
+        if ( netcode_server_client_connected( w->servers[server], i ) &&
+             netcode_server_client_id( w->servers[server], i ) == client_id )
             return i;
     return -1;
 }
@@ -800,8 +813,7 @@ static int client_drain( struct world_t * w, int client )
 {
     int count = 0, bytes;
     uint8_t * packet;
-    while ( ( packet = netcode_client_receive_packet( w->clients[client], &bytes, NULL ) ) != NULL )
-    {
+    while ( ( packet = netcode_client_receive_packet( w->clients[client], &bytes, NULL ) ) != NULL ) {
         count++;
         netcode_client_free_packet( w->clients[client], packet );
     }
@@ -812,8 +824,7 @@ static int server_drain( struct world_t * w, int server, int slot )
 {
     int count = 0, bytes;
     uint8_t * packet;
-    while ( ( packet = netcode_server_receive_packet( w->servers[server], slot, &bytes, NULL ) ) != NULL )
-    {
+    while ( ( packet = netcode_server_receive_packet( w->servers[server], slot, &bytes, NULL ) ) != NULL ) {
         count++;
         netcode_server_free_packet( w->servers[server], packet );
     }
@@ -821,11 +832,11 @@ static int server_drain( struct world_t * w, int server, int slot )
 }
 
 /* The newest recorded datagram of a type from one address to another (NULL: any), or NULL. */
-static const struct world_datagram_t * world_last( struct world_t * w, const struct netcode_address_t * from, const struct netcode_address_t * to, int type )
+static const struct world_datagram_t * world_last( struct world_t * w, const struct netcode_address_t * from,
+                                                   const struct netcode_address_t * to, int type )
 {
     int i;
-    for ( i = w->records.count - 1; i >= 0; i-- )
-    {
+    for ( i = w->records.count - 1; i >= 0; i-- ) {
         const struct world_datagram_t * d = &w->records.items[i];
         if ( d->bytes > 0 && ( d->data[0] & 15 ) == type && ( !from || netcode_address_equal( &d->from, from ) ) &&
              ( !to || netcode_address_equal( &d->to, to ) ) )
@@ -835,15 +846,15 @@ static const struct world_datagram_t * world_last( struct world_t * w, const str
 }
 
 /* Packets (or bytes) recorded from one address to another, from record `since` on; type -1: all. */
-static int64_t world_count( struct world_t * w, int since, const struct netcode_address_t * from, const struct netcode_address_t * to, int type, int in_bytes )
+static int64_t world_count( struct world_t * w, int since, const struct netcode_address_t * from,
+                            const struct netcode_address_t * to, int type, int in_bytes )
 {
     int64_t sum = 0;
     int i;
-    for ( i = since; i < w->records.count; i++ )
-    {
+    for ( i = since; i < w->records.count; i++ ) {
         const struct world_datagram_t * d = &w->records.items[i];
-        if ( ( type < 0 || ( d->bytes > 0 && ( d->data[0] & 15 ) == type ) ) && ( !from || netcode_address_equal( &d->from, from ) ) &&
-             ( !to || netcode_address_equal( &d->to, to ) ) )
+        if ( ( type < 0 || ( d->bytes > 0 && ( d->data[0] & 15 ) == type ) ) &&
+             ( !from || netcode_address_equal( &d->from, from ) ) && ( !to || netcode_address_equal( &d->to, to ) ) )
             sum += in_bytes ? d->bytes : 1;
     }
     return sum;
@@ -928,8 +939,7 @@ static void puppet_keep_alive( struct puppet_t * p )
 /* Looks at what was sent to its address since the last look. */
 static void puppet_poll( struct puppet_t * p )
 {
-    for ( ; p->seen < p->w->records.count; p->seen++ )
-    {
+    for ( ; p->seen < p->w->records.count; p->seen++ ) {
         const struct world_datagram_t * d = &p->w->records.items[p->seen];
         uint8_t body[2048];
         int type = 0, bytes;
@@ -941,13 +951,11 @@ static void puppet_poll( struct puppet_t * p )
         if ( bytes < 0 )
             continue;
         p->newest_sequence = sequence;
-        if ( type == NETCODE_PACKET_CHALLENGE && bytes == 308 )
-        {
+        if ( type == NETCODE_PACKET_CHALLENGE && bytes == 308 ) {
             memcpy( p->challenge, body, 308 );
             p->challenge_packet_sequence = sequence;
         }
-        if ( type == NETCODE_PACKET_KEEP_ALIVE )
-        {
+        if ( type == NETCODE_PACKET_KEEP_ALIVE ) {
             p->client_index = (uint32_t) get( body, 4 );
             p->max_clients = (uint32_t) get( body + 4, 4 );
         }
@@ -991,7 +999,8 @@ static void inject_to_client( struct world_t * w, const uint8_t * data, int byte
     world_inject( w, &w->server_addresses[0], &w->client_addresses[0], data, bytes );
 }
 
-static void send_to_client( struct world_t * w, const struct recipe_t * r, int type, uint64_t sequence, const void * body, int bytes )
+static void send_to_client( struct world_t * w, const struct recipe_t * r, int type, uint64_t sequence,
+                            const void * body, int bytes )
 {
     uint8_t out[2048];
     inject_to_client( w, out, wire_seal( out, type, sequence, 0, r->to_client_key, body, bytes ) );
@@ -1005,7 +1014,8 @@ static uint64_t newest_to_client( struct world_t * w, const struct recipe_t * r 
     uint8_t body[2048];
     for ( i = w->records.count - 1; i >= 0; i-- )
         if ( netcode_address_equal( &w->records.items[i].to, &w->client_addresses[0] ) &&
-             wire_open( w->records.items[i].data, w->records.items[i].bytes, r->to_client_key, &type, &sequence, body ) >= 0 )
+             wire_open( w->records.items[i].data, w->records.items[i].bytes, r->to_client_key, &type, &sequence,
+                        body ) >= 0 )
             return sequence;
     test_fail( __FILE__, __LINE__, "the server sent nothing" );
     return 0;
@@ -1015,8 +1025,7 @@ static uint64_t newest_to_client( struct world_t * w, const struct recipe_t * r 
 static void consume_tokens( struct world_t * w, int count, uint64_t expire, uint64_t first_id )
 {
     int i;
-    for ( i = 0; i < count; i++ )
-    {
+    for ( i = 0; i < count; i++ ) {
         struct puppet_t p;
         puppet_make( &p, w, 0, first_id + (uint64_t) i, "10.3.0.1:7000" );
         p.address.port = (uint16_t) ( 7000 + i );

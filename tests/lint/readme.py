@@ -67,9 +67,11 @@ def blocks(text):
 
 
 def run(command, directory, **environment):
+    # A newcomer's make knows nothing of the one that runs this.
+    surrounding = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
     try:
         result = subprocess.run(command, cwd=directory, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                                errors="replace", env=dict(os.environ, **environment), timeout=SECONDS_FOR_A_BLOCK, check=False)  # fmt: skip
+                                errors="replace", env=dict(surrounding, **environment), timeout=SECONDS_FOR_A_BLOCK, check=False)  # fmt: skip
     except subprocess.TimeoutExpired:
         return "it did not end within %d seconds" % SECONDS_FOR_A_BLOCK
     return "" if result.returncode == 0 else "status %d:\n%s" % (result.returncode, result.stdout[-2000:])

@@ -1,4 +1,5 @@
-/* Story: bad arguments. A caller's mistake trips netcode_assert in debug builds; in every build it is logged, refused and harmless. */
+/*  Story: bad arguments. A caller's mistake trips netcode_assert in debug builds; in every build it is logged,
+    refused and harmless. */
 
 TEST( null_clients )
 {
@@ -129,15 +130,13 @@ TEST( sizes_and_indices_out_of_range )
     int i, bytes, before;
     REQUIRE( world_join( w, 0, 1 ) );
     before = w->records.count;
-    for ( i = 0; i < 6; i++ )
-    {
+    for ( i = 0; i < 6; i++ ) {
         REFUSED( netcode_client_send_packet( c, data, sizes[i] ) );
         REFUSED( netcode_server_send_packet( s, 0, data, sizes[i] ) );
         REFUSED( netcode_server_send_packet_to_session( s, 0, netcode_server_client_session( s, 0 ), data, sizes[i] ) );
         REFUSED( netcode_server_broadcast( s, data, sizes[i], -1 ) );
     }
-    for ( i = 0; i < 5; i++ )
-    {
+    for ( i = 0; i < 5; i++ ) {
         BAD( CHECK_EQ( netcode_server_client_connected( s, slots[i] ), 0 ) );
         BAD( CHECK_EQ( netcode_server_client_disconnect_reason( s, slots[i] ), 0 ) );
         BAD( CHECK_EQ( netcode_server_client_loopback( s, slots[i] ), 0 ) );
@@ -174,8 +173,7 @@ TEST( start_out_of_range )
     struct world_t * w = world_open( CLEAN, 1, 2, 0 );
     int i;
     netcode_server_stop( w->servers[0] );
-    for ( i = 0; i < 5; i++ )
-    {
+    for ( i = 0; i < 5; i++ ) {
         BAD( netcode_server_start( w->servers[0], rows[i] ) );
         CHECK_EQ( netcode_server_running( w->servers[0] ), 0 );
     }
@@ -192,20 +190,17 @@ TEST( wrong_states_are_silent )
     int bytes, i, lines, round;
     netcode_log_level( NETCODE_LOG_LEVEL_DEBUG );
     lines = test_log_lines;
-    for ( round = 0; round < 2; round++ )
-    {
+    for ( round = 0; round < 2; round++ ) {
         netcode_client_send_packet( w->clients[0], data, 10 );
         CHECK( netcode_client_receive_packet( w->clients[0], &bytes, NULL ) == NULL );
-        for ( i = 0; i < 3 && !round; i++ )
-        {
+        for ( i = 0; i < 3 && !round; i++ ) {
             netcode_server_send_packet( w->servers[0], i, data, 10 );
             CHECK( netcode_server_receive_packet( w->servers[0], i, &bytes, NULL ) == NULL );
             CHECK_EQ( netcode_server_client_id( w->servers[0], i ), 0 );
             CHECK_EQ( netcode_server_next_packet_sequence( w->servers[0], i ), 0 );
             CHECK( netcode_server_client_address( w->servers[0], i ) == NULL );
         }
-        if ( round == 0 )
-        {
+        if ( round == 0 ) {
             CHECK_EQ( test_log_lines, lines );
             netcode_server_stop( w->servers[0] );
             lines = test_log_lines;
@@ -222,10 +217,36 @@ TEST( wrong_states_are_silent )
     netcode_client_flush( w->clients[0] );
 }
 
+TEST( log_levels )
+{
+    int level, lines[4];
+    for ( level = NETCODE_LOG_LEVEL_NONE; level <= NETCODE_LOG_LEVEL_DEBUG; level++ ) {
+        struct world_t * w = world_open( CLEAN, 1, 2, 1 );
+        uint8_t data[20] = { 0x15 };
+        netcode_log_level( level );
+        lines[level] = test_log_lines;
+        REQUIRE( world_join( w, 0, 1 ) );
+        world_inject( w, &w->client_addresses[0], &w->server_addresses[0], data, 20 );
+        world_step( w );
+        REFUSED( ( test_log_lines += level == NETCODE_LOG_LEVEL_NONE,
+                   netcode_client_send_packet( w->clients[0], data, 0 ) ) );
+        lines[level] = test_log_lines - lines[level];
+        netcode_log_level( NETCODE_LOG_LEVEL_ERROR );
+        world_close( w );
+    }
+    CHECK_EQ( lines[NETCODE_LOG_LEVEL_NONE], 1 ); /* the one that this test itself has added */
+    CHECK_EQ( lines[NETCODE_LOG_LEVEL_ERROR], 1 );
+    CHECK_GT( lines[NETCODE_LOG_LEVEL_INFO], lines[NETCODE_LOG_LEVEL_ERROR] );
+    CHECK_GT( lines[NETCODE_LOG_LEVEL_DEBUG], lines[NETCODE_LOG_LEVEL_INFO] );
+}
+
 TEST( bad_addresses )
 {
-    static const char * const rows[] = { "", "x", "1.2.3", "1.2.3.4.5", "256.1.1.1", "1.2.3.4:", "1.2.3.4:65536", "1.2.3.4:-1", "[::1", "::1]", "[::1]:x",
-                                         ":::", "1::2::3", "12345::", "[fe80::1%]:5", " 1.2.3.4", "1.2.3.4 ", "01.2.3.4x", "localhost", "1.2.3.4:5:6" };
+    static const char * const rows[] = { "",          "x",         "1.2.3",         "1.2.3.4.5",
+                                         "256.1.1.1", "1.2.3.4:",  "1.2.3.4:65536", "1.2.3.4:-1",
+                                         "[::1",      "::1]",      "[::1]:x",       ":::",
+                                         "1::2::3",   "12345::",   "[fe80::1%]:5",  " 1.2.3.4",
+                                         "1.2.3.4 ",  "01.2.3.4x", "localhost",     "1.2.3.4:5:6" };
     struct netcode_client_config_t client;
     struct netcode_server_config_t server;
     struct netcode_address_t address;
@@ -233,8 +254,7 @@ TEST( bad_addresses )
     int i;
     netcode_default_client_config( &client );
     netcode_default_server_config( &server );
-    for ( i = 0; i < (int) ( sizeof( rows ) / sizeof( rows[0] ) ); i++ )
-    {
+    for ( i = 0; i < (int) ( sizeof( rows ) / sizeof( rows[0] ) ); i++ ) {
         memset( &address, 0x55, sizeof( address ) );
         if ( !CHECK_EQ( netcode_parse_address( rows[i], &address ), NETCODE_ERROR ) )
             printf( "    \"%s\"\n", rows[i] );
@@ -268,8 +288,7 @@ TEST( good_addresses )
     struct netcode_address_t a, b;
     char text[NETCODE_MAX_ADDRESS_STRING_LENGTH];
     int i;
-    for ( i = 0; i < 7; i++ )
-    {
+    for ( i = 0; i < 7; i++ ) {
         REQUIRE_EQ( netcode_parse_address( rows[i][0], &a ), NETCODE_OK );
         CHECK( netcode_address_to_string( &a, text ) == text );
         CHECK_STR( text, rows[i][1] );
@@ -296,16 +315,26 @@ TEST( generating_tokens_with_bad_arguments )
     int i;
     for ( i = 0; i < 33; i++ )
         good[i] = "[1234:5678::9]:40000";
-    TOLERATE( CHECK_EQ( netcode_generate_connect_token( 0, good, good, 30, 5, 1, 2, world_key, user_data, token ), NETCODE_ERROR ) );
-    TOLERATE( CHECK_EQ( netcode_generate_connect_token( -1, good, good, 30, 5, 1, 2, world_key, user_data, token ), NETCODE_ERROR ) );
-    TOLERATE( CHECK_EQ( netcode_generate_connect_token( 33, good, good, 30, 5, 1, 2, world_key, user_data, token ), NETCODE_ERROR ) );
-    TOLERATE( CHECK_EQ( netcode_generate_connect_token( 2, one_bad, good, 30, 5, 1, 2, world_key, user_data, token ), NETCODE_ERROR ) );
-    TOLERATE( CHECK_EQ( netcode_generate_connect_token( 2, good, one_bad, 30, 5, 1, 2, world_key, user_data, token ), NETCODE_ERROR ) );
-    TOLERATE( CHECK_EQ( netcode_generate_connect_token( 1, no_port, good, 30, 5, 1, 2, world_key, user_data, token ), NETCODE_ERROR ) );
-    TOLERATE( CHECK_EQ( netcode_generate_connect_token( 1, NULL, good, 30, 5, 1, 2, world_key, user_data, token ), NETCODE_ERROR ) );
-    TOLERATE( CHECK_EQ( netcode_generate_connect_token( 1, good, NULL, 30, 5, 1, 2, world_key, user_data, token ), NETCODE_ERROR ) );
-    TOLERATE( CHECK_EQ( netcode_generate_connect_token( 1, good, good, 30, 5, 1, 2, NULL, user_data, token ), NETCODE_ERROR ) );
-    TOLERATE( CHECK_EQ( netcode_generate_connect_token( 1, good, good, 30, 5, 1, 2, world_key, user_data, NULL ), NETCODE_ERROR ) );
+    TOLERATE( CHECK_EQ( netcode_generate_connect_token( 0, good, good, 30, 5, 1, 2, world_key, user_data, token ),
+                        NETCODE_ERROR ) );
+    TOLERATE( CHECK_EQ( netcode_generate_connect_token( -1, good, good, 30, 5, 1, 2, world_key, user_data, token ),
+                        NETCODE_ERROR ) );
+    TOLERATE( CHECK_EQ( netcode_generate_connect_token( 33, good, good, 30, 5, 1, 2, world_key, user_data, token ),
+                        NETCODE_ERROR ) );
+    TOLERATE( CHECK_EQ( netcode_generate_connect_token( 2, one_bad, good, 30, 5, 1, 2, world_key, user_data, token ),
+                        NETCODE_ERROR ) );
+    TOLERATE( CHECK_EQ( netcode_generate_connect_token( 2, good, one_bad, 30, 5, 1, 2, world_key, user_data, token ),
+                        NETCODE_ERROR ) );
+    TOLERATE( CHECK_EQ( netcode_generate_connect_token( 1, no_port, good, 30, 5, 1, 2, world_key, user_data, token ),
+                        NETCODE_ERROR ) );
+    TOLERATE( CHECK_EQ( netcode_generate_connect_token( 1, NULL, good, 30, 5, 1, 2, world_key, user_data, token ),
+                        NETCODE_ERROR ) );
+    TOLERATE( CHECK_EQ( netcode_generate_connect_token( 1, good, NULL, 30, 5, 1, 2, world_key, user_data, token ),
+                        NETCODE_ERROR ) );
+    TOLERATE( CHECK_EQ( netcode_generate_connect_token( 1, good, good, 30, 5, 1, 2, NULL, user_data, token ),
+                        NETCODE_ERROR ) );
+    TOLERATE( CHECK_EQ( netcode_generate_connect_token( 1, good, good, 30, 5, 1, 2, world_key, user_data, NULL ),
+                        NETCODE_ERROR ) );
     CHECK_EQ( netcode_generate_connect_token( 32, good, good, 30, -1, 1, 2, world_key, NULL, token ), NETCODE_OK );
     CHECK_EQ( netcode_connect_token_info( token, &info ), NETCODE_OK );
     CHECK_STR( info.version, "NETCODE 1.02" );
@@ -328,8 +357,7 @@ TEST( names_and_sentences_of_numbers )
     CHECK_STR( netcode_client_state_name( NETCODE_CLIENT_STATE_DISCONNECTED ), "DISCONNECTED" );
     CHECK_STR( netcode_client_state_name( 4 ), "UNKNOWN" );
     CHECK_STR( netcode_client_state_name( -7 ), "UNKNOWN" );
-    for ( i = -1; i < 12; i++ )
-    {
+    for ( i = -1; i < 12; i++ ) {
         CHECK( netcode_client_create_error_text( i ) != NULL && netcode_client_create_error_text( i )[0] );
         CHECK( netcode_server_create_error_text( i ) != NULL && netcode_server_create_error_text( i )[0] );
     }
@@ -361,7 +389,8 @@ TEST( simulator_arguments )
     BAD( CHECK_EQ( netcode_network_simulator_socket( net, &address, NULL ), NETCODE_ERROR ) );
     TOLERATE( CHECK_EQ( netcode_network_simulator_socket( net, &no_port, &socket ), NETCODE_ERROR ) );
     CHECK_EQ( netcode_network_simulator_socket( net, &address, &socket ), NETCODE_OK );
-    TOLERATE( CHECK_EQ( netcode_network_simulator_socket( net, &address, &second ), NETCODE_ERROR ) ); /* one socket an address */
+    TOLERATE( CHECK_EQ( netcode_network_simulator_socket( net, &address, &second ),
+                        NETCODE_ERROR ) ); /* one socket an address */
     netcode_network_simulator_update( net, NOT_A_NUMBER );
     netcode_network_simulator_update( net, -1.0 );
     netcode_network_simulator_update( net, ENDLESS );

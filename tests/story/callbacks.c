@@ -13,8 +13,7 @@ static int do_to_client( struct world_t * w, int number )
     int bytes;
     if ( !c )
         return number < 24;
-    switch ( number )
-    {
+    switch ( number ) {
     case 0: netcode_client_disconnect( c ); break;
     case 1: netcode_client_connect( c, callback_token ); break;
     case 2: netcode_client_update( c, w->time + 1.0 ); break;
@@ -66,8 +65,7 @@ static int do_to_server( struct world_t * w, int number )
     int bytes, i;
     if ( !s )
         return number < 34;
-    switch ( number )
-    {
+    switch ( number ) {
     case 0: netcode_server_disconnect_client( s, 0 ); break;
     case 1: netcode_server_disconnect_all_clients( s ); break;
     case 2: netcode_server_update( s, w->time + 1.0 ); break;
@@ -126,8 +124,8 @@ static int do_to_server( struct world_t * w, int number )
 static struct {
     struct world_t * world;
     int of_server;
-    int number;  /* what to do */
-    int where;   /* in which callback */
+    int number; /* what to do */
+    int where;  /* in which callback */
     int depth;
     int calls;
 } back;
@@ -242,17 +240,14 @@ static int one_life( int where, int number, int of_server )
         netcode_client_connect_loopback( w->clients[0], 3, 4 );
     else
         world_connect( w, 0, 1 );
-    for ( i = 0; i < 40; i++ )
-    {
+    for ( i = 0; i < 40; i++ ) {
         world_inject( w, &w->server_addresses[0], &w->client_addresses[1], junk, 40 );
-        if ( w->clients[0] )
-        {
+        if ( w->clients[0] ) {
             world_inject( w, &w->server_addresses[0], &w->client_addresses[0], junk, 40 );
             client_send( w, 0, 10, i );
         }
         client_send( w, 1, 10, i );
-        if ( w->servers[0] )
-        {
+        if ( w->servers[0] ) {
             world_inject( w, &w->client_addresses[1], &w->server_addresses[0], junk, 40 );
             server_send( w, 0, 0, 10, i );
             if ( w->servers[0] )
@@ -271,8 +266,7 @@ static int one_life( int where, int number, int of_server )
     w->hook = NULL;
     w->receive_hook = NULL;
     netcode_log_level( NETCODE_LOG_LEVEL_ERROR );
-    if ( w->servers[0] )
-    {
+    if ( w->servers[0] ) {
         if ( !netcode_server_running( w->servers[0] ) )
             netcode_server_start( w->servers[0], 4 );
         netcode_server_disconnect_all_clients( w->servers[0] );
@@ -290,8 +284,7 @@ static int one_life( int where, int number, int of_server )
 static void every_function_from( int where )
 {
     int number, calls;
-    for ( number = 0; number < 24; number++ )
-    {
+    for ( number = 0; number < 24; number++ ) {
         int before = test_state.failures;
         calls = one_life( where, number, 0 );
         if ( where != IN_UNIX ) /* a client needs no unix time */
@@ -299,8 +292,7 @@ static void every_function_from( int where )
         if ( test_state.failures != before )
             printf( "    client function %d\n", number );
     }
-    for ( number = 0; number < 34; number++ )
-    {
+    for ( number = 0; number < 34; number++ ) {
         int before = test_state.failures;
         calls = one_life( where, number, 1 );
         CHECK_GE( calls, 1 );
@@ -309,13 +301,34 @@ static void every_function_from( int where )
     }
 }
 
-TEST( every_function_from_the_change_callbacks ) { every_function_from( IN_CHANGE ); }
-TEST( every_function_from_the_drop_callbacks ) { every_function_from( IN_DROP ); }
-TEST( every_function_from_the_loopback_callbacks ) { every_function_from( IN_LOOPBACK ); }
-TEST( every_function_from_the_log_callbacks ) { every_function_from( IN_LOG ); }
-TEST( every_function_from_the_networks_send ) { every_function_from( IN_SEND ); }
-TEST( every_function_from_the_networks_receive ) { every_function_from( IN_RECEIVE ); }
-TEST( every_function_from_the_unix_time_callbacks ) { every_function_from( IN_UNIX ); }
+TEST( every_function_from_the_change_callbacks )
+{
+    every_function_from( IN_CHANGE );
+}
+TEST( every_function_from_the_drop_callbacks )
+{
+    every_function_from( IN_DROP );
+}
+TEST( every_function_from_the_loopback_callbacks )
+{
+    every_function_from( IN_LOOPBACK );
+}
+TEST( every_function_from_the_log_callbacks )
+{
+    every_function_from( IN_LOG );
+}
+TEST( every_function_from_the_networks_send )
+{
+    every_function_from( IN_SEND );
+}
+TEST( every_function_from_the_networks_receive )
+{
+    every_function_from( IN_RECEIVE );
+}
+TEST( every_function_from_the_unix_time_callbacks )
+{
+    every_function_from( IN_UNIX );
+}
 
 static int readable_checked;
 
@@ -331,7 +344,8 @@ static void check_readable( struct world_party_t * party, int slot, int connecte
     REQUIRE( netcode_server_client_address( s, slot ) && netcode_server_client_user_data( s, slot ) );
     CHECK( netcode_address_equal( netcode_server_client_address( s, slot ), &party->world->client_addresses[0] ) );
     CHECK_EQ( ( (const uint8_t *) netcode_server_client_user_data( s, slot ) )[3], (uint8_t) ( 31 + 3 ) );
-    CHECK_EQ( netcode_server_client_disconnect_reason( s, slot ), NETCODE_SERVER_CLIENT_DISCONNECT_REASON_CLIENT_DISCONNECT );
+    CHECK_EQ( netcode_server_client_disconnect_reason( s, slot ),
+              NETCODE_SERVER_CLIENT_DISCONNECT_REASON_CLIENT_DISCONNECT );
     packet = netcode_server_receive_packet( s, slot, &bytes, NULL );
     REQUIRE( packet != NULL );
     CHECK_EQ( bytes, 10 );
@@ -352,7 +366,8 @@ TEST( in_the_disconnect_callback_everything_is_still_readable )
     world_run( w, 0.2 );
     CHECK_EQ( readable_checked, 1 );
     CHECK_EQ( netcode_server_num_connected_clients( w->servers[0] ), 0 );
-    CHECK_EQ( netcode_server_client_disconnect_reason( w->servers[0], 0 ), NETCODE_SERVER_CLIENT_DISCONNECT_REASON_CLIENT_DISCONNECT );
+    CHECK_EQ( netcode_server_client_disconnect_reason( w->servers[0], 0 ),
+              NETCODE_SERVER_CLIENT_DISCONNECT_REASON_CLIENT_DISCONNECT );
     w->server_parties[0].on_change = NULL;
     REQUIRE( world_join( w, 0, 2 ) );
 }
@@ -360,8 +375,7 @@ TEST( in_the_disconnect_callback_everything_is_still_readable )
 static void restart_with_9( struct world_party_t * party, int slot, int connected )
 {
     (void) slot;
-    if ( connected )
-    {
+    if ( connected ) {
         party->on_change = NULL;
         netcode_server_start( party->world->servers[0], 9 );
     }
@@ -381,7 +395,8 @@ TEST( start_in_a_callback_takes_effect_when_the_outermost_call_returns )
 }
 
 /* A broadcast on a listen server, during which the host's callback throws the next player out. */
-static void kick_the_next( struct world_party_t * party, int client_index, const uint8_t * data, int bytes, uint64_t sequence )
+static void kick_the_next( struct world_party_t * party, int client_index, const uint8_t * data, int bytes,
+                           uint64_t sequence )
 {
     (void) client_index;
     (void) data;
@@ -410,7 +425,8 @@ TEST( a_broadcast_that_loses_its_receivers_on_the_way )
     CHECK_EQ( netcode_server_num_connected_clients( w->servers[0] ), 2 );
 }
 
-/* The network itself throws the player out, at each packet to it in turn: a slot that is empty sends nothing, and tells in order. */
+/*  The network itself throws the player out, at each packet to it in turn: a slot that is empty sends nothing, and
+    tells in order. */
 static int kick_at, kick_count;
 
 static int kick_in_send( struct world_t * w, const struct world_datagram_t * d )
@@ -423,15 +439,13 @@ static int kick_in_send( struct world_t * w, const struct world_datagram_t * d )
 TEST( a_player_thrown_out_from_within_a_send )
 {
     uint8_t data[20] = { 0 };
-    for ( kick_at = 0; kick_at < 12; kick_at++ )
-    {
+    for ( kick_at = 0; kick_at < 12; kick_at++ ) {
         struct world_t * w = world_open( CLEAN, 1, 2, 1 );
         int i, mark;
         kick_count = 0;
         w->hook = kick_in_send;
         world_connect( w, 0, 1 );
-        for ( i = 0; i < 50; i++ )
-        {
+        for ( i = 0; i < 50; i++ ) {
             world_step( w );
             netcode_server_send_packet( w->servers[0], 0, data, 20 );
             if ( kick_count > kick_at )
@@ -442,8 +456,7 @@ TEST( a_player_thrown_out_from_within_a_send )
             CHECK_EQ( w->server_parties[0].log[i][1], i % 2 == 0 );
         CHECK_EQ( netcode_server_num_connected_clients( w->servers[0] ), w->server_parties[0].log_count % 2 );
         check_counts( w );
-        if ( netcode_server_num_connected_clients( w->servers[0] ) == 0 )
-        {
+        if ( netcode_server_num_connected_clients( w->servers[0] ) == 0 ) {
             mark = w->records.count;
             world_run( w, 2.0 );
             CHECK_EQ( world_count( w, mark, &w->server_addresses[0], NULL, NETCODE_PACKET_KEEP_ALIVE, 0 ), 0 );
@@ -455,13 +468,11 @@ TEST( a_player_thrown_out_from_within_a_send )
 /* Destroyed from within the network's functions while something else than an update is the outermost call. */
 static int destroy_in_send( struct world_t * w, const struct world_datagram_t * d )
 {
-    if ( w->clients[0] && netcode_address_equal( &d->from, &w->client_addresses[0] ) )
-    {
+    if ( w->clients[0] && netcode_address_equal( &d->from, &w->client_addresses[0] ) ) {
         netcode_client_destroy( w->clients[0] );
         w->clients[0] = NULL;
     }
-    if ( w->servers[0] && netcode_address_equal( &d->from, &w->server_addresses[0] ) )
-    {
+    if ( w->servers[0] && netcode_address_equal( &d->from, &w->server_addresses[0] ) ) {
         netcode_server_destroy( w->servers[0] );
         w->servers[0] = NULL;
     }
@@ -471,8 +482,7 @@ static int destroy_in_send( struct world_t * w, const struct world_datagram_t * 
 TEST( destroyed_from_within_a_send )
 {
     int how;
-    for ( how = 0; how < 7; how++ )
-    {
+    for ( how = 0; how < 7; how++ ) {
         struct world_t * w = world_new( CLEAN );
         struct netcode_client_t * client;
         struct netcode_server_t * server;

@@ -25,8 +25,7 @@ TEST( odd_times_at_create_and_before_connect )
     odd[2] = ENDLESS;
     odd[3] = 1e18;
     odd[4] = -1e300;
-    for ( i = 0; i < 5; i++ )
-    {
+    for ( i = 0; i < 5; i++ ) {
         struct world_t * w = world_new( CLEAN );
         double time = w->time;
         w->time = odd[i];
@@ -74,8 +73,7 @@ TEST( a_day_forward_and_back_locks_nobody_out )
     consume_tokens( w, 6, world_unix( w ) + 300, 200 ); /* minted by a backend whose clock stepped as well */
     w->unix_offset -= 86400;
     w->step = 0.1;
-    for ( i = 0; i < 3; i++ )
-    {
+    for ( i = 0; i < 3; i++ ) {
         world_run( w, 150.0 );
         puppet_make( &p, w, 0, 1000 + (uint64_t) i, "10.4.0.1:9000" );
         if ( puppet_connect( &p ) )

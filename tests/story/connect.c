@@ -18,7 +18,8 @@ TEST( client_connects_over_a_clean_network )
     CHECK( netcode_address_equal( netcode_server_client_address( w->servers[0], 0 ), &w->client_addresses[0] ) );
     REQUIRE( netcode_server_client_user_data( w->servers[0], 0 ) != NULL );
     CHECK_MEM( netcode_server_client_user_data( w->servers[0], 0 ), r.user_data, NETCODE_USER_DATA_BYTES );
-    CHECK_EQ( netcode_server_client_disconnect_reason( w->servers[0], 0 ), NETCODE_SERVER_CLIENT_DISCONNECT_REASON_NONE );
+    CHECK_EQ( netcode_server_client_disconnect_reason( w->servers[0], 0 ),
+              NETCODE_SERVER_CLIENT_DISCONNECT_REASON_NONE );
     CHECK_EQ( netcode_server_client_loopback( w->servers[0], 0 ), 0 );
     CHECK_NE( netcode_server_client_session( w->servers[0], 0 ), 0 );
     REQUIRE_EQ( w->server_parties[0].log_count, 1 );
@@ -42,8 +43,7 @@ TEST( many_clients_connect_over_a_lossy_network )
         REQUIRE( world_until( w, i, NETCODE_CLIENT_STATE_CONNECTED, 10.0 ) );
     world_run( w, 20.0 );
     CHECK_EQ( netcode_server_num_connected_clients( w->servers[0] ), 32 );
-    for ( i = 0; i < 32; i++ )
-    {
+    for ( i = 0; i < 32; i++ ) {
         CHECK_EQ( netcode_client_state( w->clients[i] ), NETCODE_CLIENT_STATE_CONNECTED );
         CHECK_EQ( netcode_server_client_id( w->servers[0], netcode_client_index( w->clients[i] ) ), i + 1 );
     }
@@ -66,12 +66,12 @@ static void exchange_payloads( float latency, float jitter, float loss, float du
     w->net->reorder_packet_percent = reorder;
     slot = world_slot( w, 0, 77 );
     REQUIRE_GE( slot, 0 );
-    for ( i = 0; i < COUNT + 300; i++ )
-    {
+    for ( i = 0; i < COUNT + 300; i++ ) {
         uint8_t data[NETCODE_MAX_PACKET_SIZE], *packet;
-        if ( i < COUNT )
-        {
-            int size = i == 0 ? NETCODE_MAX_PACKET_SIZE : i == 1 ? 2 : 2 + test_random_below( NETCODE_MAX_PACKET_SIZE - 1 );
+        if ( i < COUNT ) {
+            int size = i == 0   ? NETCODE_MAX_PACKET_SIZE
+                       : i == 1 ? 2
+                                : 2 + test_random_below( NETCODE_MAX_PACKET_SIZE - 1 );
             payload_fill( data, size, i );
             data[0] = (uint8_t) i;
             data[1] = (uint8_t) ( i >> 8 );
@@ -81,13 +81,11 @@ static void exchange_payloads( float latency, float jitter, float loss, float du
             netcode_server_send_packet( w->servers[0], slot, data, size );
         }
         world_step( w );
-        for ( ;; )
-        {
+        for ( ;; ) {
             int side, tag;
             side = 0;
             packet = netcode_server_receive_packet( w->servers[0], slot, &bytes, &sequence );
-            if ( !packet )
-            {
+            if ( !packet ) {
                 side = 1;
                 packet = netcode_client_receive_packet( w->clients[0], &bytes, &sequence );
             }
@@ -109,10 +107,22 @@ static void exchange_payloads( float latency, float jitter, float loss, float du
     CHECK_GE( arrived[1], at_least );
 }
 
-TEST( payloads_clean ) { exchange_payloads( 0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 300 ); }
-TEST( payloads_reordered ) { exchange_payloads( 50.0f, 0.0f, 0.0f, 0.0f, 50.0f, 300 ); }
-TEST( payloads_duplicated ) { exchange_payloads( 20.0f, 0.0f, 0.0f, 100.0f, 0.0f, 300 ); }
-TEST( payloads_lossy ) { exchange_payloads( 250.0f, 250.0f, 5.0f, 10.0f, 0.0f, 240 ); }
+TEST( payloads_clean )
+{
+    exchange_payloads( 0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 300 );
+}
+TEST( payloads_reordered )
+{
+    exchange_payloads( 50.0f, 0.0f, 0.0f, 0.0f, 50.0f, 300 );
+}
+TEST( payloads_duplicated )
+{
+    exchange_payloads( 20.0f, 0.0f, 0.0f, 100.0f, 0.0f, 300 );
+}
+TEST( payloads_lossy )
+{
+    exchange_payloads( 250.0f, 250.0f, 5.0f, 10.0f, 0.0f, 240 );
+}
 
 TEST( payload_sequence_is_the_packets )
 {
@@ -196,8 +206,7 @@ TEST( keep_alives_come_at_ten_hertz_and_only_in_silence )
     CHECK_GE( world_count( w, mark, &w->server_addresses[0], NULL, NETCODE_PACKET_KEEP_ALIVE, 0 ), 85 );
     CHECK_LE( world_count( w, mark, &w->server_addresses[0], NULL, NETCODE_PACKET_KEEP_ALIVE, 0 ), 102 );
     mark = w->records.count;
-    for ( i = 0; i < 100; i++ )
-    {
+    for ( i = 0; i < 100; i++ ) {
         client_send( w, 0, 10, i );
         server_send( w, 0, 0, 10, i );
         world_step( w );
@@ -290,8 +299,7 @@ TEST( handshake_on_the_wire )
 TEST( lossy_connect_from_many_seeds )
 {
     int i;
-    for ( i = 0; i < 40; i++ )
-    {
+    for ( i = 0; i < 40; i++ ) {
         struct world_t * w = world_open( LOSSY, 1, 1, 1 );
         world_connect( w, 0, 1 );
         if ( !CHECK( world_until( w, 0, NETCODE_CLIENT_STATE_CONNECTED, 12.0 ) ) )

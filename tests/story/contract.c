@@ -1,4 +1,5 @@
-/* Story: code that was written for the known API builds and runs unchanged. See tests/contract.h, and tests/contract.cpp for C++. */
+/*  Story: code that was written for the known API builds and runs unchanged. See tests/contract.h, and
+    tests/contract.cpp for C++. */
 
 #define CONTRACT_CHECK( condition ) CHECK( condition )
 #include "../contract.h"
@@ -8,10 +9,11 @@ TEST( contract_with_existing_code )
     contract_run();
 }
 
-/*  The usage snippet of the known README, as it stands there, with only the names supplied that it does not declare: `time`, `client` and
-    `connect_token`. It opens a public port, so it is compiled and its address taken, not run. */
-static uint8_t private_key[NETCODE_KEY_BYTES] = { 0x60, 0x6a, 0xbe, 0x6e, 0xc9, 0x19, 0x10, 0xea, 
-                                                  0x9a, 0x65, 0x62, 0xf6, 0x6f, 0x2b, 0x30, 0xe4, 
+/*  The usage snippet of the known README, as it stands there, with only the names supplied that it does not declare:
+    `time`, `client` and `connect_token`. It opens a public port, so it is compiled and its address taken, not run. */
+/* clang-format off */
+static uint8_t private_key[NETCODE_KEY_BYTES] = { 0x60, 0x6a, 0xbe, 0x6e, 0xc9, 0x19, 0x10, 0xea,
+                                                  0x9a, 0x65, 0x62, 0xf6, 0x6f, 0x2b, 0x30, 0xe4,
                                                   0x43, 0x71, 0xd6, 0x2c, 0xd1, 0x99, 0x27, 0x26,
                                                   0x6b, 0x3c, 0x60, 0xf4, 0xb7, 0x15, 0xab, 0xa1 };
 
@@ -36,6 +38,7 @@ netcode_client_connect( client, connect_token );
     netcode_server_destroy( server );
     return 0;
 }
+/* clang-format on */
 
 TEST( contract_readme_snippet_compiles )
 {

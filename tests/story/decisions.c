@@ -1,4 +1,5 @@
-/* Story: the decisions 1 to 13 of the protocol notes (README: what the decisions buy). Each has tests of its name that fail without it. */
+/*  Story: the decisions 1 to 13 of the protocol notes (README: what the decisions buy). Each has tests of its name
+    that fail without it. */
 
 /* The sequence of a recorded packet, read from its head. */
 static uint64_t sequence_of( const struct world_datagram_t * d )
@@ -58,8 +59,7 @@ TEST( decision_1_the_clients_sequence_never_goes_back )
     uint64_t last = 0;
     int i, round;
     REQUIRE( world_join( w, 1, 900 ) ); /* server 0 is full: client 0 is denied, and moves on */
-    for ( round = 0; round < 4; round++ )
-    {
+    for ( round = 0; round < 4; round++ ) {
         int mark = w->records.count;
         world_connect( w, 0, (uint64_t) round + 1 );
         REQUIRE( world_until( w, 0, NETCODE_CLIENT_STATE_CONNECTED, 3.0 ) );
@@ -71,10 +71,10 @@ TEST( decision_1_the_clients_sequence_never_goes_back )
         last = netcode_client_next_packet_sequence( w->clients[0] );
         if ( round == 0 )
             continue; /* where it begins is free */
-        for ( i = mark; i < w->records.count; i++ )
-        {
+        for ( i = mark; i < w->records.count; i++ ) {
             const struct world_datagram_t * d = &w->records.items[i];
-            if ( netcode_address_equal( &d->from, &w->client_addresses[0] ) && ( d->data[0] & 15 ) != NETCODE_PACKET_REQUEST )
+            if ( netcode_address_equal( &d->from, &w->client_addresses[0] ) &&
+                 ( d->data[0] & 15 ) != NETCODE_PACKET_REQUEST )
                 CHECK( sequence_of( d ) < last );
         }
     }
@@ -85,10 +85,10 @@ TEST( decision_1_the_clients_sequence_never_goes_back )
         world_connect( w, 0, 50 );
         REQUIRE( world_until( w, 0, NETCODE_CLIENT_STATE_CONNECTED, 3.0 ) );
         world_run( w, 0.5 );
-        for ( i = mark; i < w->records.count; i++ )
-        {
+        for ( i = mark; i < w->records.count; i++ ) {
             const struct world_datagram_t * d = &w->records.items[i];
-            if ( !netcode_address_equal( &d->from, &w->client_addresses[0] ) || ( d->data[0] & 15 ) == NETCODE_PACKET_REQUEST )
+            if ( !netcode_address_equal( &d->from, &w->client_addresses[0] ) ||
+                 ( d->data[0] & 15 ) == NETCODE_PACKET_REQUEST )
                 continue;
             CHECK( sequence_of( d ) > before );
             before = sequence_of( d );
@@ -101,8 +101,7 @@ TEST( decision_1_the_servers_global_sequence_is_random_in_the_upper_half )
     struct world_t * w = world_open( CLEAN, 1, 1, 0 );
     uint64_t seen[20];
     int i, j;
-    for ( i = 0; i < 20; i++ )
-    {
+    for ( i = 0; i < 20; i++ ) {
         struct puppet_t p;
         netcode_server_stop( w->servers[0] );
         netcode_server_start( w->servers[0], 1 );
@@ -122,8 +121,7 @@ TEST( decision_1_sequences_start_at_a_random_base )
     struct world_t * w = world_open( CLEAN, 1, 16, 16 );
     uint64_t all_client = 0, all_server = 0;
     int i, high = 0;
-    for ( i = 0; i < 16; i++ )
-    {
+    for ( i = 0; i < 16; i++ ) {
         uint64_t c, s;
         REQUIRE( world_join( w, i, (uint64_t) i + 1 ) );
         c = netcode_client_next_packet_sequence( w->clients[i] );
@@ -157,8 +155,7 @@ TEST( decision_1_sequence_base_zero_counts_from_zero )
 TEST( decision_1_restart_of_the_server_at_every_step )
 {
     int at;
-    for ( at = 0; at < 40; at++ )
-    {
+    for ( at = 0; at < 40; at++ ) {
         struct world_t * w = world_open( CLEAN, 1, 2, 1 );
         int i;
         w->net->latency_milliseconds = 20.0f;
@@ -177,15 +174,15 @@ TEST( decision_1_restart_of_the_server_at_every_step )
     CHECK( !LEDGER_WORKS || ledger.seals > 1000 );
 }
 
-/* The same puppet, with the same token and the same sequences, connects to each life of the server: the server's own packets differ. */
+/*  The same puppet, with the same token and the same sequences, connects to each life of the server: the server's own
+    packets differ. */
 TEST( decision_1_two_lives_of_a_server_share_no_nonce )
 {
     struct world_t * w = world_open( CLEAN, 1, 2, 0 );
     struct puppet_t p;
     int i, j;
     puppet_make( &p, w, 0, 1, "10.2.0.1:6000" );
-    for ( i = 0; i < 30; i++ )
-    {
+    for ( i = 0; i < 30; i++ ) {
         p.challenges = p.keep_alives = 0;
         REQUIRE( puppet_connect( &p ) );
         for ( j = 0; j < 10; j++ )
@@ -203,8 +200,7 @@ TEST( decision_1_two_servers_of_one_token_share_no_nonce )
     struct puppet_t p;
     int i;
     puppet_make( &p, w, 0, 1, "10.2.0.1:6000" );
-    for ( i = 0; i < 32; i++ )
-    {
+    for ( i = 0; i < 32; i++ ) {
         p.server = i;
         p.challenges = p.keep_alives = 0;
         REQUIRE( puppet_connect( &p ) );
@@ -216,13 +212,16 @@ TEST( decision_1_two_servers_of_one_token_share_no_nonce )
 TEST( decision_1_max_connect_token_lifetime )
 {
     /*                             setting, base,                       seconds that a token still lives, refused */
-    static const int rows[][4] = { { 60, NETCODE_SEQUENCE_BASE_RANDOM, 59, 1 }, { 60, NETCODE_SEQUENCE_BASE_RANDOM, 61, 0 },
-                                   { 0, NETCODE_SEQUENCE_BASE_RANDOM, 2, 0 },   { -5, NETCODE_SEQUENCE_BASE_RANDOM, 2, 0 },
-                                   { 0, NETCODE_SEQUENCE_BASE_ZERO, 29, 1 },    { 0, NETCODE_SEQUENCE_BASE_ZERO, 31, 0 },
-                                   { -5, NETCODE_SEQUENCE_BASE_ZERO, 29, 1 },   { 60, NETCODE_SEQUENCE_BASE_ZERO, 59, 1 } };
+    static const int rows[][4] = { { 60, NETCODE_SEQUENCE_BASE_RANDOM, 59, 1 },
+                                   { 60, NETCODE_SEQUENCE_BASE_RANDOM, 61, 0 },
+                                   { 0, NETCODE_SEQUENCE_BASE_RANDOM, 2, 0 },
+                                   { -5, NETCODE_SEQUENCE_BASE_RANDOM, 2, 0 },
+                                   { 0, NETCODE_SEQUENCE_BASE_ZERO, 29, 1 },
+                                   { 0, NETCODE_SEQUENCE_BASE_ZERO, 31, 0 },
+                                   { -5, NETCODE_SEQUENCE_BASE_ZERO, 29, 1 },
+                                   { 60, NETCODE_SEQUENCE_BASE_ZERO, 59, 1 } };
     int i;
-    for ( i = 0; i < 8; i++ )
-    {
+    for ( i = 0; i < 8; i++ ) {
         struct world_t * w = world_new( CLEAN );
         struct puppet_t p;
         w->server_config.max_connect_token_lifetime = rows[i][0];
@@ -338,10 +337,11 @@ TEST( decision_3_a_pending_handshake_ends )
     static const struct {
         int timeout;
         double ends;
-    } rows[] = { { 1, 1 }, { 5, 5 }, { 9, 9 }, { 10, 10 }, { 60, 10 }, { 0, 10 }, { -1, 10 }, { 2147483647, 10 }, { (int) 0x80000000, 10 } };
+    } rows[] = { { 1, 1 },   { 5, 5 },           { 9, 9 },
+                 { 10, 10 }, { 60, 10 },         { 0, 10 },
+                 { -1, 10 }, { 2147483647, 10 }, { (int) 0x80000000, 10 } };
     int i;
-    for ( i = 0; i < 9; i++ )
-    {
+    for ( i = 0; i < 9; i++ ) {
         struct world_t * w = world_open( CLEAN, 1, 2, 0 );
         struct puppet_t p;
         puppet_make( &p, w, 0, 1, "10.2.0.1:6000" );
@@ -371,8 +371,7 @@ TEST( decision_3_an_unconfirmed_slot_ends )
         double ends;
     } rows[] = { { 2, 2 }, { 5, 5 }, { 59, 59 }, { 100, 60 }, { 0, 10 }, { -1, 10 }, { 2147483647, 60 } };
     int i;
-    for ( i = 0; i < 7; i++ )
-    {
+    for ( i = 0; i < 7; i++ ) {
         struct world_t * w = world_open( CLEAN, 1, 2, 0 );
         struct puppet_t p;
         puppet_make( &p, w, 0, 1, "10.2.0.1:6000" );
@@ -384,7 +383,8 @@ TEST( decision_3_an_unconfirmed_slot_ends )
         world_run( w, 0.8 );
         if ( !CHECK_EQ( netcode_server_num_connected_clients( w->servers[0] ), 0 ) )
             printf( "    row %d\n", i );
-        CHECK_EQ( netcode_server_client_disconnect_reason( w->servers[0], 0 ), NETCODE_SERVER_CLIENT_DISCONNECT_REASON_TIMED_OUT );
+        CHECK_EQ( netcode_server_client_disconnect_reason( w->servers[0], 0 ),
+                  NETCODE_SERVER_CLIENT_DISCONNECT_REASON_TIMED_OUT );
         world_close( w );
     }
 }
@@ -395,8 +395,7 @@ TEST( decision_3_at_most_four_addresses_per_token )
     struct world_t * w = world_open( CLEAN, 1, 8, 0 );
     struct puppet_t p[5];
     int i;
-    for ( i = 0; i < 5; i++ )
-    {
+    for ( i = 0; i < 5; i++ ) {
         if ( i == 0 )
             puppet_make( &p[0], w, 0, 1, "10.2.0.1:6000" );
         p[i] = p[0];
@@ -422,13 +421,11 @@ TEST( decision_3_at_most_four_addresses_per_token )
 TEST( decision_3_at_most_four_tokens_per_address )
 {
     int chosen;
-    for ( chosen = 0; chosen < 5; chosen++ )
-    {
+    for ( chosen = 0; chosen < 5; chosen++ ) {
         struct world_t * w = world_open( CLEAN, 1, 8, 0 );
         struct puppet_t p[5];
         int i;
-        for ( i = 0; i < 5; i++ )
-        {
+        for ( i = 0; i < 5; i++ ) {
             puppet_make( &p[i], w, 0, (uint64_t) i + 1, "10.2.0.1:6000" );
             REQUIRE( puppet_challenged( &p[i] ) );
         }
@@ -442,15 +439,15 @@ TEST( decision_3_at_most_four_tokens_per_address )
     }
 }
 
-/* Four entries per client id: the earliest-expiring gives way, among equals the oldest; who expires before all of them is refused. */
+/*  Four entries per client id: the earliest-expiring gives way, among equals the oldest; who expires before all of
+    them is refused. */
 TEST( decision_3_at_most_four_entries_per_client_id )
 {
     struct world_t * w = world_open( CLEAN, 1, 8, 0 );
     struct puppet_t p[6];
     static const int expires[6] = { 300, 200, 250, 200, 260, 100 };
     int i;
-    for ( i = 0; i < 6; i++ )
-    {
+    for ( i = 0; i < 6; i++ ) {
         puppet_make( &p[i], w, 0, 1, "10.2.0.1:6000" );
         p[i].address.port = (uint16_t) ( 6000 + i );
         p[i].r.expire = WORLD_UNIX + 200 + (uint64_t) expires[i];
@@ -474,8 +471,7 @@ TEST( decision_3_a_full_table_gives_way_at_its_oldest_entry )
     int i;
     w->server_config.pending_handshakes = 8;
     world_add_server( w, 4 );
-    for ( i = 0; i < 9; i++ )
-    {
+    for ( i = 0; i < 9; i++ ) {
         puppet_make( &p[i], w, 0, (uint64_t) i + 1, "10.2.0.1:6000" );
         p[i].address.port = (uint16_t) ( 6000 + i );
         REQUIRE( puppet_challenged( &p[i] ) );
@@ -564,8 +560,7 @@ TEST( decision_4_a_full_record_refuses_up_to_its_mark )
     CHECK_LE( server_stats( w, 0 ).consumed, 16 );
     first.challenges = first.keep_alives = 0;
     CHECK( !puppet_connect( &first ) ); /* its record is gone, the mark is not */
-    for ( i = 0; i < 3; i++ )
-    {
+    for ( i = 0; i < 3; i++ ) {
         puppet_make( &p, w, 0, 6000 + (uint64_t) i, "10.4.0.2:9000" );
         p.r.expire = expire + (uint64_t) i;
         puppet_mint( &p );
@@ -578,7 +573,8 @@ TEST( decision_4_a_full_record_refuses_up_to_its_mark )
     CHECK( puppet_connect( &p ) );
 }
 
-/* A clock that steps forward lets records be purged; stepping back again opens none of them, and locks out nobody for longer than a token lives. */
+/*  A clock that steps forward lets records be purged; stepping back again opens none of them, and locks out nobody
+    for longer than a token lives. */
 TEST( decision_4_a_clock_that_steps_reopens_nothing )
 {
     struct world_t * w = world_open( CLEAN, 1, 4, 0 );
@@ -661,10 +657,14 @@ TEST( decision_5_a_jump_of_more_than_2_32_is_refused )
     static const struct {
         uint64_t ahead;
         int accepted;
-    } rows[] = { { 1, 1 }, { 257, 1 }, { (uint64_t) 1 << 32, 1 }, { ( (uint64_t) 1 << 32 ) + 1, 0 }, { (uint64_t) 1 << 40, 0 }, { (uint64_t) 1 << 62, 0 } };
+    } rows[] = { { 1, 1 },
+                 { 257, 1 },
+                 { (uint64_t) 1 << 32, 1 },
+                 { ( (uint64_t) 1 << 32 ) + 1, 0 },
+                 { (uint64_t) 1 << 40, 0 },
+                 { (uint64_t) 1 << 62, 0 } };
     int i;
-    for ( i = 0; i < 6; i++ )
-    {
+    for ( i = 0; i < 6; i++ ) {
         struct world_t * w = world_open( CLEAN, 1, 4, 0 );
         struct puppet_t p;
         puppet_make( &p, w, 0, 1, "10.2.0.1:6000" );
@@ -707,11 +707,14 @@ TEST( decision_5_the_clients_window_starts_at_its_keep_alive )
 
 /* ---- 6: bounded work ---- */
 
+/* A request like the puppet's, and never quite it. */
 static void junk_request( struct puppet_t * p, int number )
 {
-    p->request[500] = (uint8_t) number;
-    p->request[501] = (uint8_t) ( number >> 8 );
-    puppet_raw( p, p->request, REQUEST_BYTES );
+    uint8_t junk[REQUEST_BYTES];
+    memcpy( junk, p->request, REQUEST_BYTES );
+    junk[500] ^= (uint8_t) ( 1 + number % 255 );
+    junk[501] ^= (uint8_t) ( number / 255 );
+    puppet_raw( p, junk, REQUEST_BYTES );
 }
 
 TEST( decision_6_one_update_spends_its_budget_and_returns )
@@ -752,21 +755,45 @@ TEST( decision_6_nobody_is_timed_out_behind_a_backlog )
     end = w->time + 8.0;
     for ( i = 0; i < 100; i++ )
         junk_request( &p, number++ );
-    while ( w->time < end )
-    {
+    while ( w->time < end ) {
         for ( i = 0; i < 52; i++ )
             junk_request( &p, number++ );
         world_step( w );
         CHECK_EQ( netcode_server_num_connected_clients( w->servers[0] ), 1 );
     }
     end = w->time + 3.0;
-    while ( w->time < end )
-    {
+    while ( w->time < end ) {
         for ( i = 0; i < 52; i++ )
             junk_request( &p, number++ );
         world_step( w );
     }
     CHECK_EQ( netcode_server_num_connected_clients( w->servers[0] ), 0 );
+}
+
+/* The same for a handshake: its response lies in the backlog, behind more than its 5 seconds. */
+TEST( decision_6_a_pending_handshake_waits_behind_a_backlog )
+{
+    struct world_t * w = world_new( CLEAN );
+    struct puppet_t p, junk;
+    double end;
+    int number = 0, i;
+    w->step = 0.1;
+    w->server_config.update_budget = 320;
+    world_add_server( w, 2 );
+    puppet_make( &p, w, 0, 1, "10.2.0.1:6000" );
+    puppet_make( &junk, w, 0, 2, "10.2.0.2:6000" );
+    REQUIRE( puppet_challenged( &p ) );
+    for ( end = w->time + 7.0; w->time < end; world_step( w ) )
+        for ( i = 0; i < 52; i++ )
+            junk_request( &junk, number++ );
+    CHECK_EQ( server_stats( w, 0 ).pending, 1 );
+    puppet_respond( &p );
+    for ( end = w->time + 15.0; w->time < end && netcode_server_num_connected_clients( w->servers[0] ) == 0; )
+        world_step( w );
+    CHECK_EQ( netcode_server_num_connected_clients( w->servers[0] ),
+              0 ); /* at most one further timeout: 10 s have passed */
+    puppet_make( &p, w, 0, 3, "10.2.0.3:6000" );
+    CHECK( puppet_connect( &p ) );
 }
 
 TEST( decision_6_a_flooding_client_fills_only_its_own_queue )
@@ -778,8 +805,7 @@ TEST( decision_6_a_flooding_client_fills_only_its_own_queue )
     puppet_make( &p, w, 0, 2, "10.2.0.1:6000" );
     REQUIRE( puppet_connect( &p ) );
     w->recording = 0;
-    for ( i = 0; i < 200; i++ )
-    {
+    for ( i = 0; i < 200; i++ ) {
         for ( j = 0; j < 400; j++ )
             puppet_say( &p, 20, j );
         client_send( w, 0, 20, i );
@@ -803,8 +829,7 @@ TEST( decision_6_nothing_ends_the_receive_loop_early )
     puppet_make( &p, w, 0, 2, "10.2.0.1:6000" );
     REQUIRE( puppet_connect( &p ) );
     REQUIRE( world_join( w, 0, 1 ) );
-    for ( i = 0; i < 100; i++ )
-    {
+    for ( i = 0; i < 100; i++ ) {
         puppet_raw( &p, NULL, 0 );
         puppet_raw( &p, big, (int) sizeof( big ) );
         world_inject_error( w, &p.address, &w->server_addresses[0], 111 );
@@ -827,8 +852,7 @@ TEST( decision_6_icmp_errors_never_end_a_connection )
     struct world_t * w = world_open( CLEAN, 1, 4, 1 );
     int i;
     REQUIRE( world_join( w, 0, 1 ) );
-    for ( i = 0; i < 300; i++ )
-    {
+    for ( i = 0; i < 300; i++ ) {
         world_inject_error( w, &w->server_addresses[0], &w->client_addresses[0], 111 );
         world_inject_error( w, &w->client_addresses[0], &w->server_addresses[0], 111 );
         world_step( w );
@@ -839,7 +863,8 @@ TEST( decision_6_icmp_errors_never_end_a_connection )
     CHECK_EQ( client_stats( w, 0 ).last_socket_error, 111 );
 }
 
-/* Three errors over at least a second let a requesting client move on to a further address; the last keeps its full timeout. */
+/*  Three errors over at least a second let a requesting client move on to a further address; the last keeps its full
+    timeout. */
 TEST( decision_6_icmp_errors_let_a_requesting_client_move_on )
 {
     struct world_t * w = world_open( CLEAN, 2, 4, 1 );
@@ -848,11 +873,11 @@ TEST( decision_6_icmp_errors_let_a_requesting_client_move_on )
     w->cut_from = w->client_addresses[0];
     world_connect( w, 0, 1 );
     world_step( w );
-    for ( ; w->time < start + 15.0 && netcode_client_state( w->clients[0] ) > 0; world_step( w ) )
-    {
+    for ( ; w->time < start + 15.0 && netcode_client_state( w->clients[0] ) > 0; world_step( w ) ) {
         if ( (int) ( w->time * 100.0 + 0.5 ) % 30 == 0 )
             world_inject_error( w, netcode_client_server_address( w->clients[0] ), &w->client_addresses[0], 111 );
-        if ( moved == 0.0 && netcode_address_equal( netcode_client_server_address( w->clients[0] ), &w->server_addresses[1] ) )
+        if ( moved == 0.0 &&
+             netcode_address_equal( netcode_client_server_address( w->clients[0] ), &w->server_addresses[1] ) )
             moved = w->time;
     }
     CHECK_GE( moved - start, 1.0 );
@@ -961,6 +986,28 @@ TEST( decision_7_answers_to_repeated_requests_are_limited )
     CHECK_EQ( q.challenges, 50 );
 }
 
+/* Denials are answers too: a full server that is asked again and again says so at the same rate. */
+TEST( decision_7_denials_are_limited_as_well )
+{
+    struct world_t * w = world_open( CLEAN, 1, 1, 0 );
+    struct puppet_t p, q;
+    int i;
+    puppet_make( &p, w, 0, 1, "10.2.0.1:6000" );
+    puppet_make( &q, w, 0, 2, "10.2.0.2:6000" );
+    p.r.timeout = 60;
+    puppet_mint( &p );
+    REQUIRE( puppet_challenged( &q ) );
+    REQUIRE( puppet_connect( &p ) );
+    for ( i = 0; i < 200; i++ ) /* 2 seconds of requests and responses at 100 Hz each */
+    {
+        puppet_ask( &q );
+        puppet_respond( &q );
+        puppet_step( &q );
+    }
+    CHECK_GE( q.denials, 15 );
+    CHECK_LE( q.denials, 25 );
+}
+
 /* ---- 8: every reply is smaller than its request ---- */
 
 TEST( decision_8_no_amplification_before_a_challenge_is_answered )
@@ -969,12 +1016,10 @@ TEST( decision_8_no_amplification_before_a_challenge_is_answered )
     struct puppet_t p;
     uint8_t junk[DATAGRAM_BYTES];
     int i, full;
-    for ( full = 0; full < 2; full++ )
-    {
+    for ( full = 0; full < 2; full++ ) {
         int mark = w->records.count;
         puppet_make( &p, w, 0, 10 + (uint64_t) full, full ? "10.2.0.2:6000" : "10.2.0.1:6000" );
-        for ( i = 0; i < 300; i++ )
-        {
+        for ( i = 0; i < 300; i++ ) {
             int64_t in, out;
             if ( i % 7 == 0 )
                 puppet_ask( &p );
@@ -986,7 +1031,8 @@ TEST( decision_8_no_amplification_before_a_challenge_is_answered )
             CHECK_LE( out * 100, in * 31 );
         }
         world_run( w, 15.0 ); /* and nothing follows later */
-        CHECK_LE( world_count( w, mark, NULL, &p.address, -1, 1 ) * 100, world_count( w, mark, &p.address, NULL, -1, 1 ) * 31 );
+        CHECK_LE( world_count( w, mark, NULL, &p.address, -1, 1 ) * 100,
+                  world_count( w, mark, &p.address, NULL, -1, 1 ) * 31 );
         puppet_make( &p, w, 0, 99, "10.2.0.9:6000" );
         if ( !full )
             REQUIRE( puppet_connect( &p ) ); /* the second round meets a full server */
@@ -1096,8 +1142,14 @@ static void replace_on_a_full_server( const char * first, const char * second )
     CHECK_EQ( server_drain( w, 0, 0 ), 1 );
 }
 
-TEST( decision_10_a_newer_token_takes_over_the_slot ) { replace_on_a_full_server( "10.2.0.1:6000", "10.2.0.2:6000" ); }
-TEST( decision_10_also_from_the_same_address ) { replace_on_a_full_server( "10.2.0.1:6000", "10.2.0.1:6000" ); }
+TEST( decision_10_a_newer_token_takes_over_the_slot )
+{
+    replace_on_a_full_server( "10.2.0.1:6000", "10.2.0.2:6000" );
+}
+TEST( decision_10_also_from_the_same_address )
+{
+    replace_on_a_full_server( "10.2.0.1:6000", "10.2.0.1:6000" );
+}
 
 TEST( decision_10_not_with_a_token_that_expires_earlier )
 {
@@ -1142,9 +1194,11 @@ TEST( decision_11_packets_leave_as_soon_as_the_state_changes )
     CHECK_EQ( w->records.count, 0 ); /* connect itself sends nothing */
     world_step( w );
     CHECK_EQ( world_count( w, 0, &w->client_addresses[0], NULL, NETCODE_PACKET_REQUEST, 0 ), 1 );
-    for ( i = 0; i < 20 && netcode_client_state( w->clients[0] ) != NETCODE_CLIENT_STATE_SENDING_CONNECTION_RESPONSE; i++ )
+    for ( i = 0; i < 20 && netcode_client_state( w->clients[0] ) != NETCODE_CLIENT_STATE_SENDING_CONNECTION_RESPONSE;
+          i++ )
         world_step( w );
-    CHECK_EQ( world_count( w, 0, &w->client_addresses[0], NULL, NETCODE_PACKET_RESPONSE, 0 ), 1 ); /* in the very update that had the challenge */
+    CHECK_EQ( world_count( w, 0, &w->client_addresses[0], NULL, NETCODE_PACKET_RESPONSE, 0 ),
+              1 ); /* in the very update that had the challenge */
     CHECK_EQ( world_count( w, 0, &w->client_addresses[0], NULL, NETCODE_PACKET_REQUEST, 0 ), 1 );
     for ( i = 0; i < 20 && netcode_client_state( w->clients[0] ) != NETCODE_CLIENT_STATE_CONNECTED; i++ )
         world_step( w );
@@ -1175,10 +1229,8 @@ TEST( decision_12_the_clock_adds_only_positive_finite_steps )
     odd[4] = -ENDLESS;
     odd[5] = -1e6;
     REQUIRE( world_join( w, 0, 1 ) );
-    for ( i = 0; i < 6; i++ )
-    {
-        for ( j = 0; j < 100; j++ )
-        {
+    for ( i = 0; i < 6; i++ ) {
+        for ( j = 0; j < 100; j++ ) {
             netcode_server_update( w->servers[0], odd[i] );
             netcode_client_update( w->clients[0], odd[i] );
             netcode_network_simulator_update( w->net, w->time += 0.01 );
@@ -1189,8 +1241,7 @@ TEST( decision_12_the_clock_adds_only_positive_finite_steps )
     time = -2e6; /* and from wherever it stands, it goes on: keep-alives resume, nobody is lost */
     netcode_server_update( w->servers[0], time );
     netcode_client_update( w->clients[0], time );
-    for ( i = 0; i < 2000; i++ )
-    {
+    for ( i = 0; i < 2000; i++ ) {
         time += 0.01;
         w->time += 0.01;
         netcode_network_simulator_update( w->net, w->time );
@@ -1231,8 +1282,7 @@ TEST( decision_13_a_second_connect_with_a_used_token_is_refused )
     uint8_t first[NETCODE_CONNECT_TOKEN_BYTES];
     struct netcode_client_report_t report;
     int i, mark;
-    for ( i = 0; i < 16; i++ )
-    {
+    for ( i = 0; i < 16; i++ ) {
         REQUIRE( world_join( w, 0, 1 ) );
         if ( i == 0 )
             memcpy( first, w->tokens[0], sizeof( first ) );

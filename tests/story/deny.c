@@ -1,4 +1,5 @@
-/* Story: full servers, the next server of a token, and every way in which connecting ends. Standard: Client State Machine */
+/*  Story: full servers, the next server of a token, and every way in which connecting ends. Standard: Client State
+    Machine */
 
 TEST( second_client_is_denied_by_a_full_server )
 {
@@ -40,8 +41,7 @@ TEST( next_server_after_a_denial )
 {
     struct world_t * w = world_open( LOSSY, 3, 1, 3 );
     int i;
-    for ( i = 0; i < 3; i++ )
-    {
+    for ( i = 0; i < 3; i++ ) {
         world_connect( w, i, (uint64_t) i + 1 );
         REQUIRE( world_until( w, i, NETCODE_CLIENT_STATE_CONNECTED, 15.0 ) );
         world_run( w, 2.0 );
@@ -91,19 +91,26 @@ TEST( every_way_in_which_connecting_ends )
         double after;
     } rows[] = {
         { "silence", 1u << NETCODE_PACKET_REQUEST, 5, 300, 0, NETCODE_CLIENT_STATE_CONNECTION_REQUEST_TIMED_OUT, 5.0 },
-        { "silence, one second", 1u << NETCODE_PACKET_REQUEST, 1, 300, 0, NETCODE_CLIENT_STATE_CONNECTION_REQUEST_TIMED_OUT, 1.0 },
-        { "no challenge", 1u << NETCODE_PACKET_CHALLENGE, 5, 300, 0, NETCODE_CLIENT_STATE_CONNECTION_REQUEST_TIMED_OUT, 5.0 },
-        { "no keep-alive", 1u << NETCODE_PACKET_KEEP_ALIVE, 5, 300, 0, NETCODE_CLIENT_STATE_CONNECTION_RESPONSE_TIMED_OUT, 5.0 },
-        { "no response", 1u << NETCODE_PACKET_RESPONSE, 3, 300, 0, NETCODE_CLIENT_STATE_CONNECTION_RESPONSE_TIMED_OUT, 3.0 },
+        { "silence, one second", 1u << NETCODE_PACKET_REQUEST, 1, 300, 0,
+          NETCODE_CLIENT_STATE_CONNECTION_REQUEST_TIMED_OUT, 1.0 },
+        { "no challenge", 1u << NETCODE_PACKET_CHALLENGE, 5, 300, 0, NETCODE_CLIENT_STATE_CONNECTION_REQUEST_TIMED_OUT,
+          5.0 },
+        { "no keep-alive", 1u << NETCODE_PACKET_KEEP_ALIVE, 5, 300, 0,
+          NETCODE_CLIENT_STATE_CONNECTION_RESPONSE_TIMED_OUT, 5.0 },
+        { "no response", 1u << NETCODE_PACKET_RESPONSE, 3, 300, 0, NETCODE_CLIENT_STATE_CONNECTION_RESPONSE_TIMED_OUT,
+          3.0 },
         { "full", 0, 5, 300, 1, NETCODE_CLIENT_STATE_CONNECTION_DENIED, 0.0 },
-        { "full, denial lost", 1u << NETCODE_PACKET_DENIED, 5, 300, 1, NETCODE_CLIENT_STATE_CONNECTION_REQUEST_TIMED_OUT, 5.0 },
-        { "expired while requesting", 1u << NETCODE_PACKET_REQUEST, 5, 3, 0, NETCODE_CLIENT_STATE_CONNECT_TOKEN_EXPIRED, 3.0 },
-        { "expired, no timeout", 1u << NETCODE_PACKET_REQUEST, -1, 20, 0, NETCODE_CLIENT_STATE_CONNECT_TOKEN_EXPIRED, 20.0 },
-        { "expired while responding", 1u << NETCODE_PACKET_RESPONSE, 5, 2, 0, NETCODE_CLIENT_STATE_CONNECT_TOKEN_EXPIRED, 2.0 },
+        { "full, denial lost", 1u << NETCODE_PACKET_DENIED, 5, 300, 1,
+          NETCODE_CLIENT_STATE_CONNECTION_REQUEST_TIMED_OUT, 5.0 },
+        { "expired while requesting", 1u << NETCODE_PACKET_REQUEST, 5, 3, 0, NETCODE_CLIENT_STATE_CONNECT_TOKEN_EXPIRED,
+          3.0 },
+        { "expired, no timeout", 1u << NETCODE_PACKET_REQUEST, -1, 20, 0, NETCODE_CLIENT_STATE_CONNECT_TOKEN_EXPIRED,
+          20.0 },
+        { "expired while responding", 1u << NETCODE_PACKET_RESPONSE, 5, 2, 0,
+          NETCODE_CLIENT_STATE_CONNECT_TOKEN_EXPIRED, 2.0 },
     };
     int i;
-    for ( i = 0; i < (int) ( sizeof( rows ) / sizeof( rows[0] ) ); i++ )
-    {
+    for ( i = 0; i < (int) ( sizeof( rows ) / sizeof( rows[0] ) ); i++ ) {
         struct world_t * w = world_open( CLEAN, 1, 1, 2 );
         struct recipe_t r;
         double start;
@@ -134,10 +141,10 @@ TEST( every_way_in_which_connecting_ends )
 /* Standard: Request Connect Token. What a client calls invalid. */
 TEST( invalid_tokens )
 {
-    static const char * const names[] = { "version", "no server", "33 servers", "type 0", "type 3", "create > expire", "port 0", "zeros" };
+    static const char * const names[] = { "version", "no server",       "33 servers", "type 0",
+                                          "type 3",  "create > expire", "port 0",     "zeros" };
     int i;
-    for ( i = 0; i < 8; i++ )
-    {
+    for ( i = 0; i < 8; i++ ) {
         struct world_t * w = world_open( CLEAN, 1, 1, 1 );
         struct recipe_t r = recipe_for( w, 1 );
         struct netcode_connect_token_info_t info;
@@ -215,8 +222,7 @@ TEST( token_expiry_on_the_server )
         int accepted;
     } rows[] = { { -1000, 0 }, { -1, 0 }, { 0, 0 }, { 1, 1 }, { 1000, 1 } };
     int i;
-    for ( i = 0; i < 5; i++ )
-    {
+    for ( i = 0; i < 5; i++ ) {
         struct world_t * w = world_open( CLEAN, 1, 1, 0 );
         struct puppet_t p;
         puppet_make( &p, w, 0, 1, "10.2.0.1:6000" );

@@ -11,10 +11,8 @@ static uint64_t one_run( uint64_t seed, int * datagrams )
     w = world_open( LOSSY, 2, 4, 6 );
     for ( i = 0; i < 6; i++ )
         world_connect( w, i, 1 + (uint64_t) i );
-    for ( i = 0; i < 600; i++ )
-    {
-        for ( j = 0; j < 6; j++ )
-        {
+    for ( i = 0; i < 600; i++ ) {
+        for ( j = 0; j < 6; j++ ) {
             client_send( w, j, 1 + test_random_below( 1200 ), i );
             server_send( w, 0, j % 4, 1 + test_random_below( 1200 ), i );
             client_drain( w, j );
@@ -28,11 +26,10 @@ static uint64_t one_run( uint64_t seed, int * datagrams )
             world_connect( w, 1, 20 );
         world_step( w );
     }
-    for ( i = 0; i < w->records.count; i++ )
-    {
+    for ( i = 0; i < w->records.count; i++ ) {
         const struct world_datagram_t * d = &w->records.items[i];
-        hash = test_mix( hash ^ ledger_hash( 9, d->data, (size_t) d->bytes ) ^ (uint64_t) ( d->time * 1e6 ) ^ ( (uint64_t) d->to.port << 48 ) ^
-                         ( (uint64_t) d->to.data.ipv4[3] << 32 ) );
+        hash = test_mix( hash ^ ledger_hash( 9, d->data, (size_t) d->bytes ) ^ (uint64_t) ( d->time * 1e6 ) ^
+                         ( (uint64_t) d->to.port << 48 ) ^ ( (uint64_t) d->to.data.ipv4[3] << 32 ) );
     }
     *datagrams = w->records.count;
     world_close( w );
@@ -70,8 +67,7 @@ static int simulate( uint64_t seed, uint8_t * arrivals, int capacity )
     netcode_network_simulator_reset( net );
     REQUIRE_EQ( netcode_network_simulator_socket( net, &a, &from ), NETCODE_OK );
     REQUIRE_EQ( netcode_network_simulator_socket( net, &b, &to ), NETCODE_OK );
-    for ( i = 0; i < 400; i++ )
-    {
+    for ( i = 0; i < 400; i++ ) {
         memset( &d, 0, sizeof( d ) );
         byte = (uint8_t) i;
         d.address = b;
@@ -83,8 +79,7 @@ static int simulate( uint64_t seed, uint8_t * arrivals, int capacity )
         memset( &d, 0, sizeof( d ) );
         d.data = data;
         d.capacity = (int) sizeof( data );
-        while ( to.receive( to.context, &d, 1 ) == 1 && count < capacity )
-        {
+        while ( to.receive( to.context, &d, 1 ) == 1 && count < capacity ) {
             CHECK_EQ( d.bytes, 1 );
             CHECK( netcode_address_equal( &d.address, &a ) );
             arrivals[count++] = d.data[0];

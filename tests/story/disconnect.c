@@ -12,7 +12,8 @@ TEST( client_disconnects )
     world_run( w, 0.1 );
     CHECK_EQ( netcode_server_num_connected_clients( w->servers[0] ), 0 );
     CHECK_EQ( netcode_server_client_connected( w->servers[0], 0 ), 0 );
-    CHECK_EQ( netcode_server_client_disconnect_reason( w->servers[0], 0 ), NETCODE_SERVER_CLIENT_DISCONNECT_REASON_CLIENT_DISCONNECT );
+    CHECK_EQ( netcode_server_client_disconnect_reason( w->servers[0], 0 ),
+              NETCODE_SERVER_CLIENT_DISCONNECT_REASON_CLIENT_DISCONNECT );
     CHECK_EQ( netcode_server_client_id( w->servers[0], 0 ), 0 );
     CHECK( netcode_server_client_user_data( w->servers[0], 0 ) == NULL );
     CHECK( netcode_server_client_address( w->servers[0], 0 ) == NULL );
@@ -34,7 +35,8 @@ TEST( server_disconnects_a_client )
     netcode_server_disconnect_client( w->servers[0], 1 );
     CHECK_EQ( world_count( w, mark, NULL, &w->client_addresses[1], NETCODE_PACKET_DISCONNECT, 0 ), 10 );
     CHECK_EQ( netcode_server_client_connected( w->servers[0], 1 ), 0 );
-    CHECK_EQ( netcode_server_client_disconnect_reason( w->servers[0], 1 ), NETCODE_SERVER_CLIENT_DISCONNECT_REASON_SERVER_DISCONNECT );
+    CHECK_EQ( netcode_server_client_disconnect_reason( w->servers[0], 1 ),
+              NETCODE_SERVER_CLIENT_DISCONNECT_REASON_SERVER_DISCONNECT );
     REQUIRE( world_until( w, 1, NETCODE_CLIENT_STATE_DISCONNECTED, 1.0 ) );
     CHECK_EQ( netcode_server_num_connected_clients( w->servers[0] ), 2 );
     netcode_server_disconnect_all_clients( w->servers[0] );
@@ -48,8 +50,7 @@ TEST( server_disconnects_a_client )
 TEST( goodbyes_arrive_on_a_lossy_network )
 {
     int i;
-    for ( i = 0; i < 10; i++ )
-    {
+    for ( i = 0; i < 10; i++ ) {
         struct world_t * w = world_open( LOSSY, 1, 1, 1 );
         w->net->packet_loss_percent = 20.0f;
         REQUIRE( world_join( w, 0, 1 ) );
@@ -72,7 +73,8 @@ TEST( destroying_and_stopping_say_goodbye )
     world_destroy_client( w, 0 );
     world_run( w, 0.1 );
     CHECK_EQ( netcode_server_num_connected_clients( w->servers[0] ), 1 );
-    CHECK_EQ( netcode_server_client_disconnect_reason( w->servers[0], 0 ), NETCODE_SERVER_CLIENT_DISCONNECT_REASON_CLIENT_DISCONNECT );
+    CHECK_EQ( netcode_server_client_disconnect_reason( w->servers[0], 0 ),
+              NETCODE_SERVER_CLIENT_DISCONNECT_REASON_CLIENT_DISCONNECT );
     netcode_server_stop( w->servers[0] );
     REQUIRE( world_until( w, 1, NETCODE_CLIENT_STATE_DISCONNECTED, 0.2 ) );
     netcode_server_start( w->servers[0], 2 );
@@ -104,8 +106,7 @@ TEST( clients_come_back_with_new_tokens )
 {
     struct world_t * w = world_open( LOSSY, 1, 2, 2 );
     int round;
-    for ( round = 0; round < 6; round++ )
-    {
+    for ( round = 0; round < 6; round++ ) {
         world_connect( w, 0, 1 );
         world_connect( w, 1, 2 );
         REQUIRE( world_until( w, 0, NETCODE_CLIENT_STATE_CONNECTED, 10.0 ) );
@@ -142,8 +143,7 @@ TEST( server_stop_and_start_with_other_sizes )
     static const int sizes[] = { 1, 300, 2, 64, 1 };
     struct world_t * w = world_open( CLEAN, 1, 4, 1 );
     int i;
-    for ( i = 0; i < 5; i++ )
-    {
+    for ( i = 0; i < 5; i++ ) {
         netcode_server_stop( w->servers[0] );
         CHECK_EQ( netcode_server_running( w->servers[0] ), 0 );
         CHECK_EQ( netcode_server_max_clients( w->servers[0] ), 0 );
@@ -164,19 +164,16 @@ TEST( clients_connect_again_after_a_restart )
 {
     struct world_t * w = world_open( LOSSY, 1, 8, 8 );
     int round, i;
-    for ( round = 0; round < 3; round++ )
-    {
+    for ( round = 0; round < 3; round++ ) {
         for ( i = 0; i < 8; i++ )
             world_connect( w, i, (uint64_t) i + 1 );
         for ( i = 0; i < 8; i++ )
             REQUIRE( world_until( w, i, NETCODE_CLIENT_STATE_CONNECTED, 10.0 ) );
-        if ( round == 0 )
-        {
+        if ( round == 0 ) {
             netcode_server_stop( w->servers[0] );
             netcode_server_start( w->servers[0], 8 );
         }
-        if ( round == 1 )
-        {
+        if ( round == 1 ) {
             w->cut_from = w->server_addresses[0]; /* a crash says nothing: the clients time out */
             world_destroy_server( w, 0 );
             memset( &w->cut_from, 0, sizeof( w->cut_from ) );
@@ -184,7 +181,9 @@ TEST( clients_connect_again_after_a_restart )
             netcode_server_start( w->servers[0], 8 );
         }
         for ( i = 0; i < 8 && round < 2; i++ )
-            REQUIRE( world_until( w, i, round ? NETCODE_CLIENT_STATE_CONNECTION_TIMED_OUT : NETCODE_CLIENT_STATE_DISCONNECTED, 10.0 ) );
+            REQUIRE( world_until( w, i,
+                                  round ? NETCODE_CLIENT_STATE_CONNECTION_TIMED_OUT : NETCODE_CLIENT_STATE_DISCONNECTED,
+                                  10.0 ) );
     }
 }
 
@@ -198,7 +197,8 @@ TEST( private_keys_can_be_rotated )
     ledger_random_bytes( keys, sizeof( keys ) );
     memcpy( keys + 3 * NETCODE_KEY_BYTES, world_key, NETCODE_KEY_BYTES );
     REQUIRE( world_join( w, 0, 1 ) );
-    CHECK_EQ( netcode_server_set_private_keys( w->servers[0], keys, 4 ), NETCODE_OK ); /* the old one is the last of four */
+    CHECK_EQ( netcode_server_set_private_keys( w->servers[0], keys, 4 ),
+              NETCODE_OK ); /* the old one is the last of four */
     puppet_make( &old, w, 0, 2, "10.2.0.2:6000" );
     CHECK( puppet_connect( &old ) );
     puppet_make( &new_one, w, 0, 3, "10.2.0.3:6000" );

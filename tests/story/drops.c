@@ -9,8 +9,9 @@ static void expect_server_drop( struct world_t * w, int server, int reason )
     after = server_stats( w, server );
     for ( i = 0; i < NETCODE_DROP_REASONS; i++ )
         if ( after.dropped[i] != before.dropped[i] + ( i == reason ) )
-            test_fail( __FILE__, __LINE__, "expected 1 drop for %s; %s went from %d to %d", netcode_drop_reason_name( reason ),
-                       netcode_drop_reason_name( i ), (int) before.dropped[i], (int) after.dropped[i] );
+            test_fail( __FILE__, __LINE__, "expected 1 drop for %s; %s went from %d to %d",
+                       netcode_drop_reason_name( reason ), netcode_drop_reason_name( i ), (int) before.dropped[i],
+                       (int) after.dropped[i] );
 }
 
 static void expect_client_drop( struct world_t * w, int client, int reason )
@@ -21,8 +22,9 @@ static void expect_client_drop( struct world_t * w, int client, int reason )
     after = client_stats( w, client );
     for ( i = 0; i < NETCODE_DROP_REASONS; i++ )
         if ( after.dropped[i] != before.dropped[i] + ( i == reason ) )
-            test_fail( __FILE__, __LINE__, "expected 1 drop for %s; %s went from %d to %d", netcode_drop_reason_name( reason ),
-                       netcode_drop_reason_name( i ), (int) before.dropped[i], (int) after.dropped[i] );
+            test_fail( __FILE__, __LINE__, "expected 1 drop for %s; %s went from %d to %d",
+                       netcode_drop_reason_name( reason ), netcode_drop_reason_name( i ), (int) before.dropped[i],
+                       (int) after.dropped[i] );
 }
 
 TEST( drop_NONE )
@@ -39,8 +41,8 @@ TEST( drop_NONE )
 
 TEST( drop_names_and_sentences )
 {
-#define ROW( name, sentence )                                                \
-    CHECK_STR( netcode_drop_reason_name( NETCODE_DROP_##name ), #name );     \
+#define ROW( name, sentence )                                            \
+    CHECK_STR( netcode_drop_reason_name( NETCODE_DROP_##name ), #name ); \
     CHECK_STR( netcode_drop_reason_text( NETCODE_DROP_##name ), sentence );
     NETCODE_DROP_LIST( ROW )
 #undef ROW
@@ -93,8 +95,7 @@ TEST( drop_TOO_SMALL )
     uint8_t data[17] = { 0x15 };
     int bytes;
     puppet_make( &p, w, 0, 1, "10.2.0.1:6000" );
-    for ( bytes = 1; bytes <= 17; bytes++ )
-    {
+    for ( bytes = 1; bytes <= 17; bytes++ ) {
         puppet_raw( &p, data, bytes );
         expect_server_drop( w, 0, NETCODE_DROP_TOO_SMALL );
     }
@@ -112,8 +113,7 @@ TEST( drop_UNKNOWN_PACKET_TYPE )
     puppet_make( &p, w, 0, 1, "10.2.0.1:6000" );
     world_connect( w, 0, 1 );
     world_step( w );
-    for ( type = 7; type < 16; type++ )
-    {
+    for ( type = 7; type < 16; type++ ) {
         data[0] = (uint8_t) ( 0x10 | type );
         puppet_raw( &p, data, 40 );
         expect_server_drop( w, 0, NETCODE_DROP_UNKNOWN_PACKET_TYPE );
@@ -136,8 +136,7 @@ TEST( drop_WRONG_DIRECTION )
     REQUIRE( puppet_connect( &p ) );
     r = world_connect( w, 0, 2 );
     REQUIRE( world_until( w, 0, NETCODE_CLIENT_STATE_CONNECTED, 1.0 ) );
-    for ( i = 0; i < 2; i++ )
-    {
+    for ( i = 0; i < 2; i++ ) {
         puppet_send( &p, to_server[i], body, sizes[i] );
         expect_server_drop( w, 0, NETCODE_DROP_WRONG_DIRECTION );
         send_to_client( w, &r, to_client[i], newest_to_client( w, &r ) + 1, body, sizes[2 + i] );
@@ -156,8 +155,7 @@ TEST( drop_BAD_SEQUENCE_LENGTH )
     REQUIRE( puppet_connect( &p ) );
     world_connect( w, 0, 2 );
     REQUIRE( world_until( w, 0, NETCODE_CLIENT_STATE_CONNECTED, 1.0 ) );
-    for ( i = 0; i < 8; i++ )
-    {
+    for ( i = 0; i < 8; i++ ) {
         data[0] = (uint8_t) ( lengths[i] << 4 | NETCODE_PACKET_PAYLOAD );
         puppet_raw( &p, data, 40 );
         expect_server_drop( w, 0, NETCODE_DROP_BAD_SEQUENCE_LENGTH );
@@ -168,9 +166,11 @@ TEST( drop_BAD_SEQUENCE_LENGTH )
 
 TEST( drop_WRONG_BODY_SIZE )
 {
-    static const int rows[][2] = { { NETCODE_PACKET_RESPONSE, 307 }, { NETCODE_PACKET_RESPONSE, 309 }, { NETCODE_PACKET_KEEP_ALIVE, 7 },
-                                   { NETCODE_PACKET_KEEP_ALIVE, 9 }, { NETCODE_PACKET_PAYLOAD, 0 }, { NETCODE_PACKET_PAYLOAD, 1201 },
-                                   { NETCODE_PACKET_DISCONNECT, 1 }, { NETCODE_PACKET_RESPONSE, 0 }, { NETCODE_PACKET_KEEP_ALIVE, 0 } };
+    static const int rows[][2] = { { NETCODE_PACKET_RESPONSE, 307 }, { NETCODE_PACKET_RESPONSE, 309 },
+                                   { NETCODE_PACKET_KEEP_ALIVE, 7 }, { NETCODE_PACKET_KEEP_ALIVE, 9 },
+                                   { NETCODE_PACKET_PAYLOAD, 0 },    { NETCODE_PACKET_PAYLOAD, 1201 },
+                                   { NETCODE_PACKET_DISCONNECT, 1 }, { NETCODE_PACKET_RESPONSE, 0 },
+                                   { NETCODE_PACKET_KEEP_ALIVE, 0 } };
     struct world_t * w = world_open( CLEAN, 1, 2, 1 );
     struct puppet_t p;
     uint8_t body[1300] = { 0 };
@@ -180,8 +180,7 @@ TEST( drop_WRONG_BODY_SIZE )
     REQUIRE( puppet_connect( &p ) );
     r = world_connect( w, 0, 2 );
     REQUIRE( world_until( w, 0, NETCODE_CLIENT_STATE_CONNECTED, 1.0 ) );
-    for ( i = 0; i < (int) ( sizeof( rows ) / sizeof( rows[0] ) ); i++ )
-    {
+    for ( i = 0; i < (int) ( sizeof( rows ) / sizeof( rows[0] ) ); i++ ) {
         puppet_send( &p, rows[i][0], body, rows[i][1] );
         expect_server_drop( w, 0, NETCODE_DROP_WRONG_BODY_SIZE );
     }
@@ -343,8 +342,7 @@ TEST( drop_BAD_CLIENT_INDEX )
     w->cut_types = 1u << NETCODE_PACKET_KEEP_ALIVE;
     r = world_connect( w, 0, 2 );
     REQUIRE( world_until( w, 0, NETCODE_CLIENT_STATE_SENDING_CONNECTION_RESPONSE, 1.0 ) );
-    for ( i = 0; i < 5; i++ )
-    {
+    for ( i = 0; i < 5; i++ ) {
         at = body;
         put( &at, rows[i][0], 4 );
         put( &at, rows[i][1], 4 );
@@ -398,8 +396,7 @@ TEST( drop_POOL_EMPTY )
     world_add_server( w, 2 );
     puppet_make( &p, w, 0, 1, "10.2.0.1:6000" );
     REQUIRE( puppet_connect( &p ) );
-    for ( i = 0; i < 400 && server_drops( w, 0, NETCODE_DROP_POOL_EMPTY ) == 0; i++ )
-    {
+    for ( i = 0; i < 400 && server_drops( w, 0, NETCODE_DROP_POOL_EMPTY ) == 0; i++ ) {
         puppet_say( &p, 10, i );
         world_step( w );
         if ( count < 80 && ( held[count] = netcode_server_receive_packet( w->servers[0], 0, &bytes, NULL ) ) != NULL )
@@ -437,8 +434,7 @@ TEST( drop_REQUEST_WRONG_SIZE )
     int i;
     puppet_make( &p, w, 0, 1, "10.2.0.1:6000" );
     memcpy( data, p.request, REQUEST_BYTES );
-    for ( i = 0; i < 5; i++ )
-    {
+    for ( i = 0; i < 5; i++ ) {
         puppet_raw( &p, data, sizes[i] );
         expect_server_drop( w, 0, NETCODE_DROP_REQUEST_WRONG_SIZE );
     }
@@ -568,14 +564,12 @@ TEST( drop_TOKEN_NO_RECORD_FREE )
     w->server_config.consumed_tokens = 8;
     w->server_config.sequence_base = NETCODE_SEQUENCE_BASE_ZERO;
     world_add_server( w, 2 );
-    for ( i = 0; i < 9 && !refused; i++ )
-    {
+    for ( i = 0; i < 9 && !refused; i++ ) {
         puppet_make( &p, w, 0, 100 + (uint64_t) i, "10.3.0.1:7000" );
         p.address.port = (uint16_t) ( 7000 + i );
         p.r.expire = FOREVER;
         puppet_mint( &p );
-        if ( puppet_connect( &p ) )
-        {
+        if ( puppet_connect( &p ) ) {
             netcode_server_disconnect_client( w->servers[0], 0 );
             continue;
         }
@@ -641,8 +635,7 @@ TEST( drop_TOKEN_OUTLIVED )
     struct world_t * w = world_open( CLEAN, 1, 8, 0 );
     struct puppet_t p;
     int i;
-    for ( i = 0; i < 4; i++ )
-    {
+    for ( i = 0; i < 4; i++ ) {
         puppet_make( &p, w, 0, 1, "10.2.0.1:6000" );
         p.address.port = (uint16_t) ( p.address.port + i );
         p.r.expire += 100;
@@ -728,7 +721,8 @@ TEST( drop_CHALLENGE_NOT_AUTHENTIC )
     CHECK_GE( p.keep_alives, 1 );
 }
 
-/* The later challenge of another handshake passes the test of the first sequence; what is bound inside it does not fit. */
+/*  The later challenge of another handshake passes the test of the first sequence; what is bound inside it does not
+    fit. */
 TEST( drop_CHALLENGE_FOR_ANOTHER )
 {
     struct world_t * w = world_open( CLEAN, 1, 4, 0 );

@@ -15,8 +15,7 @@ TEST( events_in_their_true_order )
     int i;
     CHECK_EQ( next( w, &e ), 0 );
     CHECK_EQ( e.type, NETCODE_EVENT_NONE );
-    for ( i = 0; i < 2; i++ )
-    {
+    for ( i = 0; i < 2; i++ ) {
         REQUIRE( world_join( w, i, 11 + (uint64_t) i ) );
         REQUIRE_EQ( next( w, &e ), 1 );
         CHECK_EQ( e.type, NETCODE_EVENT_CONNECTED );
@@ -27,8 +26,7 @@ TEST( events_in_their_true_order )
     }
     CHECK_NE( session[0], session[1] );
     CHECK_NE( session[0], 0 );
-    for ( i = 0; i < 6; i++ )
-    {
+    for ( i = 0; i < 6; i++ ) {
         client_send( w, i % 2, 20, i );
         world_run( w, 0.05 );
     }
@@ -36,8 +34,7 @@ TEST( events_in_their_true_order )
     world_run( w, 0.05 );
     client_send( w, 1, 20, 6 );
     world_run( w, 0.05 );
-    for ( i = 0; i < 6; i++ )
-    {
+    for ( i = 0; i < 6; i++ ) {
         REQUIRE_EQ( next( w, &e ), 1 );
         CHECK_EQ( e.type, NETCODE_EVENT_PAYLOAD );
         CHECK_EQ( e.client_index, i % 2 );
@@ -67,8 +64,7 @@ TEST( a_slot_that_is_used_again_has_a_new_session )
     uint64_t sessions[6];
     uint8_t data[10] = { 1 };
     int i, j, before;
-    for ( i = 0; i < 6; i++ )
-    {
+    for ( i = 0; i < 6; i++ ) {
         REQUIRE( world_join( w, i % 2, 1 + (uint64_t) i ) );
         REQUIRE_EQ( next( w, &e ), 1 );
         REQUIRE_EQ( e.type, NETCODE_EVENT_CONNECTED );
@@ -82,12 +78,10 @@ TEST( a_slot_that_is_used_again_has_a_new_session )
         netcode_server_send_packet_to_session( w->servers[0], 0, sessions[i], data, 10 );
         world_run( w, 0.05 );
         CHECK_EQ( client_drain( w, i % 2 ), 1 );
-        if ( i == 2 )
-        {
+        if ( i == 2 ) {
             netcode_server_stop( w->servers[0] );
             netcode_server_start( w->servers[0], 1 );
-        }
-        else
+        } else
             netcode_server_disconnect_client( w->servers[0], 0 );
         world_run( w, 0.1 );
         if ( !CHECK_EQ( next( w, &e ), 1 ) ) /* of a stop and start too, nothing is lost */
@@ -107,24 +101,19 @@ TEST( unread_events_are_bounded )
     uint64_t open_session = 0;
     int i, count = 0, allocations = w->allocator.allocations;
     w->recording = 1;
-    for ( i = 0; i < 1000; i++ )
-    {
+    for ( i = 0; i < 1000; i++ ) {
         puppet_make( &p, w, 0, 1 + (uint64_t) i, "10.2.0.1:6000" );
         REQUIRE( puppet_connect( &p ) );
         if ( i < 999 )
             netcode_server_disconnect_client( w->servers[0], 0 );
     }
     CHECK_EQ( w->allocator.allocations, allocations );
-    while ( next( w, &e ) )
-    {
+    while ( next( w, &e ) ) {
         count++;
-        if ( e.type == NETCODE_EVENT_CONNECTED )
-        {
+        if ( e.type == NETCODE_EVENT_CONNECTED ) {
             CHECK_EQ( open_session, 0 );
             open_session = e.session;
-        }
-        else
-        {
+        } else {
             CHECK_EQ( e.type, NETCODE_EVENT_DISCONNECTED );
             CHECK_EQ( open_session, e.session );
             open_session = 0;
@@ -132,7 +121,8 @@ TEST( unread_events_are_bounded )
     }
     CHECK_GE( count, 1 );
     CHECK_LE( count, 200 );
-    CHECK_EQ( open_session, netcode_server_client_session( w->servers[0], 0 ) ); /* who is here now is never forgotten */
+    CHECK_EQ( open_session,
+              netcode_server_client_session( w->servers[0], 0 ) ); /* who is here now is never forgotten */
 }
 
 /* A payload is handed out once, by whichever way is asked first. */
@@ -242,8 +232,7 @@ TEST( batches_leave_at_flush_update_or_when_64_wait )
     server = world_find_socket( w, &w->server_addresses[0] );
     client = world_find_socket( w, &w->client_addresses[0] );
     before = w->records.count;
-    for ( i = 0; i < 5; i++ )
-    {
+    for ( i = 0; i < 5; i++ ) {
         client_send( w, 0, 10, i );
         server_send( w, 0, 0, 10, i );
     }
@@ -284,8 +273,7 @@ TEST( statistics_count_what_the_network_saw )
     uint64_t accepted = 0, dropped = 0;
     int i;
     REQUIRE( world_join( w, 0, 42 ) );
-    for ( i = 0; i < 10; i++ )
-    {
+    for ( i = 0; i < 10; i++ ) {
         client_send( w, 0, 100, i );
         server_send( w, 0, 0, 200, i );
     }
@@ -295,8 +283,7 @@ TEST( statistics_count_what_the_network_saw )
     s = server_stats( w, 0 );
     c = client_stats( w, 0 );
     netcode_server_client_stats( w->servers[0], 0, &slot );
-    for ( i = 0; i < NETCODE_PACKET_TYPES; i++ )
-    {
+    for ( i = 0; i < NETCODE_PACKET_TYPES; i++ ) {
         CHECK_EQ( s.packets_sent[i], world_count( w, 0, &w->server_addresses[0], NULL, i, 0 ) );
         CHECK_EQ( c.packets_sent[i], world_count( w, 0, &w->client_addresses[0], NULL, i, 0 ) );
         accepted += s.packets_received[i];
@@ -364,13 +351,11 @@ TEST( report_tells_each_end_apart )
 {
     char seen[9][256];
     int i, j;
-    for ( i = 0; i < 9; i++ )
-    {
+    for ( i = 0; i < 9; i++ ) {
         struct world_t * w = world_open( CLEAN, 2, 1, 3 );
         struct netcode_client_report_t report;
         struct recipe_t r;
-        if ( i == 2 )
-        {
+        if ( i == 2 ) {
             REQUIRE( world_join( w, 1, 8 ) );
             r = recipe_for( w, 9 );
             r.public_addresses[0] = r.public_addresses[1];
@@ -380,7 +365,10 @@ TEST( report_tells_each_end_apart )
         }
         r = recipe_for( w, 1 );
         r.timeout = 2;
-        w->cut_types = i == 1 ? 1u << NETCODE_PACKET_REQUEST : i == 3 ? 1u << NETCODE_PACKET_RESPONSE : i == 4 ? 1u << NETCODE_PACKET_REQUEST : 0;
+        w->cut_types = i == 1   ? 1u << NETCODE_PACKET_REQUEST
+                       : i == 3 ? 1u << NETCODE_PACKET_RESPONSE
+                       : i == 4 ? 1u << NETCODE_PACKET_REQUEST
+                                : 0;
         if ( i == 4 )
             r.expire = r.create + 1;
         if ( i == 5 )
@@ -397,8 +385,7 @@ TEST( report_tells_each_end_apart )
         memcpy( seen[i], report.text, sizeof( seen[i] ) );
         for ( j = 0; j < i; j++ )
             CHECK( strcmp( seen[i], seen[j] ) != 0 );
-        if ( i == 1 )
-        {
+        if ( i == 1 ) {
             CHECK_EQ( report.num_servers, 2 );
             CHECK_EQ( report.server_index, 1 );
             CHECK( netcode_address_equal( &report.servers[0].address, &w->server_addresses[0] ) );
@@ -409,13 +396,11 @@ TEST( report_tells_each_end_apart )
             CHECK_NEAR( report.servers[1].seconds_waited, 2.0, 0.1 );
             CHECK_NEAR( report.token_seconds_left, 300.0 - 4.0, 7.0 );
         }
-        if ( i == 2 )
-        {
+        if ( i == 2 ) {
             CHECK_EQ( report.servers[0].denied, 1 );
             CHECK_EQ( report.servers[1].denied, 1 );
         }
-        if ( i == 3 )
-        {
+        if ( i == 3 ) {
             CHECK_EQ( report.servers[0].challenged, 1 );
             CHECK_GE( report.servers[0].responses_sent, 19 );
         }

@@ -32,12 +32,12 @@ static int64_t all_client_drops( struct world_t * w, int client )
 }
 
 /* Every change of one bit of this datagram, to one side. */
-static void flip_every_bit( struct world_t * w, const struct netcode_address_t * from, const struct netcode_address_t * to, const uint8_t * data, int bytes )
+static void flip_every_bit( struct world_t * w, const struct netcode_address_t * from,
+                            const struct netcode_address_t * to, const uint8_t * data, int bytes )
 {
     uint8_t copy[2048];
     int bit;
-    for ( bit = 0; bit < bytes * 8; bit++ )
-    {
+    for ( bit = 0; bit < bytes * 8; bit++ ) {
         memcpy( copy, data, (size_t) bytes );
         copy[bit / 8] ^= (uint8_t) ( 1 << bit % 8 );
         world_inject( w, from, to, copy, bytes );
@@ -50,10 +50,10 @@ static void flip_every_bit( struct world_t * w, const struct netcode_address_t *
 /* 1: to the server. Each is dropped, and the genuine one is accepted afterwards. */
 TEST( hostile_1_flipped_bits_to_the_server )
 {
-    static const int types[] = { NETCODE_PACKET_REQUEST, NETCODE_PACKET_RESPONSE, NETCODE_PACKET_KEEP_ALIVE, NETCODE_PACKET_PAYLOAD, NETCODE_PACKET_DISCONNECT };
+    static const int types[] = { NETCODE_PACKET_REQUEST, NETCODE_PACKET_RESPONSE, NETCODE_PACKET_KEEP_ALIVE,
+                                 NETCODE_PACKET_PAYLOAD, NETCODE_PACKET_DISCONNECT };
     int i;
-    for ( i = 0; i < 5; i++ )
-    {
+    for ( i = 0; i < 5; i++ ) {
         struct puppet_t p;
         struct world_t * w = hostile_world( &p );
         uint8_t data[2048], body[400];
@@ -69,10 +69,13 @@ TEST( hostile_1_flipped_bits_to_the_server )
         payload_fill( body, 400, 3 );
         if ( types[i] == NETCODE_PACKET_RESPONSE )
             memcpy( body, p.challenge, 308 );
-        bytes = types[i] == NETCODE_PACKET_RESPONSE ? 308 : types[i] == NETCODE_PACKET_KEEP_ALIVE ? 8 : types[i] == NETCODE_PACKET_PAYLOAD ? 40 : 0;
-        bytes = wire_seal( data, types[i] ? types[i] : NETCODE_PACKET_PAYLOAD, p.sequence++, 0, p.r.to_server_key, body, bytes );
-        if ( types[i] == NETCODE_PACKET_REQUEST )
-        {
+        bytes = types[i] == NETCODE_PACKET_RESPONSE     ? 308
+                : types[i] == NETCODE_PACKET_KEEP_ALIVE ? 8
+                : types[i] == NETCODE_PACKET_PAYLOAD    ? 40
+                                                        : 0;
+        bytes = wire_seal( data, types[i] ? types[i] : NETCODE_PACKET_PAYLOAD, p.sequence++, 0, p.r.to_server_key, body,
+                           bytes );
+        if ( types[i] == NETCODE_PACKET_REQUEST ) {
             memcpy( data, p.request, REQUEST_BYTES );
             bytes = REQUEST_BYTES;
         }
@@ -99,11 +102,11 @@ TEST( hostile_1_flipped_bits_to_the_server )
 
 TEST( hostile_1_flipped_bits_to_the_client )
 {
-    static const int types[] = { NETCODE_PACKET_DENIED, NETCODE_PACKET_CHALLENGE, NETCODE_PACKET_KEEP_ALIVE, NETCODE_PACKET_PAYLOAD, NETCODE_PACKET_DISCONNECT };
+    static const int types[] = { NETCODE_PACKET_DENIED, NETCODE_PACKET_CHALLENGE, NETCODE_PACKET_KEEP_ALIVE,
+                                 NETCODE_PACKET_PAYLOAD, NETCODE_PACKET_DISCONNECT };
     static const int sizes[] = { 0, 308, 8, 40, 0 };
     int i;
-    for ( i = 0; i < 5; i++ )
-    {
+    for ( i = 0; i < 5; i++ ) {
         struct world_t * w = world_open( CLEAN, 1, 2, 1 );
         struct recipe_t r = recipe_for( w, 1 );
         uint8_t data[400], body[308] = { 0 };
@@ -112,14 +115,14 @@ TEST( hostile_1_flipped_bits_to_the_client )
         int64_t drops;
         r.timeout = -1;
         w->step = 0.001;
-        w->cut_types = types[i] < NETCODE_PACKET_RESPONSE ? 1u << NETCODE_PACKET_REQUEST : types[i] == NETCODE_PACKET_KEEP_ALIVE ? 1u << NETCODE_PACKET_KEEP_ALIVE : 0;
+        w->cut_types = types[i] < NETCODE_PACKET_RESPONSE      ? 1u << NETCODE_PACKET_REQUEST
+                       : types[i] == NETCODE_PACKET_KEEP_ALIVE ? 1u << NETCODE_PACKET_KEEP_ALIVE
+                                                               : 0;
         world_connect_recipe( w, 0, &r );
-        if ( types[i] >= NETCODE_PACKET_PAYLOAD )
-        {
+        if ( types[i] >= NETCODE_PACKET_PAYLOAD ) {
             REQUIRE( world_until( w, 0, NETCODE_CLIENT_STATE_CONNECTED, 1.0 ) );
             sequence = newest_to_client( w, &r ) + 20;
-        }
-        else
+        } else
             world_run( w, 0.1 );
         if ( types[i] == NETCODE_PACKET_KEEP_ALIVE )
             sequence = 77;
@@ -160,15 +163,14 @@ TEST( hostile_2_3_every_length )
     sizes[2] = wire_seal( data[2], NETCODE_PACKET_KEEP_ALIVE, p.sequence + 2, 0, p.r.to_server_key, body, 8 );
     sizes[3] = wire_seal( data[3], NETCODE_PACKET_RESPONSE, p.sequence + 3, 0, p.r.to_server_key, p.challenge, 308 );
     for ( kind = 0; kind < 4; kind++ )
-        for ( length = 0; length < sizes[kind] + 600; length++ )
-        {
+        for ( length = 0; length < sizes[kind] + 600; length++ ) {
             uint8_t * exact = (uint8_t *) malloc( length ? (size_t) length : 1 );
             int64_t drops = all_server_drops( w );
             REQUIRE( exact != NULL );
             memcpy( exact, data[kind], (size_t) length );
-            if ( length != sizes[kind] )
-            {
-                netcode_server_process_packet( w->servers[0], kind ? &p.address : &w->client_addresses[0], exact, length );
+            if ( length != sizes[kind] ) {
+                netcode_server_process_packet( w->servers[0], kind ? &p.address : &w->client_addresses[0], exact,
+                                               length );
                 CHECK_EQ( all_server_drops( w ), drops + 1 );
             }
             memcpy( exact, data[kind], (size_t) length );
@@ -190,15 +192,15 @@ TEST( hostile_6_every_prefix_byte )
     if ( !LEDGER_WORKS )
         SKIP( "no --wrap" );
     REQUIRE( puppet_connect( &p ) );
-    for ( prefix = 0; prefix < 256; prefix++ )
-    {
+    for ( prefix = 0; prefix < 256; prefix++ ) {
         int type = prefix & 15, length = prefix >> 4;
         uint8_t data[400] = { 0 };
         int64_t opens = ledger.opens + ledger.token_opens;
         data[0] = (uint8_t) prefix;
         netcode_server_process_packet( w->servers[0], &p.address, data, 60 );
         netcode_client_process_packet( w->clients[0], &w->server_addresses[0], data, 60 );
-        if ( type > 6 || type == NETCODE_PACKET_CHALLENGE || type == NETCODE_PACKET_DENIED || type == NETCODE_PACKET_RESPONSE || length < 1 || length > 8 )
+        if ( type > 6 || type == NETCODE_PACKET_CHALLENGE || type == NETCODE_PACKET_DENIED ||
+             type == NETCODE_PACKET_RESPONSE || length < 1 || length > 8 )
             CHECK_EQ( ledger.opens + ledger.token_opens, opens );
     }
     CHECK_EQ( netcode_server_num_connected_clients( w->servers[0] ), 2 );
@@ -214,9 +216,9 @@ TEST( hostile_7_another_prefix_over_the_same_ciphertext )
     REQUIRE( puppet_connect( &p ) );
     slot = world_slot( w, 0, 9 );
     for ( from = 0; from < 7; from++ )
-        for ( to = 0; to < 7; to++ )
-        {
-            int bytes = wire_seal( data, from, p.sequence, 0, p.r.to_server_key, body, to == NETCODE_PACKET_DISCONNECT ? 0 : 8 );
+        for ( to = 0; to < 7; to++ ) {
+            int bytes = wire_seal( data, from, p.sequence, 0, p.r.to_server_key, body,
+                                   to == NETCODE_PACKET_DISCONNECT ? 0 : 8 );
             data[0] = (uint8_t) ( ( data[0] & 0xf0 ) | to );
             if ( from == to )
                 continue;
@@ -242,8 +244,7 @@ TEST( hostile_9_reflected_packets )
     server_drain( w, 0, 0 );
     client_drain( w, 0 );
     count = w->records.count;
-    for ( i = 0; i < count; i++ )
-    {
+    for ( i = 0; i < count; i++ ) {
         struct world_datagram_t d = w->records.items[i];
         world_inject( w, &d.to, &d.from, d.data, d.bytes );
         world_step( w );
@@ -257,7 +258,8 @@ TEST( hostile_9_reflected_packets )
 /* 10: bodies of every wrong size behind a valid tag. */
 TEST( hostile_10_wrong_body_sizes )
 {
-    static const int types[] = { NETCODE_PACKET_RESPONSE, NETCODE_PACKET_KEEP_ALIVE, NETCODE_PACKET_PAYLOAD, NETCODE_PACKET_DISCONNECT };
+    static const int types[] = { NETCODE_PACKET_RESPONSE, NETCODE_PACKET_KEEP_ALIVE, NETCODE_PACKET_PAYLOAD,
+                                 NETCODE_PACKET_DISCONNECT };
     struct puppet_t p;
     struct world_t * w = hostile_world( &p );
     uint8_t data[2048], body[1300] = { 0 };
@@ -265,13 +267,13 @@ TEST( hostile_10_wrong_body_sizes )
     REQUIRE( puppet_connect( &p ) );
     slot = world_slot( w, 0, 9 );
     for ( i = 0; i < 4; i++ )
-        for ( size = 0; size <= 1300; size++ )
-        {
+        for ( size = 0; size <= 1300; size++ ) {
             int64_t drops = all_server_drops( w );
             int bytes;
             if ( types[i] == NETCODE_PACKET_PAYLOAD && size >= 1 && size <= 1200 )
                 continue;
-            if ( ( types[i] == NETCODE_PACKET_KEEP_ALIVE && size == 8 ) || ( types[i] == NETCODE_PACKET_DISCONNECT && size == 0 ) )
+            if ( ( types[i] == NETCODE_PACKET_KEEP_ALIVE && size == 8 ) ||
+                 ( types[i] == NETCODE_PACKET_DISCONNECT && size == 0 ) )
                 continue;
             bytes = wire_seal( data, types[i], p.sequence++, 0, p.r.to_server_key, body, size );
             netcode_server_process_packet( w->servers[0], &p.address, data, bytes );
@@ -293,8 +295,7 @@ TEST( hostile_11_keep_alives_with_odd_numbers )
     sequence = newest_to_client( w, &r ) + 5;
     w->cut_from = w->server_addresses[0];
     memset( body, 0xff, 8 );
-    for ( i = 0; i < 20; i++ )
-    {
+    for ( i = 0; i < 20; i++ ) {
         send_to_client( w, &r, NETCODE_PACKET_KEEP_ALIVE, sequence++, body, 8 );
         world_run( w, 0.5 );
     }
@@ -310,10 +311,11 @@ TEST( hostile_13_the_replay_window )
         int64_t offset; /* from the first payload */
         int accepted;
     } rows[] = {
-        { 0, 1 },    { 0, 0 },      { 1, 1 },   { 1, 0 },   { 0, 0 },   { 5, 1 },    { 3, 1 },    { 3, 0 },    { 4, 1 },     { 2, 1 },
-        { 2, 0 },    { 255, 1 },    { 6, 1 },   { 6, 0 },   { 255, 0 }, { 1000, 1 }, { 999, 1 },  { 999, 0 },  { 801, 1 },   { 1000, 0 },
-        { 255, 0 },  { 254, 0 },    { 0, 0 },   { -1, 0 },  { 1001, 1 }, { 5000, 1 }, { 1002, 0 }, { 4999, 1 }, { 4999, 0 }, { 4800, 1 },
-        { 4800, 0 }, { 100000, 1 }, { 5001, 0 }, { 99999, 1 },
+        { 0, 1 },    { 0, 0 },    { 1, 1 },    { 1, 0 },      { 0, 0 },    { 5, 1 },     { 3, 1 },
+        { 3, 0 },    { 4, 1 },    { 2, 1 },    { 2, 0 },      { 255, 1 },  { 6, 1 },     { 6, 0 },
+        { 255, 0 },  { 1000, 1 }, { 999, 1 },  { 999, 0 },    { 801, 1 },  { 1000, 0 },  { 255, 0 },
+        { 254, 0 },  { 0, 0 },    { -1, 0 },   { 1001, 1 },   { 5000, 1 }, { 1002, 0 },  { 4999, 1 },
+        { 4999, 0 }, { 4800, 1 }, { 4800, 0 }, { 100000, 1 }, { 5001, 0 }, { 99999, 1 },
     };
     struct puppet_t p;
     struct world_t * w = world_new( CLEAN );
@@ -325,8 +327,7 @@ TEST( hostile_13_the_replay_window )
     REQUIRE( puppet_connect( &p ) );
     slot = world_slot( w, 0, 9 );
     first = p.sequence;
-    for ( i = 0; i < (int) ( sizeof( rows ) / sizeof( rows[0] ) ); i++ )
-    {
+    for ( i = 0; i < (int) ( sizeof( rows ) / sizeof( rows[0] ) ); i++ ) {
         p.sequence = (uint64_t) ( (int64_t) first + rows[i].offset );
         puppet_say( &p, 10, i );
         world_step( w );
@@ -363,8 +364,7 @@ TEST( hostile_14_sequences_near_the_ends )
 {
     static const uint64_t starts[] = { 0, 1, 0x7ffffffffffffffeu, 0x8000000000000000u, 0xfffffffffffffff0u };
     int i, j;
-    for ( i = 0; i < 5; i++ )
-    {
+    for ( i = 0; i < 5; i++ ) {
         struct puppet_t p;
         struct world_t * w = hostile_world( &p );
         int slot, got = 0;
@@ -376,8 +376,7 @@ TEST( hostile_14_sequences_near_the_ends )
         puppet_step( &p );
         REQUIRE( p.keep_alives > 0 );
         slot = world_slot( w, 0, 9 );
-        for ( j = 1; j < 16; j++ )
-        {
+        for ( j = 1; j < 16; j++ ) {
             p.sequence = starts[i] + (uint64_t) j;
             puppet_say( &p, 10, j );
             p.sequence = starts[i] + (uint64_t) j;
@@ -411,7 +410,8 @@ TEST( hostile_15_16_the_window_moves_only_for_authentic_packets )
     int bytes, slot;
     REQUIRE( puppet_connect( &p ) );
     slot = world_slot( w, 0, 9 );
-    bytes = wire_seal( data, NETCODE_PACKET_PAYLOAD, p.sequence + 1000000, 0, p.r.to_client_key, body, 10 ); /* forged, far ahead */
+    bytes = wire_seal( data, NETCODE_PACKET_PAYLOAD, p.sequence + 1000000, 0, p.r.to_client_key, body,
+                       10 ); /* forged, far ahead */
     puppet_raw( &p, data, bytes );
     puppet_say( &p, 10, 1 );
     world_step( w );
@@ -429,8 +429,7 @@ TEST( hostile_15_16_the_window_moves_only_for_authentic_packets )
 static void replay_to_server( struct world_t * w, const struct netcode_address_t * from, int first, int last )
 {
     int i;
-    for ( i = first; i < last; i++ )
-    {
+    for ( i = first; i < last; i++ ) {
         struct world_datagram_t d = w->records.items[i];
         if ( d.injected || !netcode_address_equal( &d.from, from ) )
             continue;
@@ -439,17 +438,16 @@ static void replay_to_server( struct world_t * w, const struct netcode_address_t
     }
 }
 
-/* 17, 23: a whole recorded session after it ended: by goodbye, by a kick, by timeout; on a server that stopped and started; the same port in use again. */
+/*  17, 23: a whole recorded session after it ended: by goodbye, by a kick, by timeout; on a server that stopped and
+    started; the same port in use again. */
 TEST( hostile_17_23_a_recorded_session_is_replayed_in_vain )
 {
     int end;
-    for ( end = 0; end < 5; end++ )
-    {
+    for ( end = 0; end < 5; end++ ) {
         struct world_t * w = world_open( CLEAN, 1, 4, 1 );
         int i, count;
         REQUIRE( world_join( w, 0, 1 ) );
-        for ( i = 0; i < 20; i++ )
-        {
+        for ( i = 0; i < 20; i++ ) {
             client_send( w, 0, 50, i );
             world_step( w );
         }
@@ -460,14 +458,12 @@ TEST( hostile_17_23_a_recorded_session_is_replayed_in_vain )
             netcode_client_disconnect( w->clients[0] );
         if ( end == 1 )
             netcode_server_disconnect_client( w->servers[0], 0 );
-        if ( end == 2 )
-        {
+        if ( end == 2 ) {
             w->cut_from = w->client_addresses[0];
             world_run( w, 6.0 );
             memset( &w->cut_from, 0, sizeof( w->cut_from ) );
         }
-        if ( end == 3 )
-        {
+        if ( end == 3 ) {
             netcode_server_stop( w->servers[0] );
             netcode_server_start( w->servers[0], 4 );
         }
@@ -563,10 +559,9 @@ static void copies_from_elsewhere( double interval, int before )
     if ( before )
         world_inject( w, &elsewhere, &w->server_addresses[0], request, REQUEST_BYTES );
     world_connect_recipe( w, 0, &r );
-    for ( end = w->time + 5.0; w->time < end && netcode_client_state( w->clients[0] ) != NETCODE_CLIENT_STATE_CONNECTED; )
-    {
-        if ( w->time >= next_copy )
-        {
+    for ( end = w->time + 5.0;
+          w->time < end && netcode_client_state( w->clients[0] ) != NETCODE_CLIENT_STATE_CONNECTED; ) {
+        if ( w->time >= next_copy ) {
             elsewhere.port++;
             world_inject( w, &elsewhere, &w->server_addresses[0], request, REQUEST_BYTES );
             next_copy += interval;
@@ -576,9 +571,18 @@ static void copies_from_elsewhere( double interval, int before )
     CHECK_EQ( netcode_client_state( w->clients[0] ), NETCODE_CLIENT_STATE_CONNECTED );
 }
 
-TEST( hostile_28_copies_at_2_a_second ) { copies_from_elsewhere( 0.5, 1 ); }
-TEST( hostile_28_copies_at_4_a_second ) { copies_from_elsewhere( 0.25, 1 ); }
-TEST( hostile_28_copies_behind_the_owner ) { copies_from_elsewhere( 0.25, 0 ); }
+TEST( hostile_28_copies_at_2_a_second )
+{
+    copies_from_elsewhere( 0.5, 1 );
+}
+TEST( hostile_28_copies_at_4_a_second )
+{
+    copies_from_elsewhere( 0.25, 1 );
+}
+TEST( hostile_28_copies_behind_the_owner )
+{
+    copies_from_elsewhere( 0.25, 0 );
+}
 
 /* 30: kicked and banned, it comes back with a challenge that it kept. */
 TEST( hostile_30_a_kept_challenge_after_a_kick )
@@ -589,8 +593,7 @@ TEST( hostile_30_a_kept_challenge_after_a_kick )
     puppet_make( &p, w, 0, 1, "10.2.0.1:6000" );
     REQUIRE( puppet_connect( &p ) );
     netcode_server_disconnect_client( w->servers[0], 0 );
-    for ( i = 0; i < 20; i++ )
-    {
+    for ( i = 0; i < 20; i++ ) {
         puppet_ask( &p );
         puppet_respond( &p );
         puppet_step( &p );
@@ -600,7 +603,8 @@ TEST( hostile_30_a_kept_challenge_after_a_kick )
     CHECK_EQ( w->server_parties[0].log_count, 2 );
 }
 
-/* 32 and 34: thousands of half-open handshakes, tokens without timeout; an honest client connects meanwhile, all end within 10 s. */
+/*  32 and 34: thousands of half-open handshakes, tokens without timeout; an honest client connects meanwhile, all end
+    within 10 s. */
 TEST( hostile_32_34_ten_thousand_half_open_handshakes )
 {
     struct world_t * w = world_open( CLEAN, 1, 16, 2 );
@@ -608,8 +612,7 @@ TEST( hostile_32_34_ten_thousand_half_open_handshakes )
     int i;
     REQUIRE( world_join( w, 0, 1 ) );
     w->recording = 0;
-    for ( i = 0; i < 10000; i++ )
-    {
+    for ( i = 0; i < 10000; i++ ) {
         puppet_make( &p, w, 0, 1000 + (uint64_t) i, "10.3.0.1:7000" );
         p.address.port = (uint16_t) ( 1024 + i );
         p.r.timeout = -1;
@@ -637,16 +640,15 @@ static void spoofed_source( int tokens )
     double end, next_round;
     int i;
     w->net->latency_milliseconds = 100.0f;
-    for ( i = 0; i < tokens; i++ )
-    {
+    for ( i = 0; i < tokens; i++ ) {
         puppet_make( &p[i], w, 0, 100 + (uint64_t) i, "10.1.0.1:50000" );
         puppet_ask( &p[i] );
     }
     world_step( w );
     world_connect( w, 0, 1 );
     next_round = w->time;
-    for ( end = w->time + 8.0; w->time < end && netcode_client_state( w->clients[0] ) != NETCODE_CLIENT_STATE_CONNECTED; )
-    {
+    for ( end = w->time + 8.0;
+          w->time < end && netcode_client_state( w->clients[0] ) != NETCODE_CLIENT_STATE_CONNECTED; ) {
         for ( i = 0; i < tokens && w->time >= next_round; i++ )
             puppet_ask( &p[i] );
         if ( w->time >= next_round )
@@ -657,8 +659,14 @@ static void spoofed_source( int tokens )
     CHECK_EQ( world_slot( w, 0, 1 ) >= 0, 1 );
 }
 
-TEST( hostile_33_two_tokens_with_the_victims_source ) { spoofed_source( 2 ); }
-TEST( hostile_33_four_tokens_with_the_victims_source ) { spoofed_source( 4 ); }
+TEST( hostile_33_two_tokens_with_the_victims_source )
+{
+    spoofed_source( 2 );
+}
+TEST( hostile_33_four_tokens_with_the_victims_source )
+{
+    spoofed_source( 4 );
+}
 
 /* 37: a denial is 25 bytes for 1078. 39: a recorded handshake is no amplifier. */
 TEST( hostile_37_39_denials_and_recorded_handshakes_do_not_amplify )
@@ -705,9 +713,44 @@ TEST( hostile_21_a_connected_client_does_not_take_the_old_token_to_a_new_life )
     CHECK_EQ( netcode_client_state( w->clients[0] ), NETCODE_CLIENT_STATE_INVALID_CONNECT_TOKEN );
     world_run( w, 1.0 );
     CHECK_EQ( netcode_server_num_connected_clients( w->servers[0] ), 0 );
-    /* The recorded session in the new life: the token connects (the server can not know), the old payloads do not get in. */
+    /*  The recorded session in the new life: the token connects (the server can not know), the old payloads do not
+        get in. */
     replay_to_server( w, &w->client_addresses[0], 0, w->records.count );
     CHECK_EQ( server_drain( w, 0, 0 ), 0 );
+}
+
+/*  22: a handshake with the same token before and after a stop and start: the ledger sees no nonce twice, the old
+    challenge is void. */
+TEST( hostile_22_stop_and_start_in_the_middle_of_a_handshake )
+{
+    struct world_t * w = world_open( CLEAN, 1, 2, 0 );
+    struct puppet_t p;
+    int i;
+    puppet_make( &p, w, 0, 1, "10.2.0.1:6000" );
+    for ( i = 0; i < 50; i++ ) {
+        p.challenges = 0;
+        REQUIRE( puppet_challenged( &p ) );
+        netcode_server_stop( w->servers[0] );
+        netcode_server_start( w->servers[0], 2 );
+        puppet_respond( &p );
+        puppet_step( &p );
+        CHECK_EQ( p.keep_alives, 0 );
+    }
+    CHECK( puppet_connect( &p ) ); /* the token itself was never used */
+}
+
+/* 28, the limit that the manual states: who holds the whole token first, wins. */
+TEST( hostile_28_who_holds_the_whole_token_first_wins )
+{
+    struct world_t * w = world_open( CLEAN, 1, 2, 1 );
+    struct recipe_t r = recipe_for( w, 1 );
+    struct puppet_t thief;
+    puppet_make( &thief, w, 0, 1, "10.66.0.1:666" );
+    thief.r = r;
+    puppet_mint( &thief );
+    REQUIRE( puppet_connect( &thief ) );
+    world_connect_recipe( w, 0, &r );
+    REQUIRE( world_until( w, 0, NETCODE_CLIENT_STATE_CONNECTION_REQUEST_TIMED_OUT, 7.0 ) );
 }
 
 /* 45: one form for each place, however it is written. */
@@ -720,7 +763,8 @@ TEST( hostile_45_mapped_addresses_have_one_form )
     CHECK_EQ( netcode_address_equal( &a, &b ), 1 );
 }
 
-/* 47: what is sealed ends in zeros where it is padding: tokens are checked in quirks.c, the challenge by its size on the wire. */
+/*  47: what is sealed ends in zeros where it is padding: tokens are checked in quirks.c, the challenge by its size on
+    the wire. */
 TEST( hostile_47_two_clients_see_no_memory_of_each_other )
 {
     uint64_t hashes[2];
@@ -763,8 +807,7 @@ TEST( hostile_50_control_characters_do_not_reach_the_log )
     world_add_server( w, 2 );
     world_add_client( w );
     puppet_make( &p, w, 0, 1, "10.2.0.1:6000" );
-    for ( i = 0; i < 256; i++ )
-    {
+    for ( i = 0; i < 256; i++ ) {
         struct recipe_t r = recipe_for( w, 1 );
         memset( data, i, sizeof( data ) );
         data[0] = 0;
@@ -795,10 +838,8 @@ TEST( hostile_storm )
     for ( i = 0; i < 4; i++ )
         REQUIRE( world_join( w, i, 1 + (uint64_t) i ) );
     puppet_make( &p, w, 0, 50, "10.2.0.1:6000" );
-    for ( i = 0; i < 1000; i++ )
-    {
-        for ( j = 0; j < 8; j++ )
-        {
+    for ( i = 0; i < 1000; i++ ) {
+        for ( j = 0; j < 8; j++ ) {
             const struct world_datagram_t * d = &w->records.items[test_random_below( w->records.count )];
             int bytes = d->bytes;
             if ( bytes > DATAGRAM_BYTES )
@@ -808,7 +849,8 @@ TEST( hostile_storm )
                 data[test_random_below( bytes )] ^= (uint8_t) ( 1 + test_random_below( 255 ) );
             if ( j % 4 == 3 )
                 bytes = test_random_below( bytes + 1 );
-            world_inject( w, j % 3 ? &w->client_addresses[test_random_below( 4 )] : &p.address, &w->server_addresses[0], data, bytes );
+            world_inject( w, j % 3 ? &w->client_addresses[test_random_below( 4 )] : &p.address, &w->server_addresses[0],
+                          data, bytes );
             world_inject( w, &w->server_addresses[0], &w->client_addresses[test_random_below( 4 )], data, bytes );
         }
         world_step( w );
@@ -821,4 +863,98 @@ TEST( hostile_storm )
     CHECK_EQ( netcode_server_num_connected_clients( w->servers[0] ), 4 );
     for ( i = 0; i < 4; i++ )
         CHECK_EQ( netcode_client_state( w->clients[i] ), NETCODE_CLIENT_STATE_CONNECTED );
+}
+
+/* ---- a network that misbehaves. 52, as far as it shows through the socket abstraction ---- */
+
+static struct {
+    struct netcode_socket_t inner;
+    /*  0: well, 1: takes nothing, 2: refuses with a negative number, 3: broken on receiving, 4: errors between the
+        datagrams */
+    int mode;
+    int closed;
+    int waits;
+} sick;
+
+static int sick_send( void * context, const struct netcode_datagram_t * datagrams, int count )
+{
+    (void) context;
+    if ( sick.mode == 1 || sick.mode == 2 )
+        return sick.mode == 1 ? 0 : -1;
+    return sick.inner.send( sick.inner.context, datagrams, count );
+}
+
+static int sick_receive( void * context, struct netcode_datagram_t * datagrams, int count )
+{
+    int more;
+    (void) context;
+    if ( sick.mode == 3 )
+        return -1;
+    if ( sick.mode != 4 || count < 2 )
+        return sick.inner.receive( sick.inner.context, datagrams, count );
+    more = sick.inner.receive( sick.inner.context, datagrams + 1, count - 1 );
+    if ( more <= 0 )
+        return 0;
+    memset( &datagrams[0].address, 0, sizeof( datagrams[0].address ) );
+    datagrams[0].status = NETCODE_DATAGRAM_ERROR;
+    datagrams[0].error = 105;
+    datagrams[0].bytes = 0;
+    return more + 1;
+}
+
+static void sick_wait( void * context, double seconds )
+{
+    (void) context;
+    sick.waits += seconds >= 0.0;
+}
+
+static void sick_close( void * context )
+{
+    (void) context;
+    sick.closed++;
+    sick.inner.close( sick.inner.context );
+}
+
+TEST( hostile_52_a_socket_that_misbehaves )
+{
+    struct world_t * w = world_open( CLEAN, 1, 2, 0 );
+    struct netcode_client_config_t config = w->client_config;
+    struct netcode_socket_t socket;
+    struct netcode_address_t address = address_of( "10.1.0.1:50000" );
+    struct netcode_client_stats_t stats;
+    memset( &sick, 0, sizeof( sick ) );
+    memset( &socket, 0, sizeof( socket ) );
+    world_socket( w, &address, &sick.inner );
+    socket.receive = sick_receive;
+    socket.send = sick_send;
+    socket.wait = sick_wait;
+    socket.close = sick_close;
+    config.socket = &socket;
+    config.callback_context = &w->client_parties[0];
+    w->client_parties[0].world = w;
+    w->client_addresses[0] = address;
+    w->clients[0] = netcode_client_create( "10.1.0.1:50000", &config, w->time );
+    REQUIRE( w->clients[0] != NULL );
+    w->client_count = 1;
+    sick.mode = 1;
+    world_connect( w, 0, 1 );
+    world_run( w, 1.0 );
+    sick.mode = 2;
+    world_run( w, 1.0 );
+    netcode_client_stats( w->clients[0], &stats );
+    CHECK_GE( stats.send_errors, 19 );
+    sick.mode = 3;
+    world_run( w, 1.0 );
+    CHECK_EQ( netcode_client_state( w->clients[0] ), NETCODE_CLIENT_STATE_SENDING_CONNECTION_REQUEST );
+    sick.mode = 4;
+    REQUIRE( world_until( w, 0, NETCODE_CLIENT_STATE_CONNECTED, 1.0 ) );
+    world_run( w, 10.0 );
+    CHECK_EQ( netcode_client_state( w->clients[0] ), NETCODE_CLIENT_STATE_CONNECTED );
+    netcode_client_stats( w->clients[0], &stats );
+    CHECK_GE( stats.receive_errors, 50 );
+    CHECK_EQ( stats.last_socket_error, 105 );
+    netcode_client_wait( w->clients[0], 0.5 );
+    CHECK_GE( sick.waits, 1 );
+    world_destroy_client( w, 0 );
+    CHECK_EQ( sick.closed, 1 );
 }

@@ -4,7 +4,8 @@ static int loopback_sent, loopback_bytes, loopback_index;
 static uint64_t loopback_sequence;
 static uint8_t loopback_data[NETCODE_MAX_PACKET_SIZE];
 
-static void loopback_note( struct world_party_t * party, int client_index, const uint8_t * data, int bytes, uint64_t sequence )
+static void loopback_note( struct world_party_t * party, int client_index, const uint8_t * data, int bytes,
+                           uint64_t sequence )
 {
     (void) party;
     loopback_sent++;
@@ -15,13 +16,15 @@ static void loopback_note( struct world_party_t * party, int client_index, const
 }
 
 /* Straight into the other object. */
-static void loopback_to_client( struct world_party_t * party, int client_index, const uint8_t * data, int bytes, uint64_t sequence )
+static void loopback_to_client( struct world_party_t * party, int client_index, const uint8_t * data, int bytes,
+                                uint64_t sequence )
 {
     (void) client_index;
     netcode_client_process_loopback_packet( party->world->clients[0], data, bytes, sequence );
 }
 
-static void loopback_to_server( struct world_party_t * party, int client_index, const uint8_t * data, int bytes, uint64_t sequence )
+static void loopback_to_server( struct world_party_t * party, int client_index, const uint8_t * data, int bytes,
+                                uint64_t sequence )
 {
     netcode_server_process_loopback_packet( party->world->servers[0], client_index, data, bytes, sequence );
 }
@@ -98,8 +101,7 @@ TEST( listen_server )
     REQUIRE( world_join( w, 2, 102 ) );
     CHECK_EQ( netcode_server_num_connected_clients( w->servers[0] ), 3 );
     CHECK_EQ( world_slot( w, 0, 101 ) == 0, 0 ); /* remote players do not take the host's slot */
-    for ( i = 0; i < 50; i++ )
-    {
+    for ( i = 0; i < 50; i++ ) {
         client_send( w, 0, 30, i );
         server_send( w, 0, 0, 30, i );
         server_send( w, 0, 1, 30, i );

@@ -1,23 +1,21 @@
-/* Story: memory. It is asked for in create and start alone, as much as was foretold, and where there is none nothing breaks. */
+/*  Story: memory. It is asked for in create and start alone, as much as was foretold, and where there is none nothing
+    breaks. */
 
 TEST( memory_is_what_was_foretold )
 {
     static const int slots[] = { 1, 2, 64, 256, 1000 };
     int i, variant;
     for ( variant = 0; variant < 3; variant++ )
-        for ( i = 0; i < 5; i++ )
-        {
+        for ( i = 0; i < 5; i++ ) {
             struct world_t * w = world_new( CLEAN );
             size_t before = w->allocator.bytes;
-            if ( variant == 1 )
-            {
+            if ( variant == 1 ) {
                 w->server_config.packet_pool_buffers = 500;
                 w->server_config.pending_handshakes = 33;
                 w->server_config.consumed_tokens = 77;
                 w->client_config.packet_pool_buffers = 50;
             }
-            if ( variant == 2 )
-            {
+            if ( variant == 2 ) {
                 w->server_config.batch_sends = w->client_config.batch_sends = 1;
                 w->server_config.packet_quota = 7;
                 w->client_config.packet_quota = 7;
@@ -40,14 +38,11 @@ TEST( nothing_is_allocated_after_start )
     for ( i = 0; i < 8; i++ )
         world_connect( w, i, 1 + (uint64_t) i );
     world_run( w, 10.0 ); /* the simulator has grown to its size by now */
-    for ( round = 0; round < 2; round++ )
-    {
+    for ( round = 0; round < 2; round++ ) {
         before = w->allocator.calls;
-        for ( i = 0; i < 500; i++ )
-        {
+        for ( i = 0; i < 500; i++ ) {
             int j;
-            for ( j = 0; j < 8; j++ )
-            {
+            for ( j = 0; j < 8; j++ ) {
                 client_send( w, j, 500, i );
                 server_send( w, 0, j, 500, i );
                 server_drain( w, 0, j );
@@ -71,8 +66,7 @@ TEST( start_and_stop_give_back_what_they_take )
     int live, i;
     netcode_server_stop( w->servers[0] );
     live = w->allocator.live;
-    for ( i = 0; i < 50; i++ )
-    {
+    for ( i = 0; i < 50; i++ ) {
         netcode_server_start( w->servers[0], 1 + i );
         netcode_server_stop( w->servers[0] );
     }
@@ -83,8 +77,7 @@ TEST( start_and_stop_give_back_what_they_take )
 TEST( client_create_when_allocation_n_fails )
 {
     int n, done = 0;
-    for ( n = 1; !done && n < 50; n++ )
-    {
+    for ( n = 1; !done && n < 50; n++ ) {
         struct world_t * w = world_open( CLEAN, 1, 2, 0 );
         struct netcode_client_config_t config = w->client_config;
         struct netcode_socket_t socket;
@@ -97,8 +90,7 @@ TEST( client_create_when_allocation_n_fails )
         w->client_parties[0].world = w;
         w->allocator.fail_at = w->allocator.calls + n;
         client = netcode_client_create( "10.1.0.1:50000", &config, 0.0 );
-        if ( !client )
-        {
+        if ( !client ) {
             CHECK_EQ( netcode_client_create_error(), NETCODE_CLIENT_CREATE_ERROR_ALLOCATE_CLIENT_FAILED );
             CHECK_EQ( w->allocator.live, live );
             w->allocator.fail_at = 0;
@@ -106,8 +98,7 @@ TEST( client_create_when_allocation_n_fails )
                 world_socket( w, &address, &socket );
             client = netcode_client_create( "10.1.0.1:50000", &config, 0.0 );
             REQUIRE( client != NULL );
-        }
-        else
+        } else
             done = 1;
         CHECK_EQ( netcode_client_create_error(), NETCODE_CLIENT_CREATE_ERROR_NONE );
         netcode_client_destroy( client );
@@ -121,8 +112,7 @@ TEST( client_create_when_allocation_n_fails )
 TEST( server_create_and_start_when_allocation_n_fails )
 {
     int n, failed_create = 0, failed_start = 0, done = 0;
-    for ( n = 1; !done && n < 100; n++ )
-    {
+    for ( n = 1; !done && n < 100; n++ ) {
         struct world_t * w = world_new( CLEAN );
         struct netcode_server_config_t config = w->server_config;
         struct netcode_socket_t socket;
@@ -135,8 +125,7 @@ TEST( server_create_and_start_when_allocation_n_fails )
         w->server_parties[0].world = w;
         w->allocator.fail_at = w->allocator.calls + n;
         server = netcode_server_create( "10.0.0.1:40000", &config, 0.0 );
-        if ( !server )
-        {
+        if ( !server ) {
             failed_create++;
             CHECK_EQ( netcode_server_create_error(), NETCODE_SERVER_CREATE_ERROR_ALLOCATE_SERVER_FAILED );
             CHECK_EQ( w->allocator.live, live );
@@ -147,15 +136,13 @@ TEST( server_create_and_start_when_allocation_n_fails )
         }
         lines = w->server_parties[0].lines;
         netcode_server_start( server, 4 );
-        if ( !netcode_server_running( server ) )
-        {
+        if ( !netcode_server_running( server ) ) {
             failed_start++;
             CHECK_GT( w->server_parties[0].lines, lines ); /* it says so */
             CHECK_EQ( netcode_server_max_clients( server ), 0 );
             netcode_server_update( server, 1.0 );
             CHECK_EQ( netcode_server_num_connected_clients( server ), 0 );
-        }
-        else
+        } else
             done = 1;
         w->allocator.fail_at = 0;
         netcode_server_start( server, 5 );
@@ -175,8 +162,7 @@ TEST( simulator_when_allocation_n_fails )
     struct allocator_t * a = (struct allocator_t *) calloc( 1, sizeof( *a ) );
     int n, done = 0;
     REQUIRE( a != NULL );
-    for ( n = 1; !done && n < 20; n++ )
-    {
+    for ( n = 1; !done && n < 20; n++ ) {
         struct netcode_network_simulator_t * net;
         a->fail_at = a->calls + n;
         net = netcode_network_simulator_create( a, allocator_allocate, allocator_free );
@@ -196,8 +182,7 @@ TEST( simulator_without_memory_loses_datagrams )
     int i;
     REQUIRE( world_join( w, 0, 1 ) );
     w->net->latency_milliseconds = 500.0f;
-    for ( i = 0; i < 300; i++ )
-    {
+    for ( i = 0; i < 300; i++ ) {
         w->net_allocator.fail_at = w->net_allocator.calls + 1;
         client_send( w, 0, 1000, i );
     }
@@ -214,8 +199,7 @@ TEST( default_pool_takes_16_packets_of_each_of_256_clients )
     static struct puppet_t p[256];
     int i, j, count = 0;
     w->step = 0.001;
-    for ( i = 0; i < 256; i++ )
-    {
+    for ( i = 0; i < 256; i++ ) {
         puppet_make( &p[i], w, 0, 1 + (uint64_t) i, "10.2.0.1:6000" );
         p[i].address.port = (uint16_t) ( 6000 + i );
         REQUIRE( puppet_connect( &p[i] ) );

@@ -11,8 +11,7 @@ TEST( quirk_sequences_in_more_bytes_than_needed )
     puppet_make( &p, w, 0, 1, "10.2.0.1:6000" );
     p.sequence = 5;
     REQUIRE( puppet_connect( &p ) );
-    for ( length = 1; length <= 8; length++ )
-    {
+    for ( length = 1; length <= 8; length++ ) {
         bytes = wire_seal( out, NETCODE_PACKET_PAYLOAD, p.sequence++, length, p.r.to_server_key, body, 10 );
         CHECK_EQ( bytes, 1 + length + 10 + 16 );
         puppet_raw( &p, out, bytes );
@@ -38,7 +37,8 @@ TEST( quirk_a_challenge_with_its_sequence_in_zero_bytes )
     world_step( w );
     out[0] = NETCODE_PACKET_CHALLENGE;
     wire_associated( ad, WORLD_PROTOCOL, out[0] );
-    LEDGER_REAL( crypto_aead_chacha20poly1305_ietf_encrypt )( out + 1, NULL, body, 308, ad, 22, NULL, nonce, r.to_client_key );
+    LEDGER_REAL( crypto_aead_chacha20poly1305_ietf_encrypt )
+    ( out + 1, NULL, body, 308, ad, 22, NULL, nonce, r.to_client_key );
     inject_to_client( w, out, 1 + 308 + 16 );
     expect_client_drop( w, 0, NETCODE_DROP_BAD_SEQUENCE_LENGTH );
     CHECK_EQ( netcode_client_state( w->clients[0] ), NETCODE_CLIENT_STATE_SENDING_CONNECTION_REQUEST );
@@ -49,10 +49,13 @@ TEST( quirk_a_challenge_with_its_sequence_in_zero_bytes )
 /* The global sequence of a peer's server may start anywhere, 0 included, and its per-client ones as well. */
 TEST( quirk_a_servers_sequences_may_start_anywhere )
 {
-    static const uint64_t starts[][2] = { { 0, 0 }, { 1, 0 }, { (uint64_t) 1 << 63, 0 }, { 5, 1000 }, { UINT64_MAX - 5, (uint64_t) 1 << 40 } };
+    static const uint64_t starts[][2] = { { 0, 0 },
+                                          { 1, 0 },
+                                          { (uint64_t) 1 << 63, 0 },
+                                          { 5, 1000 },
+                                          { UINT64_MAX - 5, (uint64_t) 1 << 40 } };
     int i;
-    for ( i = 0; i < 5; i++ )
-    {
+    for ( i = 0; i < 5; i++ ) {
         struct world_t * w = world_open( CLEAN, 1, 2, 1 );
         struct recipe_t r;
         uint8_t body[308] = { 0 };
@@ -83,8 +86,7 @@ TEST( quirk_payloads_over_1200_bytes )
     int size;
     puppet_make( &p, w, 0, 1, "10.2.0.1:6000" );
     REQUIRE( puppet_connect( &p ) );
-    for ( size = 1195; size <= 1300; size++ )
-    {
+    for ( size = 1195; size <= 1300; size++ ) {
         puppet_send( &p, NETCODE_PACKET_PAYLOAD, body, size );
         world_step( w );
         CHECK_EQ( server_drain( w, 0, 0 ), size <= 1200 );
@@ -100,8 +102,7 @@ TEST( quirk_a_client_that_says_goodbye_once_and_sends_at_4_hz )
     int i;
     puppet_make( &p, w, 0, 1, "10.2.0.1:6000" );
     REQUIRE( puppet_connect( &p ) );
-    for ( i = 0; i < 80; i++ )
-    {
+    for ( i = 0; i < 80; i++ ) {
         puppet_keep_alive( &p );
         world_run( w, 0.25 );
     }
@@ -146,8 +147,7 @@ TEST( quirk_ipv6_words_in_tokens )
     REQUIRE_EQ( netcode_generate_connect_token( 1, list, list, 30, 5, 1, 2, world_key, NULL, token ), NETCODE_OK );
     CHECK_EQ( token[13 + 8 + 8 + 8 + 24 + 1024 + 4], 1 );
     CHECK_EQ( token[13 + 8 + 8 + 8 + 24 + 1024 + 8], 2 );
-    for ( i = 0; i < 8; i++ )
-    {
+    for ( i = 0; i < 8; i++ ) {
         CHECK_EQ( token[1094 + 2 * i], 2 * i + 2 );
         CHECK_EQ( token[1094 + 2 * i + 1], 2 * i + 1 );
     }
@@ -156,16 +156,20 @@ TEST( quirk_ipv6_words_in_tokens )
     CHECK_EQ( info.server_addresses[0].data.ipv6[0], 0x102 );
 }
 
-/* The library's token is the standard's: a private part that opens with the right key and associated data, field by field. */
+/*  The library's token is the standard's: a private part that opens with the right key and associated data, field by
+    field. */
 TEST( quirk_a_generated_token_byte_by_byte )
 {
     const char * names[2] = { "1.2.3.4:5", "[::9]:10" };
     const char * inner[2] = { "10.0.0.1:40000", "[fd00::1]:40001" };
-    uint8_t token[NETCODE_CONNECT_TOKEN_BYTES], part[1024], ad[29], *at = ad, user_data[NETCODE_USER_DATA_BYTES], zeros[1024] = { 0 };
+    uint8_t token[NETCODE_CONNECT_TOKEN_BYTES], part[1024], ad[29], *at = ad, user_data[NETCODE_USER_DATA_BYTES],
+                                                                    zeros[1024] = { 0 };
     uint64_t now = (uint64_t) time( NULL );
     const uint8_t * p = part;
     payload_fill( user_data, NETCODE_USER_DATA_BYTES, 8 );
-    REQUIRE_EQ( netcode_generate_connect_token( 2, names, inner, 45, -7, 0x0102030405060708u, WORLD_PROTOCOL, world_key, user_data, token ), NETCODE_OK );
+    REQUIRE_EQ( netcode_generate_connect_token( 2, names, inner, 45, -7, 0x0102030405060708u, WORLD_PROTOCOL, world_key,
+                                                user_data, token ),
+                NETCODE_OK );
     CHECK_MEM( token, "NETCODE 1.02", 13 );
     CHECK( get( token + 13, 8 ) == WORLD_PROTOCOL );
     CHECK_LE( get( token + 21, 8 ) - now, 2 );
@@ -173,7 +177,9 @@ TEST( quirk_a_generated_token_byte_by_byte )
     put_bytes( &at, token, 13 );
     put( &at, WORLD_PROTOCOL, 8 );
     put_bytes( &at, token + 29, 8 );
-    REQUIRE_EQ( LEDGER_REAL( crypto_aead_xchacha20poly1305_ietf_decrypt )( part, NULL, NULL, token + 61, 1024, ad, 29, token + 37, world_key ), 0 );
+    REQUIRE_EQ( LEDGER_REAL( crypto_aead_xchacha20poly1305_ietf_decrypt )( part, NULL, NULL, token + 61, 1024, ad, 29,
+                                                                           token + 37, world_key ),
+                0 );
     CHECK( get( p, 8 ) == 0x0102030405060708u );
     CHECK_EQ( (int32_t) get( p + 8, 4 ), -7 );
     CHECK_EQ( get( p + 12, 4 ), 2 );

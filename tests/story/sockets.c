@@ -1,5 +1,5 @@
-/* Story: the transports. Real sockets on loopback (IPv4, IPv6, both), the simulator by its config field, and the override callbacks.
-   All of it is bounded in count and time, and stays on this machine. */
+/*  Story: the transports. Real sockets on loopback (IPv4, IPv6, both), the simulator by its config field, and the
+    override callbacks. All of it is bounded in count and time, and stays on this machine. */
 
 #if !defined( _WIN32 )
 #include <arpa/inet.h>
@@ -84,7 +84,9 @@ static void real_token( const char * address, uint64_t client_id, uint8_t * toke
 {
     const char * list[1];
     list[0] = address;
-    REQUIRE_EQ( netcode_generate_connect_token( 1, list, list, 60, 5, client_id, WORLD_PROTOCOL, world_key, NULL, token ), NETCODE_OK );
+    REQUIRE_EQ( netcode_generate_connect_token( 1, list, list, 60, 5, client_id, WORLD_PROTOCOL, world_key, NULL,
+                                                token ),
+                NETCODE_OK );
 }
 
 static void real_client( struct real_t * r, const char * address, const char * address2 )
@@ -101,18 +103,15 @@ static void real_client( struct real_t * r, const char * address, const char * a
 static int real_echo( struct real_t * r, int count )
 {
     int i, back_count = 0;
-    for ( i = 0; i < count; i++ )
-    {
+    for ( i = 0; i < count; i++ ) {
         uint8_t data[NETCODE_MAX_PACKET_SIZE], *packet;
         int bytes = 0, size = 1 + test_random_below( NETCODE_MAX_PACKET_SIZE ), wait;
         payload_fill( data, size, i );
         netcode_client_send_packet( r->client, data, size );
-        for ( wait = 0; wait < 200; wait++ )
-        {
+        for ( wait = 0; wait < 200; wait++ ) {
             real_step( r );
             packet = netcode_server_receive_packet( r->server, 0, &bytes, NULL );
-            if ( packet )
-            {
+            if ( packet ) {
                 netcode_server_send_packet( r->server, 0, packet, bytes );
                 netcode_server_free_packet( r->server, packet );
             }
@@ -129,8 +128,8 @@ static int real_echo( struct real_t * r, int count )
     return back_count;
 }
 
-static void real_story( const char * server_address, const char * server_address2, const char * client_address, const char * client_address2,
-                        const char * dial )
+static void real_story( const char * server_address, const char * server_address2, const char * client_address,
+                        const char * client_address2, const char * dial )
 {
     struct real_t r;
     uint8_t token[NETCODE_CONNECT_TOKEN_BYTES];
@@ -143,8 +142,7 @@ static void real_story( const char * server_address, const char * server_address
     netcode_address_to_string( &a, r.address[0] );
     real_token( r.address[0], 1, token );
     netcode_client_connect( r.client, token );
-    if ( CHECK( real_until( &r, NETCODE_CLIENT_STATE_CONNECTED, 3.0 ) ) )
-    {
+    if ( CHECK( real_until( &r, NETCODE_CLIENT_STATE_CONNECTED, 3.0 ) ) ) {
         CHECK( netcode_address_equal( netcode_client_server_address( r.client ), &a ) );
         CHECK_EQ( netcode_server_client_address( r.server, 0 )->type, a.type );
         CHECK_EQ( real_echo( &r, 30 ), 30 );
@@ -157,7 +155,10 @@ static void real_story( const char * server_address, const char * server_address
     real_close( &r );
 }
 
-TEST( real_ipv4 ) { real_story( "127.0.0.1:0", NULL, "0.0.0.0", NULL, "127.0.0.1" ); }
+TEST( real_ipv4 )
+{
+    real_story( "127.0.0.1:0", NULL, "0.0.0.0", NULL, "127.0.0.1" );
+}
 
 TEST( real_ipv6_alone )
 {
@@ -251,24 +252,20 @@ TEST( real_empty_and_oversized_datagrams )
     netcode_client_connect( r.client, token );
     REQUIRE( real_until( &r, NETCODE_CLIENT_STATE_CONNECTED, 3.0 ) );
     raw = real_raw( r.address[0], &to );
-    for ( i = 0; i < 600; i++ )
-    {
+    for ( i = 0; i < 600; i++ ) {
         (void) sendto( raw, data, 0, 0, (struct sockaddr *) &to, sizeof( to ) );
         (void) sendto( raw, big, i % 2 ? 1226 : sizeof( big ), 0, (struct sockaddr *) &to, sizeof( to ) );
         netcode_client_send_packet( r.client, data, 64 );
         if ( i % 10 == 9 )
             real_step( &r );
-        while ( ( packet = netcode_server_receive_packet( r.server, 0, &bytes, NULL ) ) != NULL )
-        {
+        while ( ( packet = netcode_server_receive_packet( r.server, 0, &bytes, NULL ) ) != NULL ) {
             got++;
             netcode_server_free_packet( r.server, packet );
         }
     }
-    for ( i = 0; i < 50; i++ )
-    {
+    for ( i = 0; i < 50; i++ ) {
         real_step( &r );
-        while ( ( packet = netcode_server_receive_packet( r.server, 0, &bytes, NULL ) ) != NULL )
-        {
+        while ( ( packet = netcode_server_receive_packet( r.server, 0, &bytes, NULL ) ) != NULL ) {
             got++;
             netcode_server_free_packet( r.server, packet );
         }
@@ -278,6 +275,56 @@ TEST( real_empty_and_oversized_datagrams )
     netcode_server_stats( r.server, &stats );
     CHECK_GE( stats.dropped[NETCODE_DROP_EMPTY_DATAGRAM], 590 );
     CHECK_GE( stats.dropped[NETCODE_DROP_OVERSIZED_DATAGRAM], 590 );
+    real_close( &r );
+}
+
+/* Threat 43: junk that pours in by IPv4 does not keep the IPv6 player waiting: both sockets are served in turn. */
+TEST( real_dual_stack_serves_both_in_turn )
+{
+    struct real_t r;
+    struct netcode_server_config_t config;
+    struct netcode_address_t a;
+    struct sockaddr_in to;
+    uint8_t token[NETCODE_CONNECT_TOKEN_BYTES], data[64] = { 0x65 };
+    int raw, i, bytes;
+    uint8_t * packet = NULL;
+    if ( !real_ipv6() )
+        SKIP( "no ::1 here" );
+    memset( &r, 0, sizeof( r ) );
+    netcode_default_server_config( &config );
+    config.protocol_id = WORLD_PROTOCOL;
+    memcpy( config.private_key, world_key, NETCODE_KEY_BYTES );
+    config.bind_address = "127.0.0.1:0";
+    config.bind_address2 = "[::1]:0";
+    config.update_budget = 64;
+    r.server = netcode_server_create_dual( "127.0.0.1:0", "[::1]:0", &config, netcode_time() );
+    REQUIRE( r.server != NULL );
+    netcode_server_start( r.server, 4 );
+    a = address_of( "[::1]:1" );
+    a.port = netcode_server_get_port( r.server );
+    netcode_address_to_string( &a, r.address[1] );
+    a = address_of( "127.0.0.1:1" );
+    a.port = netcode_server_get_port( r.server );
+    netcode_address_to_string( &a, r.address[0] );
+    real_client( &r, "[::1]:0", NULL );
+    real_token( r.address[1], 1, token );
+    netcode_client_connect( r.client, token );
+    if ( !CHECK( real_until( &r, NETCODE_CLIENT_STATE_CONNECTED, 3.0 ) ) ) {
+        real_close( &r ); /* the two sockets of port 0 may have got two ports: then IPv6 can not be named by one */
+        return;
+    }
+    raw = real_raw( r.address[0], &to );
+    for ( i = 0; i < 2000; i++ )
+        (void) sendto( raw, data, 64, 0, (struct sockaddr *) &to, sizeof( to ) );
+    netcode_client_send_packet( r.client, data, 64 );
+    for ( i = 0; i < 6 && !packet; i++ ) {
+        netcode_server_update( r.server, netcode_time() );
+        packet = netcode_server_receive_packet( r.server, 0, &bytes, NULL );
+    }
+    CHECK( packet != NULL );
+    if ( packet )
+        netcode_server_free_packet( r.server, packet );
+    close( raw );
     real_close( &r );
 }
 
@@ -291,8 +338,7 @@ TEST( real_file_descriptor_0 )
     CHECK( again < 0 ); /* it was closed behind itself */
     if ( again >= 0 )
         close( again );
-    if ( saved >= 0 )
-    {
+    if ( saved >= 0 ) {
         CHECK_EQ( dup2( saved, 0 ), 0 );
         close( saved );
     }
@@ -305,19 +351,18 @@ TEST( real_unreachable_server_is_reported )
     struct netcode_client_report_t report;
     uint8_t token[NETCODE_CONNECT_TOKEN_BYTES];
     const char * list[1];
-    int i;
     memset( &r, 0, sizeof( r ) );
     real_server( &r, "127.0.0.1:0", NULL );
     netcode_server_destroy( r.server ); /* its port is closed now */
     r.server = NULL;
     real_client( &r, "127.0.0.1:0", NULL );
     list[0] = r.address[0];
-    REQUIRE_EQ( netcode_generate_connect_token( 1, list, list, 60, 1, 1, WORLD_PROTOCOL, world_key, NULL, token ), NETCODE_OK );
+    REQUIRE_EQ( netcode_generate_connect_token( 1, list, list, 60, 1, 1, WORLD_PROTOCOL, world_key, NULL, token ),
+                NETCODE_OK );
     netcode_client_connect( r.client, token );
     CHECK( real_until( &r, NETCODE_CLIENT_STATE_CONNECTION_REQUEST_TIMED_OUT, 3.0 ) );
     netcode_client_report( r.client, &report );
-    for ( i = 0; i < 1; i++ )
-        CHECK_GE( report.servers[0].requests_sent, 5 );
+    CHECK_GE( report.servers[0].requests_sent, 5 );
 #if defined( __linux__ )
     CHECK_GE( report.servers[0].errors, 1 );
     CHECK_NE( report.servers[0].last_error, 0 );
@@ -378,8 +423,7 @@ TEST( the_simulator_as_a_transport )
     netcode_server_start( r.server, 2 );
     real_token( "[::1]:40000", 1, token );
     netcode_client_connect( r.client, token );
-    for ( i = 0; i < 200 && netcode_client_state( r.client ) != NETCODE_CLIENT_STATE_CONNECTED; i++ )
-    {
+    for ( i = 0; i < 200 && netcode_client_state( r.client ) != NETCODE_CLIENT_STATE_CONNECTED; i++ ) {
         time += 0.01;
         netcode_network_simulator_update( net, time );
         netcode_server_update( r.server, time );
@@ -480,8 +524,7 @@ TEST( override_callbacks_as_a_transport )
     netcode_server_start( r.server, 2 );
     real_token( "10.0.0.1:40000", 1, token );
     netcode_client_connect( r.client, token );
-    for ( i = 0; i < 100; i++ )
-    {
+    for ( i = 0; i < 100; i++ ) {
         netcode_server_update( r.server, time += 0.01 );
         netcode_client_update( r.client, time );
     }

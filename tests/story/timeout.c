@@ -14,8 +14,7 @@ static void timeout_row( int timeout, double server_ends, double client_ends )
     w->cut_from = w->server_addresses[0];
     start = w->time;
     mark = w->records.count;
-    while ( w->time < start + 100.0 )
-    {
+    while ( w->time < start + 100.0 ) {
         world_step( w );
         if ( ended[0] < 0.0 && netcode_server_num_connected_clients( w->servers[0] ) == 0 )
             ended[0] = w->time - start;
@@ -24,22 +23,43 @@ static void timeout_row( int timeout, double server_ends, double client_ends )
     }
     CHECK_NEAR( ended[0], server_ends, 0.2 );
     CHECK_NEAR( ended[1], client_ends, 0.2 );
-    if ( server_ends >= 0.0 )
-    {
+    if ( server_ends >= 0.0 ) {
         CHECK_EQ( netcode_client_state( w->clients[0] ), NETCODE_CLIENT_STATE_CONNECTION_TIMED_OUT );
-        CHECK_EQ( netcode_server_client_disconnect_reason( w->servers[0], 0 ), NETCODE_SERVER_CLIENT_DISCONNECT_REASON_TIMED_OUT );
+        CHECK_EQ( netcode_server_client_disconnect_reason( w->servers[0], 0 ),
+                  NETCODE_SERVER_CLIENT_DISCONNECT_REASON_TIMED_OUT );
         CHECK_EQ( server_stats( w, 0 ).disconnects[NETCODE_SERVER_CLIENT_DISCONNECT_REASON_TIMED_OUT], 1 );
         CHECK_EQ( world_count( w, mark, NULL, NULL, NETCODE_PACKET_DISCONNECT, 0 ), 0 ); /* no packets on a timeout */
     }
 }
 
-TEST( timeout_of_5_s ) { timeout_row( 5, 5.0, 5.0 ); }
-TEST( timeout_of_1_s ) { timeout_row( 1, 1.0, 1.0 ); }
-TEST( timeout_of_60_s ) { timeout_row( 60, 60.0, 60.0 ); }
-TEST( timeout_of_0_is_none ) { timeout_row( 0, -1.0, -1.0 ); }
-TEST( timeout_of_minus_1_is_none ) { timeout_row( -1, -1.0, -1.0 ); }
-TEST( timeout_of_int_min_is_none ) { timeout_row( (int) 0x80000000, -1.0, -1.0 ); }
-TEST( timeout_of_int_max_is_long ) { timeout_row( 2147483647, -1.0, -1.0 ); }
+TEST( timeout_of_5_s )
+{
+    timeout_row( 5, 5.0, 5.0 );
+}
+TEST( timeout_of_1_s )
+{
+    timeout_row( 1, 1.0, 1.0 );
+}
+TEST( timeout_of_60_s )
+{
+    timeout_row( 60, 60.0, 60.0 );
+}
+TEST( timeout_of_0_is_none )
+{
+    timeout_row( 0, -1.0, -1.0 );
+}
+TEST( timeout_of_minus_1_is_none )
+{
+    timeout_row( -1, -1.0, -1.0 );
+}
+TEST( timeout_of_int_min_is_none )
+{
+    timeout_row( (int) 0x80000000, -1.0, -1.0 );
+}
+TEST( timeout_of_int_max_is_long )
+{
+    timeout_row( 2147483647, -1.0, -1.0 );
+}
 
 TEST( payloads_alone_keep_a_connection )
 {
@@ -47,8 +67,7 @@ TEST( payloads_alone_keep_a_connection )
     int i;
     REQUIRE( world_join( w, 0, 1 ) );
     w->cut_types = 1u << NETCODE_PACKET_KEEP_ALIVE;
-    for ( i = 0; i < 60; i++ )
-    {
+    for ( i = 0; i < 60; i++ ) {
         client_send( w, 0, 10, i );
         server_send( w, 0, 0, 10, i );
         world_run( w, 0.5 );
@@ -68,12 +87,24 @@ TEST( junk_does_not_keep_a_connection )
     REQUIRE( world_join( w, 0, 1 ) );
     w->cut_from = w->client_addresses[0];
     start = w->time;
-    while ( w->time < start + 6.0 )
-    {
+    while ( w->time < start + 6.0 ) {
         ledger_random_bytes( junk, sizeof( junk ) );
         junk[0] = 0x65;
         world_inject( w, &w->client_addresses[0], &w->server_addresses[0], junk, 100 );
         world_step( w );
     }
     CHECK_EQ( netcode_server_num_connected_clients( w->servers[0] ), 0 );
+}
+
+/* The token's expiry is about connecting: who is connected stays. Standard: Connect Token Expired */
+TEST( a_connection_outlives_its_token )
+{
+    struct world_t * w = world_open( CLEAN, 1, 2, 1 );
+    struct recipe_t r = recipe_for( w, 1 );
+    r.expire = r.create + 3;
+    world_connect_recipe( w, 0, &r );
+    REQUIRE( world_until( w, 0, NETCODE_CLIENT_STATE_CONNECTED, 1.0 ) );
+    world_run( w, 20.0 );
+    CHECK_EQ( netcode_client_state( w->clients[0] ), NETCODE_CLIENT_STATE_CONNECTED );
+    CHECK_EQ( netcode_server_num_connected_clients( w->servers[0] ), 1 );
 }
