@@ -45,7 +45,7 @@ VERSION = $(shell sed -n 's/^\#define NETCODE_VERSION_FULL "\(.*\)"/\1/p' netcod
 COVERAGE_CC ?= gcc
 GCOV ?= gcov
 CLANG_FORMAT ?= clang-format
-C_FILES = netcode.h $(wildcard examples/*.c tests/*.c tests/*.h tests/*/*.c tests/*/*.h)
+C_FILES = netcode.h $(wildcard examples/*.c tests/*.c tests/*.h tests/*.cpp tests/*/*.c tests/*/*.h)
 
 EXAMPLES = client_server server client listen_server token
 TEST_SOURCES = netcode.h $(wildcard tests/*.c tests/*.h tests/unit/* tests/story/* tests/vectors/*)

@@ -35,6 +35,7 @@
 #include "story/determinism.c"
 #include "story/hostile.c"
 #include "story/quirks.c"
+#include "story/defences.c"
 #include "story/contract.c"
 
 static void test_begin( uint64_t seed )

@@ -18,6 +18,8 @@
 
 #include <stdint.h>
 
+/* clang-format off */
+
 struct vector_address_t {
     int type;
     uint8_t bytes[16];

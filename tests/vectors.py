@@ -40,6 +40,8 @@ HEAD = """\
 
 #include <stdint.h>
 
+/* clang-format off */
+
 struct vector_address_t {
     int type;
     uint8_t bytes[16];

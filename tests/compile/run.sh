@@ -98,6 +98,12 @@ for pair in $pairs; do
     program "$cc -std=c99" "$cc -std=c99" "$cc"
     program "$cc -std=c99" "$cxx -std=c++11 -x c++" "$cxx"
     program "$cxx -std=c++11 -x c++" "$cc -std=c99" "$cxx"
+    # Every function of the known API by its exact type, from C++, over an implementation in either language.
+    at=$OUT/contract$jobs
+    job pass "$cxx tests/contract.cpp" "$cxx -std=c++11 $WARNINGS $sodium_cflags tests/contract.cpp $sodium_libs -o $at && ./$at"
+    at=$OUT/contract$jobs
+    job pass "$cc stub.c + $cxx tests/contract.cpp" "$cc -std=c99 -I. $sodium_cflags -c tests/compile/stub.c -o $at.o &&
+        $cxx -std=c++11 $WARNINGS -DCONTRACT_LINKED $sodium_cflags tests/contract.cpp $at.o $sodium_libs -o $at && ./$at"
     job pass "$cc netcode.h without a stub" "$cc $WARNINGS $sodium_cflags -x c -DNETCODE_IMPLEMENTATION -c netcode.h -o $OUT/nostub.$cc.o"
     # Each example is one file and one command, in strict C as well.
     for example in examples/*.c; do

@@ -48,8 +48,8 @@ static void forge_challenge( const struct netcode_server_t * server, uint8_t * c
 {
     uint8_t plain[284], nonce[12] = { 0 };
     memcpy( nonce + 4, challenge, 8 );
-    REQUIRE_EQ( LEDGER_REAL( crypto_aead_chacha20poly1305_ietf_decrypt )( plain, NULL, NULL, challenge + 8, 300, NULL, 0,
-                                                                          nonce, server->challenge_key ),
+    REQUIRE_EQ( LEDGER_REAL( crypto_aead_chacha20poly1305_ietf_decrypt )( plain, NULL, NULL, challenge + 8, 300, NULL,
+                                                                          0, nonce, server->challenge_key ),
                 0 );
     plain[changed] ^= 1;
     LEDGER_REAL( crypto_aead_chacha20poly1305_ietf_encrypt )
@@ -215,7 +215,8 @@ TEST( defence_4_the_capacity_of_the_record )
 
 TEST( defence_5_the_clients_window_is_fresh_for_each_server )
 {
-    static const uint64_t starts[] = { (uint64_t) 1 << 40, 5 }; /* the second server's numbers lie below the first one's */
+    static const uint64_t starts[] = { (uint64_t) 1 << 40,
+                                       5 }; /* the second server's numbers lie below the first one's */
     struct world_t * w = world_open( CLEAN, 1, 2, 1 );
     struct recipe_t r;
     uint8_t body[308] = { 0 };
@@ -420,14 +421,13 @@ TEST( defence_6_errors_of_the_system_are_about_one_datagram )
     CHECK_EQ( nc_socket_judge( EBADF ), NC_SOCKET_BROKEN );
 }
 
-/* 300 datagrams wait at the IPv4 socket, a client asks at the IPv6 one, and an update may handle 16: the client does not wait for the end. */
+/* 200 datagrams wait at the IPv4 socket, a client asks at the IPv6 one, and an update may handle 16: the client does not wait for the end. */
 TEST( defence_6_both_sockets_are_served_in_turn )
 {
     struct real_t r;
     struct sockaddr_in to;
     struct netcode_server_stats_t stats;
     uint8_t token[NETCODE_CONNECT_TOKEN_BYTES], junk[60];
-    struct netcode_address_t a;
     int raw, i;
     if ( !real_ipv6() )
         SKIP( "no ::1 here" );
@@ -435,12 +435,11 @@ TEST( defence_6_both_sockets_are_served_in_turn )
     real_server( &r, "127.0.0.1:0", "[::1]:0" );
     raw = real_raw( r.address[0], &to );
     real_client( &r, "[::1]:0", NULL );
-    a = *netcode_server_client_address( r.server, 0 ) ? a : r.server->addresses[1];
-    netcode_address_to_string( &a, r.address[1] );
+    netcode_address_to_string( &r.server->addresses[1], r.address[1] );
     real_token( r.address[1], 1, token );
     r.server->config.update_budget = 16;
     junk_payload( junk, 1 );
-    for ( i = 0; i < 300; i++ )
+    for ( i = 0; i < 200; i++ )
         (void) sendto( raw, junk, sizeof( junk ), 0, (struct sockaddr *) &to, sizeof( to ) );
     netcode_client_connect( r.client, token );
     for ( i = 0; i < 60 && netcode_server_num_connected_clients( r.server ) == 0; i++ ) {
@@ -450,9 +449,392 @@ TEST( defence_6_both_sockets_are_served_in_turn )
     }
     netcode_server_stats( r.server, &stats );
     CHECK_EQ( netcode_server_num_connected_clients( r.server ), 1 );
-    CHECK_LT( stats.dropped[NETCODE_DROP_UNKNOWN_ADDRESS], 250 ); /* the others still wait */
+    CHECK_LT( stats.dropped[NETCODE_DROP_UNKNOWN_ADDRESS], 100 ); /* the others still wait */
     close( raw );
     real_close( &r );
 }
 
 #endif
+
+/* ---- 7: cheap refusal ---- */
+
+static void expect_no_decryption( struct puppet_t * p, int reason )
+{
+    int64_t opens = ledger.opens + ledger.token_opens;
+    puppet_ask( p );
+    expect_server_drop( p->w, p->server, reason );
+    CHECK_EQ( ledger.opens + ledger.token_opens, opens );
+}
+
+TEST( defence_7_refused_tokens_are_not_decrypted )
+{
+    struct world_t * w = world_new( CLEAN );
+    struct puppet_t p;
+    uint64_t now = world_unix( w );
+    int i;
+    if ( !LEDGER_WORKS )
+        SKIP( "no --wrap" );
+    w->server_config.consumed_tokens = 8;
+    w->server_config.max_connect_token_lifetime = 60;
+    w->step = 0.001;
+    world_add_server( w, 2 );
+    consume_tokens( w, 8, now + 100, 100 );
+    puppet_make( &p, w, 0, 1, "10.2.0.1:6000" );
+    for ( i = 0; i < 4; i++ ) {
+        static const int lives[] = { 0, 50, 100, 200 }; /* from now: expired, maybe used, up to the mark, good */
+        static const int reasons[] = { NETCODE_DROP_TOKEN_EXPIRED, NETCODE_DROP_TOKEN_MAYBE_USED,
+                                       NETCODE_DROP_TOKEN_REFUSED_UP_TO };
+        p.r.expire = now + (uint64_t) lives[i];
+        puppet_mint( &p );
+        if ( i < 3 )
+            expect_no_decryption( &p, reasons[i] );
+    }
+    for ( i = 0; i < 4; i++ )
+        REQUIRE( puppet_challenged( &p ) );
+    expect_no_decryption( &p, NETCODE_DROP_REQUEST_TOO_SOON );
+    puppet_respond( &p );
+    puppet_step( &p );
+    REQUIRE( p.keep_alives > 0 );
+    expect_no_decryption( &p, NETCODE_DROP_TOKEN_CONSUMED );
+}
+
+/* Who saw a request can copy it with other bytes in it; it is refused, and uses up nothing of what the owner is granted. */
+TEST( defence_7_forged_copies_are_not_charged )
+{
+    struct world_t * w = world_open( CLEAN, 1, 4, 0 );
+    struct puppet_t p;
+    uint8_t forged[REQUEST_BYTES];
+    int i, j;
+    puppet_make( &p, w, 0, 1, "10.2.0.1:6000" );
+    memcpy( forged, p.request, REQUEST_BYTES );
+    forged[500] ^= 1;
+    for ( i = 0; i < 30; i++ ) {
+        puppet_ask( &p );
+        puppet_step( &p );
+        for ( j = 0; j < 9; j++ ) {
+            puppet_raw( &p, forged, REQUEST_BYTES );
+            puppet_step( &p );
+        }
+    }
+    CHECK_EQ( p.challenges, 30 );
+}
+
+TEST( defence_7_tables_are_keyed_with_a_secret_of_each_server )
+{
+    static const uint8_t zeros[crypto_shorthash_KEYBYTES];
+    struct world_t * w = world_open( CLEAN, 2, 4, 0 );
+    struct netcode_server_t * a = w->servers[0];
+    struct netcode_server_t * b = w->servers[1];
+    struct netcode_address_t address = address_of( "10.2.0.1:6000" );
+    CHECK( memcmp( a->hash_key, zeros, sizeof( zeros ) ) != 0 );
+    CHECK( memcmp( a->hash_key, b->hash_key, sizeof( zeros ) ) != 0 );
+    CHECK( nc_address_hash( &address, a->hash_key ) != nc_address_hash( &address, b->hash_key ) );
+    CHECK( nc_server_id_hash( a, 7 ) != nc_server_id_hash( b, 7 ) );
+    CHECK( nc_server_tag_hash( a, world_key ) != nc_server_tag_hash( b, world_key ) );
+    CHECK( nc_used_hash( &a->hall.used, world_key ) != nc_used_hash( &b->hall.used, world_key ) );
+}
+
+/* The longest chain of a table, walked as a look-up walks it. */
+static int longest_chain( const nc_table_t * table )
+{
+    uint32_t head;
+    int longest = 0;
+    for ( head = 0; head <= table->mask; head++ ) {
+        uint32_t index = table->heads[head];
+        int length = 0;
+        for ( ; index != UINT32_MAX; index = table->next[index] )
+            length++;
+        longest = length > longest ? length : longest;
+    }
+    return longest;
+}
+
+TEST( defence_7_chains_are_short )
+{
+    struct world_t * w = world_open( CLEAN, 1, 256, 0 );
+    const nc_hall_t * hall = &w->servers[0]->hall;
+    struct puppet_t p;
+    int i;
+    w->recording = 0;
+    for ( i = 0; i < 1200; i++ ) { /* neighbours in address, port and id: what a careless hash puts into one place */
+        puppet_make( &p, w, 0, 1 + (uint64_t) i, "10.3.0.0:4096" );
+        p.address.data.ipv4[3] = (uint8_t) ( i / 16 );
+        p.address.port = (uint16_t) ( 4096 + i % 16 * 256 );
+        puppet_ask( &p );
+        if ( i % 50 == 49 )
+            world_step( w );
+    }
+    world_run( w, 0.5 );
+    CHECK_GE( server_stats( w, 0 ).pending, 1000 );
+    CHECK_LE( longest_chain( &hall->pending_by_address ), 10 );
+    CHECK_LE( longest_chain( &hall->pending_by_id ), 10 );
+    CHECK_LE( longest_chain( &hall->pending_by_tag ), 10 );
+}
+
+/* ---- 8: every reply is smaller than its request ---- */
+
+/* Good responses to a full server, 100 a second: denials follow the same allowance as every other answer. */
+TEST( defence_8_denials_to_responses_are_limited )
+{
+    struct world_t * w = world_open( CLEAN, 1, 1, 0 );
+    struct puppet_t p, q;
+    int i;
+    puppet_make( &q, w, 0, 2, "10.2.0.2:6000" );
+    REQUIRE( puppet_challenged( &q ) );
+    puppet_make( &p, w, 0, 1, "10.2.0.1:6000" );
+    REQUIRE( puppet_connect( &p ) );
+    for ( i = 0; i < 300; i++ ) {
+        puppet_respond( &q );
+        puppet_step( &q );
+    }
+    CHECK_GE( q.denials, 1 );
+    CHECK_LE( q.denials, 4 + 30 );
+    CHECK_EQ( server_drops( w, 0, NETCODE_DROP_SERVER_FULL ), 300 );
+}
+
+/* ---- 9: secrets are wiped ---- */
+
+/* How often this stands in the blocks that were given out. */
+static int remains( struct world_t * w, const void * secret, size_t bytes )
+{
+    return allocator_search( &w->allocator, secret, bytes );
+}
+
+static struct world_t * searched_world( int clients )
+{
+    struct world_t * w = world_new( CLEAN );
+    w->allocator.keep = 1;
+    world_add_server( w, 2 );
+    while ( clients-- > 0 )
+        world_add_client( w );
+    return w;
+}
+
+TEST( defence_9_user_data_are_wiped )
+{
+    struct world_t * w = searched_world( 0 );
+    struct puppet_t p;
+    puppet_make( &p, w, 0, 1, "10.2.0.1:6000" );
+    REQUIRE( puppet_connect( &p ) );
+    CHECK_GE( remains( w, p.r.user_data, NETCODE_USER_DATA_BYTES ), 1 );
+    netcode_server_disconnect_client( w->servers[0], 0 );
+    CHECK_EQ( remains( w, p.r.user_data, NETCODE_USER_DATA_BYTES ), 0 );
+}
+
+TEST( defence_9_a_clients_keys_end_with_its_session )
+{
+    struct world_t * w = searched_world( 1 );
+    struct recipe_t r;
+    int round;
+    for ( round = 0; round < 2; round++ ) {
+        r = world_connect( w, 0, 1 + (uint64_t) round );
+        world_step( w );
+        CHECK_GE( remains( w, r.to_server_key, 32 ), 1 );
+        if ( round == 1 )
+            REQUIRE( world_until( w, 0, NETCODE_CLIENT_STATE_CONNECTED, 1.0 ) );
+        world_destroy_server( w, 0 ); /* so that the client's copies are the only ones */
+        netcode_client_disconnect( w->clients[0] );
+        CHECK_EQ( remains( w, r.to_server_key, 32 ), 0 );
+        CHECK_EQ( remains( w, r.to_client_key, 32 ), 0 );
+        world_make_server( w, 0 );
+        netcode_server_start( w->servers[0], 2 );
+    }
+}
+
+TEST( defence_9_replaced_private_keys_are_wiped )
+{
+    struct world_t * w = searched_world( 0 );
+    uint8_t keys[2][NETCODE_KEY_BYTES];
+    memset( keys[0], 0x11, sizeof( keys[0] ) );
+    memset( keys[1], 0x22, sizeof( keys[1] ) );
+    CHECK_EQ( remains( w, world_key, 32 ), 1 );
+    REQUIRE_EQ( netcode_server_set_private_keys( w->servers[0], keys[0], 2 ), NETCODE_OK );
+    CHECK_EQ( remains( w, world_key, 32 ), 0 );
+    REQUIRE_EQ( netcode_server_set_private_keys( w->servers[0], keys[0], 1 ), NETCODE_OK );
+    CHECK_EQ( remains( w, keys[1], 32 ), 0 );
+}
+
+TEST( defence_9_the_challenge_key_ends_with_the_start )
+{
+    struct world_t * w = searched_world( 0 );
+    uint8_t key[NETCODE_KEY_BYTES];
+    memcpy( key, w->servers[0]->challenge_key, sizeof( key ) );
+    CHECK_EQ( remains( w, key, 32 ), 1 );
+    netcode_server_stop( w->servers[0] );
+    CHECK_EQ( remains( w, key, 32 ), 0 );
+}
+
+/* The hash key, the tags of used tokens and whatever else lies in a block of secrets is gone when it is given back. */
+TEST( defence_9_what_is_given_back_is_empty )
+{
+    struct world_t * w = searched_world( 1 );
+    struct recipe_t r;
+    uint8_t hash_key[crypto_shorthash_KEYBYTES], server_tag[16];
+    int start;
+    r = world_connect( w, 0, 1 );
+    REQUIRE( world_until( w, 0, NETCODE_CLIENT_STATE_CONNECTED, 1.0 ) );
+    memcpy( hash_key, w->servers[0]->hash_key, sizeof( hash_key ) );
+    memcpy( server_tag, w->tokens[0] + 61 + 1024 - 16, sizeof( server_tag ) );
+    CHECK_GE( remains( w, hash_key, sizeof( hash_key ) ), 2 );
+    CHECK_GE( remains( w, server_tag, sizeof( server_tag ) ),
+              2 ); /* the server's record, and the client's memory of it */
+    for ( start = 0; start < 2; start++ ) {
+        netcode_server_start( w->servers[0], 3 + start );
+        CHECK_EQ( remains( w, hash_key, sizeof( hash_key ) ),
+                  2 ); /* of the server and of its newest record, not of old ones */
+    }
+    world_destroy_server( w, 0 );
+    CHECK_EQ( remains( w, hash_key, sizeof( hash_key ) ), 0 );
+    world_destroy_client( w, 0 );
+    CHECK_EQ( remains( w, server_tag, sizeof( server_tag ) ), 0 );
+    CHECK_EQ( remains( w, r.to_client_key, 32 ), 0 );
+}
+
+/*  The stack below the caller, where the functions that it called have left what they did not wipe. Reading it is outside of what C
+    promises; where a compiler or a sanitizer keeps variables elsewhere, nothing is found and the tests below can not fail. */
+enum { STACK_BYTES = 48 * 1024 };
+
+static const volatile uint8_t * stack_top;
+
+__attribute__( ( noinline ) ) static int stack_visit( const uint8_t * needle, int bytes )
+{
+    volatile uint8_t area[STACK_BYTES];
+    const volatile uint8_t * p = stack_top = area;
+    int at, i, found = 0;
+    if ( !needle ) { /* clears it */
+        for ( at = 0; at < STACK_BYTES; at++ )
+            area[at] = 0;
+        return 0;
+    }
+    for ( at = 0; at + bytes <= STACK_BYTES; at++ ) {
+        for ( i = 0; i < bytes && p[at + i] == needle[i]; i++ )
+            continue;
+        found += i == bytes;
+    }
+    return found;
+}
+
+static int on_the_stack( const struct recipe_t * r )
+{
+    return stack_visit( r->to_server_key, 32 ) + stack_visit( r->to_client_key, 32 ) + stack_visit( r->user_data, 64 );
+}
+
+TEST( defence_9_a_request_leaves_nothing_on_the_stack )
+{
+    struct world_t * w = world_open( CLEAN, 1, 2, 0 );
+    struct puppet_t p;
+    puppet_make( &p, w, 0, 1, "10.2.0.1:6000" );
+    (void) stack_visit( NULL, 0 );
+    netcode_server_process_packet( w->servers[0], &p.address, p.request, REQUEST_BYTES );
+    CHECK_EQ( on_the_stack( &p.r ), 0 );
+    CHECK_EQ( server_stats( w, 0 ).pending, 1 );
+}
+
+TEST( defence_9_a_response_leaves_nothing_on_the_stack )
+{
+    struct world_t * w = world_open( CLEAN, 1, 2, 0 );
+    struct puppet_t p;
+    uint8_t response[400];
+    int bytes;
+    puppet_make( &p, w, 0, 1, "10.2.0.1:6000" );
+    REQUIRE( puppet_challenged( &p ) );
+    bytes = wire_seal( response, NETCODE_PACKET_RESPONSE, p.sequence++, 0, p.r.to_server_key, p.challenge, 308 );
+    (void) stack_visit( NULL, 0 );
+    netcode_server_process_packet( w->servers[0], &p.address, response, bytes );
+    CHECK_EQ( on_the_stack( &p.r ), 0 );
+    CHECK_EQ( netcode_server_num_connected_clients( w->servers[0] ), 1 );
+}
+
+TEST( defence_9_a_generated_token_leaves_nothing_on_the_stack )
+{
+    static uint8_t token[NETCODE_CONNECT_TOKEN_BYTES], user_data[NETCODE_USER_DATA_BYTES];
+    const char * names[1] = { "10.0.0.1:40000" };
+    payload_fill( user_data, NETCODE_USER_DATA_BYTES, 3 );
+    (void) stack_visit( NULL, 0 );
+    REQUIRE_EQ( netcode_generate_connect_token( 1, names, names, 30, 5, 1, WORLD_PROTOCOL, world_key, user_data,
+                                                token ),
+                NETCODE_OK );
+    CHECK_EQ( stack_visit( token + 1093 + 7, 32 ), 0 );
+    CHECK_EQ( stack_visit( token + 1093 + 7 + 32, 32 ), 0 );
+    CHECK_EQ( stack_visit( user_data, 64 ), 0 );
+}
+
+#if !defined( _WIN32 )
+
+/* Stands in for libsodium's, where the linker takes a weak definition of the program over one of a library. */
+static int64_t comparisons;
+
+__attribute__( ( weak ) ) int sodium_memcmp( const void * const a, const void * const b, size_t bytes )
+{
+    const volatile uint8_t * p = (const volatile uint8_t *) a;
+    const volatile uint8_t * q = (const volatile uint8_t *) b;
+    unsigned different = 0;
+    size_t i;
+    comparisons++;
+    for ( i = 0; i < bytes; i++ )
+        different |= (unsigned) ( p[i] ^ q[i] );
+    return different ? -1 : 0;
+}
+
+TEST( defence_9_secrets_are_compared_in_constant_time )
+{
+    struct world_t * w = world_open( CLEAN, 1, 2, 0 );
+    struct puppet_t p;
+    int64_t before = comparisons;
+    uint8_t keys[2][NETCODE_KEY_BYTES];
+    if ( sodium_memcmp( world_key, world_key, 1 ) != 0 || comparisons == before )
+        SKIP( "sodium_memcmp can not be watched here" );
+    puppet_make( &p, w, 0, 1, "10.2.0.1:6000" );
+    REQUIRE( puppet_challenged( &p ) );
+    before = comparisons;
+    memcpy( keys[0], world_key, NETCODE_KEY_BYTES );
+    memset( keys[1], 0x22, NETCODE_KEY_BYTES );
+    REQUIRE_EQ( netcode_server_set_private_keys( w->servers[0], keys[0], 2 ), NETCODE_OK );
+    CHECK_GE( comparisons - before, 1 ); /* private keys, to see which handshakes stay */
+    before = comparisons;
+    puppet_respond( &p );
+    puppet_step( &p );
+    CHECK( p.keep_alives > 0 );
+    CHECK_GE( comparisons - before, 1 ); /* what is bound inside a challenge */
+}
+
+#endif
+
+/* ---- 10: a crashed player comes back at once ---- */
+
+TEST( defence_10_the_same_slot_is_taken_over )
+{
+    struct world_t * w = world_new( CLEAN );
+    struct puppet_t p, q, other;
+    w->server_config.replace_existing_clients = 1;
+    world_add_server( w, 4 );
+    puppet_make( &other, w, 0, 1, "10.2.0.1:6000" );
+    REQUIRE( puppet_connect( &other ) );
+    puppet_make( &p, w, 0, 7, "10.2.0.2:6000" );
+    REQUIRE( puppet_connect( &p ) );
+    netcode_server_disconnect_client( w->servers[0], 0 );
+    CHECK_EQ( world_slot( w, 0, 7 ), 1 );
+    puppet_make( &q, w, 0, 7, "10.2.0.3:6000" );
+    REQUIRE( puppet_connect( &q ) );
+    CHECK_EQ( world_slot( w, 0, 7 ), 1 );
+    CHECK_EQ( q.client_index, 1 );
+}
+
+/* ---- 13: a client object takes a token once ---- */
+
+TEST( defence_13_the_report_names_the_reason )
+{
+    struct world_t * w = world_open( CLEAN, 1, 2, 1 );
+    struct netcode_client_report_t report;
+    uint8_t damaged[NETCODE_CONNECT_TOKEN_BYTES] = { 0 };
+    REQUIRE( world_join( w, 0, 1 ) );
+    netcode_client_disconnect( w->clients[0] );
+    netcode_client_connect( w->clients[0], w->tokens[0] );
+    CHECK_EQ( netcode_client_state( w->clients[0] ), NETCODE_CLIENT_STATE_INVALID_CONNECT_TOKEN );
+    netcode_client_report( w->clients[0], &report );
+    CHECK( strstr( report.text, "before" ) != NULL );
+    netcode_client_connect( w->clients[0], damaged );
+    CHECK_EQ( netcode_client_state( w->clients[0] ), NETCODE_CLIENT_STATE_INVALID_CONNECT_TOKEN );
+    netcode_client_report( w->clients[0], &report );
+    CHECK( strstr( report.text, "before" ) == NULL );
+}
