@@ -689,7 +689,7 @@ struct netcode_server_stats_t {
     int slots;
     int clients;  /* connected now, loopback clients included */
     int pending;  /* handshakes under way */
-    int consumed; /* used tokens remembered */
+    int consumed; /* used tokens remembered, expired ones included until their room is needed */
 };
 
 struct netcode_server_client_stats_t {
@@ -1171,6 +1171,7 @@ enum nc_limit_t {
     NC_OUT_STRIDE = 1232,
     NC_RECEIVE_BATCH = 32,
     NC_SEND_BATCH = 64,
+    NC_SENDS_WITHIN_SENDS = 8,
     NC_DISCONNECT_PACKETS = 10,
     NC_CLIENT_POOL = 256,
     NC_CLIENT_BUDGET = 2048,
@@ -1759,6 +1760,15 @@ static struct netcode_address_t nc_address_canonical( const struct netcode_addre
     return result;
 }
 
+/* The interface of a link-local address means something on one machine only: it stays out of tokens. */
+static struct netcode_address_t nc_address_without_interface( const struct netcode_address_t * address )
+{
+    struct netcode_address_t result = *address;
+    if ( nc_address_is_link_local( address ) )
+        result.data.ipv6[1] = 0;
+    return result;
+}
+
 static int nc_address_same( const struct netcode_address_t * a, const struct netcode_address_t * b )
 {
     if ( a->type != b->type || a->port != b->port )
@@ -2042,14 +2052,15 @@ typedef struct {
 
 static void nc_token_write_address( nc_writer_t * writer, const struct netcode_address_t * address )
 {
+    struct netcode_address_t place = nc_address_without_interface( address );
     int i;
-    nc_writer_number( writer, address->type, 1 );
-    if ( address->type == NETCODE_ADDRESS_IPV4 )
-        nc_writer_bytes( writer, address->data.ipv4, 4 );
+    nc_writer_number( writer, place.type, 1 );
+    if ( place.type == NETCODE_ADDRESS_IPV4 )
+        nc_writer_bytes( writer, place.data.ipv4, 4 );
     else
         for ( i = 0; i < 8; i++ )
-            nc_writer_number( writer, address->data.ipv6[i], 2 );
-    nc_writer_number( writer, address->port, 2 );
+            nc_writer_number( writer, place.data.ipv6[i], 2 );
+    nc_writer_number( writer, place.port, 2 );
 }
 
 static void nc_token_read_address( nc_reader_t * reader, struct netcode_address_t * address )
@@ -2068,7 +2079,8 @@ static void nc_token_read_address( nc_reader_t * reader, struct netcode_address_
     raw.port = nc_reader_u16( reader );
     if ( raw.port == 0 )
         reader->failed = 1; /* nobody can be reached there */
-    *address = nc_address_canonical( &raw );
+    raw = nc_address_canonical( &raw );
+    *address = nc_address_without_interface( &raw );
 }
 
 static void nc_token_write_route( nc_writer_t * writer, const nc_route_t * route )
@@ -2546,6 +2558,8 @@ static int nc_packet_parse_request( nc_request_t * request, const uint8_t * data
 
 enum { NC_ARENA_ALIGN = 64 };
 
+#define NC_ARENA_TOO_MUCH ( (size_t) -1 / 2 )
+
 typedef struct {
     uint8_t * base; /* NULL: only measure */
     size_t at;
@@ -2563,6 +2577,10 @@ static nc_arena_t nc_arena_make( void * block )
 static void * nc_arena_take( nc_arena_t * arena, size_t count, size_t bytes )
 {
     void * piece = arena->base ? arena->base + arena->at : NULL;
+    if ( arena->at == NC_ARENA_TOO_MUCH || count > ( NC_ARENA_TOO_MUCH - arena->at - NC_ARENA_ALIGN ) / bytes ) {
+        arena->at = NC_ARENA_TOO_MUCH; /* more than any allocator gives, and it stays so */
+        return NULL;
+    }
     arena->at += ( count * bytes + NC_ARENA_ALIGN - 1 ) / NC_ARENA_ALIGN * NC_ARENA_ALIGN;
     return piece;
 }
@@ -2856,6 +2874,7 @@ typedef struct {
 typedef struct nc_pool_t {
     struct nc_pool_t * next; /* pools of former starts whose packets the caller still holds */
     void * block;            /* what it was cut from */
+    size_t block_bytes;
     uint8_t * buffers;
     uint32_t * free_list;
     uint32_t count;
@@ -2873,6 +2892,7 @@ static nc_pool_t * nc_pool_place( nc_arena_t * arena, uint32_t count )
         return NULL;
     memset( pool, 0, sizeof( *pool ) );
     pool->block = arena->base;
+    pool->block_bytes = arena->at;
     pool->free_list = free_list;
     pool->buffers = buffers;
     pool->count = pool->free_count = count;
@@ -2902,6 +2922,14 @@ static void nc_pool_give( nc_pool_t * pool, uint32_t index )
 {
     nc_pool_buffer( pool, index )->state = NC_BUFFER_FREE;
     pool->free_list[pool->free_count++] = index;
+}
+
+/* Players' words are wiped like keys before the memory goes back. */
+static void nc_pool_release( nc_pool_t * pool, const nc_allocator_t * allocator )
+{
+    void * block = pool->block;
+    nc_crypto_wipe( block, pool->block_bytes );
+    allocator->release( allocator->context, block );
 }
 
 /* Whose buffer is this? NC_NOWHERE where it is not this pool's. */
@@ -3257,7 +3285,9 @@ static uint8_t * nc_inbox_receive( nc_inbox_t * inbox, uint32_t client_index, in
     return nc_inbox_hand_out( inbox, index );
 }
 
-/* ---- used: the connect tokens that have connected someone, remembered until they expire. Decision 4 ---- */
+/* ---- used: the connect tokens that have connected someone. Decision 4 ----
+    A record is not forgotten because the unix clock says that its token has expired: that clock may be wrong, and step
+    back. It gives way when room is needed, the earliest-expiring first. */
 
 typedef struct {
     uint64_t expire_timestamp;
@@ -3353,12 +3383,6 @@ static void nc_used_forget_earliest( nc_used_t * used )
     used->heap[0] = used->heap[--used->expiring_count];
     nc_used_sift_down( used );
     used->free_list[used->expiring_capacity - used->expiring_count - 1] = index;
-}
-
-static void nc_used_purge( nc_used_t * used, uint64_t unix_now )
-{
-    while ( used->expiring_count && nc_used_expiry( used, 0 ) <= unix_now )
-        nc_used_forget_earliest( used );
 }
 
 /* Could a never-expiring token be remembered? */
@@ -4084,26 +4108,41 @@ static int nc_socket_open_udp( struct netcode_socket_t * socket, const nc_socket
 
 #endif
 
-/* ---- outbox: sealed datagrams on their way; one at a time, or a batch of them ---- */
+/* ---- outbox: sealed datagrams on their way, each at once or in batches ----
+    The network's send may be a callback of the application, which may send again, disconnect or stop. So what leaves at
+    once is sealed on the stack of whoever sends it, and what waits in a batch is not moved while the batch leaves. */
 
 typedef struct {
     struct netcode_socket_t * socket;
     nc_counters_t * counters;
     struct netcode_datagram_t * datagrams;
     uint8_t * bytes;
-    int capacity;
+    int capacity; /* 0: everything leaves at once */
     int count;
     int sent; /* while flushing: how many of them the network has been given */
     int flushing;
+    int depth; /* sends within sends */
 } nc_outbox_t;
 
 static void nc_outbox_place( nc_outbox_t * outbox, nc_arena_t * arena, int capacity )
 {
     outbox->capacity = capacity;
-    outbox->count = outbox->sent = outbox->flushing = 0;
+    outbox->count = outbox->sent = outbox->flushing = outbox->depth = 0;
     outbox->datagrams =
         (struct netcode_datagram_t *) nc_arena_take( arena, (size_t) capacity, sizeof( struct netcode_datagram_t ) );
     outbox->bytes = (uint8_t *) nc_arena_take( arena, (size_t) capacity, NC_OUT_STRIDE );
+}
+
+static void nc_outbox_send( nc_outbox_t * outbox, const struct netcode_datagram_t * datagrams, int count )
+{
+    int sent = 0;
+    if ( outbox->depth < NC_SENDS_WITHIN_SENDS ) { /* a callback that sends at every send would never end */
+        outbox->depth++;
+        sent = outbox->socket->send( outbox->socket->context, datagrams, count );
+        outbox->depth--;
+    }
+    if ( sent < count )
+        outbox->counters->send_errors += (uint64_t) ( count - ( sent > 0 ? sent : 0 ) );
 }
 
 /* Sends all that waits. What is added meanwhile, from the network's own callback, follows in another round. */
@@ -4113,40 +4152,37 @@ static void nc_outbox_flush( nc_outbox_t * outbox )
         return;
     outbox->flushing = 1;
     while ( outbox->count > outbox->sent ) {
-        int count = outbox->count - outbox->sent;
-        int sent = outbox->socket->send( outbox->socket->context, outbox->datagrams + outbox->sent, count );
-        if ( sent < count )
-            outbox->counters->send_errors += (uint64_t) ( count - ( sent > 0 ? sent : 0 ) );
-        outbox->sent += count;
+        int from = outbox->sent;
+        outbox->sent = outbox->count;
+        nc_outbox_send( outbox, outbox->datagrams + from, outbox->count - from );
     }
     outbox->count = outbox->sent = outbox->flushing = 0;
 }
 
-/* Room for one datagram of up to NC_OUT_STRIDE bytes; NULL inside the network's own send callback, when there is none. */
-static uint8_t * nc_outbox_begin( nc_outbox_t * outbox )
+/* Where to write a datagram of up to NC_OUT_STRIDE bytes: into the batch, or to `spare` where there is no room. May
+   flush: look afterwards whether whom you write to is still there. */
+static uint8_t * nc_outbox_begin( nc_outbox_t * outbox, uint8_t spare[NC_OUT_STRIDE] )
 {
-    if ( outbox->count == outbox->capacity )
+    if ( outbox->capacity && outbox->count == outbox->capacity )
         nc_outbox_flush( outbox );
-    if ( outbox->count == outbox->capacity ) {
-        outbox->counters->send_errors++;
-        return NULL;
-    }
-    return outbox->bytes + (size_t) outbox->count * NC_OUT_STRIDE;
+    return outbox->count < outbox->capacity ? outbox->bytes + (size_t) outbox->count * NC_OUT_STRIDE : spare;
 }
 
-/* What was written there leaves, at once unless sends are batched. The caller's callback may run inside. */
-static void nc_outbox_end( nc_outbox_t * outbox, const struct netcode_address_t * to, int type, int bytes )
+/* What was written there waits in the batch, or leaves at once. */
+static void nc_outbox_end( nc_outbox_t * outbox, uint8_t * out, const struct netcode_address_t * to, int type,
+                           int bytes )
 {
-    struct netcode_datagram_t * datagram = &outbox->datagrams[outbox->count];
-    datagram->address = *to;
-    datagram->data = outbox->bytes + (size_t) outbox->count * NC_OUT_STRIDE;
-    datagram->bytes = datagram->capacity = bytes;
-    datagram->status = datagram->error = 0;
+    struct netcode_datagram_t datagram;
+    memset( &datagram, 0, sizeof( datagram ) );
+    datagram.address = *to;
+    datagram.data = out;
+    datagram.bytes = datagram.capacity = bytes;
     outbox->counters->packets_sent[type]++;
     outbox->counters->bytes_sent += (uint64_t) bytes;
-    outbox->count++;
-    if ( outbox->capacity == 1 )
-        nc_outbox_flush( outbox );
+    if ( outbox->count < outbox->capacity )
+        outbox->datagrams[outbox->count++] = datagram;
+    else
+        nc_outbox_send( outbox, &datagram, 1 );
 }
 
 /* ================================================================================================================
@@ -4594,6 +4630,7 @@ typedef struct {
 
 struct netcode_client_t {
     struct netcode_client_config_t config;
+    size_t block_bytes; /* what it was allocated with, pool and all */
     nc_allocator_t allocator;
     nc_log_t log;
     nc_clock_t clock;
@@ -4610,7 +4647,8 @@ struct netcode_client_t {
     int client_index;
     int event_index; /* the last slot it had, for events that are read later */
     int max_clients;
-    int depth; /* calls under way: callbacks may call back */
+    int depth;   /* calls under way: callbacks may call back */
+    int leaving; /* the disconnect packets are under way */
     int updating;
     int destroy_wanted; /* from a callback: when the outermost call returns */
     int verdict;        /* a denial or a disconnect that was received, acted on after sending */
@@ -4663,11 +4701,12 @@ static void nc_client_drop( struct netcode_client_t * client, int reason, const 
 
 static void nc_client_seal( struct netcode_client_t * client, int type, const uint8_t * body, int body_bytes )
 {
-    uint8_t * out = nc_outbox_begin( &client->outbox );
+    uint8_t spare[NC_OUT_STRIDE];
+    uint8_t * out = nc_outbox_begin( &client->outbox, spare );
     nc_packet_t packet;
     nc_channel_t channel;
-    if ( !out || client->sequence == UINT64_MAX )
-        return; /* a nonce can not be used twice */
+    if ( client->state <= 0 || client->loopback || client->sequence == UINT64_MAX )
+        return; /* the keys are gone, or a nonce would be used twice */
     packet.type = type;
     packet.sequence = client->sequence++;
     packet.header_bytes = 0;
@@ -4675,7 +4714,8 @@ static void nc_client_seal( struct netcode_client_t * client, int type, const ui
     channel.key = client->token.route.client_to_server_key;
     channel.protocol_id = client->token.protocol_id;
     client->last_send_time = client->clock.now;
-    nc_outbox_end( &client->outbox, &client->server_address, type, nc_packet_seal( out, &packet, body, &channel ) );
+    nc_outbox_end( &client->outbox, out, &client->server_address, type,
+                   nc_packet_seal( out, &packet, body, &channel ) );
 }
 
 static void nc_client_send_disconnects( struct netcode_client_t * client )
@@ -4768,6 +4808,8 @@ static void nc_client_try_server( struct netcode_client_t * client, int server_i
     char text[NETCODE_MAX_ADDRESS_STRING_LENGTH];
     client->server_index = server_index;
     client->server_address = client->token.route.addresses[server_index];
+    if ( nc_address_is_link_local( &client->server_address ) && nc_address_is_link_local( &client->address ) )
+        client->server_address.data.ipv6[1] = client->address.data.ipv6[1];
     client->server_time = client->clock.now;
     client->errors = 0;
     client->verdict = NC_ON_NOTHING;
@@ -5008,13 +5050,14 @@ static void nc_client_note_send_errors( struct netcode_client_t * client )
 
 static void nc_client_send_request( struct netcode_client_t * client )
 {
-    uint8_t * out = nc_outbox_begin( &client->outbox );
-    if ( !out )
+    uint8_t spare[NC_OUT_STRIDE];
+    uint8_t * out = nc_outbox_begin( &client->outbox, spare );
+    if ( client->state != NC_STATE( SENDING_CONNECTION_REQUEST ) )
         return;
     client->trials[client->server_index].requests_sent++;
     client->sequence += client->sequence < UINT64_MAX; /* requests are counted too, as every known client does */
     client->last_send_time = client->clock.now;
-    nc_outbox_end( &client->outbox, &client->server_address, NETCODE_PACKET_REQUEST,
+    nc_outbox_end( &client->outbox, out, &client->server_address, NETCODE_PACKET_REQUEST,
                    nc_packet_write_request( out, &client->token ) );
 }
 
@@ -5099,7 +5142,7 @@ static void nc_client_free( struct netcode_client_t * client )
     nc_allocator_t allocator = client->allocator;
     if ( client->socket.close )
         client->socket.close( client->socket.context );
-    nc_crypto_wipe( client, sizeof( *client ) );
+    nc_crypto_wipe( client, client->block_bytes );
     allocator.release( allocator.context, client );
 }
 
@@ -5111,10 +5154,12 @@ static void nc_client_leave( struct netcode_client_t * client )
 
 static void nc_client_disconnect( struct netcode_client_t * client )
 {
-    if ( client->state <= 0 )
+    if ( client->state <= 0 || client->leaving )
         return;
+    client->leaving = 1;
     if ( !client->loopback && client->state != NC_STATE( SENDING_CONNECTION_REQUEST ) )
         nc_client_send_disconnects( client ); /* while it asks, no server has anything to end */
+    client->leaving = 0;
     nc_client_enter( client, NC_STATE( DISCONNECTED ) );
 }
 
@@ -5155,7 +5200,7 @@ static size_t nc_client_layout( const struct netcode_client_config_t * config, s
     target->inbox.client_count = 1;
     target->inbox.note_count = 2 + NC_INBOX_SPARE_NOTES_CLIENT;
     nc_inbox_place( &target->inbox, &arena, buffers + NC_CLIENT_BATCH );
-    nc_outbox_place( &target->outbox, &arena, config->batch_sends ? NC_SEND_BATCH : 1 );
+    nc_outbox_place( &target->outbox, &arena, config->batch_sends ? NC_SEND_BATCH : 0 );
     return arena.at;
 }
 
@@ -5221,6 +5266,7 @@ static void nc_client_init( struct netcode_client_t * client, const struct netco
 {
     int i;
     memset( client, 0, sizeof( *client ) );
+    client->block_bytes = nc_client_layout( config, NULL );
     nc_client_layout( config, client );
     client->config = *config;
     nc_client_set_defaults( &client->config );
@@ -5556,6 +5602,8 @@ NETCODE_API void netcode_client_wait( struct netcode_client_t * client, double s
     next = client->last_send_time + NC_SEND_INTERVAL - client->clock.now;
     if ( client->state > 0 && !client->loopback && next < seconds )
         seconds = next;
+    if ( seconds <= 0.0 )
+        return;
     client->depth++;
     if ( client->socket.wait )
         client->socket.wait( client->socket.context, seconds );
@@ -5693,7 +5741,7 @@ typedef struct {
     uint64_t client_id;
     uint64_t expire_timestamp;
     uint64_t first_challenge; /* sequence of the first challenge issued to it; UINT64_MAX before */
-    uint64_t created;         /* counts up: who is older? */
+    uint64_t created;         /* counts up from 1: who is older? */
     double answer_time;       /* of the last request that it answered */
     double allowance_time;    /* when the allowance was counted last */
     float allowance;          /* answers that might leave then */
@@ -5825,12 +5873,14 @@ static uint32_t nc_server_slot_of_id( const struct netcode_server_t * server, ui
 static void nc_server_seal_to_slot( struct netcode_server_t * server, nc_slot_t * slot, nc_packet_t * packet,
                                     const uint8_t * body )
 {
-    uint8_t * out = nc_outbox_begin( &server->outbox );
+    uint64_t session = slot->session;
+    uint8_t spare[NC_OUT_STRIDE];
+    uint8_t * out = nc_outbox_begin( &server->outbox, spare );
     struct netcode_address_t to = slot->address;
     nc_channel_t channel;
     int bytes;
-    if ( !out || slot->sequence >> 63 )
-        return; /* the upper half belongs to the global sequence: a nonce can not be used twice */
+    if ( session == 0 || slot->session != session || slot->sequence >> 63 )
+        return; /* it is gone; or the upper half, which is the global sequence's: no nonce is used twice */
     packet->sequence = slot->sequence++;
     channel.key = slot->server_to_client_key;
     channel.protocol_id = server->config.protocol_id;
@@ -5838,7 +5888,7 @@ static void nc_server_seal_to_slot( struct netcode_server_t * server, nc_slot_t 
     slot->send_time = server->clock.now;
     slot->packets_sent++;
     slot->bytes_sent += (uint64_t) bytes;
-    nc_outbox_end( &server->outbox, &to, packet->type, bytes );
+    nc_outbox_end( &server->outbox, out, &to, packet->type, bytes );
 }
 
 static void nc_server_send_keep_alive( struct netcode_server_t * server, uint32_t index )
@@ -6093,7 +6143,7 @@ static int nc_server_insert_pending( struct netcode_server_t * server, const nc_
     nc_list_remove( &server->pending_free, hall->pending_links, index );
     nc_list_insert( &server->pending_used, hall->pending_links, index );
     hall->pending[index] = *newcomer;
-    hall->pending[index].created = server->created++;
+    hall->pending[index].created = ++server->created;
     nc_table_insert( &hall->pending_by_id, limits[0].hash, index );
     nc_table_insert( &hall->pending_by_tag, limits[1].hash, index );
     nc_table_insert( &hall->pending_by_address, limits[2].hash, index );
@@ -6122,11 +6172,13 @@ static void nc_server_charge( const struct netcode_server_t * server, nc_pending
 static void nc_server_answer( struct netcode_server_t * server, const nc_pending_t * pending, int type,
                               const uint8_t * body, int body_bytes )
 {
-    uint8_t * out = nc_outbox_begin( &server->outbox );
+    uint64_t created = pending->created;
+    uint8_t spare[NC_OUT_STRIDE];
+    uint8_t * out = nc_outbox_begin( &server->outbox, spare );
     struct netcode_address_t to = pending->address;
     nc_packet_t packet;
     nc_channel_t channel;
-    if ( !out || server->global_sequence == UINT64_MAX )
+    if ( pending->created != created || server->global_sequence == UINT64_MAX )
         return;
     packet.type = type;
     packet.sequence = server->global_sequence++;
@@ -6134,7 +6186,7 @@ static void nc_server_answer( struct netcode_server_t * server, const nc_pending
     packet.body_bytes = body_bytes;
     channel.key = pending->server_to_client_key;
     channel.protocol_id = server->config.protocol_id;
-    nc_outbox_end( &server->outbox, &to, type, nc_packet_seal( out, &packet, body, &channel ) );
+    nc_outbox_end( &server->outbox, out, &to, type, nc_packet_seal( out, &packet, body, &channel ) );
 }
 
 /* The spare bytes of a challenge: a hash of the address, and the tag that names the token. Decision 2 */
@@ -6186,7 +6238,6 @@ static int nc_server_screen_request( struct netcode_server_t * server, nc_server
         return NETCODE_DROP_TOKEN_EXPIRED;
     if ( it->request.expire_timestamp < server->earliest_expiry )
         return NETCODE_DROP_TOKEN_MAYBE_USED;
-    nc_used_purge( used, unix_now );
     if ( it->request.expire_timestamp <= used->refused_up_to )
         return NETCODE_DROP_TOKEN_REFUSED_UP_TO;
     if ( nc_used_seen( used, it->request.tag ) )
@@ -6223,10 +6274,13 @@ static int nc_server_open_token( struct netcode_server_t * server, nc_server_req
 
 static int nc_server_is_named( const struct netcode_server_t * server, const nc_route_t * route )
 {
+    struct netcode_address_t names[2 + NETCODE_MAX_PUBLIC_ADDRESSES];
     int i, k;
+    for ( k = 0; k < server->address_count; k++ )
+        names[k] = nc_address_without_interface( &server->addresses[k] );
     for ( i = 0; i < route->num_addresses; i++ )
         for ( k = 0; k < server->address_count; k++ )
-            if ( nc_address_same( &route->addresses[i], &server->addresses[k] ) )
+            if ( nc_address_same( &route->addresses[i], &names[k] ) )
                 return 1;
     return 0;
 }
@@ -6765,7 +6819,7 @@ static void nc_server_retire_pool( struct netcode_server_t * server, nc_pool_t *
         pool->next = server->retired_pools;
         server->retired_pools = pool;
     } else
-        server->allocator.release( server->allocator.context, pool->block );
+        nc_pool_release( pool, &server->allocator );
 }
 
 static nc_pool_t * nc_server_make_pool( struct netcode_server_t * server, uint32_t slots )
@@ -6863,13 +6917,13 @@ static void nc_server_free( struct netcode_server_t * server )
     if ( server->socket.close )
         server->socket.close( server->socket.context );
     if ( server->hall.inbox.pool )
-        allocator.release( allocator.context, server->hall.inbox.pool->block );
+        nc_pool_release( server->hall.inbox.pool, &allocator );
     if ( server->hall.block )
         nc_server_free_block( server, server->hall.block, server->hall.bytes );
     while ( server->retired_pools ) {
         nc_pool_t * pool = server->retired_pools;
         server->retired_pools = pool->next;
-        allocator.release( allocator.context, pool->block );
+        nc_pool_release( pool, &allocator );
     }
     nc_crypto_wipe( server, sizeof( *server ) );
     allocator.release( allocator.context, server );
@@ -6899,7 +6953,7 @@ static size_t nc_server_layout( const struct netcode_server_config_t * config, s
     nc_outbox_t measured;
     nc_arena_t arena = nc_arena_make( server );
     nc_arena_take( &arena, 1, sizeof( *server ) );
-    nc_outbox_place( target ? &target->outbox : &measured, &arena, config->batch_sends ? NC_SEND_BATCH : 1 );
+    nc_outbox_place( target ? &target->outbox : &measured, &arena, config->batch_sends ? NC_SEND_BATCH : 0 );
     return arena.at;
 }
 
@@ -7387,7 +7441,7 @@ static int nc_server_free_retired( struct netcode_server_t * server, const void 
         nc_pool_give( pool, index );
         if ( --pool->held == 0 ) {
             *at = pool->next;
-            server->allocator.release( server->allocator.context, pool->block );
+            nc_pool_release( pool, &server->allocator );
         }
         return 1;
     }
@@ -7518,6 +7572,8 @@ NETCODE_API void netcode_server_wait( struct netcode_server_t * server, double s
     next = server->running ? nc_wheel_seconds_left( &server->hall.wheel, server->clock.now ) : seconds;
     if ( next < seconds )
         seconds = next;
+    if ( seconds <= 0.0 )
+        return;
     server->depth++;
     if ( server->socket.wait )
         server->socket.wait( server->socket.context, seconds );
@@ -7611,6 +7667,7 @@ NETCODE_API void netcode_server_client_stats( struct netcode_server_t * server, 
 }
 
 /* Private macros end with the implementation. */
+#undef NC_ARENA_TOO_MUCH
 #undef NC_CHECK
 #undef NC_CLOCK_LONGEST_STEP
 #undef NC_COUNTERS_COPY

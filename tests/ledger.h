@@ -65,6 +65,8 @@ static void ledger_note( int is_token, const uint8_t * key, const uint8_t * nonc
     uint64_t a, b, message;
     size_t at;
     name[0] = (uint8_t) is_token;
+    if ( sodium_is_zero( key, 32 ) )
+        test_fail( __FILE__, __LINE__, "nonce ledger: a message was sealed with a key of zeros" );
     memcpy( name + 1, key, 32 );
     memcpy( name + 33, nonce, nonce_bytes );
     a = ledger_hash( 1, name, sizeof( name ) );

@@ -94,6 +94,7 @@ struct world_t {
     struct world_socket_t sockets[WORLD_SOCKETS];
     int ( *hook )( struct world_t * w, const struct world_datagram_t * datagram ); /* 1: drop it */
     void ( *receive_hook )( struct world_t * w, const struct netcode_address_t * who );
+    int ( *mapped )( void * context, struct netcode_datagram_t * datagrams, int count ); /* in place of world_receive */
     unsigned cut_types; /* bit n: datagrams of packet type n are lost */
     struct netcode_address_t cut_to;
     struct netcode_address_t cut_from;
@@ -394,7 +395,7 @@ static struct world_socket_t * world_socket( struct world_t * w, const struct ne
     w->sockets[i].open = 1;
     memset( socket, 0, sizeof( *socket ) );
     socket->context = &w->sockets[i];
-    socket->receive = world_receive;
+    socket->receive = w->mapped ? w->mapped : world_receive;
     socket->send = world_send;
     socket->close = world_close_socket;
     socket->info = world_socket_info;
@@ -762,6 +763,7 @@ static int world_join( struct world_t * w, int client, uint64_t client_id )
 static int64_t server_drops( struct world_t * w, int server, int reason )
 {
     struct netcode_server_stats_t stats;
+    memset( &stats, 0, sizeof( stats ) );
     netcode_server_stats( w->servers[server], &stats );
     return (int64_t) stats.dropped[reason];
 }
@@ -769,6 +771,7 @@ static int64_t server_drops( struct world_t * w, int server, int reason )
 static int64_t client_drops( struct world_t * w, int client, int reason )
 {
     struct netcode_client_stats_t stats;
+    memset( &stats, 0, sizeof( stats ) );
     netcode_client_stats( w->clients[client], &stats );
     return (int64_t) stats.dropped[reason];
 }
@@ -776,6 +779,7 @@ static int64_t client_drops( struct world_t * w, int client, int reason )
 static struct netcode_server_stats_t server_stats( struct world_t * w, int server )
 {
     struct netcode_server_stats_t stats;
+    memset( &stats, 0, sizeof( stats ) );
     netcode_server_stats( w->servers[server], &stats );
     return stats;
 }
@@ -783,6 +787,7 @@ static struct netcode_server_stats_t server_stats( struct world_t * w, int serve
 static struct netcode_client_stats_t client_stats( struct world_t * w, int client )
 {
     struct netcode_client_stats_t stats;
+    memset( &stats, 0, sizeof( stats ) );
     netcode_client_stats( w->clients[client], &stats );
     return stats;
 }

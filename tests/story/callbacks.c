@@ -517,3 +517,113 @@ TEST( destroyed_from_within_a_send )
         world_close( w );
     }
 }
+
+/*  Each packet that leaves asks to disconnect again: the goodbyes stay ten, under the session's key, and there is an
+    end to it. */
+static int again_side;
+
+static int disconnect_again( struct world_t * w, const struct world_datagram_t * d )
+{
+    if ( !netcode_address_equal( &d->from, again_side ? &w->server_addresses[0] : &w->client_addresses[0] ) )
+        return 0;
+    if ( again_side )
+        netcode_server_disconnect_client( w->servers[0], 0 );
+    else
+        netcode_client_disconnect( w->clients[0] );
+    return 0;
+}
+
+TEST( disconnecting_again_from_within_the_goodbyes )
+{
+    for ( again_side = 0; again_side < 2; again_side++ ) {
+        struct world_t * w = world_open( CLEAN, 1, 2, 1 );
+        int mark;
+        REQUIRE( world_join( w, 0, 1 ) );
+        mark = w->records.count;
+        w->hook = disconnect_again;
+        if ( again_side )
+            netcode_server_disconnect_client( w->servers[0], 0 );
+        else
+            netcode_client_disconnect( w->clients[0] );
+        w->hook = NULL;
+        CHECK_EQ( world_count( w, mark, again_side ? &w->server_addresses[0] : &w->client_addresses[0], NULL,
+                               NETCODE_PACKET_DISCONNECT, 0 ),
+                  10 );
+        world_run( w, 0.2 );
+        CHECK_EQ( netcode_client_state( w->clients[0] ), NETCODE_CLIENT_STATE_DISCONNECTED );
+        CHECK_EQ( netcode_server_num_connected_clients( w->servers[0] ), 0 );
+        world_close( w );
+    }
+}
+
+/* A batch that leaves because it is full: its callback ends the very session that is about to seal the next packet. */
+static int end_at_first_send( struct world_t * w, const struct world_datagram_t * d )
+{
+    w->hook = NULL;
+    if ( netcode_address_equal( &d->from, &w->client_addresses[0] ) )
+        netcode_client_disconnect( w->clients[0] );
+    else
+        netcode_server_disconnect_client( w->servers[0], 0 );
+    return 0;
+}
+
+TEST( a_session_that_ends_while_a_full_batch_leaves )
+{
+    int side, i;
+    for ( side = 0; side < 2; side++ ) {
+        struct world_t * w = world_new( CLEAN );
+        uint8_t data[20] = { 0 };
+        w->server_config.batch_sends = w->client_config.batch_sends = 1;
+        world_add_server( w, 2 );
+        world_add_client( w );
+        REQUIRE( world_join( w, 0, 1 ) );
+        w->hook = end_at_first_send;
+        for ( i = 0; i < 70; i++ )
+            if ( side )
+                netcode_server_send_packet( w->servers[0], 0, data, 20 );
+            else
+                netcode_client_send_packet( w->clients[0], data, 20 );
+        world_run( w, 0.3 ); /* a packet sealed with wiped keys would be the ledger's to tell */
+        CHECK_EQ( netcode_client_state( w->clients[0] ), NETCODE_CLIENT_STATE_DISCONNECTED );
+        CHECK_EQ( netcode_server_num_connected_clients( w->servers[0] ), 0 );
+        world_close( w );
+    }
+}
+
+/* What a callback sends while a batch leaves overwrites nothing of that batch. */
+static int send_three_more( struct world_t * w, const struct world_datagram_t * d )
+{
+    int i;
+    if ( netcode_address_equal( &d->from, &w->client_addresses[0] ) ) {
+        w->hook = NULL;
+        for ( i = 3; i < 6; i++ )
+            client_send( w, 0, 10, i );
+    }
+    return 0;
+}
+
+TEST( sending_from_within_a_flush_loses_nothing )
+{
+    struct world_t * w = world_new( CLEAN );
+    uint8_t expected[6][10], *packet;
+    int seen[6] = { 0 }, i, bytes;
+    w->client_config.batch_sends = 1;
+    world_add_server( w, 2 );
+    world_add_client( w );
+    REQUIRE( world_join( w, 0, 1 ) );
+    for ( i = 0; i < 6; i++ )
+        payload_fill( expected[i], 10, i );
+    for ( i = 0; i < 3; i++ )
+        client_send( w, 0, 10, i );
+    w->hook = send_three_more;
+    netcode_client_flush( w->clients[0] );
+    netcode_client_flush( w->clients[0] );
+    world_run( w, 0.2 );
+    while ( ( packet = netcode_server_receive_packet( w->servers[0], 0, &bytes, NULL ) ) != NULL ) {
+        for ( i = 0; i < 6; i++ )
+            seen[i] += bytes == 10 && memcmp( packet, expected[i], 10 ) == 0;
+        netcode_server_free_packet( w->servers[0], packet );
+    }
+    for ( i = 0; i < 6; i++ )
+        CHECK_EQ( seen[i], 1 );
+}

@@ -82,6 +82,33 @@ TEST( a_day_forward_and_back_locks_nobody_out )
     CHECK_LT( i, 3 );
 }
 
+/*  The same where the tokens of the wrong day were used, and expired by the wrong clock, before it stepped back. */
+TEST( a_day_forward_long_enough_for_tokens_to_expire_locks_nobody_out )
+{
+    struct world_t * w = world_open( CLEAN, 1, 4, 0 );
+    struct puppet_t first, p;
+    int i;
+    puppet_make( &first, w, 0, 50, "10.2.0.1:6000" );
+    REQUIRE( puppet_connect( &first ) );
+    netcode_server_disconnect_client( w->servers[0], 0 );
+    w->unix_offset += 86400;
+    consume_tokens( w, 6, world_unix( w ) + 20, 200 );
+    w->step = 0.1;
+    world_run( w, 60.0 );
+    consume_tokens( w, 2, world_unix( w ) + 20, 300 );
+    w->unix_offset -= 86400;
+    world_run( w, 1.0 );
+    first.challenges = first.keep_alives = 0;
+    CHECK( !puppet_connect( &first ) ); /* nothing opens again */
+    for ( i = 0; i < 3; i++ ) {
+        puppet_make( &p, w, 0, 1000 + (uint64_t) i, "10.4.0.1:9000" );
+        if ( puppet_connect( &p ) )
+            break;
+        world_run( w, 150.0 );
+    }
+    CHECK_LT( i, 3 );
+}
+
 TEST( token_times_at_the_edges )
 {
     struct world_t * w = world_open( CLEAN, 1, 8, 0 );

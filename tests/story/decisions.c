@@ -621,6 +621,35 @@ TEST( decision_4_never_expiring_tokens_have_their_own_half )
     CHECK_EQ( server_drops( w, 0, NETCODE_DROP_TOKEN_CONSUMED ), 2 );
 }
 
+/* A start with fewer slots forgets none of them, however the sequences begin. */
+TEST( decision_4_fewer_slots_forget_no_token )
+{
+    struct world_t * w = world_new( CLEAN );
+    static struct puppet_t p[600];
+    int i, base, again = 0;
+    for ( base = NETCODE_SEQUENCE_BASE_RANDOM; base <= NETCODE_SEQUENCE_BASE_ZERO; base++ ) {
+        struct world_t * world = base == NETCODE_SEQUENCE_BASE_RANDOM ? w : world_new( CLEAN );
+        world->server_config.sequence_base = base;
+        world_add_server( world, 256 );
+        world->step = 0.001;
+        for ( i = 0; i < 600; i++ ) {
+            puppet_make( &p[i], world, 0, 1 + (uint64_t) i, "10.2.0.1:6000" );
+            p[i].address.port = (uint16_t) ( 6000 + i );
+            p[i].r.expire = FOREVER;
+            puppet_mint( &p[i] );
+            REQUIRE( puppet_connect( &p[i] ) );
+            netcode_server_disconnect_client( world->servers[0], 0 );
+        }
+        netcode_server_stop( world->servers[0] );
+        netcode_server_start( world->servers[0], 16 );
+        for ( i = 0; i < 600; i++ ) {
+            p[i].challenges = p[i].keep_alives = 0;
+            again += puppet_connect( &p[i] );
+        }
+        CHECK_EQ( again, 0 );
+    }
+}
+
 /* ---- 5: old traffic stays old ---- */
 
 TEST( decision_5_the_replay_window_starts_at_the_response )
@@ -888,6 +917,29 @@ TEST( decision_6_icmp_errors_let_a_requesting_client_move_on )
     CHECK_EQ( report.num_servers, 2 );
     CHECK_GE( report.servers[0].errors, 3 );
     CHECK_EQ( report.servers[0].last_error, 111 );
+}
+
+/* The next address starts with a clean slate: each takes three errors over a second of its own. */
+TEST( decision_6_errors_are_counted_afresh_for_each_address )
+{
+    struct world_t * w = world_open( CLEAN, 4, 1, 1 );
+    double start = w->time, moved[4] = { 0.0, 0.0, 0.0, 0.0 };
+    int i;
+    w->cut_from = w->client_addresses[0];
+    world_connect( w, 0, 1 );
+    world_step( w );
+    for ( ; w->time < start + 8.0; world_step( w ) ) {
+        if ( (int) ( w->time * 100.0 + 0.5 ) % 20 == 0 )
+            world_inject_error( w, netcode_client_server_address( w->clients[0] ), &w->client_addresses[0], 111 );
+        for ( i = 0; i < 4; i++ )
+            if ( moved[i] == 0.0 &&
+                 netcode_address_equal( netcode_client_server_address( w->clients[0] ), &w->server_addresses[i] ) )
+                moved[i] = w->time;
+    }
+    for ( i = 1; i < 4; i++ ) {
+        CHECK( moved[i] - moved[i - 1] >= 1.0 );
+        CHECK( moved[i] - moved[i - 1] < 1.5 );
+    }
 }
 
 TEST( decision_6_errors_within_a_second_do_not_move_the_client )

@@ -281,7 +281,7 @@ TEST( defence_6_forged_packets_cost_a_decryption )
     uint8_t junk[60], body[308] = { 0 };
     uint64_t before;
     int i, kind;
-    w->server_config.update_budget = 320; /* 80 decryptions */
+    w->server_config.update_budget = 320; /* 80 decryptions, or 64 behind a first look */
     world_add_server( w, 2 );
     for ( kind = 0; kind < 2; kind++ ) { /* forged payloads at a slot's address, forged responses at a handshake's */
         puppet_make( &p, w, 0, 1 + (uint64_t) kind, kind ? "10.2.0.2:6000" : "10.2.0.1:6000" );
@@ -295,7 +295,7 @@ TEST( defence_6_forged_packets_cost_a_decryption )
                 puppet_raw( &p, junk, junk_payload( junk, p.sequence + 10 + (uint64_t) i ) );
         }
         world_step( w );
-        CHECK_GE( server_stats( w, 0 ).datagrams_received - before, 80 );
+        CHECK_GE( server_stats( w, 0 ).datagrams_received - before, 320 / 5 );
         CHECK_LE( server_stats( w, 0 ).datagrams_received - before, 80 + 32 );
         world_run( w, 0.3 );
         CHECK_EQ( server_drops( w, 0, NETCODE_DROP_AUTHENTICATION_FAILED ), 400 * ( kind + 1 ) );
@@ -664,30 +664,34 @@ TEST( defence_9_the_challenge_key_ends_with_the_start )
     CHECK_EQ( remains( w, key, 32 ), 0 );
 }
 
-/* The hash key, the tags of used tokens and whatever else lies in a block of secrets is gone when it is given back. */
+static size_t bytes_left( const void * block, size_t bytes )
+{
+    size_t i, left = 0;
+    for ( i = 0; i < bytes; i++ )
+        left += ( (const uint8_t *) block )[i] != 0;
+    return left;
+}
+
+/* What was a client, a server or the memory of a start, is given back to the allocator as zeros. */
 TEST( defence_9_what_is_given_back_is_empty )
 {
     struct world_t * w = searched_world( 1 );
-    struct recipe_t r;
-    uint8_t hash_key[crypto_shorthash_KEYBYTES], server_tag[16];
-    int start;
-    r = world_connect( w, 0, 1 );
+    const void * client = w->clients[0];
+    const void * server = w->servers[0];
+    const void * hall = w->servers[0]->hall.block;
+    size_t hall_bytes = w->servers[0]->hall.bytes;
+    world_connect( w, 0, 1 );
     REQUIRE( world_until( w, 0, NETCODE_CLIENT_STATE_CONNECTED, 1.0 ) );
-    memcpy( hash_key, w->servers[0]->hash_key, sizeof( hash_key ) );
-    memcpy( server_tag, w->tokens[0] + 61 + 1024 - 16, sizeof( server_tag ) );
-    CHECK_GE( remains( w, hash_key, sizeof( hash_key ) ), 2 );
-    CHECK_GE( remains( w, server_tag, sizeof( server_tag ) ),
-              2 ); /* the server's record, and the client's memory of it */
-    for ( start = 0; start < 2; start++ ) {
-        netcode_server_start( w->servers[0], 3 + start );
-        CHECK_EQ( remains( w, hash_key, sizeof( hash_key ) ),
-                  2 ); /* of the server and of its newest record, not of old ones */
-    }
+    CHECK_NE( bytes_left( hall, hall_bytes ), 0 );
+    netcode_server_start( w->servers[0], 3 );
+    CHECK_EQ( bytes_left( hall, hall_bytes ), 0 );
+    hall = w->servers[0]->hall.block;
+    hall_bytes = w->servers[0]->hall.bytes;
     world_destroy_server( w, 0 );
-    CHECK_EQ( remains( w, hash_key, sizeof( hash_key ) ), 0 );
+    CHECK_EQ( bytes_left( hall, hall_bytes ), 0 );
+    CHECK_EQ( bytes_left( server, sizeof( struct netcode_server_t ) ), 0 );
     world_destroy_client( w, 0 );
-    CHECK_EQ( remains( w, server_tag, sizeof( server_tag ) ), 0 );
-    CHECK_EQ( remains( w, r.to_client_key, 32 ), 0 );
+    CHECK_EQ( bytes_left( client, sizeof( struct netcode_client_t ) ), 0 );
 }
 
 /*  The stack below the caller, where the functions that it called have left what they did not wipe. Reading it is outside of what C
@@ -719,41 +723,51 @@ static int on_the_stack( const struct recipe_t * r )
     return stack_visit( r->to_server_key, 32 ) + stack_visit( r->to_client_key, 32 ) + stack_visit( r->user_data, 64 );
 }
 
+/*  Each test does its work twice and looks after the second time: the first call of a function of a shared library goes through the
+    system's linker, which saves whatever stands in the registers. */
 TEST( defence_9_a_request_leaves_nothing_on_the_stack )
 {
-    struct world_t * w = world_open( CLEAN, 1, 2, 0 );
+    struct world_t * w = world_open( CLEAN, 1, 4, 0 );
     struct puppet_t p;
-    puppet_make( &p, w, 0, 1, "10.2.0.1:6000" );
-    (void) stack_visit( NULL, 0 );
-    netcode_server_process_packet( w->servers[0], &p.address, p.request, REQUEST_BYTES );
+    int i;
+    for ( i = 0; i < 2; i++ ) {
+        puppet_make( &p, w, 0, 1 + (uint64_t) i, "10.2.0.1:6000" );
+        (void) stack_visit( NULL, 0 );
+        netcode_server_process_packet( w->servers[0], &p.address, p.request, REQUEST_BYTES );
+    }
     CHECK_EQ( on_the_stack( &p.r ), 0 );
-    CHECK_EQ( server_stats( w, 0 ).pending, 1 );
+    CHECK_EQ( server_stats( w, 0 ).pending, 2 );
 }
 
 TEST( defence_9_a_response_leaves_nothing_on_the_stack )
 {
-    struct world_t * w = world_open( CLEAN, 1, 2, 0 );
+    struct world_t * w = world_open( CLEAN, 1, 4, 0 );
     struct puppet_t p;
     uint8_t response[400];
-    int bytes;
-    puppet_make( &p, w, 0, 1, "10.2.0.1:6000" );
-    REQUIRE( puppet_challenged( &p ) );
-    bytes = wire_seal( response, NETCODE_PACKET_RESPONSE, p.sequence++, 0, p.r.to_server_key, p.challenge, 308 );
-    (void) stack_visit( NULL, 0 );
-    netcode_server_process_packet( w->servers[0], &p.address, response, bytes );
+    int i, bytes;
+    for ( i = 0; i < 2; i++ ) {
+        puppet_make( &p, w, 0, 1 + (uint64_t) i, i ? "10.2.0.2:6000" : "10.2.0.1:6000" );
+        REQUIRE( puppet_challenged( &p ) );
+        bytes = wire_seal( response, NETCODE_PACKET_RESPONSE, p.sequence++, 0, p.r.to_server_key, p.challenge, 308 );
+        (void) stack_visit( NULL, 0 );
+        netcode_server_process_packet( w->servers[0], &p.address, response, bytes );
+    }
     CHECK_EQ( on_the_stack( &p.r ), 0 );
-    CHECK_EQ( netcode_server_num_connected_clients( w->servers[0] ), 1 );
+    CHECK_EQ( netcode_server_num_connected_clients( w->servers[0] ), 2 );
 }
 
 TEST( defence_9_a_generated_token_leaves_nothing_on_the_stack )
 {
     static uint8_t token[NETCODE_CONNECT_TOKEN_BYTES], user_data[NETCODE_USER_DATA_BYTES];
     const char * names[1] = { "10.0.0.1:40000" };
-    payload_fill( user_data, NETCODE_USER_DATA_BYTES, 3 );
-    (void) stack_visit( NULL, 0 );
-    REQUIRE_EQ( netcode_generate_connect_token( 1, names, names, 30, 5, 1, WORLD_PROTOCOL, world_key, user_data,
-                                                token ),
-                NETCODE_OK );
+    int i;
+    for ( i = 0; i < 2; i++ ) {
+        payload_fill( user_data, NETCODE_USER_DATA_BYTES, 3 + i );
+        (void) stack_visit( NULL, 0 );
+        REQUIRE_EQ( netcode_generate_connect_token( 1, names, names, 30, 5, 1, WORLD_PROTOCOL, world_key, user_data,
+                                                    token ),
+                    NETCODE_OK );
+    }
     CHECK_EQ( stack_visit( token + 1093 + 7, 32 ), 0 );
     CHECK_EQ( stack_visit( token + 1093 + 7 + 32, 32 ), 0 );
     CHECK_EQ( stack_visit( user_data, 64 ), 0 );

@@ -25,6 +25,28 @@ TEST( client_disconnects )
     CHECK_EQ( w->records.count, mark );
 }
 
+/* The goodbyes leave at once, also where sends are batched. */
+TEST( goodbyes_do_not_wait_for_a_batch )
+{
+    struct world_t * w = world_new( CLEAN );
+    int mark, round;
+    w->server_config.batch_sends = w->client_config.batch_sends = 1;
+    world_add_server( w, 2 );
+    world_add_client( w );
+    for ( round = 0; round < 3; round++ ) {
+        REQUIRE( world_join( w, 0, 1 + (uint64_t) round ) );
+        mark = w->records.count;
+        if ( round == 0 )
+            netcode_client_disconnect( w->clients[0] );
+        if ( round == 1 )
+            netcode_server_disconnect_client( w->servers[0], 0 );
+        if ( round == 2 )
+            netcode_server_stop( w->servers[0] );
+        CHECK_EQ( world_count( w, mark, NULL, NULL, NETCODE_PACKET_DISCONNECT, 0 ), 10 );
+        world_run( w, 0.2 );
+    }
+}
+
 TEST( server_disconnects_a_client )
 {
     struct world_t * w = world_open( CLEAN, 1, 3, 3 );
@@ -226,4 +248,27 @@ TEST( private_keys_can_be_rotated )
     puppet_respond( &pending );
     puppet_step( &pending );
     CHECK( pending.keep_alives > 0 );
+}
+
+/* Threat 58, over many sessions in other slots, by an application that takes no events. */
+TEST( queued_payloads_outlive_many_sessions_in_other_slots )
+{
+    struct world_t * w = world_open( CLEAN, 1, 2, 0 );
+    struct puppet_t p, q;
+    int i;
+    puppet_make( &p, w, 0, 1, "10.2.0.1:6000" );
+    puppet_make( &q, w, 0, 2, "10.2.0.2:6000" );
+    REQUIRE( puppet_connect( &p ) );
+    REQUIRE( puppet_connect( &q ) );
+    puppet_say( &q, 10, 1 );
+    puppet_send( &q, NETCODE_PACKET_DISCONNECT, NULL, 0 );
+    world_step( w );
+    REQUIRE_EQ( netcode_server_client_connected( w->servers[0], 1 ), 0 );
+    netcode_server_disconnect_client( w->servers[0], 0 );
+    for ( i = 0; i < 200; i++ ) {
+        puppet_make( &p, w, 0, 10 + (uint64_t) i, "10.2.0.1:6000" );
+        REQUIRE( puppet_connect( &p ) ); /* slot 0 each time */
+        netcode_server_disconnect_client( w->servers[0], 0 );
+    }
+    CHECK_EQ( server_drain( w, 0, 1 ), 1 );
 }

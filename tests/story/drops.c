@@ -78,14 +78,21 @@ TEST( drop_OVERSIZED_DATAGRAM )
 
 TEST( drop_SOURCE_PORT_ZERO )
 {
-    struct world_t * w = world_open( CLEAN, 1, 2, 0 );
+    struct world_t * w = world_open( CLEAN, 1, 2, 1 );
     struct puppet_t p;
+    struct netcode_address_t from;
+    uint8_t data[40] = { 0x15 };
     puppet_make( &p, w, 0, 1, "10.2.0.1:6000" );
     p.address.port = 0;
     puppet_ask( &p );
     expect_server_drop( w, 0, NETCODE_DROP_SOURCE_PORT_ZERO );
     puppet_poll( &p );
     CHECK_EQ( p.challenges, 0 );
+    world_connect( w, 0, 1 );
+    from = w->server_addresses[0];
+    from.port = 0;
+    world_inject( w, &from, &w->client_addresses[0], data, 40 );
+    expect_client_drop( w, 0, NETCODE_DROP_SOURCE_PORT_ZERO );
 }
 
 TEST( drop_TOO_SMALL )
@@ -244,6 +251,9 @@ TEST( drop_WRONG_STATE )
     send_to_client( w, &r, NETCODE_PACKET_CHALLENGE, (uint64_t) 1 << 63, body, 308 );
     expect_client_drop( w, 0, NETCODE_DROP_WRONG_STATE );
     CHECK_EQ( netcode_client_state( w->clients[0] ), NETCODE_CLIENT_STATE_CONNECTED );
+    netcode_client_disconnect( w->clients[0] );
+    send_to_client( w, &r, NETCODE_PACKET_KEEP_ALIVE, 5, body, 8 );
+    expect_client_drop( w, 0, NETCODE_DROP_WRONG_STATE );
 }
 
 TEST( drop_REPLAYED )

@@ -100,7 +100,6 @@ TEST( unread_events_are_bounded )
     struct puppet_t p;
     uint64_t open_session = 0;
     int i, count = 0, allocations = w->allocator.allocations;
-    w->recording = 1;
     for ( i = 0; i < 1000; i++ ) {
         puppet_make( &p, w, 0, 1 + (uint64_t) i, "10.2.0.1:6000" );
         REQUIRE( puppet_connect( &p ) );
@@ -185,6 +184,28 @@ TEST( the_clients_events )
     REQUIRE_EQ( netcode_client_next_event( w->clients[0], &e ), 1 );
     CHECK_EQ( e.type, NETCODE_EVENT_DISCONNECTED );
     CHECK_EQ( e.reason, NETCODE_CLIENT_STATE_CONNECTION_TIMED_OUT );
+}
+
+/* A token that is refused begins no session and ends none. */
+TEST( an_invalid_token_repeats_no_event )
+{
+    struct world_t * w = world_open( CLEAN, 1, 2, 1 );
+    struct netcode_event_t e;
+    uint64_t ended[8];
+    int count = 0, i, j;
+    uint8_t junk[NETCODE_CONNECT_TOKEN_BYTES] = { 0 };
+    REQUIRE( world_join( w, 0, 1 ) );
+    netcode_client_disconnect( w->clients[0] );
+    netcode_client_connect( w->clients[0], w->tokens[0] ); /* used */
+    netcode_client_connect( w->clients[0], junk );
+    world_run( w, 0.2 );
+    while ( count < 8 && netcode_client_next_event( w->clients[0], &e ) )
+        if ( e.type == NETCODE_EVENT_DISCONNECTED )
+            ended[count++] = e.session;
+    CHECK_GE( count, 1 );
+    for ( i = 0; i < count; i++ )
+        for ( j = 0; j < i; j++ )
+            CHECK_NE( ended[i], ended[j] );
 }
 
 /* ---- sending ---- */

@@ -59,7 +59,6 @@ TEST( hostile_1_flipped_bits_to_the_server )
         uint8_t data[2048], body[400];
         int bytes, clients;
         int64_t drops;
-        w->recording = 1;
         if ( i == 1 )
             REQUIRE( puppet_challenged( &p ) );
         if ( i > 1 )

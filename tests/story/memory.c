@@ -215,3 +215,85 @@ TEST( default_pool_takes_16_packets_of_each_of_256_clients )
     CHECK_EQ( count, 256 * 16 );
     CHECK_EQ( server_drops( w, 0, NETCODE_DROP_POOL_EMPTY ) + server_drops( w, 0, NETCODE_DROP_QUEUE_FULL ), 0 );
 }
+
+/*  Clients that fill their queues and leave, on a server whose application reads the connected slots only: what they
+    left behind gives way to the living. */
+TEST( payloads_left_in_empty_slots_give_way )
+{
+    struct world_t * w = world_open( CLEAN, 1, 64, 0 );
+    struct puppet_t p;
+    int i, j;
+    w->step = 0.001;
+    for ( i = 0; i < 63; i++ ) {
+        puppet_make( &p, w, 0, 1 + (uint64_t) i, "10.2.0.1:6000" );
+        p.address.port = (uint16_t) ( 6000 + i );
+        REQUIRE( puppet_connect( &p ) );
+        for ( j = 0; j < 256; j++ )
+            puppet_say( &p, 10, j );
+        world_step( w );
+        puppet_send( &p, NETCODE_PACKET_DISCONNECT, NULL, 0 );
+        world_step( w );
+        netcode_server_connect_loopback_client( w->servers[0], i, 10000 + (uint64_t) i,
+                                                NULL ); /* another takes the slot */
+        netcode_server_disconnect_loopback_client( w->servers[0], i );
+        puppet_make( &p, w, 0, 500 + (uint64_t) i, "10.2.0.2:6000" );
+        p.address.port = (uint16_t) ( 6000 + i );
+        REQUIRE( puppet_connect( &p ) );
+        for ( j = 0; j < 256; j++ )
+            puppet_say( &p, 10, j );
+        puppet_send( &p, NETCODE_PACKET_DISCONNECT, NULL, 0 );
+        world_step( w );
+    }
+    puppet_make( &p, w, 0, 1000, "10.2.0.3:6000" );
+    REQUIRE( puppet_connect( &p ) );
+    for ( j = 0; j < 16; j++ )
+        puppet_say( &p, 10, j );
+    world_step( w );
+    CHECK_EQ( server_drain( w, 0, world_slot( w, 0, 1000 ) ), 16 );
+}
+
+/* The same, where each slot is left full by one session and not used again. */
+TEST( payloads_left_in_many_slots_give_way )
+{
+    struct world_t * w = world_open( CLEAN, 1, 64, 0 );
+    static struct puppet_t p[40];
+    int i, j;
+    w->step = 0.001;
+    for ( i = 0; i < 40; i++ ) {
+        puppet_make( &p[i], w, 0, 1 + (uint64_t) i, "10.2.0.1:6000" );
+        p[i].address.port = (uint16_t) ( 6000 + i );
+        REQUIRE( puppet_connect( &p[i] ) );
+    }
+    for ( i = 0; i < 39; i++ ) {
+        for ( j = 0; j < 256; j++ )
+            puppet_say( &p[i], 10, j );
+        world_step( w );
+    }
+    for ( i = 0; i < 39; i++ ) {
+        puppet_send( &p[i], NETCODE_PACKET_DISCONNECT, NULL, 0 );
+        world_step( w );
+    }
+    for ( j = 0; j < 16; j++ )
+        puppet_say( &p[39], 10, j );
+    world_run( w, 0.1 );
+    CHECK_EQ( server_drain( w, 0, world_slot( w, 0, 40 ) ), 16 );
+}
+
+/* Destroy wipes everything, received packets included. */
+TEST( received_payloads_are_wiped_at_destroy )
+{
+    struct world_t * w = world_new( CLEAN );
+    uint8_t secret[64];
+    w->allocator.keep = 1;
+    world_add_server( w, 2 );
+    world_add_client( w );
+    REQUIRE( world_join( w, 0, 1 ) );
+    payload_fill( secret, 64, 77 );
+    client_send( w, 0, 64, 77 );
+    server_send( w, 0, 0, 64, 77 );
+    world_run( w, 0.1 );
+    CHECK_GE( allocator_search( &w->allocator, secret, 64 ), 2 );
+    world_destroy_client( w, 0 );
+    world_destroy_server( w, 0 );
+    CHECK_EQ( allocator_search( &w->allocator, secret, 64 ), 0 );
+}

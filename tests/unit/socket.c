@@ -1,0 +1,660 @@
+/*  Room 9: the operating system's UDP over loopback, the override callbacks and the outbox.
+    THREATS.md, rows 4, 5, 43, 52 and 55 */
+
+#include <fcntl.h>
+#include <sys/resource.h>
+
+enum { SOCKET_PLACES = 64, SOCKET_CAPACITY = 1300 };
+
+static struct netcode_datagram_t socket_places[SOCKET_PLACES];
+static uint8_t socket_bytes[SOCKET_PLACES][SOCKET_CAPACITY];
+static struct allocator_t socket_allocator;
+
+/* Empty places for `count` datagrams. */
+static struct netcode_datagram_t * socket_ready( int count )
+{
+    int i;
+    memset( socket_places, 0xEE, sizeof( socket_places ) );
+    for ( i = 0; i < count; i++ ) {
+        socket_places[i].data = socket_bytes[i];
+        socket_places[i].capacity = SOCKET_CAPACITY;
+    }
+    return socket_places;
+}
+
+static nc_socket_request_t socket_request( const struct netcode_address_t * first, const struct netcode_address_t * second )
+{
+    nc_socket_request_t request;
+    memset( &request, 0, sizeof( request ) );
+    request.allocator = nc_allocator_make( &socket_allocator, allocator_allocate, allocator_free );
+    request.addresses[0] = first;
+    request.addresses[1] = second;
+    request.receive_buffer_bytes = request.send_buffer_bytes = 65536;
+    return request;
+}
+
+static struct netcode_address_t socket_address( const char * text )
+{
+    struct netcode_address_t address;
+    CHECK_EQ( netcode_parse_address( text, &address ), NETCODE_OK );
+    return address;
+}
+
+/* Opens a socket at one or two addresses (port 0: any). 0 where this machine has no such family. */
+static int socket_open( struct netcode_socket_t * socket, const char * first, const char * second )
+{
+    struct netcode_address_t a = socket_address( first ), b;
+    nc_socket_request_t request;
+    int family = 0;
+    memset( &b, 0, sizeof( b ) );
+    if ( second )
+        b = socket_address( second );
+    request = socket_request( &a, second ? &b : NULL );
+    netcode_log_level( NETCODE_LOG_LEVEL_NONE );
+    return nc_socket_open_udp( socket, &request, &family ) == NC_SOCKET_OK;
+}
+
+/* Where a socket can be reached: its first address, or the second one. */
+static struct netcode_address_t socket_where( struct netcode_socket_t * socket, int second )
+{
+    struct netcode_socket_info_t info;
+    memset( &info, 0, sizeof( info ) );
+    socket->info( socket->context, &info );
+    return second ? info.address2 : info.address;
+}
+
+static int socket_send( struct netcode_socket_t * socket, const struct netcode_address_t * to, const void * data, int bytes )
+{
+    struct netcode_datagram_t datagram;
+    uint8_t copy[2048];
+    memset( &datagram, 0, sizeof( datagram ) );
+    memcpy( copy, data, (size_t) bytes );
+    datagram.address = *to;
+    datagram.data = copy;
+    datagram.bytes = bytes;
+    return socket->send( socket->context, &datagram, 1 );
+}
+
+/* Receives until `count` places are filled, for 2 s at most; returns how many were. */
+static int socket_receive( struct netcode_socket_t * socket, int count )
+{
+    double start = netcode_time();
+    int filled = 0;
+    socket_ready( count );
+    while ( filled < count && netcode_time() - start < 2.0 ) {
+        int more = socket->receive( socket->context, socket_places + filled, count - filled );
+        if ( more < 0 )
+            return more;
+        filled += more;
+        if ( filled < count )
+            socket->wait( socket->context, 0.05 );
+    }
+    return filled;
+}
+
+static void socket_exchange( const char * at )
+{
+    struct netcode_socket_t a, b;
+    struct netcode_address_t to_a, to_b;
+    static const int sizes[] = { 1, 18, 333, 1078, 1200, 1225, 1300 };
+    uint8_t data[1300];
+    size_t i;
+    if ( !socket_open( &a, at, NULL ) )
+        SKIP( at );
+    REQUIRE( socket_open( &b, at, NULL ) );
+    to_a = socket_where( &a, 0 );
+    to_b = socket_where( &b, 0 );
+    CHECK( to_a.port != 0 && to_b.port != 0 && to_a.port != to_b.port );
+    CHECK_EQ( a.receive( a.context, socket_ready( 4 ), 4 ), 0 ); /* nothing waits */
+    for ( i = 0; i < sizeof( sizes ) / sizeof( sizes[0] ); i++ ) {
+        memset( data, (int) ( i + 1 ), sizeof( data ) );
+        CHECK_EQ( socket_send( &a, &to_b, data, sizes[i] ), 1 );
+        REQUIRE_EQ( socket_receive( &b, 1 ), 1 );
+        CHECK_EQ( socket_places[0].status, NETCODE_DATAGRAM_OK );
+        CHECK_EQ( socket_places[0].bytes, sizes[i] );
+        CHECK_MEM( socket_places[0].data, data, sizes[i] );
+        CHECK( nc_address_same( &socket_places[0].address, &to_a ) );
+        CHECK_EQ( socket_send( &b, &to_a, data, sizes[i] ), 1 );
+        REQUIRE_EQ( socket_receive( &a, 1 ), 1 );
+        CHECK( nc_address_same( &socket_places[0].address, &to_b ) );
+    }
+    a.close( a.context );
+    b.close( b.context );
+    CHECK_EQ( socket_allocator.live, 0 );
+}
+
+TEST( socket_ipv4 )
+{
+    memset( &socket_allocator, 0, sizeof( socket_allocator ) );
+    socket_exchange( "127.0.0.1" );
+}
+
+TEST( socket_ipv6 )
+{
+    memset( &socket_allocator, 0, sizeof( socket_allocator ) );
+    socket_exchange( "::1" );
+}
+
+/* Empty and oversized datagrams between real ones fill a place each and end nothing. */
+TEST( socket_empty_and_oversized_between_real_ones )
+{
+    struct netcode_socket_t a, b;
+    struct netcode_address_t to;
+    uint8_t data[1500];
+    int i;
+    memset( data, 0x21, sizeof( data ) );
+    REQUIRE( socket_open( &a, "127.0.0.1", NULL ) );
+    REQUIRE( socket_open( &b, "127.0.0.1", NULL ) );
+    to = socket_where( &b, 0 );
+    for ( i = 0; i < 30; i++ )
+        CHECK_EQ( socket_send( &a, &to, data, i % 3 == 0 ? 100 + i : i % 3 == 1 ? 0 : 1500 ), 1 );
+    REQUIRE_EQ( socket_receive( &b, 30 ), 30 );
+    for ( i = 0; i < 30; i++ ) {
+        CHECK_EQ( socket_places[i].status, i % 3 == 2 ? NETCODE_DATAGRAM_TRUNCATED : NETCODE_DATAGRAM_OK );
+        if ( i % 3 != 2 )
+            CHECK_EQ( socket_places[i].bytes, i % 3 == 0 ? 100 + i : 0 );
+    }
+    CHECK_EQ( b.receive( b.context, socket_ready( 4 ), 4 ), 0 );
+    a.close( a.context );
+    b.close( b.context );
+}
+
+/* More datagrams than one batch, received whole and in order; and a batch of sends that counts. */
+TEST( socket_batches )
+{
+    struct netcode_socket_t a, b;
+    struct netcode_address_t to;
+    struct netcode_datagram_t out[SOCKET_PLACES];
+    static uint8_t bytes[SOCKET_PLACES];
+    int i;
+    REQUIRE( socket_open( &a, "127.0.0.1", NULL ) );
+    REQUIRE( socket_open( &b, "127.0.0.1", NULL ) );
+    to = socket_where( &b, 0 );
+    memset( out, 0, sizeof( out ) );
+    for ( i = 0; i < SOCKET_PLACES; i++ ) {
+        bytes[i] = (uint8_t) i;
+        out[i].address = to;
+        out[i].data = &bytes[i];
+        out[i].bytes = 1;
+    }
+    out[10].address = socket_address( "[::1]:9" ); /* this socket has no such family: skipped and not counted */
+    CHECK_EQ( a.send( a.context, out, SOCKET_PLACES ), SOCKET_PLACES - 1 );
+    REQUIRE_EQ( socket_receive( &b, SOCKET_PLACES - 1 ), SOCKET_PLACES - 1 );
+    for ( i = 0; i < SOCKET_PLACES - 1; i++ )
+        CHECK_EQ( socket_places[i].data[0], i < 10 ? i : i + 1 );
+    a.close( a.context );
+    b.close( b.context );
+}
+
+/* Both families at one port, both served in turn: a flood on one does not starve the other. THREATS.md, row 43 */
+TEST( socket_dual_serves_both_in_turn )
+{
+    struct netcode_socket_t dual, four, six;
+    struct netcode_address_t to_four, to_six;
+    int i, k, found;
+    if ( !socket_open( &six, "::1", NULL ) )
+        SKIP( "no ::1" );
+    REQUIRE( socket_open( &four, "127.0.0.1", NULL ) );
+    REQUIRE( socket_open( &dual, "127.0.0.1", "::1" ) );
+    to_four = socket_where( &dual, 0 );
+    to_six = socket_where( &dual, 1 );
+    CHECK_EQ( to_four.type, NETCODE_ADDRESS_IPV4 );
+    CHECK_EQ( to_six.type, NETCODE_ADDRESS_IPV6 );
+    CHECK_EQ( to_four.port, to_six.port );
+    for ( k = 1; k <= 8; k *= 8 ) {
+        for ( i = 0; i < 50; i++ )
+            socket_send( &four, &to_four, "flood", 5 );
+        socket_send( &six, &to_six, "hello!", 6 );
+        for ( i = 0, found = 0; i < 2 && !found; i++ ) {
+            int filled = dual.receive( dual.context, socket_ready( k ), k ), at;
+            for ( at = 0; at < filled; at++ )
+                found |= socket_places[at].bytes == 6;
+        }
+        CHECK( found ); /* in the first call, or in the second where only one place was offered */
+        while ( dual.receive( dual.context, socket_ready( 32 ), 32 ) > 0 )
+            ;
+    }
+    CHECK_EQ( socket_send( &dual, &to_four, "4", 1 ), 1 ); /* each family through its own handle */
+    CHECK_EQ( socket_send( &dual, &to_six, "6", 1 ), 1 );
+    REQUIRE_EQ( socket_receive( &dual, 2 ), 2 );
+    CHECK( nc_address_same( &socket_places[0].address, &to_four ) || nc_address_same( &socket_places[1].address, &to_four ) );
+    CHECK( nc_address_same( &socket_places[0].address, &to_six ) || nc_address_same( &socket_places[1].address, &to_six ) );
+    dual.close( dual.context );
+    four.close( four.context );
+    six.close( six.context );
+}
+
+TEST( socket_wait )
+{
+    struct netcode_socket_t a;
+    struct netcode_address_t to;
+    double start;
+    REQUIRE( socket_open( &a, "127.0.0.1", NULL ) );
+    to = socket_where( &a, 0 );
+    start = netcode_time();
+    a.wait( a.context, 0.0 );
+    a.wait( a.context, -1.0 );
+    a.wait( a.context, (double) NAN );
+    CHECK( netcode_time() - start < 0.5 );
+    start = netcode_time();
+    a.wait( a.context, 0.03 );
+    CHECK( netcode_time() - start >= 0.025 );
+    socket_send( &a, &to, "x", 1 );
+    start = netcode_time();
+    a.wait( a.context, 1e9 ); /* something waits: at once */
+    CHECK( netcode_time() - start < 1.0 );
+    a.close( a.context );
+}
+
+/* File descriptor 0 is a socket like any other. THREATS.md, row 55 */
+TEST( socket_on_file_descriptor_zero )
+{
+    struct netcode_socket_t a;
+    struct netcode_address_t to;
+    int saved = dup( 0 );
+    close( 0 );
+    if ( !CHECK( socket_open( &a, "127.0.0.1", NULL ) ) )
+        return;
+    CHECK_EQ( ( (nc_socket_udp_t *) a.context )->handles[0], 0 );
+    to = socket_where( &a, 0 );
+    CHECK_EQ( socket_send( &a, &to, "x", 1 ), 1 );
+    CHECK_EQ( socket_receive( &a, 1 ), 1 );
+    a.close( a.context );
+    CHECK_EQ( fcntl( 0, F_GETFD ), -1 ); /* and it is closed like any other */
+    if ( saved >= 0 ) {
+        dup2( saved, 0 );
+        close( saved );
+    }
+}
+
+TEST( socket_buffers_are_told )
+{
+    struct netcode_address_t at = socket_address( "127.0.0.1" );
+    nc_socket_request_t request = socket_request( &at, NULL );
+    struct netcode_socket_info_t info;
+    struct netcode_socket_t a;
+    nc_log_t log;
+    int family;
+    log.callback = platform_log_callback;
+    log.context = NULL;
+    request.log = &log;
+    REQUIRE_EQ( nc_socket_open_udp( &a, &request, &family ), NC_SOCKET_OK );
+    memset( &info, 0, sizeof( info ) );
+    a.info( a.context, &info );
+    CHECK_EQ( info.receive_buffer_bytes, 65536 );
+    CHECK_EQ( info.send_buffer_bytes, 65536 );
+    CHECK_EQ( info.kernel_drops, 0 );
+    CHECK_EQ( info.last_send_error, 0 );
+    CHECK_EQ( info.address2.type, NETCODE_ADDRESS_NONE );
+    a.close( a.context );
+    request.receive_buffer_bytes = request.send_buffer_bytes = 1 << 30; /* more than anybody grants: said in the log */
+    platform_log.calls = 0;
+    netcode_log_level( NETCODE_LOG_LEVEL_INFO );
+    REQUIRE_EQ( nc_socket_open_udp( &a, &request, &family ), NC_SOCKET_OK );
+    a.info( a.context, &info );
+    CHECK_GT( info.receive_buffer_bytes, 4096 );
+    CHECK_GT( info.send_buffer_bytes, 4096 );
+    if ( info.receive_buffer_bytes < 1 << 30 )
+        CHECK_EQ( platform_log.calls, 1 );
+    a.close( a.context );
+}
+
+/* What can fail, fails with its own result, leaves no memory and no descriptor behind, and names the family. */
+TEST( socket_open_failures )
+{
+    struct netcode_socket_t a, b;
+    struct netcode_address_t at = socket_address( "127.0.0.1" ), six = socket_address( "::1" ), taken;
+    nc_socket_request_t request = socket_request( &at, NULL );
+    struct rlimit limit, none;
+    int family = 0, probe = dup( 1 ), again;
+    memset( &socket_allocator, 0, sizeof( socket_allocator ) );
+    netcode_log_level( NETCODE_LOG_LEVEL_NONE );
+    close( probe );
+    socket_allocator.fail_at = 1;
+    CHECK_EQ( nc_socket_open_udp( &a, &request, &family ), NC_SOCKET_NO_MEMORY );
+    REQUIRE_EQ( getrlimit( RLIMIT_NOFILE, &limit ), 0 );
+    none = limit;
+    none.rlim_cur = 0;
+    setrlimit( RLIMIT_NOFILE, &none );
+    CHECK_EQ( nc_socket_open_udp( &a, &request, &family ), NC_SOCKET_CREATE_FAILED );
+    setrlimit( RLIMIT_NOFILE, &limit );
+    CHECK_EQ( family, NETCODE_ADDRESS_IPV4 );
+    CHECK_EQ( socket_allocator.live, 0 );
+    REQUIRE_EQ( nc_socket_open_udp( &a, &request, &family ), NC_SOCKET_OK );
+    taken = socket_where( &a, 0 );
+    request.addresses[0] = &taken;
+    CHECK_EQ( nc_socket_open_udp( &b, &request, &family ), NC_SOCKET_BIND_FAILED );
+    CHECK_EQ( family, NETCODE_ADDRESS_IPV4 );
+    at = socket_address( "192.0.2.1" ); /* not an address of this machine */
+    request.addresses[0] = &at;
+    CHECK_EQ( nc_socket_open_udp( &b, &request, &family ), NC_SOCKET_BIND_FAILED );
+    if ( socket_open( &b, "::1", NULL ) ) { /* the second family fails: the first one's port is free again */
+        struct netcode_address_t free_port = taken, taken_six = socket_where( &b, 0 );
+        a.close( a.context );
+        request = socket_request( &free_port, &taken_six );
+        CHECK_EQ( nc_socket_open_udp( &a, &request, &family ), NC_SOCKET_BIND_FAILED );
+        CHECK_EQ( family, NETCODE_ADDRESS_IPV6 );
+        b.close( b.context );
+        request = socket_request( &free_port, &six );
+        REQUIRE_EQ( nc_socket_open_udp( &a, &request, &family ), NC_SOCKET_OK );
+        CHECK( nc_address_same( &free_port, request.addresses[0] ) );
+    }
+    a.close( a.context );
+    CHECK_EQ( socket_allocator.live, 0 );
+    again = dup( 1 );
+    CHECK_EQ( again, probe );
+    close( again );
+}
+
+/* What an error of the system means: nothing but a broken handle ends the receiving. THREATS.md, row 52 */
+TEST( socket_errors_are_judged )
+{
+    static const struct {
+        int error;
+        int verdict;
+    } rows[] = {
+        { EAGAIN, NC_SOCKET_TRY_LATER },     { EWOULDBLOCK, NC_SOCKET_TRY_LATER }, { EINTR, NC_SOCKET_TRY_AGAIN },
+        { ECONNREFUSED, NC_SOCKET_PASSING }, { ECONNRESET, NC_SOCKET_PASSING },    { EMSGSIZE, NC_SOCKET_PASSING },
+        { ENOBUFS, NC_SOCKET_PASSING },      { ENETUNREACH, NC_SOCKET_PASSING },   { EHOSTUNREACH, NC_SOCKET_PASSING },
+        { EPERM, NC_SOCKET_PASSING },        { ENOMEM, NC_SOCKET_PASSING },        { ENETDOWN, NC_SOCKET_PASSING },
+        { EBADF, NC_SOCKET_BROKEN },         { ENOTSOCK, NC_SOCKET_BROKEN },
+    };
+    size_t i;
+    for ( i = 0; i < sizeof( rows ) / sizeof( rows[0] ); i++ )
+        CHECK_EQ( nc_socket_judge( rows[i].error ), rows[i].verdict );
+}
+
+TEST( socket_broken_handles )
+{
+    struct netcode_socket_t a;
+    nc_socket_udp_t * udp;
+    struct netcode_address_t to = socket_address( "127.0.0.1:9" );
+    REQUIRE( socket_open( &a, "127.0.0.1", NULL ) );
+    udp = (nc_socket_udp_t *) a.context;
+    close( udp->handles[0] );
+    CHECK_LT( a.receive( a.context, socket_ready( 8 ), 8 ), 0 );
+    CHECK_EQ( socket_send( &a, &to, "x", 1 ), 0 );
+    CHECK_EQ( udp->last_send_error, EBADF );
+    udp->handles[0] = -1;
+    a.close( a.context );
+}
+
+TEST( socket_send_errors )
+{
+    struct netcode_socket_t a;
+    struct netcode_socket_info_t info;
+    struct netcode_address_t six = socket_address( "[::1]:9" ), none;
+    REQUIRE( socket_open( &a, "127.0.0.1", NULL ) );
+    memset( &none, 0, sizeof( none ) );
+    CHECK_EQ( socket_send( &a, &six, "x", 1 ), 0 );
+    CHECK_EQ( socket_send( &a, &none, "x", 1 ), 0 );
+    memset( &info, 0, sizeof( info ) );
+    a.info( a.context, &info );
+    CHECK_EQ( info.last_send_error, EAFNOSUPPORT );
+    six = socket_address( "127.0.0.1" ); /* port 0 */
+    CHECK_EQ( socket_send( &a, &six, "x", 1 ), 0 );
+    a.close( a.context );
+}
+
+#if defined( __linux__ ) && !defined( NETCODE_NO_LINUX_EXTRAS )
+
+/* An ICMP error fills one place, names the address that it is about, and what comes behind it still arrives. */
+TEST( socket_icmp_errors )
+{
+    int reports;
+    for ( reports = 0; reports <= 1; reports++ ) {
+        struct netcode_address_t at = socket_address( "127.0.0.1" ), gone, here;
+        nc_socket_request_t request = socket_request( &at, NULL );
+        struct netcode_socket_t a, b;
+        int family, filled;
+        request.reports_errors = reports;
+        REQUIRE( socket_open( &b, "127.0.0.1", NULL ) );
+        gone = socket_where( &b, 0 );
+        b.close( b.context ); /* nobody listens there now */
+        REQUIRE_EQ( nc_socket_open_udp( &a, &request, &family ), NC_SOCKET_OK );
+        here = socket_where( &a, 0 );
+        CHECK_EQ( socket_send( &a, &gone, "x", 1 ), 1 );
+        CHECK_EQ( socket_send( &a, &here, "real", 4 ), 1 ); /* though an error is pending */
+        filled = socket_receive( &a, 1 + reports );
+        REQUIRE_EQ( filled, 1 + reports );
+        if ( reports ) {
+            int error_at = socket_places[0].status == NETCODE_DATAGRAM_ERROR ? 0 : 1;
+            /* the send has taken the pending error away, or the receive reports it */
+            CHECK_EQ( socket_places[error_at].status, NETCODE_DATAGRAM_ERROR );
+            CHECK_EQ( socket_places[error_at].error, ECONNREFUSED );
+            CHECK( nc_address_same( &socket_places[error_at].address, &gone ) );
+            CHECK_EQ( socket_places[1 - error_at].bytes, 4 );
+        } else
+            CHECK_EQ( socket_places[0].bytes, 4 );
+        a.close( a.context );
+    }
+}
+
+/* The kernel's own drops are counted where it tells. */
+TEST( socket_kernel_drops )
+{
+    struct netcode_address_t at = socket_address( "127.0.0.1" ), to;
+    nc_socket_request_t request = socket_request( &at, NULL );
+    struct netcode_socket_t a;
+    struct netcode_socket_info_t info;
+    uint8_t data[1000] = { 0 };
+    int family, i, received = 0, filled;
+    request.receive_buffer_bytes = 8192;
+    REQUIRE_EQ( nc_socket_open_udp( &a, &request, &family ), NC_SOCKET_OK );
+    to = socket_where( &a, 0 );
+    for ( i = 0; i < 200; i++ )
+        socket_send( &a, &to, data, sizeof( data ) );
+    while ( ( filled = a.receive( a.context, socket_ready( 32 ), 32 ) ) > 0 )
+        received += filled;
+    socket_send( &a, &to, data, 1 );
+    CHECK_EQ( socket_receive( &a, 1 ), 1 );
+    a.info( a.context, &info );
+    CHECK_GT( info.kernel_drops, 0 );
+    CHECK_EQ( info.kernel_drops, 200 - received );
+    a.close( a.context );
+}
+
+#endif
+
+#if NETCODE_PACKET_TAGGING
+
+/* DSCP EF, TOS byte 0xB8, for sockets created afterwards. API.md */
+TEST( socket_tagging )
+{
+    static const char * const addresses[] = { "127.0.0.1", "::1" };
+    int tagging, family;
+    for ( tagging = 0; tagging <= 1; tagging++ ) {
+        nc_packet_tagging = 0;
+        if ( tagging )
+            netcode_enable_packet_tagging();
+        for ( family = 0; family < 2; family++ ) {
+            struct netcode_socket_t a;
+            int tos = -1;
+            socklen_t bytes = sizeof( tos );
+            if ( !socket_open( &a, addresses[family], NULL ) )
+                continue;
+            getsockopt( ( (nc_socket_udp_t *) a.context )->handles[0], family ? (int) IPPROTO_IPV6 : (int) IPPROTO_IP,
+                        family ? IPV6_TCLASS : IP_TOS, &tos, &bytes );
+            CHECK_EQ( tos, tagging ? 0xB8 : 0 );
+            a.close( a.context );
+        }
+    }
+    nc_packet_tagging = 0;
+}
+
+#endif
+
+/* To the system's form and back, for every kind of address; the zone travels in the second word. */
+TEST( socket_system_addresses )
+{
+    static const char * const texts[] = { "1.2.3.4:5", "255.255.255.255:65535", "[::1]:5", "[2001:db8::1:2:3]:40000",
+                                          "[fe80::1%7]:5", "[fe80::1]:5", "[::]:1" };
+    struct sockaddr_storage storage;
+    struct netcode_address_t address, again;
+    size_t i;
+    int k;
+    for ( i = 0; i < sizeof( texts ) / sizeof( texts[0] ); i++ ) {
+        address = socket_address( texts[i] );
+        CHECK_GT( nc_socket_to_system( &address, &storage ), 0 );
+        CHECK_EQ( storage.ss_family, address.type == NETCODE_ADDRESS_IPV4 ? AF_INET : AF_INET6 );
+        nc_socket_from_system( &again, &storage );
+        CHECK_MEM( &address, &again, sizeof( address ) );
+    }
+    address = socket_address( "[fe80::1%7]:5" );
+    nc_socket_to_system( &address, &storage );
+    CHECK_EQ( ( (struct sockaddr_in6 *) (void *) &storage )->sin6_scope_id, 7 );
+    CHECK_EQ( ( (struct sockaddr_in6 *) (void *) &storage )->sin6_addr.s6_addr[3], 0 );
+    for ( k = 0; k < 500; k++ ) {
+        address = address_random();
+        if ( nc_socket_to_system( &address, &storage ) && address.type != NETCODE_ADDRESS_NONE ) {
+            nc_socket_from_system( &again, &storage );
+            CHECK( nc_address_same( &address, &again ) );
+        }
+    }
+    memset( &storage, 0, sizeof( storage ) );
+    storage.ss_family = AF_UNIX;
+    nc_socket_from_system( &again, &storage );
+    CHECK_EQ( again.type, NETCODE_ADDRESS_NONE );
+}
+
+/* ---- the override callbacks ---- */
+
+static struct {
+    int waiting[8]; /* sizes that the receive callback gives, one after the other */
+    int at;
+    int sent;
+    struct netcode_address_t last;
+} socket_override;
+
+static int socket_override_receive( void * context, struct netcode_address_t * from, uint8_t * data, int capacity )
+{
+    int bytes = socket_override.waiting[socket_override.at];
+    CHECK( context == &socket_override );
+    CHECK_EQ( capacity, SOCKET_CAPACITY );
+    if ( bytes > 0 ) {
+        socket_override.at++;
+        *from = socket_address( "1.2.3.4:5" );
+        memset( data, bytes, (size_t) ( bytes < capacity ? bytes : capacity ) );
+    }
+    return bytes;
+}
+
+static void socket_override_send( void * context, struct netcode_address_t * to, const uint8_t * data, int bytes )
+{
+    CHECK( context == &socket_override );
+    CHECK_EQ( data[0], 'x' );
+    CHECK_EQ( bytes, 1 );
+    socket_override.last = *to;
+    memset( to, 0xFF, sizeof( *to ) ); /* it is the callback's copy */
+    socket_override.sent++;
+}
+
+TEST( socket_from_override_callbacks )
+{
+    struct netcode_socket_t socket;
+    nc_socket_override_t callbacks;
+    struct netcode_address_t to = socket_address( "9.8.7.6:5" );
+    memset( &socket_override, 0, sizeof( socket_override ) );
+    callbacks.callback_context = &socket_override;
+    callbacks.send = socket_override_send;
+    callbacks.receive = socket_override_receive;
+    nc_socket_from_override( &socket, &callbacks );
+    CHECK_EQ( socket.receive( socket.context, socket_ready( 8 ), 8 ), 0 );
+    socket_override.waiting[0] = 7;
+    socket_override.waiting[1] = 1300;
+    socket_override.waiting[2] = 5000; /* a callback that lies about its capacity */
+    socket_override.waiting[3] = 3;
+    socket_override.waiting[4] = -1;
+    CHECK_EQ( socket.receive( socket.context, socket_ready( 2 ), 2 ), 2 );
+    CHECK_EQ( socket_places[1].bytes, 1300 );
+    CHECK_EQ( socket_places[1].status, NETCODE_DATAGRAM_OK );
+    CHECK_EQ( socket.receive( socket.context, socket_ready( 8 ), 8 ), 2 );
+    CHECK_EQ( socket_places[0].status, NETCODE_DATAGRAM_TRUNCATED );
+    CHECK_EQ( socket_places[1].bytes, 3 );
+    CHECK_EQ( socket_places[1].status, NETCODE_DATAGRAM_OK );
+    CHECK_EQ( socket.receive( socket.context, socket_ready( 8 ), 8 ), 0 ); /* below zero: nothing waits */
+    CHECK_EQ( socket_send( &socket, &to, "x", 1 ), 1 );
+    CHECK( nc_address_same( &socket_override.last, &to ) );
+    CHECK_EQ( socket_override.sent, 1 );
+    CHECK( socket.wait == NULL && socket.close == NULL );
+}
+
+/* ---- outbox ---- */
+
+static struct {
+    int calls;
+    int datagrams;
+    int refuse; /* of each call */
+    int bytes;
+    int sizes[512];
+} socket_sink;
+
+static int socket_sink_send( void * context, const struct netcode_datagram_t * datagrams, int count )
+{
+    int i;
+    CHECK( context == &socket_sink );
+    socket_sink.calls++;
+    for ( i = 0; i < count; i++ ) {
+        int k;
+        for ( k = 0; k < datagrams[i].bytes; k++ )
+            CHECK_EQ( datagrams[i].data[k], datagrams[i].bytes & 255 );
+        socket_sink.sizes[socket_sink.datagrams++] = datagrams[i].bytes;
+        socket_sink.bytes += datagrams[i].bytes;
+    }
+    return socket_sink.refuse < 0 ? -1 : count - socket_sink.refuse;
+}
+
+static void outbox_write( nc_outbox_t * outbox, int bytes )
+{
+    struct netcode_address_t to = socket_address( "1.2.3.4:5" );
+    uint8_t spare[NC_OUT_STRIDE];
+    uint8_t * out = nc_outbox_begin( outbox, spare );
+    memset( out, bytes, (size_t) bytes );
+    nc_outbox_end( outbox, out, &to, NETCODE_PACKET_PAYLOAD, bytes );
+}
+
+/* Without batches each leaves at once; with them, when they are full or flushed. Order, sizes and errors are kept. */
+TEST( socket_outbox )
+{
+    int capacity, i;
+    for ( capacity = 0; capacity <= NC_SEND_BATCH; capacity += NC_SEND_BATCH ) {
+        struct netcode_socket_t socket;
+        nc_counters_t counters;
+        nc_outbox_t outbox;
+        nc_arena_t arena;
+        void * block;
+        memset( &outbox, 0, sizeof( outbox ) );
+        memset( &counters, 0, sizeof( counters ) );
+        memset( &socket, 0, sizeof( socket ) );
+        memset( &socket_sink, 0, sizeof( socket_sink ) );
+        socket.context = &socket_sink;
+        socket.send = socket_sink_send;
+        TABLE_PLACE( block, arena, nc_outbox_place( &outbox, &arena, capacity ) );
+        outbox.socket = &socket;
+        outbox.counters = &counters;
+        nc_outbox_flush( &outbox );
+        CHECK_EQ( socket_sink.calls, 0 );
+        for ( i = 0; i < 200; i++ ) {
+            outbox_write( &outbox, 1225 - i );
+            if ( capacity == 0 )
+                CHECK_EQ( socket_sink.datagrams, i + 1 );
+        }
+        nc_outbox_flush( &outbox );
+        CHECK_EQ( socket_sink.datagrams, 200 );
+        CHECK_EQ( socket_sink.calls, capacity == 0 ? 200 : 4 );
+        for ( i = 0; i < 200; i++ )
+            CHECK_EQ( socket_sink.sizes[i], 1225 - i );
+        CHECK_EQ( counters.packets_sent[NETCODE_PACKET_PAYLOAD], 200 );
+        CHECK_EQ( counters.bytes_sent, socket_sink.bytes );
+        CHECK_EQ( counters.send_errors, 0 );
+        socket_sink.refuse = 1;
+        outbox_write( &outbox, 10 );
+        nc_outbox_flush( &outbox );
+        CHECK_EQ( counters.send_errors, 1 );
+        socket_sink.refuse = -1; /* a broken socket: all are errors */
+        outbox_write( &outbox, 10 );
+        nc_outbox_flush( &outbox );
+        CHECK_EQ( counters.send_errors, 2 );
+        free( block );
+    }
+}
