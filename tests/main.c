@@ -17,6 +17,17 @@
 #include "world.h"
 
 /* Unit tests, one line for each file. */
+#include "unit/platform.c"
+#include "unit/bytes.c"
+#include "unit/crypto.c"
+#include "unit/address.c"
+#include "unit/token.c"
+#include "unit/replay.c"
+#include "unit/packet.c"
+#include "unit/vectors.c"
+#include "unit/table.c"
+#include "unit/socket.c"
+#include "unit/simulator.c"
 
 /* Stories, one line for each file. */
 #include "story/connect.c"

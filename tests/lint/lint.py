@@ -293,16 +293,24 @@ def check_function_lengths(text, path="netcode.h"):
     return faults
 
 
+def title_of(text):
+    """A comma, a full stop, a colon, a parenthesis or a rule of dashes ends a title; what follows it is ours."""
+    return re.split(r"[.,:;()`]| --", text)[0].strip()
+
+
 def check_citations(text, path="netcode.h"):
     """Each citation of the form "Standard: Title; Title" names sections that the standard has."""
     faults = []
     for line, comment in source.comments(text):
-        for match in re.finditer(r"\bStandard:[ \t]*([^\n]*)", comment):
-            # A comma, a full stop, a parenthesis or a rule of dashes ends a title; what follows it is ours.
-            for part in match.group(1).split("*/")[0].split(";"):
-                title = re.split(r"[.,()`]| --", part.strip())[0].strip()
-                if title not in STANDARD_SECTIONS:
-                    faults.append("%s:%d: the standard has no section '%s'" % (path, line + comment.count("\n", 0, match.start()), title))
+        for match in re.finditer(r"\bStandard:[ \t]*([^\n]*)(?:\n[ \t*]*([^\n]*))?", comment):
+            first, following = match.group(1).split("*/")[0], (match.group(2) or "").split("*/")[0]
+            parts = [part.strip() for part in first.split(";") if part.strip()]
+            for at, part in enumerate(parts):
+                # A line may end in the middle of a title.
+                wrapped = part + " " + following if at == len(parts) - 1 else part
+                if title_of(part) not in STANDARD_SECTIONS and title_of(wrapped) not in STANDARD_SECTIONS:
+                    at_line = line + comment.count("\n", 0, match.start())
+                    faults.append("%s:%d: the standard has no section '%s'" % (path, at_line, title_of(part)))
     return faults
 
 

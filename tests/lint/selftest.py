@@ -33,8 +33,9 @@ extern void ( *netcode_assert_function )( const char *, const char *, const char
 #endif
 /* Reads an address. Standard: Connect Token; Challenge Token */
 NETCODE_API int netcode_parse_address( const char * text );
-/* Updates. Standard: Packets, the part about
-   payloads */
+/* Updates. Standard: Replay Protection; Packets, the part about
+   payloads. And, wrapped, Standard: Connect
+   Token */
 NETCODE_API void netcode_server_update( void );
 #endif
 #ifdef NETCODE_IMPLEMENTATION
@@ -62,7 +63,7 @@ BREAKS = (
     ("check_prefix_belongs_to_one_room", "static int nc_token_read", "int nc_token_read"),
     ("check_libsodium_in_its_room", "return text[0]", "return sodium_init() + text[0]"),
     ("check_public_includes", "#include <stddef.h>", "#include <stddef.h>\n#include <stdio.h>"),
-    ("check_public_functions_documented", "   payloads */\n", "   payloads */\n\n"),
+    ("check_public_functions_documented", "   Token */\n", "   Token */\n\n"),
     ("check_cuts", "return text[0]", "netcode_server_update();\n    return text[0]"),
     ("check_cuts", "return text[0]", "return nc_server_step( NULL ) + text[0]"),
     ("check_exports", "NETCODE_API int netcode_parse_address( const char * text )\n{", "int netcode_parse( void )\n{\n    return 1;\n}\n"

@@ -602,20 +602,23 @@ static int send_three_more( struct world_t * w, const struct world_datagram_t * 
     return 0;
 }
 
-TEST( sending_from_within_a_flush_loses_nothing )
+static void send_from_within_a_send( int batched )
 {
     struct world_t * w = world_new( CLEAN );
     uint8_t expected[6][10], *packet;
     int seen[6] = { 0 }, i, bytes;
-    w->client_config.batch_sends = 1;
+    w->client_config.batch_sends = batched;
     world_add_server( w, 2 );
     world_add_client( w );
     REQUIRE( world_join( w, 0, 1 ) );
     for ( i = 0; i < 6; i++ )
         payload_fill( expected[i], 10, i );
+    if ( !batched )
+        w->hook = send_three_more;
     for ( i = 0; i < 3; i++ )
         client_send( w, 0, 10, i );
-    w->hook = send_three_more;
+    if ( batched )
+        w->hook = send_three_more;
     netcode_client_flush( w->clients[0] );
     netcode_client_flush( w->clients[0] );
     world_run( w, 0.2 );
@@ -626,4 +629,35 @@ TEST( sending_from_within_a_flush_loses_nothing )
     }
     for ( i = 0; i < 6; i++ )
         CHECK_EQ( seen[i], 1 );
+}
+
+TEST( sending_from_within_a_flush_loses_nothing )
+{
+    send_from_within_a_send( 1 );
+}
+
+TEST( sending_from_within_a_send_loses_nothing )
+{
+    send_from_within_a_send( 0 );
+}
+
+/* Who is thrown out from within the network's functions is told, and does not have to time out. */
+TEST( thrown_out_from_within_a_send_is_told )
+{
+    int batched;
+    for ( batched = 0; batched < 2; batched++ ) {
+        struct world_t * w = world_new( CLEAN );
+        uint8_t data[20] = { 0 };
+        w->server_config.batch_sends = batched;
+        world_add_server( w, 2 );
+        world_add_client( w );
+        REQUIRE( world_join( w, 0, 1 ) );
+        w->hook = end_at_first_send;
+        netcode_server_send_packet( w->servers[0], 0, data, 20 );
+        netcode_server_flush( w->servers[0] );
+        world_run( w, 0.3 );
+        CHECK_EQ( netcode_server_num_connected_clients( w->servers[0] ), 0 );
+        CHECK_EQ( netcode_client_state( w->clients[0] ), NETCODE_CLIENT_STATE_DISCONNECTED );
+        world_close( w );
+    }
 }

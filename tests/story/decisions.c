@@ -1121,6 +1121,7 @@ TEST( decision_9_keys_are_wiped )
     world_run( w, 1.0 );
     CHECK_EQ( netcode_server_num_connected_clients( w->servers[0] ), 0 );
     CHECK_EQ( allocator_search( a, r.to_server_key, 32 ), 0 );
+    CHECK_EQ( allocator_search( a, r.user_data, 64 ), 0 );
     CHECK_EQ( allocator_search( a, r.to_client_key, 32 ), 0 );
     r = world_connect( w, 0, 3 );
     REQUIRE( world_until( w, 0, NETCODE_CLIENT_STATE_CONNECTED, 1.0 ) );

@@ -904,7 +904,8 @@ static int sick_receive( void * context, struct netcode_datagram_t * datagrams, 
 static void sick_wait( void * context, double seconds )
 {
     (void) context;
-    sick.waits += seconds >= 0.0;
+    CHECK( seconds >= 0.0 );
+    sick.waits++;
 }
 
 static void sick_close( void * context )
@@ -953,7 +954,11 @@ TEST( hostile_52_a_socket_that_misbehaves )
     CHECK_GE( stats.receive_errors, 50 );
     CHECK_EQ( stats.last_socket_error, 105 );
     netcode_client_wait( w->clients[0], 0.5 );
+    netcode_client_disconnect( w->clients[0] );
+    netcode_client_wait( w->clients[0], 0.5 );
     CHECK_GE( sick.waits, 1 );
+    world_connect( w, 0, 2 );
+    netcode_client_wait( w->clients[0], 0.5 ); /* a request is due already */
     world_destroy_client( w, 0 );
     CHECK_EQ( sick.closed, 1 );
 }

@@ -226,7 +226,7 @@ static struct netcode_address_t address_random( void )
     }
     address.type = NETCODE_ADDRESS_IPV6;
     for ( i = 0; i < 8; i++ )
-        address.data.ipv6[i] = test_random_below( 2 ) ? (uint16_t) ( test_random() >> test_random_below( 64 ) ) : 0;
+        address.data.ipv6[i] = (uint16_t) ( test_random_below( 2 ) ? test_random() >> test_random_below( 64 ) : 0 );
     if ( test_random_below( 8 ) == 0 )
         address.data.ipv6[0] = 0xfe80;
     return nc_address_canonical( &address );

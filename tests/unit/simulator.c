@@ -433,6 +433,48 @@ TEST( simulator_full_queue )
     simulated_close();
 }
 
+/* Many sockets, which share the places of a small table: each gets its own datagrams, and each can go. */
+TEST( simulator_many_sockets )
+{
+    enum { SOCKETS = 6000 };
+    static struct netcode_socket_t sockets[SOCKETS];
+    struct netcode_address_t address;
+    struct netcode_datagram_t datagram;
+    uint8_t data[2];
+    int i;
+    simulated_open( 1 );
+    CHECK_EQ( netcode_parse_address( "10.0.0.1:1", &address ), NETCODE_OK );
+    for ( i = 0; i < SOCKETS; i++ ) {
+        address.port = (uint16_t) ( i + 1 );
+        REQUIRE_EQ( netcode_network_simulator_socket( simulated.simulator, &address, &sockets[i] ), NETCODE_OK );
+    }
+    memset( &datagram, 0, sizeof( datagram ) );
+    datagram.data = data;
+    datagram.bytes = datagram.capacity = 2;
+    for ( i = 0; i < SOCKETS; i++ ) {
+        datagram.address = address;
+        datagram.address.port = (uint16_t) ( i + 1 );
+        data[0] = (uint8_t) i;
+        data[1] = (uint8_t) ( i >> 8 );
+        sockets[( i + 7 ) % SOCKETS].send( sockets[( i + 7 ) % SOCKETS].context, &datagram, 1 );
+    }
+    simulated_update( 1.0 );
+    for ( i = 0; i < SOCKETS; i++ ) {
+        REQUIRE_EQ( sockets[i].receive( sockets[i].context, &datagram, 1 ), 1 );
+        CHECK_EQ( data[0] | data[1] << 8, i );
+        CHECK_EQ( datagram.address.port, ( i + 7 ) % SOCKETS + 1 );
+        CHECK_EQ( sockets[i].receive( sockets[i].context, &datagram, 1 ), 0 );
+    }
+    for ( i = 0; i < SOCKETS; i += 2 )
+        sockets[i].close( sockets[i].context );
+    for ( i = 0; i < SOCKETS; i++ ) {
+        address.port = (uint16_t) ( i + 1 );
+        CHECK_EQ( netcode_network_simulator_socket( simulated.simulator, &address, &sockets[i] ),
+                  i % 2 ? NETCODE_ERROR : NETCODE_OK );
+    }
+    simulated_close();
+}
+
 /* Any time: nothing but forward steps moves it. */
 TEST( simulator_odd_times )
 {

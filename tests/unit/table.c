@@ -35,6 +35,20 @@ TEST( table_arena )
     }
 }
 
+/* Sizes beyond all memory do not wrap around: whoever asks for that much gets none. */
+TEST( table_arena_of_impossible_sizes )
+{
+    static const size_t counts[] = { SIZE_MAX, SIZE_MAX / 2, SIZE_MAX / 8 + 2, SIZE_MAX / 64 + 1 };
+    size_t i;
+    for ( i = 0; i < sizeof( counts ) / sizeof( counts[0] ); i++ ) {
+        nc_arena_t arena = nc_arena_make( NULL );
+        nc_arena_take( &arena, counts[i], 64 );
+        CHECK( arena.at >= SIZE_MAX / 4 );
+        nc_arena_take( &arena, 1, 64 );
+        CHECK( arena.at >= SIZE_MAX / 4 );
+    }
+}
+
 TEST( table_list_against_a_model )
 {
     enum { ITEMS = 50 };
@@ -959,5 +973,44 @@ TEST( table_inbox_keeps_what_a_client_left )
     }
     inbox_receive( 0 );
     inbox_receive( 0 );
+    free( inbox_world.block );
+}
+
+/* Who takes events, but too slowly: the oldest session that came and went is forgotten with all that it sent. */
+TEST( table_inbox_forgets_what_a_pair_sent )
+{
+    struct netcode_event_t event;
+    uint64_t session;
+    int payloads = 0, connected = 0, i;
+    inbox_open( INBOX_CLIENTS, INBOX_BUFFERS, 256 );
+    CHECK_EQ( nc_inbox_next_event( &inbox_world.inbox, &event ), 0 );
+    for ( session = 1; session <= 200; session++ ) {
+        nc_buffer_t what;
+        uint32_t client = (uint32_t) ( session % 2 );
+        memset( &what, 0, sizeof( what ) );
+        what.client_index = client;
+        what.session = session;
+        what.bytes = 1;
+        nc_inbox_open( &inbox_world.inbox, client, session, session );
+        if ( session % 5 == 0 )
+            CHECK_EQ( nc_inbox_copy( &inbox_world.inbox, &what, (const uint8_t *) "x" ), NETCODE_DROP_NONE );
+        nc_inbox_close( &inbox_world.inbox, client, session, session, 1 );
+    }
+    session = 0;
+    while ( nc_inbox_next_event( &inbox_world.inbox, &event ) ) {
+        if ( event.type == NETCODE_EVENT_CONNECTED ) {
+            CHECK( !connected && event.session > session );
+            session = event.session;
+        }
+        CHECK_EQ( event.session, session ); /* no payload without its session */
+        connected = event.type != NETCODE_EVENT_DISCONNECTED;
+        payloads += event.type == NETCODE_EVENT_PAYLOAD;
+    }
+    CHECK_EQ( session, 200 );
+    CHECK_GE( payloads, 6 );
+    CHECK_LE( payloads, 8 );
+    CHECK_EQ( inbox_world.pool->free_count, INBOX_BUFFERS - payloads );
+    for ( i = 0; i < INBOX_CLIENTS; i++ )
+        CHECK_EQ( inbox_world.inbox.queues[i].list.count, 0 );
     free( inbox_world.block );
 }
