@@ -15,8 +15,7 @@
       1  Five minutes               6  Threads                        11  Build switches
       2  The architecture           7  Clocks                         12  What it does not do
       3  Concepts                   8  Errors and drop reasons        13  Where it departs from the standard's text
-      4  Servers, step by step      9  Limits                         14  Security: what is promised, what can not
-      be
+      4  Servers, step by step      9  Limits                         14  Security: what is promised, what is not
       5  Memory                    10  The network, and others        15  Licence
 
     1  FIVE MINUTES
@@ -3966,7 +3965,7 @@ static int nc_socket_set_buffer( nc_socket_handle_t handle, int option, int byte
 {
     int granted = 0;
     nc_socket_length_t length = (nc_socket_length_t) sizeof( granted );
-    while ( bytes > 4096 && !nc_socket_set( handle, SOL_SOCKET, option, bytes ) )
+    while ( !nc_socket_set( handle, SOL_SOCKET, option, bytes ) && bytes > 4096 )
         bytes /= 2;
     if ( getsockopt( handle, SOL_SOCKET, option, (char *) &granted, &length ) != 0 )
         return 0;
@@ -5648,7 +5647,7 @@ static const char * nc_client_diagnosis( const struct netcode_client_t * client 
     case NC_STATE( CONNECTION_RESPONSE_TIMED_OUT ):
         return "The server answered at first, then fell silent: packets may be lost, or the token was used meanwhile.";
     case NC_STATE( DISCONNECTED ):
-        return client->connects ? "Disconnected." : "Not connected: netcode_client_connect was not called.";
+        return client->session ? "Disconnected." : "Not connected: netcode_client_connect was not called.";
     case NC_STATE( SENDING_CONNECTION_RESPONSE ):
         return "The server has answered; waiting for it to let the client in.";
     default: break;

@@ -101,9 +101,9 @@ TEST( bytes_writer_at_every_boundary )
                 CHECK_EQ( writer.failed, total - at < width );
                 CHECK_EQ( writer.at, at + ( writer.failed ? 0 : width ) );
                 for ( i = 0; i < total; i++ )
-                    CHECK_EQ( data[i], i < at                                 ? 0xAB
+                    CHECK_EQ( data[i], i < at                                  ? 0xAB
                                        : i < at + width && total - at >= width ? 0x11 * ( i - at + 1 )
-                                                                              : 0xEE );
+                                                                               : 0xEE );
                 free( data );
             }
 }

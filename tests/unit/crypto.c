@@ -97,8 +97,8 @@ TEST( crypto_sequence_base )
     CHECK_EQ( nc_crypto_sequence_base( NETCODE_SEQUENCE_BASE_ZERO ), 0 );
     for ( i = 0; i < 4096; i++ ) {
         uint64_t base = nc_crypto_sequence_base( NETCODE_SEQUENCE_BASE_RANDOM );
-        CHECK( base >> 40 );        /* six bytes */
-        CHECK_EQ( base >> 48, 0 );  /* and no more */
+        CHECK( base >> 40 );       /* six bytes */
+        CHECK_EQ( base >> 48, 0 ); /* and no more */
         low = base < low ? base : low;
         high = base > high ? base : high;
         ones |= base;

@@ -9,13 +9,13 @@ static const struct {
     int max_body;
     int replay_protected;
 } packet_facts[16] = {
-    { 0, 0, 0, 0, 0 },       /* request: not sealed, so never read here */
-    { 0, 1, 0, 0, 0 },       /* denied */
-    { 0, 1, 308, 308, 0 },   /* challenge */
-    { 1, 0, 308, 308, 0 },   /* response */
-    { 1, 1, 8, 8, 1 },       /* keep-alive */
-    { 1, 1, 1, 1200, 1 },    /* payload */
-    { 1, 1, 0, 0, 1 },       /* disconnect */
+    { 0, 0, 0, 0, 0 },     /* request: not sealed, so never read here */
+    { 0, 1, 0, 0, 0 },     /* denied */
+    { 0, 1, 308, 308, 0 }, /* challenge */
+    { 1, 0, 308, 308, 0 }, /* response */
+    { 1, 1, 8, 8, 1 },     /* keep-alive */
+    { 1, 1, 1, 1200, 1 },  /* payload */
+    { 1, 1, 0, 0, 1 },     /* disconnect */
 };
 
 static const uint8_t packet_key[NETCODE_KEY_BYTES] = { 0x70, 1, 2, 3, 4, 5, 6, 7, 8, 9 };
@@ -139,15 +139,26 @@ TEST( packet_body_sizes_behind_a_valid_tag )
                 CHECK_EQ( packet_read( data, size, d, &replay ), expected );
                 if ( expected == NETCODE_DROP_NONE )
                     CHECK_MEM( data + 3, body, bytes );
-                CHECK_EQ( replay.newest, expected == NETCODE_DROP_NONE && packet_facts[type].replay_protected ? 1000 : 1 );
+                CHECK_EQ( replay.newest,
+                          expected == NETCODE_DROP_NONE && packet_facts[type].replay_protected ? 1000 : 1 );
             }
 }
 
 /* THREATS.md, row 8: a sequence in more bytes than it needs is accepted, since the prefix is authenticated. */
 TEST( packet_over_long_sequences )
 {
-    static const uint64_t sequences[] = { 0, 1, 255, 256, 65535, 65536, 0xFFFFFF, 0xFFFFFFFFu, (uint64_t) 1 << 32,
-                                          ( (uint64_t) 1 << 48 ) - 1, (uint64_t) 1 << 56, UINT64_MAX };
+    static const uint64_t sequences[] = { 0,
+                                          1,
+                                          255,
+                                          256,
+                                          65535,
+                                          65536,
+                                          0xFFFFFF,
+                                          0xFFFFFFFFu,
+                                          (uint64_t) 1 << 32,
+                                          ( (uint64_t) 1 << 48 ) - 1,
+                                          (uint64_t) 1 << 56,
+                                          UINT64_MAX };
     size_t i;
     int count;
     for ( i = 0; i < sizeof( sequences ) / sizeof( sequences[0] ); i++ )
@@ -175,10 +186,25 @@ TEST( packet_sequences_are_written_short )
         uint64_t sequence;
         int bytes;
     } rows[] = {
-        { 0, 1 },          { 1, 1 },          { 255, 1 },        { 256, 2 },        { 1000, 2 },
-        { 65535, 2 },      { 65536, 3 },      { 0xFFFFFF, 3 },   { 0x1000000, 4 },  { 0xFFFFFFFFu, 4 },
-        { 0x100000000, 5 }, { 0xFFFFFFFFFF, 5 }, { 0x10000000000, 6 }, { 0xFFFFFFFFFFFF, 6 }, { 0x1000000000000, 7 },
-        { 0xFFFFFFFFFFFFFF, 7 }, { 0x100000000000000, 8 }, { (uint64_t) 1 << 63, 8 }, { UINT64_MAX, 8 },
+        { 0, 1 },
+        { 1, 1 },
+        { 255, 1 },
+        { 256, 2 },
+        { 1000, 2 },
+        { 65535, 2 },
+        { 65536, 3 },
+        { 0xFFFFFF, 3 },
+        { 0x1000000, 4 },
+        { 0xFFFFFFFFu, 4 },
+        { 0x100000000, 5 },
+        { 0xFFFFFFFFFF, 5 },
+        { 0x10000000000, 6 },
+        { 0xFFFFFFFFFFFF, 6 },
+        { 0x1000000000000, 7 },
+        { 0xFFFFFFFFFFFFFF, 7 },
+        { 0x100000000000000, 8 },
+        { (uint64_t) 1 << 63, 8 },
+        { UINT64_MAX, 8 },
     };
     size_t i;
     for ( i = 0; i < sizeof( rows ) / sizeof( rows[0] ); i++ ) {
@@ -210,7 +236,8 @@ static int packet_make( uint8_t * data, int type, uint64_t sequence )
                          type == NETCODE_PACKET_PAYLOAD ? 40 : packet_facts[type].min_body );
 }
 
-/* THREATS.md, row 1: each bit of every byte of every type. The window does not move, and the genuine one still comes. */
+/* THREATS.md, row 1: each bit of every byte of every type. The window does not move, and the genuine one
+   still comes. */
 TEST( packet_flipped_bits_are_refused )
 {
     int type, at, bit;

@@ -50,10 +50,19 @@ TEST( platform_clock_adds_forward_steps_only )
 /* Whatever comes, the clock stays finite, never goes back, and a small step afterwards still counts. */
 TEST( platform_clock_survives_every_double )
 {
-    static const double odd[] = { 1e300,   -1e300, 1.7976931348623157e308, -1.7976931348623157e308,
-                                  5e-324,  1e18,   -1e18,                  4294967296.0,
-                                  1e299,   -1e299, (double) NAN,           (double) INFINITY,
-                                  -( double ) INFINITY };
+    static const double odd[] = { 1e300,
+                                  -1e300,
+                                  1.7976931348623157e308,
+                                  -1.7976931348623157e308,
+                                  5e-324,
+                                  1e18,
+                                  -1e18,
+                                  4294967296.0,
+                                  1e299,
+                                  -1e299,
+                                  (double) NAN,
+                                  (double) INFINITY,
+                                  -(double) INFINITY };
     const int count = (int) ( sizeof( odd ) / sizeof( odd[0] ) );
     nc_clock_t clock;
     double before;
@@ -82,7 +91,7 @@ TEST( platform_clock_survives_every_double )
 
 TEST( platform_time_and_sleep )
 {
-    static const double nothing[] = { 0.0, -0.0, -1.0, -1e300, (double) NAN, (double) INFINITY, -( double ) INFINITY };
+    static const double nothing[] = { 0.0, -0.0, -1.0, -1e300, (double) NAN, (double) INFINITY, -(double) INFINITY };
     double start = netcode_time(), then;
     size_t i;
     for ( i = 0; i < sizeof( nothing ) / sizeof( nothing[0] ); i++ )

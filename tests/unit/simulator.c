@@ -1,5 +1,6 @@
 /*  Room 10: the simulated network: exact latency, bounds of jitter, rates within what chance allows, and the same every
-    time. Four standard deviations and more are left, with seeds that are fixed: no chance remains that a run differs. */
+    time. Four standard deviations and more are left, with seeds that are fixed: no chance remains that a run
+    differs. */
 
 #define SIMULATOR_RUN 4000
 
@@ -190,8 +191,8 @@ TEST( simulator_rates )
         float loss;
         float duplicate;
         float reorder;
-    } rows[] = { { 0, 0, 0 },   { 5, 10, 0 },  { 50, 0, 0 },  { 100, 0, 0 },  { 100, 100, 100 },
-                 { 0, 100, 0 }, { 0, 50, 0 },  { 0, 0, 20 },  { 0, 0, 100 },  { 1, 1, 1 },
+    } rows[] = { { 0, 0, 0 },    { 5, 10, 0 },  { 50, 0, 0 },  { 100, 0, 0 }, { 100, 100, 100 },
+                 { 0, 100, 0 },  { 0, 50, 0 },  { 0, 0, 20 },  { 0, 0, 100 }, { 1, 1, 1 },
                  { -5, -5, -5 }, { 200, 0, 0 }, { 20, 30, 40 } };
     size_t i;
     for ( i = 0; i < sizeof( rows ) / sizeof( rows[0] ); i++ ) {
@@ -343,7 +344,7 @@ TEST( simulator_sockets )
     simulated_update( 2.0 );
     CHECK_EQ( simulated_receive(), 2 );
     simulated.a.wait( simulated.a.context, 1e9 ); /* virtual time: returns at once */
-    simulated_close(); /* with sockets open and datagrams waiting */
+    simulated_close();                            /* with sockets open and datagrams waiting */
     netcode_network_simulator_destroy( NULL );
     BAD( netcode_network_simulator_reset( NULL ) );
     BAD( netcode_network_simulator_update( NULL, 1.0 ) );

@@ -22,7 +22,8 @@ static struct netcode_datagram_t * socket_ready( int count )
     return socket_places;
 }
 
-static nc_socket_request_t socket_request( const struct netcode_address_t * first, const struct netcode_address_t * second )
+static nc_socket_request_t socket_request( const struct netcode_address_t * first,
+                                           const struct netcode_address_t * second )
 {
     nc_socket_request_t request;
     memset( &request, 0, sizeof( request ) );
@@ -63,7 +64,8 @@ static struct netcode_address_t socket_where( struct netcode_socket_t * socket, 
     return second ? info.address2 : info.address;
 }
 
-static int socket_send( struct netcode_socket_t * socket, const struct netcode_address_t * to, const void * data, int bytes )
+static int socket_send( struct netcode_socket_t * socket, const struct netcode_address_t * to, const void * data,
+                        int bytes )
 {
     struct netcode_datagram_t datagram;
     uint8_t copy[2048];
@@ -217,11 +219,44 @@ TEST( socket_dual_serves_both_in_turn )
     CHECK_EQ( socket_send( &dual, &to_four, "4", 1 ), 1 ); /* each family through its own handle */
     CHECK_EQ( socket_send( &dual, &to_six, "6", 1 ), 1 );
     REQUIRE_EQ( socket_receive( &dual, 2 ), 2 );
-    CHECK( nc_address_same( &socket_places[0].address, &to_four ) || nc_address_same( &socket_places[1].address, &to_four ) );
-    CHECK( nc_address_same( &socket_places[0].address, &to_six ) || nc_address_same( &socket_places[1].address, &to_six ) );
+    CHECK( nc_address_same( &socket_places[0].address, &to_four ) ||
+           nc_address_same( &socket_places[1].address, &to_four ) );
+    CHECK( nc_address_same( &socket_places[0].address, &to_six ) ||
+           nc_address_same( &socket_places[1].address, &to_six ) );
     dual.close( dual.context );
     four.close( four.context );
     six.close( six.context );
+}
+
+/* The wildcards of both families share a port, so each handle must keep to its own. */
+TEST( socket_dual_at_the_wildcards )
+{
+    struct netcode_socket_t dual, four;
+    struct netcode_address_t to;
+    int i;
+    if ( !socket_open( &dual, "0.0.0.0", "::" ) )
+        SKIP( "no IPv6" );
+    REQUIRE( socket_open( &four, "127.0.0.1", NULL ) );
+    CHECK_EQ( socket_where( &dual, 0 ).port, socket_where( &dual, 1 ).port );
+    CHECK_EQ( netcode_parse_address( "127.0.0.1", &to ), NETCODE_OK );
+    to.port = socket_where( &dual, 0 ).port;
+    CHECK_EQ( socket_send( &four, &to, "x", 1 ), 1 );
+    REQUIRE_EQ( socket_receive( &dual, 1 ), 1 );
+    to = socket_where( &four, 0 );
+    CHECK( nc_address_same( &socket_places[0].address, &to ) );
+    for ( i = 0; i < 2; i++ ) { /* sends never block, and no child process inherits a handle */
+        int handle = ( (nc_socket_udp_t *) dual.context )->handles[i];
+        CHECK( fcntl( handle, F_GETFL ) & O_NONBLOCK );
+        CHECK( fcntl( handle, F_GETFD ) & FD_CLOEXEC );
+        if ( i == 1 ) {
+            int only = 0;
+            socklen_t bytes = sizeof( only );
+            CHECK_EQ( getsockopt( handle, IPPROTO_IPV6, IPV6_V6ONLY, &only, &bytes ), 0 );
+            CHECK_EQ( only, 1 ); /* or IPv4 would come in by both */
+        }
+    }
+    dual.close( dual.context );
+    four.close( four.context );
 }
 
 TEST( socket_wait )
@@ -427,7 +462,7 @@ TEST( socket_icmp_errors )
             REQUIRE_EQ( socket_receive( &a, 1 ), 1 );
             CHECK_EQ( socket_places[0].status, NETCODE_DATAGRAM_OK );
             CHECK_EQ( socket_places[0].bytes, 4 );
-            CHECK_EQ( socket_send( &a, &gone, "x", 1 ), 1 ); /* an error is pending, */
+            CHECK_EQ( socket_send( &a, &gone, "x", 1 ), 1 );    /* an error is pending, */
             CHECK_EQ( socket_send( &a, &here, "real", 4 ), 1 ); /* and this one leaves all the same */
             for ( filled = 0; filled == 0 || socket_places[filled - 1].status == NETCODE_DATAGRAM_ERROR; )
                 REQUIRE_EQ( socket_receive( &a, 1 ), filled = 1 );
@@ -494,8 +529,10 @@ TEST( socket_tagging )
 /* To the system's form and back, for every kind of address; the zone travels in the second word. */
 TEST( socket_system_addresses )
 {
-    static const char * const texts[] = { "1.2.3.4:5", "255.255.255.255:65535", "[::1]:5", "[2001:db8::1:2:3]:40000",
-                                          "[fe80::1%7]:5", "[fe80::1]:5", "[::]:1" };
+    static const char * const texts[] = { "1.2.3.4:5",     "255.255.255.255:65535",
+                                          "[::1]:5",       "[2001:db8::1:2:3]:40000",
+                                          "[fe80::1%7]:5", "[fe80::1]:5",
+                                          "[::]:1" };
     struct sockaddr_storage storage;
     struct netcode_address_t address, again;
     size_t i;
@@ -666,7 +703,7 @@ TEST( socket_outbox )
     }
 }
 
-/* A network that sends again from inside its own send: nothing is sent twice, nothing is lost. */
+/* A network that sends again from inside its own send. */
 static struct {
     nc_outbox_t * outbox;
     int left;
@@ -684,39 +721,46 @@ static int socket_echo_send( void * context, const struct netcode_datagram_t * d
     return count;
 }
 
+/* Nothing is sent twice, nothing is lost uncounted, and a network that would send for ever comes to an end. */
 TEST( socket_outbox_inside_itself )
 {
+    static const int echoes[] = { 0, 1, 2, NC_SENDS_WITHIN_SENDS - 1, 100, 300 };
+    size_t e;
     int capacity, i;
-    for ( capacity = 0; capacity <= 4; capacity += 4 ) {
-        struct netcode_socket_t socket;
-        nc_counters_t counters;
-        nc_outbox_t outbox;
-        nc_arena_t arena;
-        void * block;
-        memset( &outbox, 0, sizeof( outbox ) );
-        memset( &counters, 0, sizeof( counters ) );
-        memset( &socket, 0, sizeof( socket ) );
-        memset( &socket_sink, 0, sizeof( socket_sink ) );
-        socket.send = socket_echo_send;
-        TABLE_PLACE( block, arena, nc_outbox_place( &outbox, &arena, capacity ) );
-        outbox.socket = &socket;
-        outbox.counters = &counters;
-        socket_echo.outbox = &outbox;
-        socket_echo.left = 20;
-        outbox_write( &outbox, 1000 );
-        outbox_write( &outbox, 1001 );
-        nc_outbox_flush( &outbox );
-        CHECK_EQ( outbox.count, 0 );
-        CHECK_EQ( socket_sink.datagrams, 22 );
-        CHECK_EQ( counters.packets_sent[NETCODE_PACKET_PAYLOAD], 22 );
-        for ( i = 100; i < 120; i++ ) {
-            int k, times = 0;
-            for ( k = 0; k < socket_sink.datagrams; k++ )
-                times += socket_sink.sizes[k] == i;
-            CHECK_EQ( times, 1 );
+    for ( capacity = 0; capacity <= 4; capacity += 4 )
+        for ( e = 0; e < sizeof( echoes ) / sizeof( echoes[0] ); e++ ) {
+            struct netcode_socket_t socket;
+            nc_counters_t counters;
+            nc_outbox_t outbox;
+            nc_arena_t arena;
+            void * block;
+            memset( &outbox, 0, sizeof( outbox ) );
+            memset( &counters, 0, sizeof( counters ) );
+            memset( &socket, 0, sizeof( socket ) );
+            memset( &socket_sink, 0, sizeof( socket_sink ) );
+            socket.send = socket_echo_send;
+            TABLE_PLACE( block, arena, nc_outbox_place( &outbox, &arena, capacity ) );
+            outbox.socket = &socket;
+            outbox.counters = &counters;
+            socket_echo.outbox = &outbox;
+            socket_echo.left = echoes[e];
+            outbox_write( &outbox, 1000 );
+            nc_outbox_flush( &outbox );
+            CHECK_EQ( outbox.count, 0 );
+            CHECK_EQ( socket_sink.datagrams + (int64_t) counters.send_errors,
+                      counters.packets_sent[NETCODE_PACKET_PAYLOAD] );
+            if ( echoes[e] < NC_SENDS_WITHIN_SENDS ) {
+                CHECK_EQ( socket_sink.datagrams, 1 + echoes[e] );
+                CHECK_EQ( counters.send_errors, 0 );
+            }
+            for ( i = 100; i < 100 + echoes[e]; i++ ) {
+                int k, times = 0;
+                for ( k = 0; k < socket_sink.datagrams; k++ )
+                    times += socket_sink.sizes[k] == i;
+                CHECK( times == 1 || ( times == 0 && echoes[e] >= NC_SENDS_WITHIN_SENDS ) );
+            }
+            free( block );
         }
-        free( block );
-    }
 }
 
 TEST( socket_memory_is_what_was_promised )
@@ -782,13 +826,14 @@ TEST( socket_dual_with_one_broken_handle )
 
 /* ---- system call n fails. THREATS.md, row 52 ---- */
 
-#if defined( __linux__ ) && !defined( NETCODE_NO_LINUX_EXTRAS ) && defined( __x86_64__ )
+#if defined( __linux__ ) && defined( __GLIBC__ ) && defined( __USE_GNU ) && defined( __x86_64__ ) && \
+    !defined( NETCODE_NO_LINUX_EXTRAS )
 #include <sys/syscall.h>
 
 /* These stand before the C library's, so that a test can let them fail. */
 static struct {
-    int error;     /* 0: none */
-    int receives;  /* this many of the next calls fail */
+    int error;    /* 0: none */
+    int receives; /* this many of the next calls fail */
     int sends;
 } socket_fault;
 
@@ -802,14 +847,14 @@ int recvmmsg( int fd, struct mmsghdr * headers, unsigned count, int flags, struc
     return (int) syscall( SYS_recvmmsg, fd, headers, count, flags, timeout );
 }
 
-ssize_t sendto( int fd, const void * data, size_t bytes, int flags, const struct sockaddr * to, socklen_t to_bytes )
+ssize_t sendto( int fd, const void * data, size_t bytes, int flags, __CONST_SOCKADDR_ARG to, socklen_t to_bytes )
 {
     if ( socket_fault.sends > 0 ) {
         socket_fault.sends--;
         errno = socket_fault.error;
         return -1;
     }
-    return (ssize_t) syscall( SYS_sendto, fd, data, bytes, flags, to, to_bytes );
+    return (ssize_t) syscall( SYS_sendto, fd, data, bytes, flags, to.__sockaddr__, to_bytes );
 }
 
 TEST( socket_system_calls_fail )
@@ -819,8 +864,8 @@ TEST( socket_system_calls_fail )
         int place;  /* a failing receive fills a place with the error, and goes on */
         int resent; /* a failing send is tried again */
     } rows[] = {
-        { EAGAIN, 0, 0 },       { EINTR, 0, 1 },   { ECONNREFUSED, 1, 1 }, { EMSGSIZE, 1, 0 }, { ENOBUFS, 1, 0 },
-        { ENETUNREACH, 1, 0 },  { EPERM, 1, 0 },   { ENOMEM, 1, 0 },
+        { EAGAIN, 0, 0 },  { EINTR, 0, 1 },       { ECONNREFUSED, 1, 1 }, { EMSGSIZE, 1, 0 },
+        { ENOBUFS, 1, 0 }, { ENETUNREACH, 1, 0 }, { EPERM, 1, 0 },        { ENOMEM, 1, 0 },
     };
     struct netcode_socket_t a, b;
     struct netcode_address_t to;

@@ -3,14 +3,14 @@
 #define TABLE_NOWHERE 0xFFFFFFFFu
 
 /* Lays something out twice, first to measure, as the library does; the block is of exactly the measured size. */
-#define TABLE_PLACE( block, arena, layout )             \
-    do {                                                \
-        ( arena ) = nc_arena_make( NULL );              \
-        layout;                                         \
-        ( block ) = malloc( ( arena ).at );             \
-        memset( ( block ), 0xA5, ( arena ).at );        \
-        ( arena ) = nc_arena_make( block );             \
-        layout;                                         \
+#define TABLE_PLACE( block, arena, layout )      \
+    do {                                         \
+        ( arena ) = nc_arena_make( NULL );       \
+        layout;                                  \
+        ( block ) = malloc( ( arena ).at );      \
+        memset( ( block ), 0xA5, ( arena ).at ); \
+        ( arena ) = nc_arena_make( block );      \
+        layout;                                  \
     } while ( 0 )
 
 TEST( table_arena )
@@ -218,7 +218,8 @@ static void wheel_ring( double now )
     for ( timer = 0; timer < WHEEL_TIMERS; timer++ )
         if ( wheel_world.set[timer] ) {
             double due = wheel_world.deadline[timer];
-            CHECK( wheel_world.now < ( due > wheel_world.set_at[timer] ? due : wheel_world.set_at[timer] ) + 1.001 * bucket );
+            CHECK( wheel_world.now <
+                   ( due > wheel_world.set_at[timer] ? due : wheel_world.set_at[timer] ) + 1.001 * bucket );
         }
 }
 
@@ -362,7 +363,8 @@ static int used_earliest( int * live_count )
     for ( i = 0; i < used_world.count; i++ )
         if ( used_world.live[i] ) {
             ++*live_count;
-            if ( earliest < 0 || used_world.history[i].expire_timestamp < used_world.history[earliest].expire_timestamp )
+            if ( earliest < 0 ||
+                 used_world.history[i].expire_timestamp < used_world.history[earliest].expire_timestamp )
                 earliest = i;
         }
     return earliest;
@@ -435,8 +437,8 @@ TEST( table_used_mark )
     static const struct {
         uint64_t expire;
         uint64_t refused_up_to; /* afterwards, with room for two */
-    } rows[] = { { 500, 0 }, { 400, 0 }, { 300, 300 }, { 300, 300 }, { 450, 400 }, { 350, 400 },
-                 { 450, 450 }, { 900, 450 }, { 800, 500 }, { 100, 500 }, { 0, 500 }, { 800, 800 }, { 901, 800 } };
+    } rows[] = { { 500, 0 },   { 400, 0 },   { 300, 300 }, { 300, 300 }, { 450, 400 }, { 350, 400 }, { 450, 450 },
+                 { 900, 450 }, { 800, 500 }, { 100, 500 }, { 0, 500 },   { 800, 800 }, { 901, 800 } };
     size_t i;
     used_open( &used_world.used, &used_world.block, 4 );
     used_world.count = 0;
@@ -546,10 +548,10 @@ static void inbox_open( uint32_t clients, uint32_t buffers, uint32_t quota )
     nc_pool_t * pool = NULL;
     memset( &inbox_world, 0, sizeof( inbox_world ) );
     inbox_world.inbox.client_count = clients;
-    inbox_world.inbox.note_count = 2 * clients + (uint32_t) ( clients == 1 ? NC_INBOX_SPARE_NOTES_CLIENT
-                                                                           : NC_INBOX_SPARE_NOTES_SERVER );
-    TABLE_PLACE( inbox_world.block, arena, ( pool = nc_pool_place( &arena, buffers ),
-                                             nc_inbox_place( &inbox_world.inbox, &arena, buffers ) ) );
+    inbox_world.inbox.note_count =
+        2 * clients + (uint32_t) ( clients == 1 ? NC_INBOX_SPARE_NOTES_CLIENT : NC_INBOX_SPARE_NOTES_SERVER );
+    TABLE_PLACE( inbox_world.block, arena,
+                 ( pool = nc_pool_place( &arena, buffers ), nc_inbox_place( &inbox_world.inbox, &arena, buffers ) ) );
     inbox_world.pool = pool;
     nc_inbox_reset( &inbox_world.inbox, pool, quota );
 }

@@ -115,8 +115,14 @@ TEST( token_expiry_and_timeouts )
     static const struct {
         int expire_seconds;
         int timeout_seconds;
-    } rows[] = { { 0, 0 }, { 1, 1 }, { 30, 10 }, { -1, -1 }, { -2147483647 - 1, -2147483647 - 1 },
-                 { 2147483647, 2147483647 }, { -30, 5 }, { 5, -30 } };
+    } rows[] = { { 0, 0 },
+                 { 1, 1 },
+                 { 30, 10 },
+                 { -1, -1 },
+                 { -2147483647 - 1, -2147483647 - 1 },
+                 { 2147483647, 2147483647 },
+                 { -30, 5 },
+                 { 5, -30 } };
     size_t i;
     for ( i = 0; i < sizeof( rows ) / sizeof( rows[0] ); i++ ) {
         const char * address = "127.0.0.1:1";
@@ -124,8 +130,9 @@ TEST( token_expiry_and_timeouts )
         struct netcode_connect_token_info_t info;
         nc_private_token_t hidden;
         nc_token_seal_t how;
-        REQUIRE_EQ( netcode_generate_connect_token( 1, &address, &address, rows[i].expire_seconds, rows[i].timeout_seconds,
-                                                    1, token_protocol_id, token_key, NULL, token ),
+        REQUIRE_EQ( netcode_generate_connect_token( 1, &address, &address, rows[i].expire_seconds,
+                                                    rows[i].timeout_seconds, 1, token_protocol_id, token_key, NULL,
+                                                    token ),
                     NETCODE_OK );
         REQUIRE_EQ( netcode_connect_token_info( token, &info ), NETCODE_OK );
         if ( rows[i].expire_seconds < 0 )
@@ -142,7 +149,8 @@ TEST( token_expiry_and_timeouts )
 
 TEST( token_generate_refuses )
 {
-    static const char * const bad[] = { "127.0.0.1", "127.0.0.1:0", "::1", "[::1]:0", "localhost:5", "", "1.2.3.4:99999" };
+    static const char * const bad[] = { "127.0.0.1", "127.0.0.1:0",  "::1", "[::1]:0", "localhost:5",
+                                        "",          "1.2.3.4:99999" };
     const char * good[33];
     uint8_t token[NETCODE_CONNECT_TOKEN_BYTES];
     size_t i;
@@ -158,17 +166,24 @@ TEST( token_generate_refuses )
         CHECK_GE( test_log_lines, lines + 2 );
     }
     good[1] = NULL;
-    TOLERATE( CHECK_EQ( netcode_generate_connect_token( 2, good, good, 1, 1, 1, 1, token_key, NULL, token ), NETCODE_ERROR ) );
+    TOLERATE( CHECK_EQ( netcode_generate_connect_token( 2, good, good, 1, 1, 1, 1, token_key, NULL, token ),
+                        NETCODE_ERROR ) );
     good[1] = "1.2.3.4:5";
     CHECK_EQ( netcode_generate_connect_token( 32, good, good, 1, 1, 1, 1, token_key, NULL, token ), NETCODE_OK );
     CHECK( token_is_valid( token ) );
-    BAD( CHECK_EQ( netcode_generate_connect_token( 33, good, good, 1, 1, 1, 1, token_key, NULL, token ), NETCODE_ERROR ) );
-    BAD( CHECK_EQ( netcode_generate_connect_token( 0, good, good, 1, 1, 1, 1, token_key, NULL, token ), NETCODE_ERROR ) );
-    BAD( CHECK_EQ( netcode_generate_connect_token( -1, good, good, 1, 1, 1, 1, token_key, NULL, token ), NETCODE_ERROR ) );
-    BAD( CHECK_EQ( netcode_generate_connect_token( 1, NULL, good, 1, 1, 1, 1, token_key, NULL, token ), NETCODE_ERROR ) );
-    BAD( CHECK_EQ( netcode_generate_connect_token( 1, good, NULL, 1, 1, 1, 1, token_key, NULL, token ), NETCODE_ERROR ) );
+    BAD( CHECK_EQ( netcode_generate_connect_token( 33, good, good, 1, 1, 1, 1, token_key, NULL, token ),
+                   NETCODE_ERROR ) );
+    BAD( CHECK_EQ( netcode_generate_connect_token( 0, good, good, 1, 1, 1, 1, token_key, NULL, token ),
+                   NETCODE_ERROR ) );
+    BAD( CHECK_EQ( netcode_generate_connect_token( -1, good, good, 1, 1, 1, 1, token_key, NULL, token ),
+                   NETCODE_ERROR ) );
+    BAD( CHECK_EQ( netcode_generate_connect_token( 1, NULL, good, 1, 1, 1, 1, token_key, NULL, token ),
+                   NETCODE_ERROR ) );
+    BAD( CHECK_EQ( netcode_generate_connect_token( 1, good, NULL, 1, 1, 1, 1, token_key, NULL, token ),
+                   NETCODE_ERROR ) );
     BAD( CHECK_EQ( netcode_generate_connect_token( 1, good, good, 1, 1, 1, 1, NULL, NULL, token ), NETCODE_ERROR ) );
-    BAD( CHECK_EQ( netcode_generate_connect_token( 1, good, good, 1, 1, 1, 1, token_key, NULL, NULL ), NETCODE_ERROR ) );
+    BAD(
+        CHECK_EQ( netcode_generate_connect_token( 1, good, good, 1, 1, 1, 1, token_key, NULL, NULL ), NETCODE_ERROR ) );
     BAD( CHECK( !token_is_valid( NULL ) ) );
     BAD( CHECK_EQ( netcode_connect_token_info( token, NULL ), NETCODE_ERROR ) );
 }
@@ -281,8 +296,8 @@ TEST( token_largest )
         snprintf( texts[i], sizeof( texts[i] ), "[2001:db8:1:2:3:4:5:%x]:%d", i, 65535 - i );
         addresses[i] = texts[i];
     }
-    REQUIRE_EQ( netcode_generate_connect_token( 32, addresses, addresses, 1, 1, 1, token_protocol_id, token_key, user_data,
-                                                token ),
+    REQUIRE_EQ( netcode_generate_connect_token( 32, addresses, addresses, 1, 1, 1, token_protocol_id, token_key,
+                                                user_data, token ),
                 NETCODE_OK );
     CHECK( token_is_valid( token ) );
     how = token_how( token );

@@ -1,5 +1,5 @@
-/*  What an independent program sealed (tests/vectors.py, from the standard alone) opens here, and what is sealed here is
-    the same to the byte. So the codec is not checked against itself. */
+/*  What an independent program sealed (tests/vectors.py, from the standard alone) opens here, and what is sealed
+    here is the same to the byte. So the codec is not checked against itself. */
 
 #include "../vectors.h"
 
@@ -72,6 +72,7 @@ TEST( vectors_tokens_are_sealed_the_same )
         memset( &hidden, 0, sizeof( hidden ) );
         memset( &token, 0, sizeof( token ) );
         memset( out, 0xEE, sizeof( out ) );
+        memset( token.sealed_private, 0xEE, sizeof( token.sealed_private ) );
         hidden.client_id = row->client_id;
         vectors_route( &hidden.route, row );
         memcpy( hidden.user_data, row->user_data, NETCODE_USER_DATA_BYTES );
@@ -134,7 +135,8 @@ TEST( vectors_tokens_are_read )
     }
 }
 
-/* The spare 20 bytes are zero in the standard's challenge: this library's own use of them is only its server's matter. */
+/* The spare 20 bytes are zero in the standard's challenge: what this library puts there is its server's
+   own matter. */
 TEST( vectors_challenges )
 {
     int i;
@@ -198,7 +200,8 @@ TEST( vectors_packets_in_the_wrong_direction )
         int both = row->type >= NETCODE_PACKET_KEEP_ALIVE;
         nc_packet_t packet;
         uint8_t data[NC_MAX_DATAGRAM_BYTES];
-        CHECK_EQ( nc_packet_parse( &packet, row->sealed, row->sealed_bytes, row->to_server ? NC_TO_CLIENT : NC_TO_SERVER ),
+        CHECK_EQ( nc_packet_parse( &packet, row->sealed, row->sealed_bytes,
+                                   row->to_server ? NC_TO_CLIENT : NC_TO_SERVER ),
                   both ? NETCODE_DROP_NONE : NETCODE_DROP_WRONG_DIRECTION );
         if ( both ) { /* reflected to its sender, who opens with the other direction's key. THREATS.md, row 9 */
             nc_channel_t channel;
@@ -217,7 +220,8 @@ TEST( vectors_refused_packets )
     for ( i = 0; i < VECTOR_REFUSED_PACKETS; i++ ) {
         const struct vector_refused_packet_t * row = &vector_refused_packets[i];
         nc_packet_t packet;
-        int reason = nc_packet_parse( &packet, row->sealed, row->sealed_bytes, row->to_server ? NC_TO_SERVER : NC_TO_CLIENT );
+        int reason =
+            nc_packet_parse( &packet, row->sealed, row->sealed_bytes, row->to_server ? NC_TO_SERVER : NC_TO_CLIENT );
         int expected = strstr( row->why, "sequence" ) ? NETCODE_DROP_BAD_SEQUENCE_LENGTH
                        : strstr( row->why, "goes" )   ? NETCODE_DROP_WRONG_DIRECTION
                        : strstr( row->why, "type" )   ? NETCODE_DROP_UNKNOWN_PACKET_TYPE
@@ -225,8 +229,9 @@ TEST( vectors_refused_packets )
         if ( row->sealed_bytes < 18 )
             expected = NETCODE_DROP_TOO_SMALL;
         if ( reason != expected )
-            test_fail( __FILE__, __LINE__, "%s (%s): %s and not %s", row->why, row->to_server ? "to server" : "to client",
-                       netcode_drop_reason_name( reason ), netcode_drop_reason_name( expected ) );
+            test_fail( __FILE__, __LINE__, "%s (%s): %s and not %s", row->why,
+                       row->to_server ? "to server" : "to client", netcode_drop_reason_name( reason ),
+                       netcode_drop_reason_name( expected ) );
     }
     CHECK_EQ( ledger.opens, opens );
 }
