@@ -1185,7 +1185,6 @@ enum nc_limit_t {
     NC_HANDSHAKES_PER_ID = 4,
     NC_ANSWER_BURST = 4,
     NC_ANSWERS_PER_SECOND = 10,
-    NC_SENDS_PER_SECOND = 10,
     NC_HANDSHAKE_SECONDS = 10,
     NC_UNCONFIRMED_SECONDS = 60,
     NC_WRONG_SERVER_LINES_PER_SECOND = 10,
@@ -1596,7 +1595,7 @@ static void nc_store_u64( uint8_t * data, uint64_t value )
 /* ================================================================================================================
     ROOM 3: CRYPTO
     How are bytes sealed, opened, hashed, wiped and made at random?
-    Uses: libsodium, and it is the only room that does.
+    Uses: platform, bytes, libsodium, and it is the only room that uses that.
     Invariant: a nonce is 4 zero bytes and the sequence, little-endian.
     Standard: Connect Token; Challenge Token; Packets
    ================================================================================================================ */
@@ -1724,7 +1723,7 @@ NETCODE_API void netcode_random_bytes( uint8_t * data, int bytes )
 /* ================================================================================================================
     ROOM 4: ADDRESS
     What is one place on the network, and how is it written?
-    Uses: crypto. Invariant: IPv4-mapped IPv6 is kept as IPv4, so that one place has one form.
+    Uses: platform, crypto. Invariant: IPv4-mapped IPv6 is kept as IPv4, so that one place has one form.
     Standard: Connect Token
    ================================================================================================================ */
 
@@ -2008,12 +2007,11 @@ NETCODE_API int netcode_address_equal( const struct netcode_address_t * a, const
 /* ================================================================================================================
     ROOM 5: TOKEN
     What do connect tokens and challenge tokens look like, and who may read them?
-    Uses: bytes, crypto, address. Invariant: what was read from a token has passed every check of the standard.
+    Uses: platform, bytes, crypto, address. Invariant: what was read from a token has passed every check of the standard.
     Standard: Connect Token; Challenge Token
    ================================================================================================================ */
 
 enum {
-    NC_TOKEN_HEADER_BYTES = NC_VERSION_BYTES + 8 + 8 + 8 + NC_TOKEN_NONCE_BYTES,
     NC_TOKEN_AD_BYTES = NC_VERSION_BYTES + 8 + 8,
     NC_CHALLENGE_PLAIN_BYTES = NC_CHALLENGE_BYTES - NETCODE_MAC_BYTES
 };
@@ -2308,7 +2306,7 @@ NETCODE_API int netcode_connect_token_info( const uint8_t * connect_token, struc
 /* ================================================================================================================
     ROOM 6: REPLAY
     Was this packet received before, or is it from another time?
-    Uses: nothing.
+    Uses: the drop reasons, nothing else.
     Invariant: a sequence is accepted at most once, none at or below the floor, none that jumps by more than 2^32.
     Standard: Replay Protection
 
@@ -2370,7 +2368,7 @@ static void nc_replay_advance( nc_replay_t * replay, uint64_t sequence )
 /* ================================================================================================================
     ROOM 7: PACKET
     Which packets exist, who may send them, and how are they sealed?
-    Uses: bytes, crypto, replay. Invariant: whatever needs no cryptography to be refused is refused before any.
+    Uses: bytes, crypto, token, replay. Invariant: whatever needs no cryptography to be refused is refused before any.
     Standard: Packets; Reading Encrypted Packets
 
         | prefix 1 | sequence 1..8 | body, sealed | tag 16 |       prefix = bytes of the sequence << 4 | type
@@ -2549,7 +2547,7 @@ static int nc_packet_parse_request( nc_request_t * request, const uint8_t * data
 /* ================================================================================================================
     ROOM 8: TABLE
     Where are things kept so that finding, timing and ending them costs the same for one client as for ten thousand?
-    Uses: platform, crypto.
+    Uses: platform, bytes, crypto.
     Invariant: nothing here allocates; all memory is cut from one arena whose size was asked for before.
    ================================================================================================================ */
 
@@ -2858,7 +2856,7 @@ static double nc_wheel_seconds_left( const nc_wheel_t * wheel, double now )
 /*  ---- pool: buffers for received packets, in a block of their own, since a packet may outlive its slot and its
     server's start ---- */
 
-enum { NC_BUFFER_FREE, NC_BUFFER_RECEIVING, NC_BUFFER_QUEUED, NC_BUFFER_ORPHANED, NC_BUFFER_HELD };
+enum { NC_BUFFER_FREE, NC_BUFFER_QUEUED, NC_BUFFER_ORPHANED, NC_BUFFER_HELD };
 
 typedef struct {
     uint64_t session;
@@ -3472,7 +3470,8 @@ typedef struct {
 /* ================================================================================================================
     ROOM 9: SOCKET
     How do datagrams get in and out, whatever carries them?
-    Uses: platform, address. Invariant: client and server know struct netcode_socket_t and nothing else of the network.
+    Uses: platform, address, table.
+    Invariant: client and server know struct netcode_socket_t and nothing else of the network.
    ================================================================================================================ */
 
 enum nc_socket_result_t { NC_SOCKET_OK, NC_SOCKET_NO_MEMORY, NC_SOCKET_CREATE_FAILED, NC_SOCKET_BIND_FAILED };
@@ -4184,6 +4183,22 @@ static void nc_outbox_end( nc_outbox_t * outbox, uint8_t * out, const struct net
         nc_outbox_send( outbox, &datagram, 1 );
 }
 
+/* ---- what both ends know of time and of datagrams ---- */
+
+/*  A tenth of a second, less what a caller's clock may be off: six ticks at 60 Hz shall be enough.
+    Standard: Sending Connection Request */
+#define NC_SEND_INTERVAL 0.0995
+
+/* One datagram on its way through. */
+typedef struct {
+    struct netcode_address_t from;
+    uint8_t * data;
+    int bytes;
+    uint32_t buffer; /* the pool's buffer that it lies in, or NC_NOWHERE */
+    int kept;        /* the buffer was queued */
+    int cost;        /* work units spent */
+} nc_arrival_t;
+
 /* ================================================================================================================
     ROOM 10: SIMULATOR
     What happens on a bad network, the same way every time?
@@ -4609,9 +4624,6 @@ static const nc_client_rule_t nc_client_rules[] = {
 };
 /* clang-format on */
 
-/*  A tenth of a second, less what a caller's clock may be off: six ticks at 60 Hz shall be enough.
-    Standard: Sending Connection Request */
-#define NC_SEND_INTERVAL 0.0995
 #define NC_LONG_AGO ( -1e9 )
 
 enum { NC_CLIENT_BATCH = 8 };
@@ -4625,6 +4637,7 @@ typedef struct {
     float seconds_waited;
     uint8_t challenged;
     uint8_t denied;
+    uint8_t unsendable; /* the system refused to send to it */
 } nc_client_trial_t;
 
 struct netcode_client_t {
@@ -4836,16 +4849,6 @@ static void nc_client_step( struct netcode_client_t * client, int event )
 
 /* ---- receiving ---- */
 
-/* One datagram on its way through. */
-typedef struct {
-    struct netcode_address_t from;
-    uint8_t * data;
-    int bytes;
-    uint32_t buffer; /* the pool's buffer that it lies in, or NC_NOWHERE */
-    int kept;        /* the buffer was queued */
-    int cost;        /* work units spent */
-} nc_arrival_t;
-
 /* Which sealed packets mean something in which state? */
 static int nc_client_expects( const struct netcode_client_t * client, int type )
 {
@@ -5043,6 +5046,7 @@ static void nc_client_note_send_errors( struct netcode_client_t * client )
     if ( client->socket.info )
         client->socket.info( client->socket.context, &info );
     trial->errors++;
+    trial->unsendable = 1;
     trial->last_error = info.last_send_error;
     client->counters.last_socket_error = info.last_send_error;
 }
@@ -5652,11 +5656,11 @@ static const char * nc_client_diagnosis( const struct netcode_client_t * client 
         return "The server has answered; waiting for it to let the client in.";
     default: break;
     }
+    if ( trial->unsendable )
+        return "The system refuses to send to the server: is the network up, and has this client an address of the "
+               "server's family?";
     if ( trial->last_error )
         return "The network says that the server can not be reached: is it running, and is its port open?";
-    if ( client->counters.send_errors )
-        return "The system refuses to send to the server: is the network up, and is the server's address of a family "
-               "that this client has?";
     if ( client->state == NC_STATE( SENDING_CONNECTION_REQUEST ) )
         return "Asking the server; no answer yet.";
     return "The server never answered: it is down, a firewall is in between, or it refuses the token (its log says "
@@ -7037,6 +7041,20 @@ static int nc_server_open_socket( struct netcode_server_t * server, int count )
                                                              : NETCODE_SERVER_CREATE_ERROR_BIND_SOCKET_IPV4_FAILED;
 }
 
+/* No token names a wildcard, unless somebody meant it: the commonest mistake of a first server. */
+static void nc_server_warn_of_wildcard( const struct netcode_server_t * server )
+{
+    static const uint8_t zeros[16] = { 0 };
+    const struct netcode_address_t * address = &server->addresses[0];
+    char text[NETCODE_MAX_ADDRESS_STRING_LENGTH];
+    size_t bytes = address->type == NETCODE_ADDRESS_IPV4 ? 4 : 16;
+    if ( server->config.num_public_addresses == 0 && memcmp( &address->data, zeros, bytes ) == 0 )
+        NC_LOG( &server->log, ERROR,
+                "server: its address is the wildcard %s, and only tokens that name just that are "
+                "for it; say its real address, or use public_addresses",
+                netcode_address_to_string( address, text ) );
+}
+
 /* Port 0 stands for the port that was bound. */
 static void nc_server_learn_ports( struct netcode_server_t * server )
 {
@@ -7112,6 +7130,7 @@ static int nc_server_make( struct netcode_server_t ** result, const struct netco
         return error;
     }
     nc_server_learn_ports( server );
+    nc_server_warn_of_wildcard( server );
     *result = server;
     return NETCODE_SERVER_CREATE_ERROR_NONE;
 }
