@@ -168,8 +168,9 @@
     NETCODE_NO_LINUX_EXTRAS    leave recvmmsg, kernel drop counts and ICMP error queues out
     NETCODE_ASSERT( c )        your assert; else netcode_set_assert_function, and nothing under NDEBUG
     NETCODE_PACKET_TAGGING     0: leave DSCP marking out
-    NETCODE_DEBUG / NETCODE_RELEASE, NETCODE_LITTLE_ENDIAN / NETCODE_BIG_ENDIAN, NETCODE_PLATFORM: found out unless
-                               given
+    NETCODE_PLATFORM           found out unless given. NETCODE_DEBUG / NETCODE_RELEASE and NETCODE_LITTLE_ENDIAN /
+                               NETCODE_BIG_ENDIAN are found out too, for code that asks for them: asserts follow
+                               NDEBUG, and the library is the same on every byte order
 
     12  WHAT IT DOES NOT DO
 
@@ -258,7 +259,6 @@
 #if defined( NETCODE_IMPLEMENTATION ) && defined( __linux__ ) && !defined( _GNU_SOURCE ) && \
     !defined( NETCODE_NO_LINUX_EXTRAS )
 #define _GNU_SOURCE 1
-#define NC_DEFINED_GNU_SOURCE
 #endif
 
 #include <stddef.h>
@@ -546,6 +546,8 @@ struct netcode_network_simulator_t {
     void * internal;
 };
 
+/*  How a client is to be. Zero is the default everywhere, so a zeroed config works. Its network is the first of these
+    that is given: socket, network_simulator, override_send_and_receive, the operating system's UDP. */
 struct netcode_client_config_t {
     void * allocator_context;
     void * ( *allocate_function )( void * context, size_t bytes ); /* NULL: malloc. Aligned as malloc's */
@@ -580,6 +582,7 @@ struct netcode_client_config_t {
     int send_buffer_bytes;    /* the same; 4 MiB */
 };
 
+/* How a server is to be; as the client's, with protocol id and private key. */
 struct netcode_server_config_t {
     uint64_t protocol_id;                   /* unique to this game, and to each incompatible version of it */
     uint8_t private_key[NETCODE_KEY_BYTES]; /* shared with the web backend, and with nobody else */
@@ -899,7 +902,8 @@ NETCODE_API void netcode_client_connect( struct netcode_client_t * client, uint8
     backwards, NaN and infinity count as standing still. Call it at the game's rate. */
 NETCODE_API void netcode_client_update( struct netcode_client_t * client, double time );
 
-/* Tells the server (10 redundant packets, at once) and goes to DISCONNECTED. */
+/*  Tells the server (10 redundant packets, at once) and goes to DISCONNECTED. Does nothing unless connecting or
+    connected. */
 NETCODE_API void netcode_client_disconnect( struct netcode_client_t * client );
 
 /* The sequence that the next packet will carry. */
@@ -1129,7 +1133,6 @@ NETCODE_API int netcode_network_simulator_socket( struct netcode_network_simulat
 #if NETCODE_PLATFORM == NETCODE_PLATFORM_WINDOWS
 #ifndef NOMINMAX
 #define NOMINMAX
-#define NC_DEFINED_NOMINMAX
 #endif
 #ifndef NETCODE_NO_SOCKETS
 #include <winsock2.h>
@@ -2007,7 +2010,8 @@ NETCODE_API int netcode_address_equal( const struct netcode_address_t * a, const
 /* ================================================================================================================
     ROOM 5: TOKEN
     What do connect tokens and challenge tokens look like, and who may read them?
-    Uses: platform, bytes, crypto, address. Invariant: what was read from a token has passed every check of the standard.
+    Uses: platform, bytes, crypto, address.
+    Invariant: what was read from a token has passed every check of the standard.
     Standard: Connect Token; Challenge Token
    ================================================================================================================ */
 
@@ -4583,8 +4587,8 @@ NETCODE_API int netcode_network_simulator_socket( struct netcode_network_simulat
         v
       CONNECTED --> silence: CONNECTION_TIMED_OUT; the server's disconnect: DISCONNECTED
 
-      Each arrow is a row of nc_client_rules, walked by nc_client_step. From every state netcode_client_disconnect leads
-      to DISCONNECTED, and a token that can not be used to INVALID_CONNECT_TOKEN.
+      Each arrow is a row of nc_client_rules, walked by nc_client_step. From the three states above,
+      netcode_client_disconnect leads to DISCONNECTED; from any, a token that can not be used to INVALID_CONNECT_TOKEN.
    ================================================================================================================ */
 
 enum nc_client_event_t {
@@ -5024,6 +5028,7 @@ static void nc_client_receive( struct netcode_client_t * client )
             datagrams[i].capacity = NC_BUFFER_CAPACITY;
         }
         count = client->socket.receive( client->socket.context, datagrams, want );
+        client->counters.receive_errors += count < 0; /* the socket is broken */
         if ( count <= 0 )
             break;
         for ( i = 0; i < count; i++ )
@@ -6664,6 +6669,7 @@ static void nc_server_receive( struct netcode_server_t * server )
             datagrams[i].capacity = NC_BUFFER_CAPACITY;
         }
         count = server->socket.receive( server->socket.context, datagrams, want );
+        server->counters.receive_errors += count < 0; /* the socket is broken */
         if ( count <= 0 )
             break;
         for ( i = 0; i < count; i++ )
@@ -7587,7 +7593,11 @@ NETCODE_API void netcode_server_wait( struct netcode_server_t * server, double s
     NC_CHECK( server != NULL, NC_NOTHING );
     if ( !( seconds > 0.0 ) || server->backlog )
         return;
-    next = server->running ? nc_wheel_seconds_left( &server->hall.wheel, server->clock.now ) : seconds;
+    if ( !server->running ) {
+        netcode_sleep( seconds ); /* what waits in its socket is not read, so it must not end the wait */
+        return;
+    }
+    next = nc_wheel_seconds_left( &server->hall.wheel, server->clock.now );
     if ( next < seconds )
         seconds = next;
     if ( seconds <= 0.0 )
@@ -7689,8 +7699,6 @@ NETCODE_API void netcode_server_client_stats( struct netcode_server_t * server, 
 #undef NC_CHECK
 #undef NC_CLOCK_LONGEST_STEP
 #undef NC_COUNTERS_COPY
-#undef NC_DEFINED_GNU_SOURCE
-#undef NC_DEFINED_NOMINMAX
 #undef NC_LOG
 #undef NC_LOG_ON
 #undef NC_LONG_AGO
