@@ -1314,10 +1314,9 @@ static void nc_clock_init( nc_clock_t * clock, double time )
 
 static void nc_clock_advance( nc_clock_t * clock, double time )
 {
-    double step;
     if ( !nc_number_is_finite( time ) )
         return;
-    step = time - clock->last;
+    double step = time - clock->last;
     clock->last = time;
     if ( step > 0.0 )
         clock->now += step < NC_CLOCK_LONGEST_STEP ? step : NC_CLOCK_LONGEST_STEP;
@@ -1486,33 +1485,24 @@ typedef struct {
 
 static nc_reader_t nc_reader_make( const uint8_t * data, size_t bytes )
 {
-    nc_reader_t reader;
-    reader.data = data;
-    reader.at = 0;
-    reader.end = bytes;
-    reader.failed = 0;
+    nc_reader_t reader = { data, 0, bytes, 0 };
     return reader;
 }
 
 static nc_writer_t nc_writer_make( uint8_t * data, size_t bytes )
 {
-    nc_writer_t writer;
-    writer.data = data;
-    writer.at = 0;
-    writer.end = bytes;
-    writer.failed = 0;
+    nc_writer_t writer = { data, 0, bytes, 0 };
     return writer;
 }
 
 static uint64_t nc_reader_number( nc_reader_t * reader, size_t bytes )
 {
     uint64_t value = 0;
-    size_t i;
     if ( reader->failed || reader->end - reader->at < bytes ) {
         reader->failed = 1;
         return 0;
     }
-    for ( i = 0; i < bytes; i++ )
+    for ( size_t i = 0; i < bytes; i++ )
         value |= (uint64_t) reader->data[reader->at + i] << ( 8 * i );
     reader->at += bytes;
     return value;
@@ -1551,12 +1541,11 @@ static void nc_reader_bytes( nc_reader_t * reader, uint8_t * out, size_t bytes )
 
 static void nc_writer_number( nc_writer_t * writer, uint64_t value, size_t bytes )
 {
-    size_t i;
     if ( writer->failed || writer->end - writer->at < bytes ) {
         writer->failed = 1;
         return;
     }
-    for ( i = 0; i < bytes; i++ )
+    for ( size_t i = 0; i < bytes; i++ )
         writer->data[writer->at + i] = (uint8_t) ( value >> ( 8 * i ) );
     writer->at += bytes;
 }
@@ -1590,8 +1579,7 @@ static uint64_t nc_load_u64( const uint8_t * data )
 
 static void nc_store_u64( uint8_t * data, uint64_t value )
 {
-    int i;
-    for ( i = 0; i < 8; i++ )
+    for ( int i = 0; i < 8; i++ )
         data[i] = (uint8_t) ( value >> ( 8 * i ) );
 }
 
@@ -1816,8 +1804,7 @@ static const char * nc_address_number( const char * text, int base, int digits, 
 
 static const char * nc_address_parse_ipv4( const char * text, uint8_t out[4] )
 {
-    int i;
-    for ( i = 0; i < 4; i++ ) {
+    for ( int i = 0; i < 4; i++ ) {
         uint32_t value = 0;
         if ( i && *text++ != '.' )
             return NULL;
@@ -1952,13 +1939,13 @@ static size_t nc_address_print_ipv6( const struct netcode_address_t * address, c
 {
     uint16_t words[8];
     int scope = nc_address_is_link_local( address ) ? address->data.ipv6[1] : 0;
-    int i, start, length;
+    int start, length;
     size_t at = 0;
     memcpy( words, address->data.ipv6, sizeof( words ) );
     if ( scope )
         words[1] = 0;
     nc_address_longest_gap( words, &start, &length );
-    for ( i = 0; i < 8; i++ ) {
+    for ( int i = 0; i < 8; i++ ) {
         if ( i == start ) {
             at += (size_t) snprintf( out + at, out_bytes - at, "::" );
             i += length - 1;
@@ -2000,10 +1987,9 @@ NETCODE_API char * netcode_address_to_string( const struct netcode_address_t * a
 
 NETCODE_API int netcode_address_equal( const struct netcode_address_t * a, const struct netcode_address_t * b )
 {
-    struct netcode_address_t left, right;
     NC_CHECK( a != NULL && b != NULL, 0 );
-    left = nc_address_canonical( a );
-    right = nc_address_canonical( b );
+    struct netcode_address_t left = nc_address_canonical( a );
+    struct netcode_address_t right = nc_address_canonical( b );
     return nc_address_same( &left, &right );
 }
 
@@ -2054,12 +2040,11 @@ typedef struct {
 static void nc_token_write_address( nc_writer_t * writer, const struct netcode_address_t * address )
 {
     struct netcode_address_t place = nc_address_without_interface( address );
-    int i;
     nc_writer_number( writer, place.type, 1 );
     if ( place.type == NETCODE_ADDRESS_IPV4 )
         nc_writer_bytes( writer, place.data.ipv4, 4 );
     else
-        for ( i = 0; i < 8; i++ )
+        for ( int i = 0; i < 8; i++ )
             nc_writer_number( writer, place.data.ipv6[i], 2 );
     nc_writer_number( writer, place.port, 2 );
 }
@@ -2067,13 +2052,12 @@ static void nc_token_write_address( nc_writer_t * writer, const struct netcode_a
 static void nc_token_read_address( nc_reader_t * reader, struct netcode_address_t * address )
 {
     struct netcode_address_t raw;
-    int i;
     memset( &raw, 0, sizeof( raw ) );
     raw.type = nc_reader_u8( reader );
     if ( raw.type == NETCODE_ADDRESS_IPV4 )
         nc_reader_bytes( reader, raw.data.ipv4, 4 );
     else if ( raw.type == NETCODE_ADDRESS_IPV6 )
-        for ( i = 0; i < 8; i++ )
+        for ( int i = 0; i < 8; i++ )
             raw.data.ipv6[i] = nc_reader_u16( reader );
     else
         reader->failed = 1;
@@ -2086,10 +2070,9 @@ static void nc_token_read_address( nc_reader_t * reader, struct netcode_address_
 
 static void nc_token_write_route( nc_writer_t * writer, const nc_route_t * route )
 {
-    int i;
     nc_writer_number( writer, (uint32_t) route->timeout_seconds, 4 );
     nc_writer_number( writer, (uint32_t) route->num_addresses, 4 );
-    for ( i = 0; i < route->num_addresses; i++ )
+    for ( int i = 0; i < route->num_addresses; i++ )
         nc_token_write_address( writer, &route->addresses[i] );
     nc_writer_bytes( writer, route->client_to_server_key, NETCODE_KEY_BYTES );
     nc_writer_bytes( writer, route->server_to_client_key, NETCODE_KEY_BYTES );
@@ -2097,17 +2080,15 @@ static void nc_token_write_route( nc_writer_t * writer, const nc_route_t * route
 
 static void nc_token_read_route( nc_reader_t * reader, nc_route_t * route )
 {
-    uint32_t count;
-    int i;
     route->timeout_seconds = (int32_t) nc_reader_u32( reader );
-    count = nc_reader_u32( reader );
+    uint32_t count = nc_reader_u32( reader );
     route->num_addresses = 0;
     if ( count < 1 || count > NETCODE_MAX_SERVERS_PER_CONNECT ) {
         reader->failed = 1;
         return;
     }
     route->num_addresses = (int) count;
-    for ( i = 0; i < (int) count; i++ )
+    for ( int i = 0; i < (int) count; i++ )
         nc_token_read_address( reader, &route->addresses[i] );
     nc_reader_bytes( reader, route->client_to_server_key, NETCODE_KEY_BYTES );
     nc_reader_bytes( reader, route->server_to_client_key, NETCODE_KEY_BYTES );
@@ -2134,17 +2115,13 @@ static void nc_token_seal_private( uint8_t out[NC_PRIVATE_TOKEN_BYTES], const nc
                                    const nc_token_seal_t * how )
 {
     uint8_t associated[NC_TOKEN_AD_BYTES];
-    nc_seal_t seal;
+    nc_seal_t seal = { how->key, 0, associated, sizeof( associated ) };
     nc_writer_t writer = nc_writer_make( out, NC_PRIVATE_TOKEN_BYTES - NETCODE_MAC_BYTES );
     nc_writer_number( &writer, token->client_id, 8 );
     nc_token_write_route( &writer, &token->route );
     nc_writer_bytes( &writer, token->user_data, NETCODE_USER_DATA_BYTES );
     nc_writer_zeros( &writer );
     nc_token_associated( associated, how->protocol_id, how->expire_timestamp );
-    memset( &seal, 0, sizeof( seal ) );
-    seal.key = how->key;
-    seal.associated = associated;
-    seal.associated_bytes = sizeof( associated );
     nc_crypto_seal_token( out, NC_PRIVATE_TOKEN_BYTES - NETCODE_MAC_BYTES, how->nonce, &seal );
 }
 
@@ -2153,12 +2130,8 @@ static int nc_token_open_private( uint8_t plain[NC_PRIVATE_TOKEN_BYTES], const u
                                   const nc_token_seal_t * how )
 {
     uint8_t associated[NC_TOKEN_AD_BYTES];
-    nc_seal_t seal;
+    nc_seal_t seal = { how->key, 0, associated, sizeof( associated ) };
     nc_token_associated( associated, how->protocol_id, how->expire_timestamp );
-    memset( &seal, 0, sizeof( seal ) );
-    seal.key = how->key;
-    seal.associated = associated;
-    seal.associated_bytes = sizeof( associated );
     return nc_crypto_open_token( plain, sealed, NC_PRIVATE_TOKEN_BYTES, how->nonce, &seal );
 }
 
@@ -2202,14 +2175,11 @@ static int nc_token_read( const uint8_t data[NETCODE_CONNECT_TOKEN_BYTES], nc_co
 static void nc_challenge_seal( uint8_t out[NC_CHALLENGE_BYTES], const nc_challenge_t * challenge, uint64_t sequence,
                                const uint8_t * key )
 {
-    nc_seal_t seal;
+    nc_seal_t seal = { key, sequence, NULL, 0 };
     nc_writer_t writer = nc_writer_make( out, NC_CHALLENGE_PLAIN_BYTES );
     nc_writer_number( &writer, challenge->client_id, 8 );
     nc_writer_bytes( &writer, challenge->user_data, NETCODE_USER_DATA_BYTES );
     nc_writer_bytes( &writer, challenge->bind, NC_CHALLENGE_BIND_BYTES );
-    memset( &seal, 0, sizeof( seal ) );
-    seal.key = key;
-    seal.sequence = sequence;
     nc_crypto_seal( out, out, NC_CHALLENGE_PLAIN_BYTES, &seal );
 }
 
@@ -2217,10 +2187,7 @@ static int nc_challenge_open( uint8_t data[NC_CHALLENGE_BYTES], nc_challenge_t *
                               const uint8_t * key )
 {
     nc_reader_t reader = nc_reader_make( data, NC_CHALLENGE_PLAIN_BYTES );
-    nc_seal_t seal;
-    memset( &seal, 0, sizeof( seal ) );
-    seal.key = key;
-    seal.sequence = sequence;
+    nc_seal_t seal = { key, sequence, NULL, 0 };
     if ( !nc_crypto_open( data, data, NC_CHALLENGE_BYTES, &seal ) )
         return 0;
     challenge->client_id = nc_reader_u64( &reader );
@@ -2232,9 +2199,8 @@ static int nc_challenge_open( uint8_t data[NC_CHALLENGE_BYTES], nc_challenge_t *
 /* Addresses for a token: every one must be readable and have a port. */
 static int nc_token_parse_addresses( nc_route_t * route, int count, const char ** texts )
 {
-    int i;
     route->num_addresses = count;
-    for ( i = 0; i < count; i++ )
+    for ( int i = 0; i < count; i++ )
         if ( !texts[i] || netcode_parse_address( texts[i], &route->addresses[i] ) != NETCODE_OK ||
              route->addresses[i].port == 0 ) {
             NC_LOG( NULL, ERROR, "connect token: \"%s\" is no address with a port", texts[i] ? texts[i] : "NULL" );
@@ -2288,13 +2254,12 @@ NETCODE_API int netcode_generate_connect_token( int num_server_addresses, const 
 NETCODE_API int netcode_connect_token_info( const uint8_t * connect_token, struct netcode_connect_token_info_t * info )
 {
     nc_connect_token_t token;
-    int i, valid;
     NC_CHECK( connect_token != NULL && info != NULL, NETCODE_ERROR );
     memset( info, 0, sizeof( *info ) );
-    for ( i = 0; i < NC_VERSION_BYTES && connect_token[i]; i++ )
+    for ( int i = 0; i < NC_VERSION_BYTES && connect_token[i]; i++ )
         info->version[i] = connect_token[i] >= 0x20 && connect_token[i] < 0x7f ? (char) connect_token[i] : '?';
     memset( &token, 0, sizeof( token ) );
-    valid = nc_token_read( connect_token, &token );
+    int valid = nc_token_read( connect_token, &token );
     if ( valid ) {
         info->protocol_id = token.protocol_id;
         info->create_timestamp = token.create_timestamp;
@@ -2417,17 +2382,15 @@ typedef struct {
     reason. */
 static int nc_packet_parse( nc_packet_t * packet, const uint8_t * data, int bytes, int direction )
 {
-    const nc_packet_rule_t * rule;
-    int sequence_bytes, i;
     if ( bytes < NC_MIN_SEALED_BYTES )
         return NETCODE_DROP_TOO_SMALL;
     packet->type = data[0] & 15;
     if ( packet->type >= NETCODE_PACKET_TYPES )
         return NETCODE_DROP_UNKNOWN_PACKET_TYPE;
-    rule = &nc_packet_rules[packet->type];
+    const nc_packet_rule_t * rule = &nc_packet_rules[packet->type];
     if ( !( rule->directions & direction ) )
         return NETCODE_DROP_WRONG_DIRECTION;
-    sequence_bytes = data[0] >> 4;
+    int sequence_bytes = data[0] >> 4;
     if ( sequence_bytes < 1 || sequence_bytes > 8 )
         return NETCODE_DROP_BAD_SEQUENCE_LENGTH;
     packet->header_bytes = 1 + sequence_bytes;
@@ -2435,7 +2398,7 @@ static int nc_packet_parse( nc_packet_t * packet, const uint8_t * data, int byte
     if ( packet->body_bytes < rule->min_body_bytes || packet->body_bytes > rule->max_body_bytes )
         return NETCODE_DROP_WRONG_BODY_SIZE;
     packet->sequence = 0;
-    for ( i = 0; i < sequence_bytes; i++ )
+    for ( int i = 0; i < sequence_bytes; i++ )
         packet->sequence |= (uint64_t) data[1 + i] << ( 8 * i );
     return NETCODE_DROP_NONE;
 }
@@ -2459,12 +2422,8 @@ static int nc_packet_open( const nc_packet_t * packet, const uint8_t * data, uin
                            const nc_channel_t * channel )
 {
     uint8_t associated[NC_PACKET_AD_BYTES];
-    nc_seal_t seal;
+    nc_seal_t seal = { channel->key, packet->sequence, associated, sizeof( associated ) };
     nc_packet_associated( associated, channel->protocol_id, data[0] );
-    seal.key = channel->key;
-    seal.sequence = packet->sequence;
-    seal.associated = associated;
-    seal.associated_bytes = sizeof( associated );
     return nc_crypto_open( out, data + packet->header_bytes, (size_t) ( packet->body_bytes + NETCODE_MAC_BYTES ),
                            &seal );
 }
@@ -2490,7 +2449,7 @@ static int nc_packet_seal( uint8_t * out, const nc_packet_t * packet, const uint
                            const nc_channel_t * channel )
 {
     uint8_t associated[NC_PACKET_AD_BYTES];
-    nc_seal_t seal;
+    nc_seal_t seal = { channel->key, packet->sequence, associated, sizeof( associated ) };
     uint64_t rest = packet->sequence;
     int sequence_bytes = 0;
     do {
@@ -2499,10 +2458,6 @@ static int nc_packet_seal( uint8_t * out, const nc_packet_t * packet, const uint
     } while ( rest );
     out[0] = (uint8_t) ( sequence_bytes << 4 | packet->type );
     nc_packet_associated( associated, channel->protocol_id, out[0] );
-    seal.key = channel->key;
-    seal.sequence = packet->sequence;
-    seal.associated = associated;
-    seal.associated_bytes = sizeof( associated );
     nc_crypto_seal( out + 1 + sequence_bytes, body, (size_t) packet->body_bytes, &seal );
     return 1 + sequence_bytes + packet->body_bytes + NETCODE_MAC_BYTES;
 }
@@ -2738,8 +2693,8 @@ static uint32_t nc_bits_lowest_of_word( uint64_t word )
 
 static uint32_t nc_bits_lowest( const nc_bits_t * bits )
 {
-    uint32_t i, word;
-    for ( i = 0; i * 64 < bits->word_count; i++ )
+    uint32_t word;
+    for ( uint32_t i = 0; i * 64 < bits->word_count; i++ )
         if ( bits->summary[i] ) {
             word = i * 64 + nc_bits_lowest_of_word( bits->summary[i] );
             return word * 64 + nc_bits_lowest_of_word( bits->words[word] );
@@ -2776,10 +2731,9 @@ static void nc_wheel_place( nc_wheel_t * wheel, nc_arena_t * arena, uint32_t cap
 
 static void nc_wheel_reset( nc_wheel_t * wheel, double now )
 {
-    uint32_t i;
-    for ( i = 0; i < NC_WHEEL_LISTS; i++ )
+    for ( uint32_t i = 0; i < NC_WHEEL_LISTS; i++ )
         nc_list_init( &wheel->lists[i] );
-    for ( i = 0; i < wheel->capacity; i++ )
+    for ( uint32_t i = 0; i < wheel->capacity; i++ )
         wheel->list_of[i] = NC_WHEEL_LISTS;
     memset( wheel->busy, 0, sizeof( wheel->busy ) );
     wheel->tick = nc_wheel_tick( now );
@@ -2799,12 +2753,11 @@ static void nc_wheel_remove( nc_wheel_t * wheel, uint32_t timer )
 static void nc_wheel_insert( nc_wheel_t * wheel, uint32_t timer, double deadline )
 {
     uint64_t tick = nc_wheel_tick( deadline );
-    uint32_t list;
     if ( tick < wheel->tick )
         tick = wheel->tick;
     if ( tick - wheel->tick >= NC_WHEEL_BUCKETS )
         tick = wheel->tick + NC_WHEEL_BUCKETS - 1;
-    list = (uint32_t) ( tick % NC_WHEEL_BUCKETS );
+    uint32_t list = (uint32_t) ( tick % NC_WHEEL_BUCKETS );
     nc_wheel_remove( wheel, timer );
     nc_list_insert( &wheel->lists[list], wheel->links, timer );
     wheel->busy[list / 64] |= (uint64_t) 1 << ( list % 64 );
@@ -2846,8 +2799,7 @@ static uint32_t nc_wheel_take( nc_wheel_t * wheel )
 /* Seconds until a timer may ring; one second when none is set. */
 static double nc_wheel_seconds_left( const nc_wheel_t * wheel, double now )
 {
-    uint64_t tick;
-    for ( tick = wheel->tick; tick < wheel->tick + NC_WHEEL_BUCKETS; tick++ ) {
+    for ( uint64_t tick = wheel->tick; tick < wheel->tick + NC_WHEEL_BUCKETS; tick++ ) {
         uint32_t list = (uint32_t) ( tick % NC_WHEEL_BUCKETS );
         if ( wheel->busy[list / 64] >> ( list % 64 ) & 1 ) {
             double left = (double) tick / (double) NC_WHEEL_BUCKETS - now;
@@ -2888,7 +2840,6 @@ static nc_pool_t * nc_pool_place( nc_arena_t * arena, uint32_t count )
     nc_pool_t * pool = (nc_pool_t *) nc_arena_take( arena, 1, sizeof( nc_pool_t ) );
     uint32_t * free_list = (uint32_t *) nc_arena_take( arena, count, sizeof( uint32_t ) );
     uint8_t * buffers = (uint8_t *) nc_arena_take( arena, count, NC_BUFFER_STRIDE );
-    uint32_t i;
     if ( !pool )
         return NULL;
     memset( pool, 0, sizeof( *pool ) );
@@ -2897,7 +2848,7 @@ static nc_pool_t * nc_pool_place( nc_arena_t * arena, uint32_t count )
     pool->free_list = free_list;
     pool->buffers = buffers;
     pool->count = pool->free_count = count;
-    for ( i = 0; i < count; i++ ) {
+    for ( uint32_t i = 0; i < count; i++ ) {
         memset( buffers + (size_t) i * NC_BUFFER_STRIDE, 0, NC_BUFFER_HEADER_BYTES );
         free_list[i] = count - 1 - i;
     }
@@ -3004,7 +2955,6 @@ static void nc_inbox_place( nc_inbox_t * inbox, nc_arena_t * arena, uint32_t buf
 
 static void nc_inbox_reset( nc_inbox_t * inbox, nc_pool_t * pool, uint32_t quota )
 {
-    uint32_t i;
     inbox->pool = pool;
     inbox->quota = quota;
     inbox->share = pool->count / ( 2 * inbox->client_count );
@@ -3013,12 +2963,12 @@ static void nc_inbox_reset( nc_inbox_t * inbox, nc_pool_t * pool, uint32_t quota
     nc_list_init( &inbox->left );
     nc_list_init( &inbox->events );
     nc_list_init( &inbox->ended );
-    for ( i = 0; i < inbox->client_count; i++ ) {
+    for ( uint32_t i = 0; i < inbox->client_count; i++ ) {
         nc_list_init( &inbox->queues[i].list );
         inbox->queues[i].connected_note = NC_NOWHERE;
         inbox->queues[i].is_open = inbox->queues[i].is_left = 0;
     }
-    for ( i = 0; i < inbox->note_count; i++ )
+    for ( uint32_t i = 0; i < inbox->note_count; i++ )
         inbox->free_notes[i] = inbox->note_count - 1 - i;
     inbox->free_note_count = inbox->note_count;
 }
@@ -3101,11 +3051,10 @@ static void nc_inbox_insert( nc_inbox_t * inbox, uint32_t index )
 /* Copies a payload into a free buffer and queues it. Returns a drop reason. */
 static int nc_inbox_copy( nc_inbox_t * inbox, const nc_buffer_t * what, const uint8_t * data )
 {
-    uint32_t index;
     int reason = nc_inbox_room( inbox, what->client_index );
     if ( reason != NETCODE_DROP_NONE )
         return reason;
-    index = nc_pool_take( inbox->pool );
+    uint32_t index = nc_pool_take( inbox->pool );
     *nc_pool_buffer( inbox->pool, index ) = *what;
     memcpy( nc_pool_data( inbox->pool, index ) + what->offset, data, what->bytes );
     nc_inbox_insert( inbox, index );
@@ -3135,11 +3084,10 @@ static void nc_inbox_forget_pair( nc_inbox_t * inbox )
     const nc_note_t * note = &inbox->notes[disconnected];
     uint64_t session = note->session;
     nc_list_t * lists[2];
-    int i;
     lists[0] = &inbox->orphans;
     lists[1] = &inbox->queues[note->client_index].list;
     /* Who takes no events reads its payloads slot by slot: those stay. */
-    for ( i = 0; i < 2 && inbox->events_are_taken; i++ ) {
+    for ( int i = 0; i < 2 && inbox->events_are_taken; i++ ) {
         uint32_t index = lists[i]->head, next;
         for ( ; index != NC_NOWHERE; index = next ) {
             next = inbox->queue_links[index].next;
@@ -3166,12 +3114,11 @@ static void nc_inbox_forget_oldest( nc_inbox_t * inbox )
     client are taken, a forgettable pair exists. */
 static uint32_t nc_inbox_note( nc_inbox_t * inbox, const nc_note_t * note )
 {
-    uint32_t index;
     if ( inbox->free_note_count == 0 && inbox->ended.count )
         nc_inbox_forget_pair( inbox );
     else if ( inbox->free_note_count == 0 )
         nc_inbox_forget_oldest( inbox );
-    index = inbox->free_notes[--inbox->free_note_count];
+    uint32_t index = inbox->free_notes[--inbox->free_note_count];
     inbox->notes[index] = *note;
     nc_list_insert( &inbox->events, inbox->event_links, inbox->pool->count + index );
     return index;
@@ -3182,7 +3129,6 @@ static uint32_t nc_inbox_note( nc_inbox_t * inbox, const nc_note_t * note )
 static void nc_inbox_open( nc_inbox_t * inbox, uint32_t client_index, uint64_t session, uint64_t client_id )
 {
     nc_queue_t * queue = &inbox->queues[client_index];
-    nc_note_t note;
     while ( queue->list.count ) {
         uint32_t index = queue->list.head;
         if ( !inbox->events_are_taken ) {
@@ -3196,12 +3142,7 @@ static void nc_inbox_open( nc_inbox_t * inbox, uint32_t client_index, uint64_t s
     queue->is_open = 1;
     nc_inbox_mark_left( inbox, client_index );
     inbox->reserved += inbox->share;
-    memset( &note, 0, sizeof( note ) );
-    note.session = session;
-    note.client_id = client_id;
-    note.client_index = client_index;
-    note.partner = NC_NOWHERE;
-    note.type = NETCODE_EVENT_CONNECTED;
+    nc_note_t note = { session, client_id, client_index, NC_NOWHERE, NETCODE_EVENT_CONNECTED, 0 };
     queue->connected_note = nc_inbox_note( inbox, &note );
 }
 
@@ -3210,21 +3151,13 @@ static void nc_inbox_close( nc_inbox_t * inbox, uint32_t client_index, uint64_t 
                             int reason )
 {
     nc_queue_t * queue = &inbox->queues[client_index];
-    nc_note_t note;
-    uint32_t index;
     if ( queue->is_open && queue->list.count < inbox->share )
         inbox->reserved -= inbox->share - queue->list.count;
     queue->is_open = 0;
     nc_inbox_mark_left( inbox, client_index );
-    memset( &note, 0, sizeof( note ) );
-    note.session = session;
-    note.client_id = client_id;
-    note.client_index = client_index;
-    note.partner = queue->connected_note;
-    note.type = NETCODE_EVENT_DISCONNECTED;
-    note.reason = reason;
+    nc_note_t note = { session, client_id, client_index, queue->connected_note, NETCODE_EVENT_DISCONNECTED, reason };
     queue->connected_note = NC_NOWHERE;
-    index = nc_inbox_note( inbox, &note );
+    uint32_t index = nc_inbox_note( inbox, &note );
     if ( note.partner == NC_NOWHERE )
         return;
     inbox->notes[note.partner].partner = index;
@@ -3276,10 +3209,9 @@ static int nc_inbox_next_event( nc_inbox_t * inbox, struct netcode_event_t * eve
 static uint8_t * nc_inbox_receive( nc_inbox_t * inbox, uint32_t client_index, int * bytes, uint64_t * sequence )
 {
     uint32_t index = inbox->queues[client_index].list.head;
-    const nc_buffer_t * buffer;
     if ( index == NC_NOWHERE )
         return NULL;
-    buffer = nc_pool_buffer( inbox->pool, index );
+    const nc_buffer_t * buffer = nc_pool_buffer( inbox->pool, index );
     *bytes = (int) buffer->bytes;
     if ( sequence )
         *sequence = buffer->sequence;
@@ -3323,10 +3255,9 @@ static void nc_used_place( nc_used_t * used, nc_arena_t * arena, uint32_t capaci
 
 static void nc_used_reset( nc_used_t * used )
 {
-    uint32_t i;
     nc_table_reset( &used->table );
     used->expiring_count = used->never_count = used->never_oldest = 0;
-    for ( i = 0; i < used->expiring_capacity; i++ )
+    for ( uint32_t i = 0; i < used->expiring_capacity; i++ )
         used->free_list[i] = used->expiring_capacity - 1 - i;
 }
 
@@ -3407,7 +3338,6 @@ static void nc_used_insert_never( nc_used_t * used, const nc_used_record_t * rec
 
 static void nc_used_insert( nc_used_t * used, const nc_used_record_t * record )
 {
-    uint32_t index, place;
     if ( record->expire_timestamp == UINT64_MAX ) {
         nc_used_insert_never( used, record );
         return;
@@ -3421,8 +3351,8 @@ static void nc_used_insert( nc_used_t * used, const nc_used_record_t * record )
         }
         nc_used_forget_earliest( used );
     }
-    index = used->free_list[used->expiring_capacity - used->expiring_count - 1];
-    place = used->expiring_count++;
+    uint32_t index = used->free_list[used->expiring_capacity - used->expiring_count - 1];
+    uint32_t place = used->expiring_count++;
     used->records[index] = *record;
     used->heap[place] = index;
     while ( place && nc_used_expiry( used, ( place - 1 ) / 2 ) > nc_used_expiry( used, place ) ) {
@@ -3435,11 +3365,10 @@ static void nc_used_insert( nc_used_t * used, const nc_used_record_t * record )
 /* Takes over what another table remembers, in its order. */
 static void nc_used_adopt( nc_used_t * used, const nc_used_t * old )
 {
-    uint32_t i;
     used->refused_up_to = old->refused_up_to;
-    for ( i = 0; i < old->expiring_count; i++ )
+    for ( uint32_t i = 0; i < old->expiring_count; i++ )
         nc_used_insert( used, &old->records[old->heap[i]] );
-    for ( i = 0; i < old->never_count; i++ )
+    for ( uint32_t i = 0; i < old->never_count; i++ )
         nc_used_insert( used, &old->records[old->expiring_capacity + ( old->never_oldest + i ) % old->never_capacity] );
 }
 
@@ -3518,8 +3447,7 @@ static int nc_socket_override_receive( void * context, struct netcode_datagram_t
 static int nc_socket_override_send( void * context, const struct netcode_datagram_t * datagrams, int count )
 {
     const nc_socket_override_t * override_ = (const nc_socket_override_t *) context;
-    int i;
-    for ( i = 0; i < count; i++ ) {
+    for ( int i = 0; i < count; i++ ) {
         struct netcode_address_t to = datagrams[i].address;
         override_->send( override_->callback_context, &to, datagrams[i].data, datagrams[i].bytes );
     }
@@ -3595,7 +3523,6 @@ static size_t nc_socket_udp_memory( void )
 static nc_socket_length_t nc_socket_to_system( const struct netcode_address_t * address,
                                                struct sockaddr_storage * storage )
 {
-    int i;
     memset( storage, 0, sizeof( *storage ) );
     if ( address->type == NETCODE_ADDRESS_IPV4 ) {
         struct sockaddr_in * v4 = (struct sockaddr_in *) (void *) storage;
@@ -3607,7 +3534,7 @@ static nc_socket_length_t nc_socket_to_system( const struct netcode_address_t * 
         struct sockaddr_in6 * v6 = (struct sockaddr_in6 *) (void *) storage;
         v6->sin6_family = AF_INET6;
         v6->sin6_port = htons( address->port );
-        for ( i = 0; i < 8; i++ ) {
+        for ( int i = 0; i < 8; i++ ) {
             v6->sin6_addr.s6_addr[2 * i] = (uint8_t) ( address->data.ipv6[i] >> 8 );
             v6->sin6_addr.s6_addr[2 * i + 1] = (uint8_t) address->data.ipv6[i];
         }
@@ -3623,7 +3550,6 @@ static nc_socket_length_t nc_socket_to_system( const struct netcode_address_t * 
 static void nc_socket_from_system( struct netcode_address_t * address, const struct sockaddr_storage * storage )
 {
     struct netcode_address_t raw;
-    int i;
     memset( &raw, 0, sizeof( raw ) );
     if ( storage->ss_family == AF_INET ) {
         const struct sockaddr_in * v4 = (const struct sockaddr_in *) (const void *) storage;
@@ -3634,7 +3560,7 @@ static void nc_socket_from_system( struct netcode_address_t * address, const str
         const struct sockaddr_in6 * v6 = (const struct sockaddr_in6 *) (const void *) storage;
         raw.type = NETCODE_ADDRESS_IPV6;
         raw.port = ntohs( v6->sin6_port );
-        for ( i = 0; i < 8; i++ )
+        for ( int i = 0; i < 8; i++ )
             raw.data.ipv6[i] = (uint16_t) ( v6->sin6_addr.s6_addr[2 * i] << 8 | v6->sin6_addr.s6_addr[2 * i + 1] );
         if ( nc_address_is_link_local( &raw ) )
             raw.data.ipv6[1] = (uint16_t) v6->sin6_scope_id;
@@ -3701,8 +3627,7 @@ static void nc_socket_fill_error( struct netcode_datagram_t * datagram, int erro
 /* The system counts what it dropped for want of room and tells with each datagram. */
 static void nc_socket_read_drops( nc_socket_udp_t * udp, int which, struct msghdr * header )
 {
-    struct cmsghdr * control;
-    for ( control = CMSG_FIRSTHDR( header ); control; control = CMSG_NXTHDR( header, control ) )
+    for ( struct cmsghdr * control = CMSG_FIRSTHDR( header ); control; control = CMSG_NXTHDR( header, control ) )
         if ( control->cmsg_level == SOL_SOCKET && control->cmsg_type == SO_RXQ_OVFL ) {
             uint32_t drops;
             memcpy( &drops, CMSG_DATA( control ), sizeof( drops ) );
@@ -3717,10 +3642,9 @@ static int nc_socket_receive_some( nc_socket_udp_t * udp, int which, struct netc
     struct sockaddr_storage from[NC_RECEIVE_BATCH];
     /* aligned as a control header wants it */
     uint64_t control[NC_RECEIVE_BATCH][( CMSG_SPACE( sizeof( uint32_t ) ) + 7 ) / 8];
-    int i, received;
     if ( count > NC_RECEIVE_BATCH )
         count = NC_RECEIVE_BATCH;
-    for ( i = 0; i < count; i++ ) {
+    for ( int i = 0; i < count; i++ ) {
         memset( &headers[i], 0, sizeof( headers[i] ) );
         vectors[i].iov_base = datagrams[i].data;
         vectors[i].iov_len = (size_t) datagrams[i].capacity;
@@ -3731,8 +3655,8 @@ static int nc_socket_receive_some( nc_socket_udp_t * udp, int which, struct netc
         headers[i].msg_hdr.msg_control = control[i];
         headers[i].msg_hdr.msg_controllen = sizeof( control[i] );
     }
-    received = recvmmsg( udp->handles[which], headers, (unsigned) count, MSG_DONTWAIT, NULL );
-    for ( i = 0; i < received; i++ ) {
+    int received = recvmmsg( udp->handles[which], headers, (unsigned) count, MSG_DONTWAIT, NULL );
+    for ( int i = 0; i < received; i++ ) {
         nc_socket_from_system( &datagrams[i].address, &from[i] );
         datagrams[i].bytes = (int) headers[i].msg_len;
         datagrams[i].status =
@@ -3748,8 +3672,7 @@ static void nc_socket_read_error_queue( nc_socket_udp_t * udp, int which, struct
 {
     struct sockaddr_storage about;
     struct msghdr header;
-    int i;
-    for ( i = 0; i < NC_RECEIVE_BATCH && udp->reports_errors; i++ ) {
+    for ( int i = 0; i < NC_RECEIVE_BATCH && udp->reports_errors; i++ ) {
         memset( &header, 0, sizeof( header ) );
         memset( &about, 0, sizeof( about ) );
         header.msg_name = &about;
@@ -3849,18 +3772,17 @@ static int nc_socket_udp_receive( void * context, struct netcode_datagram_t * da
 static int nc_socket_udp_send_one( nc_socket_udp_t * udp, const struct netcode_datagram_t * datagram )
 {
     struct sockaddr_storage to;
-    nc_socket_length_t to_bytes;
-    int i, tries;
+    int i;
     for ( i = 0; i < udp->count && udp->bound[i].type != datagram->address.type; i++ )
         ;
     if ( i == udp->count ) {
         udp->last_send_error = EAFNOSUPPORT;
         return 0;
     }
-    to_bytes = nc_socket_to_system( &datagram->address, &to );
+    nc_socket_length_t to_bytes = nc_socket_to_system( &datagram->address, &to );
     /*  A pending ICMP error of an earlier datagram is reported by the next call on the handle: it is not about this
         one. */
-    for ( tries = 0; tries < 3; tries++ ) {
+    for ( int tries = 0; tries < 3; tries++ ) {
 #if NETCODE_PLATFORM == NETCODE_PLATFORM_WINDOWS
         int sent = sendto( udp->handles[i], (const char *) datagram->data, datagram->bytes, 0, (struct sockaddr *) &to,
                            to_bytes );
@@ -4024,11 +3946,10 @@ static int nc_socket_open_handle( nc_socket_udp_t * udp, int which, const nc_soc
     nc_socket_length_t length = nc_socket_to_system( address, &storage );
     nc_socket_handle_t handle =
         socket( address->type == NETCODE_ADDRESS_IPV6 ? AF_INET6 : AF_INET, SOCK_DGRAM, IPPROTO_UDP );
-    int granted;
     udp->handles[which] = handle;
     if ( handle == NC_SOCKET_NONE || !nc_socket_configure( handle, address, request->reports_errors ) )
         return NC_SOCKET_CREATE_FAILED;
-    granted = nc_socket_set_buffer( handle, SO_RCVBUF, request->receive_buffer_bytes );
+    int granted = nc_socket_set_buffer( handle, SO_RCVBUF, request->receive_buffer_bytes );
     udp->receive_buffer_bytes = which == 0 || granted < udp->receive_buffer_bytes ? granted : udp->receive_buffer_bytes;
     granted = nc_socket_set_buffer( handle, SO_SNDBUF, request->send_buffer_bytes );
     udp->send_buffer_bytes = which == 0 || granted < udp->send_buffer_bytes ? granted : udp->send_buffer_bytes;
@@ -4056,14 +3977,12 @@ static void nc_socket_log_buffers( const nc_socket_udp_t * udp, const nc_socket_
 static int nc_socket_open_handles( nc_socket_udp_t * udp, const nc_socket_request_t * request, int * failed_family )
 {
     nc_socket_request_t attempt = *request;
-    struct netcode_address_t second;
-    int result;
     *failed_family = request->addresses[0]->type;
-    result = nc_socket_open_handle( udp, 0, request );
+    int result = nc_socket_open_handle( udp, 0, request );
     if ( result != NC_SOCKET_OK || !request->addresses[1] )
         return result;
     *failed_family = request->addresses[1]->type;
-    second = *request->addresses[1];
+    struct netcode_address_t second = *request->addresses[1];
     if ( second.port == 0 && request->addresses[0]->port == 0 )
         second.port = udp->bound[0].port;
     attempt.addresses[1] = &second;
@@ -4362,10 +4281,9 @@ static nc_simulator_packet_t * nc_simulator_remove_first( nc_simulator_state_t *
 static void nc_simulator_launch( nc_simulator_port_t * port, const struct netcode_datagram_t * datagram, double delay )
 {
     nc_simulator_state_t * state = port->state;
-    nc_simulator_packet_t * packet;
     if ( state->heap_count == state->heap_capacity && !nc_simulator_grow( state ) )
         return;
-    packet = nc_simulator_new_packet( state );
+    nc_simulator_packet_t * packet = nc_simulator_new_packet( state );
     if ( !packet )
         return;
     packet->from = port->address;
@@ -4383,8 +4301,7 @@ static int nc_simulator_send( void * context, const struct netcode_datagram_t * 
 {
     nc_simulator_port_t * port = (nc_simulator_port_t *) context;
     const struct netcode_network_simulator_t * settings = port->state->settings;
-    int i;
-    for ( i = 0; i < count; i++ ) {
+    for ( int i = 0; i < count; i++ ) {
         double delay = (double) settings->latency_milliseconds / 1000.0;
         if ( nc_simulator_chance( port->state, settings->packet_loss_percent ) )
             continue;
@@ -4475,15 +4392,12 @@ NETCODE_API struct netcode_network_simulator_t * netcode_network_simulator_creat
 
 NETCODE_API void netcode_network_simulator_reset( struct netcode_network_simulator_t * simulator )
 {
-    nc_simulator_state_t * state;
-    nc_simulator_port_t * port;
-    int i;
     NC_CHECK( simulator != NULL, NC_NOTHING );
-    state = (nc_simulator_state_t *) simulator->internal;
+    nc_simulator_state_t * state = (nc_simulator_state_t *) simulator->internal;
     while ( state->heap_count )
         nc_simulator_free_packet( state, state->heap[--state->heap_count] );
-    for ( i = 0; i < NC_SIMULATOR_HEADS; i++ )
-        for ( port = state->ports[i]; port; port = port->next )
+    for ( int i = 0; i < NC_SIMULATOR_HEADS; i++ )
+        for ( nc_simulator_port_t * port = state->ports[i]; port; port = port->next )
             nc_simulator_empty_port( port );
     state->random = simulator->seed;
     state->order = 0;
@@ -4491,14 +4405,11 @@ NETCODE_API void netcode_network_simulator_reset( struct netcode_network_simulat
 
 NETCODE_API void netcode_network_simulator_destroy( struct netcode_network_simulator_t * simulator )
 {
-    nc_simulator_state_t * state;
-    nc_allocator_t allocator;
-    int i;
     if ( !simulator )
         return;
-    state = (nc_simulator_state_t *) simulator->internal;
-    allocator = state->allocator;
-    for ( i = 0; i < NC_SIMULATOR_HEADS; i++ )
+    nc_simulator_state_t * state = (nc_simulator_state_t *) simulator->internal;
+    nc_allocator_t allocator = state->allocator;
+    for ( int i = 0; i < NC_SIMULATOR_HEADS; i++ )
         while ( state->ports[i] )
             nc_simulator_close( state->ports[i] );
     while ( state->chunks ) {
@@ -4531,9 +4442,8 @@ static void nc_simulator_deliver( nc_simulator_state_t * state, nc_simulator_pac
 
 NETCODE_API void netcode_network_simulator_update( struct netcode_network_simulator_t * simulator, double time )
 {
-    nc_simulator_state_t * state;
     NC_CHECK( simulator != NULL, NC_NOTHING );
-    state = (nc_simulator_state_t *) simulator->internal;
+    nc_simulator_state_t * state = (nc_simulator_state_t *) simulator->internal;
     nc_clock_advance( &state->clock, time );
     while ( state->heap_count && state->heap[0]->due <= state->clock.now )
         nc_simulator_deliver( state, nc_simulator_remove_first( state ) );
@@ -4543,12 +4453,10 @@ NETCODE_API int netcode_network_simulator_socket( struct netcode_network_simulat
                                                   const struct netcode_address_t * address,
                                                   struct netcode_socket_t * socket )
 {
-    nc_simulator_state_t * state;
     nc_simulator_port_t * port;
-    struct netcode_address_t place;
     NC_CHECK( simulator != NULL && address != NULL && socket != NULL, NETCODE_ERROR );
-    state = (nc_simulator_state_t *) simulator->internal;
-    place = nc_address_canonical( address );
+    nc_simulator_state_t * state = (nc_simulator_state_t *) simulator->internal;
+    struct netcode_address_t place = nc_address_canonical( address );
     if ( place.type == NETCODE_ADDRESS_NONE || place.port == 0 || *nc_simulator_find( state, &place ) )
         return NETCODE_ERROR;
     port = (nc_simulator_port_t *) state->allocator.allocate( state->allocator.context, sizeof( *port ) );
@@ -4719,16 +4627,10 @@ static void nc_client_seal( struct netcode_client_t * client, int type, const ui
 {
     uint8_t spare[NC_OUT_STRIDE];
     uint8_t * out = nc_outbox_begin( &client->outbox, spare );
-    nc_packet_t packet;
-    nc_channel_t channel;
     if ( client->state <= 0 || client->loopback || client->sequence == UINT64_MAX )
         return; /* the keys are gone, or a nonce would be used twice */
-    packet.type = type;
-    packet.sequence = client->sequence++;
-    packet.header_bytes = 0;
-    packet.body_bytes = body_bytes;
-    channel.key = client->token.route.client_to_server_key;
-    channel.protocol_id = client->token.protocol_id;
+    nc_packet_t packet = { type, 0, body_bytes, client->sequence++ };
+    nc_channel_t channel = { client->token.route.client_to_server_key, client->token.protocol_id };
     client->last_send_time = client->clock.now;
     nc_outbox_end( &client->outbox, out, &client->server_address, type,
                    nc_packet_seal( out, &packet, body, &channel ) );
@@ -4736,8 +4638,7 @@ static void nc_client_seal( struct netcode_client_t * client, int type, const ui
 
 static void nc_client_send_disconnects( struct netcode_client_t * client )
 {
-    int i;
-    for ( i = 0; i < NC_DISCONNECT_PACKETS; i++ )
+    for ( int i = 0; i < NC_DISCONNECT_PACKETS; i++ )
         nc_client_seal( client, NETCODE_PACKET_DISCONNECT, NULL, 0 );
     nc_outbox_flush( &client->outbox );
 }
@@ -4761,8 +4662,7 @@ static void nc_client_remember_token( struct netcode_client_t * client )
 
 static int nc_client_remembers_token( const struct netcode_client_t * client )
 {
-    uint64_t i;
-    for ( i = 0; i < client->remembered_count && i < NC_CLIENT_TOKENS_REMEMBERED; i++ )
+    for ( uint64_t i = 0; i < client->remembered_count && i < NC_CLIENT_TOKENS_REMEMBERED; i++ )
         if ( memcmp( client->remembered[i], nc_client_token_tag( client ), NC_TOKEN_TAG_BYTES ) == 0 )
             return 1;
     return 0;
@@ -4837,8 +4737,7 @@ static void nc_client_try_server( struct netcode_client_t * client, int server_i
 
 static void nc_client_step( struct netcode_client_t * client, int event )
 {
-    size_t i;
-    for ( i = 0; i < sizeof( nc_client_rules ) / sizeof( nc_client_rules[0] ); i++ ) {
+    for ( size_t i = 0; i < sizeof( nc_client_rules ) / sizeof( nc_client_rules[0] ); i++ ) {
         const nc_client_rule_t * rule = &nc_client_rules[i];
         if ( rule->state != client->state || rule->event != event )
             continue;
@@ -4887,7 +4786,6 @@ static int nc_client_on_keep_alive( struct netcode_client_t * client, const nc_p
 static int nc_client_on_payload( struct netcode_client_t * client, const nc_packet_t * packet, nc_arrival_t * arrival )
 {
     nc_buffer_t what;
-    int reason;
     client->silence_time = client->clock.now;
     memset( &what, 0, sizeof( what ) );
     what.session = client->session;
@@ -4896,7 +4794,7 @@ static int nc_client_on_payload( struct netcode_client_t * client, const nc_pack
     what.bytes = (uint32_t) packet->body_bytes;
     if ( arrival->buffer == NC_NOWHERE )
         return nc_inbox_copy( &client->inbox, &what, arrival->data + packet->header_bytes );
-    reason = nc_inbox_room( &client->inbox, 0 );
+    int reason = nc_inbox_room( &client->inbox, 0 );
     if ( reason == NETCODE_DROP_NONE ) {
         *nc_pool_buffer( client->inbox.pool, arrival->buffer ) = what;
         nc_inbox_insert( &client->inbox, arrival->buffer );
@@ -4908,16 +4806,13 @@ static int nc_client_on_payload( struct netcode_client_t * client, const nc_pack
 /* Reads one sealed packet of the server and acts on it. Returns a drop reason. */
 static int nc_client_read( struct netcode_client_t * client, nc_packet_t * packet, nc_arrival_t * arrival )
 {
-    uint8_t * body;
-    nc_channel_t channel;
     int reason = nc_packet_parse( packet, arrival->data, arrival->bytes, NC_TO_CLIENT );
     if ( reason != NETCODE_DROP_NONE )
         return reason;
     if ( !nc_client_expects( client, packet->type ) )
         return NETCODE_DROP_WRONG_STATE;
-    body = arrival->data + packet->header_bytes;
-    channel.key = client->token.route.server_to_client_key;
-    channel.protocol_id = client->token.protocol_id;
+    uint8_t * body = arrival->data + packet->header_bytes;
+    nc_channel_t channel = { client->token.route.server_to_client_key, client->token.protocol_id };
     arrival->cost = NC_COST_OPEN;
     if ( client->state == NC_STATE( CONNECTED ) )
         reason = nc_packet_accept( packet, arrival->data, &channel, &client->replay );
@@ -4960,11 +4855,10 @@ static int nc_client_screen( const struct netcode_client_t * client, const nc_ar
 static void nc_client_process( struct netcode_client_t * client, nc_arrival_t * arrival )
 {
     nc_packet_t packet;
-    int reason;
     client->counters.datagrams_received++;
     client->counters.bytes_received += (uint64_t) arrival->bytes;
     arrival->cost = NC_COST_CHEAP;
-    reason = nc_client_screen( client, arrival );
+    int reason = nc_client_screen( client, arrival );
     if ( reason == NETCODE_DROP_NONE )
         reason = nc_client_read( client, &packet, arrival );
     if ( reason != NETCODE_DROP_NONE )
@@ -5017,13 +4911,13 @@ static void nc_client_receive( struct netcode_client_t * client )
 {
     struct netcode_datagram_t datagrams[NC_CLIENT_BATCH];
     int budget = client->config.update_budget;
-    int i, count;
+    int count;
     memset( datagrams, 0, sizeof( datagrams ) );
     while ( budget > 0 ) {
         int want = ( budget + NC_COST_OPEN - 1 ) / NC_COST_OPEN; /* what it can pay for, whatever arrives */
         if ( want > NC_CLIENT_BATCH )
             want = NC_CLIENT_BATCH;
-        for ( i = 0; i < want; i++ ) {
+        for ( int i = 0; i < want; i++ ) {
             datagrams[i].data = nc_pool_data( client->inbox.pool, client->batch[i] );
             datagrams[i].capacity = NC_BUFFER_CAPACITY;
         }
@@ -5031,7 +4925,7 @@ static void nc_client_receive( struct netcode_client_t * client )
         client->counters.receive_errors += count < 0; /* the socket is broken */
         if ( count <= 0 )
             break;
-        for ( i = 0; i < count; i++ )
+        for ( int i = 0; i < count; i++ )
             budget -= nc_client_take( client, &datagrams[i], &client->batch[i] );
     }
     client->backlog = budget <= 0;
@@ -5126,7 +5020,6 @@ static void nc_client_start_clocks( struct netcode_client_t * client )
 /* Standard: Client State Machine. Order: receive, send, token expiry, denial or disconnect, timeouts. */
 static void nc_client_update( struct netcode_client_t * client )
 {
-    int verdict;
     nc_client_start_clocks( client );
     nc_client_receive( client );
     if ( client->loopback )
@@ -5135,7 +5028,7 @@ static void nc_client_update( struct netcode_client_t * client )
     nc_client_send( client );
     nc_client_note_send_errors( client );
     nc_client_expire( client );
-    verdict = client->verdict;
+    int verdict = client->verdict;
     client->verdict = NC_ON_NOTHING;
     if ( verdict != NC_ON_NOTHING )
         nc_client_step( client, verdict );
@@ -5173,7 +5066,6 @@ static void nc_client_disconnect( struct netcode_client_t * client )
 
 static void nc_client_begin( struct netcode_client_t * client, const uint8_t * connect_token )
 {
-    int valid;
     nc_client_disconnect( client );
     if ( client->state > 0 )
         return; /* the callback of that disconnect has connected elsewhere */
@@ -5181,7 +5073,7 @@ static void nc_client_begin( struct netcode_client_t * client, const uint8_t * c
     memset( client->trials, 0, sizeof( client->trials ) );
     client->server_index = 0;
     client->clocks_started = 0;
-    valid = nc_token_read( connect_token, &client->token );
+    int valid = nc_token_read( connect_token, &client->token );
     client->token_was_used = valid && nc_client_remembers_token( client );
     if ( !valid || client->token_was_used ) {
         NC_LOG( &client->log, ERROR, "client can not connect: %s",
@@ -5272,7 +5164,6 @@ static int nc_client_open_socket( struct netcode_client_t * client, const struct
 static void nc_client_init( struct netcode_client_t * client, const struct netcode_client_config_t * config,
                             double time )
 {
-    int i;
     memset( client, 0, sizeof( *client ) );
     client->block_bytes = nc_client_layout( config, NULL );
     nc_client_layout( config, client );
@@ -5286,7 +5177,7 @@ static void nc_client_init( struct netcode_client_t * client, const struct netco
     client->outbox.socket = &client->socket;
     client->outbox.counters = &client->counters;
     nc_inbox_reset( &client->inbox, client->inbox.pool, (uint32_t) client->config.packet_quota );
-    for ( i = 0; i < NC_CLIENT_BATCH; i++ )
+    for ( int i = 0; i < NC_CLIENT_BATCH; i++ )
         client->batch[i] = nc_pool_take( client->inbox.pool );
 }
 
@@ -5296,18 +5187,17 @@ static int nc_client_make( struct netcode_client_t ** result, const struct netco
 {
     nc_allocator_t allocator =
         nc_allocator_make( config->allocator_context, config->allocate_function, config->free_function );
-    struct netcode_client_t * client;
-    int error;
     if ( config->override_send_and_receive && ( !config->send_packet_override || !config->receive_packet_override ) )
         return NETCODE_CLIENT_CREATE_ERROR_MISSING_OVERRIDE_CALLBACK;
     if ( config->socket && ( !config->socket->receive || !config->socket->send ) )
         return NETCODE_CLIENT_CREATE_ERROR_MISSING_OVERRIDE_CALLBACK;
-    client = (struct netcode_client_t *) allocator.allocate( allocator.context, nc_client_layout( config, NULL ) );
+    struct netcode_client_t * client =
+        (struct netcode_client_t *) allocator.allocate( allocator.context, nc_client_layout( config, NULL ) );
     if ( !client )
         return NETCODE_CLIENT_CREATE_ERROR_ALLOCATE_CLIENT_FAILED;
     nc_client_init( client, config, time );
     client->address = addresses[0];
-    error = nc_client_open_socket( client, count > 1 ? &addresses[1] : NULL );
+    int error = nc_client_open_socket( client, count > 1 ? &addresses[1] : NULL );
     if ( error != NETCODE_CLIENT_CREATE_ERROR_NONE ) {
         allocator.release( allocator.context, client );
         return error;
@@ -5341,9 +5231,7 @@ static struct netcode_client_t * nc_client_create( const char ** texts, int coun
     if ( i == count )
         nc_client_error = nc_client_make( &client, addresses, count, config, time );
     if ( !client ) {
-        nc_log_t log;
-        log.callback = config->log_callback;
-        log.context = config->callback_context;
+        nc_log_t log = { config->log_callback, config->callback_context };
         NC_LOG( &log, ERROR, "no client at %s: %s", texts[0], netcode_client_create_error_text( nc_client_error ) );
     }
     return client;
@@ -5369,9 +5257,7 @@ NETCODE_API struct netcode_client_t * netcode_client_create_dual( const char * a
                                                                   const struct netcode_client_config_t * config,
                                                                   double time )
 {
-    const char * texts[2];
-    texts[0] = address1;
-    texts[1] = address2;
+    const char * texts[] = { address1, address2 };
     return nc_client_create( texts, 2, config, time );
 }
 
@@ -5479,9 +5365,8 @@ NETCODE_API uint8_t * netcode_client_receive_packet( struct netcode_client_t * c
 
 NETCODE_API void netcode_client_free_packet( struct netcode_client_t * client, void * packet )
 {
-    uint32_t index;
     NC_CHECK( client != NULL && packet != NULL, NC_NOTHING );
-    index = nc_pool_find( client->inbox.pool, packet );
+    uint32_t index = nc_pool_find( client->inbox.pool, packet );
     NC_CHECK( index != NC_NOWHERE && nc_pool_buffer( client->inbox.pool, index )->state == NC_BUFFER_HELD, NC_NOTHING );
     client->inbox.pool->held--;
     nc_pool_give( client->inbox.pool, index );
@@ -5567,7 +5452,6 @@ NETCODE_API void netcode_client_process_loopback_packet( struct netcode_client_t
                                                          int bytes, uint64_t sequence )
 {
     nc_buffer_t what;
-    int reason;
     NC_CHECK( client != NULL && data != NULL && bytes >= 1 && bytes <= NETCODE_MAX_PACKET_SIZE, NC_NOTHING );
     if ( !client->loopback )
         return;
@@ -5576,7 +5460,7 @@ NETCODE_API void netcode_client_process_loopback_packet( struct netcode_client_t
     what.sequence = sequence;
     what.bytes = (uint32_t) bytes;
     client->depth++;
-    reason = nc_inbox_copy( &client->inbox, &what, data );
+    int reason = nc_inbox_copy( &client->inbox, &what, data );
     if ( reason == NETCODE_DROP_NONE )
         client->counters.packets_received[NETCODE_PACKET_PAYLOAD]++;
     else
@@ -5603,11 +5487,10 @@ NETCODE_API void netcode_client_flush( struct netcode_client_t * client )
 
 NETCODE_API void netcode_client_wait( struct netcode_client_t * client, double seconds )
 {
-    double next;
     NC_CHECK( client != NULL, NC_NOTHING );
     if ( !( seconds > 0.0 ) || client->backlog )
         return;
-    next = client->last_send_time + NC_SEND_INTERVAL - client->clock.now;
+    double next = client->last_send_time + NC_SEND_INTERVAL - client->clock.now;
     if ( client->state > 0 && !client->loopback && next < seconds )
         seconds = next;
     if ( seconds <= 0.0 )
@@ -5674,14 +5557,12 @@ static const char * nc_client_diagnosis( const struct netcode_client_t * client 
 
 NETCODE_API void netcode_client_report( struct netcode_client_t * client, struct netcode_client_report_t * report )
 {
-    double seconds;
-    int i;
     NC_CHECK( client != NULL && report != NULL, NC_NOTHING );
     memset( report, 0, sizeof( *report ) );
     report->state = client->state;
     report->num_servers = client->token.route.num_addresses;
     report->server_index = client->server_index;
-    for ( i = 0; i < report->num_servers; i++ ) {
+    for ( int i = 0; i < report->num_servers; i++ ) {
         const nc_client_trial_t * trial = &client->trials[i];
         struct netcode_client_report_server_t * server = &report->servers[i];
         server->address = client->token.route.addresses[i];
@@ -5695,7 +5576,7 @@ NETCODE_API void netcode_client_report( struct netcode_client_t * client, struct
     }
     if ( client->state > 0 && client->state != NC_STATE( CONNECTED ) && client->clocks_started )
         report->servers[client->server_index].seconds_waited = client->clock.now - client->server_time;
-    seconds = nc_client_token_seconds( client );
+    double seconds = nc_client_token_seconds( client );
     if ( client->clocks_started && seconds >= 0.0 )
         seconds -= client->clock.now - client->connect_time;
     report->token_seconds_left = nc_client_token_seconds( client ) < 0.0 ? 1e300 : seconds > 0.0 ? seconds : 0.0;
@@ -5885,14 +5766,11 @@ static void nc_server_seal_to_slot( struct netcode_server_t * server, nc_slot_t 
     uint8_t spare[NC_OUT_STRIDE];
     uint8_t * out = nc_outbox_begin( &server->outbox, spare );
     struct netcode_address_t to = slot->address;
-    nc_channel_t channel;
-    int bytes;
     if ( session == 0 || slot->session != session || slot->sequence >> 63 )
         return; /* it is gone; or the upper half, which is the global sequence's: no nonce is used twice */
     packet->sequence = slot->sequence++;
-    channel.key = slot->server_to_client_key;
-    channel.protocol_id = server->config.protocol_id;
-    bytes = nc_packet_seal( out, packet, body, &channel );
+    nc_channel_t channel = { slot->server_to_client_key, server->config.protocol_id };
+    int bytes = nc_packet_seal( out, packet, body, &channel );
     slot->send_time = server->clock.now;
     slot->packets_sent++;
     slot->bytes_sent += (uint64_t) bytes;
@@ -5902,27 +5780,20 @@ static void nc_server_seal_to_slot( struct netcode_server_t * server, nc_slot_t 
 static void nc_server_send_keep_alive( struct netcode_server_t * server, uint32_t index )
 {
     uint8_t body[8];
-    nc_packet_t packet;
+    nc_packet_t packet = { NETCODE_PACKET_KEEP_ALIVE, 0, (int) sizeof( body ), 0 };
     nc_writer_t writer = nc_writer_make( body, sizeof( body ) );
     nc_writer_number( &writer, index, 4 );
     nc_writer_number( &writer, server->hall.slot_count, 4 );
-    packet.type = NETCODE_PACKET_KEEP_ALIVE;
-    packet.header_bytes = 0;
-    packet.body_bytes = (int) sizeof( body );
     nc_server_seal_to_slot( server, &server->hall.slots[index], &packet, body );
 }
 
 static void nc_server_send_disconnects( struct netcode_server_t * server, uint32_t index )
 {
     nc_slot_t * slot = &server->hall.slots[index];
-    nc_packet_t packet;
-    int i;
+    nc_packet_t packet = { NETCODE_PACKET_DISCONNECT, 0, 0, 0 };
     if ( slot->packets_sent == 0 )
         nc_server_send_keep_alive( server, index ); /* only a client that knows it is connected minds a disconnect */
-    packet.type = NETCODE_PACKET_DISCONNECT;
-    packet.header_bytes = 0;
-    packet.body_bytes = 0;
-    for ( i = 0; i < NC_DISCONNECT_PACKETS; i++ )
+    for ( int i = 0; i < NC_DISCONNECT_PACKETS; i++ )
         nc_server_seal_to_slot( server, slot, &packet, NULL );
     nc_outbox_flush( &server->outbox );
 }
@@ -5964,7 +5835,6 @@ static void nc_server_end_slot( struct netcode_server_t * server, uint32_t index
     nc_hall_t * hall = &server->hall;
     nc_slot_t * slot = &hall->slots[index];
     char text[NETCODE_MAX_ADDRESS_STRING_LENGTH];
-    nc_walk_t * walk;
     if ( slot->state != NC_SLOT_CONNECTED )
         return;
     slot->state = NC_SLOT_CLOSING;
@@ -5981,7 +5851,7 @@ static void nc_server_end_slot( struct netcode_server_t * server, uint32_t index
     if ( !slot->loopback )
         nc_table_remove( &hall->slot_by_address, nc_address_hash( &slot->address, server->hash_key ), index );
     nc_table_remove( &hall->slot_by_id, nc_server_id_hash( server, slot->client_id ), index );
-    for ( walk = server->walks; walk; walk = walk->outer )
+    for ( nc_walk_t * walk = server->walks; walk; walk = walk->outer )
         if ( walk->next == index )
             walk->next = hall->active_links[index].next;
     nc_list_remove( &server->active, hall->active_links, index );
@@ -6125,7 +5995,7 @@ static int nc_server_insert_pending( struct netcode_server_t * server, const nc_
 {
     nc_hall_t * hall = &server->hall;
     nc_server_limit_t limits[3];
-    uint32_t i, index, victim;
+    uint32_t victim;
     memset( limits, 0, sizeof( limits ) );
     limits[0].table = &hall->pending_by_id;
     limits[0].hash = nc_server_id_hash( server, newcomer->client_id );
@@ -6137,7 +6007,7 @@ static int nc_server_insert_pending( struct netcode_server_t * server, const nc_
     limits[2].table = &hall->pending_by_address;
     limits[2].hash = nc_address_hash( &newcomer->address, server->hash_key );
     limits[2].limit = NC_TOKENS_PER_ADDRESS;
-    for ( i = 0; i < 3; i++ ) {
+    for ( uint32_t i = 0; i < 3; i++ ) {
         victim = nc_server_find_victim( server, newcomer, &limits[i] );
         if ( victim == NC_NOWHERE )
             continue;
@@ -6147,7 +6017,7 @@ static int nc_server_insert_pending( struct netcode_server_t * server, const nc_
     }
     if ( server->pending_free.count == 0 )
         nc_server_evict_pending( server, server->pending_used.head );
-    index = server->pending_free.head;
+    uint32_t index = server->pending_free.head;
     nc_list_remove( &server->pending_free, hall->pending_links, index );
     nc_list_insert( &server->pending_used, hall->pending_links, index );
     hall->pending[index] = *newcomer;
@@ -6184,16 +6054,10 @@ static void nc_server_answer( struct netcode_server_t * server, const nc_pending
     uint8_t spare[NC_OUT_STRIDE];
     uint8_t * out = nc_outbox_begin( &server->outbox, spare );
     struct netcode_address_t to = pending->address;
-    nc_packet_t packet;
-    nc_channel_t channel;
     if ( pending->created != created || server->global_sequence == UINT64_MAX )
         return;
-    packet.type = type;
-    packet.sequence = server->global_sequence++;
-    packet.header_bytes = 0;
-    packet.body_bytes = body_bytes;
-    channel.key = pending->server_to_client_key;
-    channel.protocol_id = server->config.protocol_id;
+    nc_packet_t packet = { type, 0, body_bytes, server->global_sequence++ };
+    nc_channel_t channel = { pending->server_to_client_key, server->config.protocol_id };
     nc_outbox_end( &server->outbox, out, &to, type, nc_packet_seal( out, &packet, body, &channel ) );
 }
 
@@ -6237,11 +6101,10 @@ static int nc_server_screen_request( struct netcode_server_t * server, nc_server
                                      const nc_arrival_t * arrival )
 {
     nc_used_t * used = &server->hall.used;
-    uint64_t unix_now;
     int reason = nc_packet_parse_request( &it->request, arrival->data, arrival->bytes, server->config.protocol_id );
     if ( reason != NETCODE_DROP_NONE )
         return reason;
-    unix_now = server->config.unix_time( server->config.callback_context );
+    uint64_t unix_now = server->config.unix_time( server->config.callback_context );
     if ( it->request.expire_timestamp <= unix_now )
         return NETCODE_DROP_TOKEN_EXPIRED;
     if ( it->request.expire_timestamp < server->earliest_expiry )
@@ -6283,11 +6146,10 @@ static int nc_server_open_token( struct netcode_server_t * server, nc_server_req
 static int nc_server_is_named( const struct netcode_server_t * server, const nc_route_t * route )
 {
     struct netcode_address_t names[2 + NETCODE_MAX_PUBLIC_ADDRESSES];
-    int i, k;
-    for ( k = 0; k < server->address_count; k++ )
+    for ( int k = 0; k < server->address_count; k++ )
         names[k] = nc_address_without_interface( &server->addresses[k] );
-    for ( i = 0; i < route->num_addresses; i++ )
-        for ( k = 0; k < server->address_count; k++ )
+    for ( int i = 0; i < route->num_addresses; i++ )
+        for ( int k = 0; k < server->address_count; k++ )
             if ( nc_address_same( &route->addresses[i], &names[k] ) )
                 return 1;
     return 0;
@@ -6357,15 +6219,13 @@ static int nc_server_admit_request( struct netcode_server_t * server, nc_server_
                                     const nc_arrival_t * arrival )
 {
     nc_pending_t newcomer;
-    nc_pending_t * pending;
     uint32_t takes_over;
-    int reason;
     if ( !nc_server_is_named( server, &it->token.route ) ) {
         nc_server_log_wrong_server( server, &it->token );
         return NETCODE_DROP_TOKEN_FOR_ANOTHER_SERVER;
     }
     nc_server_describe_pending( &newcomer, it, server, &arrival->from );
-    reason = nc_server_check_rivals( server, &newcomer, it->address_hash, &takes_over );
+    int reason = nc_server_check_rivals( server, &newcomer, it->address_hash, &takes_over );
     if ( reason == NETCODE_DROP_NONE )
         reason = nc_server_check_records( server, newcomer.expire_timestamp );
     if ( reason == NETCODE_DROP_NONE && it->pending == NC_NOWHERE )
@@ -6373,7 +6233,7 @@ static int nc_server_admit_request( struct netcode_server_t * server, nc_server_
     nc_crypto_wipe( &newcomer, sizeof( newcomer ) );
     if ( reason != NETCODE_DROP_NONE )
         return reason;
-    pending = &server->hall.pending[it->pending];
+    nc_pending_t * pending = &server->hall.pending[it->pending];
     nc_server_charge( server, pending );
     pending->answer_time = server->clock.now;
     if ( takes_over == NC_NOWHERE && server->active.count == server->hall.slot_count ) {
@@ -6457,13 +6317,12 @@ static int nc_server_connect( struct netcode_server_t * server, const nc_pending
                               const nc_packet_t * packet, const nc_challenge_t * challenge, uint32_t takes_over )
 {
     nc_slot_t client;
-    uint32_t index;
     nc_server_consume_token( server, pending );
     if ( takes_over != NC_NOWHERE )
         nc_server_end_slot( server, takes_over, NETCODE_SERVER_CLIENT_DISCONNECT_REASON_REPLACED, 1 );
-    index = takes_over != NC_NOWHERE && server->hall.slots[takes_over].state == NC_SLOT_FREE
-                ? takes_over
-                : nc_bits_lowest( &server->hall.free_slots );
+    uint32_t index = takes_over != NC_NOWHERE && server->hall.slots[takes_over].state == NC_SLOT_FREE
+                         ? takes_over
+                         : nc_bits_lowest( &server->hall.free_slots );
     if ( index == NC_NOWHERE )
         return NETCODE_DROP_SERVER_FULL; /* the callback gave the slot to a loopback client */
     memset( &client, 0, sizeof( client ) );
@@ -6505,18 +6364,15 @@ static int nc_server_on_response( struct netcode_server_t * server, const nc_pac
 {
     uint64_t address_hash = nc_address_hash( &arrival->from, server->hash_key );
     uint8_t body[NC_PACKET_LARGE_BODY];
-    nc_pending_t pending;
     nc_challenge_t challenge;
-    uint32_t entry;
-    int reason;
     if ( nc_server_pending_at( server, &arrival->from, address_hash, NC_NOWHERE ) == NC_NOWHERE )
         return nc_server_slot_at( server, &arrival->from, address_hash ) == NC_NOWHERE ? NETCODE_DROP_UNKNOWN_ADDRESS
                                                                                        : NETCODE_DROP_ADDRESS_CONNECTED;
-    entry = nc_server_open_response( server, packet, arrival, address_hash, body );
+    uint32_t entry = nc_server_open_response( server, packet, arrival, address_hash, body );
     if ( entry == NC_NOWHERE )
         return NETCODE_DROP_AUTHENTICATION_FAILED;
-    pending = server->hall.pending[entry];
-    reason = nc_server_check_challenge( server, &pending, body, &challenge );
+    nc_pending_t pending = server->hall.pending[entry];
+    int reason = nc_server_check_challenge( server, &pending, body, &challenge );
     if ( reason == NETCODE_DROP_NONE )
         reason = nc_server_admit_response( server, &pending, entry, packet, &challenge, address_hash );
     if ( reason == NETCODE_DROP_NONE )
@@ -6561,17 +6417,13 @@ static int nc_server_on_session( struct netcode_server_t * server, const nc_pack
 {
     uint64_t address_hash = nc_address_hash( &arrival->from, server->hash_key );
     uint32_t index = nc_server_slot_at( server, &arrival->from, address_hash );
-    nc_channel_t channel;
-    nc_slot_t * slot;
-    int reason;
     if ( index == NC_NOWHERE )
         return nc_server_pending_at( server, &arrival->from, address_hash, NC_NOWHERE ) == NC_NOWHERE
                    ? NETCODE_DROP_UNKNOWN_ADDRESS
                    : NETCODE_DROP_NOT_CONNECTED;
-    slot = &server->hall.slots[index];
-    channel.key = slot->client_to_server_key;
-    channel.protocol_id = server->config.protocol_id;
-    reason = nc_packet_accept( packet, arrival->data, &channel, &slot->replay );
+    nc_slot_t * slot = &server->hall.slots[index];
+    nc_channel_t channel = { slot->client_to_server_key, server->config.protocol_id };
+    int reason = nc_packet_accept( packet, arrival->data, &channel, &slot->replay );
     if ( reason == NETCODE_DROP_NONE || reason == NETCODE_DROP_AUTHENTICATION_FAILED )
         arrival->cost = NC_COST_OPEN;
     if ( reason != NETCODE_DROP_NONE )
@@ -6595,7 +6447,6 @@ static int nc_server_on_session( struct netcode_server_t * server, const nc_pack
 static int nc_server_route( struct netcode_server_t * server, nc_arrival_t * arrival )
 {
     nc_packet_t packet;
-    int reason;
     if ( arrival->bytes == 0 )
         return NETCODE_DROP_EMPTY_DATAGRAM;
     if ( arrival->bytes > NC_MAX_DATAGRAM_BYTES )
@@ -6606,7 +6457,7 @@ static int nc_server_route( struct netcode_server_t * server, nc_arrival_t * arr
         return NETCODE_DROP_NOT_CONNECTED;
     if ( arrival->data[0] == NETCODE_PACKET_REQUEST )
         return nc_server_on_request( server, arrival );
-    reason = nc_packet_parse( &packet, arrival->data, arrival->bytes, NC_TO_SERVER );
+    int reason = nc_packet_parse( &packet, arrival->data, arrival->bytes, NC_TO_SERVER );
     if ( reason != NETCODE_DROP_NONE )
         return reason;
     return packet.type == NETCODE_PACKET_RESPONSE ? nc_server_on_response( server, &packet, arrival )
@@ -6615,11 +6466,10 @@ static int nc_server_route( struct netcode_server_t * server, nc_arrival_t * arr
 
 static void nc_server_process( struct netcode_server_t * server, nc_arrival_t * arrival )
 {
-    int reason;
     server->counters.datagrams_received++;
     server->counters.bytes_received += (uint64_t) arrival->bytes;
     arrival->cost = NC_COST_CHEAP;
-    reason = nc_server_route( server, arrival );
+    int reason = nc_server_route( server, arrival );
     if ( reason != NETCODE_DROP_NONE )
         nc_server_drop( server, reason, &arrival->from, arrival->bytes );
 }
@@ -6658,13 +6508,13 @@ static void nc_server_receive( struct netcode_server_t * server )
 {
     struct netcode_datagram_t datagrams[NC_RECEIVE_BATCH];
     int budget = nc_server_budget( server );
-    int i, count;
+    int count;
     memset( datagrams, 0, sizeof( datagrams ) );
     while ( budget > 0 ) {
         int want = ( budget + NC_COST_REQUEST - 1 ) / NC_COST_REQUEST; /* what it can pay for, whatever arrives */
         if ( want > NC_RECEIVE_BATCH )
             want = NC_RECEIVE_BATCH;
-        for ( i = 0; i < want; i++ ) {
+        for ( int i = 0; i < want; i++ ) {
             datagrams[i].data = nc_pool_data( server->hall.inbox.pool, server->batch[i] );
             datagrams[i].capacity = NC_BUFFER_CAPACITY;
         }
@@ -6672,7 +6522,7 @@ static void nc_server_receive( struct netcode_server_t * server )
         server->counters.receive_errors += count < 0; /* the socket is broken */
         if ( count <= 0 )
             break;
-        for ( i = 0; i < count; i++ )
+        for ( int i = 0; i < count; i++ )
             budget -= nc_server_take( server, &datagrams[i], &server->batch[i] );
     }
     server->backlog = budget <= 0;
@@ -6685,12 +6535,11 @@ static void nc_server_ring_slot( struct netcode_server_t * server, uint32_t inde
 {
     nc_slot_t * slot = &server->hall.slots[index];
     uint64_t session = slot->session;
-    double deadline;
     if ( server->clock.now - slot->send_time >= NC_SEND_INTERVAL )
         nc_server_send_keep_alive( server, index );
     if ( slot->session != session )
         return; /* the network's own callback has ended it */
-    deadline = nc_server_slot_deadline( server, slot );
+    double deadline = nc_server_slot_deadline( server, slot );
     if ( deadline >= 0.0 && server->clock.now >= deadline )
         nc_server_end_slot( server, index, NETCODE_SERVER_CLIENT_DISCONNECT_REASON_TIMED_OUT, 0 );
     else
@@ -6783,21 +6632,20 @@ static size_t nc_server_pool_bytes( const struct netcode_server_config_t * confi
 static void nc_server_reset_hall( struct netcode_server_t * server )
 {
     nc_hall_t * hall = &server->hall;
-    uint32_t i;
     memset( hall->slots, 0, hall->slot_count * sizeof( nc_slot_t ) );
     memset( hall->user_data, 0, (size_t) hall->slot_count * NETCODE_USER_DATA_BYTES );
     nc_table_reset( &hall->slot_by_address );
     nc_table_reset( &hall->slot_by_id );
     nc_bits_reset( &hall->free_slots );
     nc_list_init( &server->active );
-    for ( i = 0; i < hall->slot_count; i++ )
+    for ( uint32_t i = 0; i < hall->slot_count; i++ )
         nc_bits_insert( &hall->free_slots, i );
     nc_table_reset( &hall->pending_by_address );
     nc_table_reset( &hall->pending_by_tag );
     nc_table_reset( &hall->pending_by_id );
     nc_list_init( &server->pending_used );
     nc_list_init( &server->pending_free );
-    for ( i = 0; i < hall->pending_count; i++ )
+    for ( uint32_t i = 0; i < hall->pending_count; i++ )
         nc_list_insert( &server->pending_free, hall->pending_links, i );
     nc_wheel_reset( &hall->wheel, server->clock.now );
 }
@@ -6836,12 +6684,10 @@ static nc_pool_t * nc_server_make_pool( struct netcode_server_t * server, uint32
     void * block =
         server->allocator.allocate( server->allocator.context, nc_server_pool_bytes( &server->config, slots ) );
     nc_arena_t arena = nc_arena_make( block );
-    nc_pool_t * pool;
-    int i;
     if ( !block )
         return NULL;
-    pool = nc_pool_place( &arena, nc_server_pool_buffers( &server->config, slots ) + NC_RECEIVE_BATCH );
-    for ( i = 0; i < NC_RECEIVE_BATCH; i++ )
+    nc_pool_t * pool = nc_pool_place( &arena, nc_server_pool_buffers( &server->config, slots ) + NC_RECEIVE_BATCH );
+    for ( int i = 0; i < NC_RECEIVE_BATCH; i++ )
         server->batch[i] = nc_pool_take( pool );
     return pool;
 }
@@ -6851,15 +6697,13 @@ static int nc_server_build_hall( struct netcode_server_t * server, uint32_t slot
 {
     nc_hall_t old = server->hall;
     nc_hall_t hall;
-    nc_pool_t * pool;
-    void * block;
     memset( &hall, 0, sizeof( hall ) );
     hall.least_used = old.used.expiring_capacity + old.used.never_capacity;
-    block = server->allocator.allocate( server->allocator.context,
-                                        nc_server_layout_hall( &server->config, slots, &hall, NULL ) );
+    void * block = server->allocator.allocate( server->allocator.context,
+                                               nc_server_layout_hall( &server->config, slots, &hall, NULL ) );
     if ( !block )
         return 0;
-    pool = nc_server_make_pool( server, slots );
+    nc_pool_t * pool = nc_server_make_pool( server, slots );
     if ( !pool ) {
         server->allocator.release( server->allocator.context, block );
         return 0;
@@ -6882,11 +6726,10 @@ static int nc_server_build_hall( struct netcode_server_t * server, uint32_t slot
 
 static void nc_server_stop( struct netcode_server_t * server )
 {
-    uint32_t i;
     if ( !server->running )
         return;
     server->stopping = 1;
-    for ( i = 0; i < server->hall.slot_count; i++ )
+    for ( uint32_t i = 0; i < server->hall.slot_count; i++ )
         nc_server_end_slot( server, i, NETCODE_SERVER_CLIENT_DISCONNECT_REASON_SERVER_DISCONNECT, 1 );
     while ( server->pending_used.count )
         nc_server_remove_pending( server, server->pending_used.head );
@@ -7065,11 +6908,10 @@ static void nc_server_warn_of_wildcard( const struct netcode_server_t * server )
 static void nc_server_learn_ports( struct netcode_server_t * server )
 {
     struct netcode_socket_info_t info;
-    int i;
     memset( &info, 0, sizeof( info ) );
     if ( server->socket.info )
         server->socket.info( server->socket.context, &info );
-    for ( i = 0; i < server->address_count; i++ )
+    for ( int i = 0; i < server->address_count; i++ )
         if ( server->addresses[i].port == 0 )
             server->addresses[i].port =
                 server->addresses[i].type == info.address2.type ? info.address2.port : info.address.port;
@@ -7079,8 +6921,7 @@ static void nc_server_learn_ports( struct netcode_server_t * server )
 static int nc_server_add_public_addresses( struct netcode_server_t * server )
 {
     const struct netcode_server_config_t * config = &server->config;
-    int i;
-    for ( i = 0; i < config->num_public_addresses; i++ )
+    for ( int i = 0; i < config->num_public_addresses; i++ )
         if ( i >= NETCODE_MAX_PUBLIC_ADDRESSES || !config->public_addresses || !config->public_addresses[i] ||
              netcode_parse_address( config->public_addresses[i], &server->addresses[server->address_count++] ) !=
                  NETCODE_OK )
@@ -7115,19 +6956,18 @@ static int nc_server_make( struct netcode_server_t ** result, const struct netco
 {
     nc_allocator_t allocator =
         nc_allocator_make( config->allocator_context, config->allocate_function, config->free_function );
-    struct netcode_server_t * server;
-    int error;
     if ( config->override_send_and_receive && ( !config->send_packet_override || !config->receive_packet_override ) )
         return NETCODE_SERVER_CREATE_ERROR_MISSING_OVERRIDE_CALLBACK;
     if ( config->socket && ( !config->socket->receive || !config->socket->send ) )
         return NETCODE_SERVER_CREATE_ERROR_MISSING_OVERRIDE_CALLBACK;
-    server = (struct netcode_server_t *) allocator.allocate( allocator.context, nc_server_layout( config, NULL ) );
+    struct netcode_server_t * server =
+        (struct netcode_server_t *) allocator.allocate( allocator.context, nc_server_layout( config, NULL ) );
     if ( !server )
         return NETCODE_SERVER_CREATE_ERROR_ALLOCATE_SERVER_FAILED;
     nc_server_init( server, config, time );
     memcpy( server->addresses, addresses, (size_t) count * sizeof( *addresses ) );
     server->address_count = count;
-    error = nc_server_add_public_addresses( server );
+    int error = nc_server_add_public_addresses( server );
     if ( error == NETCODE_SERVER_CREATE_ERROR_NONE )
         error = nc_server_open_socket( server, count );
     if ( error != NETCODE_SERVER_CREATE_ERROR_NONE ) {
@@ -7159,9 +6999,7 @@ static struct netcode_server_t * nc_server_create( const char ** texts, int coun
     if ( i == count )
         nc_server_error = nc_server_make( &server, addresses, count, config, time );
     if ( !server ) {
-        nc_log_t log;
-        log.callback = config->log_callback;
-        log.context = config->callback_context;
+        nc_log_t log = { config->log_callback, config->callback_context };
         NC_LOG( &log, ERROR, "no server at %s: %s", texts[0], netcode_server_create_error_text( nc_server_error ) );
     }
     return server;
@@ -7187,9 +7025,7 @@ NETCODE_API struct netcode_server_t * netcode_server_create_dual( const char * a
                                                                   const struct netcode_server_config_t * config,
                                                                   double time )
 {
-    const char * texts[2];
-    texts[0] = address1;
-    texts[1] = address2;
+    const char * texts[] = { address1, address2 };
     return nc_server_create( texts, 2, config, time );
 }
 
@@ -7355,12 +7191,11 @@ NETCODE_API void netcode_server_disconnect_client( struct netcode_server_t * ser
 
 NETCODE_API void netcode_server_disconnect_all_clients( struct netcode_server_t * server )
 {
-    uint32_t i;
     NC_CHECK( server != NULL, NC_NOTHING );
     if ( !server->running )
         return;
     server->depth++;
-    for ( i = 0; i < server->hall.slot_count; i++ )
+    for ( uint32_t i = 0; i < server->hall.slot_count; i++ )
         if ( !server->hall.slots[i].loopback )
             nc_server_end_slot( server, i, NETCODE_SERVER_CLIENT_DISCONNECT_REASON_SERVER_DISCONNECT, 1 );
     nc_server_leave( server );
@@ -7377,7 +7212,7 @@ static void nc_server_send_payload( struct netcode_server_t * server, uint32_t i
 {
     nc_slot_t * slot = &server->hall.slots[index];
     uint64_t session = slot->session;
-    nc_packet_t packet;
+    nc_packet_t packet = { NETCODE_PACKET_PAYLOAD, 0, bytes, 0 };
     if ( slot->loopback ) {
         slot->packets_sent++;
         slot->bytes_sent += (uint64_t) bytes;
@@ -7389,9 +7224,6 @@ static void nc_server_send_payload( struct netcode_server_t * server, uint32_t i
         nc_server_send_keep_alive( server, index ); /* Standard: Connected Clients */
     if ( slot->session != session )
         return; /* the network's own callback has ended it */
-    packet.type = NETCODE_PACKET_PAYLOAD;
-    packet.header_bytes = 0;
-    packet.body_bytes = bytes;
     nc_server_seal_to_slot( server, slot, &packet, data );
 }
 
@@ -7474,13 +7306,10 @@ static int nc_server_free_retired( struct netcode_server_t * server, const void 
 
 NETCODE_API void netcode_server_free_packet( struct netcode_server_t * server, void * packet )
 {
-    nc_pool_t * pool;
-    uint32_t index;
-    int freed;
     NC_CHECK( server != NULL && packet != NULL, NC_NOTHING );
-    pool = server->hall.inbox.pool;
-    index = pool ? nc_pool_find( pool, packet ) : NC_NOWHERE;
-    freed = index != NC_NOWHERE && nc_pool_buffer( pool, index )->state == NC_BUFFER_HELD;
+    nc_pool_t * pool = server->hall.inbox.pool;
+    uint32_t index = pool ? nc_pool_find( pool, packet ) : NC_NOWHERE;
+    int freed = index != NC_NOWHERE && nc_pool_buffer( pool, index )->state == NC_BUFFER_HELD;
     if ( freed ) {
         pool->held--;
         nc_pool_give( pool, index );
@@ -7539,7 +7368,6 @@ NETCODE_API void netcode_server_process_loopback_packet( struct netcode_server_t
 {
     nc_slot_t * slot = nc_server_slot( server, client_index );
     nc_buffer_t what;
-    int reason;
     NC_CHECK( data != NULL && bytes >= 1 && bytes <= NETCODE_MAX_PACKET_SIZE, NC_NOTHING );
     if ( !slot || !slot->loopback )
         return;
@@ -7551,7 +7379,7 @@ NETCODE_API void netcode_server_process_loopback_packet( struct netcode_server_t
     what.bytes = (uint32_t) bytes;
     server->depth++;
     slot->receive_time = server->clock.now;
-    reason = nc_inbox_copy( &server->hall.inbox, &what, data );
+    int reason = nc_inbox_copy( &server->hall.inbox, &what, data );
     if ( reason == NETCODE_DROP_NONE ) {
         server->counters.packets_received[NETCODE_PACKET_PAYLOAD]++;
         slot->packets_received++;
@@ -7589,7 +7417,6 @@ NETCODE_API void netcode_server_flush( struct netcode_server_t * server )
 
 NETCODE_API void netcode_server_wait( struct netcode_server_t * server, double seconds )
 {
-    double next;
     NC_CHECK( server != NULL, NC_NOTHING );
     if ( !( seconds > 0.0 ) || server->backlog )
         return;
@@ -7597,7 +7424,7 @@ NETCODE_API void netcode_server_wait( struct netcode_server_t * server, double s
         netcode_sleep( seconds ); /* what waits in its socket is not read, so it must not end the wait */
         return;
     }
-    next = nc_wheel_seconds_left( &server->hall.wheel, server->clock.now );
+    double next = nc_wheel_seconds_left( &server->hall.wheel, server->clock.now );
     if ( next < seconds )
         seconds = next;
     if ( seconds <= 0.0 )
@@ -7642,9 +7469,8 @@ NETCODE_API int netcode_server_set_private_keys( struct netcode_server_t * serve
 NETCODE_API void netcode_server_stats( struct netcode_server_t * server, struct netcode_server_stats_t * stats )
 {
     struct netcode_socket_info_t info;
-    const nc_used_t * used;
     NC_CHECK( server != NULL && stats != NULL, NC_NOTHING );
-    used = &server->hall.used;
+    const nc_used_t * used = &server->hall.used;
     memset( stats, 0, sizeof( *stats ) );
     memset( &info, 0, sizeof( info ) );
     NC_COUNTERS_COPY( stats, &server->counters );
@@ -7674,10 +7500,9 @@ NETCODE_API void netcode_server_stats( struct netcode_server_t * server, struct 
 NETCODE_API void netcode_server_client_stats( struct netcode_server_t * server, int client_index,
                                               struct netcode_server_client_stats_t * stats )
 {
-    const nc_slot_t * slot;
     NC_CHECK( stats != NULL, NC_NOTHING );
     memset( stats, 0, sizeof( *stats ) );
-    slot = nc_server_slot( server, client_index );
+    const nc_slot_t * slot = nc_server_slot( server, client_index );
     if ( !slot )
         return;
     stats->session = slot->session;
