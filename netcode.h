@@ -4112,7 +4112,8 @@ static void nc_outbox_end( nc_outbox_t * outbox, uint8_t * out, const struct net
     Standard: Sending Connection Request */
 #define NC_SEND_INTERVAL 0.0995
 
-/* One datagram on its way through. */
+/* ---- arrival: one received datagram on its way through a client or a server ---- */
+
 typedef struct {
     struct netcode_address_t from;
     uint8_t * data;
@@ -4121,6 +4122,49 @@ typedef struct {
     int kept;        /* the buffer was queued */
     int cost;        /* work units spent */
 } nc_arrival_t;
+
+static nc_arrival_t nc_arrival_make( const struct netcode_address_t * from, uint8_t * data, int bytes, uint32_t buffer )
+{
+    nc_arrival_t arrival = { nc_address_canonical( from ), data, bytes, buffer, 0, NC_COST_CHEAP };
+    return arrival;
+}
+
+/*  Fills `datagrams` with up to `count` received ones, as many as `budget` can pay for whatever they turn out to be;
+    `batch` names the buffers that they are received into. */
+static int nc_arrival_receive( const struct netcode_socket_t * socket, nc_pool_t * pool, const uint32_t * batch,
+                               struct netcode_datagram_t * datagrams, int count )
+{
+    for ( int i = 0; i < count; i++ ) {
+        datagrams[i].data = nc_pool_data( pool, batch[i] );
+        datagrams[i].capacity = NC_BUFFER_CAPACITY;
+    }
+    return socket->receive( socket->context, datagrams, count );
+}
+
+/* What can be said of a datagram before its first byte is read. Returns a drop reason. */
+static int nc_arrival_screen( const nc_arrival_t * arrival )
+{
+    if ( arrival->bytes == 0 )
+        return NETCODE_DROP_EMPTY_DATAGRAM;
+    if ( arrival->bytes > NC_MAX_DATAGRAM_BYTES )
+        return NETCODE_DROP_OVERSIZED_DATAGRAM;
+    return arrival->from.port == 0 ? NETCODE_DROP_SOURCE_PORT_ZERO : NETCODE_DROP_NONE;
+}
+
+/*  Queues an opened payload: the buffer that it lies in, or a copy where it was handed in by the caller. Returns a drop
+    reason. */
+static int nc_arrival_queue( nc_arrival_t * arrival, nc_inbox_t * inbox, const nc_buffer_t * what )
+{
+    if ( arrival->buffer == NC_NOWHERE )
+        return nc_inbox_copy( inbox, what, arrival->data + what->offset );
+    int reason = nc_inbox_room( inbox, what->client_index );
+    if ( reason != NETCODE_DROP_NONE )
+        return reason;
+    *nc_pool_buffer( inbox->pool, arrival->buffer ) = *what;
+    nc_inbox_insert( inbox, arrival->buffer );
+    arrival->kept = 1;
+    return NETCODE_DROP_NONE;
+}
 
 /* ================================================================================================================
     ROOM 10: SIMULATOR
@@ -4785,22 +4829,15 @@ static int nc_client_on_keep_alive( struct netcode_client_t * client, const nc_p
 
 static int nc_client_on_payload( struct netcode_client_t * client, const nc_packet_t * packet, nc_arrival_t * arrival )
 {
-    nc_buffer_t what;
+    nc_buffer_t what = { client->session,
+                         0,
+                         packet->sequence,
+                         0,
+                         NC_BUFFER_FREE,
+                         (uint32_t) packet->header_bytes,
+                         (uint32_t) packet->body_bytes };
     client->silence_time = client->clock.now;
-    memset( &what, 0, sizeof( what ) );
-    what.session = client->session;
-    what.sequence = packet->sequence;
-    what.offset = (uint32_t) packet->header_bytes;
-    what.bytes = (uint32_t) packet->body_bytes;
-    if ( arrival->buffer == NC_NOWHERE )
-        return nc_inbox_copy( &client->inbox, &what, arrival->data + packet->header_bytes );
-    int reason = nc_inbox_room( &client->inbox, 0 );
-    if ( reason == NETCODE_DROP_NONE ) {
-        *nc_pool_buffer( client->inbox.pool, arrival->buffer ) = what;
-        nc_inbox_insert( &client->inbox, arrival->buffer );
-        arrival->kept = 1;
-    }
-    return reason;
+    return nc_arrival_queue( arrival, &client->inbox, &what );
 }
 
 /* Reads one sealed packet of the server and acts on it. Returns a drop reason. */
@@ -4838,15 +4875,11 @@ static int nc_client_read( struct netcode_client_t * client, nc_packet_t * packe
     }
 }
 
-/* What can be said of a datagram before its first byte is read. Returns a drop reason. */
 static int nc_client_screen( const struct netcode_client_t * client, const nc_arrival_t * arrival )
 {
-    if ( arrival->bytes == 0 )
-        return NETCODE_DROP_EMPTY_DATAGRAM;
-    if ( arrival->bytes > NC_MAX_DATAGRAM_BYTES )
-        return NETCODE_DROP_OVERSIZED_DATAGRAM;
-    if ( arrival->from.port == 0 )
-        return NETCODE_DROP_SOURCE_PORT_ZERO;
+    int reason = nc_arrival_screen( arrival );
+    if ( reason != NETCODE_DROP_NONE )
+        return reason;
     if ( client->state <= 0 || client->loopback )
         return NETCODE_DROP_WRONG_STATE;
     return nc_address_same( &arrival->from, &client->server_address ) ? NETCODE_DROP_NONE : NETCODE_DROP_WRONG_SERVER;
@@ -4857,7 +4890,6 @@ static void nc_client_process( struct netcode_client_t * client, nc_arrival_t * 
     nc_packet_t packet;
     client->counters.datagrams_received++;
     client->counters.bytes_received += (uint64_t) arrival->bytes;
-    arrival->cost = NC_COST_CHEAP;
     int reason = nc_client_screen( client, arrival );
     if ( reason == NETCODE_DROP_NONE )
         reason = nc_client_read( client, &packet, arrival );
@@ -4891,16 +4923,14 @@ static void nc_client_on_socket_error( struct netcode_client_t * client, const s
 static int nc_client_take( struct netcode_client_t * client, const struct netcode_datagram_t * datagram,
                            uint32_t * buffer )
 {
-    nc_arrival_t arrival;
     if ( datagram->status == NETCODE_DATAGRAM_ERROR ) {
         nc_client_on_socket_error( client, datagram );
         return NC_COST_CHEAP;
     }
-    arrival.from = nc_address_canonical( &datagram->address );
-    arrival.data = datagram->data;
-    arrival.bytes = datagram->status == NETCODE_DATAGRAM_TRUNCATED ? NC_MAX_DATAGRAM_BYTES + 1 : datagram->bytes;
-    arrival.buffer = *buffer;
-    arrival.kept = 0;
+    nc_arrival_t arrival =
+        nc_arrival_make( &datagram->address, datagram->data,
+                         datagram->status == NETCODE_DATAGRAM_TRUNCATED ? NC_MAX_DATAGRAM_BYTES + 1 : datagram->bytes,
+                         *buffer );
     nc_client_process( client, &arrival );
     if ( arrival.kept )
         *buffer = nc_pool_take( client->inbox.pool ); /* nc_inbox_room has seen to it that there is one */
@@ -4911,18 +4941,12 @@ static void nc_client_receive( struct netcode_client_t * client )
 {
     struct netcode_datagram_t datagrams[NC_CLIENT_BATCH];
     int budget = client->config.update_budget;
-    int count;
     memset( datagrams, 0, sizeof( datagrams ) );
     while ( budget > 0 ) {
         int want = ( budget + NC_COST_OPEN - 1 ) / NC_COST_OPEN; /* what it can pay for, whatever arrives */
         if ( want > NC_CLIENT_BATCH )
             want = NC_CLIENT_BATCH;
-        for ( int i = 0; i < want; i++ ) {
-            datagrams[i].data = nc_pool_data( client->inbox.pool, client->batch[i] );
-            datagrams[i].capacity = NC_BUFFER_CAPACITY;
-        }
-        count = client->socket.receive( client->socket.context, datagrams, want );
-        client->counters.receive_errors += count < 0; /* the socket is broken */
+        int count = nc_arrival_receive( &client->socket, client->inbox.pool, client->batch, datagrams, want );
         if ( count <= 0 )
             break;
         for ( int i = 0; i < count; i++ )
@@ -5405,13 +5429,8 @@ NETCODE_API struct netcode_address_t * netcode_client_server_address( struct net
 NETCODE_API void netcode_client_process_packet( struct netcode_client_t * client, struct netcode_address_t * from,
                                                 uint8_t * data, int bytes )
 {
-    nc_arrival_t arrival;
     NC_CHECK( client != NULL && from != NULL && data != NULL && bytes >= 0, NC_NOTHING );
-    memset( &arrival, 0, sizeof( arrival ) );
-    arrival.from = nc_address_canonical( from );
-    arrival.data = data;
-    arrival.bytes = bytes;
-    arrival.buffer = NC_NOWHERE;
+    nc_arrival_t arrival = nc_arrival_make( from, data, bytes, NC_NOWHERE );
     client->depth++;
     nc_client_process( client, &arrival );
     nc_client_leave( client );
@@ -5451,14 +5470,10 @@ NETCODE_API int netcode_client_loopback( struct netcode_client_t * client )
 NETCODE_API void netcode_client_process_loopback_packet( struct netcode_client_t * client, const uint8_t * data,
                                                          int bytes, uint64_t sequence )
 {
-    nc_buffer_t what;
     NC_CHECK( client != NULL && data != NULL && bytes >= 1 && bytes <= NETCODE_MAX_PACKET_SIZE, NC_NOTHING );
     if ( !client->loopback )
         return;
-    memset( &what, 0, sizeof( what ) );
-    what.session = client->session;
-    what.sequence = sequence;
-    what.bytes = (uint32_t) bytes;
+    nc_buffer_t what = { client->session, 0, sequence, 0, NC_BUFFER_FREE, 0, (uint32_t) bytes };
     client->depth++;
     int reason = nc_inbox_copy( &client->inbox, &what, data );
     if ( reason == NETCODE_DROP_NONE )
@@ -6388,28 +6403,17 @@ static int nc_server_on_response( struct netcode_server_t * server, const nc_pac
 static int nc_server_on_payload( struct netcode_server_t * server, uint32_t index, const nc_packet_t * packet,
                                  nc_arrival_t * arrival )
 {
-    nc_inbox_t * inbox = &server->hall.inbox;
-    nc_buffer_t what;
-    int reason;
-    memset( &what, 0, sizeof( what ) );
-    what.session = server->hall.slots[index].session;
-    what.client_id = server->hall.slots[index].client_id;
-    what.sequence = packet->sequence;
-    what.client_index = index;
-    what.offset = (uint32_t) packet->header_bytes;
-    what.bytes = (uint32_t) packet->body_bytes;
-    if ( arrival->buffer == NC_NOWHERE ) {
-        reason = nc_inbox_copy( inbox, &what, arrival->data + packet->header_bytes );
-    } else {
-        reason = nc_inbox_room( inbox, index );
-        if ( reason == NETCODE_DROP_NONE ) {
-            *nc_pool_buffer( inbox->pool, arrival->buffer ) = what;
-            nc_inbox_insert( inbox, arrival->buffer );
-            arrival->kept = 1;
-        }
-    }
+    nc_slot_t * slot = &server->hall.slots[index];
+    nc_buffer_t what = { slot->session,
+                         slot->client_id,
+                         packet->sequence,
+                         index,
+                         NC_BUFFER_FREE,
+                         (uint32_t) packet->header_bytes,
+                         (uint32_t) packet->body_bytes };
+    int reason = nc_arrival_queue( arrival, &server->hall.inbox, &what );
     if ( reason != NETCODE_DROP_NONE )
-        server->hall.slots[index].packets_dropped++;
+        slot->packets_dropped++;
     return reason;
 }
 
@@ -6447,17 +6451,14 @@ static int nc_server_on_session( struct netcode_server_t * server, const nc_pack
 static int nc_server_route( struct netcode_server_t * server, nc_arrival_t * arrival )
 {
     nc_packet_t packet;
-    if ( arrival->bytes == 0 )
-        return NETCODE_DROP_EMPTY_DATAGRAM;
-    if ( arrival->bytes > NC_MAX_DATAGRAM_BYTES )
-        return NETCODE_DROP_OVERSIZED_DATAGRAM;
-    if ( arrival->from.port == 0 )
-        return NETCODE_DROP_SOURCE_PORT_ZERO;
+    int reason = nc_arrival_screen( arrival );
+    if ( reason != NETCODE_DROP_NONE )
+        return reason;
     if ( !server->running || server->stopping )
         return NETCODE_DROP_NOT_CONNECTED;
     if ( arrival->data[0] == NETCODE_PACKET_REQUEST )
         return nc_server_on_request( server, arrival );
-    int reason = nc_packet_parse( &packet, arrival->data, arrival->bytes, NC_TO_SERVER );
+    reason = nc_packet_parse( &packet, arrival->data, arrival->bytes, NC_TO_SERVER );
     if ( reason != NETCODE_DROP_NONE )
         return reason;
     return packet.type == NETCODE_PACKET_RESPONSE ? nc_server_on_response( server, &packet, arrival )
@@ -6468,7 +6469,6 @@ static void nc_server_process( struct netcode_server_t * server, nc_arrival_t * 
 {
     server->counters.datagrams_received++;
     server->counters.bytes_received += (uint64_t) arrival->bytes;
-    arrival->cost = NC_COST_CHEAP;
     int reason = nc_server_route( server, arrival );
     if ( reason != NETCODE_DROP_NONE )
         nc_server_drop( server, reason, &arrival->from, arrival->bytes );
@@ -6478,17 +6478,15 @@ static void nc_server_process( struct netcode_server_t * server, nc_arrival_t * 
 static int nc_server_take( struct netcode_server_t * server, const struct netcode_datagram_t * datagram,
                            uint32_t * buffer )
 {
-    nc_arrival_t arrival;
     if ( datagram->status == NETCODE_DATAGRAM_ERROR ) {
         server->counters.receive_errors++;
         server->counters.last_socket_error = datagram->error;
         return NC_COST_CHEAP;
     }
-    arrival.from = nc_address_canonical( &datagram->address );
-    arrival.data = datagram->data;
-    arrival.bytes = datagram->status == NETCODE_DATAGRAM_TRUNCATED ? NC_MAX_DATAGRAM_BYTES + 1 : datagram->bytes;
-    arrival.buffer = *buffer;
-    arrival.kept = 0;
+    nc_arrival_t arrival =
+        nc_arrival_make( &datagram->address, datagram->data,
+                         datagram->status == NETCODE_DATAGRAM_TRUNCATED ? NC_MAX_DATAGRAM_BYTES + 1 : datagram->bytes,
+                         *buffer );
     nc_server_process( server, &arrival );
     if ( arrival.kept )
         *buffer = nc_pool_take( server->hall.inbox.pool ); /* nc_inbox_room has seen to it that there is one */
@@ -6508,18 +6506,12 @@ static void nc_server_receive( struct netcode_server_t * server )
 {
     struct netcode_datagram_t datagrams[NC_RECEIVE_BATCH];
     int budget = nc_server_budget( server );
-    int count;
     memset( datagrams, 0, sizeof( datagrams ) );
     while ( budget > 0 ) {
         int want = ( budget + NC_COST_REQUEST - 1 ) / NC_COST_REQUEST; /* what it can pay for, whatever arrives */
         if ( want > NC_RECEIVE_BATCH )
             want = NC_RECEIVE_BATCH;
-        for ( int i = 0; i < want; i++ ) {
-            datagrams[i].data = nc_pool_data( server->hall.inbox.pool, server->batch[i] );
-            datagrams[i].capacity = NC_BUFFER_CAPACITY;
-        }
-        count = server->socket.receive( server->socket.context, datagrams, want );
-        server->counters.receive_errors += count < 0; /* the socket is broken */
+        int count = nc_arrival_receive( &server->socket, server->hall.inbox.pool, server->batch, datagrams, want );
         if ( count <= 0 )
             break;
         for ( int i = 0; i < count; i++ )
@@ -7321,13 +7313,8 @@ NETCODE_API void netcode_server_free_packet( struct netcode_server_t * server, v
 NETCODE_API void netcode_server_process_packet( struct netcode_server_t * server, struct netcode_address_t * from,
                                                 uint8_t * data, int bytes )
 {
-    nc_arrival_t arrival;
     NC_CHECK( server != NULL && from != NULL && data != NULL && bytes >= 0, NC_NOTHING );
-    memset( &arrival, 0, sizeof( arrival ) );
-    arrival.from = nc_address_canonical( from );
-    arrival.data = data;
-    arrival.bytes = bytes;
-    arrival.buffer = NC_NOWHERE;
+    nc_arrival_t arrival = nc_arrival_make( from, data, bytes, NC_NOWHERE );
     server->depth++;
     nc_server_process( server, &arrival );
     nc_server_leave( server );
@@ -7367,16 +7354,11 @@ NETCODE_API void netcode_server_process_loopback_packet( struct netcode_server_t
                                                          const uint8_t * data, int bytes, uint64_t sequence )
 {
     nc_slot_t * slot = nc_server_slot( server, client_index );
-    nc_buffer_t what;
     NC_CHECK( data != NULL && bytes >= 1 && bytes <= NETCODE_MAX_PACKET_SIZE, NC_NOTHING );
     if ( !slot || !slot->loopback )
         return;
-    memset( &what, 0, sizeof( what ) );
-    what.session = slot->session;
-    what.client_id = slot->client_id;
-    what.sequence = sequence;
-    what.client_index = (uint32_t) client_index;
-    what.bytes = (uint32_t) bytes;
+    nc_buffer_t what = { slot->session,   slot->client_id, sequence, (uint32_t) client_index, NC_BUFFER_FREE, 0,
+                         (uint32_t) bytes };
     server->depth++;
     slot->receive_time = server->clock.now;
     int reason = nc_inbox_copy( &server->hall.inbox, &what, data );
@@ -7421,7 +7403,9 @@ NETCODE_API void netcode_server_wait( struct netcode_server_t * server, double s
     if ( !( seconds > 0.0 ) || server->backlog )
         return;
     if ( !server->running ) {
-        netcode_sleep( seconds ); /* what waits in its socket is not read, so it must not end the wait */
+        /* What waits in its socket is not read, so it must not end the wait. Simulated time is not waited for. */
+        if ( !server->config.network_simulator )
+            netcode_sleep( seconds < 3600.0 ? seconds : 3600.0 );
         return;
     }
     double next = nc_wheel_seconds_left( &server->hall.wheel, server->clock.now );

@@ -179,7 +179,7 @@ TEST( received_packets_stay_valid_until_freed )
     world_run( w, 0.1 );
     CHECK_MEM( first, expected, 400 );
     CHECK_MEM( second, expected, 400 );
-    CHECK_EQ( first[400] + first[407] >= 0, 1 ); /* 8 bytes behind it are readable: the address sanitizer would say */
+    CHECK_MEM( first + 400, "\0\0\0\0\0\0\0\0", 8 ); /* bit readers read ahead: nothing of the tag is left there */
     netcode_server_free_packet( w->servers[0], first );
     netcode_client_free_packet( w->clients[0], second );
 }
