@@ -46,6 +46,7 @@
 #include "story/determinism.c"
 #include "story/hostile.c"
 #include "story/quirks.c"
+#include "story/order.c"
 #include "story/defences.c"
 #include "story/contract.c"
 
