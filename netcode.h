@@ -46,10 +46,15 @@
         struct netcode_client_t * client = netcode_client_create( "0.0.0.0", &config, time );
         netcode_client_connect( client, connect_token );             // 2048 bytes from your web backend, by HTTPS
         for ( ;; ) {
+            struct netcode_event_t event;
             netcode_client_update( client, time );
-            if ( netcode_client_state( client ) == NETCODE_CLIENT_STATE_CONNECTED )
-                netcode_client_send_packet( client, data, bytes );
+            while ( netcode_client_next_event( client, &event ) )
+                if ( event.type == NETCODE_EVENT_PAYLOAD )
+                    netcode_client_free_packet( client, event.data );
+            netcode_client_send_packet( client, data, bytes );       // silent while not connected
         }
+
+    create returns NULL on error: see 8.
 
     examples/client_server.c is the same, complete; examples/server.c and examples/client.c talk over real sockets.
 
@@ -107,12 +112,13 @@
 
     5  MEMORY
 
-    create and start take all of it, stop keeps it for the next start, destroy gives it back; in between there is
-    not one allocation. netcode_client_memory and netcode_server_memory tell the bytes beforehand, your allocator is
-    asked for them in a few blocks. Received packets lie in a pool and are yours until you free them, however long,
-    through stop, start and the reuse of their slot. Every client has a share of the pool that others can not use
-    up; who queues more than its quota loses the newest, counted as QUEUE_FULL. Secrets are wiped when what they
-    belong to ends.
+    create and start take all of it, stop keeps it for the next start, destroy gives it back; in between there is not
+    one allocation. netcode_client_memory and netcode_server_memory tell the bytes beforehand, your allocator is asked
+    for them in a few blocks. A start with another number of slots holds the old and the new memory for a moment.
+    Received packets lie in a pool and are yours until you free them, however long, through stop, start and the reuse of
+    their slot. Every client has a share of the pool that others can not use up; who queues more than its quota loses
+    the newest, counted as QUEUE_FULL. Payloads of those who are gone give way first. Secrets and packets are wiped when
+    what they belong to ends.
 
     6  THREADS
 
@@ -139,15 +145,18 @@
 
     payload 1200 bytes, datagram 1225; slots 65535 a server; servers 32 a token; private keys 4
     handshakes under way: max( 256, 4 x slots ) (pending_handshakes); 4 addresses a token, 4 tokens an address, 4
-      handshakes a client id; the oldest gives way. An honest player gets in while fewer valid tokens than that
-      arrive within its round trip: with 256 entries and 100 ms, fewer than 2,560 a second. Each ends 10 s after the
-      last answer, or sooner.
+      handshakes a client id. The oldest gives way; of one client id's, the one whose token expires first, which may be
+      the newcomer (TOKEN_OUTLIVED). An honest player gets in while fewer valid tokens than that arrive within its
+      round trip: with 256 entries and 100 ms, fewer than 2,560 a second. Each ends 10 s after the last answer, or after
+      the token's timeout where that is shorter; twice that behind a backlog.
     used tokens remembered: max( 1024, 8 x slots ) (consumed_tokens), half of them for tokens that never expire.
       When full, the earliest-expiring is forgotten, and tokens expiring no later than it are refused.
     replay window 512 packets; a jump of more than 2^32 is refused
     answers to one handshake: 4 at once, then 10 a second
     packet pool max( 2 x slots, min( 32 x slots, 4096 ) ) buffers; 256 packets queued a client; 10 disconnect packets
     a slot whose client never confirms: the token's timeout, at most 60 s; 10 s where the token has none
+    a client: a pool of 256 buffers, all of which may be queued; it remembers 16 tokens
+    work per update: a client 2048 units, a server 2048 and 96 more for each slot above 64; a batch: 64 datagrams out
 
     10  THE NETWORK, AND OTHERS
 
@@ -568,9 +577,10 @@ struct netcode_client_config_t {
     /* talk over this socket; the client closes it when it is destroyed */
     const struct netcode_socket_t * socket;
     uint64_t ( *unix_time )( void * context ); /* seconds since 1970; NULL: the system's clock */
-    /* one line without its end; NULL: the process-wide printf hook */
+    /*  one line without its end, valid during the call, of the levels that netcode_log_level lets through (at first
+        errors only); NULL: the process-wide printf hook */
     void ( *log_callback )( void * context, int level, const char * text );
-    /* see NETCODE_DROP_LIST */
+    /* see NETCODE_DROP_LIST; `from` is valid during the call */
     void ( *drop_callback )( void * context, int reason, const struct netcode_address_t * from, int bytes );
     int sequence_base;       /* NETCODE_SEQUENCE_BASE_... */
     int packet_pool_buffers; /* received packets that can be held at once; 256 */
@@ -591,6 +601,8 @@ struct netcode_server_config_t {
     void ( *free_function )( void * context, void * pointer );
     struct netcode_network_simulator_t * network_simulator;
     void * callback_context;
+    /*  connected 1: a client took the slot. 0: it leaves, and its id, address, user data, reason and queued packets can
+        still be read */
     void ( *connect_disconnect_callback )( void * context, int client_index, int connected );
     void ( *send_loopback_packet_callback )( void * context, int client_index, const uint8_t * data, int bytes,
                                              uint64_t sequence );
@@ -848,13 +860,13 @@ NETCODE_API int netcode_address_equal( const struct netcode_address_t * a, const
 
 /* ---- connect token ---- */
 
-/*  Makes the connect token that lets one client connect to one of up to 32 servers. Standard: Connect Token. The
-    client dials the public addresses; the server looks for itself among the internal ones (pass the same list for
-    both where there is no NAT). `expire_seconds` negative: never expires. `timeout_seconds` 0 or negative: no
+/*  Makes the connect token that lets one client connect to one of up to 32 servers. Standard: Connect Token. The client
+    dials the public addresses; the server looks for itself among the internal ones (pass the same list for both where
+    there is no NAT). `expire_seconds` negative: never expires; 0: expired already. `timeout_seconds` 0 or negative: no
     timeout. `user_data` has NETCODE_USER_DATA_BYTES bytes, NULL means zeros; `private_key` NETCODE_KEY_BYTES;
     `connect_token` receives NETCODE_CONNECT_TOKEN_BYTES. Reads the system's clock and random source. NETCODE_OK or
-    NETCODE_ERROR: a count outside 1..32, an address that can not be read or has no port. Backends only: the private
-    key must never be where players are. */
+    NETCODE_ERROR: a count outside 1..32, an address that can not be read or has no port. Backends only: the private key
+    must never be where players are. */
 NETCODE_API int netcode_generate_connect_token( int num_server_addresses, const char ** public_server_addresses,
                                                 const char ** internal_server_addresses, int expire_seconds,
                                                 int timeout_seconds, uint64_t client_id, uint64_t protocol_id,
@@ -893,9 +905,10 @@ NETCODE_API size_t netcode_client_memory( const struct netcode_client_config_t *
     ignored. */
 NETCODE_API void netcode_client_destroy( struct netcode_client_t * client );
 
-/*  Starts to connect with a token of NETCODE_CONNECT_TOKEN_BYTES, which is copied. Sends nothing itself: clocks and
-    the first request start at the next update. A token that can not be read, or with which this client was
-    connected before, leads to INVALID_CONNECT_TOKEN. Standard: Client State Machine */
+/*  Starts to connect with a token of NETCODE_CONNECT_TOKEN_BYTES, which is copied; a client that is connected or
+    connecting disconnects first. Sends nothing itself: clocks and the first request start at the next update. A token
+    that can not be read, or with which this client was connected before, leads to INVALID_CONNECT_TOKEN.
+    Standard: Client State Machine */
 NETCODE_API void netcode_client_connect( struct netcode_client_t * client, uint8_t * connect_token );
 
 /*  Receives, sends, and moves the state machine, in that order. `time` in seconds on the caller's clock; steps
@@ -944,14 +957,15 @@ NETCODE_API int netcode_client_loopback( struct netcode_client_t * client );
 NETCODE_API void netcode_client_process_loopback_packet( struct netcode_client_t * client, const uint8_t * data,
                                                          int bytes, uint64_t sequence );
 
-/* Takes the next event: 1, or 0 when there is none. Use this or netcode_client_receive_packet, as you like. */
+/*  Takes the next event: 1, or 0 when there is none. Use this or netcode_client_receive_packet, as you like. An attempt
+    that fails gives a DISCONNECTED alone, with the negative state as its reason. */
 NETCODE_API int netcode_client_next_event( struct netcode_client_t * client, struct netcode_event_t * event );
 
 /* Sends what batch_sends holds back. */
 NETCODE_API void netcode_client_flush( struct netcode_client_t * client );
 
-/*  Sleeps until a datagram waits, something is due, or `seconds` have passed. Call netcode_client_update
-    afterwards. */
+/*  Sleeps until a datagram waits, something is due, or `seconds` have passed; at most 1 ms on a socket without `wait`,
+    and not at all on the simulator. Call netcode_client_update afterwards. */
 NETCODE_API void netcode_client_wait( struct netcode_client_t * client, double seconds );
 
 /* What was sent, received and dropped, since the client was created. */
@@ -1040,9 +1054,10 @@ NETCODE_API void netcode_server_send_packet_to_session( struct netcode_server_t 
 NETCODE_API void netcode_server_broadcast( struct netcode_server_t * server, const uint8_t * data, int bytes,
                                            int except_client_index );
 
-/*  The oldest payload of this client, or NULL. It stays valid until freed or until the server is destroyed,
-    whatever becomes of the client and the slot; 8 readable bytes follow it. What was queued when the client left
-    can be read until the slot is used again. */
+/*  The oldest payload of this client, or NULL. It stays valid until freed or until the server is destroyed, whatever
+    becomes of the client and the slot; 8 readable bytes follow it. What was queued when the client left can be read
+    until the slot is used again, or until others need the room. NULL while the server is stopped: what was queued then
+    is reached by netcode_server_next_event. */
 NETCODE_API uint8_t * netcode_server_receive_packet( struct netcode_server_t * server, int client_index, int * bytes,
                                                      uint64_t * sequence );
 NETCODE_API void netcode_server_free_packet( struct netcode_server_t * server, void * packet );
@@ -1070,8 +1085,8 @@ NETCODE_API int netcode_server_next_event( struct netcode_server_t * server, str
 /* Sends what batch_sends holds back. */
 NETCODE_API void netcode_server_flush( struct netcode_server_t * server );
 
-/*  Sleeps until a datagram waits, something is due, or `seconds` have passed. Call netcode_server_update
-    afterwards. */
+/*  Sleeps until a datagram waits, something is due, or `seconds` have passed; at most 1 ms on a socket without `wait`,
+    and not at all on the simulator. Call netcode_server_update afterwards. */
 NETCODE_API void netcode_server_wait( struct netcode_server_t * server, double seconds );
 
 /*  Replaces the private keys: `count` (1..4) keys of NETCODE_KEY_BYTES, one behind the other, tried in this order.
@@ -1116,7 +1131,7 @@ NETCODE_API int netcode_network_simulator_socket( struct netcode_network_simulat
     IMPLEMENTATION
 
     Rooms in dependency order: each uses only the ones above it, and there are no forward declarations, so that the file
-    cut at any banner compiles. Names are nc_<room>_<verb>; everything private is static.
+    cut at any banner compiles. Names are nc_<room, or a part of it>_<verb>; everything private is static.
    ================================================================================================================ */
 
 #if defined( NETCODE_IMPLEMENTATION ) && !defined( NETCODE_IMPLEMENTED )
@@ -1180,6 +1195,18 @@ enum nc_limit_t {
     NC_CLIENT_TOKENS_REMEMBERED = 16,
     NC_CLIENT_ERRORS_TO_MOVE_ON = 3,
     NC_SERVER_QUOTA = 256,
+    NC_SERVER_BUDGET = 2048,
+    NC_SERVER_BUDGET_SLOTS = 64, /* as many as that budget is for; each further one adds */
+    NC_SERVER_BUDGET_PER_SLOT = 96,
+    NC_PENDING_PER_SLOT = 4,
+    NC_PENDING_LEAST = 256,
+    NC_USED_PER_SLOT = 8,
+    NC_USED_LEAST = 1024,
+    NC_POOL_PER_SLOT = 32,
+    NC_POOL_LEAST_PER_SLOT = 2,
+    NC_POOL_MOST = 4096, /* but for NC_POOL_LEAST_PER_SLOT */
+    NC_BIND_TRIES = 8,
+    NC_SEND_TRIES = 3,
     NC_COST_CHEAP = 1,
     NC_COST_OPEN = 4,
     NC_COST_REQUEST = 16,
@@ -3782,7 +3809,7 @@ static int nc_socket_udp_send_one( nc_socket_udp_t * udp, const struct netcode_d
     nc_socket_length_t to_bytes = nc_socket_to_system( &datagram->address, &to );
     /*  A pending ICMP error of an earlier datagram is reported by the next call on the handle: it is not about this
         one. */
-    for ( int tries = 0; tries < 3; tries++ ) {
+    for ( int tries = 0; tries < NC_SEND_TRIES; tries++ ) {
 #if NETCODE_PLATFORM == NETCODE_PLATFORM_WINDOWS
         int sent = sendto( udp->handles[i], (const char *) datagram->data, datagram->bytes, 0, (struct sockaddr *) &to,
                            to_bytes );
@@ -3995,7 +4022,7 @@ static int nc_socket_open_udp( struct netcode_socket_t * socket, const nc_socket
 {
     nc_allocator_t allocator = request->allocator;
     nc_socket_udp_t * udp = (nc_socket_udp_t *) allocator.allocate( allocator.context, sizeof( *udp ) );
-    int result, tries = 8;
+    int result, tries = NC_BIND_TRIES;
     *failed_family = request->addresses[0]->type;
     if ( !udp )
         return NC_SOCKET_NO_MEMORY;
@@ -4129,8 +4156,7 @@ static nc_arrival_t nc_arrival_make( const struct netcode_address_t * from, uint
     return arrival;
 }
 
-/*  Fills `datagrams` with up to `count` received ones, as many as `budget` can pay for whatever they turn out to be;
-    `batch` names the buffers that they are received into. */
+/* Receives up to `count` datagrams into the buffers that `batch` names. Returns what the socket says. */
 static int nc_arrival_receive( const struct netcode_socket_t * socket, nc_pool_t * pool, const uint32_t * batch,
                                struct netcode_datagram_t * datagrams, int count )
 {
@@ -4581,6 +4607,7 @@ static const nc_client_rule_t nc_client_rules[] = {
 /* clang-format on */
 
 #define NC_LONG_AGO ( -1e9 )
+#define NC_ERROR_SPREAD 1.0 /* seconds over which socket errors must be spread to be believed */
 
 enum { NC_CLIENT_BATCH = 8 };
 
@@ -4915,7 +4942,8 @@ static void nc_client_on_socket_error( struct netcode_client_t * client, const s
         return;
     if ( client->errors++ == 0 )
         client->first_error_time = client->clock.now;
-    if ( client->errors >= NC_CLIENT_ERRORS_TO_MOVE_ON && client->clock.now - client->first_error_time >= 1.0 )
+    if ( client->errors >= NC_CLIENT_ERRORS_TO_MOVE_ON &&
+         client->clock.now - client->first_error_time >= NC_ERROR_SPREAD )
         nc_client_step( client, NC_ON_UNREACHABLE );
 }
 
@@ -4947,6 +4975,7 @@ static void nc_client_receive( struct netcode_client_t * client )
         if ( want > NC_CLIENT_BATCH )
             want = NC_CLIENT_BATCH;
         int count = nc_arrival_receive( &client->socket, client->inbox.pool, client->batch, datagrams, want );
+        client->counters.receive_errors += count < 0; /* the socket is broken */
         if ( count <= 0 )
             break;
         for ( int i = 0; i < count; i++ )
@@ -5439,7 +5468,9 @@ NETCODE_API void netcode_client_process_packet( struct netcode_client_t * client
 NETCODE_API void netcode_client_connect_loopback( struct netcode_client_t * client, int client_index, int max_clients )
 {
     NC_CHECK( client != NULL && client_index >= 0 && client_index < max_clients, NC_NOTHING );
-    if ( client->state > 0 || !client->config.send_loopback_packet_callback || client->destroy_wanted ) {
+    if ( client->destroy_wanted )
+        return;
+    if ( client->state > 0 || !client->config.send_loopback_packet_callback ) {
         NC_LOG( &client->log, ERROR, "client can not connect by loopback: %s",
                 client->state > 0 ? "it is connected or connecting"
                                   : "the config has no send_loopback_packet_callback" );
@@ -6496,10 +6527,10 @@ static int nc_server_take( struct netcode_server_t * server, const struct netcod
 /* Work units that one update may spend. Decision 6 */
 static int nc_server_budget( const struct netcode_server_t * server )
 {
-    int slots = (int) server->hall.slot_count;
+    int further = (int) server->hall.slot_count - NC_SERVER_BUDGET_SLOTS;
     if ( server->config.update_budget > 0 )
         return server->config.update_budget;
-    return 2048 + ( slots > 64 ? 96 * ( slots - 64 ) : 0 );
+    return NC_SERVER_BUDGET + ( further > 0 ? further * NC_SERVER_BUDGET_PER_SLOT : 0 );
 }
 
 static void nc_server_receive( struct netcode_server_t * server )
@@ -6512,6 +6543,7 @@ static void nc_server_receive( struct netcode_server_t * server )
         if ( want > NC_RECEIVE_BATCH )
             want = NC_RECEIVE_BATCH;
         int count = nc_arrival_receive( &server->socket, server->hall.inbox.pool, server->batch, datagrams, want );
+        server->counters.receive_errors += count < 0; /* the socket is broken */
         if ( count <= 0 )
             break;
         for ( int i = 0; i < count; i++ )
@@ -6567,10 +6599,11 @@ static void nc_server_ring( struct netcode_server_t * server )
 
 static uint32_t nc_server_pool_buffers( const struct netcode_server_config_t * config, uint32_t slots )
 {
-    uint32_t buffers = 32 * slots < 4096 ? 32 * slots : 4096;
+    uint32_t least = NC_POOL_LEAST_PER_SLOT * slots;
+    uint32_t buffers = NC_POOL_PER_SLOT * slots < NC_POOL_MOST ? NC_POOL_PER_SLOT * slots : NC_POOL_MOST;
     if ( config->packet_pool_buffers > 0 )
         return (uint32_t) config->packet_pool_buffers;
-    return buffers > 2 * slots ? buffers : 2 * slots;
+    return buffers > least ? buffers : least;
 }
 
 static uint32_t nc_server_capacity( int wanted, uint32_t per_slot, uint32_t slots, uint32_t least )
@@ -6586,8 +6619,8 @@ static size_t nc_server_layout_hall( const struct netcode_server_config_t * conf
                                      void * block )
 {
     nc_arena_t arena = nc_arena_make( block );
-    uint32_t pending = nc_server_capacity( config->pending_handshakes, 4, slots, 256 );
-    uint32_t used = nc_server_capacity( config->consumed_tokens, 8, slots, 1024 );
+    uint32_t pending = nc_server_capacity( config->pending_handshakes, NC_PENDING_PER_SLOT, slots, NC_PENDING_LEAST );
+    uint32_t used = nc_server_capacity( config->consumed_tokens, NC_USED_PER_SLOT, slots, NC_USED_LEAST );
     if ( used < hall->least_used )
         used = hall->least_used;
     hall->block = block;
@@ -7028,15 +7061,16 @@ NETCODE_API int netcode_server_create_error( void )
 
 NETCODE_API const char * netcode_server_create_error_text( int error )
 {
-    static const char * const texts[] = { "no error",
-                                          "the address, the bind address or a public address can not be read",
-                                          "the second address can not be read, or is of the first one's family",
-                                          "the IPv4 socket could not be opened",
-                                          "the IPv6 socket could not be opened",
-                                          "the IPv4 socket could not be bound: is the port in use?",
-                                          "the IPv6 socket could not be bound: is the port in use?",
-                                          "the memory could not be had",
-                                          "override_send_and_receive, or the socket, lacks a callback" };
+    static const char * const texts[] =
+        { "no error",
+          "the address, the bind address or a public address can not be read",
+          "the second address can not be read, or is of the first one's family",
+          "the IPv4 socket could not be opened",
+          "the IPv6 socket could not be opened",
+          "the IPv4 socket could not be bound: is the port in use, or 0 on a simulator?",
+          "the IPv6 socket could not be bound: is the port in use, or 0 on a simulator?",
+          "the memory could not be had",
+          "override_send_and_receive, or the socket, lacks a callback" };
     return error >= 0 && error < (int) ( sizeof( texts ) / sizeof( texts[0] ) ) ? texts[error] : "unknown error";
 }
 
@@ -7510,6 +7544,7 @@ NETCODE_API void netcode_server_client_stats( struct netcode_server_t * server, 
 #undef NC_COUNTERS_COPY
 #undef NC_LOG
 #undef NC_LOG_ON
+#undef NC_ERROR_SPREAD
 #undef NC_LONG_AGO
 #undef NC_NOTHING
 #undef NC_NOWHERE

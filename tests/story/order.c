@@ -114,3 +114,47 @@ TEST( a_server_receives_before_it_times_anybody_out )
     netcode_client_destroy( client );
     order_close( &o );
 }
+
+static int order_broken_receive( void * context, struct netcode_datagram_t * datagrams, int count )
+{
+    (void) context;
+    (void) datagrams;
+    (void) count;
+    return -1;
+}
+
+static int order_broken_send( void * context, const struct netcode_datagram_t * datagrams, int count )
+{
+    (void) context;
+    (void) datagrams;
+    (void) count;
+    return -1;
+}
+
+TEST( a_socket_that_is_broken_is_counted_each_time )
+{
+    struct netcode_socket_t broken = { NULL, order_broken_receive, order_broken_send, NULL, NULL, NULL };
+    struct netcode_client_config_t client_config;
+    struct netcode_server_config_t server_config;
+    struct netcode_client_stats_t client_stats;
+    struct netcode_server_stats_t server_stats;
+    struct netcode_client_t * client;
+    struct netcode_server_t * server;
+    int i;
+    netcode_default_client_config( &client_config );
+    netcode_default_server_config( &server_config );
+    client_config.socket = server_config.socket = &broken;
+    client = netcode_client_create( "127.0.0.1", &client_config, 0.0 );
+    server = netcode_server_create( order_address, &server_config, 0.0 );
+    netcode_server_start( server, 1 );
+    for ( i = 1; i <= 5; i++ ) {
+        netcode_client_update( client, i );
+        netcode_server_update( server, i );
+    }
+    netcode_client_stats( client, &client_stats );
+    netcode_server_stats( server, &server_stats );
+    CHECK_EQ( client_stats.receive_errors, 5 );
+    CHECK_EQ( server_stats.receive_errors, 5 );
+    netcode_client_destroy( client );
+    netcode_server_destroy( server );
+}
