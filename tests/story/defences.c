@@ -707,7 +707,8 @@ __attribute__( ( noinline ) ) static int stack_visit( const uint8_t * needle, in
     int at, i, found = 0;
     stack_bottom = area;
     p = stack_bottom;
-    if ( !needle ) { /* clears it */
+    stack_bottom = NULL; /* it must not lead to what is gone */
+    if ( !needle ) {     /* clears it */
         for ( at = 0; at < STACK_BYTES; at++ )
             area[at] = 0;
         return 0;

@@ -146,6 +146,9 @@ TEST( a_socket_that_is_broken_is_counted_each_time )
     client_config.socket = server_config.socket = &broken;
     client = netcode_client_create( "127.0.0.1", &client_config, 0.0 );
     server = netcode_server_create( order_address, &server_config, 0.0 );
+    REQUIRE( client && server );
+    memset( &client_stats, 0, sizeof( client_stats ) );
+    memset( &server_stats, 0, sizeof( server_stats ) );
     netcode_server_start( server, 1 );
     for ( i = 1; i <= 5; i++ ) {
         netcode_client_update( client, i );
