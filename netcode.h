@@ -4546,6 +4546,74 @@ NETCODE_API int netcode_network_simulator_socket( struct netcode_network_simulat
     return NETCODE_OK;
 }
 
+/* ---- transport: the network that a config chooses; it stands here, since the simulator is one of the choices ---- */
+
+typedef struct {
+    const struct netcode_socket_t * socket; /* the choices, the first that is given counts */
+    struct netcode_network_simulator_t * simulator;
+    int overridden;
+    nc_socket_override_t override_;
+    nc_socket_request_t udp;
+} nc_transport_t;
+
+/* What both configs say about it, under the same names but in different types. */
+#define NC_TRANSPORT_READ( transport, config )                                                                        \
+    do {                                                                                                              \
+        memset( transport, 0, sizeof( *( transport ) ) );                                                             \
+        ( transport )->socket = ( config )->socket;                                                                   \
+        ( transport )->simulator = ( config )->network_simulator;                                                     \
+        ( transport )->overridden = ( config )->override_send_and_receive;                                            \
+        ( transport )->override_.callback_context = ( config )->callback_context;                                     \
+        ( transport )->override_.send = ( config )->send_packet_override;                                             \
+        ( transport )->override_.receive = ( config )->receive_packet_override;                                       \
+        ( transport )->udp.allocator = nc_allocator_make( ( config )->allocator_context,                              \
+                                                          ( config )->allocate_function, ( config )->free_function ); \
+    } while ( 0 )
+
+/* Has every choice that was made its callbacks? */
+static int nc_transport_is_complete( const nc_transport_t * transport )
+{
+    if ( transport->overridden && ( !transport->override_.send || !transport->override_.receive ) )
+        return 0;
+    return !transport->socket || ( transport->socket->receive && transport->socket->send );
+}
+
+static int nc_transport_is_udp( const nc_transport_t * transport )
+{
+    return !transport->socket && !transport->simulator && !transport->overridden;
+}
+
+/*  Makes the socket that the config chose; `place` is the address on a simulator, and `kept` holds the override
+    callbacks for as long as the socket lives. Returns nc_socket_result_t, and the family that failed. */
+static int nc_transport_open( const nc_transport_t * transport, const struct netcode_address_t * place,
+                              struct netcode_socket_t * socket, nc_socket_override_t * kept, int * failed_family )
+{
+    *failed_family = place->type;
+    if ( transport->socket ) {
+        *socket = *transport->socket;
+        return NC_SOCKET_OK;
+    }
+    if ( transport->simulator ) {
+        int opened = netcode_network_simulator_socket( transport->simulator, place, socket );
+        return opened == NETCODE_OK ? NC_SOCKET_OK : NC_SOCKET_BIND_FAILED;
+    }
+    if ( !transport->overridden )
+        return nc_socket_open_udp( socket, &transport->udp, failed_family );
+    *kept = transport->override_;
+    nc_socket_from_override( socket, kept );
+    return NC_SOCKET_OK;
+}
+
+/* Reads one address, or two of different families. Returns 0, or the number of the one that can not be used. */
+static int nc_transport_parse( const char ** texts, int count, struct netcode_address_t addresses[2] )
+{
+    for ( int i = 0; i < count; i++ )
+        if ( netcode_parse_address( texts[i], &addresses[i] ) != NETCODE_OK ||
+             ( i && addresses[1].type == addresses[0].type ) )
+            return i + 1;
+    return 0;
+}
+
 /* ================================================================================================================
     ROOM 11: CLIENT
     How does one player get to one of the token's servers, and stay there?
@@ -5174,44 +5242,23 @@ static void nc_client_set_defaults( struct netcode_client_config_t * config )
 }
 
 /* Returns a create error. */
-static int nc_client_open_socket( struct netcode_client_t * client, const struct netcode_address_t * second )
+static int nc_client_open_socket( struct netcode_client_t * client, nc_transport_t * transport,
+                                  const struct netcode_address_t * second )
 {
-    const struct netcode_client_config_t * config = &client->config;
-    nc_socket_request_t request;
-    int family = 0;
-    if ( config->socket ) {
-        client->socket = *config->socket;
-        return NETCODE_CLIENT_CREATE_ERROR_NONE;
+    int family;
+    if ( !transport->socket && transport->simulator && client->address.port == 0 )
+        return NETCODE_CLIENT_CREATE_ERROR_SIMULATOR_REQUIRES_PORT;
+    transport->udp.log = &client->log;
+    transport->udp.addresses[0] = &client->address;
+    transport->udp.addresses[1] = second;
+    transport->udp.reports_errors = 1;
+    switch ( nc_transport_open( transport, &client->address, &client->socket, &client->override_, &family ) ) {
+    case NC_SOCKET_OK: return NETCODE_CLIENT_CREATE_ERROR_NONE;
+    case NC_SOCKET_NO_MEMORY: return NETCODE_CLIENT_CREATE_ERROR_ALLOCATE_CLIENT_FAILED;
+    default:
+        return family == NETCODE_ADDRESS_IPV6 ? NETCODE_CLIENT_CREATE_ERROR_CREATE_SOCKET_IPV6_FAILED
+                                              : NETCODE_CLIENT_CREATE_ERROR_CREATE_SOCKET_IPV4_FAILED;
     }
-    if ( config->network_simulator ) {
-        if ( client->address.port == 0 )
-            return NETCODE_CLIENT_CREATE_ERROR_SIMULATOR_REQUIRES_PORT;
-        if ( netcode_network_simulator_socket( config->network_simulator, &client->address, &client->socket ) ==
-             NETCODE_OK )
-            return NETCODE_CLIENT_CREATE_ERROR_NONE;
-        family = client->address.type;
-    } else if ( config->override_send_and_receive ) {
-        client->override_.callback_context = config->callback_context;
-        client->override_.send = config->send_packet_override;
-        client->override_.receive = config->receive_packet_override;
-        nc_socket_from_override( &client->socket, &client->override_ );
-        return NETCODE_CLIENT_CREATE_ERROR_NONE;
-    } else {
-        request.allocator = client->allocator;
-        request.log = &client->log;
-        request.addresses[0] = &client->address;
-        request.addresses[1] = second;
-        request.receive_buffer_bytes = config->receive_buffer_bytes;
-        request.send_buffer_bytes = config->send_buffer_bytes;
-        request.reports_errors = 1;
-        switch ( nc_socket_open_udp( &client->socket, &request, &family ) ) {
-        case NC_SOCKET_OK: return NETCODE_CLIENT_CREATE_ERROR_NONE;
-        case NC_SOCKET_NO_MEMORY: return NETCODE_CLIENT_CREATE_ERROR_ALLOCATE_CLIENT_FAILED;
-        default: break;
-        }
-    }
-    return family == NETCODE_ADDRESS_IPV6 ? NETCODE_CLIENT_CREATE_ERROR_CREATE_SOCKET_IPV6_FAILED
-                                          : NETCODE_CLIENT_CREATE_ERROR_CREATE_SOCKET_IPV4_FAILED;
 }
 
 static void nc_client_init( struct netcode_client_t * client, const struct netcode_client_config_t * config,
@@ -5222,8 +5269,6 @@ static void nc_client_init( struct netcode_client_t * client, const struct netco
     nc_client_layout( config, client );
     client->config = *config;
     nc_client_set_defaults( &client->config );
-    client->allocator =
-        nc_allocator_make( config->allocator_context, config->allocate_function, config->free_function );
     client->log.callback = config->log_callback;
     client->log.context = config->callback_context;
     nc_clock_init( &client->clock, time );
@@ -5238,19 +5283,21 @@ static void nc_client_init( struct netcode_client_t * client, const struct netco
 static int nc_client_make( struct netcode_client_t ** result, const struct netcode_address_t * addresses, int count,
                            const struct netcode_client_config_t * config, double time )
 {
-    nc_allocator_t allocator =
-        nc_allocator_make( config->allocator_context, config->allocate_function, config->free_function );
-    if ( config->override_send_and_receive && ( !config->send_packet_override || !config->receive_packet_override ) )
+    nc_transport_t transport;
+    NC_TRANSPORT_READ( &transport, config );
+    if ( !nc_transport_is_complete( &transport ) )
         return NETCODE_CLIENT_CREATE_ERROR_MISSING_OVERRIDE_CALLBACK;
-    if ( config->socket && ( !config->socket->receive || !config->socket->send ) )
-        return NETCODE_CLIENT_CREATE_ERROR_MISSING_OVERRIDE_CALLBACK;
+    nc_allocator_t allocator = transport.udp.allocator;
     struct netcode_client_t * client =
         (struct netcode_client_t *) allocator.allocate( allocator.context, nc_client_layout( config, NULL ) );
     if ( !client )
         return NETCODE_CLIENT_CREATE_ERROR_ALLOCATE_CLIENT_FAILED;
     nc_client_init( client, config, time );
+    client->allocator = allocator;
     client->address = addresses[0];
-    int error = nc_client_open_socket( client, count > 1 ? &addresses[1] : NULL );
+    transport.udp.receive_buffer_bytes = client->config.receive_buffer_bytes;
+    transport.udp.send_buffer_bytes = client->config.send_buffer_bytes;
+    int error = nc_client_open_socket( client, &transport, count > 1 ? &addresses[1] : NULL );
     if ( error != NETCODE_CLIENT_CREATE_ERROR_NONE ) {
         allocator.release( allocator.context, client );
         return error;
@@ -5271,18 +5318,13 @@ static struct netcode_client_t * nc_client_create( const char ** texts, int coun
 {
     struct netcode_client_t * client = NULL;
     struct netcode_address_t addresses[2];
-    int i;
     nc_client_error = NETCODE_CLIENT_CREATE_ERROR_PARSE_ADDRESS_FAILED;
     NC_CHECK( config != NULL && texts[0] != NULL && texts[count - 1] != NULL, NULL );
-    for ( i = 0; i < count; i++ )
-        if ( netcode_parse_address( texts[i], &addresses[i] ) != NETCODE_OK ||
-             ( i && addresses[1].type == addresses[0].type ) ) {
-            nc_client_error = i ? NETCODE_CLIENT_CREATE_ERROR_PARSE_ADDRESS2_FAILED
-                                : NETCODE_CLIENT_CREATE_ERROR_PARSE_ADDRESS_FAILED;
-            break;
-        }
-    if ( i == count )
-        nc_client_error = nc_client_make( &client, addresses, count, config, time );
+    switch ( nc_transport_parse( texts, count, addresses ) ) {
+    case 0: nc_client_error = nc_client_make( &client, addresses, count, config, time ); break;
+    case 2: nc_client_error = NETCODE_CLIENT_CREATE_ERROR_PARSE_ADDRESS2_FAILED; break;
+    default: break;
+    }
     if ( !client ) {
         nc_log_t log = { config->log_callback, config->callback_context };
         NC_LOG( &log, ERROR, "no client at %s: %s", texts[0], netcode_client_create_error_text( nc_client_error ) );
@@ -6860,26 +6902,21 @@ static int nc_server_bind_address( struct netcode_address_t * bind_to, const str
 }
 
 /* Returns a create error. */
-static int nc_server_open_udp( struct netcode_server_t * server, int count )
+static int nc_server_open_socket( struct netcode_server_t * server, nc_transport_t * transport, int count )
 {
     const struct netcode_server_config_t * config = &server->config;
     struct netcode_address_t bind_to[2];
-    nc_socket_request_t request;
-    int family = 0, result, i;
-    for ( i = 0; i < count; i++ )
-        if ( !nc_server_bind_address( &bind_to[i], &server->addresses[i],
+    int family;
+    for ( int i = 0; i < count; i++ )
+        if ( nc_transport_is_udp( transport ) &&
+             !nc_server_bind_address( &bind_to[i], &server->addresses[i],
                                       i ? config->bind_address2 : config->bind_address ) )
             return i ? NETCODE_SERVER_CREATE_ERROR_PARSE_ADDRESS2_FAILED
                      : NETCODE_SERVER_CREATE_ERROR_PARSE_ADDRESS_FAILED;
-    request.allocator = server->allocator;
-    request.log = &server->log;
-    request.addresses[0] = &bind_to[0];
-    request.addresses[1] = count > 1 ? &bind_to[1] : NULL;
-    request.receive_buffer_bytes = config->receive_buffer_bytes;
-    request.send_buffer_bytes = config->send_buffer_bytes;
-    request.reports_errors = 0;
-    result = nc_socket_open_udp( &server->socket, &request, &family );
-    switch ( result ) {
+    transport->udp.log = &server->log;
+    transport->udp.addresses[0] = &bind_to[0];
+    transport->udp.addresses[1] = count > 1 ? &bind_to[1] : NULL;
+    switch ( nc_transport_open( transport, &server->addresses[0], &server->socket, &server->override_, &family ) ) {
     case NC_SOCKET_OK: return NETCODE_SERVER_CREATE_ERROR_NONE;
     case NC_SOCKET_NO_MEMORY: return NETCODE_SERVER_CREATE_ERROR_ALLOCATE_SERVER_FAILED;
     case NC_SOCKET_BIND_FAILED:
@@ -6889,30 +6926,6 @@ static int nc_server_open_udp( struct netcode_server_t * server, int count )
         return family == NETCODE_ADDRESS_IPV6 ? NETCODE_SERVER_CREATE_ERROR_CREATE_SOCKET_IPV6_FAILED
                                               : NETCODE_SERVER_CREATE_ERROR_CREATE_SOCKET_IPV4_FAILED;
     }
-}
-
-/* Returns a create error. */
-static int nc_server_open_socket( struct netcode_server_t * server, int count )
-{
-    const struct netcode_server_config_t * config = &server->config;
-    if ( config->socket ) {
-        server->socket = *config->socket;
-        return NETCODE_SERVER_CREATE_ERROR_NONE;
-    }
-    if ( config->override_send_and_receive && !config->network_simulator ) {
-        server->override_.callback_context = config->callback_context;
-        server->override_.send = config->send_packet_override;
-        server->override_.receive = config->receive_packet_override;
-        nc_socket_from_override( &server->socket, &server->override_ );
-        return NETCODE_SERVER_CREATE_ERROR_NONE;
-    }
-    if ( !config->network_simulator )
-        return nc_server_open_udp( server, count );
-    if ( netcode_network_simulator_socket( config->network_simulator, &server->addresses[0], &server->socket ) ==
-         NETCODE_OK )
-        return NETCODE_SERVER_CREATE_ERROR_NONE;
-    return server->addresses[0].type == NETCODE_ADDRESS_IPV6 ? NETCODE_SERVER_CREATE_ERROR_BIND_SOCKET_IPV6_FAILED
-                                                             : NETCODE_SERVER_CREATE_ERROR_BIND_SOCKET_IPV4_FAILED;
 }
 
 /* No token names a wildcard, unless somebody meant it: the commonest mistake of a first server. */
@@ -6961,8 +6974,6 @@ static void nc_server_init( struct netcode_server_t * server, const struct netco
     nc_server_layout( config, server );
     server->config = *config;
     nc_server_set_defaults( &server->config );
-    server->allocator =
-        nc_allocator_make( config->allocator_context, config->allocate_function, config->free_function );
     server->log.callback = config->log_callback;
     server->log.context = config->callback_context;
     server->outbox.socket = &server->socket;
@@ -6979,22 +6990,24 @@ static void nc_server_init( struct netcode_server_t * server, const struct netco
 static int nc_server_make( struct netcode_server_t ** result, const struct netcode_address_t * addresses, int count,
                            const struct netcode_server_config_t * config, double time )
 {
-    nc_allocator_t allocator =
-        nc_allocator_make( config->allocator_context, config->allocate_function, config->free_function );
-    if ( config->override_send_and_receive && ( !config->send_packet_override || !config->receive_packet_override ) )
+    nc_transport_t transport;
+    NC_TRANSPORT_READ( &transport, config );
+    if ( !nc_transport_is_complete( &transport ) )
         return NETCODE_SERVER_CREATE_ERROR_MISSING_OVERRIDE_CALLBACK;
-    if ( config->socket && ( !config->socket->receive || !config->socket->send ) )
-        return NETCODE_SERVER_CREATE_ERROR_MISSING_OVERRIDE_CALLBACK;
+    nc_allocator_t allocator = transport.udp.allocator;
     struct netcode_server_t * server =
         (struct netcode_server_t *) allocator.allocate( allocator.context, nc_server_layout( config, NULL ) );
     if ( !server )
         return NETCODE_SERVER_CREATE_ERROR_ALLOCATE_SERVER_FAILED;
     nc_server_init( server, config, time );
+    server->allocator = allocator;
     memcpy( server->addresses, addresses, (size_t) count * sizeof( *addresses ) );
     server->address_count = count;
+    transport.udp.receive_buffer_bytes = server->config.receive_buffer_bytes;
+    transport.udp.send_buffer_bytes = server->config.send_buffer_bytes;
     int error = nc_server_add_public_addresses( server );
     if ( error == NETCODE_SERVER_CREATE_ERROR_NONE )
-        error = nc_server_open_socket( server, count );
+        error = nc_server_open_socket( server, &transport, count );
     if ( error != NETCODE_SERVER_CREATE_ERROR_NONE ) {
         nc_crypto_wipe( server, sizeof( *server ) );
         allocator.release( allocator.context, server );
@@ -7011,18 +7024,13 @@ static struct netcode_server_t * nc_server_create( const char ** texts, int coun
 {
     struct netcode_server_t * server = NULL;
     struct netcode_address_t addresses[2];
-    int i;
     nc_server_error = NETCODE_SERVER_CREATE_ERROR_PARSE_ADDRESS_FAILED;
     NC_CHECK( config != NULL && texts[0] != NULL && texts[count - 1] != NULL, NULL );
-    for ( i = 0; i < count; i++ )
-        if ( netcode_parse_address( texts[i], &addresses[i] ) != NETCODE_OK ||
-             ( i && addresses[1].type == addresses[0].type ) ) {
-            nc_server_error = i ? NETCODE_SERVER_CREATE_ERROR_PARSE_ADDRESS2_FAILED
-                                : NETCODE_SERVER_CREATE_ERROR_PARSE_ADDRESS_FAILED;
-            break;
-        }
-    if ( i == count )
-        nc_server_error = nc_server_make( &server, addresses, count, config, time );
+    switch ( nc_transport_parse( texts, count, addresses ) ) {
+    case 0: nc_server_error = nc_server_make( &server, addresses, count, config, time ); break;
+    case 2: nc_server_error = NETCODE_SERVER_CREATE_ERROR_PARSE_ADDRESS2_FAILED; break;
+    default: break;
+    }
     if ( !server ) {
         nc_log_t log = { config->log_callback, config->callback_context };
         NC_LOG( &log, ERROR, "no server at %s: %s", texts[0], netcode_server_create_error_text( nc_server_error ) );
@@ -7555,6 +7563,7 @@ NETCODE_API void netcode_server_client_stats( struct netcode_server_t * server, 
 #undef NC_SOCKET_NONE
 #undef NC_STATE
 #undef NC_THREAD_LOCAL
+#undef NC_TRANSPORT_READ
 #undef NC_VERSION_INFO
 #undef NC_VERSION_INFO_OLD
 
