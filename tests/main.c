@@ -49,6 +49,7 @@
 #include "story/order.c"
 #include "story/defences.c"
 #include "story/contract.c"
+#include "story/storm.c"
 
 static void test_begin( uint64_t seed )
 {
