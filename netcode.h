@@ -6642,9 +6642,11 @@ static void nc_server_ring( struct netcode_server_t * server )
 static uint32_t nc_server_pool_buffers( const struct netcode_server_config_t * config, uint32_t slots )
 {
     uint32_t least = NC_POOL_LEAST_PER_SLOT * slots;
-    uint32_t buffers = NC_POOL_PER_SLOT * slots < NC_POOL_MOST ? NC_POOL_PER_SLOT * slots : NC_POOL_MOST;
+    uint32_t buffers = NC_POOL_PER_SLOT * slots;
     if ( config->packet_pool_buffers > 0 )
         return (uint32_t) config->packet_pool_buffers;
+    if ( buffers > NC_POOL_MOST )
+        buffers = NC_POOL_MOST;
     return buffers > least ? buffers : least;
 }
 
@@ -6902,21 +6904,22 @@ static int nc_server_bind_address( struct netcode_address_t * bind_to, const str
 }
 
 /* Returns a create error. */
-static int nc_server_open_socket( struct netcode_server_t * server, nc_transport_t * transport, int count )
+static int nc_server_open_socket( struct netcode_server_t * server, const nc_transport_t * chosen, int count )
 {
     const struct netcode_server_config_t * config = &server->config;
+    nc_transport_t transport = *chosen;
     struct netcode_address_t bind_to[2];
     int family;
     for ( int i = 0; i < count; i++ )
-        if ( nc_transport_is_udp( transport ) &&
+        if ( nc_transport_is_udp( &transport ) &&
              !nc_server_bind_address( &bind_to[i], &server->addresses[i],
                                       i ? config->bind_address2 : config->bind_address ) )
             return i ? NETCODE_SERVER_CREATE_ERROR_PARSE_ADDRESS2_FAILED
                      : NETCODE_SERVER_CREATE_ERROR_PARSE_ADDRESS_FAILED;
-    transport->udp.log = &server->log;
-    transport->udp.addresses[0] = &bind_to[0];
-    transport->udp.addresses[1] = count > 1 ? &bind_to[1] : NULL;
-    switch ( nc_transport_open( transport, &server->addresses[0], &server->socket, &server->override_, &family ) ) {
+    transport.udp.log = &server->log;
+    transport.udp.addresses[0] = &bind_to[0];
+    transport.udp.addresses[1] = count > 1 ? &bind_to[1] : NULL;
+    switch ( nc_transport_open( &transport, &server->addresses[0], &server->socket, &server->override_, &family ) ) {
     case NC_SOCKET_OK: return NETCODE_SERVER_CREATE_ERROR_NONE;
     case NC_SOCKET_NO_MEMORY: return NETCODE_SERVER_CREATE_ERROR_ALLOCATE_SERVER_FAILED;
     case NC_SOCKET_BIND_FAILED:
