@@ -6406,8 +6406,14 @@ static int nc_server_connect( struct netcode_server_t * server, const nc_pending
 {
     nc_slot_t client;
     nc_server_consume_token( server, pending );
-    if ( takes_over != NC_NOWHERE )
+    if ( takes_over != NC_NOWHERE ) {
         nc_server_end_slot( server, takes_over, NETCODE_SERVER_CLIENT_DISCONNECT_REASON_REPLACED, 1 );
+        if ( nc_server_slot_of_id( server, pending->client_id ) != NC_NOWHERE )
+            return NETCODE_DROP_CLIENT_ID_CONNECTED; /* the callback let the same player in by another way */
+        if ( nc_server_slot_at( server, &pending->address, nc_address_hash( &pending->address, server->hash_key ) ) !=
+             NC_NOWHERE )
+            return NETCODE_DROP_ADDRESS_CONNECTED;
+    }
     uint32_t index = takes_over != NC_NOWHERE && server->hall.slots[takes_over].state == NC_SLOT_FREE
                          ? takes_over
                          : nc_bits_lowest( &server->hall.free_slots );

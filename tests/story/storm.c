@@ -59,7 +59,7 @@ static void storm_check_slot( const struct netcode_server_t * s, uint32_t index,
     CHECK_EQ( sodium_is_zero( slot->client_to_server_key, NETCODE_KEY_BYTES ), !is_remote );
     if ( slot->state != NC_SLOT_CONNECTED )
         return;
-    CHECK( nc_server_slot_of_id( s, slot->client_id ) == index || s->config.replace_existing_clients );
+    CHECK( nc_server_slot_of_id( s, slot->client_id ) == index );
     if ( is_remote )
         CHECK_EQ( nc_server_slot_at( s, &slot->address, nc_address_hash( &slot->address, s->hash_key ) ), index );
 }
