@@ -4706,6 +4706,7 @@ struct netcode_client_t {
     struct netcode_address_t address; /* its own */
     struct netcode_address_t server_address;
     int state;
+    int told_state; /* by the callback; another one while that change's line is logged */
     int loopback;
     int client_index;
     int event_index; /* the last slot it had, for events that are read later */
@@ -4829,6 +4830,14 @@ static void nc_client_end_session( struct netcode_client_t * client, int previou
     nc_client_wipe_keys( client );
 }
 
+static void nc_client_tell( struct netcode_client_t * client )
+{
+    int previous = client->told_state;
+    client->told_state = client->state;
+    if ( previous != client->state && client->config.state_change_callback )
+        client->config.state_change_callback( client->config.callback_context, previous, client->state );
+}
+
 /*  Every change of state goes through here. The callback comes last: it may change the state again, or end
     everything. */
 static void nc_client_enter( struct netcode_client_t * client, int state )
@@ -4853,14 +4862,14 @@ static void nc_client_enter( struct netcode_client_t * client, int state )
         return;
     NC_LOG( &client->log, INFO, "client state: %s -> %s", netcode_client_state_name( previous ),
             netcode_client_state_name( state ) );
-    if ( client->config.state_change_callback )
-        client->config.state_change_callback( client->config.callback_context, previous, state );
+    nc_client_tell( client );
 }
 
 /* Turns to one server of the token. */
 static void nc_client_try_server( struct netcode_client_t * client, int server_index )
 {
     char text[NETCODE_MAX_ADDRESS_STRING_LENGTH];
+    int servers = client->token.route.num_addresses;
     client->server_index = server_index;
     client->server_address = client->token.route.addresses[server_index];
     if ( nc_address_is_link_local( &client->server_address ) && nc_address_is_link_local( &client->address ) )
@@ -4868,10 +4877,9 @@ static void nc_client_try_server( struct netcode_client_t * client, int server_i
     client->server_time = client->clock.now;
     client->errors = 0;
     client->verdict = NC_ON_NOTHING;
-    NC_LOG( &client->log, INFO, "client connects to %s (server %d of %d)",
-            netcode_address_to_string( &client->server_address, text ), server_index + 1,
-            client->token.route.num_addresses );
+    netcode_address_to_string( &client->server_address, text );
     nc_client_enter( client, NC_STATE( SENDING_CONNECTION_REQUEST ) );
+    NC_LOG( &client->log, INFO, "client connects to %s (server %d of %d)", text, server_index + 1, servers );
 }
 
 static void nc_client_step( struct netcode_client_t * client, int event )
@@ -5168,6 +5176,14 @@ static void nc_client_free( struct netcode_client_t * client )
     allocator.release( allocator.context, client );
 }
 
+/*  Begins a call. A callback of the log may make it while a change of state is not told yet: that comes first, so
+    that the application hears of everything in the order in which it happened. */
+static void nc_client_come( struct netcode_client_t * client )
+{
+    client->depth++;
+    nc_client_tell( client );
+}
+
 static void nc_client_leave( struct netcode_client_t * client )
 {
     if ( --client->depth == 0 && client->destroy_wanted )
@@ -5188,8 +5204,8 @@ static void nc_client_disconnect( struct netcode_client_t * client )
 static void nc_client_begin( struct netcode_client_t * client, const uint8_t * connect_token )
 {
     nc_client_disconnect( client );
-    if ( client->state > 0 )
-        return; /* the callback of that disconnect has connected elsewhere */
+    if ( client->state > 0 || client->destroy_wanted )
+        return; /* the callback of that disconnect has connected elsewhere, or ends it all */
     client->session++;
     memset( client->trials, 0, sizeof( client->trials ) );
     client->server_index = 0;
@@ -5387,9 +5403,9 @@ NETCODE_API void netcode_client_destroy( struct netcode_client_t * client )
 {
     if ( !client || client->destroy_wanted )
         return;
-    client->depth++;
-    nc_client_disconnect( client );
     client->destroy_wanted = 1;
+    nc_client_come( client );
+    nc_client_disconnect( client );
     nc_client_leave( client );
 }
 
@@ -5398,7 +5414,7 @@ NETCODE_API void netcode_client_connect( struct netcode_client_t * client, uint8
     NC_CHECK( client != NULL && connect_token != NULL, NC_NOTHING );
     if ( client->destroy_wanted )
         return;
-    client->depth++;
+    nc_client_come( client );
     nc_client_begin( client, connect_token );
     nc_client_leave( client );
 }
@@ -5410,7 +5426,7 @@ NETCODE_API void netcode_client_update( struct netcode_client_t * client, double
         NC_LOG( &client->log, ERROR, "netcode_client_update was refused: it was called from one of its own callbacks" );
         return;
     }
-    client->depth++;
+    nc_client_come( client );
     client->updating = 1;
     nc_clock_advance( &client->clock, time );
     nc_client_update( client );
@@ -5421,7 +5437,7 @@ NETCODE_API void netcode_client_update( struct netcode_client_t * client, double
 NETCODE_API void netcode_client_disconnect( struct netcode_client_t * client )
 {
     NC_CHECK( client != NULL, NC_NOTHING );
-    client->depth++;
+    nc_client_come( client );
     nc_client_disconnect( client );
     nc_client_leave( client );
 }
@@ -5440,12 +5456,10 @@ NETCODE_API void netcode_client_send_packet( struct netcode_client_t * client, c
                 NETCODE_MAX_PACKET_SIZE );
         return;
     }
-    if ( client->state != NC_STATE( CONNECTED ) )
-        return;
-    client->depth++;
-    if ( !client->loopback )
+    nc_client_come( client );
+    if ( client->state == NC_STATE( CONNECTED ) && !client->loopback )
         nc_client_seal( client, NETCODE_PACKET_PAYLOAD, data, bytes );
-    else
+    else if ( client->loopback )
         client->config.send_loopback_packet_callback( client->config.callback_context, client->client_index, data,
                                                       bytes, client->sequence++ );
     nc_client_leave( client );
@@ -5502,7 +5516,7 @@ NETCODE_API void netcode_client_process_packet( struct netcode_client_t * client
 {
     NC_CHECK( client != NULL && from != NULL && data != NULL && bytes >= 0, NC_NOTHING );
     nc_arrival_t arrival = nc_arrival_make( from, data, bytes, NC_NOWHERE );
-    client->depth++;
+    nc_client_come( client );
     nc_client_process( client, &arrival );
     nc_client_leave( client );
 }
@@ -5510,20 +5524,19 @@ NETCODE_API void netcode_client_process_packet( struct netcode_client_t * client
 NETCODE_API void netcode_client_connect_loopback( struct netcode_client_t * client, int client_index, int max_clients )
 {
     NC_CHECK( client != NULL && client_index >= 0 && client_index < max_clients, NC_NOTHING );
-    if ( client->destroy_wanted )
-        return;
-    if ( client->state > 0 || !client->config.send_loopback_packet_callback ) {
+    nc_client_come( client );
+    if ( client->state > 0 || client->destroy_wanted || !client->config.send_loopback_packet_callback ) {
         NC_LOG( &client->log, ERROR, "client can not connect by loopback: %s",
-                client->state > 0 ? "it is connected or connecting"
-                                  : "the config has no send_loopback_packet_callback" );
-        return;
+                client->state > 0        ? "it is connected or connecting"
+                : client->destroy_wanted ? "it is being destroyed"
+                                         : "the config has no send_loopback_packet_callback" );
+    } else {
+        client->session++;
+        client->loopback = 1;
+        client->client_index = client_index;
+        client->max_clients = max_clients;
+        nc_client_enter( client, NC_STATE( CONNECTED ) );
     }
-    client->depth++;
-    client->session++;
-    client->loopback = 1;
-    client->client_index = client_index;
-    client->max_clients = max_clients;
-    nc_client_enter( client, NC_STATE( CONNECTED ) );
     nc_client_leave( client );
 }
 
@@ -5544,15 +5557,15 @@ NETCODE_API void netcode_client_process_loopback_packet( struct netcode_client_t
                                                          int bytes, uint64_t sequence )
 {
     NC_CHECK( client != NULL && data != NULL && bytes >= 1 && bytes <= NETCODE_MAX_PACKET_SIZE, NC_NOTHING );
-    if ( !client->loopback )
-        return;
-    nc_buffer_t what = { client->session, 0, sequence, 0, NC_BUFFER_FREE, 0, (uint32_t) bytes };
-    client->depth++;
-    int reason = nc_inbox_copy( &client->inbox, &what, data );
-    if ( reason == NETCODE_DROP_NONE )
-        client->counters.packets_received[NETCODE_PACKET_PAYLOAD]++;
-    else
-        nc_client_drop( client, reason, &client->address, bytes );
+    nc_client_come( client );
+    if ( client->loopback ) {
+        nc_buffer_t what = { client->session, 0, sequence, 0, NC_BUFFER_FREE, 0, (uint32_t) bytes };
+        int reason = nc_inbox_copy( &client->inbox, &what, data );
+        if ( reason == NETCODE_DROP_NONE )
+            client->counters.packets_received[NETCODE_PACKET_PAYLOAD]++;
+        else
+            nc_client_drop( client, reason, &client->address, bytes );
+    }
     nc_client_leave( client );
 }
 
@@ -5568,7 +5581,7 @@ NETCODE_API int netcode_client_next_event( struct netcode_client_t * client, str
 NETCODE_API void netcode_client_flush( struct netcode_client_t * client )
 {
     NC_CHECK( client != NULL, NC_NOTHING );
-    client->depth++;
+    nc_client_come( client );
     nc_outbox_flush( &client->outbox );
     nc_client_leave( client );
 }
@@ -5583,7 +5596,7 @@ NETCODE_API void netcode_client_wait( struct netcode_client_t * client, double s
         seconds = next;
     if ( seconds <= 0.0 )
         return;
-    client->depth++;
+    nc_client_come( client );
     if ( client->socket.wait )
         client->socket.wait( client->socket.context, seconds );
     else
@@ -5602,7 +5615,7 @@ NETCODE_API void netcode_client_stats( struct netcode_client_t * client, struct 
     stats->disconnects = client->disconnects;
     stats->packets_queued = (int) client->inbox.queued;
     stats->packets_held = (int) client->inbox.pool->held;
-    client->depth++;
+    nc_client_come( client );
     if ( client->socket.info )
         client->socket.info( client->socket.context, &info );
     nc_client_leave( client );
@@ -5794,6 +5807,7 @@ struct netcode_server_t {
     int wanted; /* stop or start from a callback: when the outermost call returns */
     int wanted_slots;
     int destroy_wanted;
+    uint32_t untold; /* the slot that was taken, while its line is logged; else NC_NOWHERE */
     double wrong_server_log_time;
     uint64_t connects;
     uint64_t disconnects[NETCODE_SERVER_CLIENT_DISCONNECT_REASONS];
@@ -5951,6 +5965,15 @@ static void nc_server_end_slot( struct netcode_server_t * server, uint32_t index
     slot->reason = (uint8_t) reason;
 }
 
+/* Tells the application of a taken slot. */
+static void nc_server_tell( struct netcode_server_t * server )
+{
+    uint32_t index = server->untold;
+    server->untold = NC_NOWHERE;
+    if ( index != NC_NOWHERE && server->config.connect_disconnect_callback )
+        server->config.connect_disconnect_callback( server->config.callback_context, (int) index, 1 );
+}
+
 /* Fills a free slot with what `client` says, and tells the application. */
 static void nc_server_open_slot( struct netcode_server_t * server, uint32_t index, const nc_slot_t * client,
                                  const uint8_t * user_data )
@@ -5975,10 +5998,10 @@ static void nc_server_open_slot( struct netcode_server_t * server, uint32_t inde
         nc_table_insert( &hall->slot_by_address, nc_address_hash( &slot->address, server->hash_key ), index );
         nc_server_set_slot_timer( server, index );
     }
+    server->untold = index;
     NC_LOG( &server->log, INFO, "server: client %llu at %s took slot %u", (unsigned long long) slot->client_id,
             netcode_address_to_string( &slot->address, text ), (unsigned) index );
-    if ( server->config.connect_disconnect_callback )
-        server->config.connect_disconnect_callback( server->config.callback_context, (int) index, 1 );
+    nc_server_tell( server );
     if ( slot->session == session && !slot->loopback && slot->packets_sent == 0 )
         nc_server_send_keep_alive( server, index ); /* Standard: Processing Connection Response Packets */
 }
@@ -6774,6 +6797,7 @@ static int nc_server_build_hall( struct netcode_server_t * server, uint32_t slot
     nc_hall_t hall;
     memset( &hall, 0, sizeof( hall ) );
     hall.least_used = old.used.expiring_capacity + old.used.never_capacity;
+    hall.inbox.events_are_taken = old.inbox.events_are_taken;
     void * block = server->allocator.allocate( server->allocator.context,
                                                nc_server_layout_hall( &server->config, slots, &hall, NULL ) );
     if ( !block )
@@ -6856,6 +6880,13 @@ static void nc_server_free( struct netcode_server_t * server )
     allocator.release( allocator.context, server );
 }
 
+/* Begins a call; as nc_client_come. */
+static void nc_server_come( struct netcode_server_t * server )
+{
+    server->depth++;
+    nc_server_tell( server );
+}
+
 /* The outermost call returns: what callbacks asked for meanwhile is done now. */
 static void nc_server_leave( struct netcode_server_t * server )
 {
@@ -6866,7 +6897,7 @@ static void nc_server_leave( struct netcode_server_t * server )
             nc_server_stop( server );
         else
             nc_server_start( server, server->wanted_slots );
-        if ( server->destroy_wanted ) {
+        if ( server->destroy_wanted && !server->running ) { /* a callback of this start may have wanted it */
             nc_server_free( server );
             return;
         }
@@ -6993,6 +7024,7 @@ static void nc_server_init( struct netcode_server_t * server, const struct netco
     nc_crypto_random( server->hash_key, sizeof( server->hash_key ) );
     nc_clock_init( &server->clock, time );
     server->wrong_server_log_time = -1.0;
+    server->untold = NC_NOWHERE;
 }
 
 /* Returns a create error. */
@@ -7107,7 +7139,7 @@ NETCODE_API void netcode_server_destroy( struct netcode_server_t * server )
 {
     if ( !server || server->destroy_wanted )
         return;
-    server->depth++;
+    nc_server_come( server );
     server->destroy_wanted = 1;
     nc_server_leave( server );
 }
@@ -7115,7 +7147,7 @@ NETCODE_API void netcode_server_destroy( struct netcode_server_t * server )
 NETCODE_API void netcode_server_start( struct netcode_server_t * server, int max_clients )
 {
     NC_CHECK( server != NULL && max_clients >= 1 && max_clients <= NETCODE_MAX_SLOTS, NC_NOTHING );
-    server->depth++;
+    nc_server_come( server );
     server->wanted = NC_WANTED_START;
     server->wanted_slots = max_clients;
     nc_server_leave( server );
@@ -7124,7 +7156,7 @@ NETCODE_API void netcode_server_start( struct netcode_server_t * server, int max
 NETCODE_API void netcode_server_stop( struct netcode_server_t * server )
 {
     NC_CHECK( server != NULL, NC_NOTHING );
-    server->depth++;
+    nc_server_come( server );
     server->wanted = NC_WANTED_STOP;
     nc_server_leave( server );
 }
@@ -7139,7 +7171,7 @@ NETCODE_API void netcode_server_update( struct netcode_server_t * server, double
     nc_clock_advance( &server->clock, time );
     if ( !server->running || server->stopping )
         return;
-    server->depth++;
+    nc_server_come( server );
     server->updating = 1;
     nc_server_receive( server );
     nc_server_ring( server );
@@ -7225,10 +7257,11 @@ NETCODE_API uint64_t netcode_server_client_session( struct netcode_server_t * se
 
 NETCODE_API void netcode_server_disconnect_client( struct netcode_server_t * server, int client_index )
 {
-    if ( !nc_server_slot( server, client_index ) )
-        return;
-    server->depth++;
-    nc_server_end_slot( server, (uint32_t) client_index, NETCODE_SERVER_CLIENT_DISCONNECT_REASON_SERVER_DISCONNECT, 1 );
+    NC_CHECK( server != NULL, NC_NOTHING );
+    nc_server_come( server );
+    if ( nc_server_slot( server, client_index ) )
+        nc_server_end_slot( server, (uint32_t) client_index, NETCODE_SERVER_CLIENT_DISCONNECT_REASON_SERVER_DISCONNECT,
+                            1 );
     nc_server_leave( server );
 }
 
@@ -7237,7 +7270,7 @@ NETCODE_API void netcode_server_disconnect_all_clients( struct netcode_server_t 
     NC_CHECK( server != NULL, NC_NOTHING );
     if ( !server->running )
         return;
-    server->depth++;
+    nc_server_come( server );
     for ( uint32_t i = 0; i < server->hall.slot_count; i++ )
         if ( !server->hall.slots[i].loopback )
             nc_server_end_slot( server, i, NETCODE_SERVER_CLIENT_DISCONNECT_REASON_SERVER_DISCONNECT, 1 );
@@ -7283,18 +7316,20 @@ NETCODE_API void netcode_server_send_packet( struct netcode_server_t * server, i
                                              int bytes )
 {
     NC_CHECK( server != NULL && data != NULL, NC_NOTHING );
-    if ( !nc_server_payload_fits( server, bytes ) || !nc_server_slot( server, client_index ) )
-        return;
-    server->depth++;
-    nc_server_send_payload( server, (uint32_t) client_index, data, bytes );
+    nc_server_come( server );
+    if ( nc_server_payload_fits( server, bytes ) && nc_server_slot( server, client_index ) )
+        nc_server_send_payload( server, (uint32_t) client_index, data, bytes );
     nc_server_leave( server );
 }
 
 NETCODE_API void netcode_server_send_packet_to_session( struct netcode_server_t * server, int client_index,
                                                         uint64_t session, const uint8_t * data, int bytes )
 {
+    NC_CHECK( server != NULL, NC_NOTHING );
+    nc_server_come( server );
     if ( session != 0 && netcode_server_client_session( server, client_index ) == session )
         netcode_server_send_packet( server, client_index, data, bytes );
+    nc_server_leave( server );
 }
 
 NETCODE_API void netcode_server_broadcast( struct netcode_server_t * server, const uint8_t * data, int bytes,
@@ -7304,7 +7339,7 @@ NETCODE_API void netcode_server_broadcast( struct netcode_server_t * server, con
     NC_CHECK( server != NULL && data != NULL, NC_NOTHING );
     if ( !nc_server_payload_fits( server, bytes ) || !server->running )
         return;
-    server->depth++;
+    nc_server_come( server );
     walk.outer = server->walks;
     walk.next = server->active.head;
     server->walks = &walk;
@@ -7366,7 +7401,7 @@ NETCODE_API void netcode_server_process_packet( struct netcode_server_t * server
 {
     NC_CHECK( server != NULL && from != NULL && data != NULL && bytes >= 0, NC_NOTHING );
     nc_arrival_t arrival = nc_arrival_make( from, data, bytes, NC_NOWHERE );
-    server->depth++;
+    nc_server_come( server );
     nc_server_process( server, &arrival );
     nc_server_leave( server );
 }
@@ -7378,20 +7413,19 @@ NETCODE_API void netcode_server_connect_loopback_client( struct netcode_server_t
     nc_slot_t client;
     NC_CHECK( server != NULL && server->running && client_index >= 0 && client_index < (int) server->hall.slot_count,
               NC_NOTHING );
-    if ( server->stopping || server->hall.slots[client_index].state != NC_SLOT_FREE ||
-         nc_server_slot_of_id( server, client_id ) != NC_NOWHERE || !server->config.send_loopback_packet_callback ) {
-        NC_LOG( &server->log, ERROR,
-                "server: no loopback client in slot %d: it or the id is taken, there is no callback, or the server is "
-                "stopping",
-                client_index );
-        return;
-    }
     memset( &client, 0, sizeof( client ) );
     client.client_id = client_id;
     client.loopback = client.confirmed = 1;
     client.expire_timestamp = UINT64_MAX;
-    server->depth++;
-    nc_server_open_slot( server, (uint32_t) client_index, &client, user_data ? user_data : nothing );
+    nc_server_come( server );
+    if ( server->stopping || server->hall.slots[client_index].state != NC_SLOT_FREE ||
+         nc_server_slot_of_id( server, client_id ) != NC_NOWHERE || !server->config.send_loopback_packet_callback )
+        NC_LOG( &server->log, ERROR,
+                "server: no loopback client in slot %d: it or the id is taken, there is no callback, or the server is "
+                "stopping",
+                client_index );
+    else
+        nc_server_open_slot( server, (uint32_t) client_index, &client, user_data ? user_data : nothing );
     nc_server_leave( server );
 }
 
@@ -7401,16 +7435,11 @@ NETCODE_API void netcode_server_disconnect_loopback_client( struct netcode_serve
         netcode_server_disconnect_client( server, client_index );
 }
 
-NETCODE_API void netcode_server_process_loopback_packet( struct netcode_server_t * server, int client_index,
-                                                         const uint8_t * data, int bytes, uint64_t sequence )
+static void nc_server_take_loopback( struct netcode_server_t * server, nc_slot_t * slot, const uint8_t * data,
+                                     int bytes, uint64_t sequence )
 {
-    nc_slot_t * slot = nc_server_slot( server, client_index );
-    NC_CHECK( data != NULL && bytes >= 1 && bytes <= NETCODE_MAX_PACKET_SIZE, NC_NOTHING );
-    if ( !slot || !slot->loopback )
-        return;
-    nc_buffer_t what = { slot->session,   slot->client_id, sequence, (uint32_t) client_index, NC_BUFFER_FREE, 0,
-                         (uint32_t) bytes };
-    server->depth++;
+    uint32_t index = (uint32_t) ( slot - server->hall.slots );
+    nc_buffer_t what = { slot->session, slot->client_id, sequence, index, NC_BUFFER_FREE, 0, (uint32_t) bytes };
     slot->receive_time = server->clock.now;
     int reason = nc_inbox_copy( &server->hall.inbox, &what, data );
     if ( reason == NETCODE_DROP_NONE ) {
@@ -7421,6 +7450,16 @@ NETCODE_API void netcode_server_process_loopback_packet( struct netcode_server_t
         slot->packets_dropped++;
         nc_server_drop( server, reason, &slot->address, bytes );
     }
+}
+
+NETCODE_API void netcode_server_process_loopback_packet( struct netcode_server_t * server, int client_index,
+                                                         const uint8_t * data, int bytes, uint64_t sequence )
+{
+    NC_CHECK( server != NULL && data != NULL && bytes >= 1 && bytes <= NETCODE_MAX_PACKET_SIZE, NC_NOTHING );
+    nc_server_come( server );
+    nc_slot_t * slot = nc_server_slot( server, client_index );
+    if ( slot && slot->loopback )
+        nc_server_take_loopback( server, slot, data, bytes, sequence );
     nc_server_leave( server );
 }
 
@@ -7443,7 +7482,7 @@ NETCODE_API int netcode_server_next_event( struct netcode_server_t * server, str
 NETCODE_API void netcode_server_flush( struct netcode_server_t * server )
 {
     NC_CHECK( server != NULL, NC_NOTHING );
-    server->depth++;
+    nc_server_come( server );
     nc_outbox_flush( &server->outbox );
     nc_server_leave( server );
 }
@@ -7464,7 +7503,7 @@ NETCODE_API void netcode_server_wait( struct netcode_server_t * server, double s
         seconds = next;
     if ( seconds <= 0.0 )
         return;
-    server->depth++;
+    nc_server_come( server );
     if ( server->socket.wait )
         server->socket.wait( server->socket.context, seconds );
     else
@@ -7521,7 +7560,7 @@ NETCODE_API void netcode_server_stats( struct netcode_server_t * server, struct 
     stats->consumed = (int) ( used->expiring_count + used->never_count );
     stats->packets_queued = (int) server->hall.inbox.queued;
     stats->packets_held = server->hall.inbox.pool ? (int) server->hall.inbox.pool->held : 0;
-    server->depth++;
+    nc_server_come( server );
     if ( server->socket.info )
         server->socket.info( server->socket.context, &info );
     nc_server_leave( server );
