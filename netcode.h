@@ -1264,6 +1264,13 @@ typedef struct {
     void * context;
 } nc_log_t;
 
+/* Fetches what will soon be read, while other work goes on. */
+#if defined( __GNUC__ ) || defined( __clang__ )
+#define NC_PREFETCH( place ) __builtin_prefetch( place )
+#else
+#define NC_PREFETCH( place ) ( (void) ( place ) )
+#endif
+
 #define NC_LOG_ON( level ) ( ( level ) <= nc_log_threshold )
 
 /* Names, addresses and version strings can come from strangers: nothing but printable ASCII reaches a terminal. */
@@ -1678,13 +1685,11 @@ static uint64_t nc_crypto_random_u64( void )
     return nc_load_u64( bytes );
 }
 
-/*  A random place for sequences to start: 47 random bits above 2^46, so they always take 6 bytes and stay below
+/*  A random place for sequences to start: 47 of the random bits above 2^46, so they always take 6 bytes and stay below
     2^48. Decision 1 */
-static uint64_t nc_crypto_sequence_base( int choice )
+static uint64_t nc_crypto_sequence_base( int choice, uint64_t random )
 {
-    if ( choice == NETCODE_SEQUENCE_BASE_ZERO )
-        return 0;
-    return ( (uint64_t) 1 << 46 ) + ( nc_crypto_random_u64() >> 17 );
+    return choice == NETCODE_SEQUENCE_BASE_ZERO ? 0 : ( (uint64_t) 1 << 46 ) + ( random >> 17 );
 }
 
 static void nc_crypto_wipe( void * data, size_t bytes )
@@ -2613,12 +2618,12 @@ static void nc_list_remove( nc_list_t * list, nc_link_t * links, uint32_t index 
     list->count--;
 }
 
-/* ---- table: a hash map from 64-bit hashes to indices; several indices may share one hash ---- */
+/* ---- table: a hash map from 32-bit hashes to indices; several indices may share one hash ---- */
 
 typedef struct {
     uint32_t * heads;
     uint32_t * next;
-    uint32_t * tags; /* the upper half of each index's hash; the lower half chose the head */
+    uint32_t * hashes;
     uint32_t mask;
 } nc_table_t;
 
@@ -2630,7 +2635,7 @@ static void nc_table_place( nc_table_t * table, nc_arena_t * arena, uint32_t cap
     table->mask = heads - 1;
     table->heads = (uint32_t *) nc_arena_take( arena, heads, sizeof( uint32_t ) );
     table->next = (uint32_t *) nc_arena_take( arena, capacity, sizeof( uint32_t ) );
-    table->tags = (uint32_t *) nc_arena_take( arena, capacity, sizeof( uint32_t ) );
+    table->hashes = (uint32_t *) nc_arena_take( arena, capacity, sizeof( uint32_t ) );
 }
 
 static void nc_table_reset( nc_table_t * table )
@@ -2638,36 +2643,41 @@ static void nc_table_reset( nc_table_t * table )
     memset( table->heads, 0xff, ( (size_t) table->mask + 1 ) * sizeof( uint32_t ) );
 }
 
-/* The first index from `index` on, along its chain, with this tag. */
-static uint32_t nc_table_match( const nc_table_t * table, uint32_t index, uint32_t tag )
+/* The first index from `index` on, along its chain, with this hash. */
+static uint32_t nc_table_match( const nc_table_t * table, uint32_t index, uint32_t hash )
 {
-    while ( index != NC_NOWHERE && table->tags[index] != tag )
+    while ( index != NC_NOWHERE && table->hashes[index] != hash )
         index = table->next[index];
     return index;
 }
 
-/* The latest index under this hash, or NC_NOWHERE. Hashes are no proof: compare the key itself. */
-static uint32_t nc_table_find( const nc_table_t * table, uint64_t hash )
+static uint32_t * nc_table_head( const nc_table_t * table, uint32_t hash )
 {
-    return nc_table_match( table, table->heads[(uint32_t) hash & table->mask], (uint32_t) ( hash >> 32 ) );
+    return &table->heads[hash & table->mask];
+}
+
+/* The latest index under this hash, or NC_NOWHERE. Hashes are no proof: compare the key itself. */
+static uint32_t nc_table_find( const nc_table_t * table, uint32_t hash )
+{
+    return nc_table_match( table, *nc_table_head( table, hash ), hash );
 }
 
 static uint32_t nc_table_find_next( const nc_table_t * table, uint32_t index )
 {
-    return nc_table_match( table, table->next[index], table->tags[index] );
+    return nc_table_match( table, table->next[index], table->hashes[index] );
 }
 
-static void nc_table_insert( nc_table_t * table, uint64_t hash, uint32_t index )
+static void nc_table_insert( nc_table_t * table, uint32_t hash, uint32_t index )
 {
-    uint32_t * head = &table->heads[(uint32_t) hash & table->mask];
+    uint32_t * head = nc_table_head( table, hash );
     table->next[index] = *head;
-    table->tags[index] = (uint32_t) ( hash >> 32 );
+    table->hashes[index] = hash;
     *head = index;
 }
 
-static void nc_table_remove( nc_table_t * table, uint64_t hash, uint32_t index )
+static void nc_table_remove( nc_table_t * table, uint32_t index )
 {
-    uint32_t * at = &table->heads[(uint32_t) hash & table->mask];
+    uint32_t * at = nc_table_head( table, table->hashes[index] );
     while ( *at != index )
         at = &table->next[*at];
     *at = table->next[index];
@@ -3267,7 +3277,6 @@ typedef struct {
     /* no record before or at this is complete: tokens that expire by then may have been used */
     uint64_t refused_up_to;
     int oldest_never_gives_way;
-    uint8_t hash_key[crypto_shorthash_KEYBYTES];
 } nc_used_t;
 
 static void nc_used_place( nc_used_t * used, nc_arena_t * arena, uint32_t capacity )
@@ -3288,14 +3297,9 @@ static void nc_used_reset( nc_used_t * used )
         used->free_list[i] = used->expiring_capacity - 1 - i;
 }
 
-static uint64_t nc_used_hash( const nc_used_t * used, const uint8_t * tag )
+static int nc_used_seen( const nc_used_t * used, const uint8_t * tag, uint32_t hash )
 {
-    return nc_crypto_hash( used->hash_key, tag, NC_TOKEN_TAG_BYTES );
-}
-
-static int nc_used_seen( const nc_used_t * used, const uint8_t * tag )
-{
-    uint32_t index = nc_table_find( &used->table, nc_used_hash( used, tag ) );
+    uint32_t index = nc_table_find( &used->table, hash );
     for ( ; index != NC_NOWHERE; index = nc_table_find_next( &used->table, index ) )
         if ( memcmp( used->records[index].tag, tag, NC_TOKEN_TAG_BYTES ) == 0 )
             return 1;
@@ -3338,7 +3342,7 @@ static void nc_used_forget_earliest( nc_used_t * used )
     nc_used_record_t * record = &used->records[index];
     if ( record->expire_timestamp > used->refused_up_to )
         used->refused_up_to = record->expire_timestamp;
-    nc_table_remove( &used->table, nc_used_hash( used, record->tag ), index );
+    nc_table_remove( &used->table, index );
     used->heap[0] = used->heap[--used->expiring_count];
     nc_used_sift_down( used );
     used->free_list[used->expiring_capacity - used->expiring_count - 1] = index;
@@ -3350,23 +3354,23 @@ static int nc_used_has_room_for_never( const nc_used_t * used )
     return used->oldest_never_gives_way || used->never_count < used->never_capacity;
 }
 
-static void nc_used_insert_never( nc_used_t * used, const nc_used_record_t * record )
+static void nc_used_insert_never( nc_used_t * used, const nc_used_record_t * record, uint32_t hash )
 {
     uint32_t index = used->expiring_capacity + ( used->never_oldest + used->never_count ) % used->never_capacity;
     if ( used->never_count == used->never_capacity ) {
-        nc_table_remove( &used->table, nc_used_hash( used, used->records[index].tag ), index );
+        nc_table_remove( &used->table, index );
         used->never_oldest = ( used->never_oldest + 1 ) % used->never_capacity;
         used->never_count--;
     }
     used->never_count++;
     used->records[index] = *record;
-    nc_table_insert( &used->table, nc_used_hash( used, record->tag ), index );
+    nc_table_insert( &used->table, hash, index );
 }
 
-static void nc_used_insert( nc_used_t * used, const nc_used_record_t * record )
+static void nc_used_insert( nc_used_t * used, const nc_used_record_t * record, uint32_t hash )
 {
     if ( record->expire_timestamp == UINT64_MAX ) {
-        nc_used_insert_never( used, record );
+        nc_used_insert_never( used, record, hash );
         return;
     }
     if ( used->expiring_count == used->expiring_capacity ) {
@@ -3386,17 +3390,20 @@ static void nc_used_insert( nc_used_t * used, const nc_used_record_t * record )
         nc_used_swap( used, place, ( place - 1 ) / 2 );
         place = ( place - 1 ) / 2;
     }
-    nc_table_insert( &used->table, nc_used_hash( used, record->tag ), index );
+    nc_table_insert( &used->table, hash, index );
 }
 
 /* Takes over what another table remembers, in its order. */
 static void nc_used_adopt( nc_used_t * used, const nc_used_t * old )
 {
     used->refused_up_to = old->refused_up_to;
-    for ( uint32_t i = 0; i < old->expiring_count; i++ )
-        nc_used_insert( used, &old->records[old->heap[i]] );
-    for ( uint32_t i = 0; i < old->never_count; i++ )
-        nc_used_insert( used, &old->records[old->expiring_capacity + ( old->never_oldest + i ) % old->never_capacity] );
+    for ( uint32_t i = 0; i < old->expiring_count + old->never_count; i++ ) {
+        uint32_t nth = i - old->expiring_count; /* of the never-expiring ones */
+        uint32_t index = i < old->expiring_count
+                             ? old->heap[i]
+                             : old->expiring_capacity + ( old->never_oldest + nth ) % old->never_capacity;
+        nc_used_insert( used, &old->records[index], old->table.hashes[index] );
+    }
 }
 
 /* ---- counters: what client and server count alike ---- */
@@ -4142,29 +4149,46 @@ static void nc_outbox_end( nc_outbox_t * outbox, uint8_t * out, const struct net
 /* ---- arrival: one received datagram on its way through a client or a server ---- */
 
 typedef struct {
-    struct netcode_address_t from;
+    struct netcode_address_t * from; /* in canonical form */
     uint8_t * data;
     int bytes;
     uint32_t buffer; /* the pool's buffer that it lies in, or NC_NOWHERE */
     int kept;        /* the buffer was queued */
     int cost;        /* work units spent */
+    int reason;      /* why it is dropped, as far as that can be said without looking anybody up */
+    nc_packet_t packet;
+    uint32_t hash; /* of `from`; the server's */
 } nc_arrival_t;
 
-static nc_arrival_t nc_arrival_make( const struct netcode_address_t * from, uint8_t * data, int bytes, uint32_t buffer )
+/* `from` is put into canonical form where it stands. An IPv4 address is in it, but for bytes that nobody reads. */
+static void nc_arrival_init( nc_arrival_t * arrival, struct netcode_address_t * from, uint8_t * data, int bytes,
+                             uint32_t buffer )
 {
-    nc_arrival_t arrival = { nc_address_canonical( from ), data, bytes, buffer, 0, NC_COST_CHEAP };
-    return arrival;
+    if ( from->type != NETCODE_ADDRESS_IPV4 )
+        *from = nc_address_canonical( from );
+    arrival->from = from;
+    arrival->data = data;
+    arrival->bytes = bytes;
+    arrival->buffer = buffer;
+    arrival->kept = 0;
+    arrival->cost = NC_COST_CHEAP;
+    arrival->hash = 0;
 }
 
-/* Receives up to `count` datagrams into the buffers that `batch` names. Returns what the socket says. */
-static int nc_arrival_receive( const struct netcode_socket_t * socket, nc_pool_t * pool, const uint32_t * batch,
-                               struct netcode_datagram_t * datagrams, int count )
+/* An arrival from one place of a received batch. */
+static void nc_arrival_from_datagram( nc_arrival_t * arrival, struct netcode_datagram_t * datagram, uint32_t buffer )
 {
-    for ( int i = 0; i < count; i++ ) {
-        datagrams[i].data = nc_pool_data( pool, batch[i] );
-        datagrams[i].capacity = NC_BUFFER_CAPACITY;
-    }
-    return socket->receive( socket->context, datagrams, count );
+    int cut = datagram->status == NETCODE_DATAGRAM_TRUNCATED;
+    nc_arrival_init( arrival, &datagram->address, datagram->data, cut ? NC_MAX_DATAGRAM_BYTES + 1 : datagram->bytes,
+                     buffer );
+}
+
+/* Makes one place of a batch ready to receive into a buffer of the pool. Places stay ready between updates. */
+static void nc_arrival_prepare( struct netcode_datagram_t * place, nc_pool_t * pool, uint32_t buffer )
+{
+    memset( place, 0, sizeof( *place ) );
+    place->data = nc_pool_data( pool, buffer );
+    place->capacity = NC_BUFFER_CAPACITY;
 }
 
 /* What can be said of a datagram before its first byte is read. Returns a drop reason. */
@@ -4174,7 +4198,7 @@ static int nc_arrival_screen( const nc_arrival_t * arrival )
         return NETCODE_DROP_EMPTY_DATAGRAM;
     if ( arrival->bytes > NC_MAX_DATAGRAM_BYTES )
         return NETCODE_DROP_OVERSIZED_DATAGRAM;
-    return arrival->from.port == 0 ? NETCODE_DROP_SOURCE_PORT_ZERO : NETCODE_DROP_NONE;
+    return arrival->from->port == 0 ? NETCODE_DROP_SOURCE_PORT_ZERO : NETCODE_DROP_NONE;
 }
 
 /*  Queues an opened payload: the buffer that it lies in, or a copy where it was handed in by the caller. Returns a drop
@@ -4702,7 +4726,8 @@ struct netcode_client_t {
     nc_counters_t counters;
     nc_outbox_t outbox;
     nc_inbox_t inbox;
-    uint32_t batch[NC_CLIENT_BATCH];  /* the buffers that datagrams are received into */
+    uint32_t batch[NC_CLIENT_BATCH]; /* the buffers that datagrams are received into */
+    struct netcode_datagram_t places[NC_CLIENT_BATCH];
     struct netcode_address_t address; /* its own */
     struct netcode_address_t server_address;
     int state;
@@ -4944,8 +4969,9 @@ static int nc_client_on_payload( struct netcode_client_t * client, const nc_pack
 }
 
 /* Reads one sealed packet of the server and acts on it. Returns a drop reason. */
-static int nc_client_read( struct netcode_client_t * client, nc_packet_t * packet, nc_arrival_t * arrival )
+static int nc_client_read( struct netcode_client_t * client, nc_arrival_t * arrival )
 {
+    nc_packet_t * packet = &arrival->packet;
     int reason = nc_packet_parse( packet, arrival->data, arrival->bytes, NC_TO_CLIENT );
     if ( reason != NETCODE_DROP_NONE )
         return reason;
@@ -4985,19 +5011,18 @@ static int nc_client_screen( const struct netcode_client_t * client, const nc_ar
         return reason;
     if ( client->state <= 0 || client->loopback )
         return NETCODE_DROP_WRONG_STATE;
-    return nc_address_same( &arrival->from, &client->server_address ) ? NETCODE_DROP_NONE : NETCODE_DROP_WRONG_SERVER;
+    return nc_address_same( arrival->from, &client->server_address ) ? NETCODE_DROP_NONE : NETCODE_DROP_WRONG_SERVER;
 }
 
 static void nc_client_process( struct netcode_client_t * client, nc_arrival_t * arrival )
 {
-    nc_packet_t packet;
     client->counters.datagrams_received++;
     client->counters.bytes_received += (uint64_t) arrival->bytes;
     int reason = nc_client_screen( client, arrival );
     if ( reason == NETCODE_DROP_NONE )
-        reason = nc_client_read( client, &packet, arrival );
+        reason = nc_client_read( client, arrival );
     if ( reason != NETCODE_DROP_NONE )
-        nc_client_drop( client, reason, &arrival->from, arrival->bytes );
+        nc_client_drop( client, reason, arrival->from, arrival->bytes );
 }
 
 /*  The socket reported an error, perhaps an ICMP "unreachable". It can be forged, so it never ends anything: it
@@ -5024,38 +5049,33 @@ static void nc_client_on_socket_error( struct netcode_client_t * client, const s
 }
 
 /* Handles one place of a received batch and returns its cost. */
-static int nc_client_take( struct netcode_client_t * client, const struct netcode_datagram_t * datagram,
-                           uint32_t * buffer )
+static int nc_client_take( struct netcode_client_t * client, struct netcode_datagram_t * datagram, uint32_t * buffer )
 {
-    if ( datagram->status == NETCODE_DATAGRAM_ERROR ) {
+    nc_arrival_t arrival;
+    nc_arrival_from_datagram( &arrival, datagram, *buffer );
+    if ( datagram->status == NETCODE_DATAGRAM_ERROR )
         nc_client_on_socket_error( client, datagram );
-        return NC_COST_CHEAP;
-    }
-    nc_arrival_t arrival =
-        nc_arrival_make( &datagram->address, datagram->data,
-                         datagram->status == NETCODE_DATAGRAM_TRUNCATED ? NC_MAX_DATAGRAM_BYTES + 1 : datagram->bytes,
-                         *buffer );
-    nc_client_process( client, &arrival );
+    else
+        nc_client_process( client, &arrival );
     if ( arrival.kept )
         *buffer = nc_pool_take( client->inbox.pool ); /* nc_inbox_room has seen to it that there is one */
+    nc_arrival_prepare( datagram, client->inbox.pool, *buffer );
     return arrival.cost;
 }
 
 static void nc_client_receive( struct netcode_client_t * client )
 {
-    struct netcode_datagram_t datagrams[NC_CLIENT_BATCH];
     int budget = client->config.update_budget;
-    memset( datagrams, 0, sizeof( datagrams ) );
     while ( budget > 0 ) {
         int want = ( budget + NC_COST_OPEN - 1 ) / NC_COST_OPEN; /* what it can pay for, whatever arrives */
         if ( want > NC_CLIENT_BATCH )
             want = NC_CLIENT_BATCH;
-        int count = nc_arrival_receive( &client->socket, client->inbox.pool, client->batch, datagrams, want );
+        int count = client->socket.receive( client->socket.context, client->places, want );
         client->counters.receive_errors += count < 0; /* the socket is broken */
         if ( count <= 0 )
             break;
         for ( int i = 0; i < count; i++ )
-            budget -= nc_client_take( client, &datagrams[i], &client->batch[i] );
+            budget -= nc_client_take( client, &client->places[i], &client->batch[i] );
     }
     client->backlog = budget <= 0;
 }
@@ -5291,8 +5311,10 @@ static void nc_client_init( struct netcode_client_t * client, const struct netco
     client->outbox.socket = &client->socket;
     client->outbox.counters = &client->counters;
     nc_inbox_reset( &client->inbox, client->inbox.pool, (uint32_t) client->config.packet_quota );
-    for ( int i = 0; i < NC_CLIENT_BATCH; i++ )
+    for ( int i = 0; i < NC_CLIENT_BATCH; i++ ) {
         client->batch[i] = nc_pool_take( client->inbox.pool );
+        nc_arrival_prepare( &client->places[i], client->inbox.pool, client->batch[i] );
+    }
 }
 
 /* Returns a create error. */
@@ -5318,7 +5340,7 @@ static int nc_client_make( struct netcode_client_t ** result, const struct netco
         allocator.release( allocator.context, client );
         return error;
     }
-    client->sequence = nc_crypto_sequence_base( config->sequence_base );
+    client->sequence = nc_crypto_sequence_base( config->sequence_base, nc_crypto_random_u64() );
     if ( client->socket.info ) {
         struct netcode_socket_info_t info;
         memset( &info, 0, sizeof( info ) );
@@ -5515,7 +5537,9 @@ NETCODE_API void netcode_client_process_packet( struct netcode_client_t * client
                                                 uint8_t * data, int bytes )
 {
     NC_CHECK( client != NULL && from != NULL && data != NULL && bytes >= 0, NC_NOTHING );
-    nc_arrival_t arrival = nc_arrival_make( from, data, bytes, NC_NOWHERE );
+    struct netcode_address_t sender = *from;
+    nc_arrival_t arrival;
+    nc_arrival_init( &arrival, &sender, data, bytes, NC_NOWHERE );
     nc_client_come( client );
     nc_client_process( client, &arrival );
     nc_client_leave( client );
@@ -5788,13 +5812,15 @@ struct netcode_server_t {
     uint8_t private_keys[NETCODE_MAX_PRIVATE_KEYS][NETCODE_KEY_BYTES];
     int private_key_count;
     uint8_t hash_key[crypto_shorthash_KEYBYTES];
+    uint8_t base_key[crypto_shorthash_KEYBYTES]; /* makes the random place where each session's sequences start */
     uint8_t challenge_key[NETCODE_KEY_BYTES];
     uint64_t challenge_sequence;
     uint64_t global_sequence; /* of what is sent before there is a slot; upper half */
     uint64_t earliest_expiry; /* tokens that expire before it may be older than this start; 0: not asked */
     uint64_t session;
-    uint64_t created; /* counts pending handshakes */
-    uint32_t batch[NC_RECEIVE_BATCH];
+    uint64_t created;                 /* counts pending handshakes */
+    uint32_t batch[NC_RECEIVE_BATCH]; /* the buffers that datagrams are received into */
+    struct netcode_datagram_t places[NC_RECEIVE_BATCH];
     nc_list_t active;       /* connected slots */
     nc_walk_t * walks;      /* those under way, one inside another */
     nc_list_t pending_used; /* in the order of their creation */
@@ -5833,7 +5859,7 @@ static void nc_server_drop( struct netcode_server_t * server, int reason, const 
 /* ---- slots ---- */
 
 static uint32_t nc_server_slot_at( const struct netcode_server_t * server, const struct netcode_address_t * address,
-                                   uint64_t hash )
+                                   uint32_t hash )
 {
     const nc_hall_t * hall = &server->hall;
     uint32_t index = nc_table_find( &hall->slot_by_address, hash );
@@ -5843,11 +5869,31 @@ static uint32_t nc_server_slot_at( const struct netcode_server_t * server, const
     return index;
 }
 
-static uint64_t nc_server_id_hash( const struct netcode_server_t * server, uint64_t client_id )
+/* Fetches what a packet of the client at this hash will touch, if it is the first one there. */
+static void nc_server_prefetch_slot( const struct netcode_server_t * server, uint32_t hash )
+{
+    const nc_table_t * table = &server->hall.slot_by_address;
+    uint32_t index = *nc_table_head( table, hash );
+    if ( index == NC_NOWHERE )
+        return;
+    const uint8_t * slot = (const uint8_t *) &server->hall.slots[index];
+    NC_PREFETCH( &table->hashes[index] );
+    NC_PREFETCH( &server->hall.inbox.queues[index] );
+    for ( size_t i = 0; i < sizeof( nc_slot_t ); i += 64 )
+        NC_PREFETCH( slot + i );
+}
+
+static uint32_t nc_server_address_hash( const struct netcode_server_t * server,
+                                        const struct netcode_address_t * address )
+{
+    return (uint32_t) nc_address_hash( address, server->hash_key );
+}
+
+static uint32_t nc_server_id_hash( const struct netcode_server_t * server, uint64_t client_id )
 {
     uint8_t bytes[8];
     nc_store_u64( bytes, client_id );
-    return nc_crypto_hash( server->hash_key, bytes, sizeof( bytes ) );
+    return (uint32_t) nc_crypto_hash( server->hash_key, bytes, sizeof( bytes ) );
 }
 
 static uint32_t nc_server_slot_of_id( const struct netcode_server_t * server, uint64_t client_id )
@@ -5951,8 +5997,8 @@ static void nc_server_end_slot( struct netcode_server_t * server, uint32_t index
         nc_server_send_disconnects( server, index );
     nc_wheel_remove( &hall->wheel, index );
     if ( !slot->loopback )
-        nc_table_remove( &hall->slot_by_address, nc_address_hash( &slot->address, server->hash_key ), index );
-    nc_table_remove( &hall->slot_by_id, nc_server_id_hash( server, slot->client_id ), index );
+        nc_table_remove( &hall->slot_by_address, index );
+    nc_table_remove( &hall->slot_by_id, index );
     for ( nc_walk_t * walk = server->walks; walk; walk = walk->outer )
         if ( walk->next == index )
             walk->next = hall->active_links[index].next;
@@ -5981,12 +6027,15 @@ static void nc_server_open_slot( struct netcode_server_t * server, uint32_t inde
     nc_hall_t * hall = &server->hall;
     nc_slot_t * slot = &hall->slots[index];
     uint64_t session = ++server->session;
+    uint8_t number[8];
     char text[NETCODE_MAX_ADDRESS_STRING_LENGTH];
     *slot = *client;
     slot->state = NC_SLOT_CONNECTED;
     slot->reason = NETCODE_SERVER_CLIENT_DISCONNECT_REASON_NONE;
     slot->session = session;
-    slot->sequence = nc_crypto_sequence_base( server->config.sequence_base );
+    nc_store_u64( number, session );
+    slot->sequence = nc_crypto_sequence_base( server->config.sequence_base,
+                                              nc_crypto_hash( server->base_key, number, sizeof( number ) ) );
     slot->connect_time = slot->receive_time = slot->send_time = server->clock.now;
     memcpy( hall->user_data + (size_t) index * NETCODE_USER_DATA_BYTES, user_data, NETCODE_USER_DATA_BYTES );
     nc_bits_remove( &hall->free_slots, index );
@@ -5995,7 +6044,7 @@ static void nc_server_open_slot( struct netcode_server_t * server, uint32_t inde
     nc_inbox_open( &hall->inbox, index, slot->session, slot->client_id );
     server->connects++;
     if ( !slot->loopback ) {
-        nc_table_insert( &hall->slot_by_address, nc_address_hash( &slot->address, server->hash_key ), index );
+        nc_table_insert( &hall->slot_by_address, nc_server_address_hash( server, &slot->address ), index );
         nc_server_set_slot_timer( server, index );
     }
     server->untold = index;
@@ -6008,13 +6057,13 @@ static void nc_server_open_slot( struct netcode_server_t * server, uint32_t inde
 
 /* ---- pending handshakes ---- */
 
-static uint64_t nc_server_tag_hash( const struct netcode_server_t * server, const uint8_t * tag )
+static uint32_t nc_server_tag_hash( const struct netcode_server_t * server, const uint8_t * tag )
 {
-    return nc_crypto_hash( server->hash_key, tag, NC_TOKEN_TAG_BYTES );
+    return (uint32_t) nc_crypto_hash( server->hash_key, tag, NC_TOKEN_TAG_BYTES );
 }
 
 static uint32_t nc_server_pending_at( const struct netcode_server_t * server, const struct netcode_address_t * address,
-                                      uint64_t hash, uint32_t after )
+                                      uint32_t hash, uint32_t after )
 {
     const nc_hall_t * hall = &server->hall;
     uint32_t index = after == NC_NOWHERE ? nc_table_find( &hall->pending_by_address, hash )
@@ -6025,11 +6074,11 @@ static uint32_t nc_server_pending_at( const struct netcode_server_t * server, co
 }
 
 static uint32_t nc_server_find_pending( const struct netcode_server_t * server, const nc_arrival_t * arrival,
-                                        uint64_t address_hash, const uint8_t * tag )
+                                        uint32_t address_hash, const uint8_t * tag )
 {
-    uint32_t index = nc_server_pending_at( server, &arrival->from, address_hash, NC_NOWHERE );
+    uint32_t index = nc_server_pending_at( server, arrival->from, address_hash, NC_NOWHERE );
     while ( index != NC_NOWHERE && memcmp( server->hall.pending[index].tag, tag, NC_TOKEN_TAG_BYTES ) != 0 )
-        index = nc_server_pending_at( server, &arrival->from, address_hash, index );
+        index = nc_server_pending_at( server, arrival->from, address_hash, index );
     return index;
 }
 
@@ -6037,9 +6086,9 @@ static void nc_server_remove_pending( struct netcode_server_t * server, uint32_t
 {
     nc_hall_t * hall = &server->hall;
     nc_pending_t * pending = &hall->pending[index];
-    nc_table_remove( &hall->pending_by_address, nc_address_hash( &pending->address, server->hash_key ), index );
-    nc_table_remove( &hall->pending_by_tag, nc_server_tag_hash( server, pending->tag ), index );
-    nc_table_remove( &hall->pending_by_id, nc_server_id_hash( server, pending->client_id ), index );
+    nc_table_remove( &hall->pending_by_address, index );
+    nc_table_remove( &hall->pending_by_tag, index );
+    nc_table_remove( &hall->pending_by_id, index );
     nc_wheel_remove( &hall->wheel, hall->slot_count + index );
     nc_list_remove( &server->pending_used, hall->pending_links, index );
     nc_list_insert( &server->pending_free, hall->pending_links, index );
@@ -6066,7 +6115,7 @@ static double nc_server_pending_deadline( const struct netcode_server_t * server
 /* Who gives way among those that a key leads to? */
 typedef struct {
     const nc_table_t * table;
-    uint64_t hash;
+    uint32_t hash;
     uint32_t limit;
     int by_expiry; /* the earliest-expiring one, among equals the oldest; else the oldest */
 } nc_server_limit_t;
@@ -6100,24 +6149,22 @@ static uint32_t nc_server_find_victim( const struct netcode_server_t * server, c
     return count >= limit->limit ? victim : NC_NOWHERE;
 }
 
+/* The hashes of what leads to a handshake. */
+typedef struct {
+    uint32_t id;
+    uint32_t tag;
+    uint32_t address;
+} nc_server_hashes_t;
+
 /* Enters a handshake, making room by the limits of decision 3. Returns a drop reason. */
 static int nc_server_insert_pending( struct netcode_server_t * server, const nc_pending_t * newcomer,
-                                     uint32_t * result )
+                                     const nc_server_hashes_t * hashes, uint32_t * result )
 {
     nc_hall_t * hall = &server->hall;
-    nc_server_limit_t limits[3];
+    nc_server_limit_t limits[] = { { &hall->pending_by_id, hashes->id, NC_HANDSHAKES_PER_ID, 1 },
+                                   { &hall->pending_by_tag, hashes->tag, NC_ADDRESSES_PER_TOKEN, 0 },
+                                   { &hall->pending_by_address, hashes->address, NC_TOKENS_PER_ADDRESS, 0 } };
     uint32_t victim;
-    memset( limits, 0, sizeof( limits ) );
-    limits[0].table = &hall->pending_by_id;
-    limits[0].hash = nc_server_id_hash( server, newcomer->client_id );
-    limits[0].limit = NC_HANDSHAKES_PER_ID;
-    limits[0].by_expiry = 1;
-    limits[1].table = &hall->pending_by_tag;
-    limits[1].hash = nc_server_tag_hash( server, newcomer->tag );
-    limits[1].limit = NC_ADDRESSES_PER_TOKEN;
-    limits[2].table = &hall->pending_by_address;
-    limits[2].hash = nc_address_hash( &newcomer->address, server->hash_key );
-    limits[2].limit = NC_TOKENS_PER_ADDRESS;
     for ( uint32_t i = 0; i < 3; i++ ) {
         victim = nc_server_find_victim( server, newcomer, &limits[i] );
         if ( victim == NC_NOWHERE )
@@ -6128,14 +6175,14 @@ static int nc_server_insert_pending( struct netcode_server_t * server, const nc_
     }
     if ( server->pending_free.count == 0 )
         nc_server_evict_pending( server, server->pending_used.head );
-    uint32_t index = server->pending_free.head;
+    uint32_t index = server->pending_free.tail; /* the one freed last: it is still in the processor's cache */
     nc_list_remove( &server->pending_free, hall->pending_links, index );
     nc_list_insert( &server->pending_used, hall->pending_links, index );
     hall->pending[index] = *newcomer;
     hall->pending[index].created = ++server->created;
-    nc_table_insert( &hall->pending_by_id, limits[0].hash, index );
-    nc_table_insert( &hall->pending_by_tag, limits[1].hash, index );
-    nc_table_insert( &hall->pending_by_address, limits[2].hash, index );
+    nc_table_insert( &hall->pending_by_id, hashes->id, index );
+    nc_table_insert( &hall->pending_by_tag, hashes->tag, index );
+    nc_table_insert( &hall->pending_by_address, hashes->address, index );
     nc_wheel_insert( &hall->wheel, hall->slot_count + index, nc_server_pending_deadline( server, newcomer ) );
     server->handshakes++;
     *result = index;
@@ -6201,7 +6248,7 @@ static void nc_server_challenge( struct netcode_server_t * server, nc_pending_t 
 /* What is known of a request on its way through the steps. */
 typedef struct {
     nc_request_t request;
-    uint64_t address_hash;
+    nc_server_hashes_t hashes;
     uint32_t pending; /* its entry, or NC_NOWHERE */
     uint32_t key_index;
     nc_private_token_t token;
@@ -6222,10 +6269,11 @@ static int nc_server_screen_request( struct netcode_server_t * server, nc_server
         return NETCODE_DROP_TOKEN_MAYBE_USED;
     if ( it->request.expire_timestamp <= used->refused_up_to )
         return NETCODE_DROP_TOKEN_REFUSED_UP_TO;
-    if ( nc_used_seen( used, it->request.tag ) )
+    it->hashes.tag = nc_server_tag_hash( server, it->request.tag );
+    if ( nc_used_seen( used, it->request.tag, it->hashes.tag ) )
         return NETCODE_DROP_TOKEN_CONSUMED;
-    it->address_hash = nc_address_hash( &arrival->from, server->hash_key );
-    it->pending = nc_server_find_pending( server, arrival, it->address_hash, it->request.tag );
+    it->hashes.address = nc_server_address_hash( server, arrival->from );
+    it->pending = nc_server_find_pending( server, arrival, it->hashes.address, it->request.tag );
     if ( it->pending != NC_NOWHERE && nc_server_allowance( server, &server->hall.pending[it->pending] ) < 1.0f )
         return NETCODE_DROP_REQUEST_TOO_SOON;
     return NETCODE_DROP_NONE;
@@ -6236,7 +6284,7 @@ static int nc_server_open_token( struct netcode_server_t * server, nc_server_req
 {
     uint8_t plain[NC_PRIVATE_TOKEN_BYTES];
     nc_token_seal_t how;
-    int i, opened = 0, valid = 0;
+    int i, opened = 0;
     how.protocol_id = server->config.protocol_id;
     how.expire_timestamp = it->request.expire_timestamp;
     how.nonce = it->request.nonce;
@@ -6246,11 +6294,12 @@ static int nc_server_open_token( struct netcode_server_t * server, nc_server_req
         opened = nc_token_open_private( plain, it->request.sealed_private, &how );
         it->key_index = (uint32_t) i;
     }
-    if ( opened )
-        valid = nc_token_read_private( plain, &it->token );
-    nc_crypto_wipe( plain, sizeof( plain ) );
     if ( !opened )
-        return NETCODE_DROP_TOKEN_NOT_AUTHENTIC;
+        return NETCODE_DROP_TOKEN_NOT_AUTHENTIC; /* and libsodium has left nothing in `plain` */
+    int valid = nc_token_read_private( plain, &it->token );
+    nc_crypto_wipe( plain, sizeof( plain ) );
+    if ( !valid )
+        nc_crypto_wipe( &it->token, sizeof( it->token ) );
     return valid ? NETCODE_DROP_NONE : NETCODE_DROP_TOKEN_MALFORMED;
 }
 
@@ -6283,7 +6332,7 @@ static void nc_server_log_wrong_server( struct netcode_server_t * server, const 
 /*  Is somebody there already, at this address or under this id? `takes_over` receives the slot that may be taken
     over, where the config allows it (decision 10), else NC_NOWHERE. Returns a drop reason. */
 static int nc_server_check_rivals( const struct netcode_server_t * server, const nc_pending_t * who,
-                                   uint64_t address_hash, uint32_t * takes_over )
+                                   uint32_t address_hash, uint32_t * takes_over )
 {
     uint32_t there = nc_server_slot_at( server, &who->address, address_hash );
     uint32_t same = nc_server_slot_of_id( server, who->client_id );
@@ -6312,7 +6361,7 @@ static void nc_server_describe_pending( nc_pending_t * pending, const nc_server_
                                         const struct netcode_server_t * server, const struct netcode_address_t * from )
 {
     memset( pending, 0, sizeof( *pending ) );
-    pending->address = *from;
+    pending->address = nc_address_canonical( from );
     pending->timeout_seconds = it->token.route.timeout_seconds;
     pending->client_id = it->token.client_id;
     pending->expire_timestamp = it->request.expire_timestamp;
@@ -6335,12 +6384,13 @@ static int nc_server_admit_request( struct netcode_server_t * server, nc_server_
         nc_server_log_wrong_server( server, &it->token );
         return NETCODE_DROP_TOKEN_FOR_ANOTHER_SERVER;
     }
-    nc_server_describe_pending( &newcomer, it, server, &arrival->from );
-    int reason = nc_server_check_rivals( server, &newcomer, it->address_hash, &takes_over );
+    nc_server_describe_pending( &newcomer, it, server, arrival->from );
+    it->hashes.id = nc_server_id_hash( server, newcomer.client_id );
+    int reason = nc_server_check_rivals( server, &newcomer, it->hashes.address, &takes_over );
     if ( reason == NETCODE_DROP_NONE )
         reason = nc_server_check_records( server, newcomer.expire_timestamp );
     if ( reason == NETCODE_DROP_NONE && it->pending == NC_NOWHERE )
-        reason = nc_server_insert_pending( server, &newcomer, &it->pending );
+        reason = nc_server_insert_pending( server, &newcomer, &it->hashes, &it->pending );
     nc_crypto_wipe( &newcomer, sizeof( newcomer ) );
     if ( reason != NETCODE_DROP_NONE )
         return reason;
@@ -6362,8 +6412,9 @@ static int nc_server_on_request( struct netcode_server_t * server, nc_arrival_t 
     if ( reason != NETCODE_DROP_NONE )
         return reason;
     reason = nc_server_open_token( server, &it, arrival );
-    if ( reason == NETCODE_DROP_NONE )
-        reason = nc_server_admit_request( server, &it, arrival );
+    if ( reason != NETCODE_DROP_NONE )
+        return reason;
+    reason = nc_server_admit_request( server, &it, arrival );
     if ( reason == NETCODE_DROP_NONE )
         server->counters.packets_received[NETCODE_PACKET_REQUEST]++;
     nc_crypto_wipe( &it.token, sizeof( it.token ) );
@@ -6373,17 +6424,16 @@ static int nc_server_on_request( struct netcode_server_t * server, nc_arrival_t 
 /* ---- responses. Standard: Processing Connection Response Packets ---- */
 
 /* Which of the handshakes at this address sealed it? Leaves the opened body in `body`. */
-static uint32_t nc_server_open_response( struct netcode_server_t * server, const nc_packet_t * packet,
-                                         nc_arrival_t * arrival, uint64_t address_hash,
+static uint32_t nc_server_open_response( struct netcode_server_t * server, nc_arrival_t * arrival,
                                          uint8_t body[NC_PACKET_LARGE_BODY] )
 {
     nc_channel_t channel;
-    uint32_t index = nc_server_pending_at( server, &arrival->from, address_hash, NC_NOWHERE );
+    uint32_t index = nc_server_pending_at( server, arrival->from, arrival->hash, NC_NOWHERE );
     channel.protocol_id = server->config.protocol_id;
-    for ( ; index != NC_NOWHERE; index = nc_server_pending_at( server, &arrival->from, address_hash, index ) ) {
+    for ( ; index != NC_NOWHERE; index = nc_server_pending_at( server, arrival->from, arrival->hash, index ) ) {
         channel.key = server->hall.pending[index].client_to_server_key;
         arrival->cost += NC_COST_OPEN;
-        if ( nc_packet_open( packet, arrival->data, body, &channel ) )
+        if ( nc_packet_open( &arrival->packet, arrival->data, body, &channel ) )
             return index;
     }
     return NC_NOWHERE;
@@ -6409,11 +6459,11 @@ static int nc_server_check_challenge( struct netcode_server_t * server, const nc
 static void nc_server_consume_token( struct netcode_server_t * server, const nc_pending_t * pending )
 {
     nc_used_record_t record;
-    uint64_t hash = nc_server_tag_hash( server, pending->tag );
+    uint32_t hash = nc_server_tag_hash( server, pending->tag );
     uint32_t index = nc_table_find( &server->hall.pending_by_tag, hash );
     record.expire_timestamp = pending->expire_timestamp;
     memcpy( record.tag, pending->tag, NC_TOKEN_TAG_BYTES );
-    nc_used_insert( &server->hall.used, &record );
+    nc_used_insert( &server->hall.used, &record, hash );
     while ( index != NC_NOWHERE ) {
         uint32_t next = nc_table_find_next( &server->hall.pending_by_tag, index );
         if ( memcmp( server->hall.pending[index].tag, record.tag, NC_TOKEN_TAG_BYTES ) == 0 )
@@ -6433,7 +6483,7 @@ static int nc_server_connect( struct netcode_server_t * server, const nc_pending
         nc_server_end_slot( server, takes_over, NETCODE_SERVER_CLIENT_DISCONNECT_REASON_REPLACED, 1 );
         if ( nc_server_slot_of_id( server, pending->client_id ) != NC_NOWHERE )
             return NETCODE_DROP_CLIENT_ID_CONNECTED; /* the callback let the same player in by another way */
-        if ( nc_server_slot_at( server, &pending->address, nc_address_hash( &pending->address, server->hash_key ) ) !=
+        if ( nc_server_slot_at( server, &pending->address, nc_server_address_hash( server, &pending->address ) ) !=
              NC_NOWHERE )
             return NETCODE_DROP_ADDRESS_CONNECTED;
     }
@@ -6457,11 +6507,10 @@ static int nc_server_connect( struct netcode_server_t * server, const nc_pending
 
 /* The steps behind decryption. `pending` is a copy: callbacks may end the entry. Returns a drop reason. */
 static int nc_server_admit_response( struct netcode_server_t * server, const nc_pending_t * pending, uint32_t entry,
-                                     const nc_packet_t * packet, const nc_challenge_t * challenge,
-                                     uint64_t address_hash )
+                                     const nc_arrival_t * arrival, const nc_challenge_t * challenge )
 {
     uint32_t takes_over;
-    int reason = nc_server_check_rivals( server, pending, address_hash, &takes_over );
+    int reason = nc_server_check_rivals( server, pending, arrival->hash, &takes_over );
     if ( reason == NETCODE_DROP_NONE )
         reason = nc_server_check_records( server, pending->expire_timestamp );
     if ( reason != NETCODE_DROP_NONE )
@@ -6474,24 +6523,23 @@ static int nc_server_admit_response( struct netcode_server_t * server, const nc_
         }
         return NETCODE_DROP_SERVER_FULL;
     }
-    return nc_server_connect( server, pending, packet, challenge, takes_over );
+    return nc_server_connect( server, pending, &arrival->packet, challenge, takes_over );
 }
 
-static int nc_server_on_response( struct netcode_server_t * server, const nc_packet_t * packet, nc_arrival_t * arrival )
+static int nc_server_on_response( struct netcode_server_t * server, nc_arrival_t * arrival )
 {
-    uint64_t address_hash = nc_address_hash( &arrival->from, server->hash_key );
     uint8_t body[NC_PACKET_LARGE_BODY];
     nc_challenge_t challenge;
-    if ( nc_server_pending_at( server, &arrival->from, address_hash, NC_NOWHERE ) == NC_NOWHERE )
-        return nc_server_slot_at( server, &arrival->from, address_hash ) == NC_NOWHERE ? NETCODE_DROP_UNKNOWN_ADDRESS
+    if ( nc_server_pending_at( server, arrival->from, arrival->hash, NC_NOWHERE ) == NC_NOWHERE )
+        return nc_server_slot_at( server, arrival->from, arrival->hash ) == NC_NOWHERE ? NETCODE_DROP_UNKNOWN_ADDRESS
                                                                                        : NETCODE_DROP_ADDRESS_CONNECTED;
-    uint32_t entry = nc_server_open_response( server, packet, arrival, address_hash, body );
+    uint32_t entry = nc_server_open_response( server, arrival, body );
     if ( entry == NC_NOWHERE )
         return NETCODE_DROP_AUTHENTICATION_FAILED;
     nc_pending_t pending = server->hall.pending[entry];
     int reason = nc_server_check_challenge( server, &pending, body, &challenge );
     if ( reason == NETCODE_DROP_NONE )
-        reason = nc_server_admit_response( server, &pending, entry, packet, &challenge, address_hash );
+        reason = nc_server_admit_response( server, &pending, entry, arrival, &challenge );
     if ( reason == NETCODE_DROP_NONE )
         server->counters.packets_received[NETCODE_PACKET_RESPONSE]++;
     nc_crypto_wipe( &pending, sizeof( pending ) );
@@ -6502,10 +6550,10 @@ static int nc_server_on_response( struct netcode_server_t * server, const nc_pac
 
 /* ---- sessions. Standard: Connected Clients ---- */
 
-static int nc_server_on_payload( struct netcode_server_t * server, uint32_t index, const nc_packet_t * packet,
-                                 nc_arrival_t * arrival )
+static int nc_server_on_payload( struct netcode_server_t * server, uint32_t index, nc_arrival_t * arrival )
 {
     nc_slot_t * slot = &server->hall.slots[index];
+    const nc_packet_t * packet = &arrival->packet;
     nc_buffer_t what = { slot->session,
                          slot->client_id,
                          packet->sequence,
@@ -6519,12 +6567,12 @@ static int nc_server_on_payload( struct netcode_server_t * server, uint32_t inde
     return reason;
 }
 
-static int nc_server_on_session( struct netcode_server_t * server, const nc_packet_t * packet, nc_arrival_t * arrival )
+static int nc_server_on_session( struct netcode_server_t * server, nc_arrival_t * arrival )
 {
-    uint64_t address_hash = nc_address_hash( &arrival->from, server->hash_key );
-    uint32_t index = nc_server_slot_at( server, &arrival->from, address_hash );
+    const nc_packet_t * packet = &arrival->packet;
+    uint32_t index = nc_server_slot_at( server, arrival->from, arrival->hash );
     if ( index == NC_NOWHERE )
-        return nc_server_pending_at( server, &arrival->from, address_hash, NC_NOWHERE ) == NC_NOWHERE
+        return nc_server_pending_at( server, arrival->from, arrival->hash, NC_NOWHERE ) == NC_NOWHERE
                    ? NETCODE_DROP_UNKNOWN_ADDRESS
                    : NETCODE_DROP_NOT_CONNECTED;
     nc_slot_t * slot = &server->hall.slots[index];
@@ -6543,28 +6591,36 @@ static int nc_server_on_session( struct netcode_server_t * server, const nc_pack
         return NETCODE_DROP_NONE;
     }
     slot->confirmed = 1;
-    return packet->type == NETCODE_PACKET_PAYLOAD ? nc_server_on_payload( server, index, packet, arrival )
-                                                  : NETCODE_DROP_NONE;
+    return packet->type == NETCODE_PACKET_PAYLOAD ? nc_server_on_payload( server, index, arrival ) : NETCODE_DROP_NONE;
 }
 
 /* ---- receiving ---- */
 
-/* Leads a datagram to its handler, or to a reason to drop it. */
+/*  What can be said of a datagram without looking anybody up. Whatever passes gets its hash, and the place that this
+    leads to is fetched. */
+static void nc_server_screen( const struct netcode_server_t * server, nc_arrival_t * arrival )
+{
+    arrival->reason = nc_arrival_screen( arrival );
+    if ( arrival->reason == NETCODE_DROP_NONE && ( !server->running || server->stopping ) )
+        arrival->reason = NETCODE_DROP_NOT_CONNECTED;
+    if ( arrival->reason != NETCODE_DROP_NONE || arrival->data[0] == NETCODE_PACKET_REQUEST )
+        return;
+    arrival->reason = nc_packet_parse( &arrival->packet, arrival->data, arrival->bytes, NC_TO_SERVER );
+    if ( arrival->reason != NETCODE_DROP_NONE )
+        return;
+    arrival->hash = nc_server_address_hash( server, arrival->from );
+    NC_PREFETCH( nc_table_head( &server->hall.slot_by_address, arrival->hash ) );
+}
+
+/* Leads a screened datagram to its handler, or to a reason to drop it. */
 static int nc_server_route( struct netcode_server_t * server, nc_arrival_t * arrival )
 {
-    nc_packet_t packet;
-    int reason = nc_arrival_screen( arrival );
-    if ( reason != NETCODE_DROP_NONE )
-        return reason;
-    if ( !server->running || server->stopping )
-        return NETCODE_DROP_NOT_CONNECTED;
+    if ( arrival->reason != NETCODE_DROP_NONE )
+        return arrival->reason;
     if ( arrival->data[0] == NETCODE_PACKET_REQUEST )
         return nc_server_on_request( server, arrival );
-    reason = nc_packet_parse( &packet, arrival->data, arrival->bytes, NC_TO_SERVER );
-    if ( reason != NETCODE_DROP_NONE )
-        return reason;
-    return packet.type == NETCODE_PACKET_RESPONSE ? nc_server_on_response( server, &packet, arrival )
-                                                  : nc_server_on_session( server, &packet, arrival );
+    return arrival->packet.type == NETCODE_PACKET_RESPONSE ? nc_server_on_response( server, arrival )
+                                                           : nc_server_on_session( server, arrival );
 }
 
 static void nc_server_process( struct netcode_server_t * server, nc_arrival_t * arrival )
@@ -6573,26 +6629,41 @@ static void nc_server_process( struct netcode_server_t * server, nc_arrival_t * 
     server->counters.bytes_received += (uint64_t) arrival->bytes;
     int reason = nc_server_route( server, arrival );
     if ( reason != NETCODE_DROP_NONE )
-        nc_server_drop( server, reason, &arrival->from, arrival->bytes );
+        nc_server_drop( server, reason, arrival->from, arrival->bytes );
 }
 
 /* Handles one place of a received batch and returns its cost. */
-static int nc_server_take( struct netcode_server_t * server, const struct netcode_datagram_t * datagram,
-                           uint32_t * buffer )
+static int nc_server_take( struct netcode_server_t * server, nc_arrival_t * arrival, uint32_t place )
 {
+    struct netcode_datagram_t * datagram = &server->places[place];
+    nc_pool_t * pool = server->hall.inbox.pool;
     if ( datagram->status == NETCODE_DATAGRAM_ERROR ) {
         server->counters.receive_errors++;
         server->counters.last_socket_error = datagram->error;
-        return NC_COST_CHEAP;
+    } else
+        nc_server_process( server, arrival );
+    if ( arrival->kept )
+        server->batch[place] = nc_pool_take( pool ); /* nc_inbox_room has seen to it that there is one */
+    nc_arrival_prepare( datagram, pool, server->batch[place] );
+    return arrival->cost;
+}
+
+/*  Handles a received batch and returns its cost. At ten thousand clients hardly anything that a datagram leads to is in
+    the processor's cache: it is fetched for the whole batch before the first datagram is handled. */
+static int nc_server_take_batch( struct netcode_server_t * server, uint32_t count )
+{
+    nc_arrival_t arrivals[NC_RECEIVE_BATCH];
+    int cost = 0;
+    for ( uint32_t i = 0; i < count; i++ ) {
+        nc_arrival_from_datagram( &arrivals[i], &server->places[i], server->batch[i] );
+        nc_server_screen( server, &arrivals[i] );
     }
-    nc_arrival_t arrival =
-        nc_arrival_make( &datagram->address, datagram->data,
-                         datagram->status == NETCODE_DATAGRAM_TRUNCATED ? NC_MAX_DATAGRAM_BYTES + 1 : datagram->bytes,
-                         *buffer );
-    nc_server_process( server, &arrival );
-    if ( arrival.kept )
-        *buffer = nc_pool_take( server->hall.inbox.pool ); /* nc_inbox_room has seen to it that there is one */
-    return arrival.cost;
+    for ( uint32_t i = 0; i < count; i++ )
+        if ( arrivals[i].hash )
+            nc_server_prefetch_slot( server, arrivals[i].hash );
+    for ( uint32_t i = 0; i < count; i++ )
+        cost += nc_server_take( server, &arrivals[i], i );
+    return cost;
 }
 
 /* Work units that one update may spend. Decision 6 */
@@ -6606,19 +6677,16 @@ static int nc_server_budget( const struct netcode_server_t * server )
 
 static void nc_server_receive( struct netcode_server_t * server )
 {
-    struct netcode_datagram_t datagrams[NC_RECEIVE_BATCH];
     int budget = nc_server_budget( server );
-    memset( datagrams, 0, sizeof( datagrams ) );
     while ( budget > 0 ) {
         int want = ( budget + NC_COST_REQUEST - 1 ) / NC_COST_REQUEST; /* what it can pay for, whatever arrives */
         if ( want > NC_RECEIVE_BATCH )
             want = NC_RECEIVE_BATCH;
-        int count = nc_arrival_receive( &server->socket, server->hall.inbox.pool, server->batch, datagrams, want );
+        int count = server->socket.receive( server->socket.context, server->places, want );
         server->counters.receive_errors += count < 0; /* the socket is broken */
         if ( count <= 0 )
             break;
-        for ( int i = 0; i < count; i++ )
-            budget -= nc_server_take( server, &datagrams[i], &server->batch[i] );
+        budget -= nc_server_take_batch( server, (uint32_t) count );
     }
     server->backlog = budget <= 0;
     server->backlogs += (uint64_t) server->backlog;
@@ -6785,8 +6853,10 @@ static nc_pool_t * nc_server_make_pool( struct netcode_server_t * server, uint32
     if ( !block )
         return NULL;
     nc_pool_t * pool = nc_pool_place( &arena, nc_server_pool_buffers( &server->config, slots ) + NC_RECEIVE_BATCH );
-    for ( int i = 0; i < NC_RECEIVE_BATCH; i++ )
+    for ( int i = 0; i < NC_RECEIVE_BATCH; i++ ) {
         server->batch[i] = nc_pool_take( pool );
+        nc_arrival_prepare( &server->places[i], pool, server->batch[i] );
+    }
     return pool;
 }
 
@@ -6808,7 +6878,6 @@ static int nc_server_build_hall( struct netcode_server_t * server, uint32_t slot
         return 0;
     }
     nc_server_layout_hall( &server->config, slots, &hall, block );
-    memcpy( hall.used.hash_key, server->hash_key, sizeof( server->hash_key ) );
     hall.used.oldest_never_gives_way = server->config.sequence_base == NETCODE_SEQUENCE_BASE_RANDOM;
     nc_used_reset( &hall.used );
     if ( old.inbox.pool ) {
@@ -7022,6 +7091,7 @@ static void nc_server_init( struct netcode_server_t * server, const struct netco
     server->private_key_count = 1;
     nc_crypto_wipe( server->config.private_key, NETCODE_KEY_BYTES ); /* one copy is enough */
     nc_crypto_random( server->hash_key, sizeof( server->hash_key ) );
+    nc_crypto_random( server->base_key, sizeof( server->base_key ) );
     nc_clock_init( &server->clock, time );
     server->wrong_server_log_time = -1.0;
     server->untold = NC_NOWHERE;
@@ -7400,8 +7470,11 @@ NETCODE_API void netcode_server_process_packet( struct netcode_server_t * server
                                                 uint8_t * data, int bytes )
 {
     NC_CHECK( server != NULL && from != NULL && data != NULL && bytes >= 0, NC_NOTHING );
-    nc_arrival_t arrival = nc_arrival_make( from, data, bytes, NC_NOWHERE );
+    struct netcode_address_t sender = *from;
+    nc_arrival_t arrival;
+    nc_arrival_init( &arrival, &sender, data, bytes, NC_NOWHERE );
     nc_server_come( server );
+    nc_server_screen( server, &arrival );
     nc_server_process( server, &arrival );
     nc_server_leave( server );
 }
@@ -7605,6 +7678,7 @@ NETCODE_API void netcode_server_client_stats( struct netcode_server_t * server, 
 #undef NC_NOTHING
 #undef NC_NOWHERE
 #undef NC_PACKET_LIST
+#undef NC_PREFETCH
 #undef NC_REPLAY_LONGEST_JUMP
 #undef NC_SEND_INTERVAL
 #undef NC_SOCKET_LINUX

@@ -61,7 +61,7 @@ static void storm_check_slot( const struct netcode_server_t * s, uint32_t index,
         return;
     CHECK( nc_server_slot_of_id( s, slot->client_id ) == index );
     if ( is_remote )
-        CHECK_EQ( nc_server_slot_at( s, &slot->address, nc_address_hash( &slot->address, s->hash_key ) ), index );
+        CHECK_EQ( nc_server_slot_at( s, &slot->address, nc_server_address_hash( s, &slot->address ) ), index );
 }
 
 static void storm_check_slots( const struct netcode_server_t * s, int nested )

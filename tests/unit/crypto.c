@@ -94,9 +94,9 @@ TEST( crypto_sequence_base )
 {
     uint64_t low = UINT64_MAX, high = 0, ones = 0, zeros = 0;
     int i;
-    CHECK_EQ( nc_crypto_sequence_base( NETCODE_SEQUENCE_BASE_ZERO ), 0 );
+    CHECK_EQ( nc_crypto_sequence_base( NETCODE_SEQUENCE_BASE_ZERO, UINT64_MAX ), 0 );
     for ( i = 0; i < 4096; i++ ) {
-        uint64_t base = nc_crypto_sequence_base( NETCODE_SEQUENCE_BASE_RANDOM );
+        uint64_t base = nc_crypto_sequence_base( NETCODE_SEQUENCE_BASE_RANDOM, nc_crypto_random_u64() );
         CHECK( base >> 40 );       /* six bytes */
         CHECK_EQ( base >> 48, 0 ); /* and no more */
         low = base < low ? base : low;
