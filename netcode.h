@@ -151,7 +151,7 @@
       the token's timeout where that is shorter; twice that behind a backlog.
     used tokens remembered: max( 1024, 8 x slots ) (consumed_tokens), half of them for tokens that never expire.
       When full, the earliest-expiring is forgotten, and tokens expiring no later than it are refused.
-    replay window 512 packets; a jump of more than 2^32 is refused
+    replay window 320 packets; a jump of more than 2^32 is refused
     answers to one handshake: 4 at once, then 10 a second
     packet pool max( 2 x slots, min( 32 x slots, 4096 ) ) buffers; 256 packets queued a client; 10 disconnect packets
     a slot whose client never confirms: the token's timeout, at most 60 s; 10 s where the token has none
@@ -1611,10 +1611,17 @@ static uint64_t nc_load_u64( const uint8_t * data )
     return (uint64_t) nc_load_u32( data ) | (uint64_t) nc_load_u32( data + 4 ) << 32;
 }
 
+/* Without a loop, so that compilers make one store of it. */
 static void nc_store_u64( uint8_t * data, uint64_t value )
 {
-    for ( int i = 0; i < 8; i++ )
-        data[i] = (uint8_t) ( value >> ( 8 * i ) );
+    data[0] = (uint8_t) value;
+    data[1] = (uint8_t) ( value >> 8 );
+    data[2] = (uint8_t) ( value >> 16 );
+    data[3] = (uint8_t) ( value >> 24 );
+    data[4] = (uint8_t) ( value >> 32 );
+    data[5] = (uint8_t) ( value >> 40 );
+    data[6] = (uint8_t) ( value >> 48 );
+    data[7] = (uint8_t) ( value >> 56 );
 }
 
 /* ================================================================================================================
@@ -2311,13 +2318,13 @@ NETCODE_API int netcode_connect_token_info( const uint8_t * connect_token, struc
     Invariant: a sequence is accepted at most once, none at or below the floor, none that jumps by more than 2^32.
     Standard: Replay Protection
 
-        floor ........ newest - 511 [ a bit for each sequence ] newest ........ newest + 2^32
+        floor ........ newest - 319 [ a bit for each sequence ] newest ........ newest + 2^32
         too old        too old        new or replayed                  new       too far ahead
    ================================================================================================================ */
 
 enum {
     /* one more than the window needs: the word that `newest` enters is cleared as a whole */
-    NC_REPLAY_WORDS = 9,
+    NC_REPLAY_WORDS = 6,
     NC_REPLAY_WINDOW = ( NC_REPLAY_WORDS - 1 ) * 64
 };
 
@@ -2429,9 +2436,7 @@ static int nc_packet_parse( nc_packet_t * packet, const uint8_t * data, int byte
     packet->body_bytes = bytes - packet->header_bytes - NETCODE_MAC_BYTES;
     if ( packet->body_bytes < rule->min_body_bytes || packet->body_bytes > rule->max_body_bytes )
         return NETCODE_DROP_WRONG_BODY_SIZE;
-    packet->sequence = 0;
-    for ( int i = 0; i < sequence_bytes; i++ )
-        packet->sequence |= (uint64_t) data[1 + i] << ( 8 * i );
+    packet->sequence = nc_load_u64( data + 1 ) & UINT64_MAX >> ( 64 - 8 * sequence_bytes ); /* the tag fills the rest */
     return NETCODE_DROP_NONE;
 }
 
@@ -2482,12 +2487,10 @@ static int nc_packet_seal( uint8_t * out, const nc_packet_t * packet, const uint
 {
     uint8_t associated[NC_PACKET_AD_BYTES];
     nc_seal_t seal = { channel->key, packet->sequence, associated, sizeof( associated ) };
-    uint64_t rest = packet->sequence;
-    int sequence_bytes = 0;
-    do {
-        out[1 + sequence_bytes++] = (uint8_t) rest;
-        rest >>= 8;
-    } while ( rest );
+    int sequence_bytes = 1;
+    for ( uint64_t rest = packet->sequence >> 8; rest; rest >>= 8 )
+        sequence_bytes++;
+    nc_store_u64( out + 1, packet->sequence ); /* what of it is too much is overwritten */
     out[0] = (uint8_t) ( sequence_bytes << 4 | packet->type );
     nc_packet_associated( associated, channel->protocol_id, out[0] );
     nc_crypto_seal( out + 1 + sequence_bytes, body, (size_t) packet->body_bytes, &seal );
@@ -2542,9 +2545,10 @@ static int nc_packet_parse_request( nc_request_t * request, const uint8_t * data
     Invariant: nothing here allocates; all memory is cut from one arena whose size was asked for before.
    ================================================================================================================ */
 
-/* ---- arena: cuts one block into pieces of whole cache lines; without a block it only measures ---- */
+/* ---- arena: cuts one block into pieces of whole cache lines, of which processors fetch pairs; without a block it
+    only measures ---- */
 
-enum { NC_ARENA_ALIGN = 64 };
+enum { NC_ARENA_LINE = 64, NC_ARENA_ALIGN = 2 * NC_ARENA_LINE };
 
 #define NC_ARENA_TOO_MUCH ( (size_t) -1 / 2 )
 
@@ -2569,7 +2573,7 @@ static void * nc_arena_take( nc_arena_t * arena, size_t count, size_t bytes )
         arena->at = NC_ARENA_TOO_MUCH; /* more than any allocator gives, and it stays so */
         return NULL;
     }
-    arena->at += ( count * bytes + NC_ARENA_ALIGN - 1 ) / NC_ARENA_ALIGN * NC_ARENA_ALIGN;
+    arena->at += ( count * bytes + NC_ARENA_LINE - 1 ) / NC_ARENA_LINE * NC_ARENA_LINE;
     return piece;
 }
 
@@ -5723,29 +5727,33 @@ NETCODE_API void netcode_client_report( struct netcode_client_t * client, struct
 
 enum { NC_SLOT_FREE, NC_SLOT_CONNECTED, NC_SLOT_CLOSING };
 
-/* What a packet of a connected client touches; the user data is kept apart. */
+/*  What a packet of a connected client touches, in four cache lines; the user data is kept apart. A packet to the client
+    needs the first two, one from it the first, the third and the fourth. */
 typedef struct {
     struct netcode_address_t address;
     uint8_t state; /* NC_SLOT_... */
     uint8_t confirmed;
     uint8_t loopback;
     uint8_t reason; /* why the last client left */
-    int32_t timeout_seconds;
     uint64_t client_id;
     uint64_t session;
-    uint64_t sequence;         /* of the next packet to it */
+    uint64_t sequence; /* of the next packet to it */
+    double send_time;
+    int32_t timeout_seconds;
+
+    uint8_t server_to_client_key[NETCODE_KEY_BYTES];
+    uint64_t packets_sent;
+    uint64_t bytes_sent;
     uint64_t expire_timestamp; /* of its token */
     double connect_time;
-    double receive_time;
-    double send_time;
+
     uint8_t client_to_server_key[NETCODE_KEY_BYTES];
-    uint8_t server_to_client_key[NETCODE_KEY_BYTES];
-    nc_replay_t replay;
-    uint64_t packets_sent;
+    double receive_time;
     uint64_t packets_received;
-    uint64_t bytes_sent;
     uint64_t bytes_received;
     uint64_t packets_dropped;
+
+    nc_replay_t replay;
 } nc_slot_t;
 
 /* A handshake under way, identified by source address and token. Decision 3 */
@@ -5869,18 +5877,20 @@ static uint32_t nc_server_slot_at( const struct netcode_server_t * server, const
     return index;
 }
 
-/* Fetches what a packet of the client at this hash will touch, if it is the first one there. */
-static void nc_server_prefetch_slot( const struct netcode_server_t * server, uint32_t hash )
+static void nc_server_prefetch_slot( const nc_slot_t * slot )
 {
-    const nc_table_t * table = &server->hall.slot_by_address;
-    uint32_t index = *nc_table_head( table, hash );
+    for ( size_t i = 0; i < sizeof( nc_slot_t ); i += NC_ARENA_LINE )
+        NC_PREFETCH( (const uint8_t *) slot + i );
+}
+
+/* Fetches what a packet of the client at this hash will touch. */
+static void nc_server_prefetch_client( const struct netcode_server_t * server, uint32_t hash )
+{
+    uint32_t index = nc_table_find( &server->hall.slot_by_address, hash );
     if ( index == NC_NOWHERE )
         return;
-    const uint8_t * slot = (const uint8_t *) &server->hall.slots[index];
-    NC_PREFETCH( &table->hashes[index] );
     NC_PREFETCH( &server->hall.inbox.queues[index] );
-    for ( size_t i = 0; i < sizeof( nc_slot_t ); i += 64 )
-        NC_PREFETCH( slot + i );
+    nc_server_prefetch_slot( &server->hall.slots[index] );
 }
 
 static uint32_t nc_server_address_hash( const struct netcode_server_t * server,
@@ -6610,6 +6620,7 @@ static void nc_server_screen( const struct netcode_server_t * server, nc_arrival
         return;
     arrival->hash = nc_server_address_hash( server, arrival->from );
     NC_PREFETCH( nc_table_head( &server->hall.slot_by_address, arrival->hash ) );
+    NC_PREFETCH( nc_table_head( &server->hall.pending_by_address, arrival->hash ) );
 }
 
 /* Leads a screened datagram to its handler, or to a reason to drop it. */
@@ -6660,7 +6671,7 @@ static int nc_server_take_batch( struct netcode_server_t * server, uint32_t coun
     }
     for ( uint32_t i = 0; i < count; i++ )
         if ( arrivals[i].hash )
-            nc_server_prefetch_slot( server, arrivals[i].hash );
+            nc_server_prefetch_client( server, arrivals[i].hash );
     for ( uint32_t i = 0; i < count; i++ )
         cost += nc_server_take( server, &arrivals[i], i );
     return cost;
@@ -6727,6 +6738,9 @@ static void nc_server_ring( struct netcode_server_t * server )
     uint32_t timer;
     nc_wheel_advance( wheel, server->clock.now );
     while ( ( timer = nc_wheel_take( wheel ) ) != NC_NOWHERE ) {
+        uint32_t next = wheel->lists[NC_WHEEL_DUE].head;
+        if ( next < server->hall.slot_count )
+            nc_server_prefetch_slot( &server->hall.slots[next] );
         if ( timer < server->hall.slot_count )
             nc_server_ring_slot( server, timer );
         else
