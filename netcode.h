@@ -1809,12 +1809,22 @@ static int nc_address_same( const struct netcode_address_t * a, const struct net
 static uint64_t nc_address_hash( const struct netcode_address_t * address,
                                  const uint8_t key[crypto_shorthash_KEYBYTES] )
 {
-    uint8_t bytes[20];
-    size_t host_bytes = address->type == NETCODE_ADDRESS_IPV4 ? 4 : 16;
-    memcpy( bytes, &address->data, host_bytes );
-    bytes[host_bytes] = (uint8_t) address->port;
-    bytes[host_bytes + 1] = (uint8_t) ( address->port >> 8 );
-    return nc_crypto_hash( key, bytes, host_bytes + 2 );
+    uint8_t bytes[18] = { (uint8_t) address->port, (uint8_t) ( address->port >> 8 ) };
+    if ( address->type == NETCODE_ADDRESS_IPV4 ) {
+        memcpy( bytes + 2, address->data.ipv4, 4 );
+        return nc_crypto_hash( key, bytes, 6 );
+    }
+    memcpy( bytes + 2, address->data.ipv6, 16 );
+    return nc_crypto_hash( key, bytes, 18 );
+}
+
+/* A number for an address that costs next to nothing. There is no key in it: anybody can make two addresses share one. */
+static uint32_t nc_address_digest( const struct netcode_address_t * address )
+{
+    uint64_t words[2] = { 0, 0 };
+    memcpy( words, &address->data, address->type == NETCODE_ADDRESS_IPV4 ? 4 : 16 );
+    words[0] = ( words[0] ^ (uint64_t) address->port << 48 ^ words[1] * 0xff51afd7ed558ccdu ) * 0x9e3779b97f4a7c15u;
+    return (uint32_t) ( words[0] >> 32 );
 }
 
 /*  Reads digits in `base` up to `max`, at most `digits` of them and none of them a needless zero in front of a
@@ -2685,6 +2695,63 @@ static void nc_table_remove( nc_table_t * table, uint32_t index )
     while ( *at != index )
         at = &table->next[*at];
     *at = table->next[index];
+}
+
+/*  ---- hints: where was this digest seen last? ---- Two places for each; what is found may be wrong, and what is not
+    found may be there. Who gets digests to collide makes look-ups take the way over the table, and gains nothing else. */
+
+typedef struct {
+    uint32_t digest;
+    uint32_t index; /* NC_NOWHERE: free */
+} nc_hint_t;
+
+typedef struct {
+    nc_hint_t * hints;
+    uint32_t mask;
+} nc_hints_t;
+
+static void nc_hints_place( nc_hints_t * hints, nc_arena_t * arena, uint32_t capacity )
+{
+    uint32_t count = 16;
+    while ( count < 2 * capacity )
+        count *= 2;
+    hints->mask = count - 1;
+    hints->hints = (nc_hint_t *) nc_arena_take( arena, count, sizeof( nc_hint_t ) );
+}
+
+static void nc_hints_reset( nc_hints_t * hints )
+{
+    memset( hints->hints, 0xff, ( (size_t) hints->mask + 1 ) * sizeof( nc_hint_t ) );
+}
+
+static nc_hint_t * nc_hints_at( const nc_hints_t * hints, uint32_t digest )
+{
+    return &hints->hints[digest & hints->mask];
+}
+
+static uint32_t nc_hints_find( const nc_hints_t * hints, uint32_t digest )
+{
+    const nc_hint_t * hint = nc_hints_at( hints, digest );
+    if ( hint->digest == digest )
+        return hint->index;
+    hint = nc_hints_at( hints, digest ^ 1 );
+    return hint->digest == digest ? hint->index : NC_NOWHERE;
+}
+
+static void nc_hints_insert( nc_hints_t * hints, uint32_t digest, uint32_t index )
+{
+    nc_hint_t * hint = nc_hints_at( hints, digest );
+    if ( hint->index != NC_NOWHERE && hint->digest != digest )
+        hint = nc_hints_at( hints, digest ^ 1 );
+    hint->digest = digest;
+    hint->index = index;
+}
+
+static void nc_hints_remove( nc_hints_t * hints, uint32_t digest, uint32_t index )
+{
+    for ( uint32_t i = 0; i < 2; i++ )
+        if ( nc_hints_at( hints, digest ^ i )->index == index )
+            nc_hints_at( hints, digest ^ i )->index = NC_NOWHERE;
 }
 
 /* ---- bits: a set of numbers that gives its lowest member ---- */
@@ -4161,7 +4228,9 @@ typedef struct {
     int cost;        /* work units spent */
     int reason;      /* why it is dropped, as far as that can be said without looking anybody up */
     nc_packet_t packet;
-    uint32_t hash; /* of `from`; the server's */
+    uint32_t digest; /* of `from`; from here on a server's */
+    uint32_t slot;   /* where the sender is probably found, or NC_NOWHERE: then there is a hash */
+    uint64_t hash;
 } nc_arrival_t;
 
 /* `from` is put into canonical form where it stands. An IPv4 address is in it, but for bytes that nobody reads. */
@@ -4176,7 +4245,7 @@ static void nc_arrival_init( nc_arrival_t * arrival, struct netcode_address_t * 
     arrival->buffer = buffer;
     arrival->kept = 0;
     arrival->cost = NC_COST_CHEAP;
-    arrival->hash = 0;
+    arrival->slot = NC_NOWHERE;
 }
 
 /* An arrival from one place of a received batch. */
@@ -5782,6 +5851,7 @@ typedef struct {
     uint32_t least_used;    /* used tokens that a former hall had room for */
     nc_slot_t * slots;
     uint8_t * user_data; /* NETCODE_USER_DATA_BYTES a slot */
+    nc_hints_t hints;    /* to slots, by address */
     nc_table_t slot_by_address;
     nc_table_t slot_by_id;
     nc_bits_t free_slots;
@@ -5866,11 +5936,18 @@ static void nc_server_drop( struct netcode_server_t * server, int reason, const 
 
 /* ---- slots ---- */
 
+/* The hashes of what leads to a client, connected or on its way; each is made once for a datagram. */
+typedef struct {
+    uint32_t id;
+    uint32_t tag; /* of the token */
+    uint64_t address;
+} nc_server_hashes_t;
+
 static uint32_t nc_server_slot_at( const struct netcode_server_t * server, const struct netcode_address_t * address,
-                                   uint32_t hash )
+                                   uint64_t hash )
 {
     const nc_hall_t * hall = &server->hall;
-    uint32_t index = nc_table_find( &hall->slot_by_address, hash );
+    uint32_t index = nc_table_find( &hall->slot_by_address, (uint32_t) hash );
     while ( index != NC_NOWHERE && !( hall->slots[index].state == NC_SLOT_CONNECTED &&
                                       nc_address_same( &hall->slots[index].address, address ) ) )
         index = nc_table_find_next( &hall->slot_by_address, index );
@@ -5883,20 +5960,54 @@ static void nc_server_prefetch_slot( const nc_slot_t * slot )
         NC_PREFETCH( (const uint8_t *) slot + i );
 }
 
-/* Fetches what a packet of the client at this hash will touch. */
-static void nc_server_prefetch_client( const struct netcode_server_t * server, uint32_t hash )
-{
-    uint32_t index = nc_table_find( &server->hall.slot_by_address, hash );
-    if ( index == NC_NOWHERE )
-        return;
-    NC_PREFETCH( &server->hall.inbox.queues[index] );
-    nc_server_prefetch_slot( &server->hall.slots[index] );
-}
-
-static uint32_t nc_server_address_hash( const struct netcode_server_t * server,
+static uint64_t nc_server_address_hash( const struct netcode_server_t * server,
                                         const struct netcode_address_t * address )
 {
-    return (uint32_t) nc_address_hash( address, server->hash_key );
+    return nc_address_hash( address, server->hash_key );
+}
+
+/*  Where will this datagram lead? What it will touch there is fetched. */
+static void nc_server_look_ahead( const struct netcode_server_t * server, nc_arrival_t * arrival )
+{
+    const nc_hall_t * hall = &server->hall;
+    if ( arrival->packet.type != NETCODE_PACKET_RESPONSE )
+        arrival->slot = nc_hints_find( &hall->hints, arrival->digest );
+    if ( arrival->slot != NC_NOWHERE ) {
+        NC_PREFETCH( &hall->inbox.queues[arrival->slot] );
+        nc_server_prefetch_slot( &hall->slots[arrival->slot] );
+        return;
+    }
+    arrival->hash = nc_server_address_hash( server, arrival->from );
+    NC_PREFETCH( nc_table_head( &hall->slot_by_address, (uint32_t) arrival->hash ) );
+    NC_PREFETCH( nc_table_head( &hall->pending_by_address, (uint32_t) arrival->hash ) );
+}
+
+/* The same, one step further, for those that no hint was found for. */
+static void nc_server_look_further( const struct netcode_server_t * server, const nc_arrival_t * arrival )
+{
+    const nc_hall_t * hall = &server->hall;
+    uint32_t slot = *nc_table_head( &hall->slot_by_address, (uint32_t) arrival->hash );
+    uint32_t pending = *nc_table_head( &hall->pending_by_address, (uint32_t) arrival->hash );
+    if ( slot != NC_NOWHERE )
+        NC_PREFETCH( &hall->slot_by_address.hashes[slot] );
+    if ( pending != NC_NOWHERE )
+        NC_PREFETCH( &hall->pending_by_address.hashes[pending] );
+}
+
+/* The slot of the sender, or NC_NOWHERE. */
+static uint32_t nc_server_slot_of_sender( struct netcode_server_t * server, nc_arrival_t * arrival )
+{
+    nc_hall_t * hall = &server->hall;
+    if ( arrival->slot != NC_NOWHERE ) {
+        const nc_slot_t * slot = &hall->slots[arrival->slot];
+        if ( slot->state == NC_SLOT_CONNECTED && nc_address_same( &slot->address, arrival->from ) )
+            return arrival->slot;
+        arrival->hash = nc_server_address_hash( server, arrival->from ); /* the hint was wrong */
+    }
+    uint32_t index = nc_server_slot_at( server, arrival->from, arrival->hash );
+    if ( index != NC_NOWHERE )
+        nc_hints_insert( &hall->hints, arrival->digest, index );
+    return index;
 }
 
 static uint32_t nc_server_id_hash( const struct netcode_server_t * server, uint64_t client_id )
@@ -5906,10 +6017,10 @@ static uint32_t nc_server_id_hash( const struct netcode_server_t * server, uint6
     return (uint32_t) nc_crypto_hash( server->hash_key, bytes, sizeof( bytes ) );
 }
 
-static uint32_t nc_server_slot_of_id( const struct netcode_server_t * server, uint64_t client_id )
+static uint32_t nc_server_slot_of_id( const struct netcode_server_t * server, uint64_t client_id, uint32_t hash )
 {
     const nc_hall_t * hall = &server->hall;
-    uint32_t index = nc_table_find( &hall->slot_by_id, nc_server_id_hash( server, client_id ) );
+    uint32_t index = nc_table_find( &hall->slot_by_id, hash );
     while ( index != NC_NOWHERE &&
             !( hall->slots[index].state == NC_SLOT_CONNECTED && hall->slots[index].client_id == client_id ) )
         index = nc_table_find_next( &hall->slot_by_id, index );
@@ -6006,8 +6117,10 @@ static void nc_server_end_slot( struct netcode_server_t * server, uint32_t index
     if ( tell_client && !slot->loopback )
         nc_server_send_disconnects( server, index );
     nc_wheel_remove( &hall->wheel, index );
-    if ( !slot->loopback )
+    if ( !slot->loopback ) {
         nc_table_remove( &hall->slot_by_address, index );
+        nc_hints_remove( &hall->hints, nc_address_digest( &slot->address ), index );
+    }
     nc_table_remove( &hall->slot_by_id, index );
     for ( nc_walk_t * walk = server->walks; walk; walk = walk->outer )
         if ( walk->next == index )
@@ -6032,7 +6145,7 @@ static void nc_server_tell( struct netcode_server_t * server )
 
 /* Fills a free slot with what `client` says, and tells the application. */
 static void nc_server_open_slot( struct netcode_server_t * server, uint32_t index, const nc_slot_t * client,
-                                 const uint8_t * user_data )
+                                 const nc_server_hashes_t * hashes, const uint8_t * user_data )
 {
     nc_hall_t * hall = &server->hall;
     nc_slot_t * slot = &hall->slots[index];
@@ -6050,11 +6163,12 @@ static void nc_server_open_slot( struct netcode_server_t * server, uint32_t inde
     memcpy( hall->user_data + (size_t) index * NETCODE_USER_DATA_BYTES, user_data, NETCODE_USER_DATA_BYTES );
     nc_bits_remove( &hall->free_slots, index );
     nc_list_insert( &server->active, hall->active_links, index );
-    nc_table_insert( &hall->slot_by_id, nc_server_id_hash( server, slot->client_id ), index );
+    nc_table_insert( &hall->slot_by_id, hashes->id, index );
     nc_inbox_open( &hall->inbox, index, slot->session, slot->client_id );
     server->connects++;
     if ( !slot->loopback ) {
-        nc_table_insert( &hall->slot_by_address, nc_server_address_hash( server, &slot->address ), index );
+        nc_table_insert( &hall->slot_by_address, (uint32_t) hashes->address, index );
+        nc_hints_insert( &hall->hints, nc_address_digest( &slot->address ), index );
         nc_server_set_slot_timer( server, index );
     }
     server->untold = index;
@@ -6073,10 +6187,10 @@ static uint32_t nc_server_tag_hash( const struct netcode_server_t * server, cons
 }
 
 static uint32_t nc_server_pending_at( const struct netcode_server_t * server, const struct netcode_address_t * address,
-                                      uint32_t hash, uint32_t after )
+                                      uint64_t hash, uint32_t after )
 {
     const nc_hall_t * hall = &server->hall;
-    uint32_t index = after == NC_NOWHERE ? nc_table_find( &hall->pending_by_address, hash )
+    uint32_t index = after == NC_NOWHERE ? nc_table_find( &hall->pending_by_address, (uint32_t) hash )
                                          : nc_table_find_next( &hall->pending_by_address, after );
     while ( index != NC_NOWHERE && !nc_address_same( &hall->pending[index].address, address ) )
         index = nc_table_find_next( &hall->pending_by_address, index );
@@ -6084,7 +6198,7 @@ static uint32_t nc_server_pending_at( const struct netcode_server_t * server, co
 }
 
 static uint32_t nc_server_find_pending( const struct netcode_server_t * server, const nc_arrival_t * arrival,
-                                        uint32_t address_hash, const uint8_t * tag )
+                                        uint64_t address_hash, const uint8_t * tag )
 {
     uint32_t index = nc_server_pending_at( server, arrival->from, address_hash, NC_NOWHERE );
     while ( index != NC_NOWHERE && memcmp( server->hall.pending[index].tag, tag, NC_TOKEN_TAG_BYTES ) != 0 )
@@ -6159,13 +6273,6 @@ static uint32_t nc_server_find_victim( const struct netcode_server_t * server, c
     return count >= limit->limit ? victim : NC_NOWHERE;
 }
 
-/* The hashes of what leads to a handshake. */
-typedef struct {
-    uint32_t id;
-    uint32_t tag;
-    uint32_t address;
-} nc_server_hashes_t;
-
 /* Enters a handshake, making room by the limits of decision 3. Returns a drop reason. */
 static int nc_server_insert_pending( struct netcode_server_t * server, const nc_pending_t * newcomer,
                                      const nc_server_hashes_t * hashes, uint32_t * result )
@@ -6173,7 +6280,8 @@ static int nc_server_insert_pending( struct netcode_server_t * server, const nc_
     nc_hall_t * hall = &server->hall;
     nc_server_limit_t limits[] = { { &hall->pending_by_id, hashes->id, NC_HANDSHAKES_PER_ID, 1 },
                                    { &hall->pending_by_tag, hashes->tag, NC_ADDRESSES_PER_TOKEN, 0 },
-                                   { &hall->pending_by_address, hashes->address, NC_TOKENS_PER_ADDRESS, 0 } };
+                                   { &hall->pending_by_address, (uint32_t) hashes->address, NC_TOKENS_PER_ADDRESS,
+                                     0 } };
     uint32_t victim;
     for ( uint32_t i = 0; i < 3; i++ ) {
         victim = nc_server_find_victim( server, newcomer, &limits[i] );
@@ -6192,7 +6300,7 @@ static int nc_server_insert_pending( struct netcode_server_t * server, const nc_
     hall->pending[index].created = ++server->created;
     nc_table_insert( &hall->pending_by_id, hashes->id, index );
     nc_table_insert( &hall->pending_by_tag, hashes->tag, index );
-    nc_table_insert( &hall->pending_by_address, hashes->address, index );
+    nc_table_insert( &hall->pending_by_address, (uint32_t) hashes->address, index );
     nc_wheel_insert( &hall->wheel, hall->slot_count + index, nc_server_pending_deadline( server, newcomer ) );
     server->handshakes++;
     *result = index;
@@ -6230,14 +6338,15 @@ static void nc_server_answer( struct netcode_server_t * server, const nc_pending
 }
 
 /* The spare bytes of a challenge: a hash of the address, and the tag that names the token. Decision 2 */
-static void nc_server_bind_challenge( const struct netcode_server_t * server, const nc_pending_t * pending,
-                                      uint8_t bind[NC_CHALLENGE_BIND_BYTES] )
+static void nc_server_bind_challenge( uint8_t bind[NC_CHALLENGE_BIND_BYTES], const nc_pending_t * pending,
+                                      uint64_t address_hash )
 {
-    nc_store_u64( bind, nc_address_hash( &pending->address, server->hash_key ) );
+    nc_store_u64( bind, address_hash );
     memcpy( bind + 8, pending->tag, NC_CHALLENGE_BIND_BYTES - 8 );
 }
 
-static void nc_server_challenge( struct netcode_server_t * server, nc_pending_t * pending, const uint8_t * user_data )
+static void nc_server_challenge( struct netcode_server_t * server, nc_pending_t * pending, uint64_t address_hash,
+                                 const uint8_t * user_data )
 {
     nc_challenge_t challenge;
     uint8_t body[NC_PACKET_LARGE_BODY];
@@ -6246,7 +6355,7 @@ static void nc_server_challenge( struct netcode_server_t * server, nc_pending_t 
         pending->first_challenge = sequence;
     challenge.client_id = pending->client_id;
     memcpy( challenge.user_data, user_data, NETCODE_USER_DATA_BYTES );
-    nc_server_bind_challenge( server, pending, challenge.bind );
+    nc_server_bind_challenge( challenge.bind, pending, address_hash );
     nc_store_u64( body, sequence );
     nc_challenge_seal( body + 8, &challenge, sequence, server->challenge_key );
     nc_server_answer( server, pending, NETCODE_PACKET_CHALLENGE, body, NC_PACKET_LARGE_BODY );
@@ -6342,10 +6451,10 @@ static void nc_server_log_wrong_server( struct netcode_server_t * server, const 
 /*  Is somebody there already, at this address or under this id? `takes_over` receives the slot that may be taken
     over, where the config allows it (decision 10), else NC_NOWHERE. Returns a drop reason. */
 static int nc_server_check_rivals( const struct netcode_server_t * server, const nc_pending_t * who,
-                                   uint32_t address_hash, uint32_t * takes_over )
+                                   const nc_server_hashes_t * hashes, uint32_t * takes_over )
 {
-    uint32_t there = nc_server_slot_at( server, &who->address, address_hash );
-    uint32_t same = nc_server_slot_of_id( server, who->client_id );
+    uint32_t there = nc_server_slot_at( server, &who->address, hashes->address );
+    uint32_t same = nc_server_slot_of_id( server, who->client_id, hashes->id );
     *takes_over = NC_NOWHERE;
     if ( there != NC_NOWHERE && ( !server->config.replace_existing_clients || there != same ) )
         return NETCODE_DROP_ADDRESS_CONNECTED;
@@ -6396,7 +6505,7 @@ static int nc_server_admit_request( struct netcode_server_t * server, nc_server_
     }
     nc_server_describe_pending( &newcomer, it, server, arrival->from );
     it->hashes.id = nc_server_id_hash( server, newcomer.client_id );
-    int reason = nc_server_check_rivals( server, &newcomer, it->hashes.address, &takes_over );
+    int reason = nc_server_check_rivals( server, &newcomer, &it->hashes, &takes_over );
     if ( reason == NETCODE_DROP_NONE )
         reason = nc_server_check_records( server, newcomer.expire_timestamp );
     if ( reason == NETCODE_DROP_NONE && it->pending == NC_NOWHERE )
@@ -6411,7 +6520,7 @@ static int nc_server_admit_request( struct netcode_server_t * server, nc_server_
         nc_server_answer( server, pending, NETCODE_PACKET_DENIED, NULL, 0 );
         return NETCODE_DROP_SERVER_FULL;
     }
-    nc_server_challenge( server, pending, it->token.user_data );
+    nc_server_challenge( server, pending, it->hashes.address, it->token.user_data );
     return NETCODE_DROP_NONE;
 }
 
@@ -6449,31 +6558,40 @@ static uint32_t nc_server_open_response( struct netcode_server_t * server, nc_ar
     return NC_NOWHERE;
 }
 
+/* What is known of a response on its way through the steps. */
+typedef struct {
+    nc_pending_t pending; /* a copy: callbacks may end the entry */
+    uint32_t entry;
+    uint32_t takes_over; /* the slot of another session of the same client, or NC_NOWHERE */
+    nc_server_hashes_t hashes;
+    nc_challenge_t challenge;
+} nc_server_response_t;
+
 /* Does this challenge answer for this handshake? Decision 2. Returns a drop reason. */
-static int nc_server_check_challenge( struct netcode_server_t * server, const nc_pending_t * pending,
-                                      uint8_t body[NC_PACKET_LARGE_BODY], nc_challenge_t * challenge )
+static int nc_server_check_challenge( struct netcode_server_t * server, nc_server_response_t * it,
+                                      uint8_t body[NC_PACKET_LARGE_BODY] )
 {
     uint8_t bind[NC_CHALLENGE_BIND_BYTES];
     uint64_t sequence = nc_load_u64( body );
-    if ( sequence < pending->first_challenge || sequence >= server->challenge_sequence )
+    if ( sequence < it->pending.first_challenge || sequence >= server->challenge_sequence )
         return NETCODE_DROP_CHALLENGE_NOT_ISSUED;
-    if ( !nc_challenge_open( body + 8, challenge, sequence, server->challenge_key ) )
+    if ( !nc_challenge_open( body + 8, &it->challenge, sequence, server->challenge_key ) )
         return NETCODE_DROP_CHALLENGE_NOT_AUTHENTIC;
-    nc_server_bind_challenge( server, pending, bind );
-    if ( challenge->client_id != pending->client_id || !nc_crypto_equal( bind, challenge->bind, sizeof( bind ) ) )
+    nc_server_bind_challenge( bind, &it->pending, it->hashes.address );
+    if ( it->challenge.client_id != it->pending.client_id ||
+         !nc_crypto_equal( bind, it->challenge.bind, sizeof( bind ) ) )
         return NETCODE_DROP_CHALLENGE_FOR_ANOTHER;
     return NETCODE_DROP_NONE;
 }
 
 /* A token that connects is used up: it is remembered, and its other handshakes end. Decision 4 */
-static void nc_server_consume_token( struct netcode_server_t * server, const nc_pending_t * pending )
+static void nc_server_consume_token( struct netcode_server_t * server, const nc_server_response_t * it )
 {
     nc_used_record_t record;
-    uint32_t hash = nc_server_tag_hash( server, pending->tag );
-    uint32_t index = nc_table_find( &server->hall.pending_by_tag, hash );
-    record.expire_timestamp = pending->expire_timestamp;
-    memcpy( record.tag, pending->tag, NC_TOKEN_TAG_BYTES );
-    nc_used_insert( &server->hall.used, &record, hash );
+    uint32_t index = nc_table_find( &server->hall.pending_by_tag, it->hashes.tag );
+    record.expire_timestamp = it->pending.expire_timestamp;
+    memcpy( record.tag, it->pending.tag, NC_TOKEN_TAG_BYTES );
+    nc_used_insert( &server->hall.used, &record, it->hashes.tag );
     while ( index != NC_NOWHERE ) {
         uint32_t next = nc_table_find_next( &server->hall.pending_by_tag, index );
         if ( memcmp( server->hall.pending[index].tag, record.tag, NC_TOKEN_TAG_BYTES ) == 0 )
@@ -6484,21 +6602,21 @@ static void nc_server_consume_token( struct netcode_server_t * server, const nc_
 
 /*  Gives the handshake its slot, which another session of the same client may have to leave first. Returns a drop
     reason. */
-static int nc_server_connect( struct netcode_server_t * server, const nc_pending_t * pending,
-                              const nc_packet_t * packet, const nc_challenge_t * challenge, uint32_t takes_over )
+static int nc_server_connect( struct netcode_server_t * server, const nc_server_response_t * it,
+                              const nc_packet_t * packet )
 {
     nc_slot_t client;
-    nc_server_consume_token( server, pending );
-    if ( takes_over != NC_NOWHERE ) {
-        nc_server_end_slot( server, takes_over, NETCODE_SERVER_CLIENT_DISCONNECT_REASON_REPLACED, 1 );
-        if ( nc_server_slot_of_id( server, pending->client_id ) != NC_NOWHERE )
+    const nc_pending_t * pending = &it->pending;
+    nc_server_consume_token( server, it );
+    if ( it->takes_over != NC_NOWHERE ) {
+        nc_server_end_slot( server, it->takes_over, NETCODE_SERVER_CLIENT_DISCONNECT_REASON_REPLACED, 1 );
+        if ( nc_server_slot_of_id( server, pending->client_id, it->hashes.id ) != NC_NOWHERE )
             return NETCODE_DROP_CLIENT_ID_CONNECTED; /* the callback let the same player in by another way */
-        if ( nc_server_slot_at( server, &pending->address, nc_server_address_hash( server, &pending->address ) ) !=
-             NC_NOWHERE )
+        if ( nc_server_slot_at( server, &pending->address, it->hashes.address ) != NC_NOWHERE )
             return NETCODE_DROP_ADDRESS_CONNECTED;
     }
-    uint32_t index = takes_over != NC_NOWHERE && server->hall.slots[takes_over].state == NC_SLOT_FREE
-                         ? takes_over
+    uint32_t index = it->takes_over != NC_NOWHERE && server->hall.slots[it->takes_over].state == NC_SLOT_FREE
+                         ? it->takes_over
                          : nc_bits_lowest( &server->hall.free_slots );
     if ( index == NC_NOWHERE )
         return NETCODE_DROP_SERVER_FULL; /* the callback gave the slot to a loopback client */
@@ -6510,50 +6628,51 @@ static int nc_server_connect( struct netcode_server_t * server, const nc_pending
     memcpy( client.client_to_server_key, pending->client_to_server_key, NETCODE_KEY_BYTES );
     memcpy( client.server_to_client_key, pending->server_to_client_key, NETCODE_KEY_BYTES );
     nc_replay_init( &client.replay, packet->sequence );
-    nc_server_open_slot( server, index, &client, challenge->user_data );
+    nc_server_open_slot( server, index, &client, &it->hashes, it->challenge.user_data );
     nc_crypto_wipe( &client, sizeof( client ) );
     return NETCODE_DROP_NONE;
 }
 
-/* The steps behind decryption. `pending` is a copy: callbacks may end the entry. Returns a drop reason. */
-static int nc_server_admit_response( struct netcode_server_t * server, const nc_pending_t * pending, uint32_t entry,
-                                     const nc_arrival_t * arrival, const nc_challenge_t * challenge )
+/* The steps behind decryption. Returns a drop reason. */
+static int nc_server_admit_response( struct netcode_server_t * server, nc_server_response_t * it,
+                                     const nc_packet_t * packet )
 {
-    uint32_t takes_over;
-    int reason = nc_server_check_rivals( server, pending, arrival->hash, &takes_over );
+    int reason = nc_server_check_rivals( server, &it->pending, &it->hashes, &it->takes_over );
     if ( reason == NETCODE_DROP_NONE )
-        reason = nc_server_check_records( server, pending->expire_timestamp );
+        reason = nc_server_check_records( server, it->pending.expire_timestamp );
     if ( reason != NETCODE_DROP_NONE )
         return reason;
-    if ( takes_over == NC_NOWHERE && server->active.count == server->hall.slot_count ) {
-        nc_pending_t * live = &server->hall.pending[entry];
+    if ( it->takes_over == NC_NOWHERE && server->active.count == server->hall.slot_count ) {
+        nc_pending_t * live = &server->hall.pending[it->entry];
         if ( nc_server_allowance( server, live ) >= 1.0f ) {
             nc_server_charge( server, live );
             nc_server_answer( server, live, NETCODE_PACKET_DENIED, NULL, 0 );
         }
         return NETCODE_DROP_SERVER_FULL;
     }
-    return nc_server_connect( server, pending, &arrival->packet, challenge, takes_over );
+    return nc_server_connect( server, it, packet );
 }
 
 static int nc_server_on_response( struct netcode_server_t * server, nc_arrival_t * arrival )
 {
     uint8_t body[NC_PACKET_LARGE_BODY];
-    nc_challenge_t challenge;
+    nc_server_response_t it;
     if ( nc_server_pending_at( server, arrival->from, arrival->hash, NC_NOWHERE ) == NC_NOWHERE )
         return nc_server_slot_at( server, arrival->from, arrival->hash ) == NC_NOWHERE ? NETCODE_DROP_UNKNOWN_ADDRESS
                                                                                        : NETCODE_DROP_ADDRESS_CONNECTED;
-    uint32_t entry = nc_server_open_response( server, arrival, body );
-    if ( entry == NC_NOWHERE )
+    it.entry = nc_server_open_response( server, arrival, body );
+    if ( it.entry == NC_NOWHERE )
         return NETCODE_DROP_AUTHENTICATION_FAILED;
-    nc_pending_t pending = server->hall.pending[entry];
-    int reason = nc_server_check_challenge( server, &pending, body, &challenge );
+    it.pending = server->hall.pending[it.entry];
+    it.hashes.id = server->hall.pending_by_id.hashes[it.entry];
+    it.hashes.tag = server->hall.pending_by_tag.hashes[it.entry];
+    it.hashes.address = arrival->hash;
+    int reason = nc_server_check_challenge( server, &it, body );
     if ( reason == NETCODE_DROP_NONE )
-        reason = nc_server_admit_response( server, &pending, entry, arrival, &challenge );
+        reason = nc_server_admit_response( server, &it, &arrival->packet );
     if ( reason == NETCODE_DROP_NONE )
         server->counters.packets_received[NETCODE_PACKET_RESPONSE]++;
-    nc_crypto_wipe( &pending, sizeof( pending ) );
-    nc_crypto_wipe( &challenge, sizeof( challenge ) );
+    nc_crypto_wipe( &it, sizeof( it ) );
     nc_crypto_wipe( body, sizeof( body ) );
     return reason;
 }
@@ -6580,7 +6699,7 @@ static int nc_server_on_payload( struct netcode_server_t * server, uint32_t inde
 static int nc_server_on_session( struct netcode_server_t * server, nc_arrival_t * arrival )
 {
     const nc_packet_t * packet = &arrival->packet;
-    uint32_t index = nc_server_slot_at( server, arrival->from, arrival->hash );
+    uint32_t index = nc_server_slot_of_sender( server, arrival );
     if ( index == NC_NOWHERE )
         return nc_server_pending_at( server, arrival->from, arrival->hash, NC_NOWHERE ) == NC_NOWHERE
                    ? NETCODE_DROP_UNKNOWN_ADDRESS
@@ -6606,21 +6725,21 @@ static int nc_server_on_session( struct netcode_server_t * server, nc_arrival_t 
 
 /* ---- receiving ---- */
 
-/*  What can be said of a datagram without looking anybody up. Whatever passes gets its hash, and the place that this
-    leads to is fetched. */
-static void nc_server_screen( const struct netcode_server_t * server, nc_arrival_t * arrival )
+/*  What can be said of a datagram without looking anybody up. Whatever passes gets its digest, unless it is a request.
+    Returns whether there is somebody to look up. */
+static int nc_server_screen( const struct netcode_server_t * server, nc_arrival_t * arrival )
 {
     arrival->reason = nc_arrival_screen( arrival );
     if ( arrival->reason == NETCODE_DROP_NONE && ( !server->running || server->stopping ) )
         arrival->reason = NETCODE_DROP_NOT_CONNECTED;
     if ( arrival->reason != NETCODE_DROP_NONE || arrival->data[0] == NETCODE_PACKET_REQUEST )
-        return;
+        return 0;
     arrival->reason = nc_packet_parse( &arrival->packet, arrival->data, arrival->bytes, NC_TO_SERVER );
     if ( arrival->reason != NETCODE_DROP_NONE )
-        return;
-    arrival->hash = nc_server_address_hash( server, arrival->from );
-    NC_PREFETCH( nc_table_head( &server->hall.slot_by_address, arrival->hash ) );
-    NC_PREFETCH( nc_table_head( &server->hall.pending_by_address, arrival->hash ) );
+        return 0;
+    arrival->digest = nc_address_digest( arrival->from );
+    NC_PREFETCH( nc_hints_at( &server->hall.hints, arrival->digest ) );
+    return 1;
 }
 
 /* Leads a screened datagram to its handler, or to a reason to drop it. */
@@ -6664,14 +6783,18 @@ static int nc_server_take( struct netcode_server_t * server, nc_arrival_t * arri
 static int nc_server_take_batch( struct netcode_server_t * server, uint32_t count )
 {
     nc_arrival_t arrivals[NC_RECEIVE_BATCH];
+    uint32_t looked_up[NC_RECEIVE_BATCH], look_ups = 0;
     int cost = 0;
     for ( uint32_t i = 0; i < count; i++ ) {
         nc_arrival_from_datagram( &arrivals[i], &server->places[i], server->batch[i] );
-        nc_server_screen( server, &arrivals[i] );
+        if ( nc_server_screen( server, &arrivals[i] ) )
+            looked_up[look_ups++] = i;
     }
-    for ( uint32_t i = 0; i < count; i++ )
-        if ( arrivals[i].hash )
-            nc_server_prefetch_client( server, arrivals[i].hash );
+    for ( uint32_t i = 0; i < look_ups; i++ )
+        nc_server_look_ahead( server, &arrivals[looked_up[i]] );
+    for ( uint32_t i = 0; i < look_ups; i++ )
+        if ( arrivals[looked_up[i]].slot == NC_NOWHERE )
+            nc_server_look_further( server, &arrivals[looked_up[i]] );
     for ( uint32_t i = 0; i < count; i++ )
         cost += nc_server_take( server, &arrivals[i], i );
     return cost;
@@ -6783,6 +6906,7 @@ static size_t nc_server_layout_hall( const struct netcode_server_config_t * conf
     hall->pending_count = pending;
     hall->slots = (nc_slot_t *) nc_arena_take( &arena, slots, sizeof( nc_slot_t ) );
     hall->user_data = (uint8_t *) nc_arena_take( &arena, slots, NETCODE_USER_DATA_BYTES );
+    nc_hints_place( &hall->hints, &arena, slots );
     nc_table_place( &hall->slot_by_address, &arena, slots );
     nc_table_place( &hall->slot_by_id, &arena, slots );
     nc_bits_place( &hall->free_slots, &arena, slots );
@@ -6814,6 +6938,7 @@ static void nc_server_reset_hall( struct netcode_server_t * server )
     nc_hall_t * hall = &server->hall;
     memset( hall->slots, 0, hall->slot_count * sizeof( nc_slot_t ) );
     memset( hall->user_data, 0, (size_t) hall->slot_count * NETCODE_USER_DATA_BYTES );
+    nc_hints_reset( &hall->hints );
     nc_table_reset( &hall->slot_by_address );
     nc_table_reset( &hall->slot_by_id );
     nc_bits_reset( &hall->free_slots );
@@ -7488,7 +7613,8 @@ NETCODE_API void netcode_server_process_packet( struct netcode_server_t * server
     nc_arrival_t arrival;
     nc_arrival_init( &arrival, &sender, data, bytes, NC_NOWHERE );
     nc_server_come( server );
-    nc_server_screen( server, &arrival );
+    if ( nc_server_screen( server, &arrival ) )
+        nc_server_look_ahead( server, &arrival );
     nc_server_process( server, &arrival );
     nc_server_leave( server );
 }
@@ -7500,19 +7626,21 @@ NETCODE_API void netcode_server_connect_loopback_client( struct netcode_server_t
     nc_slot_t client;
     NC_CHECK( server != NULL && server->running && client_index >= 0 && client_index < (int) server->hall.slot_count,
               NC_NOTHING );
+    nc_server_hashes_t hashes = { nc_server_id_hash( server, client_id ), 0, 0 };
     memset( &client, 0, sizeof( client ) );
     client.client_id = client_id;
     client.loopback = client.confirmed = 1;
     client.expire_timestamp = UINT64_MAX;
     nc_server_come( server );
     if ( server->stopping || server->hall.slots[client_index].state != NC_SLOT_FREE ||
-         nc_server_slot_of_id( server, client_id ) != NC_NOWHERE || !server->config.send_loopback_packet_callback )
+         nc_server_slot_of_id( server, client_id, hashes.id ) != NC_NOWHERE ||
+         !server->config.send_loopback_packet_callback )
         NC_LOG( &server->log, ERROR,
                 "server: no loopback client in slot %d: it or the id is taken, there is no callback, or the server is "
                 "stopping",
                 client_index );
     else
-        nc_server_open_slot( server, (uint32_t) client_index, &client, user_data ? user_data : nothing );
+        nc_server_open_slot( server, (uint32_t) client_index, &client, &hashes, user_data ? user_data : nothing );
     nc_server_leave( server );
 }
 

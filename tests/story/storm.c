@@ -59,7 +59,7 @@ static void storm_check_slot( const struct netcode_server_t * s, uint32_t index,
     CHECK_EQ( sodium_is_zero( slot->client_to_server_key, NETCODE_KEY_BYTES ), !is_remote );
     if ( slot->state != NC_SLOT_CONNECTED )
         return;
-    CHECK( nc_server_slot_of_id( s, slot->client_id ) == index );
+    CHECK( nc_server_slot_of_id( s, slot->client_id, nc_server_id_hash( s, slot->client_id ) ) == index );
     if ( is_remote )
         CHECK_EQ( nc_server_slot_at( s, &slot->address, nc_server_address_hash( s, &slot->address ) ), index );
 }
