@@ -472,6 +472,7 @@
     X( ADDRESS_CONNECTED, "a client is connected from this address already" )                                             \
     X( CLIENT_ID_CONNECTED, "a client with this id is connected already" )                                                \
     X( SERVER_FULL, "the server has no free slot: the client was told so" )                                               \
+    X( NOT_ADMITTED, "the application's admit_callback refused the client, who was told so" )                             \
     X( CHALLENGE_NOT_ISSUED, "the response's challenge was not issued to this handshake" )                                \
     X( CHALLENGE_NOT_AUTHENTIC, "the response's challenge was not made by this server, or was changed" )                  \
     X( CHALLENGE_FOR_ANOTHER, "the response's challenge was made for another token, address or client id" )
@@ -624,8 +625,8 @@ struct netcode_server_config_t {
     /* work units: 1 a cheap refusal, 4 a decryption, 16 a request; 2048 + 96 for each slot above 64 */
     int update_budget;
     int batch_sends;          /* 1: packets leave at update, at netcode_server_flush, or when 64 are waiting */
-    int receive_buffer_bytes; /* 4 MiB */
-    int send_buffer_bytes;    /* 4 MiB */
+    int receive_buffer_bytes; /* 4 MiB, or 4 KiB a slot where that is more */
+    int send_buffer_bytes;    /* the same */
     /* bind this instead of the wildcard of the server address's family */
     const char * bind_address;
     const char * bind_address2; /* the same for the second address of a dual-stack server */
@@ -638,6 +639,15 @@ struct netcode_server_config_t {
     /* handshakes that can be under way at once; max( 4 x slots, 256 ) */
     int pending_handshakes;
     int consumed_tokens; /* used tokens that are remembered; max( 8 x slots, 1024 ) */
+    /*  Asked last before a client gets its slot: 1 lets it in, 0 denies it. For bans, and for what several servers must
+        agree on: see 6 in the manual. May be asked again for the same client, ten times a second. */
+    int ( *admit_callback )( void * context, uint64_t client_id, const uint8_t * token_tag, uint64_t expire_timestamp );
+    /*  Linux: 1 lets the system throw away datagrams of impossible size or prefix before they are copied. They count as
+        kernel_drops then, and not by reason. Elsewhere, or where it is refused, the log says so and nothing changes. */
+    int kernel_filter;
+    /*  Linux: 1 lets several servers, each on a thread of its own, share one port; all of them must say so. The system
+        gives each client address to one of them. Elsewhere create fails where the port is in use. */
+    int share_port;
 };
 
 #define NETCODE_EVENT_NONE 0
@@ -1219,6 +1229,7 @@ enum nc_limit_t {
     NC_UNCONFIRMED_SECONDS = 60,
     NC_WRONG_SERVER_LINES_PER_SECOND = 10,
     NC_SOCKET_BUFFER_BYTES = 4 * 1024 * 1024,
+    NC_SOCKET_BUFFER_PER_SLOT = 4096, /* where that is more */
     NC_LOG_BYTES = 512
 };
 
@@ -1601,12 +1612,12 @@ static void nc_writer_zeros( nc_writer_t * writer )
 }
 
 /* The two forms that are read and written on every packet. */
-static uint32_t nc_load_u32( const uint8_t * data )
+static inline uint32_t nc_load_u32( const uint8_t * data )
 {
     return (uint32_t) data[0] | (uint32_t) data[1] << 8 | (uint32_t) data[2] << 16 | (uint32_t) data[3] << 24;
 }
 
-static uint64_t nc_load_u64( const uint8_t * data )
+static inline uint64_t nc_load_u64( const uint8_t * data )
 {
     return (uint64_t) nc_load_u32( data ) | (uint64_t) nc_load_u32( data + 4 ) << 32;
 }
@@ -1816,15 +1827,6 @@ static uint64_t nc_address_hash( const struct netcode_address_t * address,
     }
     memcpy( bytes + 2, address->data.ipv6, 16 );
     return nc_crypto_hash( key, bytes, 18 );
-}
-
-/* A number for an address that costs next to nothing. There is no key in it: anybody can make two addresses share one. */
-static uint32_t nc_address_digest( const struct netcode_address_t * address )
-{
-    uint64_t words[2] = { 0, 0 };
-    memcpy( words, &address->data, address->type == NETCODE_ADDRESS_IPV4 ? 4 : 16 );
-    words[0] = ( words[0] ^ (uint64_t) address->port << 48 ^ words[1] * 0xff51afd7ed558ccdu ) * 0x9e3779b97f4a7c15u;
-    return (uint32_t) ( words[0] >> 32 );
 }
 
 /*  Reads digits in `base` up to `max`, at most `digits` of them and none of them a needless zero in front of a
@@ -2407,16 +2409,26 @@ enum { NC_TO_SERVER = 1, NC_TO_CLIENT = 2, NC_PACKET_AD_BYTES = NC_VERSION_BYTES
 /* clang-format on */
 
 typedef struct {
-    int directions;
     int min_body_bytes;
     int max_body_bytes;
     int replay_protected;
 } nc_packet_rule_t;
 
 static const nc_packet_rule_t nc_packet_rules[NETCODE_PACKET_TYPES] = {
-#define NC_PACKET_RULE( type, directions, min, max, replay ) { directions, min, max, replay },
+#define NC_PACKET_RULE( type, directions, min, max, replay ) { min, max, replay },
     NC_PACKET_LIST( NC_PACKET_RULE )
 #undef NC_PACKET_RULE
+};
+
+/* A bit for each type that goes there. */
+enum {
+#define NC_PACKET_BIT( type, directions, min, max, replay ) | ( (directions) &NC_TO_SERVER ) << NETCODE_PACKET_##type
+    NC_PACKETS_TO_SERVER = 0 NC_PACKET_LIST( NC_PACKET_BIT ),
+#undef NC_PACKET_BIT
+#define NC_PACKET_BIT( type, directions, min, max, replay ) \
+    | ( (directions) &NC_TO_CLIENT ) / NC_TO_CLIENT << NETCODE_PACKET_##type
+    NC_PACKETS_TO_CLIENT = 0 NC_PACKET_LIST( NC_PACKET_BIT )
+#undef NC_PACKET_BIT
 };
 
 /* A sealed packet, as its first bytes describe it. */
@@ -2429,23 +2441,24 @@ typedef struct {
 
 /*  Standard: Reading Encrypted Packets, all that comes before replay protection, in that order. Returns a drop
     reason. */
-static int nc_packet_parse( nc_packet_t * packet, const uint8_t * data, int bytes, int direction )
+static inline int nc_packet_parse( nc_packet_t * packet, const uint8_t * data, int bytes, int direction )
 {
     if ( bytes < NC_MIN_SEALED_BYTES )
         return NETCODE_DROP_TOO_SMALL;
-    packet->type = data[0] & 15;
-    if ( packet->type >= NETCODE_PACKET_TYPES )
+    int type = data[0] & 15, sequence_bytes = data[0] >> 4;
+    if ( type >= NETCODE_PACKET_TYPES )
         return NETCODE_DROP_UNKNOWN_PACKET_TYPE;
-    const nc_packet_rule_t * rule = &nc_packet_rules[packet->type];
-    if ( !( rule->directions & direction ) )
+    if ( !( ( direction == NC_TO_SERVER ? (int) NC_PACKETS_TO_SERVER : (int) NC_PACKETS_TO_CLIENT ) >> type & 1 ) )
         return NETCODE_DROP_WRONG_DIRECTION;
-    int sequence_bytes = data[0] >> 4;
     if ( sequence_bytes < 1 || sequence_bytes > 8 )
         return NETCODE_DROP_BAD_SEQUENCE_LENGTH;
-    packet->header_bytes = 1 + sequence_bytes;
-    packet->body_bytes = bytes - packet->header_bytes - NETCODE_MAC_BYTES;
-    if ( packet->body_bytes < rule->min_body_bytes || packet->body_bytes > rule->max_body_bytes )
+    const nc_packet_rule_t * rule = &nc_packet_rules[type];
+    int body_bytes = bytes - 1 - sequence_bytes - NETCODE_MAC_BYTES;
+    if ( body_bytes < rule->min_body_bytes || body_bytes > rule->max_body_bytes )
         return NETCODE_DROP_WRONG_BODY_SIZE;
+    packet->type = type;
+    packet->header_bytes = 1 + sequence_bytes;
+    packet->body_bytes = body_bytes;
     packet->sequence = nc_load_u64( data + 1 ) & UINT64_MAX >> ( 64 - 8 * sequence_bytes ); /* the tag fills the rest */
     return NETCODE_DROP_NONE;
 }
@@ -2536,8 +2549,9 @@ static int nc_packet_parse_request( nc_request_t * request, const uint8_t * data
     if ( bytes != NC_REQUEST_BYTES )
         return NETCODE_DROP_REQUEST_WRONG_SIZE;
     if ( memcmp( data + 1, NC_VERSION_INFO, NC_VERSION_BYTES ) != 0 )
-        return memcmp( data + 1, NC_VERSION_INFO_OLD, NC_VERSION_BYTES ) == 0 ? NETCODE_DROP_REQUEST_OLD_VERSION
-                                                                              : NETCODE_DROP_REQUEST_WRONG_VERSION;
+        return data[NC_VERSION_BYTES - 1] == '1' && memcmp( data + 1, NC_VERSION_INFO_OLD, NC_VERSION_BYTES ) == 0
+                   ? NETCODE_DROP_REQUEST_OLD_VERSION
+                   : NETCODE_DROP_REQUEST_WRONG_VERSION;
     data += 1 + NC_VERSION_BYTES;
     if ( nc_load_u64( data ) != protocol_id )
         return NETCODE_DROP_REQUEST_WRONG_PROTOCOL_ID;
@@ -2695,63 +2709,6 @@ static void nc_table_remove( nc_table_t * table, uint32_t index )
     while ( *at != index )
         at = &table->next[*at];
     *at = table->next[index];
-}
-
-/*  ---- hints: where was this digest seen last? ---- Two places for each; what is found may be wrong, and what is not
-    found may be there. Who gets digests to collide makes look-ups take the way over the table, and gains nothing else. */
-
-typedef struct {
-    uint32_t digest;
-    uint32_t index; /* NC_NOWHERE: free */
-} nc_hint_t;
-
-typedef struct {
-    nc_hint_t * hints;
-    uint32_t mask;
-} nc_hints_t;
-
-static void nc_hints_place( nc_hints_t * hints, nc_arena_t * arena, uint32_t capacity )
-{
-    uint32_t count = 16;
-    while ( count < 2 * capacity )
-        count *= 2;
-    hints->mask = count - 1;
-    hints->hints = (nc_hint_t *) nc_arena_take( arena, count, sizeof( nc_hint_t ) );
-}
-
-static void nc_hints_reset( nc_hints_t * hints )
-{
-    memset( hints->hints, 0xff, ( (size_t) hints->mask + 1 ) * sizeof( nc_hint_t ) );
-}
-
-static nc_hint_t * nc_hints_at( const nc_hints_t * hints, uint32_t digest )
-{
-    return &hints->hints[digest & hints->mask];
-}
-
-static uint32_t nc_hints_find( const nc_hints_t * hints, uint32_t digest )
-{
-    const nc_hint_t * hint = nc_hints_at( hints, digest );
-    if ( hint->digest == digest )
-        return hint->index;
-    hint = nc_hints_at( hints, digest ^ 1 );
-    return hint->digest == digest ? hint->index : NC_NOWHERE;
-}
-
-static void nc_hints_insert( nc_hints_t * hints, uint32_t digest, uint32_t index )
-{
-    nc_hint_t * hint = nc_hints_at( hints, digest );
-    if ( hint->index != NC_NOWHERE && hint->digest != digest )
-        hint = nc_hints_at( hints, digest ^ 1 );
-    hint->digest = digest;
-    hint->index = index;
-}
-
-static void nc_hints_remove( nc_hints_t * hints, uint32_t digest, uint32_t index )
-{
-    for ( uint32_t i = 0; i < 2; i++ )
-        if ( nc_hints_at( hints, digest ^ i )->index == index )
-            nc_hints_at( hints, digest ^ i )->index = NC_NOWHERE;
 }
 
 /* ---- bits: a set of numbers that gives its lowest member ---- */
@@ -3524,6 +3481,8 @@ typedef struct {
     int send_buffer_bytes;
     /* ask for ICMP errors: a client wants them, a server has no use for those of clients that are gone */
     int reports_errors;
+    int kernel_filter; /* a server's: see struct netcode_server_config_t */
+    int share_port;
 } nc_socket_request_t;
 
 /* ---- the override callbacks, as a socket ---- */
@@ -3584,6 +3543,18 @@ static size_t nc_socket_udp_memory( void )
     return 0;
 }
 
+static void nc_socket_connect( const struct netcode_socket_t * socket, const struct netcode_address_t * peer )
+{
+    (void) socket;
+    (void) peer;
+}
+
+static void nc_socket_enlarge( const struct netcode_socket_t * socket, int bytes )
+{
+    (void) socket;
+    (void) bytes;
+}
+
 #else
 
 /* ---- the operating system's UDP, as a socket: one handle, or one of each family ---- */
@@ -3613,8 +3584,11 @@ typedef struct {
     struct netcode_address_t bound[2];
     uint64_t kernel_drops[2];
     int count;
-    int turn; /* which handle is asked first: both are served in turn */
+    int turn;    /* which handle is asked first: both are served in turn */
+    int drained; /* a bit for each handle that the last receive has emptied: if all, the next one need not ask */
     int reports_errors;
+    int segments;                  /* the system can cut one large send into datagrams of one size (GSO) */
+    struct netcode_address_t peer; /* a client's: both handles send to it alone; NETCODE_ADDRESS_NONE: to anybody */
     int receive_buffer_bytes;
     int send_buffer_bytes;
     int last_send_error;
@@ -3734,9 +3708,9 @@ static void nc_socket_read_drops( nc_socket_udp_t * udp, int which, struct msghd
 {
     for ( struct cmsghdr * control = CMSG_FIRSTHDR( header ); control; control = CMSG_NXTHDR( header, control ) )
         if ( control->cmsg_level == SOL_SOCKET && control->cmsg_type == SO_RXQ_OVFL ) {
-            uint32_t drops;
+            uint32_t drops; /* counted in 32 bits */
             memcpy( &drops, CMSG_DATA( control ), sizeof( drops ) );
-            udp->kernel_drops[which] = drops;
+            udp->kernel_drops[which] += drops - (uint32_t) udp->kernel_drops[which];
         }
 }
 
@@ -3842,7 +3816,7 @@ static int nc_socket_receive_from( nc_socket_udp_t * udp, int which, struct netc
             continue;
         }
         switch ( received == 0 ? (int) NC_SOCKET_TRY_LATER : nc_socket_judge( error ) ) {
-        case NC_SOCKET_TRY_LATER: return filled;
+        case NC_SOCKET_TRY_LATER: udp->drained |= 1 << which; return filled;
         case NC_SOCKET_TRY_AGAIN:
             if ( ++interrupted > count )
                 return filled;
@@ -3863,42 +3837,54 @@ static int nc_socket_receive_from( nc_socket_udp_t * udp, int which, struct netc
 static int nc_socket_udp_receive( void * context, struct netcode_datagram_t * datagrams, int count )
 {
     nc_socket_udp_t * udp = (nc_socket_udp_t *) context;
-    int first = udp->turn, filled, more;
-    if ( udp->count == 1 )
-        return nc_socket_receive_from( udp, 0, datagrams, count );
-    udp->turn = 1 - first;
-    filled = nc_socket_receive_from( udp, first, datagrams, ( count + 1 ) / 2 );
-    if ( filled < 0 )
-        filled = 0;
-    more = nc_socket_receive_from( udp, 1 - first, datagrams + filled, count - filled );
-    return filled + ( more > 0 ? more : 0 );
+    int first = udp->turn, was_drained = udp->drained == ( 1 << udp->count ) - 1;
+    udp->drained = 0;
+    if ( was_drained )
+        return 0;
+    int filled = nc_socket_receive_from( udp, first, datagrams, udp->count == 1 ? count : ( count + 1 ) / 2 );
+    if ( udp->count == 2 ) {
+        int got = filled > 0 ? filled : 0;
+        int more = nc_socket_receive_from( udp, 1 - first, datagrams + got, count - got );
+        if ( more > 0 || got == 0 )
+            filled = more != 0 ? got + more : filled;
+        udp->turn = 1 - first;
+    }
+    if ( filled <= 0 )
+        udp->drained = 0;
+    return filled;
 }
 
-static int nc_socket_udp_send_one( nc_socket_udp_t * udp, const struct netcode_datagram_t * datagram )
+/* The handle of an address's family, or -1. */
+static int nc_socket_handle_for( nc_socket_udp_t * udp, const struct netcode_address_t * address )
+{
+    for ( int i = 0; i < udp->count; i++ )
+        if ( udp->bound[i].type == address->type )
+            return i;
+    udp->last_send_error = EAFNOSUPPORT;
+    return -1;
+}
+
+static int nc_socket_send_one( nc_socket_udp_t * udp, const struct netcode_datagram_t * datagram )
 {
     struct sockaddr_storage to;
-    int i;
-    for ( i = 0; i < udp->count && udp->bound[i].type != datagram->address.type; i++ )
-        ;
-    if ( i == udp->count ) {
-        udp->last_send_error = EAFNOSUPPORT;
+    int i = nc_socket_handle_for( udp, &datagram->address );
+    if ( i < 0 )
         return 0;
-    }
-    nc_socket_length_t to_bytes = nc_socket_to_system( &datagram->address, &to );
+    int to_peer = udp->peer.type != NETCODE_ADDRESS_NONE && nc_address_same( &udp->peer, &datagram->address );
+    nc_socket_length_t to_bytes = to_peer ? 0 : nc_socket_to_system( &datagram->address, &to );
+    const struct sockaddr * name = to_peer ? NULL : (const struct sockaddr *) &to;
     /*  A pending ICMP error of an earlier datagram is reported by the next call on the handle: it is not about this
         one. */
     for ( int tries = 0; tries < NC_SEND_TRIES; tries++ ) {
 #if NETCODE_PLATFORM == NETCODE_PLATFORM_WINDOWS
-        int sent = sendto( udp->handles[i], (const char *) datagram->data, datagram->bytes, 0, (struct sockaddr *) &to,
-                           to_bytes );
+        int sent = sendto( udp->handles[i], (const char *) datagram->data, datagram->bytes, 0, name, to_bytes );
         if ( sent == datagram->bytes )
             return 1;
         udp->last_send_error = nc_socket_error();
         if ( udp->last_send_error != WSAEINTR && udp->last_send_error != WSAECONNRESET )
             return 0;
 #else
-        ssize_t sent =
-            sendto( udp->handles[i], datagram->data, (size_t) datagram->bytes, 0, (struct sockaddr *) &to, to_bytes );
+        ssize_t sent = sendto( udp->handles[i], datagram->data, (size_t) datagram->bytes, 0, name, to_bytes );
         if ( sent == (ssize_t) datagram->bytes )
             return 1;
         udp->last_send_error = nc_socket_error();
@@ -3909,12 +3895,127 @@ static int nc_socket_udp_send_one( nc_socket_udp_t * udp, const struct netcode_d
     return 0;
 }
 
+#if defined( NC_SOCKET_LINUX )
+
+/* Old headers lack the names, which are for ever. */
+enum { NC_SOCKET_UDP_LEVEL = 17, NC_SOCKET_UDP_SEGMENT = 103, NC_SOCKET_SEGMENTS_MOST_BYTES = 65000 };
+
+/*  A batch on its way out through one handle. Datagrams of one size to one place become one message, which the system
+    cuts again; only the last of them may be shorter. */
+typedef struct {
+    struct mmsghdr headers[NC_SEND_BATCH];
+    struct iovec vectors[NC_SEND_BATCH];
+    struct sockaddr_storage to[NC_SEND_BATCH];
+    uint64_t control[NC_SEND_BATCH][( CMSG_SPACE( sizeof( uint16_t ) ) + 7 ) / 8]; /* aligned as a header wants it */
+    const struct netcode_datagram_t * datagrams[NC_SEND_BATCH];                    /* in the order of `vectors` */
+    int count;                                                                     /* of messages */
+    int vector_count;
+} nc_socket_volley_t;
+
+static void nc_socket_volley_cut( struct msghdr * header, uint64_t * control, int bytes )
+{
+    uint16_t segment = (uint16_t) bytes;
+    header->msg_control = control;
+    header->msg_controllen = CMSG_SPACE( sizeof( segment ) );
+    memset( control, 0, header->msg_controllen );
+    struct cmsghdr * cut = CMSG_FIRSTHDR( header );
+    cut->cmsg_level = NC_SOCKET_UDP_LEVEL;
+    cut->cmsg_type = NC_SOCKET_UDP_SEGMENT;
+    cut->cmsg_len = CMSG_LEN( sizeof( segment ) );
+    memcpy( CMSG_DATA( cut ), &segment, sizeof( segment ) );
+}
+
+static void nc_socket_volley_add( nc_socket_volley_t * volley, const struct netcode_datagram_t * datagram )
+{
+    volley->datagrams[volley->vector_count] = datagram;
+    volley->vectors[volley->vector_count].iov_base = datagram->data;
+    volley->vectors[volley->vector_count++].iov_len = (size_t) datagram->bytes;
+}
+
+/* A message of the first datagram that is left, and of all that can go with it. `left` is those of the family. */
+static void nc_socket_volley_gather( nc_socket_volley_t * volley, const struct netcode_datagram_t * datagrams,
+                                     int count, uint64_t * left, int segments )
+{
+    int first = (int) nc_bits_lowest_of_word( *left ), last = first, total = datagrams[first].bytes;
+    struct msghdr * header = &volley->headers[volley->count].msg_hdr;
+    memset( header, 0, sizeof( *header ) );
+    header->msg_iov = &volley->vectors[volley->vector_count];
+    header->msg_name = &volley->to[volley->count];
+    header->msg_namelen = nc_socket_to_system( &datagrams[first].address, &volley->to[volley->count] );
+    *left &= ~( (uint64_t) 1 << first );
+    nc_socket_volley_add( volley, &datagrams[first] );
+    header->msg_iovlen = 1;
+    for ( int i = first + 1; i < count && segments && datagrams[last].bytes == datagrams[first].bytes; i++ ) {
+        if ( !( *left >> i & 1 ) || !nc_address_same( &datagrams[i].address, &datagrams[first].address ) )
+            continue;
+        total += datagrams[i].bytes;
+        if ( datagrams[i].bytes > datagrams[first].bytes || total > NC_SOCKET_SEGMENTS_MOST_BYTES )
+            break; /* nothing may overtake it */
+        *left &= ~( (uint64_t) 1 << i );
+        nc_socket_volley_add( volley, &datagrams[i] );
+        header->msg_iovlen++;
+        last = i;
+    }
+    if ( header->msg_iovlen > 1 )
+        nc_socket_volley_cut( header, volley->control[volley->count], datagrams[first].bytes );
+    volley->count++;
+}
+
+/* What the system refuses as one message is tried datagram by datagram. */
+static int nc_socket_volley_send( nc_socket_udp_t * udp, int which, nc_socket_volley_t * volley )
+{
+    int sent = 0, vector = 0;
+    for ( int at = 0; at < volley->count; ) {
+        int done = sendmmsg( udp->handles[which], volley->headers + at, (unsigned) ( volley->count - at ), 0 );
+        int end = at + ( done > 0 ? done : 1 );
+        if ( done <= 0 )
+            udp->segments &= errno != EIO && errno != EOPNOTSUPP;
+        for ( ; at < end; at++ )
+            for ( size_t i = 0; i < volley->headers[at].msg_hdr.msg_iovlen; i++, vector++ )
+                sent += done > 0 || nc_socket_send_one( udp, volley->datagrams[vector] );
+    }
+    return sent;
+}
+
+static int nc_socket_send_batch( nc_socket_udp_t * udp, const struct netcode_datagram_t * datagrams, int count )
+{
+    nc_socket_volley_t volley;
+    uint64_t left[2] = { 0, 0 };
+    int sent = 0;
+    for ( int i = 0; i < count; i++ ) {
+        int which = nc_socket_handle_for( udp, &datagrams[i].address );
+        if ( which >= 0 )
+            left[which] |= (uint64_t) 1 << i;
+    }
+    for ( int which = 0; which < udp->count; which++ ) {
+        volley.count = volley.vector_count = 0;
+        while ( left[which] )
+            nc_socket_volley_gather( &volley, datagrams, count, &left[which], udp->segments );
+        sent += nc_socket_volley_send( udp, which, &volley );
+    }
+    return sent;
+}
+
+#else
+
+static int nc_socket_send_batch( nc_socket_udp_t * udp, const struct netcode_datagram_t * datagrams, int count )
+{
+    int sent = 0;
+    for ( int i = 0; i < count; i++ )
+        sent += nc_socket_send_one( udp, &datagrams[i] );
+    return sent;
+}
+
+#endif
+
 static int nc_socket_udp_send( void * context, const struct netcode_datagram_t * datagrams, int count )
 {
     nc_socket_udp_t * udp = (nc_socket_udp_t *) context;
-    int i, sent = 0;
-    for ( i = 0; i < count; i++ )
-        sent += nc_socket_udp_send_one( udp, &datagrams[i] );
+    int sent = 0;
+    if ( count == 1 )
+        return nc_socket_send_one( udp, datagrams );
+    for ( int at = 0; at < count; at += NC_SEND_BATCH )
+        sent += nc_socket_send_batch( udp, datagrams + at, count - at < NC_SEND_BATCH ? count - at : NC_SEND_BATCH );
     return sent;
 }
 
@@ -4005,9 +4106,71 @@ static int nc_socket_set_buffer( nc_socket_handle_t handle, int option, int byte
     return granted;
 }
 
+#if defined( NC_SOCKET_LINUX )
+
+/* One instruction of the kernel's packet filter, as its interface has it for ever. */
+typedef struct {
+    uint16_t code;
+    uint8_t if_true;
+    uint8_t if_false;
+    uint32_t k;
+} nc_filter_step_t;
+
+/*  Lets through what a server could accept, by size and prefix byte. The filter sees the UDP header, 8 bytes, in front.
+    Standard: Packets */
+static int nc_socket_set_filter( nc_socket_handle_t handle )
+{
+    enum { LENGTH = 0x80, BYTE = 0x30, RECALL = 0x60, STORE = 0x02, TO_X = 0x07, SUB_X = 0x1c, SHIFT_RIGHT = 0x74 };
+    enum { AND = 0x54, EQUAL = 0x15, ABOVE = 0x25, AT_LEAST = 0x35, RETURN = 0x06 };
+    const uint32_t header = 8, frame = header + 1 + NETCODE_MAC_BYTES, all = 0x40000;
+    /* clang-format off */
+    const nc_filter_step_t steps[] = {
+        /*  0 */ { LENGTH, 0, 0, 0 },
+        /*  1 */ { STORE, 0, 0, 0 },
+        /*  2 */ { BYTE, 0, 0, header }, /* the prefix; an empty datagram ends here, dropped */
+        /*  3 */ { EQUAL, 24, 0, NETCODE_PACKET_REQUEST },
+        /*  4 */ { SHIFT_RIGHT, 0, 0, 4 },
+        /*  5 */ { EQUAL, 11, 0, 0 }, /* 1 to 8 bytes of sequence */
+        /*  6 */ { ABOVE, 10, 0, 8 },
+        /*  7 */ { TO_X, 0, 0, 0 },
+        /*  8 */ { RECALL, 0, 0, 0 },
+        /*  9 */ { SUB_X, 0, 0, 0 },
+        /* 10 */ { STORE, 0, 0, 0 }, /* the size without the sequence */
+        /* 11 */ { BYTE, 0, 0, header },
+        /* 12 */ { AND, 0, 0, 15 },
+        /* 13 */ { EQUAL, 4, 0, NETCODE_PACKET_PAYLOAD },
+        /* 14 */ { EQUAL, 6, 0, NETCODE_PACKET_KEEP_ALIVE },
+        /* 15 */ { EQUAL, 7, 0, NETCODE_PACKET_RESPONSE },
+        /* 16 */ { EQUAL, 8, 0, NETCODE_PACKET_DISCONNECT },
+        /* 17 */ { RETURN, 0, 0, 0 },
+        /* 18 */ { RECALL, 0, 0, 0 },
+        /* 19 */ { AT_LEAST, 0, 7, frame + 1 },
+        /* 20 */ { ABOVE, 6, 10, frame + NETCODE_MAX_PACKET_SIZE },
+        /* 21 */ { RECALL, 0, 0, 0 },
+        /* 22 */ { EQUAL, 8, 4, frame + 8 },
+        /* 23 */ { RECALL, 0, 0, 0 },
+        /* 24 */ { EQUAL, 6, 2, frame + NC_PACKET_LARGE_BODY },
+        /* 25 */ { RECALL, 0, 0, 0 },
+        /* 26 */ { EQUAL, 4, 0, frame },
+        /* 27 */ { RETURN, 0, 0, 0 },
+        /* 28 */ { RECALL, 0, 0, 0 },
+        /* 29 */ { EQUAL, 1, 0, header + NC_REQUEST_BYTES },
+        /* 30 */ { EQUAL, 0, 1, header + NC_REQUEST_BYTES_OLD }, /* the log shall be able to say so */
+        /* 31 */ { RETURN, 0, 0, all },
+        /* 32 */ { RETURN, 0, 0, 0 } };
+    /* clang-format on */
+    struct {
+        unsigned short count;
+        const nc_filter_step_t * steps;
+    } program = { (unsigned short) ( sizeof( steps ) / sizeof( steps[0] ) ), steps };
+    return setsockopt( handle, SOL_SOCKET, SO_ATTACH_FILTER, &program, (socklen_t) sizeof( program ) ) == 0;
+}
+
+#endif
+
 /* The options that every handle gets; only those without which it could not work can fail. */
 static int nc_socket_configure( nc_socket_handle_t handle, const struct netcode_address_t * address,
-                                int reports_errors )
+                                const nc_socket_request_t * request )
 {
     int ipv6 = address->type == NETCODE_ADDRESS_IPV6;
 #if NETCODE_PLATFORM == NETCODE_PLATFORM_WINDOWS
@@ -4035,12 +4198,26 @@ static int nc_socket_configure( nc_socket_handle_t handle, const struct netcode_
 #endif
 #if defined( NC_SOCKET_LINUX )
     nc_socket_set( handle, SOL_SOCKET, SO_RXQ_OVFL, 1 );
-    if ( reports_errors )
+    if ( request->reports_errors )
         nc_socket_set( handle, ipv6 ? (int) IPPROTO_IPV6 : (int) IPPROTO_IP, ipv6 ? IPV6_RECVERR : IP_RECVERR, 1 );
+    if ( request->share_port )
+        nc_socket_set( handle, SOL_SOCKET, SO_REUSEPORT, 1 );
+    if ( request->kernel_filter && !nc_socket_set_filter( handle ) )
+        NC_LOG( request->log, ERROR, "kernel_filter: the system refuses it (error %d)", nc_socket_error() );
 #else
-    (void) reports_errors;
+    if ( request->share_port || request->kernel_filter )
+        NC_LOG( request->log, ERROR, "share_port and kernel_filter do nothing on this system" );
 #endif
     return 1;
+}
+
+/* Asks for buffers on one handle, and notes what was granted. */
+static void nc_socket_set_buffers( nc_socket_udp_t * udp, int which, int receive_bytes, int send_bytes )
+{
+    int granted = nc_socket_set_buffer( udp->handles[which], SO_RCVBUF, receive_bytes );
+    udp->receive_buffer_bytes = which == 0 || granted < udp->receive_buffer_bytes ? granted : udp->receive_buffer_bytes;
+    granted = nc_socket_set_buffer( udp->handles[which], SO_SNDBUF, send_bytes );
+    udp->send_buffer_bytes = which == 0 || granted < udp->send_buffer_bytes ? granted : udp->send_buffer_bytes;
 }
 
 /* Opens and binds one handle; on failure it is closed by the owner. */
@@ -4052,18 +4229,18 @@ static int nc_socket_open_handle( nc_socket_udp_t * udp, int which, const nc_soc
     nc_socket_handle_t handle =
         socket( address->type == NETCODE_ADDRESS_IPV6 ? AF_INET6 : AF_INET, SOCK_DGRAM, IPPROTO_UDP );
     udp->handles[which] = handle;
-    if ( handle == NC_SOCKET_NONE || !nc_socket_configure( handle, address, request->reports_errors ) )
+    if ( handle == NC_SOCKET_NONE || !nc_socket_configure( handle, address, request ) )
         return NC_SOCKET_CREATE_FAILED;
-    int granted = nc_socket_set_buffer( handle, SO_RCVBUF, request->receive_buffer_bytes );
-    udp->receive_buffer_bytes = which == 0 || granted < udp->receive_buffer_bytes ? granted : udp->receive_buffer_bytes;
-    granted = nc_socket_set_buffer( handle, SO_SNDBUF, request->send_buffer_bytes );
-    udp->send_buffer_bytes = which == 0 || granted < udp->send_buffer_bytes ? granted : udp->send_buffer_bytes;
+    nc_socket_set_buffers( udp, which, request->receive_buffer_bytes, request->send_buffer_bytes );
     if ( bind( handle, (const struct sockaddr *) &storage, length ) != 0 )
         return NC_SOCKET_BIND_FAILED;
     length = (nc_socket_length_t) sizeof( storage );
     if ( getsockname( handle, (struct sockaddr *) &storage, &length ) != 0 )
         return NC_SOCKET_BIND_FAILED;
     nc_socket_from_system( &udp->bound[which], &storage );
+#if defined( NC_SOCKET_LINUX )
+    udp->segments = nc_socket_set( handle, NC_SOCKET_UDP_LEVEL, NC_SOCKET_UDP_SEGMENT, 0 ); /* is it known here? */
+#endif
     udp->count = which + 1;
     return NC_SOCKET_OK;
 }
@@ -4130,6 +4307,46 @@ static int nc_socket_open_udp( struct netcode_socket_t * socket, const nc_socket
     socket->close = nc_socket_udp_close;
     socket->info = nc_socket_udp_info;
     return NC_SOCKET_OK;
+}
+
+/*  Aims a client's socket at the one server that it talks to: a send costs less, and the system drops what others send.
+    Any other socket has nothing to gain. */
+static void nc_socket_connect( const struct netcode_socket_t * socket, const struct netcode_address_t * peer )
+{
+#if defined( NC_SOCKET_LINUX )
+    nc_socket_udp_t * udp = (nc_socket_udp_t *) socket->context;
+    struct sockaddr_storage storage;
+    int which = socket->send == nc_socket_udp_send ? nc_socket_handle_for( udp, peer ) : -1;
+    if ( which < 0 )
+        return;
+    /*  First the way back to any server, also for the same one again, since this machine may have got another address.
+        It may cost a port that the system chose. */
+    for ( int i = 0; i < udp->count; i++ ) {
+        memset( &storage, 0, sizeof( storage ) );
+        storage.ss_family = AF_UNSPEC;
+        if ( udp->peer.type == udp->bound[i].type &&
+             connect( udp->handles[i], (const struct sockaddr *) &storage, sizeof( storage ) ) == 0 ) {
+            socklen_t length = nc_socket_to_system( &udp->bound[i], &storage );
+            if ( bind( udp->handles[i], (const struct sockaddr *) &storage, length ) != 0 && errno != EINVAL )
+                udp->last_send_error = errno;
+        }
+    }
+    socklen_t length = nc_socket_to_system( peer, &storage );
+    memset( &udp->peer, 0, sizeof( udp->peer ) );
+    if ( connect( udp->handles[which], (const struct sockaddr *) &storage, length ) == 0 )
+        udp->peer = *peer;
+#else
+    (void) socket;
+    (void) peer;
+#endif
+}
+
+/* Asks for larger buffers than it was opened with. */
+static void nc_socket_enlarge( const struct netcode_socket_t * socket, int bytes )
+{
+    nc_socket_udp_t * udp = (nc_socket_udp_t *) socket->context;
+    for ( int i = 0; socket->send == nc_socket_udp_send && i < udp->count; i++ )
+        nc_socket_set_buffers( udp, i, bytes, bytes );
 }
 
 #endif
@@ -4226,34 +4443,25 @@ typedef struct {
     uint32_t buffer; /* the pool's buffer that it lies in, or NC_NOWHERE */
     int kept;        /* the buffer was queued */
     int cost;        /* work units spent */
-    int reason;      /* why it is dropped, as far as that can be said without looking anybody up */
-    nc_packet_t packet;
-    uint32_t digest; /* of `from`; from here on a server's */
-    uint32_t slot;   /* where the sender is probably found, or NC_NOWHERE: then there is a hash */
-    uint64_t hash;
+    uint64_t hash;   /* for a server's tables: of `from`, or of a request's tag */
+    union {
+        nc_packet_t packet;
+        nc_request_t request;
+    } as;
 } nc_arrival_t;
 
-/* `from` is put into canonical form where it stands. An IPv4 address is in it, but for bytes that nobody reads. */
-static void nc_arrival_init( nc_arrival_t * arrival, struct netcode_address_t * from, uint8_t * data, int bytes,
-                             uint32_t buffer )
+/*  An arrival from one place of a received batch. The address is put into canonical form where it stands; an IPv4 address
+    is in it, but for bytes that nobody reads. */
+static void nc_arrival_init( nc_arrival_t * arrival, struct netcode_datagram_t * place, uint32_t buffer )
 {
-    if ( from->type != NETCODE_ADDRESS_IPV4 )
-        *from = nc_address_canonical( from );
-    arrival->from = from;
-    arrival->data = data;
-    arrival->bytes = bytes;
+    if ( place->address.type != NETCODE_ADDRESS_IPV4 )
+        place->address = nc_address_canonical( &place->address );
+    arrival->from = &place->address;
+    arrival->data = place->data;
+    arrival->bytes = place->status == NETCODE_DATAGRAM_TRUNCATED ? NC_MAX_DATAGRAM_BYTES + 1 : place->bytes;
     arrival->buffer = buffer;
     arrival->kept = 0;
     arrival->cost = NC_COST_CHEAP;
-    arrival->slot = NC_NOWHERE;
-}
-
-/* An arrival from one place of a received batch. */
-static void nc_arrival_from_datagram( nc_arrival_t * arrival, struct netcode_datagram_t * datagram, uint32_t buffer )
-{
-    int cut = datagram->status == NETCODE_DATAGRAM_TRUNCATED;
-    nc_arrival_init( arrival, &datagram->address, datagram->data, cut ? NC_MAX_DATAGRAM_BYTES + 1 : datagram->bytes,
-                     buffer );
 }
 
 /* Makes one place of a batch ready to receive into a buffer of the pool. Places stay ready between updates. */
@@ -4264,13 +4472,18 @@ static void nc_arrival_prepare( struct netcode_datagram_t * place, nc_pool_t * p
     place->capacity = NC_BUFFER_CAPACITY;
 }
 
+/* The same, where the buffer was not kept. */
+static void nc_arrival_reset( struct netcode_datagram_t * place )
+{
+    place->address.type = NETCODE_ADDRESS_NONE;
+    place->bytes = place->status = place->error = 0;
+}
+
 /* What can be said of a datagram before its first byte is read. Returns a drop reason. */
 static int nc_arrival_screen( const nc_arrival_t * arrival )
 {
-    if ( arrival->bytes == 0 )
-        return NETCODE_DROP_EMPTY_DATAGRAM;
-    if ( arrival->bytes > NC_MAX_DATAGRAM_BYTES )
-        return NETCODE_DROP_OVERSIZED_DATAGRAM;
+    if ( (uint32_t) arrival->bytes - 1 >= NC_MAX_DATAGRAM_BYTES )
+        return arrival->bytes == 0 ? NETCODE_DROP_EMPTY_DATAGRAM : NETCODE_DROP_OVERSIZED_DATAGRAM;
     return arrival->from->port == 0 ? NETCODE_DROP_SOURCE_PORT_ZERO : NETCODE_DROP_NONE;
 }
 
@@ -4812,6 +5025,7 @@ struct netcode_client_t {
     int depth;   /* calls under way: callbacks may call back */
     int leaving; /* the disconnect packets are under way */
     int updating;
+    int aimed;          /* the socket was told which server it talks to */
     int destroy_wanted; /* from a callback: when the outermost call returns */
     int verdict;        /* a denial or a disconnect that was received, acted on after sending */
     int backlog;        /* the last update left datagrams waiting */
@@ -4973,6 +5187,7 @@ static void nc_client_try_server( struct netcode_client_t * client, int server_i
     if ( nc_address_is_link_local( &client->server_address ) && nc_address_is_link_local( &client->address ) )
         client->server_address.data.ipv6[1] = client->address.data.ipv6[1];
     client->server_time = client->clock.now;
+    client->aimed = 0;
     client->errors = 0;
     client->verdict = NC_ON_NOTHING;
     netcode_address_to_string( &client->server_address, text );
@@ -5044,7 +5259,7 @@ static int nc_client_on_payload( struct netcode_client_t * client, const nc_pack
 /* Reads one sealed packet of the server and acts on it. Returns a drop reason. */
 static int nc_client_read( struct netcode_client_t * client, nc_arrival_t * arrival )
 {
-    nc_packet_t * packet = &arrival->packet;
+    nc_packet_t * packet = &arrival->as.packet;
     int reason = nc_packet_parse( packet, arrival->data, arrival->bytes, NC_TO_CLIENT );
     if ( reason != NETCODE_DROP_NONE )
         return reason;
@@ -5125,7 +5340,7 @@ static void nc_client_on_socket_error( struct netcode_client_t * client, const s
 static int nc_client_take( struct netcode_client_t * client, struct netcode_datagram_t * datagram, uint32_t * buffer )
 {
     nc_arrival_t arrival;
-    nc_arrival_from_datagram( &arrival, datagram, *buffer );
+    nc_arrival_init( &arrival, datagram, *buffer );
     if ( datagram->status == NETCODE_DATAGRAM_ERROR )
         nc_client_on_socket_error( client, datagram );
     else
@@ -5178,6 +5393,9 @@ static void nc_client_send_request( struct netcode_client_t * client )
     uint8_t * out = nc_outbox_begin( &client->outbox, spare );
     if ( client->state != NC_STATE( SENDING_CONNECTION_REQUEST ) )
         return;
+    if ( !client->aimed )
+        nc_socket_connect( &client->socket, &client->server_address );
+    client->aimed = 1;
     client->trials[client->server_index].requests_sent++;
     client->sequence += client->sequence < UINT64_MAX; /* requests are counted too, as every known client does */
     client->last_send_time = client->clock.now;
@@ -5610,9 +5828,9 @@ NETCODE_API void netcode_client_process_packet( struct netcode_client_t * client
                                                 uint8_t * data, int bytes )
 {
     NC_CHECK( client != NULL && from != NULL && data != NULL && bytes >= 0, NC_NOTHING );
-    struct netcode_address_t sender = *from;
+    struct netcode_datagram_t place = { *from, data, bytes, bytes, NETCODE_DATAGRAM_OK, 0 };
     nc_arrival_t arrival;
-    nc_arrival_init( &arrival, &sender, data, bytes, NC_NOWHERE );
+    nc_arrival_init( &arrival, &place, NC_NOWHERE );
     nc_client_come( client );
     nc_client_process( client, &arrival );
     nc_client_leave( client );
@@ -5851,7 +6069,6 @@ typedef struct {
     uint32_t least_used;    /* used tokens that a former hall had room for */
     nc_slot_t * slots;
     uint8_t * user_data; /* NETCODE_USER_DATA_BYTES a slot */
-    nc_hints_t hints;    /* to slots, by address */
     nc_table_t slot_by_address;
     nc_table_t slot_by_id;
     nc_bits_t free_slots;
@@ -5908,7 +6125,8 @@ struct netcode_server_t {
     int backlog;
     int depth;
     int updating;
-    int wanted; /* stop or start from a callback: when the outermost call returns */
+    int sizes_buffers; /* the config leaves the socket's buffers to us */
+    int wanted;        /* stop or start from a callback: when the outermost call returns */
     int wanted_slots;
     int destroy_wanted;
     uint32_t untold; /* the slot that was taken, while its line is logged; else NC_NOWHERE */
@@ -5921,10 +6139,9 @@ struct netcode_server_t {
     uint64_t backlogs;
 };
 
-static void nc_server_drop( struct netcode_server_t * server, int reason, const struct netcode_address_t * from,
-                            int bytes )
+static void nc_server_tell_drop( struct netcode_server_t * server, int reason, const struct netcode_address_t * from,
+                                 int bytes )
 {
-    server->counters.dropped[reason]++;
     if ( NC_LOG_ON( NETCODE_LOG_LEVEL_DEBUG ) ) {
         char text[NETCODE_MAX_ADDRESS_STRING_LENGTH];
         NC_LOG( &server->log, DEBUG, "server dropped %d bytes from %s: %s", bytes,
@@ -5932,6 +6149,14 @@ static void nc_server_drop( struct netcode_server_t * server, int reason, const 
     }
     if ( server->config.drop_callback )
         server->config.drop_callback( server->config.callback_context, reason, from, bytes );
+}
+
+static inline void nc_server_drop( struct netcode_server_t * server, int reason, const struct netcode_address_t * from,
+                                   int bytes )
+{
+    server->counters.dropped[reason]++;
+    if ( server->config.drop_callback || NC_LOG_ON( NETCODE_LOG_LEVEL_DEBUG ) )
+        nc_server_tell_drop( server, reason, from, bytes );
 }
 
 /* ---- slots ---- */
@@ -5966,15 +6191,18 @@ static uint64_t nc_server_address_hash( const struct netcode_server_t * server,
     return nc_address_hash( address, server->hash_key );
 }
 
-/*  Where will this datagram lead? What it will touch there is fetched. */
+static uint32_t nc_server_tag_hash( const struct netcode_server_t * server, const uint8_t * tag )
+{
+    return (uint32_t) nc_crypto_hash( server->hash_key, tag, NC_TOKEN_TAG_BYTES );
+}
+
+/*  Looks one step ahead: where will this datagram lead? The places where the tables begin to tell are fetched. */
 static void nc_server_look_ahead( const struct netcode_server_t * server, nc_arrival_t * arrival )
 {
     const nc_hall_t * hall = &server->hall;
-    if ( arrival->packet.type != NETCODE_PACKET_RESPONSE )
-        arrival->slot = nc_hints_find( &hall->hints, arrival->digest );
-    if ( arrival->slot != NC_NOWHERE ) {
-        NC_PREFETCH( &hall->inbox.queues[arrival->slot] );
-        nc_server_prefetch_slot( &hall->slots[arrival->slot] );
+    if ( arrival->data[0] == NETCODE_PACKET_REQUEST ) {
+        arrival->hash = nc_server_tag_hash( server, arrival->as.request.tag );
+        NC_PREFETCH( nc_table_head( &hall->used.table, (uint32_t) arrival->hash ) );
         return;
     }
     arrival->hash = nc_server_address_hash( server, arrival->from );
@@ -5982,32 +6210,23 @@ static void nc_server_look_ahead( const struct netcode_server_t * server, nc_arr
     NC_PREFETCH( nc_table_head( &hall->pending_by_address, (uint32_t) arrival->hash ) );
 }
 
-/* The same, one step further, for those that no hint was found for. */
+/* A further step: what is found there is fetched. */
 static void nc_server_look_further( const struct netcode_server_t * server, const nc_arrival_t * arrival )
 {
     const nc_hall_t * hall = &server->hall;
-    uint32_t slot = *nc_table_head( &hall->slot_by_address, (uint32_t) arrival->hash );
-    uint32_t pending = *nc_table_head( &hall->pending_by_address, (uint32_t) arrival->hash );
-    if ( slot != NC_NOWHERE )
-        NC_PREFETCH( &hall->slot_by_address.hashes[slot] );
-    if ( pending != NC_NOWHERE )
-        NC_PREFETCH( &hall->pending_by_address.hashes[pending] );
-}
-
-/* The slot of the sender, or NC_NOWHERE. */
-static uint32_t nc_server_slot_of_sender( struct netcode_server_t * server, nc_arrival_t * arrival )
-{
-    nc_hall_t * hall = &server->hall;
-    if ( arrival->slot != NC_NOWHERE ) {
-        const nc_slot_t * slot = &hall->slots[arrival->slot];
-        if ( slot->state == NC_SLOT_CONNECTED && nc_address_same( &slot->address, arrival->from ) )
-            return arrival->slot;
-        arrival->hash = nc_server_address_hash( server, arrival->from ); /* the hint was wrong */
+    if ( arrival->data[0] == NETCODE_PACKET_REQUEST ) {
+        uint32_t record = *nc_table_head( &hall->used.table, (uint32_t) arrival->hash );
+        if ( record == NC_NOWHERE )
+            return;
+        NC_PREFETCH( &hall->used.table.hashes[record] );
+        NC_PREFETCH( &hall->used.records[record] );
+        return;
     }
-    uint32_t index = nc_server_slot_at( server, arrival->from, arrival->hash );
-    if ( index != NC_NOWHERE )
-        nc_hints_insert( &hall->hints, arrival->digest, index );
-    return index;
+    uint32_t slot = nc_table_find( &hall->slot_by_address, (uint32_t) arrival->hash );
+    if ( slot == NC_NOWHERE )
+        return;
+    NC_PREFETCH( &hall->inbox.queues[slot] );
+    nc_server_prefetch_slot( &hall->slots[slot] );
 }
 
 static uint32_t nc_server_id_hash( const struct netcode_server_t * server, uint64_t client_id )
@@ -6117,10 +6336,8 @@ static void nc_server_end_slot( struct netcode_server_t * server, uint32_t index
     if ( tell_client && !slot->loopback )
         nc_server_send_disconnects( server, index );
     nc_wheel_remove( &hall->wheel, index );
-    if ( !slot->loopback ) {
+    if ( !slot->loopback )
         nc_table_remove( &hall->slot_by_address, index );
-        nc_hints_remove( &hall->hints, nc_address_digest( &slot->address ), index );
-    }
     nc_table_remove( &hall->slot_by_id, index );
     for ( nc_walk_t * walk = server->walks; walk; walk = walk->outer )
         if ( walk->next == index )
@@ -6168,7 +6385,6 @@ static void nc_server_open_slot( struct netcode_server_t * server, uint32_t inde
     server->connects++;
     if ( !slot->loopback ) {
         nc_table_insert( &hall->slot_by_address, (uint32_t) hashes->address, index );
-        nc_hints_insert( &hall->hints, nc_address_digest( &slot->address ), index );
         nc_server_set_slot_timer( server, index );
     }
     server->untold = index;
@@ -6180,11 +6396,6 @@ static void nc_server_open_slot( struct netcode_server_t * server, uint32_t inde
 }
 
 /* ---- pending handshakes ---- */
-
-static uint32_t nc_server_tag_hash( const struct netcode_server_t * server, const uint8_t * tag )
-{
-    return (uint32_t) nc_crypto_hash( server->hash_key, tag, NC_TOKEN_TAG_BYTES );
-}
 
 static uint32_t nc_server_pending_at( const struct netcode_server_t * server, const struct netcode_address_t * address,
                                       uint64_t hash, uint32_t after )
@@ -6378,9 +6589,8 @@ static int nc_server_screen_request( struct netcode_server_t * server, nc_server
                                      const nc_arrival_t * arrival )
 {
     nc_used_t * used = &server->hall.used;
-    int reason = nc_packet_parse_request( &it->request, arrival->data, arrival->bytes, server->config.protocol_id );
-    if ( reason != NETCODE_DROP_NONE )
-        return reason;
+    it->request = arrival->as.request;
+    it->hashes.tag = (uint32_t) arrival->hash;
     uint64_t unix_now = server->config.unix_time( server->config.callback_context );
     if ( it->request.expire_timestamp <= unix_now )
         return NETCODE_DROP_TOKEN_EXPIRED;
@@ -6388,7 +6598,6 @@ static int nc_server_screen_request( struct netcode_server_t * server, nc_server
         return NETCODE_DROP_TOKEN_MAYBE_USED;
     if ( it->request.expire_timestamp <= used->refused_up_to )
         return NETCODE_DROP_TOKEN_REFUSED_UP_TO;
-    it->hashes.tag = nc_server_tag_hash( server, it->request.tag );
     if ( nc_used_seen( used, it->request.tag, it->hashes.tag ) )
         return NETCODE_DROP_TOKEN_CONSUMED;
     it->hashes.address = nc_server_address_hash( server, arrival->from );
@@ -6552,7 +6761,7 @@ static uint32_t nc_server_open_response( struct netcode_server_t * server, nc_ar
     for ( ; index != NC_NOWHERE; index = nc_server_pending_at( server, arrival->from, arrival->hash, index ) ) {
         channel.key = server->hall.pending[index].client_to_server_key;
         arrival->cost += NC_COST_OPEN;
-        if ( nc_packet_open( &arrival->packet, arrival->data, body, &channel ) )
+        if ( nc_packet_open( &arrival->as.packet, arrival->data, body, &channel ) )
             return index;
     }
     return NC_NOWHERE;
@@ -6633,21 +6842,43 @@ static int nc_server_connect( struct netcode_server_t * server, const nc_server_
     return NETCODE_DROP_NONE;
 }
 
+/* Tells somebody with a valid token that there is no slot for it, as far as the allowance goes. */
+static void nc_server_deny( struct netcode_server_t * server, nc_pending_t * pending )
+{
+    if ( nc_server_allowance( server, pending ) < 1.0f )
+        return;
+    nc_server_charge( server, pending );
+    nc_server_answer( server, pending, NETCODE_PACKET_DENIED, NULL, 0 );
+}
+
+/* Does the application want this client? It may do anything meanwhile, also to this handshake. Returns a drop reason. */
+static int nc_server_ask_application( struct netcode_server_t * server, const nc_server_response_t * it )
+{
+    nc_pending_t * live = &server->hall.pending[it->entry];
+    int admitted = 1;
+    if ( server->config.admit_callback )
+        admitted = server->config.admit_callback( server->config.callback_context, it->pending.client_id,
+                                                  it->pending.tag, it->pending.expire_timestamp );
+    if ( live->created != it->pending.created )
+        return NETCODE_DROP_NOT_CONNECTED;
+    if ( !admitted )
+        nc_server_deny( server, live );
+    return admitted ? NETCODE_DROP_NONE : NETCODE_DROP_NOT_ADMITTED;
+}
+
 /* The steps behind decryption. Returns a drop reason. */
 static int nc_server_admit_response( struct netcode_server_t * server, nc_server_response_t * it,
                                      const nc_packet_t * packet )
 {
-    int reason = nc_server_check_rivals( server, &it->pending, &it->hashes, &it->takes_over );
+    int reason = nc_server_ask_application( server, it );
+    if ( reason == NETCODE_DROP_NONE )
+        reason = nc_server_check_rivals( server, &it->pending, &it->hashes, &it->takes_over );
     if ( reason == NETCODE_DROP_NONE )
         reason = nc_server_check_records( server, it->pending.expire_timestamp );
     if ( reason != NETCODE_DROP_NONE )
         return reason;
     if ( it->takes_over == NC_NOWHERE && server->active.count == server->hall.slot_count ) {
-        nc_pending_t * live = &server->hall.pending[it->entry];
-        if ( nc_server_allowance( server, live ) >= 1.0f ) {
-            nc_server_charge( server, live );
-            nc_server_answer( server, live, NETCODE_PACKET_DENIED, NULL, 0 );
-        }
+        nc_server_deny( server, &server->hall.pending[it->entry] );
         return NETCODE_DROP_SERVER_FULL;
     }
     return nc_server_connect( server, it, packet );
@@ -6669,7 +6900,7 @@ static int nc_server_on_response( struct netcode_server_t * server, nc_arrival_t
     it.hashes.address = arrival->hash;
     int reason = nc_server_check_challenge( server, &it, body );
     if ( reason == NETCODE_DROP_NONE )
-        reason = nc_server_admit_response( server, &it, &arrival->packet );
+        reason = nc_server_admit_response( server, &it, &arrival->as.packet );
     if ( reason == NETCODE_DROP_NONE )
         server->counters.packets_received[NETCODE_PACKET_RESPONSE]++;
     nc_crypto_wipe( &it, sizeof( it ) );
@@ -6682,7 +6913,7 @@ static int nc_server_on_response( struct netcode_server_t * server, nc_arrival_t
 static int nc_server_on_payload( struct netcode_server_t * server, uint32_t index, nc_arrival_t * arrival )
 {
     nc_slot_t * slot = &server->hall.slots[index];
-    const nc_packet_t * packet = &arrival->packet;
+    const nc_packet_t * packet = &arrival->as.packet;
     nc_buffer_t what = { slot->session,
                          slot->client_id,
                          packet->sequence,
@@ -6698,8 +6929,8 @@ static int nc_server_on_payload( struct netcode_server_t * server, uint32_t inde
 
 static int nc_server_on_session( struct netcode_server_t * server, nc_arrival_t * arrival )
 {
-    const nc_packet_t * packet = &arrival->packet;
-    uint32_t index = nc_server_slot_of_sender( server, arrival );
+    const nc_packet_t * packet = &arrival->as.packet;
+    uint32_t index = nc_server_slot_at( server, arrival->from, arrival->hash );
     if ( index == NC_NOWHERE )
         return nc_server_pending_at( server, arrival->from, arrival->hash, NC_NOWHERE ) == NC_NOWHERE
                    ? NETCODE_DROP_UNKNOWN_ADDRESS
@@ -6725,78 +6956,87 @@ static int nc_server_on_session( struct netcode_server_t * server, nc_arrival_t 
 
 /* ---- receiving ---- */
 
-/*  What can be said of a datagram without looking anybody up. Whatever passes gets its digest, unless it is a request.
-    Returns whether there is somebody to look up. */
-static int nc_server_screen( const struct netcode_server_t * server, nc_arrival_t * arrival )
+/* What can be said of a datagram without looking anybody up. Returns a drop reason. */
+static inline int nc_server_screen( const struct netcode_server_t * server, nc_arrival_t * arrival )
 {
-    arrival->reason = nc_arrival_screen( arrival );
-    if ( arrival->reason == NETCODE_DROP_NONE && ( !server->running || server->stopping ) )
-        arrival->reason = NETCODE_DROP_NOT_CONNECTED;
-    if ( arrival->reason != NETCODE_DROP_NONE || arrival->data[0] == NETCODE_PACKET_REQUEST )
-        return 0;
-    arrival->reason = nc_packet_parse( &arrival->packet, arrival->data, arrival->bytes, NC_TO_SERVER );
-    if ( arrival->reason != NETCODE_DROP_NONE )
-        return 0;
-    arrival->digest = nc_address_digest( arrival->from );
-    NC_PREFETCH( nc_hints_at( &server->hall.hints, arrival->digest ) );
-    return 1;
-}
-
-/* Leads a screened datagram to its handler, or to a reason to drop it. */
-static int nc_server_route( struct netcode_server_t * server, nc_arrival_t * arrival )
-{
-    if ( arrival->reason != NETCODE_DROP_NONE )
-        return arrival->reason;
+    int reason = nc_arrival_screen( arrival );
+    if ( reason != NETCODE_DROP_NONE )
+        return reason;
     if ( arrival->data[0] == NETCODE_PACKET_REQUEST )
-        return nc_server_on_request( server, arrival );
-    return arrival->packet.type == NETCODE_PACKET_RESPONSE ? nc_server_on_response( server, arrival )
-                                                           : nc_server_on_session( server, arrival );
+        return nc_packet_parse_request( &arrival->as.request, arrival->data, arrival->bytes,
+                                        server->config.protocol_id );
+    return nc_packet_parse( &arrival->as.packet, arrival->data, arrival->bytes, NC_TO_SERVER );
 }
 
+/* Leads a screened datagram to its handler. */
 static void nc_server_process( struct netcode_server_t * server, nc_arrival_t * arrival )
 {
-    server->counters.datagrams_received++;
-    server->counters.bytes_received += (uint64_t) arrival->bytes;
-    int reason = nc_server_route( server, arrival );
+    int reason;
+    if ( arrival->data[0] == NETCODE_PACKET_REQUEST )
+        reason = nc_server_on_request( server, arrival );
+    else if ( arrival->as.packet.type == NETCODE_PACKET_RESPONSE )
+        reason = nc_server_on_response( server, arrival );
+    else
+        reason = nc_server_on_session( server, arrival );
     if ( reason != NETCODE_DROP_NONE )
         nc_server_drop( server, reason, arrival->from, arrival->bytes );
 }
 
-/* Handles one place of a received batch and returns its cost. */
-static int nc_server_take( struct netcode_server_t * server, nc_arrival_t * arrival, uint32_t place )
+/*  Begins with a received datagram. Returns whether it passes; else it was dropped, for next to nothing. The arrival is a
+    local copy all the way, so that compilers keep it in registers. */
+static inline int nc_server_receive_one( struct netcode_server_t * server, struct netcode_datagram_t * place,
+                                         uint32_t buffer, nc_arrival_t * result )
 {
-    struct netcode_datagram_t * datagram = &server->places[place];
-    nc_pool_t * pool = server->hall.inbox.pool;
-    if ( datagram->status == NETCODE_DATAGRAM_ERROR ) {
+    nc_arrival_t arrival;
+    if ( place->status == NETCODE_DATAGRAM_ERROR ) {
+        server->counters.datagrams_received--; /* it is none */
         server->counters.receive_errors++;
-        server->counters.last_socket_error = datagram->error;
-    } else
-        nc_server_process( server, arrival );
-    if ( arrival->kept )
-        server->batch[place] = nc_pool_take( pool ); /* nc_inbox_room has seen to it that there is one */
-    nc_arrival_prepare( datagram, pool, server->batch[place] );
-    return arrival->cost;
+        server->counters.last_socket_error = place->error;
+        return 0;
+    }
+    nc_arrival_init( &arrival, place, buffer );
+    server->counters.bytes_received += (uint64_t) arrival.bytes;
+    int reason = nc_server_screen( server, &arrival );
+    if ( reason == NETCODE_DROP_NONE ) {
+        *result = arrival;
+        return 1;
+    }
+    nc_server_drop( server, reason, arrival.from, arrival.bytes );
+    return 0;
 }
 
-/*  Handles a received batch and returns its cost. At ten thousand clients hardly anything that a datagram leads to is in
-    the processor's cache: it is fetched for the whole batch before the first datagram is handled. */
-static int nc_server_take_batch( struct netcode_server_t * server, uint32_t count )
+/*  Handles received datagrams, a batch at most, and returns what they cost. `buffers` are those of the pool that they lie
+    in. At ten thousand clients hardly anything that a datagram leads to is in the processor's cache: it is fetched for
+    the whole batch before the first datagram is handled. */
+static int nc_server_take( struct netcode_server_t * server, struct netcode_datagram_t * places, uint32_t * buffers,
+                           uint32_t count )
 {
     nc_arrival_t arrivals[NC_RECEIVE_BATCH];
-    uint32_t looked_up[NC_RECEIVE_BATCH], look_ups = 0;
+    uint32_t place_of[NC_RECEIVE_BATCH], passed = 0;
+    nc_pool_t * pool = server->hall.inbox.pool;
     int cost = 0;
+    server->counters.datagrams_received += count;
     for ( uint32_t i = 0; i < count; i++ ) {
-        nc_arrival_from_datagram( &arrivals[i], &server->places[i], server->batch[i] );
-        if ( nc_server_screen( server, &arrivals[i] ) )
-            looked_up[look_ups++] = i;
+        if ( nc_server_receive_one( server, &places[i], buffers[i], &arrivals[passed] ) ) {
+            nc_server_look_ahead( server, &arrivals[passed] );
+            place_of[passed++] = i;
+            continue;
+        }
+        nc_arrival_reset( &places[i] );
+        cost += NC_COST_CHEAP;
     }
-    for ( uint32_t i = 0; i < look_ups; i++ )
-        nc_server_look_ahead( server, &arrivals[looked_up[i]] );
-    for ( uint32_t i = 0; i < look_ups; i++ )
-        if ( arrivals[looked_up[i]].slot == NC_NOWHERE )
-            nc_server_look_further( server, &arrivals[looked_up[i]] );
-    for ( uint32_t i = 0; i < count; i++ )
-        cost += nc_server_take( server, &arrivals[i], i );
+    for ( uint32_t i = 0; i < passed; i++ )
+        nc_server_look_further( server, &arrivals[i] );
+    for ( uint32_t i = 0; i < passed; i++ ) {
+        uint32_t at = place_of[i];
+        nc_server_process( server, &arrivals[i] );
+        cost += arrivals[i].cost;
+        nc_arrival_reset( &places[at] );
+        if ( arrivals[i].kept ) {
+            buffers[at] = nc_pool_take( pool ); /* nc_inbox_room has seen to it that there is one */
+            nc_arrival_prepare( &places[at], pool, buffers[at] );
+        }
+    }
     return cost;
 }
 
@@ -6820,7 +7060,7 @@ static void nc_server_receive( struct netcode_server_t * server )
         server->counters.receive_errors += count < 0; /* the socket is broken */
         if ( count <= 0 )
             break;
-        budget -= nc_server_take_batch( server, (uint32_t) count );
+        budget -= nc_server_take( server, server->places, server->batch, (uint32_t) count );
     }
     server->backlog = budget <= 0;
     server->backlogs += (uint64_t) server->backlog;
@@ -6906,7 +7146,6 @@ static size_t nc_server_layout_hall( const struct netcode_server_config_t * conf
     hall->pending_count = pending;
     hall->slots = (nc_slot_t *) nc_arena_take( &arena, slots, sizeof( nc_slot_t ) );
     hall->user_data = (uint8_t *) nc_arena_take( &arena, slots, NETCODE_USER_DATA_BYTES );
-    nc_hints_place( &hall->hints, &arena, slots );
     nc_table_place( &hall->slot_by_address, &arena, slots );
     nc_table_place( &hall->slot_by_id, &arena, slots );
     nc_bits_place( &hall->free_slots, &arena, slots );
@@ -6938,7 +7177,6 @@ static void nc_server_reset_hall( struct netcode_server_t * server )
     nc_hall_t * hall = &server->hall;
     memset( hall->slots, 0, hall->slot_count * sizeof( nc_slot_t ) );
     memset( hall->user_data, 0, (size_t) hall->slot_count * NETCODE_USER_DATA_BYTES );
-    nc_hints_reset( &hall->hints );
     nc_table_reset( &hall->slot_by_address );
     nc_table_reset( &hall->slot_by_id );
     nc_bits_reset( &hall->free_slots );
@@ -7064,6 +7302,8 @@ static void nc_server_start( struct netcode_server_t * server, int max_clients )
         lifetime = server->config.sequence_base == NETCODE_SEQUENCE_BASE_RANDOM
                        ? 0
                        : NETCODE_DEFAULT_MAX_CONNECT_TOKEN_LIFETIME;
+    if ( server->sizes_buffers && max_clients > NC_SOCKET_BUFFER_BYTES / NC_SOCKET_BUFFER_PER_SLOT )
+        nc_socket_enlarge( &server->socket, max_clients * NC_SOCKET_BUFFER_PER_SLOT );
     server->earliest_expiry =
         lifetime > 0 ? server->config.unix_time( server->config.callback_context ) + (uint64_t) lifetime : 0;
     server->running = 1;
@@ -7162,6 +7402,8 @@ static int nc_server_open_socket( struct netcode_server_t * server, const nc_tra
             return i ? NETCODE_SERVER_CREATE_ERROR_PARSE_ADDRESS2_FAILED
                      : NETCODE_SERVER_CREATE_ERROR_PARSE_ADDRESS_FAILED;
     transport.udp.log = &server->log;
+    transport.udp.kernel_filter = config->kernel_filter;
+    transport.udp.share_port = config->share_port;
     transport.udp.addresses[0] = &bind_to[0];
     transport.udp.addresses[1] = count > 1 ? &bind_to[1] : NULL;
     switch ( nc_transport_open( &transport, &server->addresses[0], &server->socket, &server->override_, &family ) ) {
@@ -7222,6 +7464,8 @@ static void nc_server_init( struct netcode_server_t * server, const struct netco
     nc_server_layout( config, server );
     server->config = *config;
     nc_server_set_defaults( &server->config );
+    server->sizes_buffers = server->config.receive_buffer_bytes == NC_SOCKET_BUFFER_BYTES &&
+                            server->config.send_buffer_bytes == NC_SOCKET_BUFFER_BYTES;
     server->log.callback = config->log_callback;
     server->log.context = config->callback_context;
     server->outbox.socket = &server->socket;
@@ -7609,13 +7853,16 @@ NETCODE_API void netcode_server_process_packet( struct netcode_server_t * server
                                                 uint8_t * data, int bytes )
 {
     NC_CHECK( server != NULL && from != NULL && data != NULL && bytes >= 0, NC_NOTHING );
-    struct netcode_address_t sender = *from;
-    nc_arrival_t arrival;
-    nc_arrival_init( &arrival, &sender, data, bytes, NC_NOWHERE );
+    struct netcode_datagram_t place = { *from, data, bytes, bytes, NETCODE_DATAGRAM_OK, 0 };
+    uint32_t nowhere = NC_NOWHERE;
     nc_server_come( server );
-    if ( nc_server_screen( server, &arrival ) )
-        nc_server_look_ahead( server, &arrival );
-    nc_server_process( server, &arrival );
+    if ( server->running && !server->stopping ) {
+        nc_server_take( server, &place, &nowhere, 1 );
+    } else {
+        server->counters.datagrams_received++;
+        server->counters.bytes_received += (uint64_t) bytes;
+        nc_server_drop( server, NETCODE_DROP_NOT_CONNECTED, from, bytes );
+    }
     nc_server_leave( server );
 }
 

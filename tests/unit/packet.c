@@ -111,7 +111,7 @@ TEST( packet_parse_reads_nothing_past_the_end )
     for ( prefix = 0; prefix < 256; prefix++ )
         for ( bytes = 0; bytes <= 40; bytes++ ) {
             uint8_t * data = (uint8_t *) malloc( bytes ? (size_t) bytes : 1 );
-            nc_packet_t packet;
+            nc_packet_t packet = { 0, 0, 0, 0 };
             memset( data, 0xff, (size_t) bytes );
             if ( bytes )
                 data[0] = (uint8_t) prefix;
@@ -163,7 +163,7 @@ TEST( packet_over_long_sequences )
     int count;
     for ( i = 0; i < sizeof( sequences ) / sizeof( sequences[0] ); i++ )
         for ( count = 1; count <= 8; count++ ) {
-            nc_packet_t packet;
+            nc_packet_t packet = { 0, 0, 0, 0 };
             nc_channel_t channel = packet_channel();
             uint8_t data[64];
             int size;
@@ -209,7 +209,7 @@ TEST( packet_sequences_are_written_short )
     size_t i;
     for ( i = 0; i < sizeof( rows ) / sizeof( rows[0] ); i++ ) {
         nc_channel_t channel = packet_channel();
-        nc_packet_t packet, read;
+        nc_packet_t packet, read = { 0, 0, 0, 0 };
         uint8_t data[64], forged[64];
         int size, k;
         memset( &packet, 0, sizeof( packet ) );
@@ -289,7 +289,7 @@ TEST( packet_ingredients_are_authenticated )
         for ( b = 1; b < NETCODE_PACKET_TYPES; b++ ) {
             uint8_t data[400];
             int size = packet_make( data, a, 500 + (uint64_t) a );
-            nc_packet_t packet;
+            nc_packet_t packet = { 0, 0, 0, 0 };
             nc_channel_t channel = packet_channel();
             data[0] = (uint8_t) ( 0x20 | b );
             memset( &packet, 0, sizeof( packet ) );

@@ -893,6 +893,9 @@ TEST( socket_system_calls_fail )
             CHECK_MEM( socket_places[filled - 1].data, "two", 3 );
         }
         socket_fault.receives = 1000000; /* for ever: the work stays bounded */
+        CHECK_EQ( b.receive( b.context, socket_ready( 8 ), 8 ),
+                  0 ); /* it was emptied, so it is not asked again at once */
+        CHECK_EQ( socket_fault.receives, 1000000 );
         filled = b.receive( b.context, socket_ready( 8 ), 8 );
         CHECK_EQ( filled, 8 * rows[i].place );
         CHECK_GT( socket_fault.receives, 1000000 - 20 );
