@@ -2655,10 +2655,11 @@ typedef struct {
     uint32_t mask;
 } nc_table_t;
 
-static void nc_table_place( nc_table_t * table, nc_arena_t * arena, uint32_t capacity )
+/* `room` heads for each entry, at least: the more, the sooner it shows that somebody is not there. */
+static void nc_table_place( nc_table_t * table, nc_arena_t * arena, uint32_t capacity, uint32_t room )
 {
     uint32_t heads = 16;
-    while ( heads < capacity )
+    while ( heads < room * capacity )
         heads *= 2;
     table->mask = heads - 1;
     table->heads = (uint32_t *) nc_arena_take( arena, heads, sizeof( uint32_t ) );
@@ -3292,11 +3293,16 @@ typedef struct {
     uint8_t tag[NC_TOKEN_TAG_BYTES];
 } nc_used_record_t;
 
+/* A place in the heap of expiring records; the timestamp stands in it, so that sifting looks nowhere else. */
+typedef struct {
+    uint64_t expire_timestamp;
+    uint32_t record;
+} nc_used_expiry_t;
+
 typedef struct {
     nc_table_t table;
     nc_used_record_t * records; /* expiring ones, then never-expiring ones */
-    uint32_t * heap;            /* the expiring ones, the earliest on top */
-    uint32_t * free_list;       /* the expiring records that are free */
+    nc_used_expiry_t * heap;    /* four children each; the earliest on top */
     uint32_t expiring_capacity;
     uint32_t expiring_count;
     uint32_t never_capacity;
@@ -3311,18 +3317,15 @@ static void nc_used_place( nc_used_t * used, nc_arena_t * arena, uint32_t capaci
 {
     used->never_capacity = capacity / 2;
     used->expiring_capacity = capacity - used->never_capacity;
-    nc_table_place( &used->table, arena, capacity );
+    nc_table_place( &used->table, arena, capacity, 1 );
     used->records = (nc_used_record_t *) nc_arena_take( arena, capacity, sizeof( nc_used_record_t ) );
-    used->heap = (uint32_t *) nc_arena_take( arena, used->expiring_capacity, sizeof( uint32_t ) );
-    used->free_list = (uint32_t *) nc_arena_take( arena, used->expiring_capacity, sizeof( uint32_t ) );
+    used->heap = (nc_used_expiry_t *) nc_arena_take( arena, used->expiring_capacity, sizeof( nc_used_expiry_t ) );
 }
 
 static void nc_used_reset( nc_used_t * used )
 {
     nc_table_reset( &used->table );
     used->expiring_count = used->never_count = used->never_oldest = 0;
-    for ( uint32_t i = 0; i < used->expiring_capacity; i++ )
-        used->free_list[i] = used->expiring_capacity - 1 - i;
 }
 
 static int nc_used_seen( const nc_used_t * used, const uint8_t * tag, uint32_t hash )
@@ -3334,46 +3337,32 @@ static int nc_used_seen( const nc_used_t * used, const uint8_t * tag, uint32_t h
     return 0;
 }
 
-/* The expire timestamp of the record at a place in the heap. */
-static uint64_t nc_used_expiry( const nc_used_t * used, uint32_t place )
-{
-    return used->records[used->heap[place]].expire_timestamp;
-}
-
-static void nc_used_swap( nc_used_t * used, uint32_t a, uint32_t b )
-{
-    uint32_t index = used->heap[a];
-    used->heap[a] = used->heap[b];
-    used->heap[b] = index;
-}
-
-static void nc_used_sift_down( nc_used_t * used )
+/* Puts an entry where it belongs, from the top down or from the end up. */
+static void nc_used_sift_down( nc_used_t * used, nc_used_expiry_t entry )
 {
     uint32_t place = 0;
     for ( ;; ) {
-        uint32_t child = 2 * place + 1;
-        if ( child >= used->expiring_count )
-            return;
-        if ( child + 1 < used->expiring_count && nc_used_expiry( used, child + 1 ) < nc_used_expiry( used, child ) )
-            child++;
-        if ( nc_used_expiry( used, place ) <= nc_used_expiry( used, child ) )
-            return;
-        nc_used_swap( used, place, child );
-        place = child;
+        uint32_t first = 4 * place + 1, earliest = first;
+        if ( first >= used->expiring_count )
+            break;
+        for ( uint32_t child = first + 1; child < first + 4 && child < used->expiring_count; child++ )
+            if ( used->heap[child].expire_timestamp < used->heap[earliest].expire_timestamp )
+                earliest = child;
+        if ( used->heap[earliest].expire_timestamp >= entry.expire_timestamp )
+            break;
+        used->heap[place] = used->heap[earliest];
+        place = earliest;
     }
+    used->heap[place] = entry;
 }
 
-/* Forgets the record that expires first: from now on nothing that expires by then is believed to be unused. */
-static void nc_used_forget_earliest( nc_used_t * used )
+static void nc_used_sift_up( nc_used_t * used, nc_used_expiry_t entry )
 {
-    uint32_t index = used->heap[0];
-    nc_used_record_t * record = &used->records[index];
-    if ( record->expire_timestamp > used->refused_up_to )
-        used->refused_up_to = record->expire_timestamp;
-    nc_table_remove( &used->table, index );
-    used->heap[0] = used->heap[--used->expiring_count];
-    nc_used_sift_down( used );
-    used->free_list[used->expiring_capacity - used->expiring_count - 1] = index;
+    uint32_t place = used->expiring_count - 1;
+    for ( ; place && used->heap[( place - 1 ) / 4].expire_timestamp > entry.expire_timestamp;
+          place = ( place - 1 ) / 4 )
+        used->heap[place] = used->heap[( place - 1 ) / 4];
+    used->heap[place] = entry;
 }
 
 /* Could a never-expiring token be remembered? */
@@ -3401,24 +3390,25 @@ static void nc_used_insert( nc_used_t * used, const nc_used_record_t * record, u
         nc_used_insert_never( used, record, hash );
         return;
     }
+    nc_used_expiry_t entry = { record->expire_timestamp, used->expiring_count };
     if ( used->expiring_count == used->expiring_capacity ) {
-        /* it is the earliest itself: the mark remembers it */
-        if ( record->expire_timestamp <= nc_used_expiry( used, 0 ) ) {
-            if ( record->expire_timestamp > used->refused_up_to )
-                used->refused_up_to = record->expire_timestamp;
+        /*  The earliest one is forgotten, which may be the newcomer: from now on nothing that expires by then is believed
+            to be unused. */
+        uint64_t earliest = used->heap[0].expire_timestamp;
+        uint64_t forgotten = record->expire_timestamp <= earliest ? record->expire_timestamp : earliest;
+        if ( forgotten > used->refused_up_to )
+            used->refused_up_to = forgotten;
+        if ( record->expire_timestamp <= earliest )
             return;
-        }
-        nc_used_forget_earliest( used );
+        entry.record = used->heap[0].record;
+        nc_table_remove( &used->table, entry.record );
+        nc_used_sift_down( used, entry );
+    } else {
+        used->expiring_count++;
+        nc_used_sift_up( used, entry );
     }
-    uint32_t index = used->free_list[used->expiring_capacity - used->expiring_count - 1];
-    uint32_t place = used->expiring_count++;
-    used->records[index] = *record;
-    used->heap[place] = index;
-    while ( place && nc_used_expiry( used, ( place - 1 ) / 2 ) > nc_used_expiry( used, place ) ) {
-        nc_used_swap( used, place, ( place - 1 ) / 2 );
-        place = ( place - 1 ) / 2;
-    }
-    nc_table_insert( &used->table, hash, index );
+    used->records[entry.record] = *record;
+    nc_table_insert( &used->table, hash, entry.record );
 }
 
 /* Takes over what another table remembers, in its order. */
@@ -3428,7 +3418,7 @@ static void nc_used_adopt( nc_used_t * used, const nc_used_t * old )
     for ( uint32_t i = 0; i < old->expiring_count + old->never_count; i++ ) {
         uint32_t nth = i - old->expiring_count; /* of the never-expiring ones */
         uint32_t index = i < old->expiring_count
-                             ? old->heap[i]
+                             ? old->heap[i].record
                              : old->expiring_capacity + ( old->never_oldest + nth ) % old->never_capacity;
         nc_used_insert( used, &old->records[index], old->table.hashes[index] );
     }
@@ -4444,21 +4434,27 @@ typedef struct {
     int kept;        /* the buffer was queued */
     int cost;        /* work units spent */
     uint64_t hash;   /* for a server's tables: of `from`, or of a request's tag */
+    uint32_t slot;   /* the first one with that hash, or NC_NOWHERE */
     union {
         nc_packet_t packet;
         nc_request_t request;
     } as;
 } nc_arrival_t;
 
-/*  An arrival from one place of a received batch. The address is put into canonical form where it stands; an IPv4 address
-    is in it, but for bytes that nobody reads. */
-static void nc_arrival_init( nc_arrival_t * arrival, struct netcode_datagram_t * place, uint32_t buffer )
+/*  The size of what lies in one place of a received batch. Its address is put into canonical form where it stands; an IPv4
+    address is in it, but for bytes that nobody reads. */
+static int nc_arrival_measure( struct netcode_datagram_t * place )
 {
     if ( place->address.type != NETCODE_ADDRESS_IPV4 )
         place->address = nc_address_canonical( &place->address );
+    return place->status == NETCODE_DATAGRAM_TRUNCATED ? NC_MAX_DATAGRAM_BYTES + 1 : place->bytes;
+}
+
+static void nc_arrival_init( nc_arrival_t * arrival, struct netcode_datagram_t * place, int bytes, uint32_t buffer )
+{
     arrival->from = &place->address;
     arrival->data = place->data;
-    arrival->bytes = place->status == NETCODE_DATAGRAM_TRUNCATED ? NC_MAX_DATAGRAM_BYTES + 1 : place->bytes;
+    arrival->bytes = bytes;
     arrival->buffer = buffer;
     arrival->kept = 0;
     arrival->cost = NC_COST_CHEAP;
@@ -4480,11 +4476,11 @@ static void nc_arrival_reset( struct netcode_datagram_t * place )
 }
 
 /* What can be said of a datagram before its first byte is read. Returns a drop reason. */
-static int nc_arrival_screen( const nc_arrival_t * arrival )
+static int nc_arrival_screen( int bytes, const struct netcode_address_t * from )
 {
-    if ( (uint32_t) arrival->bytes - 1 >= NC_MAX_DATAGRAM_BYTES )
-        return arrival->bytes == 0 ? NETCODE_DROP_EMPTY_DATAGRAM : NETCODE_DROP_OVERSIZED_DATAGRAM;
-    return arrival->from->port == 0 ? NETCODE_DROP_SOURCE_PORT_ZERO : NETCODE_DROP_NONE;
+    if ( (uint32_t) bytes - 1 >= NC_MAX_DATAGRAM_BYTES )
+        return bytes == 0 ? NETCODE_DROP_EMPTY_DATAGRAM : NETCODE_DROP_OVERSIZED_DATAGRAM;
+    return from->port == 0 ? NETCODE_DROP_SOURCE_PORT_ZERO : NETCODE_DROP_NONE;
 }
 
 /*  Queues an opened payload: the buffer that it lies in, or a copy where it was handed in by the caller. Returns a drop
@@ -5294,7 +5290,7 @@ static int nc_client_read( struct netcode_client_t * client, nc_arrival_t * arri
 
 static int nc_client_screen( const struct netcode_client_t * client, const nc_arrival_t * arrival )
 {
-    int reason = nc_arrival_screen( arrival );
+    int reason = nc_arrival_screen( arrival->bytes, arrival->from );
     if ( reason != NETCODE_DROP_NONE )
         return reason;
     if ( client->state <= 0 || client->loopback )
@@ -5340,7 +5336,7 @@ static void nc_client_on_socket_error( struct netcode_client_t * client, const s
 static int nc_client_take( struct netcode_client_t * client, struct netcode_datagram_t * datagram, uint32_t * buffer )
 {
     nc_arrival_t arrival;
-    nc_arrival_init( &arrival, datagram, *buffer );
+    nc_arrival_init( &arrival, datagram, nc_arrival_measure( datagram ), *buffer );
     if ( datagram->status == NETCODE_DATAGRAM_ERROR )
         nc_client_on_socket_error( client, datagram );
     else
@@ -5830,7 +5826,7 @@ NETCODE_API void netcode_client_process_packet( struct netcode_client_t * client
     NC_CHECK( client != NULL && from != NULL && data != NULL && bytes >= 0, NC_NOTHING );
     struct netcode_datagram_t place = { *from, data, bytes, bytes, NETCODE_DATAGRAM_OK, 0 };
     nc_arrival_t arrival;
-    nc_arrival_init( &arrival, &place, NC_NOWHERE );
+    nc_arrival_init( &arrival, &place, nc_arrival_measure( &place ), NC_NOWHERE );
     nc_client_come( client );
     nc_client_process( client, &arrival );
     nc_client_leave( client );
@@ -6168,15 +6164,21 @@ typedef struct {
     uint64_t address;
 } nc_server_hashes_t;
 
-static uint32_t nc_server_slot_at( const struct netcode_server_t * server, const struct netcode_address_t * address,
-                                   uint64_t hash )
+/* The slot of an address from `index` on, along its chain, or NC_NOWHERE. */
+static uint32_t nc_server_match_slot( const struct netcode_server_t * server, uint32_t index,
+                                      const struct netcode_address_t * address )
 {
     const nc_hall_t * hall = &server->hall;
-    uint32_t index = nc_table_find( &hall->slot_by_address, (uint32_t) hash );
     while ( index != NC_NOWHERE && !( hall->slots[index].state == NC_SLOT_CONNECTED &&
                                       nc_address_same( &hall->slots[index].address, address ) ) )
         index = nc_table_find_next( &hall->slot_by_address, index );
     return index;
+}
+
+static uint32_t nc_server_slot_at( const struct netcode_server_t * server, const struct netcode_address_t * address,
+                                   uint64_t hash )
+{
+    return nc_server_match_slot( server, nc_table_find( &server->hall.slot_by_address, (uint32_t) hash ), address );
 }
 
 static void nc_server_prefetch_slot( const nc_slot_t * slot )
@@ -6211,7 +6213,7 @@ static void nc_server_look_ahead( const struct netcode_server_t * server, nc_arr
 }
 
 /* A further step: what is found there is fetched. */
-static void nc_server_look_further( const struct netcode_server_t * server, const nc_arrival_t * arrival )
+static void nc_server_look_further( const struct netcode_server_t * server, nc_arrival_t * arrival )
 {
     const nc_hall_t * hall = &server->hall;
     if ( arrival->data[0] == NETCODE_PACKET_REQUEST ) {
@@ -6222,11 +6224,11 @@ static void nc_server_look_further( const struct netcode_server_t * server, cons
         NC_PREFETCH( &hall->used.records[record] );
         return;
     }
-    uint32_t slot = nc_table_find( &hall->slot_by_address, (uint32_t) arrival->hash );
-    if ( slot == NC_NOWHERE )
+    arrival->slot = nc_table_find( &hall->slot_by_address, (uint32_t) arrival->hash );
+    if ( arrival->slot == NC_NOWHERE )
         return;
-    NC_PREFETCH( &hall->inbox.queues[slot] );
-    nc_server_prefetch_slot( &hall->slots[slot] );
+    NC_PREFETCH( &hall->inbox.queues[arrival->slot] );
+    nc_server_prefetch_slot( &hall->slots[arrival->slot] );
 }
 
 static uint32_t nc_server_id_hash( const struct netcode_server_t * server, uint64_t client_id )
@@ -6930,7 +6932,7 @@ static int nc_server_on_payload( struct netcode_server_t * server, uint32_t inde
 static int nc_server_on_session( struct netcode_server_t * server, nc_arrival_t * arrival )
 {
     const nc_packet_t * packet = &arrival->as.packet;
-    uint32_t index = nc_server_slot_at( server, arrival->from, arrival->hash );
+    uint32_t index = nc_server_match_slot( server, arrival->slot, arrival->from );
     if ( index == NC_NOWHERE )
         return nc_server_pending_at( server, arrival->from, arrival->hash, NC_NOWHERE ) == NC_NOWHERE
                    ? NETCODE_DROP_UNKNOWN_ADDRESS
@@ -6956,16 +6958,17 @@ static int nc_server_on_session( struct netcode_server_t * server, nc_arrival_t 
 
 /* ---- receiving ---- */
 
-/* What can be said of a datagram without looking anybody up. Returns a drop reason. */
-static inline int nc_server_screen( const struct netcode_server_t * server, nc_arrival_t * arrival )
+/*  What can be said of a datagram without looking anybody up. Returns a drop reason; the arrival is touched only if there
+    is none, since that costs more than all the rest. */
+static inline int nc_server_screen( const struct netcode_server_t * server, const struct netcode_datagram_t * place,
+                                    int bytes, nc_arrival_t * arrival )
 {
-    int reason = nc_arrival_screen( arrival );
+    int reason = nc_arrival_screen( bytes, &place->address );
     if ( reason != NETCODE_DROP_NONE )
         return reason;
-    if ( arrival->data[0] == NETCODE_PACKET_REQUEST )
-        return nc_packet_parse_request( &arrival->as.request, arrival->data, arrival->bytes,
-                                        server->config.protocol_id );
-    return nc_packet_parse( &arrival->as.packet, arrival->data, arrival->bytes, NC_TO_SERVER );
+    if ( place->data[0] == NETCODE_PACKET_REQUEST )
+        return nc_packet_parse_request( &arrival->as.request, place->data, bytes, server->config.protocol_id );
+    return nc_packet_parse( &arrival->as.packet, place->data, bytes, NC_TO_SERVER );
 }
 
 /* Leads a screened datagram to its handler. */
@@ -6982,26 +6985,24 @@ static void nc_server_process( struct netcode_server_t * server, nc_arrival_t * 
         nc_server_drop( server, reason, arrival->from, arrival->bytes );
 }
 
-/*  Begins with a received datagram. Returns whether it passes; else it was dropped, for next to nothing. The arrival is a
-    local copy all the way, so that compilers keep it in registers. */
+/* Begins with a received datagram. Returns whether it passes; else it was dropped, for next to nothing. */
 static inline int nc_server_receive_one( struct netcode_server_t * server, struct netcode_datagram_t * place,
-                                         uint32_t buffer, nc_arrival_t * result )
+                                         uint32_t buffer, nc_arrival_t * arrival )
 {
-    nc_arrival_t arrival;
     if ( place->status == NETCODE_DATAGRAM_ERROR ) {
         server->counters.datagrams_received--; /* it is none */
         server->counters.receive_errors++;
         server->counters.last_socket_error = place->error;
         return 0;
     }
-    nc_arrival_init( &arrival, place, buffer );
-    server->counters.bytes_received += (uint64_t) arrival.bytes;
-    int reason = nc_server_screen( server, &arrival );
+    int bytes = nc_arrival_measure( place );
+    server->counters.bytes_received += (uint64_t) bytes;
+    int reason = nc_server_screen( server, place, bytes, arrival );
     if ( reason == NETCODE_DROP_NONE ) {
-        *result = arrival;
+        nc_arrival_init( arrival, place, bytes, buffer );
         return 1;
     }
-    nc_server_drop( server, reason, arrival.from, arrival.bytes );
+    nc_server_drop( server, reason, &place->address, bytes );
     return 0;
 }
 
@@ -7146,14 +7147,14 @@ static size_t nc_server_layout_hall( const struct netcode_server_config_t * conf
     hall->pending_count = pending;
     hall->slots = (nc_slot_t *) nc_arena_take( &arena, slots, sizeof( nc_slot_t ) );
     hall->user_data = (uint8_t *) nc_arena_take( &arena, slots, NETCODE_USER_DATA_BYTES );
-    nc_table_place( &hall->slot_by_address, &arena, slots );
-    nc_table_place( &hall->slot_by_id, &arena, slots );
+    nc_table_place( &hall->slot_by_address, &arena, slots, 2 );
+    nc_table_place( &hall->slot_by_id, &arena, slots, 1 );
     nc_bits_place( &hall->free_slots, &arena, slots );
     hall->active_links = (nc_link_t *) nc_arena_take( &arena, slots, sizeof( nc_link_t ) );
     hall->pending = (nc_pending_t *) nc_arena_take( &arena, pending, sizeof( nc_pending_t ) );
-    nc_table_place( &hall->pending_by_address, &arena, pending );
-    nc_table_place( &hall->pending_by_tag, &arena, pending );
-    nc_table_place( &hall->pending_by_id, &arena, pending );
+    nc_table_place( &hall->pending_by_address, &arena, pending, 2 );
+    nc_table_place( &hall->pending_by_tag, &arena, pending, 1 );
+    nc_table_place( &hall->pending_by_id, &arena, pending, 1 );
     hall->pending_links = (nc_link_t *) nc_arena_take( &arena, pending, sizeof( nc_link_t ) );
     nc_used_place( &hall->used, &arena, used > 1 ? used : 2 );
     hall->inbox.client_count = slots;
