@@ -2649,22 +2649,26 @@ static void nc_list_remove( nc_list_t * list, nc_link_t * links, uint32_t index 
 /* ---- table: a hash map from 32-bit hashes to indices; several indices may share one hash ---- */
 
 typedef struct {
+    uint32_t hash;
+    uint32_t next;
+} nc_table_entry_t;
+
+typedef struct {
     uint32_t * heads;
-    uint32_t * next;
-    uint32_t * hashes;
+    nc_table_entry_t * entries;
     uint32_t mask;
 } nc_table_t;
 
-/* `room` heads for each entry, at least: the more, the sooner it shows that somebody is not there. */
-static void nc_table_place( nc_table_t * table, nc_arena_t * arena, uint32_t capacity, uint32_t room )
+/*  With so many heads, at least: the more for each entry, the sooner it shows that somebody is not there; the fewer in
+    all, the likelier they are in the processor's cache. */
+static void nc_table_place( nc_table_t * table, nc_arena_t * arena, uint32_t capacity, uint32_t least_heads )
 {
     uint32_t heads = 16;
-    while ( heads < room * capacity )
+    while ( heads < least_heads )
         heads *= 2;
     table->mask = heads - 1;
     table->heads = (uint32_t *) nc_arena_take( arena, heads, sizeof( uint32_t ) );
-    table->next = (uint32_t *) nc_arena_take( arena, capacity, sizeof( uint32_t ) );
-    table->hashes = (uint32_t *) nc_arena_take( arena, capacity, sizeof( uint32_t ) );
+    table->entries = (nc_table_entry_t *) nc_arena_take( arena, capacity, sizeof( nc_table_entry_t ) );
 }
 
 static void nc_table_reset( nc_table_t * table )
@@ -2675,8 +2679,8 @@ static void nc_table_reset( nc_table_t * table )
 /* The first index from `index` on, along its chain, with this hash. */
 static uint32_t nc_table_match( const nc_table_t * table, uint32_t index, uint32_t hash )
 {
-    while ( index != NC_NOWHERE && table->hashes[index] != hash )
-        index = table->next[index];
+    while ( index != NC_NOWHERE && table->entries[index].hash != hash )
+        index = table->entries[index].next;
     return index;
 }
 
@@ -2693,23 +2697,23 @@ static uint32_t nc_table_find( const nc_table_t * table, uint32_t hash )
 
 static uint32_t nc_table_find_next( const nc_table_t * table, uint32_t index )
 {
-    return nc_table_match( table, table->next[index], table->hashes[index] );
+    return nc_table_match( table, table->entries[index].next, table->entries[index].hash );
 }
 
 static void nc_table_insert( nc_table_t * table, uint32_t hash, uint32_t index )
 {
     uint32_t * head = nc_table_head( table, hash );
-    table->next[index] = *head;
-    table->hashes[index] = hash;
+    table->entries[index].next = *head;
+    table->entries[index].hash = hash;
     *head = index;
 }
 
 static void nc_table_remove( nc_table_t * table, uint32_t index )
 {
-    uint32_t * at = nc_table_head( table, table->hashes[index] );
+    uint32_t * at = nc_table_head( table, table->entries[index].hash );
     while ( *at != index )
-        at = &table->next[*at];
-    *at = table->next[index];
+        at = &table->entries[*at].next;
+    *at = table->entries[index].next;
 }
 
 /* ---- bits: a set of numbers that gives its lowest member ---- */
@@ -3317,7 +3321,7 @@ static void nc_used_place( nc_used_t * used, nc_arena_t * arena, uint32_t capaci
 {
     used->never_capacity = capacity / 2;
     used->expiring_capacity = capacity - used->never_capacity;
-    nc_table_place( &used->table, arena, capacity, 1 );
+    nc_table_place( &used->table, arena, capacity, 2 * capacity );
     used->records = (nc_used_record_t *) nc_arena_take( arena, capacity, sizeof( nc_used_record_t ) );
     used->heap = (nc_used_expiry_t *) nc_arena_take( arena, used->expiring_capacity, sizeof( nc_used_expiry_t ) );
 }
@@ -3420,7 +3424,7 @@ static void nc_used_adopt( nc_used_t * used, const nc_used_t * old )
         uint32_t index = i < old->expiring_count
                              ? old->heap[i].record
                              : old->expiring_capacity + ( old->never_oldest + nth ) % old->never_capacity;
-        nc_used_insert( used, &old->records[index], old->table.hashes[index] );
+        nc_used_insert( used, &old->records[index], old->table.entries[index].hash );
     }
 }
 
@@ -6212,23 +6216,24 @@ static void nc_server_look_ahead( const struct netcode_server_t * server, nc_arr
     NC_PREFETCH( nc_table_head( &hall->pending_by_address, (uint32_t) arrival->hash ) );
 }
 
-/* A further step: what is found there is fetched. */
-static void nc_server_look_further( const struct netcode_server_t * server, nc_arrival_t * arrival )
+/* A further step: what is found there is fetched. Returns 0 for a stranger, at whose address nobody is. */
+static int nc_server_look_further( const struct netcode_server_t * server, nc_arrival_t * arrival )
 {
     const nc_hall_t * hall = &server->hall;
     if ( arrival->data[0] == NETCODE_PACKET_REQUEST ) {
         uint32_t record = *nc_table_head( &hall->used.table, (uint32_t) arrival->hash );
-        if ( record == NC_NOWHERE )
-            return;
-        NC_PREFETCH( &hall->used.table.hashes[record] );
-        NC_PREFETCH( &hall->used.records[record] );
-        return;
+        if ( record != NC_NOWHERE ) {
+            NC_PREFETCH( &hall->used.table.entries[record] );
+            NC_PREFETCH( &hall->used.records[record] );
+        }
+        return 1;
     }
     arrival->slot = nc_table_find( &hall->slot_by_address, (uint32_t) arrival->hash );
     if ( arrival->slot == NC_NOWHERE )
-        return;
+        return nc_table_find( &hall->pending_by_address, (uint32_t) arrival->hash ) != NC_NOWHERE;
     NC_PREFETCH( &hall->inbox.queues[arrival->slot] );
     nc_server_prefetch_slot( &hall->slots[arrival->slot] );
+    return 1;
 }
 
 static uint32_t nc_server_id_hash( const struct netcode_server_t * server, uint64_t client_id )
@@ -6897,8 +6902,8 @@ static int nc_server_on_response( struct netcode_server_t * server, nc_arrival_t
     if ( it.entry == NC_NOWHERE )
         return NETCODE_DROP_AUTHENTICATION_FAILED;
     it.pending = server->hall.pending[it.entry];
-    it.hashes.id = server->hall.pending_by_id.hashes[it.entry];
-    it.hashes.tag = server->hall.pending_by_tag.hashes[it.entry];
+    it.hashes.id = server->hall.pending_by_id.entries[it.entry].hash;
+    it.hashes.tag = server->hall.pending_by_tag.entries[it.entry].hash;
     it.hashes.address = arrival->hash;
     int reason = nc_server_check_challenge( server, &it, body );
     if ( reason == NETCODE_DROP_NONE )
@@ -7014,6 +7019,7 @@ static int nc_server_take( struct netcode_server_t * server, struct netcode_data
 {
     nc_arrival_t arrivals[NC_RECEIVE_BATCH];
     uint32_t place_of[NC_RECEIVE_BATCH], passed = 0;
+    uint32_t known[NC_RECEIVE_BATCH], known_count = 0;
     nc_pool_t * pool = server->hall.inbox.pool;
     int cost = 0;
     server->counters.datagrams_received += count;
@@ -7026,10 +7032,17 @@ static int nc_server_take( struct netcode_server_t * server, struct netcode_data
         nc_arrival_reset( &places[i] );
         cost += NC_COST_CHEAP;
     }
-    for ( uint32_t i = 0; i < passed; i++ )
-        nc_server_look_further( server, &arrivals[i] );
     for ( uint32_t i = 0; i < passed; i++ ) {
-        uint32_t at = place_of[i];
+        if ( nc_server_look_further( server, &arrivals[i] ) ) {
+            known[known_count++] = i;
+            continue;
+        }
+        nc_server_drop( server, NETCODE_DROP_UNKNOWN_ADDRESS, arrivals[i].from, arrivals[i].bytes );
+        nc_arrival_reset( &places[place_of[i]] );
+        cost += NC_COST_CHEAP;
+    }
+    for ( uint32_t k = 0; k < known_count; k++ ) {
+        uint32_t i = known[k], at = place_of[i];
         nc_server_process( server, &arrivals[i] );
         cost += arrivals[i].cost;
         nc_arrival_reset( &places[at] );
@@ -7147,14 +7160,14 @@ static size_t nc_server_layout_hall( const struct netcode_server_config_t * conf
     hall->pending_count = pending;
     hall->slots = (nc_slot_t *) nc_arena_take( &arena, slots, sizeof( nc_slot_t ) );
     hall->user_data = (uint8_t *) nc_arena_take( &arena, slots, NETCODE_USER_DATA_BYTES );
-    nc_table_place( &hall->slot_by_address, &arena, slots, 2 );
-    nc_table_place( &hall->slot_by_id, &arena, slots, 1 );
+    nc_table_place( &hall->slot_by_address, &arena, slots, 2 * slots );
+    nc_table_place( &hall->slot_by_id, &arena, slots, slots );
     nc_bits_place( &hall->free_slots, &arena, slots );
     hall->active_links = (nc_link_t *) nc_arena_take( &arena, slots, sizeof( nc_link_t ) );
     hall->pending = (nc_pending_t *) nc_arena_take( &arena, pending, sizeof( nc_pending_t ) );
-    nc_table_place( &hall->pending_by_address, &arena, pending, 2 );
-    nc_table_place( &hall->pending_by_tag, &arena, pending, 1 );
-    nc_table_place( &hall->pending_by_id, &arena, pending, 1 );
+    nc_table_place( &hall->pending_by_address, &arena, pending, pending / 4 );
+    nc_table_place( &hall->pending_by_tag, &arena, pending, pending / 4 );
+    nc_table_place( &hall->pending_by_id, &arena, pending, pending / 4 );
     hall->pending_links = (nc_link_t *) nc_arena_take( &arena, pending, sizeof( nc_link_t ) );
     nc_used_place( &hall->used, &arena, used > 1 ? used : 2 );
     hall->inbox.client_count = slots;

