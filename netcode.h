@@ -1668,7 +1668,7 @@ static void nc_crypto_seal( uint8_t * out, const uint8_t * data, size_t bytes, c
 
 /*  Opens `bytes` of `data`, the tag included, into `out`. On failure libsodium zeroes `out`: keep what must be
     tried with another key. */
-static int nc_crypto_open( uint8_t * out, const uint8_t * data, size_t bytes, const nc_seal_t * seal )
+static inline int nc_crypto_open( uint8_t * out, const uint8_t * data, size_t bytes, const nc_seal_t * seal )
 {
     uint8_t nonce[12];
     nc_crypto_nonce( nonce, seal->sequence );
@@ -2357,7 +2357,7 @@ static void nc_replay_init( nc_replay_t * replay, uint64_t floor )
 }
 
 /* Standard: Replay Protection, steps 1 and 2. Returns a drop reason. */
-static int nc_replay_seen( const nc_replay_t * replay, uint64_t sequence )
+static inline int nc_replay_seen( const nc_replay_t * replay, uint64_t sequence )
 {
     if ( sequence <= replay->floor )
         return NETCODE_DROP_SEQUENCE_TOO_OLD;
@@ -2478,8 +2478,8 @@ typedef struct {
 } nc_channel_t;
 
 /* Opens a parsed packet into `out`, which may be the packet's own place behind its header. */
-static int nc_packet_open( const nc_packet_t * packet, const uint8_t * data, uint8_t * out,
-                           const nc_channel_t * channel )
+static inline int nc_packet_open( const nc_packet_t * packet, const uint8_t * data, uint8_t * out,
+                                  const nc_channel_t * channel )
 {
     uint8_t associated[NC_PACKET_AD_BYTES];
     nc_seal_t seal = { channel->key, packet->sequence, associated, sizeof( associated ) };
@@ -2490,8 +2490,8 @@ static int nc_packet_open( const nc_packet_t * packet, const uint8_t * data, uin
 
 /*  Reads a session's packet: replay test, decryption in place, advance. Standard: Reading Encrypted Packets.
     Returns a drop reason. */
-static int nc_packet_accept( const nc_packet_t * packet, uint8_t * data, const nc_channel_t * channel,
-                             nc_replay_t * replay )
+static inline int nc_packet_accept( const nc_packet_t * packet, uint8_t * data, const nc_channel_t * channel,
+                                    nc_replay_t * replay )
 {
     int reason =
         nc_packet_rules[packet->type].replay_protected ? nc_replay_seen( replay, packet->sequence ) : NETCODE_DROP_NONE;
@@ -6415,12 +6415,14 @@ static uint32_t nc_server_pending_at( const struct netcode_server_t * server, co
     return index;
 }
 
-static uint32_t nc_server_find_pending( const struct netcode_server_t * server, const nc_arrival_t * arrival,
-                                        uint64_t address_hash, const uint8_t * tag )
+static uint32_t nc_server_find_pending( const struct netcode_server_t * server, const nc_arrival_t * arrival )
 {
-    uint32_t index = nc_server_pending_at( server, arrival->from, address_hash, NC_NOWHERE );
-    while ( index != NC_NOWHERE && memcmp( server->hall.pending[index].tag, tag, NC_TOKEN_TAG_BYTES ) != 0 )
-        index = nc_server_pending_at( server, arrival->from, address_hash, index );
+    const nc_hall_t * hall = &server->hall;
+    uint32_t index = nc_table_find( &hall->pending_by_tag, (uint32_t) arrival->hash );
+    while ( index != NC_NOWHERE &&
+            !( memcmp( hall->pending[index].tag, arrival->as.request.tag, NC_TOKEN_TAG_BYTES ) == 0 &&
+               nc_address_same( &hall->pending[index].address, arrival->from ) ) )
+        index = nc_table_find_next( &hall->pending_by_tag, index );
     return index;
 }
 
@@ -6607,8 +6609,7 @@ static int nc_server_screen_request( struct netcode_server_t * server, nc_server
         return NETCODE_DROP_TOKEN_REFUSED_UP_TO;
     if ( nc_used_seen( used, it->request.tag, it->hashes.tag ) )
         return NETCODE_DROP_TOKEN_CONSUMED;
-    it->hashes.address = nc_server_address_hash( server, arrival->from );
-    it->pending = nc_server_find_pending( server, arrival, it->hashes.address, it->request.tag );
+    it->pending = nc_server_find_pending( server, arrival );
     if ( it->pending != NC_NOWHERE && nc_server_allowance( server, &server->hall.pending[it->pending] ) < 1.0f )
         return NETCODE_DROP_REQUEST_TOO_SOON;
     return NETCODE_DROP_NONE;
@@ -6721,6 +6722,7 @@ static int nc_server_admit_request( struct netcode_server_t * server, nc_server_
     }
     nc_server_describe_pending( &newcomer, it, server, arrival->from );
     it->hashes.id = nc_server_id_hash( server, newcomer.client_id );
+    it->hashes.address = nc_server_address_hash( server, &newcomer.address );
     int reason = nc_server_check_rivals( server, &newcomer, &it->hashes, &takes_over );
     if ( reason == NETCODE_DROP_NONE )
         reason = nc_server_check_records( server, newcomer.expire_timestamp );
