@@ -11,7 +11,7 @@ T ?=
 SEED ?=
 # make soak SECONDS=5 and make bench ROUNDS=201 set how long these run.
 SECONDS ?= 60
-ROUNDS ?= 201
+ROUNDS ?= 101
 
 # make gives CC the value `cc` and CXX `g++` by itself; the environment and the command line win.
 ifeq ($(origin CXX),default)
@@ -65,7 +65,11 @@ help:
 	@echo "make compile    every compiler, language version and build switch, warnings as errors"
 	@echo "make lint       format, clang-tidy, cppcheck, and the rules of the house"
 	@echo "make size       lines, bytes and compile time against their limits"
-	@echo "make bench      what a packet costs, as a ratio to libsodium alone"
+	@echo "make bench      what packets cost, as ratios to libsodium alone, each with its limit; fails beyond (ROUNDS=101)"
+	@echo "make bench-sockets                  the same over real sockets, and a server under a flood (Linux)"
+	@echo "make bench-plot                     the picture of make bench: build/bench.svg (gnuplot)"
+	@echo "make instructions                   what a refused datagram costs, counted by valgrind"
+	@echo "make threads    servers on four threads share a port, under the thread sanitizer (Linux)"
 	@echo "make soak       64 clients at 60 Hz; SECONDS=60"
 	@echo "make defences   takes each defence out of a copy: a test must notice"
 	@echo "make readme     compiles or runs every block of code in README.md"
@@ -136,10 +140,25 @@ format:
 	$(CLANG_FORMAT) -i $(C_FILES)
 
 build/bench: tests/bench.c netcode.h | deps build
-	$(Q)$(COMPILE) -DNDEBUG $< $(LINK) -o $@
+	$(Q)$(COMPILE) -DNDEBUG $< $(SOAK_WRAP) $(LINK) -o $@
 
 bench: build/bench
-	./build/bench $(ROUNDS) build/bench.json
+	./build/bench $(ROUNDS) build/bench.json build/bench.dat
+
+bench-plot:
+	[ -e build/bench.dat ] || BENCH_PRINT_ONLY=1 $(MAKE) bench
+	gnuplot -c tests/bench.gp build/bench.dat build/bench.svg
+
+# The library twice in one program: with its Linux extras, and without.
+build/bench_sockets: tests/bench_sockets.c netcode.h | deps build
+	$(Q)$(COMPILE) -DNDEBUG -DBENCH_PLAIN -c $< -o build/bench_sockets_plain.o && \
+		$(COMPILE) -DNDEBUG $< build/bench_sockets_plain.o $(LINK) -o $@
+
+bench-sockets: build/bench_sockets
+	./build/bench_sockets $(ROUNDS) build/bench_sockets.json
+
+instructions: | deps build
+	CFLAGS="$(CFLAGS)" sh tests/tools/instructions.sh
 
 build/soak: tests/soak.c netcode.h | deps build
 	$(Q)$(COMPILE) $< $(SOAK_WRAP) $(LINK) -o $@
@@ -163,4 +182,5 @@ install: build/token
 clean:
 	rm -rf build
 
-.PHONY: all help deps demo test test-release san coverage peer compile lint size readme format bench soak defences fresh install clean
+.PHONY: all help deps demo test test-release san coverage peer compile lint size readme format bench bench-plot bench-sockets instructions \
+	threads soak defences fresh install clean

@@ -96,9 +96,13 @@
 
     address      netcode_server_create( "203.0.113.5:40000" ) is what tokens call the server; it binds the wildcard
                  at that port. Behind a NAT or in a container: bind_address says what to bind, public_addresses what
-                 tokens say. Port 0 binds any free port; netcode_server_get_port tells which.
+                 tokens say. Port 0 binds any free port; netcode_server_get_port tells which. On a machine with several
+                 addresses give bind_address the one that tokens name: from a wildcard the system answers with the
+                 address it likes best, and clients hear nobody but the one they asked.
     update       receives, answers, sends keep-alives, ends what timed out. One update spends a bounded amount of
                  work (update_budget), so a flood can not hold it; what is left waits for the next.
+    admission    admit_callback is asked last, before a client gets its slot: 0 denies it. For bans, and for what
+                 several servers have to agree on (6).
     a crash      a player whose game crashed comes back at once with a newer token if replace_existing_clients is
                  on; otherwise when the old session has timed out.
     keys         netcode_server_set_private_keys takes up to four, tried in order. To rotate: give servers {new,
@@ -114,7 +118,9 @@
 
     create and start take all of it, stop keeps it for the next start, destroy gives it back; in between there is not
     one allocation. netcode_client_memory and netcode_server_memory tell the bytes beforehand, your allocator is asked
-    for them in a few blocks. A start with another number of slots holds the old and the new memory for a moment.
+    for them in a few blocks. A start with another number of slots holds the old and the new memory for a moment. A slot
+    and all that it brings (its share of handshakes, used tokens and tables) takes just under 2 KiB, a buffer of the
+    pool 1.4 KiB, a server without slots and pool 120 KiB, a client without its pool 6 KiB.
     Received packets lie in a pool and are yours until you free them, however long, through stop, start and the reuse of
     their slot. Every client has a share of the pool that others can not use up; who queues more than its quota loses
     the newest, counted as QUEUE_FULL. Payloads of those who are gone give way first. Secrets and packets are wiped when
@@ -126,6 +132,16 @@
     threads. The process-wide hooks (log level, printf, assert, tagging) and netcode_init are for before the threads
     start. Callbacks run inside your own calls and may call back into the library: destroy, stop and start then take
     effect when the outermost call returns; an update inside an update is refused.
+
+    One server object uses one core. To use more, run one object for each, each on a thread of its own: on ports of
+    their own (the token names the ones a player may try), or on Linux all on one port with share_port, where the system
+    leads each client address to one of them, always the same one while they are all open. Each object keeps its own
+    promises; what none of them can see is what another did, so across them
+      - a client id can be connected once in each;
+      - a token can connect once in each, from another address; it is the same as for several servers of one token (14).
+    Where that matters, let admit_callback ask a table of your own, under a lock: ids that are in (taken out when
+    connect_disconnect_callback tells that they left) and the tags of tokens that were used, until they expire.
+    tests/threads.c is such a program.
 
     7  CLOCKS
 
@@ -164,6 +180,18 @@
     sockets, from the network simulator and from the override callbacks; yours goes into config.socket. A dual-stack
     server or client has one socket of each family, served in turn; on the simulator only its first address is used.
 
+    On Linux, where the system has it, and else not:
+      recvmmsg, SO_RXQ_OVFL    datagrams are received in batches; those that found the buffer full are counted
+      UDP_SEGMENT, sendmmsg    with batch_sends, what goes to one client leaves as one call that the system cuts again, as
+                               far as sizes are equal (the last may be shorter). A batch holds 64 datagrams: send client
+                               by client, not round by round
+      SO_ATTACH_FILTER         kernel_filter: most junk is dropped before it is copied, and counts as kernel_drops
+      connect                  a client's socket is connected to the server it talks to: sends cost less, the system
+                               drops what others send (which is not counted as WRONG_SERVER then)
+      SO_REUSEPORT             share_port, see 6
+    Socket buffers: 4 MiB each way, or 4 KiB a slot where that is more, are asked for when a server starts; the system
+    grants no more than net.core.rmem_max and wmem_max. netcode_server_stats tells what was granted.
+
     Peers: every netcode 1.02 implementation. Some old ones take smaller datagrams: towards the Go and TypeScript
     ports, payloads above 1197 bytes, and towards benny-n's (1182 at most anyway) above 1177, need sequence_base
     NETCODE_SEQUENCE_BASE_ZERO, because six sequence bytes make a payload of 1200 bytes a datagram of 1223.
@@ -174,7 +202,7 @@
     NETCODE_STATIC             everything static, for one program unit alone
     NETCODE_API                an attribute in front of every public function, as for a shared library
     NETCODE_NO_SOCKETS         leave the operating system's sockets out
-    NETCODE_NO_LINUX_EXTRAS    leave recvmmsg, kernel drop counts and ICMP error queues out
+    NETCODE_NO_LINUX_EXTRAS    leave out what 10 lists for Linux, and ICMP error queues
     NETCODE_ASSERT( c )        your assert; else netcode_set_assert_function, and nothing under NDEBUG
     NETCODE_PACKET_TAGGING     0: leave DSCP marking out
     NETCODE_PLATFORM           found out unless given. NETCODE_DEBUG / NETCODE_RELEASE and NETCODE_LITTLE_ENDIAN /
@@ -185,7 +213,7 @@
 
     No reliability, ordering, fragmentation or congestion control: payloads are datagrams. No NAT punching, no peer
     to peer, no compression, no voice, no matchmaking, no TLS: the way from backend to client is your HTTPS. It does
-    not hide who talks to whom, when, and how much. One server object uses one core; run one object for each.
+    not hide who talks to whom, when, and how much.
 
     13  WHERE IT DEPARTS FROM THE STANDARD'S TEXT
 
@@ -518,7 +546,8 @@ struct netcode_socket_info_t {
     struct netcode_address_t address2; /* the second one of a dual-stack socket, else NETCODE_ADDRESS_NONE */
     int receive_buffer_bytes;          /* what the system granted; 0 where it has no such thing */
     int send_buffer_bytes;
-    /* datagrams that the system dropped because the receive buffer was full, where it tells */
+    /*  datagrams that the system dropped because the receive buffer was full, or by the kernel_filter, where it tells: with
+        the next datagram that it hands over */
     uint64_t kernel_drops;
     int last_send_error; /* the system's number of the last datagram that it refused to send; 0 for none */
 };
@@ -3459,7 +3488,7 @@ typedef struct {
 /* ================================================================================================================
     ROOM 9: SOCKET
     How do datagrams get in and out, whatever carries them?
-    Uses: platform, address, table.
+    Uses: platform, address, packet, table.
     Invariant: client and server know struct netcode_socket_t and nothing else of the network.
    ================================================================================================================ */
 
@@ -3851,8 +3880,8 @@ static int nc_socket_udp_receive( void * context, struct netcode_datagram_t * da
 /* The handle of an address's family, or -1. */
 static int nc_socket_handle_for( nc_socket_udp_t * udp, const struct netcode_address_t * address )
 {
-    for ( int i = 0; i < udp->count; i++ )
-        if ( udp->bound[i].type == address->type )
+    for ( int i = 0; i < 2; i++ )
+        if ( i < udp->count && udp->bound[i].type == address->type )
             return i;
     udp->last_send_error = EAFNOSUPPORT;
     return -1;
@@ -3981,7 +4010,7 @@ static int nc_socket_send_batch( nc_socket_udp_t * udp, const struct netcode_dat
         if ( which >= 0 )
             left[which] |= (uint64_t) 1 << i;
     }
-    for ( int which = 0; which < udp->count; which++ ) {
+    for ( int which = 0; which < 2; which++ ) {
         volley.count = volley.vector_count = 0;
         while ( left[which] )
             nc_socket_volley_gather( &volley, datagrams, count, &left[which], udp->segments );
