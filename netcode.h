@@ -5703,7 +5703,8 @@ NETCODE_API struct netcode_client_t * netcode_client_create( const char * addres
                                                              const struct netcode_client_config_t * config,
                                                              double time )
 {
-    return nc_client_create( &address, 1, config, time );
+    const char * texts[] = { address, NULL };
+    return nc_client_create( texts, 1, config, time );
 }
 
 NETCODE_API struct netcode_client_t * netcode_client_create_dual( const char * address1, const char * address2,
@@ -7590,7 +7591,8 @@ NETCODE_API struct netcode_server_t * netcode_server_create( const char * addres
                                                              const struct netcode_server_config_t * config,
                                                              double time )
 {
-    return nc_server_create( &address, 1, config, time );
+    const char * texts[] = { address, NULL };
+    return nc_server_create( texts, 1, config, time );
 }
 
 NETCODE_API struct netcode_server_t * netcode_server_create_dual( const char * address1, const char * address2,
