@@ -7846,6 +7846,8 @@ NETCODE_API void netcode_server_broadcast( struct netcode_server_t * server, con
     while ( walk.next != NC_NOWHERE ) {
         uint32_t index = walk.next;
         walk.next = server->hall.active_links[index].next;
+        if ( walk.next != NC_NOWHERE )
+            nc_server_prefetch_slot( &server->hall.slots[walk.next] );
         if ( (int) index != except_client_index )
             nc_server_send_payload( server, index, data, bytes );
     }

@@ -423,6 +423,53 @@ TEST( table_used_against_a_model )
     }
 }
 
+static int used_order( const void * a, const void * b )
+{
+    const nc_used_record_t * p = (const nc_used_record_t *) a;
+    const nc_used_record_t * q = (const nc_used_record_t *) b;
+    return ( p->expire_timestamp > q->expire_timestamp ) - ( p->expire_timestamp < q->expire_timestamp );
+}
+
+/* Puts `count` expiries in an order: 0 rising, 1 falling, else at random. No two are the same. */
+static void used_shuffle( uint64_t * expiries, int count, int order )
+{
+    int i;
+    for ( i = 0; i < count; i++ ) {
+        int k = order > 1 ? test_random_below( i + 1 ) : i;
+        expiries[i] = expiries[k];
+        expiries[k] = 1000 + 7 * (uint64_t) ( order == 1 ? count - i : i );
+    }
+}
+
+/* Six full levels of four children each, filled in some order; then each one gives way to somebody later, in its turn. */
+TEST( table_used_full_heap_gives_way_in_order )
+{
+    enum { ROOM = 1 + 4 + 16 + 64 + 256 + 1024 };
+    static uint64_t expiries[ROOM];
+    static nc_used_record_t sorted[ROOM];
+    int order, i;
+    for ( order = 0; order < 4; order++ ) {
+        used_open( &used_world.used, &used_world.block, 2 * ROOM );
+        used_world.count = 0;
+        used_shuffle( expiries, ROOM, order );
+        for ( i = 0; i < ROOM; i++ )
+            used_insert( expiries[i] );
+        REQUIRE_EQ( used_world.used.expiring_count, ROOM );
+        CHECK_EQ( used_world.used.refused_up_to, 0 );
+        memcpy( sorted, used_world.history, sizeof( sorted ) );
+        qsort( sorted, ROOM, sizeof( sorted[0] ), used_order );
+        used_shuffle( expiries, ROOM, 2 );
+        for ( i = 0; i < ROOM; i++ ) {
+            REQUIRE( nc_used_seen( &used_world.used, sorted[i].tag, used_hash( sorted[i].tag ) ) );
+            used_insert( 1000000 + expiries[i] );
+            REQUIRE_EQ( used_world.used.refused_up_to, sorted[i].expire_timestamp );
+            REQUIRE( !nc_used_seen( &used_world.used, sorted[i].tag, used_hash( sorted[i].tag ) ) );
+        }
+        CHECK( used_is_safe( &used_world.used ) );
+        free( used_world.block );
+    }
+}
+
 /* With many equal expiries it does not matter who goes, but nobody who went may come back. */
 TEST( table_used_with_equal_expiries )
 {
