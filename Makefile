@@ -160,6 +160,12 @@ bench-sockets: build/bench_sockets
 instructions: | deps build
 	CFLAGS="$(CFLAGS)" sh tests/tools/instructions.sh
 
+# Where the thread sanitizer is missing, or can not run, that is said and nothing fails.
+threads: | deps build
+	@if $(COMPILE) -fsanitize=thread -pthread tests/threads.c $(LINK) -o build/threads 2>build/threads.log; then \
+		./build/threads $(THREADS_SECONDS); \
+	else cat build/threads.log; echo "threads: the thread sanitizer is not to be had, so nothing was run"; fi
+
 build/soak: tests/soak.c netcode.h | deps build
 	$(Q)$(COMPILE) $< $(SOAK_WRAP) $(LINK) -o $@
 

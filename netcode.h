@@ -5391,7 +5391,7 @@ static void nc_client_receive( struct netcode_client_t * client )
         client->counters.receive_errors += count < 0; /* the socket is broken */
         if ( count <= 0 )
             break;
-        for ( int i = 0; i < count; i++ )
+        for ( int i = 0; i < count && i < want; i++ )
             budget -= nc_client_take( client, &client->places[i], &client->batch[i] );
     }
     client->backlog = budget <= 0;
@@ -7106,7 +7106,7 @@ static void nc_server_receive( struct netcode_server_t * server )
         server->counters.receive_errors += count < 0; /* the socket is broken */
         if ( count <= 0 )
             break;
-        budget -= nc_server_take( server, server->places, server->batch, (uint32_t) count );
+        budget -= nc_server_take( server, server->places, server->batch, (uint32_t) ( count < want ? count : want ) );
     }
     server->backlog = budget <= 0;
     server->backlogs += (uint64_t) server->backlog;

@@ -10,7 +10,8 @@
     The second part lets another process flood a server of 64 clients, at half and at twice what that server refuses in
     a second. The flooder shares the clients' sockets, so part of its forgeries come from their addresses.
     Printed are the medians of the rounds' ratios, the tenth and ninetieth percentile, and the limits; FILE gets the
-    same as JSON. The exit code is 1 if something is beyond its limit.
+    same as JSON. The exit code is 1 if something is beyond its limit; BENCH_PRINT_ONLY in the environment forgives the ratios,
+    and not what happens under a flood.
 
     This file is compiled twice, for two builds of the library in one program: with -DBENCH_PLAIN -c, and as it is. */
 
@@ -1408,7 +1409,7 @@ static void close_worlds( void )
 
 int main( int count, char ** arguments )
 {
-    int rounds = count > 1 ? atoi( arguments[1] ) : MIN_ROUNDS, over;
+    int rounds = count > 1 ? atoi( arguments[1] ) : MIN_ROUNDS, too_slow, wrong;
     if ( rounds < MIN_ROUNDS || rounds > MAX_ROUNDS ) {
         printf( "usage: bench_sockets [ROUNDS, %d to %d [FILE]]\n", MIN_ROUNDS, MAX_ROUNDS );
         return 2;
@@ -1418,15 +1419,15 @@ int main( int count, char ** arguments )
     open_ports();
     open_worlds();
     measure( rounds );
-    over = print_table( rounds );
+    too_slow = print_table( rounds );
     close_worlds();
     measure_flood();
-    over += print_checks();
+    wrong = print_checks();
     if ( count > 2 && !write_json( arguments[2], rounds ) )
         stop( "the JSON file can not be written" );
     build_plain.term();
     build_full.term();
-    return over != 0;
+    return wrong || ( too_slow && !getenv( "BENCH_PRINT_ONLY" ) );
 }
 
 #endif
