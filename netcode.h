@@ -135,7 +135,8 @@
 
     One server object uses one core. To use more, run one object for each, each on a thread of its own: on ports of
     their own (the token names the ones a player may try), or on Linux all on one port with share_port, where the system
-    leads each client address to one of them, always the same one while they are all open. Each object keeps its own
+    leads each client address to one of them. Open all of them before the first client comes and close none while others
+    serve: a server more or less leads most addresses elsewhere, and the clients there are lost. Each object keeps its own
     promises; what none of them can see is what another did, so across them
       - a client id can be connected once in each;
       - a token can connect once in each, from another address; it is the same as for several servers of one token (14).
@@ -669,7 +670,7 @@ struct netcode_server_config_t {
     int pending_handshakes;
     int consumed_tokens; /* used tokens that are remembered; max( 8 x slots, 1024 ) */
     /*  Asked last before a client gets its slot: 1 lets it in, 0 denies it. For bans, and for what several servers must
-        agree on: see 6 in the manual. May be asked again for the same client, ten times a second. */
+        agree on: see 6 in the manual. May be asked again for the same client, ten times a second at most. */
     int ( *admit_callback )( void * context, uint64_t client_id, const uint8_t * token_tag, uint64_t expire_timestamp );
     /*  Linux: 1 lets the system throw away datagrams of impossible size or prefix before they are copied. They count as
         kernel_drops then, and not by reason. Elsewhere, or where it is refused, the log says so and nothing changes. */
@@ -3572,9 +3573,10 @@ static void nc_socket_connect( const struct netcode_socket_t * socket, const str
     (void) peer;
 }
 
-static void nc_socket_enlarge( const struct netcode_socket_t * socket, int bytes )
+static void nc_socket_enlarge( const struct netcode_socket_t * socket, const nc_log_t * log, int bytes )
 {
     (void) socket;
+    (void) log;
     (void) bytes;
 }
 
@@ -4268,13 +4270,12 @@ static int nc_socket_open_handle( nc_socket_udp_t * udp, int which, const nc_soc
     return NC_SOCKET_OK;
 }
 
-static void nc_socket_log_buffers( const nc_socket_udp_t * udp, const nc_socket_request_t * request )
+static void nc_socket_log_buffers( const nc_socket_udp_t * udp, const nc_log_t * log, int receive_bytes,
+                                   int send_bytes )
 {
-    if ( udp->receive_buffer_bytes < request->receive_buffer_bytes ||
-         udp->send_buffer_bytes < request->send_buffer_bytes )
-        NC_LOG( request->log, INFO, "socket buffers: asked for %d to receive and %d to send, granted %d and %d bytes",
-                request->receive_buffer_bytes, request->send_buffer_bytes, udp->receive_buffer_bytes,
-                udp->send_buffer_bytes );
+    if ( udp->receive_buffer_bytes < receive_bytes || udp->send_buffer_bytes < send_bytes )
+        NC_LOG( log, INFO, "socket buffers: asked for %d to receive and %d to send, granted %d and %d bytes",
+                receive_bytes, send_bytes, udp->receive_buffer_bytes, udp->send_buffer_bytes );
 }
 
 /*  Opens both handles. Where both addresses leave the port open, the second takes the first one's, so that a server is
@@ -4321,7 +4322,7 @@ static int nc_socket_open_udp( struct netcode_socket_t * socket, const nc_socket
         nc_socket_udp_close( udp );
         return result;
     }
-    nc_socket_log_buffers( udp, request );
+    nc_socket_log_buffers( udp, request->log, request->receive_buffer_bytes, request->send_buffer_bytes );
     memset( socket, 0, sizeof( *socket ) );
     socket->context = udp;
     socket->receive = nc_socket_udp_receive;
@@ -4365,11 +4366,14 @@ static void nc_socket_connect( const struct netcode_socket_t * socket, const str
 }
 
 /* Asks for larger buffers than it was opened with. */
-static void nc_socket_enlarge( const struct netcode_socket_t * socket, int bytes )
+static void nc_socket_enlarge( const struct netcode_socket_t * socket, const nc_log_t * log, int bytes )
 {
     nc_socket_udp_t * udp = (nc_socket_udp_t *) socket->context;
-    for ( int i = 0; socket->send == nc_socket_udp_send && i < udp->count; i++ )
+    if ( socket->send != nc_socket_udp_send )
+        return;
+    for ( int i = 0; i < udp->count; i++ )
         nc_socket_set_buffers( udp, i, bytes, bytes );
+    nc_socket_log_buffers( udp, log, bytes, bytes );
 }
 
 #endif
@@ -5980,7 +5984,7 @@ static const char * nc_client_diagnosis( const struct netcode_client_t * client 
                                       : "The connect token is damaged, or is for another version of the protocol.";
     case NC_STATE( CONNECT_TOKEN_EXPIRED ):
         return "The connect token expired before a server let the client in: it needs a new token.";
-    case NC_STATE( CONNECTION_DENIED ): return "The server is full.";
+    case NC_STATE( CONNECTION_DENIED ): return "The server is full, or does not admit this player.";
     case NC_STATE( CONNECTION_TIMED_OUT ): return "The connection was lost: nothing came from the server any more.";
     case NC_STATE( CONNECTION_RESPONSE_TIMED_OUT ):
         return "The server answered at first, then fell silent: packets may be lost, or the token was used meanwhile.";
@@ -6890,37 +6894,42 @@ static void nc_server_deny( struct netcode_server_t * server, nc_pending_t * pen
     nc_server_answer( server, pending, NETCODE_PACKET_DENIED, NULL, 0 );
 }
 
-/* Does the application want this client? It may do anything meanwhile, also to this handshake. Returns a drop reason. */
-static int nc_server_ask_application( struct netcode_server_t * server, const nc_server_response_t * it )
+/* Could this client get a slot? Returns a drop reason. */
+static int nc_server_check_response( const struct netcode_server_t * server, nc_server_response_t * it )
+{
+    int reason = nc_server_check_rivals( server, &it->pending, &it->hashes, &it->takes_over );
+    if ( reason == NETCODE_DROP_NONE )
+        reason = nc_server_check_records( server, it->pending.expire_timestamp );
+    if ( reason == NETCODE_DROP_NONE && it->takes_over == NC_NOWHERE &&
+         server->active.count == server->hall.slot_count )
+        reason = NETCODE_DROP_SERVER_FULL;
+    return reason;
+}
+
+/*  Does the application want this client? It may do anything meanwhile, so all is checked again. As a denial is rationed,
+    so is the question. Returns a drop reason. */
+static int nc_server_ask_application( struct netcode_server_t * server, nc_server_response_t * it )
 {
     nc_pending_t * live = &server->hall.pending[it->entry];
-    int admitted = 1;
-    if ( server->config.admit_callback )
-        admitted = server->config.admit_callback( server->config.callback_context, it->pending.client_id,
+    if ( nc_server_allowance( server, live ) < 1.0f )
+        return NETCODE_DROP_NOT_ADMITTED;
+    int admitted = server->config.admit_callback( server->config.callback_context, it->pending.client_id,
                                                   it->pending.tag, it->pending.expire_timestamp );
     if ( live->created != it->pending.created )
         return NETCODE_DROP_NOT_CONNECTED;
-    if ( !admitted )
-        nc_server_deny( server, live );
-    return admitted ? NETCODE_DROP_NONE : NETCODE_DROP_NOT_ADMITTED;
+    return admitted ? nc_server_check_response( server, it ) : NETCODE_DROP_NOT_ADMITTED;
 }
 
 /* The steps behind decryption. Returns a drop reason. */
 static int nc_server_admit_response( struct netcode_server_t * server, nc_server_response_t * it,
                                      const nc_packet_t * packet )
 {
-    int reason = nc_server_ask_application( server, it );
-    if ( reason == NETCODE_DROP_NONE )
-        reason = nc_server_check_rivals( server, &it->pending, &it->hashes, &it->takes_over );
-    if ( reason == NETCODE_DROP_NONE )
-        reason = nc_server_check_records( server, it->pending.expire_timestamp );
-    if ( reason != NETCODE_DROP_NONE )
-        return reason;
-    if ( it->takes_over == NC_NOWHERE && server->active.count == server->hall.slot_count ) {
+    int reason = nc_server_check_response( server, it );
+    if ( reason == NETCODE_DROP_NONE && server->config.admit_callback )
+        reason = nc_server_ask_application( server, it );
+    if ( reason == NETCODE_DROP_SERVER_FULL || reason == NETCODE_DROP_NOT_ADMITTED )
         nc_server_deny( server, &server->hall.pending[it->entry] );
-        return NETCODE_DROP_SERVER_FULL;
-    }
-    return nc_server_connect( server, it, packet );
+    return reason == NETCODE_DROP_NONE ? nc_server_connect( server, it, packet ) : reason;
 }
 
 static int nc_server_on_response( struct netcode_server_t * server, nc_arrival_t * arrival )
@@ -7349,7 +7358,7 @@ static void nc_server_start( struct netcode_server_t * server, int max_clients )
                        ? 0
                        : NETCODE_DEFAULT_MAX_CONNECT_TOKEN_LIFETIME;
     if ( server->sizes_buffers && max_clients > NC_SOCKET_BUFFER_BYTES / NC_SOCKET_BUFFER_PER_SLOT )
-        nc_socket_enlarge( &server->socket, max_clients * NC_SOCKET_BUFFER_PER_SLOT );
+        nc_socket_enlarge( &server->socket, &server->log, max_clients * NC_SOCKET_BUFFER_PER_SLOT );
     server->earliest_expiry =
         lifetime > 0 ? server->config.unix_time( server->config.callback_context ) + (uint64_t) lifetime : 0;
     server->running = 1;

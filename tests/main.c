@@ -50,6 +50,8 @@
 #include "story/defences.c"
 #include "story/contract.c"
 #include "story/storm.c"
+#include "story/linux.c"
+#include "story/admit.c"
 
 static void test_begin( uint64_t seed )
 {

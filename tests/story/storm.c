@@ -179,6 +179,7 @@ enum {
     STORM_IN_LOOPBACK,
     STORM_IN_LOG,
     STORM_IN_UNIX,
+    STORM_IN_ADMIT,
     STORM_IN_SEND,
     STORM_IN_RECEIVE
 };
@@ -538,6 +539,16 @@ static uint64_t storm_unix( void * context )
     return world_unix_callback( context );
 }
 
+static int storm_admit( void * context, uint64_t client_id, const uint8_t * tag, uint64_t expire )
+{
+    (void) context;
+    (void) client_id;
+    (void) tag;
+    (void) expire;
+    storm_call_back( STORM_IN_ADMIT );
+    return test_random_below( 5 ) > 0;
+}
+
 static int storm_send( struct world_t * w, const struct world_datagram_t * d )
 {
     int full = storm.seen_count == STORM_SEEN;
@@ -637,6 +648,7 @@ static void storm_begin( void )
     w->server_config.send_loopback_packet_callback = w->client_config.send_loopback_packet_callback = storm_loopback;
     w->server_config.log_callback = w->client_config.log_callback = storm_log;
     w->server_config.unix_time = w->client_config.unix_time = storm_unix;
+    w->server_config.admit_callback = storm_admit;
     w->server_config.allocator_context = &storm.hall;
     w->server_config.batch_sends = test_random_below( 2 );
     w->server_config.replace_existing_clients = test_random_below( 2 );

@@ -302,7 +302,7 @@ TEST( packet_ingredients_are_authenticated )
     for ( a = 0; a < 32 + 8; a++ ) {
         uint8_t data[100], key[NETCODE_KEY_BYTES];
         nc_channel_t channel = packet_channel();
-        nc_packet_t packet;
+        nc_packet_t packet = { 0, 0, 0, 0 };
         int size = packet_make( data, NETCODE_PACKET_PAYLOAD, 9 );
         memcpy( key, packet_key, sizeof( key ) );
         channel.key = key;

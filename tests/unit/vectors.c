@@ -198,7 +198,7 @@ TEST( vectors_packets_in_the_wrong_direction )
     for ( i = 0; i < VECTOR_PACKETS; i++ ) {
         const struct vector_packet_t * row = &vector_packets[i];
         int both = row->type >= NETCODE_PACKET_KEEP_ALIVE;
-        nc_packet_t packet;
+        nc_packet_t packet = { 0, 0, 0, 0 };
         uint8_t data[NC_MAX_DATAGRAM_BYTES];
         CHECK_EQ( nc_packet_parse( &packet, row->sealed, row->sealed_bytes,
                                    row->to_server ? NC_TO_CLIENT : NC_TO_SERVER ),

@@ -1,0 +1,1382 @@
+/*  Story: what Linux gives the sockets beside the plain calls: cut sends (GSO), the kernel filter, the client's socket
+    aimed at its server, shared ports, buffers for many slots. Each is tried where the system has it, where it refuses,
+    and (other systems, NETCODE_NO_LINUX_EXTRAS) where only the plain path is compiled. Real sockets on loopback, with
+    virtual time, so that nothing waits for a clock: runner linux.c */
+
+#if !defined( _WIN32 )
+
+#include <errno.h>
+#include <ifaddrs.h>
+
+#if defined( __linux__ ) && !defined( NETCODE_NO_LINUX_EXTRAS ) && defined( SO_RXQ_OVFL ) && \
+    ( defined( __USE_GNU ) || ( !defined( __GLIBC__ ) && defined( _GNU_SOURCE ) ) )
+#define LINUX_EXTRAS 1
+#else
+#define LINUX_EXTRAS 0
+#endif
+
+/* ---- the system, refusing what a test wants refused ---- */
+
+/*  A program's own function comes before the C library's of the same name. Elsewhere than here their types differ, and
+    the tests that need a refusal leave it out. */
+#if LINUX_EXTRAS && defined( __GLIBC__ ) && defined( __LP64__ )
+#include <sys/syscall.h>
+#define LINUX_WRAPPED 1
+#else
+#define LINUX_WRAPPED 0
+#endif
+
+static struct {
+    int sends;          /* calls of sendmmsg */
+    int messages;       /* that they brought, those not taken counted again */
+    int cut;            /* messages that the system shall cut */
+    int refused;        /* calls that took none */
+    int cut_error;      /* such messages are refused with this; 0: they are not */
+    int most;           /* so many messages are taken by one call; 0: all */
+    int interrupted;    /* every other call is */
+    int asked[2];       /* the largest buffers asked for, to receive and to send */
+    int refused_level;  /* this option is refused */
+    int refused_option; /* 0: none is */
+    int connect_error;  /* aiming a socket is refused with this; 0: it is not */
+} linux_system;
+
+#if LINUX_WRAPPED
+
+int sendmmsg( int handle, struct mmsghdr * headers, unsigned int count, int flags )
+{
+    unsigned int i;
+    linux_system.messages += (int) count;
+    if ( ++linux_system.sends % 2 && linux_system.interrupted ) {
+        errno = EINTR;
+        return -1;
+    }
+    if ( linux_system.most && count > (unsigned int) linux_system.most )
+        count = (unsigned int) linux_system.most;
+    for ( i = 0; i < count; i++ ) {
+        int cut = headers[i].msg_hdr.msg_controllen > 0;
+        linux_system.cut += cut;
+        if ( cut && linux_system.cut_error )
+            count = i; /* those before it leave */
+    }
+    if ( count == 0 ) {
+        linux_system.refused++;
+        errno = linux_system.cut_error;
+        return -1;
+    }
+    int taken = (int) syscall( SYS_sendmmsg, handle, headers, count, flags );
+    linux_system.refused += taken < 0;
+    return taken;
+}
+
+int setsockopt( int handle, int level, int option, const void * value, socklen_t bytes )
+{
+    int number = 0;
+    if ( bytes == sizeof( number ) )
+        memcpy( &number, value, sizeof( number ) );
+    if ( level == SOL_SOCKET && option == SO_RCVBUF && number > linux_system.asked[0] )
+        linux_system.asked[0] = number;
+    if ( level == SOL_SOCKET && option == SO_SNDBUF && number > linux_system.asked[1] )
+        linux_system.asked[1] = number;
+    if ( linux_system.refused_option == option && linux_system.refused_level == level ) {
+        errno = ENOPROTOOPT;
+        return -1;
+    }
+    return (int) syscall( SYS_setsockopt, handle, level, option, value, bytes );
+}
+
+/* The C library declares the address as a union of pointers, which only GNU C knows to be the same. */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wpedantic"
+
+int connect( int handle, const struct sockaddr * address, socklen_t bytes )
+{
+    if ( linux_system.connect_error && address->sa_family != AF_UNSPEC ) {
+        errno = linux_system.connect_error;
+        return -1;
+    }
+    return (int) syscall( SYS_connect, handle, address, bytes );
+}
+
+#pragma GCC diagnostic pop
+
+#endif
+
+static void linux_reset( void )
+{
+    memset( &linux_system, 0, sizeof( linux_system ) );
+}
+
+/* ---- the post: datagrams from one socket of the library to plain ones ---- */
+
+enum { DOOR_A, DOOR_B, DOOR_SIX, DOOR_CLOSED, POST_DOORS, POST_LETTERS = 320, POST_LETTER_BYTES = 1500 };
+
+struct letter_t {
+    int door;
+    int bytes;
+};
+
+static struct {
+    struct netcode_socket_t out;
+    struct allocator_t allocator;
+    int handles[POST_DOORS]; /* -1: nobody is there */
+    struct netcode_address_t at[POST_DOORS];
+    struct letter_t letters[POST_LETTERS];
+    int count;
+} post;
+
+static nc_socket_udp_t * post_udp( void )
+{
+    return (nc_socket_udp_t *) post.out.context;
+}
+
+/* A plain socket on loopback with room for all that these tests send, that gives up waiting after a second. */
+static int plain_socket( const char * text, struct netcode_address_t * at )
+{
+    struct sockaddr_storage storage;
+    struct timeval second = { 1, 0 };
+    socklen_t length;
+    int bytes = 4 << 20, handle;
+    *at = address_of( text );
+    handle = socket( at->type == NETCODE_ADDRESS_IPV6 ? AF_INET6 : AF_INET, SOCK_DGRAM, 0 );
+    REQUIRE_GE( handle, 0 );
+    length = nc_socket_to_system( at, &storage );
+    REQUIRE_EQ( bind( handle, (struct sockaddr *) &storage, length ), 0 );
+    length = sizeof( storage );
+    REQUIRE_EQ( getsockname( handle, (struct sockaddr *) &storage, &length ), 0 );
+    nc_socket_from_system( at, &storage );
+    (void) setsockopt( handle, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof( bytes ) );
+    (void) setsockopt( handle, SOL_SOCKET, SO_RCVTIMEO, &second, sizeof( second ) );
+    return handle;
+}
+
+static ssize_t plain_send( int handle, const struct netcode_address_t * to, const void * data, int bytes )
+{
+    struct sockaddr_storage storage;
+    socklen_t length = nc_socket_to_system( to, &storage );
+    return sendto( handle, data, (size_t) bytes, 0, (struct sockaddr *) &storage, length );
+}
+
+/* A socket of the library; with `filter` as a server has it, with `errors` as a client has it. */
+static void post_open_socket( struct netcode_socket_t * out, const char * first, const char * second, int filter,
+                              int errors )
+{
+    struct netcode_address_t a = address_of( first ), b;
+    nc_socket_request_t request;
+    int family;
+    memset( &request, 0, sizeof( request ) );
+    request.allocator = nc_allocator_make( &post.allocator, allocator_allocate, allocator_free );
+    request.addresses[0] = &a;
+    if ( second ) {
+        b = address_of( second );
+        request.addresses[1] = &b;
+    }
+    request.receive_buffer_bytes = request.send_buffer_bytes = 4 << 20;
+    request.kernel_filter = filter;
+    request.reports_errors = errors;
+    REQUIRE_EQ( nc_socket_open_udp( out, &request, &family ), NC_SOCKET_OK );
+}
+
+/* Everybody is there but who lives at the closed door; IPv6 only where this machine has it. */
+static void post_open( int dual, int errors )
+{
+    linux_reset();
+    memset( &post, 0, sizeof( post ) );
+    post.handles[DOOR_A] = plain_socket( "127.0.0.1:0", &post.at[DOOR_A] );
+    post.handles[DOOR_B] = plain_socket( "127.0.0.1:0", &post.at[DOOR_B] );
+    close( plain_socket( "127.0.0.1:0", &post.at[DOOR_CLOSED] ) );
+    post.handles[DOOR_CLOSED] = post.handles[DOOR_SIX] = -1;
+    post.at[DOOR_SIX] = address_of( "[::1]:9" );
+    if ( dual )
+        post.handles[DOOR_SIX] = plain_socket( "[::1]:0", &post.at[DOOR_SIX] );
+    post_open_socket( &post.out, "127.0.0.1:0", dual ? "[::1]:0" : NULL, 0, errors );
+    linux_reset();
+}
+
+static void post_close( void )
+{
+    int i;
+    for ( i = 0; i < POST_DOORS; i++ )
+        if ( post.handles[i] >= 0 )
+            close( post.handles[i] );
+    post.out.close( post.out.context );
+    CHECK_EQ( post.allocator.live, 0 );
+    linux_reset();
+}
+
+/* So many letters of one size for one door. */
+static void post_write( int door, int bytes, int times )
+{
+    while ( times-- > 0 && CHECK_LT( post.count, POST_LETTERS ) ) {
+        post.letters[post.count].door = door;
+        post.letters[post.count++].bytes = bytes;
+    }
+}
+
+static int letter_fill( uint8_t * data, int number )
+{
+    payload_fill( data, post.letters[number].bytes, number );
+    data[0] = (uint8_t) number;
+    data[1] = (uint8_t) ( number >> 8 );
+    return post.letters[number].bytes;
+}
+
+/* What lies behind a door is what was sent to it: once, whole, in its order. */
+static void post_look( int door )
+{
+    uint8_t expected[POST_LETTER_BYTES], found[POST_LETTER_BYTES + 1];
+    int i;
+    if ( post.handles[door] < 0 )
+        return;
+    for ( i = 0; i < post.count; i++ ) {
+        if ( post.letters[i].door != door )
+            continue;
+        int bytes = letter_fill( expected, i );
+        ssize_t got = recv( post.handles[door], found, sizeof( found ), 0 );
+        if ( got != bytes || memcmp( found, expected, (size_t) bytes ) != 0 ) {
+            test_fail( __FILE__, __LINE__, "letter %d of %d, %d bytes for door %d: %d bytes came, or others", i,
+                       post.count, bytes, door, (int) got );
+            test_escape();
+        }
+    }
+    CHECK_EQ( recv( post.handles[door], found, sizeof( found ), MSG_DONTWAIT ), -1 );
+}
+
+/* Sends all that was written in one call, of which so many can not be sent. */
+static void post_send( int unsendable )
+{
+    static struct netcode_datagram_t datagrams[POST_LETTERS];
+    static uint8_t bytes[POST_LETTERS][POST_LETTER_BYTES];
+    int i;
+    memset( datagrams, 0, sizeof( datagrams ) );
+    for ( i = 0; i < post.count; i++ ) {
+        datagrams[i].address = post.at[post.letters[i].door];
+        datagrams[i].data = bytes[i];
+        datagrams[i].bytes = letter_fill( bytes[i], i );
+    }
+    CHECK_EQ( post.out.send( post.out.context, datagrams, post.count ), post.count - unsendable );
+    for ( i = 0; i < POST_DOORS; i++ )
+        post_look( i );
+    post.count = 0;
+}
+
+/* Can the system cut here, by its own word? */
+static int post_cuts( void )
+{
+    int zero = 0;
+    return LINUX_EXTRAS && setsockopt( post.handles[DOOR_A], 17, 103, &zero, sizeof( zero ) ) == 0; /* UDP_SEGMENT */
+}
+
+/* So many messages went to the system, so many of them to be cut, and nothing was refused. */
+static void post_expect( int messages, int cut )
+{
+    if ( LINUX_WRAPPED && post_cuts() ) {
+        CHECK_EQ( linux_system.messages, messages );
+        CHECK_EQ( linux_system.cut, cut );
+        CHECK_EQ( linux_system.refused, 0 );
+    }
+    CHECK_EQ( post_udp()->last_send_error, 0 );
+    linux_reset();
+}
+
+/* The groups that matter, each in one send. */
+static void post_round( int six )
+{
+    int i;
+    post_write( DOOR_A, 1200, 16 );
+    post_send( 0 );
+    post_write( DOOR_A, 500, 4 ); /* a shorter last one, and more behind it */
+    post_write( DOOR_A, 100, 1 );
+    post_write( DOOR_A, 500, 4 );
+    post_send( 0 );
+    post_write( DOOR_A, 100, 3 ); /* a longer one in between */
+    post_write( DOOR_A, 1225, 1 );
+    post_write( DOOR_A, 100, 3 );
+    post_send( 0 );
+    for ( i = 0; i < 40; i++ ) /* interleaved */
+        post_write( i % 3 == 2 && six ? DOOR_SIX : i % 2, i % 7 == 0 ? 60 : 64, 1 );
+    post_send( 0 );
+    post_write( DOOR_B, 1225, 64 ); /* 78,400 bytes: more than one message can hold */
+    post_send( 0 );
+    post_write( DOOR_A, 64, 150 ); /* more than one batch */
+    post_write( DOOR_B, 18, 150 );
+    post_send( 0 );
+}
+
+/* Whatever comes: sizes that repeat, doors that change, and the closed one among them. */
+static void post_storm( int rounds, int doors, int closed )
+{
+    static const int sizes[] = { 18, 64, 65, 333, 1200, 1225 };
+    while ( rounds-- > 0 ) {
+        int left = 2 + test_random_below( 140 );
+        while ( left > 0 ) {
+            int times = 1 + test_random_below( 12 ), door = test_random_below( doors );
+            int bytes = test_random_below( 4 ) ? sizes[test_random_below( 6 )] : 18 + test_random_below( 1208 );
+            if ( closed && test_random_below( 5 ) == 0 )
+                door = DOOR_CLOSED;
+            post_write( door, bytes, times );
+            left -= times;
+        }
+        post_send( 0 );
+    }
+}
+
+TEST( linux_sends_arrive_whole_and_in_order )
+{
+    post_open( 0, 0 );
+    post_round( 0 );
+    post_storm( 60, 2, 0 );
+    CHECK_EQ( linux_system.refused, 0 );
+    CHECK_EQ( post_udp()->last_send_error, 0 );
+    post_close();
+}
+
+/* What goes together goes as one message, and nothing overtakes. */
+TEST( linux_sends_are_grouped )
+{
+    int i;
+    post_open( 0, 0 );
+    post_write( DOOR_A, 1200, 16 );
+    post_send( 0 );
+    post_expect( 1, 1 );
+    post_write( DOOR_A, 64, 7 );
+    post_write( DOOR_A, 20, 1 );
+    post_send( 0 );
+    post_expect( 1, 1 );
+    post_write( DOOR_A, 500, 4 );
+    post_write( DOOR_A, 100, 1 ); /* ends its message */
+    post_write( DOOR_A, 500, 4 );
+    post_send( 0 );
+    post_expect( 2, 2 );
+    post_write( DOOR_A, 100, 3 );
+    post_write( DOOR_A, 101, 1 ); /* begins the second one, and the shorter one ends that */
+    post_write( DOOR_A, 100, 3 );
+    post_send( 0 );
+    post_expect( 3, 3 );
+    for ( i = 0; i < 40; i++ )
+        post_write( i % 2, 64, 1 );
+    post_send( 0 );
+    post_expect( 2, 2 );
+    post_write( DOOR_B, 1225, 64 ); /* 53 of them are 64,925 bytes */
+    post_send( 0 );
+    post_expect( 2, 2 );
+    post_write( DOOR_A, 64, 65 );
+    post_send( 0 );
+    CHECK_EQ( post_udp()->last_send_error, 0 );
+    linux_reset();
+    post_write( DOOR_A, 64, 1 );
+    post_write( DOOR_B, 64, 1 );
+    post_send( 0 );
+    post_expect( 2, 0 );
+    post_close();
+}
+
+TEST( linux_sends_of_both_families )
+{
+    if ( !real_ipv6() )
+        SKIP( "no ::1 here" );
+    post_open( 1, 0 );
+    post_round( 1 );
+    post_storm( 40, 3, 0 );
+    post_write( DOOR_SIX, 333, 5 );
+    post_write( DOOR_A, 333, 5 );
+    post_write( DOOR_SIX, 333, 5 );
+    linux_reset();
+    post_send( 0 );
+    post_expect( 2, 2 );
+    post_close();
+}
+
+/* A family without a handle is not sent, is not counted, and holds nobody up. */
+TEST( linux_sends_of_a_family_that_is_not_there )
+{
+    post_open( 0, 0 );
+    post_write( DOOR_A, 64, 3 );
+    post_write( DOOR_SIX, 64, 2 );
+    post_write( DOOR_A, 64, 3 );
+    post_write( DOOR_SIX, 80, 1 );
+    post_send( 3 );
+    CHECK_EQ( post_udp()->last_send_error, EAFNOSUPPORT );
+    post_write( DOOR_SIX, 64, 70 );
+    post_write( DOOR_B, 64, 70 );
+    post_send( 70 );
+    post_write( DOOR_SIX, 64, 2 );
+    post_send( 2 );
+    post_close();
+}
+
+/* What an ICMP error says of one door is no reason not to serve the others. */
+TEST( linux_sends_past_a_closed_port )
+{
+    int errors;
+    for ( errors = 0; errors < 2; errors++ ) {
+        post_open( 0, errors );
+        post_write( DOOR_CLOSED, 64, 4 );
+        post_write( DOOR_A, 64, 4 );
+        post_write( DOOR_CLOSED, 64, 1 );
+        post_write( DOOR_B, 64, 4 );
+        post_write( DOOR_CLOSED, 64, 4 );
+        post_write( DOOR_A, 100, 4 );
+        post_send( 0 );
+        post_storm( 40, 2, 1 );
+        post_close();
+    }
+}
+
+/* ---- the same where the system does not cut, or not today ---- */
+
+TEST( linux_sends_without_cutting )
+{
+    post_open( 0, 0 );
+    post_udp()->segments = 0;
+    post_write( DOOR_A, 64, 16 );
+    post_send( 0 );
+    if ( LINUX_WRAPPED ) {
+        CHECK_EQ( linux_system.sends, 1 ); /* still one call for all */
+        CHECK_EQ( linux_system.messages, 16 );
+        CHECK_EQ( linux_system.cut, 0 );
+    }
+    post_round( 0 );
+    post_storm( 40, 2, 1 );
+    post_close();
+}
+
+/* An old system does not know the option: nothing is cut from the beginning. */
+TEST( linux_system_that_can_not_cut )
+{
+    struct netcode_socket_t out;
+    if ( !LINUX_WRAPPED )
+        SKIP( "the system can not be made to refuse here" );
+    post_open( 0, 0 );
+    linux_system.refused_level = 17;
+    linux_system.refused_option = 103; /* UDP_SEGMENT, which older headers do not have */
+    post_open_socket( &out, "127.0.0.1:0", NULL, 0, 0 );
+    CHECK_EQ( ( (nc_socket_udp_t *) out.context )->segments, 0 );
+    out.close( out.context );
+    post_close();
+}
+
+/* Without checksums Linux refuses to cut: what it really says, and every datagram arrives all the same. */
+TEST( linux_sends_where_the_system_refuses_to_cut )
+{
+#if LINUX_EXTRAS
+    int one = 1, tried;
+    post_open( 0, 0 );
+    tried = post_udp()->segments;
+    REQUIRE_EQ( setsockopt( post_udp()->handles[0], SOL_SOCKET, SO_NO_CHECK, &one, sizeof( one ) ), 0 );
+    post_write( DOOR_A, 64, 16 );
+    post_send( 0 );
+    if ( LINUX_WRAPPED && tried )
+        CHECK_EQ( linux_system.refused, 1 ); /* invalid argument, says Linux 6 */
+    post_round( 0 );
+    post_storm( 40, 2, 1 );
+    post_close();
+#else
+    SKIP( "only the plain path is here" );
+#endif
+}
+
+/* A device that can not cut says EIO: it is asked once. Other errors may be about this message alone. */
+TEST( linux_sends_ask_a_system_once_that_can_not_cut )
+{
+    static const int errors[] = { EIO, EOPNOTSUPP, EINVAL, EMSGSIZE, ENOBUFS };
+    size_t i;
+    if ( !LINUX_WRAPPED )
+        SKIP( "the system can not be made to refuse here" );
+    for ( i = 0; i < sizeof( errors ) / sizeof( errors[0] ); i++ ) {
+        post_open( 0, 0 );
+        if ( !post_udp()->segments ) {
+            post_close();
+            SKIP( "this system does not cut" );
+        }
+        linux_system.cut_error = errors[i];
+        post_write( DOOR_A, 64, 8 );
+        post_send( 0 );
+        CHECK_EQ( linux_system.cut, 1 );
+        CHECK_EQ( linux_system.refused, 1 );
+        CHECK_EQ( post_udp()->segments, i < 2 ? 0 : 1 );
+        linux_system.cut = 0;
+        post_write( DOOR_A, 64, 8 );
+        post_send( 0 );
+        CHECK_EQ( linux_system.cut > 0, i >= 2 );
+        post_round( 0 );
+        post_storm( 10, 2, 0 );
+        post_close();
+    }
+}
+
+/* The system takes a part of what it is given, or is interrupted before it takes anything. */
+TEST( linux_sends_taken_in_parts )
+{
+    if ( !LINUX_WRAPPED )
+        SKIP( "the system can not be made to refuse here" );
+    post_open( 0, 0 );
+    linux_system.most = 3;
+    post_round( 0 );
+    post_storm( 20, 2, 1 );
+    linux_system.interrupted = 1;
+    post_round( 0 );
+    post_storm( 20, 2, 1 );
+    linux_system.most = 1;
+    post_storm( 20, 2, 1 );
+    post_close();
+}
+
+/* ---- a network of loopback sockets in virtual time ---- */
+
+enum { LAN_SERVERS = 3, LAN_CLIENTS = 32 };
+
+static struct {
+    struct netcode_server_t * servers[LAN_SERVERS];
+    struct netcode_client_t * clients[LAN_CLIENTS];
+    char at[LAN_SERVERS][NETCODE_MAX_ADDRESS_STRING_LENGTH]; /* what tokens say */
+    double time;
+    int lines; /* logged */
+    char line[512];
+} lan;
+
+static void lan_close( void )
+{
+    int i;
+    for ( i = 0; i < LAN_CLIENTS; i++ )
+        netcode_client_destroy( lan.clients[i] );
+    for ( i = 0; i < LAN_SERVERS; i++ )
+        netcode_server_destroy( lan.servers[i] );
+    memset( &lan, 0, sizeof( lan ) );
+    lan.time = 50.0;
+    linux_reset();
+}
+
+static void lan_log( void * context, int level, const char * text )
+{
+    (void) context;
+    (void) level;
+    lan.lines++;
+    snprintf( lan.line, sizeof( lan.line ), "%s", text );
+}
+
+static struct netcode_server_config_t lan_config( void )
+{
+    struct netcode_server_config_t config;
+    netcode_default_server_config( &config );
+    config.protocol_id = WORLD_PROTOCOL;
+    memcpy( config.private_key, world_key, NETCODE_KEY_BYTES );
+    config.log_callback = lan_log;
+    return config;
+}
+
+/* A server bound to this loopback address alone. */
+static struct netcode_server_t * lan_create( const char * address, struct netcode_server_config_t config )
+{
+    config.bind_address = address;
+    return netcode_server_create( address, &config, lan.time );
+}
+
+static void lan_server( int server, const char * address, const struct netcode_server_config_t * config, int slots )
+{
+    struct netcode_address_t a = address_of( address );
+    lan.servers[server] = lan_create( address, *config );
+    REQUIRE( lan.servers[server] != NULL );
+    netcode_server_start( lan.servers[server], slots );
+    REQUIRE_EQ( netcode_server_running( lan.servers[server] ), 1 );
+    a.port = netcode_server_get_port( lan.servers[server] );
+    netcode_address_to_string( &a, lan.at[server] );
+}
+
+static void lan_plain_server( int server, const char * address )
+{
+    struct netcode_server_config_t config = lan_config();
+    lan_server( server, address, &config, 4 );
+}
+
+static void lan_client_with( int client, const char * address, const char * address2, int batch_sends )
+{
+    struct netcode_client_config_t config;
+    netcode_default_client_config( &config );
+    config.log_callback = lan_log;
+    config.batch_sends = batch_sends;
+    lan.clients[client] = address2 ? netcode_client_create_dual( address, address2, &config, lan.time )
+                                   : netcode_client_create( address, &config, lan.time );
+    REQUIRE( lan.clients[client] != NULL );
+}
+
+static void lan_client( int client, const char * address )
+{
+    lan_client_with( client, address, NULL, 0 );
+}
+
+/* Starts to connect with a token that names these servers and gives each a second. */
+static void lan_connect( int client, const char * first, const char * second )
+{
+    const char * names[2];
+    uint8_t token[NETCODE_CONNECT_TOKEN_BYTES];
+    names[0] = first;
+    names[1] = second;
+    REQUIRE_EQ( netcode_generate_connect_token( second ? 2 : 1, names, names, 60, 1, (uint64_t) client + 1,
+                                                WORLD_PROTOCOL, world_key, NULL, token ),
+                NETCODE_OK );
+    netcode_client_connect( lan.clients[client], token );
+}
+
+static void lan_step( void )
+{
+    int i;
+    lan.time += 0.01;
+    for ( i = 0; i < LAN_SERVERS; i++ )
+        if ( lan.servers[i] )
+            netcode_server_update( lan.servers[i], lan.time );
+    for ( i = 0; i < LAN_CLIENTS; i++ )
+        if ( lan.clients[i] )
+            netcode_client_update( lan.clients[i], lan.time );
+    netcode_sleep( 0.0002 ); /* the system delivers at once, unless it is busy */
+}
+
+static void lan_run( double seconds )
+{
+    double end = lan.time + seconds;
+    while ( lan.time < end )
+        lan_step();
+}
+
+/* The client is connected, to the server of this name, and the server knows that it knows. */
+static int lan_arrives( int client, const char * name )
+{
+    struct netcode_address_t a = address_of( name );
+    double end = lan.time + 6.0;
+    while ( netcode_client_state( lan.clients[client] ) != NETCODE_CLIENT_STATE_CONNECTED && lan.time < end )
+        lan_step();
+    if ( !CHECK_EQ( netcode_client_state( lan.clients[client] ), NETCODE_CLIENT_STATE_CONNECTED ) )
+        return 0;
+    lan_run( 0.3 );
+    return CHECK( netcode_address_equal( netcode_client_server_address( lan.clients[client] ), &a ) );
+}
+
+static void lan_leaves( int client )
+{
+    int i;
+    netcode_client_disconnect( lan.clients[client] );
+    lan_run( 0.1 );
+    for ( i = 0; i < LAN_SERVERS; i++ )
+        if ( lan.servers[i] )
+            CHECK_EQ( netcode_server_num_connected_clients( lan.servers[i] ), 0 );
+}
+
+/* The server sends every payload back to whom it came from. */
+static void lan_echo_all( void )
+{
+    struct netcode_event_t event;
+    int i;
+    for ( i = 0; i < LAN_SERVERS; i++ )
+        while ( lan.servers[i] && netcode_server_next_event( lan.servers[i], &event ) )
+            if ( event.type == NETCODE_EVENT_PAYLOAD ) {
+                netcode_server_send_packet( lan.servers[i], event.client_index, event.data, event.bytes );
+                netcode_server_free_packet( lan.servers[i], event.data );
+            }
+}
+
+/* One payload of a client comes back as it was sent. */
+static int lan_echo( int client, int bytes, int tag )
+{
+    uint8_t data[NETCODE_MAX_PACKET_SIZE], *packet = NULL;
+    int tries, found = 0, good;
+    payload_fill( data, bytes, tag );
+    netcode_client_send_packet( lan.clients[client], data, bytes );
+    for ( tries = 0; tries < 50 && !packet; tries++ ) {
+        lan_step();
+        lan_echo_all();
+        packet = netcode_client_receive_packet( lan.clients[client], &found, NULL );
+    }
+    good = packet && found == bytes && memcmp( packet, data, (size_t) bytes ) == 0;
+    if ( packet )
+        netcode_client_free_packet( lan.clients[client], packet );
+    return good;
+}
+
+static struct netcode_server_stats_t lan_server_stats( int server )
+{
+    struct netcode_server_stats_t stats;
+    memset( &stats, 0, sizeof( stats ) );
+    netcode_server_stats( lan.servers[server], &stats );
+    return stats;
+}
+
+static struct netcode_client_stats_t lan_client_stats( int client )
+{
+    struct netcode_client_stats_t stats;
+    memset( &stats, 0, sizeof( stats ) );
+    netcode_client_stats( lan.clients[client], &stats );
+    return stats;
+}
+
+static uint64_t lan_sum( const uint64_t * dropped )
+{
+    uint64_t sum = 0;
+    int i;
+    for ( i = 0; i < NETCODE_DROP_REASONS; i++ )
+        sum += dropped[i];
+    return sum;
+}
+
+/* ---- batched sends through the API ---- */
+
+/* Four messages: up to the shorter one; up to the longer one; that and the one behind it; the rest. */
+static const int batch_sizes[] = { 400, 400, 400, 90, 400, 400, 1200, 400, 400, 400, 400, 400 };
+
+enum { BATCH = sizeof( batch_sizes ) / sizeof( batch_sizes[0] ) };
+
+/* A payload of a batch for this player. */
+static int batch_fill( uint8_t * data, int player, int number )
+{
+    payload_fill( data, batch_sizes[number], player * 50 + number );
+    return batch_sizes[number];
+}
+
+/* All that waits at a client is the batch, in its order. */
+static void batch_expect( int client )
+{
+    uint8_t expected[NETCODE_MAX_PACKET_SIZE], *packet;
+    int i, found, tries;
+    for ( i = 0; i < BATCH; i++ ) {
+        packet = netcode_client_receive_packet( lan.clients[client], &found, NULL );
+        for ( tries = 0; !packet && tries < 20; tries++ ) {
+            lan_step();
+            packet = netcode_client_receive_packet( lan.clients[client], &found, NULL );
+        }
+        if ( !CHECK( packet != NULL ) )
+            return;
+        CHECK_EQ( found, batch_fill( expected, client + 1, i ) );
+        CHECK_MEM( packet, expected, batch_sizes[i] );
+        netcode_client_free_packet( lan.clients[client], packet );
+    }
+    CHECK( netcode_client_receive_packet( lan.clients[client], &found, NULL ) == NULL );
+}
+
+TEST( linux_batched_sends_of_a_server )
+{
+    enum { PLAYERS = 3 };
+    struct netcode_server_config_t config = lan_config();
+    uint8_t data[NETCODE_MAX_PACKET_SIZE];
+    int i, k;
+    lan_close();
+    config.batch_sends = 1;
+    lan_server( 0, "127.0.0.1:0", &config, 8 );
+    for ( i = 0; i < PLAYERS; i++ ) {
+        lan_client( i, "127.0.0.1:0" );
+        lan_connect( i, lan.at[0], NULL );
+        REQUIRE( lan_arrives( i, lan.at[0] ) );
+    }
+    linux_reset();
+    for ( k = 0; k < BATCH; k++ )
+        for ( i = 0; i < PLAYERS; i++ ) {
+            int player = (int) netcode_server_client_id( lan.servers[0], i );
+            netcode_server_send_packet( lan.servers[0], i, data, batch_fill( data, player, k ) );
+        }
+    CHECK_EQ( linux_system.sends, 0 );
+    netcode_server_flush( lan.servers[0] );
+    if ( LINUX_WRAPPED ) {
+        CHECK_EQ( linux_system.sends, 1 );
+        if ( ( (nc_socket_udp_t *) lan.servers[0]->socket.context )->segments )
+            CHECK_EQ( linux_system.messages, 4 * PLAYERS );
+    }
+    for ( i = 0; i < PLAYERS; i++ )
+        batch_expect( i );
+    CHECK_EQ( lan_server_stats( 0 ).send_errors, 0 );
+    lan_close();
+}
+
+TEST( linux_batched_sends_of_a_client )
+{
+    enum { COUNT = 100, BYTES = 1200 };
+    struct netcode_event_t event;
+    uint8_t data[BYTES];
+    int i, found = 0;
+    lan_close();
+    lan_plain_server( 0, "127.0.0.1:0" );
+    lan_client_with( 0, "127.0.0.1:0", NULL, 1 );
+    lan_connect( 0, lan.at[0], NULL );
+    REQUIRE( lan_arrives( 0, lan.at[0] ) );
+    for ( i = 0; i < COUNT; i++ ) {
+        payload_fill( data, BYTES, i );
+        netcode_client_send_packet( lan.clients[0], data, BYTES );
+    }
+    netcode_client_flush( lan.clients[0] );
+    for ( i = 0; i < 20; i++ ) {
+        lan_step();
+        while ( netcode_server_next_event( lan.servers[0], &event ) )
+            if ( event.type == NETCODE_EVENT_PAYLOAD ) {
+                payload_fill( data, BYTES, found++ );
+                CHECK_EQ( event.bytes, BYTES );
+                CHECK_MEM( event.data, data, BYTES );
+                netcode_server_free_packet( lan.servers[0], event.data );
+            }
+    }
+    CHECK_EQ( found, COUNT );
+    CHECK_EQ( lan_client_stats( 0 ).send_errors, 0 );
+    lan_close();
+}
+
+/* ---- the kernel filter ---- */
+
+/* Could a server have a use for it? By the library's own reader, and by the size of a request. */
+static int filter_should_pass( const uint8_t * data, int bytes )
+{
+    nc_packet_t packet;
+    if ( bytes > 0 && data[0] == NETCODE_PACKET_REQUEST )
+        return bytes == REQUEST_BYTES || bytes == 1062;
+    return bytes > 0 && nc_packet_parse( &packet, data, bytes, NC_TO_SERVER ) == NETCODE_DROP_NONE;
+}
+
+/* Receives one datagram in at most a second: its size, -1 for none. */
+static int filter_receive( struct netcode_socket_t * socket, uint8_t * data, int capacity )
+{
+    struct netcode_datagram_t place;
+    int tries, count = 0;
+    memset( &place, 0, sizeof( place ) );
+    place.data = data;
+    place.capacity = capacity;
+    for ( tries = 0; tries < 20 && count == 0; tries++ ) {
+        count = socket->receive( socket->context, &place, 1 );
+        if ( count == 0 )
+            socket->wait( socket->context, 0.05 );
+    }
+    return count == 1 ? place.bytes : -1;
+}
+
+/* The sizes around every edge, and some far from all of them. */
+static int filter_sizes( int * sizes )
+{
+    static const int ranges[][2] = { { 0, 2 },       { 17, 37 },     { 100, 100 },   { 323, 337 },
+                                     { 1060, 1063 }, { 1077, 1079 }, { 1214, 1228 }, { 1300, 1300 } };
+    int count = 0, bytes;
+    size_t i;
+    for ( i = 0; i < sizeof( ranges ) / sizeof( ranges[0] ); i++ )
+        for ( bytes = ranges[i][0]; bytes <= ranges[i][1]; bytes++ )
+            sizes[count++] = bytes;
+    return count;
+}
+
+/* Sends every size with this prefix byte, then something that passes: what arrives before that is what should. */
+static int filter_try_prefix( struct netcode_socket_t * socket, int from, const struct netcode_address_t * to,
+                              int prefix )
+{
+    static const uint8_t last[18] = { 0x16, 0xEE };
+    uint8_t data[1400], found[1500];
+    int sizes[128], count = filter_sizes( sizes ), i, passed = 0;
+    for ( i = 0; i < count; i++ ) {
+        payload_fill( data, sizes[i], prefix + i );
+        data[0] = (uint8_t) prefix;
+        CHECK_EQ( plain_send( from, to, data, sizes[i] ), sizes[i] );
+    }
+    CHECK_EQ( plain_send( from, to, last, sizeof( last ) ), sizeof( last ) );
+    for ( i = 0; i < count; i++ ) {
+        payload_fill( data, sizes[i], prefix + i );
+        data[0] = (uint8_t) prefix;
+        if ( !filter_should_pass( data, sizes[i] ) )
+            continue;
+        passed++;
+        if ( !CHECK_EQ( filter_receive( socket, found, sizeof( found ) ), sizes[i] ) ) {
+            printf( "    prefix 0x%02x, %d bytes\n", (unsigned) prefix, sizes[i] );
+            REQUIRE( 0 );
+        }
+        CHECK_MEM( found, data, sizes[i] );
+    }
+    REQUIRE_EQ( filter_receive( socket, found, sizeof( found ) ), sizeof( last ) );
+    CHECK_MEM( found, last, sizeof( last ) );
+    return passed;
+}
+
+/* Does this system take filters? In some sandboxes it does not. */
+static int filter_works( void )
+{
+#if LINUX_EXTRAS
+    struct netcode_address_t at;
+    int s = plain_socket( "127.0.0.1:0", &at ), good = nc_socket_set_filter( s );
+    close( s );
+    return good;
+#else
+    return 0;
+#endif
+}
+
+/* All prefix bytes on a socket of this family: how many datagrams passed. */
+static int filter_try_all( const char * address )
+{
+    struct netcode_socket_t socket;
+    struct netcode_address_t at;
+    int prefix, from = plain_socket( address, &at ), passed = 0;
+    linux_reset();
+    memset( &post, 0, sizeof( post ) );
+    post_open_socket( &socket, address, NULL, 1, 0 );
+    for ( prefix = 0; prefix < 256; prefix++ )
+        passed += filter_try_prefix( &socket, from, &( (nc_socket_udp_t *) socket.context )->bound[0], prefix );
+    close( from );
+    socket.close( socket.context );
+    CHECK_EQ( post.allocator.live, 0 );
+    return passed;
+}
+
+TEST( linux_filter_passes_what_could_be_accepted )
+{
+    int sizes[128], count = filter_sizes( sizes ), passed, expected = 2, i, k;
+    if ( !filter_works() )
+        SKIP( "no packet filter here" );
+    passed = filter_try_all( "127.0.0.1:0" );
+    for ( k = 1; k <= 8; k++ ) /* the standard's sizes: the prefix byte, 1 to 8 bytes of sequence, the data, the tag */
+        for ( i = 0; i < count; i++ ) {
+            int body = sizes[i] - 1 - k - 16;
+            expected += ( body == 0 ) + ( body == 8 ) + ( body == 308 ) + ( body >= 1 && body <= 1200 );
+        }
+    CHECK_EQ( passed, expected );
+    if ( real_ipv6() )
+        CHECK_EQ( filter_try_all( "[::1]:0" ), expected );
+}
+
+/* What the filter throws away is not seen by the library, and is told as the system's own drops. */
+TEST( linux_filter_of_a_server )
+{
+    enum { JUNK = 500 };
+    struct netcode_server_config_t config = lan_config();
+    struct netcode_server_stats_t before, after;
+    struct sockaddr_in to;
+    uint8_t junk[1300] = { 0x65 }; /* a payload that is never so large; and 64 bytes of a type that does not exist */
+    int raw, i, filters = filter_works();
+    lan_close();
+    config.kernel_filter = 1;
+    lan_server( 0, "127.0.0.1:0", &config, 4 );
+    CHECK_EQ( lan.lines, filters ? 0 : 1 ); /* where it does nothing, the log says so */
+    lan_client( 0, "127.0.0.1:0" );
+    lan_connect( 0, lan.at[0], NULL );
+    REQUIRE( lan_arrives( 0, lan.at[0] ) );
+    CHECK( lan_echo( 0, 1, 5 ) );
+    CHECK( lan_echo( 0, 1200, 6 ) );
+    before = lan_server_stats( 0 );
+    raw = real_raw( lan.at[0], &to );
+    for ( i = 0; i < JUNK; i++ ) {
+        junk[0] = (uint8_t) ( i % 2 ? 0x65 : 0x69 );
+        (void) sendto( raw, junk, i % 2 ? 1250 : 64, 0, (struct sockaddr *) &to, sizeof( to ) );
+        if ( i % 25 == 0 )
+            lan_step();
+    }
+    CHECK( lan_echo( 0, 1, 7 ) );
+    CHECK( lan_echo( 0, 1200, 8 ) );
+    after = lan_server_stats( 0 );
+    CHECK_EQ( lan_sum( after.dropped ) - lan_sum( before.dropped ), filters ? 0 : JUNK );
+    CHECK_EQ( after.kernel_drops - before.kernel_drops, filters ? JUNK : 0 );
+    CHECK_LE( after.bytes_received - before.bytes_received, filters ? 20000 : 20000 + JUNK * 1250 );
+    close( raw );
+    lan_leaves( 0 );
+    lan_close();
+}
+
+/* Where the system refuses the filter, the log says so and everything else is as ever. */
+TEST( linux_filter_that_is_refused )
+{
+#if LINUX_WRAPPED
+    struct netcode_server_config_t config = lan_config();
+    struct sockaddr_in to;
+    uint8_t junk[64] = { 0x69 };
+    int raw;
+    lan_close();
+    config.kernel_filter = 1;
+    linux_system.refused_level = SOL_SOCKET;
+    linux_system.refused_option = SO_ATTACH_FILTER;
+    lan_server( 0, "127.0.0.1:0", &config, 4 );
+    CHECK_EQ( lan.lines, 1 );
+    CHECK( strstr( lan.line, "kernel_filter" ) != NULL );
+    lan_client( 0, "127.0.0.1:0" );
+    lan_connect( 0, lan.at[0], NULL );
+    REQUIRE( lan_arrives( 0, lan.at[0] ) );
+    raw = real_raw( lan.at[0], &to );
+    (void) sendto( raw, junk, sizeof( junk ), 0, (struct sockaddr *) &to, sizeof( to ) );
+    CHECK( lan_echo( 0, 100, 1 ) );
+    CHECK_EQ( lan_server_stats( 0 ).dropped[NETCODE_DROP_UNKNOWN_PACKET_TYPE], 1 );
+    close( raw );
+    lan_close();
+#else
+    SKIP( "the system can not be made to refuse here" );
+#endif
+}
+
+/* ---- the client's socket, aimed at its server ---- */
+
+/* The port by which the system knows the client's socket of a family. */
+static int lan_system_port( int client, int type )
+{
+    nc_socket_udp_t * udp = (nc_socket_udp_t *) lan.clients[client]->socket.context;
+    struct sockaddr_storage storage;
+    struct netcode_address_t at;
+    socklen_t length = sizeof( storage );
+    int i = udp->bound[0].type == type ? 0 : 1;
+    REQUIRE_EQ( getsockname( udp->handles[i], (struct sockaddr *) &storage, &length ), 0 );
+    nc_socket_from_system( &at, &storage );
+    return at.port;
+}
+
+/* The system drops what others send to a client; where it can not be told to, the client does. */
+TEST( linux_client_hears_its_server_only )
+{
+    enum { JUNK = 100 };
+    struct netcode_client_stats_t stats;
+    struct netcode_address_t at;
+    struct sockaddr_in to;
+    char text[NETCODE_MAX_ADDRESS_STRING_LENGTH];
+    uint8_t junk[64] = { 0x15 };
+    int raw, i;
+    lan_close();
+    lan_plain_server( 0, "127.0.0.1:0" );
+    lan_client( 0, "127.0.0.1:0" );
+    lan_connect( 0, lan.at[0], NULL );
+    REQUIRE( lan_arrives( 0, lan.at[0] ) );
+    at = address_of( "127.0.0.1" );
+    at.port = netcode_client_get_port( lan.clients[0] );
+    raw = real_raw( netcode_address_to_string( &at, text ), &to );
+    for ( i = 0; i < JUNK; i++ )
+        (void) sendto( raw, junk, sizeof( junk ), 0, (struct sockaddr *) &to, sizeof( to ) );
+    CHECK( lan_echo( 0, 100, 1 ) );
+    stats = lan_client_stats( 0 );
+    CHECK_EQ( lan_sum( stats.dropped ), LINUX_EXTRAS ? 0 : JUNK );
+    CHECK_EQ( stats.dropped[NETCODE_DROP_WRONG_SERVER], LINUX_EXTRAS ? 0 : JUNK );
+    CHECK_EQ( stats.packets_received[NETCODE_PACKET_PAYLOAD], 1 );
+    close( raw );
+    lan_close();
+}
+
+/* The first server is dead, silent or closed: the client gets to the second one, from the same port. */
+static void next_server_story( const char * bind_to, int silent, const char * dead, const char * alive,
+                               const char * bind_to2 )
+{
+    struct netcode_address_t at;
+    char name[NETCODE_MAX_ADDRESS_STRING_LENGTH];
+    int handle = plain_socket( dead, &at ), port, type = address_of( alive ).type;
+    if ( !silent )
+        close( handle );
+    lan_close();
+    netcode_address_to_string( &at, name );
+    lan_plain_server( 0, alive );
+    lan_client_with( 0, bind_to, bind_to2, 0 );
+    port = netcode_client_get_port( lan.clients[0] );
+    CHECK_EQ( lan_system_port( 0, at.type ), port );
+    lan_connect( 0, name, lan.at[0] );
+    if ( lan_arrives( 0, lan.at[0] ) ) {
+        CHECK( lan_echo( 0, 700, 3 ) );
+        CHECK_EQ( netcode_client_get_port( lan.clients[0] ), port );
+        CHECK_EQ( lan_system_port( 0, type ), port );
+        CHECK_EQ( lan_system_port( 0, at.type ), port );
+        CHECK_EQ( netcode_server_client_address( lan.servers[0], 0 )->port, port );
+    }
+    lan_close();
+    if ( silent )
+        close( handle );
+}
+
+/* A port that was free a moment ago, in the manner of a fixed one. */
+static const char * some_port( char * text )
+{
+    struct netcode_address_t at;
+    close( plain_socket( "127.0.0.1:0", &at ) );
+    return netcode_address_to_string( &at, text );
+}
+
+TEST( linux_client_leaves_a_dead_server )
+{
+    char text[NETCODE_MAX_ADDRESS_STRING_LENGTH];
+    int silent;
+    for ( silent = 0; silent < 2; silent++ ) {
+        next_server_story( "127.0.0.1:0", silent, "127.0.0.1:0", "127.0.0.1:0", NULL );
+        next_server_story( "0.0.0.0", silent, "127.0.0.1:0", "127.0.0.1:0", NULL );
+        next_server_story( some_port( text ), silent, "127.0.0.1:0", "127.0.0.1:0", NULL );
+    }
+}
+
+TEST( linux_client_leaves_a_dead_server_for_the_other_family )
+{
+    int silent;
+    if ( !real_ipv6() )
+        SKIP( "no ::1 here" );
+    for ( silent = 0; silent < 2; silent++ ) {
+        next_server_story( "127.0.0.1:0", silent, "127.0.0.1:0", "[::1]:0", "[::1]:0" );
+        next_server_story( "0.0.0.0", silent, "[::1]:0", "127.0.0.1:0", "[::]" );
+    }
+}
+
+/* From one server to another, and back, with one client object and from one port. */
+static void wander( const char * bind_to, const char * bind_to2, const char * second )
+{
+    int i, port;
+    lan_close();
+    lan_plain_server( 0, "127.0.0.1:0" );
+    lan_plain_server( 1, second );
+    lan_client_with( 0, bind_to, bind_to2, 0 );
+    port = netcode_client_get_port( lan.clients[0] );
+    for ( i = 0; i < 6; i++ ) {
+        static const int way[] = { 0, 1, 0, 0, 1, 1 };
+        lan_connect( 0, lan.at[way[i]], NULL );
+        if ( !lan_arrives( 0, lan.at[way[i]] ) )
+            break;
+        CHECK_EQ( netcode_server_num_connected_clients( lan.servers[way[i]] ), 1 );
+        CHECK( lan_echo( 0, 300, i ) );
+        CHECK_EQ( netcode_client_get_port( lan.clients[0] ), port );
+        CHECK_EQ( lan_system_port( 0, address_of( lan.at[way[i]] ).type ), port );
+        lan_leaves( 0 );
+    }
+    CHECK_EQ( i, 6 );
+    lan_close();
+}
+
+TEST( linux_client_connects_to_another_server_and_back )
+{
+    char text[NETCODE_MAX_ADDRESS_STRING_LENGTH];
+    wander( "127.0.0.1:0", NULL, "127.0.0.1:0" );
+    wander( "0.0.0.0:0", NULL, "127.0.0.1:0" );
+    wander( some_port( text ), NULL, "127.0.0.1:0" );
+}
+
+TEST( linux_client_connects_to_another_family_and_back )
+{
+    if ( !real_ipv6() )
+        SKIP( "no ::1 here" );
+    wander( "127.0.0.1:0", "[::1]:0", "[::1]:0" );
+    wander( "0.0.0.0", "::", "[::1]:0" );
+}
+
+/* A system that does not aim: then the client is as any other socket. */
+TEST( linux_client_that_can_not_be_aimed )
+{
+    struct netcode_client_stats_t stats;
+    int port;
+    if ( !LINUX_WRAPPED )
+        SKIP( "the system can not be made to refuse here" );
+    lan_close();
+    lan_plain_server( 0, "127.0.0.1:0" );
+    lan_plain_server( 1, "127.0.0.1:0" );
+    lan_client( 0, "127.0.0.1:0" );
+    port = netcode_client_get_port( lan.clients[0] );
+    linux_system.connect_error = ENETUNREACH;
+    lan_connect( 0, lan.at[0], NULL );
+    REQUIRE( lan_arrives( 0, lan.at[0] ) );
+    CHECK( lan_echo( 0, 1200, 1 ) );
+    lan_leaves( 0 );
+    linux_system.connect_error = 0;
+    lan_connect( 0, lan.at[1], NULL );
+    REQUIRE( lan_arrives( 0, lan.at[1] ) );
+    CHECK( lan_echo( 0, 1200, 2 ) );
+    lan_leaves( 0 );
+    linux_system.connect_error = EPERM; /* aimed before, and now elsewhere without being aimed */
+    lan_connect( 0, lan.at[0], NULL );
+    REQUIRE( lan_arrives( 0, lan.at[0] ) );
+    CHECK( lan_echo( 0, 1200, 3 ) );
+    CHECK_EQ( lan_system_port( 0, NETCODE_ADDRESS_IPV4 ), port );
+    stats = lan_client_stats( 0 );
+    CHECK_EQ( stats.send_errors, 0 );
+    lan_close();
+}
+
+/* Is loopback the only interface with an address? Then nothing can leave the machine. */
+static int nothing_but_loopback( void )
+{
+    struct ifaddrs * list = NULL;
+    const struct ifaddrs * at;
+    int alone = 1;
+    if ( getifaddrs( &list ) != 0 )
+        return 0;
+    for ( at = list; at; at = at->ifa_next )
+        if ( at->ifa_addr && ( at->ifa_addr->sa_family == AF_INET || at->ifa_addr->sa_family == AF_INET6 ) )
+            alone = alone && strncmp( at->ifa_name, "lo", 2 ) == 0;
+    freeifaddrs( list );
+    return alone;
+}
+
+static void unreachable_story( const char * nowhere, const char * bind_to2 )
+{
+    struct netcode_client_report_t report;
+    lan_close();
+    lan_plain_server( 0, "127.0.0.1:0" );
+    lan_client_with( 0, "0.0.0.0:0", bind_to2, 0 );
+    lan_connect( 0, nowhere, lan.at[0] );
+    if ( lan_arrives( 0, lan.at[0] ) ) { /* from the beginning */
+        netcode_client_report( lan.clients[0], &report );
+        CHECK_GE( report.servers[0].errors, 1 );
+        CHECK_NE( report.servers[0].last_error, 0 );
+        CHECK( lan_echo( 0, 500, 1 ) );
+        lan_leaves( 0 );
+        lan_connect( 0, nowhere, lan.at[0] );
+        if ( lan_arrives( 0, lan.at[0] ) ) /* and after a server that it was aimed at */
+            CHECK( lan_echo( 0, 500, 2 ) );
+    }
+    lan_close();
+}
+
+/* An address that can not be had, not even asked for: the next server is reached all the same. */
+TEST( linux_client_passes_an_address_that_can_not_be_reached )
+{
+    if ( !nothing_but_loopback() )
+        SKIP( "only in a network namespace of its own: nothing shall leave this machine" );
+    unreachable_story( "255.255.255.255:40000", NULL );
+    unreachable_story( "192.0.2.1:40000", NULL );
+    if ( real_ipv6() )
+        unreachable_story( "[2001:db8::77]:40000", "[::]:0" );
+}
+
+/* ---- one port for several servers ---- */
+
+TEST( linux_shared_port )
+{
+    enum { PLAYERS = LAN_CLIENTS };
+    struct netcode_server_config_t config = lan_config();
+    int i, first, second;
+    if ( !LINUX_EXTRAS )
+        SKIP( "ports are not shared here" );
+    lan_close();
+    config.share_port = 1;
+    lan_server( 0, "127.0.0.1:0", &config, PLAYERS );
+    lan_server( 1, lan.at[0], &config, PLAYERS );
+    CHECK_EQ( netcode_server_get_port( lan.servers[1] ), netcode_server_get_port( lan.servers[0] ) );
+    for ( i = 0; i < PLAYERS; i++ ) {
+        lan_client( i, "127.0.0.1:0" );
+        lan_connect( i, lan.at[0], NULL );
+    }
+    for ( i = 0; i < PLAYERS; i++ )
+        CHECK( lan_arrives( i, lan.at[0] ) );
+    first = netcode_server_num_connected_clients( lan.servers[0] );
+    second = netcode_server_num_connected_clients( lan.servers[1] );
+    CHECK_EQ( first + second, PLAYERS );
+    CHECK_GT( first, 0 );
+    CHECK_GT( second, 0 );
+    for ( i = 0; i < PLAYERS; i++ ) {
+        CHECK( lan_echo( i, 1 + i * 37, i ) );
+        CHECK_EQ( lan_client_stats( i ).packets_received[NETCODE_PACKET_PAYLOAD], 1 ); /* one server answers */
+    }
+    CHECK_EQ( lan_sum( lan_server_stats( 0 ).dropped ) + lan_sum( lan_server_stats( 1 ).dropped ), 0 );
+    lan_close();
+}
+
+/* A server of both families beside another one, at the same port of both. */
+static void lan_dual_server( int server, const char * four, const char * six )
+{
+    struct netcode_server_config_t config = lan_config();
+    struct netcode_address_t a = address_of( four );
+    config.share_port = 1;
+    config.bind_address = four;
+    config.bind_address2 = six;
+    lan.servers[server] = netcode_server_create_dual( four, six, &config, lan.time );
+    REQUIRE( lan.servers[server] != NULL );
+    netcode_server_start( lan.servers[server], LAN_CLIENTS );
+    a.port = netcode_server_get_port( lan.servers[server] );
+    netcode_address_to_string( &a, lan.at[server] );
+}
+
+TEST( linux_shared_port_of_both_families )
+{
+    struct netcode_address_t a;
+    char six[NETCODE_MAX_ADDRESS_STRING_LENGTH];
+    int i, sum = 0;
+    if ( !LINUX_EXTRAS || !real_ipv6() )
+        SKIP( "ports are not shared here, or there is no ::1" );
+    lan_close();
+    lan_dual_server( 0, "127.0.0.1:0", "[::1]:0" );
+    a = address_of( "[::1]:0" );
+    a.port = netcode_server_get_port( lan.servers[0] );
+    netcode_address_to_string( &a, six );
+    lan_dual_server( 1, lan.at[0], six );
+    for ( i = 0; i < LAN_CLIENTS; i++ ) {
+        lan_client( i, i % 2 ? "127.0.0.1:0" : "[::1]:0" );
+        lan_connect( i, i % 2 ? lan.at[0] : six, NULL );
+    }
+    for ( i = 0; i < LAN_CLIENTS; i++ )
+        CHECK( lan_arrives( i, i % 2 ? lan.at[0] : six ) && lan_echo( i, 1 + i * 37, i ) );
+    for ( i = 0; i < 2; i++ ) {
+        CHECK_GT( netcode_server_num_connected_clients( lan.servers[i] ), 0 );
+        sum += netcode_server_num_connected_clients( lan.servers[i] );
+    }
+    CHECK_EQ( sum, LAN_CLIENTS );
+    lan_close();
+}
+
+/* Both must say so, whoever comes first. */
+TEST( linux_port_that_is_not_shared )
+{
+    int first, second;
+    for ( first = 0; first < 2; first++ )
+        for ( second = 0; second < 2; second++ ) {
+            struct netcode_server_config_t config = lan_config();
+            lan_close();
+            config.share_port = first;
+            lan_server( 0, "127.0.0.1:0", &config, 4 );
+            config.share_port = second;
+            lan.servers[1] = lan_create( lan.at[0], config );
+            CHECK_EQ( lan.servers[1] != NULL, LINUX_EXTRAS && first && second );
+            CHECK_EQ( netcode_server_create_error(), lan.servers[1]
+                                                         ? NETCODE_SERVER_CREATE_ERROR_NONE
+                                                         : NETCODE_SERVER_CREATE_ERROR_BIND_SOCKET_IPV4_FAILED );
+            lan_close();
+        }
+}
+
+/* ---- buffers for many slots ---- */
+
+/* The smaller of what a plain socket of this machine is granted when it asks for so much, to receive. */
+static int buffer_limit( int bytes )
+{
+    int s = socket( AF_INET, SOCK_DGRAM, 0 ), granted;
+    REQUIRE_GE( s, 0 );
+    granted = nc_socket_set_buffer( s, SO_RCVBUF, bytes );
+    close( s );
+    return granted;
+}
+
+TEST( linux_buffers_grow_with_the_slots )
+{
+    struct netcode_server_config_t config = lan_config();
+    nc_socket_udp_t * udp;
+    int small, limit = buffer_limit( 40960000 );
+    lan_close();
+    lan.servers[0] = lan_create( "127.0.0.1:0", config );
+    REQUIRE( lan.servers[0] != NULL );
+    udp = (nc_socket_udp_t *) lan.servers[0]->socket.context;
+    if ( LINUX_WRAPPED ) {
+        CHECK_EQ( linux_system.asked[0], 4 << 20 );
+        CHECK_EQ( linux_system.asked[1], 4 << 20 );
+    }
+    small = nc_socket_set_buffer( udp->handles[0], SO_RCVBUF, 65536 ); /* so that growing can be seen below the limit */
+    linux_reset();
+    netcode_server_start( lan.servers[0], 1024 ); /* 4 KiB a slot are the 4 MiB that it has */
+    CHECK_EQ( linux_system.asked[0], 0 );
+    netcode_server_start( lan.servers[0], 10000 );
+    REQUIRE_EQ( netcode_server_running( lan.servers[0] ), 1 );
+    if ( LINUX_WRAPPED ) {
+        CHECK_EQ( linux_system.asked[0], 40960000 );
+        CHECK_EQ( linux_system.asked[1], 40960000 );
+    }
+    CHECK_EQ( lan_server_stats( 0 ).receive_buffer_bytes, limit );
+    CHECK_GT( lan_server_stats( 0 ).receive_buffer_bytes, small );
+    CHECK_GT( lan_server_stats( 0 ).send_buffer_bytes, 0 );
+    lan_close();
+}
+
+/* Who names a size gets that size, however many slots there are. */
+TEST( linux_buffers_of_an_explicit_size_stay )
+{
+    int which;
+    for ( which = 0; which < 3; which++ ) {
+        struct netcode_server_config_t config = lan_config();
+        struct netcode_server_stats_t before, after;
+        lan_close();
+        if ( which != 1 )
+            config.receive_buffer_bytes = 65536;
+        if ( which != 0 )
+            config.send_buffer_bytes = 65536;
+        lan.servers[0] = lan_create( "127.0.0.1:0", config );
+        REQUIRE( lan.servers[0] != NULL );
+        before = lan_server_stats( 0 );
+        linux_reset();
+        netcode_server_start( lan.servers[0], 10000 );
+        REQUIRE_EQ( netcode_server_running( lan.servers[0] ), 1 );
+        after = lan_server_stats( 0 );
+        CHECK_EQ( linux_system.asked[0], 0 );
+        CHECK_EQ( linux_system.asked[1], 0 );
+        CHECK_EQ( after.receive_buffer_bytes, before.receive_buffer_bytes );
+        CHECK_EQ( after.send_buffer_bytes, before.send_buffer_bytes );
+    }
+    lan_close();
+}
+
+#endif
