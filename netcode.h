@@ -6979,6 +6979,8 @@ static int nc_server_on_session( struct netcode_server_t * server, nc_arrival_t 
 {
     const nc_packet_t * packet = &arrival->as.packet;
     uint32_t index = nc_server_match_slot( server, arrival->slot, arrival->from );
+    if ( index == NC_NOWHERE ) /* another datagram of the batch may have let it in meanwhile */
+        index = nc_server_slot_at( server, arrival->from, arrival->hash );
     if ( index == NC_NOWHERE )
         return nc_server_pending_at( server, arrival->from, arrival->hash, NC_NOWHERE ) == NC_NOWHERE
                    ? NETCODE_DROP_UNKNOWN_ADDRESS

@@ -52,6 +52,7 @@
 #include "story/storm.c"
 #include "story/linux.c"
 #include "story/admit.c"
+#include "story/speed.c"
 
 static void test_begin( uint64_t seed )
 {
