@@ -33,11 +33,11 @@ LINK = $(LDFLAGS) $(SODIUM_LIBS) -lm
 # The nonce ledger watches libsodium's calls from outside, with the linker's help. Apple's linker can not do that.
 ifeq ($(shell uname -s),Darwin)
 WRAP = -DTEST_NO_WRAP
-SOAK_WRAP = -DSOAK_NO_WRAP
+MALLOC_WRAP = -DMALLOC_NO_WRAP
 else
 WRAP = $(foreach a,chacha20poly1305 xchacha20poly1305,$(foreach f,encrypt encrypt_detached decrypt decrypt_detached,\
 	-Wl,--wrap=crypto_aead_$(a)_ietf_$(f)))
-SOAK_WRAP = -Wl,--wrap=malloc -Wl,--wrap=calloc -Wl,--wrap=realloc
+MALLOC_WRAP = -Wl,--wrap=malloc -Wl,--wrap=calloc -Wl,--wrap=realloc
 endif
 
 VERSION = $(shell sed -n 's/^\#define NETCODE_VERSION_FULL "\(.*\)"/\1/p' netcode.h)
@@ -139,8 +139,8 @@ readme: | deps build
 format:
 	$(CLANG_FORMAT) -i $(C_FILES)
 
-build/bench: tests/bench.c netcode.h | deps build
-	$(Q)$(COMPILE) -DNDEBUG $< $(SOAK_WRAP) $(LINK) -o $@
+build/bench: tests/bench.c tests/allocations.h netcode.h | deps build
+	$(Q)$(COMPILE) -DNDEBUG $< $(MALLOC_WRAP) $(LINK) -o $@
 
 bench: build/bench
 	./build/bench $(ROUNDS) build/bench.json build/bench.dat
@@ -167,8 +167,8 @@ threads: | deps build
 		$(COMPILE) -fsanitize=thread -pthread tests/threads.c $(LINK) -o build/threads && ./build/threads $(THREADS_SECONDS); \
 	else tail -1 build/threads.log; echo "threads skipped: $(CC) -fsanitize=thread can not be linked or run here"; fi
 
-build/soak: tests/soak.c netcode.h | deps build
-	$(Q)$(COMPILE) $< $(SOAK_WRAP) $(LINK) -o $@
+build/soak: tests/soak.c tests/allocations.h netcode.h | deps build
+	$(Q)$(COMPILE) $< $(MALLOC_WRAP) $(LINK) -o $@
 
 soak: build/soak
 	./build/soak $(SECONDS)

@@ -29,6 +29,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "allocations.h"
+
 enum {
     MIN_ROUNDS = 31,
     MAX_ROUNDS = 1001,
@@ -74,58 +76,13 @@ static uint64_t random_number( void )
 
 /* ---- allocations, counted ---- */
 
-static uint64_t allocations;
 static size_t allocated_bytes; /* by the library's allocator hooks; never taken back */
-
-/*  Where the linker wraps malloc (-Wl,--wrap=malloc and so on), nothing that asks for memory goes unseen. Where it
-    does not, the hooks count alone: the weak names are then undefined and the wrappers are never called. */
-#if defined( __ELF__ ) && !defined( BENCH_NO_WRAP )
-#define BENCH_WRAP 1
-
-void * __real_malloc( size_t bytes ) __attribute__( ( weak ) );
-void * __real_calloc( size_t count, size_t bytes ) __attribute__( ( weak ) );
-void * __real_realloc( void * pointer, size_t bytes ) __attribute__( ( weak ) );
-void * __wrap_malloc( size_t bytes );
-void * __wrap_calloc( size_t count, size_t bytes );
-void * __wrap_realloc( void * pointer, size_t bytes );
-
-void * __wrap_malloc( size_t bytes )
-{
-    allocations++;
-    return __real_malloc( bytes );
-}
-
-void * __wrap_calloc( size_t count, size_t bytes )
-{
-    allocations++;
-    return __real_calloc( count, bytes );
-}
-
-void * __wrap_realloc( void * pointer, size_t bytes )
-{
-    allocations++;
-    return __real_realloc( pointer, bytes );
-}
-
-static int malloc_is_wrapped( void )
-{
-    return __real_malloc != NULL;
-}
-
-#else
-
-static int malloc_is_wrapped( void )
-{
-    return 0;
-}
-
-#endif
 
 static void * allocate( void * context, size_t bytes )
 {
     void * pointer = malloc( bytes );
     (void) context;
-    allocations += !malloc_is_wrapped();
+    allocations += !malloc_is_wrapped;
     allocated_bytes += bytes;
     return pointer;
 }
@@ -1599,7 +1556,7 @@ static void print_head( const struct machine_t * machine, int rounds )
     printf( "processor %s; libsodium finds %s\n", machine->model, machine->sodium_uses );
     print_features( machine->features );
     printf( "%d rounds; a look at the clock takes %.0f ns; malloc is %s\n\n", rounds, clock_nanoseconds(),
-            malloc_is_wrapped() ? "wrapped" : "not wrapped: the library's allocator hooks count alone" );
+            malloc_is_wrapped ? "wrapped" : "not wrapped: the library's allocator hooks count alone" );
     fflush( stdout );
 }
 

@@ -4,7 +4,7 @@
 
         soak [SECONDS]
 
-    Built with the linker's --wrap for malloc, calloc and realloc; where there is none (SOAK_NO_WRAP), the library's allocator hooks
+    Built with the linker's --wrap for malloc, calloc and realloc; where there is none (MALLOC_NO_WRAP), the library's allocator hooks
     alone count. */
 
 #define NETCODE_IMPLEMENTATION
@@ -14,6 +14,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "allocations.h"
 
 #define CLIENTS 64
 #define TICKS_PER_SECOND 60.0
@@ -39,37 +41,6 @@ struct soak_t {
     struct flow_t down[CLIENTS];
     double late; /* the latest that a tick began */
 };
-
-static uint64_t allocations;
-
-#if !defined( SOAK_NO_WRAP )
-
-void * __real_malloc( size_t bytes );
-void * __real_calloc( size_t count, size_t bytes );
-void * __real_realloc( void * pointer, size_t bytes );
-void * __wrap_malloc( size_t bytes );
-void * __wrap_calloc( size_t count, size_t bytes );
-void * __wrap_realloc( void * pointer, size_t bytes );
-
-void * __wrap_malloc( size_t bytes )
-{
-    allocations++;
-    return __real_malloc( bytes );
-}
-
-void * __wrap_calloc( size_t count, size_t bytes )
-{
-    allocations++;
-    return __real_calloc( count, bytes );
-}
-
-void * __wrap_realloc( void * pointer, size_t bytes )
-{
-    allocations++;
-    return __real_realloc( pointer, bytes );
-}
-
-#endif
 
 static void * allocate( void * context, size_t bytes )
 {

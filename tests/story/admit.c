@@ -74,18 +74,27 @@ static void admit_respond( struct puppet_t * p )
         puppet_poll( p );
 }
 
-static void admit_again( struct world_t * w )
-{
-    uint8_t copy[400];
-    memcpy( copy, admit.response, sizeof( copy ) ); /* it is opened in place */
-    netcode_server_process_packet( w->servers[0], &admit.puppet->address, copy, admit.response_bytes );
-}
-
 /* A puppet that was challenged. */
 static void admit_puppet( struct puppet_t * p, struct world_t * w, uint64_t client_id, const char * address )
 {
     puppet_make( p, w, 0, client_id, address );
     REQUIRE( puppet_challenged( p ) );
+}
+
+/* Player 5 responds; while the application is asked, which answers so, that happens. */
+static void admit_meanwhile( struct puppet_t * p, struct world_t * w, int answer, void ( *deed )( struct world_t * w ) )
+{
+    admit_puppet( p, w, 5, "10.2.0.1:6000" );
+    admit.answer[0] = answer;
+    admit.deed = deed;
+    admit_respond( p );
+}
+
+static void admit_again( struct world_t * w )
+{
+    uint8_t copy[400];
+    memcpy( copy, admit.response, sizeof( copy ) ); /* it is opened in place */
+    netcode_server_process_packet( w->servers[0], &admit.puppet->address, copy, admit.response_bytes );
 }
 
 /* ---- yes and no ---- */
@@ -297,9 +306,7 @@ TEST( admit_while_the_same_player_comes_in_by_loopback )
 {
     struct world_t * w = admit_world( 4, 0 );
     struct puppet_t p;
-    admit_puppet( &p, w, 5, "10.2.0.1:6000" );
-    admit.deed = deed_loopback_same_id;
-    admit_respond( &p );
+    admit_meanwhile( &p, w, 1, deed_loopback_same_id );
     CHECK_EQ( admit_sessions( w, 5 ), 1 );
     CHECK_EQ( netcode_server_client_loopback( w->servers[0], 1 ), 1 );
     CHECK_EQ( server_drops( w, 0, NETCODE_DROP_CLIENT_ID_CONNECTED ), 1 );
@@ -321,9 +328,7 @@ TEST( admit_while_the_last_slot_goes )
 {
     struct world_t * w = admit_world( 1, 0 );
     struct puppet_t p;
-    admit_puppet( &p, w, 5, "10.2.0.1:6000" );
-    admit.deed = deed_loopback_last_slot;
-    admit_respond( &p );
+    admit_meanwhile( &p, w, 1, deed_loopback_last_slot );
     CHECK_EQ( admit_sessions( w, 5 ), 0 );
     CHECK_EQ( p.denials, 1 );
     CHECK_EQ( server_drops( w, 0, NETCODE_DROP_SERVER_FULL ), 1 );
@@ -363,10 +368,7 @@ TEST( admit_while_the_server_stops )
     for ( answer = 0; answer < 2; answer++ ) {
         struct world_t * w = admit_world( 4, 1 );
         struct puppet_t p;
-        admit_puppet( &p, w, 5, "10.2.0.1:6000" );
-        admit.answer[0] = answer;
-        admit.deed = deed_stop;
-        admit_respond( &p );
+        admit_meanwhile( &p, w, answer, deed_stop );
         CHECK_EQ( admit.calls, 1 );
         CHECK_EQ( netcode_server_running( w->servers[0] ), 0 );
         CHECK_EQ( netcode_server_num_connected_clients( w->servers[0] ), 0 );
@@ -384,10 +386,7 @@ TEST( admit_while_the_server_starts_again )
     for ( answer = 0; answer < 2; answer++ ) {
         struct world_t * w = admit_world( 4, 1 );
         struct puppet_t p;
-        admit_puppet( &p, w, 5, "10.2.0.1:6000" );
-        admit.answer[0] = answer;
-        admit.deed = deed_restart;
-        admit_respond( &p );
+        admit_meanwhile( &p, w, answer, deed_restart );
         CHECK_EQ( netcode_server_running( w->servers[0] ), 1 );
         CHECK_EQ( netcode_server_max_clients( w->servers[0] ), 3 );
         CHECK_EQ( netcode_server_num_connected_clients( w->servers[0] ), 0 );
@@ -406,10 +405,7 @@ TEST( admit_while_the_server_is_destroyed )
     for ( answer = 0; answer < 2; answer++ ) {
         struct world_t * w = admit_world( 4, 0 );
         struct puppet_t p;
-        admit_puppet( &p, w, 5, "10.2.0.1:6000" );
-        admit.answer[0] = answer;
-        admit.deed = deed_destroy;
-        admit_respond( &p );
+        admit_meanwhile( &p, w, answer, deed_destroy );
         CHECK( w->servers[0] == NULL );
         CHECK_EQ( w->allocator.live, 0 );
         admit_expect_pairs( w );
@@ -559,9 +555,7 @@ TEST( admit_while_its_private_key_goes )
 {
     struct world_t * w = admit_world( 4, 0 );
     struct puppet_t p;
-    admit_puppet( &p, w, 5, "10.2.0.1:6000" );
-    admit.deed = deed_change_keys;
-    admit_respond( &p );
+    admit_meanwhile( &p, w, 1, deed_change_keys );
     CHECK_EQ( netcode_server_num_connected_clients( w->servers[0] ), 0 );
     CHECK_EQ( server_stats( w, 0 ).pending, 0 );
     CHECK_EQ( server_drops( w, 0, NETCODE_DROP_NOT_CONNECTED ), 1 );
