@@ -136,8 +136,8 @@
     One server object uses one core. To use more, run one object for each, each on a thread of its own: on ports of
     their own (the token names the ones a player may try), or on Linux all on one port with share_port, where the system
     leads each client address to one of them. Open all of them before the first client comes and close none while others
-    serve: a server more or less leads most addresses elsewhere, and the clients there are lost. Each object keeps its own
-    promises; what none of them can see is what another did, so across them
+    serve: a server more or less leads most addresses elsewhere, and the clients there are lost. Each object keeps its
+    own promises; what none of them can see is what another did, so across them
       - a client id can be connected once in each;
       - a token can connect once in each, from another address; it is the same as for several servers of one token (14).
     Where that matters, let admit_callback ask a table of your own, under a lock: ids that are in (taken out when
@@ -183,9 +183,9 @@
 
     On Linux, where the system has it, and else not:
       recvmmsg, SO_RXQ_OVFL    datagrams are received in batches; those that found the buffer full are counted
-      UDP_SEGMENT, sendmmsg    with batch_sends, what goes to one client leaves as one call that the system cuts again, as
-                               far as sizes are equal (the last may be shorter). A batch holds 64 datagrams: send client
-                               by client, not round by round
+      UDP_SEGMENT, sendmmsg    with batch_sends, what goes to one client leaves as one call that the system cuts again,
+                               as far as sizes are equal (the last may be shorter). A batch holds 64 datagrams: send
+                               client by client, not round by round
       SO_ATTACH_FILTER         kernel_filter: most junk is dropped before it is copied, and counts as kernel_drops
       connect                  a client's socket is connected to the server it talks to: sends cost less, the system
                                drops what others send (which is not counted as WRONG_SERVER then)
@@ -670,7 +670,7 @@ struct netcode_server_config_t {
     int pending_handshakes;
     int consumed_tokens; /* used tokens that are remembered; max( 8 x slots, 1024 ) */
     /*  Asked last before a client gets its slot: 1 lets it in, 0 denies it. For bans, and for what several servers must
-        agree on: see 6 in the manual. May be asked again for the same client, ten times a second at most. */
+        agree on: see 6 in the manual. May be asked again for the same client: 4 times at once, then ten a second. */
     int ( *admit_callback )( void * context, uint64_t client_id, const uint8_t * token_tag, uint64_t expire_timestamp );
     /*  Linux: 1 lets the system throw away datagrams of impossible size or prefix before they are copied. They count as
         kernel_drops then, and not by reason. Elsewhere, or where it is refused, the log says so and nothing changes. */
@@ -1259,7 +1259,7 @@ enum nc_limit_t {
     NC_UNCONFIRMED_SECONDS = 60,
     NC_WRONG_SERVER_LINES_PER_SECOND = 10,
     NC_SOCKET_BUFFER_BYTES = 4 * 1024 * 1024,
-    NC_SOCKET_BUFFER_PER_SLOT = 4096, /* where that is more */
+    NC_SOCKET_BUFFER_PER_SLOT = 4096, /* asked for where all slots' shares are more than that */
     NC_LOG_BYTES = 512
 };
 
@@ -3612,8 +3612,9 @@ typedef struct {
     int turn;    /* which handle is asked first: both are served in turn */
     int drained; /* a bit for each handle that the last receive has emptied: if all, the next one need not ask */
     int reports_errors;
-    int segments;                  /* the system can cut one large send into datagrams of one size (GSO) */
-    struct netcode_address_t peer; /* a client's: both handles send to it alone; NETCODE_ADDRESS_NONE: to anybody */
+    int segments; /* the system can cut one large send into datagrams of one size (GSO) */
+    struct netcode_address_t
+        peer; /* a client's: its family's handle is connected to it; NETCODE_ADDRESS_NONE: none is */
     int receive_buffer_bytes;
     int send_buffer_bytes;
     int last_send_error;
