@@ -290,13 +290,21 @@ static int must_leave( const struct app_t * app, double now )
     return signal_stop || ( app->options.seconds > 0.0 && now - app->start_time >= app->options.seconds );
 }
 
-/* Everything was sent, and everything came back or had its time to. */
+/* What was sent came back, or had its time to. */
+static int has_echoes( const struct app_t * app, double now )
+{
+    return app->options.listen || app->received == app->sent ||
+           now - app->sent_at[( app->sent - 1 ) % NUMBERS_REMEMBERED] > ECHO_SECONDS;
+}
+
+/*  Everything was sent and came back; or we must leave, which --strict does not while an echo is on its way: it would
+    count as lost. */
 static int is_done( const struct app_t * app, double now )
 {
     const struct options_t * options = &app->options;
-    if ( !options->count || options->listen || app->sent < options->count )
-        return 0;
-    return app->received == app->sent || now - app->sent_at[( app->sent - 1 ) % NUMBERS_REMEMBERED] > ECHO_SECONDS;
+    if ( must_leave( app, now ) )
+        return !options->strict || has_echoes( app, now );
+    return options->count && !options->listen && app->sent >= options->count && has_echoes( app, now );
 }
 
 /* Runs until the connection ends, and returns the state that it ended in: CONNECTED when it was we who are done. */
@@ -314,9 +322,10 @@ static int run( struct app_t * app, uint8_t * token )
         if ( state == NETCODE_CLIENT_STATE_CONNECTED ) {
             if ( !app->connected )
                 on_connected( app, now );
-            if ( must_leave( app, now ) || is_done( app, now ) )
+            if ( is_done( app, now ) )
                 break;
-            wait_seconds = send_payloads( app, now );
+            if ( !must_leave( app, now ) )
+                wait_seconds = send_payloads( app, now );
         } else if ( !is_connecting( state ) || must_leave( app, now ) ) {
             break;
         }
