@@ -190,6 +190,7 @@
       connect                  a client's socket is connected to the server it talks to: sends cost less, the system
                                drops what others send (which is not counted as WRONG_SERVER then)
       SO_REUSEPORT             share_port, see 6
+      madvise                  a server's memory asks for huge pages where it is large, so from some hundred slots on
     Socket buffers: 4 MiB each way, or 4 KiB a slot where that is more, are asked for when a server starts; the system
     grants no more than net.core.rmem_max and wmem_max. netcode_server_stats tells what was granted.
 
@@ -1195,6 +1196,7 @@ NETCODE_API int netcode_network_simulator_socket( struct netcode_network_simulat
 #endif
 #include <windows.h>
 #else
+#include <sys/mman.h>
 #include <sys/select.h>
 #include <sys/time.h>
 #ifndef NETCODE_NO_SOCKETS
@@ -1430,6 +1432,19 @@ static nc_allocator_t nc_allocator_make( void * context, void * ( *allocate )( v
     allocator.allocate = allocate ? allocate : nc_allocator_malloc;
     allocator.release = release ? release : nc_allocator_free;
     return allocator;
+}
+
+/*  A block that may be large. Where the system has huge pages, it is asked for them: at ten thousand slots the walks through
+    its page tables would cost more than all else that a datagram needs. */
+static void * nc_allocator_take_large( const nc_allocator_t * allocator, size_t bytes )
+{
+    void * block = allocator->allocate( allocator->context, bytes );
+#if defined( MADV_HUGEPAGE ) && !defined( NETCODE_NO_LINUX_EXTRAS )
+    size_t huge = (size_t) 2 << 20, before = (size_t) ( ( huge - (uintptr_t) block % huge ) % huge );
+    if ( block && bytes >= before + huge )
+        (void) madvise( (uint8_t *) block + before, ( bytes - before ) / huge * huge, MADV_HUGEPAGE );
+#endif
+    return block;
 }
 
 NETCODE_API const char * netcode_version( void )
@@ -4379,6 +4394,25 @@ static void nc_socket_enlarge( const struct netcode_socket_t * socket, const nc_
 
 #endif
 
+/* ---- any socket, whatever of its callbacks is missing ---- */
+
+static struct netcode_socket_info_t nc_socket_info( const struct netcode_socket_t * socket )
+{
+    struct netcode_socket_info_t info;
+    memset( &info, 0, sizeof( info ) );
+    if ( socket->info )
+        socket->info( socket->context, &info );
+    return info;
+}
+
+static void nc_socket_wait( const struct netcode_socket_t * socket, double seconds )
+{
+    if ( socket->wait )
+        socket->wait( socket->context, seconds );
+    else
+        netcode_sleep( seconds < 0.001 ? seconds : 0.001 );
+}
+
 /* ---- outbox: sealed datagrams on their way, each at once or in batches ----
     The network's send may be a callback of the application, which may send again, disconnect or stop. So what leaves at
     once is sealed on the stack of whoever sends it, and what waits in a batch is not moved while the batch leaves. */
@@ -5408,17 +5442,13 @@ static void nc_client_receive( struct netcode_client_t * client )
 static void nc_client_note_send_errors( struct netcode_client_t * client )
 {
     nc_client_trial_t * trial = &client->trials[client->server_index];
-    struct netcode_socket_info_t info;
     if ( client->counters.send_errors == client->send_errors_noted )
         return;
     client->send_errors_noted = client->counters.send_errors;
-    memset( &info, 0, sizeof( info ) );
-    if ( client->socket.info )
-        client->socket.info( client->socket.context, &info );
     trial->errors++;
     trial->unsendable = 1;
-    trial->last_error = info.last_send_error;
-    client->counters.last_socket_error = info.last_send_error;
+    trial->last_error = nc_socket_info( &client->socket ).last_send_error;
+    client->counters.last_socket_error = trial->last_error;
 }
 
 static void nc_client_send_request( struct netcode_client_t * client )
@@ -5666,12 +5696,8 @@ static int nc_client_make( struct netcode_client_t ** result, const struct netco
         return error;
     }
     client->sequence = nc_crypto_sequence_base( config->sequence_base, nc_crypto_random_u64() );
-    if ( client->socket.info ) {
-        struct netcode_socket_info_t info;
-        memset( &info, 0, sizeof( info ) );
-        client->socket.info( client->socket.context, &info );
-        client->address.port = info.address.port;
-    }
+    if ( client->socket.info )
+        client->address.port = nc_socket_info( &client->socket ).address.port;
     *result = client;
     return NETCODE_CLIENT_CREATE_ERROR_NONE;
 }
@@ -5947,27 +5973,21 @@ NETCODE_API void netcode_client_wait( struct netcode_client_t * client, double s
     if ( seconds <= 0.0 )
         return;
     nc_client_come( client );
-    if ( client->socket.wait )
-        client->socket.wait( client->socket.context, seconds );
-    else
-        netcode_sleep( seconds < 0.001 ? seconds : 0.001 );
+    nc_socket_wait( &client->socket, seconds );
     nc_client_leave( client );
 }
 
 NETCODE_API void netcode_client_stats( struct netcode_client_t * client, struct netcode_client_stats_t * stats )
 {
-    struct netcode_socket_info_t info;
     NC_CHECK( client != NULL && stats != NULL, NC_NOTHING );
     memset( stats, 0, sizeof( *stats ) );
-    memset( &info, 0, sizeof( info ) );
     NC_COUNTERS_COPY( stats, &client->counters );
     stats->connects = client->connects;
     stats->disconnects = client->disconnects;
     stats->packets_queued = (int) client->inbox.queued;
     stats->packets_held = (int) client->inbox.pool->held;
     nc_client_come( client );
-    if ( client->socket.info )
-        client->socket.info( client->socket.context, &info );
+    struct netcode_socket_info_t info = nc_socket_info( &client->socket );
     nc_client_leave( client );
     stats->kernel_drops = info.kernel_drops;
     stats->receive_buffer_bytes = info.receive_buffer_bytes;
@@ -7282,8 +7302,7 @@ static void nc_server_retire_pool( struct netcode_server_t * server, nc_pool_t *
 
 static nc_pool_t * nc_server_make_pool( struct netcode_server_t * server, uint32_t slots )
 {
-    void * block =
-        server->allocator.allocate( server->allocator.context, nc_server_pool_bytes( &server->config, slots ) );
+    void * block = nc_allocator_take_large( &server->allocator, nc_server_pool_bytes( &server->config, slots ) );
     nc_arena_t arena = nc_arena_make( block );
     if ( !block )
         return NULL;
@@ -7303,8 +7322,8 @@ static int nc_server_build_hall( struct netcode_server_t * server, uint32_t slot
     memset( &hall, 0, sizeof( hall ) );
     hall.least_used = old.used.expiring_capacity + old.used.never_capacity;
     hall.inbox.events_are_taken = old.inbox.events_are_taken;
-    void * block = server->allocator.allocate( server->allocator.context,
-                                               nc_server_layout_hall( &server->config, slots, &hall, NULL ) );
+    void * block =
+        nc_allocator_take_large( &server->allocator, nc_server_layout_hall( &server->config, slots, &hall, NULL ) );
     if ( !block )
         return 0;
     nc_pool_t * pool = nc_server_make_pool( server, slots );
@@ -7493,10 +7512,7 @@ static void nc_server_warn_of_wildcard( const struct netcode_server_t * server )
 /* Port 0 stands for the port that was bound. */
 static void nc_server_learn_ports( struct netcode_server_t * server )
 {
-    struct netcode_socket_info_t info;
-    memset( &info, 0, sizeof( info ) );
-    if ( server->socket.info )
-        server->socket.info( server->socket.context, &info );
+    struct netcode_socket_info_t info = nc_socket_info( &server->socket );
     for ( int i = 0; i < server->address_count; i++ )
         if ( server->addresses[i].port == 0 )
             server->addresses[i].port =
@@ -8027,10 +8043,7 @@ NETCODE_API void netcode_server_wait( struct netcode_server_t * server, double s
     if ( seconds <= 0.0 )
         return;
     nc_server_come( server );
-    if ( server->socket.wait )
-        server->socket.wait( server->socket.context, seconds );
-    else
-        netcode_sleep( seconds < 0.001 ? seconds : 0.001 );
+    nc_socket_wait( &server->socket, seconds );
     nc_server_leave( server );
 }
 
@@ -8065,11 +8078,9 @@ NETCODE_API int netcode_server_set_private_keys( struct netcode_server_t * serve
 
 NETCODE_API void netcode_server_stats( struct netcode_server_t * server, struct netcode_server_stats_t * stats )
 {
-    struct netcode_socket_info_t info;
     NC_CHECK( server != NULL && stats != NULL, NC_NOTHING );
     const nc_used_t * used = &server->hall.used;
     memset( stats, 0, sizeof( *stats ) );
-    memset( &info, 0, sizeof( info ) );
     NC_COUNTERS_COPY( stats, &server->counters );
     stats->connects = server->connects;
     memcpy( stats->disconnects, server->disconnects, sizeof( stats->disconnects ) );
@@ -8084,8 +8095,7 @@ NETCODE_API void netcode_server_stats( struct netcode_server_t * server, struct 
     stats->packets_queued = (int) server->hall.inbox.queued;
     stats->packets_held = server->hall.inbox.pool ? (int) server->hall.inbox.pool->held : 0;
     nc_server_come( server );
-    if ( server->socket.info )
-        server->socket.info( server->socket.context, &info );
+    struct netcode_socket_info_t info = nc_socket_info( &server->socket );
     nc_server_leave( server );
     stats->kernel_drops = info.kernel_drops;
     stats->receive_buffer_bytes = info.receive_buffer_bytes;

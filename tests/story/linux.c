@@ -38,6 +38,12 @@ static struct {
     int refused_level;  /* this option is refused */
     int refused_option; /* 0: none is */
     int connect_error;  /* aiming a socket is refused with this; 0: it is not */
+    int advised;        /* blocks that huge pages were asked for */
+    int advised_within; /* of them, those that lie in the block that was allocated last */
+    size_t advised_bytes;
+    uint8_t * block;
+    size_t block_bytes;
+    int advise_error; /* that is refused with this; 0: it is not */
 } linux_system;
 
 #if LINUX_WRAPPED
@@ -82,6 +88,22 @@ int setsockopt( int handle, int level, int option, const void * value, socklen_t
         return -1;
     }
     return (int) syscall( SYS_setsockopt, handle, level, option, value, bytes );
+}
+
+int madvise( void * start, size_t bytes, int advice )
+{
+    size_t huge = (size_t) 2 << 20;
+    if ( advice != MADV_HUGEPAGE )
+        return (int) syscall( SYS_madvise, start, bytes, advice );
+    CHECK_EQ( (uintptr_t) start % huge, 0 );
+    CHECK_EQ( bytes % huge, 0 );
+    CHECK_GE( bytes, huge );
+    linux_system.advised++;
+    linux_system.advised_within += (uint8_t *) start >= linux_system.block &&
+                                   (uint8_t *) start + bytes <= linux_system.block + linux_system.block_bytes;
+    linux_system.advised_bytes += bytes;
+    errno = linux_system.advise_error;
+    return linux_system.advise_error ? -1 : (int) syscall( SYS_madvise, start, bytes, advice );
 }
 
 /* The C library declares the address as a union of pointers, which only GNU C knows to be the same. */
@@ -1349,6 +1371,45 @@ TEST( linux_buffers_grow_with_the_slots )
     CHECK_EQ( lan_server_stats( 0 ).receive_buffer_bytes, limit );
     CHECK_GT( lan_server_stats( 0 ).receive_buffer_bytes, small );
     CHECK_GT( lan_server_stats( 0 ).send_buffer_bytes, 0 );
+    lan_close();
+}
+
+static void * linux_allocate( void * context, size_t bytes )
+{
+    (void) context;
+    linux_system.block_bytes = bytes;
+    linux_system.block = (uint8_t *) malloc( bytes );
+    return linux_system.block;
+}
+
+static void linux_free( void * context, void * pointer )
+{
+    (void) context;
+    free( pointer );
+}
+
+/* What is asked for lies within the blocks that the allocator gave, and is most of them; a small server asks for nothing. */
+TEST( linux_huge_pages )
+{
+    int refused, slots[] = { 16, 10000 };
+    for ( refused = 0; LINUX_WRAPPED && refused < 2; refused++ )
+        for ( size_t i = 0; i < 2; i++ ) {
+            struct netcode_server_config_t config = lan_config();
+            size_t all = netcode_server_memory( &config, slots[i] );
+            lan_close();
+            config.allocate_function = linux_allocate;
+            config.free_function = linux_free;
+            lan.servers[0] = lan_create( "127.0.0.1:0", config );
+            REQUIRE( lan.servers[0] != NULL );
+            linux_reset();
+            linux_system.advise_error = refused ? EINVAL : 0;
+            netcode_server_start( lan.servers[0], slots[i] );
+            REQUIRE_EQ( netcode_server_running( lan.servers[0] ), 1 );
+            CHECK_EQ( linux_system.advised, slots[i] < 10000 ? 0 : 2 );
+            CHECK_EQ( linux_system.advised_within, linux_system.advised );
+            if ( slots[i] == 10000 )
+                CHECK_GT( linux_system.advised_bytes, all - all / 4 );
+        }
     lan_close();
 }
 
