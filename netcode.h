@@ -7224,7 +7224,7 @@ static size_t nc_server_layout_hall( const struct netcode_server_config_t * conf
     hall->pending_count = pending;
     hall->slots = (nc_slot_t *) nc_arena_take( &arena, slots, sizeof( nc_slot_t ) );
     hall->user_data = (uint8_t *) nc_arena_take( &arena, slots, NETCODE_USER_DATA_BYTES );
-    nc_table_place( &hall->slot_by_address, &arena, slots, 2 * slots );
+    nc_table_place( &hall->slot_by_address, &arena, slots, 4 * slots );
     nc_table_place( &hall->slot_by_id, &arena, slots, slots );
     nc_bits_place( &hall->free_slots, &arena, slots );
     hall->active_links = (nc_link_t *) nc_arena_take( &arena, slots, sizeof( nc_link_t ) );
