@@ -1276,8 +1276,12 @@ static void print_siege( const struct siege_t * siege, const char * name )
 static void siege_validate( const struct siege_t * siege )
 {
     double missing = (double) siege->sent - (double) siege->received - (double) siege->kernel_drops;
-    if ( siege->reached < 0.95 * siege->asked )
-        stop( "the flooder did not reach its rate: is the machine busy with something else?" );
+    if ( siege->reached < 0.95 * siege->asked ) {
+        const char * busy = "the flooder did not reach its rate: is the machine busy with something else?";
+        if ( !getenv( "BENCH_PRINT_ONLY" ) )
+            stop( busy );
+        printf( "    %s\n", busy );
+    }
     if ( fabs( missing ) > 0.001 * (double) siege->sent ) {
         fprintf( stderr, "bench_sockets: %.0f of %" PRIu64 " datagrams were neither received nor counted as dropped\n",
                  missing, siege->sent );
