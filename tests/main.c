@@ -28,6 +28,7 @@
 #include "unit/table.c"
 #include "unit/socket.c"
 #include "unit/simulator.c"
+#include "unit/mutants.c"
 
 /* Stories, one line for each file. */
 #include "story/connect.c"
@@ -53,6 +54,10 @@
 #include "story/linux.c"
 #include "story/admit.c"
 #include "story/speed.c"
+#include "story/mutants.c"
+#include "story/threats.c"
+#include "unit/corners.c"
+#include "story/corners.c"
 
 static void test_begin( uint64_t seed )
 {
