@@ -252,7 +252,8 @@
         while both own its keys.
       - with NETCODE_SEQUENCE_BASE_ZERO, the guarantee holds for tokens that name one server and are used by one
         client object; then tokens that may be older than the server's start are refused
-        (max_connect_token_lifetime, 30 s unless you say).
+        (max_connect_token_lifetime, 30 s unless you say), to the second: a process that is killed and back within the
+        second in which a token was minted takes that token again.
       - who reads the token off a player's machine is the player.
 
     15  LICENCE
@@ -1870,7 +1871,10 @@ static uint64_t nc_address_hash( const struct netcode_address_t * address,
         memcpy( bytes + 2, address->data.ipv4, 4 );
         return nc_crypto_hash( key, bytes, 6 );
     }
-    memcpy( bytes + 2, address->data.ipv6, 16 );
+    for ( int i = 0; i < 8; i++ ) {
+        bytes[2 + 2 * i] = (uint8_t) address->data.ipv6[i];
+        bytes[3 + 2 * i] = (uint8_t) ( address->data.ipv6[i] >> 8 );
+    }
     return nc_crypto_hash( key, bytes, 18 );
 }
 
@@ -4012,7 +4016,7 @@ static int nc_socket_volley_send( nc_socket_udp_t * udp, int which, nc_socket_vo
         if ( done <= 0 )
             udp->segments &= errno != EIO && errno != EOPNOTSUPP;
         for ( ; at < end; at++ )
-            for ( size_t i = 0; i < volley->headers[at].msg_hdr.msg_iovlen; i++, vector++ )
+            for ( size_t i = 0; i < (size_t) volley->headers[at].msg_hdr.msg_iovlen; i++, vector++ )
                 sent += done > 0 || nc_socket_send_one( udp, volley->datagrams[vector] );
     }
     return sent;

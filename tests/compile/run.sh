@@ -110,8 +110,10 @@ for pair in $pairs; do
         job pass "$cc $example" "$cc $WARNINGS $sodium_cflags $example $sodium_libs -o $OUT/$(basename "$example").$cc"
         job pass "$cc -std=c99 $example" "$cc -std=c99 -O1 $WARNINGS $sodium_cflags -c $example -o $OUT/$(basename "$example").$cc.o"
     done
-    if echo 'int main( void ) { return 0; }' | $cc -m32 -include stdio.h -x c - -o $OUT/m32 2>/dev/null; then
-        compile "$cc -std=c99 -m32" stub.c
+    # gcc-multilib, which would make -m32 find the kernel's headers, can not be installed beside cross compilers: here they are named.
+    m32="-m32 -isystem /usr/include/$(gcc -print-multiarch 2>/dev/null)"
+    if echo 'int main( void ) { return 0; }' | $cc $m32 -include errno.h -x c - -o $OUT/m32 2>/dev/null; then
+        compile "$cc -std=c99 $m32" stub.c
     else
         echo "skipped: $cc has no 32-bit libraries here"
     fi

@@ -42,20 +42,11 @@ static int real_until( struct real_t * r, int state, double seconds )
 
 static int real_ipv6( void )
 {
-#if defined( _WIN32 )
-    return 0;
-#else
-    struct sockaddr_in6 address;
-    int s = socket( AF_INET6, SOCK_DGRAM, 0 ), good;
-    if ( s < 0 )
+    struct netcode_socket_t socket;
+    if ( !socket_open( &socket, "::1", NULL ) )
         return 0;
-    memset( &address, 0, sizeof( address ) );
-    address.sin6_family = AF_INET6;
-    address.sin6_addr = in6addr_loopback;
-    good = bind( s, (struct sockaddr *) &address, sizeof( address ) ) == 0;
-    close( s );
-    return good;
-#endif
+    socket.close( socket.context );
+    return 1;
 }
 
 /* A server on these addresses (port 0), bound to loopback alone. */

@@ -1,7 +1,9 @@
 /*  Room 1: the clock for every time that a caller may give, what reaches the log, sleeping, counting init, names. */
 
+#if !defined( _WIN32 )
 #include <sys/wait.h>
 #include <unistd.h>
+#endif
 
 /* ---- clock. PROTOCOL.md, decision 12 ---- */
 
@@ -312,6 +314,8 @@ TEST( platform_drop_reasons_have_names_and_sentences )
     CHECK_STR( netcode_drop_reason_text( NETCODE_DROP_REASONS ), "UNKNOWN" );
 }
 
+#if !defined( _WIN32 )
+
 /* Without a function of the caller's, a failed assert says so and aborts. */
 TEST( platform_default_assert_aborts )
 {
@@ -330,6 +334,8 @@ TEST( platform_default_assert_aborts )
     REQUIRE( waitpid( child, &status, 0 ) == child );
     CHECK( WIFSIGNALED( status ) && WTERMSIG( status ) == SIGABRT );
 }
+
+#endif
 
 TEST( platform_allocator_is_completed_by_malloc )
 {
