@@ -1,0 +1,136 @@
+#!/bin/sh
+# make msan: all tests under clang's memory sanitizer, which reports each branch and each system call that depends on memory nobody wrote.
+#
+#     msan.sh [FILTER] [--seed N]     as the test runner's own arguments
+#     msan.sh --plant                 takes a line that writes memory out of a copy of netcode.h: the sanitizer must notice
+#
+# The sanitizer must see every write, libsodium's too, so libsodium is built here from Debian's source package with the same switch and
+# without assembly; it stays in build/msan. Needs the packages clang-19 (or another clang) with libclang-rt-19-dev, dpkg-dev, autoconf, automake,
+# libtool and make, and apt sources to read the package from. Where one is missing that is said, nothing is tested, and the status is 0.
+set -u
+
+cd "$(dirname "$0")/../.." || exit 1
+work=$PWD/build/msan
+# With -fsanitize-memory-track-origins a report says more, and takes longer.
+flags="-fsanitize=memory -fno-omit-frame-pointer -g -O1"
+# These read dead stack frames on purpose. The sanitizer counts a frame that ended as unwritten, as C does.
+left_out="defence_9_a_request_leaves_nothing_on_the_stack defence_9_an_opened_token_leaves_nothing_on_the_stack
+    defence_9_a_response_leaves_nothing_on_the_stack defence_9_a_generated_token_leaves_nothing_on_the_stack"
+
+skip() {
+    echo "msan skipped: $*"
+    exit 0
+}
+
+find_clang() {
+    mkdir -p "$work"
+    echo 'int main( void ) { return 0; }' >"$work/probe.c"
+    for CC in ${MSAN_CC:-} clang-19 clang; do
+        command -v "$CC" >/dev/null 2>&1 || continue
+        "$CC" -fsanitize=memory "$work/probe.c" -o "$work/probe" >"$work/probe.log" 2>&1 && "$work/probe" >>"$work/probe.log" 2>&1 && return
+    done
+    skip "no clang here can link and run -fsanitize=memory (packages clang-19, libclang-rt-19-dev)"
+}
+
+# The machine's own sources, as deb-src lines. Other suppliers' entries are left out: Debian's name it, and have the component main.
+source_lines() {
+    for list in /etc/apt/sources.list /etc/apt/sources.list.d/*.list; do
+        [ -f "$list" ] && sed -n '/debian/s/^deb\(-src\)\{0,1\} \(.* main\( .*\)\{0,1\}\)$/deb-src \2/p' "$list"
+    done
+    for list in /etc/apt/sources.list.d/*.sources; do
+        [ -f "$list" ] && awk '
+            function flush( i, j ) {
+                if ( key != "" ) key = "[signed-by=" key "] "
+                if ( ( " " components " " ) ~ / main / && uris ~ /debian/ )
+                    for ( i = split( uris, u, " " ); i > 0; i-- )
+                        for ( j = split( suites, s, " " ); j > 0; j-- ) print "deb-src " key u[i] " " s[j] " main"
+                uris = suites = components = key = ""
+            }
+            /^#/ { next }
+            /^URIs:/ { uris = substr( $0, 6 ) }
+            /^Suites:/ { suites = substr( $0, 8 ) }
+            /^Components:/ { components = substr( $0, 12 ) }
+            /^Signed-By: *\// { key = $2 }
+            /^$/ { flush() }
+            END { flush() }' "$list"
+    done
+}
+
+apt() {
+    apt-get -qq -o Dir::Etc::sourcelist="$work/apt/sources.list" -o Dir::Etc::sourceparts=/dev/null \
+        -o Dir::State::lists="$work/apt/lists" -o Dir::Cache="$work/apt/cache" -o APT::Sandbox::User=root "$@" </dev/null
+}
+
+fetch_libsodium() {
+    command -v apt-get >/dev/null 2>&1 || skip "libsodium's source comes from Debian, and there is no apt-get here"
+    for tool in dpkg-source:dpkg-dev autoreconf:autoconf automake:automake libtoolize:libtool; do
+        command -v "${tool%%:*}" >/dev/null 2>&1 || skip "${tool%%:*} is not installed (package ${tool#*:})"
+    done
+    mkdir -p "$work/apt/lists/partial" "$work/apt/cache/archives/partial"
+    source_lines | sort -u >"$work/apt/sources.list"
+    [ -s "$work/apt/sources.list" ] || skip "this machine's apt sources name no Debian archive"
+    echo "fetching libsodium's source package"
+    rm -rf "$work/source" && mkdir -p "$work/source"
+    apt update >"$work/apt/log" 2>&1 # one list of many may be missing; what is wanted shows when it is fetched
+    (cd "$work/source" && apt source libsodium >>"$work/apt/log" 2>&1) || skip "libsodium's source can not be had, see build/msan/apt/log"
+}
+
+build_libsodium() {
+    [ -f "$work/libsodium/lib/libsodium.a" ] && return
+    source_tree=$(find "$work/source" -maxdepth 1 -type d -name 'libsodium-*' 2>/dev/null | head -n 1)
+    if [ -z "$source_tree" ]; then
+        fetch_libsodium
+        source_tree=$(find "$work/source" -maxdepth 1 -type d -name 'libsodium-*' | head -n 1)
+    fi
+    echo "building libsodium for the memory sanitizer"
+    (cd "$source_tree" && autoreconf -fi && ./configure CC="$CC" CFLAGS="$flags" --disable-asm --disable-pie --disable-shared --enable-static \
+        --disable-dependency-tracking --prefix="$work/libsodium" && make -s -j 2 -C src install) >"$work/libsodium.log" 2>&1 || {
+        tail -n 5 "$work/libsodium.log"
+        exit 1
+    }
+}
+
+# A copy of the library and its tests, in which the tests named above skip themselves. $1: the program
+build_runner() {
+    copy=$work/copy
+    rm -rf "$copy" && mkdir -p "$copy" && cp -R tests "$copy/tests" && cp netcode.h "$copy/netcode.h" || exit 1
+    for name in $left_out; do
+        file=$(grep -l "^TEST( $name )\$" "$copy"/tests/*/*.c)
+        [ -n "$file" ] || { echo "msan: there is no test $name any more" && exit 1; }
+        sed "/^TEST( $name )\$/,/^{\$/s/^{\$/{ SKIP( \"it reads dead frames of the stack\" );/" "$file" >"$work/edited.c" && mv "$work/edited.c" "$file"
+    done
+    # A test stands before the C library's recvmmsg and asks the kernel itself, whose writes the sanitizer does not see.
+    asks='return (int) syscall( SYS_recvmmsg, '
+    grep -q "$asks" "$copy/tests/unit/socket.c" || { echo "msan: tests/unit/socket.c has no recvmmsg of its own any more" && exit 1; }
+    sed "s/$asks/extern int __interceptor_recvmmsg( int, struct mmsghdr *, unsigned, int, struct timespec * );\
+    return __interceptor_recvmmsg( /" "$copy/tests/unit/socket.c" >"$work/edited.c" && mv "$work/edited.c" "$copy/tests/unit/socket.c"
+    if [ -n "${plant:-}" ]; then
+        sed "$plant" netcode.h >"$copy/netcode.h"
+        cmp -s netcode.h "$copy/netcode.h" && echo "msan: the plant finds its line no more" && exit 1
+    fi
+    wrap=
+    for algorithm in chacha20poly1305 xchacha20poly1305; do
+        for function in encrypt encrypt_detached decrypt decrypt_detached; do
+            wrap="$wrap -Wl,--wrap=crypto_aead_${algorithm}_ietf_$function"
+        done
+    done
+    # shellcheck disable=SC2086 # lists of flags
+    "$CC" $flags -w -I"$copy" -I"$work/libsodium/include" "$copy/tests/main.c" $wrap "$work/libsodium/lib/libsodium.a" -pthread -lm -o "$1"
+}
+
+find_clang
+build_libsodium
+"$CC" --version | head -n 1
+if [ "${1:-}" = --plant ]; then
+    plant='s/^    nc_writer_zeros( &writer );$//' # the end of a token would be what the memory held
+    build_runner "$work/planted" || exit 1
+    if sh tests/tools/loopback.sh "$work/planted" token >"$work/planted.log" 2>&1; then
+        echo "MISSED: a token whose end nobody wrote"
+        exit 1
+    fi
+    grep 'SUMMARY: MemorySanitizer' "$work/planted.log" | head -n 1 | sed 's|/[^ ]*/||'
+    grep -q 'SUMMARY: MemorySanitizer' "$work/planted.log"
+    exit
+fi
+build_runner "$work/test" || exit 1
+sh tests/tools/loopback.sh "$work/test" "$@"
