@@ -112,6 +112,7 @@ for pair in $pairs; do
     done
     # gcc-multilib, which would make -m32 find the kernel's headers, can not be installed beside cross compilers: here they are named.
     m32="-m32 -isystem /usr/include/$(gcc -print-multiarch 2>/dev/null)"
+    # shellcheck disable=SC2086 # flags are words
     if echo 'int main( void ) { return 0; }' | $cc $m32 -include errno.h -x c - -o $OUT/m32 2>/dev/null; then
         compile "$cc -std=c99 $m32" stub.c
     else
