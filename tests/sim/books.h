@@ -1,0 +1,199 @@
+/*  The books of every object balance: what the library counts about itself adds up after each call. */
+
+#ifndef SIM_BOOKS_H
+#define SIM_BOOKS_H
+
+#include "model.h"
+
+#define SIM_BOOK( condition ) SIM_CHECK( invariants, condition, "not: %s", #condition )
+
+static void sim_check_inbox( const nc_inbox_t * inbox, uint32_t batch )
+{
+    uint32_t reserved = 0, queued = inbox->orphans.count, left = 0;
+    for ( uint32_t i = 0; i < inbox->client_count; i++ ) {
+        const nc_queue_t * queue = &inbox->queues[i];
+        if ( queue->is_open && queue->list.count < inbox->share )
+            reserved += inbox->share - queue->list.count;
+        queued += queue->list.count;
+        left += !queue->is_open && queue->list.count > 0;
+    }
+    SIM_BOOK( inbox->reserved == reserved );
+    SIM_BOOK( inbox->queued == queued );
+    SIM_BOOK( inbox->left.count == left );
+    SIM_BOOK( inbox->events.count == inbox->queued + inbox->note_count - inbox->free_note_count );
+    SIM_BOOK( inbox->pool->count == inbox->pool->free_count + inbox->queued + inbox->pool->held + batch );
+}
+
+static uint32_t sim_table_count( const nc_table_t * table )
+{
+    uint32_t count = 0;
+    for ( uint32_t head = 0; head <= table->mask; head++ )
+        for ( uint32_t at = table->heads[head]; at != UINT32_MAX && count < 100000; at = table->entries[at].next )
+            count++;
+    return count;
+}
+
+/* Every timer that is set is in one list, and a bucket is busy while it has any. */
+static void sim_check_wheel( const nc_wheel_t * wheel )
+{
+    uint32_t set = 0, listed = 0, wrong = 0;
+    for ( uint32_t i = 0; i < wheel->capacity; i++ )
+        set += wheel->list_of[i] != NC_WHEEL_LISTS;
+    for ( uint32_t i = 0; i < NC_WHEEL_LISTS; i++ ) {
+        listed += wheel->lists[i].count;
+        wrong += i < NC_WHEEL_BUCKETS && ( wheel->busy[i / 64] >> ( i % 64 ) & 1 ) != ( wheel->lists[i].count > 0 );
+    }
+    SIM_BOOK( listed == set );
+    SIM_BOOK( wrong == 0 );
+}
+
+static void sim_check_slot( const struct netcode_server_t * s, uint32_t index )
+{
+    const nc_hall_t * hall = &s->hall;
+    const nc_slot_t * slot = &hall->slots[index];
+    int is_taken = slot->state != NC_SLOT_FREE;
+    int is_free = (int) ( hall->free_slots.words[index / 64] >> ( index % 64 ) & 1 );
+    SIM_BOOK( slot->state != NC_SLOT_CLOSING );
+    SIM_BOOK( s->running || !is_taken );
+    SIM_BOOK( hall->inbox.queues[index].is_open == is_taken );
+    SIM_BOOK( is_free == !is_taken );
+    SIM_BOOK( ( hall->wheel.list_of[index] != NC_WHEEL_LISTS ) == is_taken );
+    SIM_BOOK( sodium_is_zero( slot->server_to_client_key, NETCODE_KEY_BYTES ) == !is_taken );
+    SIM_BOOK( sodium_is_zero( slot->client_to_server_key, NETCODE_KEY_BYTES ) == !is_taken );
+    if ( !is_taken )
+        return;
+    SIM_BOOK( nc_server_slot_of_id( s, slot->client_id, nc_server_id_hash( s, slot->client_id ) ) == index );
+    SIM_BOOK( nc_server_slot_at( s, &slot->address, nc_server_address_hash( s, &slot->address ) ) == index );
+    SIM_BOOK( slot->sequence >> 63 == 0 );
+}
+
+static void sim_check_hall( const struct netcode_server_t * s )
+{
+    const nc_hall_t * hall = &s->hall;
+    uint32_t taken = 0, walked = 0, used = s->pending_used.count, timers = 0;
+    for ( uint32_t i = 0; i < hall->slot_count; i++ ) {
+        sim_check_slot( s, i );
+        taken += hall->slots[i].state != NC_SLOT_FREE;
+    }
+    SIM_BOOK( s->active.count == taken );
+    SIM_BOOK( sim_table_count( &hall->slot_by_id ) == taken );
+    SIM_BOOK( sim_table_count( &hall->slot_by_address ) == taken );
+    SIM_BOOK( used + s->pending_free.count == hall->pending_count );
+    SIM_BOOK( s->running || used == 0 );
+    for ( uint32_t i = 0; i < hall->pending_count; i++ )
+        timers += hall->wheel.list_of[hall->slot_count + i] != NC_WHEEL_LISTS;
+    for ( uint32_t i = s->pending_used.head; i != UINT32_MAX && walked <= used; i = hall->pending_links[i].next ) {
+        SIM_BOOK( !sodium_is_zero( hall->pending[i].server_to_client_key, NETCODE_KEY_BYTES ) );
+        walked++;
+    }
+    SIM_BOOK( timers == used );
+    SIM_BOOK( walked == used );
+    SIM_BOOK( sim_table_count( &hall->pending_by_address ) == used );
+    SIM_BOOK( sim_table_count( &hall->pending_by_tag ) == used );
+    SIM_BOOK( sim_table_count( &hall->pending_by_id ) == used );
+}
+
+/* A payload that finds no room was accepted before it was dropped; everything else is one or the other. */
+static void sim_check_counters( const nc_counters_t * counters )
+{
+    uint64_t sum = 0;
+    for ( int i = 0; i < NETCODE_DROP_REASONS; i++ )
+        sum += counters->dropped[i];
+    for ( int i = 0; i < NETCODE_PACKET_TYPES; i++ )
+        sum += counters->packets_received[i];
+    sum -= counters->dropped[NETCODE_DROP_QUEUE_FULL] + counters->dropped[NETCODE_DROP_POOL_EMPTY] +
+           counters->dropped[NETCODE_DROP_BAD_CLIENT_INDEX];
+    SIM_CHECK( counters, sum == counters->datagrams_received,
+               "%" PRIu64 " datagrams were received, %" PRIu64 " counted", counters->datagrams_received, sum );
+}
+
+static void sim_check_server_books( const struct netcode_server_t * s )
+{
+    uint64_t left = 0;
+    if ( !s->hall.block )
+        return;
+    for ( int i = 0; i < NETCODE_SERVER_CLIENT_DISCONNECT_REASONS; i++ )
+        left += s->disconnects[i];
+    sim_check_inbox( &s->hall.inbox, NC_RECEIVE_BATCH );
+    sim_check_wheel( &s->hall.wheel );
+    sim_check_hall( s );
+    sim_check_counters( &s->counters );
+    SIM_BOOK( s->connects - left == s->active.count );
+    SIM_BOOK( s->depth == 0 && !s->updating && !s->stopping && s->wanted == NC_WANTED_NOTHING && !s->walks );
+    SIM_BOOK( !s->outbox.flushing && s->outbox.depth == 0 && s->outbox.sent == 0 );
+    SIM_BOOK( s->global_sequence >> 63 || s->global_sequence == 0 );
+}
+
+static void sim_check_client_books( const struct netcode_client_t * c )
+{
+    int is_connected = c->state == NETCODE_CLIENT_STATE_CONNECTED;
+    sim_check_inbox( &c->inbox, NC_CLIENT_BATCH );
+    sim_check_counters( &c->counters );
+    SIM_BOOK( c->inbox.queues[0].is_open == is_connected );
+    SIM_BOOK( c->connects - c->disconnects == (uint64_t) is_connected );
+    SIM_BOOK( sodium_is_zero( c->token.route.client_to_server_key, NETCODE_KEY_BYTES ) == ( c->state <= 0 ) );
+    SIM_BOOK( sodium_is_zero( c->token.route.server_to_client_key, NETCODE_KEY_BYTES ) == ( c->state <= 0 ) );
+    SIM_BOOK( c->depth == 0 && !c->updating && !c->leaving );
+    SIM_BOOK( !c->outbox.flushing && c->outbox.depth == 0 && c->outbox.sent == 0 );
+}
+
+/* ---- silence ends everything: the longest that decision 3 and 6 allow, a backlog included ---- */
+
+static double sim_patience( double timeout, double most )
+{
+    return 2.0 * ( timeout <= 0.0 ? 10.0 : timeout < most ? timeout : most ) + 0.01;
+}
+
+static void sim_check_ends( const struct netcode_server_t * s )
+{
+    const nc_hall_t * hall = &s->hall;
+    for ( uint32_t i = s->active.head; i != UINT32_MAX; i = hall->active_links[i].next ) {
+        const nc_slot_t * slot = &hall->slots[i];
+        double silent = s->clock.now - ( slot->confirmed ? slot->receive_time : slot->connect_time );
+        SIM_CHECK( slot_ends,
+                   ( slot->confirmed && slot->timeout_seconds <= 0 ) ||
+                       silent < sim_patience( slot->timeout_seconds, slot->confirmed ? 1e9 : 60.0 ),
+                   "slot %u has been silent for %g s", i, silent );
+    }
+    for ( uint32_t i = s->pending_used.head; i != UINT32_MAX; i = hall->pending_links[i].next ) {
+        const nc_pending_t * pending = &hall->pending[i];
+        double waits = s->clock.now - pending->answer_time;
+        SIM_CHECK( pending_ends, waits < sim_patience( pending->timeout_seconds, 10.0 ),
+                   "a handshake has waited for %g s", waits );
+    }
+}
+
+/* ---- what one update may cost. Manual: update_budget ----
+    16 units for each key that a token is tried with, 4 for each packet key. The challenge inside a response is opened
+    besides, once for a response that was paid for: so 2 units are counted for each of these. A batch is as large as the
+    rest of the budget pays for at 16 units each: what further keys make dearer comes on top. */
+
+static void sim_check_server_work( const struct sim_server_t * s )
+{
+    int budget = nc_server_budget( s->server );
+    int batch = ( budget + 15 ) / 16 < NC_RECEIVE_BATCH ? ( budget + 15 ) / 16 : NC_RECEIVE_BATCH;
+    uint64_t work = 16 * sim_ledger.token_opens + 2 * sim_ledger.opens;
+    uint64_t limit = (uint64_t) ( budget + 15 + 16 * ( s->key_count - 1 ) * batch );
+    if ( SIM_LEDGER_WORKS )
+        SIM_CHECK( update_opens, work <= limit, "server %d spent %" PRIu64 " units on opening, its budget is %d",
+                   s->port.index, work, budget );
+    SIM_CHECK( update_datagrams, s->port.taken <= budget, "server %d took %d datagrams, its budget is %d",
+               s->port.index, s->port.taken, budget );
+    SIM_CHECK( update_seals, sim_ledger.seals <= (uint64_t) ( 13 * s->port.taken + 2 * SIM_SLOTS ),
+               "server %d sealed %" PRIu64 " messages after %d datagrams", s->port.index, sim_ledger.seals,
+               s->port.taken );
+}
+
+static void sim_check_client_work( const struct sim_client_t * c )
+{
+    int budget = c->client->config.update_budget;
+    if ( SIM_LEDGER_WORKS )
+        SIM_CHECK( update_opens, 4 * sim_ledger.opens <= (uint64_t) ( budget + 3 ) && sim_ledger.token_opens == 0,
+                   "client %d opened %" PRIu64 " packets, its budget is %d", c->port.index, sim_ledger.opens, budget );
+    SIM_CHECK( update_datagrams, c->port.taken <= budget, "client %d took %d datagrams, its budget is %d",
+               c->port.index, c->port.taken, budget );
+    SIM_CHECK( update_seals, sim_ledger.seals <= 1, "client %d sealed %" PRIu64 " messages in one update",
+               c->port.index, sim_ledger.seals );
+}
+
+#endif
