@@ -48,7 +48,7 @@ CLANG_FORMAT ?= clang-format
 C_FILES = netcode.h $(wildcard examples/*.c tests/*.c tests/*.h tests/*.cpp tests/*/*.c tests/*/*.h)
 
 EXAMPLES = client_server server client listen_server token
-TEST_SOURCES = netcode.h $(wildcard tests/*.c tests/*.h tests/unit/* tests/story/* tests/vectors/*)
+TEST_SOURCES = netcode.h $(wildcard tests/*.c tests/*.h tests/unit/* tests/story/* tests/torture/*)
 TEST_ARGUMENTS = $(T) $(if $(SEED),--seed $(SEED))
 TEST_RUN = sh tests/tools/loopback.sh
 
@@ -61,7 +61,7 @@ help:
 	@echo "make demo       a real server and real clients on loopback tell their story; under 20 s"
 	@echo "make test       all tests; T=replay for those with that name, SEED=7 to rerun a random one"
 	@echo "make peer       the library against a client and a server written in Python from the standard alone"
-	@echo "make test-release, san, coverage    the tests built with -DNDEBUG -O2, with sanitizers, with line coverage"
+	@echo "make test-release, san, coverage    the tests built with -DNDEBUG -O2, with sanitizers, with coverage (MC/DC too)"
 	@echo "make compile    every compiler, language version and build switch, warnings as errors"
 	@echo "make lint       format, clang-tidy, cppcheck, and the rules of the house"
 	@echo "make size       lines, bytes and compile time against their limits"
@@ -72,6 +72,17 @@ help:
 	@echo "make threads    servers on four threads share a port, under the thread sanitizer (Linux)"
 	@echo "make soak       64 clients at 60 Hz; SECONDS=60"
 	@echo "make defences   takes each defence out of a copy: a test must notice"
+	@echo "make attacks    the table of attacks and faults, each row with its outcome"
+	@echo "make sim        servers, clients and an adversary in simulated time; SEED=7 DAYS=1"
+	@echo "make fuzz       every reader, and whole sessions, fed by libFuzzer; FUZZ_SECONDS=60 for each target"
+	@echo "make torture    every allocation and every call of the socket fails in turn, in every story"
+	@echo "make prove      CBMC proves the readers, the writers, the window and the tables for all inputs"
+	@echo "make model      Spin searches every order of events of a handshake with an adversary in it"
+	@echo "make erase      looks for keys in memory that was given back"
+	@echo "make ct         valgrind looks for branches that depend on a secret"
+	@echo "make msan       the tests under the memory sanitizer, with a libsodium that is built for it"
+	@echo "make platforms  the tests on other processors, C libraries and systems, as far as they can be had here"
+	@echo "make mutate     changes netcode.h in a thousand places: a test must notice; MUTANTS=100 for a sample"
 	@echo "make readme     compiles or runs every block of code in README.md"
 	@echo "make fresh      README.md's commands in a new Debian that holds git, make and gcc only (root, debootstrap)"
 	@echo "make format     lays out every C file as .clang-format says"
@@ -100,7 +111,12 @@ build/test-release: $(TEST_SOURCES) | deps build
 build/test-san: $(TEST_SOURCES) | deps build
 	$(Q)$(COMPILE) -O1 -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer tests/main.c $(WRAP) $(LINK) -o $@
 
-test: build/test
+build/fuzz_replay: $(wildcard tests/fuzz/*.c tests/fuzz/*.h) netcode.h | deps build
+	$(Q)$(COMPILE) tests/fuzz/replay.c $(LINK) -o $@
+
+# All inputs that fuzzing has kept run too, unless a test is asked for by name.
+test: build/test build/fuzz_replay
+	@$(if $(T),,./build/fuzz_replay tests/fuzz/corpus)
 	@$(TEST_RUN) ./build/test $(TEST_ARGUMENTS)
 
 test-release: build/test-release
@@ -109,13 +125,18 @@ test-release: build/test-release
 san: build/test-san
 	ASAN_OPTIONS=detect_leaks=1:detect_stack_use_after_return=1 $(TEST_RUN) ./build/test-san $(TEST_ARGUMENTS)
 
-# One translation unit holds the library and its tests, so gcov sees each line of netcode.h that they run.
+# clang 19 counts lines, branches and MC/DC; where it is missing (status 3), gcov counts lines and branches.
 coverage: $(TEST_SOURCES) | deps build
+	@status=0; sh tests/tools/mcdc.sh build/mcdc || status=$$?; if [ $$status = 3 ]; then $(MAKE) coverage-lines; \
+	else $(PYTHON) tests/tools/coverage.py build/mcdc && [ $$status = 0 ]; fi
+
+# One translation unit holds the library and its tests, so gcov sees each line of netcode.h that they run.
+coverage-lines: $(TEST_SOURCES) | deps build
 	@rm -rf build/coverage && mkdir -p build/coverage
 	@cd build/coverage && $(COVERAGE_CC) $(CPPFLAGS) -g -O0 --coverage -I../.. $(SODIUM_CFLAGS) -c ../../tests/main.c
 	$(Q)$(COVERAGE_CC) --coverage build/coverage/main.o $(WRAP) $(LINK) -o build/coverage/test
 	@$(TEST_RUN) ./build/coverage/test; echo $$? >build/coverage/status
-	@cd build/coverage && $(GCOV) main.o >gcov.log
+	@cd build/coverage && $(GCOV) -b -c main.o >gcov.log
 	@$(PYTHON) tests/tools/coverage.py build/coverage/netcode.h.gcov && [ "$$(cat build/coverage/status)" = 0 ]
 
 build/subject: tests/tools/subject.c netcode.h | deps build
@@ -176,6 +197,52 @@ soak: build/soak
 defences: | deps build
 	sh tests/attacks/run.sh
 
+attacks: build/test
+	$(TEST_RUN) $(PYTHON) tests/attacks/table.py
+
+build/sim: tests/sim.c $(wildcard tests/sim/*.h) netcode.h | deps build
+	$(Q)$(COMPILE) $< $(WRAP) $(LINK) -o $@
+
+sim: build/sim
+	./build/sim $(if $(SEED),--seed $(SEED)) $(if $(DAYS),--days $(DAYS))
+
+build/torture: $(TEST_SOURCES) | deps build
+	$(Q)$(COMPILE) -O1 -fsanitize=address,undefined -fno-sanitize-recover=all tests/torture.c $(WRAP) $(LINK) -o $@
+
+# The same without the Linux extras: its stories alone, which is where the other calls are.
+build/torture-plain: $(TEST_SOURCES) | deps build
+	$(Q)$(COMPILE) -O1 -fsanitize=address,undefined -fno-sanitize-recover=all -DTORTURE_STORIES_ONLY -DNETCODE_NO_LINUX_EXTRAS tests/torture.c $(LINK) -o $@
+
+torture: build/torture
+	$(TEST_RUN) ./build/torture
+
+torture-plain: build/torture-plain
+	$(TEST_RUN) ./build/torture-plain
+
+fuzz: | deps build
+	sh tests/fuzz/run.sh $(FUZZ_SECONDS)
+
+prove: | deps build
+	sh tests/prove/run.sh
+
+model: | build
+	sh tests/model/run.sh
+
+erase: | deps build
+	sh tests/erase/run.sh
+
+ct: | deps build
+	sh tests/ct/run.sh
+
+msan: | deps build
+	sh tests/tools/msan.sh
+
+platforms: | build
+	sh tests/platforms/run.sh
+
+mutate: | deps build
+	$(PYTHON) tests/mutate/run.py $(MUTANTS)
+
 fresh:
 	bash tests/fresh.sh
 
@@ -190,4 +257,4 @@ clean:
 	rm -rf build
 
 .PHONY: all help deps demo test test-release san coverage peer compile lint size readme format bench bench-plot bench-sockets instructions \
-	threads soak defences fresh install clean
+	threads soak defences attacks sim fuzz torture torture-plain coverage-lines prove model erase ct msan platforms mutate fresh install clean

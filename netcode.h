@@ -254,6 +254,8 @@
         client object; then tokens that may be older than the server's start are refused
         (max_connect_token_lifetime, 30 s unless you say), to the second: a process that is killed and back within the
         second in which a token was minted takes that token again.
+      - a token is for one client object: to a second one, whoever recorded the first can replay its challenge, its
+        keep-alive, and what the server sent behind it.
       - who reads the token off a player's machine is the player.
 
     15  LICENCE

@@ -1,0 +1,343 @@
+/*  make torture: all that the library asks of the system is refused in turn. Three sweeps under the address and the
+    undefined-behaviour sanitizer:
+
+    1  stories, memory   the n-th allocation fails, for every n, alone and with others, by the hooks and by malloc
+    2  stories, system   the n-th call of the socket fails with each error of threat 52, for every n, alone and with others
+    3  runner's tests    each test of the runner, while the n-th allocation fails; its own checks may fail then
+
+    Nothing crashes, leaks, stays open, sticks or asserts. A create that fails says why, and what it took is given back.
+    When the fault is gone the story connects and talks, and the counters say what was refused.
+
+    cc -g -O1 -fsanitize=address,undefined -fno-sanitize-recover=all -I. tests/torture.c -lsodium -lm $wrap -o torture
+    with $wrap as in tests/main.c, then: torture [SWEEP [NAME]], where NAME is a part of a story's or a test's name;
+    torture runner [...] is the runner alone (tests/tools/mcdc.sh wants all in one program). With -DTORTURE_STORIES_ONLY the runner and $wrap are left out, as for other builds (NETCODE_NO_LINUX_EXTRAS). Needs
+    libsodium; sweep 2 needs Linux with glibc. */
+
+#if defined( __linux__ ) && !defined( _GNU_SOURCE )
+#define _GNU_SOURCE 1
+#endif
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "torture/watch.h"
+
+#define NETCODE_IMPLEMENTATION
+#define malloc( bytes ) watch_malloc( bytes )
+#define free( pointer ) watch_free( pointer )
+#include "../netcode.h"
+#undef malloc
+#undef free
+
+#include "torture/stories.h"
+
+#if !defined( TORTURE_STORIES_ONLY )
+#include "torture/runner.h"
+/* Beside the system's own header, a union of pointers in the place of an address is a warning. */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wpedantic"
+#include "main.c"
+#pragma GCC diagnostic pop
+#undef main
+#elif TORTURE_SYSTEM
+#include "torture/plain.h"
+#endif
+
+enum { RUNNER_UPDATES = 300, RUNNER_FAULTS = 24 };
+
+static int torture_asserts;
+
+static struct {
+    const char * name;
+    int runs;
+    int points;
+    int refused_creates;
+    int refused_starts;
+} tally;
+
+static int torture_wanted( const char * name, const char * file )
+{
+    return strstr( name, tally.name ) != NULL || strstr( file, tally.name ) != NULL;
+}
+
+static int torture_ipv6( void )
+{
+    struct sockaddr_in6 address;
+    int handle = socket( AF_INET6, SOCK_DGRAM, 0 ), good;
+    if ( handle < 0 )
+        return 0;
+    memset( &address, 0, sizeof( address ) );
+    address.sin6_family = AF_INET6;
+    address.sin6_addr.s6_addr[15] = 1;
+    good = bind( handle, (struct sockaddr *) &address, sizeof( address ) ) == 0;
+    close( handle );
+    return good;
+}
+
+#if defined( __linux__ ) && !defined( NETCODE_NO_LINUX_EXTRAS ) && defined( SO_REUSEPORT )
+#define TORTURE_SHARES 1
+#else
+#define TORTURE_SHARES 0
+#endif
+
+static int torture_can( const struct story_t * story )
+{
+    static int ipv6 = -1;
+    if ( ipv6 < 0 && !( ipv6 = torture_ipv6() ) )
+        watch_print( "   without the stories of IPv6: no ::1 here\n" );
+    return torture_wanted( story->name, "stories" ) && ( ipv6 || !story->dual ) && ( TORTURE_SHARES || !story->share );
+}
+
+/* Where the runner is here, its nonce ledger is too: no fault may lead to a nonce that is used twice. */
+static void torture_run( const struct story_t * story, int hooks, int single )
+{
+    tally.runs++;
+    torture_asserts = 0;
+#if !defined( TORTURE_STORIES_ONLY )
+    ledger_reset();
+    test_state.failures = 0;
+#endif
+    stage_run( story, hooks, single );
+    tally.refused_creates += stage.refused_creates;
+    tally.refused_starts += stage.refused_starts;
+    if ( torture_asserts )
+        watch_finding( "%d asserts failed", torture_asserts );
+#if !defined( TORTURE_STORIES_ONLY )
+    if ( test_state.failures )
+        watch_finding( "the nonce ledger has %d failures", test_state.failures );
+#endif
+}
+
+static void torture_assert( const char * condition, const char * function, const char * file, int line )
+{
+    if ( torture_asserts++ == 0 )
+        watch_finding( "%s:%d: netcode_assert( %s ) failed in %s", file, line, condition, function );
+}
+
+/* ---- 1: memory ---- */
+
+static void torture_memory_of( const struct story_t * story, int hooks, int fail_for )
+{
+    int n, refused = 1;
+    for ( n = 1; refused && n < 10000; n++ ) {
+        watch_where( "1 \"%s\", by %s, allocation %d and %d more", story->name, hooks ? "hooks" : "malloc", n,
+                     fail_for - 1 );
+        watch_arm( n, fail_for );
+        system_arm( 0, 0, 0, 0 );
+        torture_run( story, hooks, fail_for == 1 );
+        refused = watch.refused;
+        tally.points += refused > 0;
+    }
+    watch_arm( 0, 0 );
+}
+
+static void torture_memory( void )
+{
+    static const int lengths[] = { 1, 3, 20 };
+    int i, length, told = 0;
+    for ( i = 0; i < STORIES; i++ )
+        for ( length = 0; length < 3 && torture_can( &stories[i] ); length++ ) {
+            torture_memory_of( &stories[i], 1, lengths[length] );
+            torture_memory_of( &stories[i], 0, lengths[length] );
+            told += length == 0;
+        }
+    watch_print( "1 memory: %d stories, %d runs in which allocations failed (%d creates and %d starts with them)\n",
+                 told, tally.points, tally.refused_creates, tally.refused_starts );
+}
+
+/* ---- 2: system calls ---- */
+
+static const struct {
+    int error;
+    const char * name;
+} torture_errors[] = { { EAGAIN, "EAGAIN" },     { EINTR, "EINTR" },     { ECONNREFUSED, "ECONNREFUSED" },
+                       { EMSGSIZE, "EMSGSIZE" }, { ENOBUFS, "ENOBUFS" }, { ENETUNREACH, "ENETUNREACH" },
+                       { EPERM, "EPERM" },       { ENOMEM, "ENOMEM" } };
+
+enum { TORTURE_ERRORS = sizeof( torture_errors ) / sizeof( torture_errors[0] ) };
+
+static const struct torture_mode_t {
+    const char * name;
+    int fail_for;
+    int only_io;
+    int step; /* every so many calls are begun with */
+} torture_modes[] = { { "alone", 1, 0, 1 },
+                      { "and 3 more", 4, 0, 5 },
+                      { "and all that send, receive or wait for 2 s", 1 << 30, 1, 11 } };
+
+static int torture_kinds[SYSTEM_CALL_KINDS];
+
+static int torture_system_once( const struct story_t * story, const struct torture_mode_t * mode, int error, int n )
+{
+    int kind;
+    watch_where( "2 \"%s\", call %d %s, %s", story->name, n, mode->name, torture_errors[error].name );
+    watch_arm( 0, 0 );
+    system_arm( n, mode->fail_for, torture_errors[error].error, mode->only_io );
+    torture_run( story, 0, mode->fail_for == 1 );
+    for ( kind = 0; kind < SYSTEM_CALL_KINDS; kind++ )
+        torture_kinds[kind] += system_state.kinds[kind];
+    return system_state.refused > 0;
+}
+
+/* Returns how many calls the story makes, as far as it was tried. */
+static int torture_system_of( const struct story_t * story, const struct torture_mode_t * mode )
+{
+    int n, error, most = 0;
+    for ( error = 0; error < TORTURE_ERRORS; error++ )
+        for ( n = 1; n < 10000 && torture_system_once( story, mode, error, n ); n += mode->step )
+            most = n > most ? n : most;
+    return most;
+}
+
+static void torture_system( void )
+{
+    int i, mode, kind, told = 0;
+    if ( !TORTURE_SYSTEM ) {
+        watch_print( "2 system: skipped: needs glibc on x86-64, or -DTORTURE_STORIES_ONLY and glibc on 64 bits\n" );
+        return;
+    }
+    for ( i = 0; i < STORIES; i++ ) {
+        if ( stories[i].transport != STAGE_UDP || !torture_can( &stories[i] ) )
+            continue;
+        for ( mode = 0; mode < 3; mode++ ) {
+            int runs = tally.runs, points = torture_system_of( &stories[i], &torture_modes[mode] );
+            watch_print( "    %-28s call %s: %d calls, %d runs\n", stories[i].name, torture_modes[mode].name, points,
+                         tally.runs - runs );
+            tally.points += mode == 0 ? points : 0;
+        }
+        told++;
+    }
+    watch_print( "2 system: %d stories, %d calls x %d errors, %d runs (%d creates failed with them)\n   refused:", told,
+                 tally.points, TORTURE_ERRORS, tally.runs, tally.refused_creates );
+    for ( kind = 0; kind < SYSTEM_CALL_KINDS; kind++ )
+        if ( torture_kinds[kind] )
+            watch_print( " %s %d", system_names[kind], torture_kinds[kind] );
+    watch_print( "\n" );
+}
+
+/* ---- 3: the tests of the runner ---- */
+
+#if !defined( TORTURE_STORIES_ONLY )
+
+static int torture_quiet( void )
+{
+    int kept = dup( 1 ), nowhere = open( "/dev/null", O_WRONLY );
+    fflush( stdout );
+    if ( kept < 0 || nowhere < 0 || dup2( nowhere, 1 ) < 0 )
+        _exit( 3 );
+    close( nowhere );
+    return kept;
+}
+
+/* What a test that was ended early left to the next one: the objects that stand in static memory. */
+static void torture_tidy( void )
+{
+#if !defined( _WIN32 )
+    lan_close();
+#endif
+    watch_forget_blocks();
+    watch_close_handles();
+}
+
+/* Returns whether an allocation failed in it. */
+static int torture_test_once( const struct test_t * test, int n )
+{
+    int refused;
+    watch_where( "3 %s: %s, allocation %d", test_file_name( test ), test->name, n );
+    watch_arm( n, 1 );
+    watch.updates_limit = n ? RUNNER_UPDATES : 0;
+    test_run_one( test );
+    watch.depth = 0;
+    if ( watch_count_owned( watch_ghost ) )
+        watch_finding( "%d blocks of objects that were destroyed are still there", watch_count_owned( watch_ghost ) );
+    refused = watch.refused;
+    watch_arm( 0, 0 );
+    torture_tidy();
+    tally.runs++;
+    return refused;
+}
+
+/* The first allocations one by one, and then in growing steps: behind them stand more and more of the same. */
+static void torture_test( const struct test_t * test )
+{
+    int n, tried = 0;
+    for ( n = 1; tried < RUNNER_FAULTS && torture_test_once( test, n ); n += 1 + tried / 12 * ( tried / 6 ) )
+        tried++;
+    tally.points += tried;
+}
+
+static void torture_tests( void )
+{
+    const struct test_t * test;
+    int kept = torture_quiet(), told = 0;
+    test_state.seed = 1;
+#if TORTURE_SANITIZED
+    __lsan_disable(); /* what a test of the runner loses when it ends early is its own; the library's blocks are watched */
+#endif
+    for ( test = test_state.first; test; test = test->next )
+        if ( torture_wanted( test->name, test_file_name( test ) ) ) {
+            torture_test( test );
+            told++;
+        }
+#if TORTURE_SANITIZED
+    __lsan_enable();
+#endif
+    fflush( stdout );
+    dup2( kept, 1 );
+    close( kept );
+    watch_print( "3 runner: %d tests, %d runs, in %d of them an allocation failed\n", told, tally.runs, tally.points );
+}
+
+#else
+
+static void torture_tests( void )
+{
+    watch_print( "3 runner: left out of this build\n" );
+}
+
+#endif
+
+static void torture_sweep( int number, const char * name, void ( *sweep )( void ) )
+{
+    double start = netcode_time();
+    int handles = watch_count_handles();
+    memset( &tally, 0, sizeof( tally ) );
+    tally.name = name;
+    watch.hurry = sweep == torture_tests;
+    watch.cpu_seconds = sweep == torture_tests ? 20 : 4;
+    netcode_log_level( NETCODE_LOG_LEVEL_INFO );
+    netcode_set_assert_function( torture_assert );
+    sweep();
+    if ( watch_count_handles() != handles )
+        watch_finding( "sweep %d: %d handles were open, and now %d are", number, handles, watch_count_handles() );
+    watch_print( "   %.1f s\n", netcode_time() - start );
+}
+
+static int torture_sweeps( int count, char ** arguments )
+{
+    static void ( *const sweeps[] )( void ) = { torture_memory, torture_system, torture_tests };
+    int only = count > 1 ? atoi( arguments[1] ) : 0, i;
+    if ( netcode_init() != NETCODE_OK )
+        return 2;
+    netcode_enable_packet_tagging();
+    for ( i = 0; i < 3; i++ )
+        if ( only == 0 || only == i + 1 )
+            torture_sweep( i + 1, count > 2 ? arguments[2] : "", sweeps[i] );
+    netcode_term();
+    watch_print( "torture: %d failures\n", watch.findings );
+    return watch.findings != 0;
+}
+
+int main( int count, char ** arguments )
+{
+#if !defined( TORTURE_STORIES_ONLY )
+    if ( count > 1 && strcmp( arguments[1], "runner" ) == 0 )
+        return runner_main( count - 1, arguments + 1 );
+#endif
+    watch_open();
+    return watch_child( torture_sweeps, count, arguments );
+}
