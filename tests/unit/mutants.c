@@ -19,6 +19,9 @@
 #if !defined( MUTANT_STACK ) && defined( SA_ONSTACK ) && defined( __x86_64__ )
 #define MUTANT_STACK 1
 #endif
+#if !defined( MUTANT_STACK )
+#define MUTANT_STACK 0
+#endif
 
 #if MUTANT_STACK
 
