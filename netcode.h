@@ -1398,7 +1398,7 @@ static void nc_clock_advance( nc_clock_t * clock, double time )
         return;
     double step = time - clock->last;
     clock->last = time;
-    if ( step > 0.0 )
+    if ( step > 0.0 && clock->now < 9007199254740992.0 ) /* 2^53 s: the wheel's ticks still fit into 64 bits */
         clock->now += step < NC_CLOCK_LONGEST_STEP ? step : NC_CLOCK_LONGEST_STEP;
 }
 

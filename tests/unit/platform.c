@@ -352,3 +352,18 @@ TEST( platform_allocator_is_completed_by_malloc )
     allocator.release( allocator.context, block );
     CHECK_EQ( counter.live, 0 );
 }
+
+/* However many of the longest steps there are, the clock stays within what the wheel can count. */
+TEST( platform_clock_ends )
+{
+    nc_clock_t clock;
+    int i;
+    nc_clock_init( &clock, 0.0 );
+    clock.now = 9007199254740000.0;
+    for ( i = 0; i < 4; i++ ) {
+        nc_clock_advance( &clock, 4294967296.0 );
+        nc_clock_advance( &clock, 0.0 );
+    }
+    CHECK_GT( clock.now, 9007199254740992.0 - 1.0 );
+    CHECK_LT( clock.now, 9007199254740992.0 + 8589934592.0 );
+}
