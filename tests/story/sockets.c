@@ -42,11 +42,13 @@ static int real_until( struct real_t * r, int state, double seconds )
 
 static int real_ipv6( void )
 {
-    struct netcode_socket_t socket;
-    if ( !socket_open( &socket, "::1", NULL ) )
-        return 0;
-    socket.close( socket.context );
-    return 1;
+    struct netcode_server_config_t config;
+    netcode_default_server_config( &config );
+    config.bind_address = "[::1]:0";
+    netcode_log_level( NETCODE_LOG_LEVEL_NONE );
+    struct netcode_server_t * server = netcode_server_create( "[::1]:0", &config, 0.0 );
+    netcode_server_destroy( server );
+    return server != NULL;
 }
 
 /* A server on these addresses (port 0), bound to loopback alone. */
