@@ -34,6 +34,7 @@ static struct {
     uint64_t random; /* the running test's generator */
     int asserts;     /* unexpected ones are failures */
     int expecting;   /* inside BAD */
+    int silent;      /* the log is off: BAD is not to say a word */
     int stopping;    /* the clean-up runs: REQUIRE must not jump any more */
     jmp_buf escape;
 } test_state;
@@ -192,16 +193,16 @@ static int test_printf( const char * format, ... )
 }
 
 /* A call with an argument that is the caller's mistake: an assert in debug builds, a line in the log, and no harm. */
-#define BAD( call )                                                                   \
-    do {                                                                              \
-        int asserts_before = test_state.asserts, lines_before = test_log_lines;       \
-        test_state.expecting = 1;                                                     \
-        call;                                                                         \
-        test_state.expecting = 0;                                                     \
-        if ( TEST_ASSERTS_WORK && test_state.asserts == asserts_before )              \
-            test_fail( __FILE__, __LINE__, "%s did not trip netcode_assert", #call ); \
-        if ( test_log_lines == lines_before )                                         \
-            test_fail( __FILE__, __LINE__, "%s was not logged", #call );              \
+#define BAD( call )                                                                                     \
+    do {                                                                                                \
+        int asserts_before = test_state.asserts, lines_before = test_log_lines;                         \
+        test_state.expecting = 1;                                                                       \
+        call;                                                                                           \
+        test_state.expecting = 0;                                                                       \
+        if ( TEST_ASSERTS_WORK && test_state.asserts == asserts_before )                                \
+            test_fail( __FILE__, __LINE__, "%s did not trip netcode_assert", #call );                   \
+        if ( ( test_log_lines == lines_before ) != test_state.silent )                                  \
+            test_fail( __FILE__, __LINE__, "%s was %slogged", #call, test_state.silent ? "" : "not " ); \
     } while ( 0 )
 
 /* A call that is refused and logged, with or without an assert. */
@@ -273,7 +274,7 @@ static int test_run_one( const struct test_t * test )
     int skipped = test_state.skipped;
     double seconds;
     test_state.current = test;
-    test_state.failures = test_state.asserts = test_state.expecting = test_state.stopping = 0;
+    test_state.failures = test_state.asserts = test_state.expecting = test_state.silent = test_state.stopping = 0;
     test_state.random = test_seed_of( test );
     test_begin( test_state.random );
     if ( setjmp( test_state.escape ) == 0 )

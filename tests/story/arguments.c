@@ -1,7 +1,16 @@
 /*  Story: bad arguments. A caller's mistake trips netcode_assert in debug builds; in every build it is logged,
     refused and harmless. */
 
-TEST( null_clients )
+/* The calls of `say` once with the log, and once with it off: then nobody hears a word. */
+static void arguments_twice( void ( *say )( void ) )
+{
+    say();
+    netcode_log_level( NETCODE_LOG_LEVEL_NONE );
+    test_state.silent = 1;
+    say();
+}
+
+static void arguments_null_clients( void )
 {
     struct netcode_address_t address = address_of( "10.0.0.1:1" );
     struct netcode_client_stats_t stats;
@@ -38,7 +47,12 @@ TEST( null_clients )
     BAD( (void) netcode_client_memory( NULL ) );
 }
 
-TEST( null_servers )
+TEST( null_clients )
+{
+    arguments_twice( arguments_null_clients );
+}
+
+static void arguments_null_servers( void )
 {
     struct netcode_address_t address = address_of( "10.0.0.1:1" );
     struct netcode_server_stats_t stats;
@@ -84,7 +98,12 @@ TEST( null_servers )
     BAD( (void) netcode_server_memory( NULL, 1 ) );
 }
 
-TEST( null_data )
+TEST( null_servers )
+{
+    arguments_twice( arguments_null_servers );
+}
+
+static void arguments_null_data( void )
 {
     struct world_t * w = world_open( CLEAN, 1, 2, 1 );
     struct netcode_client_t * c = w->clients[0];
@@ -116,6 +135,11 @@ TEST( null_data )
     TOLERATE( netcode_server_free_packet( s, NULL ) );
     world_run( w, 1.0 );
     CHECK_EQ( netcode_client_state( c ), NETCODE_CLIENT_STATE_CONNECTED );
+}
+
+TEST( null_data )
+{
+    arguments_twice( arguments_null_data );
 }
 
 TEST( sizes_and_indices_out_of_range )

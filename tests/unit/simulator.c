@@ -386,6 +386,8 @@ TEST( simulator_short_of_memory )
 {
     static struct allocator_t allocator;
     int n, i, arrived = 0;
+    simulated_open( 1 ); /* its addresses are used below */
+    simulated_close();
     for ( n = 1; n <= 8; n++ ) {
         memset( &allocator, 0, sizeof( allocator ) );
         allocator.fail_at = n;
