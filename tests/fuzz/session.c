@@ -28,6 +28,7 @@ enum {
     SESSION_HELD = 16,
     SESSION_SLOTS = 4,
     SESSION_OPS = 160,
+    SESSION_REMEMBERED = 2048, /* sessions of one client: more than all calls and actions can begin */
     SESSION_DATAGRAM = 1400
 };
 
@@ -122,7 +123,7 @@ struct session_party_t {
     uint64_t loopback_accepted;
     uint64_t sequence; /* of the last sealed packet of a client */
     int has_sequence;
-    int session_tokens[64]; /* of a client: session -> token, -1 for loopback */
+    int8_t session_tokens[SESSION_REMEMBERED]; /* of a client: session -> token, -1 for loopback */
     void * held[SESSION_HELD];
     int held_count;
 };
@@ -660,8 +661,8 @@ static void session_read_client_events( int party, int count )
         FUZZ_CHECK( event.type != NETCODE_EVENT_DISCONNECTED || event.reason <= 0 );
         fuzz_note( event.session * 4 + (uint64_t) event.type );
         if ( event.type == NETCODE_EVENT_PAYLOAD )
-            session_got( party, s.parties[party].session_tokens[event.session % 64], event.sequence, event.data,
-                         event.bytes );
+            session_got( party, s.parties[party].session_tokens[event.session % SESSION_REMEMBERED], event.sequence,
+                         event.data, event.bytes );
     }
 }
 
@@ -700,12 +701,14 @@ static void session_client_says( int party, int bytes )
     netcode_client_send_packet( client, data, bytes );
 }
 
-/* Registers what the server is about to send to a slot. */
+/*  Registers what the server is about to send to a slot. While the last packets of a client leave, the application was told
+    that it left, and what the network's callback sends still reaches it. */
 static void session_server_will_say( int slot, uint64_t serial, int bytes )
 {
     const nc_slot_t * it = &s.server->hall.slots[slot];
-    if ( it->state != NC_SLOT_FREE && !it->loopback && s.slot_tokens[slot] >= 0 && s.sent_count < SESSION_SENT )
-        session_register( 0, s.slot_tokens[slot], it->sequence + !it->confirmed, serial, bytes );
+    int token = it->state == NC_SLOT_FREE || it->loopback ? -1 : session_token_in( slot );
+    if ( token >= 0 && s.sent_count < SESSION_SENT )
+        session_register( 0, token, it->sequence + !it->confirmed, serial, bytes );
 }
 
 static void session_server_says( int slot, int bytes, int how )
@@ -739,7 +742,7 @@ static void session_connect( int party, int token, int at, uint8_t bits )
     if ( bits && at >= 1085 + 8 ) /* another route, or keys: its payloads are not the token's */
         return;
     s.parties[party].token = token;
-    s.parties[party].session_tokens[( client->session + 1 ) % 64] = token;
+    s.parties[party].session_tokens[( client->session + 1 ) % SESSION_REMEMBERED] = (int8_t) token;
     netcode_client_connect( client, bytes );
 }
 
