@@ -818,6 +818,150 @@ typedef struct netcode_connect_token_info_t netcode_connect_token_info_t;
 typedef struct netcode_client_t netcode_client_t;
 typedef struct netcode_server_t netcode_server_t;
 
+/* ---- messages: selective reliability on top of a connection. Define NETCODE_MESSAGES to have them; room 13 ---- */
+
+#if defined( NETCODE_MESSAGES )
+
+/*  How a message is delivered. Sequenced: what arrives behind a newer one of its channel is dropped. Ordered: in the
+    order of sending, in its channel. With receipt: an event tells what became of it. */
+#define NETCODE_MESSAGE_UNRELIABLE 0
+#define NETCODE_MESSAGE_UNRELIABLE_SEQUENCED 1
+#define NETCODE_MESSAGE_RELIABLE 2
+#define NETCODE_MESSAGE_RELIABLE_ORDERED 3
+#define NETCODE_MESSAGE_RELIABLE_SEQUENCED 4
+#define NETCODE_MESSAGE_UNRELIABLE_WITH_RECEIPT 5
+#define NETCODE_MESSAGE_RELIABLE_WITH_RECEIPT 6
+#define NETCODE_MESSAGE_RELIABLE_ORDERED_WITH_RECEIPT 7
+#define NETCODE_MESSAGE_KINDS 8
+
+#define NETCODE_MESSAGES_CHANNELS 32
+#define NETCODE_MESSAGES_HEADER_BYTES 11  /* of a packet, at most */
+#define NETCODE_MESSAGES_WHOLE_BYTES 1180 /* the largest message that is sent in one piece */
+#define NETCODE_MESSAGES_FRAGMENT_BYTES 1024
+#define NETCODE_MESSAGES_MAX_BYTES 16777216 /* the largest max_message_bytes */
+
+/* What netcode_messages_send answers. NETCODE_OK: it is queued. */
+#define NETCODE_MESSAGES_FULL 0           /* no room: try again when something was acknowledged, or drop it */
+#define NETCODE_MESSAGES_TOO_LARGE ( -1 ) /* for a packet, for max_message_bytes or for the peer's */
+#define NETCODE_MESSAGES_BAD_ARGUMENT ( -2 )
+#define NETCODE_MESSAGES_BROKEN ( -3 ) /* an ordered message was given up; only a reset helps */
+
+#define NETCODE_MESSAGES_CONGESTION_AIMD 0  /* follows losses: RFC 9002's constants */
+#define NETCODE_MESSAGES_CONGESTION_FIXED 1 /* bytes_per_second, whatever is lost */
+#define NETCODE_MESSAGES_CONGESTION_NONE 2  /* neither window nor rate: for networks of your own */
+
+#define NETCODE_MESSAGES_EVENT_NONE 0
+#define NETCODE_MESSAGES_EVENT_ACKED 1    /* the other side has it */
+#define NETCODE_MESSAGES_EVENT_LOST 2     /* unreliable: its packet was lost; else given up, or the connection ended */
+#define NETCODE_MESSAGES_EVENT_SPURIOUS 3 /* LOST was said too early: it has arrived after all */
+#define NETCODE_MESSAGES_EVENT_PROGRESS 4 /* of a message in fragments: bytes_done of bytes are there */
+#define NETCODE_MESSAGES_EVENT_BROKEN 5   /* an ordered message was given up (max_retries): reset or disconnect */
+
+/* Why a packet was dropped, all of it. X( name, sentence ) */
+/* clang-format off */
+#define NETCODE_MESSAGES_DROP_LIST( X )                                                              \
+    X( NONE         , "taken" )                                                                      \
+    X( DUPLICATE    , "a packet of this number was here before" )                                    \
+    X( OLD          , "its number is older than the 256 that are remembered" )                       \
+    X( WINDOW       , "its number, or a message's, is further ahead than a peer may go" )            \
+    X( HEADER       , "shorter than a header, of another version, or with bits that must be zero" )  \
+    X( ACK          , "it acknowledges packets that were never sent" )                               \
+    X( FRAME        , "a frame is cut short, unknown, or not in its shortest form" )                 \
+    X( CHANNEL      , "a message is for a channel that is not open here" )                           \
+    X( FRAGMENT     , "a fragment does not fit to its message, or that is larger than allowed" )     \
+    X( LIMIT        , "the peer sends more than it was allowed, or takes back what it allowed" )     \
+    X( NO_ROOM      , "the receive buffer has no room for its reliable messages; the peer repeats" ) \
+    X( BROKEN       , "the connection is broken until it is reset" )
+/* clang-format on */
+
+#define NETCODE_MESSAGES_DROP_ENUM( name, sentence ) NETCODE_MESSAGES_DROP_##name,
+enum netcode_messages_drop_reason_t {
+    NETCODE_MESSAGES_DROP_LIST( NETCODE_MESSAGES_DROP_ENUM ) NETCODE_MESSAGES_DROP_REASONS
+};
+#undef NETCODE_MESSAGES_DROP_ENUM
+
+/* A message, to be sent or received. */
+struct netcode_message_t {
+    int channel;          /* 0 to 31; a loss on one never delays another */
+    int kind;             /* NETCODE_MESSAGE_...; when received without its receipt: 0 to 4 */
+    const uint8_t * data; /* received: valid until the next netcode_messages_receive, reset or destroy */
+    int bytes;            /* 0 to max_message_bytes */
+    double ttl_seconds;   /* sending: dropped when it is still waiting by then. 0: unreliable 0.5, reliable for ever;
+                             ordered messages must not have one */
+    uint64_t receipt;     /* sending: yours, handed back by events; kinds without receipt are told too if it is not 0 */
+};
+
+/* Zero is the default everywhere. */
+struct netcode_messages_config_t {
+    void * allocator_context;
+    void * ( *allocate_function )( void * context, size_t bytes ); /* NULL: malloc. Aligned as malloc's */
+    void ( *free_function )( void * context, void * pointer );     /* NULL: free */
+    int channels;                                                  /* 1 to 32; 32. Both sides alike */
+    int max_message_bytes;    /* either way, up to NETCODE_MESSAGES_MAX_BYTES; 262144 */
+    int send_buffer_bytes;    /* messages that wait or are not acknowledged; 2 x max_message_bytes + 64 KiB */
+    int receive_buffer_bytes; /* messages that wait to be read or to be completed; 2 x max_message_bytes + 64 KiB */
+    int window_packets;       /* packets under way, 16 to 4096; 64 */
+    int congestion;           /* NETCODE_MESSAGES_CONGESTION_... */
+    int bytes_per_second;     /* of FIXED; 125000 */
+    int max_retries;          /* 1 to 60 times lost, then given up; 0: never, until the connection ends */
+    int upgrade_large;        /* 1: an unreliable message that is too large for a packet is sent reliably. 0: refused */
+    double ping_seconds;      /* measures the round trip where nothing else does; 1.0; negative: never */
+    uint8_t priorities[NETCODE_MESSAGES_CHANNELS]; /* of each channel: 0 goes before 1 and so on */
+    uint8_t weights[NETCODE_MESSAGES_CHANNELS];    /* shares among channels of one priority; 0 is 1 */
+};
+
+struct netcode_messages_event_t {
+    int type; /* NETCODE_MESSAGES_EVENT_... */
+    int channel;
+    int kind;
+    int bytes;
+    int bytes_done;   /* of PROGRESS */
+    uint64_t receipt; /* the message's */
+};
+
+/* Counts since create or the last reset, and what is measured. Seconds, bytes. */
+struct netcode_messages_stats_t {
+    uint64_t reliable_retries_total;               /* messages and fragments sent again because a packet was lost */
+    uint64_t reliable_timeouts_total;              /* reliable messages given up (max_retries, time to live) */
+    uint64_t dropped_duplicates_total;             /* packets that came twice */
+    uint64_t dropped_old_total;                    /* packets behind the window */
+    uint64_t dropped_window_total;                 /* packets, or their messages, beyond the window */
+    uint64_t drops[NETCODE_MESSAGES_DROP_REASONS]; /* packets by reason, those three included */
+    uint64_t packets_sent, packets_received, packets_lost, packets_lost_spuriously;
+    uint64_t bytes_sent, bytes_received;
+    uint64_t messages_sent, messages_received; /* begun to be sent; handed to the application */
+    uint64_t messages_repeated;                /* small reliable messages sent once more before anything was lost */
+    uint64_t messages_duplicate;               /* received again: repeats and retries */
+    uint64_t messages_outdated;                /* sequenced, received behind a newer one */
+    uint64_t messages_expired;                 /* dropped here: their time to live was over before they were sent */
+    uint64_t messages_unstored;                /* unreliable, received while nobody made room by reading */
+    uint64_t probes;                           /* packets sent because nothing was acknowledged for too long */
+    double rtt, rtt_variation, rtt_min, rtt_latest, jitter; /* 0 until something was measured */
+    double ping;                     /* there and back with the other side's tick: what a player feels */
+    double loss_sent, loss_received; /* 0 to 1, of the last packets */
+    double send_rate, receive_rate;  /* bytes a second */
+    double congestion_window, bytes_in_flight;
+    double send_buffer_used, receive_buffer_used;
+    double credit; /* bytes of reliable messages that the other side would take now */
+};
+
+struct netcode_messages_channel_stats_t {
+    int queued_messages; /* not begun to be sent */
+    int queued_bytes;
+    double queued_seconds; /* the age of the oldest of them */
+};
+
+struct netcode_messages_t;
+
+typedef struct netcode_message_t netcode_message_t;
+typedef struct netcode_messages_config_t netcode_messages_config_t;
+typedef struct netcode_messages_event_t netcode_messages_event_t;
+typedef struct netcode_messages_stats_t netcode_messages_stats_t;
+typedef struct netcode_messages_channel_stats_t netcode_messages_channel_stats_t;
+typedef struct netcode_messages_t netcode_messages_t;
+
+#endif
+
 #if defined( __cplusplus ) && !defined( NETCODE_STATIC )
 extern "C" {
 #endif
@@ -1164,6 +1308,83 @@ NETCODE_API void netcode_network_simulator_update( struct netcode_network_simula
 NETCODE_API int netcode_network_simulator_socket( struct netcode_network_simulator_t * simulator,
                                                   const struct netcode_address_t * address,
                                                   struct netcode_socket_t * socket );
+
+/* ---- messages ---- */
+
+#if defined( NETCODE_MESSAGES )
+
+/* All zeros, which are the defaults. */
+NETCODE_API void netcode_default_messages_config( struct netcode_messages_config_t * config );
+
+/* The bytes that create will take, all of them; 0 where the config can not be. */
+NETCODE_API size_t netcode_messages_memory( const struct netcode_messages_config_t * config );
+
+/*  One object for one connection, on either side. NULL where the config can not be or memory is short. config NULL:
+    defaults. `time` as for netcode_client_update. */
+NETCODE_API struct netcode_messages_t * netcode_messages_create( const struct netcode_messages_config_t * config,
+                                                                 double time );
+NETCODE_API void netcode_messages_destroy( struct netcode_messages_t * messages );
+
+/*  For the next connection: as after create, measurements included. Who waits for a receipt is told LOST; those events
+    can be read afterwards. */
+NETCODE_API void netcode_messages_reset( struct netcode_messages_t * messages, double time );
+
+/* Queues a copy. NETCODE_OK, or why not: NETCODE_MESSAGES_FULL ... */
+NETCODE_API int netcode_messages_send( struct netcode_messages_t * messages, int channel, int kind, const void * data,
+                                       int bytes );
+NETCODE_API int netcode_messages_send_message( struct netcode_messages_t * messages,
+                                               const struct netcode_message_t * message );
+
+/* The next message for the application: 1, or 0 where there is none. */
+NETCODE_API int netcode_messages_receive( struct netcode_messages_t * messages, struct netcode_message_t * message );
+
+/* What became of messages that are to be told about: 1, or 0 where there is nothing to tell. */
+NETCODE_API int netcode_messages_event( struct netcode_messages_t * messages, struct netcode_messages_event_t * event );
+
+/*  A packet that the other side's generate_packet made. Nothing of it is kept. NETCODE_MESSAGES_DROP_NONE, or why all of
+    it was dropped. */
+NETCODE_API int netcode_messages_process_packet( struct netcode_messages_t * messages, const uint8_t * packet,
+                                                 int bytes );
+
+/*  The next packet to be sent, its bytes, or 0 where nothing is to be sent now: call it until then. `capacity` at least
+    NETCODE_MAX_PACKET_SIZE. Small messages wait for company until update or flush. */
+NETCODE_API int netcode_messages_generate_packet( struct netcode_messages_t * messages, uint8_t * packet,
+                                                  int capacity );
+
+/* What is queued leaves with the next packets, full or not. */
+NETCODE_API void netcode_messages_flush( struct netcode_messages_t * messages );
+
+/* Tells the time, does what is due, flushes. Call it after the packets that have arrived were processed. */
+NETCODE_API void netcode_messages_update( struct netcode_messages_t * messages, double time );
+
+/* When update and generate_packet have something to do if nothing arrives; an hour from now at most. */
+NETCODE_API double netcode_messages_next_deadline( struct netcode_messages_t * messages );
+
+/* What is counted and measured. */
+NETCODE_API void netcode_messages_stats( struct netcode_messages_t * messages,
+                                         struct netcode_messages_stats_t * stats );
+/* The same of one channel: what waits in it. */
+NETCODE_API void netcode_messages_channel_stats( struct netcode_messages_t * messages, int channel,
+                                                 struct netcode_messages_channel_stats_t * stats );
+
+/* Of NETCODE_MESSAGES_DROP_LIST: the name, and a sentence. "UNKNOWN" for other numbers. */
+NETCODE_API const char * netcode_messages_drop_reason_name( int reason );
+NETCODE_API const char * netcode_messages_drop_reason_text( int reason );
+
+/*  Joined to a client: call the first behind netcode_client_update and the second at the end of the tick. They take all
+    payloads of the client, and reset the messages when the client is connected anew. */
+NETCODE_API void netcode_messages_client_receive( struct netcode_messages_t * messages,
+                                                  struct netcode_client_t * client, double time );
+NETCODE_API void netcode_messages_client_send( struct netcode_messages_t * messages, struct netcode_client_t * client,
+                                               double time );
+
+/* Joined to a server's slot: the same, for whoever is in the slot. */
+NETCODE_API void netcode_messages_server_receive( struct netcode_messages_t * messages,
+                                                  struct netcode_server_t * server, int client_index, double time );
+NETCODE_API void netcode_messages_server_send( struct netcode_messages_t * messages, struct netcode_server_t * server,
+                                               int client_index, double time );
+
+#endif
 
 #if defined( __cplusplus ) && !defined( NETCODE_STATIC )
 }
@@ -8131,6 +8352,2773 @@ NETCODE_API void netcode_server_client_stats( struct netcode_server_t * server, 
     stats->confirmed = slot->confirmed;
     stats->loopback = slot->loopback;
 }
+
+/* ================================================================================================================
+    ROOM 13: MESSAGES
+    How do messages arrive that have to, in the order that they have to, over packets that may not?
+    Uses: of rooms 1 to 12 the public API alone. Optional: NETCODE_MESSAGES.
+    Invariant: every byte of a packet is checked before any of it changes anything.
+
+    THE WIRE. Numbers are little-endian. A varint holds 7 bits a byte, the lowest first, with bit 7 set where another byte
+    follows, in its shortest form, 4 bytes at most. A packet is a header and frames until it ends:
+
+        byte     1  bits 0-3 version 1; bit 4 "ack is valid"; bit 5 "ack delay follows"; bit 6 "please ack"; bit 7 zero
+        seq      2  the packet's number, one more with each packet, modulo 2^16
+        ack      2  the newest number received                                   } zeros
+        ack_bits 4  bit n: number ack - 1 - n was received                       } unless bit 4 is set
+        [delay]  2  what passed since the newest came, in 0.1 ms, if bit 5 is set; needs bit 4
+
+    A packet asks for an ack only if it holds something else than ACK_RANGES and PONG. Frames of messages begin with a byte
+
+        bits 0-2  0 unreliable, 1 unreliable sequenced, 2 reliable, 3 reliable ordered, 4 reliable sequenced
+        bit 3     it is a FRAGMENT (2, 3 and 4 only)
+        bit 4     a byte follows with the channel, 1 to 31; else it is channel 0
+        bit 5     MESSAGE: no length follows, the data end with the packet
+        bits 6-7  zero
+
+    and go on, in this order, with what the kind needs:
+
+        id       2  2, 3 and 4: which reliable message of the connection; never 1024 or more above one under way. For a
+                    FRAGMENT: which message in fragments; they are counted apart, never 64 or more above one under way
+        order    2  3: which ordered message of its channel; never 1024 or more above one under way. For a FRAGMENT of 4:
+                    the id that the next MESSAGE would have had when this one was begun: so old it is
+        MESSAGE:   [length varint], data of up to 1180 bytes
+        FRAGMENT:  total varint (1181 and more), index varint, then 1024 bytes of data, or the rest in the last fragment
+
+    An unreliable sequenced message is as new as its packet, a reliable sequenced one as its id. Not more than 16 messages
+    in fragments are under way at a time. The other frames:
+
+        07 ACK_RANGES  count 1 (1 to 16), then for each: numbers skipped (varint), numbers received (varint, not 0),
+                       downwards from ack - 33; no number more than 255 below ack
+        0f PING        4 bytes, to be sent back
+        17 PONG        4 bytes of a PING
+        1f LIMIT       credit 4, the largest message taken (varint): the sender may begin reliable messages until the sum
+                       of their lengths, 64 more for each, is the credit; modulo 2^32. Before the first LIMIT it is 16384.
+        27 CANCEL      id 2, length varint: this reliable message, not an ordered one, will not come; above 1180 it is one
+                       in fragments
+
+    Worked examples, byte by byte; a test reads them from here:
+
+        wire: 41 00 00 00 00 00 00 00 00 | 22 00 00 68 69
+              the first packet: number 0, nothing to ack yet, please ack; reliable, id 0, to the packet's end: "hi"
+        wire: 51 02 00 07 00 05 00 00 00 | 00 01 61 | 33 01 05 00 02 00 62
+              number 2, acks 7, 6 and 4; unreliable, 1 byte: "a"; ordered, channel 1, id 5, order 2, to the end: "b"
+        wire: 31 03 00 64 00 0d 00 00 00 19 00
+              number 3, acks 100, 99, 97 and 96, 2.5 ms after 100 came; asks for nothing
+        wire: 51 04 00 64 00 ff ff ff ff | 07 02 00 03 02 01 | 1f 00 00 01 00 80 80 10 | 0f 78 56 34 12
+              acks 100 to 68, 67 to 65 and 62; credit 65536 and messages up to 262144; a ping
+        wire: 41 05 00 00 00 00 00 00 00 | 0b 09 00 04 00 9d 09 01 aa*157
+              ordered, id 9, order 4, 1181 bytes in all: fragment 1, its last 157 bytes
+   ================================================================================================================ */
+
+#if defined( NETCODE_MESSAGES )
+
+enum nc_messages_limit_t {
+    NC_MESSAGES_VERSION = 1,
+    NC_MESSAGES_ACK_VALID = 0x10, /* bits of a packet's first byte */
+    NC_MESSAGES_ACK_DELAY = 0x20,
+    NC_MESSAGES_PLEASE_ACK = 0x40,
+    NC_MESSAGES_FIXED_HEADER = 9,
+    NC_FRAME_KIND = 7, /* bits of a frame's first byte */
+    NC_FRAME_FRAGMENT = 8,
+    NC_FRAME_CHANNEL = 0x10,
+    NC_FRAME_LAST = 0x20,
+    NC_FRAME_ACK_RANGES = 0x07,
+    NC_FRAME_PING = 0x0f,
+    NC_FRAME_PONG = 0x17,
+    NC_FRAME_LIMIT = 0x1f,
+    NC_FRAME_CANCEL = 0x27,
+    NC_MESSAGES_REMEMBERED = 256, /* numbers of packets */
+    NC_MESSAGES_IDS = 1024,
+    NC_MESSAGES_TRANSFER_IDS = 64,
+    NC_MESSAGES_RANGES = 16,
+    NC_MESSAGES_TRANSFERS = 16, /* messages in fragments that are under way */
+    NC_MESSAGES_FIRST_CREDIT = 16384,
+    NC_MESSAGES_COST = 64, /* of a message, beside its bytes */
+    NC_MESSAGES_JUMP = 24576,
+    NC_MESSAGES_AHEAD = 16384, /* packets sent behind the newest that was acknowledged; a jump is more */
+    NC_MESSAGES_QUIET = 1024,  /* as many, and a packet asks for an ack though it need not */
+    NC_MESSAGES_SMALL = 128,   /* bytes of messages that are repeated */
+    NC_MESSAGES_REPEATS = 2,
+    NC_MESSAGES_LEAST_BUFFER = 32768,
+    NC_MESSAGES_FULL_BYTES = 1100, /* so much is queued: a packet is full */
+    NC_COPY_WHOLE = 0xFFFF,
+    NC_MESSAGES_BROKEN_TOLD = 1,
+    NC_MESSAGES_BROKEN_UNTOLD = 2,
+    NC_HEAP_BINS = 48,
+    NC_HEAP_TRIES = 8
+};
+
+#define NC_MESSAGES_NOTHING /* the result of a void function */
+
+/* A caller's mistake: an assert in debug builds, a refusal in all. */
+#define NC_MESSAGES_CHECK( condition, result ) \
+    do {                                       \
+        netcode_assert( condition );           \
+        if ( !( condition ) )                  \
+            return result;                     \
+    } while ( 0 )
+
+/*  ---- heap: messages of any size in one block, in constant time ---- Places are offsets into the block, 0 is none.
+    In front of each place stand two words: the size of what begins there, its lowest bit set while it is in use, and the
+    size of what lies before it. Free places are listed by size, two lists for each power of two. */
+
+typedef struct {
+    uint8_t * base;
+    uint32_t bytes; /* that can be taken */
+    uint32_t used;
+    uint64_t filled; /* which lists are not empty */
+    uint32_t lists[NC_HEAP_BINS];
+} nc_heap_t;
+
+static int nc_heap_highest( uint64_t bits )
+{
+#if defined( __GNUC__ ) || defined( __clang__ )
+    return 63 - __builtin_clzll( bits );
+#else
+    int at = 63;
+    while ( !( bits >> at & 1 ) )
+        at--;
+    return at;
+#endif
+}
+
+static uint32_t * nc_heap_words( const nc_heap_t * heap, uint32_t place )
+{
+    return (uint32_t *) (void *) ( heap->base + place );
+}
+
+static uint32_t nc_heap_size( const nc_heap_t * heap, uint32_t place )
+{
+    return nc_heap_words( heap, place )[-2] & ~1u;
+}
+
+static int nc_heap_list( uint32_t size )
+{
+    uint32_t units = size / 16;
+    int power = nc_heap_highest( units );
+    return power ? 2 * power + (int) ( units >> ( power - 1 ) & 1 ) : 0;
+}
+
+static uint32_t nc_heap_round( uint32_t bytes )
+{
+    return ( bytes + 8 + 15 ) / 16 * 16;
+}
+
+static void nc_heap_insert( nc_heap_t * heap, uint32_t place, uint32_t size )
+{
+    int list = nc_heap_list( size );
+    uint32_t * words = nc_heap_words( heap, place );
+    words[-2] = size;
+    words[0] = heap->lists[list];
+    words[1] = 0;
+    if ( words[0] )
+        nc_heap_words( heap, words[0] )[1] = place;
+    heap->lists[list] = place;
+    heap->filled |= (uint64_t) 1 << list;
+    nc_heap_words( heap, place + size )[-1] = size;
+}
+
+static void nc_heap_remove( nc_heap_t * heap, uint32_t place )
+{
+    int list = nc_heap_list( nc_heap_size( heap, place ) );
+    const uint32_t * words = nc_heap_words( heap, place );
+    if ( words[0] )
+        nc_heap_words( heap, words[0] )[1] = words[1];
+    if ( words[1] )
+        nc_heap_words( heap, words[1] )[0] = words[0];
+    else
+        heap->lists[list] = words[0];
+    if ( !heap->lists[list] )
+        heap->filled &= ~( (uint64_t) 1 << list );
+}
+
+static void nc_heap_init( nc_heap_t * heap, uint8_t * base, uint32_t bytes )
+{
+    memset( heap, 0, sizeof( *heap ) );
+    heap->base = base;
+    heap->bytes = ( bytes - 16 ) / 16 * 16;
+    nc_heap_words( heap, 16 )[-1] = 0;
+    nc_heap_words( heap, 16 + heap->bytes )[-2] = 1; /* nobody joins with what is behind the end */
+    nc_heap_insert( heap, 16, heap->bytes );
+}
+
+static uint32_t nc_heap_find( const nc_heap_t * heap, uint32_t size )
+{
+    int list = nc_heap_list( size ), tries = NC_HEAP_TRIES;
+    for ( uint32_t place = heap->lists[list]; place && tries--; place = nc_heap_words( heap, place )[0] )
+        if ( nc_heap_size( heap, place ) >= size )
+            return place;
+    uint64_t larger = heap->filled & ~( ( (uint64_t) 2 << list ) - 1 );
+    return larger ? heap->lists[nc_heap_highest( larger & ( ~larger + 1 ) )] : 0;
+}
+
+static uint32_t nc_heap_take( nc_heap_t * heap, uint32_t bytes )
+{
+    uint32_t size = nc_heap_round( bytes ), place = nc_heap_find( heap, size );
+    if ( !place )
+        return 0;
+    uint32_t rest = nc_heap_size( heap, place ) - size;
+    nc_heap_remove( heap, place );
+    if ( rest ) {
+        nc_heap_words( heap, place + size )[-1] = size;
+        nc_heap_insert( heap, place + size, rest );
+    }
+    nc_heap_words( heap, place )[-2] = size | 1;
+    heap->used += size;
+    return place;
+}
+
+static void nc_heap_give( nc_heap_t * heap, uint32_t place )
+{
+    uint32_t size = nc_heap_size( heap, place ), before = nc_heap_words( heap, place )[-1];
+    heap->used -= size;
+    if ( !( nc_heap_words( heap, place + size )[-2] & 1 ) ) {
+        nc_heap_remove( heap, place + size );
+        size += nc_heap_size( heap, place + size );
+    }
+    if ( before && !( nc_heap_words( heap, place - before )[-2] & 1 ) ) {
+        place -= before;
+        nc_heap_remove( heap, place );
+        size += before;
+    }
+    nc_heap_insert( heap, place, size );
+}
+
+/* If so much fits in one piece, it also fits in pieces, whatever is taken in between. */
+static int nc_heap_fits( const nc_heap_t * heap, uint32_t rounded )
+{
+    uint32_t place = heap->filled ? heap->lists[nc_heap_highest( heap->filled )] : 0;
+    return place && nc_heap_size( heap, place ) >= rounded;
+}
+
+/* ---- bytes: a reader whose strings are not copied, and a writer that was asked for room before ---- */
+
+typedef struct {
+    const uint8_t * at;
+    const uint8_t * end;
+    int failed;
+} nc_source_t;
+
+static uint32_t nc_source_number( nc_source_t * source, int bytes )
+{
+    uint32_t value = 0;
+    if ( source->end - source->at < bytes ) {
+        source->failed = 1;
+        source->at = source->end;
+        return 0;
+    }
+    for ( int i = 0; i < bytes; i++ )
+        value |= (uint32_t) *source->at++ << ( 8 * i );
+    return value;
+}
+
+static uint32_t nc_source_varint( nc_source_t * source )
+{
+    uint32_t value = 0, octet = 0x80;
+    for ( int i = 0; i < 4 && octet & 0x80; i++ ) {
+        octet = nc_source_number( source, 1 );
+        value |= ( octet & 0x7f ) << ( 7 * i );
+        if ( i && octet == 0 )
+            source->failed = 1; /* not the shortest form */
+    }
+    if ( octet & 0x80 )
+        source->failed = 1;
+    return value;
+}
+
+static const uint8_t * nc_source_bytes( nc_source_t * source, uint32_t bytes )
+{
+    const uint8_t * data = source->at;
+    if ( (size_t) ( source->end - source->at ) < bytes ) {
+        source->failed = 1;
+        source->at = source->end;
+    } else
+        source->at += bytes;
+    return data;
+}
+
+static uint8_t * nc_put_number( uint8_t * out, uint32_t value, int bytes )
+{
+    for ( ; bytes--; value >>= 8 )
+        *out++ = (uint8_t) value;
+    return out;
+}
+
+static uint8_t * nc_put_varint( uint8_t * out, uint32_t value )
+{
+    for ( ; value > 0x7f; value >>= 7 )
+        *out++ = (uint8_t) ( value | 0x80 );
+    *out++ = (uint8_t) value;
+    return out;
+}
+
+/* ---- the object ---- */
+
+/* A message on its way out. Behind it its data; behind those, where it goes in fragments, a byte for each of them. */
+typedef struct {
+    uint32_t next, previous; /* in the list it is in: a channel's queue, reliable or watched */
+    uint32_t next_lost;
+    uint32_t next_event;
+    uint32_t bytes;
+    uint32_t fragments; /* 0: it goes in one piece */
+    uint32_t next_fragment;
+    uint32_t acked_fragments;
+    uint32_t lost_fragments;
+    uint32_t born, copied; /* the flights in which it was sent first and last */
+    uint16_t id, order;
+    uint16_t references; /* from copies and from the list of what is lost: its place is kept until they are gone */
+    uint16_t carriers;   /* packets under way that hold it */
+    uint8_t channel, kind, flags, event, retries;
+    double queued, expires;
+    uint64_t receipt;
+} nc_message_t;
+
+enum { /* flags of a message */
+       NC_MESSAGE_STARTED = 1,
+       NC_MESSAGE_DONE = 2, /* nothing more is to be sent */
+       NC_MESSAGE_LOST = 4, /* in the list of what is lost */
+       NC_MESSAGE_CANCELLED = 8,
+       NC_MESSAGE_TOLD_LOST = 16
+};
+
+enum { /* a fragment's byte: how often it was lost, and */
+       NC_FRAGMENT_ACKED = 0x80,
+       NC_FRAGMENT_LOST = 0x40,
+       NC_FRAGMENT_TRIES = 0x3f
+};
+
+/* A message on its way in. Behind it its data, and a byte for each fragment. */
+typedef struct {
+    uint32_t next;
+    uint32_t bytes;
+    uint32_t fragments;
+    uint32_t missing;
+    int64_t id;  /* -1: unreliable */
+    int64_t key; /* how new it is among the reliable sequenced ones */
+    uint16_t order;
+    uint8_t channel, kind;
+} nc_arrived_t;
+
+typedef struct {
+    uint32_t head, tail, count;
+} nc_message_list_t;
+
+typedef struct {
+    nc_message_list_t queues[2]; /* unreliable, reliable: those never wait for these */
+    uint32_t queued_bytes;
+    uint32_t served;  /* bytes by weight: who was served least goes first */
+    uint32_t waiting; /* arrived ahead of their order */
+    uint16_t next_order, expected_order;
+    uint8_t priority, weight;
+    int64_t newest_packet, newest_key; /* of sequenced messages that arrived */
+} nc_message_channel_t;
+
+/* What a packet held of one message. */
+typedef struct {
+    uint32_t message;
+    uint16_t fragment; /* NC_COPY_WHOLE: all of it */
+    uint16_t next;
+} nc_copy_t;
+
+/* A packet that asked for an ack. */
+typedef struct {
+    double time;
+    uint32_t number;
+    uint16_t copies;
+    uint16_t bytes; /* and flags above them */
+} nc_sent_t;
+
+enum {
+    NC_SENT_BYTES = 0x7ff,
+    NC_SENT_UNDER_WAY = 0x8000,
+    NC_SENT_ACKED = 0x4000,
+    NC_SENT_LIMIT = 0x2000, /* it holds a LIMIT */
+    NC_SENT_BULK = 0x1000,  /* it holds a fragment */
+    NC_COPY_NONE = 0xFFFF,
+    NC_HELD_SMALL = 1,
+    NC_HELD_BULK = 2
+};
+
+/* What netcode_messages_stats_t counts. */
+typedef struct {
+    uint64_t reliable_retries_total, reliable_timeouts_total;
+    uint64_t packets_sent, packets_received, packets_lost, packets_lost_spuriously;
+    uint64_t bytes_sent, bytes_received;
+    uint64_t messages_sent, messages_received, messages_repeated, messages_duplicate;
+    uint64_t messages_outdated, messages_expired, messages_unstored, probes;
+    uint32_t drops[NETCODE_MESSAGES_DROP_REASONS];
+} nc_messages_counters_t;
+
+/* Which numbers were received: bit n is the newest one less n. */
+typedef struct {
+    uint64_t bits[NC_MESSAGES_REMEMBERED / 64];
+} nc_history_t;
+
+struct netcode_messages_t {
+    void * allocator_context;
+    void ( *free_function )( void * context, void * pointer );
+    uint64_t session; /* of whom it is joined to */
+    double fixed_rate, ping_seconds;
+    uint32_t credit_window, window;
+    int max_retries, congestion, upgrade_large;
+    int channel_count;
+    uint32_t max_message_bytes;
+    nc_message_channel_t * channels;
+    nc_sent_t * sent; /* a ring: first to end, modulo its size */
+    nc_copy_t * copies;
+    nc_heap_t out, in;
+    double now; /* from here on all belongs to one connection, and begins with zeros */
+    int broken, flush, flown;
+    /* sending: messages */
+    uint32_t active[2];         /* channels with something queued: unreliable, reliable */
+    nc_message_list_t reliable; /* begun, in the order of their ids */
+    nc_message_list_t bulk;     /* the same, in fragments */
+    nc_message_list_t watched;  /* unreliable, begun, whose receipt is awaited */
+    uint32_t lost_head, lost_tail, event_head, event_tail;
+    uint32_t transfers[NC_MESSAGES_TRANSFERS];
+    uint32_t queued_bytes, next_id, next_transfer, flight, served;
+    uint32_t credit_limit, credit_spent, peer_max_bytes;
+    double next_expiry;
+    /* sending: packets */
+    uint32_t sent_first, sent_end, under_way;
+    uint16_t free_copy;
+    uint16_t reorder_threshold;
+    uint64_t next_number, newest_acked;
+    double last_asked; /* when the last packet that asked for an ack left */
+    uint32_t timeouts; /* in a row */
+    int probe_due, limit_due, ping_due, pong_due;
+    uint32_t pong_value;
+    /* measurement and congestion */
+    double rtt, rtt_variation, rtt_min, rtt_min_time, rtt_latest, jitter, ping, ping_time, peer_delay;
+    double window_bytes, threshold_bytes, bulk_bytes, bulk_threshold, in_flight, bulk_in_flight, recovery_start,
+        bulk_start, round_sum;
+    uint32_t round_samples;
+    double tokens, bulk_tokens, tokens_time; /* bytes that may leave now */
+    int held_back;                           /* NC_HELD_...: what the window or the rate did not let go */
+    double loss_sent, rate_time, rate_sent, rate_received;
+    uint64_t rate_bytes_sent, rate_bytes_received;
+    /* receiving */
+    int64_t newest_received;
+    double newest_time, ack_since;
+    int acks_due;
+    nc_history_t history;
+    int64_t untold, told_once; /* the lowest number received since an ack left, and before that one; or INT64_MAX */
+    int64_t newest_id;
+    uint64_t ids[NC_MESSAGES_IDS / 64]; /* by id modulo 1024 */
+    int64_t newest_transfer;
+    uint64_t transfer_ids; /* by id modulo 64 */
+    uint32_t partial[NC_MESSAGES_TRANSFERS];
+    uint32_t ready_head, ready_tail, lent; /* to be read, in order; what the application was given last */
+    uint32_t credit_granted, credit_received, credit_released;
+    nc_messages_counters_t stats;
+};
+
+static nc_message_t * nc_message_at( const struct netcode_messages_t * messages, uint32_t place )
+{
+    return (nc_message_t *) (void *) ( messages->out.base + place );
+}
+
+static uint8_t * nc_message_data( nc_message_t * message )
+{
+    return (uint8_t *) ( message + 1 );
+}
+
+static uint8_t * nc_message_states( nc_message_t * message )
+{
+    return nc_message_data( message ) + message->bytes;
+}
+
+static nc_arrived_t * nc_arrived_at( const struct netcode_messages_t * messages, uint32_t place )
+{
+    return (nc_arrived_t *) (void *) ( messages->in.base + place );
+}
+
+static uint8_t * nc_arrived_data( nc_arrived_t * arrived )
+{
+    return (uint8_t *) ( arrived + 1 );
+}
+
+/* Of the five kinds on the wire. */
+static int nc_kind_is_reliable( int kind )
+{
+    return kind >= NETCODE_MESSAGE_RELIABLE && kind <= NETCODE_MESSAGE_RELIABLE_SEQUENCED;
+}
+
+/* Is there an order in its frames? */
+static int nc_kind_has_order( int kind, int fragment )
+{
+    return kind == NETCODE_MESSAGE_RELIABLE_ORDERED || ( fragment && kind == NETCODE_MESSAGE_RELIABLE_SEQUENCED );
+}
+
+static int nc_kind_on_wire( int kind )
+{
+    static const uint8_t kinds[NETCODE_MESSAGE_KINDS] = { 0, 1, 2, 3, 4, 0, 2, 3 };
+    return kinds[kind];
+}
+
+static uint32_t nc_fragments_of( uint32_t bytes )
+{
+    return bytes <= NETCODE_MESSAGES_WHOLE_BYTES
+               ? 0
+               : ( bytes + NETCODE_MESSAGES_FRAGMENT_BYTES - 1 ) / NETCODE_MESSAGES_FRAGMENT_BYTES;
+}
+
+static uint32_t nc_fragment_bytes( uint32_t total, uint32_t index )
+{
+    uint32_t rest = total - index * NETCODE_MESSAGES_FRAGMENT_BYTES;
+    return rest < NETCODE_MESSAGES_FRAGMENT_BYTES ? rest : NETCODE_MESSAGES_FRAGMENT_BYTES;
+}
+
+static int nc_bit_get( const uint64_t * bits, uint64_t at, uint32_t count )
+{
+    return (int) ( bits[at % count / 64] >> at % 64 & 1 );
+}
+
+static void nc_bit_set( uint64_t * bits, uint64_t at, uint32_t count, int value )
+{
+    uint64_t bit = (uint64_t) 1 << at % 64;
+    bits[at % count / 64] = value ? bits[at % count / 64] | bit : bits[at % count / 64] & ~bit;
+}
+
+/* Makes room in a ring of bits for the positions behind `newest` up to `at`. */
+static void nc_bit_advance( uint64_t * bits, int64_t newest, int64_t at, uint32_t count )
+{
+    if ( at - newest >= (int64_t) count )
+        memset( bits, 0, count / 8 );
+    else
+        while ( newest < at )
+            nc_bit_set( bits, (uint64_t) ++newest, count, 0 );
+}
+
+static int nc_history_has( const nc_history_t * history, uint32_t below )
+{
+    return (int) ( history->bits[below / 64] >> below % 64 & 1 );
+}
+
+static void nc_history_advance( nc_history_t * history, uint64_t by )
+{
+    if ( by >= NC_MESSAGES_REMEMBERED ) {
+        memset( history, 0, sizeof( *history ) );
+        return;
+    }
+    for ( ; by >= 64; by -= 64 ) {
+        memmove( history->bits + 1, history->bits, sizeof( history->bits ) - sizeof( history->bits[0] ) );
+        history->bits[0] = 0;
+    }
+    for ( int i = NC_MESSAGES_REMEMBERED / 64 - 1; by && i >= 0; i-- )
+        history->bits[i] = history->bits[i] << by | ( i ? history->bits[i - 1] >> ( 64 - by ) : 0 );
+}
+
+/* The number whose lowest 16 bits these are, next to the newest one known. */
+static int64_t nc_messages_near( int64_t newest, uint32_t low )
+{
+    return newest + (int16_t) (uint16_t) ( low - (uint32_t) newest );
+}
+
+/* ---- lists of messages ---- */
+
+static void nc_messages_append( struct netcode_messages_t * messages, nc_message_list_t * list, uint32_t place )
+{
+    nc_message_t * message = nc_message_at( messages, place );
+    message->next = 0;
+    message->previous = list->tail;
+    if ( list->tail )
+        nc_message_at( messages, list->tail )->next = place;
+    else
+        list->head = place;
+    list->tail = place;
+    list->count++;
+}
+
+static void nc_messages_unlink( struct netcode_messages_t * messages, nc_message_list_t * list, uint32_t place )
+{
+    const nc_message_t * message = nc_message_at( messages, place );
+    if ( message->previous )
+        nc_message_at( messages, message->previous )->next = message->next;
+    else
+        list->head = message->next;
+    if ( message->next )
+        nc_message_at( messages, message->next )->previous = message->previous;
+    else
+        list->tail = message->previous;
+    list->count--;
+}
+
+/* Its place is given back when nobody needs it any more. */
+static void nc_message_release( struct netcode_messages_t * messages, uint32_t place )
+{
+    const nc_message_t * message = nc_message_at( messages, place );
+    if ( message->flags & NC_MESSAGE_DONE && message->references == 0 && message->event == 0 )
+        nc_heap_give( &messages->out, place );
+}
+
+static int nc_message_is_told( const nc_message_t * message )
+{
+    return message->receipt != 0 || message->kind >= NETCODE_MESSAGE_UNRELIABLE_WITH_RECEIPT;
+}
+
+/* Of two events the later one counts: the application was not there for the first. */
+static void nc_message_tell( struct netcode_messages_t * messages, uint32_t place, int event )
+{
+    nc_message_t * message = nc_message_at( messages, place );
+    if ( event == NETCODE_MESSAGES_EVENT_NONE || !nc_message_is_told( message ) )
+        return;
+    if ( event == NETCODE_MESSAGES_EVENT_SPURIOUS && message->event == NETCODE_MESSAGES_EVENT_LOST )
+        event = NETCODE_MESSAGES_EVENT_ACKED;
+    if ( message->event == 0 ) {
+        message->next_event = 0;
+        if ( messages->event_tail )
+            nc_message_at( messages, messages->event_tail )->next_event = place;
+        else
+            messages->event_head = place;
+        messages->event_tail = place;
+    }
+    message->event = (uint8_t) event;
+}
+
+static void nc_message_end_transfer( struct netcode_messages_t * messages, uint32_t place )
+{
+    for ( int i = 0; i < NC_MESSAGES_TRANSFERS; i++ )
+        if ( messages->transfers[i] == place )
+            messages->transfers[i] = 0;
+}
+
+/* Nothing more is to be sent of a message that was begun. */
+static void nc_message_finish( struct netcode_messages_t * messages, uint32_t place, int event )
+{
+    nc_message_t * message = nc_message_at( messages, place );
+    nc_message_list_t * list =
+        nc_kind_is_reliable( nc_kind_on_wire( message->kind ) ) ? &messages->reliable : &messages->watched;
+    nc_messages_unlink( messages, message->fragments ? &messages->bulk : list, place );
+    if ( message->fragments )
+        nc_message_end_transfer( messages, place );
+    message->flags |= NC_MESSAGE_DONE;
+    nc_message_tell( messages, place, event );
+    nc_message_release( messages, place );
+}
+
+static void nc_channel_dequeue( struct netcode_messages_t * messages, uint32_t place )
+{
+    const nc_message_t * message = nc_message_at( messages, place );
+    nc_message_channel_t * channel = &messages->channels[message->channel];
+    int reliable = nc_kind_is_reliable( nc_kind_on_wire( message->kind ) );
+    nc_messages_unlink( messages, &channel->queues[reliable], place );
+    channel->queued_bytes -= message->bytes;
+    messages->queued_bytes -= message->bytes;
+    if ( !channel->queues[reliable].head )
+        messages->active[reliable] &= ~( (uint32_t) 1 << message->channel );
+}
+
+/* A message that was not begun never will be. */
+static void nc_message_drop( struct netcode_messages_t * messages, uint32_t place )
+{
+    nc_message_t * message = nc_message_at( messages, place );
+    nc_channel_dequeue( messages, place );
+    messages->stats.messages_expired++;
+    message->flags |= NC_MESSAGE_DONE;
+    nc_message_tell( messages, place, NETCODE_MESSAGES_EVENT_LOST );
+    nc_message_release( messages, place );
+}
+
+static void nc_message_lose( struct netcode_messages_t * messages, uint32_t place )
+{
+    nc_message_t * message = nc_message_at( messages, place );
+    if ( message->flags & NC_MESSAGE_LOST )
+        return;
+    message->flags |= NC_MESSAGE_LOST;
+    message->references++;
+    message->next_lost = 0;
+    if ( messages->lost_tail )
+        nc_message_at( messages, messages->lost_tail )->next_lost = place;
+    else
+        messages->lost_head = place;
+    messages->lost_tail = place;
+}
+
+static void nc_message_pop_lost( struct netcode_messages_t * messages )
+{
+    uint32_t place = messages->lost_head;
+    nc_message_t * message = nc_message_at( messages, place );
+    messages->lost_head = message->next_lost;
+    if ( !messages->lost_head )
+        messages->lost_tail = 0;
+    message->flags &= (uint8_t) ~NC_MESSAGE_LOST;
+    message->references--;
+    nc_message_release( messages, place );
+}
+
+/* ---- giving up ---- */
+
+/* Everything that was begun or waits has come to its end; who is to be told is told. */
+static void nc_messages_lose_all( struct netcode_messages_t * messages )
+{
+    while ( messages->lost_head )
+        nc_message_pop_lost( messages );
+    for ( int i = 0; i < 2 * messages->channel_count; i++ )
+        while ( messages->channels[i / 2].queues[i & 1].head )
+            nc_message_drop( messages, messages->channels[i / 2].queues[i & 1].head );
+    while ( messages->reliable.head )
+        nc_message_finish( messages, messages->reliable.head, NETCODE_MESSAGES_EVENT_LOST );
+    while ( messages->bulk.head )
+        nc_message_finish( messages, messages->bulk.head, NETCODE_MESSAGES_EVENT_LOST );
+    while ( messages->watched.head )
+        nc_message_finish( messages, messages->watched.head, NETCODE_MESSAGES_EVENT_LOST );
+}
+
+/*  A reliable message that was begun is given up. The other side has to hear of it, or it would keep room for it for
+    ever: what is sent from now on in its place is CANCEL. A channel whose order has a hole can not go on. */
+static void nc_message_give_up( struct netcode_messages_t * messages, uint32_t place )
+{
+    nc_message_t * message = nc_message_at( messages, place );
+    messages->stats.reliable_timeouts_total++;
+    if ( nc_kind_on_wire( message->kind ) == NETCODE_MESSAGE_RELIABLE_ORDERED ) {
+        messages->broken = NC_MESSAGES_BROKEN_UNTOLD;
+        return;
+    }
+    message->flags |= NC_MESSAGE_CANCELLED | NC_MESSAGE_TOLD_LOST;
+    nc_message_tell( messages, place, NETCODE_MESSAGES_EVENT_LOST );
+    nc_message_lose( messages, place );
+}
+
+static void nc_messages_expire_queue( struct netcode_messages_t * messages, const nc_message_list_t * queue )
+{
+    uint32_t place = queue->head, next;
+    for ( ; place; place = next ) {
+        const nc_message_t * message = nc_message_at( messages, place );
+        next = message->next;
+        if ( message->expires <= messages->now )
+            nc_message_drop( messages, place );
+        else if ( message->expires < messages->next_expiry )
+            messages->next_expiry = message->expires;
+    }
+}
+
+static void nc_messages_expire_begun( struct netcode_messages_t * messages, const nc_message_list_t * list )
+{
+    for ( uint32_t place = list->head; place; place = nc_message_at( messages, place )->next ) {
+        const nc_message_t * message = nc_message_at( messages, place );
+        if ( message->flags & NC_MESSAGE_CANCELLED )
+            continue;
+        if ( message->expires <= messages->now )
+            nc_message_give_up( messages, place );
+        else if ( message->expires < messages->next_expiry )
+            messages->next_expiry = message->expires;
+    }
+}
+
+/* What has outlived its time to live. */
+static void nc_messages_expire( struct netcode_messages_t * messages )
+{
+    if ( messages->now < messages->next_expiry )
+        return;
+    messages->next_expiry = 1e300;
+    for ( int i = 0; i < 2 * messages->channel_count; i++ )
+        nc_messages_expire_queue( messages, &messages->channels[i / 2].queues[i & 1] );
+    nc_messages_expire_begun( messages, &messages->reliable );
+    nc_messages_expire_begun( messages, &messages->bulk );
+}
+
+/* ---- packets under way ---- */
+
+static nc_sent_t * nc_sent_at( const struct netcode_messages_t * messages, uint32_t index )
+{
+    return &messages->sent[index & ( messages->window - 1 )];
+}
+
+/* But for those of messages that are told about, if these are to be kept: their ack may come late. */
+static void nc_copies_release( struct netcode_messages_t * messages, nc_sent_t * sent, int keep_told )
+{
+    uint16_t * link = &sent->copies;
+    while ( *link != NC_COPY_NONE ) {
+        uint16_t at = *link;
+        nc_copy_t * copy = &messages->copies[at];
+        nc_message_t * message = nc_message_at( messages, copy->message );
+        if ( keep_told && message->flags & NC_MESSAGE_TOLD_LOST ) {
+            link = &copy->next;
+            continue;
+        }
+        *link = copy->next;
+        copy->next = messages->free_copy;
+        messages->free_copy = at;
+        message->references--;
+        nc_message_release( messages, copy->message );
+    }
+}
+
+static void nc_fragment_acked( struct netcode_messages_t * messages, uint32_t place, uint32_t index )
+{
+    nc_message_t * message = nc_message_at( messages, place );
+    uint8_t * state = nc_message_states( message ) + index;
+    if ( *state & NC_FRAGMENT_ACKED || message->flags & NC_MESSAGE_CANCELLED )
+        return;
+    if ( *state & NC_FRAGMENT_LOST )
+        message->lost_fragments--;
+    *state = NC_FRAGMENT_ACKED;
+    message->acked_fragments++;
+    if ( message->acked_fragments == message->fragments )
+        nc_message_finish( messages, place, NETCODE_MESSAGES_EVENT_ACKED );
+    else
+        nc_message_tell( messages, place, NETCODE_MESSAGES_EVENT_PROGRESS );
+}
+
+static void nc_copy_acked( struct netcode_messages_t * messages, const nc_copy_t * copy )
+{
+    nc_message_t * message = nc_message_at( messages, copy->message );
+    int late = message->flags & NC_MESSAGE_TOLD_LOST;
+    if ( message->flags & NC_MESSAGE_DONE ) {
+        if ( late ) {
+            message->flags &= (uint8_t) ~NC_MESSAGE_TOLD_LOST;
+            nc_message_tell( messages, copy->message, NETCODE_MESSAGES_EVENT_SPURIOUS );
+        }
+    } else if ( copy->fragment != NC_COPY_WHOLE )
+        nc_fragment_acked( messages, copy->message, copy->fragment );
+    else
+        nc_message_finish( messages, copy->message, NETCODE_MESSAGES_EVENT_ACKED );
+}
+
+static void nc_fragment_lost( struct netcode_messages_t * messages, uint32_t place, uint32_t index )
+{
+    nc_message_t * message = nc_message_at( messages, place );
+    uint8_t * state = nc_message_states( message ) + index;
+    if ( *state & ( NC_FRAGMENT_ACKED | NC_FRAGMENT_LOST ) || message->flags & NC_MESSAGE_CANCELLED )
+        return;
+    if ( messages->max_retries && ( *state & NC_FRAGMENT_TRIES ) >= messages->max_retries ) {
+        nc_message_give_up( messages, place );
+        return;
+    }
+    if ( ( *state & NC_FRAGMENT_TRIES ) < NC_FRAGMENT_TRIES )
+        *state = (uint8_t) ( *state + 1 );
+    *state |= NC_FRAGMENT_LOST;
+    message->lost_fragments++;
+}
+
+static void nc_whole_lost( struct netcode_messages_t * messages, uint32_t place )
+{
+    nc_message_t * message = nc_message_at( messages, place );
+    if ( !nc_kind_is_reliable( nc_kind_on_wire( message->kind ) ) ) {
+        message->flags |= NC_MESSAGE_TOLD_LOST;
+        nc_message_finish( messages, place, NETCODE_MESSAGES_EVENT_LOST );
+        return;
+    }
+    if ( message->carriers || message->flags & NC_MESSAGE_LOST )
+        return; /* another copy may yet arrive, or is on its way to be sent */
+    if ( messages->max_retries && message->retries >= messages->max_retries &&
+         !( message->flags & NC_MESSAGE_CANCELLED ) ) {
+        nc_message_give_up( messages, place );
+        return;
+    }
+    if ( message->retries < 255 )
+        message->retries++;
+    nc_message_lose( messages, place );
+}
+
+static void nc_copy_lost( struct netcode_messages_t * messages, const nc_copy_t * copy )
+{
+    nc_message_t * message = nc_message_at( messages, copy->message );
+    if ( copy->fragment == NC_COPY_WHOLE )
+        message->carriers--;
+    if ( message->flags & NC_MESSAGE_DONE )
+        return;
+    if ( copy->fragment == NC_COPY_WHOLE )
+        nc_whole_lost( messages, copy->message );
+    else
+        nc_fragment_lost( messages, copy->message, copy->fragment );
+}
+
+/* ---- round trips, congestion and pacing. Constants: RFC 6298, RFC 9002 ---- */
+
+static double nc_real_larger( double a, double b )
+{
+    return a > b ? a : b;
+}
+
+static double nc_real_smaller( double a, double b )
+{
+    return a < b ? a : b;
+}
+
+/* How long to wait for an ack before a probe is sent. */
+static double nc_messages_timeout( const struct netcode_messages_t * messages )
+{
+    double timeout = messages->rtt > 0.0 ? messages->rtt + 4.0 * messages->rtt_variation + messages->peer_delay : 0.2;
+    for ( uint32_t i = 0; i < messages->timeouts && timeout < 2.0; i++ )
+        timeout *= 2.0;
+    return timeout < 2.0 || messages->timeouts == 0 ? timeout : 2.0;
+}
+
+/* To what would fill the way without a queue. */
+static void nc_messages_shrink_bulk( struct netcode_messages_t * messages, double round_trip )
+{
+    double part = nc_real_smaller( nc_real_larger( messages->rtt_min / round_trip, 0.5 ), 0.9 );
+    messages->bulk_bytes = nc_real_larger( messages->bulk_bytes * part, 2.0 * NETCODE_MAX_PACKET_SIZE );
+    messages->bulk_threshold = messages->bulk_bytes;
+}
+
+static void nc_messages_measure( struct netcode_messages_t * messages, double sample, double delay )
+{
+    double before = messages->rtt_latest;
+    if ( messages->rtt_min <= 0.0 || sample < messages->rtt_min || messages->now - messages->rtt_min_time > 10.0 ) {
+        messages->rtt_min = sample;
+        messages->rtt_min_time = messages->now;
+    }
+    if ( sample - delay >= messages->rtt_min )
+        sample -= delay;
+    messages->rtt_latest = sample;
+    messages->round_sum += sample;
+    messages->round_samples++;
+    if ( sample > messages->rtt_min + 0.02 && messages->bulk_threshold > messages->bulk_bytes )
+        nc_messages_shrink_bulk( messages, sample ); /* a queue begins to grow: no more doubling */
+    if ( messages->rtt <= 0.0 ) {
+        messages->rtt = nc_real_larger( sample, 1e-6 );
+        messages->rtt_variation = sample / 2.0;
+        return;
+    }
+    double off = sample > messages->rtt ? sample - messages->rtt : messages->rtt - sample;
+    double step = sample > before ? sample - before : before - sample;
+    messages->rtt_variation += ( off - messages->rtt_variation ) / 4.0;
+    messages->rtt = nc_real_larger( messages->rtt + ( sample - messages->rtt ) / 8.0, 1e-6 );
+    messages->jitter += ( step - messages->jitter ) / 16.0;
+}
+
+/* Bytes a second that a window allows: a little more than one window in a round trip. */
+static double nc_messages_rate( const struct netcode_messages_t * messages, double window )
+{
+    if ( messages->congestion == NETCODE_MESSAGES_CONGESTION_FIXED )
+        return messages->fixed_rate;
+    return window * 1.25 / nc_real_larger( messages->rtt > 0.0 ? messages->rtt : 0.1, 0.001 );
+}
+
+static double nc_tokens_filled( double tokens, double rate, double passed )
+{
+    return nc_real_smaller( tokens + passed * rate, nc_real_larger( 2.0 * NETCODE_MAX_PACKET_SIZE, rate * 0.03 ) );
+}
+
+static void nc_messages_fill_tokens( struct netcode_messages_t * messages )
+{
+    double passed = messages->now - messages->tokens_time;
+    double rate = nc_messages_rate( messages, messages->window_bytes );
+    double bulk_rate = nc_messages_rate( messages, messages->bulk_bytes );
+    messages->tokens_time = messages->now;
+    messages->tokens = nc_tokens_filled( messages->tokens, rate, passed );
+    messages->bulk_tokens = nc_tokens_filled( messages->bulk_tokens, bulk_rate, passed );
+}
+
+/*  Bulk transfers take what is left over: they give way when the round trip grows to 1.5 times its minimum (by no less than
+    what a tick adds), before anything is lost. */
+static void nc_messages_judge_delay( struct netcode_messages_t * messages )
+{
+    if ( messages->now - messages->bulk_start < messages->rtt || messages->round_samples == 0 )
+        return;
+    double mean = messages->round_sum / messages->round_samples;
+    if ( mean > messages->rtt_min + nc_real_larger( 0.5 * messages->rtt_min, 0.02 ) )
+        nc_messages_shrink_bulk( messages, mean );
+    messages->bulk_start = messages->now;
+    messages->round_sum = 0.0;
+    messages->round_samples = 0;
+}
+
+/* By what was acknowledged below the threshold, by one packet in a round trip above it. */
+static double nc_window_grown( double window, double threshold, double bytes )
+{
+    return window + ( window < threshold ? bytes : bytes * NETCODE_MAX_PACKET_SIZE / window );
+}
+
+static void nc_messages_grow( struct netcode_messages_t * messages, double bytes, double sent_time, double in_flight )
+{
+    if ( messages->congestion != NETCODE_MESSAGES_CONGESTION_AIMD || sent_time <= messages->recovery_start )
+        return;
+    double largest = (double) messages->window * NETCODE_MAX_PACKET_SIZE;
+    if ( messages->held_back & NC_HELD_SMALL || in_flight >= messages->window_bytes / 2.0 )
+        messages->window_bytes =
+            nc_real_smaller( nc_window_grown( messages->window_bytes, messages->threshold_bytes, bytes ), largest );
+    if ( messages->held_back & NC_HELD_BULK )
+        messages->bulk_bytes =
+            nc_real_smaller( nc_window_grown( messages->bulk_bytes, messages->bulk_threshold, bytes ),
+                             messages->window_bytes );
+}
+
+/* One cut in a round trip, and never below two packets. */
+static void nc_messages_cut( struct netcode_messages_t * messages, double sent_time )
+{
+    if ( messages->congestion != NETCODE_MESSAGES_CONGESTION_AIMD || sent_time <= messages->recovery_start )
+        return;
+    messages->recovery_start = messages->now;
+    messages->window_bytes = nc_real_larger( messages->window_bytes / 2.0, 2.0 * NETCODE_MAX_PACKET_SIZE );
+    messages->threshold_bytes = messages->window_bytes;
+    messages->bulk_bytes = nc_real_larger( messages->bulk_bytes / 2.0, 2.0 * NETCODE_MAX_PACKET_SIZE );
+    messages->bulk_threshold = messages->bulk_bytes;
+}
+
+/* ---- acknowledged and lost packets ---- */
+
+static void nc_sent_settle( struct netcode_messages_t * messages, nc_sent_t * sent )
+{
+    sent->bytes &= (uint16_t) ~NC_SENT_UNDER_WAY;
+    messages->in_flight -= sent->bytes & NC_SENT_BYTES;
+    if ( sent->bytes & NC_SENT_BULK )
+        messages->bulk_in_flight -= sent->bytes & NC_SENT_BYTES;
+    messages->under_way--;
+}
+
+static void nc_sent_lost( struct netcode_messages_t * messages, nc_sent_t * sent )
+{
+    nc_sent_settle( messages, sent );
+    messages->stats.packets_lost++;
+    messages->loss_sent += ( 1.0 - messages->loss_sent ) / 64.0;
+    nc_messages_cut( messages, sent->time );
+    if ( sent->bytes & NC_SENT_LIMIT )
+        messages->limit_due = 1;
+    for ( uint16_t at = sent->copies; at != NC_COPY_NONE; at = messages->copies[at].next )
+        nc_copy_lost( messages, &messages->copies[at] );
+    nc_copies_release( messages, sent, 1 );
+}
+
+static void nc_sent_acked( struct netcode_messages_t * messages, nc_sent_t * sent )
+{
+    if ( sent->bytes & NC_SENT_UNDER_WAY ) {
+        double before = messages->in_flight;
+        nc_sent_settle( messages, sent );
+        nc_messages_grow( messages, sent->bytes & NC_SENT_BYTES, sent->time, before );
+        messages->loss_sent -= messages->loss_sent / 64.0;
+        for ( uint16_t at = sent->copies; at != NC_COPY_NONE; at = messages->copies[at].next )
+            if ( messages->copies[at].fragment == NC_COPY_WHOLE )
+                nc_message_at( messages, messages->copies[at].message )->carriers--;
+    } else { /* it was called lost too early: from now on wait for more */
+        messages->stats.packets_lost_spuriously++;
+        if ( messages->reorder_threshold < 32 )
+            messages->reorder_threshold++;
+    }
+    sent->bytes |= NC_SENT_ACKED;
+    for ( uint16_t at = sent->copies; at != NC_COPY_NONE; at = messages->copies[at].next )
+        nc_copy_acked( messages, &messages->copies[at] );
+    nc_copies_release( messages, sent, 0 );
+}
+
+/* Forgets what is settled from the oldest on; what was lost is kept for a while, since its ack may come late. */
+static void nc_sent_forget( struct netcode_messages_t * messages )
+{
+    double keep = nc_real_larger( 3.0 * messages->rtt, 0.5 );
+    for ( ; messages->sent_first != messages->sent_end; messages->sent_first++ ) {
+        nc_sent_t * sent = nc_sent_at( messages, messages->sent_first );
+        if ( sent->bytes & NC_SENT_UNDER_WAY ||
+             ( !( sent->bytes & NC_SENT_ACKED ) && messages->now - sent->time < keep ) )
+            return;
+        nc_copies_release( messages, sent, 0 );
+    }
+}
+
+/*  Lost is what as many later ones were acknowledged as the threshold says, or what was sent 9/8 of a round trip ago with
+    a later one acknowledged. Returns when the next one will be, if nothing comes. */
+static double nc_messages_find_lost( struct netcode_messages_t * messages )
+{
+    uint32_t later = 0;
+    double wait = nc_real_larger( nc_real_larger( messages->rtt, messages->rtt_latest ) * 1.125, 0.002 ), next = 1e300;
+    for ( uint32_t i = messages->sent_end; i != messages->sent_first; i-- ) {
+        nc_sent_t * sent = nc_sent_at( messages, i - 1 );
+        if ( sent->bytes & NC_SENT_ACKED )
+            later++;
+        else if ( later && sent->bytes & NC_SENT_UNDER_WAY ) {
+            if ( later >= messages->reorder_threshold || messages->now - sent->time >= wait )
+                nc_sent_lost( messages, sent );
+            else
+                next = nc_real_smaller( next, sent->time + wait );
+        }
+    }
+    return next;
+}
+
+/* What a packet acknowledges, as distances below `ack`. */
+typedef struct {
+    uint32_t ack, bits, delay;
+    int valid, count;
+    uint32_t high[NC_MESSAGES_RANGES], low[NC_MESSAGES_RANGES];
+} nc_acks_t;
+
+static int nc_acks_hold( const nc_acks_t * acks, uint32_t number )
+{
+    uint32_t below = acks->ack - number;
+    if ( below <= 32 )
+        return below == 0 || ( acks->bits >> ( below - 1 ) & 1 );
+    for ( int i = 0; i < acks->count; i++ )
+        if ( below >= acks->high[i] && below <= acks->low[i] )
+            return 1;
+    return 0;
+}
+
+static void nc_messages_take_acks( struct netcode_messages_t * messages, const nc_acks_t * acks )
+{
+    int news = 0;
+    if ( !acks->valid )
+        return;
+    for ( uint32_t i = messages->sent_first; i != messages->sent_end; i++ ) {
+        nc_sent_t * sent = nc_sent_at( messages, i );
+        if ( sent->bytes & NC_SENT_ACKED || !nc_acks_hold( acks, sent->number ) )
+            continue;
+        if ( sent->number == acks->ack && sent->bytes & NC_SENT_UNDER_WAY ) {
+            double delay = (double) acks->delay * 1e-4;
+            messages->peer_delay = nc_real_smaller( nc_real_larger( messages->peer_delay, delay ), 0.25 );
+            nc_messages_measure( messages, nc_real_larger( messages->now - sent->time, 0.0 ), delay );
+        }
+        nc_sent_acked( messages, sent );
+        news = 1;
+    }
+    if ( (int32_t) ( acks->ack - (uint32_t) messages->newest_acked ) > 0 )
+        messages->newest_acked += acks->ack - (uint32_t) messages->newest_acked;
+    if ( !news )
+        return;
+    messages->timeouts = 0;
+    nc_messages_judge_delay( messages );
+    nc_messages_find_lost( messages );
+    nc_sent_forget( messages );
+}
+
+/* ---- writing packets ---- */
+
+typedef struct {
+    uint8_t * start;
+    uint8_t * at;
+    uint8_t * end;
+    uint8_t * last;   /* the first byte of the last frame, if its length can be left out */
+    uint8_t * length; /* where that stands */
+    uint32_t length_bytes;
+    uint16_t copies;
+    uint16_t flags;
+    int asks, tracked;              /* it asks for an ack, or may: there is a place to remember it by */
+    int unreliable, reliable, bulk; /* what the window and the rate allow */
+    int delay;
+} nc_build_t;
+
+static uint32_t nc_varint_bytes( uint32_t value )
+{
+    return value < 0x80 ? 1 : value < 0x4000 ? 2 : value < 0x200000 ? 3 : 4;
+}
+
+static int nc_build_has_room( const nc_build_t * build, uint32_t bytes )
+{
+    return (size_t) ( build->end - build->at ) >= bytes;
+}
+
+/* Remembers that the packet holds it. */
+static void nc_build_add_copy( struct netcode_messages_t * messages, nc_build_t * build, uint32_t place,
+                               uint16_t fragment )
+{
+    uint16_t at = messages->free_copy;
+    nc_copy_t * copy = &messages->copies[at];
+    nc_message_t * message = nc_message_at( messages, place );
+    messages->free_copy = copy->next;
+    copy->message = place;
+    copy->fragment = fragment;
+    copy->next = build->copies;
+    build->copies = at;
+    message->references++;
+    if ( fragment == NC_COPY_WHOLE )
+        message->carriers++;
+}
+
+static uint8_t * nc_build_head( nc_build_t * build, const nc_message_t * message, uint32_t flags )
+{
+    int kind = nc_kind_on_wire( message->kind );
+    uint8_t * at = build->at;
+    *at++ = (uint8_t) ( (uint32_t) kind | flags | ( message->channel ? (uint32_t) NC_FRAME_CHANNEL : 0 ) );
+    if ( message->channel )
+        *at++ = message->channel;
+    if ( nc_kind_is_reliable( kind ) )
+        at = nc_put_number( at, message->id, 2 );
+    if ( nc_kind_has_order( kind, message->fragments != 0 ) )
+        at = nc_put_number( at, message->order, 2 );
+    return at;
+}
+
+static uint32_t nc_build_head_bytes( const nc_message_t * message )
+{
+    int kind = nc_kind_on_wire( message->kind );
+    return 1u + ( message->channel != 0 ) + ( nc_kind_is_reliable( kind ) ? 2 : 0 ) +
+           ( nc_kind_has_order( kind, message->fragments != 0 ) ? 2 : 0 );
+}
+
+/* Does the packet have room for it, and for the memory of it? */
+static int nc_build_fits( const struct netcode_messages_t * messages, const nc_build_t * build,
+                          const nc_message_t * message )
+{
+    uint32_t bytes = message->fragments ? NETCODE_MESSAGES_FRAGMENT_BYTES + nc_varint_bytes( message->bytes ) + 3
+                                        : message->bytes + nc_varint_bytes( message->bytes );
+    int remembered = nc_kind_is_reliable( nc_kind_on_wire( message->kind ) ) || nc_message_is_told( message );
+    return nc_build_has_room( build, nc_build_head_bytes( message ) + bytes ) &&
+           ( !remembered || ( build->tracked && messages->free_copy != NC_COPY_NONE ) );
+}
+
+static void nc_build_message( struct netcode_messages_t * messages, nc_build_t * build, uint32_t place, int remember )
+{
+    nc_message_t * message = nc_message_at( messages, place );
+    build->last = build->at;
+    build->length = nc_build_head( build, message, 0 );
+    build->at = nc_put_varint( build->length, message->bytes );
+    build->length_bytes = (uint32_t) ( build->at - build->length );
+    if ( message->bytes )
+        memcpy( build->at, nc_message_data( message ), message->bytes );
+    build->at += message->bytes;
+    build->asks = 1;
+    message->copied = messages->flight;
+    if ( remember )
+        nc_build_add_copy( messages, build, place, NC_COPY_WHOLE );
+}
+
+static void nc_build_fragment( struct netcode_messages_t * messages, nc_build_t * build, uint32_t place,
+                               uint32_t index )
+{
+    nc_message_t * message = nc_message_at( messages, place );
+    uint32_t bytes = nc_fragment_bytes( message->bytes, index );
+    uint8_t * at = nc_build_head( build, message, NC_FRAME_FRAGMENT );
+    at = nc_put_varint( at, message->bytes );
+    at = nc_put_varint( at, index );
+    memcpy( at, nc_message_data( message ) + (size_t) index * NETCODE_MESSAGES_FRAGMENT_BYTES, bytes );
+    build->at = at + bytes;
+    build->last = NULL;
+    build->asks = 1;
+    build->flags |= NC_SENT_BULK;
+    nc_build_add_copy( messages, build, place, (uint16_t) index );
+}
+
+static void nc_build_cancel( struct netcode_messages_t * messages, nc_build_t * build, uint32_t place )
+{
+    const nc_message_t * message = nc_message_at( messages, place );
+    *build->at++ = NC_FRAME_CANCEL;
+    build->at = nc_put_number( build->at, message->id, 2 );
+    build->at = nc_put_varint( build->at, message->bytes );
+    build->last = NULL;
+    build->asks = 1;
+    nc_build_add_copy( messages, build, place, NC_COPY_WHOLE );
+}
+
+/* Which received numbers are told: those that the ack bits do not reach, in runs, downwards. */
+static void nc_build_ranges( const struct netcode_messages_t * messages, nc_build_t * build, uint32_t lowest )
+{
+    uint8_t * count = build->at + 1;
+    uint32_t told = 33, below = 33; /* distances below the newest */
+    *build->at = NC_FRAME_ACK_RANGES;
+    *count = 0;
+    build->at += 2;
+    while ( below <= lowest && *count < NC_MESSAGES_RANGES && nc_build_has_room( build, 4 ) ) {
+        uint32_t first, end;
+        while ( below <= lowest && !nc_history_has( &messages->history, below ) )
+            below++;
+        first = end = below;
+        while ( end <= lowest && nc_history_has( &messages->history, end ) )
+            end++;
+        if ( end == first )
+            break;
+        build->at = nc_put_varint( build->at, first - told );
+        build->at = nc_put_varint( build->at, end - first );
+        told = below = end;
+        ( *count )++;
+    }
+    if ( *count == 0 )
+        build->at -= 2;
+    else
+        build->last = NULL;
+}
+
+static void nc_build_acks( struct netcode_messages_t * messages, nc_build_t * build )
+{
+    int64_t low = messages->untold < messages->told_once ? messages->untold : messages->told_once;
+    if ( messages->newest_received < 0 || low == INT64_MAX )
+        return;
+    int64_t lowest = messages->newest_received - low;
+    if ( lowest > 32 )
+        nc_build_ranges( messages, build, lowest < NC_MESSAGES_REMEMBERED ? (uint32_t) lowest : 255 );
+}
+
+/* The ack has left with a packet: what the bits do not reach is told twice, in case that packet is lost. */
+static void nc_messages_acks_left( struct netcode_messages_t * messages )
+{
+    messages->acks_due = 0;
+    messages->told_once = messages->untold;
+    messages->untold = INT64_MAX;
+}
+
+static void nc_build_control( struct netcode_messages_t * messages, nc_build_t * build )
+{
+    if ( messages->limit_due && build->tracked ) {
+        messages->credit_granted = messages->credit_released + messages->credit_window;
+        *build->at++ = NC_FRAME_LIMIT;
+        build->at = nc_put_number( build->at, messages->credit_granted, 4 );
+        build->at = nc_put_varint( build->at, messages->max_message_bytes );
+        build->flags |= NC_SENT_LIMIT;
+        build->asks = 1;
+        messages->limit_due = 0;
+    }
+    if ( messages->ping_due && build->tracked ) {
+        *build->at++ = NC_FRAME_PING;
+        build->at = nc_put_number( build->at, (uint32_t) (uint64_t) ( messages->now * 1e4 ), 4 );
+        build->asks = 1;
+        messages->ping_due = 0;
+    }
+    if ( messages->pong_due ) {
+        *build->at++ = NC_FRAME_PONG;
+        build->at = nc_put_number( build->at, messages->pong_value, 4 );
+        messages->pong_due = 0;
+    }
+}
+
+/* What was lost goes first. */
+static void nc_build_lost( struct netcode_messages_t * messages, nc_build_t * build )
+{
+    while ( messages->lost_head ) {
+        uint32_t place = messages->lost_head;
+        const nc_message_t * message = nc_message_at( messages, place );
+        if ( message->flags & NC_MESSAGE_DONE ) {
+            nc_message_pop_lost( messages );
+            continue;
+        }
+        if ( !build->reliable || !build->tracked || messages->free_copy == NC_COPY_NONE )
+            return;
+        if ( message->flags & NC_MESSAGE_CANCELLED ) {
+            if ( !nc_build_has_room( build, 7 ) )
+                return;
+            nc_build_cancel( messages, build, place );
+        } else {
+            if ( !nc_build_fits( messages, build, message ) )
+                return;
+            nc_build_message( messages, build, place, 1 );
+            messages->stats.reliable_retries_total++;
+        }
+        nc_message_pop_lost( messages );
+    }
+}
+
+/* ---- choosing what goes next ---- */
+
+/* The queue that goes first among those in the two masks: -1, or twice the channel and 1 if it is its reliable one. */
+static int nc_messages_choose( const struct netcode_messages_t * messages, const uint32_t masks[2], int bulk )
+{
+    int best = -1;
+    for ( int reliable = bulk; reliable < 2; reliable++ )
+        for ( uint32_t mask = masks[reliable]; mask; mask &= mask - 1 ) {
+            int index = nc_heap_highest( mask & ( ~mask + 1 ) );
+            const nc_message_channel_t * channel = &messages->channels[index];
+            const nc_message_channel_t * champion = &messages->channels[best < 0 ? 0 : best / 2];
+            if ( ( nc_message_at( messages, channel->queues[reliable].head )->fragments != 0 ) != bulk )
+                continue;
+            if ( best < 0 || channel->priority < champion->priority ||
+                 ( channel->priority == champion->priority && (int32_t) ( channel->served - champion->served ) < 0 ) )
+                best = 2 * index + reliable;
+        }
+    return best;
+}
+
+static uint32_t nc_message_cost( const nc_message_t * message )
+{
+    return message->bytes + NC_MESSAGES_COST;
+}
+
+/* A transfer of so long ago that this message would be too far ahead of it? */
+static int nc_message_is_far( const struct netcode_messages_t * messages, const nc_message_t * message )
+{
+    int ordered = nc_kind_on_wire( message->kind ) == NETCODE_MESSAGE_RELIABLE_ORDERED, count = 0;
+    for ( int i = 0; i < NC_MESSAGES_TRANSFERS; i++ ) {
+        if ( !messages->transfers[i] )
+            continue;
+        const nc_message_t * other = nc_message_at( messages, messages->transfers[i] );
+        count++;
+        if ( message->fragments && (uint16_t) ( messages->next_transfer - other->id ) >= NC_MESSAGES_TRANSFER_IDS )
+            return 1;
+        if ( ordered && other->channel == message->channel &&
+             nc_kind_on_wire( other->kind ) == NETCODE_MESSAGE_RELIABLE_ORDERED &&
+             (uint16_t) ( messages->channels[message->channel].next_order - other->order ) >= NC_MESSAGES_IDS )
+            return 1;
+    }
+    return message->fragments && count == NC_MESSAGES_TRANSFERS;
+}
+
+/* Within what the other side allows, and what both remember? */
+static int nc_message_may_start( const struct netcode_messages_t * messages, const nc_message_t * message )
+{
+    if ( !nc_kind_is_reliable( nc_kind_on_wire( message->kind ) ) )
+        return 1;
+    if ( (int32_t) ( messages->credit_limit - messages->credit_spent - nc_message_cost( message ) ) < 0 )
+        return 0;
+    if ( !message->fragments && messages->reliable.head &&
+         (uint16_t) ( messages->next_id - nc_message_at( messages, messages->reliable.head )->id ) >= NC_MESSAGES_IDS )
+        return 0;
+    return !nc_message_is_far( messages, message );
+}
+
+static void nc_transfer_start( struct netcode_messages_t * messages, uint32_t place )
+{
+    nc_message_t * message = nc_message_at( messages, place );
+    int i = 0;
+    while ( messages->transfers[i] )
+        i++; /* nc_message_is_far has seen that one is free */
+    messages->transfers[i] = place;
+    message->id = (uint16_t) messages->next_transfer++;
+    message->order = (uint16_t) messages->next_id;
+}
+
+static void nc_message_start( struct netcode_messages_t * messages, uint32_t place )
+{
+    nc_message_t * message = nc_message_at( messages, place );
+    nc_message_channel_t * channel = &messages->channels[message->channel];
+    int kind = nc_kind_on_wire( message->kind );
+    nc_channel_dequeue( messages, place );
+    channel->served += ( message->bytes + 16 ) * 64 / channel->weight;
+    messages->served = channel->served;
+    messages->stats.messages_sent++;
+    message->flags |= NC_MESSAGE_STARTED;
+    message->born = messages->flight;
+    if ( !nc_kind_is_reliable( kind ) ) {
+        if ( nc_message_is_told( message ) )
+            nc_messages_append( messages, &messages->watched, place );
+        return;
+    }
+    messages->credit_spent += nc_message_cost( message );
+    if ( message->fragments )
+        nc_transfer_start( messages, place );
+    else
+        message->id = (uint16_t) messages->next_id++;
+    if ( kind == NETCODE_MESSAGE_RELIABLE_ORDERED )
+        message->order = channel->next_order++;
+    nc_messages_append( messages, message->fragments ? &messages->bulk : &messages->reliable, place );
+}
+
+/* Messages in one piece, by priority and weight. */
+static void nc_build_new( struct netcode_messages_t * messages, nc_build_t * build )
+{
+    uint32_t masks[2];
+    masks[0] = build->unreliable ? messages->active[0] : 0;
+    masks[1] = build->reliable ? messages->active[1] : 0;
+    for ( int chosen; ( chosen = nc_messages_choose( messages, masks, 0 ) ) >= 0; ) {
+        nc_message_channel_t * channel = &messages->channels[chosen / 2];
+        uint32_t place = channel->queues[chosen & 1].head, bit = (uint32_t) 1 << chosen / 2;
+        nc_message_t * message = nc_message_at( messages, place );
+        if ( message->expires <= messages->now || message->bytes > messages->peer_max_bytes )
+            nc_message_drop( messages, place );
+        else if ( !nc_build_fits( messages, build, message ) || !nc_message_may_start( messages, message ) ) {
+            masks[chosen & 1] &= ~bit;
+            continue;
+        } else {
+            int remember = ( chosen & 1 ) || nc_message_is_told( message );
+            nc_message_start( messages, place );
+            nc_build_message( messages, build, place, remember );
+            if ( !remember ) {
+                message->flags |= NC_MESSAGE_DONE;
+                nc_message_release( messages, place );
+            }
+        }
+        masks[chosen & 1] &= messages->active[chosen & 1];
+    }
+}
+
+/* The fragment of a transfer that goes next, what was lost first. */
+static uint32_t nc_transfer_next( struct netcode_messages_t * messages, nc_message_t * message )
+{
+    uint8_t * states = nc_message_states( message );
+    uint32_t index = 0;
+    if ( message->lost_fragments == 0 )
+        return message->next_fragment++;
+    while ( !( states[index] & NC_FRAGMENT_LOST ) )
+        index++;
+    states[index] &= (uint8_t) ~NC_FRAGMENT_LOST;
+    message->lost_fragments--;
+    messages->stats.reliable_retries_total++;
+    return index;
+}
+
+/* The transfer with something to send that goes first, or 0. */
+static uint32_t nc_transfer_choose( const struct netcode_messages_t * messages )
+{
+    uint32_t best = 0;
+    for ( int i = 0; i < NC_MESSAGES_TRANSFERS; i++ ) {
+        uint32_t place = messages->transfers[i];
+        if ( !place )
+            continue;
+        const nc_message_t * message = nc_message_at( messages, place );
+        if ( message->flags & NC_MESSAGE_CANCELLED ||
+             ( message->lost_fragments == 0 && message->next_fragment == message->fragments ) )
+            continue;
+        if ( !best || messages->channels[message->channel].priority <
+                          messages->channels[nc_message_at( messages, best )->channel].priority )
+            best = place;
+    }
+    return best;
+}
+
+/*  Small reliable messages of the last two flights once more: one loss or two then cost no round trip. A flight is what
+    leaves between two updates: what is lost in one burst is not repeated in that burst. */
+static void nc_build_repeats( struct netcode_messages_t * messages, nc_build_t * build )
+{
+    uint32_t place = messages->reliable.tail, previous;
+    if ( !build->reliable || !build->tracked || !( build->asks || ( build->bulk && nc_transfer_choose( messages ) ) ) )
+        return; /* no packet leaves for repeats alone */
+    for ( ; place; place = previous ) {
+        const nc_message_t * message = nc_message_at( messages, place );
+        uint32_t age = messages->flight - message->born;
+        previous = message->previous;
+        if ( age > NC_MESSAGES_REPEATS )
+            return;
+        if ( message->copied == messages->flight || message->bytes > NC_MESSAGES_SMALL || message->retries ||
+             message->flags & NC_MESSAGE_LOST )
+            continue;
+        if ( !nc_build_fits( messages, build, message ) )
+            return;
+        nc_build_message( messages, build, place, 1 );
+        messages->stats.messages_repeated++;
+    }
+}
+
+/* What is left of the packet goes to messages in fragments: those under way, or a new one of a better priority. */
+static void nc_build_bulk( struct netcode_messages_t * messages, nc_build_t * build )
+{
+    uint32_t masks[2] = { 0, messages->active[1] }, place;
+    if ( !build->bulk || !build->tracked || messages->free_copy == NC_COPY_NONE )
+        return;
+    place = nc_transfer_choose( messages );
+    for ( int chosen; ( chosen = nc_messages_choose( messages, masks, 1 ) ) >= 0; ) {
+        const nc_message_channel_t * channel = &messages->channels[chosen / 2];
+        uint32_t first = channel->queues[1].head;
+        const nc_message_t * message = nc_message_at( messages, first );
+        if ( place && channel->priority >= messages->channels[nc_message_at( messages, place )->channel].priority )
+            break;
+        if ( message->expires <= messages->now || message->bytes > messages->peer_max_bytes )
+            nc_message_drop( messages, first );
+        else if ( nc_message_may_start( messages, message ) && nc_build_fits( messages, build, message ) ) {
+            nc_message_start( messages, first );
+            place = first;
+            break;
+        } else
+            masks[1] &= ~( (uint32_t) 1 << chosen / 2 );
+        masks[1] &= messages->active[1];
+    }
+    if ( place && nc_build_fits( messages, build, nc_message_at( messages, place ) ) )
+        nc_build_fragment( messages, build, place, nc_transfer_next( messages, nc_message_at( messages, place ) ) );
+}
+
+/* Nothing was acknowledged for too long: the oldest message once more, or at least a ping. */
+static void nc_build_probe( struct netcode_messages_t * messages, nc_build_t * build )
+{
+    uint32_t place = messages->reliable.head;
+    messages->probe_due = 0;
+    messages->stats.probes++;
+    if ( build->asks )
+        return;
+    nc_message_t * message = place ? nc_message_at( messages, place ) : NULL;
+    if ( message && !message->fragments && !( message->flags & ( NC_MESSAGE_CANCELLED | NC_MESSAGE_LOST ) ) &&
+         nc_build_fits( messages, build, message ) )
+        nc_build_message( messages, build, place, 1 );
+    else {
+        messages->ping_due = 1;
+        nc_build_control( messages, build );
+    }
+}
+
+static void nc_build_begin( struct netcode_messages_t * messages, nc_build_t * build, uint8_t * packet )
+{
+    int aimd = messages->congestion == NETCODE_MESSAGES_CONGESTION_AIMD, probe = messages->probe_due;
+    int free_rate = probe || messages->congestion == NETCODE_MESSAGES_CONGESTION_NONE;
+    double packet_bytes = NETCODE_MAX_PACKET_SIZE;
+    memset( build, 0, sizeof( *build ) );
+    build->start = packet;
+    build->delay = messages->acks_due != 0;
+    build->at = packet + NC_MESSAGES_FIXED_HEADER + ( build->delay ? 2 : 0 );
+    build->end = packet + NETCODE_MAX_PACKET_SIZE;
+    build->copies = NC_COPY_NONE;
+    nc_sent_forget( messages );
+    if ( messages->sent_end - messages->sent_first == messages->window ) {
+        nc_sent_t * oldest = nc_sent_at( messages, messages->sent_first );
+        if ( probe && oldest->bytes & NC_SENT_UNDER_WAY )
+            nc_sent_lost( messages, oldest );
+        if ( !( oldest->bytes & NC_SENT_UNDER_WAY ) ) {
+            nc_copies_release( messages, oldest, 0 );
+            messages->sent_first++;
+        }
+    }
+    build->tracked = messages->sent_end - messages->sent_first < messages->window;
+    build->unreliable = free_rate || messages->tokens > -packet_bytes;
+    /* Small messages do not wait behind a transfer: what that has under way is not held against them. */
+    double small = messages->in_flight - messages->bulk_in_flight;
+    build->reliable = build->unreliable && ( probe || !aimd || small < messages->window_bytes );
+    build->bulk = ( free_rate || ( messages->tokens > 0.0 && messages->bulk_tokens > 0.0 ) ) &&
+                  ( probe || !aimd || messages->in_flight + packet_bytes <= messages->bulk_bytes );
+}
+
+static void nc_build_fill( struct netcode_messages_t * messages, nc_build_t * build )
+{
+    nc_build_acks( messages, build );
+    nc_build_control( messages, build );
+    nc_build_lost( messages, build );
+    if ( messages->flush || messages->queued_bytes >= NC_MESSAGES_FULL_BYTES )
+        nc_build_new( messages, build );
+    nc_build_repeats( messages, build );
+    nc_build_bulk( messages, build );
+    if ( messages->probe_due )
+        nc_build_probe( messages, build );
+}
+
+static void nc_build_remember( struct netcode_messages_t * messages, const nc_build_t * build, uint32_t bytes )
+{
+    nc_sent_t * sent = nc_sent_at( messages, messages->sent_end++ );
+    sent->time = messages->last_asked = messages->now;
+    sent->number = (uint32_t) messages->next_number;
+    sent->copies = build->copies;
+    sent->bytes = (uint16_t) ( bytes | NC_SENT_UNDER_WAY | build->flags );
+    messages->in_flight += bytes;
+    if ( build->flags & NC_SENT_BULK )
+        messages->bulk_in_flight += bytes;
+    messages->under_way++;
+    messages->flown = 1;
+}
+
+static int nc_build_end( struct netcode_messages_t * messages, nc_build_t * build )
+{
+    uint32_t flags = NC_MESSAGES_VERSION, acks = messages->newest_received >= 0;
+    if ( build->last ) { /* nothing follows it: the packet's end is the message's */
+        *build->last |= NC_FRAME_LAST;
+        build->at -= build->length_bytes;
+        memmove( build->length, build->length + build->length_bytes, (size_t) ( build->at - build->length ) );
+    }
+    int bytes = (int) ( build->at - build->start ), asks = build->asks && build->tracked;
+    flags |= acks ? NC_MESSAGES_ACK_VALID : 0;
+    flags |= build->delay ? NC_MESSAGES_ACK_DELAY : 0;
+    flags |= asks ? NC_MESSAGES_PLEASE_ACK : 0;
+    uint8_t * at = build->start;
+    *at++ = (uint8_t) flags;
+    at = nc_put_number( at, (uint32_t) messages->next_number, 2 );
+    at = nc_put_number( at, acks ? (uint32_t) messages->newest_received : 0, 2 );
+    at = nc_put_number( at, (uint32_t) ( messages->history.bits[0] >> 1 ), 4 );
+    if ( build->delay ) {
+        double delay = nc_real_smaller( ( messages->now - messages->newest_time ) * 1e4, 65535.0 );
+        nc_put_number( at, (uint32_t) nc_real_larger( delay, 0.0 ), 2 );
+    }
+    if ( asks )
+        nc_build_remember( messages, build, (uint32_t) bytes );
+    nc_messages_acks_left( messages );
+    if ( build->asks )
+        messages->tokens -= bytes;
+    if ( build->flags & NC_SENT_BULK )
+        messages->bulk_tokens -= bytes;
+    messages->next_number++;
+    messages->stats.packets_sent++;
+    messages->stats.bytes_sent += (uint64_t) bytes;
+    return bytes;
+}
+
+/* ---- reading packets ---- */
+
+typedef struct {
+    int type; /* a control frame's first byte, or -1: a message, -2: a fragment */
+    int kind, channel;
+    uint32_t id, order;
+    uint32_t bytes; /* of the message */
+    uint32_t index;
+    uint32_t value; /* of PING, PONG and LIMIT */
+    const uint8_t * data;
+    uint32_t data_bytes;
+} nc_frame_t;
+
+/* What a packet would need, all of its frames together. */
+typedef struct {
+    uint32_t reliable_room, room, cost;
+    int transfers;
+    uint32_t transfer_ids[NC_MESSAGES_TRANSFERS];
+    nc_acks_t acks;
+    int64_t number, acked;
+    int asks;
+} nc_plan_t;
+
+static int nc_frame_read_ranges( nc_source_t * source, nc_acks_t * acks )
+{
+    uint32_t count = nc_source_number( source, 1 ), at = 33;
+    if ( !acks->valid || acks->count || count == 0 || count > NC_MESSAGES_RANGES )
+        return 0;
+    for ( uint32_t i = 0; i < count; i++ ) {
+        uint32_t skip = nc_source_varint( source ), run = nc_source_varint( source );
+        if ( source->failed || run == 0 || skip > NC_MESSAGES_REMEMBERED || run > NC_MESSAGES_REMEMBERED ||
+             at + skip + run > NC_MESSAGES_REMEMBERED )
+            return 0;
+        acks->high[i] = at + skip;
+        acks->low[i] = at + skip + run - 1;
+        at += skip + run;
+    }
+    acks->count = (int) count;
+    return 1;
+}
+
+static void nc_frame_read_control( nc_source_t * source, nc_frame_t * frame )
+{
+    if ( frame->type == NC_FRAME_PING || frame->type == NC_FRAME_PONG )
+        frame->value = nc_source_number( source, 4 );
+    else if ( frame->type == NC_FRAME_LIMIT ) {
+        frame->value = nc_source_number( source, 4 );
+        frame->bytes = nc_source_varint( source );
+    } else if ( frame->type == NC_FRAME_CANCEL ) {
+        frame->id = nc_source_number( source, 2 );
+        frame->bytes = nc_source_varint( source );
+    } else
+        source->failed = 1;
+}
+
+static void nc_frame_read_message( nc_source_t * source, nc_frame_t * frame, uint32_t first )
+{
+    if ( first & NC_FRAME_CHANNEL ) {
+        frame->channel = (int) nc_source_number( source, 1 );
+        source->failed |= frame->channel == 0;
+    }
+    if ( nc_kind_is_reliable( frame->kind ) )
+        frame->id = nc_source_number( source, 2 );
+    if ( nc_kind_has_order( frame->kind, frame->type == -2 ) )
+        frame->order = nc_source_number( source, 2 );
+    if ( frame->type == -2 ) {
+        frame->bytes = nc_source_varint( source );
+        frame->index = nc_source_varint( source );
+        source->failed |= ( first & NC_FRAME_LAST ) != 0 || !nc_kind_is_reliable( frame->kind );
+        if ( frame->index < nc_fragments_of( frame->bytes ) )
+            frame->data_bytes = nc_fragment_bytes( frame->bytes, frame->index );
+    } else {
+        frame->data_bytes =
+            first & NC_FRAME_LAST ? (uint32_t) ( source->end - source->at ) : nc_source_varint( source );
+        frame->bytes = frame->data_bytes;
+    }
+    frame->data = nc_source_bytes( source, frame->data_bytes );
+}
+
+/* One frame, in its one form. ACK_RANGES goes into `acks`. */
+static void nc_frame_read( nc_source_t * source, nc_frame_t * frame, nc_acks_t * acks )
+{
+    uint32_t first = nc_source_number( source, 1 );
+    memset( frame, 0, sizeof( *frame ) );
+    frame->kind = (int) ( first & NC_FRAME_KIND );
+    if ( frame->kind <= NETCODE_MESSAGE_RELIABLE_SEQUENCED && first < 0x40 ) {
+        frame->type = first & NC_FRAME_FRAGMENT ? -2 : -1;
+        nc_frame_read_message( source, frame, first );
+        return;
+    }
+    frame->type = (int) first;
+    if ( first != NC_FRAME_ACK_RANGES )
+        nc_frame_read_control( source, frame );
+    else if ( !nc_frame_read_ranges( source, acks ) )
+        source->failed = 1;
+}
+
+static int nc_ids_have( const uint64_t * bits, int64_t newest, uint32_t count, int64_t id )
+{
+    return id <= newest - (int64_t) count || ( id <= newest && nc_bit_get( bits, (uint64_t) id, count ) );
+}
+
+static void nc_ids_take( uint64_t * bits, int64_t * newest, uint32_t count, int64_t id )
+{
+    if ( id > *newest ) {
+        nc_bit_advance( bits, *newest, id, count );
+        *newest = id;
+    }
+    nc_bit_set( bits, (uint64_t) id, count, 1 );
+}
+
+/* Messages in one piece and those in fragments have ids of their own. */
+static int64_t nc_messages_id( const struct netcode_messages_t * messages, uint32_t low, int fragment )
+{
+    return nc_messages_near( fragment ? messages->newest_transfer : messages->newest_id, low );
+}
+
+static int nc_messages_has_id( const struct netcode_messages_t * messages, int64_t id, int fragment )
+{
+    if ( fragment )
+        return nc_ids_have( &messages->transfer_ids, messages->newest_transfer, NC_MESSAGES_TRANSFER_IDS, id );
+    return nc_ids_have( messages->ids, messages->newest_id, NC_MESSAGES_IDS, id );
+}
+
+static void nc_messages_take_id( struct netcode_messages_t * messages, int64_t id, int fragment )
+{
+    if ( fragment )
+        nc_ids_take( &messages->transfer_ids, &messages->newest_transfer, NC_MESSAGES_TRANSFER_IDS, id );
+    else
+        nc_ids_take( messages->ids, &messages->newest_id, NC_MESSAGES_IDS, id );
+}
+
+/* The transfer of this id that has begun to arrive, or NULL. */
+static uint32_t * nc_messages_find_partial( struct netcode_messages_t * messages, int64_t id )
+{
+    for ( int i = 0; i < NC_MESSAGES_TRANSFERS; i++ )
+        if ( messages->partial[i] && nc_arrived_at( messages, messages->partial[i] )->id == id )
+            return &messages->partial[i];
+    return NULL;
+}
+
+/* An id that would push another one, which is under way, out of what is remembered. */
+static int nc_messages_id_is_far( const struct netcode_messages_t * messages, int64_t id, int fragment )
+{
+    if ( !fragment )
+        return id > messages->newest_id + NC_MESSAGES_IDS;
+    if ( id > messages->newest_transfer + NC_MESSAGES_TRANSFER_IDS )
+        return 1;
+    for ( int i = 0; i < NC_MESSAGES_TRANSFERS; i++ )
+        if ( messages->partial[i] &&
+             id >= nc_arrived_at( messages, messages->partial[i] )->id + NC_MESSAGES_TRANSFER_IDS )
+            return 1;
+    return 0;
+}
+
+static int nc_frame_check_fragment( struct netcode_messages_t * messages, const nc_frame_t * frame, int64_t id,
+                                    nc_plan_t * plan )
+{
+    const uint32_t * place = nc_messages_find_partial( messages, id );
+    int free_places = 0;
+    if ( frame->bytes > messages->max_message_bytes || frame->index >= nc_fragments_of( frame->bytes ) )
+        return NETCODE_MESSAGES_DROP_FRAGMENT;
+    if ( place ) {
+        const nc_arrived_t * arrived = nc_arrived_at( messages, *place );
+        int same = arrived->bytes == frame->bytes && arrived->channel == frame->channel &&
+                   arrived->kind == frame->kind && arrived->order == frame->order;
+        return same ? (int) NETCODE_MESSAGES_DROP_NONE : (int) NETCODE_MESSAGES_DROP_FRAGMENT;
+    }
+    for ( int i = 0; i < plan->transfers; i++ )
+        if ( plan->transfer_ids[i] == frame->id )
+            return NETCODE_MESSAGES_DROP_NONE;
+    for ( int i = 0; i < NC_MESSAGES_TRANSFERS; i++ )
+        free_places += messages->partial[i] == 0;
+    if ( plan->transfers >= free_places )
+        return NETCODE_MESSAGES_DROP_FRAGMENT;
+    plan->transfer_ids[plan->transfers++] = frame->id;
+    plan->cost += frame->bytes + NC_MESSAGES_COST;
+    plan->reliable_room +=
+        nc_heap_round( (uint32_t) sizeof( nc_arrived_t ) + frame->bytes + nc_fragments_of( frame->bytes ) );
+    return NETCODE_MESSAGES_DROP_NONE;
+}
+
+/* Could this frame be taken? Nothing changes yet. */
+static int nc_frame_check_message( struct netcode_messages_t * messages, const nc_frame_t * frame, nc_plan_t * plan )
+{
+    uint32_t room = nc_heap_round( (uint32_t) sizeof( nc_arrived_t ) + frame->bytes );
+    int fragment = frame->type == -2;
+    int64_t id = nc_messages_id( messages, frame->id, fragment );
+    if ( frame->channel >= messages->channel_count )
+        return NETCODE_MESSAGES_DROP_CHANNEL;
+    if ( !nc_kind_is_reliable( frame->kind ) ) {
+        plan->room += room;
+        return NETCODE_MESSAGES_DROP_NONE;
+    }
+    if ( nc_messages_has_id( messages, id, fragment ) )
+        return NETCODE_MESSAGES_DROP_NONE;
+    if ( nc_messages_id_is_far( messages, id, fragment ) ||
+         ( frame->kind == NETCODE_MESSAGE_RELIABLE_ORDERED &&
+           (uint16_t) ( frame->order - messages->channels[frame->channel].expected_order ) >= NC_MESSAGES_IDS ) )
+        return NETCODE_MESSAGES_DROP_WINDOW;
+    if ( fragment )
+        return nc_frame_check_fragment( messages, frame, id, plan );
+    if ( frame->bytes > messages->max_message_bytes )
+        return NETCODE_MESSAGES_DROP_FRAGMENT;
+    plan->cost += frame->bytes + NC_MESSAGES_COST;
+    plan->reliable_room += room;
+    return NETCODE_MESSAGES_DROP_NONE;
+}
+
+static int nc_frame_check( struct netcode_messages_t * messages, const nc_frame_t * frame, nc_plan_t * plan )
+{
+    if ( frame->type < 0 )
+        return nc_frame_check_message( messages, frame, plan );
+    if ( frame->type == NC_FRAME_LIMIT && ( (int32_t) ( frame->value - messages->credit_limit ) > 1 << 30 ||
+                                            frame->bytes < NETCODE_MESSAGES_WHOLE_BYTES ) )
+        return NETCODE_MESSAGES_DROP_LIMIT;
+    if ( frame->type == NC_FRAME_CANCEL ) {
+        int fragment = nc_fragments_of( frame->bytes ) != 0;
+        int64_t id = nc_messages_id( messages, frame->id, fragment );
+        if ( nc_messages_has_id( messages, id, fragment ) )
+            return NETCODE_MESSAGES_DROP_NONE;
+        if ( nc_messages_id_is_far( messages, id, fragment ) )
+            return NETCODE_MESSAGES_DROP_WINDOW;
+        if ( !fragment || !nc_messages_find_partial( messages, id ) )
+            plan->cost += frame->bytes + NC_MESSAGES_COST;
+    }
+    return NETCODE_MESSAGES_DROP_NONE;
+}
+
+/* ---- taking what a packet holds ---- */
+
+static void nc_arrived_free( struct netcode_messages_t * messages, uint32_t place )
+{
+    const nc_arrived_t * arrived = nc_arrived_at( messages, place );
+    if ( arrived->id >= 0 )
+        messages->credit_released += arrived->bytes + NC_MESSAGES_COST;
+    nc_heap_give( &messages->in, place );
+}
+
+static void nc_arrived_ready( struct netcode_messages_t * messages, uint32_t place )
+{
+    nc_arrived_at( messages, place )->next = 0;
+    if ( messages->ready_tail )
+        nc_arrived_at( messages, messages->ready_tail )->next = place;
+    else
+        messages->ready_head = place;
+    messages->ready_tail = place;
+}
+
+static void nc_arrived_in_order( struct netcode_messages_t * messages, nc_message_channel_t * channel, uint32_t place )
+{
+    uint32_t * link = &channel->waiting;
+    uint16_t ahead = (uint16_t) ( nc_arrived_at( messages, place )->order - channel->expected_order );
+    while ( *link && (uint16_t) ( nc_arrived_at( messages, *link )->order - channel->expected_order ) < ahead )
+        link = &nc_arrived_at( messages, *link )->next;
+    nc_arrived_at( messages, place )->next = *link;
+    *link = place;
+    while ( channel->waiting && nc_arrived_at( messages, channel->waiting )->order == channel->expected_order ) {
+        uint32_t first = channel->waiting;
+        channel->waiting = nc_arrived_at( messages, first )->next;
+        channel->expected_order++;
+        nc_arrived_ready( messages, first );
+    }
+}
+
+/* A whole message is here: now, later or never is its turn, as its kind says. */
+static void nc_arrived_deliver( struct netcode_messages_t * messages, uint32_t place, int64_t number )
+{
+    const nc_arrived_t * arrived = nc_arrived_at( messages, place );
+    nc_message_channel_t * channel = &messages->channels[arrived->channel];
+    int outdated = 0;
+    if ( arrived->kind == NETCODE_MESSAGE_RELIABLE_ORDERED ) {
+        nc_arrived_in_order( messages, channel, place );
+        return;
+    }
+    if ( arrived->kind == NETCODE_MESSAGE_UNRELIABLE_SEQUENCED ) {
+        outdated = number < channel->newest_packet;
+        channel->newest_packet = outdated ? channel->newest_packet : number;
+    } else if ( arrived->kind == NETCODE_MESSAGE_RELIABLE_SEQUENCED ) {
+        outdated = arrived->key < channel->newest_key;
+        channel->newest_key = outdated ? channel->newest_key : arrived->key;
+    }
+    if ( outdated ) {
+        messages->stats.messages_outdated++;
+        nc_arrived_free( messages, place );
+    } else
+        nc_arrived_ready( messages, place );
+}
+
+static uint32_t nc_arrived_make( struct netcode_messages_t * messages, const nc_frame_t * frame, int64_t id,
+                                 uint32_t fragments )
+{
+    uint32_t place = nc_heap_take( &messages->in, (uint32_t) sizeof( nc_arrived_t ) + frame->bytes + fragments );
+    if ( !place )
+        return 0;
+    nc_arrived_t * arrived = nc_arrived_at( messages, place );
+    memset( arrived, 0, sizeof( *arrived ) );
+    arrived->bytes = frame->bytes;
+    arrived->fragments = arrived->missing = fragments;
+    arrived->id = id;
+    arrived->order = (uint16_t) frame->order;
+    /* One in fragments is between the one before and the one behind it. */
+    arrived->key = fragments ? 2 * nc_messages_near( messages->newest_id, frame->order ) - 1 : 2 * id;
+    arrived->channel = (uint8_t) frame->channel;
+    arrived->kind = (uint8_t) frame->kind;
+    if ( fragments )
+        memset( nc_arrived_data( arrived ) + frame->bytes, 0, fragments );
+    else if ( frame->bytes )
+        memcpy( nc_arrived_data( arrived ), frame->data, frame->bytes );
+    return place;
+}
+
+static void nc_messages_take_fragment( struct netcode_messages_t * messages, const nc_frame_t * frame, int64_t id,
+                                       int64_t number )
+{
+    uint32_t * slot = nc_messages_find_partial( messages, id );
+    if ( !slot ) {
+        for ( slot = messages->partial; *slot; slot++ )
+            ; /* nc_frame_check_fragment has counted the free ones */
+        *slot = nc_arrived_make( messages, frame, id, nc_fragments_of( frame->bytes ) );
+        messages->credit_received += frame->bytes + NC_MESSAGES_COST;
+    }
+    uint32_t place = *slot;
+    nc_arrived_t * arrived = nc_arrived_at( messages, place );
+    uint8_t * here = nc_arrived_data( arrived ) + arrived->bytes + frame->index;
+    if ( *here ) {
+        messages->stats.messages_duplicate++;
+        return;
+    }
+    *here = 1;
+    memcpy( nc_arrived_data( arrived ) + (size_t) frame->index * NETCODE_MESSAGES_FRAGMENT_BYTES, frame->data,
+            frame->data_bytes );
+    if ( --arrived->missing )
+        return;
+    *slot = 0;
+    nc_messages_take_id( messages, id, 1 );
+    nc_arrived_deliver( messages, place, number );
+}
+
+static void nc_messages_take_message( struct netcode_messages_t * messages, const nc_frame_t * frame,
+                                      const nc_plan_t * plan )
+{
+    int fragment = frame->type == -2;
+    int64_t id = nc_messages_id( messages, frame->id, fragment );
+    uint32_t place;
+    if ( !nc_kind_is_reliable( frame->kind ) ) {
+        place = plan->room ? nc_arrived_make( messages, frame, -1, 0 ) : 0;
+        if ( place )
+            nc_arrived_deliver( messages, place, plan->number );
+        else
+            messages->stats.messages_unstored++;
+    } else if ( nc_messages_has_id( messages, id, fragment ) )
+        messages->stats.messages_duplicate++;
+    else if ( fragment )
+        nc_messages_take_fragment( messages, frame, id, plan->number );
+    else {
+        nc_messages_take_id( messages, id, 0 );
+        messages->credit_received += frame->bytes + NC_MESSAGES_COST;
+        place = nc_arrived_make( messages, frame, id, 0 );
+        nc_arrived_deliver( messages, place, plan->number );
+    }
+}
+
+static void nc_messages_take_cancel( struct netcode_messages_t * messages, const nc_frame_t * frame )
+{
+    int fragment = nc_fragments_of( frame->bytes ) != 0;
+    int64_t id = nc_messages_id( messages, frame->id, fragment );
+    uint32_t * slot = fragment ? nc_messages_find_partial( messages, id ) : NULL;
+    if ( nc_messages_has_id( messages, id, fragment ) )
+        return;
+    nc_messages_take_id( messages, id, fragment );
+    if ( slot ) {
+        nc_arrived_free( messages, *slot );
+        *slot = 0;
+    } else {
+        messages->credit_received += frame->bytes + NC_MESSAGES_COST;
+        messages->credit_released += frame->bytes + NC_MESSAGES_COST;
+    }
+}
+
+static void nc_frame_take( struct netcode_messages_t * messages, const nc_frame_t * frame, const nc_plan_t * plan )
+{
+    if ( frame->type < 0 )
+        nc_messages_take_message( messages, frame, plan );
+    else if ( frame->type == NC_FRAME_CANCEL )
+        nc_messages_take_cancel( messages, frame );
+    else if ( frame->type == NC_FRAME_PING ) {
+        messages->pong_due = 1;
+        messages->pong_value = frame->value;
+    } else if ( frame->type == NC_FRAME_PONG ) {
+        uint32_t passed = (uint32_t) (uint64_t) ( messages->now * 1e4 ) - frame->value;
+        if ( passed < 600000 )
+            messages->ping = (double) passed * 1e-4;
+    } else if ( frame->type == NC_FRAME_LIMIT ) {
+        if ( (int32_t) ( frame->value - messages->credit_limit ) > 0 )
+            messages->credit_limit = frame->value;
+        messages->peer_max_bytes = frame->bytes;
+    }
+}
+
+static int nc_messages_read_header( struct netcode_messages_t * messages, nc_source_t * source, nc_plan_t * plan )
+{
+    uint32_t flags = nc_source_number( source, 1 ), seq = nc_source_number( source, 2 );
+    nc_acks_t * acks = &plan->acks;
+    uint32_t ack = nc_source_number( source, 2 );
+    acks->bits = nc_source_number( source, 4 );
+    acks->valid = ( flags & NC_MESSAGES_ACK_VALID ) != 0;
+    if ( flags & NC_MESSAGES_ACK_DELAY )
+        acks->delay = nc_source_number( source, 2 );
+    plan->asks = ( flags & NC_MESSAGES_PLEASE_ACK ) != 0;
+    if ( source->failed || ( flags & 0x8f ) != NC_MESSAGES_VERSION ||
+         ( !acks->valid && ( ack || acks->bits || flags & NC_MESSAGES_ACK_DELAY ) ) )
+        return NETCODE_MESSAGES_DROP_HEADER;
+    plan->number = nc_messages_near( messages->newest_received, seq );
+    int64_t below = messages->newest_received - plan->number;
+    if ( below < -NC_MESSAGES_JUMP )
+        return NETCODE_MESSAGES_DROP_WINDOW;
+    if ( below >= NC_MESSAGES_REMEMBERED || plan->number < 0 )
+        return NETCODE_MESSAGES_DROP_OLD;
+    if ( below >= 0 && nc_history_has( &messages->history, (uint32_t) below ) )
+        return NETCODE_MESSAGES_DROP_DUPLICATE;
+    if ( acks->valid ) {
+        int64_t newest = (int64_t) messages->next_number - 1, acked = nc_messages_near( newest, ack );
+        if ( acked > newest || acked < 0 || ( acked < 32 && acks->bits >> acked ) )
+            return NETCODE_MESSAGES_DROP_ACK;
+        acks->ack = (uint32_t) acked;
+        plan->acked = acked;
+    }
+    return NETCODE_MESSAGES_DROP_NONE;
+}
+
+/* Checks all of a packet, and whether all of it can be stored. */
+static int nc_messages_check_packet( struct netcode_messages_t * messages, nc_source_t * source, nc_plan_t * plan )
+{
+    nc_source_t frames;
+    nc_frame_t frame;
+    int reason = nc_messages_read_header( messages, source, plan );
+    frames = *source;
+    while ( reason == NETCODE_MESSAGES_DROP_NONE && frames.at != frames.end ) {
+        nc_frame_read( &frames, &frame, &plan->acks );
+        reason = frames.failed ? NETCODE_MESSAGES_DROP_FRAME : nc_frame_check( messages, &frame, plan );
+    }
+    if ( reason != NETCODE_MESSAGES_DROP_NONE )
+        return reason;
+    if ( plan->acks.count && plan->acked < (int64_t) plan->acks.low[plan->acks.count - 1] )
+        return NETCODE_MESSAGES_DROP_ACK;
+    uint32_t promised = messages->credit_granted - messages->credit_received;
+    if ( plan->cost > promised )
+        return NETCODE_MESSAGES_DROP_LIMIT;
+    if ( plan->reliable_room && !nc_heap_fits( &messages->in, plan->reliable_room ) )
+        return NETCODE_MESSAGES_DROP_NO_ROOM;
+    /* What was promised to reliable messages is not given to unreliable ones. */
+    if ( plan->room && ( !nc_heap_fits( &messages->in, plan->reliable_room + plan->room ) ||
+                         messages->in.used + promised + plan->room > messages->in.bytes ) )
+        plan->room = 0;
+    return NETCODE_MESSAGES_DROP_NONE;
+}
+
+static void nc_messages_take_number( struct netcode_messages_t * messages, int64_t number, int asks )
+{
+    int64_t ahead = number - messages->newest_received;
+    if ( ahead > 0 ) {
+        nc_history_advance( &messages->history, (uint64_t) ahead );
+        messages->newest_received = number;
+        messages->newest_time = messages->now;
+    }
+    int64_t below = messages->newest_received - number;
+    messages->history.bits[below / 64] |= (uint64_t) 1 << below % 64;
+    if ( number < messages->untold )
+        messages->untold = number;
+    if ( !asks )
+        return;
+    if ( messages->acks_due++ == 0 )
+        messages->ack_since = messages->now;
+    if ( ahead != 1 )
+        messages->acks_due++; /* something is missing, or was: the other side should know at once */
+}
+
+/* ---- the object's life ---- */
+
+typedef struct {
+    uint32_t channels, window, copies, max_bytes, out_bytes, in_bytes;
+    size_t channels_at, sent_at, copies_at, out_at, in_at, bytes;
+} nc_messages_layout_t;
+
+static uint32_t nc_or_default( int value, uint32_t otherwise )
+{
+    return value > 0 ? (uint32_t) value : otherwise;
+}
+
+static uint32_t nc_copies_of( uint32_t window )
+{
+    return window * 5 / 2;
+}
+
+static size_t nc_round_up( size_t bytes )
+{
+    return ( bytes + 15 ) / 16 * 16;
+}
+
+/* Where everything lies in the one block. 0 where the config can not be. */
+static int nc_messages_lay_out( const struct netcode_messages_config_t * config, nc_messages_layout_t * layout )
+{
+    uint32_t window = nc_or_default( config->window_packets, 64 );
+    memset( layout, 0, sizeof( *layout ) );
+    layout->channels = nc_or_default( config->channels, NETCODE_MESSAGES_CHANNELS );
+    layout->max_bytes = nc_or_default( config->max_message_bytes, 262144 );
+    if ( layout->channels > NETCODE_MESSAGES_CHANNELS || layout->max_bytes > NETCODE_MESSAGES_MAX_BYTES ||
+         window < 16 || window > 4096 || config->max_retries < 0 || config->max_retries > NC_FRAGMENT_TRIES ||
+         config->congestion < 0 || config->congestion > NETCODE_MESSAGES_CONGESTION_NONE )
+        return 0;
+    layout->max_bytes =
+        layout->max_bytes < NETCODE_MESSAGES_WHOLE_BYTES ? NETCODE_MESSAGES_WHOLE_BYTES : layout->max_bytes;
+    for ( layout->window = 16; layout->window < window; )
+        layout->window *= 2;
+    layout->copies = nc_copies_of( layout->window );
+    layout->out_bytes = nc_or_default( config->send_buffer_bytes, 2 * layout->max_bytes + 65536 );
+    layout->in_bytes = nc_or_default( config->receive_buffer_bytes, 2 * layout->max_bytes + 65536 );
+    uint32_t least = layout->max_bytes + layout->max_bytes / 2;
+    if ( least < NC_MESSAGES_LEAST_BUFFER )
+        least = NC_MESSAGES_LEAST_BUFFER;
+    if ( layout->out_bytes < least )
+        layout->out_bytes = least;
+    if ( layout->in_bytes < least )
+        layout->in_bytes = least;
+    if ( layout->out_bytes > 4u * NETCODE_MESSAGES_MAX_BYTES || layout->in_bytes > 4u * NETCODE_MESSAGES_MAX_BYTES )
+        return 0;
+    layout->channels_at = nc_round_up( sizeof( struct netcode_messages_t ) );
+    layout->sent_at = layout->channels_at + nc_round_up( layout->channels * sizeof( nc_message_channel_t ) );
+    layout->copies_at = layout->sent_at + nc_round_up( layout->window * sizeof( nc_sent_t ) );
+    layout->out_at = layout->copies_at + nc_round_up( layout->copies * sizeof( nc_copy_t ) );
+    layout->in_at = layout->out_at + nc_round_up( layout->out_bytes );
+    layout->bytes = layout->in_at + nc_round_up( layout->in_bytes );
+    return 1;
+}
+
+/* Everything that belongs to one connection begins. The send buffer keeps what is to be told of the last one. */
+static void nc_messages_begin( struct netcode_messages_t * messages, double time )
+{
+    messages->now = messages->tokens_time = messages->rate_time = messages->ping_time = time;
+    messages->last_asked = messages->bulk_start = time;
+    messages->recovery_start = messages->ack_since = -1e300;
+    messages->next_expiry = 1e300;
+    messages->newest_received = messages->newest_id = messages->newest_transfer = -1;
+    messages->untold = messages->told_once = INT64_MAX;
+    messages->newest_acked = UINT64_MAX;
+    messages->reorder_threshold = 3;
+    messages->peer_delay = 0.025;
+    messages->peer_max_bytes = NETCODE_MESSAGES_MAX_BYTES;
+    messages->credit_limit = messages->credit_granted = NC_MESSAGES_FIRST_CREDIT;
+    messages->limit_due = 1;
+    messages->window_bytes = 10.0 * NETCODE_MAX_PACKET_SIZE;
+    messages->bulk_bytes = 4.0 * NETCODE_MAX_PACKET_SIZE;
+    messages->threshold_bytes = messages->bulk_threshold = 1e300;
+    messages->tokens = messages->bulk_tokens = 2.0 * NETCODE_MAX_PACKET_SIZE;
+    nc_heap_init( &messages->in, messages->in.base, messages->in.bytes + 16 );
+    if ( !messages->event_head )
+        nc_heap_init( &messages->out, messages->out.base, messages->out.bytes + 16 );
+    for ( uint32_t i = 0; i < nc_copies_of( messages->window ); i++ )
+        messages->copies[i].next =
+            (uint16_t) ( i + 1 == nc_copies_of( messages->window ) ? (uint32_t) NC_COPY_NONE : i + 1 );
+    for ( int i = 0; i < messages->channel_count; i++ ) {
+        nc_message_channel_t *channel = &messages->channels[i], fresh;
+        memset( &fresh, 0, sizeof( fresh ) );
+        fresh.priority = channel->priority;
+        fresh.weight = channel->weight;
+        fresh.newest_packet = -1;
+        fresh.newest_key = INT64_MIN;
+        *channel = fresh;
+    }
+}
+
+NETCODE_API void netcode_default_messages_config( struct netcode_messages_config_t * config )
+{
+    NC_MESSAGES_CHECK( config != NULL, NC_MESSAGES_NOTHING );
+    memset( config, 0, sizeof( *config ) );
+}
+
+NETCODE_API size_t netcode_messages_memory( const struct netcode_messages_config_t * config )
+{
+    struct netcode_messages_config_t defaults;
+    nc_messages_layout_t layout;
+    memset( &defaults, 0, sizeof( defaults ) );
+    return nc_messages_lay_out( config ? config : &defaults, &layout ) ? layout.bytes : 0;
+}
+
+static void nc_messages_configure( struct netcode_messages_t * messages,
+                                   const struct netcode_messages_config_t * config,
+                                   const nc_messages_layout_t * layout )
+{
+    uint8_t * block = (uint8_t *) messages;
+    memset( messages, 0, layout->out_at );
+    messages->allocator_context = config->allocator_context;
+    messages->free_function = config->free_function;
+    messages->channels = (nc_message_channel_t *) (void *) ( block + layout->channels_at );
+    messages->sent = (nc_sent_t *) (void *) ( block + layout->sent_at );
+    messages->copies = (nc_copy_t *) (void *) ( block + layout->copies_at );
+    messages->channel_count = (int) layout->channels;
+    messages->window = layout->window;
+    messages->max_message_bytes = layout->max_bytes;
+    messages->max_retries = config->max_retries;
+    messages->congestion = config->congestion;
+    messages->upgrade_large = config->upgrade_large;
+    messages->fixed_rate = nc_or_default( config->bytes_per_second, 125000 );
+    messages->ping_seconds = config->ping_seconds > 0.0   ? config->ping_seconds
+                             : config->ping_seconds < 0.0 ? 1e300
+                                                          : 1.0;
+    messages->credit_window = layout->in_bytes / 4 * 3;
+    messages->out.base = block + layout->out_at;
+    messages->out.bytes = layout->out_bytes - 16;
+    messages->in.base = block + layout->in_at;
+    messages->in.bytes = layout->in_bytes - 16;
+    for ( int i = 0; i < messages->channel_count; i++ ) {
+        messages->channels[i].priority = config->priorities[i];
+        messages->channels[i].weight = config->weights[i] ? config->weights[i] : 1;
+    }
+}
+
+NETCODE_API struct netcode_messages_t * netcode_messages_create( const struct netcode_messages_config_t * config,
+                                                                 double time )
+{
+    struct netcode_messages_config_t defaults;
+    nc_messages_layout_t layout;
+    memset( &defaults, 0, sizeof( defaults ) );
+    if ( !config )
+        config = &defaults;
+    NC_MESSAGES_CHECK( time > -1e300 && time < 1e300, NULL );
+    NC_MESSAGES_CHECK( ( config->allocate_function == NULL ) == ( config->free_function == NULL ), NULL );
+    if ( !nc_messages_lay_out( config, &layout ) )
+        return NULL;
+    void * block = config->allocate_function ? config->allocate_function( config->allocator_context, layout.bytes )
+                                             : malloc( layout.bytes );
+    if ( !block )
+        return NULL;
+    struct netcode_messages_t * messages = (struct netcode_messages_t *) block;
+    nc_messages_configure( messages, config, &layout );
+    nc_messages_begin( messages, time );
+    return messages;
+}
+
+NETCODE_API void netcode_messages_destroy( struct netcode_messages_t * messages )
+{
+    if ( messages && messages->free_function )
+        messages->free_function( messages->allocator_context, messages );
+    else
+        free( messages );
+}
+
+NETCODE_API void netcode_messages_reset( struct netcode_messages_t * messages, double time )
+{
+    NC_MESSAGES_CHECK( messages != NULL && time > -1e300 && time < 1e300, NC_MESSAGES_NOTHING );
+    nc_messages_lose_all( messages );
+    for ( ; messages->sent_first != messages->sent_end; messages->sent_first++ )
+        nc_copies_release( messages, nc_sent_at( messages, messages->sent_first ), 0 );
+    struct netcode_messages_t kept = *messages;
+    size_t from = offsetof( struct netcode_messages_t, now );
+    memset( (uint8_t *) messages + from, 0, sizeof( *messages ) - from );
+    messages->event_head = kept.event_head;
+    messages->event_tail = kept.event_tail;
+    nc_messages_begin( messages, time );
+}
+
+/* ---- sending and receiving ---- */
+
+static int nc_messages_refuse( const struct netcode_messages_t * messages, const struct netcode_message_t * message )
+{
+    int kind = message->kind >= 0 && message->kind < NETCODE_MESSAGE_KINDS ? nc_kind_on_wire( message->kind ) : -1;
+    if ( kind < 0 || message->channel < 0 || message->channel >= messages->channel_count || message->bytes < 0 ||
+         ( message->bytes > 0 && message->data == NULL ) || !( message->ttl_seconds < 1e300 ) ||
+         ( message->ttl_seconds > 0.0 && kind == NETCODE_MESSAGE_RELIABLE_ORDERED ) )
+        return NETCODE_MESSAGES_BAD_ARGUMENT;
+    if ( messages->broken )
+        return NETCODE_MESSAGES_BROKEN;
+    if ( (uint32_t) message->bytes > messages->max_message_bytes ||
+         (uint32_t) message->bytes > messages->peer_max_bytes )
+        return NETCODE_MESSAGES_TOO_LARGE;
+    if ( message->bytes > NETCODE_MESSAGES_WHOLE_BYTES && !nc_kind_is_reliable( kind ) && !messages->upgrade_large )
+        return NETCODE_MESSAGES_TOO_LARGE;
+    return NETCODE_OK;
+}
+
+/* Unreliable and too large for a packet: the reliable kind that is next to it. */
+static int nc_kind_upgrade( int kind )
+{
+    return kind == NETCODE_MESSAGE_UNRELIABLE                ? NETCODE_MESSAGE_RELIABLE
+           : kind == NETCODE_MESSAGE_UNRELIABLE_SEQUENCED    ? NETCODE_MESSAGE_RELIABLE_SEQUENCED
+           : kind == NETCODE_MESSAGE_UNRELIABLE_WITH_RECEIPT ? NETCODE_MESSAGE_RELIABLE_WITH_RECEIPT
+                                                             : kind;
+}
+
+static void nc_message_enqueue( struct netcode_messages_t * messages, uint32_t place )
+{
+    const nc_message_t * message = nc_message_at( messages, place );
+    nc_message_channel_t * channel = &messages->channels[message->channel];
+    int reliable = nc_kind_is_reliable( nc_kind_on_wire( message->kind ) );
+    uint32_t bit = (uint32_t) 1 << message->channel;
+    if ( !( ( messages->active[0] | messages->active[1] ) & bit ) &&
+         (int32_t) ( channel->served - messages->served ) < 0 )
+        channel->served = messages->served; /* who was silent has no claim to what others were served */
+    messages->active[reliable] |= bit;
+    nc_messages_append( messages, &channel->queues[reliable], place );
+    channel->queued_bytes += message->bytes;
+    messages->queued_bytes += message->bytes;
+    messages->next_expiry = nc_real_smaller( messages->next_expiry, message->expires );
+}
+
+NETCODE_API int netcode_messages_send_message( struct netcode_messages_t * messages,
+                                               const struct netcode_message_t * message )
+{
+    NC_MESSAGES_CHECK( messages != NULL && message != NULL, NETCODE_MESSAGES_BAD_ARGUMENT );
+    int answer = nc_messages_refuse( messages, message );
+    netcode_assert( answer != NETCODE_MESSAGES_BAD_ARGUMENT );
+    if ( answer != NETCODE_OK )
+        return answer;
+    uint32_t bytes = (uint32_t) message->bytes, fragments = nc_fragments_of( bytes );
+    uint32_t place = nc_heap_take( &messages->out, (uint32_t) sizeof( nc_message_t ) + bytes + fragments );
+    if ( !place )
+        return NETCODE_MESSAGES_FULL;
+    nc_message_t * queued = nc_message_at( messages, place );
+    memset( queued, 0, sizeof( *queued ) );
+    queued->bytes = bytes;
+    queued->fragments = fragments;
+    queued->channel = (uint8_t) message->channel;
+    queued->kind = (uint8_t) ( fragments ? nc_kind_upgrade( message->kind ) : message->kind );
+    queued->receipt = message->receipt;
+    queued->queued = messages->now;
+    queued->expires = message->ttl_seconds > 0.0                               ? messages->now + message->ttl_seconds
+                      : nc_kind_is_reliable( nc_kind_on_wire( queued->kind ) ) ? 1e300
+                                                                               : messages->now + 0.5;
+    if ( bytes )
+        memcpy( nc_message_data( queued ), message->data, bytes );
+    if ( fragments )
+        memset( nc_message_states( queued ), 0, fragments );
+    nc_message_enqueue( messages, place );
+    return NETCODE_OK;
+}
+
+NETCODE_API int netcode_messages_send( struct netcode_messages_t * messages, int channel, int kind, const void * data,
+                                       int bytes )
+{
+    struct netcode_message_t message;
+    memset( &message, 0, sizeof( message ) );
+    message.channel = channel;
+    message.kind = kind;
+    message.data = (const uint8_t *) data;
+    message.bytes = bytes;
+    return netcode_messages_send_message( messages, &message );
+}
+
+NETCODE_API int netcode_messages_receive( struct netcode_messages_t * messages, struct netcode_message_t * message )
+{
+    NC_MESSAGES_CHECK( messages != NULL && message != NULL, 0 );
+    memset( message, 0, sizeof( *message ) );
+    if ( messages->lent )
+        nc_arrived_free( messages, messages->lent );
+    messages->lent = messages->ready_head;
+    if ( !messages->lent )
+        return 0;
+    nc_arrived_t * arrived = nc_arrived_at( messages, messages->lent );
+    messages->ready_head = arrived->next;
+    if ( !messages->ready_head )
+        messages->ready_tail = 0;
+    message->channel = arrived->channel;
+    message->kind = arrived->kind;
+    message->data = nc_arrived_data( arrived );
+    message->bytes = (int) arrived->bytes;
+    messages->stats.messages_received++;
+    return 1;
+}
+
+static int nc_bytes_acked( nc_message_t * message )
+{
+    uint32_t bytes = message->acked_fragments * NETCODE_MESSAGES_FRAGMENT_BYTES;
+    if ( message->fragments && nc_message_states( message )[message->fragments - 1] & NC_FRAGMENT_ACKED )
+        bytes -= NETCODE_MESSAGES_FRAGMENT_BYTES - nc_fragment_bytes( message->bytes, message->fragments - 1 );
+    return (int) bytes;
+}
+
+NETCODE_API int netcode_messages_event( struct netcode_messages_t * messages, struct netcode_messages_event_t * event )
+{
+    NC_MESSAGES_CHECK( messages != NULL && event != NULL, 0 );
+    memset( event, 0, sizeof( *event ) );
+    if ( messages->broken == NC_MESSAGES_BROKEN_UNTOLD ) {
+        messages->broken = NC_MESSAGES_BROKEN_TOLD;
+        event->type = NETCODE_MESSAGES_EVENT_BROKEN;
+        return 1;
+    }
+    uint32_t place = messages->event_head;
+    if ( !place )
+        return 0;
+    nc_message_t * message = nc_message_at( messages, place );
+    messages->event_head = message->next_event;
+    if ( !messages->event_head )
+        messages->event_tail = 0;
+    event->type = message->event;
+    event->channel = message->channel;
+    event->kind = message->kind;
+    event->receipt = message->receipt;
+    event->bytes = (int) message->bytes;
+    event->bytes_done = message->event == NETCODE_MESSAGES_EVENT_PROGRESS ? nc_bytes_acked( message )
+                        : message->event == NETCODE_MESSAGES_EVENT_LOST   ? 0
+                                                                          : (int) message->bytes;
+    message->event = NETCODE_MESSAGES_EVENT_NONE;
+    nc_message_release( messages, place );
+    return 1;
+}
+
+/* ---- packets and time ---- */
+
+NETCODE_API int netcode_messages_process_packet( struct netcode_messages_t * messages, const uint8_t * packet,
+                                                 int bytes )
+{
+    NC_MESSAGES_CHECK( messages != NULL && packet != NULL && bytes >= 0, NETCODE_MESSAGES_DROP_HEADER );
+    nc_source_t source = { packet, packet + bytes, 0 };
+    nc_frame_t frame;
+    nc_plan_t plan;
+    memset( &plan, 0, sizeof( plan ) );
+    int reason = messages->broken ? NETCODE_MESSAGES_DROP_BROKEN : nc_messages_check_packet( messages, &source, &plan );
+    if ( reason != NETCODE_MESSAGES_DROP_NONE ) {
+        messages->stats.drops[reason]++;
+        return reason;
+    }
+    messages->stats.packets_received++;
+    messages->stats.bytes_received += (uint64_t) bytes;
+    nc_messages_take_number( messages, plan.number, plan.asks );
+    nc_messages_take_acks( messages, &plan.acks );
+    plan.acks.count = 0;
+    while ( source.at != source.end ) {
+        nc_frame_read( &source, &frame, &plan.acks );
+        nc_frame_take( messages, &frame, &plan );
+    }
+    return NETCODE_MESSAGES_DROP_NONE;
+}
+
+static uint64_t nc_messages_gap( const struct netcode_messages_t * messages )
+{
+    return messages->next_number - ( messages->newest_acked + 1 );
+}
+
+static int nc_messages_ack_is_due( const struct netcode_messages_t * messages )
+{
+    return messages->acks_due >= 2 || ( messages->acks_due && messages->now - messages->ack_since >= 0.0099 );
+}
+
+NETCODE_API int netcode_messages_generate_packet( struct netcode_messages_t * messages, uint8_t * packet, int capacity )
+{
+    NC_MESSAGES_CHECK( messages != NULL && packet != NULL && capacity >= NETCODE_MAX_PACKET_SIZE, 0 );
+    nc_build_t build;
+    if ( messages->broken )
+        return 0;
+    nc_build_begin( messages, &build, packet );
+    const uint8_t * empty = build.at;
+    if ( messages->probe_due || nc_messages_gap( messages ) < NC_MESSAGES_AHEAD )
+        nc_build_fill( messages, &build );
+    int nothing = build.at == empty;
+    messages->held_back = 0;
+    if ( !build.reliable && ( messages->active[1] || messages->lost_head ) )
+        messages->held_back |= NC_HELD_SMALL;
+    if ( !build.bulk && ( messages->active[1] || nc_transfer_choose( messages ) ) )
+        messages->held_back |= NC_HELD_BULK;
+    if ( nothing ) {
+        messages->flush = 0;
+        if ( !nc_messages_ack_is_due( messages ) )
+            return 0;
+        if ( messages->under_way == 0 && nc_messages_gap( messages ) >= NC_MESSAGES_QUIET ) {
+            messages->ping_due = 1; /* so that the numbers of those who only ack do not run away */
+            nc_build_control( messages, &build );
+        }
+    }
+    return nc_build_end( messages, &build );
+}
+
+NETCODE_API void netcode_messages_flush( struct netcode_messages_t * messages )
+{
+    NC_MESSAGES_CHECK( messages != NULL, NC_MESSAGES_NOTHING );
+    messages->flush = 1;
+}
+
+static void nc_messages_tell_time( struct netcode_messages_t * messages, double time )
+{
+    if ( time > messages->now && time < 1e300 ) {
+        messages->now = time;
+        nc_messages_fill_tokens( messages );
+    }
+}
+
+static void nc_messages_measure_rates( struct netcode_messages_t * messages )
+{
+    double passed = messages->now - messages->rate_time;
+    if ( passed < 0.25 )
+        return;
+    double part = passed < 1.0 ? passed : 1.0;
+    const nc_messages_counters_t * stats = &messages->stats;
+    double sent = (double) ( stats->bytes_sent - messages->rate_bytes_sent ) / passed;
+    double received = (double) ( stats->bytes_received - messages->rate_bytes_received ) / passed;
+    messages->rate_sent += ( sent - messages->rate_sent ) * part;
+    messages->rate_received += ( received - messages->rate_received ) * part;
+    messages->rate_bytes_sent = stats->bytes_sent;
+    messages->rate_bytes_received = stats->bytes_received;
+    messages->rate_time = messages->now;
+}
+
+static void nc_messages_time_out( struct netcode_messages_t * messages )
+{
+    int silent = messages->under_way != 0 && messages->now >= messages->last_asked + nc_messages_timeout( messages );
+    int stopped = nc_messages_gap( messages ) >= NC_MESSAGES_AHEAD && messages->now >= messages->last_asked + 2.0;
+    if ( !silent && !stopped )
+        return;
+    messages->probe_due = 1;
+    messages->last_asked = messages->now;
+    if ( ++messages->timeouts >= 2 && messages->congestion == NETCODE_MESSAGES_CONGESTION_AIMD )
+        messages->window_bytes = messages->bulk_bytes = 2.0 * NETCODE_MAX_PACKET_SIZE;
+}
+
+NETCODE_API void netcode_messages_update( struct netcode_messages_t * messages, double time )
+{
+    NC_MESSAGES_CHECK( messages != NULL && time > -1e300 && time < 1e300, NC_MESSAGES_NOTHING );
+    nc_messages_tell_time( messages, time );
+    if ( messages->broken )
+        return;
+    messages->flush = 1;
+    messages->flight += (uint32_t) messages->flown;
+    messages->flown = 0;
+    nc_messages_expire( messages );
+    nc_messages_find_lost( messages );
+    nc_messages_time_out( messages );
+    if ( messages->now - messages->ping_time >= messages->ping_seconds ) {
+        messages->ping_due = 1;
+        messages->ping_time = messages->now;
+    }
+    uint32_t allowed = messages->credit_released + messages->credit_window;
+    if ( (int32_t) ( allowed - messages->credit_granted ) >= (int32_t) ( messages->credit_window / 4 ) )
+        messages->limit_due = 1;
+    nc_messages_measure_rates( messages );
+}
+
+NETCODE_API double netcode_messages_next_deadline( struct netcode_messages_t * messages )
+{
+    NC_MESSAGES_CHECK( messages != NULL, 0.0 );
+    double now = messages->now, next = now + 3600.0;
+    if ( messages->broken )
+        return next;
+    next = nc_real_smaller( next, messages->ping_time + messages->ping_seconds );
+    if ( messages->acks_due )
+        next = nc_real_smaller( next, messages->ack_since + 0.01 );
+    if ( messages->under_way )
+        next = nc_real_smaller( next, messages->last_asked + nc_messages_timeout( messages ) );
+    next = nc_real_smaller( next, nc_messages_find_lost( messages ) );
+    if ( messages->limit_due || messages->pong_due || messages->probe_due )
+        next = now;
+    if ( messages->active[0] || messages->active[1] || messages->lost_head || nc_transfer_choose( messages ) ) {
+        double behind = messages->tokens < 0.0 ? -messages->tokens : 0.0; /* bytes until the rate allows more */
+        next = nc_real_smaller( next, now + nc_real_larger( behind / nc_messages_rate( messages, messages->bulk_bytes ),
+                                                            0.001 ) );
+    }
+    return nc_real_larger( next, now );
+}
+
+/* ---- what is going on ---- */
+
+static double nc_messages_loss_received( const struct netcode_messages_t * messages )
+{
+    uint32_t seen = 0, count = NC_MESSAGES_REMEMBERED;
+    if ( messages->newest_received < 0 )
+        return 0.0;
+    if ( messages->newest_received + 1 < (int64_t) count )
+        count = (uint32_t) messages->newest_received + 1;
+    for ( uint32_t i = 0; i < count; i++ )
+        seen += (uint32_t) nc_history_has( &messages->history, i );
+    return 1.0 - (double) seen / count;
+}
+
+NETCODE_API void netcode_messages_stats( struct netcode_messages_t * messages, struct netcode_messages_stats_t * stats )
+{
+    NC_MESSAGES_CHECK( messages != NULL && stats != NULL, NC_MESSAGES_NOTHING );
+    const nc_messages_counters_t * counted = &messages->stats;
+    memset( stats, 0, sizeof( *stats ) );
+    stats->reliable_retries_total = counted->reliable_retries_total;
+    stats->reliable_timeouts_total = counted->reliable_timeouts_total;
+    stats->packets_sent = counted->packets_sent;
+    stats->packets_received = counted->packets_received;
+    stats->packets_lost = counted->packets_lost;
+    stats->packets_lost_spuriously = counted->packets_lost_spuriously;
+    stats->bytes_sent = counted->bytes_sent;
+    stats->bytes_received = counted->bytes_received;
+    stats->messages_sent = counted->messages_sent;
+    stats->messages_received = counted->messages_received;
+    stats->messages_repeated = counted->messages_repeated;
+    stats->messages_duplicate = counted->messages_duplicate;
+    stats->messages_outdated = counted->messages_outdated;
+    stats->messages_expired = counted->messages_expired;
+    stats->messages_unstored = counted->messages_unstored;
+    stats->probes = counted->probes;
+    for ( int i = 0; i < NETCODE_MESSAGES_DROP_REASONS; i++ )
+        stats->drops[i] = counted->drops[i];
+    stats->dropped_duplicates_total = stats->drops[NETCODE_MESSAGES_DROP_DUPLICATE];
+    stats->dropped_old_total = stats->drops[NETCODE_MESSAGES_DROP_OLD];
+    stats->dropped_window_total = stats->drops[NETCODE_MESSAGES_DROP_WINDOW];
+    stats->rtt = messages->rtt;
+    stats->rtt_variation = messages->rtt_variation;
+    stats->rtt_min = messages->rtt_min;
+    stats->rtt_latest = messages->rtt_latest;
+    stats->jitter = messages->jitter;
+    stats->ping = messages->ping;
+    stats->loss_sent = messages->loss_sent;
+    stats->loss_received = nc_messages_loss_received( messages );
+    stats->send_rate = messages->rate_sent;
+    stats->receive_rate = messages->rate_received;
+    stats->congestion_window = messages->window_bytes;
+    stats->bytes_in_flight = messages->in_flight;
+    stats->send_buffer_used = messages->out.used;
+    stats->receive_buffer_used = messages->in.used;
+    stats->credit = messages->credit_limit - messages->credit_spent;
+}
+
+NETCODE_API void netcode_messages_channel_stats( struct netcode_messages_t * messages, int channel,
+                                                 struct netcode_messages_channel_stats_t * stats )
+{
+    NC_MESSAGES_CHECK( messages != NULL && stats != NULL, NC_MESSAGES_NOTHING );
+    memset( stats, 0, sizeof( *stats ) );
+    NC_MESSAGES_CHECK( channel >= 0 && channel < messages->channel_count, NC_MESSAGES_NOTHING );
+    const nc_message_channel_t * it = &messages->channels[channel];
+    stats->queued_messages = (int) ( it->queues[0].count + it->queues[1].count );
+    stats->queued_bytes = (int) it->queued_bytes;
+    for ( int i = 0; i < 2; i++ )
+        if ( it->queues[i].head )
+            stats->queued_seconds =
+                nc_real_larger( stats->queued_seconds,
+                                messages->now - nc_message_at( messages, it->queues[i].head )->queued );
+}
+
+#define NC_MESSAGES_DROP_NAME( name, sentence ) #name,
+#define NC_MESSAGES_DROP_TEXT( name, sentence ) sentence,
+
+NETCODE_API const char * netcode_messages_drop_reason_name( int reason )
+{
+    static const char * const names[] = { NETCODE_MESSAGES_DROP_LIST( NC_MESSAGES_DROP_NAME ) };
+    return reason >= 0 && reason < NETCODE_MESSAGES_DROP_REASONS ? names[reason] : "UNKNOWN";
+}
+
+NETCODE_API const char * netcode_messages_drop_reason_text( int reason )
+{
+    static const char * const texts[] = { NETCODE_MESSAGES_DROP_LIST( NC_MESSAGES_DROP_TEXT ) };
+    return reason >= 0 && reason < NETCODE_MESSAGES_DROP_REASONS ? texts[reason] : "UNKNOWN";
+}
+
+/* ---- glue: one object joined to a client, or to a server's slot ---- */
+
+/* Another connection than the last one that was seen begins anew. */
+static void nc_messages_follow( struct netcode_messages_t * messages, uint64_t session, double time )
+{
+    if ( messages->session != session )
+        netcode_messages_reset( messages, time );
+    messages->session = session;
+    nc_messages_tell_time( messages, time );
+}
+
+NETCODE_API void netcode_messages_client_receive( struct netcode_messages_t * messages,
+                                                  struct netcode_client_t * client, double time )
+{
+    NC_MESSAGES_CHECK( messages != NULL && client != NULL, NC_MESSAGES_NOTHING );
+    uint8_t * packet;
+    int bytes;
+    nc_messages_follow( messages, netcode_client_state( client ) == NETCODE_CLIENT_STATE_CONNECTED, time );
+    while ( ( packet = netcode_client_receive_packet( client, &bytes, NULL ) ) != NULL ) {
+        netcode_messages_process_packet( messages, packet, bytes );
+        netcode_client_free_packet( client, packet );
+    }
+}
+
+NETCODE_API void netcode_messages_client_send( struct netcode_messages_t * messages, struct netcode_client_t * client,
+                                               double time )
+{
+    NC_MESSAGES_CHECK( messages != NULL && client != NULL, NC_MESSAGES_NOTHING );
+    uint8_t packet[NETCODE_MAX_PACKET_SIZE];
+    int bytes;
+    if ( netcode_client_state( client ) != NETCODE_CLIENT_STATE_CONNECTED )
+        return;
+    netcode_messages_update( messages, time );
+    while ( ( bytes = netcode_messages_generate_packet( messages, packet, (int) sizeof( packet ) ) ) > 0 )
+        netcode_client_send_packet( client, packet, bytes );
+}
+
+NETCODE_API void netcode_messages_server_receive( struct netcode_messages_t * messages,
+                                                  struct netcode_server_t * server, int client_index, double time )
+{
+    NC_MESSAGES_CHECK( messages != NULL && server != NULL, NC_MESSAGES_NOTHING );
+    uint8_t * packet;
+    int bytes;
+    uint64_t session = netcode_server_client_session( server, client_index );
+    nc_messages_follow( messages, session, time );
+    while ( session && ( packet = netcode_server_receive_packet( server, client_index, &bytes, NULL ) ) != NULL ) {
+        netcode_messages_process_packet( messages, packet, bytes );
+        netcode_server_free_packet( server, packet );
+    }
+}
+
+NETCODE_API void netcode_messages_server_send( struct netcode_messages_t * messages, struct netcode_server_t * server,
+                                               int client_index, double time )
+{
+    NC_MESSAGES_CHECK( messages != NULL && server != NULL, NC_MESSAGES_NOTHING );
+    uint8_t packet[NETCODE_MAX_PACKET_SIZE];
+    int bytes;
+    uint64_t session = netcode_server_client_session( server, client_index );
+    if ( session == 0 || session != messages->session )
+        return;
+    netcode_messages_update( messages, time );
+    while ( ( bytes = netcode_messages_generate_packet( messages, packet, (int) sizeof( packet ) ) ) > 0 )
+        netcode_server_send_packet_to_session( server, client_index, session, packet, bytes );
+}
+
+#undef NC_MESSAGES_CHECK
+#undef NC_MESSAGES_DROP_NAME
+#undef NC_MESSAGES_DROP_TEXT
+#undef NC_MESSAGES_NOTHING
+
+#endif /* NETCODE_MESSAGES */
 
 /* Private macros end with the implementation. */
 #undef NC_ARENA_TOO_MUCH

@@ -9,12 +9,14 @@
     runner [FILTER] [--seed N] [--list]: FILTER is a part of a test's or a file's name. */
 
 #define NETCODE_IMPLEMENTATION
+#define NETCODE_MESSAGES
 #include "../netcode.h"
 
 #include "test.h"
 
 #include "ledger.h"
 #include "world.h"
+#include "messages.h"
 
 /* Unit tests, one line for each file. */
 #include "unit/platform.c"
@@ -58,6 +60,7 @@
 #include "story/threats.c"
 #include "unit/corners.c"
 #include "story/corners.c"
+#include "story/messages.c"
 
 static void test_begin( uint64_t seed )
 {

@@ -59,7 +59,7 @@ program() { # $1: first compiler, $2: second compiler, $3: linker: stub.c and us
 
 # Every build switch, with one compiler and one language version.
 switches() { # $1: compiler and version
-    for flags in -DNDEBUG -DNETCODE_NO_SOCKETS -DNETCODE_NO_LINUX_EXTRAS "-DNETCODE_NO_SOCKETS -DNETCODE_NO_LINUX_EXTRAS -DNDEBUG" \
+    for flags in -DNDEBUG -DNETCODE_MESSAGES -DNETCODE_NO_SOCKETS -DNETCODE_NO_LINUX_EXTRAS "-DNETCODE_NO_SOCKETS -DNETCODE_NO_LINUX_EXTRAS -DNDEBUG" \
         -DNETCODE_PACKET_TAGGING=0 -DNETCODE_RELEASE -DNETCODE_DEBUG "-DNETCODE_DEBUG -DNDEBUG"; do
         compile "$1" stub.c "$flags"
     done
@@ -83,6 +83,7 @@ for pair in $pairs; do
     fi
     for std in c99 c11 c17; do
         compile "$cc -std=$std" stub.c
+        compile "$cc -std=$std" stub.c "-DNETCODE_MESSAGES -DNDEBUG"
         compile "$cc -std=$std" public.c
     done
     compile "$cc -std=gnu17 -O3" stub.c
@@ -90,6 +91,7 @@ for pair in $pairs; do
     compile "$cc -std=c99 -funsigned-char" stub.c
     for std in c++11 c++17 c++20; do
         compile "$cxx -std=$std -x c++" stub.c
+        compile "$cxx -std=$std -x c++" stub.c "-DNETCODE_MESSAGES -DNDEBUG"
         compile "$cxx -std=$std -x c++" public.c
     done
     switches "$cc -std=c99"
@@ -115,6 +117,7 @@ for pair in $pairs; do
     # shellcheck disable=SC2086 # flags are words
     if echo 'int main( void ) { return 0; }' | $cc $m32 -include errno.h -x c - -o $OUT/m32 2>/dev/null; then
         compile "$cc -std=c99 $m32" stub.c
+        compile "$cc -std=c99 $m32" stub.c -DNETCODE_MESSAGES
     else
         echo "skipped: $cc has no 32-bit libraries here"
     fi
@@ -128,7 +131,7 @@ for cc in x86_64-w64-mingw32-gcc "x86_64-w64-mingw32-g++ -x c++"; do
         continue
     fi
     ln -sf "$include/sodium.h" "$include/sodium" $OUT/mingw/
-    for flags in "" -DNDEBUG -DNETCODE_NO_SOCKETS -DNETCODE_PACKET_TAGGING=1; do
+    for flags in "" -DNDEBUG -DNETCODE_MESSAGES -DNETCODE_NO_SOCKETS -DNETCODE_PACKET_TAGGING=1; do
         compile "$cc -isystem $OUT/mingw" stub.c "$flags"
     done
     compile "$cc -isystem $OUT/mingw" after_system.c

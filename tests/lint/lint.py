@@ -64,7 +64,7 @@ def compile_text(text, directory, *options):
     path, product = os.path.join(directory, "netcode.h"), os.path.join(directory, "netcode.o")
     with open(path, "w", encoding="utf-8") as file:
         file.write(text)
-    command = CC + ["-x", "c", "-DNETCODE_IMPLEMENTATION"] + list(options) + flags() + ["-c", path, "-o", product]
+    command = CC + ["-x", "c", "-DNETCODE_IMPLEMENTATION", "-DNETCODE_MESSAGES"] + list(options) + flags() + ["-c", path, "-o", product]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     return product, result.stderr.strip() if result.returncode else ""
 

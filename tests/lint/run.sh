@@ -38,7 +38,7 @@ format() {
 tidy() {
     good=0
     # shellcheck disable=SC2086 # flags are words
-    "${CLANG_TIDY:-clang-tidy}" --quiet netcode.h -- -x c -std=c99 -DNETCODE_IMPLEMENTATION $CFLAGS_SODIUM 2>build/tidy.log || good=1
+    "${CLANG_TIDY:-clang-tidy}" --quiet netcode.h -- -x c -std=c99 -DNETCODE_IMPLEMENTATION -DNETCODE_MESSAGES $CFLAGS_SODIUM 2>build/tidy.log || good=1
     rm -rf build/tidy && mkdir build/tidy
     for file in examples/*.c; do
         sed 's/^#define NETCODE_IMPLEMENTATION$//' "$file" >"build/tidy/${file##*/}"
@@ -54,7 +54,7 @@ tidy() {
 check() {
     cppcheck --quiet --std=c99 --language=c --error-exitcode=1 --enable=warning,performance,portability --suppress=missingIncludeSystem \
         --suppress=uninitvar --suppress=ctuuninitvar --suppress=incorrectStringBooleanError \
-        -D__linux__ -D__GNUC__ -DNETCODE_IMPLEMENTATION -UNETCODE_ASSERT -UNETCODE_API netcode.h
+        -D__linux__ -D__GNUC__ -DNETCODE_IMPLEMENTATION -DNETCODE_MESSAGES -UNETCODE_ASSERT -UNETCODE_API netcode.h
 }
 
 # The vectors come from the codec in peer.py, which shares nothing with the library. They are kept, so that make test needs no Python.
