@@ -16,7 +16,8 @@
       2  The architecture           7  Clocks                         12  What it does not do
       3  Concepts                   8  Errors and drop reasons        13  Where it departs from the standard's text
       4  Servers, step by step      9  Limits                         14  Security: what is promised, what is not
-      5  Memory                    10  The network, and others        15  Licence
+      5  Memory                    10  The network, and others        15  Messages
+                                                                      16  Licence
 
     1  FIVE MINUTES
 
@@ -203,6 +204,7 @@
     NETCODE_IMPLEMENTATION     compile the implementation here
     NETCODE_STATIC             everything static, for one program unit alone
     NETCODE_API                an attribute in front of every public function, as for a shared library
+    NETCODE_MESSAGES           messages, see 15: define it wherever the header is included
     NETCODE_NO_SOCKETS         leave the operating system's sockets out
     NETCODE_NO_LINUX_EXTRAS    leave out what 10 lists for Linux, and ICMP error queues
     NETCODE_ASSERT( c )        your assert; else netcode_set_assert_function, and nothing under NDEBUG
@@ -213,9 +215,9 @@
 
     12  WHAT IT DOES NOT DO
 
-    No reliability, ordering, fragmentation or congestion control: payloads are datagrams. No NAT punching, no peer
-    to peer, no compression, no voice, no matchmaking, no TLS: the way from backend to client is your HTTPS. It does
-    not hide who talks to whom, when, and how much.
+    Payloads are datagrams: reliability, ordering, fragments and congestion control are the messages' (15), which
+    you need not take. No NAT punching, no peer to peer, no compression, no voice, no matchmaking, no TLS: the way
+    from backend to client is your HTTPS. It does not hide who talks to whom, when, and how much.
 
     13  WHERE IT DEPARTS FROM THE STANDARD'S TEXT
 
@@ -258,7 +260,69 @@
         keep-alive, and what the server sent behind it.
       - who reads the token off a player's machine is the player.
 
-    15  LICENCE
+    15  MESSAGES
+
+    With NETCODE_MESSAGES defined, one object for each connection carries messages of any size, each delivered as
+    you choose, in payload packets. It knows bytes and time only, and takes all of its memory in create. Joined to a
+    client:
+
+        struct netcode_messages_t * messages = netcode_messages_create( NULL, time );
+        for ( ;; ) {                                                 // every tick
+            struct netcode_message_t message;
+            netcode_client_update( client, time );
+            netcode_messages_client_receive( messages, client, time );
+            while ( netcode_messages_receive( messages, &message ) )
+                play( message.channel, message.data, message.bytes );
+            netcode_messages_send( messages, 0, NETCODE_MESSAGE_RELIABLE_ORDERED, data, bytes );
+            netcode_messages_client_send( messages, client, time );
+        }
+
+    A server has an object for each slot, and netcode_messages_server_receive and _send. Another client in the slot
+    begins anew, and nothing meant for the last one reaches it.
+
+    Which kind for what:
+
+        kind                             for example                            what may happen to it
+        UNRELIABLE                       voice, sparks, footsteps               lost, or late
+        UNRELIABLE_SEQUENCED             snapshots, positions, aim              lost; never older than one before it
+        RELIABLE                         a door opens, an item is picked up     nothing; order is not kept
+        RELIABLE_ORDERED                 chat, score, commands, rounds          nothing
+        RELIABLE_SEQUENCED               health, equipment, options             skipped if a newer one was there first
+        UNRELIABLE_WITH_RECEIPT          states sent as differences             lost, and you are told so
+        RELIABLE_WITH_RECEIPT            a map, a replay: PROGRESS, then ACKED  nothing
+        RELIABLE_ORDERED_WITH_RECEIPT    a trade, a purchase                    nothing; ACKED once the other side has it
+
+    channels     32, each with an order of its own: a loss in one never delays another. Give a channel a priority (0
+                 goes first) and a weight among equals. Unreliable messages never wait for reliable ones.
+    receipts     netcode_messages_event: ACKED, LOST, PROGRESS of large ones; SPURIOUS if LOST was said too early.
+                 They take the send buffer's room until you read them.
+    large        above 1180 bytes a message goes in fragments, after all others: it takes what they leave over, and
+                 gives way when the round trip grows. An unreliable one is refused, or upgraded (upgrade_large).
+    small        up to 128 bytes: a reliable one is repeated in the next two flights, so that a loss or two cost a
+                 tick and not a round trip. They share packets; what is queued leaves at update or flush.
+    slowness     a slow reader stops the sender: FULL, sooner or later. Nobody is disconnected for it.
+    rates        AIMD as RFC 9002 has it, at least two packets a round trip; FIXED or NONE if you know the network.
+                 Unreliable messages wait for the rate only; what outlives its time to live (0.5 s unless you say)
+                 is dropped, counted.
+    giving up    by default never, until the connection ends: max_retries ends it sooner. An ordered message that is
+                 given up breaks the connection (BROKEN), as its channel has a hole; others are LOST.
+    memory       4 KiB a connection with 4 channels, and the two buffers, which hold two messages of
+                 max_message_bytes each and 64 KiB; pages that nothing is written to are not there. Both sides
+                 should have the same channels.
+    trust        packets are the peer's words: every byte is checked before any counts, netcode_messages_stats tells
+                 what was dropped and why.
+
+    What RakNet's packets became: unconnected ping and pong: nothing, a server does not answer who holds no token;
+    open connection requests and replies, cookies, keys, proofs of identity: the token and handshake of this
+    library; MTU search: payloads of up to 1200 bytes; connection request, accepted, new incoming connection:
+    NETCODE_EVENT_CONNECTED; already connected, wrong version, banned: drop reasons and netcode_client_report;
+    disconnect, connection lost: NETCODE_EVENT_DISCONNECTED; connected ping and pong: PING and PONG; datagrams:
+    packets; ACK: ack and ack bits in each packet, ACK_RANGES; NACK, packet pairs, continuous send, B and AS: what
+    the acks leave out, and the rates above; capsules: MESSAGE, segments: FRAGMENT, both under their kind's number,
+    arrangement channels: channels; the aggregator: packets hold many messages, compression is yours; user packet
+    ids: the first byte of your messages, if you like.
+
+    16  LICENCE
 
     MIT License
 
@@ -8613,9 +8677,20 @@ static uint32_t nc_source_number( nc_source_t * source, int bytes )
     return value;
 }
 
+static uint32_t nc_source_u16( nc_source_t * source )
+{
+    const uint8_t * at = source->at;
+    if ( source->end - at < 2 )
+        return nc_source_number( source, 2 );
+    source->at += 2;
+    return at[0] | (uint32_t) at[1] << 8;
+}
+
 static uint32_t nc_source_varint( nc_source_t * source )
 {
     uint32_t value = 0, octet = 0x80;
+    if ( source->at != source->end && *source->at < 0x80 )
+        return *source->at++;
     for ( int i = 0; i < 4 && octet & 0x80; i++ ) {
         octet = nc_source_number( source, 1 );
         value |= ( octet & 0x7f ) << ( 7 * i );
@@ -9716,7 +9791,7 @@ static uint32_t nc_message_cost( const nc_message_t * message )
 static int nc_message_is_far( const struct netcode_messages_t * messages, const nc_message_t * message )
 {
     int ordered = nc_kind_on_wire( message->kind ) == NETCODE_MESSAGE_RELIABLE_ORDERED, count = 0;
-    for ( int i = 0; i < NC_MESSAGES_TRANSFERS; i++ ) {
+    for ( int i = 0; messages->bulk.count && i < NC_MESSAGES_TRANSFERS; i++ ) {
         if ( !messages->transfers[i] )
             continue;
         const nc_message_t * other = nc_message_at( messages, messages->transfers[i] );
@@ -9828,7 +9903,7 @@ static uint32_t nc_transfer_next( struct netcode_messages_t * messages, nc_messa
 static uint32_t nc_transfer_choose( const struct netcode_messages_t * messages )
 {
     uint32_t best = 0;
-    for ( int i = 0; i < NC_MESSAGES_TRANSFERS; i++ ) {
+    for ( int i = 0; messages->bulk.count && i < NC_MESSAGES_TRANSFERS; i++ ) {
         uint32_t place = messages->transfers[i];
         if ( !place )
             continue;
@@ -10051,7 +10126,7 @@ static void nc_frame_read_control( nc_source_t * source, nc_frame_t * frame )
         frame->value = nc_source_number( source, 4 );
         frame->bytes = nc_source_varint( source );
     } else if ( frame->type == NC_FRAME_CANCEL ) {
-        frame->id = nc_source_number( source, 2 );
+        frame->id = nc_source_u16( source );
         frame->bytes = nc_source_varint( source );
     } else
         source->failed = 1;
@@ -10064,9 +10139,9 @@ static void nc_frame_read_message( nc_source_t * source, nc_frame_t * frame, uin
         source->failed |= frame->channel == 0;
     }
     if ( nc_kind_is_reliable( frame->kind ) )
-        frame->id = nc_source_number( source, 2 );
+        frame->id = nc_source_u16( source );
     if ( nc_kind_has_order( frame->kind, frame->type == -2 ) )
-        frame->order = nc_source_number( source, 2 );
+        frame->order = nc_source_u16( source );
     if ( frame->type == -2 ) {
         frame->bytes = nc_source_varint( source );
         frame->index = nc_source_varint( source );
@@ -10085,8 +10160,9 @@ static void nc_frame_read_message( nc_source_t * source, nc_frame_t * frame, uin
 static void nc_frame_read( nc_source_t * source, nc_frame_t * frame, nc_acks_t * acks )
 {
     uint32_t first = nc_source_number( source, 1 );
-    memset( frame, 0, sizeof( *frame ) );
     frame->kind = (int) ( first & NC_FRAME_KIND );
+    frame->channel = 0;
+    frame->id = frame->order = frame->index = frame->data_bytes = 0;
     if ( frame->kind <= NETCODE_MESSAGE_RELIABLE_SEQUENCED && first < 0x40 ) {
         frame->type = first & NC_FRAME_FRAGMENT ? -2 : -1;
         nc_frame_read_message( source, frame, first );
@@ -10404,13 +10480,13 @@ static void nc_frame_take( struct netcode_messages_t * messages, const nc_frame_
 
 static int nc_messages_read_header( struct netcode_messages_t * messages, nc_source_t * source, nc_plan_t * plan )
 {
-    uint32_t flags = nc_source_number( source, 1 ), seq = nc_source_number( source, 2 );
+    uint32_t flags = nc_source_number( source, 1 ), seq = nc_source_u16( source );
     nc_acks_t * acks = &plan->acks;
-    uint32_t ack = nc_source_number( source, 2 );
+    uint32_t ack = nc_source_u16( source );
     acks->bits = nc_source_number( source, 4 );
     acks->valid = ( flags & NC_MESSAGES_ACK_VALID ) != 0;
     if ( flags & NC_MESSAGES_ACK_DELAY )
-        acks->delay = nc_source_number( source, 2 );
+        acks->delay = nc_source_u16( source );
     plan->asks = ( flags & NC_MESSAGES_PLEASE_ACK ) != 0;
     if ( source->failed || ( flags & 0x8f ) != NC_MESSAGES_VERSION ||
          ( !acks->valid && ( ack || acks->bits || flags & NC_MESSAGES_ACK_DELAY ) ) )
@@ -11147,5 +11223,6 @@ NETCODE_API void netcode_messages_server_send( struct netcode_messages_t * messa
 
 /* ================================================================================================================
     CHANGELOG
-    1.0.0  The first version: rooms 1 to 12, the netcode 1.02 protocol with the decisions that the manual lists.
+    1.0.0  The first version: rooms 1 to 12, the netcode 1.02 protocol with the decisions that the manual lists, and room 13,
+           messages on top of it.
    ================================================================================================================ */

@@ -61,6 +61,7 @@
 #include "unit/corners.c"
 #include "story/corners.c"
 #include "story/messages.c"
+#include "story/messages_guide.c"
 
 static void test_begin( uint64_t seed )
 {
