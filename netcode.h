@@ -1436,13 +1436,15 @@ NETCODE_API const char * netcode_messages_drop_reason_name( int reason );
 NETCODE_API const char * netcode_messages_drop_reason_text( int reason );
 
 /*  Joined to a client: call the first behind netcode_client_update and the second at the end of the tick. They take all
-    payloads of the client, and reset the messages when the client is connected anew. */
+    payloads of the client, and reset the messages when its connection has ended; what is queued then, or before the first
+    connection, waits for the next one. */
 NETCODE_API void netcode_messages_client_receive( struct netcode_messages_t * messages,
                                                   struct netcode_client_t * client, double time );
 NETCODE_API void netcode_messages_client_send( struct netcode_messages_t * messages, struct netcode_client_t * client,
                                                double time );
 
-/* Joined to a server's slot: the same, for whoever is in the slot. */
+/*  Joined to a server's slot: the same, for whoever is in the slot. The messages are reset whenever that is another session,
+    or nobody: what was queued for one client never goes to the next. */
 NETCODE_API void netcode_messages_server_receive( struct netcode_messages_t * messages,
                                                   struct netcode_server_t * server, int client_index, double time );
 NETCODE_API void netcode_messages_server_send( struct netcode_messages_t * messages, struct netcode_server_t * server,
@@ -8507,6 +8509,7 @@ enum nc_messages_limit_t {
     NC_MESSAGES_LEAST_BUFFER = 32768,
     NC_MESSAGES_FULL_BYTES = 1100, /* so much is queued: a packet is full */
     NC_COPY_WHOLE = 0xFFFF,
+    NC_COPY_CANCEL = 0xFFFE,
     NC_MESSAGES_BROKEN_TOLD = 1,
     NC_MESSAGES_BROKEN_UNTOLD = 2,
     NC_HEAP_BINS = 48,
@@ -8792,7 +8795,7 @@ typedef struct {
 /* What a packet held of one message. */
 typedef struct {
     uint32_t message;
-    uint16_t fragment; /* NC_COPY_WHOLE: all of it */
+    uint16_t fragment; /* NC_COPY_WHOLE: all of it, NC_COPY_CANCEL: that it will not come */
     uint16_t next;
 } nc_copy_t;
 
@@ -9240,14 +9243,17 @@ static void nc_fragment_acked( struct netcode_messages_t * messages, uint32_t pl
 static void nc_copy_acked( struct netcode_messages_t * messages, const nc_copy_t * copy )
 {
     nc_message_t * message = nc_message_at( messages, copy->message );
-    int late = message->flags & NC_MESSAGE_TOLD_LOST;
-    if ( message->flags & NC_MESSAGE_DONE ) {
-        if ( late ) {
-            message->flags &= (uint8_t) ~NC_MESSAGE_TOLD_LOST;
-            nc_message_tell( messages, copy->message, NETCODE_MESSAGES_EVENT_SPURIOUS );
-        }
-    } else if ( copy->fragment != NC_COPY_WHOLE )
+    int late = copy->fragment == NC_COPY_WHOLE && message->flags & NC_MESSAGE_TOLD_LOST;
+    if ( late ) {
+        message->flags &= (uint8_t) ~NC_MESSAGE_TOLD_LOST;
+        nc_message_tell( messages, copy->message, NETCODE_MESSAGES_EVENT_SPURIOUS );
+    }
+    if ( message->flags & NC_MESSAGE_DONE )
+        return;
+    if ( copy->fragment < NC_COPY_CANCEL )
         nc_fragment_acked( messages, copy->message, copy->fragment );
+    else if ( late || copy->fragment == NC_COPY_CANCEL )
+        nc_message_finish( messages, copy->message, NETCODE_MESSAGES_EVENT_NONE );
     else
         nc_message_finish( messages, copy->message, NETCODE_MESSAGES_EVENT_ACKED );
 }
@@ -9291,11 +9297,11 @@ static void nc_whole_lost( struct netcode_messages_t * messages, uint32_t place 
 static void nc_copy_lost( struct netcode_messages_t * messages, const nc_copy_t * copy )
 {
     nc_message_t * message = nc_message_at( messages, copy->message );
-    if ( copy->fragment == NC_COPY_WHOLE )
+    if ( copy->fragment >= NC_COPY_CANCEL )
         message->carriers--;
     if ( message->flags & NC_MESSAGE_DONE )
         return;
-    if ( copy->fragment == NC_COPY_WHOLE )
+    if ( copy->fragment >= NC_COPY_CANCEL )
         nc_whole_lost( messages, copy->message );
     else
         nc_fragment_lost( messages, copy->message, copy->fragment );
@@ -9457,7 +9463,7 @@ static void nc_sent_acked( struct netcode_messages_t * messages, nc_sent_t * sen
         nc_messages_grow( messages, sent->bytes & NC_SENT_BYTES, sent->time, before );
         messages->loss_sent -= messages->loss_sent / 64.0;
         for ( uint16_t at = sent->copies; at != NC_COPY_NONE; at = messages->copies[at].next )
-            if ( messages->copies[at].fragment == NC_COPY_WHOLE )
+            if ( messages->copies[at].fragment >= NC_COPY_CANCEL )
                 nc_message_at( messages, messages->copies[at].message )->carriers--;
     } else { /* it was called lost too early: from now on wait for more */
         messages->stats.packets_lost_spuriously++;
@@ -9587,7 +9593,7 @@ static void nc_build_add_copy( struct netcode_messages_t * messages, nc_build_t 
     copy->next = build->copies;
     build->copies = at;
     message->references++;
-    if ( fragment == NC_COPY_WHOLE )
+    if ( fragment >= NC_COPY_CANCEL )
         message->carriers++;
 }
 
@@ -9663,7 +9669,7 @@ static void nc_build_cancel( struct netcode_messages_t * messages, nc_build_t * 
     build->at = nc_put_varint( build->at, message->bytes );
     build->last = NULL;
     build->asks = 1;
-    nc_build_add_copy( messages, build, place, NC_COPY_WHOLE );
+    nc_build_add_copy( messages, build, place, NC_COPY_CANCEL );
 }
 
 /* Which received numbers are told: those that the ack bits do not reach, in runs, downwards. */
@@ -11126,10 +11132,10 @@ NETCODE_API const char * netcode_messages_drop_reason_text( int reason )
 
 /* ---- glue: one object joined to a client, or to a server's slot ---- */
 
-/* Another connection than the last one that was seen begins anew. */
-static void nc_messages_follow( struct netcode_messages_t * messages, uint64_t session, double time )
+/* A reset where one is due; then the time of what has arrived. */
+static void nc_messages_follow( struct netcode_messages_t * messages, uint64_t session, int anew, double time )
 {
-    if ( messages->session != session )
+    if ( anew )
         netcode_messages_reset( messages, time );
     messages->session = session;
     nc_messages_tell_time( messages, time );
@@ -11141,7 +11147,8 @@ NETCODE_API void netcode_messages_client_receive( struct netcode_messages_t * me
     NC_MESSAGES_CHECK( messages != NULL && client != NULL, NC_MESSAGES_NOTHING );
     uint8_t * packet;
     int bytes;
-    nc_messages_follow( messages, netcode_client_state( client ) == NETCODE_CLIENT_STATE_CONNECTED, time );
+    uint64_t session = netcode_client_state( client ) == NETCODE_CLIENT_STATE_CONNECTED;
+    nc_messages_follow( messages, session, session < messages->session, time );
     while ( ( packet = netcode_client_receive_packet( client, &bytes, NULL ) ) != NULL ) {
         netcode_messages_process_packet( messages, packet, bytes );
         netcode_client_free_packet( client, packet );
@@ -11168,7 +11175,7 @@ NETCODE_API void netcode_messages_server_receive( struct netcode_messages_t * me
     uint8_t * packet;
     int bytes;
     uint64_t session = netcode_server_client_session( server, client_index );
-    nc_messages_follow( messages, session, time );
+    nc_messages_follow( messages, session, session != messages->session, time );
     while ( session && ( packet = netcode_server_receive_packet( server, client_index, &bytes, NULL ) ) != NULL ) {
         netcode_messages_process_packet( messages, packet, bytes );
         netcode_server_free_packet( server, packet );
