@@ -8512,7 +8512,9 @@ enum nc_messages_limit_t {
     NC_COPY_CANCEL = 0xFFFE,
     NC_MESSAGES_BROKEN_TOLD = 1,
     NC_MESSAGES_BROKEN_UNTOLD = 2,
-    NC_HEAP_BINS = 48,
+    NC_HEAP_UNIT = 32,
+    NC_HEAP_LISTS = 42, /* enough for 2^21 units, 64 MiB */
+    NC_HEAP_SMALL = 8,  /* units of places that are kept ready */
     NC_HEAP_TRIES = 8
 };
 
@@ -8528,14 +8530,16 @@ enum nc_messages_limit_t {
 
 /*  ---- heap: messages of any size in one block, in constant time ---- Places are offsets into the block, 0 is none.
     In front of each place stand two words: the size of what begins there, its lowest bit set while it is in use, and the
-    size of what lies before it. Free places are listed by size, two lists for each power of two. */
+    size of what lies before it. Free places are listed by size, two lists for each power of two. Small ones that are given
+    back stay as they are, ready for the next of their size, until all of the room is needed. */
 
 typedef struct {
     uint8_t * base;
     uint32_t bytes; /* that can be taken */
     uint32_t used;
     uint64_t filled; /* which lists are not empty */
-    uint32_t lists[NC_HEAP_BINS];
+    uint32_t lists[NC_HEAP_LISTS];
+    uint32_t ready[NC_HEAP_SMALL];
 } nc_heap_t;
 
 static int nc_heap_highest( uint64_t bits )
@@ -8562,14 +8566,14 @@ static uint32_t nc_heap_size( const nc_heap_t * heap, uint32_t place )
 
 static int nc_heap_list( uint32_t size )
 {
-    uint32_t units = size / 16;
+    uint32_t units = size / NC_HEAP_UNIT;
     int power = nc_heap_highest( units );
     return power ? 2 * power + (int) ( units >> ( power - 1 ) & 1 ) : 0;
 }
 
 static uint32_t nc_heap_round( uint32_t bytes )
 {
-    return ( bytes + 8 + 15 ) / 16 * 16;
+    return ( bytes + 8 + NC_HEAP_UNIT - 1 ) / NC_HEAP_UNIT * NC_HEAP_UNIT;
 }
 
 static void nc_heap_insert( nc_heap_t * heap, uint32_t place, uint32_t size )
@@ -8604,7 +8608,7 @@ static void nc_heap_init( nc_heap_t * heap, uint8_t * base, uint32_t bytes )
 {
     memset( heap, 0, sizeof( *heap ) );
     heap->base = base;
-    heap->bytes = ( bytes - 16 ) / 16 * 16;
+    heap->bytes = ( bytes - 16 ) / NC_HEAP_UNIT * NC_HEAP_UNIT;
     nc_heap_words( heap, 16 )[-1] = 0;
     nc_heap_words( heap, 16 + heap->bytes )[-2] = 1; /* nobody joins with what is behind the end */
     nc_heap_insert( heap, 16, heap->bytes );
@@ -8620,26 +8624,10 @@ static uint32_t nc_heap_find( const nc_heap_t * heap, uint32_t size )
     return larger ? heap->lists[nc_heap_highest( larger & ( ~larger + 1 ) )] : 0;
 }
 
-static uint32_t nc_heap_take( nc_heap_t * heap, uint32_t bytes )
-{
-    uint32_t size = nc_heap_round( bytes ), place = nc_heap_find( heap, size );
-    if ( !place )
-        return 0;
-    uint32_t rest = nc_heap_size( heap, place ) - size;
-    nc_heap_remove( heap, place );
-    if ( rest ) {
-        nc_heap_words( heap, place + size )[-1] = size;
-        nc_heap_insert( heap, place + size, rest );
-    }
-    nc_heap_words( heap, place )[-2] = size | 1;
-    heap->used += size;
-    return place;
-}
-
-static void nc_heap_give( nc_heap_t * heap, uint32_t place )
+/* Gives a place back to what lies around it. */
+static void nc_heap_join( nc_heap_t * heap, uint32_t place )
 {
     uint32_t size = nc_heap_size( heap, place ), before = nc_heap_words( heap, place )[-1];
-    heap->used -= size;
     if ( !( nc_heap_words( heap, place + size )[-2] & 1 ) ) {
         nc_heap_remove( heap, place + size );
         size += nc_heap_size( heap, place + size );
@@ -8652,11 +8640,77 @@ static void nc_heap_give( nc_heap_t * heap, uint32_t place )
     nc_heap_insert( heap, place, size );
 }
 
-/* If so much fits in one piece, it also fits in pieces, whatever is taken in between. */
-static int nc_heap_fits( const nc_heap_t * heap, uint32_t rounded )
+static void nc_heap_tidy( nc_heap_t * heap )
+{
+    for ( int i = 0; i < NC_HEAP_SMALL; i++ )
+        while ( heap->ready[i] ) {
+            uint32_t place = heap->ready[i];
+            heap->ready[i] = nc_heap_words( heap, place )[0];
+            nc_heap_join( heap, place );
+        }
+}
+
+static uint32_t nc_heap_cut( nc_heap_t * heap, uint32_t place, uint32_t size )
+{
+    uint32_t rest = nc_heap_size( heap, place ) - size;
+    nc_heap_remove( heap, place );
+    if ( rest ) {
+        nc_heap_words( heap, place + size )[-1] = size;
+        nc_heap_insert( heap, place + size, rest );
+    }
+    nc_heap_words( heap, place )[-2] = size | 1;
+    return place;
+}
+
+/* The list of ready places of a size, or NULL. */
+static uint32_t * nc_heap_ready( nc_heap_t * heap, uint32_t size )
+{
+    return size <= NC_HEAP_SMALL * NC_HEAP_UNIT ? &heap->ready[size / NC_HEAP_UNIT - 1] : NULL;
+}
+
+static uint32_t nc_heap_take( nc_heap_t * heap, uint32_t bytes )
+{
+    uint32_t size = nc_heap_round( bytes ), *ready = nc_heap_ready( heap, size ), place;
+    if ( ready && *ready ) {
+        place = *ready;
+        *ready = nc_heap_words( heap, place )[0];
+        heap->used += size;
+        return place;
+    }
+    place = nc_heap_find( heap, size );
+    if ( !place ) {
+        nc_heap_tidy( heap );
+        place = nc_heap_find( heap, size );
+    }
+    if ( !place )
+        return 0;
+    heap->used += size;
+    return nc_heap_cut( heap, place, size );
+}
+
+static void nc_heap_give( nc_heap_t * heap, uint32_t place )
+{
+    uint32_t size = nc_heap_size( heap, place ), *ready = nc_heap_ready( heap, size );
+    heap->used -= size;
+    if ( ready ) {
+        nc_heap_words( heap, place )[0] = *ready;
+        *ready = place;
+    } else
+        nc_heap_join( heap, place );
+}
+
+static int nc_heap_has_piece( const nc_heap_t * heap, uint32_t size )
 {
     uint32_t place = heap->filled ? heap->lists[nc_heap_highest( heap->filled )] : 0;
-    return place && nc_heap_size( heap, place ) >= rounded;
+    return place && nc_heap_size( heap, place ) >= size;
+}
+
+/* If so much fits in one piece, it also fits in pieces, whatever is taken in between. */
+static int nc_heap_fits( nc_heap_t * heap, uint32_t rounded )
+{
+    if ( !nc_heap_has_piece( heap, rounded ) )
+        nc_heap_tidy( heap );
+    return nc_heap_has_piece( heap, rounded );
 }
 
 /* ---- bytes: a reader whose strings are not copied, and a writer that was asked for room before ---- */
@@ -9770,16 +9824,25 @@ static void nc_build_lost( struct netcode_messages_t * messages, nc_build_t * bu
 
 /* ---- choosing what goes next ---- */
 
+/* Does this queue begin with a message of the wanted sort? */
+static int nc_messages_offers( const struct netcode_messages_t * messages, int index, int reliable, int bulk )
+{
+    uint32_t head = messages->channels[index].queues[reliable].head;
+    return ( nc_message_at( messages, head )->fragments != 0 ) == bulk;
+}
+
 /* The queue that goes first among those in the two masks: -1, or twice the channel and 1 if it is its reliable one. */
 static int nc_messages_choose( const struct netcode_messages_t * messages, const uint32_t masks[2], int bulk )
 {
     int best = -1;
+    if ( !( masks[0] | masks[1] ) )
+        return best;
     for ( int reliable = bulk; reliable < 2; reliable++ )
         for ( uint32_t mask = masks[reliable]; mask; mask &= mask - 1 ) {
             int index = nc_heap_highest( mask & ( ~mask + 1 ) );
             const nc_message_channel_t * channel = &messages->channels[index];
-            const nc_message_channel_t * champion = &messages->channels[best < 0 ? 0 : best / 2];
-            if ( ( nc_message_at( messages, channel->queues[reliable].head )->fragments != 0 ) != bulk )
+            const nc_message_channel_t * champion = &messages->channels[best < 0 ? index : best / 2];
+            if ( !nc_messages_offers( messages, index, reliable, bulk ) )
                 continue;
             if ( best < 0 || channel->priority < champion->priority ||
                  ( channel->priority == champion->priority && (int32_t) ( channel->served - champion->served ) < 0 ) )
