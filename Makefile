@@ -67,6 +67,7 @@ help:
 	@echo "make size       lines, bytes and compile time against their limits"
 	@echo "make bench      what packets cost, as ratios to libsodium alone, each with its limit; fails beyond (ROUNDS=101)"
 	@echo "make bench-sockets                  the same over real sockets, and a server under a flood (Linux)"
+	@echo "make bench-messages                 what room 13 costs for a packet, a message and a connection"
 	@echo "make bench-plot                     the picture of make bench: build/bench.svg (gnuplot)"
 	@echo "make instructions                   what a refused datagram costs, counted by valgrind"
 	@echo "make threads    servers on four threads share a port, under the thread sanitizer (Linux)"
@@ -166,6 +167,12 @@ build/bench: tests/bench.c tests/allocations.h netcode.h | deps build
 bench: build/bench
 	./build/bench $(ROUNDS) build/bench.json build/bench.dat
 
+build/bench_messages: tests/bench_messages.c netcode.h | deps build
+	$(Q)$(COMPILE) -DNDEBUG $< $(LINK) -o $@
+
+bench-messages: build/bench_messages
+	./build/bench_messages $(ROUNDS)
+
 bench-plot:
 	[ -e build/bench.dat ] || BENCH_PRINT_ONLY=1 $(MAKE) bench
 	gnuplot -c tests/bench.gp build/bench.dat build/bench.svg
@@ -256,5 +263,5 @@ install: build/token
 clean:
 	rm -rf build
 
-.PHONY: all help deps demo test test-release san coverage peer compile lint size readme format bench bench-plot bench-sockets instructions \
-	threads soak defences attacks sim fuzz torture torture-plain coverage-lines prove model erase ct msan platforms mutate fresh install clean
+.PHONY: all help deps demo test test-release san coverage peer compile lint size readme format bench bench-messages bench-plot bench-sockets \
+	instructions threads soak defences attacks sim fuzz torture torture-plain coverage-lines prove model erase ct msan platforms mutate fresh install clean

@@ -1,0 +1,185 @@
+/*  make bench-messages: what room 13 costs, without a network and without the core.
+
+        bench_messages [ROUNDS]
+
+    Two objects hand each other packets in memory, a tick after a tick of virtual time. A round times some hundred ticks with one
+    small message in them, and with sixteen; who goes first alternates. From the medians: a message is what each further one
+    costs, there and back again: queued, written, read, handed over, acknowledged and forgotten; the limit is 60 ns for either
+    side. A packet is what is left of a tick with one message, by the packets of that tick, their acks included. Reliable messages
+    are written three times, as the default has it. Exit code 1 when a line is over its limit; BENCH_PRINT_ONLY in the environment
+    makes it 0. */
+
+#define NETCODE_IMPLEMENTATION
+#define NETCODE_MESSAGES
+#include "netcode.h"
+
+enum { TICKS = 240, MAX_ROUNDS = 1001, MESSAGE_BYTES = 32, MANY = 16, SIDES = 2 };
+
+struct end_t {
+    struct netcode_messages_t * messages;
+    int packets;
+};
+
+struct pair_t {
+    struct end_t ends[SIDES];
+    double now;
+    int kind, per_tick;
+    double costs[MAX_ROUNDS]; /* of a tick, in ns */
+    double packets;           /* in a tick, both ways */
+};
+
+static double nanoseconds( void )
+{
+    return netcode_time() * 1e9;
+}
+
+static void stop( const char * why )
+{
+    fprintf( stderr, "bench_messages: %s\n", why );
+    exit( 2 );
+}
+
+/* Everything that an end has to say, for the other one. */
+static int end_write( struct end_t * end, uint8_t packets[][NETCODE_MAX_PACKET_SIZE], int * bytes, double now )
+{
+    int count = 0;
+    netcode_messages_update( end->messages, now );
+    while ( ( bytes[count] =
+                  netcode_messages_generate_packet( end->messages, packets[count], NETCODE_MAX_PACKET_SIZE ) ) > 0 )
+        if ( ++count == 4 )
+            stop( "a tick filled four packets" );
+    end->packets += count;
+    return count;
+}
+
+static int end_read( struct end_t * end, uint8_t packets[][NETCODE_MAX_PACKET_SIZE], const int * bytes, int count )
+{
+    struct netcode_message_t message;
+    int received = 0;
+    for ( int i = 0; i < count; i++ )
+        if ( netcode_messages_process_packet( end->messages, packets[i], bytes[i] ) != NETCODE_MESSAGES_DROP_NONE )
+            stop( "a packet was dropped" );
+    while ( netcode_messages_receive( end->messages, &message ) )
+        received++;
+    return received;
+}
+
+/* One tick: messages one way, their acks the other. Returns how many arrived. */
+static int pair_tick( struct pair_t * pair )
+{
+    static uint8_t packets[4][NETCODE_MAX_PACKET_SIZE];
+    static const uint8_t data[MESSAGE_BYTES] = { 1 };
+    int bytes[5], count, received;
+    pair->now += 1.0 / 60.0;
+    for ( int i = 0; i < pair->per_tick; i++ )
+        if ( netcode_messages_send( pair->ends[0].messages, 0, pair->kind, data, MESSAGE_BYTES ) != NETCODE_OK )
+            stop( "a message was refused" );
+    count = end_write( &pair->ends[0], packets, bytes, pair->now );
+    received = end_read( &pair->ends[1], packets, bytes, count );
+    count = end_write( &pair->ends[1], packets, bytes, pair->now );
+    end_read( &pair->ends[0], packets, bytes, count );
+    return received;
+}
+
+static double pair_round( struct pair_t * pair )
+{
+    int received = 0;
+    double start = nanoseconds();
+    for ( int i = 0; i < TICKS; i++ )
+        received += pair_tick( pair );
+    start = nanoseconds() - start;
+    if ( received != TICKS * pair->per_tick )
+        stop( "not all messages arrived" );
+    return start / TICKS;
+}
+
+static void pair_open( struct pair_t * pair, int kind, int per_tick )
+{
+    struct netcode_messages_config_t config;
+    netcode_default_messages_config( &config );
+    config.ping_seconds = -1.0;
+    memset( pair, 0, sizeof( *pair ) );
+    pair->kind = kind;
+    pair->per_tick = per_tick;
+    for ( int i = 0; i < SIDES; i++ )
+        if ( !( pair->ends[i].messages = netcode_messages_create( &config, 0.0 ) ) )
+            stop( "no memory" );
+    for ( int i = 0; i < 4; i++ )
+        pair_round( pair );
+    pair->ends[0].packets = pair->ends[1].packets = 0;
+    pair_round( pair );
+    pair->packets = (double) ( pair->ends[0].packets + pair->ends[1].packets ) / TICKS;
+}
+
+static int compare( const void * a, const void * b )
+{
+    double x = *(const double *) a, y = *(const double *) b;
+    return x < y ? -1 : x > y;
+}
+
+static double median( double * values, int count )
+{
+    qsort( values, (size_t) count, sizeof( *values ), compare );
+    return values[count / 2];
+}
+
+static int line( const char * name, double value, double limit, const char * unit )
+{
+    int over = limit > 0.0 && value > limit;
+    printf( "%-76s %8.1f %-6s", name, value, unit );
+    if ( limit > 0.0 )
+        printf( " %6.0f  %s", limit, over ? "OVER" : "ok" );
+    printf( "\n" );
+    return over;
+}
+
+/* What a packet and a message of one kind cost. */
+static int bench_kind( int kind, const char * name, int rounds )
+{
+    static struct pair_t one, many;
+    char text[96];
+    pair_open( &one, kind, 1 );
+    pair_open( &many, kind, MANY );
+    for ( int i = 0; i < rounds; i++ )
+        for ( int turn = 0; turn < 2; turn++ ) {
+            struct pair_t * pair = ( i + turn ) % 2 ? &one : &many;
+            pair->costs[i] = pair_round( pair );
+        }
+    double few = median( one.costs, rounds ), message = ( median( many.costs, rounds ) - few ) / ( MANY - 1 );
+    double packet = ( few - message ) / one.packets;
+    snprintf( text, sizeof( text ), "%s: one more small message, out and in", name );
+    int over = line( text, message, 2 * 60.0, "ns" );
+    snprintf( text, sizeof( text ), "%s: a packet, out and in, and half its ack", name );
+    over += line( text, packet, 250.0, "ns" );
+    for ( int i = 0; i < SIDES; i++ ) {
+        netcode_messages_destroy( one.ends[i].messages );
+        netcode_messages_destroy( many.ends[i].messages );
+    }
+    return over;
+}
+
+static int bench_memory( void )
+{
+    struct netcode_messages_config_t config;
+    netcode_default_messages_config( &config );
+    config.channels = 4;
+    config.send_buffer_bytes = config.receive_buffer_bytes = 1 << 20;
+    double bytes = (double) netcode_messages_memory( &config ) - 2.0 * ( 1 << 20 );
+    return line( "memory of a connection with 4 channels, beside its buffers", bytes, 4096.0, "bytes" );
+}
+
+int main( int argc, char ** argv )
+{
+    int rounds = argc > 1 ? atoi( argv[1] ) : 101, over = 0;
+    if ( rounds < 3 || rounds > MAX_ROUNDS ) {
+        fprintf( stderr, "usage: bench_messages [ROUNDS, 3 to %d]\n", MAX_ROUNDS );
+        return 2;
+    }
+    printf( "netcode.h %s, messages of %d bytes, %d rounds of %d ticks; medians\n\n", netcode_version(), MESSAGE_BYTES,
+            rounds, TICKS );
+    over += bench_kind( NETCODE_MESSAGE_UNRELIABLE, "unreliable", rounds );
+    over += bench_kind( NETCODE_MESSAGE_RELIABLE, "reliable, repeated twice", rounds );
+    over += bench_kind( NETCODE_MESSAGE_RELIABLE_ORDERED, "reliable ordered, repeated twice", rounds );
+    over += bench_memory();
+    return over && !getenv( "BENCH_PRINT_ONLY" );
+}
