@@ -8518,7 +8518,8 @@ enum nc_messages_limit_t {
     NC_HEAP_TRIES = 8
 };
 
-#define NC_MESSAGES_NOTHING /* the result of a void function */
+#define NC_MESSAGES_NOTHING      /* the result of a void function */
+#define NC_MESSAGES_PATIENCE 2.0 /* seconds without an ack */
 
 /* A caller's mistake: an assert in debug builds, a refusal in all. */
 #define NC_MESSAGES_CHECK( condition, result ) \
@@ -9098,6 +9099,10 @@ static void nc_message_tell( struct netcode_messages_t * messages, uint32_t plac
         return;
     if ( event == NETCODE_MESSAGES_EVENT_SPURIOUS && message->event == NETCODE_MESSAGES_EVENT_LOST )
         event = NETCODE_MESSAGES_EVENT_ACKED;
+    if ( event == NETCODE_MESSAGES_EVENT_LOST && message->flags & NC_MESSAGE_TOLD_LOST )
+        return; /* given up, and then the connection ended */
+    if ( event == NETCODE_MESSAGES_EVENT_LOST )
+        message->flags |= NC_MESSAGE_TOLD_LOST;
     if ( message->event == 0 ) {
         message->next_event = 0;
         if ( messages->event_tail )
@@ -9208,7 +9213,7 @@ static void nc_message_give_up( struct netcode_messages_t * messages, uint32_t p
         messages->broken = NC_MESSAGES_BROKEN_UNTOLD;
         return;
     }
-    message->flags |= NC_MESSAGE_CANCELLED | NC_MESSAGE_TOLD_LOST;
+    message->flags |= NC_MESSAGE_CANCELLED;
     nc_message_tell( messages, place, NETCODE_MESSAGES_EVENT_LOST );
     nc_message_lose( messages, place );
 }
@@ -9332,7 +9337,6 @@ static void nc_whole_lost( struct netcode_messages_t * messages, uint32_t place 
 {
     nc_message_t * message = nc_message_at( messages, place );
     if ( !nc_kind_is_reliable( nc_kind_on_wire( message->kind ) ) ) {
-        message->flags |= NC_MESSAGE_TOLD_LOST;
         nc_message_finish( messages, place, NETCODE_MESSAGES_EVENT_LOST );
         return;
     }
@@ -9373,13 +9377,13 @@ static double nc_real_smaller( double a, double b )
     return a < b ? a : b;
 }
 
-/* How long to wait for an ack before a probe is sent. */
+/* How long to wait for an ack before a probe is sent: 2 s at most, even if a round trip took half a minute once. */
 static double nc_messages_timeout( const struct netcode_messages_t * messages )
 {
     double timeout = messages->rtt > 0.0 ? messages->rtt + 4.0 * messages->rtt_variation + messages->peer_delay : 0.2;
-    for ( uint32_t i = 0; i < messages->timeouts && timeout < 2.0; i++ )
+    for ( uint32_t i = 0; i < messages->timeouts && timeout < NC_MESSAGES_PATIENCE; i++ )
         timeout *= 2.0;
-    return timeout < 2.0 || messages->timeouts == 0 ? timeout : 2.0;
+    return nc_real_smaller( timeout, NC_MESSAGES_PATIENCE );
 }
 
 /* To what would fill the way without a queue. */
@@ -9548,7 +9552,8 @@ static void nc_sent_forget( struct netcode_messages_t * messages )
 static double nc_messages_find_lost( struct netcode_messages_t * messages )
 {
     uint32_t later = 0;
-    double wait = nc_real_larger( nc_real_larger( messages->rtt, messages->rtt_latest ) * 1.125, 0.002 ), next = 1e300;
+    double round_trip = nc_real_smaller( nc_real_larger( messages->rtt, messages->rtt_latest ), NC_MESSAGES_PATIENCE );
+    double wait = nc_real_larger( round_trip * 1.125, 0.002 ), next = 1e300;
     for ( uint32_t i = messages->sent_end; i != messages->sent_first; i-- ) {
         nc_sent_t * sent = nc_sent_at( messages, i - 1 );
         if ( sent->bytes & NC_SENT_ACKED )
@@ -11052,7 +11057,8 @@ static void nc_messages_measure_rates( struct netcode_messages_t * messages )
 static void nc_messages_time_out( struct netcode_messages_t * messages )
 {
     int silent = messages->under_way != 0 && messages->now >= messages->last_asked + nc_messages_timeout( messages );
-    int stopped = nc_messages_gap( messages ) >= NC_MESSAGES_AHEAD && messages->now >= messages->last_asked + 2.0;
+    int stopped = nc_messages_gap( messages ) >= NC_MESSAGES_AHEAD &&
+                  messages->now >= messages->last_asked + NC_MESSAGES_PATIENCE;
     if ( !silent && !stopped )
         return;
     messages->probe_due = 1;
@@ -11263,6 +11269,7 @@ NETCODE_API void netcode_messages_server_send( struct netcode_messages_t * messa
 #undef NC_MESSAGES_DROP_NAME
 #undef NC_MESSAGES_DROP_TEXT
 #undef NC_MESSAGES_NOTHING
+#undef NC_MESSAGES_PATIENCE
 
 #endif /* NETCODE_MESSAGES */
 

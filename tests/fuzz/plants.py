@@ -6,7 +6,7 @@
 A plant is a file plants/NAME.edit:
 
     One line that says in a sentence what is wrong.
-    target: address, packet, token or session
+    target: address, packet, token, session or messages
     --- find
     text of netcode.h
     --- with
@@ -28,8 +28,8 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 TOP = os.path.dirname(os.path.dirname(HERE))
 BUILD = os.path.join(TOP, "build", "fuzz", "plants")
-TARGETS = ("address", "packet", "token", "session")
-LONGEST = {"address": 72, "packet": 128, "token": 256, "session": 400}
+TARGETS = ("address", "packet", "token", "session", "messages")
+LONGEST = {"address": 72, "packet": 128, "token": 256, "session": 400, "messages": 600}
 SECONDS = 60
 LEAST = 3
 CLANGS = os.environ.get("FUZZ_CC", "clang clang-19 clang-18 clang-17 clang-16 clang-15 clang-14").split()

@@ -2,14 +2,16 @@
     same both times. One program unit, any C compiler; needs libsodium and the C library.
 
         cc -std=c99 -O1 -g -I. tests/fuzz/replay.c -lsodium -lm -o fuzz_replay
-        fuzz_replay tests/fuzz/corpus             every file in corpus/address, corpus/packet, corpus/token, corpus/session
+        fuzz_replay tests/fuzz/corpus             every file in corpus/address, corpus/messages and so on
         fuzz_replay session crash-0123 ...        these files through one target: what a fuzzer found, once more
 
     A finding is printed with its file, and ends the program. */
 
 #define FUZZ_REPLAY
+#define NETCODE_MESSAGES
 
 #include "address.c"
+#include "messages.c"
 #include "packet.c"
 #include "session.c"
 #include "token.c"
@@ -24,10 +26,8 @@ struct replay_target_t {
 };
 
 static const struct replay_target_t replay_targets[] = {
-    { "address", fuzz_address },
-    { "packet", fuzz_packet },
-    { "session", fuzz_session },
-    { "token", fuzz_token },
+    { "address", fuzz_address }, { "messages", fuzz_messages }, { "packet", fuzz_packet },
+    { "session", fuzz_session }, { "token", fuzz_token },
 };
 enum { REPLAY_TARGETS = sizeof( replay_targets ) / sizeof( replay_targets[0] ) };
 

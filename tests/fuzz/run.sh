@@ -1,5 +1,5 @@
 #!/bin/sh
-# make fuzz: libFuzzer on the packet reader, tokens, addresses and whole sessions. Fails when one of them finds something.
+# make fuzz: libFuzzer on the packet reader, tokens, addresses, whole sessions and messages. Fails when one of them finds something.
 #
 #     run.sh [SECONDS]          each target for so many seconds (60), two targets at a time: a third of it with the sanitizers of addresses
 #                               and undefined behaviour, the rest without, which is several times as fast
@@ -13,7 +13,7 @@ set -u
 cd "$(dirname "$0")/../.." || exit 1
 HERE=tests/fuzz
 BUILD=build/fuzz
-TARGETS=${FUZZ_TARGETS:-address packet token session}
+TARGETS=${FUZZ_TARGETS:-address packet token session messages}
 JOBS=${FUZZ_JOBS:-2}
 FLAGS="-std=c99 -g -w -I."
 CFLAGS_SODIUM=$(sh tests/tools/deps.sh --cflags)
@@ -38,6 +38,7 @@ longest() {
     address) echo 72 ;;
     packet) echo 128 ;;
     token) echo 256 ;;
+    messages) echo 600 ;;
     *) echo 400 ;;
     esac
 }

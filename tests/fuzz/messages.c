@@ -1,0 +1,377 @@
+/*  Fuzz target: room 13. An input is a schedule: two message objects, the messages that they are given, the packets between them
+    (delivered, lost, repeated, reordered, changed, made up), the clock, and the application that reads, or does not.
+
+    Checked all the time: a packet that is refused changes nothing but its counter; messages arrive as they were sent, at most
+    once, in their order where they have one; a receipt has one end; buffers hold what their lists say; work for one call is
+    bounded. Once a packet was changed or made up (it is the core that keeps these away), a peer may have said anything: then only
+    the structure is checked. At the end, when the input asks for it, the network heals and all that is reliable must arrive.
+    Built and run by run.sh. */
+
+#ifndef NETCODE_MESSAGES
+#define NETCODE_MESSAGES
+#endif
+#include "fuzz.h"
+
+enum { MESSAGES_WIRE = 32, MESSAGES_SENT = 512, MESSAGES_OPS = 300, MESSAGES_CHANNELS = 4, MESSAGES_LARGEST = 4000 };
+
+struct messages_sent_t {
+    uint8_t kind, channel, arrived, told, dropped;
+    int bytes;
+    int wants_receipt;
+};
+
+struct messages_packet_t {
+    int bytes;
+    uint8_t data[NETCODE_MAX_PACKET_SIZE];
+};
+
+struct messages_end_t {
+    struct netcode_messages_t * it;
+    struct messages_sent_t sent[MESSAGES_SENT];
+    int sent_count;
+    struct messages_packet_t wire[MESSAGES_WIRE]; /* on the way to the other end */
+    int wire_count;
+    int newest[MESSAGES_CHANNELS][2]; /* serials of the last that arrived here: ordered or sequenced */
+};
+
+static struct {
+    struct fuzz_input_t * input;
+    struct messages_end_t ends[2];
+    double now;
+    int tainted; /* somebody heard what nobody said */
+    int limited; /* messages may be given up */
+    int ending;  /* the connection is over */
+} mf;
+
+static uint32_t messages_serial_bytes( uint8_t * out, int end, int serial, int bytes )
+{
+    fuzz_fill( out, (size_t) bytes, (uint64_t) serial * 2 + (uint64_t) end );
+    if ( bytes >= 2 ) {
+        out[0] = (uint8_t) serial;
+        out[1] = (uint8_t) ( serial >> 8 );
+    }
+    return (uint32_t) bytes;
+}
+
+static void messages_say( int end, uint8_t how, uint8_t size )
+{
+    static uint8_t data[MESSAGES_LARGEST];
+    struct messages_end_t * e = &mf.ends[end];
+    struct netcode_message_t message;
+    if ( e->sent_count == MESSAGES_SENT )
+        return;
+    struct messages_sent_t * sent = &e->sent[e->sent_count];
+    memset( &message, 0, sizeof( message ) );
+    memset( sent, 0, sizeof( *sent ) );
+    message.kind = how % NETCODE_MESSAGE_KINDS;
+    message.channel = how / NETCODE_MESSAGE_KINDS % MESSAGES_CHANNELS;
+    message.bytes = size < 224 ? 2 + size : 2 + ( size - 223 ) * 120;
+    message.data = data;
+    if ( message.kind >= NETCODE_MESSAGE_UNRELIABLE_WITH_RECEIPT || size & 1 )
+        message.receipt = (uint64_t) e->sent_count + 1;
+    if ( how & 0x80 && nc_kind_on_wire( message.kind ) != NETCODE_MESSAGE_RELIABLE_ORDERED )
+        message.ttl_seconds = 0.05;
+    messages_serial_bytes( data, end, e->sent_count, message.bytes );
+    int answer = netcode_messages_send_message( e->it, &message );
+    FUZZ_CHECK( answer != NETCODE_MESSAGES_BAD_ARGUMENT );
+    if ( answer != NETCODE_OK )
+        return;
+    sent->kind = (uint8_t) message.kind;
+    sent->channel = (uint8_t) message.channel;
+    sent->bytes = message.bytes;
+    sent->dropped = message.ttl_seconds > 0.0;
+    sent->wants_receipt = message.receipt != 0;
+    e->sent_count++;
+}
+
+/* Is this what the other end said, and its turn? */
+static void messages_judge( int end, const struct netcode_message_t * message )
+{
+    static uint8_t expected[MESSAGES_LARGEST];
+    struct messages_end_t *e = &mf.ends[end], *other = &mf.ends[!end];
+    FUZZ_CHECK( message->channel >= 0 && message->channel < MESSAGES_CHANNELS && message->kind >= 0 &&
+                message->kind < 5 );
+    if ( mf.tainted )
+        return;
+    FUZZ_CHECK( message->bytes >= 2 );
+    int serial = message->data[0] | message->data[1] << 8, kind = message->kind;
+    FUZZ_CHECK( serial < other->sent_count );
+    struct messages_sent_t * sent = &other->sent[serial];
+    FUZZ_CHECK( sent->bytes == message->bytes && sent->channel == message->channel );
+    messages_serial_bytes( expected, !end, serial, sent->bytes );
+    FUZZ_CHECK( memcmp( expected, message->data, (size_t) sent->bytes ) == 0 );
+    FUZZ_CHECK( sent->arrived++ == 0 );
+    if ( kind == NETCODE_MESSAGE_UNRELIABLE || kind == NETCODE_MESSAGE_RELIABLE )
+        return;
+    int * newest = &e->newest[message->channel][kind == NETCODE_MESSAGE_RELIABLE_ORDERED];
+    if ( kind == NETCODE_MESSAGE_RELIABLE_ORDERED )
+        FUZZ_CHECK( serial > *newest );
+    else if ( kind == NETCODE_MESSAGE_UNRELIABLE_SEQUENCED && other->sent[*newest < 0 ? 0 : *newest].kind == kind )
+        FUZZ_CHECK( serial > *newest );
+    if ( kind == NETCODE_MESSAGE_RELIABLE_ORDERED || kind == NETCODE_MESSAGE_UNRELIABLE_SEQUENCED )
+        *newest = serial;
+}
+
+static void messages_read( int end, int count )
+{
+    struct netcode_message_t message;
+    while ( count-- > 0 && netcode_messages_receive( mf.ends[end].it, &message ) ) {
+        fuzz_note( (uint64_t) message.bytes * 8 + (uint64_t) message.kind );
+        messages_judge( end, &message );
+    }
+}
+
+static void messages_hear( int end )
+{
+    struct netcode_messages_event_t event;
+    struct messages_end_t * e = &mf.ends[end];
+    while ( netcode_messages_event( e->it, &event ) ) {
+        fuzz_note( (uint64_t) event.type );
+        FUZZ_CHECK( event.type >= NETCODE_MESSAGES_EVENT_ACKED && event.type <= NETCODE_MESSAGES_EVENT_BROKEN );
+        if ( event.type == NETCODE_MESSAGES_EVENT_BROKEN ) {
+            FUZZ_CHECK( mf.limited );
+            continue;
+        }
+        FUZZ_CHECK( event.receipt >= 1 && event.receipt <= (uint64_t) e->sent_count );
+        struct messages_sent_t * sent = &e->sent[event.receipt - 1];
+        FUZZ_CHECK( sent->bytes == event.bytes && event.bytes_done <= event.bytes );
+        if ( event.type == NETCODE_MESSAGES_EVENT_PROGRESS )
+            continue;
+        FUZZ_CHECK( sent->told == ( event.type == NETCODE_MESSAGES_EVENT_SPURIOUS ? NETCODE_MESSAGES_EVENT_LOST : 0 ) );
+        sent->told = (uint8_t) event.type;
+        FUZZ_CHECK( mf.tainted || event.type != NETCODE_MESSAGES_EVENT_LOST || mf.limited || mf.ending ||
+                    sent->dropped || !nc_kind_is_reliable( nc_kind_on_wire( sent->kind ) ) );
+    }
+}
+
+static void messages_write( int end )
+{
+    struct messages_end_t * e = &mf.ends[end];
+    int bytes;
+    netcode_messages_update( e->it, mf.now );
+    for ( int i = 0; i < 64; i++ ) {
+        struct messages_packet_t packet;
+        bytes = netcode_messages_generate_packet( e->it, packet.data, NETCODE_MAX_PACKET_SIZE );
+        FUZZ_CHECK( bytes == 0 || ( bytes >= 9 && bytes <= NETCODE_MAX_PACKET_SIZE ) );
+        if ( bytes == 0 )
+            return;
+        packet.bytes = bytes;
+        fuzz_note( (uint64_t) bytes );
+        if ( e->wire_count == MESSAGES_WIRE )
+            memmove( e->wire, e->wire + 1, (size_t) --e->wire_count * sizeof( e->wire[0] ) );
+        e->wire[e->wire_count++] = packet;
+    }
+}
+
+/* A block of exactly the packet's size, so that a byte too far is seen. A refused packet leaves everything as it was. */
+static void messages_give( int end, const struct messages_packet_t * packet )
+{
+    static struct netcode_messages_t before;
+    struct netcode_messages_t * it = mf.ends[end].it;
+    uint8_t * block = (uint8_t *) malloc( (size_t) packet->bytes + !packet->bytes );
+    if ( !block )
+        abort();
+    memcpy( block, packet->data, (size_t) packet->bytes );
+    before = *it;
+    int reason = netcode_messages_process_packet( it, block, packet->bytes );
+    FUZZ_CHECK( reason >= 0 && reason < NETCODE_MESSAGES_DROP_REASONS );
+    fuzz_note( (uint64_t) reason );
+    if ( reason != NETCODE_MESSAGES_DROP_NONE ) {
+        before.stats.drops[reason]++;
+        before.in = it->in; /* looking for room may have tidied it up */
+        FUZZ_CHECK( memcmp( &before, it, sizeof( before ) ) == 0 );
+    }
+    free( block );
+}
+
+static void messages_deliver( int end, uint8_t which, uint8_t how )
+{
+    struct messages_end_t * from = &mf.ends[!end];
+    if ( from->wire_count == 0 )
+        return;
+    int index = which % from->wire_count;
+    struct messages_packet_t packet = from->wire[index];
+    if ( how & 2 ) { /* changed on its way */
+        packet.data[fuzz_number( mf.input, 2 ) % (uint64_t) packet.bytes] ^= (uint8_t) ( fuzz_u8( mf.input ) | 1 );
+        mf.tainted = 1;
+    }
+    if ( how & 4 && packet.bytes > 1 ) {
+        packet.bytes -= 1 + fuzz_u8( mf.input ) % ( packet.bytes - 1 );
+        mf.tainted = 1;
+    }
+    if ( !( how & 8 ) ) {
+        memmove( from->wire + index, from->wire + index + 1,
+                 (size_t) ( from->wire_count - index - 1 ) * sizeof( from->wire[0] ) );
+        from->wire_count--;
+    }
+    if ( !( how & 1 ) )
+        messages_give( end, &packet );
+}
+
+/* A packet of the input's own words behind a header that fits. */
+static void messages_make_up( int end )
+{
+    struct messages_packet_t packet;
+    const struct netcode_messages_t * it = mf.ends[end].it;
+    uint8_t flags = fuzz_u8( mf.input );
+    uint8_t * at = packet.data;
+    *at++ = (uint8_t) ( NC_MESSAGES_VERSION | ( flags & 0x70 ) );
+    at = nc_put_number( at, (uint32_t) ( it->newest_received + 1 + ( flags & 7 ) ), 2 );
+    at = nc_put_number( at, flags & 0x10 ? (uint32_t) it->next_number - 1 - fuzz_u8( mf.input ) % 40 : 0, 2 );
+    at = nc_put_number( at, flags & 0x10 ? (uint32_t) fuzz_number( mf.input, 2 ) * 0x10001 : 0, 4 );
+    if ( flags & 0x20 )
+        at = nc_put_number( at, 10, 2 );
+    for ( int count = fuzz_u8( mf.input ) % 64; count > 0; count-- )
+        *at++ = fuzz_u8( mf.input );
+    if ( flags & 8 )
+        for ( int i = 0; i < 1024; i++ )
+            *at++ = (uint8_t) i;
+    packet.bytes = (int) ( at - packet.data );
+    mf.tainted = 1;
+    messages_give( end, &packet );
+}
+
+/* Another connection: who waits for a receipt is told, and nothing of the old one is left. */
+static void messages_renew( void )
+{
+    mf.ending = 1;
+    for ( int end = 0; end < 2; end++ ) {
+        struct messages_end_t * e = &mf.ends[end];
+        netcode_messages_reset( e->it, mf.now );
+        messages_hear( end );
+        for ( int i = 0; i < e->sent_count; i++ )
+            FUZZ_CHECK( ( e->sent[i].told != 0 ) == e->sent[i].wants_receipt );
+        FUZZ_CHECK( e->it->out.used == 0 && e->it->in.used == 0 && e->it->queued_bytes == 0 );
+        e->sent_count = e->wire_count = 0;
+        memset( e->newest, 0xff, sizeof( e->newest ) );
+    }
+    mf.ending = mf.tainted = 0;
+}
+
+/* What is told of an object fits together. */
+static void messages_look( int end )
+{
+    struct netcode_messages_t * it = mf.ends[end].it;
+    struct netcode_messages_stats_t stats;
+    struct netcode_messages_channel_stats_t channel;
+    int queued = 0;
+    netcode_messages_stats( it, &stats );
+    FUZZ_CHECK( stats.bytes_in_flight >= 0.0 && stats.loss_sent >= 0.0 && stats.loss_sent <= 1.0 );
+    FUZZ_CHECK( stats.loss_received >= 0.0 && stats.loss_received <= 1.0 && stats.rtt >= 0.0 && stats.jitter >= 0.0 );
+    FUZZ_CHECK( stats.congestion_window >= 2.0 * NETCODE_MAX_PACKET_SIZE );
+    for ( int i = 0; i < MESSAGES_CHANNELS; i++ ) {
+        netcode_messages_channel_stats( it, i, &channel );
+        FUZZ_CHECK( channel.queued_messages > 0 || channel.queued_bytes == 0 );
+        FUZZ_CHECK( channel.queued_seconds >= 0.0 );
+        queued += channel.queued_bytes;
+    }
+    FUZZ_CHECK( queued == (int) it->queued_bytes );
+}
+
+static void messages_step( uint8_t op )
+{
+    int end = op & 1;
+    switch ( op >> 1 & 15 ) {
+    case 0:
+    case 1:
+    case 2: {
+        uint8_t how = fuzz_u8( mf.input ), size = fuzz_u8( mf.input );
+        messages_say( end, how, size );
+        break;
+    }
+    case 3:
+    case 4:
+        mf.now += 1.0 / 60.0;
+        messages_write( end );
+        break;
+    case 5:
+        mf.now += ( fuzz_u8( mf.input ) + 1 ) * 0.01;
+        messages_write( end );
+        break;
+    case 6:
+    case 7: messages_deliver( end, 0, 0 ); break;
+    case 8: messages_deliver( end, fuzz_u8( mf.input ), op >> 5 ); break;
+    case 9: messages_deliver( end, fuzz_u8( mf.input ), (uint8_t) ( 8 | op >> 5 ) ); break;
+    case 10: messages_read( end, 1 + fuzz_u8( mf.input ) % 8 ); break;
+    case 11: messages_hear( end ); break;
+    case 12: messages_make_up( end ); break;
+    case 13:
+        if ( op >> 5 == 7 )
+            messages_renew();
+        netcode_messages_flush( mf.ends[end].it );
+        messages_look( end );
+        break;
+    case 14: mf.ends[end].wire_count = 0; break;
+    default:
+        for ( int i = op >> 5; i >= 0; i-- ) { /* a good network for a while */
+            mf.now += 0.02;
+            messages_write( end );
+            while ( mf.ends[end].wire_count )
+                messages_deliver( !end, 0, 0 );
+            end = !end;
+        }
+    }
+    FUZZ_CHECK( netcode_messages_next_deadline( mf.ends[end].it ) >= mf.now - 1e9 );
+}
+
+/* The network heals, everybody reads: what is reliable arrives, what is told is told, and the buffers are empty. */
+static void messages_heal( void )
+{
+    if ( mf.tainted || mf.limited )
+        return;
+    for ( int round = 0; round < 4000; round++ ) {
+        mf.now += 0.02;
+        for ( int end = 0; end < 2; end++ ) {
+            messages_write( end );
+            while ( mf.ends[end].wire_count )
+                messages_deliver( !end, 0, 0 );
+            messages_read( !end, 1000 );
+            messages_hear( end );
+        }
+        if ( round > 200 && mf.ends[0].it->out.used + mf.ends[1].it->out.used == 0 )
+            break;
+    }
+    for ( int end = 0; end < 2; end++ ) {
+        struct messages_end_t * e = &mf.ends[end];
+        FUZZ_CHECK( e->it->out.used == 0 && e->it->in.used == 0 );
+        for ( int i = 0; i < e->sent_count; i++ ) {
+            FUZZ_CHECK( ( e->sent[i].told != 0 ) == e->sent[i].wants_receipt );
+            FUZZ_CHECK( e->sent[i].arrived || e->sent[i].dropped ||
+                        e->sent[i].kind == NETCODE_MESSAGE_RELIABLE_SEQUENCED ||
+                        !nc_kind_is_reliable( nc_kind_on_wire( e->sent[i].kind ) ) );
+        }
+    }
+}
+
+static void fuzz_messages( struct fuzz_input_t * input )
+{
+    struct netcode_messages_config_t config;
+    uint8_t how = fuzz_u8( input );
+    memset( &mf, 0, sizeof( mf ) );
+    memset( mf.ends[0].newest, 0xff, sizeof( mf.ends[0].newest ) );
+    memset( mf.ends[1].newest, 0xff, sizeof( mf.ends[1].newest ) );
+    mf.input = input;
+    netcode_default_messages_config( &config );
+    config.channels = MESSAGES_CHANNELS;
+    config.max_message_bytes = MESSAGES_LARGEST;
+    config.window_packets = 16;
+    config.upgrade_large = 1;
+    config.congestion = ( how & 3 ) % 3;
+    config.weights[1] = 3;
+    config.priorities[2] = 1;
+    config.max_retries = how & 4 ? 2 : 0;
+    mf.limited = config.max_retries;
+    for ( int i = 0; i < 2; i++ ) {
+        mf.ends[i].it = netcode_messages_create( &config, 0.0 );
+        if ( !mf.ends[i].it )
+            abort();
+    }
+    for ( int i = 0; i < MESSAGES_OPS && input->at < input->bytes; i++ )
+        messages_step( fuzz_u8( input ) );
+    if ( how & 8 )
+        messages_heal();
+    for ( int i = 0; i < 2; i++ )
+        netcode_messages_destroy( mf.ends[i].it );
+}
+
+FUZZ_TARGET( messages )
