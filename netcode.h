@@ -300,6 +300,8 @@
                  gives way when the round trip grows. An unreliable one is refused, or upgraded (upgrade_large).
     small        up to 128 bytes: a reliable one is repeated in the next two flights, so that a loss or two cost a
                  tick and not a round trip. They share packets; what is queued leaves at update or flush.
+    counters     reliable_retries_total and its like, in netcode_messages_stats. Over a connection few packets come twice or
+                 late: the core's replay window has dropped those before (REPLAYED in the core's statistics).
     slowness     a slow reader stops the sender: FULL, sooner or later. Nobody is disconnected for it.
     rates        AIMD as RFC 9002 has it, at least two packets a round trip; FIXED or NONE if you know the network.
                  Unreliable messages wait for the rate only; what outlives its time to live (0.5 s unless you say)
@@ -9394,29 +9396,27 @@ static void nc_messages_shrink_bulk( struct netcode_messages_t * messages, doubl
     messages->bulk_threshold = messages->bulk_bytes;
 }
 
-static void nc_messages_measure( struct netcode_messages_t * messages, double sample, double delay )
+static void nc_messages_measure( struct netcode_messages_t * messages, double sample )
 {
     double before = messages->rtt_latest;
     if ( messages->rtt_min <= 0.0 || sample < messages->rtt_min || messages->now - messages->rtt_min_time > 10.0 ) {
         messages->rtt_min = sample;
         messages->rtt_min_time = messages->now;
     }
-    if ( sample - delay >= messages->rtt_min )
-        sample -= delay;
     messages->rtt_latest = sample;
     messages->round_sum += sample;
     messages->round_samples++;
     if ( sample > messages->rtt_min + 0.02 && messages->bulk_threshold > messages->bulk_bytes )
         nc_messages_shrink_bulk( messages, sample ); /* a queue begins to grow: no more doubling */
     if ( messages->rtt <= 0.0 ) {
-        messages->rtt = nc_real_larger( sample, 1e-6 );
+        messages->rtt = sample;
         messages->rtt_variation = sample / 2.0;
         return;
     }
     double off = sample > messages->rtt ? sample - messages->rtt : messages->rtt - sample;
     double step = sample > before ? sample - before : before - sample;
     messages->rtt_variation += ( off - messages->rtt_variation ) / 4.0;
-    messages->rtt = nc_real_larger( messages->rtt + ( sample - messages->rtt ) / 8.0, 1e-6 );
+    messages->rtt += ( sample - messages->rtt ) / 8.0;
     messages->jitter += ( step - messages->jitter ) / 16.0;
 }
 
@@ -9598,7 +9598,7 @@ static void nc_messages_take_acks( struct netcode_messages_t * messages, const n
         if ( sent->number == acks->ack && sent->bytes & NC_SENT_UNDER_WAY ) {
             double delay = (double) acks->delay * 1e-4;
             messages->peer_delay = nc_real_smaller( nc_real_larger( messages->peer_delay, delay ), 0.25 );
-            nc_messages_measure( messages, nc_real_larger( messages->now - sent->time, 0.0 ), delay );
+            nc_messages_measure( messages, nc_real_larger( messages->now - sent->time - delay, 1e-6 ) );
         }
         nc_sent_acked( messages, sent );
         news = 1;

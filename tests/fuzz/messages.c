@@ -268,6 +268,57 @@ static void messages_look( int end )
     FUZZ_CHECK( queued == (int) it->queued_bytes );
 }
 
+/* Calls that are mistakes: refused, and nothing changes. */
+static void messages_mistake( int end )
+{
+    static const struct {
+        int channel, kind, bytes;
+        double seconds;
+    } wrong[] = { { -1, 0, 4, 0.0 }, { 4, 0, 4, 0.0 }, { 0, 8, 4, 0.0 },  { 0, -1, 4, 0.0 },
+                  { 0, 0, -4, 0.0 }, { 0, 3, 4, 1.0 }, { 0, 0, 4, 1e301 } };
+    struct netcode_messages_t * it = mf.ends[end].it;
+    struct netcode_message_t message;
+    struct netcode_messages_stats_t stats;
+    struct netcode_messages_event_t event;
+    struct netcode_messages_channel_stats_t channel;
+    uint8_t data[16] = { 0 };
+    for ( size_t i = 0; i < sizeof( wrong ) / sizeof( wrong[0] ); i++ ) {
+        memset( &message, 0, sizeof( message ) );
+        message.channel = wrong[i].channel;
+        message.kind = wrong[i].kind;
+        message.bytes = wrong[i].bytes;
+        message.ttl_seconds = wrong[i].seconds;
+        message.data = data;
+        FUZZ_BAD( FUZZ_CHECK( netcode_messages_send_message( it, &message ) == NETCODE_MESSAGES_BAD_ARGUMENT ) );
+    }
+    FUZZ_BAD( netcode_messages_send( it, 0, 0, NULL, 4 ) );
+    FUZZ_BAD( netcode_messages_send_message( it, NULL ) );
+    FUZZ_BAD( netcode_messages_send_message( NULL, &message ) );
+    FUZZ_BAD( netcode_messages_receive( NULL, &message ) );
+    FUZZ_BAD( netcode_messages_receive( it, NULL ) );
+    FUZZ_BAD( netcode_messages_event( NULL, &event ) );
+    FUZZ_BAD( netcode_messages_event( it, NULL ) );
+    FUZZ_BAD( netcode_messages_process_packet( NULL, data, 9 ) );
+    FUZZ_BAD( netcode_messages_process_packet( it, NULL, 9 ) );
+    FUZZ_BAD( netcode_messages_process_packet( it, data, -1 ) );
+    FUZZ_BAD( netcode_messages_generate_packet( NULL, data, 1200 ) );
+    FUZZ_BAD( netcode_messages_generate_packet( it, NULL, 1200 ) );
+    FUZZ_BAD( netcode_messages_generate_packet( it, data, 16 ) );
+    FUZZ_BAD( netcode_messages_update( NULL, 1.0 ) );
+    FUZZ_BAD( netcode_messages_update( it, -1e301 ) );
+    FUZZ_BAD( netcode_messages_update( it, 1e301 ) );
+    FUZZ_BAD( netcode_messages_reset( NULL, 1.0 ) );
+    FUZZ_BAD( netcode_messages_reset( it, 1e301 ) );
+    FUZZ_BAD( netcode_messages_flush( NULL ) );
+    FUZZ_BAD( netcode_messages_next_deadline( NULL ) );
+    FUZZ_BAD( netcode_messages_stats( NULL, &stats ) );
+    FUZZ_BAD( netcode_messages_stats( it, NULL ) );
+    FUZZ_BAD( netcode_messages_channel_stats( NULL, 0, &channel ) );
+    FUZZ_BAD( netcode_messages_channel_stats( it, 0, NULL ) );
+    FUZZ_BAD( netcode_messages_channel_stats( it, -1, &channel ) );
+    FUZZ_BAD( netcode_messages_channel_stats( it, MESSAGES_CHANNELS, &channel ) );
+}
+
 static void messages_step( uint8_t op )
 {
     int end = op & 1;
@@ -301,7 +352,12 @@ static void messages_step( uint8_t op )
         netcode_messages_flush( mf.ends[end].it );
         messages_look( end );
         break;
-    case 14: mf.ends[end].wire_count = 0; break;
+    case 14:
+        if ( op >> 5 == 7 )
+            messages_mistake( end );
+        else
+            mf.ends[end].wire_count = 0;
+        break;
     default:
         for ( int i = op >> 5; i >= 0; i-- ) { /* a good network for a while */
             mf.now += 0.02;
