@@ -45,9 +45,9 @@ VERSION = $(shell sed -n 's/^\#define NETCODE_VERSION_FULL "\(.*\)"/\1/p' netcod
 COVERAGE_CC ?= gcc
 GCOV ?= gcov
 CLANG_FORMAT ?= clang-format
-C_FILES = netcode.h $(wildcard examples/*.c tests/*.c tests/*.h tests/*.cpp tests/*/*.c tests/*/*.h)
+C_FILES = netcode.h $(wildcard examples/*.c examples/*.h examples/*.cpp tests/*.c tests/*.h tests/*.cpp tests/*/*.c tests/*/*.h)
 
-EXAMPLES = client_server server client listen_server token
+EXAMPLES = client_server server client listen_server token pong
 TEST_SOURCES = netcode.h $(wildcard tests/*.c tests/*.h tests/unit/* tests/story/* tests/torture/*)
 TEST_ARGUMENTS = $(T) $(if $(SEED),--seed $(SEED))
 TEST_RUN = sh tests/tools/loopback.sh
@@ -71,6 +71,7 @@ help:
 	@echo "make bench-plot                     the picture of make bench: build/bench.svg (gnuplot)"
 	@echo "make instructions                   what a refused datagram costs, counted by valgrind"
 	@echo "make threads    servers on four threads share a port, under the thread sanitizer (Linux)"
+	@echo "make games      bots play Pong over messages, directly and through a lossy relay; the C++ transport (under 60 s)"
 	@echo "make soak       64 clients at 60 Hz; SECONDS=60"
 	@echo "make defences   takes each defence out of a copy: a test must notice"
 	@echo "make attacks    the table of attacks and faults, each row with its outcome"
@@ -99,6 +100,19 @@ build:
 
 build/%: examples/%.c netcode.h | deps build
 	$(Q)$(COMPILE) $< $(LINK) -o $@
+
+build/pong: examples/pong_step.h
+
+build/transport: examples/transport.cpp netcode.h | deps build
+	$(Q)$(CXX) -std=c++11 $(CPPFLAGS) $(CFLAGS) $(WARNINGS) -I. $(SODIUM_CFLAGS) $< $(LINK) -o $@
+
+build/relay: tests/tools/relay.c | build
+	$(Q)$(CC) -std=c99 $(CPPFLAGS) $(CFLAGS) $(WARNINGS) $< -o $@
+
+# Two bots play, directly and over a bad network; the transport shows itself.
+games: build/pong build/relay build/transport
+	./build/transport
+	sh tests/tools/games.sh
 
 demo: all build/demo
 	./build/demo
@@ -264,4 +278,4 @@ clean:
 	rm -rf build
 
 .PHONY: all help deps demo test test-release san coverage peer compile lint size readme format bench bench-messages bench-plot bench-sockets \
-	instructions threads soak defences attacks sim fuzz torture torture-plain coverage-lines prove model erase ct msan platforms mutate fresh install clean
+	games instructions threads soak defences attacks sim fuzz torture torture-plain coverage-lines prove model erase ct msan platforms mutate fresh install clean

@@ -108,6 +108,7 @@ for pair in $pairs; do
         $cxx -std=c++11 $WARNINGS -DCONTRACT_LINKED $sodium_cflags tests/contract.cpp $at.o $sodium_libs -o $at && ./$at"
     job pass "$cc netcode.h without a stub" "$cc $WARNINGS $sodium_cflags -x c -DNETCODE_IMPLEMENTATION -c netcode.h -o $OUT/nostub.$cc.o"
     # Each example is one file and one command, in strict C as well.
+    job pass "$cxx examples/transport.cpp" "$cxx -std=c++11 $WARNINGS -I. $sodium_cflags examples/transport.cpp $sodium_libs -o $OUT/transport.$cxx"
     for example in examples/*.c; do
         job pass "$cc $example" "$cc $WARNINGS $sodium_cflags $example $sodium_libs -o $OUT/$(basename "$example").$cc"
         job pass "$cc -std=c99 $example" "$cc -std=c99 -O1 $WARNINGS $sodium_cflags -c $example -o $OUT/$(basename "$example").$cc.o"
