@@ -9502,10 +9502,14 @@ static void nc_sent_settle( struct netcode_messages_t * messages, nc_sent_t * se
 
 static void nc_sent_lost( struct netcode_messages_t * messages, nc_sent_t * sent )
 {
+    /* What is lost while the window is hardly used says nothing of the window. */
+    double small = messages->in_flight - messages->bulk_in_flight;
+    int counts = sent->bytes & NC_SENT_BULK || small >= messages->window_bytes / 2.0;
     nc_sent_settle( messages, sent );
     messages->stats.packets_lost++;
     messages->loss_sent += ( 1.0 - messages->loss_sent ) / 64.0;
-    nc_messages_cut( messages, sent->time );
+    if ( counts )
+        nc_messages_cut( messages, sent->time );
     if ( sent->bytes & NC_SENT_LIMIT )
         messages->limit_due = 1;
     for ( uint16_t at = sent->copies; at != NC_COPY_NONE; at = messages->copies[at].next )
@@ -10087,7 +10091,7 @@ static void nc_build_begin( struct netcode_messages_t * messages, nc_build_t * b
     double small = messages->in_flight - messages->bulk_in_flight;
     build->reliable = build->unreliable && ( probe || !aimd || small < messages->window_bytes );
     build->bulk = ( free_rate || ( messages->tokens > 0.0 && messages->bulk_tokens > 0.0 ) ) &&
-                  ( probe || !aimd || messages->in_flight + packet_bytes <= messages->bulk_bytes );
+                  ( probe || !aimd || messages->bulk_in_flight + packet_bytes <= messages->bulk_bytes );
 }
 
 static void nc_build_fill( struct netcode_messages_t * messages, nc_build_t * build )
