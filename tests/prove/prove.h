@@ -6,6 +6,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 /* A mistake of the caller's would be a mistake of the library's own code here. */
@@ -14,6 +15,7 @@
 #define NETCODE_NO_SOCKETS
 #define NETCODE_IMPLEMENTATION
 #if defined( PROVE_SMALL )
+double prove_left( uint64_t tick, double now );
 #include "netcode_small.h" /* with smaller tables: small.edit */
 #else
 #include "netcode.h"
@@ -41,6 +43,13 @@ double nondet_double( void );
 #define any_int nondet_int
 #define any_size nondet_size
 #define any_double nondet_double
+
+/* CBMC's own is lost where calls are replaced: run.py. */
+int printf( const char * format, ... )
+{
+    (void) format;
+    return any_int();
+}
 
 static size_t any_size_up_to( size_t most )
 {

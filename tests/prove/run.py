@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Runs the proofs of proofs.list. See run.sh, which finds the prover and calls this.
 
-A line of proofs.list is: name, file, `quick`, `long` or `open`, options of CBMC # bound # what is proved. A fault is a file plants/NAME.edit,
-written like those of tests/attacks, but for the line that names what must notice:
+A line of proofs.list is: name, file, `quick`, `long` or `open`, options of CBMC # bound # what is proved. Among the options FUNCTION=ANSWER
+replaces the calls of one function by calls of another. A fault is a file plants/NAME.edit, written like those of tests/attacks, but for the
+line that names what must notice:
 
     One or more lines that say in a sentence what is wrong.
     prove: NAME, NAME
@@ -12,6 +13,7 @@ written like those of tests/attacks, but for the line that names what must notic
     what stands there instead
     --- end"""
 
+import collections
 import concurrent.futures
 import glob
 import os
@@ -32,10 +34,15 @@ CHECKS = """--bounds-check --pointer-check --pointer-overflow-check --signed-ove
 FAILED = 10  # CBMC's exit status where a claim does not hold
 
 
+Took = collections.namedtuple("Took", "seconds megabytes")
+
+
 class Proof:
     def __init__(self, line):
         head, self.bound, self.shows = [part.strip() for part in line.split("#")]
-        self.name, self.file, self.when, *self.options = head.split()
+        self.name, self.file, self.when, *options = head.split()
+        self.replaced = [option.replace("=", ":") for option in options if re.fullmatch(r"\w+=\w+", option)]
+        self.options = [option for option in options if not re.fullmatch(r"\w+=\w+", option)]
 
 
 class Edit:
@@ -79,7 +86,7 @@ class Place:
                 file.write(text)
 
     def run(self, log, *command):
-        """Returns the exit status, None at the time limit, and the seconds of processor that it took."""
+        """Returns the exit status, None at the time limit, and the seconds of processor and the MB of memory that it took."""
         if ROOT:
             command = ["chroot", ROOT, "env", "-C", self.inside, "PATH=/usr/bin:/bin", "timeout", str(SECONDS), *command]
         else:
@@ -88,7 +95,8 @@ class Place:
             process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
             _, status, usage = os.wait4(process.pid, 0)
             process.returncode = os.WEXITSTATUS(status) if os.WIFEXITED(status) else -1
-        return (None if process.returncode == 124 else process.returncode), usage.ru_utime + usage.ru_stime
+        took = Took(usage.ru_utime + usage.ru_stime, usage.ru_maxrss // 1024)
+        return (None if process.returncode == 124 else process.returncode), took
 
     def compile(self, file):
         """Returns the compiler's first error, '' for success."""
@@ -100,22 +108,27 @@ class Place:
             return [line.strip() for line in file if word in line]
 
     def prove(self, proof, *more):
-        return self.run(proof.name + ".log", "cbmc", proof.file + ".gb", "--function", "prove_" + proof.name, *CHECKS, *proof.options, *more)
+        name, start, log = proof.name + ".gb", "prove_" + proof.name, proof.name + ".log"
+        status, took = self.run(log, "goto-cc", "--function", start, proof.file + ".gb", "-o", name)
+        if status == 0 and proof.replaced:
+            calls = [word for pair in proof.replaced for word in ("--replace-calls", pair)]
+            status, took = self.run(log, "goto-instrument", "--drop-unused-functions", *calls, name, name)
+        return self.run(log, "cbmc", name, *CHECKS, *proof.options, *more) if status == 0 else (status, took)
 
 
-def line_of(word, proof, seconds, what):
-    print("%-5s%-26s%7.1f s  %s" % (word, proof.name, seconds, what), flush=True)
+def line_of(word, proof, took, what):
+    print("%-5s%-26s%7.1f s %5d MB  %s" % (word, proof.name, *took, what), flush=True)
 
 
 def judge(place, proof):
     """Proves one. Returns good or not, and its seconds."""
-    status, seconds = place.prove(proof)
+    status, took = place.prove(proof)
     if status == 0 and place.lines(proof.name, "VERIFICATION SUCCESSFUL"):
-        line_of("ok", proof, seconds, "%s [%s]" % (proof.shows, proof.bound))
-        return True, seconds
+        line_of("ok", proof, took, "%s [%s]" % (proof.shows, proof.bound))
+        return True, took.seconds
     reasons = place.lines(proof.name, ": FAILURE") or ["over %d s" % SECONDS if status is None else "status %s" % status]
-    line_of("FAIL", proof, seconds, "; ".join(reasons[:4]))
-    return False, seconds
+    line_of("FAIL", proof, took, "; ".join(reasons[:4]))
+    return False, took.seconds
 
 
 def prove_all(header, proofs):
@@ -145,13 +158,13 @@ def judge_plant(header, edit, proofs, words):
     good = True
     for proof in (known[name] for name in edit.proofs if known[name].when != "open" or name in words):
         fault = place.compile(proof.file)
-        status, seconds = (None, 0.0) if fault else place.prove(proof, "--stop-on-fail")
+        status, took = (None, Took(0.0, 0)) if fault else place.prove(proof, "--stop-on-fail")
         if status == FAILED and not fault:
             broken = (place.lines(proof.name, "Violated property") or ["?"]) and next_lines(place, proof)
-            line_of("ok", proof, seconds, "fails with %s: %s" % (edit.name, broken))
+            line_of("ok", proof, took, "fails with %s: %s" % (edit.name, broken))
             continue
         good = False
-        line_of("MISS", proof, seconds, "%s: %s" % (edit.name, fault or "holds all the same" if status == 0 else fault or "status %s" % status))
+        line_of("MISS", proof, took, "%s: %s" % (edit.name, fault or "holds all the same" if status == 0 else fault or "status %s" % status))
     shutil.rmtree(place.folder, ignore_errors=True)
     return good
 

@@ -6,8 +6,9 @@
 #     run.sh open [FILTER...]     those that no run has been seen to end with, see proofs.list
 #     run.sh --plants [FILTER...] plants a fault for each proof, plants/*.edit: the proof must fail
 #
-# CBMC 6 is in Debian 13. Where it is not installed, it is run in a Debian 13 of its own, made once by debootstrap in build/prove/trixie
-# (PROVE_ROOT names another folder), which needs root and the network. Where that can not be had, nothing is proved and nothing fails.
+# CBMC 6 is in Debian 13, and so is kissat, a solver. Where they are not installed, they are run in a Debian 13 of their own, made once by
+# debootstrap in build/prove/trixie (PROVE_ROOT names another folder), which needs root and the network. Where that can not be had, nothing
+# is proved and nothing fails.
 # JOBS=2 proves two at a time; PROVE_SECONDS=1800 is the longest that one may take.
 set -u
 
@@ -38,17 +39,19 @@ make_root() {
     mkdir -p "${root%/*}"
     rm -rf --one-file-system "$root.new"
     echo "making a Debian 13 with cbmc in $root"
-    if ! debootstrap --variant=minbase --include=cbmc,libc6-dev trixie "$root.new" "$mirror" >"$root.log" 2>&1; then
+    if ! debootstrap --variant=minbase --include=cbmc,kissat,libc6-dev trixie "$root.new" "$mirror" >"$root.log" 2>&1; then
         rm -rf --one-file-system "$root.new"
         skip "debootstrap made no Debian 13 with cbmc (its last word: $(tail -n 1 "$root.log"))"
     fi
     mv "$root.new" "$root"
 }
 
-if command -v cbmc >/dev/null && command -v goto-cc >/dev/null; then
+if command -v cbmc >/dev/null && command -v goto-cc >/dev/null && command -v kissat >/dev/null; then
     root=
-elif [ ! -x "$root/usr/bin/cbmc" ] || [ ! -e "$root/usr/include/stdio.h" ]; then
+elif [ ! -e "$root" ]; then
     make_root
+elif [ ! -x "$root/usr/bin/cbmc" ] || [ ! -x "$root/usr/bin/kissat" ] || [ ! -e "$root/usr/include/stdio.h" ]; then
+    skip "$root lacks cbmc, kissat or libc6-dev: install them there, or remove it"
 fi
 [ -z "$root" ] || chroot "$root" true 2>/dev/null || skip "this machine does not let $root be entered"
 PROVE_ROOT=$root exec "${PYTHON:-python3}" tests/prove/run.py "$@"

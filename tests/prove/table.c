@@ -1,5 +1,6 @@
-/*  Proofs of room 8, the parts that find and order things: arena, list, table, bits and the heap of used tokens. Each function
-    takes one step from any state that can be reached, for all hashes, indices and timestamps. Run: tests/prove/run.sh table */
+/*  Proofs of room 8, the parts that find and order things: arena, list, table, bits and the heap of used tokens. Each
+    function takes one step from any state that can be reached, for all hashes, indices and timestamps. Run:
+    tests/prove/run.sh table */
 
 #include "prove.h"
 
@@ -107,7 +108,8 @@ typedef struct {
     nc_table_entry_t entries[TABLE];
 } any_table_t;
 
-/* A chain holds what was inserted, the latest first, so every state that can be reached is one that insertions alone reach. */
+/*  A chain holds what was inserted, the latest first, so every state that can be reached is one that insertions alone
+    reach. */
 static void make_table( any_table_t * it )
 {
     it->table.heads = it->heads;
@@ -206,4 +208,18 @@ void prove_bits_lowest( void )
     CLAIM( lowest < bits.word_count * 64 );
     GIVEN( is_summed_up( &bits, lowest / 64 ) );
     CLAIM( is_member( &bits, lowest ) && ( !is_member( &bits, probe ) || probe >= lowest ) );
+}
+
+/* ---- wheel: how many ticks a time is; the rest is in wheel.c ---- */
+
+/*  The whole ticks of 1/1024 s that have passed, for all times that a clock of the library can show, and for those that
+    are none. */
+void prove_wheel_tick( void )
+{
+    double seconds = any_double();
+    GIVEN( !( seconds > 9007199254740992.0 ) );
+    uint64_t tick = nc_wheel_tick( seconds );
+    double ticks = (double) tick, exact = seconds * 1024.0;
+    CLAIM( tick <= (uint64_t) 1 << 63 && (uint64_t) ticks == tick );
+    CLAIM( seconds > 0.0 ? ticks <= exact && exact - ticks < 1.0 : tick == 0 );
 }

@@ -132,8 +132,8 @@ void prove_token_address_round_trip( void )
     claim_same( &address, &back );
 }
 
-/*  ---- whole tokens: all that may arrive, but for counts of 2 to 32, which a solver would not end with: each further address is
-    read from some state at some place, and that is prove_token_read_address ---- */
+/*  ---- whole tokens: all that may arrive, but for counts of 2 to 32, which a solver would not end with: each further
+    address is read from some state at some place, and that is prove_token_read_address ---- */
 
 static void leave_out_long_routes( const uint8_t * count )
 {
@@ -235,18 +235,52 @@ void prove_token_round_trip( void )
     claim_same_route( &token.route, &back.route, ROUTE );
 }
 
-/* The largest token there is fits: 32 addresses of IPv6, and of every mixture. */
+/*  Of 1 to 32 addresses in any mixture. For the writers stand functions that take as many bytes as the proofs of the
+    true ones say (FUNCTION=answer_... in proofs.list), and note which addresses they are given. */
+static nc_route_t long_route;
+static int addresses_written;
+
+static void answer_writer( nc_writer_t * writer, size_t bytes )
+{
+    writer->failed |= writer->end - writer->at < bytes;
+    if ( !writer->failed )
+        writer->at += bytes;
+}
+
+/* prove_token_address_round_trip */
+void answer_write_address( nc_writer_t * writer, const struct netcode_address_t * address )
+{
+    int nth = addresses_written++;
+    CLAIM( nth < long_route.num_addresses && address == &long_route.addresses[nth] );
+    answer_writer( writer, address->type == NETCODE_ADDRESS_IPV4 ? 7 : 19 );
+}
+
+/* prove_writer_number */
+void answer_writer_number( nc_writer_t * writer, uint64_t value, size_t bytes )
+{
+    (void) value;
+    answer_writer( writer, bytes );
+}
+
+/* prove_writer_bytes */
+void answer_writer_bytes( nc_writer_t * writer, const uint8_t * data, size_t bytes )
+{
+    CLAIM( __CPROVER_r_ok( data, bytes ) );
+    answer_writer( writer, bytes );
+}
+
+/* The largest token there is fits, and every address is written once. */
 void prove_token_write_fits( void )
 {
-    nc_route_t route;
-    fill( &route, sizeof( route ) );
-    route.num_addresses = any_int();
-    GIVEN( route.num_addresses >= 1 && route.num_addresses <= NETCODE_MAX_SERVERS_PER_CONNECT );
-    size_t bytes = NC_PRIVATE_TOKEN_BYTES - NETCODE_MAC_BYTES;
-    nc_writer_t writer = nc_writer_make( any_bytes( bytes ), bytes );
+    nc_route_t * route = &long_route;
+    route->num_addresses = 1 + (int) any_below( NETCODE_MAX_SERVERS_PER_CONNECT );
+    for ( int i = 0; i < NETCODE_MAX_SERVERS_PER_CONNECT; i++ )
+        route->addresses[i].type = any_u8();
+    nc_writer_t writer = nc_writer_make( NULL, NC_PRIVATE_TOKEN_BYTES - NETCODE_MAC_BYTES );
     writer.at = 8;
-    nc_token_write_route( &writer, &route );
+    nc_token_write_route( &writer, route );
     CLAIM( !writer.failed && writer.at + NETCODE_USER_DATA_BYTES <= writer.end );
+    CLAIM( addresses_written == route->num_addresses );
 }
 
 /* ---- sealing and opening: with what, and where to ---- */

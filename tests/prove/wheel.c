@@ -1,121 +1,233 @@
-/*  Proofs of room 8's wheel of timers, at 64 buckets (small.edit) and a few timers: for every tick that the wheel can stand at,
-    and every time a caller's clock can show. Run: tests/prove/run.sh wheel */
+/*  Proofs of room 8's wheel of timers, at 8 buckets and a few timers (small.edit): one step from any state that it can
+    be in, at every tick that the wheel can stand at. Run: tests/prove/run.sh wheel
+
+    What is proved elsewhere has a stand-in here: how many ticks a time is (prove_wheel_tick, table.c, at the true size) answer_tick says, any number
+    of them; and lists have the members that were inserted and not removed (prove_list, table.c), of which any may be
+    the first. */
 
 #define PROVE_SMALL
 #include "prove.h"
 
-enum { TIMERS = 1 };
+/* How long it is up to a tick: (double) tick / NC_WHEEL_BUCKETS - now, which small.edit gives this name. */
+static double said_time, said_left;
+static uint64_t said_tick, left_tick;
+static int left_calls;
 
-/* The library's clock would take 2^21 of its longest steps to get here. */
-#define LATEST 9007199254740992.0
+double prove_left( uint64_t tick, double now )
+{
+    CLAIM( now == said_time );
+    left_tick = tick;
+    left_calls++;
+    return said_left;
+}
+
+enum { TIMERS = 2, BUCKETS = NC_WHEEL_BUCKETS };
+
+/* The library's clock would take 2^21 of its longest steps to get to 2^53 seconds, which is this tick. */
+#define LAST_TICK ( (uint64_t) 1 << 63 )
 
 typedef struct {
     nc_wheel_t wheel;
-    nc_link_t links[TIMERS];
     uint16_t list_of[TIMERS];
-    uint64_t ticks[TIMERS]; /* where each timer stands; NEVER where it is not set */
 } any_wheel_t;
+
+static any_wheel_t it;
+static uint8_t member_of[TIMERS]; /* which list has it; NC_WHEEL_LISTS: none */
 
 #define NEVER UINT64_MAX
 
+static uint64_t any_tick( void )
+{
+    uint64_t tick = any_u64();
+    GIVEN( tick <= LAST_TICK );
+    return tick;
+}
+
+uint64_t answer_tick( double seconds )
+{
+    CLAIM( seconds == said_time );
+    return said_tick;
+}
+
 static double any_time( void )
 {
-    double time = any_double();
-    GIVEN( time >= 0.0 && time < LATEST );
-    return time;
+    said_time = any_u32();
+    said_tick = any_tick();
+    return said_time;
 }
 
-/* Where a timer for this tick is to stand: not before the next tick to look at, and within one turn of the wheel. */
-static uint64_t expected_tick( const nc_wheel_t * wheel, double deadline )
+/* What the wheel sees of a list: how many there are, and one of them. */
+static void show_list( uint32_t nth )
 {
-    uint64_t tick = (uint64_t) ( deadline * 64.0 );
-    if ( tick < wheel->tick )
-        return wheel->tick;
-    return tick - wheel->tick < 64 ? tick : wheel->tick + 63;
-}
-
-/* Any wheel at any tick, its timers set or not, in any order. */
-static void make_wheel( any_wheel_t * it )
-{
-    it->wheel.links = it->links;
-    it->wheel.list_of = it->list_of;
-    it->wheel.capacity = TIMERS;
-    nc_wheel_reset( &it->wheel, 0.0 );
-    it->wheel.tick = any_u64();
-    GIVEN( it->wheel.tick <= (uint64_t) ( LATEST * 64.0 ) );
-    int last_is_first = any_int() != 0;
-    for ( uint32_t i = 0; i < TIMERS; i++ ) {
-        uint32_t timer = last_is_first ? TIMERS - 1 - i : i;
-        double deadline = any_time();
-        it->ticks[timer] = NEVER;
-        if ( any_int() )
-            continue;
-        it->ticks[timer] = expected_tick( &it->wheel, deadline );
-        nc_wheel_insert( &it->wheel, timer, deadline );
-    }
-}
-
-/* A timer stands where it is said to, and a bucket is busy exactly if somebody stands in it. Told at one of each. */
-static void claim_wheel( const any_wheel_t * it )
-{
-    uint32_t timer = any_below( TIMERS ), bucket = any_below( NC_WHEEL_BUCKETS ), count = 0;
-    uint32_t list = it->ticks[timer] == NEVER ? NC_WHEEL_LISTS : (uint32_t) ( it->ticks[timer] % 64 );
-    CLAIM( it->list_of[timer] == list );
+    nc_list_t * list = &it.wheel.lists[nth];
+    list->head = list->tail = NOWHERE;
+    list->count = 0;
     for ( uint32_t i = 0; i < TIMERS; i++ )
-        count += it->ticks[i] != NEVER && it->ticks[i] % 64 == bucket;
-    CLAIM( it->wheel.lists[bucket].count == count );
-    CLAIM( ( it->wheel.busy[bucket / 64] >> bucket % 64 & 1 ) == ( count != 0 ) );
+        if ( member_of[i] == nth ) {
+            list->head = list->head == NOWHERE || any_int() ? i : list->head;
+            list->count++;
+        }
 }
 
+static void show_lists( void )
+{
+    for ( uint32_t i = 0; i < NC_WHEEL_LISTS; i++ )
+        show_list( i );
+}
+
+void answer_list_insert( nc_list_t * list, nc_link_t * links, uint32_t index )
+{
+    (void) links;
+    CLAIM( index < TIMERS && member_of[index] == NC_WHEEL_LISTS );
+    for ( uint8_t i = 0; i < NC_WHEEL_LISTS; i++ )
+        if ( list == &it.wheel.lists[i] )
+            member_of[index] = i;
+    show_lists();
+}
+
+void answer_list_remove( nc_list_t * list, nc_link_t * links, uint32_t index )
+{
+    (void) links;
+    CLAIM( index < TIMERS && member_of[index] < NC_WHEEL_LISTS && list == &it.wheel.lists[member_of[index]] );
+    member_of[index] = NC_WHEEL_LISTS;
+    show_lists();
+}
+
+static int is_busy( uint32_t bucket )
+{
+    return (int) ( it.wheel.busy[bucket / 4] >> bucket % 4 & 1 );
+}
+
+/*  The invariant: every timer is in the list that it says or in none, and a bucket is busy exactly if somebody stands
+    in it. */
+static int is_wheel( void )
+{
+    int good = it.wheel.tick <= LAST_TICK + 1;
+    for ( uint32_t i = 0; i < BUCKETS; i++ )
+        good &= is_busy( i ) == ( it.wheel.lists[i].count != 0 );
+    for ( int i = 0; i < TIMERS; i++ )
+        good &= it.list_of[i] == member_of[i];
+    return good;
+}
+
+static void make_wheel( void )
+{
+    it.wheel.list_of = it.list_of;
+    it.wheel.capacity = TIMERS;
+    it.wheel.tick = any_u64();
+    for ( int i = 0; i < TIMERS; i++ ) {
+        member_of[i] = any_u8();
+        GIVEN( member_of[i] <= NC_WHEEL_LISTS );
+        it.list_of[i] = member_of[i];
+    }
+    show_lists();
+    for ( int i = 0; i < BUCKETS / 4; i++ )
+        it.wheel.busy[i] = any_u64();
+    GIVEN( is_wheel() );
+}
+
+/* Where a timer stands: which tick of the turn that begins now its bucket is. */
+static uint64_t tick_of( uint32_t timer )
+{
+    uint64_t list = it.list_of[timer];
+    return list < BUCKETS ? it.wheel.tick + ( list - it.wheel.tick ) % BUCKETS : NEVER;
+}
+
+/* With nothing set, at any time, whatever was there before. */
+void prove_wheel_reset( void )
+{
+    make_wheel();
+    nc_wheel_reset( &it.wheel, any_time() );
+    for ( int i = 0; i < TIMERS; i++ )
+        member_of[i] = NC_WHEEL_LISTS;
+    CLAIM( is_wheel() && it.wheel.tick == said_tick );
+    for ( int i = 0; i < NC_WHEEL_LISTS; i++ )
+        CLAIM( it.wheel.lists[i].count == 0 && it.wheel.lists[i].head == NOWHERE && it.wheel.lists[i].tail == NOWHERE );
+}
+
+/* A timer is set to its tick: not before the next one to look at, and within one turn of the wheel. No other moves. */
 void prove_wheel_set( void )
 {
-    any_wheel_t it;
-    make_wheel( &it );
-    claim_wheel( &it );
-    uint32_t timer = any_below( TIMERS );
-    double deadline = any_time();
-    if ( any_int() ) {
-        nc_wheel_insert( &it.wheel, timer, deadline );
-        it.ticks[timer] = expected_tick( &it.wheel, deadline );
-    } else {
-        nc_wheel_remove( &it.wheel, timer );
-        it.ticks[timer] = NEVER;
-    }
-    claim_wheel( &it );
+    uint32_t timer = any_below( TIMERS ), probe = any_below( TIMERS );
+    make_wheel();
+    uint64_t before = tick_of( probe ), tick = it.wheel.tick;
+    uint16_t list = it.list_of[probe];
+    nc_wheel_insert( &it.wheel, timer, any_time() );
+    uint64_t expected = said_tick < tick ? tick : said_tick - tick < BUCKETS ? said_tick : tick + BUCKETS - 1;
+    CLAIM( is_wheel() && it.wheel.tick == tick );
+    CLAIM( tick_of( probe ) == ( probe == timer ? expected : before ) );
+    CLAIM( probe == timer || it.list_of[probe] == list );
 }
 
-/* Who is due is taken, once, and nobody else: those whose tick the clock has reached, however far it jumped. */
-void prove_wheel_advance( void )
+/* No other moves. */
+void prove_wheel_remove( void )
 {
-    any_wheel_t it;
-    make_wheel( &it );
-    double now = any_time();
-    uint64_t before = it.wheel.tick, end = (uint64_t) ( now * 64.0 );
-    int taken[TIMERS] = { 0 };
-    nc_wheel_advance( &it.wheel, now );
-    CLAIM( it.wheel.tick == ( end < before ? before : end + 1 ) );
-    for ( int i = 0; i < TIMERS + 1; i++ ) {
-        uint32_t timer = nc_wheel_take( &it.wheel );
-        CLAIM( timer == NOWHERE || timer < TIMERS );
-        if ( timer != NOWHERE )
-            taken[timer]++;
-    }
-    CLAIM( nc_wheel_take( &it.wheel ) == NOWHERE );
-    for ( uint32_t i = 0; i < TIMERS; i++ ) {
-        CLAIM( taken[i] == ( it.ticks[i] != NEVER && end >= before && it.ticks[i] <= end ) );
-        if ( taken[i] )
-            it.ticks[i] = NEVER;
-    }
-    claim_wheel( &it );
+    uint32_t timer = any_below( TIMERS ), probe = any_below( TIMERS );
+    make_wheel();
+    uint16_t list = it.list_of[probe];
+    nc_wheel_remove( &it.wheel, timer );
+    CLAIM( is_wheel() && it.list_of[probe] == ( probe == timer ? NC_WHEEL_LISTS : list ) );
 }
 
-/* Whoever waits as long as it is told is late for nobody by more than a bucket. */
+/*  Who is due is collected, and nobody else: those whose tick the clock has reached, however far it jumped. In cases,
+    because a solver is done with each far sooner than with all: which bucket is the next. */
+static void claim_advance( uint32_t bucket )
+{
+    uint32_t probe = any_below( TIMERS );
+    make_wheel();
+    uint64_t before = it.wheel.tick, tick = tick_of( probe );
+    uint16_t list = it.list_of[probe];
+    GIVEN( before % BUCKETS == bucket );
+    nc_wheel_advance( &it.wheel, any_time() );
+    CLAIM( is_wheel() && it.wheel.tick == ( said_tick < before ? before : said_tick + 1 ) );
+    if ( tick != NEVER && said_tick >= before && tick <= said_tick )
+        CLAIM( it.list_of[probe] == NC_WHEEL_DUE );
+    else
+        CLAIM( it.list_of[probe] == list && tick_of( probe ) == tick );
+}
+
+/* Who is due is taken, once, and nobody else. */
+void prove_wheel_take( void )
+{
+    uint32_t probe = any_below( TIMERS );
+    make_wheel();
+    uint16_t list = it.list_of[probe];
+    uint32_t timer = nc_wheel_take( &it.wheel );
+    CLAIM( is_wheel() && ( timer < TIMERS || timer == NOWHERE ) );
+    CLAIM( timer != NOWHERE || list != NC_WHEEL_DUE );
+    CLAIM( timer != probe || list == NC_WHEEL_DUE );
+    CLAIM( it.list_of[probe] == ( timer == probe ? NC_WHEEL_LISTS : list ) );
+}
+
+/*  Whoever waits as long as it is told is late for nobody: it is the time up to the earliest tick where somebody
+    stands. With nobody there it is a second. */
 void prove_wheel_seconds_left( void )
 {
-    any_wheel_t it;
-    make_wheel( &it );
-    double now = any_time(), left = nc_wheel_seconds_left( &it.wheel, now );
-    uint32_t timer = any_below( TIMERS );
-    CLAIM( left >= 0.0 );
-    CLAIM( it.ticks[timer] == NEVER || left == 0.0 || left <= (double) it.ticks[timer] / 64.0 - now );
+    uint64_t earliest = NEVER;
+    make_wheel();
+    for ( uint32_t i = 0; i < TIMERS; i++ )
+        earliest = tick_of( i ) < earliest ? tick_of( i ) : earliest;
+    said_time = any_u32();
+    said_left = any_double();
+    GIVEN( said_left == said_left );
+    double left = nc_wheel_seconds_left( &it.wheel, said_time );
+    if ( earliest == NEVER )
+        CLAIM( left == 1.0 && left_calls == 0 );
+    else
+        CLAIM( left == ( said_left > 0.0 ? said_left : 0.0 ) && left_calls == 1 && left_tick == earliest );
 }
+
+#define PROVE_ADVANCE( bucket )               \
+    void prove_wheel_advance_##bucket( void ) \
+    {                                         \
+        claim_advance( bucket );              \
+    }
+
+PROVE_ADVANCE( 0 )
+PROVE_ADVANCE( 1 )
+PROVE_ADVANCE( 2 )
+PROVE_ADVANCE( 3 )
+PROVE_ADVANCE( 4 )
+PROVE_ADVANCE( 5 )
+PROVE_ADVANCE( 6 )
+PROVE_ADVANCE( 7 )
