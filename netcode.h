@@ -8461,7 +8461,7 @@ NETCODE_API void netcode_server_client_stats( struct netcode_server_t * server, 
         0f PING        4 bytes, to be sent back
         17 PONG        4 bytes of a PING
         1f LIMIT       credit 4, the largest message taken (varint): the sender may begin reliable messages until the sum
-                       of their lengths, 64 more for each, is the credit; modulo 2^32. Before the first LIMIT it is 16384.
+                       of their lengths, 80 more for each, is the credit; modulo 2^32. Before the first LIMIT it is 16384.
         27 CANCEL      id 2, length varint: this reliable message, not an ordered one, will not come; above 1180 it is one
                        in fragments
 
@@ -8502,7 +8502,7 @@ enum nc_messages_limit_t {
     NC_MESSAGES_RANGES = 16,
     NC_MESSAGES_TRANSFERS = 16, /* messages in fragments that are under way */
     NC_MESSAGES_FIRST_CREDIT = 16384,
-    NC_MESSAGES_COST = 64, /* of a message, beside its bytes */
+    NC_MESSAGES_COST = 80, /* of a message, beside its bytes: what its place in a buffer takes besides */
     NC_MESSAGES_JUMP = 24576,
     NC_MESSAGES_AHEAD = 16384, /* packets sent behind the newest that was acknowledged; a jump is more */
     NC_MESSAGES_QUIET = 1024,  /* as many, and a packet asks for an ack though it need not */
@@ -8847,6 +8847,7 @@ typedef struct {
     uint16_t next_order, expected_order;
     uint8_t priority, weight;
     int64_t newest_packet, newest_key; /* of sequenced messages that arrived */
+    int64_t newest_transfer;           /* among those of one key */
 } nc_message_channel_t;
 
 /* What a packet held of one message. */
@@ -8913,7 +8914,7 @@ struct netcode_messages_t {
     uint32_t lost_head, lost_tail, event_head, event_tail;
     uint32_t transfers[NC_MESSAGES_TRANSFERS];
     uint32_t queued_bytes, next_id, next_transfer, flight, served;
-    uint32_t credit_limit, credit_spent, peer_max_bytes;
+    uint32_t credit_limit, credit_spent, peer_max_bytes; /* the last: 0 until the other side has said it */
     double next_expiry;
     /* sending: packets */
     uint32_t sent_first, sent_end, under_way;
@@ -8944,6 +8945,7 @@ struct netcode_messages_t {
     int64_t newest_transfer;
     uint64_t transfer_ids; /* by id modulo 64 */
     uint32_t partial[NC_MESSAGES_TRANSFERS];
+    uint32_t discarded;                    /* to be given back when all of a packet is taken */
     uint32_t ready_head, ready_tail, lent; /* to be read, in order; what the application was given last */
     uint32_t credit_granted, credit_received, credit_released;
     nc_messages_counters_t stats;
@@ -9210,6 +9212,8 @@ static void nc_messages_lose_all( struct netcode_messages_t * messages )
 static void nc_message_give_up( struct netcode_messages_t * messages, uint32_t place )
 {
     nc_message_t * message = nc_message_at( messages, place );
+    if ( messages->broken )
+        return;
     messages->stats.reliable_timeouts_total++;
     if ( nc_kind_on_wire( message->kind ) == NETCODE_MESSAGE_RELIABLE_ORDERED ) {
         messages->broken = NC_MESSAGES_BROKEN_UNTOLD;
@@ -9860,6 +9864,11 @@ static int nc_messages_choose( const struct netcode_messages_t * messages, const
     return best;
 }
 
+static int nc_message_is_too_large( const struct netcode_messages_t * messages, uint32_t bytes )
+{
+    return messages->peer_max_bytes != 0 && bytes > messages->peer_max_bytes;
+}
+
 static uint32_t nc_message_cost( const nc_message_t * message )
 {
     return message->bytes + NC_MESSAGES_COST;
@@ -9889,6 +9898,8 @@ static int nc_message_may_start( const struct netcode_messages_t * messages, con
 {
     if ( !nc_kind_is_reliable( nc_kind_on_wire( message->kind ) ) )
         return 1;
+    if ( message->fragments && messages->peer_max_bytes == 0 )
+        return 0; /* who takes no such message would refuse every packet with a part of it */
     if ( (int32_t) ( messages->credit_limit - messages->credit_spent - nc_message_cost( message ) ) < 0 )
         return 0;
     if ( !message->fragments && messages->reliable.head &&
@@ -9944,7 +9955,7 @@ static void nc_build_new( struct netcode_messages_t * messages, nc_build_t * bui
         nc_message_channel_t * channel = &messages->channels[chosen / 2];
         uint32_t place = channel->queues[chosen & 1].head, bit = (uint32_t) 1 << chosen / 2;
         nc_message_t * message = nc_message_at( messages, place );
-        if ( message->expires <= messages->now || message->bytes > messages->peer_max_bytes )
+        if ( message->expires <= messages->now || nc_message_is_too_large( messages, message->bytes ) )
             nc_message_drop( messages, place );
         else if ( !nc_build_fits( messages, build, message ) || !nc_message_may_start( messages, message ) ) {
             masks[chosen & 1] &= ~bit;
@@ -10032,7 +10043,7 @@ static void nc_build_bulk( struct netcode_messages_t * messages, nc_build_t * bu
         const nc_message_t * message = nc_message_at( messages, first );
         if ( place && channel->priority >= messages->channels[nc_message_at( messages, place )->channel].priority )
             break;
-        if ( message->expires <= messages->now || message->bytes > messages->peer_max_bytes )
+        if ( message->expires <= messages->now || nc_message_is_too_large( messages, message->bytes ) )
             nc_message_drop( messages, first );
         else if ( nc_message_may_start( messages, message ) && nc_build_fits( messages, build, message ) ) {
             nc_message_start( messages, first );
@@ -10172,8 +10183,10 @@ typedef struct {
 typedef struct {
     uint32_t reliable_room, room, cost;
     int transfers;
-    uint32_t transfer_ids[NC_MESSAGES_TRANSFERS];
+    uint32_t transfer_ids[NC_MESSAGES_TRANSFERS], transfer_bytes[NC_MESSAGES_TRANSFERS];
+    uint32_t transfer_shapes[NC_MESSAGES_TRANSFERS]; /* kind, channel, order */
     nc_acks_t acks;
+    int64_t newest[2]; /* ids are near these, which what the packet holds does not move: in one piece, in fragments */
     int64_t number, acked;
     int asks;
 } nc_plan_t;
@@ -10230,6 +10243,7 @@ static void nc_frame_read_message( nc_source_t * source, nc_frame_t * frame, uin
         frame->data_bytes =
             first & NC_FRAME_LAST ? (uint32_t) ( source->end - source->at ) : nc_source_varint( source );
         frame->bytes = frame->data_bytes;
+        source->failed |= frame->bytes > NETCODE_MESSAGES_WHOLE_BYTES;
     }
     frame->data = nc_source_bytes( source, frame->data_bytes );
 }
@@ -10255,7 +10269,7 @@ static void nc_frame_read( nc_source_t * source, nc_frame_t * frame, nc_acks_t *
 
 static int nc_ids_have( const uint64_t * bits, int64_t newest, uint32_t count, int64_t id )
 {
-    return id <= newest - (int64_t) count || ( id <= newest && nc_bit_get( bits, (uint64_t) id, count ) );
+    return id < 0 || id <= newest - (int64_t) count || ( id <= newest && nc_bit_get( bits, (uint64_t) id, count ) );
 }
 
 static void nc_ids_take( uint64_t * bits, int64_t * newest, uint32_t count, int64_t id )
@@ -10268,9 +10282,9 @@ static void nc_ids_take( uint64_t * bits, int64_t * newest, uint32_t count, int6
 }
 
 /* Messages in one piece and those in fragments have ids of their own. */
-static int64_t nc_messages_id( const struct netcode_messages_t * messages, uint32_t low, int fragment )
+static int64_t nc_plan_id( const nc_plan_t * plan, uint32_t low, int fragment )
 {
-    return nc_messages_near( fragment ? messages->newest_transfer : messages->newest_id, low );
+    return nc_messages_near( plan->newest[fragment], low );
 }
 
 static int nc_messages_has_id( const struct netcode_messages_t * messages, int64_t id, int fragment )
@@ -10315,9 +10329,8 @@ static int nc_frame_check_fragment( struct netcode_messages_t * messages, const 
                                     nc_plan_t * plan )
 {
     const uint32_t * place = nc_messages_find_partial( messages, id );
+    uint32_t shape = (uint32_t) frame->kind | (uint32_t) frame->channel << 8 | frame->order << 16;
     int free_places = 0;
-    if ( frame->bytes > messages->max_message_bytes || frame->index >= nc_fragments_of( frame->bytes ) )
-        return NETCODE_MESSAGES_DROP_FRAGMENT;
     if ( place ) {
         const nc_arrived_t * arrived = nc_arrived_at( messages, *place );
         int same = arrived->bytes == frame->bytes && arrived->channel == frame->channel &&
@@ -10326,11 +10339,15 @@ static int nc_frame_check_fragment( struct netcode_messages_t * messages, const 
     }
     for ( int i = 0; i < plan->transfers; i++ )
         if ( plan->transfer_ids[i] == frame->id )
-            return NETCODE_MESSAGES_DROP_NONE;
+            return plan->transfer_bytes[i] == frame->bytes && plan->transfer_shapes[i] == shape
+                       ? (int) NETCODE_MESSAGES_DROP_NONE
+                       : (int) NETCODE_MESSAGES_DROP_FRAGMENT;
     for ( int i = 0; i < NC_MESSAGES_TRANSFERS; i++ )
         free_places += messages->partial[i] == 0;
     if ( plan->transfers >= free_places )
         return NETCODE_MESSAGES_DROP_FRAGMENT;
+    plan->transfer_bytes[plan->transfers] = frame->bytes;
+    plan->transfer_shapes[plan->transfers] = shape;
     plan->transfer_ids[plan->transfers++] = frame->id;
     plan->cost += frame->bytes + NC_MESSAGES_COST;
     plan->reliable_room +=
@@ -10343,9 +10360,11 @@ static int nc_frame_check_message( struct netcode_messages_t * messages, const n
 {
     uint32_t room = nc_heap_round( (uint32_t) sizeof( nc_arrived_t ) + frame->bytes );
     int fragment = frame->type == -2;
-    int64_t id = nc_messages_id( messages, frame->id, fragment );
+    int64_t id = nc_plan_id( plan, frame->id, fragment );
     if ( frame->channel >= messages->channel_count )
         return NETCODE_MESSAGES_DROP_CHANNEL;
+    if ( fragment && ( frame->bytes > messages->max_message_bytes || frame->index >= nc_fragments_of( frame->bytes ) ) )
+        return NETCODE_MESSAGES_DROP_FRAGMENT;
     if ( !nc_kind_is_reliable( frame->kind ) ) {
         plan->room += room;
         return NETCODE_MESSAGES_DROP_NONE;
@@ -10358,8 +10377,6 @@ static int nc_frame_check_message( struct netcode_messages_t * messages, const n
         return NETCODE_MESSAGES_DROP_WINDOW;
     if ( fragment )
         return nc_frame_check_fragment( messages, frame, id, plan );
-    if ( frame->bytes > messages->max_message_bytes )
-        return NETCODE_MESSAGES_DROP_FRAGMENT;
     plan->cost += frame->bytes + NC_MESSAGES_COST;
     plan->reliable_room += room;
     return NETCODE_MESSAGES_DROP_NONE;
@@ -10369,12 +10386,12 @@ static int nc_frame_check( struct netcode_messages_t * messages, const nc_frame_
 {
     if ( frame->type < 0 )
         return nc_frame_check_message( messages, frame, plan );
-    if ( frame->type == NC_FRAME_LIMIT && ( (int32_t) ( frame->value - messages->credit_limit ) > 1 << 30 ||
+    if ( frame->type == NC_FRAME_LIMIT && ( (int32_t) ( frame->value - messages->credit_spent ) > 1 << 30 ||
                                             frame->bytes < NETCODE_MESSAGES_WHOLE_BYTES ) )
         return NETCODE_MESSAGES_DROP_LIMIT;
     if ( frame->type == NC_FRAME_CANCEL ) {
         int fragment = nc_fragments_of( frame->bytes ) != 0;
-        int64_t id = nc_messages_id( messages, frame->id, fragment );
+        int64_t id = nc_plan_id( plan, frame->id, fragment );
         if ( nc_messages_has_id( messages, id, fragment ) )
             return NETCODE_MESSAGES_DROP_NONE;
         if ( nc_messages_id_is_far( messages, id, fragment ) )
@@ -10395,6 +10412,22 @@ static void nc_arrived_free( struct netcode_messages_t * messages, uint32_t plac
     nc_heap_give( &messages->in, place );
 }
 
+/* While a packet is taken nothing is given back: the room that was found for it stays where it is. */
+static void nc_arrived_discard( struct netcode_messages_t * messages, uint32_t place )
+{
+    nc_arrived_at( messages, place )->next = messages->discarded;
+    messages->discarded = place;
+}
+
+static void nc_arrived_sweep( struct netcode_messages_t * messages )
+{
+    while ( messages->discarded ) {
+        uint32_t place = messages->discarded;
+        messages->discarded = nc_arrived_at( messages, place )->next;
+        nc_arrived_free( messages, place );
+    }
+}
+
 static void nc_arrived_ready( struct netcode_messages_t * messages, uint32_t place )
 {
     nc_arrived_at( messages, place )->next = 0;
@@ -10411,6 +10444,12 @@ static void nc_arrived_in_order( struct netcode_messages_t * messages, nc_messag
     uint16_t ahead = (uint16_t) ( nc_arrived_at( messages, place )->order - channel->expected_order );
     while ( *link && (uint16_t) ( nc_arrived_at( messages, *link )->order - channel->expected_order ) < ahead )
         link = &nc_arrived_at( messages, *link )->next;
+    if ( ahead >= NC_MESSAGES_IDS ||
+         ( *link && nc_arrived_at( messages, *link )->order == nc_arrived_at( messages, place )->order ) ) {
+        messages->stats.messages_duplicate++; /* an order that was there before, under another id: a lie */
+        nc_arrived_discard( messages, place );
+        return;
+    }
     nc_arrived_at( messages, place )->next = *link;
     *link = place;
     while ( channel->waiting && nc_arrived_at( messages, channel->waiting )->order == channel->expected_order ) {
@@ -10435,12 +10474,14 @@ static void nc_arrived_deliver( struct netcode_messages_t * messages, uint32_t p
         outdated = number < channel->newest_packet;
         channel->newest_packet = outdated ? channel->newest_packet : number;
     } else if ( arrived->kind == NETCODE_MESSAGE_RELIABLE_SEQUENCED ) {
-        outdated = arrived->key < channel->newest_key;
+        outdated = arrived->key < channel->newest_key ||
+                   ( arrived->key == channel->newest_key && arrived->id < channel->newest_transfer );
         channel->newest_key = outdated ? channel->newest_key : arrived->key;
+        channel->newest_transfer = outdated ? channel->newest_transfer : arrived->id;
     }
     if ( outdated ) {
         messages->stats.messages_outdated++;
-        nc_arrived_free( messages, place );
+        nc_arrived_discard( messages, place );
     } else
         nc_arrived_ready( messages, place );
 }
@@ -10499,7 +10540,7 @@ static void nc_messages_take_message( struct netcode_messages_t * messages, cons
                                       const nc_plan_t * plan )
 {
     int fragment = frame->type == -2;
-    int64_t id = nc_messages_id( messages, frame->id, fragment );
+    int64_t id = nc_plan_id( plan, frame->id, fragment );
     uint32_t place;
     if ( !nc_kind_is_reliable( frame->kind ) ) {
         place = plan->room ? nc_arrived_make( messages, frame, -1, 0 ) : 0;
@@ -10519,16 +10560,17 @@ static void nc_messages_take_message( struct netcode_messages_t * messages, cons
     }
 }
 
-static void nc_messages_take_cancel( struct netcode_messages_t * messages, const nc_frame_t * frame )
+static void nc_messages_take_cancel( struct netcode_messages_t * messages, const nc_frame_t * frame,
+                                     const nc_plan_t * plan )
 {
     int fragment = nc_fragments_of( frame->bytes ) != 0;
-    int64_t id = nc_messages_id( messages, frame->id, fragment );
+    int64_t id = nc_plan_id( plan, frame->id, fragment );
     uint32_t * slot = fragment ? nc_messages_find_partial( messages, id ) : NULL;
     if ( nc_messages_has_id( messages, id, fragment ) )
         return;
     nc_messages_take_id( messages, id, fragment );
     if ( slot ) {
-        nc_arrived_free( messages, *slot );
+        nc_arrived_discard( messages, *slot );
         *slot = 0;
     } else {
         messages->credit_received += frame->bytes + NC_MESSAGES_COST;
@@ -10541,7 +10583,7 @@ static void nc_frame_take( struct netcode_messages_t * messages, const nc_frame_
     if ( frame->type < 0 )
         nc_messages_take_message( messages, frame, plan );
     else if ( frame->type == NC_FRAME_CANCEL )
-        nc_messages_take_cancel( messages, frame );
+        nc_messages_take_cancel( messages, frame, plan );
     else if ( frame->type == NC_FRAME_PING ) {
         messages->pong_due = 1;
         messages->pong_value = frame->value;
@@ -10550,7 +10592,8 @@ static void nc_frame_take( struct netcode_messages_t * messages, const nc_frame_
         if ( passed < 600000 )
             messages->ping = (double) passed * 1e-4;
     } else if ( frame->type == NC_FRAME_LIMIT ) {
-        if ( (int32_t) ( frame->value - messages->credit_limit ) > 0 )
+        if ( (int32_t) ( frame->value - messages->credit_spent ) >
+             (int32_t) ( messages->credit_limit - messages->credit_spent ) )
             messages->credit_limit = frame->value;
         messages->peer_max_bytes = frame->bytes;
     }
@@ -10593,6 +10636,8 @@ static int nc_messages_check_packet( struct netcode_messages_t * messages, nc_so
     nc_source_t frames;
     nc_frame_t frame;
     int reason = nc_messages_read_header( messages, source, plan );
+    plan->newest[0] = messages->newest_id;
+    plan->newest[1] = messages->newest_transfer;
     frames = *source;
     while ( reason == NETCODE_MESSAGES_DROP_NONE && frames.at != frames.end ) {
         nc_frame_read( &frames, &frame, &plan->acks );
@@ -10704,7 +10749,6 @@ static void nc_messages_begin( struct netcode_messages_t * messages, double time
     messages->newest_acked = UINT64_MAX;
     messages->reorder_threshold = 3;
     messages->peer_delay = 0.025;
-    messages->peer_max_bytes = NETCODE_MESSAGES_MAX_BYTES;
     messages->credit_limit = messages->credit_granted = NC_MESSAGES_FIRST_CREDIT;
     messages->limit_due = 1;
     messages->window_bytes = 10.0 * NETCODE_MAX_PACKET_SIZE;
@@ -10830,7 +10874,7 @@ static int nc_messages_refuse( const struct netcode_messages_t * messages, const
     if ( messages->broken )
         return NETCODE_MESSAGES_BROKEN;
     if ( (uint32_t) message->bytes > messages->max_message_bytes ||
-         (uint32_t) message->bytes > messages->peer_max_bytes )
+         nc_message_is_too_large( messages, (uint32_t) message->bytes ) )
         return NETCODE_MESSAGES_TOO_LARGE;
     if ( message->bytes > NETCODE_MESSAGES_WHOLE_BYTES && !nc_kind_is_reliable( kind ) && !messages->upgrade_large )
         return NETCODE_MESSAGES_TOO_LARGE;
@@ -10987,6 +11031,7 @@ NETCODE_API int netcode_messages_process_packet( struct netcode_messages_t * mes
         nc_frame_read( &source, &frame, &plan.acks );
         nc_frame_take( messages, &frame, &plan );
     }
+    nc_arrived_sweep( messages );
     return NETCODE_MESSAGES_DROP_NONE;
 }
 
@@ -11088,7 +11133,10 @@ NETCODE_API void netcode_messages_update( struct netcode_messages_t * messages, 
         messages->ping_time = messages->now;
     }
     uint32_t allowed = messages->credit_released + messages->credit_window;
-    if ( (int32_t) ( allowed - messages->credit_granted ) >= (int32_t) ( messages->credit_window / 4 ) )
+    uint32_t spare = messages->credit_window - messages->max_message_bytes - NC_MESSAGES_COST;
+    if ( spare > messages->credit_window / 4 ) /* what is not told yet never keeps the largest message waiting */
+        spare = messages->credit_window / 4;
+    if ( (int32_t) ( allowed - messages->credit_granted ) >= (int32_t) spare )
         messages->limit_due = 1;
     nc_messages_measure_rates( messages );
 }
@@ -11220,8 +11268,10 @@ NETCODE_API void netcode_messages_client_receive( struct netcode_messages_t * me
     NC_MESSAGES_CHECK( messages != NULL && client != NULL, NC_MESSAGES_NOTHING );
     uint8_t * packet;
     int bytes;
-    uint64_t session = netcode_client_state( client ) == NETCODE_CLIENT_STATE_CONNECTED;
-    nc_messages_follow( messages, session, session < messages->session, time );
+    struct netcode_client_stats_t stats;
+    netcode_client_stats( client, &stats );
+    uint64_t session = netcode_client_state( client ) == NETCODE_CLIENT_STATE_CONNECTED ? stats.connects : 0;
+    nc_messages_follow( messages, session, messages->session != 0 && session != messages->session, time );
     while ( ( packet = netcode_client_receive_packet( client, &bytes, NULL ) ) != NULL ) {
         netcode_messages_process_packet( messages, packet, bytes );
         netcode_client_free_packet( client, packet );

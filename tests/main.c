@@ -58,10 +58,13 @@
 #include "story/speed.c"
 #include "story/mutants.c"
 #include "story/threats.c"
+#include "unit/messages.c"
 #include "unit/corners.c"
 #include "story/corners.c"
 #include "story/messages.c"
 #include "story/messages_guide.c"
+#include "story/messages_kinds.c"
+#include "story/messages_hostile.c"
 
 static void test_begin( uint64_t seed )
 {

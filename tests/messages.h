@@ -1,5 +1,6 @@
-/*  A link for tests of room 13: two message objects, and packets between them that are delayed, lost, doubled and reordered, all
-    from a seed, in virtual time. */
+/*  For tests of room 13. A link: two message objects, and packets between them that are delayed, lost, doubled and reordered,
+    all from a seed, in virtual time. messages_check: what must hold of an object at any time. craft_...: packets by hand, from
+    the wire's description alone. */
 
 #ifndef MESSAGES_H
 #define MESSAGES_H
@@ -29,8 +30,441 @@ struct link_t {
     struct link_way_t ways[2]; /* from 0 to 1, and back */
     double now, step;
     uint64_t random;
+    int checked; /* 1: messages_check after every step */
+    void ( *tap )( struct link_t * link, int from, const uint8_t * packet, int bytes ); /* sees what is sent */
+    void * owner;                                                                       /* the tap's */
     int refused[NETCODE_MESSAGES_DROP_REASONS]; /* what the ends said of packets */
 };
+
+/* ---- what must hold of an object at any time ---- */
+
+enum { CHECK_BLOCKS = 65536, CHECK_NOT_A_FRAGMENT = 0xFF00 };
+
+/* A block of a heap that is in use, and what was found to need it. */
+struct check_block_t {
+    uint32_t place;
+    int references, carriers, listed;
+};
+
+static struct check_block_t check_blocks[CHECK_BLOCKS];
+static int check_block_count;
+
+/* Free blocks are listed once, in the list of their size. */
+static void check_free_lists( const nc_heap_t * heap, int free_count )
+{
+    int listed = 0;
+    for ( int list = 0; list < NC_HEAP_LISTS; list++ ) {
+        uint32_t before = 0;
+        CHECK_EQ( heap->lists[list] != 0, heap->filled >> list & 1 );
+        for ( uint32_t place = heap->lists[list]; place; place = nc_heap_words( heap, place )[0] ) {
+            const uint32_t * words = nc_heap_words( heap, place );
+            REQUIRE( place % 16 == 0 && place < 16 + heap->bytes && listed++ < free_count );
+            CHECK( !( words[-2] & 1 ) );
+            CHECK_EQ( words[1], before );
+            CHECK_EQ( nc_heap_list( words[-2] ), list );
+            before = place;
+        }
+    }
+    CHECK_EQ( listed, free_count );
+}
+
+static struct check_block_t * check_find( uint32_t place )
+{
+    int low = 0, high = check_block_count;
+    while ( low < high ) {
+        int middle = ( low + high ) / 2;
+        if ( check_blocks[middle].place < place )
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    REQUIRE( low < check_block_count && check_blocks[low].place == place );
+    return &check_blocks[low];
+}
+
+/*  Small places that were given back and are kept look like places in use: here they leave check_blocks. Returns
+    their bytes. */
+static uint32_t check_ready_lists( const nc_heap_t * heap )
+{
+    uint32_t bytes = 0;
+    int kept = 0;
+    for ( uint32_t i = 0; i < NC_HEAP_SMALL; i++ )
+        for ( uint32_t place = heap->ready[i]; place; place = nc_heap_words( heap, place )[0] ) {
+            REQUIRE_EQ( check_find( place )->listed++, 0 );
+            CHECK_EQ( nc_heap_size( heap, place ), ( i + 1 ) * NC_HEAP_UNIT );
+            bytes += ( i + 1 ) * NC_HEAP_UNIT;
+        }
+    for ( int i = 0; i < check_block_count; i++ )
+        if ( !check_blocks[i].listed )
+            check_blocks[kept++] = check_blocks[i];
+    check_block_count = kept;
+    return bytes;
+}
+
+/* From one end to the other; leaves the blocks in use in check_blocks. */
+static void heap_check( const nc_heap_t * heap )
+{
+    uint32_t place = 16, before = 0, used = 0, end = 16 + heap->bytes;
+    int was_free = 0, free_count = 0;
+    check_block_count = 0;
+    while ( place < end ) {
+        uint32_t word = nc_heap_words( heap, place )[-2], size = word & ~1u;
+        REQUIRE( size != 0 && size % NC_HEAP_UNIT == 0 && size <= end - place );
+        CHECK_EQ( nc_heap_words( heap, place )[-1], before );
+        CHECK( ( word & 1 ) || !was_free ); /* free neighbours are one */
+        free_count += !( word & 1 );
+        if ( word & 1 ) {
+            struct check_block_t block = { place, 0, 0, 0 };
+            REQUIRE( check_block_count < CHECK_BLOCKS );
+            check_blocks[check_block_count++] = block;
+            used += size;
+        }
+        was_free = !( word & 1 );
+        before = size;
+        place += size;
+    }
+    CHECK_EQ( nc_heap_words( heap, end )[-1], before );
+    CHECK_EQ( nc_heap_words( heap, end )[-2], 1 );
+    check_free_lists( heap, free_count );
+    CHECK_EQ( used - check_ready_lists( heap ), heap->used );
+}
+
+/* A list of messages hangs together; each is in it once. */
+static void check_list( const struct netcode_messages_t * m, const nc_message_list_t * list )
+{
+    uint32_t before = 0, count = 0, place = list->head;
+    for ( ; place; place = nc_message_at( m, place )->next ) {
+        struct check_block_t * block = check_find( place );
+        REQUIRE( count++ < list->count );
+        CHECK_EQ( nc_message_at( m, place )->previous, before );
+        CHECK_EQ( block->listed++, 0 );
+        CHECK( !( nc_message_at( m, place )->flags & NC_MESSAGE_DONE ) );
+        before = place;
+    }
+    CHECK_EQ( list->tail, before );
+    CHECK_EQ( list->count, count );
+}
+
+static void check_queues( const struct netcode_messages_t * m )
+{
+    uint32_t total = 0;
+    for ( int i = 0; i < m->channel_count; i++ ) {
+        const nc_message_channel_t * channel = &m->channels[i];
+        uint32_t bytes = 0;
+        for ( int reliable = 0; reliable < 2; reliable++ ) {
+            check_list( m, &channel->queues[reliable] );
+            CHECK_EQ( m->active[reliable] >> i & 1, channel->queues[reliable].head != 0 );
+            for ( uint32_t at = channel->queues[reliable].head; at; at = nc_message_at( m, at )->next ) {
+                const nc_message_t * message = nc_message_at( m, at );
+                bytes += message->bytes;
+                CHECK_EQ( message->channel, i );
+                CHECK_EQ( nc_kind_is_reliable( nc_kind_on_wire( message->kind ) ), reliable );
+                CHECK( !( message->flags & NC_MESSAGE_STARTED ) && message->expires >= m->next_expiry );
+            }
+        }
+        CHECK_EQ( bytes, channel->queued_bytes );
+        total += bytes;
+    }
+    CHECK_EQ( total, m->queued_bytes );
+}
+
+static void check_transfers( const struct netcode_messages_t * m )
+{
+    uint32_t count = 0;
+    for ( int i = 0; i < NC_MESSAGES_TRANSFERS; i++ ) {
+        if ( !m->transfers[i] )
+            continue;
+        const nc_message_t * message = nc_message_at( m, m->transfers[i] );
+        count++;
+        CHECK( message->fragments && !( message->flags & NC_MESSAGE_DONE ) );
+        CHECK_LT( (uint16_t) ( m->next_transfer - 1 - message->id ), NC_MESSAGES_TRANSFER_IDS );
+        for ( int k = 0; k < i; k++ )
+            CHECK_NE( m->transfers[i], m->transfers[k] );
+    }
+    CHECK_EQ( count, m->bulk.count );
+}
+
+static void check_fragments( const struct netcode_messages_t * m, uint32_t place )
+{
+    nc_message_t * message = nc_message_at( m, place );
+    uint32_t acked = 0, lost = 0;
+    if ( message->flags & ( NC_MESSAGE_CANCELLED | NC_MESSAGE_DONE ) )
+        return;
+    for ( uint32_t i = 0; i < message->fragments; i++ ) {
+        acked += ( nc_message_states( message )[i] & NC_FRAGMENT_ACKED ) != 0;
+        lost += ( nc_message_states( message )[i] & NC_FRAGMENT_LOST ) != 0;
+    }
+    CHECK_EQ( acked, message->acked_fragments );
+    CHECK_EQ( lost, message->lost_fragments );
+    CHECK_LE( message->next_fragment, message->fragments );
+}
+
+/* Packets under way and what they hold: every copy is in one place, and counted. */
+static void check_sent( const struct netcode_messages_t * m )
+{
+    uint32_t count = 0, under_way = 0, copies = 0, before = 0;
+    double bytes = 0.0, bulk = 0.0;
+    REQUIRE( m->sent_end - m->sent_first <= m->window );
+    for ( uint32_t i = m->sent_first; i != m->sent_end; i++ ) {
+        const nc_sent_t * sent = nc_sent_at( m, i );
+        int out = ( sent->bytes & NC_SENT_UNDER_WAY ) != 0;
+        CHECK( count++ == 0 || (int32_t) ( sent->number - before ) > 0 );
+        CHECK( !out || !( sent->bytes & NC_SENT_ACKED ) );
+        before = sent->number;
+        under_way += (uint32_t) out;
+        bytes += out ? sent->bytes & NC_SENT_BYTES : 0;
+        bulk += out && sent->bytes & NC_SENT_BULK ? sent->bytes & NC_SENT_BYTES : 0;
+        for ( uint16_t at = sent->copies; at != NC_COPY_NONE; at = m->copies[at].next ) {
+            struct check_block_t * block = check_find( m->copies[at].message );
+            REQUIRE( copies++ < nc_copies_of( m->window ) );
+            block->references++;
+            block->carriers += out && m->copies[at].fragment >= CHECK_NOT_A_FRAGMENT;
+        }
+    }
+    for ( uint16_t at = m->free_copy; at != NC_COPY_NONE; at = m->copies[at].next )
+        REQUIRE( copies++ < nc_copies_of( m->window ) );
+    CHECK_EQ( copies, nc_copies_of( m->window ) );
+    CHECK_EQ( under_way, m->under_way );
+    CHECK_EQ( (int64_t) bytes, (int64_t) m->in_flight );
+    CHECK_EQ( (int64_t) bulk, (int64_t) m->bulk_in_flight );
+}
+
+static void check_lost_and_told( const struct netcode_messages_t * m )
+{
+    uint32_t tail = 0;
+    int lost = 0, told = 0;
+    for ( uint32_t at = m->lost_head; at; tail = at, at = nc_message_at( m, at )->next_lost ) {
+        REQUIRE( lost++ < check_block_count );
+        check_find( at )->references++;
+        CHECK( nc_message_at( m, at )->flags & NC_MESSAGE_LOST );
+    }
+    CHECK_EQ( m->lost_tail, tail );
+    tail = 0;
+    for ( uint32_t at = m->event_head; at; tail = at, at = nc_message_at( m, at )->next_event ) {
+        REQUIRE( told++ < check_block_count );
+        check_find( at );
+        CHECK_NE( nc_message_at( m, at )->event, 0 );
+    }
+    CHECK_EQ( m->event_tail, tail );
+    for ( int i = 0; i < check_block_count; i++ ) {
+        const nc_message_t * message = nc_message_at( m, check_blocks[i].place );
+        lost -= ( message->flags & NC_MESSAGE_LOST ) != 0;
+        told -= message->event != 0;
+    }
+    CHECK_EQ( lost, 0 );
+    CHECK_EQ( told, 0 );
+}
+
+static void check_sending( const struct netcode_messages_t * m )
+{
+    heap_check( &m->out );
+    check_queues( m );
+    check_list( m, &m->reliable );
+    check_list( m, &m->bulk );
+    check_list( m, &m->watched );
+    check_transfers( m );
+    check_sent( m );
+    check_lost_and_told( m );
+    for ( int i = 0; i < check_block_count; i++ ) {
+        const struct check_block_t * block = &check_blocks[i];
+        const nc_message_t * message = nc_message_at( m, block->place );
+        int done = ( message->flags & NC_MESSAGE_DONE ) != 0;
+        CHECK_EQ( block->listed, !done );
+        CHECK_EQ( block->references, message->references );
+        CHECK( done || block->carriers == message->carriers );
+        CHECK( !done || message->references || message->event ); /* or it should have been given back */
+        CHECK_EQ( nc_heap_size( &m->out, block->place ),
+                  nc_heap_round( (uint32_t) sizeof( nc_message_t ) + message->bytes + message->fragments ) );
+        check_fragments( m, block->place );
+    }
+    CHECK_GE( (int32_t) ( m->credit_limit - m->credit_spent ), 0 );
+    CHECK_GE( (int64_t) m->window_bytes, 2 * NETCODE_MAX_PACKET_SIZE );
+    CHECK_GE( (int64_t) m->bulk_bytes, 2 * NETCODE_MAX_PACKET_SIZE );
+}
+
+static void check_arrived( const struct netcode_messages_t * m, uint32_t place, uint32_t * cost )
+{
+    const nc_arrived_t * arrived = nc_arrived_at( m, place );
+    struct check_block_t * block = check_find( place );
+    CHECK_EQ( block->listed++, 0 );
+    CHECK_LT( arrived->channel, m->channel_count );
+    CHECK_EQ( arrived->id >= 0, nc_kind_is_reliable( arrived->kind ) );
+    CHECK_EQ( nc_heap_size( &m->in, place ),
+              nc_heap_round( (uint32_t) sizeof( nc_arrived_t ) + arrived->bytes + arrived->fragments ) );
+    *cost += arrived->id >= 0 ? arrived->bytes + NC_MESSAGES_COST : 0;
+}
+
+static void check_partial( const struct netcode_messages_t * m, uint32_t place )
+{
+    nc_arrived_t * arrived = nc_arrived_at( m, place );
+    const uint8_t * here = nc_arrived_data( arrived ) + arrived->bytes;
+    uint32_t missing = 0;
+    for ( uint32_t i = 0; i < arrived->fragments; i++ ) {
+        CHECK_LE( here[i], 1 );
+        missing += here[i] == 0;
+    }
+    CHECK( missing > 0 && missing == arrived->missing && arrived->fragments == nc_fragments_of( arrived->bytes ) );
+}
+
+static void check_waiting( const struct netcode_messages_t * m, int channel, uint32_t * cost )
+{
+    const nc_message_channel_t * it = &m->channels[channel];
+    uint16_t before = 0;
+    for ( uint32_t at = it->waiting; at; at = nc_arrived_at( m, at )->next ) {
+        uint16_t ahead = (uint16_t) ( nc_arrived_at( m, at )->order - it->expected_order );
+        check_arrived( m, at, cost );
+        CHECK( ahead >= before && ahead != 0 );
+        before = ahead;
+    }
+}
+
+static void check_receiving( const struct netcode_messages_t * m )
+{
+    uint32_t cost = 0, tail = 0;
+    heap_check( &m->in );
+    for ( uint32_t at = m->ready_head; at; tail = at, at = nc_arrived_at( m, at )->next )
+        check_arrived( m, at, &cost );
+    CHECK_EQ( m->ready_tail, tail );
+    if ( m->lent )
+        check_arrived( m, m->lent, &cost );
+    for ( int i = 0; i < m->channel_count; i++ )
+        check_waiting( m, i, &cost );
+    for ( int i = 0; i < NC_MESSAGES_TRANSFERS; i++ )
+        if ( m->partial[i] ) {
+            check_arrived( m, m->partial[i], &cost );
+            check_partial( m, m->partial[i] );
+        }
+    for ( int i = 0; i < check_block_count; i++ )
+        CHECK_EQ( check_blocks[i].listed, 1 );
+    /* All that was received is here or was released; not more than was promised has come. */
+    CHECK_EQ( m->credit_received - m->credit_released, cost );
+    CHECK_GE( (int32_t) ( m->credit_granted - m->credit_received ), 0 );
+    CHECK( m->newest_received < 0 || m->history.bits[0] & 1 );
+}
+
+static void messages_check( const struct netcode_messages_t * m )
+{
+    check_sending( m );
+    check_receiving( m );
+}
+
+/* ---- packets by hand ---- */
+
+struct craft_t {
+    uint8_t data[4096];
+    uint8_t * at;
+};
+
+static void craft_varint( struct craft_t * craft, uint32_t value )
+{
+    for ( ; value > 0x7f; value >>= 7 )
+        put( &craft->at, value | 0x80, 1 );
+    put( &craft->at, value, 1 );
+}
+
+/* `ack` -1: nothing is acknowledged. It asks for an ack. */
+static void craft_begin( struct craft_t * craft, int64_t number, int64_t ack, uint32_t bits )
+{
+    craft->at = craft->data;
+    put( &craft->at, ack < 0 ? 0x41 : 0x51, 1 );
+    put( &craft->at, (uint64_t) number, 2 );
+    put( &craft->at, ack < 0 ? 0 : (uint64_t) ack, 2 );
+    put( &craft->at, bits, 4 );
+}
+
+static void craft_head( struct craft_t * craft, int first, int channel, int id, int order )
+{
+    int kind = first & 7;
+    put( &craft->at, (uint64_t) ( first | ( channel ? 0x10 : 0 ) ), 1 );
+    if ( channel )
+        put( &craft->at, (uint64_t) channel, 1 );
+    if ( kind >= 2 )
+        put( &craft->at, (uint64_t) id, 2 );
+    if ( kind == 3 || ( kind == 4 && first & 8 ) )
+        put( &craft->at, (uint64_t) order, 2 );
+}
+
+static void craft_message( struct craft_t * craft, int kind, int channel, int id, int order, const void * data,
+                           int bytes )
+{
+    craft_head( craft, kind, channel, id, order );
+    craft_varint( craft, (uint32_t) bytes );
+    put_bytes( &craft->at, data, (size_t) bytes );
+}
+
+/* `data`: the whole message's. */
+static void craft_fragment( struct craft_t * craft, int kind, int channel, int id, int order, const uint8_t * data,
+                            int total, int index )
+{
+    int rest = total - index * 1024, bytes = rest < 0 ? 0 : rest < 1024 ? rest : 1024;
+    craft_head( craft, kind | 8, channel, id, order );
+    craft_varint( craft, (uint32_t) total );
+    craft_varint( craft, (uint32_t) index );
+    put_bytes( &craft->at, data + index * 1024, (size_t) bytes );
+}
+
+static void craft_limit( struct craft_t * craft, uint32_t credit, uint32_t largest )
+{
+    put( &craft->at, 0x1f, 1 );
+    put( &craft->at, credit, 4 );
+    craft_varint( craft, largest );
+}
+
+static void craft_cancel( struct craft_t * craft, int id, uint32_t bytes )
+{
+    put( &craft->at, 0x27, 1 );
+    put( &craft->at, (uint64_t) id, 2 );
+    craft_varint( craft, bytes );
+}
+
+static int craft_bytes( const struct craft_t * craft )
+{
+    return (int) ( craft->at - craft->data );
+}
+
+static int craft_give( const struct craft_t * craft, struct netcode_messages_t * to )
+{
+    return netcode_messages_process_packet( to, craft->data, craft_bytes( craft ) );
+}
+
+/* All that an object has to say at a time, to nobody. */
+static int messages_drain( struct netcode_messages_t * from, double time )
+{
+    uint8_t packet[NETCODE_MAX_PACKET_SIZE];
+    int count = 0;
+    netcode_messages_update( from, time );
+    while ( netcode_messages_generate_packet( from, packet, (int) sizeof( packet ) ) > 0 )
+        count++;
+    return count;
+}
+
+/* Everything that waits to be read: how many. */
+static int messages_read( struct netcode_messages_t * from )
+{
+    struct netcode_message_t message;
+    int count = 0;
+    while ( netcode_messages_receive( from, &message ) )
+        count++;
+    return count;
+}
+
+/*  Both ends, and nothing between them: what one says the other hears at once, unless `deaf` (a bit for each
+    listener). */
+static void messages_talk( struct netcode_messages_t * const ends[2], double time, int deaf )
+{
+    uint8_t packet[NETCODE_MAX_PACKET_SIZE];
+    int bytes;
+    for ( int from = 0; from < 2; from++ ) {
+        netcode_messages_update( ends[from], time );
+        while ( ( bytes = netcode_messages_generate_packet( ends[from], packet, (int) sizeof( packet ) ) ) > 0 )
+            if ( !( deaf >> !from & 1 ) ) {
+                nc_messages_tell_time( ends[!from], time );
+                CHECK_EQ( netcode_messages_process_packet( ends[!from], packet, bytes ), NETCODE_MESSAGES_DROP_NONE );
+            }
+    }
+}
+
+/* ---- the link ---- */
 
 static double link_random( struct link_t * link )
 {
@@ -70,6 +504,8 @@ static void link_put( struct link_t * link, int from, const uint8_t * data, int 
     struct link_way_t * way = &link->ways[from];
     int copies = 1 + ( link_random( link ) < way->doubles );
     way->sent++;
+    if ( link->tap )
+        link->tap( link, from, data, bytes );
     if ( link_random( link ) < way->loss ) {
         way->lost++;
         return;
@@ -119,6 +555,8 @@ static void link_pump( struct link_t * link, int end )
     netcode_messages_update( link->ends[end], link->now );
     while ( ( bytes = netcode_messages_generate_packet( link->ends[end], packet, (int) sizeof( packet ) ) ) > 0 )
         link_put( link, end, packet, bytes );
+    if ( link->checked )
+        messages_check( link->ends[end] );
 }
 
 /* One tick of both ends. */
