@@ -72,6 +72,9 @@ help:
 	@echo "make instructions                   what a refused datagram costs, counted by valgrind"
 	@echo "make threads    servers on four threads share a port, under the thread sanitizer (Linux)"
 	@echo "make games      bots play Pong over messages, directly and through a lossy relay; the C++ transport (under 60 s)"
+	@echo "make load       100 clients of a load generator against a match server; SECONDS=60"
+	@echo "make gates      server, relay and up to 100 clients as real processes against the limits of messages (16 min; GATES=words)"
+	@echo "make gates-plants                   a planted fault for each gate"
 	@echo "make soak       64 clients at 60 Hz; SECONDS=60"
 	@echo "make defences   takes each defence out of a copy: a test must notice"
 	@echo "make attacks    the table of attacks and faults, each row with its outcome"
@@ -98,10 +101,8 @@ deps:
 build:
 	@mkdir -p build
 
-build/%: examples/%.c netcode.h | deps build
+build/%: examples/%.c $(wildcard examples/*.h) netcode.h | deps build
 	$(Q)$(COMPILE) $< $(LINK) -o $@
-
-build/pong: examples/pong_step.h
 
 build/transport: examples/transport.cpp netcode.h | deps build
 	$(Q)$(CXX) -std=c++11 $(CPPFLAGS) $(CFLAGS) $(WARNINGS) -I. $(SODIUM_CFLAGS) $< $(LINK) -o $@
@@ -113,6 +114,17 @@ build/relay: tests/tools/relay.c | build
 games: build/pong build/relay build/transport
 	./build/transport
 	sh tests/tools/games.sh
+
+# GATES="fair queue" for some of them, GATE_SECONDS=10 for shorter runs.
+gates: | deps build
+	$(PYTHON) tests/gates/gates.py $(GATES)
+
+gates-plants: | deps build
+	$(PYTHON) tests/gates/plants.py
+
+load: build/match_server build/loadgen
+	@./build/match_server --slots 100 --measure-clients 100 --seconds $$(( $(SECONDS) + 10 )) & sleep 1; \
+	./build/loadgen --clients 100 --seconds $(SECONDS); status=$$?; wait; exit $$status
 
 demo: all build/demo
 	./build/demo
@@ -278,4 +290,4 @@ clean:
 	rm -rf build
 
 .PHONY: all help deps demo test test-release san coverage peer compile lint size readme format bench bench-messages bench-plot bench-sockets \
-	games instructions threads soak defences attacks sim fuzz torture torture-plain coverage-lines prove model erase ct msan platforms mutate fresh install clean
+	games gates gates-plants load instructions threads soak defences attacks sim fuzz torture torture-plain coverage-lines prove model erase ct msan platforms mutate fresh install clean

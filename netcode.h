@@ -8928,7 +8928,7 @@ struct netcode_messages_t {
     /* measurement and congestion */
     double rtt, rtt_variation, rtt_min, rtt_min_time, rtt_latest, jitter, ping, ping_time, peer_delay;
     double window_bytes, threshold_bytes, bulk_bytes, bulk_threshold, in_flight, bulk_in_flight, recovery_start,
-        bulk_start, round_sum;
+        bulk_start, round_sum, round_min, round_min_next;
     uint32_t round_samples;
     double tokens, bulk_tokens, tokens_time; /* bytes that may leave now */
     int held_back;                           /* NC_HELD_...: what the window or the rate did not let go */
@@ -8950,6 +8950,18 @@ struct netcode_messages_t {
     uint32_t credit_granted, credit_received, credit_released;
     nc_messages_counters_t stats;
 };
+
+/* Some 30,000 years either way; false for NaN. */
+static int nc_messages_is_time( double time )
+{
+    return time > -1e12 && time < 1e12;
+}
+
+/* What a PING holds: the time in 0.1 ms. */
+static uint32_t nc_messages_stamp( const struct netcode_messages_t * messages )
+{
+    return (uint32_t) (int64_t) ( messages->now * 1e4 );
+}
 
 static nc_message_t * nc_message_at( const struct netcode_messages_t * messages, uint32_t place )
 {
@@ -9393,9 +9405,9 @@ static double nc_messages_timeout( const struct netcode_messages_t * messages )
 }
 
 /* To what would fill the way without a queue. */
-static void nc_messages_shrink_bulk( struct netcode_messages_t * messages, double round_trip )
+static void nc_messages_shrink_bulk( struct netcode_messages_t * messages, double empty, double round_trip )
 {
-    double part = nc_real_smaller( nc_real_larger( messages->rtt_min / round_trip, 0.5 ), 0.9 );
+    double part = nc_real_smaller( nc_real_larger( empty / round_trip, 0.5 ), 0.9 );
     messages->bulk_bytes = nc_real_larger( messages->bulk_bytes * part, 2.0 * NETCODE_MAX_PACKET_SIZE );
     messages->bulk_threshold = messages->bulk_bytes;
 }
@@ -9404,14 +9416,16 @@ static void nc_messages_measure( struct netcode_messages_t * messages, double sa
 {
     double before = messages->rtt_latest;
     if ( messages->rtt_min <= 0.0 || sample < messages->rtt_min || messages->now - messages->rtt_min_time > 10.0 ) {
+        if ( messages->now - messages->rtt_min_time > 10.0 ) {
+            messages->round_min = messages->round_min_next; /* what is older than two of these times is forgotten */
+            messages->round_min_next = 0.0;
+        }
         messages->rtt_min = sample;
         messages->rtt_min_time = messages->now;
     }
     messages->rtt_latest = sample;
-    messages->round_sum += sample;
-    messages->round_samples++;
     if ( sample > messages->rtt_min + 0.02 && messages->bulk_threshold > messages->bulk_bytes )
-        nc_messages_shrink_bulk( messages, sample ); /* a queue begins to grow: no more doubling */
+        nc_messages_shrink_bulk( messages, messages->rtt_min, sample ); /* a queue begins to grow: no more doubling */
     if ( messages->rtt <= 0.0 ) {
         messages->rtt = sample;
         messages->rtt_variation = sample / 2.0;
@@ -9447,15 +9461,25 @@ static void nc_messages_fill_tokens( struct netcode_messages_t * messages )
     messages->bulk_tokens = nc_tokens_filled( messages->bulk_tokens, bulk_rate, passed );
 }
 
-/*  Bulk transfers take what is left over: they give way when the round trip grows to 1.5 times its minimum (by no less than
-    what a tick adds), before anything is lost. */
+static double nc_real_lowest( double lowest, double value )
+{
+    return lowest <= 0.0 || value < lowest ? value : lowest;
+}
+
+/*  Bulk transfers take what is left over: they give way before anything is lost, when packets take longer than they did on an
+    empty way. Compared are means over all packets of a round trip: a single one is measured in whole ticks, and where it falls
+    in the ticks of both sides would decide who gives way. A smaller window bears more, so that two come to share alike. */
 static void nc_messages_judge_delay( struct netcode_messages_t * messages )
 {
-    if ( messages->now - messages->bulk_start < messages->rtt || messages->round_samples == 0 )
+    if ( messages->now - messages->bulk_start < messages->rtt || messages->round_samples < 4 )
         return;
     double mean = messages->round_sum / messages->round_samples;
-    if ( mean > messages->rtt_min + nc_real_larger( 0.5 * messages->rtt_min, 0.02 ) )
-        nc_messages_shrink_bulk( messages, mean );
+    double patience = nc_real_larger( 12.0 * NETCODE_MAX_PACKET_SIZE / messages->bulk_bytes, 0.7 );
+    messages->round_min = nc_real_lowest( messages->round_min, mean );
+    messages->round_min_next = nc_real_lowest( messages->round_min_next, mean );
+    if ( mean >
+         messages->round_min + nc_real_smaller( patience, 2.0 ) * nc_real_larger( 0.25 * messages->round_min, 0.012 ) )
+        nc_messages_shrink_bulk( messages, messages->round_min, mean );
     messages->bulk_start = messages->now;
     messages->round_sum = 0.0;
     messages->round_samples = 0;
@@ -9603,6 +9627,10 @@ static void nc_messages_take_acks( struct netcode_messages_t * messages, const n
         nc_sent_t * sent = nc_sent_at( messages, i );
         if ( sent->bytes & NC_SENT_ACKED || !nc_acks_hold( acks, sent->number ) )
             continue;
+        if ( sent->bytes & NC_SENT_UNDER_WAY ) {
+            messages->round_sum += nc_real_larger( messages->now - sent->time - (double) acks->delay * 1e-4, 0.0 );
+            messages->round_samples++;
+        }
         if ( sent->number == acks->ack && sent->bytes & NC_SENT_UNDER_WAY ) {
             double delay = (double) acks->delay * 1e-4;
             messages->peer_delay = nc_real_smaller( nc_real_larger( messages->peer_delay, delay ), 0.25 );
@@ -9798,7 +9826,7 @@ static void nc_build_control( struct netcode_messages_t * messages, nc_build_t *
     }
     if ( messages->ping_due && build->tracked ) {
         *build->at++ = NC_FRAME_PING;
-        build->at = nc_put_number( build->at, (uint32_t) (uint64_t) ( messages->now * 1e4 ), 4 );
+        build->at = nc_put_number( build->at, nc_messages_stamp( messages ), 4 );
         build->asks = 1;
         messages->ping_due = 0;
     }
@@ -10121,7 +10149,9 @@ static void nc_build_fill( struct netcode_messages_t * messages, nc_build_t * bu
 static void nc_build_remember( struct netcode_messages_t * messages, const nc_build_t * build, uint32_t bytes )
 {
     nc_sent_t * sent = nc_sent_at( messages, messages->sent_end++ );
-    sent->time = messages->last_asked = messages->now;
+    sent->time = messages->now;
+    if ( build->copies != NC_COPY_NONE || messages->under_way == 0 )
+        messages->last_asked = messages->now; /* pings do not put off what is to be sent again */
     sent->number = (uint32_t) messages->next_number;
     sent->copies = build->copies;
     sent->bytes = (uint16_t) ( bytes | NC_SENT_UNDER_WAY | build->flags );
@@ -10588,7 +10618,7 @@ static void nc_frame_take( struct netcode_messages_t * messages, const nc_frame_
         messages->pong_due = 1;
         messages->pong_value = frame->value;
     } else if ( frame->type == NC_FRAME_PONG ) {
-        uint32_t passed = (uint32_t) (uint64_t) ( messages->now * 1e4 ) - frame->value;
+        uint32_t passed = nc_messages_stamp( messages ) - frame->value;
         if ( passed < 600000 )
             messages->ping = (double) passed * 1e-4;
     } else if ( frame->type == NC_FRAME_LIMIT ) {
@@ -10693,7 +10723,7 @@ static uint32_t nc_or_default( int value, uint32_t otherwise )
 
 static uint32_t nc_copies_of( uint32_t window )
 {
-    return window * 5 / 2;
+    return window * 9 / 4;
 }
 
 static size_t nc_round_up( size_t bytes )
@@ -10826,7 +10856,7 @@ NETCODE_API struct netcode_messages_t * netcode_messages_create( const struct ne
     memset( &defaults, 0, sizeof( defaults ) );
     if ( !config )
         config = &defaults;
-    NC_MESSAGES_CHECK( time > -1e300 && time < 1e300, NULL );
+    NC_MESSAGES_CHECK( nc_messages_is_time( time ), NULL );
     NC_MESSAGES_CHECK( ( config->allocate_function == NULL ) == ( config->free_function == NULL ), NULL );
     if ( !nc_messages_lay_out( config, &layout ) )
         return NULL;
@@ -10850,7 +10880,7 @@ NETCODE_API void netcode_messages_destroy( struct netcode_messages_t * messages 
 
 NETCODE_API void netcode_messages_reset( struct netcode_messages_t * messages, double time )
 {
-    NC_MESSAGES_CHECK( messages != NULL && time > -1e300 && time < 1e300, NC_MESSAGES_NOTHING );
+    NC_MESSAGES_CHECK( messages != NULL && nc_messages_is_time( time ), NC_MESSAGES_NOTHING );
     nc_messages_lose_all( messages );
     for ( ; messages->sent_first != messages->sent_end; messages->sent_first++ )
         nc_copies_release( messages, nc_sent_at( messages, messages->sent_first ), 0 );
@@ -11081,7 +11111,7 @@ NETCODE_API void netcode_messages_flush( struct netcode_messages_t * messages )
 
 static void nc_messages_tell_time( struct netcode_messages_t * messages, double time )
 {
-    if ( time > messages->now && time < 1e300 ) {
+    if ( time > messages->now && nc_messages_is_time( time ) ) {
         messages->now = time;
         nc_messages_fill_tokens( messages );
     }
@@ -11118,7 +11148,7 @@ static void nc_messages_time_out( struct netcode_messages_t * messages )
 
 NETCODE_API void netcode_messages_update( struct netcode_messages_t * messages, double time )
 {
-    NC_MESSAGES_CHECK( messages != NULL && time > -1e300 && time < 1e300, NC_MESSAGES_NOTHING );
+    NC_MESSAGES_CHECK( messages != NULL && nc_messages_is_time( time ), NC_MESSAGES_NOTHING );
     nc_messages_tell_time( messages, time );
     if ( messages->broken )
         return;

@@ -1,6 +1,7 @@
-/*  Pong's rules, for one match: a step of a sixtieth of a second, in whole numbers, so that every machine computes the same from
-    the same inputs. A server runs it and sends snapshots, which hold all of its state; a client may run it ahead of them. Used
-    by examples/match_server.c, examples/loadgen.c and examples/pong.c. It needs nothing but <stdint.h>.
+/*  Pong's rules, for one match: a step of a sixtieth of a second, in whole numbers, so that every machine computes
+    the same from the same inputs. A server runs it and sends snapshots, which hold all of its state; a client may run
+    it ahead of them. Used by examples/match_server.c, examples/loadgen.c and examples/pong.c. It needs nothing but
+    <stdint.h>.
 
         struct pong_t pong;
         int moves[2] = { -1, 1 };                    -1 up, 0 stay, 1 down; side 0 is on the left
@@ -87,7 +88,8 @@ static inline void pong_bounce_walls( struct pong_t * pong )
     }
 }
 
-/* The paddle of `side`, if the ball has just come to it. Each hit makes the ball faster, one off the middle also steeper. */
+/*  The paddle of `side`, if the ball has just come to it. Each hit makes the ball faster, one off the middle also
+    steeper. */
 static inline void pong_bounce_paddle( struct pong_t * pong, int side, int before )
 {
     int plane = side ? PONG_WIDTH - PONG_PADDLE_X : PONG_PADDLE_X, off = pong->ball_y - pong->paddles[side];
@@ -126,7 +128,8 @@ static inline int pong_step( struct pong_t * pong, const int moves[2] )
     return scorer;
 }
 
-/* What a middling player does: follows the ball when it comes, and is wrong by a little more than a paddle now and then. */
+/*  What a middling player does: follows the ball when it comes, and is wrong by a little more than a paddle now and
+    then. */
 static inline int pong_bot( const struct pong_t * pong, int side )
 {
     int comes = side ? pong->ball_dx > 0 : pong->ball_dx < 0;
@@ -160,7 +163,8 @@ static inline int pong_get_signed( const uint8_t ** at )
     return value >= 0x8000 ? value - 0x10000 : value;
 }
 
-/* Little-endian: tick 4, random 4, ball x, y, dx, dy 2 each, paddles 2 each, scores 1 each, ticks until the serve 1, all 25. */
+/*  Little-endian: tick 4, random 4, ball x, y, dx, dy 2 each, paddles 2 each, scores 1 each, ticks until the serve 1,
+    all 25. */
 static inline void pong_write( const struct pong_t * pong, uint8_t bytes[PONG_BYTES] )
 {
     uint8_t * at = pong_put( bytes, pong->tick, 4 );

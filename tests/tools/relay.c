@@ -1,13 +1,14 @@
-/*  A UDP relay that is as bad a network as it is told to be, for loopback alone: so real processes can be tried on one without
-    root. Clients talk to --listen; each has a socket of its own behind it, which talks to the server at --to. Both directions are
-    treated alike. What happens to the n-th packet of a client in one direction follows from the seed, whatever else goes on.
+/*  A UDP relay that is as bad a network as it is told to be, for loopback alone: so real processes can be tried on
+    one without root. Clients talk to --listen; each has a socket of its own behind it, which talks to the server at
+    --to. Both directions are treated alike. What happens to the n-th packet of a client in one direction follows from
+    the seed, whatever else goes on.
 
         cc tests/tools/relay.c -o relay
         ./relay --listen 127.0.0.1:40001 --to 127.0.0.1:40000 --loss 3 --delay 50 --seconds 60
         ./relay --help
 
-    A connect token has to name the relay's address for the client and the server's own for the server: they are the public
-    and the internal address of netcode_generate_connect_token. It needs POSIX and the C library only. */
+    A connect token has to name the relay's address for the client and the server's own for the server: they are the
+    public and the internal address of netcode_generate_connect_token. It needs POSIX and the C library only. */
 
 #if !defined( _DEFAULT_SOURCE )
 #define _DEFAULT_SOURCE 1
