@@ -207,13 +207,14 @@ static int is_unread( uint32_t buffer )
     return headers[buffer].state == NC_BUFFER_QUEUED || headers[buffer].state == NC_BUFFER_ORPHANED;
 }
 
-/* Of two payloads that nobody has read, which came first? All lists say the same. */
+/*  Of two payloads that nobody has read, which came first? A client's queue and the events say the same. The orphans stand in
+    the order in which their slots were taken. */
 static int is_in_order( uint32_t a, uint32_t b )
 {
     int a_is_first = headers[a].sequence < headers[b].sequence;
     if ( !is_unread( a ) || !is_unread( b ) )
         return 1;
-    if ( queue_members[a].list == queue_members[b].list &&
+    if ( queue_members[a].list == queue_members[b].list && queue_members[a].list != ORPHANS &&
          ( queue_members[a].stamp < queue_members[b].stamp ) != a_is_first )
         return 0;
     return headers[a].sequence != headers[b].sequence &&
