@@ -27,6 +27,7 @@
 #include "torture/watch.h"
 
 #define NETCODE_IMPLEMENTATION
+#define NETCODE_MESSAGES
 #define malloc( bytes ) watch_malloc( bytes )
 #define free( pointer ) watch_free( pointer )
 #include "../netcode.h"
