@@ -97,6 +97,14 @@ static int runner_simulator_socket( struct netcode_network_simulator_t * simulat
     return result;
 }
 
+static struct netcode_messages_t * runner_messages_create( const struct netcode_messages_config_t * config,
+                                                           double time )
+{
+    struct netcode_messages_t * messages = netcode_messages_create( config, time );
+    runner_need( messages != NULL );
+    return messages;
+}
+
 /* The allocator of the worlds, with the watch in front of it. */
 static void * runner_allocate( void * context, size_t bytes )
 {
@@ -126,6 +134,7 @@ static void runner_free( void * context, void * pointer )
 #define netcode_client_create_dual runner_client_create_dual
 #define netcode_client_destroy calls_client_destroy
 #define netcode_client_update calls_client_update
+#define netcode_messages_create runner_messages_create
 #define netcode_network_simulator_create runner_simulator_create
 #define netcode_network_simulator_socket runner_simulator_socket
 #define netcode_network_simulator_destroy calls_simulator_destroy
