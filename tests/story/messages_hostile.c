@@ -18,7 +18,7 @@ static void victim_open( struct victim_t * v, const struct netcode_messages_conf
 {
     memset( v, 0, sizeof( *v ) );
     v->size = netcode_messages_memory( config );
-    v->m = netcode_messages_create( config, 0.0 );
+    v->m = messages_create_zeroed( config );
     v->before = malloc( v->size );
     if ( !v->m || !v->before )
         abort();

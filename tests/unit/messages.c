@@ -360,6 +360,31 @@ static const struct reason_row_t reason_rows[] = {
 };
 /* clang-format on */
 
+static void * allocate_zeros( void * context, size_t bytes )
+{
+    (void) context;
+    return calloc( 1, bytes );
+}
+
+static void free_zeros( void * context, void * block )
+{
+    (void) context;
+    free( block );
+}
+
+/* An object that messages_same may read: also what nobody wrote yet has a value. */
+static struct netcode_messages_t * messages_create_zeroed( const struct netcode_messages_config_t * config )
+{
+    struct netcode_messages_config_t zeroed;
+    if ( config )
+        zeroed = *config;
+    else
+        netcode_default_messages_config( &zeroed );
+    zeroed.allocate_function = allocate_zeros;
+    zeroed.free_function = free_zeros;
+    return netcode_messages_create( &zeroed, 0.0 );
+}
+
 /* Small, so that all of it can be compared. */
 static const struct netcode_messages_config_t * small_config( void )
 {
@@ -388,7 +413,7 @@ TEST( messages_reasons )
     void * before = malloc( size );
     for ( size_t i = 0; i < sizeof( reason_rows ) / sizeof( reason_rows[0] ); i++ ) {
         const struct reason_row_t * row = &reason_rows[i];
-        struct netcode_messages_t * m = netcode_messages_create( small_config(), 0.0 );
+        struct netcode_messages_t * m = messages_create_zeroed( small_config() );
         int bytes = wire_parse( row->bytes, packet, (int) sizeof( packet ) );
         REQUIRE( bytes >= 0 && m && before );
         m->next_number = 200;
@@ -418,7 +443,7 @@ TEST( messages_no_packet_is_taken_in_part )
     char text[256];
     uint8_t packet[2048];
     size_t size = netcode_messages_memory( small_config() );
-    struct netcode_messages_t * m = netcode_messages_create( small_config(), 0.0 );
+    struct netcode_messages_t * m = messages_create_zeroed( small_config() );
     void * before = malloc( size );
     m->next_number = 200;
     for ( int round = 0; round < 2000; round++ ) {
