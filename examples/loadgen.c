@@ -57,6 +57,7 @@ struct app_t {
     double start_time, run_time, end_time;
     uint64_t inputs_sent, inputs_acked, acks_repeated, acks_out_of_order, inputs_refused;
     uint64_t snapshots, snapshots_old, scores, scores_out_of_order, messages_wrong, files_received, files_wrong;
+    uint64_t file_bytes_received; /* while it is measured */
     uint64_t disconnects, dropped[NETCODE_DROP_REASONS], kernel_drops, send_errors, ticks_late;
     struct durations_t round_trips, file_seconds, late_seconds, one_way[MATCH_GROUPS], snapshot_one_way[MATCH_GROUPS];
     struct netcode_messages_stats_t counters;
@@ -138,6 +139,7 @@ static void take_messages( struct app_t * app, struct player_t * player, double 
         else if ( type == MATCH_FILE ) {
             app->files_received++;
             app->files_wrong += !match_file_is_right( message.data, message.bytes );
+            app->file_bytes_received += is_measured( app, now ) ? (uint64_t) message.bytes : 0;
         } else
             app->messages_wrong++;
     }
@@ -349,6 +351,7 @@ static void report_files( struct report_t * report, const struct app_t * app )
     report_durations( report, "file_ms", &app->file_seconds );
     report_count( report, "files_received", app->files_received );
     report_count( report, "files_wrong", app->files_wrong );
+    report_count( report, "file_bytes_received", app->file_bytes_received );
 }
 
 static void report_all( const struct app_t * app )

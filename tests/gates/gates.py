@@ -298,20 +298,27 @@ def gate_fixed():
     check_files(gate, run)
 
 
-def gate_fair():
+def check_fair(gate, loads, server, moved):
     """Three pairs at once, each with a server and a bottleneck of its own: how the ticks of two clients fall is a matter of luck."""
-    network, load = {"delay": 25, "rate": BOTTLENECK}, {"file": FILE_BYTES, "warm_up": 10}
+    network = {"delay": 25, "rate": BOTTLENECK}
     with concurrent.futures.ThreadPoolExecutor(3) as threads:
-        pairs = [threads.submit(play, "fair %d" % number, dict(network, seed=number), [load, load], None, 2.0) for number in (1, 2, 3)]
+        pairs = [threads.submit(play, "%s %d" % (gate, number), dict(network, seed=number), loads, server, 2.0) for number in (1, 2, 3)]
         runs = [pair.result() for pair in pairs]
-    acked = [[load["file_bytes_acked"] for load in run["loads"]] for run in runs]
-    shares = [100.0 * first / max(first + second, 1) for first, second in acked]
-    used = [100.0 * sum(both) / SECONDS / BOTTLENECK for both in acked]
+    bytes_moved = [[load[moved] for load in run["loads"]] for run in runs]
+    shares = [100.0 * first / max(first + second, 1) for first, second in bytes_moved]
+    used = [100.0 * sum(both) / SECONDS / BOTTLENECK for both in bytes_moved]
     text = "%s %%; of the way: %s %%" % (", ".join("%.0f" % share for share in shares), ", ".join("%.0f" % part for part in used))
-    row("fair: the first of two flows has", text, "40 to 60 %", all(40 <= share <= 60 for share in shares) and min(used) > 20)
+    row(gate + ": the first of two flows has", text, "40 to 60 %", all(40 <= share <= 60 for share in shares) and min(used) > 20)
     for run in runs:
-        check_inputs("fair", run)
-        check_stayed("fair", run)
+        check_inputs(gate, run)
+        check_stayed(gate, run)
+
+
+def gate_fair():
+    """Two clients that send; then two to whom one server sends."""
+    load = {"warm_up": 10}
+    check_fair("fair up", [dict(load, file=FILE_BYTES)] * 2, None, "file_bytes_acked")
+    check_fair("fair down", [load] * 2, {"file": FILE_BYTES}, "file_bytes_received")
 
 
 def gate_queue():
