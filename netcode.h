@@ -278,7 +278,8 @@
         }
 
     A server has an object for each slot, and netcode_messages_server_receive and _send. Another client in the slot
-    begins anew, and nothing meant for the last one reaches it.
+    begins anew, and nothing meant for the last one reaches it: send to a new client behind the _receive that meets it first,
+    not in the connect callback. Who wants to be sure that its last words arrive waits for their ACKED before it disconnects.
 
     Which kind for what:
 
@@ -308,9 +309,10 @@
                  is dropped, counted.
     giving up    by default never, until the connection ends: max_retries ends it sooner. An ordered message that is
                  given up breaks the connection (BROKEN), as its channel has a hole; others are LOST.
-    memory       4 KiB a connection with 4 channels, and the two buffers, which hold two messages of
-                 max_message_bytes each and 64 KiB; pages that nothing is written to are not there. Both sides
-                 should have the same channels.
+    memory       4 KiB a connection with 4 channels, and the two buffers, which hold two messages of max_message_bytes
+                 each and 64 KiB (netcode_messages_memory tells: 1.2 MB by default, 70 KiB at the least); pages that
+                 nothing is written to are not there. Both sides should have the same channels. What was queued before
+                 the other side said that it takes none so large is LOST; if it was an ordered message: BROKEN.
     trust        packets are the peer's words: every byte is checked before any counts, netcode_messages_stats tells
                  what was dropped and why.
 
@@ -322,7 +324,10 @@
     packets; ACK: ack and ack bits in each packet, ACK_RANGES; NACK, packet pairs, continuous send, B and AS: what
     the acks leave out, and the rates above; capsules: MESSAGE, segments: FRAGMENT, both under their kind's number,
     arrangement channels: channels; the aggregator: packets hold many messages, compression is yours; user packet
-    ids: the first byte of your messages, if you like.
+    ids: the first byte of your messages, if you like; system addresses: none, guid and index: the client's id and slot;
+    connection attempt failed: the client's state; the server's time in a pong, response data, serialization (protobuf),
+    delta compression, exporters of counters, sessions that survive a reconnect: yours, over messages; limits for each
+    client: the server's quotas. A capture shows sizes and times alone: what is in packets, generate_packet shows.
 
     16  LICENCE
 
@@ -930,7 +935,7 @@ typedef struct netcode_server_t netcode_server_t;
     X( DUPLICATE    , "a packet of this number was here before" )                                    \
     X( OLD          , "its number is older than the 256 that are remembered" )                       \
     X( WINDOW       , "its number, or a message's, is further ahead than a peer may go" )            \
-    X( HEADER       , "shorter than a header, of another version, or with bits that must be zero" )  \
+    X( HEADER       , "shorter than a header, too long, of another version, or with wrong bits" )    \
     X( ACK          , "it acknowledges packets that were never sent" )                               \
     X( FRAME        , "a frame is cut short, unknown, or not in its shortest form" )                 \
     X( CHANNEL      , "a message is for a channel that is not open here" )                           \
@@ -952,8 +957,8 @@ struct netcode_message_t {
     int kind;             /* NETCODE_MESSAGE_...; when received without its receipt: 0 to 4 */
     const uint8_t * data; /* received: valid until the next netcode_messages_receive, reset or destroy */
     int bytes;            /* 0 to max_message_bytes */
-    double ttl_seconds;   /* sending: dropped when it is still waiting by then. 0: unreliable 0.5, reliable for ever;
-                             ordered messages must not have one */
+    double ttl_seconds;   /* sending: dropped when it is still waiting by then. 0 or less: unreliable 0.5 s, reliable
+                             for ever; ordered messages must not have one */
     uint64_t receipt;     /* sending: yours, handed back by events; kinds without receipt are told too if it is not 0 */
 };
 
@@ -969,9 +974,9 @@ struct netcode_messages_config_t {
     int window_packets;       /* packets under way, 16 to 4096; 64 */
     int congestion;           /* NETCODE_MESSAGES_CONGESTION_... */
     int bytes_per_second;     /* of FIXED; 125000 */
-    int max_retries;          /* 1 to 60 times lost, then given up; 0: never, until the connection ends */
-    int upgrade_large;        /* 1: an unreliable message that is too large for a packet is sent reliably. 0: refused */
-    double ping_seconds;      /* measures the round trip where nothing else does; 1.0; negative: never */
+    int max_retries;   /* 1 to 60 times lost, or silence as long, then given up; 0: never, until the connection ends */
+    int upgrade_large; /* 1: an unreliable message that is too large for a packet is sent reliably. 0: refused */
+    double ping_seconds; /* measures the round trip where nothing else does; 1.0; negative: never */
     uint8_t priorities[NETCODE_MESSAGES_CHANNELS]; /* of each channel: 0 goes before 1 and so on */
     uint8_t weights[NETCODE_MESSAGES_CHANNELS];    /* shares among channels of one priority; 0 is 1 */
 };
@@ -987,11 +992,11 @@ struct netcode_messages_event_t {
 
 /* Counts since create or the last reset, and what is measured. Seconds, bytes. */
 struct netcode_messages_stats_t {
-    uint64_t reliable_retries_total;               /* messages and fragments sent again because a packet was lost */
-    uint64_t reliable_timeouts_total;              /* reliable messages given up (max_retries, time to live) */
-    uint64_t dropped_duplicates_total;             /* packets that came twice */
-    uint64_t dropped_old_total;                    /* packets behind the window */
-    uint64_t dropped_window_total;                 /* packets, or their messages, beyond the window */
+    uint64_t reliable_retries_total;   /* messages and fragments sent again because a packet was lost */
+    uint64_t reliable_timeouts_total;  /* reliable messages given up when they were begun (max_retries, time to live) */
+    uint64_t dropped_duplicates_total; /* packets that came twice */
+    uint64_t dropped_old_total;        /* packets behind the window */
+    uint64_t dropped_window_total;     /* packets, or their messages, beyond the window */
     uint64_t drops[NETCODE_MESSAGES_DROP_REASONS]; /* packets by reason, those three included */
     uint64_t packets_sent, packets_received, packets_lost, packets_lost_spuriously;
     uint64_t bytes_sent, bytes_received;
@@ -999,9 +1004,9 @@ struct netcode_messages_stats_t {
     uint64_t messages_repeated;                /* small reliable messages sent once more before anything was lost */
     uint64_t messages_duplicate;               /* received again: repeats and retries */
     uint64_t messages_outdated;                /* sequenced, received behind a newer one */
-    uint64_t messages_expired;                 /* dropped here: their time to live was over before they were sent */
-    uint64_t messages_unstored;                /* unreliable, received while nobody made room by reading */
-    uint64_t probes;                           /* packets sent because nothing was acknowledged for too long */
+    uint64_t messages_expired;  /* dropped here, unsent: outlived, or the other side takes none so large */
+    uint64_t messages_unstored; /* unreliable, received while nobody made room by reading */
+    uint64_t probes;            /* packets sent because nothing was acknowledged for too long */
     double rtt, rtt_variation, rtt_min, rtt_latest, jitter; /* 0 until something was measured */
     double ping;                     /* there and back with the other side's tick: what a player feels */
     double loss_sent, loss_received; /* 0 to 1, of the last packets */
@@ -1439,7 +1444,7 @@ NETCODE_API const char * netcode_messages_drop_reason_text( int reason );
 
 /*  Joined to a client: call the first behind netcode_client_update and the second at the end of the tick. They take all
     payloads of the client, and reset the messages when its connection has ended; what is queued then, or before the first
-    connection, waits for the next one. */
+    connection, waits for the next one. What came last is there to be read until the next call. */
 NETCODE_API void netcode_messages_client_receive( struct netcode_messages_t * messages,
                                                   struct netcode_client_t * client, double time );
 NETCODE_API void netcode_messages_client_send( struct netcode_messages_t * messages, struct netcode_client_t * client,
@@ -8431,7 +8436,8 @@ NETCODE_API void netcode_server_client_stats( struct netcode_server_t * server, 
     follows, in its shortest form, 4 bytes at most. A packet is a header and frames until it ends:
 
         byte     1  bits 0-3 version 1; bit 4 "ack is valid"; bit 5 "ack delay follows"; bit 6 "please ack"; bit 7 zero
-        seq      2  the packet's number, one more with each packet, modulo 2^16
+        seq      2  the packet's number, one more with each packet, modulo 2^16. A sender stays within 16384 of the newest
+                    acknowledged; a number 256 or more behind the newest received, or more than 24576 ahead, is dropped
         ack      2  the newest number received                                   } zeros
         ack_bits 4  bit n: number ack - 1 - n was received                       } unless bit 4 is set
         [delay]  2  what passed since the newest came, in 0.1 ms, if bit 5 is set; needs bit 4
@@ -8508,6 +8514,7 @@ enum nc_messages_limit_t {
     NC_MESSAGES_QUIET = 1024,  /* as many, and a packet asks for an ack though it need not */
     NC_MESSAGES_SMALL = 128,   /* bytes of messages that are repeated */
     NC_MESSAGES_REPEATS = 2,
+    NC_MESSAGES_RETRIES = 60, /* the most that max_retries may be; NC_FRAGMENT_TRIES has room for them */
     NC_MESSAGES_LEAST_BUFFER = 32768,
     NC_MESSAGES_FULL_BYTES = 1100, /* so much is queued: a packet is full */
     NC_COPY_WHOLE = 0xFFFF,
@@ -8653,6 +8660,15 @@ static void nc_heap_tidy( nc_heap_t * heap )
         }
 }
 
+static uint32_t nc_heap_search( nc_heap_t * heap, uint32_t size )
+{
+    uint32_t place = nc_heap_find( heap, size );
+    if ( place )
+        return place;
+    nc_heap_tidy( heap );
+    return nc_heap_find( heap, size );
+}
+
 static uint32_t nc_heap_cut( nc_heap_t * heap, uint32_t place, uint32_t size )
 {
     uint32_t rest = nc_heap_size( heap, place ) - size;
@@ -8680,11 +8696,7 @@ static uint32_t nc_heap_take( nc_heap_t * heap, uint32_t bytes )
         heap->used += size;
         return place;
     }
-    place = nc_heap_find( heap, size );
-    if ( !place ) {
-        nc_heap_tidy( heap );
-        place = nc_heap_find( heap, size );
-    }
+    place = nc_heap_search( heap, size );
     if ( !place )
         return 0;
     heap->used += size;
@@ -8702,18 +8714,11 @@ static void nc_heap_give( nc_heap_t * heap, uint32_t place )
         nc_heap_join( heap, place );
 }
 
-static int nc_heap_has_piece( const nc_heap_t * heap, uint32_t size )
-{
-    uint32_t place = heap->filled ? heap->lists[nc_heap_highest( heap->filled )] : 0;
-    return place && nc_heap_size( heap, place ) >= size;
-}
-
-/* If so much fits in one piece, it also fits in pieces, whatever is taken in between. */
+/*  If so much fits in one piece, it also fits in pieces, in any order, until something is given back or the heap is tidied: what a
+    piece leaves is the first of its list, and no other ever comes between the place that was found and the first of its list. */
 static int nc_heap_fits( nc_heap_t * heap, uint32_t rounded )
 {
-    if ( !nc_heap_has_piece( heap, rounded ) )
-        nc_heap_tidy( heap );
-    return nc_heap_has_piece( heap, rounded );
+    return nc_heap_search( heap, rounded ) != 0;
 }
 
 /* ---- bytes: a reader whose strings are not copied, and a writer that was asked for room before ---- */
@@ -8904,8 +8909,10 @@ struct netcode_messages_t {
     nc_sent_t * sent; /* a ring: first to end, modulo its size */
     nc_copy_t * copies;
     nc_heap_t out, in;
-    double now; /* from here on all belongs to one connection, and begins with zeros */
+    double now;  /* from here on all belongs to one connection, and begins with zeros */
+    double told; /* what the caller said last: steps back are no steps */
     int broken, flush, flown;
+    int fresh; /* something was queued or has come since there was nothing to send */
     /* sending: messages */
     uint32_t active[2];         /* channels with something queued: unreliable, reliable */
     nc_message_list_t reliable; /* begun, in the order of their ids */
@@ -9446,9 +9453,11 @@ static double nc_messages_rate( const struct netcode_messages_t * messages, doub
     return window * 1.25 / nc_real_larger( messages->rtt > 0.0 ? messages->rtt : 0.1, 0.001 );
 }
 
+/* As much as a tick's time allows, however rare ticks are. */
 static double nc_tokens_filled( double tokens, double rate, double passed )
 {
-    return nc_real_smaller( tokens + passed * rate, nc_real_larger( 2.0 * NETCODE_MAX_PACKET_SIZE, rate * 0.03 ) );
+    double most = rate * nc_real_smaller( nc_real_larger( passed, 0.03 ), 0.25 );
+    return nc_real_smaller( tokens + passed * rate, nc_real_larger( 2.0 * NETCODE_MAX_PACKET_SIZE, most ) );
 }
 
 static void nc_messages_fill_tokens( struct netcode_messages_t * messages )
@@ -9897,6 +9906,21 @@ static int nc_message_is_too_large( const struct netcode_messages_t * messages, 
     return messages->peer_max_bytes != 0 && bytes > messages->peer_max_bytes;
 }
 
+/* Queued, and can not be sent any more: it is outlived, or the other side has said since that it takes none so large. */
+static int nc_message_is_over( const struct netcode_messages_t * messages, uint32_t place )
+{
+    const nc_message_t * message = nc_message_at( messages, place );
+    return message->expires <= messages->now || nc_message_is_too_large( messages, message->bytes );
+}
+
+/* An ordered one is never dropped unheard: its channel would have a hole. */
+static void nc_message_drop_queued( struct netcode_messages_t * messages, uint32_t place )
+{
+    if ( nc_kind_on_wire( nc_message_at( messages, place )->kind ) == NETCODE_MESSAGE_RELIABLE_ORDERED )
+        messages->broken = NC_MESSAGES_BROKEN_UNTOLD;
+    nc_message_drop( messages, place );
+}
+
 static uint32_t nc_message_cost( const nc_message_t * message )
 {
     return message->bytes + NC_MESSAGES_COST;
@@ -9983,8 +10007,8 @@ static void nc_build_new( struct netcode_messages_t * messages, nc_build_t * bui
         nc_message_channel_t * channel = &messages->channels[chosen / 2];
         uint32_t place = channel->queues[chosen & 1].head, bit = (uint32_t) 1 << chosen / 2;
         nc_message_t * message = nc_message_at( messages, place );
-        if ( message->expires <= messages->now || nc_message_is_too_large( messages, message->bytes ) )
-            nc_message_drop( messages, place );
+        if ( nc_message_is_over( messages, place ) )
+            nc_message_drop_queued( messages, place );
         else if ( !nc_build_fits( messages, build, message ) || !nc_message_may_start( messages, message ) ) {
             masks[chosen & 1] &= ~bit;
             continue;
@@ -10071,8 +10095,8 @@ static void nc_build_bulk( struct netcode_messages_t * messages, nc_build_t * bu
         const nc_message_t * message = nc_message_at( messages, first );
         if ( place && channel->priority >= messages->channels[nc_message_at( messages, place )->channel].priority )
             break;
-        if ( message->expires <= messages->now || nc_message_is_too_large( messages, message->bytes ) )
-            nc_message_drop( messages, first );
+        if ( nc_message_is_over( messages, first ) )
+            nc_message_drop_queued( messages, first );
         else if ( nc_message_may_start( messages, message ) && nc_build_fits( messages, build, message ) ) {
             nc_message_start( messages, first );
             place = first;
@@ -10680,12 +10704,13 @@ static int nc_messages_check_packet( struct netcode_messages_t * messages, nc_so
     uint32_t promised = messages->credit_granted - messages->credit_received;
     if ( plan->cost > promised )
         return NETCODE_MESSAGES_DROP_LIMIT;
+    /* What was promised to reliable messages is not given to unreliable ones. */
+    if ( plan->room && ( messages->in.used + promised + plan->room > messages->in.bytes ||
+                         !nc_heap_fits( &messages->in, plan->reliable_room + plan->room ) ) )
+        plan->room = 0;
+    /* Last, as the question above may have tidied the heap: what was found before that need not be found again. */
     if ( plan->reliable_room && !nc_heap_fits( &messages->in, plan->reliable_room ) )
         return NETCODE_MESSAGES_DROP_NO_ROOM;
-    /* What was promised to reliable messages is not given to unreliable ones. */
-    if ( plan->room && ( !nc_heap_fits( &messages->in, plan->reliable_room + plan->room ) ||
-                         messages->in.used + promised + plan->room > messages->in.bytes ) )
-        plan->room = 0;
     return NETCODE_MESSAGES_DROP_NONE;
 }
 
@@ -10739,7 +10764,7 @@ static int nc_messages_lay_out( const struct netcode_messages_config_t * config,
     layout->channels = nc_or_default( config->channels, NETCODE_MESSAGES_CHANNELS );
     layout->max_bytes = nc_or_default( config->max_message_bytes, 262144 );
     if ( layout->channels > NETCODE_MESSAGES_CHANNELS || layout->max_bytes > NETCODE_MESSAGES_MAX_BYTES ||
-         window < 16 || window > 4096 || config->max_retries < 0 || config->max_retries > NC_FRAGMENT_TRIES ||
+         window < 16 || window > 4096 || config->max_retries < 0 || config->max_retries > NC_MESSAGES_RETRIES ||
          config->congestion < 0 || config->congestion > NETCODE_MESSAGES_CONGESTION_NONE )
         return 0;
     layout->max_bytes =
@@ -10770,7 +10795,7 @@ static int nc_messages_lay_out( const struct netcode_messages_config_t * config,
 /* Everything that belongs to one connection begins. The send buffer keeps what is to be told of the last one. */
 static void nc_messages_begin( struct netcode_messages_t * messages, double time )
 {
-    messages->now = messages->tokens_time = messages->rate_time = messages->ping_time = time;
+    messages->now = messages->told = messages->tokens_time = messages->rate_time = messages->ping_time = time;
     messages->last_asked = messages->bulk_start = time;
     messages->recovery_start = messages->ack_since = -1e300;
     messages->next_expiry = 1e300;
@@ -10934,6 +10959,7 @@ static void nc_message_enqueue( struct netcode_messages_t * messages, uint32_t p
     channel->queued_bytes += message->bytes;
     messages->queued_bytes += message->bytes;
     messages->next_expiry = nc_real_smaller( messages->next_expiry, message->expires );
+    messages->fresh = 1;
 }
 
 NETCODE_API int netcode_messages_send_message( struct netcode_messages_t * messages,
@@ -11047,13 +11073,16 @@ NETCODE_API int netcode_messages_process_packet( struct netcode_messages_t * mes
     nc_frame_t frame;
     nc_plan_t plan;
     memset( &plan, 0, sizeof( plan ) );
-    int reason = messages->broken ? NETCODE_MESSAGES_DROP_BROKEN : nc_messages_check_packet( messages, &source, &plan );
+    int reason = bytes > NETCODE_MAX_PACKET_SIZE ? (int) NETCODE_MESSAGES_DROP_HEADER
+                 : messages->broken              ? (int) NETCODE_MESSAGES_DROP_BROKEN
+                                                 : nc_messages_check_packet( messages, &source, &plan );
     if ( reason != NETCODE_MESSAGES_DROP_NONE ) {
         messages->stats.drops[reason]++;
         return reason;
     }
     messages->stats.packets_received++;
     messages->stats.bytes_received += (uint64_t) bytes;
+    messages->fresh = 1;
     nc_messages_take_number( messages, plan.number, plan.asks );
     nc_messages_take_acks( messages, &plan.acks );
     plan.acks.count = 0;
@@ -11092,6 +11121,7 @@ NETCODE_API int netcode_messages_generate_packet( struct netcode_messages_t * me
     if ( !build.bulk && ( messages->active[1] || nc_transfer_choose( messages ) ) )
         messages->held_back |= NC_HELD_BULK;
     if ( nothing ) {
+        messages->fresh = messages->fresh && !messages->flush;
         messages->flush = 0;
         if ( !nc_messages_ack_is_due( messages ) )
             return 0;
@@ -11111,10 +11141,12 @@ NETCODE_API void netcode_messages_flush( struct netcode_messages_t * messages )
 
 static void nc_messages_tell_time( struct netcode_messages_t * messages, double time )
 {
-    if ( time > messages->now && nc_messages_is_time( time ) ) {
-        messages->now = time;
-        nc_messages_fill_tokens( messages );
-    }
+    double step = time - messages->told;
+    if ( !nc_messages_is_time( time ) )
+        return;
+    messages->told = time;
+    if ( step > 0.0 && messages->now < 1e14 )
+        messages->now += step;
 }
 
 static void nc_messages_measure_rates( struct netcode_messages_t * messages )
@@ -11133,6 +11165,16 @@ static void nc_messages_measure_rates( struct netcode_messages_t * messages )
     messages->rate_time = messages->now;
 }
 
+/* Nothing is called lost while nothing is acknowledged: where tries are limited, a timeout is one of the oldest message. */
+static void nc_messages_try_oldest( struct netcode_messages_t * messages, const nc_message_list_t * list )
+{
+    uint32_t place = list->head;
+    while ( place && nc_message_at( messages, place )->flags & NC_MESSAGE_CANCELLED )
+        place = nc_message_at( messages, place )->next;
+    if ( place && messages->max_retries && nc_message_at( messages, place )->retries++ >= messages->max_retries )
+        nc_message_give_up( messages, place );
+}
+
 static void nc_messages_time_out( struct netcode_messages_t * messages )
 {
     int silent = messages->under_way != 0 && messages->now >= messages->last_asked + nc_messages_timeout( messages );
@@ -11144,6 +11186,8 @@ static void nc_messages_time_out( struct netcode_messages_t * messages )
     messages->last_asked = messages->now;
     if ( ++messages->timeouts >= 2 && messages->congestion == NETCODE_MESSAGES_CONGESTION_AIMD )
         messages->window_bytes = messages->bulk_bytes = 2.0 * NETCODE_MAX_PACKET_SIZE;
+    nc_messages_try_oldest( messages, &messages->reliable );
+    nc_messages_try_oldest( messages, &messages->bulk );
 }
 
 NETCODE_API void netcode_messages_update( struct netcode_messages_t * messages, double time )
@@ -11152,6 +11196,7 @@ NETCODE_API void netcode_messages_update( struct netcode_messages_t * messages, 
     nc_messages_tell_time( messages, time );
     if ( messages->broken )
         return;
+    nc_messages_fill_tokens( messages );
     messages->flush = 1;
     messages->flight += (uint32_t) messages->flown;
     messages->flown = 0;
@@ -11176,7 +11221,7 @@ NETCODE_API double netcode_messages_next_deadline( struct netcode_messages_t * m
     NC_MESSAGES_CHECK( messages != NULL, 0.0 );
     double now = messages->now, next = now + 3600.0;
     if ( messages->broken )
-        return next;
+        return messages->told + 3600.0;
     next = nc_real_smaller( next, messages->ping_time + messages->ping_seconds );
     if ( messages->acks_due )
         next = nc_real_smaller( next, messages->ack_since + 0.01 );
@@ -11185,12 +11230,15 @@ NETCODE_API double netcode_messages_next_deadline( struct netcode_messages_t * m
     next = nc_real_smaller( next, nc_messages_find_lost( messages ) );
     if ( messages->limit_due || messages->pong_due || messages->probe_due )
         next = now;
-    if ( messages->active[0] || messages->active[1] || messages->lost_head || nc_transfer_choose( messages ) ) {
+    next = nc_real_smaller( next, messages->next_expiry );
+    int held = messages->tokens <= 0.0 || messages->bulk_tokens <= 0.0; /* by the rate */
+    if ( ( messages->fresh || held ) &&
+         ( messages->active[0] || messages->active[1] || messages->lost_head || nc_transfer_choose( messages ) ) ) {
         double behind = messages->tokens < 0.0 ? -messages->tokens : 0.0; /* bytes until the rate allows more */
         next = nc_real_smaller( next, now + nc_real_larger( behind / nc_messages_rate( messages, messages->bulk_bytes ),
                                                             0.001 ) );
     }
-    return nc_real_larger( next, now );
+    return messages->told + nc_real_larger( next - now, 0.0 );
 }
 
 /* ---- what is going on ---- */
@@ -11296,13 +11344,14 @@ NETCODE_API void netcode_messages_client_receive( struct netcode_messages_t * me
                                                   struct netcode_client_t * client, double time )
 {
     NC_MESSAGES_CHECK( messages != NULL && client != NULL, NC_MESSAGES_NOTHING );
-    uint8_t * packet;
-    int bytes;
+    int bytes, connected = netcode_client_state( client ) == NETCODE_CLIENT_STATE_CONNECTED;
+    uint8_t * packet = netcode_client_receive_packet( client, &bytes, NULL );
     struct netcode_client_stats_t stats;
     netcode_client_stats( client, &stats );
-    uint64_t session = netcode_client_state( client ) == NETCODE_CLIENT_STATE_CONNECTED ? stats.connects : 0;
+    /* Payloads are of the last connection even if that has ended: they can be read before the messages are reset. */
+    uint64_t session = connected || packet ? stats.connects : 0;
     nc_messages_follow( messages, session, messages->session != 0 && session != messages->session, time );
-    while ( ( packet = netcode_client_receive_packet( client, &bytes, NULL ) ) != NULL ) {
+    for ( ; packet; packet = netcode_client_receive_packet( client, &bytes, NULL ) ) {
         netcode_messages_process_packet( messages, packet, bytes );
         netcode_client_free_packet( client, packet );
     }
@@ -11314,7 +11363,10 @@ NETCODE_API void netcode_messages_client_send( struct netcode_messages_t * messa
     NC_MESSAGES_CHECK( messages != NULL && client != NULL, NC_MESSAGES_NOTHING );
     uint8_t packet[NETCODE_MAX_PACKET_SIZE];
     int bytes;
-    if ( netcode_client_state( client ) != NETCODE_CLIENT_STATE_CONNECTED )
+    struct netcode_client_stats_t stats;
+    netcode_client_stats( client, &stats );
+    if ( netcode_client_state( client ) != NETCODE_CLIENT_STATE_CONNECTED ||
+         ( messages->session != 0 && messages->session != stats.connects ) )
         return;
     netcode_messages_update( messages, time );
     while ( ( bytes = netcode_messages_generate_packet( messages, packet, (int) sizeof( packet ) ) ) > 0 )

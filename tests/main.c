@@ -65,6 +65,7 @@
 #include "story/messages_guide.c"
 #include "story/messages_kinds.c"
 #include "story/messages_hostile.c"
+#include "story/messages_lives.c"
 
 static void test_begin( uint64_t seed )
 {

@@ -461,6 +461,62 @@ TEST( messages_orders_that_are_forged )
     victim_close( &v );
 }
 
+/* A message that fills so many units of the receive buffer, in a packet of its own. The ordered ones stay: the first is missing. */
+static void crowd( struct victim_t * v, int kind, int units )
+{
+    static int order;
+    order =
+        kind == NETCODE_MESSAGE_RELIABLE_ORDERED ? v->m->channels[0].expected_order + ( order + 1 ) % 500 + 1 : order;
+    craft_begin( &v->craft, v->number++, -1, 0 );
+    craft_message( &v->craft, kind, 0, (int) v->m->newest_id + 1, order, hostile_data, 32 * units - 48 );
+    CHECK_EQ( craft_give( &v->craft, v->m ), NETCODE_MESSAGES_DROP_NONE );
+}
+
+/* One place of 38 or 40 units, and many of 35 that lie ready in two parts each until room is looked for: then they are in front. */
+static void victim_crowd( struct victim_t * v, int units )
+{
+    crowd( v, NETCODE_MESSAGE_RELIABLE_ORDERED, 2 );
+    crowd( v, NETCODE_MESSAGE_RELIABLE, units / 2 );
+    crowd( v, NETCODE_MESSAGE_RELIABLE, units / 2 );
+    for ( int i = 0; i < 16; i++ ) {
+        crowd( v, NETCODE_MESSAGE_RELIABLE_ORDERED, 2 );
+        crowd( v, NETCODE_MESSAGE_RELIABLE, 30 );
+        crowd( v, NETCODE_MESSAGE_RELIABLE, 5 );
+    }
+    crowd( v, NETCODE_MESSAGE_RELIABLE_ORDERED, 2 );
+    messages_read( v->m );
+    messages_drain( v->m, 2.0 );
+    for ( int i = 0; i < 3; i++ ) { /* the rest of the buffer */
+        victim_begin( v );
+        craft_fragment( &v->craft, 2, 0, i, 0, hostile_data, i < 2 ? 4096 : 4076 - 32 * ( units - 38 ), 0 );
+        CHECK_EQ( craft_give( &v->craft, v->m ), NETCODE_MESSAGES_DROP_NONE );
+    }
+}
+
+/* What was found for a reliable message is lost sight of while room for an unreliable one is looked for. */
+TEST( messages_room_that_is_asked_for_twice )
+{
+    for ( int fragment = 0; fragment < 2; fragment++ ) {
+        struct victim_t v;
+        struct netcode_messages_config_t config = *small_config();
+        config.max_message_bytes = 4096;
+        victim_open( &v, &config );
+        victim_crowd( &v, fragment ? 40 : 38 );
+        uint32_t used = v.m->in.used;
+        victim_begin( &v );
+        if ( fragment )
+            craft_fragment( &v.craft, 2, 0, 3, 0, hostile_data, 1184, 0 );
+        else
+            craft_message( &v.craft, 2, 0, (int) v.m->newest_id + 1, 0, hostile_data, 32 * 37 - 48 );
+        craft_message( &v.craft, 0, 0, 0, 0, hostile_data, 20 );
+        int reason = craft_give( &v.craft, v.m );
+        messages_check( v.m );
+        CHECK( reason == NETCODE_MESSAGES_DROP_NO_ROOM ? v.m->in.used == used
+                                                       : !reason && v.m->in.used >= used + 32 * 37 );
+        victim_close( &v );
+    }
+}
+
 /* Acks of everything, again and again, of what is lost, of what is on its way: no more than once each. */
 TEST( messages_acks_that_are_forged )
 {
