@@ -18,6 +18,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -145,16 +146,15 @@ class Peer
         return true;
     }
 
-    /* As `wait`. `age` is how long ago the messages were told the time, which is when they begin to count. */
+    /* False as `wait` says it, or when it can not be sent at all. `age` is how long ago the messages were told the time, which is when they begin to count. */
     bool send( std::vector<uint8_t> data, bool reliable, double age )
     {
         if ( !reliable ) {
             put( data, false, age );
             return true;
         }
-        if ( waiting_.empty() && put( data, true, age ) != NETCODE_MESSAGES_FULL )
-            return true;
-        return wait( std::move( data ) );
+        int answer = waiting_.empty() ? put( data, true, age ) : NETCODE_MESSAGES_FULL;
+        return answer == NETCODE_MESSAGES_FULL ? wait( std::move( data ) ) : answer == NETCODE_OK;
     }
 
     /* What waited and finds room now. */
@@ -210,7 +210,7 @@ class Peer
 /* ---- what server and client share ---- */
 
 struct TransportOptions {
-    int max_message_bytes = 65536;                   /* larger ones are not sent */
+    int max_message_bytes = 65536;                   /* send throws std::length_error for larger ones */
     netcode_network_simulator_t * network = nullptr; /* instead of real sockets; must outlive the transport */
     std::function<double()> clock = netcode_time;    /* seconds */
 };
@@ -324,6 +324,13 @@ class Transport : public ITransport
         return options_.clock() - now_;
     }
 
+    /* The caller's mistake, who would else never hear of it. */
+    void check_size( const std::vector<uint8_t> & data ) const
+    {
+        if ( data.size() > (size_t) options_.max_message_bytes )
+            throw std::length_error( "larger than max_message_bytes" );
+    }
+
     /* The messages of a connection that has ended begin anew: their counters are kept here. */
     void keep( const Counters & counters )
     {
@@ -382,6 +389,7 @@ class ServerTransport : public Transport
     /* Who is not connected gets nothing. Who does not read is disconnected in the end. */
     void send( const Endpoint & to, std::vector<uint8_t> data, bool reliable ) override
     {
+        check_size( data );
         for ( int i = 0; running() && i < (int) slots_.size(); i++ ) {
             if ( !is_connected( i ) || !( slots_[(size_t) i].endpoint == to ) )
                 continue;
@@ -519,6 +527,7 @@ class ClientTransport : public Transport
     /* To the server, which is the only one there is. Reliable messages wait until it is connected. */
     void send( const Endpoint & to, std::vector<uint8_t> data, bool reliable ) override
     {
+        check_size( data );
         if ( !running() || !( to == server() ) || state() <= NETCODE_CLIENT_STATE_DISCONNECTED )
             return;
         bool good = true;
@@ -829,10 +838,21 @@ static bool over_a_bad_network()
            server.reliable_retries_total == 0 && server.dropped_duplicates_total == 0;
 }
 
+static bool too_large_is_told()
+{
+    ClientTransport client( "127.0.0.1:0", []( ConnectToken & ) { return false; } );
+    try {
+        client.send( Endpoint(), std::vector<uint8_t>( 65537 ), true );
+        return false;
+    } catch ( const std::length_error & ) {
+        return true;
+    }
+}
+
 int main()
 {
     Library library;
-    bool good = library.ready() && over_loopback() && over_a_bad_network();
+    bool good = library.ready() && too_large_is_told() && over_loopback() && over_a_bad_network();
     std::printf( "%s\n", good ? "everything arrived" : "it did not work" );
     return good ? 0 : 1;
 }
