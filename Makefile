@@ -75,6 +75,7 @@ help:
 	@echo "make load       100 clients of a load generator against a match server; SECONDS=60"
 	@echo "make gates      server, relay and up to 100 clients as real processes against the limits of messages (16 min; GATES=words)"
 	@echo "make gates-plants                   a planted fault for each gate"
+	@echo "make latency    how long ordered messages take at 0 to 10 % loss, against a 200 ms timer and TCP, as a picture; LATENCY=--short"
 	@echo "make soak       64 clients at 60 Hz; SECONDS=60"
 	@echo "make defences   takes each defence out of a copy: a test must notice"
 	@echo "make attacks    the table of attacks and faults, each row with its outcome"
@@ -121,6 +122,13 @@ gates: | deps build
 
 gates-plants: | deps build
 	$(PYTHON) tests/gates/plants.py
+
+# Without network namespaces and /dev/net/tun it says so, and leaves TCP out. LATENCY=--short: 70 s.
+latency: | deps build
+	$(PYTHON) tests/latency/latency.py $(LATENCY)
+
+latency-plants: | deps build
+	$(PYTHON) tests/latency/plants.py
 
 load: build/match_server build/loadgen
 	@./build/match_server --slots 100 --measure-clients 100 --seconds $$(( $(SECONDS) + 10 )) & sleep 1; \
@@ -290,4 +298,4 @@ clean:
 	rm -rf build
 
 .PHONY: all help deps demo test test-release san coverage peer compile lint size readme format bench bench-messages bench-plot bench-sockets \
-	games gates gates-plants load instructions threads soak defences attacks sim fuzz torture torture-plain coverage-lines prove model erase ct msan platforms mutate fresh install clean
+	games gates gates-plants latency latency-plants load instructions threads soak defences attacks sim fuzz torture torture-plain coverage-lines prove model erase ct msan platforms mutate fresh install clean
