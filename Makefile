@@ -45,7 +45,7 @@ VERSION = $(shell sed -n 's/^\#define NETCODE_VERSION_FULL "\(.*\)"/\1/p' netcod
 COVERAGE_CC ?= gcc
 GCOV ?= gcov
 CLANG_FORMAT ?= clang-format
-C_FILES = netcode.h $(wildcard examples/*.c examples/*.h examples/*.cpp tests/*.c tests/*.h tests/*.cpp tests/*/*.c tests/*/*.h)
+C_FILES = netcode.h $(wildcard examples/*.c examples/*.h examples/*.cpp examples/*/*.c examples/*/*.h tests/*.c tests/*.h tests/*.cpp tests/*/*.c tests/*/*.h)
 
 EXAMPLES = client_server server client listen_server token pong
 TEST_SOURCES = netcode.h $(wildcard tests/*.c tests/*.h tests/unit/* tests/story/* tests/torture/*)
@@ -60,6 +60,7 @@ help:
 	@echo "make            the examples, in build/"
 	@echo "make demo       a real server and real clients on loopback tell their story; under 20 s"
 	@echo "make test       all tests; T=replay for those with that name, SEED=7 to rerun a random one"
+	@echo "make test-all   these, and those of backends, metrics, captures, bindings and packages; installs what they need, or names it"
 	@echo "make peer       the library against a client and a server written in Python from the standard alone"
 	@echo "make test-release, san, coverage    the tests built with -DNDEBUG -O2, with sanitizers, with coverage (MC/DC too)"
 	@echo "make compile    every compiler, language version and build switch, warnings as errors"
@@ -176,6 +177,10 @@ coverage-lines: $(TEST_SOURCES) | deps build
 
 build/subject: tests/tools/subject.c netcode.h | deps build
 	$(Q)$(COMPILE) $< $(LINK) -o $@
+
+# What stands around netcode.h needs more than libsodium: each test asks for its packages. ALL="backend metrics" for some of them.
+test-all: test
+	sh tests/all/run.sh $(ALL)
 
 peer: build/subject
 	$(TEST_RUN) $(PYTHON) tests/peer.py --subject build/subject
@@ -297,5 +302,5 @@ install: build/token
 clean:
 	rm -rf build
 
-.PHONY: all help deps demo test test-release san coverage peer compile lint size readme format bench bench-messages bench-plot bench-sockets \
+.PHONY: all help deps demo test test-all test-release san coverage peer compile lint size readme format bench bench-messages bench-plot bench-sockets \
 	games gates gates-plants latency latency-plants load instructions threads soak defences attacks sim fuzz torture torture-plain coverage-lines prove model erase ct msan platforms mutate fresh install clean

@@ -342,7 +342,7 @@ def read(path):
 
 
 def c_files():
-    patterns = ("netcode.h", "examples/*.c", "examples/*.h", "tests/**/*.c", "tests/**/*.h")
+    patterns = ("netcode.h", "examples/*.c", "examples/*.h", "examples/*/*.c", "examples/*/*.h", "tests/**/*.c", "tests/**/*.h")
     return sorted(os.path.relpath(path, TOP) for pattern in patterns for path in glob.glob(os.path.join(TOP, pattern), recursive=True))
 
 
