@@ -10073,7 +10073,7 @@ static void nc_build_repeats( struct netcode_messages_t * messages, nc_build_t *
         if ( age > NC_MESSAGES_REPEATS )
             return;
         if ( message->copied == messages->flight || message->bytes > NC_MESSAGES_SMALL || message->retries ||
-             message->flags & NC_MESSAGE_LOST )
+             message->flags & ( NC_MESSAGE_LOST | NC_MESSAGE_CANCELLED ) )
             continue;
         if ( !nc_build_fits( messages, build, message ) )
             return;

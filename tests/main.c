@@ -66,6 +66,11 @@
 #include "story/messages_kinds.c"
 #include "story/messages_hostile.c"
 #include "story/messages_lives.c"
+#include "unit/messages_numbers.c"
+#include "story/messages_arguments.c"
+#include "story/messages_wire.c"
+#include "story/messages_corners.c"
+#include "story/messages_channels.c"
 
 static void test_begin( uint64_t seed )
 {

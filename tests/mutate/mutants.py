@@ -338,7 +338,7 @@ class Body:
 
     def limit(self, at):
         name = self.tokens[at].text
-        if name in ("NC_NOTHING", "NC_VERSION_INFO", "NC_VERSION_INFO_OLD", "NETCODE_VERSION_FULL"):
+        if name in ("NC_NOTHING", "NC_MESSAGES_NOTHING", "NC_VERSION_INFO", "NC_VERSION_INFO_OLD", "NETCODE_VERSION_FULL"):
             return
         self.add("constant +-1", at, at, "( %s + 1 )" % name)
         self.add("constant +-1", at, at, "( %s - 1 )" % name)
@@ -416,8 +416,8 @@ def tables(text, room, start, end):
 
 
 def collect(text):
-    """Every mutant of rooms 1 to 12."""
-    rooms = [room for room in source.rooms(text) if room.number <= 12]
+    """Every mutant of the rooms."""
+    rooms = source.rooms(text)
     starts = [room.start for room in rooms]
     found = []
     for kind, start, end, head, opened in source.top_level(text):

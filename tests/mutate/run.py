@@ -3,7 +3,7 @@
 
     run.py [COUNT] [--seed N] [--room K] [--operator NAME] [--only ID,ID] [--list] [--fast]
 
-COUNT mutants (1030) are chosen by the seed, spread evenly over rooms 1-12 and over the operators of mutants.py; `all` takes every one.
+COUNT mutants (1030) are chosen by the seed, spread evenly over rooms 1-13 and over the operators of mutants.py; `all` takes every one.
 --list prints them and stops; --fast leaves the sanitizers out. The mutants share one binary (see mutants.py), driver.c runs the tests that
 reach a mutant, the fastest first, until one fails. Who survives is tried again under the address and undefined behaviour sanitizers, then
 compiled alone at -O2: object code that is byte for byte the original's proves that nothing changed ("same code", counted apart). What is
@@ -110,7 +110,7 @@ class Builder:
         os.makedirs(path, exist_ok=True)
         with open(os.path.join(path, "netcode.h"), "w", encoding="utf-8") as file:
             file.write(text)
-        command = [self.cc, "-x", "c", "-std=c99", "-w", "-O2", "-DNDEBUG", "-DNETCODE_IMPLEMENTATION", "-c", "netcode.h", "-o", "netcode.o"]
+        command = [self.cc, "-x", "c", "-std=c99", "-w", "-O2", "-DNDEBUG", "-DNETCODE_IMPLEMENTATION", "-DNETCODE_MESSAGES", "-c", "netcode.h", "-o", "netcode.o"]
         out = subprocess.run(command + self.cflags, cwd=path, stderr=subprocess.PIPE, check=False)
         if out.returncode:
             return None
@@ -241,7 +241,7 @@ def active_regions(text, builder):
             at = match.end()
     path = os.path.join(WORK, "regions.c")
     with open(path, "w", encoding="utf-8") as file:
-        file.write("#define NETCODE_IMPLEMENTATION\n" + "".join(pieces))
+        file.write("#define NETCODE_IMPLEMENTATION\n#define NETCODE_MESSAGES\n" + "".join(pieces))
     out = subprocess.run([builder.cc, "-std=c99", "-E", "-P", path] + builder.cflags, stdout=subprocess.PIPE, universal_newlines=True, check=False)
     seen = {int(n) for n in re.findall(r"NCREGION_(\d+)", out.stdout)}
     return [regions[n] for n in sorted(seen)]
@@ -344,7 +344,7 @@ class Run:
             wanted = {int(n) for n in self.options.only.split(",")}
             return [m for m in found if m.id in wanted]
         count = len(found) if self.options.count == "all" else int(self.options.count)
-        self.say("%d mutants are possible in rooms 1-12 as they are compiled here" % len(found))
+        self.say("%d mutants are possible in rooms 1-13 as they are compiled here" % len(found))
         return choose(found, count, self.options.seed)
 
     def report_stale(self, found):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""make coverage: reads what a compiler counted in netcode.h, prints the coverage of each room, and fails where something of rooms 1-12 is
+"""make coverage: reads what a compiler counted in netcode.h, prints the coverage of each room, and fails where something of rooms 1-13 is
 not covered that tests/tools/unreached.txt does not list with its reason, or where the limits below are missed.
 
     coverage.py PLACE       what mcdc.sh left in that folder: lines, branches and MC/DC
@@ -20,7 +20,7 @@ import source  # noqa: E402
 KINDS = ("lines", "branches", "MC/DC")
 MINIMUM = {"lines": 99.0, "branches": 98.0, "MC/DC": 95.0}
 GCOV_MINIMUM = 95.0
-LAST_ROOM = 12
+LAST_ROOM = 13
 
 
 class Count:

@@ -1,0 +1,360 @@
+/*  Story: channels of messages. What waits in each, against a model that sees only what was sent and what left; and who is served
+    from a server down to a client: by priority, then by weight, however long the counts have run. Run: runner messages_channels.c */
+
+/* ---- what waits in each ---- */
+
+enum { LINES_CHANNELS = 4, LINES_LENGTH = 4096 };
+
+struct line_item_t {
+    int bytes;
+    double since, until;
+};
+
+/* One queue of a channel. */
+struct line_t {
+    struct line_item_t items[LINES_LENGTH];
+    int first, end;
+};
+
+static struct {
+    struct netcode_messages_t * m;
+    struct line_t lines[LINES_CHANNELS][2]; /* unreliable, reliable */
+    uint8_t begun[2][65536];                /* ids: in one piece, in parts */
+    struct seen_t seen;
+    int most;
+    double oldest;
+} lines;
+
+static void lines_send( double now )
+{
+    struct netcode_message_t message;
+    memset( &message, 0, sizeof( message ) );
+    message.channel = test_random_below( LINES_CHANNELS );
+    message.kind = test_random_below( 5 );
+    message.data = flow_data;
+    message.bytes = test_random_below( 20 ) || message.kind < 2 ? test_random_below( 400 ) : 1500;
+    message.ttl_seconds =
+        message.kind != 3 && test_random_below( 3 ) == 0 ? 0.125 * ( 1 + test_random_below( 8 ) ) : 0.0;
+    if ( netcode_messages_send_message( lines.m, &message ) != NETCODE_OK )
+        return;
+    struct line_t * line = &lines.lines[message.channel][message.kind >= 2];
+    struct line_item_t * item = &line->items[line->end++ % LINES_LENGTH];
+    item->bytes = message.bytes;
+    item->since = now;
+    item->until = message.ttl_seconds > 0.0 ? now + message.ttl_seconds : message.kind < 2 ? now + 0.5 : 1e300;
+}
+
+/* Who has outlived its time leaves the line, wherever it stands. */
+static void lines_expire( double now )
+{
+    for ( int i = 0; i < 2 * LINES_CHANNELS; i++ ) {
+        struct line_t * line = &lines.lines[i / 2][i & 1];
+        int kept = line->first;
+        for ( int at = line->first; at < line->end; at++ )
+            if ( line->items[at % LINES_LENGTH].until > now )
+                line->items[kept++ % LINES_LENGTH] = line->items[at % LINES_LENGTH];
+        line->end = kept;
+    }
+}
+
+/* What left for the first time was the first in its line. */
+static void lines_leave( void )
+{
+    for ( int i = 0; i < lines.seen.count; i++ ) {
+        const struct seen_frame_t * frame = &lines.seen.frames[i];
+        int reliable = frame->kind >= 2;
+        if ( frame->type > 1 || ( reliable && lines.begun[frame->type][frame->id]++ ) )
+            continue;
+        struct line_t * line = &lines.lines[frame->channel][reliable];
+        REQUIRE( line->first < line->end );
+        CHECK_EQ( line->items[line->first % LINES_LENGTH].bytes, frame->bytes );
+        line->first++;
+    }
+}
+
+static void lines_judge( double now )
+{
+    for ( int i = 0; i < LINES_CHANNELS; i++ ) {
+        struct netcode_messages_channel_stats_t waits;
+        int count = 0, bytes = 0;
+        double age = 0.0;
+        for ( int k = 0; k < 2; k++ ) {
+            const struct line_t * line = &lines.lines[i][k];
+            count += line->end - line->first;
+            for ( int at = line->first; at < line->end; at++ ) {
+                double since = now - line->items[at % LINES_LENGTH].since;
+                bytes += line->items[at % LINES_LENGTH].bytes;
+                age = since > age ? since : age;
+            }
+        }
+        memset( &waits, 0xff, sizeof( waits ) );
+        netcode_messages_channel_stats( lines.m, i, &waits );
+        CHECK_EQ( waits.queued_messages, count );
+        CHECK_EQ( waits.queued_bytes, bytes );
+        CHECK_NEAR( waits.queued_seconds, age, 1e-9 );
+        lines.most = count > lines.most ? count : lines.most;
+        lines.oldest = age > lines.oldest ? age : lines.oldest;
+    }
+}
+
+/* Packets leave slowly, and are heard of at once. */
+static void lines_tick( double now, int sends )
+{
+    netcode_messages_update( lines.m, now );
+    lines_expire( now );
+    lines_judge( now );
+    while ( sends-- > 0 )
+        lines_send( now );
+    lines_judge( now );
+    while ( seen_next( &lines.seen, lines.m ) > 0 ) {
+        struct craft_t craft;
+        lines_leave();
+        craft_begin( &craft, lines.m->newest_received + 1, (int64_t) lines.m->next_number - 1, 0 );
+        craft.data[0] = 0x11;
+        craft_limit( &craft, lines.m->credit_spent + 10000, 8192 );
+        CHECK_EQ( craft_give( &craft, lines.m ), NETCODE_MESSAGES_DROP_NONE );
+    }
+    lines_judge( now );
+}
+
+TEST( messages_channels_tell_what_waits )
+{
+    struct netcode_messages_config_t config = *small_config();
+    config.congestion = NETCODE_MESSAGES_CONGESTION_FIXED;
+    config.bytes_per_second = 40000;
+    config.priorities[0] = 1;
+    config.priorities[3] = 1;
+    config.weights[3] = 3;
+    memset( &lines, 0, sizeof( lines ) );
+    lines.m = netcode_messages_create( &config, 0.0 );
+    double now = 0.0;
+    for ( int i = 0; i < 1200; i++ )
+        lines_tick( now += 0.015625, i / 100 % 3 == 1 ? 8 : test_random_below( 4 ) );
+    CHECK( lines.most > 20 && lines.oldest > 1.0 );
+    for ( int i = 0; i < 400; i++ )
+        lines_tick( now += 0.015625, 0 );
+    CHECK_EQ( lines.m->queued_bytes, 0 );
+    messages_check( lines.m );
+    netcode_messages_reset( lines.m, now );
+    memset( lines.lines, 0, sizeof( lines.lines ) );
+    lines_judge( now );
+    netcode_messages_destroy( lines.m );
+}
+
+/* Who begins to send again is not owed what it did not ask for, and has not been forgiven what it took. */
+TEST( messages_channels_that_begin_again )
+{
+    static const uint32_t served[] = { 5000, 200, 900, 1000 }, after[] = { 5000, 1000, 1000, 1000 };
+    struct netcode_messages_t * m = netcode_messages_create( small_config(), 0.0 );
+    for ( uint32_t off = 0; off < 3; off++ ) { /* the counts run over */
+        netcode_messages_reset( m, 0.0 );
+        m->served = 1000 - off * 900;
+        for ( int i = 0; i < 4; i++ ) {
+            m->channels[i].served = served[i] - off * 900;
+            netcode_messages_send( m, i, i & 2, "a", 1 );
+            CHECK_EQ( m->channels[i].served, after[i] - off * 900 );
+        }
+        m->served += 10000; /* they wait: what is served meanwhile does not count against them */
+        for ( int i = 0; i < 4; i++ ) {
+            netcode_messages_send( m, i, 2 - ( i & 2 ), "a", 1 );
+            CHECK_EQ( m->channels[i].served, after[i] - off * 900 );
+        }
+    }
+    netcode_messages_destroy( m );
+}
+
+/* ---- from a server down to its clients ---- */
+
+enum { DOWN_CHANNELS = 4 };
+
+struct down_t {
+    struct world_t * w;
+    struct netcode_messages_t *server, *client;
+    double got[DOWN_CHANNELS], slowest; /* bytes on each; how long the last one waited at most */
+};
+
+static void down_open( struct down_t * d, const uint8_t * priorities, const uint8_t * weights, uint32_t served )
+{
+    struct netcode_messages_config_t config;
+    memset( d, 0, sizeof( *d ) );
+    memset( &config, 0, sizeof( config ) );
+    config.channels = DOWN_CHANNELS;
+    config.congestion = NETCODE_MESSAGES_CONGESTION_FIXED;
+    config.bytes_per_second = 60000;
+    memcpy( config.priorities, priorities, DOWN_CHANNELS );
+    memcpy( config.weights, weights, DOWN_CHANNELS );
+    d->w = world_open( CLEAN, 1, 1, 1 );
+    REQUIRE( world_join( d->w, 0, 100 ) );
+    d->server = netcode_messages_create( &config, d->w->time );
+    d->client = netcode_messages_create( &config, d->w->time );
+    netcode_messages_server_receive( d->server, d->w->servers[0], 0, d->w->time ); /* joined: counts from here on */
+    d->server->served = served;
+    for ( int i = 0; i < DOWN_CHANNELS; i++ )
+        d->server->channels[i].served = served;
+}
+
+static void down_fill( struct down_t * d, int kind )
+{
+    struct netcode_messages_channel_stats_t waits;
+    for ( int channel = 0; channel < DOWN_CHANNELS - 1; channel++ )
+        for ( int k = 0; k < 12; k++ ) {
+            netcode_messages_channel_stats( d->server, channel, &waits );
+            if ( waits.queued_messages < 20 )
+                netcode_messages_send( d->server, channel, kind, flow_data, 300 );
+        }
+    netcode_messages_send( d->server, DOWN_CHANNELS - 1, NETCODE_MESSAGE_RELIABLE, flow_data, 20 );
+}
+
+static void down_run( struct down_t * d, int kind, int ticks )
+{
+    struct netcode_message_t message;
+    struct netcode_messages_channel_stats_t waits;
+    for ( int i = 0; i < ticks; i++ ) {
+        world_step( d->w );
+        netcode_messages_server_receive( d->server, d->w->servers[0], 0, d->w->time );
+        netcode_messages_client_receive( d->client, d->w->clients[0], d->w->time );
+        while ( netcode_messages_receive( d->client, &message ) )
+            d->got[message.channel] += message.bytes + 16;
+        down_fill( d, kind );
+        netcode_messages_server_send( d->server, d->w->servers[0], 0, d->w->time );
+        netcode_messages_client_send( d->client, d->w->clients[0], d->w->time );
+        netcode_messages_channel_stats( d->server, DOWN_CHANNELS - 1, &waits );
+        d->slowest = waits.queued_seconds > d->slowest ? waits.queued_seconds : d->slowest;
+    }
+    messages_check( d->server );
+    messages_check( d->client );
+}
+
+static void down_close( struct down_t * d )
+{
+    netcode_messages_destroy( d->server );
+    netcode_messages_destroy( d->client );
+}
+
+/* Weights are shares, of unreliable and of reliable messages, before the count of bytes runs over and while it does. */
+TEST( messages_weights_down_to_a_client )
+{
+    static const uint8_t priorities[] = { 1, 1, 1, 0 }, weights[] = { 1, 2, 5, 1 };
+    static const uint32_t served[] = { 0, UINT32_MAX - 200000, INT32_MAX - 200000 };
+    for ( int i = 0; i < 6; i++ ) {
+        struct down_t d;
+        down_open( &d, priorities, weights, served[i / 2] );
+        down_run( &d, i & 1 ? NETCODE_MESSAGE_RELIABLE_ORDERED : NETCODE_MESSAGE_UNRELIABLE, 600 );
+        double total = d.got[0] + d.got[1] + d.got[2];
+        CHECK_GT( (int) total, 200000 );
+        for ( int k = 0; k < 3; k++ )
+            CHECK_NEAR( d.got[k] / total, weights[k] / 8.0, 0.02 );
+        CHECK_GT( (int) d.got[3], 500 * 36 ); /* the better priority: one in each tick, none waits for two */
+        CHECK_LT( (int) ( d.slowest * 1000.0 ), 60 );
+        down_close( &d );
+    }
+}
+
+/* A worse priority is served with what is left over, whatever its weight. */
+TEST( messages_priorities_down_to_a_client )
+{
+    static const uint8_t priorities[] = { 3, 2, 4, 0 }, weights[] = { 255, 1, 255, 1 };
+    struct down_t d;
+    down_open( &d, priorities, weights, 0 );
+    down_run( &d, NETCODE_MESSAGE_RELIABLE, 600 );
+    CHECK_GT( (int) d.got[1], 50 * (int) d.got[0] );
+    CHECK_GE( (int) d.got[0], (int) d.got[2] );
+    CHECK_LT( (int) d.got[2], 1000 );
+    CHECK_GT( (int) d.got[3], 500 * 36 );
+    down_close( &d );
+}
+
+/* What a client queues before it is connected waits for the connection, and so does what it queues between two. */
+TEST( messages_queued_before_the_connection )
+{
+    struct world_t * w = world_open( CLEAN, 1, 1, 1 );
+    struct netcode_messages_t * client = netcode_messages_create( small_config(), w->time );
+    struct netcode_messages_t * server = netcode_messages_create( small_config(), w->time );
+    for ( int round = 0; round < 2; round++ ) {
+        struct netcode_message_t message;
+        int read = 0;
+        netcode_messages_client_receive( client, w->clients[0], w->time );
+        CHECK_EQ( netcode_messages_send( client, 1, NETCODE_MESSAGE_RELIABLE, "early", 5 ), NETCODE_OK );
+        REQUIRE( world_join( w, 0, 100 ) );
+        for ( int i = 0; i < 30; i++ ) {
+            world_step( w );
+            netcode_messages_server_receive( server, w->servers[0], 0, w->time );
+            netcode_messages_client_receive( client, w->clients[0], w->time );
+            while ( netcode_messages_receive( server, &message ) )
+                read += message.bytes == 5 && memcmp( message.data, "early", 5 ) == 0;
+            netcode_messages_server_send( server, w->servers[0], 0, w->time );
+            netcode_messages_client_send( client, w->clients[0], w->time );
+        }
+        CHECK_EQ( read, 1 );
+        netcode_client_disconnect( w->clients[0] );
+        world_run( w, 0.5 );
+    }
+    netcode_messages_destroy( client );
+    netcode_messages_destroy( server );
+}
+
+/*  What came with the last packets of a connection can still be read when that has ended; and to the next connection nothing
+    is said before the messages were asked what came. */
+TEST( messages_at_the_end_of_a_connection )
+{
+    struct world_t * w = world_open( CLEAN, 1, 1, 1 );
+    struct netcode_messages_t * client = netcode_messages_create( small_config(), w->time );
+    struct netcode_messages_t * server = netcode_messages_create( small_config(), w->time );
+    REQUIRE( world_join( w, 0, 100 ) );
+    netcode_messages_client_send( client, w->clients[0], w->time ); /* the first one may be spoken to at once */
+    CHECK_EQ( client->next_number, 1 );
+    netcode_messages_client_receive( client, w->clients[0], w->time );
+    CHECK_EQ( client->next_number, 1 );
+    netcode_messages_server_receive( server, w->servers[0], 0, w->time );
+    CHECK_EQ( netcode_messages_send( server, 1, NETCODE_MESSAGE_RELIABLE, "goodbye", 7 ), NETCODE_OK );
+    netcode_messages_server_send( server, w->servers[0], 0, w->time );
+    world_run( w, 0.3 ); /* it arrives, and nobody asks */
+    netcode_server_disconnect_client( w->servers[0], 0 );
+    world_run( w, 0.5 );
+    CHECK_NE( netcode_client_state( w->clients[0] ), NETCODE_CLIENT_STATE_CONNECTED );
+    netcode_messages_client_receive( client, w->clients[0], w->time );
+    CHECK_EQ( messages_read( client ), 1 );
+    CHECK_GE( client->newest_received, 0 );
+    netcode_messages_client_receive( client, w->clients[0], w->time ); /* now it has ended for the messages too */
+    CHECK_EQ( client->newest_received, -1 );
+    REQUIRE( world_join( w, 0, 100 ) );
+    netcode_messages_client_receive( client, w->clients[0], w->time );
+    netcode_messages_client_send( client, w->clients[0], w->time );
+    uint64_t said = client->next_number;
+    CHECK_EQ( said, 1 );
+    netcode_client_disconnect( w->clients[0] );
+    world_run( w, 0.5 );
+    REQUIRE( world_join( w, 0, 100 ) );
+    netcode_messages_send( client, 0, NETCODE_MESSAGE_RELIABLE, "to the last one", 15 );
+    netcode_messages_client_send( client, w->clients[0], w->time + 0.1 );
+    CHECK_EQ( client->next_number, said );
+    netcode_messages_client_receive( client, w->clients[0], w->time + 0.1 );
+    CHECK( client->next_number == 0 && client->queued_bytes == 0 );
+    netcode_messages_client_send( client, w->clients[0], w->time + 0.1 );
+    CHECK_EQ( client->next_number, 1 );
+    netcode_messages_destroy( client );
+    netcode_messages_destroy( server );
+}
+
+/* Nothing is said to whom the server does not know yet, and nothing of the last one's to the next. */
+TEST( messages_to_another_session_wait )
+{
+    static const uint8_t zeros[DOWN_CHANNELS] = { 0, 0, 0, 0 };
+    struct down_t d;
+    down_open( &d, zeros, zeros, 0 );
+    down_run( &d, NETCODE_MESSAGE_RELIABLE, 60 );
+    uint64_t said = d.server->next_number;
+    CHECK_GT( (int64_t) said, 30 );
+    netcode_client_disconnect( d.w->clients[0] );
+    world_run( d.w, 0.5 );
+    netcode_messages_server_send( d.server, d.w->servers[0], 0, d.w->time ); /* nobody is there */
+    CHECK_EQ( d.server->next_number, said );
+    REQUIRE( world_join( d.w, 0, 100 ) );
+    netcode_messages_server_send( d.server, d.w->servers[0], 0, d.w->time + 1.0 ); /* another one is */
+    CHECK_EQ( d.server->next_number, said );
+    netcode_messages_server_receive( d.server, d.w->servers[0], 0, d.w->time );
+    CHECK( d.server->next_number == 0 && d.server->queued_bytes == 0 );
+    netcode_messages_server_send( d.server, d.w->servers[0], 0, d.w->time );
+    CHECK_EQ( d.server->next_number, 1 );
+    down_close( &d );
+}
