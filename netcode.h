@@ -9314,9 +9314,7 @@ static void nc_fragment_acked( struct netcode_messages_t * messages, uint32_t pl
     uint8_t * state = nc_message_states( message ) + index;
     if ( *state & NC_FRAGMENT_ACKED || message->flags & NC_MESSAGE_CANCELLED )
         return;
-    if ( *state & NC_FRAGMENT_LOST )
-        message->lost_fragments--;
-    *state = NC_FRAGMENT_ACKED;
+    *state = NC_FRAGMENT_ACKED; /* it was not lost: of what is lost no packet knows any more */
     message->acked_fragments++;
     if ( message->acked_fragments == message->fragments )
         nc_message_finish( messages, place, NETCODE_MESSAGES_EVENT_ACKED );

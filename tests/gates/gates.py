@@ -22,6 +22,9 @@ import sys
 import time
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.join(TOP, "tests", "tools"))
+import coverage  # noqa: E402
+
 OUT = os.environ.get("GATE_OUT", os.path.join(TOP, "build", "gates"))
 HEADER = os.environ.get("GATE_HEADER", os.path.join(TOP, "netcode.h"))
 OTHER = os.path.abspath(HEADER) != os.path.join(TOP, "netcode.h")  # GATE_HEADER names another header than this folder's
@@ -269,6 +272,31 @@ def gate_link():
         row(gate, measured, limit, good == "ok")
 
 
+def gate_coverage():
+    """Lines of room 13 that its own tests run, as gcc counts them. make coverage has branches and MC/DC too."""
+    compiler, gcov = os.environ.get("COVERAGE_CC", "gcc"), os.environ.get("GCOV", "gcov")
+    if OTHER or not shutil.which(compiler) or not shutil.which(gcov):
+        print("note coverage: not measured: %s" % ("another header" if OTHER else "needs gcc and gcov"), flush=True)
+        return
+    place = os.path.join(OUT, "coverage")
+    shutil.rmtree(place, ignore_errors=True)
+    os.makedirs(place)
+    main_c, libraries = os.path.join(TOP, "tests", "main.c"), ["-lsodium", "-lm"]
+    for command in (
+        [compiler, "-g", "-O0", "-w", "--coverage", "-DTEST_NO_WRAP", "-I", TOP, "-c", main_c],
+        [compiler, "--coverage", "main.o", "-o", "test"] + libraries,
+        ["./test", "messages"],
+        [gcov, "-b", "-c", "main.o"],
+    ):
+        subprocess.run(command, check=True, cwd=place, stdout=subprocess.DEVNULL, timeout=300)
+    with open(HEADER, encoding="utf-8") as file:
+        places = coverage.Places(file.read())
+    items = coverage.read_gcov(os.path.join(place, "netcode.h.gcov"))
+    lines = [ran for kind, line, ran in items if kind == "lines" and getattr(places.room(line), "number", 0) == 13]
+    reached = sum(1 for ran in lines if ran)
+    row("coverage: lines of room 13", "%d of %d, %.1f %%" % (reached, len(lines), 100.0 * reached / len(lines)), "100 %", reached == len(lines))
+
+
 def gate_latency():
     """Half of the clients have transfers beside their game, the other half has none: what holds the machine up meets both alike."""
     network, load = {"loss": 3, "delay": 50}, {"clients": 40, "file_clients": 20}
@@ -345,6 +373,7 @@ def gate_queue():
 GATES = {
     "relay": gate_relay,
     "link": gate_link,
+    "coverage": gate_coverage,
     "ticks": gate_ticks,
     "loss": gate_loss,
     "retries": gate_retries,

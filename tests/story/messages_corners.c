@@ -179,6 +179,19 @@ TEST( messages_a_cancel_that_is_lost )
     corner_close( m );
 }
 
+/* Room is always found before; who asks without that is told that there is none. */
+TEST( messages_a_buffer_without_room )
+{
+    struct netcode_messages_t * m = corner_open( 16, 1, 0 );
+    nc_frame_t frame;
+    memset( &frame, 0, sizeof( frame ) );
+    frame.bytes = 100;
+    while ( nc_heap_take( &m->in, 100 ) )
+        ;
+    CHECK_EQ( nc_arrived_make( m, &frame, 0, 0 ), 0 );
+    netcode_messages_destroy( m );
+}
+
 /* One that was taken back is not repeated in the flights behind it, as small ones are. */
 TEST( messages_what_was_taken_back_is_not_repeated )
 {
