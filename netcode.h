@@ -10444,6 +10444,8 @@ static int nc_frame_check( struct netcode_messages_t * messages, const nc_frame_
     if ( frame->type == NC_FRAME_CANCEL ) {
         int fragment = nc_fragments_of( frame->bytes ) != 0;
         int64_t id = nc_plan_id( plan, frame->id, fragment );
+        if ( frame->bytes > messages->max_message_bytes )
+            return NETCODE_MESSAGES_DROP_LIMIT; /* or what a packet costs could wrap */
         if ( nc_messages_has_id( messages, id, fragment ) )
             return NETCODE_MESSAGES_DROP_NONE;
         if ( nc_messages_id_is_far( messages, id, fragment ) )

@@ -352,8 +352,14 @@ static const struct reason_row_t reason_rows[] = {
     { H "27 ff03 05",                           NETCODE_MESSAGES_DROP_NONE,     "takes back id 1023" },
     { H "27 0004 05",                           NETCODE_MESSAGES_DROP_WINDOW,   "takes back id 1024" },
     { H "27 4000 9d09",                         NETCODE_MESSAGES_DROP_WINDOW,   "takes back transfer 64" },
-    { H "27 0000 b07f",                         NETCODE_MESSAGES_DROP_NONE,     "takes back 16304 bytes" },
-    { H "27 0000 b17f",                         NETCODE_MESSAGES_DROP_LIMIT,    "takes back more than it may send" },
+    { H "27 0000 8040",                         NETCODE_MESSAGES_DROP_NONE,     "takes back 8192 bytes" },
+    { H "27 0000 8140",                         NETCODE_MESSAGES_DROP_LIMIT,    "takes back more than a message may have" },
+    { H "27 0000 8040 27 0100 e03e",            NETCODE_MESSAGES_DROP_NONE,     "takes back 16384 with what they cost" },
+    { H "27 0000 8040 27 0100 e13e",            NETCODE_MESSAGES_DROP_LIMIT,    "takes back more than it may send" },
+    { H "27 0000 b0ffff7f 27 0100 b0ffff7f 27 0200 b0ffff7f 27 0300 b0ffff7f 27 0400 b0ffff7f 27 0500 b0ffff7f "
+        "27 0600 b0ffff7f 27 0700 b0ffff7f 27 0800 b0ffff7f 27 0900 b0ffff7f 27 0a00 b0ffff7f 27 0b00 b0ffff7f "
+        "27 0c00 b0ffff7f 27 0d00 b0ffff7f 27 0e00 b0ffff7f 27 0f00 b0ffff7f",
+                                                NETCODE_MESSAGES_DROP_LIMIT,    "takes back 2^32, which is nothing" },
     { H "27 0000",                              NETCODE_MESSAGES_DROP_FRAME,    "takes back cut short" },
     { H "27 0000 8500",                         NETCODE_MESSAGES_DROP_FRAME,    "takes back in too long a form" },
     { H "00 01 61 02 0000 01 62 02 0004 00",    NETCODE_MESSAGES_DROP_WINDOW,   "the last of three frames is too far ahead" },

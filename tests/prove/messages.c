@@ -1,0 +1,375 @@
+/*  Proofs of room 13: whatever stands in a packet is read within its bounds and as the format says, what is written is read
+    back, and numbers of 16 bits are put back in their place. Run: tests/prove/run.sh messages */
+
+#define NETCODE_MESSAGES
+#include "prove.h"
+
+/* Longer ones than a packet may be. */
+enum { MOST = NETCODE_MAX_PACKET_SIZE + 100 };
+
+/* Some 10^18 packets or messages: no connection comes so far. */
+#define FARTHEST ( (int64_t) 1 << 60 )
+
+static nc_source_t any_source( size_t most )
+{
+    size_t bytes = any_size_up_to( most );
+    const uint8_t * data = any_bytes( bytes );
+    nc_source_t source = { data, data + bytes, 0 };
+    source.at += any_size_up_to( bytes );
+    source.failed = any_int() != 0;
+    return source;
+}
+
+/* Where a source stands makes no difference to what reads with nothing but the readers above. */
+static nc_source_t any_beginning( size_t most )
+{
+    size_t bytes = any_size_up_to( most );
+    const uint8_t * data = any_bytes( bytes );
+    nc_source_t source = { data, data + bytes, 0 };
+    return source;
+}
+
+static size_t rest_of( const nc_source_t * source )
+{
+    return (size_t) ( source->end - source->at );
+}
+
+/* What every read leaves behind: a place between where it was and the end; who failed stays failed. */
+static void claim_moved( const nc_source_t * before, const nc_source_t * after )
+{
+    CLAIM( after->end == before->end && after->at >= before->at && after->at <= after->end );
+    CLAIM( !before->failed || after->failed );
+}
+
+static uint32_t low_bytes( const uint8_t * data, size_t bytes )
+{
+    uint32_t value = 0;
+    for ( size_t i = bytes; i-- > 0; )
+        value = value << 8 | data[i];
+    return value;
+}
+
+void prove_messages_number( void )
+{
+    nc_source_t source = any_source( MOST ), before = source;
+    int bytes = any_int() ? 1 : 4, is_short = any_int() != 0;
+    bytes = is_short ? 2 : bytes;
+    uint32_t value = is_short ? nc_source_u16( &source ) : nc_source_number( &source, bytes );
+    int fits = rest_of( &before ) >= (size_t) bytes;
+    claim_moved( &before, &source );
+    CLAIM( ( source.failed != 0 ) == ( before.failed || !fits ) );
+    CLAIM( source.at == ( fits ? before.at + bytes : before.end ) );
+    CLAIM( value == ( fits ? low_bytes( before.at, (size_t) bytes ) : 0 ) );
+}
+
+void prove_messages_bytes( void )
+{
+    nc_source_t source = any_source( MOST ), before = source;
+    uint32_t bytes = any_u32();
+    const uint8_t * data = nc_source_bytes( &source, bytes );
+    int fits = bytes <= rest_of( &before );
+    claim_moved( &before, &source );
+    CLAIM( data == before.at && ( source.failed != 0 ) == ( before.failed || !fits ) );
+    CLAIM( source.at == ( fits ? before.at + bytes : before.end ) );
+}
+
+/* The bytes of the varint that stands here, or 0 if none does in its shortest form. */
+static size_t varint_length( const nc_source_t * source )
+{
+    for ( size_t i = 0; i < 4 && i < rest_of( source ); i++ )
+        if ( source->at[i] < 0x80 )
+            return i == 0 || source->at[i] != 0 ? i + 1 : 0;
+    return 0;
+}
+
+void prove_messages_varint( void )
+{
+    nc_source_t source = any_source( 8 ), before = source;
+    size_t length = varint_length( &before ), nth = any_size_up_to( 3 );
+    uint32_t value = nc_source_varint( &source );
+    claim_moved( &before, &source );
+    CLAIM( value < 1u << 28 );
+    CLAIM( ( source.failed != 0 ) == ( before.failed || length == 0 ) );
+    if ( length == 0 )
+        return;
+    CLAIM( source.at == before.at + length );
+    CLAIM( ( value >> 7 * nth & 127 ) == ( nth < length ? before.at[nth] & 127u : 0 ) );
+}
+
+/* It takes the bytes that it was said to take, and not one more. */
+void prove_messages_varint_round_trip( void )
+{
+    uint32_t value = any_below( 1u << 28 ), bytes = nc_varint_bytes( value );
+    uint8_t * out = any_bytes( bytes );
+    CLAIM( nc_put_varint( out, value ) == out + bytes );
+    nc_source_t source = { out, out + bytes, 0 };
+    CLAIM( nc_source_varint( &source ) == value && !source.failed && source.at == source.end );
+}
+
+void prove_messages_number_round_trip( void )
+{
+    int bytes = any_int() ? 2 : 4;
+    uint32_t value = any_u32();
+    uint8_t * out = any_bytes( (size_t) bytes );
+    CLAIM( nc_put_number( out, value, bytes ) == out + bytes );
+    nc_source_t source = { out, out + bytes, 0 };
+    CLAIM( nc_source_number( &source, bytes ) == ( bytes == 4 ? value : value & 0xffff ) && !source.failed );
+}
+
+/* ---- frames ---- */
+
+/* Where one stands for the reader of varints: all that prove_messages_varint allows. */
+uint32_t answer_varint( nc_source_t * source )
+{
+    size_t bytes = any_size_up_to( 4 );
+    GIVEN( bytes <= rest_of( source ) );
+    source->at += bytes;
+    source->failed |= any_int() != 0;
+    GIVEN( bytes > 0 || source->failed );
+    return any_below( 1u << 28 );
+}
+
+/* Ranges that are taken go downwards from 33 below the newest, apart from each other, and end 255 below it. */
+static void claim_ranges( const nc_acks_t * acks )
+{
+    int nth = any_int();
+    CLAIM( acks->count >= 1 && acks->count <= NC_MESSAGES_RANGES );
+    GIVEN( nth >= 0 && nth < acks->count );
+    CLAIM( acks->high[nth] >= 33 && acks->high[nth] <= acks->low[nth] && acks->low[nth] <= 255 );
+    CLAIM( nth == 0 || acks->high[nth] > acks->low[nth - 1] );
+}
+
+void prove_messages_read_ranges( void )
+{
+    nc_source_t source = any_beginning( 1 + NC_MESSAGES_RANGES * 8 + 1 ), before = source;
+    nc_acks_t acks;
+    acks.valid = any_int();
+    int had = acks.count = any_int();
+    GIVEN( had >= 0 && had <= NC_MESSAGES_RANGES );
+    int good = nc_frame_read_ranges( &source, &acks );
+    claim_moved( &before, &source );
+    CLAIM( good || acks.count == had );
+    if ( good ) {
+        CLAIM( acks.valid && had == 0 && !source.failed );
+        claim_ranges( &acks );
+    }
+}
+
+/* ACK_RANGES has its own proof: prove_messages_read_ranges. */
+int answer_ranges( nc_source_t * source, nc_acks_t * acks )
+{
+    (void) acks;
+    source->at += any_size_up_to( rest_of( source ) );
+    source->failed |= any_int() != 0;
+    return any_int() && !source->failed;
+}
+
+static void claim_control( const nc_frame_t * frame )
+{
+    CLAIM( frame->type == NC_FRAME_ACK_RANGES || frame->type == NC_FRAME_PING || frame->type == NC_FRAME_PONG ||
+           frame->type == NC_FRAME_LIMIT || frame->type == NC_FRAME_CANCEL );
+    if ( frame->type == NC_FRAME_LIMIT || frame->type == NC_FRAME_CANCEL )
+        CLAIM( frame->bytes < 1u << 28 );
+}
+
+/* What the format says of a message's first byte, and what follows from the rest. */
+static void claim_message( const nc_frame_t * frame, uint8_t first, const nc_source_t * after )
+{
+    CLAIM( frame->kind == ( first & 7 ) && frame->kind <= 4 && first < 0x40 );
+    CLAIM( ( frame->type == -2 ) == ( first >> 3 & 1 ) );
+    CLAIM( first & 0x10 ? frame->channel >= 1 && frame->channel <= 255 : frame->channel == 0 );
+    CLAIM( frame->id <= 0xffff && frame->order <= 0xffff );
+    CLAIM( frame->kind >= 2 || frame->id == 0 );
+    CLAIM( frame->data + frame->data_bytes == after->at );
+    if ( frame->type == -1 ) {
+        CLAIM( frame->bytes == frame->data_bytes && frame->bytes <= 1180 && ( frame->kind == 3 || frame->order == 0 ) );
+        CLAIM( !( first & 0x20 ) || after->at == after->end );
+        return;
+    }
+    CLAIM( frame->kind >= 2 && !( first & 0x20 ) && frame->bytes < 1u << 28 && frame->data_bytes <= 1024 );
+    if ( frame->bytes > 1180 && frame->index < ( frame->bytes + 1023 ) / 1024 )
+        CLAIM( frame->data_bytes >= 1 && frame->index * 1024 + frame->data_bytes <= frame->bytes );
+}
+
+/*  Whatever it is, a frame is read within the packet, and never less than a byte of it. A fragment of a message that has no
+    such fragment is for nc_frame_check_message to refuse. */
+void prove_messages_read_frame( void )
+{
+    nc_source_t source = any_beginning( MOST ), before = source;
+    nc_acks_t acks;
+    nc_frame_t frame;
+    GIVEN( rest_of( &before ) > 0 );
+    nc_frame_read( &source, &frame, &acks );
+    claim_moved( &before, &source );
+    CLAIM( source.failed || source.at > before.at );
+    if ( source.failed )
+        return;
+    if ( frame.type >= 0 )
+        claim_control( &frame );
+    else
+        claim_message( &frame, before.at[0], &source );
+}
+
+void prove_messages_fragments( void )
+{
+    uint32_t total = any_below( NETCODE_MESSAGES_MAX_BYTES + 1 ), count = nc_fragments_of( total ), index = any_u32();
+    CLAIM( ( count == 0 ) == ( total <= 1180 ) );
+    GIVEN( index < count );
+    uint32_t bytes = nc_fragment_bytes( total, index );
+    CLAIM( bytes >= 1 && index * 1024 + bytes <= total );
+    CLAIM( index + 1 < count ? bytes == 1024 : index * 1024 + bytes == total );
+}
+
+/* ---- numbers ---- */
+
+static int64_t any_newest( void )
+{
+    int64_t newest = (int64_t) any_u64();
+    GIVEN( newest >= -1 && newest <= FARTHEST );
+    return newest;
+}
+
+/* Sixteen bits are enough for whoever is less than 2^15 away. */
+void prove_messages_near( void )
+{
+    int64_t newest = any_newest(), number = (int64_t) any_u64();
+    GIVEN( number >= newest - 0x8000 && number <= newest + 0x7fff );
+    CLAIM( nc_messages_near( newest, (uint32_t) ( (uint64_t) number & 0xffff ) ) == number );
+}
+
+static int has( const nc_history_t * history, uint64_t below )
+{
+    return below < 256 && ( history->bits[below / 64] >> below % 64 & 1 );
+}
+
+static nc_history_t any_history( void )
+{
+    nc_history_t history;
+    for ( int i = 0; i < NC_MESSAGES_REMEMBERED / 64; i++ )
+        history.bits[i] = any_u64();
+    return history;
+}
+
+/* What was received stays received, so many places lower, and nothing else was. */
+void prove_messages_history( void )
+{
+    nc_history_t history = any_history(), before = history;
+    uint64_t by = any_u64();
+    uint32_t probe = any_below( 256 );
+    nc_history_advance( &history, by );
+    CLAIM( nc_history_has( &history, probe ) == ( probe >= by ? has( &before, probe - by ) : 0 ) );
+}
+
+/* A number that was taken is remembered, and all others are as they were. */
+void prove_messages_take_number( void )
+{
+    struct netcode_messages_t messages;
+    nc_history_t before = messages.history = any_history();
+    int64_t newest = messages.newest_received = any_newest(), number = (int64_t) any_u64(), probe = (int64_t) any_u64();
+    messages.acks_due = any_int();
+    messages.untold = (int64_t) any_u64();
+    messages.now = messages.ack_since = messages.newest_time = 0.0;
+    GIVEN( messages.acks_due >= 0 && messages.acks_due <= 1 << 24 );
+    GIVEN( number >= 0 && number > newest - 256 && number <= newest + NC_MESSAGES_JUMP );
+    nc_messages_take_number( &messages, number, any_int() );
+    CLAIM( messages.newest_received == ( number > newest ? number : newest ) && messages.untold <= number );
+    GIVEN( probe > messages.newest_received - 256 && probe <= messages.newest_received );
+    int was = probe <= newest && has( &before, (uint64_t) ( newest - probe ) );
+    CLAIM( has( &messages.history, (uint64_t) ( messages.newest_received - probe ) ) == ( was || probe == number ) );
+}
+
+/* Is it among the ids that are remembered? */
+static int is_taken( const uint64_t * bits, int64_t newest, int64_t id )
+{
+    return id <= newest && ( bits[0] >> ( (uint64_t) id & 63 ) & 1 );
+}
+
+/*  The ids of messages in fragments: one is taken, and no other changes. What is 64 behind the newest counts as taken, and
+    no id is taken from there. */
+void prove_messages_ids( void )
+{
+    uint64_t bits = any_u64(), before = bits;
+    int64_t newest = any_newest(), was = newest, id = (int64_t) any_u64(), probe = (int64_t) any_u64();
+    GIVEN( id <= newest + 4 || id >= newest + 64 );
+    GIVEN( id >= 0 && id <= FARTHEST && !nc_ids_have( &bits, newest, NC_MESSAGES_TRANSFER_IDS, id ) );
+    nc_ids_take( &bits, &newest, NC_MESSAGES_TRANSFER_IDS, id );
+    CLAIM( newest == ( id > was ? id : was ) && nc_ids_have( &bits, newest, NC_MESSAGES_TRANSFER_IDS, id ) );
+    GIVEN( probe >= 0 && probe <= FARTHEST );
+    int have = nc_ids_have( &bits, newest, NC_MESSAGES_TRANSFER_IDS, probe );
+    if ( probe <= newest - 64 )
+        CLAIM( have );
+    else if ( probe > was - 64 )
+        CLAIM( have == ( is_taken( &before, was, probe ) || probe == id ) );
+    else
+        CLAIM( 0 ); /* nobody comes back */
+}
+
+/* ---- acks ---- */
+
+/* A number is acknowledged exactly if its bit or one of the ranges says so. */
+void prove_messages_acks( void )
+{
+    nc_acks_t acks;
+    uint32_t number = any_u32(), below;
+    int expected = 0;
+    acks.ack = any_u32();
+    acks.bits = any_u32();
+    acks.count = any_int();
+    GIVEN( acks.count >= 0 && acks.count <= NC_MESSAGES_RANGES );
+    for ( int i = 0; i < NC_MESSAGES_RANGES; i++ ) {
+        acks.high[i] = any_u32();
+        acks.low[i] = any_u32();
+        GIVEN( acks.high[i] >= 33 && acks.high[i] <= acks.low[i] && acks.low[i] <= 255 );
+    }
+    below = acks.ack - number;
+    for ( int i = 0; i < acks.count; i++ )
+        expected |= below >= acks.high[i] && below <= acks.low[i];
+    expected |= below == 0 || ( below <= 32 && ( acks.bits & 1u << ( below - 1 ) ) );
+    CLAIM( !nc_acks_hold( &acks, number ) == !expected );
+}
+
+/* ---- the header ---- */
+
+/* What the format says of a header, in the order in which it is judged. */
+static int expected_verdict( const uint8_t * data, size_t bytes, const struct netcode_messages_t * messages )
+{
+    if ( bytes < 9 || ( data[0] & 0x8f ) != 1 || ( data[0] & 0x20 && ( bytes < 11 || !( data[0] & 0x10 ) ) ) ||
+         ( !( data[0] & 0x10 ) && ( low_bytes( data + 3, 4 ) | low_bytes( data + 5, 4 ) ) ) )
+        return NETCODE_MESSAGES_DROP_HEADER;
+    int64_t number = nc_messages_near( messages->newest_received, low_bytes( data + 1, 2 ) );
+    if ( number > messages->newest_received + 24576 )
+        return NETCODE_MESSAGES_DROP_WINDOW;
+    if ( number < 0 || number <= messages->newest_received - 256 )
+        return NETCODE_MESSAGES_DROP_OLD;
+    if ( number <= messages->newest_received &&
+         has( &messages->history, (uint64_t) ( messages->newest_received - number ) ) )
+        return NETCODE_MESSAGES_DROP_DUPLICATE;
+    if ( !( data[0] & 0x10 ) )
+        return NETCODE_MESSAGES_DROP_NONE;
+    int64_t sent = (int64_t) messages->next_number, ack = nc_messages_near( sent - 1, low_bytes( data + 3, 2 ) );
+    uint64_t bits = low_bytes( data + 5, 4 );
+    int never_sent = ack < 0 || ack >= sent || ( ack < 32 && bits >> ack );
+    return never_sent ? NETCODE_MESSAGES_DROP_ACK : NETCODE_MESSAGES_DROP_NONE;
+}
+
+void prove_messages_header( void )
+{
+    struct netcode_messages_t messages;
+    size_t bytes = any_size_up_to( 16 );
+    const uint8_t * data = any_bytes( bytes );
+    nc_source_t source = { data, data + bytes, 0 };
+    nc_plan_t plan;
+    memset( &plan, 0, sizeof( plan ) );
+    messages.history = any_history();
+    messages.newest_received = any_newest();
+    messages.next_number = (uint64_t) any_newest() + 1;
+    int verdict = nc_messages_read_header( &messages, &source, &plan );
+    CLAIM( verdict == expected_verdict( data, bytes, &messages ) );
+    if ( verdict != NETCODE_MESSAGES_DROP_NONE )
+        return;
+    CLAIM( source.at == data + ( data[0] & 0x20 ? 11 : 9 ) &&
+           ( (uint64_t) plan.number & 0xffff ) == low_bytes( data + 1, 2 ) );
+    CLAIM( !plan.acks.valid ||
+           ( (uint64_t) plan.acked < messages.next_number && plan.acks.ack == (uint32_t) plan.acked ) );
+    CLAIM( plan.acks.delay == ( data[0] & 0x20 ? low_bytes( data + 9, 2 ) : 0 ) );
+}
