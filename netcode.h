@@ -305,6 +305,9 @@
                  late: the core's replay window has dropped those before (REPLAYED in the core's statistics).
     slowness     a slow reader stops the sender: FULL, sooner or later. Nobody is disconnected for it.
     rates        AIMD as RFC 9002 has it, at least two packets a round trip; FIXED or NONE if you know the network.
+                 A transfer gives way where the round trip grows: what else is sent waits at most about twice as long
+                 beside it, three times on ways slower than 250 kB/s. Transfers share a way of up to 500 kB/s about
+                 equally; on faster ones the luck of ticks counts, and window_packets holds each to 77 kB a round trip.
                  Unreliable messages wait for the rate only; what outlives its time to live (0.5 s unless you say)
                  is dropped, counted.
     giving up    by default never, until the connection ends: max_retries ends it sooner. An ordered message that is
