@@ -15,7 +15,7 @@
       1  Five minutes               6  Threads                        11  Build switches
       2  The architecture           7  Clocks                         12  What it does not do
       3  Concepts                   8  Errors and drop reasons        13  Where it departs from the standard's text
-      4  Servers, step by step      9  Limits                         14  Security: what is promised, what is not
+      4  Servers, step by step      9  Limits                         14  Security: what is promised, what can not be
       5  Memory                    10  The network, and others        15  Messages
                                                                       16  Licence
 
@@ -1242,9 +1242,8 @@ NETCODE_API void netcode_client_report( struct netcode_client_t * client, struct
 NETCODE_API void netcode_default_server_config( struct netcode_server_config_t * config );
 
 /*  Makes a server that tokens call `address` (and by every one of config->public_addresses beside it); it binds the
-    wildcard of that family at that port (or
-    config->bind_address). Port 0 binds any free port, and the server then is known by the real one. `time` is the
-    caller's clock. NULL on error. */
+    wildcard of that family at that port (or config->bind_address). Port 0 binds any free port, and the server then is known
+    by the real one. `time` is the caller's clock. NULL on error. */
 NETCODE_API struct netcode_server_t * netcode_server_create( const char * address,
                                                              const struct netcode_server_config_t * config,
                                                              double time );
@@ -1286,6 +1285,8 @@ NETCODE_API int netcode_server_client_connected( struct netcode_server_t * serve
 
 /* Why the slot's last client left, NETCODE_SERVER_CLIENT_DISCONNECT_REASON_...; NONE while one is connected. */
 NETCODE_API int netcode_server_client_disconnect_reason( struct netcode_server_t * server, int client_index );
+
+/* 1 if a loopback client of this process has the slot. */
 NETCODE_API int netcode_server_client_loopback( struct netcode_server_t * server, int client_index );
 
 /* 0 and NULL where nobody is connected. What is pointed to stays valid until the slot is emptied. */
