@@ -1,0 +1,688 @@
+/*  A player's client: logs in at a backend over TLS with its credential, gets a connect token, and plays. When the
+    connection is lost it asks the backend for a newer token and goes on, wherever that leads, and tells how long no
+    payload was heard. Certificates are always verified: there is no option against that. The private key is not here
+    and never will be; with -O1 or more even the code that makes tokens is left out by the compiler.
+
+        cc -O2 examples/backend/client_http.c $(pkg-config --cflags --libs libcurl libcjson libsodium) -lm -o client_http
+        ./client_http --url https://localhost:8443/v1/connect-token --ca ca.pem --credential-file alice.credential */
+
+#define NETCODE_IMPLEMENTATION
+#define NETCODE_STATIC /* what is not used, such as the making of tokens, does not get into the program */
+#include "../../netcode.h"
+
+#include <cjson/cJSON.h>
+#include <curl/curl.h>
+#include <errno.h>
+#include <signal.h>
+#include <sodium.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+
+#define MAX_CREDENTIAL_BYTES 512
+#define MAX_ANSWER_BYTES 16384
+#define NAME_BYTES 64
+#define PAYLOAD_BYTES 100
+#define NUMBER_BYTES 8
+#define LOGIN_SECONDS 5L   /* for one request to the backend */
+#define CONNECT_SECONDS 2L /* of these, until there is a connection */
+#define FIRST_DELAY_SECONDS 0.1
+#define MAX_DELAY_SECONDS 5.0
+#define MAX_RETRY_AFTER_SECONDS 60.0
+#define ECHO_SECONDS 1.0        /* how long the last echoes are waited for */
+#define UNREACHABLE_SECONDS 0.2 /* of silence, when the network says too that nobody is there */
+
+/* The exit status. */
+#define EXIT_FINE 0
+#define EXIT_START 1
+#define EXIT_USAGE 2
+#define EXIT_CERTIFICATE 3
+#define EXIT_CREDENTIAL 4
+#define EXIT_REFUSED 5
+#define EXIT_NEVER_CONNECTED 6
+#define EXIT_NO_ECHO 7
+
+/* What came of a login. */
+enum login_t { LOGIN_TOKEN, LOGIN_AGAIN, LOGIN_FATAL };
+
+struct options_t {
+    const char * url;
+    const char * ca_file;
+    const char * credential_file;
+    const char * region;
+    const char * server;
+    double seconds;
+    double rate; /* payloads a second */
+    double silence_seconds;
+};
+
+struct answer_t {
+    char data[MAX_ANSWER_BYTES + 1];
+    size_t bytes;
+};
+
+struct app_t {
+    struct options_t options;
+    CURL * curl;
+    struct curl_slist * headers;
+    struct netcode_client_t * client;
+    char credential[MAX_CREDENTIAL_BYTES + 2];
+    struct answer_t answer;
+    uint8_t token[NETCODE_CONNECT_TOKEN_BYTES];
+    char client_id[NAME_BYTES];
+    char avoid[NAME_BYTES]; /* the server that was lost: better not that one again */
+    double start_time;
+    double retry_after; /* as the backend told last */
+    int attempts;       /* logins in a row that led to no connection */
+    int status;         /* the exit status of a fatal login */
+    int connected;      /* this connection was, at some time */
+    uint64_t packets;   /* heard on this connection, of any kind */
+    uint64_t errors;    /* that the network told of, before the last packet */
+    double heard_at;    /* the last of them */
+    double paced_from;  /* payloads are due since */
+    uint64_t paced;     /* payloads sent since */
+    uint64_t sent;
+    uint64_t heard;
+    uint64_t wrong;
+    uint64_t next_expected; /* behind the highest number that was heard */
+    double payload_at;      /* when one was heard last; 0: never */
+    double longest_gap;
+    int gap_open; /* the connection was lost since */
+    int connects;
+    int tokens;
+};
+
+static volatile sig_atomic_t signal_stop;
+
+static void on_signal( int number )
+{
+    (void) number;
+    signal_stop = 1;
+}
+
+static void say( const struct app_t * app, const char * format, ... )
+{
+    va_list arguments;
+    printf( "%9.3f  ", netcode_time() - app->start_time );
+    va_start( arguments, format );
+    vprintf( format, arguments );
+    va_end( arguments );
+    putchar( '\n' );
+    fflush( stdout );
+}
+
+static int complain( const char * what, const char * why )
+{
+    fprintf( stderr, "client_http: %s %s\n", what, why );
+    return 0;
+}
+
+/* Memory for cJSON that is wiped before it goes back, because tokens hold a session's keys. */
+static void * wiping_alloc( size_t bytes )
+{
+    char * block = bytes > SIZE_MAX - 16 ? NULL : (char *) malloc( bytes + 16 );
+    if ( !block )
+        return NULL;
+    memcpy( block, &bytes, sizeof( bytes ) );
+    return block + 16;
+}
+
+static void wiping_free( void * pointer )
+{
+    size_t bytes = 0;
+    if ( !pointer )
+        return;
+    char * block = (char *) pointer - 16;
+    memcpy( &bytes, block, sizeof( bytes ) );
+    sodium_memzero( pointer, bytes );
+    free( block );
+}
+
+/* We were told to leave, or our time is over. */
+static int must_leave( const struct app_t * app )
+{
+    return signal_stop || netcode_time() - app->start_time >= app->options.seconds;
+}
+
+/* Cut, where it is too long. */
+static void copy_name( char to[NAME_BYTES], const char * from )
+{
+    size_t bytes = strlen( from );
+    if ( bytes >= NAME_BYTES )
+        bytes = NAME_BYTES - 1;
+    memcpy( to, from, bytes );
+    to[bytes] = '\0';
+}
+
+/* ---- the credential ---- */
+
+/* Refused, as a key would be, when others can read it. */
+static int read_credential( struct app_t * app )
+{
+    const char * path = app->options.credential_file;
+    struct stat status;
+    FILE * file = fopen( path, "rb" );
+    if ( !file )
+        return complain( path, strerror( errno ) );
+    if ( fstat( fileno( file ), &status ) != 0 || ( status.st_mode & ( S_IRWXG | S_IRWXO ) ) != 0 ) {
+        fclose( file );
+        return complain( path, "is refused, because others than its owner can use it: chmod 600" );
+    }
+    setvbuf( file, NULL, _IONBF, 0 ); /* no copy of it in a buffer of the C library */
+    size_t bytes = fread( app->credential, 1, sizeof( app->credential ) - 1, file );
+    fclose( file );
+    while ( bytes && strchr( " \t\r\n", app->credential[bytes - 1] ) )
+        bytes--;
+    app->credential[bytes] = '\0';
+    if ( bytes < 1 || bytes > MAX_CREDENTIAL_BYTES || strlen( app->credential ) != bytes ||
+         strpbrk( app->credential, " \t\r\n" ) )
+        return complain( path, "holds no credential: one word" );
+    return 1;
+}
+
+/* ---- the login ---- */
+
+static size_t take_answer( char * data, size_t size, size_t count, void * context )
+{
+    struct answer_t * answer = (struct answer_t *) context;
+    size_t bytes = size * count;
+    if ( bytes > MAX_ANSWER_BYTES - answer->bytes )
+        return 0; /* curl ends the request, with an error */
+    memcpy( answer->data + answer->bytes, data, bytes );
+    answer->bytes += bytes;
+    answer->data[answer->bytes] = '\0';
+    return bytes;
+}
+
+/* Everything that stays the same for all logins. */
+static int create_curl( struct app_t * app )
+{
+    CURL * curl = app->curl = curl_easy_init();
+    app->headers = curl_slist_append( NULL, "Content-Type: application/json" );
+    if ( !curl || !app->headers )
+        return complain( "curl_easy_init", "failed" );
+    int good = curl_easy_setopt( curl, CURLOPT_URL, app->options.url ) == CURLE_OK;
+#if LIBCURL_VERSION_NUM >= 0x075500
+    good = good && curl_easy_setopt( curl, CURLOPT_PROTOCOLS_STR, "https" ) == CURLE_OK;
+#else
+    good = good && curl_easy_setopt( curl, CURLOPT_PROTOCOLS, (long) CURLPROTO_HTTPS ) == CURLE_OK;
+#endif
+    good = good && curl_easy_setopt( curl, CURLOPT_SSLVERSION, (long) CURL_SSLVERSION_TLSv1_2 ) == CURLE_OK &&
+           curl_easy_setopt( curl, CURLOPT_SSL_VERIFYPEER, 1L ) == CURLE_OK &&
+           curl_easy_setopt( curl, CURLOPT_SSL_VERIFYHOST, 2L ) == CURLE_OK &&
+           curl_easy_setopt( curl, CURLOPT_FOLLOWLOCATION, 0L ) == CURLE_OK &&
+           curl_easy_setopt( curl, CURLOPT_HTTPAUTH, (long) CURLAUTH_BEARER ) == CURLE_OK &&
+           curl_easy_setopt( curl, CURLOPT_XOAUTH2_BEARER, app->credential ) == CURLE_OK &&
+           curl_easy_setopt( curl, CURLOPT_HTTPHEADER, app->headers ) == CURLE_OK &&
+           curl_easy_setopt( curl, CURLOPT_CONNECTTIMEOUT, CONNECT_SECONDS ) == CURLE_OK &&
+           curl_easy_setopt( curl, CURLOPT_TIMEOUT, LOGIN_SECONDS ) == CURLE_OK &&
+           curl_easy_setopt( curl, CURLOPT_NOSIGNAL, 1L ) == CURLE_OK &&
+           curl_easy_setopt( curl, CURLOPT_WRITEFUNCTION, take_answer ) == CURLE_OK &&
+           curl_easy_setopt( curl, CURLOPT_WRITEDATA, &app->answer ) == CURLE_OK;
+    /* With a CA of its own, that one alone is trusted. */
+    if ( good && app->options.ca_file )
+        good = curl_easy_setopt( curl, CURLOPT_CAINFO, app->options.ca_file ) == CURLE_OK &&
+               curl_easy_setopt( curl, CURLOPT_CAPATH, NULL ) == CURLE_OK;
+    return good ? 1 : complain( "this libcurl", "can not do TLS as it must be done" );
+}
+
+/* What we ask for, as JSON from wiping_alloc. */
+static char * print_wish( const struct app_t * app )
+{
+    cJSON * json = cJSON_CreateObject();
+    int good = json != NULL;
+    if ( app->options.region )
+        good = good && cJSON_AddStringToObject( json, "region", app->options.region );
+    if ( app->options.server )
+        good = good && cJSON_AddStringToObject( json, "server", app->options.server );
+    if ( app->avoid[0] )
+        good = good && cJSON_AddStringToObject( json, "avoid", app->avoid );
+    char * text = good ? cJSON_PrintUnformatted( json ) : NULL;
+    cJSON_Delete( json );
+    return text;
+}
+
+static int is_certificate_error( CURLcode code )
+{
+    return code == CURLE_PEER_FAILED_VERIFICATION || code == CURLE_SSL_CACERT_BADFILE ||
+           code == CURLE_SSL_ISSUER_ERROR || code == CURLE_SSL_CRL_BADFILE || code == CURLE_SSL_INVALIDCERTSTATUS;
+}
+
+static enum login_t fail_login( struct app_t * app, int status )
+{
+    app->status = status;
+    return LOGIN_FATAL;
+}
+
+/* No answer came. A wrong certificate is not to be tried again; a backend that is down is. */
+static enum login_t explain_curl( struct app_t * app, CURLcode code )
+{
+    say( app, "login failed: %s", curl_easy_strerror( code ) );
+    if ( is_certificate_error( code ) )
+        return fail_login( app, EXIT_CERTIFICATE );
+    if ( code == CURLE_UNSUPPORTED_PROTOCOL || code == CURLE_URL_MALFORMAT )
+        return fail_login( app, EXIT_START );
+    return LOGIN_AGAIN;
+}
+
+/* Takes the token out of the answer. */
+static int take_token( struct app_t * app, const cJSON * json )
+{
+    struct netcode_connect_token_info_t info;
+    size_t bytes = 0;
+    const cJSON * token = cJSON_GetObjectItemCaseSensitive( json, "connect_token" );
+    const cJSON * id = cJSON_GetObjectItemCaseSensitive( json, "client_id" );
+    if ( !cJSON_IsString( token ) || !cJSON_IsString( id ) || strlen( id->valuestring ) >= NAME_BYTES )
+        return 0;
+    if ( sodium_base642bin( app->token, sizeof( app->token ), token->valuestring, strlen( token->valuestring ), NULL,
+                            &bytes, NULL, sodium_base64_VARIANT_ORIGINAL ) != 0 ||
+         bytes != NETCODE_CONNECT_TOKEN_BYTES || netcode_connect_token_info( app->token, &info ) != NETCODE_OK )
+        return 0;
+    copy_name( app->client_id, id->valuestring );
+    app->tokens++;
+    return 1;
+}
+
+/* The backend's name for what is wrong, if it gave one. It is printed, so it must be a plain word. */
+static const char * error_name( const cJSON * json )
+{
+    const cJSON * error = cJSON_GetObjectItemCaseSensitive( json, "error" );
+    if ( !cJSON_IsString( error ) || strlen( error->valuestring ) >= NAME_BYTES ||
+         strspn( error->valuestring, "abcdefghijklmnopqrstuvwxyz_" ) != strlen( error->valuestring ) )
+        return "no reason given";
+    return error->valuestring;
+}
+
+/* Where to go from an answer: play, ask again later, or give up. */
+static enum login_t read_answer( struct app_t * app )
+{
+    long status = 0;
+    curl_off_t retry_after = 0;
+    enum login_t login = LOGIN_AGAIN;
+    cJSON * json = cJSON_ParseWithLength( app->answer.data, app->answer.bytes );
+    curl_easy_getinfo( app->curl, CURLINFO_RESPONSE_CODE, &status );
+    curl_easy_getinfo( app->curl, CURLINFO_RETRY_AFTER, &retry_after );
+    app->retry_after = (double) retry_after;
+    if ( status == 200 && take_token( app, json ) ) {
+        login = LOGIN_TOKEN;
+    } else {
+        say( app, "login refused: %ld %s", status, status == 200 ? "no connect token" : error_name( json ) );
+        if ( status == 401 || status == 403 )
+            login = fail_login( app, EXIT_CREDENTIAL );
+        else if ( status != 200 && status != 408 && status != 429 && status < 500 )
+            login = fail_login( app, EXIT_REFUSED );
+    }
+    cJSON_Delete( json );
+    return login;
+}
+
+/* One request to the backend. */
+static enum login_t log_in( struct app_t * app )
+{
+    enum login_t login = LOGIN_AGAIN;
+    char * wish = print_wish( app );
+    app->retry_after = 0.0;
+    app->answer.bytes = 0;
+    if ( wish && curl_easy_setopt( app->curl, CURLOPT_POSTFIELDSIZE, (long) strlen( wish ) ) == CURLE_OK &&
+         curl_easy_setopt( app->curl, CURLOPT_POSTFIELDS, wish ) == CURLE_OK ) {
+        CURLcode code = curl_easy_perform( app->curl );
+        login = code == CURLE_OK ? read_answer( app ) : explain_curl( app, code );
+    }
+    sodium_memzero( &app->answer, sizeof( app->answer ) );
+    wiping_free( wish );
+    return login;
+}
+
+/*  Twice as long each time, and never the same for all players: a backend that comes back must not meet them all at
+    once. At least as long as the backend asked for. */
+static double delay_seconds( const struct app_t * app )
+{
+    uint8_t random = 0;
+    double seconds = FIRST_DELAY_SECONDS;
+    for ( int i = 1; i < app->attempts && seconds < MAX_DELAY_SECONDS; i++ )
+        seconds *= 2.0;
+    if ( seconds > MAX_DELAY_SECONDS )
+        seconds = MAX_DELAY_SECONDS;
+    netcode_random_bytes( &random, 1 );
+    seconds *= 0.5 + random / 510.0;
+    if ( seconds < app->retry_after )
+        seconds = app->retry_after < MAX_RETRY_AFTER_SECONDS ? app->retry_after : MAX_RETRY_AFTER_SECONDS;
+    return seconds;
+}
+
+static void back_off( struct app_t * app )
+{
+    double until = netcode_time() + delay_seconds( app );
+    while ( !must_leave( app ) && netcode_time() < until )
+        netcode_sleep( 0.02 );
+}
+
+/* Asks until there is a token. 0 when that is not to be, or our time is over. */
+static int fetch_token( struct app_t * app )
+{
+    while ( !must_leave( app ) ) {
+        /* A connection that does not come about counts as one that was asked for in vain. */
+        if ( app->attempts++ )
+            back_off( app );
+        if ( must_leave( app ) )
+            break;
+        enum login_t login = log_in( app );
+        if ( login != LOGIN_AGAIN )
+            return login == LOGIN_TOKEN;
+    }
+    return 0;
+}
+
+/* ---- payloads: a number of 8 bytes, then bytes that follow from it ---- */
+
+static void fill_payload( uint64_t number, uint8_t data[PAYLOAD_BYTES] )
+{
+    for ( int i = 0; i < PAYLOAD_BYTES; i++ )
+        data[i] = (uint8_t) ( i < NUMBER_BYTES ? number >> ( 8 * i ) : number * 31 + (uint64_t) i * 7 );
+}
+
+static void send_payloads( struct app_t * app, double now )
+{
+    uint8_t data[PAYLOAD_BYTES];
+    while ( (double) app->paced <= ( now - app->paced_from ) * app->options.rate ) {
+        fill_payload( app->sent++, data );
+        app->paced++;
+        netcode_client_send_packet( app->client, data, PAYLOAD_BYTES );
+    }
+}
+
+static void note_payload( struct app_t * app, uint64_t number, double now )
+{
+    double gap = app->payload_at > 0.0 ? now - app->payload_at : 0.0;
+    if ( gap > app->longest_gap )
+        app->longest_gap = gap;
+    if ( app->gap_open )
+        say( app, "payload gap %.0f ms", gap * 1000.0 );
+    app->gap_open = 0;
+    app->payload_at = now;
+    app->heard++;
+    if ( number >= app->next_expected )
+        app->next_expected = number + 1;
+}
+
+static void receive_payloads( struct app_t * app, double now )
+{
+    uint8_t expected[PAYLOAD_BYTES];
+    uint64_t number = 0;
+    int bytes = 0;
+    uint8_t * data = NULL;
+    while ( ( data = netcode_client_receive_packet( app->client, &bytes, NULL ) ) != NULL ) {
+        number = 0;
+        for ( int i = 0; i < NUMBER_BYTES && i < bytes; i++ )
+            number |= (uint64_t) data[i] << ( 8 * i );
+        fill_payload( number, expected );
+        if ( bytes == PAYLOAD_BYTES && number < app->sent && !memcmp( data, expected, PAYLOAD_BYTES ) )
+            note_payload( app, number, now );
+        else
+            app->wrong++;
+        netcode_client_free_packet( app->client, data );
+    }
+}
+
+/* ---- the connection ---- */
+
+/* Sends from wildcard addresses of the families that the token names. */
+static int create_client( struct app_t * app )
+{
+    struct netcode_client_config_t config;
+    struct netcode_connect_token_info_t info;
+    int ipv4 = 0;
+    int ipv6 = 0;
+    netcode_default_client_config( &config );
+    netcode_connect_token_info( app->token, &info );
+    for ( int i = 0; i < info.num_server_addresses; i++ ) {
+        ipv4 |= info.server_addresses[i].type == NETCODE_ADDRESS_IPV4;
+        ipv6 |= info.server_addresses[i].type == NETCODE_ADDRESS_IPV6;
+    }
+    app->client = ipv4 && ipv6 ? netcode_client_create_dual( "0.0.0.0", "::", &config, netcode_time() )
+                               : netcode_client_create( ipv6 ? "::" : "0.0.0.0", &config, netcode_time() );
+    return app->client ? 1 : complain( "client:", netcode_client_create_error_text( netcode_client_create_error() ) );
+}
+
+/* Each token has a client object of its own: a token is for one, and the next may lead to another family of addresses. */
+static int start_client( struct app_t * app )
+{
+    if ( !create_client( app ) )
+        return 0;
+    netcode_client_connect( app->client, app->token );
+    sodium_memzero( app->token, sizeof( app->token ) );
+    app->connected = 0;
+    app->packets = 0;
+    app->errors = 0;
+    app->heard_at = netcode_time();
+    return 1;
+}
+
+static void on_connected( struct app_t * app, double now )
+{
+    char text[NETCODE_MAX_ADDRESS_STRING_LENGTH];
+    app->connected = 1;
+    app->connects++;
+    app->attempts = 0;
+    app->avoid[0] = '\0';
+    app->heard_at = now;
+    app->paced_from = now;
+    app->paced = 0;
+    say( app, "connected to %s as slot %d of %d, player %s",
+         netcode_address_to_string( netcode_client_server_address( app->client ), text ),
+         netcode_client_index( app->client ), netcode_client_max_clients( app->client ), app->client_id );
+}
+
+/*  A server sends ten times a second, so silence means that it or the way to it is gone, long before the token's timeout
+    would say so. Sooner still where the network says that nobody is there; alone that proves nothing, anyone can forge it. */
+static int is_silent( struct app_t * app, double now )
+{
+    struct netcode_client_stats_t stats;
+    uint64_t packets = 0;
+    netcode_client_stats( app->client, &stats );
+    for ( int i = 0; i < NETCODE_PACKET_TYPES; i++ )
+        packets += stats.packets_received[i];
+    if ( packets != app->packets ) {
+        app->packets = packets;
+        app->errors = stats.receive_errors + stats.send_errors;
+        app->heard_at = now;
+    }
+    double silence = now - app->heard_at;
+    return silence > app->options.silence_seconds ||
+           ( silence > UNREACHABLE_SECONDS && stats.receive_errors + stats.send_errors > app->errors );
+}
+
+static void lose( struct app_t * app, const char * why )
+{
+    char text[NETCODE_MAX_ADDRESS_STRING_LENGTH];
+    struct netcode_client_report_t report;
+    netcode_client_report( app->client, &report );
+    netcode_address_to_string( netcode_client_server_address( app->client ), text );
+    say( app, "%s %s: %s", app->connected ? "lost" : "could not connect to", text, why ? why : report.text );
+    if ( strlen( text ) < NAME_BYTES )
+        copy_name( app->avoid, text );
+    app->gap_open = app->payload_at > 0.0;
+}
+
+/* One turn of the game's loop. 0 when the connection is over. */
+static int step( struct app_t * app )
+{
+    double now = netcode_time();
+    netcode_client_update( app->client, now );
+    int state = netcode_client_state( app->client );
+    receive_payloads( app, now );
+    if ( state <= NETCODE_CLIENT_STATE_DISCONNECTED ) {
+        lose( app, NULL );
+        return 0;
+    }
+    if ( state == NETCODE_CLIENT_STATE_CONNECTED ) {
+        if ( !app->connected )
+            on_connected( app, now );
+        if ( is_silent( app, now ) ) {
+            lose( app, "it is silent" );
+            return 0;
+        }
+        send_payloads( app, now );
+    }
+    netcode_client_wait( app->client, 0.5 / app->options.rate < 0.05 ? 0.5 / app->options.rate : 0.05 );
+    return 1;
+}
+
+/* What was sent last gets a moment to come back. */
+static void await_echoes( struct app_t * app )
+{
+    double until = netcode_time() + ECHO_SECONDS;
+    while ( app->next_expected < app->sent && netcode_time() < until ) {
+        netcode_client_wait( app->client, 0.05 );
+        netcode_client_update( app->client, netcode_time() );
+        receive_payloads( app, netcode_time() );
+    }
+}
+
+static void play( struct app_t * app )
+{
+    while ( fetch_token( app ) && start_client( app ) ) {
+        int going = 1;
+        while ( going && !must_leave( app ) )
+            going = step( app );
+        if ( going && app->connected )
+            await_echoes( app );
+        netcode_client_destroy( app->client ); /* says goodbye, where there is someone to hear it */
+        app->client = NULL;
+    }
+}
+
+static int exit_status( const struct app_t * app )
+{
+    if ( app->status )
+        return app->status;
+    if ( !app->connects )
+        return EXIT_NEVER_CONNECTED;
+    return app->heard && !app->wrong ? EXIT_FINE : EXIT_NO_ECHO;
+}
+
+static void print_summary( struct app_t * app )
+{
+    /* A gap that nothing ended counts as well. */
+    if ( app->gap_open && netcode_time() - app->payload_at > app->longest_gap )
+        app->longest_gap = netcode_time() - app->payload_at;
+    say( app,
+         "summary client_id=%s tokens=%d connects=%d sent=%llu heard=%llu wrong=%llu longest_gap_ms=%.0f seconds=%.1f",
+         app->client_id[0] ? app->client_id : "-", app->tokens, app->connects, (unsigned long long) app->sent,
+         (unsigned long long) app->heard, (unsigned long long) app->wrong, app->longest_gap * 1000.0,
+         netcode_time() - app->start_time );
+}
+
+/* ---- options ---- */
+
+static void print_help( void )
+{
+    printf( "usage: client_http --url URL --credential-file FILE [options]\n"
+            "\n"
+            "Logs in at a backend over TLS, gets a connect token, sends payloads and hears their echo. When the\n"
+            "connection is lost it gets a newer token and goes on, and prints `payload gap N ms`.\n"
+            "\n"
+            "  --url URL              https://HOST:PORT/v1/connect-token; nothing but https\n"
+            "  --ca FILE              trust this certificate authority alone (the system's)\n"
+            "  --credential-file FILE the player's credential; refused when others than its owner can use it\n"
+            "  --seconds N            play so long (10)\n"
+            "  --rate N               payloads a second, 1..1000 (30)\n"
+            "  --silence-ms N         after this silence the server is given up, 150..60000 (500)\n"
+            "  --region NAME          ask for a server of this region\n"
+            "  --server NAME          ask for this server, by its name or address\n"
+            "  --help                 this text\n"
+            "\n"
+            "Certificates are always verified. Exit status: %d fine, %d could not start, %d wrong usage, %d the\n"
+            "certificate is wrong, %d the credential is refused, %d the backend refuses the request, %d never\n"
+            "connected, %d nothing came back, or not as it was sent.\n",
+            EXIT_FINE, EXIT_START, EXIT_USAGE, EXIT_CERTIFICATE, EXIT_CREDENTIAL, EXIT_REFUSED, EXIT_NEVER_CONNECTED,
+            EXIT_NO_ECHO );
+}
+
+static int parse_number( const char * text, double minimum, double maximum, double * number )
+{
+    char * end = NULL;
+    *number = strtod( text, &end );
+    return end != text && *end == '\0' && *number >= minimum && *number <= maximum;
+}
+
+/* Options with a value; 0 when it is none of them or its value is wrong. */
+static int parse_value( const char * name, const char * value, struct options_t * options )
+{
+    if ( !strcmp( name, "--url" ) )
+        options->url = value;
+    else if ( !strcmp( name, "--ca" ) )
+        options->ca_file = value;
+    else if ( !strcmp( name, "--credential-file" ) )
+        options->credential_file = value;
+    else if ( !strcmp( name, "--region" ) )
+        options->region = value;
+    else if ( !strcmp( name, "--server" ) )
+        options->server = value;
+    else if ( !strcmp( name, "--seconds" ) )
+        return parse_number( value, 0.1, 1e9, &options->seconds );
+    else if ( !strcmp( name, "--rate" ) )
+        return parse_number( value, 1.0, 1000.0, &options->rate );
+    else if ( !strcmp( name, "--silence-ms" ) && parse_number( value, 150.0, 60000.0, &options->silence_seconds ) )
+        options->silence_seconds /= 1000.0;
+    else
+        return 0;
+    return 1;
+}
+
+static int parse_options( int argc, char ** argv, struct options_t * options )
+{
+    memset( options, 0, sizeof( *options ) );
+    options->seconds = 10.0;
+    options->rate = 30.0;
+    options->silence_seconds = 0.5;
+    for ( int i = 1; i < argc; i += 2 ) {
+        if ( i + 1 >= argc || !parse_value( argv[i], argv[i + 1], options ) )
+            return complain( argv[i], "is no option, or its value is missing or wrong; see --help" );
+    }
+    if ( !options->url || !options->credential_file )
+        return complain( "--url and --credential-file", "are required; see --help" );
+    if ( strncasecmp( options->url, "https://", 8 ) != 0 )
+        return complain( "--url", "is refused, because it does not begin with https://" );
+    return 1;
+}
+
+static int run( struct app_t * app )
+{
+    cJSON_Hooks hooks = { wiping_alloc, wiping_free };
+    cJSON_InitHooks( &hooks );
+    signal( SIGINT, on_signal );
+    signal( SIGTERM, on_signal );
+    if ( !read_credential( app ) || !create_curl( app ) )
+        return EXIT_START;
+    play( app );
+    print_summary( app );
+    return exit_status( app );
+}
+
+int main( int argc, char ** argv )
+{
+    static struct app_t app;
+    if ( argc == 2 && !strcmp( argv[1], "--help" ) ) {
+        print_help();
+        return EXIT_FINE;
+    }
+    if ( !parse_options( argc, argv, &app.options ) )
+        return EXIT_USAGE;
+    if ( curl_global_init( CURL_GLOBAL_DEFAULT ) != CURLE_OK || netcode_init() != NETCODE_OK ) {
+        complain( "libcurl or netcode", "could not be initialised" );
+        return EXIT_START;
+    }
+    app.start_time = netcode_time();
+    int status = run( &app );
+    curl_easy_cleanup( app.curl );
+    curl_slist_free_all( app.headers );
+    netcode_client_destroy( app.client );
+    sodium_memzero( &app, sizeof( app ) );
+    netcode_term();
+    curl_global_cleanup();
+    return status;
+}
