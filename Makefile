@@ -59,6 +59,7 @@ all: $(EXAMPLES:%=build/%)
 help:
 	@echo "make            the examples, in build/"
 	@echo "make demo       a real server and real clients on loopback tell their story; under 20 s"
+	@echo "make demo-full  the whole architecture: TLS, backend, two servers, a dozen clients; installs what it needs; under 60 s"
 	@echo "make test       all tests; T=replay for those with that name, SEED=7 to rerun a random one"
 	@echo "make test-all   these, and those of backends, metrics, captures, bindings and packages; installs what they need, or names it"
 	@echo "make peer       the library against a client and a server written in Python from the standard alone"
@@ -92,6 +93,8 @@ help:
 	@echo "make mutate     changes netcode.h in a thousand places: a test must notice; MUTANTS=100 for a sample"
 	@echo "make readme     compiles or runs every block of code in README.md"
 	@echo "make fresh      README.md's commands in a new Debian that holds git, make and gcc only (root, debootstrap)"
+	@echo "make plots      round trip, jitter, loss and throughput of a client on a good and on a bad network, as a picture (gnuplot)"
+	@echo "make docs       the manual, the API and the pages around them as HTML, in build/docs (pandoc)"
 	@echo "make format     lays out every C file as .clang-format says"
 	@echo "make install    netcode.h, netcode.pc and netcode-token; PREFIX=$(PREFIX), DESTDIR"
 	@echo "make clean"
@@ -106,11 +109,52 @@ build:
 build/%: examples/%.c $(wildcard examples/*.h) netcode.h | deps build
 	$(Q)$(COMPILE) $< $(LINK) -o $@
 
+build/server: examples/metrics/metrics.h
+
 build/transport: examples/transport.cpp netcode.h | deps build
 	$(Q)$(CXX) -std=c++11 $(CPPFLAGS) $(CFLAGS) $(WARNINGS) -I. $(SODIUM_CFLAGS) $< $(LINK) -o $@
 
 build/relay: tests/tools/relay.c | build
 	$(Q)$(CC) -std=c99 $(CPPFLAGS) $(CFLAGS) $(WARNINGS) $< -o $@
+
+# What stands around netcode.h has a folder of its own under examples/, and asks for the packages that it needs.
+NEED = sh tests/tools/need.sh pkg-config:pkg-config
+HTTP_NEEDS = libmicrohttpd-dev:pc=libmicrohttpd libcjson-dev:pc=libcjson libcurl4-openssl-dev:pc=libcurl
+
+build/backend: examples/backend/backend.c netcode.h | deps build
+	@$(NEED) $(HTTP_NEEDS)
+	$(Q)$(COMPILE) $< $(LINK) $$(pkg-config --cflags --libs libmicrohttpd libcjson) -o $@
+
+build/client_http: examples/backend/client_http.c netcode.h | deps build
+	@$(NEED) $(HTTP_NEEDS)
+	$(Q)$(COMPILE) $< $(LINK) $$(pkg-config --cflags --libs libcurl libcjson) -o $@
+
+build/server-full: examples/server.c $(wildcard examples/fleet/*.h examples/metrics/*.h) netcode.h | deps build
+	@$(NEED) $(HTTP_NEEDS)
+	$(Q)$(COMPILE) -DSERVER_FULL $< $(LINK) $$(pkg-config --cflags --libs libcurl libmicrohttpd libcjson) -pthread -o $@
+
+build/metrics-serve: examples/metrics/serve.c $(wildcard examples/*.h examples/metrics/*.h) netcode.h | deps build
+	@$(NEED) $(HTTP_NEEDS)
+	$(Q)$(COMPILE) $< $(LINK) $$(pkg-config --cflags --libs libmicrohttpd) -pthread -o $@
+
+build/metrics-record: examples/metrics/record.c $(wildcard examples/*.h examples/metrics/*.h) netcode.h | deps build
+	$(Q)$(COMPILE) $< $(LINK) -o $@
+
+build/metrics-top: examples/metrics/top.c | build
+	@$(NEED) $(HTTP_NEEDS) libncurses-dev:pc=ncursesw
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(WARNINGS) $< $$(pkg-config --cflags --libs libcurl ncursesw) -lm -o $@
+
+build/libnetcode.so: netcode.h | deps build
+	$(Q)$(COMPILE) -shared -fPIC -DNETCODE_IMPLEMENTATION -DNETCODE_MESSAGES -x c $< -x none $(LINK) -o $@
+
+plots: build/metrics-serve build/metrics-record build/relay
+	sh examples/metrics/plots.sh
+
+docs:
+	sh examples/docs/docs.sh
+
+demo-full: | deps build
+	$(PYTHON) examples/demo-full/demo_full.py
 
 # Two bots play, directly and over a bad network; the transport shows itself.
 games: build/pong build/relay build/transport
@@ -179,7 +223,7 @@ build/subject: tests/tools/subject.c netcode.h | deps build
 	$(Q)$(COMPILE) $< $(LINK) -o $@
 
 # What stands around netcode.h needs more than libsodium: each test asks for its packages. ALL="backend metrics" for some of them.
-test-all: test
+test-all: test all
 	sh tests/all/run.sh $(ALL)
 
 peer: build/subject
@@ -302,5 +346,5 @@ install: build/token
 clean:
 	rm -rf build
 
-.PHONY: all help deps demo test test-all test-release san coverage peer compile lint size readme format bench bench-messages bench-plot bench-sockets \
+.PHONY: all help deps demo demo-full plots docs test test-all test-release san coverage peer compile lint size readme format bench bench-messages bench-plot bench-sockets \
 	games gates gates-plants latency latency-plants load instructions threads soak defences attacks sim fuzz torture torture-plain coverage-lines prove model erase ct msan platforms mutate fresh install clean

@@ -5,10 +5,15 @@
         cc examples/server.c -lsodium -o server
         cc examples/client.c -lsodium -o client
         ./server                (one terminal)
-        ./client                (another one, in the same directory) */
+        ./client                (another one, in the same directory)
+
+    With -DSERVER_FULL (make build/server-full; libcurl, libmicrohttpd and cJSON beside libsodium) it also reports to a
+    backend, serves its metrics and lives in an Agones fleet: fleet/extras.h. */
 
 #define NETCODE_IMPLEMENTATION
 #include "../netcode.h"
+
+#include "metrics/metrics.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -36,6 +41,8 @@
 #define DEMO_TIMEOUT_SECONDS 10
 #define DROP_REPORT_SECONDS 5.0
 #define LIBRARY_LINES_PER_SECOND 10
+#define PUBLISH_SECONDS 1.0 /* how old metrics get */
+#define LOOP_SECONDS 0.1    /* short enough for a signal that comes just before the wait, or does not end it */
 
 struct options_t {
     const char * address;
@@ -44,13 +51,23 @@ struct options_t {
     const char * bind_address2;
     const char * public_addresses[NETCODE_MAX_PUBLIC_ADDRESSES];
     int num_public_addresses;
-    const char * key_file;
+    const char * key_files[NETCODE_MAX_PRIVATE_KEYS]; /* tried in this order */
+    int num_key_files;
     uint64_t protocol_id;
     int slots;
     int echo;
     int replace;
     int sequence_base;
     double seconds; /* 0: until a signal comes */
+    int publish;    /* metrics are wanted, in a file or by extras */
+    const char * metrics_file;
+    double drain_seconds; /* 0: a drain takes as long as the players do, and SIGTERM is none */
+};
+
+/* The private keys, the one that is tried first in front. */
+struct keys_t {
+    uint8_t data[NETCODE_MAX_PRIVATE_KEYS * NETCODE_KEY_BYTES];
+    int count;
 };
 
 /* Each kind of dropped packet is told when it first happens, and then counted. */
@@ -69,6 +86,13 @@ struct app_t {
     int library_lines;
     char last_line[256]; /* of the library, and how often it came again */
     int last_line_again;
+    int draining; /* nobody new comes in, and the end comes when the last player has left */
+    double drain_until;
+    int num_keys;
+    struct metrics_text_t metrics;
+    struct metrics_histogram_t update_seconds;
+    double next_publish;
+    int metrics_file_failed;
     int demo; /* a throwaway key, and a token for the client beside us */
     uint64_t protocol_id;
     uint8_t demo_key[NETCODE_KEY_BYTES];
@@ -79,19 +103,33 @@ struct app_t {
 
 static volatile sig_atomic_t signal_stop;
 static volatile sig_atomic_t signal_stats;
+static volatile sig_atomic_t signal_drain;
+static volatile sig_atomic_t signal_reload;
+static volatile sig_atomic_t
+    term_drains; /* the next SIGTERM does what SIGUSR2 does, the one after it ends the server */
 
+#ifdef _WIN32
 static void on_signal( int number )
 {
-#ifdef SIGUSR1
-    if ( number == SIGUSR1 ) {
-        signal_stats = 1;
-        return;
-    }
-#else
     (void) number;
-#endif
     signal_stop = 1;
 }
+#else
+static void on_signal( int number )
+{
+    if ( number == SIGUSR1 ) {
+        signal_stats = 1;
+    } else if ( number == SIGHUP ) {
+        signal_reload = 1;
+    } else if ( number == SIGUSR2 || ( number == SIGTERM && term_drains ) ) {
+        signal_drain = 1;
+        if ( number == SIGTERM )
+            term_drains = 0;
+    } else {
+        signal_stop = 1;
+    }
+}
+#endif
 
 static void install_signals( void )
 {
@@ -105,6 +143,8 @@ static void install_signals( void )
     sigaction( SIGINT, &action, NULL );
     sigaction( SIGTERM, &action, NULL );
     sigaction( SIGUSR1, &action, NULL );
+    sigaction( SIGUSR2, &action, NULL );
+    sigaction( SIGHUP, &action, NULL );
     /* A reader of our log that goes away must not take the players with it. */
     action.sa_handler = SIG_IGN;
     sigaction( SIGPIPE, &action, NULL );
@@ -121,6 +161,27 @@ static void say( const struct app_t * app, const char * format, ... )
     va_end( arguments );
     putchar( '\n' );
     fflush( stdout );
+}
+
+/* The name by which tokens know the server, with the port that was really bound. */
+static void print_name( const struct app_t * app, const char * name, char text[NETCODE_MAX_ADDRESS_STRING_LENGTH] )
+{
+    struct netcode_address_t address;
+    netcode_parse_address( name, &address );
+    if ( !address.port )
+        address.port = netcode_server_get_port( app->server );
+    netcode_address_to_string( &address, text );
+}
+
+static int parse_u64( const char * text, uint64_t * value )
+{
+    char * end = NULL;
+    errno = 0;
+    unsigned long long number = strtoull( text, &end, 0 );
+    if ( end == text || *end != '\0' || errno || strchr( text, '-' ) )
+        return 0;
+    *value = (uint64_t) number;
+    return 1;
 }
 
 /* ---- what the library tells ---- */
@@ -227,7 +288,7 @@ static void say_stats( const struct app_t * app )
     fflush( stdout );
 }
 
-/* ---- the private key ---- */
+/* ---- the private keys ---- */
 
 /* Hex or base64 in text, or the 32 bytes themselves. 0 when it is none of these. */
 static int read_key( const char * data, size_t bytes, uint8_t key[NETCODE_KEY_BYTES] )
@@ -248,51 +309,166 @@ static int read_key( const char * data, size_t bytes, uint8_t key[NETCODE_KEY_BY
            key_bytes == NETCODE_KEY_BYTES && end == data + bytes;
 }
 
-/* 0, and a line on standard error, when the file can not be read or when others can read it as well. */
-static int read_key_file( const char * path, uint8_t key[NETCODE_KEY_BYTES] )
+/*  Reads up to `capacity` bytes of a secret. 0, and a line on standard error, when the file can not be read or when
+    others can read it as well. */
+static size_t read_secret_file( const char * path, char * data, size_t capacity )
 {
-    char data[256];
     FILE * file = fopen( path, "rb" );
     if ( !file ) {
-        fprintf( stderr, "server: the key file %s can not be opened: %s\n", path, strerror( errno ) );
+        fprintf( stderr, "server: the file %s can not be opened: %s\n", path, strerror( errno ) );
         return 0;
     }
 #ifndef _WIN32
     struct stat status;
     if ( fstat( fileno( file ), &status ) != 0 || ( status.st_mode & ( S_IRWXG | S_IRWXO ) ) != 0 ) {
-        fprintf( stderr, "server: the key file %s is refused, because others than its owner can use it: chmod 600 %s\n",
+        fprintf( stderr, "server: the file %s is refused, because others than its owner can use it: chmod 600 %s\n",
                  path, path );
         fclose( file );
         return 0;
     }
 #endif
-    setvbuf( file, NULL, _IONBF, 0 ); /* no copy of the key in a buffer of the C library */
-    size_t bytes = fread( data, 1, sizeof( data ), file );
+    setvbuf( file, NULL, _IONBF, 0 ); /* no copy of the secret in a buffer of the C library */
+    size_t bytes = fread( data, 1, capacity, file );
     fclose( file );
-    int good = read_key( data, bytes, key );
+    if ( !bytes )
+        fprintf( stderr, "server: the file %s is empty, or can not be read\n", path );
+    return bytes;
+}
+
+static int read_key_file( const char * path, uint8_t key[NETCODE_KEY_BYTES] )
+{
+    char data[256];
+    size_t bytes = read_secret_file( path, data, sizeof( data ) );
+    int good = bytes && read_key( data, bytes, key );
     sodium_memzero( data, sizeof( data ) );
-    if ( !good )
+    if ( bytes && !good )
         fprintf( stderr, "server: the key file %s holds no key: 32 bytes, or the same in hex or base64\n", path );
     return good;
 }
 
-/* Fills the config's key: from the file, else from the environment, else a throwaway one. 0 on error. */
-static int choose_key( struct app_t * app, const struct options_t * options, uint8_t key[NETCODE_KEY_BYTES] )
+/* One that is there already is left out: each key costs a stranger's junk token one more attempt to open it. */
+static void add_key( struct keys_t * keys, const uint8_t key[NETCODE_KEY_BYTES] )
+{
+    for ( int i = 0; i < keys->count; i++ ) {
+        if ( sodium_memcmp( keys->data + (size_t) i * NETCODE_KEY_BYTES, key, NETCODE_KEY_BYTES ) == 0 )
+            return;
+    }
+    memcpy( keys->data + (size_t) keys->count * NETCODE_KEY_BYTES, key, NETCODE_KEY_BYTES );
+    keys->count++;
+}
+
+/* All of the files, or 0. */
+static int read_key_files( const struct options_t * options, struct keys_t * keys )
+{
+    uint8_t key[NETCODE_KEY_BYTES];
+    int good = 1;
+    keys->count = 0;
+    for ( int i = 0; i < options->num_key_files && good; i++ ) {
+        good = read_key_file( options->key_files[i], key );
+        if ( good )
+            add_key( keys, key );
+    }
+    sodium_memzero( key, sizeof( key ) );
+    return good;
+}
+
+/* From the files, else from the environment, else a throwaway key. 0 on error. */
+static int choose_keys( struct app_t * app, const struct options_t * options, struct keys_t * keys )
 {
     const char * environment = getenv( "NETCODE_PRIVATE_KEY" );
-    if ( options->key_file )
-        return read_key_file( options->key_file, key );
+    if ( options->num_key_files )
+        return read_key_files( options, keys );
+    keys->count = 1;
     if ( environment && *environment ) {
-        if ( strlen( environment ) != NETCODE_KEY_BYTES && read_key( environment, strlen( environment ), key ) )
+        if ( strlen( environment ) != NETCODE_KEY_BYTES && read_key( environment, strlen( environment ), keys->data ) )
             return 1;
         fprintf( stderr, "server: NETCODE_PRIVATE_KEY holds no key: 32 bytes in hex or base64\n" );
         return 0;
     }
     app->demo = 1;
     netcode_random_bytes( app->demo_key, NETCODE_KEY_BYTES );
-    memcpy( key, app->demo_key, NETCODE_KEY_BYTES );
+    memcpy( keys->data, app->demo_key, NETCODE_KEY_BYTES );
     return 1;
 }
+
+/*  SIGHUP. All files or none: with half of the keys, players whose tokens were sealed with the other half would be locked
+    out. */
+static void reload_keys( struct app_t * app, const struct options_t * options )
+{
+    struct keys_t keys;
+    int good = options->num_key_files && read_key_files( options, &keys ) &&
+               netcode_server_set_private_keys( app->server, keys.data, keys.count ) == NETCODE_OK;
+    if ( good )
+        app->num_keys = keys.count;
+    sodium_memzero( &keys, sizeof( keys ) );
+    if ( !options->num_key_files )
+        say( app, "keys: there is no --key-file to read again" );
+    else if ( good )
+        say( app, "keys: read again, %d in use", app->num_keys );
+    else
+        say( app, "keys: error: not all files could be read, so the keys stay as they were" );
+}
+
+/* ---- extras: what the plain server leaves out ---- */
+
+#ifdef SERVER_FULL
+#include "fleet/extras.h"
+#else
+/* How many arguments the option takes, itself included; 0 when it is none of these, or its value is wrong. */
+static int extras_option( const char * name, const char * value, struct options_t * options )
+{
+    (void) name;
+    (void) value;
+    (void) options;
+    return 0;
+}
+
+static void extras_help( void )
+{
+}
+
+/* Before there is a server: reads files, and learns the public address. 0 on error. */
+static int extras_prepare( struct app_t * app, struct options_t * options )
+{
+    (void) app;
+    (void) options;
+    return 1;
+}
+
+/* There is a server, and it runs. 0 on error. */
+static int extras_start( const struct app_t * app, const struct options_t * options )
+{
+    (void) app;
+    (void) options;
+    return 1;
+}
+
+/* Once a tick; never waits. Returns how long the loop may sleep. */
+static double extras_update( const struct app_t * app, double now )
+{
+    (void) app;
+    (void) now;
+    return LOOP_SECONDS;
+}
+
+/* Adds its own counters to a text that is otherwise done, and shows it. */
+static void extras_publish( struct metrics_text_t * text )
+{
+    (void) text;
+}
+
+static void extras_reload( const struct app_t * app )
+{
+    (void) app;
+}
+
+/* Also after a start that failed half-way. `served`: there was a server. */
+static void extras_stop( const struct app_t * app, int served )
+{
+    (void) app;
+    (void) served;
+}
+#endif
 
 /* ---- the demo token ---- */
 
@@ -354,30 +530,30 @@ static void print_help( void )
             "  --slots N                how many clients (%d, up to %d)\n"
             "  --protocol-id N          unique to the game and its version, decimal or 0x... (0x1122334455667788)\n"
             "  --key-file FILE          the private key: 32 bytes, or the same in hex or base64. Refused when others\n"
-            "                           than its owner can use the file. `netcode-token keygen` makes one\n"
+            "                           than its owner can use the file. `netcode-token keygen` makes one. Up to %d\n"
+            "                           times, the first is tried first; SIGHUP reads all of them again\n"
             "  --echo                   say every payload back to its sender\n"
             "  --replace                a newer token of a connected client id takes over its slot\n"
             "  --sequence-base-zero     sequences start at zero: shorter packets, weaker; see the manual in netcode.h\n"
             "  --seconds N              end after N seconds\n"
-            "  --help                   this text\n"
-            "\n"
-            "The key can also come from the environment: NETCODE_PRIVATE_KEY, hex or base64.\n"
-            "SIGINT and SIGTERM end it, with a word to the clients. SIGUSR1 prints the counters.\n"
-            "A client that leaves says so ten times: what comes after the first is counted as dropped, "
-            "UNKNOWN_ADDRESS.\n"
-            "Exit status: 0 after a clean end, 1 when it could not start, 2 for wrong usage.\n",
-            NETCODE_MAX_PUBLIC_ADDRESSES, DEFAULT_SLOTS, NETCODE_MAX_SLOTS );
-}
-
-static int parse_u64( const char * text, uint64_t * value )
-{
-    char * end = NULL;
-    errno = 0;
-    unsigned long long number = strtoull( text, &end, 0 );
-    if ( end == text || *end != '\0' || errno || strchr( text, '-' ) )
-        return 0;
-    *value = (uint64_t) number;
-    return 1;
+            "  --metrics-file FILE      write the counters as Prometheus text each second, for node_exporter's "
+            "textfile "
+            "collector\n"
+            "  --drain N                SIGTERM drains (see below), a second one ends; a drain takes N seconds at "
+            "most\n",
+            NETCODE_MAX_PUBLIC_ADDRESSES, DEFAULT_SLOTS, NETCODE_MAX_SLOTS, NETCODE_MAX_PRIVATE_KEYS );
+    extras_help();
+    printf(
+        "  --help                   this text\n"
+        "\n"
+        "The key can also come from the environment: NETCODE_PRIVATE_KEY, hex or base64.\n"
+        "SIGINT and SIGTERM end it, with a word to the clients. SIGUSR1 prints the counters.\n"
+        "SIGUSR2 drains it: who is in stays, newcomers are denied (their client tries the next server of its token), "
+        "and\n"
+        "it ends when the last one has left. SIGHUP reads the key files again.\n"
+        "A client that leaves says so ten times: what comes after the first is counted as dropped, "
+        "UNKNOWN_ADDRESS.\n"
+        "Exit status: 0 after a clean end, 1 when it could not start, 2 for wrong usage.\n" );
 }
 
 /* Options without a value; 0 when it is none of them. */
@@ -406,8 +582,8 @@ static int parse_value( const char * name, const char * value, struct options_t 
         options->bind_address = value;
     else if ( !strcmp( name, "--bind2" ) )
         options->bind_address2 = value;
-    else if ( !strcmp( name, "--key-file" ) )
-        options->key_file = value;
+    else if ( !strcmp( name, "--key-file" ) && options->num_key_files < NETCODE_MAX_PRIVATE_KEYS )
+        options->key_files[options->num_key_files++] = value;
     else if ( !strcmp( name, "--public" ) && options->num_public_addresses < NETCODE_MAX_PUBLIC_ADDRESSES )
         options->public_addresses[options->num_public_addresses++] = value;
     else if ( !strcmp( name, "--slots" ) && parse_u64( value, &number ) && number >= 1 && number <= NETCODE_MAX_SLOTS )
@@ -416,6 +592,10 @@ static int parse_value( const char * name, const char * value, struct options_t 
         options->protocol_id = number;
     else if ( !strcmp( name, "--seconds" ) && parse_u64( value, &number ) && number >= 1 && number <= 1000000000 )
         options->seconds = (double) number;
+    else if ( !strcmp( name, "--metrics-file" ) )
+        options->metrics_file = value;
+    else if ( !strcmp( name, "--drain" ) && parse_u64( value, &number ) && number >= 1 && number <= 1000000000 )
+        options->drain_seconds = (double) number;
     else
         return 0;
     return 1;
@@ -428,14 +608,16 @@ static int parse_options( int argc, char ** argv, struct options_t * options )
     options->protocol_id = DEFAULT_PROTOCOL_ID;
     options->slots = DEFAULT_SLOTS;
     options->sequence_base = NETCODE_SEQUENCE_BASE_RANDOM;
-    for ( int i = 1; i < argc; i++ ) {
-        if ( parse_flag( argv[i], options ) )
-            continue;
-        if ( i + 1 >= argc || !parse_value( argv[i], argv[i + 1], options ) ) {
+    for ( int i = 1, taken = 0; i < argc; i += taken ) {
+        taken = parse_flag( argv[i], options );
+        if ( !taken && i + 1 < argc && parse_value( argv[i], argv[i + 1], options ) )
+            taken = 2;
+        if ( !taken )
+            taken = extras_option( argv[i], argv[i + 1], options ); /* NULL behind the last */
+        if ( !taken ) {
             fprintf( stderr, "server: %s is no option, or its value is missing or wrong; see --help\n", argv[i] );
             return 0;
         }
-        i++;
     }
     return 1;
 }
@@ -468,69 +650,151 @@ static void handle_event( struct app_t * app, const struct netcode_event_t * eve
     }
 }
 
+/* Asked before a client gets its slot. A denied client goes on to the next server of its token at once. */
+static int on_admit( void * context, uint64_t client_id, const uint8_t * token_tag, uint64_t expire_timestamp )
+{
+    (void) client_id;
+    (void) token_tag;
+    (void) expire_timestamp;
+    return !( (const struct app_t *) context )->draining;
+}
+
+static void start_drain( struct app_t * app, const struct options_t * options, double now )
+{
+    if ( app->draining )
+        return;
+    app->draining = 1;
+    app->drain_until = options->drain_seconds > 0.0 ? now + options->drain_seconds : 1e300;
+    say( app, "draining: nobody new comes in, %d clients are left",
+         netcode_server_num_connected_clients( app->server ) );
+}
+
+static int is_over( const struct app_t * app, const struct options_t * options, double now )
+{
+    if ( signal_stop || ( options->seconds > 0.0 && now - app->start_time >= options->seconds ) )
+        return 1;
+    if ( !app->draining || ( netcode_server_num_connected_clients( app->server ) && now < app->drain_until ) )
+        return 0;
+    say( app, "drained: %d clients are left", netcode_server_num_connected_clients( app->server ) );
+    return 1;
+}
+
+static void obey_signals( struct app_t * app, const struct options_t * options, double now )
+{
+    if ( signal_stats ) {
+        signal_stats = 0;
+        say_stats( app );
+    }
+    if ( signal_reload ) {
+        signal_reload = 0;
+        reload_keys( app, options );
+        extras_reload( app );
+    }
+    if ( signal_drain ) {
+        signal_drain = 0;
+        start_drain( app, options, now );
+    }
+}
+
+/* Told once, and again when it works again: a full disk must not fill the log as well. */
+static void write_metrics_file( struct app_t * app, const char * path )
+{
+    int good = metrics_write_file( &app->metrics, path );
+    if ( !good && !app->metrics_file_failed )
+        say( app, "metrics: error: %s can not be written: %s", path, strerror( errno ) );
+    if ( good && app->metrics_file_failed )
+        say( app, "metrics: %s is written again", path );
+    app->metrics_file_failed = !good;
+}
+
+static void publish( struct app_t * app, const struct options_t * options, double now )
+{
+    struct netcode_server_stats_t stats;
+    if ( now < app->next_publish )
+        return;
+    app->next_publish = now + PUBLISH_SECONDS;
+    netcode_server_stats( app->server, &stats );
+    metrics_begin( &app->metrics );
+    metrics_server( &app->metrics, &stats, &app->update_seconds );
+    metrics_gauge( &app->metrics, "netcode_server_draining", app->draining, "1: it takes no new clients." );
+    metrics_gauge( &app->metrics, "netcode_server_private_keys", app->num_keys, "Keys in use; 2 during a rotation." );
+    extras_publish( &app->metrics );
+    if ( options->metrics_file )
+        write_metrics_file( app, options->metrics_file );
+}
+
+static void update( struct app_t * app, double now )
+{
+    netcode_server_update( app->server, now );
+    metrics_observe( &app->update_seconds, netcode_time() - now );
+}
+
 static void run( struct app_t * app, const struct options_t * options )
 {
     struct netcode_event_t event;
     int echo = options->echo || app->demo;
-    while ( !signal_stop ) {
+    for ( ;; ) {
         double now = netcode_time();
-        if ( options->seconds > 0.0 && now - app->start_time >= options->seconds )
-            break;
-        netcode_server_update( app->server, now );
+        update( app, now );
         while ( netcode_server_next_event( app->server, &event ) )
             handle_event( app, &event, echo );
         report_drops( app, now );
         if ( app->demo && now >= app->demo_token_until )
             write_demo_token( app, now );
-        if ( signal_stats ) {
-            signal_stats = 0;
-            say_stats( app );
-        }
-        /* Short enough for a signal that comes just before it, and for systems where signals do not end a wait. */
-        netcode_server_wait( app->server, 0.1 );
+        obey_signals( app, options, now );
+        if ( options->publish || options->metrics_file )
+            publish( app, options, now );
+        if ( is_over( app, options, now ) )
+            break;
+        netcode_server_wait( app->server, extras_update( app, now ) );
     }
     netcode_server_stop( app->server );
     while ( netcode_server_next_event( app->server, &event ) )
         handle_event( app, &event, 0 );
+    app->next_publish = 0.0;
+    if ( options->publish || options->metrics_file )
+        publish( app, options, netcode_time() );
+    metrics_text_free( &app->metrics );
     say_stats( app );
+}
+
+static void fill_config( struct app_t * app, const struct options_t * options, struct netcode_server_config_t * config )
+{
+    netcode_default_server_config( config );
+    config->protocol_id = options->protocol_id;
+    config->callback_context = app;
+    config->log_callback = on_log;
+    config->drop_callback = on_drop;
+    config->admit_callback = on_admit;
+    config->bind_address = options->bind_address;
+    config->bind_address2 = options->bind_address2;
+    config->public_addresses = options->public_addresses;
+    config->num_public_addresses = options->num_public_addresses;
+    config->replace_existing_clients = options->replace;
+    config->sequence_base = options->sequence_base;
 }
 
 static int create_server( struct app_t * app, const struct options_t * options )
 {
     struct netcode_server_config_t config;
-    netcode_default_server_config( &config );
-    config.protocol_id = options->protocol_id;
-    config.callback_context = app;
-    config.log_callback = on_log;
-    config.drop_callback = on_drop;
-    config.bind_address = options->bind_address;
-    config.bind_address2 = options->bind_address2;
-    config.public_addresses = options->public_addresses;
-    config.num_public_addresses = options->num_public_addresses;
-    config.replace_existing_clients = options->replace;
-    config.sequence_base = options->sequence_base;
-    if ( !choose_key( app, options, config.private_key ) )
-        return 0;
-    app->server = options->address2
-                      ? netcode_server_create_dual( options->address, options->address2, &config, netcode_time() )
-                      : netcode_server_create( options->address, &config, netcode_time() );
-    sodium_memzero( config.private_key, sizeof( config.private_key ) );
-    if ( !app->server ) {
-        fprintf( stderr, "server: %s\n", netcode_server_create_error_text( netcode_server_create_error() ) );
-        return 0;
+    struct keys_t keys;
+    int good = choose_keys( app, options, &keys );
+    if ( good ) {
+        fill_config( app, options, &config );
+        memcpy( config.private_key, keys.data, NETCODE_KEY_BYTES );
+        app->server = options->address2
+                          ? netcode_server_create_dual( options->address, options->address2, &config, netcode_time() )
+                          : netcode_server_create( options->address, &config, netcode_time() );
+        sodium_memzero( config.private_key, sizeof( config.private_key ) );
+        if ( !app->server )
+            fprintf( stderr, "server: %s\n", netcode_server_create_error_text( netcode_server_create_error() ) );
+        good = app->server && netcode_server_set_private_keys( app->server, keys.data, keys.count ) == NETCODE_OK;
+        app->num_keys = keys.count;
     }
-    netcode_server_start( app->server, options->slots );
-    return netcode_server_running( app->server );
-}
-
-/* The name by which tokens know the server, with the port that was really bound. */
-static void print_name( const struct app_t * app, const char * name, char text[NETCODE_MAX_ADDRESS_STRING_LENGTH] )
-{
-    struct netcode_address_t address;
-    netcode_parse_address( name, &address );
-    if ( !address.port )
-        address.port = netcode_server_get_port( app->server );
-    netcode_address_to_string( &address, text );
+    sodium_memzero( &keys, sizeof( keys ) );
+    if ( good )
+        netcode_server_start( app->server, options->slots );
+    return good && netcode_server_running( app->server );
 }
 
 static void start_demo( struct app_t * app, const struct options_t * options )
@@ -540,6 +804,22 @@ static void start_demo( struct app_t * app, const struct options_t * options )
     say( app, "no key was given: this run has a throwaway key, and says payloads back (--help tells of real ones)" );
     app->demo_client_id = 1000;
     write_demo_token( app, netcode_time() );
+}
+
+/* From a server that runs to its end. Returns the exit status. */
+static int serve( struct app_t * app, const struct options_t * options )
+{
+    char name[NETCODE_MAX_ADDRESS_STRING_LENGTH];
+    print_name( app, options->address, name );
+    say( app, "listening on %s, %d slots, netcode %s", name, options->slots, netcode_version() );
+    if ( app->demo )
+        start_demo( app, options );
+    int started = extras_start( app, options );
+    if ( started )
+        run( app, options );
+    if ( app->demo )
+        remove( DEMO_TOKEN_FILE );
+    return started ? 0 : 1;
 }
 
 int main( int argc, char ** argv )
@@ -560,18 +840,12 @@ int main( int argc, char ** argv )
     netcode_log_level( NETCODE_LOG_LEVEL_INFO );
     app.start_time = netcode_time();
     app.protocol_id = options.protocol_id;
+    metrics_histogram_init_seconds( &app.update_seconds );
+    term_drains = options.drain_seconds > 0.0;
     install_signals();
-    if ( create_server( &app, &options ) ) {
-        char name[NETCODE_MAX_ADDRESS_STRING_LENGTH];
-        print_name( &app, options.address, name );
-        say( &app, "listening on %s, %d slots, netcode %s", name, options.slots, netcode_version() );
-        if ( app.demo )
-            start_demo( &app, &options );
-        run( &app, &options );
-        if ( app.demo )
-            remove( DEMO_TOKEN_FILE );
-        status = 0;
-    }
+    if ( extras_prepare( &app, &options ) && create_server( &app, &options ) )
+        status = serve( &app, &options );
+    extras_stop( &app, status == 0 );
     netcode_server_destroy( app.server );
     sodium_memzero( &app, sizeof( app ) );
     netcode_term();

@@ -1,0 +1,314 @@
+/*  What the dedicated server has beside the game when it is built with -DSERVER_FULL: metrics over HTTP, reports to the
+    token backend, and a life in an Agones fleet. examples/server.c includes it, and calls the extras_ functions at the
+    bottom; none of them waits while the game runs.
+
+        make build/server-full, or
+        cc -DSERVER_FULL examples/server.c -o server-full \
+            $(pkg-config --cflags --libs libsodium libcurl libmicrohttpd libcjson)
+        ./server-full --address 0.0.0.0:40000 --key-file game.key --agones \
+            --report https://backend.example/v1/servers --report-credential-file servers.credential */
+
+#ifndef FLEET_EXTRAS_H
+#define FLEET_EXTRAS_H
+
+#include "../metrics/http.h"
+#include "agones.h"
+#include "report.h"
+
+#define AGONES_WAIT_SECONDS 30
+
+struct extras_options_t {
+    char metrics_address[64];
+    int metrics_port;
+    const char * report_url;
+    const char * report_ca;
+    const char * credential_file;
+    const char * name;
+    int agones;
+    double agones_wait_seconds;
+};
+
+struct extras_t {
+    struct extras_options_t options;
+    struct requests_t requests;
+    int requests_are_open;
+    struct report_t report;
+    struct agones_t agones;
+    struct agones_gameserver_t self;
+    struct metrics_http_t * metrics;
+};
+
+/* One process is one server. */
+static struct extras_t extras = { .options = { .agones_wait_seconds = AGONES_WAIT_SECONDS } };
+
+/* ---- options ---- */
+
+static int extras_is_reporting( void )
+{
+    return extras.options.report_url != NULL;
+}
+
+static void extras_help( void )
+{
+    printf( "  --metrics PORT           serve the counters as Prometheus text at http://127.0.0.1:PORT/metrics; 0: any "
+            "port;\n"
+            "                           ADDRESS:PORT where a Prometheus elsewhere has to reach them: anybody there "
+            "can\n"
+            "  --report URL             tell the backend each second who and how full we are; https, or this machine\n"
+            "  --report-credential-file FILE  the servers' own credential, mode 0600; SIGHUP reads it again\n"
+            "  --report-ca FILE         the certificates that the backend's is verified with (the system's)\n"
+            "  --name NAME              of this server, in reports; letters, digits, - _ . (the game server's in "
+            "Agones)\n"
+            "  --agones                 live in an Agones fleet: its SDK tells the address and port that players dial\n"
+            "  --agones-wait N          end when the SDK has not told them for N seconds (%d)\n",
+            AGONES_WAIT_SECONDS );
+}
+
+/* PORT, or ADDRESS:PORT. */
+static int extras_parse_metrics( const char * value, struct extras_options_t * options )
+{
+    struct netcode_address_t address;
+    const char * colon = strrchr( value, ':' );
+    uint64_t port = 0;
+    size_t bytes = colon ? (size_t) ( colon - value ) : 0;
+    if ( !parse_u64( colon ? colon + 1 : value, &port ) || port > 65535 || bytes >= sizeof( options->metrics_address ) )
+        return 0;
+    if ( colon && bytes >= 2 && value[0] == '[' && value[bytes - 1] == ']' ) {
+        value++;
+        bytes -= 2;
+    }
+    snprintf( options->metrics_address, sizeof( options->metrics_address ), "%.*s", (int) bytes, value );
+    if ( !colon )
+        snprintf( options->metrics_address, sizeof( options->metrics_address ), "127.0.0.1" );
+    options->metrics_port = (int) port;
+    return netcode_parse_address( options->metrics_address, &address ) == NETCODE_OK && !address.port;
+}
+
+/* As in server.c: how many arguments it takes, or 0. */
+static int extras_option( const char * name, const char * value, struct options_t * server_options )
+{
+    struct extras_options_t * options = &extras.options;
+    uint64_t seconds = 0;
+    if ( !strcmp( name, "--agones" ) ) {
+        options->agones = 1;
+        return 1;
+    }
+    if ( !value )
+        return 0;
+    if ( !strcmp( name, "--report" ) && report_is_url( value ) )
+        options->report_url = value;
+    else if ( !strcmp( name, "--metrics" ) && extras_parse_metrics( value, options ) )
+        server_options->publish = 1;
+    else if ( !strcmp( name, "--report-ca" ) )
+        options->report_ca = value;
+    else if ( !strcmp( name, "--report-credential-file" ) )
+        options->credential_file = value;
+    else if ( !strcmp( name, "--name" ) && report_is_name( value ) )
+        options->name = value;
+    else if ( !strcmp( name, "--agones-wait" ) && parse_u64( value, &seconds ) && seconds >= 1 && seconds <= 3600 )
+        options->agones_wait_seconds = (double) seconds;
+    else
+        return 0;
+    return 2;
+}
+
+/* ---- the start ---- */
+
+static void extras_say( void * context, const char * text )
+{
+    say( (const struct app_t *) context, "%s", text );
+}
+
+/* 0, and a line on standard error, when there is none in the file. */
+static int extras_read_credential( void )
+{
+    char data[REPORT_CREDENTIAL_BYTES];
+    size_t found = read_secret_file( extras.options.credential_file, data, sizeof( data ) - 1 );
+    size_t bytes = found;
+    while ( bytes && strchr( " \t\r\n", data[bytes - 1] ) )
+        bytes--;
+    data[bytes] = '\0';
+    int good = bytes < sizeof( data ) - 1 && report_is_credential( data ) && strlen( data ) == bytes &&
+               report_set_credential( &extras.report, data );
+    sodium_memzero( data, sizeof( data ) );
+    if ( !good && found )
+        fprintf( stderr, "server: the file %s holds no credential: one line of visible ASCII, up to %d characters\n",
+                 extras.options.credential_file, REPORT_CREDENTIAL_BYTES - 2 );
+    return good;
+}
+
+static int extras_open_report( void )
+{
+    struct report_t * report = &extras.report;
+    const char * name = extras.options.name ? extras.options.name : extras.self.name;
+    if ( !extras.options.credential_file || !*name ) {
+        fprintf( stderr, "server: --report needs --report-credential-file, and --name outside Agones\n" );
+        return 0;
+    }
+    if ( !request_open( &report->request, &extras.requests, "report", extras.options.report_url ) ||
+         ( extras.options.report_ca &&
+           curl_easy_setopt( report->request.easy, CURLOPT_CAINFO, extras.options.report_ca ) != CURLE_OK ) ) {
+        fprintf( stderr, "server: the reports can not be set up\n" );
+        return 0;
+    }
+    snprintf( report->name, sizeof( report->name ), "%s", name );
+    return extras_read_credential();
+}
+
+/* Learns our name outside the container, and adds it to those by which tokens may call us. */
+static int extras_open_agones( const struct app_t * app, struct options_t * options )
+{
+    const char * why = NULL;
+    if ( !agones_open( &extras.agones, &extras.requests ) ) {
+        fprintf( stderr, "server: Agones can not be set up: is AGONES_SDK_HTTP_PORT a port?\n" );
+        return 0;
+    }
+    if ( options->num_public_addresses == NETCODE_MAX_PUBLIC_ADDRESSES ) {
+        fprintf( stderr, "server: --agones brings a public address, and there are %d already\n",
+                 NETCODE_MAX_PUBLIC_ADDRESSES );
+        return 0;
+    }
+    if ( !agones_gameserver( &extras.agones, extras.options.agones_wait_seconds, &signal_stop, &extras.self, &why ) ) {
+        fprintf( stderr, "server: Agones does not tell our address: %s\n", why );
+        return 0;
+    }
+    options->public_addresses[options->num_public_addresses++] = extras.self.address;
+    say( app, "Agones: game server %s, players dial %s", extras.self.name[0] ? extras.self.name : "-",
+         extras.self.address );
+    return 1;
+}
+
+/* Before there is a server: reads files, and learns the public address. 0 on error. */
+static int extras_prepare( struct app_t * app, struct options_t * options )
+{
+    if ( !extras.options.agones && !extras_is_reporting() )
+        return 1;
+    if ( !requests_open( &extras.requests, extras_say, app ) ) {
+        fprintf( stderr, "server: libcurl can not start\n" );
+        return 0;
+    }
+    extras.requests_are_open = 1;
+    if ( extras.options.agones && !extras_open_agones( app, options ) )
+        return 0;
+    return !extras_is_reporting() || extras_open_report();
+}
+
+/*  In reports, the address is the one by which no other server is known: in Agones what players dial, as all containers
+    may bind the same. What players dial are the public ones, so a dual-stack server without any lists both of its own. */
+static void extras_name_report( const struct app_t * app, const struct options_t * options )
+{
+    char names[NETCODE_MAX_PUBLIC_ADDRESSES + 2][NETCODE_MAX_ADDRESS_STRING_LENGTH];
+    int count = 0;
+    print_name( app, extras.options.agones ? extras.self.address : options->address, names[count++] );
+    for ( int i = 0; i < options->num_public_addresses; i++ )
+        print_name( app, options->public_addresses[i], names[count++] );
+    if ( options->address2 && !options->num_public_addresses ) {
+        print_name( app, options->address, names[count++] );
+        print_name( app, options->address2, names[count++] );
+    }
+    report_set_addresses( &extras.report, names, count );
+    extras.report.protocol_id = options->protocol_id;
+}
+
+static int extras_start_metrics( const struct app_t * app )
+{
+    const struct extras_options_t * options = &extras.options;
+    int six = strchr( options->metrics_address, ':' ) != NULL;
+    extras.metrics = metrics_http_start( options->metrics_address, options->metrics_port );
+    if ( extras.metrics )
+        say( app, "metrics on http://%s%s%s:%d/metrics", six ? "[" : "", options->metrics_address, six ? "]" : "",
+             metrics_http_port( extras.metrics ) );
+    else
+        fprintf( stderr, "server: metrics can not be served at %s, port %d: %s\n", options->metrics_address,
+                 options->metrics_port, strerror( errno ) );
+    return extras.metrics != NULL;
+}
+
+/* There is a server, and it runs. 0 on error. */
+static int extras_start( const struct app_t * app, const struct options_t * options )
+{
+    if ( extras_is_reporting() )
+        extras_name_report( app, options );
+    return !options->publish || extras_start_metrics( app );
+}
+
+/* ---- while the game runs ---- */
+
+static void extras_state( const struct app_t * app, struct report_state_t * state )
+{
+    state->slots = netcode_server_max_clients( app->server );
+    state->clients = netcode_server_num_connected_clients( app->server );
+    state->draining = app->draining;
+}
+
+/* Once a tick; never waits. Returns how long the loop may sleep. */
+static double extras_update( const struct app_t * app, double now )
+{
+    struct report_state_t state;
+    extras_state( app, &state );
+    requests_update( &extras.requests );
+    if ( extras.options.agones )
+        agones_update( &extras.agones, now, state.clients > 0 );
+    if ( extras_is_reporting() )
+        report_update( &extras.report, now, &state );
+    return extras.requests.under_way ? REQUEST_BUSY_SECONDS : LOOP_SECONDS;
+}
+
+static uint64_t extras_agones_failures( void )
+{
+    const struct agones_t * agones = &extras.agones;
+    return agones->health.failed + agones->ready.failed + agones->allocate.failed + agones->shutdown.failed;
+}
+
+/* Adds our own counters to the server's, and shows the text. */
+static void extras_publish( struct metrics_text_t * text )
+{
+    metrics_counter( text, "netcode_server_report_failures_total", extras.report.request.failed,
+                     "Reports that the backend did not take." );
+    metrics_counter( text, "netcode_server_agones_failures_total", extras_agones_failures(),
+                     "Calls that the SDK of Agones did not take." );
+    if ( extras.metrics )
+        metrics_http_publish( extras.metrics, text );
+}
+
+static void extras_reload( const struct app_t * app )
+{
+    if ( extras_is_reporting() )
+        say( app, extras_read_credential() ? "report: the credential was read again"
+                                           : "report: error: the credential stays as it was" );
+}
+
+/* ---- the end ---- */
+
+static void extras_say_counts( const struct app_t * app )
+{
+    const struct agones_t * agones = &extras.agones;
+    if ( extras_is_reporting() )
+        say( app, "report: %llu worked, %llu failed", (unsigned long long) extras.report.request.worked,
+             (unsigned long long) extras.report.request.failed );
+    if ( extras.options.agones )
+        say( app, "Agones: %llu calls worked, %llu failed",
+             (unsigned long long) ( agones->health.worked + agones->ready.worked + agones->allocate.worked +
+                                    agones->shutdown.worked ),
+             (unsigned long long) extras_agones_failures() );
+}
+
+/* Also after a start that failed half-way. `served`: there was a server. */
+static void extras_stop( const struct app_t * app, int served )
+{
+    if ( served && extras_is_reporting() )
+        report_end( &extras.report );
+    if ( served && extras.options.agones && !agones_shutdown( &extras.agones ) )
+        say( app, "Agones: error: it did not hear that we end: %s", extras.agones.shutdown.error );
+    if ( served )
+        extras_say_counts( app );
+    metrics_http_stop( extras.metrics );
+    extras.metrics = NULL;
+    request_close( &extras.report.request );
+    agones_close( &extras.agones );
+    if ( extras.requests_are_open )
+        requests_close( &extras.requests );
+    extras.requests_are_open = 0;
+}
+
+#endif
