@@ -809,8 +809,8 @@ static cJSON * parse_body( struct request_t * request )
 {
     cJSON * json = NULL;
     request->body[request->bytes] = '\0';
-    /* A zero inside would hide what stands behind it. */
-    if ( strlen( request->body ) == request->bytes )
+    /* A zero inside, as itself or escaped, would hide what stands behind it. */
+    if ( strlen( request->body ) == request->bytes && !strstr( request->body, "\\u0000" ) )
         json = cJSON_ParseWithLengthOpts( request->body, request->bytes + 1, NULL, 1 );
     if ( json && !cJSON_IsObject( json ) ) {
         cJSON_Delete( json );
