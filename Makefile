@@ -110,6 +110,7 @@ build/%: examples/%.c $(wildcard examples/*.h) netcode.h | deps build
 	$(Q)$(COMPILE) $< $(LINK) -o $@
 
 build/server: examples/metrics/metrics.h
+build/token: examples/wireshark/capture.h
 
 build/transport: examples/transport.cpp netcode.h | deps build
 	$(Q)$(CXX) -std=c++11 $(CPPFLAGS) $(CFLAGS) $(WARNINGS) -I. $(SODIUM_CFLAGS) $< $(LINK) -o $@

@@ -1,0 +1,786 @@
+--  Shows netcode 1.02 in Wireshark and tshark: every packet type, all fields by name, sizes, which connection and which
+--  way, and what is wrong with a packet that is malformed. With a key log, or the private key, it decrypts.
+--
+--      netcode-token keylog token.json > keys.txt
+--      tshark -n -X lua_script:netcode.lua -o netcode.keylog_file:keys.txt -r capture.pcap -Y netcode
+--
+--  In Wireshark: copy it to the folder "Personal Lua Plugins" (Help, About, Folders); the preferences are under
+--  Protocols, NETCODE. README.md beside this file says more.
+--
+--  Decryption needs luaossl (Debian: lua-luaossl), which gives ChaCha20 and big numbers by OpenSSL. It has no
+--  ChaCha20-Poly1305 with associated data, so the tag is computed here, from big numbers. Where that can not be, or is
+--  turned off, what is shown decrypted is labelled "not authenticated". Written for Lua 5.1 to 5.4: no integer operators.
+
+local TYPES = {
+    [0] = "REQUEST", "DENIED", "CHALLENGE", "RESPONSE", "KEEP_ALIVE", "PAYLOAD", "DISCONNECT"
+}
+local REQUEST, DENIED, CHALLENGE, RESPONSE, KEEP_ALIVE, PAYLOAD, DISCONNECT = 0, 1, 2, 3, 4, 5, 6
+
+-- Standard: Packets. The size of the body without its tag, and the ways that the type goes.
+local RULES = {
+    [DENIED] = { least = 0, most = 0, to_client = true },
+    [CHALLENGE] = { least = 308, most = 308, to_client = true },
+    [RESPONSE] = { least = 308, most = 308, to_server = true },
+    [KEEP_ALIVE] = { least = 8, most = 8, to_server = true, to_client = true },
+    [PAYLOAD] = { least = 1, most = 1200, to_server = true, to_client = true },
+    [DISCONNECT] = { least = 0, most = 0, to_server = true, to_client = true }
+}
+
+local VERSION = "NETCODE 1.02\0"
+local VERSION_OLD = "NETCODE 1.01\0"
+local REQUEST_BYTES, REQUEST_BYTES_OLD, MAC_BYTES = 1078, 1062, 16
+local LEAST_SEALED, MOST_SEALED = 18, 1225
+local PRIVATE_AT, PRIVATE_BYTES, USER_DATA_BYTES = 54, 1024, 256
+local SESSIONS_OF_A_CONNECTION = 4 -- tokens of one client's address that are tried
+local MOST_PROBES = 8              -- packets of a connection without a request that are tried with every key
+local MOST_SESSIONS_PROBED = 256
+
+-- The library's names for why it drops a packet, with its sentences.
+local REASONS = {
+    EMPTY_DATAGRAM = "the datagram has no bytes",
+    OVERSIZED_DATAGRAM = "the datagram is larger than any packet of this protocol (1225 bytes)",
+    TOO_SMALL = "the datagram is smaller than the smallest sealed packet (18 bytes)",
+    UNKNOWN_PACKET_TYPE = "the prefix byte names a packet type that does not exist",
+    WRONG_DIRECTION = "this side never receives packets of this type",
+    BAD_SEQUENCE_LENGTH = "the prefix byte gives the sequence a length outside 1..8 bytes",
+    WRONG_BODY_SIZE = "the packet's data has not the size that its type demands",
+    REQUEST_WRONG_SIZE = "a connection request must have 1078 bytes",
+    REQUEST_OLD_VERSION = "the request speaks netcode 1.01, an older protocol",
+    REQUEST_WRONG_VERSION = "the request does not say NETCODE 1.02",
+    AUTHENTICATION_FAILED = "the packet was not sealed with the key that is known, or was changed on its way",
+    TOKEN_NOT_AUTHENTIC = "the connect token was not sealed with this private key, or was changed",
+    TOKEN_MALFORMED = "the connect token is authentic but breaks the standard's format",
+    TOKEN_EXPIRED = "the connect token has expired: the player waited too long, or a clock is wrong",
+    REPLAYED = "a packet with this sequence was received before"
+}
+
+local netcode = Proto("netcode", "netcode 1.02")
+
+local ABSOLUTE = base.LOCAL or base.DEC
+local fields = {
+    prefix = ProtoField.uint8("netcode.prefix", "Prefix", base.HEX),
+    type = ProtoField.uint8("netcode.type", "Type", base.DEC, TYPES, 0x0f),
+    sequence_bytes = ProtoField.uint8("netcode.sequence_bytes", "Bytes of the sequence", base.DEC, nil, 0xf0),
+    sequence = ProtoField.uint64("netcode.sequence", "Sequence", base.DEC),
+    bytes = ProtoField.uint32("netcode.bytes", "Size of the packet", base.DEC),
+    connection = ProtoField.uint32("netcode.connection", "Connection", base.DEC),
+    direction = ProtoField.string("netcode.direction", "Direction"),
+    version = ProtoField.string("netcode.version", "Version"),
+    protocol_id = ProtoField.uint64("netcode.protocol_id", "Protocol id", base.HEX),
+    expire = ProtoField.uint64("netcode.expire", "Expire timestamp", base.DEC),
+    expire_time = ProtoField.absolute_time("netcode.expire_time", "Expires", ABSOLUTE),
+    nonce = ProtoField.bytes("netcode.nonce", "Nonce of the connect token"),
+    private = ProtoField.bytes("netcode.private", "Private part of the connect token, sealed"),
+    sealed = ProtoField.bytes("netcode.sealed", "Sealed data"),
+    sealed_bytes = ProtoField.uint32("netcode.sealed_bytes", "Size of the sealed data", base.DEC),
+    tag = ProtoField.bytes("netcode.tag", "Tag"),
+    decryption = ProtoField.string("netcode.decryption", "Decryption"),
+    refused = ProtoField.string("netcode.refused", "Refused"),
+    request_in = ProtoField.framenum("netcode.request_in", "Connection request in", base.NONE),
+    duplicate_of = ProtoField.framenum("netcode.duplicate_of", "Same sequence as in", base.NONE),
+    challenge_sequence = ProtoField.uint64("netcode.challenge_sequence", "Challenge sequence", base.DEC),
+    challenge_data = ProtoField.bytes("netcode.challenge_data", "Challenge token, sealed by the server for itself"),
+    client_index = ProtoField.uint32("netcode.client_index", "Client index", base.DEC),
+    max_clients = ProtoField.uint32("netcode.max_clients", "Max clients", base.DEC),
+    payload = ProtoField.bytes("netcode.payload", "Payload"),
+    payload_bytes = ProtoField.uint32("netcode.payload_bytes", "Size of the payload", base.DEC),
+    client_id = ProtoField.uint64("netcode.client_id", "Client id", base.DEC),
+    timeout = ProtoField.int32("netcode.timeout", "Timeout in seconds", base.DEC),
+    server_address = ProtoField.string("netcode.server_address", "Server address"),
+    user_data = ProtoField.bytes("netcode.user_data", "User data")
+}
+netcode.fields = fields
+
+-- Games can add dissectors of their payloads: DissectorTable.get("netcode.port"):add(40000, my_game), by the server's port.
+local payloads = DissectorTable.new("netcode.port", "netcode payloads by the server's port", ftypes.UINT16, base.DEC, netcode)
+
+local experts = {
+    malformed = ProtoExpert.new("netcode.malformed", "Malformed", expert.group.MALFORMED, expert.severity.ERROR),
+    failed = ProtoExpert.new("netcode.failed", "Wrong key, or changed on its way", expert.group.UNDECODED, expert.severity.ERROR),
+    unopened = ProtoExpert.new("netcode.unopened", "Sealed", expert.group.UNDECODED, expert.severity.NOTE),
+    unverified = ProtoExpert.new("netcode.unverified", "Not authenticated", expert.group.UNDECODED, expert.severity.WARN),
+    replayed = ProtoExpert.new("netcode.replayed", "Sequence seen before", expert.group.SEQUENCE, expert.severity.NOTE),
+    expired = ProtoExpert.new("netcode.expired", "Token expired", expert.group.PROTOCOL, expert.severity.WARN),
+    cut = ProtoExpert.new("netcode.cut", "Cut off by the capture", expert.group.UNDECODED, expert.severity.NOTE),
+    settings = ProtoExpert.new("netcode.settings", "Preferences", expert.group.UNDECODED, expert.severity.WARN)
+}
+netcode.experts = experts
+
+netcode.prefs.ports = Pref.range("UDP ports", "", "All UDP of these ports is netcode. Other ports are found by their connection requests, and by key logs", 65535)
+netcode.prefs.keylog_file = Pref.string("Key log", "", "A file of lines that netcode-token keylog printed")
+netcode.prefs.private_key_file = Pref.string("Private key", "", "A file with the private key: 32 bytes, or the same in hex. It opens every session whose request was captured; a key log tells less")
+netcode.prefs.verify = Pref.bool("Verify tags", true, "Off: decrypts faster, and labels everything as not authenticated")
+
+-- ---- bytes ----
+
+local function unhex(text)
+    return (text:gsub("%x%x", function(pair) return string.char(tonumber(pair, 16)) end))
+end
+
+-- Little-endian, up to 6 bytes: exact in every Lua's numbers.
+local function little(data, at, bytes)
+    local value = 0
+    for i = bytes - 1, 0, -1 do
+        value = value * 256 + data:byte(at + i)
+    end
+    return value
+end
+
+local function to_little(value, bytes)
+    local out = {}
+    for i = 1, bytes do
+        out[i] = string.char(value % 256)
+        value = (value - value % 256) / 256
+    end
+    return table.concat(out)
+end
+
+local function pad(data, bytes)
+    return data .. string.rep("\0", (bytes - #data % bytes) % bytes)
+end
+
+-- ---- what OpenSSL does ----
+
+local has_cipher, cipher = pcall(require, "openssl.cipher")
+local has_bignum, bignum = pcall(require, "openssl.bignum")
+has_cipher = has_cipher and pcall(function() return cipher.new("chacha20") end)
+
+-- iv: the block counter, little-endian, 4 bytes; then the nonce, 12.
+local function chacha20(key, iv, data)
+    local it = cipher.new("chacha20")
+    it:encrypt(key, iv)
+    return it:final(data)
+end
+
+local PRIME = has_bignum and bignum.new(2) ^ 130 - 5
+
+-- `message` is a multiple of 16 bytes, as it always is in ChaCha20-Poly1305.
+local function poly1305(key, message)
+    local r = {}
+    for i = 1, 16 do
+        local byte = key:byte(i)
+        if i % 4 == 0 then byte = byte % 16 end                      -- bytes 3, 7, 11 and 15 of r
+        if i > 4 and i % 4 == 1 then byte = byte - byte % 4 end      -- bytes 4, 8 and 12
+        r[17 - i] = string.char(byte)
+    end
+    local factor, sum = bignum.fromBinary(table.concat(r)), bignum.new(0)
+    for at = 1, #message, 16 do
+        local block = bignum.fromBinary("\1" .. message:sub(at, at + 15):reverse())
+        sum = (sum + block) * factor % PRIME
+    end
+    local tag = (sum + bignum.fromBinary(key:sub(17, 32):reverse())):toBinary()
+    return (string.rep("\0", 16) .. tag):sub(-16):reverse()
+end
+
+-- Opens ChaCha20-Poly1305. Returns what was sealed or nil, and whether its tag was verified.
+local function open(key, nonce, associated, sealed, verify)
+    local data, tag = sealed:sub(1, -MAC_BYTES - 1), sealed:sub(-MAC_BYTES)
+    if verify then
+        local once = chacha20(key, "\0\0\0\0" .. nonce, string.rep("\0", 32))
+        local lengths = to_little(#associated, 8) .. to_little(#data, 8)
+        if poly1305(once, pad(associated, 16) .. pad(data, 16) .. lengths) ~= tag then
+            return nil, true
+        end
+    end
+    return #data > 0 and chacha20(key, "\1\0\0\0" .. nonce, data) or "", verify
+end
+
+-- XChaCha20's key for the last 8 bytes of the nonce. HChaCha20 is a block of ChaCha20 without the last addition, so that
+-- is taken away again.
+local function hchacha20(key, nonce)
+    local block = chacha20(key, nonce, string.rep("\0", 64))
+    local out = {}
+    local function subtract(at, what, count)
+        for i = 0, count - 1 do
+            local word = little(block, at + 4 * i, 4) - little(what, 1 + 4 * i, 4)
+            out[#out + 1] = to_little(word % 4294967296, 4)
+        end
+    end
+    subtract(1, "expand 32-byte k", 4)
+    subtract(49, nonce, 4)
+    return table.concat(out)
+end
+
+local function open_private(key, nonce, associated, sealed)
+    return open(hchacha20(key, nonce:sub(1, 16)), "\0\0\0\0" .. nonce:sub(17, 24), associated, sealed, true)
+end
+
+-- RFC 8439, 2.8.2. Whoever's OpenSSL or Lua computes otherwise gets no decryption instead of a wrong one.
+local function self_test()
+    local key = unhex("808182838485868788898a8b8c8d8e8f909192939495969798999a9b9c9d9e9f")
+    local nonce, associated = unhex("070000004041424344454647"), unhex("50515253c0c1c2c3c4c5c6c7")
+    local tag = unhex("1ae10b594f09e26a7e902ecbd0600691")
+    local text = "Ladies and Gentlemen of the class of '99: If I could offer you only one tip for the future, sunscreen would be it."
+    local data = chacha20(key, "\1\0\0\0" .. nonce, text)
+    return data:sub(1, 4) == unhex("d31a8d34") and open(key, nonce, associated, data .. tag, true) == text
+end
+if has_cipher and has_bignum then
+    local fine, good = pcall(self_test)
+    has_bignum = fine and good
+end
+
+-- ---- keys ----
+
+local sessions, session_list = {}, {} -- by the token's nonce, and in order
+local private_key, settings_fault
+local keylog_bytes = -1
+
+local function session_of(nonce)
+    local session = sessions[nonce]
+    if not session then
+        session = { nonce = nonce }
+        sessions[nonce] = session
+        session_list[#session_list + 1] = session
+    end
+    return session
+end
+
+local function read_file(path, most)
+    local file = io.open(path, "rb")
+    if not file then
+        settings_fault = path .. " can not be read"
+        return nil
+    end
+    local data = file:read(most)
+    file:close()
+    return data or ""
+end
+
+local KEYLOG_LABELS = {
+    NETCODE_CLIENT_TO_SERVER = { "to_server", 64 },
+    NETCODE_SERVER_TO_CLIENT = { "to_client", 64 },
+    NETCODE_PROTOCOL_ID = { "protocol_id", 16 }
+}
+
+local function read_keylog(path)
+    local data = read_file(path, 64 * 1024 * 1024)
+    if not data then return end
+    keylog_bytes = #data
+    local number, good = 0, 0
+    for line in data:gmatch("[^\r\n]+") do
+        number = number + 1
+        local label, nonce, value = line:match("^%s*(%S+)%s+(%x+)%s+(%x+)%s*$")
+        local row = KEYLOG_LABELS[label or line:match("^%s*(%S+)") or ""]
+        if row and label and #nonce == 48 and #value == row[2] then
+            value, good = unhex(value), good + 1
+            -- The id is written as a number and used as it stands on the wire.
+            session_of(unhex(nonce))[row[1]] = row[1] == "protocol_id" and value:reverse() or value
+        elseif row then
+            settings_fault = path .. " line " .. number .. " is no line of a key log"
+        end
+    end
+    if number > 0 and good == 0 and not settings_fault then settings_fault = path .. " is no key log" end
+end
+
+-- A game that is being captured makes its key log longer.
+local function read_more_keys()
+    local path = netcode.prefs.keylog_file
+    local file = path ~= "" and io.open(path, "rb")
+    if not file then return end
+    local bytes = file:seek("end")
+    file:close()
+    if bytes ~= keylog_bytes then
+        read_keylog(path)
+    end
+end
+
+local function read_private_key(path)
+    local data = read_file(path, 256)
+    if not data then return end
+    local text = data:match("^%s*(%x+)%s*$")
+    private_key = text and #text == 64 and unhex(text) or #data == 32 and data or nil
+    if not private_key then
+        settings_fault = path .. " holds no private key: 32 bytes, or the same in hex"
+    end
+end
+
+-- ---- what is remembered of a capture ----
+
+local connections, connection_count, frames = {}, 0, {}
+local registered_ports = ""
+
+local function load_keys()
+    sessions, session_list, private_key, settings_fault, keylog_bytes = {}, {}, nil, nil, -1
+    if netcode.prefs.keylog_file ~= "" then read_keylog(netcode.prefs.keylog_file) end
+    if netcode.prefs.private_key_file ~= "" then read_private_key(netcode.prefs.private_key_file) end
+end
+
+function netcode.init()
+    connections, connection_count, frames = {}, 0, {}
+    load_keys()
+end
+
+local function has_port(port)
+    for first, last in registered_ports:gmatch("(%d+)%-?(%d*)") do
+        if port >= tonumber(first) and port <= tonumber(last ~= "" and last or first) then return true end
+    end
+    return false
+end
+
+function netcode.prefs_changed()
+    local ports = tostring(netcode.prefs.ports or "")
+    local udp = DissectorTable.get("udp.port")
+    if ports ~= registered_ports then
+        if registered_ports ~= "" then udp:remove(registered_ports, netcode) end
+        if ports ~= "" then udp:add(ports, netcode) end
+        registered_ports = ports
+    end
+    load_keys()
+end
+
+local function end_of(address, port)
+    return tostring(address) .. ":" .. port
+end
+
+local function connection_of(pinfo)
+    local from, to = end_of(pinfo.src, pinfo.src_port), end_of(pinfo.dst, pinfo.dst_port)
+    local name = from < to and from .. "|" .. to or to .. "|" .. from
+    return connections[name], name, from, to
+end
+
+local function add_connection(name)
+    local connection = { index = connection_count, uses = {}, probes = 0 }
+    connection_count = connection_count + 1
+    connections[name] = connection
+    return connection
+end
+
+-- A token that a connection uses; the newest comes first.
+local function add_use(connection, nonce, frame)
+    for _, use in ipairs(connection.uses) do
+        if use.nonce == nonce then return use end
+    end
+    local use = { nonce = nonce, frame = frame, seen = { to_server = {}, to_client = {} } }
+    table.insert(connection.uses, 1, use)
+    connection.uses[SESSIONS_OF_A_CONNECTION + 1] = nil
+    return use
+end
+
+-- ---- packets: Standard: Reading Encrypted Packets ----
+
+-- `way` may be unknown. Returns type, bytes of the sequence, bytes of the body, and a reason where it would be dropped.
+local function parse_sealed(data, bytes, way)
+    local prefix = data:byte(1)
+    local kind, sequence_bytes = prefix % 16, (prefix - prefix % 16) / 16
+    if bytes > MOST_SEALED then return kind, nil, nil, "OVERSIZED_DATAGRAM" end
+    if bytes < LEAST_SEALED then return kind, nil, nil, "TOO_SMALL" end
+    local rule = RULES[kind]
+    if kind > DISCONNECT then return kind, nil, nil, "UNKNOWN_PACKET_TYPE" end
+    if not rule or (way and not rule[way]) then return kind, nil, nil, "WRONG_DIRECTION" end
+    if sequence_bytes < 1 or sequence_bytes > 8 then return kind, nil, nil, "BAD_SEQUENCE_LENGTH" end
+    local body = bytes - 1 - sequence_bytes - MAC_BYTES
+    if body < rule.least or body > rule.most then return kind, nil, nil, "WRONG_BODY_SIZE" end
+    return kind, sequence_bytes, body, nil
+end
+
+local function parse_request(data, bytes)
+    if bytes > MOST_SEALED then return "OVERSIZED_DATAGRAM" end
+    if bytes == REQUEST_BYTES_OLD and data:sub(2, 14) == VERSION_OLD then return "REQUEST_OLD_VERSION" end
+    if bytes ~= REQUEST_BYTES then return "REQUEST_WRONG_SIZE" end
+    if data:sub(2, 14) == VERSION_OLD then return "REQUEST_OLD_VERSION" end
+    if data:sub(2, 14) ~= VERSION then return "REQUEST_WRONG_VERSION" end
+    return nil
+end
+
+local function is_request(data)
+    return data:sub(1, 11) == "\0NETCODE 1."
+end
+
+local function open_sealed(data, sequence_bytes, session, way, verify)
+    local key, protocol_id = session[way], session.protocol_id
+    if not key or not protocol_id then return nil, false end
+    local nonce = "\0\0\0\0" .. data:sub(2, 1 + sequence_bytes) .. string.rep("\0", 8 - sequence_bytes)
+    return open(key, nonce, VERSION .. protocol_id .. data:sub(1, 1), data:sub(2 + sequence_bytes), verify)
+end
+
+local function can_verify()
+    return has_cipher and has_bignum and netcode.prefs.verify
+end
+
+-- ---- the private part of a connect token: Standard: Connect Token ----
+
+local function address_text(kind, data, port)
+    if kind == 1 then
+        return string.format("%d.%d.%d.%d:%d", data:byte(1), data:byte(2), data:byte(3), data:byte(4), port)
+    end
+    local words = {}
+    for i = 0, 7 do
+        words[i + 1] = string.format("%x", little(data, 1 + 2 * i, 2))
+    end
+    return "[" .. table.concat(words, ":") .. "]:" .. port
+end
+
+-- Where things are in the opened private part; nil where it breaks the format.
+local function parse_private(plain)
+    local count, at, last = little(plain, 13, 4), 17, PRIVATE_BYTES - MAC_BYTES
+    local token = { addresses = {} }
+    if count < 1 or count > 32 then return nil end
+    for i = 1, count do
+        local kind = plain:byte(at)
+        local bytes = kind == 1 and 4 or kind == 2 and 16
+        if not bytes or at + bytes + 2 > last then return nil end
+        local port = little(plain, at + 1 + bytes, 2)
+        if port == 0 then return nil end
+        token.addresses[i] = { at = at - 1, bytes = 3 + bytes, text = address_text(kind, plain:sub(at + 1, at + bytes), port) }
+        at = at + 3 + bytes
+    end
+    if at + 64 + USER_DATA_BYTES - 1 > last then return nil end
+    token.to_server, token.to_client = plain:sub(at, at + 31), plain:sub(at + 32, at + 63)
+    token.user_data_at = at + 63
+    return token
+end
+
+local function read_private(data)
+    local nonce, associated = data:sub(31, 54), VERSION .. data:sub(15, 22) .. data:sub(23, 30)
+    local plain = open_private(private_key, nonce, associated, data:sub(PRIVATE_AT + 1))
+    if not plain then return nil, nil, "TOKEN_NOT_AUTHENTIC" end
+    local token = parse_private(plain)
+    if not token then return nil, nil, "TOKEN_MALFORMED" end
+    return token, plain, nil
+end
+
+-- ---- the first look at a packet: it finds the connection, the way and the key. What it found is kept ----
+
+local function judge_request(found, data, pinfo, connection)
+    found.type = REQUEST
+    found.reason = parse_request(data, #data)
+    if found.reason then return end
+    local nonce = data:sub(31, 54)
+    if not sessions[nonce] then read_more_keys() end
+    if private_key and has_cipher and has_bignum then
+        local token, _, reason = read_private(data)
+        found.reason = reason
+        found.is_opened = token ~= nil
+        if token then
+            local session = session_of(nonce)
+            session.to_server, session.to_client = token.to_server, token.to_client
+            session.protocol_id = data:sub(15, 22)
+        end
+    end
+    local session = sessions[nonce]
+    if session then session.protocol_id = session.protocol_id or data:sub(15, 22) end
+    if not found.reason then
+        found.use = add_use(connection, nonce, pinfo.number)
+        -- Doubles hold it exactly for the next 285 million years; what never expires is larger.
+        local expire = little(data, 23, 6) + 281474976710656 * little(data, 29, 2)
+        if expire <= math.floor(pinfo.abs_ts) then found.reason = "TOKEN_EXPIRED" end
+    end
+end
+
+-- The key that opens it, among those of the connection's tokens.
+local function find_use(found, data, connection)
+    local verify, keys = can_verify(), 0
+    for _, use in ipairs(connection.uses) do
+        local session = sessions[use.nonce]
+        if session and session[found.way] and session.protocol_id then
+            keys = keys + 1
+            if open_sealed(data, found.sequence_bytes, session, found.way, verify) then return use, keys end
+        end
+    end
+    return nil, keys
+end
+
+local function judge_sealed(found, data, pinfo, connection)
+    found.type, found.sequence_bytes, found.body_bytes, found.reason = parse_sealed(data, #data, found.way)
+    if found.reason or not has_cipher or not found.way then return end
+    if #connection.uses > 0 and not sessions[connection.uses[1].nonce] then read_more_keys() end
+    local use, keys = find_use(found, data, connection)
+    if not use then
+        found.reason = keys > 0 and "AUTHENTICATION_FAILED" or nil
+        return
+    end
+    found.use, found.is_opened, found.is_verified = use, true, can_verify()
+    if found.type >= KEEP_ALIVE then
+        local seen, sequence = use.seen[found.way], data:sub(2, 1 + found.sequence_bytes):gsub("%z+$", "")
+        found.duplicate_of = seen[sequence]
+        seen[sequence] = seen[sequence] or pinfo.number
+        found.reason = found.duplicate_of and "REPLAYED" or nil
+    end
+end
+
+-- A connection whose request is not in the capture: every key is tried, both ways. Only a tag can say which one fits.
+local function probe(connection, data, from, to)
+    if not can_verify() or connection.probes >= MOST_PROBES then return false end
+    local tried = false
+    for _, way in ipairs({ "to_server", "to_client" }) do
+        local _, sequence_bytes, _, reason = parse_sealed(data, #data, way)
+        if not reason and not tried then
+            tried = true
+            connection.probes = connection.probes + 1
+        end
+        for i = #session_list, math.max(1, #session_list - MOST_SESSIONS_PROBED + 1), -1 do
+            if not reason and open_sealed(data, sequence_bytes, session_list[i], way, true) then
+                connection.client = way == "to_server" and from or to
+                connection.is_netcode = true
+                add_use(connection, session_list[i].nonce, nil)
+                return true
+            end
+        end
+    end
+    return false
+end
+
+-- Who is the client, where no request and no key said it: some types go one way only, and servers have known ports.
+local function guess_client(data, pinfo, from, to)
+    local kind = #data > 0 and data:byte(1) % 16 or PAYLOAD
+    local to_port, from_port = has_port(pinfo.dst_port), has_port(pinfo.src_port)
+    if to_port ~= from_port then return to_port and from or to end
+    if kind == RESPONSE then return from end
+    if kind == CHALLENGE or kind == DENIED then return to end
+    return nil
+end
+
+local function look(data, pinfo)
+    local connection, name, from, to = connection_of(pinfo)
+    connection = connection or add_connection(name)
+    if not connection.client and is_request(data) then connection.client = from end
+    if #connection.uses == 0 and #data > 0 and not is_request(data) then probe(connection, data, from, to) end
+    connection.client = connection.client or guess_client(data, pinfo, from, to)
+    connection.is_netcode = true
+    local found = { connection = connection, way = connection.client and (connection.client == from and "to_server" or "to_client") }
+    if #data == 0 then
+        found.reason = "EMPTY_DATAGRAM"
+    elseif data:byte(1) == REQUEST and found.way ~= "to_client" then
+        judge_request(found, data, pinfo, connection)
+    else
+        judge_sealed(found, data, pinfo, connection)
+    end
+    return found
+end
+
+-- With batch_sends, several packets leave a Linux machine as one send, which its system cuts into pieces of one size (the
+-- last may be shorter). A capture there sees what was not cut yet. The size is nowhere in it, but each packet's sequence is
+-- one more than the one before it. Sequences are compared as text, little-endian, so that no Lua loses a bit of them.
+local function next_sequence(sequence)
+    local bytes = { sequence:byte(1, 8) }
+    for i = 1, 8 do
+        bytes[i] = ((bytes[i] or 0) + 1) % 256
+        if bytes[i] ~= 0 then break end
+    end
+    for i = 1, 8 do bytes[i] = bytes[i] or 0 end
+    return string.char(bytes[1], bytes[2], bytes[3], bytes[4], bytes[5], bytes[6], bytes[7], bytes[8])
+end
+
+local function sequence_at(data, at, bytes)
+    if bytes < LEAST_SEALED then return nil end
+    local _, sequence_bytes, _, reason = parse_sealed(data:sub(at, at + 8), bytes, "to_server")
+    return not reason and pad(data:sub(at + 1, at + sequence_bytes), 8) or nil
+end
+
+local function find_pieces(data)
+    local first = { data:byte(1, 9) }
+    for size = LEAST_SEALED, math.min(MOST_SEALED, #data - 1) do
+        -- Most sizes end at the first look: the lowest byte of the next sequence.
+        local low = data:byte(size + 2)
+        if low and low == (first[2] + 1) % 256 then
+            local at, expected = 1, sequence_at(data, 1, size)
+            while expected and at + size <= #data do
+                at, expected = at + size, next_sequence(expected)
+                if sequence_at(data, at, math.min(size, #data - at + 1)) ~= expected then expected = nil end
+            end
+            if expected then return size end
+        end
+    end
+    return nil
+end
+
+local function opens_as(data, way, connection)
+    local found = { way = way }
+    local _, sequence_bytes, _, reason = parse_sealed(data, #data, way)
+    found.sequence_bytes = sequence_bytes
+    return not reason and find_use(found, data, connection) ~= nil
+end
+
+-- nil: it is one packet. Whatever opens as one is one; without a key, only what is too large for one is none.
+local function piece_bytes(data, pinfo)
+    local connection, _, from = connection_of(pinfo)
+    local size = connection and connection.client and #data > LEAST_SEALED and data:byte(1) ~= REQUEST and find_pieces(data)
+    if not size then return nil end
+    local way = connection.client == from and "to_server" or "to_client"
+    local keys = 0
+    for _, use in ipairs(connection.uses) do
+        local session = sessions[use.nonce]
+        keys = keys + (session and session[way] and session.protocol_id and 1 or 0)
+    end
+    if keys > 0 and can_verify() then
+        return not opens_as(data, way, connection) and opens_as(data:sub(1, size), way, connection) and size or nil
+    end
+    return #data > MOST_SEALED and size or nil
+end
+
+-- ---- the tree ----
+
+local function add_private(tree, plain, token)
+    local tvb = ByteArray.new(plain, true):tvb("Private part of the connect token")
+    local part = tree:add(netcode, tvb(), "Private part of the connect token, opened and authenticated")
+    part:add_le(fields.client_id, tvb(0, 8))
+    part:add_le(fields.timeout, tvb(8, 4))
+    for _, address in ipairs(token.addresses) do
+        part:add(fields.server_address, tvb(address.at, address.bytes), address.text)
+    end
+    part:add(fields.user_data, tvb(token.user_data_at, USER_DATA_BYTES))
+end
+
+local function show_request(tvb, tree, found, data)
+    local bytes = tvb:len()
+    if bytes >= 14 then tree:add(fields.version, tvb(1, 13), (data:sub(2, 14):gsub("[^\32-\126]", ""))) end
+    if bytes < REQUEST_BYTES or parse_request(data, bytes) then return end
+    tree:add_le(fields.protocol_id, tvb(14, 8))
+    tree:add_le(fields.expire, tvb(22, 8))
+    local high = little(data, 27, 4)
+    if high == 0 then tree:add(fields.expire_time, tvb(22, 8), NSTime.new(little(data, 23, 4), 0)):set_generated() end
+    tree:add(fields.nonce, tvb(30, 24))
+    tree:add(fields.private, tvb(PRIVATE_AT, PRIVATE_BYTES))
+    if not found.is_opened then
+        tree:add(fields.decryption, found.reason == "TOKEN_NOT_AUTHENTIC" and "wrong key" or
+            private_key and "needs luaossl" or "no private key"):set_generated()
+        return
+    end
+    tree:add(fields.decryption, "authenticated"):set_generated()
+    local token, plain = read_private(data)
+    if token then add_private(tree, plain, token) end
+end
+
+local function show_body(tree, found, plain, pinfo, root)
+    if #plain == 0 then return "" end
+    local tvb = ByteArray.new(plain, true):tvb(found.is_verified and "Decrypted" or "Decrypted, not authenticated")
+    if found.type == CHALLENGE or found.type == RESPONSE then
+        tree:add_le(fields.challenge_sequence, tvb(0, 8))
+        tree:add(fields.challenge_data, tvb(8, 300))
+        return " challenge=" .. tostring(tvb(0, 8):le_uint64())
+    elseif found.type == KEEP_ALIVE then
+        tree:add_le(fields.client_index, tvb(0, 4))
+        tree:add_le(fields.max_clients, tvb(4, 4))
+        return string.format(" client=%d/%d", tvb(0, 4):le_uint(), tvb(4, 4):le_uint())
+    end
+    tree:add(fields.payload, tvb())
+    tree:add(fields.payload_bytes, tvb(), #plain):set_generated()
+    payloads:try(found.way == "to_server" and pinfo.dst_port or pinfo.src_port, tvb, pinfo, root)
+    return " payload=" .. #plain
+end
+
+local function why_closed(found)
+    if found.reason == "AUTHENTICATION_FAILED" then return "failed: wrong key, or changed on its way" end
+    if not has_cipher then return "needs luaossl" end
+    if not found.way then return "direction not known" end
+    return "no key"
+end
+
+local function show_sealed(tvb, tree, found, data, pinfo, root)
+    local at = 1 + found.sequence_bytes
+    tree:add(fields.sequence, tvb(1, found.sequence_bytes), tvb(1, found.sequence_bytes):le_uint64())
+    local info = " seq=" .. tostring(tvb(1, found.sequence_bytes):le_uint64())
+    if found.body_bytes > 0 then tree:add(fields.sealed, tvb(at, found.body_bytes)) end
+    tree:add(fields.sealed_bytes, tvb(at, found.body_bytes + MAC_BYTES), found.body_bytes):set_generated()
+    tree:add(fields.tag, tvb(at + found.body_bytes, MAC_BYTES))
+    local session = found.is_opened and sessions[found.use.nonce]
+    local plain = session and open_sealed(data, found.sequence_bytes, session, found.way, false)
+    if not plain then
+        local why = why_closed(found)
+        local item = tree:add(fields.decryption, why):set_generated()
+        if not found.reason then item:add_proto_expert_info(experts.unopened, "Sealed: " .. why) end
+        return info .. " sealed=" .. found.body_bytes
+    end
+    local item = tree:add(fields.decryption, found.is_verified and "authenticated" or "not authenticated"):set_generated()
+    if not found.is_verified then
+        item:add_proto_expert_info(experts.unverified, "Decrypted, but NOT AUTHENTICATED: the tag was not verified, so a wrong key shows as noise")
+    end
+    return info .. show_body(tree, found, plain, pinfo, root) .. (found.is_verified and "" or " [not authenticated]")
+end
+
+local EXPERT_OF = { AUTHENTICATION_FAILED = "failed", TOKEN_NOT_AUTHENTIC = "failed", REPLAYED = "replayed", TOKEN_EXPIRED = "expired" }
+
+local function show_reason(tree, found)
+    local item = tree:add(fields.refused, found.reason):set_generated()
+    item:add_proto_expert_info(experts[EXPERT_OF[found.reason] or "malformed"], found.reason .. ": " .. REASONS[found.reason])
+    if found.duplicate_of then tree:add(fields.duplicate_of, found.duplicate_of):set_generated() end
+    return " [" .. found.reason .. "]"
+end
+
+local function show_connection(tree, found, pinfo)
+    tree:add(fields.connection, found.connection.index):set_generated()
+    tree:add(fields.direction, found.way or "either_way"):set_generated()
+    if found.use and found.use.frame and found.use.frame ~= pinfo.number then
+        tree:add(fields.request_in, found.use.frame):set_generated()
+    end
+end
+
+local function found_of(tvb, pinfo, data)
+    local frame = frames[pinfo.number] or {}
+    frames[pinfo.number] = frame
+    local place = tvb:offset() -- a tunnel may put several datagrams into one frame
+    frame[place] = frame[place] or look(data, pinfo)
+    return frame[place]
+end
+
+-- One packet. Returns its line for the info column.
+local function show(tvb, pinfo, root)
+    local bytes = tvb:len()
+    local tree = root:add(netcode, tvb())
+    if tvb.reported_len and tvb:reported_len() > bytes then
+        tree:add_proto_expert_info(experts.cut, "The capture holds " .. bytes .. " of " .. tvb:reported_len() .. " bytes")
+        return "cut off by the capture"
+    end
+    local data = bytes > 0 and tvb:raw(0, bytes) or ""
+    local found = found_of(tvb, pinfo, data)
+    local name = found.type and TYPES[found.type] or "UNKNOWN"
+    tree:append_text(", " .. name)
+    if bytes > 0 then
+        tree:add(fields.prefix, tvb(0, 1))
+        tree:add(fields.type, tvb(0, 1))
+        tree:add(fields.sequence_bytes, tvb(0, 1))
+    end
+    tree:add(fields.bytes, bytes):set_generated()
+    show_connection(tree, found, pinfo)
+    if settings_fault then tree:add_proto_expert_info(experts.settings, settings_fault) end
+    local info = name .. (found.way and " " .. found.way or "")
+    if found.type == REQUEST and found.way ~= "to_client" then
+        show_request(tvb, tree, found, data)
+    elseif found.sequence_bytes then
+        info = info .. show_sealed(tvb, tree, found, data, pinfo, root)
+    end
+    if found.reason then info = info .. show_reason(tree, found) end
+    return info .. " bytes=" .. bytes
+end
+
+local function dissect(tvb, pinfo, root)
+    local bytes = tvb:len()
+    local frame = frames[pinfo.number] or {}
+    frames[pinfo.number] = frame
+    local place = "pieces of " .. tvb:offset()
+    if frame[place] == nil then frame[place] = bytes > 0 and piece_bytes(tvb:raw(0, bytes), pinfo) or false end
+    local size, info = frame[place], nil
+    pinfo.cols.protocol = "netcode"
+    if size then
+        for at = 0, bytes - 1, size do
+            info = show(tvb(at, math.min(size, bytes - at)):tvb(), pinfo, root)
+        end
+        info = math.ceil(bytes / size) .. " packets of one send, not cut yet (GSO); the last: " .. info
+    else
+        info = show(tvb, pinfo, root)
+    end
+    pinfo.cols.info = info
+    return bytes
+end
+
+function netcode.dissector(tvb, pinfo, root)
+    return dissect(tvb, pinfo, root)
+end
+
+-- Requests say what they are. What else is netcode, only the connection's beginning or a key can tell.
+local function heuristic(tvb, pinfo, root)
+    if tvb:len() == 0 then return false end
+    local data = tvb:raw(0, tvb:len())
+    local connection, name, from, to = connection_of(pinfo)
+    local is_ours = is_request(data) or (connection and connection.is_netcode)
+    if not is_ours and #session_list > 0 and has_cipher then
+        is_ours = probe(connection or add_connection(name), data, from, to)
+    end
+    if not is_ours then return false end
+    pinfo.conversation = netcode
+    dissect(tvb, pinfo, root)
+    return true
+end
+
+netcode:register_heuristic("udp", heuristic)
+DissectorTable.get("udp.port"):add_for_decode_as(netcode)

@@ -1,0 +1,926 @@
+#!/usr/bin/env python3
+"""Captures: tshark with examples/wireshark/netcode.lua, and `netcode-token decrypt`, on real sessions and on hostile files.
+
+    python3 tests/all/wireshark.py             everything, under 60 s on two idle cores
+    python3 tests/all/wireshark.py --plants [WORD...]   planted faults in copies of the dissector and of the tool: each must be noticed
+
+Captures what server.c and client.c say through tests/tools/relay.c, and from the loopback interface where tcpdump may (root). Nothing leaves
+the machine: tshark runs with -n. Everything is written to build/wireshark/. Python's standard library only."""
+
+import os
+import random
+import re
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+OUT = os.path.join(TOP, "build", "wireshark")
+LUA = os.environ.get("WIRESHARK_LUA", os.path.join(TOP, "examples", "wireshark", "netcode.lua"))
+TOKEN = os.environ.get("WIRESHARK_TOKEN", "examples/token.c")
+TAG = "-plant" if "WIRESHARK_TOKEN" in os.environ else ""
+PACKAGES = ["tshark:tshark", "lua-luaossl:/usr/lib/*/lua/5.2/_openssl.so", "lua5.1:lua5.1", "lua5.2:lua5.2", "lua5.3:lua5.3", "lua5.4:lua5.4", "tcpdump:tcpdump"]
+TYPES = ["REQUEST", "DENIED", "CHALLENGE", "RESPONSE", "KEEP_ALIVE", "PAYLOAD", "DISCONNECT"]
+PROTOCOL_ID = 0x1122334455667788
+MUTATED_FILES, MUTATED_PACKETS = 12000, 4000
+SEED = int(os.environ.get("SEED", "20260"))
+
+passed = failed = skipped = 0
+children = []
+
+
+def check(name, good, detail=""):
+    global passed, failed
+    passed, failed = passed + bool(good), failed + (not good)
+    print("%s  %s%s" % ("ok    " if good else "FAILED", name, "" if good else ": " + str(detail)[:2000]), flush=True)
+    if not good and os.environ.get("WIRESHARK_STOP"):
+        raise SystemExit(1)  # a planted fault was noticed
+    return bool(good)
+
+
+def skip(name, reason):
+    global skipped
+    skipped += 1
+    print("skip    %s: %s" % (name, reason), flush=True)
+
+
+def run(command, seconds=120, **more):
+    environment = dict(os.environ, LC_ALL="C", TZ="UTC0")
+    environment.pop("NETCODE_PRIVATE_KEY", None)
+    environment.update(more.pop("environment", {}))
+    return subprocess.run(command, capture_output=True, timeout=seconds, check=False, env=environment, **more)
+
+
+def path(name):
+    return os.path.join(WORK, name)
+
+
+def write(name, data):
+    with open(path(name), "wb") as file:
+        file.write(data)
+    return path(name)
+
+
+def read(name):
+    with open(name if os.path.isabs(name) else path(name), "rb") as file:
+        return file.read()
+
+
+# ---- programs ----
+
+
+def flags(which):
+    return subprocess.run(["sh", "tests/tools/deps.sh", which], cwd=TOP, capture_output=True, text=True, check=True).stdout.split()
+
+
+def build(name, source, *options):
+    """Compiles into build/wireshark/, apart from what other tests may be building; nothing where nothing is newer."""
+    product = os.path.join(OUT, name)
+    sources = [os.path.join(TOP, source), os.path.join(TOP, TOKEN), os.path.join(TOP, "netcode.h"), os.path.join(TOP, "examples/wireshark/capture.h")]
+    if os.path.exists(product) and all(os.path.getmtime(it) < os.path.getmtime(product) for it in sources):
+        return product
+    command = os.environ.get("CC", "cc").split() + ["-g", "-I.", *options, *flags("--cflags"), source, "-o", product + ".new", *flags("--libs"), "-lm"]
+    result = subprocess.run(command, cwd=TOP, capture_output=True, text=True, check=False)
+    if result.returncode:
+        print(result.stderr)
+        sys.exit("wireshark: %s can not be built" % source)
+    os.replace(product + ".new", product)
+    return product
+
+
+SANITIZE = ["-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer"]
+
+# Runs the tool's own main on one mutated capture after the other, in one process: a sanitizer's start costs more than a capture.
+FUZZ_DRIVER = r"""
+#define main token_main
+#include TOKEN
+#undef main
+
+static uint64_t state;
+
+static uint32_t chance( uint32_t below )
+{
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    return (uint32_t) ( state >> 33 ) % below;
+}
+
+static size_t mutate( uint8_t * data, size_t bytes, size_t capacity )
+{
+    static const uint32_t odd[] = { 0, 1, 4, 8, 27, 28, 0x7fff, 0xffff, 0x40000, 0x40001, 0x7fffffff, 0x80000000, 0xfffffff0, 0xffffffff };
+    for ( uint32_t left = 1 + chance( 8 ); left--; ) {
+        uint32_t at = chance( (uint32_t) bytes ), near = chance( bytes < 1400 ? (uint32_t) bytes : 1400 );
+        at = chance( 2 ) ? at : near; /* headers are at the beginning */
+        size_t some = 1 + chance( 40 ), rest = bytes - at;
+        switch ( chance( 6 ) ) {
+        case 0: data[at] ^= (uint8_t) ( 1u << chance( 8 ) ); break;
+        case 1: data[at] = (uint8_t) chance( 256 ); break;
+        case 2:
+            if ( rest >= 4 ) {
+                uint32_t value = odd[chance( sizeof( odd ) / sizeof( odd[0] ) )];
+                for ( int i = 0; i < 4; i++ )
+                    data[at + (size_t) i] = (uint8_t) ( value >> 8 * i );
+            }
+            break;
+        case 3: /* a piece is missing */
+            some = some < rest ? some : rest;
+            memmove( data + at, data + at + some, rest - some );
+            bytes -= some;
+            break;
+        case 4: /* a piece comes twice */
+            some = some < rest ? some : rest;
+            if ( bytes + some <= capacity ) {
+                memmove( data + at + some, data + at, rest );
+                bytes += some;
+            }
+            break;
+        default: bytes = chance( 20 ) ? bytes : at + 1; break;
+        }
+        if ( bytes < 2 )
+            return 2;
+    }
+    return bytes;
+}
+
+int main( int argc, char ** argv )
+{
+    static uint8_t base[1 << 20], data[1 << 20];
+    long statuses[8] = { 0 };
+    int rounds = atoi( argv[1] );
+    if ( argc < 7 || !freopen( "/dev/null", "w", stdout ) )
+        return 90;
+    state = strtoull( argv[2], NULL, 10 );
+    int report = dup( 2 );
+    if ( !getenv( "FUZZ_LOUD" ) && !freopen( "/dev/null", "w", stderr ) )
+        return 91;
+    for ( int i = 0; i < rounds; i++ ) {
+        FILE * file = fopen( argv[6 + i % ( argc - 6 )], "rb" );
+        size_t bytes = file ? fread( base, 1, sizeof( base ) / 2, file ) : 0;
+        if ( !file || bytes < 2 )
+            return 92;
+        fclose( file );
+        memcpy( data, base, bytes );
+        bytes = mutate( data, bytes, sizeof( data ) );
+        if ( !( file = fopen( argv[3], "wb" ) ) || fwrite( data, 1, bytes, file ) != bytes || fclose( file ) != 0 )
+            return 93;
+        char * command[] = { "token", "decrypt", "--key-file", argv[4], "--payload", "text", argv[3], NULL };
+        char * probing[] = { "token", "decrypt", "--keylog", argv[5], "--payload", "hex", argv[3], NULL };
+        int status = token_main( 7, i % 3 ? command : probing );
+        if ( status < 0 || status > 7 )
+            return 94;
+        statuses[status]++;
+    }
+    dprintf( report, "statuses %ld %ld %ld %ld %ld\n", statuses[0], statuses[1], statuses[2], statuses[3], statuses[4] );
+    return 0;
+}
+"""
+
+
+def build_all():
+    os.makedirs(OUT, exist_ok=True)
+    if not os.path.exists(os.path.join(OUT, "fuzz.c")) or read(os.path.join(OUT, "fuzz.c")).decode() != FUZZ_DRIVER:
+        with open(os.path.join(OUT, "fuzz.c"), "w", encoding="utf-8") as file:
+            file.write(FUZZ_DRIVER)
+    programs = {name: build(name, "examples/%s.c" % name, "-O1") for name in ("server", "client")}
+    programs["relay"] = build("relay", "tests/tools/relay.c", "-O1")
+    programs["token"] = build("token" + TAG, TOKEN, "-Iexamples", *SANITIZE)
+    return programs
+
+
+class Child:
+    """A process that is ended whatever happens; its output goes to a file."""
+
+    def __init__(self, name, command):
+        self.log = path(name + ".log")
+        with open(self.log, "wb") as file:
+            self.process = subprocess.Popen(command, stdout=file, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
+        children.append(self)
+
+    def said(self, pattern, seconds=20):
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            found = re.search(pattern, read(self.log).decode(errors="replace"))
+            if found:
+                return found
+            if self.process.poll() is not None:
+                break
+            time.sleep(0.05)
+        raise RuntimeError("%s never said %s: %s" % (self.log, pattern, read(self.log).decode(errors="replace")))
+
+    def stop(self, number=signal.SIGTERM):
+        if self.process.poll() is None:
+            self.process.send_signal(number)
+            try:
+                self.process.wait(10)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
+        return self.process.returncode
+
+
+# ---- sessions ----
+
+
+def mint(name, client_id, where, *options):
+    result = run([PROGRAMS["token"], "mint", "--key-file", path("game.key"), "--client-id", str(client_id), "--output", path(name), *options, where])
+    assert result.returncode == 0, result.stderr
+    result = run([PROGRAMS["token"], "keylog", path(name)])
+    assert result.returncode == 0, result.stderr
+    return result.stdout
+
+
+def play(name, *options):
+    return Child("client_" + name, [PROGRAMS["client"], *options, path(name)])
+
+
+def tcpdump(name, *options):
+    """A capture of an interface, or None where that is not allowed."""
+    child = Child("tcpdump_" + name, ["tcpdump", "-n", "-U", "-B", "4096", "-w", path(name), *options])
+    try:
+        child.said(r"listening on")
+        return child
+    except RuntimeError:
+        return None
+
+
+def capture_sessions():
+    """relay.pcap, and lo.pcap, any.pcap, any2.pcap where it is allowed; keys.txt. Returns the captures' names, and why some are missing."""
+    address = "127.0.0.1"
+    server = Child("server", [PROGRAMS["server"], "--address", address + ":0", "--key-file", path("game.key"), "--echo", "--seconds", "100"])
+    port = int(server.said(r"listening on 127\.0\.0\.1:(\d+)").group(1))
+    server6 = Child("server6", [PROGRAMS["server"], "--address", "[::1]:0", "--key-file", path("game.key"), "--echo", "--seconds", "100"])
+    try:
+        port6 = int(server6.said(r"listening on \[::1\]:(\d+)").group(1))
+    except RuntimeError:
+        port6 = 0
+    relay = Child("relay", [PROGRAMS["relay"], "--listen", address + ":0", "--to", "%s:%d" % (address, port), "--loss", "2", "--duplicate", "6", "--reorder", "4",
+                            "--seed", "5", "--seconds", "100", "--pcap", path("relay.pcap")])
+    entrance = int(relay.said(r"listening on 127\.0\.0\.1:(\d+)").group(1))
+    only = "udp and (port %d%s)" % (port, " or port %d" % port6 if port6 else "")
+    dumps = {"lo.pcap": tcpdump("lo.pcap", "-i", "lo", only), "any.pcap": tcpdump("any.pcap", "-i", "any", "-y", "LINUX_SLL", only),
+             "any2.pcap": tcpdump("any2.pcap", "-i", "any", "-y", "LINUX_SLL2", only)}
+    where = "%s:%d=%s:%d" % (address, entrance, address, port)
+    keys = mint("one.json", 1, where, "--user-data", "it is captured", "--expire", "600")
+    keys += mint("two.json", 2, where, "--expire", "-1")
+    clients = [play("one.json", "--count", "60", "--rate", "60"), play("two.json", "--count", "20", "--rate", "30", "--bytes", "1200", "--sequence-base-zero")]
+    if port6:
+        keys += mint("six.json", 6, "[::1]:%d" % port6)
+        clients.append(play("six.json", "--count", "20", "--rate", "60", "--bytes", "33"))
+    for client in clients:
+        client.process.wait(40)
+    time.sleep(0.5)
+    for child in [relay, *filter(None, dumps.values()), server, server6]:
+        child.stop()
+    write("keys.txt", b"# a comment\n\nSOME_OTHER_TOOL 00 11\n" + keys)
+    fine = all(client.process.returncode in (0, 10) for client in clients)  # 10: the relay lost some
+    check("clients play through the relay%s" % (", and over IPv6" if port6 else ""), fine, [read(client.log)[-400:] for client in clients])
+    for name, child in dumps.items():
+        if child is None:
+            skip("a capture of the interface (%s)" % name, "tcpdump may not capture here: " + read(path("tcpdump_%s.log" % name)).decode().strip().replace("\n", " "))
+    return ["relay.pcap"] + [name for name, child in dumps.items() if child], port
+
+
+# ---- what both say of a capture ----
+
+FIELDS = ["frame.number", "netcode.type", "netcode.sequence", "netcode.direction", "netcode.bytes", "netcode.decryption", "netcode.refused", "netcode.client_index",
+          "netcode.max_clients", "netcode.challenge_sequence", "netcode.payload", "netcode.client_id", "netcode.nonce", "netcode.protocol_id", "netcode.expire",
+          "netcode.server_address", "netcode.timeout", "netcode.user_data", "netcode.connection", "_ws.expert.message", "frame.protocols", "netcode.request_in"]
+lua_errors = []
+
+
+def tshark(capture, *options, lua=None):
+    scripts = ["-X", "lua_script:" + (lua or LUA)]
+    result = run(["tshark", "-n", *scripts, *options, "-r", path(capture)], environment={"HOME": WORK, "XDG_CONFIG_HOME": WORK})
+    text = (result.stdout + result.stderr).decode(errors="replace")
+    if re.search(r"Lua[ :]*Error|Lua: Error|Dissector bug|netcode\.lua:\d+", text, re.I) or result.returncode:
+        found = re.search(r".*(Lua[ :]*Error|Dissector bug|netcode\.lua:\d+).*", text, re.I)
+        lua_errors.append("%s: status %d %s" % (capture, result.returncode, found.group(0) if found else text[-300:]))
+    return result.stdout.decode(errors="replace")
+
+
+def from_tshark(capture, *options, lua=None):
+    """A dictionary for each packet that the dissector took."""
+    arguments = [it for field in FIELDS for it in ("-e", field)]
+    text = tshark(capture, "-T", "fields", "-E", "separator=\t", "-E", "occurrence=a", *arguments, *options, lua=lua)
+    rows = [dict(zip(FIELDS, line.split("\t"))) for line in text.splitlines()]
+    return {int(row["frame.number"]): row for row in rows if "netcode" in row["frame.protocols"].split(":")}, len(rows)
+
+
+LINE = re.compile(r"^(\d+) (-?[\d.]+) (\S+) > (\S+) (to_server|to_client|either_way) ([A-Z_]+) (.*)$")
+
+
+def from_token(capture, *options):
+    """The same from netcode-token decrypt, and its result."""
+    result = run([PROGRAMS["token"], "decrypt", "--payload", "hex", *options, path(capture)])
+    rows = {}
+    for line in result.stdout.decode().splitlines():
+        found = LINE.match(line)
+        if found:
+            words = found.group(7)
+            row = dict(re.findall(r"(\w+)=(\S*)", words))
+            row.update(type=found.group(6), direction=found.group(5), ok=" ok" in words, sealed="refused" not in row and bool(re.search(r"\bsealed\b", words)), source=found.group(3))
+            rows[int(found.group(1))] = row
+    if result.returncode not in (0, 1, 4) or b"Sanitizer" in result.stderr or b"runtime error" in result.stderr:
+        raise RuntimeError("decrypt of %s ended with %d: %s" % (capture, result.returncode, result.stderr.decode()[-2000:]))
+    return rows, result
+
+
+def difference(shark, token):
+    """How what tshark shows of one packet differs from what the library says of it; '' where it does not."""
+    pairs = [("netcode.direction", "direction"), ("netcode.bytes", "bytes"), ("netcode.refused", "refused"), ("netcode.client_index", "client_index"),
+             ("netcode.max_clients", "max_clients"), ("netcode.client_id", "client_id"), ("netcode.challenge_sequence", "challenge_sequence"),
+             ("netcode.nonce", "nonce"), ("netcode.expire", "expire"), ("netcode.timeout", "timeout")]
+    if token.get("refused"):  # the library stops there; the dissector shows what there is
+        pairs = pairs[:3]
+    else:
+        pairs += [("netcode.payload", "payload")]
+        if token["type"] != "REQUEST":
+            pairs += [("netcode.sequence", "sequence")]
+    for ours, theirs in pairs:
+        if shark[ours] != token.get(theirs, ""):
+            return "%s is %r, %s is %r" % (ours, shark[ours], theirs, token.get(theirs, ""))
+    name = TYPES[int(shark["netcode.type"])] if shark["netcode.type"] and int(shark["netcode.type"]) < 7 else "UNKNOWN"
+    if name != token["type"]:
+        return "type %s, %s" % (name, token["type"])
+    if token["ok"] and shark["netcode.decryption"] != "authenticated":
+        return "decryption is %r of what the library opens" % shark["netcode.decryption"]
+    if token["sealed"] and token["type"] != "REQUEST":
+        return "" if shark["_ws.expert.message"].startswith("Sealed: ") else "expert info of what is sealed is %r" % shark["_ws.expert.message"]
+    if bool(token.get("refused")) != bool(shark["_ws.expert.message"]):
+        return "expert info is %r" % shark["_ws.expert.message"]
+    return ""
+
+
+def compare(capture, key, lua=None):
+    """Every packet of a capture, told by both. Returns the two lists."""
+    options = {"key": ["-o", "netcode.private_key_file:" + path("game.key")], "keylog": ["-o", "netcode.keylog_file:" + path("keys.txt")]}[key]
+    tokens, _ = from_token(capture, *{"key": ["--key-file", path("game.key")], "keylog": ["--keylog", path("keys.txt")]}[key])
+    sharks, count = from_tshark(capture, *options, lua=lua)
+    faults = []
+    # Wireshark asks nobody about a datagram without bytes.
+    tokens = {number: row for number, row in tokens.items() if row.get("refused") != "EMPTY_DATAGRAM"}
+    if set(sharks) != set(tokens):
+        faults.append("packets that one alone shows: %s" % sorted(set(sharks) ^ set(tokens))[:20])
+    faults += ["%d: %s" % (number, it) for number in sorted(set(sharks) & set(tokens)) for it in [difference(sharks[number], tokens[number])] if it]
+    return sharks, tokens, count, faults
+
+
+# ---- pcap and pcapng, written here ----
+
+
+def pcap_packets(name):
+    data = read(name)
+    at, packets = 24, []
+    while at < len(data):
+        seconds, micros, bytes_, _ = struct.unpack_from("<IIII", data, at)
+        packets.append((seconds, micros, data[at + 16:at + 16 + bytes_]))
+        at += 16 + bytes_
+    return struct.unpack_from("<I", data, 20)[0], packets
+
+
+def pcap(packets, link, order="<", nano=False, snap=None):
+    out = struct.pack(order + "IHHIIII", 0xA1B23C4D if nano else 0xA1B2C3D4, 2, 4, 0, 0, 262144, link)
+    for seconds, micros, data in packets:
+        kept = data[:snap] if snap else data
+        out += struct.pack(order + "IIII", seconds, micros * (1000 if nano else 1), len(kept), len(data)) + kept
+    return out
+
+
+def pcapng(packets, link, order="<", resolution=6, simple=False):
+    def block(kind, body):
+        body += bytes(-len(body) % 4)
+        return struct.pack(order + "II", kind, len(body) + 12) + body + struct.pack(order + "I", len(body) + 12)
+
+    out = block(0x0A0D0D0A, struct.pack(order + "IHHq", 0x1A2B3C4D, 1, 0, -1))
+    out += block(5, bytes(12))  # statistics: to be passed over
+    out += block(1, struct.pack(order + "HHI", link, 0, 0) + struct.pack(order + "HHB3xHHqHH", 9, 1, resolution, 14, 8, 1000, 0, 0))
+    for seconds, micros, data in packets:
+        units = 1 << (resolution & 127) if resolution & 128 else 10**resolution
+        when = (seconds - 1000) * units + micros * units // 10**6
+        if simple:
+            out += block(3, struct.pack(order + "I", len(data)) + data)
+        else:
+            out += block(6, struct.pack(order + "IIIII", 0, when >> 32, when & 0xFFFFFFFF, len(data), len(data)) + data + bytes(-len(data) % 4) + struct.pack(order + "HH", 0, 0))
+    return out
+
+
+def to_ipv6(packet, extensions=b""):
+    header = packet[:20]
+    udp = packet[20:]
+    first = 17 if not extensions else extensions[0]
+    addresses = (bytes(15) + header[15:16]) * 2
+    summed = addresses + struct.pack(">IHH", len(udp), 0, 17) + udp + bytes(len(udp) % 2)
+    total = sum(struct.unpack(">%dH" % (len(summed) // 2), summed))
+    while total >> 16:
+        total = (total & 0xFFFF) + (total >> 16)
+    udp = udp[:6] + struct.pack(">H", total ^ 0xFFFF or 0xFFFF) + udp[8:]  # without one, IPv6 is not valid
+    return struct.pack(">IHBB", 0x60000000, len(extensions[1:]) + len(udp), first, 64) + addresses + extensions[1:] + udp
+
+
+def link_captures(packets):
+    """Every link type and file format that there is a promise for."""
+    ethernet = bytes(12) + b"\x08\x00"
+    hop = b"\x00" + b"\x3c\x00" + bytes(6) + b"\x11\x01" + bytes(14)  # hop-by-hop, then destination options of 16 bytes
+    atomic = b"\x2c" + b"\x11\x00\x00\x00\x00\x00\x00\x07"  # a fragment header of a whole packet
+
+    def each(front):
+        return [(s, u, front + d) for s, u, d in packets]
+
+    return {
+        "raw.pcap": pcap(packets, 101), "raw12.pcap": pcap(packets, 12), "ipv4.pcap": pcap(packets, 228), "nano.pcap": pcap(packets, 101, nano=True),
+        "bigendian.pcap": pcap(packets, 101, order=">"), "ethernet.pcap": pcap(each(ethernet), 1), "padded.pcap": pcap([(s, u, ethernet + d + bytes(9)) for s, u, d in packets], 1),
+        "vlan.pcap": pcap(each(bytes(12) + b"\x81\x00\x00\x05\x08\x00"), 1), "qinq.pcap": pcap(each(bytes(12) + b"\x88\xa8\x00\x05\x81\x00\x00\x06\x08\x00"), 1),
+        "cooked.pcap": pcap(each(bytes(14) + b"\x08\x00"), 113), "cooked2.pcap": pcap(each(b"\x08\x00" + bytes(18)), 276),
+        "null.pcap": pcap(each(b"\x02\x00\x00\x00"), 0), "nullbig.pcap": pcap(each(b"\x00\x00\x00\x02"), 0, order=">"), "loop.pcap": pcap(each(b"\x00\x00\x00\x02"), 108),
+        "ipv6.pcap": pcap([(s, u, to_ipv6(d)) for s, u, d in packets], 229), "null6.pcap": pcap([(s, u, b"\x1e\0\0\0" + to_ipv6(d)) for s, u, d in packets], 0),
+        "extensions.pcap": pcap([(s, u, to_ipv6(d, hop)) for s, u, d in packets], 101), "atomic.pcap": pcap([(s, u, to_ipv6(d, atomic)) for s, u, d in packets], 101),
+        "plain.pcapng": pcapng(packets, 101), "bigendian.pcapng": pcapng(packets, 101, order=">"), "nano.pcapng": pcapng(packets, 101, resolution=9),
+        "binary.pcapng": pcapng(packets, 101, resolution=0x80 | 20), "simple.pcapng": pcapng(packets, 101, simple=True),
+        "two.pcapng": pcapng(packets[:9], 101) + pcapng(packets[9:], 101, order=">")}
+
+
+def with_udp(packet, payload, ports=None):
+    """The packet with other contents: IPv4 without options, as the relay writes it."""
+    header = bytearray(packet[:28])
+    struct.pack_into(">H", header, 2, 28 + len(payload))
+    struct.pack_into(">H", header, 10, 0)
+    total = sum(struct.unpack(">10H", header[:20]))
+    while total >> 16:
+        total = (total & 0xFFFF) + (total >> 16)
+    struct.pack_into(">H", header, 10, total ^ 0xFFFF)
+    struct.pack_into(">H", header, 24, 8 + len(payload))
+    if ports:
+        struct.pack_into(">HH", header, 20, *ports)
+    return bytes(header) + payload
+
+
+# ---- the checks ----
+
+
+def client_payload(number, bytes_):
+    """What client.c sends, from what its source says: a number, then bytes that follow from it."""
+    return bytes((number >> (8 * i)) & 255 if i < 8 else (number * 31 + i * 7) & 255 for i in range(bytes_))
+
+
+def check_sessions(names):
+    for name in names:
+        for key in ("key", "keylog"):
+            sharks, tokens, count, faults = compare(name, key)
+            kinds = {row["type"] for row in tokens.values()}
+            check("%s with %s: %d packets, all recognised by tshark, equal to what netcode-token says" % (name, key, count),
+                  not faults and len(sharks) == count and count > 100, faults[:5] or "%d of %d" % (len(sharks), count))
+            if key == "key":
+                check("%s: every type but DENIED is in it, both ways, and nothing but replays refused" % name, kinds == set(TYPES) - {"DENIED"} and
+                      {row["direction"] for row in tokens.values()} == {"to_server", "to_client"} and
+                      {row.get("refused", "REPLAYED") for row in tokens.values()} == {"REPLAYED"}, kinds)
+    sharks, tokens, _, _ = compare("relay.pcap", "key")
+    sent = {}
+    for row in sharks.values():
+        if row["netcode.payload"] and row["netcode.direction"] == "to_server":
+            data = bytes.fromhex(row["netcode.payload"])
+            sent.setdefault(len(data), {})[int.from_bytes(data[:8], "little")] = data
+    wrong = [number for bytes_, some in sent.items() for number, data in some.items() if data != client_payload(number, bytes_)]
+    check("payloads decrypt to what the clients sent: %s" % {bytes_: len(some) for bytes_, some in sent.items()},
+          not wrong and set(sent) == {100, 1200} and len(sent[100]) > 50 and len(sent[1200]) > 15, wrong)
+    check("duplicates that the relay made are replays in both", sum(row.get("refused") == "REPLAYED" for row in tokens.values()) >= 5)
+    request = next(row for row in sharks.values() if row["netcode.client_id"] == "1")
+    check("the private key shows the private part: client id, timeout, address, user data", request["netcode.timeout"] == "10" and
+          bytes.fromhex(request["netcode.user_data"]).rstrip(b"\0") == b"it is captured" and re.fullmatch(r"127\.0\.0\.1:\d+", request["netcode.server_address"]) and
+          int(request["netcode.protocol_id"], 16) == PROTOCOL_ID, request)
+    check("two clients are two connections, each packet leads to its request", {row["netcode.connection"] for row in sharks.values()} == {"0", "1"} and
+          all(row["netcode.request_in"] for row in sharks.values() if row["netcode.type"] != "0"))
+
+
+def check_links(packets):
+    expected = {number: {key: row.get(key) for key in ("type", "sequence", "refused", "payload", "ok")} for number, row in from_token("relay.pcap", "--key-file", path("game.key"))[0].items()}
+    for name, data in link_captures(packets).items():
+        write(name, data)
+        rows, result = from_token(name, "--key-file", path("game.key"))
+        wanted = expected
+        told = {number: {key: row.get(key) for key in ("type", "sequence", "refused", "payload", "ok")} for number, row in rows.items()}
+        if name.startswith(("ipv6", "null6", "extensions", "atomic")):
+            faults = [] if told == wanted and all(row["source"].startswith("[") for row in rows.values()) else ["not the same"]
+        else:
+            faults = [] if told == wanted else [(number, told.get(number), wanted.get(number)) for number in wanted if told.get(number) != wanted[number]][:3]
+        check("decrypt reads %s" % name, not faults and result.returncode == 0, (faults, result.stderr, result.stdout[-300:]))
+    for name in ("nano.pcap", "vlan.pcap", "cooked2.pcap", "null.pcap", "extensions.pcap", "binary.pcapng"):
+        sharks, _, count, faults = compare(name, "key")
+        check("tshark says the same of %s" % name, not faults and len(sharks) == count, faults[:5])
+
+
+def check_left_out(packets):
+    seconds, micros, whole = packets[0]
+    fragment = bytearray(whole)
+    struct.pack_into(">H", fragment, 6, 0x2000)
+    tail = bytearray(whole)
+    struct.pack_into(">H", tail, 6, 100)
+    fragment6 = to_ipv6(whole, b"\x2c" + b"\x11\x00\x00\x01\x00\x00\x00\x07")
+    tcp = bytearray(whole)
+    tcp[9] = 6
+    short = bytearray(whole)
+    struct.pack_into(">H", short, 24, 5)
+    long = bytearray(whole)
+    struct.pack_into(">H", long, 24, 1200)
+    # A header of options that claims 2048 bytes, in a packet of 100. What an earlier packet left where it leads looks like UDP.
+    before = bytearray(with_udp(whole, b"\0\x10" * 1500))
+    before[9] = 6
+    beyond = to_ipv6(whole[:68], b"\x3c" + b"\x11\xff" + bytes(6))
+    write("odd.pcap", pcap([(seconds, micros, bytes(it)) for it in (fragment, tail, fragment6, tcp, short, long, before, beyond, whole[:15], b"")] + packets, 101))
+    rows, result = from_token("odd.pcap", "--key-file", path("game.key"))
+    text = result.stdout.decode()
+    check("fragments are named and left out, damaged headers and TCP too", text.count("left out: fragment of an IP packet\n") == 3 and
+          "# left out: fragment of an IP packet 3" in text and "# left out: not UDP 2" in text and "# left out: damaged 5" in text and len(rows) == len(packets), text[-600:])
+    write("cut.pcap", pcap(packets, 101, snap=200))
+    rows, result = from_token("cut.pcap", "--keylog", path("keys.txt"))
+    longer = sum(len(data) > 200 for _, _, data in packets)
+    sharks, _ = from_tshark("cut.pcap", "-o", "netcode.keylog_file:" + path("keys.txt"))
+    check("what the capture cut off is named and left out, the rest is found by its keys: %d and %d" % (longer, len(rows)),
+          ("# left out: cut off by the capture %d" % longer).encode() in result.stdout and len(rows) + longer == len(packets) and
+          all(row["ok"] or row.get("refused") == "REPLAYED" for row in rows.values()), result.stdout[-400:])
+    check("tshark finds those by their keys too, and names what is cut off", all(number in sharks for number in rows) and
+          sum("The capture holds" in row["_ws.expert.message"] for row in sharks.values()) > 10, len(sharks))
+    write("broken.pcap", read("relay.pcap")[:-7])
+    _, result = from_token("broken.pcap", "--key-file", path("game.key"))
+    check("a capture that ends within a packet is read up to there, and refused by name", result.returncode == 1 and b"the file ends within a packet" in result.stderr and
+          b"# netcode: %d packets" % (len(packets) - 1) in result.stdout, result.stderr)
+    for name, data in (("large.pcap", pcap([(seconds, micros, whole + bytes(300000))], 101)), ("large.pcapng", pcapng([(seconds, micros, whole + bytes(300000))], 101))):
+        write(name, data)
+        _, result = from_token(name, "--key-file", path("game.key"))
+        check("%s: a packet that is larger than any is refused by name" % name, result.returncode == 1 and b"larger than a capture's packets can be" in result.stderr, result.stderr)
+    write("none.pcap", b"GIF89a" + bytes(100))
+    check("what is no capture is refused by name", b"is no capture" in from_token("none.pcap", "--key-file", path("game.key"))[1].stderr)
+    middle = [it for it in packets if it[2][28]]
+    write("middle.pcap", pcap(middle, 101))
+    sharks, tokens, count, faults = compare("middle.pcap", "keylog")
+    check("a capture that begins after the requests is opened by a key log, in both", not faults and len(sharks) == count and
+          sum(row["ok"] for row in tokens.values()) > 100, faults[:5])
+    rows, result = from_token("middle.pcap", "--key-file", path("game.key"))
+    check("but not by the private key, which says so", not rows and b"of which no key is known %d\n" % len(middle) in result.stdout, result.stdout[-300:])
+
+
+def check_uncut(packets):
+    """What a capture on a machine with batch_sends sees: packets of one send that the system has not cut yet."""
+    rows, _ = from_token("relay.pcap", "--key-file", path("game.key"))
+    out, pieces, want, last = [], 0, [], {}
+    for number, (seconds, micros, whole) in enumerate(packets, 1):
+        row = rows[number]
+        if row["ok"] and row["type"] == "PAYLOAD":
+            want.append(row["payload"])
+            before = last.get(row["source"])
+            place = before and before["place"]
+            if before and (row["bytes"], int(row["sequence"])) == (before["bytes"], int(before["sequence"]) + 1) and len(out[place][2]) < 30000:
+                out[place] = (out[place][0], out[place][1], with_udp(out[place][2], out[place][2][28:] + whole[28:]))
+                last[row["source"]] = dict(row, place=place)
+                pieces += 1
+                continue
+            last[row["source"]] = dict(row, place=len(out))
+        out.append((seconds, micros, whole))
+    write("uncut.pcap", pcap(out, 101))
+    text = run([PROGRAMS["token"], "decrypt", "--payload", "hex", "--key-file", path("game.key"), path("uncut.pcap")]).stdout.decode()
+    told = re.findall(r" ok .*payload=(\S+)", text)
+    check("packets that the system has not cut yet are cut again by decrypt: %d pieces" % pieces, pieces > 20 and sorted(told) == sorted(want) and "part=2/" in text, text[-300:])
+    sharks, count = from_tshark("uncut.pcap", "-o", "netcode.keylog_file:" + path("keys.txt"))
+    told = [it for row in sharks.values() if row["netcode.refused"] == "" for it in row["netcode.payload"].split(",") if it]
+    check("and by tshark", len(sharks) == count and sorted(told) == sorted(want), len(told))
+
+
+def check_keys(packets):
+    rows, result = from_token("relay.pcap")
+    check("without any key: requests are shown, what is sealed is called so, status 4", result.returncode == 4 and len(rows) == len(packets) and
+          all(row["sealed"] and "payload" not in row for row in rows.values()), result.stdout[-300:])
+    sharks, count = from_tshark("relay.pcap")
+    check("tshark without keys: names, sequences and sizes, and why it is closed", len(sharks) == count and
+          {row["netcode.decryption"] for row in sharks.values()} == {"no private key", "no key"} and not any(row["netcode.payload"] for row in sharks.values()))
+    wrong_keys = re.sub(rb"(NETCODE_\w+_TO_\w+ \w+ )(..)", lambda found: found.group(1) + (b"%02x" % (int(found.group(2), 16) ^ 1)), read("keys.txt"))
+    write("wrong.txt", wrong_keys)
+    rows, result = from_token("relay.pcap", "--keylog", path("wrong.txt"))
+    check("a wrong key log opens nothing: AUTHENTICATION_FAILED, status 4", result.returncode == 4 and not any("payload" in row for row in rows.values()) and
+          all(row.get("refused") == "AUTHENTICATION_FAILED" for row in rows.values() if row["type"] != "REQUEST"), result.stdout[-300:])
+    sharks, count = from_tshark("relay.pcap", "-o", "netcode.keylog_file:" + path("wrong.txt"))
+    check("tshark shows wrong keys as wrong, with expert info, and no payload", len(sharks) == count and not any(row["netcode.payload"] for row in sharks.values()) and
+          all(row["netcode.refused"] == "AUTHENTICATION_FAILED" and "AUTHENTICATION_FAILED" in row["_ws.expert.message"] and row["netcode.decryption"].startswith("failed")
+              for row in sharks.values() if row["netcode.type"] != "0"))
+    rows, result = from_token("relay.pcap", "--key-file", path("other.key"))
+    sharks, _ = from_tshark("relay.pcap", "-o", "netcode.private_key_file:" + path("other.key"))
+    check("a wrong private key: TOKEN_NOT_AUTHENTIC in both", result.returncode == 4 and {row.get("refused") for row in rows.values() if row["type"] == "REQUEST"} == {"TOKEN_NOT_AUTHENTIC"} ==
+          {row["netcode.refused"] for row in sharks.values() if row["netcode.type"] == "0"})
+    rows, result = from_token("relay.pcap", "--key-file", path("other.key"), "--key-file", path("game.key"))
+    check("two private keys, as while keys are changed: all is opened", result.returncode == 0 and all(row["ok"] or row.get("refused") == "REPLAYED" for row in rows.values()))
+    rows, result = from_token("relay.pcap", "--token", path("one.json"), "--token", path("two.json"))
+    check("the clients' tokens alone open their sessions", result.returncode == 0 and sum(row["ok"] for row in rows.values()) > 100)
+    rows, result = from_token("relay.pcap", "--key-file", path("game.key"), "--protocol-id", "7")
+    check("--protocol-id refuses requests of another game", {row.get("refused") for row in rows.values() if row["type"] == "REQUEST"} == {"REQUEST_WRONG_PROTOCOL_ID"})
+    result = run([PROGRAMS["token"], "decrypt", "--payload", "text", "--key-file", path("game.key"), path("relay.pcap")])
+    check("--payload text escapes whatever could reach a terminal", b'payload="' in result.stdout and re.fullmatch(rb"[\x20-\x7e\n]*", result.stdout) is not None)
+
+
+def check_keylog():
+    logs = [line for line in read("keys.txt").splitlines() if line.startswith(b"NETCODE_")]
+    result = run([PROGRAMS["token"], "keylog", "--key-file", path("game.key"), "--capture", path("relay.pcap"), "--output", path("made.txt")])
+    made = read("made.txt").splitlines()
+    check("keylog --capture prints the same lines from the private key, as the tokens gave", result.returncode == 0 and len(made) == 6 and set(made) <= set(logs), result.stderr)
+    check("its file is for its owner alone", os.stat(path("made.txt")).st_mode & 0o777 == 0o600)
+    check("a key log line is label, nonce, key", all(re.fullmatch(rb"(NETCODE_(CLIENT_TO_SERVER|SERVER_TO_CLIENT) [0-9a-f]{48} [0-9a-f]{64}|NETCODE_PROTOCOL_ID [0-9a-f]{48} [0-9a-f]{16})", it) for it in made))
+    result = run([PROGRAMS["token"], "keylog", "--key-file", path("other.key"), "--capture", path("relay.pcap")])
+    check("a wrong key gives no lines and status 4", result.returncode == 4 and not result.stdout)
+    run([PROGRAMS["token"], "keylog", "--key-file", path("other.key"), "--capture", path("relay.pcap"), "--output", path("made.txt")])
+    check("and leaves an old key log as it was", read("made.txt").splitlines() == made)
+    result = run([PROGRAMS["token"], "keylog", path("one.json")], stdin=subprocess.DEVNULL)
+    check("a token's first two lines are those that keylog always printed", [line.split()[0] for line in result.stdout.splitlines()] ==
+          [b"NETCODE_CLIENT_TO_SERVER", b"NETCODE_SERVER_TO_CLIENT", b"NETCODE_PROTOCOL_ID"] and result.stdout.splitlines()[0] in logs)
+    write("bad.txt", b"# fine\nNETCODE_CLIENT_TO_SERVER 00 11\n")
+    result = run([PROGRAMS["token"], "decrypt", "--keylog", path("bad.txt"), path("relay.pcap")])
+    check("a broken key log is refused with the number of its line", result.returncode == 1 and b"bad.txt: line 2" in result.stderr, result.stderr)
+    text = tshark("relay.pcap", "-V", "-c", "1", "-o", "netcode.keylog_file:" + path("bad.txt"))
+    check("tshark says so too", "bad.txt line 2 is no line of a key log" in text, text[-500:])
+    result = run([PROGRAMS["token"], "decrypt", "--keylog", path("one.json"), path("relay.pcap")])
+    check("what is no key log is refused by name", result.returncode == 1 and b"one.json: is no key log" in result.stderr, result.stderr)
+    check("in tshark too", "one.json is no key log" in tshark("relay.pcap", "-V", "-c", "1", "-o", "netcode.keylog_file:" + path("one.json")))
+    result = run([PROGRAMS["token"], "decrypt", "-"], input=read("relay.pcap"), environment={"NETCODE_PRIVATE_KEY": read("game.key").decode().strip()})
+    check("the key may come from the environment, the capture from standard input", result.returncode == 0 and b" ok payload_bytes=100" in result.stdout, result.stderr)
+    shutil.copy(path("game.key"), path("open.key"))
+    os.chmod(path("open.key"), 0o644)
+    result = run([PROGRAMS["token"], "decrypt", "--key-file", path("open.key"), path("relay.pcap")])
+    check("a private key that others can read is refused", result.returncode == 1 and b"chmod 600" in result.stderr, result.stderr)
+
+
+def check_without_libraries():
+    absent = write("absent.lua", b'package.preload["openssl.cipher"] = function() error("not here") end\ndofile("%s")\n' % LUA.encode())
+    sharks, count = from_tshark("relay.pcap", "-o", "netcode.keylog_file:" + path("keys.txt"), lua=absent)
+    check("without luaossl: everything recognised, 'needs luaossl', nothing decrypted", len(sharks) == count and not any(row["netcode.payload"] for row in sharks.values()) and
+          all(row["netcode.decryption"] == "needs luaossl" for row in sharks.values() if row["netcode.type"] != "0"))
+    partly = write("partly.lua", b'package.preload["openssl.bignum"] = function() error("not here") end\ndofile("%s")\n' % LUA.encode())
+    for name, options, lua in (("without big numbers", [], partly), ("with verification turned off", ["-o", "netcode.verify:FALSE"], None)):
+        sharks, count = from_tshark("relay.pcap", "-o", "netcode.keylog_file:" + path("keys.txt"), *options, lua=lua)
+        sealed = [row for row in sharks.values() if row["netcode.type"] != "0"]
+        check("%s: decrypted, and each labelled not authenticated" % name, len(sharks) == count and any(row["netcode.payload"] for row in sealed) and
+              all(row["netcode.decryption"] == "not authenticated" and "NOT AUTHENTICATED" in row["_ws.expert.message"] for row in sealed))
+
+
+# Stands in for Wireshark, so that each Lua can load the dissector; then looks for its functions and tries them.
+HARNESS = r"""
+local anything
+anything = setmetatable({}, { __index = function() return anything end, __call = function() return anything end, __newindex = function() end })
+base, expert, ftypes, ProtoField, ProtoExpert, Pref, DissectorTable, ByteArray, NSTime = anything, anything, anything, anything, anything, anything, anything, anything, anything
+local proto = setmetatable({ prefs = setmetatable({}, { __newindex = function() end, __index = function() return "" end }) }, { __index = anything })
+Proto = function() return proto end
+dofile(arg[1])
+local seen, found = {}, {}
+local function walk(f)
+    if seen[f] then return end
+    seen[f] = true
+    for i = 1, 250 do
+        local name, value = debug.getupvalue(f, i)
+        if not name then return end
+        if value ~= nil then found[name] = found[name] or value end
+        if name:match("^has_") then found[name] = value end
+        if type(value) == "function" then walk(value) end
+    end
+end
+walk(proto.dissector)
+assert(found.has_cipher == true and found.has_bignum == true, "the self-test failed")
+local function unhex(text) return (text:gsub("%x%x", function(pair) return string.char(tonumber(pair, 16)) end)) end
+local key, nonce, associated, sealed, plain = unhex(arg[2]), unhex(arg[3]), unhex(arg[4]), unhex(arg[5]), unhex(arg[6])
+assert(found.open_private(key, nonce, associated, sealed) == plain, "XChaCha20-Poly1305 does not open")
+assert(found.open_private(key, nonce, associated .. "x", sealed) == nil, "other associated data is accepted")
+assert(found.little("\1\2\3\4\5\6", 1, 6) == 6618611909121, "little")
+print(_VERSION .. " fine")
+"""
+
+# draft-irtf-cfrg-xchacha, A.3.1.
+XCHACHA = ["808182838485868788898a8b8c8d8e8f909192939495969798999a9b9c9d9e9f", "404142434445464748494a4b4c4d4e4f5051525354555657", "50515253c0c1c2c3c4c5c6c7",
+           "bd6d179d3e83d43b9576579493c0e939572a1700252bfaccbed2902c21396cbb731c7f1b0b4aa6440bf3a82f4eda7e39ae64c6708c54c216cb96b72e1213b4522f8c9ba40db5d945b11b69b982c1"
+           "bb9e3f3fac2bc369488f76b2383565d3fff921f9664c97637da9768812f615c68b13b52ec0875924c1c7987947deafd8780acf49",
+           b"Ladies and Gentlemen of the class of '99: If I could offer you only one tip for the future, sunscreen would be it.".hex()]
+
+
+def check_luas():
+    harness = write("harness.lua", HARNESS.encode())
+    for version in ("5.1", "5.2", "5.3", "5.4"):
+        result = run(["lua" + version, harness, LUA, *XCHACHA])
+        check("Lua %s loads the dissector, and opens the known XChaCha20-Poly1305" % version, result.stdout == b"Lua %s fine\n" % version.encode(), result.stderr.decode())
+
+
+def mutate_payload(random_, payload):
+    data = bytearray(payload)
+    kind = random_.randrange(9)
+    if kind == 0:
+        data[random_.randrange(len(data))] ^= 1 << random_.randrange(8)
+    elif kind == 1:
+        data[0] = random_.randrange(256)
+    elif kind == 2:
+        del data[random_.randrange(len(data)):]
+    elif kind == 3:
+        data += random_.randbytes(random_.choice((1, 2, 16, 100, 1300)))
+    elif kind == 4:
+        data[:9] = random_.randbytes(9)
+    elif kind == 5:
+        data = bytearray(random_.randbytes(random_.randrange(0, 1300)))
+    elif kind == 6 and len(data) > 30:
+        data[1 + random_.randrange(29)] = random_.randrange(256)
+    elif kind == 7:
+        data = bytearray(b"\0NETCODE 1.0" + bytes([random_.choice(b"0123")]) + b"\0" + random_.randbytes(random_.choice((1048, 1064, 1063, 40, 3))))
+    else:
+        data = bytearray(random_.randbytes(1) + b"\0" * random_.choice((0, 16, 17, 18, 24, 31, 332, 1224, 1230)))
+    return bytes(data)
+
+
+def check_mutated_packets(packets):
+    random_ = random.Random(SEED)
+    out = list(packets[:12])
+    for _ in range(MUTATED_PACKETS):
+        seconds, micros, whole = random_.choice(packets)
+        out.append((seconds, micros, with_udp(whole, mutate_payload(random_, whole[28:]))))
+    # Somebody else's UDP, which neither may take for netcode.
+    strangers = [(out[-1][0], out[-1][1], with_udp(packets[0][2], random_.randbytes(random_.randrange(1, 600)), (20000 + i, 5353))) for i in range(200)]
+    write("mutated.pcap", pcap(out + strangers, 101))
+    before = len(lua_errors)
+    sharks, tokens, count, faults = compare("mutated.pcap", "key")
+    reasons = {row.get("refused", "ok") for row in tokens.values()}
+    check("%d mutated packets: both name the same reasons: %s" % (MUTATED_PACKETS, " ".join(sorted(reasons))), not faults and len(reasons) >= 12, faults[:8])
+    check("200 packets of somebody else are taken for netcode by neither", max(sharks) <= len(out) and max(tokens) <= len(out) and count == len(out) + 200, max(sharks))
+    malformed = [row for row in sharks.values() if row["netcode.refused"] in ("TOO_SMALL", "WRONG_BODY_SIZE", "BAD_SEQUENCE_LENGTH", "UNKNOWN_PACKET_TYPE", "OVERSIZED_DATAGRAM")]
+    check("%d malformed ones have expert info" % len(malformed), len(malformed) > 500 and all(row["netcode.refused"] in row["_ws.expert.message"] for row in malformed))
+    text = tshark("mutated.pcap", "-V", "-o", "netcode.keylog_file:" + path("keys.txt"))
+    check("tshark -V shows all of them without a Lua error", len(lua_errors) == before and text.count("netcode 1.02") >= len(out) * 9 // 10, lua_errors)
+
+
+def check_port_preference(packets, port):
+    some = [it for it in packets if len(it[2]) < 1000][6:60]  # no request, and no key
+    write("port.pcap", pcap(some, 101))
+    sharks, count = from_tshark("port.pcap")
+    check("without request, key or port nothing is called netcode", not sharks and count == len(some))
+    sharks, count = from_tshark("port.pcap", "-o", "netcode.ports:%d" % port)
+    check("the port preference makes it netcode, with its direction", len(sharks) == count and {row["netcode.direction"] for row in sharks.values()} == {"to_server", "to_client"})
+    sharks, count = from_tshark("port.pcap", "-d", "udp.port==%d,netcode" % port)
+    check("so does Decode As", len(sharks) == count)
+    rows, _ = from_token("port.pcap", "--port", str(port))
+    check("decrypt --port too", len(rows) == count and all(row["sealed"] for row in rows.values()))
+
+
+def check_sample():
+    folder = os.path.join(TOP, "examples", "wireshark")
+    for name in ("sample.pcap", "sample.keys"):
+        shutil.copy(os.path.join(folder, name), path(name))
+    rows, result = from_token("sample.pcap", "--keylog", path("sample.keys"))
+    sharks, count = from_tshark("sample.pcap", "-o", "netcode.keylog_file:" + path("sample.keys"))
+    check("the sample beside the dissector: %d packets, all opened in both" % count, result.returncode == 0 and len(rows) == count == len(sharks) > 30 and
+          all(row["netcode.decryption"] == "authenticated" for row in sharks.values() if row["netcode.type"] != "0") and
+          {row["type"] for row in rows.values()} == set(TYPES) - {"DENIED"}, result.stdout[-300:])
+
+
+def check_denied():
+    """A server without a free slot says DENIED: the one type that a peaceful session does not have."""
+    server = Child("server1", [PROGRAMS["server"], "--address", "127.0.0.1:0", "--key-file", path("game.key"), "--slots", "1", "--seconds", "60"])
+    port = int(server.said(r"listening on 127\.0\.0\.1:(\d+)").group(1))
+    relay = Child("relay1", [PROGRAMS["relay"], "--listen", "127.0.0.1:0", "--to", "127.0.0.1:%d" % port, "--seconds", "60", "--pcap", path("denied.pcap")])
+    where = "127.0.0.1:%s=127.0.0.1:%d" % (relay.said(r"listening on 127\.0\.0\.1:(\d+)").group(1), port)
+    mint("first.json", 1, where)
+    mint("second.json", 2, where)
+    first = play("first.json", "--listen", "--seconds", "30")
+    first.said(r"connected to")
+    second = play("second.json", "--listen", "--seconds", "5")
+    second.process.wait(20)
+    for child in (first, relay, server):
+        child.stop()
+    sharks, tokens, count, faults = compare("denied.pcap", "key")
+    check("DENIED of a full server is opened in both", not faults and len(sharks) == count and any(row["type"] == "DENIED" and row["ok"] for row in tokens.values()), faults)
+
+
+def check_mutated_files():
+    driver = build("fuzz" + TAG, "build/wireshark/fuzz.c", *SANITIZE, "-Iexamples", "-D_DEFAULT_SOURCE", '-DTOKEN="%s"' % TOKEN)
+    seeds = [path(name) for name in ("small.pcap", "small.pcapng", "small6.pcap")]
+    start = time.monotonic()
+    result = run([driver, str(MUTATED_FILES), str(SEED), path("fuzz.pcap"), path("game.key"), path("keys.txt"), *seeds], seconds=300,
+                 environment={"ASAN_OPTIONS": "log_path=" + path("asan"), "UBSAN_OPTIONS": "log_path=" + path("asan") + ":print_stacktrace=1"})
+    reports = [read(name)[:1500].decode(errors="replace") for name in sorted(os.listdir(WORK)) if name.startswith("asan.")]
+    counts = [int(it) for it in re.findall(rb"\d+", result.stderr)] or [0] * 5
+    check("%d mutated captures under sanitizers, %.1f s: no crash; fine, failed, opened nothing: %s" % (MUTATED_FILES, time.monotonic() - start, [counts[0], counts[1], counts[-1]]),
+          result.returncode == 0 and not reports and sum(counts) == MUTATED_FILES and min(counts[0], counts[1]) > MUTATED_FILES // 20, reports or result.stderr)
+
+
+def prepare():
+    """A folder of its own with fresh captures, or (for a planted fault) the one of an earlier run."""
+    global WORK
+    if os.environ.get("WIRESHARK_REUSE"):
+        WORK = os.environ["WIRESHARK_REUSE"]
+        names = [name for name in ("relay.pcap", "lo.pcap", "any.pcap", "any2.pcap") if os.path.exists(path(name))]
+        port = int(re.search(r"listening on 127\.0\.0\.1:(\d+)", read("server.log").decode()).group(1))
+    else:
+        WORK = tempfile.mkdtemp(prefix="wireshark", dir=OUT)
+        run([PROGRAMS["token"], "keygen", "--output", path("game.key")])
+        run([PROGRAMS["token"], "keygen", "--output", path("other.key")])
+        names, port = capture_sessions()
+    packets = pcap_packets("relay.pcap")[1]
+    write("small.pcap", pcap(packets[:30], 101))
+    write("small.pcapng", pcapng(packets[:30], 101))
+    write("small6.pcap", pcap([(s, u, bytes(12) + b"\x86\xdd" + to_ipv6(d, b"\x00\x11\x00" + bytes(6))) for s, u, d in packets[:30]], 1))
+    return names, packets, port
+
+
+def run_checks():
+    names, packets, port = prepare()
+    checks = {"sessions": lambda: check_sessions(names), "denied": check_denied, "links": lambda: check_links(packets), "left out": lambda: check_left_out(packets),
+              "uncut": lambda: check_uncut(packets), "keys": lambda: check_keys(packets), "keylog": check_keylog, "libraries": check_without_libraries,
+              "luas": check_luas, "port": lambda: check_port_preference(packets, port), "packets": lambda: check_mutated_packets(packets),
+              "sample": check_sample, "files": check_mutated_files}
+    only = os.environ.get("WIRESHARK_ONLY")
+    for name in [only] if only else checks:
+        checks[name]()
+    check("no Lua error in any run of tshark", not lua_errors, lua_errors)
+
+
+def main():
+    global PROGRAMS
+    if subprocess.run(["sh", "tests/tools/need.sh", *PACKAGES], cwd=TOP, check=False).returncode:
+        sys.exit("wireshark: a package is missing")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    PROGRAMS = build_all()
+    try:
+        run_checks()
+    finally:
+        for child in children:
+            child.stop(signal.SIGKILL)
+        if WORK and not (os.environ.get("WIRESHARK_REUSE") or os.environ.get("WIRESHARK_KEEP")):
+            shutil.rmtree(WORK, ignore_errors=True)
+    print("wireshark: %d passed, %d failed%s" % (passed, failed, ", %d skipped" % skipped if skipped else ""))
+    return 1 if failed else 0
+
+
+# ---- planted faults: where, what is taken out of a copy, what stands there instead, what that means, which checks are run ----
+
+PLANTS = [
+    ("netcode.lua", "            return nil, true\n", "", "a tag that does not fit is accepted", "keys"),
+    ("netcode.lua", "body > rule.most", "body > 5000", "payloads may have any size", "packets"),
+    ("netcode.lua", "if sequence_bytes < 1 or sequence_bytes > 8 then", "if sequence_bytes > 8 then", "a sequence of no bytes is read: a Lua error", "packets"),
+    ("netcode.lua", 'if bytes < LEAST_SEALED then return kind, nil, nil, "TOO_SMALL" end', "", "small packets have another name", "packets"),
+    ("netcode.lua", 'found.is_verified and "authenticated" or "not authenticated"', '"authenticated"', "what was not verified is called authenticated", "libraries"),
+    ("netcode.lua", 'connection.client == from and "to_server" or "to_client") }', 'connection.client == from and "to_client" or "to_server") }', "the ways are mixed up", "sessions"),
+    ("netcode.lua", 'found.reason = found.duplicate_of and "REPLAYED" or nil', "", "replays are not noticed", "sessions"),
+    ("netcode.lua", "    pinfo.conversation = netcode\n", "    if true then return false end\n", "nothing is recognised", "sample"),
+    ("netcode.lua", "if size then", "if false then", "sends are not cut", "uncut"),
+    ("netcode.lua", "word % 4294967296", "word % 4294967295", "XChaCha20 is computed wrongly", "luas"),
+    ("token.c", "int reason = nc_replay_seen( replay, header->sequence );", "int reason = NETCODE_DROP_NONE;", "replays are not noticed", "sessions"),
+    ("token.c", "keylog_labels[i], nonce, key );", "keylog_labels[1 - i], nonce, key );", "keys under the wrong labels", "keylog"),
+    ("token.c", "data[i] < 32 || data[i] > 126 ||", "", "payloads reach the terminal as they are", "keys"),
+    ("token.c", "return NETCODE_DROP_OVERSIZED_DATAGRAM;\n    return nc_packet_parse(", "return NETCODE_DROP_TOO_SMALL;\n    return nc_packet_parse(", "another reason than the library's", "packets"),
+    ("token.c", "next.sequence == first.sequence + at / size", "next.sequence == first.sequence", "sends are not cut", "uncut"),
+    ("wireshark/capture.h", "second << 32 | first", "first << 32 | second", "pcapng's time is read wrongly", "links"),
+    ("wireshark/capture.h", "    if ( bytes > cursor.bytes )\n        return cursor.is_cut ? CAPTURE_CUT : CAPTURE_DAMAGED;\n", "", "a datagram may be longer than its packet", "left out"),
+    ("wireshark/capture.h", "        if ( !capture_advance( &cursor, bytes ) )\n            return cursor.is_cut ? CAPTURE_CUT : CAPTURE_DAMAGED;\n    }", "        cursor.at += bytes;\n    }", "IPv6 headers may lead past the end", "left out"),
+    ("wireshark/capture.h", "& 0x3fff", "& 0x0000", "fragments are taken for datagrams", "left out"),
+    ("wireshark/capture.h", "return block->bytes <= bytes - 20;", "return 1;", "a pcapng block may be shorter than its packet", "files"),
+    ("wireshark/capture.h", "if ( bytes > CAPTURE_LARGEST )", "if ( bytes > 0xffffffff )", "a packet may be larger than the buffer", "left out"),
+]
+
+
+def plant(folder, name, old, new):
+    """Copies with one fault. False when there is no place for it any more."""
+    shutil.rmtree(folder, ignore_errors=True)
+    os.makedirs(os.path.join(folder, "wireshark"))
+    found = False
+    for copy, original in {"netcode.lua": "examples/wireshark/netcode.lua", "token.c": "examples/token.c", "wireshark/capture.h": "examples/wireshark/capture.h"}.items():
+        text = read(os.path.join(TOP, original)).decode()
+        if copy == name:
+            found = text.count(old) == 1
+            text = text.replace(old, new)
+        with open(os.path.join(folder, copy), "w", encoding="utf-8") as file:
+            file.write(text)
+    return found
+
+
+def plants():
+    """Each fault in a copy; the checks have to fail, and to say which one saw it. One session serves them all."""
+    global WORK, PROGRAMS
+    folder, missed = os.path.join(OUT, "plant"), 0
+    PROGRAMS = build_all()
+    names = prepare()[0]
+    print("captures: %s" % " ".join(names), flush=True)
+    wanted = [it for it in PLANTS if all(word in " ".join((it[0], *it[3:])) for word in sys.argv[2:])]
+    for name, old, new, what, only in wanted:
+        if not plant(folder, name, old, new):
+            missed += 1
+            print("MISSED   %s: there is no place for: %s" % (name, what), flush=True)
+            continue
+        planted = {"WIRESHARK_LUA": os.path.join(folder, "netcode.lua")} if name == "netcode.lua" else {"WIRESHARK_TOKEN": "build/wireshark/plant/token.c"}
+        planted.update(WIRESHARK_STOP="1", WIRESHARK_REUSE=WORK, WIRESHARK_ONLY=only)
+        result = run([sys.executable, os.path.abspath(__file__)], seconds=500, environment=planted)
+        text = (result.stdout + result.stderr).decode()
+        seen = re.search(r"FAILED  (.{0,150})|(RuntimeError.{0,150})", text)
+        missed += result.returncode == 0 or not seen
+        print("%s  %s: %s: %s" % ("noticed" if result.returncode and seen else "MISSED ", name, what, seen.group(0) if seen else text[-300:]), flush=True)
+    for child in children:
+        child.stop(signal.SIGKILL)
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.rmtree(WORK, ignore_errors=True)
+    print("wireshark plants: %d noticed, %d missed" % (len(wanted) - missed, missed))
+    return 1 if missed else 0
+
+
+WORK, PROGRAMS = "", {}
+
+if __name__ == "__main__":
+    sys.exit(plants() if "--plants" in sys.argv[1:] else main())
