@@ -63,7 +63,7 @@ vectors() {
 }
 
 shell() {
-    sh_files=$(find tests -name '*.sh')
+    sh_files=$(find tests examples -name '*.sh')
     # shellcheck disable=SC2086
     shellcheck .ci/run $sh_files
 }

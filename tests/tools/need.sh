@@ -35,7 +35,7 @@ root=
 [ "$(id -u)" = 0 ] || root=sudo
 [ -z "$root" ] || sudo -n true >/dev/null 2>&1 || stop "you are not root and sudo would ask for a password"
 echo "installing:$packages"
-export DEBIAN_FRONTEND=noninteractive
+export DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 # no service is started by its package
 # Two tests may ask at the same time, and apt has one lock.
 if command -v flock >/dev/null 2>&1; then
     exec 9>"${TMPDIR:-/tmp}/netcode-need.lock"
