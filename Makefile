@@ -96,7 +96,7 @@ help:
 	@echo "make plots      round trip, jitter, loss and throughput of a client on a good and on a bad network, as a picture (gnuplot)"
 	@echo "make docs       the manual, the API and the pages around them as HTML, in build/docs (pandoc)"
 	@echo "make format     lays out every C file as .clang-format says"
-	@echo "make install    netcode.h, netcode.pc and netcode-token; PREFIX=$(PREFIX), DESTDIR"
+	@echo "make install    netcode.h, netcode.pc, CMake files and netcode-token; PREFIX=$(PREFIX), DESTDIR"
 	@echo "make clean"
 
 # Only demo and test may install libsodium (DEPS=no forbids it). Everything else says what is missing.
@@ -154,7 +154,8 @@ plots: build/metrics-serve build/metrics-record build/relay
 docs:
 	sh examples/docs/docs.sh
 
-demo-full: | deps build
+demo-full: | build
+	@sh tests/tools/need.sh libsodium-dev:pc=libsodium python3:python3 pkg-config:pkg-config libc6-dev:/usr/include/stdio.h
 	$(PYTHON) examples/demo-full/demo_full.py
 
 # Two bots play, directly and over a bad network; the transport shows itself.
@@ -343,6 +344,7 @@ install: build/token
 	install -m 755 build/token $(DESTDIR)$(PREFIX)/bin/netcode-token
 	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' tests/tools/netcode.pc.in >$(DESTDIR)$(PREFIX)/lib/pkgconfig/netcode.pc
 	chmod 644 $(DESTDIR)$(PREFIX)/lib/pkgconfig/netcode.pc
+	sh examples/packaging/cmake/install.sh $(DESTDIR)$(PREFIX)/lib/cmake/netcode $(VERSION)
 
 clean:
 	rm -rf build
