@@ -41,6 +41,7 @@ done
 }
 
 # One list of packages at a time: apt has one lock, so the first run of each asks for it alone (need.sh waits for it).
+sh tests/tools/need.sh python3:python3 || exit 1
 failed=0
 running=
 show() { # $1: a test that has ended
