@@ -1,14 +1,24 @@
 #!/bin/bash
 # make fresh: a new Debian stable that holds git, make and gcc only. What README.md tells a newcomer to type is typed there as it stands,
 # in a clone of the committed tree. Needs root, debootstrap and the Debian mirror that this machine's apt uses.
+#
+#     fresh.sh               `make demo` and `make test`
+#     fresh.sh --newcomer    the path from a clone to make demo-full, which installs more: newcomer.sh beside this file
 set -euo pipefail
 
 cd "$(dirname "$0")/.."
 suite=${SUITE:-stable}
 root=
+name="make fresh"
+newcomer=0
+[ "${1-}" != --newcomer ] || {
+    name="newcomer.sh"
+    newcomer=1
+}
+MAX_COMMANDS=3 # of a newcomer, from the clone to the game
 
 stop() {
-    echo "make fresh: $1" >&2
+    echo "$name: $1" >&2
     exit 1
 }
 
@@ -19,11 +29,28 @@ clean() {
 trap clean EXIT
 trap 'exit 1' INT TERM
 
-# Every block of sh with one of a newcomer's three commands, in the order of the README.
+# The blocks of sh in which a newcomer is told to type something, in the order of the README. The one with make demo-full is the path of its
+# own: it installs what make demo and make test have to do without.
 readme_commands() {
-    awk '/^```sh$/ { inside = 1; text = ""; next }
-         /^```/    { if ( inside && text ~ /(^|\n)(git clone|make demo|make test)/ ) printf "%s", text; inside = 0; next }
-         inside    { text = text $0 "\n" }' README.md
+    awk -v newcomer="$newcomer" '
+        function wanted() {
+            if ( text ~ /(^|\n)make demo-full/ )
+                return newcomer
+            return !newcomer && text ~ /(^|\n)(git clone|make demo|make test)/
+        }
+        /^```sh$/ { inside = 1; text = ""; next }
+        /^```/    { if ( inside && wanted() ) printf "%s", text; inside = 0; next }
+        inside    { text = text $0 "\n" }' README.md
+}
+
+# The newcomer's path: it begins with the clone, and is short. A line may hold one command only, or the count would mean nothing.
+check_path() {
+    local lines
+    lines=$(grep -cvE '^ *(#|$)' <<<"$commands")
+    grep -qE '^git clone ' <<<"$(head -n 1 <<<"$commands")" || stop "the block in README.md with make demo-full does not begin with git clone"
+    ! grep -qE '&&|\|\||;|\\$' <<<"$commands" || stop "a line of the path holds more than one command"
+    [ "$lines" -le $MAX_COMMANDS ] || stop "README.md needs $lines commands from the clone to make demo-full, and not $MAX_COMMANDS at most"
+    echo "== $lines commands from the clone to the game"
 }
 
 mirror() {
@@ -39,9 +66,12 @@ mirror() {
 [ "$(id -u)" = 0 ] || stop "needs root, for debootstrap and chroot"
 command -v debootstrap >/dev/null || stop "needs debootstrap: apt-get install -y debootstrap"
 commands=$(readme_commands)
-for wanted in "make demo" "make test"; do
+expected=("make demo" "make test")
+[ $newcomer = 0 ] || expected=("make demo-full")
+for wanted in "${expected[@]}"; do
     grep -qE "^$wanted( |\$)" <<<"$commands" || stop "no block of sh in README.md says: $wanted"
 done
+[ $newcomer = 0 ] || check_path
 [ -z "$(git status --porcelain)" ] || echo "note: only what is committed is tried; there are uncommitted changes"
 
 # apt's proxy, if it has one, is debootstrap's and the new system's too; and so is its view of expired package lists.
