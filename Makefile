@@ -95,6 +95,7 @@ help:
 	@echo "make fresh      README.md's commands in a new Debian that holds git, make and gcc only (root, debootstrap)"
 	@echo "make plots      round trip, jitter, loss and throughput of a client on a good and on a bad network, as a picture (gnuplot)"
 	@echo "make docs       the manual, the API and the pages around them as HTML, in build/docs (pandoc)"
+	@echo "make newcomer   the same for the path from the clone to make demo-full"
 	@echo "make format     lays out every C file as .clang-format says"
 	@echo "make install    netcode.h, netcode.pc, CMake files and netcode-token; PREFIX=$(PREFIX), DESTDIR"
 	@echo "make clean"
@@ -338,6 +339,9 @@ mutate: | deps build
 fresh:
 	bash tests/fresh.sh
 
+newcomer:
+	bash tests/newcomer.sh
+
 install: build/token
 	install -d $(DESTDIR)$(PREFIX)/include $(DESTDIR)$(PREFIX)/lib/pkgconfig $(DESTDIR)$(PREFIX)/bin
 	install -m 644 netcode.h $(DESTDIR)$(PREFIX)/include/netcode.h
@@ -349,5 +353,5 @@ install: build/token
 clean:
 	rm -rf build
 
-.PHONY: all help deps demo demo-full plots docs test test-all test-release san coverage peer compile lint size readme format bench bench-messages bench-plot bench-sockets \
+.PHONY: all help deps demo newcomer demo-full plots docs test test-all test-release san coverage peer compile lint size readme format bench bench-messages bench-plot bench-sockets \
 	games gates gates-plants latency latency-plants load instructions threads soak defences attacks sim fuzz torture torture-plain coverage-lines prove model erase ct msan platforms mutate fresh install clean
