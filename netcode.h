@@ -312,7 +312,7 @@
                  is dropped, counted.
     giving up    by default never, until the connection ends: max_retries ends it sooner. An ordered message that is
                  given up breaks the connection (BROKEN), as its channel has a hole; others are LOST.
-    memory       4 KiB a connection with 4 channels, and the two buffers, which hold two messages of max_message_bytes
+    memory       3.3 KiB a connection with 4 channels, and the two buffers, which hold two messages of max_message_bytes
                  each and 64 KiB (netcode_messages_memory tells: 1.2 MB by default, 70 KiB at the least); pages that
                  nothing is written to are not there. Both sides should have the same channels. What was queued before
                  the other side said that it takes none so large is LOST; if it was an ordered message: BROKEN.
@@ -8506,6 +8506,7 @@ enum nc_messages_limit_t {
     NC_FRAME_PONG = 0x17,
     NC_FRAME_LIMIT = 0x1f,
     NC_FRAME_CANCEL = 0x27,
+    NC_FRAME_IS_DONE = -1,        /* checked, and there is nothing to take */
     NC_MESSAGES_REMEMBERED = 256, /* numbers of packets */
     NC_MESSAGES_IDS = 1024,
     NC_MESSAGES_TRANSFER_IDS = 64,
@@ -8521,8 +8522,7 @@ enum nc_messages_limit_t {
     NC_MESSAGES_RETRIES = 60, /* the most that max_retries may be; NC_FRAGMENT_TRIES has room for them */
     NC_MESSAGES_LEAST_BUFFER = 32768,
     NC_MESSAGES_FULL_BYTES = 1100, /* so much is queued: a packet is full */
-    NC_COPY_WHOLE = 0xFFFF,
-    NC_COPY_CANCEL = 0xFFFE,
+    NC_MESSAGES_CARRIERS = 3,      /* packets under way that hold a message in one piece: it, and its repeats */
     NC_MESSAGES_BROKEN_TOLD = 1,
     NC_MESSAGES_BROKEN_UNTOLD = 2,
     NC_HEAP_UNIT = 32,
@@ -8746,12 +8746,8 @@ static uint32_t nc_source_number( nc_source_t * source, int bytes )
     return value;
 }
 
-static uint32_t nc_source_u16( nc_source_t * source )
+static uint32_t nc_get_u16( const uint8_t * at )
 {
-    const uint8_t * at = source->at;
-    if ( source->end - at < 2 )
-        return nc_source_number( source, 2 );
-    source->at += 2;
     return at[0] | (uint32_t) at[1] << 8;
 }
 
@@ -8801,21 +8797,28 @@ static uint8_t * nc_put_varint( uint8_t * out, uint32_t value )
 
 /* A message on its way out. Behind it its data; behind those, where it goes in fragments, a byte for each of them. */
 typedef struct {
+    uint32_t next_fragment;
+    uint32_t acked_fragments;
+    uint32_t lost_fragments;
+    uint8_t flags, event, retries;
+    uint8_t carrier_count;
+    uint32_t fragments;      /* 0: it goes in one piece. From here on nothing needs to be zero at first */
     uint32_t next, previous; /* in the list it is in: a channel's queue, reliable or watched */
     uint32_t next_lost;
     uint32_t next_event;
     uint32_t bytes;
-    uint32_t fragments; /* 0: it goes in one piece */
-    uint32_t next_fragment;
-    uint32_t acked_fragments;
-    uint32_t lost_fragments;
-    uint32_t born, copied; /* the flights in which it was sent first and last */
+    uint32_t born, copied;                   /* the flights in which it was sent first and last */
+    uint32_t first;                          /* the packet in which it was sent first */
+    uint32_t carriers[NC_MESSAGES_CARRIERS]; /* packets under way that hold it, or CANCEL in its place */
+    uint32_t late;                           /* if it was told to be lost: the last of its packets that was */
+    uint32_t cancelled;                      /* packets from this one on hold CANCEL */
     uint16_t id, order;
-    uint16_t references; /* from copies and from the list of what is lost: its place is kept until they are gone */
-    uint16_t carriers;   /* packets under way that hold it */
-    uint8_t channel, kind, flags, event, retries;
+    uint8_t channel, kind;
+    uint8_t wire;       /* the kind in its frames */
+    uint8_t head_bytes; /* of the head of its frame, which ends with: */
     double queued, expires;
     uint64_t receipt;
+    uint8_t head[8]; /* its data follow, as they do in a packet */
 } nc_message_t;
 
 enum { /* flags of a message */
@@ -8859,19 +8862,12 @@ typedef struct {
     int64_t newest_transfer;           /* among those of one key */
 } nc_message_channel_t;
 
-/* What a packet held of one message. */
-typedef struct {
-    uint32_t message;
-    uint16_t fragment; /* NC_COPY_WHOLE: all of it, NC_COPY_CANCEL: that it will not come */
-    uint16_t next;
-} nc_copy_t;
-
-/* A packet that asked for an ack. */
+/* A packet that asked for an ack. Messages in one piece know which packets they are in; a fragment is in one at a time. */
 typedef struct {
     double time;
     uint32_t number;
-    uint16_t copies;
-    uint16_t bytes; /* and flags above them */
+    uint16_t transfer, fragment; /* if it holds a fragment: of which id, and which one */
+    uint16_t bytes;              /* and flags above them */
 } nc_sent_t;
 
 enum {
@@ -8880,7 +8876,6 @@ enum {
     NC_SENT_ACKED = 0x4000,
     NC_SENT_LIMIT = 0x2000, /* it holds a LIMIT */
     NC_SENT_BULK = 0x1000,  /* it holds a fragment */
-    NC_COPY_NONE = 0xFFFF,
     NC_HELD_SMALL = 1,
     NC_HELD_BULK = 2
 };
@@ -8911,7 +8906,6 @@ struct netcode_messages_t {
     uint32_t max_message_bytes;
     nc_message_channel_t * channels;
     nc_sent_t * sent; /* a ring: first to end, modulo its size */
-    nc_copy_t * copies;
     nc_heap_t out, in;
     double now;  /* from here on all belongs to one connection, and begins with zeros */
     double told; /* what the caller said last: steps back are no steps */
@@ -8929,7 +8923,6 @@ struct netcode_messages_t {
     double next_expiry;
     /* sending: packets */
     uint32_t sent_first, sent_end, under_way;
-    uint16_t free_copy;
     uint16_t reorder_threshold;
     uint64_t next_number, newest_acked;
     double last_asked; /* when the last packet that asked for an ack left */
@@ -9002,7 +8995,7 @@ static uint8_t * nc_arrived_data( nc_arrived_t * arrived )
 /* Of the five kinds on the wire. */
 static int nc_kind_is_reliable( int kind )
 {
-    return kind >= NETCODE_MESSAGE_RELIABLE && kind <= NETCODE_MESSAGE_RELIABLE_SEQUENCED;
+    return kind >= NETCODE_MESSAGE_RELIABLE;
 }
 
 /* Is there an order in its frames? */
@@ -9109,7 +9102,7 @@ static void nc_messages_unlink( struct netcode_messages_t * messages, nc_message
 static void nc_message_release( struct netcode_messages_t * messages, uint32_t place )
 {
     const nc_message_t * message = nc_message_at( messages, place );
-    if ( message->flags & NC_MESSAGE_DONE && message->references == 0 && message->event == 0 )
+    if ( message->flags & NC_MESSAGE_DONE && !( message->flags & NC_MESSAGE_LOST ) && message->event == 0 )
         nc_heap_give( &messages->out, place );
 }
 
@@ -9152,8 +9145,7 @@ static void nc_message_end_transfer( struct netcode_messages_t * messages, uint3
 static void nc_message_finish( struct netcode_messages_t * messages, uint32_t place, int event )
 {
     nc_message_t * message = nc_message_at( messages, place );
-    nc_message_list_t * list =
-        nc_kind_is_reliable( nc_kind_on_wire( message->kind ) ) ? &messages->reliable : &messages->watched;
+    nc_message_list_t * list = nc_kind_is_reliable( message->wire ) ? &messages->reliable : &messages->watched;
     nc_messages_unlink( messages, message->fragments ? &messages->bulk : list, place );
     if ( message->fragments )
         nc_message_end_transfer( messages, place );
@@ -9166,7 +9158,7 @@ static void nc_channel_dequeue( struct netcode_messages_t * messages, uint32_t p
 {
     const nc_message_t * message = nc_message_at( messages, place );
     nc_message_channel_t * channel = &messages->channels[message->channel];
-    int reliable = nc_kind_is_reliable( nc_kind_on_wire( message->kind ) );
+    int reliable = nc_kind_is_reliable( message->wire );
     nc_messages_unlink( messages, &channel->queues[reliable], place );
     channel->queued_bytes -= message->bytes;
     messages->queued_bytes -= message->bytes;
@@ -9191,7 +9183,6 @@ static void nc_message_lose( struct netcode_messages_t * messages, uint32_t plac
     if ( message->flags & NC_MESSAGE_LOST )
         return;
     message->flags |= NC_MESSAGE_LOST;
-    message->references++;
     message->next_lost = 0;
     if ( messages->lost_tail )
         nc_message_at( messages, messages->lost_tail )->next_lost = place;
@@ -9208,7 +9199,6 @@ static void nc_message_pop_lost( struct netcode_messages_t * messages )
     if ( !messages->lost_head )
         messages->lost_tail = 0;
     message->flags &= (uint8_t) ~NC_MESSAGE_LOST;
-    message->references--;
     nc_message_release( messages, place );
 }
 
@@ -9238,11 +9228,12 @@ static void nc_message_give_up( struct netcode_messages_t * messages, uint32_t p
     if ( messages->broken )
         return;
     messages->stats.reliable_timeouts_total++;
-    if ( nc_kind_on_wire( message->kind ) == NETCODE_MESSAGE_RELIABLE_ORDERED ) {
+    if ( message->wire == NETCODE_MESSAGE_RELIABLE_ORDERED ) {
         messages->broken = NC_MESSAGES_BROKEN_UNTOLD;
         return;
     }
     message->flags |= NC_MESSAGE_CANCELLED;
+    message->cancelled = (uint32_t) messages->next_number;
     nc_message_tell( messages, place, NETCODE_MESSAGES_EVENT_LOST );
     nc_message_lose( messages, place );
 }
@@ -9292,33 +9283,21 @@ static nc_sent_t * nc_sent_at( const struct netcode_messages_t * messages, uint3
     return &messages->sent[index & ( messages->window - 1 )];
 }
 
-/* But for those of messages that are told about, if these are to be kept: their ack may come late. */
-static void nc_copies_release( struct netcode_messages_t * messages, nc_sent_t * sent, int keep_told )
+/* The transfer of this id that is under way, or 0. */
+static uint32_t nc_transfer_find( const struct netcode_messages_t * messages, uint16_t id )
 {
-    uint16_t * link = &sent->copies;
-    while ( *link != NC_COPY_NONE ) {
-        uint16_t at = *link;
-        nc_copy_t * copy = &messages->copies[at];
-        nc_message_t * message = nc_message_at( messages, copy->message );
-        if ( keep_told && message->flags & NC_MESSAGE_TOLD_LOST ) {
-            link = &copy->next;
-            continue;
-        }
-        *link = copy->next;
-        copy->next = messages->free_copy;
-        messages->free_copy = at;
-        message->references--;
-        nc_message_release( messages, copy->message );
-    }
+    for ( int i = 0; i < NC_MESSAGES_TRANSFERS; i++ )
+        if ( messages->transfers[i] && nc_message_at( messages, messages->transfers[i] )->id == id )
+            return messages->transfers[i];
+    return 0;
 }
 
 static void nc_fragment_acked( struct netcode_messages_t * messages, uint32_t place, uint32_t index )
 {
     nc_message_t * message = nc_message_at( messages, place );
-    uint8_t * state = nc_message_states( message ) + index;
-    if ( *state & NC_FRAGMENT_ACKED || message->flags & NC_MESSAGE_CANCELLED )
+    if ( message->flags & NC_MESSAGE_CANCELLED )
         return;
-    *state = NC_FRAGMENT_ACKED; /* it was not lost: of what is lost no packet knows any more */
+    nc_message_states( message )[index] = NC_FRAGMENT_ACKED;
     message->acked_fragments++;
     if ( message->acked_fragments == message->fragments )
         nc_message_finish( messages, place, NETCODE_MESSAGES_EVENT_ACKED );
@@ -9326,29 +9305,22 @@ static void nc_fragment_acked( struct netcode_messages_t * messages, uint32_t pl
         nc_message_tell( messages, place, NETCODE_MESSAGES_EVENT_PROGRESS );
 }
 
-static void nc_copy_acked( struct netcode_messages_t * messages, const nc_copy_t * copy )
+/* A packet with it has arrived; perhaps late, and it was told to be lost. */
+static void nc_whole_acked( struct netcode_messages_t * messages, uint32_t place, uint32_t number )
 {
-    nc_message_t * message = nc_message_at( messages, copy->message );
-    int late = copy->fragment == NC_COPY_WHOLE && message->flags & NC_MESSAGE_TOLD_LOST;
-    if ( late ) {
-        message->flags &= (uint8_t) ~NC_MESSAGE_TOLD_LOST;
-        nc_message_tell( messages, copy->message, NETCODE_MESSAGES_EVENT_SPURIOUS );
-    }
-    if ( message->flags & NC_MESSAGE_DONE )
-        return;
-    if ( copy->fragment < NC_COPY_CANCEL )
-        nc_fragment_acked( messages, copy->message, copy->fragment );
-    else if ( late || copy->fragment == NC_COPY_CANCEL )
-        nc_message_finish( messages, copy->message, NETCODE_MESSAGES_EVENT_NONE );
-    else
-        nc_message_finish( messages, copy->message, NETCODE_MESSAGES_EVENT_ACKED );
+    const nc_message_t * message = nc_message_at( messages, place );
+    int cancel = message->flags & NC_MESSAGE_CANCELLED && (int32_t) ( number - message->cancelled ) >= 0;
+    nc_message_finish( messages, place,
+                       cancel                                  ? NETCODE_MESSAGES_EVENT_NONE
+                       : message->flags & NC_MESSAGE_TOLD_LOST ? NETCODE_MESSAGES_EVENT_SPURIOUS
+                                                               : NETCODE_MESSAGES_EVENT_ACKED );
 }
 
 static void nc_fragment_lost( struct netcode_messages_t * messages, uint32_t place, uint32_t index )
 {
     nc_message_t * message = nc_message_at( messages, place );
     uint8_t * state = nc_message_states( message ) + index;
-    if ( *state & ( NC_FRAGMENT_ACKED | NC_FRAGMENT_LOST ) || message->flags & NC_MESSAGE_CANCELLED )
+    if ( message->flags & NC_MESSAGE_CANCELLED )
         return;
     if ( messages->max_retries && ( *state & NC_FRAGMENT_TRIES ) >= messages->max_retries ) {
         nc_message_give_up( messages, place );
@@ -9360,15 +9332,11 @@ static void nc_fragment_lost( struct netcode_messages_t * messages, uint32_t pla
     message->lost_fragments++;
 }
 
-static void nc_whole_lost( struct netcode_messages_t * messages, uint32_t place )
+static void nc_reliable_lost( struct netcode_messages_t * messages, uint32_t place )
 {
     nc_message_t * message = nc_message_at( messages, place );
-    if ( !nc_kind_is_reliable( nc_kind_on_wire( message->kind ) ) ) {
-        nc_message_finish( messages, place, NETCODE_MESSAGES_EVENT_LOST );
-        return;
-    }
-    if ( message->carriers || message->flags & NC_MESSAGE_LOST )
-        return; /* another copy may yet arrive, or is on its way to be sent */
+    if ( message->carrier_count || message->flags & NC_MESSAGE_LOST )
+        return; /* another packet may yet arrive with it, or it is on its way to be sent */
     if ( messages->max_retries && message->retries >= messages->max_retries &&
          !( message->flags & NC_MESSAGE_CANCELLED ) ) {
         nc_message_give_up( messages, place );
@@ -9379,17 +9347,56 @@ static void nc_whole_lost( struct netcode_messages_t * messages, uint32_t place 
     nc_message_lose( messages, place );
 }
 
-static void nc_copy_lost( struct netcode_messages_t * messages, const nc_copy_t * copy )
+/* An unreliable one is kept as long as its packet is: the ack may come late. */
+static void nc_whole_lost( struct netcode_messages_t * messages, uint32_t place, uint32_t number )
 {
-    nc_message_t * message = nc_message_at( messages, copy->message );
-    if ( copy->fragment >= NC_COPY_CANCEL )
-        message->carriers--;
-    if ( message->flags & NC_MESSAGE_DONE )
-        return;
-    if ( copy->fragment >= NC_COPY_CANCEL )
-        nc_whole_lost( messages, copy->message );
+    nc_message_t * message = nc_message_at( messages, place );
+    if ( nc_kind_is_reliable( message->wire ) )
+        nc_reliable_lost( messages, place );
     else
-        nc_fragment_lost( messages, copy->message, copy->fragment );
+        nc_message_tell( messages, place, NETCODE_MESSAGES_EVENT_LOST );
+    if ( message->flags & NC_MESSAGE_TOLD_LOST )
+        message->late = number;
+}
+
+/* Is it under way in this packet? Then it is no longer. */
+static int nc_message_leave( nc_message_t * message, uint32_t number )
+{
+    for ( int i = 0; i < message->carrier_count; i++ )
+        if ( message->carriers[i] == number ) {
+            message->carriers[i] = message->carriers[--message->carrier_count];
+            return 1;
+        }
+    return 0;
+}
+
+enum nc_sent_fate_t { NC_SENT_ARRIVED, NC_SENT_WENT_LOST, NC_SENT_FORGOTTEN };
+
+/* Those of a list that a packet holds, oldest first; what was begun in a later packet ends the search. */
+static void nc_list_settle( struct netcode_messages_t * messages, const nc_message_list_t * list, uint32_t number,
+                            int fate )
+{
+    for ( uint32_t place = list->head, next; place; place = next ) {
+        nc_message_t * message = nc_message_at( messages, place );
+        next = message->next;
+        if ( (int32_t) ( message->first - number ) > 0 )
+            return;
+        int held = nc_message_leave( message, number );
+        int late = message->flags & NC_MESSAGE_TOLD_LOST && message->late == number;
+        if ( held && fate == NC_SENT_WENT_LOST )
+            nc_whole_lost( messages, place, number );
+        else if ( ( held || late ) && fate == NC_SENT_ARRIVED )
+            nc_whole_acked( messages, place, number );
+        else if ( late && !nc_kind_is_reliable( message->wire ) )
+            nc_message_finish( messages, place, NETCODE_MESSAGES_EVENT_NONE );
+    }
+}
+
+static void nc_sent_settle_messages( struct netcode_messages_t * messages, const nc_sent_t * sent, int fate )
+{
+    nc_list_settle( messages, &messages->reliable, sent->number, fate );
+    nc_list_settle( messages, &messages->bulk, sent->number, fate );
+    nc_list_settle( messages, &messages->watched, sent->number, fate );
 }
 
 /* ---- round trips, congestion and pacing. Constants: RFC 6298, RFC 9002 ---- */
@@ -9551,42 +9558,49 @@ static void nc_sent_lost( struct netcode_messages_t * messages, nc_sent_t * sent
         nc_messages_cut( messages, sent->time );
     if ( sent->bytes & NC_SENT_LIMIT )
         messages->limit_due = 1;
-    for ( uint16_t at = sent->copies; at != NC_COPY_NONE; at = messages->copies[at].next )
-        nc_copy_lost( messages, &messages->copies[at] );
-    nc_copies_release( messages, sent, 1 );
+    uint32_t place = sent->bytes & NC_SENT_BULK ? nc_transfer_find( messages, sent->transfer ) : 0;
+    if ( place )
+        nc_fragment_lost( messages, place, sent->fragment );
+    nc_sent_settle_messages( messages, sent, NC_SENT_WENT_LOST );
 }
 
 static void nc_sent_acked( struct netcode_messages_t * messages, nc_sent_t * sent )
 {
     if ( sent->bytes & NC_SENT_UNDER_WAY ) {
         double before = messages->in_flight;
+        uint32_t place = sent->bytes & NC_SENT_BULK ? nc_transfer_find( messages, sent->transfer ) : 0;
         nc_sent_settle( messages, sent );
         nc_messages_grow( messages, sent->bytes & NC_SENT_BYTES, sent->time, before );
         messages->loss_sent -= messages->loss_sent / 64.0;
-        for ( uint16_t at = sent->copies; at != NC_COPY_NONE; at = messages->copies[at].next )
-            if ( messages->copies[at].fragment >= NC_COPY_CANCEL )
-                nc_message_at( messages, messages->copies[at].message )->carriers--;
+        if ( place )
+            nc_fragment_acked( messages, place, sent->fragment );
     } else { /* it was called lost too early: from now on wait for more */
         messages->stats.packets_lost_spuriously++;
         if ( messages->reorder_threshold < 32 )
             messages->reorder_threshold++;
     }
     sent->bytes |= NC_SENT_ACKED;
-    for ( uint16_t at = sent->copies; at != NC_COPY_NONE; at = messages->copies[at].next )
-        nc_copy_acked( messages, &messages->copies[at] );
-    nc_copies_release( messages, sent, 0 );
+    nc_sent_settle_messages( messages, sent, NC_SENT_ARRIVED );
+}
+
+/* The oldest: what it held can not be acknowledged any more. */
+static void nc_sent_drop( struct netcode_messages_t * messages )
+{
+    const nc_sent_t * sent = nc_sent_at( messages, messages->sent_first++ );
+    if ( !( sent->bytes & NC_SENT_ACKED ) )
+        nc_list_settle( messages, &messages->watched, sent->number, NC_SENT_FORGOTTEN );
 }
 
 /* Forgets what is settled from the oldest on; what was lost is kept for a while, since its ack may come late. */
 static void nc_sent_forget( struct netcode_messages_t * messages )
 {
     double keep = nc_real_larger( 3.0 * messages->rtt, 0.5 );
-    for ( ; messages->sent_first != messages->sent_end; messages->sent_first++ ) {
-        nc_sent_t * sent = nc_sent_at( messages, messages->sent_first );
+    while ( messages->sent_first != messages->sent_end ) {
+        const nc_sent_t * sent = nc_sent_at( messages, messages->sent_first );
         if ( sent->bytes & NC_SENT_UNDER_WAY ||
              ( !( sent->bytes & NC_SENT_ACKED ) && messages->now - sent->time < keep ) )
             return;
-        nc_copies_release( messages, sent, 0 );
+        nc_sent_drop( messages );
     }
 }
 
@@ -9666,11 +9680,11 @@ typedef struct {
     uint8_t * start;
     uint8_t * at;
     uint8_t * end;
-    uint8_t * last;   /* the first byte of the last frame, if its length can be left out */
-    uint8_t * length; /* where that stands */
-    uint32_t length_bytes;
-    uint16_t copies;
+    uint8_t * last; /* the first byte of the last frame, if its length can be left out */
+    uint32_t last_head_bytes;
+    uint16_t transfer, fragment; /* that it holds */
     uint16_t flags;
+    int holds;                      /* something that may have to be sent again */
     int asks, tracked;              /* it asks for an ack, or may: there is a place to remember it by */
     int unreliable, reliable, bulk; /* what the window and the rate allow */
     int delay;
@@ -9686,69 +9700,60 @@ static int nc_build_has_room( const nc_build_t * build, uint32_t bytes )
     return (size_t) ( build->end - build->at ) >= bytes;
 }
 
-/* Remembers that the packet holds it. */
-static void nc_build_add_copy( struct netcode_messages_t * messages, nc_build_t * build, uint32_t place,
-                               uint16_t fragment )
+/*  Remembers that the packet holds it. Where so many do already, none was acknowledged for long, and this one is a probe:
+    the message is then known by the newer ones. */
+static void nc_build_carry( const struct netcode_messages_t * messages, nc_build_t * build, nc_message_t * message )
 {
-    uint16_t at = messages->free_copy;
-    nc_copy_t * copy = &messages->copies[at];
-    nc_message_t * message = nc_message_at( messages, place );
-    messages->free_copy = copy->next;
-    copy->message = place;
-    copy->fragment = fragment;
-    copy->next = build->copies;
-    build->copies = at;
-    message->references++;
-    if ( fragment >= NC_COPY_CANCEL )
-        message->carriers++;
+    int at = message->carrier_count < NC_MESSAGES_CARRIERS ? message->carrier_count++ : 0;
+    message->carriers[at] = (uint32_t) messages->next_number;
+    build->holds = 1;
 }
 
-static uint8_t * nc_build_head( nc_build_t * build, const nc_message_t * message, uint32_t flags )
+static uint8_t * nc_put_head( uint8_t * at, const nc_message_t * message, uint32_t flags )
 {
-    int kind = nc_kind_on_wire( message->kind );
-    uint8_t * at = build->at;
-    *at++ = (uint8_t) ( (uint32_t) kind | flags | ( message->channel ? (uint32_t) NC_FRAME_CHANNEL : 0 ) );
+    *at++ = (uint8_t) ( message->wire | flags | ( message->channel ? (uint32_t) NC_FRAME_CHANNEL : 0 ) );
     if ( message->channel )
         *at++ = message->channel;
-    if ( nc_kind_is_reliable( kind ) )
+    if ( nc_kind_is_reliable( message->wire ) )
         at = nc_put_number( at, message->id, 2 );
-    if ( nc_kind_has_order( kind, message->fragments != 0 ) )
+    if ( nc_kind_has_order( message->wire, message->fragments != 0 ) )
         at = nc_put_number( at, message->order, 2 );
     return at;
 }
 
-static uint32_t nc_build_head_bytes( const nc_message_t * message )
+/* Of a frame of it, up to its data; the index of a fragment apart. */
+static uint32_t nc_message_head_bytes( const nc_message_t * message )
 {
-    int kind = nc_kind_on_wire( message->kind );
-    return 1u + ( message->channel != 0 ) + ( nc_kind_is_reliable( kind ) ? 2 : 0 ) +
-           ( nc_kind_has_order( kind, message->fragments != 0 ) ? 2 : 0 );
+    return 1u + ( message->channel != 0 ) + ( nc_kind_is_reliable( message->wire ) ? 2 : 0 ) +
+           ( nc_kind_has_order( message->wire, message->fragments != 0 ) ? 2 : 0 ) + nc_varint_bytes( message->bytes );
 }
 
-/* Does the packet have room for it, and for the memory of it? */
-static int nc_build_fits( const struct netcode_messages_t * messages, const nc_build_t * build,
-                          const nc_message_t * message )
+/* In front of its data, so that the frame is one piece. */
+static void nc_message_write_head( nc_message_t * message )
 {
-    uint32_t bytes = message->fragments ? NETCODE_MESSAGES_FRAGMENT_BYTES + nc_varint_bytes( message->bytes ) + 3
-                                        : message->bytes + nc_varint_bytes( message->bytes );
-    int remembered = nc_kind_is_reliable( nc_kind_on_wire( message->kind ) ) || nc_message_is_told( message );
-    return nc_build_has_room( build, nc_build_head_bytes( message ) + bytes ) &&
-           ( !remembered || ( build->tracked && messages->free_copy != NC_COPY_NONE ) );
+    nc_put_varint( nc_put_head( nc_message_data( message ) - message->head_bytes, message, 0 ), message->bytes );
+}
+
+/* Does the packet have room for it, and a place to be remembered by? */
+static int nc_build_fits( const nc_build_t * build, const nc_message_t * message )
+{
+    uint32_t bytes = message->fragments ? NETCODE_MESSAGES_FRAGMENT_BYTES + 3 : message->bytes;
+    return nc_build_has_room( build, message->head_bytes + bytes ) &&
+           ( build->tracked || !( nc_kind_is_reliable( message->wire ) || nc_message_is_told( message ) ) );
 }
 
 static void nc_build_message( struct netcode_messages_t * messages, nc_build_t * build, uint32_t place, int remember )
 {
     nc_message_t * message = nc_message_at( messages, place );
+    uint32_t bytes = message->head_bytes + message->bytes;
+    memcpy( build->at, nc_message_data( message ) - message->head_bytes, bytes );
     build->last = build->at;
-    build->length = nc_build_head( build, message, 0 );
-    build->at = nc_put_varint( build->length, message->bytes );
-    build->length_bytes = (uint32_t) ( build->at - build->length );
-    if ( message->bytes )
-        memcpy( build->at, nc_message_data( message ), message->bytes );
-    build->at += message->bytes;
+    build->last_head_bytes = message->head_bytes;
+    build->at += bytes;
     build->asks = 1;
     message->copied = messages->flight;
     if ( remember )
-        nc_build_add_copy( messages, build, place, NC_COPY_WHOLE );
+        nc_build_carry( messages, build, message );
 }
 
 static void nc_build_fragment( struct netcode_messages_t * messages, nc_build_t * build, uint32_t place,
@@ -9756,7 +9761,7 @@ static void nc_build_fragment( struct netcode_messages_t * messages, nc_build_t 
 {
     nc_message_t * message = nc_message_at( messages, place );
     uint32_t bytes = nc_fragment_bytes( message->bytes, index );
-    uint8_t * at = nc_build_head( build, message, NC_FRAME_FRAGMENT );
+    uint8_t * at = nc_put_head( build->at, message, NC_FRAME_FRAGMENT );
     at = nc_put_varint( at, message->bytes );
     at = nc_put_varint( at, index );
     memcpy( at, nc_message_data( message ) + (size_t) index * NETCODE_MESSAGES_FRAGMENT_BYTES, bytes );
@@ -9764,18 +9769,20 @@ static void nc_build_fragment( struct netcode_messages_t * messages, nc_build_t 
     build->last = NULL;
     build->asks = 1;
     build->flags |= NC_SENT_BULK;
-    nc_build_add_copy( messages, build, place, (uint16_t) index );
+    build->transfer = message->id;
+    build->fragment = (uint16_t) index;
+    build->holds = 1;
 }
 
 static void nc_build_cancel( struct netcode_messages_t * messages, nc_build_t * build, uint32_t place )
 {
-    const nc_message_t * message = nc_message_at( messages, place );
+    nc_message_t * message = nc_message_at( messages, place );
     *build->at++ = NC_FRAME_CANCEL;
     build->at = nc_put_number( build->at, message->id, 2 );
     build->at = nc_put_varint( build->at, message->bytes );
     build->last = NULL;
     build->asks = 1;
-    nc_build_add_copy( messages, build, place, NC_COPY_CANCEL );
+    nc_build_carry( messages, build, message );
 }
 
 /* Which received numbers are told: those that the ack bits do not reach, in runs, downwards. */
@@ -9786,7 +9793,7 @@ static void nc_build_ranges( const struct netcode_messages_t * messages, nc_buil
     *build->at = NC_FRAME_ACK_RANGES;
     *count = 0;
     build->at += 2;
-    while ( below <= lowest && *count < NC_MESSAGES_RANGES && nc_build_has_room( build, 4 ) ) {
+    while ( below <= lowest && *count < NC_MESSAGES_RANGES ) { /* they come first: there is room for all */
         uint32_t first, end;
         while ( below <= lowest && !nc_history_has( &messages->history, below ) )
             below++;
@@ -9858,14 +9865,14 @@ static void nc_build_lost( struct netcode_messages_t * messages, nc_build_t * bu
             nc_message_pop_lost( messages );
             continue;
         }
-        if ( !build->reliable || !build->tracked || messages->free_copy == NC_COPY_NONE )
+        if ( !build->reliable || !build->tracked )
             return;
         if ( message->flags & NC_MESSAGE_CANCELLED ) {
             if ( !nc_build_has_room( build, 7 ) )
                 return;
             nc_build_cancel( messages, build, place );
         } else {
-            if ( !nc_build_fits( messages, build, message ) )
+            if ( !nc_build_fits( build, message ) )
                 return;
             nc_build_message( messages, build, place, 1 );
             messages->stats.reliable_retries_total++;
@@ -9876,16 +9883,10 @@ static void nc_build_lost( struct netcode_messages_t * messages, nc_build_t * bu
 
 /* ---- choosing what goes next ---- */
 
-/* Does this queue begin with a message of the wanted sort? */
-static int nc_messages_offers( const struct netcode_messages_t * messages, int index, int reliable, int bulk )
-{
-    uint32_t head = messages->channels[index].queues[reliable].head;
-    return ( nc_message_at( messages, head )->fragments != 0 ) == bulk;
-}
-
 /* The queue that goes first among those in the two masks: -1, or twice the channel and 1 if it is its reliable one. */
 static int nc_messages_choose( const struct netcode_messages_t * messages, const uint32_t masks[2], int bulk )
 {
+    const nc_message_channel_t * champion = NULL;
     int best = -1;
     if ( !( masks[0] | masks[1] ) )
         return best;
@@ -9893,12 +9894,13 @@ static int nc_messages_choose( const struct netcode_messages_t * messages, const
         for ( uint32_t mask = masks[reliable]; mask; mask &= mask - 1 ) {
             int index = nc_heap_highest( mask & ( ~mask + 1 ) );
             const nc_message_channel_t * channel = &messages->channels[index];
-            const nc_message_channel_t * champion = &messages->channels[best < 0 ? index : best / 2];
-            if ( !nc_messages_offers( messages, index, reliable, bulk ) )
+            if ( ( nc_message_at( messages, channel->queues[reliable].head )->fragments != 0 ) != bulk )
                 continue;
-            if ( best < 0 || channel->priority < champion->priority ||
-                 ( channel->priority == champion->priority && (int32_t) ( channel->served - champion->served ) < 0 ) )
+            if ( champion == NULL || channel->priority < champion->priority ||
+                 ( channel->priority == champion->priority && (int32_t) ( channel->served - champion->served ) < 0 ) ) {
+                champion = channel;
                 best = 2 * index + reliable;
+            }
         }
     return best;
 }
@@ -9918,7 +9920,7 @@ static int nc_message_is_over( const struct netcode_messages_t * messages, uint3
 /* An ordered one is never dropped unheard: its channel would have a hole. */
 static void nc_message_drop_queued( struct netcode_messages_t * messages, uint32_t place )
 {
-    if ( nc_kind_on_wire( nc_message_at( messages, place )->kind ) == NETCODE_MESSAGE_RELIABLE_ORDERED )
+    if ( nc_message_at( messages, place )->wire == NETCODE_MESSAGE_RELIABLE_ORDERED )
         messages->broken = NC_MESSAGES_BROKEN_UNTOLD;
     nc_message_drop( messages, place );
 }
@@ -9931,7 +9933,7 @@ static uint32_t nc_message_cost( const nc_message_t * message )
 /* A transfer of so long ago that this message would be too far ahead of it? */
 static int nc_message_is_far( const struct netcode_messages_t * messages, const nc_message_t * message )
 {
-    int ordered = nc_kind_on_wire( message->kind ) == NETCODE_MESSAGE_RELIABLE_ORDERED, count = 0;
+    int ordered = message->wire == NETCODE_MESSAGE_RELIABLE_ORDERED, count = 0;
     for ( int i = 0; messages->bulk.count && i < NC_MESSAGES_TRANSFERS; i++ ) {
         if ( !messages->transfers[i] )
             continue;
@@ -9939,8 +9941,7 @@ static int nc_message_is_far( const struct netcode_messages_t * messages, const 
         count++;
         if ( message->fragments && (uint16_t) ( messages->next_transfer - other->id ) >= NC_MESSAGES_TRANSFER_IDS )
             return 1;
-        if ( ordered && other->channel == message->channel &&
-             nc_kind_on_wire( other->kind ) == NETCODE_MESSAGE_RELIABLE_ORDERED &&
+        if ( ordered && other->channel == message->channel && other->wire == NETCODE_MESSAGE_RELIABLE_ORDERED &&
              (uint16_t) ( messages->channels[message->channel].next_order - other->order ) >= NC_MESSAGES_IDS )
             return 1;
     }
@@ -9950,7 +9951,7 @@ static int nc_message_is_far( const struct netcode_messages_t * messages, const 
 /* Within what the other side allows, and what both remember? */
 static int nc_message_may_start( const struct netcode_messages_t * messages, const nc_message_t * message )
 {
-    if ( !nc_kind_is_reliable( nc_kind_on_wire( message->kind ) ) )
+    if ( !nc_kind_is_reliable( message->wire ) )
         return 1;
     if ( message->fragments && messages->peer_max_bytes == 0 )
         return 0; /* who takes no such message would refuse every packet with a part of it */
@@ -9973,30 +9974,38 @@ static void nc_transfer_start( struct netcode_messages_t * messages, uint32_t pl
     message->order = (uint16_t) messages->next_id;
 }
 
+static void nc_reliable_start( struct netcode_messages_t * messages, uint32_t place )
+{
+    nc_message_t * message = nc_message_at( messages, place );
+    messages->credit_spent += nc_message_cost( message );
+    if ( message->fragments )
+        nc_transfer_start( messages, place );
+    else
+        message->id = (uint16_t) messages->next_id++;
+    if ( message->wire == NETCODE_MESSAGE_RELIABLE_ORDERED )
+        message->order = messages->channels[message->channel].next_order++;
+    nc_messages_append( messages, message->fragments ? &messages->bulk : &messages->reliable, place );
+}
+
 static void nc_message_start( struct netcode_messages_t * messages, uint32_t place )
 {
     nc_message_t * message = nc_message_at( messages, place );
     nc_message_channel_t * channel = &messages->channels[message->channel];
-    int kind = nc_kind_on_wire( message->kind );
     nc_channel_dequeue( messages, place );
     channel->served += ( message->bytes + 16 ) * 64 / channel->weight;
     messages->served = channel->served;
     messages->stats.messages_sent++;
     message->flags |= NC_MESSAGE_STARTED;
     message->born = messages->flight;
-    if ( !nc_kind_is_reliable( kind ) ) {
+    message->first = (uint32_t) messages->next_number;
+    message->late = message->first - 1; /* no packet of its own */
+    if ( !nc_kind_is_reliable( message->wire ) ) {
         if ( nc_message_is_told( message ) )
             nc_messages_append( messages, &messages->watched, place );
-        return;
-    }
-    messages->credit_spent += nc_message_cost( message );
-    if ( message->fragments )
-        nc_transfer_start( messages, place );
-    else
-        message->id = (uint16_t) messages->next_id++;
-    if ( kind == NETCODE_MESSAGE_RELIABLE_ORDERED )
-        message->order = channel->next_order++;
-    nc_messages_append( messages, message->fragments ? &messages->bulk : &messages->reliable, place );
+    } else
+        nc_reliable_start( messages, place );
+    if ( !message->fragments )
+        nc_message_write_head( message );
 }
 
 /* Messages in one piece, by priority and weight. */
@@ -10011,7 +10020,7 @@ static void nc_build_new( struct netcode_messages_t * messages, nc_build_t * bui
         nc_message_t * message = nc_message_at( messages, place );
         if ( nc_message_is_over( messages, place ) )
             nc_message_drop_queued( messages, place );
-        else if ( !nc_build_fits( messages, build, message ) || !nc_message_may_start( messages, message ) ) {
+        else if ( !nc_build_fits( build, message ) || !nc_message_may_start( messages, message ) ) {
             masks[chosen & 1] &= ~bit;
             continue;
         } else {
@@ -10077,7 +10086,7 @@ static void nc_build_repeats( struct netcode_messages_t * messages, nc_build_t *
         if ( message->copied == messages->flight || message->bytes > NC_MESSAGES_SMALL || message->retries ||
              message->flags & ( NC_MESSAGE_LOST | NC_MESSAGE_CANCELLED ) )
             continue;
-        if ( !nc_build_fits( messages, build, message ) )
+        if ( !nc_build_has_room( build, message->head_bytes + message->bytes ) )
             return;
         nc_build_message( messages, build, place, 1 );
         messages->stats.messages_repeated++;
@@ -10088,7 +10097,7 @@ static void nc_build_repeats( struct netcode_messages_t * messages, nc_build_t *
 static void nc_build_bulk( struct netcode_messages_t * messages, nc_build_t * build )
 {
     uint32_t masks[2] = { 0, messages->active[1] }, place;
-    if ( !build->bulk || !build->tracked || messages->free_copy == NC_COPY_NONE )
+    if ( !build->bulk || !build->tracked )
         return;
     place = nc_transfer_choose( messages );
     for ( int chosen; ( chosen = nc_messages_choose( messages, masks, 1 ) ) >= 0; ) {
@@ -10099,7 +10108,7 @@ static void nc_build_bulk( struct netcode_messages_t * messages, nc_build_t * bu
             break;
         if ( nc_message_is_over( messages, first ) )
             nc_message_drop_queued( messages, first );
-        else if ( nc_message_may_start( messages, message ) && nc_build_fits( messages, build, message ) ) {
+        else if ( nc_message_may_start( messages, message ) && nc_build_fits( build, message ) ) {
             nc_message_start( messages, first );
             place = first;
             break;
@@ -10107,7 +10116,7 @@ static void nc_build_bulk( struct netcode_messages_t * messages, nc_build_t * bu
             masks[1] &= ~( (uint32_t) 1 << chosen / 2 );
         masks[1] &= messages->active[1];
     }
-    if ( place && nc_build_fits( messages, build, nc_message_at( messages, place ) ) )
+    if ( place && nc_build_fits( build, nc_message_at( messages, place ) ) )
         nc_build_fragment( messages, build, place, nc_transfer_next( messages, nc_message_at( messages, place ) ) );
 }
 
@@ -10120,8 +10129,8 @@ static void nc_build_probe( struct netcode_messages_t * messages, nc_build_t * b
     if ( build->asks )
         return;
     nc_message_t * message = place ? nc_message_at( messages, place ) : NULL;
-    if ( message && !message->fragments && !( message->flags & ( NC_MESSAGE_CANCELLED | NC_MESSAGE_LOST ) ) &&
-         nc_build_fits( messages, build, message ) )
+    if ( message && !( message->flags & ( NC_MESSAGE_CANCELLED | NC_MESSAGE_LOST ) ) &&
+         nc_build_fits( build, message ) )
         nc_build_message( messages, build, place, 1 );
     else {
         messages->ping_due = 1;
@@ -10139,16 +10148,13 @@ static void nc_build_begin( struct netcode_messages_t * messages, nc_build_t * b
     build->delay = messages->acks_due != 0;
     build->at = packet + NC_MESSAGES_FIXED_HEADER + ( build->delay ? 2 : 0 );
     build->end = packet + NETCODE_MAX_PACKET_SIZE;
-    build->copies = NC_COPY_NONE;
     nc_sent_forget( messages );
     if ( messages->sent_end - messages->sent_first == messages->window ) {
         nc_sent_t * oldest = nc_sent_at( messages, messages->sent_first );
         if ( probe && oldest->bytes & NC_SENT_UNDER_WAY )
             nc_sent_lost( messages, oldest );
-        if ( !( oldest->bytes & NC_SENT_UNDER_WAY ) ) {
-            nc_copies_release( messages, oldest, 0 );
-            messages->sent_first++;
-        }
+        if ( !( oldest->bytes & NC_SENT_UNDER_WAY ) )
+            nc_sent_drop( messages );
     }
     build->tracked = messages->sent_end - messages->sent_first < messages->window;
     build->unreliable = free_rate || messages->tokens > -packet_bytes;
@@ -10176,10 +10182,11 @@ static void nc_build_remember( struct netcode_messages_t * messages, const nc_bu
 {
     nc_sent_t * sent = nc_sent_at( messages, messages->sent_end++ );
     sent->time = messages->now;
-    if ( build->copies != NC_COPY_NONE || messages->under_way == 0 )
+    if ( build->holds || messages->under_way == 0 )
         messages->last_asked = messages->now; /* pings do not put off what is to be sent again */
     sent->number = (uint32_t) messages->next_number;
-    sent->copies = build->copies;
+    sent->transfer = build->transfer;
+    sent->fragment = build->fragment;
     sent->bytes = (uint16_t) ( bytes | NC_SENT_UNDER_WAY | build->flags );
     messages->in_flight += bytes;
     if ( build->flags & NC_SENT_BULK )
@@ -10192,9 +10199,11 @@ static int nc_build_end( struct netcode_messages_t * messages, nc_build_t * buil
 {
     uint32_t flags = NC_MESSAGES_VERSION, acks = messages->newest_received >= 0;
     if ( build->last ) { /* nothing follows it: the packet's end is the message's */
+        uint8_t * data = build->last + build->last_head_bytes;
+        uint32_t bytes = (uint32_t) ( build->at - data ), length_bytes = nc_varint_bytes( bytes );
         *build->last |= NC_FRAME_LAST;
-        build->at -= build->length_bytes;
-        memmove( build->length, build->length + build->length_bytes, (size_t) ( build->at - build->length ) );
+        memmove( data - length_bytes, data, bytes );
+        build->at -= length_bytes;
     }
     int bytes = (int) ( build->at - build->start ), asks = build->asks && build->tracked;
     flags |= acks ? NC_MESSAGES_ACK_VALID : 0;
@@ -10244,7 +10253,10 @@ typedef struct {
     nc_acks_t acks;
     int64_t newest[2]; /* ids are near these, which what the packet holds does not move: in one piece, in fragments */
     int64_t number, acked;
-    int asks;
+    int asks, frame_count;
+    uint32_t duplicates; /* messages that are here already */
+    uint16_t
+        frames[NETCODE_MAX_PACKET_SIZE / 2]; /* where those begin that are to be taken; a frame has 2 bytes at least */
 } nc_plan_t;
 
 static int nc_frame_read_ranges( nc_source_t * source, nc_acks_t * acks )
@@ -10273,7 +10285,7 @@ static void nc_frame_read_control( nc_source_t * source, nc_frame_t * frame )
         frame->value = nc_source_number( source, 4 );
         frame->bytes = nc_source_varint( source );
     } else if ( frame->type == NC_FRAME_CANCEL ) {
-        frame->id = nc_source_u16( source );
+        frame->id = nc_source_number( source, 2 );
         frame->bytes = nc_source_varint( source );
     } else
         source->failed = 1;
@@ -10281,14 +10293,15 @@ static void nc_frame_read_control( nc_source_t * source, nc_frame_t * frame )
 
 static void nc_frame_read_message( nc_source_t * source, nc_frame_t * frame, uint32_t first )
 {
-    if ( first & NC_FRAME_CHANNEL ) {
-        frame->channel = (int) nc_source_number( source, 1 );
-        source->failed |= frame->channel == 0;
-    }
-    if ( nc_kind_is_reliable( frame->kind ) )
-        frame->id = nc_source_u16( source );
-    if ( nc_kind_has_order( frame->kind, frame->type == -2 ) )
-        frame->order = nc_source_u16( source );
+    uint32_t channel = first & NC_FRAME_CHANNEL ? 1 : 0, id = nc_kind_is_reliable( frame->kind ) ? 2 : 0;
+    uint32_t order = nc_kind_has_order( frame->kind, frame->type == -2 ) ? 2 : 0;
+    const uint8_t * at = nc_source_bytes( source, channel + id + order );
+    if ( source->failed )
+        return;
+    frame->channel = channel ? at[0] : 0;
+    frame->id = id ? nc_get_u16( at + channel ) : 0;
+    frame->order = order ? nc_get_u16( at + channel + id ) : 0;
+    source->failed |= channel && frame->channel == 0;
     if ( frame->type == -2 ) {
         frame->bytes = nc_source_varint( source );
         frame->index = nc_source_varint( source );
@@ -10304,13 +10317,12 @@ static void nc_frame_read_message( nc_source_t * source, nc_frame_t * frame, uin
     frame->data = nc_source_bytes( source, frame->data_bytes );
 }
 
-/* One frame, in its one form. ACK_RANGES goes into `acks`. */
+/* One frame, in its one form; there is a byte of it. ACK_RANGES goes into `acks`. */
 static void nc_frame_read( nc_source_t * source, nc_frame_t * frame, nc_acks_t * acks )
 {
-    uint32_t first = nc_source_number( source, 1 );
+    uint32_t first = *source->at++;
     frame->kind = (int) ( first & NC_FRAME_KIND );
-    frame->channel = 0;
-    frame->id = frame->order = frame->index = frame->data_bytes = 0;
+    frame->index = frame->data_bytes = 0;
     if ( frame->kind <= NETCODE_MESSAGE_RELIABLE_SEQUENCED && first < 0x40 ) {
         frame->type = first & NC_FRAME_FRAGMENT ? -2 : -1;
         nc_frame_read_message( source, frame, first );
@@ -10411,7 +10423,7 @@ static int nc_frame_check_fragment( struct netcode_messages_t * messages, const 
     return NETCODE_MESSAGES_DROP_NONE;
 }
 
-/* Could this frame be taken? Nothing changes yet. */
+/* Could this frame be taken, and does it have to be? Nothing changes yet. */
 static int nc_frame_check_message( struct netcode_messages_t * messages, const nc_frame_t * frame, nc_plan_t * plan )
 {
     uint32_t room = nc_heap_round( (uint32_t) sizeof( nc_arrived_t ) + frame->bytes );
@@ -10425,8 +10437,10 @@ static int nc_frame_check_message( struct netcode_messages_t * messages, const n
         plan->room += room;
         return NETCODE_MESSAGES_DROP_NONE;
     }
-    if ( nc_messages_has_id( messages, id, fragment ) )
-        return NETCODE_MESSAGES_DROP_NONE;
+    if ( nc_messages_has_id( messages, id, fragment ) ) {
+        plan->duplicates++;
+        return NC_FRAME_IS_DONE;
+    }
     if ( nc_messages_id_is_far( messages, id, fragment ) ||
          ( frame->kind == NETCODE_MESSAGE_RELIABLE_ORDERED &&
            (uint16_t) ( frame->order - messages->channels[frame->channel].expected_order ) >= NC_MESSAGES_IDS ) )
@@ -10442,6 +10456,8 @@ static int nc_frame_check( struct netcode_messages_t * messages, const nc_frame_
 {
     if ( frame->type < 0 )
         return nc_frame_check_message( messages, frame, plan );
+    if ( frame->type == NC_FRAME_ACK_RANGES )
+        return NC_FRAME_IS_DONE; /* it is in the plan */
     if ( frame->type == NC_FRAME_LIMIT && ( (int32_t) ( frame->value - messages->credit_spent ) > 1 << 30 ||
                                             frame->bytes < NETCODE_MESSAGES_WHOLE_BYTES ) )
         return NETCODE_MESSAGES_DROP_LIMIT;
@@ -10551,7 +10567,6 @@ static uint32_t nc_arrived_make( struct netcode_messages_t * messages, const nc_
     if ( !place )
         return 0;
     nc_arrived_t * arrived = nc_arrived_at( messages, place );
-    memset( arrived, 0, sizeof( *arrived ) );
     arrived->bytes = frame->bytes;
     arrived->fragments = arrived->missing = fragments;
     arrived->id = id;
@@ -10659,13 +10674,13 @@ static void nc_frame_take( struct netcode_messages_t * messages, const nc_frame_
 
 static int nc_messages_read_header( struct netcode_messages_t * messages, nc_source_t * source, nc_plan_t * plan )
 {
-    uint32_t flags = nc_source_number( source, 1 ), seq = nc_source_u16( source );
+    uint32_t flags = nc_source_number( source, 1 ), seq = nc_source_number( source, 2 );
     nc_acks_t * acks = &plan->acks;
-    uint32_t ack = nc_source_u16( source );
+    uint32_t ack = nc_source_number( source, 2 );
     acks->bits = nc_source_number( source, 4 );
     acks->valid = ( flags & NC_MESSAGES_ACK_VALID ) != 0;
     if ( flags & NC_MESSAGES_ACK_DELAY )
-        acks->delay = nc_source_u16( source );
+        acks->delay = nc_source_number( source, 2 );
     plan->asks = ( flags & NC_MESSAGES_PLEASE_ACK ) != 0;
     if ( source->failed || ( flags & 0x8f ) != NC_MESSAGES_VERSION ||
          ( !acks->valid && ( ack || acks->bits || flags & NC_MESSAGES_ACK_DELAY ) ) )
@@ -10691,17 +10706,19 @@ static int nc_messages_read_header( struct netcode_messages_t * messages, nc_sou
 /* Checks all of a packet, and whether all of it can be stored. */
 static int nc_messages_check_packet( struct netcode_messages_t * messages, nc_source_t * source, nc_plan_t * plan )
 {
-    nc_source_t frames;
     nc_frame_t frame;
+    const uint8_t * packet = source->at;
     int reason = nc_messages_read_header( messages, source, plan );
     plan->newest[0] = messages->newest_id;
     plan->newest[1] = messages->newest_transfer;
-    frames = *source;
-    while ( reason == NETCODE_MESSAGES_DROP_NONE && frames.at != frames.end ) {
-        nc_frame_read( &frames, &frame, &plan->acks );
-        reason = frames.failed ? NETCODE_MESSAGES_DROP_FRAME : nc_frame_check( messages, &frame, plan );
+    while ( reason <= NETCODE_MESSAGES_DROP_NONE && source->at != source->end ) {
+        uint16_t begins = (uint16_t) ( source->at - packet );
+        nc_frame_read( source, &frame, &plan->acks );
+        reason = source->failed ? (int) NETCODE_MESSAGES_DROP_FRAME : nc_frame_check( messages, &frame, plan );
+        if ( reason == NETCODE_MESSAGES_DROP_NONE )
+            plan->frames[plan->frame_count++] = begins;
     }
-    if ( reason != NETCODE_MESSAGES_DROP_NONE )
+    if ( reason > NETCODE_MESSAGES_DROP_NONE )
         return reason;
     if ( plan->acks.count && plan->acked < (int64_t) plan->acks.low[plan->acks.count - 1] )
         return NETCODE_MESSAGES_DROP_ACK;
@@ -10741,18 +10758,13 @@ static void nc_messages_take_number( struct netcode_messages_t * messages, int64
 /* ---- the object's life ---- */
 
 typedef struct {
-    uint32_t channels, window, copies, max_bytes, out_bytes, in_bytes;
-    size_t channels_at, sent_at, copies_at, out_at, in_at, bytes;
+    uint32_t channels, window, max_bytes, out_bytes, in_bytes;
+    size_t channels_at, sent_at, out_at, in_at, bytes;
 } nc_messages_layout_t;
 
 static uint32_t nc_or_default( int value, uint32_t otherwise )
 {
     return value > 0 ? (uint32_t) value : otherwise;
-}
-
-static uint32_t nc_copies_of( uint32_t window )
-{
-    return window * 9 / 4;
 }
 
 static size_t nc_round_up( size_t bytes )
@@ -10775,7 +10787,6 @@ static int nc_messages_lay_out( const struct netcode_messages_config_t * config,
         layout->max_bytes < NETCODE_MESSAGES_WHOLE_BYTES ? NETCODE_MESSAGES_WHOLE_BYTES : layout->max_bytes;
     for ( layout->window = 16; layout->window < window; )
         layout->window *= 2;
-    layout->copies = nc_copies_of( layout->window );
     layout->out_bytes = nc_or_default( config->send_buffer_bytes, 2 * layout->max_bytes + 65536 );
     layout->in_bytes = nc_or_default( config->receive_buffer_bytes, 2 * layout->max_bytes + 65536 );
     uint32_t least = layout->max_bytes + layout->max_bytes / 2;
@@ -10789,8 +10800,7 @@ static int nc_messages_lay_out( const struct netcode_messages_config_t * config,
         return 0;
     layout->channels_at = nc_round_up( sizeof( struct netcode_messages_t ) );
     layout->sent_at = layout->channels_at + nc_round_up( layout->channels * sizeof( nc_message_channel_t ) );
-    layout->copies_at = layout->sent_at + nc_round_up( layout->window * sizeof( nc_sent_t ) );
-    layout->out_at = layout->copies_at + nc_round_up( layout->copies * sizeof( nc_copy_t ) );
+    layout->out_at = layout->sent_at + nc_round_up( layout->window * sizeof( nc_sent_t ) );
     layout->in_at = layout->out_at + nc_round_up( layout->out_bytes );
     layout->bytes = layout->in_at + nc_round_up( layout->in_bytes );
     return 1;
@@ -10817,9 +10827,6 @@ static void nc_messages_begin( struct netcode_messages_t * messages, double time
     nc_heap_init( &messages->in, messages->in.base, messages->in.bytes + 16 );
     if ( !messages->event_head )
         nc_heap_init( &messages->out, messages->out.base, messages->out.bytes + 16 );
-    for ( uint32_t i = 0; i < nc_copies_of( messages->window ); i++ )
-        messages->copies[i].next =
-            (uint16_t) ( i + 1 == nc_copies_of( messages->window ) ? (uint32_t) NC_COPY_NONE : i + 1 );
     for ( int i = 0; i < messages->channel_count; i++ ) {
         nc_message_channel_t *channel = &messages->channels[i], fresh;
         memset( &fresh, 0, sizeof( fresh ) );
@@ -10855,7 +10862,6 @@ static void nc_messages_configure( struct netcode_messages_t * messages,
     messages->free_function = config->free_function;
     messages->channels = (nc_message_channel_t *) (void *) ( block + layout->channels_at );
     messages->sent = (nc_sent_t *) (void *) ( block + layout->sent_at );
-    messages->copies = (nc_copy_t *) (void *) ( block + layout->copies_at );
     messages->channel_count = (int) layout->channels;
     messages->window = layout->window;
     messages->max_message_bytes = layout->max_bytes;
@@ -10911,8 +10917,6 @@ NETCODE_API void netcode_messages_reset( struct netcode_messages_t * messages, d
 {
     NC_MESSAGES_CHECK( messages != NULL && nc_messages_is_time( time ), NC_MESSAGES_NOTHING );
     nc_messages_lose_all( messages );
-    for ( ; messages->sent_first != messages->sent_end; messages->sent_first++ )
-        nc_copies_release( messages, nc_sent_at( messages, messages->sent_first ), 0 );
     struct netcode_messages_t kept = *messages;
     size_t from = offsetof( struct netcode_messages_t, now );
     memset( (uint8_t *) messages + from, 0, sizeof( *messages ) - from );
@@ -10953,7 +10957,7 @@ static void nc_message_enqueue( struct netcode_messages_t * messages, uint32_t p
 {
     const nc_message_t * message = nc_message_at( messages, place );
     nc_message_channel_t * channel = &messages->channels[message->channel];
-    int reliable = nc_kind_is_reliable( nc_kind_on_wire( message->kind ) );
+    int reliable = nc_kind_is_reliable( message->wire );
     uint32_t bit = (uint32_t) 1 << message->channel;
     if ( !( ( messages->active[0] | messages->active[1] ) & bit ) &&
          (int32_t) ( channel->served - messages->served ) < 0 )
@@ -10979,16 +10983,18 @@ NETCODE_API int netcode_messages_send_message( struct netcode_messages_t * messa
     if ( !place )
         return NETCODE_MESSAGES_FULL;
     nc_message_t * queued = nc_message_at( messages, place );
-    memset( queued, 0, sizeof( *queued ) );
+    memset( queued, 0, offsetof( nc_message_t, fragments ) );
     queued->bytes = bytes;
     queued->fragments = fragments;
     queued->channel = (uint8_t) message->channel;
     queued->kind = (uint8_t) ( fragments ? nc_kind_upgrade( message->kind ) : message->kind );
+    queued->wire = (uint8_t) nc_kind_on_wire( queued->kind );
+    queued->head_bytes = (uint8_t) nc_message_head_bytes( queued );
     queued->receipt = message->receipt;
     queued->queued = messages->now;
-    queued->expires = message->ttl_seconds > 0.0                               ? messages->now + message->ttl_seconds
-                      : nc_kind_is_reliable( nc_kind_on_wire( queued->kind ) ) ? 1e300
-                                                                               : messages->now + 0.5;
+    queued->expires = message->ttl_seconds > 0.0            ? messages->now + message->ttl_seconds
+                      : nc_kind_is_reliable( queued->wire ) ? 1e300
+                                                            : messages->now + 0.5;
     if ( bytes )
         memcpy( nc_message_data( queued ), message->data, bytes );
     if ( fragments )
@@ -11076,7 +11082,7 @@ NETCODE_API int netcode_messages_process_packet( struct netcode_messages_t * mes
     nc_source_t source = { packet, packet + bytes, 0 };
     nc_frame_t frame;
     nc_plan_t plan;
-    memset( &plan, 0, sizeof( plan ) );
+    memset( &plan, 0, offsetof( nc_plan_t, frames ) );
     int reason = bytes > NETCODE_MAX_PACKET_SIZE ? (int) NETCODE_MESSAGES_DROP_HEADER
                  : messages->broken              ? (int) NETCODE_MESSAGES_DROP_BROKEN
                                                  : nc_messages_check_packet( messages, &source, &plan );
@@ -11089,8 +11095,9 @@ NETCODE_API int netcode_messages_process_packet( struct netcode_messages_t * mes
     messages->fresh = 1;
     nc_messages_take_number( messages, plan.number, plan.asks );
     nc_messages_take_acks( messages, &plan.acks );
-    plan.acks.count = 0;
-    while ( source.at != source.end ) {
+    messages->stats.messages_duplicate += plan.duplicates;
+    for ( int i = 0; i < plan.frame_count; i++ ) {
+        source.at = packet + plan.frames[i];
         nc_frame_read( &source, &frame, &plan.acks );
         nc_frame_take( messages, &frame, &plan );
     }

@@ -38,12 +38,12 @@ struct link_t {
 
 /* ---- what must hold of an object at any time ---- */
 
-enum { CHECK_BLOCKS = 65536, CHECK_NOT_A_FRAGMENT = 0xFF00 };
+enum { CHECK_BLOCKS = 65536 };
 
 /* A block of a heap that is in use, and what was found to need it. */
 struct check_block_t {
     uint32_t place;
-    int references, carriers, listed;
+    int listed;
 };
 
 static struct check_block_t check_blocks[CHECK_BLOCKS];
@@ -114,7 +114,7 @@ static void heap_check( const nc_heap_t * heap )
         CHECK( ( word & 1 ) || !was_free ); /* free neighbours are one */
         free_count += !( word & 1 );
         if ( word & 1 ) {
-            struct check_block_t block = { place, 0, 0, 0 };
+            struct check_block_t block = { place, 0 };
             REQUIRE( check_block_count < CHECK_BLOCKS );
             check_blocks[check_block_count++] = block;
             used += size;
@@ -187,8 +187,8 @@ static void check_transfers( const struct netcode_messages_t * m )
 static void check_fragments( const struct netcode_messages_t * m, uint32_t place )
 {
     nc_message_t * message = nc_message_at( m, place );
-    uint32_t acked = 0, lost = 0;
-    if ( message->flags & ( NC_MESSAGE_CANCELLED | NC_MESSAGE_DONE ) )
+    uint32_t acked = 0, lost = 0, under_way = 0;
+    if ( !message->fragments || message->flags & ( NC_MESSAGE_CANCELLED | NC_MESSAGE_DONE ) )
         return;
     for ( uint32_t i = 0; i < message->fragments; i++ ) {
         acked += ( nc_message_states( message )[i] & NC_FRAGMENT_ACKED ) != 0;
@@ -197,12 +197,18 @@ static void check_fragments( const struct netcode_messages_t * m, uint32_t place
     CHECK_EQ( acked, message->acked_fragments );
     CHECK_EQ( lost, message->lost_fragments );
     CHECK_LE( message->next_fragment, message->fragments );
+    for ( uint32_t i = m->sent_first; i != m->sent_end; i++ ) {
+        const nc_sent_t * sent = nc_sent_at( m, i );
+        under_way += sent->bytes & NC_SENT_UNDER_WAY && sent->bytes & NC_SENT_BULK && sent->transfer == message->id;
+    }
+    if ( message->flags & NC_MESSAGE_STARTED && !m->broken )
+        CHECK_EQ( message->next_fragment, acked + lost + under_way );
 }
 
-/* Packets under way and what they hold: every copy is in one place, and counted. */
+/* Packets under way. */
 static void check_sent( const struct netcode_messages_t * m )
 {
-    uint32_t count = 0, under_way = 0, copies = 0, before = 0;
+    uint32_t count = 0, under_way = 0, before = 0;
     double bytes = 0.0, bulk = 0.0;
     REQUIRE( m->sent_end - m->sent_first <= m->window );
     for ( uint32_t i = m->sent_first; i != m->sent_end; i++ ) {
@@ -214,19 +220,40 @@ static void check_sent( const struct netcode_messages_t * m )
         under_way += (uint32_t) out;
         bytes += out ? sent->bytes & NC_SENT_BYTES : 0;
         bulk += out && sent->bytes & NC_SENT_BULK ? sent->bytes & NC_SENT_BYTES : 0;
-        for ( uint16_t at = sent->copies; at != NC_COPY_NONE; at = m->copies[at].next ) {
-            struct check_block_t * block = check_find( m->copies[at].message );
-            REQUIRE( copies++ < nc_copies_of( m->window ) );
-            block->references++;
-            block->carriers += out && m->copies[at].fragment >= CHECK_NOT_A_FRAGMENT;
-        }
     }
-    for ( uint16_t at = m->free_copy; at != NC_COPY_NONE; at = m->copies[at].next )
-        REQUIRE( copies++ < nc_copies_of( m->window ) );
-    CHECK_EQ( copies, nc_copies_of( m->window ) );
     CHECK_EQ( under_way, m->under_way );
     CHECK_EQ( (int64_t) bytes, (int64_t) m->in_flight );
     CHECK_EQ( (int64_t) bulk, (int64_t) m->bulk_in_flight );
+}
+
+static int check_is_under_way( const struct netcode_messages_t * m, uint32_t number )
+{
+    for ( uint32_t i = m->sent_first; i != m->sent_end; i++ )
+        if ( nc_sent_at( m, i )->number == number )
+            return ( nc_sent_at( m, i )->bytes & NC_SENT_UNDER_WAY ) != 0;
+    return 0;
+}
+
+/* What was begun, oldest first: packets under way hold it, or it is to be sent again, or it was told to be lost. */
+static void check_begun( const struct netcode_messages_t * m, const nc_message_list_t * list )
+{
+    uint32_t before = 0;
+    for ( uint32_t place = list->head; place; place = nc_message_at( m, place )->next ) {
+        const nc_message_t * message = nc_message_at( m, place );
+        int cancelled = ( message->flags & NC_MESSAGE_CANCELLED ) != 0;
+        CHECK( place == list->head || (int32_t) ( message->first - before ) >= 0 );
+        before = message->first;
+        REQUIRE( message->carrier_count <= NC_MESSAGES_CARRIERS );
+        for ( int i = 0; i < message->carrier_count; i++ ) {
+            CHECK( check_is_under_way( m, message->carriers[i] ) );
+            for ( int k = 0; k < i; k++ )
+                CHECK_NE( message->carriers[i], message->carriers[k] );
+        }
+        if ( !nc_kind_is_reliable( message->wire ) )
+            CHECK_EQ( message->carrier_count == 0, ( message->flags & NC_MESSAGE_TOLD_LOST ) != 0 );
+        else if ( !m->broken && ( !message->fragments || cancelled ) )
+            CHECK( message->carrier_count || message->flags & NC_MESSAGE_LOST );
+    }
 }
 
 static void check_lost_and_told( const struct netcode_messages_t * m )
@@ -235,7 +262,7 @@ static void check_lost_and_told( const struct netcode_messages_t * m )
     int lost = 0, told = 0;
     for ( uint32_t at = m->lost_head; at; tail = at, at = nc_message_at( m, at )->next_lost ) {
         REQUIRE( lost++ < check_block_count );
-        check_find( at )->references++;
+        check_find( at );
         CHECK( nc_message_at( m, at )->flags & NC_MESSAGE_LOST );
     }
     CHECK_EQ( m->lost_tail, tail );
@@ -262,6 +289,9 @@ static void check_sending( const struct netcode_messages_t * m )
     check_list( m, &m->reliable );
     check_list( m, &m->bulk );
     check_list( m, &m->watched );
+    check_begun( m, &m->reliable );
+    check_begun( m, &m->bulk );
+    check_begun( m, &m->watched );
     check_transfers( m );
     check_sent( m );
     check_lost_and_told( m );
@@ -270,9 +300,7 @@ static void check_sending( const struct netcode_messages_t * m )
         const nc_message_t * message = nc_message_at( m, block->place );
         int done = ( message->flags & NC_MESSAGE_DONE ) != 0;
         CHECK_EQ( block->listed, !done );
-        CHECK_EQ( block->references, message->references );
-        CHECK( done || block->carriers == message->carriers );
-        CHECK( !done || message->references || message->event ); /* or it should have been given back */
+        CHECK( !done || message->flags & NC_MESSAGE_LOST || message->event ); /* or it should have been given back */
         CHECK_EQ( nc_heap_size( &m->out, block->place ),
                   nc_heap_round( (uint32_t) sizeof( nc_message_t ) + message->bytes + message->fragments ) );
         check_fragments( m, block->place );

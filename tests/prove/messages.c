@@ -52,9 +52,8 @@ static uint32_t low_bytes( const uint8_t * data, size_t bytes )
 void prove_messages_number( void )
 {
     nc_source_t source = any_source( MOST ), before = source;
-    int bytes = any_int() ? 1 : 4, is_short = any_int() != 0;
-    bytes = is_short ? 2 : bytes;
-    uint32_t value = is_short ? nc_source_u16( &source ) : nc_source_number( &source, bytes );
+    int bytes = any_int() ? 1 : any_int() ? 2 : 4;
+    uint32_t value = nc_source_number( &source, bytes );
     int fits = rest_of( &before ) >= (size_t) bytes;
     claim_moved( &before, &source );
     CLAIM( ( source.failed != 0 ) == ( before.failed || !fits ) );

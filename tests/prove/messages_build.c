@@ -13,7 +13,6 @@ static struct {
 } block;
 
 static struct netcode_messages_t messages;
-static nc_copy_t copies[1];
 static nc_build_t build;
 
 /* So many bytes are left, at most. */
@@ -23,7 +22,6 @@ static void any_build( size_t most )
     static uint8_t packet[24];
     build.start = build.at = packet + sizeof( packet ) - bytes;
     build.end = packet + sizeof( packet );
-    build.copies = NC_COPY_NONE;
     build.tracked = any_int() != 0;
 }
 
@@ -31,9 +29,6 @@ static nc_message_t * any_message( uint32_t most )
 {
     nc_message_t * message = &block.message;
     messages.out.base = (uint8_t *) &block;
-    messages.copies = copies;
-    copies[0].next = NC_COPY_NONE;
-    messages.free_copy = any_int() ? 0 : NC_COPY_NONE;
     message->bytes = any_below( most + 1 );
     message->fragments = nc_fragments_of( message->bytes );
     message->channel = (uint8_t) any_below( NETCODE_MESSAGES_CHANNELS );
@@ -41,7 +36,10 @@ static nc_message_t * any_message( uint32_t most )
     message->id = any_u16();
     message->order = any_u16();
     message->receipt = any_u64();
-    message->references = message->carriers = 0;
+    message->carrier_count = (uint8_t) any_below( NC_MESSAGES_CARRIERS + 1 );
+    message->wire = (uint8_t) nc_kind_on_wire( message->kind );
+    message->head_bytes = (uint8_t) nc_message_head_bytes( message );
+    messages.next_number = any_u64();
     return message;
 }
 
@@ -77,11 +75,15 @@ void prove_messages_build_message( void )
     any_build( 24 );
     nc_message_t * message = any_message( DATA );
     uint32_t probe = any_below( DATA );
-    int kind = nc_kind_on_wire( message->kind ),
+    int kind = nc_kind_on_wire( message->kind ), held = message->carrier_count,
         remember = nc_kind_is_reliable( kind ) || nc_message_is_told( message );
-    GIVEN( nc_build_fits( &messages, &build, message ) );
+    nc_message_write_head( message );
+    GIVEN( nc_build_fits( &build, message ) );
     nc_build_message( &messages, &build, PLACE, remember );
-    CLAIM( build.at <= build.end && message->references == remember );
+    CLAIM( build.at <= build.end && build.last == build.start );
+    CLAIM( message->carrier_count == ( remember && held < NC_MESSAGES_CARRIERS ? held + 1 : held ) );
+    CLAIM( !remember || message->carriers[held < NC_MESSAGES_CARRIERS ? held : 0] == (uint32_t) messages.next_number );
+    CLAIM( build.start + build.last_head_bytes + message->bytes == build.at );
     nc_frame_t frame = read_back();
     CLAIM( frame.type == -1 && frame.kind == kind && frame.channel == message->channel );
     CLAIM( frame.id == ( kind >= 2 ? message->id : 0 ) && frame.order == ( kind == 3 ? message->order : 0 ) );
@@ -93,7 +95,7 @@ void prove_messages_build_cancel( void )
 {
     any_build( 7 );
     nc_message_t * message = any_message( NETCODE_MESSAGES_MAX_BYTES );
-    GIVEN( nc_build_has_room( &build, 7 ) && messages.free_copy != NC_COPY_NONE );
+    GIVEN( nc_build_has_room( &build, 7 ) );
     nc_build_cancel( &messages, &build, PLACE );
     CLAIM( build.at <= build.end );
     nc_frame_t frame = read_back();
