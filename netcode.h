@@ -9387,7 +9387,7 @@ static void nc_list_settle( struct netcode_messages_t * messages, const nc_messa
             nc_whole_lost( messages, place, number );
         else if ( ( held || late ) && fate == NC_SENT_ARRIVED )
             nc_whole_acked( messages, place, number );
-        else if ( late && !nc_kind_is_reliable( message->wire ) )
+        else if ( late ) /* and forgotten */
             nc_message_finish( messages, place, NETCODE_MESSAGES_EVENT_NONE );
     }
 }
@@ -10298,10 +10298,14 @@ static void nc_frame_read_message( nc_source_t * source, nc_frame_t * frame, uin
     const uint8_t * at = nc_source_bytes( source, channel + id + order );
     if ( source->failed )
         return;
-    frame->channel = channel ? at[0] : 0;
-    frame->id = id ? nc_get_u16( at + channel ) : 0;
-    frame->order = order ? nc_get_u16( at + channel + id ) : 0;
-    source->failed |= channel && frame->channel == 0;
+    if ( channel ) {
+        frame->channel = *at++;
+        source->failed |= frame->channel == 0;
+    }
+    if ( id )
+        frame->id = nc_get_u16( at );
+    if ( order )
+        frame->order = nc_get_u16( at + id );
     if ( frame->type == -2 ) {
         frame->bytes = nc_source_varint( source );
         frame->index = nc_source_varint( source );
@@ -10322,7 +10326,8 @@ static void nc_frame_read( nc_source_t * source, nc_frame_t * frame, nc_acks_t *
 {
     uint32_t first = *source->at++;
     frame->kind = (int) ( first & NC_FRAME_KIND );
-    frame->index = frame->data_bytes = 0;
+    frame->channel = 0;
+    frame->id = frame->order = frame->bytes = frame->index = frame->data_bytes = 0;
     if ( frame->kind <= NETCODE_MESSAGE_RELIABLE_SEQUENCED && first < 0x40 ) {
         frame->type = first & NC_FRAME_FRAGMENT ? -2 : -1;
         nc_frame_read_message( source, frame, first );
@@ -10664,7 +10669,7 @@ static void nc_frame_take( struct netcode_messages_t * messages, const nc_frame_
         uint32_t passed = nc_messages_stamp( messages ) - frame->value;
         if ( passed < 600000 )
             messages->ping = (double) passed * 1e-4;
-    } else if ( frame->type == NC_FRAME_LIMIT ) {
+    } else { /* LIMIT */
         if ( (int32_t) ( frame->value - messages->credit_spent ) >
              (int32_t) ( messages->credit_limit - messages->credit_spent ) )
             messages->credit_limit = frame->value;

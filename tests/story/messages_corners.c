@@ -784,6 +784,22 @@ TEST( messages_probes_back_off )
     corner_close( m );
 }
 
+/* Beside a PONG there is no room for the largest message once more: a ping, then. */
+TEST( messages_a_probe_that_does_not_fit )
+{
+    struct netcode_messages_t * m = corner_open( 16, 1, 0 );
+    struct seen_t seen;
+    corner_send( m, 0, NETCODE_MESSAGE_RELIABLE_ORDERED, NETCODE_MESSAGES_WHOLE_BYTES, 0.0, 0 );
+    corner_tick( m, 0.0, &seen );
+    m->pong_due = 1;
+    corner_tick( m, 0.21, &seen );
+    CHECK_EQ( m->stats.probes, 1 );
+    CHECK( seen.count == 2 && seen.frames[0].type == 0x17 && seen.frames[1].type == 0x0f && seen.asks );
+    corner_tick( m, 0.61, &seen );
+    CHECK( m->stats.probes == 2 && seen.count == 1 && seen_count( &seen, 0, 0 ) == 1 );
+    corner_close( m );
+}
+
 /* More probes than a message remembers packets by: it is known by the newer ones, and once they are lost it is sent again. */
 TEST( messages_probes_beyond_what_is_remembered )
 {

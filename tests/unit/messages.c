@@ -159,7 +159,6 @@ TEST( messages_wire_examples_are_read )
         source.at =
             wire_examples[i] + NC_MESSAGES_FIXED_HEADER + ( wire_examples[i][0] & NC_MESSAGES_ACK_DELAY ? 2 : 0 );
         for ( ; source.at != source.end; expected++ ) {
-            memset( &frame, 0, sizeof( frame ) ); /* what a frame does not have is not read */
             nc_frame_read( &source, &frame, &plan.acks );
             REQUIRE( !source.failed && expected < end && expected->example == i );
             wire_check_frame( &frame, expected );
