@@ -9373,8 +9373,8 @@ static int nc_message_leave( nc_message_t * message, uint32_t number )
 enum nc_sent_fate_t { NC_SENT_ARRIVED, NC_SENT_WENT_LOST, NC_SENT_FORGOTTEN };
 
 /* Those of a list that a packet holds, oldest first; what was begun in a later packet ends the search. */
-static void nc_list_settle( struct netcode_messages_t * messages, const nc_message_list_t * list, uint32_t number,
-                            int fate )
+static void nc_messages_settle( struct netcode_messages_t * messages, const nc_message_list_t * list, uint32_t number,
+                                int fate )
 {
     for ( uint32_t place = list->head, next; place; place = next ) {
         nc_message_t * message = nc_message_at( messages, place );
@@ -9394,9 +9394,9 @@ static void nc_list_settle( struct netcode_messages_t * messages, const nc_messa
 
 static void nc_sent_settle_messages( struct netcode_messages_t * messages, const nc_sent_t * sent, int fate )
 {
-    nc_list_settle( messages, &messages->reliable, sent->number, fate );
-    nc_list_settle( messages, &messages->bulk, sent->number, fate );
-    nc_list_settle( messages, &messages->watched, sent->number, fate );
+    nc_messages_settle( messages, &messages->reliable, sent->number, fate );
+    nc_messages_settle( messages, &messages->bulk, sent->number, fate );
+    nc_messages_settle( messages, &messages->watched, sent->number, fate );
 }
 
 /* ---- round trips, congestion and pacing. Constants: RFC 6298, RFC 9002 ---- */
@@ -9588,7 +9588,7 @@ static void nc_sent_drop( struct netcode_messages_t * messages )
 {
     const nc_sent_t * sent = nc_sent_at( messages, messages->sent_first++ );
     if ( !( sent->bytes & NC_SENT_ACKED ) )
-        nc_list_settle( messages, &messages->watched, sent->number, NC_SENT_FORGOTTEN );
+        nc_messages_settle( messages, &messages->watched, sent->number, NC_SENT_FORGOTTEN );
 }
 
 /* Forgets what is settled from the oldest on; what was lost is kept for a while, since its ack may come late. */
@@ -9700,8 +9700,8 @@ static int nc_build_has_room( const nc_build_t * build, uint32_t bytes )
     return (size_t) ( build->end - build->at ) >= bytes;
 }
 
-/*  Remembers that the packet holds it. Where so many do already, none was acknowledged for long, and this one is a probe:
-    the message is then known by the newer ones. */
+/*  Remembers that the packet holds it. Where as many do as it remembers, nothing was acknowledged for long, and this one is
+    a probe: it takes the place of another one. */
 static void nc_build_carry( const struct netcode_messages_t * messages, nc_build_t * build, nc_message_t * message )
 {
     int at = message->carrier_count < NC_MESSAGES_CARRIERS ? message->carrier_count++ : 0;
@@ -10325,9 +10325,8 @@ static void nc_frame_read_message( nc_source_t * source, nc_frame_t * frame, uin
 static void nc_frame_read( nc_source_t * source, nc_frame_t * frame, nc_acks_t * acks )
 {
     uint32_t first = *source->at++;
+    memset( frame, 0, sizeof( *frame ) );
     frame->kind = (int) ( first & NC_FRAME_KIND );
-    frame->channel = 0;
-    frame->id = frame->order = frame->bytes = frame->index = frame->data_bytes = 0;
     if ( frame->kind <= NETCODE_MESSAGE_RELIABLE_SEQUENCED && first < 0x40 ) {
         frame->type = first & NC_FRAME_FRAGMENT ? -2 : -1;
         nc_frame_read_message( source, frame, first );

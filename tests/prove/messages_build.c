@@ -127,3 +127,24 @@ void prove_messages_build_control( void )
     else
         CLAIM( frame.value == ( which == NC_FRAME_PONG ? messages.pong_value : nc_messages_stamp( &messages ) ) );
 }
+
+/* The packets under way with a message: the new one is among them, beside two others, and is so until it is settled. */
+void prove_messages_carriers( void )
+{
+    nc_message_t * message = any_message( DATA );
+    uint32_t probe = any_u32(), number = (uint32_t) messages.next_number;
+    int count = message->carrier_count, at = -1;
+    for ( int i = 0; i < count; i++ ) {
+        message->carriers[i] = any_u32();
+        GIVEN( message->carriers[i] != number );
+        for ( int k = 0; k < i; k++ )
+            GIVEN( message->carriers[i] != message->carriers[k] );
+        at = message->carriers[i] == probe ? i : at;
+    }
+    nc_build_carry( &messages, &build, message );
+    CLAIM( build.holds && message->carrier_count <= NC_MESSAGES_CARRIERS );
+    int held = nc_message_leave( message, probe );
+    CLAIM( held == ( probe == number || ( at >= 0 && !( at == 0 && count == NC_MESSAGES_CARRIERS ) ) ) );
+    CLAIM( !nc_message_leave( message, probe ) );
+    CLAIM( probe == number || nc_message_leave( message, number ) );
+}

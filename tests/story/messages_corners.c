@@ -752,6 +752,45 @@ TEST( messages_what_was_begun_later )
 
 /* ---- probes ---- */
 
+/* Given up with one of its parts; that the others are lost as well changes nothing, and is not counted again. */
+TEST( messages_parts_lost_behind_a_last_try )
+{
+    struct netcode_messages_t * m = corner_open( 16, 2, 1 );
+    corner_send( m, 0, NETCODE_MESSAGE_RELIABLE, 3000, 0.0, 6 );
+    messages_drain( m, 0.0 );
+    CHECK_EQ( m->under_way, 3 );
+    for ( uint32_t i = 0; i < 3; i++ )
+        corner_lose( m, i );
+    messages_drain( m, 0.01 );
+    CHECK_EQ( m->under_way, 3 );
+    for ( uint32_t i = 3; i < 6; i++ )
+        corner_lose( m, i );
+    CHECK_EQ( m->stats.reliable_timeouts_total, 1 );
+    CHECK_EQ( m->stats.reliable_retries_total, 3 );
+    CHECK_EQ( corner_event( m ), 60 + NETCODE_MESSAGES_EVENT_LOST );
+    CHECK_EQ( corner_event( m ), 0 );
+    corner_close( m );
+}
+
+/* The same message twice in one packet, and once more in the next: handed over once, counted twice. */
+TEST( messages_twice_in_one_packet )
+{
+    struct netcode_messages_t * m = corner_open( 16, 1, 0 );
+    struct netcode_message_t message;
+    struct craft_t craft;
+    for ( int i = 0; i < 2; i++ ) {
+        craft_begin( &craft, i, -1, 0 );
+        craft_message( &craft, NETCODE_MESSAGE_RELIABLE, 0, 0, 0, "once", 4 );
+        if ( i == 0 )
+            craft_message( &craft, NETCODE_MESSAGE_RELIABLE, 0, 0, 0, "once", 4 );
+        CHECK_EQ( craft_give( &craft, m ), NETCODE_MESSAGES_DROP_NONE );
+        CHECK_EQ( netcode_messages_receive( m, &message ), i == 0 );
+        CHECK_EQ( m->stats.messages_duplicate, 1 + i );
+    }
+    CHECK_EQ( netcode_messages_receive( m, &message ), 0 );
+    corner_close( m );
+}
+
 /* Nothing is heard: the oldest message once more, each time after twice as long, and every time within two seconds. */
 TEST( messages_probes_back_off )
 {
@@ -800,7 +839,7 @@ TEST( messages_a_probe_that_does_not_fit )
     corner_close( m );
 }
 
-/* More probes than a message remembers packets by: it is known by the newer ones, and once they are lost it is sent again. */
+/* More probes than a message remembers packets by: it is known by the newest, and once all that it knows are lost it is sent again. */
 TEST( messages_probes_beyond_what_is_remembered )
 {
     for ( int lost = 0; lost < 2; lost++ ) {
