@@ -744,9 +744,11 @@ TEST( messages_what_was_begun_later )
     CHECK_EQ( corner_event( m ), 10 + NETCODE_MESSAGES_EVENT_LOST );
     CHECK_EQ( corner_event( m ), 20 + NETCODE_MESSAGES_EVENT_LOST );
     corner_lose( m, 0 );
+    CHECK_EQ( m->reliable.count, 2 );
     corner_acks( m, 0, 0 );
     CHECK_EQ( corner_event( m ), 10 + NETCODE_MESSAGES_EVENT_SPURIOUS );
     CHECK_EQ( corner_event( m ), 0 );
+    CHECK_EQ( m->reliable.count, 1 ); /* to be taken back yet */
     corner_close( m );
 }
 
