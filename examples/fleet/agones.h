@@ -4,7 +4,8 @@
 
         struct agones_t agones;
         struct agones_gameserver_t self;
-        if ( agones_open( &agones, &requests ) && agones_gameserver( &agones, 30.0, &stop, &self ) )
+        const char * why;
+        if ( agones_open( &agones, &requests ) && agones_gameserver( &agones, 30.0, &stop, &self, &why ) )
             ... create the server with self.address as one of its public_addresses, and start it ...
         for ( ;; )                                  // the game loop
             agones_update( &agones, now, players > 0 );

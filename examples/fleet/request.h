@@ -67,7 +67,9 @@ static int requests_open( struct requests_t * requests, void ( *on_line )( void 
     requests->context = context;
     if ( curl_global_init( CURL_GLOBAL_DEFAULT ) != CURLE_OK )
         return 0;
-    if ( !( curl_version_info( CURLVERSION_NOW )->features & CURL_VERSION_ASYNCHDNS ) )
+    const curl_version_info_data * info = curl_version_info( CURLVERSION_NOW );
+    /* Before 7.87 the thread that looks up a name is waited for, even when its request has ended; c-ares has none. */
+    if ( !( info->features & CURL_VERSION_ASYNCHDNS ) || ( info->version_num < 0x075700 && !info->ares ) )
         on_line( context, "this libcurl resolves names while its caller waits: give addresses, not names" );
     requests->multi = curl_multi_init();
     return requests->multi != NULL;
@@ -123,6 +125,10 @@ static int request_set_up( struct request_t * request, const char * url )
     good = good && curl_easy_setopt( easy, CURLOPT_PROTOCOLS_STR, "http,https" ) == CURLE_OK;
 #else
     good = good && curl_easy_setopt( easy, CURLOPT_PROTOCOLS, (long) ( CURLPROTO_HTTP | CURLPROTO_HTTPS ) ) == CURLE_OK;
+#endif
+#if LIBCURL_VERSION_NUM >= 0x075700
+    /* A name that nobody answers for must not hold up the game: the thread that looks it up is left to itself. */
+    curl_easy_setopt( easy, CURLOPT_QUICK_EXIT, 1l );
 #endif
     return good && curl_easy_setopt( easy, CURLOPT_PROXY, "" ) == CURLE_OK &&
            curl_easy_setopt( easy, CURLOPT_NOSIGNAL, 1l ) == CURLE_OK &&
