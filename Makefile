@@ -123,15 +123,15 @@ build/relay: tests/tools/relay.c | build
 NEED = sh tests/tools/need.sh pkg-config:pkg-config
 HTTP_NEEDS = libmicrohttpd-dev:pc=libmicrohttpd libcjson-dev:pc=libcjson libcurl4-openssl-dev:pc=libcurl
 
-build/backend: examples/backend/backend.c netcode.h | deps build
+build/backend: examples/backend/backend.c $(wildcard examples/*.h examples/backend/*.h) netcode.h | deps build
 	@$(NEED) $(HTTP_NEEDS)
 	$(Q)$(COMPILE) $< $(LINK) $$(pkg-config --cflags --libs libmicrohttpd libcjson) -o $@
 
-build/client_http: examples/backend/client_http.c netcode.h | deps build
+build/client_http: examples/backend/client_http.c $(wildcard examples/*.h examples/backend/*.h) netcode.h | deps build
 	@$(NEED) $(HTTP_NEEDS)
 	$(Q)$(COMPILE) $< $(LINK) $$(pkg-config --cflags --libs libcurl libcjson) -o $@
 
-build/server-full: examples/server.c $(wildcard examples/fleet/*.h examples/metrics/*.h) netcode.h | deps build
+build/server-full: examples/server.c $(wildcard examples/*.h examples/fleet/*.h examples/metrics/*.h) netcode.h | deps build
 	@$(NEED) $(HTTP_NEEDS)
 	$(Q)$(COMPILE) -DSERVER_FULL $< $(LINK) $$(pkg-config --cflags --libs libcurl libmicrohttpd libcjson) -pthread -o $@
 

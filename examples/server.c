@@ -14,6 +14,7 @@
 #include "../netcode.h"
 
 #include "metrics/metrics.h"
+#include "secret_file.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -290,62 +291,6 @@ static void say_stats( const struct app_t * app )
 
 /* ---- the private keys ---- */
 
-/* Hex or base64 in text, or the 32 bytes themselves. 0 when it is none of these. */
-static int read_key( const char * data, size_t bytes, uint8_t key[NETCODE_KEY_BYTES] )
-{
-    size_t key_bytes = 0;
-    const char * end = NULL;
-    if ( bytes == NETCODE_KEY_BYTES ) {
-        memcpy( key, data, NETCODE_KEY_BYTES );
-        return 1;
-    }
-    while ( bytes && strchr( " \t\r\n", data[bytes - 1] ) )
-        bytes--;
-    if ( sodium_hex2bin( key, NETCODE_KEY_BYTES, data, bytes, NULL, &key_bytes, &end ) == 0 &&
-         key_bytes == NETCODE_KEY_BYTES && end == data + bytes )
-        return 1;
-    return sodium_base642bin( key, NETCODE_KEY_BYTES, data, bytes, NULL, &key_bytes, &end,
-                              sodium_base64_VARIANT_ORIGINAL ) == 0 &&
-           key_bytes == NETCODE_KEY_BYTES && end == data + bytes;
-}
-
-/*  Reads up to `capacity` bytes of a secret. 0, and a line on standard error, when the file can not be read or when
-    others can read it as well. */
-static size_t read_secret_file( const char * path, char * data, size_t capacity )
-{
-    FILE * file = fopen( path, "rb" );
-    if ( !file ) {
-        fprintf( stderr, "server: the file %s can not be opened: %s\n", path, strerror( errno ) );
-        return 0;
-    }
-#ifndef _WIN32
-    struct stat status;
-    if ( fstat( fileno( file ), &status ) != 0 || ( status.st_mode & ( S_IRWXG | S_IRWXO ) ) != 0 ) {
-        fprintf( stderr, "server: the file %s is refused, because others than its owner can use it: chmod 600 %s\n",
-                 path, path );
-        fclose( file );
-        return 0;
-    }
-#endif
-    setvbuf( file, NULL, _IONBF, 0 ); /* no copy of the secret in a buffer of the C library */
-    size_t bytes = fread( data, 1, capacity, file );
-    fclose( file );
-    if ( !bytes )
-        fprintf( stderr, "server: the file %s is empty, or can not be read\n", path );
-    return bytes;
-}
-
-static int read_key_file( const char * path, uint8_t key[NETCODE_KEY_BYTES] )
-{
-    char data[256];
-    size_t bytes = read_secret_file( path, data, sizeof( data ) );
-    int good = bytes && read_key( data, bytes, key );
-    sodium_memzero( data, sizeof( data ) );
-    if ( bytes && !good )
-        fprintf( stderr, "server: the key file %s holds no key: 32 bytes, or the same in hex or base64\n", path );
-    return good;
-}
-
 /* One that is there already is left out: each key costs a stranger's junk token one more attempt to open it. */
 static void add_key( struct keys_t * keys, const uint8_t key[NETCODE_KEY_BYTES] )
 {
@@ -364,7 +309,7 @@ static int read_key_files( const struct options_t * options, struct keys_t * key
     int good = 1;
     keys->count = 0;
     for ( int i = 0; i < options->num_key_files && good; i++ ) {
-        good = read_key_file( options->key_files[i], key );
+        good = secret_read_key( "server", options->key_files[i], key );
         if ( good )
             add_key( keys, key );
     }
@@ -380,7 +325,7 @@ static int choose_keys( struct app_t * app, const struct options_t * options, st
         return read_key_files( options, keys );
     keys->count = 1;
     if ( environment && *environment ) {
-        if ( strlen( environment ) != NETCODE_KEY_BYTES && read_key( environment, strlen( environment ), keys->data ) )
+        if ( secret_parse_key( environment, strlen( environment ), keys->data ) )
             return 1;
         fprintf( stderr, "server: NETCODE_PRIVATE_KEY holds no key: 32 bytes in hex or base64\n" );
         return 0;

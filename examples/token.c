@@ -11,6 +11,7 @@
 
 #define NETCODE_IMPLEMENTATION /* and its rooms 5 to 7: decrypt judges packets by the library's own code */
 #include "../netcode.h"
+#include "secret_file.h"
 #include "wireshark/capture.h"
 
 #include <errno.h>
@@ -318,44 +319,9 @@ static int is_terminal( void )
 
 /* ---- the private key ---- */
 
-/* Hex or base64 in text, or the 32 bytes themselves. 0 when it is none of these. */
-static int parse_key( const char * data, size_t bytes, uint8_t key[NETCODE_KEY_BYTES] )
-{
-    size_t key_bytes = 0;
-    const char * end = NULL;
-    if ( bytes == NETCODE_KEY_BYTES ) {
-        memcpy( key, data, NETCODE_KEY_BYTES );
-        return 1;
-    }
-    while ( bytes && strchr( " \t\r\n", data[bytes - 1] ) )
-        bytes--;
-    if ( sodium_hex2bin( key, NETCODE_KEY_BYTES, data, bytes, NULL, &key_bytes, &end ) == 0 &&
-         key_bytes == NETCODE_KEY_BYTES && end == data + bytes )
-        return 1;
-    return sodium_base642bin( key, NETCODE_KEY_BYTES, data, bytes, NULL, &key_bytes, &end,
-                              sodium_base64_VARIANT_ORIGINAL ) == 0 &&
-           key_bytes == NETCODE_KEY_BYTES && end == data + bytes;
-}
-
 static int read_key_file( const char * path, uint8_t key[NETCODE_KEY_BYTES] )
 {
-    char data[256];
-    FILE * file = fopen( path, "rb" );
-    if ( !file )
-        return fail( EXIT_FAILED, path, strerror( errno ) );
-#ifndef _WIN32
-    struct stat status;
-    if ( fstat( fileno( file ), &status ) != 0 || ( status.st_mode & ( S_IRWXG | S_IRWXO ) ) != 0 ) {
-        fclose( file );
-        return fail( EXIT_FAILED, path, "refused, because others than its owner can use this key file; chmod 600 it" );
-    }
-#endif
-    setvbuf( file, NULL, _IONBF, 0 ); /* no copy of the key in a buffer of the C library */
-    size_t bytes = fread( data, 1, sizeof( data ), file );
-    fclose( file );
-    int good = parse_key( data, bytes, key );
-    sodium_memzero( data, sizeof( data ) );
-    return good ? EXIT_FINE : fail( EXIT_FAILED, path, "holds no key: 32 bytes, or the same in hex or base64" );
+    return secret_read_key( "netcode-token", path, key ) ? EXIT_FINE : EXIT_FAILED;
 }
 
 /* From the file, else from the environment. `found` is 0 when there is neither. */
@@ -366,7 +332,7 @@ static int find_key( const struct options_t * options, uint8_t key[NETCODE_KEY_B
     if ( options->key_file )
         return read_key_file( options->key_file, key );
     if ( environment && *environment ) {
-        if ( strlen( environment ) != NETCODE_KEY_BYTES && parse_key( environment, strlen( environment ), key ) )
+        if ( secret_parse_key( environment, strlen( environment ), key ) )
             return EXIT_FINE;
         return fail( EXIT_FAILED, "NETCODE_PRIVATE_KEY holds no key: 32 bytes in hex or base64", NULL );
     }

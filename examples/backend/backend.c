@@ -1,6 +1,7 @@
-/*  The token backend: it knows the players, hears from the servers, and gives each player who asks a connect token for
-    the servers with the most free slots. It speaks plain HTTP on loopback: TLS is the business of the proxy in front of
-    it, for which nginx.conf beside this file is a tested template. README.md tells of the endpoints and of the files.
+/*  The token backend: it knows the players, hears from the servers or reads them in a file, and gives each player who
+    asks a connect token for the servers with the most free slots. It speaks plain HTTP on loopback: TLS is the business
+    of the proxy in front of it, for which nginx.conf beside this file is a tested template. README.md tells of the
+    endpoints and of the files.
 
         cc examples/backend/backend.c $(pkg-config --cflags --libs libmicrohttpd libcjson libsodium) -o backend
         ./backend --listen 127.0.0.1:8080 --key-file game.key --players players --server-credential-file servers.credential
@@ -10,8 +11,10 @@
 #define NETCODE_IMPLEMENTATION
 #include "../../netcode.h"
 
+#include "../secret_file.h"
+#include "wiping.h"
+
 #include <arpa/inet.h>
-#include <cjson/cJSON.h>
 #include <ctype.h>
 #include <errno.h>
 #include <limits.h>
@@ -36,7 +39,8 @@
 #define MAX_CREDENTIAL_BYTES 512
 #define MAX_SERVER_CREDENTIALS 4 /* so that a new one can come before the old one goes */
 #define MAX_PLAYERS 1000000
-#define MAX_SERVERS 256
+#define MAX_SERVERS 256 /* that report, and as many in the file */
+#define LISTED_SLOTS 32 /* of a server in the file that does not say how many it has: as examples/server.c */
 #define MAX_CONNECTIONS 256
 #define MAX_LINE_BYTES 512
 #define MAX_BODY_BYTES 8192
@@ -85,6 +89,7 @@ static const struct refusal_info_t refusal_infos[REFUSALS] = { REFUSAL_LIST( REF
 struct options_t {
     const char * listen;
     const char * players_file;
+    const char * servers_file;
     const char * server_credential_file;
     const char * key_file;
     uint64_t protocol_id;
@@ -105,21 +110,7 @@ struct player_t {
     char home[NAME_BYTES]; /* the server that headed the last token */
 };
 
-/* What the files say. SIGHUP makes a new one, and takes it only as a whole. */
-struct files_t {
-    uint8_t * key; /* in locked memory between guard pages, kept out of core dumps */
-    uint8_t server_hashes[MAX_SERVER_CREDENTIALS][HASH_BYTES];
-    int num_server_hashes;
-    struct player_t * players;
-    size_t num_players;
-    size_t max_players;
-    uint32_t * by_hash; /* open addressing: index + 1, 0 for free */
-    uint32_t * by_id;
-    size_t mask;
-    uint8_t index_key[crypto_shorthash_KEYBYTES]; /* nobody can know which place a credential leads to */
-};
-
-/* A server, as it told of itself last. */
+/* A server, as it told of itself last, or as the file says. */
 struct server_t {
     char name[NAME_BYTES];            /* "" for a free place */
     struct netcode_address_t address; /* how it knows itself */
@@ -129,7 +120,24 @@ struct server_t {
     int clients;
     int promised; /* tokens that it headed since this report: their players are not among the clients yet */
     int draining;
+    int listed; /* it stands in the file, and never reported */
     double heard_at;
+};
+
+/* What the files say. SIGHUP makes a new one, and takes it only as a whole. */
+struct files_t {
+    uint8_t * key; /* in locked memory between guard pages, kept out of core dumps */
+    uint8_t server_hashes[MAX_SERVER_CREDENTIALS][HASH_BYTES];
+    int num_server_hashes;
+    struct server_t * listed; /* those of the file, but for who has reported since */
+    int num_listed;
+    struct player_t * players;
+    size_t num_players;
+    size_t max_players;
+    uint32_t * by_hash; /* open addressing: index + 1, 0 for free */
+    uint32_t * by_id;
+    size_t mask;
+    uint8_t index_key[crypto_shorthash_KEYBYTES]; /* nobody can know which place a credential leads to */
 };
 
 /* What a player asks for; "" where he does not care. */
@@ -236,37 +244,6 @@ static int complain( const char * what, const char * why )
     return 0;
 }
 
-/* ---- memory that forgets ---- */
-
-/* Tokens hold a session's keys. cJSON and every answer take their memory here, which is wiped before it goes back. */
-#define ALLOCATION_HEAD_BYTES 16
-
-static void * wiping_alloc( size_t bytes )
-{
-    char * block = bytes > SIZE_MAX - ALLOCATION_HEAD_BYTES ? NULL : (char *) malloc( bytes + ALLOCATION_HEAD_BYTES );
-    if ( !block )
-        return NULL;
-    memcpy( block, &bytes, sizeof( bytes ) );
-    return block + ALLOCATION_HEAD_BYTES;
-}
-
-static void wiping_free( void * pointer )
-{
-    size_t bytes = 0;
-    if ( !pointer )
-        return;
-    char * block = (char *) pointer - ALLOCATION_HEAD_BYTES;
-    memcpy( &bytes, block, sizeof( bytes ) );
-    sodium_memzero( pointer, bytes );
-    free( block );
-}
-
-static void use_wiping_memory( void )
-{
-    cJSON_Hooks hooks = { wiping_alloc, wiping_free };
-    cJSON_InitHooks( &hooks );
-}
-
 /* ---- numbers and words ---- */
 
 static int parse_u64( const char * text, int base, uint64_t * value )
@@ -279,6 +256,15 @@ static int parse_u64( const char * text, int base, uint64_t * value )
     if ( *end != '\0' || errno )
         return 0;
     *value = (uint64_t) number;
+    return 1;
+}
+
+static int parse_int( const char * text, int minimum, int maximum, int * value )
+{
+    uint64_t number = 0;
+    if ( !parse_u64( text, 10, &number ) || number < (uint64_t) minimum || number > (uint64_t) maximum )
+        return 0;
+    *value = (int) number;
     return 1;
 }
 
@@ -298,11 +284,7 @@ static int is_word( const char * text, const char * more )
 /* Cut, where it is too long. */
 static void copy_name( char to[NAME_BYTES], const char * from )
 {
-    size_t bytes = strlen( from );
-    if ( bytes >= NAME_BYTES )
-        bytes = NAME_BYTES - 1;
-    memcpy( to, from, bytes );
-    to[bytes] = '\0';
+    snprintf( to, NAME_BYTES, "%.*s", NAME_BYTES - 1, from );
 }
 
 static char * trim( char * text )
@@ -334,8 +316,8 @@ static int hash_credential( const char * credential, size_t bytes, uint8_t hash[
 
 /* ---- files ---- */
 
-/* Opens a file unless others than its owner may do with it what `forbidden` says. NULL, and a line, when not. */
-static FILE * open_file( const char * path, mode_t forbidden, const char * advice )
+/* NULL, and a line, when it can not be opened, or when whoever likes could have written it. */
+static FILE * open_list( const char * path )
 {
     struct stat status;
     FILE * file = fopen( path, "rb" );
@@ -343,57 +325,23 @@ static FILE * open_file( const char * path, mode_t forbidden, const char * advic
         complain( path, strerror( errno ) );
         return NULL;
     }
-    if ( fstat( fileno( file ), &status ) == 0 && S_ISREG( status.st_mode ) && !( status.st_mode & forbidden ) )
+    if ( fstat( fileno( file ), &status ) == 0 && S_ISREG( status.st_mode ) && !( status.st_mode & S_IWOTH ) )
         return file;
     fclose( file );
-    complain( path, advice );
+    complain( path, "is refused, because it is no file, or everyone can write to it" );
     return NULL;
 }
 
-static FILE * open_secret_file( const char * path )
+static int read_key( const char * path, struct files_t * files )
 {
-    FILE * file = open_file( path, S_IRWXG | S_IRWXO,
-                             "is refused, because it is no file, or others than its owner can use it: chmod 600" );
-    if ( file )
-        setvbuf( file, NULL, _IONBF, 0 ); /* no copy of a secret in a buffer of the C library */
-    return file;
-}
-
-/* Hex or base64 in text, or the 32 bytes themselves. 0 when it is none of these. */
-static int parse_key( const char * data, size_t bytes, uint8_t key[NETCODE_KEY_BYTES] )
-{
-    size_t key_bytes = 0;
-    const char * end = NULL;
-    if ( bytes == NETCODE_KEY_BYTES ) {
-        memcpy( key, data, NETCODE_KEY_BYTES );
-        return 1;
-    }
-    while ( bytes && strchr( " \t\r\n", data[bytes - 1] ) )
-        bytes--;
-    if ( sodium_hex2bin( key, NETCODE_KEY_BYTES, data, bytes, NULL, &key_bytes, &end ) == 0 &&
-         key_bytes == NETCODE_KEY_BYTES && end == data + bytes )
-        return 1;
-    return sodium_base642bin( key, NETCODE_KEY_BYTES, data, bytes, NULL, &key_bytes, &end,
-                              sodium_base64_VARIANT_ORIGINAL ) == 0 &&
-           key_bytes == NETCODE_KEY_BYTES && end == data + bytes;
-}
-
-static int read_key_file( const char * path, struct files_t * files )
-{
-    char data[256];
-    FILE * file = open_secret_file( path );
-    if ( !file )
-        return 0;
-    size_t bytes = fread( data, 1, sizeof( data ), file );
-    fclose( file );
     files->key = (uint8_t *) sodium_malloc( NETCODE_KEY_BYTES );
-    int good = files->key && parse_key( data, bytes, files->key );
-    sodium_memzero( data, sizeof( data ) );
-    return good ? sodium_mprotect_readonly( files->key ) == 0
-                : complain( path, "holds no key: 32 bytes, or the same in hex or base64" );
+    if ( !files->key )
+        return complain( path, "needs locked memory, and there is none left" );
+    return secret_read_key( "backend", path, files->key ) && sodium_mprotect_readonly( files->key ) == 0;
 }
 
-/* A line without its end; 0 at the end of the file, -1 when it is longer than lines are. Skips empty ones and notes. */
+/*  A line without its end; 0 at the end of the file, -1 when it is longer than lines are or can not be read. Skips empty
+    ones and notes. */
 static int read_line( FILE * file, char line[MAX_LINE_BYTES], char ** text, int * number )
 {
     while ( fgets( line, MAX_LINE_BYTES, file ) ) {
@@ -404,7 +352,30 @@ static int read_line( FILE * file, char line[MAX_LINE_BYTES], char ** text, int 
         if ( **text && **text != '#' )
             return 1;
     }
-    return 0;
+    if ( !ferror( file ) )
+        return 0;
+    ( *number )++;
+    return -1;
+}
+
+/*  Gives each line to `take`, which returns NULL, or what is wrong with it. 0, and a line that says where, when one is
+    wrong. */
+static int read_list( const char * path, const char * ( *take )(struct files_t *, char *), struct files_t * files )
+{
+    char line[MAX_LINE_BYTES];
+    char why[256];
+    char * text = NULL;
+    int number = 0;
+    int more = 0;
+    const char * wrong = NULL;
+    FILE * file = open_list( path );
+    if ( !file )
+        return 0;
+    while ( !wrong && ( more = read_line( file, line, &text, &number ) ) != 0 )
+        wrong = more < 0 ? "it is too long, or can not be read" : take( files, text );
+    fclose( file );
+    snprintf( why, sizeof( why ), "is wrong in line %d: %s", number, wrong ? wrong : "" );
+    return wrong ? complain( path, why ) : 1;
 }
 
 static int read_server_credentials( const char * path, struct files_t * files )
@@ -413,9 +384,9 @@ static int read_server_credentials( const char * path, struct files_t * files )
     char * text = NULL;
     int number = 0;
     int more = 0;
-    FILE * file = open_secret_file( path );
+    FILE * file = path ? secret_open( "backend", path ) : NULL;
     if ( !file )
-        return 0;
+        return !path;
     while ( ( more = read_line( file, line, &text, &number ) ) > 0 &&
             files->num_server_hashes < MAX_SERVER_CREDENTIALS )
         hash_credential( text, strlen( text ), files->server_hashes[files->num_server_hashes++] );
@@ -423,7 +394,7 @@ static int read_server_credentials( const char * path, struct files_t * files )
     sodium_memzero( line, sizeof( line ) );
     if ( more == 0 && files->num_server_hashes )
         return 1;
-    return complain( path, "holds no servers' credential, more than four, or a line that is too long" );
+    return complain( path, "holds no servers' credential, more than four, or a line that can not be one" );
 }
 
 /* ---- players ---- */
@@ -485,17 +456,19 @@ static int parse_player( char * text, struct player_t * player )
            bytes == HASH_BYTES && parse_u64( id, 10, &player->client_id );
 }
 
-static struct player_t * add_player( struct files_t * files )
+static const char * take_player( struct files_t * files, char * text )
 {
+    if ( files->num_players == MAX_PLAYERS )
+        return "no more than a million players fit";
     if ( files->num_players == files->max_players ) {
         size_t count = files->max_players ? files->max_players * 2 : 64;
         struct player_t * players = (struct player_t *) realloc( files->players, count * sizeof( *players ) );
         if ( !players )
-            return NULL;
+            return "there is no memory for more players";
         files->players = players;
         files->max_players = count;
     }
-    return &files->players[files->num_players];
+    return parse_player( text, &files->players[files->num_players++] ) ? NULL : "credential-hash client_id name";
 }
 
 /* 0, and a line, when two players have the same credential or the same id. */
@@ -526,30 +499,71 @@ static int index_players( const char * path, struct files_t * files )
 
 static int read_players( const char * path, struct files_t * files )
 {
-    char line[MAX_LINE_BYTES];
-    char why[128];
-    char * text = NULL;
-    int number = 0;
-    int more = 0;
-    FILE * file = open_file( path, S_IWOTH, "is refused, because it is no file, or everyone can write to it" );
-    if ( !file )
-        return 0;
-    while ( ( more = read_line( file, line, &text, &number ) ) > 0 ) {
-        struct player_t * player = add_player( files );
-        if ( !player || files->num_players == MAX_PLAYERS || !parse_player( text, player ) ) {
-            more = -1;
-            break;
-        }
-        files->num_players++;
-    }
-    fclose( file );
-    snprintf( why, sizeof( why ), "is wrong in line %d: credential-hash client_id name", number );
-    return more == 0 ? index_players( path, files ) : complain( path, why );
+    return read_list( path, take_player, files ) && index_players( path, files );
 }
+
+/* ---- servers of the file ---- */
+
+static int is_wildcard( const struct netcode_address_t * address )
+{
+    static const uint16_t zeros[8] = { 0 };
+    return address->type == NETCODE_ADDRESS_IPV4 ? !memcmp( address->data.ipv4, zeros, sizeof( address->data.ipv4 ) )
+                                                 : !memcmp( address->data.ipv6, zeros, sizeof( zeros ) );
+}
+
+/* "address [name [slots]]". NULL, or what is wrong. Without a name it goes by its address. */
+static const char * parse_listed( char * text, struct server_t * server )
+{
+    char address[NETCODE_MAX_ADDRESS_STRING_LENGTH];
+    const char * first = take_word( &text );
+    const char * name = take_word( &text );
+    const char * slots = take_word( &text );
+    memset( server, 0, sizeof( *server ) );
+    server->listed = 1;
+    server->slots = LISTED_SLOTS;
+    server->heard_at = HUGE_VAL; /* it is never silent */
+    if ( netcode_parse_address( first, &server->address ) != NETCODE_OK || !server->address.port ||
+         is_wildcard( &server->address ) )
+        return "first comes ADDRESS:PORT or [IPV6]:PORT, as players dial it";
+    if ( *name && !is_word( name, "" ) )
+        return "the name is up to 63 letters, digits, dots, dashes and underscores";
+    if ( ( *slots && !parse_int( slots, 1, NETCODE_MAX_SLOTS, &server->slots ) ) || *trim( text ) )
+        return "the slots are a number from 1 to 65535, and the last word";
+    copy_name( server->name, *name ? name : netcode_address_to_string( &server->address, address ) );
+    server->dialled[server->num_dialled++] = server->address;
+    return NULL;
+}
+
+static const char * take_listed( struct files_t * files, char * text )
+{
+    struct server_t server;
+    const char * wrong = parse_listed( text, &server );
+    if ( !wrong && files->num_listed == MAX_SERVERS )
+        return "no more than 256 servers fit";
+    for ( int i = 0; i < files->num_listed && !wrong; i++ ) {
+        struct server_t * other = &files->listed[i];
+        if ( !strcmp( other->name, server.name ) || netcode_address_equal( &other->address, &server.address ) )
+            wrong = "this name or this address stands there already";
+    }
+    if ( !wrong )
+        files->listed[files->num_listed++] = server;
+    return wrong;
+}
+
+static int read_listed( const char * path, struct files_t * files )
+{
+    if ( !path )
+        return 1;
+    files->listed = (struct server_t *) calloc( MAX_SERVERS, sizeof( *files->listed ) );
+    return files->listed ? read_list( path, take_listed, files ) : complain( path, "holds more than memory does" );
+}
+
+/* ---- all files ---- */
 
 static void free_files( struct files_t * files )
 {
     sodium_free( files->key );
+    free( files->listed );
     free( files->players );
     free( files->by_hash );
     free( files->by_id );
@@ -560,9 +574,8 @@ static void free_files( struct files_t * files )
 static int read_files( const struct options_t * options, struct files_t * files )
 {
     memset( files, 0, sizeof( *files ) );
-    if ( read_key_file( options->key_file, files ) &&
-         read_server_credentials( options->server_credential_file, files ) &&
-         read_players( options->players_file, files ) ) {
+    if ( read_key( options->key_file, files ) && read_server_credentials( options->server_credential_file, files ) &&
+         read_listed( options->servers_file, files ) && read_players( options->players_file, files ) ) {
         double now = netcode_time();
         for ( size_t i = 0; i < files->num_players; i++ ) {
             files->players[i].allowance = options->rate;
@@ -591,24 +604,8 @@ static void keep_players( const struct files_t * from, struct files_t * to )
 
 static void say_files( const struct app_t * app, const char * what )
 {
-    say( app, "%s: %zu players, %d servers' credentials, the key", what, app->files.num_players,
-         app->files.num_server_hashes );
-}
-
-static void reload( struct app_t * app )
-{
-    struct files_t files;
-    if ( !read_files( &app->options, &files ) ) {
-        app->counts.reloads_failed++;
-        say( app, "error: the files could not be read again; what was read before stays" );
-        return;
-    }
-    keep_players( &app->files, &files );
-    free_files( &app->files );
-    app->files = files;
-    sodium_memzero( &files, sizeof( files ) );
-    app->counts.reloads_good++;
-    say_files( app, "read again" );
+    say( app, "%s: %zu players, %d servers, %d servers' credentials, the key", what, app->files.num_players,
+         app->files.num_listed, app->files.num_server_hashes );
 }
 
 /* ---- servers ---- */
@@ -632,19 +629,21 @@ static int is_in_region( const struct server_t * server, const char * region )
     return strlen( region ) == bytes && !strncmp( server->name, region, bytes );
 }
 
+static int is_dialled( const struct server_t * server, const struct netcode_address_t * address )
+{
+    for ( int i = 0; i < server->num_dialled; i++ ) {
+        if ( netcode_address_equal( &server->dialled[i], address ) )
+            return 1;
+    }
+    return 0;
+}
+
 /* Servers go by their name, or by an address at which players dial them. */
 static int is_called( const struct server_t * server, const char * name )
 {
     struct netcode_address_t address;
-    if ( !strcmp( server->name, name ) )
-        return 1;
-    if ( netcode_parse_address( name, &address ) != NETCODE_OK )
-        return 0;
-    for ( int i = 0; i < server->num_dialled; i++ ) {
-        if ( netcode_address_equal( &server->dialled[i], &address ) )
-            return 1;
-    }
-    return 0;
+    return !strcmp( server->name, name ) ||
+           ( netcode_parse_address( name, &address ) == NETCODE_OK && is_dialled( server, &address ) );
 }
 
 static int fits( const struct server_t * server, const struct wish_t * wish, double now )
@@ -652,6 +651,42 @@ static int fits( const struct server_t * server, const struct wish_t * wish, dou
     return server->name[0] && !server->draining && !is_silent( server, now ) &&
            ( !wish->region[0] || is_in_region( server, wish->region ) ) &&
            ( !wish->server[0] || is_called( server, wish->server ) );
+}
+
+/* All servers: those that have reported, then those of the file. One without a name is a free place. */
+static struct server_t * server_at( struct app_t * app, int i )
+{
+    return i < MAX_SERVERS ? &app->servers[i] : &app->files.listed[i - MAX_SERVERS];
+}
+
+/* A server that reports is what it says, and no longer what the file says. */
+static void unlist( struct files_t * files, const struct server_t * report )
+{
+    for ( int i = 0; i < files->num_listed; i++ ) {
+        const struct server_t * listed = &files->listed[i];
+        if ( !strcmp( report->name, listed->name ) || is_dialled( report, &listed->address ) )
+            files->listed[i--] = files->listed[--files->num_listed];
+    }
+}
+
+static void reload( struct app_t * app )
+{
+    struct files_t files;
+    if ( !read_files( &app->options, &files ) ) {
+        app->counts.reloads_failed++;
+        say( app, "error: the files could not be read again; what was read before stays" );
+        return;
+    }
+    keep_players( &app->files, &files );
+    free_files( &app->files );
+    app->files = files;
+    sodium_memzero( &files, sizeof( files ) );
+    app->counts.reloads_good++;
+    say_files( app, "read again" );
+    for ( int i = 0; i < MAX_SERVERS; i++ ) {
+        if ( app->servers[i].name[0] )
+            unlist( &app->files, &app->servers[i] );
+    }
 }
 
 /* Most free slots first; what the player would rather avoid goes last. */
@@ -669,12 +704,12 @@ static int compare_choices( const void * a, const void * b )
 /*  All servers that the player can go to, the best first. A full one counts where his last token led to it: the slot
     that he lost in a crash may be his own, and --replace gives it back. */
 static int choose_servers( struct app_t * app, const struct player_t * player, const struct wish_t * wish,
-                           struct choice_t choices[MAX_SERVERS] )
+                           struct choice_t choices[2 * MAX_SERVERS] )
 {
     int count = 0;
     double now = netcode_time();
-    for ( int i = 0; i < MAX_SERVERS; i++ ) {
-        struct server_t * server = &app->servers[i];
+    for ( int i = 0; i < MAX_SERVERS + app->files.num_listed; i++ ) {
+        struct server_t * server = server_at( app, i );
         struct choice_t choice = { server, free_slots( server ), 0 };
         if ( !fits( server, wish, now ) || ( !choice.free_slots && strcmp( player->home, server->name ) != 0 ) )
             continue;
@@ -683,6 +718,15 @@ static int choose_servers( struct app_t * app, const struct player_t * player, c
     }
     qsort( choices, (size_t) count, sizeof( choices[0] ), compare_choices );
     return count;
+}
+
+/*  A token heads a player there. Nobody tells of a server in the file when players leave it: when all of its slots were
+    given away, it is taken to be empty again. */
+static void promise( struct server_t * server )
+{
+    server->promised++;
+    if ( server->listed && !free_slots( server ) )
+        server->promised = 0;
 }
 
 /* The place of a server by its name, or one that it can have. NULL when there is none. */
@@ -860,13 +904,6 @@ static int read_count( const cJSON * json, const char * name, int minimum, int m
     return 1;
 }
 
-static int is_wildcard( const struct netcode_address_t * address )
-{
-    static const uint16_t zeros[8] = { 0 };
-    return address->type == NETCODE_ADDRESS_IPV4 ? !memcmp( address->data.ipv4, zeros, sizeof( address->data.ipv4 ) )
-                                                 : !memcmp( address->data.ipv6, zeros, sizeof( zeros ) );
-}
-
 static int read_address( const cJSON * item, struct netcode_address_t * address )
 {
     return cJSON_IsString( item ) && netcode_parse_address( item->valuestring, address ) == NETCODE_OK && address->port;
@@ -967,7 +1004,7 @@ static enum MHD_Result send_token( struct request_t * request, const struct play
 
 static enum MHD_Result issue( struct request_t * request, struct player_t * player, const struct wish_t * wish )
 {
-    static struct choice_t choices[MAX_SERVERS];
+    static struct choice_t choices[2 * MAX_SERVERS];
     uint8_t token[NETCODE_CONNECT_TOKEN_BYTES];
     struct app_t * app = request->app;
     int count = choose_servers( app, player, wish, choices );
@@ -977,7 +1014,7 @@ static enum MHD_Result issue( struct request_t * request, struct player_t * play
         count = app->options.servers_per_token;
     if ( !make_token( app, player, choices, count, token ) )
         return refuse( request, REFUSAL_internal, NULL );
-    choices[0].server->promised++;
+    promise( choices[0].server );
     copy_name( player->home, choices[0].server->name );
     app->counts.tokens++;
     enum MHD_Result result = send_token( request, player, token );
@@ -1024,6 +1061,7 @@ static enum MHD_Result accept_report( struct request_t * request, const struct s
     if ( strcmp( server->name, report->name ) != 0 || is_silent( server, netcode_time() ) )
         say( app, "server %s is heard: %d slots, %d clients", report->name, report->slots, report->clients );
     *server = *report;
+    unlist( &app->files, server );
     app->counts.reports++;
     cJSON * json = cJSON_CreateObject();
     int good = cJSON_AddStringToObject( json, "status", "ok" ) != NULL;
@@ -1066,12 +1104,12 @@ struct census_t {
     int silent;
 };
 
-static void count_servers( const struct app_t * app, struct census_t * census )
+static void count_servers( struct app_t * app, struct census_t * census )
 {
     double now = netcode_time();
     memset( census, 0, sizeof( *census ) );
-    for ( int i = 0; i < MAX_SERVERS; i++ ) {
-        const struct server_t * server = &app->servers[i];
+    for ( int i = 0; i < MAX_SERVERS + app->files.num_listed; i++ ) {
+        const struct server_t * server = server_at( app, i );
         if ( !server->name[0] )
             continue;
         if ( is_silent( server, now ) ) {
@@ -1155,7 +1193,8 @@ static void print_durations( struct text_t * text, const struct counts_t * count
 
 static void print_servers( struct text_t * text, const struct census_t * census )
 {
-    print_head( text, "servers", "gauge", "Servers that have reported, by what they can be used for." );
+    print_head( text, "servers", "gauge",
+                "Servers, by what they can be used for. Those that never reported are open." );
     print( text, "netcode_backend_servers{state=\"open\"} %d\n", census->open );
     print( text, "netcode_backend_servers{state=\"full\"} %d\n", census->full );
     print( text, "netcode_backend_servers{state=\"draining\"} %d\n", census->draining );
@@ -1168,7 +1207,7 @@ static enum MHD_Result answer_metrics( struct request_t * request )
     struct census_t census;
     struct text_t text = { (char *) wiping_alloc( METRICS_BYTES ), 0 };
     struct answer_t answer = { 200, text.data, "text/plain; version=0.0.4; charset=utf-8", NULL, 0 };
-    const struct app_t * app = request->app;
+    struct app_t * app = request->app;
     const struct counts_t * counts = &app->counts;
     if ( !text.data )
         return MHD_NO;
@@ -1355,13 +1394,15 @@ static void print_help( void )
             "       backend --credential                   makes a credential: a line on standard output\n"
             "       backend --hash [CLIENT_ID NAME] < FILE makes of a credential what the players file holds\n"
             "\n"
-            "Gives players connect tokens, for the servers that report to it. README.md beside it tells the rest.\n"
+            "Gives players connect tokens, for the servers that report to it or stand in a file. README.md beside it\n"
+            "tells the rest.\n"
             "\n"
             "  --listen ADDRESS:PORT          loopback, port 0 for any (" DEFAULT_LISTEN ")\n"
             "  --allow-remote                 lets --listen be no loopback address: the proxy with TLS is elsewhere\n"
             "  --key-file FILE                the private key: 32 bytes, or the same in hex or base64. Required\n"
             "  --players FILE                 lines \"credential-hash client_id name\". Required\n"
-            "  --server-credential-file FILE  the servers' credential; up to four lines. Required\n"
+            "  --server-credential-file FILE  the servers' credential, to report with; up to four lines. This, or\n"
+            "  --servers FILE                 lines \"address:port [name [slots]]\", or both\n"
             "  --protocol-id N                unique to the game and its version (0x1122334455667788)\n"
             "  --expire SECONDS               in which a token must have connected, 1..86400 (30)\n"
             "  --timeout SECONDS              of silence that end a connection, 1..3600 (5)\n"
@@ -1370,19 +1411,10 @@ static void print_help( void )
             "  --request-seconds N            a slower request is cut, 1..600 (10)\n"
             "  --help                         this text\n"
             "\n"
-            "Key and credential files are refused when others than their owner can use them. SIGHUP reads all three\n"
+            "Key and credential files are refused when others than their owner can use them. SIGHUP reads all files\n"
             "again, SIGINT and SIGTERM end it. Exit status: 0 after a clean end, 1 when it could not start, 2 for\n"
             "wrong usage.\n",
             NETCODE_MAX_SERVERS_PER_CONNECT );
-}
-
-static int parse_int( const char * text, int minimum, int maximum, int * value )
-{
-    uint64_t number = 0;
-    if ( !parse_u64( text, 10, &number ) || number < (uint64_t) minimum || number > (uint64_t) maximum )
-        return 0;
-    *value = (int) number;
-    return 1;
 }
 
 /* Options with a value; 0 when it is none of them or its value is wrong. */
@@ -1394,6 +1426,8 @@ static int parse_value( const char * name, const char * value, struct options_t 
         options->key_file = value;
     else if ( !strcmp( name, "--players" ) )
         options->players_file = value;
+    else if ( !strcmp( name, "--servers" ) )
+        options->servers_file = value;
     else if ( !strcmp( name, "--server-credential-file" ) )
         options->server_credential_file = value;
     else if ( !strcmp( name, "--protocol-id" ) )
@@ -1431,8 +1465,9 @@ static int parse_options( int argc, char ** argv, struct options_t * options )
         else
             return complain( argv[i], "is no option, or its value is missing or wrong; see --help" );
     }
-    if ( !options->key_file || !options->players_file || !options->server_credential_file )
-        return complain( "--key-file, --players and --server-credential-file", "are required; see --help" );
+    if ( !options->key_file || !options->players_file || !( options->servers_file || options->server_credential_file ) )
+        return complain( "--key-file, --players, and --servers or --server-credential-file",
+                         "are required; see --help" );
     return 1;
 }
 
@@ -1479,7 +1514,7 @@ static int print_hash( int argc, char ** argv )
         printf( "%s %llu %s\n", hex, (unsigned long long) client_id, argv[3] );
     else
         printf( "%s\n", hex );
-    return 0;
+    return fflush( stdout ) == 0 ? 0 : 1;
 }
 
 /* ---- the backend ---- */

@@ -10,9 +10,10 @@
 #define NETCODE_STATIC /* what is not used, such as the making of tokens, does not get into the program */
 #include "../../netcode.h"
 
-#include <cjson/cJSON.h>
+#include "../secret_file.h"
+#include "wiping.h"
+
 #include <curl/curl.h>
-#include <errno.h>
 #include <signal.h>
 #include <sodium.h>
 #include <stdarg.h>
@@ -20,7 +21,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/stat.h>
 
 #define MAX_CREDENTIAL_BYTES 512
 #define MAX_ANSWER_BYTES 16384
@@ -120,27 +120,6 @@ static int complain( const char * what, const char * why )
     return 0;
 }
 
-/* Memory for cJSON that is wiped before it goes back, because tokens hold a session's keys. */
-static void * wiping_alloc( size_t bytes )
-{
-    char * block = bytes > SIZE_MAX - 16 ? NULL : (char *) malloc( bytes + 16 );
-    if ( !block )
-        return NULL;
-    memcpy( block, &bytes, sizeof( bytes ) );
-    return block + 16;
-}
-
-static void wiping_free( void * pointer )
-{
-    size_t bytes = 0;
-    if ( !pointer )
-        return;
-    char * block = (char *) pointer - 16;
-    memcpy( &bytes, block, sizeof( bytes ) );
-    sodium_memzero( pointer, bytes );
-    free( block );
-}
-
 /* We were told to leave, or our time is over. */
 static int must_leave( const struct app_t * app )
 {
@@ -150,37 +129,7 @@ static int must_leave( const struct app_t * app )
 /* Cut, where it is too long. */
 static void copy_name( char to[NAME_BYTES], const char * from )
 {
-    size_t bytes = strlen( from );
-    if ( bytes >= NAME_BYTES )
-        bytes = NAME_BYTES - 1;
-    memcpy( to, from, bytes );
-    to[bytes] = '\0';
-}
-
-/* ---- the credential ---- */
-
-/* Refused, as a key would be, when others can read it. */
-static int read_credential( struct app_t * app )
-{
-    const char * path = app->options.credential_file;
-    struct stat status;
-    FILE * file = fopen( path, "rb" );
-    if ( !file )
-        return complain( path, strerror( errno ) );
-    if ( fstat( fileno( file ), &status ) != 0 || ( status.st_mode & ( S_IRWXG | S_IRWXO ) ) != 0 ) {
-        fclose( file );
-        return complain( path, "is refused, because others than its owner can use it: chmod 600" );
-    }
-    setvbuf( file, NULL, _IONBF, 0 ); /* no copy of it in a buffer of the C library */
-    size_t bytes = fread( app->credential, 1, sizeof( app->credential ) - 1, file );
-    fclose( file );
-    while ( bytes && strchr( " \t\r\n", app->credential[bytes - 1] ) )
-        bytes--;
-    app->credential[bytes] = '\0';
-    if ( bytes < 1 || bytes > MAX_CREDENTIAL_BYTES || strlen( app->credential ) != bytes ||
-         strpbrk( app->credential, " \t\r\n" ) )
-        return complain( path, "holds no credential: one word" );
-    return 1;
+    snprintf( to, NAME_BYTES, "%.*s", NAME_BYTES - 1, from );
 }
 
 /* ---- the login ---- */
@@ -195,6 +144,13 @@ static size_t take_answer( char * data, size_t size, size_t count, void * contex
     answer->bytes += bytes;
     answer->data[answer->bytes] = '\0';
     return bytes;
+}
+
+/* Who wants to leave need not wait for an answer that does not come. */
+static int watch_login( void * context, curl_off_t a, curl_off_t b, curl_off_t c, curl_off_t d )
+{
+    (void) a, (void) b, (void) c, (void) d;
+    return must_leave( (const struct app_t *) context );
 }
 
 /* Everything that stays the same for all logins. */
@@ -220,6 +176,9 @@ static int create_curl( struct app_t * app )
            curl_easy_setopt( curl, CURLOPT_CONNECTTIMEOUT, CONNECT_SECONDS ) == CURLE_OK &&
            curl_easy_setopt( curl, CURLOPT_TIMEOUT, LOGIN_SECONDS ) == CURLE_OK &&
            curl_easy_setopt( curl, CURLOPT_NOSIGNAL, 1L ) == CURLE_OK &&
+           curl_easy_setopt( curl, CURLOPT_NOPROGRESS, 0L ) == CURLE_OK &&
+           curl_easy_setopt( curl, CURLOPT_XFERINFOFUNCTION, watch_login ) == CURLE_OK &&
+           curl_easy_setopt( curl, CURLOPT_XFERINFODATA, app ) == CURLE_OK &&
            curl_easy_setopt( curl, CURLOPT_WRITEFUNCTION, take_answer ) == CURLE_OK &&
            curl_easy_setopt( curl, CURLOPT_WRITEDATA, &app->answer ) == CURLE_OK;
     /* With a CA of its own, that one alone is trusted. */
@@ -268,6 +227,13 @@ static enum login_t explain_curl( struct app_t * app, CURLcode code )
     return LOGIN_AGAIN;
 }
 
+/* What the backend says is printed, so it must be a plain word: of these letters alone. */
+static int is_made_of( const cJSON * item, const char * letters )
+{
+    return cJSON_IsString( item ) && *item->valuestring && strlen( item->valuestring ) < NAME_BYTES &&
+           strspn( item->valuestring, letters ) == strlen( item->valuestring );
+}
+
 /* Takes the token out of the answer. */
 static int take_token( struct app_t * app, const cJSON * json )
 {
@@ -275,7 +241,7 @@ static int take_token( struct app_t * app, const cJSON * json )
     size_t bytes = 0;
     const cJSON * token = cJSON_GetObjectItemCaseSensitive( json, "connect_token" );
     const cJSON * id = cJSON_GetObjectItemCaseSensitive( json, "client_id" );
-    if ( !cJSON_IsString( token ) || !cJSON_IsString( id ) || strlen( id->valuestring ) >= NAME_BYTES )
+    if ( !cJSON_IsString( token ) || !is_made_of( id, "0123456789" ) )
         return 0;
     if ( sodium_base642bin( app->token, sizeof( app->token ), token->valuestring, strlen( token->valuestring ), NULL,
                             &bytes, NULL, sodium_base64_VARIANT_ORIGINAL ) != 0 ||
@@ -286,14 +252,11 @@ static int take_token( struct app_t * app, const cJSON * json )
     return 1;
 }
 
-/* The backend's name for what is wrong, if it gave one. It is printed, so it must be a plain word. */
+/* The backend's name for what is wrong, if it gave one. */
 static const char * error_name( const cJSON * json )
 {
     const cJSON * error = cJSON_GetObjectItemCaseSensitive( json, "error" );
-    if ( !cJSON_IsString( error ) || strlen( error->valuestring ) >= NAME_BYTES ||
-         strspn( error->valuestring, "abcdefghijklmnopqrstuvwxyz_" ) != strlen( error->valuestring ) )
-        return "no reason given";
-    return error->valuestring;
+    return is_made_of( error, "abcdefghijklmnopqrstuvwxyz_" ) ? error->valuestring : "no reason given";
 }
 
 /* Where to go from an answer: play, ask again later, or give up. */
@@ -337,7 +300,7 @@ static enum login_t log_in( struct app_t * app )
 }
 
 /*  Twice as long each time, and never the same for all players: a backend that comes back must not meet them all at
-    once. At least as long as the backend asked for. */
+    once. What the backend asked for comes on top, as it tells all of them the same. */
 static double delay_seconds( const struct app_t * app )
 {
     uint8_t random = 0;
@@ -348,9 +311,7 @@ static double delay_seconds( const struct app_t * app )
         seconds = MAX_DELAY_SECONDS;
     netcode_random_bytes( &random, 1 );
     seconds *= 0.5 + random / 510.0;
-    if ( seconds < app->retry_after )
-        seconds = app->retry_after < MAX_RETRY_AFTER_SECONDS ? app->retry_after : MAX_RETRY_AFTER_SECONDS;
-    return seconds;
+    return seconds + ( app->retry_after < MAX_RETRY_AFTER_SECONDS ? app->retry_after : MAX_RETRY_AFTER_SECONDS );
 }
 
 static void back_off( struct app_t * app )
@@ -652,11 +613,12 @@ static int parse_options( int argc, char ** argv, struct options_t * options )
 
 static int run( struct app_t * app )
 {
-    cJSON_Hooks hooks = { wiping_alloc, wiping_free };
-    cJSON_InitHooks( &hooks );
+    use_wiping_memory();
     signal( SIGINT, on_signal );
     signal( SIGTERM, on_signal );
-    if ( !read_credential( app ) || !create_curl( app ) )
+    if ( !secret_read_credential( "client_http", app->options.credential_file, app->credential,
+                                  sizeof( app->credential ) ) ||
+         !create_curl( app ) )
         return EXIT_START;
     play( app );
     print_summary( app );

@@ -122,18 +122,10 @@ static void extras_say( void * context, const char * text )
 /* 0, and a line on standard error, when there is none in the file. */
 static int extras_read_credential( void )
 {
-    char data[REPORT_CREDENTIAL_BYTES];
-    size_t found = read_secret_file( extras.options.credential_file, data, sizeof( data ) - 1 );
-    size_t bytes = found;
-    while ( bytes && strchr( " \t\r\n", data[bytes - 1] ) )
-        bytes--;
-    data[bytes] = '\0';
-    int good = bytes < sizeof( data ) - 1 && report_is_credential( data ) && strlen( data ) == bytes &&
-               report_set_credential( &extras.report, data );
-    sodium_memzero( data, sizeof( data ) );
-    if ( !good && found )
-        fprintf( stderr, "server: the file %s holds no credential: one line of visible ASCII, up to %d characters\n",
-                 extras.options.credential_file, REPORT_CREDENTIAL_BYTES - 2 );
+    char text[REPORT_CREDENTIAL_BYTES + 2];
+    int good = secret_read_credential( "server", extras.options.credential_file, text, sizeof( text ) ) &&
+               report_set_credential( &extras.report, text );
+    sodium_memzero( text, sizeof( text ) );
     return good;
 }
 
@@ -168,7 +160,12 @@ static int extras_open_agones( const struct app_t * app, struct options_t * opti
                  NETCODE_MAX_PUBLIC_ADDRESSES );
         return 0;
     }
-    if ( !agones_gameserver( &extras.agones, extras.options.agones_wait_seconds, &signal_stop, &extras.self, &why ) ) {
+    sig_atomic_t drains = term_drains;
+    term_drains = 0; /* nobody is here who could be waited for: SIGTERM ends it */
+    int known =
+        agones_gameserver( &extras.agones, extras.options.agones_wait_seconds, &signal_stop, &extras.self, &why );
+    term_drains = drains;
+    if ( !known ) {
         fprintf( stderr, "server: Agones does not tell our address: %s\n", why );
         return 0;
     }

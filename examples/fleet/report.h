@@ -76,16 +76,6 @@ static int report_is_url( const char * url )
     return 0;
 }
 
-/* 1 for what can stand in a header: visible ASCII. A line's end behind it was taken off. */
-static int report_is_credential( const char * text )
-{
-    for ( const char * at = text; *at; at++ ) {
-        if ( *at < '!' || *at > '~' )
-            return 0;
-    }
-    return *text != '\0';
-}
-
 /* Takes another credential; the old one is wiped. 0 when memory is short: then there is none. */
 static int report_set_credential( struct report_t * report, const char * credential )
 {

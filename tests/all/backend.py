@@ -15,6 +15,7 @@ import concurrent.futures
 import glob
 import hashlib
 import http.client
+import http.server
 import itertools
 import json
 import os
@@ -100,7 +101,8 @@ def build(source, name, packages, *options):
     target = os.path.join(BUILD, name)
     command = CC + (CFLAGS if source.startswith(os.path.join(ROOT, "examples")) else ["-std=c99", "-O2", "-w"]) + list(options) + ["-I", ROOT, source] + flags(packages) + ["-lm", "-o", target]
     stamp = hashlib.sha256(repr(command).encode()).hexdigest()
-    parts = [os.path.getmtime(source), os.path.getmtime(os.path.join(ROOT, "netcode.h"))]
+    headers = glob.glob(os.path.join(os.path.dirname(source), "*.h")) + glob.glob(os.path.join(os.path.dirname(source), "..", "*.h"))
+    parts = [os.path.getmtime(path) for path in [source, os.path.join(ROOT, "netcode.h")] + headers]
     if os.path.exists(target) and os.path.getmtime(target) > max(parts) and read(target + ".stamp") == stamp:
         return target
     result = run(["nice", "-n", "10"] + command)
@@ -158,8 +160,7 @@ def build_full_server():
         result = run(["make", "-C", ROOT, "build/server-full"])
         expect(result.returncode == 0, "make build/server-full:\n" + result.stderr.decode())
         return os.path.join(ROOT, "build", "server-full")
-    headers = [os.path.getmtime(path) for path in glob.glob(os.path.join(ROOT, "examples", "*", "*.h"))]
-    stamp = "-DSTAMP=%d" % max(headers)  # so that another header means another build
+    stamp = "-DSTAMP=%d" % max(os.path.getmtime(path) for path in glob.glob(os.path.join(ROOT, "examples", "*", "*.h")))  # another header: another build
     return build(os.path.join(ROOT, "examples", "server.c"), "server-full", ["libmicrohttpd", "libcurl", "libcjson", "libsodium"], "-DSERVER_FULL", "-w", stamp)
 
 
@@ -255,9 +256,9 @@ class Backend(Process):
 class Server(Process):
     """examples/server.c, and what it would report."""
 
-    def __init__(self, name, *options, key="key", slots=8, **report):
-        super().__init__([PROGRAMS["server"], "--address", "127.0.0.1:0", "--key-file", place(key), "--echo", "--slots", str(slots)] + list(options))
-        self.address = self.line(r"listening on (127\.0\.0\.1:\d+)").group(1)
+    def __init__(self, name, *options, key="key", slots=8, address="127.0.0.1", **report):
+        super().__init__([PROGRAMS["server"], "--address", address + ":0", "--key-file", place(key), "--echo", "--slots", str(slots)] + list(options))
+        self.address = self.line(r"listening on (%s:\d+)" % re.escape(address)).group(1)
         self.report = {"name": name, "address": self.address, "slots": slots, "clients": 0, "draining": False, "protocol_id": PROTOCOL_ID}
         self.report.update(report)
 
@@ -518,6 +519,7 @@ def arguments(**changed):
 def check_usage(binary):
     equal(run([binary, "--help"]).returncode, 0, "the status of --help")
     refuses(binary, arguments(key_file=None), 2, "are required")
+    refuses(binary, arguments(server_credential_file=None), 2, "are required")
     refuses(binary, arguments() + ["--nonsense", "1"], 2, "--nonsense is no option")
     for option, value in (("--rate", "0"), ("--rate", "x"), ("--expire", "-1"), ("--servers-per-token", "33"), ("--timeout", "99999"), ("--rate", "")):
         refuses(binary, arguments() + [option, value], 2, "is no option, or its value")
@@ -533,6 +535,10 @@ def check_usage(binary):
     refuses(binary, ["--hash", "x", "name"], 2, "takes a CLIENT_ID")
     expected = hashlib.blake2b(read(place("alice")).strip().encode(), digest_size=32).hexdigest()
     equal(hash_line("alice"), expected + "\n", "what --hash says")
+    if os.path.exists("/dev/full"):
+        with open(place("alice"), "rb") as file, open("/dev/full", "wb") as full:
+            result = subprocess.run([binary, "--hash", "1", "Alice"], stdin=file, stdout=full, timeout=LONG, check=False)
+        equal(result.returncode, 1, "the status of --hash when the disk is full")
 
 
 def check_modes(binary):
@@ -540,8 +546,9 @@ def check_modes(binary):
         for mode in (0o640, 0o604, 0o620, 0o660, 0o644, 0o601):
             path = write(scratch("open"), read(place(name)), mode)
             refuses(binary, arguments(**{option: path}), 1, "others than its owner can use it")
-    path = write(scratch("open"), read(place("players")), 0o666)
-    refuses(binary, arguments(players=path), 1, "everyone can write to it")
+    for option, text in (("players", read(place("players"))), ("servers", "127.0.0.1:7\n")):
+        path = write(scratch("open"), text, 0o666)
+        refuses(binary, arguments(**{option: path}), 1, "everyone can write to it")
 
 
 def check_bad_files(binary):
@@ -564,13 +571,40 @@ def check_bad_files(binary):
     ]
     for text, pattern in rows:
         refuses(binary, arguments(players=write(scratch("bad"), text, 0o644)), 1, pattern)
-    for text in ("", "x" * 31, "00" * 31, "00" * 33, "zz" * 32):
+    rows = [
+        ("127.0.0.1\n", "line 1: first comes ADDRESS:PORT"),
+        ("127.0.0.1:7 eu-1 8\n\n# fine\neu-2 127.0.0.1:8\n", "line 4: first comes"),
+        ("127.0.0.1:0\n", "line 1: first comes"),
+        ("0.0.0.0:7\n", "line 1: first comes"),
+        ("[::]:7\n", "line 1: first comes"),
+        ("::1:40000\n", "line 1: first comes"),
+        ("localhost:7\n", "line 1: first comes"),
+        ("127.0.0.1:7 e/u\n", "line 1: the name is"),
+        ("127.0.0.1:7 %s\n" % ("e" * 64), "line 1: the name is"),
+        ("127.0.0.1:7 eu 0\n", "line 1: the slots are"),
+        ("127.0.0.1:7 eu 65536\n", "line 1: the slots are"),
+        ("127.0.0.1:7 eu many\n", "line 1: the slots are"),
+        ("127.0.0.1:7 eu 7 8\n", "line 1: the slots are"),
+        ("127.0.0.1:7 eu\n[::1]:7 eu\n", "line 2: this name or this address"),
+        ("[::1]:7 eu-1\n[0:0::1]:7 eu-2\n", "line 2: this name or this address"),
+        ("127.0.0.1:7 %s\n" % ("e" * 600), "line 1: it is too long"),
+        ("".join("127.0.0.1:%d\n" % (1000 + i) for i in range(257)), "line 257: no more than 256"),
+    ]
+    for text, pattern in rows:
+        refuses(binary, arguments(servers=write(scratch("bad"), text)), 1, pattern)
+    for text in ("", "x" * 31, "x" * 31 + "\n", "00" * 16, "00" * 31, "00" * 33, "zz" * 32, "00" * 32 + " " * 200):
         refuses(binary, arguments(key_file=write(scratch("bad"), text)), 1, "holds no key")
     for text in ("", "# nothing\n", "a\nb\nc\nd\ne\n", "a" * 600):
         refuses(binary, arguments(server_credential_file=write(scratch("bad"), text)), 1, "holds no servers' credential")
-    for option in ("key_file", "players", "server_credential_file"):
+    for option, error in (("key_file", "can not be read: "), ("players", "line 1: it is too long, or can not be read"), ("servers", "line 1: it is too long, or"), ("server_credential_file", "holds no servers' credential")):
         refuses(binary, arguments(**{option: place("nothing")}), 1, "No such file")
         refuses(binary, arguments(**{option: folder}), 1, "is no file|others than its owner")
+        if os.path.exists("/proc/self/mem"):  # which can be opened, and then not be read: nobody lives at its beginning
+            refuses(binary, arguments(**{option: "/proc/self/mem"}), 1, error)
+    with open(place("raw-key"), "wb", opener=lambda path, mode: os.open(path, mode, 0o600)) as file:
+        file.write(os.urandom(32))
+    with Ends(Backend(binary, key="raw-key")) as backend:
+        equal(backend.end(), 0, "the status with a key of 32 bytes")
     for text in (os.urandom(32).hex() + "\n", base64.b64encode(os.urandom(32)).decode()):
         with Ends(Backend(binary, key=os.path.basename(write(scratch("fine"), text)))) as backend:
             equal(backend.end(), 0, "the status after SIGTERM")
@@ -791,6 +825,55 @@ def check_silence(binary):
         return "silent after %.1f s" % silent
 
 
+def check_listed(binary):
+    """--servers: there without a word of theirs, until they report; SIGHUP reads the file again."""
+    path = write(scratch("list"), "# a note\n\n127.0.0.1:1 eu-1 8\n  [::1]:2\r\n127.0.0.1:3\tus-1\n")
+    with Ends(Backend(binary, "--rate", "1000", "--servers", path)) as backend:
+
+        def ask(name="alice", **wish):
+            status, _, answer = login(backend.port, name, wish)
+            return servers_of(answer) if status == 200 else status
+
+        status, _, text = get(backend.port, "/healthz")
+        equal((status, json.loads(text)), (200, {"status": "ok", "servers": 3, "free_slots": 72}), "/healthz")
+        equal(ask(), ["[::1]:2", "127.0.0.1:3", "127.0.0.1:1"], "the servers of the first token")
+        equal(ask(), ["127.0.0.1:3", "[::1]:2", "127.0.0.1:1"], "those of the second one, as the first server has a player more")
+        equal(ask(avoid="us-1"), ["[::1]:2", "127.0.0.1:1", "127.0.0.1:3"], "those with one to avoid")
+        equal(ask(server="[::1]:2"), ["[::1]:2"], "one by its address")
+        equal(ask(server="eu-1"), ["127.0.0.1:1"], "one by its name")
+        equal([ask(region="eu") for _ in range(8)] + [ask("carol", region="eu")], [["127.0.0.1:1"]] * 9, "more tokens than slots: nobody says that it is full")
+        equal(ask(region="ap"), 503, "a region without servers")
+        write(path, read(path) + "127.0.0.1:4 ap-1\n")
+        equal(ask(region="ap"), 503, "before SIGHUP")
+        expect("4 servers" in backend.reload(), "the new line was not read:\n" + backend.text())
+        equal(ask(region="ap"), ["127.0.0.1:4"], "after SIGHUP")
+        write(path, read(path) + "127.0.0.1:5 ap-1\n")
+        expect("could not be read again" in backend.reload() and backend.find(r"line 7: this name"), "a broken file was taken:\n" + backend.text())
+        equal(ask(region="ap"), ["127.0.0.1:4"], "after a SIGHUP that failed")
+        # Who reports is what it says: by its address, whatever its name, or by its name, wherever it is now.
+        for who, port, changed in (("eu-9", 1, {}), ("x", 50, {"public_addresses": ["[2001:db8::1]:7", "[::1]:2"]}), ("us-1", 51, {}), ("ap-1", 52, {})):
+            equal(report(backend.port, fake(who, port, clients=10, **changed))[0], 200, "the status of a report")
+        heard = time.monotonic()
+        equal(ask("carol"), 503, "all of them full")
+        equal(backend.metrics()['netcode_backend_servers{state="full"}'], "4", "full servers: nobody counts twice")
+        report(backend.port, fake("eu-9", 1, clients=1, draining=True))
+        equal(ask("carol", region="eu"), 503, "one that drains")
+        report(backend.port, fake("eu-9", 1, clients=1))
+        equal(ask("carol", server="eu-9"), ["127.0.0.1:1"], "one that has room again")
+        equal(ask("carol", server="eu-1"), 503, "its name in the file, which it does not go by")
+        write(path, "127.0.0.1:1 eu-1\n127.0.0.1:6 af-1\n")
+        backend.reload()
+        equal(ask(region="af"), ["127.0.0.1:6"], "a new line beside servers that report")
+        wait_for(lambda: backend.metrics()['netcode_backend_servers{state="silent"}'] == "4", "silent servers")
+        expect(time.monotonic() - heard > 4.9, "silent too soon")
+        equal(ask("bob"), ["127.0.0.1:6"], "those without the ones that have fallen silent")
+        equal(backend.end(), 0, "the exit status")
+    with Ends(Process([binary] + arguments(server_credential_file=None, servers=path))) as backend:
+        backend.port = int(backend.line(r"\Alistening on 127\.0\.0\.1:(\d+)$").group(1))
+        equal(servers_of(login(backend.port)[2]), ["127.0.0.1:6", "127.0.0.1:1"], "the servers of a backend that hears no reports")
+        equal(report(backend.port, fake("eu-1", 1))[0], 401, "the status of a report to it")
+
+
 def check_rate(binary):
     """N requests per player and minute; Retry-After is honest; whoever claims to be elsewhere is still the same player."""
     with Ends(Backend(binary, "--rate", "20")) as backend:
@@ -985,12 +1068,16 @@ def check_noise(binary):
     return "answers by status: %s" % ", ".join("%d x %d" % (count, status) for status, count in sorted(statuses.items()))
 
 
-def check_ipv6(binary):
+def need_ipv6():
     try:
         with socket.socket(socket.AF_INET6) as probe:
             probe.bind(("::1", 0))
     except OSError as error:
         raise Skip("there is no ::1 here: %s" % error) from error
+
+
+def check_ipv6(binary):
+    need_ipv6()
     with Ends(Process([binary] + arguments(listen="[::1]:0"))) as backend:
         address = backend.line(r"\Alistening on (\[::1\]:\d+)$").group(1)
         equal(curl("http://%s/healthz" % address, "--globoff")[0], 503, "the status of /healthz")
@@ -1064,12 +1151,20 @@ def check_nginx():
             (404, "not_found", stage.nginx.host + "/", []),
             (400, "bad_request", stage.nginx.host.replace("https", "http") + "/", []),
             (400, "bad_request", stage.nginx.host + "/", ["-H", "X-Large: " + "x" * 10000]),
+            (400, "bad_request", stage.nginx.host + "/" + "x" * 9000, []),
+            (400, "bad_request", stage.nginx.host + "/%00", []),
+            (400, "bad_request", url, ["-X", "TRACE"]),
+            (400, "bad_request", url, ["-d", "x", "-H", "Transfer-Encoding: gzip"]),
+            (404, "not_found", stage.nginx.host + "/error/400", []),
+            (404, "not_found", stage.nginx.host + "/nothing?to=hide", []),
         ]
         for wanted, name, where, options in rows:
             status, headers, body = curl(where, *ca, *options)
             equal(status, wanted, "the status of " + name)
             equal(json.loads(body)["error"], name, "the error")
             equal(headers["content-type"], "application/json", "the type of " + name)
+            equal(headers["cache-control"], "no-store", "Cache-Control of " + name)
+        expect('"GET /nothing" 404 ' in stage.nginx.log() and "to=hide" not in stage.nginx.log(), "what nginx logs:\n" + stage.nginx.log())
         equal(report_over_tls(stage.nginx.port)[0], 200, "the status of a server's report over TLS")
         for version, wanted in (("1.1", False), ("1.2", True), ("1.3", True)):
             result = run(["curl", "-sS", "--tls-max", version, "--tlsv1.%s" % version[2], *ca, stage.nginx.host + "/healthz"])
@@ -1154,6 +1249,43 @@ def check_nginx_slow():
         return "cut after %.1f s; others waited up to %.0f ms" % (cut, slowest * 1000)
 
 
+class Upstream:
+    """A backend behind nginx that says what it is told to, and knows when it was asked. None: it says nothing."""
+
+    def __init__(self, status, body, **headers):
+        upstream = self
+        self.times, self.over = [], threading.Event()
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def log_message(self, *_):
+                pass
+
+            def do_POST(self):
+                upstream.times.append(time.monotonic())
+                if body is None:
+                    upstream.over.wait(LONG)
+                    return
+                self.send_response(status)
+                for name, value in headers.items():
+                    self.send_header(name.replace("_", "-"), value)
+                self.end_headers()
+                self.wfile.write(body)
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server.daemon_threads = True
+        threading.Thread(target=self.server.serve_forever, args=(0.05,), daemon=True).start()
+        self.nginx = Nginx("127.0.0.1:%d" % self.server.server_address[1])
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.over.set()
+        self.nginx.__exit__()
+        self.server.shutdown()
+        self.server.server_close()
+
+
 SUMMARY = r"summary client_id=(\S+) tokens=(\d+) connects=(\d+) sent=(\d+) heard=(\d+) wrong=0 longest_gap_ms=(\d+)"
 
 
@@ -1216,6 +1348,56 @@ def check_client_refused():
             asked = len(re.findall("login refused: 503 no_server", player.text()))
             expect(2 <= asked <= 4, "asked %d times in 5 s, with Retry-After: 2" % asked)
         fails(client(url="https://localhost:%d/" % free_port(), seconds=2), 6, "login failed: .*connect")
+
+
+def check_client_patience():
+    """Retry-After is the same for all players, so each adds a time of its own, which grows."""
+    with Upstream(503, b"{}", Retry_After="1") as upstream:
+        with Ends(client(url=upstream.nginx.url)) as player:
+            wait_for(lambda: len(upstream.times) >= 4, "a fourth login:\n" + player.text())
+            player.end()
+        gaps = [b - a for a, b in zip(upstream.times, upstream.times[1:])]
+        # 0.1 to 0.2 s, then twice as long each time.
+        expect(gaps[0] >= 1.09 and gaps[1] >= 1.19 and gaps[2] >= 1.39, "it asks again after %s s" % ", ".join("%.2f" % gap for gap in gaps))
+        return "asks again after %s s" % ", ".join("%.2f" % gap for gap in gaps[:3])
+
+
+def check_client_leaves():
+    """SIGTERM in the middle of a login that is not answered."""
+    with Upstream(200, None) as upstream:
+        with Ends(client(url=upstream.nginx.url)) as player:
+            wait_for(lambda: upstream.times, "a login")
+            equal(player.end(), 6, "the exit status\n" + player.text())
+            expect(player.find("login failed: .*abort"), "it waited for its answer:\n" + player.text())
+
+
+def check_client_nonsense():
+    """What comes from the backend is judged before it is used, and before it is printed."""
+    with Stage() as stage:
+        report(stage.backend.port, fake("eu-1", 1))
+        good = login(stage.backend.port)[2]
+    rows = [(200, b""), (200, b"x" * 20000), (200, b"[" * 5000), (200, b"{}"), (200, os.urandom(5000)), (500, b'{"error":"a\\u001b[2J"}')]
+    for name, value in (("client_id", "1\x1b[2J"), ("client_id", ""), ("client_id", 7), ("client_id", "1" * 64), ("connect_token", "AAAA"), ("connect_token", good["connect_token"][:-4] + "!!!!"), ("connect_token", "A" * 2732 + "=")):
+        rows.append((200, json.dumps({**good, name: value}).encode()))
+    for status, body in rows:
+        with Upstream(status, body) as upstream:
+            with Ends(client(url=upstream.nginx.url, binary="client-san" if "client-san" in PROGRAMS else "client")) as player:
+                player.line("login (refused: 200 no connect token|refused: 500 no reason given|failed: )")
+                equal(player.end(), 6, "the exit status\n" + player.text())
+                expect("\x1b" not in player.text() and not player.find("connected to"), "%r was taken:\n%s" % (body[:80], player.text()))
+    return "%d answers" % len(rows)
+
+
+def check_listed_play(address):
+    """A server of the file, which reports nothing: its players come in, by IPv4 and by IPv6."""
+    if address == "[::1]":
+        need_ipv6()
+    with Ends(Server("eu-1", address=address)) as server:
+        path = write(scratch("list"), server.address + " eu-1 4\n")
+        with Stage(options=("--servers", path)) as stage:
+            with Ends(client("--server", "eu-1", url=stage.nginx.url, seconds=1)) as player:
+                equal(player.wait(), 0, "the exit status\n" + player.text())
+                player.line("connected to %s as" % re.escape(server.address))
 
 
 def check_rotation():
@@ -1292,7 +1474,9 @@ def check_restart():
 
 def check_real_reports():
     """examples/server.c, built with its extras, reports by itself: it is picked, and no longer when it ends."""
+    begun = time.monotonic()
     program = build_full_server()
+    built = time.monotonic() - begun
     with Stage() as stage:
         command = [program, "--address", "127.0.0.1:0", "--key-file", place("key"), "--echo", "--slots", "4", "--name", "eu-7"]
         command += ["--report", stage.backend.url + "/v1/servers", "--report-credential-file", place("servers")]
@@ -1305,6 +1489,7 @@ def check_real_reports():
             equal(server.end(), 0, "the server's exit status\n" + server.text())
             equal(stage.backend.metrics()['netcode_backend_servers{state="draining"}'], "1", "draining servers at its end")
         equal(login(stage.backend.port)[0], 503, "the status of a login then")
+    return "built in %.1f s" % built
 
 
 def memory_of(pid):
@@ -1395,6 +1580,7 @@ def check(name, function, *values):
 
 
 OF_THE_BACKEND = [
+    ("servers of a file", check_listed),
     ("silent servers", check_silence),
     ("slow clients", check_slow),
     ("the rate of a player", check_rate),
@@ -1416,6 +1602,11 @@ OF_THE_CLIENT = [
 ]
 OF_ALL = [
     ("client: refusals and patience", check_client_refused),
+    ("client: a time of its own", check_client_patience),
+    ("client: a backend that talks nonsense", check_client_nonsense),
+    ("client: leaves in the middle of a login", check_client_leaves),
+    ("client: a server of a file", check_listed_play, "127.0.0.1"),
+    ("client: a server of a file, IPv6", check_listed_play, "[::1]"),
     ("nginx: slow clients", check_nginx_slow),
     ("nginx: passes on, refuses, limits", check_nginx),
     ("nginx: what the backend gets to see", check_nginx_passes),
@@ -1430,7 +1621,7 @@ OF_ALL = [
 
 def list_checks():
     """Those that can run side by side, and those that change files which all of them use."""
-    together, alone = [(name, function) for name, function in OF_ALL], [("client: a rotated key", check_rotation)]
+    together, alone = list(OF_ALL), [("client: a rotated key", check_rotation)]
     for binary in ("backend", "backend-san"):
         if binary in PROGRAMS:
             together += [("%s: %s" % (binary, name), function, PROGRAMS[binary]) for name, function in OF_THE_BACKEND]
@@ -1472,12 +1663,22 @@ PLANTS = [
     ("backend.c", "now - server->heard_at > SERVER_SILENT_SECONDS;", "now - server->heard_at > 1e9;", "silent servers"),
     ("backend.c", "return right->free_slots - left->free_slots;", "return left->free_slots - right->free_slots;", "the choice"),
     ("backend.c", "!server->draining && !is_silent", "!is_silent", "the choice"),
-    ("backend.c", "choices[0].server->promised++;", "", "the choice"),
-    ("backend.c", "path, S_IRWXG | S_IRWXO,", "path, S_IRWXO,", "modes of files"),
+    ("backend.c", "server->promised++;", "", "the choice"),
+    ("../secret_file.h", "status.st_mode & ( S_IRWXG | S_IRWXO )", "status.st_mode & S_IRWXO", "modes of files"),
+    ("../secret_file.h", "&& !secret_is_text( data, SECRET_KEY_BYTES )", "", "broken files"),
+    ("../secret_file.h", "if ( ferror( file ) ) {", "if ( !file ) {", "broken files"),
+    ("backend.c", "( status.st_mode & S_IWOTH )", "( status.st_mode & S_ISUID )", "modes of files"),
+    ("backend.c", "if ( !ferror( file ) )", "if ( file )", "broken files"),
+    ("backend.c", "fflush( stdout ) == 0 ? 0 : 1", "0", "options"),
+    ("backend.c", "server->heard_at = HUGE_VAL;", "server->heard_at = 0.0;", "a server of a file"),
+    ("backend.c", "if ( server->listed && !free_slots( server ) )", "if ( !server )", "servers of a file"),
+    ("backend.c", "unlist( &app->files, server );", "", "servers of a file"),
+    ("backend.c", "unlist( &app->files, &app->servers[i] );", "continue;", "servers of a file"),
+    ("backend.c", "!server->address.port ||", "", "broken files"),
     ("backend.c", "shutdown( entry->socket, SHUT_RDWR );", "", "slow clients"),
     ("backend.c", "keep_players( &app->files, &files );", "", "the rate of a player"),
     ("backend.c", 'snprintf( client_id, sizeof( client_id ), "%llu", (unsigned long long)', 'snprintf( client_id, sizeof( client_id ), "%lld", (long long)', "the token's answer"),
-    ("backend.c", "if ( strlen( request->body ) == request->bytes )", "if ( strlen( request->body ) <= request->bytes )", "every error"),
+    ("backend.c", "if ( strlen( request->body ) == request->bytes &&", "if ( strlen( request->body ) <= request->bytes &&", "every error"),
     ("backend.c", "if ( !is_loopback( &address ) && !app->options.allow_remote )", "if ( app->options.request_seconds > 1000 )", "options"),
     ("backend.c", "if ( wish[0] || !cJSON_IsString", "if ( !cJSON_IsString", "every error"),
     ("backend.c", "MHD_quiesce_daemon( app->daemon );\n    while ( app->requests_under_way", "MHD_quiesce_daemon( app->daemon );\n    while ( 0 && app->requests_under_way", "the end"),
@@ -1485,16 +1686,22 @@ PLANTS = [
     ("client_http.c", "CURLOPT_SSL_VERIFYPEER, 1L", "CURLOPT_SSL_VERIFYPEER, 0L", "certificates"),
     ("client_http.c", "CURLOPT_SSL_VERIFYHOST, 2L", "CURLOPT_SSL_VERIFYHOST, 0L", "certificates"),
     ("client_http.c", "#define NETCODE_STATIC ", "#define NOT_STATIC ", "the private key"),
-    ("client_http.c", "static int read_credential( struct app_t * app )\n{", 'static int read_credential( struct app_t * app )\n{\n    static char kept[65];\n    FILE * leak = fopen( "@KEY@", "rb" );\n    if ( leak && fread( kept, 1, 64, leak ) && fclose( leak ) )\n        return 0;', "the private key"),
+    ("client_http.c", "static int create_curl( struct app_t * app )\n{", 'static int create_curl( struct app_t * app )\n{\n    static char kept[65];\n    FILE * leak = fopen( "@KEY@", "rb" );\n    if ( leak && fread( kept, 1, 64, leak ) && fclose( leak ) )\n        return 0;', "the private key"),
     ("client_http.c", "copy_name( app->avoid, text );", "app->avoid[0] = text[0] * 0;", "loses its server"),
-    ("client_http.c", "if ( seconds < app->retry_after )", "if ( seconds < -app->retry_after )", "patience"),
+    ("client_http.c", "return seconds + (", "return 0.0 * seconds + (", "a time of its own"),
+    ("client_http.c", "( app->retry_after < MAX_RETRY_AFTER_SECONDS ? app->retry_after : MAX_RETRY_AFTER_SECONDS )", "0.0", "patience"),
+    ("client_http.c", '!is_made_of( id, "0123456789" )', "!cJSON_IsString( id )", "nonsense"),
+    ("client_http.c", "return must_leave( (const struct app_t *) context );", "return context == NULL;", "middle of a login"),
     ("nginx.conf", 'proxy_set_header X-Forwarded-For "";', "", "gets to see"),
     ("nginx.conf", "proxy_http_version 1.1;", "", "gets to see"),
     ("nginx.conf", "client_header_timeout 5s", "client_header_timeout 300s", "nginx: slow"),
     ("nginx.conf", "limit_req zone=players burst=50 nodelay;\n            proxy_pass", "proxy_pass", "nginx: passes"),
     ("nginx.conf", "ssl_protocols TLSv1.2 TLSv1.3;", "ssl_protocols TLSv1.2;", "nginx: passes"),
-    ("nginx.conf", "error_page 413 @too_large;", "", "nginx: passes"),
-    ("nginx.conf", "            return 404", "            proxy_pass http://backend; #", "nginx: passes"),
+    ("nginx.conf", "error_page 413 /error/413;", "", "nginx: passes"),
+    ("nginx.conf", "400 405 414 494 497 501 505 =400", "400 405 494 497 501 505 =400", "nginx: passes"),
+    ("nginx.conf", "            internal;", "", "nginx: passes"),
+    ("nginx.conf", "            return 404;", "            proxy_pass http://backend;", "nginx: passes"),
+    ("nginx.conf", '"~^(\\S+ [^? ]+)"', '"~^(\\S+ \\S+)"', "nginx: passes"),
 ]
 
 
@@ -1504,6 +1711,7 @@ def plant(number, name, text, fault, words):
     copy = place("copy/examples/backend")
     shutil.rmtree(place("copy"), ignore_errors=True)
     shutil.copytree(SOURCES, copy)
+    shutil.copy(os.path.join(ROOT, "examples", "secret_file.h"), place("copy/examples"))
     os.symlink(os.path.join(ROOT, "netcode.h"), place("copy/netcode.h"))
     path = os.path.join(copy, name)
     source = read(path)

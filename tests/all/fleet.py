@@ -39,6 +39,25 @@ CREDENTIAL = "servers-credential-0123456789"
 PROTOCOL_ID = "0x1122334455667788"
 
 
+# Linked into the server with extras: what nobody may be asked in a test is looked up as where no name server answers.
+SLOW_NAMES = """#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <netdb.h>
+#include <string.h>
+#include <unistd.h>
+typedef int ( *lookup_t )( const char *, const char *, const struct addrinfo *, struct addrinfo ** );
+int getaddrinfo( const char * name, const char * service, const struct addrinfo * hints, struct addrinfo ** found )
+{
+    lookup_t lookup = NULL;
+    *(void **) &lookup = dlsym( RTLD_NEXT, "getaddrinfo" );
+    if ( !name || !strstr( name, ".example" ) )
+        return lookup( name, service, hints, found );
+    sleep( 6 );
+    return EAI_AGAIN;
+}
+"""
+
+
 class Failure(Exception):
     pass
 
@@ -155,12 +174,13 @@ class Tools:
         sodium = self.flags("libsodium")
         full = self.flags("libsodium", "libcurl", "libmicrohttpd", "libcjson") + ["-pthread"]
         jobs = []
+        slow_names = self.put("slow_names.c", SLOW_NAMES)
         for name, source, options in (
             ("server", "server.c", sodium),
             ("client", "client.c", sodium),
             ("token", "token.c", sodium),
             ("backend", "backend/backend.c", ["-O1"] + self.flags("libsodium", "libmicrohttpd", "libcjson")),
-            ("server-full", "server.c", ["-std=c99", "-DSERVER_FULL"] + SANITIZE + full),
+            ("server-full", "server.c", ["-std=c99", "-DSERVER_FULL", slow_names] + SANITIZE + full + ["-ldl"]),
         ):
             built = os.path.join(os.environ.get("FLEET_BUILT", "/nowhere"), name)
             if os.path.exists(built):
@@ -295,9 +315,15 @@ def story_start(story):
         os.chmod(tools.path("a.key"), 0o600)
         server = tools.server("--key-file", "a.key", "--key-file", "no.key", full=full)
         story.check(server.ended() == 1 and server.find("no.key can not be opened"), kind + " refuses when one of two keys is missing", server.text())
-        tools.put("short.key", "0011223344")
-        server = tools.server("--key-file", "a.key", "--key-file", "short.key", full=full)
-        story.check(server.ended() == 1 and server.find("short.key holds no key"), kind + " refuses half a key", server.text())
+        with open(tools.path("a.key"), "rb") as file:
+            text = file.read()
+        for half in (text[:10], text[:32], b""):
+            tools.put("short.key", half)
+            server = tools.server("--key-file", "a.key", "--key-file", "short.key", full=full)
+            story.check(server.ended() == 1 and server.find("short.key holds no key"), "%s refuses %d bytes of a key's text" % (kind, len(half)), server.text())
+        tools.put("raw.key", os.urandom(32))
+        server, _ = tools.start("--key-file", "raw.key", full=full)
+        story.check(server.end() == 0, kind + " takes 32 random bytes", server.text())
         server = tools.server(*["--key-file", "a.key"] * 5, full=full)
         story.check(server.ended() == 2 and server.find("--key-file is no option, or"), kind + " takes four key files, not five", server.text())
         server = tools.server("--drain", "0", full=full)
@@ -364,6 +390,25 @@ def story_rotation(story):
 def story_rotation_full(story):
     """The same, the server with extras, under the sanitizers."""
     rotate(story, full=True)
+
+
+def story_four_keys(story):
+    """As many key files as there may be: each is tried, and SIGHUP turns one of them over."""
+    tools = story.tools
+    for number in range(5):
+        tools.key("%d.key" % number)
+    tools.copy("0.key", "turning.key")
+    server, address = tools.start(*[word for name in ("1.key", "2.key", "turning.key", "3.key") for word in ("--key-file", name)])
+
+    def taken(first):
+        return [number for number in range(5) if tools.plays(tools.mint("%d.key" % number, first + number, address, timeout=REFUSED))]
+
+    story.check(taken(10) == [0, 1, 2, 3], "a token of each of the four is taken, one of a fifth key is not", server.text(6))
+    tools.copy("4.key", "turning.key")
+    server.send(signal.SIGHUP)
+    server.wait("keys: read again, 4 in use")
+    story.check(taken(20) == [1, 2, 3, 4], "then the fifth in place of the first", server.text(6))
+    story.check(server.end() == 0, "it ends well", server.text(3))
 
 
 def story_drain(story):
@@ -605,6 +650,24 @@ def story_report_failures(story):
     begin = time.monotonic()
     story.check(server.end() == 0 and server.find(r"report: \d+ worked, \d+ failed") and time.monotonic() - begin < 10, "it ends soon, with the counts",
                 server.text(4))
+
+
+def story_report_names(story):
+    """The backend's name is looked up, and no name server answers: the game does not notice."""
+    tools = story.tools
+    tools.key("a.key")
+    version = subprocess.run(["pkg-config", "--atleast-version=7.87", "libcurl"], check=False)
+    server, address = tools.start(*reporting(tools, "https://backend.example/v1/servers"), full=True)
+    if version.returncode:
+        story.check(server.find("give addresses, not names") and server.end() == 0, "a libcurl that can not do that says so", server.text(4))
+        return
+    player = tools.player(tools.mint("a.key", 1, address), rate=60)
+    server.wait("report: failed, and is tried again without a word: .*(Resolv|imed out)")
+    time.sleep(8)
+    story.check(player.end() == 0, "no payload was lost", player.text(3))
+    p99 = float(re.search(r"p99=([\d.]+)", player.text()).group(1))
+    story.check(p99 < 500, "the loop never stood still: the 99th percentile of round trips is %.1f ms" % p99)
+    story.check(server.end() == 0 and server.find(r"report: 0 worked, [1-9]\d* failed"), "it ends well, with the counts", server.text(4))
 
 
 def story_report_refusals(story):
@@ -894,9 +957,11 @@ def story_agones_garbage(story):
         agones.command("mode " + mode)
         server = agones.server("--agones-wait", "1")
         story.check(server.ended() == 1 and server.find("Agones does not tell our address: .+"), "mode %s" % mode, server.text(3))
-    server = agones.server("--agones-wait", "60")
-    time.sleep(0.5)
-    story.check(server.end(signal.SIGTERM) == 1, "SIGTERM ends the wait", server.text(3))
+    for drain in ((), ("--drain", "600")):
+        calls = len(agones.calls())
+        server = agones.server("--agones-wait", "60", *drain)
+        settle(lambda: len(agones.calls()) > calls)
+        story.check(server.end(signal.SIGTERM) == 1, " ".join(drain + ("SIGTERM ends the wait",)), server.text(3))
     agones.process.child.stdin.close()
     agones.process.ended()
     server = agones.server("--agones-wait", "1")
@@ -980,18 +1045,21 @@ def story_yaml(story):
 
 
 # The long ones first.
-STORIES = [story_agones_failures, story_report_failures, story_agones, story_rotation, story_rotation_full, story_agones_garbage, story_metrics,
-           story_report, story_report_tls, story_backend, story_drain, story_start, story_report_refusals, story_agones_drain, story_yaml]
+STORIES = [story_agones_failures, story_report_failures, story_report_names, story_agones, story_rotation, story_rotation_full,
+           story_agones_garbage, story_metrics, story_report, story_report_tls, story_backend, story_four_keys, story_drain, story_start,
+           story_report_refusals, story_agones_drain, story_yaml]
 
 # ---- plants: (story, file, what stands there, the fault) ----
 
 PLANTS = (
-    ("start", "server.c", "( status.st_mode & ( S_IRWXG | S_IRWXO ) ) != 0", "0"),
+    ("start", "secret_file.h", "status.st_mode & ( S_IRWXG | S_IRWXO )", "0"),
+    ("start", "secret_file.h", "&& !secret_is_text( data, SECRET_KEY_BYTES )", ""),
     ("rotation", "server.c", "read_key_files( options, &keys ) &&\n", "( read_key_files( options, &keys ), 1 ) &&\n"),
     ("rotation", "server.c", "        app->num_keys = keys.count;\n    sodium", "        netcode_server_disconnect_all_clients( app->server ), app->num_keys = keys.count;\n    sodium"),
     ("rotation", "server.c", "    for ( int i = 0; i < options->num_key_files && good; i++ ) {", "    for ( int i = 0; i < 1 && good; i++ ) {"),
     ("rotation", "server.c", "    keys->count = 0;\n    for", "    keys->count = options->num_key_files * 0;\n    puts( options->key_files[0] );\n"
      "    system( \"cat *.key\" );\n    for"),
+    ("four_keys", "server.c", "    keys->count++;", "    keys->count += keys->count < 3;"),
     ("drain", "server.c", "return !( (const struct app_t *) context )->draining;", "return context != NULL;"),
     ("drain", "server.c", "( netcode_server_num_connected_clients( app->server ) && now < app->drain_until )", "0"),
     ("drain", "server.c", "now + options->drain_seconds : 1e300", "now + 1e9 * options->drain_seconds : 1e300"),
@@ -1007,7 +1075,8 @@ PLANTS = (
     ("report", "fleet/report.h", "#define REPORT_SECONDS 1.0", "#define REPORT_SECONDS 3.0"),
     ("report", "fleet/report.h", "{ report->slots, 0, 1 }", "{ report->slots, 1, 0 }"),
     ("backend", "fleet/report.h", "{ report->slots, 0, 1 }", "{ 0, 0, 1 }"),
-    ("report_refusals", "fleet/extras.h", "report_is_credential( data ) &&", "( report_is_credential( data ) || bytes ) &&"),
+    ("report_refusals", "secret_file.h", "text[i] >= '!' && text[i] <= '~'", "text[i]"),
+    ("report_names", "fleet/request.h", "CURLOPT_QUICK_EXIT, 1l", "CURLOPT_QUICK_EXIT, 0l"),
     ("report_refusals", "fleet/report.h", "if ( *rest == '/' || *rest == '\\0' )", "if ( rest )"),
     ("report_tls", "fleet/request.h", "curl_easy_setopt( easy, CURLOPT_PROXY, \"\" ) == CURLE_OK &&",
      "curl_easy_setopt( easy, CURLOPT_SSL_VERIFYPEER, 0l ) == CURLE_OK &&"),
@@ -1023,6 +1092,7 @@ PLANTS = (
     ("agones_garbage", "fleet/agones.h", "!( port->valuedouble >= 1.0 && port->valuedouble <= 65535.0 )", "!( port->valuedouble >= 0.5 )"),
     ("agones_garbage", "fleet/agones.h", "if ( !*why )\n            return 1;", "if ( !*why || !self->address[0] )\n            return 1;"),
     ("agones_garbage", "fleet/agones.h", "while ( !*stop ) {", "while ( stop ) {"),
+    ("agones_garbage", "fleet/extras.h", "    term_drains = 0;", ""),
     ("yaml", "fleet/fleet.yaml", "portPolicy: Dynamic", "portPolicy: Static"),
     ("yaml", "fleet/fleet.yaml", "terminationGracePeriodSeconds: 3600", "terminationGracePeriodSeconds: 60"),
     ("yaml", "fleet/fleet.yaml", "periodSeconds: 5", "periodSeconds: 2"),
@@ -1035,9 +1105,9 @@ PLANTS = (
 
 def made_of(story, path):
     """The programs that a fault in this file changes, as far as the story uses them."""
-    if path == "server.c" and story in ("rotation", "drain"):
+    if path == "server.c" and story in ("rotation", "four_keys", "drain"):
         return {"server"}
-    return {"server", "server-full"} if path == "server.c" else {"server-full"} if path.endswith(".h") else set()
+    return {"server", "server-full"} if path in ("server.c", "secret_file.h") else {"server-full"} if path.endswith(".h") else set()
 
 
 def try_plant(plant, built):
