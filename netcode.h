@@ -1448,7 +1448,8 @@ NETCODE_API const char * netcode_messages_drop_reason_text( int reason );
 
 /*  Joined to a client: call the first behind netcode_client_update and the second at the end of the tick. They take all
     payloads of the client, and reset the messages when its connection has ended; what is queued then, or before the first
-    connection, waits for the next one. What came last is there to be read until the next call. */
+    connection, waits for the next one. What came last is there to be read until the next call. A callback that the client
+    or the server makes meanwhile may not destroy it, nor reset or destroy the messages. */
 NETCODE_API void netcode_messages_client_receive( struct netcode_messages_t * messages,
                                                   struct netcode_client_t * client, double time );
 NETCODE_API void netcode_messages_client_send( struct netcode_messages_t * messages, struct netcode_client_t * client,
