@@ -10,7 +10,7 @@ or, without make:
 
     cc -shared -fPIC -O2 -DNETCODE_IMPLEMENTATION -DNETCODE_MESSAGES -x c netcode.h -lsodium -lm -o build/libnetcode.so
 
-The library is looked for where the environment's NETCODE_LIBRARY says, in build/ of the repository, beside this file,
+The library is looked for where the environment's NETCODE_LIBRARY says, beside this file, in build/ of the repository,
 and where the system keeps libraries.
 
 A server and a client:
@@ -41,9 +41,11 @@ module adds:
   - Received payloads are copied into bytes, so there is nothing to free.
   - Objects are context managers. Who uses one after its destroy gets Destroyed, never a crash.
   - A mistake that the C library would assert on raises an exception.
-  - An exception that leaves one of your callbacks is raised by the call that it ran in.
+  - An exception that leaves one of your callbacks is raised by the call that it ran in. An object that is destroyed in
+    a callback ends when the outermost call has returned.
   - An object belongs to one thread at a time: a second thread that enters it meanwhile gets WrongThread. What talks
     over one simulator counts as one object. Lock around them where you share them.
+  - An object belongs to the process that made it: in the child of a fork it is Destroyed, and the parent's lives on.
   - `time` may be left out everywhere: then it is netcode.time(). Give it in all calls of an object, or in none.
   - Log lines go to the logger "netcode" of the standard module logging.
 
@@ -51,11 +53,13 @@ Left out, as Python has no use for it: allocators, the printf hook, sockets as s
 their job). Every function of the header can be called as netcode.lib.NAME all the same.
 """
 
+import collections
 import ctypes
 import ctypes.util
 import dataclasses
 import enum
 import logging
+import operator
 import os
 import stat
 import sys
@@ -271,65 +275,47 @@ class MessagesBroken(MessagesError):
 
 # ---- the structs of the header, in its order: a test holds each of them against the C compiler's ----
 
+STRUCTS: Dict[str, Any] = {}  # by their names in C
+
+
+def _struct(name: str, *rows: Tuple[Any, str]) -> Any:
+    """A struct of C. A row is a type, and the names of the fields that have it, one behind the other."""
+    fields = [(field, kind) for kind, names in rows for field in names.split()]
+    STRUCTS[name] = type(name, (ctypes.Structure,), {"_fields_": fields})
+    return STRUCTS[name]
+
 
 class _AddressData(ctypes.Union):
     _fields_ = [("ipv4", c_uint8 * 4), ("ipv6", c_uint16 * 8)]
 
 
-class _Address(ctypes.Structure):
-    _fields_ = [("data", _AddressData), ("port", c_uint16), ("type", c_uint8)]
-
-
-class _Datagram(ctypes.Structure):
-    _fields_ = [
-        ("address", _Address),
-        ("data", c_void_p),
-        ("bytes", c_int),
-        ("capacity", c_int),
-        ("status", c_int),
-        ("error", c_int),
-    ]
-
-
-class _SocketInfo(ctypes.Structure):
-    _fields_ = [
-        ("address", _Address),
-        ("address2", _Address),
-        ("receive_buffer_bytes", c_int),
-        ("send_buffer_bytes", c_int),
-        ("kernel_drops", c_uint64),
-        ("last_send_error", c_int),
-    ]
-
-
+_Address = _struct("netcode_address_t", (_AddressData, "data"), (c_uint16, "port"), (c_uint8, "type"))
+_Datagram = _struct(
+    "netcode_datagram_t", (_Address, "address"), (c_void_p, "data"), (c_int, "bytes capacity status error")
+)
+_SocketInfo = _struct(
+    "netcode_socket_info_t",
+    (_Address, "address address2"),
+    (c_int, "receive_buffer_bytes send_buffer_bytes"),
+    (c_uint64, "kernel_drops"),
+    (c_int, "last_send_error"),
+)
 _SocketReceive = ctypes.CFUNCTYPE(c_int, c_void_p, POINTER(_Datagram), c_int)
-_SocketWait = ctypes.CFUNCTYPE(None, c_void_p, c_double)
-_SocketClose = ctypes.CFUNCTYPE(None, c_void_p)
-_SocketInfoCall = ctypes.CFUNCTYPE(None, c_void_p, POINTER(_SocketInfo))
-
-
-class _Socket(ctypes.Structure):
-    _fields_ = [
-        ("context", c_void_p),
-        ("receive", _SocketReceive),
-        ("send", _SocketReceive),
-        ("wait", _SocketWait),
-        ("close", _SocketClose),
-        ("info", _SocketInfoCall),
-    ]
-
-
-class _Simulator(ctypes.Structure):
-    _fields_ = [
-        ("latency_milliseconds", c_float),
-        ("jitter_milliseconds", c_float),
-        ("packet_loss_percent", c_float),
-        ("duplicate_packet_percent", c_float),
-        ("reorder_packet_percent", c_float),
-        ("seed", c_uint64),
-        ("internal", c_void_p),
-    ]
-
+_Socket = _struct(
+    "netcode_socket_t",
+    (c_void_p, "context"),
+    (_SocketReceive, "receive send"),
+    (ctypes.CFUNCTYPE(None, c_void_p, c_double), "wait"),
+    (ctypes.CFUNCTYPE(None, c_void_p), "close"),
+    (ctypes.CFUNCTYPE(None, c_void_p, POINTER(_SocketInfo)), "info"),
+)
+_Simulator = _struct(
+    "netcode_network_simulator_t",
+    (c_float, "latency_milliseconds jitter_milliseconds packet_loss_percent duplicate_packet_percent"),
+    (c_float, "reorder_packet_percent"),
+    (c_uint64, "seed"),
+    (c_void_p, "internal"),
+)
 
 _Allocate = ctypes.CFUNCTYPE(c_void_p, c_void_p, c_size_t)
 _Free = ctypes.CFUNCTYPE(None, c_void_p, c_void_p)
@@ -343,295 +329,138 @@ _Drop = ctypes.CFUNCTYPE(None, c_void_p, c_int, POINTER(_Address), c_int)
 _Admit = ctypes.CFUNCTYPE(c_int, c_void_p, c_uint64, c_void_p, c_uint64)
 _Assert = ctypes.CFUNCTYPE(None, c_char_p, c_char_p, c_char_p, c_int)
 
+# The numbers among the fields of the configs are options of Client, Server and Messages.
+_PEER_NUMBERS = """sequence_base packet_pool_buffers packet_quota update_budget batch_sends receive_buffer_bytes
+    send_buffer_bytes"""
+_SERVER_NUMBERS = "replace_existing_clients pending_handshakes consumed_tokens"
+_SERVER_SWITCHES = "kernel_filter share_port"
+_SERVER_OPTIONS = " ".join(["max_connect_token_lifetime", _PEER_NUMBERS, _SERVER_NUMBERS, _SERVER_SWITCHES])
+_MESSAGES_NUMBERS = """channels max_message_bytes send_buffer_bytes receive_buffer_bytes window_packets congestion
+    bytes_per_second max_retries upgrade_large"""
 
-class _ClientConfig(ctypes.Structure):
-    _fields_ = [
-        ("allocator_context", c_void_p),
-        ("allocate_function", _Allocate),
-        ("free_function", _Free),
-        ("network_simulator", POINTER(_Simulator)),
-        ("callback_context", c_void_p),
-        ("state_change_callback", _StateChange),
-        ("send_loopback_packet_callback", _SendLoopback),
-        ("override_send_and_receive", c_int),
-        ("send_packet_override", _SendOverride),
-        ("receive_packet_override", _ReceiveOverride),
-        ("socket", POINTER(_Socket)),
-        ("unix_time", _UnixTime),
-        ("log_callback", _Log),
-        ("drop_callback", _Drop),
-        ("sequence_base", c_int),
-        ("packet_pool_buffers", c_int),
-        ("packet_quota", c_int),
-        ("update_budget", c_int),
-        ("batch_sends", c_int),
-        ("receive_buffer_bytes", c_int),
-        ("send_buffer_bytes", c_int),
-    ]
+_MEMORY = ((c_void_p, "allocator_context"), (_Allocate, "allocate_function"), (_Free, "free_function"))
+_SIMULATOR = ((POINTER(_Simulator), "network_simulator"), (c_void_p, "callback_context"))
+_OVERRIDES = (
+    (_SendLoopback, "send_loopback_packet_callback"),
+    (c_int, "override_send_and_receive"),
+    (_SendOverride, "send_packet_override"),
+    (_ReceiveOverride, "receive_packet_override"),
+)
+_ADDITIONS = (
+    (POINTER(_Socket), "socket"),
+    (_UnixTime, "unix_time"),
+    (_Log, "log_callback"),
+    (_Drop, "drop_callback"),
+    (c_int, _PEER_NUMBERS),
+)
+_ClientConfig = _struct(
+    "netcode_client_config_t", *_MEMORY, *_SIMULATOR, (_StateChange, "state_change_callback"), *_OVERRIDES, *_ADDITIONS
+)
+_ServerConfig = _struct(
+    "netcode_server_config_t",
+    (c_uint64, "protocol_id"),
+    (c_uint8 * KEY_BYTES, "private_key"),
+    *_MEMORY,
+    *_SIMULATOR,
+    (_StateChange, "connect_disconnect_callback"),
+    *_OVERRIDES,
+    (c_int, "max_connect_token_lifetime"),
+    *_ADDITIONS,
+    (c_char_p, "bind_address bind_address2"),
+    (POINTER(c_char_p), "public_addresses"),
+    (c_int, "num_public_addresses"),
+    (c_int, _SERVER_NUMBERS),
+    (_Admit, "admit_callback"),
+    (c_int, _SERVER_SWITCHES),
+)
+_Event = _struct(
+    "netcode_event_t",
+    (c_int, "type client_index"),
+    (c_uint64, "session client_id"),
+    (c_int, "reason bytes"),
+    (c_void_p, "data"),
+    (c_uint64, "sequence"),
+)
 
+_COUNTS = (
+    (c_uint64 * PACKET_TYPES, "packets_sent packets_received"),
+    (c_uint64, "bytes_sent bytes_received datagrams_received"),
+    (c_uint64 * DROP_REASONS, "dropped"),
+    (c_uint64, "connects"),
+)
+_TROUBLES = (
+    (c_uint64, "send_errors receive_errors kernel_drops"),
+    (c_int, "last_socket_error receive_buffer_bytes send_buffer_bytes packets_queued packets_held"),
+)
+_ClientStats = _struct("netcode_client_stats_t", *_COUNTS, (c_uint64, "disconnects"), *_TROUBLES)
+_ServerStats = _struct(
+    "netcode_server_stats_t",
+    *_COUNTS,
+    (c_uint64 * SERVER_CLIENT_DISCONNECT_REASONS, "disconnects"),
+    *_TROUBLES,
+    (c_uint64, "handshakes handshakes_expired handshakes_evicted backlogs"),
+    (c_int, "slots clients pending consumed"),
+)
+_ServerClientStats = _struct(
+    "netcode_server_client_stats_t",
+    (c_uint64, "session client_id packets_sent packets_received bytes_sent bytes_received packets_dropped"),
+    (c_double, "seconds_connected seconds_silent"),
+    (c_int, "packets_queued confirmed loopback"),
+)
+_ClientReportServer = _struct(
+    "netcode_client_report_server_t",
+    (_Address, "address"),
+    (c_uint64, "requests_sent responses_sent"),
+    (c_int, "challenged denied last_error errors"),
+    (c_double, "seconds_waited"),
+)
+_ClientReport = _struct(
+    "netcode_client_report_t",
+    (c_int, "state num_servers server_index"),
+    (_ClientReportServer * MAX_SERVERS_PER_CONNECT, "servers"),
+    (c_double, "token_seconds_left"),
+    (c_char * 256, "text"),
+)
+_ConnectTokenInfo = _struct(
+    "netcode_connect_token_info_t",
+    (c_char * 14, "version"),
+    (c_uint64, "protocol_id create_timestamp expire_timestamp"),
+    (c_int, "timeout_seconds num_server_addresses"),
+    (_Address * MAX_SERVERS_PER_CONNECT, "server_addresses"),
+)
 
-class _ServerConfig(ctypes.Structure):
-    _fields_ = [
-        ("protocol_id", c_uint64),
-        ("private_key", c_uint8 * KEY_BYTES),
-        ("allocator_context", c_void_p),
-        ("allocate_function", _Allocate),
-        ("free_function", _Free),
-        ("network_simulator", POINTER(_Simulator)),
-        ("callback_context", c_void_p),
-        ("connect_disconnect_callback", _StateChange),
-        ("send_loopback_packet_callback", _SendLoopback),
-        ("override_send_and_receive", c_int),
-        ("send_packet_override", _SendOverride),
-        ("receive_packet_override", _ReceiveOverride),
-        ("max_connect_token_lifetime", c_int),
-        ("socket", POINTER(_Socket)),
-        ("unix_time", _UnixTime),
-        ("log_callback", _Log),
-        ("drop_callback", _Drop),
-        ("sequence_base", c_int),
-        ("packet_pool_buffers", c_int),
-        ("packet_quota", c_int),
-        ("update_budget", c_int),
-        ("batch_sends", c_int),
-        ("receive_buffer_bytes", c_int),
-        ("send_buffer_bytes", c_int),
-        ("bind_address", c_char_p),
-        ("bind_address2", c_char_p),
-        ("public_addresses", POINTER(c_char_p)),
-        ("num_public_addresses", c_int),
-        ("replace_existing_clients", c_int),
-        ("pending_handshakes", c_int),
-        ("consumed_tokens", c_int),
-        ("admit_callback", _Admit),
-        ("kernel_filter", c_int),
-        ("share_port", c_int),
-    ]
-
-
-class _Event(ctypes.Structure):
-    _fields_ = [
-        ("type", c_int),
-        ("client_index", c_int),
-        ("session", c_uint64),
-        ("client_id", c_uint64),
-        ("reason", c_int),
-        ("bytes", c_int),
-        ("data", c_void_p),
-        ("sequence", c_uint64),
-    ]
-
-
-class _ClientStats(ctypes.Structure):
-    _fields_ = [
-        ("packets_sent", c_uint64 * PACKET_TYPES),
-        ("packets_received", c_uint64 * PACKET_TYPES),
-        ("bytes_sent", c_uint64),
-        ("bytes_received", c_uint64),
-        ("datagrams_received", c_uint64),
-        ("dropped", c_uint64 * DROP_REASONS),
-        ("connects", c_uint64),
-        ("disconnects", c_uint64),
-        ("send_errors", c_uint64),
-        ("receive_errors", c_uint64),
-        ("kernel_drops", c_uint64),
-        ("last_socket_error", c_int),
-        ("receive_buffer_bytes", c_int),
-        ("send_buffer_bytes", c_int),
-        ("packets_queued", c_int),
-        ("packets_held", c_int),
-    ]
-
-
-class _ServerStats(ctypes.Structure):
-    _fields_ = [
-        ("packets_sent", c_uint64 * PACKET_TYPES),
-        ("packets_received", c_uint64 * PACKET_TYPES),
-        ("bytes_sent", c_uint64),
-        ("bytes_received", c_uint64),
-        ("datagrams_received", c_uint64),
-        ("dropped", c_uint64 * DROP_REASONS),
-        ("connects", c_uint64),
-        ("disconnects", c_uint64 * SERVER_CLIENT_DISCONNECT_REASONS),
-        ("send_errors", c_uint64),
-        ("receive_errors", c_uint64),
-        ("kernel_drops", c_uint64),
-        ("last_socket_error", c_int),
-        ("receive_buffer_bytes", c_int),
-        ("send_buffer_bytes", c_int),
-        ("packets_queued", c_int),
-        ("packets_held", c_int),
-        ("handshakes", c_uint64),
-        ("handshakes_expired", c_uint64),
-        ("handshakes_evicted", c_uint64),
-        ("backlogs", c_uint64),
-        ("slots", c_int),
-        ("clients", c_int),
-        ("pending", c_int),
-        ("consumed", c_int),
-    ]
-
-
-class _ServerClientStats(ctypes.Structure):
-    _fields_ = [
-        ("session", c_uint64),
-        ("client_id", c_uint64),
-        ("packets_sent", c_uint64),
-        ("packets_received", c_uint64),
-        ("bytes_sent", c_uint64),
-        ("bytes_received", c_uint64),
-        ("packets_dropped", c_uint64),
-        ("seconds_connected", c_double),
-        ("seconds_silent", c_double),
-        ("packets_queued", c_int),
-        ("confirmed", c_int),
-        ("loopback", c_int),
-    ]
-
-
-class _ClientReportServer(ctypes.Structure):
-    _fields_ = [
-        ("address", _Address),
-        ("requests_sent", c_uint64),
-        ("responses_sent", c_uint64),
-        ("challenged", c_int),
-        ("denied", c_int),
-        ("last_error", c_int),
-        ("errors", c_int),
-        ("seconds_waited", c_double),
-    ]
-
-
-class _ClientReport(ctypes.Structure):
-    _fields_ = [
-        ("state", c_int),
-        ("num_servers", c_int),
-        ("server_index", c_int),
-        ("servers", _ClientReportServer * MAX_SERVERS_PER_CONNECT),
-        ("token_seconds_left", c_double),
-        ("text", c_char * 256),
-    ]
-
-
-class _ConnectTokenInfo(ctypes.Structure):
-    _fields_ = [
-        ("version", c_char * 14),
-        ("protocol_id", c_uint64),
-        ("create_timestamp", c_uint64),
-        ("expire_timestamp", c_uint64),
-        ("timeout_seconds", c_int),
-        ("num_server_addresses", c_int),
-        ("server_addresses", _Address * MAX_SERVERS_PER_CONNECT),
-    ]
-
-
-class _Message(ctypes.Structure):
-    _fields_ = [
-        ("channel", c_int),
-        ("kind", c_int),
-        ("data", c_void_p),
-        ("bytes", c_int),
-        ("ttl_seconds", c_double),
-        ("receipt", c_uint64),
-    ]
-
-
-class _MessagesConfig(ctypes.Structure):
-    _fields_ = [
-        ("allocator_context", c_void_p),
-        ("allocate_function", _Allocate),
-        ("free_function", _Free),
-        ("channels", c_int),
-        ("max_message_bytes", c_int),
-        ("send_buffer_bytes", c_int),
-        ("receive_buffer_bytes", c_int),
-        ("window_packets", c_int),
-        ("congestion", c_int),
-        ("bytes_per_second", c_int),
-        ("max_retries", c_int),
-        ("upgrade_large", c_int),
-        ("ping_seconds", c_double),
-        ("priorities", c_uint8 * MESSAGES_CHANNELS),
-        ("weights", c_uint8 * MESSAGES_CHANNELS),
-    ]
-
-
-class _MessagesEvent(ctypes.Structure):
-    _fields_ = [
-        ("type", c_int),
-        ("channel", c_int),
-        ("kind", c_int),
-        ("bytes", c_int),
-        ("bytes_done", c_int),
-        ("receipt", c_uint64),
-    ]
-
-
-class _MessagesStats(ctypes.Structure):
-    _fields_ = [
-        ("reliable_retries_total", c_uint64),
-        ("reliable_timeouts_total", c_uint64),
-        ("dropped_duplicates_total", c_uint64),
-        ("dropped_old_total", c_uint64),
-        ("dropped_window_total", c_uint64),
-        ("drops", c_uint64 * MESSAGES_DROP_REASONS),
-        ("packets_sent", c_uint64),
-        ("packets_received", c_uint64),
-        ("packets_lost", c_uint64),
-        ("packets_lost_spuriously", c_uint64),
-        ("bytes_sent", c_uint64),
-        ("bytes_received", c_uint64),
-        ("messages_sent", c_uint64),
-        ("messages_received", c_uint64),
-        ("messages_repeated", c_uint64),
-        ("messages_duplicate", c_uint64),
-        ("messages_outdated", c_uint64),
-        ("messages_expired", c_uint64),
-        ("messages_unstored", c_uint64),
-        ("probes", c_uint64),
-        ("rtt", c_double),
-        ("rtt_variation", c_double),
-        ("rtt_min", c_double),
-        ("rtt_latest", c_double),
-        ("jitter", c_double),
-        ("ping", c_double),
-        ("loss_sent", c_double),
-        ("loss_received", c_double),
-        ("send_rate", c_double),
-        ("receive_rate", c_double),
-        ("congestion_window", c_double),
-        ("bytes_in_flight", c_double),
-        ("send_buffer_used", c_double),
-        ("receive_buffer_used", c_double),
-        ("credit", c_double),
-    ]
-
-
-class _MessagesChannelStats(ctypes.Structure):
-    _fields_ = [("queued_messages", c_int), ("queued_bytes", c_int), ("queued_seconds", c_double)]
-
-
-STRUCTS = {
-    "netcode_address_t": _Address,
-    "netcode_datagram_t": _Datagram,
-    "netcode_socket_info_t": _SocketInfo,
-    "netcode_socket_t": _Socket,
-    "netcode_network_simulator_t": _Simulator,
-    "netcode_client_config_t": _ClientConfig,
-    "netcode_server_config_t": _ServerConfig,
-    "netcode_event_t": _Event,
-    "netcode_client_stats_t": _ClientStats,
-    "netcode_server_stats_t": _ServerStats,
-    "netcode_server_client_stats_t": _ServerClientStats,
-    "netcode_client_report_server_t": _ClientReportServer,
-    "netcode_client_report_t": _ClientReport,
-    "netcode_connect_token_info_t": _ConnectTokenInfo,
-    "netcode_message_t": _Message,
-    "netcode_messages_config_t": _MessagesConfig,
-    "netcode_messages_event_t": _MessagesEvent,
-    "netcode_messages_stats_t": _MessagesStats,
-    "netcode_messages_channel_stats_t": _MessagesChannelStats,
-}
+_Message = _struct(
+    "netcode_message_t",
+    (c_int, "channel kind"),
+    (c_void_p, "data"),
+    (c_int, "bytes"),
+    (c_double, "ttl_seconds"),
+    (c_uint64, "receipt"),
+)
+_MessagesConfig = _struct(
+    "netcode_messages_config_t",
+    *_MEMORY,
+    (c_int, _MESSAGES_NUMBERS),
+    (c_double, "ping_seconds"),
+    (c_uint8 * MESSAGES_CHANNELS, "priorities weights"),
+)
+_MessagesEvent = _struct(
+    "netcode_messages_event_t", (c_int, "type channel kind bytes bytes_done"), (c_uint64, "receipt")
+)
+_MessagesStats = _struct(
+    "netcode_messages_stats_t",
+    (c_uint64, "reliable_retries_total reliable_timeouts_total"),
+    (c_uint64, "dropped_duplicates_total dropped_old_total dropped_window_total"),
+    (c_uint64 * MESSAGES_DROP_REASONS, "drops"),
+    (c_uint64, "packets_sent packets_received packets_lost packets_lost_spuriously bytes_sent bytes_received"),
+    (c_uint64, "messages_sent messages_received messages_repeated messages_duplicate messages_outdated"),
+    (c_uint64, "messages_expired messages_unstored probes"),
+    (c_double, "rtt rtt_variation rtt_min rtt_latest jitter ping loss_sent loss_received send_rate receive_rate"),
+    (c_double, "congestion_window bytes_in_flight send_buffer_used receive_buffer_used credit"),
+)
+_MessagesChannelStats = _struct(
+    "netcode_messages_channel_stats_t", (c_int, "queued_messages queued_bytes"), (c_double, "queued_seconds")
+)
 
 # ---- the functions of the header: name, result, arguments ----
 
@@ -657,18 +486,7 @@ FUNCTIONS = {
     "netcode_address_equal": (c_int, [POINTER(_Address), POINTER(_Address)]),
     "netcode_generate_connect_token": (
         c_int,
-        [
-            c_int,
-            POINTER(c_char_p),
-            POINTER(c_char_p),
-            c_int,
-            c_int,
-            c_uint64,
-            c_uint64,
-            c_void_p,
-            c_void_p,
-            c_void_p,
-        ],
+        [c_int] + 2 * [POINTER(c_char_p)] + [c_int, c_int, c_uint64, c_uint64, c_void_p, c_void_p, c_void_p],
     ),
     "netcode_connect_token_info": (c_int, [_bytes_in, POINTER(_ConnectTokenInfo)]),
     "netcode_default_client_config": (None, [POINTER(_ClientConfig)]),
@@ -786,7 +604,7 @@ def _candidates() -> Iterator[str]:
         return
     here = os.path.dirname(os.path.abspath(__file__))
     names = {_FILE_NAMES.get(sys.platform, "libnetcode.so"), "libnetcode.so"}
-    for folder in (os.path.join(here, "..", "..", "build"), here):
+    for folder in (here, os.path.join(here, "..", "..", "build")):
         for name in sorted(names):
             path = os.path.normpath(os.path.join(folder, name))
             if os.path.exists(path):
@@ -887,7 +705,7 @@ def messages_drop_reason_text(reason: int) -> str:
 
 
 def _integer(name: str, value: Any, low: int, high: int) -> int:
-    value = int(value)
+    value = operator.index(value)  # not int(): a float above 2^53 is not the number that was meant
     if not low <= value <= high:
         raise ValueError("%s must be %d to %d, not %d" % (name, low, high, value))
     return value
@@ -903,9 +721,9 @@ def _uint64(name: str, value: Any) -> int:
 
 def _data(data: Any) -> bytes:
     """Anything bytes-like as bytes. A number would become that many zeros, and a text has no one encoding."""
-    if isinstance(data, bytes):
-        return data
-    return memoryview(data).tobytes()
+    data = data if isinstance(data, bytes) else memoryview(data).tobytes()
+    _int32("the number of bytes", len(data))
+    return data
 
 
 def _payload(data: Any) -> bytes:
@@ -1037,7 +855,8 @@ def _key_from_digits(text: bytearray, alphabet: bytes, bits: int, key: "ctypes.A
 class PrivateKey:
     """The key that backends and servers share, in a buffer that can be wiped. repr does not show it.
 
-    Everything that takes a private key takes one of these, or 32 bytes.
+    Everything that takes a private key takes one of these, or 32 bytes. Python can not wipe those bytes: prefer
+    from_file. Nor is the buffer locked: it can be swapped out, and stands in a core dump.
     """
 
     def __init__(self, key: Any):
@@ -1079,7 +898,7 @@ class PrivateKey:
     @classmethod
     def _from_text(cls, text: bytearray, count: int, path: Any) -> "PrivateKey":
         key = cls(bytes(KEY_BYTES))
-        if count == KEY_BYTES:
+        if count == KEY_BYTES and not _is_text(memoryview(text)[:count]):
             for at in range(KEY_BYTES):
                 key._buffer[at] = text[at]
             return key
@@ -1098,7 +917,7 @@ class PrivateKey:
         finally:
             _wipe(digits)
         if not good:
-            why = "%d bytes, or the same in hex or base64" % KEY_BYTES
+            why = "%d random bytes, or the same in hex or base64" % KEY_BYTES
             raise KeyFileError("the key file %s holds no key: %s" % (path, why))
         return key
 
@@ -1119,6 +938,11 @@ class PrivateKey:
 
     def __repr__(self) -> str:
         return "PrivateKey(%s)" % ("wiped" if self._wiped else "hidden")
+
+
+def _is_text(data: memoryview) -> bool:
+    """32 letters would be half of a longer text, from a file that is being written."""
+    return all(byte in b"\t\r\n" or 32 <= byte <= 126 for byte in data)
 
 
 def _wipe(text: bytearray) -> None:
@@ -1171,7 +995,7 @@ def generate_connect_token(
 
     The client dials the public addresses, the server looks for itself among the internal ones (the same where they are
     left out). `expire_seconds` negative: never. `timeout_seconds` 0 or negative: no timeout. Up to 256 bytes of user
-    data are padded with zeros.
+    data are padded with zeros. A token holds the keys of its connection, and bytes can not be wiped.
     """
     public = _addresses(public_addresses)
     internal = public if internal_addresses is None else _addresses(internal_addresses)
@@ -1258,9 +1082,7 @@ _EVENT_CONNECTED, _EVENT_PAYLOAD, _EVENT_DISCONNECTED = 1, 2, 3
 
 
 @dataclasses.dataclass(frozen=True)
-class ClientStats:
-    """Counts since the client was made. Bytes are those of datagrams, without IP and UDP headers."""
-
+class _PeerStats:
     packets_sent: Dict[PacketType, int]
     packets_received: Dict[PacketType, int]
     bytes_sent: int
@@ -1268,7 +1090,6 @@ class ClientStats:
     datagrams_received: int
     dropped: Dict[DropReason, int]
     connects: int
-    disconnects: int
     send_errors: int
     receive_errors: int
     kernel_drops: int
@@ -1280,25 +1101,17 @@ class ClientStats:
 
 
 @dataclasses.dataclass(frozen=True)
-class ServerStats:
+class ClientStats(_PeerStats):
+    """Counts since the client was made. Bytes are those of datagrams, without IP and UDP headers."""
+
+    disconnects: int
+
+
+@dataclasses.dataclass(frozen=True)
+class ServerStats(_PeerStats):
     """Counts since the server was made."""
 
-    packets_sent: Dict[PacketType, int]
-    packets_received: Dict[PacketType, int]
-    bytes_sent: int
-    bytes_received: int
-    datagrams_received: int
-    dropped: Dict[DropReason, int]
-    connects: int
     disconnects: Dict[DisconnectReason, int]
-    send_errors: int
-    receive_errors: int
-    kernel_drops: int
-    last_socket_error: int
-    receive_buffer_bytes: int
-    send_buffer_bytes: int
-    packets_queued: int
-    packets_held: int
     handshakes: int
     handshakes_expired: int
     handshakes_evicted: int
@@ -1428,13 +1241,14 @@ def _convert(kind: Any, raw: ctypes.Structure) -> Any:
 
 
 class _Guard:
-    """One thread at a time, which may come again from its own callbacks."""
+    """One thread at a time, which may come again from its own callbacks. What ends meanwhile waits until it leaves."""
 
-    __slots__ = ("lock", "depth")
+    __slots__ = ("lock", "depth", "ending")
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
         self.depth = 0
+        self.ending: "collections.deque[_Handle]" = collections.deque()
 
     def __enter__(self) -> None:
         if not self.lock.acquire(False):
@@ -1444,26 +1258,59 @@ class _Guard:
     def __exit__(self, *_: object) -> None:
         self.depth -= 1
         self.lock.release()
+        if self.ending:
+            self.end()
+
+    def end(self, seconds: float = 0.0) -> None:
+        """Destroys what has ended. Who is inside does it on his way out: nothing waits long for a lock."""
+        while self.ending and self.lock.acquire(timeout=seconds):
+            try:
+                if self.depth or not self.ending:
+                    return
+                self.depth += 1
+                handle = self.ending.popleft()
+                handle.ended = False  # its last callbacks may ask it who has left
+                try:
+                    handle.destroy(handle.pointer)
+                finally:
+                    handle.ended = True
+                    self.depth -= 1
+                if handle.simulator is not None:
+                    handle.simulator._users -= 1
+            finally:
+                self.lock.release()
+            handle.raise_error()
 
 
 class _Hooks:
-    """What the library calls back, kept alive as long as it may. The first exception waits for the call to return."""
+    """What the library calls back. The first exception waits for the call to return.
+
+    The thunks live as long as C may call them; they do not keep alive what they call, or an object that one of its own
+    callbacks leads back to could never be collected.
+    """
 
     def __init__(self) -> None:
         self.error: Optional[BaseException] = None
-        self.kept: List[Any] = []
+        self.functions: List[Callable[..., Any]] = []
+        self.thunks: List[Any] = []
 
     def wrap(self, prototype: Any, function: Callable[..., Any], otherwise: Any = None) -> Any:
+        self.functions.append(function)
+        reference, number = weakref.ref(self), len(self.functions) - 1
+
         def call(_context: Any, *arguments: Any) -> Any:
+            hooks = reference()
+            if hooks is None:
+                return otherwise
             try:
-                return function(*arguments)
+                return hooks.functions[number](*arguments)
             except BaseException as error:  # even KeyboardInterrupt: C can not pass it on
-                if self.error is None:
-                    self.error = error
+                if hooks.error is None:
+                    hooks.error = error
                 return otherwise
 
         thunk = prototype(call)
-        self.kept.append(thunk)
+        self.thunks.append(thunk)
         return thunk
 
     def raise_error(self) -> None:
@@ -1479,37 +1326,63 @@ def _raise_misuse() -> None:
         raise Misuse(text)
 
 
-def _finish(destroy: Any, pointer: Any, guard: _Guard, hooks: _Hooks, simulator: Optional["NetworkSimulator"]) -> None:
-    """Ends an object, by destroy() or when nobody uses it any more (found in any thread: so it waits its turn)."""
-    with guard.lock:
-        guard.depth += 1
-        try:
-            destroy(pointer)
-        finally:
-            guard.depth -= 1
-            if simulator is not None:
-                simulator._users -= 1
-    hooks.raise_error()
+class _Handle:
+    """What an object has in C, with all that must live as long. Outlives an object that is forgotten."""
+
+    __slots__ = ("pointer", "destroy", "guard", "simulator", "hooks", "thunks", "ended", "__weakref__")
+
+    def __init__(
+        self, pointer: Any, destroy: Any, guard: _Guard, hooks: _Hooks, simulator: Optional["NetworkSimulator"]
+    ):
+        self.pointer, self.destroy, self.guard, self.simulator = pointer, destroy, guard, simulator
+        self.hooks, self.thunks, self.ended = weakref.ref(hooks), hooks.thunks, False
+        if simulator is not None:
+            simulator._users += 1
+        _handles.add(self)
+
+    def finish(self) -> None:
+        """By destroy(), or when nobody uses the object any more, or at exit: in whatever thread finds that."""
+        if not self.ended:
+            self.ended = True
+            self.guard.ending.append(self)
+            self.guard.end(0.1)  # at exit a thread may be in wait()
+
+    def raise_error(self) -> None:
+        hooks = self.hooks()
+        if hooks is not None:
+            hooks.raise_error()
+
+
+_handles: "weakref.WeakSet[_Handle]" = weakref.WeakSet()
+
+
+def _forget_parents_objects() -> None:
+    """In a child after a fork: the connections are the parent's, and a sequence must not be used twice with one key."""
+    for handle in list(_handles):
+        handle.ended = True
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_parents_objects)
 
 
 class _Object:
-    """A pointer that is used by one thread at a time and not after destroy."""
+    """A handle that is used by one thread at a time and not after destroy."""
 
-    _pointer: Any = None
+    _handle: Any = None
 
     def _own(
         self, pointer: Any, destroy: Any, guard: _Guard, hooks: _Hooks, simulator: Optional["NetworkSimulator"]
     ) -> None:
-        self._pointer, self._guard, self._hooks = pointer, guard, hooks
-        if simulator is not None:
-            simulator._users += 1
-        self._finalizer = weakref.finalize(self, _finish, destroy, pointer, guard, hooks, simulator)
+        self._guard, self._hooks = guard, hooks
+        self._handle = _Handle(pointer, destroy, guard, hooks, simulator)
+        self._finalizer = weakref.finalize(self, self._handle.finish)
 
     def _call(self, function: Any, *arguments: Any) -> Any:
         with self._guard:
-            if self._pointer is None:
-                raise Destroyed("this %s was destroyed" % type(self).__name__)
-            answer = function(self._pointer, *arguments)
+            if self._handle.ended:
+                raise Destroyed("this %s was destroyed, or made before a fork" % type(self).__name__)
+            answer = function(self._handle.pointer, *arguments)
         if self._hooks.error is not None:
             self._hooks.raise_error()
         if getattr(_thread, "misuse", None):
@@ -1517,10 +1390,9 @@ class _Object:
         return answer
 
     def destroy(self) -> None:
-        """Ends it and gives everything back. A second time does nothing."""
+        """Ends it and gives everything back; from one of its callbacks, when that has returned. Twice does nothing."""
         with self._guard:
             self._before_destroy()
-            self._pointer = None
             self._finalizer()
         _raise_misuse()
 
@@ -1530,7 +1402,7 @@ class _Object:
     @property
     def destroyed(self) -> bool:
         """Was it destroyed?"""
-        return self._pointer is None
+        return self._handle is None or self._handle.ended
 
     def __enter__(self) -> Any:
         return self
@@ -1605,7 +1477,7 @@ class NetworkSimulator(_Object):
         return SimulatorSocket(self, Address(address))
 
     def _before_destroy(self) -> None:
-        if self._pointer is not None and (self._users or self._guard.depth > 1):
+        if not self.destroyed and (self._users or self._guard.depth > 1):
             raise Misuse("%d objects still talk over this simulator: destroy them first" % self._users)
 
 
@@ -1637,30 +1509,10 @@ class SimulatorSocket(_Object):
 
 # ---- what clients and servers have in common ----
 
-_COMMON_NUMBERS = (
-    "sequence_base",
-    "packet_pool_buffers",
-    "packet_quota",
-    "update_budget",
-    "batch_sends",
-    "receive_buffer_bytes",
-    "send_buffer_bytes",
-)
-_CLIENT_OPTIONS = _COMMON_NUMBERS
-_SERVER_OPTIONS = _COMMON_NUMBERS + (
-    "max_connect_token_lifetime",
-    "replace_existing_clients",
-    "pending_handshakes",
-    "consumed_tokens",
-    "kernel_filter",
-    "share_port",
-)
-
-
-def _set_numbers(config: Any, names: Tuple[str, ...], options: Dict[str, Any]) -> None:
+def _set_numbers(config: Any, names: str, options: Dict[str, Any]) -> None:
     for name, value in options.items():
-        if name not in names:
-            raise TypeError("there is no option %r; there are: %s" % (name, ", ".join(names)))
+        if name not in names.split():
+            raise TypeError("there is no option %r; there are: %s" % (name, ", ".join(names.split())))
         setattr(config, name, _int32(name, value))
 
 
@@ -1752,11 +1604,7 @@ class _Peer(_Object):
 
     def events(self) -> Iterator[Event]:
         """All events that wait. Leave the loop when you like: the others stay where they are."""
-        while True:
-            event = self.next_event()
-            if event is None:
-                return
-            yield event
+        return iter(self.next_event, None)
 
     def _take_packet(self, function: Any, *arguments: Any) -> Optional[Tuple[bytes, int]]:
         count, sequence = c_int(), c_uint64()
@@ -1808,7 +1656,7 @@ class Client(_Peer):
     ):
         config, hooks = _ClientConfig(), _Hooks()
         lib.netcode_default_client_config(config)
-        _set_numbers(config, _CLIENT_OPTIONS, options)
+        _set_numbers(config, _PEER_NUMBERS, options)
         _hook_common(config, hooks, on_log, on_drop, on_send_loopback, unix_time, network)
         if on_state_change:
             config.state_change_callback = hooks.wrap(
@@ -1996,7 +1844,6 @@ class Server(_Peer):
             )
         if simulator is not None:
             config.network_simulator = simulator._call(lambda raw: raw)
-        self._slots = 0
         key = _key(private_key)
         ctypes.memmove(config.private_key, key._buffer, KEY_BYTES)
         try:
@@ -2018,24 +1865,21 @@ class Server(_Peer):
             config.num_public_addresses = len(texts)
 
     def _index(self, client_index: int) -> int:
-        client_index = int(client_index)
-        if not 0 <= client_index < self._slots:
+        client_index = operator.index(client_index)
+        if not 0 <= client_index < self.max_clients:
             raise IndexError("there is no slot %d" % client_index)
         return client_index
 
     def start(self, max_clients: int) -> None:
         """Opens the slots; a running server is stopped first. The memory is taken here."""
         max_clients = _integer("max_clients", max_clients, 1, MAX_SLOTS)
-        self._slots = max(self._slots, max_clients)  # callbacks may still tell of the old slots
         self._call(lib.netcode_server_start, max_clients)
         if not self.running:
             raise MemoryError("no memory for %d slots" % max_clients)
-        self._slots = max_clients
 
     def stop(self) -> None:
         """Disconnects everyone and closes the slots."""
         self._call(lib.netcode_server_stop)
-        self._slots = 0
 
     def update(self, time: Optional[float] = None) -> None:
         """Receives, sends keep-alives, ends what timed out."""
@@ -2226,17 +2070,6 @@ class MessageEvent(NamedTuple):
 
 
 _ORDERED = (MessageKind.RELIABLE_ORDERED, MessageKind.RELIABLE_ORDERED_WITH_RECEIPT)
-_MESSAGES_OPTIONS = (
-    "channels",
-    "max_message_bytes",
-    "send_buffer_bytes",
-    "receive_buffer_bytes",
-    "window_packets",
-    "congestion",
-    "bytes_per_second",
-    "max_retries",
-    "upgrade_large",
-)
 
 
 class Messages(_Object):
@@ -2267,7 +2100,7 @@ class Messages(_Object):
     ):
         config = _MessagesConfig()
         lib.netcode_default_messages_config(config)
-        _set_numbers(config, _MESSAGES_OPTIONS, options)
+        _set_numbers(config, _MESSAGES_NUMBERS, options)
         config.ping_seconds = ping_seconds
         for name, values in (("priorities", list(priorities)), ("weights", list(weights))):
             if len(values) > MESSAGES_CHANNELS:
@@ -2286,7 +2119,10 @@ class Messages(_Object):
 
     def reset(self, time: Optional[float] = None) -> None:
         """For the next connection: as new."""
-        self._call(lib.netcode_messages_reset, _now(time))
+        with self._guard:
+            if self._guard.depth > 1:
+                raise Misuse("these messages are being sent or received just now: reset them behind that")
+            self._call(lib.netcode_messages_reset, _now(time))
 
     def send(
         self,
@@ -2335,11 +2171,7 @@ class Messages(_Object):
 
     def received(self) -> Iterator[Message]:
         """All messages that wait."""
-        while True:
-            message = self.receive()
-            if message is None:
-                return
-            yield message
+        return iter(self.receive, None)
 
     def next_event(self) -> Optional[MessageEvent]:
         """What became of a message, or None."""
@@ -2351,11 +2183,7 @@ class Messages(_Object):
 
     def events(self) -> Iterator[MessageEvent]:
         """All events that wait."""
-        while True:
-            event = self.next_event()
-            if event is None:
-                return
-            yield event
+        return iter(self.next_event, None)
 
     def client_receive(self, client: Client, time: Optional[float] = None) -> None:
         """Behind client.update: takes all payloads of the client."""
@@ -2390,11 +2218,7 @@ class Messages(_Object):
 
     def packets(self) -> Iterator[bytes]:
         """All packets that are to be sent now."""
-        while True:
-            packet = self.generate_packet()
-            if packet is None:
-                return
-            yield packet
+        return iter(self.generate_packet, None)
 
     def flush(self) -> None:
         """What is queued leaves with the next packets, full or not."""

@@ -31,7 +31,10 @@ import sys
 import tempfile
 import threading
 import time
+import weakref
 
+sys.dont_write_bytecode = True
+os.environ["PYTHONDONTWRITEBYTECODE"] = "1"  # what is started here leaves nothing beside the examples either
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD = os.path.join(ROOT, "build")
 # A folder with other copies of what is tested: for the planted faults.
@@ -125,14 +128,19 @@ def public_part(header):
 
 def split_declarators(line):
     """`uint64_t a, b[3]` as ("uint64_t", "a"), ("uint64_t", "b")."""
-    match = re.match(r"(?P<type>.*?\(\s*\*)\s*(?P<name>\w+)\s*\)\s*\(.*", line, re.S)
-    if match:
-        return [("function", match.group("name"))]
+    if re.search(r"\(\s*\*", line):
+        return [function_pointer(line)]
     parts = line.split(",")
     first = re.match(r"(.*?[\s*])(\w+)\s*(\[.*\])?$", parts[0].strip(), re.S)
     kind = re.sub(r"\s+", " ", first.group(1)).strip()
     names = [first.group(2)] + [re.match(r"\s*(\w+)", part).group(1) for part in parts[1:]]
     return [(kind, name) for name in names]
+
+
+def function_pointer(text):
+    """`int ( *name )( void * a, int b )` as ("int", ("void *", "int")), "name"."""
+    result, name, arguments = re.match(r"(.*?)\(\s*\*\s*(\w+)\s*\)\s*\((.*)\)$", text, re.S).groups()
+    return (re.sub(r"\s+", " ", result).strip(), tuple(arguments_of(arguments))), name
 
 
 def structs_of(text):
@@ -177,7 +185,8 @@ def arguments_of(text):
     kinds = []
     for part in parts:
         part = re.sub(r"\s+", " ", part).strip()
-        kinds.append("function" if "( *" in part or "(*" in part else re.sub(r"(?<=[\s*])\w+$", "", part).strip())
+        is_function = re.search(r"\(\s*\*", part)
+        kinds.append(function_pointer(part)[0] if is_function else re.sub(r"(?<=[\s*])\w+$", "", part).strip())
     return kinds
 
 
@@ -200,8 +209,11 @@ def type_fits(c_type, python, module):
         if isinstance(python, type) and issubclass(python, ctypes.Array):
             python = python._type_
         return python is SCALARS[c_type]
-    if c_type == "function":
-        return python is ctypes.c_void_p or issubclass(python, ctypes._CFuncPtr)
+    if isinstance(c_type, tuple):  # a function's result and arguments
+        if "..." in c_type[1]:
+            return python is ctypes.c_void_p
+        types = (python._restype_,) + python._argtypes_
+        return len(types) == len(c_type[1]) + 1 and all(type_fits(c, p, module) for c, p in zip((c_type[0],) + c_type[1], types))
     if c_type == "union":
         return issubclass(python, ctypes.Union)
     match = re.match(r"(?:const )?struct (netcode_\w+) ?(\**)", c_type)
@@ -353,6 +365,8 @@ PLANTS = (
     ("another size", "    char text[256];", "    char text[512];"),
     ("a new drop reason", '    X( EMPTY_DATAGRAM, ', '    X( PLANTED, "planted" ) \\\n    X( EMPTY_DATAGRAM, '),
     ("another number", "#define NETCODE_CLIENT_STATE_CONNECTED 3", "#define NETCODE_CLIENT_STATE_CONNECTED 4"),
+    ("a callback's argument", "int ( *admit_callback )( void * context, uint64_t client_id,", "int ( *admit_callback )( void * context, int client_id,"),
+    ("a callback's result", "uint64_t ( *unix_time )( void * context ); /*", "int ( *unix_time )( void * context ); /*"),
     ("a new function", "NETCODE_API double netcode_time( void );", "NETCODE_API double netcode_time( void );\nNETCODE_API int netcode_planted( void );"),
     ("another argument", "NETCODE_API void netcode_sleep( double seconds );", "NETCODE_API void netcode_sleep( float seconds );"),
     ("another version", '#define NETCODE_VERSION_FULL "1.0.0"', '#define NETCODE_VERSION_FULL "1.0.1"'),
@@ -381,6 +395,18 @@ def check_loading(module):
         environment = dict(os.environ, NETCODE_LIBRARY=path)
         done = subprocess.run([sys.executable, "-c", code], env=environment, stderr=subprocess.PIPE, universal_newlines=True, timeout=60)
         holds(done.returncode != 0 and "ImportError" in done.stderr and text in done.stderr, done.stderr[-300:])
+    # What lies beside the module counts before a build/ that happens to be two folders up.
+    with tempfile.TemporaryDirectory() as folder:
+        place = os.path.join(folder, "game", "lib")
+        os.makedirs(place)
+        os.mkdir(os.path.join(folder, "build"))
+        shutil.copy(MODULE, place)
+        os.symlink(module.lib._name, os.path.join(place, "libnetcode.so"))
+        with open(os.path.join(folder, "empty.c"), "w", encoding="ascii") as file:
+            file.write("int nothing;\n")
+        compiler("-shared", "-fPIC", file.name, "-o", os.path.join(folder, "build", "libnetcode.so"))
+        environment = {name: value for name, value in os.environ.items() if name != "NETCODE_LIBRARY"}
+        run([sys.executable, "-c", "import sys; sys.path.insert(0, %r); import netcode" % place], env=environment)
 
 
 def find_libc():
@@ -457,6 +483,7 @@ def check_addresses(n):
         ("[::1]:5", "[::1]:5", n.AddressType.IPV6, 5),
         ("::1", "::1", n.AddressType.IPV6, 0),
         ("[::ffff:1.2.3.4]:5", "1.2.3.4:5", n.AddressType.IPV4, 5),
+        ("[fe80::1%2]:5", "[fe80::1%2]:5", n.AddressType.IPV6, 5),
     ):
         address = n.Address(text)
         same((str(address), address.type, address.port), (printed, kind, port))
@@ -488,7 +515,7 @@ def check_keys(n):
             del key
             gc.collect()
             same(bytes(buffer), bytes(32))  # wiped when nobody held it any more
-        for data in (b"", b"x" * 31, b"g" * 64, secret.hex().encode()[:-1], base64.b64encode(secret)[:-1], b"=" * 44):
+        for data in (b"", b"x" * 31, secret.hex().encode()[:32], b"g" * 64, secret.hex().encode()[:-1], base64.b64encode(secret)[:-1], b"=" * 44):
             write(data)
             raises(n.KeyFileError, n.PrivateKey.from_file, path, text="holds no key")
         for mode in (0o640, 0o604, 0o620):
@@ -509,7 +536,7 @@ def check_keys(n):
 
 def check_tokens(n):
     key, servers = n.PrivateKey.generate(), ["127.0.0.1:%d" % port for port in range(40000, 40032)]
-    before = int(time.time())
+    before = int(time.time()) - 1  # C's time() lags by up to a tick of the kernel, which can be the end of a second
     token = n.generate_connect_token(
         servers, client_id=2**64 - 1, protocol_id=2**63 + 5, private_key=key, expire_seconds=77, timeout_seconds=9
     )
@@ -535,6 +562,9 @@ def check_tokens(n):
     raises(n.AddressError, make, ["nonsense"], text="nonsense")
     raises(ValueError, make, user_data=b"x" * 257, text="256")
     raises(ValueError, make, client_id=2**64)
+    for number in (2.0**53, 5.0, "5", None):  # what int() would take, and make another id of
+        raises(TypeError, make, client_id=number)
+    raises(TypeError, make, expire_seconds=1.5)
     raises(ValueError, make, client_id=-1)
     raises(ValueError, make, expire_seconds=2**31)
     raises(ValueError, make, private_key=b"short")
@@ -939,6 +969,8 @@ def check_large_messages(n):
             holds(types.count(n.MessagesEventType.PROGRESS) >= 2, "no progress: %r" % types)
             raises(n.MessageTooLarge, ours.send, b"x" * 1181, kind=kinds.UNRELIABLE)
             raises(n.MessageTooLarge, ours.send, b"x" * 262145)
+            raises(n.MessageTooLarge, ours.send, Long(b"x", 2**31 - 1))
+            raises(ValueError, ours.send, Long(b"x", 2**32 + 5))  # C would be told 5
             raises(ValueError, ours.send, b"x", channel=32)
             raises(ValueError, ours.send, b"x", kind=8)
             raises(ValueError, ours.send, b"x", ttl_seconds=1.0)
@@ -950,6 +982,18 @@ def check_large_messages(n):
     raises(TypeError, n.Messages, 0.0, chanels=3)
     raises(ValueError, n.Messages, 0.0, weights=[1] * 33)
     raises(ValueError, n.Messages, 0.0, priorities=[256])
+
+
+class Long(bytes):
+    """Claims to be longer than memory would hold."""
+
+    def __new__(cls, data, length):
+        self = super().__new__(cls, data)
+        self.length = length
+        return self
+
+    def __len__(self):
+        return self.length
 
 
 def fill(messages):
@@ -1019,8 +1063,15 @@ def check_callbacks(n):
         raises(KeyboardInterrupt, world.until, lambda: False)
         same(world.server.num_connected_clients, 0)  # an admit that raises denies
 
+    states.clear()
+
     def end(old, new):
+        states.append(client.state)
+        if len(states) > 1:  # that it is disconnected, while it ends
+            return
         client.destroy()  # in the middle of its own update
+        same(world.network._users, 2)  # it is there until that has returned
+        raises(n.Destroyed, getattr, client, "state")
         raises(n.Misuse, world.network.destroy)
 
     with World(n) as world:
@@ -1028,10 +1079,193 @@ def check_callbacks(n):
         world.clients.append(client)
         raises(Planted, lambda: (client.connect(world.token()), [world.step() for _ in range(60)], planted()))
         same(client.destroyed, True)
+        same(states, [n.ClientState.SENDING_CONNECTION_REQUEST, n.ClientState.DISCONNECTED])
 
 
 def planted():
     raise Planted()
+
+
+class Striking(Wire):
+    """Does what it was told to when the next datagram leaves, in the middle of the call that sends it."""
+
+    strike = None
+
+    def send(self, to, data):
+        strike, self.strike = self.strike, None
+        if strike:
+            strike()
+        super().send(to, data)
+
+
+def check_callbacks_that_destroy(n):
+    """What a callback destroys lives until the outermost call has returned: messages send on after the first packet."""
+    for victim in ("client", "server", "messages", "reset"):
+        wires, key = {}, bytes(32)
+        here, there = Striking(n, "9.9.9.9:9", wires), Striking(n, SERVER, wires)
+        with n.Server(SERVER, 0.0, protocol_id=1, private_key=key, network=there) as server, n.Client(
+            "0.0.0.0", 0.0, network=here
+        ) as client, n.Messages(0.0) as ours, n.Messages(0.0) as theirs:
+            server.start(1)
+            client.connect(n.generate_connect_token([SERVER], client_id=1, protocol_id=1, private_key=key))
+            for tick in range(150):  # until many packets are sent at once
+                now = tick / 60
+                server.update(now)
+                client.update(now)
+                theirs.server_receive(server, 0, now)
+                ours.client_receive(client, now)
+                for messages in (ours, theirs):
+                    list(messages.received())
+                    messages.send(b"x" * 900)
+                theirs.server_send(server, 0, now)
+                ours.client_send(client, now)
+            for messages in (ours, theirs):
+                for _ in range(20):
+                    messages.send(b"x" * 900)
+            if victim == "reset":
+                here.strike = lambda: ours.reset(now)
+                raises(n.Misuse, ours.client_send, client, now, text="just now")
+            elif victim == "server":
+                there.strike = server.destroy
+                theirs.server_send(server, 0, now)
+                same(server.destroyed, True)
+            else:
+                here.strike = client.destroy if victim == "client" else ours.destroy
+                ours.client_send(client, now)
+                same((client.destroyed, ours.destroyed), (victim == "client", victim != "client"))
+            same((here.strike, there.strike), (None, None))
+
+
+def check_slots_in_callbacks(n):
+    """Which slots there are is what the server says: after a stop out of which a callback raised, there are none."""
+    told = []
+
+    def restart(index, connected):
+        told.append((index, connected, world.server.client_id(index)))
+        if not connected:
+            raise Planted()
+
+    options = dict(on_connect_disconnect=restart, on_send_loopback=lambda *_: None)
+    with World(n, server_options=options) as world:
+        world.server.connect_loopback_client(3, 33)
+        raises(Planted, world.server.start, 2)
+        same(told, [(3, True, 33), (3, False, 33)])
+        raises(IndexError, world.server.client_id, 3)
+        world.server.connect_loopback_client(1, 44)
+        raises(Planted, world.server.stop)
+        raises(IndexError, world.server.client_id, 1)
+        world.server.start(1)
+        world.server.connect_loopback_client(0, 55)
+        raises(Planted, world.server.destroy)
+        same((told[-1], world.server.destroyed), ((0, False, 55), True))
+        raises(n.Destroyed, world.server.client_id, 0)
+
+
+def check_collected(n):
+    """An object that its own callback leads back to is collected, and then no callback comes any more."""
+    calls = []
+
+    class Game:
+        def __init__(self, world):
+            self.client = n.Client("127.0.0.1:60000", 0.0, simulator=world.network, on_state_change=self.changed)
+            self.client.connect(world.token())
+
+        def changed(self, *states):
+            calls.append(states)
+
+    with World(n) as world:
+        game = Game(world)
+        reference = weakref.ref(game)
+        while not game.client.connected:
+            world.step()
+            game.client.update(world.time)
+        same(len(calls), 3)
+        del game
+        gc.collect()
+        same((reference(), len(calls)), (None, 3))
+        world.until(lambda: world.seen("server", n.Disconnected))  # it has said goodbye
+
+
+def check_forgotten_in_turns(n):
+    """Two threads, each inside one network, forget an object of the other's: neither waits for ever."""
+    networks = [n.NetworkSimulator() for _ in range(2)]
+    forgotten = [n.Client("1.1.1.1:1", 0.0, simulator=network) for network in networks]
+    both, done = threading.Barrier(2, timeout=20), []
+    token = n.generate_connect_token([SERVER], client_id=1, protocol_id=1, private_key=bytes(32))
+
+    def work(number):
+        def forget(*_):
+            if not done:
+                both.wait()
+                forgotten[1 - number] = None
+
+        with n.Client("2.2.2.2:2", 0.0, simulator=networks[number], on_state_change=forget) as client:
+            client.connect(token)
+            both.wait()
+            done.append(number)
+
+    threads = [threading.Thread(target=work, args=(number,), daemon=True) for number in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(15)
+        holds(not thread.is_alive(), "they wait for each other")
+    same(sorted(done), [0, 1])
+    for network in networks:
+        network.destroy()  # what was forgotten has ended, or this would be refused
+
+
+REAL = """
+import os, sys, threading, time
+sys.path.insert(0, %r)
+import netcode as n
+key = n.PrivateKey.generate()
+server, client = n.Server("127.0.0.1:0", protocol_id=1, private_key=key), n.Client("127.0.0.1:0")
+server.start(2)
+client.connect(n.generate_connect_token("127.0.0.1:%%d" %% server.port, client_id=1, protocol_id=1, private_key=key))
+def turn():
+    server.update()
+    client.update()
+    server.wait(0.001)
+end = time.monotonic() + 20
+while not (client.connected and server.num_connected_clients) and time.monotonic() < end:
+    turn()
+""" % os.path.dirname(MODULE)
+FORK = """
+child = os.fork()
+if not child:
+    try:
+        client.send_packet(b"with the parent's sequence")
+    except n.Destroyed:
+        n.Client("127.0.0.1:0").destroy()  # what it makes of its own works
+        sys.exit(7)
+    sys.exit(1)
+status = os.waitpid(child, 0)[1] >> 8
+for _ in range(50):
+    turn()
+print(status, client.connected, server.num_connected_clients)
+"""
+DAEMON = """
+def work():
+    try:
+        while True:
+            turn()
+    except (n.Destroyed, n.WrongThread):
+        pass
+threading.Thread(target=work, daemon=True).start()
+time.sleep(0.2)
+print("end")
+"""
+
+
+def check_fork(n):
+    """A child does not end its parent's connections when it ends, and can not send in their name."""
+    same(run([sys.executable, "-c", REAL + FORK]).strip(), "7 True 1")
+
+
+def check_exit_with_thread(n):
+    """A thread that is left running at exit meets no memory that was given back (the sanitizers would say so)."""
+    same(run([sys.executable, "-c", REAL + DAEMON]).strip(), "end")
 
 
 def public_calls(kind):
@@ -1076,8 +1310,8 @@ def check_destroyed(n):
 
 
 def use(answer):
-    """Generators do nothing until they are asked."""
-    return list(answer) if inspect.isgenerator(answer) else answer
+    """Iterators do nothing until they are asked."""
+    return list(answer) if hasattr(answer, "__next__") else answer
 
 
 def check_threads(n):
@@ -1287,7 +1521,8 @@ def check_real_options(n):
 BINDING = (
     check_addresses, check_keys, check_tokens, check_create_errors, check_session, check_simulator, check_outcomes,
     check_server_options, check_loopback, check_network, check_messages, check_large_messages, check_bare_messages,
-    check_callbacks, check_destroyed, check_threads, check_threads_apart, check_destroy_order, check_sockets_closed,
+    check_callbacks, check_callbacks_that_destroy, check_slots_in_callbacks, check_destroyed, check_threads, check_threads_apart,
+    check_destroy_order, check_collected, check_forgotten_in_turns, check_fork, check_exit_with_thread, check_sockets_closed,
     check_log, check_real_options,
 )
 
@@ -1444,7 +1679,9 @@ def check_statuses(command):
         refused(ask("POST", "/v1/servers", "{}", ann), 401, "unknown_credential")
         refused(ask("POST", "/v1/connect-token", "", backend.server_secret), 401, "unknown_credential")
         refused(backend.token(), 503, "no_server")
-        for body in (b"[]", b"{", b"null", b'"x"', b"{}x", b"\xff", b"{}\0", b"[" * 8000, b"NaN", b'{"region":NaN}'):
+        deep = b'{"region":' + b"[" * 1100 + b"]" * 1100 + b"}"
+        zeros = b'{"region":"a\\u0000b"}', b'{"region":"a\\\\u0000b"}', b"{}\0"
+        for body in (b"[]", b"{", b"null", b'"x"', b"{}x", b"\xff", b"[" * 8000, b"NaN", b'{"region":NaN}', deep) + zeros:
             refused(ask("POST", "/v1/connect-token", body, ann), 400, "not_json")
             refused(ask("POST", "/v1/servers", body, backend.server_secret), 400, "not_json")
         refused(ask("POST", "/v1/servers", b"", backend.server_secret), 400, "not_json")
@@ -1463,10 +1700,11 @@ def check_wrong_wishes(backend):
     ann = backend.secrets["ann"]
     for body in (
         '{"regoin":"eu"}', '{"region":5}', '{"region":null}', '{"region":""}', '{"region":"a b"}', '{"region":"1.2.3.4:5"}',
-        '{"server":"a\\u0000b"}', '{"server":"%s"}' % ("x" * 64), '{"avoid":["a"]}', '{"avoid":{}}', '{"region":"eu","region":"us"}',
+        '{"server":"%s"}' % ("x" * 64), '{"region":"eu","\\u0072egion":"eu"}', '{"avoid":["a"]}', '{"avoid":{}}', '{"region":"eu","region":"us"}',
         '{"server":"\u00e9"}', '{"__proto__":"x"}',
     ):
         refused(backend.ask("POST", "/v1/connect-token", body.encode(), ann), 400, "wrong_field")
+    refused(backend.ask("POST", "/v1/connect-token", b"\xef\xbb\xbf{}", ann), 503, "no_server")  # as Windows likes to begin
     for wish in ({}, {"region": "eu"}, {"server": "eu-1"}, {"server": "[::1]:40000", "avoid": "127.0.0.1:1"}):
         refused(backend.token(wish=wish), 503, "no_server")
 
@@ -1475,11 +1713,12 @@ def check_wrong_reports(backend):
     for changed in (
         dict(name=""), dict(name="a b"), dict(name="x" * 64), dict(name=5), dict(address="127.0.0.1"), dict(address="nonsense:5"),
         dict(address=None), dict(address="0.0.0.0:40000"), dict(address="[::]:1"), dict(public_addresses="127.0.0.1:1"),
-        dict(public_addresses=["127.0.0.1"]), dict(public_addresses=[5]), dict(public_addresses=["127.0.0.1:1"] * 33),
+        dict(public_addresses=["127.0.0.1"]), dict(public_addresses=[5]), dict(public_addresses={}), dict(public_addresses=["127.0.0.1:1"] * 33),
         dict(public_addresses=["0.0.0.0:5"]), dict(slots=0), dict(slots=65536), dict(slots=1.5), dict(slots="4"), dict(slots=True),
         dict(slots=10**30), dict(clients=-1), dict(clients=5), dict(clients=None), dict(draining="no"), dict(draining=0),
         dict(protocol_id=5), dict(protocol_id="x"), dict(protocol_id=""), dict(protocol_id="-5"), dict(protocol_id="0x11223344556677889"),
         dict(protocol_id=str(2**64)),
+        dict(address="127.0.0.1:01"),
     ):
         answer = backend.report(**changed)
         try:
@@ -1512,6 +1751,13 @@ def check_raw_requests(backend):
         (chunked + b"x\r\n{}\r\n0\r\n\r\n", b" 400 "),
         (chunked + (b"1000\r\n" + b" " * 4096 + b"\r\n") * 3 + b"0\r\n\r\n", b" 413 "),
         (chunked[:-2] + b"Content-Length: 2\r\n\r\n2\r\n{}\r\n0\r\n\r\n", b" 400 "),
+        (b"POST /v1/servers HTTP/1.1\r\n\r\n", b" 400 "),  # no Host
+        # A proxy in front might see a body, and so another request, where these lines are read otherwise or left out.
+        (head + b"no header\r\nContent-Length: 2\r\n\r\n{}", b" 400 "),
+        (head + b"X: a\rContent-Length: 2\r\n\r\n", b" 400 "),
+        (head + b"X : a\r\nContent-Length: 2\r\n\r\n{}", b" 400 "),
+        (head + b"X: a\r\n folded\r\n\r\n", b" 400 "),
+        (head + b"X: \0\r\n\r\n", b" 400 "),
     ):
         answer = raw(backend.port, data)
         if status not in answer.split(b"\r\n")[0]:
@@ -1519,6 +1765,8 @@ def check_raw_requests(backend):
         holds(b'"error"' in answer and b"no-store" in answer, repr(answer[:300]))
     same(raw(backend.port, head + b"Content-Length: 50\r\n\r\n{}")[:10] in (b"", b"HTTP/1.1 4"), True)
     same(raw(backend.port, b""), b"")
+    same(raw(backend.port, head)[:12] in (b"", b"HTTP/1.1 400"), True)  # a head that was cut is no request
+    refused(backend.ask("GET", "//healthz"), 404, "not_found")
     # Two requests on one connection, and a HEAD.
     answer = raw(backend.port, head + b"Content-Length: 2\r\n\r\n{}" + b"HEAD /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
     same((answer.count(b"HTTP/1.1 503"), answer.count(b"no_server")), (2, 1))
@@ -1530,7 +1778,9 @@ def check_token_answer(command, n):
         same(backend.ask("GET", "/healthz")[::2], (503, {"status": "no_server", "servers": 0, "free_slots": 0}))
         same(backend.report("eu-1", address="127.0.0.1:1001", slots=4)[::2], (200, {"status": "ok"}))
         backend.report("eu-2", address="10.0.0.2:1002", slots=9, clients=1, public_addresses=["203.0.113.2:2002", "[2001:db8::2]:2002"])
-        backend.report("us-1", address="127.0.0.1:1003", slots=7, future_field=[1])
+        # Of a field that is there twice, the first counts.
+        twice = '{"name":"us-1","address":"127.0.0.1:1003","slots":7,"clients":0,"protocol_id":"0x1122334455667788","future":{"slots":8},"slots":9}'
+        same(backend.ask("POST", "/v1/servers", twice, backend.server_secret)[0], 200)
         backend.report("old", address="127.0.0.1:1004", slots=9, draining=True)
         same(backend.ask("GET", "/healthz")[::2], (200, {"status": "ok", "servers": 3, "free_slots": 19}))
         before = int(time.time())
@@ -1584,8 +1834,12 @@ def check_limits(command):
     with Backend(command, "--rate", "60", "--request-seconds", "1") as backend:
         backend.report("eu-1", slots=1000)
         heard = time.monotonic()
-        statuses = [backend.token()[0] for _ in range(70)]
-        holds(60 <= statuses.count(200) <= 69 and statuses[-1] == 429 and set(statuses) == {200, 429}, repr(statuses))
+        statuses, start = [], time.monotonic()
+        while 429 not in statuses:
+            statuses.append(backend.token()[0])
+            holds(len(statuses) < 1000, "there is no limit")
+        answers, most = statuses.count(200), 61 + time.monotonic() - start
+        holds(60 <= answers <= most and set(statuses) == {200, 429}, "%d answers, at most %d were wanted" % (answers, most))
         refused(backend.token(), 429, "rate_limited")
         same(backend.token("bob")[0], 200)  # each player has a rate of his own
         for number in range(255):
@@ -1721,9 +1975,131 @@ def check_commands(command):
     holds(made != run_status(command + ["--credential"]))
     digest = hashlib.blake2b(made[1].strip().encode(), digest_size=32).hexdigest()
     same(run_status(command + ["--hash", "1001", "Ann B"], input=made[1]), (0, "%s 1001 Ann B\n" % digest))
-    holds(run_status(command + ["--hash", "x", "Ann"], input=made[1])[0] != 0)
+    same(run_status(command + ["--hash"], input=made[1]), (0, digest + "\n"))
+    same(run_status(command + ["--hash", "5", "\u00e9" * 31], input=made[1]), (0, "%s 5 %s\n" % (digest, "\u00e9" * 31)))
+    wrong = ("x", "Ann"), ("5",), ("5", "Ann", "x"), (str(2**64), "Ann"), ("-5", "Ann"), ("5", ""), ("5", "x" * 64), ("5", "\u00e9" * 32)
+    for words in wrong + (("5", "A\nB"), ("5", " Ann"), ("5 6", "Ann")):  # the backend would refuse such a line
+        status, said = run_status(command + ["--hash", *words], input=made[1])
+        holds(status == 2 and digest not in said, repr((words, status, said)))
     holds(run_status(command + ["--hash", "5", "Ann"], input="")[0] != 0)
     same(run_status(command + ["--help"])[0], 0)
+
+
+def check_lost_log(command):
+    """Who reads the log goes away: players and servers are served as before."""
+    with Backend(command) as backend:
+        process = subprocess.Popen(command + backend.arguments(), cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        try:
+            backend.port = int(re.search(rb":(\d+)$", process.stdout.readline().strip()).group(1))
+            process.stdout.close()
+            same(backend.report()[0], 200)
+            same([backend.token()[0], backend.token()[0]], [200, 200])
+            process.send_signal(signal.SIGHUP)
+            time.sleep(0.5)
+            same(backend.token()[0], 200)
+            process.terminate()
+            same(process.wait(30), 0)
+        finally:
+            process.kill()
+            process.wait()
+
+
+def check_early_signal(command):
+    """A SIGHUP while it starts does not end it."""
+    with Backend(command) as backend:
+        os.remove(backend.path("players"))
+        os.mkfifo(backend.path("players"))  # who opens it waits
+        process = subprocess.Popen(command + backend.arguments(), cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        try:
+            end = time.monotonic() + 20
+            while not catches(process, signal.SIGHUP):
+                holds(time.monotonic() < end and process.poll() is None, "it does not care for SIGHUP before it reads its files")
+                time.sleep(0.02)
+            process.send_signal(signal.SIGHUP)
+            while process.poll() is None:  # it may open the pipe later than we
+                holds(time.monotonic() < end, "it does not end")
+                try:
+                    os.close(os.open(backend.path("players"), os.O_WRONLY | os.O_NONBLOCK))
+                except OSError:
+                    pass
+                time.sleep(0.02)
+            holds(process.returncode == 1 and b"no file" in process.stdout.read(), "it ended with %d" % process.returncode)
+        finally:
+            process.kill()
+            process.wait()
+            process.stdout.close()
+
+
+def catches(process, number):
+    with open("/proc/%d/status" % process.pid, encoding="ascii") as file:
+        return int(re.search(r"^SigCgt:\s*(\w+)", file.read(), re.M).group(1), 16) >> (number - 1) & 1
+
+
+def metrics(backend):
+    """{metric with its labels: value}, and the text."""
+    connection = http.client.HTTPConnection("127.0.0.1", backend.port, timeout=60)
+    try:
+        connection.request("GET", "/metrics")
+        answer = connection.getresponse()
+        text = answer.read().decode("ascii")
+        same((answer.status, answer.headers["Content-Type"]), (200, "text/plain; version=0.0.4; charset=utf-8"))
+        same(answer.headers["Cache-Control"], "no-store")
+    finally:
+        connection.close()
+    return {name: float(value) for name, value in re.findall(r"^(netcode_backend_\S+) (\S+)$", text, re.M)}, text
+
+
+def check_metrics(command):
+    """GET /metrics counts what was done, and promtool can read it."""
+    with Backend(command, "--rate", "2", "--request-seconds", "1") as backend:
+        before, _ = metrics(backend)
+        same([backend.report(slots=9)[0], backend.report("eu-2", slots=1, clients=1)[0]], [200, 200])
+        backend.report("eu-3", draining=True)
+        same([backend.token()[0] for _ in range(3)], [200, 200, 429])
+        refused(backend.ask("POST", "/v1/servers", "{}", "nobody"), 401, "unknown_credential")
+        raw(backend.port, b"nonsense\r\n\r\n")
+        backend.process.send_signal(signal.SIGHUP)
+        backend.wait_for("read again")
+        with socket.create_connection(("127.0.0.1", backend.port), timeout=60) as idle:
+            same(idle.recv(1), b"")
+        after, text = metrics(backend)
+        found = {name[16:]: after[name] - before[name] for name in after if name in before and after[name] != before[name]}
+        count, duration = found.pop("request_duration_seconds_count"), found.pop("request_duration_seconds_sum")
+        same(found.pop('request_duration_seconds_bucket{le="+Inf"}'), count)
+        holds(count >= 8 and 0 < duration < 60, "%r requests took %r seconds" % (count, duration))
+        same(found.pop("connections_cut_total"), 1)
+        same(
+            {name: value for name, value in found.items() if "duration" not in name},
+            {
+                "tokens_issued_total": 2, "reports_total": 3, "free_slots": 7, 'servers{state="open"}': 1,
+                'servers{state="full"}': 1, 'servers{state="draining"}': 1, 'reloads_total{result="good"}': 1,
+                'refusals_total{reason="rate_limited"}': 1, 'refusals_total{reason="unknown_credential"}': 1,
+                'refusals_total{reason="bad_request"}': 1,
+            },
+        )
+        for secret in list(backend.secrets.values()) + [backend.server_secret]:
+            holds(secret not in text)
+    if not shutil.which("promtool"):
+        return "%d metrics; promtool is not here" % len(after)
+    same(run_status(["promtool", "check", "metrics"], input=text), (0, ""))
+    return "%d metrics, and promtool agrees" % len(after)
+
+
+def check_key_is_wiped():
+    """At the end the key is wiped, also while the thread of an idle connection holds what leads to it."""
+    code = (
+        "import sys; sys.path.insert(0, %r); import backend, netcode; wipe = netcode.PrivateKey.wipe\n"
+        "netcode.PrivateKey.wipe = lambda key: (print('wiped', flush=True), wipe(key))\n"
+        "sys.exit(backend.main())" % EXAMPLE
+    )
+    with Backend([sys.executable, "-c", code]) as backend:
+        connection = http.client.HTTPConnection("127.0.0.1", backend.port, timeout=60)
+        connection.request("GET", "/healthz")
+        connection.getresponse().read()
+        holds("wiped" not in backend.said().split("listening")[1])
+        same(backend.stop(), 0)
+        connection.close()
+        holds("wiped" in backend.said().split("listening")[1].split("ends:")[0], backend.said())
 
 
 def check_real_game(command):
@@ -1778,6 +2154,12 @@ def check_endpoint(command, n):
     check("backend: limits", check_limits, command)
     check("backend: fifty at once", check_at_once, command)
     check("backend: files, signals, options", check_files, command)
+    check("backend: a log that nobody reads", check_lost_log, command)
+    if os.path.isdir("/proc/self"):
+        check("backend: a signal while it starts", check_early_signal, command)
+    else:
+        skip("backend: a signal while it starts", "this system has no /proc")
+    check("backend: metrics", check_metrics, command)
     check("backend: a real server and real clients", check_real_game, command)
 
 
@@ -1834,19 +2216,29 @@ def check_example():
 
 # File, fault, and the check that must fail for it.
 FAULTS = (
-    ("netcode.py", "            self._pointer = None\n            self._finalizer()", "            self._finalizer()", "destroyed"),
+    ("netcode.py", "            self.ended = True\n", "", "callbacks"),
+    ("netcode.py", "                if self.depth or not self.ending:", "                if not self.ending:", "callbacks"),
+    ("netcode.py", "                handle.ended = False  #", "                #", "slots in callbacks"),
+    ("netcode.py", "self.guard.end(0.1)", "self.guard.end(20.0)", "in turns"),
+    ("netcode.py", "reference, number = weakref.ref(self),", "reference, number = lambda: self,", "collected"),
+    ("netcode.py", "in list(_handles):\n        handle.ended = True\n", "in list(_handles):\n        pass\n", "fork"),
+    ("netcode.py", "value = operator.index(value)", "value = int(value)", "tokens"),
+    ("netcode.py", '    _int32("the number of bytes", len(data))\n', "", "large messages"),
+    ("netcode.py", "            if self._guard.depth > 1:\n                raise Misuse", "            if False:\n                raise Misuse", "callbacks that destroy"),
+    ("netcode.py", "client_index < self.max_clients:", "client_index < 4:", "slots in callbacks"),
+    ("netcode.py", 'in (here, os.path.join(here, "..", "..", "build")):', 'in (os.path.join(here, "..", "..", "build"), here):', "missing or another"),
     ("netcode.py", "                self._call(self._free_packet, raw.data)\n", "", "session"),
-    ("netcode.py", "        self.kept.append(thunk)\n", "", "callbacks"),
-    ("netcode.py", "            destroy(pointer)\n", "            pass\n", "leaks"),
+    ("netcode.py", "        self.thunks.append(thunk)\n", "", "callbacks"),
+    ("netcode.py", "                    handle.destroy(handle.pointer)\n", "                    pass\n", "leaks"),
     ("netcode.py", "guard = simulator._guard if simulator is not None else _Guard()", "guard = _Guard()", "threads"),
     ("netcode.py", "    if not 1 <= len(data) <= MAX_PACKET_SIZE:", "    if not 0 <= len(data) <= MAX_PACKET_SIZE:", "session"),
     ("netcode.py", "            simulator._users += 1\n", "            pass\n", "destroy order"),
     ("netcode.py", '        _uint64("client_id", client_id),\n        _uint64("protocol_id", protocol_id),\n        key._buffer',
      '        _uint64("protocol_id", protocol_id),\n        _uint64("client_id", client_id),\n        key._buffer', "tokens"),
     ("netcode.py", "channel, 0, self._channels - 1),\n            kind,", "channel, 0, self._channels - 1),\n            0,", "messages"),
-    ("netcode.py", "                if self.error is None:\n                    self.error = error\n", "", "callbacks"),
+    ("netcode.py", "                if hooks.error is None:\n                    hooks.error = error\n", "                pass\n", "callbacks"),
     ("netcode.py", "status.st_mode & (stat.S_IRWXG | stat.S_IRWXO)", "False", "keys"),
-    ("netcode.py", '    ("packets_held", c_int),\n    ]\n\n\nclass _ServerStats', '    ("packets_held", c_double),\n    ]\n\n\nclass _ServerStats', "the compiler's"),
+    ("netcode.py", '(c_int, "slots clients pending consumed")', '(c_double, "slots clients pending consumed")', "the compiler's"),
     ("backend.py", "            if seconds:\n", "            if False:\n", "limits"),
     ("backend.py", "            and not server.is_silent()\n", "", "limits"),
     ("backend.py", "-self.free_slots(server), server.name", "self.free_slots(server), server.name", "field by field"),
@@ -1854,7 +2246,20 @@ FAULTS = (
     ("backend.py", "stat.S_IRWXG | stat.S_IRWXO, advice", "0, advice", "files"),
     ("backend.py", "player.allowance, player.refilled_at, player.home = old", "_, _, player.home = old", "files"),
     ("backend.py", "                private_key=self.files.key,", "                private_key=bytes(32),", "real server"),
-    ("backend.py", "            self.promised[first] = self.promised.get(first, 0) + 1\n", "", "fifty"),
+    ("backend.py", "            self.promise(servers[0])\n", "", "fifty"),
+    ("backend.py", 'body.decode("utf-8-sig")', 'body.decode("utf-8")', "every status"),
+    ("backend.py", '"\\\\u0000" in text', "False", "every status"),
+    ("backend.py", "dict(reversed(parse_object(body)))", "dict(parse_object(body))", "field by field"),
+    ("backend.py", "                self.check_head()\n", "", "every status"),
+    ("backend.py", 'if b"\\0" in line or', "if False and", "every status"),
+    ("backend.py", 'raise OSError("the head ends early")', "pass", "every status"),
+    ("backend.py", 'self.requestline.split()[1].partition', "self.path.partition", "every status"),
+    ("backend.py", "        except OSError:\n            pass  # who read", "        except KeyError:\n            pass  # who read", "nobody reads"),
+    ("backend.py", "    asked = install_signals()\n    try:\n        app = App(options)", "    try:\n        app = App(options)\n        asked = install_signals()", "while it starts"),
+    ("backend.py", "        app.files.key.wipe()", "        pass", "key is wiped"),
+    ("backend.py", "app.refusals[refusal.name] += 1", "app.refusals[refusal.name] += 2", "metrics"),
+    ("backend.py", "type(value) is not list", "not isinstance(value, list)", "every status"),
+    ("backend.py", "or int(match.group(2)) >= 2**64):\n        print", "):\n        print", "commands"),
     ("backend.py", 'if name in wish or not', 'if not', "every status"),
     ("backend.py", 'self.send_header("Cache-Control", "no-store")', "pass", "every status"),
     ("backend.py", "digest_size=32).digest()\n\n\ndef read", "digest_size=31).digest()\n\n\ndef read", "commands"),
@@ -1911,6 +2316,7 @@ def main():
             check(function.__name__[6:].replace("_", " "), function, module)
         check("the binding with sanitizers, without asserts", check_sanitized)
         check_endpoint([sys.executable, os.path.join(EXAMPLE, "backend.py")], module)
+        check("backend: the key is wiped", check_key_is_wiped)
     return end("python")
 
 
