@@ -6,12 +6,13 @@
         node backend.mjs --listen 127.0.0.1:8080 --key-file game.key --players players \
             --server-credential-file servers.credential --token-command ../../build/token
 
-    It knows the players, hears from the servers, and gives each player who asks a connect token for the servers with the
-    most free slots:
+    It knows the players, hears from the servers or reads them in a file, and gives each player who asks a connect token
+    for the servers with the most free slots:
 
         POST /v1/connect-token   Authorization: Bearer CREDENTIAL; no body, or {"region", "server", "avoid"}, each optional
         POST /v1/servers         a server's report, once a second, with the servers' own credential
         GET /healthz             200 where there is a server to send players to, else 503
+        GET /metrics             Prometheus text, with the names of backend.c's
 
     It speaks plain HTTP on loopback: TLS is the business of the proxy in front of it. The files are those of backend.c, and
     so are statuses and JSON. Needs Node.js 18.3 or newer, and @noble/hashes for the hash of credentials (BLAKE2b of 32
@@ -30,7 +31,8 @@ import { blake2b } from '@noble/hashes/blake2b';
 const MAX_CREDENTIAL_BYTES = 512;
 const MAX_SERVER_CREDENTIALS = 4; // so that a new one can come before the old one goes
 const MAX_PLAYERS = 1000000;
-const MAX_SERVERS = 256;
+const MAX_SERVERS = 256; // that report, and as many in the file
+const LISTED_SLOTS = 32; // of a server in the file that does not say how many it has
 const MAX_SLOTS = 65535;
 const MAX_ADDRESSES = 32; // of a server, and of a token
 const MAX_CONNECTIONS = 256;
@@ -41,8 +43,10 @@ const MAX_BODY_BYTES = 8192;
 const MAX_DRAINED_BYTES = 1048576;
 const SERVER_SILENT_SECONDS = 5; // a server that was not heard for so long is not picked
 const SERVER_FORGOTTEN_SECONDS = 600; // and after this long it is not known any more
+const MAX_JSON_DEPTH = 1000;
 const RETRY_SECONDS = 2; // Retry-After where no server has a free slot
 const LAST_ANSWERS_SECONDS = 2; // for requests under way when we are told to end
+const DURATION_BOUNDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1]; // of the histogram, seconds
 const MINTS_AT_ONCE = 8; // processes; the others wait
 const MINTS_WAITING = 1024; // more than that are refused
 const MINT_SECONDS = 5;
@@ -101,6 +105,12 @@ function readFile(name, forbidden, advice) {
     }
 }
 
+/* Not trim of strings, which takes off a non-breaking space too. */
+const trim = (text) => text.replace(/^[ \t\r\v\f]+|[ \t\r\v\f]+$/g, '');
+
+// eslint-disable-next-line no-control-regex
+const PLAYER_LINE = /^([0-9a-fA-F]{64})[ \t]+([0-9]{1,20})[ \t]+((?! )[^\x00-\x1f\x7f]{1,63}(?<! ))$/;
+
 /* [number, line as latin-1] without empty lines and notes. */
 function readLines(name, bytes) {
     const lines = [];
@@ -109,7 +119,7 @@ function readLines(name, bytes) {
         .split('\n')
         .forEach((raw, index) => {
             if (raw.length > MAX_LINE_BYTES) throw new FilesError(`${name} is wrong in line ${index + 1}: it is too long`);
-            const line = raw.replace(/^[ \t\r\v\f]+|[ \t\r\v\f]+$/g, '');
+            const line = trim(raw);
             if (line && !line.startsWith('#')) lines.push([index + 1, line]);
         });
     return lines;
@@ -141,8 +151,7 @@ function readPlayers(name, rate) {
     const ids = new Set();
     const bytes = readFile(name, 0o002, 'is refused, because it is no file, or everyone can write to it');
     for (const [number, line] of readLines(name, bytes)) {
-        // eslint-disable-next-line no-control-regex
-        const match = /^([0-9a-fA-F]{64})[ \t]+([0-9]{1,20})[ \t]+([^\x00-\x1f\x7f]{1,63})$/.exec(line);
+        const match = PLAYER_LINE.exec(line);
         const clientId = match ? BigInt(match[2]) : 0n;
         if (!match || clientId >= 1n << 64n || players.size >= MAX_PLAYERS)
             throw new FilesError(`${name} is wrong in line ${number}: credential-hash client_id name`);
@@ -160,9 +169,9 @@ function readPlayers(name, rate) {
 
 /* "1.2.3.4:5" or "[::1]:5" in the one form that equal places have; '' for anything else. */
 function readAddress(text) {
-    const match = typeof text === 'string' ? /^(?:\[([0-9A-Fa-f:.]+)\]|([0-9.]+)):([0-9]{1,5})$/.exec(text) : null;
+    const match = typeof text === 'string' ? /^(?:\[([0-9A-Fa-f:.]+)\]|([0-9.]+)):([1-9][0-9]{0,4})$/.exec(text) : null;
     const port = match ? Number(match[3]) : 0;
-    if (!match || port < 1 || port > 65535) return '';
+    if (!match || port > 65535) return '';
     if (match[2] !== undefined) return net.isIPv4(match[2]) ? `${match[2]}:${port}` : '';
     if (!net.isIPv6(match[1])) return '';
     const plain = new net.SocketAddress({ address: match[1], family: 'ipv6' }).address;
@@ -171,6 +180,29 @@ function readAddress(text) {
 }
 
 const isWildcard = (address) => address.startsWith('0.0.0.0:') || address.startsWith('[::]:');
+
+/* {name: server} from lines "address [name [slots]]". Without a name it goes by its address. */
+function readListed(file) {
+    const listed = new Map();
+    const bytes = readFile(file, 0o002, 'is refused, because it is no file, or everyone can write to it');
+    for (const [number, line] of readLines(file, bytes)) {
+        const wrong = (why) => new FilesError(`${file} is wrong in line ${number}: ${why}`);
+        const [first, word, slots = String(LISTED_SLOTS), ...more] = line.split(/[ \t]+/);
+        const address = readAddress(first);
+        const name = word ?? address;
+        if (!address || isWildcard(address)) throw wrong('first comes ADDRESS:PORT or [IPV6]:PORT, as players dial it');
+        if (word !== undefined && !WORD.test(word))
+            throw wrong('the name is up to 63 letters, digits, dots, dashes and underscores');
+        if (more.length || !/^[0-9]{1,9}$/.test(slots) || !isCount(Number(slots), 1, MAX_SLOTS))
+            throw wrong('the slots are a number from 1 to 65535, and the last word');
+        if (listed.has(name) || [...listed.values()].some((other) => other.address === address))
+            throw wrong('this name or this address stands there already');
+        if (listed.size === MAX_SERVERS) throw wrong(`no more than ${MAX_SERVERS} servers fit`);
+        const state = { clients: 0, draining: false, heardAt: Infinity, promised: 0, listed: true };
+        listed.set(name, { name, address, dialled: [address], slots: Number(slots), ...state });
+    }
+    return listed;
+}
 
 function listenAddress(options) {
     const match = /^(?:\[([0-9A-Fa-f:.]+)\]|([0-9.]+)):([0-9]{1,5})$/.exec(options.listen);
@@ -186,35 +218,47 @@ function listenAddress(options) {
 
 /* ---- JSON that comes in ---- */
 
+/* The members [name, value] of a JSON object, those that are there twice too: JSON.parse alone keeps the last. */
 function parseObject(body) {
-    let value;
+    let text, value;
     try {
-        value = JSON.parse(new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(body));
+        text = new TextDecoder('utf-8', { fatal: true }).decode(body);
+        value = JSON.parse(text);
     } catch {
         throw new Refusal('not_json');
     }
     if (value === null || typeof value !== 'object' || Array.isArray(value)) throw new Refusal('not_json');
-    return value;
+    return membersOf(text);
 }
 
-/* In an object whose values are all strings each colon outside of strings is a member: JSON.parse hides those that are
-   there twice. */
-function countMembers(body) {
-    return body.toString('utf8').replace(/"(?:[^"\\]|\\.)*"/g, '""').split(':').length - 1;
+/* Of a JSON object that is well-formed. backend.c takes neither zeros, which end its strings, nor what is too deep. */
+function membersOf(text) {
+    const cuts = []; // where the object begins and ends, its colons and commas
+    let [depth, deepest] = [0, 0];
+    for (const { 0: token, index } of text.matchAll(/"(?:[^"\\]|\\.)*"|[[\]{}:,]/g)) {
+        if (token === '}' || token === ']') depth--;
+        if ((depth === 0 && '{}'.includes(token)) || (depth === 1 && ':,'.includes(token))) cuts.push(index);
+        if (token === '{' || token === '[') depth++;
+        deepest = Math.max(deepest, depth);
+    }
+    if (deepest > MAX_JSON_DEPTH || text.includes('\\u0000')) throw new Refusal('not_json');
+    const members = [];
+    const part = (i) => JSON.parse(text.slice(cuts[i] + 1, cuts[i + 1]));
+    for (let i = 0; i + 2 < cuts.length; i += 2) members.push([part(i), part(i + 1)]);
+    return members;
 }
 
 /* What a player asks for: region, server, avoid. */
 function readWish(body) {
-    const wish = body.length ? parseObject(body) : {};
-    for (const [name, value] of Object.entries(wish)) {
+    const wish = {};
+    for (const [name, value] of body.length ? parseObject(body) : []) {
         if (!['region', 'server', 'avoid'].includes(name))
             throw new Refusal('wrong_field', 'only region, server and avoid are known');
         const pattern = name === 'region' ? WORD : WORD_OR_ADDRESS;
-        if (typeof value !== 'string' || !pattern.test(value))
+        if (name in wish || typeof value !== 'string' || !pattern.test(value))
             throw new Refusal('wrong_field', `${name} is a name${name === 'region' ? '' : ' or an address'}, once`);
+        wish[name] = value;
     }
-    if (body.length && countMembers(body) !== Object.keys(wish).length)
-        throw new Refusal('wrong_field', 'region, server and avoid are there once');
     return wish;
 }
 
@@ -235,7 +279,7 @@ const isCount = (value, low, high) => Number.isInteger(value) && value >= low &&
 
 /* A server's report. What is not known is left alone: servers may be newer than we. */
 function readReport(body, protocolId) {
-    const report = parseObject(body);
+    const report = Object.fromEntries(parseObject(body).reverse()); // of what is there twice, the first counts
     const wrong = (detail) => new Refusal('wrong_field', detail);
     const address = readAddress(report.address);
     const dialled = readDialled(report.public_addresses, address);
@@ -359,6 +403,11 @@ class App {
         this.servers = new Map();
         this.tokens = 0;
         this.reports = 0;
+        this.cut = 0;
+        this.refusals = Object.fromEntries(Object.keys(REFUSALS).map((name) => [name, 0]));
+        this.reloads = { good: 0, failed: 0 };
+        this.durations = new Array(DURATION_BOUNDS.length + 1).fill(0);
+        this.durationSum = 0;
         this.startTime = seconds();
     }
 
@@ -369,8 +418,11 @@ class App {
 
     /* All files or nothing. Of the key we only see whether netcode-token can use it. */
     async readFiles() {
-        const serverHashes = readServerCredentials(this.options['server-credential-file']);
-        const players = readPlayers(this.options.players, this.options.rate);
+        const { options } = this;
+        const credentials = options['server-credential-file'];
+        const serverHashes = credentials ? readServerCredentials(credentials) : [];
+        const listed = options.servers ? readListed(options.servers) : new Map();
+        const players = readPlayers(options.players, options.rate);
         this.minter.use(await this.minter.open());
         const known = new Map([...(this.players?.values() ?? [])].map((player) => [player.clientId, player]));
         for (const player of players.values()) {
@@ -378,21 +430,35 @@ class App {
             // What he has used up, and where he plays, outlives the files.
             if (old) Object.assign(player, { allowance: old.allowance, refilledAt: old.refilledAt, home: old.home });
         }
-        Object.assign(this, { serverHashes, players });
+        Object.assign(this, { serverHashes, players, listed });
+        for (const server of this.servers.values()) this.unlist(server);
     }
 
     async reload() {
         try {
             await this.readFiles();
+            this.reloads.good++;
             this.sayFiles('read again');
         } catch (error) {
-            console.error(`backend: ${error.message}`);
+            this.reloads.failed++;
+            this.say(`error: ${error.message}`);
             this.say('error: the files could not be read again; what was read before stays');
         }
     }
 
     sayFiles(what) {
-        this.say(`${what}: ${this.players.size} players, ${this.serverHashes.length} servers' credentials, the key`);
+        const servers = `${this.listed.size} servers, ${this.serverHashes.length} servers' credentials`;
+        this.say(`${what}: ${this.players.size} players, ${servers}, the key`);
+    }
+
+    allServers() {
+        return [...this.servers.values(), ...this.listed.values()];
+    }
+
+    /* A server that reports is what it says, and no longer what the file says. */
+    unlist(report) {
+        for (const { name, address } of this.listed.values())
+            if (name === report.name || report.dialled.includes(address)) this.listed.delete(name);
     }
 
     /* A full one fits where his last token led to it: the slot that he lost in a crash may be his own. */
@@ -411,7 +477,7 @@ class App {
         const avoided = (server) => (wish.avoid !== undefined && isCalled(server, wish.avoid) ? 1 : 0);
         const order = (a, b) =>
             avoided(a) - avoided(b) || freeSlots(b) - freeSlots(a) || (a.name < b.name ? -1 : a.name > b.name ? 1 : 0);
-        const fitting = [...this.servers.values()].filter((server) => this.fits(server, player, wish));
+        const fitting = this.allServers().filter((server) => this.fits(server, player, wish));
         return fitting.sort(order).slice(0, this.options['servers-per-token']);
     }
 
@@ -426,8 +492,6 @@ class App {
         if (body === null) throw new Refusal('too_large');
         const servers = this.choose(player, readWish(body));
         if (!servers.length) throw new Refusal('no_server', '', { retryAfter: RETRY_SECONDS });
-        // Promised at once: while this one is made, others ask.
-        servers[0].promised++;
         const token = await this.mint(player, servers);
         player.home = servers[0].name;
         this.tokens++;
@@ -443,6 +507,10 @@ class App {
 
     async mint(player, servers) {
         const pairs = servers.flatMap((server) => server.dialled.map((dialled) => `${dialled}=${server.address}`));
+        // Promised at once: while this one is made, others ask. Nobody tells when players leave a server in the file: when
+        // all of its slots were given away, it is taken to be empty again.
+        servers[0].promised++;
+        if (servers[0].listed && !freeSlots(servers[0])) servers[0].promised = 0;
         try {
             return await this.minter.mint(player, pairs.slice(0, MAX_ADDRESSES));
         } catch (error) {
@@ -464,6 +532,7 @@ class App {
         if (!known || isSilent(known))
             this.say(`server ${server.name} is heard: ${server.slots} slots, ${server.clients} clients`);
         this.servers.set(server.name, server);
+        this.unlist(server);
         this.reports++;
         return { status: 'ok' };
     }
@@ -475,11 +544,60 @@ class App {
         this.servers.delete(oldest.name);
     }
 
+    /* How many servers there are of each state, and the free slots of those that can be picked. */
+    census() {
+        const counts = { open: 0, full: 0, draining: 0, silent: 0 };
+        let free = 0;
+        for (const server of this.allServers()) {
+            const slots = freeSlots(server);
+            const state = isSilent(server) ? 'silent' : server.draining ? 'draining' : slots ? 'open' : 'full';
+            counts[state]++;
+            if (state === 'open') free += slots;
+        }
+        return { counts, free };
+    }
+
     /* Healthy: there is a server to send players to, or at least one that is full. */
     health() {
-        const serving = [...this.servers.values()].filter((server) => !server.draining && !isSilent(server));
-        const free = serving.reduce((sum, server) => sum + freeSlots(server), 0);
-        return { status: serving.length ? 'ok' : 'no_server', servers: serving.length, free_slots: free };
+        const { counts, free } = this.census();
+        const serving = counts.open + counts.full;
+        return { status: serving ? 'ok' : 'no_server', servers: serving, free_slots: free };
+    }
+
+    countDuration(duration) {
+        const place = DURATION_BOUNDS.findIndex((bound) => duration <= bound);
+        this.durations[place < 0 ? DURATION_BOUNDS.length : place]++;
+        this.durationSum += duration;
+    }
+
+    durationRows() {
+        let sum = 0;
+        const bounds = [...DURATION_BOUNDS, '+Inf'];
+        const buckets = this.durations.map((count, i) => [`_bucket{le="${bounds[i]}"}`, (sum += count)]);
+        return [...buckets, ['_sum', this.durationSum], ['_count', sum]];
+    }
+
+    /* Prometheus text. */
+    metrics() {
+        const { counts, free } = this.census();
+        const labelled = (label, values) => Object.entries(values).map(([name, n]) => [`{${label}="${name}"}`, n]);
+        const rows = [
+            ['tokens_issued_total', 'counter', 'Connect tokens that players got.', [['', this.tokens]]],
+            ['refusals_total', 'counter', 'Requests that were refused.', labelled('reason', this.refusals)],
+            ['reports_total', 'counter', "Servers' reports that were taken.", [['', this.reports]]],
+            ['servers', 'gauge', 'Servers, by what they can be used for.', labelled('state', counts)],
+            ['free_slots', 'gauge', 'Free slots of the open servers.', [['', free]]],
+            ['players', 'gauge', 'Players in the file.', [['', this.players.size]]],
+            ['reloads_total', 'counter', 'Times that the files were read again.', labelled('result', this.reloads)],
+            ['connections_cut_total', 'counter', 'Connections that were idle or slow too long.', [['', this.cut]]],
+            ['request_duration_seconds', 'histogram', "From a request's head to its answer's end.", this.durationRows()],
+        ];
+        const lines = rows.flatMap(([name, kind, about, values]) => [
+            `# HELP netcode_backend_${name} ${about}`,
+            `# TYPE netcode_backend_${name} ${kind}`,
+            ...values.map(([suffix, value]) => `netcode_backend_${name}${suffix} ${value}`),
+        ]);
+        return `${lines.join('\n')}\n`;
     }
 }
 
@@ -505,11 +623,13 @@ async function readBody(request) {
     return bytes <= MAX_BODY_BYTES ? Buffer.concat(pieces) : null;
 }
 
+/* JSON, or the text of the metrics. */
 function send(request, response, status, content, options = {}) {
     if (response.destroyed) return;
-    const body = Buffer.from(JSON.stringify(content));
+    const isText = typeof content === 'string';
+    const body = Buffer.from(isText ? content : JSON.stringify(content));
     response.writeHead(status, {
-        'Content-Type': 'application/json',
+        'Content-Type': isText ? 'text/plain; version=0.0.4; charset=utf-8' : 'application/json',
         'Content-Length': body.length,
         'Cache-Control': 'no-store',
         'X-Content-Type-Options': 'nosniff',
@@ -522,14 +642,18 @@ function send(request, response, status, content, options = {}) {
     if (options.close) response.once('finish', () => request.socket.destroySoon());
 }
 
-function refusalBody(refusal) {
+/* Counts the refusal; its status and its JSON. */
+function tell(app, refusal) {
     const [status, text] = REFUSALS[refusal.name];
+    app.refusals[refusal.name]++;
     return [status, { error: refusal.name, message: `${text}${refusal.detail ? `: ${refusal.detail}` : ''}.` }];
 }
 
 async function route(app, request, response) {
     const where = request.url.split('?')[0];
-    const method = { '/v1/connect-token': 'POST', '/v1/servers': 'POST', '/healthz': 'GET' }[where];
+    const method = { '/v1/connect-token': 'POST', '/v1/servers': 'POST', '/healthz': 'GET', '/metrics': 'GET' }[where];
+    if (request.httpVersion === '1.1' && request.headers.host === undefined)
+        throw new Refusal('bad_request', '', { close: true });
     const body = await readBody(request);
     if (!method) throw new Refusal('not_found');
     if (request.method !== method && !(request.method === 'HEAD' && method === 'GET'))
@@ -540,12 +664,18 @@ async function route(app, request, response) {
         send(request, response, healthy ? 200 : 503, health, { retryAfter: healthy ? 0 : RETRY_SECONDS });
         return;
     }
+    if (where === '/metrics') {
+        send(request, response, 200, app.metrics());
+        return;
+    }
     const credential = credentialOf(request);
     const answer = where === '/v1/servers' ? app.report(credential, body) : app.connectToken(credential, body);
     send(request, response, 200, await answer);
 }
 
 async function onRequest(app, request, response) {
+    const begun = seconds();
+    response.once('close', () => app.countDuration(seconds() - begun));
     try {
         await route(app, request, response);
     } catch (error) {
@@ -554,18 +684,19 @@ async function onRequest(app, request, response) {
             app.say(`error: a request ended by ${error.constructor.name}`);
         }
         const refusal = error instanceof Refusal ? error : new Refusal('internal');
-        send(request, response, ...refusalBody(refusal), refusal);
+        send(request, response, ...tell(app, refusal), refusal);
     }
 }
 
 /* What is no request that Node can read. Who was too slow is cut without a word. */
-function onClientError(error, socket) {
+function onClientError(app, error, socket) {
     if (!socket.writable || error.code === 'ERR_HTTP_REQUEST_TIMEOUT' || error.code === 'ECONNRESET') {
+        if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT') app.cut++;
         socket.destroy();
         return;
     }
     const name = error.code === 'HPE_HEADER_OVERFLOW' ? 'head_too_large' : 'bad_request';
-    const [status, content] = refusalBody(new Refusal(name));
+    const [status, content] = tell(app, new Refusal(name));
     const body = JSON.stringify(content);
     socket.end(
         `HTTP/1.1 ${status} ${http.STATUS_CODES[status]}\r\nContent-Type: application/json\r\n` +
@@ -582,11 +713,16 @@ function makeServer(app) {
             headersTimeout: limit,
             keepAliveTimeout: limit,
             connectionsCheckingInterval: 250,
+            requireHostHeader: false, // Node's own answer is no JSON
         },
         (request, response) => onRequest(app, request, response),
     );
     server.maxConnections = MAX_CONNECTIONS;
-    server.on('clientError', onClientError);
+    server.on('clientError', (error, socket) => onClientError(app, error, socket));
+    server.on('timeout', (socket) => {
+        app.cut++;
+        socket.destroy();
+    });
     return server;
 }
 
@@ -594,7 +730,7 @@ function makeServer(app) {
 
 const HELP = `usage: node backend.mjs [options]
        node backend.mjs --credential                     makes a credential
-       node backend.mjs --hash CLIENT_ID NAME < FILE     makes of a credential a line of the players file
+       node backend.mjs --hash [CLIENT_ID NAME] < FILE   makes of a credential its hash, or a line of the players file
 
 Gives players connect tokens, for the servers that report to it.
 
@@ -602,7 +738,8 @@ Gives players connect tokens, for the servers that report to it.
   --allow-remote                 lets --listen be no loopback address: the proxy with TLS is elsewhere
   --key-file FILE                the private key: 32 bytes, or the same in hex or base64. Required
   --players FILE                 lines "credential-hash client_id name". Required
-  --server-credential-file FILE  the servers' credential; up to four lines. Required
+  --server-credential-file FILE  the servers' credential, to report with; up to four lines. This, or
+  --servers FILE                 lines "address:port [name [slots]]", or both
   --token-command FILE           netcode-token (build/token of the repository)
   --protocol-id N                unique to the game and its version (0x1122334455667788)
   --expire SECONDS               in which a token must have connected, 1..86400 (30)
@@ -612,8 +749,8 @@ Gives players connect tokens, for the servers that report to it.
   --request-seconds N            a slower request is cut, 1..600 (10)
   --help                         this text
 
-Key and credential files are refused when others than their owner can use them. SIGHUP reads all three again: put new
-ones in their places by a rename. SIGINT and SIGTERM end it.`;
+Key and credential files are refused when others than their owner can use them. SIGHUP reads all files again: put
+new ones in their places by a rename. SIGINT and SIGTERM end it.`;
 
 const NUMBERS = {
     expire: [1, 86400, 30],
@@ -630,7 +767,8 @@ function parseOptions(args) {
         args,
         options: {
             ...Object.fromEntries(Object.keys(NUMBERS).map((name) => [name, text])),
-            ...{ listen: text, 'key-file': text, players: text, 'server-credential-file': text, 'token-command': text },
+            ...{ listen: text, 'key-file': text, players: text, 'server-credential-file': text, servers: text },
+            'token-command': text,
             ...{ 'protocol-id': text, 'allow-remote': flag, help: flag },
         },
     });
@@ -647,20 +785,23 @@ function parseOptions(args) {
             throw new Error(`--${name} is a number from ${low} to ${high}`);
     }
     if (readProtocolId(options['protocol-id']) === null) throw new Error('--protocol-id is a 64-bit number');
-    for (const name of ['key-file', 'players', 'server-credential-file'])
+    for (const name of ['key-file', 'players', options.servers ? 'players' : 'server-credential-file'])
         if (!options[name] && !options.help) throw new Error(`--${name} is required`);
     return options;
 }
 
-/* The credential comes from standard input: a command line can be read by everyone on the machine. */
-function printHash([clientId, name, ...more]) {
-    const line = fs.readFileSync(0, 'latin1').split('\n')[0].trim();
-    const hash = hashCredential(line);
-    if (!hash || !name || more.length || !/^[0-9]{1,20}$/.test(clientId)) {
-        console.error('backend.mjs --hash CLIENT_ID NAME wants a credential on standard input');
+/* The hash alone, or the line of a player. The credential comes from standard input: command lines can be read. */
+function printHash(words) {
+    const [line] = fs.readFileSync(0, 'latin1').split('\n');
+    const hash = hashCredential(trim(line));
+    const text = [hash, ...words].join(' ');
+    const match = PLAYER_LINE.exec(Buffer.from(text, 'utf8').toString('latin1'));
+    const isPlayer = match && Buffer.from(match[3], 'latin1').toString('utf8') === words[1] && BigInt(match[2]) < 1n << 64n;
+    if (!hash || (words.length && !isPlayer)) {
+        console.error('backend.mjs --hash [CLIENT_ID NAME] wants a credential on standard input, a decimal id and a name');
         return 2;
     }
-    console.log(`${hash} ${clientId} ${name}`);
+    console.log(text);
     return 0;
 }
 
@@ -678,6 +819,9 @@ function onStop(app, server) {
 async function run(options) {
     const app = new App(options);
     const where = listenAddress(options);
+    let onHangup = () => {}; // while we start the files are read just now, and without a listener it would end us
+    process.on('SIGHUP', () => onHangup());
+    for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {}); // who read the log is gone
     await app.readFiles();
     const server = makeServer(app);
     await new Promise((resolve, reject) => {
@@ -685,7 +829,7 @@ async function run(options) {
         server.listen({ ...where, backlog: 128 }, resolve);
     });
     let reloading = Promise.resolve(); // one after the other
-    process.on('SIGHUP', () => (reloading = reloading.then(() => app.reload())));
+    onHangup = () => (reloading = reloading.then(() => app.reload()));
     process.once('SIGINT', () => onStop(app, server));
     process.once('SIGTERM', () => onStop(app, server));
     const { address, family, port } = server.address();

@@ -5,12 +5,13 @@
     python3 examples/python/backend.py --listen 127.0.0.1:8080 --key-file game.key --players players \\
         --server-credential-file servers.credential
 
-It knows the players, hears from the servers, and gives each player who asks a connect token for the servers with the
-most free slots:
+It knows the players, hears from the servers or reads them in a file, and gives each player who asks a connect token for
+the servers with the most free slots:
 
     POST /v1/connect-token   Authorization: Bearer CREDENTIAL; no body, or {"region", "server", "avoid"}, each optional
     POST /v1/servers         a server's report, once a second, with the servers' own credential
     GET /healthz             200 where there is a server to send players to, else 503
+    GET /metrics             Prometheus text, with the names of backend.c's
 
 It speaks plain HTTP on loopback: TLS is the business of the proxy in front of it. The files are those of backend.c, and
 so are statuses and JSON. Needs Python 3.9 or newer.
@@ -18,11 +19,13 @@ so are statuses and JSON. Needs Python 3.9 or newer.
 
 import argparse
 import base64
+import bisect
 import hashlib
 import hmac
 import http.server
 import io
 import ipaddress
+import itertools
 import json
 import math
 import os
@@ -34,7 +37,7 @@ import stat
 import sys
 import threading
 import time
-from typing import Any, Dict, List, NamedTuple, Optional, Tuple
+from typing import Any, Dict, List, NamedTuple, Optional, Tuple, Union
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import netcode  # noqa: E402
@@ -43,7 +46,8 @@ DEFAULT_PROTOCOL_ID = 0x1122334455667788
 MAX_CREDENTIAL_BYTES = 512
 MAX_SERVER_CREDENTIALS = 4  # so that a new one can come before the old one goes
 MAX_PLAYERS = 1000000
-MAX_SERVERS = 256
+MAX_SERVERS = 256  # that report, and as many in the file
+LISTED_SLOTS = 32  # of a server in the file that does not say how many it has
 MAX_CONNECTIONS = 256
 MAX_LINE_BYTES = 511
 MAX_NAME_BYTES = 63
@@ -53,8 +57,10 @@ MAX_BODY_BYTES = 8192
 MAX_DRAINED_BYTES = 1048576
 SERVER_SILENT_SECONDS = 5.0  # a server that was not heard for so long is not picked
 SERVER_FORGOTTEN_SECONDS = 600.0  # and after this long it is not known any more
+MAX_JSON_DEPTH = 1000
 RETRY_SECONDS = 2  # Retry-After where no server has a free slot
 LAST_ANSWERS_SECONDS = 2.0  # for requests under way when we are told to end
+DURATION_BOUNDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0)  # of the histogram, seconds
 
 # Why a request was refused: the name in the JSON, the HTTP status, the sentence.
 REFUSALS = {
@@ -93,10 +99,10 @@ class FilesError(Exception):
 # ---- files ----
 
 
-def open_file(path: str, forbidden: int, advice: str) -> io.FileIO:
+def open_file(path: str, forbidden: int, advice: str) -> io.BufferedReader:
     """Opens a file unless others than its owner may do with it what `forbidden` says."""
     try:
-        file = io.FileIO(path, "r")
+        file = open(path, "rb")
     except OSError as error:
         raise FilesError("%s %s" % (path, error.strerror)) from None
     status = os.fstat(file.fileno())
@@ -106,10 +112,10 @@ def open_file(path: str, forbidden: int, advice: str) -> io.FileIO:
     raise FilesError("%s %s" % (path, advice))
 
 
-def read_lines(file: io.FileIO) -> "List[Tuple[int, bytes]]":
+def read_lines(file: io.BufferedReader) -> "List[Tuple[int, bytes]]":
     """(number, line) without empty lines and notes; FilesError with the number where one is too long."""
     lines = []
-    for number, line in enumerate(io.BufferedReader(file), 1):
+    for number, line in enumerate(file, 1):
         if len(line.rstrip(b"\n")) > MAX_LINE_BYTES:
             raise FilesError("is wrong in line %d: it is too long" % number)
         line = line.strip()
@@ -158,7 +164,7 @@ class Player:
         return 0
 
 
-PLAYER_LINE = re.compile(rb"([0-9a-fA-F]{64})[ \t]+([0-9]{1,20})[ \t]+([^\x00-\x1f\x7f]{1,63})")
+PLAYER_LINE = re.compile(rb"([0-9a-fA-F]{64})[ \t]+([0-9]{1,20})[ \t]+((?! )[^\x00-\x1f\x7f]{1,63}(?<! ))")
 
 
 def read_players(path: str, rate: int) -> Dict[bytes, Player]:
@@ -183,28 +189,11 @@ def read_players(path: str, rate: int) -> Dict[bytes, Player]:
     return players
 
 
-class Files(NamedTuple):
-    """What the files say. SIGHUP makes new ones, and takes them only as a whole."""
-
-    key: netcode.PrivateKey  # wiped when nobody uses it any more
-    server_hashes: List[bytes]
-    players: Dict[bytes, Player]
-
-
-def read_files(options: argparse.Namespace) -> Files:
-    try:
-        key = netcode.PrivateKey.from_file(options.key_file)
-    except netcode.KeyFileError as error:
-        raise FilesError(str(error)) from None
-    hashes = read_server_credentials(options.server_credential_file)
-    return Files(key, hashes, read_players(options.players, options.rate))
-
-
 # ---- servers ----
 
 
 class Server(NamedTuple):
-    """A server, as it told of itself last."""
+    """A server, as it told of itself last, or as the file says."""
 
     name: str
     address: netcode.Address  # how it knows itself
@@ -213,6 +202,7 @@ class Server(NamedTuple):
     clients: int
     draining: bool
     heard_at: float
+    listed: bool = False  # it stands in the file, and never reported
 
     def is_silent(self) -> bool:
         return time.monotonic() - self.heard_at > SERVER_SILENT_SECONDS
@@ -231,6 +221,62 @@ class Server(NamedTuple):
             return False
 
 
+def read_listed(path: str) -> Dict[str, Server]:
+    """{name: server} from lines "address [name [slots]]". Without a name it goes by its address."""
+    listed: Dict[str, Server] = {}
+    with open_file(path, stat.S_IWOTH, "is refused, because it is no file, or everyone can write to it") as file:
+        try:
+            for number, line in read_lines(file):
+                server = parse_listed(number, line.decode("latin-1"))
+                if server.name in listed or any(server.address == other.address for other in listed.values()):
+                    raise FilesError("is wrong in line %d: this name or this address stands there already" % number)
+                if len(listed) == MAX_SERVERS:
+                    raise FilesError("is wrong in line %d: no more than %d servers fit" % (number, MAX_SERVERS))
+                listed[server.name] = server
+        except FilesError as error:
+            raise FilesError("%s %s" % (path, error)) from None
+    return listed
+
+
+def parse_listed(number: int, line: str) -> Server:
+    words = re.split("[ \t]+", line)
+    address = read_address(words[0])
+    slots = words[2] if len(words) > 2 else str(LISTED_SLOTS)
+    why = ""
+    if address is None or is_wildcard(address):
+        why = "first comes ADDRESS:PORT or [IPV6]:PORT, as players dial it"
+    elif len(words) > 1 and not WORD.fullmatch(words[1]):
+        why = "the name is up to 63 letters, digits, dots, dashes and underscores"
+    elif len(words) > 3 or not re.fullmatch("[0-9]{1,9}", slots) or not 1 <= int(slots) <= netcode.MAX_SLOTS:
+        why = "the slots are a number from 1 to 65535, and the last word"
+    if why or address is None:
+        raise FilesError("is wrong in line %d: %s" % (number, why))
+    name = words[1] if len(words) > 1 else str(address)
+    return Server(name, address, [address], int(slots), 0, False, math.inf, True)
+
+
+class Files(NamedTuple):
+    """What the files say. SIGHUP makes new ones, and takes them only as a whole."""
+
+    key: netcode.PrivateKey  # wiped when nobody uses it any more
+    server_hashes: List[bytes]
+    listed: Dict[str, Server]  # those of the file, but for who has reported since
+    players: Dict[bytes, Player]
+
+
+def read_files(options: argparse.Namespace) -> Files:
+    try:
+        key = netcode.PrivateKey.from_file(options.key_file)
+    except netcode.KeyFileError as error:
+        raise FilesError(str(error)) from None
+    hashes = read_server_credentials(options.server_credential_file) if options.server_credential_file else []
+    listed = read_listed(options.servers) if options.servers else {}
+    return Files(key, hashes, listed, read_players(options.players, options.rate))
+
+
+# ---- JSON that comes in ----
+
+
 def reject_constant(name: str) -> None:
     raise ValueError("%s is no JSON" % name)
 
@@ -242,12 +288,20 @@ def parse_object(body: bytes) -> List[Tuple[str, Any]]:
         """Tells an object from an array."""
 
     try:
-        members = json.loads(body.decode("utf-8"), object_pairs_hook=Members, parse_constant=reject_constant)
+        text = body.decode("utf-8-sig")
+        members = json.loads(text, object_pairs_hook=Members, parse_constant=reject_constant)
     except (ValueError, RecursionError):
         raise Refusal("not_json") from None
-    if not isinstance(members, Members):
+    # backend.c takes neither: zeros end its strings, and its parser has this limit. Python's depends on the version.
+    if not isinstance(members, Members) or "\\u0000" in text or depth_of(text) > MAX_JSON_DEPTH:
         raise Refusal("not_json")
     return members
+
+
+def depth_of(text: str) -> int:
+    """How deep the arrays and objects of well-formed JSON lie in each other."""
+    shape = re.sub(r'"(?:[^"\\]|\\.)*"', "", text)
+    return max(itertools.accumulate((char in "[{") - (char in "]}") for char in shape), default=0)
 
 
 def read_wish(body: bytes) -> Dict[str, str]:
@@ -279,7 +333,7 @@ def is_wildcard(address: netcode.Address) -> bool:
 
 def read_dialled(value: Any, address: netcode.Address) -> Optional[List[netcode.Address]]:
     """The public addresses, or where there are none the server's own."""
-    if not isinstance(value, list) or len(value) > netcode.MAX_PUBLIC_ADDRESSES:
+    if type(value) is not list or len(value) > netcode.MAX_PUBLIC_ADDRESSES:  # an object is a list to isinstance
         return None
     dialled = [read_address(item) for item in value] or [address]
     return None if any(item is None or is_wildcard(item) for item in dialled) else dialled  # type: ignore[return-value]
@@ -341,23 +395,31 @@ class App:
         self.servers: Dict[str, Server] = {}
         self.promised: Dict[str, int] = {}  # tokens that a server headed since its last report
         self.lock = threading.Lock()
-        self.tokens = self.reports = 0
+        self.tokens = self.reports = self.cut = 0
+        self.refusals = dict.fromkeys(REFUSALS, 0)
+        self.reloads = {"good": 0, "failed": 0}
+        self.durations = [0] * (len(DURATION_BOUNDS) + 1)
+        self.duration_sum = 0.0
         self.start_time = time.monotonic()
 
     def say(self, text: str) -> None:
         """One line of the log. Never a credential, a token or a key."""
-        print("%9.3f  %s" % (time.monotonic() - self.start_time, text), flush=True)
+        try:
+            print("%9.3f  %s" % (time.monotonic() - self.start_time, text), flush=True)
+        except OSError:
+            pass  # who read the log is gone, or the disk is full: players are served all the same
 
     def say_files(self, what: str) -> None:
-        counts = len(self.files.players), len(self.files.server_hashes)
-        self.say("%s: %d players, %d servers' credentials, the key" % ((what,) + counts))
+        counts = len(self.files.players), len(self.files.listed), len(self.files.server_hashes)
+        self.say("%s: %d players, %d servers, %d servers' credentials, the key" % ((what,) + counts))
 
     def reload(self) -> None:
         """Reads the files again: all of them or nothing. What players have used up, and where they play, stays."""
         try:
             files = read_files(self.options)
         except FilesError as error:
-            print("backend: %s" % error, file=sys.stderr, flush=True)
+            self.reloads["failed"] += 1
+            self.say("error: %s" % error)
             self.say("error: the files could not be read again; what was read before stays")
             return
         with self.lock:
@@ -366,8 +428,22 @@ class App:
                 old = known.get(player.client_id)
                 if old:
                     player.allowance, player.refilled_at, player.home = old.allowance, old.refilled_at, old.home
+            for name in files.listed:
+                self.promised.pop(name, None)
             self.files = files
+            for server in self.servers.values():
+                self.unlist(server)
+        self.reloads["good"] += 1
         self.say_files("read again")
+
+    def all_servers(self) -> List[Server]:
+        return [*self.servers.values(), *self.files.listed.values()]
+
+    def unlist(self, report: Server) -> None:
+        """A server that reports is what it says, and no longer what the file says."""
+        for listed in list(self.files.listed.values()):
+            if listed.name == report.name or listed.address in report.dialled:
+                del self.files.listed[listed.name]
 
     def free_slots(self, server: Server) -> int:
         return max(0, server.slots - server.clients - self.promised.get(server.name, 0))
@@ -388,8 +464,14 @@ class App:
         def order(server: Server) -> Tuple[bool, int, str]:
             return "avoid" in wish and server.is_called(wish["avoid"]), -self.free_slots(server), server.name
 
-        fitting = [server for server in self.servers.values() if self.fits(server, player, wish)]
+        fitting = [server for server in self.all_servers() if self.fits(server, player, wish)]
         return sorted(fitting, key=order)[: self.options.servers_per_token]
+
+    def promise(self, server: Server) -> None:
+        """Nobody tells when players leave a server in the file: when all of its slots were given away, it is empty."""
+        self.promised[server.name] = self.promised.get(server.name, 0) + 1
+        if server.listed and not self.free_slots(server):
+            self.promised[server.name] = 0
 
     def connect_token(self, credential: Optional[bytes], body: Optional[bytes]) -> Dict[str, Any]:
         """The answer to a player. body None: there was too much of it."""
@@ -409,9 +491,8 @@ class App:
             if not servers:
                 raise Refusal("no_server", retry_after=RETRY_SECONDS)
             token = self.mint(player, servers)
-            first = servers[0].name
-            self.promised[first] = self.promised.get(first, 0) + 1
-            player.home = first
+            self.promise(servers[0])
+            player.home = servers[0].name
             self.tokens += 1
         # 64-bit ids are strings, because JavaScript's numbers end at 2^53.
         return {
@@ -462,6 +543,7 @@ class App:
             self.say("server %s is heard: %d slots, %d clients" % (server.name, server.slots, server.clients))
         self.servers[server.name] = server
         self.promised[server.name] = 0
+        self.unlist(server)
         self.reports += 1
 
     def forget_one(self) -> None:
@@ -471,13 +553,57 @@ class App:
         del self.servers[oldest.name]
         del self.promised[oldest.name]
 
+    def census(self) -> Tuple[Dict[str, int], int]:
+        """How many servers there are of each state, and the free slots of those that can be picked."""
+        counts, free = {"open": 0, "full": 0, "draining": 0, "silent": 0}, 0
+        for server in self.all_servers():
+            slots = self.free_slots(server)
+            state = "silent" if server.is_silent() else "draining" if server.draining else "open" if slots else "full"
+            counts[state] += 1
+            free += slots if state == "open" else 0
+        return counts, free
+
     def health(self) -> Tuple[int, Dict[str, Any]]:
         """Healthy: there is a server to send players to, or at least one that is full."""
         with self.lock:
-            serving = [server for server in self.servers.values() if not server.draining and not server.is_silent()]
-            free = sum(self.free_slots(server) for server in serving)
+            counts, free = self.census()
+        serving = counts["open"] + counts["full"]
         status = 200 if serving else 503
-        return status, {"status": "ok" if serving else "no_server", "servers": len(serving), "free_slots": free}
+        return status, {"status": "ok" if serving else "no_server", "servers": serving, "free_slots": free}
+
+    def count_duration(self, seconds: float) -> None:
+        with self.lock:
+            self.durations[bisect.bisect_left(DURATION_BOUNDS, seconds)] += 1
+            self.duration_sum += seconds
+
+    def metrics(self) -> str:
+        """Prometheus text."""
+
+        def labelled(label: str, counts: Dict[str, int]) -> Dict[str, Any]:
+            return {'{%s="%s"}' % (label, value): count for value, count in counts.items()}
+
+        with self.lock:
+            servers, free = self.census()
+            sums = list(itertools.accumulate(self.durations))
+            bounds = ["%g" % bound for bound in DURATION_BOUNDS] + ["+Inf"]
+            durations: Dict[str, Any] = {'_bucket{le="%s"}' % bound: count for bound, count in zip(bounds, sums)}
+            durations.update({"_sum": "%.9g" % self.duration_sum, "_count": sums[-1]})
+            rows: List[Tuple[str, str, str, Dict[str, Any]]] = [
+                ("tokens_issued_total", "counter", "Connect tokens that players got.", {"": self.tokens}),
+                ("refusals_total", "counter", "Requests that were refused.", labelled("reason", self.refusals)),
+                ("reports_total", "counter", "Servers' reports that were taken.", {"": self.reports}),
+                ("servers", "gauge", "Servers, by what they can be used for.", labelled("state", servers)),
+                ("free_slots", "gauge", "Free slots of the open servers.", {"": free}),
+                ("players", "gauge", "Players in the file.", {"": len(self.files.players)}),
+                ("reloads_total", "counter", "Times that the files were read again.", labelled("result", self.reloads)),
+                ("connections_cut_total", "counter", "Connections that were idle or slow too long.", {"": self.cut}),
+                ("request_duration_seconds", "histogram", "From a request's line to its answer's end.", durations),
+            ]
+        text = ""
+        for name, kind, about, values in rows:
+            text += "# HELP netcode_backend_%s %s\n# TYPE netcode_backend_%s %s\n" % (name, about, name, kind)
+            text += "".join("netcode_backend_%s%s %s\n" % (name, suffix, values[suffix]) for suffix in values)
+        return text
 
 
 # ---- HTTP ----
@@ -490,11 +616,17 @@ class HeadReader:
         self.file = file
         self.left = MAX_HEAD_BYTES
 
-    def readline(self, limit: int = -1) -> bytes:
-        line = self.file.readline(self.left + 1 if limit < 0 else min(limit, self.left + 1))
+    def readline(self, _limit: int = -1) -> bytes:
+        begun = self.left < MAX_HEAD_BYTES
+        line = self.file.readline(self.left + 1)
         self.left -= len(line)
         if self.left < 0:
             raise Refusal("head_too_large", close=True)
+        if not line.endswith(b"\n") and (begun or line):
+            raise OSError("the head ends early")
+        # The standard library takes a lone CR for the end of a line, and a proxy may not: then two see two requests.
+        if b"\0" in line or b"\r" in line.replace(b"\r\n", b""):
+            raise Refusal("bad_request", close=True)
         return line
 
 
@@ -510,22 +642,23 @@ class Handler(http.server.BaseHTTPRequestHandler):
         return "netcode-backend"
 
     def setup(self) -> None:
-        self.timeout = self.server.app.options.request_seconds
+        self.timeout = self.server.app.options.request_seconds + 5  # cut_slow comes before, and counts
         super().setup()
         self.connection_file = self.rfile
 
     def handle_one_request(self) -> None:
         """As the base class has it, with a limit for the head, and with answers in JSON whatever goes wrong."""
-        self.close_connection, begun = True, False
+        self.close_connection, begun = True, 0.0
         self.command, self.request_version, self.requestline = "", "HTTP/1.1", ""
         self.rfile = HeadReader(self.connection_file)  # type: ignore[assignment]
         try:
             self.raw_requestline = self.rfile.readline(MAX_HEAD_BYTES)
             if not self.raw_requestline:
                 return
-            begun = True
+            begun = time.monotonic()
             self.server.begin()
             if self.parse_request():
+                self.check_head()
                 self.rfile = self.connection_file
                 self.answer()
             self.wfile.flush()
@@ -536,14 +669,22 @@ class Handler(http.server.BaseHTTPRequestHandler):
         finally:
             self.rfile = self.connection_file
             if begun:
+                self.server.app.count_duration(time.monotonic() - begun)
                 self.server.end(self.connection)
+
+    def check_head(self) -> None:
+        """The standard library leaves out what it can not read, with the length of the body if that stands there."""
+        folded = any("\n" in value for value in self.headers.values())
+        hosts = self.headers.get_all("Host", [])
+        if self.headers.defects or folded or (self.request_version != "HTTP/1.0" and len(hosts) != 1):
+            raise Refusal("bad_request", close=True)
 
     def answer(self) -> None:
         """Routes one request."""
-        routes = {"/v1/connect-token": "POST", "/v1/servers": "POST", "/healthz": "GET"}
+        routes = {"/v1/connect-token": "POST", "/v1/servers": "POST", "/healthz": "GET", "/metrics": "GET"}
         try:
             body = self.read_body()
-            path = self.path.partition("?")[0]
+            path = self.requestline.split()[1].partition("?")[0]  # self.path has one slash where it began with two
             if path not in routes:
                 raise Refusal("not_found")
             if self.command != routes[path] and (self.command != "HEAD" or routes[path] != "GET"):
@@ -551,6 +692,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             if path == "/healthz":
                 status, content = self.server.app.health()
                 self.send(status, content, retry_after=0 if status == 200 else RETRY_SECONDS)
+            elif path == "/metrics":
+                self.send(200, self.server.app.metrics())
             else:
                 app = self.server.app
                 take = app.connect_token if path == "/v1/connect-token" else app.report
@@ -614,11 +757,13 @@ class Handler(http.server.BaseHTTPRequestHandler):
             pass  # trailers say nothing to us
         return body if total <= MAX_BODY_BYTES else None
 
-    def send(self, status: int, content: Dict[str, Any], allow: str = "", retry_after: int = 0) -> None:
-        body = json.dumps(content, separators=(",", ":")).encode("ascii")
+    def send(self, status: int, content: Union[Dict[str, Any], str], allow: str = "", retry_after: int = 0) -> None:
+        """JSON, or the text of the metrics."""
+        is_text = isinstance(content, str)
+        body = (content if is_text else json.dumps(content, separators=(",", ":"))).encode("ascii")
         self.request_version = "HTTP/1.1"  # HTTP/0.9 had no headers, and is what a line of nonsense is taken for
         self.send_response(status)
-        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Type", "text/plain; version=0.0.4; charset=utf-8" if is_text else "application/json")
         self.send_header("Content-Length", str(len(body)))
         self.send_header("Cache-Control", "no-store")
         self.send_header("X-Content-Type-Options", "nosniff")
@@ -637,6 +782,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def refuse(self, refusal: Refusal) -> None:
         status, text = REFUSALS[refusal.name]
         message = "%s%s." % (text, ": " + refusal.detail if refusal.detail else "")
+        with self.server.app.lock:
+            self.server.app.refusals[refusal.name] += 1
         self.close_connection = self.close_connection or refusal.close
         try:
             self.send(status, {"error": refusal.name, "message": message}, refusal.allow, refusal.retry_after)
@@ -651,7 +798,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def handle_expect_100(self) -> bool:
         """Says go on only where the body will be read."""
         lengths = self.headers.get("Content-Length", "0")
-        if lengths.isdigit() and int(lengths) > MAX_DRAINED_BYTES:
+        if re.fullmatch("[0-9]{1,18}", lengths) and int(lengths) > MAX_DRAINED_BYTES:
             self.send_error(413)
             return False
         return super().handle_expect_100()
@@ -710,6 +857,8 @@ class Backend(http.server.ThreadingHTTPServer):
         oldest = time.monotonic() - self.app.options.request_seconds
         with self.mutex:
             slow = [connection for connection, since in self.connections.items() if since < oldest]
+            self.connections.update(dict.fromkeys(slow, math.inf))  # each is cut once
+        self.app.cut += len(slow)
         for connection in slow:
             try:
                 connection.shutdown(socket.SHUT_RDWR)
@@ -744,31 +893,42 @@ def parse_options(arguments: List[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="backend.py",
         description="Gives players connect tokens, for the servers that report to it.",
-        epilog="backend.py --credential makes a credential; backend.py --hash CLIENT_ID NAME < FILE makes of a "
-        "credential a line of the players file. Key and credential files are refused when others than their owner can "
-        "use them. SIGHUP reads all three again, SIGINT and SIGTERM end it.",
+        epilog="backend.py --credential makes a credential; backend.py --hash [CLIENT_ID NAME] < FILE makes of a "
+        "credential its hash, or a line of the players file. Key and credential files are refused when others than "
+        "their owner can use them. SIGHUP reads all files again, SIGINT and SIGTERM end it.",
     )
     parser.add_argument("--listen", default="127.0.0.1:8080", metavar="ADDRESS:PORT", help="loopback, port 0 for any")
     parser.add_argument("--allow-remote", action="store_true", help="lets --listen be no loopback address")
     parser.add_argument("--key-file", required=True, help="the private key: 32 bytes, or the same in hex or base64")
     parser.add_argument("--players", required=True, help='lines "credential-hash client_id name"')
-    parser.add_argument("--server-credential-file", required=True, help="the servers' credential; up to four lines")
+    parser.add_argument("--server-credential-file", help="the servers' credential, to report with; up to four lines")
+    parser.add_argument("--servers", help='lines "address:port [name [slots]]"; this, or the credential, or both')
     parser.add_argument("--protocol-id", type=protocol_id_option, default=DEFAULT_PROTOCOL_ID)
     parser.add_argument("--expire", type=number(1, 86400), default=30, help="seconds to connect with a token")
     parser.add_argument("--timeout", type=number(1, 3600), default=5, help="seconds of silence that end a connection")
     parser.add_argument("--rate", type=number(1, 100000), default=30, help="requests per player and minute")
     parser.add_argument("--servers-per-token", type=number(1, 32), default=3)
     parser.add_argument("--request-seconds", type=number(1, 600), default=10, help="a slower request is cut")
-    return parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
+    if not options.servers and not options.server_credential_file:
+        parser.error("--servers or --server-credential-file is required")
+    return options
 
 
 def print_hash(arguments: List[str]) -> int:
-    """The credential comes from standard input: a command line can be read by everyone on the machine."""
+    """The hash alone, or the line of a player. The credential comes from standard input: command lines can be read."""
     hash_ = hash_credential(sys.stdin.buffer.readline(MAX_LINE_BYTES + 1).strip())
-    if len(arguments) != 2 or not arguments[0].isdigit() or hash_ is None:
-        print("backend.py --hash CLIENT_ID NAME wants a credential on standard input", file=sys.stderr)
+    words = [os.fsencode(word) for word in arguments]
+    if len(words) not in (0, 2) or hash_ is None:
+        print("backend.py --hash [CLIENT_ID NAME] wants a credential on standard input", file=sys.stderr)
         return 2
-    print(hash_.hex(), arguments[0], arguments[1])
+    line = b" ".join([hash_.hex().encode("ascii")] + words)
+    match = PLAYER_LINE.fullmatch(line)
+    if words and (match is None or match.group(3) != words[1] or int(match.group(2)) >= 2**64):
+        print("backend.py --hash takes a CLIENT_ID (decimal) and a NAME, or nothing", file=sys.stderr)
+        return 2
+    sys.stdout.buffer.write(line + b"\n")
+    sys.stdout.buffer.flush()
     return 0
 
 
@@ -785,7 +945,8 @@ def listen_address(options: argparse.Namespace) -> netcode.Address:
     return address
 
 
-def run(app: App, backend: Backend) -> None:
+def install_signals() -> Dict[str, bool]:
+    """What signals ask for. First of all: a SIGHUP that comes while we start would end us."""
     asked = {"stop": False, "reload": False}
 
     def ask(what: str) -> Any:
@@ -795,6 +956,10 @@ def run(app: App, backend: Backend) -> None:
     signal.signal(signal.SIGTERM, ask("stop"))
     if hasattr(signal, "SIGHUP"):
         signal.signal(signal.SIGHUP, ask("reload"))
+    return asked
+
+
+def run(app: App, backend: Backend, asked: Dict[str, bool]) -> None:
     address = netcode.Address(app.options.listen).with_port(backend.server_port)
     print("listening on %s" % address, flush=True)
     app.say_files("read")
@@ -811,6 +976,8 @@ def run(app: App, backend: Backend) -> None:
     while backend.under_way and time.monotonic() < until:
         time.sleep(0.05)
     backend.socket.close()
+    with app.lock:  # not while a token is made
+        app.files.key.wipe()  # threads of idle connections hold it still
     app.say("ends: %d tokens issued, %d reports taken" % (app.tokens, app.reports))
 
 
@@ -821,13 +988,14 @@ def main() -> int:
     if sys.argv[1:2] == ["--hash"]:
         return print_hash(sys.argv[2:])
     options = parse_options(sys.argv[1:])
+    asked = install_signals()
     try:
         app = App(options)
         backend = Backend(app, listen_address(options))
     except (FilesError, netcode.AddressError, OSError) as error:
         print("backend: %s" % error, file=sys.stderr)
         return 1
-    run(app, backend)
+    run(app, backend, asked)
     return 0
 
 
