@@ -17,10 +17,16 @@ passed=0
 failed=0
 skipped=0
 
+# Behind an `if` or a `||` a failing line does not end a function, so each check is a shell of its own, which says by its end how it went.
 check() { # $1: what is checked; the rest: a command
     title=$1
     shift
-    if "$@" >"$out/log" 2>&1; then
+    (
+        set -e
+        "$@"
+    ) >"$out/log" 2>&1
+    status=$?
+    if [ "$status" = 0 ]; then
         echo "ok     $title$(sed -n 's/^detail: /: /p' "$out/log" | tail -n 1)"
         passed=$((passed + 1))
     else
@@ -71,20 +77,20 @@ public_part() {
     ${CC:-cc} -E -P -x c -DNETCODE_MESSAGES netcode.h
 }
 
-everything_is_there() {
+everything_is_there() { # $1: the Rust file
     public_part >"$out/public.h"
     functions=$(grep -Eo 'netcode_[a-z0-9_]+ ?\(' "$out/public.h" | tr -d ' (' | sort -u | grep -v '_t$')
     for function in $functions; do
-        grep -q "pub fn $function (" "$out/netcode.rs" || { echo "no function $function" && return 1; }
+        grep -q "pub fn $function (" "$1" || { echo "no function $function" && return 1; }
     done
     structs=$(grep -Eo 'struct netcode_[a-z0-9_]+ *\{' "$out/public.h" | sed 's/struct \([a-z0-9_]*\).*/\1/' | sort -u)
     for struct in $structs; do
-        grep -q "fn bindgen_test_layout_$struct ()" "$out/netcode.rs" || { echo "no layout test of $struct" && return 1; }
+        grep -q "fn bindgen_test_layout_$struct ()" "$1" || { echo "no layout test of $struct" && return 1; }
     done
     # without the switch itself
     constants=$(${CC:-cc} -E -dM -x c -DNETCODE_MESSAGES netcode.h | grep -v ' NETCODE_MESSAGES ' | grep -E '^#define NETCODE_[A-Z0-9_]+ \(? ?-?[0-9]+ ?\)?$' | cut -d ' ' -f 2)
     for constant in $constants; do
-        grep -q "pub const $constant :" "$out/netcode.rs" || { echo "no constant $constant" && return 1; }
+        grep -q "pub const $constant :" "$1" || { echo "no constant $constant" && return 1; }
     done
     # shellcheck disable=SC2086 # lists of words
     echo "detail: $(count $functions) functions, $(count $structs) structs, $(count $constants) constants"
@@ -94,10 +100,20 @@ count() {
     echo $#
 }
 
-layout_tests() { # $1: the Rust file
-    rustc --edition 2018 --test -A warnings "$1" -o "$out/layout" -L "$out" -l netcode &&
-        LD_LIBRARY_PATH="$out" "$out/layout" >"$out/layout.log"
+fails() ( # a command that must fail, whose own failing lines end it too
+    set +e
+    (
+        set -e
+        "$@"
+    )
     status=$?
+    [ "$status" != 0 ]
+)
+
+layout_tests() { # $1: the Rust file
+    rustc --edition 2018 --test -A warnings "$1" -o "$out/layout" -L "$out" -l netcode
+    status=0
+    LD_LIBRARY_PATH="$out" "$out/layout" >"$out/layout.log" || status=$?
     cat "$out/layout.log"
     sed -n 's/^test result: ok. \([0-9]* passed\).*/detail: \1/p' "$out/layout.log"
     return "$status"
@@ -106,19 +122,23 @@ layout_tests() { # $1: the Rust file
 # A field more in the Rust struct than in C's sizes that were written down beside it.
 layout_fault_is_noticed() {
     sed 's/pub packets_queued :/pub planted : u64 , &/g' "$out/netcode.rs" >"$out/planted.rs"
-    cmp -s "$out/netcode.rs" "$out/planted.rs" && { echo "the fault finds no place" && return 1; }
-    ! layout_tests "$out/planted.rs" && grep "^test result: FAILED" "$out/layout.log"
+    ! cmp "$out/netcode.rs" "$out/planted.rs" || return 1 # the fault finds no place
+    rm -f "$out/layout.log"                               # what an earlier run said would do
+    fails layout_tests "$out/planted.rs"
+    grep "^test result: FAILED" "$out/layout.log"
 }
 
 # The same the other way round: a header that has lost a function.
 missing_function_is_noticed() {
-    mv "$out/netcode.rs" "$out/kept.rs"
-    sed 's/pub fn netcode_client_update (/pub fn netcode_client_other (/' "$out/kept.rs" >"$out/netcode.rs"
-    said=$(everything_is_there)
-    status=$?
-    mv "$out/kept.rs" "$out/netcode.rs"
-    echo "$said"
-    [ "$status" != 0 ] && [ "$said" = "no function netcode_client_update" ]
+    sed 's/pub fn netcode_client_update (/pub fn netcode_client_other (/' "$out/netcode.rs" >"$out/planted.rs"
+    fails everything_is_there "$out/planted.rs" >"$out/said"
+    cat "$out/said"
+    [ "$(cat "$out/said")" = "no function netcode_client_update" ]
+}
+
+# A preprocessor that fails leaves nothing to be looked for, and so nothing that is missing.
+silent_preprocessor_is_noticed() {
+    CC=false fails everything_is_there "$out/netcode.rs"
 }
 
 rust_program() {
@@ -181,7 +201,8 @@ fn main() {
     }
 }
 END
-    rustc --edition 2018 "$out/main.rs" -o "$out/main" -L "$out" -l netcode && LD_LIBRARY_PATH="$out" "$out/main"
+    rustc --edition 2018 "$out/main.rs" -o "$out/main" -L "$out" -l netcode
+    LD_LIBRARY_PATH="$out" "$out/main"
 }
 
 bindgen_checks() {
@@ -191,8 +212,9 @@ bindgen_checks() {
         return
     }
     check "bindgen reads the header" generate netcode.h "$out/netcode.rs"
-    check "bindgen: everything is there" everything_is_there
+    check "bindgen: everything is there" everything_is_there "$out/netcode.rs"
     check "bindgen: a missing function is noticed" missing_function_is_noticed
+    check "bindgen: a preprocessor that fails is noticed" silent_preprocessor_is_noticed
     can_have rustc:rustc || {
         skip "bindgen's layout tests" "$(tail -n 1 "$out/need.log")"
         return
@@ -272,11 +294,10 @@ END
 # cffi reads a header whose fields are others than those of the one that the compiler sees.
 cffi_fault_is_noticed() {
     sed 's/^    int packets_queued; .*/    int planted;\n&/' netcode.h >"$out/planted.h"
-    cmp -s netcode.h "$out/planted.h" && { echo "the fault finds no place" && return 1; }
-    said=$(cffi_program "$out/planted.h" 2>&1)
-    status=$?
-    echo "$said"
-    [ "$status" != 0 ] && echo "$said" | grep "AssertionError.*netcode_client_stats_t"
+    ! cmp netcode.h "$out/planted.h" || return 1 # the fault finds no place
+    fails cffi_program "$out/planted.h" >"$out/said" 2>&1
+    cat "$out/said"
+    grep "AssertionError.*netcode_client_stats_t" "$out/said"
 }
 
 cffi_checks() {
