@@ -819,7 +819,10 @@ static int read_bearer( struct request_t * request, uint8_t hash[HASH_BYTES] )
         return 0;
     value += sizeof( scheme ) - 1;
     value += strspn( value, " " );
-    return hash_credential( value, strlen( value ), hash );
+    size_t bytes = strlen( value );
+    while ( bytes && value[bytes - 1] == ' ' )
+        bytes--; /* space behind a header's value is none of it */
+    return hash_credential( value, bytes, hash );
 }
 
 /* Looks at all of them, so that the time does not tell which one it was. */

@@ -93,7 +93,7 @@ def reports():
 
 
 def rows():
-    """(title, method, path, credential, body, headers): a credential is a player's name, "servers", or None."""
+    """(title, method, path, credential, body, headers): a credential is a player's name, "servers", or None; spaces behind it are sent."""
     for method in ("GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE"):
         for path in ("/", "/healthz", "/healthz?x=1", "/healthz/", "//healthz", "/v1", TOKEN, TOKEN + "?region=eu", SERVERS, "/metrics/", "/V1/servers"):
             yield "%s %s" % (method, path), method, path, None, None, {}
@@ -104,6 +104,7 @@ def rows():
         for body in ("nonsense", "x" * 8193):  # who may not ask is not told what is wrong with his body
             yield path + " wrong, twice", "POST", path, "nobody", body, {}
     yield "a player reports", "POST", SERVERS, "ann", report(), {}
+    yield "spaces behind a credential", "POST", TOKEN, "bob  ", "", {}
     yield "a server asks", "POST", TOKEN, "servers", "", {}
     for body in wishes():
         yield "no server, %.70r" % body, "POST", TOKEN, "ann", body, {}
@@ -166,7 +167,8 @@ def compare(title, backends, ask):
 
 def ask(backend, row, module):
     _, method, path, credential, body, headers = row
-    secret = {**backend.secrets, "servers": backend.server_secret}.get(credential, credential)
+    name = (credential or "").rstrip(" ")
+    secret = {**backend.secrets, "servers": backend.server_secret}.get(name, name) + (credential or "")[len(name) :] or None
     body = body if body is None else body.encode()
     return comparable(backend.ask(method, path, body, secret, headers), module)
 
