@@ -1,7 +1,7 @@
 --  Shows netcode 1.02 in Wireshark and tshark: every packet type, all fields by name, sizes, which connection and which
 --  way, and what is wrong with a packet that is malformed. With a key log, or the private key, it decrypts.
 --
---      netcode-token keylog token.json > keys.txt
+--      netcode-token keylog --output keys.txt token.json
 --      tshark -n -X lua_script:netcode.lua -o netcode.keylog_file:keys.txt -r capture.pcap -Y netcode
 --
 --  In Wireshark: copy it to the folder "Personal Lua Plugins" (Help, About, Folders); the preferences are under
@@ -34,6 +34,8 @@ local PRIVATE_AT, PRIVATE_BYTES, USER_DATA_BYTES = 54, 1024, 256
 local SESSIONS_OF_A_CONNECTION = 4 -- tokens of one client's address that are tried
 local MOST_PROBES = 8              -- packets of a connection without a request that are tried with every key
 local MOST_SESSIONS_PROBED = 256
+local MOST_TRIES = 100000          -- of that, in a capture: it may hold any UDP, and a try takes up to 0.2 ms
+local KEYLOG_LINE, KEYLOG_PIECE = 256, 1048576 -- bytes: more than a line of a key log has, and what is read of it at once
 
 -- The library's names for why it drops a packet, with its sentences.
 local REASONS = {
@@ -101,10 +103,14 @@ local experts = {
     unverified = ProtoExpert.new("netcode.unverified", "Not authenticated", expert.group.UNDECODED, expert.severity.WARN),
     replayed = ProtoExpert.new("netcode.replayed", "Sequence seen before", expert.group.SEQUENCE, expert.severity.NOTE),
     expired = ProtoExpert.new("netcode.expired", "Token expired", expert.group.PROTOCOL, expert.severity.WARN),
-    cut = ProtoExpert.new("netcode.cut", "Cut off by the capture", expert.group.UNDECODED, expert.severity.NOTE),
+    cut = ProtoExpert.new("netcode.cut", "Not a whole packet", expert.group.UNDECODED, expert.severity.NOTE),
     settings = ProtoExpert.new("netcode.settings", "Preferences", expert.group.UNDECODED, expert.severity.WARN)
 }
 netcode.experts = experts
+
+-- What is before netcode in a packet.
+local sources, destinations = { Field.new("ip.src"), Field.new("ipv6.src") }, { Field.new("ip.dst"), Field.new("ipv6.dst") }
+local errors = { Field.new("icmp.type"), Field.new("icmpv6.type") }
 
 netcode.prefs.ports = Pref.range("UDP ports", "", "All UDP of these ports is netcode. Other ports are found by their connection requests, and by key logs", 65535)
 netcode.prefs.keylog_file = Pref.string("Key log", "", "A file of lines that netcode-token keylog printed")
@@ -223,7 +229,7 @@ end
 
 local sessions, session_list = {}, {} -- by the token's nonce, and in order
 local private_key, settings_fault
-local keylog_bytes = -1
+local keylog -- how far the key log was read
 
 local function session_of(nonce)
     local session = sessions[nonce]
@@ -235,78 +241,84 @@ local function session_of(nonce)
     return session
 end
 
-local function read_file(path, most)
-    local file = io.open(path, "rb")
-    if not file then
-        settings_fault = path .. " can not be read"
-        return nil
-    end
-    local data = file:read(most)
-    file:close()
-    return data or ""
-end
-
 local KEYLOG_LABELS = {
     NETCODE_CLIENT_TO_SERVER = { "to_server", 64 },
     NETCODE_SERVER_TO_CLIENT = { "to_client", 64 },
     NETCODE_PROTOCOL_ID = { "protocol_id", 16 }
 }
 
-local function read_keylog(path)
-    local data = read_file(path, 64 * 1024 * 1024)
-    if not data then return end
-    keylog_bytes = #data
-    local number, good = 0, 0
-    for line in data:gmatch("[^\r\n]+") do
-        number = number + 1
-        local label, nonce, value = line:match("^%s*(%S+)%s+(%x+)%s+(%x+)%s*$")
-        local row = KEYLOG_LABELS[label or line:match("^%s*(%S+)") or ""]
-        if row and label and #nonce == 48 and #value == row[2] then
-            value, good = unhex(value), good + 1
-            -- The id is written as a number and used as it stands on the wire.
-            session_of(unhex(nonce))[row[1]] = row[1] == "protocol_id" and value:reverse() or value
-        elseif row then
-            settings_fault = path .. " line " .. number .. " is no line of a key log"
-        end
-    end
-    if number > 0 and good == 0 and not settings_fault then settings_fault = path .. " is no key log" end
+-- true: a key was in it; false: it has a label of ours and is wrong; nil: a comment, or somebody else's.
+local function read_keylog_line(line)
+    local label, nonce, value = line:match("^%s*(%S+)%s+(%x+)%s+(%x+)%s*$")
+    local row = KEYLOG_LABELS[label or line:match("^%s*(%S+)") or ""]
+    if not row then return nil end
+    if not label or #nonce ~= 48 or #value ~= row[2] then return false end
+    value = unhex(value)
+    -- The id is written as a number and used as it stands on the wire.
+    session_of(unhex(nonce))[row[1]] = row[1] == "protocol_id" and value:reverse() or value
+    return true
 end
 
--- A game that is being captured makes its key log longer.
-local function read_more_keys()
+-- A game that is being captured makes its key log longer, and its last line may be half of one: that is read again.
+local function read_keylog_file(file, path)
+    repeat
+        file:seek("set", keylog.at)
+        local data = file:read(KEYLOG_PIECE) or ""
+        local whole = data:match("^.*\n") or ""
+        for line in whole:gmatch("[^\n]*\n") do
+            keylog.lines = keylog.lines + 1
+            local good = read_keylog_line(line)
+            if good then keylog.good = true end
+            if good == false then settings_fault = path .. " line " .. keylog.lines .. " is no line of a key log" end
+        end
+        keylog.at = keylog.at + #whole
+        if whole == "" and read_keylog_line(data) then keylog.good = true end
+    until whole == ""
+    local strange = not keylog.good and (keylog.lines > 0 or keylog.bytes > KEYLOG_LINE)
+    keylog.fault = strange and path .. " is no key log" or nil
+end
+
+-- What was written to the key log since it was read last; all of it where it is another file now.
+local function read_keylog()
     local path = netcode.prefs.keylog_file
-    local file = path ~= "" and io.open(path, "rb")
-    if not file then return end
-    local bytes = file:seek("end")
-    file:close()
-    if bytes ~= keylog_bytes then
-        read_keylog(path)
+    if path == "" then return end
+    local file = io.open(path, "rb")
+    local bytes = file and select(2, file:read(0)) == nil and file:seek("end") -- a folder can be opened, and not be read
+    if not bytes then
+        keylog.fault = path .. " can not be read"
+    elseif bytes ~= keylog.bytes then
+        if bytes < keylog.bytes then keylog.at, keylog.lines = 0, 0 end
+        keylog.bytes = bytes
+        read_keylog_file(file, path)
     end
+    if file then file:close() end
 end
 
 local function read_private_key(path)
-    local data = read_file(path, 256)
-    if not data then return end
+    local file = io.open(path, "rb")
+    local data = file and file:read(256) or ""
+    if file then file:close() end
     local text = data:match("^%s*(%x+)%s*$")
     private_key = text and #text == 64 and unhex(text) or #data == 32 and data or nil
     if not private_key then
-        settings_fault = path .. " holds no private key: 32 bytes, or the same in hex"
+        settings_fault = path .. (file and " holds no private key: 32 bytes, or the same in hex" or " can not be read")
     end
 end
 
 -- ---- what is remembered of a capture ----
 
-local connections, connection_count, frames = {}, 0, {}
+local connections, connection_count, frames, tries = {}, 0, {}, 0
 local registered_ports = ""
 
 local function load_keys()
-    sessions, session_list, private_key, settings_fault, keylog_bytes = {}, {}, nil, nil, -1
-    if netcode.prefs.keylog_file ~= "" then read_keylog(netcode.prefs.keylog_file) end
+    sessions, session_list, private_key, settings_fault = {}, {}, nil, nil
+    keylog = { at = 0, bytes = 0, lines = 0, good = false }
+    read_keylog()
     if netcode.prefs.private_key_file ~= "" then read_private_key(netcode.prefs.private_key_file) end
 end
 
 function netcode.init()
-    connections, connection_count, frames = {}, 0, {}
+    connections, connection_count, frames, tries = {}, 0, {}, 0
     load_keys()
 end
 
@@ -328,31 +340,43 @@ function netcode.prefs_changed()
     load_keys()
 end
 
-local function end_of(address, port)
+-- An address as text is its name, where Wireshark looks names up: two addresses may share one, and it comes later. So it is
+-- the bytes in the packet, of the innermost header that has this address.
+local function end_of(address, port, headers)
+    for _, header in ipairs(headers) do
+        local found = { header() }
+        for i = #found, 1, -1 do
+            if found[i].value == address then return found[i].range:raw() .. ":" .. port end
+        end
+    end
     return tostring(address) .. ":" .. port
 end
 
 local function connection_of(pinfo)
-    local from, to = end_of(pinfo.src, pinfo.src_port), end_of(pinfo.dst, pinfo.dst_port)
+    local from, to = end_of(pinfo.src, pinfo.src_port, sources), end_of(pinfo.dst, pinfo.dst_port, destinations)
     local name = from < to and from .. "|" .. to or to .. "|" .. from
     return connections[name], name, from, to
 end
 
 local function add_connection(name)
-    local connection = { index = connection_count, uses = {}, probes = 0 }
-    connection_count = connection_count + 1
+    local connection = { uses = {}, probes = 0 }
     connections[name] = connection
     return connection
 end
 
--- A token that a connection uses; the newest comes first.
+-- A token that a connection uses; the newest comes first. Anybody can send requests under somebody else's address: what never
+-- opened anything gives way first.
 local function add_use(connection, nonce, frame)
     for _, use in ipairs(connection.uses) do
         if use.nonce == nonce then return use end
     end
     local use = { nonce = nonce, frame = frame, seen = { to_server = {}, to_client = {} } }
-    table.insert(connection.uses, 1, use)
-    connection.uses[SESSIONS_OF_A_CONNECTION + 1] = nil
+    local uses, place = connection.uses, SESSIONS_OF_A_CONNECTION
+    if #uses == SESSIONS_OF_A_CONNECTION then
+        while place > 1 and uses[place].has_opened do place = place - 1 end
+        table.remove(uses, not uses[place].has_opened and place or nil)
+    end
+    table.insert(uses, 1, use)
     return use
 end
 
@@ -446,7 +470,7 @@ local function judge_request(found, data, pinfo, connection)
     found.reason = parse_request(data, #data)
     if found.reason then return end
     local nonce = data:sub(31, 54)
-    if not sessions[nonce] then read_more_keys() end
+    if not sessions[nonce] then read_keylog() end
     if private_key and has_cipher and has_bignum then
         local token, _, reason = read_private(data)
         found.reason = reason
@@ -483,13 +507,16 @@ end
 local function judge_sealed(found, data, pinfo, connection)
     found.type, found.sequence_bytes, found.body_bytes, found.reason = parse_sealed(data, #data, found.way)
     if found.reason or not has_cipher or not found.way then return end
-    if #connection.uses > 0 and not sessions[connection.uses[1].nonce] then read_more_keys() end
+    local newest = connection.uses[1] and (sessions[connection.uses[1].nonce] or {})
+    if newest and not newest[found.way] then read_keylog() end
     local use, keys = find_use(found, data, connection)
     if not use then
         found.reason = keys > 0 and "AUTHENTICATION_FAILED" or nil
         return
     end
     found.use, found.is_opened, found.is_verified = use, true, can_verify()
+    use.has_opened = found.is_verified
+    connection.is_proven = connection.is_proven or found.is_verified
     if found.type >= KEEP_ALIVE then
         local seen, sequence = use.seen[found.way], data:sub(2, 1 + found.sequence_bytes):gsub("%z+$", "")
         found.duplicate_of = seen[sequence]
@@ -509,7 +536,9 @@ local function probe(connection, data, from, to)
             connection.probes = connection.probes + 1
         end
         for i = #session_list, math.max(1, #session_list - MOST_SESSIONS_PROBED + 1), -1 do
-            if not reason and open_sealed(data, sequence_bytes, session_list[i], way, true) then
+            if reason or tries >= MOST_TRIES then break end
+            tries = tries + 1
+            if open_sealed(data, sequence_bytes, session_list[i], way, true) then
                 connection.client = way == "to_server" and from or to
                 connection.is_netcode = true
                 add_use(connection, session_list[i].nonce, nil)
@@ -533,9 +562,13 @@ end
 local function look(data, pinfo)
     local connection, name, from, to = connection_of(pinfo)
     connection = connection or add_connection(name)
-    if not connection.client and is_request(data) then connection.client = from end
+    -- Requests can be forged: until a key has opened something, the latest one says who the client is.
+    if not connection.is_proven and is_request(data) then connection.client = from end
     if #connection.uses == 0 and #data > 0 and not is_request(data) then probe(connection, data, from, to) end
     connection.client = connection.client or guess_client(data, pinfo, from, to)
+    if not connection.index then -- other UDP has no number
+        connection.index, connection_count = connection_count, connection_count + 1
+    end
     connection.is_netcode = true
     local found = { connection = connection, way = connection.client and (connection.client == from and "to_server" or "to_client") }
     if #data == 0 then
@@ -713,14 +746,25 @@ local function found_of(tvb, pinfo, data)
     return frame[place]
 end
 
+-- What nothing can be said of, and why; nil for a packet as it was on its way.
+local function is_no_packet(tvb)
+    for _, header in ipairs(errors) do
+        if header() then return "sent back by ICMP" end
+    end
+    return tvb:reported_len() > tvb:len() and "cut off by the capture" or nil
+end
+
+local function show_no_packet(tvb, root, why)
+    local text = why == "sent back by ICMP" and "What ICMP sent back is no packet by itself" or
+        "The capture holds " .. tvb:len() .. " of " .. tvb:reported_len() .. " bytes"
+    root:add(netcode, tvb()):append_text(", " .. why):add_proto_expert_info(experts.cut, text)
+    return why
+end
+
 -- One packet. Returns its line for the info column.
 local function show(tvb, pinfo, root)
     local bytes = tvb:len()
     local tree = root:add(netcode, tvb())
-    if tvb.reported_len and tvb:reported_len() > bytes then
-        tree:add_proto_expert_info(experts.cut, "The capture holds " .. bytes .. " of " .. tvb:reported_len() .. " bytes")
-        return "cut off by the capture"
-    end
     local data = bytes > 0 and tvb:raw(0, bytes) or ""
     local found = found_of(tvb, pinfo, data)
     local name = found.type and TYPES[found.type] or "UNKNOWN"
@@ -732,7 +776,9 @@ local function show(tvb, pinfo, root)
     end
     tree:add(fields.bytes, bytes):set_generated()
     show_connection(tree, found, pinfo)
-    if settings_fault then tree:add_proto_expert_info(experts.settings, settings_fault) end
+    local fault = settings_fault or keylog.fault or
+        (tries >= MOST_TRIES and "too many packets of unknown connections: the last were not tried with every key" or nil)
+    if fault then tree:add_proto_expert_info(experts.settings, fault) end
     local info = name .. (found.way and " " .. found.way or "")
     if found.type == REQUEST and found.way ~= "to_client" then
         show_request(tvb, tree, found, data)
@@ -743,28 +789,28 @@ local function show(tvb, pinfo, root)
     return info .. " bytes=" .. bytes
 end
 
-local function dissect(tvb, pinfo, root)
+-- One datagram, of one packet or more.
+local function show_all(tvb, pinfo, root)
     local bytes = tvb:len()
     local frame = frames[pinfo.number] or {}
     frames[pinfo.number] = frame
     local place = "pieces of " .. tvb:offset()
     if frame[place] == nil then frame[place] = bytes > 0 and piece_bytes(tvb:raw(0, bytes), pinfo) or false end
     local size, info = frame[place], nil
-    pinfo.cols.protocol = "netcode"
     if size then
         for at = 0, bytes - 1, size do
             info = show(tvb(at, math.min(size, bytes - at)):tvb(), pinfo, root)
         end
-        info = math.ceil(bytes / size) .. " packets of one send, not cut yet (GSO); the last: " .. info
-    else
-        info = show(tvb, pinfo, root)
+        return math.ceil(bytes / size) .. " packets of one send, not cut yet (GSO); the last: " .. info
     end
-    pinfo.cols.info = info
-    return bytes
+    return show(tvb, pinfo, root)
 end
 
 function netcode.dissector(tvb, pinfo, root)
-    return dissect(tvb, pinfo, root)
+    local why = is_no_packet(tvb)
+    pinfo.cols.protocol = "netcode"
+    pinfo.cols.info = why and show_no_packet(tvb, root, why) or show_all(tvb, pinfo, root)
+    return tvb:len()
 end
 
 -- Requests say what they are. What else is netcode, only the connection's beginning or a key can tell.
@@ -773,12 +819,12 @@ local function heuristic(tvb, pinfo, root)
     local data = tvb:raw(0, tvb:len())
     local connection, name, from, to = connection_of(pinfo)
     local is_ours = is_request(data) or (connection and connection.is_netcode)
-    if not is_ours and #session_list > 0 and has_cipher then
+    if not is_ours and #session_list > 0 and has_cipher and not is_no_packet(tvb) then
         is_ours = probe(connection or add_connection(name), data, from, to)
     end
     if not is_ours then return false end
     pinfo.conversation = netcode
-    dissect(tvb, pinfo, root)
+    netcode.dissector(tvb, pinfo, root)
     return true
 end
 

@@ -7,6 +7,8 @@
 Captures what server.c and client.c say through tests/tools/relay.c, and from the loopback interface where tcpdump may (root). Nothing leaves
 the machine: tshark runs with -n. Everything is written to build/wireshark/. Python's standard library only."""
 
+import ctypes
+import ctypes.util
 import os
 import random
 import re
@@ -16,6 +18,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -26,7 +29,7 @@ TAG = "-plant" if "WIRESHARK_TOKEN" in os.environ else ""
 PACKAGES = ["tshark:tshark", "lua-luaossl:/usr/lib/*/lua/5.2/_openssl.so", "lua5.1:lua5.1", "lua5.2:lua5.2", "lua5.3:lua5.3", "lua5.4:lua5.4", "tcpdump:tcpdump"]
 TYPES = ["REQUEST", "DENIED", "CHALLENGE", "RESPONSE", "KEEP_ALIVE", "PAYLOAD", "DISCONNECT"]
 PROTOCOL_ID = 0x1122334455667788
-MUTATED_FILES, MUTATED_PACKETS = 12000, 4000
+MUTATED_FILES, MUTATED_PACKETS, MUTATED_FRAMES = 12000, 4000, 1500
 SEED = int(os.environ.get("SEED", "20260"))
 
 passed = failed = skipped = 0
@@ -389,22 +392,29 @@ def pcap(packets, link, order="<", nano=False, snap=None):
     return out
 
 
-def pcapng(packets, link, order="<", resolution=6, simple=False):
+def pcapng(packets, link, order="<", resolution=6, simple=False, snap=0):
     def block(kind, body):
         body += bytes(-len(body) % 4)
         return struct.pack(order + "II", kind, len(body) + 12) + body + struct.pack(order + "I", len(body) + 12)
 
     out = block(0x0A0D0D0A, struct.pack(order + "IHHq", 0x1A2B3C4D, 1, 0, -1))
     out += block(5, bytes(12))  # statistics: to be passed over
-    out += block(1, struct.pack(order + "HHI", link, 0, 0) + struct.pack(order + "HHB3xHHqHH", 9, 1, resolution, 14, 8, 1000, 0, 0))
+    out += block(1, struct.pack(order + "HHI", link, 0, snap) + struct.pack(order + "HHB3xHHqHH", 9, 1, resolution, 14, 8, 1000, 0, 0))
     for seconds, micros, data in packets:
         units = 1 << (resolution & 127) if resolution & 128 else 10**resolution
         when = (seconds - 1000) * units + micros * units // 10**6
         if simple:
-            out += block(3, struct.pack(order + "I", len(data)) + data)
+            out += block(3, struct.pack(order + "I", len(data)) + (data[:snap] if snap else data))
         else:
             out += block(6, struct.pack(order + "IIIII", 0, when >> 32, when & 0xFFFFFFFF, len(data), len(data)) + data + bytes(-len(data) % 4) + struct.pack(order + "HH", 0, 0))
     return out
+
+
+def checksum(data):
+    total = sum(struct.unpack(">%dH" % ((len(data) + 1) // 2), data + bytes(len(data) % 2)))
+    while total >> 16:
+        total = (total & 0xFFFF) + (total >> 16)
+    return total ^ 0xFFFF
 
 
 def to_ipv6(packet, extensions=b""):
@@ -412,11 +422,8 @@ def to_ipv6(packet, extensions=b""):
     udp = packet[20:]
     first = 17 if not extensions else extensions[0]
     addresses = (bytes(15) + header[15:16]) * 2
-    summed = addresses + struct.pack(">IHH", len(udp), 0, 17) + udp + bytes(len(udp) % 2)
-    total = sum(struct.unpack(">%dH" % (len(summed) // 2), summed))
-    while total >> 16:
-        total = (total & 0xFFFF) + (total >> 16)
-    udp = udp[:6] + struct.pack(">H", total ^ 0xFFFF or 0xFFFF) + udp[8:]  # without one, IPv6 is not valid
+    total = checksum(addresses + struct.pack(">IHH", len(udp), 0, 17) + udp)
+    udp = udp[:6] + struct.pack(">H", total or 0xFFFF) + udp[8:]  # without one, IPv6 is not valid
     return struct.pack(">IHBB", 0x60000000, len(extensions[1:]) + len(udp), first, 64) + addresses + extensions[1:] + udp
 
 
@@ -442,19 +449,58 @@ def link_captures(packets):
         "two.pcapng": pcapng(packets[:9], 101) + pcapng(packets[9:], 101, order=">")}
 
 
+def with_ip(packet, protocol, body, fragment=0):
+    """Its IP header, in front of something else: IPv4 without options, as the relay writes it."""
+    header = bytearray(packet[:20])
+    struct.pack_into(">H", header, 2, 20 + len(body))
+    struct.pack_into(">H", header, 6, fragment)
+    header[9] = protocol
+    header[10:12] = bytes(2)
+    struct.pack_into(">H", header, 10, checksum(bytes(header)))
+    return bytes(header) + body
+
+
 def with_udp(packet, payload, ports=None):
-    """The packet with other contents: IPv4 without options, as the relay writes it."""
-    header = bytearray(packet[:28])
-    struct.pack_into(">H", header, 2, 28 + len(payload))
-    struct.pack_into(">H", header, 10, 0)
-    total = sum(struct.unpack(">10H", header[:20]))
-    while total >> 16:
-        total = (total & 0xFFFF) + (total >> 16)
-    struct.pack_into(">H", header, 10, total ^ 0xFFFF)
-    struct.pack_into(">H", header, 24, 8 + len(payload))
-    if ports:
-        struct.pack_into(">HH", header, 20, *ports)
-    return bytes(header) + payload
+    """The packet with other contents, and no checksum."""
+    header = struct.pack(">HHHH", *(ports or struct.unpack(">HH", packet[20:24])), 8 + len(payload), 0)
+    return with_ip(packet, 17, header + payload)
+
+
+def way_back(packet):
+    """The same from the receiver to the sender."""
+    return with_udp(packet[:12] + packet[16:20] + packet[12:16] + packet[20:], packet[28:], struct.unpack(">HH", packet[20:24])[::-1])
+
+
+def ends(packet):
+    return {packet[12:16] + packet[20:22], packet[16:20] + packet[22:24]}
+
+
+# ---- packets, sealed here ----
+
+
+def sealed_by(call, key, nonce, associated, plain):
+    sodium = ctypes.CDLL(ctypes.util.find_library("sodium"))
+    out = ctypes.create_string_buffer(len(plain) + 16)
+    length = ctypes.c_ulonglong
+    assert getattr(sodium, call)(out, None, plain, length(len(plain)), associated, length(len(associated)), None, nonce, key) == 0
+    return out.raw
+
+
+def seal_packet(kind, sequence, sequence_bytes, key, body):
+    prefix = bytes([kind | sequence_bytes << 4])
+    associated = b"NETCODE 1.02\0" + struct.pack("<Q", PROTOCOL_ID) + prefix
+    sealed = sealed_by("crypto_aead_chacha20poly1305_ietf_encrypt", key, struct.pack("<IQ", 0, sequence), associated, body)
+    return prefix + struct.pack("<Q", sequence)[:sequence_bytes] + sealed
+
+
+def seal_request(nonce, private):
+    public = b"NETCODE 1.02\0" + struct.pack("<QQ", PROTOCOL_ID, 1 << 62)
+    key = bytes.fromhex(read("game.key").decode().strip())
+    return b"\0" + public + nonce + sealed_by("crypto_aead_xchacha20poly1305_ietf_encrypt", key, nonce, public, private.ljust(1008, b"\0")[:1008])
+
+
+def private_part(addresses, keys=bytes(range(64)), count=None):
+    return struct.pack("<QiI", 1 << 63, 10, len(addresses) if count is None else count) + b"".join(addresses) + keys + bytes(256)
 
 
 # ---- the checks ----
@@ -550,6 +596,10 @@ def check_left_out(packets):
         write(name, data)
         _, result = from_token(name, "--key-file", path("game.key"))
         check("%s: a packet that is larger than any is refused by name" % name, result.returncode == 1 and b"larger than a capture's packets can be" in result.stderr, result.stderr)
+    padded = next(it for it in packets if len(it[2]) % 4 != 1)
+    write("snap.pcapng", pcapng([padded], 101, simple=True, snap=len(padded[2]) - 1))
+    _, result = from_token("snap.pcapng", "--key-file", path("game.key"))
+    check("what fills a simple block of pcapng is not taken for the packet's end", b"# left out: cut off by the capture 1\n" in result.stdout, result.stdout)
     write("none.pcap", b"GIF89a" + bytes(100))
     check("what is no capture is refused by name", b"is no capture" in from_token("none.pcap", "--key-file", path("game.key"))[1].stderr)
     middle = [it for it in packets if it[2][28]]
@@ -631,16 +681,29 @@ def check_keylog():
     result = run([PROGRAMS["token"], "keylog", path("one.json")], stdin=subprocess.DEVNULL)
     check("a token's first two lines are those that keylog always printed", [line.split()[0] for line in result.stdout.splitlines()] ==
           [b"NETCODE_CLIENT_TO_SERVER", b"NETCODE_SERVER_TO_CLIENT", b"NETCODE_PROTOCOL_ID"] and result.stdout.splitlines()[0] in logs)
-    write("bad.txt", b"# fine\nNETCODE_CLIENT_TO_SERVER 00 11\n")
+    write("bad.txt", b"# fine\n\n\nNETCODE_CLIENT_TO_SERVER 00 11\n")
     result = run([PROGRAMS["token"], "decrypt", "--keylog", path("bad.txt"), path("relay.pcap")])
-    check("a broken key log is refused with the number of its line", result.returncode == 1 and b"bad.txt: line 2" in result.stderr, result.stderr)
+    check("a broken key log is refused with the number of its line", result.returncode == 1 and b"bad.txt: line 4" in result.stderr, result.stderr)
     text = tshark("relay.pcap", "-V", "-c", "1", "-o", "netcode.keylog_file:" + path("bad.txt"))
-    check("tshark says so too", "bad.txt line 2 is no line of a key log" in text, text[-500:])
+    check("tshark says so too", "bad.txt line 4 is no line of a key log" in text, text[-500:])
     result = run([PROGRAMS["token"], "decrypt", "--keylog", path("one.json"), path("relay.pcap")])
     check("what is no key log is refused by name", result.returncode == 1 and b"one.json: is no key log" in result.stderr, result.stderr)
+    write("half.txt", b"NETCODE_CLIENT_TO_SER")
+    check("half of a first line is nobody's fault", "half.txt" not in tshark("relay.pcap", "-V", "-c", "1", "-o", "netcode.keylog_file:" + path("half.txt")))
+    check("a folder is no key log for tshark either", WORK + " can not be read" in tshark("relay.pcap", "-V", "-c", "1", "-o", "netcode.keylog_file:" + WORK))
     check("in tshark too", "one.json is no key log" in tshark("relay.pcap", "-V", "-c", "1", "-o", "netcode.keylog_file:" + path("one.json")))
     result = run([PROGRAMS["token"], "decrypt", "-"], input=read("relay.pcap"), environment={"NETCODE_PRIVATE_KEY": read("game.key").decode().strip()})
     check("the key may come from the environment, the capture from standard input", result.returncode == 0 and b" ok payload_bytes=100" in result.stdout, result.stderr)
+    for wrong in (["--keylog", path("keys.txt"), "--capture", path("relay.pcap")], ["--capture", path("relay.pcap"), path("one.json")], [path("one.json")]):
+        result = run([PROGRAMS["token"], "keylog", "--key-file", path("game.key"), *wrong])
+        check("keylog refuses what it would pass over: %s" % " ".join(map(os.path.basename, wrong)), result.returncode == 2 and not result.stdout, result)
+    if os.path.exists("/dev/full"):
+        with open("/dev/full", "wb") as full:
+            result = subprocess.run([PROGRAMS["token"], "decrypt", "--key-file", path("game.key"), path("relay.pcap")], stdout=full, stderr=subprocess.PIPE, timeout=60, check=False)
+        check("decrypt that can not write its lines says so", result.returncode == 1 and b"standard output" in result.stderr, result)
+    write("many.txt", b"".join(b"NETCODE_PROTOCOL_ID %048x 0000000000000001\n" % i for i in range(1030)))
+    result = run([PROGRAMS["token"], "decrypt", "--keylog", path("many.txt"), path("relay.pcap")])
+    check("keys of more sessions than are remembered: it is said how many", b"# more than 1024 tokens: 6 were forgotten\n" in result.stdout, result.stdout[-300:])
     shutil.copy(path("game.key"), path("open.key"))
     os.chmod(path("open.key"), 0o644)
     result = run([PROGRAMS["token"], "decrypt", "--key-file", path("open.key"), path("relay.pcap")])
@@ -664,7 +727,7 @@ def check_without_libraries():
 HARNESS = r"""
 local anything
 anything = setmetatable({}, { __index = function() return anything end, __call = function() return anything end, __newindex = function() end })
-base, expert, ftypes, ProtoField, ProtoExpert, Pref, DissectorTable, ByteArray, NSTime = anything, anything, anything, anything, anything, anything, anything, anything, anything
+base, expert, ftypes, Field, ProtoField, ProtoExpert, Pref, DissectorTable, ByteArray, NSTime = anything, anything, anything, anything, anything, anything, anything, anything, anything, anything
 local proto = setmetatable({ prefs = setmetatable({}, { __newindex = function() end, __index = function() return "" end }) }, { __index = anything })
 Proto = function() return proto end
 dofile(arg[1])
@@ -735,7 +798,7 @@ def check_mutated_packets(packets):
         seconds, micros, whole = random_.choice(packets)
         out.append((seconds, micros, with_udp(whole, mutate_payload(random_, whole[28:]))))
     # Somebody else's UDP, which neither may take for netcode.
-    strangers = [(out[-1][0], out[-1][1], with_udp(packets[0][2], random_.randbytes(random_.randrange(1, 600)), (20000 + i, 5353))) for i in range(200)]
+    strangers = [(out[-1][0], out[-1][1], with_udp(packets[0][2], random_.randbytes(random_.randrange(1, 600)), (23000 + i, 23999))) for i in range(200)]
     write("mutated.pcap", pcap(out + strangers, 101))
     before = len(lua_errors)
     sharks, tokens, count, faults = compare("mutated.pcap", "key")
@@ -746,6 +809,220 @@ def check_mutated_packets(packets):
     check("%d malformed ones have expert info" % len(malformed), len(malformed) > 500 and all(row["netcode.refused"] in row["_ws.expert.message"] for row in malformed))
     text = tshark("mutated.pcap", "-V", "-o", "netcode.keylog_file:" + path("keys.txt"))
     check("tshark -V shows all of them without a Lua error", len(lua_errors) == before and text.count("netcode 1.02") >= len(out) * 9 // 10, lua_errors)
+
+
+def what_became(rows):
+    """Of the sealed packets, whatever requests stand between them."""
+    return sorted((row["source"], row["type"], row.get("sequence"), row.get("refused", "ok")) for row in rows.values() if row["type"] != "REQUEST")
+
+
+def check_forged_requests(packets):
+    """Requests are in the clear and can be repeated by anybody, under any address. They must not hide what a real player says."""
+    whole = packets[0][2]
+    mine = [it for it in packets if ends(it[2]) == ends(whole)]
+    stamp = mine[30][:2]
+    write("mine.pcap", pcap(mine, 101))
+    wanted = what_became(from_token("mine.pcap", "--key-file", path("game.key"))[0])
+    port = struct.unpack(">H", whole[22:24])[0]
+    recorded = []
+    for i in range(5):
+        run([PROGRAMS["token"], "mint", "--key-file", path("game.key"), "--client-id", str(70 + i), "--format", "raw", "--output", path("raw.token"), "127.0.0.1:%d" % port])
+        token = read("raw.token")
+        recorded.append(with_udp(whole, b"\0" + token[:21] + token[29:1085]))
+    unknown = [with_udp(whole, whole[28:58] + bytes([i] * 24) + whole[82:]) for i in range(5)]
+    for name, forged in (("of five tokens that nobody knows", unknown), ("of five others' tokens", recorded)):
+        for where, out in (("in between", mine[:30] + [(*stamp, it) for it in forged] + mine[30:]), ("from the server's address, first of all", [(*mine[0][:2], way_back(it)) for it in forged] + mine)):
+            write("forged.pcap", pcap(out, 101))
+            for key in ("key", "keylog"):
+                sharks, tokens, count, faults = compare("forged.pcap", key)
+                check("requests %s, %s: with %s the player's packets are what they were, in both" % (name, where, key),
+                      not faults and len(sharks) == count and what_became(tokens) == wanted and len(wanted) > 50, (len(wanted), faults[:5]))
+
+
+def check_other_headers(packets):
+    """What is around netcode's packets: ICMP that quotes them, names, tunnels, other UDP."""
+    some = packets[:60]
+    quotes = [(s, u, with_ip(d, 1, struct.pack(">BBHI", 3, 3, 0, 0) + d[:548])) for s, u, d in some]
+    write("icmp.pcap", pcap(quotes[:20] + some + quotes, 101))
+    sharks, count = from_tshark("icmp.pcap", "-o", "netcode.keylog_file:" + path("keys.txt"))
+    write("some.pcap", pcap(some, 101))
+    plain, _ = from_tshark("some.pcap", "-o", "netcode.keylog_file:" + path("keys.txt"))
+    check("what ICMP sends back is no replay, and makes none of the packet itself", all(sharks[number + 20]["netcode.refused"] == row["netcode.refused"] for number, row in plain.items()) and
+          not any(row["netcode.type"] or row["netcode.refused"] for number, row in sharks.items() if not 20 < number <= 80), [row for row in sharks.values() if row["netcode.refused"]][:3])
+    check("and is named where it is shown", sum("ICMP sent back" in row["_ws.expert.message"] for row in sharks.values()) >= len(some))
+    clients = sorted({it for _, _, data in packets for it in ends(data)}, key=lambda it: -sum(it in ends(data) for _, _, data in packets))[1:]
+    moved = []  # to addresses of their own, with one port
+    for seconds, micros, data in packets:
+        here = data[12:16] + data[20:22] in clients
+        whose = bytes([10, 0, 0, 1 + clients.index(data[12:16] + data[20:22] if here else data[16:20] + data[22:24])])
+        ports = struct.unpack(">HH", data[20:24])
+        data = (data[:12] + whose + data[16:]) if here else (data[:16] + whose + data[20:])
+        moved.append((seconds, micros, with_udp(data, data[28:], (5555, ports[1]) if here else (ports[0], 5555))))
+    write("names.pcap", pcap(moved, 101))
+    os.makedirs(path("wireshark"), exist_ok=True)
+    write("wireshark/hosts", b"10.0.0.1 one.name.example\n10.0.0.2 one.name.example\n")
+    named = tshark("names.pcap", "-N", "n", "-T", "fields", "-e", "ip.src_host", "-e", "netcode.connection", "-o", "netcode.keylog_file:" + path("keys.txt"))
+    os.remove(path("wireshark/hosts"))
+    told = {tuple(line.split("\t")) for line in named.splitlines()}
+    check("two clients whose addresses have one name are two connections", {("one.name.example", "0"), ("one.name.example", "1")} <= told, told)
+    strangers = [(*packets[0][:2], with_udp(packets[0][2], bytes(50), (23000 + i, 23999))) for i in range(20)]
+    write("late.pcap", pcap(strangers + packets, 101))
+    sharks, _ = from_tshark("late.pcap", "-o", "netcode.keylog_file:" + path("keys.txt"))
+    check("other UDP takes no numbers of connections away", {row["netcode.connection"] for row in sharks.values()} == {"0", "1"}, {row["netcode.connection"] for row in sharks.values()})
+
+
+def check_many_connections(packets):
+    """A capture of everything that a machine does, and a key log of many sessions: the search for connections without a request ends."""
+    random_ = random.Random(SEED)
+    nonces = [random_.randbytes(24).hex() for _ in range(250)]
+    keys = "".join("NETCODE_%s %s %s\n" % (label, nonce, value) for nonce in nonces for label, value in
+                   (("CLIENT_TO_SERVER", random_.randbytes(32).hex()), ("SERVER_TO_CLIENT", random_.randbytes(32).hex()), ("PROTOCOL_ID", "%016x" % PROTOCOL_ID)))  # fmt: skip
+    write("many_keys.txt", keys.encode() + read("keys.txt"))
+    real = [it for it in packets if it[2][28]][:30]
+    said = []
+    for count in (5, 27):
+        others = [(*packets[0][:2], with_udp(packets[0][2], b"\x15" + random_.randbytes(25), (23000 + i // 8, 23999))) for i in range(8 * count)]
+        write("crowd.pcap", pcap(others + real, 101))
+        sharks, _ = from_tshark("crowd.pcap", "-o", "netcode.keylog_file:" + path("many_keys.txt"))
+        said.append((len(sharks), {row["_ws.expert.message"] for row in sharks.values() if row["netcode.decryption"] == "authenticated"}))
+    sharks, _ = from_tshark("crowd.pcap", "-o", "netcode.keylog_file:" + path("many_keys.txt"), "-o", "netcode.ports:%d" % struct.unpack(">H", packets[0][2][22:24]))
+    check("a connection is found by its key among 5 others", said[0][0] == len(real) and said[0][1] and not any("too many" in it for it in said[0][1]), said[0])
+    check("among 27 others and 250 keys the search ends, and that is said", said[1][0] == 0 and len(sharks) == len(real) and
+          all("too many packets of unknown connections" in row["_ws.expert.message"] for row in sharks.values()), (said[1], list(sharks.values())[:1]))
+
+
+def check_cut(packets):
+    """What the capture cut off is neither tried with keys nor cut again."""
+    large = next(data for _, _, data in packets if len(data) > 1200)
+    mine = [it for it in packets if ends(it[2]) == ends(large) and it[2][28]]
+    write("cutfirst.pcap", pcap([it for it in mine if len(it[2]) > 1200][:12] + [it for it in mine if len(it[2]) < 200], 101, snap=200))
+    rows, _ = from_token("cutfirst.pcap", "--keylog", path("keys.txt"))
+    sharks, _ = from_tshark("cutfirst.pcap", "-o", "netcode.keylog_file:" + path("keys.txt"))
+    check("twelve packets that are cut off do not use up the tries for the rest", len(rows) > 20 and all(sharks.get(number, {}).get("netcode.type") for number in rows), (len(rows), len(sharks)))
+    rows, _ = from_token("relay.pcap", "--key-file", path("game.key"))
+    for number, row in rows.items():
+        after = next((at for at, it in rows.items() if row["ok"] and it["ok"] and it["type"] == row["type"] == "PAYLOAD" and it["source"] == row["source"] and
+                      it["bytes"] == row["bytes"] and int(it["sequence"]) == int(row["sequence"]) + 1), 0)  # fmt: skip
+        if after:
+            break
+    both = with_udp(packets[number - 1][2], packets[number - 1][2][28:] + packets[after - 1][2][28:])
+    write("cutsend.pcap", pcap(packets[:12], 101) + struct.pack("<IIII", *packets[12][:2], len(both) - 40, len(both)) + both[:-40])
+    sharks, _ = from_tshark("cutsend.pcap", "-o", "netcode.keylog_file:" + path("keys.txt"))
+    check("a send of two packets that is cut off in the second one is called cut off, and not refused", "The capture holds" in sharks[13]["_ws.expert.message"] and not sharks[13]["netcode.refused"], sharks[13])
+
+
+def check_sealed_here(packets):
+    """Sequences up to the last one, in every length, and authentic tokens that break their format."""
+    whole = packets[0][2]
+    keys = bytes(random.Random(SEED).randbytes(64))
+    nonce = bytes(range(24))
+    port = struct.unpack(">H", whole[22:24])[0]
+    address = b"\x01\x7f\0\0\1" + struct.pack("<H", port)
+    out = [with_udp(whole, seal_request(nonce, private_part([address], keys)))]
+    sequences = [(number, size) for number in (0, 1, 255, 256, 1 << 31, 1 << 32, (1 << 53) + 1, (1 << 63) - 1, 1 << 63, (1 << 64) - 2, (1 << 64) - 1) for size in range(1, 9) if number < 1 << 8 * size]
+    for number, size in sequences:
+        out.append(with_udp(whole, seal_packet(5, number, size, keys[:32], b"%d in %d" % (number, size))))
+        out.append(way_back(with_udp(whole, seal_packet(4, number, size, keys[32:], struct.pack("<II", 0xFFFFFFFF, 0x80000000)))))
+    write("sequences.pcap", pcap([(*packets[0][:2], it) for it in out], 101))
+    sharks, _ = from_tshark("sequences.pcap", "-o", "netcode.private_key_file:" + path("game.key"))
+    rows, _ = from_token("sequences.pcap", "--key-file", path("game.key"))
+    told = [(int(sharks[2 + 2 * i]["netcode.sequence"]), sharks[2 + 2 * i]["netcode.decryption"], bytes.fromhex(sharks[2 + 2 * i]["netcode.payload"]).decode()) for i in range(len(sequences))]
+    check("%d sequences from 0 to 2^64-1, in 1 to 8 bytes: shown to the last digit" % len(sequences), told == [(number, "authenticated", "%d in %d" % (number, size)) for number, size in sequences] and
+          [int(rows[2 + 2 * i]["sequence"]) for i in range(len(sequences))] == [number for number, _ in sequences], told[-3:])
+    again = {(number, way) for number, size in sequences for way in (0, 1)}
+    check("one number in another length is the same packet again", sum(row["netcode.refused"] == "REPLAYED" for row in sharks.values()) == 2 * len(sequences) - len(again), len(again))
+    check("a keep-alive's numbers are shown as they are", sharks[3]["netcode.client_index"] == "4294967295" and sharks[3]["netcode.max_clients"] == "2147483648", sharks[3])
+    v6 = b"\2" + bytes(range(16)) + b"\1\0"
+    broken = [private_part([]), private_part([address], count=33), private_part([address], count=0xFFFFFFFF), private_part([b"\3" + address[1:]]), private_part([b"\0" + address[1:]]),
+              private_part([address[:5] + b"\0\0"]), private_part([v6] * 36, count=32)[:1008], private_part([v6] * 32, count=32), private_part([v6], keys=b"")]  # fmt: skip
+    out = [with_udp(whole, seal_request(bytes([i]) * 24, it)) for i, it in enumerate(broken)]
+    write("tokens.pcap", pcap([(*packets[0][:2], it) for it in out], 101))
+    _, tokens, _, faults = compare("tokens.pcap", "key")
+    check("%d authentic tokens that are odd: the library and the dissector say the same of each" % len(broken), not faults and
+          sum(row.get("refused") == "TOKEN_MALFORMED" for row in tokens.values()) >= 6, faults or {number: row.get("refused") for number, row in tokens.items()})
+
+
+def check_growing_keylog(packets):
+    """tshark reads a capture that goes on, while the game writes its key log. A half-written line is nobody's fault."""
+    packets = [it for it in packets if ends(it[2]) == ends(packets[0][2])]
+    keys = b"".join(line for line in read("keys.txt").splitlines(True) if packets[0][2][58:82].hex().encode() in line)
+    middle = keys.index(b"NETCODE_SERVER_TO_CLIENT") + 40
+    write("growing.txt", keys[:middle])
+    half = len(packets) // 2
+    data = pcap(packets, 101)
+    cut = len(pcap(packets[:half], 101))
+    command = ["tshark", "-n", "-l", "-X", "lua_script:" + LUA, "-o", "netcode.keylog_file:" + path("growing.txt"), "-T", "fields", "-e", "frame.number", "-e", "netcode.decryption",
+               "-e", "_ws.expert.message", "-r", "-"]  # fmt: skip
+    environment = dict(os.environ, LC_ALL="C", HOME=WORK, XDG_CONFIG_HOME=WORK)
+    with open(path("growing.log"), "wb") as out:
+        child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=out, stderr=subprocess.STDOUT, env=environment)
+    guard = threading.Timer(120, child.kill)  # who does not read holds the writer
+    guard.start()
+    try:
+        child.stdin.write(data[:cut])
+        child.stdin.flush()
+        deadline = time.monotonic() + 30
+        while time.monotonic() < deadline and read("growing.log").count(b"\n") < half // 2:
+            time.sleep(0.1)
+        with open(path("growing.txt"), "ab") as file:
+            file.write(keys[middle:].rstrip(b"\n"))  # the last line has no end yet
+        child.stdin.write(data[cut:])
+        child.stdin.close()
+        child.wait(60)
+    except BrokenPipeError:
+        pass  # it has ended: its log says why
+    finally:
+        guard.cancel()
+        child.kill()
+        child.wait()
+    rows = {int(row[0]): row for row in (line.split("\t") for line in read("growing.log").decode(errors="replace").splitlines()) if row[0].isdigit()}
+    check("what came before the keys stays closed, what comes after them is opened", len(rows) == len(packets) and
+          "no key" in {rows[number][1] for number in range(10, half // 2)} and {rows[number][1] for number in range(len(packets) - 20, len(packets) + 1)} == {"authenticated"},
+          sorted((number, row[1]) for number, row in rows.items())[-60:])
+    check("and half a line is not called wrong", not any("key log" in row[2] for row in rows.values()), rows.get(1))
+
+
+def mutate_frames(random_, packets):
+    """Frames that are wrong in front of UDP, or hold UDP in another way."""
+    seconds, micros, data = random_.choice(packets)
+    kind = random_.randrange(8)
+    if kind < 2:
+        data = bytearray(data)
+        for _ in range(random_.randrange(1, 6)):
+            at = random_.randrange(min(len(data), 60))
+            data[at:at + random_.randrange(3)] = random_.choice((b"", b"\0\0\0\0", b"\xff\xff\xff\xff", random_.randbytes(3)))
+        out = [bytes(data)]
+    elif kind == 2:
+        cut = random_.randrange(0, len(data) // 8) * 8
+        out = [with_ip(data, 17, data[20:20 + cut], 0x2000), with_ip(data, 17, data[20 + cut:], cut // 8)]
+        random_.shuffle(out)
+    elif kind == 3:
+        inner = with_udp(data, mutate_payload(random_, data[28:]))
+        out = [random_.choice((with_ip(data, 4, inner), with_ip(data, 47, b"\0\0\x08\0" + inner), with_ip(data, 1, struct.pack(">BBHI", 3, 3, 0, 0) + inner),
+                               with_udp(data, b"\x08\0\0\0\0\0\1\0" + bytes(12) + b"\x08\0" + inner, (1234, 4789))))]  # fmt: skip
+    elif kind < 6:
+        size, first = random_.randrange(18, 300), random_.randrange(256)
+        out = [with_udp(data, b"".join(bytes([0x15, (first + i) % 256]) + random_.randbytes(size - 2) for i in range(random_.randrange(2, 60))))]
+    elif kind == 6:
+        out = [with_udp(data, b"".join(it[2][28:] for it in random_.sample(packets, random_.randrange(2, 6))))]
+    else:
+        out = [with_udp(data, mutate_payload(random_, data[28:]))]
+    return [(seconds, micros, it) for it in out]
+
+
+def check_mutated_frames(packets):
+    random_ = random.Random(SEED)
+    out = packets[:12] + [it for _ in range(MUTATED_FRAMES) for it in mutate_frames(random_, packets)]
+    port = struct.unpack(">H", packets[0][2][22:24])[0]
+    keylog, key = ["-o", "netcode.keylog_file:" + path("keys.txt")], ["-o", "netcode.private_key_file:" + path("game.key")]
+    before, seen, start = len(lua_errors), [], time.monotonic()
+    for snap, options in ((None, keylog), (300, key), (None, ["-o", "netcode.ports:%d" % port]), (1100, keylog + ["-o", "netcode.verify:FALSE"]), (None, keylog + key + ["-2"])):
+        write("frames.pcap", pcap(out, 101, snap=snap))
+        text = tshark("frames.pcap", "-V", *options)
+        seen.append(text.count("\nnetcode 1.02, "))
+        lua_errors.extend(re.findall(r"\[Malformed Packet: netcode.*", text, re.I)[:3])
+    check("%d mutated frames in five settings, %.1f s: no Lua error, and nothing reads past an end: %s" % (len(out), time.monotonic() - start, seen),
+          len(lua_errors) == before and min(seen) > MUTATED_FRAMES // 4, lua_errors[before:])
 
 
 def check_port_preference(packets, port):
@@ -825,7 +1102,8 @@ def run_checks():
     names, packets, port = prepare()
     checks = {"sessions": lambda: check_sessions(names), "denied": check_denied, "links": lambda: check_links(packets), "left out": lambda: check_left_out(packets),
               "uncut": lambda: check_uncut(packets), "keys": lambda: check_keys(packets), "keylog": check_keylog, "libraries": check_without_libraries,
-              "luas": check_luas, "port": lambda: check_port_preference(packets, port), "packets": lambda: check_mutated_packets(packets),
+              "luas": check_luas, "forged": lambda: check_forged_requests(packets), "headers": lambda: check_other_headers(packets), "many": lambda: check_many_connections(packets), "cut": lambda: check_cut(packets),
+              "sealed here": lambda: check_sealed_here(packets), "growing": lambda: check_growing_keylog(packets), "frames": lambda: check_mutated_frames(packets), "port": lambda: check_port_preference(packets, port), "packets": lambda: check_mutated_packets(packets),
               "sample": check_sample, "files": check_mutated_files}
     only = os.environ.get("WIRESHARK_ONLY")
     for name in [only] if only else checks:
@@ -862,12 +1140,21 @@ PLANTS = [
     ("netcode.lua", 'found.reason = found.duplicate_of and "REPLAYED" or nil', "", "replays are not noticed", "sessions"),
     ("netcode.lua", "    pinfo.conversation = netcode\n", "    if true then return false end\n", "nothing is recognised", "sample"),
     ("netcode.lua", "if size then", "if false then", "sends are not cut", "uncut"),
+    ("netcode.lua", "if not connection.is_proven and is_request(data) then", "if not connection.client and is_request(data) then", "a forged request says which side is the client's", "forged"),
+    ("netcode.lua", "table.remove(uses, not uses[place].has_opened and place or nil)", "table.remove(uses)", "forged requests drive the real one out", "forged"),
+    ("netcode.lua", 'if header() then return "sent back by ICMP" end', "", "what ICMP quotes is taken for a packet", "headers"),
+    ("netcode.lua", "if reason or tries >= MOST_TRIES then break end", "if reason then break end", "the search for connections without a request has no end", "many"),
+    ("netcode.lua", "if found[i].value == address then", "if false then", "an address is its name", "headers"),
+    ("netcode.lua", 'local whole = data:match("^.*\\n") or ""', "local whole = data", "half a line is passed over, and so is its rest", "growing"),
+    ("netcode.lua", "if newest and not newest[found.way] then", "if false then", "a key log that grows is not read again", "growing"),
     ("netcode.lua", "word % 4294967296", "word % 4294967295", "XChaCha20 is computed wrongly", "luas"),
     ("token.c", "int reason = nc_replay_seen( replay, header->sequence );", "int reason = NETCODE_DROP_NONE;", "replays are not noticed", "sessions"),
     ("token.c", "keylog_labels[i], nonce, key );", "keylog_labels[1 - i], nonce, key );", "keys under the wrong labels", "keylog"),
     ("token.c", "data[i] < 32 || data[i] > 126 ||", "", "payloads reach the terminal as they are", "keys"),
     ("token.c", "return NETCODE_DROP_OVERSIZED_DATAGRAM;\n    return nc_packet_parse(", "return NETCODE_DROP_TOO_SMALL;\n    return nc_packet_parse(", "another reason than the library's", "packets"),
     ("token.c", "next.sequence == first.sequence + at / size", "next.sequence == first.sequence", "sends are not cut", "uncut"),
+    ("token.c", "while ( place > 0 && connection->uses[place].has_opened )", "while ( 0 )", "forged requests drive the real one out", "forged"),
+    ("token.c", "if ( !connection->is_proven && is_request( packet ) )", "if ( !connection->is_sided && is_request( packet ) )", "a forged request says which side is the client's", "forged"),
     ("wireshark/capture.h", "second << 32 | first", "first << 32 | second", "pcapng's time is read wrongly", "links"),
     ("wireshark/capture.h", "    if ( bytes > cursor.bytes )\n        return cursor.is_cut ? CAPTURE_CUT : CAPTURE_DAMAGED;\n", "", "a datagram may be longer than its packet", "left out"),
     ("wireshark/capture.h", "        if ( !capture_advance( &cursor, bytes ) )\n            return cursor.is_cut ? CAPTURE_CUT : CAPTURE_DAMAGED;\n    }", "        cursor.at += bytes;\n    }", "IPv6 headers may lead past the end", "left out"),
