@@ -978,12 +978,14 @@ struct use_t {
     struct session_t session;
     nc_replay_t replay[WAYS];
     int is_replay_started[WAYS];
+    int has_opened; /* a packet */
 };
 
 struct connection_t {
     struct capture_address_t client, server; /* before is_sided, in the order in which they were seen */
     int is_sided;                            /* which of them is the client is known */
     int is_netcode;                          /* a request was seen, or a key opened something */
+    int is_proven;                           /* a key opened something */
     int probes;
     uint64_t last_packet;
     int num_uses;
@@ -1063,15 +1065,19 @@ static void set_sides( struct connection_t * connection, const struct capture_pa
     connection->is_sided = 1;
 }
 
+/* Anybody can repeat recorded requests under somebody else's address: what never opened a packet gives way first. */
 static void add_use( struct connection_t * connection, const struct session_t * session )
 {
     for ( int i = 0; i < connection->num_uses; i++ )
         if ( !memcmp( connection->uses[i].session.nonce, session->nonce, NONCE_BYTES ) )
             return;
-    if ( connection->num_uses < CONNECTION_SESSIONS )
-        connection->num_uses++;
-    memmove( &connection->uses[1], &connection->uses[0],
-             (size_t) ( connection->num_uses - 1 ) * sizeof( struct use_t ) );
+    int last = connection->num_uses < CONNECTION_SESSIONS ? connection->num_uses++ : CONNECTION_SESSIONS - 1;
+    int place = last;
+    while ( place > 0 && connection->uses[place].has_opened )
+        place--;
+    if ( connection->uses[place].has_opened )
+        place = last;
+    memmove( &connection->uses[1], &connection->uses[0], (size_t) place * sizeof( struct use_t ) );
     memset( &connection->uses[0], 0, sizeof( struct use_t ) );
     connection->uses[0].session = *session;
 }
@@ -1246,6 +1252,8 @@ static void read_sealed_one( struct decrypt_t * decrypt, struct reading_t * read
     }
     decrypt->opened += use != NULL;
     decrypt->sealed += use == NULL;
+    if ( use )
+        use->has_opened = reading->connection->is_proven = 1;
     if ( decrypt->keylog )
         return;
     print_start( decrypt, reading, name );
@@ -1443,7 +1451,7 @@ static int place_packet( struct decrypt_t * decrypt, struct reading_t * reading 
     struct connection_t * connection = find_connection( decrypt, packet );
     reading->connection = connection = connection ? connection : add_connection( decrypt, packet );
     connection->last_packet = packet->number;
-    if ( !connection->is_sided && is_request( packet ) )
+    if ( !connection->is_proven && is_request( packet ) ) /* it may be forged: the latest one counts until then */
         set_sides( connection, packet, TO_SERVER );
     if ( !connection->is_sided && is_port )
         assume_sides( decrypt, reading );
@@ -1501,6 +1509,9 @@ static void print_summary( const struct decrypt_t * decrypt )
     if ( decrypt->given_way )
         printf( "# more than %d connections: %llu were forgotten\n", MAX_CONNECTIONS,
                 (unsigned long long) decrypt->given_way );
+    if ( decrypt->ring.num_sessions > MAX_SESSIONS )
+        printf( "# more than %d tokens: %llu were forgotten\n", MAX_SESSIONS,
+                (unsigned long long) ( decrypt->ring.num_sessions - MAX_SESSIONS ) );
     if ( !decrypt->probe_budget )
         printf( "# too many packets of unknown connections: the last were not tried with every key\n" );
 }
@@ -1520,7 +1531,7 @@ static int read_capture( struct decrypt_t * decrypt, const char * path )
         else
             leave_out( decrypt, &packet, kind );
     }
-    fflush( stdout );
+    fflush( stdout ); /* before the words on standard error */
     return kind == CAPTURE_BROKEN ? fail( EXIT_FAILED, path, decrypt->capture.why ) : EXIT_FINE;
 }
 
@@ -1555,6 +1566,8 @@ static int command_decrypt( struct options_t * options )
                 decrypt.refused[NETCODE_DROP_TOKEN_NOT_AUTHENTIC];
     if ( status == EXIT_FINE && tried && !decrypt.opened && !decrypt.opened_requests )
         status = EXIT_NOT_OPENED;
+    if ( fflush( stdout ) != 0 || ferror( stdout ) )
+        status = fail( EXIT_FAILED, "standard output", strerror( errno ) );
     sodium_memzero( &decrypt, sizeof( decrypt ) );
     return status;
 }
@@ -1596,6 +1609,9 @@ static int keylog_of_token( const struct options_t * options, struct keylog_t * 
 static int command_keylog( struct options_t * options )
 {
     struct keylog_t keylog = { options->output, NULL };
+    if ( options->num_token_files || options->num_keylog_files ||
+         ( options->capture ? options->num_names : options->num_key_files ) )
+        return fail( EXIT_USAGE, "keylog takes one token, or --capture FILE and --key-file FILE; see --help", NULL );
     int status = options->capture ? keylog_of_capture( options, &keylog ) : keylog_of_token( options, &keylog );
     int good = keylog.file && !ferror( keylog.file ) && fflush( keylog.file ) == 0;
     if ( keylog.file && options->output )

@@ -69,7 +69,8 @@ struct capture_packet_t {
 
 struct capture_interface_t {
     uint32_t link;
-    uint64_t units; /* of time in a second */
+    uint32_t snap_bytes; /* of a packet, at most; 0: no limit */
+    uint64_t units;      /* of time in a second */
     uint64_t offset_seconds;
 };
 
@@ -372,6 +373,7 @@ static int capture_add_interface( struct capture_t * capture, size_t bytes )
     struct capture_interface_t * interface = &capture->interfaces[capture->num_interfaces++];
     memset( interface, 0, sizeof( *interface ) );
     interface->link = capture_number( capture->data, 2, capture->big_endian );
+    interface->snap_bytes = capture_u32( capture, capture->data + 4 );
     interface->units = 1000000;
     capture_interface_options( capture, capture->data + 8, bytes - 8, interface );
     return CAPTURE_OTHER;
@@ -411,9 +413,12 @@ static int capture_read_block( const struct capture_t * capture, uint32_t type, 
     block->header_bytes = type == CAPTURE_BLOCK_SIMPLE ? 4 : 20;
     if ( bytes < block->header_bytes )
         return 0;
-    if ( type == CAPTURE_BLOCK_SIMPLE ) { /* no time, and the rest of the block is the packet, or its beginning */
+    if ( type ==
+         CAPTURE_BLOCK_SIMPLE ) { /* no time; how much of the packet is there, the interface says, and the block */
+        size_t snap = capture->interfaces[0].snap_bytes;
         block->wire_bytes = capture_u32( capture, data );
-        block->bytes = bytes - 4 < block->wire_bytes ? bytes - 4 : block->wire_bytes;
+        block->bytes = snap && snap < block->wire_bytes ? snap : block->wire_bytes;
+        block->bytes = bytes - 4 < block->bytes ? bytes - 4 : block->bytes;
         return 1;
     }
     block->interface =
