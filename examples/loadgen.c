@@ -15,6 +15,7 @@
 #include "match.h"
 
 #include <signal.h>
+#include <sodium.h>
 
 #define MAX_CLIENTS 1024
 #define NUMBERS_REMEMBERED 65536 /* inputs of a client that may be without an answer at once */
@@ -265,7 +266,7 @@ static int connect_player( struct app_t * app, int index, const uint8_t * key )
     const char * through = app->options.through;
     double now = netcode_time();
     netcode_default_client_config( &config );
-    player->client = netcode_client_create( match_is_loopback( through ) ? "127.0.0.1:0" : "0.0.0.0", &config, now );
+    player->client = netcode_client_create( match_client_address( through ), &config, now );
     player->messages = netcode_messages_create( &app->options.config, now );
     if ( !player->client || !player->messages ||
          netcode_generate_connect_token( 1, &through, &app->options.server, TOKEN_SECONDS, TIMEOUT_SECONDS,
@@ -277,21 +278,20 @@ static int connect_player( struct app_t * app, int index, const uint8_t * key )
     player->group = index < app->options.file_clients;
     player->next_tick = now + (double) index / (double) app->options.clients / app->options.tick_rate;
     netcode_client_connect( player->client, token );
+    sodium_memzero( token, sizeof( token ) );
     return 1;
 }
 
 static int connect_all( struct app_t * app )
 {
     uint8_t key[NETCODE_KEY_BYTES];
-    int known = match_key( key ), good = known >= 0;
-    if ( known < 0 || ( known == 0 && !match_is_loopback( app->options.server ) ) ) {
-        fprintf( stderr, "loadgen: %s\n",
-                 known < 0 ? "NETCODE_PRIVATE_KEY is not 64 hex digits" : MATCH_PUBLIC_KEY_NOTE );
+    int good = match_key_for( "loadgen", app->options.server, key );
+    if ( !good )
         return 0;
-    }
     app->players = (struct player_t *) calloc( (size_t) app->options.clients, sizeof( struct player_t ) );
     for ( int i = 0; good && app->players && i < app->options.clients; i++ )
         good = connect_player( app, i, key );
+    sodium_memzero( key, sizeof( key ) );
     if ( !app->players || !good )
         fprintf( stderr, "loadgen: a client could not be made: an address, a socket or memory\n" );
     return app->players && good;

@@ -87,6 +87,24 @@ static inline int match_is_loopback( const char * text )
     return !strncmp( text, "[::1]", 5 ) || !strcmp( text, "::1" );
 }
 
+/* 0, and `who` says why, where there is no key, or only the one that everybody knows and it is not for this address. */
+static inline int match_key_for( const char * who, const char * address, uint8_t key[NETCODE_KEY_BYTES] )
+{
+    int known = match_key( key );
+    if ( known > 0 || ( known == 0 && match_is_loopback( address ) ) )
+        return 1;
+    fprintf( stderr, "%s: %s\n", who, known < 0 ? "NETCODE_PRIVATE_KEY is not 64 hex digits" : MATCH_PUBLIC_KEY_NOTE );
+    return 0;
+}
+
+/* What a client is bound to that wants to reach this address. */
+static inline const char * match_client_address( const char * address )
+{
+    struct netcode_address_t parsed;
+    int is_v6 = netcode_parse_address( address, &parsed ) == NETCODE_OK && parsed.type == NETCODE_ADDRESS_IPV6;
+    return match_is_loopback( address ) ? is_v6 ? "[::1]:0" : "127.0.0.1:0" : is_v6 ? "::" : "0.0.0.0";
+}
+
 /* ---- bytes ---- */
 
 static inline uint8_t * match_put( uint8_t * out, uint64_t value, int bytes )

@@ -44,7 +44,8 @@ address() { # $1: a program's output: the address that it listens on, when it sa
 
 limit=$((SECONDS_EACH + 40))
 "$BIN/metrics-serve" --address 127.0.0.1:0 --seconds $limit >"$OUT/serve.log" 2>&1 &
-started=$!
+serve_id=$!
+started=$serve_id
 server=$(address "$OUT/serve.log") || exit 1
 "$BIN/relay" --listen 127.0.0.1:0 --to "$server" --loss "$LOSS" --delay "$DELAY" --jitter "$JITTER" --seed "$SEED" --seconds $limit \
     >"$OUT/relay.log" 2>&1 &
@@ -62,7 +63,8 @@ status=0
 wait $good || status=1 # waiting, not working: a signal is obeyed at once
 wait $bad || status=1
 kill $relay_id
-wait $relay_id # its last lines are its counts
+wait $relay_id  # its last lines are its counts
+started=$serve_id # the others' numbers may be somebody else's now
 [ $status = 0 ] || {
     echo "plots: a client fell out, so there is nothing to draw" >&2
     exit 1

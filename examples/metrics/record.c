@@ -161,6 +161,10 @@ static int run( struct app_t * app )
         next = now - next > 0.25 ? now + period : next + period;
         netcode_sleep( next - now );
     }
+    if ( ferror( stdout ) ) {
+        fprintf( stderr, "record: the lines can not be written\n" );
+        return 0;
+    }
     if ( netcode_client_state( app->client ) == NETCODE_CLIENT_STATE_CONNECTED )
         return write_metrics( app );
     netcode_client_report( app->client, &report );
@@ -175,15 +179,10 @@ static int create_client( struct app_t * app )
     struct netcode_client_config_t config;
     uint8_t token[NETCODE_CONNECT_TOKEN_BYTES], key[NETCODE_KEY_BYTES];
     const char * through = app->options.through ? app->options.through : app->options.server;
-    int known = match_key( key );
-    if ( known < 0 || ( known == 0 && !match_is_loopback( app->options.server ) ) ) {
-        fprintf( stderr, "record: %s\n",
-                 known < 0 ? "NETCODE_PRIVATE_KEY is not 64 hex digits" : MATCH_PUBLIC_KEY_NOTE );
+    if ( !match_key_for( "record", app->options.server, key ) )
         return 0;
-    }
     netcode_default_client_config( &config );
-    app->client =
-        netcode_client_create( match_is_loopback( through ) ? "127.0.0.1:0" : "0.0.0.0", &config, netcode_time() );
+    app->client = netcode_client_create( match_client_address( through ), &config, netcode_time() );
     app->messages = netcode_messages_create( NULL, netcode_time() );
     int good =
         app->client && app->messages &&
@@ -210,7 +209,8 @@ static void print_help( void )
             "  --tick-rate N         a second (60)\n"
             "  --metrics-file FILE   at the end: the client's counters as Prometheus text\n"
             "\n"
-            "Exit status: 0, 3 when it did not connect or fell out, 1 when it could not start, 2 for wrong usage.\n" );
+            "Exit status: 0, 3 when it did not connect, fell out or could not write, 1 when it could not start, 2 for "
+            "wrong usage.\n" );
 }
 
 static int parse_option( struct options_t * options, const char * name, const char * text )

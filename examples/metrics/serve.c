@@ -169,12 +169,10 @@ static int create_server( struct app_t * app )
     struct netcode_server_config_t config;
     netcode_default_server_config( &config );
     config.protocol_id = MATCH_PROTOCOL_ID;
-    int known = match_key( config.private_key );
-    if ( known < 0 || ( known == 0 && !match_is_loopback( app->options.address ) ) ) {
-        fprintf( stderr, "serve: %s\n",
-                 known < 0 ? "NETCODE_PRIVATE_KEY is not 64 hex digits" : MATCH_PUBLIC_KEY_NOTE );
+    /* A key that everybody knows is for loopback, so nothing else may reach the socket either. */
+    config.bind_address = match_is_loopback( app->options.address ) ? app->options.address : NULL;
+    if ( !match_key_for( "serve", app->options.address, config.private_key ) )
         return 0;
-    }
     app->server = netcode_server_create( app->options.address, &config, netcode_time() );
     sodium_memzero( config.private_key, sizeof( config.private_key ) );
     if ( !app->server ) {
@@ -182,10 +180,23 @@ static int create_server( struct app_t * app )
         return 0;
     }
     netcode_server_start( app->server, app->options.slots );
-    for ( int i = 0; i < app->options.slots; i++ )
-        if ( !( app->messages[i] = netcode_messages_create( NULL, netcode_time() ) ) )
-            return 0;
-    return netcode_server_running( app->server );
+    int good = netcode_server_running( app->server );
+    for ( int i = 0; good && i < app->options.slots; i++ )
+        good = ( app->messages[i] = netcode_messages_create( NULL, netcode_time() ) ) != NULL;
+    if ( !good )
+        fprintf( stderr, "serve: there is no memory for %d slots\n", app->options.slots );
+    return good;
+}
+
+/* Port 0 becomes a real one when the server is made. */
+static void say_address( const struct app_t * app )
+{
+    char text[NETCODE_MAX_ADDRESS_STRING_LENGTH];
+    struct netcode_address_t address;
+    netcode_parse_address( app->options.address, &address );
+    address.port = netcode_server_get_port( app->server );
+    printf( "listening on %s\n", netcode_address_to_string( &address, text ) );
+    fflush( stdout );
 }
 
 static int start_http( struct app_t * app )
@@ -277,8 +288,7 @@ int main( int argc, char ** argv )
     metrics_histogram_init_round_trips( &app.round_trips );
     int good = create_server( &app ) && start_http( &app );
     if ( good ) {
-        printf( "listening on 127.0.0.1:%d\n", netcode_server_get_port( app.server ) );
-        fflush( stdout );
+        say_address( &app );
         run( &app );
     }
     close_all( &app );
