@@ -139,11 +139,11 @@ static inline int metrics_http_address( const char * address, int port, struct s
     return out->ss_family != AF_UNSPEC;
 }
 
-/* Signals are the game's: the thread is born with all of them blocked. */
+/* Signals are the game's: the thread is born with all of them blocked. AUTO: select ends at 1024 open files. */
 static inline struct MHD_Daemon * metrics_http_daemon( struct metrics_http_t * http, struct sockaddr_storage * address )
 {
     sigset_t all, before;
-    unsigned int flags = MHD_USE_INTERNAL_POLLING_THREAD | ( address->ss_family == AF_INET6 ? MHD_USE_IPv6 : 0 );
+    unsigned int flags = MHD_USE_AUTO_INTERNAL_THREAD | ( address->ss_family == AF_INET6 ? MHD_USE_IPv6 : 0 );
     sigfillset( &all );
     pthread_sigmask( SIG_SETMASK, &all, &before );
     errno = 0;

@@ -25,7 +25,6 @@
 #ifndef METRICS_H
 #define METRICS_H
 
-#include <ctype.h>
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -309,12 +308,12 @@ static inline void metrics_histogram( struct metrics_text_t * text, const char *
 
 /* ---- what clients and servers have in common ---- */
 
-/* The library's name of a reason, in small letters. */
+/* The library's name of a reason, in small letters. tolower would ask the locale, and Turkish has another i. */
 static inline const char * metrics_lower( char out[48], const char * name )
 {
     size_t at = 0;
     for ( ; name[at] && at < 47; at++ )
-        out[at] = (char) tolower( (unsigned char) name[at] );
+        out[at] = name[at] >= 'A' && name[at] <= 'Z' ? (char) ( name[at] + ( 'a' - 'A' ) ) : name[at];
     out[at] = '\0';
     return out;
 }

@@ -2,7 +2,9 @@
     runs it; by hand:
 
         cc -DMETRICS_HTTP_STALE_SECONDS=1 -I. tests/all/metrics_text.c -lsodium -lm -lmicrohttpd -pthread -o metrics_text
-        ./metrics_text FOLDER */
+        ./metrics_text FOLDER              everything
+        ./metrics_text FOLDER locale       what a locale could change; LC_ALL names one
+        ./metrics_text FOLDER threads      one thread publishes while others read, for the thread sanitizer */
 
 #define NETCODE_IMPLEMENTATION
 #define NETCODE_MESSAGES
@@ -11,7 +13,10 @@
 #include "../../examples/metrics/http.h"
 #include "../../examples/metrics/metrics.h"
 
+#include <fcntl.h>
 #include <limits.h>
+#include <locale.h>
+#include <sys/resource.h>
 
 static int failures;
 
@@ -70,6 +75,15 @@ static void test_numbers( void )
     metrics_counter( &text, "a_total", UINT64_MAX, "A." );
     check( "the largest count is printed whole", has( &text, "a_total 18446744073709551615\n" ) );
     metrics_text_free( &text );
+}
+
+/* The names of reasons, and numbers, are Prometheus' and not the player's language's. */
+static void test_locale( void )
+{
+    char name[48], number[32];
+    check( "small letters are those of ASCII", !strcmp( metrics_lower( name, "TIMED_OUT" ), "timed_out" ) );
+    metrics_format_real( number, 1.5 );
+    check( "the decimal point is one", !strcmp( number, "1.5" ) );
 }
 
 static void test_memory( const char * path )
@@ -231,6 +245,81 @@ static void test_http( void )
     metrics_text_free( &text );
 }
 
+/* What two readers have in common: they read until this is set. */
+struct readers_t {
+    int port, stop;
+    long whole, torn;
+};
+
+/* The number at the text's beginning stands at its end as well. What is no 200 is no text: the writer may have stood still. */
+static void * read_again( void * context )
+{
+    struct readers_t * readers = (struct readers_t *) context;
+    char answer[4096];
+    while ( !__atomic_load_n( &readers->stop, __ATOMIC_RELAXED ) ) {
+        get( readers->port, "GET /metrics HTTP/1.0\r\n\r\n", answer );
+        const char *first = strstr( answer, "\nfirst_total " ), *last = strstr( answer, "\nlast_total " );
+        int good = first && last && strtol( first + 13, NULL, 10 ) == strtol( last + 12, NULL, 10 );
+        if ( !strncmp( answer, "HTTP/1.1 200 ", 13 ) || !strncmp( answer, "HTTP/1.0 200 ", 13 ) )
+            __atomic_fetch_add( good ? &readers->whole : &readers->torn, 1, __ATOMIC_RELAXED );
+    }
+    return NULL;
+}
+
+static void test_threads( void )
+{
+    struct readers_t readers = { 0, 0, 0, 0 };
+    struct metrics_text_t text = { 0 };
+    pthread_t threads[2];
+    struct metrics_http_t * http = metrics_http_start( "127.0.0.1", 0 );
+    readers.port = http ? metrics_http_port( http ) : 0;
+    double end = netcode_time() + 20.0;
+    for ( uint64_t i = 0; http && netcode_time() < end; i++ ) {
+        if ( i > 2000 && __atomic_load_n( &readers.whole, __ATOMIC_RELAXED ) > 20 )
+            break;
+        metrics_begin( &text );
+        metrics_counter( &text, "first_total", i, "F." );
+        for ( uint64_t j = 0; j < i % 40; j++ )
+            metrics_labelled( &text, "more_total", "reason", "x", j );
+        metrics_counter( &text, "last_total", i, "L." );
+        metrics_http_publish( http, &text );
+        for ( int j = 0; j < 2 && i == 0; j++ )
+            pthread_create( &threads[j], NULL, read_again, &readers );
+        netcode_sleep( 0.0005 );
+    }
+    __atomic_store_n( &readers.stop, 1, __ATOMIC_RELAXED );
+    for ( int j = 0; j < 2 && http; j++ )
+        pthread_join( threads[j], NULL );
+    check( "readers beside a writer get whole texts", readers.whole > 20 && readers.torn == 0 );
+    metrics_http_stop( http );
+    metrics_text_free( &text );
+}
+
+/* A game with a thousand open files has metrics, too. */
+static void test_many_files( void )
+{
+    static int files[1100];
+    struct rlimit limit;
+    getrlimit( RLIMIT_NOFILE, &limit );
+    rlim_t before = limit.rlim_cur;
+    limit.rlim_cur = limit.rlim_max;
+    setrlimit( RLIMIT_NOFILE, &limit );
+    if ( limit.rlim_cur < 1200 ) {
+        printf( "note    more than 1024 open files are not allowed here\n" );
+        return;
+    }
+    for ( int i = 0; i < 1100; i++ )
+        files[i] = open( "/dev/null", O_RDONLY );
+    struct metrics_http_t * http = metrics_http_start( "127.0.0.1", 0 );
+    check( "it serves beside 1100 open files",
+           http && is_answer( metrics_http_port( http ), "GET / HTTP/1.0\r\n\r\n", "HTTP/1." ) );
+    metrics_http_stop( http );
+    for ( int i = 0; i < 1100; i++ )
+        close( files[i] );
+    limit.rlim_cur = before;
+    setrlimit( RLIMIT_NOFILE, &limit );
+}
+
 static void test_http_v6( void )
 {
     struct metrics_http_t * http = metrics_http_start( "::1", 0 );
@@ -244,7 +333,16 @@ static void test_http_v6( void )
 int main( int argc, char ** argv )
 {
     char path[512];
+    const char * only = argc > 2 ? argv[2] : "";
     snprintf( path, sizeof( path ), "%s/text.prom", argc > 1 ? argv[1] : "." );
+    if ( *only )
+        check( "the locale is there", setlocale( LC_ALL, "" ) != NULL );
+    if ( !strcmp( only, "threads" ) )
+        test_threads();
+    else
+        test_locale();
+    if ( *only )
+        return failures ? 1 : 0;
     test_escapes();
     test_common_labels();
     test_numbers();
@@ -253,6 +351,8 @@ int main( int argc, char ** argv )
     test_sessions();
     test_files( argc > 1 ? argv[1] : ".", path );
     test_http();
+    test_threads();
+    test_many_files();
     test_http_v6();
     return failures ? 1 : 0;
 }
