@@ -21,6 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 enum {
     MAX_TEXT = 1 << 20, /* bytes of a source: beyond that it is none of ours */
@@ -213,10 +214,11 @@ static int fetch_file( struct source_t * source, struct buffer_t * buffer )
     FILE * file = fopen( source->path, "rb" );
     if ( file ) {
         buffer->bytes = fread( buffer->data, 1, MAX_TEXT, file );
-        int bad = ferror( file );
+        int error = ferror( file ) ? errno : getc( file ) != EOF ? EFBIG : 0;
         fclose( file );
-        if ( !bad )
+        if ( !error )
             return 1;
+        errno = error;
     }
     snprintf( source->error, sizeof( source->error ), "%s", strerror( errno ) );
     return 0;
@@ -464,7 +466,8 @@ static void show_slots( struct screen_t * screen, const struct app_t * app )
 {
     char a[32], b[32], c[32], d[32];
     double slots = value_of( app, "netcode_server_slots" ), clients = value_of( app, "netcode_server_clients" );
-    int width = 30, full = slots > 0.0 ? (int) ( clients / slots * width + 0.5 ) : 0;
+    double share = slots > 0.0 && clients > 0.0 ? clients / slots : 0.0;
+    int width = 30, full = share < 1.0 ? (int) ( share * width + 0.5 ) : width;
     put( screen, 0, BOLD, "clients" );
     put( screen, 12, PLAIN, "%s of %s", amount( a, clients, 0 ), amount( b, slots, 0 ) );
     put( screen, 26, DIM, "[%*s]", width, "" );
@@ -708,11 +711,13 @@ static void draw_screen( const struct screen_t * screen )
 static int wait_for_keys( struct app_t * app, struct screen_t * screen, double until )
 {
     while ( !signal_stop ) {
-        double left = until - time_now();
-        if ( left <= 0.0 )
+        double now = time_now(), pause = until - now < 0.2 ? until - now : 0.2;
+        if ( pause <= 0.0 )
             return 1;
-        timeout( left < 0.2 ? (int) ( left * 1000.0 ) + 1 : 200 ); /* short, as a signal need not end the wait */
+        timeout( (int) ( pause * 1000.0 ) + 1 ); /* short, as a signal need not end the wait */
         int key = getch();
+        if ( key == ERR && time_now() - now < pause / 2 )
+            sleep_seconds( pause ); /* standard input has ended: nothing to wait for */
         if ( key == 'q' || key == 'Q' )
             return 0;
         if ( key == 'p' || key == 'P' )
@@ -727,6 +732,10 @@ static int wait_for_keys( struct app_t * app, struct screen_t * screen, double u
 
 static int run_live( struct app_t * app, struct screen_t * screen, char * memory )
 {
+    if ( !isatty( STDOUT_FILENO ) ) {
+        fprintf( stderr, "metrics-top: standard output is no terminal; --snapshot prints a screen as text\n" );
+        return 2;
+    }
     start_curses();
     do {
         if ( !app->held )
@@ -750,7 +759,7 @@ static void print_help( void )
             "  --size COLSxROWS   of the snapshot (80x24)\n"
             "\n"
             "q ends it, p holds the picture. Rates are over the last %d readings.\n"
-            "Exit status: 0, 1 when a snapshot's source did not answer, 2 for wrong usage.\n",
+            "Exit status: 0, 1 when a snapshot's source did not answer, 2 for wrong usage or no terminal.\n",
             HISTORY );
 }
 

@@ -141,6 +141,10 @@ def test_bad_sources():
     check("a page that is no metrics is said", status == 0 and "no netcode_server_slots in there" in out and "1 lines were not understood" in out, out)
     status, out = snapshot_of(lambda _: (200, b""))
     check("an empty text", status == 0 and "no netcode_server_slots" in out, out)
+    for slots, clients, bar in (("3", "1e300", 30), ("NaN", "3", 0), ("3", "NaN", 0), ("-Inf", "3", 0), ("0", "0", 0), ("-1", "-1e300", 0), ("3", "-1e300", 0), ("3", "Inf", 30)):
+        texts = [("netcode_server_slots %s\nnetcode_server_clients %s\nnetcode_server_clock_seconds %d\n" % (slots, clients, i)).encode() for i in (1, 2)]
+        status, out = snapshot_of(two_texts(*texts))
+        check("odd numbers: %s clients of %s" % (clients, slots), status == 0 and "[%-30s]" % (bar * "|") in out, out)
     evil = text + 'netcode_server_packets_dropped_total{reason="\x1b[2J\x07evil%s%n"} 3\n' + 'netcode_server_packets_dropped_total{reason="%s"} 4\n' % ("x" * 5000)
     status, out = snapshot_of(two_texts(evil.encode(), evil.replace("1000.5", "1001.5").encode()))
     check("control characters never reach the terminal", status == 0 and "\x1b" not in out and "?[2J?evil%s%n" in out, out)
@@ -149,6 +153,10 @@ def test_bad_sources():
     check("more reasons than rows: the rest is counted", status == 0 and re.search(r"and \d+ more", out) and len(out.splitlines()) == 24, out)
     status, out = snapshot(os.path.join(folder, "nothing.prom"), "--snapshot")
     check("a file that is not there is said", status == 1 and "GONE" in out and "No such file" in out, out)
+    with open(os.path.join(folder, "large.prom"), "w") as file:
+        file.write("netcode_server_slots 1\n" * 100000)
+    status, out = snapshot(os.path.join(folder, "large.prom"), "--snapshot")
+    check("a file of 2 MB is refused like a text of 2 MB", status == 1 and "GONE" in out and "too large" in out, out)
     status, out = snapshot(folder, "--snapshot")
     check("so is a folder", status == 1 and "GONE" in out, out)
     status, out = snapshot("http://127.0.0.1:%d/" % closed_port(), "--snapshot")
@@ -205,12 +213,44 @@ class Terminal:
     def running(self):
         return not os.path.exists(self.ended)
 
+    def pid(self):
+        """Of metrics-top itself; 0 when it is not found."""
+        shell = tmux("list-panes", "-t", "top", "-F", "#{pane_pid}").strip()
+        children = subprocess.run(["ps", "--no-headers", "--ppid", shell, "-o", "pid,comm"], stdout=subprocess.PIPE).stdout.decode()
+        own = [int(line.split()[0]) for line in children.splitlines() if "metrics-top" in line]
+        return own[0] if len(own) == 1 else 0
+
     def said(self):
         with open(self.errors) as file:
             return file.read()
 
     def close(self):
         tmux("kill-session", "-t", "top")
+
+
+def cpu_seconds(pid):
+    with open("/proc/%d/stat" % pid) as file:
+        fields = file.read().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def test_no_keyboard():
+    """Where nobody can press a key it must not ask without end; where there is no screen it says what to do."""
+    path = os.path.join(folder, "known.prom")
+    with open(path, "w") as file:
+        file.write(KNOWN % FIRST)
+    result = subprocess.run([common.build_top(), path], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=20)
+    check("no terminal: --snapshot is named", result.returncode == 2 and not result.stdout and b"--snapshot" in result.stderr, result)
+    terminal = Terminal(path, "</dev/null")
+    check("with standard input at its end it shows the same", terminal.shows("8 of 32"), terminal.screen())
+    pid = terminal.pid()
+    before = cpu_seconds(pid)
+    time.sleep(3)
+    used = cpu_seconds(pid) - before
+    check("and is at rest meanwhile: %.2f s of 3" % used, used < 1.0, used)
+    os.kill(pid, signal.SIGINT)
+    check("SIGINT ends it well", terminal.status() == 0 and not terminal.said() and "q ends" not in terminal.screen(), (terminal.status(), terminal.said(), terminal.screen()))
+    terminal.close()
 
 
 def test_real_server():
@@ -290,11 +330,9 @@ def test_torn():
         file.write((KNOWN % SECOND).encode())
     check("the file is whole again", terminal.shows("(?s)live.*16 of 32"), terminal.screen())
     check("a text that stays the same is said", terminal.shows("STANDS STILL"), terminal.screen())
-    pid = tmux("list-panes", "-t", "top", "-F", "#{pane_pid}").strip()
-    children = subprocess.run(["ps", "--no-headers", "--ppid", pid, "-o", "pid,comm"], stdout=subprocess.PIPE).stdout.decode()
-    own = [int(line.split()[0]) for line in children.splitlines() if "metrics-top" in line]
-    if check("its process is found", len(own) == 1, children):
-        os.kill(own[0], signal.SIGTERM)
+    pid = terminal.pid()
+    if check("its process is found", pid):
+        os.kill(pid, signal.SIGTERM)
         check("SIGTERM ends it well, with the terminal as it was", terminal.status() == 0 and not terminal.said() and "q ends" not in terminal.screen(), (terminal.status(), terminal.said(), terminal.screen()))
     terminal.close()
 
@@ -308,6 +346,7 @@ def main():
         test_known()
         test_sizes()
         test_bad_sources()
+        test_no_keyboard()
         test_real_server()
         test_torn()
     finally:

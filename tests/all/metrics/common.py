@@ -14,7 +14,7 @@ ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", "..", "..")
 BUILD = os.path.join(ROOT, "build", "all", "metrics-san" if os.environ.get("SANITIZE") else "metrics")
 CC = os.environ.get("CC", "cc").split()
 WARNINGS = "-Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wcast-qual -Wundef -Wdouble-promotion -Werror".split()
-SANITIZE = "-fsanitize=address,undefined -fno-sanitize-recover=all".split() if os.environ.get("SANITIZE") else []
+SANITIZE = "-fsanitize=address,undefined,float-cast-overflow -fno-sanitize-recover=all".split() if os.environ.get("SANITIZE") else []
 
 counts = {"passed": 0, "failed": 0, "skipped": 0}
 running = []
