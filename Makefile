@@ -97,7 +97,7 @@ help:
 	@echo "make plots      round trip, jitter, loss and throughput of a client on a good and on a bad network, as a picture (gnuplot)"
 	@echo "make docs       the manual, the API and the pages around them as HTML, in build/docs (pandoc)"
 	@echo "make format     lays out every C file as .clang-format says"
-	@echo "make install    netcode.h, netcode.pc, CMake files and netcode-token; PREFIX=$(PREFIX), DESTDIR"
+	@echo "make install    netcode.h, netcode.pc, CMake files and netcode-token; PREFIX=$(PREFIX), DESTDIR; make uninstall"
 	@echo "make clean"
 
 # Only demo and test may install libsodium (DEPS=no forbids it). Everything else says what is missing.
@@ -343,15 +343,20 @@ newcomer:
 	bash tests/newcomer.sh
 
 install: build/token
-	install -d $(DESTDIR)$(PREFIX)/include $(DESTDIR)$(PREFIX)/lib/pkgconfig $(DESTDIR)$(PREFIX)/bin
-	install -m 644 netcode.h $(DESTDIR)$(PREFIX)/include/netcode.h
-	install -m 755 build/token $(DESTDIR)$(PREFIX)/bin/netcode-token
-	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' tests/tools/netcode.pc.in >$(DESTDIR)$(PREFIX)/lib/pkgconfig/netcode.pc
-	chmod 644 $(DESTDIR)$(PREFIX)/lib/pkgconfig/netcode.pc
-	sh examples/packaging/cmake/install.sh $(DESTDIR)$(PREFIX)/lib/cmake/netcode $(VERSION)
+	install -d "$(DESTDIR)$(PREFIX)/include" "$(DESTDIR)$(PREFIX)/lib/pkgconfig" "$(DESTDIR)$(PREFIX)/bin"
+	install -m 644 netcode.h "$(DESTDIR)$(PREFIX)/include/netcode.h"
+	install -m 755 build/token "$(DESTDIR)$(PREFIX)/bin/netcode-token"
+	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' tests/tools/netcode.pc.in >"$(DESTDIR)$(PREFIX)/lib/pkgconfig/netcode.pc"
+	chmod 644 "$(DESTDIR)$(PREFIX)/lib/pkgconfig/netcode.pc"
+	sh examples/packaging/cmake/install.sh "$(DESTDIR)$(PREFIX)/lib/cmake/netcode" $(VERSION)
+
+# What install puts there, and its folder for CMake; nothing else.
+uninstall:
+	rm -f "$(DESTDIR)$(PREFIX)/include/netcode.h" "$(DESTDIR)$(PREFIX)/bin/netcode-token" "$(DESTDIR)$(PREFIX)/lib/pkgconfig/netcode.pc"
+	rm -rf "$(DESTDIR)$(PREFIX)/lib/cmake/netcode"
 
 clean:
 	rm -rf build
 
 .PHONY: all help deps demo newcomer demo-full plots docs test test-all test-release san coverage peer compile lint size readme format bench bench-messages bench-plot bench-sockets \
-	games gates gates-plants latency latency-plants load instructions threads soak defences attacks sim fuzz torture torture-plain coverage-lines prove model erase ct msan platforms mutate fresh install clean
+	games gates gates-plants latency latency-plants load instructions threads soak defences attacks sim fuzz torture torture-plain coverage-lines prove model erase ct msan platforms mutate fresh install uninstall clean

@@ -50,6 +50,8 @@ from "netcode.wrap (the tag)" "$here/meson/netcode.wrap" 's/^revision = v\(.*\)/
 from "vcpkg.json" "$here/vcpkg/vcpkg.json" 's/.*"version": "\(.*\)".*/\1/p'
 from "conanfile.py" "$here/conan/conanfile.py" 's/^    version = "\(.*\)"$/\1/p'
 from "netcode.rb (the tag)" "$here/homebrew/netcode.rb" 's|^  url ".*/v\([0-9.]*\)\.tar\.gz"$|\1|p'
+binding=$here/../python/netcode.py # its layouts are those of one header
+[ ! -e "$binding" ] || from "python/netcode.py" "$binding" 's/^VERSION = "\(.*\)".*/\1/p'
 if [ $# -gt 0 ]; then
     row "pkg-config --modversion netcode" "$(pc_version "$1")"
     row "CMake's netcodeConfigVersion" "$(cmake_version "$1")"

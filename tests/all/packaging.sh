@@ -230,6 +230,23 @@ without_header() {
     says "netcode.h is not in the prefix"
 }
 
+with_spaces() { # folders with a space in their names: the prefix, the source and the builds
+    mkdir -p "$work/a b"
+    cp -r "$work/source" "$work/a b/source"
+    make -s -C "$work/a b/source" install PREFIX="$work/a b/prefix"
+    [ ! -e "$work/a b/source/b" ]
+    flags=$(pkg_config "$work/a b/prefix/lib/pkgconfig" --cflags --libs)
+    eval "$cc -std=c99 $packaging/consumer/main.c $packaging/consumer/netcode.c $flags -o '$work/a b/consumer'"
+    plays C "$work/a b/consumer"
+    TMPDIR="$work/a b" sh "$work/a b/source/$packaging/deb.sh" "$work/a b/deb"
+    cmp "$work/a b/deb/${dev##*/}" "$dev"
+    c_by_cmake "$work/a b/build-package" -DNETCODE_FROM=package -DCMAKE_PREFIX_PATH="$work/a b/prefix"
+    c_by_cmake "$work/a b/build-fetch" -DNETCODE_FROM=fetch -DNETCODE_SOURCE="$work/a b/source"
+    sh "$work/a b/source/$packaging/versions.sh"
+    make -s -C "$work/a b/source" uninstall PREFIX="$work/a b/prefix"
+    [ -z "$(find "$work/a b/prefix" ! -type d)" ]
+}
+
 # ---- repositories ----
 
 repository() { # what a release is: a commit and its tag. Only what packaging needs, as FetchContent and Meson see nothing else
@@ -342,6 +359,13 @@ package_extracted() { # pkg-config and CMake in a folder that stands for the sys
     "$root/bin/netcode-token" keygen >/dev/null
 }
 
+no_lintian_words() { # with a maintainer whose address could be real
+    MAINTAINER="Some One <some.one@debian.org>" sh "$packaging/deb.sh" "$work/deb-lintian"
+    lintian --allow-root --display-info --pedantic "$work"/deb-lintian/*.deb >"$work/lintian" 2>&1
+    cat "$work/lintian"
+    [ ! -s "$work/lintian" ]
+}
+
 dpkg_depends() { # dpkg refuses libnetcode-dev while libsodium-dev is missing, and takes it when that is forced
     mkdir -p "$work/empty/var/lib/dpkg/info" "$work/empty/var/lib/dpkg/updates" "$work/empty/var/lib/dpkg/triggers"
     : >"$work/empty/var/lib/dpkg/status"
@@ -409,12 +433,13 @@ marked() { # what was not tried says so before anything else
 
 same_versions() {
     sh "$packaging/versions.sh" "$work/prefix" "$dev" "$tools"
-    [ "$(sh "$packaging/versions.sh" "$work/prefix" "$dev" "$tools" | grep -c "  *$version\$")" = 14 ]
+    [ "$(sh "$packaging/versions.sh" "$work/prefix" "$dev" "$tools" | grep -c "  *$version\$")" = 15 ]
 }
 
 faults() { # versions.sh notices each place that a release forgets
     rm -rf "$work/faults"
     repository "$work/faults"
+    cp -r examples/python "$work/faults/examples"
     place=$work/faults/examples/packaging
     sh "$place/versions.sh"
     while IFS='|' read -r file expression; do
@@ -434,10 +459,11 @@ examples/packaging/meson/packagefiles/netcode/meson.build|s/version: '$version'/
 examples/packaging/vcpkg/vcpkg.json|s/$version/1.7.0/
 examples/packaging/conan/conanfile.py|s/    version = .*/    version = "1.7.0"/
 examples/packaging/homebrew/netcode.rb|s/v$version/v1.7.0/
+examples/python/netcode.py|s/^VERSION = "$version"/VERSION = "1.7.0"/
 END
     sed -i 's/_FULL "[0-9.]*"/_FULL "1.7.0"/' "$work/faults/netcode.h"
     refused sh "$place/versions.sh" "$work/prefix" "$dev" "$tools"
-    says "13 differ from"
+    says "14 differ from"
 }
 
 # ---- the checks can fail ----
@@ -499,6 +525,12 @@ check "Debian packages are made, twice the same" packages
 check "Debian packages: their fields" package_fields
 check "Debian packages: their contents" package_contents
 check "Debian packages, extracted: pkg-config and CMake" package_extracted
+check "folders with a space in their names: make install and uninstall, pkg-config, CMake, deb.sh" with_spaces
+if command -v lintian >/dev/null 2>&1; then
+    check "Debian packages: lintian has nothing to say" no_lintian_words
+else
+    skip "Debian packages: lintian" "it is not installed"
+fi
 if [ "$(id -u)" = 0 ]; then
     check "dpkg holds libnetcode-dev back until libsodium-dev is there" dpkg_depends
 else
@@ -517,7 +549,7 @@ if command -v ruby >/dev/null 2>&1; then
 else
     skip "Homebrew's formula is Ruby" "there is no ruby"
 fi
-check "14 version numbers are one" same_versions
+check "15 version numbers are one" same_versions
 check "a fault in each of them is noticed" faults
 check "without libsodium no consumer links" no_libsodium_no_program
 check "a library of another version than its header is noticed" another_header

@@ -3,7 +3,7 @@ it packages and which libraries it names, and no more. For Conan 2, from the top
 
     conan create examples/packaging/conan
 
-and in a consumer: requires("netcode/1.0.0"), then find_package(netcode REQUIRED) with CMakeDeps, and netcode::netcode."""
+and in a consumer: requires("netcode/[>=1.0 <2]"), then find_package(netcode REQUIRED) with CMakeDeps, and netcode::netcode."""
 
 import os
 
