@@ -8523,7 +8523,7 @@ enum nc_messages_limit_t {
     NC_MESSAGES_RETRIES = 60, /* the most that max_retries may be; NC_FRAGMENT_TRIES has room for them */
     NC_MESSAGES_LEAST_BUFFER = 32768,
     NC_MESSAGES_FULL_BYTES = 1100, /* so much is queued: a packet is full */
-    NC_MESSAGES_CARRIERS = 3,      /* packets under way that hold a message in one piece: it, and its repeats */
+    NC_MESSAGES_CARRIERS = 4,      /* packets under way that hold a message in one piece: it, its repeats, and CANCEL */
     NC_MESSAGES_BROKEN_TOLD = 1,
     NC_MESSAGES_BROKEN_UNTOLD = 2,
     NC_HEAP_UNIT = 32,
@@ -8798,12 +8798,10 @@ static uint8_t * nc_put_varint( uint8_t * out, uint32_t value )
 
 /* A message on its way out. Behind it its data; behind those, where it goes in fragments, a byte for each of them. */
 typedef struct {
-    uint32_t next_fragment;
-    uint32_t acked_fragments;
-    uint32_t lost_fragments;
     uint8_t flags, event, retries;
     uint8_t carrier_count;
-    uint32_t fragments;      /* 0: it goes in one piece. From here on nothing needs to be zero at first */
+    uint16_t next_fragment, acked_fragments, lost_fragments;
+    uint16_t fragments;      /* 0: it goes in one piece. From here on nothing needs to be zero at first */
     uint32_t next, previous; /* in the list it is in: a channel's queue, reliable or watched */
     uint32_t next_lost;
     uint32_t next_event;
@@ -8811,7 +8809,7 @@ typedef struct {
     uint32_t born, copied;                   /* the flights in which it was sent first and last */
     uint32_t first;                          /* the packet in which it was sent first */
     uint32_t carriers[NC_MESSAGES_CARRIERS]; /* packets under way that hold it, or CANCEL in its place */
-    uint32_t late;                           /* if it was told to be lost: the last of its packets that was */
+    uint32_t late;                           /* if it was told to be lost: the last packet with it that was */
     uint32_t cancelled;                      /* packets from this one on hold CANCEL */
     uint16_t id, order;
     uint8_t channel, kind;
@@ -8869,6 +8867,7 @@ typedef struct {
     uint32_t number;
     uint16_t transfer, fragment; /* if it holds a fragment: of which id, and which one */
     uint16_t bytes;              /* and flags above them */
+    uint32_t watched;            /* the first of its unreliable messages whose receipt is awaited, or 0 */
 } nc_sent_t;
 
 enum {
@@ -9306,11 +9305,17 @@ static void nc_fragment_acked( struct netcode_messages_t * messages, uint32_t pl
         nc_message_tell( messages, place, NETCODE_MESSAGES_EVENT_PROGRESS );
 }
 
+/* Does this packet hold CANCEL in its place? */
+static int nc_message_is_cancel( const nc_message_t * message, uint32_t number )
+{
+    return message->flags & NC_MESSAGE_CANCELLED && (int32_t) ( number - message->cancelled ) >= 0;
+}
+
 /* A packet with it has arrived; perhaps late, and it was told to be lost. */
 static void nc_whole_acked( struct netcode_messages_t * messages, uint32_t place, uint32_t number )
 {
     const nc_message_t * message = nc_message_at( messages, place );
-    int cancel = message->flags & NC_MESSAGE_CANCELLED && (int32_t) ( number - message->cancelled ) >= 0;
+    int cancel = nc_message_is_cancel( message, number );
     nc_message_finish( messages, place,
                        cancel                                  ? NETCODE_MESSAGES_EVENT_NONE
                        : message->flags & NC_MESSAGE_TOLD_LOST ? NETCODE_MESSAGES_EVENT_SPURIOUS
@@ -9356,7 +9361,7 @@ static void nc_whole_lost( struct netcode_messages_t * messages, uint32_t place,
         nc_reliable_lost( messages, place );
     else
         nc_message_tell( messages, place, NETCODE_MESSAGES_EVENT_LOST );
-    if ( message->flags & NC_MESSAGE_TOLD_LOST )
+    if ( message->flags & NC_MESSAGE_TOLD_LOST && !nc_message_is_cancel( message, number ) )
         message->late = number;
 }
 
@@ -9373,11 +9378,10 @@ static int nc_message_leave( nc_message_t * message, uint32_t number )
 
 enum nc_sent_fate_t { NC_SENT_ARRIVED, NC_SENT_WENT_LOST, NC_SENT_FORGOTTEN };
 
-/* Those of a list that a packet holds, oldest first; what was begun in a later packet ends the search. */
-static void nc_messages_settle( struct netcode_messages_t * messages, const nc_message_list_t * list, uint32_t number,
-                                int fate )
+/* Those of a list, from a place on, that a packet holds, oldest first; what was begun in a later packet ends the search. */
+static void nc_messages_settle( struct netcode_messages_t * messages, uint32_t place, uint32_t number, int fate )
 {
-    for ( uint32_t place = list->head, next; place; place = next ) {
+    for ( uint32_t next; place; place = next ) {
         nc_message_t * message = nc_message_at( messages, place );
         next = message->next;
         if ( (int32_t) ( message->first - number ) > 0 )
@@ -9395,9 +9399,9 @@ static void nc_messages_settle( struct netcode_messages_t * messages, const nc_m
 
 static void nc_sent_settle_messages( struct netcode_messages_t * messages, const nc_sent_t * sent, int fate )
 {
-    nc_messages_settle( messages, &messages->reliable, sent->number, fate );
-    nc_messages_settle( messages, &messages->bulk, sent->number, fate );
-    nc_messages_settle( messages, &messages->watched, sent->number, fate );
+    nc_messages_settle( messages, messages->reliable.head, sent->number, fate );
+    nc_messages_settle( messages, messages->bulk.head, sent->number, fate );
+    nc_messages_settle( messages, sent->watched, sent->number, fate );
 }
 
 /* ---- round trips, congestion and pacing. Constants: RFC 6298, RFC 9002 ---- */
@@ -9589,7 +9593,7 @@ static void nc_sent_drop( struct netcode_messages_t * messages )
 {
     const nc_sent_t * sent = nc_sent_at( messages, messages->sent_first++ );
     if ( !( sent->bytes & NC_SENT_ACKED ) )
-        nc_messages_settle( messages, &messages->watched, sent->number, NC_SENT_FORGOTTEN );
+        nc_messages_settle( messages, sent->watched, sent->number, NC_SENT_FORGOTTEN );
 }
 
 /* Forgets what is settled from the oldest on; what was lost is kept for a while, since its ack may come late. */
@@ -9685,6 +9689,7 @@ typedef struct {
     uint32_t last_head_bytes;
     uint16_t transfer, fragment; /* that it holds */
     uint16_t flags;
+    uint32_t watched;               /* as a packet that was sent has it */
     int holds;                      /* something that may have to be sent again */
     int asks, tracked;              /* it asks for an ack, or may: there is a place to remember it by */
     int unreliable, reliable, bulk; /* what the window and the rate allow */
@@ -9810,8 +9815,6 @@ static void nc_build_ranges( const struct netcode_messages_t * messages, nc_buil
     }
     if ( *count == 0 )
         build->at -= 2;
-    else
-        build->last = NULL;
 }
 
 static void nc_build_acks( struct netcode_messages_t * messages, nc_build_t * build )
@@ -10028,6 +10031,8 @@ static void nc_build_new( struct netcode_messages_t * messages, nc_build_t * bui
             int remember = ( chosen & 1 ) || nc_message_is_told( message );
             nc_message_start( messages, place );
             nc_build_message( messages, build, place, remember );
+            if ( !( chosen & 1 ) && remember && !build->watched )
+                build->watched = place;
             if ( !remember ) {
                 message->flags |= NC_MESSAGE_DONE;
                 nc_message_release( messages, place );
@@ -10188,6 +10193,7 @@ static void nc_build_remember( struct netcode_messages_t * messages, const nc_bu
     sent->number = (uint32_t) messages->next_number;
     sent->transfer = build->transfer;
     sent->fragment = build->fragment;
+    sent->watched = build->watched;
     sent->bytes = (uint16_t) ( bytes | NC_SENT_UNDER_WAY | build->flags );
     messages->in_flight += bytes;
     if ( build->flags & NC_SENT_BULK )
@@ -10990,7 +10996,7 @@ NETCODE_API int netcode_messages_send_message( struct netcode_messages_t * messa
     nc_message_t * queued = nc_message_at( messages, place );
     memset( queued, 0, offsetof( nc_message_t, fragments ) );
     queued->bytes = bytes;
-    queued->fragments = fragments;
+    queued->fragments = (uint16_t) fragments;
     queued->channel = (uint8_t) message->channel;
     queued->kind = (uint8_t) ( fragments ? nc_kind_upgrade( message->kind ) : message->kind );
     queued->wire = (uint8_t) nc_kind_on_wire( queued->kind );

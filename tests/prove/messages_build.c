@@ -128,7 +128,7 @@ void prove_messages_build_control( void )
         CLAIM( frame.value == ( which == NC_FRAME_PONG ? messages.pong_value : nc_messages_stamp( &messages ) ) );
 }
 
-/* The packets under way with a message: the new one is among them, beside two others, and is so until it is settled. */
+/* The packets under way with a message: the new one is among them, beside three others, and is so until it is settled. */
 void prove_messages_carriers( void )
 {
     nc_message_t * message = any_message( DATA );

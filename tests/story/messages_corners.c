@@ -1567,3 +1567,65 @@ TEST( messages_broken_is_broken )
     CHECK( seen.number == 0 && seen_count( &seen, 0, 0 ) == 1 );
     corner_close( m );
 }
+
+/* A few bytes of acks do not make a sender walk all receipts it waits for, once for each packet that they settle. */
+TEST( messages_settling_many_receipts )
+{
+    struct netcode_messages_config_t config;
+    netcode_default_messages_config( &config );
+    config.window_packets = 4096;
+    config.send_buffer_bytes = 16 << 20;
+    config.congestion = NETCODE_MESSAGES_CONGESTION_NONE;
+    config.ping_seconds = -1.0;
+    struct netcode_messages_t * m = netcode_messages_create( &config, 0.0 );
+    struct netcode_messages_event_t event;
+    struct craft_t craft;
+    uint8_t packet[NETCODE_MAX_PACKET_SIZE];
+    REQUIRE( m != NULL );
+    netcode_messages_update( m, 0.1 );
+    clock_t start = clock();
+    while ( m->under_way < 2048 ) {
+        corner_send( m, 0, NETCODE_MESSAGE_UNRELIABLE_WITH_RECEIPT, 20, 0.0, 1 );
+        if ( m->queued_bytes >= 900 ) {
+            netcode_messages_flush( m );
+            while ( netcode_messages_generate_packet( m, packet, sizeof( packet ) ) )
+                ;
+        }
+    }
+    uint32_t watched = m->watched.count;
+    craft_begin( &craft, 0, (int64_t) m->next_number - 1, 7 ); /* the newest four: all others are lost */
+    clock_t sent = clock();
+    CHECK_EQ( netcode_messages_process_packet( m, craft.data, craft_bytes( &craft ) ), NETCODE_MESSAGES_DROP_NONE );
+    CHECK_LE( clock() - sent,
+              10 * ( sent - start ) ); /* to send them was not for nothing either; a walk for each is 60 times that */
+    CHECK_EQ( m->stats.packets_lost, 2044 );
+    CHECK_GT( watched, 80000 );
+    CHECK_EQ( netcode_messages_event( m, &event ), 1 );
+    CHECK_EQ( event.type, NETCODE_MESSAGES_EVENT_ACKED );
+    netcode_messages_destroy( m );
+}
+
+/* What is given up may have arrived with each of its packets: that is told, whichever is heard of first or late. */
+TEST( messages_given_up_and_there )
+{
+    for ( int packet = 0; packet < 4; packet++ ) {
+        struct netcode_messages_t * m = corner_open( 16, 2, 0 );
+        struct seen_t seen;
+        corner_send( m, 0, NETCODE_MESSAGE_RELIABLE_WITH_RECEIPT, packet == 3 ? 200 : 10, 0.05, 7 );
+        for ( int i = 0; i < 3; i++ ) { /* a small one is in all three, a large one in the first */
+            corner_send( m, 0, NETCODE_MESSAGE_UNRELIABLE, 5, 0.0, 0 );
+            corner_tick( m, 0.01 * i, &seen );
+        }
+        corner_tick( m, 0.06, &seen );
+        CHECK_EQ( seen_count( &seen, 0x27, 0 ), 1 );
+        CHECK_EQ( corner_event( m ), 70 + NETCODE_MESSAGES_EVENT_LOST );
+        if ( packet == 3 ) { /* its packet and then the one with CANCEL are called lost */
+            corner_lose( m, 0 );
+            corner_lose( m, 3 );
+        }
+        corner_acks( m, packet % 3, 0 );
+        CHECK_EQ( corner_event( m ), 70 + NETCODE_MESSAGES_EVENT_SPURIOUS );
+        CHECK_EQ( m->reliable.count, 0 );
+        corner_close( m );
+    }
+}
