@@ -13,39 +13,9 @@ set -u
 cd "$(dirname "$0")/../.." || exit 1
 out=build/bindgen
 mkdir -p "$out"
-passed=0
-failed=0
-skipped=0
-
-# Behind an `if` or a `||` a failing line does not end a function, so each check is a shell of its own, which says by its end how it went.
-check() { # $1: what is checked; the rest: a command
-    title=$1
-    shift
-    (
-        set -e
-        "$@"
-    ) >"$out/log" 2>&1
-    status=$?
-    if [ "$status" = 0 ]; then
-        echo "ok     $title$(sed -n 's/^detail: /: /p' "$out/log" | tail -n 1)"
-        passed=$((passed + 1))
-    else
-        echo "FAILED $title"
-        tail -n 15 "$out/log"
-        failed=$((failed + 1))
-    fi
-}
-
-skip() { # $1: what; $2: why
-    echo "skipped $1: $2"
-    skipped=$((skipped + 1))
-}
-
-finish() {
-    echo "bindgen: $passed passed, $failed failed$([ "$skipped" = 0 ] || echo ", $skipped skipped")"
-    [ "$failed" = 0 ]
-    exit
-}
+checks_name=bindgen
+checks_log=$out/log
+. tests/tools/checks.sh
 
 can_have() { # need.sh for one tool; what it says is the reason where it fails
     sh tests/tools/need.sh "$@" >"$out/need.log" 2>&1

@@ -12,39 +12,8 @@ set -u
 
 cd "$(dirname "$0")/../.." || exit 1
 packaging=examples/packaging
-passed=0
-failed=0
-skipped=0
-
-check() { # $1: what is checked; the rest: a command
-    title=$1
-    shift
-    # Not in the if itself: that would switch off set -e in all that is called.
-    (
-        set -e
-        "$@"
-    ) >"$work/log" 2>&1 </dev/null
-    status=$?
-    if [ "$status" = 0 ]; then
-        echo "ok     $title"
-        passed=$((passed + 1))
-    else
-        echo "FAILED $title"
-        tail -n 15 "$work/log"
-        failed=$((failed + 1))
-    fi
-}
-
-skip() { # $1: what; $2: why
-    echo "skipped $1: $2"
-    skipped=$((skipped + 1))
-}
-
-finish() {
-    echo "packaging: $passed passed, $failed failed$([ "$skipped" = 0 ] || echo ", $skipped skipped")"
-    [ "$failed" = 0 ]
-    exit
-}
+checks_name=packaging
+. tests/tools/checks.sh
 
 if [ -z "${PACKAGING_CUT:-}" ]; then
     sh tests/tools/need.sh gcc:gcc g++:g++ git:git make:make cmake:cmake meson:meson ninja-build:ninja pkg-config:pkg-config \
@@ -58,6 +27,7 @@ if [ -z "${PACKAGING_CUT:-}" ]; then
 fi
 
 work=$(mktemp -d) || exit 1
+checks_log=$work/log
 # shellcheck disable=SC2064 # now
 [ -n "${KEEP:-}" ] || trap "rm -rf '$work'" EXIT
 trap 'exit 130' INT TERM HUP
