@@ -1609,11 +1609,13 @@ typedef struct {
     void * context;
 } nc_log_t;
 
-/* Fetches what will soon be read, while other work goes on. */
+/* Fetches what will soon be read, while other work goes on; and a function that is always inlined. */
 #if defined( __GNUC__ ) || defined( __clang__ )
 #define NC_PREFETCH( place ) __builtin_prefetch( place )
+#define NC_INLINE inline __attribute__( ( always_inline ) )
 #else
 #define NC_PREFETCH( place ) ( (void) ( place ) )
+#define NC_INLINE inline
 #endif
 
 #define NC_LOG_ON( level ) ( ( level ) <= nc_log_threshold )
@@ -3454,7 +3456,7 @@ static int nc_inbox_room( nc_inbox_t * inbox, uint32_t client_index )
 }
 
 /* Queues a filled buffer, after nc_inbox_room agreed. Its header says what it holds. */
-static void nc_inbox_insert( nc_inbox_t * inbox, uint32_t index )
+static inline void nc_inbox_insert( nc_inbox_t * inbox, uint32_t index )
 {
     nc_buffer_t * buffer = nc_pool_buffer( inbox->pool, index );
     nc_queue_t * queue = &inbox->queues[buffer->client_index];
@@ -3469,14 +3471,14 @@ static void nc_inbox_insert( nc_inbox_t * inbox, uint32_t index )
 }
 
 /* Copies a payload into a free buffer and queues it. Returns a drop reason. */
-static int nc_inbox_copy( nc_inbox_t * inbox, const nc_buffer_t * what, const uint8_t * data )
+static int nc_inbox_copy( nc_inbox_t * inbox, nc_buffer_t what, const uint8_t * data )
 {
-    int reason = nc_inbox_room( inbox, what->client_index );
+    int reason = nc_inbox_room( inbox, what.client_index );
     if ( reason != NETCODE_DROP_NONE )
         return reason;
     uint32_t index = nc_pool_take( inbox->pool );
-    *nc_pool_buffer( inbox->pool, index ) = *what;
-    memcpy( nc_pool_data( inbox->pool, index ) + what->offset, data, what->bytes );
+    *nc_pool_buffer( inbox->pool, index ) = what;
+    memcpy( nc_pool_data( inbox->pool, index ) + what.offset, data, what.bytes );
     nc_inbox_insert( inbox, index );
     return NETCODE_DROP_NONE;
 }
@@ -4861,15 +4863,15 @@ static int nc_arrival_screen( int bytes, const struct netcode_address_t * from )
 }
 
 /*  Queues an opened payload: the buffer that it lies in, or a copy where it was handed in by the caller. Returns a drop
-    reason. */
-static int nc_arrival_queue( nc_arrival_t * arrival, nc_inbox_t * inbox, const nc_buffer_t * what )
+    reason. Inlined, so that `what` is written once, to its place: a copy would wait for it. */
+static NC_INLINE int nc_arrival_queue( nc_arrival_t * arrival, nc_inbox_t * inbox, nc_buffer_t what )
 {
     if ( arrival->buffer == NC_NOWHERE )
-        return nc_inbox_copy( inbox, what, arrival->data + what->offset );
-    int reason = nc_inbox_room( inbox, what->client_index );
+        return nc_inbox_copy( inbox, what, arrival->data + what.offset );
+    int reason = nc_inbox_room( inbox, what.client_index );
     if ( reason != NETCODE_DROP_NONE )
         return reason;
-    *nc_pool_buffer( inbox->pool, arrival->buffer ) = *what;
+    *nc_pool_buffer( inbox->pool, arrival->buffer ) = what;
     nc_inbox_insert( inbox, arrival->buffer );
     arrival->kept = 1;
     return NETCODE_DROP_NONE;
@@ -5626,7 +5628,7 @@ static int nc_client_on_payload( struct netcode_client_t * client, const nc_pack
                          (uint32_t) packet->header_bytes,
                          (uint32_t) packet->body_bytes };
     client->silence_time = client->clock.now;
-    return nc_arrival_queue( arrival, &client->inbox, &what );
+    return nc_arrival_queue( arrival, &client->inbox, what );
 }
 
 /* Reads one sealed packet of the server and acts on it. Returns a drop reason. */
@@ -6241,7 +6243,7 @@ NETCODE_API void netcode_client_process_loopback_packet( struct netcode_client_t
     nc_client_come( client );
     if ( client->loopback ) {
         nc_buffer_t what = { client->session, 0, sequence, 0, NC_BUFFER_FREE, 0, (uint32_t) bytes };
-        int reason = nc_inbox_copy( &client->inbox, &what, data );
+        int reason = nc_inbox_copy( &client->inbox, what, data );
         if ( reason == NETCODE_DROP_NONE )
             client->counters.packets_received[NETCODE_PACKET_PAYLOAD]++;
         else
@@ -7295,7 +7297,7 @@ static int nc_server_on_payload( struct netcode_server_t * server, uint32_t inde
                          NC_BUFFER_FREE,
                          (uint32_t) packet->header_bytes,
                          (uint32_t) packet->body_bytes };
-    int reason = nc_arrival_queue( arrival, &server->hall.inbox, &what );
+    int reason = nc_arrival_queue( arrival, &server->hall.inbox, what );
     if ( reason != NETCODE_DROP_NONE )
         slot->packets_dropped++;
     return reason;
@@ -8285,7 +8287,7 @@ static void nc_server_take_loopback( struct netcode_server_t * server, nc_slot_t
     uint32_t index = (uint32_t) ( slot - server->hall.slots );
     nc_buffer_t what = { slot->session, slot->client_id, sequence, index, NC_BUFFER_FREE, 0, (uint32_t) bytes };
     slot->receive_time = server->clock.now;
-    int reason = nc_inbox_copy( &server->hall.inbox, &what, data );
+    int reason = nc_inbox_copy( &server->hall.inbox, what, data );
     if ( reason == NETCODE_DROP_NONE ) {
         server->counters.packets_received[NETCODE_PACKET_PAYLOAD]++;
         slot->packets_received++;
@@ -11436,6 +11438,7 @@ NETCODE_API void netcode_messages_server_send( struct netcode_messages_t * messa
 #undef NC_CHECK
 #undef NC_CLOCK_LONGEST_STEP
 #undef NC_COUNTERS_COPY
+#undef NC_INLINE
 #undef NC_LOG
 #undef NC_LOG_ON
 #undef NC_ERROR_SPREAD

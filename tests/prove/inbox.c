@@ -442,7 +442,7 @@ void prove_inbox_copy( void )
     nc_buffer_t what = { any_u64(),      any_u64(),       arrivals + 1,          client,
                          NC_BUFFER_FREE, any_below( 11 ), any_below( BYTES + 1 ) };
     GIVEN( queues[client].is_open );
-    int reason = nc_inbox_copy( &inbox, &what, data );
+    int reason = nc_inbox_copy( &inbox, what, data );
     arrivals += reason == NETCODE_DROP_NONE;
     CLAIM( is_box() );
     if ( reason == NETCODE_DROP_NONE )

@@ -768,7 +768,7 @@ static int inbox_send( uint32_t client )
     what.sequence = ++inbox_world.sequences;
     what.offset = (uint32_t) ( what.sequence % 9 );
     what.bytes = (uint32_t) inbox_fill( data, what.sequence );
-    CHECK_EQ( nc_inbox_copy( &inbox_world.inbox, &what, data ), expected );
+    CHECK_EQ( nc_inbox_copy( &inbox_world.inbox, what, data ), expected );
     if ( expected == NETCODE_DROP_NONE )
         inbox_add( NETCODE_EVENT_PAYLOAD, client, what.sequence );
     return expected;
@@ -924,7 +924,7 @@ TEST( table_inbox_default_pool )
             what.client_index = client;
             what.session = client + 1;
             what.bytes = 1;
-            dropped += nc_inbox_copy( &inbox, &what, (const uint8_t *) "x" ) != NETCODE_DROP_NONE;
+            dropped += nc_inbox_copy( &inbox, what, (const uint8_t *) "x" ) != NETCODE_DROP_NONE;
         }
     CHECK_EQ( dropped, 0 );
     CHECK_EQ( inbox.reserved, 0 );
@@ -1050,7 +1050,7 @@ TEST( table_inbox_forgets_what_a_pair_sent )
         what.bytes = 1;
         nc_inbox_open( &inbox_world.inbox, client, session, session );
         if ( session % 5 == 0 )
-            CHECK_EQ( nc_inbox_copy( &inbox_world.inbox, &what, (const uint8_t *) "x" ), NETCODE_DROP_NONE );
+            CHECK_EQ( nc_inbox_copy( &inbox_world.inbox, what, (const uint8_t *) "x" ), NETCODE_DROP_NONE );
         nc_inbox_close( &inbox_world.inbox, client, session, session, 1 );
     }
     session = 0;
