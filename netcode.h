@@ -1922,7 +1922,7 @@ static uint64_t nc_reader_u64( nc_reader_t * reader )
     return nc_reader_number( reader, 8 );
 }
 
-static void nc_reader_bytes( nc_reader_t * reader, uint8_t * out, size_t bytes )
+static inline void nc_reader_bytes( nc_reader_t * reader, uint8_t * out, size_t bytes )
 {
     if ( reader->failed || reader->end - reader->at < bytes ) {
         reader->failed = 1;
@@ -2157,7 +2157,7 @@ static struct netcode_address_t nc_address_without_interface( const struct netco
     return result;
 }
 
-static int nc_address_same( const struct netcode_address_t * a, const struct netcode_address_t * b )
+static inline int nc_address_same( const struct netcode_address_t * a, const struct netcode_address_t * b )
 {
     if ( a->type != b->type || a->port != b->port )
         return 0;
@@ -2862,8 +2862,8 @@ static int nc_packet_seal( uint8_t * out, const nc_packet_t * packet, const uint
 {
     uint8_t associated[NC_PACKET_AD_BYTES];
     nc_seal_t seal = { channel->key, packet->sequence, associated, sizeof( associated ) };
-    int sequence_bytes = 1;
-    for ( uint64_t rest = packet->sequence >> 8; rest; rest >>= 8 )
+    int sequence_bytes = packet->sequence >> 40 ? 6 : 1;
+    while ( sequence_bytes < 8 && packet->sequence >> 8 * sequence_bytes )
         sequence_bytes++;
     nc_store_u64( out + 1, packet->sequence ); /* what of it is too much is overwritten */
     out[0] = (uint8_t) ( sequence_bytes << 4 | packet->type );
@@ -3950,7 +3950,7 @@ static size_t nc_socket_udp_memory( void )
 static nc_socket_length_t nc_socket_to_system( const struct netcode_address_t * address,
                                                struct sockaddr_storage * storage )
 {
-    memset( storage, 0, sizeof( *storage ) );
+    memset( storage, 0, sizeof( struct sockaddr_in6 ) );
     if ( address->type == NETCODE_ADDRESS_IPV4 ) {
         struct sockaddr_in * v4 = (struct sockaddr_in *) (void *) storage;
         v4->sin_family = AF_INET;
@@ -6464,7 +6464,8 @@ struct netcode_server_t {
     nc_outbox_t outbox;
     nc_hall_t hall;
     nc_pool_t * retired_pools; /* of former starts: the caller still holds packets of them */
-    struct netcode_address_t addresses[2 + NETCODE_MAX_PUBLIC_ADDRESSES]; /* that tokens may name */
+    struct netcode_address_t addresses[2 + NETCODE_MAX_PUBLIC_ADDRESSES];
+    struct netcode_address_t names[2 + NETCODE_MAX_PUBLIC_ADDRESSES]; /* those addresses, as tokens name them */
     int address_count;
     uint8_t private_keys[NETCODE_MAX_PRIVATE_KEYS][NETCODE_KEY_BYTES];
     int private_key_count;
@@ -7003,12 +7004,9 @@ static int nc_server_open_token( struct netcode_server_t * server, nc_server_req
 
 static int nc_server_is_named( const struct netcode_server_t * server, const nc_route_t * route )
 {
-    struct netcode_address_t names[2 + NETCODE_MAX_PUBLIC_ADDRESSES];
-    for ( int k = 0; k < server->address_count; k++ )
-        names[k] = nc_address_without_interface( &server->addresses[k] );
     for ( int i = 0; i < route->num_addresses; i++ )
         for ( int k = 0; k < server->address_count; k++ )
-            if ( nc_address_same( &route->addresses[i], &names[k] ) )
+            if ( nc_address_same( &route->addresses[i], &server->names[k] ) )
                 return 1;
     return 0;
 }
@@ -7058,7 +7056,7 @@ static int nc_server_check_records( const struct netcode_server_t * server, uint
 static void nc_server_describe_pending( nc_pending_t * pending, const nc_server_request_t * it,
                                         const struct netcode_server_t * server, const struct netcode_address_t * from )
 {
-    memset( pending, 0, sizeof( *pending ) );
+    nc_crypto_wipe( pending, sizeof( *pending ) );
     pending->address = nc_address_canonical( from );
     pending->timeout_seconds = it->token.route.timeout_seconds;
     pending->client_id = it->token.client_id;
@@ -7200,7 +7198,7 @@ static int nc_server_connect( struct netcode_server_t * server, const nc_server_
                          : nc_bits_lowest( &server->hall.free_slots );
     if ( index == NC_NOWHERE )
         return NETCODE_DROP_SERVER_FULL; /* the callback gave the slot to a loopback client */
-    memset( &client, 0, sizeof( client ) );
+    nc_crypto_wipe( &client, sizeof( client ) );
     client.address = pending->address;
     client.timeout_seconds = pending->timeout_seconds;
     client.client_id = pending->client_id;
@@ -7719,8 +7717,8 @@ static void nc_server_come( struct netcode_server_t * server )
     nc_server_tell( server );
 }
 
-/* The outermost call returns: what callbacks asked for meanwhile is done now. */
-static void nc_server_leave( struct netcode_server_t * server )
+/* Leaves a call after which something may be due that a callback asked for: the outermost one does it. */
+static void nc_server_leave_late( struct netcode_server_t * server )
 {
     while ( server->depth == 1 && ( server->wanted != NC_WANTED_NOTHING || server->destroy_wanted ) ) {
         int wanted = server->wanted;
@@ -7735,6 +7733,14 @@ static void nc_server_leave( struct netcode_server_t * server )
         }
     }
     server->depth--;
+}
+
+static inline void nc_server_leave( struct netcode_server_t * server )
+{
+    if ( server->wanted != NC_WANTED_NOTHING || server->destroy_wanted )
+        nc_server_leave_late( server );
+    else
+        server->depth--;
 }
 
 static size_t nc_server_layout( const struct netcode_server_config_t * config, struct netcode_server_t * server )
@@ -7820,10 +7826,12 @@ static void nc_server_warn_of_wildcard( const struct netcode_server_t * server )
 static void nc_server_learn_ports( struct netcode_server_t * server )
 {
     struct netcode_socket_info_t info = nc_socket_info( &server->socket );
-    for ( int i = 0; i < server->address_count; i++ )
-        if ( server->addresses[i].port == 0 )
-            server->addresses[i].port =
-                server->addresses[i].type == info.address2.type ? info.address2.port : info.address.port;
+    for ( int i = 0; i < server->address_count; i++ ) {
+        struct netcode_address_t * address = &server->addresses[i];
+        if ( address->port == 0 )
+            address->port = address->type == info.address2.type ? info.address2.port : info.address.port;
+        server->names[i] = nc_address_without_interface( address );
+    }
 }
 
 /* Adds the names that tokens may call this server by. Returns a create error. */
@@ -8035,7 +8043,7 @@ NETCODE_API int netcode_server_num_connected_clients( struct netcode_server_t * 
 
 /*  The slot of an index, or NULL: on a stopped server, and where nobody is connected. Callers ask every slot on
     every tick, so only an index that no running server could have is a mistake. */
-static nc_slot_t * nc_server_slot( struct netcode_server_t * server, int client_index )
+static inline nc_slot_t * nc_server_slot( struct netcode_server_t * server, int client_index )
 {
     NC_CHECK( server != NULL && client_index >= 0, NULL );
     if ( !server->running )
