@@ -1902,26 +1902,6 @@ static uint64_t nc_reader_number( nc_reader_t * reader, size_t bytes )
     return value;
 }
 
-static uint8_t nc_reader_u8( nc_reader_t * reader )
-{
-    return (uint8_t) nc_reader_number( reader, 1 );
-}
-
-static uint16_t nc_reader_u16( nc_reader_t * reader )
-{
-    return (uint16_t) nc_reader_number( reader, 2 );
-}
-
-static uint32_t nc_reader_u32( nc_reader_t * reader )
-{
-    return (uint32_t) nc_reader_number( reader, 4 );
-}
-
-static uint64_t nc_reader_u64( nc_reader_t * reader )
-{
-    return nc_reader_number( reader, 8 );
-}
-
 static inline void nc_reader_bytes( nc_reader_t * reader, uint8_t * out, size_t bytes )
 {
     if ( reader->failed || reader->end - reader->at < bytes ) {
@@ -2179,6 +2159,22 @@ static uint64_t nc_address_hash( const struct netcode_address_t * address,
         bytes[3 + 2 * i] = (uint8_t) ( address->data.ipv6[i] >> 8 );
     }
     return nc_crypto_hash( key, bytes, 18 );
+}
+
+/*  A number that differs for nearly any two addresses, at a tenth of a hash's cost. `factor` is odd; who knows it can find
+    addresses that have the same. */
+static inline uint64_t nc_address_key( const struct netcode_address_t * address, uint64_t factor )
+{
+    uint64_t words[2], key = (uint64_t) address->port << 32;
+    if ( address->type == NETCODE_ADDRESS_IPV4 ) {
+        const uint8_t * ip = address->data.ipv4;
+        key |= (uint32_t) ip[0] << 24 | (uint32_t) ip[1] << 16 | (uint32_t) ip[2] << 8 | ip[3];
+    } else {
+        memcpy( words, address->data.ipv6, sizeof( words ) );
+        key ^= words[0] + ( words[1] * factor >> 16 );
+    }
+    key *= factor;
+    return ( key ^ key >> 32 ) * factor;
 }
 
 /*  Reads digits in `base` up to `max`, at most `digits` of them and none of them a needless zero in front of a
@@ -2456,15 +2452,15 @@ static void nc_token_read_address( nc_reader_t * reader, struct netcode_address_
 {
     struct netcode_address_t raw;
     memset( &raw, 0, sizeof( raw ) );
-    raw.type = nc_reader_u8( reader );
+    raw.type = (uint8_t) nc_reader_number( reader, 1 );
     if ( raw.type == NETCODE_ADDRESS_IPV4 )
         nc_reader_bytes( reader, raw.data.ipv4, 4 );
     else if ( raw.type == NETCODE_ADDRESS_IPV6 )
         for ( int i = 0; i < 8; i++ )
-            raw.data.ipv6[i] = nc_reader_u16( reader );
+            raw.data.ipv6[i] = (uint16_t) nc_reader_number( reader, 2 );
     else
         reader->failed = 1;
-    raw.port = nc_reader_u16( reader );
+    raw.port = (uint16_t) nc_reader_number( reader, 2 );
     if ( raw.port == 0 )
         reader->failed = 1; /* nobody can be reached there */
     raw = nc_address_canonical( &raw );
@@ -2483,8 +2479,8 @@ static void nc_token_write_route( nc_writer_t * writer, const nc_route_t * route
 
 static void nc_token_read_route( nc_reader_t * reader, nc_route_t * route )
 {
-    route->timeout_seconds = (int32_t) nc_reader_u32( reader );
-    uint32_t count = nc_reader_u32( reader );
+    route->timeout_seconds = (int32_t) nc_reader_number( reader, 4 );
+    uint32_t count = (uint32_t) nc_reader_number( reader, 4 );
     route->num_addresses = 0;
     if ( count < 1 || count > NETCODE_MAX_SERVERS_PER_CONNECT ) {
         reader->failed = 1;
@@ -2541,7 +2537,7 @@ static int nc_token_open_private( uint8_t plain[NC_PRIVATE_TOKEN_BYTES], const u
 static int nc_token_read_private( const uint8_t plain[NC_PRIVATE_TOKEN_BYTES], nc_private_token_t * token )
 {
     nc_reader_t reader = nc_reader_make( plain, NC_PRIVATE_TOKEN_BYTES - NETCODE_MAC_BYTES );
-    token->client_id = nc_reader_u64( &reader );
+    token->client_id = nc_reader_number( &reader, 8 );
     nc_token_read_route( &reader, &token->route );
     nc_reader_bytes( &reader, token->user_data, NETCODE_USER_DATA_BYTES );
     return !reader.failed;
@@ -2565,9 +2561,9 @@ static int nc_token_read( const uint8_t data[NETCODE_CONNECT_TOKEN_BYTES], nc_co
     uint8_t version[NC_VERSION_BYTES];
     nc_reader_t reader = nc_reader_make( data, NETCODE_CONNECT_TOKEN_BYTES );
     nc_reader_bytes( &reader, version, sizeof( version ) );
-    token->protocol_id = nc_reader_u64( &reader );
-    token->create_timestamp = nc_reader_u64( &reader );
-    token->expire_timestamp = nc_reader_u64( &reader );
+    token->protocol_id = nc_reader_number( &reader, 8 );
+    token->create_timestamp = nc_reader_number( &reader, 8 );
+    token->expire_timestamp = nc_reader_number( &reader, 8 );
     nc_reader_bytes( &reader, token->nonce, NC_TOKEN_NONCE_BYTES );
     nc_reader_bytes( &reader, token->sealed_private, NC_PRIVATE_TOKEN_BYTES );
     nc_token_read_route( &reader, &token->route );
@@ -2593,7 +2589,7 @@ static int nc_challenge_open( uint8_t data[NC_CHALLENGE_BYTES], nc_challenge_t *
     nc_seal_t seal = { key, sequence, NULL, 0 };
     if ( !nc_crypto_open( data, data, NC_CHALLENGE_BYTES, &seal ) )
         return 0;
-    challenge->client_id = nc_reader_u64( &reader );
+    challenge->client_id = nc_reader_number( &reader, 8 );
     nc_reader_bytes( &reader, challenge->user_data, NETCODE_USER_DATA_BYTES );
     nc_reader_bytes( &reader, challenge->bind, NC_CHALLENGE_BIND_BYTES );
     return !reader.failed;
@@ -3011,15 +3007,20 @@ typedef struct {
     uint32_t mask;
 } nc_table_t;
 
+static uint32_t nc_table_heads( uint32_t least )
+{
+    uint32_t heads = 16;
+    while ( heads < least )
+        heads *= 2;
+    return heads;
+}
+
 /*  With so many heads, at least: the more for each entry, the sooner it shows that somebody is not there; the fewer in
     all, the likelier they are in the processor's cache. */
 static void nc_table_place( nc_table_t * table, nc_arena_t * arena, uint32_t capacity, uint32_t least_heads )
 {
-    uint32_t heads = 16;
-    while ( heads < least_heads )
-        heads *= 2;
-    table->mask = heads - 1;
-    table->heads = (uint32_t *) nc_arena_take( arena, heads, sizeof( uint32_t ) );
+    table->mask = nc_table_heads( least_heads ) - 1;
+    table->heads = (uint32_t *) nc_arena_take( arena, (size_t) table->mask + 1, sizeof( uint32_t ) );
     table->entries = (nc_table_entry_t *) nc_arena_take( arena, capacity, sizeof( nc_table_entry_t ) );
 }
 
@@ -3066,6 +3067,64 @@ static void nc_table_remove( nc_table_t * table, uint32_t index )
     while ( *at != index )
         at = &table->entries[*at].next;
     *at = table->entries[index].next;
+}
+
+/*  ---- sieve: stands before a table, and tells without a hash who is surely not in it, and nearly always where the
+    others are ---- Its keys are no secret: whoever makes many of them meet in one set gains that the table is asked. */
+
+#define NC_SOMEWHERE ( NC_NOWHERE - 1 ) /* perhaps there: ask the table */
+
+enum { NC_SIEVE_WORDS = 3 };
+
+typedef struct {
+    uint32_t words[NC_SIEVE_WORDS]; /* 15 bits of a member's key, and 16 of its index; or NC_NOWHERE */
+    uint32_t crowded;               /* members that found no word free */
+} nc_sieve_set_t;
+
+typedef struct {
+    nc_sieve_set_t * sets;
+    uint32_t mask;
+} nc_sieve_t;
+
+static void nc_sieve_place( nc_sieve_t * sieve, nc_arena_t * arena, uint32_t least_sets )
+{
+    sieve->mask = nc_table_heads( least_sets ) - 1;
+    sieve->sets = (nc_sieve_set_t *) nc_arena_take( arena, (size_t) sieve->mask + 1, sizeof( nc_sieve_set_t ) );
+}
+
+static void nc_sieve_reset( nc_sieve_t * sieve )
+{
+    static const nc_sieve_set_t empty = { { NC_NOWHERE, NC_NOWHERE, NC_NOWHERE }, 0 };
+    for ( uint32_t i = 0; i <= sieve->mask; i++ )
+        sieve->sets[i] = empty;
+}
+
+static nc_sieve_set_t * nc_sieve_set( const nc_sieve_t * sieve, uint64_t key )
+{
+    return &sieve->sets[key >> 32 & sieve->mask];
+}
+
+/* An index, NC_NOWHERE or NC_SOMEWHERE. Two keys may share all the bits that are kept: compare the key itself. */
+static inline uint32_t nc_sieve_find( const nc_sieve_t * sieve, uint64_t key )
+{
+    const nc_sieve_set_t * set = nc_sieve_set( sieve, key );
+    for ( int i = 0; i < NC_SIEVE_WORDS; i++ )
+        if ( ( set->words[i] ^ ( (uint32_t) key & 0x7fff0000u ) ) <= 0xffff )
+            return set->words[i] & 0xffff;
+    return set->crowded ? NC_SOMEWHERE : NC_NOWHERE;
+}
+
+/* Makes an index (below 65535) a member, or no member any more. */
+static void nc_sieve_change( nc_sieve_t * sieve, uint64_t key, uint32_t index, int is_member )
+{
+    nc_sieve_set_t * set = nc_sieve_set( sieve, key );
+    uint32_t word = ( (uint32_t) key & 0x7fff0000u ) | index, there = is_member ? NC_NOWHERE : word;
+    for ( int i = 0; i < NC_SIEVE_WORDS; i++ )
+        if ( set->words[i] == there ) {
+            set->words[i] = is_member ? word : NC_NOWHERE;
+            return;
+        }
+    set->crowded += is_member ? 1u : UINT32_MAX;
 }
 
 /* ---- bits: a set of numbers that gives its lowest member ---- */
@@ -4812,8 +4871,8 @@ typedef struct {
     uint32_t buffer; /* the pool's buffer that it lies in, or NC_NOWHERE */
     int kept;        /* the buffer was queued */
     int cost;        /* work units spent */
-    uint64_t hash;   /* for a server's tables: of `from`, or of a request's tag */
-    uint32_t slot;   /* the first one with that hash, or NC_NOWHERE */
+    uint64_t hash; /* for a server's tables: of a request's tag, or of a response's `from`; else its key in the sieve */
+    uint32_t slot; /* where `from` probably is, or NC_NOWHERE */
     union {
         nc_packet_t packet;
         nc_request_t request;
@@ -6432,6 +6491,7 @@ typedef struct {
     nc_slot_t * slots;
     uint8_t * user_data; /* NETCODE_USER_DATA_BYTES a slot */
     nc_table_t slot_by_address;
+    nc_sieve_t sieve; /* before slot_by_address */
     nc_table_t slot_by_id;
     nc_bits_t free_slots;
     nc_link_t * active_links;
@@ -6470,6 +6530,7 @@ struct netcode_server_t {
     uint8_t private_keys[NETCODE_MAX_PRIVATE_KEYS][NETCODE_KEY_BYTES];
     int private_key_count;
     uint8_t hash_key[crypto_shorthash_KEYBYTES];
+    uint64_t address_factor;                     /* for addresses' keys in the sieve; odd */
     uint8_t base_key[crypto_shorthash_KEYBYTES]; /* makes the random place where each session's sequences start */
     uint8_t challenge_key[NETCODE_KEY_BYTES];
     uint64_t challenge_sequence;
@@ -6574,9 +6635,13 @@ static void nc_server_look_ahead( const struct netcode_server_t * server, nc_arr
         NC_PREFETCH( nc_table_head( &hall->used.table, (uint32_t) arrival->hash ) );
         return;
     }
-    arrival->hash = nc_server_address_hash( server, arrival->from );
-    NC_PREFETCH( nc_table_head( &hall->slot_by_address, (uint32_t) arrival->hash ) );
-    NC_PREFETCH( nc_table_head( &hall->pending_by_address, (uint32_t) arrival->hash ) );
+    if ( arrival->as.packet.type == NETCODE_PACKET_RESPONSE ) {
+        arrival->hash = nc_server_address_hash( server, arrival->from );
+        NC_PREFETCH( nc_table_head( &hall->pending_by_address, (uint32_t) arrival->hash ) );
+        return;
+    }
+    arrival->hash = nc_address_key( arrival->from, server->address_factor );
+    NC_PREFETCH( nc_sieve_set( &hall->sieve, arrival->hash ) );
 }
 
 /* A further step: what is found there is fetched. Returns 0 for a stranger, at whose address nobody is. */
@@ -6591,9 +6656,16 @@ static int nc_server_look_further( const struct netcode_server_t * server, nc_ar
         }
         return 1;
     }
-    arrival->slot = nc_table_find( &hall->slot_by_address, (uint32_t) arrival->hash );
-    if ( arrival->slot == NC_NOWHERE )
-        return nc_table_find( &hall->pending_by_address, (uint32_t) arrival->hash ) != NC_NOWHERE;
+    int response = arrival->as.packet.type == NETCODE_PACKET_RESPONSE;
+    arrival->slot = response ? NC_SOMEWHERE : nc_sieve_find( &hall->sieve, arrival->hash );
+    if ( arrival->slot == NC_NOWHERE && server->pending_used.count == 0 )
+        return 0;
+    if ( arrival->slot >= NC_SOMEWHERE ) {
+        uint32_t hash = (uint32_t) ( response ? arrival->hash : nc_server_address_hash( server, arrival->from ) );
+        arrival->slot = nc_table_find( &hall->slot_by_address, hash );
+        if ( arrival->slot == NC_NOWHERE )
+            return nc_table_find( &hall->pending_by_address, hash ) != NC_NOWHERE;
+    }
     NC_PREFETCH( &hall->inbox.queues[arrival->slot] );
     nc_server_prefetch_slot( &hall->slots[arrival->slot] );
     return 1;
@@ -6706,8 +6778,10 @@ static void nc_server_end_slot( struct netcode_server_t * server, uint32_t index
     if ( tell_client && !slot->loopback )
         nc_server_send_disconnects( server, index );
     nc_wheel_remove( &hall->wheel, index );
-    if ( !slot->loopback )
+    if ( !slot->loopback ) {
         nc_table_remove( &hall->slot_by_address, index );
+        nc_sieve_change( &hall->sieve, nc_address_key( &slot->address, server->address_factor ), index, 0 );
+    }
     nc_table_remove( &hall->slot_by_id, index );
     for ( nc_walk_t * walk = server->walks; walk; walk = walk->outer )
         if ( walk->next == index )
@@ -6755,6 +6829,7 @@ static void nc_server_open_slot( struct netcode_server_t * server, uint32_t inde
     server->connects++;
     if ( !slot->loopback ) {
         nc_table_insert( &hall->slot_by_address, (uint32_t) hashes->address, index );
+        nc_sieve_change( &hall->sieve, nc_address_key( &slot->address, server->address_factor ), index, 1 );
         nc_server_set_slot_timer( server, index );
     }
     server->untold = index;
@@ -7305,12 +7380,14 @@ static int nc_server_on_session( struct netcode_server_t * server, nc_arrival_t 
 {
     const nc_packet_t * packet = &arrival->as.packet;
     uint32_t index = nc_server_match_slot( server, arrival->slot, arrival->from );
-    if ( index == NC_NOWHERE ) /* another datagram of the batch may have let it in meanwhile */
-        index = nc_server_slot_at( server, arrival->from, arrival->hash );
-    if ( index == NC_NOWHERE )
-        return nc_server_pending_at( server, arrival->from, arrival->hash, NC_NOWHERE ) == NC_NOWHERE
-                   ? NETCODE_DROP_UNKNOWN_ADDRESS
-                   : NETCODE_DROP_NOT_CONNECTED;
+    if ( index == NC_NOWHERE ) { /* the sieve meant another; or a datagram of this batch has let it in meanwhile */
+        uint64_t hash = nc_server_address_hash( server, arrival->from );
+        index = nc_server_slot_at( server, arrival->from, hash );
+        if ( index == NC_NOWHERE )
+            return nc_server_pending_at( server, arrival->from, hash, NC_NOWHERE ) == NC_NOWHERE
+                       ? NETCODE_DROP_UNKNOWN_ADDRESS
+                       : NETCODE_DROP_NOT_CONNECTED;
+    }
     nc_slot_t * slot = &server->hall.slots[index];
     nc_channel_t channel = { slot->client_to_server_key, server->config.protocol_id };
     int reason = nc_packet_accept( packet, arrival->data, &channel, &slot->replay );
@@ -7529,7 +7606,8 @@ static size_t nc_server_layout_hall( const struct netcode_server_config_t * conf
     hall->pending_count = pending;
     hall->slots = (nc_slot_t *) nc_arena_take( &arena, slots, sizeof( nc_slot_t ) );
     hall->user_data = (uint8_t *) nc_arena_take( &arena, slots, NETCODE_USER_DATA_BYTES );
-    nc_table_place( &hall->slot_by_address, &arena, slots, 4 * slots );
+    nc_table_place( &hall->slot_by_address, &arena, slots, slots );
+    nc_sieve_place( &hall->sieve, &arena, slots );
     nc_table_place( &hall->slot_by_id, &arena, slots, slots );
     nc_bits_place( &hall->free_slots, &arena, slots );
     hall->active_links = (nc_link_t *) nc_arena_take( &arena, slots, sizeof( nc_link_t ) );
@@ -7561,6 +7639,7 @@ static void nc_server_reset_hall( struct netcode_server_t * server )
     memset( hall->slots, 0, hall->slot_count * sizeof( nc_slot_t ) );
     memset( hall->user_data, 0, (size_t) hall->slot_count * NETCODE_USER_DATA_BYTES );
     nc_table_reset( &hall->slot_by_address );
+    nc_sieve_reset( &hall->sieve );
     nc_table_reset( &hall->slot_by_id );
     nc_bits_reset( &hall->free_slots );
     nc_list_init( &server->active );
@@ -7863,6 +7942,7 @@ static void nc_server_init( struct netcode_server_t * server, const struct netco
     server->private_key_count = 1;
     nc_crypto_wipe( server->config.private_key, NETCODE_KEY_BYTES ); /* one copy is enough */
     nc_crypto_random( server->hash_key, sizeof( server->hash_key ) );
+    server->address_factor = nc_crypto_random_u64() | 1;
     nc_crypto_random( server->base_key, sizeof( server->base_key ) );
     nc_clock_init( &server->clock, time );
     server->wrong_server_log_time = -1.0;
@@ -11459,6 +11539,7 @@ NETCODE_API void netcode_messages_server_send( struct netcode_messages_t * messa
 #undef NC_SEND_INTERVAL
 #undef NC_SOCKET_LINUX
 #undef NC_SOCKET_NONE
+#undef NC_SOMEWHERE
 #undef NC_STATE
 #undef NC_THREAD_LOCAL
 #undef NC_TRANSPORT_READ

@@ -345,10 +345,7 @@ static void packet_numbers( struct fuzz_input_t * input )
             FUZZ_CHECK( failed ? sodium_is_zero( piece, bytes ) : memcmp( piece, data + at, bytes ) == 0 );
             nc_writer_bytes( &writer, piece, bytes );
         } else {
-            uint64_t read = bytes == 1   ? nc_reader_u8( &reader )
-                            : bytes == 2 ? nc_reader_u16( &reader )
-                            : bytes == 4 ? nc_reader_u32( &reader )
-                                         : nc_reader_u64( &reader );
+            uint64_t read = nc_reader_number( &reader, bytes );
             FUZZ_CHECK( read == value );
             nc_writer_number( &writer, value, bytes );
         }

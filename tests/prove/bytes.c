@@ -44,19 +44,6 @@ void prove_reader_number( void )
         CLAIM( ( value >> 8 * nth & 255 ) == ( nth < bytes ? before.data[before.at + nth] : 0 ) );
 }
 
-void prove_reader_sizes( void )
-{
-    nc_reader_t reader = any_reader(), before = reader;
-    int which = any_int();
-    switch ( which ) {
-    case 1: nc_reader_u8( &reader ); break;
-    case 2: nc_reader_u16( &reader ); break;
-    case 4: nc_reader_u32( &reader ); break;
-    default: which = 8; nc_reader_u64( &reader );
-    }
-    claim_read( &before, &reader, (size_t) which );
-}
-
 void prove_reader_bytes( void )
 {
     nc_reader_t reader = any_reader(), before = reader;
@@ -147,8 +134,8 @@ void prove_load_and_store( void )
     uint8_t * place = any_bytes( 8 );
     nc_store_u64( place, value );
     nc_reader_t reader = nc_reader_make( place, 8 );
-    CLAIM( nc_load_u64( place ) == value && nc_reader_u64( &reader ) == value );
+    CLAIM( nc_load_u64( place ) == value && nc_reader_number( &reader, 8 ) == value );
     uint8_t * four = any_bytes( 4 );
     reader = nc_reader_make( four, 4 );
-    CLAIM( nc_load_u32( four ) == nc_reader_u32( &reader ) );
+    CLAIM( nc_load_u32( four ) == nc_reader_number( &reader, 4 ) );
 }

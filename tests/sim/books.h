@@ -33,6 +33,17 @@ static uint32_t sim_table_count( const nc_table_t * table )
     return count;
 }
 
+static uint32_t sim_sieve_count( const nc_sieve_t * sieve )
+{
+    uint32_t count = 0;
+    for ( uint32_t i = 0; i <= sieve->mask; i++ ) {
+        count += sieve->sets[i].crowded;
+        for ( int k = 0; k < NC_SIEVE_WORDS; k++ )
+            count += sieve->sets[i].words[k] != UINT32_MAX;
+    }
+    return count;
+}
+
 /* Every timer that is set is in one list, and a bucket is busy while it has any. */
 static void sim_check_wheel( const nc_wheel_t * wheel )
 {
@@ -64,6 +75,7 @@ static void sim_check_slot( const struct netcode_server_t * s, uint32_t index )
         return;
     SIM_BOOK( nc_server_slot_of_id( s, slot->client_id, nc_server_id_hash( s, slot->client_id ) ) == index );
     SIM_BOOK( nc_server_slot_at( s, &slot->address, nc_server_address_hash( s, &slot->address ) ) == index );
+    SIM_BOOK( nc_sieve_find( &hall->sieve, nc_address_key( &slot->address, s->address_factor ) ) != UINT32_MAX );
     SIM_BOOK( slot->sequence >> 63 == 0 );
 }
 
@@ -78,6 +90,7 @@ static void sim_check_hall( const struct netcode_server_t * s )
     SIM_BOOK( s->active.count == taken );
     SIM_BOOK( sim_table_count( &hall->slot_by_id ) == taken );
     SIM_BOOK( sim_table_count( &hall->slot_by_address ) == taken );
+    SIM_BOOK( sim_sieve_count( &hall->sieve ) == taken );
     SIM_BOOK( used + s->pending_free.count == hall->pending_count );
     SIM_BOOK( s->running || used == 0 );
     for ( uint32_t i = 0; i < hall->pending_count; i++ )

@@ -545,6 +545,7 @@ TEST( defence_7_tables_are_keyed_with_a_secret_of_each_server )
     struct netcode_address_t address = address_of( "10.2.0.1:6000" );
     CHECK( memcmp( a->hash_key, zeros, sizeof( zeros ) ) != 0 );
     CHECK( memcmp( a->hash_key, b->hash_key, sizeof( zeros ) ) != 0 );
+    CHECK( a->address_factor != b->address_factor && a->address_factor % 2 == 1 && b->address_factor % 2 == 1 );
     CHECK( nc_address_hash( &address, a->hash_key ) != nc_address_hash( &address, b->hash_key ) );
     CHECK( nc_server_id_hash( a, 7 ) != nc_server_id_hash( b, 7 ) );
     CHECK( nc_server_tag_hash( a, world_key ) != nc_server_tag_hash( b, world_key ) );

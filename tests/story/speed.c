@@ -531,6 +531,55 @@ TEST( speed_payloads_right_behind_a_response )
     speed_compare( 9, speed_eager_batch );
 }
 
+/*  All players meet in one set of the sieve, as if somebody had found out the server's number. With 0 all that is kept of
+    them is alike, so that it means another player for everybody but one; with 1 they differ, and there are too many. */
+static void speed_meet( uint64_t factor, int waiting )
+{
+    enum { PLAYERS = 9 };
+    int inside = PLAYERS - waiting; /* the last may have a handshake alone */
+    struct world_t * w = world_open( CLEAN, 1, PLAYERS, 0 );
+    const nc_hall_t * hall = &w->servers[0]->hall;
+    struct puppet_t players[PLAYERS], stranger;
+    int i, round, set = factor ? 6000 % 16 : 0;
+    w->servers[0]->address_factor = factor;
+    for ( i = 0; i < PLAYERS; i++ ) {
+        char text[32];
+        snprintf( text, sizeof( text ), "10.%d.0.1:6000", i + 2 );
+        puppet_make( &players[i], w, 0, (uint64_t) ( 100 + i ), text );
+        REQUIRE( i == inside ? puppet_challenged( &players[i] ) : puppet_connect( &players[i] ) );
+    }
+    CHECK_EQ( hall->sieve.sets[set].crowded, inside - NC_SIEVE_WORDS );
+    puppet_make( &stranger, w, 0, 200, "10.99.0.1:6000" );
+    for ( round = 0; round < 4; round++ ) { /* those who leave have words at first, then they are of the crowd */
+        int64_t unknown = server_drops( w, 0, NETCODE_DROP_UNKNOWN_ADDRESS );
+        int64_t early = server_drops( w, 0, NETCODE_DROP_NOT_CONNECTED );
+        puppet_keep_alive( &stranger );
+        if ( waiting )
+            puppet_keep_alive( &players[inside] );
+        for ( i = round; i < inside; i++ )
+            puppet_say( &players[i], 20, i );
+        world_step( w );
+        for ( i = 0; i < inside; i++ )
+            CHECK_EQ( server_drain( w, 0, i ), i >= round );
+        CHECK_EQ( server_drops( w, 0, NETCODE_DROP_UNKNOWN_ADDRESS ), unknown + 1 );
+        CHECK_EQ( server_drops( w, 0, NETCODE_DROP_NOT_CONNECTED ), early + waiting );
+        puppet_send( &players[round], NETCODE_PACKET_DISCONNECT, NULL, 0 );
+        world_step( w );
+        CHECK_EQ( netcode_server_num_connected_clients( w->servers[0] ), inside - 1 - round );
+    }
+    netcode_server_disconnect_all_clients( w->servers[0] );
+    CHECK_EQ( hall->sieve.sets[set].crowded, 0 );
+    world_close( w );
+}
+
+TEST( speed_players_who_meet_in_one_set )
+{
+    for ( int waiting = 0; waiting < 2; waiting++ ) {
+        speed_meet( 0, waiting );
+        speed_meet( 1, waiting );
+    }
+}
+
 /* A player who is about to leave is nobody any more: what he sends while the application is told is not his. */
 static void speed_on_leaving( struct world_party_t * party, int slot, int connected )
 {

@@ -14,12 +14,9 @@ TEST( bytes_reader_at_every_boundary )
                 for ( i = 0; i < total; i++ )
                     data[i] = (uint8_t) ( 0x81 + i * 7 );
                 for ( i = 0; i < at; i++ )
-                    nc_reader_u8( &reader );
+                    nc_reader_number( &reader, 1 );
                 CHECK( !reader.failed );
-                value = widths[w] == 1   ? nc_reader_u8( &reader )
-                        : widths[w] == 2 ? nc_reader_u16( &reader )
-                        : widths[w] == 4 ? nc_reader_u32( &reader )
-                                         : nc_reader_u64( &reader );
+                value = nc_reader_number( &reader, widths[w] );
                 if ( total - at >= widths[w] ) {
                     for ( i = widths[w]; i > 0; i-- )
                         expected = expected << 8 | data[at + i - 1];
@@ -39,12 +36,12 @@ TEST( bytes_reader_stays_failed )
     static const uint8_t data[8] = { 1, 2, 3, 4, 5, 6, 7, 8 };
     nc_reader_t reader = nc_reader_make( data, sizeof( data ) );
     uint8_t out[4] = { 9, 9, 9, 9 };
-    CHECK_EQ( nc_reader_u32( &reader ), 0x04030201 );
-    CHECK_EQ( nc_reader_u64( &reader ), 0 );
+    CHECK_EQ( nc_reader_number( &reader, 4 ), 0x04030201 );
+    CHECK_EQ( nc_reader_number( &reader, 8 ), 0 );
     CHECK( reader.failed );
-    CHECK_EQ( nc_reader_u8( &reader ), 0 );
-    CHECK_EQ( nc_reader_u16( &reader ), 0 );
-    CHECK_EQ( nc_reader_u32( &reader ), 0 );
+    CHECK_EQ( nc_reader_number( &reader, 1 ), 0 );
+    CHECK_EQ( nc_reader_number( &reader, 2 ), 0 );
+    CHECK_EQ( nc_reader_number( &reader, 4 ), 0 );
     nc_reader_bytes( &reader, out, 4 );
     CHECK_EQ( out[0] | out[1] | out[2] | out[3], 0 );
     nc_reader_bytes( &reader, out, 0 );
@@ -76,7 +73,7 @@ TEST( bytes_huge_sizes_fail )
     uint8_t data[4] = { 0 };
     nc_reader_t reader = nc_reader_make( data, sizeof( data ) );
     nc_writer_t writer = nc_writer_make( data, sizeof( data ) );
-    nc_reader_u16( &reader );
+    nc_reader_number( &reader, 2 );
     CHECK_EQ( nc_reader_number( &reader, SIZE_MAX ), 0 );
     CHECK( reader.failed );
     nc_writer_number( &writer, 1, 2 );
@@ -157,10 +154,10 @@ TEST( bytes_numbers_survive_the_round_trip )
         CHECK( !writer.failed );
         CHECK_EQ( nc_load_u64( data ), value );
         CHECK_EQ( nc_load_u32( data ), (uint32_t) value );
-        CHECK_EQ( nc_reader_u64( &reader ), value );
-        CHECK_EQ( nc_reader_u32( &reader ), (uint32_t) value );
-        CHECK_EQ( nc_reader_u16( &reader ), (uint16_t) value );
-        CHECK_EQ( nc_reader_u8( &reader ), (uint8_t) value );
+        CHECK_EQ( nc_reader_number( &reader, 8 ), value );
+        CHECK_EQ( nc_reader_number( &reader, 4 ), (uint32_t) value );
+        CHECK_EQ( nc_reader_number( &reader, 2 ), (uint16_t) value );
+        CHECK_EQ( nc_reader_number( &reader, 1 ), (uint8_t) value );
         CHECK( !reader.failed );
         memset( data, 0, sizeof( data ) );
         nc_store_u64( data + 1, value );

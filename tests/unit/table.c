@@ -123,6 +123,138 @@ TEST( table_map_against_a_model )
     }
 }
 
+/* ---- sieve: against a list of who is in it ---- */
+
+enum { SIEVE_MEMBERS = 100, SIEVE_KEYS = 40 };
+
+static struct {
+    nc_sieve_t sieve;
+    uint64_t keys[SIEVE_KEYS]; /* that meet in few sets, and some of them in all that is kept of them */
+    int key_of[SIEVE_MEMBERS]; /* -1: no member */
+} sieve_world;
+
+static int sieve_share_set( uint64_t a, uint64_t b )
+{
+    return ( ( a ^ b ) >> 32 & sieve_world.sieve.mask ) == 0;
+}
+
+static int sieve_share_tag( uint64_t a, uint64_t b )
+{
+    return ( ( a ^ b ) & 0x7fff0000 ) == 0;
+}
+
+static void sieve_check( uint64_t key )
+{
+    uint32_t found = nc_sieve_find( &sieve_world.sieve, key ),
+             crowded = nc_sieve_set( &sieve_world.sieve, key )->crowded;
+    int i, members = 0, in_set = 0;
+    for ( i = 0; i < SIEVE_MEMBERS; i++ ) {
+        uint64_t its;
+        if ( sieve_world.key_of[i] < 0 )
+            continue;
+        its = sieve_world.keys[sieve_world.key_of[i]];
+        in_set += sieve_share_set( its, key );
+        members += sieve_share_set( its, key ) && sieve_share_tag( its, key );
+    }
+    if ( found < ( TABLE_NOWHERE - 1 ) ) {
+        REQUIRE( found < SIEVE_MEMBERS && sieve_world.key_of[found] >= 0 );
+        CHECK( sieve_share_set( sieve_world.keys[sieve_world.key_of[found]], key ) );
+        CHECK( sieve_share_tag( sieve_world.keys[sieve_world.key_of[found]], key ) );
+    } else
+        CHECK_EQ( found == ( TABLE_NOWHERE - 1 ), crowded > 0 );
+    CHECK( members == 0 || found != TABLE_NOWHERE );
+    CHECK( members == 0 || crowded > 0 || found != ( TABLE_NOWHERE - 1 ) );
+    CHECK( (int) crowded <= in_set );
+}
+
+static uint32_t sieve_count( void )
+{
+    uint32_t i, k, count = 0;
+    for ( i = 0; i <= sieve_world.sieve.mask; i++ ) {
+        count += sieve_world.sieve.sets[i].crowded;
+        for ( k = 0; k < NC_SIEVE_WORDS; k++ )
+            count += sieve_world.sieve.sets[i].words[k] != TABLE_NOWHERE;
+    }
+    return count;
+}
+
+TEST( table_sieve_against_a_model )
+{
+    nc_arena_t arena;
+    void * block;
+    uint32_t count = 0;
+    int i, step;
+    TABLE_PLACE( block, arena, nc_sieve_place( &sieve_world.sieve, &arena, 17 ) );
+    CHECK_EQ( sieve_world.sieve.mask, 31 );
+    nc_sieve_reset( &sieve_world.sieve );
+    for ( i = 0; i < SIEVE_KEYS; i++ ) {
+        uint64_t set = (uint64_t) test_random_below( 4 ) << 32, kept = 0x7fff0000, random = test_random();
+        sieve_world.keys[i] = i % 4 ? set | ( random & 0xffffff80ffffffff )
+                                    : sieve_world.keys[i ? i - 1 : 0] ^ ( random & ~( kept | 31ull << 32 ) );
+    }
+    for ( i = 0; i < SIEVE_MEMBERS; i++ )
+        sieve_world.key_of[i] = -1;
+    for ( step = 0; step < 20000; step++ ) {
+        int joins, most = step / 1000 % 2 ? SIEVE_MEMBERS : 6; /* crowds come and go */
+        i = test_random_below( most );
+        joins = sieve_world.key_of[i] < 0;
+        if ( joins )
+            sieve_world.key_of[i] = test_random_below( SIEVE_KEYS );
+        nc_sieve_change( &sieve_world.sieve, sieve_world.keys[sieve_world.key_of[i]], (uint32_t) i, joins );
+        if ( !joins )
+            sieve_world.key_of[i] = -1;
+        count += joins ? 1u : UINT32_MAX;
+        CHECK_EQ( sieve_count(), count );
+        sieve_check( sieve_world.keys[test_random_below( SIEVE_KEYS )] );
+        sieve_check( test_random() );
+    }
+    for ( i = 0; i < SIEVE_MEMBERS; i++ )
+        if ( sieve_world.key_of[i] >= 0 )
+            nc_sieve_change( &sieve_world.sieve, sieve_world.keys[sieve_world.key_of[i]], (uint32_t) i, 0 );
+    CHECK_EQ( sieve_count(), 0 );
+    for ( i = 0; i < SIEVE_KEYS; i++ )
+        CHECK_EQ( nc_sieve_find( &sieve_world.sieve, sieve_world.keys[i] ), TABLE_NOWHERE );
+    free( block );
+}
+
+/* Neighbours in address or port, as a provider or a router makes them, spread as strangers do: few sets are crowded. */
+TEST( table_sieve_spreads_neighbours )
+{
+    enum { PLAYERS = 4096 };
+    int kind, i;
+    for ( kind = 0; kind < 6; kind++ ) {
+        uint64_t factor = test_random() | 1;
+        uint32_t crowded = 0;
+        nc_sieve_t sieve;
+        nc_arena_t arena;
+        void * block;
+        TABLE_PLACE( block, arena, nc_sieve_place( &sieve, &arena, PLAYERS ) );
+        nc_sieve_reset( &sieve );
+        for ( i = 0; i < PLAYERS; i++ ) {
+            struct netcode_address_t address;
+            int low = i & 255, high = i >> 8;
+            memset( &address, 0, sizeof( address ) );
+            address.type = kind < 3 ? NETCODE_ADDRESS_IPV4 : NETCODE_ADDRESS_IPV6;
+            address.port = (uint16_t) ( kind % 3 == 0 ? 4096 + i : 4096 );
+            if ( kind == 1 ) {
+                address.data.ipv4[3] = (uint8_t) low;
+                address.data.ipv4[2] = (uint8_t) high;
+            } else if ( kind == 2 ) {
+                address.data.ipv4[0] = (uint8_t) low;
+                address.data.ipv4[1] = (uint8_t) high;
+            } else if ( kind == 4 )
+                address.data.ipv6[7] = (uint16_t) i;
+            else if ( kind == 5 )
+                address.data.ipv6[2] = (uint16_t) i;
+            nc_sieve_change( &sieve, nc_address_key( &address, factor ), (uint32_t) i, 1 );
+        }
+        for ( i = 0; i <= (int) sieve.mask; i++ )
+            crowded += sieve.sets[i].crowded;
+        CHECK_LE( crowded, PLAYERS / 16 ); /* 1 in 43 where chance alone rules */
+        free( block );
+    }
+}
+
 TEST( table_bits_against_a_model )
 {
     static const uint32_t capacities[] = { 1, 2, 63, 64, 65, 128, 4095, 4096, 4097, 65535 };
