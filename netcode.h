@@ -2794,10 +2794,8 @@ static inline int nc_packet_parse( nc_packet_t * packet, const uint8_t * data, i
     if ( bytes < NC_MIN_SEALED_BYTES )
         return NETCODE_DROP_TOO_SMALL;
     int type = data[0] & 15, sequence_bytes = data[0] >> 4;
-    if ( type >= NETCODE_PACKET_TYPES )
-        return NETCODE_DROP_UNKNOWN_PACKET_TYPE;
     if ( !( ( direction == NC_TO_SERVER ? (int) NC_PACKETS_TO_SERVER : (int) NC_PACKETS_TO_CLIENT ) >> type & 1 ) )
-        return NETCODE_DROP_WRONG_DIRECTION;
+        return type < NETCODE_PACKET_TYPES ? NETCODE_DROP_WRONG_DIRECTION : NETCODE_DROP_UNKNOWN_PACKET_TYPE;
     if ( sequence_bytes < 1 || sequence_bytes > 8 )
         return NETCODE_DROP_BAD_SEQUENCE_LENGTH;
     const nc_packet_rule_t * rule = &nc_packet_rules[type];
