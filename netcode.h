@@ -3159,15 +3159,15 @@ static void nc_bits_remove( nc_bits_t * bits, uint32_t index )
         bits->summary[index / 4096] &= ~( (uint64_t) 1 << ( index / 64 % 64 ) );
 }
 
+/* Where the lowest bit of a word stands; each line gives one bit of that number. */
 static uint32_t nc_bits_lowest_of_word( uint64_t word )
 {
-    uint32_t index = 0, step;
-    for ( step = 32; step; step /= 2 )
-        if ( !( word & ( ( (uint64_t) 1 << step ) - 1 ) ) ) {
-            word >>= step;
-            index += step;
-        }
-    return index;
+    word &= ~word + 1;
+    return (uint32_t) ( ( word & 0x00000000ffffffffu ) == 0 ) << 5 |
+           (uint32_t) ( ( word & 0x0000ffff0000ffffu ) == 0 ) << 4 |
+           (uint32_t) ( ( word & 0x00ff00ff00ff00ffu ) == 0 ) << 3 |
+           (uint32_t) ( ( word & 0x0f0f0f0f0f0f0f0fu ) == 0 ) << 2 |
+           (uint32_t) ( ( word & 0x3333333333333333u ) == 0 ) << 1 | (uint32_t) ( ( word & 0x5555555555555555u ) == 0 );
 }
 
 static uint32_t nc_bits_lowest( const nc_bits_t * bits )
@@ -6633,13 +6633,14 @@ static void nc_server_look_ahead( const struct netcode_server_t * server, nc_arr
         NC_PREFETCH( nc_table_head( &hall->used.table, (uint32_t) arrival->hash ) );
         return;
     }
+    uint64_t key = nc_address_key( arrival->from, server->address_factor );
+    NC_PREFETCH( nc_sieve_set( &hall->sieve, key ) );
+    arrival->hash = key;
     if ( arrival->as.packet.type == NETCODE_PACKET_RESPONSE ) {
         arrival->hash = nc_server_address_hash( server, arrival->from );
+        NC_PREFETCH( nc_table_head( &hall->slot_by_address, (uint32_t) arrival->hash ) );
         NC_PREFETCH( nc_table_head( &hall->pending_by_address, (uint32_t) arrival->hash ) );
-        return;
     }
-    arrival->hash = nc_address_key( arrival->from, server->address_factor );
-    NC_PREFETCH( nc_sieve_set( &hall->sieve, arrival->hash ) );
 }
 
 /* A further step: what is found there is fetched. Returns 0 for a stranger, at whose address nobody is. */
