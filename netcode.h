@@ -305,8 +305,8 @@
                  late: the core's replay window has dropped those before (REPLAYED in the core's statistics).
     slowness     a slow reader stops the sender: FULL, sooner or later. Nobody is disconnected for it.
     rates        AIMD as RFC 9002 has it, at least two packets a round trip; FIXED or NONE if you know the network.
-                 A transfer gives way where the round trip grows: what else is sent waits at most about twice as long
-                 beside it, three times on ways slower than 250 kB/s. Transfers share a way of up to 500 kB/s about
+                 A transfer gives way as the round trip grows: at 250 kB/s what else is sent waits half as long again
+                 beside it, on slower ways two to three times as long. Transfers share a way of up to 500 kB/s about
                  equally; on faster ones the luck of ticks counts, and window_packets holds each to 77 kB a round trip.
                  Unreliable messages wait for the rate only; what outlives its time to live (0.5 s unless you say)
                  is dropped, counted.
@@ -9514,10 +9514,9 @@ static double nc_messages_timeout( const struct netcode_messages_t * messages )
     return nc_real_smaller( timeout, NC_MESSAGES_PATIENCE );
 }
 
-/* To what would fill the way without a queue. */
-static void nc_messages_shrink_bulk( struct netcode_messages_t * messages, double empty, double round_trip )
+static void nc_messages_shrink_bulk( struct netcode_messages_t * messages, double part )
 {
-    double part = nc_real_smaller( nc_real_larger( empty / round_trip, 0.5 ), 0.9 );
+    part = nc_real_larger( part, 0.5 );
     messages->bulk_bytes = nc_real_larger( messages->bulk_bytes * part, 2.0 * NETCODE_MAX_PACKET_SIZE );
     messages->bulk_threshold = messages->bulk_bytes;
 }
@@ -9525,17 +9524,16 @@ static void nc_messages_shrink_bulk( struct netcode_messages_t * messages, doubl
 static void nc_messages_measure( struct netcode_messages_t * messages, double sample )
 {
     double before = messages->rtt_latest;
-    if ( messages->rtt_min <= 0.0 || sample < messages->rtt_min || messages->now - messages->rtt_min_time > 10.0 ) {
-        if ( messages->now - messages->rtt_min_time > 10.0 ) {
-            messages->round_min = messages->round_min_next; /* what is older than two of these times is forgotten */
-            messages->round_min_next = 0.0;
-        }
+    if ( messages->rtt_min <= 0.0 || messages->now - messages->rtt_min_time > 10.0 ) {
+        messages->round_min = messages->round_min_next; /* what is older than two of these times is forgotten */
+        messages->round_min_next = 0.0;
         messages->rtt_min = sample;
         messages->rtt_min_time = messages->now;
     }
+    messages->rtt_min = nc_real_smaller( messages->rtt_min, sample );
     messages->rtt_latest = sample;
-    if ( sample > messages->rtt_min + 0.02 && messages->bulk_threshold > messages->bulk_bytes )
-        nc_messages_shrink_bulk( messages, messages->rtt_min, sample ); /* a queue begins to grow: no more doubling */
+    if ( sample > messages->rtt_min + 0.02 && messages->bulk_threshold > messages->bulk_bytes ) /* no more doubling */
+        nc_messages_shrink_bulk( messages, nc_real_smaller( messages->rtt_min / sample, 0.9 ) );
     if ( messages->rtt <= 0.0 ) {
         messages->rtt = sample;
         messages->rtt_variation = sample / 2.0;
@@ -9556,10 +9554,10 @@ static double nc_messages_rate( const struct netcode_messages_t * messages, doub
     return window * 1.25 / nc_real_larger( messages->rtt > 0.0 ? messages->rtt : 0.1, 0.001 );
 }
 
-/* As much as a tick's time allows, however rare ticks are. */
-static double nc_tokens_filled( double tokens, double rate, double passed )
+/* As much as a tick's time allows, however rare ticks are, and what `saved` seconds do. */
+static double nc_tokens_filled( double tokens, double rate, double passed, double saved )
 {
-    double most = rate * nc_real_smaller( nc_real_larger( passed, 0.03 ), 0.25 );
+    double most = rate * nc_real_smaller( nc_real_larger( passed, saved ), 0.25 );
     return nc_real_smaller( tokens + passed * rate, nc_real_larger( 2.0 * NETCODE_MAX_PACKET_SIZE, most ) );
 }
 
@@ -9569,8 +9567,13 @@ static void nc_messages_fill_tokens( struct netcode_messages_t * messages )
     double rate = nc_messages_rate( messages, messages->window_bytes );
     double bulk_rate = nc_messages_rate( messages, messages->bulk_bytes );
     messages->tokens_time = messages->now;
-    messages->tokens = nc_tokens_filled( messages->tokens, rate, passed );
-    messages->bulk_tokens = nc_tokens_filled( messages->bulk_tokens, bulk_rate, passed );
+    messages->tokens = nc_tokens_filled( messages->tokens, rate, passed, 0.03 );
+    /* Of bulk hardly more than a tick: what leaves in one burst stands in the queue, and what else is sent behind it. Nor
+       all of the window when many acks come at once, since the machine was held up. */
+    messages->bulk_tokens = nc_tokens_filled( messages->bulk_tokens, bulk_rate, passed, 0.01 );
+    if ( messages->congestion == NETCODE_MESSAGES_CONGESTION_AIMD )
+        messages->bulk_tokens =
+            nc_real_smaller( messages->bulk_tokens, nc_real_larger( messages->bulk_bytes / 2.0, bulk_rate * 0.017 ) );
 }
 
 static double nc_real_lowest( double lowest, double value )
@@ -9580,18 +9583,20 @@ static double nc_real_lowest( double lowest, double value )
 
 /*  Bulk transfers take what is left over: they give way before anything is lost, when packets take longer than they did on an
     empty way. Compared are means over all packets of a round trip: a single one is measured in whole ticks, and where it falls
-    in the ticks of both sides would decide who gives way. A smaller window bears more, so that two come to share alike. */
+    in the ticks of both sides would decide who gives way. In a round trip the window grows by a packet, and shrinks by a
+    quarter of what packets wait, as a part of the empty round trip. So window times wait is alike for all in balance, and who
+    waits alike has alike; a threshold would give all to whoever crosses it last. Ticks blur a wait by some 15 ms: an empty
+    round trip counts as 60 ms at least. While no transfer is there to grow the window, it does not shrink either. */
 static void nc_messages_judge_delay( struct netcode_messages_t * messages )
 {
     if ( messages->now - messages->bulk_start < messages->rtt || messages->round_samples < 4 )
         return;
     double mean = messages->round_sum / messages->round_samples;
-    double patience = nc_real_larger( 12.0 * NETCODE_MAX_PACKET_SIZE / messages->bulk_bytes, 0.7 );
     messages->round_min = nc_real_lowest( messages->round_min, mean );
     messages->round_min_next = nc_real_lowest( messages->round_min_next, mean );
-    if ( mean >
-         messages->round_min + nc_real_smaller( patience, 2.0 ) * nc_real_larger( 0.25 * messages->round_min, 0.012 ) )
-        nc_messages_shrink_bulk( messages, messages->round_min, mean );
+    double wait = ( mean - messages->round_min ) / nc_real_larger( messages->round_min, 0.06 );
+    if ( messages->bulk.count && messages->bulk_bytes >= messages->bulk_threshold )
+        nc_messages_shrink_bulk( messages, 1.0 - 0.25 * wait );
     messages->bulk_start = messages->now;
     messages->round_sum = 0.0;
     messages->round_samples = 0;

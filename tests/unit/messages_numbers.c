@@ -207,27 +207,24 @@ struct trips_t {
     double rtt, variation, jitter, latest, least, least_time, bulk, threshold, round, round_next;
 };
 
-static void trips_shrink( struct trips_t * t, double empty, double full )
+static double numbers_shrunk( double bulk, double part )
 {
-    double part = empty / full;
-    part = part < 0.5 ? 0.5 : part > 0.9 ? 0.9 : part;
-    t->bulk = t->bulk * part > 2400.0 ? t->bulk * part : 2400.0;
-    t->threshold = t->bulk;
+    bulk *= part < 0.5 ? 0.5 : part;
+    return bulk > 2400.0 ? bulk : 2400.0;
 }
 
 static void trips_note( struct trips_t * t, double sample, double now )
 {
-    int old = now - t->least_time > 10.0;
+    int old = t->least <= 0.0 || now - t->least_time > 10.0;
     if ( old ) {
         t->round = t->round_next;
         t->round_next = 0.0;
-    }
-    if ( old || t->least <= 0.0 || sample < t->least ) {
-        t->least = sample;
         t->least_time = now;
     }
+    if ( old || sample < t->least )
+        t->least = sample;
     if ( sample > t->least + 0.02 && t->threshold > t->bulk )
-        trips_shrink( t, t->least, sample );
+        t->bulk = t->threshold = numbers_shrunk( t->bulk, t->least / sample > 0.9 ? 0.9 : t->least / sample );
     if ( t->rtt > 0.0 ) {
         t->variation = 0.75 * t->variation + 0.25 * fabs( sample - t->rtt );
         t->rtt = 0.875 * t->rtt + 0.125 * sample;
@@ -302,27 +299,22 @@ TEST( messages_timeouts )
 /* ---- delay: bulk gives way before anything is lost ---- */
 
 struct delay_t {
-    double now, start, rtt, sum, round, round_next, bulk;
-    uint32_t samples;
+    double now, start, rtt, sum, round, round_next, bulk, threshold;
+    uint32_t samples, transfers;
 };
 
 static void delay_judge( struct delay_t * d )
 {
-    struct trips_t window;
     if ( d->samples < 4 || d->now - d->start < d->rtt )
         return;
-    double mean = d->sum / d->samples, packets = d->bulk / NETCODE_MAX_PACKET_SIZE, patience = 12.0 / packets;
-    patience = patience < 0.7 ? 0.7 : patience > 2.0 ? 2.0 : patience;
+    double mean = d->sum / d->samples;
     if ( d->round <= 0.0 || mean < d->round )
         d->round = mean;
     if ( d->round_next <= 0.0 || mean < d->round_next )
         d->round_next = mean;
-    double unit = d->round / 4.0 > 0.012 ? d->round / 4.0 : 0.012;
-    window.bulk = d->bulk;
-    if ( mean > d->round + patience * unit ) {
-        trips_shrink( &window, d->round, mean );
-        d->bulk = window.bulk;
-    }
+    double empty = d->round > 0.06 ? d->round : 0.06;
+    if ( d->transfers && d->bulk >= d->threshold ) /* what grows shrinks, in proportion to what packets wait */
+        d->bulk = d->threshold = numbers_shrunk( d->bulk, 1.0 - 0.25 * ( mean - d->round ) / empty );
     d->start = d->now;
     d->sum = 0.0;
     d->samples = 0;
@@ -338,6 +330,8 @@ static void delay_give( struct netcode_messages_t * m, const struct delay_t * d 
     m->round_min = d->round;
     m->round_min_next = d->round_next;
     m->bulk_bytes = d->bulk;
+    m->bulk_threshold = d->threshold;
+    m->bulk.count = d->transfers;
 }
 
 TEST( messages_delay_is_judged )
@@ -357,9 +351,10 @@ TEST( messages_delay_is_judged )
         d.round = NUMBERS_PICK( rounds );
         d.round_next = NUMBERS_PICK( rounds );
         d.bulk = NUMBERS_PICK( bulks );
+        d.threshold = NUMBERS_PICK( bulks );
+        d.transfers = (uint32_t) test_random_below( 3 );
         delay_give( m, &d );
         nc_messages_judge_delay( m );
-        double before = d.bulk;
         delay_judge( &d );
         NUMBERS_SAME( m->bulk_bytes, d.bulk );
         NUMBERS_SAME( m->round_min, d.round );
@@ -367,9 +362,9 @@ TEST( messages_delay_is_judged )
         NUMBERS_SAME( m->bulk_start, d.start );
         NUMBERS_SAME( m->round_sum, d.sum );
         CHECK_EQ( m->round_samples, d.samples );
-        if ( m->bulk_bytes < before )
-            NUMBERS_SAME( m->bulk_threshold, m->bulk_bytes ); /* no doubling from here on */
+        NUMBERS_SAME( m->bulk_threshold, d.threshold ); /* no doubling from here on */
     }
+    m->bulk.count = 0;
     netcode_messages_destroy( m );
 }
 
@@ -557,12 +552,14 @@ TEST( messages_rates )
         NUMBERS_SAME( nc_messages_rate( m, rows[i].window ), rows[i].rate );
         netcode_messages_destroy( m );
     }
-    NUMBERS_SAME( nc_tokens_filled( -500.0, 1000.0, 0.25 ), -250.0 );
-    NUMBERS_SAME( nc_tokens_filled( 2300.0, 1000.0, 0.25 ), 2400.0 );     /* two packets may always be saved */
-    NUMBERS_SAME( nc_tokens_filled( 2300.0, 100000.0, 0.01 ), 3000.0 );   /* or 30 ms of the rate */
-    NUMBERS_SAME( nc_tokens_filled( 2300.0, 100000.0, 0.125 ), 12500.0 ); /* or the time that has passed */
-    NUMBERS_SAME( nc_tokens_filled( 2300.0, 100000.0, 1.0 ), 25000.0 );   /* but never more than 250 ms */
-    NUMBERS_SAME( nc_tokens_filled( 0.0, 1e6, 0.001 ), 1000.0 );
+    NUMBERS_SAME( nc_tokens_filled( -500.0, 1000.0, 0.25, 0.03 ), -250.0 );
+    NUMBERS_SAME( nc_tokens_filled( 2300.0, 1000.0, 0.25, 0.03 ), 2400.0 );   /* two packets may always be saved */
+    NUMBERS_SAME( nc_tokens_filled( 2300.0, 100000.0, 0.01, 0.03 ), 3000.0 ); /* or 30 ms of the rate */
+    NUMBERS_SAME( nc_tokens_filled( 2300.0, 1e6, 0.002, 0.01 ), 4300.0 );
+    NUMBERS_SAME( nc_tokens_filled( 2300.0, 1e6, 0.009, 0.01 ), 10000.0 );      /* of bulk 10 */
+    NUMBERS_SAME( nc_tokens_filled( 2300.0, 100000.0, 0.125, 0.03 ), 12500.0 ); /* or the time that has passed */
+    NUMBERS_SAME( nc_tokens_filled( 2300.0, 100000.0, 1.0, 0.03 ), 25000.0 );   /* but never more than 250 ms */
+    NUMBERS_SAME( nc_tokens_filled( 0.0, 1e6, 0.001, 0.03 ), 1000.0 );
 }
 
 /* Time fills both buckets, each at its own rate. */
@@ -581,6 +578,20 @@ TEST( messages_tokens_are_filled )
     netcode_messages_update( m, 0.04 ); /* no time has passed */
     netcode_messages_update( m, 0.01 );
     NUMBERS_SAME( m->tokens, 1000.0 );
+    m->bulk_bytes = 12500.0; /* 125,000 */
+    m->tokens = m->bulk_tokens = 2300.0;
+    netcode_messages_update( m, m->told + 0.02 );
+    NUMBERS_SAME( m->tokens, 3000.0 );           /* 30 ms are saved */
+    NUMBERS_SAME( m->bulk_tokens, 2500.0 );      /* of bulk not more than the tick */
+    netcode_messages_update( m, m->told + 0.1 ); /* late: half of the window */
+    NUMBERS_SAME( m->bulk_tokens, 6250.0 );
+    m->rtt = 0.0125;
+    netcode_messages_update( m, m->told + 0.1 ); /* or a tick's, where round trips are shorter than ticks */
+    NUMBERS_SAME( m->bulk_tokens, 21250.0 );
+    m->congestion = NETCODE_MESSAGES_CONGESTION_FIXED;
+    m->fixed_rate = 1e6;
+    netcode_messages_update( m, m->told + 0.1 ); /* a fixed rate knows no window */
+    NUMBERS_SAME( m->bulk_tokens, 100000.0 );
     netcode_messages_destroy( m );
 }
 
