@@ -9112,15 +9112,16 @@ static uint32_t nc_fragment_bytes( uint32_t total, uint32_t index )
     return rest < NETCODE_MESSAGES_FRAGMENT_BYTES ? rest : NETCODE_MESSAGES_FRAGMENT_BYTES;
 }
 
+/* A ring of bits; `count`, here and below, is a power of two. */
 static int nc_bit_get( const uint64_t * bits, uint64_t at, uint32_t count )
 {
-    return (int) ( bits[at % count / 64] >> at % 64 & 1 );
+    return (int) ( bits[( at & ( count - 1 ) ) / 64] >> at % 64 & 1 );
 }
 
 static void nc_bit_set( uint64_t * bits, uint64_t at, uint32_t count, int value )
 {
-    uint64_t bit = (uint64_t) 1 << at % 64;
-    bits[at % count / 64] = value ? bits[at % count / 64] | bit : bits[at % count / 64] & ~bit;
+    uint64_t *word = &bits[( at & ( count - 1 ) ) / 64], bit = (uint64_t) 1 << at % 64;
+    *word = value ? *word | bit : *word & ~bit;
 }
 
 /* Makes room in a ring of bits for the positions behind `newest` up to `at`. */

@@ -160,15 +160,18 @@ static int bench_kind( int kind, const char * name, int rounds )
             struct pair_t * pair = ( i + turn ) % 2 ? &one : &many;
             pair_round( pair, i );
         }
-    double packet = 0.0;
+    double packet = 0.0, both = 0.0;
     int over = 0;
     for ( int side = 0; side < SIDES; side++ ) {
         double few = median( one.costs[side], rounds );
         double message = ( median( many.costs[side], rounds ) - few ) / ( MANY - 1 );
         packet += ( few - message ) / one.packets;
+        both += message;
         snprintf( text, sizeof( text ), "%s: one more small message, %s", name, side ? "in" : "out" );
         over += line( text, message, 60.0, "ns" );
     }
+    snprintf( text, sizeof( text ), "%s: the same, both sides together", name );
+    line( text, both, 0.0, "ns" );
     snprintf( text, sizeof( text ), "%s: a packet, out and in, and half its ack", name );
     over += line( text, packet, 250.0, "ns" ); /* what the clock takes is in it: twice a tick for either side */
     for ( int i = 0; i < SIDES; i++ ) {
