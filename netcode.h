@@ -9120,8 +9120,8 @@ static int nc_bit_get( const uint64_t * bits, uint64_t at, uint32_t count )
 
 static void nc_bit_set( uint64_t * bits, uint64_t at, uint32_t count, int value )
 {
-    uint64_t *word = &bits[( at & ( count - 1 ) ) / 64], bit = (uint64_t) 1 << at % 64;
-    *word = value ? *word | bit : *word & ~bit;
+    uint64_t * word = &bits[( at & ( count - 1 ) ) / 64];
+    *word = ( *word & ~( (uint64_t) 1 << at % 64 ) ) | (uint64_t) value << at % 64;
 }
 
 /* Makes room in a ring of bits for the positions behind `newest` up to `at`. */
@@ -9517,15 +9517,26 @@ static double nc_messages_timeout( const struct netcode_messages_t * messages )
 
 static void nc_messages_shrink_bulk( struct netcode_messages_t * messages, double part )
 {
-    part = nc_real_larger( part, 0.5 );
+    part = nc_real_larger( nc_real_smaller( part, 1.0 ), 0.5 );
     messages->bulk_bytes = nc_real_larger( messages->bulk_bytes * part, 2.0 * NETCODE_MAX_PACKET_SIZE );
     messages->bulk_threshold = messages->bulk_bytes;
+}
+
+/* A transfer gives way whose window has found the way's end: what stands in the queue is its own. */
+static void nc_messages_yield_bulk( struct netcode_messages_t * messages, double part )
+{
+    if ( messages->bulk.count && messages->round_min > 0.0 &&
+         messages->bulk_bytes >= nc_real_smaller( messages->bulk_threshold, messages->window_bytes ) )
+        nc_messages_shrink_bulk( messages, part );
 }
 
 static void nc_messages_measure( struct netcode_messages_t * messages, double sample )
 {
     double before = messages->rtt_latest;
     if ( messages->rtt_min <= 0.0 || messages->now - messages->rtt_min_time > 10.0 ) {
+        /*  What an empty way takes is learnt anew from time to time, and from an empty way: a transfer lets its queue run out
+            first, else it would take that for the way, and add another to it. */
+        nc_messages_yield_bulk( messages, 0.65 * messages->round_min / messages->rtt );
         messages->round_min = messages->round_min_next; /* what is older than two of these times is forgotten */
         messages->round_min_next = 0.0;
         messages->rtt_min = sample;
@@ -9596,8 +9607,7 @@ static void nc_messages_judge_delay( struct netcode_messages_t * messages )
     messages->round_min = nc_real_lowest( messages->round_min, mean );
     messages->round_min_next = nc_real_lowest( messages->round_min_next, mean );
     double wait = ( mean - messages->round_min ) / nc_real_larger( messages->round_min, 0.06 );
-    if ( messages->bulk.count && messages->bulk_bytes >= messages->bulk_threshold )
-        nc_messages_shrink_bulk( messages, 1.0 - 0.25 * wait );
+    nc_messages_yield_bulk( messages, 1.0 - 0.25 * wait );
     messages->bulk_start = messages->now;
     messages->round_sum = 0.0;
     messages->round_samples = 0;

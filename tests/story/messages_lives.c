@@ -181,6 +181,42 @@ TEST( messages_slow_ticks_keep_the_rate )
     }
 }
 
+/*  Three minutes of transfers that follow one another without a gap, so that the queue at the bottleneck is never empty by
+    itself: whoever fills the way does not take his own queue for the way's length, and add another to it. What else is sent
+    waits no longer in the last half minute than in the first. */
+TEST( messages_transfers_know_their_own_queue )
+{
+    static uint8_t file[200000];
+    struct netcode_messages_config_t config;
+    struct netcode_message_t message;
+    struct link_t link;
+    double longest[2] = { 0.0, 0.0 }, said;
+    int heard[2] = { 0, 0 };
+    netcode_default_messages_config( &config );
+    link_open( &link, &config, 1, 0.025, 0.0 );
+    link.ways[0].bytes_per_second = 250000.0;
+    link.ways[0].queue_seconds = 2.0;
+    while ( link.now < 180.0 ) {
+        while ( netcode_messages_send( link.ends[0], 1, NETCODE_MESSAGE_RELIABLE, file, (int) sizeof( file ) ) ==
+                NETCODE_OK )
+            ;
+        memcpy( file, &link.now, sizeof( link.now ) );
+        CHECK_EQ( netcode_messages_send( link.ends[0], 0, NETCODE_MESSAGE_UNRELIABLE, file, 64 ), NETCODE_OK );
+        link_tick( &link );
+        while ( netcode_messages_receive( link.ends[1], &message ) ) {
+            int late = link.now > 150.0;
+            if ( message.channel != 0 || ( !late && link.now > 30.0 ) )
+                continue;
+            memcpy( &said, message.data, sizeof( said ) );
+            longest[late] = link.now - said > longest[late] ? link.now - said : longest[late];
+            heard[late]++;
+        }
+    }
+    CHECK( heard[0] > 1700 && heard[1] > 1700 );
+    CHECK( longest[1] <= longest[0] + 1e-6 && longest[1] < 0.11 );
+    link_close( &link );
+}
+
 /* The other side takes no more: deadlines do not ask for work that can not be done. And what expires has a deadline. */
 TEST( messages_deadlines_do_not_poll )
 {

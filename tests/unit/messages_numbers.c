@@ -204,7 +204,8 @@ TEST( messages_heap_promises_what_is_kept_ready )
 /* ---- round trips: RFC 6298, and a minimum that is forgotten ---- */
 
 struct trips_t {
-    double rtt, variation, jitter, latest, least, least_time, bulk, threshold, round, round_next;
+    double rtt, variation, jitter, latest, least, least_time, bulk, threshold, round, round_next, window;
+    int transfers;
 };
 
 static double numbers_shrunk( double bulk, double part )
@@ -217,6 +218,9 @@ static void trips_note( struct trips_t * t, double sample, double now )
 {
     int old = t->least <= 0.0 || now - t->least_time > 10.0;
     if ( old ) {
+        double part = 0.65 * t->round / t->rtt; /* to what leaves no queue behind, with room to spare */
+        if ( t->transfers && t->round > 0.0 && ( t->bulk >= t->threshold || t->bulk >= t->window ) )
+            t->bulk = t->threshold = numbers_shrunk( t->bulk, part < 1.0 ? part : 1.0 );
         t->round = t->round_next;
         t->round_next = 0.0;
         t->least_time = now;
@@ -263,12 +267,15 @@ TEST( messages_round_trips )
             m->now += test_random_below( 4 ) ? 0.125 : NUMBERS_PICK( steps );
             m->bulk_bytes = t.bulk = NUMBERS_PICK( bulks );
             m->bulk_threshold = t.threshold = NUMBERS_PICK( bulks );
-            m->round_min = t.round = test_random_below( 3 ) * 0.25;
+            m->window_bytes = t.window = NUMBERS_PICK( bulks );
+            m->bulk.count = (uint32_t) ( t.transfers = test_random_below( 2 ) );
+            m->round_min = t.round = test_random_below( 3 ) * 0.03125;
             m->round_min_next = t.round_next = test_random_below( 3 ) * 0.5;
             nc_messages_measure( m, sample );
             trips_note( &t, sample, m->now );
             trips_compare( m, &t );
         }
+        m->bulk.count = 0;
         netcode_messages_destroy( m );
     }
 }
@@ -299,7 +306,7 @@ TEST( messages_timeouts )
 /* ---- delay: bulk gives way before anything is lost ---- */
 
 struct delay_t {
-    double now, start, rtt, sum, round, round_next, bulk, threshold;
+    double now, start, rtt, sum, round, round_next, bulk, threshold, window;
     uint32_t samples, transfers;
 };
 
@@ -313,7 +320,9 @@ static void delay_judge( struct delay_t * d )
     if ( d->round_next <= 0.0 || mean < d->round_next )
         d->round_next = mean;
     double empty = d->round > 0.06 ? d->round : 0.06;
-    if ( d->transfers && d->bulk >= d->threshold ) /* what grows shrinks, in proportion to what packets wait */
+    if ( d->transfers && d->round > 0.0 &&
+         ( d->bulk >= d->threshold ||
+           d->bulk >= d->window ) ) /* what grows shrinks, in proportion to what packets wait */
         d->bulk = d->threshold = numbers_shrunk( d->bulk, 1.0 - 0.25 * ( mean - d->round ) / empty );
     d->start = d->now;
     d->sum = 0.0;
@@ -331,6 +340,7 @@ static void delay_give( struct netcode_messages_t * m, const struct delay_t * d 
     m->round_min_next = d->round_next;
     m->bulk_bytes = d->bulk;
     m->bulk_threshold = d->threshold;
+    m->window_bytes = d->window;
     m->bulk.count = d->transfers;
 }
 
@@ -352,6 +362,7 @@ TEST( messages_delay_is_judged )
         d.round_next = NUMBERS_PICK( rounds );
         d.bulk = NUMBERS_PICK( bulks );
         d.threshold = NUMBERS_PICK( bulks );
+        d.window = NUMBERS_PICK( bulks );
         d.transfers = (uint32_t) test_random_below( 3 );
         delay_give( m, &d );
         nc_messages_judge_delay( m );
