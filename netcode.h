@@ -2719,7 +2719,7 @@ static inline int nc_replay_seen( const nc_replay_t * replay, uint64_t sequence 
 }
 
 /* Standard: Replay Protection, step 3. Only for what nc_replay_seen let through and what then proved authentic. */
-static void nc_replay_advance( nc_replay_t * replay, uint64_t sequence )
+static NC_INLINE void nc_replay_advance( nc_replay_t * replay, uint64_t sequence )
 {
     if ( sequence > replay->newest ) {
         uint64_t word = replay->newest / 64;
@@ -2834,19 +2834,18 @@ static inline int nc_packet_open( const nc_packet_t * packet, const uint8_t * da
                            &seal );
 }
 
-/*  Reads a session's packet: replay test, decryption in place, advance. Standard: Reading Encrypted Packets.
-    Returns a drop reason. */
+/*  Reads a packet of a session, all of which are protected against replay: the test, decryption in place, advance.
+    Standard: Reading Encrypted Packets. Returns a drop reason. */
 static inline int nc_packet_accept( const nc_packet_t * packet, uint8_t * data, const nc_channel_t * channel,
                                     nc_replay_t * replay )
 {
-    int reason =
-        nc_packet_rules[packet->type].replay_protected ? nc_replay_seen( replay, packet->sequence ) : NETCODE_DROP_NONE;
+    int reason = nc_replay_seen( replay, packet->sequence );
+    netcode_assert( nc_packet_rules[packet->type].replay_protected );
     if ( reason != NETCODE_DROP_NONE )
         return reason;
     if ( !nc_packet_open( packet, data, data + packet->header_bytes, channel ) )
         return NETCODE_DROP_AUTHENTICATION_FAILED;
-    if ( nc_packet_rules[packet->type].replay_protected )
-        nc_replay_advance( replay, packet->sequence );
+    nc_replay_advance( replay, packet->sequence );
     return NETCODE_DROP_NONE;
 }
 
@@ -2856,9 +2855,11 @@ static int nc_packet_seal( uint8_t * out, const nc_packet_t * packet, const uint
 {
     uint8_t associated[NC_PACKET_AD_BYTES];
     nc_seal_t seal = { channel->key, packet->sequence, associated, sizeof( associated ) };
-    int sequence_bytes = packet->sequence >> 40 ? 6 : 1;
+    int sequence_bytes = 6; /* of nearly all: see nc_crypto_sequence_base */
     while ( sequence_bytes < 8 && packet->sequence >> 8 * sequence_bytes )
         sequence_bytes++;
+    while ( sequence_bytes > 1 && !( packet->sequence >> 8 * ( sequence_bytes - 1 ) ) )
+        sequence_bytes--;
     nc_store_u64( out + 1, packet->sequence ); /* what of it is too much is overwritten */
     out[0] = (uint8_t) ( sequence_bytes << 4 | packet->type );
     nc_packet_associated( associated, channel->protocol_id, out[0] );
@@ -3366,10 +3367,8 @@ static void nc_pool_release( nc_pool_t * pool, const nc_allocator_t * allocator 
 /* Whose buffer is this? NC_NOWHERE where it is not this pool's. */
 static uint32_t nc_pool_find( const nc_pool_t * pool, const void * packet )
 {
-    uintptr_t at = (uintptr_t) packet, start = (uintptr_t) pool->buffers;
-    if ( at < start || at - start >= (uintptr_t) pool->count * NC_BUFFER_STRIDE )
-        return NC_NOWHERE;
-    return (uint32_t) ( ( at - start ) / NC_BUFFER_STRIDE );
+    uintptr_t index = ( (uintptr_t) packet - (uintptr_t) pool->buffers ) / NC_BUFFER_STRIDE; /* huge, where before it */
+    return index < pool->count ? (uint32_t) index : NC_NOWHERE;
 }
 
 /*  ---- inbox: what the application has not read yet: a queue for each client, and all clients' events in their
@@ -3465,7 +3464,7 @@ static void nc_inbox_mark_left( nc_inbox_t * inbox, uint32_t client_index )
 }
 
 /* Takes a payload out of its queue and out of the events. */
-static void nc_inbox_unlink( nc_inbox_t * inbox, uint32_t index )
+static NC_INLINE void nc_inbox_unlink( nc_inbox_t * inbox, uint32_t index )
 {
     nc_buffer_t * buffer = nc_pool_buffer( inbox->pool, index );
     nc_queue_t * queue = &inbox->queues[buffer->client_index];
@@ -3476,9 +3475,10 @@ static void nc_inbox_unlink( nc_inbox_t * inbox, uint32_t index )
         return;
     }
     nc_list_remove( &queue->list, inbox->queue_links, index );
-    if ( queue->is_open && queue->list.count < inbox->share )
+    if ( !queue->is_open )
+        nc_inbox_mark_left( inbox, buffer->client_index );
+    else if ( queue->list.count < inbox->share )
         inbox->reserved++;
-    nc_inbox_mark_left( inbox, buffer->client_index );
 }
 
 static void nc_inbox_discard( nc_inbox_t * inbox, uint32_t index )
@@ -3500,7 +3500,7 @@ static int nc_inbox_discard_left( nc_inbox_t * inbox )
 }
 
 /* Is there room for one more payload of this client? Returns a drop reason. */
-static int nc_inbox_room( nc_inbox_t * inbox, uint32_t client_index )
+static NC_INLINE int nc_inbox_room( nc_inbox_t * inbox, uint32_t client_index )
 {
     uint32_t count = inbox->queues[client_index].list.count;
     uint32_t kept_back = count < inbox->share ? 0 : inbox->reserved;
@@ -3541,7 +3541,7 @@ static int nc_inbox_copy( nc_inbox_t * inbox, nc_buffer_t what, const uint8_t * 
 }
 
 /* Hands a queued payload to the caller. */
-static uint8_t * nc_inbox_hand_out( nc_inbox_t * inbox, uint32_t index )
+static NC_INLINE uint8_t * nc_inbox_hand_out( nc_inbox_t * inbox, uint32_t index )
 {
     nc_buffer_t * buffer = nc_pool_buffer( inbox->pool, index );
     nc_inbox_unlink( inbox, index );
@@ -6609,8 +6609,11 @@ static uint32_t nc_server_slot_at( const struct netcode_server_t * server, const
 
 static void nc_server_prefetch_slot( const nc_slot_t * slot )
 {
-    for ( size_t i = 0; i < sizeof( nc_slot_t ); i += NC_ARENA_LINE )
-        NC_PREFETCH( (const uint8_t *) slot + i );
+    const uint8_t * line = (const uint8_t *) slot;
+    NC_PREFETCH( line );
+    NC_PREFETCH( line + NC_ARENA_LINE );
+    NC_PREFETCH( line + 2 * NC_ARENA_LINE );
+    NC_PREFETCH( line + 3 * NC_ARENA_LINE );
 }
 
 static uint64_t nc_server_address_hash( const struct netcode_server_t * server,
@@ -6688,13 +6691,12 @@ static uint32_t nc_server_slot_of_id( const struct netcode_server_t * server, ui
 }
 
 /* The socket's send may be a callback that disconnects this very client: the slot is not touched after it. */
-static void nc_server_seal_to_slot( struct netcode_server_t * server, nc_slot_t * slot, nc_packet_t * packet,
-                                    const uint8_t * body )
+static NC_INLINE void nc_server_seal_to_slot( struct netcode_server_t * server, nc_slot_t * slot, nc_packet_t * packet,
+                                              const uint8_t * body )
 {
     uint64_t session = slot->session;
     uint8_t spare[NC_OUT_STRIDE];
     uint8_t * out = nc_outbox_begin( &server->outbox, spare );
-    struct netcode_address_t to = slot->address;
     if ( session == 0 || slot->session != session || slot->sequence >> 63 )
         return; /* it is gone; or the upper half, which is the global sequence's: no nonce is used twice */
     packet->sequence = slot->sequence++;
@@ -6703,7 +6705,7 @@ static void nc_server_seal_to_slot( struct netcode_server_t * server, nc_slot_t 
     slot->send_time = server->clock.now;
     slot->packets_sent++;
     slot->bytes_sent += (uint64_t) bytes;
-    nc_outbox_end( &server->outbox, out, &to, packet->type, bytes );
+    nc_outbox_end( &server->outbox, out, &slot->address, packet->type, bytes );
 }
 
 static void nc_server_send_keep_alive( struct netcode_server_t * server, uint32_t index )
@@ -7463,37 +7465,37 @@ static int nc_server_take( struct netcode_server_t * server, struct netcode_data
                            uint32_t count )
 {
     nc_arrival_t arrivals[NC_RECEIVE_BATCH];
-    uint32_t place_of[NC_RECEIVE_BATCH], passed = 0;
-    uint32_t known[NC_RECEIVE_BATCH], known_count = 0;
+    uint32_t left[NC_RECEIVE_BATCH], passed = 0, known = 0; /* those that are not refused yet */
     nc_pool_t * pool = server->hall.inbox.pool;
     int cost = 0;
     server->counters.datagrams_received += count;
     for ( uint32_t i = 0; i < count; i++ ) {
-        if ( nc_server_receive_one( server, &places[i], buffers[i], &arrivals[passed] ) ) {
-            nc_server_look_ahead( server, &arrivals[passed] );
-            place_of[passed++] = i;
+        if ( nc_server_receive_one( server, &places[i], buffers[i], &arrivals[i] ) ) {
+            nc_server_look_ahead( server, &arrivals[i] );
+            left[passed++] = i;
             continue;
         }
         nc_arrival_reset( &places[i] );
         cost += NC_COST_CHEAP;
     }
-    for ( uint32_t i = 0; i < passed; i++ ) {
+    for ( uint32_t k = 0; k < passed; k++ ) {
+        uint32_t i = left[k];
         if ( nc_server_look_further( server, &arrivals[i] ) ) {
-            known[known_count++] = i;
+            left[known++] = i;
             continue;
         }
         nc_server_drop( server, NETCODE_DROP_UNKNOWN_ADDRESS, arrivals[i].from, arrivals[i].bytes );
-        nc_arrival_reset( &places[place_of[i]] );
+        nc_arrival_reset( &places[i] );
         cost += NC_COST_CHEAP;
     }
-    for ( uint32_t k = 0; k < known_count; k++ ) {
-        uint32_t i = known[k], at = place_of[i];
+    for ( uint32_t k = 0; k < known; k++ ) {
+        uint32_t i = left[k];
         nc_server_process( server, &arrivals[i] );
         cost += arrivals[i].cost;
-        nc_arrival_reset( &places[at] );
+        nc_arrival_reset( &places[i] );
         if ( arrivals[i].kept ) {
-            buffers[at] = nc_pool_take( pool ); /* nc_inbox_room has seen to it that there is one */
-            nc_arrival_prepare( &places[at], pool, buffers[at] );
+            buffers[i] = nc_pool_take( pool ); /* nc_inbox_room has seen to it that there is one */
+            places[i].data = nc_pool_data( pool, buffers[i] );
         }
     }
     return cost;
@@ -8206,7 +8208,8 @@ NETCODE_API uint64_t netcode_server_next_packet_sequence( struct netcode_server_
 }
 
 /* A payload to one connected client, whatever carries it. */
-static void nc_server_send_payload( struct netcode_server_t * server, uint32_t index, const uint8_t * data, int bytes )
+static NC_INLINE void nc_server_send_payload( struct netcode_server_t * server, uint32_t index, const uint8_t * data,
+                                              int bytes )
 {
     nc_slot_t * slot = &server->hall.slots[index];
     uint64_t session = slot->session;

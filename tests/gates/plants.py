@@ -54,8 +54,8 @@ PLANTS = (
     (
         "duplicates",
         "dropped and counted",
-        "nc_packet_rules[packet->type].replay_protected ? nc_replay_seen( replay, packet->sequence ) : NETCODE_DROP_NONE;",
-        "NETCODE_DROP_NONE;",
+        "    int reason = nc_replay_seen( replay, packet->sequence );",
+        "    int reason = NETCODE_DROP_NONE;",
         "    stats->dropped_duplicates_total = stats->drops[NETCODE_MESSAGES_DROP_DUPLICATE];\n",
         "",
     ),

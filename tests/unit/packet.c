@@ -49,13 +49,19 @@ static nc_channel_t packet_channel( void )
     return channel;
 }
 
-/* Reads what was forged, as a session does. */
+/* Reads what was forged: as a session does, or, what comes before there is one, without a window. */
 static int packet_read( uint8_t * data, int bytes, int direction, nc_replay_t * replay )
 {
     nc_channel_t channel = packet_channel();
     nc_packet_t packet;
     int reason = nc_packet_parse( &packet, data, bytes, direction );
-    return reason != NETCODE_DROP_NONE ? reason : nc_packet_accept( &packet, data, &channel, replay );
+    if ( reason != NETCODE_DROP_NONE )
+        return reason;
+    CHECK_EQ( nc_packet_rules[packet.type].replay_protected, packet_facts[packet.type].replay_protected );
+    if ( packet_facts[packet.type].replay_protected )
+        return nc_packet_accept( &packet, data, &channel, replay );
+    return nc_packet_open( &packet, data, data + packet.header_bytes, &channel ) ? NETCODE_DROP_NONE
+                                                                                 : NETCODE_DROP_AUTHENTICATION_FAILED;
 }
 
 /* The reason that the standard's order gives for a packet of this prefix and size. */
