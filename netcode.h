@@ -2044,6 +2044,13 @@ static void nc_crypto_wipe( void * data, size_t bytes )
     sodium_memzero( data, bytes );
 }
 
+/* Gives memory back in which there may be keys, or players' words. */
+static void nc_crypto_release( const nc_allocator_t * allocator, void * block, size_t bytes )
+{
+    nc_crypto_wipe( block, bytes );
+    allocator->release( allocator->context, block );
+}
+
 static int nc_crypto_equal( const uint8_t * a, const uint8_t * b, size_t bytes )
 {
     return sodium_memcmp( a, b, bytes ) == 0;
@@ -2616,7 +2623,6 @@ NETCODE_API int netcode_generate_connect_token( int num_server_addresses, const 
 {
     nc_private_token_t private_token;
     nc_connect_token_t token;
-    nc_token_seal_t how;
     int result = NETCODE_ERROR;
     NC_CHECK( num_server_addresses >= 1 && num_server_addresses <= NETCODE_MAX_SERVERS_PER_CONNECT, NETCODE_ERROR );
     NC_CHECK( public_server_addresses != NULL && internal_server_addresses != NULL, NETCODE_ERROR );
@@ -2637,10 +2643,7 @@ NETCODE_API int netcode_generate_connect_token( int num_server_addresses, const 
         private_token.client_id = client_id;
         if ( user_data )
             memcpy( private_token.user_data, user_data, NETCODE_USER_DATA_BYTES );
-        how.protocol_id = protocol_id;
-        how.expire_timestamp = token.expire_timestamp;
-        how.nonce = token.nonce;
-        how.key = private_key;
+        nc_token_seal_t how = { protocol_id, token.expire_timestamp, token.nonce, private_key };
         nc_token_seal_private( token.sealed_private, &private_token, &how );
         nc_token_write( connect_token, &token );
         result = NETCODE_OK;
@@ -3356,14 +3359,6 @@ static void nc_pool_give( nc_pool_t * pool, uint32_t index )
     pool->free_list[pool->free_count++] = index;
 }
 
-/* Players' words are wiped like keys before the memory goes back. */
-static void nc_pool_release( nc_pool_t * pool, const nc_allocator_t * allocator )
-{
-    void * block = pool->block;
-    nc_crypto_wipe( block, pool->block_bytes );
-    allocator->release( allocator->context, block );
-}
-
 /* Whose buffer is this? NC_NOWHERE where it is not this pool's. */
 static uint32_t nc_pool_find( const nc_pool_t * pool, const void * packet )
 {
@@ -3944,12 +3939,6 @@ static int nc_socket_open_udp( struct netcode_socket_t * socket, const nc_socket
 static size_t nc_socket_udp_memory( void )
 {
     return 0;
-}
-
-static void nc_socket_connect( const struct netcode_socket_t * socket, const struct netcode_address_t * peer )
-{
-    (void) socket;
-    (void) peer;
 }
 
 static void nc_socket_enlarge( const struct netcode_socket_t * socket, const nc_log_t * log, int bytes )
@@ -4713,6 +4702,21 @@ static int nc_socket_open_udp( struct netcode_socket_t * socket, const nc_socket
     return NC_SOCKET_OK;
 }
 
+/* Asks for larger buffers than it was opened with. */
+static void nc_socket_enlarge( const struct netcode_socket_t * socket, const nc_log_t * log, int bytes )
+{
+    nc_socket_udp_t * udp = (nc_socket_udp_t *) socket->context;
+    if ( socket->send != nc_socket_udp_send )
+        return;
+    for ( int i = 0; i < udp->count; i++ )
+        nc_socket_set_buffers( udp, i, bytes, bytes );
+    nc_socket_log_buffers( udp, log, bytes, bytes );
+}
+
+#endif
+
+/* ---- any socket, whatever of its callbacks is missing ---- */
+
 /*  Aims a client's socket at the one server that it talks to: a send costs less, and the system drops what others send.
     Any other socket has nothing to gain. */
 static void nc_socket_connect( const struct netcode_socket_t * socket, const struct netcode_address_t * peer )
@@ -4744,21 +4748,6 @@ static void nc_socket_connect( const struct netcode_socket_t * socket, const str
     (void) peer;
 #endif
 }
-
-/* Asks for larger buffers than it was opened with. */
-static void nc_socket_enlarge( const struct netcode_socket_t * socket, const nc_log_t * log, int bytes )
-{
-    nc_socket_udp_t * udp = (nc_socket_udp_t *) socket->context;
-    if ( socket->send != nc_socket_udp_send )
-        return;
-    for ( int i = 0; i < udp->count; i++ )
-        nc_socket_set_buffers( udp, i, bytes, bytes );
-    nc_socket_log_buffers( udp, log, bytes, bytes );
-}
-
-#endif
-
-/* ---- any socket, whatever of its callbacks is missing ---- */
 
 static struct netcode_socket_info_t nc_socket_info( const struct netcode_socket_t * socket )
 {
@@ -4800,6 +4789,15 @@ static void nc_outbox_place( nc_outbox_t * outbox, nc_arena_t * arena, int capac
     outbox->datagrams =
         (struct netcode_datagram_t *) nc_arena_take( arena, (size_t) capacity, sizeof( struct netcode_datagram_t ) );
     outbox->bytes = (uint8_t *) nc_arena_take( arena, (size_t) capacity, NC_OUT_STRIDE );
+}
+
+/* Has a payload this size? Else the log says whose mistake it is. */
+static inline int nc_outbox_allows( const nc_log_t * log, const char * who, int bytes )
+{
+    if ( bytes >= 1 && bytes <= NETCODE_MAX_PACKET_SIZE )
+        return 1;
+    NC_LOG( log, ERROR, "%s can not send %d bytes: a payload has 1 to %d", who, bytes, NETCODE_MAX_PACKET_SIZE );
+    return 0;
 }
 
 static void nc_outbox_send( nc_outbox_t * outbox, const struct netcode_datagram_t * datagrams, int count )
@@ -4969,8 +4967,9 @@ typedef struct nc_simulator_port_t {
 
 enum { NC_SIMULATOR_HEADS = 4096 };
 
+/* The simulator, and what of it is nobody else's. */
 typedef struct nc_simulator_state_t {
-    struct netcode_network_simulator_t * settings;
+    struct netcode_network_simulator_t settings;
     nc_allocator_t allocator;
     nc_clock_t clock;
     uint64_t random;
@@ -5112,7 +5111,7 @@ static void nc_simulator_launch( nc_simulator_port_t * port, const struct netcod
 static int nc_simulator_send( void * context, const struct netcode_datagram_t * datagrams, int count )
 {
     nc_simulator_port_t * port = (nc_simulator_port_t *) context;
-    const struct netcode_network_simulator_t * settings = port->state->settings;
+    const struct netcode_network_simulator_t * settings = &port->state->settings;
     for ( int i = 0; i < count; i++ ) {
         double delay = (double) settings->latency_milliseconds / 1000.0;
         if ( nc_simulator_chance( port->state, settings->packet_loss_percent ) )
@@ -5183,23 +5182,15 @@ NETCODE_API struct netcode_network_simulator_t * netcode_network_simulator_creat
     void ( *free_function )( void *, void * ) )
 {
     nc_allocator_t allocator = nc_allocator_make( allocator_context, allocate_function, free_function );
-    struct netcode_network_simulator_t * simulator;
-    nc_simulator_state_t * state;
-    simulator = (struct netcode_network_simulator_t *) allocator.allocate( allocator.context, sizeof( *simulator ) );
-    if ( !simulator )
+    nc_simulator_state_t * state =
+        (nc_simulator_state_t *) allocator.allocate( allocator.context, sizeof( nc_simulator_state_t ) );
+    if ( !state )
         return NULL;
-    state = (nc_simulator_state_t *) allocator.allocate( allocator.context, sizeof( *state ) );
-    if ( !state ) {
-        allocator.release( allocator.context, simulator );
-        return NULL;
-    }
-    memset( simulator, 0, sizeof( *simulator ) );
     memset( state, 0, sizeof( *state ) );
     state->allocator = allocator;
-    state->settings = simulator;
     nc_clock_init( &state->clock, 0.0 );
-    simulator->internal = state;
-    return simulator;
+    state->settings.internal = state;
+    return &state->settings;
 }
 
 NETCODE_API void netcode_network_simulator_reset( struct netcode_network_simulator_t * simulator )
@@ -5232,7 +5223,6 @@ NETCODE_API void netcode_network_simulator_destroy( struct netcode_network_simul
     if ( state->heap )
         allocator.release( allocator.context, state->heap );
     allocator.release( allocator.context, state );
-    allocator.release( allocator.context, simulator );
 }
 
 /* A packet has arrived: its port takes it, or nobody does. */
@@ -5312,17 +5302,16 @@ typedef struct {
                                                           ( config )->allocate_function, ( config )->free_function ); \
     } while ( 0 )
 
+/* Is it the operating system's UDP? */
+#define NC_TRANSPORT_IS_UDP( config ) \
+    ( !( config )->socket && !( config )->network_simulator && !( config )->override_send_and_receive )
+
 /* Has every choice that was made its callbacks? */
 static int nc_transport_is_complete( const nc_transport_t * transport )
 {
     if ( transport->overridden && ( !transport->override_.send || !transport->override_.receive ) )
         return 0;
     return !transport->socket || ( transport->socket->receive && transport->socket->send );
-}
-
-static int nc_transport_is_udp( const nc_transport_t * transport )
-{
-    return !transport->socket && !transport->simulator && !transport->overridden;
 }
 
 /*  Makes the socket that the config chose; `place` is the address on a simulator, and `kept` holds the override
@@ -5346,7 +5335,8 @@ static int nc_transport_open( const nc_transport_t * transport, const struct net
     return NC_SOCKET_OK;
 }
 
-/* Reads one address, or two of different families. Returns 0, or the number of the one that can not be used. */
+/*  Reads one address, or two of different families. Returns 0, or the number of the one that can not be used: on either
+    end that is its create error, ..._PARSE_ADDRESS_FAILED or ..._PARSE_ADDRESS2_FAILED. */
 static int nc_transport_parse( const char ** texts, int count, struct netcode_address_t addresses[2] )
 {
     for ( int i = 0; i < count; i++ )
@@ -5451,13 +5441,11 @@ struct netcode_client_t {
     int state;
     int told_state; /* by the callback; another one while that change's line is logged */
     int loopback;
-    int client_index;
-    int event_index; /* the last slot it had, for events that are read later */
+    int client_index; /* stays until the next connection, for events that are read later */
     int max_clients;
     int depth;   /* calls under way: callbacks may call back */
     int leaving; /* the disconnect packets are under way */
     int updating;
-    int aimed;          /* the socket was told which server it talks to */
     int destroy_wanted; /* from a callback: when the outermost call returns */
     int verdict;        /* a denial or a disconnect that was received, acted on after sending */
     int backlog;        /* the last update left datagrams waiting */
@@ -5568,7 +5556,6 @@ static void nc_client_end_session( struct netcode_client_t * client, int previou
     if ( previous > 0 || state < 0 )
         nc_inbox_close( &client->inbox, 0, client->session, 0, state );
     client->loopback = 0;
-    client->client_index = 0;
     client->max_clients = 0;
     client->verdict = NC_ON_NOTHING;
     nc_client_wipe_keys( client );
@@ -5594,7 +5581,6 @@ static void nc_client_enter( struct netcode_client_t * client, int state )
         nc_client_end_session( client, previous, state );
     } else if ( state == NC_STATE( CONNECTED ) ) {
         client->connects++;
-        client->event_index = client->client_index;
         if ( !client->loopback ) {
             nc_client_close_trial( client );
             nc_client_remember_token( client );
@@ -5619,7 +5605,6 @@ static void nc_client_try_server( struct netcode_client_t * client, int server_i
     if ( nc_address_is_link_local( &client->server_address ) && nc_address_is_link_local( &client->address ) )
         client->server_address.data.ipv6[1] = client->address.data.ipv6[1];
     client->server_time = client->clock.now;
-    client->aimed = 0;
     client->errors = 0;
     client->verdict = NC_ON_NOTHING;
     netcode_address_to_string( &client->server_address, text );
@@ -5821,10 +5806,8 @@ static void nc_client_send_request( struct netcode_client_t * client )
     uint8_t * out = nc_outbox_begin( &client->outbox, spare );
     if ( client->state != NC_STATE( SENDING_CONNECTION_REQUEST ) )
         return;
-    if ( !client->aimed )
+    if ( client->trials[client->server_index].requests_sent++ == 0 )
         nc_socket_connect( &client->socket, &client->server_address );
-    client->aimed = 1;
-    client->trials[client->server_index].requests_sent++;
     client->sequence += client->sequence < UINT64_MAX; /* requests are counted too, as every known client does */
     client->last_send_time = client->clock.now;
     nc_outbox_end( &client->outbox, out, &client->server_address, NETCODE_PACKET_REQUEST,
@@ -5911,8 +5894,7 @@ static void nc_client_free( struct netcode_client_t * client )
     nc_allocator_t allocator = client->allocator;
     if ( client->socket.close )
         client->socket.close( client->socket.context );
-    nc_crypto_wipe( client, client->block_bytes );
-    allocator.release( allocator.context, client );
+    nc_crypto_release( &allocator, client, client->block_bytes );
 }
 
 /*  Begins a call. A callback of the log may make it while a change of state is not told yet: that comes first, so
@@ -6073,11 +6055,8 @@ static struct netcode_client_t * nc_client_create( const char ** texts, int coun
     struct netcode_address_t addresses[2];
     nc_client_error = NETCODE_CLIENT_CREATE_ERROR_PARSE_ADDRESS_FAILED;
     NC_CHECK( config != NULL && texts[0] != NULL && texts[count - 1] != NULL, NULL );
-    switch ( nc_transport_parse( texts, count, addresses ) ) {
-    case 0: nc_client_error = nc_client_make( &client, addresses, count, config, time ); break;
-    case 2: nc_client_error = NETCODE_CLIENT_CREATE_ERROR_PARSE_ADDRESS2_FAILED; break;
-    default: break;
-    }
+    int error = nc_transport_parse( texts, count, addresses );
+    nc_client_error = error ? error : nc_client_make( &client, addresses, count, config, time );
     if ( !client ) {
         nc_log_t log = { config->log_callback, config->callback_context };
         NC_LOG( &log, ERROR, "no client at %s: %s", texts[0], netcode_client_create_error_text( nc_client_error ) );
@@ -6131,10 +6110,7 @@ NETCODE_API const char * netcode_client_create_error_text( int error )
 NETCODE_API size_t netcode_client_memory( const struct netcode_client_config_t * config )
 {
     NC_CHECK( config != NULL, 0 );
-    return nc_client_layout( config, NULL ) +
-           ( config->socket || config->network_simulator || config->override_send_and_receive
-                 ? 0
-                 : nc_socket_udp_memory() );
+    return nc_client_layout( config, NULL ) + ( NC_TRANSPORT_IS_UDP( config ) ? nc_socket_udp_memory() : 0 );
 }
 
 NETCODE_API void netcode_client_destroy( struct netcode_client_t * client )
@@ -6189,11 +6165,8 @@ NETCODE_API uint64_t netcode_client_next_packet_sequence( struct netcode_client_
 NETCODE_API void netcode_client_send_packet( struct netcode_client_t * client, const uint8_t * data, int bytes )
 {
     NC_CHECK( client != NULL && data != NULL, NC_NOTHING );
-    if ( bytes < 1 || bytes > NETCODE_MAX_PACKET_SIZE ) {
-        NC_LOG( &client->log, ERROR, "client can not send %d bytes: a payload has 1 to %d", bytes,
-                NETCODE_MAX_PACKET_SIZE );
+    if ( !nc_outbox_allows( &client->log, "client", bytes ) )
         return;
-    }
     nc_client_come( client );
     if ( client->state == NC_STATE( CONNECTED ) && !client->loopback )
         nc_client_seal( client, NETCODE_PACKET_PAYLOAD, data, bytes );
@@ -6228,7 +6201,7 @@ NETCODE_API int netcode_client_state( struct netcode_client_t * client )
 NETCODE_API int netcode_client_index( struct netcode_client_t * client )
 {
     NC_CHECK( client != NULL, 0 );
-    return client->client_index;
+    return client->state == NC_STATE( CONNECTED ) ? client->client_index : 0;
 }
 
 NETCODE_API int netcode_client_max_clients( struct netcode_client_t * client )
@@ -6314,7 +6287,7 @@ NETCODE_API int netcode_client_next_event( struct netcode_client_t * client, str
     NC_CHECK( client != NULL && event != NULL, 0 );
     if ( !nc_inbox_next_event( &client->inbox, event ) )
         return 0;
-    event->client_index = client->event_index; /* to its inbox it is always number 0 */
+    event->client_index = client->client_index; /* to its inbox it is always number 0 */
     return 1;
 }
 
@@ -6503,7 +6476,7 @@ typedef struct {
     nc_wheel_t wheel; /* slots first, then pending handshakes */
 } nc_hall_t;
 
-enum { NC_WANTED_NOTHING, NC_WANTED_STOP, NC_WANTED_START };
+enum { NC_WANTED_STOP = -1, NC_WANTED_NOTHING = 0 }; /* or a start, with so many slots */
 
 /* A walk over the connected slots; callbacks may end any of them meanwhile. */
 typedef struct nc_walk_t {
@@ -6548,8 +6521,7 @@ struct netcode_server_t {
     int depth;
     int updating;
     int sizes_buffers; /* the config leaves the socket's buffers to us */
-    int wanted;        /* stop or start from a callback: when the outermost call returns */
-    int wanted_slots;
+    int wanted;        /* NC_WANTED_... of a callback: when the outermost call returns */
     int destroy_wanted;
     uint32_t untold; /* the slot that was taken, while its line is logged; else NC_NOWHERE */
     double wrong_server_log_time;
@@ -7058,11 +7030,8 @@ static int nc_server_screen_request( struct netcode_server_t * server, nc_server
 static int nc_server_open_token( struct netcode_server_t * server, nc_server_request_t * it, nc_arrival_t * arrival )
 {
     uint8_t plain[NC_PRIVATE_TOKEN_BYTES];
-    nc_token_seal_t how;
+    nc_token_seal_t how = { server->config.protocol_id, it->request.expire_timestamp, it->request.nonce, NULL };
     int i, opened = 0;
-    how.protocol_id = server->config.protocol_id;
-    how.expire_timestamp = it->request.expire_timestamp;
-    how.nonce = it->request.nonce;
     for ( i = 0; i < server->private_key_count && !opened; i++ ) {
         how.key = server->private_keys[i];
         arrival->cost += NC_COST_REQUEST;
@@ -7467,7 +7436,6 @@ static int nc_server_take( struct netcode_server_t * server, struct netcode_data
     nc_arrival_t arrivals[NC_RECEIVE_BATCH];
     uint32_t left[NC_RECEIVE_BATCH], passed = 0, known = 0; /* those that are not refused yet */
     nc_pool_t * pool = server->hall.inbox.pool;
-    int cost = 0;
     server->counters.datagrams_received += count;
     for ( uint32_t i = 0; i < count; i++ ) {
         if ( nc_server_receive_one( server, &places[i], buffers[i], &arrivals[i] ) ) {
@@ -7476,7 +7444,6 @@ static int nc_server_take( struct netcode_server_t * server, struct netcode_data
             continue;
         }
         nc_arrival_reset( &places[i] );
-        cost += NC_COST_CHEAP;
     }
     for ( uint32_t k = 0; k < passed; k++ ) {
         uint32_t i = left[k];
@@ -7486,8 +7453,8 @@ static int nc_server_take( struct netcode_server_t * server, struct netcode_data
         }
         nc_server_drop( server, NETCODE_DROP_UNKNOWN_ADDRESS, arrivals[i].from, arrivals[i].bytes );
         nc_arrival_reset( &places[i] );
-        cost += NC_COST_CHEAP;
     }
+    int cost = (int) ( count - known ) * NC_COST_CHEAP;
     for ( uint32_t k = 0; k < known; k++ ) {
         uint32_t i = left[k];
         nc_server_process( server, &arrivals[i] );
@@ -7574,22 +7541,18 @@ static void nc_server_ring( struct netcode_server_t * server )
 
 /* ---- life ---- */
 
-static uint32_t nc_server_pool_buffers( const struct netcode_server_config_t * config, uint32_t slots )
-{
-    uint32_t least = NC_POOL_LEAST_PER_SLOT * slots;
-    uint32_t buffers = NC_POOL_PER_SLOT * slots;
-    if ( config->packet_pool_buffers > 0 )
-        return (uint32_t) config->packet_pool_buffers;
-    if ( buffers > NC_POOL_MOST )
-        buffers = NC_POOL_MOST;
-    return buffers > least ? buffers : least;
-}
-
 static uint32_t nc_server_capacity( int wanted, uint32_t per_slot, uint32_t slots, uint32_t least )
 {
     if ( wanted > 0 )
         return (uint32_t) wanted;
     return per_slot * slots > least ? per_slot * slots : least;
+}
+
+/* Those that a batch is received into come on top. */
+static uint32_t nc_server_pool_buffers( const struct netcode_server_config_t * config, uint32_t slots )
+{
+    uint32_t usual = slots < NC_POOL_MOST / NC_POOL_PER_SLOT ? NC_POOL_PER_SLOT * slots : (uint32_t) NC_POOL_MOST;
+    return NC_RECEIVE_BATCH + nc_server_capacity( config->packet_pool_buffers, NC_POOL_LEAST_PER_SLOT, slots, usual );
 }
 
 /*  Cuts the hall for so many slots; without a block it only measures. Used tokens never get less room than they had:
@@ -7620,7 +7583,7 @@ static size_t nc_server_layout_hall( const struct netcode_server_config_t * conf
     nc_used_place( &hall->used, &arena, used > 1 ? used : 2 );
     hall->inbox.client_count = slots;
     hall->inbox.note_count = 2 * slots + NC_INBOX_SPARE_NOTES_SERVER;
-    nc_inbox_place( &hall->inbox, &arena, nc_server_pool_buffers( config, slots ) + NC_RECEIVE_BATCH );
+    nc_inbox_place( &hall->inbox, &arena, nc_server_pool_buffers( config, slots ) );
     nc_wheel_place( &hall->wheel, &arena, slots + pending );
     hall->bytes = arena.at;
     return arena.at;
@@ -7629,7 +7592,7 @@ static size_t nc_server_layout_hall( const struct netcode_server_config_t * conf
 static size_t nc_server_pool_bytes( const struct netcode_server_config_t * config, uint32_t slots )
 {
     nc_arena_t arena = nc_arena_make( NULL );
-    nc_pool_place( &arena, nc_server_pool_buffers( config, slots ) + NC_RECEIVE_BATCH );
+    nc_pool_place( &arena, nc_server_pool_buffers( config, slots ) );
     return arena.at;
 }
 
@@ -7656,25 +7619,6 @@ static void nc_server_reset_hall( struct netcode_server_t * server )
     nc_wheel_reset( &hall->wheel, server->clock.now );
 }
 
-/* What the caller left unread is given up. */
-static void nc_server_empty_inbox( nc_inbox_t * inbox )
-{
-    struct netcode_event_t event;
-    while ( inbox->events.count ) {
-        uint32_t index = inbox->events.head;
-        if ( index < inbox->pool->count )
-            nc_inbox_discard( inbox, index );
-        else
-            nc_inbox_read_note( inbox, index - inbox->pool->count, &event );
-    }
-}
-
-static void nc_server_free_block( struct netcode_server_t * server, void * block, size_t bytes )
-{
-    nc_crypto_wipe( block, bytes );
-    server->allocator.release( server->allocator.context, block );
-}
-
 /* The old pool goes, unless the caller still holds packets of it. */
 static void nc_server_retire_pool( struct netcode_server_t * server, nc_pool_t * pool )
 {
@@ -7682,7 +7626,7 @@ static void nc_server_retire_pool( struct netcode_server_t * server, nc_pool_t *
         pool->next = server->retired_pools;
         server->retired_pools = pool;
     } else
-        nc_pool_release( pool, &server->allocator );
+        nc_crypto_release( &server->allocator, pool->block, pool->block_bytes );
 }
 
 static nc_pool_t * nc_server_make_pool( struct netcode_server_t * server, uint32_t slots )
@@ -7691,7 +7635,7 @@ static nc_pool_t * nc_server_make_pool( struct netcode_server_t * server, uint32
     nc_arena_t arena = nc_arena_make( block );
     if ( !block )
         return NULL;
-    nc_pool_t * pool = nc_pool_place( &arena, nc_server_pool_buffers( &server->config, slots ) + NC_RECEIVE_BATCH );
+    nc_pool_t * pool = nc_pool_place( &arena, nc_server_pool_buffers( &server->config, slots ) );
     for ( int i = 0; i < NC_RECEIVE_BATCH; i++ ) {
         server->batch[i] = nc_pool_take( pool );
         nc_arrival_prepare( &server->places[i], pool, server->batch[i] );
@@ -7699,7 +7643,8 @@ static nc_pool_t * nc_server_make_pool( struct netcode_server_t * server, uint32
     return pool;
 }
 
-/* Takes the memory for so many slots, and moves the used tokens over. */
+/*  Takes the memory for so many slots, and moves the used tokens over. What the caller left unread goes with the old
+    hall and pool. */
 static int nc_server_build_hall( struct netcode_server_t * server, uint32_t slots )
 {
     nc_hall_t old = server->hall;
@@ -7720,10 +7665,9 @@ static int nc_server_build_hall( struct netcode_server_t * server, uint32_t slot
     hall.used.oldest_never_gives_way = server->config.sequence_base == NETCODE_SEQUENCE_BASE_RANDOM;
     nc_used_reset( &hall.used );
     if ( old.inbox.pool ) {
-        nc_server_empty_inbox( &old.inbox );
         nc_used_adopt( &hall.used, &old.used );
         nc_server_retire_pool( server, old.inbox.pool );
-        nc_server_free_block( server, old.block, old.bytes );
+        nc_crypto_release( &server->allocator, old.block, old.bytes );
     }
     server->hall = hall;
     nc_inbox_reset( &server->hall.inbox, pool,
@@ -7778,16 +7722,15 @@ static void nc_server_free( struct netcode_server_t * server )
     if ( server->socket.close )
         server->socket.close( server->socket.context );
     if ( server->hall.inbox.pool )
-        nc_pool_release( server->hall.inbox.pool, &allocator );
+        nc_crypto_release( &allocator, server->hall.inbox.pool->block, server->hall.inbox.pool->block_bytes );
     if ( server->hall.block )
-        nc_server_free_block( server, server->hall.block, server->hall.bytes );
+        nc_crypto_release( &allocator, server->hall.block, server->hall.bytes );
     while ( server->retired_pools ) {
         nc_pool_t * pool = server->retired_pools;
         server->retired_pools = pool->next;
-        nc_pool_release( pool, &allocator );
+        nc_crypto_release( &allocator, pool->block, pool->block_bytes );
     }
-    nc_crypto_wipe( server, sizeof( *server ) );
-    allocator.release( allocator.context, server );
+    nc_crypto_release( &allocator, server, sizeof( *server ) );
 }
 
 /* Begins a call; as nc_client_come. */
@@ -7806,7 +7749,7 @@ static void nc_server_leave_late( struct netcode_server_t * server )
         if ( server->destroy_wanted || wanted == NC_WANTED_STOP )
             nc_server_stop( server );
         else
-            nc_server_start( server, server->wanted_slots );
+            nc_server_start( server, wanted );
         if ( server->destroy_wanted && !server->running ) { /* a callback of this start may have wanted it */
             nc_server_free( server );
             return;
@@ -7825,11 +7768,10 @@ static inline void nc_server_leave( struct netcode_server_t * server )
 
 static size_t nc_server_layout( const struct netcode_server_config_t * config, struct netcode_server_t * server )
 {
-    struct netcode_server_t * target = server;
     nc_outbox_t measured;
     nc_arena_t arena = nc_arena_make( server );
     nc_arena_take( &arena, 1, sizeof( *server ) );
-    nc_outbox_place( target ? &target->outbox : &measured, &arena, config->batch_sends ? NC_SEND_BATCH : 0 );
+    nc_outbox_place( server ? &server->outbox : &measured, &arena, config->batch_sends ? NC_SEND_BATCH : 0 );
     return arena.at;
 }
 
@@ -7859,24 +7801,23 @@ static int nc_server_bind_address( struct netcode_address_t * bind_to, const str
 }
 
 /* Returns a create error. */
-static int nc_server_open_socket( struct netcode_server_t * server, const nc_transport_t * chosen, int count )
+static int nc_server_open_socket( struct netcode_server_t * server, nc_transport_t * transport, int count )
 {
     const struct netcode_server_config_t * config = &server->config;
-    nc_transport_t transport = *chosen;
     struct netcode_address_t bind_to[2];
     int family;
     for ( int i = 0; i < count; i++ )
-        if ( nc_transport_is_udp( &transport ) &&
+        if ( NC_TRANSPORT_IS_UDP( config ) &&
              !nc_server_bind_address( &bind_to[i], &server->addresses[i],
                                       i ? config->bind_address2 : config->bind_address ) )
             return i ? NETCODE_SERVER_CREATE_ERROR_PARSE_ADDRESS2_FAILED
                      : NETCODE_SERVER_CREATE_ERROR_PARSE_ADDRESS_FAILED;
-    transport.udp.log = &server->log;
-    transport.udp.kernel_filter = config->kernel_filter;
-    transport.udp.share_port = config->share_port;
-    transport.udp.addresses[0] = &bind_to[0];
-    transport.udp.addresses[1] = count > 1 ? &bind_to[1] : NULL;
-    switch ( nc_transport_open( &transport, &server->addresses[0], &server->socket, &server->override_, &family ) ) {
+    transport->udp.log = &server->log;
+    transport->udp.kernel_filter = config->kernel_filter;
+    transport->udp.share_port = config->share_port;
+    transport->udp.addresses[0] = &bind_to[0];
+    transport->udp.addresses[1] = count > 1 ? &bind_to[1] : NULL;
+    switch ( nc_transport_open( transport, &server->addresses[0], &server->socket, &server->override_, &family ) ) {
     case NC_SOCKET_OK: return NETCODE_SERVER_CREATE_ERROR_NONE;
     case NC_SOCKET_NO_MEMORY: return NETCODE_SERVER_CREATE_ERROR_ALLOCATE_SERVER_FAILED;
     case NC_SOCKET_BIND_FAILED:
@@ -7973,8 +7914,7 @@ static int nc_server_make( struct netcode_server_t ** result, const struct netco
     if ( error == NETCODE_SERVER_CREATE_ERROR_NONE )
         error = nc_server_open_socket( server, &transport, count );
     if ( error != NETCODE_SERVER_CREATE_ERROR_NONE ) {
-        nc_crypto_wipe( server, sizeof( *server ) );
-        allocator.release( allocator.context, server );
+        nc_crypto_release( &allocator, server, sizeof( *server ) );
         return error;
     }
     nc_server_learn_ports( server );
@@ -7990,11 +7930,8 @@ static struct netcode_server_t * nc_server_create( const char ** texts, int coun
     struct netcode_address_t addresses[2];
     nc_server_error = NETCODE_SERVER_CREATE_ERROR_PARSE_ADDRESS_FAILED;
     NC_CHECK( config != NULL && texts[0] != NULL && texts[count - 1] != NULL, NULL );
-    switch ( nc_transport_parse( texts, count, addresses ) ) {
-    case 0: nc_server_error = nc_server_make( &server, addresses, count, config, time ); break;
-    case 2: nc_server_error = NETCODE_SERVER_CREATE_ERROR_PARSE_ADDRESS2_FAILED; break;
-    default: break;
-    }
+    int error = nc_transport_parse( texts, count, addresses );
+    nc_server_error = error ? error : nc_server_make( &server, addresses, count, config, time );
     if ( !server ) {
         nc_log_t log = { config->log_callback, config->callback_context };
         NC_LOG( &log, ERROR, "no server at %s: %s", texts[0], netcode_server_create_error_text( nc_server_error ) );
@@ -8054,9 +7991,7 @@ NETCODE_API size_t netcode_server_memory( const struct netcode_server_config_t *
     memset( &hall, 0, sizeof( hall ) );
     return nc_server_layout( config, NULL ) + nc_server_layout_hall( config, (uint32_t) max_clients, &hall, NULL ) +
            nc_server_pool_bytes( config, (uint32_t) max_clients ) +
-           ( config->socket || config->network_simulator || config->override_send_and_receive
-                 ? 0
-                 : nc_socket_udp_memory() );
+           ( NC_TRANSPORT_IS_UDP( config ) ? nc_socket_udp_memory() : 0 );
 }
 
 NETCODE_API void netcode_server_destroy( struct netcode_server_t * server )
@@ -8072,8 +8007,7 @@ NETCODE_API void netcode_server_start( struct netcode_server_t * server, int max
 {
     NC_CHECK( server != NULL && max_clients >= 1 && max_clients <= NETCODE_MAX_SLOTS, NC_NOTHING );
     nc_server_come( server );
-    server->wanted = NC_WANTED_START;
-    server->wanted_slots = max_clients;
+    server->wanted = max_clients;
     nc_server_leave( server );
 }
 
@@ -8228,21 +8162,12 @@ static NC_INLINE void nc_server_send_payload( struct netcode_server_t * server, 
     nc_server_seal_to_slot( server, slot, &packet, data );
 }
 
-static int nc_server_payload_fits( const struct netcode_server_t * server, int bytes )
-{
-    if ( bytes >= 1 && bytes <= NETCODE_MAX_PACKET_SIZE )
-        return 1;
-    NC_LOG( &server->log, ERROR, "server can not send %d bytes: a payload has 1 to %d", bytes,
-            NETCODE_MAX_PACKET_SIZE );
-    return 0;
-}
-
 NETCODE_API void netcode_server_send_packet( struct netcode_server_t * server, int client_index, const uint8_t * data,
                                              int bytes )
 {
     NC_CHECK( server != NULL && data != NULL, NC_NOTHING );
     nc_server_come( server );
-    if ( nc_server_payload_fits( server, bytes ) && nc_server_slot( server, client_index ) )
+    if ( nc_outbox_allows( &server->log, "server", bytes ) && nc_server_slot( server, client_index ) )
         nc_server_send_payload( server, (uint32_t) client_index, data, bytes );
     nc_server_leave( server );
 }
@@ -8262,7 +8187,7 @@ NETCODE_API void netcode_server_broadcast( struct netcode_server_t * server, con
 {
     nc_walk_t walk;
     NC_CHECK( server != NULL && data != NULL, NC_NOTHING );
-    if ( !nc_server_payload_fits( server, bytes ) || !server->running )
+    if ( !nc_outbox_allows( &server->log, "server", bytes ) || !server->running )
         return;
     nc_server_come( server );
     walk.outer = server->walks;
@@ -8302,7 +8227,7 @@ static int nc_server_free_retired( struct netcode_server_t * server, const void 
         nc_pool_give( pool, index );
         if ( --pool->held == 0 ) {
             *at = pool->next;
-            nc_pool_release( pool, &server->allocator );
+            nc_crypto_release( &server->allocator, pool->block, pool->block_bytes );
         }
         return 1;
     }
@@ -8371,31 +8296,26 @@ NETCODE_API void netcode_server_disconnect_loopback_client( struct netcode_serve
         netcode_server_disconnect_client( server, client_index );
 }
 
-static void nc_server_take_loopback( struct netcode_server_t * server, nc_slot_t * slot, const uint8_t * data,
-                                     int bytes, uint64_t sequence )
-{
-    uint32_t index = (uint32_t) ( slot - server->hall.slots );
-    nc_buffer_t what = { slot->session, slot->client_id, sequence, index, NC_BUFFER_FREE, 0, (uint32_t) bytes };
-    slot->receive_time = server->clock.now;
-    int reason = nc_inbox_copy( &server->hall.inbox, what, data );
-    if ( reason == NETCODE_DROP_NONE ) {
-        server->counters.packets_received[NETCODE_PACKET_PAYLOAD]++;
-        slot->packets_received++;
-        slot->bytes_received += (uint64_t) bytes;
-    } else {
-        slot->packets_dropped++;
-        nc_server_drop( server, reason, &slot->address, bytes );
-    }
-}
-
 NETCODE_API void netcode_server_process_loopback_packet( struct netcode_server_t * server, int client_index,
                                                          const uint8_t * data, int bytes, uint64_t sequence )
 {
     NC_CHECK( server != NULL && data != NULL && bytes >= 1 && bytes <= NETCODE_MAX_PACKET_SIZE, NC_NOTHING );
     nc_server_come( server );
     nc_slot_t * slot = nc_server_slot( server, client_index );
-    if ( slot && slot->loopback )
-        nc_server_take_loopback( server, slot, data, bytes, sequence );
+    if ( slot && slot->loopback ) {
+        uint32_t index = (uint32_t) client_index;
+        nc_buffer_t what = { slot->session, slot->client_id, sequence, index, NC_BUFFER_FREE, 0, (uint32_t) bytes };
+        int reason = nc_inbox_copy( &server->hall.inbox, what, data );
+        slot->receive_time = server->clock.now;
+        if ( reason == NETCODE_DROP_NONE ) {
+            server->counters.packets_received[NETCODE_PACKET_PAYLOAD]++;
+            slot->packets_received++;
+            slot->bytes_received += (uint64_t) bytes;
+        } else {
+            slot->packets_dropped++;
+            nc_server_drop( server, reason, &slot->address, bytes );
+        }
+    }
     nc_server_leave( server );
 }
 
@@ -11560,6 +11480,7 @@ NETCODE_API void netcode_messages_server_send( struct netcode_messages_t * messa
 #undef NC_SOMEWHERE
 #undef NC_STATE
 #undef NC_THREAD_LOCAL
+#undef NC_TRANSPORT_IS_UDP
 #undef NC_TRANSPORT_READ
 #undef NC_VERSION_INFO
 #undef NC_VERSION_INFO_OLD

@@ -34,12 +34,7 @@ FAULTS = [
         "    if ( error != NETCODE_CLIENT_CREATE_ERROR_NONE ) {\n        allocator.release( allocator.context, client );\n",
         "    if ( error != NETCODE_CLIENT_CREATE_ERROR_NONE ) {\n",
     ),
-    (
-        "leak: a simulator without memory for its state keeps the rest",
-        1,
-        "    if ( !state ) {\n        allocator.release( allocator.context, simulator );\n",
-        "    if ( !state ) {\n",
-    ),
+    ("crash: a simulator's memory is not looked at", 1, "    if ( !state )\n        return NULL;\n    memset( state", "    memset( state"),
     ("crash: a simulator in flight does not look at its memory", 1, "    if ( !heap )\n        return 0;\n", ""),
     ("assert: a start without memory counts as one", 1, "no memory for %d slots\", max_clients );\n        return;", "no memory for %d slots\", max_clients );"),
     ("leak: what the caller holds through a start is forgotten", 1, "        pool->next = server->retired_pools;\n        server->retired_pools = pool;\n", ""),
