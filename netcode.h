@@ -7801,9 +7801,10 @@ static int nc_server_bind_address( struct netcode_address_t * bind_to, const str
 }
 
 /* Returns a create error. */
-static int nc_server_open_socket( struct netcode_server_t * server, nc_transport_t * transport, int count )
+static int nc_server_open_socket( struct netcode_server_t * server, const nc_transport_t * chosen, int count )
 {
     const struct netcode_server_config_t * config = &server->config;
+    nc_transport_t transport = *chosen;
     struct netcode_address_t bind_to[2];
     int family;
     for ( int i = 0; i < count; i++ )
@@ -7812,12 +7813,12 @@ static int nc_server_open_socket( struct netcode_server_t * server, nc_transport
                                       i ? config->bind_address2 : config->bind_address ) )
             return i ? NETCODE_SERVER_CREATE_ERROR_PARSE_ADDRESS2_FAILED
                      : NETCODE_SERVER_CREATE_ERROR_PARSE_ADDRESS_FAILED;
-    transport->udp.log = &server->log;
-    transport->udp.kernel_filter = config->kernel_filter;
-    transport->udp.share_port = config->share_port;
-    transport->udp.addresses[0] = &bind_to[0];
-    transport->udp.addresses[1] = count > 1 ? &bind_to[1] : NULL;
-    switch ( nc_transport_open( transport, &server->addresses[0], &server->socket, &server->override_, &family ) ) {
+    transport.udp.log = &server->log;
+    transport.udp.kernel_filter = config->kernel_filter;
+    transport.udp.share_port = config->share_port;
+    transport.udp.addresses[0] = &bind_to[0];
+    transport.udp.addresses[1] = count > 1 ? &bind_to[1] : NULL;
+    switch ( nc_transport_open( &transport, &server->addresses[0], &server->socket, &server->override_, &family ) ) {
     case NC_SOCKET_OK: return NETCODE_SERVER_CREATE_ERROR_NONE;
     case NC_SOCKET_NO_MEMORY: return NETCODE_SERVER_CREATE_ERROR_ALLOCATE_SERVER_FAILED;
     case NC_SOCKET_BIND_FAILED:
