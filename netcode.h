@@ -2858,9 +2858,7 @@ static int nc_packet_seal( uint8_t * out, const nc_packet_t * packet, const uint
 {
     uint8_t associated[NC_PACKET_AD_BYTES];
     nc_seal_t seal = { channel->key, packet->sequence, associated, sizeof( associated ) };
-    int sequence_bytes = 6; /* of nearly all: see nc_crypto_sequence_base */
-    while ( sequence_bytes < 8 && packet->sequence >> 8 * sequence_bytes )
-        sequence_bytes++;
+    int sequence_bytes = packet->sequence >> 48 ? 8 : 6; /* nearly all have 6: see nc_crypto_sequence_base */
     while ( sequence_bytes > 1 && !( packet->sequence >> 8 * ( sequence_bytes - 1 ) ) )
         sequence_bytes--;
     nc_store_u64( out + 1, packet->sequence ); /* what of it is too much is overwritten */

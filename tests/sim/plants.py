@@ -41,7 +41,7 @@ def build(folder, text):
     prepare(folder)
     with open(os.path.join(folder, "netcode.h"), "w", encoding="utf-8") as file:
         file.write(text)
-    command = attacks.CC + ["-O0", "-w", "-I" + folder] + attacks.flags("--cflags") + [os.path.join(folder, "tests", "sim.c")]
+    command = attacks.CC[0] + ["-O0", "-w", "-I" + folder] + attacks.flags("--cflags") + [os.path.join(folder, "tests", "sim.c")]
     command += attacks.wraps() + attacks.flags("--libs") + ["-lm", "-o", os.path.join(folder, "sim")]
     result = subprocess.run(command, capture_output=True, text=True, check=False, timeout=COMPILE_SECONDS)
     errors = [line for line in result.stderr.splitlines() if "error" in line]
