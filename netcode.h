@@ -5300,9 +5300,12 @@ typedef struct {
                                                           ( config )->allocate_function, ( config )->free_function ); \
     } while ( 0 )
 
-/* Is it the operating system's UDP? */
-#define NC_TRANSPORT_IS_UDP( config ) \
-    ( !( config )->socket && !( config )->network_simulator && !( config )->override_send_and_receive )
+/* Is it the operating system's UDP, where a config says this? */
+static int nc_transport_is_udp( const struct netcode_socket_t * socket,
+                                const struct netcode_network_simulator_t * simulator, int overridden )
+{
+    return !socket && !simulator && !overridden;
+}
 
 /* Has every choice that was made its callbacks? */
 static int nc_transport_is_complete( const nc_transport_t * transport )
@@ -6108,7 +6111,10 @@ NETCODE_API const char * netcode_client_create_error_text( int error )
 NETCODE_API size_t netcode_client_memory( const struct netcode_client_config_t * config )
 {
     NC_CHECK( config != NULL, 0 );
-    return nc_client_layout( config, NULL ) + ( NC_TRANSPORT_IS_UDP( config ) ? nc_socket_udp_memory() : 0 );
+    return nc_client_layout( config, NULL ) +
+           ( nc_transport_is_udp( config->socket, config->network_simulator, config->override_send_and_receive )
+                 ? nc_socket_udp_memory()
+                 : 0 );
 }
 
 NETCODE_API void netcode_client_destroy( struct netcode_client_t * client )
@@ -7806,7 +7812,7 @@ static int nc_server_open_socket( struct netcode_server_t * server, const nc_tra
     struct netcode_address_t bind_to[2];
     int family;
     for ( int i = 0; i < count; i++ )
-        if ( NC_TRANSPORT_IS_UDP( config ) &&
+        if ( nc_transport_is_udp( config->socket, config->network_simulator, config->override_send_and_receive ) &&
              !nc_server_bind_address( &bind_to[i], &server->addresses[i],
                                       i ? config->bind_address2 : config->bind_address ) )
             return i ? NETCODE_SERVER_CREATE_ERROR_PARSE_ADDRESS2_FAILED
@@ -7990,7 +7996,9 @@ NETCODE_API size_t netcode_server_memory( const struct netcode_server_config_t *
     memset( &hall, 0, sizeof( hall ) );
     return nc_server_layout( config, NULL ) + nc_server_layout_hall( config, (uint32_t) max_clients, &hall, NULL ) +
            nc_server_pool_bytes( config, (uint32_t) max_clients ) +
-           ( NC_TRANSPORT_IS_UDP( config ) ? nc_socket_udp_memory() : 0 );
+           ( nc_transport_is_udp( config->socket, config->network_simulator, config->override_send_and_receive )
+                 ? nc_socket_udp_memory()
+                 : 0 );
 }
 
 NETCODE_API void netcode_server_destroy( struct netcode_server_t * server )
@@ -11479,7 +11487,6 @@ NETCODE_API void netcode_messages_server_send( struct netcode_messages_t * messa
 #undef NC_SOMEWHERE
 #undef NC_STATE
 #undef NC_THREAD_LOCAL
-#undef NC_TRANSPORT_IS_UDP
 #undef NC_TRANSPORT_READ
 #undef NC_VERSION_INFO
 #undef NC_VERSION_INFO_OLD
