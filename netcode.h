@@ -637,7 +637,8 @@ struct netcode_socket_info_t {
 struct netcode_socket_t {
     void * context;
     /*  Fills up to `count` datagrams and returns how many places were filled (errors that concern one datagram fill
-        one place each), 0 when nothing waits, a negative number when the socket is broken. Required. */
+        one place each), 0 when nothing waits, a negative number when the socket is broken. Required. It writes address,
+        bytes, status, error, and the bytes that `data` leads to; `data` itself stays with its place. */
     int ( *receive )( void * context, struct netcode_datagram_t * datagrams, int count );
     /*  Sends up to `count` datagrams and returns how many the system took; one that it refuses is skipped and not
         counted. Required. */
@@ -4900,10 +4901,11 @@ static void nc_arrival_prepare( struct netcode_datagram_t * place, nc_pool_t * p
     place->capacity = NC_BUFFER_CAPACITY;
 }
 
-/* The same, where the buffer was not kept. */
+/* The same, once its datagram was handled. */
 static void nc_arrival_reset( struct netcode_datagram_t * place )
 {
     place->address.type = NETCODE_ADDRESS_NONE;
+    place->capacity = NC_BUFFER_CAPACITY; /* the application's own socket may have written there */
     place->bytes = place->status = place->error = 0;
 }
 

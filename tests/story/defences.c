@@ -711,6 +711,20 @@ TEST( defence_9_what_is_given_back_is_empty )
     CHECK_EQ( bytes_left( client, sizeof( struct netcode_client_t ) ), 0 );
 }
 
+/* A server that can not be made has had the private key in its hands. */
+TEST( defence_9_a_server_that_fails_leaves_no_key )
+{
+    static const char * const nonsense[] = { "10.0.0.9:70000" };
+    struct world_t * w = searched_world( 0 );
+    struct netcode_server_config_t config = w->server_config;
+    CHECK_EQ( remains( w, world_key, 32 ), 1 );
+    config.public_addresses = nonsense;
+    config.num_public_addresses = 1;
+    CHECK( netcode_server_create( "10.0.0.9:40000", &config, w->time ) == NULL );
+    CHECK_EQ( netcode_server_create_error(), NETCODE_SERVER_CREATE_ERROR_PARSE_ADDRESS_FAILED );
+    CHECK_EQ( remains( w, world_key, 32 ), 1 );
+}
+
 /*  The stack below the caller, where the functions that it called have left what they did not wipe. Reading it is outside of what C
     promises; where a compiler or a sanitizer keeps variables elsewhere, nothing is found and the tests below can not fail. */
 enum { STACK_BYTES = 48 * 1024 };

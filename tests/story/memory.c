@@ -280,6 +280,36 @@ TEST( payloads_left_in_many_slots_give_way )
 }
 
 /* Destroy wipes everything, received packets included. */
+/* A pool outlives its start while the caller holds a packet of it, and is wiped when it goes: with the last packet, or the server. */
+TEST( received_payloads_are_wiped_when_their_pool_goes )
+{
+    struct world_t * w = world_new( CLEAN );
+    uint8_t secret[64];
+    int round;
+    w->allocator.keep = 1;
+    world_add_server( w, 2 );
+    payload_fill( secret, 64, 77 );
+    for ( round = 0; round < 3; round++ ) { /* unread; held and freed; held to the end */
+        uint8_t * packet = NULL;
+        int bytes, client = world_add_client( w );
+        REQUIRE( world_join( w, client, 1 + (uint64_t) round ) );
+        client_send( w, client, 64, 77 );
+        world_run( w, 0.1 );
+        world_destroy_client( w, client );
+        CHECK_EQ( allocator_search( &w->allocator, secret, 64 ), 1 );
+        if ( round > 0 )
+            packet = netcode_server_receive_packet( w->servers[0], 0, &bytes, NULL );
+        CHECK_EQ( packet != NULL, round > 0 );
+        netcode_server_start( w->servers[0], 3 + round );
+        CHECK_EQ( allocator_search( &w->allocator, secret, 64 ), round > 0 );
+        if ( round == 1 )
+            netcode_server_free_packet( w->servers[0], packet );
+        CHECK_EQ( allocator_search( &w->allocator, secret, 64 ), round == 2 );
+    }
+    world_destroy_server( w, 0 );
+    CHECK_EQ( allocator_search( &w->allocator, secret, 64 ), 0 );
+}
+
 TEST( received_payloads_are_wiped_at_destroy )
 {
     struct world_t * w = world_new( CLEAN );
