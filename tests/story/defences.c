@@ -718,6 +718,7 @@ TEST( defence_9_a_server_that_fails_leaves_no_key )
     struct world_t * w = searched_world( 0 );
     struct netcode_server_config_t config = w->server_config;
     CHECK_EQ( remains( w, world_key, 32 ), 1 );
+    config.callback_context = &w->server_parties[0];
     config.public_addresses = nonsense;
     config.num_public_addresses = 1;
     CHECK( netcode_server_create( "10.0.0.9:40000", &config, w->time ) == NULL );
