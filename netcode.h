@@ -366,7 +366,7 @@
     Conventions. Every function takes its object first. `bytes` is a size, `count` a number of items, `index` a
     position, times are seconds. Functions that answer yes or no return 1 or 0. A NULL object, or an index or size out
     of range, is a mistake of the caller: it trips netcode_assert in debug builds; in release builds it is logged and
-    refused, and nothing else happens.
+    refused, and nothing else happens. Only the queries about a server's slots take any index from 0 on.
     "Standard" is the netcode 1.02 standard, cited by the title of its section.
    ================================================================================================================ */
 
@@ -1152,7 +1152,8 @@ NETCODE_API struct netcode_client_t * netcode_client_create( const char * addres
                                                              const struct netcode_client_config_t * config,
                                                              double time );
 
-/* The same with an address of each family, in either order, so that it reaches servers of both. */
+/*  The same with an address of each family, in either order, so that it reaches servers of both. Without the second one
+    (NULL or empty) it is netcode_client_create. */
 NETCODE_API struct netcode_client_t * netcode_client_create_dual( const char * address1, const char * address2,
                                                                   const struct netcode_client_config_t * config,
                                                                   double time );
@@ -1172,7 +1173,7 @@ NETCODE_API void netcode_client_destroy( struct netcode_client_t * client );
     connecting disconnects first. Sends nothing itself: clocks and the first request start at the next update. A token
     that can not be read, or with which this client was connected before, leads to INVALID_CONNECT_TOKEN.
     Standard: Client State Machine */
-NETCODE_API void netcode_client_connect( struct netcode_client_t * client, uint8_t * connect_token );
+NETCODE_API void netcode_client_connect( struct netcode_client_t * client, const uint8_t * connect_token );
 
 /*  Receives, sends, and moves the state machine, in that order. `time` in seconds on the caller's clock; steps
     backwards, NaN and infinity count as standing still. Call it at the game's rate. */
@@ -1213,7 +1214,8 @@ NETCODE_API void netcode_client_process_packet( struct netcode_client_t * client
                                                 uint8_t * data, int bytes );
 
 /* Loopback: the client sits beside its server in one process; payloads go through send_loopback_packet_callback and
-   netcode_client_process_loopback_packet, unencrypted. Connecting is refused unless it is disconnected. */
+   netcode_client_process_loopback_packet, unencrypted; without the callback they go nowhere, which is logged once.
+   Connecting is refused unless it is disconnected. */
 NETCODE_API void netcode_client_connect_loopback( struct netcode_client_t * client, int client_index, int max_clients );
 NETCODE_API void netcode_client_disconnect_loopback( struct netcode_client_t * client );
 NETCODE_API int netcode_client_loopback( struct netcode_client_t * client );
@@ -1249,7 +1251,8 @@ NETCODE_API struct netcode_server_t * netcode_server_create( const char * addres
                                                              const struct netcode_server_config_t * config,
                                                              double time );
 
-/* The same with an address of each family, in either order. */
+/*  The same with an address of each family, in either order; without the second one (NULL or empty) it is
+    netcode_server_create. */
 NETCODE_API struct netcode_server_t * netcode_server_create_dual( const char * address1, const char * address2,
                                                                   const struct netcode_server_config_t * config,
                                                                   double time );
@@ -1281,7 +1284,9 @@ NETCODE_API int netcode_server_running( struct netcode_server_t * server );
 NETCODE_API int netcode_server_max_clients( struct netcode_server_t * server );
 NETCODE_API int netcode_server_num_connected_clients( struct netcode_server_t * server );
 
-/* Is there a client in this slot? */
+/*  Is there a client in this slot? This and the other queries about a slot take any index from 0 on, so that a caller may
+    poll as many as it has room for: past the last slot no client is connected. A call that does something to such a slot
+    is a mistake, logged once a second. */
 NETCODE_API int netcode_server_client_connected( struct netcode_server_t * server, int client_index );
 
 /* Why the slot's last client left, NETCODE_SERVER_CLIENT_DISCONNECT_REASON_...; NONE while one is connected. */
@@ -1702,6 +1707,25 @@ static void nc_clock_advance( nc_clock_t * clock, double time )
     clock->last = time;
     if ( step > 0.0 && clock->now < 9007199254740992.0 ) /* 2^53 s: the wheel's ticks still fit into 64 bits */
         clock->now += step < NC_CLOCK_LONGEST_STEP ? step : NC_CLOCK_LONGEST_STEP;
+}
+
+/* Lines of the log that others can provoke at will: one a second of the object's clock, which counts the others. */
+typedef struct {
+    double next; /* when the next line may be written */
+    uint64_t held;
+} nc_ration_t;
+
+/* May this line be written? Then `held` receives how many were not since the last one. */
+static int nc_ration_allows( nc_ration_t * ration, double now, uint64_t * held )
+{
+    if ( now < ration->next ) {
+        ration->held++;
+        return 0;
+    }
+    *held = ration->held;
+    ration->held = 0;
+    ration->next = now + 1.0;
+    return 1;
 }
 
 static uint64_t nc_unix_default( void * context )
@@ -5454,6 +5478,7 @@ struct netcode_client_t {
     int backlog;        /* the last update left datagrams waiting */
     int clocks_started; /* the first update after connect starts them */
     int token_was_used; /* for the report: connect was refused because of decision 13 */
+    int loopback_muted; /* it was logged that there is no callback for loopback payloads */
     uint64_t sequence;  /* never goes back. Decision 1 */
     uint64_t session;
     uint64_t connects;
@@ -6051,13 +6076,14 @@ static int nc_client_make( struct netcode_client_t ** result, const struct netco
     return NETCODE_CLIENT_CREATE_ERROR_NONE;
 }
 
-static struct netcode_client_t * nc_client_create( const char ** texts, int count,
-                                                   const struct netcode_client_config_t * config, double time )
+static struct netcode_client_t * nc_client_create( const char ** texts, const struct netcode_client_config_t * config,
+                                                   double time )
 {
     struct netcode_client_t * client = NULL;
     struct netcode_address_t addresses[2];
     nc_client_error = NETCODE_CLIENT_CREATE_ERROR_PARSE_ADDRESS_FAILED;
-    NC_CHECK( config != NULL && texts[0] != NULL && texts[count - 1] != NULL, NULL );
+    NC_CHECK( config != NULL && texts[0] != NULL, NULL );
+    int count = texts[1] && texts[1][0] ? 2 : 1;
     int error = nc_transport_parse( texts, count, addresses );
     nc_client_error = error ? error : nc_client_make( &client, addresses, count, config, time );
     if ( !client ) {
@@ -6081,7 +6107,7 @@ NETCODE_API struct netcode_client_t * netcode_client_create( const char * addres
                                                              double time )
 {
     const char * texts[] = { address, NULL };
-    return nc_client_create( texts, 1, config, time );
+    return nc_client_create( texts, config, time );
 }
 
 NETCODE_API struct netcode_client_t * netcode_client_create_dual( const char * address1, const char * address2,
@@ -6089,7 +6115,7 @@ NETCODE_API struct netcode_client_t * netcode_client_create_dual( const char * a
                                                                   double time )
 {
     const char * texts[] = { address1, address2 };
-    return nc_client_create( texts, 2, config, time );
+    return nc_client_create( texts, config, time );
 }
 
 NETCODE_API int netcode_client_create_error( void )
@@ -6129,7 +6155,7 @@ NETCODE_API void netcode_client_destroy( struct netcode_client_t * client )
     nc_client_leave( client );
 }
 
-NETCODE_API void netcode_client_connect( struct netcode_client_t * client, uint8_t * connect_token )
+NETCODE_API void netcode_client_connect( struct netcode_client_t * client, const uint8_t * connect_token )
 {
     NC_CHECK( client != NULL && connect_token != NULL, NC_NOTHING );
     if ( client->destroy_wanted )
@@ -6176,9 +6202,11 @@ NETCODE_API void netcode_client_send_packet( struct netcode_client_t * client, c
     nc_client_come( client );
     if ( client->state == NC_STATE( CONNECTED ) && !client->loopback )
         nc_client_seal( client, NETCODE_PACKET_PAYLOAD, data, bytes );
-    else if ( client->loopback )
+    else if ( client->loopback && client->config.send_loopback_packet_callback )
         client->config.send_loopback_packet_callback( client->config.callback_context, client->client_index, data,
                                                       bytes, client->sequence++ );
+    else if ( client->loopback && !client->loopback_muted++ )
+        NC_LOG( &client->log, ERROR, "client: loopback payloads go nowhere: no send_loopback_packet_callback" );
     nc_client_leave( client );
 }
 
@@ -6244,11 +6272,9 @@ NETCODE_API void netcode_client_connect_loopback( struct netcode_client_t * clie
 {
     NC_CHECK( client != NULL && client_index >= 0 && client_index < max_clients, NC_NOTHING );
     nc_client_come( client );
-    if ( client->state > 0 || client->destroy_wanted || !client->config.send_loopback_packet_callback ) {
+    if ( client->state > 0 || client->destroy_wanted ) {
         NC_LOG( &client->log, ERROR, "client can not connect by loopback: %s",
-                client->state > 0        ? "it is connected or connecting"
-                : client->destroy_wanted ? "it is being destroyed"
-                                         : "the config has no send_loopback_packet_callback" );
+                client->state > 0 ? "it is connected or connecting" : "it is being destroyed" );
     } else {
         client->session++;
         client->loopback = 1;
@@ -6529,7 +6555,9 @@ struct netcode_server_t {
     int sizes_buffers; /* the config leaves the socket's buffers to us */
     int wanted;        /* NC_WANTED_... of a callback: when the outermost call returns */
     int destroy_wanted;
-    uint32_t untold; /* the slot that was taken, while its line is logged; else NC_NOWHERE */
+    uint32_t untold;        /* the slot that was taken, while its line is logged; else NC_NOWHERE */
+    nc_ration_t past_slots; /* calls for slots that it does not have */
+    int loopback_muted;     /* it was logged that there is no callback for loopback payloads */
     double wrong_server_log_time;
     uint64_t connects;
     uint64_t disconnects[NETCODE_SERVER_CLIENT_DISCONNECT_REASONS];
@@ -7930,13 +7958,14 @@ static int nc_server_make( struct netcode_server_t ** result, const struct netco
     return NETCODE_SERVER_CREATE_ERROR_NONE;
 }
 
-static struct netcode_server_t * nc_server_create( const char ** texts, int count,
-                                                   const struct netcode_server_config_t * config, double time )
+static struct netcode_server_t * nc_server_create( const char ** texts, const struct netcode_server_config_t * config,
+                                                   double time )
 {
     struct netcode_server_t * server = NULL;
     struct netcode_address_t addresses[2];
     nc_server_error = NETCODE_SERVER_CREATE_ERROR_PARSE_ADDRESS_FAILED;
-    NC_CHECK( config != NULL && texts[0] != NULL && texts[count - 1] != NULL, NULL );
+    NC_CHECK( config != NULL && texts[0] != NULL, NULL );
+    int count = texts[1] && texts[1][0] ? 2 : 1;
     int error = nc_transport_parse( texts, count, addresses );
     nc_server_error = error ? error : nc_server_make( &server, addresses, count, config, time );
     if ( !server ) {
@@ -7960,7 +7989,7 @@ NETCODE_API struct netcode_server_t * netcode_server_create( const char * addres
                                                              double time )
 {
     const char * texts[] = { address, NULL };
-    return nc_server_create( texts, 1, config, time );
+    return nc_server_create( texts, config, time );
 }
 
 NETCODE_API struct netcode_server_t * netcode_server_create_dual( const char * address1, const char * address2,
@@ -7968,7 +7997,7 @@ NETCODE_API struct netcode_server_t * netcode_server_create_dual( const char * a
                                                                   double time )
 {
     const char * texts[] = { address1, address2 };
-    return nc_server_create( texts, 2, config, time );
+    return nc_server_create( texts, config, time );
 }
 
 NETCODE_API int netcode_server_create_error( void )
@@ -8065,15 +8094,28 @@ NETCODE_API int netcode_server_num_connected_clients( struct netcode_server_t * 
     return server->running ? (int) server->active.count : 0;
 }
 
-/*  The slot of an index, or NULL: on a stopped server, and where nobody is connected. Callers ask every slot on
-    every tick, so only an index that no running server could have is a mistake. */
+/*  The slot of an index, for queries: NULL on a stopped server, where no client is connected, and past the last slot.
+    Callers poll every index that they have room for on every tick, so only a negative one is a mistake. */
 static inline nc_slot_t * nc_server_slot( struct netcode_server_t * server, int client_index )
 {
     NC_CHECK( server != NULL && client_index >= 0, NULL );
-    if ( !server->running )
+    if ( !server->running || client_index >= (int) server->hall.slot_count )
         return NULL;
-    NC_CHECK( client_index < (int) server->hall.slot_count, NULL );
     return server->hall.slots[client_index].state == NC_SLOT_FREE ? NULL : &server->hall.slots[client_index];
+}
+
+/* The same for calls that act, where an index past the last slot is a mistake; it is logged once a second. */
+static inline nc_slot_t * nc_server_target( struct netcode_server_t * server, int client_index )
+{
+    uint64_t held;
+    NC_CHECK( server != NULL, NULL );
+    int past = server->running && client_index >= (int) server->hall.slot_count;
+    netcode_assert( !past );
+    if ( past && nc_ration_allows( &server->past_slots, server->clock.now, &held ) )
+        NC_LOG( &server->log, ERROR,
+                "server: a call for slot %d was refused: it has %u slots (and %llu calls before it)", client_index,
+                (unsigned) server->hall.slot_count, (unsigned long long) held );
+    return nc_server_slot( server, client_index );
 }
 
 NETCODE_API int netcode_server_client_connected( struct netcode_server_t * server, int client_index )
@@ -8084,9 +8126,8 @@ NETCODE_API int netcode_server_client_connected( struct netcode_server_t * serve
 NETCODE_API int netcode_server_client_disconnect_reason( struct netcode_server_t * server, int client_index )
 {
     NC_CHECK( server != NULL && client_index >= 0, NETCODE_SERVER_CLIENT_DISCONNECT_REASON_NONE );
-    if ( !server->hall.block )
+    if ( client_index >= (int) server->hall.slot_count ) /* none before the first start */
         return NETCODE_SERVER_CLIENT_DISCONNECT_REASON_NONE;
-    NC_CHECK( client_index < (int) server->hall.slot_count, NETCODE_SERVER_CLIENT_DISCONNECT_REASON_NONE );
     return server->hall.slots[client_index].reason;
 }
 
@@ -8126,7 +8167,7 @@ NETCODE_API void netcode_server_disconnect_client( struct netcode_server_t * ser
 {
     NC_CHECK( server != NULL, NC_NOTHING );
     nc_server_come( server );
-    if ( nc_server_slot( server, client_index ) )
+    if ( nc_server_target( server, client_index ) )
         nc_server_end_slot( server, (uint32_t) client_index, NETCODE_SERVER_CLIENT_DISCONNECT_REASON_SERVER_DISCONNECT,
                             1 );
     nc_server_leave( server );
@@ -8150,6 +8191,20 @@ NETCODE_API uint64_t netcode_server_next_packet_sequence( struct netcode_server_
     return slot ? slot->sequence : 0;
 }
 
+static void nc_server_send_loopback( struct netcode_server_t * server, uint32_t index, const uint8_t * data, int bytes )
+{
+    nc_slot_t * slot = &server->hall.slots[index];
+    if ( !server->config.send_loopback_packet_callback ) {
+        if ( !server->loopback_muted++ )
+            NC_LOG( &server->log, ERROR, "server: loopback payloads go nowhere: no send_loopback_packet_callback" );
+        return;
+    }
+    slot->packets_sent++;
+    slot->bytes_sent += (uint64_t) bytes;
+    server->config.send_loopback_packet_callback( server->config.callback_context, (int) index, data, bytes,
+                                                  slot->sequence++ );
+}
+
 /* A payload to one connected client, whatever carries it. */
 static NC_INLINE void nc_server_send_payload( struct netcode_server_t * server, uint32_t index, const uint8_t * data,
                                               int bytes )
@@ -8158,10 +8213,7 @@ static NC_INLINE void nc_server_send_payload( struct netcode_server_t * server, 
     uint64_t session = slot->session;
     nc_packet_t packet = { NETCODE_PACKET_PAYLOAD, 0, bytes, 0 };
     if ( slot->loopback ) {
-        slot->packets_sent++;
-        slot->bytes_sent += (uint64_t) bytes;
-        server->config.send_loopback_packet_callback( server->config.callback_context, (int) index, data, bytes,
-                                                      slot->sequence++ );
+        nc_server_send_loopback( server, index, data, bytes );
         return;
     }
     if ( !slot->confirmed )
@@ -8176,7 +8228,7 @@ NETCODE_API void netcode_server_send_packet( struct netcode_server_t * server, i
 {
     NC_CHECK( server != NULL && data != NULL, NC_NOTHING );
     nc_server_come( server );
-    if ( nc_outbox_allows( &server->log, "server", bytes ) && nc_server_slot( server, client_index ) )
+    if ( nc_outbox_allows( &server->log, "server", bytes ) && nc_server_target( server, client_index ) )
         nc_server_send_payload( server, (uint32_t) client_index, data, bytes );
     nc_server_leave( server );
 }
@@ -8186,7 +8238,8 @@ NETCODE_API void netcode_server_send_packet_to_session( struct netcode_server_t 
 {
     NC_CHECK( server != NULL, NC_NOTHING );
     nc_server_come( server );
-    if ( session != 0 && netcode_server_client_session( server, client_index ) == session )
+    const nc_slot_t * slot = nc_server_target( server, client_index );
+    if ( slot && slot->session == session )
         netcode_server_send_packet( server, client_index, data, bytes );
     nc_server_leave( server );
 }
@@ -8218,9 +8271,8 @@ NETCODE_API uint8_t * netcode_server_receive_packet( struct netcode_server_t * s
                                                      uint64_t * sequence )
 {
     NC_CHECK( server != NULL && bytes != NULL && client_index >= 0, NULL );
-    if ( !server->running )
+    if ( !server->running || client_index >= (int) server->hall.slot_count )
         return NULL;
-    NC_CHECK( client_index < (int) server->hall.slot_count, NULL );
     return nc_inbox_receive( &server->hall.inbox, (uint32_t) client_index, bytes, sequence );
 }
 
@@ -8274,34 +8326,46 @@ NETCODE_API void netcode_server_process_packet( struct netcode_server_t * server
     nc_server_leave( server );
 }
 
+/* Why can this loopback client not have this slot? NULL: it can. */
+static const char * nc_server_refuses_loopback( const struct netcode_server_t * server, int client_index,
+                                                uint64_t client_id, uint32_t id_hash )
+{
+    if ( server->stopping )
+        return "the server is stopping";
+    if ( server->hall.slots[client_index].state != NC_SLOT_FREE )
+        return "the slot is taken";
+    return nc_server_slot_of_id( server, client_id, id_hash ) != NC_NOWHERE ? "a client with this id is connected"
+                                                                            : NULL;
+}
+
 NETCODE_API void netcode_server_connect_loopback_client( struct netcode_server_t * server, int client_index,
                                                          uint64_t client_id, const uint8_t * user_data )
 {
     static const uint8_t nothing[NETCODE_USER_DATA_BYTES] = { 0 };
     nc_slot_t client;
-    NC_CHECK( server != NULL && server->running && client_index >= 0 && client_index < (int) server->hall.slot_count,
-              NC_NOTHING );
-    nc_server_hashes_t hashes = { nc_server_id_hash( server, client_id ), 0, 0 };
-    memset( &client, 0, sizeof( client ) );
-    client.client_id = client_id;
-    client.loopback = client.confirmed = 1;
-    client.expire_timestamp = UINT64_MAX;
+    NC_CHECK( server != NULL && server->running && client_index >= 0, NC_NOTHING );
     nc_server_come( server );
-    if ( server->stopping || server->hall.slots[client_index].state != NC_SLOT_FREE ||
-         nc_server_slot_of_id( server, client_id, hashes.id ) != NC_NOWHERE ||
-         !server->config.send_loopback_packet_callback )
-        NC_LOG( &server->log, ERROR,
-                "server: no loopback client in slot %d: it or the id is taken, there is no callback, or the server is "
-                "stopping",
-                client_index );
-    else
-        nc_server_open_slot( server, (uint32_t) client_index, &client, &hashes, user_data ? user_data : nothing );
+    (void) nc_server_target( server, client_index ); /* refuses an index past the last slot */
+    if ( client_index < (int) server->hall.slot_count ) {
+        nc_server_hashes_t hashes = { nc_server_id_hash( server, client_id ), 0, 0 };
+        const char * why = nc_server_refuses_loopback( server, client_index, client_id, hashes.id );
+        memset( &client, 0, sizeof( client ) );
+        client.client_id = client_id;
+        client.loopback = client.confirmed = 1;
+        client.expire_timestamp = UINT64_MAX;
+        if ( why )
+            NC_LOG( &server->log, ERROR, "server: no loopback client %llu in slot %d: %s",
+                    (unsigned long long) client_id, client_index, why );
+        else
+            nc_server_open_slot( server, (uint32_t) client_index, &client, &hashes, user_data ? user_data : nothing );
+    }
     nc_server_leave( server );
 }
 
 NETCODE_API void netcode_server_disconnect_loopback_client( struct netcode_server_t * server, int client_index )
 {
-    if ( netcode_server_client_loopback( server, client_index ) )
+    const nc_slot_t * slot = nc_server_target( server, client_index );
+    if ( slot && slot->loopback )
         netcode_server_disconnect_client( server, client_index );
 }
 
@@ -8310,7 +8374,7 @@ NETCODE_API void netcode_server_process_loopback_packet( struct netcode_server_t
 {
     NC_CHECK( server != NULL && data != NULL && bytes >= 1 && bytes <= NETCODE_MAX_PACKET_SIZE, NC_NOTHING );
     nc_server_come( server );
-    nc_slot_t * slot = nc_server_slot( server, client_index );
+    nc_slot_t * slot = nc_server_target( server, client_index );
     if ( slot && slot->loopback ) {
         uint32_t index = (uint32_t) client_index;
         nc_buffer_t what = { slot->session, slot->client_id, sequence, index, NC_BUFFER_FREE, 0, (uint32_t) bytes };

@@ -46,7 +46,7 @@ struct contract_t {
                                                        const struct netcode_client_config_t *, double );
     int ( *client_create_error )( void );
     void ( *client_destroy )( struct netcode_client_t * );
-    void ( *client_connect )( struct netcode_client_t *, uint8_t * );
+    void ( *client_connect )( struct netcode_client_t *, const uint8_t * );
     void ( *client_update )( struct netcode_client_t *, double );
     void ( *client_disconnect )( struct netcode_client_t * );
     uint64_t ( *client_next_packet_sequence )( struct netcode_client_t * );

@@ -44,6 +44,7 @@
 #include "story/memory.c"
 #include "story/callbacks.c"
 #include "story/clocks.c"
+#include "story/edges.c"
 #include "story/arguments.c"
 #include "story/sockets.c"
 #include "story/determinism.c"

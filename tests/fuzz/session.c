@@ -1448,7 +1448,7 @@ static void session_client_mistakes( uint8_t which )
     case 19: netcode_default_client_config( NULL ); break;
     case 20: FUZZ_CHECK( netcode_client_memory( NULL ) == 0 ); break;
     case 21: FUZZ_CHECK( !netcode_client_create( odd ? NULL : session_places[1], NULL, s.time ) ); break;
-    default: FUZZ_CHECK( !netcode_client_create_dual( session_places[1], NULL, &s.client_config, s.time ) );
+    default: FUZZ_CHECK( !netcode_client_create_dual( NULL, session_places[1], &s.client_config, s.time ) );
     }
 }
 

@@ -145,7 +145,7 @@ TEST( null_data )
 TEST( sizes_and_indices_out_of_range )
 {
     static const int sizes[] = { 0, -1, 1201, 100000, 2147483647, (int) 0x80000000 };
-    static const int slots[] = { -1, 2, 1000, 2147483647, (int) 0x80000000 };
+    static const int slots[] = { -1, (int) 0x80000000, 2, 1000, 2147483647 };
     struct world_t * w = world_open( CLEAN, 1, 2, 1 );
     struct netcode_client_t * c = w->clients[0];
     struct netcode_server_t * s = w->servers[0];
@@ -160,7 +160,7 @@ TEST( sizes_and_indices_out_of_range )
         REFUSED( netcode_server_send_packet_to_session( s, 0, netcode_server_client_session( s, 0 ), data, sizes[i] ) );
         REFUSED( netcode_server_broadcast( s, data, sizes[i], -1 ) );
     }
-    for ( i = 0; i < 5; i++ ) {
+    for ( i = 0; i < 2; i++ ) {
         BAD( CHECK_EQ( netcode_server_client_connected( s, slots[i] ), 0 ) );
         BAD( CHECK_EQ( netcode_server_client_disconnect_reason( s, slots[i] ), 0 ) );
         BAD( CHECK_EQ( netcode_server_client_loopback( s, slots[i] ), 0 ) );
@@ -177,6 +177,16 @@ TEST( sizes_and_indices_out_of_range )
         BAD( netcode_server_disconnect_loopback_client( s, slots[i] ) );
         BAD( netcode_server_process_loopback_packet( s, slots[i], data, 10, 1 ) );
         BAD( netcode_server_client_stats( s, slots[i], &stats ) );
+    }
+    /* Past the last slot: a query is answered, a call that acts is refused. */
+    for ( i = 2; i < 5; i++ ) {
+        edges_ask( s, slots[i] );
+        TOLERATE( netcode_server_disconnect_client( s, slots[i] ) );
+        TOLERATE( netcode_server_send_packet( s, slots[i], data, 10 ) );
+        TOLERATE( netcode_server_send_packet_to_session( s, slots[i], 1, data, 10 ) );
+        TOLERATE( netcode_server_connect_loopback_client( s, slots[i], 5, NULL ) );
+        TOLERATE( netcode_server_disconnect_loopback_client( s, slots[i] ) );
+        TOLERATE( netcode_server_process_loopback_packet( s, slots[i], data, 10, 1 ) );
     }
     BAD( netcode_server_set_private_keys( s, world_key, 0 ) );
     BAD( netcode_server_set_private_keys( s, world_key, -1 ) );

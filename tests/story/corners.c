@@ -140,10 +140,11 @@ TEST( corners_loopback )
     w->server_config.send_loopback_packet_callback = NULL;
     world_add_server( w, 2 );
     world_add_client( w );
+    netcode_client_connect_loopback( w->clients[0], 0, 1 );
     REFUSED( netcode_client_connect_loopback( w->clients[0], 0, 1 ) );
-    CHECK_EQ( netcode_client_loopback( w->clients[0] ), 0 );
-    REFUSED( netcode_server_connect_loopback_client( w->servers[0], 0, 1, NULL ) );
-    CHECK_EQ( netcode_server_num_connected_clients( w->servers[0] ), 0 );
+    netcode_server_connect_loopback_client( w->servers[0], 0, 1, NULL );
+    REFUSED( netcode_server_connect_loopback_client( w->servers[0], 0, 2, NULL ) );
+    CHECK_EQ( netcode_server_num_connected_clients( w->servers[0] ), 1 );
     w->client_config.send_loopback_packet_callback = world_loopback_callback;
     w->server_config.send_loopback_packet_callback = world_loopback_callback;
     world_add_server( w, 2 );

@@ -46,18 +46,14 @@ TEST( mutants_a_config_of_zeros_takes_as_much_memory )
     CHECK_EQ( netcode_server_memory( &server, 16 ), netcode_server_memory( &server_zeros, 16 ) );
 }
 
-TEST( mutants_the_second_address_may_not_be_missing )
+TEST( mutants_the_first_address_may_not_be_missing )
 {
     struct netcode_client_config_t client;
     struct netcode_server_config_t server;
     netcode_default_client_config( &client );
     netcode_default_server_config( &server );
-    BAD( CHECK( netcode_client_create_dual( "127.0.0.1", NULL, &client, 0.0 ) == NULL ) );
-    CHECK_EQ( netcode_client_create_error(), NETCODE_CLIENT_CREATE_ERROR_PARSE_ADDRESS_FAILED );
     BAD( CHECK( netcode_client_create_dual( NULL, "::1", &client, 0.0 ) == NULL ) );
     CHECK_EQ( netcode_client_create_error(), NETCODE_CLIENT_CREATE_ERROR_PARSE_ADDRESS_FAILED );
-    BAD( CHECK( netcode_server_create_dual( "127.0.0.1:40000", NULL, &server, 0.0 ) == NULL ) );
-    CHECK_EQ( netcode_server_create_error(), NETCODE_SERVER_CREATE_ERROR_PARSE_ADDRESS_FAILED );
     BAD( CHECK( netcode_server_create_dual( NULL, "[::1]:40000", &server, 0.0 ) == NULL ) );
     CHECK_EQ( netcode_server_create_error(), NETCODE_SERVER_CREATE_ERROR_PARSE_ADDRESS_FAILED );
 }
