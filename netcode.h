@@ -122,8 +122,8 @@
     for them in a few blocks. A start with another number of slots holds the old and the new memory for a moment. A slot
     and all that it brings (its share of handshakes, used tokens and tables) takes just under 2 KiB, a buffer of the
     pool 1.4 KiB, a server without slots and pool 120 KiB, a client without its pool 6 KiB.
-    Received packets lie in a pool and are yours until you free them, however long, through stop, start and the reuse of
-    their slot. Every client has a share of the pool that others can not use up; who queues more than its quota loses
+    Received packets lie in a pool, aligned to 16 bytes, and are yours until you free them, however long, through stop,
+    start and the reuse of their slot. Every client has a share of the pool that others can not use up; who queues more than its quota loses
     the newest, counted as QUEUE_FULL. Payloads of those who are gone give way first. Secrets and packets are wiped when
     what they belong to ends.
 
@@ -774,7 +774,7 @@ struct netcode_event_t {
     /* DISCONNECTED: the server's disconnect reason; on a client its new state, 0 or negative */
     int reason;
     int bytes;         /* PAYLOAD */
-    uint8_t * data;    /* PAYLOAD; 8 readable bytes follow it */
+    uint8_t * data;    /* PAYLOAD; aligned to 16 bytes, and 8 readable bytes follow it */
     uint64_t sequence; /* PAYLOAD */
 };
 
@@ -1189,8 +1189,8 @@ NETCODE_API uint64_t netcode_client_next_packet_sequence( struct netcode_client_
 /* Sends a payload of 1..1200 bytes; any other size is refused and logged. Does nothing while not connected. */
 NETCODE_API void netcode_client_send_packet( struct netcode_client_t * client, const uint8_t * data, int bytes );
 
-/*  The oldest received payload, or NULL. It stays valid until freed or until the client is destroyed; 8 readable
-    bytes follow it. `sequence` may be NULL. */
+/*  The oldest received payload, or NULL. It stays valid until freed or until the client is destroyed; it is aligned to 16
+    bytes, and 8 readable bytes follow it. `sequence` may be NULL. */
 NETCODE_API uint8_t * netcode_client_receive_packet( struct netcode_client_t * client, int * bytes,
                                                      uint64_t * sequence );
 NETCODE_API void netcode_client_free_packet( struct netcode_client_t * client, void * packet );
@@ -1324,9 +1324,9 @@ NETCODE_API void netcode_server_broadcast( struct netcode_server_t * server, con
                                            int except_client_index );
 
 /*  The oldest payload of this client, or NULL. It stays valid until freed or until the server is destroyed, whatever
-    becomes of the client and the slot; 8 readable bytes follow it. What was queued when the client left can be read
-    until the slot is used again, or until others need the room. NULL while the server is stopped: what was queued then
-    is reached by netcode_server_next_event. */
+    becomes of the client and the slot; it is aligned to 16 bytes, and 8 readable bytes follow it. What was queued when
+    the client left can be read until the slot is used again, or until others need the room. NULL while the server is
+    stopped: what was queued then is reached by netcode_server_next_event. */
 NETCODE_API uint8_t * netcode_server_receive_packet( struct netcode_server_t * server, int client_index, int * bytes,
                                                      uint64_t * sequence );
 NETCODE_API void netcode_server_free_packet( struct netcode_server_t * server, void * packet );
@@ -1532,9 +1532,10 @@ enum nc_limit_t {
     NC_REQUEST_BYTES_OLD = 1062,
     NC_MIN_SEALED_BYTES = 18,
     NC_MAX_DATAGRAM_BYTES = 1225, /* 1 + 8 + 1200 + 16 */
-    NC_BUFFER_HEADER_BYTES = 64,
-    NC_BUFFER_CAPACITY = 1300, /* what override callbacks are offered, as they always were */
-    NC_BUFFER_STRIDE = 1408,   /* header, capacity and the 8 readable bytes behind it, in whole cache lines */
+    NC_BUFFER_HEADER_BYTES = 64,  /* a payload begins behind them */
+    NC_USUAL_HEADER_BYTES = 7,    /* of a packet: a prefix byte, and the six bytes of this library's own sequences */
+    NC_BUFFER_CAPACITY = 1300,    /* what override callbacks are offered, as they always were */
+    NC_BUFFER_STRIDE = 1408,      /* header, capacity and the 8 readable bytes behind it, in whole cache lines */
     NC_OUT_STRIDE = 1232,
     NC_RECEIVE_BATCH = 32,
     NC_SEND_BATCH = 64,
@@ -3325,9 +3326,8 @@ typedef struct {
     uint64_t client_id;
     uint64_t sequence;
     uint32_t client_index;
-    uint32_t state;  /* NC_BUFFER_... */
-    uint32_t offset; /* of the payload in the datagram */
-    uint32_t bytes;  /* of the payload */
+    uint32_t state; /* NC_BUFFER_... */
+    uint32_t bytes; /* of the payload */
 } nc_buffer_t;
 
 typedef struct nc_pool_t {
@@ -3366,9 +3366,16 @@ static nc_buffer_t * nc_pool_buffer( nc_pool_t * pool, uint32_t index )
     return (nc_buffer_t *) (void *) ( pool->buffers + (size_t) index * NC_BUFFER_STRIDE );
 }
 
+/* Where a payload lies: aligned to a cache line. */
 static uint8_t * nc_pool_data( nc_pool_t * pool, uint32_t index )
 {
     return pool->buffers + (size_t) index * NC_BUFFER_STRIDE + NC_BUFFER_HEADER_BYTES;
+}
+
+/* Where a datagram is received, so that the payload behind the usual header is in its place without a copy. */
+static uint8_t * nc_pool_datagram( nc_pool_t * pool, uint32_t index )
+{
+    return nc_pool_data( pool, index ) - NC_USUAL_HEADER_BYTES;
 }
 
 static uint32_t nc_pool_take( nc_pool_t * pool )
@@ -3539,7 +3546,7 @@ static inline void nc_inbox_insert( nc_inbox_t * inbox, uint32_t index )
         inbox->reserved--;
     buffer->state = NC_BUFFER_QUEUED;
     /* bit readers read ahead */
-    memset( nc_pool_data( inbox->pool, index ) + buffer->offset + buffer->bytes, 0, 8 );
+    memset( nc_pool_data( inbox->pool, index ) + buffer->bytes, 0, 8 );
     nc_list_insert( &queue->list, inbox->queue_links, index );
     nc_list_insert( &inbox->events, inbox->event_links, index );
     inbox->queued++;
@@ -3553,7 +3560,7 @@ static int nc_inbox_copy( nc_inbox_t * inbox, nc_buffer_t what, const uint8_t * 
         return reason;
     uint32_t index = nc_pool_take( inbox->pool );
     *nc_pool_buffer( inbox->pool, index ) = what;
-    memcpy( nc_pool_data( inbox->pool, index ) + what.offset, data, what.bytes );
+    memcpy( nc_pool_data( inbox->pool, index ), data, what.bytes );
     nc_inbox_insert( inbox, index );
     return NETCODE_DROP_NONE;
 }
@@ -3565,7 +3572,7 @@ static NC_INLINE uint8_t * nc_inbox_hand_out( nc_inbox_t * inbox, uint32_t index
     nc_inbox_unlink( inbox, index );
     buffer->state = NC_BUFFER_HELD;
     inbox->pool->held++;
-    return nc_pool_data( inbox->pool, index ) + buffer->offset;
+    return nc_pool_data( inbox->pool, index );
 }
 
 static void nc_inbox_free_note( nc_inbox_t * inbox, uint32_t note )
@@ -4921,7 +4928,7 @@ static void nc_arrival_init( nc_arrival_t * arrival, struct netcode_datagram_t *
 static void nc_arrival_prepare( struct netcode_datagram_t * place, nc_pool_t * pool, uint32_t buffer )
 {
     memset( place, 0, sizeof( *place ) );
-    place->data = nc_pool_data( pool, buffer );
+    place->data = nc_pool_datagram( pool, buffer );
     place->capacity = NC_BUFFER_CAPACITY;
 }
 
@@ -4941,15 +4948,19 @@ static int nc_arrival_screen( int bytes, const struct netcode_address_t * from )
     return from->port == 0 ? NETCODE_DROP_SOURCE_PORT_ZERO : NETCODE_DROP_NONE;
 }
 
-/*  Queues an opened payload: the buffer that it lies in, or a copy where it was handed in by the caller. Returns a drop
-    reason. Inlined, so that `what` is written once, to its place: a copy would wait for it. */
+/*  Queues an opened payload: the buffer that it lies in, or a copy where it was handed in by the caller. Behind a header of
+    another length than ours it is moved to its aligned place. Returns a drop reason. Inlined, so that `what` is written
+    once, to its place: a copy would wait for it. */
 static NC_INLINE int nc_arrival_queue( nc_arrival_t * arrival, nc_inbox_t * inbox, nc_buffer_t what )
 {
+    const uint8_t * body = arrival->data + arrival->as.packet.header_bytes;
     if ( arrival->buffer == NC_NOWHERE )
-        return nc_inbox_copy( inbox, what, arrival->data + what.offset );
+        return nc_inbox_copy( inbox, what, body );
     int reason = nc_inbox_room( inbox, what.client_index );
     if ( reason != NETCODE_DROP_NONE )
         return reason;
+    if ( arrival->as.packet.header_bytes != NC_USUAL_HEADER_BYTES )
+        memmove( nc_pool_data( inbox->pool, arrival->buffer ), body, what.bytes );
     *nc_pool_buffer( inbox->pool, arrival->buffer ) = what;
     nc_inbox_insert( inbox, arrival->buffer );
     arrival->kept = 1;
@@ -5690,13 +5701,7 @@ static int nc_client_on_keep_alive( struct netcode_client_t * client, const nc_p
 
 static int nc_client_on_payload( struct netcode_client_t * client, const nc_packet_t * packet, nc_arrival_t * arrival )
 {
-    nc_buffer_t what = { client->session,
-                         0,
-                         packet->sequence,
-                         0,
-                         NC_BUFFER_FREE,
-                         (uint32_t) packet->header_bytes,
-                         (uint32_t) packet->body_bytes };
+    nc_buffer_t what = { client->session, 0, packet->sequence, 0, NC_BUFFER_FREE, (uint32_t) packet->body_bytes };
     client->silence_time = client->clock.now;
     return nc_arrival_queue( arrival, &client->inbox, what );
 }
@@ -6304,7 +6309,7 @@ NETCODE_API void netcode_client_process_loopback_packet( struct netcode_client_t
     NC_CHECK( client != NULL && data != NULL && bytes >= 1 && bytes <= NETCODE_MAX_PACKET_SIZE, NC_NOTHING );
     nc_client_come( client );
     if ( client->loopback ) {
-        nc_buffer_t what = { client->session, 0, sequence, 0, NC_BUFFER_FREE, 0, (uint32_t) bytes };
+        nc_buffer_t what = { client->session, 0, sequence, 0, NC_BUFFER_FREE, (uint32_t) bytes };
         int reason = nc_inbox_copy( &client->inbox, what, data );
         if ( reason == NETCODE_DROP_NONE )
             client->counters.packets_received[NETCODE_PACKET_PAYLOAD]++;
@@ -7367,13 +7372,8 @@ static int nc_server_on_payload( struct netcode_server_t * server, uint32_t inde
 {
     nc_slot_t * slot = &server->hall.slots[index];
     const nc_packet_t * packet = &arrival->as.packet;
-    nc_buffer_t what = { slot->session,
-                         slot->client_id,
-                         packet->sequence,
-                         index,
-                         NC_BUFFER_FREE,
-                         (uint32_t) packet->header_bytes,
-                         (uint32_t) packet->body_bytes };
+    nc_buffer_t what = { slot->session, slot->client_id, packet->sequence,
+                         index,         NC_BUFFER_FREE,  (uint32_t) packet->body_bytes };
     int reason = nc_arrival_queue( arrival, &server->hall.inbox, what );
     if ( reason != NETCODE_DROP_NONE )
         slot->packets_dropped++;
@@ -7496,7 +7496,7 @@ static int nc_server_take( struct netcode_server_t * server, struct netcode_data
         nc_arrival_reset( &places[i] );
         if ( arrivals[i].kept ) {
             buffers[i] = nc_pool_take( pool ); /* nc_inbox_room has seen to it that there is one */
-            places[i].data = nc_pool_data( pool, buffers[i] );
+            places[i].data = nc_pool_datagram( pool, buffers[i] );
         }
     }
     return cost;
@@ -8377,7 +8377,7 @@ NETCODE_API void netcode_server_process_loopback_packet( struct netcode_server_t
     nc_slot_t * slot = nc_server_target( server, client_index );
     if ( slot && slot->loopback ) {
         uint32_t index = (uint32_t) client_index;
-        nc_buffer_t what = { slot->session, slot->client_id, sequence, index, NC_BUFFER_FREE, 0, (uint32_t) bytes };
+        nc_buffer_t what = { slot->session, slot->client_id, sequence, index, NC_BUFFER_FREE, (uint32_t) bytes };
         int reason = nc_inbox_copy( &server->hall.inbox, what, data );
         slot->receive_time = server->clock.now;
         if ( reason == NETCODE_DROP_NONE ) {

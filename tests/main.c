@@ -42,6 +42,7 @@
 #include "story/decisions.c"
 #include "story/drops.c"
 #include "story/memory.c"
+#include "story/payloads.c"
 #include "story/callbacks.c"
 #include "story/clocks.c"
 #include "story/edges.c"

@@ -228,8 +228,7 @@ static int is_buffer( uint32_t nth )
     uint32_t list = header->state == NC_BUFFER_QUEUED     ? header->client_index
                     : header->state == NC_BUFFER_ORPHANED ? ORPHANS
                                                           : NO_LIST;
-    int good = header->client_index < CLIENTS && header->state <= NC_BUFFER_HELD && header->bytes <= BYTES &&
-               header->offset <= 10;
+    int good = header->client_index < CLIENTS && header->state <= NC_BUFFER_HELD && header->bytes <= BYTES;
     good &= queue_members[nth].list == list && event_members[nth].list == ( is_unread( nth ) ? EVENTS : NO_LIST );
     return good && ( !is_unread( nth ) || header->sequence <= arrivals );
 }
@@ -363,7 +362,7 @@ static void any_queue( nc_queue_t * queue )
 static void any_cells( void )
 {
     for ( int i = 0; i < BUFFERS; i++ ) {
-        nc_buffer_t header = { any_u64(), any_u64(), any_u64(), any_u32(), any_u32(), any_u32(), any_u32() };
+        nc_buffer_t header = { any_u64(), any_u64(), any_u64(), any_u32(), any_u32(), any_u32() };
         headers[i] = header;
         free_list[i] = any_u32();
     }
@@ -424,7 +423,7 @@ void prove_inbox_reset( void )
     for ( uint32_t i = 0; i < BUFFERS; i++ ) {
         free_list[i] = i;
         headers[i].state = NC_BUFFER_FREE;
-        headers[i].client_index = headers[i].bytes = headers[i].offset = 0;
+        headers[i].client_index = headers[i].bytes = 0;
     }
     nc_inbox_reset( &inbox, &pool, any_u32() );
     CLAIM( is_empty( &queues[0].list ) && is_empty( &queues[1].list ) && is_empty( &inbox.orphans ) );
@@ -439,8 +438,7 @@ void prove_inbox_copy( void )
     uint8_t data[BYTES];
     any_inbox();
     uint32_t client = any_below( CLIENTS ), count = queues[client].list.count, queued = inbox.queued;
-    nc_buffer_t what = { any_u64(),      any_u64(),       arrivals + 1,          client,
-                         NC_BUFFER_FREE, any_below( 11 ), any_below( BYTES + 1 ) };
+    nc_buffer_t what = { any_u64(), any_u64(), arrivals + 1, client, NC_BUFFER_FREE, any_below( BYTES + 1 ) };
     GIVEN( queues[client].is_open );
     int reason = nc_inbox_copy( &inbox, what, data );
     arrivals += reason == NETCODE_DROP_NONE;

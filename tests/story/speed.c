@@ -97,7 +97,7 @@ static void speed_check_places( void )
     nc_pool_t * pool = server->hall.inbox.pool;
     for ( int i = 0; i < NC_RECEIVE_BATCH; i++ ) {
         const struct netcode_datagram_t * place = &server->places[i];
-        REQUIRE( place->data == nc_pool_data( pool, server->batch[i] ) );
+        REQUIRE( place->data == nc_pool_datagram( pool, server->batch[i] ) );
         CHECK_EQ( place->capacity, NC_BUFFER_CAPACITY );
         CHECK_EQ( nc_pool_buffer( pool, server->batch[i] )->state, NC_BUFFER_FREE );
         for ( int k = 0; k < i; k++ )

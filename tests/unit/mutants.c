@@ -358,7 +358,7 @@ TEST( mutants_a_place_to_receive_into_begins_empty )
     memset( &pool, 0, sizeof( pool ) );
     pool.buffers = buffers;
     nc_arrival_prepare( &place, &pool, 0 );
-    CHECK( place.data == buffers + NC_BUFFER_HEADER_BYTES );
+    CHECK( place.data == buffers + NC_BUFFER_HEADER_BYTES - NC_USUAL_HEADER_BYTES );
     CHECK_EQ( place.capacity, NC_BUFFER_CAPACITY );
     CHECK( place.bytes == 0 && place.status == NETCODE_DATAGRAM_OK && place.error == 0 );
     CHECK_EQ( place.address.type, NETCODE_ADDRESS_NONE );

@@ -898,7 +898,6 @@ static int inbox_send( uint32_t client )
     what.session = inbox_world.session[client];
     what.client_id = 500 + what.session;
     what.sequence = ++inbox_world.sequences;
-    what.offset = (uint32_t) ( what.sequence % 9 );
     what.bytes = (uint32_t) inbox_fill( data, what.sequence );
     CHECK_EQ( nc_inbox_copy( &inbox_world.inbox, what, data ), expected );
     if ( expected == NETCODE_DROP_NONE )
