@@ -195,9 +195,19 @@
     Socket buffers: 4 MiB each way, or 4 KiB a slot where that is more, are asked for when a server starts; the system
     grants no more than net.core.rmem_max and wmem_max. netcode_server_stats tells what was granted.
 
-    Peers: every netcode 1.02 implementation. Some old ones take smaller datagrams: towards the Go and TypeScript
-    ports, payloads above 1197 bytes, and towards benny-n's (1182 at most anyway) above 1177, need sequence_base
-    NETCODE_SEQUENCE_BASE_ZERO, because six sequence bytes make a payload of 1200 bytes a datagram of 1223.
+    Peers: every netcode 1.02 implementation that keeps to the standard. Known differences of others:
+      - Some take smaller datagrams: towards the Go and TypeScript ports, payloads above 1197 bytes, and towards
+        benny-n's (1182 at most anyway) above 1177, need sequence_base NETCODE_SEQUENCE_BASE_ZERO, because six sequence
+        bytes make a payload of 1200 bytes a datagram of 1223. renet sends up to 1300: above 1200 they are dropped.
+      - renet, benny-n's, netcode.io.net and lightyear 0.19 write the IPv6 addresses of tokens in network order, where
+        the standard has little-endian words: each side reads another machine's address. A token can name a server in
+        both (netcode-token mint --network-order). IPv4 is the same everywhere.
+      - renet's tokens are 8 bytes of client id and then the standard's token without its padding: remove the 8, pad to
+        2048 with zeros. It writes sequence 0 with no sequence bytes, which the standard forbids: that packet is
+        dropped, and connecting takes until the next one (0.4 s).
+      - lightyear up to 0.19 connects. Its keep-alive has a client id where the client index belongs (the index is -1
+        where that is absurd), and its denied packet has a byte of body, so it is dropped.
+      - renet2 (version "NETCODE 1.a2") and lightyear from 0.20 on (big-endian) are protocols of their own.
 
     11  BUILD SWITCHES
 

@@ -9,7 +9,7 @@
 
     The private key never goes on the command line, where everyone on the machine could read it. */
 
-#define NETCODE_IMPLEMENTATION /* and its rooms 5 to 7: decrypt judges packets by the library's own code */
+#define NETCODE_IMPLEMENTATION /* and its rooms 4 to 7: decrypt judges packets by the library's own code */
 #include "../netcode.h"
 #include "secret_file.h"
 #include "wireshark/capture.h"
@@ -61,6 +61,9 @@
 #define FORMAT_BASE64 3
 #define FORMAT_JSON 4
 
+#define NETWORK_ORDER_FIRST 1
+#define NETWORK_ORDER_LAST 2
+
 #define PAYLOAD_HIDDEN 0
 #define PAYLOAD_HEX 1
 #define PAYLOAD_TEXT 2
@@ -92,6 +95,7 @@ struct options_t {
     int have_client_id;
     int expire_seconds;
     int timeout_seconds;
+    int network_order;
     uint8_t user_data[NETCODE_USER_DATA_BYTES];
     const char * names[NETCODE_MAX_SERVERS_PER_CONNECT]; /* what stands there without an option: addresses or a file */
     int num_names;
@@ -136,6 +140,13 @@ static void help_mint( void )
         "  --timeout N        seconds of silence that end the connection; 0 or negative: none do (%d)\n"
         "  --user-data TEXT   up to %d bytes for the server's application, or\n"
         "  --user-data-hex H  the same in hex\n"
+        "  --network-order first|last\n"
+        "                     for peers that take the bytes of an IPv6 address to be in network order (renet, "
+        "benny-n,\n"
+        "                     netcode.io.net, lightyear to 0.19): each IPv6 address a second time, as these read it,\n"
+        "                     before or behind the standard's. A client tries the first one first, and the other, "
+        "which\n"
+        "                     is another machine's address to it, after --timeout seconds without an answer\n"
         "  --format FORMAT    json (the default), base64 or raw (%d bytes)\n"
         "  --output FILE      write to this file (mode 0600), in place of one that is there\n"
         "\n"
@@ -443,32 +454,76 @@ static int write_token( const struct options_t * options, const uint8_t * token 
     return status;
 }
 
-/* Parts PUBLIC=INTERNAL. 0, and a line on standard error, when an address can not be read or has no port. */
-static int split_address( const char * name, char text[ADDRESS_PAIR_BYTES], const char ** internal )
+/* Standard error names what is no address with a port. */
+static int parse_address( const char * text, struct netcode_address_t * address )
 {
-    struct netcode_address_t address;
-    size_t bytes = strlen( name );
-    *internal = text;
-    if ( bytes < ADDRESS_PAIR_BYTES ) {
-        memcpy( text, name, bytes + 1 );
-        char * equals = strchr( text, '=' );
-        if ( equals ) {
-            *equals = '\0';
-            *internal = equals + 1;
-        }
-        if ( netcode_parse_address( text, &address ) == NETCODE_OK && address.port &&
-             netcode_parse_address( *internal, &address ) == NETCODE_OK && address.port )
-            return 1;
-    }
-    fail( EXIT_USAGE, name, "is no address with a port, like 203.0.113.5:40000 or [2001:db8::5]:40000" );
+    if ( netcode_parse_address( text, address ) == NETCODE_OK && address->port )
+        return 1;
+    fail( EXIT_USAGE, text,
+          "is no address with a port, like 203.0.113.5:40000 or [2001:db8::5]:40000; resolve host names first "
+          "(getent ahosts NAME)" );
     return 0;
+}
+
+/* Parts PUBLIC=INTERNAL; one address is both. */
+static int parse_server( const char * name, struct netcode_address_t pair[2] )
+{
+    char text[ADDRESS_PAIR_BYTES];
+    const char * equals = strchr( name, '=' );
+    if ( !equals || strlen( name ) >= sizeof( text ) ) {
+        int good = parse_address( name, &pair[0] );
+        pair[1] = pair[0];
+        return good;
+    }
+    memcpy( text, name, strlen( name ) + 1 );
+    text[equals - name] = '\0';
+    return parse_address( text, &pair[0] ) && parse_address( equals + 1, &pair[1] );
+}
+
+/* What the token names. */
+struct servers_t {
+    int count;
+    char texts[NETCODE_MAX_SERVERS_PER_CONNECT][2][NETCODE_MAX_ADDRESS_STRING_LENGTH];
+    const char * publics[NETCODE_MAX_SERVERS_PER_CONNECT];
+    const char * internals[NETCODE_MAX_SERVERS_PER_CONNECT];
+};
+
+/* `swapped`: IPv6 addresses as they are read by peers that take a token's address to be in network order. */
+static int add_server( struct servers_t * servers, const struct netcode_address_t pair[2], int swapped )
+{
+    if ( servers->count == NETCODE_MAX_SERVERS_PER_CONNECT )
+        return 0;
+    char( *texts )[NETCODE_MAX_ADDRESS_STRING_LENGTH] = servers->texts[servers->count];
+    for ( int k = 0; k < 2; k++ ) {
+        struct netcode_address_t address = nc_address_without_interface( &pair[k] );
+        for ( int i = 0; swapped && address.type == NETCODE_ADDRESS_IPV6 && i < 8; i++ )
+            address.data.ipv6[i] = (uint16_t) ( address.data.ipv6[i] >> 8 | address.data.ipv6[i] << 8 );
+        netcode_address_to_string( &address, texts[k] );
+    }
+    servers->publics[servers->count] = texts[0];
+    servers->internals[servers->count++] = texts[1];
+    return 1;
+}
+
+static int collect_servers( const struct options_t * options, struct servers_t * servers )
+{
+    struct netcode_address_t pair[2];
+    for ( int i = 0; i < options->num_names; i++ ) {
+        if ( !parse_server( options->names[i], pair ) )
+            return EXIT_USAGE;
+        int twice =
+            options->network_order && ( pair[0].type == NETCODE_ADDRESS_IPV6 || pair[1].type == NETCODE_ADDRESS_IPV6 );
+        int first_swapped = twice && options->network_order == NETWORK_ORDER_FIRST;
+        if ( !add_server( servers, pair, first_swapped ) || ( twice && !add_server( servers, pair, !first_swapped ) ) )
+            return fail( EXIT_USAGE, "a token has up to 32 addresses; --network-order names each IPv6 address twice",
+                         NULL );
+    }
+    return EXIT_FINE;
 }
 
 static int command_mint( struct options_t * options )
 {
-    static char texts[NETCODE_MAX_SERVERS_PER_CONNECT][ADDRESS_PAIR_BYTES];
-    const char * publics[NETCODE_MAX_SERVERS_PER_CONNECT];
-    const char * internals[NETCODE_MAX_SERVERS_PER_CONNECT];
+    static struct servers_t servers;
     uint8_t key[NETCODE_KEY_BYTES];
     uint8_t token[NETCODE_CONNECT_TOKEN_BYTES];
     int found = 0;
@@ -478,17 +533,15 @@ static int command_mint( struct options_t * options )
         return fail( EXIT_USAGE, "mint wants --client-id and at least one address; see --help", NULL );
     if ( options->format == FORMAT_RAW && !options->output && is_terminal() )
         return fail( EXIT_USAGE, "raw bytes do not belong on a terminal; give --output FILE or redirect", NULL );
-    for ( int i = 0; i < options->num_names; i++ ) {
-        if ( !split_address( options->names[i], texts[i], &internals[i] ) )
-            return EXIT_USAGE;
-        publics[i] = texts[i];
-    }
-    int status = find_key( options, key, &found );
+    int status = collect_servers( options, &servers );
+    if ( status != EXIT_FINE )
+        return status;
+    status = find_key( options, key, &found );
     if ( status == EXIT_FINE && !found )
         status = fail( EXIT_USAGE, "mint wants --key-file or NETCODE_PRIVATE_KEY in the environment", NULL );
     if ( status != EXIT_FINE )
         return status;
-    if ( netcode_generate_connect_token( options->num_names, publics, internals, options->expire_seconds,
+    if ( netcode_generate_connect_token( servers.count, servers.publics, servers.internals, options->expire_seconds,
                                          options->timeout_seconds, options->client_id, options->protocol_id, key,
                                          options->user_data, token ) == NETCODE_OK )
         status = write_token( options, token );
@@ -1708,6 +1761,13 @@ static int parse_capture_value( const char * name, const char * value, struct op
 }
 
 /* Options with a value; 0 when it is none of them or its value is wrong. */
+static int parse_network_order( const char * value, struct options_t * options )
+{
+    int last = !strcmp( value, "last" );
+    options->network_order = last ? NETWORK_ORDER_LAST : NETWORK_ORDER_FIRST;
+    return last || !strcmp( value, "first" );
+}
+
 static int parse_value( const char * name, const char * value, struct options_t * options )
 {
     if ( !strcmp( name, "--key-file" ) )
@@ -1724,6 +1784,8 @@ static int parse_value( const char * name, const char * value, struct options_t 
         return parse_seconds( value, &options->expire_seconds );
     else if ( !strcmp( name, "--timeout" ) )
         return parse_seconds( value, &options->timeout_seconds );
+    else if ( !strcmp( name, "--network-order" ) )
+        return parse_network_order( value, options );
     else if ( !strcmp( name, "--user-data" ) )
         return parse_user_data( value, 0, options );
     else if ( !strcmp( name, "--user-data-hex" ) )
