@@ -1121,7 +1121,8 @@ NETCODE_API const char * netcode_drop_reason_text( int reason );
 /* ---- address ---- */
 
 /*  Reads "1.2.3.4:5", "1.2.3.4", "[::1]:5" or "::1" (port 0 where none is given; a link-local address may name its
-    interface by number, "fe80::1%2"). NETCODE_OK or NETCODE_ERROR; on error the address is NETCODE_ADDRESS_NONE. */
+    interface by number, "fe80::1%2"). Host names are not resolved: use the system's getaddrinfo first. NETCODE_OK or
+    NETCODE_ERROR; on error the address is NETCODE_ADDRESS_NONE. */
 NETCODE_API int netcode_parse_address( const char * text, struct netcode_address_t * address );
 
 /*  Writes what netcode_parse_address reads; port 0 is left out; "NONE" for no address. `buffer` holds
@@ -2140,6 +2141,10 @@ NETCODE_API void netcode_random_bytes( uint8_t * data, int bytes )
     Standard: Connect Token
    ================================================================================================================ */
 
+/* Behind the sentence of an address that can not be read: most often it is a host name. */
+#define NC_ADDRESS_HINT \
+    " (addresses are numbers, like 203.0.113.5:40000 or [2001:db8::5]:40000; resolve host names first)"
+
 static int nc_address_is_link_local( const struct netcode_address_t * address )
 {
     return address->type == NETCODE_ADDRESS_IPV6 && ( address->data.ipv6[0] & 0xffc0 ) == 0xfe80;
@@ -2645,7 +2650,8 @@ static int nc_token_parse_addresses( nc_route_t * route, int count, const char *
     for ( int i = 0; i < count; i++ )
         if ( !texts[i] || netcode_parse_address( texts[i], &route->addresses[i] ) != NETCODE_OK ||
              route->addresses[i].port == 0 ) {
-            NC_LOG( NULL, ERROR, "connect token: \"%s\" is no address with a port", texts[i] ? texts[i] : "NULL" );
+            NC_LOG( NULL, ERROR, "connect token: \"%s\" is no address with a port" NC_ADDRESS_HINT,
+                    texts[i] ? texts[i] : "NULL" );
             return 0;
         }
     return 1;
@@ -6141,7 +6147,7 @@ NETCODE_API int netcode_client_create_error( void )
 NETCODE_API const char * netcode_client_create_error_text( int error )
 {
     static const char * const texts[] = { "no error",
-                                          "the address can not be read",
+                                          "the address can not be read" NC_ADDRESS_HINT,
                                           "the second address can not be read, or is of the first one's family",
                                           "on a network simulator the address needs a port",
                                           "the IPv4 socket could not be opened",
@@ -8019,7 +8025,7 @@ NETCODE_API const char * netcode_server_create_error_text( int error )
 {
     static const char * const texts[] =
         { "no error",
-          "the address, the bind address or a public address can not be read",
+          "the address, the bind address or a public address can not be read" NC_ADDRESS_HINT,
           "the second address can not be read, or is of the first one's family",
           "the IPv4 socket could not be opened",
           "the IPv6 socket could not be opened",

@@ -87,10 +87,23 @@ static inline int match_is_loopback( const char * text )
     return !strncmp( text, "[::1]", 5 ) || !strcmp( text, "::1" );
 }
 
+/* Without this a host name would be taken for an address that is not loopback. */
+static inline int match_is_address( const char * who, const char * text )
+{
+    struct netcode_address_t address;
+    if ( netcode_parse_address( text, &address ) == NETCODE_OK )
+        return 1;
+    fprintf( stderr, "%s: %s is no address in numbers, like 127.0.0.1:40000; host names are not resolved\n", who,
+             text );
+    return 0;
+}
+
 /* 0, and `who` says why, where there is no key, or only the one that everybody knows and it is not for this address. */
 static inline int match_key_for( const char * who, const char * address, uint8_t key[NETCODE_KEY_BYTES] )
 {
     int known = match_key( key );
+    if ( !match_is_address( who, address ) )
+        return 0;
     if ( known > 0 || ( known == 0 && match_is_loopback( address ) ) )
         return 1;
     fprintf( stderr, "%s: %s\n", who, known < 0 ? "NETCODE_PRIVATE_KEY is not 64 hex digits" : MATCH_PUBLIC_KEY_NOTE );

@@ -414,6 +414,8 @@ static int create_server( struct app_t * app )
     config.protocol_id = MATCH_PROTOCOL_ID;
     config.bind_address = match_is_loopback( app->options.address ) ? app->options.address : NULL;
     int known = match_key( config.private_key );
+    if ( !match_is_address( "match_server", app->options.address ) )
+        return 0;
     if ( known < 0 || ( known == 0 && !config.bind_address ) ) {
         fprintf( stderr, "match_server: %s\n",
                  known < 0 ? "NETCODE_PRIVATE_KEY is not 64 hex digits" : MATCH_PUBLIC_KEY_NOTE );

@@ -930,7 +930,7 @@ static int make_token( const struct options_t * options, uint8_t * token )
     if ( netcode_generate_connect_token( 1, &dialled, &known, TOKEN_SECONDS, TIMEOUT_SECONDS, client_id, PROTOCOL_ID,
                                          example_key, NULL, token ) == NETCODE_OK )
         return 1;
-    fprintf( stderr, "pong: an address is wrong, or has no port\n" );
+    fprintf( stderr, "pong: an address is numbers and a port, like 127.0.0.1:40000; host names are not resolved\n" );
     return 0;
 }
 

@@ -1559,7 +1559,8 @@ static int start_daemon( struct app_t * app )
     struct netcode_address_t address;
     struct sockaddr_storage storage;
     if ( netcode_parse_address( app->options.listen, &address ) != NETCODE_OK )
-        return complain( app->options.listen, "is no address" );
+        return complain( app->options.listen,
+                         "is no address in numbers, like 127.0.0.1:8080; host names are not resolved" );
     if ( !is_loopback( &address ) && !app->options.allow_remote )
         return complain( app->options.listen, "is refused, because credentials and tokens would travel in the clear: "
                                               "listen on loopback, behind a proxy with TLS" );

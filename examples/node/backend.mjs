@@ -207,7 +207,8 @@ function readListed(file) {
 function listenAddress(options) {
     const match = /^(?:\[([0-9A-Fa-f:.]+)\]|([0-9.]+)):([0-9]{1,5})$/.exec(options.listen);
     const host = match ? (match[1] ?? match[2]) : '';
-    if (!net.isIP(host) || Number(match[3]) > 65535) throw new FilesError(`${options.listen} is no address`);
+    if (!net.isIP(host) || Number(match[3]) > 65535)
+        throw new FilesError(`${options.listen} is no address in numbers, like 127.0.0.1:8080; host names are not resolved`);
     if (!host.startsWith('127.') && host !== '::1' && !options['allow-remote'])
         throw new FilesError(
             `${options.listen} is refused, because credentials and tokens would travel in the clear: listen on loopback, ` +

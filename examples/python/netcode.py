@@ -758,7 +758,7 @@ class Address:
         if isinstance(text, Address):
             ctypes.memmove(ctypes.byref(self._raw), ctypes.byref(text._raw), ctypes.sizeof(_Address))
         elif lib.netcode_parse_address(_address_text(text), self._raw) != _OK:
-            raise AddressError("%r can not be read as an address" % text)
+            raise AddressError("%r can not be read as an address: these are numbers, socket.getaddrinfo resolves host names" % text)
 
     @classmethod
     def _from_raw(cls, raw: _Address) -> "Address":

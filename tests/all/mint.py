@@ -8,6 +8,7 @@ library's client, one of a token's two addresses belongs to another machine: all
 """
 
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -59,6 +60,12 @@ def check_texts():
     for name in ("game.example.com:4000", "localhost:4000", "127.0.0.1:4000=backend:4000"):
         result = mint(name)
         check("mint refuses %s and says how to resolve" % name, result.returncode == 2 and "resolve host names first" in result.stderr, result)
+    programs = (["build/server", "--address"], ["build/server", "--public"], ["build/match_server", "--address"], ["build/loadgen", "--server"],
+                ["build/pong", "client"], ["build/pong", "server"])  # fmt: skip
+    for program in programs:
+        result = run(*program, "localhost:40000")
+        said = re.search("resolve host names first|host names are not resolved", result.stdout + result.stderr)
+        check("%s localhost:40000 is refused, with a sentence on host names" % " ".join(program), result.returncode != 0 and said, result)
     named = ("127.0.0.1:40", "[2001:db8::5]:41=10.0.0.1:42")
     plain = addresses(*named)
     check("without --network-order each server stands there once", len(plain) == 4, plain)
@@ -175,7 +182,7 @@ def check_network():
 
 def main():
     global passed, failed
-    for program in ("token", "server", "client"):
+    for program in ("token", "server", "client", "match_server", "loadgen", "pong"):
         made = run("make", "-s", "build/" + program)
         if made.returncode:
             sys.exit("mint: build/%s can not be built: %s" % (program, made.stderr))

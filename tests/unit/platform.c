@@ -238,6 +238,29 @@ TEST( platform_log_levels )
     CHECK_EQ( platform_log.calls, 1 );
 }
 
+/* What most often can not be read as an address is a host name: each text says that names are resolved elsewhere. */
+TEST( platform_log_says_that_host_names_are_resolved_first )
+{
+    const char * name = "game.example.com:40000";
+    const char * hint = "resolve host names first";
+    uint8_t token[NETCODE_CONNECT_TOKEN_BYTES], key[NETCODE_KEY_BYTES] = { 1 };
+    netcode_set_printf_function( platform_printf );
+    memset( &platform_log, 0, sizeof( platform_log ) );
+    netcode_log_level( NETCODE_LOG_LEVEL_ERROR );
+    CHECK_EQ( netcode_generate_connect_token( 1, &name, &name, 10, 10, 1, 1, key, NULL, token ), NETCODE_ERROR );
+    CHECK( strstr( platform_log.text, name ) != NULL && strstr( platform_log.text, hint ) != NULL );
+    struct netcode_client_config_t client;
+    netcode_default_client_config( &client );
+    CHECK( netcode_client_create( name, &client, 0.0 ) == NULL );
+    CHECK( strstr( netcode_client_create_error_text( netcode_client_create_error() ), hint ) != NULL );
+    struct netcode_server_config_t server;
+    netcode_default_server_config( &server );
+    CHECK( netcode_server_create( name, &server, 0.0 ) == NULL );
+    CHECK( strstr( netcode_server_create_error_text( netcode_server_create_error() ), hint ) != NULL );
+    CHECK_EQ( platform_log.calls, 3 );
+    CHECK( strstr( platform_log.text, hint ) != NULL );
+}
+
 /* ---- init, names, asserts, memory ---- */
 
 TEST( platform_init_is_counted )
