@@ -8938,13 +8938,13 @@ enum { /* a fragment's byte: how often it was lost, and */
 /* A message on its way in. Behind it its data, and a byte for each fragment. */
 typedef struct {
     uint32_t next;
+    uint32_t below[2]; /* in its channel's tree, while it waits for its order */
     uint32_t bytes;
-    uint32_t fragments;
-    uint32_t missing;
-    int64_t id;  /* -1: unreliable */
-    int64_t key; /* how new it is among the reliable sequenced ones */
+    uint32_t missing; /* fragments */
     uint16_t order;
     uint8_t channel, kind;
+    int64_t id;  /* -1: unreliable */
+    int64_t key; /* how new it is among the reliable sequenced ones */
 } nc_arrived_t;
 
 typedef struct {
@@ -8955,7 +8955,7 @@ typedef struct {
     nc_message_list_t queues[2]; /* unreliable, reliable: those never wait for these */
     uint32_t queued_bytes;
     uint32_t served;  /* bytes by weight: who was served least goes first */
-    uint32_t waiting; /* arrived ahead of their order */
+    uint32_t waiting; /* arrived ahead of their order: the root of their tree */
     uint16_t next_order, expected_order;
     uint8_t priority, weight;
     int64_t newest_packet, newest_key; /* of sequenced messages that arrived */
@@ -10507,6 +10507,27 @@ static uint32_t * nc_messages_find_partial( struct netcode_messages_t * messages
     return NULL;
 }
 
+/*  What waits for its order is a tree by the bits of the order, the lowest first: below a message are those whose orders agree
+    with its own in as many bits as it is deep. The orders that may wait differ in their lowest ten bits, so no search takes
+    more than ten steps, whatever waits. Returns the link to the message of this order, or the empty one where it belongs. */
+static uint32_t * nc_waiting_find( const struct netcode_messages_t * messages, nc_message_channel_t * channel,
+                                   uint32_t order )
+{
+    uint32_t * link = &channel->waiting;
+    for ( uint32_t bits = order; *link && nc_arrived_at( messages, *link )->order != order; bits >>= 1 )
+        link = &nc_arrived_at( messages, *link )->below[bits & 1];
+    return link;
+}
+
+/* An ordered message or fragment whose order was there before, under another id. It is a lie, and nothing of it is kept. */
+static int nc_order_is_taken( const struct netcode_messages_t * messages, const nc_frame_t * frame )
+{
+    nc_message_channel_t * channel = &messages->channels[frame->channel];
+    return frame->kind == NETCODE_MESSAGE_RELIABLE_ORDERED &&
+           ( (uint16_t) ( frame->order - channel->expected_order ) >= NC_MESSAGES_IDS ||
+             *nc_waiting_find( messages, channel, frame->order ) != 0 );
+}
+
 /* An id that would push another one, which is under way, out of what is remembered. */
 static int nc_messages_id_is_far( const struct netcode_messages_t * messages, int64_t id, int fragment )
 {
@@ -10573,6 +10594,10 @@ static int nc_frame_check_message( struct netcode_messages_t * messages, const n
          ( frame->kind == NETCODE_MESSAGE_RELIABLE_ORDERED &&
            (uint16_t) ( frame->order - messages->channels[frame->channel].expected_order ) >= NC_MESSAGES_IDS ) )
         return NETCODE_MESSAGES_DROP_WINDOW;
+    if ( nc_order_is_taken( messages, frame ) ) {
+        plan->duplicates++;
+        return NC_FRAME_IS_DONE;
+    }
     if ( fragment )
         return nc_frame_check_fragment( messages, frame, id, plan );
     plan->cost += frame->bytes + NC_MESSAGES_COST;
@@ -10640,25 +10665,34 @@ static void nc_arrived_ready( struct netcode_messages_t * messages, uint32_t pla
     messages->ready_tail = place;
 }
 
+/* Takes a message out of its tree: one without any below it stands there instead. */
+static uint32_t nc_waiting_remove( const struct netcode_messages_t * messages, uint32_t * link )
+{
+    nc_arrived_t *arrived = nc_arrived_at( messages, *link ), *other = arrived;
+    uint32_t place = *link, *lowest = link;
+    while ( other->below[0] | other->below[1] ) {
+        lowest = &other->below[other->below[0] == 0];
+        other = nc_arrived_at( messages, *lowest );
+    }
+    uint32_t instead = *lowest;
+    *lowest = 0;
+    if ( other != arrived ) {
+        memcpy( other->below, arrived->below, sizeof( other->below ) );
+        *link = instead;
+    }
+    return place;
+}
+
 static void nc_arrived_in_order( struct netcode_messages_t * messages, nc_message_channel_t * channel, uint32_t place )
 {
-    uint32_t * link = &channel->waiting;
-    uint16_t ahead = (uint16_t) ( nc_arrived_at( messages, place )->order - channel->expected_order );
-    while ( *link && (uint16_t) ( nc_arrived_at( messages, *link )->order - channel->expected_order ) < ahead )
-        link = &nc_arrived_at( messages, *link )->next;
-    if ( ahead >= NC_MESSAGES_IDS ||
-         ( *link && nc_arrived_at( messages, *link )->order == nc_arrived_at( messages, place )->order ) ) {
-        messages->stats.messages_duplicate++; /* an order that was there before, under another id: a lie */
-        nc_arrived_discard( messages, place );
-        return;
-    }
-    nc_arrived_at( messages, place )->next = *link;
+    nc_arrived_t * arrived = nc_arrived_at( messages, place );
+    uint32_t * link = nc_waiting_find( messages, channel, arrived->order );
+    netcode_assert( *link == 0 );
+    arrived->below[0] = arrived->below[1] = 0;
     *link = place;
-    while ( channel->waiting && nc_arrived_at( messages, channel->waiting )->order == channel->expected_order ) {
-        uint32_t first = channel->waiting;
-        channel->waiting = nc_arrived_at( messages, first )->next;
+    while ( *( link = nc_waiting_find( messages, channel, channel->expected_order ) ) ) {
+        nc_arrived_ready( messages, nc_waiting_remove( messages, link ) );
         channel->expected_order++;
-        nc_arrived_ready( messages, first );
     }
 }
 
@@ -10696,7 +10730,7 @@ static uint32_t nc_arrived_make( struct netcode_messages_t * messages, const nc_
         return 0;
     nc_arrived_t * arrived = nc_arrived_at( messages, place );
     arrived->bytes = frame->bytes;
-    arrived->fragments = arrived->missing = fragments;
+    arrived->missing = fragments;
     arrived->id = id;
     arrived->order = (uint16_t) frame->order;
     /* One in fragments is between the one before and the one behind it. */
@@ -10749,8 +10783,8 @@ static void nc_messages_take_message( struct netcode_messages_t * messages, cons
             nc_arrived_deliver( messages, place, plan->number );
         else
             messages->stats.messages_unstored++;
-    } else if ( nc_messages_has_id( messages, id, fragment ) )
-        messages->stats.messages_duplicate++;
+    } else if ( nc_messages_has_id( messages, id, fragment ) || nc_order_is_taken( messages, frame ) )
+        messages->stats.messages_duplicate++; /* it came earlier in this packet */
     else if ( fragment )
         nc_messages_take_fragment( messages, frame, id, plan->number );
     else {

@@ -67,6 +67,7 @@
 #include "story/messages_guide.c"
 #include "story/messages_kinds.c"
 #include "story/messages_hostile.c"
+#include "story/messages_threats.c"
 #include "story/messages_lives.c"
 #include "unit/messages_numbers.c"
 #include "story/messages_arguments.c"

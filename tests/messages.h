@@ -318,7 +318,7 @@ static void check_arrived( const struct netcode_messages_t * m, uint32_t place, 
     CHECK_LT( arrived->channel, m->channel_count );
     CHECK_EQ( arrived->id >= 0, nc_kind_is_reliable( arrived->kind ) );
     CHECK_EQ( nc_heap_size( &m->in, place ),
-              nc_heap_round( (uint32_t) sizeof( nc_arrived_t ) + arrived->bytes + arrived->fragments ) );
+              nc_heap_round( (uint32_t) sizeof( nc_arrived_t ) + arrived->bytes + nc_fragments_of( arrived->bytes ) ) );
     *cost += arrived->id >= 0 ? arrived->bytes + NC_MESSAGES_COST : 0;
 }
 
@@ -327,23 +327,30 @@ static void check_partial( const struct netcode_messages_t * m, uint32_t place )
     nc_arrived_t * arrived = nc_arrived_at( m, place );
     const uint8_t * here = nc_arrived_data( arrived ) + arrived->bytes;
     uint32_t missing = 0;
-    for ( uint32_t i = 0; i < arrived->fragments; i++ ) {
+    for ( uint32_t i = 0; i < nc_fragments_of( arrived->bytes ); i++ ) {
         CHECK_LE( here[i], 1 );
         missing += here[i] == 0;
     }
-    CHECK( missing > 0 && missing == arrived->missing && arrived->fragments == nc_fragments_of( arrived->bytes ) );
+    CHECK( missing > 0 && missing == arrived->missing );
 }
 
-static void check_waiting( const struct netcode_messages_t * m, int channel, uint32_t * cost )
+/*  The tree of what waits for its order: below a message on level n are orders that agree with its own in their lowest n bits,
+    so no level is deeper than the ten bits in which those that may wait differ. */
+static void check_waiting( const struct netcode_messages_t * m, uint32_t place, uint32_t level, uint32_t bits,
+                           uint32_t * cost )
 {
-    const nc_message_channel_t * it = &m->channels[channel];
-    uint16_t before = 0;
-    for ( uint32_t at = it->waiting; at; at = nc_arrived_at( m, at )->next ) {
-        uint16_t ahead = (uint16_t) ( nc_arrived_at( m, at )->order - it->expected_order );
-        check_arrived( m, at, cost );
-        CHECK( ahead >= before && ahead != 0 );
-        before = ahead;
-    }
+    const nc_arrived_t * arrived;
+    if ( !place )
+        return;
+    REQUIRE( level <= 10 );
+    check_arrived( m, place, cost );
+    arrived = nc_arrived_at( m, place );
+    uint16_t ahead = (uint16_t) ( arrived->order - m->channels[arrived->channel].expected_order );
+    CHECK( ahead != 0 && ahead < NC_MESSAGES_IDS );
+    CHECK_EQ( arrived->kind, NETCODE_MESSAGE_RELIABLE_ORDERED );
+    CHECK_EQ( arrived->order & ( ( 1u << level ) - 1 ), bits );
+    for ( uint32_t i = 0; i < 2; i++ )
+        check_waiting( m, arrived->below[i], level + 1, bits | i << level, cost );
 }
 
 static void check_receiving( const struct netcode_messages_t * m )
@@ -356,7 +363,7 @@ static void check_receiving( const struct netcode_messages_t * m )
     if ( m->lent )
         check_arrived( m, m->lent, &cost );
     for ( int i = 0; i < m->channel_count; i++ )
-        check_waiting( m, i, &cost );
+        check_waiting( m, m->channels[i].waiting, 0, 0, &cost );
     for ( int i = 0; i < NC_MESSAGES_TRANSFERS; i++ )
         if ( m->partial[i] ) {
             check_arrived( m, m->partial[i], &cost );

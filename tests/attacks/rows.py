@@ -225,3 +225,9 @@ row(57, "MC", "tokens that expire now, never, at 0, at 2^64 - 1", "d",
 row(58, "MC", "a payload queued just before a disconnect", "d",
     ["queued_payloads_outlive_the_client", "queued_payloads_outlive_many_sessions_in_other_slots"],
     ["row_58"])
+
+# ---- what a hostile reading of the first version found ----
+
+row(59, "MC", "ordered messages: order 0 left out, 1 to 1023 filled, then the last of them for ever", "d",
+    ["threat_59_no_order_costs_more_than_honest_ones", "threat_59_a_taken_order_is_refused_before_anything_is_stored"],
+    ["row_59", "row_59_stored"])

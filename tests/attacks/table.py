@@ -23,6 +23,7 @@ import run
 RUNNER = os.path.join(run.TOP, "build", "test")
 WORKERS = 2
 SECONDS = 120
+MEASURED = {}  # by test: the figures that it prints
 KINDS = {"d": "simulated", "r": "real", "dr": "both"}
 
 
@@ -40,6 +41,7 @@ def verdict(test):
     except subprocess.TimeoutExpired:
         return "it took more than %d s" % SECONDS
     output = result.stdout
+    MEASURED[test] = re.findall(r"^    measured: (.*)$", output, flags=re.M)
     skipped = re.search(r"skipped: %s: (.*)" % re.escape(test), output)
     if result.returncode < 0:
         return "signal %d" % -result.returncode
@@ -105,7 +107,8 @@ def main():
     held = 0
     for row in wanted:
         good, word, details = outcome(row, known, verdicts)
-        show(row, word, details)
+        figures = dict.fromkeys(figure for test in row.tests for figure in MEASURED.get(test, []))
+        show(row, word, details + list(figures))
         held += good
     for test in tests:
         if verdicts[test].startswith("skipped"):

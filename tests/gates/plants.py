@@ -19,14 +19,14 @@ JUDGE = "static void nc_messages_judge_delay( struct netcode_messages_t * messag
 
 LOSE = "    message->next_lost = 0;\n    if ( messages->lost_tail )\n"
 SEND = "        netcode_client_send_packet( client, packet, bytes );\n"
-IN_TURN = "    while ( channel->waiting && nc_arrived_at( messages, channel->waiting )->order == channel->expected_order ) {\n"
+IN_TURN = "    while ( *( link = nc_waiting_find( messages, channel, channel->expected_order ) ) ) {\n"
 LATER = "        else if ( later && sent->bytes & NC_SENT_UNDER_WAY ) {\n"
 
 PLANTS = (
     # Copies of packets are taken as new ones.
     ("link", "copies of packets", "        return NETCODE_MESSAGES_DROP_DUPLICATE;\n", "        return NETCODE_MESSAGES_DROP_NONE;\n"),
     # Ordered messages come as they arrive.
-    ("link", "12, 10, 11, reliable ordered", IN_TURN, "    while ( channel->waiting ) {\n"),
+    ("link", "12, 10, 11, reliable ordered", IN_TURN, "    while ( *( link = &channel->waiting ) ) {\n"),
     # A place more for a packet under way costs memory.
     (
         "link",
@@ -49,7 +49,7 @@ PLANTS = (
     # Lost is what has not been acknowledged after half a round trip: on a network that loses nothing all is sent twice.
     ("clean", "retries", LATER, LATER.replace("later &&", "messages->now - sent->time > messages->rtt / 2 &&") + "            later = 99;\n"),
     # Ordered messages come as they arrive, between processes.
-    ("reorder", "out of order", IN_TURN, "    while ( channel->waiting ) {\n"),
+    ("reorder", "out of order", IN_TURN, "    while ( *( link = &channel->waiting ) ) {\n"),
     # The core lets copies through, and the messages do not count them.
     (
         "duplicates",

@@ -18,7 +18,7 @@ OUT = os.path.join(TOP, "build", "latency_plants")
 FILES = ("netcode.h", "tests/latency/latency.py", "tests/latency/latency.c", "tests/latency/latency.gp", "tests/tools/relay.c", "tests/tools/deps.sh")
 HEADER, ENDS, RELAY = "netcode.h", "tests/latency/latency.c", "tests/tools/relay.c"
 
-IN_TURN = "    while ( channel->waiting && nc_arrived_at( messages, channel->waiting )->order == channel->expected_order ) {\n"
+IN_TURN = "    while ( *( link = nc_waiting_find( messages, channel, channel->expected_order ) ) ) {\n"
 LOSE = "    message->next_lost = 0;\n    if ( messages->lost_tail )\n"
 FIND = "            if ( later >= messages->reorder_threshold || messages->now - sent->time >= wait )\n"
 TAKE = "    memcpy( data, message.data,"
@@ -30,7 +30,7 @@ DELAY = "leaves + options->delay +"
 NO_REPEATS = (HEADER, "    NC_MESSAGES_REPEATS = 2,\n", "    NC_MESSAGES_REPEATS = 0,\n")
 
 PLANTS = (
-    ("ours comes as it arrives", "netcode.h messages: delivered", (HEADER, IN_TURN, "    while ( channel->waiting ) {\n"), NO_REPEATS),
+    ("ours comes as it arrives", "netcode.h messages: delivered", (HEADER, IN_TURN, "    while ( *( link = &channel->waiting ) ) {\n"), NO_REPEATS),
     ("ours is not sent again", "netcode.h messages: delivered", (HEADER, LOSE, "    return;\n" + LOSE), NO_REPEATS),
     (
         "ours is late when something was lost",
