@@ -238,9 +238,9 @@
     all its servers.
 
     Stronger than the standard, with the wire unchanged:
-      - sequences start at a random place below 2^48 and not at zero (sequence_base), and the server's global ones
-        at a random place in the upper half, so that a restarted server, or another one of the same token, does not
-        use a nonce again;
+      - sequences start at a random place below 2^48 and not at zero (sequence_base), and each answer of a server
+        before there is a slot has a random sequence in the upper half, so that a restarted server, a copy of it, or
+        another one of the same token, does not use a nonce again;
       - a token that has connected is consumed; a challenge answers only for the address and token that it was made
         for;
       - the replay window opens at the packet that connected, so that old traffic stays old;
@@ -262,8 +262,17 @@
         Recorded packets of the one lie outside the other's window with probability 1 - 2^-15, and those inside are
         accepted only where nothing was received yet. What one server of a token sent can be presented as another's
         while both own its keys.
-      - with NETCODE_SEQUENCE_BASE_ZERO, the guarantee holds for tokens that name one server and are used by one
-        client object; then tokens that may be older than the server's start are refused
+      - a server may be copied after its start (the process forks, a snapshot of its machine is resumed twice): for
+        handshakes and sessions that were not connected yet, the copies use no nonce twice. Random numbers that each
+        copy draws for itself enter each session's base (as above), each answer before there is a slot (63 bits: of
+        1,000 answers to one token two have the same sequence with 5.4e-14) and each challenge (it adds up to 2^32
+        to the last one's number: 10,000 challenges of each copy share a number with 4.7e-6; one start has numbers
+        for some 2^33). Sessions that were connected go on in one copy alone: let no other call any function for
+        this object, destroy included, which sends too. For a client object that holds from its creation on. The
+        system must give each copy its own random numbers: it does after a fork, and in a resumed machine where
+        the hypervisor tells the system of it (Linux 5.18).
+      - with NETCODE_SEQUENCE_BASE_ZERO, the guarantee holds for tokens that name one server, which is not copied, and
+        are used by one client object; then tokens that may be older than the server's start are refused
         (max_connect_token_lifetime, 30 s unless you say), to the second: a process that is killed and back within the
         second in which a token was minted takes that token again.
       - a token is for one client object: to a second one, whoever recorded the first can replay its challenge, its
@@ -6554,12 +6563,10 @@ struct netcode_server_t {
     uint8_t private_keys[NETCODE_MAX_PRIVATE_KEYS][NETCODE_KEY_BYTES];
     int private_key_count;
     uint8_t hash_key[crypto_shorthash_KEYBYTES];
-    uint64_t address_factor;                     /* for addresses' keys in the sieve; odd */
-    uint8_t base_key[crypto_shorthash_KEYBYTES]; /* makes the random place where each session's sequences start */
+    uint64_t address_factor; /* for addresses' keys in the sieve; odd */
     uint8_t challenge_key[NETCODE_KEY_BYTES];
-    uint64_t challenge_sequence;
-    uint64_t global_sequence; /* of what is sent before there is a slot; upper half */
-    uint64_t earliest_expiry; /* tokens that expire before it may be older than this start; 0: not asked */
+    uint64_t challenge_sequence; /* the next challenge's is here or up to 2^32 - 1 above: see nc_server_challenge */
+    uint64_t earliest_expiry;    /* tokens that expire before it may be older than this start; 0: not asked */
     uint64_t session;
     uint64_t created;                 /* counts pending handshakes */
     uint32_t batch[NC_RECEIVE_BATCH]; /* the buffers that datagrams are received into */
@@ -6839,15 +6846,12 @@ static void nc_server_open_slot( struct netcode_server_t * server, uint32_t inde
     nc_hall_t * hall = &server->hall;
     nc_slot_t * slot = &hall->slots[index];
     uint64_t session = ++server->session;
-    uint8_t number[8];
     char text[NETCODE_MAX_ADDRESS_STRING_LENGTH];
     *slot = *client;
     slot->state = NC_SLOT_CONNECTED;
     slot->reason = NETCODE_SERVER_CLIENT_DISCONNECT_REASON_NONE;
     slot->session = session;
-    nc_store_u64( number, session );
-    slot->sequence = nc_crypto_sequence_base( server->config.sequence_base,
-                                              nc_crypto_hash( server->base_key, number, sizeof( number ) ) );
+    slot->sequence = nc_crypto_sequence_base( server->config.sequence_base, nc_crypto_random_u64() );
     slot->connect_time = slot->receive_time = slot->send_time = server->clock.now;
     memcpy( hall->user_data + (size_t) index * NETCODE_USER_DATA_BYTES, user_data, NETCODE_USER_DATA_BYTES );
     nc_bits_remove( &hall->free_slots, index );
@@ -7007,18 +7011,20 @@ static void nc_server_charge( const struct netcode_server_t * server, nc_pending
     pending->allowance_time = server->clock.now;
 }
 
-/* ---- answers to those who have no slot: each smaller than what it answers. Decision 8 ---- */
+/*  ---- answers to clients without a slot: each smaller than what it answers. Decision 8 ----
+    Their sequences are 63 random bits in the upper half, drawn for each answer: two copies of a server that was forked
+    after its start do not answer one token alike. Decision 1 */
 
 static void nc_server_answer( struct netcode_server_t * server, const nc_pending_t * pending, int type,
-                              const uint8_t * body, int body_bytes )
+                              const uint8_t * body, uint64_t random )
 {
     uint64_t created = pending->created;
     uint8_t spare[NC_OUT_STRIDE];
     uint8_t * out = nc_outbox_begin( &server->outbox, spare );
     struct netcode_address_t to = pending->address;
-    if ( pending->created != created || server->global_sequence == UINT64_MAX )
+    if ( pending->created != created )
         return;
-    nc_packet_t packet = { type, 0, body_bytes, server->global_sequence++ };
+    nc_packet_t packet = { type, 0, body ? NC_PACKET_LARGE_BODY : 0, (uint64_t) 1 << 63 | random };
     nc_channel_t channel = { pending->server_to_client_key, server->config.protocol_id };
     nc_outbox_end( &server->outbox, out, &to, type, nc_packet_seal( out, &packet, body, &channel ) );
 }
@@ -7031,12 +7037,16 @@ static void nc_server_bind_challenge( uint8_t bind[NC_CHALLENGE_BIND_BYTES], con
     memcpy( bind + 8, pending->tag, NC_CHALLENGE_BIND_BYTES - 8 );
 }
 
+/*  The numbers of challenges go up by random steps, so that copies of a server seal theirs with numbers of their own. One
+    random number serves for both sequences: their keys differ. */
 static void nc_server_challenge( struct netcode_server_t * server, nc_pending_t * pending, uint64_t address_hash,
                                  const uint8_t * user_data )
 {
     nc_challenge_t challenge;
     uint8_t body[NC_PACKET_LARGE_BODY];
-    uint64_t sequence = server->challenge_sequence++;
+    uint64_t random = nc_crypto_random_u64();
+    uint64_t sequence = server->challenge_sequence + ( random & UINT32_MAX );
+    server->challenge_sequence = sequence + 1;
     if ( pending->first_challenge == UINT64_MAX )
         pending->first_challenge = sequence;
     challenge.client_id = pending->client_id;
@@ -7044,7 +7054,7 @@ static void nc_server_challenge( struct netcode_server_t * server, nc_pending_t 
     nc_server_bind_challenge( challenge.bind, pending, address_hash );
     nc_store_u64( body, sequence );
     nc_challenge_seal( body + 8, &challenge, sequence, server->challenge_key );
-    nc_server_answer( server, pending, NETCODE_PACKET_CHALLENGE, body, NC_PACKET_LARGE_BODY );
+    nc_server_answer( server, pending, NETCODE_PACKET_CHALLENGE, body, random );
     nc_crypto_wipe( &challenge, sizeof( challenge ) );
 }
 
@@ -7195,7 +7205,7 @@ static int nc_server_admit_request( struct netcode_server_t * server, nc_server_
     nc_server_charge( server, pending );
     pending->answer_time = server->clock.now;
     if ( takes_over == NC_NOWHERE && server->active.count == server->hall.slot_count ) {
-        nc_server_answer( server, pending, NETCODE_PACKET_DENIED, NULL, 0 );
+        nc_server_answer( server, pending, NETCODE_PACKET_DENIED, NULL, nc_crypto_random_u64() );
         return NETCODE_DROP_SERVER_FULL;
     }
     nc_server_challenge( server, pending, it->hashes.address, it->token.user_data );
@@ -7317,7 +7327,7 @@ static void nc_server_deny( struct netcode_server_t * server, nc_pending_t * pen
     if ( nc_server_allowance( server, pending ) < 1.0f )
         return;
     nc_server_charge( server, pending );
-    nc_server_answer( server, pending, NETCODE_PACKET_DENIED, NULL, 0 );
+    nc_server_answer( server, pending, NETCODE_PACKET_DENIED, NULL, nc_crypto_random_u64() );
 }
 
 /* Could this client get a slot? Returns a drop reason. */
@@ -7753,7 +7763,6 @@ static void nc_server_start( struct netcode_server_t * server, int max_clients )
     nc_server_reset_hall( server );
     nc_crypto_random( server->challenge_key, sizeof( server->challenge_key ) );
     server->challenge_sequence = 0;
-    server->global_sequence = ( (uint64_t) 1 << 63 ) + ( nc_crypto_random_u64() >> 2 );
     if ( lifetime <= 0 )
         lifetime = server->config.sequence_base == NETCODE_SEQUENCE_BASE_RANDOM
                        ? 0
@@ -7936,7 +7945,6 @@ static void nc_server_init( struct netcode_server_t * server, const struct netco
     nc_crypto_wipe( server->config.private_key, NETCODE_KEY_BYTES ); /* one copy is enough */
     nc_crypto_random( server->hash_key, sizeof( server->hash_key ) );
     server->address_factor = nc_crypto_random_u64() | 1;
-    nc_crypto_random( server->base_key, sizeof( server->base_key ) );
     nc_clock_init( &server->clock, time );
     server->wrong_server_log_time = -1.0;
     server->untold = NC_NOWHERE;

@@ -60,6 +60,7 @@
 #include "story/speed.c"
 #include "story/mutants.c"
 #include "story/threats.c"
+#include "story/copies.c"
 #include "unit/messages.c"
 #include "unit/corners.c"
 #include "story/corners.c"

@@ -96,23 +96,33 @@ TEST( decision_1_the_clients_sequence_never_goes_back )
     }
 }
 
+/* Each answer before there is a slot: challenges, then denials, and over a start. */
 TEST( decision_1_the_servers_global_sequence_is_random_in_the_upper_half )
 {
-    struct world_t * w = world_open( CLEAN, 1, 1, 0 );
-    uint64_t seen[20];
+    struct world_t * w = world_open( CLEAN, 1, 1, 1 );
+    uint64_t seen[40], ones = 0, zeros = 0;
     int i, j;
-    for ( i = 0; i < 20; i++ ) {
+    for ( i = 0; i < 40; i++ ) {
         struct puppet_t p;
-        netcode_server_stop( w->servers[0] );
-        netcode_server_start( w->servers[0], 1 );
+        if ( i == 10 )
+            netcode_server_stop( w->servers[0] );
+        if ( i == 10 )
+            netcode_server_start( w->servers[0], 1 );
+        if ( i == 20 )
+            REQUIRE( world_join( w, 0, 1000 ) );
         puppet_make( &p, w, 0, (uint64_t) i + 1, "10.2.0.1:6000" );
-        REQUIRE( puppet_challenged( &p ) );
-        seen[i] = p.challenge_packet_sequence;
+        puppet_ask( &p );
+        puppet_step( &p );
+        REQUIRE_EQ( i < 20 ? p.challenges : p.denials, 1 );
+        seen[i] = p.newest_sequence;
         CHECK( seen[i] >= (uint64_t) 1 << 63 );
-        CHECK( seen[i] < ( (uint64_t) 1 << 63 ) + ( (uint64_t) 1 << 62 ) + 1000 );
+        ones |= seen[i];
+        zeros |= ~seen[i];
         for ( j = 0; j < i; j++ )
             CHECK( ( seen[i] > seen[j] ? seen[i] - seen[j] : seen[j] - seen[i] ) > (uint64_t) 1 << 40 );
     }
+    CHECK( ones == UINT64_MAX );
+    CHECK( zeros == UINT64_MAX >> 1 ); /* each of the 63 bits was seen as 1, and as 0 */
 }
 
 /* 47 random bits and six bytes on the wire, on both sides; a new place for each connection. */
