@@ -233,7 +233,7 @@ peer: build/subject
 	$(TEST_RUN) $(PYTHON) tests/peer.py --subject build/subject
 
 compile: | deps build
-	sh tests/compile/run.sh
+	sh tests/compile/run.sh $(T)
 
 lint: | deps build
 	sh tests/lint/run.sh

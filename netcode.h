@@ -223,6 +223,9 @@
                                NETCODE_BIG_ENDIAN are found out too, for code that asks for them: asserts follow
                                NDEBUG, and the library is the same on every byte order
 
+    System headers may come before netcode.h or behind it: the library is the same, or (strict C modes on 32-bit
+    Linux) it does not compile and says what to do. Where it comes first, it defines _GNU_SOURCE on Linux.
+
     12  WHAT IT DOES NOT DO
 
     Payloads are datagrams: reliability, ordering, fragments and congestion control are the messages' (15), which
@@ -389,10 +392,9 @@
     "Standard" is the netcode 1.02 standard, cited by the title of its section.
    ================================================================================================================ */
 
-/*  In strict C modes (-std=c99) glibc hides what the implementation would like to use, unless it is asked before
-    the first system header. */
-#if defined( NETCODE_IMPLEMENTATION ) && defined( __linux__ ) && !defined( _GNU_SOURCE ) && \
-    !defined( NETCODE_NO_LINUX_EXTRAS )
+/*  In strict C modes (-std=c99) the C library hides what the implementation uses, unless it is asked before the first
+    system header. What stays hidden the implementation declares by itself. */
+#if defined( NETCODE_IMPLEMENTATION ) && defined( __linux__ ) && !defined( _GNU_SOURCE )
 #define _GNU_SOURCE 1
 #endif
 
@@ -1533,6 +1535,9 @@ NETCODE_API void netcode_messages_server_send( struct netcode_messages_t * messa
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <unistd.h>
+#if defined( __linux__ ) && !defined( SO_RXQ_OVFL )
+#include <asm/socket.h>
+#endif
 #endif
 #endif
 
@@ -1784,15 +1789,31 @@ static nc_allocator_t nc_allocator_make( void * context, void * ( *allocate )( v
     return allocator;
 }
 
+#if defined( __linux__ )
+/*  Which of its functions the C library declares depends on what was included first. Here they have private names for the
+    same symbols, so that every order builds the same library. Needs GNU's asm labels, as all compilers on Linux have them. */
+int nc_allocator_madvise( void * block, size_t bytes, int advice ) __asm__( "madvise" );
+#if defined( __LP64__ )
+typedef struct {
+    long tv_sec;
+    long tv_nsec;
+} nc_timespec_t;
+int nc_clock_gettime( int clock, nc_timespec_t * now ) __asm__( "clock_gettime" );
+#elif !defined( CLOCK_MONOTONIC ) /* which symbol takes which times differs on 32 bits */
+#error "headers before netcode.h hide the monotonic clock: include netcode.h first, or define _GNU_SOURCE before all"
+#endif
+#endif
+
 /*  A block that may be large. Where the system has huge pages, it is asked for them: at ten thousand slots the walks through
     its page tables would cost more than all else that a datagram needs. */
 static void * nc_allocator_take_large( const nc_allocator_t * allocator, size_t bytes )
 {
     void * block = allocator->allocate( allocator->context, bytes );
-#if defined( MADV_HUGEPAGE ) && !defined( NETCODE_NO_LINUX_EXTRAS )
+#if defined( __linux__ ) && !defined( NETCODE_NO_LINUX_EXTRAS )
+    enum { HUGEPAGE = 14 }; /* MADV_HUGEPAGE, which may be hidden */
     size_t huge = (size_t) 2 << 20, before = (size_t) ( ( huge - (uintptr_t) block % huge ) % huge );
     if ( block && bytes >= before + huge )
-        (void) madvise( (uint8_t *) block + before, ( bytes - before ) / huge * huge, MADV_HUGEPAGE );
+        (void) nc_allocator_madvise( (uint8_t *) block + before, ( bytes - before ) / huge * huge, HUGEPAGE );
 #endif
     return block;
 }
@@ -1855,12 +1876,16 @@ NETCODE_API void netcode_sleep( double seconds )
 
 NETCODE_API double netcode_time( void )
 {
-#if defined( CLOCK_MONOTONIC )
+#if defined( __linux__ ) && defined( __LP64__ )
+    nc_timespec_t now;
+    if ( nc_clock_gettime( 1 /* CLOCK_MONOTONIC */, &now ) == 0 )
+        return (double) now.tv_sec + (double) now.tv_nsec * 1e-9;
+#elif defined( CLOCK_MONOTONIC )
     struct timespec now;
     if ( clock_gettime( CLOCK_MONOTONIC, &now ) == 0 )
         return (double) now.tv_sec + (double) now.tv_nsec * 1e-9;
 #endif
-    { /* strict C modes hide the monotonic clock: the wall clock is what is left */
+    { /* a system without a monotonic clock: the wall clock is what is left */
         struct timeval wall;
         gettimeofday( &wall, NULL );
         return (double) wall.tv_sec + (double) wall.tv_usec * 1e-6;
@@ -4020,10 +4045,22 @@ typedef socklen_t nc_socket_length_t;
 #define NC_SOCKET_NONE ( -1 )
 #endif
 
-/* glibc shows recvmmsg only where the GNU names are on; other C libraries follow _GNU_SOURCE itself. */
-#if defined( __linux__ ) && !defined( NETCODE_NO_LINUX_EXTRAS ) && \
-    ( defined( __USE_GNU ) || ( !defined( __GLIBC__ ) && defined( _GNU_SOURCE ) ) ) && defined( SO_RXQ_OVFL )
+#if defined( __linux__ ) && !defined( NETCODE_NO_LINUX_EXTRAS )
 #define NC_SOCKET_LINUX
+
+/* The system's struct mmsghdr and the calls that take it, visible or not: see room 1. */
+typedef struct {
+    struct msghdr msg_hdr;
+    unsigned int msg_len;
+} nc_socket_message_t;
+
+int nc_socket_recvmmsg( int handle, nc_socket_message_t * messages, unsigned int count, int flags,
+                        void * timeout ) __asm__( "recvmmsg" );
+int nc_socket_sendmmsg( int handle, nc_socket_message_t * messages, unsigned int count,
+                        int flags ) __asm__( "sendmmsg" );
+
+/* Linux's numbers, for names that may be hidden, or newer than the headers. */
+enum { NC_SOCKET_IP_RECVERR = 11, NC_SOCKET_IPV6_RECVERR = 25, NC_SOCKET_UDP_LEVEL = 17, NC_SOCKET_UDP_SEGMENT = 103 };
 #endif
 
 typedef struct {
@@ -4165,7 +4202,7 @@ static void nc_socket_read_drops( nc_socket_udp_t * udp, int which, struct msghd
 
 static int nc_socket_receive_some( nc_socket_udp_t * udp, int which, struct netcode_datagram_t * datagrams, int count )
 {
-    struct mmsghdr headers[NC_RECEIVE_BATCH];
+    nc_socket_message_t headers[NC_RECEIVE_BATCH];
     struct iovec vectors[NC_RECEIVE_BATCH];
     struct sockaddr_storage from[NC_RECEIVE_BATCH];
     /* aligned as a control header wants it */
@@ -4183,7 +4220,7 @@ static int nc_socket_receive_some( nc_socket_udp_t * udp, int which, struct netc
         headers[i].msg_hdr.msg_control = control[i];
         headers[i].msg_hdr.msg_controllen = sizeof( control[i] );
     }
-    int received = recvmmsg( udp->handles[which], headers, (unsigned) count, MSG_DONTWAIT, NULL );
+    int received = nc_socket_recvmmsg( udp->handles[which], headers, (unsigned) count, MSG_DONTWAIT, NULL );
     for ( int i = 0; i < received; i++ ) {
         nc_socket_from_system( &datagrams[i].address, &from[i] );
         datagrams[i].bytes = (int) headers[i].msg_len;
@@ -4346,13 +4383,12 @@ static int nc_socket_send_one( nc_socket_udp_t * udp, const struct netcode_datag
 
 #if defined( NC_SOCKET_LINUX )
 
-/* Old headers lack the names, which are for ever. */
-enum { NC_SOCKET_UDP_LEVEL = 17, NC_SOCKET_UDP_SEGMENT = 103, NC_SOCKET_SEGMENTS_MOST_BYTES = 65000 };
+enum { NC_SOCKET_SEGMENTS_MOST_BYTES = 65000 };
 
 /*  A batch on its way out through one handle. Datagrams of one size to one place become one message, which the system
     cuts again; only the last of them may be shorter. */
 typedef struct {
-    struct mmsghdr headers[NC_SEND_BATCH];
+    nc_socket_message_t headers[NC_SEND_BATCH];
     struct iovec vectors[NC_SEND_BATCH];
     struct sockaddr_storage to[NC_SEND_BATCH];
     uint64_t control[NC_SEND_BATCH][( CMSG_SPACE( sizeof( uint16_t ) ) + 7 ) / 8]; /* aligned as a header wants it */
@@ -4415,7 +4451,8 @@ static int nc_socket_volley_send( nc_socket_udp_t * udp, int which, nc_socket_vo
 {
     int sent = 0, vector = 0;
     for ( int at = 0; at < volley->count; ) {
-        int done = sendmmsg( udp->handles[which], volley->headers + at, (unsigned) ( volley->count - at ), 0 );
+        int done =
+            nc_socket_sendmmsg( udp->handles[which], volley->headers + at, (unsigned) ( volley->count - at ), 0 );
         int end = at + ( done > 0 ? done : 1 );
         if ( done <= 0 )
             udp->segments &= errno != EIO && errno != EOPNOTSUPP;
@@ -4648,7 +4685,8 @@ static int nc_socket_configure( nc_socket_handle_t handle, const struct netcode_
 #if defined( NC_SOCKET_LINUX )
     nc_socket_set( handle, SOL_SOCKET, SO_RXQ_OVFL, 1 );
     if ( request->reports_errors )
-        nc_socket_set( handle, ipv6 ? (int) IPPROTO_IPV6 : (int) IPPROTO_IP, ipv6 ? IPV6_RECVERR : IP_RECVERR, 1 );
+        nc_socket_set( handle, ipv6 ? (int) IPPROTO_IPV6 : (int) IPPROTO_IP,
+                       ipv6 ? NC_SOCKET_IPV6_RECVERR : NC_SOCKET_IP_RECVERR, 1 );
     if ( request->share_port )
         nc_socket_set( handle, SOL_SOCKET, SO_REUSEPORT, 1 );
     if ( request->kernel_filter && !nc_socket_set_filter( handle ) )

@@ -2,7 +2,7 @@
 # make compile: every compiler, language version and build switch that the manual promises, all warnings as errors. What is not on this
 # machine (a compiler, 32-bit libraries, MinGW) is named and skipped. Jobs run side by side; one line for each that fails.
 #
-# run.sh --one RECORD runs one job: "expectation|title|command".
+# run.sh WORD runs the jobs whose titles hold the word; run.sh --one RECORD runs one job: "expectation|title|command".
 set -u
 
 WARNINGS="-Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wcast-qual -Wundef -Wdouble-promotion -Werror"
@@ -34,6 +34,7 @@ if [ "${1:-}" = --one ]; then
     exit 0
 fi
 
+word=${1:-}
 cd "$(dirname "$0")/../.." || exit 1
 rm -rf $OUT
 mkdir -p $OUT/mingw
@@ -42,6 +43,7 @@ sodium_libs=$(sh tests/tools/deps.sh --libs)
 jobs=0
 
 job() { # $1: expectation, $2: title, $3: command
+    case $2 in *"$word"*) ;; *) return ;; esac
     printf '%s|%s|%s\0' "$1" "$2" "$3" >>$OUT/jobs
     jobs=$((jobs + 1))
 }
@@ -57,6 +59,15 @@ program() { # $1: first compiler, $2: second compiler, $3: linker: stub.c and us
         $2 $WARNINGS -I. $sodium_cflags -c tests/compile/user.c -o $at.b.o && $3 $at.a.o $at.b.o $sodium_libs -o $at && ./$at"
 }
 
+order() { # $1: compiler and version, $2: run, if it shall be: order.c refers to the same symbols whether netcode.h comes first or last
+    at=$OUT/order$jobs
+    job pass "$1 order.c, first and last" "$1 -O0 $WARNINGS -I. $sodium_cflags -c tests/compile/order.c -o $at.first.o &&
+        $1 -O0 $WARNINGS -I. $sodium_cflags -DORDER_LAST -c tests/compile/order.c -o $at.last.o &&
+        for i in first last; do nm -u $at.\$i.o | sort >$at.\$i || exit 1; done && diff $at.first $at.last &&
+        for name in recvmmsg sendmmsg clock_gettime madvise; do [ ! -e /proc/version ] || grep -qw \$name $at.last || exit 1; done || exit 1
+        [ -z '${2:-}' ] || for i in first last; do ${1%% *} $at.\$i.o $sodium_libs -o $at.\$i.program && ./$at.\$i.program || exit 1; done"
+}
+
 # Every build switch, with one compiler and one language version.
 switches() { # $1: compiler and version
     for flags in -DNDEBUG -DNETCODE_MESSAGES -DNETCODE_NO_SOCKETS -DNETCODE_NO_LINUX_EXTRAS "-DNETCODE_NO_SOCKETS -DNETCODE_NO_LINUX_EXTRAS -DNDEBUG" \
@@ -64,7 +75,7 @@ switches() { # $1: compiler and version
         compile "$1" stub.c "$flags"
     done
     compile "$1" after_system.c
-    compile "$1" after_system.c -DNDEBUG
+    compile "$1" after_system.c "-DNDEBUG -DNETCODE_NO_LINUX_EXTRAS"
     compile "$1" hook.c
     compile "$1" clash_guard.c "" "another library's netcode.h"
     compile "$1" clash_macro.c "" "another library's netcode.h"
@@ -86,6 +97,11 @@ for pair in $pairs; do
         compile "$cc -std=$std" stub.c "-DNETCODE_MESSAGES -DNDEBUG"
         compile "$cc -std=$std" public.c
     done
+    order "$cc -std=c99" run
+    order "$cc -std=c11"
+    order "$cc -std=gnu11" run
+    order "$cxx -std=c++11 -x c++"
+    order "$cxx -std=c++17 -x c++"
     compile "$cc -std=gnu17 -O3" stub.c
     compile "$cc -std=c99 -m64 -fsigned-char" stub.c
     compile "$cc -std=c99 -funsigned-char" stub.c
@@ -119,19 +135,32 @@ for pair in $pairs; do
     if echo 'int main( void ) { return 0; }' | $cc $m32 -include errno.h -x c - -o $OUT/m32 2>/dev/null; then
         compile "$cc -std=c99 $m32" stub.c
         compile "$cc -std=c99 $m32" stub.c -DNETCODE_MESSAGES
+        # On 32 bits the clock can not be declared: there it is said, and not left out.
+        compile "$cc -std=c99 $m32" after_system.c "" "include netcode.h first"
+        order "$cc -std=gnu11 $m32"
     else
         echo "skipped: $cc has no 32-bit libraries here"
     fi
 done
 
-# Windows: nothing is linked or run, but every line of it is compiled. libsodium's headers are the same everywhere; only they are borrowed.
+# Another C library, which shows its names by other rules. Its own macros are no match for -Wsign-conversion.
 include=$(for place in ${sodium_cflags#-I} /usr/include /usr/local/include; do [ -f "$place/sodium.h" ] && echo "$place" && break; done)
+[ -z "$include" ] || ln -sf "$include/sodium.h" "$include/sodium" $OUT/mingw/
+for cc in musl-gcc clang-19; do
+    if ! command -v $cc >/dev/null 2>&1; then
+        echo "skipped: $cc is not here"
+        continue
+    fi
+    order "$cc -std=c99 -Wno-sign-conversion -isystem $OUT/mingw"
+    order "$cc -std=gnu11 -Wno-sign-conversion -isystem $OUT/mingw"
+done
+
+# Windows: nothing is linked or run, but every line of it is compiled. libsodium's headers are the same everywhere; only they are borrowed.
 for cc in x86_64-w64-mingw32-gcc "x86_64-w64-mingw32-g++ -x c++"; do
     if ! command -v "${cc%% *}" >/dev/null 2>&1 || [ -z "$include" ]; then
         echo "skipped: ${cc%% *} is not here"
         continue
     fi
-    ln -sf "$include/sodium.h" "$include/sodium" $OUT/mingw/
     for flags in "" -DNDEBUG -DNETCODE_MESSAGES -DNETCODE_NO_SOCKETS -DNETCODE_PACKET_TAGGING=1; do
         compile "$cc -isystem $OUT/mingw" stub.c "$flags"
     done

@@ -8,8 +8,7 @@
 #include <errno.h>
 #include <ifaddrs.h>
 
-#if defined( __linux__ ) && !defined( NETCODE_NO_LINUX_EXTRAS ) && defined( SO_RXQ_OVFL ) && \
-    ( defined( __USE_GNU ) || ( !defined( __GLIBC__ ) && defined( _GNU_SOURCE ) ) )
+#if defined( __linux__ ) && !defined( NETCODE_NO_LINUX_EXTRAS )
 #define LINUX_EXTRAS 1
 #else
 #define LINUX_EXTRAS 0

@@ -99,7 +99,7 @@ TEST( corners_ipv6_port_taken )
     netcode_server_destroy( first );
 }
 
-#if defined( __linux__ ) && !defined( NETCODE_NO_LINUX_EXTRAS ) && defined( __USE_GNU ) && defined( SO_RXQ_OVFL )
+#if defined( __linux__ ) && !defined( NETCODE_NO_LINUX_EXTRAS )
 
 /* Of what the system tells beside a datagram, its count of drops alone is read. */
 TEST( corners_control_messages_of_other_kinds )
