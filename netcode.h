@@ -121,11 +121,15 @@
     one allocation. netcode_client_memory and netcode_server_memory tell the bytes beforehand, your allocator is asked
     for them in a few blocks. A start with another number of slots holds the old and the new memory for a moment. A slot
     and all that it brings (its share of handshakes, used tokens and tables) takes just under 2 KiB, a buffer of the
-    pool 1.4 KiB, a server without slots and pool 120 KiB, a client without its pool 6 KiB.
+    pool 1.4 KiB, a server without slots and pool 120 KiB, a client without its pool 6 KiB. Buffers are written to when
+    they are used, those used before first, and wiped only then: where the system gives memory page by page, as it does
+    for malloc's large blocks, a pool takes as much as ever was in use at once. A client reserves 375 KiB so, of which
+    it uses 12 when it is created, and 16 while its application reads each tick. Where an allocator gives memory that is
+    there at once, choose a smaller pool.
     Received packets lie in a pool, aligned to 16 bytes, and are yours until you free them, however long, through stop,
-    start and the reuse of their slot. Every client has a share of the pool that others can not use up; who queues more than its quota loses
-    the newest, counted as QUEUE_FULL. Payloads of those who are gone give way first. Secrets and packets are wiped when
-    what they belong to ends.
+    start and the reuse of their slot. Every client has a share of the pool that others can not use up; who queues more
+    than its quota loses the newest, counted as QUEUE_FULL. Payloads of those who are gone give way first. Secrets and
+    packets are wiped when what they belong to ends.
 
     6  THREADS
 
@@ -171,7 +175,8 @@
       When full, the earliest-expiring is forgotten, and tokens expiring no later than it are refused.
     replay window 320 packets; a jump of more than 2^32 is refused
     answers to one handshake: 4 at once, then 10 a second
-    packet pool max( 2 x slots, min( 32 x slots, 4096 ) ) buffers; 256 packets queued a client; 10 disconnect packets
+    packet pool max( 1024, 2 x slots, min( 32 x slots, 4096 ) ) buffers; 256 packets queued a client; 10 disconnect
+      packets
     a slot whose client never confirms: the token's timeout, at most 60 s; 10 s where the token has none
     a client: a pool of 256 buffers, all of which may be queued; it remembers 16 tokens
     work per update: a client 2048 units, a server 2048 and 96 more for each slot above 64; a batch: 64 datagrams out
@@ -714,7 +719,7 @@ struct netcode_client_config_t {
     /* see NETCODE_DROP_LIST; `from` is valid during the call */
     void ( *drop_callback )( void * context, int reason, const struct netcode_address_t * from, int bytes );
     int sequence_base;       /* NETCODE_SEQUENCE_BASE_... */
-    int packet_pool_buffers; /* received packets that can be held at once; 256 */
+    int packet_pool_buffers; /* received packets that can be held at once; 256: four a tick, unread for a second */
     int packet_quota;        /* received packets that may be queued; all of the pool */
     /* work units that one update may spend: 1 a cheap refusal, 4 a decryption; 2048 */
     int update_budget;
@@ -750,7 +755,7 @@ struct netcode_server_config_t {
     void ( *log_callback )( void * context, int level, const char * text );
     void ( *drop_callback )( void * context, int reason, const struct netcode_address_t * from, int bytes );
     int sequence_base;
-    int packet_pool_buffers; /* max( 2 x slots, min( 32 x slots, 4096 ) ) */
+    int packet_pool_buffers; /* max( 1024, 2 x slots, min( 32 x slots, 4096 ) ) */
     int packet_quota;        /* received packets of one client that may be queued; 256 */
     /* work units: 1 a cheap refusal, 4 a decryption, 16 a request; 2048 + 96 for each slot above 64 */
     int update_budget;
@@ -1580,7 +1585,8 @@ enum nc_limit_t {
     NC_USED_LEAST = 1024,
     NC_POOL_PER_SLOT = 32,
     NC_POOL_LEAST_PER_SLOT = 2,
-    NC_POOL_MOST = 4096, /* but for NC_POOL_LEAST_PER_SLOT */
+    NC_POOL_LEAST = 1024, /* a second's payloads of 17 clients at 60 Hz */
+    NC_POOL_MOST = 4096,  /* but for NC_POOL_LEAST_PER_SLOT */
     NC_BIND_TRIES = 8,
     NC_SEND_TRIES = 3,
     NC_COST_CHEAP = 1,
@@ -3376,18 +3382,18 @@ typedef struct {
     uint64_t client_id;
     uint64_t sequence;
     uint32_t client_index;
-    uint32_t state; /* NC_BUFFER_... */
     uint32_t bytes; /* of the payload */
 } nc_buffer_t;
 
 typedef struct nc_pool_t {
     struct nc_pool_t * next; /* pools of former starts whose packets the caller still holds */
     void * block;            /* what it was cut from */
-    size_t block_bytes;
     uint8_t * buffers;
+    uint8_t * states; /* NC_BUFFER_..., apart from the buffers, which nothing touches before they are used */
     uint32_t * free_list;
     uint32_t count;
     uint32_t free_count;
+    uint32_t fresh; /* buffers that were never used: as many places of the free list have not been written yet */
     uint32_t held;
 } nc_pool_t;
 
@@ -3395,20 +3401,25 @@ static nc_pool_t * nc_pool_place( nc_arena_t * arena, uint32_t count )
 {
     nc_pool_t * pool = (nc_pool_t *) nc_arena_take( arena, 1, sizeof( nc_pool_t ) );
     uint32_t * free_list = (uint32_t *) nc_arena_take( arena, count, sizeof( uint32_t ) );
+    uint8_t * states = (uint8_t *) nc_arena_take( arena, count, sizeof( uint8_t ) );
     uint8_t * buffers = (uint8_t *) nc_arena_take( arena, count, NC_BUFFER_STRIDE );
     if ( !pool )
         return NULL;
     memset( pool, 0, sizeof( *pool ) );
     pool->block = arena->base;
-    pool->block_bytes = arena->at;
     pool->free_list = free_list;
+    pool->states = states;
     pool->buffers = buffers;
-    pool->count = pool->free_count = count;
-    for ( uint32_t i = 0; i < count; i++ ) {
-        memset( buffers + (size_t) i * NC_BUFFER_STRIDE, 0, NC_BUFFER_HEADER_BYTES );
-        free_list[i] = count - 1 - i;
-    }
+    pool->count = pool->free_count = pool->fresh = count;
+    memset( states, NC_BUFFER_FREE, count );
     return pool;
+}
+
+/* How much of its block may have been written to: what is wiped when it is given back. The rest needs no memory. */
+static size_t nc_pool_written_bytes( const nc_pool_t * pool )
+{
+    return (size_t) ( pool->buffers - (uint8_t *) pool->block ) +
+           (size_t) ( pool->count - pool->fresh ) * NC_BUFFER_STRIDE;
 }
 
 static nc_buffer_t * nc_pool_buffer( nc_pool_t * pool, uint32_t index )
@@ -3428,14 +3439,21 @@ static uint8_t * nc_pool_datagram( nc_pool_t * pool, uint32_t index )
     return nc_pool_data( pool, index ) - NC_USUAL_HEADER_BYTES;
 }
 
+/* The buffer that was used last, else the first that never was. */
 static uint32_t nc_pool_take( nc_pool_t * pool )
 {
-    return pool->free_count ? pool->free_list[--pool->free_count] : NC_NOWHERE;
+    if ( pool->free_count == 0 )
+        return NC_NOWHERE;
+    uint32_t at = --pool->free_count;
+    if ( at >= pool->fresh )
+        return pool->free_list[at];
+    pool->fresh = at;
+    return pool->count - 1 - at;
 }
 
 static void nc_pool_give( nc_pool_t * pool, uint32_t index )
 {
-    nc_pool_buffer( pool, index )->state = NC_BUFFER_FREE;
+    pool->states[index] = NC_BUFFER_FREE;
     pool->free_list[pool->free_count++] = index;
 }
 
@@ -3545,7 +3563,7 @@ static NC_INLINE void nc_inbox_unlink( nc_inbox_t * inbox, uint32_t index )
     nc_queue_t * queue = &inbox->queues[buffer->client_index];
     nc_list_remove( &inbox->events, inbox->event_links, index );
     inbox->queued--;
-    if ( buffer->state == NC_BUFFER_ORPHANED ) {
+    if ( inbox->pool->states[index] == NC_BUFFER_ORPHANED ) {
         nc_list_remove( &inbox->orphans, inbox->queue_links, index );
         return;
     }
@@ -3594,7 +3612,7 @@ static inline void nc_inbox_insert( nc_inbox_t * inbox, uint32_t index )
     nc_queue_t * queue = &inbox->queues[buffer->client_index];
     if ( queue->is_open && queue->list.count < inbox->share )
         inbox->reserved--;
-    buffer->state = NC_BUFFER_QUEUED;
+    inbox->pool->states[index] = NC_BUFFER_QUEUED;
     /* bit readers read ahead */
     memset( nc_pool_data( inbox->pool, index ) + buffer->bytes, 0, 8 );
     nc_list_insert( &queue->list, inbox->queue_links, index );
@@ -3618,9 +3636,8 @@ static int nc_inbox_copy( nc_inbox_t * inbox, nc_buffer_t what, const uint8_t * 
 /* Hands a queued payload to the caller. */
 static NC_INLINE uint8_t * nc_inbox_hand_out( nc_inbox_t * inbox, uint32_t index )
 {
-    nc_buffer_t * buffer = nc_pool_buffer( inbox->pool, index );
     nc_inbox_unlink( inbox, index );
-    buffer->state = NC_BUFFER_HELD;
+    inbox->pool->states[index] = NC_BUFFER_HELD;
     inbox->pool->held++;
     return nc_pool_data( inbox->pool, index );
 }
@@ -3691,7 +3708,7 @@ static void nc_inbox_open( nc_inbox_t * inbox, uint32_t client_index, uint64_t s
         }
         nc_list_remove( &queue->list, inbox->queue_links, index );
         nc_list_insert( &inbox->orphans, inbox->queue_links, index );
-        nc_pool_buffer( inbox->pool, index )->state = NC_BUFFER_ORPHANED;
+        inbox->pool->states[index] = NC_BUFFER_ORPHANED;
     }
     queue->is_open = 1;
     nc_inbox_mark_left( inbox, client_index );
@@ -5526,7 +5543,6 @@ typedef struct {
 
 struct netcode_client_t {
     struct netcode_client_config_t config;
-    size_t block_bytes; /* what it was allocated with, pool and all */
     nc_allocator_t allocator;
     nc_log_t log;
     nc_clock_t clock;
@@ -5764,7 +5780,7 @@ static int nc_client_on_keep_alive( struct netcode_client_t * client, const nc_p
 
 static int nc_client_on_payload( struct netcode_client_t * client, const nc_packet_t * packet, nc_arrival_t * arrival )
 {
-    nc_buffer_t what = { client->session, 0, packet->sequence, 0, NC_BUFFER_FREE, (uint32_t) packet->body_bytes };
+    nc_buffer_t what = { client->session, 0, packet->sequence, 0, (uint32_t) packet->body_bytes };
     client->silence_time = client->clock.now;
     return nc_arrival_queue( arrival, &client->inbox, what );
 }
@@ -5990,7 +6006,7 @@ static void nc_client_free( struct netcode_client_t * client )
     nc_allocator_t allocator = client->allocator;
     if ( client->socket.close )
         client->socket.close( client->socket.context );
-    nc_crypto_release( &allocator, client, client->block_bytes );
+    nc_crypto_release( &allocator, client, nc_pool_written_bytes( client->inbox.pool ) );
 }
 
 /*  Begins a call. A callback of the log may make it while a change of state is not told yet: that comes first, so
@@ -6041,8 +6057,8 @@ static void nc_client_begin( struct netcode_client_t * client, const uint8_t * c
     nc_client_try_server( client, 0 );
 }
 
-/*  Everything in one block: the client, its packets, its outgoing datagrams. With a client of NULL it only
-    measures. */
+/*  Everything in one block: the client, its outgoing datagrams, and last its packets, of which most are never there. With a
+    client of NULL it only measures. */
 static size_t nc_client_layout( const struct netcode_client_config_t * config, struct netcode_client_t * client )
 {
     struct netcode_client_t measured;
@@ -6050,11 +6066,11 @@ static size_t nc_client_layout( const struct netcode_client_config_t * config, s
     nc_arena_t arena = nc_arena_make( client );
     uint32_t buffers = (uint32_t) ( config->packet_pool_buffers > 0 ? config->packet_pool_buffers : NC_CLIENT_POOL );
     nc_arena_take( &arena, 1, sizeof( *client ) );
-    target->inbox.pool = nc_pool_place( &arena, buffers + NC_CLIENT_BATCH );
     target->inbox.client_count = 1;
     target->inbox.note_count = 2 + NC_INBOX_SPARE_NOTES_CLIENT;
     nc_inbox_place( &target->inbox, &arena, buffers + NC_CLIENT_BATCH );
     nc_outbox_place( &target->outbox, &arena, config->batch_sends ? NC_SEND_BATCH : 0 );
+    target->inbox.pool = nc_pool_place( &arena, buffers + NC_CLIENT_BATCH );
     return arena.at;
 }
 
@@ -6098,7 +6114,6 @@ static void nc_client_init( struct netcode_client_t * client, const struct netco
                             double time )
 {
     memset( client, 0, sizeof( *client ) );
-    client->block_bytes = nc_client_layout( config, NULL );
     nc_client_layout( config, client );
     client->config = *config;
     nc_client_set_defaults( &client->config );
@@ -6289,7 +6304,7 @@ NETCODE_API void netcode_client_free_packet( struct netcode_client_t * client, v
 {
     NC_CHECK( client != NULL && packet != NULL, NC_NOTHING );
     uint32_t index = nc_pool_find( client->inbox.pool, packet );
-    NC_CHECK( index != NC_NOWHERE && nc_pool_buffer( client->inbox.pool, index )->state == NC_BUFFER_HELD, NC_NOTHING );
+    NC_CHECK( index != NC_NOWHERE && client->inbox.pool->states[index] == NC_BUFFER_HELD, NC_NOTHING );
     client->inbox.pool->held--;
     nc_pool_give( client->inbox.pool, index );
 }
@@ -6372,7 +6387,7 @@ NETCODE_API void netcode_client_process_loopback_packet( struct netcode_client_t
     NC_CHECK( client != NULL && data != NULL && bytes >= 1 && bytes <= NETCODE_MAX_PACKET_SIZE, NC_NOTHING );
     nc_client_come( client );
     if ( client->loopback ) {
-        nc_buffer_t what = { client->session, 0, sequence, 0, NC_BUFFER_FREE, (uint32_t) bytes };
+        nc_buffer_t what = { client->session, 0, sequence, 0, (uint32_t) bytes };
         int reason = nc_inbox_copy( &client->inbox, what, data );
         if ( reason == NETCODE_DROP_NONE )
             client->counters.packets_received[NETCODE_PACKET_PAYLOAD]++;
@@ -7436,8 +7451,7 @@ static int nc_server_on_payload( struct netcode_server_t * server, uint32_t inde
 {
     nc_slot_t * slot = &server->hall.slots[index];
     const nc_packet_t * packet = &arrival->as.packet;
-    nc_buffer_t what = { slot->session, slot->client_id, packet->sequence,
-                         index,         NC_BUFFER_FREE,  (uint32_t) packet->body_bytes };
+    nc_buffer_t what = { slot->session, slot->client_id, packet->sequence, index, (uint32_t) packet->body_bytes };
     int reason = nc_arrival_queue( arrival, &server->hall.inbox, what );
     if ( reason != NETCODE_DROP_NONE )
         slot->packets_dropped++;
@@ -7650,6 +7664,8 @@ static uint32_t nc_server_capacity( int wanted, uint32_t per_slot, uint32_t slot
 static uint32_t nc_server_pool_buffers( const struct netcode_server_config_t * config, uint32_t slots )
 {
     uint32_t usual = slots < NC_POOL_MOST / NC_POOL_PER_SLOT ? NC_POOL_PER_SLOT * slots : (uint32_t) NC_POOL_MOST;
+    if ( usual < NC_POOL_LEAST )
+        usual = NC_POOL_LEAST;
     return NC_RECEIVE_BATCH + nc_server_capacity( config->packet_pool_buffers, NC_POOL_LEAST_PER_SLOT, slots, usual );
 }
 
@@ -7724,7 +7740,7 @@ static void nc_server_retire_pool( struct netcode_server_t * server, nc_pool_t *
         pool->next = server->retired_pools;
         server->retired_pools = pool;
     } else
-        nc_crypto_release( &server->allocator, pool->block, pool->block_bytes );
+        nc_crypto_release( &server->allocator, pool->block, nc_pool_written_bytes( pool ) );
 }
 
 static nc_pool_t * nc_server_make_pool( struct netcode_server_t * server, uint32_t slots )
@@ -7819,13 +7835,14 @@ static void nc_server_free( struct netcode_server_t * server )
     if ( server->socket.close )
         server->socket.close( server->socket.context );
     if ( server->hall.inbox.pool )
-        nc_crypto_release( &allocator, server->hall.inbox.pool->block, server->hall.inbox.pool->block_bytes );
+        nc_crypto_release( &allocator, server->hall.inbox.pool->block,
+                           nc_pool_written_bytes( server->hall.inbox.pool ) );
     if ( server->hall.block )
         nc_crypto_release( &allocator, server->hall.block, server->hall.bytes );
     while ( server->retired_pools ) {
         nc_pool_t * pool = server->retired_pools;
         server->retired_pools = pool->next;
-        nc_crypto_release( &allocator, pool->block, pool->block_bytes );
+        nc_crypto_release( &allocator, pool->block, nc_pool_written_bytes( pool ) );
     }
     nc_crypto_release( &allocator, server, sizeof( *server ) );
 }
@@ -8345,12 +8362,12 @@ static int nc_server_free_retired( struct netcode_server_t * server, const void 
     for ( at = &server->retired_pools; *at; at = &( *at )->next ) {
         nc_pool_t * pool = *at;
         uint32_t index = nc_pool_find( pool, packet );
-        if ( index == NC_NOWHERE || nc_pool_buffer( pool, index )->state != NC_BUFFER_HELD )
+        if ( index == NC_NOWHERE || pool->states[index] != NC_BUFFER_HELD )
             continue;
         nc_pool_give( pool, index );
         if ( --pool->held == 0 ) {
             *at = pool->next;
-            nc_crypto_release( &server->allocator, pool->block, pool->block_bytes );
+            nc_crypto_release( &server->allocator, pool->block, nc_pool_written_bytes( pool ) );
         }
         return 1;
     }
@@ -8362,7 +8379,7 @@ NETCODE_API void netcode_server_free_packet( struct netcode_server_t * server, v
     NC_CHECK( server != NULL && packet != NULL, NC_NOTHING );
     nc_pool_t * pool = server->hall.inbox.pool;
     uint32_t index = pool ? nc_pool_find( pool, packet ) : NC_NOWHERE;
-    int freed = index != NC_NOWHERE && nc_pool_buffer( pool, index )->state == NC_BUFFER_HELD;
+    int freed = index != NC_NOWHERE && pool->states[index] == NC_BUFFER_HELD;
     if ( freed ) {
         pool->held--;
         nc_pool_give( pool, index );
@@ -8439,7 +8456,7 @@ NETCODE_API void netcode_server_process_loopback_packet( struct netcode_server_t
     nc_slot_t * slot = nc_server_target( server, client_index );
     if ( slot && slot->loopback ) {
         uint32_t index = (uint32_t) client_index;
-        nc_buffer_t what = { slot->session, slot->client_id, sequence, index, NC_BUFFER_FREE, (uint32_t) bytes };
+        nc_buffer_t what = { slot->session, slot->client_id, sequence, index, (uint32_t) bytes };
         int reason = nc_inbox_copy( &server->hall.inbox, what, data );
         slot->receive_time = server->clock.now;
         if ( reason == NETCODE_DROP_NONE ) {

@@ -1426,6 +1426,42 @@ static int client_batch( void )
     return widest_receive;
 }
 
+/* The process's memory that is there, or 0 where the system does not say so in /proc. */
+static double resident_bytes( void )
+{
+    long pages = 0, page = 0;
+#if defined( __linux__ )
+    FILE * file = fopen( "/proc/self/statm", "r" );
+    if ( file && fscanf( file, "%*s %ld", &pages ) == 1 )
+        page = sysconf( _SC_PAGESIZE );
+    if ( file )
+        fclose( file );
+#endif
+    return (double) pages * (double) page;
+}
+
+/* What a client makes resident when it is created, of a thousand that are created and wait. */
+static double client_resident_bytes( void )
+{
+    enum { CLIENTS = 1000 };
+    static struct netcode_client_t * clients[CLIENTS];
+    struct netcode_client_config_t config;
+    struct netcode_socket_t socket = wire_socket();
+    double bytes = resident_bytes();
+    int i;
+    netcode_default_client_config( &config );
+    config.socket = &socket;
+    for ( i = 0; i < CLIENTS; i++ ) {
+        clients[i] = netcode_client_create( "127.0.0.1:3000", &config, 0.0 );
+        if ( !clients[i] )
+            stop( "no client", "client_resident_bytes" );
+    }
+    bytes = resident_bytes() - bytes;
+    for ( i = 0; i < CLIENTS; i++ )
+        netcode_client_destroy( clients[i] );
+    return bytes / CLIENTS;
+}
+
 /*  Everything but the pool grows with the slots, and tables grow in jumps: what counts is the dearest of many
     numbers of slots. Below 128 slots the defaults for handshakes and used tokens have their least. */
 static double bytes_per_slot( void )
@@ -1450,6 +1486,8 @@ static void results_of_memory( void )
     result_add( "memory: a server of one slot, beside its pool", UNIT_BYTES, 256 * 1024 )->value =
         server_bytes( 1, 1024 ) - ( 1024 + server_batch() ) * buffer;
     result_add( "memory: a client, beside its pool", UNIT_BYTES, 6 * 1024 )->value = client;
+    result_add( "memory: a client of 256 buffers, reserved", UNIT_BYTES, NO_LIMIT )->value = client_bytes( 0 );
+    result_add( "memory: a client of 256 buffers, resident", UNIT_BYTES, 16 * 1024 )->value = client_resident_bytes();
     result_add( "memory: one buffer of the pool", UNIT_BYTES, NO_LIMIT )->value = buffer;
     result_add( "memory: buffers held back, server", UNIT_COUNT, NO_LIMIT )->value = server_batch();
     result_add( "memory: a server of 256 slots, all", UNIT_BYTES, NO_LIMIT )->value = server_bytes( 256, 0 );

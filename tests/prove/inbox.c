@@ -23,6 +23,7 @@ typedef struct {
     nc_pool_t pool;
     cell_t cells[BUFFERS];
     uint32_t free_list[BUFFERS];
+    uint8_t states[BUFFERS];
 } box_t;
 
 static void make_pool( box_t * box )
@@ -30,9 +31,8 @@ static void make_pool( box_t * box )
     memset( &box->pool, 0, sizeof( box->pool ) );
     box->pool.buffers = (uint8_t *) box->cells;
     box->pool.free_list = box->free_list;
-    box->pool.count = box->pool.free_count = BUFFERS;
-    for ( uint32_t i = 0; i < BUFFERS; i++ )
-        box->free_list[i] = BUFFERS - 1 - i;
+    box->pool.states = box->states;
+    box->pool.count = box->pool.free_count = box->pool.fresh = BUFFERS; /* the free list holds anything */
 }
 
 /* No buffer is given out twice, and one that was given back can be taken again. */
@@ -62,6 +62,7 @@ static nc_inbox_t inbox;
 static nc_pool_t pool;
 static nc_buffer_t headers[BUFFERS];
 static uint8_t payloads[BUFFERS][NC_BUFFER_STRIDE - NC_BUFFER_HEADER_BYTES];
+static uint8_t states[BUFFERS];
 static uint32_t free_list[BUFFERS], free_notes[NOTES];
 static nc_queue_t queues[CLIENTS];
 static nc_link_t queue_links[BUFFERS], left_links[CLIENTS], event_links[BUFFERS + NOTES], ended_links[NOTES];
@@ -204,7 +205,7 @@ static int is_free_list( uint32_t * set, const uint32_t * list, uint32_t count, 
 
 static int is_unread( uint32_t buffer )
 {
-    return headers[buffer].state == NC_BUFFER_QUEUED || headers[buffer].state == NC_BUFFER_ORPHANED;
+    return states[buffer] == NC_BUFFER_QUEUED || states[buffer] == NC_BUFFER_ORPHANED;
 }
 
 /*  Of two payloads that nobody has read, which came first? A client's queue and the events say the same. The orphans stand in
@@ -225,10 +226,10 @@ static int is_in_order( uint32_t a, uint32_t b )
 static int is_buffer( uint32_t nth )
 {
     const nc_buffer_t * header = &headers[nth];
-    uint32_t list = header->state == NC_BUFFER_QUEUED     ? header->client_index
-                    : header->state == NC_BUFFER_ORPHANED ? ORPHANS
-                                                          : NO_LIST;
-    int good = header->client_index < CLIENTS && header->state <= NC_BUFFER_HELD && header->bytes <= BYTES;
+    uint32_t list = states[nth] == NC_BUFFER_QUEUED     ? header->client_index
+                    : states[nth] == NC_BUFFER_ORPHANED ? ORPHANS
+                                                        : NO_LIST;
+    int good = header->client_index < CLIENTS && states[nth] <= NC_BUFFER_HELD && header->bytes <= BYTES;
     good &= queue_members[nth].list == list && event_members[nth].list == ( is_unread( nth ) ? EVENTS : NO_LIST );
     return good && ( !is_unread( nth ) || header->sequence <= arrivals );
 }
@@ -237,7 +238,7 @@ static uint32_t count_of( uint32_t state )
 {
     uint32_t count = 0;
     for ( int i = 0; i < BUFFERS; i++ )
-        count += headers[i].state == state;
+        count += states[i] == state;
     return count;
 }
 
@@ -312,7 +313,7 @@ static int is_pool( void )
     uint32_t set;
     int good = pool.count == BUFFERS && is_free_list( &set, free_list, pool.free_count, BUFFERS );
     for ( uint32_t i = 0; i < BUFFERS; i++ )
-        good = good && is_buffer( i ) && ( set >> i & 1 ) == ( headers[i].state == NC_BUFFER_FREE );
+        good = good && is_buffer( i ) && ( set >> i & 1 ) == ( states[i] == NC_BUFFER_FREE );
     good = good && is_in_order( 0, 1 );
     return good && pool.held == count_of( NC_BUFFER_HELD );
 }
@@ -334,6 +335,8 @@ static int is_box( void )
 static void place_inbox( void )
 {
     pool.free_list = free_list;
+    pool.states = states;
+    pool.fresh = 0; /* all were used: what the others are is prove_pool's */
     pool.count = BUFFERS;
     inbox.pool = &pool;
     inbox.queues = queues;
@@ -362,8 +365,9 @@ static void any_queue( nc_queue_t * queue )
 static void any_cells( void )
 {
     for ( int i = 0; i < BUFFERS; i++ ) {
-        nc_buffer_t header = { any_u64(), any_u64(), any_u64(), any_u32(), any_u32(), any_u32() };
+        nc_buffer_t header = { any_u64(), any_u64(), any_u64(), any_u32(), any_u32() };
         headers[i] = header;
+        states[i] = any_u8();
         free_list[i] = any_u32();
     }
     for ( int i = 0; i < NOTES; i++ ) {
@@ -422,7 +426,7 @@ void prove_inbox_reset( void )
     pool.held = 0;
     for ( uint32_t i = 0; i < BUFFERS; i++ ) {
         free_list[i] = i;
-        headers[i].state = NC_BUFFER_FREE;
+        states[i] = NC_BUFFER_FREE;
         headers[i].client_index = headers[i].bytes = 0;
     }
     nc_inbox_reset( &inbox, &pool, any_u32() );
@@ -438,7 +442,7 @@ void prove_inbox_copy( void )
     uint8_t data[BYTES];
     any_inbox();
     uint32_t client = any_below( CLIENTS ), count = queues[client].list.count, queued = inbox.queued;
-    nc_buffer_t what = { any_u64(), any_u64(), arrivals + 1, client, NC_BUFFER_FREE, any_below( BYTES + 1 ) };
+    nc_buffer_t what = { any_u64(), any_u64(), arrivals + 1, client, any_below( BYTES + 1 ) };
     GIVEN( queues[client].is_open );
     int reason = nc_inbox_copy( &inbox, what, data );
     arrivals += reason == NETCODE_DROP_NONE;
@@ -460,7 +464,7 @@ void prove_inbox_receive( void )
     const uint8_t * data = nc_inbox_receive( &inbox, client, &bytes, &sequence );
     CLAIM( is_box() && ( data != NULL ) == ( count > 0 ) && pool.held == held + ( data != NULL ) );
     CLAIM( !data || ( bytes >= 0 && bytes <= BYTES && queues[client].list.count == count - 1 ) );
-    if ( data && headers[probe].state == NC_BUFFER_QUEUED && headers[probe].client_index == client )
+    if ( data && states[probe] == NC_BUFFER_QUEUED && headers[probe].client_index == client )
         CLAIM( headers[probe].sequence > sequence );
 }
 
@@ -474,7 +478,7 @@ void prove_inbox_next_event( void )
     CLAIM( is_box() && inbox.events.count == count - ( count > 0 ) );
     CLAIM( count == 0 || ( event.client_index >= 0 && event.client_index < CLIENTS ) );
     if ( count && event.type == NETCODE_EVENT_PAYLOAD &&
-         ( headers[probe].state == NC_BUFFER_QUEUED || headers[probe].state == NC_BUFFER_ORPHANED ) )
+         ( states[probe] == NC_BUFFER_QUEUED || states[probe] == NC_BUFFER_ORPHANED ) )
         CLAIM( headers[probe].sequence > event.sequence );
 }
 
@@ -483,7 +487,7 @@ void prove_inbox_give( void )
 {
     any_inbox();
     uint32_t index = any_below( BUFFERS );
-    GIVEN( headers[index].state == NC_BUFFER_HELD );
+    GIVEN( states[index] == NC_BUFFER_HELD );
     pool.held--;
     nc_pool_give( &pool, index );
     CLAIM( is_box() );

@@ -310,6 +310,149 @@ TEST( received_payloads_are_wiped_when_their_pool_goes )
     CHECK_EQ( allocator_search( &w->allocator, secret, 64 ), 0 );
 }
 
+#if defined( __linux__ )
+
+/* ---- memory that is there: blocks of whole pages of their own, of which the system counts those that were touched ---- */
+
+enum { RESIDENT_BLOCKS = 256 };
+
+static struct {
+    void * blocks[RESIDENT_BLOCKS];
+    size_t bytes[RESIDENT_BLOCKS];
+    int count;
+} resident;
+
+static void * resident_allocate( void * context, size_t bytes )
+{
+    void * block = mmap( NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0 );
+    (void) context;
+    REQUIRE( block != MAP_FAILED && resident.count < RESIDENT_BLOCKS );
+    madvise( block, bytes, MADV_NOHUGEPAGE ); /* else one touch might bring 512 pages */
+    resident.blocks[resident.count] = block;
+    resident.bytes[resident.count++] = bytes;
+    return block;
+}
+
+static void resident_free( void * context, void * pointer )
+{
+    int i;
+    (void) context;
+    for ( i = 0; i < resident.count && resident.blocks[i] != pointer; i++ )
+        ;
+    if ( !pointer )
+        return;
+    REQUIRE( i < resident.count );
+    munmap( pointer, resident.bytes[i] );
+    resident.blocks[i] = resident.blocks[--resident.count];
+    resident.bytes[i] = resident.bytes[resident.count];
+}
+
+static size_t resident_bytes( void )
+{
+    static unsigned char there[16384];
+    size_t page = (size_t) sysconf( _SC_PAGESIZE ), sum = 0, k;
+    int i;
+    for ( i = 0; i < resident.count; i++ ) {
+        size_t pages = ( resident.bytes[i] + page - 1 ) / page;
+        REQUIRE( pages <= sizeof( there ) && mincore( resident.blocks[i], resident.bytes[i], there ) == 0 );
+        for ( k = 0; k < pages; k++ )
+            sum += ( there[k] & 1 ) * page;
+    }
+    return sum;
+}
+
+static struct world_t * resident_world( void )
+{
+    struct world_t * w = world_new( CLEAN );
+    w->client_config.allocate_function = w->server_config.allocate_function = resident_allocate;
+    w->client_config.free_function = w->server_config.free_function = resident_free;
+    resident.count = 0;
+    return w;
+}
+
+/* A client reserves its pool, and touches what it uses: at first next to nothing, and while it is read each tick hardly more. */
+TEST( clients_touch_the_memory_that_they_use )
+{
+    enum { CLIENTS = 16 };
+    struct world_t * w = resident_world();
+    size_t page = (size_t) sysconf( _SC_PAGESIZE );
+    int i, tick;
+    for ( i = 0; i < CLIENTS; i++ )
+        world_add_client( w );
+    CHECK_EQ( resident.count, CLIENTS );
+    CHECK_GT( netcode_client_memory( &w->client_config ), 300 * 1024 );
+    printf( "    a client's memory: %d bytes reserved, ", (int) netcode_client_memory( &w->client_config ) );
+    printf( "%d there when created, ", (int) resident_bytes() / CLIENTS );
+    CHECK_LE( resident_bytes(), CLIENTS * 4 * page );
+    w->server_config.allocate_function = allocator_allocate;
+    w->server_config.free_function = allocator_free;
+    world_add_server( w, CLIENTS );
+    for ( i = 0; i < CLIENTS; i++ )
+        REQUIRE( world_join( w, i, 1 + (uint64_t) i ) );
+    for ( tick = 0; tick < 300; tick++ ) {
+        for ( i = 0; i < CLIENTS; i++ )
+            server_send( w, 0, i, 300, tick );
+        world_step( w );
+        for ( i = 0; i < CLIENTS; i++ )
+            CHECK_EQ( client_drain( w, i ), 1 );
+    }
+    printf( "%d after 300 payloads\n", (int) resident_bytes() / CLIENTS );
+    CHECK_LE( resident_bytes(), CLIENTS * 6 * page );
+    world_close( w );
+}
+
+/* So does a server: its pool of 1,024 buffers costs what was ever in use at once. */
+TEST( a_server_touches_the_memory_that_it_uses )
+{
+    struct world_t * w = resident_world();
+    struct puppet_t p;
+    size_t before;
+    int i, tick;
+    world_add_server( w, 4 );
+    before = resident_bytes();
+    CHECK_LE( before, 300 * 1024 );
+    CHECK_GT( netcode_server_memory( &w->server_config, 4 ), 1024 * 1408 );
+    w->step = 0.001;
+    puppet_make( &p, w, 0, 1, "10.2.0.1:6000" );
+    REQUIRE( puppet_connect( &p ) );
+    for ( tick = 0; tick < 100; tick++ ) {
+        for ( i = 0; i < 20; i++ )
+            puppet_say( &p, 1200, i );
+        world_step( w );
+        CHECK_EQ( server_drain( w, 0, 0 ), 20 );
+    }
+    CHECK_LE( resident_bytes() - before, 128 * 1024 );
+    world_close( w );
+}
+
+#endif
+
+/* What all slots of a small server sent while it stood still for a second is read, none of it lost. */
+TEST( a_small_server_keeps_what_came_in_a_second )
+{
+    static const int slots[] = { 1, 4, 16 };
+    static struct puppet_t p[16];
+    int s, i, k, count;
+    for ( s = 0; s < 3; s++ ) {
+        struct world_t * w = world_open( CLEAN, 1, slots[s], 0 );
+        for ( i = 0; i < slots[s]; i++ ) {
+            puppet_make( &p[i], w, 0, 1 + (uint64_t) i, "10.2.0.1:6000" );
+            p[i].address.port = (uint16_t) ( 6000 + i );
+            REQUIRE( puppet_connect( &p[i] ) );
+        }
+        for ( k = 0; k < 60; k++ )
+            for ( i = 0; i < slots[s]; i++ )
+                puppet_say( &p[i], 100, k );
+        for ( count = k = 0; k < 3; k++ ) { /* an update's budget may not take all */
+            world_step( w );
+            for ( i = 0; i < slots[s]; i++ )
+                count += server_drain( w, 0, i );
+        }
+        CHECK_EQ( count, 60 * slots[s] );
+        world_close( w );
+    }
+}
+
 TEST( received_payloads_are_wiped_at_destroy )
 {
     struct world_t * w = world_new( CLEAN );

@@ -446,13 +446,14 @@ TEST( mutants_statistics_are_copied_whole )
     memset( server->disconnects, 0, sizeof( server->disconnects ) );
 }
 
-/* API.md: max(2 x slots, min(32 x slots, 4096)) buffers, or as many as the config says; and one batch held back. */
+/* API.md: max(1024, 2 x slots, min(32 x slots, 4096)) buffers, or as many as the config says; and one batch held back. */
 TEST( mutants_the_pool_is_as_large_as_was_said )
 {
     static const int cases[][3] = { /* slots, the config's, buffers */
-                                    { 1, 0, 32 },      { 127, 0, 4064 },  { 128, 0, 4096 },      { 129, 0, 4096 },
-                                    { 2048, 0, 4096 }, { 2049, 0, 4098 }, { 10000, 0, 20000 },   { 1, 5, 5 },
-                                    { 256, 1, 1 },     { 10000, 7, 7 },   { 256, 40000, 40000 }, { 256, -1, 4096 } };
+                                    { 1, 0, 1024 },        { 32, 0, 1024 },  { 33, 0, 1056 },   { 127, 0, 4064 },
+                                    { 128, 0, 4096 },      { 129, 0, 4096 }, { 2048, 0, 4096 }, { 2049, 0, 4098 },
+                                    { 10000, 0, 20000 },   { 1, 5, 5 },      { 256, 1, 1 },     { 10000, 7, 7 },
+                                    { 256, 40000, 40000 }, { 256, -1, 4096 } };
     struct netcode_server_config_t config;
     netcode_default_server_config( &config );
     for ( size_t i = 0; i < sizeof( cases ) / sizeof( cases[0] ); i++ ) {

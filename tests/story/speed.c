@@ -99,7 +99,7 @@ static void speed_check_places( void )
         const struct netcode_datagram_t * place = &server->places[i];
         REQUIRE( place->data == nc_pool_datagram( pool, server->batch[i] ) );
         CHECK_EQ( place->capacity, NC_BUFFER_CAPACITY );
-        CHECK_EQ( nc_pool_buffer( pool, server->batch[i] )->state, NC_BUFFER_FREE );
+        CHECK_EQ( pool->states[server->batch[i]], NC_BUFFER_FREE );
         for ( int k = 0; k < i; k++ )
             CHECK_NE( server->batch[i], server->batch[k] );
     }

@@ -160,7 +160,7 @@ struct threat_state_t {
 
 static size_t threat_object_bytes( const struct threat_t * t )
 {
-    return t->to_client ? t->w->clients[0]->block_bytes : sizeof( struct netcode_server_t );
+    return t->to_client ? nc_pool_written_bytes( t->w->clients[0]->inbox.pool ) : sizeof( struct netcode_server_t );
 }
 
 static size_t threat_counters_at( const struct threat_t * t )

@@ -420,8 +420,12 @@ TEST( table_pool )
     TABLE_PLACE( block, arena, pool = nc_pool_place( &arena, BUFFERS ) );
     REQUIRE( pool != NULL );
     CHECK_EQ( pool->free_count, BUFFERS );
+    for ( i = 0; i < BUFFERS * NC_BUFFER_STRIDE; i++ )
+        REQUIRE_EQ( pool->buffers[i], 0xA5 ); /* not touched before they are used */
     for ( i = 0; i < BUFFERS; i++ ) {
         uint8_t * data;
+        CHECK_EQ( nc_pool_written_bytes( pool ),
+                  (size_t) ( pool->buffers - (uint8_t *) block ) + i * NC_BUFFER_STRIDE );
         taken[i] = nc_pool_take( pool );
         REQUIRE( taken[i] < BUFFERS );
         for ( k = 0; k < i; k++ )
@@ -432,7 +436,7 @@ TEST( table_pool )
         CHECK_EQ( nc_pool_find( pool, data ), taken[i] );
         CHECK_EQ( nc_pool_find( pool, data + 9 ), taken[i] );
         CHECK_EQ( nc_pool_find( pool, data + NC_BUFFER_CAPACITY ), taken[i] );
-        CHECK_EQ( nc_pool_buffer( pool, taken[i] )->state, NC_BUFFER_FREE );
+        CHECK_EQ( pool->states[taken[i]], NC_BUFFER_FREE );
     }
     CHECK_EQ( nc_pool_take( pool ), TABLE_NOWHERE );
     for ( i = 0; i < BUFFERS; i++ )
@@ -442,9 +446,9 @@ TEST( table_pool )
     CHECK_EQ( nc_pool_find( pool, &arena ), TABLE_NOWHERE );
     CHECK_EQ( nc_pool_find( pool, NULL ), TABLE_NOWHERE );
     for ( i = 0; i < BUFFERS; i++ ) {
-        nc_pool_buffer( pool, taken[i] )->state = NC_BUFFER_HELD;
+        pool->states[taken[i]] = NC_BUFFER_HELD;
         nc_pool_give( pool, taken[i] );
-        CHECK_EQ( nc_pool_buffer( pool, taken[i] )->state, NC_BUFFER_FREE );
+        CHECK_EQ( pool->states[taken[i]], NC_BUFFER_FREE );
         CHECK_EQ( nc_pool_take( pool ), taken[i] ); /* the warmest first */
         nc_pool_give( pool, taken[i] );
     }
@@ -955,7 +959,7 @@ static void inbox_free( void )
     which = test_random_below( inbox_world.held_count );
     index = nc_pool_find( inbox_world.pool, inbox_world.held[which] );
     REQUIRE( index != TABLE_NOWHERE );
-    CHECK_EQ( nc_pool_buffer( inbox_world.pool, index )->state, NC_BUFFER_HELD );
+    CHECK_EQ( inbox_world.pool->states[index], NC_BUFFER_HELD );
     inbox_world.pool->held--;
     nc_pool_give( inbox_world.pool, index );
     inbox_world.held[which] = inbox_world.held[--inbox_world.held_count];
