@@ -585,7 +585,7 @@
     X( SEQUENCE_TOO_OLD, "the sequence is older than the replay window or than the connection" )                          \
     X( SEQUENCE_TOO_FAR_AHEAD, "the sequence is more than 2^32 ahead of the newest one" )                                 \
     X( AUTHENTICATION_FAILED, "the packet was not sealed with this connection's key, or was changed on its way" )         \
-    X( BAD_CLIENT_INDEX, "the keep-alive that would connect names a client index that can not be" )                       \
+    X( BAD_CLIENT_INDEX, "not used any more: a keep-alive that names an impossible client index connects, as -1" )                       \
     X( QUEUE_FULL, "this client's packet queue is at its quota: the application reads too slowly" )                       \
     X( POOL_EMPTY, "no packet buffer is free: the application holds too many, or the pool is too small" )                 \
     X( REQUEST_WRONG_SIZE, "a connection request must have 1078 bytes" )                                                  \
@@ -794,7 +794,7 @@ struct netcode_server_config_t {
     netcode_client_free_packet. */
 struct netcode_event_t {
     int type;           /* NETCODE_EVENT_... */
-    int client_index;   /* the slot */
+    int client_index;   /* the slot; a client's as netcode_client_index has it */
     uint64_t session;   /* never repeats in one server or client object, whoever uses the slot */
     uint64_t client_id; /* server only */
     /* DISCONNECTED: the server's disconnect reason; on a client its new state, 0 or negative */
@@ -886,6 +886,8 @@ struct netcode_client_report_t {
     struct netcode_client_report_server_t servers[NETCODE_MAX_SERVERS_PER_CONNECT];
     double token_seconds_left; /* by the client's own count; 1e300 for a token that never expires */
     char text[256];            /* one plain sentence */
+    uint64_t refused;          /* packets of the server at server_index that were dropped since the last accepted one */
+    int refused_as;            /* why the last of them was: NETCODE_DROP_... */
 };
 
 /* The public part of a connect token. */
@@ -1225,7 +1227,8 @@ NETCODE_API void netcode_client_free_packet( struct netcode_client_t * client, v
 /* NETCODE_CLIENT_STATE_... */
 NETCODE_API int netcode_client_state( struct netcode_client_t * client );
 
-/* The slot on the server, and how many it has: both as last told by it, 0 while not connected. */
+/*  The slot on the server, and how many it has: both as last told by it, 0 while not connected. The slot is -1 where the
+    server named one that can not be (some name client ids); it is below NETCODE_MAX_SLOTS, and the count not above. */
 NETCODE_API int netcode_client_index( struct netcode_client_t * client );
 NETCODE_API int netcode_client_max_clients( struct netcode_client_t * client );
 
@@ -5541,6 +5544,12 @@ typedef struct {
     uint8_t unsendable; /* the system refused to send to it */
 } nc_client_trial_t;
 
+/* Packets of the present server that could not be read, since the last one that was accepted. */
+typedef struct {
+    uint32_t count;
+    int32_t reason; /* of the last one */
+} nc_client_refused_t;
+
 struct netcode_client_t {
     struct netcode_client_config_t config;
     nc_allocator_t allocator;
@@ -5558,10 +5567,11 @@ struct netcode_client_t {
     int state;
     int told_state; /* by the callback; another one while that change's line is logged */
     int loopback;
-    int client_index; /* stays until the next connection, for events that are read later */
+    int client_index; /* stays until the next connection, for events that are read later; -1: not known */
     int max_clients;
-    int depth;   /* calls under way: callbacks may call back */
-    int leaving; /* the disconnect packets are under way */
+    uint8_t keep_alive[8]; /* the numbers as the server gave them: its clients return them */
+    int depth;             /* calls under way: callbacks may call back */
+    int leaving;           /* the disconnect packets are under way */
     int updating;
     int destroy_wanted; /* from a callback: when the outermost call returns */
     int verdict;        /* a denial or a disconnect that was received, acted on after sending */
@@ -5586,6 +5596,7 @@ struct netcode_client_t {
     uint8_t challenge[NC_CHALLENGE_BYTES];
     nc_connect_token_t token;
     nc_client_trial_t trials[NETCODE_MAX_SERVERS_PER_CONNECT];
+    nc_client_refused_t refused;
     uint8_t remembered[NC_CLIENT_TOKENS_REMEMBERED][NC_TOKEN_TAG_BYTES]; /* tokens it was connected with */
     uint64_t remembered_count;
 };
@@ -5724,6 +5735,7 @@ static void nc_client_try_server( struct netcode_client_t * client, int server_i
         client->server_address.data.ipv6[1] = client->address.data.ipv6[1];
     client->server_time = client->clock.now;
     client->errors = 0;
+    client->refused.count = 0;
     client->verdict = NC_ON_NOTHING;
     netcode_address_to_string( &client->server_address, text );
     nc_client_enter( client, NC_STATE( SENDING_CONNECTION_REQUEST ) );
@@ -5761,21 +5773,26 @@ static int nc_client_expects( const struct netcode_client_t * client, int type )
     }
 }
 
-/* The keep-alive that connects, or one of those that follow. Returns a drop reason. */
-static int nc_client_on_keep_alive( struct netcode_client_t * client, const nc_packet_t * packet, const uint8_t * body )
+/*  The keep-alive that connects, or one of those that follow. A deployed server names its client ids where the slot
+    belongs: that connects, as a slot that is not known. */
+static void nc_client_on_keep_alive( struct netcode_client_t * client, const nc_packet_t * packet,
+                                     const uint8_t * body )
 {
     uint32_t client_index = nc_load_u32( body );
     uint32_t max_clients = nc_load_u32( body + 4 );
     client->silence_time = client->clock.now;
     if ( client->state == NC_STATE( CONNECTED ) )
-        return NETCODE_DROP_NONE; /* its numbers are not used again */
-    if ( client_index >= max_clients || max_clients > 0x7fffffffu )
-        return NETCODE_DROP_BAD_CLIENT_INDEX;
-    client->client_index = (int) client_index;
-    client->max_clients = (int) max_clients;
+        return; /* its numbers are not used again */
+    int known = client_index < max_clients && client_index < NETCODE_MAX_SLOTS;
+    client->client_index = known ? (int) client_index : -1;
+    client->max_clients = max_clients < NETCODE_MAX_SLOTS ? (int) max_clients : NETCODE_MAX_SLOTS;
+    memcpy( client->keep_alive, body, sizeof( client->keep_alive ) );
     nc_replay_init( &client->replay, packet->sequence );
+    uint64_t session = client->session;
     nc_client_step( client, NC_ON_KEEP_ALIVE );
-    return NETCODE_DROP_NONE;
+    if ( !known && client->session == session )
+        NC_LOG( &client->log, ERROR, "client: the server says slot %lu of %lu, which can not be: its index is -1",
+                (unsigned long) client_index, (unsigned long) max_clients );
 }
 
 static int nc_client_on_payload( struct netcode_client_t * client, const nc_packet_t * packet, nc_arrival_t * arrival )
@@ -5804,6 +5821,7 @@ static int nc_client_read( struct netcode_client_t * client, nc_arrival_t * arri
     if ( reason != NETCODE_DROP_NONE )
         return reason;
     client->counters.packets_received[packet->type]++;
+    client->refused.count = 0;
     switch ( packet->type ) {
     case NETCODE_PACKET_DENIED:
         client->trials[client->server_index].denied = 1;
@@ -5815,7 +5833,7 @@ static int nc_client_read( struct netcode_client_t * client, nc_arrival_t * arri
         memcpy( client->challenge, body + 8, NC_CHALLENGE_BYTES );
         nc_client_step( client, NC_ON_CHALLENGE );
         return NETCODE_DROP_NONE;
-    case NETCODE_PACKET_KEEP_ALIVE: return nc_client_on_keep_alive( client, packet, body );
+    case NETCODE_PACKET_KEEP_ALIVE: nc_client_on_keep_alive( client, packet, body ); return NETCODE_DROP_NONE;
     case NETCODE_PACKET_PAYLOAD: return nc_client_on_payload( client, packet, arrival );
     default: client->verdict = NC_ON_DISCONNECT; return NETCODE_DROP_NONE;
     }
@@ -5831,13 +5849,28 @@ static int nc_client_screen( const struct netcode_client_t * client, const nc_ar
     return nc_address_same( arrival->from, &client->server_address ) ? NETCODE_DROP_NONE : NETCODE_DROP_WRONG_SERVER;
 }
 
+/* A packet of the server that could not be read belongs into the report; one that came twice or too late does not. */
+static void nc_client_note_refusal( struct netcode_client_t * client, int reason )
+{
+    switch ( reason ) {
+    case NETCODE_DROP_WRONG_STATE:
+    case NETCODE_DROP_REPLAYED:
+    case NETCODE_DROP_QUEUE_FULL:
+    case NETCODE_DROP_POOL_EMPTY: return;
+    default: client->refused.count++; client->refused.reason = reason;
+    }
+}
+
 static void nc_client_process( struct netcode_client_t * client, nc_arrival_t * arrival )
 {
     client->counters.datagrams_received++;
     client->counters.bytes_received += (uint64_t) arrival->bytes;
     int reason = nc_client_screen( client, arrival );
-    if ( reason == NETCODE_DROP_NONE )
+    if ( reason == NETCODE_DROP_NONE ) {
         reason = nc_client_read( client, arrival );
+        if ( reason != NETCODE_DROP_NONE )
+            nc_client_note_refusal( client, reason );
+    }
     if ( reason != NETCODE_DROP_NONE )
         nc_client_drop( client, reason, arrival->from, arrival->bytes );
 }
@@ -5940,10 +5973,7 @@ static void nc_client_send( struct netcode_client_t * client )
         nc_writer_bytes( &writer, client->challenge, NC_CHALLENGE_BYTES );
         nc_client_seal( client, NETCODE_PACKET_RESPONSE, body, NC_PACKET_LARGE_BODY );
         break;
-    default:
-        nc_writer_number( &writer, (uint32_t) client->client_index, 4 );
-        nc_writer_number( &writer, (uint32_t) client->max_clients, 4 );
-        nc_client_seal( client, NETCODE_PACKET_KEEP_ALIVE, body, 8 );
+    default: nc_client_seal( client, NETCODE_PACKET_KEEP_ALIVE, client->keep_alive, sizeof( client->keep_alive ) );
     }
 }
 
@@ -6041,6 +6071,7 @@ static void nc_client_begin( struct netcode_client_t * client, const uint8_t * c
         return; /* the callback of that disconnect has connected elsewhere, or ends it all */
     client->session++;
     memset( client->trials, 0, sizeof( client->trials ) );
+    client->refused.count = 0;
     client->server_index = 0;
     client->clocks_started = 0;
     int valid = nc_token_read( connect_token, &client->token );
@@ -6209,7 +6240,7 @@ NETCODE_API int netcode_client_create_error( void )
 NETCODE_API const char * netcode_client_create_error_text( int error )
 {
     static const char * const texts[] = { "no error",
-                                          "the address can not be read" NC_ADDRESS_HINT,
+                                          ( "the address can not be read" NC_ADDRESS_HINT ),
                                           "the second address can not be read, or is of the first one's family",
                                           "on a network simulator the address needs a port",
                                           "the IPv4 socket could not be opened",
@@ -6478,6 +6509,13 @@ static const char * nc_client_diagnosis( const struct netcode_client_t * client 
            "why).";
 }
 
+/* Does it depend on what the server sends, or did it end because nothing came that counts? */
+static int nc_client_waits_or_timed_out( const struct netcode_client_t * client )
+{
+    return ( client->state > NC_STATE( DISCONNECTED ) && client->state < NC_STATE( CONNECTED ) ) ||
+           ( client->state >= NC_STATE( CONNECTION_TIMED_OUT ) && client->state < NC_STATE( CONNECTION_DENIED ) );
+}
+
 NETCODE_API void netcode_client_report( struct netcode_client_t * client, struct netcode_client_report_t * report )
 {
     NC_CHECK( client != NULL && report != NULL, NC_NOTHING );
@@ -6503,7 +6541,15 @@ NETCODE_API void netcode_client_report( struct netcode_client_t * client, struct
     if ( client->clocks_started && seconds >= 0.0 )
         seconds -= client->clock.now - client->connect_time;
     report->token_seconds_left = nc_client_token_seconds( client ) < 0.0 ? 1e300 : seconds > 0.0 ? seconds : 0.0;
-    snprintf( report->text, sizeof( report->text ), "%s", nc_client_diagnosis( client ) );
+    const nc_client_refused_t * refused = &client->refused;
+    report->refused = refused->count;
+    report->refused_as = refused->count ? refused->reason : (int) NETCODE_DROP_NONE;
+    if ( refused->count && nc_client_waits_or_timed_out( client ) )
+        snprintf( report->text, sizeof( report->text ),
+                  "The server's packets were refused (%lu, the last one as %s): %s.", (unsigned long) refused->count,
+                  netcode_drop_reason_name( refused->reason ), netcode_drop_reason_text( refused->reason ) );
+    else
+        snprintf( report->text, sizeof( report->text ), "%s", nc_client_diagnosis( client ) );
 }
 
 /* ================================================================================================================
@@ -7612,14 +7658,14 @@ static void nc_server_ring_slot( struct netcode_server_t * server, uint32_t inde
 {
     nc_slot_t * slot = &server->hall.slots[index];
     uint64_t session = slot->session;
+    double deadline = nc_server_slot_deadline( server, slot );
+    if ( deadline >= 0.0 && server->clock.now >= deadline ) { /* and no packet to it before: its time is over */
+        nc_server_end_slot( server, index, NETCODE_SERVER_CLIENT_DISCONNECT_REASON_TIMED_OUT, 0 );
+        return;
+    }
     if ( server->clock.now - slot->send_time >= NC_SEND_INTERVAL )
         nc_server_send_keep_alive( server, index );
-    if ( slot->session != session )
-        return; /* the network's own callback has ended it */
-    double deadline = nc_server_slot_deadline( server, slot );
-    if ( deadline >= 0.0 && server->clock.now >= deadline )
-        nc_server_end_slot( server, index, NETCODE_SERVER_CLIENT_DISCONNECT_REASON_TIMED_OUT, 0 );
-    else
+    if ( slot->session == session ) /* else the network's own callback has ended it */
         nc_server_set_slot_timer( server, index );
 }
 
@@ -7805,6 +7851,18 @@ static void nc_server_stop( struct netcode_server_t * server )
     NC_LOG( &server->log, INFO, "server stopped" );
 }
 
+/* With a key of zeros, which everybody knows, anybody can make tokens. Tests may have one, so it works. */
+static void nc_server_warn_of_zero_key( const struct netcode_server_t * server )
+{
+    static const uint8_t zeros[NETCODE_KEY_BYTES] = { 0 };
+    int found = 0;
+    for ( int i = 0; i < server->private_key_count; i++ )
+        found |= nc_crypto_equal( server->private_keys[i], zeros, NETCODE_KEY_BYTES );
+    if ( found )
+        NC_LOG( &server->log, ERROR,
+                "server: a private key is all zeros: was it ever set? Whoever guesses that can make tokens" );
+}
+
 static void nc_server_start( struct netcode_server_t * server, int max_clients )
 {
     int lifetime = server->config.max_connect_token_lifetime;
@@ -7826,6 +7884,7 @@ static void nc_server_start( struct netcode_server_t * server, int max_clients )
     server->earliest_expiry =
         lifetime > 0 ? server->config.unix_time( server->config.callback_context ) + (uint64_t) lifetime : 0;
     server->running = 1;
+    nc_server_warn_of_zero_key( server );
     NC_LOG( &server->log, INFO, "server started with %d slots", max_clients );
 }
 
@@ -8088,7 +8147,7 @@ NETCODE_API const char * netcode_server_create_error_text( int error )
 {
     static const char * const texts[] =
         { "no error",
-          "the address, the bind address or a public address can not be read" NC_ADDRESS_HINT,
+          ( "the address, the bind address or a public address can not be read" NC_ADDRESS_HINT ),
           "the second address can not be read, or is of the first one's family",
           "the IPv4 socket could not be opened",
           "the IPv6 socket could not be opened",
@@ -8542,6 +8601,7 @@ NETCODE_API int netcode_server_set_private_keys( struct netcode_server_t * serve
     nc_crypto_wipe( server->private_keys, sizeof( server->private_keys ) );
     memcpy( server->private_keys, keys, (size_t) count * NETCODE_KEY_BYTES );
     server->private_key_count = count;
+    nc_server_warn_of_zero_key( server );
     return NETCODE_OK;
 }
 

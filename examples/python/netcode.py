@@ -420,6 +420,8 @@ _ClientReport = _struct(
     (_ClientReportServer * MAX_SERVERS_PER_CONNECT, "servers"),
     (c_double, "token_seconds_left"),
     (c_char * 256, "text"),
+    (c_uint64, "refused"),
+    (c_int, "refused_as"),
 )
 _ConnectTokenInfo = _struct(
     "netcode_connect_token_info_t",
@@ -1163,6 +1165,8 @@ class ClientReport:
     servers: Tuple[ClientReportServer, ...]
     token_seconds_left: float
     text: str
+    refused: int
+    refused_as: DropReason
 
 
 @dataclasses.dataclass(frozen=True)
@@ -1779,7 +1783,8 @@ class Client(_Peer):
         raw = _ClientReport()
         self._call(lib.netcode_client_report, raw)
         servers = tuple(_convert(ClientReportServer, raw.servers[i]) for i in range(raw.num_servers))
-        return ClientReport(ClientState(raw.state), raw.server_index, servers, raw.token_seconds_left, _text(raw.text))
+        return ClientReport(ClientState(raw.state), raw.server_index, servers, raw.token_seconds_left, _text(raw.text),
+                            raw.refused, DropReason(raw.refused_as))
 
     def _reason(self, reason: int) -> ClientState:
         return ClientState(reason)

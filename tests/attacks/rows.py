@@ -51,8 +51,8 @@ row(10, "MC MS", "every wrong body size, 0 to 1300, behind a valid tag", "d",
     ["threat_10_every_size_behind_a_valid_tag", "hostile_10_wrong_body_sizes", "packet_body_sizes_behind_a_valid_tag"],
     ["row_10"])
 row(11, "MS", "keep-alives that name impossible slots", "d",
-    ["drop_BAD_CLIENT_INDEX", "threat_11_the_numbers_of_later_keep_alives_are_not_used", "hostile_11_keep_alives_with_odd_numbers"],
-    ["drop_BAD_CLIENT_INDEX", "row_11"])
+    ["threat_11_the_numbers_of_later_keep_alives_are_not_used", "hostile_11_keep_alives_with_odd_numbers"],
+    ["row_11"])
 row(12, "MS MC", "tokens of 0 or 33 addresses, type 0 or 3, created after they expire, port 0", "d",
     ["token_public_part_grid", "token_private_part_grid", "token_create_and_expire_may_be_equal", "invalid_tokens", "drop_TOKEN_MALFORMED"],
     ["row_12_none", "row_12_many", "row_12_type", "row_12_port", "row_12_times"])
@@ -234,3 +234,12 @@ row(59, "MC", "ordered messages: order 0 left out, 1 to 1023 filled, then the la
 row(65, "ENV", "the process is forked, or a snapshot of the machine is resumed twice, after the start", "d",
     ["threat_65_two_copies_of_a_server_share_no_nonce", "decision_1_the_servers_global_sequence_is_random_in_the_upper_half"],
     ["row_65_base", "row_65_challenge", "row_65_answer"])
+row(67, "ENV", "a private key of zeros, which was never set", "d",
+    ["threat_67_a_private_key_of_zeros"],
+    ["row_67"])
+row(70, "MS", "a keep-alive that connects names an impossible slot", "d",
+    ["threat_70_impossible_slots_connect"],
+    ["row_70", "row_70_index"])
+row(71, "ENV", "a slot times out after a step of the clock", "d",
+    ["threat_71_a_slot_that_times_out_gets_no_packet"],
+    ["row_71"])

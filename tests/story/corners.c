@@ -292,21 +292,6 @@ TEST( corners_a_loopback_client_is_not_replaced )
     CHECK_GE( server_drops( w, 0, NETCODE_DROP_CLIENT_ID_CONNECTED ), 1 );
 }
 
-TEST( corners_a_keep_alive_with_too_many_slots )
-{
-    struct world_t * w = world_open( CLEAN, 1, 4, 1 );
-    struct recipe_t r;
-    uint8_t body[8] = { 0 }, *at = body + 4;
-    w->cut_types = 1u << NETCODE_PACKET_KEEP_ALIVE;
-    r = world_connect( w, 0, 1 );
-    REQUIRE( world_until( w, 0, NETCODE_CLIENT_STATE_SENDING_CONNECTION_RESPONSE, 2.0 ) );
-    put( &at, 0x80000000u, 4 );
-    send_to_client( w, &r, NETCODE_PACKET_KEEP_ALIVE, newest_to_client( w, &r ) + 1, body, 8 );
-    world_step( w );
-    CHECK_EQ( client_drops( w, 0, NETCODE_DROP_BAD_CLIENT_INDEX ), 1 );
-    CHECK_EQ( netcode_client_state( w->clients[0] ), NETCODE_CLIENT_STATE_SENDING_CONNECTION_RESPONSE );
-}
-
 /* Notes of attempts that failed give way to newer ones; a payload among them stays. */
 TEST( corners_a_payload_outlives_failed_attempts )
 {

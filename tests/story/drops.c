@@ -342,26 +342,6 @@ TEST( drop_AUTHENTICATION_FAILED )
     expect_client_drop( w, 0, NETCODE_DROP_AUTHENTICATION_FAILED );
 }
 
-TEST( drop_BAD_CLIENT_INDEX )
-{
-    static const uint32_t rows[][2] = { { 4, 4 }, { 5, 4 }, { UINT32_MAX, 4 }, { 0x80000000u, 4 }, { 0, 0 } };
-    struct world_t * w = world_open( CLEAN, 1, 4, 1 );
-    struct recipe_t r;
-    uint8_t body[8], *at;
-    int i;
-    w->cut_types = 1u << NETCODE_PACKET_KEEP_ALIVE;
-    r = world_connect( w, 0, 2 );
-    REQUIRE( world_until( w, 0, NETCODE_CLIENT_STATE_SENDING_CONNECTION_RESPONSE, 1.0 ) );
-    for ( i = 0; i < 5; i++ ) {
-        at = body;
-        put( &at, rows[i][0], 4 );
-        put( &at, rows[i][1], 4 );
-        send_to_client( w, &r, NETCODE_PACKET_KEEP_ALIVE, (uint64_t) i + 1, body, 8 );
-        expect_client_drop( w, 0, NETCODE_DROP_BAD_CLIENT_INDEX );
-        CHECK_EQ( netcode_client_state( w->clients[0] ), NETCODE_CLIENT_STATE_SENDING_CONNECTION_RESPONSE );
-    }
-}
-
 TEST( drop_QUEUE_FULL )
 {
     struct world_t * w = world_new( CLEAN );

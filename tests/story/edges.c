@@ -179,3 +179,207 @@ TEST( refused_loopback_clients_are_told_why )
     CHECK_EQ( netcode_server_num_connected_clients( w->servers[0] ), 1 );
     CHECK_EQ( edges_said( "\n" ), 2 );
 }
+
+/* 67: a private key that was never set works, as known programs use one in their tests; each start says so. */
+TEST( threat_67_a_private_key_of_zeros )
+{
+    struct world_t * w = edges_world( NETCODE_LOG_LEVEL_ERROR );
+    uint8_t keys[2][NETCODE_KEY_BYTES] = { { 0 }, { 0 } };
+    struct recipe_t r;
+    memset( w->server_config.private_key, 0, NETCODE_KEY_BYTES );
+    world_add_server( w, 2 );
+    world_add_client( w );
+    CHECK_EQ( edges_said( "a private key is all zeros" ), 1 );
+    netcode_server_start( w->servers[0], 2 );
+    CHECK_EQ( edges_said( "a private key is all zeros" ), 2 );
+    r = recipe_for( w, 1 );
+    memset( r.private_key, 0, NETCODE_KEY_BYTES );
+    world_connect_recipe( w, 0, &r );
+    CHECK( world_until( w, 0, NETCODE_CLIENT_STATE_CONNECTED, 1.0 ) );
+    keys[0][31] = keys[1][0] = 1;
+    netcode_server_set_private_keys( w->servers[0], keys[0], 2 );
+    netcode_server_start( w->servers[0], 2 );
+    CHECK_EQ( edges_said( "a private key is all zeros" ), 2 );
+    keys[1][0] = 0; /* any one of them */
+    netcode_server_set_private_keys( w->servers[0], keys[0], 2 );
+    CHECK_EQ( edges_said( "a private key is all zeros" ), 3 );
+    netcode_server_start( w->servers[0], 2 );
+    CHECK_EQ( edges_said( "a private key is all zeros" ), 4 );
+}
+
+/*  70: a keep-alive that names a slot that can not be connects all the same, since a deployed server names its client ids
+    there. */
+TEST( threat_70_impossible_slots_connect )
+{
+    static const struct {
+        uint32_t sent[2];
+        int slot, slots;
+    } rows[] = { { { 0, 1 }, 0, 1 },
+                 { { 3, 4 }, 3, 4 },
+                 { { 65534, 65535 }, 65534, 65535 },
+                 { { 65534, UINT32_MAX }, 65534, 65535 },
+                 { { 0, 0 }, -1, 0 },
+                 { { 4, 4 }, -1, 4 },
+                 { { 70001, 4 }, -1, 4 },
+                 { { 65535, 65536 }, -1, 65535 },
+                 { { 65536, 100000 }, -1, 65535 },
+                 { { 0x7ffffffe, 0x7fffffff }, -1, 65535 },
+                 { { 0x80000000u, 0x90000000u }, -1, 65535 },
+                 { { UINT32_MAX, 0 }, -1, 0 },
+                 { { UINT32_MAX, UINT32_MAX }, -1, 65535 } };
+    for ( int i = 0; i < (int) ( sizeof( rows ) / sizeof( rows[0] ) ); i++ ) {
+        struct world_t * w = edges_world( NETCODE_LOG_LEVEL_ERROR );
+        struct netcode_event_t event;
+        struct recipe_t r;
+        uint8_t body[2048], *at = body;
+        const struct world_datagram_t * sent;
+        int type;
+        uint64_t sequence;
+        world_add_server( w, 4 );
+        world_add_client( w );
+        w->cut_types = 1u << NETCODE_PACKET_KEEP_ALIVE;
+        r = world_connect( w, 0, 2 );
+        REQUIRE( world_until( w, 0, NETCODE_CLIENT_STATE_SENDING_CONNECTION_RESPONSE, 1.0 ) );
+        put( &at, rows[i].sent[0], 4 );
+        put( &at, rows[i].sent[1], 4 );
+        send_to_client( w, &r, NETCODE_PACKET_KEEP_ALIVE, 1, body, 8 );
+        send_to_client( w, &r, NETCODE_PACKET_PAYLOAD, 2, "hello", 5 );
+        w->cut_types = 0;
+        world_run( w, 0.05 );
+        REQUIRE_EQ( netcode_client_state( w->clients[0] ), NETCODE_CLIENT_STATE_CONNECTED );
+        CHECK_EQ( netcode_client_index( w->clients[0] ), rows[i].slot );
+        CHECK_EQ( netcode_client_max_clients( w->clients[0] ), rows[i].slots );
+        CHECK_EQ( edges_said( "its index is -1" ), rows[i].slot < 0 );
+        while ( netcode_client_next_event( w->clients[0], &event ) ) {
+            CHECK_EQ( event.client_index, rows[i].slot );
+            if ( event.type == NETCODE_EVENT_PAYLOAD )
+                netcode_client_free_packet( w->clients[0], event.data );
+        }
+        world_run( w, 0.3 ); /* its own keep-alives carry the numbers as they came */
+        sent = world_last( w, &w->client_addresses[0], &w->server_addresses[0], NETCODE_PACKET_KEEP_ALIVE );
+        REQUIRE( sent != NULL );
+        REQUIRE_EQ( wire_open( sent->data, sent->bytes, r.to_server_key, &type, &sequence, body ), 8 );
+        CHECK_EQ( get( body, 4 ), rows[i].sent[0] );
+        CHECK_EQ( get( body + 4, 4 ), rows[i].sent[1] );
+        netcode_client_disconnect( w->clients[0] );
+        CHECK_EQ( netcode_client_index( w->clients[0] ), 0 );
+        CHECK_EQ( netcode_client_max_clients( w->clients[0] ), 0 );
+        world_close( w );
+    }
+}
+
+/* 71: the clock made a step past the timeout: the slot ends, and no keep-alive goes to it first. */
+TEST( threat_71_a_slot_that_times_out_gets_no_packet )
+{
+    struct world_t * w = world_open( CLEAN, 1, 2, 2 );
+    int mark;
+    REQUIRE( world_join( w, 0, 1 ) );
+    world_destroy_client( w, 1 );
+    w->cut_from = w->client_addresses[0];
+    mark = w->records.count;
+    w->time += 1000.0;
+    netcode_server_update( w->servers[0], w->time );
+    CHECK_EQ( netcode_server_client_disconnect_reason( w->servers[0], 0 ),
+              NETCODE_SERVER_CLIENT_DISCONNECT_REASON_TIMED_OUT );
+    CHECK_EQ( world_count( w, mark, &w->server_addresses[0], NULL, -1, 0 ), 0 );
+}
+
+/* ---- the client's report where a server speaks and its packets are refused ---- */
+
+static struct netcode_client_report_t edges_report( struct world_t * w )
+{
+    struct netcode_client_report_t report;
+    netcode_client_report( w->clients[0], &report );
+    return report;
+}
+
+/* Denied packets with a byte of body, as one deployed server sends them: refused unread. */
+TEST( the_report_names_refused_denials )
+{
+    struct world_t * w = world_open( CLEAN, 1, 2, 1 );
+    struct recipe_t r;
+    w->cut_from = w->server_addresses[0];
+    r = world_connect( w, 0, 1 );
+    world_step( w );
+    CHECK_EQ( edges_report( w ).refused, 0 );
+    CHECK_EQ( edges_report( w ).refused_as, NETCODE_DROP_NONE );
+    CHECK_STR( edges_report( w ).text, "Asking the server; no answer yet." );
+    for ( int i = 0; i < 49; i++ ) {
+        send_to_client( w, &r, NETCODE_PACKET_DENIED, (uint64_t) i + 1, "x", 1 );
+        world_run( w, 0.1 );
+    }
+    CHECK_EQ( edges_report( w ).refused, 49 );
+    CHECK_STR( edges_report( w ).text, "The server's packets were refused (49, the last one as WRONG_BODY_SIZE): the "
+                                       "packet's data has not the size that its type demands." );
+    REQUIRE(
+        world_until( w, 0, NETCODE_CLIENT_STATE_CONNECTION_REQUEST_TIMED_OUT, 5.5 ) ); /* they kept nothing alive */
+    CHECK_EQ( edges_report( w ).refused, 49 );
+    CHECK_EQ( edges_report( w ).refused_as, NETCODE_DROP_WRONG_BODY_SIZE );
+    CHECK( strstr( edges_report( w ).text, "(49, the last one as WRONG_BODY_SIZE)" ) != NULL );
+}
+
+/* A server that answers under other keys, at first and behind the challenge and in the middle of a connection. */
+TEST( the_report_names_a_server_with_other_keys )
+{
+    static const int states[] = { NETCODE_CLIENT_STATE_CONNECTION_REQUEST_TIMED_OUT,
+                                  NETCODE_CLIENT_STATE_CONNECTION_RESPONSE_TIMED_OUT,
+                                  NETCODE_CLIENT_STATE_CONNECTION_TIMED_OUT };
+    for ( int i = 0; i < 3; i++ ) {
+        struct world_t * w = world_open( CLEAN, 1, 2, 1 );
+        struct recipe_t r, other;
+        uint8_t body[308] = { 0 };
+        r = world_connect( w, 0, 1 );
+        if ( i == 1 ) {
+            w->cut_types = 1u << NETCODE_PACKET_KEEP_ALIVE;
+            REQUIRE( world_until( w, 0, NETCODE_CLIENT_STATE_SENDING_CONNECTION_RESPONSE, 1.0 ) );
+        }
+        if ( i == 2 )
+            REQUIRE( world_until( w, 0, NETCODE_CLIENT_STATE_CONNECTED, 1.0 ) );
+        w->cut_from = w->server_addresses[0];
+        world_run( w, 0.1 );
+        CHECK_EQ( edges_report( w ).refused, 0 );
+        other = r;
+        other.to_client_key[0] ^= 1;
+        for ( int k = 0; k < 45; k++ ) {
+            send_to_client( w, &other, i ? NETCODE_PACKET_KEEP_ALIVE : NETCODE_PACKET_CHALLENGE,
+                            ( (uint64_t) 1 << 63 ) + (uint64_t) k, body, i ? 8 : 308 );
+            world_run( w, 0.1 );
+        }
+        REQUIRE( world_until( w, 0, states[i], 1.0 ) );
+        CHECK_EQ( edges_report( w ).refused, 45 );
+        CHECK_EQ( edges_report( w ).refused_as,
+                  i == 2 ? NETCODE_DROP_SEQUENCE_TOO_FAR_AHEAD : NETCODE_DROP_AUTHENTICATION_FAILED );
+        CHECK( strncmp( edges_report( w ).text, "The server's packets were refused (45, ", 39 ) == 0 );
+        world_close( w );
+    }
+}
+
+/* What was accepted since, what came twice, and what was for a full queue, is no refusal. */
+TEST( the_report_forgets_refusals_when_a_packet_is_accepted )
+{
+    struct world_t * w = world_new( CLEAN );
+    uint8_t junk[40] = { 0x15 };
+    struct recipe_t r;
+    uint64_t sequence;
+    w->client_config.packet_quota = 1;
+    world_add_server( w, 2 );
+    world_add_client( w );
+    r = world_connect( w, 0, 1 );
+    REQUIRE( world_until( w, 0, NETCODE_CLIENT_STATE_CONNECTED, 1.0 ) );
+    sequence = newest_to_client( w, &r ) + 1;
+    w->cut_from = w->server_addresses[0];
+    inject_to_client( w, junk, 40 );
+    send_to_client( w, &r, NETCODE_PACKET_DENIED, sequence + 9, NULL, 0 ); /* a state that is over */
+    world_step( w );
+    CHECK_EQ( edges_report( w ).refused, 1 );
+    CHECK_STR( edges_report( w ).text, "Connected." );
+    send_to_client( w, &r, NETCODE_PACKET_PAYLOAD, sequence, "a", 1 );
+    send_to_client( w, &r, NETCODE_PACKET_PAYLOAD, sequence, "a", 1 );
+    send_to_client( w, &r, NETCODE_PACKET_PAYLOAD, sequence + 1, "b", 1 );
+    world_step( w );
+    CHECK_EQ( client_drops( w, 0, NETCODE_DROP_REPLAYED ), 1 );
+    CHECK_EQ( client_drops( w, 0, NETCODE_DROP_QUEUE_FULL ), 1 );
+    CHECK_EQ( edges_report( w ).refused, 0 );
+    REQUIRE( world_until( w, 0, NETCODE_CLIENT_STATE_CONNECTION_TIMED_OUT, 6.0 ) );
+    CHECK_STR( edges_report( w ).text, "The connection was lost: nothing came from the server any more." );
+}

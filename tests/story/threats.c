@@ -191,6 +191,9 @@ static int threat_same( const struct threat_t * t, struct threat_state_t * state
     const nc_hall_t * hall = &t->w->servers[0]->hall;
     memcpy( state->object + threat_counters_at( t ), threat_object( t ) + threat_counters_at( t ),
             sizeof( nc_counters_t ) );
+    if ( t->to_client )
+        memcpy( state->object + offsetof( struct netcode_client_t, refused ),
+                threat_object( t ) + offsetof( struct netcode_client_t, refused ), sizeof( nc_client_refused_t ) );
     return memcmp( state->object, threat_object( t ), threat_object_bytes( t ) ) == 0 &&
            memcmp( state->hall, hall->block, hall->bytes ) == 0 && t->w->records.count == state->sent;
 }
