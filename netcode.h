@@ -197,6 +197,9 @@
                                drops what others send (which is not counted as WRONG_SERVER then)
       SO_REUSEPORT             share_port, see 6
       madvise                  a server's memory asks for huge pages where it is large, so from some hundred slots on
+    Nor does Linux (3.15 and later) believe an ICMP that claims a small path, which everybody can forge: packets are not
+    fragmented for it. Other systems may fragment for minutes what is larger than it says. What the system refuses to send,
+    as too large or for want of room, is counted as send_errors.
     Socket buffers: 4 MiB each way, or 4 KiB a slot where that is more, are asked for when a server starts; the system
     grants no more than net.core.rmem_max and wmem_max. netcode_server_stats tells what was granted.
 
@@ -4079,9 +4082,18 @@ int nc_socket_recvmmsg( int handle, nc_socket_message_t * messages, unsigned int
 int nc_socket_sendmmsg( int handle, nc_socket_message_t * messages, unsigned int count,
                         int flags ) __asm__( "sendmmsg" );
 
-/* Linux's numbers, for names that may be hidden, or newer than the headers. */
-enum { NC_SOCKET_IP_RECVERR = 11, NC_SOCKET_IPV6_RECVERR = 25, NC_SOCKET_UDP_LEVEL = 17, NC_SOCKET_UDP_SEGMENT = 103 };
 #endif
+
+/* Linux's numbers, for names that may be hidden, or newer than the headers. */
+enum {
+    NC_SOCKET_IP_MTU_DISCOVER = 10,
+    NC_SOCKET_IP_RECVERR = 11,
+    NC_SOCKET_IPV6_MTU_DISCOVER = 23,
+    NC_SOCKET_IPV6_RECVERR = 25,
+    NC_SOCKET_PMTUDISC_OMIT = 5,
+    NC_SOCKET_UDP_LEVEL = 17,
+    NC_SOCKET_UDP_SEGMENT = 103
+};
 
 typedef struct {
     nc_allocator_t allocator;
@@ -4394,7 +4406,7 @@ static int nc_socket_send_one( nc_socket_udp_t * udp, const struct netcode_datag
         if ( sent == (ssize_t) datagram->bytes )
             return 1;
         udp->last_send_error = nc_socket_error();
-        if ( udp->last_send_error != EINTR && udp->last_send_error != ECONNREFUSED )
+        if ( udp->last_send_error != EINTR && udp->last_send_error != ECONNREFUSED && udp->last_send_error != EMSGSIZE )
             return 0;
 #endif
     }
@@ -4694,6 +4706,12 @@ static int nc_socket_configure( nc_socket_handle_t handle, const struct netcode_
 #endif
     if ( ipv6 && !nc_socket_set( handle, IPPROTO_IPV6, IPV6_V6ONLY, 1 ) )
         return 0;
+#if defined( __linux__ )
+    /*  IP_PMTUDISC_OMIT: an ICMP that claims a smaller path, which everybody can forge, changes nothing. Only what is larger
+        than this machine's own interface takes is fragmented. */
+    nc_socket_set( handle, ipv6 ? (int) IPPROTO_IPV6 : (int) IPPROTO_IP,
+                   ipv6 ? NC_SOCKET_IPV6_MTU_DISCOVER : NC_SOCKET_IP_MTU_DISCOVER, NC_SOCKET_PMTUDISC_OMIT );
+#endif
 #if NETCODE_PACKET_TAGGING
     if ( nc_packet_tagging && !ipv6 )
         nc_socket_set( handle, IPPROTO_IP, IP_TOS, 0xB8 );

@@ -231,6 +231,9 @@ row(58, "MC", "a payload queued just before a disconnect", "d",
 row(59, "MC", "ordered messages: order 0 left out, 1 to 1023 filled, then the last of them for ever", "d",
     ["threat_59_no_order_costs_more_than_honest_ones", "threat_59_a_taken_order_is_refused_before_anything_is_stored"],
     ["row_59", "row_59_stored"])
+row(62, "OFF", "one forged ICMP: fragmentation needed, 552 bytes", "r",
+    ["linux_forged_icmp_fragments_nothing", "linux_sends_past_a_closed_port"],
+    ["row_62", "row_62_pending", "row_62_counted"])
 row(65, "ENV", "the process is forked, or a snapshot of the machine is resumed twice, after the start", "d",
     ["threat_65_two_copies_of_a_server_share_no_nonce", "decision_1_the_servers_global_sequence_is_random_in_the_upper_half"],
     ["row_65_base", "row_65_challenge", "row_65_answer"])

@@ -1237,6 +1237,189 @@ TEST( linux_client_passes_an_address_that_can_not_be_reached )
         unreachable_story( "[2001:db8::77]:40000", "[::]:0" );
 }
 
+/* ---- a forged ICMP that claims a small path. THREATS.md, row 62 ---- */
+
+#if LINUX_EXTRAS && defined( __GLIBC__ )
+#include <net/if.h>
+#include <netinet/ip_icmp.h>
+#include <sched.h>
+#include <sys/ioctl.h>
+#include <sys/wait.h>
+
+/* What a child in a network namespace of its own found; its checks are its parent's. */
+struct forged_t {
+    int ready;         /* 0: no such namespace or raw socket can be had here */
+    int sent[3];       /* alone, in a batch, in a batch that must not be fragmented */
+    int arrived[3];    /* of them */
+    int fragments[3];  /* that the system made of them */
+    int judged_by;     /* IP_MTU_DISCOVER of the handle */
+    int judged_by_six; /* and of the other family's */
+};
+
+static int forged_fragments( void )
+{
+    char line[1024];
+    int count = -1;
+    FILE * file = fopen( "/proc/net/snmp", "r" );
+    while ( file && count < 0 && fgets( line, sizeof( line ), file ) )
+        if ( strncmp( line, "Ip: ", 4 ) == 0 && line[4] >= '0' && line[4] <= '9' )
+            (void) sscanf( line, "Ip: %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %d",
+                           &count );
+    if ( file )
+        fclose( file );
+    return count;
+}
+
+static int forged_namespace( void )
+{
+    struct ifreq request;
+    int handle, good;
+    if ( unshare( CLONE_NEWNET ) != 0 && unshare( CLONE_NEWUSER | CLONE_NEWNET ) != 0 )
+        return 0;
+    handle = socket( AF_INET, SOCK_DGRAM, 0 );
+    memset( &request, 0, sizeof( request ) );
+    memcpy( request.ifr_name, "lo", 3 );
+    request.ifr_flags = IFF_UP | IFF_LOOPBACK | IFF_RUNNING;
+    good = handle >= 0 && ioctl( handle, SIOCSIFFLAGS, &request ) == 0;
+    close( handle );
+    return good;
+}
+
+static uint16_t forged_sum( const uint8_t * data, size_t bytes )
+{
+    uint32_t sum = 0;
+    for ( size_t i = 0; i < bytes; i += 2 )
+        sum += (uint32_t) ( data[i] << 8 | data[i + 1] );
+    sum = ( sum & 0xFFFF ) + ( sum >> 16 );
+    return ( uint16_t ) ~( ( sum & 0xFFFF ) + ( sum >> 16 ) );
+}
+
+/* "Fragmentation needed, 552 bytes", about a packet of 1,228 bytes from one port of 127.0.0.1 to another. */
+static int forged_send( uint16_t from, uint16_t to )
+{
+    uint8_t packet[36] = { ICMP_DEST_UNREACH, ICMP_FRAG_NEEDED, 0, 0, 0, 0, 552 >> 8, 552 & 0xFF };
+    static const uint8_t about[20] = { 0x45, 0, 1228 >> 8, 1228 & 0xFF, 1, 2, 0x40, 0, 64, 17,
+                                       0,    0, 127,       0,           0, 1, 127,  0, 0,  1 };
+    struct netcode_address_t loopback = address_of( "127.0.0.1:0" );
+    int handle = socket( AF_INET, SOCK_RAW, IPPROTO_ICMP );
+    uint16_t sum;
+    memcpy( packet + 8, about, sizeof( about ) );
+    packet[28] = (uint8_t) ( from >> 8 );
+    packet[29] = (uint8_t) from;
+    packet[30] = (uint8_t) ( to >> 8 );
+    packet[31] = (uint8_t) to;
+    sum = forged_sum( packet + 8, 20 );
+    packet[18] = (uint8_t) ( sum >> 8 );
+    packet[19] = (uint8_t) sum;
+    sum = forged_sum( packet, sizeof( packet ) );
+    packet[2] = (uint8_t) ( sum >> 8 );
+    packet[3] = (uint8_t) sum;
+    if ( handle < 0 || plain_send( handle, &loopback, packet, sizeof( packet ) ) != (ssize_t) sizeof( packet ) )
+        return 0;
+    close( handle );
+    return 1;
+}
+
+/* Sends `count` payloads of 1,200 and 300 bytes in turn from one socket to a plain one, in one call. */
+static void forged_round( struct forged_t * found, int round, struct netcode_socket_t * out, int handle,
+                          const struct netcode_address_t * to, int count )
+{
+    struct netcode_datagram_t datagrams[8];
+    static uint8_t bytes[1200];
+    int before = forged_fragments();
+    memset( datagrams, 0, sizeof( datagrams ) );
+    for ( int i = 0; i < count; i++ ) {
+        datagrams[i].address = *to;
+        datagrams[i].data = bytes;
+        datagrams[i].bytes = i < count / 2 ? 1200 : 300;
+    }
+    found->sent[round] = out->send( out->context, datagrams, count );
+    while ( recv( handle, bytes, sizeof( bytes ), MSG_DONTWAIT ) > 0 )
+        found->arrived[round]++;
+    found->fragments[round] = forged_fragments() - before;
+}
+
+/* The child: opens a server's or a client's socket, hears the lie, and sends. */
+static struct forged_t forged_story( int client )
+{
+    struct forged_t found;
+    struct netcode_address_t at = address_of( "127.0.0.1:0" ), six = address_of( "[::1]:0" ), to;
+    struct netcode_socket_t out;
+    nc_socket_request_t request;
+    nc_socket_udp_t * udp;
+    socklen_t bytes = sizeof( int );
+    int family, handle, with_six, must_not = 2; /* IP_PMTUDISC_DO */
+    memset( &found, 0, sizeof( found ) );
+    memset( &request, 0, sizeof( request ) );
+    if ( !forged_namespace() )
+        return found;
+    handle = plain_socket( "127.0.0.1:0", &to );
+    request.allocator = nc_allocator_make( NULL, NULL, NULL );
+    request.addresses[0] = &at;
+    request.addresses[1] = &six;
+    request.receive_buffer_bytes = request.send_buffer_bytes = 65536;
+    request.reports_errors = client;
+    with_six = nc_socket_open_udp( &out, &request, &family ) == NC_SOCKET_OK;
+    request.addresses[1] = NULL;
+    if ( !with_six && nc_socket_open_udp( &out, &request, &family ) != NC_SOCKET_OK )
+        return found;
+    udp = (nc_socket_udp_t *) out.context;
+    if ( client )
+        nc_socket_connect( &out, &to );
+    (void) getsockopt( udp->handles[0], IPPROTO_IP, 10, &found.judged_by, &bytes );
+    found.judged_by_six = with_six ? 0 : found.judged_by;
+    if ( with_six )
+        (void) getsockopt( udp->handles[1], IPPROTO_IPV6, 23, &found.judged_by_six, &bytes );
+    found.ready = forged_send( udp->bound[0].port, to.port );
+    forged_round( &found, 0, &out, handle, &to, 1 );
+    found.ready = found.ready && forged_send( udp->bound[0].port, to.port );
+    forged_round( &found, 1, &out, handle, &to, 8 );
+    (void) setsockopt( udp->handles[0], IPPROTO_IP, 10, &must_not, sizeof( must_not ) );
+    found.ready = found.ready && forged_send( udp->bound[0].port, to.port ); /* a socket that would believe it */
+    forged_round( &found, 2, &out, handle, &to, 8 );
+    out.close( out.context );
+    close( handle );
+    return found;
+}
+
+/*  Payloads leave whole and arrive, alone and in batches, from a server's socket and from a client's, which is connected and so hears of the
+    ICMP at its next send. And where the system does refuse a size, what it refused is not counted as sent. */
+TEST( linux_forged_icmp_fragments_nothing )
+{
+    for ( int client = 0; client < 2; client++ ) {
+        struct forged_t found;
+        int ends[2], status = 0;
+        pid_t child;
+        memset( &found, 0, sizeof( found ) );
+        REQUIRE_EQ( pipe( ends ), 0 );
+        fflush( NULL );
+        child = fork();
+        REQUIRE( child >= 0 );
+        if ( child == 0 ) {
+            found = forged_story( client );
+            _exit( write( ends[1], &found, sizeof( found ) ) == (ssize_t) sizeof( found ) ? 0 : 1 );
+        }
+        close( ends[1] );
+        CHECK_EQ( read( ends[0], &found, sizeof( found ) ), (ssize_t) sizeof( found ) );
+        close( ends[0] );
+        REQUIRE( waitpid( child, &status, 0 ) == child && status == 0 );
+        if ( !found.ready )
+            SKIP( "no network namespace of its own can be had here" );
+        CHECK_EQ( found.judged_by, 5 ); /* IP_PMTUDISC_OMIT */
+        CHECK_EQ( found.judged_by_six, 5 );
+        CHECK_EQ( found.sent[0], 1 );
+        CHECK_EQ( found.arrived[0], 1 );
+        CHECK_EQ( found.fragments[0], 0 );
+        CHECK_EQ( found.sent[1], 8 );
+        CHECK_EQ( found.arrived[1], 8 );
+        CHECK_EQ( found.fragments[1], 0 );
+        CHECK_EQ( found.sent[2], 4 ); /* those that fit into 552 bytes */
+        CHECK_EQ( found.arrived[2], 4 );
+    }
+}
+
+#endif
+
 /* ---- one port for several servers ---- */
 
 TEST( linux_shared_port )

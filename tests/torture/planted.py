@@ -54,9 +54,9 @@ FAULTS = [
     (
         "stuck: what can not be sent now is tried for ever",
         2,
-        "        if ( udp->last_send_error != EINTR && udp->last_send_error != ECONNREFUSED )",
+        "        if ( udp->last_send_error != EINTR && udp->last_send_error != ECONNREFUSED && udp->last_send_error != EMSGSIZE )",
         "        if ( udp->last_send_error == EAGAIN && tries-- < NC_SEND_TRIES )\n            continue;\n"
-        "        if ( udp->last_send_error != EINTR && udp->last_send_error != ECONNREFUSED )",
+        "        if ( udp->last_send_error != EINTR && udp->last_send_error != ECONNREFUSED && udp->last_send_error != EMSGSIZE )",
     ),
     ("count: datagrams that are not sent are not counted", 2, "    if ( sent < count )\n        outbox->counters->send_errors", "    if ( sent < 0 )\n        outbox->counters->send_errors"),
     ("count: errors of a server's receives are not counted", 2, "        server->counters.receive_errors++;\n        server->counters.last", "        server->counters.last"),

@@ -127,7 +127,7 @@ static int system_refuses( int kind, int handle, int option )
     one, is tried NC_SEND_TRIES times. */
 static void system_note_send( int refused, int handle )
 {
-    int passes = refused && ( errno == EINTR || errno == ECONNREFUSED );
+    int passes = refused && ( errno == EINTR || errno == ECONNREFUSED || errno == EMSGSIZE );
     system_state.refused_in_a_row = passes ? system_state.refused_in_a_row + 1 : 0;
     if ( system_state.refused_in_a_row == NC_SEND_TRIES || ( refused && !passes ) ) {
         system_state.expected_send_errors++;

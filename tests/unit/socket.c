@@ -920,7 +920,7 @@ TEST( socket_system_calls_fail )
         int place;  /* a failing receive fills a place with the error, and goes on */
         int resent; /* a failing send is tried again */
     } rows[] = {
-        { EAGAIN, 0, 0 },  { EINTR, 0, 1 },       { ECONNREFUSED, 1, 1 }, { EMSGSIZE, 1, 0 },
+        { EAGAIN, 0, 0 },  { EINTR, 0, 1 },       { ECONNREFUSED, 1, 1 }, { EMSGSIZE, 1, 1 },
         { ENOBUFS, 1, 0 }, { ENETUNREACH, 1, 0 }, { EPERM, 1, 0 },        { ENOMEM, 1, 0 },
     };
     struct netcode_socket_t a, b;
