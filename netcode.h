@@ -347,7 +347,8 @@
                  nothing is written to are not there. Both sides should have the same channels. What was queued before
                  the other side said that it takes none so large is LOST; if it was an ordered message: BROKEN.
     trust        packets are the peer's words: every byte is checked before any counts, netcode_messages_stats tells
-                 what was dropped and why.
+                 what was dropped and why. A peer that acknowledges what never arrived, to be sent more than its line carries,
+                 meets one of the numbers that are skipped at random, one in 256: BROKEN, and nothing more is sent.
 
     What RakNet's packets became: unconnected ping and pong: nothing, a server does not answer who holds no token;
     open connection requests and replies, cookies, keys, proofs of identity: the token and handshake of this
@@ -950,7 +951,7 @@ typedef struct netcode_server_t netcode_server_t;
 #define NETCODE_MESSAGES_FULL 0           /* no room: try again when something was acknowledged, or drop it */
 #define NETCODE_MESSAGES_TOO_LARGE ( -1 ) /* for a packet, for max_message_bytes or for the peer's */
 #define NETCODE_MESSAGES_BAD_ARGUMENT ( -2 )
-#define NETCODE_MESSAGES_BROKEN ( -3 ) /* an ordered message was given up; only a reset helps */
+#define NETCODE_MESSAGES_BROKEN ( -3 ) /* an ordered message was given up, or the peer lied; only a reset helps */
 
 #define NETCODE_MESSAGES_CONGESTION_AIMD 0  /* follows losses: RFC 9002's constants */
 #define NETCODE_MESSAGES_CONGESTION_FIXED 1 /* bytes_per_second, whatever is lost */
@@ -961,7 +962,8 @@ typedef struct netcode_server_t netcode_server_t;
 #define NETCODE_MESSAGES_EVENT_LOST 2     /* unreliable: its packet was lost; else given up, or the connection ended */
 #define NETCODE_MESSAGES_EVENT_SPURIOUS 3 /* LOST was said too early: it has arrived after all */
 #define NETCODE_MESSAGES_EVENT_PROGRESS 4 /* of a message in fragments: bytes_done of bytes are there */
-#define NETCODE_MESSAGES_EVENT_BROKEN 5   /* an ordered message was given up (max_retries): reset or disconnect */
+/* an ordered message was given up (max_retries), or the peer acknowledged what was never sent: reset or disconnect */
+#define NETCODE_MESSAGES_EVENT_BROKEN 5
 
 /* Why a packet was dropped, all of it. X( name, sentence ) */
 /* clang-format off */
@@ -8676,18 +8678,20 @@ NETCODE_API void netcode_server_client_stats( struct netcode_server_t * server, 
 /* ================================================================================================================
     ROOM 13: MESSAGES
     How do messages arrive that have to, in the order that they have to, over packets that may not?
-    Uses: of rooms 1 to 12 the public API alone. Optional: NETCODE_MESSAGES.
+    Uses: of rooms 1 to 12 the public API, and room 3 for random numbers. Optional: NETCODE_MESSAGES.
     Invariant: every byte of a packet is checked before any of it changes anything.
 
     THE WIRE. Numbers are little-endian. A varint holds 7 bits a byte, the lowest first, with bit 7 set where another byte
     follows, in its shortest form, 4 bytes at most. A packet is a header and frames until it ends:
 
         byte     1  bits 0-3 version 1; bit 4 "ack is valid"; bit 5 "ack delay follows"; bit 6 "please ack"; bit 7 zero
-        seq      2  the packet's number, one more with each packet, modulo 2^16. A sender stays within 16384 of the newest
-                    acknowledged; a number 256 or more behind the newest received, or more than 24576 ahead, is dropped
+        seq      2  the packet's number, one more with each packet, modulo 2^16; numbers may be skipped (this sender skips
+                    one of 256 at random, whose acknowledgement shows that the peer's acks are made up). A sender stays within
+                    16384 of the newest acknowledged; a number 256 or more behind the newest received, or more than 24576
+                    ahead, is dropped
         ack      2  the newest number received                                   } zeros
         ack_bits 4  bit n: number ack - 1 - n was received                       } unless bit 4 is set
-        [delay]  2  what passed since the newest came, in 0.1 ms, if bit 5 is set; needs bit 4
+        [delay]  2  what passed since the newest came, in 0.1 ms, if bit 5 is set; needs bit 4. This sender believes 100 ms
 
     A packet asks for an ack only if it holds something else than ACK_RANGES and PONG. Frames of messages begin with a byte
 
@@ -8751,6 +8755,10 @@ enum nc_messages_limit_t {
     NC_FRAME_CANCEL = 0x27,
     NC_FRAME_IS_DONE = -1,        /* checked, and there is nothing to take */
     NC_MESSAGES_REMEMBERED = 256, /* numbers of packets */
+    NC_MESSAGES_BLOCK = 256,      /* numbers of packets, of which one is skipped */
+    NC_MESSAGES_BLOCKS = 128,     /* whose skipped numbers are known: all that an ack can name */
+    NC_MESSAGES_FIRST_SKIP = 32,  /* no number below it is skipped */
+    NC_MESSAGES_DELAY = 1000,     /* of an ack that is believed, in 0.1 ms */
     NC_MESSAGES_IDS = 1024,
     NC_MESSAGES_TRANSFER_IDS = 64,
     NC_MESSAGES_RANGES = 16,
@@ -9167,8 +9175,9 @@ struct netcode_messages_t {
     uint32_t sent_first, sent_end, under_way;
     uint16_t reorder_threshold;
     uint64_t next_number, newest_acked;
-    double last_asked; /* when the last packet that asked for an ack left */
-    uint32_t timeouts; /* in a row */
+    uint8_t skipped[NC_MESSAGES_BLOCKS]; /* of each block: which of its numbers; 0: none */
+    double last_asked;                   /* when the last packet that asked for an ack left */
+    uint32_t timeouts;                   /* in a row */
     int probe_due, limit_due, ping_due, pong_due;
     uint32_t pong_value;
     /* measurement and congestion */
@@ -9921,7 +9930,7 @@ static void nc_messages_take_acks( struct netcode_messages_t * messages, const n
         }
         if ( sent->number == acks->ack && sent->bytes & NC_SENT_UNDER_WAY ) {
             double delay = (double) acks->delay * 1e-4;
-            messages->peer_delay = nc_real_smaller( nc_real_larger( messages->peer_delay, delay ), 0.25 );
+            messages->peer_delay = nc_real_larger( messages->peer_delay, delay );
             nc_messages_measure( messages, nc_real_larger( messages->now - sent->time - delay, 1e-6 ) );
         }
         nc_sent_acked( messages, sent );
@@ -10460,6 +10469,24 @@ static void nc_build_remember( struct netcode_messages_t * messages, const nc_bu
     messages->flown = 1;
 }
 
+/* Draws which number of the block that begins will be skipped; never its last, so that the block behind it begins, too. */
+static void nc_messages_draw_skip( struct netcode_messages_t * messages, uint64_t block, uint32_t lowest )
+{
+    uint32_t random = (uint32_t) ( nc_crypto_random_u64() >> 32 );
+    messages->skipped[block % NC_MESSAGES_BLOCKS] = (uint8_t) ( lowest + random % ( NC_MESSAGES_BLOCK - 1 - lowest ) );
+}
+
+/*  A number that no packet has: whoever acknowledges it acknowledges what never arrived, so as to be sent more than its line
+    carries. Which number that is can not be known until it is missing, and then not whether it was lost. */
+static void nc_messages_count_number( struct netcode_messages_t * messages )
+{
+    uint64_t block = ++messages->next_number / NC_MESSAGES_BLOCK, at = messages->next_number % NC_MESSAGES_BLOCK;
+    if ( at == 0 )
+        nc_messages_draw_skip( messages, block, 1 );
+    else if ( at == messages->skipped[block % NC_MESSAGES_BLOCKS] )
+        messages->next_number++;
+}
+
 static int nc_build_end( struct netcode_messages_t * messages, nc_build_t * build )
 {
     uint32_t flags = NC_MESSAGES_VERSION, acks = messages->newest_received >= 0;
@@ -10490,7 +10517,7 @@ static int nc_build_end( struct netcode_messages_t * messages, nc_build_t * buil
         messages->tokens -= bytes;
     if ( build->flags & NC_SENT_BULK )
         messages->bulk_tokens -= bytes;
-    messages->next_number++;
+    nc_messages_count_number( messages );
     messages->stats.packets_sent++;
     messages->stats.bytes_sent += (uint64_t) bytes;
     return bytes;
@@ -10983,7 +11010,10 @@ static int nc_messages_read_header( struct netcode_messages_t * messages, nc_sou
     acks->bits = nc_source_number( source, 4 );
     acks->valid = ( flags & NC_MESSAGES_ACK_VALID ) != 0;
     if ( flags & NC_MESSAGES_ACK_DELAY )
-        acks->delay = nc_source_number( source, 2 );
+        acks->delay =
+            nc_source_number( source, 2 ); /* the peer may say what it likes, and a shorter way is sent more */
+    if ( acks->delay > NC_MESSAGES_DELAY )
+        acks->delay = NC_MESSAGES_DELAY;
     plan->asks = ( flags & NC_MESSAGES_PLEASE_ACK ) != 0;
     if ( source->failed || ( flags & 0x8f ) != NC_MESSAGES_VERSION ||
          ( !acks->valid && ( ack || acks->bits || flags & NC_MESSAGES_ACK_DELAY ) ) )
@@ -11006,6 +11036,19 @@ static int nc_messages_read_header( struct netcode_messages_t * messages, nc_sou
     return NETCODE_MESSAGES_DROP_NONE;
 }
 
+/* Does it acknowledge a number that was skipped? It reaches back over two blocks at most. */
+static int nc_messages_acks_skipped( const struct netcode_messages_t * messages, const nc_plan_t * plan )
+{
+    int64_t block = plan->acked / NC_MESSAGES_BLOCK, newest = (int64_t) ( messages->next_number / NC_MESSAGES_BLOCK );
+    for ( int64_t i = block; plan->acks.valid && i >= 0 && i >= block - 1 && newest - i < NC_MESSAGES_BLOCKS; i-- ) {
+        uint32_t skipped = messages->skipped[i % NC_MESSAGES_BLOCKS];
+        int64_t number = i * NC_MESSAGES_BLOCK + skipped;
+        if ( skipped && number <= plan->acked && nc_acks_hold( &plan->acks, (uint32_t) number ) )
+            return 1;
+    }
+    return 0;
+}
+
 /* Checks all of a packet, and whether all of it can be stored. */
 static int nc_messages_check_packet( struct netcode_messages_t * messages, nc_source_t * source, nc_plan_t * plan )
 {
@@ -11025,6 +11068,10 @@ static int nc_messages_check_packet( struct netcode_messages_t * messages, nc_so
         return reason;
     if ( plan->acks.count && plan->acked < (int64_t) plan->acks.low[plan->acks.count - 1] )
         return NETCODE_MESSAGES_DROP_ACK;
+    if ( nc_messages_acks_skipped( messages, plan ) ) {
+        messages->broken = NC_MESSAGES_BROKEN_UNTOLD; /* nothing that it says of what arrived can be believed */
+        return NETCODE_MESSAGES_DROP_ACK;
+    }
     uint32_t promised = messages->credit_granted - messages->credit_received;
     if ( plan->cost > promised )
         return NETCODE_MESSAGES_DROP_LIMIT;
@@ -11119,6 +11166,7 @@ static void nc_messages_begin( struct netcode_messages_t * messages, double time
     messages->newest_received = messages->newest_id = messages->newest_transfer = -1;
     messages->untold = messages->told_once = INT64_MAX;
     messages->newest_acked = UINT64_MAX;
+    nc_messages_draw_skip( messages, 0, NC_MESSAGES_FIRST_SKIP );
     messages->reorder_threshold = 3;
     messages->peer_delay = 0.025;
     messages->credit_limit = messages->credit_granted = NC_MESSAGES_FIRST_CREDIT;
@@ -11557,16 +11605,20 @@ NETCODE_API double netcode_messages_next_deadline( struct netcode_messages_t * m
 
 /* ---- what is going on ---- */
 
+/*  What its sender skips looks like what is lost: one of the first 256 numbers, and none of the first 32; later up to two of
+    the newest 256, and one on average. So few are no loss. */
 static double nc_messages_loss_received( const struct netcode_messages_t * messages )
 {
-    uint32_t seen = 0, count = NC_MESSAGES_REMEMBERED;
+    uint32_t missing = 0, count = NC_MESSAGES_REMEMBERED, skips = 2;
     if ( messages->newest_received < 0 )
         return 0.0;
-    if ( messages->newest_received + 1 < (int64_t) count )
+    if ( messages->newest_received + 1 < (int64_t) count ) {
         count = (uint32_t) messages->newest_received + 1;
+        skips = count > NC_MESSAGES_FIRST_SKIP;
+    }
     for ( uint32_t i = 0; i < count; i++ )
-        seen += (uint32_t) nc_history_has( &messages->history, i );
-    return 1.0 - (double) seen / count;
+        missing += !nc_history_has( &messages->history, i );
+    return missing <= skips ? 0.0 : (double) ( missing - ( skips != 0 ) ) / count;
 }
 
 NETCODE_API void netcode_messages_stats( struct netcode_messages_t * messages, struct netcode_messages_stats_t * stats )

@@ -462,6 +462,20 @@ static int craft_give( const struct craft_t * craft, struct netcode_messages_t *
     return netcode_messages_process_packet( to, craft->data, craft_bytes( craft ) );
 }
 
+/* The newest number that a packet had. */
+static int64_t messages_newest( const struct netcode_messages_t * m )
+{
+    uint64_t newest = m->next_number - 1;
+    uint32_t skipped = m->skipped[newest / NC_MESSAGES_BLOCK % NC_MESSAGES_BLOCKS];
+    return (int64_t) newest - ( skipped && newest % NC_MESSAGES_BLOCK == skipped );
+}
+
+/* For peers of a test that acknowledge what they did not see: no number of the present block will be, or was, skipped. */
+static void messages_skip_nothing( struct netcode_messages_t * m )
+{
+    memset( m->skipped, 0, sizeof( m->skipped ) );
+}
+
 /* All that an object has to say at a time, to nobody. */
 static int messages_drain( struct netcode_messages_t * from, double time )
 {

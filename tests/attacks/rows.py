@@ -237,6 +237,10 @@ row(62, "OFF", "one forged ICMP: fragmentation needed, 552 bytes", "r",
 row(65, "ENV", "the process is forked, or a snapshot of the machine is resumed twice, after the start", "d",
     ["threat_65_two_copies_of_a_server_share_no_nonce", "decision_1_the_servers_global_sequence_is_random_in_the_upper_half"],
     ["row_65_base", "row_65_challenge", "row_65_answer"])
+row(66, "MC", "acknowledgements for packets that never arrived", "d",
+    ["threat_66_acks_for_what_never_arrived", "threat_66_a_skipped_number_breaks", "threat_66_skipped_numbers_are_no_losses",
+     "threat_66_skips_can_not_be_foreseen", "messages_acks_measure"],
+    ["row_66", "row_66_never", "row_66_foreseen", "row_66_ranges", "row_66_losses", "row_66_delay"])
 row(67, "ENV", "a private key of zeros, which was never set", "d",
     ["threat_67_a_private_key_of_zeros"],
     ["row_67"])

@@ -109,7 +109,7 @@ static void lines_tick( double now, int sends )
     while ( seen_next( &lines.seen, lines.m ) > 0 ) {
         struct craft_t craft;
         lines_leave();
-        craft_begin( &craft, lines.m->newest_received + 1, (int64_t) lines.m->next_number - 1, 0 );
+        craft_begin( &craft, lines.m->newest_received + 1, messages_newest( lines.m ), 0 );
         craft.data[0] = 0x11;
         craft_limit( &craft, lines.m->credit_spent + 10000, 8192 );
         CHECK_EQ( craft_give( &craft, lines.m ), NETCODE_MESSAGES_DROP_NONE );

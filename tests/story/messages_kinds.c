@@ -302,6 +302,7 @@ static void model_age( struct model_t * o, int64_t packets, int64_t ids, int64_t
     for ( int i = 0; i < 2; i++ ) {
         struct netcode_messages_t *a = o->link.ends[i], *b = o->link.ends[!i];
         a->next_number = (uint64_t) packets;
+        messages_skip_nothing( a );
         a->newest_acked = a->next_number - 1;
         b->newest_received = packets - 1;
         b->history.bits[0] = 1;
@@ -364,6 +365,7 @@ static void row_acks( const int * numbers, int count, uint32_t * ack, uint32_t *
     memset( &plan, 0, sizeof( plan ) );
     struct netcode_messages_t * other = netcode_messages_create( small_config(), 0.0 );
     other->next_number = 1000;
+    messages_skip_nothing( other );
     CHECK_EQ( nc_messages_check_packet( other, &source, &plan ), NETCODE_MESSAGES_DROP_NONE );
     *ack = (uint32_t) get( packet + 3, 2 );
     *bits = (uint32_t) get( packet + 5, 4 );
@@ -1240,6 +1242,8 @@ TEST( messages_reset )
     CHECK( nc_heap_size( out, 16 ) == out->bytes && nc_heap_size( in, 16 ) == in->bytes );
     out->base = fresh->out.base;
     in->base = fresh->in.base;
+    messages_skip_nothing( m ); /* which it skips is drawn anew */
+    messages_skip_nothing( fresh );
     size_t from = offsetof( struct netcode_messages_t, out );
     CHECK_MEM( (const uint8_t *) m + from, (const uint8_t *) fresh + from, sizeof( *m ) - from );
     CHECK_MEM( m->channels, fresh->channels, (size_t) m->channel_count * sizeof( *m->channels ) );

@@ -44,7 +44,7 @@ static int orders_send( struct orders_t * it, int packets, double * seconds )
 {
     int bytes = 0;
     for ( int i = 0; i < packets; i++ ) {
-        craft_begin( &it->v.craft, it->v.number++, (int64_t) it->v.m->next_number - 1, 0 );
+        craft_begin( &it->v.craft, it->v.number++, messages_newest( it->v.m ), 0 );
         for ( int k = 0; k < ORDERS_FRAMES && ( k == 0 || it->next % ( ORDERS_WINDOW + 1 ) ); k++, it->next++ )
             craft_message( &it->v.craft, 3, 0, (int) it->v.m->newest_id + 1 + k, orders_nth( it, it->next ), NULL, 0 );
         bytes += craft_bytes( &it->v.craft );
@@ -117,4 +117,185 @@ TEST( threat_59_a_taken_order_is_refused_before_anything_is_stored )
     CHECK_EQ( v.m->channels[0].expected_order, 2 );
     CHECK_EQ( messages_read( v.m ), 2 );
     victim_close( &v );
+}
+
+/* ---- 66: acknowledgements for what never arrived ---- */
+
+enum { LINE_BYTES_PER_SECOND = 20000, LIAR_SECONDS = 10 };
+enum liar_t { LIAR_ALL, LIAR_HALF, LIAR_AHEAD, LIARS };
+
+/* One number of the wire, next to the newest that was seen. */
+static int64_t liar_number( int64_t newest, const uint8_t * packet )
+{
+    return newest + (int16_t) (uint16_t) ( packet[1] + 256u * packet[2] - (uint32_t) newest );
+}
+
+/* What the liar says of all that its line did not carry. */
+static void liar_acks( struct craft_t * craft, int liar, int64_t number, int64_t newest )
+{
+    uint32_t bits = liar == LIAR_HALF ? (uint32_t) test_random() : 0xffffffff;
+    int64_t ack = liar == LIAR_AHEAD ? newest + 8 : newest;
+    craft_begin( craft, number, ack, ack < 32 ? bits & ( ( 1u << ack ) - 1 ) : bits );
+    craft->data[0] = 0x11;
+    if ( ack > 255 && liar != LIAR_HALF ) {
+        put( &craft->at, 0x07, 1 );
+        put( &craft->at, 1, 1 );
+        craft_varint( craft, 0 );
+        craft_varint( craft, 256 - 33 );
+    }
+}
+
+/* A sender with more to send than fits, and a peer that hears what 20 kB a second carry and acknowledges the rest, too. */
+static void liar_plays( int liar )
+{
+    static uint8_t part[1000];
+    struct netcode_messages_config_t config;
+    struct link_t link;
+    struct craft_t craft;
+    uint8_t packet[NETCODE_MAX_PACKET_SIZE];
+    int64_t newest = -1, number = 0;
+    uint64_t after = 0;
+    int bytes, broken = 0;
+    memset( &config, 0, sizeof( config ) );
+    config.window_packets = 4096;
+    link_open( &link, &config, test_random(), 0.025, 0.0 );
+    struct netcode_messages_t * m = link.ends[0];
+    link.ways[0].bytes_per_second = LINE_BYTES_PER_SECOND;
+    while ( link.now < LIAR_SECONDS ) {
+        struct netcode_messages_event_t event;
+        link.now += link.step;
+        nc_messages_tell_time( m, link.now );
+        while ( ( bytes = link_get( &link, 0, packet ) ) > 0 )
+            link.refused[netcode_messages_process_packet( m, packet, bytes )]++;
+        while ( netcode_messages_event( m, &event ) )
+            broken += event.type == NETCODE_MESSAGES_EVENT_BROKEN;
+        after += broken ? m->stats.bytes_sent : 0;
+        while ( netcode_messages_send( m, 0, NETCODE_MESSAGE_RELIABLE, part, sizeof( part ) ) == NETCODE_OK )
+            ;
+        netcode_messages_update( m, link.now );
+        while ( ( bytes = netcode_messages_generate_packet( m, packet, (int) sizeof( packet ) ) ) > 0 )
+            link_put( &link, 0, packet, bytes );
+        after -= broken ? m->stats.bytes_sent : 0;
+        while ( ( bytes = link_get( &link, 1, packet ) ) > 0 ) {
+            int64_t seen = liar_number( newest, packet );
+            newest = seen > newest ? seen : newest;
+        }
+        if ( newest < 0 )
+            continue;
+        liar_acks( &craft, liar, number++, newest );
+        craft_limit( &craft, m->credit_spent + 1000000, 262144 );
+        link_put( &link, 1, craft.data, craft_bytes( &craft ) );
+    }
+    static const char * const names[LIARS] = { "all", "half", "what is ahead, too" };
+    printf( "    measured: acknowledging %s over %d kB/s: %.0f kB were emitted in %d s; %s\n", names[liar],
+            LINE_BYTES_PER_SECOND / 1000, (double) m->stats.bytes_sent / 1000.0, LIAR_SECONDS,
+            broken ? "the connection was broken" : "it goes on" );
+    /* Losses that are half admitted shrink the window: then it need not break. */
+    CHECK( broken == 1 ||
+           ( liar == LIAR_HALF && m->stats.bytes_sent <= LINE_BYTES_PER_SECOND * LIAR_SECONDS * 3 / 2 ) );
+    CHECK_LE( m->stats.bytes_sent, 2000000 );
+    CHECK_EQ( after, 0 );
+    CHECK( !broken || link.refused[NETCODE_MESSAGES_DROP_ACK] > 0 );
+    link_close( &link );
+}
+
+TEST( threat_66_acks_for_what_never_arrived )
+{
+    for ( int liar = 0; liar < LIARS; liar++ )
+        liar_plays( liar );
+}
+
+/* The ack of a skipped number, by each of the three ways to say it, breaks; that of its neighbours does not. */
+TEST( threat_66_a_skipped_number_breaks )
+{
+    static const int64_t aheads[] = { 0, 1, 32, 33, 200 };
+    for ( int row = 0; row < 15; row++ ) {
+        struct victim_t v;
+        struct netcode_messages_event_t event;
+        int64_t ahead = aheads[row / 3], off = row % 3 - 1;
+        victim_open( &v, NULL );
+        while ( v.m->next_number < 1000 ) {
+            netcode_messages_send( v.m, 0, NETCODE_MESSAGE_UNRELIABLE, "x", 1 );
+            messages_drain( v.m, v.now += 0.01 );
+            if ( v.m->sent_end - v.m->sent_first > 40 )
+                v.m->sent_first = v.m->sent_end - 1;
+        }
+        int64_t named = 512 + v.m->skipped[2] + off, ack = named + ahead;
+        craft_begin( &v.craft, 0, ack, ahead > 0 && ahead < 33 ? 1u << ( ahead - 1 ) : 0 );
+        if ( ahead >= 33 ) {
+            put( &v.craft.at, 0x07, 1 );
+            put( &v.craft.at, 1, 1 );
+            craft_varint( &v.craft, (uint32_t) ( ahead - 33 ) );
+            craft_varint( &v.craft, 1 );
+        }
+        if ( ack == 768 + v.m->skipped[3] || ( ahead && ack == 512 + v.m->skipped[2] ) )
+            off = 0; /* the newest is one itself */
+        CHECK_EQ( craft_give( &v.craft, v.m ), off ? NETCODE_MESSAGES_DROP_NONE : NETCODE_MESSAGES_DROP_ACK );
+        CHECK_EQ( v.m->stats.drops[NETCODE_MESSAGES_DROP_ACK], off == 0 );
+        CHECK_EQ( netcode_messages_event( v.m, &event ), off == 0 );
+        CHECK( off || event.type == NETCODE_MESSAGES_EVENT_BROKEN );
+        CHECK_EQ( netcode_messages_send( v.m, 0, 0, "x", 1 ), off ? NETCODE_OK : NETCODE_MESSAGES_BROKEN );
+        CHECK( off || messages_drain( v.m, v.now + 1.0 ) == 0 );
+        victim_close( &v );
+    }
+}
+
+/* An honest peer meets skipped numbers for ever: it breaks nothing, and neither side takes them for losses. */
+TEST( threat_66_skipped_numbers_are_no_losses )
+{
+    for ( int lossy = 0; lossy < 2; lossy++ ) {
+        struct netcode_messages_stats_t stats;
+        struct link_t link;
+        double sum = 0.0;
+        int count = 0;
+        link_open( &link, NULL, test_random(), 0.03, lossy ? 0.05 : 0.0 );
+        link.ways[0].jitter = link.ways[1].jitter = lossy ? 0.03 : 0.0;
+        for ( int i = 0; i < 70000; i++ ) {
+            CHECK_EQ( netcode_messages_send( link.ends[i & 1], 0, NETCODE_MESSAGE_RELIABLE_ORDERED, "honest", 6 ),
+                      NETCODE_OK );
+            link_tick( &link );
+            messages_read( link.ends[0] );
+            messages_read( link.ends[1] );
+            netcode_messages_stats( link.ends[i & 1], &stats );
+            CHECK( lossy || stats.loss_received <= 0.0 );
+            sum += i > 600 ? stats.loss_received : 0.0;
+            count += i > 600;
+        }
+        for ( int end = 0; end < 2; end++ ) {
+            const struct netcode_messages_t * m = link.ends[end];
+            CHECK_EQ( m->broken, 0 );
+            CHECK_GT( m->next_number, 32768 ); /* what is remembered of skips has come round */
+            CHECK_EQ( m->next_number - m->stats.packets_sent,
+                      ( m->next_number - 1 ) / 256 +
+                          ( ( m->next_number - 1 ) % 256 >= m->skipped[( m->next_number - 1 ) / 256 % 128] ) );
+            CHECK( lossy || ( m->stats.packets_lost == 0 && m->loss_sent <= 0.0 && m->acks_due <= 1 ) );
+        }
+        for ( int reason = 1; reason < NETCODE_MESSAGES_DROP_REASONS; reason++ )
+            CHECK_EQ( link.refused[reason], 0 );
+        CHECK_NEAR( sum / count, lossy ? 0.05 : 0.0, 0.006 );
+        link_close( &link );
+    }
+}
+
+/* Where the skipped numbers lie is drawn for each connection and each block, over all of it. */
+TEST( threat_66_skips_can_not_be_foreseen )
+{
+    int seen[2][256] = { { 0 }, { 0 } }, different = 0;
+    struct netcode_messages_t * m = netcode_messages_create( small_config(), 0.0 );
+    for ( int i = 0; i < 5000; i++ ) {
+        int before = m->skipped[0];
+        netcode_messages_reset( m, 0.0 );
+        different += before != m->skipped[0];
+        seen[0][m->skipped[0]]++;
+        m->next_number = 255 + 256 * (uint64_t) i;
+        nc_messages_count_number( m );
+        seen[1][m->skipped[( i + 1 ) % NC_MESSAGES_BLOCKS]]++;
+    }
+    CHECK_GT( different, 4900 );
+    for ( int at = 0; at < 256; at++ ) {
+        CHECK_EQ( seen[0][at] > 0, at >= 32 && at < 255 );
+        CHECK_EQ( seen[1][at] > 0, at >= 1 && at < 255 );
+        CHECK( seen[0][at] < 60 && seen[1][at] < 60 );
+    }
+    netcode_messages_destroy( m );
 }

@@ -401,6 +401,7 @@ TEST( messages_ranges_that_reach_too_far )
         uint8_t packet[64];
         char text[128];
         m->next_number = 1000;
+        messages_skip_nothing( m );
         snprintf( text, sizeof( text ), "51 0000 e703 00000000 07 01 %s", rows[i] );
         int bytes = wire_parse( text, packet, (int) sizeof( packet ) );
         REQUIRE( bytes > 0 );

@@ -151,6 +151,7 @@ TEST( messages_wire_examples_are_read )
         nc_frame_t frame;
         memset( &plan, 0, sizeof( plan ) );
         m->next_number = 200;
+        messages_skip_nothing( m );
         CHECK_EQ( nc_messages_check_packet( m, &source, &plan ), NETCODE_MESSAGES_DROP_NONE );
         CHECK_EQ( plan.number, wire_packets[i].number );
         CHECK_EQ( plan.asks, wire_packets[i].asks );
@@ -173,6 +174,7 @@ static struct netcode_messages_t * wire_writer( int number, int newest, uint64_t
 {
     struct netcode_messages_t * m = netcode_messages_create( NULL, 1.0 );
     m->next_number = (uint64_t) number;
+    messages_skip_nothing( m );
     m->newest_acked = m->next_number - 1;
     m->newest_received = newest;
     m->history.bits[0] = received;
@@ -425,6 +427,7 @@ TEST( messages_reasons )
         int bytes = wire_parse( row->bytes, packet, (int) sizeof( packet ) );
         REQUIRE( bytes >= 0 && m && before );
         m->next_number = 200;
+        messages_skip_nothing( m );
         memcpy( before, m, size );
         int reason = netcode_messages_process_packet( m, packet, bytes );
         if ( reason != row->reason )
@@ -454,6 +457,7 @@ TEST( messages_no_packet_is_taken_in_part )
     struct netcode_messages_t * m = messages_create_zeroed( small_config() );
     void * before = malloc( size );
     m->next_number = 200;
+    messages_skip_nothing( m );
     for ( int round = 0; round < 2000; round++ ) {
         int at = snprintf( text, sizeof( text ), A ), ranges = 0;
         for ( int i = test_random_below( 4 ); i >= 0; i-- ) {

@@ -522,16 +522,20 @@ TEST( messages_acks_measure )
         { 2, 0x3, 0, 0.09375, 0.025, 0.328125, 3 },
         { 2, 0x3, 100, 0.08375, 0.025, 0.298125, 3 },
         { 2, 0x3, 300, 0.06375, 0.03, 0.238125, 3 },
-        { 1, 0x1, 9000, 1e-6, 0.25, 0.0, 2 },
+        { 1, 0x1, 999, 0.009475, 0.0999, 0.034575, 2 },
+        { 1, 0x1, 1000, 0.009375, 0.1, 0.034375, 2 },
+        { 1, 0x1, 1001, 0.009375, 0.1, 0.034375, 2 }, /* more is not believed */
+        { 1, 0x1, 65535, 0.009375, 0.1, 0.034375, 2 },
         { 3, 0x3, 0, 0.0, 0.025, 0.203125, 2 }, /* the newest held nothing: it is not asked about */
     };
-    for ( int i = 0; i < 6; i++ ) {
+    for ( int i = 0; i < (int) ( sizeof( rows ) / sizeof( rows[0] ) ); i++ ) {
         struct netcode_messages_t * m = numbers_open( 0 );
         struct craft_t craft;
         lost_send( m, 2, 0.0 );
         for ( uint32_t k = 0; k < 3; k++ )
             nc_sent_at( m, k )->time = 0.015625 * k;
         m->next_number = 4;
+        messages_skip_nothing( m );
         nc_messages_tell_time( m, 0.125 );
         m->bulk_start = 1.0; /* nothing is judged yet */
         m->rtt = m->rtt_latest = 0.0;
@@ -717,7 +721,7 @@ TEST( messages_rates_are_told )
     netcode_messages_destroy( ends[1] );
 }
 
-/* The share of the last 256 numbers that did not come. */
+/* The share of the last 256 numbers that did not come, but for those that their sender skips. */
 TEST( messages_loss_of_what_was_received )
 {
     static const struct {
@@ -729,11 +733,13 @@ TEST( messages_loss_of_what_was_received )
         { { 0, 1, -1 }, 0.0 },
         { { 1, -1 }, 0.5 },
         { { 3, 1, -1 }, 0.5 },
-        { { 254, -1 }, 254.0 / 255.0 },
-        { { 255, -1 }, 255.0 / 256.0 },
-        { { 256, 255, 1, -1 }, 253.0 / 256.0 },
-        { { 256, 255, 0, -1 }, 254.0 / 256.0 }, /* it is out of sight: refused as old */
-        { { 9, 1000, -1 }, 255.0 / 256.0 },
+        { { 31, -1 }, 31.0 / 32.0 },
+        { { 32, -1 }, 31.0 / 33.0 }, /* the first that may be skipped */
+        { { 254, -1 }, 253.0 / 255.0 },
+        { { 255, -1 }, 254.0 / 256.0 },
+        { { 256, 255, 1, -1 }, 252.0 / 256.0 },
+        { { 256, 255, 0, -1 }, 253.0 / 256.0 }, /* it is out of sight: refused as old */
+        { { 9, 1000, -1 }, 254.0 / 256.0 },
     };
     for ( int i = 0; i < (int) ( sizeof( rows ) / sizeof( rows[0] ) ); i++ ) {
         struct netcode_messages_t * m = numbers_open( 0 );
