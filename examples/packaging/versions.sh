@@ -44,7 +44,7 @@ row NETCODE_VERSION_FULL "$wanted"
 row "NETCODE_VERSION_MAJOR.MINOR.PATCH" "$(number MAJOR).$(number MINOR).$(number PATCH)"
 from "netcode.h, first line" "$top/netcode.h" '1s/.*netcode\.h \([0-9][0-9.]*\):.*/\1/p'
 from "netcode.h, changelog" "$top/netcode.h" '/^    CHANGELOG/,/====/s/^ *\([0-9][0-9.]*\)  .*/\1/p'
-from "cmake/ (FetchContent's tag)" "$here/consumer/CMakeLists.txt" 's/.*GIT_TAG v\([0-9.]*\) .*/\1/p'
+from "cmake/ (FetchContent's tag)" "$here/consumer/CMakeLists.txt" 's/.*GIT_TAG v\([0-9.]*\).*/\1/p'
 from "meson.build" "$here/meson/packagefiles/netcode/meson.build" "s/^project(.*version: '\\([0-9.]*\\)'.*/\\1/p"
 from "netcode.wrap (the tag)" "$here/meson/netcode.wrap" 's/^revision = v\(.*\)/\1/p'
 from "vcpkg.json" "$here/vcpkg/vcpkg.json" 's/.*"version": "\(.*\)".*/\1/p'

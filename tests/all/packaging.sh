@@ -230,6 +230,31 @@ repository() { # what a release is: a commit and its tag. Only what packaging ne
     git -C "$1" tag "v$version"
 }
 
+fetch_project() { # $1: a folder; $2: the line that declares netcode
+    mkdir -p "$1"
+    cp "$packaging/consumer/main.c" "$packaging/consumer/netcode.c" "$1"
+    printf '%s\n' 'cmake_minimum_required(VERSION 3.18...3.25)' 'project(game C)' 'include(FetchContent)' "$2" \
+        'FetchContent_MakeAvailable(netcode)' 'add_executable(game main.c netcode.c)' 'target_link_libraries(game PRIVATE netcode::netcode)' \
+        >"$1/CMakeLists.txt"
+}
+
+fetch_as_told() { # the README's line, with an archive; without SOURCE_SUBDIR it fails as the README says
+    git -C "$work/repository" archive --prefix=netcode/ -o "$work/archive.tar.gz" HEAD
+    line=$(sed -n 's/.*`\(FetchContent_Declare([^`]*)\)`.*/\1/p' "$packaging/README.md" | sed "s|YOUR_ARCHIVE|file://$work/archive.tar.gz|")
+    fetch_project "$work/fetch-archive" "$line"
+    cmake -S "$work/fetch-archive" -B "$work/fetch-archive/build"
+    cmake --build "$work/fetch-archive/build"
+    plays C "$work/fetch-archive/build/game"
+    fetch_project "$work/fetch-root" "$(echo "$line" | sed 's|SOURCE_SUBDIR [^ ]*||')"
+    refused cmake -S "$work/fetch-root" -B "$work/fetch-root/build"
+    says "$(sed -n 's/.*ends with `\(links to.*\)`.*/\1/p' "$packaging/README.md" | sed 's/ but the/.*but the/')"
+}
+
+subdir_first() { # wherever FetchContent is shown
+    [ "$(grep -rh "FetchContent_Declare(" "$packaging" | grep -c "Declare(netcode SOURCE_SUBDIR examples/packaging/cmake ")" -ge 4 ]
+    none grep -rn "FetchContent_Declare(netcode [^S]\|FetchContent_Declare(netcode SOURCE_DIR" "$packaging"
+}
+
 meson_project() { # $1: a folder: the consumer, and nothing in subprojects
     mkdir -p "$1/subprojects"
     cp "$packaging"/consumer/*.c "$packaging"/consumer/*.cpp "$packaging/consumer/meson.build" "$1"
@@ -487,6 +512,8 @@ check "CMake FetchContent from a folder" by_cmake "$work/build-fetch" -DNETCODE_
 check "CMake add_subdirectory" by_cmake "$work/build-subdirectory" -DNETCODE_FROM=subdirectory
 check "a repository with a tag" repository "$work/repository"
 check "CMake FetchContent from a repository" by_cmake "$work/build-git" -DNETCODE_FROM=git -DNETCODE_GIT="file://$work/repository"
+check "CMake FetchContent from an archive, by the README's line; without SOURCE_SUBDIR it fails as the README says" fetch_as_told
+check "wherever FetchContent is shown SOURCE_SUBDIR comes first" subdir_first
 check "Meson wrap from a repository" meson_wrap
 check "Meson subproject as a folder" meson_folder
 check "Meson finds an installed one by pkg-config" meson_installed
