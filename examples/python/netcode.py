@@ -760,7 +760,8 @@ class Address:
         if isinstance(text, Address):
             ctypes.memmove(ctypes.byref(self._raw), ctypes.byref(text._raw), ctypes.sizeof(_Address))
         elif lib.netcode_parse_address(_address_text(text), self._raw) != _OK:
-            raise AddressError("%r can not be read as an address: these are numbers, socket.getaddrinfo resolves host names" % text)
+            hint = "addresses are numbers, and socket.getaddrinfo resolves host names"
+            raise AddressError("%r can not be read as an address: %s" % (text, hint))
 
     @classmethod
     def _from_raw(cls, raw: _Address) -> "Address":

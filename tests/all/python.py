@@ -2214,6 +2214,26 @@ def check_example():
     holds(said.count("the server says") == 5, said)
 
 
+def check_readme():
+    """Its programs run as they stand, but for the port and the server's endless loop."""
+    with open(os.path.join(ROOT, "examples", "python", "README.md"), encoding="utf-8") as file:
+        blocks = re.findall(r"```python\n(.*?)```", file.read(), re.S)
+    same(len(blocks), 2)
+    loop, session = blocks
+    same((loop.count("while True:"), loop.count('"203.0.113.5:40000"'), session.count('"127.0.0.1:40000"')), (1, 1, 1))
+    with tempfile.TemporaryDirectory() as place:
+        with open(os.path.join(place, "game.key"), "wb", opener=lambda path, flags: os.open(path, flags, 0o600)) as file:
+            file.write(os.urandom(32))
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as free:
+            free.bind(("127.0.0.1", 0))
+            port = '"127.0.0.1:%d"' % free.getsockname()[1]
+        surroundings = dict(os.environ, PYTHONPATH=os.path.dirname(MODULE))
+        programs = (loop.replace("while True:", "for _ in range(3):").replace('"203.0.113.5:40000"', port), session.replace('"127.0.0.1:40000"', port))
+        said = [subprocess.run([sys.executable, "-c", each], cwd=place, env=surroundings, timeout=20, stdout=subprocess.PIPE,
+                               stderr=subprocess.STDOUT, universal_newlines=True).stdout for each in programs]  # fmt: skip
+    same(said, ["", "[b'HELLO']\n"])
+
+
 # File, fault, and the check that must fail for it.
 FAULTS = (
     ("netcode.py", "            self.ended = True\n", "", "callbacks"),
@@ -2312,6 +2332,7 @@ def main():
         check("layouts: a changed header is noticed", check_plants, module)
         check("a library that is missing or another one", check_loading, module)
         check("the module's example", check_example)
+        check("the README's programs", check_readme)
         for function in BINDING + (check_leaks,):
             check(function.__name__[6:].replace("_", " "), function, module)
         check("the binding with sanitizers, without asserts", check_sanitized)
