@@ -350,25 +350,6 @@ static int buckets_of( const struct app_t * app, const char * name, double bound
     return num;
 }
 
-/* As Prometheus' histogram_quantile: straight lines between the bounds. NaN where nothing was observed. */
-static double quantile_of( const struct app_t * app, const char * name, double quantile )
-{
-    double bounds[MAX_BUCKETS], counts[MAX_BUCKETS];
-    int num = buckets_of( app, name, bounds, counts );
-    double below = 0.0, from = 0.0, wanted = num ? quantile * counts[num - 1] : 0.0;
-    if ( wanted <= 0.0 )
-        return (double) NAN;
-    for ( int i = 0; i < num; i++ ) {
-        if ( counts[i] >= wanted && isfinite( bounds[i] ) )
-            return from + ( bounds[i] - from ) * ( wanted - below ) / ( counts[i] - below );
-        if ( !isfinite( bounds[i] ) )
-            break;
-        below = counts[i];
-        from = bounds[i];
-    }
-    return from; /* beyond the last bound: it is all that is known */
-}
-
 /* ---- the screen: a grid of characters, drawn by curses or printed ---- */
 
 enum { PLAIN, DIM, BOLD, GOOD, WARN, BAD, STYLES };
@@ -441,6 +422,24 @@ static const char * duration( char out[32], double seconds )
 
 /* ---- its parts ---- */
 
+/* The bound of the bucket that holds a quantile: between its bounds nothing is known. "-" where nothing was observed. */
+static const char * quantile( char out[64], const struct app_t * app, const char * name, double part )
+{
+    double bounds[MAX_BUCKETS], counts[MAX_BUCKETS], last = 0.0;
+    char text[32];
+    int num = buckets_of( app, name, bounds, counts );
+    double wanted = num ? part * counts[num - 1] : 0.0;
+    for ( int i = 0; i < num && wanted > 0.0; i++ ) {
+        if ( counts[i] >= wanted && isfinite( bounds[i] ) ) {
+            snprintf( out, 64, "<= %s", duration( text, bounds[i] ) );
+            return out;
+        }
+        last = isfinite( bounds[i] ) ? bounds[i] : last;
+    }
+    snprintf( out, 64, "%s%s", last > 0.0 ? "> " : "", duration( text, last ) );
+    return out;
+}
+
 static void show_head( struct screen_t * screen, const struct app_t * app, double now )
 {
     const char * name = app->source.path ? app->source.path : app->source.url;
@@ -489,13 +488,13 @@ static void show_slots( struct screen_t * screen, const struct app_t * app )
 static void show_updates( struct screen_t * screen, const struct app_t * app )
 {
     const char * name = "netcode_server_update_duration_seconds";
-    char a[32], b[32], c[32], d[32];
+    char a[32], b[64], c[64], d[32];
     double backlogs = value_of( app, "netcode_server_backlogs_total" );
     put( screen, 0, BOLD, "updates" );
     put( screen, 12, PLAIN, "%s a second",
          amount( a, rate_of( app, "netcode_server_update_duration_seconds_count", any, any ), 1 ) );
-    put( screen, 31, PLAIN, "half below %s", duration( b, quantile_of( app, name, 0.5 ) ) );
-    put( screen, 51, PLAIN, "99%% below %s", duration( c, quantile_of( app, name, 0.99 ) ) );
+    put( screen, 31, PLAIN, "half %s", quantile( b, app, name, 0.5 ) );
+    put( screen, 51, PLAIN, "99%% %s", quantile( c, app, name, 0.99 ) );
     next_row( screen, 1 );
     put( screen, 12, backlogs > 0.0 ? WARN : PLAIN, "%s backlogs", amount( d, backlogs, 0 ) );
     put( screen, 31, PLAIN, "%s dropped by the system",
@@ -544,7 +543,7 @@ static void show_traffic( struct screen_t * screen, const struct app_t * app )
 static void show_messages( struct screen_t * screen, const struct app_t * app )
 {
     const char * name = "netcode_server_round_trip_seconds";
-    char a[32], b[32], c[32], d[32];
+    char a[32], b[64], c[64], d[32];
     double sent = value_of( app, "netcode_messages_loss_sent_ratio" ) * 100.0;
     double received = value_of( app, "netcode_messages_loss_received_ratio" ) * 100.0;
     put( screen, 0, BOLD, "messages" );
@@ -554,8 +553,8 @@ static void show_messages( struct screen_t * screen, const struct app_t * app )
         return;
     }
     put( screen, 12, PLAIN, "round trip %s", duration( a, value_of( app, "netcode_messages_rtt_seconds" ) ) );
-    put( screen, 33, PLAIN, "half below %s", duration( b, quantile_of( app, name, 0.5 ) ) );
-    put( screen, 54, PLAIN, "99%% below %s", duration( c, quantile_of( app, name, 0.99 ) ) );
+    put( screen, 33, PLAIN, "half %s", quantile( b, app, name, 0.5 ) );
+    put( screen, 54, PLAIN, "99%% %s", quantile( c, app, name, 0.99 ) );
     next_row( screen, 1 );
     put( screen, 12, PLAIN, "jitter %s", duration( a, value_of( app, "netcode_messages_jitter_seconds" ) ) );
     put( screen, 33, sent + received > 4.0 ? WARN : PLAIN, "loss %s %% out, %s %% in", amount( b, sent, 1 ),

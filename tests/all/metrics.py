@@ -352,15 +352,15 @@ def test_crowd(url, samples_before):
 # ---- Prometheus ----
 
 class Prometheus:
-    def __init__(self, targets):
-        config = os.path.join(folder, "prometheus.yml")
+    def __init__(self, targets, text=None, name="prometheus"):
+        config = os.path.join(folder, name + ".yml")
         with open(config, "w") as file:
-            file.write("global: {scrape_interval: 1s, scrape_timeout: 1s, evaluation_interval: 1s}\n"
+            file.write(text or "global: {scrape_interval: 1s, scrape_timeout: 1s, evaluation_interval: 1s}\n"
                        "scrape_configs:\n  - job_name: netcode\n    static_configs:\n      - targets: %s\n" % json.dumps(targets))
         port = self.free_port()
         self.url = "http://127.0.0.1:%d" % port
         self.process = start(["prometheus", "--config.file=" + config, "--web.listen-address=127.0.0.1:%d" % port, "--log.level=warn",
-                              "--storage.tsdb.path=" + os.path.join(folder, "tsdb")], "prometheus.log")
+                              "--storage.tsdb.path=" + os.path.join(folder, name + "-tsdb")], name + ".log")
 
     @staticmethod
     def free_port():
@@ -511,6 +511,24 @@ def test_alerts():
     check("promtool check config: prometheus.yml, and alerts.yml with it", result.returncode == 0, result.stdout.decode())
 
 
+def test_shipped(metrics):
+    """prometheus.yml and alerts.yml as they are, but for the server's port and the patience: one server runs, so nobody is woken."""
+    texts = {}
+    for name in ("prometheus.yml", "alerts.yml"):
+        with open(os.path.join(common.ROOT, "examples/metrics", name)) as file:
+            texts[name] = file.read()
+    with open(os.path.join(folder, "shipped-alerts.yml"), "w") as file:
+        file.write(texts["alerts.yml"].replace("for: 15s", "for: 1s"))
+    config = texts["prometheus.yml"].replace("127.0.0.1:9101", metrics).replace("- alerts.yml", "- shipped-alerts.yml").replace("_interval: 5s", "_interval: 1s")
+    prometheus = Prometheus(None, config, "shipped")
+    up = wait_for(lambda: [each for each in [prometheus.query("sum(up)")] if each and not isinstance(each, str)], 20)
+    check("prometheus.yml as shipped scrapes the server at port 9101", up == [[({}, 1.0)]], up)
+    wait_for(lambda: prometheus.query("min(count_over_time(up[20s])) >= 5"), 20)
+    said = prometheus.query('ALERTS{severity="page"} or up == 0')
+    check("and while that one runs it wakes nobody", said == [], said)
+    stop(prometheus.process)
+
+
 # ---- examples/server.c ----
 
 def build_server_full():
@@ -570,6 +588,7 @@ def main():
     test_promtool_can_fail(text)
     test_crowd(url, text)
     test_alerts()
+    test_shipped(metrics)
 
     up = wait_for(lambda: [value for _, value in prometheus.query("count_over_time(up[20s])") if isinstance(_, dict)], 20)
     check("Prometheus scrapes %d servers" % len(targets), wait_for(lambda: prometheus.query("sum(up)") == [({}, float(len(targets)))], 20), up)
