@@ -712,7 +712,7 @@ local function show_sealed(tvb, tree, found, data, pinfo, root)
         local why = why_closed(found)
         local item = tree:add(fields.decryption, why):set_generated()
         if not found.reason then item:add_proto_expert_info(experts.unopened, "Sealed: " .. why) end
-        return info .. " sealed=" .. found.body_bytes
+        return info .. " sealed=" .. found.body_bytes .. (has_cipher and "" or " [needs luaossl]")
     end
     local item = tree:add(fields.decryption, found.is_verified and "authenticated" or "not authenticated"):set_generated()
     if not found.is_verified then
@@ -782,6 +782,7 @@ local function show(tvb, pinfo, root)
     local info = name .. (found.way and " " .. found.way or "")
     if found.type == REQUEST and found.way ~= "to_client" then
         show_request(tvb, tree, found, data)
+        if private_key and not has_cipher then info = info .. " [needs luaossl]" end
     elseif found.sequence_bytes then
         info = info .. show_sealed(tvb, tree, found, data, pinfo, root)
     end

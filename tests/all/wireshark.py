@@ -715,6 +715,8 @@ def check_without_libraries():
     sharks, count = from_tshark("relay.pcap", "-o", "netcode.keylog_file:" + path("keys.txt"), lua=absent)
     check("without luaossl: everything recognised, 'needs luaossl', nothing decrypted", len(sharks) == count and not any(row["netcode.payload"] for row in sharks.values()) and
           all(row["netcode.decryption"] == "needs luaossl" for row in sharks.values() if row["netcode.type"] != "0"))
+    lines = [line for line in tshark("relay.pcap", "-o", "netcode.keylog_file:" + path("keys.txt"), lua=absent).splitlines() if " sealed=" in line]
+    check("and each line of the summary says why", len(lines) > 100 and all("[needs luaossl]" in line for line in lines), lines[:1])
     partly = write("partly.lua", b'package.preload["openssl.bignum"] = function() error("not here") end\ndofile("%s")\n' % LUA.encode())
     for name, options, lua in (("without big numbers", [], partly), ("with verification turned off", ["-o", "netcode.verify:FALSE"], None)):
         sharks, count = from_tshark("relay.pcap", "-o", "netcode.keylog_file:" + path("keys.txt"), *options, lua=lua)
