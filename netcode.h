@@ -179,6 +179,7 @@
       packets
     a slot whose client never confirms: the token's timeout, at most 60 s; 10 s where the token has none
     a client: a pool of 256 buffers, all of which may be queued; it remembers 16 tokens
+    sizes in a config: above 2^24 they count as 2^24; 0 and less stand for the default
     work per update: a client 2048 units, a server 2048 and 96 more for each slot above 64; a batch: 64 datagrams out
 
     10  THE NETWORK, AND OTHERS
@@ -1719,6 +1720,14 @@ static void nc_log_write( const nc_log_t * log, int level, const char * format, 
 
 #define NC_NOTHING /* the result of a void function */
 
+/* Sizes of a config beyond this count as this: twice one still fits into 32 bits, and no machine wants so many. */
+enum { NC_CONFIG_MOST = 1 << 24 };
+
+static int nc_config_limit( int number )
+{
+    return number < NC_CONFIG_MOST ? number : NC_CONFIG_MOST;
+}
+
 static int nc_number_is_finite( double x )
 {
     return x > -1e300 && x < 1e300; /* false for NaN */
@@ -3100,7 +3109,7 @@ typedef struct {
 static uint32_t nc_table_heads( uint32_t least )
 {
     uint32_t heads = 16;
-    while ( heads < least )
+    while ( heads < least && heads < 1u << 31 )
         heads *= 2;
     return heads;
 }
@@ -6115,7 +6124,8 @@ static size_t nc_client_layout( const struct netcode_client_config_t * config, s
     struct netcode_client_t measured;
     struct netcode_client_t * target = client ? client : &measured;
     nc_arena_t arena = nc_arena_make( client );
-    uint32_t buffers = (uint32_t) ( config->packet_pool_buffers > 0 ? config->packet_pool_buffers : NC_CLIENT_POOL );
+    int wanted = nc_config_limit( config->packet_pool_buffers );
+    uint32_t buffers = wanted > 0 ? (uint32_t) wanted : NC_CLIENT_POOL;
     nc_arena_take( &arena, 1, sizeof( *client ) );
     target->inbox.client_count = 1;
     target->inbox.note_count = 2 + NC_INBOX_SPARE_NOTES_CLIENT;
@@ -6127,6 +6137,9 @@ static size_t nc_client_layout( const struct netcode_client_config_t * config, s
 
 static void nc_client_set_defaults( struct netcode_client_config_t * config )
 {
+    config->packet_pool_buffers = nc_config_limit( config->packet_pool_buffers );
+    config->packet_quota = nc_config_limit( config->packet_quota );
+    config->update_budget = nc_config_limit( config->update_budget );
     if ( config->packet_pool_buffers <= 0 )
         config->packet_pool_buffers = NC_CLIENT_POOL;
     if ( config->packet_quota <= 0 )
@@ -7722,7 +7735,7 @@ static void nc_server_ring( struct netcode_server_t * server )
 static uint32_t nc_server_capacity( int wanted, uint32_t per_slot, uint32_t slots, uint32_t least )
 {
     if ( wanted > 0 )
-        return (uint32_t) wanted;
+        return (uint32_t) nc_config_limit( wanted );
     return per_slot * slots > least ? per_slot * slots : least;
 }
 
@@ -7970,6 +7983,8 @@ static size_t nc_server_layout( const struct netcode_server_config_t * config, s
 
 static void nc_server_set_defaults( struct netcode_server_config_t * config )
 {
+    config->packet_quota = nc_config_limit( config->packet_quota );
+    config->update_budget = nc_config_limit( config->update_budget );
     if ( config->receive_buffer_bytes <= 0 )
         config->receive_buffer_bytes = NC_SOCKET_BUFFER_BYTES;
     if ( config->send_buffer_bytes <= 0 )
@@ -8183,8 +8198,10 @@ NETCODE_API size_t netcode_server_memory( const struct netcode_server_config_t *
     nc_hall_t hall;
     NC_CHECK( config != NULL && max_clients >= 1 && max_clients <= NETCODE_MAX_SLOTS, 0 );
     memset( &hall, 0, sizeof( hall ) );
-    return nc_server_layout( config, NULL ) + nc_server_layout_hall( config, (uint32_t) max_clients, &hall, NULL ) +
-           nc_server_pool_bytes( config, (uint32_t) max_clients ) +
+    size_t pool_bytes = nc_server_pool_bytes( config, (uint32_t) max_clients );
+    if ( nc_server_layout_hall( config, (uint32_t) max_clients, &hall, NULL ) > NC_ARENA_TOO_MUCH - pool_bytes )
+        return NC_ARENA_TOO_MUCH;
+    return nc_server_layout( config, NULL ) + hall.bytes + pool_bytes +
            ( nc_transport_is_udp( config->socket, config->network_simulator, config->override_send_and_receive )
                  ? nc_socket_udp_memory()
                  : 0 );

@@ -244,6 +244,10 @@ row(66, "MC", "acknowledgements for packets that never arrived", "d",
 row(67, "ENV", "a private key of zeros, which was never set", "d",
     ["threat_67_a_private_key_of_zeros"],
     ["row_67"])
+row(68, "ENV", "every number of the configs, the simulator and the functions at its edges", "d",
+    ["threat_68_numbers_at_the_edge_in_configs", "threat_68_numbers_at_the_edge_in_the_simulator",
+     "threat_68_numbers_at_the_edge_in_arguments"],
+    ["row_68"])
 row(70, "MS", "a keep-alive that connects names an impossible slot", "d",
     ["threat_70_impossible_slots_connect"],
     ["row_70", "row_70_index"])
