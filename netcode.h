@@ -345,7 +345,7 @@
                  given up breaks the connection (BROKEN), as its channel has a hole; others are LOST.
     memory       3.3 KiB a connection with 4 channels, and the two buffers, which hold two messages of max_message_bytes
                  each and 64 KiB (netcode_messages_memory tells: 1.2 MB by default, 70 KiB at the least); pages that
-                 nothing is written to are not there. Both sides should have the same channels. What was queued before
+                 nothing is written to are not there. reset and destroy wipe what was used. Both sides should have the same channels. What was queued before
                  the other side said that it takes none so large is LOST; if it was an ordered message: BROKEN.
     trust        packets are the peer's words: every byte is checked before any counts, netcode_messages_stats tells
                  what was dropped and why. A peer that acknowledges what never arrived, to be sent more than its line carries,
@@ -8696,7 +8696,7 @@ NETCODE_API void netcode_server_client_stats( struct netcode_server_t * server, 
     ROOM 13: MESSAGES
     How do messages arrive that have to, in the order that they have to, over packets that may not?
     Uses: of rooms 1 to 12 the public API, and room 3 for random numbers. Optional: NETCODE_MESSAGES.
-    Invariant: every byte of a packet is checked before any of it changes anything.
+    Invariant: every byte of a packet is checked before any of it changes anything; and nc_messages_check.
 
     THE WIRE. Numbers are little-endian. A varint holds 7 bits a byte, the lowest first, with bit 7 set where another byte
     follows, in its shortest form, 4 bytes at most. A packet is a header and frames until it ends:
@@ -8819,6 +8819,7 @@ typedef struct {
     uint8_t * base;
     uint32_t bytes; /* that can be taken */
     uint32_t used;
+    uint32_t high;   /* the end of what was ever taken */
     uint64_t filled; /* which lists are not empty */
     uint32_t lists[NC_HEAP_LISTS];
     uint32_t ready[NC_HEAP_SMALL];
@@ -8950,6 +8951,7 @@ static uint32_t nc_heap_cut( nc_heap_t * heap, uint32_t place, uint32_t size )
         nc_heap_insert( heap, place + size, rest );
     }
     nc_heap_words( heap, place )[-2] = size | 1;
+    heap->high = heap->high > place + size ? heap->high : place + size;
     return place;
 }
 
@@ -8984,6 +8986,26 @@ static void nc_heap_give( nc_heap_t * heap, uint32_t place )
         *ready = place;
     } else
         nc_heap_join( heap, place );
+}
+
+/* Nothing of what it held is left in it. */
+static void nc_heap_reset( nc_heap_t * heap )
+{
+    nc_crypto_wipe( heap->base, heap->high );
+    nc_heap_init( heap, heap->base, heap->bytes + 16 );
+}
+
+/* Wipes what is free, but for the two words in front of a place and the two with which it is listed. */
+static void nc_heap_wipe_free( nc_heap_t * heap )
+{
+    nc_heap_tidy( heap );
+    for ( int list = 0; list < NC_HEAP_LISTS; list++ )
+        for ( uint32_t place = heap->lists[list]; place; place = nc_heap_words( heap, place )[0] ) {
+            uint32_t end = place + nc_heap_size( heap, place ) - 8;
+            end = end < heap->high ? end : heap->high;
+            if ( end > place + 8 )
+                nc_crypto_wipe( heap->base + place + 8, end - place - 8 );
+        }
 }
 
 /*  If so much fits in one piece, it also fits in pieces, in any order, until something is given back or the heap is tidied: what a
@@ -9147,6 +9169,20 @@ enum {
     NC_HELD_BULK = 2
 };
 
+/* What the comments above promise of layouts. */
+#define NC_MESSAGES_PROMISE( name, condition ) typedef char nc_messages_promise_##name[( condition ) ? 1 : -1]
+NC_MESSAGES_PROMISE( data_follow_the_head, offsetof( nc_message_t, head ) + 8 == sizeof( nc_message_t ) );
+NC_MESSAGES_PROMISE( zeros_come_first, offsetof( nc_message_t, fragments ) <= 10 );
+NC_MESSAGES_PROMISE( cost_is_enough, sizeof( nc_arrived_t ) + 8 + NC_HEAP_UNIT - 1 <= NC_MESSAGES_COST );
+NC_MESSAGES_PROMISE( heads_have_room, 2 + 2 + 2 + 2 <= 8 && NETCODE_MESSAGES_WHOLE_BYTES < 0x4000 );
+NC_MESSAGES_PROMISE( packets_fit_below_flags,
+                     NETCODE_MAX_PACKET_SIZE <= NC_SENT_BYTES && NC_SENT_BYTES < NC_SENT_BULK );
+NC_MESSAGES_PROMISE( fragments_are_counted, NETCODE_MESSAGES_MAX_BYTES / NETCODE_MESSAGES_FRAGMENT_BYTES < UINT16_MAX );
+NC_MESSAGES_PROMISE( tries_are_counted, (int) NC_MESSAGES_RETRIES <= (int) NC_FRAGMENT_TRIES );
+NC_MESSAGES_PROMISE( orders_are_a_tree, NC_MESSAGES_IDS == 1 << 10 );
+NC_MESSAGES_PROMISE( skips_are_bytes, NC_MESSAGES_BLOCK - 1 <= UINT8_MAX );
+#undef NC_MESSAGES_PROMISE
+
 /* What netcode_messages_stats_t counts. */
 typedef struct {
     uint64_t reliable_retries_total, reliable_timeouts_total;
@@ -9223,7 +9259,7 @@ struct netcode_messages_t {
     nc_messages_counters_t stats;
 };
 
-/* Some 30,000 years either way; false for NaN. */
+/* Some 30,000 years either way; false for NaN. With any other time the clock stands still. */
 static int nc_messages_is_time( double time )
 {
     return time > -1e12 && time < 1e12;
@@ -9238,6 +9274,28 @@ static uint32_t nc_messages_stamp( const struct netcode_messages_t * messages )
 static nc_message_t * nc_message_at( const struct netcode_messages_t * messages, uint32_t place )
 {
     return (nc_message_t *) (void *) ( messages->out.base + place );
+}
+
+/* What holds of an object whenever it is called: asserted in debug builds, at the price of a few comparisons. */
+static void nc_messages_check( const struct netcode_messages_t * messages )
+{
+    uint32_t sent = messages->sent_end - messages->sent_first;
+    netcode_assert( sent <= messages->window && messages->under_way <= sent );
+    netcode_assert( messages->out.used <= messages->out.bytes && messages->in.used <= messages->in.bytes );
+    netcode_assert( messages->out.high <= messages->out.bytes + 16 && messages->in.high <= messages->in.bytes + 16 );
+    netcode_assert( ( messages->lost_head == 0 ) == ( messages->lost_tail == 0 ) );
+    netcode_assert( ( messages->event_head == 0 ) == ( messages->event_tail == 0 ) );
+    netcode_assert( ( messages->ready_head == 0 ) == ( messages->ready_tail == 0 ) );
+    netcode_assert( ( messages->reliable.head == 0 ) == ( messages->reliable.count == 0 ) );
+    netcode_assert( ( messages->watched.head == 0 ) == ( messages->watched.count == 0 ) );
+    netcode_assert( messages->bulk.count <= NC_MESSAGES_TRANSFERS );
+    netcode_assert( ( messages->active[0] | messages->active[1] ) || messages->queued_bytes == 0 );
+    netcode_assert( messages->newest_received < 0 || messages->history.bits[0] & 1 );
+    netcode_assert( (int32_t) ( messages->credit_limit - messages->credit_spent ) >= 0 );
+    netcode_assert( (int32_t) ( messages->credit_granted - messages->credit_received ) >= 0 );
+    netcode_assert( messages->discarded == 0 && messages->broken <= NC_MESSAGES_BROKEN_UNTOLD );
+    (void) sent;
+    (void) messages;
 }
 
 static uint8_t * nc_message_data( nc_message_t * message )
@@ -11192,9 +11250,9 @@ static void nc_messages_begin( struct netcode_messages_t * messages, double time
     messages->bulk_bytes = 4.0 * NETCODE_MAX_PACKET_SIZE;
     messages->threshold_bytes = messages->bulk_threshold = 1e300;
     messages->tokens = messages->bulk_tokens = 2.0 * NETCODE_MAX_PACKET_SIZE;
-    nc_heap_init( &messages->in, messages->in.base, messages->in.bytes + 16 );
+    nc_heap_reset( &messages->in );
     if ( !messages->event_head )
-        nc_heap_init( &messages->out, messages->out.base, messages->out.bytes + 16 );
+        nc_heap_reset( &messages->out );
     for ( int i = 0; i < messages->channel_count; i++ ) {
         nc_message_channel_t *channel = &messages->channels[i], fresh;
         memset( &fresh, 0, sizeof( fresh ) );
@@ -11259,7 +11317,6 @@ NETCODE_API struct netcode_messages_t * netcode_messages_create( const struct ne
     memset( &defaults, 0, sizeof( defaults ) );
     if ( !config )
         config = &defaults;
-    NC_MESSAGES_CHECK( nc_messages_is_time( time ), NULL );
     NC_MESSAGES_CHECK( ( config->allocate_function == NULL ) == ( config->free_function == NULL ), NULL );
     if ( !nc_messages_lay_out( config, &layout ) )
         return NULL;
@@ -11269,28 +11326,47 @@ NETCODE_API struct netcode_messages_t * netcode_messages_create( const struct ne
         return NULL;
     struct netcode_messages_t * messages = (struct netcode_messages_t *) block;
     nc_messages_configure( messages, config, &layout );
-    nc_messages_begin( messages, time );
+    nc_messages_begin( messages, nc_messages_is_time( time ) ? time : 0.0 );
     return messages;
 }
 
 NETCODE_API void netcode_messages_destroy( struct netcode_messages_t * messages )
 {
+    if ( messages ) {
+        nc_messages_check( messages );
+        nc_crypto_wipe( messages->in.base, messages->in.high );
+        nc_crypto_wipe( messages->out.base, messages->out.high );
+    }
     if ( messages && messages->free_function )
         messages->free_function( messages->allocator_context, messages );
     else
         free( messages );
 }
 
+/* Of what was sent to the last peer only the names of receipts are left: its data are not. */
+static void nc_messages_wipe_sent( struct netcode_messages_t * messages )
+{
+    for ( uint32_t place = messages->event_head; place; place = nc_message_at( messages, place )->next_event ) {
+        nc_message_t * message = nc_message_at( messages, place );
+        nc_crypto_wipe( nc_message_data( message ), nc_heap_size( &messages->out, place ) - 8 - sizeof( *message ) );
+        memset( message->carriers, 0, sizeof( message->carriers ) ); /* what was here before may show through */
+        message->late = message->cancelled = 0;
+    }
+    nc_heap_wipe_free( &messages->out );
+}
+
 NETCODE_API void netcode_messages_reset( struct netcode_messages_t * messages, double time )
 {
-    NC_MESSAGES_CHECK( messages != NULL && nc_messages_is_time( time ), NC_MESSAGES_NOTHING );
+    NC_MESSAGES_CHECK( messages != NULL, NC_MESSAGES_NOTHING );
+    nc_messages_check( messages );
     nc_messages_lose_all( messages );
+    nc_messages_wipe_sent( messages );
     struct netcode_messages_t kept = *messages;
     size_t from = offsetof( struct netcode_messages_t, now );
     memset( (uint8_t *) messages + from, 0, sizeof( *messages ) - from );
     messages->event_head = kept.event_head;
     messages->event_tail = kept.event_tail;
-    nc_messages_begin( messages, time );
+    nc_messages_begin( messages, nc_messages_is_time( time ) ? time : kept.told );
 }
 
 /* ---- sending and receiving ---- */
@@ -11342,6 +11418,7 @@ NETCODE_API int netcode_messages_send_message( struct netcode_messages_t * messa
                                                const struct netcode_message_t * message )
 {
     NC_MESSAGES_CHECK( messages != NULL && message != NULL, NETCODE_MESSAGES_BAD_ARGUMENT );
+    nc_messages_check( messages );
     int answer = nc_messages_refuse( messages, message );
     netcode_assert( answer != NETCODE_MESSAGES_BAD_ARGUMENT );
     if ( answer != NETCODE_OK )
@@ -11386,6 +11463,7 @@ NETCODE_API int netcode_messages_send( struct netcode_messages_t * messages, int
 NETCODE_API int netcode_messages_receive( struct netcode_messages_t * messages, struct netcode_message_t * message )
 {
     NC_MESSAGES_CHECK( messages != NULL && message != NULL, 0 );
+    nc_messages_check( messages );
     memset( message, 0, sizeof( *message ) );
     if ( messages->lent )
         nc_arrived_free( messages, messages->lent );
@@ -11415,6 +11493,7 @@ static int nc_bytes_acked( nc_message_t * message )
 NETCODE_API int netcode_messages_event( struct netcode_messages_t * messages, struct netcode_messages_event_t * event )
 {
     NC_MESSAGES_CHECK( messages != NULL && event != NULL, 0 );
+    nc_messages_check( messages );
     memset( event, 0, sizeof( *event ) );
     if ( messages->broken == NC_MESSAGES_BROKEN_UNTOLD ) {
         messages->broken = NC_MESSAGES_BROKEN_TOLD;
@@ -11450,6 +11529,7 @@ NETCODE_API int netcode_messages_process_packet( struct netcode_messages_t * mes
     nc_source_t source = { packet, packet + bytes, 0 };
     nc_frame_t frame;
     nc_plan_t plan;
+    nc_messages_check( messages );
     memset( &plan, 0, offsetof( nc_plan_t, frames ) );
     int reason = bytes > NETCODE_MAX_PACKET_SIZE ? (int) NETCODE_MESSAGES_DROP_HEADER
                  : messages->broken              ? (int) NETCODE_MESSAGES_DROP_BROKEN
@@ -11487,6 +11567,7 @@ NETCODE_API int netcode_messages_generate_packet( struct netcode_messages_t * me
 {
     NC_MESSAGES_CHECK( messages != NULL && packet != NULL && capacity >= NETCODE_MAX_PACKET_SIZE, 0 );
     nc_build_t build;
+    nc_messages_check( messages );
     if ( messages->broken )
         return 0;
     nc_build_begin( messages, &build, packet );
@@ -11515,6 +11596,7 @@ NETCODE_API int netcode_messages_generate_packet( struct netcode_messages_t * me
 NETCODE_API void netcode_messages_flush( struct netcode_messages_t * messages )
 {
     NC_MESSAGES_CHECK( messages != NULL, NC_MESSAGES_NOTHING );
+    nc_messages_check( messages );
     messages->flush = 1;
 }
 
@@ -11571,7 +11653,8 @@ static void nc_messages_time_out( struct netcode_messages_t * messages )
 
 NETCODE_API void netcode_messages_update( struct netcode_messages_t * messages, double time )
 {
-    NC_MESSAGES_CHECK( messages != NULL && nc_messages_is_time( time ), NC_MESSAGES_NOTHING );
+    NC_MESSAGES_CHECK( messages != NULL, NC_MESSAGES_NOTHING );
+    nc_messages_check( messages );
     nc_messages_tell_time( messages, time );
     if ( messages->broken )
         return;
@@ -11598,6 +11681,7 @@ NETCODE_API void netcode_messages_update( struct netcode_messages_t * messages, 
 NETCODE_API double netcode_messages_next_deadline( struct netcode_messages_t * messages )
 {
     NC_MESSAGES_CHECK( messages != NULL, 0.0 );
+    nc_messages_check( messages );
     double now = messages->now, next = now + 3600.0;
     if ( messages->broken )
         return messages->told + 3600.0;
@@ -11641,6 +11725,7 @@ static double nc_messages_loss_received( const struct netcode_messages_t * messa
 NETCODE_API void netcode_messages_stats( struct netcode_messages_t * messages, struct netcode_messages_stats_t * stats )
 {
     NC_MESSAGES_CHECK( messages != NULL && stats != NULL, NC_MESSAGES_NOTHING );
+    nc_messages_check( messages );
     const nc_messages_counters_t * counted = &messages->stats;
     memset( stats, 0, sizeof( *stats ) );
     stats->reliable_retries_total = counted->reliable_retries_total;
@@ -11685,6 +11770,7 @@ NETCODE_API void netcode_messages_channel_stats( struct netcode_messages_t * mes
                                                  struct netcode_messages_channel_stats_t * stats )
 {
     NC_MESSAGES_CHECK( messages != NULL && stats != NULL, NC_MESSAGES_NOTHING );
+    nc_messages_check( messages );
     memset( stats, 0, sizeof( *stats ) );
     NC_MESSAGES_CHECK( channel >= 0 && channel < messages->channel_count, NC_MESSAGES_NOTHING );
     const nc_message_channel_t * it = &messages->channels[channel];

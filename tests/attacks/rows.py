@@ -248,6 +248,9 @@ row(68, "ENV", "every number of the configs, the simulator and the functions at 
     ["threat_68_numbers_at_the_edge_in_configs", "threat_68_numbers_at_the_edge_in_the_simulator",
      "threat_68_numbers_at_the_edge_in_arguments"],
     ["row_68"])
+row(69, "ENV", "message buffers after reset and destroy", "d",
+    ["threat_69_nothing_of_a_former_player_is_left"],
+    ["row_69", "row_69_destroy", "row_69_events", "row_69_free"])
 row(70, "MS", "a keep-alive that connects names an impossible slot", "d",
     ["threat_70_impossible_slots_connect"],
     ["row_70", "row_70_index"])

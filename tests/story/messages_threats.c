@@ -217,11 +217,12 @@ TEST( threat_66_a_skipped_number_breaks )
         while ( v.m->next_number < 1000 ) {
             netcode_messages_send( v.m, 0, NETCODE_MESSAGE_UNRELIABLE, "x", 1 );
             messages_drain( v.m, v.now += 0.01 );
-            if ( v.m->sent_end - v.m->sent_first > 40 )
-                v.m->sent_first = v.m->sent_end - 1;
+            craft_begin( &v.craft, v.number++, messages_newest( v.m ), 0 );
+            v.craft.data[0] = 0x11;
+            CHECK_EQ( craft_give( &v.craft, v.m ), NETCODE_MESSAGES_DROP_NONE );
         }
         int64_t named = 512 + v.m->skipped[2] + off, ack = named + ahead;
-        craft_begin( &v.craft, 0, ack, ahead > 0 && ahead < 33 ? 1u << ( ahead - 1 ) : 0 );
+        craft_begin( &v.craft, v.number, ack, ahead > 0 && ahead < 33 ? 1u << ( ahead - 1 ) : 0 );
         if ( ahead >= 33 ) {
             put( &v.craft.at, 0x07, 1 );
             put( &v.craft.at, 1, 1 );
@@ -298,4 +299,74 @@ TEST( threat_66_skips_can_not_be_foreseen )
         CHECK( seen[0][at] < 60 && seen[1][at] < 60 );
     }
     netcode_messages_destroy( m );
+}
+
+/* ---- 69: what a former player said ---- */
+
+static const char former[] = "what a former player said, and was told, is nobody's any more";
+
+/* Messages of all kinds and sizes: queued, in flight, acknowledged, received, waiting for their order, half there, being read. */
+static void former_talks( struct link_t * link )
+{
+    static uint8_t words[6000];
+    struct netcode_message_t message;
+    for ( size_t i = 0; i < sizeof( words ); i++ )
+        words[i] = (uint8_t) former[i % ( sizeof( former ) - 1 )];
+    for ( int i = 0; i < 400; i++ ) {
+        memset( &message, 0, sizeof( message ) );
+        message.kind = i % NETCODE_MESSAGE_KINDS;
+        message.channel = i % 2;
+        message.data = words;
+        message.bytes = message.kind % 5 < 2 || i % 5 ? 60 + i % 900 : 6000 - i;
+        message.receipt = i % 3 ? 0 : (uint64_t) i;
+        netcode_messages_send_message( link->ends[i / 2 & 1], &message );
+        if ( i < 300 || i % 10 == 0 )
+            link_tick( link );
+        if ( i % 7 == 0 )
+            netcode_messages_receive( link->ends[i & 1], &message );
+    }
+}
+
+static int former_is_there( const struct allocator_t * memory )
+{
+    return allocator_search( memory, former, 16 );
+}
+
+TEST( threat_69_nothing_of_a_former_player_is_left )
+{
+    for ( int read_events = 0; read_events < 2; read_events++ ) {
+        static struct allocator_t memory;
+        struct netcode_messages_config_t config = *small_config();
+        struct netcode_messages_event_t event;
+        struct link_t link;
+        int told = 0;
+        memset( &memory, 0, sizeof( memory ) );
+        memory.keep = 1;
+        config.allocator_context = &memory;
+        config.allocate_function = allocator_allocate;
+        config.free_function = allocator_free;
+        config.max_message_bytes = 8192;
+        link_open( &link, &config, test_random(), 0.05, 0.2 );
+        former_talks( &link );
+        CHECK_GT( former_is_there( &memory ), 500 );
+        CHECK( link.ends[0]->in.used && link.ends[1]->in.used && link.ends[0]->lent && link.ends[1]->lent );
+        for ( int end = 0; end < 2; end++ ) {
+            while ( read_events && netcode_messages_event( link.ends[end], &event ) )
+                told++;
+            CHECK( link.ends[end]->in.used || link.ends[end]->out.used );
+            netcode_messages_reset( link.ends[end], 50.0 );
+            messages_check( link.ends[end] );
+        }
+        CHECK_EQ( former_is_there( &memory ), 0 );
+        for ( int end = 0; end < 2; end++ )
+            while ( netcode_messages_event( link.ends[end], &event ) )
+                told++;
+        CHECK_GT( told, 50 );
+        link.ways[0].count = link.ways[1].count = 0;
+        former_talks( &link );
+        CHECK_GT( former_is_there( &memory ), 500 );
+        link_close( &link );
+        CHECK_EQ( former_is_there( &memory ), 0 );
+        allocator_release( &memory );
+    }
 }
