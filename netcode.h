@@ -109,11 +109,12 @@
     keys         netcode_server_set_private_keys takes up to four, tried in order. To rotate: give servers {new,
                  old}, then the backend the new one, then, when the last old token has expired, servers {new}.
                  Connected clients stay.
-    why not?     netcode_server_stats counts every refusal by reason, drop_callback and the log (level DEBUG) tell
-                 each; the client's side of the story is netcode_client_report. Common: the token names another
-                 address (the log names both, level INFO), a clock is wrong by more than the token's life, the token
-                 has expired, a firewall drops UDP, the server is full. Not every drop is trouble: of the ten packets
-                 with which a client takes its leave, the first ends its slot and nine count as UNKNOWN_ADDRESS.
+    why not?     netcode_server_stats counts every refusal by reason, drop_callback and the log (level DEBUG) report
+                 each; at level INFO it names what kept a player out, one line a second for each reason. The client's
+                 side of the story is netcode_client_report. Common: the token names another address (the log names
+                 both, level INFO), a clock is wrong by more than the token's life, the token has expired, a firewall
+                 drops UDP, the server is full. Not every drop is trouble: of the ten packets with which a client takes
+                 its leave, the first ends its slot and nine count as UNKNOWN_ADDRESS, without a line.
 
     5  MEMORY
 
@@ -6721,7 +6722,10 @@ struct netcode_server_t {
     int destroy_wanted;
     uint32_t untold;        /* the slot that was taken, while its line is logged; else NC_NOWHERE */
     nc_ration_t past_slots; /* calls for slots that it does not have */
-    int loopback_muted;     /* it was logged that there is no callback for loopback payloads */
+    nc_ration_t kept_out[NETCODE_DROP_REASONS];
+    struct netcode_address_t goodbye_address; /* of the client that disconnected last, and how many of its packets */
+    int goodbyes_left;                        /* may still come */
+    int loopback_muted;                       /* it was logged that there is no callback for loopback payloads */
     double wrong_server_log_time;
     uint64_t connects;
     uint64_t disconnects[NETCODE_SERVER_CLIENT_DISCONNECT_REASONS];
@@ -6730,26 +6734,6 @@ struct netcode_server_t {
     uint64_t handshakes_evicted;
     uint64_t backlogs;
 };
-
-static void nc_server_tell_drop( struct netcode_server_t * server, int reason, const struct netcode_address_t * from,
-                                 int bytes )
-{
-    if ( NC_LOG_ON( NETCODE_LOG_LEVEL_DEBUG ) ) {
-        char text[NETCODE_MAX_ADDRESS_STRING_LENGTH];
-        NC_LOG( &server->log, DEBUG, "server dropped %d bytes from %s: %s", bytes,
-                netcode_address_to_string( from, text ), netcode_drop_reason_text( reason ) );
-    }
-    if ( server->config.drop_callback )
-        server->config.drop_callback( server->config.callback_context, reason, from, bytes );
-}
-
-static inline void nc_server_drop( struct netcode_server_t * server, int reason, const struct netcode_address_t * from,
-                                   int bytes )
-{
-    server->counters.dropped[reason]++;
-    if ( server->config.drop_callback || NC_LOG_ON( NETCODE_LOG_LEVEL_DEBUG ) )
-        nc_server_tell_drop( server, reason, from, bytes );
-}
 
 /* ---- slots ---- */
 
@@ -6936,14 +6920,19 @@ static void nc_server_end_slot( struct netcode_server_t * server, uint32_t index
     nc_hall_t * hall = &server->hall;
     nc_slot_t * slot = &hall->slots[index];
     char text[NETCODE_MAX_ADDRESS_STRING_LENGTH];
+    static const char * const reasons[] = { "", "it timed out", "it disconnected", "the server disconnected it",
+                                            "a newer token of the same client took over" };
     if ( slot->state != NC_SLOT_CONNECTED )
         return;
+    if ( reason == NETCODE_SERVER_CLIENT_DISCONNECT_REASON_CLIENT_DISCONNECT ) {
+        server->goodbye_address = slot->address;
+        server->goodbyes_left = NC_DISCONNECT_PACKETS - 1;
+    }
     slot->state = NC_SLOT_CLOSING;
     slot->reason = (uint8_t) reason;
     server->disconnects[reason]++;
-    NC_LOG( &server->log, INFO, "server: client %llu at %s left slot %u (reason %d)",
-            (unsigned long long) slot->client_id, netcode_address_to_string( &slot->address, text ), (unsigned) index,
-            reason );
+    NC_LOG( &server->log, INFO, "server: client %llu at %s left slot %u: %s", (unsigned long long) slot->client_id,
+            netcode_address_to_string( &slot->address, text ), (unsigned) index, reasons[reason] );
     if ( server->config.connect_disconnect_callback )
         server->config.connect_disconnect_callback( server->config.callback_context, (int) index, 0 );
     if ( tell_client && !slot->loopback )
@@ -7006,6 +6995,67 @@ static void nc_server_open_slot( struct netcode_server_t * server, uint32_t inde
     nc_server_tell( server );
     if ( slot->session == session && !slot->loopback && slot->packets_sent == 0 )
         nc_server_send_keep_alive( server, index ); /* Standard: Processing Connection Response Packets */
+}
+
+/* ---- dropping ---- */
+
+/* Which refusals keep a player out, who may ask the server's operator why? */
+static int nc_server_keeps_out( const struct netcode_server_t * server, int reason,
+                                const struct netcode_address_t * from )
+{
+    switch ( reason ) {
+    case NETCODE_DROP_TOKEN_CONSUMED: /* unless it came late, from the client that it has connected */
+        return nc_server_slot_at( server, from, nc_server_address_hash( server, from ) ) == NC_NOWHERE;
+    case NETCODE_DROP_REQUEST_OLD_VERSION:
+    case NETCODE_DROP_REQUEST_WRONG_PROTOCOL_ID:
+    case NETCODE_DROP_TOKEN_EXPIRED:
+    case NETCODE_DROP_TOKEN_MAYBE_USED:
+    case NETCODE_DROP_TOKEN_REFUSED_UP_TO:
+    case NETCODE_DROP_TOKEN_NO_RECORD_FREE:
+    case NETCODE_DROP_TOKEN_NOT_AUTHENTIC:
+    case NETCODE_DROP_TOKEN_MALFORMED:
+    case NETCODE_DROP_SERVER_FULL:
+    case NETCODE_DROP_NOT_ADMITTED: return 1;
+    default: return 0;
+    }
+}
+
+/*  At level INFO a line for each kind of refusal that keeps a player out, once a second; at DEBUG one for every datagram,
+    but for those behind a client's goodbye, which mean no harm. */
+static void nc_server_log_drop( struct netcode_server_t * server, int reason, const struct netcode_address_t * from,
+                                int bytes )
+{
+    char text[NETCODE_MAX_ADDRESS_STRING_LENGTH];
+    uint64_t held;
+    if ( NC_LOG_ON( NETCODE_LOG_LEVEL_DEBUG ) ) {
+        if ( reason == NETCODE_DROP_UNKNOWN_ADDRESS && server->goodbyes_left > 0 &&
+             nc_address_same( from, &server->goodbye_address ) )
+            server->goodbyes_left--;
+        else
+            NC_LOG( &server->log, DEBUG, "server dropped %d bytes from %s: %s", bytes,
+                    netcode_address_to_string( from, text ), netcode_drop_reason_text( reason ) );
+    } else if ( nc_server_keeps_out( server, reason, from ) &&
+                nc_ration_allows( &server->kept_out[reason], server->clock.now, &held ) )
+        NC_LOG( &server->log, INFO, "server kept %s out: %s (and %llu such requests before it)",
+                netcode_address_to_string( from, text ), netcode_drop_reason_text( reason ),
+                (unsigned long long) held );
+}
+
+static void nc_server_tell_drop( struct netcode_server_t * server, int reason, const struct netcode_address_t * from,
+                                 int bytes )
+{
+    if ( NC_LOG_ON( NETCODE_LOG_LEVEL_INFO ) )
+        nc_server_log_drop( server, reason, from, bytes );
+    if ( server->config.drop_callback )
+        server->config.drop_callback( server->config.callback_context, reason, from, bytes );
+}
+
+static inline void nc_server_drop( struct netcode_server_t * server, int reason, const struct netcode_address_t * from,
+                                   int bytes )
+{
+    server->counters.dropped[reason]++;
+    if ( server->config.drop_callback || NC_LOG_ON( NETCODE_LOG_LEVEL_INFO ) )
+        nc_server_tell_drop( server, reason, from, bytes );
 }
 
 /* ---- pending handshakes ---- */

@@ -610,3 +610,93 @@ TEST( threat_68_numbers_at_the_edge_in_arguments )
     CHECK_EQ( server_drain( w, 0, 0 ), 0 );
     CHECK_EQ( client_drain( w, 0 ), 0 );
 }
+
+/* ---- what the log tells a server's operator ---- */
+
+/* What keeps a player out, each at INFO: one line a second, which counts the others. */
+TEST( the_log_names_what_keeps_a_player_out )
+{
+    struct world_t * w = edges_world( NETCODE_LOG_LEVEL_INFO );
+    struct puppet_t in, full, consumed, forged, foreign, expired;
+    world_add_server( w, 1 );
+    puppet_make( &in, w, 0, 1, "10.2.0.1:6000" );
+    REQUIRE( puppet_connect( &in ) );
+    puppet_make( &full, w, 0, 2, "10.2.0.2:6000" );
+    consumed = in;
+    consumed.address.port++;
+    puppet_make( &forged, w, 0, 3, "10.2.0.3:6000" );
+    forged.r.private_key[0] ^= 1;
+    puppet_mint( &forged );
+    puppet_make( &foreign, w, 0, 4, "10.2.0.4:6000" );
+    foreign.r.protocol_id++;
+    puppet_mint( &foreign );
+    puppet_make( &expired, w, 0, 5, "10.2.0.5:6000" );
+    expired.r.create -= 100;
+    expired.r.expire = expired.r.create + 50;
+    puppet_mint( &expired );
+    for ( int i = 0; i < 25; i++ ) {
+        puppet_ask( &full );
+        puppet_ask( &consumed );
+        puppet_ask( &forged );
+        puppet_ask( &foreign );
+        puppet_ask( &expired );
+        puppet_ask( &in ); /* its own request, late: nothing is wrong with that */
+        puppet_keep_alive( &in );
+        world_run( w, 0.1 );
+    }
+    CHECK_EQ( edges_said( "server kept 10.2.0.2:6000 out: the server has no free slot: the client was told so" ), 3 );
+    CHECK_EQ( edges_said( "server kept 10.2.0.1:6001 out: the connect token has connected someone already" ), 3 );
+    CHECK_EQ( edges_said( "server kept 10.2.0.3:6000 out: the connect token was not sealed with any" ), 3 );
+    CHECK_EQ( edges_said( "server kept 10.2.0.4:6000 out: the request's protocol id is not this server's" ), 3 );
+    CHECK_EQ( edges_said( "server kept 10.2.0.5:6000 out: the connect token has expired" ), 3 );
+    CHECK_EQ( edges_said( "server kept 10.2.0.1:6000 out" ), 0 );
+    CHECK_EQ( edges_said( "(and 0 such requests before it)" ), 5 );
+    CHECK_EQ( edges_said( "server kept " ), 15 );
+}
+
+/* Why a client left is said in words. */
+TEST( the_log_says_in_words_why_a_client_left )
+{
+    struct world_t * w = edges_world( NETCODE_LOG_LEVEL_INFO );
+    struct recipe_t r;
+    w->server_config.replace_existing_clients = 1;
+    world_add_server( w, 2 );
+    world_add_client( w );
+    world_add_client( w );
+    REQUIRE( world_join( w, 0, 1 ) );
+    netcode_client_disconnect( w->clients[0] );
+    world_run( w, 0.1 );
+    CHECK_EQ( edges_said( "client 1 at 10.1.0.1:50000 left slot 0: it disconnected" ), 1 );
+    REQUIRE( world_join( w, 0, 2 ) );
+    netcode_server_disconnect_client( w->servers[0], 0 );
+    CHECK_EQ( edges_said( "left slot 0: the server disconnected it" ), 1 );
+    world_run( w, 0.1 );
+    REQUIRE( world_join( w, 0, 3 ) );
+    r = recipe_for( w, 3 );
+    r.expire++;
+    world_connect_recipe( w, 1, &r );
+    REQUIRE( world_until( w, 1, NETCODE_CLIENT_STATE_CONNECTED, 2.0 ) );
+    CHECK_EQ( edges_said( "left slot 0: a newer token of the same client took over" ), 1 );
+    w->cut_from = w->client_addresses[1];
+    world_run( w, 6.0 );
+    CHECK_EQ( edges_said( "left slot 0: it timed out" ), 1 );
+    CHECK_EQ( edges_said( "reason" ), 0 );
+}
+
+/* The nine further packets of a goodbye are not worth a line at DEBUG; a tenth one from there is. */
+TEST( the_log_is_quiet_about_goodbyes )
+{
+    struct world_t * w = edges_world( NETCODE_LOG_LEVEL_DEBUG );
+    struct puppet_t p;
+    world_add_server( w, 2 );
+    puppet_make( &p, w, 0, 1, "10.2.0.1:6000" );
+    REQUIRE( puppet_connect( &p ) );
+    for ( int i = 0; i < 10; i++ )
+        puppet_send( &p, NETCODE_PACKET_DISCONNECT, NULL, 0 );
+    world_step( w );
+    CHECK_EQ( server_drops( w, 0, NETCODE_DROP_UNKNOWN_ADDRESS ), 9 );
+    CHECK_EQ( edges_said( "server dropped" ), 0 );
+    puppet_send( &p, NETCODE_PACKET_DISCONNECT, NULL, 0 );
+    world_step( w );
+    CHECK_EQ( edges_said( "bytes from 10.2.0.1:6000: no client or handshake is known" ), 1 );
+}
