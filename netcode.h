@@ -122,7 +122,7 @@
     one allocation. netcode_client_memory and netcode_server_memory tell the bytes beforehand, your allocator is asked
     for them in a few blocks. A start with another number of slots holds the old and the new memory for a moment. A slot
     and all that it brings (its share of handshakes, used tokens and tables) takes just under 2 KiB, a buffer of the
-    pool 1.4 KiB, a server without slots and pool 120 KiB, a client without its pool 6 KiB. Buffers are written to when
+    pool 1.4 KiB, a server without slots and pool 135 KiB, a client without its pool 6 KiB. Buffers are written to when
     they are used, those used before first, and wiped only then: where the system gives memory page by page, as it does
     for malloc's large blocks, a pool takes as much as ever was in use at once. A client reserves 375 KiB so, of which
     it uses 12 when it is created, and 16 while its application reads each tick. Where an allocator gives memory that is
@@ -173,7 +173,10 @@
       round trip: with 256 entries and 100 ms, fewer than 2,560 a second. Each ends 10 s after the last answer, or after
       the token's timeout where that is shorter; twice that behind a backlog.
     used tokens remembered: max( 1024, 8 x slots ) (consumed_tokens), half of them for tokens that never expire.
-      When full, the earliest-expiring is forgotten, and tokens expiring no later than it are refused.
+      Of those that expire a client id has 4 at most: where it has 4, its tokens that expire no later than the earliest
+      of them are refused, and a later one replaces that. When all records are in use, the earliest-expiring is
+      forgotten, and everybody's tokens that expire no later are refused. One account can not bring that about: it takes
+      128 (at the least sizes) that connect four times each while their tokens last.
     replay window 320 packets; a jump of more than 2^32 is refused
     answers to one handshake: 4 at once, then 10 a second
     packet pool max( 1024, 2 x slots, min( 32 x slots, 4096 ) ) buffers; 256 packets queued a client; 10 disconnect
@@ -1593,6 +1596,7 @@ enum nc_limit_t {
     NC_PENDING_LEAST = 256,
     NC_USED_PER_SLOT = 8,
     NC_USED_LEAST = 1024,
+    NC_USED_PER_ID = 4, /* of those that expire */
     NC_POOL_PER_SLOT = 32,
     NC_POOL_LEAST_PER_SLOT = 2,
     NC_POOL_LEAST = 1024, /* a second's payloads of 17 clients at 60 Hz */
@@ -3813,21 +3817,25 @@ static uint8_t * nc_inbox_receive( nc_inbox_t * inbox, uint32_t client_index, in
 
 /* ---- used: the connect tokens that have connected someone. Decision 4 ----
     A record is not forgotten because the unix clock says that its token has expired: that clock may be wrong, and step
-    back. It gives way when room is needed, the earliest-expiring first. */
+    back. It is forgotten when its entry is needed: the earliest-expiring one of its client id, which may have a few, else
+    of all. The expiry of a forgotten one refuses what may be its token: nc_used_crowded, refused_up_to. */
 
 typedef struct {
     uint64_t expire_timestamp;
+    uint64_t client_id;
     uint8_t tag[NC_TOKEN_TAG_BYTES];
 } nc_used_record_t;
 
-/* A place in the heap of expiring records; the timestamp stands in it, so that sifting looks nowhere else. */
+/*  An entry of the heap of expiring records; the timestamp stands in it, so that sifting looks nowhere else. It is too
+    early once a later token of the same client id has taken the record over, until nc_used_earliest finds it on top. */
 typedef struct {
     uint64_t expire_timestamp;
     uint32_t record;
 } nc_used_expiry_t;
 
 typedef struct {
-    nc_table_t table;
+    nc_table_t table;           /* by the tag */
+    nc_table_t by_id;           /* the expiring ones */
     nc_used_record_t * records; /* expiring ones, then never-expiring ones */
     nc_used_expiry_t * heap;    /* four children each; the earliest on top */
     uint32_t expiring_capacity;
@@ -3845,6 +3853,7 @@ static void nc_used_place( nc_used_t * used, nc_arena_t * arena, uint32_t capaci
     used->never_capacity = capacity / 2;
     used->expiring_capacity = capacity - used->never_capacity;
     nc_table_place( &used->table, arena, capacity, 2 * capacity );
+    nc_table_place( &used->by_id, arena, used->expiring_capacity, used->expiring_capacity );
     used->records = (nc_used_record_t *) nc_arena_take( arena, capacity, sizeof( nc_used_record_t ) );
     used->heap = (nc_used_expiry_t *) nc_arena_take( arena, used->expiring_capacity, sizeof( nc_used_expiry_t ) );
 }
@@ -3852,6 +3861,7 @@ static void nc_used_place( nc_used_t * used, nc_arena_t * arena, uint32_t capaci
 static void nc_used_reset( nc_used_t * used )
 {
     nc_table_reset( &used->table );
+    nc_table_reset( &used->by_id );
     used->expiring_count = used->never_count = used->never_oldest = 0;
 }
 
@@ -3911,17 +3921,50 @@ static void nc_used_insert_never( nc_used_t * used, const nc_used_record_t * rec
     nc_table_insert( &used->table, hash, index );
 }
 
-static void nc_used_insert( nc_used_t * used, const nc_used_record_t * record, uint32_t hash )
+/*  Has this client id as many records as it may have? Then the earliest-expiring of them, else NC_NOWHERE. The tokens of
+    this id that expire no later are refused, as others may have been forgotten: nobody else pays for them. */
+static uint32_t nc_used_crowded( const nc_used_t * used, uint64_t client_id, uint32_t id_hash )
+{
+    uint32_t index = nc_table_find( &used->by_id, id_hash ), earliest = NC_NOWHERE, count = 0;
+    for ( ; index != NC_NOWHERE; index = nc_table_find_next( &used->by_id, index ) ) {
+        if ( used->records[index].client_id != client_id )
+            continue;
+        count++;
+        if ( earliest == NC_NOWHERE ||
+             used->records[index].expire_timestamp < used->records[earliest].expire_timestamp )
+            earliest = index;
+    }
+    return count < NC_USED_PER_ID ? NC_NOWHERE : earliest;
+}
+
+/* When does the earliest-expiring record expire? Brings the top of the heap up to date. */
+static uint64_t nc_used_earliest( nc_used_t * used )
+{
+    nc_used_expiry_t top = used->heap[0];
+    while ( used->records[top.record].expire_timestamp != top.expire_timestamp ) {
+        top.expire_timestamp = used->records[top.record].expire_timestamp;
+        nc_used_sift_down( used, top );
+        top = used->heap[0];
+    }
+    return top.expire_timestamp;
+}
+
+static void nc_used_insert( nc_used_t * used, const nc_used_record_t * record, uint32_t hash, uint32_t id_hash )
 {
     if ( record->expire_timestamp == UINT64_MAX ) {
         nc_used_insert_never( used, record, hash );
         return;
     }
-    nc_used_expiry_t entry = { record->expire_timestamp, used->expiring_count };
-    if ( used->expiring_count == used->expiring_capacity ) {
+    nc_used_expiry_t entry = { record->expire_timestamp, nc_used_crowded( used, record->client_id, id_hash ) };
+    if ( entry.record != NC_NOWHERE ) {
+        if ( record->expire_timestamp <= used->records[entry.record].expire_timestamp )
+            return;
+        nc_table_remove( &used->table, entry.record );
+        nc_table_remove( &used->by_id, entry.record );
+    } else if ( used->expiring_count == used->expiring_capacity ) {
         /*  The earliest one is forgotten, which may be the newcomer: from now on nothing that expires by then is believed
             to be unused. */
-        uint64_t earliest = used->heap[0].expire_timestamp;
+        uint64_t earliest = nc_used_earliest( used );
         uint64_t forgotten = record->expire_timestamp <= earliest ? record->expire_timestamp : earliest;
         if ( forgotten > used->refused_up_to )
             used->refused_up_to = forgotten;
@@ -3929,13 +3972,15 @@ static void nc_used_insert( nc_used_t * used, const nc_used_record_t * record, u
             return;
         entry.record = used->heap[0].record;
         nc_table_remove( &used->table, entry.record );
+        nc_table_remove( &used->by_id, entry.record );
         nc_used_sift_down( used, entry );
     } else {
-        used->expiring_count++;
+        entry.record = used->expiring_count++;
         nc_used_sift_up( used, entry );
     }
     used->records[entry.record] = *record;
     nc_table_insert( &used->table, hash, entry.record );
+    nc_table_insert( &used->by_id, id_hash, entry.record );
 }
 
 /* Takes over what another table remembers, in its order. */
@@ -3947,7 +3992,8 @@ static void nc_used_adopt( nc_used_t * used, const nc_used_t * old )
         uint32_t index = i < old->expiring_count
                              ? old->heap[i].record
                              : old->expiring_capacity + ( old->never_oldest + nth ) % old->never_capacity;
-        nc_used_insert( used, &old->records[index], old->table.entries[index].hash );
+        nc_used_insert( used, &old->records[index], old->table.entries[index].hash,
+                        i < old->expiring_count ? old->by_id.entries[index].hash : 0 );
     }
 }
 
@@ -7341,12 +7387,16 @@ static int nc_server_check_rivals( const struct netcode_server_t * server, const
 }
 
 /* Could this token be remembered as used? Returns a drop reason. */
-static int nc_server_check_records( const struct netcode_server_t * server, uint64_t expire_timestamp )
+static int nc_server_check_records( const struct netcode_server_t * server, const nc_pending_t * who, uint32_t id_hash )
 {
     const nc_used_t * used = &server->hall.used;
-    if ( expire_timestamp == UINT64_MAX && !nc_used_has_room_for_never( used ) )
+    uint32_t crowded = nc_used_crowded( used, who->client_id, id_hash );
+    if ( who->expire_timestamp == UINT64_MAX && !nc_used_has_room_for_never( used ) )
         return NETCODE_DROP_TOKEN_NO_RECORD_FREE;
-    return expire_timestamp <= used->refused_up_to ? NETCODE_DROP_TOKEN_REFUSED_UP_TO : NETCODE_DROP_NONE;
+    if ( who->expire_timestamp <= used->refused_up_to ||
+         ( crowded != NC_NOWHERE && who->expire_timestamp <= used->records[crowded].expire_timestamp ) )
+        return NETCODE_DROP_TOKEN_REFUSED_UP_TO;
+    return NETCODE_DROP_NONE;
 }
 
 static void nc_server_describe_pending( nc_pending_t * pending, const nc_server_request_t * it,
@@ -7381,7 +7431,7 @@ static int nc_server_admit_request( struct netcode_server_t * server, nc_server_
     it->hashes.address = nc_server_address_hash( server, &newcomer.address );
     int reason = nc_server_check_rivals( server, &newcomer, &it->hashes, &takes_over );
     if ( reason == NETCODE_DROP_NONE )
-        reason = nc_server_check_records( server, newcomer.expire_timestamp );
+        reason = nc_server_check_records( server, &newcomer, it->hashes.id );
     if ( reason == NETCODE_DROP_NONE && it->pending == NC_NOWHERE )
         reason = nc_server_insert_pending( server, &newcomer, &it->hashes, &it->pending );
     nc_crypto_wipe( &newcomer, sizeof( newcomer ) );
@@ -7464,8 +7514,9 @@ static void nc_server_consume_token( struct netcode_server_t * server, const nc_
     nc_used_record_t record;
     uint32_t index = nc_table_find( &server->hall.pending_by_tag, it->hashes.tag );
     record.expire_timestamp = it->pending.expire_timestamp;
+    record.client_id = it->pending.client_id;
     memcpy( record.tag, it->pending.tag, NC_TOKEN_TAG_BYTES );
-    nc_used_insert( &server->hall.used, &record, it->hashes.tag );
+    nc_used_insert( &server->hall.used, &record, it->hashes.tag, it->hashes.id );
     while ( index != NC_NOWHERE ) {
         uint32_t next = nc_table_find_next( &server->hall.pending_by_tag, index );
         if ( memcmp( server->hall.pending[index].tag, record.tag, NC_TOKEN_TAG_BYTES ) == 0 )
@@ -7521,7 +7572,7 @@ static int nc_server_check_response( const struct netcode_server_t * server, nc_
 {
     int reason = nc_server_check_rivals( server, &it->pending, &it->hashes, &it->takes_over );
     if ( reason == NETCODE_DROP_NONE )
-        reason = nc_server_check_records( server, it->pending.expire_timestamp );
+        reason = nc_server_check_records( server, &it->pending, it->hashes.id );
     if ( reason == NETCODE_DROP_NONE && it->takes_over == NC_NOWHERE &&
          server->active.count == server->hall.slot_count )
         reason = NETCODE_DROP_SERVER_FULL;

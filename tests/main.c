@@ -61,6 +61,7 @@
 #include "story/mutants.c"
 #include "story/threats.c"
 #include "story/copies.c"
+#include "story/records.c"
 #include "unit/messages.c"
 #include "unit/corners.c"
 #include "story/corners.c"

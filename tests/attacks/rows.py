@@ -234,6 +234,10 @@ row(59, "MC", "ordered messages: order 0 left out, 1 to 1023 filled, then the la
 row(62, "OFF", "one forged ICMP: fragmentation needed, 552 bytes", "r",
     ["linux_forged_icmp_fragments_nothing", "linux_sends_past_a_closed_port"],
     ["row_62", "row_62_pending", "row_62_counted"])
+row(64, "MC", "one account connects and leaves 512 times with tokens of 120 s; others have tokens of 45 s", "d",
+    ["threat_64_one_accounts_used_tokens_keep_no_other_out", "threat_64_a_share_that_fills_while_a_handshake_is_pending",
+     "threat_64_shares_survive_a_start_with_other_slots", "table_used_shares_of_client_ids_against_a_model"],
+    ["row_64", "row_64_mark", "row_64_heap", "row_64_adopt"])
 row(65, "ENV", "the process is forked, or a snapshot of the machine is resumed twice, after the start", "d",
     ["threat_65_two_copies_of_a_server_share_no_nonce", "decision_1_the_servers_global_sequence_is_random_in_the_upper_half"],
     ["row_65_base", "row_65_challenge", "row_65_answer"])

@@ -10,49 +10,61 @@
 /* Six that expire, so that the heap has three levels, and three that never do. */
 enum { EXPIRING = 6, NEVER = 3, CAPACITY = EXPIRING + NEVER };
 
-/* The table: which records are in it, and under which hash. */
+/* The tables, by tag and by client id: which records are in them, and under which hash. */
 typedef struct {
     int is_there;
     uint32_t hash;
 } place_t;
 
-static place_t table[CAPACITY];
+enum { BY_TAG, BY_ID, TABLES }; /* nc_table_t.mask tells which */
 
-void answer_table_insert( nc_table_t * unused, uint32_t hash, uint32_t index )
+static place_t tables[TABLES][CAPACITY];
+static place_t * const table = tables[BY_TAG];
+static uint32_t inserted; /* the last record that got a tag */
+static uint32_t crowded;  /* what nc_used_crowded answers where it has a proof of its own */
+
+void answer_table_insert( nc_table_t * it, uint32_t hash, uint32_t index )
 {
-    (void) unused;
-    CLAIM( index < CAPACITY && !table[index].is_there );
-    table[index].is_there = 1;
-    table[index].hash = hash;
+    place_t * places = tables[it->mask];
+    CLAIM( index < ( it->mask == BY_TAG ? CAPACITY : EXPIRING ) && !places[index].is_there );
+    places[index].is_there = 1;
+    places[index].hash = hash;
+    if ( it->mask == BY_TAG )
+        inserted = index;
 }
 
-void answer_table_remove( nc_table_t * unused, uint32_t index )
+void answer_table_remove( nc_table_t * it, uint32_t index )
 {
-    (void) unused;
-    CLAIM( index < CAPACITY && table[index].is_there );
-    table[index].is_there = 0;
+    place_t * places = tables[it->mask];
+    CLAIM( index < CAPACITY && places[index].is_there );
+    places[index].is_there = 0;
+}
+
+uint32_t answer_crowded( const nc_used_t * used, uint64_t client_id, uint32_t id_hash )
+{
+    (void) used, (void) client_id, (void) id_hash;
+    return crowded;
 }
 
 /*  The records under a hash, in the order of their places: which token has which place is left to chance, so any order
     is among these. */
-static uint32_t first_from( uint32_t index, uint32_t hash )
+static uint32_t first_from( const place_t * places, uint32_t index, uint32_t hash )
 {
-    while ( index < CAPACITY && !( table[index].is_there && table[index].hash == hash ) )
+    while ( index < CAPACITY && !( places[index].is_there && places[index].hash == hash ) )
         index++;
     return index < CAPACITY ? index : NOWHERE;
 }
 
-uint32_t answer_table_find( const nc_table_t * unused, uint32_t hash )
+uint32_t answer_table_find( const nc_table_t * it, uint32_t hash )
 {
-    (void) unused;
-    return first_from( 0, hash );
+    return first_from( tables[it->mask], 0, hash );
 }
 
-uint32_t answer_table_find_next( const nc_table_t * unused, uint32_t index )
+uint32_t answer_table_find_next( const nc_table_t * it, uint32_t index )
 {
-    (void) unused;
-    CLAIM( index < CAPACITY && table[index].is_there );
-    return first_from( index + 1, table[index].hash );
+    const place_t * places = tables[it->mask];
+    CLAIM( index < CAPACITY && places[index].is_there );
+    return first_from( places, index + 1, places[index].hash );
 }
 
 typedef struct {
@@ -65,13 +77,14 @@ static nc_used_record_t any_record( void )
 {
     nc_used_record_t record;
     record.expire_timestamp = any_u64();
+    record.client_id = any_u64();
     for ( int i = 0; i < NC_TOKEN_TAG_BYTES; i++ )
         record.tag[i] = any_u8();
     return record;
 }
 
-/*  Are the heap's places in order, and does each know its record, and each record have its place and its entry in the
-    table? */
+/*  Are the heap's places in order, and does each know its record, and expire no later, and each record have its place and
+    its entries in the tables? */
 static int is_heap( const any_used_t * it )
 {
     const nc_used_t * used = &it->used;
@@ -79,11 +92,12 @@ static int is_heap( const any_used_t * it )
     for ( uint32_t i = 0; i < EXPIRING; i++ ) {
         const nc_used_expiry_t * place = &it->heap[i];
         good &= table[i].is_there == ( i < used->expiring_count );
+        good &= tables[BY_ID][i].is_there == ( i < used->expiring_count );
         if ( !good || i >= used->expiring_count )
             continue;
-        good &= place->record < used->expiring_count && place->expire_timestamp != UINT64_MAX;
+        good &= place->record < used->expiring_count && it->records[i].expire_timestamp != UINT64_MAX;
         good &= i == 0 || it->heap[( i - 1 ) / 4].expire_timestamp <= place->expire_timestamp;
-        good = good && it->records[place->record].expire_timestamp == place->expire_timestamp;
+        good = good && it->records[place->record].expire_timestamp >= place->expire_timestamp;
         for ( uint32_t k = 0; k < i; k++ )
             good &= it->heap[k].record != place->record;
     }
@@ -108,6 +122,7 @@ static void make_used( any_used_t * it )
     memset( used, 0, sizeof( *used ) );
     used->records = it->records;
     used->heap = it->heap;
+    used->by_id.mask = BY_ID;
     used->expiring_capacity = EXPIRING;
     used->never_capacity = NEVER;
     used->expiring_count = any_u32();
@@ -117,19 +132,33 @@ static void make_used( any_used_t * it )
     used->oldest_never_gives_way = any_int();
     for ( int i = 0; i < CAPACITY; i++ ) {
         it->records[i] = any_record();
-        table[i].is_there = any_int() != 0;
-        table[i].hash = any_u32();
+        for ( int k = 0; k < TABLES; k++ ) {
+            tables[k][i].is_there = any_int() != 0;
+            tables[k][i].hash = any_u32();
+        }
     }
     for ( int i = 0; i < EXPIRING; i++ ) {
         it->heap[i].expire_timestamp = any_u64();
         it->heap[i].record = any_u32();
     }
-    GIVEN( is_heap( it ) && is_ring( it ) );
+    crowded = any_u32();
+    GIVEN( is_heap( it ) && is_ring( it ) && ( crowded == NOWHERE || crowded < used->expiring_count ) );
+}
+
+/* When does the earliest-expiring record expire? */
+static uint64_t earliest_of( const any_used_t * it )
+{
+    uint64_t earliest = UINT64_MAX;
+    for ( uint32_t i = 0; i < EXPIRING; i++ )
+        if ( i < it->used.expiring_count && it->records[i].expire_timestamp < earliest )
+            earliest = it->records[i].expire_timestamp;
+    return earliest;
 }
 
 static int is_same( const nc_used_record_t * a, const nc_used_record_t * b )
 {
-    return a->expire_timestamp == b->expire_timestamp && memcmp( a->tag, b->tag, NC_TOKEN_TAG_BYTES ) == 0;
+    return a->expire_timestamp == b->expire_timestamp && a->client_id == b->client_id &&
+           memcmp( a->tag, b->tag, NC_TOKEN_TAG_BYTES ) == 0;
 }
 
 /* Whatever was in a record's place is there yet, and is found under its hash. */
@@ -144,27 +173,39 @@ static void claim_remembered( const any_used_t * it, const nc_used_record_t * ne
     CLAIM( table[record].is_there && table[record].hash == hash && is_same( &it->records[record], newcomer ) );
 }
 
-/*  A token that expires is remembered, and nothing but the earliest one gives way for it; whatever was forgotten,
-    newcomer or not, expires at or before the mark. */
+/*  A token that expires is remembered, and nothing gives way for it but the record that its client id has too many by, or
+    one that expires first of all; what this one was, newcomer or not, expires at or before the mark. */
 void prove_used_insert( void )
 {
     any_used_t it, before;
     nc_used_record_t newcomer = any_record();
     make_used( &it );
     before = it;
-    uint32_t hash = any_u32(), probe = any_below( CAPACITY ), count = it.used.expiring_count;
+    uint32_t hash = any_u32(), id_hash = any_u32(), probe = any_below( CAPACITY ), count = it.used.expiring_count;
     place_t place = table[probe];
+    uint64_t mark = before.used.refused_up_to, earliest = earliest_of( &before ), forgotten = 0;
+    int is_full = crowded == NOWHERE && count == EXPIRING;
+    uint64_t bar = crowded != NOWHERE ? before.records[crowded].expire_timestamp : earliest;
+    int is_refused = ( crowded != NOWHERE || is_full ) && newcomer.expire_timestamp <= bar;
     GIVEN( newcomer.expire_timestamp != UINT64_MAX );
-    nc_used_insert( &it.used, &newcomer, hash );
-    uint64_t mark = before.used.refused_up_to, earliest = before.heap[0].expire_timestamp;
-    uint32_t record = count < EXPIRING ? count : before.heap[0].record;
-    int is_refused = count == EXPIRING && newcomer.expire_timestamp <= earliest;
-    uint64_t forgotten = count < EXPIRING ? 0 : is_refused ? newcomer.expire_timestamp : earliest;
-    CLAIM( is_heap( &it ) && is_ring( &it ) && it.used.expiring_count == count + ( count < EXPIRING ) );
+    inserted = NOWHERE;
+    nc_used_insert( &it.used, &newcomer, hash, id_hash );
+    if ( is_full )
+        forgotten = is_refused ? newcomer.expire_timestamp : earliest;
+    CLAIM( is_heap( &it ) && is_ring( &it ) );
+    CLAIM( it.used.expiring_count == count + ( crowded == NOWHERE && count < EXPIRING ) );
     CLAIM( it.used.refused_up_to == ( forgotten > mark ? forgotten : mark ) );
-    if ( probe == record && !is_refused )
+    CLAIM( ( inserted == NOWHERE ) == is_refused );
+    if ( !is_refused && crowded != NOWHERE )
+        CLAIM( inserted == crowded );
+    else if ( !is_refused && is_full )
+        CLAIM( before.records[inserted].expire_timestamp == earliest );
+    else if ( !is_refused )
+        CLAIM( inserted == count );
+    if ( probe == inserted ) {
         claim_remembered( &it, &newcomer, hash, probe );
-    else
+        CLAIM( tables[BY_ID][probe].hash == id_hash );
+    } else
         claim_kept( &it, &before, &place, probe );
 }
 
@@ -179,7 +220,7 @@ void prove_used_insert_never( void )
     place_t place = table[probe];
     newcomer.expire_timestamp = UINT64_MAX;
     CLAIM( nc_used_has_room_for_never( &it.used ) == ( it.used.oldest_never_gives_way || count < NEVER ) );
-    nc_used_insert( &it.used, &newcomer, hash );
+    nc_used_insert( &it.used, &newcomer, hash, any_u32() );
     uint32_t oldest = before.used.never_oldest, record = EXPIRING + ( count < NEVER ? count : oldest );
     CLAIM( is_heap( &it ) && is_ring( &it ) && it.used.never_count == count + ( count < NEVER ) );
     CLAIM( it.used.never_oldest == ( count < NEVER ? 0 : ( oldest + 1 ) % NEVER ) );
@@ -202,4 +243,27 @@ void prove_used_seen( void )
         expected |= table[i].is_there && table[i].hash == hash &&
                     memcmp( it.records[i].tag, newcomer.tag, NC_TOKEN_TAG_BYTES ) == 0;
     CLAIM( nc_used_seen( &it.used, newcomer.tag, hash ) == expected );
+}
+
+/* A client id is crowded exactly if it has as many records as it may have: then the earliest-expiring of them is named. */
+void prove_used_crowded( void )
+{
+    any_used_t it;
+    uint64_t client_id = any_u64(), earliest = UINT64_MAX;
+    uint32_t hash = any_u32(), count = 0;
+    make_used( &it );
+    for ( uint32_t i = 0; i < EXPIRING; i++ ) {
+        if ( !tables[BY_ID][i].is_there || tables[BY_ID][i].hash != hash || it.records[i].client_id != client_id )
+            continue;
+        count++;
+        if ( it.records[i].expire_timestamp < earliest )
+            earliest = it.records[i].expire_timestamp;
+    }
+    for ( uint32_t i = EXPIRING; i < CAPACITY; i++ )
+        GIVEN( !tables[BY_ID][i].is_there );
+    uint32_t index = nc_used_crowded( &it.used, client_id, hash );
+    CLAIM( ( index != NOWHERE ) == ( count >= 4 ) );
+    if ( index != NOWHERE )
+        CLAIM( index < EXPIRING && it.records[index].client_id == client_id &&
+               it.records[index].expire_timestamp == earliest );
 }

@@ -324,7 +324,7 @@ TEST( mutants_used_tokens_are_told_apart_by_every_byte )
     memset( &record, 7, sizeof( record ) );
     TABLE_PLACE( block, arena, nc_used_place( &used, &arena, 8 ) );
     nc_used_reset( &used );
-    nc_used_insert( &used, &record, 5 );
+    nc_used_insert( &used, &record, 5, 5 );
     CHECK_EQ( nc_used_seen( &used, record.tag, 5 ), 1 );
     for ( at = 0; at < NC_TOKEN_TAG_BYTES; at++ ) {
         record.tag[at] ^= 0x80;

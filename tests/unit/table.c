@@ -551,6 +551,7 @@ static struct {
     nc_used_record_t history[USED_HISTORY];
     int live[USED_HISTORY];
     int count;
+    int ids; /* client ids; 0: every token has its own */
     uint64_t refused_up_to;
 } used_world;
 
@@ -568,6 +569,11 @@ static uint32_t used_hash( const uint8_t * tag )
     return (uint32_t) tag[0] * 0x01010101u;
 }
 
+static uint32_t used_id_hash( uint64_t client_id )
+{
+    return (uint32_t) client_id % 5;
+}
+
 static const nc_used_record_t * used_insert( uint64_t expire )
 {
     nc_used_record_t * record = &used_world.history[used_world.count];
@@ -575,7 +581,8 @@ static const nc_used_record_t * used_insert( uint64_t expire )
     record->expire_timestamp = expire;
     nc_store_u64( record->tag, test_random() );
     nc_store_u64( record->tag + 8, (uint64_t) used_world.count );
-    nc_used_insert( &used_world.used, record, used_hash( record->tag ) );
+    record->client_id = (uint64_t) ( used_world.ids ? test_random_below( used_world.ids ) : used_world.count );
+    nc_used_insert( &used_world.used, record, used_hash( record->tag ), used_id_hash( record->client_id ) );
     used_world.live[used_world.count++] = 1;
     return record;
 }
@@ -602,13 +609,21 @@ static void used_forget( int index )
         used_world.refused_up_to = used_world.history[index].expire_timestamp;
 }
 
-/* No token that was used is ever believed to be new: it is remembered, or the mark refuses it. */
+/* Is a token with this id and expiry refused though nobody remembers it? */
+static int used_is_refused( const nc_used_t * used, uint64_t client_id, uint64_t expire )
+{
+    uint32_t crowded = nc_used_crowded( used, client_id, used_id_hash( client_id ) );
+    return expire <= used->refused_up_to ||
+           ( crowded != TABLE_NOWHERE && expire <= used->records[crowded].expire_timestamp );
+}
+
+/* No token that was used is ever believed to be new: it is remembered, or a mark refuses it. */
 static int used_is_safe( const nc_used_t * used )
 {
     int i;
     for ( i = 0; i < used_world.count; i++ )
         if ( !nc_used_seen( used, used_world.history[i].tag, used_hash( used_world.history[i].tag ) ) &&
-             used_world.history[i].expire_timestamp > used->refused_up_to )
+             !used_is_refused( used, used_world.history[i].client_id, used_world.history[i].expire_timestamp ) )
             return 0;
     return 1;
 }
@@ -642,6 +657,61 @@ TEST( table_used_against_a_model )
         CHECK( used_is_safe( &used_world.used ) );
         free( used_world.block );
     }
+}
+
+/* The live one of a client id that expires first, and how many it has. */
+static int used_earliest_of( uint64_t client_id, int * count )
+{
+    int i, earliest = -1;
+    *count = 0;
+    for ( i = 0; i < used_world.count; i++ ) {
+        const nc_used_record_t * record = &used_world.history[i];
+        if ( !used_world.live[i] || record->client_id != client_id )
+            continue;
+        ++*count;
+        if ( earliest < 0 || record->expire_timestamp < used_world.history[earliest].expire_timestamp )
+            earliest = i;
+    }
+    return earliest;
+}
+
+/*  Few client ids and many tokens: of an id that has its share the earliest goes, and no other; else, in a full table, the
+    earliest of all. Nobody but this id is refused for the former. */
+TEST( table_used_shares_of_client_ids_against_a_model )
+{
+    static const int ids[] = { 1, 3, 20, 400 };
+    size_t c;
+    int step, i, live, count;
+    for ( c = 0; c < sizeof( ids ) / sizeof( ids[0] ); c++ ) {
+        uint64_t now = 1000;
+        used_open( &used_world.used, &used_world.block, 80 ); /* 40 expiring ones */
+        used_world.count = 0;
+        used_world.refused_up_to = 0;
+        used_world.ids = ids[c];
+        for ( step = 0; step < 1500; step++ ) {
+            const nc_used_record_t * newest;
+            now += (uint64_t) test_random_below( 10 );
+            newest = used_insert( ( now + (uint64_t) test_random_below( 400 ) ) * 4096 + (uint64_t) step );
+            i = used_earliest_of( newest->client_id, &count );
+            if ( count > NC_USED_PER_ID )
+                used_world.live[i] = 0;
+            i = used_earliest( &live );
+            if ( live > 40 )
+                used_forget( i );
+            used_earliest( &live );
+            REQUIRE_EQ( used_world.used.expiring_count, live );
+            REQUIRE_EQ( used_world.used.refused_up_to, used_world.refused_up_to );
+            for ( i = step % 7; i < used_world.count; i += 7 )
+                REQUIRE_EQ( nc_used_seen( &used_world.used, used_world.history[i].tag,
+                                          used_hash( used_world.history[i].tag ) ),
+                            used_world.live[i] );
+        }
+        CHECK( used_is_safe( &used_world.used ) );
+        CHECK_EQ( used_world.refused_up_to > 0, ids[c] > 10 );
+        CHECK( !used_is_refused( &used_world.used, 1000, used_world.refused_up_to + 1 ) );
+        free( used_world.block );
+    }
+    used_world.ids = 0;
 }
 
 static int used_order( const void * a, const void * b )
