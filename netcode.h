@@ -6176,7 +6176,7 @@ static size_t nc_client_layout( const struct netcode_client_config_t * config, s
     struct netcode_client_t * target = client ? client : &measured;
     nc_arena_t arena = nc_arena_make( client );
     int wanted = nc_config_limit( config->packet_pool_buffers );
-    uint32_t buffers = wanted > 0 ? (uint32_t) wanted : NC_CLIENT_POOL;
+    uint32_t buffers = (uint32_t) ( wanted > 0 ? wanted : (int) NC_CLIENT_POOL );
     nc_arena_take( &arena, 1, sizeof( *client ) );
     target->inbox.client_count = 1;
     target->inbox.note_count = 2 + NC_INBOX_SPARE_NOTES_CLIENT;
