@@ -178,6 +178,8 @@ static void messages_give( int end, const struct messages_packet_t * packet )
     fuzz_note( (uint64_t) reason );
     if ( reason != NETCODE_MESSAGES_DROP_NONE ) {
         before.stats.drops[reason]++;
+        if ( reason == NETCODE_MESSAGES_DROP_ACK )
+            before.broken = it->broken; /* made-up acks may name a skipped number */
         before.in = it->in; /* looking for room may have tidied it up */
         FUZZ_CHECK( memcmp( &before, it, sizeof( before ) ) == 0 );
     }
@@ -305,10 +307,7 @@ static void messages_mistake( int end )
     FUZZ_BAD( netcode_messages_generate_packet( it, NULL, 1200 ) );
     FUZZ_BAD( netcode_messages_generate_packet( it, data, 16 ) );
     FUZZ_BAD( netcode_messages_update( NULL, 1.0 ) );
-    FUZZ_BAD( netcode_messages_update( it, -1e301 ) );
-    FUZZ_BAD( netcode_messages_update( it, 1e301 ) );
     FUZZ_BAD( netcode_messages_reset( NULL, 1.0 ) );
-    FUZZ_BAD( netcode_messages_reset( it, 1e301 ) );
     FUZZ_BAD( netcode_messages_flush( NULL ) );
     FUZZ_BAD( netcode_messages_next_deadline( NULL ) );
     FUZZ_BAD( netcode_messages_stats( NULL, &stats ) );
