@@ -58,9 +58,9 @@ all: $(EXAMPLES:%=build/%)
 
 help:
 	@echo "make            the examples, in build/"
-	@echo "make demo       a real server and real clients on loopback tell their story: 11 s, and before that it builds (57 s in all on two new cores)"
+	@echo "make demo       a real server and real clients on loopback tell their story: 11 s, and before that it builds (57 s in all on a new machine with two cores)"
 	@echo "make demo-full  the whole architecture: TLS, backend, two servers, a dozen clients; installs what it needs; 31 s, under 60 s with building"
-	@echo "make test       all tests (99 s from a clone on two new cores, 20 s when built); T=replay for those with that name, SEED=7 to rerun a random one"
+	@echo "make test       all tests (99 s from a clone, on a new machine with two cores; 20 s when built); T=replay for those with that name, SEED=7 to rerun a random one"
 	@echo "make test-all   these, and those of backends, metrics, captures, bindings and packages; installs what they need, or names it"
 	@echo "make peer       the library against a client and a server written in Python from the standard alone"
 	@echo "make test-release, san, coverage    the tests built with -DNDEBUG -O2, with sanitizers, with coverage (MC/DC too)"

@@ -11984,6 +11984,7 @@ NETCODE_API void netcode_messages_server_send( struct netcode_messages_t * messa
 #endif /* NETCODE_MESSAGES */
 
 /* Private macros end with the implementation. */
+#undef NC_ADDRESS_HINT
 #undef NC_ADDRESS_MIXER
 #undef NC_ARENA_TOO_MUCH
 #undef NC_CHECK

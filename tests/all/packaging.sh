@@ -238,6 +238,7 @@ fetch_project() { # $1: a folder; $2: the line that declares netcode
         >"$1/CMakeLists.txt"
 }
 
+# shellcheck disable=SC2016 # backquotes of the README
 fetch_as_told() { # the README's line, with an archive; without SOURCE_SUBDIR it fails as the README says
     git -C "$work/repository" archive --prefix=netcode/ -o "$work/archive.tar.gz" HEAD
     line=$(sed -n 's/.*`\(FetchContent_Declare([^`]*)\)`.*/\1/p' "$packaging/README.md" | sed "s|YOUR_ARCHIVE|file://$work/archive.tar.gz|")
