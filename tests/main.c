@@ -62,6 +62,7 @@
 #include "story/threats.c"
 #include "story/copies.c"
 #include "story/records.c"
+#include "story/nested.c"
 #include "unit/messages.c"
 #include "unit/corners.c"
 #include "story/corners.c"
