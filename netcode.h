@@ -78,7 +78,7 @@
 
     A connect token names the player (client id), up to 32 servers, two session keys and 256 bytes of your own (user
     data). Its private part can be read by backend and servers only; its public part tells the client where to go.
-    Who holds no token gets no answer.
+    Clients without a valid token get no reply.
 
     3  CONCEPTS
 
@@ -97,9 +97,9 @@
 
     address      netcode_server_create( "203.0.113.5:40000" ) is what tokens call the server; it binds the wildcard
                  at that port. Behind a NAT or in a container: bind_address says what to bind, public_addresses what
-                 tokens say. Port 0 binds any free port; netcode_server_get_port tells which. On a machine with several
+                 tokens say. Port 0 binds any free port; netcode_server_get_port returns it. On a machine with several
                  addresses give bind_address the one that tokens name: from a wildcard the system answers with the
-                 address it likes best, and clients hear nobody but the one they asked.
+                 address it likes best, and clients accept packets only from the one they asked.
     update       receives, answers, sends keep-alives, ends what timed out. One update spends a bounded amount of
                  work (update_budget), so a flood can not hold it; what is left waits for the next.
     admission    admit_callback is asked last, before a client gets its slot: 0 denies it. For bans, and for what
@@ -119,7 +119,7 @@
     5  MEMORY
 
     create and start take all of it, stop keeps it for the next start, destroy gives it back; in between there is not
-    one allocation. netcode_client_memory and netcode_server_memory tell the bytes beforehand, your allocator is asked
+    one allocation. netcode_client_memory and netcode_server_memory return the bytes beforehand, your allocator is asked
     for them in a few blocks. A start with another number of slots holds the old and the new memory for a moment. A slot
     and all that it brings (its share of handshakes, used tokens and tables) takes just under 2 KiB, a buffer of the
     pool 1.4 KiB, a server without slots and pool 135 KiB, a client without its pool 6 KiB. Buffers are written to when
@@ -129,8 +129,8 @@
     there at once, choose a smaller pool.
     Received packets lie in a pool, aligned to 16 bytes, and are yours until you free them, however long, through stop,
     start and the reuse of their slot. Every client has a share of the pool that others can not use up; who queues more
-    than its quota loses the newest, counted as QUEUE_FULL. Payloads of those who are gone give way first. Secrets and
-    packets are wiped when what they belong to ends.
+    than its quota loses the newest, counted as QUEUE_FULL. Payloads of disconnected clients are evicted first. Secrets
+    and packets are wiped when what they belong to ends.
 
     6  THREADS
 
@@ -146,8 +146,8 @@
     own promises; what none of them can see is what another did, so across them
       - a client id can be connected once in each;
       - a token can connect once in each, from another address; it is the same as for several servers of one token (14).
-    Where that matters, let admit_callback ask a table of your own, under a lock: ids that are in (taken out when
-    connect_disconnect_callback tells that they left) and the tags of tokens that were used, until they expire.
+    Where that matters, let admit_callback ask a table of your own, under a lock: ids that are connected (removed when
+    connect_disconnect_callback reports their end) and the tags of tokens that were used, until they expire.
     tests/threads.c is such a program.
 
     7  CLOCKS
@@ -167,16 +167,16 @@
     9  LIMITS
 
     payload 1200 bytes, datagram 1225; slots 65535 a server; servers 32 a token; private keys 4
-    handshakes under way: max( 256, 4 x slots ) (pending_handshakes); 4 addresses a token, 4 tokens an address, 4
-      handshakes a client id. The oldest gives way; of one client id's, the one whose token expires first, which may be
-      the newcomer (TOKEN_OUTLIVED). An honest player gets in while fewer valid tokens than that arrive within its
+    pending handshakes: max( 256, 4 x slots ) (pending_handshakes); 4 addresses a token, 4 tokens an address, 4
+      handshakes a client id. The oldest is evicted; of one client id's, the one whose token expires first, which may be
+      the new one (TOKEN_OUTLIVED). An honest player gets in while fewer valid tokens than that arrive within its
       round trip: with 256 entries and 100 ms, fewer than 2,560 a second. Each ends 10 s after the last answer, or after
       the token's timeout where that is shorter; twice that behind a backlog.
     used tokens remembered: max( 1024, 8 x slots ) (consumed_tokens), half of them for tokens that never expire.
       Of those that expire a client id has 4 at most: where it has 4, its tokens that expire no later than the earliest
       of them are refused, and a later one replaces that. When all records are in use, the earliest-expiring is
-      forgotten, and everybody's tokens that expire no later are refused. One account can not bring that about: it takes
-      128 (at the least sizes) that connect four times each while their tokens last.
+      forgotten, and all clients' tokens that expire no later are refused. One client id can not bring that about: it
+      takes 128 (at the least sizes) that connect four times each while their tokens last.
     replay window 320 packets; a jump of more than 2^32 is refused
     answers to one handshake: 4 at once, then 10 a second
     packet pool max( 1024, 2 x slots, min( 32 x slots, 4096 ) ) buffers; 256 packets queued a client; 10 disconnect
@@ -202,11 +202,11 @@
                                drops what others send (which is not counted as WRONG_SERVER then)
       SO_REUSEPORT             share_port, see 6
       madvise                  a server's memory asks for huge pages where it is large, so from some hundred slots on
-    Nor does Linux (3.15 and later) believe an ICMP that claims a small path, which everybody can forge: packets are not
+    Nor does Linux (3.15 and later) believe an ICMP that claims a small path, which anyone can forge: packets are not
     fragmented for it. Other systems may fragment for minutes what is larger than it says. What the system refuses to send,
     as too large or for want of room, is counted as send_errors.
     Socket buffers: 4 MiB each way, or 4 KiB a slot where that is more, are asked for when a server starts; the system
-    grants no more than net.core.rmem_max and wmem_max. netcode_server_stats tells what was granted.
+    grants no more than net.core.rmem_max and wmem_max. netcode_server_stats returns what was granted.
 
     Peers: every netcode 1.02 implementation that keeps to the standard. Known differences of others:
       - Some take smaller datagrams: towards the Go and TypeScript ports, payloads above 1197 bytes, and towards
