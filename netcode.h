@@ -227,6 +227,8 @@
     NETCODE_IMPLEMENTATION     compile the implementation here
     NETCODE_STATIC             everything static, for one program unit alone
     NETCODE_API                an attribute in front of every public function, as for a shared library
+    NETCODE_API_DATA           the same for netcode_assert_function, the one variable, without extern; found out where
+                               NETCODE_API is yours, but for a DLL's users with MSVC: __declspec( dllimport )
     NETCODE_MESSAGES           messages, see 15: define it wherever the header is included
     NETCODE_NO_SOCKETS         leave the operating system's sockets out
     NETCODE_NO_LINUX_EXTRAS    leave out what 10 lists for Linux, and ICMP error queues
@@ -237,7 +239,13 @@
                                NDEBUG, and the library is the same on every byte order
 
     System headers may come before netcode.h or behind it: the library is the same, or (strict C modes on 32-bit
-    Linux) it does not compile and says what to do. Where it comes first, it defines _GNU_SOURCE on Linux.
+    Linux; windows.h with winsock.h in it, but for MinGW) it does not compile and says what to do. Where it comes
+    first, it defines _GNU_SOURCE on Linux. A netcode.h of another library or version in an include path, or beside
+    the file that includes it, can be found instead of this one; behind the #include, this notices:
+
+        #if !defined( NETCODE_SINGLE_FILE_H ) || NETCODE_VERSION_MAJOR < 1
+        #error "another netcode.h was found: see the include paths"
+        #endif
 
     12  WHAT IT DOES NOT DO
 
@@ -474,7 +482,7 @@
 #endif
 
 /*  NETCODE_STATIC makes every symbol static, for use in one program unit alone. NETCODE_API is an export attribute
-    of your choice. */
+    of your choice, with or without extern; NETCODE_API_DATA is that of the one variable, without. */
 #ifndef NETCODE_API
 #if defined( NETCODE_STATIC ) && defined( __GNUC__ )
 #define NETCODE_API static __attribute__( ( unused ) )
@@ -483,6 +491,13 @@
 #else
 #define NETCODE_API extern
 #endif
+#elif defined( _WIN32 ) && defined( NETCODE_IMPLEMENTATION ) && !defined( NETCODE_API_DATA )
+#define NETCODE_API_DATA __declspec( dllexport )
+#elif defined( __GNUC__ ) && !defined( _WIN32 ) && !defined( NETCODE_API_DATA )
+#define NETCODE_API_DATA __attribute__( ( visibility( "default" ) ) )
+#endif
+#ifndef NETCODE_API_DATA
+#define NETCODE_API_DATA
 #endif
 
 #define NETCODE_CONST const
@@ -1111,7 +1126,7 @@ NETCODE_API void netcode_set_assert_function( void ( *function )( const char * c
 static void nc_assert_default( const char * condition, const char * function, const char * file, int line );
 static void ( *netcode_assert_function )( const char *, const char *, const char *, int ) = nc_assert_default;
 #else
-extern void ( *netcode_assert_function )( const char *, const char *, const char *, int );
+extern NETCODE_API_DATA void ( *netcode_assert_function )( const char *, const char *, const char *, int );
 #endif
 
 /* NETCODE_ASSERT( condition ), where you define it, takes the place of the assert function. */
@@ -1537,12 +1552,22 @@ NETCODE_API void netcode_messages_server_send( struct netcode_messages_t * messa
 #if NETCODE_PLATFORM == NETCODE_PLATFORM_WINDOWS
 #ifndef NOMINMAX
 #define NOMINMAX
+#define NC_NOMINMAX
 #endif
 #ifndef NETCODE_NO_SOCKETS
+#if defined( __MINGW32__ ) && !defined( _WINSOCK2API_ )
+#undef _WINSOCKAPI_ /* where windows.h has brought winsock.h, MinGW takes both, but warns */
+#elif defined( SOCKET_ERROR ) && !defined( _WINSOCK2API_ )
+#error "windows.h before netcode.h has brought winsock.h: define WIN32_LEAN_AND_MEAN or include winsock2.h before it"
+#endif
 #include <winsock2.h>
 #include <ws2tcpip.h>
 #endif
 #include <windows.h>
+#if defined( NC_NOMINMAX )
+#undef NOMINMAX
+#undef NC_NOMINMAX
+#endif
 #else
 #include <sys/mman.h>
 #include <sys/select.h>
@@ -1670,6 +1695,15 @@ typedef struct {
 #define NC_INLINE inline
 #endif
 
+/* The compiler compares a log line's format with its arguments; which printf MinGW has is its own matter. */
+#if defined( __MINGW_PRINTF_FORMAT )
+#define NC_LIKE_PRINTF __attribute__( ( format( __MINGW_PRINTF_FORMAT, 3, 4 ) ) )
+#elif defined( __GNUC__ )
+#define NC_LIKE_PRINTF __attribute__( ( format( printf, 3, 4 ) ) )
+#else
+#define NC_LIKE_PRINTF
+#endif
+
 #define NC_LOG_ON( level ) ( ( level ) <= nc_log_threshold )
 
 /* Names, addresses and version strings can come from strangers: nothing but printable ASCII reaches a terminal. */
@@ -1691,7 +1725,7 @@ static void nc_log_escape( char * out, size_t out_bytes, const char * text )
     out[at] = 0;
 }
 
-static void nc_log_write( const nc_log_t * log, int level, const char * format, ... )
+NC_LIKE_PRINTF static void nc_log_write( const nc_log_t * log, int level, const char * format, ... )
 {
     char text[NC_LOG_BYTES];
     char line[NC_LOG_BYTES * 2];
@@ -11991,6 +12025,7 @@ NETCODE_API void netcode_messages_server_send( struct netcode_messages_t * messa
 #undef NC_CLOCK_LONGEST_STEP
 #undef NC_COUNTERS_COPY
 #undef NC_INLINE
+#undef NC_LIKE_PRINTF
 #undef NC_LOG
 #undef NC_LOG_ON
 #undef NC_ERROR_SPREAD

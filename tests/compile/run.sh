@@ -5,7 +5,7 @@
 # run.sh WORD runs the jobs whose titles hold the word; run.sh --one RECORD runs one job: "expectation|title|command".
 set -u
 
-WARNINGS="-Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wcast-qual -Wundef -Wdouble-promotion -Werror"
+WARNINGS="-Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wcast-qual -Wundef -Wdouble-promotion -Wformat=2 -Wvla -Werror"
 OUT=build/compile
 
 one() {
@@ -80,6 +80,7 @@ switches() { # $1: compiler and version
     compile "$1" clash_guard.c "" "another library's netcode.h"
     compile "$1" clash_macro.c "" "another library's netcode.h"
     compile "$1" clash_build.c "" "not both"
+    compile "$1" format.c "" "expects argument of type\\|format specifies"
     at=$OUT/static$jobs
     job pass "$1 static.c" "$1 -O1 $WARNINGS -I. $sodium_cflags tests/compile/static.c $sodium_libs -o $at && ./$at"
 }
@@ -123,6 +124,22 @@ for pair in $pairs; do
     job pass "$cc stub.c + $cxx tests/contract.cpp" "$cc -std=c99 -I. $sodium_cflags -c tests/compile/stub.c -o $at.o &&
         $cxx -std=c++11 $WARNINGS -DCONTRACT_LINKED $sodium_cflags tests/contract.cpp $at.o $sodium_libs -o $at && ./$at"
     job pass "$cc netcode.h without a stub" "$cc $WARNINGS $sodium_cflags -x c -DNETCODE_IMPLEMENTATION -c netcode.h -o $OUT/nostub.$cc.o"
+    # A shared library that hides all but what NETCODE_API exports, and its user: the one variable must be the same on both sides.
+    at=$OUT/shared$jobs
+    for api in '__attribute__((visibility("default")))' '__attribute__((visibility("default"))) extern'; do
+        job pass "$cc assert.c, NETCODE_API=$api" "$cc -std=c99 $WARNINGS -I. $sodium_cflags -fvisibility=hidden -fPIC -shared '-DNETCODE_API=$api' \
+            tests/compile/stub.c $sodium_libs -o $at.so && $cc -std=c99 $WARNINGS -I. tests/compile/assert.c $at.so -o $at && ./$at"
+        at=$at.extern
+    done
+    at=$OUT/shared$jobs
+    job pass "$cxx assert.c over a shared library" "$cxx -std=c++11 -x c++ $WARNINGS -I. $sodium_cflags -fvisibility=hidden -fPIC -shared \
+        '-DNETCODE_API=__attribute__((visibility(\"default\")))' tests/compile/stub.c -x none $sodium_libs -o $at.so &&
+        $cxx -std=c++11 -x c++ $WARNINGS -I. tests/compile/assert.c -x none $at.so -o $at && ./$at"
+    # Another netcode.h that is found first.
+    mkdir -p $OUT/other
+    printf '#ifndef NETCODE_H\n#define NETCODE_H\n#endif\n' >$OUT/other/netcode.h
+    job "another netcode.h was found" "$cc other.c, another netcode.h" "$cc -I$OUT/other -I. -c tests/compile/other.c -o $OUT/other.o"
+    compile "$cc -std=c99" other.c
     # Each example is one file and one command, in strict C as well.
     job pass "$cxx examples/transport.cpp" "$cxx -std=c++11 $WARNINGS -I. $sodium_cflags examples/transport.cpp $sodium_libs -o $OUT/transport.$cxx"
     for example in examples/*.c; do
@@ -165,6 +182,16 @@ for cc in x86_64-w64-mingw32-gcc "x86_64-w64-mingw32-g++ -x c++"; do
         compile "$cc -isystem $OUT/mingw" stub.c "$flags"
     done
     compile "$cc -isystem $OUT/mingw" after_system.c
+    for flags in "" -DLEAN -DNETCODE_NO_SOCKETS; do
+        compile "$cc -isystem $OUT/mingw" windows_first.c "$flags"
+    done
+    compile "$cc -isystem $OUT/mingw" windows_last.c
+    compile "$cc -isystem $OUT/mingw" windows_last.c -DKEEP
+    # Linked only, and without libsodium: a DLL that exports by NETCODE_API alone, and its user.
+    at=$OUT/dll$jobs
+    job pass "$cc assert.c over a DLL" "$cc $WARNINGS -I. -isystem $OUT/mingw -DNETCODE_API='__declspec(dllexport)' -c tests/compile/stub.c -o $at.o &&
+        ${cc%% *} -shared $at.o \$(nm -u $at.o | sed -En 's/.* ((crypto|sodium|randombytes)_.*)/-Wl,--defsym,\\1=DllMainCRTStartup/p') -lws2_32 -Wl,--out-implib,$at.a -o $at.dll &&
+        $cc $WARNINGS -I. tests/compile/assert.c -x none $at.a -o $at.exe"
 done
 
 : >$OUT/results
