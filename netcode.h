@@ -4710,6 +4710,8 @@ static int nc_socket_set_buffer( nc_socket_handle_t handle, int option, int byte
 {
     int granted = 0;
     nc_socket_length_t length = (nc_socket_length_t) sizeof( granted );
+    if ( bytes > 0x3FFFFFFF ) /* systems double it */
+        bytes = 0x3FFFFFFF;
     while ( !nc_socket_set( handle, SOL_SOCKET, option, bytes ) && bytes > 4096 )
         bytes /= 2;
     if ( getsockopt( handle, SOL_SOCKET, option, (char *) &granted, &length ) != 0 )

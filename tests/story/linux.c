@@ -1556,6 +1556,30 @@ TEST( linux_buffers_grow_with_the_slots )
     lan_close();
 }
 
+/* Sizes at the edge of an int: a system that doubles what it is asked for must not get a negative number, and datagrams arrive. */
+TEST( linux_buffers_at_the_edge_of_an_int )
+{
+    static const int sizes[] = { INT_MAX, INT_MAX / 2 + 1, INT_MAX / 2, 1 };
+    for ( size_t i = 0; i < sizeof( sizes ) / sizeof( sizes[0] ); i++ ) {
+        struct netcode_server_config_t config = lan_config();
+        lan_close();
+        linux_reset();
+        config.receive_buffer_bytes = config.send_buffer_bytes = sizes[i];
+        lan_server( 0, "127.0.0.1:0", &config, 4 );
+        if ( LINUX_WRAPPED ) {
+            CHECK_LE( linux_system.asked[0], INT_MAX / 2 );
+            CHECK_LE( linux_system.asked[1], INT_MAX / 2 );
+        }
+        CHECK_GT( lan_server_stats( 0 ).receive_buffer_bytes, 0 );
+        CHECK_GT( lan_server_stats( 0 ).send_buffer_bytes, 0 );
+        lan_client( 0, "127.0.0.1:0" );
+        lan_connect( 0, lan.at[0], NULL );
+        if ( lan_arrives( 0, lan.at[0] ) )
+            CHECK( lan_echo( 0, 300, 1 ) );
+    }
+    lan_close();
+}
+
 static void * linux_allocate( void * context, size_t bytes )
 {
     (void) context;

@@ -342,6 +342,29 @@ TEST( socket_buffers_are_told )
     a.close( a.context );
 }
 
+/* Of two handles the smaller buffer is reported, whichever has it, each way for itself. */
+TEST( socket_smaller_of_two_buffers )
+{
+    static const int rows[][4] = { /* to receive and to send: of the first handle, of the second */
+                                   { 65536, 32768, 16384, 65536 },
+                                   { 16384, 65536, 65536, 32768 },
+                                   { 32768, 16384, 65536, 65536 },
+                                   { 65536, 65536, 32768, 16384 } };
+    struct netcode_socket_t both;
+    struct netcode_socket_info_t info;
+    if ( !socket_open( &both, "127.0.0.1", "::1" ) )
+        SKIP( "no ::1" );
+    for ( size_t i = 0; i < sizeof( rows ) / sizeof( rows[0] ); i++ ) {
+        nc_socket_udp_t * udp = (nc_socket_udp_t *) both.context;
+        nc_socket_set_buffers( udp, 0, rows[i][0], rows[i][1] );
+        nc_socket_set_buffers( udp, 1, rows[i][2], rows[i][3] );
+        both.info( both.context, &info );
+        CHECK_EQ( info.receive_buffer_bytes, rows[i][0] < rows[i][2] ? rows[i][0] : rows[i][2] );
+        CHECK_EQ( info.send_buffer_bytes, rows[i][1] < rows[i][3] ? rows[i][1] : rows[i][3] );
+    }
+    both.close( both.context );
+}
+
 /* The file descriptor that the next socket would get; -1 where the system promises nothing about it. */
 static int socket_next_handle( void )
 {
@@ -521,18 +544,18 @@ TEST( socket_icmp_errors )
     }
 }
 
-/* The kernel's own drops are counted where it tells. */
-TEST( socket_kernel_drops )
+/* The kernel's own drops are counted where it tells, by the handle of the first family or of the second. */
+static void socket_drops_story( int second )
 {
-    struct netcode_address_t at = socket_address( "127.0.0.1" ), to;
-    nc_socket_request_t request = socket_request( &at, NULL );
+    struct netcode_address_t at = socket_address( "127.0.0.1" ), six = socket_address( "::1" ), to;
+    nc_socket_request_t request = socket_request( &at, second ? &six : NULL );
     struct netcode_socket_t a;
     struct netcode_socket_info_t info;
     uint8_t data[1000] = { 0 };
     int family, i, received = 0, filled;
     request.receive_buffer_bytes = 8192;
     REQUIRE_EQ( nc_socket_open_udp( &a, &request, &family ), NC_SOCKET_OK );
-    to = socket_where( &a, 0 );
+    to = socket_where( &a, second );
     for ( i = 0; i < 200; i++ )
         socket_send( &a, &to, data, sizeof( data ) );
     while ( ( filled = a.receive( a.context, socket_ready( 32 ), 32 ) ) > 0 )
@@ -546,6 +569,46 @@ TEST( socket_kernel_drops )
     CHECK_GT( info.kernel_drops, 0 );
     CHECK_EQ( info.kernel_drops, 200 - received );
     a.close( a.context );
+}
+
+TEST( socket_kernel_drops )
+{
+    socket_drops_story( 0 );
+}
+
+TEST( socket_kernel_drops_of_the_second_family )
+{
+    struct netcode_socket_t six;
+    if ( !socket_open( &six, "::1", NULL ) )
+        SKIP( "no ::1" );
+    six.close( six.context );
+    socket_drops_story( 1 );
+}
+
+/* The system counts each handle's in 32 bits; both go on past that. */
+TEST( socket_kernel_drops_past_32_bits )
+{
+    static const uint32_t steps[] = { 5, 0xFFFFFFF0u, 3, 0xFFFFFFFFu, 0 };
+    static const uint64_t sums[] = { 5, 0xFFFFFFF0u, 0x100000003u, 0x1FFFFFFFFu, 0x200000000u };
+    static nc_socket_udp_t udp;
+    struct netcode_socket_info_t info;
+    for ( int which = 0; which < 2; which++ )
+        for ( int i = 0; i < 5; i++ ) {
+            uint64_t control[8] = { 0 };
+            struct msghdr header;
+            struct cmsghdr * message;
+            memset( &header, 0, sizeof( header ) );
+            header.msg_control = control;
+            header.msg_controllen = CMSG_SPACE( sizeof( uint32_t ) );
+            message = CMSG_FIRSTHDR( &header );
+            message->cmsg_level = SOL_SOCKET;
+            message->cmsg_type = SO_RXQ_OVFL;
+            message->cmsg_len = CMSG_LEN( sizeof( uint32_t ) );
+            memcpy( CMSG_DATA( message ), &steps[i], sizeof( uint32_t ) );
+            nc_socket_read_drops( &udp, which, &header );
+            nc_socket_udp_info( &udp, &info );
+            CHECK_EQ( info.kernel_drops, sums[i] + ( which ? 0x200000000u : 0 ) );
+        }
 }
 
 #endif
