@@ -1,4 +1,4 @@
-/* What holds inside other things: broadcasts within broadcasts, a keep-alive that ends its own slot, sessions that are forgotten. */
+/* What holds inside other things: broadcasts within broadcasts, a keep-alive that ends its own slot; and other corners. */
 
 enum { NESTED_A = 20, NESTED_B = 30 };
 
@@ -213,4 +213,29 @@ TEST( forgotten_sessions_take_their_payloads_along )
         payloads++;
     }
     CHECK_EQ( payloads, 1 );
+}
+
+/* Requests that no key opens in one update, where the server has so many keys: how many were tried? */
+static int64_t tried_with_keys( int keys )
+{
+    struct world_t * w = world_open( CLEAN, 1, 4, 0 );
+    uint8_t all[4 * NETCODE_KEY_BYTES];
+    int i;
+    ledger_random_bytes( all, sizeof( all ) );
+    REQUIRE_EQ( netcode_server_set_private_keys( w->servers[0], all, keys ), NETCODE_OK );
+    for ( i = 0; i < 300; i++ ) {
+        struct puppet_t p;
+        puppet_make( &p, w, 0, 1 + (uint64_t) i, "10.2.0.1:6000" );
+        puppet_ask( &p );
+    }
+    world_step( w );
+    return server_drops( w, 0, NETCODE_DROP_TOKEN_NOT_AUTHENTIC );
+}
+
+/* Each try is a decryption: with four keys an update tries half as many requests at most. */
+TEST( every_private_key_tried_is_charged )
+{
+    int64_t one = tried_with_keys( 1 ), four = tried_with_keys( 4 );
+    CHECK_GE( four, 16 );
+    CHECK_LE( 2 * four, one );
 }
