@@ -576,7 +576,7 @@ def check_tokens(n):
 
 
 def check_create_errors(n):
-    key = bytes(32)
+    key = bytes(range(32))
     error = raises(n.CreateError, n.Client, "nonsense")
     same((error.code, str(error)), (1, n.lib.netcode_client_create_error_text(1).decode()))
     raises(n.AddressError, n.Client, "１.2.3.4")
@@ -869,7 +869,7 @@ class Wire:
 
 
 def check_network(n):
-    wires, key = {}, bytes(32)
+    wires, key = {}, bytes(range(32))
     with n.Server(SERVER, 0.0, protocol_id=1, private_key=key, network=Wire(n, SERVER, wires)) as server:
         server.start(1)
         with n.Client("0.0.0.0", 0.0, network=Wire(n, "9.9.9.9:9", wires)) as client:
@@ -1101,7 +1101,7 @@ class Striking(Wire):
 def check_callbacks_that_destroy(n):
     """What a callback destroys lives until the outermost call has returned: messages send on after the first packet."""
     for victim in ("client", "server", "messages", "reset"):
-        wires, key = {}, bytes(32)
+        wires, key = {}, bytes(range(32))
         here, there = Striking(n, "9.9.9.9:9", wires), Striking(n, SERVER, wires)
         with n.Server(SERVER, 0.0, protocol_id=1, private_key=key, network=there) as server, n.Client(
             "0.0.0.0", 0.0, network=here
@@ -1191,7 +1191,7 @@ def check_forgotten_in_turns(n):
     networks = [n.NetworkSimulator() for _ in range(2)]
     forgotten = [n.Client("1.1.1.1:1", 0.0, simulator=network) for network in networks]
     both, done = threading.Barrier(2, timeout=20), []
-    token = n.generate_connect_token([SERVER], client_id=1, protocol_id=1, private_key=bytes(32))
+    token = n.generate_connect_token([SERVER], client_id=1, protocol_id=1, private_key=bytes(range(32)))
 
     def work(number):
         def forget(*_):
@@ -1277,7 +1277,7 @@ def check_destroyed(n):
     network = n.NetworkSimulator()
     bare = network.socket("1.1.1.1:1")
     client = n.Client("127.0.0.1:50000", 0.0, simulator=network)
-    server = n.Server(SERVER, 0.0, protocol_id=1, private_key=bytes(32), simulator=network)
+    server = n.Server(SERVER, 0.0, protocol_id=1, private_key=bytes(range(32)), simulator=network)
     server.start(2)
     messages, other = n.Messages(0.0), n.Messages(0.0)
     raises(n.Misuse, network.destroy, text="3 objects")
@@ -1384,9 +1384,9 @@ def check_destroy_order(n):
     # A program that ends with everything open ends well.
     code = (
         "import sys; sys.path.insert(0, %r); import netcode as n\n"
-        "w = n.NetworkSimulator(); s = n.Server(%r, 0.0, protocol_id=1, private_key=bytes(32), simulator=w)\n"
+        "w = n.NetworkSimulator(); s = n.Server(%r, 0.0, protocol_id=1, private_key=bytes(range(32)), simulator=w)\n"
         "s.start(4); c = n.Client('1.1.1.1:1', 0.0, simulator=w); m = n.Messages(0.0); k = w.socket('2.2.2.2:2')\n"
-        "c.connect(n.generate_connect_token([%r], client_id=1, protocol_id=1, private_key=bytes(32)))\n"
+        "c.connect(n.generate_connect_token([%r], client_id=1, protocol_id=1, private_key=bytes(range(32))))\n"
         "for t in range(60): w.update(t / 60); s.update(t / 60); c.update(t / 60)\n"
         "assert c.connected\nprint('end')" % (os.path.dirname(MODULE), SERVER, SERVER)
     )
@@ -1458,7 +1458,7 @@ def check_sockets_closed(n):
     """200 clients and servers on real sockets leave no descriptor behind."""
     before = len(os.listdir("/proc/self/fd"))
     for _ in range(200):
-        with n.Client("127.0.0.1:0"), n.Server("127.0.0.1:0", protocol_id=1, private_key=bytes(32)):
+        with n.Client("127.0.0.1:0"), n.Server("127.0.0.1:0", protocol_id=1, private_key=bytes(range(32))):
             pass
     same(len(os.listdir("/proc/self/fd")), before)
 
