@@ -320,7 +320,29 @@
             netcode_messages_client_send( messages, client, time );
         }
 
-    A server has an object for each slot, and netcode_messages_server_receive and _send. Another client in the slot
+    A server has an object for each slot. Payloads of joined slots are no events: there is nothing to free.
+
+        struct netcode_messages_t * slots[16];                       // each of netcode_messages_create( NULL, time )
+        for ( ;; ) {                                                 // every tick
+            struct netcode_message_t message;
+            struct netcode_event_t event;
+            netcode_server_update( server, time );
+            while ( netcode_server_next_event( server, &event ) )
+                if ( event.type == NETCODE_EVENT_CONNECTED )
+                    welcome( event.client_index, event.client_id );
+                else if ( event.type == NETCODE_EVENT_DISCONNECTED )
+                    farewell( event.client_index, event.client_id );
+            for ( int i = 0; i < 16; i++ ) {
+                netcode_messages_server_receive( slots[i], server, i, time );
+                while ( netcode_messages_receive( slots[i], &message ) )
+                    play( i, message.channel, message.data, message.bytes );
+                if ( netcode_server_client_connected( server, i ) )
+                    netcode_messages_send( slots[i], 0, NETCODE_MESSAGE_RELIABLE_ORDERED, data, bytes );
+                netcode_messages_server_send( slots[i], server, i, time );
+            }
+        }
+
+    What a client said last comes behind its DISCONNECTED, unless another one has its slot by then. Another client in the slot
     begins anew, and nothing meant for the last one reaches it: send to a new client behind the _receive that meets it first,
     not in the connect callback. Who wants to be sure that its last words arrive waits for their ACKED before it disconnects.
 
@@ -355,10 +377,11 @@
                  is dropped, counted.
     giving up    by default never, until the connection ends: max_retries ends it sooner. An ordered message that is
                  given up breaks the connection (BROKEN), as its channel has a hole; others are LOST.
-    memory       3.3 KiB a connection with 4 channels, and the two buffers, which hold two messages of max_message_bytes
+    memory       3.5 KiB a connection with 4 channels, and the two buffers, which hold two messages of max_message_bytes
                  each and 64 KiB (netcode_messages_memory tells: 1.2 MB by default, 70 KiB at the least); pages that
-                 nothing is written to are not there. reset and destroy wipe what was used. Both sides should have the same channels. What was queued before
-                 the other side said that it takes none so large is LOST; if it was an ordered message: BROKEN.
+                 nothing is written to are not there. What was used is wiped by reset and destroy. Both sides should have
+                 the same channels. What was queued before the other side said that it takes none so large is LOST; if it
+                 was an ordered message: BROKEN.
     trust        packets are the peer's words: every byte is checked before any counts, netcode_messages_stats tells
                  what was dropped and why. A peer that acknowledges what never arrived, to be sent more than its line carries,
                  meets one of the numbers that are skipped at random, one in 256: BROKEN, and nothing more is sent.
@@ -1402,8 +1425,8 @@ NETCODE_API void netcode_server_process_loopback_packet( struct netcode_server_t
 NETCODE_API uint16_t netcode_server_get_port( struct netcode_server_t * server );
 
 /*  Takes the next event of all clients, in their true order: 1, or 0 when there is none. Use this or the per-slot
-    calls and callbacks, as you like: a payload is handed out once. Where nobody takes events, the sessions that
-    came and went unseen are forgotten as pairs. */
+    calls and callbacks, as you like: a payload is handed out once. Payloads of a slot that is joined to messages are no
+    events. Where nobody takes events, the sessions that came and went unseen are forgotten as pairs. */
 NETCODE_API int netcode_server_next_event( struct netcode_server_t * server, struct netcode_event_t * event );
 
 /* Sends what batch_sends holds back. */
@@ -1516,8 +1539,10 @@ NETCODE_API void netcode_messages_client_receive( struct netcode_messages_t * me
 NETCODE_API void netcode_messages_client_send( struct netcode_messages_t * messages, struct netcode_client_t * client,
                                                double time );
 
-/*  Joined to a server's slot: the same, for whoever is in the slot. The messages are reset whenever that is another session,
-    or nobody: what was queued for one client never goes to the next. */
+/*  Joined to a server's slot: the same, for whoever is in the slot. From the first call on, until the server stops, payloads
+    of this slot are no events: whoever takes CONNECTED and DISCONNECTED alone has nothing to free. What was queued when a client
+    left is there to be read, after its DISCONNECTED, until the next call; if another one has taken the slot by then, it is freed.
+    The messages are reset whenever that is another session, or nobody: what was queued for one client never goes to the next. */
 NETCODE_API void netcode_messages_server_receive( struct netcode_messages_t * messages,
                                                   struct netcode_server_t * server, int client_index, double time );
 NETCODE_API void netcode_messages_server_send( struct netcode_messages_t * messages, struct netcode_server_t * server,
@@ -3541,7 +3566,8 @@ typedef struct {
     nc_list_t list;
     uint32_t connected_note; /* the unread CONNECTED of the present session */
     uint8_t is_open;
-    uint8_t is_left; /* closed with payloads that nobody has read yet */
+    uint8_t is_left;   /* closed with payloads that nobody has read yet */
+    uint8_t is_joined; /* its payloads are no events: messages take them */
 } nc_queue_t;
 
 typedef struct {
@@ -3597,7 +3623,7 @@ static void nc_inbox_reset( nc_inbox_t * inbox, nc_pool_t * pool, uint32_t quota
     for ( uint32_t i = 0; i < inbox->client_count; i++ ) {
         nc_list_init( &inbox->queues[i].list );
         inbox->queues[i].connected_note = NC_NOWHERE;
-        inbox->queues[i].is_open = inbox->queues[i].is_left = 0;
+        inbox->queues[i].is_open = inbox->queues[i].is_left = inbox->queues[i].is_joined = 0;
     }
     for ( uint32_t i = 0; i < inbox->note_count; i++ )
         inbox->free_notes[i] = inbox->note_count - 1 - i;
@@ -3621,7 +3647,8 @@ static NC_INLINE void nc_inbox_unlink( nc_inbox_t * inbox, uint32_t index )
 {
     nc_buffer_t * buffer = nc_pool_buffer( inbox->pool, index );
     nc_queue_t * queue = &inbox->queues[buffer->client_index];
-    nc_list_remove( &inbox->events, inbox->event_links, index );
+    if ( !queue->is_joined || inbox->pool->states[index] == NC_BUFFER_ORPHANED )
+        nc_list_remove( &inbox->events, inbox->event_links, index );
     inbox->queued--;
     if ( inbox->pool->states[index] == NC_BUFFER_ORPHANED ) {
         nc_list_remove( &inbox->orphans, inbox->queue_links, index );
@@ -3676,7 +3703,8 @@ static inline void nc_inbox_insert( nc_inbox_t * inbox, uint32_t index )
     /* bit readers read ahead */
     memset( nc_pool_data( inbox->pool, index ) + buffer->bytes, 0, 8 );
     nc_list_insert( &queue->list, inbox->queue_links, index );
-    nc_list_insert( &inbox->events, inbox->event_links, index );
+    if ( !queue->is_joined )
+        nc_list_insert( &inbox->events, inbox->event_links, index );
     inbox->queued++;
 }
 
@@ -3762,7 +3790,7 @@ static void nc_inbox_open( nc_inbox_t * inbox, uint32_t client_index, uint64_t s
     nc_queue_t * queue = &inbox->queues[client_index];
     while ( queue->list.count ) {
         uint32_t index = queue->list.head;
-        if ( !inbox->events_are_taken ) {
+        if ( !inbox->events_are_taken || queue->is_joined ) {
             nc_inbox_discard( inbox, index );
             continue;
         }
@@ -11941,6 +11969,29 @@ NETCODE_API const char * netcode_messages_drop_reason_text( int reason )
 
 /* ---- glue: one object joined to a client, or to a server's slot ---- */
 
+/* From now on the payloads of this client go to messages alone: none is an event, whoever takes those. */
+static void nc_messages_join( nc_inbox_t * inbox, uint32_t client_index )
+{
+    nc_queue_t * queue = &inbox->queues[client_index];
+    if ( queue->is_joined )
+        return;
+    for ( uint32_t i = queue->list.head; i != NC_NOWHERE; i = inbox->queue_links[i].next )
+        nc_list_remove( &inbox->events, inbox->event_links, i );
+    queue->is_joined = 1;
+}
+
+/*  The session in a slot; where it has ended, and what it said last waits there, still that one. 0: none. */
+static uint64_t nc_messages_server_session( struct netcode_server_t * server, int client_index )
+{
+    uint64_t session = netcode_server_client_session( server, client_index );
+    nc_inbox_t * inbox = &server->hall.inbox;
+    if ( !server->running || client_index < 0 || client_index >= (int) server->hall.slot_count )
+        return 0;
+    nc_messages_join( inbox, (uint32_t) client_index );
+    uint32_t oldest = inbox->queues[client_index].list.head;
+    return session || oldest == NC_NOWHERE ? session : nc_pool_buffer( inbox->pool, oldest )->session;
+}
+
 /* A reset where one is due; then the time of what has arrived. */
 static void nc_messages_follow( struct netcode_messages_t * messages, uint64_t session, int anew, double time )
 {
@@ -11955,6 +12006,7 @@ NETCODE_API void netcode_messages_client_receive( struct netcode_messages_t * me
 {
     NC_MESSAGES_CHECK( messages != NULL && client != NULL, NC_MESSAGES_NOTHING );
     int bytes, connected = netcode_client_state( client ) == NETCODE_CLIENT_STATE_CONNECTED;
+    nc_messages_join( &client->inbox, 0 );
     uint8_t * packet = netcode_client_receive_packet( client, &bytes, NULL );
     struct netcode_client_stats_t stats;
     netcode_client_stats( client, &stats );
@@ -11989,7 +12041,7 @@ NETCODE_API void netcode_messages_server_receive( struct netcode_messages_t * me
     NC_MESSAGES_CHECK( messages != NULL && server != NULL, NC_MESSAGES_NOTHING );
     uint8_t * packet;
     int bytes;
-    uint64_t session = netcode_server_client_session( server, client_index );
+    uint64_t session = nc_messages_server_session( server, client_index );
     nc_messages_follow( messages, session, session != messages->session, time );
     while ( session && ( packet = netcode_server_receive_packet( server, client_index, &bytes, NULL ) ) != NULL ) {
         netcode_messages_process_packet( messages, packet, bytes );

@@ -103,3 +103,158 @@ TEST( messages_guide_keeps_its_word )
             CHECK_EQ( it.acked + it.lost, GUIDE_MESSAGES );
     }
 }
+
+/* ---- the manual's server: events and messages ---- */
+
+enum { DEPARTURES = 100000, DEPARTURE_SLOTS = 16 };
+
+static struct {
+    int welcomed, gone, played, wrong, here[DEPARTURE_SLOTS];
+} guide;
+
+static void welcome( int client_index, uint64_t client_id )
+{
+    (void) client_id;
+    guide.welcomed++;
+    guide.here[client_index]++;
+}
+
+static void farewell( int client_index, uint64_t client_id )
+{
+    (void) client_id;
+    guide.gone++;
+    guide.here[client_index]--;
+}
+
+static void play( int client_index, int channel, const uint8_t * data, int bytes )
+{
+    (void) client_index;
+    guide.played++;
+    guide.wrong += channel != 3 || bytes != 5 || memcmp( data, "hello", 5 ) != 0;
+}
+
+/* A tick of the server in section 15 of the manual, line by line: messages_guide_is_this_server compares them. */
+static void guide_tick( struct netcode_server_t * server, struct netcode_messages_t ** slots, double time )
+{
+    const char * data = "to all";
+    int bytes = 6;
+    /* clang-format off */
+    { /* the manual's lines */
+            struct netcode_message_t message;
+            struct netcode_event_t event;
+            netcode_server_update( server, time );
+            while ( netcode_server_next_event( server, &event ) )
+                if ( event.type == NETCODE_EVENT_CONNECTED )
+                    welcome( event.client_index, event.client_id );
+                else if ( event.type == NETCODE_EVENT_DISCONNECTED )
+                    farewell( event.client_index, event.client_id );
+            for ( int i = 0; i < 16; i++ ) {
+                netcode_messages_server_receive( slots[i], server, i, time );
+                while ( netcode_messages_receive( slots[i], &message ) )
+                    play( i, message.channel, message.data, message.bytes );
+                if ( netcode_server_client_connected( server, i ) )
+                    netcode_messages_send( slots[i], 0, NETCODE_MESSAGE_RELIABLE_ORDERED, data, bytes );
+                netcode_messages_server_send( slots[i], server, i, time );
+            }
+    } /* end of the manual's lines */
+    /* clang-format on */
+}
+
+/* The same with messages before events. */
+static void guide_tick_backwards( struct netcode_server_t * server, struct netcode_messages_t ** slots, double time )
+{
+    struct netcode_message_t message;
+    struct netcode_event_t event;
+    netcode_server_update( server, time );
+    for ( int i = 0; i < DEPARTURE_SLOTS; i++ ) {
+        netcode_messages_server_receive( slots[i], server, i, time );
+        while ( netcode_messages_receive( slots[i], &message ) )
+            play( i, message.channel, message.data, message.bytes );
+        netcode_messages_server_send( slots[i], server, i, time );
+    }
+    while ( netcode_server_next_event( server, &event ) )
+        if ( event.type == NETCODE_EVENT_CONNECTED )
+            welcome( event.client_index, event.client_id );
+        else if ( event.type == NETCODE_EVENT_DISCONNECTED )
+            farewell( event.client_index, event.client_id );
+}
+
+TEST( messages_guide_is_this_server )
+{
+    char line[256], manual[256];
+    FILE * test = fopen( "tests/story/messages_guide.c", "r" );
+    FILE * header = fopen( "netcode.h", "r" );
+    int inside = 0, count = 0;
+    if ( !test || !header ) {
+        if ( test )
+            fclose( test );
+        if ( header )
+            fclose( header );
+        SKIP( "netcode.h and the tests are not in the working directory" );
+    }
+    while ( fgets( manual, (int) sizeof( manual ), header ) &&
+            !strstr( manual, "struct netcode_messages_t * slots[16];" ) )
+        ;
+    CHECK( fgets( manual, (int) sizeof( manual ), header ) && strstr( manual, "for ( ;; )" ) );
+    while ( fgets( line, (int) sizeof( line ), test ) ) {
+        inside = strstr( line, "    } /* end of the manual's lines" ) == line ? 0 : inside;
+        if ( inside ) {
+            CHECK( fgets( manual, (int) sizeof( manual ), header ) != NULL );
+            CHECK_STR( manual, line );
+            count++;
+        }
+        inside = strstr( line, "    { /* the manual's lines" ) == line ? 1 : inside;
+    }
+    CHECK_GT( count, 15 );
+    fclose( test );
+    fclose( header );
+}
+
+/*  Players come, say something and go: before anybody looks, after that, or with another one in their slot at once. None of it
+    leaks, and what they said last is heard, but where the slot has another one. */
+static void guide_departures( void ( *tick )( struct netcode_server_t *, struct netcode_messages_t **, double ) )
+{
+    struct world_t * w = world_open( CLEAN, 1, DEPARTURE_SLOTS, 1 );
+    struct netcode_server_t * server = w->servers[0];
+    struct netcode_messages_t *slots[DEPARTURE_SLOTS], *player = netcode_messages_create( small_config(), 0.0 );
+    uint8_t packet[NETCODE_MAX_PACKET_SIZE];
+    int expected = 0;
+    memset( &guide, 0, sizeof( guide ) );
+    for ( int i = 0; i < DEPARTURE_SLOTS; i++ )
+        slots[i] = netcode_messages_create( small_config(), w->time );
+    tick( server, slots, w->time );
+    uint32_t free_count = server->hall.inbox.pool->free_count;
+    for ( int i = 0; i < DEPARTURES; i++ ) {
+        int slot = i / 3 % DEPARTURE_SLOTS, how = i % 3;
+        netcode_server_connect_loopback_client( server, slot, 1000 + (uint64_t) i, NULL );
+        netcode_messages_reset( player, w->time );
+        netcode_messages_send( player, 3, NETCODE_MESSAGE_RELIABLE, "hello", 5 );
+        netcode_messages_update( player, w->time );
+        int bytes = netcode_messages_generate_packet( player, packet, (int) sizeof( packet ) );
+        netcode_server_process_loopback_packet( server, slot, packet, bytes, 0 );
+        expected += how != 1;
+        if ( how == 0 )
+            tick( server, slots, w->time );
+        netcode_server_disconnect_loopback_client( server, slot );
+        if ( how != 1 )
+            tick( server, slots, w->time += 0.001 );
+    }
+    tick( server, slots, w->time );
+    CHECK_EQ( guide.welcomed, DEPARTURES );
+    CHECK_EQ( guide.gone, DEPARTURES );
+    CHECK_EQ( guide.played, expected );
+    CHECK_EQ( guide.wrong, 0 );
+    CHECK_EQ( server->hall.inbox.pool->held, 0 );
+    CHECK_EQ( server->hall.inbox.pool->free_count, free_count );
+    CHECK_EQ( server->hall.inbox.queued, 0 );
+    CHECK_EQ( server->hall.inbox.events.count, 0 );
+    netcode_messages_destroy( player );
+    for ( int i = 0; i < DEPARTURE_SLOTS; i++ )
+        netcode_messages_destroy( slots[i] );
+}
+
+TEST( messages_and_events_do_not_leak )
+{
+    guide_departures( guide_tick );
+    guide_departures( guide_tick_backwards );
+}
