@@ -128,8 +128,8 @@
     it uses 12 when it is created, and 16 while its application reads each tick. Where an allocator gives memory that is
     there at once, choose a smaller pool.
     Received packets lie in a pool, aligned to 16 bytes, and are yours until you free them, however long, through stop,
-    start and the reuse of their slot. Every client has a share of the pool that others can not use up; who queues more
-    than its quota loses the newest, counted as QUEUE_FULL. Payloads of disconnected clients are evicted first. Secrets
+    start and the reuse of their slot. Every client has a share of the pool that others can not use up; one that queues
+    more than its quota loses the newest, counted as QUEUE_FULL. Payloads of disconnected clients are evicted first. Secrets
     and packets are wiped when what they belong to ends.
 
     6  THREADS
@@ -294,7 +294,7 @@
         for some 2^33). Sessions that were connected go on in one copy alone: let no other call any function for
         this object, destroy included, which sends too. For a client object that holds from its creation on. The
         system must give each copy its own random numbers: it does after a fork, and in a resumed machine where
-        the hypervisor tells the system of it (Linux 5.18).
+        the hypervisor notifies the system (Linux 5.18).
       - with NETCODE_SEQUENCE_BASE_ZERO, the guarantee holds for tokens that name one server, which is not copied, and
         are used by one client object; then tokens that may be older than the server's start are refused
         (max_connect_token_lifetime, 30 s unless you say), to the second: a process that is killed and back within the
@@ -1275,7 +1275,7 @@ NETCODE_API void netcode_client_free_packet( struct netcode_client_t * client, v
 /* NETCODE_CLIENT_STATE_... */
 NETCODE_API int netcode_client_state( struct netcode_client_t * client );
 
-/*  The slot on the server, and how many it has: both as last told by it, 0 while not connected. The slot is -1 where the
+/*  The slot on the server, and how many it has: both as last reported, 0 while not connected. The slot is -1 where the
     server named one that can not be (some name client ids); it is below NETCODE_MAX_SLOTS, and the count not above. */
 NETCODE_API int netcode_client_index( struct netcode_client_t * client );
 NETCODE_API int netcode_client_max_clients( struct netcode_client_t * client );
@@ -8053,7 +8053,7 @@ static void nc_server_stop( struct netcode_server_t * server )
     NC_LOG( &server->log, INFO, "server stopped" );
 }
 
-/* With a key of zeros, which everybody knows, anybody can make tokens. Tests may have one, so it works. */
+/* With a key of zeros, which is no secret, anyone can make tokens. Tests may have one, so it works. */
 static void nc_server_warn_of_zero_key( const struct netcode_server_t * server )
 {
     static const uint8_t zeros[NETCODE_KEY_BYTES] = { 0 };
@@ -8062,7 +8062,7 @@ static void nc_server_warn_of_zero_key( const struct netcode_server_t * server )
         found |= nc_crypto_equal( server->private_keys[i], zeros, NETCODE_KEY_BYTES );
     if ( found )
         NC_LOG( &server->log, ERROR,
-                "server: a private key is all zeros: was it ever set? Whoever guesses that can make tokens" );
+                "server: a private key is all zeros: was it ever set? Anyone can make tokens with that key" );
 }
 
 static void nc_server_start( struct netcode_server_t * server, int max_clients )
