@@ -440,6 +440,7 @@ TEST( a_small_server_keeps_what_came_in_a_second )
             p[i].address.port = (uint16_t) ( 6000 + i );
             REQUIRE( puppet_connect( &p[i] ) );
         }
+        w->time += 1.0;
         for ( k = 0; k < 60; k++ )
             for ( i = 0; i < slots[s]; i++ )
                 puppet_say( &p[i], 100, k );
