@@ -137,7 +137,10 @@
     No locks, no hidden threads. One object belongs to one thread at a time; different objects may live on different
     threads. The process-wide hooks (log level, printf, assert, tagging) and netcode_init are for before the threads
     start. Callbacks run inside your own calls and may call back into the library: destroy, stop and start then take
-    effect when the outermost call returns; an update inside an update is refused.
+    effect when the outermost call returns; an update inside an update is refused. A callback should return. If it does not
+    (longjmp, a C++ exception), what its call had left to do is not done, and packets on their way may be lost; the next call
+    that you make from the same function, or from one that had called it, finds the object in order, and destroy frees it.
+    From a deeper place on the stack it looks like a call of that callback. C code must be compiled with -fexceptions.
 
     One server object uses one core. To use more, run one object for each, each on a thread of its own: on ports of
     their own (the token names the ones a player may try), or on Linux all on one port with share_port, where the system
@@ -1727,6 +1730,16 @@ typedef struct {
 #define NC_LIKE_PRINTF __attribute__( ( format( printf, 3, 4 ) ) )
 #else
 #define NC_LIKE_PRINTF
+#endif
+
+/*  Where on the stack the calling function is. A call of the application that is not below the outermost one in progress was
+    made by none of that one's callbacks: one of those did not return (longjmp, an exception). */
+#if defined( __GNUC__ ) || defined( __clang__ )
+#define NC_FRAME() ( (uintptr_t) __builtin_frame_address( 0 ) )
+#elif defined( _MSC_VER )
+#define NC_FRAME() ( (uintptr_t) _AddressOfReturnAddress() )
+#else
+#define NC_FRAME() ( (uintptr_t) 0 ) /* then it can not be seen */
 #endif
 
 #define NC_LOG_ON( level ) ( ( level ) <= nc_log_threshold )
@@ -5109,6 +5122,14 @@ static void nc_outbox_end( nc_outbox_t * outbox, uint8_t * out, const struct net
         nc_outbox_send( outbox, &datagram, 1 );
 }
 
+/* The network's send did not return: what it was given is lost, as on networks. */
+static void nc_outbox_mend( nc_outbox_t * outbox )
+{
+    if ( outbox->flushing )
+        outbox->count = outbox->sent = outbox->flushing = 0;
+    outbox->depth = 0;
+}
+
 /* ---- what both ends know of time and of datagrams ---- */
 
 /*  A tenth of a second, less what a caller's clock may be off: six ticks at 60 Hz shall be enough.
@@ -5715,6 +5736,7 @@ struct netcode_client_t {
     int max_clients;
     uint8_t keep_alive[8]; /* the numbers as the server gave them: its clients return them */
     int depth;             /* calls under way: callbacks may call back */
+    uintptr_t outermost;   /* where on the stack the outermost of them is */
     int leaving;           /* the disconnect packets are under way */
     int updating;
     int destroy_wanted; /* from a callback: when the outermost call returns */
@@ -6183,11 +6205,24 @@ static void nc_client_free( struct netcode_client_t * client )
     nc_crypto_release( &allocator, client, nc_pool_written_bytes( client->inbox.pool ) );
 }
 
+/* A callback of the last call did not return: nothing is in progress any more. */
+static void nc_client_mend( struct netcode_client_t * client )
+{
+    client->depth = client->updating = client->leaving = 0;
+    nc_outbox_mend( &client->outbox );
+    for ( int i = 0; i < NC_CLIENT_BATCH; i++ )
+        nc_arrival_prepare( &client->places[i], client->inbox.pool, client->batch[i] );
+}
+
 /*  Begins a call. A callback of the log may make it while a change of state is not told yet: that comes first, so
     that the application hears of everything in the order in which it happened. */
-static void nc_client_come( struct netcode_client_t * client )
+static NC_INLINE void nc_client_come( struct netcode_client_t * client )
 {
-    client->depth++;
+    uintptr_t frame = NC_FRAME();
+    if ( client->depth && frame >= client->outermost && frame )
+        nc_client_mend( client );
+    if ( client->depth++ == 0 )
+        client->outermost = frame;
     nc_client_tell( client );
 }
 
@@ -6409,10 +6444,10 @@ NETCODE_API size_t netcode_client_memory( const struct netcode_client_config_t *
 
 NETCODE_API void netcode_client_destroy( struct netcode_client_t * client )
 {
-    if ( !client || client->destroy_wanted )
+    if ( !client )
         return;
-    client->destroy_wanted = 1;
     nc_client_come( client );
+    client->destroy_wanted = 1;
     nc_client_disconnect( client );
     nc_client_leave( client );
 }
@@ -6430,15 +6465,15 @@ NETCODE_API void netcode_client_connect( struct netcode_client_t * client, const
 NETCODE_API void netcode_client_update( struct netcode_client_t * client, double time )
 {
     NC_CHECK( client != NULL, NC_NOTHING );
+    nc_client_come( client );
     if ( client->updating || client->destroy_wanted ) {
         NC_LOG( &client->log, ERROR, "netcode_client_update was refused: it was called from one of its own callbacks" );
-        return;
+    } else {
+        client->updating = 1;
+        nc_clock_advance( &client->clock, time );
+        nc_client_update( client );
+        client->updating = 0;
     }
-    nc_client_come( client );
-    client->updating = 1;
-    nc_clock_advance( &client->clock, time );
-    nc_client_update( client );
-    client->updating = 0;
     nc_client_leave( client );
 }
 
@@ -6826,6 +6861,7 @@ struct netcode_server_t {
     int stopping; /* nobody comes in any more */
     int backlog;
     int depth;
+    uintptr_t outermost; /* as the client's */
     int updating;
     int sizes_buffers; /* the config leaves the socket's buffers to us */
     int wanted;        /* NC_WANTED_... of a callback: when the outermost call returns */
@@ -7023,12 +7059,35 @@ static void nc_server_set_slot_timer( struct netcode_server_t * server, uint32_t
     nc_wheel_insert( &server->hall.wheel, index, next );
 }
 
+/* Nobody needs the data of a closing slot any more. */
+static void nc_server_free_slot( struct netcode_server_t * server, uint32_t index )
+{
+    nc_hall_t * hall = &server->hall;
+    nc_slot_t * slot = &hall->slots[index];
+    int reason = slot->reason;
+    nc_wheel_remove( &hall->wheel, index );
+    if ( !slot->loopback ) {
+        nc_table_remove( &hall->slot_by_address, index );
+        nc_sieve_change( &hall->sieve, nc_address_key( &slot->address, server->address_factor ), index, 0 );
+    }
+    nc_table_remove( &hall->slot_by_id, index );
+    for ( nc_walk_t * walk = server->walks; walk; walk = walk->outer )
+        if ( walk->next == index )
+            walk->next = hall->active_links[index].next;
+    nc_list_remove( &server->active, hall->active_links, index );
+    nc_bits_insert( &hall->free_slots, index );
+    nc_inbox_close( &hall->inbox, index, slot->session, slot->client_id, reason );
+    nc_crypto_wipe( slot, sizeof( *slot ) );
+    nc_crypto_wipe( hall->user_data + (size_t) index * NETCODE_USER_DATA_BYTES, NETCODE_USER_DATA_BYTES );
+    slot->state = NC_SLOT_FREE;
+    slot->reason = (uint8_t) reason;
+}
+
 /*  Empties a slot. Its data stay readable until the callback returns; the callback may do anything but fill this
     slot. */
 static void nc_server_end_slot( struct netcode_server_t * server, uint32_t index, int reason, int tell_client )
 {
-    nc_hall_t * hall = &server->hall;
-    nc_slot_t * slot = &hall->slots[index];
+    nc_slot_t * slot = &server->hall.slots[index];
     char text[NETCODE_MAX_ADDRESS_STRING_LENGTH];
     static const char * const reasons[] = { "", "it timed out", "it disconnected", "the server disconnected it",
                                             "a newer token of the same client took over" };
@@ -7047,22 +7106,7 @@ static void nc_server_end_slot( struct netcode_server_t * server, uint32_t index
         server->config.connect_disconnect_callback( server->config.callback_context, (int) index, 0 );
     if ( tell_client && !slot->loopback )
         nc_server_send_disconnects( server, index );
-    nc_wheel_remove( &hall->wheel, index );
-    if ( !slot->loopback ) {
-        nc_table_remove( &hall->slot_by_address, index );
-        nc_sieve_change( &hall->sieve, nc_address_key( &slot->address, server->address_factor ), index, 0 );
-    }
-    nc_table_remove( &hall->slot_by_id, index );
-    for ( nc_walk_t * walk = server->walks; walk; walk = walk->outer )
-        if ( walk->next == index )
-            walk->next = hall->active_links[index].next;
-    nc_list_remove( &server->active, hall->active_links, index );
-    nc_bits_insert( &hall->free_slots, index );
-    nc_inbox_close( &hall->inbox, index, slot->session, slot->client_id, reason );
-    nc_crypto_wipe( slot, sizeof( *slot ) );
-    nc_crypto_wipe( hall->user_data + (size_t) index * NETCODE_USER_DATA_BYTES, NETCODE_USER_DATA_BYTES );
-    slot->state = NC_SLOT_FREE;
-    slot->reason = (uint8_t) reason;
+    nc_server_free_slot( server, index );
 }
 
 /* Tells the application of a taken slot. */
@@ -8108,10 +8152,37 @@ static void nc_server_free( struct netcode_server_t * server )
     nc_crypto_release( &allocator, server, sizeof( *server ) );
 }
 
-/* Begins a call; as nc_client_come. */
-static void nc_server_come( struct netcode_server_t * server )
+/*  A callback of the last call did not return: nothing is in progress any more. What it left half done is done: slots
+    that were about to be free, timers that had rung, a stop. */
+static void nc_server_mend( struct netcode_server_t * server )
 {
-    server->depth++;
+    nc_hall_t * hall = &server->hall;
+    server->depth = server->updating = 0;
+    server->walks = NULL;
+    nc_outbox_mend( &server->outbox );
+    if ( hall->block )
+        for ( int i = 0; i < NC_RECEIVE_BATCH; i++ )
+            nc_arrival_prepare( &server->places[i], hall->inbox.pool, server->batch[i] );
+    for ( uint32_t i = 0; i < hall->slot_count; i++ )
+        if ( hall->slots[i].state == NC_SLOT_CLOSING ) {
+            nc_server_free_slot( server, i );
+        } else if ( hall->slots[i].state == NC_SLOT_CONNECTED && !hall->slots[i].loopback ) {
+            nc_wheel_remove( &hall->wheel, i );
+            nc_server_set_slot_timer( server, i );
+        }
+    if ( server->stopping )
+        server->wanted = NC_WANTED_STOP;
+    server->stopping = 0;
+}
+
+/* Begins a call; as nc_client_come. */
+static NC_INLINE void nc_server_come( struct netcode_server_t * server )
+{
+    uintptr_t frame = NC_FRAME();
+    if ( server->depth && frame >= server->outermost && frame )
+        nc_server_mend( server );
+    if ( server->depth++ == 0 )
+        server->outermost = frame;
     nc_server_tell( server );
 }
 
@@ -8378,7 +8449,7 @@ NETCODE_API size_t netcode_server_memory( const struct netcode_server_config_t *
 
 NETCODE_API void netcode_server_destroy( struct netcode_server_t * server )
 {
-    if ( !server || server->destroy_wanted )
+    if ( !server )
         return;
     nc_server_come( server );
     server->destroy_wanted = 1;
@@ -8401,22 +8472,26 @@ NETCODE_API void netcode_server_stop( struct netcode_server_t * server )
     nc_server_leave( server );
 }
 
-NETCODE_API void netcode_server_update( struct netcode_server_t * server, double time )
+static void nc_server_update( struct netcode_server_t * server )
 {
-    NC_CHECK( server != NULL, NC_NOTHING );
-    if ( server->updating || server->destroy_wanted ) {
-        NC_LOG( &server->log, ERROR, "netcode_server_update was refused: it was called from one of its own callbacks" );
-        return;
-    }
-    nc_clock_advance( &server->clock, time );
-    if ( !server->running || server->stopping )
-        return;
-    nc_server_come( server );
     server->updating = 1;
     nc_server_receive( server );
     nc_server_ring( server );
     nc_outbox_flush( &server->outbox );
     server->updating = 0;
+}
+
+NETCODE_API void netcode_server_update( struct netcode_server_t * server, double time )
+{
+    NC_CHECK( server != NULL, NC_NOTHING );
+    nc_server_come( server );
+    if ( server->updating || server->destroy_wanted )
+        NC_LOG( &server->log, ERROR, "netcode_server_update was refused: it was called from one of its own callbacks" );
+    else {
+        nc_clock_advance( &server->clock, time );
+        if ( server->running && !server->stopping )
+            nc_server_update( server );
+    }
     nc_server_leave( server );
 }
 
@@ -8580,11 +8655,11 @@ NETCODE_API void netcode_server_send_packet( struct netcode_server_t * server, i
 NETCODE_API void netcode_server_send_packet_to_session( struct netcode_server_t * server, int client_index,
                                                         uint64_t session, const uint8_t * data, int bytes )
 {
-    NC_CHECK( server != NULL, NC_NOTHING );
+    NC_CHECK( server != NULL && data != NULL, NC_NOTHING );
     nc_server_come( server );
     const nc_slot_t * slot = nc_server_target( server, client_index );
-    if ( slot && slot->session == session )
-        netcode_server_send_packet( server, client_index, data, bytes );
+    if ( slot && slot->session == session && nc_outbox_allows( &server->log, "server", bytes ) )
+        nc_server_send_payload( server, (uint32_t) client_index, data, bytes );
     nc_server_leave( server );
 }
 
@@ -12074,6 +12149,7 @@ NETCODE_API void netcode_messages_server_send( struct netcode_messages_t * messa
 /* Private macros end with the implementation. */
 #undef NC_ADDRESS_HINT
 #undef NC_ADDRESS_MIXER
+#undef NC_FRAME
 #undef NC_ARENA_TOO_MUCH
 #undef NC_CHECK
 #undef NC_CLOCK_LONGEST_STEP
