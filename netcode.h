@@ -241,6 +241,11 @@
                                NETCODE_BIG_ENDIAN are found out too, for code that asks for them: asserts follow
                                NDEBUG, and the library is the same on every byte order
 
+    Of libsodium it needs sodium_init, sodium_memcmp, sodium_memzero, randombytes_buf,
+    crypto_aead_chacha20poly1305_ietf_encrypt and crypto_aead_chacha20poly1305_ietf_decrypt,
+    crypto_aead_xchacha20poly1305_ietf_encrypt and crypto_aead_xchacha20poly1305_ietf_decrypt: also the copies that
+    other netcode libraries bundle have these.
+
     System headers may come before netcode.h or behind it: the library is the same, or (strict C modes on 32-bit
     Linux; windows.h with winsock.h in it, but for MinGW) it does not compile and says what to do. Where it comes
     first, it defines _GNU_SOURCE on Linux. A netcode.h of another library or version in an include path, or beside
@@ -2227,12 +2232,43 @@ static int nc_crypto_equal( const uint8_t * a, const uint8_t * b, size_t bytes )
     return sodium_memcmp( a, b, bytes ) == 0;
 }
 
-/* A hash that nobody without the key can steer, for tables. */
-static uint64_t nc_crypto_hash( const uint8_t key[crypto_shorthash_KEYBYTES], const uint8_t * data, size_t bytes )
+enum { NC_HASH_KEY_BYTES = 16 };
+
+static inline void nc_crypto_hash_round( uint64_t v[4] )
 {
-    uint8_t hash[crypto_shorthash_BYTES];
-    crypto_shorthash( hash, data, bytes, key );
-    return nc_load_u64( hash );
+    v[0] += v[1], v[2] += v[3];
+    v[1] = ( v[1] << 13 | v[1] >> 51 ) ^ v[0], v[3] = ( v[3] << 16 | v[3] >> 48 ) ^ v[2];
+    v[0] = v[0] << 32 | v[0] >> 32;
+    v[2] += v[1], v[0] += v[3];
+    v[1] = ( v[1] << 17 | v[1] >> 47 ) ^ v[2], v[3] = ( v[3] << 21 | v[3] >> 43 ) ^ v[0];
+    v[2] = v[2] << 32 | v[2] >> 32;
+}
+
+static inline void nc_crypto_hash_word( uint64_t v[4], uint64_t word )
+{
+    v[3] ^= word;
+    nc_crypto_hash_round( v );
+    nc_crypto_hash_round( v );
+    v[0] ^= word;
+}
+
+/*  SipHash-2-4 (Aumasson and Bernstein, 2012): a hash that nobody without the key can steer. It is the one algorithm here that is not
+    libsodium's: the copies that other netcode libraries bundle lack crypto_shorthash, and a BLAKE2b at every refused datagram costs ten
+    times as much. It finds entries of tables, and nothing else: no packet, no key and no secret depends on it. */
+static uint64_t nc_crypto_hash( const uint8_t key[NC_HASH_KEY_BYTES], const uint8_t * data, size_t bytes )
+{
+    uint64_t low = nc_load_u64( key ), high = nc_load_u64( key + 8 ), last = (uint64_t) bytes << 56;
+    uint64_t v[4] = { low ^ 0x736f6d6570736575u, high ^ 0x646f72616e646f6du, low ^ 0x6c7967656e657261u,
+                      high ^ 0x7465646279746573u };
+    for ( ; bytes >= 8; data += 8, bytes -= 8 )
+        nc_crypto_hash_word( v, nc_load_u64( data ) );
+    for ( size_t i = 0; i < bytes; i++ )
+        last |= (uint64_t) data[i] << ( 8 * i );
+    nc_crypto_hash_word( v, last );
+    v[2] ^= 0xff;
+    for ( int i = 0; i < 4; i++ )
+        nc_crypto_hash_round( v );
+    return v[0] ^ v[1] ^ v[2] ^ v[3];
 }
 
 NETCODE_API int netcode_init( void )
@@ -2328,8 +2364,7 @@ static inline int nc_address_same( const struct netcode_address_t * a, const str
     return a->type != NETCODE_ADDRESS_IPV6 || memcmp( a->data.ipv6, b->data.ipv6, 16 ) == 0;
 }
 
-static uint64_t nc_address_hash( const struct netcode_address_t * address,
-                                 const uint8_t key[crypto_shorthash_KEYBYTES] )
+static uint64_t nc_address_hash( const struct netcode_address_t * address, const uint8_t key[NC_HASH_KEY_BYTES] )
 {
     uint8_t bytes[18] = { (uint8_t) address->port, (uint8_t) ( address->port >> 8 ) };
     if ( address->type == NETCODE_ADDRESS_IPV4 ) {
@@ -5288,7 +5323,7 @@ static int nc_simulator_chance( nc_simulator_state_t * state, float percent )
 static nc_simulator_port_t ** nc_simulator_find( nc_simulator_state_t * state,
                                                  const struct netcode_address_t * address )
 {
-    static const uint8_t key[crypto_shorthash_KEYBYTES] = { 0 };
+    static const uint8_t key[NC_HASH_KEY_BYTES] = { 0 };
     nc_simulator_port_t ** at = &state->ports[nc_address_hash( address, key ) % NC_SIMULATOR_HEADS];
     while ( *at && !nc_address_same( &( *at )->address, address ) )
         at = &( *at )->next;
@@ -6844,7 +6879,7 @@ struct netcode_server_t {
     int address_count;
     uint8_t private_keys[NETCODE_MAX_PRIVATE_KEYS][NETCODE_KEY_BYTES];
     int private_key_count;
-    uint8_t hash_key[crypto_shorthash_KEYBYTES];
+    uint8_t hash_key[NC_HASH_KEY_BYTES];
     uint64_t address_factor; /* for addresses' keys in the sieve; odd */
     uint8_t challenge_key[NETCODE_KEY_BYTES];
     uint64_t challenge_sequence; /* the next challenge's is here or up to 2^32 - 1 above: see nc_server_challenge */

@@ -135,6 +135,10 @@ for pair in $pairs; do
     job pass "$cxx assert.c over a shared library" "$cxx -std=c++11 -x c++ $WARNINGS -I. $sodium_cflags -fvisibility=hidden -fPIC -shared \
         '-DNETCODE_API=__attribute__((visibility(\"default\")))' tests/compile/stub.c -x none $sodium_libs -o $at.so &&
         $cxx -std=c++11 -x c++ $WARNINGS -I. tests/compile/assert.c -x none $at.so -o $at && ./$at"
+    # What the manual says of libsodium: these functions, and none else.
+    job pass "$cc stub.c needs of libsodium what the manual lists" "$cc -O0 -DNETCODE_MESSAGES -I. $sodium_cflags -c tests/compile/stub.c -o $OUT/needs.$cc.o &&
+        nm -u $OUT/needs.$cc.o | grep -oE '(crypto|sodium|randombytes)_.*' | sort >$OUT/needs.$cc.used && sed -n '/Of libsodium it needs/,/^\$/p' netcode.h |
+        grep -oE '(crypto|sodium|randombytes)_[a-z0-9_]+' | sort >$OUT/needs.$cc.listed && diff $OUT/needs.$cc.used $OUT/needs.$cc.listed"
     # Another netcode.h that is found first.
     mkdir -p $OUT/other
     printf '#ifndef NETCODE_H\n#define NETCODE_H\n#endif\n' >$OUT/other/netcode.h

@@ -148,10 +148,23 @@ TEST( crypto_random_bytes_of_the_api )
     CHECK_MEM( data, untouched, sizeof( data ) );
 }
 
-/* The keyed hash is libsodium's, and the key matters: nobody without it can choose collisions. */
+/* The first and the last vectors that SipHash's authors give: the key is 0 to 15, the data 0 to n - 1. */
+TEST( crypto_hash_is_siphash_2_4 )
+{
+    uint8_t key[NC_HASH_KEY_BYTES], data[64];
+    for ( int i = 0; i < 64; i++ )
+        data[i] = (uint8_t) i;
+    memcpy( key, data, sizeof( key ) );
+    CHECK_EQ( nc_crypto_hash( key, data, 0 ), 0x726fdb47dd0e0e31u );
+    CHECK_EQ( nc_crypto_hash( key, data, 1 ), 0x74f839c593dc67fdu );
+    CHECK_EQ( nc_crypto_hash( key, data, 15 ), 0xa129ca6149be45e5u );
+    CHECK_EQ( nc_crypto_hash( key, data, 63 ), 0x958a324ceb064572u );
+}
+
+/* The keyed hash is the same as libsodium's, and the key matters: nobody without it can choose collisions. */
 TEST( crypto_hash_is_keyed )
 {
-    uint8_t key[crypto_shorthash_KEYBYTES], other[crypto_shorthash_KEYBYTES], data[40], raw[crypto_shorthash_BYTES];
+    uint8_t key[crypto_shorthash_KEYBYTES], other[crypto_shorthash_KEYBYTES], data[300], raw[crypto_shorthash_BYTES];
     size_t bytes;
     nc_crypto_random( key, sizeof( key ) );
     memcpy( other, key, sizeof( key ) );
