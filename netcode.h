@@ -1064,7 +1064,7 @@ struct netcode_messages_config_t {
     int bytes_per_second;     /* of FIXED; 125000 */
     int max_retries;   /* 1 to 60 times lost, or silence as long, then given up; 0: never, until the connection ends */
     int upgrade_large; /* 1: an unreliable message that is too large for a packet is sent reliably. 0: refused */
-    double ping_seconds; /* measures the round trip where nothing else does; 1.0; negative: never */
+    double ping_seconds; /* measures the round trip where nothing else does; 1.0; at least 0.01; negative: never */
     uint8_t priorities[NETCODE_MESSAGES_CHANNELS]; /* of each channel: 0 goes before 1 and so on */
     uint8_t weights[NETCODE_MESSAGES_CHANNELS];    /* shares among channels of one priority; 0 is 1 */
 };
@@ -11574,7 +11574,7 @@ static void nc_messages_configure( struct netcode_messages_t * messages,
     messages->congestion = config->congestion;
     messages->upgrade_large = config->upgrade_large;
     messages->fixed_rate = nc_or_default( config->bytes_per_second, 125000 );
-    messages->ping_seconds = config->ping_seconds > 0.0   ? config->ping_seconds
+    messages->ping_seconds = config->ping_seconds > 0.0   ? nc_real_larger( config->ping_seconds, 0.01 )
                              : config->ping_seconds < 0.0 ? 1e300
                                                           : 1.0;
     messages->credit_window = layout->in_bytes / 4 * 3;

@@ -250,8 +250,8 @@ row(67, "ENV", "a private key of zeros, which was never set", "d",
     ["row_67"])
 row(68, "ENV", "every number of the configs, the simulator and the functions at its edges", "d",
     ["threat_68_numbers_at_the_edge_in_configs", "threat_68_numbers_at_the_edge_in_the_simulator",
-     "threat_68_numbers_at_the_edge_in_arguments"],
-    ["row_68"])
+     "threat_68_numbers_at_the_edge_in_arguments", "threat_68_every_number_of_a_messages_config", "threat_68_every_argument_of_messages"],
+    ["row_68", "row_68_ping"])
 row(69, "ENV", "message buffers after reset and destroy", "d",
     ["threat_69_nothing_of_a_former_player_is_left"],
     ["row_69", "row_69_destroy", "row_69_events", "row_69_free"])

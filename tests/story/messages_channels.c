@@ -358,3 +358,91 @@ TEST( messages_to_another_session_wait )
     CHECK_EQ( d.server->next_number, 1 );
     down_close( &d );
 }
+
+/* ---- the largest messages ---- */
+
+/* Eight bytes of a message that stand nowhere else: an offset that is too small is seen. */
+static uint64_t largest_word( int which, uint32_t at )
+{
+    return test_mix( at ^ ( (uint64_t) which << 40 ) );
+}
+
+static void largest_fill( uint8_t * data, int which, uint32_t bytes )
+{
+    for ( uint32_t i = 0; i < bytes; i += 8 ) {
+        uint64_t word = largest_word( which, i );
+        memcpy( data + i, &word, bytes - i < 8 ? bytes - i : 8 );
+    }
+}
+
+static int largest_is( const uint8_t * data, int which, uint32_t bytes )
+{
+    for ( uint32_t i = 0; i < bytes; i += 8 ) {
+        uint64_t word = largest_word( which, i );
+        if ( memcmp( data + i, &word, bytes - i < 8 ? bytes - i : 8 ) != 0 )
+            return 0;
+    }
+    return 1;
+}
+
+/* Up to 16 MiB each way at once, one packet of twenty lost: every byte arrives in its place, and is acknowledged. */
+TEST( messages_of_16_mebibytes )
+{
+    static const struct {
+        int kind, bytes;
+    } rows[] = { { NETCODE_MESSAGE_RELIABLE_WITH_RECEIPT, NETCODE_MESSAGES_MAX_BYTES },
+                 { NETCODE_MESSAGE_RELIABLE_ORDERED_WITH_RECEIPT, 262145 } };
+    enum { ROWS = 2 };
+    struct netcode_messages_config_t config;
+    struct netcode_messages_t * ends[2];
+    uint8_t *data = (uint8_t *) malloc( NETCODE_MESSAGES_MAX_BYTES ), packet[NETCODE_MAX_PACKET_SIZE];
+    int queued[2] = { 0, 0 }, arrived[2][ROWS] = { { 0 } }, acked[2] = { 0, 0 }, bytes;
+    memset( &config, 0, sizeof( config ) );
+    config.max_message_bytes = NETCODE_MESSAGES_MAX_BYTES;
+    config.window_packets = 512;
+    config.congestion = NETCODE_MESSAGES_CONGESTION_NONE;
+    for ( int end = 0; end < 2; end++ )
+        ends[end] = netcode_messages_create( &config, 0.0 );
+    REQUIRE( data && ends[0] && ends[1] );
+    for ( int tick = 0; tick < 2000 && acked[0] + acked[1] < 2 * ROWS; tick++ )
+        for ( int end = 0; end < 2; end++ ) {
+            struct netcode_messages_t * m = ends[end];
+            struct netcode_messages_event_t event;
+            struct netcode_message_t message;
+            while ( queued[end] < ROWS ) {
+                largest_fill( data, queued[end] + ROWS * end, (uint32_t) rows[queued[end]].bytes );
+                memset( &message, 0, sizeof( message ) );
+                message.kind = rows[queued[end]].kind;
+                message.data = data;
+                message.bytes = rows[queued[end]].bytes;
+                message.receipt = 1 + (uint64_t) queued[end]++;
+                CHECK_EQ( netcode_messages_send_message( m, &message ), NETCODE_OK );
+            }
+            netcode_messages_update( m, 0.02 * tick );
+            while ( ( bytes = netcode_messages_generate_packet( m, packet, (int) sizeof( packet ) ) ) > 0 )
+                if ( test_random_below( 20 ) )
+                    CHECK_EQ( netcode_messages_process_packet( ends[!end], packet, bytes ),
+                              NETCODE_MESSAGES_DROP_NONE );
+            while ( netcode_messages_receive( m, &message ) ) {
+                int which = 0;
+                while ( which < ROWS && rows[which].bytes != message.bytes )
+                    which++;
+                REQUIRE( which < ROWS );
+                CHECK( largest_is( message.data, which + ROWS * !end, (uint32_t) message.bytes ) );
+                arrived[end][which]++;
+            }
+            while ( netcode_messages_event( m, &event ) ) {
+                CHECK( event.bytes_done <= event.bytes && event.bytes == rows[event.receipt - 1].bytes );
+                acked[end] += event.type == NETCODE_MESSAGES_EVENT_ACKED;
+            }
+        }
+    for ( int end = 0; end < 2; end++ ) {
+        CHECK_EQ( acked[end], ROWS );
+        for ( int i = 0; i < ROWS; i++ )
+            CHECK_EQ( arrived[end][i], 1 );
+        CHECK_EQ( ends[end]->out.used + ends[end]->in.used, 0 );
+        messages_check( ends[end] );
+        netcode_messages_destroy( ends[end] );
+    }
+    free( data );
+}

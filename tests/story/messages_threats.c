@@ -370,3 +370,129 @@ TEST( threat_69_nothing_of_a_former_player_is_left )
         allocator_release( &memory );
     }
 }
+
+/* ---- 68: numbers at the edge ---- */
+
+static const int edge_numbers[] = { INT_MIN, -1, 0, 1, INT_MAX / 2, INT_MAX / 2 + 1, INT_MAX };
+static const double edge_times[] = { -ENDLESS, -1e308, -1.0,  -1e-308, 0.0,         1e-308,
+                                     1e-9,     1.0,    1e308, ENDLESS, NOT_A_NUMBER };
+
+enum { EDGE_FIELDS = 9, EDGE_NUMBERS = 7, EDGE_TIMES = 11 };
+
+static int * edge_field( struct netcode_messages_config_t * config, int field )
+{
+    int * fields[EDGE_FIELDS] = { &config->channels,          &config->max_message_bytes,
+                                  &config->send_buffer_bytes, &config->receive_buffer_bytes,
+                                  &config->window_packets,    &config->congestion,
+                                  &config->bytes_per_second,  &config->max_retries,
+                                  &config->upgrade_large };
+    return fields[field];
+}
+
+/* As much is taken as was said. What can be created works: messages arrive, and whoever sleeps until the deadlines sleeps. */
+static int edge_config( struct netcode_messages_config_t config )
+{
+    static struct allocator_t memory;
+    struct netcode_messages_t * ends[2];
+    size_t bytes = netcode_messages_memory( &config );
+    int wakes = 0, read = 0;
+    memset( &memory, 0, sizeof( memory ) );
+    config.allocator_context = &memory;
+    config.allocate_function = allocator_allocate;
+    config.free_function = allocator_free;
+    ends[0] = netcode_messages_create( &config, 0.0 );
+    CHECK_EQ( ends[0] != NULL, bytes != 0 );
+    CHECK_EQ( memory.bytes, bytes );
+    if ( !ends[0] )
+        return 0;
+    ends[1] = netcode_messages_create( &config, 0.0 );
+    for ( int i = 0; i < NETCODE_MESSAGE_KINDS; i++ )
+        CHECK_EQ( netcode_messages_send( ends[0], 0, i, "edge", 4 ), NETCODE_OK );
+    for ( double now = 0.0, next; now < 3.0 && wakes < 4000; wakes++ ) {
+        messages_talk( ends, now, 0 );
+        read += messages_read( ends[1] );
+        next = nc_real_smaller( netcode_messages_next_deadline( ends[0] ), netcode_messages_next_deadline( ends[1] ) );
+        CHECK( next >= now );
+        now = next > now ? next : now + 1e-9;
+    }
+    CHECK_LT( wakes, 4000 );
+    CHECK_EQ( read, NETCODE_MESSAGE_KINDS );
+    for ( int i = 0; i < 2; i++ ) {
+        messages_check( ends[i] );
+        netcode_messages_destroy( ends[i] );
+    }
+    CHECK_EQ( memory.live, 0 );
+    return 1;
+}
+
+TEST( threat_68_every_number_of_a_messages_config )
+{
+    int created = 0, refused = 0;
+    for ( int field = 0; field <= EDGE_FIELDS; field++ )
+        for ( int i = 0; i < EDGE_NUMBERS; i++ )
+            for ( int congestion = 0; congestion < 3; congestion++ ) {
+                struct netcode_messages_config_t config;
+                memset( &config, 0, sizeof( config ) );
+                config.congestion = congestion;
+                for ( int k = 0; k < EDGE_FIELDS; k++ )
+                    if ( k == field || ( field == EDGE_FIELDS && k != 5 ) )
+                        *edge_field( &config, k ) = edge_numbers[i];
+                *( edge_config( config ) ? &created : &refused ) += 1;
+            }
+    CHECK( created > 80 && refused > 40 );
+    for ( int i = 0; i < EDGE_TIMES; i++ )
+        for ( int byte = 0; byte < 256; byte += 51 ) {
+            struct netcode_messages_config_t config;
+            memset( &config, 0, sizeof( config ) );
+            config.ping_seconds = edge_times[i];
+            memset( config.priorities, byte, sizeof( config.priorities ) );
+            memset( config.weights, byte, sizeof( config.weights ) );
+            CHECK_EQ( edge_config( config ), 1 );
+        }
+}
+
+TEST( threat_68_every_argument_of_messages )
+{
+    struct world_t * w = world_open( CLEAN, 1, 2, 1 );
+    struct netcode_messages_t * m = netcode_messages_create( small_config(), 0.0 );
+    struct netcode_messages_channel_stats_t channel;
+    struct netcode_message_t message;
+    static uint8_t data[NETCODE_MAX_PACKET_SIZE];
+    for ( int i = 0; i < EDGE_NUMBERS; i++ ) {
+        int number = edge_numbers[i], good = number == 0 || number == 1;
+        TOLERATE( CHECK_EQ( netcode_messages_send( m, number, 0, data, 4 ) == NETCODE_OK, good ) );
+        TOLERATE( CHECK_EQ( netcode_messages_send( m, 0, number, data, 4 ) == NETCODE_OK, good ) );
+        TOLERATE( CHECK_EQ( netcode_messages_send( m, 0, 2, data, number ) == NETCODE_OK, good ) );
+        TOLERATE( CHECK_NE( netcode_messages_process_packet( m, data, number ), NETCODE_MESSAGES_DROP_NONE ) );
+        TOLERATE( netcode_messages_channel_stats( m, number, &channel ) );
+        CHECK( good || channel.queued_messages == 0 );
+        if ( number < NETCODE_MAX_PACKET_SIZE )
+            TOLERATE( CHECK_EQ( netcode_messages_generate_packet( m, data, number ), 0 ) );
+        TOLERATE( netcode_messages_server_receive( m, w->servers[0], number, 1.0 ) );
+        TOLERATE( netcode_messages_server_send( m, w->servers[0], number, 1.0 ) );
+        CHECK( netcode_messages_drop_reason_name( number ) && netcode_messages_drop_reason_text( number ) );
+        messages_check( m );
+    }
+    for ( int i = 0; i < EDGE_TIMES; i++ )
+        for ( int kind = 0; kind < NETCODE_MESSAGE_KINDS; kind++ ) {
+            double seconds = edge_times[i];
+            memset( &message, 0, sizeof( message ) );
+            message.kind = kind;
+            message.data = data;
+            message.bytes = 4;
+            message.ttl_seconds = seconds;
+            int good =
+                seconds <= 0.0 || ( seconds < 1e300 && nc_kind_on_wire( kind ) != NETCODE_MESSAGE_RELIABLE_ORDERED );
+            TOLERATE( CHECK_EQ( netcode_messages_send_message( m, &message ) == NETCODE_OK, good ) );
+            TOLERATE( netcode_messages_update( m, seconds ) );
+            TOLERATE( netcode_messages_client_receive( m, w->clients[0], seconds ) );
+            TOLERATE( netcode_messages_client_send( m, w->clients[0], seconds ) );
+            TOLERATE( netcode_messages_server_receive( m, w->servers[0], 0, seconds ) );
+            TOLERATE( netcode_messages_server_send( m, w->servers[0], 0, seconds ) );
+            CHECK( netcode_messages_next_deadline( m ) >= m->told );
+            if ( kind == 0 )
+                netcode_messages_reset( m, seconds );
+            messages_check( m );
+        }
+    netcode_messages_destroy( m );
+}
