@@ -5,7 +5,7 @@
 # run.sh WORD runs the jobs whose titles hold the word; run.sh --one RECORD runs one job: "expectation|title|command".
 set -u
 
-WARNINGS="-Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wcast-qual -Wundef -Wdouble-promotion -Wformat=2 -Wvla -Werror"
+WARNINGS="-Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wcast-qual -Wundef -Wdouble-promotion -Werror"
 OUT=build/compile
 
 one() {
@@ -50,7 +50,7 @@ job() { # $1: expectation, $2: title, $3: command
 
 compile() { # $1: compiler and its flags, $2: source under tests/compile, $3: more flags; $4: expectation, else pass
     product=$OUT/$jobs.o
-    job "${4:-pass}" "$1 $2 ${3:-}" "$1 -O1 $WARNINGS -I. $sodium_cflags ${3:-} -c tests/compile/$2 -o $product"
+    job "${4:-pass}" "$1 $2 ${3:-}" "$1 -O1 $WARNINGS -Wformat=2 -Wvla -I. $sodium_cflags ${3:-} -c tests/compile/$2 -o $product"
 }
 
 program() { # $1: first compiler, $2: second compiler, $3: linker: stub.c and user.c make one program, which must run
