@@ -8,8 +8,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define crypto_shorthash_KEYBYTES 16U
-#define crypto_shorthash_BYTES 8U
 
 enum { STUB_KEY_BYTES = 32, STUB_TAG_BYTES = 16, STUB_NONCE_BYTES = 12, STUB_LONG_NONCE_BYTES = 24 };
 
@@ -144,15 +142,6 @@ static int crypto_aead_xchacha20poly1305_ietf_decrypt( unsigned char * m, unsign
 }
 
 /* A keyed hash: any number. */
-static int crypto_shorthash( unsigned char * out, const unsigned char * in, unsigned long long inlen,
-                             const unsigned char * k )
-{
-    STUB_READABLE( in, inlen );
-    STUB_READABLE( k, crypto_shorthash_KEYBYTES );
-    stub_havoc( out, crypto_shorthash_BYTES );
-    return 0;
-}
-
 static void randombytes_buf( void * const out, const size_t bytes )
 {
     stub_havoc( (uint8_t *) out, bytes );
