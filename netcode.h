@@ -1737,6 +1737,13 @@ typedef struct {
 #define NC_LIKE_PRINTF
 #endif
 
+/* What a comment promises of a layout, compared when this compiles. */
+#if defined( __cplusplus )
+#define NC_STATIC_ASSERT( name, condition ) static_assert( condition, #name )
+#else
+#define NC_STATIC_ASSERT( name, condition ) typedef char nc_static_##name[( condition ) ? 1 : -1]
+#endif
+
 /*  Where on the stack the calling function is. A call of the application that is not below the outermost one in progress was
     made by none of that one's callbacks: one of those did not return (longjmp, an exception). */
 #if defined( __GNUC__ ) || defined( __clang__ )
@@ -3296,6 +3303,8 @@ typedef struct {
     uint32_t crowded;               /* members that found no word free */
 } nc_sieve_set_t;
 
+NC_STATIC_ASSERT( sieve_sets_share_a_line, NC_ARENA_LINE % sizeof( nc_sieve_set_t ) == 0 );
+
 typedef struct {
     nc_sieve_set_t * sets;
     uint32_t mask;
@@ -3529,6 +3538,9 @@ typedef struct nc_pool_t {
     uint32_t fresh; /* buffers that were never used: as many places of the free list have not been written yet */
     uint32_t held;
 } nc_pool_t;
+
+NC_STATIC_ASSERT( buffers_are_whole_lines, NC_BUFFER_STRIDE % NC_ARENA_LINE == 0 );
+NC_STATIC_ASSERT( what_leaves_fits, NC_OUT_STRIDE >= NC_MAX_DATAGRAM_BYTES && NC_OUT_STRIDE % 16 == 0 );
 
 static nc_pool_t * nc_pool_place( nc_arena_t * arena, uint32_t count )
 {
@@ -5672,7 +5684,7 @@ static int nc_transport_parse( const char ** texts, int count, struct netcode_ad
     How does one player get to one of the token's servers, and stay there?
     Uses: every room above.
     Invariant: nc_client_enter alone changes the state; the sequence never goes back; keys live only while connecting
-    or connected.
+    or connected. nc_client_check asserts what can be seen of it.
     Standard: Client State Machine
 
       DISCONNECTED
@@ -5845,7 +5857,7 @@ static void nc_client_send_disconnects( struct netcode_client_t * client )
     nc_outbox_flush( &client->outbox );
 }
 
-/* The invariants of each state. */
+/* The invariants of each state, and of what it holds; looked at whenever a call begins. */
 static void nc_client_check( const struct netcode_client_t * client )
 {
     netcode_assert( client->state >= NC_STATE( CONNECT_TOKEN_EXPIRED ) && client->state <= NC_STATE( CONNECTED ) );
@@ -5853,6 +5865,10 @@ static void nc_client_check( const struct netcode_client_t * client )
                     client->server_index < client->token.route.num_addresses );
     netcode_assert( client->state != NC_STATE( CONNECTED ) || client->inbox.queues[0].is_open );
     netcode_assert( !client->loopback || client->state == NC_STATE( CONNECTED ) );
+    netcode_assert( client->client_index >= -1 && client->max_clients >= 0 );
+    netcode_assert( client->outbox.sent <= client->outbox.count && client->outbox.count <= client->outbox.capacity );
+    netcode_assert( client->inbox.pool->held + client->inbox.queued + client->inbox.pool->free_count <=
+                    client->inbox.pool->count );
     (void) client;
 }
 
@@ -6258,6 +6274,7 @@ static NC_INLINE void nc_client_come( struct netcode_client_t * client )
         nc_client_mend( client );
     if ( client->depth++ == 0 )
         client->outermost = frame;
+    nc_client_check( client );
     nc_client_tell( client );
 }
 
@@ -6813,6 +6830,13 @@ typedef struct {
 
     nc_replay_t replay;
 } nc_slot_t;
+
+/* Where numbers of 8 bytes are aligned to 8, as on every 64-bit machine. */
+NC_STATIC_ASSERT( slot_has_four_lines, sizeof( void * ) < 8 || sizeof( nc_slot_t ) == 4 * NC_ARENA_LINE );
+NC_STATIC_ASSERT( slot_first_line, offsetof( nc_slot_t, timeout_seconds ) < NC_ARENA_LINE );
+NC_STATIC_ASSERT( slot_third_line,
+                  sizeof( void * ) < 8 || offsetof( nc_slot_t, client_to_server_key ) == 2 * NC_ARENA_LINE );
+NC_STATIC_ASSERT( slot_fourth_line, sizeof( void * ) < 8 || offsetof( nc_slot_t, replay ) == 3 * NC_ARENA_LINE );
 
 /* A handshake under way, identified by source address and token. Decision 3 */
 typedef struct {
@@ -8187,6 +8211,28 @@ static void nc_server_free( struct netcode_server_t * server )
     nc_crypto_release( &allocator, server, sizeof( *server ) );
 }
 
+/* The invariants, looked at whenever a call begins. */
+static void nc_server_check( const struct netcode_server_t * server )
+{
+    const nc_hall_t * hall = &server->hall;
+    const nc_pool_t * pool = hall->inbox.pool;
+    netcode_assert( server->private_key_count >= 1 && server->private_key_count <= NETCODE_MAX_PRIVATE_KEYS );
+    netcode_assert( server->address_count >= 1 );
+    netcode_assert( server->outbox.sent <= server->outbox.count && server->outbox.count <= server->outbox.capacity );
+    netcode_assert( server->running || !server->stopping );
+    netcode_assert( !server->running || ( hall->block && pool ) );
+    netcode_assert( !server->running || server->active.count <= hall->slot_count );
+    netcode_assert( !server->running ||
+                    server->pending_used.count + server->pending_free.count == hall->pending_count );
+    netcode_assert( server->untold == NC_NOWHERE || server->untold < hall->slot_count );
+    netcode_assert( hall->used.expiring_count <= hall->used.expiring_capacity );
+    netcode_assert( hall->used.never_count <= hall->used.never_capacity );
+    netcode_assert( !pool || pool->held + hall->inbox.queued + pool->free_count <= pool->count );
+    (void) server;
+    (void) hall;
+    (void) pool;
+}
+
 /*  A callback of the last call did not return: nothing is in progress any more. What it left half done is done: slots
     that were about to be free, timers that had rung, a stop. */
 static void nc_server_mend( struct netcode_server_t * server )
@@ -8218,6 +8264,7 @@ static NC_INLINE void nc_server_come( struct netcode_server_t * server )
         nc_server_mend( server );
     if ( server->depth++ == 0 )
         server->outermost = frame;
+    nc_server_check( server );
     nc_server_tell( server );
 }
 
@@ -12185,6 +12232,7 @@ NETCODE_API void netcode_messages_server_send( struct netcode_messages_t * messa
 #undef NC_ADDRESS_HINT
 #undef NC_ADDRESS_MIXER
 #undef NC_FRAME
+#undef NC_STATIC_ASSERT
 #undef NC_ARENA_TOO_MUCH
 #undef NC_CHECK
 #undef NC_CLOCK_LONGEST_STEP

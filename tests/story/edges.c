@@ -894,3 +894,36 @@ TEST( destroy_after_a_callback_that_did_not_return )
         world_close( w ); /* nothing is open, nothing is left */
     }
 }
+
+/* ---- invariants: each call looks at them in debug builds ---- */
+
+TEST( broken_invariants_trip_the_next_call )
+{
+    struct world_t * w = world_open( CLEAN, 1, 2, 1 );
+    struct netcode_server_t * s = w->servers[0];
+    struct netcode_client_t * c = w->clients[0];
+    if ( !TEST_ASSERTS_WORK )
+        SKIP( "asserts are off in this build" );
+    test_log_lines = 0;
+    test_state.silent = 1; /* an assert, and no line: nothing is refused */
+    s->private_key_count = 5;
+    BAD( netcode_server_flush( s ) );
+    s->private_key_count = 1;
+    s->pending_free.count--;
+    BAD( netcode_server_flush( s ) );
+    s->pending_free.count++;
+    s->active.count += 3;
+    BAD( netcode_server_flush( s ) );
+    s->active.count -= 3;
+    s->hall.inbox.pool->held += s->hall.inbox.pool->count;
+    BAD( netcode_server_flush( s ) );
+    s->hall.inbox.pool->held -= s->hall.inbox.pool->count;
+    netcode_server_flush( s );
+    c->client_index = -2;
+    BAD( netcode_client_flush( c ) );
+    c->client_index = 0;
+    c->inbox.pool->held += c->inbox.pool->count;
+    BAD( netcode_client_flush( c ) );
+    c->inbox.pool->held -= c->inbox.pool->count;
+    netcode_client_flush( c );
+}
