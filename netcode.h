@@ -179,7 +179,9 @@
       Of those that expire a client id has 4 at most: where it has 4, its tokens that expire no later than the earliest
       of them are refused, and a later one replaces that. When all records are in use, the earliest-expiring is
       forgotten, and all clients' tokens that expire no later are refused. One client id can not bring that about: it
-      takes 128 (at the least sizes) that connect four times each while their tokens last.
+      takes 128 (at the least sizes) that connect four times each while their tokens last. Tokens that never expire
+      have no such limit: with NETCODE_SEQUENCE_BASE_ZERO one client id can use up their half, and further ones are
+      refused.
     replay window 320 packets; a jump of more than 2^32 is refused
     answers to one handshake: 4 at once, then 10 a second
     packet pool max( 1024, 2 x slots, min( 32 x slots, 4096 ) ) buffers; 256 packets queued a client; 10 disconnect

@@ -73,6 +73,8 @@ typedef struct {
     nc_used_expiry_t heap[EXPIRING];
 } any_used_t;
 
+static any_used_t * proved; /* the memory that is at work */
+
 static nc_used_record_t any_record( void )
 {
     nc_used_record_t record;
@@ -142,6 +144,7 @@ static void make_used( any_used_t * it )
         it->heap[i].record = any_u32();
     }
     crowded = any_u32();
+    proved = it;
     GIVEN( is_heap( it ) && is_ring( it ) && ( crowded == NOWHERE || crowded < used->expiring_count ) );
 }
 
@@ -153,6 +156,20 @@ static uint64_t earliest_of( const any_used_t * it )
         if ( i < it->used.expiring_count && it->records[i].expire_timestamp < earliest )
             earliest = it->records[i].expire_timestamp;
     return earliest;
+}
+
+/* Stands for nc_used_earliest, which has its own proof: any heap of the same records, with the earliest of them on top. */
+uint64_t answer_earliest( nc_used_t * used )
+{
+    CLAIM( used->expiring_count == EXPIRING );
+    for ( int i = 0; i < EXPIRING; i++ ) {
+        proved->heap[i].expire_timestamp = any_u64();
+        proved->heap[i].record = any_below( EXPIRING );
+    }
+    GIVEN( is_heap( proved ) );
+    GIVEN( proved->heap[0].expire_timestamp == earliest_of( proved ) );
+    GIVEN( proved->records[proved->heap[0].record].expire_timestamp == earliest_of( proved ) );
+    return proved->heap[0].expire_timestamp;
 }
 
 static int is_same( const nc_used_record_t * a, const nc_used_record_t * b )
@@ -266,4 +283,18 @@ void prove_used_crowded( void )
     if ( index != NOWHERE )
         CLAIM( index < EXPIRING && it.records[index].client_id == client_id &&
                it.records[index].expire_timestamp == earliest );
+}
+
+/* The earliest-expiring record comes to the top, whatever the heap knew of it. */
+void prove_used_earliest( void )
+{
+    any_used_t it, before;
+    make_used( &it );
+    before = it;
+    uint32_t probe = any_below( CAPACITY );
+    GIVEN( it.used.expiring_count == EXPIRING );
+    CLAIM( nc_used_earliest( &it.used ) == earliest_of( &before ) );
+    CLAIM( is_heap( &it ) && it.heap[0].expire_timestamp == earliest_of( &before ) );
+    CLAIM( it.records[it.heap[0].record].expire_timestamp == earliest_of( &before ) );
+    CLAIM( is_same( &it.records[probe], &before.records[probe] ) && it.used.expiring_count == EXPIRING );
 }
