@@ -927,3 +927,44 @@ TEST( broken_invariants_trip_the_next_call )
     c->inbox.pool->held -= c->inbox.pool->count;
     netcode_client_flush( c );
 }
+
+/* ---- what no test noticed ---- */
+
+/* The timeout of a response begins with the challenge, however long the request has waited. */
+TEST( the_response_times_out_from_the_challenge_on )
+{
+    struct world_t * w = world_open( CLEAN, 1, 2, 1 );
+    double challenged;
+    w->cut_types = 1u << NETCODE_PACKET_REQUEST;
+    world_connect( w, 0, 1 );
+    world_run( w, 4.0 ); /* of the 5 s of its timeout */
+    w->cut_types = 1u << NETCODE_PACKET_KEEP_ALIVE;
+    REQUIRE( world_until( w, 0, NETCODE_CLIENT_STATE_SENDING_CONNECTION_RESPONSE, 0.5 ) );
+    challenged = w->time;
+    REQUIRE( world_until( w, 0, NETCODE_CLIENT_STATE_CONNECTION_RESPONSE_TIMED_OUT, 6.0 ) );
+    CHECK_NEAR( w->time - challenged, (double) WORLD_TIMEOUT, 0.02 );
+}
+
+/* A client's events name its slot on the server, which need not be the first. */
+TEST( a_clients_events_name_its_slot )
+{
+    static const int types[] = { NETCODE_EVENT_CONNECTED, NETCODE_EVENT_PAYLOAD, NETCODE_EVENT_DISCONNECTED };
+    struct world_t * w = world_open( CLEAN, 1, 3, 3 );
+    struct netcode_event_t event;
+    int next = 0;
+    for ( int i = 0; i < 3; i++ )
+        REQUIRE( world_join( w, i, (uint64_t) i + 1 ) );
+    REQUIRE_EQ( netcode_client_index( w->clients[2] ), 2 );
+    server_send( w, 0, 2, 10, 1 );
+    world_run( w, 0.1 );
+    netcode_server_disconnect_client( w->servers[0], 2 );
+    world_run( w, 0.1 );
+    while ( netcode_client_next_event( w->clients[2], &event ) ) {
+        REQUIRE( next < 3 );
+        CHECK_EQ( event.type, types[next++] );
+        CHECK_EQ( event.client_index, 2 );
+        if ( event.type == NETCODE_EVENT_PAYLOAD )
+            netcode_client_free_packet( w->clients[2], event.data );
+    }
+    CHECK_EQ( next, 3 );
+}
