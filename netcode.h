@@ -11257,6 +11257,11 @@ static uint32_t nc_waiting_remove( const struct netcode_messages_t * messages, u
 static void nc_arrived_in_order( struct netcode_messages_t * messages, nc_message_channel_t * channel, uint32_t place )
 {
     nc_arrived_t * arrived = nc_arrived_at( messages, place );
+    if ( !channel->waiting && arrived->order == channel->expected_order ) {
+        channel->expected_order++;
+        nc_arrived_ready( messages, place );
+        return;
+    }
     uint32_t * link = nc_waiting_find( messages, channel, arrived->order );
     netcode_assert( *link == 0 );
     arrived->below[0] = arrived->below[1] = 0;
@@ -11442,11 +11447,11 @@ static int nc_messages_read_header( struct netcode_messages_t * messages, nc_sou
 /* Does it acknowledge a number that was skipped? It reaches back over two blocks at most. */
 static int nc_messages_acks_skipped( const struct netcode_messages_t * messages, const nc_plan_t * plan )
 {
-    int64_t block = plan->acked / NC_MESSAGES_BLOCK, newest = (int64_t) ( messages->next_number / NC_MESSAGES_BLOCK );
-    for ( int64_t i = block; plan->acks.valid && i >= 0 && i >= block - 1 && newest - i < NC_MESSAGES_BLOCKS; i-- ) {
-        uint32_t skipped = messages->skipped[i % NC_MESSAGES_BLOCKS];
-        int64_t number = i * NC_MESSAGES_BLOCK + skipped;
-        if ( skipped && number <= plan->acked && nc_acks_hold( &plan->acks, (uint32_t) number ) )
+    uint64_t acked = (uint64_t) plan->acked, newest = messages->next_number / NC_MESSAGES_BLOCK;
+    int blocks = !plan->acks.valid ? 0 : acked < NC_MESSAGES_BLOCK ? 1 : 2;
+    for ( uint64_t block = acked / NC_MESSAGES_BLOCK; blocks-- && newest - block < NC_MESSAGES_BLOCKS; block-- ) {
+        uint64_t skipped = messages->skipped[block % NC_MESSAGES_BLOCKS], number = block * NC_MESSAGES_BLOCK + skipped;
+        if ( skipped && number <= acked && nc_acks_hold( &plan->acks, (uint32_t) number ) )
             return 1;
     }
     return 0;
