@@ -71,6 +71,7 @@ help:
 	@echo "make bench-sockets                  the same over real sockets, and a server under a flood (Linux)"
 	@echo "make bench-messages                 what room 13 costs for a packet, a message and a connection"
 	@echo "make bench-plot                     the picture of make bench: build/bench.svg (gnuplot)"
+	@echo "make fairness   what players hear while one attacker floods their server, over 640 settings (5 min); FAIRNESS=--short"
 	@echo "make instructions                   what a refused datagram costs, counted by valgrind"
 	@echo "make threads    servers on four threads share a port, under the thread sanitizer (Linux)"
 	@echo "make games      bots play Pong over messages, directly and through a lossy relay; the C++ transport (under 60 s)"
@@ -271,6 +272,13 @@ build/bench_sockets: tests/bench_sockets.c netcode.h | deps build
 bench-sockets: build/bench_sockets
 	./build/bench_sockets $(ROUNDS) build/bench_sockets.json
 
+build/fairness: tests/fairness.c tests/fairness.h netcode.h | deps build
+	$(Q)$(COMPILE) -DNDEBUG $< $(LINK) -o $@
+
+# FAIRNESS=--short: a tenth of the cells.
+fairness: build/fairness
+	./build/fairness $(FAIRNESS)
+
 instructions: | deps build
 	CFLAGS="$(CFLAGS)" sh tests/tools/instructions.sh
 
@@ -358,5 +366,5 @@ uninstall:
 clean:
 	rm -rf build
 
-.PHONY: all help deps demo newcomer demo-full plots docs test test-all test-release san coverage peer compile lint size readme format bench bench-messages bench-plot bench-sockets \
+.PHONY: all help deps demo newcomer demo-full plots docs test test-all test-release san coverage peer compile lint size readme format fairness bench bench-messages bench-plot bench-sockets \
 	games gates gates-plants latency latency-plants load instructions threads soak defences attacks sim fuzz torture torture-plain coverage-lines prove model erase ct msan platforms mutate fresh install uninstall clean

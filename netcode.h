@@ -101,7 +101,7 @@
                  addresses give bind_address the one that tokens name: from a wildcard the system answers with the
                  address it likes best, and clients accept packets only from the one they asked.
     update       receives, answers, sends keep-alives, ends what timed out. One update spends a bounded amount of
-                 work (update_budget), so a flood can not hold it; what is left waits for the next.
+                 work, so a flood can not hold it, and each client has a share of it: see 9.
     admission    admit_callback is asked last, before a client gets its slot: 0 denies it. For bans, and for what
                  several servers have to agree on (6).
     a crash      a player whose game crashed comes back at once with a newer token if replace_existing_clients is
@@ -189,7 +189,21 @@
     a slot whose client never confirms: the token's timeout, at most 60 s; 10 s where the token has none
     a client: a pool of 256 buffers, all of which may be queued; it remembers 16 tokens
     sizes in a config: above 2^24 they count as 2^24; 0 and less stand for the default
-    work per update: a client 2048 units, a server 2048 and 96 more for each slot above 64; a batch: 64 datagrams out
+    work per update of a server, for each 1/60 s since the last one, from 1 to 6 of them, so that a server at 20 Hz gets
+      three times as much as one at 60 Hz:
+        2,048 datagrams are taken from the socket, and 12 more for each slot above 64; one of 512 bytes counts double, one
+          of 1,024 three times; the rest waits in the socket's buffer
+        136 private keys are tried on connect tokens; further requests are dropped (REQUEST_NOT_OPENED), and clients repeat
+          theirs ten times a second: junk at 170 Mbit/s leaves 4 of 10 of them to a server with one key, 1 of 10 with four
+        16 packets of each client are opened whatever the others send, and 256 more in all (1,024 where fewer were opened
+          before); a client that sends more, or whose address is forged, loses its own (OVER_SHARE)
+        512 timers or so: where thousands are due at once, some keep-alives and timeouts wait for the next updates
+      So one attacker who sends up to 42 Mbit/s of the smallest packets, or 170 Mbit/s of packets of 200 bytes and more, takes
+      nothing from the others: 99 % of their packets are heard, at most one tick late, for at most 15 % of a core more.
+      make fairness tries 640 settings of that. It holds if the socket's buffer takes what arrives between two updates:
+      at 20 Hz 7 Mbit/s of the smallest packets need 400 KiB. Linux grants 208 unless net.core.rmem_max is raised.
+    work per update of a client: 2048 units (update_budget);
+      a batch: 64 datagrams out
 
     10  THE NETWORK, AND OTHERS
 
@@ -649,7 +663,7 @@
     X( REQUEST_OLD_VERSION, "the request speaks netcode 1.01, an older protocol" )                                        \
     X( REQUEST_WRONG_VERSION, "the request does not say NETCODE 1.02" )                                                   \
     X( REQUEST_WRONG_PROTOCOL_ID, "the request's protocol id is not this server's: another game, or another build of it" ) \
-    X( REQUEST_TOO_SOON, "requests of this handshake come faster than they are answered" )                                \
+    X( REQUEST_TOO_SOON, "requests with this token come faster than they are answered" )\
     X( TOKEN_EXPIRED, "the connect token has expired: the player waited too long, or a clock is wrong" )                  \
     X( TOKEN_MAYBE_USED, "the connect token may be older than this start of the server (max_connect_token_lifetime)" )    \
     X( TOKEN_REFUSED_UP_TO, "the connect token expires no later than a record that was forgotten: it may have been used" ) \
@@ -665,7 +679,9 @@
     X( NOT_ADMITTED, "the application's admit_callback refused the client, who was told so" )                             \
     X( CHALLENGE_NOT_ISSUED, "the response's challenge was not issued to this handshake" )                                \
     X( CHALLENGE_NOT_AUTHENTIC, "the response's challenge was not made by this server, or was changed" )                  \
-    X( CHALLENGE_FOR_ANOTHER, "the response's challenge was made for another token, address or client id" )
+    X( CHALLENGE_FOR_ANOTHER, "the response's challenge was made for another token, address or client id" )               \
+    X( REQUEST_NOT_OPENED, "more requests arrived since the last update than tokens are opened: the client asks again" )  \
+    X( OVER_SHARE, "more packets came from this client's address since the last update than its share of the work" )
 /* clang-format on */
 
 enum netcode_drop_reason_t {
@@ -778,7 +794,7 @@ struct netcode_client_config_t {
     int sequence_base;       /* NETCODE_SEQUENCE_BASE_... */
     int packet_pool_buffers; /* received packets that can be held at once; 256: four a tick, unread for a second */
     int packet_quota;        /* received packets that may be queued; all of the pool */
-    /* work units that one update may spend: 1 a cheap refusal, 4 a decryption; 2048 */
+    /* work units that one update may spend: 1 for a datagram and 1 more for each 512 bytes of it, 3 for a decryption; 2048 */
     int update_budget;
     int batch_sends;          /* 1: packets leave at update, at netcode_client_flush, or when 64 are waiting */
     int receive_buffer_bytes; /* asked of the system, halved until it agrees; 4 MiB */
@@ -814,7 +830,9 @@ struct netcode_server_config_t {
     int sequence_base;
     int packet_pool_buffers; /* max( 1024, 2 x slots, min( 32 x slots, 4096 ) ) */
     int packet_quota;        /* received packets of one client that may be queued; 256 */
-    /* work units: 1 a cheap refusal, 4 a decryption, 16 a request; 2048 + 96 for each slot above 64 */
+    /*  0: what one update may spend follows from the time since the last one: see 9 in the manual. Above: so many work
+        units an update: 1 for a datagram and 1 more for each 512 bytes of it, 3 for a decryption, 15 for each private key
+        that a connect token is tried with, 16 for a client that comes or leaves */
     int update_budget;
     int batch_sends;          /* 1: packets leave at update, at netcode_server_flush, or when 64 are waiting */
     int receive_buffer_bytes; /* 4 MiB, or 4 KiB a slot where that is more */
@@ -915,7 +933,7 @@ struct netcode_server_client_stats_t {
     uint64_t packets_received; /* accepted */
     uint64_t bytes_sent;
     uint64_t bytes_received;
-    uint64_t packets_dropped; /* authentic payloads that found no room */
+    uint64_t packets_dropped; /* payloads that found no room; what came while the queue was full was not opened */
     double seconds_connected;
     double seconds_silent; /* since the last accepted packet */
     int packets_queued;
@@ -1066,7 +1084,7 @@ struct netcode_messages_config_t {
     int bytes_per_second;     /* of FIXED; 125000 */
     int max_retries;   /* 1 to 60 times lost, or silence as long, then given up; 0: never, until the connection ends */
     int upgrade_large; /* 1: an unreliable message that is too large for a packet is sent reliably. 0: refused */
-    double ping_seconds; /* measures the round trip where nothing else does; 1.0; at least 0.01; negative: never */
+    double ping_seconds; /* measures the round trip where nothing else does; 1.0; negative: never */
     uint8_t priorities[NETCODE_MESSAGES_CHANNELS]; /* of each channel: 0 goes before 1 and so on */
     uint8_t weights[NETCODE_MESSAGES_CHANNELS];    /* shares among channels of one priority; 0 is 1 */
 };
@@ -1649,9 +1667,18 @@ enum nc_limit_t {
     NC_CLIENT_TOKENS_REMEMBERED = 16,
     NC_CLIENT_ERRORS_TO_MOVE_ON = 3,
     NC_SERVER_QUOTA = 256,
+    /*  What one update may spend for each sixtieth of a second since the last one, up to NC_SERVER_MOST_SCALE of them; what each slot
+        above NC_SERVER_BUDGET_SLOTS adds; and the parts of it. Decision 6 */
+    NC_SERVER_MOST_SCALE = 6,
     NC_SERVER_BUDGET = 2048,
-    NC_SERVER_BUDGET_SLOTS = 64, /* as many as that budget is for; each further one adds */
-    NC_SERVER_BUDGET_PER_SLOT = 96,
+    NC_SERVER_BUDGET_SLOTS = 64,
+    NC_SERVER_BUDGET_PER_SLOT = 12,
+    NC_SERVER_TOKENS = 2048,     /* units for opening connect tokens, one more for each further slot */
+    NC_SERVER_SPARE = 256,       /* packets opened beyond their clients' shares, the same; what is not used is kept, */
+    NC_SERVER_SPARE_MOST = 1024, /* up to so many, four more for each further slot */
+    NC_SERVER_SHARE = 16,        /* packets opened of each client, whatever the others do; they cost no units */
+    NC_SERVER_TIMERS = 4096, /* units for keep-alives and timeouts, NC_SERVER_TIMERS_PER_SLOT for each further slot */
+    NC_SERVER_TIMERS_PER_SLOT = 2,
     NC_PENDING_PER_SLOT = 4,
     NC_PENDING_LEAST = 256,
     NC_USED_PER_SLOT = 8,
@@ -1664,13 +1691,17 @@ enum nc_limit_t {
     NC_BIND_TRIES = 8,
     NC_SEND_TRIES = 3,
     NC_COST_CHEAP = 1,
-    NC_COST_OPEN = 4,
-    NC_COST_REQUEST = 16,
+    NC_COST_BYTES = 512,  /* one more for each so many */
+    NC_COST_OPEN = 3,     /* on top of that, a decryption */
+    NC_COST_REQUEST = 15, /* and a private key that a request is tried with */
+    NC_COST_SLOT = 16,    /* a slot is filled or emptied */
     NC_ADDRESSES_PER_TOKEN = 4,
     NC_TOKENS_PER_ADDRESS = 4,
     NC_HANDSHAKES_PER_ID = 4,
+    NC_RESPONSES_PER_UPDATE = 64, /* opened for one handshake */
     NC_ANSWER_BURST = 4,
-    NC_ANSWERS_PER_SECOND = 10,
+    NC_ANSWER_MILLISECONDS = 100, /* between those that follow */
+    NC_PENDING_PROTECTED = 500,   /* milliseconds in which a handshake is not evicted for copies of its request */
     NC_HANDSHAKE_SECONDS = 10,
     NC_UNCONFIRMED_SECONDS = 60,
     NC_WRONG_SERVER_LINES_PER_SECOND = 10,
@@ -3741,12 +3772,18 @@ static int nc_inbox_discard_left( nc_inbox_t * inbox )
     return 1;
 }
 
+/* Has this client's queue reached its quota? */
+static NC_INLINE int nc_inbox_is_full( const nc_inbox_t * inbox, uint32_t client_index )
+{
+    return inbox->queues[client_index].list.count >= inbox->quota;
+}
+
 /* Is there room for one more payload of this client? Returns a drop reason. */
 static NC_INLINE int nc_inbox_room( nc_inbox_t * inbox, uint32_t client_index )
 {
     uint32_t count = inbox->queues[client_index].list.count;
     uint32_t kept_back = count < inbox->share ? 0 : inbox->reserved;
-    if ( count >= inbox->quota )
+    if ( nc_inbox_is_full( inbox, client_index ) )
         return NETCODE_DROP_QUEUE_FULL;
     while ( inbox->pool->free_count <= kept_back )
         if ( !nc_inbox_discard_left( inbox ) )
@@ -5193,7 +5230,7 @@ typedef struct {
     int bytes;
     uint32_t buffer; /* the pool's buffer that it lies in, or NC_NOWHERE */
     int kept;        /* the buffer was queued */
-    int cost;        /* work units spent */
+    int cost;        /* work units spent, beyond that of a look */
     uint64_t hash; /* for a server's tables: of a request's tag, or of a response's `from`; else its key in the sieve */
     uint32_t slot; /* where `from` probably is, or NC_NOWHERE */
     union {
@@ -5211,6 +5248,12 @@ static int nc_arrival_measure( struct netcode_datagram_t * place )
     return place->status == NETCODE_DATAGRAM_TRUNCATED ? NC_MAX_DATAGRAM_BYTES + 1 : place->bytes;
 }
 
+/* What it costs to receive a datagram and to refuse it at a look. Sizes that can not be count like others. */
+static inline int nc_arrival_look( int bytes )
+{
+    return NC_COST_CHEAP + (int) ( ( (uint32_t) bytes % 2048 ) / NC_COST_BYTES );
+}
+
 static void nc_arrival_init( nc_arrival_t * arrival, struct netcode_datagram_t * place, int bytes, uint32_t buffer )
 {
     arrival->from = &place->address;
@@ -5218,7 +5261,7 @@ static void nc_arrival_init( nc_arrival_t * arrival, struct netcode_datagram_t *
     arrival->bytes = bytes;
     arrival->buffer = buffer;
     arrival->kept = 0;
-    arrival->cost = NC_COST_CHEAP;
+    arrival->cost = 0;
 }
 
 /* Makes one place of a batch ready to receive into a buffer of the pool. Places stay ready between updates. */
@@ -6032,7 +6075,7 @@ static int nc_client_read( struct netcode_client_t * client, nc_arrival_t * arri
         return NETCODE_DROP_WRONG_STATE;
     uint8_t * body = arrival->data + packet->header_bytes;
     nc_channel_t channel = { client->token.route.server_to_client_key, client->token.protocol_id };
-    arrival->cost = NC_COST_OPEN;
+    arrival->cost += NC_COST_OPEN;
     if ( client->state == NC_STATE( CONNECTED ) )
         reason = nc_packet_accept( packet, arrival->data, &channel, &client->replay );
     else if ( !nc_packet_open( packet, arrival->data, body, &channel ) )
@@ -6121,6 +6164,7 @@ static void nc_client_on_socket_error( struct netcode_client_t * client, const s
 static int nc_client_take( struct netcode_client_t * client, struct netcode_datagram_t * datagram, uint32_t * buffer )
 {
     nc_arrival_t arrival;
+    int cost = nc_arrival_look( datagram->bytes );
     nc_arrival_init( &arrival, datagram, nc_arrival_measure( datagram ), *buffer );
     if ( datagram->status == NETCODE_DATAGRAM_ERROR )
         nc_client_on_socket_error( client, datagram );
@@ -6129,14 +6173,15 @@ static int nc_client_take( struct netcode_client_t * client, struct netcode_data
     if ( arrival.kept )
         *buffer = nc_pool_take( client->inbox.pool ); /* nc_inbox_room has seen to it that there is one */
     nc_arrival_prepare( datagram, client->inbox.pool, *buffer );
-    return arrival.cost;
+    return cost + arrival.cost;
 }
 
 static void nc_client_receive( struct netcode_client_t * client )
 {
     int budget = client->config.update_budget;
     while ( budget > 0 ) {
-        int want = ( budget + NC_COST_OPEN - 1 ) / NC_COST_OPEN; /* what it can pay for, whatever arrives */
+        int want =
+            ( budget + NC_COST_OPEN ) / ( NC_COST_OPEN + NC_COST_CHEAP ); /* what it can pay for, whatever arrives */
         if ( want > NC_CLIENT_BATCH )
             want = NC_CLIENT_BATCH;
         int count = client->socket.receive( client->socket.context, client->places, want );
@@ -6804,6 +6849,13 @@ NETCODE_API void netcode_client_report( struct netcode_client_t * client, struct
 
 enum { NC_SLOT_FREE, NC_SLOT_CONNECTED, NC_SLOT_CLOSING };
 
+/* How many packets were opened for a client or handshake in one update. Decision 6 */
+typedef struct {
+    uint16_t update; /* which one */
+    uint8_t count;
+    uint8_t key_index; /* of a handshake: the private key that its token was sealed with */
+} nc_opened_t;
+
 /*  What a packet of a connected client touches, in four cache lines; the user data is kept apart. A packet to the client
     needs the first two, one from it the first, the third and the fourth. */
 typedef struct {
@@ -6817,6 +6869,7 @@ typedef struct {
     uint64_t sequence; /* of the next packet to it */
     double send_time;
     int32_t timeout_seconds;
+    nc_opened_t opened;
 
     uint8_t server_to_client_key[NETCODE_KEY_BYTES];
     uint64_t packets_sent;
@@ -6840,7 +6893,7 @@ NC_STATIC_ASSERT( slot_third_line,
                   sizeof( void * ) < 8 || offsetof( nc_slot_t, client_to_server_key ) == 2 * NC_ARENA_LINE );
 NC_STATIC_ASSERT( slot_fourth_line, sizeof( void * ) < 8 || offsetof( nc_slot_t, replay ) == 3 * NC_ARENA_LINE );
 
-/* A handshake under way, identified by source address and token. Decision 3 */
+/* A handshake in progress, identified by source address and token. Decision 3 */
 typedef struct {
     struct netcode_address_t address;
     int32_t timeout_seconds;
@@ -6849,9 +6902,10 @@ typedef struct {
     uint64_t first_challenge; /* sequence of the first challenge issued to it; UINT64_MAX before */
     uint64_t created;         /* counts up from 1: who is older? */
     double answer_time;       /* of the last request that it answered */
-    double allowance_time;    /* when the allowance was counted last */
-    float allowance;          /* answers that might leave then */
-    uint32_t key_index;       /* the private key that its token was sealed with */
+    uint32_t create_time;     /* in milliseconds, as what follows: see nc_server_milliseconds */
+    uint32_t answers;         /* the ration of answers to its requests, and of denials, is used up to this time */
+    uint32_t questions;       /* that of questions to admit_callback: copies of its request do not use it up */
+    nc_opened_t opened;       /* of its responses */
     uint8_t tag[NC_TOKEN_TAG_BYTES];
     uint8_t client_to_server_key[NETCODE_KEY_BYTES];
     uint8_t server_to_client_key[NETCODE_KEY_BYTES];
@@ -6883,6 +6937,15 @@ typedef struct {
 
 enum { NC_WANTED_STOP = -1, NC_WANTED_NOTHING = 0 }; /* or a start, with so many slots */
 
+/* What an update may still spend. Decision 6 */
+typedef struct {
+    double scale; /* sixtieths of a second since the update before: what follows grows with it */
+    int units;    /* in all: where none is left, the rest waits in the socket */
+    int tokens;   /* of these, for opening connect tokens */
+    int spare;    /* packets that may be opened beyond their clients' shares */
+    int share;    /* packets opened of each client */
+} nc_work_t;
+
 /* A walk over the connected slots; callbacks may end any of them meanwhile. */
 typedef struct nc_walk_t {
     struct nc_walk_t * outer;
@@ -6911,7 +6974,10 @@ struct netcode_server_t {
     uint64_t challenge_sequence; /* the next challenge's is here or up to 2^32 - 1 above: see nc_server_challenge */
     uint64_t earliest_expiry;    /* tokens that expire before it may be older than this start; 0: not asked */
     uint64_t session;
-    uint64_t created;                 /* counts pending handshakes */
+    uint64_t created; /* counts pending handshakes */
+    nc_work_t work;
+    double work_time;                 /* of the last update */
+    uint16_t update;                  /* counts them */
     uint32_t batch[NC_RECEIVE_BATCH]; /* the buffers that datagrams are received into */
     struct netcode_datagram_t places[NC_RECEIVE_BATCH];
     nc_list_t active;       /* connected slots */
@@ -7364,6 +7430,12 @@ static uint32_t nc_server_find_victim( const struct netcode_server_t * server, c
     return count >= limit->limit ? victim : NC_NOWHERE;
 }
 
+/* Where a handshake's times need no more: they are compared within days, so they may wrap around. */
+static uint32_t nc_server_milliseconds( const struct netcode_server_t * server )
+{
+    return (uint32_t) (uint64_t) ( server->clock.now * 1000.0 );
+}
+
 /* Enters a handshake, making room by the limits of decision 3. Returns a drop reason. */
 static int nc_server_insert_pending( struct netcode_server_t * server, const nc_pending_t * newcomer,
                                      const nc_server_hashes_t * hashes, uint32_t * result )
@@ -7380,6 +7452,10 @@ static int nc_server_insert_pending( struct netcode_server_t * server, const nc_
             continue;
         if ( limits[i].by_expiry && newcomer->expire_timestamp < hall->pending[victim].expire_timestamp )
             return NETCODE_DROP_TOKEN_OUTLIVED;
+        /* A handshake gets the time to answer its challenge, however many copies of its request arrive meanwhile. */
+        if ( memcmp( newcomer->tag, hall->pending[victim].tag, NC_TOKEN_TAG_BYTES ) == 0 &&
+             nc_server_milliseconds( server ) - hall->pending[victim].create_time < NC_PENDING_PROTECTED )
+            return NETCODE_DROP_REQUEST_TOO_SOON;
         nc_server_evict_pending( server, victim );
     }
     if ( server->pending_free.count == 0 )
@@ -7398,18 +7474,16 @@ static int nc_server_insert_pending( struct netcode_server_t * server, const nc_
     return NETCODE_DROP_NONE;
 }
 
-/* May this handshake be answered now? Burst 4, then 10 a second; only answers are charged. Decision 7 */
-static float nc_server_allowance( const struct netcode_server_t * server, const nc_pending_t * pending )
+/* Is something left of a ration? A burst of 4, then 10 a second. Decision 7 */
+static int nc_server_has_left( const struct netcode_server_t * server, uint32_t ration )
 {
-    double passed = server->clock.now - pending->allowance_time;
-    double allowance = (double) pending->allowance + passed * (double) NC_ANSWERS_PER_SECOND;
-    return allowance < (double) NC_ANSWER_BURST ? (float) allowance : (float) NC_ANSWER_BURST;
+    return (int32_t) ( ration - nc_server_milliseconds( server ) ) <= ( NC_ANSWER_BURST - 1 ) * NC_ANSWER_MILLISECONDS;
 }
 
-static void nc_server_charge( const struct netcode_server_t * server, nc_pending_t * pending )
+static void nc_server_charge( const struct netcode_server_t * server, uint32_t * ration )
 {
-    pending->allowance = nc_server_allowance( server, pending ) - 1.0f;
-    pending->allowance_time = server->clock.now;
+    uint32_t now = nc_server_milliseconds( server );
+    *ration = ( (int32_t) ( *ration - now ) > 0 ? *ration : now ) + NC_ANSWER_MILLISECONDS;
 }
 
 /*  ---- answers to clients without a slot: each smaller than what it answers. Decision 8 ----
@@ -7470,6 +7544,18 @@ typedef struct {
     nc_private_token_t token;
 } nc_server_request_t;
 
+/* What has a ration of its own is charged only where the application has set a budget for everything. */
+static inline int nc_server_price( const struct netcode_server_t * server, int cost )
+{
+    return server->config.update_budget > 0 ? cost : 0;
+}
+
+/* What the application hands in by netcode_server_process_packet is not rationed: that is its own affair. */
+static inline int nc_arrival_is_rationed( const nc_arrival_t * arrival )
+{
+    return arrival->buffer != NC_NOWHERE;
+}
+
 /* The steps that need no cryptography but a hash. Returns a drop reason. */
 static int nc_server_screen_request( struct netcode_server_t * server, nc_server_request_t * it,
                                      const nc_arrival_t * arrival )
@@ -7487,7 +7573,10 @@ static int nc_server_screen_request( struct netcode_server_t * server, nc_server
     if ( nc_used_seen( used, it->request.tag, it->hashes.tag ) )
         return NETCODE_DROP_TOKEN_CONSUMED;
     it->pending = nc_server_find_pending( server, arrival );
-    if ( it->pending != NC_NOWHERE && nc_server_allowance( server, &server->hall.pending[it->pending] ) < 1.0f )
+    if ( it->pending == NC_NOWHERE )
+        return server->work.tokens <= 0 && nc_arrival_is_rationed( arrival ) ? NETCODE_DROP_REQUEST_NOT_OPENED
+                                                                             : NETCODE_DROP_NONE;
+    if ( !nc_server_has_left( server, server->hall.pending[it->pending].answers ) )
         return NETCODE_DROP_REQUEST_TOO_SOON;
     return NETCODE_DROP_NONE;
 }
@@ -7577,9 +7666,9 @@ static void nc_server_describe_pending( nc_pending_t * pending, const nc_server_
     pending->client_id = it->token.client_id;
     pending->expire_timestamp = it->request.expire_timestamp;
     pending->first_challenge = UINT64_MAX;
-    pending->answer_time = pending->allowance_time = server->clock.now;
-    pending->allowance = (float) NC_ANSWER_BURST;
-    pending->key_index = it->key_index;
+    pending->answer_time = server->clock.now;
+    pending->create_time = pending->answers = pending->questions = nc_server_milliseconds( server );
+    pending->opened.key_index = (uint8_t) it->key_index;
     memcpy( pending->tag, it->request.tag, NC_TOKEN_TAG_BYTES );
     memcpy( pending->client_to_server_key, it->token.route.client_to_server_key, NETCODE_KEY_BYTES );
     memcpy( pending->server_to_client_key, it->token.route.server_to_client_key, NETCODE_KEY_BYTES );
@@ -7607,7 +7696,7 @@ static int nc_server_admit_request( struct netcode_server_t * server, nc_server_
     if ( reason != NETCODE_DROP_NONE )
         return reason;
     nc_pending_t * pending = &server->hall.pending[it->pending];
-    nc_server_charge( server, pending );
+    nc_server_charge( server, &pending->answers );
     pending->answer_time = server->clock.now;
     if ( takes_over == NC_NOWHERE && server->active.count == server->hall.slot_count ) {
         nc_server_answer( server, pending, NETCODE_PACKET_DENIED, NULL, nc_crypto_random_u64() );
@@ -7624,6 +7713,8 @@ static int nc_server_on_request( struct netcode_server_t * server, nc_arrival_t 
     if ( reason != NETCODE_DROP_NONE )
         return reason;
     reason = nc_server_open_token( server, &it, arrival );
+    server->work.tokens -= nc_arrival_is_rationed( arrival ) ? arrival->cost : 0;
+    arrival->cost = nc_server_price( server, arrival->cost );
     if ( reason != NETCODE_DROP_NONE )
         return reason;
     reason = nc_server_admit_request( server, &it, arrival );
@@ -7635,7 +7726,21 @@ static int nc_server_on_request( struct netcode_server_t * server, nc_arrival_t 
 
 /* ---- responses. Standard: Processing Connection Response Packets ---- */
 
-/* Which of the handshakes at this address sealed it? Leaves the opened body in `body`. */
+/* Counts one more that is opened in this update, unless there were `most` already. */
+static inline int nc_server_count_opened( const struct netcode_server_t * server, nc_opened_t * opened, int most )
+{
+    if ( opened->update != server->update ) {
+        opened->update = server->update;
+        opened->count = 0;
+    }
+    if ( opened->count >= most )
+        return 0;
+    opened->count++;
+    return 1;
+}
+
+/*  Which of the handshakes at this address sealed it? Leaves the opened body in `body`. Who forges responses uses up a
+    handshake's tries for this update, and no more. */
 static uint32_t nc_server_open_response( struct netcode_server_t * server, nc_arrival_t * arrival,
                                          uint8_t body[NC_PACKET_LARGE_BODY] )
 {
@@ -7643,7 +7748,11 @@ static uint32_t nc_server_open_response( struct netcode_server_t * server, nc_ar
     uint32_t index = nc_server_pending_at( server, arrival->from, arrival->hash, NC_NOWHERE );
     channel.protocol_id = server->config.protocol_id;
     for ( ; index != NC_NOWHERE; index = nc_server_pending_at( server, arrival->from, arrival->hash, index ) ) {
-        channel.key = server->hall.pending[index].client_to_server_key;
+        nc_pending_t * pending = &server->hall.pending[index];
+        if ( nc_arrival_is_rationed( arrival ) &&
+             !nc_server_count_opened( server, &pending->opened, NC_RESPONSES_PER_UPDATE ) )
+            continue;
+        channel.key = pending->client_to_server_key;
         arrival->cost += NC_COST_OPEN;
         if ( nc_packet_open( &arrival->as.packet, arrival->data, body, &channel ) )
             return index;
@@ -7730,9 +7839,9 @@ static int nc_server_connect( struct netcode_server_t * server, const nc_server_
 /* Tells somebody with a valid token that there is no slot for it, as far as the allowance goes. */
 static void nc_server_deny( struct netcode_server_t * server, nc_pending_t * pending )
 {
-    if ( nc_server_allowance( server, pending ) < 1.0f )
+    if ( !nc_server_has_left( server, pending->answers ) )
         return;
-    nc_server_charge( server, pending );
+    nc_server_charge( server, &pending->answers );
     nc_server_answer( server, pending, NETCODE_PACKET_DENIED, NULL, nc_crypto_random_u64() );
 }
 
@@ -7748,13 +7857,14 @@ static int nc_server_check_response( const struct netcode_server_t * server, nc_
     return reason;
 }
 
-/*  Does the application want this client? It may do anything meanwhile, so all is checked again. As a denial is rationed,
-    so is the question. Returns a drop reason. */
+/*  Does the application want this client? It may do anything meanwhile, so all is checked again. The question has a
+    ration of its own, which only authentic responses use. Returns a drop reason. */
 static int nc_server_ask_application( struct netcode_server_t * server, nc_server_response_t * it )
 {
     nc_pending_t * live = &server->hall.pending[it->entry];
-    if ( nc_server_allowance( server, live ) < 1.0f )
+    if ( !nc_server_has_left( server, live->questions ) )
         return NETCODE_DROP_NOT_ADMITTED;
+    nc_server_charge( server, &live->questions );
     int admitted = server->config.admit_callback( server->config.callback_context, it->pending.client_id,
                                                   it->pending.tag, it->pending.expire_timestamp );
     if ( live->created != it->pending.created )
@@ -7788,6 +7898,7 @@ static int nc_server_on_response( struct netcode_server_t * server, nc_arrival_t
     it.hashes.id = server->hall.pending_by_id.entries[it.entry].hash;
     it.hashes.tag = server->hall.pending_by_tag.entries[it.entry].hash;
     it.hashes.address = arrival->hash;
+    arrival->cost += NC_COST_SLOT;
     int reason = nc_server_check_challenge( server, &it, body );
     if ( reason == NETCODE_DROP_NONE )
         reason = nc_server_admit_response( server, &it, &arrival->as.packet );
@@ -7811,6 +7922,29 @@ static int nc_server_on_payload( struct netcode_server_t * server, uint32_t inde
     return reason;
 }
 
+/*  May one more packet from this client's address be opened in this update? Each client has a share that the others can
+    not use up; beyond it all draw on what is spare. So one that floods, or one whose address is forged, loses its own
+    packets. A payload for a full queue is not worth opening, but for the first in an update, which is a sign of life.
+    Returns a drop reason. */
+static NC_INLINE int nc_server_ration_packet( struct netcode_server_t * server, uint32_t index, nc_arrival_t * arrival )
+{
+    nc_slot_t * slot = &server->hall.slots[index];
+    if ( !nc_arrival_is_rationed( arrival ) )
+        return NETCODE_DROP_NONE;
+    if ( slot->opened.update == server->update && arrival->as.packet.type == NETCODE_PACKET_PAYLOAD &&
+         nc_inbox_is_full( &server->hall.inbox, index ) ) {
+        slot->packets_dropped++;
+        return NETCODE_DROP_QUEUE_FULL;
+    }
+    if ( !nc_server_count_opened( server, &slot->opened, server->work.share ) ) {
+        if ( server->work.spare <= 0 )
+            return NETCODE_DROP_OVER_SHARE;
+        server->work.spare--;
+    }
+    arrival->cost = nc_server_price( server, NC_COST_OPEN );
+    return NETCODE_DROP_NONE;
+}
+
 static int nc_server_on_session( struct netcode_server_t * server, nc_arrival_t * arrival )
 {
     const nc_packet_t * packet = &arrival->as.packet;
@@ -7825,9 +7959,11 @@ static int nc_server_on_session( struct netcode_server_t * server, nc_arrival_t 
     }
     nc_slot_t * slot = &server->hall.slots[index];
     nc_channel_t channel = { slot->client_to_server_key, server->config.protocol_id };
-    int reason = nc_packet_accept( packet, arrival->data, &channel, &slot->replay );
-    if ( reason == NETCODE_DROP_NONE || reason == NETCODE_DROP_AUTHENTICATION_FAILED )
-        arrival->cost = NC_COST_OPEN;
+    int reason = nc_replay_seen( &slot->replay, packet->sequence );
+    if ( reason == NETCODE_DROP_NONE )
+        reason = nc_server_ration_packet( server, index, arrival );
+    if ( reason == NETCODE_DROP_NONE )
+        reason = nc_packet_accept( packet, arrival->data, &channel, &slot->replay );
     if ( reason != NETCODE_DROP_NONE )
         return reason;
     server->counters.packets_received[packet->type]++;
@@ -7835,6 +7971,7 @@ static int nc_server_on_session( struct netcode_server_t * server, nc_arrival_t 
     slot->packets_received++;
     slot->bytes_received += (uint64_t) arrival->bytes;
     if ( packet->type == NETCODE_PACKET_DISCONNECT ) {
+        arrival->cost += NC_COST_SLOT;
         nc_server_end_slot( server, index, NETCODE_SERVER_CLIENT_DISCONNECT_REASON_CLIENT_DISCONNECT, 0 );
         return NETCODE_DROP_NONE;
     }
@@ -7901,8 +8038,10 @@ static int nc_server_take( struct netcode_server_t * server, struct netcode_data
     nc_arrival_t arrivals[NC_RECEIVE_BATCH];
     uint32_t left[NC_RECEIVE_BATCH], passed = 0, known = 0; /* those that are not refused yet */
     nc_pool_t * pool = server->hall.inbox.pool;
+    int cost = 0;
     server->counters.datagrams_received += count;
     for ( uint32_t i = 0; i < count; i++ ) {
+        cost += nc_arrival_look( places[i].bytes );
         if ( nc_server_receive_one( server, &places[i], buffers[i], &arrivals[i] ) ) {
             nc_server_look_ahead( server, &arrivals[i] );
             left[passed++] = i;
@@ -7919,7 +8058,6 @@ static int nc_server_take( struct netcode_server_t * server, struct netcode_data
         nc_server_drop( server, NETCODE_DROP_UNKNOWN_ADDRESS, arrivals[i].from, arrivals[i].bytes );
         nc_arrival_reset( &places[i] );
     }
-    int cost = (int) ( count - known ) * NC_COST_CHEAP;
     for ( uint32_t k = 0; k < known; k++ ) {
         uint32_t i = left[k];
         nc_server_process( server, &arrivals[i] );
@@ -7933,74 +8071,104 @@ static int nc_server_take( struct netcode_server_t * server, struct netcode_data
     return cost;
 }
 
-/* Work units that one update may spend. Decision 6 */
-static int nc_server_budget( const struct netcode_server_t * server )
+static int nc_server_part( const struct netcode_server_t * server, int base, int per_slot )
 {
     int further = (int) server->hall.slot_count - NC_SERVER_BUDGET_SLOTS;
-    if ( server->config.update_budget > 0 )
-        return server->config.update_budget;
-    return NC_SERVER_BUDGET + ( further > 0 ? further * NC_SERVER_BUDGET_PER_SLOT : 0 );
+    return (int) ( server->work.scale * (double) ( base + ( further > 0 ? further * per_slot : 0 ) ) );
+}
+
+/* Work units that one update may spend in all. Decision 6 */
+static int nc_server_budget( const struct netcode_server_t * server )
+{
+    return server->config.update_budget > 0 ? server->config.update_budget
+                                            : nc_server_part( server, NC_SERVER_BUDGET, NC_SERVER_BUDGET_PER_SLOT );
+}
+
+/*  What this update may spend follows from the time since the last one, so that a server that ticks at 20 Hz handles as
+    much in a second as one that ticks at 60 Hz. Decision 6 */
+static void nc_server_plan_work( struct netcode_server_t * server )
+{
+    nc_work_t * work = &server->work;
+    double scale = ( server->clock.now - server->work_time ) * 60.0;
+    server->work_time = server->clock.now;
+    work->scale = scale < 1.0 ? 1.0 : scale < (double) NC_SERVER_MOST_SCALE ? scale : (double) NC_SERVER_MOST_SCALE;
+    work->units = nc_server_budget( server );
+    work->tokens = nc_server_part( server, NC_SERVER_TOKENS, 1 );
+    int spare = work->spare + nc_server_part( server, NC_SERVER_SPARE, 1 );
+    int most = nc_server_part( server, NC_SERVER_SPARE_MOST, 4 );
+    work->spare = spare < most ? spare : most;
+    work->share = nc_server_part( server, NC_SERVER_SHARE, 0 );
+    server->update++;
 }
 
 static void nc_server_receive( struct netcode_server_t * server )
 {
-    int budget = nc_server_budget( server );
-    while ( budget > 0 ) {
-        int want = ( budget + NC_COST_REQUEST - 1 ) / NC_COST_REQUEST; /* what it can pay for, whatever arrives */
+    nc_work_t * work = &server->work;
+    while ( work->units > 0 ) {
+        /* what it can pay for, whatever arrives */
+        uint32_t want = ( (uint32_t) work->units + NC_COST_REQUEST ) / ( NC_COST_REQUEST + NC_COST_CHEAP );
         if ( want > NC_RECEIVE_BATCH )
             want = NC_RECEIVE_BATCH;
-        int count = server->socket.receive( server->socket.context, server->places, want );
+        int count = server->socket.receive( server->socket.context, server->places, (int) want );
         server->counters.receive_errors += count < 0; /* the socket is broken */
         if ( count <= 0 )
             break;
-        budget -= nc_server_take( server, server->places, server->batch, (uint32_t) ( count < want ? count : want ) );
+        uint32_t taken = (uint32_t) count < want ? (uint32_t) count : want;
+        work->units -= nc_server_take( server, server->places, server->batch, taken );
     }
-    server->backlog = budget <= 0;
+    server->backlog = work->units <= 0;
     server->backlogs += (uint64_t) server->backlog;
 }
 
 /* ---- update ---- */
 
-static void nc_server_ring_slot( struct netcode_server_t * server, uint32_t index )
+/* Returns what it cost, as nc_server_ring_pending does. */
+static int nc_server_ring_slot( struct netcode_server_t * server, uint32_t index )
 {
     nc_slot_t * slot = &server->hall.slots[index];
     uint64_t session = slot->session;
+    int cost = NC_COST_CHEAP;
     double deadline = nc_server_slot_deadline( server, slot );
     if ( deadline >= 0.0 && server->clock.now >= deadline ) { /* and no packet to it before: its time is over */
         nc_server_end_slot( server, index, NETCODE_SERVER_CLIENT_DISCONNECT_REASON_TIMED_OUT, 0 );
-        return;
+        return NC_COST_SLOT;
     }
-    if ( server->clock.now - slot->send_time >= NC_SEND_INTERVAL )
+    if ( server->clock.now - slot->send_time >= NC_SEND_INTERVAL ) {
+        cost += NC_COST_OPEN;
         nc_server_send_keep_alive( server, index );
+    }
     if ( slot->session == session ) /* else the network's own callback has ended it */
         nc_server_set_slot_timer( server, index );
+    return cost;
 }
 
-static void nc_server_ring_pending( struct netcode_server_t * server, uint32_t index )
+static int nc_server_ring_pending( struct netcode_server_t * server, uint32_t index )
 {
     double deadline = nc_server_pending_deadline( server, &server->hall.pending[index] );
     if ( server->clock.now < deadline ) {
         nc_wheel_insert( &server->hall.wheel, server->hall.slot_count + index, deadline );
-        return;
+        return NC_COST_CHEAP;
     }
     server->handshakes_expired++;
     nc_server_remove_pending( server, index );
+    return NC_COST_OPEN;
 }
 
-/* Keep-alives and timeouts of whoever is due; the others cost nothing. */
+/*  Keep-alives and timeouts of those that are due; the others cost nothing. Where thousands are due at once, some wait for
+    the next update. */
 static void nc_server_ring( struct netcode_server_t * server )
 {
     nc_wheel_t * wheel = &server->hall.wheel;
-    uint32_t timer;
+    int units = nc_server_part( server, NC_SERVER_TIMERS, NC_SERVER_TIMERS_PER_SLOT );
     nc_wheel_advance( wheel, server->clock.now );
-    while ( ( timer = nc_wheel_take( wheel ) ) != NC_NOWHERE ) {
-        uint32_t next = wheel->lists[NC_WHEEL_DUE].head;
+    while ( units > 0 ) {
+        uint32_t timer = nc_wheel_take( wheel ), next = wheel->lists[NC_WHEEL_DUE].head;
+        if ( timer == NC_NOWHERE )
+            break;
         if ( next < server->hall.slot_count )
             nc_server_prefetch_slot( &server->hall.slots[next] );
-        if ( timer < server->hall.slot_count )
-            nc_server_ring_slot( server, timer );
-        else
-            nc_server_ring_pending( server, timer - server->hall.slot_count );
+        units -= timer < server->hall.slot_count ? nc_server_ring_slot( server, timer )
+                                                 : nc_server_ring_pending( server, timer - server->hall.slot_count );
     }
 }
 
@@ -8420,6 +8588,8 @@ static void nc_server_init( struct netcode_server_t * server, const struct netco
     server->address_factor = nc_crypto_random_u64() | 1;
     nc_clock_init( &server->clock, time );
     server->wrong_server_log_time = -1.0;
+    server->work.scale = 1.0;
+    server->work.spare = NC_SERVER_SPARE_MOST;
     server->untold = NC_NOWHERE;
 }
 
@@ -8559,6 +8729,7 @@ NETCODE_API void netcode_server_stop( struct netcode_server_t * server )
 static void nc_server_update( struct netcode_server_t * server )
 {
     server->updating = 1;
+    nc_server_plan_work( server );
     nc_server_receive( server );
     nc_server_ring( server );
     nc_outbox_flush( &server->outbox );
@@ -8922,7 +9093,7 @@ NETCODE_API void netcode_server_flush( struct netcode_server_t * server )
 NETCODE_API void netcode_server_wait( struct netcode_server_t * server, double seconds )
 {
     NC_CHECK( server != NULL, NC_NOTHING );
-    if ( !( seconds > 0.0 ) || server->backlog )
+    if ( !( seconds > 0.0 ) || server->backlog || server->hall.wheel.lists[NC_WHEEL_DUE].count )
         return;
     if ( !server->running ) {
         /* What waits in its socket is not read, so it must not end the wait. Simulated time is not waited for. */
@@ -8948,13 +9119,13 @@ static void nc_server_sort_out_pending( struct netcode_server_t * server, const 
         nc_pending_t * pending = &server->hall.pending[index];
         int i = 0;
         next = server->hall.pending_links[index].next;
-        while ( i < count && !nc_crypto_equal( server->private_keys[pending->key_index], keys + i * NETCODE_KEY_BYTES,
-                                               NETCODE_KEY_BYTES ) )
+        while ( i < count && !nc_crypto_equal( server->private_keys[pending->opened.key_index],
+                                               keys + i * NETCODE_KEY_BYTES, NETCODE_KEY_BYTES ) )
             i++;
         if ( i == count )
             nc_server_remove_pending( server, index );
         else
-            pending->key_index = (uint32_t) i;
+            pending->opened.key_index = (uint8_t) i;
     }
 }
 
@@ -11628,7 +11799,7 @@ static void nc_messages_configure( struct netcode_messages_t * messages,
     messages->congestion = config->congestion;
     messages->upgrade_large = config->upgrade_large;
     messages->fixed_rate = nc_or_default( config->bytes_per_second, 125000 );
-    messages->ping_seconds = config->ping_seconds > 0.0   ? nc_real_larger( config->ping_seconds, 0.01 )
+    messages->ping_seconds = config->ping_seconds > 0.0   ? config->ping_seconds
                              : config->ping_seconds < 0.0 ? 1e300
                                                           : 1.0;
     messages->credit_window = layout->in_bytes / 4 * 3;

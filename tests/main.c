@@ -63,6 +63,7 @@
 #include "story/copies.c"
 #include "story/records.c"
 #include "story/nested.c"
+#include "story/fairness.c"
 #include "unit/messages.c"
 #include "unit/corners.c"
 #include "story/corners.c"

@@ -727,3 +727,36 @@ TEST( drop_CHALLENGE_FOR_ANOTHER )
     puppet_poll( &p );
     CHECK_EQ( p.keep_alives, 0 );
 }
+
+TEST( drop_REQUEST_NOT_OPENED )
+{
+    struct world_t * w = world_open( CLEAN, 1, 4, 0 );
+    struct puppet_t p;
+    int i;
+    for ( i = 0; i < 300; i++ ) { /* sealed with another key, and none like the other */
+        puppet_make( &p, w, 0, 1 + (uint64_t) i, "10.2.0.1:6000" );
+        p.request[700] ^= 1;
+        puppet_ask( &p );
+    }
+    world_step( w );
+    CHECK_EQ( server_drops( w, 0, NETCODE_DROP_TOKEN_NOT_AUTHENTIC ), NC_SERVER_TOKENS / NC_COST_REQUEST + 1 );
+    CHECK_EQ( server_drops( w, 0, NETCODE_DROP_REQUEST_NOT_OPENED ), 300 - NC_SERVER_TOKENS / NC_COST_REQUEST - 1 );
+    puppet_make( &p, w, 0, 1, "10.2.0.1:6000" );
+    CHECK( puppet_connect( &p ) ); /* the next update opens tokens again */
+}
+
+TEST( drop_OVER_SHARE )
+{
+    struct world_t * w = world_open( CLEAN, 1, 4, 0 );
+    struct puppet_t p;
+    int i;
+    puppet_make( &p, w, 0, 1, "10.2.0.1:6000" );
+    REQUIRE( puppet_connect( &p ) );
+    for ( i = 0; i < 2000; i++ )
+        puppet_keep_alive( &p );
+    world_step( w );
+    CHECK_EQ( server_drops( w, 0, NETCODE_DROP_OVER_SHARE ), 2000 - NC_SERVER_SHARE - NC_SERVER_SPARE_MOST );
+    puppet_say( &p, 10, 1 );
+    world_step( w );
+    CHECK_EQ( server_drain( w, 0, 0 ), 1 );
+}

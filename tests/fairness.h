@@ -1,0 +1,436 @@
+/*  What the players of a server hear of each other while one attacker floods it: a server in virtual time, over a socket in memory that holds as
+    much as the system's would. Attacks 60 and 61 of the table run some cells of it, `make fairness` all. */
+
+#ifndef TESTS_FAIRNESS_H
+#define TESTS_FAIRNESS_H
+
+#include <time.h>
+
+enum { FAIR_CELL_BYTES = 1232, FAIR_CELLS = 32768, FAIR_SLOTS = 1000, FAIR_TOKENS = 512, FAIR_DELAYS = 64 };
+
+/*  A socket's receive buffer of 4 MiB, which is what the library asks for, as Linux counts it: twice as many bytes, of which a datagram takes 768 or
+    2304. A system that was never told otherwise grants 208 KiB. */
+enum { FAIR_BUFFER = 8 << 20, FAIR_BUFFER_USUAL = 2 * 212992 };
+
+enum fair_attack_t {
+    FAIR_NOTHING,
+    FAIR_PAYLOADS,
+    FAIR_REQUESTS,
+    FAIR_TOKENS_VALID,
+    FAIR_FORGED,
+    FAIR_REPLAYS,
+    FAIR_JUNK,
+    FAIR_ATTACKS
+};
+
+static const char * const fair_names[FAIR_ATTACKS] =
+    { "nothing", "one client's payloads", "junk requests", "valid requests", "forged payloads", "replays", "junk" };
+
+struct fair_setting_t {
+    int attack;
+    int hz;
+    int keys;
+    int slots;
+    int megabits; /* a second */
+    double seconds;
+};
+
+struct fair_result_t {
+    double heard;        /* share of the others' packets */
+    double heard_least;  /* of the one who is heard least */
+    double late;         /* share of what was heard more than one tick after the first update that could have */
+    double victim;       /* heard of the client whose address is forged or replayed, or of the one that floods */
+    double core;         /* the server's share of a core */
+    double worst_update; /* seconds */
+    double lost;         /* share of all datagrams that found no room in the socket's buffer */
+    int buffer;          /* bytes of the buffer that were in use at most, as the system counts them */
+    int beyond;          /* more datagrams came between two updates than one takes, whatever they are */
+    int fits;            /* what came between two updates would have found room in an empty buffer */
+    uint64_t not_opened, over_share, backlogs;
+};
+
+struct fair_cell_t {
+    struct netcode_address_t from;
+    int bytes;
+    uint8_t data[FAIR_CELL_BYTES];
+};
+
+struct fair_peer_t {
+    struct netcode_address_t address;
+    uint8_t key[NETCODE_KEY_BYTES];
+    uint64_t sequence;
+    uint64_t session;
+    uint64_t sent, heard;
+    int last_bytes; /* its last datagram, to be replayed */
+    uint8_t last[128];
+};
+
+static struct {
+    struct fair_cell_t * cells; /* a ring */
+    uint32_t head, tail;
+    int held, held_most;
+    int offered_bytes, offered_most; /* in one tick, as the system counts them */
+    int count, count_most;           /* datagrams in one tick */
+    uint64_t offered, lost;
+    struct netcode_server_t * server;
+    struct netcode_socket_t client_socket;
+    struct netcode_address_t server_address;
+    struct netcode_address_t client_address; /* of the one that connects */
+    struct fair_cell_t answer;               /* the last datagram to it */
+    int mute;
+    struct fair_peer_t peers[FAIR_SLOTS];
+    uint8_t keys[NETCODE_MAX_PRIVATE_KEYS][NETCODE_KEY_BYTES];
+    uint8_t tokens[FAIR_TOKENS][NETCODE_CONNECT_TOKEN_BYTES];
+    uint32_t tokens_used;
+    uint64_t random;
+    uint64_t client_id;
+    double time;
+} fair;
+
+static uint32_t fair_random( void )
+{
+    fair.random = fair.random * 6364136223846793005u + 1442695040888963407u;
+    return (uint32_t) ( fair.random >> 33 );
+}
+
+static void fair_store_random( uint8_t * out )
+{
+    uint32_t random = fair_random();
+    memcpy( out, &random, sizeof( random ) );
+}
+
+static double fair_cpu_seconds( void )
+{
+#if defined( CLOCK_THREAD_CPUTIME_ID ) && !defined( _WIN32 )
+    struct timespec now;
+    clock_gettime( CLOCK_THREAD_CPUTIME_ID, &now );
+    return (double) now.tv_sec + 1e-9 * (double) now.tv_nsec;
+#else
+    return 0.0;
+#endif
+}
+
+/* ---- the socket ---- */
+
+static int fair_true_bytes( int bytes )
+{
+    return bytes <= 256 ? 768 : 2304;
+}
+
+static void fair_offer( const struct netcode_address_t * from, const uint8_t * data, int bytes )
+{
+    struct fair_cell_t * cell = &fair.cells[fair.tail % FAIR_CELLS];
+    fair.offered++;
+    fair.count++;
+    fair.offered_bytes += fair_true_bytes( bytes );
+    if ( fair.held + fair_true_bytes( bytes ) > FAIR_BUFFER || fair.tail - fair.head == FAIR_CELLS ) {
+        fair.lost++;
+        return;
+    }
+    cell->from = *from;
+    cell->bytes = bytes;
+    memcpy( cell->data, data, (size_t) bytes );
+    fair.tail++;
+    fair.held += fair_true_bytes( bytes );
+    if ( fair.held > fair.held_most )
+        fair.held_most = fair.held;
+}
+
+static int fair_server_receive( void * context, struct netcode_datagram_t * datagrams, int count )
+{
+    int i;
+    (void) context;
+    for ( i = 0; i < count && fair.head != fair.tail; i++, fair.head++ ) {
+        const struct fair_cell_t * cell = &fair.cells[fair.head % FAIR_CELLS];
+        datagrams[i].address = cell->from;
+        datagrams[i].bytes = cell->bytes;
+        memcpy( datagrams[i].data, cell->data, (size_t) cell->bytes );
+        fair.held -= fair_true_bytes( cell->bytes );
+    }
+    return i;
+}
+
+static int fair_server_send( void * context, const struct netcode_datagram_t * datagrams, int count )
+{
+    int i;
+    (void) context;
+    for ( i = 0; i < count; i++ )
+        if ( netcode_address_equal( &datagrams[i].address, &fair.client_address ) ) {
+            fair.answer.bytes = datagrams[i].bytes;
+            memcpy( fair.answer.data, datagrams[i].data, (size_t) datagrams[i].bytes );
+        }
+    return count;
+}
+
+static int fair_client_receive( void * context, struct netcode_datagram_t * datagrams, int count )
+{
+    (void) context;
+    if ( count < 1 || fair.answer.bytes == 0 )
+        return 0;
+    datagrams->address = fair.server_address;
+    datagrams->bytes = fair.answer.bytes;
+    memcpy( datagrams->data, fair.answer.data, (size_t) fair.answer.bytes );
+    fair.answer.bytes = 0;
+    return 1;
+}
+
+static int fair_client_send( void * context, const struct netcode_datagram_t * datagrams, int count )
+{
+    int i;
+    (void) context;
+    for ( i = 0; i < count && !fair.mute; i++ )
+        fair_offer( &fair.client_address, datagrams[i].data, datagrams[i].bytes );
+    return count;
+}
+
+/* ---- who is there ---- */
+
+static struct netcode_address_t fair_address( uint32_t number, uint16_t port )
+{
+    struct netcode_address_t address;
+    memset( &address, 0, sizeof( address ) );
+    address.type = NETCODE_ADDRESS_IPV4;
+    address.data.ipv4[0] = 10;
+    address.data.ipv4[1] = (uint8_t) ( number >> 16 );
+    address.data.ipv4[2] = (uint8_t) ( number >> 8 );
+    address.data.ipv4[3] = (uint8_t) number;
+    address.port = port;
+    return address;
+}
+
+enum { FAIR_PROTOCOL = 0x1234 };
+
+static void fair_mint( uint8_t * token, int keys )
+{
+    const char * address = "10.255.255.1:40000";
+    netcode_generate_connect_token( 1, &address, &address, 300, 5, ++fair.client_id, FAIR_PROTOCOL, fair.keys[keys - 1],
+                                    NULL, token );
+}
+
+/* A client of the library connects; then its keys are taken, and it is heard of no more. Returns whether it could. */
+static int fair_join( struct fair_peer_t * peer, int keys )
+{
+    uint8_t token[NETCODE_CONNECT_TOKEN_BYTES];
+    struct netcode_client_config_t config;
+    int i;
+    netcode_default_client_config( &config );
+    config.socket = &fair.client_socket;
+    fair.client_address = peer->address;
+    fair.mute = fair.answer.bytes = 0;
+    fair_mint( token, keys );
+    struct netcode_client_t * client = netcode_client_create( "10.255.255.2:50000", &config, fair.time );
+    if ( !client )
+        return 0;
+    netcode_client_connect( client, token );
+    for ( i = 0; i < 20 && netcode_client_state( client ) != NETCODE_CLIENT_STATE_CONNECTED; i++ ) {
+        fair.time += 1e-5; /* they all join before anybody could time out */
+        netcode_client_update( client, fair.time );
+        netcode_server_update( fair.server, fair.time );
+    }
+    int joined = netcode_client_state( client ) == NETCODE_CLIENT_STATE_CONNECTED;
+    memcpy( peer->key, client->token.route.client_to_server_key, NETCODE_KEY_BYTES );
+    peer->sequence = client->sequence + 1000; /* behind what it says at its end */
+    fair.mute = 1;
+    netcode_client_destroy( client );
+    return joined;
+}
+
+static int fair_open( const struct fair_setting_t * setting )
+{
+    struct netcode_server_config_t config;
+    struct netcode_socket_t socket;
+    int i;
+    memset( &socket, 0, sizeof( socket ) );
+    if ( !fair.cells )
+        fair.cells = (struct fair_cell_t *) malloc( FAIR_CELLS * sizeof( struct fair_cell_t ) );
+    fair.head = fair.tail = 0;
+    fair.held = fair.held_most = 0;
+    fair.time = 100.0;
+    fair.tokens_used = 0;
+    fair.server_address = fair_address( 0xffff01, 40000 );
+    netcode_random_bytes( fair.keys[0], sizeof( fair.keys ) );
+    netcode_default_server_config( &config );
+    socket.receive = fair_server_receive;
+    socket.send = fair_server_send;
+    config.socket = &socket;
+    config.protocol_id = FAIR_PROTOCOL;
+    fair.client_socket.receive = fair_client_receive;
+    fair.client_socket.send = fair_client_send;
+    fair.server = netcode_server_create( "10.255.255.1:40000", &config, fair.time );
+    if ( !fair.cells || !fair.server )
+        return 0;
+    netcode_server_set_private_keys( fair.server, fair.keys[0], setting->keys );
+    netcode_server_start( fair.server, setting->slots );
+    memset( fair.peers, 0, sizeof( fair.peers ) );
+    for ( i = 0; i < setting->slots; i++ ) {
+        fair.peers[i].address =
+            fair_address( 0x010000 + (uint32_t) i / 4, (uint16_t) ( 20000 + i ) ); /* four behind each NAT */
+        if ( !fair_join( &fair.peers[i], setting->keys ) )
+            return 0;
+    }
+    for ( i = 0; i < FAIR_TOKENS && setting->attack == FAIR_TOKENS_VALID; i++ )
+        fair_mint( fair.tokens[i], setting->keys );
+    return 1;
+}
+
+/* ---- what is sent ---- */
+
+static int fair_seal( struct fair_peer_t * peer, uint8_t * out, const void * body, int bytes )
+{
+    nc_packet_t packet = { NETCODE_PACKET_PAYLOAD, 0, bytes, peer->sequence++ };
+    nc_channel_t channel = { peer->key, FAIR_PROTOCOL };
+    return nc_packet_seal( out, &packet, (const uint8_t *) body, &channel );
+}
+
+/* A player's packet; it bears the number of the first update that can see it. */
+static void fair_say( struct fair_peer_t * peer, uint64_t update )
+{
+    uint64_t body[8] = { update };
+    peer->last_bytes = fair_seal( peer, peer->last, body, (int) sizeof( body ) );
+    peer->sent++;
+    fair_offer( &peer->address, peer->last, peer->last_bytes );
+}
+
+static void fair_request( uint8_t * out, const uint8_t * token )
+{
+    nc_writer_t writer = nc_writer_make( out, NC_REQUEST_BYTES );
+    nc_writer_number( &writer, NETCODE_PACKET_REQUEST, 1 );
+    nc_writer_bytes( &writer, token,
+                     NC_VERSION_BYTES + 8 ); /* version, protocol id; then the creation time, which does not go along */
+    nc_writer_bytes( &writer, token + NC_VERSION_BYTES + 16, 8 + NC_TOKEN_NONCE_BYTES + NC_PRIVATE_TOKEN_BYTES );
+}
+
+static void fair_attack( const struct fair_setting_t * setting )
+{
+    uint8_t out[FAIR_CELL_BYTES] = { 0 };
+    struct netcode_address_t stranger =
+        fair_address( 0x800000 + fair_random() % 0x700000, (uint16_t) ( 1024 + fair_random() % 60000 ) );
+    struct fair_peer_t * first = &fair.peers[0];
+    int i;
+    switch ( setting->attack ) {
+    case FAIR_PAYLOADS: fair_offer( &first->address, out, fair_seal( first, out, &stranger, 20 ) ); break;
+    case FAIR_REQUESTS:
+        out[0] = NETCODE_PACKET_REQUEST;
+        memcpy( out + 1, "NETCODE 1.02", NC_VERSION_BYTES );
+        nc_store_u64( out + 14, FAIR_PROTOCOL );
+        nc_store_u64( out + 22, (uint64_t) time( NULL ) + 100 );
+        for ( i = 30; i + 4 <= NC_REQUEST_BYTES; i += 4 )
+            fair_store_random( out + i );
+        fair_offer( &stranger, out, NC_REQUEST_BYTES );
+        break;
+    case FAIR_TOKENS_VALID:
+        fair_request( out, fair.tokens[fair.tokens_used++ % FAIR_TOKENS] );
+        fair_offer( &stranger, out, NC_REQUEST_BYTES );
+        break;
+    case FAIR_REPLAYS:
+        first = &fair.peers[fair_random() % (uint32_t) setting->slots];
+        if ( first->last_bytes )
+            fair_offer( &first->address, first->last, first->last_bytes );
+        break;
+    default:
+        out[0] = (uint8_t) ( 6 << 4 | NETCODE_PACKET_PAYLOAD );
+        nc_store_u64( out + 1, first->sequence + fair_random() % 1000 );
+        for ( i = 7; i < 43; i += 4 )
+            fair_store_random( out + i );
+        fair_offer( setting->attack == FAIR_FORGED ? &first->address : &stranger, out, 43 );
+    }
+}
+
+/* ---- a cell ---- */
+
+/* One tick: what is said since the last one, mixed as it arrives; then the server's update, and what it hands out. */
+static void fair_tick( const struct fair_setting_t * setting, uint64_t update, int attacks,
+                       struct fair_result_t * result, uint64_t * late )
+{
+    static const int sizes[FAIR_ATTACKS] = { 0, 43, NC_REQUEST_BYTES, NC_REQUEST_BYTES, 43, 87, 43 };
+    double step = 1.0 / (double) setting->hz;
+    int flooder = setting->attack == FAIR_PAYLOADS;
+    int others = setting->slots - flooder, said = 0, sent = 0;
+    double before = fair.time * 60.0 * (double) others, after = ( fair.time + step ) * 60.0 * (double) others;
+    int says = (int) ( floor( after ) - floor( before ) ), phase = (int) fmod( floor( before ), (double) others );
+    int floods = attacks
+                     ? (int) ( floor( ( fair.time + step ) * setting->megabits * 125000.0 / sizes[setting->attack] ) -
+                               floor( fair.time * setting->megabits * 125000.0 / sizes[setting->attack] ) )
+                     : 0;
+    fair.offered_bytes = fair.count = 0;
+    while ( said < says || sent < floods ) {
+        if ( said < says && (double) said * (double) floods <= (double) sent * (double) says ) {
+            fair_say( &fair.peers[flooder + ( phase + said ) % others], update );
+            said++;
+        } else if ( sent < floods ) {
+            fair_attack( setting );
+            sent++;
+        } else {
+            fair_say( &fair.peers[flooder + ( phase + said ) % others], update );
+            said++;
+        }
+    }
+    if ( fair.offered_bytes > fair.offered_most )
+        fair.offered_most = fair.offered_bytes;
+    if ( fair.count > fair.count_most )
+        fair.count_most = fair.count;
+    fair.time += step;
+    double cpu = fair_cpu_seconds();
+    netcode_server_update( fair.server, fair.time );
+    cpu = fair_cpu_seconds() - cpu;
+    result->core += cpu;
+    if ( cpu > result->worst_update )
+        result->worst_update = cpu;
+    struct netcode_event_t event;
+    while ( netcode_server_next_event( fair.server, &event ) ) {
+        if ( event.type != NETCODE_EVENT_PAYLOAD )
+            continue;
+        uint64_t when;
+        memcpy( &when, event.data, 8 );
+        if ( event.bytes == 64 ) {
+            fair.peers[event.client_index].heard++;
+            *late += update - when > 1;
+        }
+        netcode_server_free_packet( fair.server, event.data );
+    }
+}
+
+/* Runs one cell. Returns 0 where its players could not even connect. */
+static int fair_run( const struct fair_setting_t * setting, struct fair_result_t * result )
+{
+    struct netcode_server_stats_t stats;
+    uint64_t update = 0, late = 0, heard = 0, sent = 0;
+    int ticks = (int) ( setting->seconds * (double) setting->hz ), i;
+    memset( result, 0, sizeof( *result ) );
+    if ( !fair_open( setting ) )
+        return 0;
+    for ( i = 0; i < 3; i++ )
+        fair_tick( setting, ++update, 0, result, &late ); /* each has said something */
+    for ( i = 0; i < setting->slots; i++ )
+        fair.peers[i].sent = fair.peers[i].heard = 0;
+    fair.offered = fair.lost = late = 0;
+    fair.held_most = fair.held;
+    fair.offered_most = fair.count_most = 0;
+    result->core = result->worst_update = 0.0;
+    for ( i = 0; i < ticks; i++ )
+        fair_tick( setting, ++update, 1, result, &late );
+    int has_victim = setting->attack == FAIR_FORGED || setting->attack == FAIR_PAYLOADS;
+    result->heard_least = 1.0;
+    for ( i = has_victim; i < setting->slots; i++ ) {
+        double share = (double) fair.peers[i].heard / (double) fair.peers[i].sent;
+        result->heard_least = share < result->heard_least ? share : result->heard_least;
+        heard += fair.peers[i].heard;
+        sent += fair.peers[i].sent;
+    }
+    netcode_server_stats( fair.server, &stats );
+    result->heard = (double) heard / (double) sent;
+    result->late = heard ? (double) late / (double) heard : 1.0;
+    result->victim = fair.peers[0].sent ? (double) fair.peers[0].heard / (double) fair.peers[0].sent : 0.0;
+    result->core /= (double) ticks / (double) setting->hz;
+    result->lost = (double) fair.lost / (double) fair.offered;
+    result->buffer = fair.held_most;
+    result->fits = fair.offered_most <= FAIR_BUFFER;
+    result->beyond = fair.count_most > nc_server_budget( fair.server );
+    result->not_opened = stats.dropped[NETCODE_DROP_REQUEST_NOT_OPENED];
+    result->over_share = stats.dropped[NETCODE_DROP_OVER_SHARE];
+    result->backlogs = stats.backlogs;
+    netcode_server_destroy( fair.server );
+    return 1;
+}
+
+#endif
