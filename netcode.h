@@ -129,8 +129,9 @@
     there at once, choose a smaller pool.
     Received packets lie in a pool, aligned to 16 bytes, and are yours until you free them, however long, through stop,
     start and the reuse of their slot. Every client has a share of the pool that others can not use up; one that queues
-    more than its quota loses the newest, counted as QUEUE_FULL. Payloads of disconnected clients are evicted first. Secrets
-    and packets are wiped when what they belong to ends.
+    more than its quota loses the newest, counted as QUEUE_FULL. Payloads of disconnected clients are evicted first. Where
+    the application reads all payloads between two updates, those that find no buffer wait in the socket for the next one.
+    Secrets and packets are wiped when what they belong to ends.
 
     6  THREADS
 
@@ -3789,6 +3790,18 @@ static NC_INLINE int nc_inbox_room( nc_inbox_t * inbox, uint32_t client_index )
         if ( !nc_inbox_discard_left( inbox ) )
             return inbox->pool->free_count == 0 ? NETCODE_DROP_POOL_EMPTY : NETCODE_DROP_QUEUE_FULL;
     return NETCODE_DROP_NONE;
+}
+
+/* For how many payloads more there is room, whoever sent them. */
+static uint32_t nc_inbox_room_for_all( const nc_inbox_t * inbox )
+{
+    return inbox->pool->free_count > inbox->reserved ? inbox->pool->free_count - inbox->reserved : 0;
+}
+
+/* Does the application read all there is, and keep little of it? Then what finds no room now will find some soon. */
+static int nc_inbox_is_read( const nc_inbox_t * inbox )
+{
+    return inbox->queued == 0 && nc_inbox_room_for_all( inbox ) >= inbox->pool->count / 4;
 }
 
 /* Queues a filled buffer, after nc_inbox_room agreed. Its header says what it holds. */
@@ -8101,14 +8114,22 @@ static void nc_server_plan_work( struct netcode_server_t * server )
     server->update++;
 }
 
+/*  What has nowhere to go waits in the socket, where the application reads all between two updates. Else it is dropped, as
+    those whose payloads nobody reads would keep the others' packets waiting. */
 static void nc_server_receive( struct netcode_server_t * server )
 {
+    const nc_inbox_t * inbox = &server->hall.inbox;
     nc_work_t * work = &server->work;
+    int waits = nc_inbox_is_read( inbox );
     while ( work->units > 0 ) {
         /* what it can pay for, whatever arrives */
         uint32_t want = ( (uint32_t) work->units + NC_COST_REQUEST ) / ( NC_COST_REQUEST + NC_COST_CHEAP );
         if ( want > NC_RECEIVE_BATCH )
             want = NC_RECEIVE_BATCH;
+        if ( waits && want > nc_inbox_room_for_all( inbox ) )
+            want = nc_inbox_room_for_all( inbox );
+        if ( want == 0 )
+            break;
         int count = server->socket.receive( server->socket.context, server->places, (int) want );
         server->counters.receive_errors += count < 0; /* the socket is broken */
         if ( count <= 0 )
@@ -8116,7 +8137,7 @@ static void nc_server_receive( struct netcode_server_t * server )
         uint32_t taken = (uint32_t) count < want ? (uint32_t) count : want;
         work->units -= nc_server_take( server, server->places, server->batch, taken );
     }
-    server->backlog = work->units <= 0;
+    server->backlog = work->units <= 0 || ( waits && nc_inbox_room_for_all( inbox ) == 0 );
     server->backlogs += (uint64_t) server->backlog;
 }
 

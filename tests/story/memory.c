@@ -454,6 +454,59 @@ TEST( a_small_server_keeps_what_came_in_a_second )
     }
 }
 
+/* Nor does a larger server lose any, whose update could take more than there is room for: the rest waits in the socket. */
+TEST( what_has_nowhere_to_go_waits_in_the_socket )
+{
+    enum { SLOTS = 64, SAID = 60 };
+    struct world_t * w = world_new( CLEAN );
+    static struct puppet_t p[SLOTS];
+    int i, k, count = 0;
+    w->server_config.update_budget = 1000000;
+    world_add_server( w, SLOTS );
+    for ( i = 0; i < SLOTS; i++ ) {
+        puppet_make( &p[i], w, 0, 1 + (uint64_t) i, "10.2.0.1:6000" );
+        p[i].address.port = (uint16_t) ( 6000 + i );
+        REQUIRE( puppet_connect( &p[i] ) );
+    }
+    w->time += 1.0;
+    w->recording = 0;
+    for ( k = 0; k < SAID; k++ )
+        for ( i = 0; i < SLOTS; i++ )
+            puppet_say( &p[i], 100, k );
+    for ( k = 0; k < 8; k++ ) {
+        world_step( w );
+        for ( i = 0; i < SLOTS; i++ )
+            count += server_drain( w, 0, i );
+    }
+    CHECK_EQ( count, SLOTS * SAID );
+    world_close( w );
+}
+
+/* An application that reads nothing hears of clients all the same: a full pool does not stop what else comes in. */
+TEST( a_full_pool_keeps_nobody_out )
+{
+    struct world_t * w = world_new( CLEAN );
+    struct puppet_t p, q;
+    int i, tick;
+    w->server_config.packet_pool_buffers = 64;
+    world_add_server( w, 2 );
+    puppet_make( &p, w, 0, 1, "10.2.0.1:6000" );
+    puppet_make( &q, w, 0, 2, "10.2.0.2:6000" );
+    REQUIRE( puppet_connect( &p ) );
+    for ( i = 0; i < 200; i++ )
+        puppet_say( &p, 100, i );
+    world_run( w, 0.1 );
+    CHECK_GT( server_drops( w, 0, NETCODE_DROP_POOL_EMPTY ), 0 );
+    REQUIRE( puppet_connect( &q ) );
+    for ( tick = 0; tick < 2 * WORLD_TIMEOUT; tick++ ) {
+        puppet_say( &p, 100, tick );
+        puppet_keep_alive( &q );
+        world_run( w, 1.0 );
+    }
+    CHECK_EQ( netcode_server_num_connected_clients( w->servers[0] ), 2 );
+    world_close( w );
+}
+
 TEST( received_payloads_are_wiped_at_destroy )
 {
     struct world_t * w = world_new( CLEAN );
