@@ -8,7 +8,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-
 enum { STUB_KEY_BYTES = 32, STUB_TAG_BYTES = 16, STUB_NONCE_BYTES = 12, STUB_LONG_NONCE_BYTES = 24 };
 
 #define STUB_READABLE( place, bytes ) \
