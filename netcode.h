@@ -12461,6 +12461,22 @@ NETCODE_API void netcode_messages_server_send( struct netcode_messages_t * messa
 
 /* ================================================================================================================
     CHANGELOG
+    After 1.0.0:
+           One attacker takes no packets from others: each client has a share of an update's work, tokens are opened at a
+           bounded rate, and the budget follows from the time since the last update (make fairness). Two drop reasons more,
+           REQUEST_NOT_OPENED and OVER_SHARE. Timers are charged, too.
+           Whoever repeats a victim's request keeps it out no more, and one account's used tokens keep no other out.
+           Copies of a server (fork, a snapshot resumed twice) use no nonce of each other for what connects after the copy.
+           Received payloads are aligned to 16 bytes. A server's pool has 1,024 buffers at least. A client takes 12 KiB when
+           it is created, and its pool's pages when they are used.
+           No ICMP message makes packets leave in fragments. The include order does not change what is built.
+           Tables are hashed by SipHash's own lines: crypto_shorthash is needed no more.
+           A keep-alive that names an impossible slot connects; netcode_client_index is -1 then. The client's report names
+           what was refused. The log at INFO names what keeps players out.
+           Queries about slots past the last one answer; create_dual without a second address works; an object works again
+           after a callback that did not return; numbers in a config end at 2^24; a private key of zeros is reported.
+           Messages: what waits for its order costs no search; some packet numbers are skipped, and acknowledging one breaks
+           the connection; buffers are wiped; payloads of joined slots go to messages alone.
     1.0.0  The first version: rooms 1 to 12, the netcode 1.02 protocol with the decisions that the manual lists, and room 13,
            messages on top of it.
    ================================================================================================================ */
