@@ -192,14 +192,14 @@
     sizes in a config: above 2^24 they count as 2^24; 0 and less stand for the default
     work per update of a server, for each 1/60 s since the last one, from 1 to 6 of them, so that a server at 20 Hz gets
       three times as much as one at 60 Hz:
-        2,048 datagrams are taken from the socket, and 12 more for each slot above 64; one of 512 bytes counts double, one
-          of 1,024 three times; the rest waits in the socket's buffer
+        1,100 datagrams are taken from the socket, and 16 more for each slot above 64; a connection request
+          counts three times; the rest waits in the socket's buffer
         136 private keys are tried on connect tokens; further requests are dropped (REQUEST_NOT_OPENED), and clients repeat
           theirs ten times a second: junk at 170 Mbit/s leaves 4 of 10 of them to a server with one key, 1 of 10 with four
         16 packets of each client are opened whatever the others send, and 256 more in all (1,024 where fewer were opened
           before); a client that sends more, or whose address is forged, loses its own (OVER_SHARE)
         512 timers or so: where thousands are due at once, some keep-alives and timeouts wait for the next updates
-      So one attacker who sends up to 42 Mbit/s of the smallest packets, or 170 Mbit/s of packets of 200 bytes and more, takes
+      So one attacker who sends up to 22 Mbit/s of the smallest packets, or 170 Mbit/s of packets of 330 bytes and more, takes
       nothing from the others: 99 % of their packets are heard, at most one tick late, for at most 15 % of a core more.
       make fairness tries 640 settings of that. It holds if the socket's buffer takes what arrives between two updates:
       at 20 Hz 7 Mbit/s of the smallest packets need 400 KiB. Linux grants 208 unless net.core.rmem_max is raised.
@@ -795,7 +795,7 @@ struct netcode_client_config_t {
     int sequence_base;       /* NETCODE_SEQUENCE_BASE_... */
     int packet_pool_buffers; /* received packets that can be held at once; 256: four a tick, unread for a second */
     int packet_quota;        /* received packets that may be queued; all of the pool */
-    /* work units that one update may spend: 1 for a datagram and 1 more for each 512 bytes of it, 3 for a decryption; 2048 */
+    /* work units that one update may spend: 1 for a datagram, 3 more for a decryption; 2048 */
     int update_budget;
     int batch_sends;          /* 1: packets leave at update, at netcode_client_flush, or when 64 are waiting */
     int receive_buffer_bytes; /* asked of the system, halved until it agrees; 4 MiB */
@@ -832,7 +832,7 @@ struct netcode_server_config_t {
     int packet_pool_buffers; /* max( 1024, 2 x slots, min( 32 x slots, 4096 ) ) */
     int packet_quota;        /* received packets of one client that may be queued; 256 */
     /*  0: what one update may spend follows from the time since the last one: see 9 in the manual. Above: so many work
-        units an update: 1 for a datagram and 1 more for each 512 bytes of it, 3 for a decryption, 15 for each private key
+        units an update: 1 for a datagram, 2 more for a connection request, 3 for a decryption, 15 for each private key
         that a connect token is tried with, 16 for a client that comes or leaves */
     int update_budget;
     int batch_sends;          /* 1: packets leave at update, at netcode_server_flush, or when 64 are waiting */
@@ -1671,9 +1671,9 @@ enum nc_limit_t {
     /*  What one update may spend for each sixtieth of a second since the last one, up to NC_SERVER_MOST_SCALE of them; what each slot
         above NC_SERVER_BUDGET_SLOTS adds; and the parts of it. Decision 6 */
     NC_SERVER_MOST_SCALE = 6,
-    NC_SERVER_BUDGET = 2048,
+    NC_SERVER_BUDGET = 1100,
     NC_SERVER_BUDGET_SLOTS = 64,
-    NC_SERVER_BUDGET_PER_SLOT = 12,
+    NC_SERVER_BUDGET_PER_SLOT = 16,
     NC_SERVER_TOKENS = 2048,     /* units for opening connect tokens, one more for each further slot */
     NC_SERVER_SPARE = 256,       /* packets opened beyond their clients' shares, the same; what is not used is kept, */
     NC_SERVER_SPARE_MOST = 1024, /* up to so many, four more for each further slot */
@@ -1692,9 +1692,9 @@ enum nc_limit_t {
     NC_BIND_TRIES = 8,
     NC_SEND_TRIES = 3,
     NC_COST_CHEAP = 1,
-    NC_COST_BYTES = 512,  /* one more for each so many */
     NC_COST_OPEN = 3,     /* on top of that, a decryption */
     NC_COST_REQUEST = 15, /* and a private key that a request is tried with */
+    NC_COST_LARGE = 2,    /* a request: it is large, and hashed */
     NC_COST_SLOT = 16,    /* a slot is filled or emptied */
     NC_ADDRESSES_PER_TOKEN = 4,
     NC_TOKENS_PER_ADDRESS = 4,
@@ -1753,13 +1753,15 @@ typedef struct {
     void * context;
 } nc_log_t;
 
-/* Fetches what will soon be read, while other work goes on; and a function that is always inlined. */
+/* Fetches what will soon be read, while other work goes on; and functions that are always inlined, and never. */
 #if defined( __GNUC__ ) || defined( __clang__ )
 #define NC_PREFETCH( place ) __builtin_prefetch( place )
 #define NC_INLINE inline __attribute__( ( always_inline ) )
+#define NC_COLD __attribute__( ( noinline, cold ) )
 #else
 #define NC_PREFETCH( place ) ( (void) ( place ) )
 #define NC_INLINE inline
+#define NC_COLD
 #endif
 
 /* The compiler compares a log line's format with its arguments; which printf MinGW has is its own matter. */
@@ -5261,12 +5263,6 @@ static int nc_arrival_measure( struct netcode_datagram_t * place )
     return place->status == NETCODE_DATAGRAM_TRUNCATED ? NC_MAX_DATAGRAM_BYTES + 1 : place->bytes;
 }
 
-/* What it costs to receive a datagram and to refuse it at a look. Sizes that can not be count like others. */
-static inline int nc_arrival_look( int bytes )
-{
-    return NC_COST_CHEAP + (int) ( ( (uint32_t) bytes % 2048 ) / NC_COST_BYTES );
-}
-
 static void nc_arrival_init( nc_arrival_t * arrival, struct netcode_datagram_t * place, int bytes, uint32_t buffer )
 {
     arrival->from = &place->address;
@@ -6177,7 +6173,6 @@ static void nc_client_on_socket_error( struct netcode_client_t * client, const s
 static int nc_client_take( struct netcode_client_t * client, struct netcode_datagram_t * datagram, uint32_t * buffer )
 {
     nc_arrival_t arrival;
-    int cost = nc_arrival_look( datagram->bytes );
     nc_arrival_init( &arrival, datagram, nc_arrival_measure( datagram ), *buffer );
     if ( datagram->status == NETCODE_DATAGRAM_ERROR )
         nc_client_on_socket_error( client, datagram );
@@ -6186,7 +6181,7 @@ static int nc_client_take( struct netcode_client_t * client, struct netcode_data
     if ( arrival.kept )
         *buffer = nc_pool_take( client->inbox.pool ); /* nc_inbox_room has seen to it that there is one */
     nc_arrival_prepare( datagram, client->inbox.pool, *buffer );
-    return cost + arrival.cost;
+    return NC_COST_CHEAP + arrival.cost;
 }
 
 static void nc_client_receive( struct netcode_client_t * client )
@@ -7335,8 +7330,8 @@ static void nc_server_log_drop( struct netcode_server_t * server, int reason, co
                 (unsigned long long) held );
 }
 
-static void nc_server_tell_drop( struct netcode_server_t * server, int reason, const struct netcode_address_t * from,
-                                 int bytes )
+static NC_COLD void nc_server_tell_drop( struct netcode_server_t * server, int reason,
+                                         const struct netcode_address_t * from, int bytes )
 {
     if ( NC_LOG_ON( NETCODE_LOG_LEVEL_INFO ) )
         nc_server_log_drop( server, reason, from, bytes );
@@ -7564,7 +7559,7 @@ static inline int nc_server_price( const struct netcode_server_t * server, int c
 }
 
 /* What the application hands in by netcode_server_process_packet is not rationed: that is its own affair. */
-static inline int nc_arrival_is_rationed( const nc_arrival_t * arrival )
+static inline int nc_server_rations( const nc_arrival_t * arrival )
 {
     return arrival->buffer != NC_NOWHERE;
 }
@@ -7587,8 +7582,8 @@ static int nc_server_screen_request( struct netcode_server_t * server, nc_server
         return NETCODE_DROP_TOKEN_CONSUMED;
     it->pending = nc_server_find_pending( server, arrival );
     if ( it->pending == NC_NOWHERE )
-        return server->work.tokens <= 0 && nc_arrival_is_rationed( arrival ) ? NETCODE_DROP_REQUEST_NOT_OPENED
-                                                                             : NETCODE_DROP_NONE;
+        return server->work.tokens <= 0 && nc_server_rations( arrival ) ? NETCODE_DROP_REQUEST_NOT_OPENED
+                                                                        : NETCODE_DROP_NONE;
     if ( !nc_server_has_left( server, server->hall.pending[it->pending].answers ) )
         return NETCODE_DROP_REQUEST_TOO_SOON;
     return NETCODE_DROP_NONE;
@@ -7722,12 +7717,14 @@ static int nc_server_admit_request( struct netcode_server_t * server, nc_server_
 static int nc_server_on_request( struct netcode_server_t * server, nc_arrival_t * arrival )
 {
     nc_server_request_t it;
+    arrival->cost = NC_COST_LARGE;
     int reason = nc_server_screen_request( server, &it, arrival );
     if ( reason != NETCODE_DROP_NONE )
         return reason;
     reason = nc_server_open_token( server, &it, arrival );
-    server->work.tokens -= nc_arrival_is_rationed( arrival ) ? arrival->cost : 0;
-    arrival->cost = nc_server_price( server, arrival->cost );
+    int keys = arrival->cost - NC_COST_LARGE;
+    server->work.tokens -= nc_server_rations( arrival ) ? keys : 0;
+    arrival->cost = NC_COST_LARGE + nc_server_price( server, keys );
     if ( reason != NETCODE_DROP_NONE )
         return reason;
     reason = nc_server_admit_request( server, &it, arrival );
@@ -7762,7 +7759,7 @@ static uint32_t nc_server_open_response( struct netcode_server_t * server, nc_ar
     channel.protocol_id = server->config.protocol_id;
     for ( ; index != NC_NOWHERE; index = nc_server_pending_at( server, arrival->from, arrival->hash, index ) ) {
         nc_pending_t * pending = &server->hall.pending[index];
-        if ( nc_arrival_is_rationed( arrival ) &&
+        if ( nc_server_rations( arrival ) &&
              !nc_server_count_opened( server, &pending->opened, NC_RESPONSES_PER_UPDATE ) )
             continue;
         channel.key = pending->client_to_server_key;
@@ -7942,7 +7939,7 @@ static int nc_server_on_payload( struct netcode_server_t * server, uint32_t inde
 static NC_INLINE int nc_server_ration_packet( struct netcode_server_t * server, uint32_t index, nc_arrival_t * arrival )
 {
     nc_slot_t * slot = &server->hall.slots[index];
-    if ( !nc_arrival_is_rationed( arrival ) )
+    if ( !nc_server_rations( arrival ) )
         return NETCODE_DROP_NONE;
     if ( slot->opened.update == server->update && arrival->as.packet.type == NETCODE_PACKET_PAYLOAD &&
          nc_inbox_is_full( &server->hall.inbox, index ) ) {
@@ -8051,10 +8048,8 @@ static int nc_server_take( struct netcode_server_t * server, struct netcode_data
     nc_arrival_t arrivals[NC_RECEIVE_BATCH];
     uint32_t left[NC_RECEIVE_BATCH], passed = 0, known = 0; /* those that are not refused yet */
     nc_pool_t * pool = server->hall.inbox.pool;
-    int cost = 0;
     server->counters.datagrams_received += count;
     for ( uint32_t i = 0; i < count; i++ ) {
-        cost += nc_arrival_look( places[i].bytes );
         if ( nc_server_receive_one( server, &places[i], buffers[i], &arrivals[i] ) ) {
             nc_server_look_ahead( server, &arrivals[i] );
             left[passed++] = i;
@@ -8071,6 +8066,7 @@ static int nc_server_take( struct netcode_server_t * server, struct netcode_data
         nc_server_drop( server, NETCODE_DROP_UNKNOWN_ADDRESS, arrivals[i].from, arrivals[i].bytes );
         nc_arrival_reset( &places[i] );
     }
+    int cost = (int) count * NC_COST_CHEAP;
     for ( uint32_t k = 0; k < known; k++ ) {
         uint32_t i = left[k];
         nc_server_process( server, &arrivals[i] );
@@ -8124,11 +8120,10 @@ static void nc_server_receive( struct netcode_server_t * server )
     while ( work->units > 0 ) {
         /* what it can pay for, whatever arrives */
         uint32_t want = ( (uint32_t) work->units + NC_COST_REQUEST ) / ( NC_COST_REQUEST + NC_COST_CHEAP );
+        uint32_t room = waits ? nc_inbox_room_for_all( inbox ) : (uint32_t) NC_RECEIVE_BATCH;
         if ( want > NC_RECEIVE_BATCH )
             want = NC_RECEIVE_BATCH;
-        if ( waits && want > nc_inbox_room_for_all( inbox ) )
-            want = nc_inbox_room_for_all( inbox );
-        if ( want == 0 )
+        if ( want > room && ( want = room ) == 0 )
             break;
         int count = server->socket.receive( server->socket.context, server->places, (int) want );
         server->counters.receive_errors += count < 0; /* the socket is broken */
@@ -12435,6 +12430,7 @@ NETCODE_API void netcode_messages_server_send( struct netcode_messages_t * messa
 #undef NC_ARENA_TOO_MUCH
 #undef NC_CHECK
 #undef NC_CLOCK_LONGEST_STEP
+#undef NC_COLD
 #undef NC_COUNTERS_COPY
 #undef NC_INLINE
 #undef NC_LIKE_PRINTF

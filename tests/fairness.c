@@ -1,7 +1,7 @@
 /*  make fairness: what the players of a server with the default configuration hear of each other while one attacker floods it, over rates of
     updates, private keys, slots, kinds of attack and bandwidths. Each cell must hold: the others' packets are heard (99 %), with at most one tick of
     delay, for at most 15 % of a core more than without the attack. Where more arrives between two updates than the socket's buffer holds, that is said,
-    and the cell is not judged: what the system drops then no library hears. Nor is it where more datagrams arrive than an update may take: 2,048 for
+    and the cell is not judged: what the system drops then no library hears. Nor is it where more datagrams arrive than an update may take: 1,100 for
     each sixtieth of a second, so that it stays under 2 ms (attack 42): receiving them is what costs then. Virtual time; the work is real.
 
         fairness            all cells, some minutes

@@ -180,7 +180,7 @@ static void messages_give( int end, const struct messages_packet_t * packet )
         before.stats.drops[reason]++;
         if ( reason == NETCODE_MESSAGES_DROP_ACK )
             before.broken = it->broken; /* made-up acks may name a skipped number */
-        before.in = it->in; /* looking for room may have tidied it up */
+        before.in = it->in;             /* looking for room may have tidied it up */
         FUZZ_CHECK( memcmp( &before, it, sizeof( before ) ) == 0 );
     }
     free( block );

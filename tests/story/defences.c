@@ -352,7 +352,7 @@ TEST( defence_6_forged_packets_cost_a_decryption )
 
 TEST( defence_6_the_default_budget_grows_with_the_slots )
 {
-    static const int rows[][2] = { { 1, 2048 }, { 64, 2048 }, { 65, 2060 }, { 256, 2048 + 12 * 192 } };
+    static const int rows[][2] = { { 1, 1100 }, { 64, 1100 }, { 65, 1116 }, { 256, 1100 + 16 * 192 } };
     int i;
     for ( i = 0; i < 4; i++ ) {
         struct world_t * w = world_open( CLEAN, 1, rows[i][0], 0 );

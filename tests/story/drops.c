@@ -752,10 +752,10 @@ TEST( drop_OVER_SHARE )
     int i;
     puppet_make( &p, w, 0, 1, "10.2.0.1:6000" );
     REQUIRE( puppet_connect( &p ) );
-    for ( i = 0; i < 2000; i++ )
+    for ( i = 0; i < 1090; i++ )
         puppet_keep_alive( &p );
     world_step( w );
-    CHECK_EQ( server_drops( w, 0, NETCODE_DROP_OVER_SHARE ), 2000 - NC_SERVER_SHARE - NC_SERVER_SPARE_MOST );
+    CHECK_EQ( server_drops( w, 0, NETCODE_DROP_OVER_SHARE ), 1090 - NC_SERVER_SHARE - NC_SERVER_SPARE_MOST );
     puppet_say( &p, 10, 1 );
     world_step( w );
     CHECK_EQ( server_drain( w, 0, 0 ), 1 );
