@@ -54,7 +54,7 @@ tidy() {
 check() {
     cppcheck --quiet --std=c99 --language=c --error-exitcode=1 --enable=warning,performance,portability --suppress=missingIncludeSystem \
         --suppress=uninitvar --suppress=ctuuninitvar --suppress=incorrectStringBooleanError \
-        -D__linux__ -D__GNUC__ -DNETCODE_IMPLEMENTATION -DNETCODE_MESSAGES -UNETCODE_ASSERT -UNETCODE_API netcode.h
+        -D__linux__ -D__LP64__ -D__GNUC__ -DNETCODE_IMPLEMENTATION -DNETCODE_MESSAGES -UNETCODE_ASSERT -UNETCODE_API netcode.h
 }
 
 # The vectors come from the codec in peer.py, which shares nothing with the library. They are kept, so that make test needs no Python.
