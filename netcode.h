@@ -3575,7 +3575,7 @@ typedef struct nc_pool_t {
     uint32_t held;
 } nc_pool_t;
 
-NC_STATIC_ASSERT( buffers_are_whole_lines, NC_BUFFER_STRIDE % NC_ARENA_LINE == 0 );
+NC_STATIC_ASSERT( buffers_are_whole_lines, (int) NC_BUFFER_STRIDE % (int) NC_ARENA_LINE == 0 );
 NC_STATIC_ASSERT( what_leaves_fits, NC_OUT_STRIDE >= NC_MAX_DATAGRAM_BYTES && NC_OUT_STRIDE % 16 == 0 );
 
 static nc_pool_t * nc_pool_place( nc_arena_t * arena, uint32_t count )
