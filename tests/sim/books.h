@@ -176,6 +176,7 @@ static void sim_check_ends( const struct netcode_server_t * s )
 }
 
 /* ---- what one update may cost. Manual: update_budget ----
+    By default a share of the work has its own bounds; where the config has a budget, it pays for all:
     16 units for each key that a token is tried with, 4 for each packet key. The challenge inside a response is opened
     besides, once for a response that was paid for: so 2 units are counted for each of these. A batch is as large as the
     rest of the budget pays for at 16 units each: what further keys make dearer comes on top. */
@@ -186,6 +187,12 @@ static void sim_check_server_work( const struct sim_server_t * s )
     int batch = ( budget + 15 ) / 16 < NC_RECEIVE_BATCH ? ( budget + 15 ) / 16 : NC_RECEIVE_BATCH;
     uint64_t work = 16 * sim_ledger.token_opens + 2 * sim_ledger.opens;
     uint64_t limit = (uint64_t) ( budget + 15 + 16 * ( s->key_count - 1 ) * batch );
+    if ( s->server->config.update_budget <=
+         0 ) { /* what has a ration of its own comes on top; a handshake's four repeated requests too */
+        int tries = s->key_count * ( 1 + 4 * (int) s->server->pending_used.count );
+        limit += (uint64_t) ( nc_server_part( s->server, NC_SERVER_TOKENS * 16 / NC_COST_REQUEST, 2 ) + 16 * tries +
+                              2 * nc_server_part( s->server, NC_SERVER_SPARE_MOST + NC_SERVER_SHARE * SIM_SLOTS, 4 ) );
+    }
     if ( SIM_LEDGER_WORKS )
         SIM_CHECK( update_opens, work <= limit, "server %d spent %" PRIu64 " units on opening, its budget is %d",
                    s->port.index, work, budget );
