@@ -141,7 +141,8 @@ static uint64_t get( const uint8_t * at, int bytes )
 
 static void put_bytes( uint8_t ** at, const void * data, size_t bytes )
 {
-    memcpy( *at, data, bytes );
+    if ( bytes )
+        memcpy( *at, data, bytes );
     *at += bytes;
 }
 

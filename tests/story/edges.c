@@ -968,3 +968,24 @@ TEST( a_clients_events_name_its_slot )
     }
     CHECK_EQ( next, 3 );
 }
+
+/* The operator's log names refusals that keep a player out, and no others. */
+TEST( which_refusals_keep_a_player_out )
+{
+    static const int rows[] = {
+        NETCODE_DROP_REQUEST_OLD_VERSION,  NETCODE_DROP_REQUEST_WRONG_PROTOCOL_ID,
+        NETCODE_DROP_TOKEN_EXPIRED,        NETCODE_DROP_TOKEN_MAYBE_USED,
+        NETCODE_DROP_TOKEN_REFUSED_UP_TO,  NETCODE_DROP_TOKEN_CONSUMED,
+        NETCODE_DROP_TOKEN_NO_RECORD_FREE, NETCODE_DROP_TOKEN_NOT_AUTHENTIC,
+        NETCODE_DROP_TOKEN_MALFORMED,      NETCODE_DROP_SERVER_FULL,
+        NETCODE_DROP_NOT_ADMITTED,
+    };
+    struct world_t * w = world_open( CLEAN, 1, 4, 0 );
+    struct netcode_address_t from = address_of( "10.2.0.1:6000" );
+    int reason, i, keeps_out;
+    for ( reason = 0; reason < NETCODE_DROP_REASONS; reason++ ) {
+        for ( i = keeps_out = 0; i < (int) ( sizeof( rows ) / sizeof( rows[0] ) ); i++ )
+            keeps_out |= rows[i] == reason;
+        CHECK_EQ( nc_server_keeps_out( w->servers[0], reason, &from ), keeps_out );
+    }
+}

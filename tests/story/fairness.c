@@ -61,3 +61,34 @@ TEST( threat_61_forged_responses_cost_one_handshake_only )
     CHECK_EQ( server_drops( w, 0, NETCODE_DROP_AUTHENTICATION_FAILED ), 600 );
     CHECK_EQ( netcode_server_num_connected_clients( w->servers[0] ), 1 );
 }
+
+/* Four hundred clients fall silent at one moment: their timeouts spread over updates, and nobody sleeps meanwhile. */
+TEST( many_timeouts_at_once_spread_over_updates )
+{
+    enum { CLIENTS = 400 };
+    static struct puppet_t p[CLIENTS];
+    struct world_t * w = world_open( CLEAN, 1, CLIENTS, 0 );
+    int i, left;
+    for ( i = 0; i < CLIENTS; i++ ) {
+        puppet_make( &p[i], w, 0, 1 + (uint64_t) i, "10.2.0.1:6000" );
+        p[i].address.port = (uint16_t) ( 6000 + i );
+        p[i].r.timeout = 60;
+        puppet_mint( &p[i] );
+        REQUIRE( puppet_connect( &p[i] ) );
+    }
+    w->recording = 0;
+    for ( i = 0; i < CLIENTS; i++ )
+        puppet_keep_alive( &p[i] );
+    world_step( w );
+    w->step = 0.1;
+    world_run( w, 59.0 );
+    CHECK_EQ( netcode_server_num_connected_clients( w->servers[0] ), CLIENTS );
+    w->step = 0.01;
+    for ( i = 0; i < 200 && netcode_server_num_connected_clients( w->servers[0] ) == CLIENTS; i++ )
+        world_step( w );
+    left = netcode_server_num_connected_clients( w->servers[0] );
+    CHECK( left > 0 && left < CLIENTS );
+    netcode_server_wait( w->servers[0], 5.0 ); /* it returns at once: more is due */
+    world_step( w );
+    CHECK_EQ( netcode_server_num_connected_clients( w->servers[0] ), 0 );
+}

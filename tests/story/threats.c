@@ -156,6 +156,7 @@ struct threat_state_t {
     uint8_t * object;
     uint8_t * hall; /* a server's slots, handshakes, used tokens, tables, timers, queues */
     int sent;
+    size_t bytes; /* of the object: a client's grows with the buffers that it has used */
 };
 
 static size_t threat_object_bytes( const struct threat_t * t )
@@ -175,7 +176,7 @@ static const uint8_t * threat_object( const struct threat_t * t )
 
 static struct threat_state_t threat_remember( const struct threat_t * t )
 {
-    struct threat_state_t state = { NULL, NULL, t->w->records.count };
+    struct threat_state_t state = { NULL, NULL, t->w->records.count, threat_object_bytes( t ) };
     const nc_hall_t * hall = &t->w->servers[0]->hall;
     state.object = (uint8_t *) malloc( threat_object_bytes( t ) );
     state.hall = (uint8_t *) malloc( hall->bytes );
@@ -197,7 +198,7 @@ static int threat_same( const struct threat_t * t, struct threat_state_t * state
     if ( t->to_client )
         memcpy( state->object + offsetof( struct netcode_client_t, refused ),
                 threat_object( t ) + offsetof( struct netcode_client_t, refused ), sizeof( nc_client_refused_t ) );
-    return memcmp( state->object, threat_object( t ), threat_object_bytes( t ) ) == 0 &&
+    return threat_object_bytes( t ) == state->bytes && memcmp( state->object, threat_object( t ), state->bytes ) == 0 &&
            memcmp( state->hall, hall->block, hall->bytes ) == 0 && t->w->records.count == state->sent;
 }
 
