@@ -2300,9 +2300,10 @@ static inline void nc_crypto_hash_word( uint64_t v[4], uint64_t word )
     times as much. It finds entries of tables, and nothing else: no packet, no key and no secret depends on it. */
 static uint64_t nc_crypto_hash( const uint8_t key[NC_HASH_KEY_BYTES], const uint8_t * data, size_t bytes )
 {
-    uint64_t low = nc_load_u64( key ), high = nc_load_u64( key + 8 ), last = (uint64_t) bytes << 56;
-    uint64_t v[4] = { low ^ 0x736f6d6570736575u, high ^ 0x646f72616e646f6du, low ^ 0x6c7967656e657261u,
-                      high ^ 0x7465646279746573u };
+    uint64_t last = (uint64_t) bytes << 56;
+    uint64_t v[4] = { nc_load_u64( key ) ^ 0x736f6d6570736575u, /* no copy of the key stays on the stack */
+                      nc_load_u64( key + 8 ) ^ 0x646f72616e646f6du, nc_load_u64( key ) ^ 0x6c7967656e657261u,
+                      nc_load_u64( key + 8 ) ^ 0x7465646279746573u };
     for ( ; bytes >= 8; data += 8, bytes -= 8 )
         nc_crypto_hash_word( v, nc_load_u64( data ) );
     for ( size_t i = 0; i < bytes; i++ )
