@@ -194,9 +194,9 @@
       three times as much as one at 60 Hz:
         1,100 datagrams are taken from the socket, and 16 more for each slot above 64; a connection request
           counts three times; the rest waits in the socket's buffer
-        136 private keys are tried on connect tokens; further requests are dropped (REQUEST_NOT_OPENED), and clients repeat
-          theirs ten times a second: junk at 170 Mbit/s leaves 4 of 10 of them to a server with one key, 1 of 10 with four
-        16 packets of each client are opened whatever the others send, and 256 more in all (1,024 where fewer were opened
+        102 private keys are tried on connect tokens; further requests are dropped (REQUEST_NOT_OPENED), and clients repeat
+          theirs ten times a second: junk at 170 Mbit/s leaves 3 of 10 of them to a server with one key, 1 of 13 with four
+        16 packets of each client are opened whatever the others send, and 192 more in all (1,024 where fewer were opened
           before); a client that sends more, or whose address is forged, loses its own (OVER_SHARE)
         512 timers or so: where thousands are due at once, some keep-alives and timeouts wait for the next updates
       So one attacker who sends up to 22 Mbit/s of the smallest packets, or 170 Mbit/s of packets of 330 bytes and more, takes
@@ -1674,8 +1674,8 @@ enum nc_limit_t {
     NC_SERVER_BUDGET = 1100,
     NC_SERVER_BUDGET_SLOTS = 64,
     NC_SERVER_BUDGET_PER_SLOT = 16,
-    NC_SERVER_TOKENS = 2048,     /* units for opening connect tokens, one more for each further slot */
-    NC_SERVER_SPARE = 256,       /* packets opened beyond their clients' shares, the same; what is not used is kept, */
+    NC_SERVER_TOKENS = 1536,     /* units for opening connect tokens, one more for each further slot */
+    NC_SERVER_SPARE = 192,       /* packets opened beyond their clients' shares, the same; what is not used is kept, */
     NC_SERVER_SPARE_MOST = 1024, /* up to so many, four more for each further slot */
     NC_SERVER_SHARE = 16,        /* packets opened of each client, whatever the others do; they cost no units */
     NC_SERVER_TIMERS = 4096, /* units for keep-alives and timeouts, NC_SERVER_TIMERS_PER_SLOT for each further slot */

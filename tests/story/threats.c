@@ -2138,7 +2138,7 @@ TEST( threat_42_updates_are_bounded_under_a_flood )
     flood_with_noise( r.server );
     CHECK_GE( r.server->counters.dropped[NETCODE_DROP_TOKEN_NOT_AUTHENTIC], FLOOD_UPDATES * 100 );
     CHECK_GE( r.server->counters.dropped[NETCODE_DROP_REQUEST_NOT_OPENED], FLOOD_UPDATES * 200 );
-    CHECK_GE( r.server->counters.dropped[NETCODE_DROP_AUTHENTICATION_FAILED], FLOOD_UPDATES * 300 );
+    CHECK_GE( r.server->counters.dropped[NETCODE_DROP_AUTHENTICATION_FAILED], FLOOD_UPDATES * 250 );
     CHECK_GE( r.server->counters.dropped[NETCODE_DROP_OVER_SHARE], FLOOD_UPDATES * 600 );
     CHECK_GE( r.server->counters.dropped[NETCODE_DROP_UNKNOWN_PACKET_TYPE], 100 * 1000 );
     CHECK_GE( r.server->backlogs, FLOOD_UPDATES * 2 );
