@@ -192,8 +192,9 @@
     sizes in a config: above 2^24 they count as 2^24; 0 and less stand for the default
     work per update of a server, for each 1/60 s since the last one, from 1 to 6 of them, so that a server at 20 Hz gets
       three times as much as one at 60 Hz:
-        1,100 datagrams are taken from the socket, and 16 more for each slot above 64; a connection request
-          counts three times; the rest waits in the socket's buffer
+        1,100 datagrams are taken from the socket, and 16 more for each slot above 64, and as many again as the system hands
+          over within 1.25 ms (8,192 at most, and none from a socket, simulator or callback of yours, so that such runs
+          repeat); a connection request counts three times; the rest waits in the socket's buffer
         102 private keys are tried on connect tokens; further requests are dropped (REQUEST_NOT_OPENED), and clients repeat
           theirs ten times a second: junk at 170 Mbit/s leaves 3 of 10 of them to a server with one key, 1 of 13 with four
         16 packets of each client are opened whatever the others send, and 192 more in all (1,024 where fewer were opened
@@ -203,6 +204,7 @@
       nothing from the others: 99 % of their packets are heard, at most one tick late, for at most 15 % of a core more.
       make fairness tries 640 settings of that. It holds if the socket's buffer takes what arrives between two updates:
       at 20 Hz 7 Mbit/s of the smallest packets need 400 KiB. Linux grants 208 unless net.core.rmem_max is raised.
+      Beyond that, receiving itself is what costs, 0.4 to 1 us a datagram: from more the system drops everybody's packets.
     work per update of a client: 2048 units (update_budget);
       a batch: 64 datagrams out
 
@@ -1672,6 +1674,8 @@ enum nc_limit_t {
         above NC_SERVER_BUDGET_SLOTS adds; and the parts of it. Decision 6 */
     NC_SERVER_MOST_SCALE = 6,
     NC_SERVER_BUDGET = 1100,
+    NC_SERVER_FURTHER = 8192,    /* units beyond those, as long as receiving has taken less real time than this: with */
+    NC_SERVER_RECEIVE_US = 1250, /* what comes after, timers and answers, an update stays below 2 ms */
     NC_SERVER_BUDGET_SLOTS = 64,
     NC_SERVER_BUDGET_PER_SLOT = 16,
     NC_SERVER_TOKENS = 1536,     /* units for opening connect tokens, one more for each further slot */
@@ -4460,7 +4464,7 @@ static void nc_socket_fill_error( struct netcode_datagram_t * datagram, int erro
 
 #if defined( NC_SOCKET_LINUX )
 
-/* The system counts what it dropped for want of room and tells with each datagram. */
+/* The system counts what it dropped for want of room and tells with a datagram. */
 static void nc_socket_read_drops( nc_socket_udp_t * udp, int which, struct msghdr * header )
 {
     for ( struct cmsghdr * control = CMSG_FIRSTHDR( header ); control; control = CMSG_NXTHDR( header, control ) )
@@ -4476,8 +4480,7 @@ static int nc_socket_receive_some( nc_socket_udp_t * udp, int which, struct netc
     nc_socket_message_t headers[NC_RECEIVE_BATCH];
     struct iovec vectors[NC_RECEIVE_BATCH];
     struct sockaddr_storage from[NC_RECEIVE_BATCH];
-    /* aligned as a control header wants it */
-    uint64_t control[NC_RECEIVE_BATCH][( CMSG_SPACE( sizeof( uint32_t ) ) + 7 ) / 8];
+    uint64_t control[( CMSG_SPACE( sizeof( uint32_t ) ) + 7 ) / 8]; /* aligned as a control header wants it */
     if ( count > NC_RECEIVE_BATCH )
         count = NC_RECEIVE_BATCH;
     for ( int i = 0; i < count; i++ ) {
@@ -4488,17 +4491,18 @@ static int nc_socket_receive_some( nc_socket_udp_t * udp, int which, struct netc
         headers[i].msg_hdr.msg_iovlen = 1;
         headers[i].msg_hdr.msg_name = &from[i];
         headers[i].msg_hdr.msg_namelen = sizeof( from[i] );
-        headers[i].msg_hdr.msg_control = control[i];
-        headers[i].msg_hdr.msg_controllen = sizeof( control[i] );
     }
+    headers[0].msg_hdr.msg_control = control; /* the count of drops with one of them is enough */
+    headers[0].msg_hdr.msg_controllen = sizeof( control );
     int received = nc_socket_recvmmsg( udp->handles[which], headers, (unsigned) count, MSG_DONTWAIT, NULL );
     for ( int i = 0; i < received; i++ ) {
         nc_socket_from_system( &datagrams[i].address, &from[i] );
         datagrams[i].bytes = (int) headers[i].msg_len;
         datagrams[i].status =
             headers[i].msg_hdr.msg_flags & MSG_TRUNC ? NETCODE_DATAGRAM_TRUNCATED : NETCODE_DATAGRAM_OK;
-        nc_socket_read_drops( udp, which, &headers[i].msg_hdr );
     }
+    if ( received > 0 )
+        nc_socket_read_drops( udp, which, &headers[0].msg_hdr );
     return received;
 }
 
@@ -6951,6 +6955,7 @@ typedef struct {
     double scale; /* sixtieths of a second since the update before: what follows grows with it */
     int units;    /* in all: where none is left, the rest waits in the socket */
     int tokens;   /* of these, for opening connect tokens */
+    double until; /* real time, till when there may be more; 0 before the first full batch */
     int spare;    /* packets that may be opened beyond their clients' shares */
     int share;    /* packets opened of each client */
 } nc_work_t;
@@ -8103,6 +8108,7 @@ static void nc_server_plan_work( struct netcode_server_t * server )
     server->work_time = server->clock.now;
     work->scale = scale < 1.0 ? 1.0 : scale < (double) NC_SERVER_MOST_SCALE ? scale : (double) NC_SERVER_MOST_SCALE;
     work->units = nc_server_budget( server );
+    work->until = 0.0;
     work->tokens = nc_server_part( server, NC_SERVER_TOKENS, 1 );
     int spare = work->spare + nc_server_part( server, NC_SERVER_SPARE, 1 );
     int most = nc_server_part( server, NC_SERVER_SPARE_MOST, 4 );
@@ -8111,29 +8117,44 @@ static void nc_server_plan_work( struct netcode_server_t * server )
     server->update++;
 }
 
+/*  May this update receive more than its units pay for? Real time bounds that: where the system hands datagrams over
+    quickly, a flood of small ones keeps nobody's packets waiting. Decision 6 */
+static int nc_server_has_time( const nc_work_t * work )
+{
+    return (double) work->units > -work->scale * NC_SERVER_FURTHER && netcode_time() < work->until;
+}
+
 /*  What has nowhere to go waits in the socket, where the application reads all between two updates. Else it is dropped, as
     those whose payloads nobody reads would keep the others' packets waiting. */
 static void nc_server_receive( struct netcode_server_t * server )
 {
     const nc_inbox_t * inbox = &server->hall.inbox;
+    const struct netcode_server_config_t * config = &server->config;
     nc_work_t * work = &server->work;
     int waits = nc_inbox_is_read( inbox );
-    while ( work->units > 0 ) {
-        /* what it can pay for, whatever arrives */
-        uint32_t want = ( (uint32_t) work->units + NC_COST_REQUEST ) / ( NC_COST_REQUEST + NC_COST_CHEAP );
+    int exact = config->update_budget > 0, count = 1;
+    /* other sockets than the system's may have to give the same again */
+    int timed =
+        !exact && nc_transport_is_udp( config->socket, config->network_simulator, config->override_send_and_receive );
+    while ( work->units > 0 || nc_server_has_time( work ) ) {
+        uint32_t want = NC_RECEIVE_BATCH;
         uint32_t room = waits ? nc_inbox_room_for_all( inbox ) : (uint32_t) NC_RECEIVE_BATCH;
+        if ( exact ) /* what it can pay for, whatever arrives */
+            want = ( (uint32_t) work->units + NC_COST_REQUEST ) / ( NC_COST_REQUEST + NC_COST_CHEAP );
         if ( want > NC_RECEIVE_BATCH )
             want = NC_RECEIVE_BATCH;
         if ( want > room && ( want = room ) == 0 )
             break;
-        int count = server->socket.receive( server->socket.context, server->places, (int) want );
+        count = server->socket.receive( server->socket.context, server->places, (int) want );
         server->counters.receive_errors += count < 0; /* the socket is broken */
         if ( count <= 0 )
             break;
+        if ( timed && count >= NC_RECEIVE_BATCH && work->until == 0.0 )
+            work->until = netcode_time() + work->scale * ( NC_SERVER_RECEIVE_US * 1e-6 );
         uint32_t taken = (uint32_t) count < want ? (uint32_t) count : want;
         work->units -= nc_server_take( server, server->places, server->batch, taken );
     }
-    server->backlog = work->units <= 0 || ( waits && nc_inbox_room_for_all( inbox ) == 0 );
+    server->backlog = count > 0;
     server->backlogs += (uint64_t) server->backlog;
 }
 

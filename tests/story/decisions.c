@@ -780,6 +780,94 @@ TEST( decision_6_one_update_spends_its_budget_and_returns )
     CHECK_GE( server_stats( w, 0 ).backlogs, 9 );
 }
 
+/* A socket that is never empty, of requests with junk for a token, or datagrams of a type that does not exist; each takes some time. */
+static double endless_seconds;
+static int endless_requests;
+
+static int endless_receive( void * context, struct netcode_datagram_t * datagrams, int count )
+{
+    double until = netcode_time() + endless_seconds * (double) count;
+    int i;
+    (void) context;
+    for ( i = 0; i < count; i++ ) {
+        datagrams[i].address = address_of( "10.2.0.1:6000" );
+        datagrams[i].bytes = endless_requests ? REQUEST_BYTES : 60;
+        memset( datagrams[i].data, 0x2f, (size_t) datagrams[i].bytes );
+        if ( endless_requests ) { /* type, version, protocol id, and a time that is to come */
+            memset( datagrams[i].data, 0, 30 );
+            memcpy( datagrams[i].data + 1, "NETCODE 1.02", 13 );
+            datagrams[i].data[28] = 1;
+        }
+    }
+    while ( endless_seconds > 0.0 && netcode_time() < until )
+        ;
+    return count;
+}
+
+static int endless_send( void * context, const struct netcode_datagram_t * datagrams, int count )
+{
+    (void) context;
+    (void) datagrams;
+    return count;
+}
+
+/* How many datagrams one update receives, at most: a machine that has something else to do can only lessen it. */
+static uint64_t endless_most( int hz, int budget, int systems, double seconds )
+{
+    struct netcode_server_config_t config;
+    struct netcode_socket_t socket;
+    struct netcode_server_t * server;
+    uint64_t most = 0;
+    int i;
+    memset( &socket, 0, sizeof( socket ) );
+    socket.receive = endless_receive;
+    socket.send = endless_send;
+    netcode_default_server_config( &config );
+    config.socket = &socket;
+    config.update_budget = budget;
+    server = netcode_server_create( "10.1.0.1:40000", &config, 0.0 );
+    REQUIRE( server != NULL );
+    netcode_server_start( server, 16 );
+    if ( systems )
+        server->config.socket = NULL; /* it takes it for the system's */
+    endless_seconds = seconds;
+    for ( i = 1; i <= 20; i++ ) {
+        uint64_t before = server->counters.datagrams_received;
+        netcode_server_update( server, (double) i / (double) hz );
+        before = server->counters.datagrams_received - before;
+        most = before > most ? before : most;
+    }
+    netcode_server_destroy( server );
+    return most;
+}
+
+/* What real time there is, and only on the system's own sockets: elsewhere runs repeat. */
+TEST( decision_6_receiving_goes_on_while_it_is_quick )
+{
+    enum { UNITS = ( NC_SERVER_BUDGET + NC_RECEIVE_BATCH - 1 ) / NC_RECEIVE_BATCH * NC_RECEIVE_BATCH };
+    uint64_t quick = endless_most( 60, 0, 1, 0.0 );
+    CHECK( quick >= UNITS + 4 * NC_RECEIVE_BATCH && quick <= UNITS + NC_SERVER_FURTHER + NC_RECEIVE_BATCH );
+    CHECK_EQ( endless_most( 60, 0, 1, 2e-6 ), UNITS );
+    CHECK_GE( endless_most( 20, 0, 1, 1e-6 ), 3 * NC_SERVER_BUDGET + 4 * NC_RECEIVE_BATCH );
+    CHECK_EQ( endless_most( 60, 0, 0, 0.0 ), UNITS );
+    CHECK_EQ( endless_most( 60, 1000, 1, 0.0 ), 1000 );
+    endless_requests = 1;
+    CHECK_EQ( endless_most( 60, 1000, 1, 0.0 ), 59 ); /* at 17 units each; the one that reaches the budget is handled */
+    endless_requests = 0;
+}
+
+TEST( decision_6_receiving_ends_where_the_clock_stands )
+{
+    nc_work_t work;
+    memset( &work, 0, sizeof( work ) );
+    work.scale = 2.0;
+    work.until = 1e300;
+    work.units = -2 * NC_SERVER_FURTHER + 1;
+    CHECK( nc_server_has_time( &work ) );
+    work.units--;
+    CHECK( !nc_server_has_time( &work ) );
+}
+
 /* The owner of packets that wait behind a backlog is not timed out, for at most one further timeout. */
 TEST( decision_6_nobody_is_timed_out_behind_a_backlog )
 {
