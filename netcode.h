@@ -4017,8 +4017,9 @@ typedef struct {
 typedef struct {
     nc_table_t table;           /* by the tag */
     nc_table_t by_id;           /* the expiring ones */
-    nc_used_record_t * records; /* expiring ones, then never-expiring ones */
-    nc_used_expiry_t * heap;    /* four children each; the earliest on top */
+    nc_used_record_t * records; /* the expiring ones; behind them count the never-expiring ones: */
+    uint8_t ( *never_tags )[NC_TOKEN_TAG_BYTES];
+    nc_used_expiry_t * heap; /* four children each; the earliest on top */
     uint32_t expiring_capacity;
     uint32_t expiring_count;
     uint32_t never_capacity;
@@ -4034,8 +4035,10 @@ static void nc_used_place( nc_used_t * used, nc_arena_t * arena, uint32_t capaci
     used->never_capacity = capacity / 2;
     used->expiring_capacity = capacity - used->never_capacity;
     nc_table_place( &used->table, arena, capacity, 2 * capacity );
-    nc_table_place( &used->by_id, arena, used->expiring_capacity, used->expiring_capacity );
-    used->records = (nc_used_record_t *) nc_arena_take( arena, capacity, sizeof( nc_used_record_t ) );
+    nc_table_place( &used->by_id, arena, used->expiring_capacity, used->expiring_capacity / 4 );
+    used->records = (nc_used_record_t *) nc_arena_take( arena, used->expiring_capacity, sizeof( nc_used_record_t ) );
+    used->never_tags =
+        (uint8_t( * )[NC_TOKEN_TAG_BYTES]) nc_arena_take( arena, used->never_capacity, NC_TOKEN_TAG_BYTES );
     used->heap = (nc_used_expiry_t *) nc_arena_take( arena, used->expiring_capacity, sizeof( nc_used_expiry_t ) );
 }
 
@@ -4046,11 +4049,17 @@ static void nc_used_reset( nc_used_t * used )
     used->expiring_count = used->never_count = used->never_oldest = 0;
 }
 
+static const uint8_t * nc_used_tag( const nc_used_t * used, uint32_t index )
+{
+    return index < used->expiring_capacity ? used->records[index].tag
+                                           : used->never_tags[index - used->expiring_capacity];
+}
+
 static int nc_used_seen( const nc_used_t * used, const uint8_t * tag, uint32_t hash )
 {
     uint32_t index = nc_table_find( &used->table, hash );
     for ( ; index != NC_NOWHERE; index = nc_table_find_next( &used->table, index ) )
-        if ( memcmp( used->records[index].tag, tag, NC_TOKEN_TAG_BYTES ) == 0 )
+        if ( memcmp( nc_used_tag( used, index ), tag, NC_TOKEN_TAG_BYTES ) == 0 )
             return 1;
     return 0;
 }
@@ -4091,15 +4100,15 @@ static int nc_used_has_room_for_never( const nc_used_t * used )
 
 static void nc_used_insert_never( nc_used_t * used, const nc_used_record_t * record, uint32_t hash )
 {
-    uint32_t index = used->expiring_capacity + ( used->never_oldest + used->never_count ) % used->never_capacity;
+    uint32_t place = ( used->never_oldest + used->never_count ) % used->never_capacity;
     if ( used->never_count == used->never_capacity ) {
-        nc_table_remove( &used->table, index );
+        nc_table_remove( &used->table, used->expiring_capacity + place );
         used->never_oldest = ( used->never_oldest + 1 ) % used->never_capacity;
         used->never_count--;
     }
     used->never_count++;
-    used->records[index] = *record;
-    nc_table_insert( &used->table, hash, index );
+    memcpy( used->never_tags[place], record->tag, NC_TOKEN_TAG_BYTES );
+    nc_table_insert( &used->table, hash, used->expiring_capacity + place );
 }
 
 /*  Has this client id as many records as it may have? Then the earliest-expiring of them, else NC_NOWHERE. The tokens of
@@ -4173,7 +4182,11 @@ static void nc_used_adopt( nc_used_t * used, const nc_used_t * old )
         uint32_t index = i < old->expiring_count
                              ? old->heap[i].record
                              : old->expiring_capacity + ( old->never_oldest + nth ) % old->never_capacity;
-        nc_used_insert( used, &old->records[index], old->table.entries[index].hash,
+        nc_used_record_t record = { UINT64_MAX, 0, { 0 } };
+        memcpy( record.tag, nc_used_tag( old, index ), NC_TOKEN_TAG_BYTES );
+        if ( i < old->expiring_count )
+            record = old->records[index];
+        nc_used_insert( used, &record, old->table.entries[index].hash,
                         i < old->expiring_count ? old->by_id.entries[index].hash : 0 );
     }
 }
@@ -7095,7 +7108,7 @@ static int nc_server_look_further( const struct netcode_server_t * server, nc_ar
         uint32_t record = *nc_table_head( &hall->used.table, (uint32_t) arrival->hash );
         if ( record != NC_NOWHERE ) {
             NC_PREFETCH( &hall->used.table.entries[record] );
-            NC_PREFETCH( &hall->used.records[record] );
+            NC_PREFETCH( nc_used_tag( &hall->used, record ) );
         }
         return 1;
     }
@@ -8249,9 +8262,9 @@ static size_t nc_server_layout_hall( const struct netcode_server_config_t * conf
     nc_bits_place( &hall->free_slots, &arena, slots );
     hall->active_links = (nc_link_t *) nc_arena_take( &arena, slots, sizeof( nc_link_t ) );
     hall->pending = (nc_pending_t *) nc_arena_take( &arena, pending, sizeof( nc_pending_t ) );
-    nc_table_place( &hall->pending_by_address, &arena, pending, pending / 4 );
-    nc_table_place( &hall->pending_by_tag, &arena, pending, pending / 4 );
-    nc_table_place( &hall->pending_by_id, &arena, pending, pending / 4 );
+    nc_table_place( &hall->pending_by_address, &arena, pending, pending / 8 );
+    nc_table_place( &hall->pending_by_tag, &arena, pending, pending / 8 );
+    nc_table_place( &hall->pending_by_id, &arena, pending, pending / 8 );
     hall->pending_links = (nc_link_t *) nc_arena_take( &arena, pending, sizeof( nc_link_t ) );
     nc_used_place( &hall->used, &arena, used > 1 ? used : 2 );
     hall->inbox.client_count = slots;

@@ -69,7 +69,8 @@ uint32_t answer_table_find_next( const nc_table_t * it, uint32_t index )
 
 typedef struct {
     nc_used_t used;
-    nc_used_record_t records[CAPACITY];
+    nc_used_record_t records[EXPIRING];
+    uint8_t never_tags[NEVER][NC_TOKEN_TAG_BYTES];
     nc_used_expiry_t heap[EXPIRING];
 } any_used_t;
 
@@ -123,6 +124,7 @@ static void make_used( any_used_t * it )
     nc_used_t * used = &it->used;
     memset( used, 0, sizeof( *used ) );
     used->records = it->records;
+    used->never_tags = it->never_tags;
     used->heap = it->heap;
     used->by_id.mask = BY_ID;
     used->expiring_capacity = EXPIRING;
@@ -133,7 +135,11 @@ static void make_used( any_used_t * it )
     used->refused_up_to = any_u64();
     used->oldest_never_gives_way = any_int();
     for ( int i = 0; i < CAPACITY; i++ ) {
-        it->records[i] = any_record();
+        nc_used_record_t record = any_record();
+        if ( i < EXPIRING )
+            it->records[i] = record;
+        else
+            memcpy( it->never_tags[i - EXPIRING], record.tag, NC_TOKEN_TAG_BYTES );
         for ( int k = 0; k < TABLES; k++ ) {
             tables[k][i].is_there = any_int() != 0;
             tables[k][i].hash = any_u32();
@@ -172,8 +178,21 @@ uint64_t answer_earliest( nc_used_t * used )
     return proved->heap[0].expire_timestamp;
 }
 
-static int is_same( const nc_used_record_t * a, const nc_used_record_t * b )
+/* What is in a place; of those that never expire only the tag is kept. */
+static nc_used_record_t record_of( const any_used_t * it, uint32_t place )
 {
+    nc_used_record_t record = { UINT64_MAX, 0, { 0 } };
+    if ( place < EXPIRING )
+        return it->records[place];
+    memcpy( record.tag, it->never_tags[place - EXPIRING], NC_TOKEN_TAG_BYTES );
+    return record;
+}
+
+static int is_same( const any_used_t * it, uint32_t place, const nc_used_record_t * b )
+{
+    nc_used_record_t record = record_of( it, place ), *a = &record;
+    if ( place >= EXPIRING )
+        return b->expire_timestamp == UINT64_MAX && memcmp( a->tag, b->tag, NC_TOKEN_TAG_BYTES ) == 0;
     return a->expire_timestamp == b->expire_timestamp && a->client_id == b->client_id &&
            memcmp( a->tag, b->tag, NC_TOKEN_TAG_BYTES ) == 0;
 }
@@ -182,12 +201,13 @@ static int is_same( const nc_used_record_t * a, const nc_used_record_t * b )
 static void claim_kept( const any_used_t * it, const any_used_t * before, const place_t * place, uint32_t record )
 {
     CLAIM( table[record].is_there == place->is_there && table[record].hash == place->hash );
-    CLAIM( is_same( &it->records[record], &before->records[record] ) );
+    nc_used_record_t was = record_of( before, record );
+    CLAIM( is_same( it, record, &was ) );
 }
 
 static void claim_remembered( const any_used_t * it, const nc_used_record_t * newcomer, uint32_t hash, uint32_t record )
 {
-    CLAIM( table[record].is_there && table[record].hash == hash && is_same( &it->records[record], newcomer ) );
+    CLAIM( table[record].is_there && table[record].hash == hash && is_same( it, record, newcomer ) );
 }
 
 /*  A token that expires is remembered, and nothing gives way for it but the record that its client id has too many by, or
@@ -258,7 +278,7 @@ void prove_used_seen( void )
     make_used( &it );
     for ( int i = 0; i < CAPACITY; i++ )
         expected |= table[i].is_there && table[i].hash == hash &&
-                    memcmp( it.records[i].tag, newcomer.tag, NC_TOKEN_TAG_BYTES ) == 0;
+                    memcmp( record_of( &it, (uint32_t) i ).tag, newcomer.tag, NC_TOKEN_TAG_BYTES ) == 0;
     CLAIM( nc_used_seen( &it.used, newcomer.tag, hash ) == expected );
 }
 
@@ -296,5 +316,6 @@ void prove_used_earliest( void )
     CLAIM( nc_used_earliest( &it.used ) == earliest_of( &before ) );
     CLAIM( is_heap( &it ) && it.heap[0].expire_timestamp == earliest_of( &before ) );
     CLAIM( it.records[it.heap[0].record].expire_timestamp == earliest_of( &before ) );
-    CLAIM( is_same( &it.records[probe], &before.records[probe] ) && it.used.expiring_count == EXPIRING );
+    nc_used_record_t was = record_of( &before, probe );
+    CLAIM( is_same( &it, probe, &was ) && it.used.expiring_count == EXPIRING );
 }
