@@ -1181,9 +1181,10 @@ FUZZ_UNCOUNTED static void session_check_counters( int party, const nc_counters_
     FUZZ_CHECK( c->datagrams_received == p->handed && c->bytes_received == p->handed_bytes );
     /*  What was accepted and then found no room is counted under both. A server does not open all that is for a full
         queue: only what it opens counts as received. */
-    uint64_t once = p->handed + p->loopback_accepted + c->dropped[NETCODE_DROP_POOL_EMPTY] - dropped;
-    FUZZ_CHECK( once <= received && received <= once + c->dropped[NETCODE_DROP_QUEUE_FULL] );
-    FUZZ_CHECK( party == 0 || received == once + c->dropped[NETCODE_DROP_QUEUE_FULL] );
+    uint64_t full = c->dropped[NETCODE_DROP_QUEUE_FULL], all = p->handed + p->loopback_accepted + full;
+    all += c->dropped[NETCODE_DROP_POOL_EMPTY];
+    FUZZ_CHECK( received + dropped <= all && all <= received + dropped + full );
+    FUZZ_CHECK( party == 0 || received + dropped == all );
     FUZZ_CHECK( received - p->loopback_accepted <= p->clean );
     FUZZ_CHECK( c->receive_errors == p->errors_handed );
     if ( s.on_send == 0 ) { /* a send within eight others is not made */
