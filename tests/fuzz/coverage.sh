@@ -21,14 +21,15 @@ if [ "${1:-}" = -v ]; then
     targets=${2:-$targets}
 fi
 
-# The functions of the rooms, by the names that lint holds them to.
+# The functions of the rooms, by the names that lint holds them to. The other side of an assert is never reached, and callbacks that do not
+# return leave no state that a target could judge: tests are for these.
 aims_at() {
     case $1 in
     address) echo '^(nc_address_|netcode_parse_address|netcode_address_)' ;;
     packet) echo '^(nc_packet_|nc_replay_|nc_reader_|nc_writer_|nc_load_|nc_store_|nc_crypto_(nonce|seal|open)$)' ;;
     token) echo '^(nc_token_|nc_challenge_|netcode_generate_connect_token|netcode_connect_token_info)' ;;
     messages) echo '^(nc_messages_([abdeghijkm-z]|c[^o]|f[^o]|l[^a])|nc_(message|heap|source|put|kind|fragments?|bit|history|channel|transfer|copies|copy|sent|acks|build|frame|ids|arrived|whole|window|tokens|varint|bytes)_|netcode_messages_(ch|e|f|g|n|p|re|send_|s[^e]|u))' ;;
-    *) echo '^(nc_(packet|arena|list|table|bits|wheel|pool|inbox|used|client|server)_|netcode_(client_[^s]|client_s[^t]|client_stat[^e]|client_state$|server_|default_))' ;;
+    *) echo '^(nc_(packet|arena|list|table|bits|wheel|pool|inbox|used|client|server)_|netcode_(client_[^s]|client_s[^t]|client_stat[^e]|client_state$|server_|default_[cns]))' ;;
     esac
 }
 
@@ -70,6 +71,7 @@ measure() { # $1: target
     awk -v aim="$(aims_at "$1")" -v least=$LEAST -v verbose=$verbose -v title="$(printf '%-8s %s' "$1" "$(rooms_of "$1")")" '
         function part( missed, all ) { return all ? 100 * ( all - missed ) / all : 100 }
         { name = $1; sub( /^.*:/, "", name ) }
+        name ~ /^nc_(client|server)_(check|mend)$/ { next }
         name ~ aim && NF >= 10 {
             functions++
             regions += $2; regions_missed += $3; lines += $5; lines_missed += $6; branches += $8; branches_missed += $9

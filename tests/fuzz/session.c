@@ -1752,7 +1752,9 @@ static void session_configure( void )
     server->override_send_and_receive = client->override_send_and_receive = ( a & 0x90 ) == 0x90;
     server->send_packet_override = client->send_packet_override = session_send_override;
     server->receive_packet_override = client->receive_packet_override = session_receive_override;
-    netcode_log_level( a & 16 ? NETCODE_LOG_LEVEL_DEBUG : a & 32 ? NETCODE_LOG_LEVEL_NONE : NETCODE_LOG_LEVEL_ERROR );
+    static const int levels[] = { NETCODE_LOG_LEVEL_ERROR, NETCODE_LOG_LEVEL_DEBUG, NETCODE_LOG_LEVEL_NONE,
+                                  NETCODE_LOG_LEVEL_INFO };
+    netcode_log_level( levels[a >> 4 & 3] );
     s.slots = 1 + ( b & 3 );
     server->pending_handshakes = b & 4 ? 2 + ( b >> 3 & 7 ) : 16;
     server->consumed_tokens = b & 64 ? 1 + ( c & 7 ) : 16;
