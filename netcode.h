@@ -12492,8 +12492,7 @@ NETCODE_API void netcode_messages_server_send( struct netcode_messages_t * messa
 
 /* ================================================================================================================
     CHANGELOG
-    After 1.0.0:
-           One attacker takes no packets from others: each client has a share of an update's work, tokens are opened at a
+    later  One attacker takes no packets from others: each client has a share of an update's work, tokens are opened at a
            bounded rate, and the budget follows from the time since the last update (make fairness). Two drop reasons more,
            REQUEST_NOT_OPENED and OVER_SHARE. Timers are charged, too.
            Whoever repeats a victim's request keeps it out no more, and one account's used tokens keep no other out.

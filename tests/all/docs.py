@@ -687,7 +687,7 @@ PLANTS = (
     (check_stumbles, "MIGRATION.md", "A client reserves 375 KiB", "A client reserves 11 KiB"),
     (check_stumbles, "netcode.h", "return slot ? &slot->address : NULL;", "return slot ? &slot->address : &server->addresses[0];"),
     (check_version, "netcode.h", "#define NETCODE_VERSION_PATCH 0", "#define NETCODE_VERSION_PATCH 1"),
-    (check_version, "netcode.h", "    CHANGELOG\n    1.0.0", "    CHANGELOG\n    1.0.1"),
+    (check_version, "netcode.h", "    1.0.0  The first", "    1.0.1  The first"),
     (check_version, "netcode.h", "    CHANGELOG\n", "    LOG\n"),
     (check_version, "netcode.h", 'NETCODE_VERSION_FULL "1.0.0"', 'NETCODE_VERSION_FULL "1.1.0"'),
 )
