@@ -159,7 +159,8 @@
     `time` is yours, in seconds, from any start. The library adds the forward steps: standing still, going back, NaN
     and infinity do nothing. Unix time is needed for token timestamps only and comes from config.unix_time (default:
     the system's). With both, and libsodium's random source, supplied by you, two runs with the same inputs do the
-    same to the bit.
+    same to the bit. Real time is asked for one thing: how long a server under a flood goes on receiving from the
+    operating system's own sockets (section 9).
 
     8  ERRORS AND DROP REASONS
 
