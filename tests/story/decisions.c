@@ -845,10 +845,14 @@ static uint64_t endless_most( int hz, int budget, int systems, double seconds )
 TEST( decision_6_receiving_goes_on_while_it_is_quick )
 {
     enum { UNITS = ( NC_SERVER_BUDGET + NC_RECEIVE_BATCH - 1 ) / NC_RECEIVE_BATCH * NC_RECEIVE_BATCH };
-    uint64_t quick = endless_most( 60, 0, 1, 0.0 );
+    uint64_t quick;
+#if defined( TEST_EMULATED )
+    SKIP( "an emulated processor's time says nothing" );
+#endif
+    quick = endless_most( 60, 0, 1, 0.0 );
     CHECK( quick >= UNITS + 4 * NC_RECEIVE_BATCH && quick <= UNITS + NC_SERVER_FURTHER + NC_RECEIVE_BATCH );
     CHECK_EQ( endless_most( 60, 0, 1, 2e-6 ), UNITS );
-    CHECK_GE( endless_most( 20, 0, 1, 1e-6 ), 3 * NC_SERVER_BUDGET + 4 * NC_RECEIVE_BATCH );
+    CHECK_GE( endless_most( 20, 0, 1, 5e-7 ), 3 * NC_SERVER_BUDGET + 4 * NC_RECEIVE_BATCH );
     CHECK_EQ( endless_most( 60, 0, 0, 0.0 ), UNITS );
     CHECK_EQ( endless_most( 60, 1000, 1, 0.0 ), 1000 );
     endless_requests = 1;
