@@ -263,7 +263,8 @@ static int fair_open( const struct fair_setting_t * setting )
     fair.server = netcode_server_create( "10.255.255.1:40000", &config, fair.time );
     if ( !fair.cells || !fair.server )
         return 0;
-    fair.server->config.socket = NULL; /* from here on it takes the socket in memory for the system's */
+    if ( fair.receive_seconds > 0.0 ) /* from here on it takes the socket in memory for the system's */
+        fair.server->config.socket = NULL;
     netcode_server_set_private_keys( fair.server, fair.keys[0], setting->keys );
     netcode_server_start( fair.server, setting->slots );
     memset( fair.peers, 0, sizeof( fair.peers ) );
