@@ -2,7 +2,7 @@
 # make prove: CBMC proves the readers, the writers, the window and the tables for all inputs. What is proved stands in proofs.list.
 #
 #     run.sh [FILTER...]          all proofs but the open ones, or of those the ones whose names or files hold a FILTER
-#     run.sh quick [FILTER...]    those that take three minutes of one core altogether
+#     run.sh quick [FILTER...]    those that take five minutes of one core altogether
 #     run.sh open [FILTER...]     those that no run has been seen to end with, see proofs.list
 #     run.sh --plants [FILTER...] plants a fault for each proof, plants/*.edit: the proof must fail
 #
