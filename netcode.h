@@ -8151,10 +8151,10 @@ static void nc_server_receive( struct netcode_server_t * server )
     int timed =
         !exact && nc_transport_is_udp( config->socket, config->network_simulator, config->override_send_and_receive );
     while ( work->units > 0 || nc_server_has_time( work ) ) {
-        uint32_t want = NC_RECEIVE_BATCH;
+        uint32_t want = work->units > 0 ? (uint32_t) work->units : (uint32_t) NC_RECEIVE_BATCH;
         uint32_t room = waits ? nc_inbox_room_for_all( inbox ) : (uint32_t) NC_RECEIVE_BATCH;
         if ( exact ) /* what it can pay for, whatever arrives */
-            want = ( (uint32_t) work->units + NC_COST_REQUEST ) / ( NC_COST_REQUEST + NC_COST_CHEAP );
+            want = ( want + NC_COST_REQUEST ) / ( NC_COST_REQUEST + NC_COST_CHEAP );
         if ( want > NC_RECEIVE_BATCH )
             want = NC_RECEIVE_BATCH;
         if ( want > room && ( want = room ) == 0 )
