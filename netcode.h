@@ -8135,7 +8135,7 @@ static void nc_server_plan_work( struct netcode_server_t * server )
     quickly, a flood of small ones keeps nobody's packets waiting. Decision 6 */
 static int nc_server_has_time( const nc_work_t * work )
 {
-    return (double) work->units > -work->scale * NC_SERVER_FURTHER && netcode_time() < work->until;
+    return (double) work->units > -work->scale * (double) NC_SERVER_FURTHER && netcode_time() < work->until;
 }
 
 /*  What has nowhere to go waits in the socket, where the application reads all between two updates. Else it is dropped, as
@@ -8164,7 +8164,7 @@ static void nc_server_receive( struct netcode_server_t * server )
         if ( count <= 0 )
             break;
         if ( timed && count >= NC_RECEIVE_BATCH && work->until == 0.0 )
-            work->until = netcode_time() + work->scale * ( NC_SERVER_RECEIVE_US * 1e-6 );
+            work->until = netcode_time() + work->scale * ( 1e-6 * (double) NC_SERVER_RECEIVE_US );
         uint32_t taken = (uint32_t) count < want ? (uint32_t) count : want;
         work->units -= nc_server_take( server, server->places, server->batch, taken );
     }

@@ -44,7 +44,7 @@ struct fair_result_t {
     double worst_update; /* seconds */
     double lost;         /* share of all datagrams that found no room in the socket's buffer */
     int buffer;          /* bytes of the buffer that were in use at most, as the system counts them */
-    double receiving;    /* share of a core that the system's handing over of all that came would take */
+    double demand;       /* share of a core that taking all that came would need */
     int fits;            /* what came between two updates would have found room in an empty buffer */
     uint64_t not_opened, over_share, backlogs;
 };
@@ -70,7 +70,6 @@ static struct {
     uint32_t head, tail;
     int held, held_most;
     int offered_bytes, offered_most; /* in one tick, as the system counts them */
-    int count, count_most;           /* datagrams in one tick */
     uint64_t offered, lost;
     struct netcode_server_t * server;
     struct netcode_socket_t client_socket;
@@ -122,7 +121,6 @@ static void fair_offer( const struct netcode_address_t * from, const uint8_t * d
 {
     struct fair_cell_t * cell = &fair.cells[fair.tail % FAIR_CELLS];
     fair.offered++;
-    fair.count++;
     fair.offered_bytes += fair_true_bytes( bytes );
     if ( fair.held + fair_true_bytes( bytes ) > FAIR_BUFFER || fair.tail - fair.head == FAIR_CELLS ) {
         fair.lost++;
@@ -358,7 +356,7 @@ static void fair_tick( const struct fair_setting_t * setting, uint64_t update, i
                      ? (int) ( floor( ( fair.time + step ) * setting->megabits * 125000.0 / sizes[setting->attack] ) -
                                floor( fair.time * setting->megabits * 125000.0 / sizes[setting->attack] ) )
                      : 0;
-    fair.offered_bytes = fair.count = 0;
+    fair.offered_bytes = 0;
     while ( said < says || sent < floods ) {
         if ( said < says && (double) said * (double) floods <= (double) sent * (double) says ) {
             fair_say( &fair.peers[flooder + ( phase + said ) % others], update );
@@ -373,8 +371,6 @@ static void fair_tick( const struct fair_setting_t * setting, uint64_t update, i
     }
     if ( fair.offered_bytes > fair.offered_most )
         fair.offered_most = fair.offered_bytes;
-    if ( fair.count > fair.count_most )
-        fair.count_most = fair.count;
     fair.time += step;
     double cpu = fair_cpu_seconds();
     netcode_server_update( fair.server, fair.time );
@@ -411,7 +407,7 @@ static int fair_run( const struct fair_setting_t * setting, struct fair_result_t
         fair.peers[i].sent = fair.peers[i].heard = 0;
     fair.offered = fair.lost = late = 0;
     fair.held_most = fair.held;
-    fair.offered_most = fair.count_most = 0;
+    fair.offered_most = 0;
     result->core = result->worst_update = 0.0;
     for ( i = 0; i < ticks; i++ )
         fair_tick( setting, ++update, 1, result, &late );
@@ -431,7 +427,8 @@ static int fair_run( const struct fair_setting_t * setting, struct fair_result_t
     result->lost = (double) fair.lost / (double) fair.offered;
     result->buffer = fair.held_most;
     result->fits = fair.offered_most <= FAIR_BUFFER;
-    result->receiving = (double) fair.count_most * fair.receive_seconds * (double) setting->hz;
+    result->demand =
+        result->core * (double) fair.offered / (double) ( fair.offered - fair.lost - ( fair.tail - fair.head ) );
     result->not_opened = stats.dropped[NETCODE_DROP_REQUEST_NOT_OPENED];
     result->over_share = stats.dropped[NETCODE_DROP_OVER_SHARE];
     result->backlogs = stats.backlogs;
