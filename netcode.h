@@ -201,11 +201,17 @@
         16 packets of each client are opened whatever the others send, and 192 more in all (1,024 where fewer were opened
           before); a client that sends more, or whose address is forged, loses its own (OVER_SHARE)
         512 timers or so: where thousands are due at once, some keep-alives and timeouts wait for the next updates
-      So one attacker who sends up to 22 Mbit/s of the smallest packets, or 170 Mbit/s of packets of 330 bytes and more, takes
-      nothing from the others: 99 % of their packets are heard, at most one tick late, for at most 15 % of a core more.
-      make fairness tries 640 settings of that. It holds if the socket's buffer takes what arrives between two updates:
-      at 20 Hz 7 Mbit/s of the smallest packets need 400 KiB. Linux grants 208 unless net.core.rmem_max is raised.
-      Beyond that, receiving itself is what costs, 0.4 to 1 us a datagram: from more the system drops everybody's packets.
+      Where more arrives than that (it waits for the next update, took longer than 1.25 ms, or the system has dropped some)
+        the system is told, on Linux and with sockets of the library's own, whom not to let in: of an address that sends
+        1,920 datagrams a second or more, be it a client's, 15 of 16 are dropped, eight addresses at a time; after 0.1 s
+        strangers are turned away altogether, but for requests and responses, on servers of up to 2,048 slots. For a
+        second at a time, and again while it goes on; these are kernel_drops then, and the log says so at INFO
+      So one attacker who sends 170 Mbit/s of packets of any kind takes nothing from the others, half a second after it began:
+      99 % of their packets are heard, at most one tick late, for at most 15 % of a core more. One exception was found:
+      whoever replays what all players send, from their addresses, can send 60 Mbit/s. make fairness tries 640 settings.
+      It holds if the socket's buffer takes what arrives between two updates until then: Linux grants 208 KiB unless
+      net.core.rmem_max is raised to the 4 MiB that are asked for. With 208 a server of up to 64 slots stands 20 Mbit/s of
+      the smallest packets from one address at 20 Hz, and one of 256 does not even hold its own players' at that rate.
     work per update of a client: 2048 units (update_budget);
       a batch: 64 datagrams out
 
@@ -220,7 +226,8 @@
       UDP_SEGMENT, sendmmsg    with batch_sends, what goes to one client leaves as one call that the system cuts again,
                                as far as sizes are equal (the last may be shorter). A batch holds 64 datagrams: send
                                client by client, not round by round
-      SO_ATTACH_FILTER         kernel_filter: most junk is dropped before it is copied, and counts as kernel_drops
+      SO_ATTACH_FILTER         kernel_filter: most junk is dropped before it is copied, and counts as kernel_drops; and
+                               floods are stopped, see 9
       connect                  a client's socket is connected to the server it talks to: sends cost less, the system
                                drops what others send (which is not counted as WRONG_SERVER then)
       SO_REUSEPORT             share_port, see 6
@@ -728,8 +735,8 @@ struct netcode_socket_info_t {
     struct netcode_address_t address2; /* the second one of a dual-stack socket, else NETCODE_ADDRESS_NONE */
     int receive_buffer_bytes;          /* what the system granted; 0 where it has no such thing */
     int send_buffer_bytes;
-    /*  datagrams that the system dropped because the receive buffer was full, or by the kernel_filter, where it tells: with
-        the next datagram that it hands over */
+    /*  datagrams that the system dropped because the receive buffer was full, by the kernel_filter or as a flood (9 in the
+        manual), where it tells: with the next datagram that it hands over */
     uint64_t kernel_drops;
     int last_send_error; /* the system's number of the last datagram that it refused to send; 0 for none */
 };
@@ -1683,6 +1690,11 @@ enum nc_limit_t {
     NC_SERVER_SPARE = 192,       /* packets opened beyond their clients' shares, the same; what is not used is kept, */
     NC_SERVER_SPARE_MOST = 1024, /* up to so many, four more for each further slot */
     NC_SERVER_SHARE = 16,        /* packets opened of each client, whatever the others do; they cost no units */
+    NC_FLOODERS = 8,         /* addresses that are watched, or throttled, while more arrives than an update takes: */
+    NC_FLOODER_RATE = 1920,  /* from so many datagrams a second on, */
+    NC_FLOODER_PASSES = 16,  /* to one of so many of them */
+    NC_GUESTS_MOST = 2048,   /* slots of a server that has strangers turned away meanwhile */
+    NC_GUEST_PLACES = 8192,  /* bits, at most; 32 for each slot */
     NC_SERVER_TIMERS = 4096, /* units for keep-alives and timeouts, NC_SERVER_TIMERS_PER_SLOT for each further slot */
     NC_SERVER_TIMERS_PER_SLOT = 2,
     NC_PENDING_PER_SLOT = 4,
@@ -2402,6 +2414,21 @@ static struct netcode_address_t nc_address_without_interface( const struct netco
     if ( nc_address_is_link_local( address ) )
         result.data.ipv6[1] = 0;
     return result;
+}
+
+/* As the network's header has it, in numbers. Returns how many words. */
+static int nc_address_words( const struct netcode_address_t * address, uint32_t words[4] )
+{
+    const uint8_t * v4 = address->data.ipv4;
+    if ( address->type != NETCODE_ADDRESS_IPV6 ) {
+        words[0] = (uint32_t) v4[0] << 24 | (uint32_t) v4[1] << 16 | (uint32_t) v4[2] << 8 | v4[3];
+        return 1;
+    }
+    for ( int i = 0; i < 4; i++ )
+        words[i] = (uint32_t) address->data.ipv6[2 * i] << 16 | address->data.ipv6[2 * i + 1];
+    if ( nc_address_is_link_local( address ) ) /* the interface is not on the wire */
+        words[0] &= 0xffff0000u;
+    return 4;
 }
 
 static inline int nc_address_same( const struct netcode_address_t * a, const struct netcode_address_t * b )
@@ -4243,6 +4270,43 @@ typedef struct {
     int share_port;
 } nc_socket_request_t;
 
+/* ---- the door: whom the system lets in, where it can tell them apart ---- */
+
+typedef struct {
+    struct netcode_address_t throttled[NC_FLOODERS]; /* of these only one of NC_FLOODER_PASSES datagrams */
+    int throttled_count;
+    int words; /* of `guests`: from elsewhere only requests and responses; 0: anybody's */
+    int shift;
+    uint32_t guests[NC_GUEST_PLACES / 32];
+} nc_door_t;
+
+enum { NC_DOOR_FACTOR = 0x2c1b3c6d }; /* odd, with half of its bits set in no order */
+
+/* The place of an address: others share it. */
+static uint32_t nc_door_place( const nc_door_t * door, const struct netcode_address_t * address )
+{
+    uint32_t words[4], hash = address->port;
+    int count = nc_address_words( address, words );
+    for ( int i = 0; i < count; i++ )
+        hash = hash * (uint32_t) NC_DOOR_FACTOR ^ words[i];
+    return ( hash ^ hash >> 15 ) * (uint32_t) NC_DOOR_FACTOR >> door->shift;
+}
+
+/* Strangers are turned away from now on, and everybody is one. */
+static void nc_door_close( nc_door_t * door, uint32_t slots )
+{
+    memset( door->guests, 0, sizeof( door->guests ) );
+    for ( door->shift = 32 - 5; door->shift > 19 && (uint32_t) 1 << ( 32 - door->shift ) < 32 * slots; )
+        door->shift--;
+    door->words = 1 << ( 32 - door->shift - 5 );
+}
+
+static void nc_door_admit( nc_door_t * door, const struct netcode_address_t * address )
+{
+    uint32_t place = nc_door_place( door, address );
+    door->guests[place / 32] |= (uint32_t) 1 << place % 32;
+}
+
 /* ---- the override callbacks, as a socket ---- */
 
 typedef struct {
@@ -4361,6 +4425,7 @@ typedef struct {
     int turn;    /* which handle is asked first: both are served in turn */
     int drained; /* a bit for each handle that the last receive has emptied: if all, the next one need not ask */
     int reports_errors;
+    int screens;  /* the kernel_filter's steps are wanted */
     int segments; /* the system can cut one large send into datagrams of one size (GSO) */
     struct netcode_address_t
         peer; /* a client's: its family's handle is connected to it; NETCODE_ADDRESS_NONE: none is */
@@ -4893,15 +4958,106 @@ typedef struct {
     uint32_t k;
 } nc_filter_step_t;
 
+/* A filter for one handle, as the system takes it. */
+typedef struct {
+    unsigned short count;
+    nc_filter_step_t * steps;
+} nc_filter_t;
+
+enum { NC_FILTER_SCREEN_STEPS = 33, NC_FILTER_GUEST_STEPS = 36 + NC_GUEST_PLACES / 32 * 3 };
+enum { NC_FILTER_STEPS = NC_FLOODERS * 14 + NC_FILTER_GUEST_STEPS + NC_FILTER_SCREEN_STEPS };
+
+enum {
+    NC_FILTER_WORD = 0x20,
+    NC_FILTER_HALF = 0x28,
+    NC_FILTER_BYTE = 0x30,
+    NC_FILTER_EQUAL = 0x15,
+    NC_FILTER_RETURN = 0x06
+};
+
+static void nc_filter_add( nc_filter_t * filter, int code, int if_true, int if_false, uint32_t k )
+{
+    const nc_filter_step_t step = { (uint16_t) code, (uint8_t) if_true, (uint8_t) if_false, k };
+    filter->steps[filter->count++] = step;
+}
+
+/* Where the header of the network has the sender's address. */
+static uint32_t nc_filter_source( int type )
+{
+    return 0xfff00000u + ( type == NETCODE_ADDRESS_IPV6 ? 8u : 12u );
+}
+
+/*  Drops what comes from this address, but for one of NC_FLOODER_PASSES datagrams, by chance. What passes, and what comes
+    from others, goes on behind the last step. */
+static void nc_filter_throttle( nc_filter_t * filter, const struct netcode_address_t * address )
+{
+    enum { AND = 0x54 };
+    const uint32_t random = 0xfffff000u + 56; /* what the system has there */
+    uint32_t words[4], source = nc_filter_source( address->type );
+    int count = nc_address_words( address, words );
+    for ( int i = 0; i < count; i++ ) {
+        nc_filter_add( filter, NC_FILTER_WORD, 0, 0, source + 4u * (uint32_t) i );
+        nc_filter_add( filter, NC_FILTER_EQUAL, 0, 2 * ( count - i ) + 4, words[i] );
+    }
+    nc_filter_add( filter, NC_FILTER_HALF, 0, 0, 0 ); /* the source port */
+    nc_filter_add( filter, NC_FILTER_EQUAL, 0, 4, address->port );
+    nc_filter_add( filter, NC_FILTER_WORD, 0, 0, random );
+    nc_filter_add( filter, AND, 0, 0, NC_FLOODER_PASSES - 1 );
+    nc_filter_add( filter, NC_FILTER_EQUAL, 1, 0, 0 );
+    nc_filter_add( filter, NC_FILTER_RETURN, 0, 0, 0 );
+}
+
+/*  Drops what comes from a place where no guest is, but for what may come from strangers, requests and responses. As
+    nc_door_place has it. */
+static void nc_filter_guests( nc_filter_t * filter, const nc_door_t * door, int type )
+{
+    enum { AND = 0x54, MULTIPLY = 0x24, XOR_X = 0xac, TO_X = 0x07, SHIFT_RIGHT = 0x74, SHIFT_RIGHT_X = 0x7c };
+    enum { LOAD = 0x00, STORE = 0x02, RECALL = 0x60, JUMP = 0x05 };
+    const int words = type == NETCODE_ADDRESS_IPV6 ? 4 : 1;
+    uint32_t source = nc_filter_source( type ), left = 3 * (uint32_t) door->words;
+    nc_filter_add( filter, NC_FILTER_BYTE, 0, 0, 8 );
+    nc_filter_add( filter, NC_FILTER_EQUAL, 2, 0, NETCODE_PACKET_REQUEST );
+    nc_filter_add( filter, AND, 0, 0, 15 );
+    nc_filter_add( filter, NC_FILTER_EQUAL, 0, 1, NETCODE_PACKET_RESPONSE );
+    nc_filter_add( filter, JUMP, 0, 0, 4 * (uint32_t) words + 15 + left );
+    nc_filter_add( filter, NC_FILTER_HALF, 0, 0, 0 ); /* the source port */
+    for ( int i = 0; i < words; i++ ) {
+        nc_filter_add( filter, MULTIPLY, 0, 0, NC_DOOR_FACTOR );
+        nc_filter_add( filter, TO_X, 0, 0, 0 );
+        nc_filter_add( filter, NC_FILTER_WORD, 0, 0, source + 4u * (uint32_t) i );
+        nc_filter_add( filter, XOR_X, 0, 0, 0 );
+    }
+    nc_filter_add( filter, TO_X, 0, 0, 0 );
+    nc_filter_add( filter, SHIFT_RIGHT, 0, 0, 15 );
+    nc_filter_add( filter, XOR_X, 0, 0, 0 );
+    nc_filter_add( filter, MULTIPLY, 0, 0, NC_DOOR_FACTOR );
+    nc_filter_add( filter, SHIFT_RIGHT, 0, 0, (uint32_t) door->shift );
+    nc_filter_add( filter, STORE, 0, 0, 0 );
+    nc_filter_add( filter, AND, 0, 0, 31 );
+    nc_filter_add( filter, TO_X, 0, 0, 0 );
+    nc_filter_add( filter, RECALL, 0, 0, 0 );
+    nc_filter_add( filter, SHIFT_RIGHT, 0, 0, 5 );
+    for ( uint32_t i = 0; i < (uint32_t) door->words; i++ ) {
+        left -= 3;
+        nc_filter_add( filter, NC_FILTER_EQUAL, 0, 2, i );
+        nc_filter_add( filter, LOAD, 0, 0, door->guests[i] );
+        nc_filter_add( filter, JUMP, 0, 0, left );
+    }
+    nc_filter_add( filter, SHIFT_RIGHT_X, 0, 0, 0 );
+    nc_filter_add( filter, AND, 0, 0, 1 );
+    nc_filter_add( filter, NC_FILTER_EQUAL, 1, 0, 1 );
+    nc_filter_add( filter, NC_FILTER_RETURN, 0, 0, 0 );
+}
+
 /*  Lets through what a server could accept, by size and prefix byte. The filter sees the UDP header, 8 bytes, in front.
     Standard: Packets */
-static int nc_socket_set_filter( nc_socket_handle_t handle )
+static void nc_filter_screen( nc_filter_t * filter )
 {
     enum { LENGTH = 0x80, BYTE = 0x30, RECALL = 0x60, STORE = 0x02, TO_X = 0x07, SUB_X = 0x1c, SHIFT_RIGHT = 0x74 };
     enum { AND = 0x54, EQUAL = 0x15, ABOVE = 0x25, AT_LEAST = 0x35, RETURN = 0x06 };
     const uint32_t header = 8, frame = header + 1 + NETCODE_MAC_BYTES, all = 0x40000;
     /* clang-format off */
-    const nc_filter_step_t steps[] = {
+    const nc_filter_step_t steps[NC_FILTER_SCREEN_STEPS] = {
         /*  0 */ { LENGTH, 0, 0, 0 },
         /*  1 */ { STORE, 0, 0, 0 },
         /*  2 */ { BYTE, 0, 0, header }, /* the prefix; an empty datagram ends here, dropped */
@@ -4936,11 +5092,25 @@ static int nc_socket_set_filter( nc_socket_handle_t handle )
         /* 31 */ { RETURN, 0, 0, all },
         /* 32 */ { RETURN, 0, 0, 0 } };
     /* clang-format on */
-    struct {
-        unsigned short count;
-        const nc_filter_step_t * steps;
-    } program = { (unsigned short) ( sizeof( steps ) / sizeof( steps[0] ) ), steps };
-    return setsockopt( handle, SOL_SOCKET, SO_ATTACH_FILTER, &program, (socklen_t) sizeof( program ) ) == 0;
+    memcpy( filter->steps + filter->count, steps, sizeof( steps ) );
+    filter->count = (unsigned short) ( filter->count + NC_FILTER_SCREEN_STEPS );
+}
+
+/* `type` is the handle's family: the other's addresses are left out. */
+static int nc_socket_set_filter( nc_socket_handle_t handle, int type, int screens, const nc_door_t * door )
+{
+    nc_filter_step_t steps[NC_FILTER_STEPS];
+    nc_filter_t filter = { 0, steps };
+    for ( int i = 0; door && i < door->throttled_count; i++ )
+        if ( door->throttled[i].type == type )
+            nc_filter_throttle( &filter, &door->throttled[i] );
+    if ( door && door->words )
+        nc_filter_guests( &filter, door, type );
+    if ( screens )
+        nc_filter_screen( &filter );
+    else
+        nc_filter_add( &filter, NC_FILTER_RETURN, 0, 0, 0x40000 ); /* all of it passes */
+    return setsockopt( handle, SOL_SOCKET, SO_ATTACH_FILTER, &filter, (socklen_t) sizeof( filter ) ) == 0;
 }
 
 #endif
@@ -4986,7 +5156,7 @@ static int nc_socket_configure( nc_socket_handle_t handle, const struct netcode_
                        ipv6 ? NC_SOCKET_IPV6_RECVERR : NC_SOCKET_IP_RECVERR, 1 );
     if ( request->share_port )
         nc_socket_set( handle, SOL_SOCKET, SO_REUSEPORT, 1 );
-    if ( request->kernel_filter && !nc_socket_set_filter( handle ) )
+    if ( request->kernel_filter && !nc_socket_set_filter( handle, address->type, 1, NULL ) )
         NC_LOG( request->log, ERROR, "kernel_filter: the system refuses it (error %d)", nc_socket_error() );
 #else
     if ( request->share_port || request->kernel_filter )
@@ -5068,6 +5238,7 @@ static int nc_socket_open_udp( struct netcode_socket_t * socket, const nc_socket
     udp->allocator = allocator;
     udp->handles[0] = udp->handles[1] = NC_SOCKET_NONE;
     udp->reports_errors = request->reports_errors;
+    udp->screens = request->kernel_filter;
     result = nc_socket_open_handles( udp, request, failed_family );
     while ( result == NC_SOCKET_BIND_FAILED && udp->count == 1 && request->addresses[0]->port == 0 && --tries ) {
         nc_socket_close_handles( udp ); /* somebody else has that port in the second family: another one may do */
@@ -5136,6 +5307,22 @@ static void nc_socket_connect( const struct netcode_socket_t * socket, const str
 #else
     (void) socket;
     (void) peer;
+#endif
+}
+
+/*  What is not let in is dropped by the system, before it takes room in the socket's buffer. Returns whether it can. */
+static int nc_socket_set_door( const struct netcode_socket_t * socket, const nc_door_t * door )
+{
+#if defined( NC_SOCKET_LINUX )
+    const nc_socket_udp_t * udp = (const nc_socket_udp_t *) socket->context;
+    int done = socket->send == nc_socket_udp_send;
+    for ( int i = 0; done && i < udp->count; i++ )
+        done = nc_socket_set_filter( udp->handles[i], udp->bound[i].type, udp->screens, door );
+    return done;
+#else
+    (void) socket;
+    (void) door;
+    return 0;
 #endif
 }
 
@@ -6974,6 +7161,25 @@ typedef struct {
     int share;    /* packets opened of each client */
 } nc_work_t;
 
+typedef struct {
+    struct netcode_address_t address;
+    double until; /* throttled until then; 0: only watched */
+    int count;    /* datagrams, less those of whom there was no room for */
+} nc_flooder_t;
+
+/*  Who fills the system's socket? Watched while more arrives than an update takes. Decision 6 */
+typedef struct {
+    nc_flooder_t flooders[NC_FLOODERS];
+    nc_door_t door;
+    int overrun;      /* it is so now */
+    double since;     /* when all was taken last, but at most some two seconds ago */
+    double guarded;   /* strangers are turned away until then; 0: they are not */
+    uint64_t session; /* the last that is among the guests */
+    uint64_t drops;   /* the system's, up to now */
+    uint64_t dropped; /* the same, when strangers were turned away last */
+    nc_ration_t log;  /* one line a second */
+} nc_watch_t;
+
 /* A walk over the connected slots; callbacks may end any of them meanwhile. */
 typedef struct nc_walk_t {
     struct nc_walk_t * outer;
@@ -7004,6 +7210,7 @@ struct netcode_server_t {
     uint64_t session;
     uint64_t created; /* counts pending handshakes */
     nc_work_t work;
+    nc_watch_t watch;
     double work_time;                 /* of the last update */
     uint16_t update;                  /* counts them */
     uint32_t batch[NC_RECEIVE_BATCH]; /* the buffers that datagrams are received into */
@@ -8038,6 +8245,126 @@ static void nc_server_process( struct netcode_server_t * server, nc_arrival_t * 
         nc_server_drop( server, reason, arrival->from, arrival->bytes );
 }
 
+/*  Counts one more datagram of an address. Where all places are taken, one of each that is only watched goes down instead:
+    who sends more than a ninth of all keeps some (Misra and Gries). */
+static NC_COLD void nc_watch_count( nc_watch_t * watch, const struct netcode_address_t * from )
+{
+    nc_flooder_t * unused = NULL;
+    for ( nc_flooder_t * it = watch->flooders; it < watch->flooders + NC_FLOODERS; it++ )
+        if ( it->count == 0 && it->until == 0.0 ) {
+            unused = it;
+        } else if ( nc_address_same( &it->address, from ) ) {
+            it->count++;
+            return;
+        }
+    for ( nc_flooder_t * it = watch->flooders; it < watch->flooders + NC_FLOODERS && !unused; it++ )
+        it->count -= it->until == 0.0;
+    if ( unused ) {
+        unused->address = *from;
+        unused->count = 1;
+    }
+}
+
+/*  Is it throttled from now on, or no more? For a second at a time, and then again if what passes says so. One that was
+    only watched has sent enough since all was taken last, which may be long ago where the caller has slept. Returns
+    whether that changes. */
+static int nc_watch_judge( const nc_watch_t * watch, nc_flooder_t * it, double now )
+{
+    int was = it->until > 0.0;
+    double seconds = now - watch->since > 0.1 ? now - watch->since : 0.1;
+    if ( was && now < it->until )
+        return 0;
+    int is = was ? it->count >= (int) NC_FLOODER_RATE / (int) NC_FLOODER_PASSES
+                 : (double) it->count >= seconds * (double) NC_FLOODER_RATE;
+    it->until = is ? now + 1.0 : 0.0;
+    it->count = is || was || !watch->overrun ? 0 : it->count;
+    return is != was;
+}
+
+/* Who is throttled? Returns whether that changes. */
+static int nc_watch_judge_all( nc_watch_t * watch, double now )
+{
+    int changes = 0;
+    watch->door.throttled_count = 0;
+    for ( nc_flooder_t * it = watch->flooders; it < watch->flooders + NC_FLOODERS; it++ ) {
+        changes += nc_watch_judge( watch, it, now );
+        if ( it->until > 0.0 )
+            watch->door.throttled[watch->door.throttled_count++] = it->address;
+    }
+    return changes;
+}
+
+/*  Are strangers turned away? For a second at a time, and then again if what the system has dropped meanwhile says so.
+    Returns whether that changes, or who the guests are. */
+static int nc_server_judge_strangers( struct netcode_server_t * server )
+{
+    nc_watch_t * watch = &server->watch;
+    nc_door_t * door = &watch->door;
+    double now = server->clock.now;
+    int had = door->words;
+    if ( now >= watch->guarded ) {
+        int goes_on = had ? watch->drops - watch->dropped >= NC_FLOODER_RATE
+                          : watch->overrun && now - watch->since >= 0.1 && server->hall.slot_count <= NC_GUESTS_MOST;
+        watch->guarded = goes_on ? now + 1.0 : 0.0;
+        watch->dropped = watch->drops;
+    }
+    if ( now >= watch->guarded ) {
+        door->words = 0;
+        return had != 0;
+    }
+    if ( had && watch->session == server->session )
+        return 0;
+    nc_door_close( door, server->hall.slot_count );
+    for ( uint32_t i = server->active.head; i != NC_NOWHERE; i = server->hall.active_links[i].next )
+        nc_door_admit( door, &server->hall.slots[i].address );
+    watch->session = server->session;
+    return 1;
+}
+
+/* Looks who sends what was just received, where that matters. */
+static void nc_server_watch( struct netcode_server_t * server, int count )
+{
+    nc_watch_t * watch = &server->watch;
+    uint64_t drops = nc_socket_info( &server->socket ).kernel_drops;
+    watch->overrun |= drops != watch->drops;
+    watch->drops = drops;
+    for ( int i = 0; i < count && watch->overrun + watch->door.throttled_count; i++ )
+        nc_watch_count( watch, &server->places[i].address );
+}
+
+static void nc_server_log_door( struct netcode_server_t * server )
+{
+    const nc_door_t * door = &server->watch.door;
+    char text[NETCODE_MAX_ADDRESS_STRING_LENGTH];
+    uint64_t held;
+    if ( door->throttled_count + door->words == 0 || !nc_ration_allows( &server->watch.log, server->clock.now, &held ) )
+        return;
+    NC_LOG( &server->log, INFO,
+            "server gets more than it can take: %d addresses throttled%s%s, strangers turned away: %s",
+            door->throttled_count, door->throttled_count ? ", one of them " : "",
+            door->throttled_count ? netcode_address_to_string( &door->throttled[0], text ) : "",
+            door->words ? "yes" : "no" );
+}
+
+/*  Those who send more than the others can bear are stopped by the system itself, before what they send fills the
+    socket's buffer. */
+static NC_COLD void nc_server_guard( struct netcode_server_t * server )
+{
+    nc_watch_t * watch = &server->watch;
+    double now = server->clock.now;
+    int changes = nc_watch_judge_all( watch, now );
+    changes += nc_server_judge_strangers( server );
+    if ( changes && nc_socket_set_door( &server->socket, &watch->door ) )
+        nc_server_log_door( server );
+    if ( !watch->overrun )
+        watch->since = now;
+    else if ( now - watch->since > 2.0 ) { /* what came long ago says nothing of now */
+        watch->since = now - 1.0;
+        for ( int i = 0; i < NC_FLOODERS; i++ )
+            watch->flooders[i].count *= watch->flooders[i].until > 0.0;
+    }
+}
+
 /* Begins with a received datagram. Returns whether it passes; else it was dropped, for next to nothing. */
 static inline int nc_server_receive_one( struct netcode_server_t * server, struct netcode_datagram_t * place,
                                          uint32_t buffer, nc_arrival_t * arrival )
@@ -8148,8 +8475,7 @@ static void nc_server_receive( struct netcode_server_t * server )
     int waits = nc_inbox_is_read( inbox );
     int exact = config->update_budget > 0, count = 1;
     /* other sockets than the system's may have to give the same again */
-    int timed =
-        !exact && nc_transport_is_udp( config->socket, config->network_simulator, config->override_send_and_receive );
+    int is_udp = nc_transport_is_udp( config->socket, config->network_simulator, config->override_send_and_receive );
     while ( work->units > 0 || nc_server_has_time( work ) ) {
         uint32_t want = work->units > 0 ? (uint32_t) work->units : (uint32_t) NC_RECEIVE_BATCH;
         uint32_t room = waits ? nc_inbox_room_for_all( inbox ) : (uint32_t) NC_RECEIVE_BATCH;
@@ -8163,13 +8489,20 @@ static void nc_server_receive( struct netcode_server_t * server )
         server->counters.receive_errors += count < 0; /* the socket is broken */
         if ( count <= 0 )
             break;
-        if ( timed && count >= NC_RECEIVE_BATCH && work->until == 0.0 )
+        if ( is_udp )
+            nc_server_watch( server, count );
+        if ( is_udp && !exact && count >= NC_RECEIVE_BATCH && work->until == 0.0 )
             work->until = netcode_time() + work->scale * ( 1e-6 * (double) NC_SERVER_RECEIVE_US );
         uint32_t taken = (uint32_t) count < want ? (uint32_t) count : want;
         work->units -= nc_server_take( server, server->places, server->batch, taken );
     }
     server->backlog = count > 0;
     server->backlogs += (uint64_t) server->backlog;
+    if ( server->watch.overrun + server->watch.door.throttled_count + server->watch.door.words )
+        nc_server_guard( server );
+    else
+        server->watch.since = server->clock.now;
+    server->watch.overrun = is_udp && ( server->backlog || ( work->until > 0.0 && netcode_time() >= work->until ) );
 }
 
 /* ---- update ---- */
@@ -12495,7 +12828,7 @@ NETCODE_API void netcode_messages_server_send( struct netcode_messages_t * messa
     CHANGELOG
     later  One attacker takes no packets from others: each client has a share of an update's work, tokens are opened at a
            bounded rate, and the budget follows from the time since the last update (make fairness). Two drop reasons more,
-           REQUEST_NOT_OPENED and OVER_SHARE. Timers are charged, too.
+           REQUEST_NOT_OPENED and OVER_SHARE. Timers are charged, too. On Linux the system itself stops who floods.
            Whoever repeats a victim's request keeps it out no more, and one account's used tokens keep no other out.
            Copies of a server (fork, a snapshot resumed twice) use no nonce of each other for what connects after the copy.
            Received payloads are aligned to 16 bytes. A server's pool has 1,024 buffers at least. A client takes 12 KiB when

@@ -910,7 +910,7 @@ static int filter_works( void )
 {
 #if LINUX_EXTRAS
     struct netcode_address_t at;
-    int s = plain_socket( "127.0.0.1:0", &at ), good = nc_socket_set_filter( s );
+    int s = plain_socket( "127.0.0.1:0", &at ), good = nc_socket_set_filter( s, NETCODE_ADDRESS_IPV4, 1, NULL );
     close( s );
     return good;
 #else

@@ -1996,6 +1996,7 @@ TEST( threat_41_the_others_are_heard_beside_a_flood_over_a_socket )
 /* ---- 42: a flood that goes on while the server updates ---- */
 
 enum { FLOOD_UPDATES = 1000, FLOOD_BURST = 32, FLOOD_LEFT = 20000, FLOOD_SLOTS = 64, FLOOD_ROUNDS = 3 };
+enum { FLOOD_SOURCES = 2 * NC_FLOODERS }; /* so many that none of them sends enough to be throttled */
 enum { FLOOD_REQUESTS, FLOOD_PAYLOADS, FLOOD_NOISE, FLOOD_KINDS };
 
 static struct {
@@ -2026,7 +2027,7 @@ static int flood_receive( void * context, struct netcode_datagram_t * datagrams,
     for ( i = 0; i < FLOOD_BURST && flood.left > 0; i++, flood.left-- ) {
         uint8_t * at = flood.data[flood.kind] + flood.bytes[flood.kind] - 20;
         put( &at, flood.number++, 4 );
-        raw_send( &flood.clients[i % 8], flood.data[flood.kind], flood.bytes[flood.kind] );
+        raw_send( &flood.clients[flood.number % FLOOD_SOURCES], flood.data[flood.kind], flood.bytes[flood.kind] );
     }
     flood.seconds += thread_seconds() - start;
     return flood.inner.receive( flood.inner.context, datagrams, count );
