@@ -71,7 +71,7 @@ help:
 	@echo "make bench-sockets                  the same over real sockets, and a server under a flood (Linux)"
 	@echo "make bench-messages                 what room 13 costs for a packet, a message and a connection"
 	@echo "make bench-plot                     the picture of make bench: build/bench.svg (gnuplot)"
-	@echo "make fairness   what players hear while one attacker floods their server, over 640 settings (5 min); FAIRNESS=--short"
+	@echo "make fairness   what players hear while one attacker floods their server, over 640 settings (2 min); FAIRNESS=--short, --real over loopback"
 	@echo "make instructions                   what a refused datagram costs, counted by valgrind"
 	@echo "make threads    servers on four threads share a port, under the thread sanitizer (Linux)"
 	@echo "make games      bots play Pong over messages, directly and through a lossy relay; the C++ transport (under 60 s)"

@@ -7,7 +7,13 @@
 
         fairness            all cells, some minutes
         fairness --short    a tenth of them
+        fairness --usual    with the buffer of a system that was never told otherwise
+        fairness --real     over loopback: server and players of this library, and an attacker that is a process of its own, a minute
         fairness --slow     without the limit on a core's share, which a sanitizer or an emulated processor would miss */
+
+#if !defined( _GNU_SOURCE )
+#define _GNU_SOURCE /* sendmmsg */
+#endif
 
 #define NETCODE_IMPLEMENTATION
 #include "../netcode.h"
@@ -113,19 +119,230 @@ static void fair_one( int attack, int rate, int keys, int slots, int megabits, i
             setting.keys, setting.slots, setting.megabits, 100.0 * result.heard, 100.0 * result.heard_least,
             100.0 * result.late, 100.0 * result.victim, 100.0 * more, 1e3 * result.worst_update,
             result.buffer / 2 / 1024, word,
-            result.fits && result.buffer > FAIR_BUFFER_USUAL ? ", needs a larger rmem_max" : "" );
+            result.fits && result.buffer > FAIR_BUFFER_USUAL && fair_buffer > FAIR_BUFFER_USUAL
+                ? ", needs a larger rmem_max"
+                : "" );
     fflush( stdout );
 }
 
+/* ---- over loopback ---- */
+
+#if defined( __linux__ )
+
+#include <signal.h>
+#include <sys/wait.h>
+
+enum { REAL_PLAYERS = 64, REAL_SOCKETS = 64, REAL_BATCH = 64, REAL_ONSET_MS = 500, REAL_SECONDS = 4 };
+
+static struct {
+    struct netcode_server_t * server;
+    struct netcode_client_t * players[REAL_PLAYERS];
+    struct sockaddr_in to;
+} real;
+
+static int real_open( void )
+{
+    struct netcode_server_config_t config;
+    struct netcode_client_config_t client_config;
+    uint8_t token[NETCODE_CONNECT_TOKEN_BYTES];
+    char text[64];
+    const char * address = text;
+    double time = netcode_time();
+    netcode_default_server_config( &config );
+    config.protocol_id = FAIR_PROTOCOL;
+    netcode_random_bytes( config.private_key, sizeof( config.private_key ) );
+    real.server = netcode_server_create( "127.0.0.1:0", &config, time );
+    if ( !real.server )
+        return 0;
+    netcode_server_start( real.server, REAL_PLAYERS );
+    snprintf( text, sizeof( text ), "127.0.0.1:%d", netcode_server_get_port( real.server ) );
+    memset( &real.to, 0, sizeof( real.to ) );
+    real.to.sin_family = AF_INET;
+    real.to.sin_port = htons( netcode_server_get_port( real.server ) );
+    real.to.sin_addr.s_addr = htonl( INADDR_LOOPBACK );
+    netcode_default_client_config( &client_config );
+    for ( int i = 0; i < REAL_PLAYERS; i++ ) {
+        struct netcode_client_t * player = netcode_client_create( "127.0.0.1:0", &client_config, time );
+        real.players[i] = player;
+        netcode_generate_connect_token( 1, &address, &address, 60, 5, 1 + (uint64_t) i, FAIR_PROTOCOL,
+                                        config.private_key, NULL, token );
+        if ( !player )
+            return 0;
+        netcode_client_connect( player, token );
+        for ( int tries = 0; tries < 500 && netcode_client_state( player ) != NETCODE_CLIENT_STATE_CONNECTED;
+              tries++ ) {
+            netcode_client_update( player, netcode_time() );
+            netcode_server_update( real.server, netcode_time() );
+            netcode_sleep( 0.0005 );
+        }
+    }
+    return netcode_server_num_connected_clients( real.server ) == REAL_PLAYERS;
+}
+
+static void real_close( void )
+{
+    for ( int i = 0; i < REAL_PLAYERS; i++ )
+        netcode_client_destroy( real.players[i] );
+    netcode_server_destroy( real.server );
+}
+
+/*  The process that floods, from the first player's own socket or from many others. Where one core can not seal as many payloads, it repeats
+    some. */
+static void real_flood( int attack, int megabits )
+{
+    static uint8_t data[REAL_BATCH][NC_REQUEST_BYTES];
+    struct netcode_client_t * player = real.players[0];
+    nc_channel_t channel = { player->token.route.client_to_server_key, FAIR_PROTOCOL };
+    struct mmsghdr messages[REAL_BATCH];
+    struct iovec vectors[REAL_BATCH];
+    int handles[REAL_SOCKETS], own = attack == FAIR_PAYLOADS || attack == FAIR_FORGED;
+    int bytes = attack == FAIR_REQUESTS ? (int) NC_REQUEST_BYTES : 43;
+    uint64_t sequence = 1 << 20, sent = 0;
+    double start = netcode_time();
+    for ( int i = 0; i < REAL_SOCKETS; i++ )
+        handles[i] =
+            own ? ( (nc_socket_udp_t *) player->socket.context )->handles[0] : socket( AF_INET, SOCK_DGRAM, 0 );
+    for ( ;; ) {
+        if ( (double) sent >= ( netcode_time() - start ) * megabits * 125000.0 / bytes ) {
+            netcode_sleep( 0.0002 );
+            continue;
+        }
+        for ( int i = 0; i < REAL_BATCH; i++ ) {
+            nc_packet_t packet = { NETCODE_PACKET_PAYLOAD, 0, 20, sequence++ };
+            uint64_t expires = (uint64_t) time( NULL ) + 100;
+            memset( &messages[i], 0, sizeof( messages[i] ) );
+            vectors[i].iov_base = data[i];
+            vectors[i].iov_len = (size_t) bytes;
+            messages[i].msg_hdr.msg_iov = &vectors[i];
+            messages[i].msg_hdr.msg_iovlen = 1;
+            messages[i].msg_hdr.msg_name = own ? NULL : &real.to; /* a player's socket is connected */
+            messages[i].msg_hdr.msg_namelen = own ? 0 : sizeof( real.to );
+            if ( attack == FAIR_PAYLOADS && ( i == 0 || megabits < 100 ) )
+                nc_packet_seal( data[i], &packet, (const uint8_t *) messages, &channel );
+            else if ( attack == FAIR_REQUESTS ) {
+                memcpy( data[i] + 1, "NETCODE 1.02", NC_VERSION_BYTES );
+                nc_store_u64( data[i] + 14, FAIR_PROTOCOL );
+                nc_store_u64( data[i] + 22, expires );
+                netcode_random_bytes( data[i] + 30, 64 );
+            } else {
+                data[i][0] = (uint8_t) ( 6 << 4 | NETCODE_PACKET_PAYLOAD );
+                nc_store_u64( data[i] + 1, packet.sequence );
+            }
+        }
+        (void) sendmmsg( handles[sent / REAL_BATCH % REAL_SOCKETS], messages, REAL_BATCH, MSG_DONTWAIT );
+        sent += REAL_BATCH;
+    }
+}
+
+/* The others each say something 60 times a second, and the server ticks. */
+static void real_play( int hz, struct fair_result_t * result )
+{
+    uint64_t heard[REAL_PLAYERS] = { 0 }, said = 0, all = 0, late = 0, tick = 0;
+    double start = netcode_time(), next = start;
+    while ( netcode_time() - start < REAL_SECONDS + 1e-3 * REAL_ONSET_MS ) {
+        double time = netcode_time();
+        uint64_t counts = time - start > 1e-3 * REAL_ONSET_MS, what[2] = { ++tick, counts };
+        struct netcode_event_t event;
+        for ( int i = 1; i < REAL_PLAYERS; i++ ) {
+            netcode_client_update( real.players[i], time );
+            netcode_client_send_packet( real.players[i], (const uint8_t *) what, sizeof( what ) );
+        }
+        said += counts;
+        double cpu = fair_cpu_seconds();
+        netcode_server_update( real.server, time );
+        cpu = counts ? fair_cpu_seconds() - cpu : 0.0;
+        result->core += cpu / REAL_SECONDS;
+        result->worst_update = cpu > result->worst_update ? cpu : result->worst_update;
+        while ( netcode_server_next_event( real.server, &event ) ) {
+            if ( event.type != NETCODE_EVENT_PAYLOAD )
+                continue;
+            memcpy( what, event.data, sizeof( what ) );
+            if ( event.bytes == sizeof( what ) && what[1] ) {
+                heard[event.client_index]++;
+                late += tick - what[0] > 1;
+            }
+            netcode_server_free_packet( real.server, event.data );
+        }
+        next += 1.0 / hz;
+        netcode_sleep( next > netcode_time() ? next - netcode_time() : 0.0 );
+    }
+    result->heard_least = 1.0;
+    for ( int i = 1; i < REAL_PLAYERS; i++ ) {
+        double share = (double) heard[i] / (double) ( said ? said : 1 );
+        result->heard_least = share < result->heard_least ? share : result->heard_least;
+        all += heard[i];
+    }
+    result->heard = (double) all / (double) ( REAL_PLAYERS - 1 ) / (double) ( said ? said : 1 );
+    result->late = all ? (double) late / (double) all : 1.0;
+}
+
+static int real_one( int attack, int hz, int megabits )
+{
+    struct fair_result_t result;
+    struct netcode_server_stats_t stats;
+    memset( &result, 0, sizeof( result ) );
+    if ( !real_open() ) {
+        printf( "FAILED: the players could not connect\n" );
+        return 0;
+    }
+    fflush( stdout );
+    pid_t child = fork();
+    if ( child == 0 )
+        real_flood( attack, megabits ); /* till it is ended */
+    real_play( hz, &result );
+    kill( child, SIGKILL );
+    waitpid( child, NULL, 0 );
+    netcode_server_stats( real.server, &stats );
+    int holds = result.heard >= 0.99 && result.late <= 0.01;
+    printf( "%-21s %4d %6d  %6.1f %6.1f %6.1f  %6.1f %6.2f  %9llu  %s\n", fair_names[attack], hz, megabits,
+            100.0 * result.heard, 100.0 * result.heard_least, 100.0 * result.late, 100.0 * result.core,
+            1e3 * result.worst_update, (unsigned long long) stats.kernel_drops, holds ? "ok" : "FAILED" );
+    real_close();
+    return holds;
+}
+
+static int real_all( void )
+{
+    static const int attacks[] = { FAIR_PAYLOADS, FAIR_FORGED, FAIR_JUNK, FAIR_REQUESTS };
+    static const int megabits[] = { 20, 60, 170 };
+    int holds = 1;
+    printf( "over loopback, %d players: what the others are heard of, from half a second after it began\n",
+            REAL_PLAYERS );
+    printf( "attack                  Hz   Mb/s   heard  least   late    core  worst      drops  (%%, %%, %%; %% of a "
+            "core; ms; the system's)\n" );
+    for ( size_t i = 0; i < sizeof( attacks ) / sizeof( attacks[0] ); i++ )
+        for ( size_t k = 0; k < sizeof( megabits ) / sizeof( megabits[0] ); k++ )
+            holds &= real_one( attacks[i], 60, megabits[k] ) & real_one( attacks[i], 20, megabits[k] );
+    return holds;
+}
+
+#else
+
+static int real_all( void )
+{
+    printf( "skipped: only Linux stops floods in the system\n" );
+    return 1;
+}
+
+#endif
+
 int main( int argc, char ** argv )
 {
-    int part = 1, slow = 0, number = 0, i;
+    int part = 1, slow = 0, number = 0, over_loopback = 0, i;
     for ( i = 1; i < argc; i++ ) {
         part = strcmp( argv[i], "--short" ) == 0 ? 11 : part;
+        if ( strcmp( argv[i], "--usual" ) == 0 )
+            fair_buffer = FAIR_BUFFER_USUAL;
+        over_loopback |= strcmp( argv[i], "--real" ) == 0;
         slow |= strcmp( argv[i], "--slow" ) == 0;
     }
     if ( netcode_init() != NETCODE_OK )
         return 1;
+    if ( over_loopback ) {
+        int holds = real_all();
+        netcode_term();
+        return !holds;
+    }
     fair.receive_seconds = fair_measure_receive();
     printf( "receiving a datagram takes %.2f us here\n", 1e6 * fair.receive_seconds );
     printf( "attack                  Hz keys slots  Mb/s   heard  least   late victim   core+  worst     KiB  (%%, %%, "

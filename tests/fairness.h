@@ -6,11 +6,13 @@
 
 #include <time.h>
 
-enum { FAIR_CELL_BYTES = 1232, FAIR_CELLS = 32768, FAIR_SLOTS = 1000, FAIR_TOKENS = 512, FAIR_DELAYS = 64 };
+enum { FAIR_CELL_BYTES = 1232, FAIR_CELLS = 32768, FAIR_SLOTS = 1000, FAIR_TOKENS = 512, FAIR_ONSET_MS = 500 };
 
 /*  A socket's receive buffer of 4 MiB, which is what the library asks for, as Linux counts it: twice as many bytes, of which a datagram takes 768 or
     2304. A system that was never told otherwise grants 208 KiB. */
 enum { FAIR_BUFFER = 8 << 20, FAIR_BUFFER_USUAL = 2 * 212992 };
+
+static int fair_buffer = FAIR_BUFFER;
 
 enum fair_attack_t {
     FAIR_NOTHING,
@@ -70,19 +72,21 @@ static struct {
     uint32_t head, tail;
     int held, held_most;
     int offered_bytes, offered_most; /* in one tick, as the system counts them */
-    uint64_t offered, lost;
+    uint64_t offered, lost, turned_away;
     struct netcode_server_t * server;
     struct netcode_socket_t client_socket;
     struct netcode_address_t server_address;
     struct netcode_address_t client_address; /* of the one that connects */
     struct fair_cell_t answer;               /* the last datagram to it */
     int mute;
+    int silent; /* the players say nothing */
     struct fair_peer_t peers[FAIR_SLOTS];
     uint8_t keys[NETCODE_MAX_PRIVATE_KEYS][NETCODE_KEY_BYTES];
     uint8_t tokens[FAIR_TOKENS][NETCODE_CONNECT_TOKEN_BYTES];
     uint32_t tokens_used;
     uint64_t random;
     uint64_t client_id;
+    uint64_t counted; /* the update from which on what is said counts */
     double time;
     double receive_seconds; /* what the system takes to hand over one datagram; 0: the socket costs nothing */
 } fair;
@@ -117,12 +121,28 @@ static int fair_true_bytes( int bytes )
     return bytes <= 256 ? 768 : 2304;
 }
 
+/* Does the server's door let this in? The system's filter, which does the same, is tested on real sockets. */
+static int fair_is_let_in( const struct netcode_address_t * from, const uint8_t * data )
+{
+    const nc_door_t * door = &fair.server->watch.door;
+    for ( int i = 0; i < door->throttled_count; i++ )
+        if ( netcode_address_equal( &door->throttled[i], from ) && fair_random() % NC_FLOODER_PASSES )
+            return 0;
+    uint32_t place = door->words ? nc_door_place( door, from ) : 0;
+    return door->words == 0 || data[0] == NETCODE_PACKET_REQUEST || ( data[0] & 15 ) == NETCODE_PACKET_RESPONSE ||
+           ( door->guests[place / 32] >> place % 32 & 1 );
+}
+
 static void fair_offer( const struct netcode_address_t * from, const uint8_t * data, int bytes )
 {
     struct fair_cell_t * cell = &fair.cells[fair.tail % FAIR_CELLS];
     fair.offered++;
+    if ( !fair_is_let_in( from, data ) ) {
+        fair.turned_away++;
+        return;
+    }
     fair.offered_bytes += fair_true_bytes( bytes );
-    if ( fair.held + fair_true_bytes( bytes ) > FAIR_BUFFER || fair.tail - fair.head == FAIR_CELLS ) {
+    if ( fair.held + fair_true_bytes( bytes ) > fair_buffer || fair.tail - fair.head == FAIR_CELLS ) {
         fair.lost++;
         return;
     }
@@ -150,6 +170,13 @@ static int fair_server_receive( void * context, struct netcode_datagram_t * data
     while ( fair.receive_seconds > 0.0 && netcode_time() < until )
         ;
     return i;
+}
+
+static void fair_server_info( void * context, struct netcode_socket_info_t * info )
+{
+    (void) context;
+    memset( info, 0, sizeof( *info ) );
+    info->kernel_drops = fair.turned_away + fair.lost;
 }
 
 static int fair_server_send( void * context, const struct netcode_datagram_t * datagrams, int count )
@@ -254,6 +281,7 @@ static int fair_open( const struct fair_setting_t * setting )
     netcode_default_server_config( &config );
     socket.receive = fair_server_receive;
     socket.send = fair_server_send;
+    socket.info = fair_server_info;
     config.socket = &socket;
     config.protocol_id = FAIR_PROTOCOL;
     fair.client_socket.receive = fair_client_receive;
@@ -351,7 +379,8 @@ static void fair_tick( const struct fair_setting_t * setting, uint64_t update, i
     int flooder = setting->attack == FAIR_PAYLOADS;
     int others = setting->slots - flooder, said = 0, sent = 0;
     double before = fair.time * 60.0 * (double) others, after = ( fair.time + step ) * 60.0 * (double) others;
-    int says = (int) ( floor( after ) - floor( before ) ), phase = (int) fmod( floor( before ), (double) others );
+    int says = fair.silent ? 0 : (int) ( floor( after ) - floor( before ) ),
+        phase = (int) fmod( floor( before ), (double) others );
     int floods = attacks
                      ? (int) ( floor( ( fair.time + step ) * setting->megabits * 125000.0 / sizes[setting->attack] ) -
                                floor( fair.time * setting->megabits * 125000.0 / sizes[setting->attack] ) )
@@ -384,7 +413,7 @@ static void fair_tick( const struct fair_setting_t * setting, uint64_t update, i
             continue;
         uint64_t when;
         memcpy( &when, event.data, 8 );
-        if ( event.bytes == 64 ) {
+        if ( event.bytes == 64 && when >= fair.counted ) {
             fair.peers[event.client_index].heard++;
             *late += update - when > 1;
         }
@@ -397,20 +426,28 @@ static int fair_run( const struct fair_setting_t * setting, struct fair_result_t
 {
     struct netcode_server_stats_t stats;
     uint64_t update = 0, late = 0, heard = 0, sent = 0;
+    fair.counted = 1;
     int ticks = (int) ( setting->seconds * (double) setting->hz ), i;
     memset( result, 0, sizeof( *result ) );
     if ( !fair_open( setting ) )
         return 0;
     for ( i = 0; i < 3; i++ )
         fair_tick( setting, ++update, 0, result, &late ); /* each has said something */
+    for ( i = 0; i < setting->hz * FAIR_ONSET_MS / 1000; i++ )
+        fair_tick( setting, ++update, 1, result, &late ); /* how it begins is told apart */
+    fair.counted = update + 1;
     for ( i = 0; i < setting->slots; i++ )
         fair.peers[i].sent = fair.peers[i].heard = 0;
-    fair.offered = fair.lost = late = 0;
+    fair.offered = fair.lost = fair.turned_away = late = 0;
     fair.held_most = fair.held;
     fair.offered_most = 0;
     result->core = result->worst_update = 0.0;
     for ( i = 0; i < ticks; i++ )
         fair_tick( setting, ++update, 1, result, &late );
+    fair.silent = 1; /* what was said last may be heard a tick later */
+    for ( i = 0; i < 2; i++ )
+        fair_tick( setting, ++update, 1, result, &late );
+    fair.silent = 0;
     int has_victim = setting->attack == FAIR_FORGED || setting->attack == FAIR_PAYLOADS;
     result->heard_least = 1.0;
     for ( i = has_victim; i < setting->slots; i++ ) {
@@ -423,12 +460,12 @@ static int fair_run( const struct fair_setting_t * setting, struct fair_result_t
     result->heard = (double) heard / (double) sent;
     result->late = heard ? (double) late / (double) heard : 1.0;
     result->victim = fair.peers[0].sent ? (double) fair.peers[0].heard / (double) fair.peers[0].sent : 0.0;
-    result->core /= (double) ticks / (double) setting->hz;
+    result->core /= (double) ( ticks + 2 ) / (double) setting->hz;
     result->lost = (double) fair.lost / (double) fair.offered;
     result->buffer = fair.held_most;
-    result->fits = fair.offered_most <= FAIR_BUFFER;
-    result->demand =
-        result->core * (double) fair.offered / (double) ( fair.offered - fair.lost - ( fair.tail - fair.head ) );
+    result->fits = fair.offered_most <= fair_buffer;
+    result->demand = result->core * (double) ( fair.offered - fair.turned_away ) /
+                     (double) ( fair.offered - fair.turned_away - fair.lost - ( fair.tail - fair.head ) );
     result->not_opened = stats.dropped[NETCODE_DROP_REQUEST_NOT_OPENED];
     result->over_share = stats.dropped[NETCODE_DROP_OVER_SHARE];
     result->backlogs = stats.backlogs;
