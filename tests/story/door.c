@@ -227,9 +227,9 @@ static struct netcode_address_t door_from( int number )
 }
 
 /* One update with so many datagrams of one address among so many of each of the others, who are `others` in number. */
-static int door_update( nc_watch_t * watch, double now, int flood, int others, int each )
+static int door_update( nc_watch_t * watch, double now, int most, int others, int each )
 {
-    int i, k, rounds = flood > each ? flood : each;
+    int i, k, rounds = most > each ? most : each;
     for ( i = 0; i < rounds; i++ ) {
         struct netcode_address_t at;
         for ( k = 1; k <= others && i < each; k++ ) {
@@ -237,7 +237,7 @@ static int door_update( nc_watch_t * watch, double now, int flood, int others, i
             nc_watch_count( watch, &at );
         }
         at = door_from( 0 );
-        if ( i < flood )
+        if ( i < most )
             nc_watch_count( watch, &at );
     }
     return nc_watch_judge_all( watch, now );
@@ -404,18 +404,18 @@ static void inn_connect( struct threat_raw_t * raw, uint64_t id )
 enum { INN_GUESTS = 3, INN_STRANGERS = 40 };
 
 /* What the guests are heard of in an update; each says one thing somewhere among so many datagrams of a flood. */
-static int inn_tick( struct threat_raw_t * guests, struct threat_raw_t * flooders, int flooder_count, int flood,
+static int inn_tick( struct threat_raw_t * guests, struct threat_raw_t * flooders, int flooder_count, int count,
                      int authentic )
 {
-    uint8_t body[30] = { 1 }, junk[43] = { 0x15 };
+    uint8_t body[30] = { 1 }, noise[43] = { 0x15 };
     int heard = 0, i;
-    for ( i = 0; i < flood; i++ ) {
+    for ( i = 0; i < count; i++ ) {
         if ( authentic )
             raw_say( &flooders[0], NETCODE_PACKET_PAYLOAD, body, 20 );
         else
-            raw_send( &flooders[i % flooder_count], junk, sizeof( junk ) );
-        if ( i % ( flood / INN_GUESTS ) == flood / INN_GUESTS - 1 && i / ( flood / INN_GUESTS ) < INN_GUESTS )
-            raw_say( &guests[i / ( flood / INN_GUESTS )], NETCODE_PACKET_PAYLOAD, body, 30 );
+            raw_send( &flooders[i % flooder_count], noise, sizeof( noise ) );
+        if ( i % ( count / INN_GUESTS ) == count / INN_GUESTS - 1 && i / ( count / INN_GUESTS ) < INN_GUESTS )
+            raw_say( &guests[i / ( count / INN_GUESTS )], NETCODE_PACKET_PAYLOAD, body, 30 );
     }
     inn_update();
     for ( i = 0; i < INN_GUESTS; i++ )
@@ -456,7 +456,7 @@ static void inn_is_slow( void * context, int reason, const struct netcode_addres
 TEST( door_takes_a_long_update_for_a_sign )
 {
     struct threat_raw_t stranger;
-    uint8_t junk[43] = { 0x15 };
+    uint8_t noise[43] = { 0x15 };
     double seconds = 2e-3;
     int i;
     inn_open();
@@ -464,12 +464,12 @@ TEST( door_takes_a_long_update_for_a_sign )
     inn.r.server->config.drop_callback = inn_is_slow;
     inn.r.server->config.callback_context = &seconds;
     for ( i = 0; i < 40; i++ )
-        raw_send( &stranger, junk, sizeof( junk ) );
+        raw_send( &stranger, noise, sizeof( noise ) );
     inn_update();
     CHECK_EQ( inn.r.server->backlog, 0 );
     CHECK_EQ( inn.r.server->watch.overrun, 1 );
     for ( i = 0; i < 10; i++ ) /* fewer than one call hands over: it is not asked how long they took */
-        raw_send( &stranger, junk, sizeof( junk ) );
+        raw_send( &stranger, noise, sizeof( noise ) );
     inn_update();
     CHECK_EQ( inn.r.server->watch.overrun, 0 );
     close( stranger.handle );

