@@ -3,7 +3,7 @@
 #
 #     run.sh              all edits
 #     run.sh replay       the edits whose names contain `replay`
-#     run.sh --sample     those of the attacks and a third of the others
+#     run.sh --sample     those of the attacks and a sixth of the others
 set -u
 
 cd "$(dirname "$0")/../.." || exit 1

@@ -3,6 +3,7 @@
 #
 #     run.sh [FILTER...]          all proofs but the open ones, or of those the ones whose names or files hold a FILTER
 #     run.sh quick [FILTER...]    those that take five minutes of one core altogether
+#     run.sh sample              half of these, another half with other commits
 #     run.sh open [FILTER...]     those that no run has been seen to end with, see proofs.list
 #     run.sh --plants [FILTER...] plants a fault for each proof, plants/*.edit: the proof must fail
 #
