@@ -201,17 +201,18 @@
         16 packets of each client are opened whatever the others send, and 192 more in all (1,024 where fewer were opened
           before); a client that sends more, or whose address is forged, loses its own (OVER_SHARE)
         512 timers or so: where thousands are due at once, some keep-alives and timeouts wait for the next updates
-      Where more arrives than that (it waits for the next update, took longer than 1.25 ms, or the system has dropped some)
-        the system is told, on Linux and with sockets of the library's own, whom not to let in: of an address that sends
-        1,920 datagrams a second or more, be it a client's, 15 of 16 are dropped, eight addresses at a time; after 0.1 s
-        strangers are turned away altogether, but for requests and responses, on servers of up to 2,048 slots. For a
-        second at a time, and again while it goes on; these are kernel_drops then, and the log says so at INFO
-      So one attacker who sends 170 Mbit/s of packets of any kind takes nothing from the others, half a second after it began:
-      99 % of their packets are heard, at most one tick late, for at most 15 % of a core more. One exception was found:
-      whoever replays what all players send, from their addresses, can send 60 Mbit/s. make fairness tries 640 settings.
-      It holds if the socket's buffer takes what arrives between two updates until then: Linux grants 208 KiB unless
-      net.core.rmem_max is raised to the 4 MiB that are asked for. With 208 a server of up to 64 slots stands 20 Mbit/s of
-      the smallest packets from one address at 20 Hz, and one of 256 does not even hold its own players' at that rate.
+      When more arrives than that (datagrams wait for the next update, receiving took longer than 1.25 ms, or the system
+        dropped some), a packet filter is attached to the server's own sockets, on Linux. Of each of up to eight addresses
+        that send 1,920 datagrams a second or more, connected clients included, it drops 15 of 16; after 0.1 s it drops all
+        packets but requests and responses from addresses that are not connected, on servers of up to 2,048 slots. Each
+        decision lasts a second and is renewed while the flood goes on. These count as kernel_drops; the log reports it at
+        INFO
+      So one attacker who sends up to 170 Mbit/s of any kind of packet takes nothing from the others, from half a second after
+      its start: 99 % of their packets are received, at most one tick late, for at most 15 % of a core more. One exception is
+      known: replays of all clients' packets, with their addresses forged, are absorbed up to 60 Mbit/s. make fairness tries
+      640 settings. The socket's buffer must hold what arrives between two updates until then: Linux grants 208 KiB unless
+      net.core.rmem_max is raised to the 4 MiB that are requested. With 208 KiB a server of up to 64 slots at 20 Hz absorbs
+      20 Mbit/s of the smallest packets from one address; one of 256 slots can not hold its own clients' packets.
     work per update of a client: 2048 units (update_budget);
       a batch: 64 datagrams out
 
@@ -227,7 +228,7 @@
                                as far as sizes are equal (the last may be shorter). A batch holds 64 datagrams: send
                                client by client, not round by round
       SO_ATTACH_FILTER         kernel_filter: most junk is dropped before it is copied, and counts as kernel_drops; and
-                               floods are stopped, see 9
+                               floods are filtered, see 9
       connect                  a client's socket is connected to the server it talks to: sends cost less, the system
                                drops what others send (which is not counted as WRONG_SERVER then)
       SO_REUSEPORT             share_port, see 6
@@ -1690,12 +1691,12 @@ enum nc_limit_t {
     NC_SERVER_SPARE = 192,       /* packets opened beyond their clients' shares, the same; what is not used is kept, */
     NC_SERVER_SPARE_MOST = 1024, /* up to so many, four more for each further slot */
     NC_SERVER_SHARE = 16,        /* packets opened of each client, whatever the others do; they cost no units */
-    NC_FLOODERS = 8,         /* addresses that are watched, or throttled, while more arrives than an update takes: */
-    NC_FLOODER_RATE = 1920,  /* from so many datagrams a second on, */
-    NC_FLOODER_PASSES = 16,  /* to one of so many of them */
-    NC_GUESTS_MOST = 2048,   /* slots of a server that has strangers turned away meanwhile */
-    NC_GUEST_PLACES = 8192,  /* bits, at most; 32 for each slot */
-    NC_SERVER_TIMERS = 4096, /* units for keep-alives and timeouts, NC_SERVER_TIMERS_PER_SLOT for each further slot */
+    NC_FLOODERS = 8,           /* addresses that are counted, or throttled, while more arrives than an update takes: */
+    NC_FLOODER_RATE = 1920,    /* from so many datagrams a second on, */
+    NC_FLOODER_PASSES = 16,    /* to one of so many of them */
+    NC_ADMISSION_SLOTS = 2048, /* largest server that filters unknown addresses meanwhile */
+    NC_ADMISSION_BITS = 8192,  /* bits, at most; 32 for each slot */
+    NC_SERVER_TIMERS = 4096,   /* units for keep-alives and timeouts, NC_SERVER_TIMERS_PER_SLOT for each further slot */
     NC_SERVER_TIMERS_PER_SLOT = 2,
     NC_PENDING_PER_SLOT = 4,
     NC_PENDING_LEAST = 256,
@@ -2416,7 +2417,7 @@ static struct netcode_address_t nc_address_without_interface( const struct netco
     return result;
 }
 
-/* As the network's header has it, in numbers. Returns how many words. */
+/* As the network header has it, in host byte order. Returns the number of words. */
 static int nc_address_words( const struct netcode_address_t * address, uint32_t words[4] )
 {
     const uint8_t * v4 = address->data.ipv4;
@@ -2426,7 +2427,7 @@ static int nc_address_words( const struct netcode_address_t * address, uint32_t 
     }
     for ( int i = 0; i < 4; i++ )
         words[i] = (uint32_t) address->data.ipv6[2 * i] << 16 | address->data.ipv6[2 * i + 1];
-    if ( nc_address_is_link_local( address ) ) /* the interface is not on the wire */
+    if ( nc_address_is_link_local( address ) ) /* the interface index is not on the wire */
         words[0] &= 0xffff0000u;
     return 4;
 }
@@ -4270,41 +4271,41 @@ typedef struct {
     int share_port;
 } nc_socket_request_t;
 
-/* ---- the door: whom the system lets in, where it can tell them apart ---- */
+/* ---- admission: which addresses a packet filter in the kernel lets through during a flood ---- */
 
 typedef struct {
-    struct netcode_address_t throttled[NC_FLOODERS]; /* of these only one of NC_FLOODER_PASSES datagrams */
+    struct netcode_address_t throttled[NC_FLOODERS]; /* of each, one of NC_FLOODER_PASSES datagrams passes */
     int throttled_count;
-    int words; /* of `guests`: from elsewhere only requests and responses; 0: anybody's */
+    int words; /* of `connected`, in use: other addresses pass requests and responses only; 0: anything */
     int shift;
-    uint32_t guests[NC_GUEST_PLACES / 32];
-} nc_door_t;
+    uint32_t connected[NC_ADMISSION_BITS / 32]; /* a bit for each connected address; others may share it */
+} nc_admission_t;
 
-enum { NC_DOOR_FACTOR = 0x2c1b3c6d }; /* odd, with half of its bits set in no order */
+enum { NC_ADMISSION_FACTOR = 0x2c1b3c6d }; /* odd, with half of its bits set in no order */
 
-/* The place of an address: others share it. */
-static uint32_t nc_door_place( const nc_door_t * door, const struct netcode_address_t * address )
+/* The bit of an address. */
+static uint32_t nc_admission_bit( const nc_admission_t * admission, const struct netcode_address_t * address )
 {
     uint32_t words[4], hash = address->port;
     int count = nc_address_words( address, words );
     for ( int i = 0; i < count; i++ )
-        hash = hash * (uint32_t) NC_DOOR_FACTOR ^ words[i];
-    return ( hash ^ hash >> 15 ) * (uint32_t) NC_DOOR_FACTOR >> door->shift;
+        hash = hash * (uint32_t) NC_ADMISSION_FACTOR ^ words[i];
+    return ( hash ^ hash >> 15 ) * (uint32_t) NC_ADMISSION_FACTOR >> admission->shift;
 }
 
-/* Strangers are turned away from now on, and everybody is one. */
-static void nc_door_close( nc_door_t * door, uint32_t slots )
+/* Begins with no connected address. */
+static void nc_admission_clear( nc_admission_t * admission, uint32_t slots )
 {
-    memset( door->guests, 0, sizeof( door->guests ) );
-    for ( door->shift = 32 - 5; door->shift > 19 && (uint32_t) 1 << ( 32 - door->shift ) < 32 * slots; )
-        door->shift--;
-    door->words = 1 << ( 32 - door->shift - 5 );
+    memset( admission->connected, 0, sizeof( admission->connected ) );
+    for ( admission->shift = 32 - 5; admission->shift > 19 && (uint32_t) 1 << ( 32 - admission->shift ) < 32 * slots; )
+        admission->shift--;
+    admission->words = 1 << ( 32 - admission->shift - 5 );
 }
 
-static void nc_door_admit( nc_door_t * door, const struct netcode_address_t * address )
+static void nc_admission_add( nc_admission_t * admission, const struct netcode_address_t * address )
 {
-    uint32_t place = nc_door_place( door, address );
-    door->guests[place / 32] |= (uint32_t) 1 << place % 32;
+    uint32_t place = nc_admission_bit( admission, address );
+    admission->connected[place / 32] |= (uint32_t) 1 << place % 32;
 }
 
 /* ---- the override callbacks, as a socket ---- */
@@ -4964,8 +4965,8 @@ typedef struct {
     nc_filter_step_t * steps;
 } nc_filter_t;
 
-enum { NC_FILTER_SCREEN_STEPS = 33, NC_FILTER_GUEST_STEPS = 36 + NC_GUEST_PLACES / 32 * 3 };
-enum { NC_FILTER_STEPS = NC_FLOODERS * 14 + NC_FILTER_GUEST_STEPS + NC_FILTER_SCREEN_STEPS };
+enum { NC_FILTER_SCREEN_STEPS = 33, NC_FILTER_CONNECTED_STEPS = 36 + NC_ADMISSION_BITS / 32 * 3 };
+enum { NC_FILTER_STEPS = NC_FLOODERS * 14 + NC_FILTER_CONNECTED_STEPS + NC_FILTER_SCREEN_STEPS };
 
 enum {
     NC_FILTER_WORD = 0x20,
@@ -4987,8 +4988,8 @@ static uint32_t nc_filter_source( int type )
     return 0xfff00000u + ( type == NETCODE_ADDRESS_IPV6 ? 8u : 12u );
 }
 
-/*  Drops what comes from this address, but for one of NC_FLOODER_PASSES datagrams, by chance. What passes, and what comes
-    from others, goes on behind the last step. */
+/*  Drops all but one of NC_FLOODER_PASSES datagrams of this address, at random. The rest, and other addresses, continue
+    behind the last step. */
 static void nc_filter_throttle( nc_filter_t * filter, const struct netcode_address_t * address )
 {
     enum { AND = 0x54 };
@@ -5007,14 +5008,13 @@ static void nc_filter_throttle( nc_filter_t * filter, const struct netcode_addre
     nc_filter_add( filter, NC_FILTER_RETURN, 0, 0, 0 );
 }
 
-/*  Drops what comes from a place where no guest is, but for what may come from strangers, requests and responses. As
-    nc_door_place has it. */
-static void nc_filter_guests( nc_filter_t * filter, const nc_door_t * door, int type )
+/*  Drops all but requests and responses from addresses whose bit is not set. Computes what nc_admission_bit does. */
+static void nc_filter_connected( nc_filter_t * filter, const nc_admission_t * admission, int type )
 {
     enum { AND = 0x54, MULTIPLY = 0x24, XOR_X = 0xac, TO_X = 0x07, SHIFT_RIGHT = 0x74, SHIFT_RIGHT_X = 0x7c };
     enum { LOAD = 0x00, STORE = 0x02, RECALL = 0x60, JUMP = 0x05 };
     const int words = type == NETCODE_ADDRESS_IPV6 ? 4 : 1;
-    uint32_t source = nc_filter_source( type ), left = 3 * (uint32_t) door->words;
+    uint32_t source = nc_filter_source( type ), left = 3 * (uint32_t) admission->words;
     nc_filter_add( filter, NC_FILTER_BYTE, 0, 0, 8 );
     nc_filter_add( filter, NC_FILTER_EQUAL, 2, 0, NETCODE_PACKET_REQUEST );
     nc_filter_add( filter, AND, 0, 0, 15 );
@@ -5022,7 +5022,7 @@ static void nc_filter_guests( nc_filter_t * filter, const nc_door_t * door, int 
     nc_filter_add( filter, JUMP, 0, 0, 4 * (uint32_t) words + 15 + left );
     nc_filter_add( filter, NC_FILTER_HALF, 0, 0, 0 ); /* the source port */
     for ( int i = 0; i < words; i++ ) {
-        nc_filter_add( filter, MULTIPLY, 0, 0, NC_DOOR_FACTOR );
+        nc_filter_add( filter, MULTIPLY, 0, 0, NC_ADMISSION_FACTOR );
         nc_filter_add( filter, TO_X, 0, 0, 0 );
         nc_filter_add( filter, NC_FILTER_WORD, 0, 0, source + 4u * (uint32_t) i );
         nc_filter_add( filter, XOR_X, 0, 0, 0 );
@@ -5030,17 +5030,17 @@ static void nc_filter_guests( nc_filter_t * filter, const nc_door_t * door, int 
     nc_filter_add( filter, TO_X, 0, 0, 0 );
     nc_filter_add( filter, SHIFT_RIGHT, 0, 0, 15 );
     nc_filter_add( filter, XOR_X, 0, 0, 0 );
-    nc_filter_add( filter, MULTIPLY, 0, 0, NC_DOOR_FACTOR );
-    nc_filter_add( filter, SHIFT_RIGHT, 0, 0, (uint32_t) door->shift );
+    nc_filter_add( filter, MULTIPLY, 0, 0, NC_ADMISSION_FACTOR );
+    nc_filter_add( filter, SHIFT_RIGHT, 0, 0, (uint32_t) admission->shift );
     nc_filter_add( filter, STORE, 0, 0, 0 );
     nc_filter_add( filter, AND, 0, 0, 31 );
     nc_filter_add( filter, TO_X, 0, 0, 0 );
     nc_filter_add( filter, RECALL, 0, 0, 0 );
     nc_filter_add( filter, SHIFT_RIGHT, 0, 0, 5 );
-    for ( uint32_t i = 0; i < (uint32_t) door->words; i++ ) {
+    for ( uint32_t i = 0; i < (uint32_t) admission->words; i++ ) {
         left -= 3;
         nc_filter_add( filter, NC_FILTER_EQUAL, 0, 2, i );
-        nc_filter_add( filter, LOAD, 0, 0, door->guests[i] );
+        nc_filter_add( filter, LOAD, 0, 0, admission->connected[i] );
         nc_filter_add( filter, JUMP, 0, 0, left );
     }
     nc_filter_add( filter, SHIFT_RIGHT_X, 0, 0, 0 );
@@ -5096,20 +5096,20 @@ static void nc_filter_screen( nc_filter_t * filter )
     filter->count = (unsigned short) ( filter->count + NC_FILTER_SCREEN_STEPS );
 }
 
-/* `type` is the handle's family: the other's addresses are left out. */
-static int nc_socket_set_filter( nc_socket_handle_t handle, int type, int screens, const nc_door_t * door )
+/* `type` is the handle's family: addresses of the other one are left out. */
+static int nc_socket_set_filter( nc_socket_handle_t handle, int type, int screens, const nc_admission_t * admission )
 {
     nc_filter_step_t steps[NC_FILTER_STEPS];
     nc_filter_t filter = { 0, steps };
-    for ( int i = 0; door && i < door->throttled_count; i++ )
-        if ( door->throttled[i].type == type )
-            nc_filter_throttle( &filter, &door->throttled[i] );
-    if ( door && door->words )
-        nc_filter_guests( &filter, door, type );
+    for ( int i = 0; admission && i < admission->throttled_count; i++ )
+        if ( admission->throttled[i].type == type )
+            nc_filter_throttle( &filter, &admission->throttled[i] );
+    if ( admission && admission->words )
+        nc_filter_connected( &filter, admission, type );
     if ( screens )
         nc_filter_screen( &filter );
     else
-        nc_filter_add( &filter, NC_FILTER_RETURN, 0, 0, 0x40000 ); /* all of it passes */
+        nc_filter_add( &filter, NC_FILTER_RETURN, 0, 0, 0x40000 ); /* accept, whole */
     return setsockopt( handle, SOL_SOCKET, SO_ATTACH_FILTER, &filter, (socklen_t) sizeof( filter ) ) == 0;
 }
 
@@ -5310,18 +5310,18 @@ static void nc_socket_connect( const struct netcode_socket_t * socket, const str
 #endif
 }
 
-/*  What is not let in is dropped by the system, before it takes room in the socket's buffer. Returns whether it can. */
-static int nc_socket_set_door( const struct netcode_socket_t * socket, const nc_door_t * door )
+/*  The kernel drops what is not admitted before it uses the socket's buffer. Returns 1 on success. */
+static int nc_socket_set_admission( const struct netcode_socket_t * socket, const nc_admission_t * admission )
 {
 #if defined( NC_SOCKET_LINUX )
     const nc_socket_udp_t * udp = (const nc_socket_udp_t *) socket->context;
     int done = socket->send == nc_socket_udp_send;
     for ( int i = 0; done && i < udp->count; i++ )
-        done = nc_socket_set_filter( udp->handles[i], udp->bound[i].type, udp->screens, door );
+        done = nc_socket_set_filter( udp->handles[i], udp->bound[i].type, udp->screens, admission );
     return done;
 #else
     (void) socket;
-    (void) door;
+    (void) admission;
     return 0;
 #endif
 }
@@ -7163,21 +7163,21 @@ typedef struct {
 
 typedef struct {
     struct netcode_address_t address;
-    double until; /* throttled until then; 0: only watched */
-    int count;    /* datagrams, less those of whom there was no room for */
+    double until; /* throttled until then; 0: only counted */
+    int count;    /* datagrams, less those of addresses that found no free entry */
 } nc_flooder_t;
 
-/*  Who fills the system's socket? Watched while more arrives than an update takes. Decision 6 */
+/*  Which addresses fill the socket's buffer: counted while more arrives than an update takes. Decision 6 */
 typedef struct {
     nc_flooder_t flooders[NC_FLOODERS];
-    nc_door_t door;
-    int overrun;      /* it is so now */
-    double since;     /* when all was taken last, but at most some two seconds ago */
-    double guarded;   /* strangers are turned away until then; 0: they are not */
-    uint64_t session; /* the last that is among the guests */
-    uint64_t drops;   /* the system's, up to now */
-    uint64_t dropped; /* the same, when strangers were turned away last */
-    nc_ration_t log;  /* one line a second */
+    nc_admission_t admission;
+    int overrun;         /* more arrives than an update takes */
+    double since;        /* the last update without overrun, or one to two seconds ago */
+    double closed_until; /* unknown addresses are filtered until then; 0: they are not */
+    uint64_t session;    /* the last that is in `connected` */
+    uint64_t drops;      /* kernel_drops so far */
+    uint64_t dropped;    /* the same, when `closed_until` was set */
+    nc_ration_t log;     /* one line a second */
 } nc_watch_t;
 
 /* A walk over the connected slots; callbacks may end any of them meanwhile. */
@@ -8245,8 +8245,8 @@ static void nc_server_process( struct netcode_server_t * server, nc_arrival_t * 
         nc_server_drop( server, reason, arrival->from, arrival->bytes );
 }
 
-/*  Counts one more datagram of an address. Where all places are taken, one of each that is only watched goes down instead:
-    who sends more than a ninth of all keeps some (Misra and Gries). */
+/*  Counts a datagram of an address. With no free entry, each entry that is only counted is decremented instead: an address
+    that sends more than a ninth of all datagrams keeps its entry (Misra and Gries). */
 static NC_COLD void nc_watch_count( nc_watch_t * watch, const struct netcode_address_t * from )
 {
     nc_flooder_t * unused = NULL;
@@ -8265,9 +8265,9 @@ static NC_COLD void nc_watch_count( nc_watch_t * watch, const struct netcode_add
     }
 }
 
-/*  Is it throttled from now on, or no more? For a second at a time, and then again if what passes says so. One that was
-    only watched has sent enough since all was taken last, which may be long ago where the caller has slept. Returns
-    whether that changes. */
+/*  Throttles an address for a second, or releases it: the rate since the last update without overrun decides, so that what
+    piled up while the caller slept is no flood; of a throttled address, the rate of what passes. Returns whether that
+    changes. */
 static int nc_watch_judge( const nc_watch_t * watch, nc_flooder_t * it, double now )
 {
     int was = it->until > 0.0;
@@ -8281,88 +8281,104 @@ static int nc_watch_judge( const nc_watch_t * watch, nc_flooder_t * it, double n
     return is != was;
 }
 
-/* Who is throttled? Returns whether that changes. */
+/* Returns whether any address is throttled or released. */
 static int nc_watch_judge_all( nc_watch_t * watch, double now )
 {
     int changes = 0;
-    watch->door.throttled_count = 0;
+    watch->admission.throttled_count = 0;
     for ( nc_flooder_t * it = watch->flooders; it < watch->flooders + NC_FLOODERS; it++ ) {
         changes += nc_watch_judge( watch, it, now );
         if ( it->until > 0.0 )
-            watch->door.throttled[watch->door.throttled_count++] = it->address;
+            watch->admission.throttled[watch->admission.throttled_count++] = it->address;
     }
     return changes;
 }
 
-/*  Are strangers turned away? For a second at a time, and then again if what the system has dropped meanwhile says so.
-    Returns whether that changes, or who the guests are. */
-static int nc_server_judge_strangers( struct netcode_server_t * server )
+/*  Filters unknown addresses for a second, and again while the kernel drops as much as a flood. Returns whether the filter
+    changes. */
+static int nc_server_judge_unknown( struct netcode_server_t * server )
 {
     nc_watch_t * watch = &server->watch;
-    nc_door_t * door = &watch->door;
+    nc_admission_t * admission = &watch->admission;
     double now = server->clock.now;
-    int had = door->words;
-    if ( now >= watch->guarded ) {
-        int goes_on = had ? watch->drops - watch->dropped >= NC_FLOODER_RATE
-                          : watch->overrun && now - watch->since >= 0.1 && server->hall.slot_count <= NC_GUESTS_MOST;
-        watch->guarded = goes_on ? now + 1.0 : 0.0;
+    int had = admission->words;
+    if ( now >= watch->closed_until ) {
+        int goes_on =
+            had ? watch->drops - watch->dropped >= NC_FLOODER_RATE
+                : watch->overrun && now - watch->since >= 0.1 && server->hall.slot_count <= NC_ADMISSION_SLOTS;
+        watch->closed_until = goes_on ? now + 1.0 : 0.0;
         watch->dropped = watch->drops;
     }
-    if ( now >= watch->guarded ) {
-        door->words = 0;
+    if ( now >= watch->closed_until ) {
+        admission->words = 0;
         return had != 0;
     }
     if ( had && watch->session == server->session )
         return 0;
-    nc_door_close( door, server->hall.slot_count );
+    nc_admission_clear( admission, server->hall.slot_count );
     for ( uint32_t i = server->active.head; i != NC_NOWHERE; i = server->hall.active_links[i].next )
-        nc_door_admit( door, &server->hall.slots[i].address );
+        nc_admission_add( admission, &server->hall.slots[i].address );
     watch->session = server->session;
     return 1;
 }
 
-/* Looks who sends what was just received, where that matters. */
-static void nc_server_watch( struct netcode_server_t * server, int count )
+/* Starts the clock at the first full batch of an update, and counts the senders during a flood. */
+static void nc_server_watch_batch( struct netcode_server_t * server, int count )
 {
     nc_watch_t * watch = &server->watch;
+    nc_work_t * work = &server->work;
+    if ( server->config.update_budget <= 0 && count >= NC_RECEIVE_BATCH && work->until == 0.0 )
+        work->until = netcode_time() + work->scale * ( 1e-6 * (double) NC_SERVER_RECEIVE_US );
     uint64_t drops = nc_socket_info( &server->socket ).kernel_drops;
     watch->overrun |= drops != watch->drops;
     watch->drops = drops;
-    for ( int i = 0; i < count && watch->overrun + watch->door.throttled_count; i++ )
+    for ( int i = 0; i < count && watch->overrun + watch->admission.throttled_count; i++ )
         nc_watch_count( watch, &server->places[i].address );
 }
 
-static void nc_server_log_door( struct netcode_server_t * server )
+static void nc_server_log_flood( struct netcode_server_t * server )
 {
-    const nc_door_t * door = &server->watch.door;
+    const nc_admission_t * admission = &server->watch.admission;
     char text[NETCODE_MAX_ADDRESS_STRING_LENGTH];
     uint64_t held;
-    if ( door->throttled_count + door->words == 0 || !nc_ration_allows( &server->watch.log, server->clock.now, &held ) )
+    if ( admission->throttled_count + admission->words == 0 ||
+         !nc_ration_allows( &server->watch.log, server->clock.now, &held ) )
         return;
     NC_LOG( &server->log, INFO,
-            "server gets more than it can take: %d addresses throttled%s%s, strangers turned away: %s",
-            door->throttled_count, door->throttled_count ? ", one of them " : "",
-            door->throttled_count ? netcode_address_to_string( &door->throttled[0], text ) : "",
-            door->words ? "yes" : "no" );
+            "server receives more than it can process: %d addresses throttled%s%s, unknown addresses %s",
+            admission->throttled_count, admission->throttled_count ? ", among them " : "",
+            admission->throttled_count ? netcode_address_to_string( &admission->throttled[0], text ) : "",
+            admission->words ? "filtered" : "accepted" );
 }
 
-/*  Those who send more than the others can bear are stopped by the system itself, before what they send fills the
-    socket's buffer. */
-static NC_COLD void nc_server_guard( struct netcode_server_t * server )
+/*  Lets the kernel filter a flood before it fills the socket's buffer. */
+static NC_COLD void nc_server_limit_floods( struct netcode_server_t * server )
 {
     nc_watch_t * watch = &server->watch;
     double now = server->clock.now;
     int changes = nc_watch_judge_all( watch, now );
-    changes += nc_server_judge_strangers( server );
-    if ( changes && nc_socket_set_door( &server->socket, &watch->door ) )
-        nc_server_log_door( server );
+    changes += nc_server_judge_unknown( server );
+    if ( changes && nc_socket_set_admission( &server->socket, &watch->admission ) )
+        nc_server_log_flood( server );
     if ( !watch->overrun )
         watch->since = now;
-    else if ( now - watch->since > 2.0 ) { /* what came long ago says nothing of now */
+    else if ( now - watch->since > 2.0 ) { /* count anew */
         watch->since = now - 1.0;
         for ( int i = 0; i < NC_FLOODERS; i++ )
             watch->flooders[i].count *= watch->flooders[i].until > 0.0;
     }
+}
+
+/* At the end of receiving: was it more than this update could take? */
+static void nc_server_watch_update( struct netcode_server_t * server )
+{
+    nc_watch_t * watch = &server->watch;
+    const nc_work_t * work = &server->work;
+    if ( watch->overrun + watch->admission.throttled_count + watch->admission.words )
+        nc_server_limit_floods( server );
+    else
+        watch->since = server->clock.now;
+    watch->overrun = server->backlog || ( work->until > 0.0 && netcode_time() >= work->until );
 }
 
 /* Begins with a received datagram. Returns whether it passes; else it was dropped, for next to nothing. */
@@ -8490,19 +8506,14 @@ static void nc_server_receive( struct netcode_server_t * server )
         if ( count <= 0 )
             break;
         if ( is_udp )
-            nc_server_watch( server, count );
-        if ( is_udp && !exact && count >= NC_RECEIVE_BATCH && work->until == 0.0 )
-            work->until = netcode_time() + work->scale * ( 1e-6 * (double) NC_SERVER_RECEIVE_US );
+            nc_server_watch_batch( server, count );
         uint32_t taken = (uint32_t) count < want ? (uint32_t) count : want;
         work->units -= nc_server_take( server, server->places, server->batch, taken );
     }
     server->backlog = count > 0;
     server->backlogs += (uint64_t) server->backlog;
-    if ( server->watch.overrun + server->watch.door.throttled_count + server->watch.door.words )
-        nc_server_guard( server );
-    else
-        server->watch.since = server->clock.now;
-    server->watch.overrun = is_udp && ( server->backlog || ( work->until > 0.0 && netcode_time() >= work->until ) );
+    if ( is_udp )
+        nc_server_watch_update( server );
 }
 
 /* ---- update ---- */
@@ -12828,7 +12839,7 @@ NETCODE_API void netcode_messages_server_send( struct netcode_messages_t * messa
     CHANGELOG
     later  One attacker takes no packets from others: each client has a share of an update's work, tokens are opened at a
            bounded rate, and the budget follows from the time since the last update (make fairness). Two drop reasons more,
-           REQUEST_NOT_OPENED and OVER_SHARE. Timers are charged, too. On Linux the system itself stops who floods.
+           REQUEST_NOT_OPENED and OVER_SHARE. Timers are charged, too. On Linux a packet filter drops floods.
            Whoever repeats a victim's request keeps it out no more, and one account's used tokens keep no other out.
            Copies of a server (fork, a snapshot resumed twice) use no nonce of each other for what connects after the copy.
            Received payloads are aligned to 16 bytes. A server's pool has 1,024 buffers at least. A client takes 12 KiB when

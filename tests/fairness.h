@@ -121,16 +121,16 @@ static int fair_true_bytes( int bytes )
     return bytes <= 256 ? 768 : 2304;
 }
 
-/* Does the server's door let this in? The system's filter, which does the same, is tested on real sockets. */
+/* Does the server's admission let this through? The kernel's filter, which does the same, is tested on real sockets. */
 static int fair_is_let_in( const struct netcode_address_t * from, const uint8_t * data )
 {
-    const nc_door_t * door = &fair.server->watch.door;
-    for ( int i = 0; i < door->throttled_count; i++ )
-        if ( netcode_address_equal( &door->throttled[i], from ) && fair_random() % NC_FLOODER_PASSES )
+    const nc_admission_t * admission = &fair.server->watch.admission;
+    for ( int i = 0; i < admission->throttled_count; i++ )
+        if ( netcode_address_equal( &admission->throttled[i], from ) && fair_random() % NC_FLOODER_PASSES )
             return 0;
-    uint32_t place = door->words ? nc_door_place( door, from ) : 0;
-    return door->words == 0 || data[0] == NETCODE_PACKET_REQUEST || ( data[0] & 15 ) == NETCODE_PACKET_RESPONSE ||
-           ( door->guests[place / 32] >> place % 32 & 1 );
+    uint32_t place = admission->words ? nc_admission_bit( admission, from ) : 0;
+    return admission->words == 0 || data[0] == NETCODE_PACKET_REQUEST || ( data[0] & 15 ) == NETCODE_PACKET_RESPONSE ||
+           ( admission->connected[place / 32] >> place % 32 & 1 );
 }
 
 static void fair_offer( const struct netcode_address_t * from, const uint8_t * data, int bytes )

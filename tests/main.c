@@ -64,7 +64,7 @@
 #include "story/records.c"
 #include "story/nested.c"
 #include "story/fairness.c"
-#include "story/door.c"
+#include "story/admission.c"
 #include "unit/messages.c"
 #include "unit/corners.c"
 #include "story/corners.c"

@@ -232,12 +232,12 @@ row(59, "MC", "ordered messages: order 0 left out, 1 to 1023 filled, then the la
     ["threat_59_no_order_costs_more_than_honest_ones", "threat_59_a_taken_order_is_refused_before_anything_is_stored"],
     ["row_59", "row_59_stored"])
 row(60, "MC", "one connected client floods a server that ticks at 20 or 60 Hz", "d",
-    ["threat_60_the_others_are_heard_beside_a_client_that_floods", "threat_60_the_system_stops_a_client_that_floods",
+    ["threat_60_the_others_are_heard_beside_a_client_that_floods", "threat_60_a_client_that_floods_is_throttled",
      "drop_OVER_SHARE"],
     ["row_60", "row_60_system"], ["make fairness"])
 row(61, "OFF", "junk requests at 13 to 170 Mbit/s, 1, 2 and 4 private keys", "d",
     ["threat_61_the_players_are_heard_beside_junk_requests", "threat_61_forged_responses_cost_one_handshake_only",
-     "threat_61_the_system_turns_away_strangers_that_flood", "drop_REQUEST_NOT_OPENED"],
+     "threat_61_unknown_addresses_that_flood_are_filtered", "drop_REQUEST_NOT_OPENED"],
     ["row_61", "row_61_scale", "row_61_responses", "row_61_system"], ["make fairness"])
 row(62, "OFF", "one forged ICMP: fragmentation needed, 552 bytes", "r",
     ["linux_forged_icmp_fragments_nothing", "linux_sends_past_a_closed_port"],

@@ -1,18 +1,18 @@
-/* The door: the system drops what a flooder and what strangers send, while more arrives than an update takes. Attacks 60 and 61 over sockets. */
+/* Admission: during a flood a packet filter in the kernel drops what flooding and unknown addresses send. Attacks 60 and 61 over sockets. */
 
 #if !defined( _WIN32 )
 
-enum { DOOR_SENDERS = 48, DOOR_DATAGRAMS = 1600 };
+enum { ADMISSION_SENDERS = 48, ADMISSION_DATAGRAMS = 1600 };
 
 static struct {
     struct netcode_socket_t socket;
     struct netcode_address_t to;
-    int handles[DOOR_SENDERS];
-    struct netcode_address_t at[DOOR_SENDERS];
-    nc_door_t door;
+    int handles[ADMISSION_SENDERS];
+    struct netcode_address_t at[ADMISSION_SENDERS];
+    nc_admission_t admission;
 } hall;
 
-static void door_open_socket( const char * address, int screens )
+static void admission_open_socket( const char * address, int screens )
 {
     memset( &hall, 0, sizeof( hall ) );
     memset( &post, 0, sizeof( post ) );
@@ -20,29 +20,29 @@ static void door_open_socket( const char * address, int screens )
     hall.to = ( (nc_socket_udp_t *) hall.socket.context )->bound[0];
 }
 
-static void door_close_socket( void )
+static void admission_close_socket( void )
 {
     int i;
-    for ( i = 0; i < DOOR_SENDERS; i++ )
+    for ( i = 0; i < ADMISSION_SENDERS; i++ )
         if ( hall.handles[i] > 0 )
             close( hall.handles[i] );
     hall.socket.close( hall.socket.context );
 }
 
 /* A keep-alive's size and prefix, so that it passes the screen; the second byte names the sender. */
-static void door_send( int sender, int prefix, int bytes )
+static void admission_send( int sender, int prefix, int bytes )
 {
     uint8_t data[REQUEST_BYTES] = { (uint8_t) prefix, (uint8_t) sender };
     CHECK_EQ( plain_send( hall.handles[sender], &hall.to, data, bytes ), bytes );
 }
 
 /* How many have come from each. */
-static void door_count( int counts[DOOR_SENDERS] )
+static void admission_count( int counts[ADMISSION_SENDERS] )
 {
     uint8_t data[64][NC_BUFFER_CAPACITY];
     struct netcode_datagram_t places[NC_RECEIVE_BATCH];
     int empty = 0, i;
-    memset( counts, 0, DOOR_SENDERS * sizeof( counts[0] ) );
+    memset( counts, 0, ADMISSION_SENDERS * sizeof( counts[0] ) );
     while ( empty < 2 ) { /* the first nothing may only say that the last receive has emptied it */
         memset( places, 0, sizeof( places ) );
         for ( i = 0; i < NC_RECEIVE_BATCH; i++ ) {
@@ -52,17 +52,17 @@ static void door_count( int counts[DOOR_SENDERS] )
         int count = hall.socket.receive( hall.socket.context, places, NC_RECEIVE_BATCH );
         empty = count > 0 ? 0 : empty + 1;
         for ( i = 0; i < count; i++ )
-            if ( CHECK_LT( data[i][1], DOOR_SENDERS ) )
+            if ( CHECK_LT( data[i][1], ADMISSION_SENDERS ) )
                 counts[data[i][1]]++;
     }
 }
 
 /* Sender 0 is throttled, 1 has another port; 2 another address, with the same port, where this family has one. */
-static void door_try_throttle( const char * address, const char * other, int screens )
+static void admission_try_throttle( const char * address, const char * other, int screens )
 {
-    int counts[DOOR_SENDERS], senders = 2, i, k;
+    int counts[ADMISSION_SENDERS], senders = 2, i, k;
     uint64_t drops;
-    door_open_socket( address, screens );
+    admission_open_socket( address, screens );
     for ( i = 0; i < 2; i++ )
         hall.handles[i] = plain_socket( address, &hall.at[i] );
     if ( other ) {
@@ -71,154 +71,155 @@ static void door_try_throttle( const char * address, const char * other, int scr
         hall.handles[senders] = plain_socket( text, &hall.at[senders] );
         senders++;
     }
-    hall.door.throttled[0] = hall.at[0];
-    hall.door.throttled_count = 1;
-    REQUIRE( nc_socket_set_door( &hall.socket, &hall.door ) );
-    for ( i = 0; i < DOOR_DATAGRAMS; i++ )
+    hall.admission.throttled[0] = hall.at[0];
+    hall.admission.throttled_count = 1;
+    REQUIRE( nc_socket_set_admission( &hall.socket, &hall.admission ) );
+    for ( i = 0; i < ADMISSION_DATAGRAMS; i++ )
         for ( k = 0; k < senders; k++ )
-            door_send( k, 0x16, 18 );
-    door_count( counts );
+            admission_send( k, 0x16, 18 );
+    admission_count( counts );
     /* a sixteenth is 100: with this spread one run in a million is beyond */
     CHECK_GE( counts[0], 50 );
     CHECK_LE( counts[0], 150 );
     for ( k = 1; k < senders; k++ )
-        CHECK_EQ( counts[k], DOOR_DATAGRAMS );
+        CHECK_EQ( counts[k], ADMISSION_DATAGRAMS );
     /* the others of that family, and those whose address differs in its first or its last word alone */
     drops = nc_socket_info( &hall.socket ).kernel_drops;
-    CHECK_GE( drops, (uint64_t) DOOR_DATAGRAMS / 2 );
+    CHECK_GE( drops, (uint64_t) ADMISSION_DATAGRAMS / 2 );
     for ( i = 0; i < 2; i++ ) {
-        hall.door.throttled[i] = hall.at[0];
+        hall.admission.throttled[i] = hall.at[0];
         if ( hall.at[0].type == NETCODE_ADDRESS_IPV4 )
-            hall.door.throttled[i].data.ipv4[i ? 3 : 0] ^= 0x40;
+            hall.admission.throttled[i].data.ipv4[i ? 3 : 0] ^= 0x40;
         else
-            hall.door.throttled[i].data.ipv6[i ? 7 : 0] ^= 0x4000;
+            hall.admission.throttled[i].data.ipv6[i ? 7 : 0] ^= 0x4000;
     }
-    hall.door.throttled_count = 2;
-    REQUIRE( nc_socket_set_door( &hall.socket, &hall.door ) );
-    for ( i = 0; i < DOOR_DATAGRAMS; i++ )
-        door_send( 0, 0x16, 18 );
-    door_count( counts );
-    CHECK_EQ( counts[0], DOOR_DATAGRAMS );
+    hall.admission.throttled_count = 2;
+    REQUIRE( nc_socket_set_admission( &hall.socket, &hall.admission ) );
+    for ( i = 0; i < ADMISSION_DATAGRAMS; i++ )
+        admission_send( 0, 0x16, 18 );
+    admission_count( counts );
+    CHECK_EQ( counts[0], ADMISSION_DATAGRAMS );
     /* all of eight, the last of whom is sender 0; and what the screen refuses is refused where it is wanted */
     for ( i = 0; i < NC_FLOODERS; i++ ) {
-        hall.door.throttled[i] = hall.at[0];
-        hall.door.throttled[i].port = (uint16_t) ( hall.at[0].port ^ ( 1 << ( NC_FLOODERS - 1 - i ) ) );
+        hall.admission.throttled[i] = hall.at[0];
+        hall.admission.throttled[i].port = (uint16_t) ( hall.at[0].port ^ ( 1 << ( NC_FLOODERS - 1 - i ) ) );
     }
-    hall.door.throttled[NC_FLOODERS - 1] = hall.at[0];
-    hall.door.throttled_count = NC_FLOODERS;
-    REQUIRE( nc_socket_set_door( &hall.socket, &hall.door ) );
-    for ( i = 0; i < DOOR_DATAGRAMS; i++ ) {
-        door_send( 0, 0x16, 18 );
-        door_send( 1, 0x19, 18 );
+    hall.admission.throttled[NC_FLOODERS - 1] = hall.at[0];
+    hall.admission.throttled_count = NC_FLOODERS;
+    REQUIRE( nc_socket_set_admission( &hall.socket, &hall.admission ) );
+    for ( i = 0; i < ADMISSION_DATAGRAMS; i++ ) {
+        admission_send( 0, 0x16, 18 );
+        admission_send( 1, 0x19, 18 );
     }
-    door_count( counts );
+    admission_count( counts );
     CHECK_GE( counts[0], 50 );
     CHECK_LE( counts[0], 150 );
-    CHECK_EQ( counts[1], screens ? 0 : DOOR_DATAGRAMS );
-    memset( &hall.door, 0, sizeof( hall.door ) );
-    REQUIRE( nc_socket_set_door( &hall.socket, &hall.door ) );
-    for ( i = 0; i < DOOR_DATAGRAMS; i++ )
-        door_send( 0, 0x16, 18 );
-    door_count( counts );
-    CHECK_EQ( counts[0], DOOR_DATAGRAMS );
+    CHECK_EQ( counts[1], screens ? 0 : ADMISSION_DATAGRAMS );
+    memset( &hall.admission, 0, sizeof( hall.admission ) );
+    REQUIRE( nc_socket_set_admission( &hall.socket, &hall.admission ) );
+    for ( i = 0; i < ADMISSION_DATAGRAMS; i++ )
+        admission_send( 0, 0x16, 18 );
+    admission_count( counts );
+    CHECK_EQ( counts[0], ADMISSION_DATAGRAMS );
     CHECK_GT( nc_socket_info( &hall.socket ).kernel_drops, drops );
-    door_close_socket();
+    admission_close_socket();
 }
 
-TEST( door_throttles_an_address )
+TEST( admission_throttles_an_address )
 {
     int screens;
     if ( !filter_works() )
         SKIP( "no packet filter here" );
     for ( screens = 0; screens < 2; screens++ ) {
-        door_try_throttle( "127.0.0.1:0", "127.0.0.2", screens );
+        admission_try_throttle( "127.0.0.1:0", "127.0.0.2", screens );
         if ( real_ipv6() )
-            door_try_throttle( "[::1]:0", NULL, screens );
+            admission_try_throttle( "[::1]:0", NULL, screens );
     }
 }
 
-/* Of many senders half are guests. Requests and responses of all arrive; anything else only from a guest's place. */
-static void door_try_guests( const char * address, uint32_t slots, int screens )
+/* Half of many senders are connected. Requests and responses of all arrive; anything else only where the bit is set. */
+static void admission_try_connected( const char * address, uint32_t slots, int screens )
 {
-    int counts[DOOR_SENDERS], i, shared = 0;
-    door_open_socket( address, screens );
-    nc_door_close( &hall.door, slots );
-    for ( i = 0; i < DOOR_SENDERS; i++ ) {
+    int counts[ADMISSION_SENDERS], i, shared = 0;
+    admission_open_socket( address, screens );
+    nc_admission_clear( &hall.admission, slots );
+    for ( i = 0; i < ADMISSION_SENDERS; i++ ) {
         hall.handles[i] = plain_socket( address, &hall.at[i] );
         if ( i % 2 )
-            nc_door_admit( &hall.door, &hall.at[i] );
+            nc_admission_add( &hall.admission, &hall.at[i] );
     }
-    REQUIRE( nc_socket_set_door( &hall.socket, &hall.door ) );
-    for ( i = 0; i < DOOR_SENDERS; i++ ) {
-        door_send( i, 0x16, 18 );
-        door_send( i, 0x15, 100 );
-        door_send( i, 0x14, 26 );
+    REQUIRE( nc_socket_set_admission( &hall.socket, &hall.admission ) );
+    for ( i = 0; i < ADMISSION_SENDERS; i++ ) {
+        admission_send( i, 0x16, 18 );
+        admission_send( i, 0x15, 100 );
+        admission_send( i, 0x14, 26 );
     }
-    door_count( counts );
-    for ( i = 0; i < DOOR_SENDERS; i++ ) {
-        uint32_t place = nc_door_place( &hall.door, &hall.at[i] );
-        int guest = hall.door.guests[place / 32] >> place % 32 & 1;
-        CHECK( guest || i % 2 == 0 );
-        shared += guest && i % 2 == 0;
-        CHECK_EQ( counts[i], guest ? 3 : 0 );
+    admission_count( counts );
+    for ( i = 0; i < ADMISSION_SENDERS; i++ ) {
+        uint32_t bit = nc_admission_bit( &hall.admission, &hall.at[i] );
+        int is_set = hall.admission.connected[bit / 32] >> bit % 32 & 1;
+        CHECK( is_set || i % 2 == 0 );
+        shared += is_set && i % 2 == 0;
+        CHECK_EQ( counts[i], is_set ? 3 : 0 );
     }
-    CHECK_LE( shared, DOOR_SENDERS / 2 * ( slots < 8 ? 24 : 6 ) / 10 ); /* most strangers are told from guests */
-    for ( i = 0; i < DOOR_SENDERS; i++ ) {
-        door_send( i, 0x00, REQUEST_BYTES );
-        door_send( i, 0x13, 326 );
+    CHECK_LE( shared,
+              ADMISSION_SENDERS / 2 * ( slots < 8 ? 24 : 6 ) / 10 ); /* most unknown senders have a bit of their own */
+    for ( i = 0; i < ADMISSION_SENDERS; i++ ) {
+        admission_send( i, 0x00, REQUEST_BYTES );
+        admission_send( i, 0x13, 326 );
     }
-    door_count( counts );
-    for ( i = 0; i < DOOR_SENDERS; i++ )
+    admission_count( counts );
+    for ( i = 0; i < ADMISSION_SENDERS; i++ )
         CHECK_EQ( counts[i], 2 );
-    door_close_socket();
+    admission_close_socket();
 }
 
-TEST( door_turns_strangers_away )
+TEST( admission_filters_unknown_addresses )
 {
-    static const uint32_t slots[] = { 1, 16, 64, 1000, NC_GUESTS_MOST };
+    static const uint32_t slots[] = { 1, 16, 64, 1000, NC_ADMISSION_SLOTS };
     size_t i;
     if ( !filter_works() )
         SKIP( "no packet filter here" );
     for ( i = 0; i < sizeof( slots ) / sizeof( slots[0] ); i++ ) {
-        door_try_guests( "127.0.0.1:0", slots[i], (int) i % 2 );
+        admission_try_connected( "127.0.0.1:0", slots[i], (int) i % 2 );
         if ( real_ipv6() )
-            door_try_guests( "[::1]:0", slots[i], (int) i % 2 );
+            admission_try_connected( "[::1]:0", slots[i], (int) i % 2 );
     }
 }
 
-/* 32 places for each slot, of any shape of addresses: a stranger finds a guest's by chance only. */
-TEST( door_has_places_enough )
+/* 32 bits for each slot, for any shape of addresses: an unknown address shares a connected one's by chance only. */
+TEST( admission_has_enough_bits )
 {
     uint32_t slots, i;
-    for ( slots = 1; slots <= NC_GUESTS_MOST; slots *= 2 ) {
+    for ( slots = 1; slots <= NC_ADMISSION_SLOTS; slots *= 2 ) {
         uint32_t set = 0, places;
-        nc_door_close( &hall.door, slots );
-        places = 32 * (uint32_t) hall.door.words;
-        CHECK_EQ( places, slots < 256 ? 32 * slots : NC_GUEST_PLACES );
+        nc_admission_clear( &hall.admission, slots );
+        places = 32 * (uint32_t) hall.admission.words;
+        CHECK_EQ( places, slots < 256 ? 32 * slots : NC_ADMISSION_BITS );
         for ( i = 0; i < slots; i++ ) { /* behind a few NATs, with ports in turn */
             struct netcode_address_t at = address_of( "10.1.0.0:0" );
             at.data.ipv4[3] = (uint8_t) ( i % 5 );
             at.port = (uint16_t) ( 30000 + i / 5 );
-            CHECK_LT( nc_door_place( &hall.door, &at ), places );
-            nc_door_admit( &hall.door, &at );
+            CHECK_LT( nc_admission_bit( &hall.admission, &at ), places );
+            nc_admission_add( &hall.admission, &at );
         }
         for ( i = 0; i < places; i++ )
-            set += hall.door.guests[i / 32] >> i % 32 & 1;
+            set += hall.admission.connected[i / 32] >> i % 32 & 1;
         CHECK_GE( set, slots * 3 / 4 ); /* they do not lie on each other */
         for ( set = 0, i = 0; i < 4096; i++ ) {
             struct netcode_address_t at = address_of( "192.168.0.0:0" );
             at.data.ipv4[2] = (uint8_t) ( i >> 6 );
             at.port = (uint16_t) ( 1024 + i * 13 );
-            uint32_t place = nc_door_place( &hall.door, &at );
-            set += hall.door.guests[place / 32] >> place % 32 & 1;
+            uint32_t bit = nc_admission_bit( &hall.admission, &at );
+            set += hall.admission.connected[bit / 32] >> bit % 32 & 1;
         }
         CHECK_LE( set, slots <= 256 ? 4096 / 20 : slots <= 1024 ? 4096 / 6 : 4096 / 4 );
     }
 }
 
-/* ---- who floods ---- */
+/* ---- which addresses flood ---- */
 
-static struct netcode_address_t door_from( int number )
+static struct netcode_address_t admission_from( int number )
 {
     struct netcode_address_t at = address_of( "10.3.0.0:4000" );
     at.data.ipv4[2] = (uint8_t) ( number >> 8 );
@@ -227,23 +228,23 @@ static struct netcode_address_t door_from( int number )
 }
 
 /* One update with so many datagrams of one address among so many of each of the others, who are `others` in number. */
-static int door_update( nc_watch_t * watch, double now, int most, int others, int each )
+static int admission_update( nc_watch_t * watch, double now, int most, int others, int each )
 {
     int i, k, rounds = most > each ? most : each;
     for ( i = 0; i < rounds; i++ ) {
         struct netcode_address_t at;
         for ( k = 1; k <= others && i < each; k++ ) {
-            at = door_from( k );
+            at = admission_from( k );
             nc_watch_count( watch, &at );
         }
-        at = door_from( 0 );
+        at = admission_from( 0 );
         if ( i < most )
             nc_watch_count( watch, &at );
     }
     return nc_watch_judge_all( watch, now );
 }
 
-static nc_watch_t door_watch( double since )
+static nc_watch_t admission_watch( double since )
 {
     nc_watch_t watch;
     memset( &watch, 0, sizeof( watch ) );
@@ -252,61 +253,61 @@ static nc_watch_t door_watch( double since )
     return watch;
 }
 
-TEST( door_finds_who_floods )
+TEST( admission_finds_flooding_addresses )
 {
-    struct netcode_address_t flooder = door_from( 0 );
-    nc_watch_t watch = door_watch( 100.0 );
+    struct netcode_address_t flooder = admission_from( 0 );
+    nc_watch_t watch = admission_watch( 100.0 );
     int i;
     /* below what is asked of one who floods: 1,920 a second, and a tenth of a second at least */
-    CHECK_EQ( door_update( &watch, 100.02, 191, 0, 0 ), 0 );
-    CHECK_EQ( door_update( &watch, 100.04, 1, 0, 0 ), 1 );
-    CHECK_EQ( watch.door.throttled_count, 1 );
-    CHECK( nc_address_same( &watch.door.throttled[0], &flooder ) );
+    CHECK_EQ( admission_update( &watch, 100.02, 191, 0, 0 ), 0 );
+    CHECK_EQ( admission_update( &watch, 100.04, 1, 0, 0 ), 1 );
+    CHECK_EQ( watch.admission.throttled_count, 1 );
+    CHECK( nc_address_same( &watch.admission.throttled[0], &flooder ) );
     /* for a second, and then again if a sixteenth of the rate still comes */
-    CHECK_EQ( door_update( &watch, 101.03, 120, 0, 0 ), 0 );
-    CHECK_EQ( door_update( &watch, 101.05, 0, 0, 0 ), 0 );
-    CHECK_EQ( watch.door.throttled_count, 1 );
-    CHECK_EQ( door_update( &watch, 102.04, 119, 0, 0 ), 0 );
-    CHECK_EQ( door_update( &watch, 102.06, 0, 0, 0 ), 1 );
-    CHECK_EQ( watch.door.throttled_count, 0 );
+    CHECK_EQ( admission_update( &watch, 101.03, 120, 0, 0 ), 0 );
+    CHECK_EQ( admission_update( &watch, 101.05, 0, 0, 0 ), 0 );
+    CHECK_EQ( watch.admission.throttled_count, 1 );
+    CHECK_EQ( admission_update( &watch, 102.04, 119, 0, 0 ), 0 );
+    CHECK_EQ( admission_update( &watch, 102.06, 0, 0, 0 ), 1 );
+    CHECK_EQ( watch.admission.throttled_count, 0 );
     /* among 63 others, who send what players send */
-    watch = door_watch( 100.0 );
-    for ( i = 1; i <= 10 && watch.door.throttled_count == 0; i++ )
-        door_update( &watch, 100.0 + i / 60.0, 300, 63, 1 );
+    watch = admission_watch( 100.0 );
+    for ( i = 1; i <= 10 && watch.admission.throttled_count == 0; i++ )
+        admission_update( &watch, 100.0 + i / 60.0, 300, 63, 1 );
     CHECK_LE( i, 8 );
-    CHECK( nc_address_same( &watch.door.throttled[0], &flooder ) );
+    CHECK( nc_address_same( &watch.admission.throttled[0], &flooder ) );
     /* eight who flood alike are all found, beside the others */
-    watch = door_watch( 100.0 );
+    watch = admission_watch( 100.0 );
     for ( i = 1; i <= 12; i++ )
-        door_update( &watch, 100.0 + i / 60.0, 0, 8, 400 );
-    CHECK_EQ( watch.door.throttled_count, 8 );
+        admission_update( &watch, 100.0 + i / 60.0, 0, 8, 400 );
+    CHECK_EQ( watch.admission.throttled_count, 8 );
     /* ... and a ninth finds no place, nor takes anybody's */
-    CHECK_EQ( door_update( &watch, 100.3, 5000, 8, 130 ), 0 );
-    CHECK_EQ( door_update( &watch, 101.3, 0, 0, 0 ), 0 );
-    CHECK_EQ( watch.door.throttled_count, 8 );
+    CHECK_EQ( admission_update( &watch, 100.3, 5000, 8, 130 ), 0 );
+    CHECK_EQ( admission_update( &watch, 101.3, 0, 0, 0 ), 0 );
+    CHECK_EQ( watch.admission.throttled_count, 8 );
     for ( i = 0; i < NC_FLOODERS; i++ )
-        CHECK( !nc_address_same( &watch.door.throttled[i], &flooder ) );
+        CHECK( !nc_address_same( &watch.admission.throttled[i], &flooder ) );
 }
 
-/* Who sends as players send is not throttled, however much has piled up. */
-TEST( door_throttles_no_player )
+/* Players' rates are not throttled, however much has piled up. */
+TEST( admission_throttles_no_player )
 {
-    nc_watch_t watch = door_watch( 100.0 );
-    CHECK_EQ( door_update( &watch, 110.0, 0, 8, 600 ), 0 ); /* a server that has slept for ten seconds */
-    watch = door_watch( 100.0 );
-    CHECK_EQ( door_update( &watch, 100.05, 150, 4, 150 ), 0 ); /* a burst of 150 */
-    watch = door_watch( 100.0 );
-    CHECK_EQ( door_update( &watch, 101.0, 1919, 0, 0 ), 0 );
-    watch = door_watch( 100.0 );
-    CHECK_EQ( door_update( &watch, 101.0, 1920, 0, 0 ), 1 );
+    nc_watch_t watch = admission_watch( 100.0 );
+    CHECK_EQ( admission_update( &watch, 110.0, 0, 8, 600 ), 0 ); /* a server that has slept for ten seconds */
+    watch = admission_watch( 100.0 );
+    CHECK_EQ( admission_update( &watch, 100.05, 150, 4, 150 ), 0 ); /* a burst of 150 */
+    watch = admission_watch( 100.0 );
+    CHECK_EQ( admission_update( &watch, 101.0, 1919, 0, 0 ), 0 );
+    watch = admission_watch( 100.0 );
+    CHECK_EQ( admission_update( &watch, 101.0, 1920, 0, 0 ), 1 );
     /* no more is known of it, once all was taken */
-    watch = door_watch( 100.0 );
-    CHECK_EQ( door_update( &watch, 100.01, 180, 0, 0 ), 0 );
+    watch = admission_watch( 100.0 );
+    CHECK_EQ( admission_update( &watch, 100.01, 180, 0, 0 ), 0 );
     watch.overrun = 0;
     CHECK_EQ( nc_watch_judge_all( &watch, 100.02 ), 0 );
     watch.overrun = 1;
     watch.since = 100.02;
-    CHECK_EQ( door_update( &watch, 100.03, 180, 0, 0 ), 0 );
+    CHECK_EQ( admission_update( &watch, 100.03, 180, 0, 0 ), 0 );
 }
 
 /* ---- over sockets ---- */
@@ -324,7 +325,7 @@ static int inn_print( const char * format, ... )
     va_start( arguments, format );
     vsnprintf( line, sizeof( line ), format, arguments );
     va_end( arguments );
-    if ( strstr( line, "more than it can take" ) )
+    if ( strstr( line, "more than it can process" ) )
         memcpy( inn.line, line, sizeof( line ) );
     return 0;
 }
@@ -401,10 +402,10 @@ static void inn_connect( struct threat_raw_t * raw, uint64_t id )
     inn_update();
 }
 
-enum { INN_GUESTS = 3, INN_STRANGERS = 40 };
+enum { INN_PLAYERS = 3, INN_UNKNOWN = 40 };
 
-/* What the guests are heard of in an update; each says one thing somewhere among so many datagrams of a flood. */
-static int inn_tick( struct threat_raw_t * guests, struct threat_raw_t * flooders, int flooder_count, int count,
+/* What the connected are heard of in an update; each says one thing somewhere among so many datagrams of a flood. */
+static int inn_tick( struct threat_raw_t * players, struct threat_raw_t * flooders, int flooder_count, int count,
                      int authentic )
 {
     uint8_t body[30] = { 1 }, noise[43] = { 0x15 };
@@ -414,27 +415,27 @@ static int inn_tick( struct threat_raw_t * guests, struct threat_raw_t * flooder
             raw_say( &flooders[0], NETCODE_PACKET_PAYLOAD, body, 20 );
         else
             raw_send( &flooders[i % flooder_count], noise, sizeof( noise ) );
-        if ( i % ( count / INN_GUESTS ) == count / INN_GUESTS - 1 && i / ( count / INN_GUESTS ) < INN_GUESTS )
-            raw_say( &guests[i / ( count / INN_GUESTS )], NETCODE_PACKET_PAYLOAD, body, 30 );
+        if ( i % ( count / INN_PLAYERS ) == count / INN_PLAYERS - 1 && i / ( count / INN_PLAYERS ) < INN_PLAYERS )
+            raw_say( &players[i / ( count / INN_PLAYERS )], NETCODE_PACKET_PAYLOAD, body, 30 );
     }
     inn_update();
-    for ( i = 0; i < INN_GUESTS; i++ )
+    for ( i = 0; i < INN_PLAYERS; i++ )
         heard += real_drain( inn.r.server, i );
     return heard;
 }
 
-TEST( door_takes_the_systems_drops_for_a_sign )
+TEST( admission_counts_after_kernel_drops )
 {
 #if LINUX_EXTRAS
     inn_open();
     inn_update();
-    nc_server_watch( inn.r.server, 0 );
+    nc_server_watch_batch( inn.r.server, 0 );
     CHECK_EQ( inn.r.server->watch.overrun, 0 );
     ( (nc_socket_udp_t *) inn.r.server->socket.context )->kernel_drops[1]++;
-    nc_server_watch( inn.r.server, 0 );
+    nc_server_watch_batch( inn.r.server, 0 );
     CHECK_EQ( inn.r.server->watch.overrun, 1 );
     inn_update();
-    nc_server_watch( inn.r.server, 0 );
+    nc_server_watch_batch( inn.r.server, 0 );
     CHECK_EQ( inn.r.server->watch.overrun, 0 );
     inn_close();
 #else
@@ -453,36 +454,36 @@ static void inn_is_slow( void * context, int reason, const struct netcode_addres
 }
 
 /* Where an update takes all, but takes longer for it than it should, more has arrived than it can take. */
-TEST( door_takes_a_long_update_for_a_sign )
+TEST( admission_counts_after_long_updates )
 {
-    struct threat_raw_t stranger;
+    struct threat_raw_t unknown;
     uint8_t noise[43] = { 0x15 };
     double seconds = 2e-3;
     int i;
     inn_open();
-    raw_open( &stranger, &inn.r, 1 );
+    raw_open( &unknown, &inn.r, 1 );
     inn.r.server->config.drop_callback = inn_is_slow;
     inn.r.server->config.callback_context = &seconds;
     for ( i = 0; i < 40; i++ )
-        raw_send( &stranger, noise, sizeof( noise ) );
+        raw_send( &unknown, noise, sizeof( noise ) );
     inn_update();
     CHECK_EQ( inn.r.server->backlog, 0 );
     CHECK_EQ( inn.r.server->watch.overrun, 1 );
     for ( i = 0; i < 10; i++ ) /* fewer than one call hands over: it is not asked how long they took */
-        raw_send( &stranger, noise, sizeof( noise ) );
+        raw_send( &unknown, noise, sizeof( noise ) );
     inn_update();
     CHECK_EQ( inn.r.server->watch.overrun, 0 );
-    close( stranger.handle );
+    close( unknown.handle );
     inn_close();
 }
 
-/* A door has places for so many guests. A server with more slots lets strangers in, and throttles who floods all the same. */
-TEST( door_of_a_server_of_many_slots )
+/* The filter has bits for so many slots. A server with more of them throttles flooding addresses only. */
+TEST( admission_on_servers_of_many_slots )
 {
     struct netcode_address_t flooder = address_of( "10.1.1.1:1" );
     int slots, i, k;
     for ( k = 0; k < 2; k++ ) {
-        slots = NC_GUESTS_MOST + k;
+        slots = NC_ADMISSION_SLOTS + k;
         inn_open();
         netcode_server_stop( inn.r.server );
         netcode_server_start( inn.r.server, slots );
@@ -491,15 +492,15 @@ TEST( door_of_a_server_of_many_slots )
         inn.r.server->watch.since = inn.r.server->clock.now - 0.2;
         for ( i = 0; i < 500; i++ )
             nc_watch_count( &inn.r.server->watch, &flooder );
-        nc_server_guard( inn.r.server );
-        CHECK_EQ( inn.r.server->watch.door.throttled_count, 1 );
-        CHECK_EQ( inn.r.server->watch.door.words > 0, k == 0 );
+        nc_server_limit_floods( inn.r.server );
+        CHECK_EQ( inn.r.server->watch.admission.throttled_count, 1 );
+        CHECK_EQ( inn.r.server->watch.admission.words > 0, k == 0 );
         inn_close();
     }
 }
 
 /* The interface of a link-local address is not on the wire. */
-TEST( door_knows_addresses_as_the_network_has_them )
+TEST( admission_knows_addresses_as_in_network_headers )
 {
     struct netcode_address_t at;
     uint32_t words[4];
@@ -514,9 +515,9 @@ TEST( door_knows_addresses_as_the_network_has_them )
     CHECK_EQ( words[0], 0x010203c8u );
 }
 
-TEST( threat_60_the_system_stops_a_client_that_floods )
+TEST( threat_60_a_client_that_floods_is_throttled )
 {
-    struct threat_raw_t guests[INN_GUESTS], flooder;
+    struct threat_raw_t players[INN_PLAYERS], flooder;
     struct netcode_address_t at;
     struct sockaddr_in self;
     socklen_t length = sizeof( self );
@@ -525,18 +526,18 @@ TEST( threat_60_the_system_stops_a_client_that_floods )
     if ( !filter_works() )
         SKIP( "no packet filter here" );
     inn_open();
-    for ( i = 0; i < INN_GUESTS; i++ )
-        inn_connect( &guests[i], 1 + (uint64_t) i );
+    for ( i = 0; i < INN_PLAYERS; i++ )
+        inn_connect( &players[i], 1 + (uint64_t) i );
     inn_connect( &flooder, 100 );
     for ( i = 0; i < 10; i++ ) {
-        inn_tick( guests, &flooder, 1, 1500, 1 );
-        real_drain( inn.r.server, INN_GUESTS );
+        inn_tick( players, &flooder, 1, 1500, 1 );
+        real_drain( inn.r.server, INN_PLAYERS );
     }
     for ( i = 0; i < 40; i++ ) {
-        heard += inn_tick( guests, &flooder, 1, 600, 1 );
-        flooded += real_drain( inn.r.server, INN_GUESTS );
+        heard += inn_tick( players, &flooder, 1, 600, 1 );
+        flooded += real_drain( inn.r.server, INN_PLAYERS );
     }
-    CHECK_EQ( heard, 40 * INN_GUESTS );
+    CHECK_EQ( heard, 40 * INN_PLAYERS );
     CHECK_GE( flooded, 40 * 600 / 16 / 2 );
     CHECK_LE( flooded, 40 * 600 / 16 * 2 );
     memset( &at, 0, sizeof( at ) );
@@ -545,58 +546,58 @@ TEST( threat_60_the_system_stops_a_client_that_floods )
     at.port = ntohs( self.sin_port );
     netcode_address_to_string( &at, text );
     CHECK( strstr( inn.line, "1 addresses throttled" ) != NULL && strstr( inn.line, text ) != NULL );
-    CHECK_GT( netcode_server_num_connected_clients( inn.r.server ), INN_GUESTS ); /* it is throttled, not thrown out */
+    CHECK_GT( netcode_server_num_connected_clients( inn.r.server ), INN_PLAYERS ); /* it is throttled, not thrown out */
     /* it stops, and is as any other again after a second */
     for ( i = 0; i < 45; i++ )
-        inn_tick( guests, &flooder, 1, 3, 1 );
-    real_drain( inn.r.server, INN_GUESTS );
+        inn_tick( players, &flooder, 1, 3, 1 );
+    real_drain( inn.r.server, INN_PLAYERS );
     for ( heard = flooded = i = 0; i < 20; i++ ) {
-        heard += inn_tick( guests, &flooder, 1, 9, 1 );
-        flooded += real_drain( inn.r.server, INN_GUESTS );
+        heard += inn_tick( players, &flooder, 1, 9, 1 );
+        flooded += real_drain( inn.r.server, INN_PLAYERS );
     }
-    CHECK_EQ( heard, 20 * INN_GUESTS );
+    CHECK_EQ( heard, 20 * INN_PLAYERS );
     CHECK_EQ( flooded, 20 * 9 );
-    for ( i = 0; i < INN_GUESTS; i++ )
-        close( guests[i].handle );
+    for ( i = 0; i < INN_PLAYERS; i++ )
+        close( players[i].handle );
     close( flooder.handle );
     inn_close();
 }
 
-TEST( threat_61_the_system_turns_away_strangers_that_flood )
+TEST( threat_61_unknown_addresses_that_flood_are_filtered )
 {
-    struct threat_raw_t guests[INN_GUESTS], strangers[INN_STRANGERS], late;
+    struct threat_raw_t players[INN_PLAYERS], unknown[INN_UNKNOWN], late;
     int i, heard = 0, challenged = 0;
     if ( !filter_works() )
         SKIP( "no packet filter here" );
     inn_open();
-    for ( i = 0; i < INN_GUESTS; i++ )
-        inn_connect( &guests[i], 1 + (uint64_t) i );
-    for ( i = 0; i < INN_STRANGERS; i++ )
-        raw_open( &strangers[i], &inn.r, 200 + (uint64_t) i );
+    for ( i = 0; i < INN_PLAYERS; i++ )
+        inn_connect( &players[i], 1 + (uint64_t) i );
+    for ( i = 0; i < INN_UNKNOWN; i++ )
+        raw_open( &unknown[i], &inn.r, 200 + (uint64_t) i );
     raw_open( &late, &inn.r, 100 );
     for ( i = 0; i < 10; i++ )
-        inn_tick( guests, strangers, INN_STRANGERS, 1500, 0 );
-    CHECK( strstr( inn.line, "strangers turned away: yes" ) != NULL );
+        inn_tick( players, unknown, INN_UNKNOWN, 1500, 0 );
+    CHECK( strstr( inn.line, "unknown addresses filtered" ) != NULL );
     for ( i = 0; i < 60; i++ )
-        heard += inn_tick( guests, strangers, INN_STRANGERS, 300, 0 );
-    CHECK_EQ( heard, 60 * INN_GUESTS );
+        heard += inn_tick( players, unknown, INN_UNKNOWN, 300, 0 );
+    CHECK_EQ( heard, 60 * INN_PLAYERS );
     /* who comes now gets in, and is heard */
     for ( i = 0; i < 20 && !inn_enter( &late, &challenged ); i++ )
-        inn_tick( guests, strangers, INN_STRANGERS, 300, 0 );
+        inn_tick( players, unknown, INN_UNKNOWN, 300, 0 );
     CHECK_LT( i, 20 );
     raw_say( &late, NETCODE_PACKET_PAYLOAD, late.body, 8 );
-    inn_tick( guests, strangers, INN_STRANGERS, 300, 0 );
-    CHECK_EQ( real_drain( inn.r.server, INN_GUESTS ), 1 );
+    inn_tick( players, unknown, INN_UNKNOWN, 300, 0 );
+    CHECK_EQ( real_drain( inn.r.server, INN_PLAYERS ), 1 );
     /* once they stop, it is open to all again */
     for ( i = 0; i < 45; i++ )
         inn_update();
     uint64_t before = inn.r.server->counters.dropped[NETCODE_DROP_UNKNOWN_ADDRESS];
-    inn_tick( guests, strangers, INN_STRANGERS, 40, 0 );
+    inn_tick( players, unknown, INN_UNKNOWN, 40, 0 );
     CHECK_EQ( inn.r.server->counters.dropped[NETCODE_DROP_UNKNOWN_ADDRESS] - before, 40 );
-    for ( i = 0; i < INN_GUESTS; i++ )
-        close( guests[i].handle );
-    for ( i = 0; i < INN_STRANGERS; i++ )
-        close( strangers[i].handle );
+    for ( i = 0; i < INN_PLAYERS; i++ )
+        close( players[i].handle );
+    for ( i = 0; i < INN_UNKNOWN; i++ )
+        close( unknown[i].handle );
     close( late.handle );
     inn_close();
 }
