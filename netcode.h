@@ -4968,13 +4968,8 @@ typedef struct {
 enum { NC_FILTER_SCREEN_STEPS = 33, NC_FILTER_CONNECTED_STEPS = 36 + NC_ADMISSION_BITS / 32 * 3 };
 enum { NC_FILTER_STEPS = NC_FLOODERS * 14 + NC_FILTER_CONNECTED_STEPS + NC_FILTER_SCREEN_STEPS };
 
-enum {
-    NC_FILTER_WORD = 0x20,
-    NC_FILTER_HALF = 0x28,
-    NC_FILTER_BYTE = 0x30,
-    NC_FILTER_EQUAL = 0x15,
-    NC_FILTER_RETURN = 0x06
-};
+enum { NC_FILTER_WORD = 0x20, NC_FILTER_HALF = 0x28, NC_FILTER_BYTE = 0x30 };
+enum { NC_FILTER_EQUAL = 0x15, NC_FILTER_RETURN = 0x06 };
 
 static void nc_filter_add( nc_filter_t * filter, int code, int if_true, int if_false, uint32_t k )
 {
