@@ -10,33 +10,33 @@ static struct {
     int handles[ADMISSION_SENDERS];
     struct netcode_address_t at[ADMISSION_SENDERS];
     nc_admission_t admission;
-} hall;
+} rig;
 
 static void admission_open_socket( const char * address, int screens )
 {
-    memset( &hall, 0, sizeof( hall ) );
+    memset( &rig, 0, sizeof( rig ) );
     memset( &post, 0, sizeof( post ) );
-    post_open_socket( &hall.socket, address, NULL, screens, 0 );
-    hall.to = ( (nc_socket_udp_t *) hall.socket.context )->bound[0];
+    post_open_socket( &rig.socket, address, NULL, screens, 0 );
+    rig.to = ( (nc_socket_udp_t *) rig.socket.context )->bound[0];
 }
 
 static void admission_close_socket( void )
 {
     int i;
     for ( i = 0; i < ADMISSION_SENDERS; i++ )
-        if ( hall.handles[i] > 0 )
-            close( hall.handles[i] );
-    hall.socket.close( hall.socket.context );
+        if ( rig.handles[i] > 0 )
+            close( rig.handles[i] );
+    rig.socket.close( rig.socket.context );
 }
 
 /* A keep-alive's size and prefix, so that it passes the screen; the second byte names the sender. */
 static void admission_send( int sender, int prefix, int bytes )
 {
     uint8_t data[REQUEST_BYTES] = { (uint8_t) prefix, (uint8_t) sender };
-    CHECK_EQ( plain_send( hall.handles[sender], &hall.to, data, bytes ), bytes );
+    CHECK_EQ( plain_send( rig.handles[sender], &rig.to, data, bytes ), bytes );
 }
 
-/* How many have come from each. */
+/* Datagrams received of each sender. */
 static void admission_count( int counts[ADMISSION_SENDERS] )
 {
     uint8_t data[64][NC_BUFFER_CAPACITY];
@@ -49,7 +49,7 @@ static void admission_count( int counts[ADMISSION_SENDERS] )
             places[i].data = data[i];
             places[i].capacity = NC_BUFFER_CAPACITY;
         }
-        int count = hall.socket.receive( hall.socket.context, places, NC_RECEIVE_BATCH );
+        int count = rig.socket.receive( rig.socket.context, places, NC_RECEIVE_BATCH );
         empty = count > 0 ? 0 : empty + 1;
         for ( i = 0; i < count; i++ )
             if ( CHECK_LT( data[i][1], ADMISSION_SENDERS ) )
@@ -64,16 +64,16 @@ static void admission_try_throttle( const char * address, const char * other, in
     uint64_t drops;
     admission_open_socket( address, screens );
     for ( i = 0; i < 2; i++ )
-        hall.handles[i] = plain_socket( address, &hall.at[i] );
+        rig.handles[i] = plain_socket( address, &rig.at[i] );
     if ( other ) {
         char text[64];
-        snprintf( text, sizeof( text ), "%s:%d", other, hall.at[0].port );
-        hall.handles[senders] = plain_socket( text, &hall.at[senders] );
+        snprintf( text, sizeof( text ), "%s:%d", other, rig.at[0].port );
+        rig.handles[senders] = plain_socket( text, &rig.at[senders] );
         senders++;
     }
-    hall.admission.throttled[0] = hall.at[0];
-    hall.admission.throttled_count = 1;
-    REQUIRE( nc_socket_set_admission( &hall.socket, &hall.admission ) );
+    rig.admission.throttled[0] = rig.at[0];
+    rig.admission.throttled_count = 1;
+    REQUIRE( nc_socket_set_admission( &rig.socket, &rig.admission ) );
     for ( i = 0; i < ADMISSION_DATAGRAMS; i++ )
         for ( k = 0; k < senders; k++ )
             admission_send( k, 0x16, 18 );
@@ -84,29 +84,29 @@ static void admission_try_throttle( const char * address, const char * other, in
     for ( k = 1; k < senders; k++ )
         CHECK_EQ( counts[k], ADMISSION_DATAGRAMS );
     /* the others of that family, and those whose address differs in its first or its last word alone */
-    drops = nc_socket_info( &hall.socket ).kernel_drops;
+    drops = nc_socket_info( &rig.socket ).kernel_drops;
     CHECK_GE( drops, (uint64_t) ADMISSION_DATAGRAMS / 2 );
     for ( i = 0; i < 2; i++ ) {
-        hall.admission.throttled[i] = hall.at[0];
-        if ( hall.at[0].type == NETCODE_ADDRESS_IPV4 )
-            hall.admission.throttled[i].data.ipv4[i ? 3 : 0] ^= 0x40;
+        rig.admission.throttled[i] = rig.at[0];
+        if ( rig.at[0].type == NETCODE_ADDRESS_IPV4 )
+            rig.admission.throttled[i].data.ipv4[i ? 3 : 0] ^= 0x40;
         else
-            hall.admission.throttled[i].data.ipv6[i ? 7 : 0] ^= 0x4000;
+            rig.admission.throttled[i].data.ipv6[i ? 7 : 0] ^= 0x4000;
     }
-    hall.admission.throttled_count = 2;
-    REQUIRE( nc_socket_set_admission( &hall.socket, &hall.admission ) );
+    rig.admission.throttled_count = 2;
+    REQUIRE( nc_socket_set_admission( &rig.socket, &rig.admission ) );
     for ( i = 0; i < ADMISSION_DATAGRAMS; i++ )
         admission_send( 0, 0x16, 18 );
     admission_count( counts );
     CHECK_EQ( counts[0], ADMISSION_DATAGRAMS );
     /* all of eight, the last of whom is sender 0; and what the screen refuses is refused where it is wanted */
     for ( i = 0; i < NC_FLOODERS; i++ ) {
-        hall.admission.throttled[i] = hall.at[0];
-        hall.admission.throttled[i].port = (uint16_t) ( hall.at[0].port ^ ( 1 << ( NC_FLOODERS - 1 - i ) ) );
+        rig.admission.throttled[i] = rig.at[0];
+        rig.admission.throttled[i].port = (uint16_t) ( rig.at[0].port ^ ( 1 << ( NC_FLOODERS - 1 - i ) ) );
     }
-    hall.admission.throttled[NC_FLOODERS - 1] = hall.at[0];
-    hall.admission.throttled_count = NC_FLOODERS;
-    REQUIRE( nc_socket_set_admission( &hall.socket, &hall.admission ) );
+    rig.admission.throttled[NC_FLOODERS - 1] = rig.at[0];
+    rig.admission.throttled_count = NC_FLOODERS;
+    REQUIRE( nc_socket_set_admission( &rig.socket, &rig.admission ) );
     for ( i = 0; i < ADMISSION_DATAGRAMS; i++ ) {
         admission_send( 0, 0x16, 18 );
         admission_send( 1, 0x19, 18 );
@@ -115,13 +115,13 @@ static void admission_try_throttle( const char * address, const char * other, in
     CHECK_GE( counts[0], 50 );
     CHECK_LE( counts[0], 150 );
     CHECK_EQ( counts[1], screens ? 0 : ADMISSION_DATAGRAMS );
-    memset( &hall.admission, 0, sizeof( hall.admission ) );
-    REQUIRE( nc_socket_set_admission( &hall.socket, &hall.admission ) );
+    memset( &rig.admission, 0, sizeof( rig.admission ) );
+    REQUIRE( nc_socket_set_admission( &rig.socket, &rig.admission ) );
     for ( i = 0; i < ADMISSION_DATAGRAMS; i++ )
         admission_send( 0, 0x16, 18 );
     admission_count( counts );
     CHECK_EQ( counts[0], ADMISSION_DATAGRAMS );
-    CHECK_GT( nc_socket_info( &hall.socket ).kernel_drops, drops );
+    CHECK_GT( nc_socket_info( &rig.socket ).kernel_drops, drops );
     admission_close_socket();
 }
 
@@ -142,13 +142,13 @@ static void admission_try_connected( const char * address, uint32_t slots, int s
 {
     int counts[ADMISSION_SENDERS], i, shared = 0;
     admission_open_socket( address, screens );
-    nc_admission_clear( &hall.admission, slots );
+    nc_admission_clear( &rig.admission, slots );
     for ( i = 0; i < ADMISSION_SENDERS; i++ ) {
-        hall.handles[i] = plain_socket( address, &hall.at[i] );
+        rig.handles[i] = plain_socket( address, &rig.at[i] );
         if ( i % 2 )
-            nc_admission_add( &hall.admission, &hall.at[i] );
+            nc_admission_add( &rig.admission, &rig.at[i] );
     }
-    REQUIRE( nc_socket_set_admission( &hall.socket, &hall.admission ) );
+    REQUIRE( nc_socket_set_admission( &rig.socket, &rig.admission ) );
     for ( i = 0; i < ADMISSION_SENDERS; i++ ) {
         admission_send( i, 0x16, 18 );
         admission_send( i, 0x15, 100 );
@@ -156,8 +156,8 @@ static void admission_try_connected( const char * address, uint32_t slots, int s
     }
     admission_count( counts );
     for ( i = 0; i < ADMISSION_SENDERS; i++ ) {
-        uint32_t bit = nc_admission_bit( &hall.admission, &hall.at[i] );
-        int is_set = hall.admission.connected[bit / 32] >> bit % 32 & 1;
+        uint32_t bit = nc_admission_bit( &rig.admission, &rig.at[i] );
+        int is_set = rig.admission.connected[bit / 32] >> bit % 32 & 1;
         CHECK( is_set || i % 2 == 0 );
         shared += is_set && i % 2 == 0;
         CHECK_EQ( counts[i], is_set ? 3 : 0 );
@@ -193,25 +193,25 @@ TEST( admission_has_enough_bits )
     uint32_t slots, i;
     for ( slots = 1; slots <= NC_ADMISSION_SLOTS; slots *= 2 ) {
         uint32_t set = 0, places;
-        nc_admission_clear( &hall.admission, slots );
-        places = 32 * (uint32_t) hall.admission.words;
+        nc_admission_clear( &rig.admission, slots );
+        places = 32 * (uint32_t) rig.admission.words;
         CHECK_EQ( places, slots < 256 ? 32 * slots : NC_ADMISSION_BITS );
         for ( i = 0; i < slots; i++ ) { /* behind a few NATs, with ports in turn */
             struct netcode_address_t at = address_of( "10.1.0.0:0" );
             at.data.ipv4[3] = (uint8_t) ( i % 5 );
             at.port = (uint16_t) ( 30000 + i / 5 );
-            CHECK_LT( nc_admission_bit( &hall.admission, &at ), places );
-            nc_admission_add( &hall.admission, &at );
+            CHECK_LT( nc_admission_bit( &rig.admission, &at ), places );
+            nc_admission_add( &rig.admission, &at );
         }
         for ( i = 0; i < places; i++ )
-            set += hall.admission.connected[i / 32] >> i % 32 & 1;
+            set += rig.admission.connected[i / 32] >> i % 32 & 1;
         CHECK_GE( set, slots * 3 / 4 ); /* they do not lie on each other */
         for ( set = 0, i = 0; i < 4096; i++ ) {
             struct netcode_address_t at = address_of( "192.168.0.0:0" );
             at.data.ipv4[2] = (uint8_t) ( i >> 6 );
             at.port = (uint16_t) ( 1024 + i * 13 );
-            uint32_t bit = nc_admission_bit( &hall.admission, &at );
-            set += hall.admission.connected[bit / 32] >> bit % 32 & 1;
+            uint32_t bit = nc_admission_bit( &rig.admission, &at );
+            set += rig.admission.connected[bit / 32] >> bit % 32 & 1;
         }
         CHECK_LE( set, slots <= 256 ? 4096 / 20 : slots <= 1024 ? 4096 / 6 : 4096 / 4 );
     }
@@ -227,7 +227,7 @@ static struct netcode_address_t admission_from( int number )
     return at;
 }
 
-/* One update with so many datagrams of one address among so many of each of the others, who are `others` in number. */
+/* One update: `most` datagrams of one address, mixed with `each` of every one of `others` addresses. */
 static int admission_update( nc_watch_t * watch, double now, int most, int others, int each )
 {
     int i, k, rounds = most > each ? most : each;
@@ -258,25 +258,25 @@ TEST( admission_finds_flooding_addresses )
     struct netcode_address_t flooder = admission_from( 0 );
     nc_watch_t watch = admission_watch( 100.0 );
     int i;
-    /* below what is asked of one who floods: 1,920 a second, and a tenth of a second at least */
+    /* the threshold: 1,920 a second, over a tenth of a second at least */
     CHECK_EQ( admission_update( &watch, 100.02, 190, 0, 0 ), 0 );
     CHECK_EQ( admission_update( &watch, 100.04, 4, 0, 0 ), 1 );
     CHECK_EQ( watch.admission.throttled_count, 1 );
     CHECK( nc_address_same( &watch.admission.throttled[0], &flooder ) );
-    /* for a second, and then again if a sixteenth of the rate still comes */
+    /* throttled for a second, and again while a sixteenth of that rate is received */
     CHECK_EQ( admission_update( &watch, 101.03, 120, 0, 0 ), 0 );
     CHECK_EQ( admission_update( &watch, 101.05, 0, 0, 0 ), 0 );
     CHECK_EQ( watch.admission.throttled_count, 1 );
     CHECK_EQ( admission_update( &watch, 102.04, 119, 0, 0 ), 0 );
     CHECK_EQ( admission_update( &watch, 102.06, 0, 0, 0 ), 1 );
     CHECK_EQ( watch.admission.throttled_count, 0 );
-    /* among 63 others, who send what players send */
+    /* among 63 addresses at a player's rate */
     watch = admission_watch( 100.0 );
     for ( i = 1; i <= 10 && watch.admission.throttled_count == 0; i++ )
         admission_update( &watch, 100.0 + i / 60.0, 300, 63, 1 );
     CHECK_LE( i, 8 );
     CHECK( nc_address_same( &watch.admission.throttled[0], &flooder ) );
-    /* eight who flood alike are all found, beside the others */
+    /* eight that flood alike are all found */
     watch = admission_watch( 100.0 );
     for ( i = 1; i <= 12; i++ )
         admission_update( &watch, 100.0 + i / 60.0, 0, 8, 400 );
@@ -316,9 +316,9 @@ static struct {
     struct real_t r;
     double now;
     char line[512]; /* the last that was logged at level INFO about it */
-} inn;
+} live;
 
-static int inn_print( const char * format, ... )
+static int live_print( const char * format, ... )
 {
     char line[512];
     va_list arguments;
@@ -326,44 +326,44 @@ static int inn_print( const char * format, ... )
     vsnprintf( line, sizeof( line ), format, arguments );
     va_end( arguments );
     if ( strstr( line, "more than it can process" ) )
-        memcpy( inn.line, line, sizeof( line ) );
+        memcpy( live.line, line, sizeof( line ) );
     return 0;
 }
 
-/* A server at 20 Hz whose socket holds some 250 small datagrams. */
-static void inn_open( void )
+/* A server at 20 Hz whose socket's buffer holds some 250 small datagrams. */
+static void live_open( void )
 {
     struct netcode_server_config_t config;
-    memset( &inn, 0, sizeof( inn ) );
-    inn.now = netcode_time();
+    memset( &live, 0, sizeof( live ) );
+    live.now = netcode_time();
     netcode_default_server_config( &config );
     config.protocol_id = WORLD_PROTOCOL;
     memcpy( config.private_key, world_key, NETCODE_KEY_BYTES );
     config.receive_buffer_bytes = 98304;
     netcode_log_level( NETCODE_LOG_LEVEL_INFO );
-    netcode_set_printf_function( inn_print );
-    inn.r.server = netcode_server_create( "127.0.0.1:0", &config, inn.now );
-    REQUIRE( inn.r.server != NULL );
-    netcode_server_start( inn.r.server, 16 );
+    netcode_set_printf_function( live_print );
+    live.r.server = netcode_server_create( "127.0.0.1:0", &config, live.now );
+    REQUIRE( live.r.server != NULL );
+    netcode_server_start( live.r.server, 16 );
     struct netcode_address_t at = address_of( "127.0.0.1:0" );
-    at.port = netcode_server_get_port( inn.r.server );
-    netcode_address_to_string( &at, inn.r.address[0] );
+    at.port = netcode_server_get_port( live.r.server );
+    netcode_address_to_string( &at, live.r.address[0] );
 }
 
-static void inn_close( void )
+static void live_close( void )
 {
-    netcode_server_destroy( inn.r.server );
+    netcode_server_destroy( live.r.server );
     netcode_set_printf_function( NULL );
     netcode_log_level( NETCODE_LOG_LEVEL_NONE );
 }
 
-static void inn_update( void )
+static void live_update( void )
 {
-    netcode_server_update( inn.r.server, inn.now += 1.0 / 20.0 );
+    netcode_server_update( live.r.server, live.now += 1.0 / 20.0 );
 }
 
-/* Takes what has come to it until it is one of this type. */
-static int inn_take( struct threat_raw_t * raw, int wanted )
+/* Receives until a packet has this type. */
+static int live_take( struct threat_raw_t * raw, int wanted )
 {
     uint8_t data[2048], body[2048];
     uint64_t sequence;
@@ -376,12 +376,12 @@ static int inn_take( struct threat_raw_t * raw, int wanted )
     return 0;
 }
 
-/* One step of connecting, which is done ten times a second: returns whether it is connected. */
-static int inn_enter( struct threat_raw_t * raw, int * challenged )
+/* One step of connecting. Returns whether it is connected. */
+static int live_enter( struct threat_raw_t * raw, int * challenged )
 {
     uint8_t request[REQUEST_BYTES];
-    *challenged = *challenged || inn_take( raw, NETCODE_PACKET_CHALLENGE );
-    if ( *challenged && inn_take( raw, NETCODE_PACKET_KEEP_ALIVE ) )
+    *challenged = *challenged || live_take( raw, NETCODE_PACKET_CHALLENGE );
+    if ( *challenged && live_take( raw, NETCODE_PACKET_KEEP_ALIVE ) )
         return 1;
     wire_request( &raw->r, request );
     if ( *challenged )
@@ -391,22 +391,30 @@ static int inn_enter( struct threat_raw_t * raw, int * challenged )
     return 0;
 }
 
-static void inn_connect( struct threat_raw_t * raw, uint64_t id )
+static void live_connect( struct threat_raw_t * raw, uint64_t id )
 {
     int challenged = 0, i;
-    raw_open( raw, &inn.r, id );
-    for ( i = 0; i < 20 && !inn_enter( raw, &challenged ); i++ )
-        inn_update();
+    raw_open( raw, &live.r, id );
+    for ( i = 0; i < 20 && !live_enter( raw, &challenged ); i++ )
+        live_update();
     REQUIRE( i < 20 );
     raw_say( raw, NETCODE_PACKET_KEEP_ALIVE, raw->body, 8 );
-    inn_update();
+    live_update();
 }
 
-enum { INN_PLAYERS = 3, INN_UNKNOWN = 40 };
+enum { LIVE_PLAYERS = 3, LIVE_UNKNOWN = 40 };
+
+/* The first slots are the players'. */
+static void live_open_with( struct threat_raw_t players[LIVE_PLAYERS] )
+{
+    live_open();
+    for ( int i = 0; i < LIVE_PLAYERS; i++ )
+        live_connect( &players[i], 1 + (uint64_t) i );
+}
 
 /* What the connected are heard of in an update; each says one thing somewhere among so many datagrams of a flood. */
-static int inn_tick( struct threat_raw_t * players, struct threat_raw_t * flooders, int flooder_count, int count,
-                     int authentic )
+static int live_tick( struct threat_raw_t * players, struct threat_raw_t * flooders, int flooder_count, int count,
+                      int authentic )
 {
     uint8_t body[30] = { 1 }, noise[43] = { 0x15 };
     int heard = 0, i;
@@ -415,35 +423,35 @@ static int inn_tick( struct threat_raw_t * players, struct threat_raw_t * floode
             raw_say( &flooders[0], NETCODE_PACKET_PAYLOAD, body, 20 );
         else
             raw_send( &flooders[i % flooder_count], noise, sizeof( noise ) );
-        if ( i % ( count / INN_PLAYERS ) == count / INN_PLAYERS - 1 && i / ( count / INN_PLAYERS ) < INN_PLAYERS )
-            raw_say( &players[i / ( count / INN_PLAYERS )], NETCODE_PACKET_PAYLOAD, body, 30 );
+        if ( i % ( count / LIVE_PLAYERS ) == count / LIVE_PLAYERS - 1 && i / ( count / LIVE_PLAYERS ) < LIVE_PLAYERS )
+            raw_say( &players[i / ( count / LIVE_PLAYERS )], NETCODE_PACKET_PAYLOAD, body, 30 );
     }
-    inn_update();
-    for ( i = 0; i < INN_PLAYERS; i++ )
-        heard += real_drain( inn.r.server, i );
+    live_update();
+    for ( i = 0; i < LIVE_PLAYERS; i++ )
+        heard += real_drain( live.r.server, i );
     return heard;
 }
 
 TEST( admission_counts_after_kernel_drops )
 {
 #if LINUX_EXTRAS
-    inn_open();
-    inn_update();
-    nc_server_watch_batch( inn.r.server, 0 );
-    CHECK_EQ( inn.r.server->watch.overrun, 0 );
-    ( (nc_socket_udp_t *) inn.r.server->socket.context )->kernel_drops[1]++;
-    nc_server_watch_batch( inn.r.server, 0 );
-    CHECK_EQ( inn.r.server->watch.overrun, 1 );
-    inn_update();
-    nc_server_watch_batch( inn.r.server, 0 );
-    CHECK_EQ( inn.r.server->watch.overrun, 0 );
-    inn_close();
+    live_open();
+    live_update();
+    nc_server_watch_batch( live.r.server, 0 );
+    CHECK_EQ( live.r.server->watch.overrun, 0 );
+    ( (nc_socket_udp_t *) live.r.server->socket.context )->kernel_drops[1]++;
+    nc_server_watch_batch( live.r.server, 0 );
+    CHECK_EQ( live.r.server->watch.overrun, 1 );
+    live_update();
+    nc_server_watch_batch( live.r.server, 0 );
+    CHECK_EQ( live.r.server->watch.overrun, 0 );
+    live_close();
 #else
     SKIP( "the system does not tell" );
 #endif
 }
 
-static void inn_is_slow( void * context, int reason, const struct netcode_address_t * from, int bytes )
+static void live_is_slow( void * context, int reason, const struct netcode_address_t * from, int bytes )
 {
     double end = netcode_time() + *(double *) context;
     (void) reason;
@@ -460,21 +468,21 @@ TEST( admission_counts_after_long_updates )
     uint8_t noise[43] = { 0x15 };
     double seconds = 2e-3;
     int i;
-    inn_open();
-    raw_open( &unknown, &inn.r, 1 );
-    inn.r.server->config.drop_callback = inn_is_slow;
-    inn.r.server->config.callback_context = &seconds;
+    live_open();
+    raw_open( &unknown, &live.r, 1 );
+    live.r.server->config.drop_callback = live_is_slow;
+    live.r.server->config.callback_context = &seconds;
     for ( i = 0; i < 40; i++ )
         raw_send( &unknown, noise, sizeof( noise ) );
-    inn_update();
-    CHECK_EQ( inn.r.server->backlog, 0 );
-    CHECK_EQ( inn.r.server->watch.overrun, 1 );
+    live_update();
+    CHECK_EQ( live.r.server->backlog, 0 );
+    CHECK_EQ( live.r.server->watch.overrun, 1 );
     for ( i = 0; i < 10; i++ ) /* fewer than one call hands over: it is not asked how long they took */
         raw_send( &unknown, noise, sizeof( noise ) );
-    inn_update();
-    CHECK_EQ( inn.r.server->watch.overrun, 0 );
+    live_update();
+    CHECK_EQ( live.r.server->watch.overrun, 0 );
     close( unknown.handle );
-    inn_close();
+    live_close();
 }
 
 /* The filter has bits for so many slots. A server with more of them throttles flooding addresses only. */
@@ -484,18 +492,18 @@ TEST( admission_on_servers_of_many_slots )
     int slots, i, k;
     for ( k = 0; k < 2; k++ ) {
         slots = NC_ADMISSION_SLOTS + k;
-        inn_open();
-        netcode_server_stop( inn.r.server );
-        netcode_server_start( inn.r.server, slots );
-        inn_update();
-        inn.r.server->watch.overrun = 1;
-        inn.r.server->watch.since = inn.r.server->clock.now - 0.2;
+        live_open();
+        netcode_server_stop( live.r.server );
+        netcode_server_start( live.r.server, slots );
+        live_update();
+        live.r.server->watch.overrun = 1;
+        live.r.server->watch.since = live.r.server->clock.now - 0.2;
         for ( i = 0; i < 500; i++ )
-            nc_watch_count( &inn.r.server->watch, &flooder );
-        nc_server_limit_floods( inn.r.server );
-        CHECK_EQ( inn.r.server->watch.admission.throttled_count, 1 );
-        CHECK_EQ( inn.r.server->watch.admission.words > 0, k == 0 );
-        inn_close();
+            nc_watch_count( &live.r.server->watch, &flooder );
+        nc_server_limit_floods( live.r.server );
+        CHECK_EQ( live.r.server->watch.admission.throttled_count, 1 );
+        CHECK_EQ( live.r.server->watch.admission.words > 0, k == 0 );
+        live_close();
     }
 }
 
@@ -517,7 +525,7 @@ TEST( admission_knows_addresses_as_in_network_headers )
 
 TEST( threat_60_a_client_that_floods_is_throttled )
 {
-    struct threat_raw_t players[INN_PLAYERS], flooder;
+    struct threat_raw_t players[LIVE_PLAYERS], flooder;
     struct netcode_address_t at;
     struct sockaddr_in self;
     socklen_t length = sizeof( self );
@@ -525,19 +533,17 @@ TEST( threat_60_a_client_that_floods_is_throttled )
     int i, heard = 0, flooded = 0;
     if ( !filter_works() )
         SKIP( "no packet filter here" );
-    inn_open();
-    for ( i = 0; i < INN_PLAYERS; i++ )
-        inn_connect( &players[i], 1 + (uint64_t) i );
-    inn_connect( &flooder, 100 );
+    live_open_with( players );
+    live_connect( &flooder, 100 );
     for ( i = 0; i < 10; i++ ) {
-        inn_tick( players, &flooder, 1, 1500, 1 );
-        real_drain( inn.r.server, INN_PLAYERS );
+        live_tick( players, &flooder, 1, 1500, 1 );
+        real_drain( live.r.server, LIVE_PLAYERS );
     }
     for ( i = 0; i < 40; i++ ) {
-        heard += inn_tick( players, &flooder, 1, 600, 1 );
-        flooded += real_drain( inn.r.server, INN_PLAYERS );
+        heard += live_tick( players, &flooder, 1, 600, 1 );
+        flooded += real_drain( live.r.server, LIVE_PLAYERS );
     }
-    CHECK_EQ( heard, 40 * INN_PLAYERS );
+    CHECK_EQ( heard, 40 * LIVE_PLAYERS );
     CHECK_GE( flooded, 40 * 600 / 16 / 2 );
     CHECK_LE( flooded, 40 * 600 / 16 * 2 );
     memset( &at, 0, sizeof( at ) );
@@ -545,61 +551,60 @@ TEST( threat_60_a_client_that_floods_is_throttled )
     at = address_of( "127.0.0.1:0" );
     at.port = ntohs( self.sin_port );
     netcode_address_to_string( &at, text );
-    CHECK( strstr( inn.line, "1 addresses throttled" ) != NULL && strstr( inn.line, text ) != NULL );
-    CHECK_GT( netcode_server_num_connected_clients( inn.r.server ), INN_PLAYERS ); /* it is throttled, not thrown out */
-    /* it stops, and is as any other again after a second */
+    CHECK( strstr( live.line, "1 addresses throttled" ) != NULL && strstr( live.line, text ) != NULL );
+    CHECK_GT( netcode_server_num_connected_clients( live.r.server ),
+              LIVE_PLAYERS ); /* it is throttled, not disconnected */
+    /* a second after the flood it is treated like any other */
     for ( i = 0; i < 45; i++ )
-        inn_tick( players, &flooder, 1, 3, 1 );
-    real_drain( inn.r.server, INN_PLAYERS );
+        live_tick( players, &flooder, 1, 3, 1 );
+    real_drain( live.r.server, LIVE_PLAYERS );
     for ( heard = flooded = i = 0; i < 20; i++ ) {
-        heard += inn_tick( players, &flooder, 1, 9, 1 );
-        flooded += real_drain( inn.r.server, INN_PLAYERS );
+        heard += live_tick( players, &flooder, 1, 9, 1 );
+        flooded += real_drain( live.r.server, LIVE_PLAYERS );
     }
-    CHECK_EQ( heard, 20 * INN_PLAYERS );
+    CHECK_EQ( heard, 20 * LIVE_PLAYERS );
     CHECK_EQ( flooded, 20 * 9 );
-    for ( i = 0; i < INN_PLAYERS; i++ )
+    for ( i = 0; i < LIVE_PLAYERS; i++ )
         close( players[i].handle );
     close( flooder.handle );
-    inn_close();
+    live_close();
 }
 
 TEST( threat_61_unknown_addresses_that_flood_are_filtered )
 {
-    struct threat_raw_t players[INN_PLAYERS], unknown[INN_UNKNOWN], late;
+    struct threat_raw_t players[LIVE_PLAYERS], unknown[LIVE_UNKNOWN], late;
     int i, heard = 0, challenged = 0;
     if ( !filter_works() )
         SKIP( "no packet filter here" );
-    inn_open();
-    for ( i = 0; i < INN_PLAYERS; i++ )
-        inn_connect( &players[i], 1 + (uint64_t) i );
-    for ( i = 0; i < INN_UNKNOWN; i++ )
-        raw_open( &unknown[i], &inn.r, 200 + (uint64_t) i );
-    raw_open( &late, &inn.r, 100 );
+    live_open_with( players );
+    for ( i = 0; i < LIVE_UNKNOWN; i++ )
+        raw_open( &unknown[i], &live.r, 200 + (uint64_t) i );
+    raw_open( &late, &live.r, 100 );
     for ( i = 0; i < 10; i++ )
-        inn_tick( players, unknown, INN_UNKNOWN, 1500, 0 );
-    CHECK( strstr( inn.line, "unknown addresses filtered" ) != NULL );
+        live_tick( players, unknown, LIVE_UNKNOWN, 1500, 0 );
+    CHECK( strstr( live.line, "unknown addresses filtered" ) != NULL );
     for ( i = 0; i < 60; i++ )
-        heard += inn_tick( players, unknown, INN_UNKNOWN, 300, 0 );
-    CHECK_EQ( heard, 60 * INN_PLAYERS );
-    /* who comes now gets in, and is heard */
-    for ( i = 0; i < 20 && !inn_enter( &late, &challenged ); i++ )
-        inn_tick( players, unknown, INN_UNKNOWN, 300, 0 );
+        heard += live_tick( players, unknown, LIVE_UNKNOWN, 300, 0 );
+    CHECK_EQ( heard, 60 * LIVE_PLAYERS );
+    /* a client that connects meanwhile is accepted, and its payload received */
+    for ( i = 0; i < 20 && !live_enter( &late, &challenged ); i++ )
+        live_tick( players, unknown, LIVE_UNKNOWN, 300, 0 );
     CHECK_LT( i, 20 );
     raw_say( &late, NETCODE_PACKET_PAYLOAD, late.body, 8 );
-    inn_tick( players, unknown, INN_UNKNOWN, 300, 0 );
-    CHECK_EQ( real_drain( inn.r.server, INN_PLAYERS ), 1 );
-    /* once they stop, it is open to all again */
+    live_tick( players, unknown, LIVE_UNKNOWN, 300, 0 );
+    CHECK_EQ( real_drain( live.r.server, LIVE_PLAYERS ), 1 );
+    /* a second after the flood unknown addresses pass again */
     for ( i = 0; i < 45; i++ )
-        inn_update();
-    uint64_t before = inn.r.server->counters.dropped[NETCODE_DROP_UNKNOWN_ADDRESS];
-    inn_tick( players, unknown, INN_UNKNOWN, 40, 0 );
-    CHECK_EQ( inn.r.server->counters.dropped[NETCODE_DROP_UNKNOWN_ADDRESS] - before, 40 );
-    for ( i = 0; i < INN_PLAYERS; i++ )
+        live_update();
+    uint64_t before = live.r.server->counters.dropped[NETCODE_DROP_UNKNOWN_ADDRESS];
+    live_tick( players, unknown, LIVE_UNKNOWN, 40, 0 );
+    CHECK_EQ( live.r.server->counters.dropped[NETCODE_DROP_UNKNOWN_ADDRESS] - before, 40 );
+    for ( i = 0; i < LIVE_PLAYERS; i++ )
         close( players[i].handle );
-    for ( i = 0; i < INN_UNKNOWN; i++ )
+    for ( i = 0; i < LIVE_UNKNOWN; i++ )
         close( unknown[i].handle );
     close( late.handle );
-    inn_close();
+    live_close();
 }
 
 #endif
