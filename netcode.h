@@ -207,12 +207,14 @@
         packets but requests and responses from addresses that are not connected, on servers of up to 2,048 slots. Each
         decision lasts a second and is renewed while the flood goes on. These count as kernel_drops; the log reports it at
         INFO
-      So one attacker who sends up to 170 Mbit/s of any kind of packet takes nothing from the others, from half a second after
-      its start: 99 % of their packets are received, at most one tick late, for at most 15 % of a core more. One exception is
-      known: replays of all clients' packets, with their addresses forged, are absorbed up to 60 Mbit/s. make fairness tries
-      640 settings. The socket's buffer must hold what arrives between two updates until then: Linux grants 208 KiB unless
-      net.core.rmem_max is raised to the 4 MiB that are requested. With 208 KiB a server of up to 64 slots at 20 Hz absorbs
-      20 Mbit/s of the smallest packets from one address; one of 256 slots can not hold its own clients' packets.
+      So with that filter one attacker who sends up to 170 Mbit/s of any kind of packet takes nothing from the others, from
+      half a second after its start: 99 % of their packets are received, at most one tick late, for at most 15 % of a core
+      more. One exception is known: replays of all clients' packets, with their addresses forged, are absorbed up to 60
+      Mbit/s. Without the filter (other systems, sockets of your own) the limit is 22 Mbit/s of the smallest packets, or 170
+      Mbit/s of packets of 330 bytes and more. make fairness tries 640 settings. The socket's buffer must hold what arrives
+      between two updates until the filter is attached: Linux grants 208 KiB unless net.core.rmem_max is raised to the 4 MiB
+      that are requested. With 208 KiB a server of up to 64 slots at 20 Hz absorbs 20 Mbit/s of the smallest packets from
+      one address; one of 256 slots can not hold its own clients' packets.
     work per update of a client: 2048 units (update_budget);
       a batch: 64 datagrams out
 
