@@ -5389,7 +5389,7 @@ static void nc_outbox_send( nc_outbox_t * outbox, const struct netcode_datagram_
 /* Sends all that waits. What is added meanwhile, from the network's own callback, follows in another round. */
 static void nc_outbox_flush( nc_outbox_t * outbox )
 {
-    if ( outbox->flushing )
+    if ( outbox->flushing || outbox->count == 0 )
         return;
     outbox->flushing = 1;
     while ( outbox->count > outbox->sent ) {

@@ -760,3 +760,27 @@ TEST( drop_OVER_SHARE )
     world_step( w );
     CHECK_EQ( server_drain( w, 0, 0 ), 1 );
 }
+
+/* What is spare and not used is kept, also by updates in which nothing arrives, up to NC_SERVER_SPARE_MOST. */
+TEST( what_is_spare_is_kept )
+{
+    static const int quiet[] = { 0, 2, 30 };
+    static const int spare[] = { NC_SERVER_SPARE, 3 * NC_SERVER_SPARE, NC_SERVER_SPARE_MOST };
+    struct world_t * w = world_open( CLEAN, 1, 4, 0 );
+    struct puppet_t p;
+    int row, i;
+    puppet_make( &p, w, 0, 1, "10.2.0.1:6000" );
+    REQUIRE( puppet_connect( &p ) );
+    for ( i = 0; i < 1090; i++ )
+        puppet_keep_alive( &p );
+    world_step( w );
+    for ( row = 0; row < 3; row++ ) {
+        uint64_t before = server_drops( w, 0, NETCODE_DROP_OVER_SHARE );
+        for ( i = 0; i < quiet[row]; i++ )
+            world_step( w );
+        for ( i = 0; i < 1090; i++ )
+            puppet_keep_alive( &p );
+        world_step( w );
+        CHECK_EQ( server_drops( w, 0, NETCODE_DROP_OVER_SHARE ) - before, 1090 - NC_SERVER_SHARE - spare[row] );
+    }
+}
