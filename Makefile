@@ -69,7 +69,7 @@ help:
 	@echo "make size       lines, bytes and compile time against their limits"
 	@echo "make bench      what packets cost, as ratios to libsodium alone, each with its limit; fails beyond (ROUNDS=101)"
 	@echo "make bench-sockets                  the same over real sockets, and a server under a flood (Linux)"
-	@echo "make bench-messages                 what room 13 costs for a packet, a message and a connection"
+	@echo "make bench-messages                 what messages cost for a packet, a message and a connection"
 	@echo "make bench-plot                     the picture of make bench: build/bench.svg (gnuplot)"
 	@echo "make fairness   what players hear while one attacker floods their server, over 640 settings (2 min); FAIRNESS=--short, --real over loopback"
 	@echo "make instructions                   what a refused datagram costs, counted by valgrind"

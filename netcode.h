@@ -1010,7 +1010,7 @@ typedef struct netcode_connect_token_info_t netcode_connect_token_info_t;
 typedef struct netcode_client_t netcode_client_t;
 typedef struct netcode_server_t netcode_server_t;
 
-/* ---- messages: selective reliability on top of a connection. Define NETCODE_MESSAGES to have them; room 13 ---- */
+/* ---- messages: selective reliability on top of a connection. Define NETCODE_MESSAGES to have them ---- */
 
 #if defined( NETCODE_MESSAGES )
 
@@ -4395,7 +4395,7 @@ typedef socklen_t nc_socket_length_t;
 #if defined( __linux__ ) && !defined( NETCODE_NO_LINUX_EXTRAS )
 #define NC_SOCKET_LINUX
 
-/* The system's struct mmsghdr and the calls that take it, visible or not: see room 1. */
+/* The system's struct mmsghdr and the calls that take it, visible or not: see platform. */
 typedef struct {
     struct msghdr msg_hdr;
     unsigned int msg_len;
@@ -9587,7 +9587,7 @@ NETCODE_API void netcode_server_client_stats( struct netcode_server_t * server, 
 /* ================================================================================================================
     ROOM 13: MESSAGES
     How do messages arrive that have to, in the order that they have to, over packets that may not?
-    Uses: of rooms 1 to 12 the public API, and room 3 for random numbers. Optional: NETCODE_MESSAGES.
+    Uses: the public API, and crypto for random numbers. Optional: NETCODE_MESSAGES.
     Invariant: every byte of a packet is checked before any of it changes anything; and nc_messages_check.
 
     THE WIRE. Numbers are little-endian. A varint holds 7 bits a byte, the lowest first, with bit 7 set where another byte
@@ -12849,6 +12849,6 @@ NETCODE_API void netcode_messages_server_send( struct netcode_messages_t * messa
            after a callback that did not return; numbers in a config end at 2^24; a private key of zeros is reported.
            Messages: what waits for its order costs no search; some packet numbers are skipped, and acknowledging one breaks
            the connection; buffers are wiped; payloads of joined slots go to messages alone.
-    1.0.0  The first version: rooms 1 to 12, the netcode 1.02 protocol with the decisions that the manual lists, and room 13,
-           messages on top of it.
+    1.0.0  The first version: the netcode 1.02 protocol with the decisions that the manual lists, and messages on top of
+           it.
    ================================================================================================================ */

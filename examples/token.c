@@ -9,7 +9,7 @@
 
     The private key never goes on the command line, where everyone on the machine could read it. */
 
-#define NETCODE_IMPLEMENTATION /* and its rooms 4 to 7: decrypt judges packets by the library's own code */
+#define NETCODE_IMPLEMENTATION /* and what it knows of packets: decrypt judges packets by the library's own code */
 #include "../netcode.h"
 #include "secret_file.h"
 #include "wireshark/capture.h"

@@ -1,4 +1,4 @@
-/*  make bench-messages: what room 13 costs, without a network and without the core.
+/*  make bench-messages: what messages cost, without a network and without the core.
 
         bench_messages [ROUNDS]
 

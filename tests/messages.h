@@ -1,4 +1,4 @@
-/*  For tests of room 13. A link: two message objects, and packets between them that are delayed, lost, doubled and reordered,
+/*  For tests of messages. A link: two message objects, and packets between them that are delayed, lost, doubled and reordered,
     all from a seed, in virtual time. messages_check: what must hold of an object at any time. craft_...: packets by hand, from
     the wire's description alone. */
 

@@ -1,4 +1,4 @@
-/*  Fuzz target: addresses (room 4). What is read, printed and read again is the same; glibc's inet_pton accepts and understands
+/*  Fuzz target: addresses. What is read, printed and read again is the same; glibc's inet_pton accepts and understands
     the same texts; canonical form, comparison, hash and the form in tokens agree. Built and run by run.sh. */
 
 #include "fuzz.h"

@@ -35,11 +35,11 @@ aims_at() {
 
 rooms_of() {
     case $1 in
-    address) echo "room 4" ;;
-    packet) echo "room 7 and what it uses of 2, 3, 6" ;;
-    token) echo "room 5" ;;
-    messages) echo "room 13" ;;
-    *) echo "rooms 7, 8, 11, 12" ;;
+    address) echo "address" ;;
+    packet) echo "packet and what it uses of bytes, crypto and replay" ;;
+    token) echo "token" ;;
+    messages) echo "messages" ;;
+    *) echo "packet, table, client, server" ;;
     esac
 }
 

@@ -1,4 +1,4 @@
-/*  Fuzz target: room 13. An input is a schedule: two message objects, the messages that they are given, the packets between them
+/*  Fuzz target: messages. An input is a schedule: two message objects, the messages that they are given, the packets between them
     (delivered, lost, repeated, reordered, changed, made up), the clock, and the application that reads, or does not.
 
     Checked all the time: a packet that is refused changes nothing but its counter; messages arrive as they were sent, at most

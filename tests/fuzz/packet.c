@@ -1,4 +1,4 @@
-/*  Fuzz target: the packet reader (rooms 2, 3, 6, 7). Packets are sealed by the library and by a second hand that is written
+/*  Fuzz target: the packet reader, and what it uses of bytes, crypto and replay. Packets are sealed by the library and by a second hand that is written
     from the standard, must be equal, are opened in both directions, then changed: what is changed must not open, and must not
     move the replay window. The window itself runs beside a naive one. Built and run by run.sh. */
 
@@ -325,7 +325,7 @@ static void packet_request( struct fuzz_input_t * input )
     free( copy );
 }
 
-/* ---- readers and writers (room 2) beside plain arithmetic ---- */
+/* ---- readers and writers beside plain arithmetic ---- */
 
 static void packet_numbers( struct fuzz_input_t * input )
 {

@@ -1,4 +1,4 @@
-/*  Fuzz target: whole sessions (rooms 7, 8, 11, 12). An input is a schedule: a server, clients, the datagrams between them, the
+/*  Fuzz target: whole sessions. An input is a schedule: a server, clients, the datagrams between them, the
     clocks and the calls of the application. The fuzzer gets valid packets by having the real ones delivered, changed, repeated
     or sent to others, and by sealing packets of its own with the tokens' keys.
 

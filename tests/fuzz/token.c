@@ -1,4 +1,4 @@
-/*  Fuzz target: connect tokens and challenges (room 5). What is read from any bytes obeys the standard and survives writing and
+/*  Fuzz target: connect tokens and challenges. What is read from any bytes obeys the standard and survives writing and
     reading; what was sealed opens again, and after any change to a byte that the seal covers does not: a changed token gets
     no request past its server. Built and run by run.sh. */
 

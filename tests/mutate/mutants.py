@@ -86,7 +86,7 @@ class Mutant:
         return squeeze("%s {{%s => %s}} %s" % (text[first : self.start], self.before, squeeze(self.changed), text[self.end : last]))
 
     def __str__(self):
-        return "room %2d, line %d, %s: %s: `%s` becomes `%s`" % (self.room, self.line, self.function, self.operator, self.before, squeeze(self.changed))
+        return "%s, line %d, %s: %s: `%s` becomes `%s`" % (self.room.lower(), self.line, self.function, self.operator, self.before, squeeze(self.changed))
 
 
 def squeeze(text):
@@ -425,11 +425,11 @@ def collect(text):
         if at < 0 or start >= rooms[-1].end:
             continue
         if kind == "statement" and opened is not None and "=" in head and "[]" in head:
-            found += tables(text, rooms[at].number, opened, end)
+            found += tables(text, rooms[at].name, opened, end)
     for function in source.functions(text):
         at = bisect.bisect(starts, function.start) - 1
         if at >= 0 and function.start < rooms[-1].end and function.name not in WATCHING_FUNCTIONS:
-            found += Body(text, function, rooms[at].number).mutants
+            found += Body(text, function, rooms[at].name).mutants
     for number, mutant in enumerate(found):
         mutant.id = number + 1
     return found

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """make mutate: changes netcode.h in a thousand places, one at a time, and a test must notice each.
 
-    run.py [COUNT] [--seed N] [--room K] [--operator NAME] [--only ID,ID] [--list] [--fast]
+    run.py [COUNT] [--seed N] [--room NAME] [--operator NAME] [--only ID,ID] [--list] [--fast]
 
-COUNT mutants (1030) are chosen by the seed, spread evenly over rooms 1-13 and over the operators of mutants.py; `all` takes every one.
+COUNT mutants (1030) are chosen by the seed, spread evenly over the rooms and over the operators of mutants.py; `all` takes every one.
 --list prints them and stops; --fast leaves the sanitizers out. The mutants share one binary (see mutants.py), driver.c runs the tests that
 reach a mutant, the fastest first, until one fails. Who survives is tried again under the address and undefined behaviour sanitizers, then
 compiled alone at -O2: object code that is byte for byte the original's proves that nothing changed ("same code", counted apart). What is
@@ -337,14 +337,14 @@ class Run:
         self.report_stale(found)
         found = compiled_here(found, active_regions(self.text, self.builder))
         if self.options.room:
-            found = [m for m in found if m.room == self.options.room]
+            found = [m for m in found if m.room == self.options.room.upper()]
         if self.options.operator:
             found = [m for m in found if m.operator == self.options.operator]
         if self.options.only:
             wanted = {int(n) for n in self.options.only.split(",")}
             return [m for m in found if m.id in wanted]
         count = len(found) if self.options.count == "all" else int(self.options.count)
-        self.say("%d mutants are possible in rooms 1-13 as they are compiled here" % len(found))
+        self.say("%d mutants are possible in netcode.h as it are compiled here" % len(found))
         return choose(found, count, self.options.seed)
 
     def report_stale(self, found):
@@ -458,8 +458,8 @@ class Run:
         for mutant in chosen:
             if mutant.status == "survived":
                 reached = len(self.suite.reach.get(mutant.id, []))
-                print("survived: %d, room %d, line %d, reached by %d tests\n%s: %s\n    %s" % (
-                    mutant.id, mutant.room, mutant.line, reached, mutant.function, mutant.operator, mutant.mark))
+                print("survived: %d, %s, line %d, reached by %d tests\n%s: %s\n    %s" % (
+                    mutant.id, mutant.room.lower(), mutant.line, reached, mutant.function, mutant.operator, mutant.mark))
         self.save(chosen)
         wrong = [m for m in chosen if m.status in RAN and self.equivalent(m)]
         for mutant in wrong:
@@ -501,7 +501,7 @@ def main():
     parser = argparse.ArgumentParser(description="Changes netcode.h, one place at a time: a test must notice.")
     parser.add_argument("count", nargs="?", default="1030")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--room", type=int)
+    parser.add_argument("--room")
     parser.add_argument("--operator")
     parser.add_argument("--only")
     parser.add_argument("--list", action="store_true")

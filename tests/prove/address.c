@@ -1,4 +1,4 @@
-/*  Proofs of room 4: the reader and the printer of addresses. Run: tests/prove/run.sh address
+/*  Proofs of address: the reader and the printer of addresses. Run: tests/prove/run.sh address
 
     The longest address that the reader takes has 59 letters:
     [fe80:0000:ffff:ffff:ffff:ffff:255.255.255.255%65535]:65535. Texts stand at the end of a block: one letter further
@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
-/*  What snprintf does with the conversions of room 4, %d, %x and %%: at most `bytes`, the NUL included. With a fixed
+/*  What snprintf does with the conversions of netcode.h's addresses, %d, %x and %%: at most `bytes`, the NUL included. With a fixed
     number of arguments, because CBMC does not widen those of functions that take any number. */
 static int prove_print( char * out, size_t bytes, const char * format, const int numbers[4] );
 #define PRINT( out, bytes, format, a, b, c, d, ... ) \
@@ -27,7 +27,7 @@ static size_t put_letter( char * out, size_t bytes, size_t at, char letter )
     return at + 1;
 }
 
-/* Numbers of room 4 are never negative and have at most five digits. */
+/* Numbers in addresses are never negative and have at most five digits. */
 static size_t put_number( char * out, size_t bytes, size_t at, unsigned number, unsigned base )
 {
     unsigned unit = base == 10 ? 10000 : 0x10000;
@@ -76,7 +76,7 @@ static int is_mapped( const struct netcode_address_t * address )
     return address->type == NETCODE_ADDRESS_IPV6 && address->data.ipv6[5] == 0xffff;
 }
 
-/* One place has one form: room 4's invariant. */
+/* One place has one form: the address room's invariant. */
 static void claim_canonical( const struct netcode_address_t * address )
 {
     CLAIM( address->type == NETCODE_ADDRESS_IPV4 || address->type == NETCODE_ADDRESS_IPV6 );
@@ -105,7 +105,7 @@ static int digit_of( char letter, int base )
     return -1;
 }
 
-/* A number as room 4 wants it, told by its length: NULL where there is none. */
+/* A number as an address wants it, told by its length: NULL where there is none. */
 static const char * expected_number( const char * text, int base, int digits, uint32_t max, uint32_t * value )
 {
     int length = 0;

@@ -1,4 +1,4 @@
-/*  Proofs of room 2: every reader and writer of bytes, in every state, on blocks of every size up to MOST. One more byte
+/*  Proofs of bytes: every reader and writer of bytes, in every state, on blocks of every size up to MOST. One more byte
     read or written than the block has is out of bounds. Run: tests/prove/run.sh bytes */
 
 #include "prove.h"

@@ -1,4 +1,4 @@
-/*  Proofs of room 8's memory of used tokens: the heap orders it, the table finds it, and what is forgotten is refused
+/*  Proofs of the memory of used tokens: the heap orders it, the table finds it, and what is forgotten is refused
     from then on. One step from any state, with any tokens, hashes and timestamps, at a small capacity. Run:
     tests/prove/run.sh heap
 

@@ -1,4 +1,4 @@
-/*  Proofs of room 8's pool and inbox, with two clients, two buffers of 32 bytes (small.edit) and five notes (netcode.h
+/*  Proofs of pool and inbox, with two clients, two buffers of 32 bytes (small.edit) and five notes (netcode.h
     has two for each client and some to spare): one step from any state that they can be in. Run: tests/prove/run.sh inbox
 
     The invariant is is_box: whatever is kept twice agrees, and payloads stand in the order of their arrival.

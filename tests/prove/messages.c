@@ -1,4 +1,4 @@
-/*  Proofs of room 13: whatever stands in a packet is read within its bounds and as the format says, what is written is read
+/*  Proofs of messages: whatever stands in a packet is read within its bounds and as the format says, what is written is read
     back, and numbers of 16 bits are put back in their place. Run: tests/prove/run.sh messages */
 
 #define NETCODE_MESSAGES

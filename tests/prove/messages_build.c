@@ -1,4 +1,4 @@
-/*  Proofs of room 13's writers of frames: what a packet is said to have room for is written within it, and read back
+/*  Proofs of the messages' writers of frames: what a packet is said to have room for is written within it, and read back
     as what it was. A packet is here what is left of it. Run: tests/prove/run.sh messages_build */
 
 #define NETCODE_MESSAGES

@@ -1,4 +1,4 @@
-/*  Proofs of room 13's heap: one step from any heap of 10 units of 16 bytes, with two sizes that are kept ready
+/*  Proofs of the messages' heap: one step from any heap of 10 units of 16 bytes, with two sizes that are kept ready
     and two places of a list that are looked at instead of eight (small.edit). Run: tests/prove/run.sh
     messages_heap
 

@@ -1,4 +1,4 @@
-/*  Proofs of room 7: whatever arrives is read within its bounds and judged as the standard says, and what is written is read
+/*  Proofs of packet: whatever arrives is read within its bounds and judged as the standard says, and what is written is read
     back. Sealing and opening are stub/sodium.h's. Run: tests/prove/run.sh packet */
 
 #define STUB_HEAD 16

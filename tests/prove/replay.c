@@ -1,4 +1,4 @@
-/*  Proofs of room 6: the replay window, for every state that it can be in, against a specification that knows no bits: a set
+/*  Proofs of replay: the replay window, for every state that it can be in, against a specification that knows no bits: a set
     of received sequences, a floor and the newest. Run: tests/prove/run.sh replay
 
     One step from any state proves every history: prove_replay_init shows that the invariant holds at first, and the others

@@ -1,4 +1,4 @@
-/*  Proofs of room 8, the parts that find and order things: arena, list, table, bits and the heap of used tokens. Each
+/*  Proofs of what finds and orders things: arena, list, table, bits and the heap of used tokens. Each
     function takes one step from any state that can be reached, for all hashes, indices and timestamps. Run:
     tests/prove/run.sh table */
 

@@ -1,4 +1,4 @@
-/*  Proofs of room 5: connect tokens and challenge tokens, read and written. Sealing and opening are stub/sodium.h's.
+/*  Proofs of token: connect tokens and challenge tokens, read and written. Sealing and opening are stub/sodium.h's.
     Run: tests/prove/run.sh token */
 
 #include "prove.h"

@@ -1,4 +1,4 @@
-/*  Proofs of room 8's wheel of timers, at 8 buckets and a few timers (small.edit): one step from any state that it can
+/*  Proofs of the wheel of timers, at 8 buckets and a few timers (small.edit): one step from any state that it can
     be in, at every tick that the wheel can stand at. Run: tests/prove/run.sh wheel
 
     What is proved elsewhere has a stand-in here: how many ticks a time is (prove_wheel_tick, table.c, at the true size) answer_tick says, any number

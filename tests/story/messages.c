@@ -1,4 +1,4 @@
-/*  Story: messages. What room 13 promises of each kind of message, over links that lose, delay, double and reorder packets.
+/*  Story: messages. What is promised of each kind of message, over links that lose, delay, double and reorder packets.
     Run: runner messages.c */
 
 /* Ordered messages arrive, each once and in order, whatever happens to packets; nothing stays behind. */

@@ -19,7 +19,7 @@ static void argued_open( struct argued_t * a )
     REQUIRE( a->m && a->before );
     netcode_messages_send( a->m, 1, NETCODE_MESSAGE_RELIABLE, "waits", 5 );
     memcpy( a->before, a->m, a->size );
-    test_state.silent = 1; /* room 13 has no log */
+    test_state.silent = 1; /* messages have no log */
 }
 
 static void argued_close( struct argued_t * a )

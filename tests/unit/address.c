@@ -1,4 +1,4 @@
-/*  Room 4: what is read as an address and what is not, how it is printed (RFC 5952), and that one place has one form.
+/*  Address: what is read as an address and what is not, how it is printed (RFC 5952), and that one place has one form.
     API.md: "1.2.3.4:5", "1.2.3.4", "[::1]:5", "::1". THREATS.md, row 45 */
 
 /* A text that is read, and how it is written back. */

@@ -1,4 +1,4 @@
-/*  Room 2: readers and writers at every end, and that they stay failed. Standard: General Conventions */
+/*  Bytes: readers and writers at every end, and that they stay failed. Standard: General Conventions */
 
 /* Little-endian, in every width and at every distance from the end, in blocks of exactly that size. */
 TEST( bytes_reader_at_every_boundary )

@@ -1,4 +1,4 @@
-/*  Room 3: the nonce, sealing and opening, the place where sequences start, and the keyed hash. */
+/*  Crypto: the nonce, sealing and opening, the place where sequences start, and the keyed hash. */
 
 /* PROTOCOL.md: 4 zero bytes, then the sequence as 64 bit little-endian. */
 TEST( crypto_nonce_layout )

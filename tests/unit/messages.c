@@ -1,4 +1,4 @@
-/*  Room 13, piece by piece: the worked examples of its wire are read from the header's text, every way in which a packet can be
+/*  Messages, piece by piece: the worked examples of its wire are read from the header's text, every way in which a packet can be
     wrong has a row with its reason, and the heap, the history of packets and the ids are held against models.
     Run: runner messages.c */
 

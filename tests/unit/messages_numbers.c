@@ -1,4 +1,4 @@
-/*  Room 13, its numbers: round trips, timeouts, windows, rates and deadlines against models and tables that were worked out by
+/*  Messages, their numbers: round trips, timeouts, windows, rates and deadlines against models and tables that were worked out by
     hand. Many of the numbers are fractions of two, so that "just" and "just not" are exact. Run: runner messages_numbers.c */
 
 static double numbers_pick( const double * from, int count )

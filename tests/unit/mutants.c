@@ -114,7 +114,7 @@ TEST( mutants_tokens_leave_nothing_on_the_stack )
 
 #endif
 
-/* ---- room 1: platform ---- */
+/* ---- platform ---- */
 
 TEST( mutants_log_lines_are_cut_at_the_same_place )
 {
@@ -171,7 +171,7 @@ TEST( mutants_libsodium_was_initialised )
     CHECK_EQ( sodium_init(), 1 );
 }
 
-/* ---- room 4: address ---- */
+/* ---- address ---- */
 
 TEST( mutants_every_byte_of_an_address_is_hashed )
 {
@@ -206,7 +206,7 @@ TEST( mutants_a_parsed_ipv6_address_is_written_whole )
         CHECK_EQ( words[i], 0 );
 }
 
-/* ---- room 5: token ---- */
+/* ---- token ---- */
 
 TEST( mutants_info_of_an_unreadable_token_is_empty )
 {
@@ -220,7 +220,7 @@ TEST( mutants_info_of_an_unreadable_token_is_empty )
         CHECK_EQ( bytes[i], 0 );
 }
 
-/* ---- room 7: packet ---- */
+/* ---- packet ---- */
 
 TEST( mutants_every_letter_of_the_old_version_counts )
 {
@@ -237,7 +237,7 @@ TEST( mutants_every_letter_of_the_old_version_counts )
     }
 }
 
-/* ---- room 8: table ---- */
+/* ---- table ---- */
 
 TEST( mutants_arena_says_no_for_ever )
 {
@@ -346,7 +346,7 @@ TEST( mutants_a_pool_begins_with_free_buffers )
     free( block );
 }
 
-/* ---- room 9: socket ---- */
+/* ---- socket ---- */
 
 TEST( mutants_a_place_to_receive_into_begins_empty )
 {
@@ -465,7 +465,7 @@ TEST( mutants_both_families_are_drained )
 
 #endif
 
-/* ---- room 10: simulator ---- */
+/* ---- simulator ---- */
 
 /* The published test values of splitmix64 for the seed 1234567. */
 TEST( mutants_the_simulators_random_numbers )

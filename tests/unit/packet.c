@@ -1,4 +1,4 @@
-/*  Room 7: which packets are read at all, in what order things are refused, and what is sealed.
+/*  Packet: which packets are read at all, in what order things are refused, and what is sealed.
     Standard: Packets; Reading Encrypted Packets; Processing Connection Requests */
 
 /* What the standard says about each type: who may receive it, and how large its data are. */

@@ -1,4 +1,4 @@
-/*  Room 1: the clock for every time that a caller may give, what reaches the log, sleeping, counting init, names. */
+/*  Platform: the clock for every time that a caller may give, what reaches the log, sleeping, counting init, names. */
 
 #if !defined( _WIN32 )
 #include <sys/wait.h>

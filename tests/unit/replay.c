@@ -1,4 +1,4 @@
-/*  Room 6: the replay window, row by row, and against a model that remembers every sequence.
+/*  Replay: the replay window, row by row, and against a model that remembers every sequence.
     Standard: Replay Protection. PROTOCOL.md, decision 5: nothing at or below the floor, nothing more
     than 2^32 ahead. */
 

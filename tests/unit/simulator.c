@@ -1,4 +1,4 @@
-/*  Room 10: the simulated network: exact latency, bounds of jitter, rates within what chance allows, and the same every
+/*  Simulator: the simulated network: exact latency, bounds of jitter, rates within what chance allows, and the same every
     time. Four standard deviations and more are left, with seeds that are fixed: no chance remains that a run
     differs. */
 

@@ -1,4 +1,4 @@
-/*  Room 9: the operating system's UDP over loopback, the override callbacks and the outbox.
+/*  Socket: the operating system's UDP over loopback, the override callbacks and the outbox.
     THREATS.md, rows 4, 5, 43, 52 and 55 */
 
 #if !defined( _WIN32 )

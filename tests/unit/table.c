@@ -1,4 +1,4 @@
-/*  Room 8: each structure does random work beside a naive model that is too slow to be wrong. */
+/*  Table: each structure does random work beside a naive model that is too slow to be wrong. */
 
 #define TABLE_NOWHERE 0xFFFFFFFFu
 

@@ -1,4 +1,4 @@
-/*  Room 5: connect tokens and challenge tokens: what is valid, what is not, and what every tampered byte does.
+/*  Token: connect tokens and challenge tokens: what is valid, what is not, and what every tampered byte does.
     Standard: Connect Token; Challenge Token. THREATS.md, row 12 */
 
 /* Where the fields of a token's public part stand. Standard: Connect Token */
