@@ -3205,9 +3205,9 @@ static int nc_packet_parse_request( nc_request_t * request, const uint8_t * data
 }
 
 /* ================================================================================================================
-    ROOM 8: TABLE
+    ROOM 8: CONTAINERS
     Where are things kept so that finding, timing and ending them costs the same for one client as for ten thousand?
-    Uses: platform, bytes, crypto.
+    Uses: platform.
     Invariant: nothing here allocates; all memory is cut from one arena whose size was asked for before.
    ================================================================================================================ */
 
@@ -3585,6 +3585,13 @@ static double nc_wheel_seconds_left( const nc_wheel_t * wheel, double now )
     }
     return 1.0;
 }
+
+/* ================================================================================================================
+    ROOM 9: MAIL
+    Where do datagrams and events wait: what was received, for the application, and what is sent, for the network?
+    Uses: platform, address, packet, containers.
+    Invariant: nothing here allocates; each client has a share of the buffers that others can not use up.
+   ================================================================================================================ */
 
 /*  ---- pool: buffers for received packets, in a block of their own, since a packet may outlive its slot and its
     server's start ---- */
@@ -4027,201 +4034,6 @@ static uint8_t * nc_inbox_receive( nc_inbox_t * inbox, uint32_t client_index, in
     return nc_inbox_hand_out( inbox, index );
 }
 
-/* ---- used: the connect tokens that have connected someone. Decision 4 ----
-    A record is not forgotten because the unix clock says that its token has expired: that clock may be wrong, and step
-    back. It is forgotten when its entry is needed: the earliest-expiring one of its client id, which may have a few, else
-    of all. The expiry of a forgotten one refuses what may be its token: nc_used_crowded, refused_up_to. */
-
-typedef struct {
-    uint64_t expire_timestamp;
-    uint64_t client_id;
-    uint8_t tag[NC_TOKEN_TAG_BYTES];
-} nc_used_record_t;
-
-/*  An entry of the heap of expiring records; the timestamp stands in it, so that sifting looks nowhere else. It is too
-    early once a later token of the same client id has taken the record over, until nc_used_earliest finds it on top. */
-typedef struct {
-    uint64_t expire_timestamp;
-    uint32_t record;
-} nc_used_expiry_t;
-
-typedef struct {
-    nc_table_t table;           /* by the tag */
-    nc_table_t by_id;           /* the expiring ones */
-    nc_used_record_t * records; /* the expiring ones; behind them count the never-expiring ones: */
-    uint8_t ( *never_tags )[NC_TOKEN_TAG_BYTES];
-    nc_used_expiry_t * heap; /* four children each; the earliest on top */
-    uint32_t expiring_capacity;
-    uint32_t expiring_count;
-    uint32_t never_capacity;
-    uint32_t never_count;
-    uint32_t never_oldest;
-    /* no record before or at this is complete: tokens that expire by then may have been used */
-    uint64_t refused_up_to;
-    int oldest_never_gives_way;
-} nc_used_t;
-
-static void nc_used_place( nc_used_t * used, nc_arena_t * arena, uint32_t capacity )
-{
-    used->never_capacity = capacity / 2;
-    used->expiring_capacity = capacity - used->never_capacity;
-    nc_table_place( &used->table, arena, capacity, 2 * capacity );
-    nc_table_place( &used->by_id, arena, used->expiring_capacity, used->expiring_capacity / 4 );
-    used->records = (nc_used_record_t *) nc_arena_take( arena, used->expiring_capacity, sizeof( nc_used_record_t ) );
-    used->never_tags =
-        (uint8_t( * )[NC_TOKEN_TAG_BYTES]) nc_arena_take( arena, used->never_capacity, NC_TOKEN_TAG_BYTES );
-    used->heap = (nc_used_expiry_t *) nc_arena_take( arena, used->expiring_capacity, sizeof( nc_used_expiry_t ) );
-}
-
-static void nc_used_reset( nc_used_t * used )
-{
-    nc_table_reset( &used->table );
-    nc_table_reset( &used->by_id );
-    used->expiring_count = used->never_count = used->never_oldest = 0;
-}
-
-static const uint8_t * nc_used_tag( const nc_used_t * used, uint32_t index )
-{
-    return index < used->expiring_capacity ? used->records[index].tag
-                                           : used->never_tags[index - used->expiring_capacity];
-}
-
-static int nc_used_seen( const nc_used_t * used, const uint8_t * tag, uint32_t hash )
-{
-    uint32_t index = nc_table_find( &used->table, hash );
-    for ( ; index != NC_NOWHERE; index = nc_table_find_next( &used->table, index ) )
-        if ( memcmp( nc_used_tag( used, index ), tag, NC_TOKEN_TAG_BYTES ) == 0 )
-            return 1;
-    return 0;
-}
-
-/* Puts an entry where it belongs, from the top down or from the end up. */
-static void nc_used_sift_down( nc_used_t * used, nc_used_expiry_t entry )
-{
-    uint32_t place = 0;
-    for ( ;; ) {
-        uint32_t first = 4 * place + 1, earliest = first;
-        if ( first >= used->expiring_count )
-            break;
-        for ( uint32_t child = first + 1; child < first + 4 && child < used->expiring_count; child++ )
-            if ( used->heap[child].expire_timestamp < used->heap[earliest].expire_timestamp )
-                earliest = child;
-        if ( used->heap[earliest].expire_timestamp >= entry.expire_timestamp )
-            break;
-        used->heap[place] = used->heap[earliest];
-        place = earliest;
-    }
-    used->heap[place] = entry;
-}
-
-static void nc_used_sift_up( nc_used_t * used, nc_used_expiry_t entry )
-{
-    uint32_t place = used->expiring_count - 1;
-    for ( ; place && used->heap[( place - 1 ) / 4].expire_timestamp > entry.expire_timestamp;
-          place = ( place - 1 ) / 4 )
-        used->heap[place] = used->heap[( place - 1 ) / 4];
-    used->heap[place] = entry;
-}
-
-/* Could a never-expiring token be remembered? */
-static int nc_used_has_room_for_never( const nc_used_t * used )
-{
-    return used->oldest_never_gives_way || used->never_count < used->never_capacity;
-}
-
-static void nc_used_insert_never( nc_used_t * used, const nc_used_record_t * record, uint32_t hash )
-{
-    uint32_t place = ( used->never_oldest + used->never_count ) % used->never_capacity;
-    if ( used->never_count == used->never_capacity ) {
-        nc_table_remove( &used->table, used->expiring_capacity + place );
-        used->never_oldest = ( used->never_oldest + 1 ) % used->never_capacity;
-        used->never_count--;
-    }
-    used->never_count++;
-    memcpy( used->never_tags[place], record->tag, NC_TOKEN_TAG_BYTES );
-    nc_table_insert( &used->table, hash, used->expiring_capacity + place );
-}
-
-/*  Has this client id as many records as it may have? Then the earliest-expiring of them, else NC_NOWHERE. The tokens of
-    this id that expire no later are refused, as others may have been forgotten: nobody else pays for them. */
-static uint32_t nc_used_crowded( const nc_used_t * used, uint64_t client_id, uint32_t id_hash )
-{
-    uint32_t index = nc_table_find( &used->by_id, id_hash ), earliest = NC_NOWHERE, count = 0;
-    for ( ; index != NC_NOWHERE; index = nc_table_find_next( &used->by_id, index ) ) {
-        if ( used->records[index].client_id != client_id )
-            continue;
-        count++;
-        if ( earliest == NC_NOWHERE ||
-             used->records[index].expire_timestamp < used->records[earliest].expire_timestamp )
-            earliest = index;
-    }
-    return count < NC_USED_PER_ID ? NC_NOWHERE : earliest;
-}
-
-/* When does the earliest-expiring record expire? Brings the top of the heap up to date. */
-static uint64_t nc_used_earliest( nc_used_t * used )
-{
-    nc_used_expiry_t top = used->heap[0];
-    while ( used->records[top.record].expire_timestamp != top.expire_timestamp ) {
-        top.expire_timestamp = used->records[top.record].expire_timestamp;
-        nc_used_sift_down( used, top );
-        top = used->heap[0];
-    }
-    return top.expire_timestamp;
-}
-
-static void nc_used_insert( nc_used_t * used, const nc_used_record_t * record, uint32_t hash, uint32_t id_hash )
-{
-    if ( record->expire_timestamp == UINT64_MAX ) {
-        nc_used_insert_never( used, record, hash );
-        return;
-    }
-    nc_used_expiry_t entry = { record->expire_timestamp, nc_used_crowded( used, record->client_id, id_hash ) };
-    if ( entry.record != NC_NOWHERE ) {
-        if ( record->expire_timestamp <= used->records[entry.record].expire_timestamp )
-            return;
-        nc_table_remove( &used->table, entry.record );
-        nc_table_remove( &used->by_id, entry.record );
-    } else if ( used->expiring_count == used->expiring_capacity ) {
-        /*  The earliest one is forgotten, which may be the newcomer: from now on nothing that expires by then is believed
-            to be unused. */
-        uint64_t earliest = nc_used_earliest( used );
-        uint64_t forgotten = record->expire_timestamp <= earliest ? record->expire_timestamp : earliest;
-        if ( forgotten > used->refused_up_to )
-            used->refused_up_to = forgotten;
-        if ( record->expire_timestamp <= earliest )
-            return;
-        entry.record = used->heap[0].record;
-        nc_table_remove( &used->table, entry.record );
-        nc_table_remove( &used->by_id, entry.record );
-        nc_used_sift_down( used, entry );
-    } else {
-        entry.record = used->expiring_count++;
-        nc_used_sift_up( used, entry );
-    }
-    used->records[entry.record] = *record;
-    nc_table_insert( &used->table, hash, entry.record );
-    nc_table_insert( &used->by_id, id_hash, entry.record );
-}
-
-/* Takes over what another table remembers, in its order. */
-static void nc_used_adopt( nc_used_t * used, const nc_used_t * old )
-{
-    used->refused_up_to = old->refused_up_to;
-    for ( uint32_t i = 0; i < old->expiring_count + old->never_count; i++ ) {
-        uint32_t nth = i - old->expiring_count; /* of the never-expiring ones */
-        uint32_t index = i < old->expiring_count
-                             ? old->heap[i].record
-                             : old->expiring_capacity + ( old->never_oldest + nth ) % old->never_capacity;
-        nc_used_record_t record = { UINT64_MAX, 0, { 0 } };
-        memcpy( record.tag, nc_used_tag( old, index ), NC_TOKEN_TAG_BYTES );
-        if ( i < old->expiring_count )
-            record = old->records[index];
-        nc_used_insert( used, &record, old->table.entries[index].hash,
-                        i < old->expiring_count ? old->by_id.entries[index].hash : 0 );
-    }
-}
-
 /* ---- counters: what client and server count alike ---- */
 
 typedef struct {
@@ -4250,10 +4062,189 @@ typedef struct {
         ( stats )->last_socket_error = ( counters )->last_socket_error;                                               \
     } while ( 0 )
 
+/* ---- outbox: sealed datagrams on their way, each at once or in batches ----
+    The network's send may be a callback of the application, which may send again, disconnect or stop. So what leaves at
+    once is sealed on the stack of whoever sends it, and what waits in a batch is not moved while the batch leaves. */
+
+typedef struct {
+    struct netcode_socket_t * socket;
+    nc_counters_t * counters;
+    struct netcode_datagram_t * datagrams;
+    uint8_t * bytes;
+    int capacity; /* 0: everything leaves at once */
+    int count;
+    int sent; /* while flushing: how many of them the network has been given */
+    int flushing;
+    int depth; /* sends within sends */
+} nc_outbox_t;
+
+static void nc_outbox_place( nc_outbox_t * outbox, nc_arena_t * arena, int capacity )
+{
+    outbox->capacity = capacity;
+    outbox->count = outbox->sent = outbox->flushing = outbox->depth = 0;
+    outbox->datagrams =
+        (struct netcode_datagram_t *) nc_arena_take( arena, (size_t) capacity, sizeof( struct netcode_datagram_t ) );
+    outbox->bytes = (uint8_t *) nc_arena_take( arena, (size_t) capacity, NC_OUT_STRIDE );
+}
+
+/* Has a payload this size? Else the log says whose mistake it is. */
+static inline int nc_outbox_allows( const nc_log_t * log, const char * who, int bytes )
+{
+    if ( bytes >= 1 && bytes <= NETCODE_MAX_PACKET_SIZE )
+        return 1;
+    NC_LOG( log, ERROR, "%s can not send %d bytes: a payload has 1 to %d", who, bytes, NETCODE_MAX_PACKET_SIZE );
+    return 0;
+}
+
+static void nc_outbox_send( nc_outbox_t * outbox, const struct netcode_datagram_t * datagrams, int count )
+{
+    int sent = 0;
+    if ( outbox->depth < NC_SENDS_WITHIN_SENDS ) { /* a callback that sends at every send would never end */
+        outbox->depth++;
+        sent = outbox->socket->send( outbox->socket->context, datagrams, count );
+        outbox->depth--;
+    }
+    if ( sent < count )
+        outbox->counters->send_errors += (uint64_t) ( count - ( sent > 0 ? sent : 0 ) );
+}
+
+/* Sends all that waits. What is added meanwhile, from the network's own callback, follows in another round. */
+static void nc_outbox_flush( nc_outbox_t * outbox )
+{
+    if ( outbox->flushing || outbox->count == 0 )
+        return;
+    outbox->flushing = 1;
+    while ( outbox->count > outbox->sent ) {
+        int from = outbox->sent;
+        outbox->sent = outbox->count;
+        nc_outbox_send( outbox, outbox->datagrams + from, outbox->count - from );
+    }
+    outbox->count = outbox->sent = outbox->flushing = 0;
+}
+
+/* Where to write a datagram of up to NC_OUT_STRIDE bytes: into the batch, or to `spare` where there is no room. May
+   flush: look afterwards whether whom you write to is still there. */
+static uint8_t * nc_outbox_begin( nc_outbox_t * outbox, uint8_t spare[NC_OUT_STRIDE] )
+{
+    if ( outbox->capacity && outbox->count == outbox->capacity )
+        nc_outbox_flush( outbox );
+    return outbox->count < outbox->capacity ? outbox->bytes + (size_t) outbox->count * NC_OUT_STRIDE : spare;
+}
+
+/* What was written there waits in the batch, or leaves at once. */
+static void nc_outbox_end( nc_outbox_t * outbox, uint8_t * out, const struct netcode_address_t * to, int type,
+                           int bytes )
+{
+    struct netcode_datagram_t datagram;
+    memset( &datagram, 0, sizeof( datagram ) );
+    datagram.address = *to;
+    datagram.data = out;
+    datagram.bytes = datagram.capacity = bytes;
+    outbox->counters->packets_sent[type]++;
+    outbox->counters->bytes_sent += (uint64_t) bytes;
+    if ( outbox->count < outbox->capacity )
+        outbox->datagrams[outbox->count++] = datagram;
+    else
+        nc_outbox_send( outbox, &datagram, 1 );
+}
+
+/* The network's send did not return: what it was given is lost, as on networks. */
+static void nc_outbox_mend( nc_outbox_t * outbox )
+{
+    if ( outbox->flushing )
+        outbox->count = outbox->sent = outbox->flushing = 0;
+    outbox->depth = 0;
+}
+
+/* ---- what both ends know of time and of datagrams ---- */
+
+/*  A tenth of a second, less what a caller's clock may be off: six ticks at 60 Hz shall be enough.
+    Standard: Sending Connection Request */
+#define NC_SEND_INTERVAL 0.0995
+
+/* ---- arrival: one received datagram on its way through a client or a server ---- */
+
+typedef struct {
+    struct netcode_address_t * from; /* in canonical form */
+    uint8_t * data;
+    int bytes;
+    uint32_t buffer; /* the pool's buffer that it lies in, or NC_NOWHERE */
+    int kept;        /* the buffer was queued */
+    int cost;        /* work units spent, beyond that of a look */
+    uint64_t hash; /* for a server's tables: of a request's tag, or of a response's `from`; else its key in the sieve */
+    uint32_t slot; /* where `from` probably is, or NC_NOWHERE */
+    union {
+        nc_packet_t packet;
+        nc_request_t request;
+    } as;
+} nc_arrival_t;
+
+/*  The size of what lies in one place of a received batch. Its address is put into canonical form where it stands; an IPv4
+    address is in it, but for bytes that nobody reads. */
+static int nc_arrival_measure( struct netcode_datagram_t * place )
+{
+    if ( place->address.type != NETCODE_ADDRESS_IPV4 )
+        place->address = nc_address_canonical( &place->address );
+    return place->status == NETCODE_DATAGRAM_TRUNCATED ? NC_MAX_DATAGRAM_BYTES + 1 : place->bytes;
+}
+
+static void nc_arrival_init( nc_arrival_t * arrival, struct netcode_datagram_t * place, int bytes, uint32_t buffer )
+{
+    arrival->from = &place->address;
+    arrival->data = place->data;
+    arrival->bytes = bytes;
+    arrival->buffer = buffer;
+    arrival->kept = 0;
+    arrival->cost = 0;
+}
+
+/* Makes one place of a batch ready to receive into a buffer of the pool. Places stay ready between updates. */
+static void nc_arrival_prepare( struct netcode_datagram_t * place, nc_pool_t * pool, uint32_t buffer )
+{
+    memset( place, 0, sizeof( *place ) );
+    place->data = nc_pool_datagram( pool, buffer );
+    place->capacity = NC_BUFFER_CAPACITY;
+}
+
+/* The same, once its datagram was handled. */
+static void nc_arrival_reset( struct netcode_datagram_t * place )
+{
+    place->address.type = NETCODE_ADDRESS_NONE;
+    place->capacity = NC_BUFFER_CAPACITY; /* the application's own socket may have written there */
+    place->bytes = place->status = place->error = 0;
+}
+
+/* What can be said of a datagram before its first byte is read. Returns a drop reason. */
+static int nc_arrival_screen( int bytes, const struct netcode_address_t * from )
+{
+    if ( (uint32_t) bytes - 1 >= NC_MAX_DATAGRAM_BYTES )
+        return bytes == 0 ? NETCODE_DROP_EMPTY_DATAGRAM : NETCODE_DROP_OVERSIZED_DATAGRAM;
+    return from->port == 0 ? NETCODE_DROP_SOURCE_PORT_ZERO : NETCODE_DROP_NONE;
+}
+
+/*  Queues an opened payload: the buffer that it lies in, or a copy where it was handed in by the caller. Behind a header of
+    another length than ours it is moved to its aligned place. Returns a drop reason. Inlined, so that `what` is written
+    once, to its place: a copy would wait for it. */
+static NC_INLINE int nc_arrival_queue( nc_arrival_t * arrival, nc_inbox_t * inbox, nc_buffer_t what )
+{
+    const uint8_t * body = arrival->data + arrival->as.packet.header_bytes;
+    if ( arrival->buffer == NC_NOWHERE )
+        return nc_inbox_copy( inbox, what, body );
+    int reason = nc_inbox_room( inbox, what.client_index );
+    if ( reason != NETCODE_DROP_NONE )
+        return reason;
+    if ( arrival->as.packet.header_bytes != NC_USUAL_HEADER_BYTES )
+        memmove( nc_pool_data( inbox->pool, arrival->buffer ), body, what.bytes );
+    *nc_pool_buffer( inbox->pool, arrival->buffer ) = what;
+    nc_inbox_insert( inbox, arrival->buffer );
+    arrival->kept = 1;
+    return NETCODE_DROP_NONE;
+}
+
 /* ================================================================================================================
-    ROOM 9: SOCKET
+    ROOM 10: SOCKET
     How do datagrams get in and out, whatever carries them?
-    Uses: platform, address, packet, table.
+    Uses: platform, address, packet, containers.
     Invariant: client and server know struct netcode_socket_t and nothing else of the network.
    ================================================================================================================ */
 
@@ -5340,189 +5331,10 @@ static void nc_socket_wait( const struct netcode_socket_t * socket, double secon
         netcode_sleep( seconds < 0.001 ? seconds : 0.001 );
 }
 
-/* ---- outbox: sealed datagrams on their way, each at once or in batches ----
-    The network's send may be a callback of the application, which may send again, disconnect or stop. So what leaves at
-    once is sealed on the stack of whoever sends it, and what waits in a batch is not moved while the batch leaves. */
-
-typedef struct {
-    struct netcode_socket_t * socket;
-    nc_counters_t * counters;
-    struct netcode_datagram_t * datagrams;
-    uint8_t * bytes;
-    int capacity; /* 0: everything leaves at once */
-    int count;
-    int sent; /* while flushing: how many of them the network has been given */
-    int flushing;
-    int depth; /* sends within sends */
-} nc_outbox_t;
-
-static void nc_outbox_place( nc_outbox_t * outbox, nc_arena_t * arena, int capacity )
-{
-    outbox->capacity = capacity;
-    outbox->count = outbox->sent = outbox->flushing = outbox->depth = 0;
-    outbox->datagrams =
-        (struct netcode_datagram_t *) nc_arena_take( arena, (size_t) capacity, sizeof( struct netcode_datagram_t ) );
-    outbox->bytes = (uint8_t *) nc_arena_take( arena, (size_t) capacity, NC_OUT_STRIDE );
-}
-
-/* Has a payload this size? Else the log says whose mistake it is. */
-static inline int nc_outbox_allows( const nc_log_t * log, const char * who, int bytes )
-{
-    if ( bytes >= 1 && bytes <= NETCODE_MAX_PACKET_SIZE )
-        return 1;
-    NC_LOG( log, ERROR, "%s can not send %d bytes: a payload has 1 to %d", who, bytes, NETCODE_MAX_PACKET_SIZE );
-    return 0;
-}
-
-static void nc_outbox_send( nc_outbox_t * outbox, const struct netcode_datagram_t * datagrams, int count )
-{
-    int sent = 0;
-    if ( outbox->depth < NC_SENDS_WITHIN_SENDS ) { /* a callback that sends at every send would never end */
-        outbox->depth++;
-        sent = outbox->socket->send( outbox->socket->context, datagrams, count );
-        outbox->depth--;
-    }
-    if ( sent < count )
-        outbox->counters->send_errors += (uint64_t) ( count - ( sent > 0 ? sent : 0 ) );
-}
-
-/* Sends all that waits. What is added meanwhile, from the network's own callback, follows in another round. */
-static void nc_outbox_flush( nc_outbox_t * outbox )
-{
-    if ( outbox->flushing || outbox->count == 0 )
-        return;
-    outbox->flushing = 1;
-    while ( outbox->count > outbox->sent ) {
-        int from = outbox->sent;
-        outbox->sent = outbox->count;
-        nc_outbox_send( outbox, outbox->datagrams + from, outbox->count - from );
-    }
-    outbox->count = outbox->sent = outbox->flushing = 0;
-}
-
-/* Where to write a datagram of up to NC_OUT_STRIDE bytes: into the batch, or to `spare` where there is no room. May
-   flush: look afterwards whether whom you write to is still there. */
-static uint8_t * nc_outbox_begin( nc_outbox_t * outbox, uint8_t spare[NC_OUT_STRIDE] )
-{
-    if ( outbox->capacity && outbox->count == outbox->capacity )
-        nc_outbox_flush( outbox );
-    return outbox->count < outbox->capacity ? outbox->bytes + (size_t) outbox->count * NC_OUT_STRIDE : spare;
-}
-
-/* What was written there waits in the batch, or leaves at once. */
-static void nc_outbox_end( nc_outbox_t * outbox, uint8_t * out, const struct netcode_address_t * to, int type,
-                           int bytes )
-{
-    struct netcode_datagram_t datagram;
-    memset( &datagram, 0, sizeof( datagram ) );
-    datagram.address = *to;
-    datagram.data = out;
-    datagram.bytes = datagram.capacity = bytes;
-    outbox->counters->packets_sent[type]++;
-    outbox->counters->bytes_sent += (uint64_t) bytes;
-    if ( outbox->count < outbox->capacity )
-        outbox->datagrams[outbox->count++] = datagram;
-    else
-        nc_outbox_send( outbox, &datagram, 1 );
-}
-
-/* The network's send did not return: what it was given is lost, as on networks. */
-static void nc_outbox_mend( nc_outbox_t * outbox )
-{
-    if ( outbox->flushing )
-        outbox->count = outbox->sent = outbox->flushing = 0;
-    outbox->depth = 0;
-}
-
-/* ---- what both ends know of time and of datagrams ---- */
-
-/*  A tenth of a second, less what a caller's clock may be off: six ticks at 60 Hz shall be enough.
-    Standard: Sending Connection Request */
-#define NC_SEND_INTERVAL 0.0995
-
-/* ---- arrival: one received datagram on its way through a client or a server ---- */
-
-typedef struct {
-    struct netcode_address_t * from; /* in canonical form */
-    uint8_t * data;
-    int bytes;
-    uint32_t buffer; /* the pool's buffer that it lies in, or NC_NOWHERE */
-    int kept;        /* the buffer was queued */
-    int cost;        /* work units spent, beyond that of a look */
-    uint64_t hash; /* for a server's tables: of a request's tag, or of a response's `from`; else its key in the sieve */
-    uint32_t slot; /* where `from` probably is, or NC_NOWHERE */
-    union {
-        nc_packet_t packet;
-        nc_request_t request;
-    } as;
-} nc_arrival_t;
-
-/*  The size of what lies in one place of a received batch. Its address is put into canonical form where it stands; an IPv4
-    address is in it, but for bytes that nobody reads. */
-static int nc_arrival_measure( struct netcode_datagram_t * place )
-{
-    if ( place->address.type != NETCODE_ADDRESS_IPV4 )
-        place->address = nc_address_canonical( &place->address );
-    return place->status == NETCODE_DATAGRAM_TRUNCATED ? NC_MAX_DATAGRAM_BYTES + 1 : place->bytes;
-}
-
-static void nc_arrival_init( nc_arrival_t * arrival, struct netcode_datagram_t * place, int bytes, uint32_t buffer )
-{
-    arrival->from = &place->address;
-    arrival->data = place->data;
-    arrival->bytes = bytes;
-    arrival->buffer = buffer;
-    arrival->kept = 0;
-    arrival->cost = 0;
-}
-
-/* Makes one place of a batch ready to receive into a buffer of the pool. Places stay ready between updates. */
-static void nc_arrival_prepare( struct netcode_datagram_t * place, nc_pool_t * pool, uint32_t buffer )
-{
-    memset( place, 0, sizeof( *place ) );
-    place->data = nc_pool_datagram( pool, buffer );
-    place->capacity = NC_BUFFER_CAPACITY;
-}
-
-/* The same, once its datagram was handled. */
-static void nc_arrival_reset( struct netcode_datagram_t * place )
-{
-    place->address.type = NETCODE_ADDRESS_NONE;
-    place->capacity = NC_BUFFER_CAPACITY; /* the application's own socket may have written there */
-    place->bytes = place->status = place->error = 0;
-}
-
-/* What can be said of a datagram before its first byte is read. Returns a drop reason. */
-static int nc_arrival_screen( int bytes, const struct netcode_address_t * from )
-{
-    if ( (uint32_t) bytes - 1 >= NC_MAX_DATAGRAM_BYTES )
-        return bytes == 0 ? NETCODE_DROP_EMPTY_DATAGRAM : NETCODE_DROP_OVERSIZED_DATAGRAM;
-    return from->port == 0 ? NETCODE_DROP_SOURCE_PORT_ZERO : NETCODE_DROP_NONE;
-}
-
-/*  Queues an opened payload: the buffer that it lies in, or a copy where it was handed in by the caller. Behind a header of
-    another length than ours it is moved to its aligned place. Returns a drop reason. Inlined, so that `what` is written
-    once, to its place: a copy would wait for it. */
-static NC_INLINE int nc_arrival_queue( nc_arrival_t * arrival, nc_inbox_t * inbox, nc_buffer_t what )
-{
-    const uint8_t * body = arrival->data + arrival->as.packet.header_bytes;
-    if ( arrival->buffer == NC_NOWHERE )
-        return nc_inbox_copy( inbox, what, body );
-    int reason = nc_inbox_room( inbox, what.client_index );
-    if ( reason != NETCODE_DROP_NONE )
-        return reason;
-    if ( arrival->as.packet.header_bytes != NC_USUAL_HEADER_BYTES )
-        memmove( nc_pool_data( inbox->pool, arrival->buffer ), body, what.bytes );
-    *nc_pool_buffer( inbox->pool, arrival->buffer ) = what;
-    nc_inbox_insert( inbox, arrival->buffer );
-    arrival->kept = 1;
-    return NETCODE_DROP_NONE;
-}
-
 /* ================================================================================================================
-    ROOM 10: SIMULATOR
+    ROOM 11: SIMULATOR
     What happens on a bad network, the same way every time?
-    Uses: platform, address, table, socket. Invariant: the same seed, inputs and times give the same deliveries.
+    Uses: platform, crypto, address, socket. Invariant: the same seed, inputs and times give the same deliveries.
    ================================================================================================================ */
 
 enum { NC_SIMULATOR_BYTES = 2048, NC_SIMULATOR_CHUNK = 64, NC_SIMULATOR_QUEUE = 16384 };
@@ -5937,7 +5749,7 @@ static int nc_transport_parse( const char ** texts, int count, struct netcode_ad
 }
 
 /* ================================================================================================================
-    ROOM 11: CLIENT
+    ROOM 12: CLIENT
     How does one player get to one of the token's servers, and stay there?
     Uses: every room above.
     Invariant: nc_client_enter alone changes the state; the sequence never goes back; keys live only while connecting
@@ -7046,7 +6858,7 @@ NETCODE_API void netcode_client_report( struct netcode_client_t * client, struct
 }
 
 /* ================================================================================================================
-    ROOM 12: SERVER
+    ROOM 13: SERVER
     Who may come in, who is in which slot, and who has left?
     Uses: every room above but the client.
     Invariant: nc_server_open_slot and nc_server_end_slot alone fill and empty slots; a token connects once; whatever
@@ -7057,6 +6869,201 @@ NETCODE_API void netcode_client_report( struct netcode_client_t * client, struct
       its response     makes an unconfirmed slot    is answered by a keep-alive   ends after the timeout, at most 60 s
       what follows     confirms the slot                                          ends by disconnect, silence, takeover
    ================================================================================================================ */
+
+/* ---- used: the connect tokens that have connected someone. Decision 4 ----
+    A record is not forgotten because the unix clock says that its token has expired: that clock may be wrong, and step
+    back. It is forgotten when its entry is needed: the earliest-expiring one of its client id, which may have a few, else
+    of all. The expiry of a forgotten one refuses what may be its token: nc_used_crowded, refused_up_to. */
+
+typedef struct {
+    uint64_t expire_timestamp;
+    uint64_t client_id;
+    uint8_t tag[NC_TOKEN_TAG_BYTES];
+} nc_used_record_t;
+
+/*  An entry of the heap of expiring records; the timestamp stands in it, so that sifting looks nowhere else. It is too
+    early once a later token of the same client id has taken the record over, until nc_used_earliest finds it on top. */
+typedef struct {
+    uint64_t expire_timestamp;
+    uint32_t record;
+} nc_used_expiry_t;
+
+typedef struct {
+    nc_table_t table;           /* by the tag */
+    nc_table_t by_id;           /* the expiring ones */
+    nc_used_record_t * records; /* the expiring ones; behind them count the never-expiring ones: */
+    uint8_t ( *never_tags )[NC_TOKEN_TAG_BYTES];
+    nc_used_expiry_t * heap; /* four children each; the earliest on top */
+    uint32_t expiring_capacity;
+    uint32_t expiring_count;
+    uint32_t never_capacity;
+    uint32_t never_count;
+    uint32_t never_oldest;
+    /* no record before or at this is complete: tokens that expire by then may have been used */
+    uint64_t refused_up_to;
+    int oldest_never_gives_way;
+} nc_used_t;
+
+static void nc_used_place( nc_used_t * used, nc_arena_t * arena, uint32_t capacity )
+{
+    used->never_capacity = capacity / 2;
+    used->expiring_capacity = capacity - used->never_capacity;
+    nc_table_place( &used->table, arena, capacity, 2 * capacity );
+    nc_table_place( &used->by_id, arena, used->expiring_capacity, used->expiring_capacity / 4 );
+    used->records = (nc_used_record_t *) nc_arena_take( arena, used->expiring_capacity, sizeof( nc_used_record_t ) );
+    used->never_tags =
+        (uint8_t( * )[NC_TOKEN_TAG_BYTES]) nc_arena_take( arena, used->never_capacity, NC_TOKEN_TAG_BYTES );
+    used->heap = (nc_used_expiry_t *) nc_arena_take( arena, used->expiring_capacity, sizeof( nc_used_expiry_t ) );
+}
+
+static void nc_used_reset( nc_used_t * used )
+{
+    nc_table_reset( &used->table );
+    nc_table_reset( &used->by_id );
+    used->expiring_count = used->never_count = used->never_oldest = 0;
+}
+
+static const uint8_t * nc_used_tag( const nc_used_t * used, uint32_t index )
+{
+    return index < used->expiring_capacity ? used->records[index].tag
+                                           : used->never_tags[index - used->expiring_capacity];
+}
+
+static int nc_used_seen( const nc_used_t * used, const uint8_t * tag, uint32_t hash )
+{
+    uint32_t index = nc_table_find( &used->table, hash );
+    for ( ; index != NC_NOWHERE; index = nc_table_find_next( &used->table, index ) )
+        if ( memcmp( nc_used_tag( used, index ), tag, NC_TOKEN_TAG_BYTES ) == 0 )
+            return 1;
+    return 0;
+}
+
+/* Puts an entry where it belongs, from the top down or from the end up. */
+static void nc_used_sift_down( nc_used_t * used, nc_used_expiry_t entry )
+{
+    uint32_t place = 0;
+    for ( ;; ) {
+        uint32_t first = 4 * place + 1, earliest = first;
+        if ( first >= used->expiring_count )
+            break;
+        for ( uint32_t child = first + 1; child < first + 4 && child < used->expiring_count; child++ )
+            if ( used->heap[child].expire_timestamp < used->heap[earliest].expire_timestamp )
+                earliest = child;
+        if ( used->heap[earliest].expire_timestamp >= entry.expire_timestamp )
+            break;
+        used->heap[place] = used->heap[earliest];
+        place = earliest;
+    }
+    used->heap[place] = entry;
+}
+
+static void nc_used_sift_up( nc_used_t * used, nc_used_expiry_t entry )
+{
+    uint32_t place = used->expiring_count - 1;
+    for ( ; place && used->heap[( place - 1 ) / 4].expire_timestamp > entry.expire_timestamp;
+          place = ( place - 1 ) / 4 )
+        used->heap[place] = used->heap[( place - 1 ) / 4];
+    used->heap[place] = entry;
+}
+
+/* Could a never-expiring token be remembered? */
+static int nc_used_has_room_for_never( const nc_used_t * used )
+{
+    return used->oldest_never_gives_way || used->never_count < used->never_capacity;
+}
+
+static void nc_used_insert_never( nc_used_t * used, const nc_used_record_t * record, uint32_t hash )
+{
+    uint32_t place = ( used->never_oldest + used->never_count ) % used->never_capacity;
+    if ( used->never_count == used->never_capacity ) {
+        nc_table_remove( &used->table, used->expiring_capacity + place );
+        used->never_oldest = ( used->never_oldest + 1 ) % used->never_capacity;
+        used->never_count--;
+    }
+    used->never_count++;
+    memcpy( used->never_tags[place], record->tag, NC_TOKEN_TAG_BYTES );
+    nc_table_insert( &used->table, hash, used->expiring_capacity + place );
+}
+
+/*  Has this client id as many records as it may have? Then the earliest-expiring of them, else NC_NOWHERE. The tokens of
+    this id that expire no later are refused, as others may have been forgotten: nobody else pays for them. */
+static uint32_t nc_used_crowded( const nc_used_t * used, uint64_t client_id, uint32_t id_hash )
+{
+    uint32_t index = nc_table_find( &used->by_id, id_hash ), earliest = NC_NOWHERE, count = 0;
+    for ( ; index != NC_NOWHERE; index = nc_table_find_next( &used->by_id, index ) ) {
+        if ( used->records[index].client_id != client_id )
+            continue;
+        count++;
+        if ( earliest == NC_NOWHERE ||
+             used->records[index].expire_timestamp < used->records[earliest].expire_timestamp )
+            earliest = index;
+    }
+    return count < NC_USED_PER_ID ? NC_NOWHERE : earliest;
+}
+
+/* When does the earliest-expiring record expire? Brings the top of the heap up to date. */
+static uint64_t nc_used_earliest( nc_used_t * used )
+{
+    nc_used_expiry_t top = used->heap[0];
+    while ( used->records[top.record].expire_timestamp != top.expire_timestamp ) {
+        top.expire_timestamp = used->records[top.record].expire_timestamp;
+        nc_used_sift_down( used, top );
+        top = used->heap[0];
+    }
+    return top.expire_timestamp;
+}
+
+static void nc_used_insert( nc_used_t * used, const nc_used_record_t * record, uint32_t hash, uint32_t id_hash )
+{
+    if ( record->expire_timestamp == UINT64_MAX ) {
+        nc_used_insert_never( used, record, hash );
+        return;
+    }
+    nc_used_expiry_t entry = { record->expire_timestamp, nc_used_crowded( used, record->client_id, id_hash ) };
+    if ( entry.record != NC_NOWHERE ) {
+        if ( record->expire_timestamp <= used->records[entry.record].expire_timestamp )
+            return;
+        nc_table_remove( &used->table, entry.record );
+        nc_table_remove( &used->by_id, entry.record );
+    } else if ( used->expiring_count == used->expiring_capacity ) {
+        /*  The earliest one is forgotten, which may be the newcomer: from now on nothing that expires by then is believed
+            to be unused. */
+        uint64_t earliest = nc_used_earliest( used );
+        uint64_t forgotten = record->expire_timestamp <= earliest ? record->expire_timestamp : earliest;
+        if ( forgotten > used->refused_up_to )
+            used->refused_up_to = forgotten;
+        if ( record->expire_timestamp <= earliest )
+            return;
+        entry.record = used->heap[0].record;
+        nc_table_remove( &used->table, entry.record );
+        nc_table_remove( &used->by_id, entry.record );
+        nc_used_sift_down( used, entry );
+    } else {
+        entry.record = used->expiring_count++;
+        nc_used_sift_up( used, entry );
+    }
+    used->records[entry.record] = *record;
+    nc_table_insert( &used->table, hash, entry.record );
+    nc_table_insert( &used->by_id, id_hash, entry.record );
+}
+
+/* Takes over what another table remembers, in its order. */
+static void nc_used_adopt( nc_used_t * used, const nc_used_t * old )
+{
+    used->refused_up_to = old->refused_up_to;
+    for ( uint32_t i = 0; i < old->expiring_count + old->never_count; i++ ) {
+        uint32_t nth = i - old->expiring_count; /* of the never-expiring ones */
+        uint32_t index = i < old->expiring_count
+                             ? old->heap[i].record
+                             : old->expiring_capacity + ( old->never_oldest + nth ) % old->never_capacity;
+        nc_used_record_t record = { UINT64_MAX, 0, { 0 } };
+        memcpy( record.tag, nc_used_tag( old, index ), NC_TOKEN_TAG_BYTES );
+        if ( i < old->expiring_count )
+            record = old->records[index];
+        nc_used_insert( used, &record, old->table.entries[index].hash,
+                        i < old->expiring_count ? old->by_id.entries[index].hash : 0 );
+    }
+}
 
 enum { NC_SLOT_FREE, NC_SLOT_CONNECTED, NC_SLOT_CLOSING };
 
@@ -9585,7 +9592,7 @@ NETCODE_API void netcode_server_client_stats( struct netcode_server_t * server, 
 }
 
 /* ================================================================================================================
-    ROOM 13: MESSAGES
+    ROOM 14: MESSAGES
     How do messages arrive that have to, in the order that they have to, over packets that may not?
     Uses: the public API, and crypto for random numbers. Optional: NETCODE_MESSAGES.
     Invariant: every byte of a packet is checked before any of it changes anything; and nc_messages_check.

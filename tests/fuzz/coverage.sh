@@ -39,7 +39,7 @@ rooms_of() {
     packet) echo "packet and what it uses of bytes, crypto and replay" ;;
     token) echo "token" ;;
     messages) echo "messages" ;;
-    *) echo "packet, table, client, server" ;;
+    *) echo "packet, containers, mail, client, server" ;;
     esac
 }
 
