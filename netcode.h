@@ -2206,7 +2206,7 @@ static void nc_store_u64( uint8_t * data, uint64_t value )
 /* ================================================================================================================
     ROOM 3: CRYPTO
     How are bytes sealed, opened, hashed, wiped and made at random?
-    Uses: platform, bytes, libsodium, and it is the only room that uses that.
+    Uses: platform, bytes; and it alone libsodium.
     Invariant: a nonce is 4 zero bytes and the sequence, little-endian.
     Standard: Connect Token; Challenge Token; Packets
    ================================================================================================================ */
@@ -2971,7 +2971,7 @@ NETCODE_API int netcode_connect_token_info( const uint8_t * connect_token, struc
 /* ================================================================================================================
     ROOM 6: REPLAY
     Was this packet received before, or is it from another time?
-    Uses: the drop reasons, nothing else.
+    Uses: platform.
     Invariant: a sequence is accepted at most once, none at or below the floor, none that jumps by more than 2^32.
     Standard: Replay Protection
 
@@ -5751,7 +5751,7 @@ static int nc_transport_parse( const char ** texts, int count, struct netcode_ad
 /* ================================================================================================================
     ROOM 12: CLIENT
     How does one player get to one of the token's servers, and stay there?
-    Uses: every room above.
+    Uses: platform, bytes, crypto, address, token, replay, packet, containers, mail, socket, simulator.
     Invariant: nc_client_enter alone changes the state; the sequence never goes back; keys live only while connecting
     or connected. nc_client_check asserts what can be seen of it.
     Standard: Client State Machine
@@ -6860,7 +6860,7 @@ NETCODE_API void netcode_client_report( struct netcode_client_t * client, struct
 /* ================================================================================================================
     ROOM 13: SERVER
     Who may come in, who is in which slot, and who has left?
-    Uses: every room above but the client.
+    Uses: platform, bytes, crypto, address, token, replay, packet, containers, mail, socket, simulator.
     Invariant: nc_server_open_slot and nc_server_end_slot alone fill and empty slots; a token connects once; whatever
     is kept ends by itself.
     Standard: Server-Side Connection Process
@@ -9594,7 +9594,7 @@ NETCODE_API void netcode_server_client_stats( struct netcode_server_t * server, 
 /* ================================================================================================================
     ROOM 14: MESSAGES
     How do messages arrive that have to, in the order that they have to, over packets that may not?
-    Uses: the public API, and crypto for random numbers. Optional: NETCODE_MESSAGES.
+    Uses: the public API; crypto, containers, mail. Optional: NETCODE_MESSAGES.
     Invariant: every byte of a packet is checked before any of it changes anything; and nc_messages_check.
 
     THE WIRE. Numbers are little-endian. A varint holds 7 bits a byte, the lowest first, with bit 7 set where another byte

@@ -167,6 +167,29 @@ def check_prefix_belongs_to_one_room(text):
     return faults
 
 
+def check_uses(text):
+    """`Uses:` in a banner names the rooms whose names the room uses: no more, no less. Where it says "the public API", public functions
+    count for nothing. A private name belongs to the room where it stands first, as nothing is used above its room."""
+    code = re.sub(r"#[ \t]*undef[^\n]*", "", source.strip(text))
+    rooms = source.rooms(text)
+    home = dict.fromkeys(PRIVATE.findall(code[: rooms[0].start]))
+    for room in rooms:
+        for name in PRIVATE.findall(code[room.start : room.end]):
+            home.setdefault(name, room)
+        home.update((function.name, room) for function in source.functions(text[room.start : room.end]))
+    faults, names = [], {room.name.lower() for room in rooms}
+    for room in rooms:
+        banner = re.search(r"\bUses:\s*([^.]*)\.", text[room.start : text.index("*/", room.start)])
+        sentence = banner.group(1) if banner else ""
+        pattern = r"\bnc_\w+|\bNC_\w+" if "public API" in sentence else r"\bnc_\w+|\bNC_\w+|\bnetcode_\w+"
+        found = {home.get(name) for name in re.findall(pattern, code[room.start : room.end])} - {None, room}
+        used, listed = {other.name.lower() for other in found}, names & set(re.findall(r"[a-z]+", sentence))
+        faults += ["%s: %s %s" % (cite(text, room.start), room, "has no sentence `Uses:`")] * (not banner)
+        faults += ["%s: %s uses %s and does not say so" % (cite(text, room.start), room, name) for name in sorted(used - listed)]
+        faults += ["%s: %s says that it uses %s" % (cite(text, room.start), room, name) for name in sorted(listed - used)]
+    return faults
+
+
 def check_libsodium_in_its_room(text):
     """Only the crypto room calls libsodium, so that one room shows every use of a key."""
     faults = []
@@ -325,6 +348,7 @@ OF_THE_HEADER = (
     check_no_forward_declarations,
     check_nothing_used_above_its_room,
     check_prefix_belongs_to_one_room,
+    check_uses,
     check_libsodium_in_its_room,
     check_public_includes,
     check_public_functions_documented,

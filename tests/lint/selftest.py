@@ -42,10 +42,14 @@ NETCODE_API void netcode_server_update( void );
 """
 
 
+USES = {"ADDRESS": "crypto", "TOKEN": "address", "SERVER": "platform, bytes, token"}
+
+
 def sample():
     text = PUBLIC
     for number, (name, body) in enumerate(ROOMS, 1):
-        text += "/* ====\n    ROOM %d: %s\n    Which question?\n   ==== */\n%s" % (number, name, body)
+        uses = USES.get(name, "nothing")
+        text += "/* ====\n    ROOM %d: %s\n    Which question?\n    Uses: %s.\n   ==== */\n%s" % (number, name, uses, body)
     return text + "#endif\n"
 
 
@@ -61,6 +65,10 @@ BREAKS = (
     ("check_nothing_used_above_its_room", "static int nc_platform_read", "struct nc_bytes * nc_platform_b;\nstatic int nc_platform_read"),
     ("check_prefix_belongs_to_one_room", "nc_token_read", "nc_bytes_token"),
     ("check_prefix_belongs_to_one_room", "static int nc_token_read", "int nc_token_read"),
+    ("check_uses", "Uses: crypto.", "Uses: nothing."),
+    ("check_uses", "Uses: address.", "Uses: bytes, address."),
+    ("check_uses", "    Uses: address.\n", ""),
+    ("check_uses", "return bytes->size", "return nc_init_count + bytes->size"),
     ("check_libsodium_in_its_room", "return text[0]", "return sodium_init() + text[0]"),
     ("check_public_includes", "#include <stddef.h>", "#include <stddef.h>\n#include <stdio.h>"),
     ("check_public_functions_documented", "   Token */\n", "   Token */\n\n"),
