@@ -337,6 +337,14 @@ def check_citations(text, path="netcode.h"):
     return faults
 
 
+def check_decisions(text):
+    """Each citation of the form "Decision 7" names a decision that section 13 of the manual lists."""
+    section = re.search(r"^    13  WHERE IT DEPARTS.*?^    14  ", text, re.M | re.S)
+    listed = set(re.findall(r"^ {5,7}(\d+)  [A-Z]", section.group(0), re.M)) if section else set()
+    cited = re.finditer(r"\bDecision (\d+)", text)
+    return ["%s: the manual lists no decision %s" % (cite(text, m.start()), m.group(1)) for m in cited if m.group(1) not in listed]
+
+
 def check_unfinished(text, path="netcode.h"):
     """No note that something is still to be done."""
     words = "|".join(("TO" + "DO", "FIX" + "ME", "XX" + "X", "HA" + "CK"))
@@ -356,6 +364,7 @@ OF_THE_HEADER = (
     check_exports,
     check_mutable_data,
     check_private_macros_undefined,
+    check_decisions,
 )
 OF_EVERY_FILE = (check_function_lengths, check_citations, check_unfinished)
 

@@ -20,7 +20,12 @@ ROOMS = (
                "    nc_init_count = nc_server_step( &bytes ) + nc_token_read();\n}\n#undef NC_BYTES_LIMIT\n"),
 )
 
-PUBLIC = """#ifndef SAMPLE_H
+PUBLIC = """/*
+    13  WHERE IT DEPARTS
+      7  This. Decision 7
+    14  OTHER
+*/
+#ifndef SAMPLE_H
 #define SAMPLE_H
 #include <stddef.h>
 #include <stdint.h>
@@ -84,6 +89,8 @@ BREAKS = (
     ("check_function_lengths", "static int nc_server_step", LONG + "static int nc_server_step"),
     ("check_citations", "Standard: Connect Token;", "Standard: Connect Tokens;"),
     ("check_citations", "; Challenge Token */", "; The Challenge */"),
+    ("check_decisions", "Decision 7", "Decision 8"),
+    ("check_decisions", "13  WHERE IT DEPARTS", "13  Elsewhere"),
     ("check_unfinished", "Updates.", "TO" + "DO: updates."),
 )
 
