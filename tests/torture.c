@@ -130,7 +130,7 @@ static void torture_memory_of( const struct story_t * story, int hooks, int fail
         watch_arm( n, fail_for );
         system_arm( 0, 0, 0, 0 );
         torture_run( story, hooks, fail_for == 1 );
-        refused = watch.refused;
+        refused = watcher.refused;
         tally.points += refused > 0;
     }
     watch_arm( 0, 0 );
@@ -250,12 +250,12 @@ static int torture_test_once( const struct test_t * test, int n )
     int refused;
     watch_where( "3 %s: %s, allocation %d", test_file_name( test ), test->name, n );
     watch_arm( n, 1 );
-    watch.updates_limit = n ? RUNNER_UPDATES : 0;
+    watcher.updates_limit = n ? RUNNER_UPDATES : 0;
     test_run_one( test );
-    watch.depth = 0;
+    watcher.depth = 0;
     if ( watch_count_owned( watch_ghost ) )
         watch_finding( "%d blocks of objects that were destroyed are still there", watch_count_owned( watch_ghost ) );
-    refused = watch.refused;
+    refused = watcher.refused;
     watch_arm( 0, 0 );
     torture_tidy();
     tally.runs++;
@@ -308,8 +308,8 @@ static void torture_sweep( int number, const char * name, void ( *sweep )( void 
     int handles = watch_count_handles();
     memset( &tally, 0, sizeof( tally ) );
     tally.name = name;
-    watch.hurry = sweep == torture_tests;
-    watch.cpu_seconds = sweep == torture_tests ? 20 : 4;
+    watcher.hurry = sweep == torture_tests;
+    watcher.cpu_seconds = sweep == torture_tests ? 20 : 4;
     netcode_log_level( NETCODE_LOG_LEVEL_INFO );
     netcode_set_assert_function( torture_assert );
     sweep();
@@ -329,8 +329,8 @@ static int torture_sweeps( int count, char ** arguments )
         if ( only == 0 || only == i + 1 )
             torture_sweep( i + 1, count > 2 ? arguments[2] : "", sweeps[i] );
     netcode_term();
-    watch_print( "torture: %d failures\n", watch.findings );
-    return watch.findings != 0;
+    watch_print( "torture: %d failures\n", watcher.findings );
+    return watcher.findings != 0;
 }
 
 int main( int count, char ** arguments )

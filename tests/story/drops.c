@@ -775,7 +775,7 @@ TEST( what_is_spare_is_kept )
         puppet_keep_alive( &p );
     world_step( w );
     for ( row = 0; row < 3; row++ ) {
-        uint64_t before = server_drops( w, 0, NETCODE_DROP_OVER_SHARE );
+        int64_t before = server_drops( w, 0, NETCODE_DROP_OVER_SHARE );
         for ( i = 0; i < quiet[row]; i++ )
             world_step( w );
         for ( i = 0; i < 1090; i++ )

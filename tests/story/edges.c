@@ -134,8 +134,8 @@ TEST( a_constant_token_connects )
     struct recipe_t r = recipe_for( w, 1 );
     mint( &r, w->tokens[0] );
     const uint8_t * token = w->tokens[0];
-    void ( *connect )( struct netcode_client_t *, const uint8_t * ) = netcode_client_connect;
-    connect( w->clients[0], token );
+    void ( *connect_with )( struct netcode_client_t *, const uint8_t * ) = netcode_client_connect;
+    connect_with( w->clients[0], token );
     CHECK( world_until( w, 0, NETCODE_CLIENT_STATE_CONNECTED, 1.0 ) );
 }
 

@@ -14,38 +14,38 @@
     run a hundred times. Not from within a callback, where the library would be left in the middle of a call. */
 static void calls_count_update( void )
 {
-    watch.updates++;
-    if ( watch.updates_limit && watch.updates > watch.updates_limit && watch.depth == 0 )
+    watcher.updates++;
+    if ( watcher.updates_limit && watcher.updates > watcher.updates_limit && watcher.depth == 0 )
         test_escape();
 }
 
 static void calls_server_update( struct netcode_server_t * server, double time )
 {
     calls_count_update();
-    watch.depth++;
+    watcher.depth++;
     netcode_server_update( server, time );
-    watch.depth--;
+    watcher.depth--;
 }
 
 static void calls_client_update( struct netcode_client_t * client, double time )
 {
     calls_count_update();
-    watch.depth++;
+    watcher.depth++;
     netcode_client_update( client, time );
-    watch.depth--;
+    watcher.depth--;
 }
 
 /* What waits for real time, as long as a server or a client does not come, need not wait long. */
 static void runner_sleep( double seconds )
 {
-    netcode_sleep( watch.hurry && seconds > 0.0001 ? 0.0001 : seconds );
+    netcode_sleep( watcher.hurry && seconds > 0.0001 ? 0.0001 : seconds );
 }
 
 /*  A test that goes on without what it asked for would read what nobody wrote: it ends here. Not from within a callback,
     as above. */
 static void runner_need( int good )
 {
-    if ( !good && watch.refused && watch.depth == 0 )
+    if ( !good && watcher.refused && watcher.depth == 0 )
         test_escape();
 }
 

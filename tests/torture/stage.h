@@ -142,11 +142,11 @@ static void stage_judge_create( int error, int memory_error, int lines )
         watch_finding( "create failed without an error" );
     if ( stage.lines == lines )
         watch_finding( "create failed without a line in the log" );
-    if ( !watch.refused && !system_state.refused )
+    if ( !watcher.refused && !system_state.refused )
         stage_fail( "create failed, and nothing was refused" );
-    if ( watch.refused && error != memory_error && stage.story->transport != STAGE_SIMULATOR )
+    if ( watcher.refused && error != memory_error && stage.story->transport != STAGE_SIMULATOR )
         watch_finding( "create failed for want of memory, and its error is %d", error );
-    if ( stage.single && !watch.refused && !decisive )
+    if ( stage.single && !watcher.refused && !decisive )
         watch_finding( "create failed, though only %s was refused", system_names[kind] );
 }
 
@@ -297,7 +297,7 @@ static void stage_start( int which, int slots )
         stage.refused_starts++;
         if ( stage.lines == lines || netcode_server_max_clients( server ) != 0 )
             watch_finding( "a server that could not start did not say so" );
-        if ( !watch.refused )
+        if ( !watcher.refused )
             stage_fail( "start failed, and nothing was refused" );
         netcode_server_update( server, stage.time );
     }
@@ -499,10 +499,10 @@ static void stage_close( void )
     stage_end_server( 1 );
     calls_simulator_destroy( stage.net );
     system_disarm();
-    if ( watch.live )
-        watch_finding( "%d blocks were not given back", watch.live );
-    if ( watch.open_handles )
-        watch_finding( "%d handles were not closed", watch.open_handles );
+    if ( watcher.live )
+        watch_finding( "%d blocks were not given back", watcher.live );
+    if ( watcher.open_handles )
+        watch_finding( "%d handles were not closed", watcher.open_handles );
     if ( stage.send_errors != (uint64_t) system_state.expected_send_errors && !stage.story->dead_first )
         watch_finding( "send_errors are %d and not %d", (int) stage.send_errors, system_state.expected_send_errors );
     if ( stage.receive_errors < (uint64_t) system_state.expected_receive_errors ||

@@ -61,7 +61,7 @@ static struct {
     int hurry;         /* nobody waits for real time */
     int updates;       /* since watch_arm */
     int updates_limit; /* a run of the runner's tests ends behind so many; 0: never */
-} watch;
+} watcher;
 
 /* ---- the report ---- */
 
@@ -74,7 +74,7 @@ __attribute__( ( format( printf, 1, 2 ) ) ) static void watch_print( const char 
     va_end( arguments );
     if ( length > (int) sizeof( line ) - 1 )
         length = (int) sizeof( line ) - 1;
-    if ( length > 0 && write( watch.report, line, (size_t) length ) < 0 )
+    if ( length > 0 && write( watcher.report, line, (size_t) length ) < 0 )
         _exit( 3 );
 }
 
@@ -82,7 +82,7 @@ __attribute__( ( format( printf, 1, 2 ) ) ) static void watch_where( const char 
 {
     va_list arguments;
     va_start( arguments, format );
-    vsnprintf( watch.shared->where, sizeof( watch.shared->where ), format, arguments );
+    vsnprintf( watcher.shared->where, sizeof( watcher.shared->where ), format, arguments );
     va_end( arguments );
 }
 
@@ -93,37 +93,37 @@ __attribute__( ( format( printf, 1, 2 ) ) ) static void watch_finding( const cha
     va_start( arguments, format );
     vsnprintf( text, sizeof( text ), format, arguments );
     va_end( arguments );
-    watch_print( "FAILED %s: %s\n", watch.shared->where, text );
-    if ( ++watch.findings < WATCH_FINDINGS )
+    watch_print( "FAILED %s: %s\n", watcher.shared->where, text );
+    if ( ++watcher.findings < WATCH_FINDINGS )
         return;
-    watch_print( "torture: ended after %d failures\n", watch.findings );
-    watch.shared->finished = 1;
+    watch_print( "torture: ended after %d failures\n", watcher.findings );
+    watcher.shared->finished = 1;
     _exit( 1 );
 }
 
 static void watch_stuck( int number )
 {
     (void) number;
-    watch_print( "FAILED %s: it is stuck\n", watch.shared->where );
-    watch.shared->finished = 1;
+    watch_print( "FAILED %s: it is stuck\n", watcher.shared->where );
+    watcher.shared->finished = 1;
     _exit( 3 );
 }
 
 /* A run that computes or waits for ever is ended, and the program with it. */
 static void watch_limit( void )
 {
-    struct itimerval limit = { { 0, 0 }, { watch.cpu_seconds, 0 } };
+    struct itimerval limit = { { 0, 0 }, { watcher.cpu_seconds, 0 } };
     setitimer( ITIMER_PROF, &limit, NULL );
     alarm( WATCH_SECONDS );
 }
 
 static void watch_open( void )
 {
-    void * shared = mmap( NULL, sizeof( *watch.shared ), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0 );
-    watch.report = dup( 1 );
-    if ( shared == MAP_FAILED || watch.report < 0 )
+    void * shared = mmap( NULL, sizeof( *watcher.shared ), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0 );
+    watcher.report = dup( 1 );
+    if ( shared == MAP_FAILED || watcher.report < 0 )
         _exit( 2 );
-    watch.shared = (struct watch_shared_t *) shared;
+    watcher.shared = (struct watch_shared_t *) shared;
     signal( SIGALRM, watch_stuck );
     signal( SIGPROF, watch_stuck );
 }
@@ -138,14 +138,14 @@ static int watch_child( int ( *sweeps )( int count, char ** arguments ), int cou
         return 2;
     if ( child == 0 ) {
         int result = sweeps( count, arguments );
-        watch.shared->finished = 1;
+        watcher.shared->finished = 1;
         exit( result );
     }
     if ( waitpid( child, &status, 0 ) != child )
         return 2;
-    if ( !watch.shared->finished )
-        watch_print( "FAILED %s: the program died there\n", watch.shared->where );
-    return WIFEXITED( status ) && watch.shared->finished ? WEXITSTATUS( status ) : 1;
+    if ( !watcher.shared->finished )
+        watch_print( "FAILED %s: the program died there\n", watcher.shared->where );
+    return WIFEXITED( status ) && watcher.shared->finished ? WEXITSTATUS( status ) : 1;
 }
 
 /* ---- blocks ---- */
@@ -153,17 +153,17 @@ static int watch_child( int ( *sweeps )( int count, char ** arguments ), int cou
 /* From now on allocation `fail_at` is refused, and those behind it, `fail_for` in all. */
 static void watch_arm( int fail_at, int fail_for )
 {
-    watch.allocations = watch.refused = watch.updates = 0;
-    watch.fail_at = fail_at;
-    watch.fail_for = fail_for;
+    watcher.allocations = watcher.refused = watcher.updates = 0;
+    watcher.fail_at = fail_at;
+    watcher.fail_for = fail_for;
     watch_limit();
 }
 
 static int watch_refuses( void )
 {
-    int n = ++watch.allocations;
-    int refused = watch.fail_at && n >= watch.fail_at && n < watch.fail_at + watch.fail_for;
-    watch.refused += refused;
+    int n = ++watcher.allocations;
+    int refused = watcher.fail_at && n >= watcher.fail_at && n < watcher.fail_at + watcher.fail_for;
+    watcher.refused += refused;
     return refused;
 }
 
@@ -179,15 +179,15 @@ static void watch_insert( void * pointer, const void * context )
     }
     block->pointer = pointer;
     block->context = context;
-    block->serial = ++watch.serial;
-    block->next = watch.blocks;
-    watch.blocks = block;
-    watch.live++;
+    block->serial = ++watcher.serial;
+    block->next = watcher.blocks;
+    watcher.blocks = block;
+    watcher.live++;
 }
 
 static void watch_remove( void * pointer, const void * context )
 {
-    struct watch_block_t ** link = &watch.blocks;
+    struct watch_block_t ** link = &watcher.blocks;
     if ( !pointer )
         return;
     while ( *link && ( *link )->pointer != pointer )
@@ -200,7 +200,7 @@ static void watch_remove( void * pointer, const void * context )
     if ( block->context != context )
         watch_finding( "a block was freed with the context of another allocator" );
     *link = block->next;
-    watch.live -= !block->stale;
+    watcher.live -= !block->stale;
     free( block );
 }
 
@@ -238,7 +238,7 @@ static int watch_count_owned( const void * owner )
 {
     const struct watch_block_t * block;
     int count = 0;
-    for ( block = watch.blocks; block; block = block->next )
+    for ( block = watcher.blocks; block; block = block->next )
         count += block->owner == owner;
     return count;
 }
@@ -247,37 +247,37 @@ static int watch_count_owned( const void * owner )
 static void watch_forget_blocks( void )
 {
     struct watch_block_t * block;
-    for ( block = watch.blocks; block; block = block->next ) {
+    for ( block = watcher.blocks; block; block = block->next ) {
         block->stale = 1;
         block->owner = NULL;
     }
-    watch.live = 0;
+    watcher.live = 0;
 }
 
 /* ---- handles ---- */
 
 static void watch_handle_opened( int handle )
 {
-    if ( handle < 0 || handle >= WATCH_HANDLES || watch.handles[handle] )
+    if ( handle < 0 || handle >= WATCH_HANDLES || watcher.handles[handle] )
         return;
-    watch.handles[handle] = 1;
-    watch.open_handles++;
+    watcher.handles[handle] = 1;
+    watcher.open_handles++;
 }
 
 static void watch_handle_closed( int handle )
 {
-    if ( handle < 0 || handle >= WATCH_HANDLES || !watch.handles[handle] )
+    if ( handle < 0 || handle >= WATCH_HANDLES || !watcher.handles[handle] )
         return;
-    watch.handles[handle] = 0;
-    watch.open_handles--;
+    watcher.handles[handle] = 0;
+    watcher.open_handles--;
 }
 
 /* Closes what a test left open when it was ended. */
 static void watch_close_handles( void )
 {
     int i;
-    for ( i = 0; i < WATCH_HANDLES && watch.open_handles; i++ )
-        if ( watch.handles[i] )
+    for ( i = 0; i < WATCH_HANDLES && watcher.open_handles; i++ )
+        if ( watcher.handles[i] )
             close( i );
 }
 
@@ -301,8 +301,8 @@ struct watch_mark_t {
 
 static struct watch_mark_t watch_enter( void )
 {
-    struct watch_mark_t mark = { watch.serial, watch.live, watch.open_handles };
-    watch.depth++;
+    struct watch_mark_t mark = { watcher.serial, watcher.live, watcher.open_handles };
+    watcher.depth++;
     return mark;
 }
 
@@ -310,16 +310,16 @@ static struct watch_mark_t watch_enter( void )
 static void watch_leave( struct watch_mark_t mark, const void * object, const char * call )
 {
     struct watch_block_t * block;
-    watch.depth--;
+    watcher.depth--;
     if ( object ) {
-        for ( block = watch.blocks; block && block->serial > mark.serial; block = block->next )
+        for ( block = watcher.blocks; block && block->serial > mark.serial; block = block->next )
             block->owner = object;
         return;
     }
-    if ( watch.live > mark.live )
-        watch_finding( "%s failed and kept %d blocks", call, watch.live - mark.live );
-    if ( watch.open_handles > mark.handles )
-        watch_finding( "%s failed and kept %d handles open", call, watch.open_handles - mark.handles );
+    if ( watcher.live > mark.live )
+        watch_finding( "%s failed and kept %d blocks", call, watcher.live - mark.live );
+    if ( watcher.open_handles > mark.handles )
+        watch_finding( "%s failed and kept %d handles open", call, watcher.open_handles - mark.handles );
 }
 
 /*  Destroyed from within one of its own callbacks, an object may live until the outermost call returns: until then its
@@ -329,7 +329,7 @@ static const char watch_ghost[] = "ghost";
 static void watch_destroyed( const void * object )
 {
     struct watch_block_t * block;
-    for ( block = watch.blocks; block && object; block = block->next )
+    for ( block = watcher.blocks; block && object; block = block->next )
         if ( block->owner == object )
             block->owner = watch_ghost;
 }
