@@ -351,6 +351,18 @@ def check_unfinished(text, path="netcode.h"):
     return ["%s:%d: %s" % (path, source.line_of(text, m.start()), m.group(0)) for m in re.finditer(r"\b(%s)\b" % words, text)]
 
 
+def check_page(page, text):
+    """.github/CONTRIBUTING.md names functions, tables, files and commands that exist."""
+    faults, words = [], set(re.findall(r"\w+", text))
+    for word in sorted(set(re.findall(r"`([^`\n]+)`", page))):
+        name = word.split("(")[0].strip()
+        if re.fullmatch(r"(nc|NC|netcode|NETCODE)_\w+", name) and name not in words:
+            faults.append("netcode.h has no %s" % name)
+        if re.fullmatch(r"(tests|examples|\.ci)/[\w./]+", name) and "NAME" not in name and not os.path.exists(os.path.join(TOP, name)):
+            faults.append("there is no %s" % name)
+    return faults
+
+
 OF_THE_HEADER = (
     check_rooms_in_order,
     check_no_forward_declarations,
@@ -396,6 +408,7 @@ def main():
         count += report(check.__doc__.split("\n")[0], check(header))
     for check in OF_EVERY_FILE:
         count += report(check.__doc__, [fault for path in c_files() for fault in check(read(path), path)])
+    count += report(check_page.__doc__, check_page(read(".github/CONTRIBUTING.md"), header))
     print("%d faults" % count)
     return 1 if count else 0
 

@@ -110,5 +110,9 @@ def run(lint):
         if not getattr(lint, name)(sound.replace(before, after)):
             print("FAIL %s accepts %r in place of %r" % (name, after[:60], before[:60]))
             failures += 1
+    for page, faults in (("`nc_token_read`, `tests/lint/lint.py`", 0), ("`nc_token_wrote`", 1), ("`tests/lint/no.py`", 1)):
+        if len(lint.check_page(page, sound)) != faults:
+            print("FAIL check_page finds not %d faults in %s" % (faults, page))
+            failures += 1
     print("%-4s %d checks, %d broken files" % ("FAIL" if failures else "ok", len(lint.OF_THE_HEADER + lint.OF_EVERY_FILE), len(BREAKS)))
     return 1 if failures else 0
