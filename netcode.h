@@ -3131,11 +3131,11 @@ static void nc_packet_associated( uint8_t associated[NC_PACKET_AD_BYTES], uint64
 typedef struct {
     const uint8_t * key;
     uint64_t protocol_id;
-} nc_channel_t;
+} nc_packet_context_t;
 
 /* Opens a parsed packet into `out`, which may be the packet's own place behind its header. */
 static inline int nc_packet_open( const nc_packet_t * packet, const uint8_t * data, uint8_t * out,
-                                  const nc_channel_t * channel )
+                                  const nc_packet_context_t * channel )
 {
     uint8_t associated[NC_PACKET_AD_BYTES];
     nc_seal_t seal = { channel->key, packet->sequence, associated, sizeof( associated ) };
@@ -3146,7 +3146,7 @@ static inline int nc_packet_open( const nc_packet_t * packet, const uint8_t * da
 
 /*  Reads a packet of a session, all of which are protected against replay: the test, decryption in place, advance.
     Standard: Reading Encrypted Packets. Returns a drop reason. */
-static inline int nc_packet_accept( const nc_packet_t * packet, uint8_t * data, const nc_channel_t * channel,
+static inline int nc_packet_accept( const nc_packet_t * packet, uint8_t * data, const nc_packet_context_t * channel,
                                     nc_replay_t * replay )
 {
     int reason = nc_replay_seen( replay, packet->sequence );
@@ -3161,7 +3161,7 @@ static inline int nc_packet_accept( const nc_packet_t * packet, uint8_t * data, 
 
 /* Writes a sealed packet to `out` and returns its size. `packet` gives type, sequence and body_bytes. */
 static int nc_packet_seal( uint8_t * out, const nc_packet_t * packet, const uint8_t * body,
-                           const nc_channel_t * channel )
+                           const nc_packet_context_t * channel )
 {
     uint8_t associated[NC_PACKET_AD_BYTES];
     nc_seal_t seal = { channel->key, packet->sequence, associated, sizeof( associated ) };
@@ -4162,7 +4162,7 @@ static void nc_outbox_end( nc_outbox_t * outbox, uint8_t * out, const struct net
 }
 
 /* The network's send did not return: what it was given is lost, as on networks. */
-static void nc_outbox_mend( nc_outbox_t * outbox )
+static void nc_outbox_repair( nc_outbox_t * outbox )
 {
     if ( outbox->flushing )
         outbox->count = outbox->sent = outbox->flushing = 0;
@@ -5926,7 +5926,7 @@ static void nc_client_seal( struct netcode_client_t * client, int type, const ui
     if ( client->state <= 0 || client->loopback || client->sequence == UINT64_MAX )
         return; /* the keys are gone, or a nonce would be used twice */
     nc_packet_t packet = { type, 0, body_bytes, client->sequence++ };
-    nc_channel_t channel = { client->token.route.client_to_server_key, client->token.protocol_id };
+    nc_packet_context_t channel = { client->token.route.client_to_server_key, client->token.protocol_id };
     client->last_send_time = client->clock.now;
     nc_outbox_end( &client->outbox, out, &client->server_address, type,
                    nc_packet_seal( out, &packet, body, &channel ) );
@@ -6111,7 +6111,7 @@ static int nc_client_read( struct netcode_client_t * client, nc_arrival_t * arri
     if ( !nc_client_expects( client, packet->type ) )
         return NETCODE_DROP_WRONG_STATE;
     uint8_t * body = arrival->data + packet->header_bytes;
-    nc_channel_t channel = { client->token.route.server_to_client_key, client->token.protocol_id };
+    nc_packet_context_t channel = { client->token.route.server_to_client_key, client->token.protocol_id };
     arrival->cost += NC_COST_OPEN;
     if ( client->state == NC_STATE( CONNECTED ) )
         reason = nc_packet_accept( packet, arrival->data, &channel, &client->replay );
@@ -6340,10 +6340,10 @@ static void nc_client_free( struct netcode_client_t * client )
 }
 
 /* A callback of the last call did not return: nothing is in progress any more. */
-static void nc_client_mend( struct netcode_client_t * client )
+static void nc_client_repair( struct netcode_client_t * client )
 {
     client->depth = client->updating = client->leaving = 0;
-    nc_outbox_mend( &client->outbox );
+    nc_outbox_repair( &client->outbox );
     for ( int i = 0; i < NC_CLIENT_BATCH; i++ )
         nc_arrival_prepare( &client->places[i], client->inbox.pool, client->batch[i] );
 }
@@ -6354,7 +6354,7 @@ static NC_INLINE void nc_client_come( struct netcode_client_t * client )
 {
     uintptr_t frame = NC_FRAME();
     if ( client->depth && frame >= client->outermost && frame )
-        nc_client_mend( client );
+        nc_client_repair( client );
     if ( client->depth++ == 0 )
         client->outermost = frame;
     nc_client_check( client );
@@ -7148,7 +7148,7 @@ typedef struct {
     size_t bytes;
     uint32_t slot_count;
     uint32_t pending_count; /* capacity */
-    uint32_t least_used;    /* used tokens that a former hall had room for */
+    uint32_t least_used;    /* of used tokens, as large as it ever was */
     nc_slot_t * slots;
     uint8_t * user_data; /* NETCODE_USER_DATA_BYTES a slot */
     nc_table_t slot_by_address;
@@ -7164,7 +7164,7 @@ typedef struct {
     nc_used_t used;
     nc_inbox_t inbox;
     nc_wheel_t wheel; /* slots first, then pending handshakes */
-} nc_hall_t;
+} nc_server_memory_t;
 
 enum { NC_WANTED_STOP = -1, NC_WANTED_NOTHING = 0 }; /* or a start, with so many slots */
 
@@ -7212,7 +7212,7 @@ struct netcode_server_t {
     nc_socket_override_t override_;
     nc_counters_t counters;
     nc_outbox_t outbox;
-    nc_hall_t hall;
+    nc_server_memory_t memory;
     nc_pool_t * retired_pools; /* of former starts: the caller still holds packets of them */
     struct netcode_address_t addresses[2 + NETCODE_MAX_PUBLIC_ADDRESSES];
     struct netcode_address_t names[2 + NETCODE_MAX_PUBLIC_ADDRESSES]; /* those addresses, as tokens name them */
@@ -7273,17 +7273,17 @@ typedef struct {
 static uint32_t nc_server_match_slot( const struct netcode_server_t * server, uint32_t index,
                                       const struct netcode_address_t * address )
 {
-    const nc_hall_t * hall = &server->hall;
-    while ( index != NC_NOWHERE && !( hall->slots[index].state == NC_SLOT_CONNECTED &&
-                                      nc_address_same( &hall->slots[index].address, address ) ) )
-        index = nc_table_find_next( &hall->slot_by_address, index );
+    const nc_server_memory_t * memory = &server->memory;
+    while ( index != NC_NOWHERE && !( memory->slots[index].state == NC_SLOT_CONNECTED &&
+                                      nc_address_same( &memory->slots[index].address, address ) ) )
+        index = nc_table_find_next( &memory->slot_by_address, index );
     return index;
 }
 
 static uint32_t nc_server_slot_at( const struct netcode_server_t * server, const struct netcode_address_t * address,
                                    uint64_t hash )
 {
-    return nc_server_match_slot( server, nc_table_find( &server->hall.slot_by_address, (uint32_t) hash ), address );
+    return nc_server_match_slot( server, nc_table_find( &server->memory.slot_by_address, (uint32_t) hash ), address );
 }
 
 static void nc_server_prefetch_slot( const nc_slot_t * slot )
@@ -7309,46 +7309,46 @@ static uint32_t nc_server_tag_hash( const struct netcode_server_t * server, cons
 /*  Looks one step ahead: where will this datagram lead? The places where the tables begin to tell are fetched. */
 static void nc_server_look_ahead( const struct netcode_server_t * server, nc_arrival_t * arrival )
 {
-    const nc_hall_t * hall = &server->hall;
+    const nc_server_memory_t * memory = &server->memory;
     if ( arrival->data[0] == NETCODE_PACKET_REQUEST ) {
         arrival->hash = nc_server_tag_hash( server, arrival->as.request.tag );
-        NC_PREFETCH( nc_table_head( &hall->used.table, (uint32_t) arrival->hash ) );
+        NC_PREFETCH( nc_table_head( &memory->used.table, (uint32_t) arrival->hash ) );
         return;
     }
     uint64_t key = nc_address_key( arrival->from, server->address_factor );
-    NC_PREFETCH( nc_sieve_set( &hall->sieve, key ) );
+    NC_PREFETCH( nc_sieve_set( &memory->sieve, key ) );
     arrival->hash = key;
     if ( arrival->as.packet.type == NETCODE_PACKET_RESPONSE ) {
         arrival->hash = nc_server_address_hash( server, arrival->from );
-        NC_PREFETCH( nc_table_head( &hall->slot_by_address, (uint32_t) arrival->hash ) );
-        NC_PREFETCH( nc_table_head( &hall->pending_by_address, (uint32_t) arrival->hash ) );
+        NC_PREFETCH( nc_table_head( &memory->slot_by_address, (uint32_t) arrival->hash ) );
+        NC_PREFETCH( nc_table_head( &memory->pending_by_address, (uint32_t) arrival->hash ) );
     }
 }
 
 /* A further step: what is found there is fetched. Returns 0 for a stranger, at whose address nobody is. */
 static int nc_server_look_further( const struct netcode_server_t * server, nc_arrival_t * arrival )
 {
-    const nc_hall_t * hall = &server->hall;
+    const nc_server_memory_t * memory = &server->memory;
     if ( arrival->data[0] == NETCODE_PACKET_REQUEST ) {
-        uint32_t record = *nc_table_head( &hall->used.table, (uint32_t) arrival->hash );
+        uint32_t record = *nc_table_head( &memory->used.table, (uint32_t) arrival->hash );
         if ( record != NC_NOWHERE ) {
-            NC_PREFETCH( &hall->used.table.entries[record] );
-            NC_PREFETCH( nc_used_tag( &hall->used, record ) );
+            NC_PREFETCH( &memory->used.table.entries[record] );
+            NC_PREFETCH( nc_used_tag( &memory->used, record ) );
         }
         return 1;
     }
     int response = arrival->as.packet.type == NETCODE_PACKET_RESPONSE;
-    arrival->slot = response ? NC_SOMEWHERE : nc_sieve_find( &hall->sieve, arrival->hash );
+    arrival->slot = response ? NC_SOMEWHERE : nc_sieve_find( &memory->sieve, arrival->hash );
     if ( arrival->slot == NC_NOWHERE && server->pending_used.count == 0 )
         return 0;
     if ( arrival->slot >= NC_SOMEWHERE ) {
         uint32_t hash = (uint32_t) ( response ? arrival->hash : nc_server_address_hash( server, arrival->from ) );
-        arrival->slot = nc_table_find( &hall->slot_by_address, hash );
+        arrival->slot = nc_table_find( &memory->slot_by_address, hash );
         if ( arrival->slot == NC_NOWHERE )
-            return nc_table_find( &hall->pending_by_address, hash ) != NC_NOWHERE;
+            return nc_table_find( &memory->pending_by_address, hash ) != NC_NOWHERE;
     }
-    NC_PREFETCH( &hall->inbox.queues[arrival->slot] );
-    nc_server_prefetch_slot( &hall->slots[arrival->slot] );
+    NC_PREFETCH( &memory->inbox.queues[arrival->slot] );
+    nc_server_prefetch_slot( &memory->slots[arrival->slot] );
     return 1;
 }
 
@@ -7361,11 +7361,11 @@ static uint32_t nc_server_id_hash( const struct netcode_server_t * server, uint6
 
 static uint32_t nc_server_slot_of_id( const struct netcode_server_t * server, uint64_t client_id, uint32_t hash )
 {
-    const nc_hall_t * hall = &server->hall;
-    uint32_t index = nc_table_find( &hall->slot_by_id, hash );
+    const nc_server_memory_t * memory = &server->memory;
+    uint32_t index = nc_table_find( &memory->slot_by_id, hash );
     while ( index != NC_NOWHERE &&
-            !( hall->slots[index].state == NC_SLOT_CONNECTED && hall->slots[index].client_id == client_id ) )
-        index = nc_table_find_next( &hall->slot_by_id, index );
+            !( memory->slots[index].state == NC_SLOT_CONNECTED && memory->slots[index].client_id == client_id ) )
+        index = nc_table_find_next( &memory->slot_by_id, index );
     return index;
 }
 
@@ -7379,7 +7379,7 @@ static NC_INLINE void nc_server_seal_to_slot( struct netcode_server_t * server, 
     if ( session == 0 || slot->session != session || slot->sequence >> 63 )
         return; /* it is gone; or the upper half, which is the global sequence's: no nonce is used twice */
     packet->sequence = slot->sequence++;
-    nc_channel_t channel = { slot->server_to_client_key, server->config.protocol_id };
+    nc_packet_context_t channel = { slot->server_to_client_key, server->config.protocol_id };
     int bytes = nc_packet_seal( out, packet, body, &channel );
     slot->send_time = server->clock.now;
     slot->packets_sent++;
@@ -7393,13 +7393,13 @@ static void nc_server_send_keep_alive( struct netcode_server_t * server, uint32_
     nc_packet_t packet = { NETCODE_PACKET_KEEP_ALIVE, 0, (int) sizeof( body ), 0 };
     nc_writer_t writer = nc_writer_make( body, sizeof( body ) );
     nc_writer_number( &writer, index, 4 );
-    nc_writer_number( &writer, server->hall.slot_count, 4 );
-    nc_server_seal_to_slot( server, &server->hall.slots[index], &packet, body );
+    nc_writer_number( &writer, server->memory.slot_count, 4 );
+    nc_server_seal_to_slot( server, &server->memory.slots[index], &packet, body );
 }
 
 static void nc_server_send_disconnects( struct netcode_server_t * server, uint32_t index )
 {
-    nc_slot_t * slot = &server->hall.slots[index];
+    nc_slot_t * slot = &server->memory.slots[index];
     nc_packet_t packet = { NETCODE_PACKET_DISCONNECT, 0, 0, 0 };
     if ( slot->packets_sent == 0 )
         nc_server_send_keep_alive( server, index ); /* only a client that knows it is connected minds a disconnect */
@@ -7428,36 +7428,36 @@ static double nc_server_slot_deadline( const struct netcode_server_t * server, c
 
 static void nc_server_set_slot_timer( struct netcode_server_t * server, uint32_t index )
 {
-    const nc_slot_t * slot = &server->hall.slots[index];
+    const nc_slot_t * slot = &server->memory.slots[index];
     double next = slot->send_time + NC_SEND_INTERVAL;
     double deadline = nc_server_slot_deadline( server, slot );
     if ( slot->state != NC_SLOT_CONNECTED )
         return; /* the network's own callback has ended it */
     if ( deadline >= 0.0 && deadline < next )
         next = deadline;
-    nc_wheel_insert( &server->hall.wheel, index, next );
+    nc_wheel_insert( &server->memory.wheel, index, next );
 }
 
 /* Nobody needs the data of a closing slot any more. */
 static void nc_server_free_slot( struct netcode_server_t * server, uint32_t index )
 {
-    nc_hall_t * hall = &server->hall;
-    nc_slot_t * slot = &hall->slots[index];
+    nc_server_memory_t * memory = &server->memory;
+    nc_slot_t * slot = &memory->slots[index];
     int reason = slot->reason;
-    nc_wheel_remove( &hall->wheel, index );
+    nc_wheel_remove( &memory->wheel, index );
     if ( !slot->loopback ) {
-        nc_table_remove( &hall->slot_by_address, index );
-        nc_sieve_change( &hall->sieve, nc_address_key( &slot->address, server->address_factor ), index, 0 );
+        nc_table_remove( &memory->slot_by_address, index );
+        nc_sieve_change( &memory->sieve, nc_address_key( &slot->address, server->address_factor ), index, 0 );
     }
-    nc_table_remove( &hall->slot_by_id, index );
+    nc_table_remove( &memory->slot_by_id, index );
     for ( nc_walk_t * walk = server->walks; walk; walk = walk->outer )
         if ( walk->next == index )
-            walk->next = hall->active_links[index].next;
-    nc_list_remove( &server->active, hall->active_links, index );
-    nc_bits_insert( &hall->free_slots, index );
-    nc_inbox_close( &hall->inbox, index, slot->session, slot->client_id, reason );
+            walk->next = memory->active_links[index].next;
+    nc_list_remove( &server->active, memory->active_links, index );
+    nc_bits_insert( &memory->free_slots, index );
+    nc_inbox_close( &memory->inbox, index, slot->session, slot->client_id, reason );
     nc_crypto_wipe( slot, sizeof( *slot ) );
-    nc_crypto_wipe( hall->user_data + (size_t) index * NETCODE_USER_DATA_BYTES, NETCODE_USER_DATA_BYTES );
+    nc_crypto_wipe( memory->user_data + (size_t) index * NETCODE_USER_DATA_BYTES, NETCODE_USER_DATA_BYTES );
     slot->state = NC_SLOT_FREE;
     slot->reason = (uint8_t) reason;
 }
@@ -7466,7 +7466,7 @@ static void nc_server_free_slot( struct netcode_server_t * server, uint32_t inde
     slot. */
 static void nc_server_end_slot( struct netcode_server_t * server, uint32_t index, int reason, int tell_client )
 {
-    nc_slot_t * slot = &server->hall.slots[index];
+    nc_slot_t * slot = &server->memory.slots[index];
     char text[NETCODE_MAX_ADDRESS_STRING_LENGTH];
     static const char * const reasons[] = { "", "it timed out", "it disconnected", "the server disconnected it",
                                             "a newer token of the same client took over" };
@@ -7501,8 +7501,8 @@ static void nc_server_tell( struct netcode_server_t * server )
 static void nc_server_open_slot( struct netcode_server_t * server, uint32_t index, const nc_slot_t * client,
                                  const nc_server_hashes_t * hashes, const uint8_t * user_data )
 {
-    nc_hall_t * hall = &server->hall;
-    nc_slot_t * slot = &hall->slots[index];
+    nc_server_memory_t * memory = &server->memory;
+    nc_slot_t * slot = &memory->slots[index];
     uint64_t session = ++server->session;
     char text[NETCODE_MAX_ADDRESS_STRING_LENGTH];
     *slot = *client;
@@ -7511,15 +7511,15 @@ static void nc_server_open_slot( struct netcode_server_t * server, uint32_t inde
     slot->session = session;
     slot->sequence = nc_crypto_sequence_base( server->config.sequence_base, nc_crypto_random_u64() );
     slot->connect_time = slot->receive_time = slot->send_time = server->clock.now;
-    memcpy( hall->user_data + (size_t) index * NETCODE_USER_DATA_BYTES, user_data, NETCODE_USER_DATA_BYTES );
-    nc_bits_remove( &hall->free_slots, index );
-    nc_list_insert( &server->active, hall->active_links, index );
-    nc_table_insert( &hall->slot_by_id, hashes->id, index );
-    nc_inbox_open( &hall->inbox, index, slot->session, slot->client_id );
+    memcpy( memory->user_data + (size_t) index * NETCODE_USER_DATA_BYTES, user_data, NETCODE_USER_DATA_BYTES );
+    nc_bits_remove( &memory->free_slots, index );
+    nc_list_insert( &server->active, memory->active_links, index );
+    nc_table_insert( &memory->slot_by_id, hashes->id, index );
+    nc_inbox_open( &memory->inbox, index, slot->session, slot->client_id );
     server->connects++;
     if ( !slot->loopback ) {
-        nc_table_insert( &hall->slot_by_address, (uint32_t) hashes->address, index );
-        nc_sieve_change( &hall->sieve, nc_address_key( &slot->address, server->address_factor ), index, 1 );
+        nc_table_insert( &memory->slot_by_address, (uint32_t) hashes->address, index );
+        nc_sieve_change( &memory->sieve, nc_address_key( &slot->address, server->address_factor ), index, 1 );
         nc_server_set_slot_timer( server, index );
     }
     server->untold = index;
@@ -7596,35 +7596,35 @@ static inline void nc_server_drop( struct netcode_server_t * server, int reason,
 static uint32_t nc_server_pending_at( const struct netcode_server_t * server, const struct netcode_address_t * address,
                                       uint64_t hash, uint32_t after )
 {
-    const nc_hall_t * hall = &server->hall;
-    uint32_t index = after == NC_NOWHERE ? nc_table_find( &hall->pending_by_address, (uint32_t) hash )
-                                         : nc_table_find_next( &hall->pending_by_address, after );
-    while ( index != NC_NOWHERE && !nc_address_same( &hall->pending[index].address, address ) )
-        index = nc_table_find_next( &hall->pending_by_address, index );
+    const nc_server_memory_t * memory = &server->memory;
+    uint32_t index = after == NC_NOWHERE ? nc_table_find( &memory->pending_by_address, (uint32_t) hash )
+                                         : nc_table_find_next( &memory->pending_by_address, after );
+    while ( index != NC_NOWHERE && !nc_address_same( &memory->pending[index].address, address ) )
+        index = nc_table_find_next( &memory->pending_by_address, index );
     return index;
 }
 
 static uint32_t nc_server_find_pending( const struct netcode_server_t * server, const nc_arrival_t * arrival )
 {
-    const nc_hall_t * hall = &server->hall;
-    uint32_t index = nc_table_find( &hall->pending_by_tag, (uint32_t) arrival->hash );
+    const nc_server_memory_t * memory = &server->memory;
+    uint32_t index = nc_table_find( &memory->pending_by_tag, (uint32_t) arrival->hash );
     while ( index != NC_NOWHERE &&
-            !( memcmp( hall->pending[index].tag, arrival->as.request.tag, NC_TOKEN_TAG_BYTES ) == 0 &&
-               nc_address_same( &hall->pending[index].address, arrival->from ) ) )
-        index = nc_table_find_next( &hall->pending_by_tag, index );
+            !( memcmp( memory->pending[index].tag, arrival->as.request.tag, NC_TOKEN_TAG_BYTES ) == 0 &&
+               nc_address_same( &memory->pending[index].address, arrival->from ) ) )
+        index = nc_table_find_next( &memory->pending_by_tag, index );
     return index;
 }
 
 static void nc_server_remove_pending( struct netcode_server_t * server, uint32_t index )
 {
-    nc_hall_t * hall = &server->hall;
-    nc_pending_t * pending = &hall->pending[index];
-    nc_table_remove( &hall->pending_by_address, index );
-    nc_table_remove( &hall->pending_by_tag, index );
-    nc_table_remove( &hall->pending_by_id, index );
-    nc_wheel_remove( &hall->wheel, hall->slot_count + index );
-    nc_list_remove( &server->pending_used, hall->pending_links, index );
-    nc_list_insert( &server->pending_free, hall->pending_links, index );
+    nc_server_memory_t * memory = &server->memory;
+    nc_pending_t * pending = &memory->pending[index];
+    nc_table_remove( &memory->pending_by_address, index );
+    nc_table_remove( &memory->pending_by_tag, index );
+    nc_table_remove( &memory->pending_by_id, index );
+    nc_wheel_remove( &memory->wheel, memory->slot_count + index );
+    nc_list_remove( &server->pending_used, memory->pending_links, index );
+    nc_list_insert( &server->pending_free, memory->pending_links, index );
     nc_crypto_wipe( pending, sizeof( *pending ) );
 }
 
@@ -7656,9 +7656,9 @@ typedef struct {
 static int nc_server_shares_key( const struct netcode_server_t * server, const nc_pending_t * a, const nc_pending_t * b,
                                  const nc_table_t * table )
 {
-    if ( table == &server->hall.pending_by_address )
+    if ( table == &server->memory.pending_by_address )
         return nc_address_same( &a->address, &b->address );
-    if ( table == &server->hall.pending_by_tag )
+    if ( table == &server->memory.pending_by_tag )
         return memcmp( a->tag, b->tag, NC_TOKEN_TAG_BYTES ) == 0;
     return a->client_id == b->client_id;
 }
@@ -7669,8 +7669,8 @@ static uint32_t nc_server_find_victim( const struct netcode_server_t * server, c
 {
     uint32_t index = nc_table_find( limit->table, limit->hash ), victim = NC_NOWHERE, count = 0;
     for ( ; index != NC_NOWHERE; index = nc_table_find_next( limit->table, index ) ) {
-        const nc_pending_t * entry = &server->hall.pending[index];
-        const nc_pending_t * worst = victim == NC_NOWHERE ? NULL : &server->hall.pending[victim];
+        const nc_pending_t * entry = &server->memory.pending[index];
+        const nc_pending_t * worst = victim == NC_NOWHERE ? NULL : &server->memory.pending[victim];
         if ( !nc_server_shares_key( server, entry, newcomer, limit->table ) )
             continue;
         count++;
@@ -7692,35 +7692,35 @@ static uint32_t nc_server_milliseconds( const struct netcode_server_t * server )
 static int nc_server_insert_pending( struct netcode_server_t * server, const nc_pending_t * newcomer,
                                      const nc_server_hashes_t * hashes, uint32_t * result )
 {
-    nc_hall_t * hall = &server->hall;
-    nc_server_limit_t limits[] = { { &hall->pending_by_id, hashes->id, NC_HANDSHAKES_PER_ID, 1 },
-                                   { &hall->pending_by_tag, hashes->tag, NC_ADDRESSES_PER_TOKEN, 0 },
-                                   { &hall->pending_by_address, (uint32_t) hashes->address, NC_TOKENS_PER_ADDRESS,
+    nc_server_memory_t * memory = &server->memory;
+    nc_server_limit_t limits[] = { { &memory->pending_by_id, hashes->id, NC_HANDSHAKES_PER_ID, 1 },
+                                   { &memory->pending_by_tag, hashes->tag, NC_ADDRESSES_PER_TOKEN, 0 },
+                                   { &memory->pending_by_address, (uint32_t) hashes->address, NC_TOKENS_PER_ADDRESS,
                                      0 } };
     uint32_t victim;
     for ( uint32_t i = 0; i < 3; i++ ) {
         victim = nc_server_find_victim( server, newcomer, &limits[i] );
         if ( victim == NC_NOWHERE )
             continue;
-        if ( limits[i].by_expiry && newcomer->expire_timestamp < hall->pending[victim].expire_timestamp )
+        if ( limits[i].by_expiry && newcomer->expire_timestamp < memory->pending[victim].expire_timestamp )
             return NETCODE_DROP_TOKEN_OUTLIVED;
         /* A handshake gets the time to answer its challenge, however many copies of its request arrive meanwhile. */
-        if ( memcmp( newcomer->tag, hall->pending[victim].tag, NC_TOKEN_TAG_BYTES ) == 0 &&
-             nc_server_milliseconds( server ) - hall->pending[victim].create_time < NC_PENDING_PROTECTED )
+        if ( memcmp( newcomer->tag, memory->pending[victim].tag, NC_TOKEN_TAG_BYTES ) == 0 &&
+             nc_server_milliseconds( server ) - memory->pending[victim].create_time < NC_PENDING_PROTECTED )
             return NETCODE_DROP_REQUEST_TOO_SOON;
         nc_server_evict_pending( server, victim );
     }
     if ( server->pending_free.count == 0 )
         nc_server_evict_pending( server, server->pending_used.head );
     uint32_t index = server->pending_free.tail; /* the one freed last: it is still in the processor's cache */
-    nc_list_remove( &server->pending_free, hall->pending_links, index );
-    nc_list_insert( &server->pending_used, hall->pending_links, index );
-    hall->pending[index] = *newcomer;
-    hall->pending[index].created = ++server->created;
-    nc_table_insert( &hall->pending_by_id, hashes->id, index );
-    nc_table_insert( &hall->pending_by_tag, hashes->tag, index );
-    nc_table_insert( &hall->pending_by_address, (uint32_t) hashes->address, index );
-    nc_wheel_insert( &hall->wheel, hall->slot_count + index, nc_server_pending_deadline( server, newcomer ) );
+    nc_list_remove( &server->pending_free, memory->pending_links, index );
+    nc_list_insert( &server->pending_used, memory->pending_links, index );
+    memory->pending[index] = *newcomer;
+    memory->pending[index].created = ++server->created;
+    nc_table_insert( &memory->pending_by_id, hashes->id, index );
+    nc_table_insert( &memory->pending_by_tag, hashes->tag, index );
+    nc_table_insert( &memory->pending_by_address, (uint32_t) hashes->address, index );
+    nc_wheel_insert( &memory->wheel, memory->slot_count + index, nc_server_pending_deadline( server, newcomer ) );
     server->handshakes++;
     *result = index;
     return NETCODE_DROP_NONE;
@@ -7752,7 +7752,7 @@ static void nc_server_answer( struct netcode_server_t * server, const nc_pending
     if ( pending->created != created )
         return;
     nc_packet_t packet = { type, 0, body ? NC_PACKET_LARGE_BODY : 0, (uint64_t) 1 << 63 | random };
-    nc_channel_t channel = { pending->server_to_client_key, server->config.protocol_id };
+    nc_packet_context_t channel = { pending->server_to_client_key, server->config.protocol_id };
     nc_outbox_end( &server->outbox, out, &to, type, nc_packet_seal( out, &packet, body, &channel ) );
 }
 
@@ -7812,7 +7812,7 @@ static inline int nc_server_rations( const nc_arrival_t * arrival )
 static int nc_server_screen_request( struct netcode_server_t * server, nc_server_request_t * it,
                                      const nc_arrival_t * arrival )
 {
-    nc_used_t * used = &server->hall.used;
+    nc_used_t * used = &server->memory.used;
     it->request = arrival->as.request;
     it->hashes.tag = (uint32_t) arrival->hash;
     uint64_t unix_now = server->config.unix_time( server->config.callback_context );
@@ -7828,7 +7828,7 @@ static int nc_server_screen_request( struct netcode_server_t * server, nc_server
     if ( it->pending == NC_NOWHERE )
         return server->work.tokens <= 0 && nc_server_rations( arrival ) ? NETCODE_DROP_REQUEST_NOT_OPENED
                                                                         : NETCODE_DROP_NONE;
-    if ( !nc_server_has_left( server, server->hall.pending[it->pending].answers ) )
+    if ( !nc_server_has_left( server, server->memory.pending[it->pending].answers ) )
         return NETCODE_DROP_REQUEST_TOO_SOON;
     return NETCODE_DROP_NONE;
 }
@@ -7889,8 +7889,8 @@ static int nc_server_check_rivals( const struct netcode_server_t * server, const
         return NETCODE_DROP_ADDRESS_CONNECTED;
     if ( same == NC_NOWHERE )
         return NETCODE_DROP_NONE;
-    if ( !server->config.replace_existing_clients || server->hall.slots[same].loopback ||
-         who->expire_timestamp < server->hall.slots[same].expire_timestamp )
+    if ( !server->config.replace_existing_clients || server->memory.slots[same].loopback ||
+         who->expire_timestamp < server->memory.slots[same].expire_timestamp )
         return NETCODE_DROP_CLIENT_ID_CONNECTED;
     *takes_over = same;
     return NETCODE_DROP_NONE;
@@ -7899,7 +7899,7 @@ static int nc_server_check_rivals( const struct netcode_server_t * server, const
 /* Could this token be remembered as used? Returns a drop reason. */
 static int nc_server_check_records( const struct netcode_server_t * server, const nc_pending_t * who, uint32_t id_hash )
 {
-    const nc_used_t * used = &server->hall.used;
+    const nc_used_t * used = &server->memory.used;
     uint32_t crowded = nc_used_crowded( used, who->client_id, id_hash );
     if ( who->expire_timestamp == UINT64_MAX && !nc_used_has_room_for_never( used ) )
         return NETCODE_DROP_TOKEN_NO_RECORD_FREE;
@@ -7947,10 +7947,10 @@ static int nc_server_admit_request( struct netcode_server_t * server, nc_server_
     nc_crypto_wipe( &newcomer, sizeof( newcomer ) );
     if ( reason != NETCODE_DROP_NONE )
         return reason;
-    nc_pending_t * pending = &server->hall.pending[it->pending];
+    nc_pending_t * pending = &server->memory.pending[it->pending];
     nc_server_charge( server, &pending->answers );
     pending->answer_time = server->clock.now;
-    if ( takes_over == NC_NOWHERE && server->active.count == server->hall.slot_count ) {
+    if ( takes_over == NC_NOWHERE && server->active.count == server->memory.slot_count ) {
         nc_server_answer( server, pending, NETCODE_PACKET_DENIED, NULL, nc_crypto_random_u64() );
         return NETCODE_DROP_SERVER_FULL;
     }
@@ -7998,11 +7998,11 @@ static inline int nc_server_count_opened( const struct netcode_server_t * server
 static uint32_t nc_server_open_response( struct netcode_server_t * server, nc_arrival_t * arrival,
                                          uint8_t body[NC_PACKET_LARGE_BODY] )
 {
-    nc_channel_t channel;
+    nc_packet_context_t channel;
     uint32_t index = nc_server_pending_at( server, arrival->from, arrival->hash, NC_NOWHERE );
     channel.protocol_id = server->config.protocol_id;
     for ( ; index != NC_NOWHERE; index = nc_server_pending_at( server, arrival->from, arrival->hash, index ) ) {
-        nc_pending_t * pending = &server->hall.pending[index];
+        nc_pending_t * pending = &server->memory.pending[index];
         if ( nc_server_rations( arrival ) &&
              !nc_server_count_opened( server, &pending->opened, NC_RESPONSES_PER_UPDATE ) )
             continue;
@@ -8044,14 +8044,14 @@ static int nc_server_check_challenge( struct netcode_server_t * server, nc_serve
 static void nc_server_consume_token( struct netcode_server_t * server, const nc_server_response_t * it )
 {
     nc_used_record_t record;
-    uint32_t index = nc_table_find( &server->hall.pending_by_tag, it->hashes.tag );
+    uint32_t index = nc_table_find( &server->memory.pending_by_tag, it->hashes.tag );
     record.expire_timestamp = it->pending.expire_timestamp;
     record.client_id = it->pending.client_id;
     memcpy( record.tag, it->pending.tag, NC_TOKEN_TAG_BYTES );
-    nc_used_insert( &server->hall.used, &record, it->hashes.tag, it->hashes.id );
+    nc_used_insert( &server->memory.used, &record, it->hashes.tag, it->hashes.id );
     while ( index != NC_NOWHERE ) {
-        uint32_t next = nc_table_find_next( &server->hall.pending_by_tag, index );
-        if ( memcmp( server->hall.pending[index].tag, record.tag, NC_TOKEN_TAG_BYTES ) == 0 )
+        uint32_t next = nc_table_find_next( &server->memory.pending_by_tag, index );
+        if ( memcmp( server->memory.pending[index].tag, record.tag, NC_TOKEN_TAG_BYTES ) == 0 )
             nc_server_remove_pending( server, index );
         index = next;
     }
@@ -8072,9 +8072,9 @@ static int nc_server_connect( struct netcode_server_t * server, const nc_server_
         if ( nc_server_slot_at( server, &pending->address, it->hashes.address ) != NC_NOWHERE )
             return NETCODE_DROP_ADDRESS_CONNECTED;
     }
-    uint32_t index = it->takes_over != NC_NOWHERE && server->hall.slots[it->takes_over].state == NC_SLOT_FREE
+    uint32_t index = it->takes_over != NC_NOWHERE && server->memory.slots[it->takes_over].state == NC_SLOT_FREE
                          ? it->takes_over
-                         : nc_bits_lowest( &server->hall.free_slots );
+                         : nc_bits_lowest( &server->memory.free_slots );
     if ( index == NC_NOWHERE )
         return NETCODE_DROP_SERVER_FULL; /* the callback gave the slot to a loopback client */
     nc_crypto_wipe( &client, sizeof( client ) );
@@ -8106,7 +8106,7 @@ static int nc_server_check_response( const struct netcode_server_t * server, nc_
     if ( reason == NETCODE_DROP_NONE )
         reason = nc_server_check_records( server, &it->pending, it->hashes.id );
     if ( reason == NETCODE_DROP_NONE && it->takes_over == NC_NOWHERE &&
-         server->active.count == server->hall.slot_count )
+         server->active.count == server->memory.slot_count )
         reason = NETCODE_DROP_SERVER_FULL;
     return reason;
 }
@@ -8115,7 +8115,7 @@ static int nc_server_check_response( const struct netcode_server_t * server, nc_
     ration of its own, which only authentic responses use. Returns a drop reason. */
 static int nc_server_ask_application( struct netcode_server_t * server, nc_server_response_t * it )
 {
-    nc_pending_t * live = &server->hall.pending[it->entry];
+    nc_pending_t * live = &server->memory.pending[it->entry];
     if ( !nc_server_has_left( server, live->questions ) )
         return NETCODE_DROP_NOT_ADMITTED;
     nc_server_charge( server, &live->questions );
@@ -8134,7 +8134,7 @@ static int nc_server_admit_response( struct netcode_server_t * server, nc_server
     if ( reason == NETCODE_DROP_NONE && server->config.admit_callback )
         reason = nc_server_ask_application( server, it );
     if ( reason == NETCODE_DROP_SERVER_FULL || reason == NETCODE_DROP_NOT_ADMITTED )
-        nc_server_deny( server, &server->hall.pending[it->entry] );
+        nc_server_deny( server, &server->memory.pending[it->entry] );
     return reason == NETCODE_DROP_NONE ? nc_server_connect( server, it, packet ) : reason;
 }
 
@@ -8148,9 +8148,9 @@ static int nc_server_on_response( struct netcode_server_t * server, nc_arrival_t
     it.entry = nc_server_open_response( server, arrival, body );
     if ( it.entry == NC_NOWHERE )
         return NETCODE_DROP_AUTHENTICATION_FAILED;
-    it.pending = server->hall.pending[it.entry];
-    it.hashes.id = server->hall.pending_by_id.entries[it.entry].hash;
-    it.hashes.tag = server->hall.pending_by_tag.entries[it.entry].hash;
+    it.pending = server->memory.pending[it.entry];
+    it.hashes.id = server->memory.pending_by_id.entries[it.entry].hash;
+    it.hashes.tag = server->memory.pending_by_tag.entries[it.entry].hash;
     it.hashes.address = arrival->hash;
     arrival->cost += NC_COST_SLOT;
     int reason = nc_server_check_challenge( server, &it, body );
@@ -8167,10 +8167,10 @@ static int nc_server_on_response( struct netcode_server_t * server, nc_arrival_t
 
 static int nc_server_on_payload( struct netcode_server_t * server, uint32_t index, nc_arrival_t * arrival )
 {
-    nc_slot_t * slot = &server->hall.slots[index];
+    nc_slot_t * slot = &server->memory.slots[index];
     const nc_packet_t * packet = &arrival->as.packet;
     nc_buffer_t what = { slot->session, slot->client_id, packet->sequence, index, (uint32_t) packet->body_bytes };
-    int reason = nc_arrival_queue( arrival, &server->hall.inbox, what );
+    int reason = nc_arrival_queue( arrival, &server->memory.inbox, what );
     if ( reason != NETCODE_DROP_NONE )
         slot->packets_dropped++;
     return reason;
@@ -8182,11 +8182,11 @@ static int nc_server_on_payload( struct netcode_server_t * server, uint32_t inde
     Returns a drop reason. */
 static NC_INLINE int nc_server_ration_packet( struct netcode_server_t * server, uint32_t index, nc_arrival_t * arrival )
 {
-    nc_slot_t * slot = &server->hall.slots[index];
+    nc_slot_t * slot = &server->memory.slots[index];
     if ( !nc_server_rations( arrival ) )
         return NETCODE_DROP_NONE;
     if ( slot->opened.update == server->update && arrival->as.packet.type == NETCODE_PACKET_PAYLOAD &&
-         nc_inbox_is_full( &server->hall.inbox, index ) ) {
+         nc_inbox_is_full( &server->memory.inbox, index ) ) {
         slot->packets_dropped++;
         return NETCODE_DROP_QUEUE_FULL;
     }
@@ -8211,8 +8211,8 @@ static int nc_server_on_session( struct netcode_server_t * server, nc_arrival_t 
                        ? NETCODE_DROP_UNKNOWN_ADDRESS
                        : NETCODE_DROP_NOT_CONNECTED;
     }
-    nc_slot_t * slot = &server->hall.slots[index];
-    nc_channel_t channel = { slot->client_to_server_key, server->config.protocol_id };
+    nc_slot_t * slot = &server->memory.slots[index];
+    nc_packet_context_t channel = { slot->client_to_server_key, server->config.protocol_id };
     int reason = nc_replay_seen( &slot->replay, packet->sequence );
     if ( reason == NETCODE_DROP_NONE )
         reason = nc_server_ration_packet( server, index, arrival );
@@ -8322,7 +8322,7 @@ static int nc_server_judge_unknown( struct netcode_server_t * server )
     if ( now >= watch->closed_until ) {
         int goes_on =
             had ? watch->drops - watch->dropped >= NC_FLOODER_RATE
-                : watch->overrun && now - watch->since >= 0.1 && server->hall.slot_count <= NC_ADMISSION_SLOTS;
+                : watch->overrun && now - watch->since >= 0.1 && server->memory.slot_count <= NC_ADMISSION_SLOTS;
         watch->closed_until = goes_on ? now + 1.0 : 0.0;
         watch->dropped = watch->drops;
     }
@@ -8332,9 +8332,9 @@ static int nc_server_judge_unknown( struct netcode_server_t * server )
     }
     if ( had && watch->session == server->session )
         return 0;
-    nc_admission_clear( admission, server->hall.slot_count );
-    for ( uint32_t i = server->active.head; i != NC_NOWHERE; i = server->hall.active_links[i].next )
-        nc_admission_add( admission, &server->hall.slots[i].address );
+    nc_admission_clear( admission, server->memory.slot_count );
+    for ( uint32_t i = server->active.head; i != NC_NOWHERE; i = server->memory.active_links[i].next )
+        nc_admission_add( admission, &server->memory.slots[i].address );
     watch->session = server->session;
     return 1;
 }
@@ -8427,7 +8427,7 @@ static int nc_server_take( struct netcode_server_t * server, struct netcode_data
 {
     nc_arrival_t arrivals[NC_RECEIVE_BATCH];
     uint32_t left[NC_RECEIVE_BATCH], passed = 0, known = 0; /* those that are not refused yet */
-    nc_pool_t * pool = server->hall.inbox.pool;
+    nc_pool_t * pool = server->memory.inbox.pool;
     server->counters.datagrams_received += count;
     for ( uint32_t i = 0; i < count; i++ ) {
         if ( nc_server_receive_one( server, &places[i], buffers[i], &arrivals[i] ) ) {
@@ -8462,7 +8462,7 @@ static int nc_server_take( struct netcode_server_t * server, struct netcode_data
 
 static int nc_server_part( const struct netcode_server_t * server, int base, int per_slot )
 {
-    int further = (int) server->hall.slot_count - NC_SERVER_BUDGET_SLOTS;
+    int further = (int) server->memory.slot_count - NC_SERVER_BUDGET_SLOTS;
     return (int) ( server->work.scale * (double) ( base + ( further > 0 ? further * per_slot : 0 ) ) );
 }
 
@@ -8502,7 +8502,7 @@ static int nc_server_has_time( const nc_work_t * work )
     those whose payloads nobody reads would keep the others' packets waiting. */
 static void nc_server_receive( struct netcode_server_t * server )
 {
-    const nc_inbox_t * inbox = &server->hall.inbox;
+    const nc_inbox_t * inbox = &server->memory.inbox;
     const struct netcode_server_config_t * config = &server->config;
     nc_work_t * work = &server->work;
     int waits = nc_inbox_is_read( inbox );
@@ -8535,10 +8535,10 @@ static void nc_server_receive( struct netcode_server_t * server )
 
 /* ---- update ---- */
 
-/* Returns what it cost, as nc_server_ring_pending does. */
-static int nc_server_ring_slot( struct netcode_server_t * server, uint32_t index )
+/* Returns what it cost, as nc_server_run_pending_timer does. */
+static int nc_server_run_slot_timer( struct netcode_server_t * server, uint32_t index )
 {
-    nc_slot_t * slot = &server->hall.slots[index];
+    nc_slot_t * slot = &server->memory.slots[index];
     uint64_t session = slot->session;
     int cost = NC_COST_CHEAP;
     double deadline = nc_server_slot_deadline( server, slot );
@@ -8555,11 +8555,11 @@ static int nc_server_ring_slot( struct netcode_server_t * server, uint32_t index
     return cost;
 }
 
-static int nc_server_ring_pending( struct netcode_server_t * server, uint32_t index )
+static int nc_server_run_pending_timer( struct netcode_server_t * server, uint32_t index )
 {
-    double deadline = nc_server_pending_deadline( server, &server->hall.pending[index] );
+    double deadline = nc_server_pending_deadline( server, &server->memory.pending[index] );
     if ( server->clock.now < deadline ) {
-        nc_wheel_insert( &server->hall.wheel, server->hall.slot_count + index, deadline );
+        nc_wheel_insert( &server->memory.wheel, server->memory.slot_count + index, deadline );
         return NC_COST_CHEAP;
     }
     server->handshakes_expired++;
@@ -8569,19 +8569,20 @@ static int nc_server_ring_pending( struct netcode_server_t * server, uint32_t in
 
 /*  Keep-alives and timeouts of those that are due; the others cost nothing. Where thousands are due at once, some wait for
     the next update. */
-static void nc_server_ring( struct netcode_server_t * server )
+static void nc_server_run_timers( struct netcode_server_t * server )
 {
-    nc_wheel_t * wheel = &server->hall.wheel;
+    nc_wheel_t * wheel = &server->memory.wheel;
     int units = nc_server_part( server, NC_SERVER_TIMERS, NC_SERVER_TIMERS_PER_SLOT );
     nc_wheel_advance( wheel, server->clock.now );
     while ( units > 0 ) {
         uint32_t timer = nc_wheel_take( wheel ), next = wheel->lists[NC_WHEEL_DUE].head;
         if ( timer == NC_NOWHERE )
             break;
-        if ( next < server->hall.slot_count )
-            nc_server_prefetch_slot( &server->hall.slots[next] );
-        units -= timer < server->hall.slot_count ? nc_server_ring_slot( server, timer )
-                                                 : nc_server_ring_pending( server, timer - server->hall.slot_count );
+        if ( next < server->memory.slot_count )
+            nc_server_prefetch_slot( &server->memory.slots[next] );
+        units -= timer < server->memory.slot_count
+                     ? nc_server_run_slot_timer( server, timer )
+                     : nc_server_run_pending_timer( server, timer - server->memory.slot_count );
     }
 }
 
@@ -8603,37 +8604,37 @@ static uint32_t nc_server_pool_buffers( const struct netcode_server_config_t * c
     return NC_RECEIVE_BATCH + nc_server_capacity( config->packet_pool_buffers, NC_POOL_LEAST_PER_SLOT, slots, usual );
 }
 
-/*  Cuts the hall for so many slots; without a block it only measures. Used tokens never get less room than they had:
-    what is remembered must not be lost by a start with fewer slots. */
-static size_t nc_server_layout_hall( const struct netcode_server_config_t * config, uint32_t slots, nc_hall_t * hall,
-                                     void * block )
+/*  Cuts the memory of so many slots out of a block; without one it only measures. Used tokens never get less room than
+    they had: what is remembered must not be lost by a start with fewer slots. */
+static size_t nc_server_layout_memory( const struct netcode_server_config_t * config, uint32_t slots,
+                                       nc_server_memory_t * memory, void * block )
 {
     nc_arena_t arena = nc_arena_make( block );
     uint32_t pending = nc_server_capacity( config->pending_handshakes, NC_PENDING_PER_SLOT, slots, NC_PENDING_LEAST );
     uint32_t used = nc_server_capacity( config->consumed_tokens, NC_USED_PER_SLOT, slots, NC_USED_LEAST );
-    if ( used < hall->least_used )
-        used = hall->least_used;
-    hall->block = block;
-    hall->slot_count = slots;
-    hall->pending_count = pending;
-    hall->slots = (nc_slot_t *) nc_arena_take( &arena, slots, sizeof( nc_slot_t ) );
-    hall->user_data = (uint8_t *) nc_arena_take( &arena, slots, NETCODE_USER_DATA_BYTES );
-    nc_table_place( &hall->slot_by_address, &arena, slots, slots );
-    nc_sieve_place( &hall->sieve, &arena, slots );
-    nc_table_place( &hall->slot_by_id, &arena, slots, slots );
-    nc_bits_place( &hall->free_slots, &arena, slots );
-    hall->active_links = (nc_link_t *) nc_arena_take( &arena, slots, sizeof( nc_link_t ) );
-    hall->pending = (nc_pending_t *) nc_arena_take( &arena, pending, sizeof( nc_pending_t ) );
-    nc_table_place( &hall->pending_by_address, &arena, pending, pending / 8 );
-    nc_table_place( &hall->pending_by_tag, &arena, pending, pending / 8 );
-    nc_table_place( &hall->pending_by_id, &arena, pending, pending / 8 );
-    hall->pending_links = (nc_link_t *) nc_arena_take( &arena, pending, sizeof( nc_link_t ) );
-    nc_used_place( &hall->used, &arena, used > 1 ? used : 2 );
-    hall->inbox.client_count = slots;
-    hall->inbox.note_count = 2 * slots + NC_INBOX_SPARE_NOTES_SERVER;
-    nc_inbox_place( &hall->inbox, &arena, nc_server_pool_buffers( config, slots ) );
-    nc_wheel_place( &hall->wheel, &arena, slots + pending );
-    hall->bytes = arena.at;
+    if ( used < memory->least_used )
+        used = memory->least_used;
+    memory->block = block;
+    memory->slot_count = slots;
+    memory->pending_count = pending;
+    memory->slots = (nc_slot_t *) nc_arena_take( &arena, slots, sizeof( nc_slot_t ) );
+    memory->user_data = (uint8_t *) nc_arena_take( &arena, slots, NETCODE_USER_DATA_BYTES );
+    nc_table_place( &memory->slot_by_address, &arena, slots, slots );
+    nc_sieve_place( &memory->sieve, &arena, slots );
+    nc_table_place( &memory->slot_by_id, &arena, slots, slots );
+    nc_bits_place( &memory->free_slots, &arena, slots );
+    memory->active_links = (nc_link_t *) nc_arena_take( &arena, slots, sizeof( nc_link_t ) );
+    memory->pending = (nc_pending_t *) nc_arena_take( &arena, pending, sizeof( nc_pending_t ) );
+    nc_table_place( &memory->pending_by_address, &arena, pending, pending / 8 );
+    nc_table_place( &memory->pending_by_tag, &arena, pending, pending / 8 );
+    nc_table_place( &memory->pending_by_id, &arena, pending, pending / 8 );
+    memory->pending_links = (nc_link_t *) nc_arena_take( &arena, pending, sizeof( nc_link_t ) );
+    nc_used_place( &memory->used, &arena, used > 1 ? used : 2 );
+    memory->inbox.client_count = slots;
+    memory->inbox.note_count = 2 * slots + NC_INBOX_SPARE_NOTES_SERVER;
+    nc_inbox_place( &memory->inbox, &arena, nc_server_pool_buffers( config, slots ) );
+    nc_wheel_place( &memory->wheel, &arena, slots + pending );
+    memory->bytes = arena.at;
     return arena.at;
 }
 
@@ -8645,26 +8646,26 @@ static size_t nc_server_pool_bytes( const struct netcode_server_config_t * confi
 }
 
 /* Everyone is gone and nothing is under way. */
-static void nc_server_reset_hall( struct netcode_server_t * server )
+static void nc_server_reset_memory( struct netcode_server_t * server )
 {
-    nc_hall_t * hall = &server->hall;
-    memset( hall->slots, 0, hall->slot_count * sizeof( nc_slot_t ) );
-    memset( hall->user_data, 0, (size_t) hall->slot_count * NETCODE_USER_DATA_BYTES );
-    nc_table_reset( &hall->slot_by_address );
-    nc_sieve_reset( &hall->sieve );
-    nc_table_reset( &hall->slot_by_id );
-    nc_bits_reset( &hall->free_slots );
+    nc_server_memory_t * memory = &server->memory;
+    memset( memory->slots, 0, memory->slot_count * sizeof( nc_slot_t ) );
+    memset( memory->user_data, 0, (size_t) memory->slot_count * NETCODE_USER_DATA_BYTES );
+    nc_table_reset( &memory->slot_by_address );
+    nc_sieve_reset( &memory->sieve );
+    nc_table_reset( &memory->slot_by_id );
+    nc_bits_reset( &memory->free_slots );
     nc_list_init( &server->active );
-    for ( uint32_t i = 0; i < hall->slot_count; i++ )
-        nc_bits_insert( &hall->free_slots, i );
-    nc_table_reset( &hall->pending_by_address );
-    nc_table_reset( &hall->pending_by_tag );
-    nc_table_reset( &hall->pending_by_id );
+    for ( uint32_t i = 0; i < memory->slot_count; i++ )
+        nc_bits_insert( &memory->free_slots, i );
+    nc_table_reset( &memory->pending_by_address );
+    nc_table_reset( &memory->pending_by_tag );
+    nc_table_reset( &memory->pending_by_id );
     nc_list_init( &server->pending_used );
     nc_list_init( &server->pending_free );
-    for ( uint32_t i = 0; i < hall->pending_count; i++ )
-        nc_list_insert( &server->pending_free, hall->pending_links, i );
-    nc_wheel_reset( &hall->wheel, server->clock.now );
+    for ( uint32_t i = 0; i < memory->pending_count; i++ )
+        nc_list_insert( &server->pending_free, memory->pending_links, i );
+    nc_wheel_reset( &memory->wheel, server->clock.now );
 }
 
 /* The old pool goes, unless the caller still holds packets of it. */
@@ -8692,16 +8693,16 @@ static nc_pool_t * nc_server_make_pool( struct netcode_server_t * server, uint32
 }
 
 /*  Takes the memory for so many slots, and moves the used tokens over. What the caller left unread goes with the old
-    hall and pool. */
-static int nc_server_build_hall( struct netcode_server_t * server, uint32_t slots )
+    memory and pool. */
+static int nc_server_build_memory( struct netcode_server_t * server, uint32_t slots )
 {
-    nc_hall_t old = server->hall;
-    nc_hall_t hall;
-    memset( &hall, 0, sizeof( hall ) );
-    hall.least_used = old.used.expiring_capacity + old.used.never_capacity;
-    hall.inbox.events_are_taken = old.inbox.events_are_taken;
+    nc_server_memory_t old = server->memory;
+    nc_server_memory_t memory;
+    memset( &memory, 0, sizeof( memory ) );
+    memory.least_used = old.used.expiring_capacity + old.used.never_capacity;
+    memory.inbox.events_are_taken = old.inbox.events_are_taken;
     void * block =
-        nc_allocator_take_large( &server->allocator, nc_server_layout_hall( &server->config, slots, &hall, NULL ) );
+        nc_allocator_take_large( &server->allocator, nc_server_layout_memory( &server->config, slots, &memory, NULL ) );
     if ( !block )
         return 0;
     nc_pool_t * pool = nc_server_make_pool( server, slots );
@@ -8709,16 +8710,16 @@ static int nc_server_build_hall( struct netcode_server_t * server, uint32_t slot
         server->allocator.release( server->allocator.context, block );
         return 0;
     }
-    nc_server_layout_hall( &server->config, slots, &hall, block );
-    hall.used.oldest_never_gives_way = server->config.sequence_base == NETCODE_SEQUENCE_BASE_RANDOM;
-    nc_used_reset( &hall.used );
+    nc_server_layout_memory( &server->config, slots, &memory, block );
+    memory.used.oldest_never_gives_way = server->config.sequence_base == NETCODE_SEQUENCE_BASE_RANDOM;
+    nc_used_reset( &memory.used );
     if ( old.inbox.pool ) {
-        nc_used_adopt( &hall.used, &old.used );
+        nc_used_adopt( &memory.used, &old.used );
         nc_server_retire_pool( server, old.inbox.pool );
         nc_crypto_release( &server->allocator, old.block, old.bytes );
     }
-    server->hall = hall;
-    nc_inbox_reset( &server->hall.inbox, pool,
+    server->memory = memory;
+    nc_inbox_reset( &server->memory.inbox, pool,
                     (uint32_t) ( server->config.packet_quota > 0 ? server->config.packet_quota : NC_SERVER_QUOTA ) );
     return 1;
 }
@@ -8728,7 +8729,7 @@ static void nc_server_stop( struct netcode_server_t * server )
     if ( !server->running )
         return;
     server->stopping = 1;
-    for ( uint32_t i = 0; i < server->hall.slot_count; i++ )
+    for ( uint32_t i = 0; i < server->memory.slot_count; i++ )
         nc_server_end_slot( server, i, NETCODE_SERVER_CLIENT_DISCONNECT_REASON_SERVER_DISCONNECT, 1 );
     while ( server->pending_used.count )
         nc_server_remove_pending( server, server->pending_used.head );
@@ -8755,12 +8756,12 @@ static void nc_server_start( struct netcode_server_t * server, int max_clients )
 {
     int lifetime = server->config.max_connect_token_lifetime;
     nc_server_stop( server );
-    if ( ( !server->hall.block || server->hall.slot_count != (uint32_t) max_clients ) &&
-         !nc_server_build_hall( server, (uint32_t) max_clients ) ) {
+    if ( ( !server->memory.block || server->memory.slot_count != (uint32_t) max_clients ) &&
+         !nc_server_build_memory( server, (uint32_t) max_clients ) ) {
         NC_LOG( &server->log, ERROR, "server can not start: no memory for %d slots", max_clients );
         return;
     }
-    nc_server_reset_hall( server );
+    nc_server_reset_memory( server );
     nc_crypto_random( server->challenge_key, sizeof( server->challenge_key ) );
     server->challenge_sequence = 0;
     if ( lifetime <= 0 )
@@ -8781,11 +8782,11 @@ static void nc_server_free( struct netcode_server_t * server )
     nc_allocator_t allocator = server->allocator;
     if ( server->socket.close )
         server->socket.close( server->socket.context );
-    if ( server->hall.inbox.pool )
-        nc_crypto_release( &allocator, server->hall.inbox.pool->block,
-                           nc_pool_written_bytes( server->hall.inbox.pool ) );
-    if ( server->hall.block )
-        nc_crypto_release( &allocator, server->hall.block, server->hall.bytes );
+    if ( server->memory.inbox.pool )
+        nc_crypto_release( &allocator, server->memory.inbox.pool->block,
+                           nc_pool_written_bytes( server->memory.inbox.pool ) );
+    if ( server->memory.block )
+        nc_crypto_release( &allocator, server->memory.block, server->memory.bytes );
     while ( server->retired_pools ) {
         nc_pool_t * pool = server->retired_pools;
         server->retired_pools = pool->next;
@@ -8797,41 +8798,41 @@ static void nc_server_free( struct netcode_server_t * server )
 /* The invariants, looked at whenever a call begins. */
 static void nc_server_check( const struct netcode_server_t * server )
 {
-    const nc_hall_t * hall = &server->hall;
-    const nc_pool_t * pool = hall->inbox.pool;
+    const nc_server_memory_t * memory = &server->memory;
+    const nc_pool_t * pool = memory->inbox.pool;
     netcode_assert( server->private_key_count >= 1 && server->private_key_count <= NETCODE_MAX_PRIVATE_KEYS );
     netcode_assert( server->address_count >= 1 );
     netcode_assert( server->outbox.sent <= server->outbox.count && server->outbox.count <= server->outbox.capacity );
     netcode_assert( server->running || !server->stopping );
-    netcode_assert( !server->running || ( hall->block && pool ) );
-    netcode_assert( !server->running || server->active.count <= hall->slot_count );
+    netcode_assert( !server->running || ( memory->block && pool ) );
+    netcode_assert( !server->running || server->active.count <= memory->slot_count );
     netcode_assert( !server->running ||
-                    server->pending_used.count + server->pending_free.count == hall->pending_count );
-    netcode_assert( server->untold == NC_NOWHERE || server->untold < hall->slot_count );
-    netcode_assert( hall->used.expiring_count <= hall->used.expiring_capacity );
-    netcode_assert( hall->used.never_count <= hall->used.never_capacity );
-    netcode_assert( !pool || pool->held + hall->inbox.queued + pool->free_count <= pool->count );
+                    server->pending_used.count + server->pending_free.count == memory->pending_count );
+    netcode_assert( server->untold == NC_NOWHERE || server->untold < memory->slot_count );
+    netcode_assert( memory->used.expiring_count <= memory->used.expiring_capacity );
+    netcode_assert( memory->used.never_count <= memory->used.never_capacity );
+    netcode_assert( !pool || pool->held + memory->inbox.queued + pool->free_count <= pool->count );
     (void) server;
-    (void) hall;
+    (void) memory;
     (void) pool;
 }
 
 /*  A callback of the last call did not return: nothing is in progress any more. What it left half done is done: slots
     that were about to be free, timers that had rung, a stop. */
-static void nc_server_mend( struct netcode_server_t * server )
+static void nc_server_repair( struct netcode_server_t * server )
 {
-    nc_hall_t * hall = &server->hall;
+    nc_server_memory_t * memory = &server->memory;
     server->depth = server->updating = 0;
     server->walks = NULL;
-    nc_outbox_mend( &server->outbox );
-    if ( hall->block )
+    nc_outbox_repair( &server->outbox );
+    if ( memory->block )
         for ( int i = 0; i < NC_RECEIVE_BATCH; i++ )
-            nc_arrival_prepare( &server->places[i], hall->inbox.pool, server->batch[i] );
-    for ( uint32_t i = 0; i < hall->slot_count; i++ )
-        if ( hall->slots[i].state == NC_SLOT_CLOSING ) {
+            nc_arrival_prepare( &server->places[i], memory->inbox.pool, server->batch[i] );
+    for ( uint32_t i = 0; i < memory->slot_count; i++ )
+        if ( memory->slots[i].state == NC_SLOT_CLOSING ) {
             nc_server_free_slot( server, i );
-        } else if ( hall->slots[i].state == NC_SLOT_CONNECTED && !hall->slots[i].loopback ) {
-            nc_wheel_remove( &hall->wheel, i );
+        } else if ( memory->slots[i].state == NC_SLOT_CONNECTED && !memory->slots[i].loopback ) {
+            nc_wheel_remove( &memory->wheel, i );
             nc_server_set_slot_timer( server, i );
         }
     if ( server->stopping )
@@ -8844,7 +8845,7 @@ static NC_INLINE void nc_server_come( struct netcode_server_t * server )
 {
     uintptr_t frame = NC_FRAME();
     if ( server->depth && frame >= server->outermost && frame )
-        nc_server_mend( server );
+        nc_server_repair( server );
     if ( server->depth++ == 0 )
         server->outermost = frame;
     nc_server_check( server );
@@ -9102,13 +9103,13 @@ NETCODE_API const char * netcode_server_create_error_text( int error )
 
 NETCODE_API size_t netcode_server_memory( const struct netcode_server_config_t * config, int max_clients )
 {
-    nc_hall_t hall;
+    nc_server_memory_t memory;
     NC_CHECK( config != NULL && max_clients >= 1 && max_clients <= NETCODE_MAX_SLOTS, 0 );
-    memset( &hall, 0, sizeof( hall ) );
+    memset( &memory, 0, sizeof( memory ) );
     size_t pool_bytes = nc_server_pool_bytes( config, (uint32_t) max_clients );
-    if ( nc_server_layout_hall( config, (uint32_t) max_clients, &hall, NULL ) > NC_ARENA_TOO_MUCH - pool_bytes )
+    if ( nc_server_layout_memory( config, (uint32_t) max_clients, &memory, NULL ) > NC_ARENA_TOO_MUCH - pool_bytes )
         return NC_ARENA_TOO_MUCH;
-    return nc_server_layout( config, NULL ) + hall.bytes + pool_bytes +
+    return nc_server_layout( config, NULL ) + memory.bytes + pool_bytes +
            ( nc_transport_is_udp( config->socket, config->network_simulator, config->override_send_and_receive )
                  ? nc_socket_udp_memory()
                  : 0 );
@@ -9144,7 +9145,7 @@ static void nc_server_update( struct netcode_server_t * server )
     server->updating = 1;
     nc_server_plan_work( server );
     nc_server_receive( server );
-    nc_server_ring( server );
+    nc_server_run_timers( server );
     nc_outbox_flush( &server->outbox );
     server->updating = 0;
 }
@@ -9172,7 +9173,7 @@ NETCODE_API int netcode_server_running( struct netcode_server_t * server )
 NETCODE_API int netcode_server_max_clients( struct netcode_server_t * server )
 {
     NC_CHECK( server != NULL, 0 );
-    return server->running ? (int) server->hall.slot_count : 0;
+    return server->running ? (int) server->memory.slot_count : 0;
 }
 
 NETCODE_API int netcode_server_num_connected_clients( struct netcode_server_t * server )
@@ -9186,9 +9187,9 @@ NETCODE_API int netcode_server_num_connected_clients( struct netcode_server_t * 
 static inline nc_slot_t * nc_server_slot( struct netcode_server_t * server, int client_index )
 {
     NC_CHECK( server != NULL && client_index >= 0, NULL );
-    if ( !server->running || client_index >= (int) server->hall.slot_count )
+    if ( !server->running || client_index >= (int) server->memory.slot_count )
         return NULL;
-    return server->hall.slots[client_index].state == NC_SLOT_FREE ? NULL : &server->hall.slots[client_index];
+    return server->memory.slots[client_index].state == NC_SLOT_FREE ? NULL : &server->memory.slots[client_index];
 }
 
 /* The same for calls that act, where an index past the last slot is a mistake; it is logged once a second. */
@@ -9196,12 +9197,12 @@ static inline nc_slot_t * nc_server_target( struct netcode_server_t * server, in
 {
     uint64_t held;
     NC_CHECK( server != NULL, NULL );
-    int past = server->running && client_index >= (int) server->hall.slot_count;
+    int past = server->running && client_index >= (int) server->memory.slot_count;
     netcode_assert( !past );
     if ( past && nc_ration_allows( &server->past_slots, server->clock.now, &held ) )
         NC_LOG( &server->log, ERROR,
                 "server: a call for slot %d was refused: it has %u slots (and %llu calls before it)", client_index,
-                (unsigned) server->hall.slot_count, (unsigned long long) held );
+                (unsigned) server->memory.slot_count, (unsigned long long) held );
     return nc_server_slot( server, client_index );
 }
 
@@ -9213,9 +9214,9 @@ NETCODE_API int netcode_server_client_connected( struct netcode_server_t * serve
 NETCODE_API int netcode_server_client_disconnect_reason( struct netcode_server_t * server, int client_index )
 {
     NC_CHECK( server != NULL && client_index >= 0, NETCODE_SERVER_CLIENT_DISCONNECT_REASON_NONE );
-    if ( client_index >= (int) server->hall.slot_count ) /* none before the first start */
+    if ( client_index >= (int) server->memory.slot_count ) /* none before the first start */
         return NETCODE_SERVER_CLIENT_DISCONNECT_REASON_NONE;
-    return server->hall.slots[client_index].reason;
+    return server->memory.slots[client_index].reason;
 }
 
 NETCODE_API int netcode_server_client_loopback( struct netcode_server_t * server, int client_index )
@@ -9240,7 +9241,7 @@ NETCODE_API struct netcode_address_t * netcode_server_client_address( struct net
 NETCODE_API void * netcode_server_client_user_data( struct netcode_server_t * server, int client_index )
 {
     return nc_server_slot( server, client_index )
-               ? server->hall.user_data + (size_t) client_index * NETCODE_USER_DATA_BYTES
+               ? server->memory.user_data + (size_t) client_index * NETCODE_USER_DATA_BYTES
                : NULL;
 }
 
@@ -9266,8 +9267,8 @@ NETCODE_API void netcode_server_disconnect_all_clients( struct netcode_server_t 
     if ( !server->running )
         return;
     nc_server_come( server );
-    for ( uint32_t i = 0; i < server->hall.slot_count; i++ )
-        if ( !server->hall.slots[i].loopback )
+    for ( uint32_t i = 0; i < server->memory.slot_count; i++ )
+        if ( !server->memory.slots[i].loopback )
             nc_server_end_slot( server, i, NETCODE_SERVER_CLIENT_DISCONNECT_REASON_SERVER_DISCONNECT, 1 );
     nc_server_leave( server );
 }
@@ -9280,7 +9281,7 @@ NETCODE_API uint64_t netcode_server_next_packet_sequence( struct netcode_server_
 
 static void nc_server_send_loopback( struct netcode_server_t * server, uint32_t index, const uint8_t * data, int bytes )
 {
-    nc_slot_t * slot = &server->hall.slots[index];
+    nc_slot_t * slot = &server->memory.slots[index];
     if ( !server->config.send_loopback_packet_callback ) {
         if ( !server->loopback_muted++ )
             NC_LOG( &server->log, ERROR, "server: loopback payloads go nowhere: no send_loopback_packet_callback" );
@@ -9296,7 +9297,7 @@ static void nc_server_send_loopback( struct netcode_server_t * server, uint32_t 
 static NC_INLINE void nc_server_send_payload( struct netcode_server_t * server, uint32_t index, const uint8_t * data,
                                               int bytes )
 {
-    nc_slot_t * slot = &server->hall.slots[index];
+    nc_slot_t * slot = &server->memory.slots[index];
     uint64_t session = slot->session;
     nc_packet_t packet = { NETCODE_PACKET_PAYLOAD, 0, bytes, 0 };
     if ( slot->loopback ) {
@@ -9344,9 +9345,9 @@ NETCODE_API void netcode_server_broadcast( struct netcode_server_t * server, con
     server->walks = &walk;
     while ( walk.next != NC_NOWHERE ) {
         uint32_t index = walk.next;
-        walk.next = server->hall.active_links[index].next;
+        walk.next = server->memory.active_links[index].next;
         if ( walk.next != NC_NOWHERE )
-            nc_server_prefetch_slot( &server->hall.slots[walk.next] );
+            nc_server_prefetch_slot( &server->memory.slots[walk.next] );
         if ( (int) index != except_client_index )
             nc_server_send_payload( server, index, data, bytes );
     }
@@ -9358,9 +9359,9 @@ NETCODE_API uint8_t * netcode_server_receive_packet( struct netcode_server_t * s
                                                      uint64_t * sequence )
 {
     NC_CHECK( server != NULL && bytes != NULL && client_index >= 0, NULL );
-    if ( !server->running || client_index >= (int) server->hall.slot_count )
+    if ( !server->running || client_index >= (int) server->memory.slot_count )
         return NULL;
-    return nc_inbox_receive( &server->hall.inbox, (uint32_t) client_index, bytes, sequence );
+    return nc_inbox_receive( &server->memory.inbox, (uint32_t) client_index, bytes, sequence );
 }
 
 /* Gives a packet of a former start back, and the pool with its last one. */
@@ -9385,7 +9386,7 @@ static int nc_server_free_retired( struct netcode_server_t * server, const void 
 NETCODE_API void netcode_server_free_packet( struct netcode_server_t * server, void * packet )
 {
     NC_CHECK( server != NULL && packet != NULL, NC_NOTHING );
-    nc_pool_t * pool = server->hall.inbox.pool;
+    nc_pool_t * pool = server->memory.inbox.pool;
     uint32_t index = pool ? nc_pool_find( pool, packet ) : NC_NOWHERE;
     int freed = index != NC_NOWHERE && pool->states[index] == NC_BUFFER_HELD;
     if ( freed ) {
@@ -9419,7 +9420,7 @@ static const char * nc_server_refuses_loopback( const struct netcode_server_t * 
 {
     if ( server->stopping )
         return "the server is stopping";
-    if ( server->hall.slots[client_index].state != NC_SLOT_FREE )
+    if ( server->memory.slots[client_index].state != NC_SLOT_FREE )
         return "the slot is taken";
     return nc_server_slot_of_id( server, client_id, id_hash ) != NC_NOWHERE ? "a client with this id is connected"
                                                                             : NULL;
@@ -9433,7 +9434,7 @@ NETCODE_API void netcode_server_connect_loopback_client( struct netcode_server_t
     NC_CHECK( server != NULL && server->running && client_index >= 0, NC_NOTHING );
     nc_server_come( server );
     (void) nc_server_target( server, client_index ); /* refuses an index past the last slot */
-    if ( client_index < (int) server->hall.slot_count ) {
+    if ( client_index < (int) server->memory.slot_count ) {
         nc_server_hashes_t hashes = { nc_server_id_hash( server, client_id ), 0, 0 };
         const char * why = nc_server_refuses_loopback( server, client_index, client_id, hashes.id );
         memset( &client, 0, sizeof( client ) );
@@ -9465,7 +9466,7 @@ NETCODE_API void netcode_server_process_loopback_packet( struct netcode_server_t
     if ( slot && slot->loopback ) {
         uint32_t index = (uint32_t) client_index;
         nc_buffer_t what = { slot->session, slot->client_id, sequence, index, (uint32_t) bytes };
-        int reason = nc_inbox_copy( &server->hall.inbox, what, data );
+        int reason = nc_inbox_copy( &server->memory.inbox, what, data );
         slot->receive_time = server->clock.now;
         if ( reason == NETCODE_DROP_NONE ) {
             server->counters.packets_received[NETCODE_PACKET_PAYLOAD]++;
@@ -9488,11 +9489,11 @@ NETCODE_API uint16_t netcode_server_get_port( struct netcode_server_t * server )
 NETCODE_API int netcode_server_next_event( struct netcode_server_t * server, struct netcode_event_t * event )
 {
     NC_CHECK( server != NULL && event != NULL, 0 );
-    if ( !server->hall.block ) {
+    if ( !server->memory.block ) {
         memset( event, 0, sizeof( *event ) );
         return 0;
     }
-    return nc_inbox_next_event( &server->hall.inbox, event );
+    return nc_inbox_next_event( &server->memory.inbox, event );
 }
 
 NETCODE_API void netcode_server_flush( struct netcode_server_t * server )
@@ -9506,7 +9507,7 @@ NETCODE_API void netcode_server_flush( struct netcode_server_t * server )
 NETCODE_API void netcode_server_wait( struct netcode_server_t * server, double seconds )
 {
     NC_CHECK( server != NULL, NC_NOTHING );
-    if ( !( seconds > 0.0 ) || server->backlog || server->hall.wheel.lists[NC_WHEEL_DUE].count )
+    if ( !( seconds > 0.0 ) || server->backlog || server->memory.wheel.lists[NC_WHEEL_DUE].count )
         return;
     if ( !server->running ) {
         /* What waits in its socket is not read, so it must not end the wait. Simulated time is not waited for. */
@@ -9514,7 +9515,7 @@ NETCODE_API void netcode_server_wait( struct netcode_server_t * server, double s
             netcode_sleep( seconds < 3600.0 ? seconds : 3600.0 );
         return;
     }
-    double next = nc_wheel_seconds_left( &server->hall.wheel, server->clock.now );
+    double next = nc_wheel_seconds_left( &server->memory.wheel, server->clock.now );
     if ( next < seconds )
         seconds = next;
     if ( seconds <= 0.0 )
@@ -9529,9 +9530,9 @@ static void nc_server_sort_out_pending( struct netcode_server_t * server, const 
 {
     uint32_t index = server->pending_used.head, next;
     for ( ; index != NC_NOWHERE; index = next ) {
-        nc_pending_t * pending = &server->hall.pending[index];
+        nc_pending_t * pending = &server->memory.pending[index];
         int i = 0;
-        next = server->hall.pending_links[index].next;
+        next = server->memory.pending_links[index].next;
         while ( i < count && !nc_crypto_equal( server->private_keys[pending->opened.key_index],
                                                keys + i * NETCODE_KEY_BYTES, NETCODE_KEY_BYTES ) )
             i++;
@@ -9557,7 +9558,7 @@ NETCODE_API int netcode_server_set_private_keys( struct netcode_server_t * serve
 NETCODE_API void netcode_server_stats( struct netcode_server_t * server, struct netcode_server_stats_t * stats )
 {
     NC_CHECK( server != NULL && stats != NULL, NC_NOTHING );
-    const nc_used_t * used = &server->hall.used;
+    const nc_used_t * used = &server->memory.used;
     memset( stats, 0, sizeof( *stats ) );
     NC_COUNTERS_COPY( stats, &server->counters );
     stats->connects = server->connects;
@@ -9570,8 +9571,8 @@ NETCODE_API void netcode_server_stats( struct netcode_server_t * server, struct 
     stats->clients = netcode_server_num_connected_clients( server );
     stats->pending = server->running ? (int) server->pending_used.count : 0;
     stats->consumed = (int) ( used->expiring_count + used->never_count );
-    stats->packets_queued = (int) server->hall.inbox.queued;
-    stats->packets_held = server->hall.inbox.pool ? (int) server->hall.inbox.pool->held : 0;
+    stats->packets_queued = (int) server->memory.inbox.queued;
+    stats->packets_held = server->memory.inbox.pool ? (int) server->memory.inbox.pool->held : 0;
     nc_server_come( server );
     struct netcode_socket_info_t info = nc_socket_info( &server->socket );
     nc_server_leave( server );
@@ -9599,7 +9600,7 @@ NETCODE_API void netcode_server_client_stats( struct netcode_server_t * server, 
     stats->packets_dropped = slot->packets_dropped;
     stats->seconds_connected = server->clock.now - slot->connect_time;
     stats->seconds_silent = server->clock.now - slot->receive_time;
-    stats->packets_queued = (int) server->hall.inbox.queues[client_index].list.count;
+    stats->packets_queued = (int) server->memory.inbox.queues[client_index].list.count;
     stats->confirmed = slot->confirmed;
     stats->loopback = slot->loopback;
 }
@@ -10073,7 +10074,7 @@ typedef struct {
 
 enum {
     NC_SENT_BYTES = 0x7ff,
-    NC_SENT_UNDER_WAY = 0x8000,
+    NC_SENT_IN_FLIGHT = 0x8000,
     NC_SENT_ACKED = 0x4000,
     NC_SENT_LIMIT = 0x2000, /* it holds a LIMIT */
     NC_SENT_BULK = 0x1000,  /* it holds a fragment */
@@ -10137,7 +10138,7 @@ struct netcode_messages_t {
     uint32_t credit_limit, credit_spent, peer_max_bytes; /* the last: 0 until the other side has said it */
     double next_expiry;
     /* sending: packets */
-    uint32_t sent_first, sent_end, under_way;
+    uint32_t sent_first, sent_end, packets_in_flight;
     uint16_t reorder_threshold;
     uint64_t next_number, newest_acked;
     uint8_t skipped[NC_MESSAGES_BLOCKS]; /* of each block: which of its numbers; 0: none */
@@ -10192,7 +10193,7 @@ static nc_message_t * nc_message_at( const struct netcode_messages_t * messages,
 static void nc_messages_check( const struct netcode_messages_t * messages )
 {
     uint32_t sent = messages->sent_end - messages->sent_first;
-    netcode_assert( sent <= messages->window && messages->under_way <= sent );
+    netcode_assert( sent <= messages->window && messages->packets_in_flight <= sent );
     netcode_assert( messages->out.used <= messages->out.bytes && messages->in.used <= messages->in.bytes );
     netcode_assert( messages->out.high <= messages->out.bytes + 16 && messages->in.high <= messages->in.bytes + 16 );
     netcode_assert( ( messages->lost_head == 0 ) == ( messages->lost_tail == 0 ) );
@@ -10798,11 +10799,11 @@ static void nc_messages_cut( struct netcode_messages_t * messages, double sent_t
 
 static void nc_sent_settle( struct netcode_messages_t * messages, nc_sent_t * sent )
 {
-    sent->bytes &= (uint16_t) ~NC_SENT_UNDER_WAY;
+    sent->bytes &= (uint16_t) ~NC_SENT_IN_FLIGHT;
     messages->in_flight -= sent->bytes & NC_SENT_BYTES;
     if ( sent->bytes & NC_SENT_BULK )
         messages->bulk_in_flight -= sent->bytes & NC_SENT_BYTES;
-    messages->under_way--;
+    messages->packets_in_flight--;
 }
 
 static void nc_sent_lost( struct netcode_messages_t * messages, nc_sent_t * sent )
@@ -10825,7 +10826,7 @@ static void nc_sent_lost( struct netcode_messages_t * messages, nc_sent_t * sent
 
 static void nc_sent_acked( struct netcode_messages_t * messages, nc_sent_t * sent )
 {
-    if ( sent->bytes & NC_SENT_UNDER_WAY ) {
+    if ( sent->bytes & NC_SENT_IN_FLIGHT ) {
         double before = messages->in_flight;
         uint32_t place = sent->bytes & NC_SENT_BULK ? nc_transfer_find( messages, sent->transfer ) : 0;
         nc_sent_settle( messages, sent );
@@ -10856,7 +10857,7 @@ static void nc_sent_forget( struct netcode_messages_t * messages )
     double keep = nc_real_larger( 3.0 * messages->rtt, 0.5 );
     while ( messages->sent_first != messages->sent_end ) {
         const nc_sent_t * sent = nc_sent_at( messages, messages->sent_first );
-        if ( sent->bytes & NC_SENT_UNDER_WAY ||
+        if ( sent->bytes & NC_SENT_IN_FLIGHT ||
              ( !( sent->bytes & NC_SENT_ACKED ) && messages->now - sent->time < keep ) )
             return;
         nc_sent_drop( messages );
@@ -10874,7 +10875,7 @@ static double nc_messages_find_lost( struct netcode_messages_t * messages )
         nc_sent_t * sent = nc_sent_at( messages, i - 1 );
         if ( sent->bytes & NC_SENT_ACKED )
             later++;
-        else if ( later && sent->bytes & NC_SENT_UNDER_WAY ) {
+        else if ( later && sent->bytes & NC_SENT_IN_FLIGHT ) {
             if ( later >= messages->reorder_threshold || messages->now - sent->time >= wait )
                 nc_sent_lost( messages, sent );
             else
@@ -10911,11 +10912,11 @@ static void nc_messages_take_acks( struct netcode_messages_t * messages, const n
         nc_sent_t * sent = nc_sent_at( messages, i );
         if ( sent->bytes & NC_SENT_ACKED || !nc_acks_hold( acks, sent->number ) )
             continue;
-        if ( sent->bytes & NC_SENT_UNDER_WAY ) {
+        if ( sent->bytes & NC_SENT_IN_FLIGHT ) {
             messages->round_sum += nc_real_larger( messages->now - sent->time - (double) acks->delay * 1e-4, 0.0 );
             messages->round_samples++;
         }
-        if ( sent->number == acks->ack && sent->bytes & NC_SENT_UNDER_WAY ) {
+        if ( sent->number == acks->ack && sent->bytes & NC_SENT_IN_FLIGHT ) {
             double delay = (double) acks->delay * 1e-4;
             messages->peer_delay = nc_real_larger( messages->peer_delay, delay );
             nc_messages_measure( messages, nc_real_larger( messages->now - sent->time - delay, 1e-6 ) );
@@ -11411,9 +11412,9 @@ static void nc_build_begin( struct netcode_messages_t * messages, nc_build_t * b
     nc_sent_forget( messages );
     if ( messages->sent_end - messages->sent_first == messages->window ) {
         nc_sent_t * oldest = nc_sent_at( messages, messages->sent_first );
-        if ( probe && oldest->bytes & NC_SENT_UNDER_WAY )
+        if ( probe && oldest->bytes & NC_SENT_IN_FLIGHT )
             nc_sent_lost( messages, oldest );
-        if ( !( oldest->bytes & NC_SENT_UNDER_WAY ) )
+        if ( !( oldest->bytes & NC_SENT_IN_FLIGHT ) )
             nc_sent_drop( messages );
     }
     build->tracked = messages->sent_end - messages->sent_first < messages->window;
@@ -11442,17 +11443,17 @@ static void nc_build_remember( struct netcode_messages_t * messages, const nc_bu
 {
     nc_sent_t * sent = nc_sent_at( messages, messages->sent_end++ );
     sent->time = messages->now;
-    if ( build->holds || messages->under_way == 0 )
+    if ( build->holds || messages->packets_in_flight == 0 )
         messages->last_asked = messages->now; /* pings do not put off what is to be sent again */
     sent->number = (uint32_t) messages->next_number;
     sent->transfer = build->transfer;
     sent->fragment = build->fragment;
     sent->watched = build->watched;
-    sent->bytes = (uint16_t) ( bytes | NC_SENT_UNDER_WAY | build->flags );
+    sent->bytes = (uint16_t) ( bytes | NC_SENT_IN_FLIGHT | build->flags );
     messages->in_flight += bytes;
     if ( build->flags & NC_SENT_BULK )
         messages->bulk_in_flight += bytes;
-    messages->under_way++;
+    messages->packets_in_flight++;
     messages->flown = 1;
 }
 
@@ -12502,7 +12503,7 @@ NETCODE_API int netcode_messages_generate_packet( struct netcode_messages_t * me
         messages->flush = 0;
         if ( !nc_messages_ack_is_due( messages ) )
             return 0;
-        if ( messages->under_way == 0 && nc_messages_gap( messages ) >= NC_MESSAGES_QUIET ) {
+        if ( messages->packets_in_flight == 0 && nc_messages_gap( messages ) >= NC_MESSAGES_QUIET ) {
             messages->ping_due = 1; /* so that the numbers of those who only ack do not run away */
             nc_build_control( messages, &build );
         }
@@ -12555,7 +12556,8 @@ static void nc_messages_try_oldest( struct netcode_messages_t * messages, const 
 
 static void nc_messages_time_out( struct netcode_messages_t * messages )
 {
-    int silent = messages->under_way != 0 && messages->now >= messages->last_asked + nc_messages_timeout( messages );
+    int silent =
+        messages->packets_in_flight != 0 && messages->now >= messages->last_asked + nc_messages_timeout( messages );
     int stopped = nc_messages_gap( messages ) >= NC_MESSAGES_AHEAD &&
                   messages->now >= messages->last_asked + NC_MESSAGES_PATIENCE;
     if ( !silent && !stopped )
@@ -12605,7 +12607,7 @@ NETCODE_API double netcode_messages_next_deadline( struct netcode_messages_t * m
     next = nc_real_smaller( next, messages->ping_time + messages->ping_seconds );
     if ( messages->acks_due )
         next = nc_real_smaller( next, messages->ack_since + 0.01 );
-    if ( messages->under_way )
+    if ( messages->packets_in_flight )
         next = nc_real_smaller( next, messages->last_asked + nc_messages_timeout( messages ) );
     next = nc_real_smaller( next, nc_messages_find_lost( messages ) );
     if ( messages->limit_due || messages->pong_due || messages->probe_due )
@@ -12732,8 +12734,8 @@ static void nc_messages_join( nc_inbox_t * inbox, uint32_t client_index )
 static uint64_t nc_messages_server_session( struct netcode_server_t * server, int client_index )
 {
     uint64_t session = netcode_server_client_session( server, client_index );
-    nc_inbox_t * inbox = &server->hall.inbox;
-    if ( !server->running || client_index < 0 || client_index >= (int) server->hall.slot_count )
+    nc_inbox_t * inbox = &server->memory.inbox;
+    if ( !server->running || client_index < 0 || client_index >= (int) server->memory.slot_count )
         return 0;
     nc_messages_join( inbox, (uint32_t) client_index );
     uint32_t oldest = inbox->queues[client_index].list.head;

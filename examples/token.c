@@ -1249,8 +1249,8 @@ static int judge_replay( struct use_t * use, int way, const nc_packet_t * header
 
 static int open_with( struct decrypt_t * decrypt, struct reading_t * reading, const struct session_t * session )
 {
-    nc_channel_t channel = { session->keys[reading->way],
-                             session->has_protocol_id ? session->protocol_id : decrypt->options->protocol_id };
+    nc_packet_context_t channel = { session->keys[reading->way],
+                                    session->has_protocol_id ? session->protocol_id : decrypt->options->protocol_id };
     return session->has_keys[reading->way] &&
            nc_packet_open( &reading->header, reading->packet->data, reading->plain, &channel );
 }

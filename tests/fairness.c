@@ -192,7 +192,7 @@ static void real_flood( int attack, int megabits )
 {
     static uint8_t data[REAL_BATCH][NC_REQUEST_BYTES];
     struct netcode_client_t * player = real.players[0];
-    nc_channel_t channel = { player->token.route.client_to_server_key, FAIR_PROTOCOL };
+    nc_packet_context_t channel = { player->token.route.client_to_server_key, FAIR_PROTOCOL };
     struct mmsghdr messages[REAL_BATCH];
     struct iovec vectors[REAL_BATCH];
     int handles[REAL_SOCKETS], own = attack == FAIR_PAYLOADS || attack == FAIR_FORGED;

@@ -310,7 +310,7 @@ static int fair_open( const struct fair_setting_t * setting )
 static int fair_seal( struct fair_peer_t * peer, uint8_t * out, const void * body, int bytes )
 {
     nc_packet_t packet = { NETCODE_PACKET_PAYLOAD, 0, bytes, peer->sequence++ };
-    nc_channel_t channel = { peer->key, FAIR_PROTOCOL };
+    nc_packet_context_t channel = { peer->key, FAIR_PROTOCOL };
     return nc_packet_seal( out, &packet, (const uint8_t *) body, &channel );
 }
 

@@ -187,7 +187,7 @@ static void check_transfers( const struct netcode_messages_t * m )
 static void check_fragments( const struct netcode_messages_t * m, uint32_t place )
 {
     nc_message_t * message = nc_message_at( m, place );
-    uint32_t acked = 0, lost = 0, under_way = 0;
+    uint32_t acked = 0, lost = 0, packets_in_flight = 0;
     if ( !message->fragments || message->flags & ( NC_MESSAGE_CANCELLED | NC_MESSAGE_DONE ) )
         return;
     for ( uint32_t i = 0; i < message->fragments; i++ ) {
@@ -199,29 +199,30 @@ static void check_fragments( const struct netcode_messages_t * m, uint32_t place
     CHECK_LE( message->next_fragment, message->fragments );
     for ( uint32_t i = m->sent_first; i != m->sent_end; i++ ) {
         const nc_sent_t * sent = nc_sent_at( m, i );
-        under_way += sent->bytes & NC_SENT_UNDER_WAY && sent->bytes & NC_SENT_BULK && sent->transfer == message->id;
+        packets_in_flight +=
+            sent->bytes & NC_SENT_IN_FLIGHT && sent->bytes & NC_SENT_BULK && sent->transfer == message->id;
     }
     if ( message->flags & NC_MESSAGE_STARTED && !m->broken )
-        CHECK_EQ( message->next_fragment, acked + lost + under_way );
+        CHECK_EQ( message->next_fragment, acked + lost + packets_in_flight );
 }
 
 /* Packets under way. */
 static void check_sent( const struct netcode_messages_t * m )
 {
-    uint32_t count = 0, under_way = 0, before = 0;
+    uint32_t count = 0, packets_in_flight = 0, before = 0;
     double bytes = 0.0, bulk = 0.0;
     REQUIRE( m->sent_end - m->sent_first <= m->window );
     for ( uint32_t i = m->sent_first; i != m->sent_end; i++ ) {
         const nc_sent_t * sent = nc_sent_at( m, i );
-        int out = ( sent->bytes & NC_SENT_UNDER_WAY ) != 0;
+        int out = ( sent->bytes & NC_SENT_IN_FLIGHT ) != 0;
         CHECK( count++ == 0 || (int32_t) ( sent->number - before ) > 0 );
         CHECK( !out || !( sent->bytes & NC_SENT_ACKED ) );
         before = sent->number;
-        under_way += (uint32_t) out;
+        packets_in_flight += (uint32_t) out;
         bytes += out ? sent->bytes & NC_SENT_BYTES : 0;
         bulk += out && sent->bytes & NC_SENT_BULK ? sent->bytes & NC_SENT_BYTES : 0;
     }
-    CHECK_EQ( under_way, m->under_way );
+    CHECK_EQ( packets_in_flight, m->packets_in_flight );
     CHECK_EQ( (int64_t) bytes, (int64_t) m->in_flight );
     CHECK_EQ( (int64_t) bulk, (int64_t) m->bulk_in_flight );
 }
@@ -230,7 +231,7 @@ static int check_is_under_way( const struct netcode_messages_t * m, uint32_t num
 {
     for ( uint32_t i = m->sent_first; i != m->sent_end; i++ )
         if ( nc_sent_at( m, i )->number == number )
-            return ( nc_sent_at( m, i )->bytes & NC_SENT_UNDER_WAY ) != 0;
+            return ( nc_sent_at( m, i )->bytes & NC_SENT_IN_FLIGHT ) != 0;
     return 0;
 }
 

@@ -248,7 +248,7 @@ static double extras_update( const struct app_t * app, double now )
         agones_update( &extras.agones, now, state.clients > 0 );
     if ( extras_is_reporting() )
         report_update( &extras.report, now, &state );
-    return extras.requests.under_way ? REQUEST_BUSY_SECONDS : LOOP_SECONDS;
+    return extras.requests.packets_in_flight ? REQUEST_BUSY_SECONDS : LOOP_SECONDS;
 }
 
 static uint64_t extras_agones_failures( void )

@@ -38,7 +38,7 @@
 
 struct requests_t {
     CURLM * multi;
-    int under_way;
+    int packets_in_flight;
     void ( *log )( void * context, const char * text ); /* one line, without its end */
     void * context;
 };
@@ -144,7 +144,7 @@ static void request_forget( struct request_t * request )
 {
     if ( request->state == REQUEST_UNDER_WAY ) {
         curl_multi_remove_handle( request->requests->multi, request->easy );
-        request->requests->under_way--;
+        request->requests->packets_in_flight--;
     }
     request->state = REQUEST_IDLE;
 }
@@ -217,7 +217,7 @@ static void request_send( struct request_t * request, const char * body )
         return;
     }
     request->state = REQUEST_UNDER_WAY;
-    request->requests->under_way++;
+    request->requests->packets_in_flight++;
 }
 
 /* libcurl is done with it; 2xx is what worked. */
@@ -239,7 +239,7 @@ static void requests_update( struct requests_t * requests )
     int running = 0;
     int queued = 0;
     CURLMsg * message = NULL;
-    if ( !requests->under_way )
+    if ( !requests->packets_in_flight )
         return;
     curl_multi_perform( requests->multi, &running );
     while ( ( message = curl_multi_info_read( requests->multi, &queued ) ) != NULL ) {

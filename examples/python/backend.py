@@ -818,7 +818,7 @@ class Backend(http.server.ThreadingHTTPServer):
         self.app = app
         self.address_family = socket.AF_INET if address.type == netcode.AddressType.IPV4 else socket.AF_INET6
         self.connections: Dict[socket.socket, float] = {}
-        self.under_way = 0
+        self.packets_in_flight = 0
         self.mutex = threading.Lock()
         super().__init__((address.host, address.port), Handler)
 
@@ -844,11 +844,11 @@ class Backend(http.server.ThreadingHTTPServer):
 
     def begin(self) -> None:
         with self.mutex:
-            self.under_way += 1
+            self.packets_in_flight += 1
 
     def end(self, connection: socket.socket) -> None:
         with self.mutex:
-            self.under_way -= 1
+            self.packets_in_flight -= 1
             if connection in self.connections:
                 self.connections[connection] = time.monotonic()
 
@@ -973,7 +973,7 @@ def run(app: App, backend: Backend, asked: Dict[str, bool]) -> None:
             app.reload()
     backend.shutdown()
     until = time.monotonic() + LAST_ANSWERS_SECONDS
-    while backend.under_way and time.monotonic() < until:
+    while backend.packets_in_flight and time.monotonic() < until:
         time.sleep(0.05)
     backend.socket.close()
     with app.lock:  # not while a token is made

@@ -95,7 +95,7 @@ static int packet_opens( const uint8_t * data, int bytes, int to_server, const u
     static uint8_t body[PACKET_ROOM];
     nc_packet_t packet;
     nc_replay_t replay, before;
-    nc_channel_t channel = { key, protocol_id };
+    nc_packet_context_t channel = { key, protocol_id };
     int reason, opened;
     if ( !packet_parse( &packet, data, bytes, to_server ) )
         return 0;
@@ -215,7 +215,7 @@ static void packet_sealed( struct fuzz_input_t * input )
     it.sequence_bytes = 0;
     it.bytes = packet_seal_by_hand( &it, it.data );
     nc_packet_t packet = { it.type, 0, it.body_bytes, it.sequence };
-    nc_channel_t channel = { it.key, it.protocol_id };
+    nc_packet_context_t channel = { it.key, it.protocol_id };
     memset( changed.data, 0x77, sizeof( changed.data ) );
     FUZZ_CHECK( nc_packet_seal( changed.data, &packet, it.body, &channel ) == it.bytes );
     FUZZ_CHECK( memcmp( changed.data, it.data, (size_t) it.bytes ) == 0 );

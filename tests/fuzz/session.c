@@ -500,7 +500,7 @@ FUZZ_UNCOUNTED static void session_check_newcomer( int slot, int token )
 {
     FUZZ_CHECK( token >= 0 );
     const struct session_token_t * it = &session_tokens[token];
-    const nc_slot_t * there = &s.server->hall.slots[slot];
+    const nc_slot_t * there = &s.server->memory.slots[slot];
     int place = session_place_of( &there->address ), expiring = it->expire != UINT64_MAX;
     FUZZ_CHECK( it->broken == 0 && ( it->servers[0] != SESSION_DEAD || it->servers[1] >= 0 ) );
     FUZZ_CHECK( it->client_id == there->client_id && it->expire == there->expire_timestamp );
@@ -509,7 +509,7 @@ FUZZ_UNCOUNTED static void session_check_newcomer( int slot, int token )
     FUZZ_CHECK( memcmp( there->server_to_client_key, it->inner.route.server_to_client_key, NETCODE_KEY_BYTES ) == 0 );
     FUZZ_CHECK( place >= 0 && ( s.admit != 3 ) && ( s.admit != 2 || it->client_id & 1 ) );
     s.connects_of_token[token]++; /* records of never-ending ones may give way where there are few */
-    if ( expiring || s.server->hall.used.never_capacity >= 3 )
+    if ( expiring || s.server->memory.used.never_capacity >= 3 )
         FUZZ_CHECK( s.connects_of_token[token] == 1 );
     s.proved[place] = 1;
     s.slot_sequence[place] = 0;
@@ -702,7 +702,7 @@ static void session_client_says( int party, int bytes )
     that it left, and what the network's callback sends still reaches it. */
 static void session_server_will_say( int slot, uint64_t serial, int bytes )
 {
-    const nc_slot_t * it = &s.server->hall.slots[slot];
+    const nc_slot_t * it = &s.server->memory.slots[slot];
     int token = it->state == NC_SLOT_FREE || it->loopback ? -1 : session_token_in( slot );
     if ( token >= 0 && s.sent_count < SESSION_SENT )
         session_register( 0, token, it->sequence + !it->confirmed, serial, bytes );
@@ -1016,7 +1016,7 @@ static void session_find_challenge( uint8_t body[NC_PACKET_LARGE_BODY], int toke
              nc_packet_parse( &packet, d->data, d->bytes, NC_TO_CLIENT ) != NETCODE_DROP_NONE )
             continue;
         for ( int k = 0; k < SESSION_TOKENS; k++ ) {
-            nc_channel_t channel = { session_tokens[k].inner.route.server_to_client_key, SESSION_PROTOCOL };
+            nc_packet_context_t channel = { session_tokens[k].inner.route.server_to_client_key, SESSION_PROTOCOL };
             if ( ( k == token ) != of_others && nc_packet_open( &packet, d->data, body, &channel ) )
                 return;
         }
@@ -1031,7 +1031,7 @@ static uint64_t session_newest( int token, int to_server, int party )
         return s.clients[party] ? s.clients[party]->replay.newest : 0;
     for ( int i = 0; i < s.slots && s.server && s.server->running; i++ )
         if ( s.slot_tokens[i] == token )
-            return s.server->hall.slots[i].replay.newest;
+            return s.server->memory.slots[i].replay.newest;
     return (uint64_t) 1 << 40;
 }
 
@@ -1060,19 +1060,19 @@ static int session_forge_body( uint8_t * body, int type, int token, uint8_t how 
 /* Whose packet would the server be ready for? The nth handshake's, else a slot's. Returns the token, or -1. */
 static int session_aim( int nth, struct netcode_address_t * from )
 {
-    const nc_hall_t * hall = &s.server->hall;
+    const nc_server_memory_t * memory = &s.server->memory;
     if ( !s.server->running )
         return -1;
-    for ( uint32_t i = s.server->pending_used.tail; i != FUZZ_NOWHERE; i = hall->pending_links[i].prev )
+    for ( uint32_t i = s.server->pending_used.tail; i != FUZZ_NOWHERE; i = memory->pending_links[i].prev )
         if ( nth-- == 0 ) {
-            *from = hall->pending[i].address;
+            *from = memory->pending[i].address;
             for ( int k = 0; k < SESSION_TOKENS; k++ )
-                if ( memcmp( session_tokens[k].tag, hall->pending[i].tag, NC_TOKEN_TAG_BYTES ) == 0 )
+                if ( memcmp( session_tokens[k].tag, memory->pending[i].tag, NC_TOKEN_TAG_BYTES ) == 0 )
                     return k;
         }
     for ( int i = 0; i < s.slots; i++ )
         if ( s.slot_tokens[i] >= 0 && nth-- <= 0 ) {
-            *from = hall->slots[i].address;
+            *from = memory->slots[i].address;
             return s.slot_tokens[i];
         }
     return -1;
@@ -1097,7 +1097,8 @@ static void session_forge( void )
     int bytes = session_forge_body( body, type, token, size );
     uint64_t step = fuzz_u64( s.input ), newest = session_newest( token, to_server, party );
     nc_packet_t packet = { type, 0, bytes, how & 16 ? newest - step : newest + step };
-    nc_channel_t channel = { to_server ? route->client_to_server_key : route->server_to_client_key, SESSION_PROTOCOL };
+    nc_packet_context_t channel = { to_server ? route->client_to_server_key : route->server_to_client_key,
+                                    SESSION_PROTOCOL };
     if ( type == NETCODE_PACKET_PAYLOAD ) {
         if ( s.sent_count == SESSION_SENT || packet.sequence >= SESSION_LOOPBACK_SEQUENCE )
             return;
@@ -1239,11 +1240,11 @@ FUZZ_UNCOUNTED static void session_check_used( const nc_used_t * used )
 
 FUZZ_UNCOUNTED static void session_check_slot( uint32_t index )
 {
-    const nc_hall_t * hall = &s.server->hall;
-    const nc_slot_t * slot = &hall->slots[index];
-    int free = hall->free_slots.words[0] >> index & 1;
+    const nc_server_memory_t * memory = &s.server->memory;
+    const nc_slot_t * slot = &memory->slots[index];
+    int free = memory->free_slots.words[0] >> index & 1;
     FUZZ_CHECK( slot->state == ( free ? NC_SLOT_FREE : NC_SLOT_CONNECTED ) );
-    FUZZ_CHECK( ( s.slot_tokens[index] == -1 ) == free && hall->inbox.queues[index].is_open == !free );
+    FUZZ_CHECK( ( s.slot_tokens[index] == -1 ) == free && memory->inbox.queues[index].is_open == !free );
     if ( free )
         return;
     FUZZ_CHECK( nc_server_slot_of_id( s.server, slot->client_id, nc_server_id_hash( s.server, slot->client_id ) ) ==
@@ -1253,31 +1254,31 @@ FUZZ_UNCOUNTED static void session_check_slot( uint32_t index )
         return;
     FUZZ_CHECK( nc_server_slot_at( s.server, &slot->address, nc_server_address_hash( s.server, &slot->address ) ) ==
                 index );
-    FUZZ_CHECK( hall->wheel.list_of[index] < NC_WHEEL_BUCKETS );
-    if ( session_tokens[s.slot_tokens[index]].expire != UINT64_MAX && hall->used.refused_up_to == 0 )
-        FUZZ_CHECK( nc_used_seen( &hall->used, session_tokens[s.slot_tokens[index]].tag,
+    FUZZ_CHECK( memory->wheel.list_of[index] < NC_WHEEL_BUCKETS );
+    if ( session_tokens[s.slot_tokens[index]].expire != UINT64_MAX && memory->used.refused_up_to == 0 )
+        FUZZ_CHECK( nc_used_seen( &memory->used, session_tokens[s.slot_tokens[index]].tag,
                                   nc_server_tag_hash( s.server, session_tokens[s.slot_tokens[index]].tag ) ) );
 }
 
 FUZZ_UNCOUNTED static void session_check_pending( void )
 {
-    const nc_hall_t * hall = &s.server->hall;
-    session_check_list( &s.server->pending_used, hall->pending_links );
-    session_check_list( &s.server->pending_free, hall->pending_links );
-    FUZZ_CHECK( s.server->pending_used.count + s.server->pending_free.count == hall->pending_count );
-    for ( uint32_t i = s.server->pending_used.head; i != FUZZ_NOWHERE; i = hall->pending_links[i].next ) {
-        const nc_pending_t * it = &hall->pending[i];
+    const nc_server_memory_t * memory = &s.server->memory;
+    session_check_list( &s.server->pending_used, memory->pending_links );
+    session_check_list( &s.server->pending_free, memory->pending_links );
+    FUZZ_CHECK( s.server->pending_used.count + s.server->pending_free.count == memory->pending_count );
+    for ( uint32_t i = s.server->pending_used.head; i != FUZZ_NOWHERE; i = memory->pending_links[i].next ) {
+        const nc_pending_t * it = &memory->pending[i];
         int same_tag = 0, same_address = 0, same_id = 0;
-        for ( uint32_t k = s.server->pending_used.head; k != FUZZ_NOWHERE; k = hall->pending_links[k].next ) {
-            int tag = memcmp( it->tag, hall->pending[k].tag, NC_TOKEN_TAG_BYTES ) == 0;
-            int address = netcode_address_equal( &it->address, &hall->pending[k].address );
+        for ( uint32_t k = s.server->pending_used.head; k != FUZZ_NOWHERE; k = memory->pending_links[k].next ) {
+            int tag = memcmp( it->tag, memory->pending[k].tag, NC_TOKEN_TAG_BYTES ) == 0;
+            int address = netcode_address_equal( &it->address, &memory->pending[k].address );
             FUZZ_CHECK( k == i || !tag || !address );
             same_tag += tag;
             same_address += address;
-            same_id += it->client_id == hall->pending[k].client_id;
+            same_id += it->client_id == memory->pending[k].client_id;
         }
         FUZZ_CHECK( same_tag <= 4 && same_address <= 4 && same_id <= 4 );
-        FUZZ_CHECK( hall->wheel.list_of[hall->slot_count + i] < NC_WHEEL_BUCKETS );
+        FUZZ_CHECK( memory->wheel.list_of[memory->slot_count + i] < NC_WHEEL_BUCKETS );
         /* it ends 10 s after the last answer, or twice that behind a backlog */
         FUZZ_CHECK( s.server->clock.now - it->answer_time <= 20.01 || s.is_over );
     }
@@ -1295,16 +1296,16 @@ FUZZ_UNCOUNTED static void session_check_server( void )
     left = session_sum( stats.disconnects, NETCODE_SERVER_CLIENT_DISCONNECT_REASONS );
     FUZZ_CHECK( stats.connects - left == (uint64_t) stats.clients );
     FUZZ_CHECK( stats.handshakes >= stats.handshakes_expired + stats.handshakes_evicted );
-    if ( !s.server->hall.block )
+    if ( !s.server->memory.block )
         return;
-    session_check_inbox( &s.server->hall.inbox, NC_RECEIVE_BATCH, &s.parties[0], s.server->retired_pools == NULL );
-    session_check_used( &s.server->hall.used );
+    session_check_inbox( &s.server->memory.inbox, NC_RECEIVE_BATCH, &s.parties[0], s.server->retired_pools == NULL );
+    session_check_used( &s.server->memory.used );
     if ( !s.server->running )
         return;
-    session_check_list( &s.server->active, s.server->hall.active_links );
-    for ( uint32_t i = 0; i < s.server->hall.slot_count; i++ ) {
+    session_check_list( &s.server->active, s.server->memory.active_links );
+    for ( uint32_t i = 0; i < s.server->memory.slot_count; i++ ) {
         session_check_slot( i );
-        connected += s.server->hall.slots[i].state == NC_SLOT_CONNECTED;
+        connected += s.server->memory.slots[i].state == NC_SLOT_CONNECTED;
     }
     FUZZ_CHECK( connected == s.server->active.count && (int) connected == stats.clients );
     session_check_pending();
@@ -1809,7 +1810,7 @@ static void session_heal( void )
     session_spell( data, 7777, sizeof( data ) );
     session_register( 1, p->token, sequence, 7777, (int) sizeof( data ) );
     netcode_client_send_packet( s.clients[SESSION_HONEST], data, (int) sizeof( data ) );
-    for ( int i = 0; i < 10 && s.server->hall.inbox.queues[slot].list.count == 0; i++ )
+    for ( int i = 0; i < 10 && s.server->memory.inbox.queues[slot].list.count == 0; i++ )
         session_tick( 0.1 );
     int heard = s.parties[0].held_count;
     session_read_slot( slot );

@@ -20,7 +20,7 @@ JUDGE = "static void nc_messages_judge_delay( struct netcode_messages_t * messag
 LOSE = "    message->next_lost = 0;\n    if ( messages->lost_tail )\n"
 SEND = "        netcode_client_send_packet( client, packet, bytes );\n"
 IN_TURN = "    while ( *( link = nc_waiting_find( messages, channel, channel->expected_order ) ) ) {\n"
-LATER = "        else if ( later && sent->bytes & NC_SENT_UNDER_WAY ) {\n"
+LATER = "        else if ( later && sent->bytes & NC_SENT_IN_FLIGHT ) {\n"
 
 PLANTS = (
     # Copies of packets are taken as new ones.

@@ -159,7 +159,7 @@ static void claim_sealed_with( uint64_t protocol_id, uint8_t prefix, uint64_t se
 void prove_packet_seal_round_trip( void )
 {
     uint8_t key[NETCODE_KEY_BYTES];
-    nc_channel_t channel = { key, any_u64() };
+    nc_packet_context_t channel = { key, any_u64() };
     nc_packet_t packet = { any_int(), 0, any_int(), any_u64() }, read;
     int direction = any_direction();
     GIVEN( may_go( packet.type, direction ) && body_fits( packet.type, packet.body_bytes ) );
@@ -194,7 +194,7 @@ void prove_packet_accept( void )
     uint8_t key[NETCODE_KEY_BYTES];
     size_t bytes = any_size_up_to( MOST );
     uint8_t * data = any_bytes( bytes );
-    nc_channel_t channel = { key, any_u64() };
+    nc_packet_context_t channel = { key, any_u64() };
     nc_replay_t replay = any_replay(), before = replay;
     nc_packet_t packet;
     if ( nc_packet_parse( &packet, data, (int) bytes, any_direction() ) != NETCODE_DROP_NONE )

@@ -60,50 +60,50 @@ static void sim_check_wheel( const nc_wheel_t * wheel )
 
 static void sim_check_slot( const struct netcode_server_t * s, uint32_t index )
 {
-    const nc_hall_t * hall = &s->hall;
-    const nc_slot_t * slot = &hall->slots[index];
+    const nc_server_memory_t * memory = &s->memory;
+    const nc_slot_t * slot = &memory->slots[index];
     int is_taken = slot->state != NC_SLOT_FREE;
-    int is_free = (int) ( hall->free_slots.words[index / 64] >> ( index % 64 ) & 1 );
+    int is_free = (int) ( memory->free_slots.words[index / 64] >> ( index % 64 ) & 1 );
     SIM_BOOK( slot->state != NC_SLOT_CLOSING );
     SIM_BOOK( s->running || !is_taken );
-    SIM_BOOK( hall->inbox.queues[index].is_open == is_taken );
+    SIM_BOOK( memory->inbox.queues[index].is_open == is_taken );
     SIM_BOOK( is_free == !is_taken );
-    SIM_BOOK( ( hall->wheel.list_of[index] != NC_WHEEL_LISTS ) == is_taken );
+    SIM_BOOK( ( memory->wheel.list_of[index] != NC_WHEEL_LISTS ) == is_taken );
     SIM_BOOK( sodium_is_zero( slot->server_to_client_key, NETCODE_KEY_BYTES ) == !is_taken );
     SIM_BOOK( sodium_is_zero( slot->client_to_server_key, NETCODE_KEY_BYTES ) == !is_taken );
     if ( !is_taken )
         return;
     SIM_BOOK( nc_server_slot_of_id( s, slot->client_id, nc_server_id_hash( s, slot->client_id ) ) == index );
     SIM_BOOK( nc_server_slot_at( s, &slot->address, nc_server_address_hash( s, &slot->address ) ) == index );
-    SIM_BOOK( nc_sieve_find( &hall->sieve, nc_address_key( &slot->address, s->address_factor ) ) != UINT32_MAX );
+    SIM_BOOK( nc_sieve_find( &memory->sieve, nc_address_key( &slot->address, s->address_factor ) ) != UINT32_MAX );
     SIM_BOOK( slot->sequence >> 63 == 0 );
 }
 
-static void sim_check_hall( const struct netcode_server_t * s )
+static void sim_check_memory( const struct netcode_server_t * s )
 {
-    const nc_hall_t * hall = &s->hall;
+    const nc_server_memory_t * memory = &s->memory;
     uint32_t taken = 0, walked = 0, used = s->pending_used.count, timers = 0;
-    for ( uint32_t i = 0; i < hall->slot_count; i++ ) {
+    for ( uint32_t i = 0; i < memory->slot_count; i++ ) {
         sim_check_slot( s, i );
-        taken += hall->slots[i].state != NC_SLOT_FREE;
+        taken += memory->slots[i].state != NC_SLOT_FREE;
     }
     SIM_BOOK( s->active.count == taken );
-    SIM_BOOK( sim_table_count( &hall->slot_by_id ) == taken );
-    SIM_BOOK( sim_table_count( &hall->slot_by_address ) == taken );
-    SIM_BOOK( sim_sieve_count( &hall->sieve ) == taken );
-    SIM_BOOK( used + s->pending_free.count == hall->pending_count );
+    SIM_BOOK( sim_table_count( &memory->slot_by_id ) == taken );
+    SIM_BOOK( sim_table_count( &memory->slot_by_address ) == taken );
+    SIM_BOOK( sim_sieve_count( &memory->sieve ) == taken );
+    SIM_BOOK( used + s->pending_free.count == memory->pending_count );
     SIM_BOOK( s->running || used == 0 );
-    for ( uint32_t i = 0; i < hall->pending_count; i++ )
-        timers += hall->wheel.list_of[hall->slot_count + i] != NC_WHEEL_LISTS;
-    for ( uint32_t i = s->pending_used.head; i != UINT32_MAX && walked <= used; i = hall->pending_links[i].next ) {
-        SIM_BOOK( !sodium_is_zero( hall->pending[i].server_to_client_key, NETCODE_KEY_BYTES ) );
+    for ( uint32_t i = 0; i < memory->pending_count; i++ )
+        timers += memory->wheel.list_of[memory->slot_count + i] != NC_WHEEL_LISTS;
+    for ( uint32_t i = s->pending_used.head; i != UINT32_MAX && walked <= used; i = memory->pending_links[i].next ) {
+        SIM_BOOK( !sodium_is_zero( memory->pending[i].server_to_client_key, NETCODE_KEY_BYTES ) );
         walked++;
     }
     SIM_BOOK( timers == used );
     SIM_BOOK( walked == used );
-    SIM_BOOK( sim_table_count( &hall->pending_by_address ) == used );
-    SIM_BOOK( sim_table_count( &hall->pending_by_tag ) == used );
-    SIM_BOOK( sim_table_count( &hall->pending_by_id ) == used );
+    SIM_BOOK( sim_table_count( &memory->pending_by_address ) == used );
+    SIM_BOOK( sim_table_count( &memory->pending_by_tag ) == used );
+    SIM_BOOK( sim_table_count( &memory->pending_by_id ) == used );
 }
 
 /*  A payload that finds no room was accepted before it was dropped, unless a server has seen before that its client's queue is full; everything else
@@ -123,13 +123,13 @@ static void sim_check_counters( const nc_counters_t * counters )
 static void sim_check_server_books( const struct netcode_server_t * s )
 {
     uint64_t left = 0;
-    if ( !s->hall.block )
+    if ( !s->memory.block )
         return;
     for ( int i = 0; i < NETCODE_SERVER_CLIENT_DISCONNECT_REASONS; i++ )
         left += s->disconnects[i];
-    sim_check_inbox( &s->hall.inbox, NC_RECEIVE_BATCH );
-    sim_check_wheel( &s->hall.wheel );
-    sim_check_hall( s );
+    sim_check_inbox( &s->memory.inbox, NC_RECEIVE_BATCH );
+    sim_check_wheel( &s->memory.wheel );
+    sim_check_memory( s );
     sim_check_counters( &s->counters );
     SIM_BOOK( s->connects - left == s->active.count );
     SIM_BOOK( s->depth == 0 && !s->updating && !s->stopping && s->wanted == NC_WANTED_NOTHING && !s->walks );
@@ -158,17 +158,17 @@ static double sim_patience( double timeout, double most )
 
 static void sim_check_ends( const struct netcode_server_t * s )
 {
-    const nc_hall_t * hall = &s->hall;
-    for ( uint32_t i = s->active.head; i != UINT32_MAX; i = hall->active_links[i].next ) {
-        const nc_slot_t * slot = &hall->slots[i];
+    const nc_server_memory_t * memory = &s->memory;
+    for ( uint32_t i = s->active.head; i != UINT32_MAX; i = memory->active_links[i].next ) {
+        const nc_slot_t * slot = &memory->slots[i];
         double silent = s->clock.now - ( slot->confirmed ? slot->receive_time : slot->connect_time );
         SIM_CHECK( slot_ends,
                    ( slot->confirmed && slot->timeout_seconds <= 0 ) ||
                        silent < sim_patience( slot->timeout_seconds, slot->confirmed ? 1e9 : 60.0 ),
                    "slot %u has been silent for %g s", i, silent );
     }
-    for ( uint32_t i = s->pending_used.head; i != UINT32_MAX; i = hall->pending_links[i].next ) {
-        const nc_pending_t * pending = &hall->pending[i];
+    for ( uint32_t i = s->pending_used.head; i != UINT32_MAX; i = memory->pending_links[i].next ) {
+        const nc_pending_t * pending = &memory->pending[i];
         double waits = s->clock.now - pending->answer_time;
         SIM_CHECK( pending_ends, waits < sim_patience( pending->timeout_seconds, 10.0 ),
                    "a handshake has waited for %g s", waits );

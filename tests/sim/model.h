@@ -98,13 +98,13 @@ static int sim_is_banned( uint64_t client_id )
 static int sim_may_be_forgotten( const struct sim_server_t * s, const struct sim_token_t * token )
 {
     return token->expire == SIM_FOREVER && !net.is_zero &&
-           s->server->hall.used.never_count == s->server->hall.used.never_capacity;
+           s->server->memory.used.never_count == s->server->memory.used.never_capacity;
 }
 
 static void sim_check_identity( struct sim_server_t * s, int slot, uint32_t serial )
 {
     const struct sim_token_t * token = &net.tokens[serial];
-    const nc_slot_t * raw = &s->server->hall.slots[slot];
+    const nc_slot_t * raw = &s->server->memory.slots[slot];
     uint8_t expected[NETCODE_USER_DATA_BYTES];
     const void * user_data = netcode_server_client_user_data( s->server, slot );
     sim_user_data( serial, expected );

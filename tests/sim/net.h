@@ -226,7 +226,7 @@ static int sim_server_state( const struct sim_server_t * s )
         return SIM_SERVER_backlog;
     if ( s->server->active.count == 0 )
         return SIM_SERVER_empty;
-    return s->server->active.count == s->server->hall.slot_count ? SIM_SERVER_full : SIM_SERVER_some;
+    return s->server->active.count == s->server->memory.slot_count ? SIM_SERVER_full : SIM_SERVER_some;
 }
 
 static int sim_client_state( const struct sim_client_t * c )

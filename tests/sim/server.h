@@ -127,8 +127,8 @@ static void sim_server_create( struct sim_server_t * s )
 /* Starts with so many slots, also while it runs. Where the memory can not be had it stays stopped. */
 static void sim_server_start( struct sim_server_t * s, int slots )
 {
-    const void * block = s->server->hall.block;
-    int is_other = (int) s->server->hall.slot_count != slots || !block, fails = is_other && sim_fails();
+    const void * block = s->server->memory.block;
+    int is_other = (int) s->server->memory.slot_count != slots || !block, fails = is_other && sim_fails();
     sim_server_event( s, fails ? SIM_S_START_FAILS : SIM_S_START );
     sim_server_read_all( s );
     net.fail_allocation = fails ? 1 + sim_below( 2 ) : 0;
@@ -137,9 +137,9 @@ static void sim_server_start( struct sim_server_t * s, int slots )
     net.fail_allocation = 0;
     sim_total.faults += (uint64_t) fails;
     SIM_BOOK( s->server->running == !fails );
-    if ( block != s->server->hall.block ) /* what was not read is given up */
+    if ( block != s->server->memory.block ) /* what was not read is given up */
         memset( s->event_open, 0, sizeof( s->event_open ) );
-    s->slots = (int) s->server->hall.slot_count;
+    s->slots = (int) s->server->memory.slot_count;
     sim_server_end( s );
 }
 
@@ -243,7 +243,7 @@ static void sim_server_talk( struct sim_server_t * s )
         return;
     for ( int i = 0; i < s->slots; i++ )
         if ( s->in_slot[i] && ( s->is_chatty ? sim_rarely( 3 ) : sim_rarely( 24 ) ) &&
-             ( !net.is_calm || s->server->hall.slots[i].confirmed ) ) /* a payload may overtake the keep-alive */
+             ( !net.is_calm || s->server->memory.slots[i].confirmed ) ) /* a payload may overtake the keep-alive */
             sim_server_say( s, i );
     if ( sim_rarely( 400 ) && s->slots && !net.is_calm )
         sim_server_say( s, sim_below( s->slots ) );

@@ -140,7 +140,7 @@ static void sim_everyone_leaves( void )
 static void sim_kick_endless( struct sim_server_t * s )
 {
     for ( int i = 0; i < s->slots; i++ )
-        if ( s->in_slot[i] && s->server->hall.slots[i].timeout_seconds <= 0 )
+        if ( s->in_slot[i] && s->server->memory.slots[i].timeout_seconds <= 0 )
             sim_server_kick( s, i );
 }
 
@@ -158,7 +158,7 @@ static void sim_heal_server( struct sim_server_t * s )
 
 static void sim_check_nothing_left( struct sim_server_t * s )
 {
-    const nc_pool_t * pool = s->server->hall.inbox.pool;
+    const nc_pool_t * pool = s->server->memory.inbox.pool;
     while ( s->held_count )
         netcode_server_free_packet( s->server, s->held[--s->held_count] );
     sim_server_read_all( s );
@@ -234,7 +234,7 @@ static struct sim_server_t * sim_roomy_server( const int planned[SIM_SERVERS], u
     int first = sim_below( SIM_SERVERS );
     for ( int i = 0; i < SIM_SERVERS; i++ ) {
         struct sim_server_t * s = &net.servers[( first + i ) % SIM_SERVERS];
-        if ( planned[s->port.index] < s->slots && expire > s->server->hall.used.refused_up_to )
+        if ( planned[s->port.index] < s->slots && expire > s->server->memory.used.refused_up_to )
             return s;
     }
     return NULL;

@@ -34,7 +34,7 @@ TEST( defence_1_sequences_end_and_do_not_wrap )
     struct world_t * w = world_open( CLEAN, 1, 4, 1 );
     int i, mark;
     REQUIRE( world_join( w, 0, 1 ) );
-    w->servers[0]->hall.slots[0].sequence = ( (uint64_t) 1 << 63 ) - 2;
+    w->servers[0]->memory.slots[0].sequence = ( (uint64_t) 1 << 63 ) - 2;
     mark = w->records.count;
     for ( i = 0; i < 5; i++ )
         server_send( w, 0, 0, 10, i );
@@ -251,7 +251,7 @@ TEST( defence_4_the_capacity_of_the_record )
         const nc_used_t * used;
         w->server_config.consumed_tokens = rows[i][0];
         world_add_server( w, rows[i][1] );
-        used = &w->servers[0]->hall.used;
+        used = &w->servers[0]->memory.used;
         CHECK_EQ( used->expiring_capacity + used->never_capacity, rows[i][2] );
         CHECK_EQ( used->never_capacity, rows[i][2] / 2 );
         world_close( w );
@@ -600,7 +600,7 @@ static int longest_chain( const nc_table_t * table )
 TEST( defence_7_chains_are_short )
 {
     struct world_t * w = world_open( CLEAN, 1, 256, 0 );
-    const nc_hall_t * hall = &w->servers[0]->hall;
+    const nc_server_memory_t * memory = &w->servers[0]->memory;
     struct puppet_t p;
     int i;
     w->recording = 0;
@@ -614,9 +614,9 @@ TEST( defence_7_chains_are_short )
     }
     world_run( w, 0.5 );
     CHECK_GE( server_stats( w, 0 ).pending, 1000 );
-    CHECK_LE( longest_chain( &hall->pending_by_address ), 20 ); /* 4 on average */
-    CHECK_LE( longest_chain( &hall->pending_by_id ), 20 );      /* 4 on average */
-    CHECK_LE( longest_chain( &hall->pending_by_tag ), 20 );     /* 4 on average */
+    CHECK_LE( longest_chain( &memory->pending_by_address ), 20 ); /* 4 on average */
+    CHECK_LE( longest_chain( &memory->pending_by_id ), 20 );      /* 4 on average */
+    CHECK_LE( longest_chain( &memory->pending_by_tag ), 20 );     /* 4 on average */
 }
 
 /* ---- 8: every reply is smaller than its request ---- */
@@ -726,17 +726,17 @@ TEST( defence_9_what_is_given_back_is_empty )
     struct world_t * w = searched_world( 1 );
     const void * client = w->clients[0];
     const void * server = w->servers[0];
-    const void * hall = w->servers[0]->hall.block;
-    size_t hall_bytes = w->servers[0]->hall.bytes;
+    const void * memory = w->servers[0]->memory.block;
+    size_t memory_bytes = w->servers[0]->memory.bytes;
     world_connect( w, 0, 1 );
     REQUIRE( world_until( w, 0, NETCODE_CLIENT_STATE_CONNECTED, 1.0 ) );
-    CHECK_NE( bytes_left( hall, hall_bytes ), 0 );
+    CHECK_NE( bytes_left( memory, memory_bytes ), 0 );
     netcode_server_start( w->servers[0], 3 );
-    CHECK_EQ( bytes_left( hall, hall_bytes ), 0 );
-    hall = w->servers[0]->hall.block;
-    hall_bytes = w->servers[0]->hall.bytes;
+    CHECK_EQ( bytes_left( memory, memory_bytes ), 0 );
+    memory = w->servers[0]->memory.block;
+    memory_bytes = w->servers[0]->memory.bytes;
     world_destroy_server( w, 0 );
-    CHECK_EQ( bytes_left( hall, hall_bytes ), 0 );
+    CHECK_EQ( bytes_left( memory, memory_bytes ), 0 );
     CHECK_EQ( bytes_left( server, sizeof( struct netcode_server_t ) ), 0 );
     world_destroy_client( w, 0 );
     CHECK_EQ( bytes_left( client, sizeof( struct netcode_client_t ) ), 0 );

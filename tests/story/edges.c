@@ -915,9 +915,9 @@ TEST( broken_invariants_trip_the_next_call )
     s->active.count += 3;
     BAD( netcode_server_flush( s ) );
     s->active.count -= 3;
-    s->hall.inbox.pool->held += s->hall.inbox.pool->count;
+    s->memory.inbox.pool->held += s->memory.inbox.pool->count;
     BAD( netcode_server_flush( s ) );
-    s->hall.inbox.pool->held -= s->hall.inbox.pool->count;
+    s->memory.inbox.pool->held -= s->memory.inbox.pool->count;
     netcode_server_flush( s );
     c->client_index = -2;
     BAD( netcode_client_flush( c ) );

@@ -81,7 +81,7 @@ static int corner_event( struct netcode_messages_t * m )
 static void corner_lose( struct netcode_messages_t * m, uint32_t number )
 {
     for ( uint32_t i = m->sent_first; i != m->sent_end; i++ )
-        if ( nc_sent_at( m, i )->number == number && nc_sent_at( m, i )->bytes & NC_SENT_UNDER_WAY )
+        if ( nc_sent_at( m, i )->number == number && nc_sent_at( m, i )->bytes & NC_SENT_IN_FLIGHT )
             nc_sent_lost( m, nc_sent_at( m, i ) );
     messages_check( m );
 }
@@ -760,11 +760,11 @@ TEST( messages_parts_lost_behind_a_last_try )
     struct netcode_messages_t * m = corner_open( 16, 2, 1 );
     corner_send( m, 0, NETCODE_MESSAGE_RELIABLE, 3000, 0.0, 6 );
     messages_drain( m, 0.0 );
-    CHECK_EQ( m->under_way, 3 );
+    CHECK_EQ( m->packets_in_flight, 3 );
     for ( uint32_t i = 0; i < 3; i++ )
         corner_lose( m, i );
     messages_drain( m, 0.01 );
-    CHECK_EQ( m->under_way, 3 );
+    CHECK_EQ( m->packets_in_flight, 3 );
     for ( uint32_t i = 3; i < 6; i++ )
         corner_lose( m, i );
     CHECK_EQ( m->stats.reliable_timeouts_total, 1 );
@@ -915,7 +915,7 @@ TEST( messages_a_probe_finds_a_place )
     CHECK( seen.asks && seen_count( &seen, 0, 0 ) == 1 );
     CHECK_EQ( m->stats.packets_lost, 1 );
     CHECK_EQ( m->sent_end - m->sent_first, 16 );
-    CHECK_EQ( m->under_way, 16 );
+    CHECK_EQ( m->packets_in_flight, 16 );
     corner_close( m );
 }
 
@@ -933,7 +933,7 @@ TEST( messages_a_probe_takes_the_place_of_what_was_lost )
     corner_tick( m, 0.2, &seen );
     CHECK( seen.asks && seen.frames[0].id == 0 && m->stats.probes == 1 );
     CHECK_EQ( m->stats.packets_lost, 1 );
-    CHECK_EQ( m->under_way, 16 );
+    CHECK_EQ( m->packets_in_flight, 16 );
     CHECK_EQ( nc_sent_at( m, m->sent_first )->number, 1 );
     corner_close( m );
 }
@@ -974,13 +974,13 @@ TEST( messages_nobody_answers )
     }
     CHECK( nc_messages_gap( m ) >= 16384 && nc_messages_gap( m ) < 16384 + 40 );
     CHECK_NEAR( (int) ( m->stats.probes - probes ), 15.0, 1.0 );
-    m->under_way = 0; /* as if all of them were given up */
+    m->packets_in_flight = 0; /* as if all of them were given up */
     m->last_asked = m->now;
     netcode_messages_update( m, m->now + 1.999 );
     CHECK_EQ( m->probe_due, 0 );
     netcode_messages_update( m, m->now + 0.001 );
     CHECK_EQ( m->probe_due, 1 );
-    m->under_way = 16;
+    m->packets_in_flight = 16;
     corner_acks( m, (int) ( messages_newest( m ) & 0xffff ), 0 );
     CHECK_EQ( nc_messages_gap( m ), 0 );
     netcode_messages_send( m, 0, NETCODE_MESSAGE_UNRELIABLE, "a", 1 );
@@ -1021,7 +1021,7 @@ TEST( messages_too_far_ahead_to_go_on )
         CHECK( ahead > 16383 || seen_next( &seen, m ) == 0 );
         m->next_number = ahead;
         messages_skip_nothing( m );
-        m->under_way = 0;
+        m->packets_in_flight = 0;
         netcode_messages_update( m, 1.999 );
         CHECK_EQ( m->probe_due, 0 );
         netcode_messages_update( m, 2.0 );
@@ -1586,7 +1586,7 @@ TEST( messages_settling_many_receipts )
     REQUIRE( m != NULL );
     netcode_messages_update( m, 0.1 );
     clock_t start = clock();
-    while ( m->under_way < 2048 ) {
+    while ( m->packets_in_flight < 2048 ) {
         corner_send( m, 0, NETCODE_MESSAGE_UNRELIABLE_WITH_RECEIPT, 20, 0.0, 1 );
         if ( m->queued_bytes >= 900 ) {
             netcode_messages_flush( m );

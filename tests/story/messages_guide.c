@@ -223,7 +223,7 @@ static void guide_departures( void ( *tick )( struct netcode_server_t *, struct 
     for ( int i = 0; i < DEPARTURE_SLOTS; i++ )
         slots[i] = netcode_messages_create( small_config(), w->time );
     tick( server, slots, w->time );
-    uint32_t free_count = server->hall.inbox.pool->free_count;
+    uint32_t free_count = server->memory.inbox.pool->free_count;
     for ( int i = 0; i < DEPARTURES; i++ ) {
         int slot = i / 3 % DEPARTURE_SLOTS, how = i % 3;
         netcode_server_connect_loopback_client( server, slot, 1000 + (uint64_t) i, NULL );
@@ -244,10 +244,10 @@ static void guide_departures( void ( *tick )( struct netcode_server_t *, struct 
     CHECK_EQ( guide.gone, DEPARTURES );
     CHECK_EQ( guide.played, expected );
     CHECK_EQ( guide.wrong, 0 );
-    CHECK_EQ( server->hall.inbox.pool->held, 0 );
-    CHECK_EQ( server->hall.inbox.pool->free_count, free_count );
-    CHECK_EQ( server->hall.inbox.queued, 0 );
-    CHECK_EQ( server->hall.inbox.events.count, 0 );
+    CHECK_EQ( server->memory.inbox.pool->held, 0 );
+    CHECK_EQ( server->memory.inbox.pool->free_count, free_count );
+    CHECK_EQ( server->memory.inbox.queued, 0 );
+    CHECK_EQ( server->memory.inbox.events.count, 0 );
     netcode_messages_destroy( player );
     for ( int i = 0; i < DEPARTURE_SLOTS; i++ )
         netcode_messages_destroy( slots[i] );

@@ -564,7 +564,7 @@ TEST( messages_who_only_acknowledges_asks_now_and_then )
         craft_begin( &craft, i, 0, 0 );
         CHECK_EQ( craft_give( &craft, m ), NETCODE_MESSAGES_DROP_NONE );
         CHECK_EQ( messages_drain( m, 0.02 * ( i + 1 ) ), 1 );
-        CHECK_EQ( m->under_way > 0, gap >= 1024 );
+        CHECK_EQ( m->packets_in_flight > 0, gap >= 1024 );
     }
     netcode_messages_destroy( m );
 }

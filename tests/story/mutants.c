@@ -303,8 +303,8 @@ TEST( mutants_a_slot_takes_2_kib )
 TEST( mutants_slots_begin_empty )
 {
     struct world_t * w = world_open( CLEAN, 1, 7, 0 );
-    CHECK( mutant_zeros( w->servers[0]->hall.slots, 7 * sizeof( nc_slot_t ) ) );
-    CHECK( mutant_zeros( w->servers[0]->hall.user_data, 7 * NETCODE_USER_DATA_BYTES ) );
+    CHECK( mutant_zeros( w->servers[0]->memory.slots, 7 * sizeof( nc_slot_t ) ) );
+    CHECK( mutant_zeros( w->servers[0]->memory.user_data, 7 * NETCODE_USER_DATA_BYTES ) );
 }
 
 /* The place for a further private key holds zeros, which are no key. */

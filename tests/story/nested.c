@@ -80,7 +80,7 @@ TEST( nested_keep_alive_that_ends_its_own_slot )
     world_run( w, 0.3 );
     REQUIRE( netcode_server_client_loopback( w->servers[0], 0 ) );
     CHECK_EQ( netcode_client_state( w->clients[0] ), NETCODE_CLIENT_STATE_DISCONNECTED );
-    CHECK( w->servers[0]->hall.wheel.list_of[0] >= NC_WHEEL_BUCKETS );
+    CHECK( w->servers[0]->memory.wheel.list_of[0] >= NC_WHEEL_BUCKETS );
     mark = w->records.count;
     world_run( w, 20.0 );
     CHECK_EQ( world_count( w, mark, &w->server_addresses[0], NULL, -1, 0 ), 0 );

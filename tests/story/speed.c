@@ -94,7 +94,7 @@ static void speed_read( void )
 static void speed_check_places( void )
 {
     const struct netcode_server_t * server = speed.w->servers[0];
-    nc_pool_t * pool = server->hall.inbox.pool;
+    nc_pool_t * pool = server->memory.inbox.pool;
     for ( int i = 0; i < NC_RECEIVE_BATCH; i++ ) {
         const struct netcode_datagram_t * place = &server->places[i];
         REQUIRE( place->data == nc_pool_datagram( pool, server->batch[i] ) );
@@ -103,7 +103,7 @@ static void speed_check_places( void )
         for ( int k = 0; k < i; k++ )
             CHECK_NE( server->batch[i], server->batch[k] );
     }
-    CHECK_EQ( pool->free_count + pool->held + server->hall.inbox.queued + NC_RECEIVE_BATCH, pool->count );
+    CHECK_EQ( pool->free_count + pool->held + server->memory.inbox.queued + NC_RECEIVE_BATCH, pool->count );
 }
 
 /* Each datagram was accepted or dropped, once. */
@@ -539,7 +539,7 @@ static void speed_meet( uint64_t factor, int waiting )
     enum { PLAYERS = 9 };
     int inside = PLAYERS - waiting; /* the last may have a handshake alone */
     struct world_t * w = world_open( CLEAN, 1, PLAYERS, 0 );
-    const nc_hall_t * hall = &w->servers[0]->hall;
+    const nc_server_memory_t * memory = &w->servers[0]->memory;
     struct puppet_t players[PLAYERS], stranger;
     int i, round, next = 0;
     w->servers[0]->address_factor = factor;
@@ -550,13 +550,13 @@ static void speed_meet( uint64_t factor, int waiting )
             snprintf( text, sizeof( text ), "10.%d.%d.1:6000", next / 256, next % 256 );
             address = address_of( text );
             next++;
-        } while ( ( nc_address_key( &address, factor ) >> 32 & hall->sieve.mask ) != 0 );
+        } while ( ( nc_address_key( &address, factor ) >> 32 & memory->sieve.mask ) != 0 );
         puppet_make( p, w, 0, (uint64_t) ( 100 + i ), text );
         if ( i == PLAYERS )
             break;
         REQUIRE( i == inside ? puppet_challenged( &players[i] ) : puppet_connect( &players[i] ) );
     }
-    CHECK_EQ( hall->sieve.sets[0].crowded, inside - NC_SIEVE_WORDS );
+    CHECK_EQ( memory->sieve.sets[0].crowded, inside - NC_SIEVE_WORDS );
     for ( round = 0; round < 4; round++ ) { /* those who leave have words at first, then they are of the crowd */
         int64_t unknown = server_drops( w, 0, NETCODE_DROP_UNKNOWN_ADDRESS );
         int64_t early = server_drops( w, 0, NETCODE_DROP_NOT_CONNECTED );
@@ -575,7 +575,7 @@ static void speed_meet( uint64_t factor, int waiting )
         CHECK_EQ( netcode_server_num_connected_clients( w->servers[0] ), inside - 1 - round );
     }
     netcode_server_disconnect_all_clients( w->servers[0] );
-    CHECK_EQ( hall->sieve.sets[0].crowded, 0 );
+    CHECK_EQ( memory->sieve.sets[0].crowded, 0 );
     world_close( w );
 }
 

@@ -57,14 +57,14 @@ static void storm_check_wheel( const nc_wheel_t * wheel )
 
 static void storm_check_slot( const struct netcode_server_t * s, uint32_t index, int nested )
 {
-    const nc_hall_t * hall = &s->hall;
-    const nc_slot_t * slot = &hall->slots[index];
+    const nc_server_memory_t * memory = &s->memory;
+    const nc_slot_t * slot = &memory->slots[index];
     int is_taken = slot->state != NC_SLOT_FREE, is_remote = is_taken && !slot->loopback;
-    int has_timer = hall->wheel.list_of[index] != NC_WHEEL_LISTS;
+    int has_timer = memory->wheel.list_of[index] != NC_WHEEL_LISTS;
     CHECK( nested || slot->state != NC_SLOT_CLOSING );
     CHECK( s->running || !is_taken );
-    CHECK_EQ( hall->inbox.queues[index].is_open, is_taken );
-    CHECK_EQ( hall->free_slots.words[index / 64] >> ( index % 64 ) & 1, !is_taken );
+    CHECK_EQ( memory->inbox.queues[index].is_open, is_taken );
+    CHECK_EQ( memory->free_slots.words[index / 64] >> ( index % 64 ) & 1, !is_taken );
     CHECK( has_timer ? is_remote : nested || !is_remote ); /* the one that rings is off the wheel meanwhile */
     CHECK_EQ( sodium_is_zero( slot->server_to_client_key, NETCODE_KEY_BYTES ), !is_remote );
     CHECK_EQ( sodium_is_zero( slot->client_to_server_key, NETCODE_KEY_BYTES ), !is_remote );
@@ -73,60 +73,60 @@ static void storm_check_slot( const struct netcode_server_t * s, uint32_t index,
     CHECK( nc_server_slot_of_id( s, slot->client_id, nc_server_id_hash( s, slot->client_id ) ) == index );
     if ( is_remote ) {
         CHECK_EQ( nc_server_slot_at( s, &slot->address, nc_server_address_hash( s, &slot->address ) ), index );
-        CHECK_NE( nc_sieve_find( &hall->sieve, nc_address_key( &slot->address, s->address_factor ) ), UINT32_MAX );
+        CHECK_NE( nc_sieve_find( &memory->sieve, nc_address_key( &slot->address, s->address_factor ) ), UINT32_MAX );
     }
 }
 
 static void storm_check_slots( const struct netcode_server_t * s, int nested )
 {
-    const nc_hall_t * hall = &s->hall;
+    const nc_server_memory_t * memory = &s->memory;
     uint32_t i, taken = 0, remote = 0, walked = 0;
-    for ( i = 0; i < hall->slot_count; i++ ) {
+    for ( i = 0; i < memory->slot_count; i++ ) {
         storm_check_slot( s, i, nested );
-        taken += hall->slots[i].state != NC_SLOT_FREE;
-        remote += hall->slots[i].state != NC_SLOT_FREE && !hall->slots[i].loopback;
+        taken += memory->slots[i].state != NC_SLOT_FREE;
+        remote += memory->slots[i].state != NC_SLOT_FREE && !memory->slots[i].loopback;
     }
-    for ( i = s->active.head; i != UINT32_MAX && walked <= taken; i = hall->active_links[i].next ) {
-        CHECK_NE( hall->slots[i].state, NC_SLOT_FREE );
+    for ( i = s->active.head; i != UINT32_MAX && walked <= taken; i = memory->active_links[i].next ) {
+        CHECK_NE( memory->slots[i].state, NC_SLOT_FREE );
         walked++;
     }
     CHECK_EQ( s->active.count, taken );
     CHECK_EQ( walked, taken );
-    CHECK_EQ( storm_table_count( &hall->slot_by_id ), taken );
-    CHECK_EQ( storm_table_count( &hall->slot_by_address ), remote );
-    CHECK_EQ( storm_sieve_count( &hall->sieve ), remote );
+    CHECK_EQ( storm_table_count( &memory->slot_by_id ), taken );
+    CHECK_EQ( storm_table_count( &memory->slot_by_address ), remote );
+    CHECK_EQ( storm_sieve_count( &memory->sieve ), remote );
 }
 
 static void storm_check_pending( const struct netcode_server_t * s )
 {
-    const nc_hall_t * hall = &s->hall;
+    const nc_server_memory_t * memory = &s->memory;
     uint32_t i, used = s->pending_used.count, timers = 0, walked = 0;
-    CHECK_EQ( used + s->pending_free.count, hall->pending_count );
+    CHECK_EQ( used + s->pending_free.count, memory->pending_count );
     CHECK( s->running || used == 0 );
-    for ( i = 0; i < hall->pending_count; i++ )
-        timers += hall->wheel.list_of[hall->slot_count + i] != NC_WHEEL_LISTS;
-    for ( i = s->pending_used.head; i != UINT32_MAX && walked <= used; i = hall->pending_links[i].next ) {
-        CHECK_NE( hall->wheel.list_of[hall->slot_count + i], NC_WHEEL_LISTS );
-        CHECK( !sodium_is_zero( hall->pending[i].server_to_client_key, NETCODE_KEY_BYTES ) );
+    for ( i = 0; i < memory->pending_count; i++ )
+        timers += memory->wheel.list_of[memory->slot_count + i] != NC_WHEEL_LISTS;
+    for ( i = s->pending_used.head; i != UINT32_MAX && walked <= used; i = memory->pending_links[i].next ) {
+        CHECK_NE( memory->wheel.list_of[memory->slot_count + i], NC_WHEEL_LISTS );
+        CHECK( !sodium_is_zero( memory->pending[i].server_to_client_key, NETCODE_KEY_BYTES ) );
         walked++;
     }
     CHECK_EQ( timers, used );
     CHECK_EQ( walked, used );
-    CHECK_EQ( storm_table_count( &hall->pending_by_address ), used );
-    CHECK_EQ( storm_table_count( &hall->pending_by_tag ), used );
-    CHECK_EQ( storm_table_count( &hall->pending_by_id ), used );
+    CHECK_EQ( storm_table_count( &memory->pending_by_address ), used );
+    CHECK_EQ( storm_table_count( &memory->pending_by_tag ), used );
+    CHECK_EQ( storm_table_count( &memory->pending_by_id ), used );
 }
 
 static void storm_check_server( const struct netcode_server_t * s, int nested )
 {
     uint64_t left = 0;
     int i;
-    if ( !s || !s->hall.block )
+    if ( !s || !s->memory.block )
         return;
     for ( i = 0; i < NETCODE_SERVER_CLIENT_DISCONNECT_REASONS; i++ )
         left += s->disconnects[i];
-    storm_check_inbox( &s->hall.inbox, NC_RECEIVE_BATCH );
-    storm_check_wheel( &s->hall.wheel );
+    storm_check_inbox( &s->memory.inbox, NC_RECEIVE_BATCH );
+    storm_check_wheel( &s->memory.wheel );
     storm_check_slots( s, nested );
     storm_check_pending( s );
     if ( nested )
@@ -214,11 +214,11 @@ struct storm_seen_t {
 
 static struct {
     struct world_t * w;
-    int depth;               /* of callbacks in callbacks */
-    int chaos;               /* so many of a hundred callbacks call back */
-    int destroy;             /* servers too */
-    struct allocator_t hall; /* the server's own: it is asked only where there is a new hall */
-    int hall_allocations;
+    int depth;                 /* of callbacks in callbacks */
+    int chaos;                 /* so many of a hundred callbacks call back */
+    int destroy;               /* servers too */
+    struct allocator_t memory; /* the server's own: it is asked only where there is a new memory */
+    int memory_allocations;
     int in_slot[STORM_SLOTS]; /* by what the callback told */
     int is_connected[STORM_CLIENTS];
     int connects;
@@ -253,7 +253,7 @@ static void storm_check( void )
     CHECK_EQ( storm.connects - storm.disconnects, s->running ? (int) s->active.count : 0 );
     for ( i = 0; i < STORM_SLOTS; i++ )
         CHECK_EQ( storm.in_slot[i],
-                  s->running && i < (int) s->hall.slot_count && s->hall.slots[i].state != NC_SLOT_FREE );
+                  s->running && i < (int) s->memory.slot_count && s->memory.slots[i].state != NC_SLOT_FREE );
 }
 
 /* All payloads here are payload_fill's. */
@@ -292,9 +292,9 @@ static void storm_hold( struct netcode_server_t * s, uint8_t * data, int bytes )
 static int storm_next_event( struct netcode_server_t * s )
 {
     struct netcode_event_t event;
-    if ( storm.hall.allocations != storm.hall_allocations ) /* a new hall: what was not read yet was given up */
+    if ( storm.memory.allocations != storm.memory_allocations ) /* a new memory: what was not read yet was given up */
         memset( storm.server_reader.open, 0, sizeof( storm.server_reader.open ) );
-    storm.hall_allocations = storm.hall.allocations;
+    storm.memory_allocations = storm.memory.allocations;
     if ( !netcode_server_next_event( s, &event ) )
         return 0;
     storm_read( &storm.server_reader, &event, event.client_index );
@@ -609,7 +609,7 @@ static void storm_revive( void )
         }
     if ( !w->servers[0] ) {
         CHECK_EQ( storm.connects, storm.disconnects );
-        CHECK_EQ( storm.hall.live, 0 );
+        CHECK_EQ( storm.memory.live, 0 );
         memset( &storm.server_reader, 0, sizeof( storm.server_reader ) );
         world_make_server( w, 0 );
     }
@@ -663,7 +663,7 @@ static void storm_begin( void )
     w->server_config.log_callback = w->client_config.log_callback = storm_log;
     w->server_config.unix_time = w->client_config.unix_time = storm_unix;
     w->server_config.admit_callback = storm_admit;
-    w->server_config.allocator_context = &storm.hall;
+    w->server_config.allocator_context = &storm.memory;
     w->server_config.batch_sends = test_random_below( 2 );
     w->server_config.replace_existing_clients = test_random_below( 2 );
     w->server_config.sequence_base = test_random_below( 3 ) ? NETCODE_SEQUENCE_BASE_RANDOM : NETCODE_SEQUENCE_BASE_ZERO;
@@ -696,7 +696,7 @@ static void storm_end( void )
         storm_free_one( w->servers[0] );
     CHECK_EQ( storm.connects, storm.disconnects );
     world_close( w );
-    CHECK_EQ( storm.hall.live, 0 );
+    CHECK_EQ( storm.memory.live, 0 );
     for ( i = 0; i < STORM_CLIENTS; i++ )
         CHECK_EQ( storm.is_connected[i], 0 );
 }

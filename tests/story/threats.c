@@ -154,7 +154,7 @@ static void threat_check( const struct threat_t * t, int reason, int expected, c
 
 struct threat_state_t {
     uint8_t * object;
-    uint8_t * hall; /* a server's slots, handshakes, used tokens, tables, timers, queues */
+    uint8_t * memory; /* a server's slots, handshakes, used tokens, tables, timers, queues */
     int sent;
     size_t bytes; /* of the object: a client's grows with the buffers that it has used */
 };
@@ -177,19 +177,19 @@ static const uint8_t * threat_object( const struct threat_t * t )
 static struct threat_state_t threat_remember( const struct threat_t * t )
 {
     struct threat_state_t state = { NULL, NULL, t->w->records.count, threat_object_bytes( t ) };
-    const nc_hall_t * hall = &t->w->servers[0]->hall;
+    const nc_server_memory_t * memory = &t->w->servers[0]->memory;
     state.object = (uint8_t *) malloc( threat_object_bytes( t ) );
-    state.hall = (uint8_t *) malloc( hall->bytes );
-    REQUIRE( state.object && state.hall );
+    state.memory = (uint8_t *) malloc( memory->bytes );
+    REQUIRE( state.object && state.memory );
     memcpy( state.object, threat_object( t ), threat_object_bytes( t ) );
-    memcpy( state.hall, hall->block, hall->bytes );
+    memcpy( state.memory, memory->block, memory->bytes );
     return state;
 }
 
 /* 1 while nothing has changed and nothing was sent. */
 static int threat_same( const struct threat_t * t, struct threat_state_t * state )
 {
-    const nc_hall_t * hall = &t->w->servers[0]->hall;
+    const nc_server_memory_t * memory = &t->w->servers[0]->memory;
     memcpy( state->object + threat_counters_at( t ), threat_object( t ) + threat_counters_at( t ),
             sizeof( nc_counters_t ) );
     size_t outermost =
@@ -199,13 +199,13 @@ static int threat_same( const struct threat_t * t, struct threat_state_t * state
         memcpy( state->object + offsetof( struct netcode_client_t, refused ),
                 threat_object( t ) + offsetof( struct netcode_client_t, refused ), sizeof( nc_client_refused_t ) );
     return threat_object_bytes( t ) == state->bytes && memcmp( state->object, threat_object( t ), state->bytes ) == 0 &&
-           memcmp( state->hall, hall->block, hall->bytes ) == 0 && t->w->records.count == state->sent;
+           memcmp( state->memory, memory->block, memory->bytes ) == 0 && t->w->records.count == state->sent;
 }
 
 static void threat_forget( struct threat_state_t * state )
 {
     free( state->object );
-    free( state->hall );
+    free( state->memory );
 }
 
 /* What was built is what it claims to be: the genuine packet is taken, and changes the state. */

@@ -480,14 +480,14 @@ TEST( messages_losses_that_count )
     for ( int i = 0; i < 6; i++ ) {
         struct netcode_messages_t * m = numbers_open( 0 );
         m->recovery_start = -1.0;
-        m->under_way = 2;
+        m->packets_in_flight = 2;
         m->sent_end = 2;
         m->limit_due = 0;
         for ( uint32_t k = 0; k < 2; k++ ) {
             nc_sent_t * sent = nc_sent_at( m, k );
             memset( sent, 0, sizeof( *sent ) );
             sent->number = k;
-            sent->bytes = (uint16_t) ( 600 | NC_SENT_UNDER_WAY | rows[i].flags );
+            sent->bytes = (uint16_t) ( 600 | NC_SENT_IN_FLIGHT | rows[i].flags );
         }
         m->in_flight = rows[i].in_flight;
         m->bulk_in_flight = rows[i].bulk_in_flight;
@@ -497,13 +497,13 @@ TEST( messages_losses_that_count )
         NUMBERS_SAME( m->bulk_in_flight, rows[i].bulk_in_flight - ( rows[i].flags & NC_SENT_BULK ? 600.0 : 0.0 ) );
         NUMBERS_SAME( m->loss_sent, 1.0 / 64.0 );
         CHECK_EQ( m->limit_due, rows[i].flags == NC_SENT_LIMIT );
-        CHECK( m->under_way == 1 && m->stats.packets_lost == 1 );
+        CHECK( m->packets_in_flight == 1 && m->stats.packets_lost == 1 );
         double window = m->window_bytes;
         m->held_back = NC_HELD_SMALL;
         nc_sent_acked( m, nc_sent_at( m, 1 ) );
         NUMBERS_SAME( m->loss_sent, 63.0 / 64.0 / 64.0 );
         NUMBERS_SAME( m->window_bytes, window < 12000.0 ? window : 12600.0 );
-        CHECK_EQ( m->under_way, 0 );
+        CHECK_EQ( m->packets_in_flight, 0 );
         netcode_messages_destroy( m );
     }
 }

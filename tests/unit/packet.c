@@ -41,9 +41,9 @@ static int packet_forge( uint8_t * out, uint8_t prefix, uint64_t sequence, const
     return 1 + sequence_bytes + body_bytes + 16;
 }
 
-static nc_channel_t packet_channel( void )
+static nc_packet_context_t packet_channel( void )
 {
-    nc_channel_t channel;
+    nc_packet_context_t channel;
     channel.key = packet_key;
     channel.protocol_id = packet_protocol_id;
     return channel;
@@ -52,7 +52,7 @@ static nc_channel_t packet_channel( void )
 /* Reads what was forged: as a session does, or, what comes before there is one, without a window. */
 static int packet_read( uint8_t * data, int bytes, int direction, nc_replay_t * replay )
 {
-    nc_channel_t channel = packet_channel();
+    nc_packet_context_t channel = packet_channel();
     nc_packet_t packet;
     int reason = nc_packet_parse( &packet, data, bytes, direction );
     if ( reason != NETCODE_DROP_NONE )
@@ -170,7 +170,7 @@ TEST( packet_over_long_sequences )
     for ( i = 0; i < sizeof( sequences ) / sizeof( sequences[0] ); i++ )
         for ( count = 1; count <= 8; count++ ) {
             nc_packet_t packet = { 0, 0, 0, 0 };
-            nc_channel_t channel = packet_channel();
+            nc_packet_context_t channel = packet_channel();
             uint8_t data[64];
             int size;
             if ( count < 8 && sequences[i] >> ( 8 * count ) )
@@ -214,7 +214,7 @@ TEST( packet_sequences_are_written_short )
     };
     size_t i;
     for ( i = 0; i < sizeof( rows ) / sizeof( rows[0] ); i++ ) {
-        nc_channel_t channel = packet_channel();
+        nc_packet_context_t channel = packet_channel();
         nc_packet_t packet, read = { 0, 0, 0, 0 };
         uint8_t data[64], forged[64];
         int size, k;
@@ -296,7 +296,7 @@ TEST( packet_ingredients_are_authenticated )
             uint8_t data[400];
             int size = packet_make( data, a, 500 + (uint64_t) a );
             nc_packet_t packet = { 0, 0, 0, 0 };
-            nc_channel_t channel = packet_channel();
+            nc_packet_context_t channel = packet_channel();
             data[0] = (uint8_t) ( 0x20 | b );
             memset( &packet, 0, sizeof( packet ) );
             packet.type = b; /* past the size checks, straight to the seal */
@@ -307,7 +307,7 @@ TEST( packet_ingredients_are_authenticated )
         }
     for ( a = 0; a < 32 + 8; a++ ) {
         uint8_t data[100], key[NETCODE_KEY_BYTES];
-        nc_channel_t channel = packet_channel();
+        nc_packet_context_t channel = packet_channel();
         nc_packet_t packet = { 0, 0, 0, 0 };
         int size = packet_make( data, NETCODE_PACKET_PAYLOAD, 9 );
         memcpy( key, packet_key, sizeof( key ) );

@@ -166,7 +166,7 @@ TEST( vectors_packets )
         const struct vector_packet_t * row = &vector_packets[i];
         int direction = row->to_server ? NC_TO_SERVER : NC_TO_CLIENT, shortest = 1;
         nc_packet_t packet;
-        nc_channel_t channel;
+        nc_packet_context_t channel;
         uint8_t out[NC_MAX_DATAGRAM_BYTES], data[NC_MAX_DATAGRAM_BYTES];
         channel.key = row->key;
         channel.protocol_id = row->protocol_id;
@@ -204,7 +204,7 @@ TEST( vectors_packets_in_the_wrong_direction )
                                    row->to_server ? NC_TO_CLIENT : NC_TO_SERVER ),
                   both ? NETCODE_DROP_NONE : NETCODE_DROP_WRONG_DIRECTION );
         if ( both ) { /* reflected to its sender, who opens with the other direction's key. THREATS.md, row 9 */
-            nc_channel_t channel;
+            nc_packet_context_t channel;
             channel.key = vector_packets[( i + 1 ) % VECTOR_PACKETS].key;
             channel.protocol_id = row->protocol_id;
             memcpy( data, row->sealed, (size_t) row->sealed_bytes );
