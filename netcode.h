@@ -5859,7 +5859,7 @@ struct netcode_client_t {
     struct netcode_address_t address; /* its own */
     struct netcode_address_t server_address;
     int state;
-    int told_state; /* by the callback; another one while that change's line is logged */
+    int reported_state; /* by the callback; another one while that change's line is logged */
     int loopback;
     int client_index; /* stays until the next connection, for events that are read later; -1: not known */
     int max_clients;
@@ -5868,13 +5868,13 @@ struct netcode_client_t {
     uintptr_t outermost;   /* where on the stack the outermost of them is */
     int leaving;           /* the disconnect packets are under way */
     int updating;
-    int destroy_wanted; /* from a callback: when the outermost call returns */
-    int verdict;        /* a denial or a disconnect that was received, acted on after sending */
-    int backlog;        /* the last update left datagrams waiting */
-    int clocks_started; /* the first update after connect starts them */
-    int token_was_used; /* for the report: connect was refused because of decision 13 */
-    int loopback_muted; /* it was logged that there is no callback for loopback payloads */
-    uint64_t sequence;  /* never goes back. Decision 1 */
+    int destroy_deferred; /* from a callback: when the outermost call returns */
+    int verdict;          /* a denial or a disconnect that was received, acted on after sending */
+    int backlog;          /* the last update left datagrams waiting */
+    int clocks_started;   /* the first update after connect starts them */
+    int token_was_used;   /* for the report: connect was refused because of decision 13 */
+    int loopback_muted;   /* it was logged that there is no callback for loopback payloads */
+    uint64_t sequence;    /* never goes back. Decision 1 */
     uint64_t session;
     uint64_t connects;
     uint64_t disconnects;
@@ -5989,10 +5989,10 @@ static void nc_client_end_session( struct netcode_client_t * client, int previou
     nc_client_wipe_keys( client );
 }
 
-static void nc_client_tell( struct netcode_client_t * client )
+static void nc_client_notify( struct netcode_client_t * client )
 {
-    int previous = client->told_state;
-    client->told_state = client->state;
+    int previous = client->reported_state;
+    client->reported_state = client->state;
     if ( previous != client->state && client->config.state_change_callback )
         client->config.state_change_callback( client->config.callback_context, previous, client->state );
 }
@@ -6020,7 +6020,7 @@ static void nc_client_enter( struct netcode_client_t * client, int state )
         return;
     NC_LOG( &client->log, INFO, "client state: %s -> %s", netcode_client_state_name( previous ),
             netcode_client_state_name( state ) );
-    nc_client_tell( client );
+    nc_client_notify( client );
 }
 
 /* Turns to one server of the token. */
@@ -6358,12 +6358,12 @@ static NC_INLINE void nc_client_come( struct netcode_client_t * client )
     if ( client->depth++ == 0 )
         client->outermost = frame;
     nc_client_check( client );
-    nc_client_tell( client );
+    nc_client_notify( client );
 }
 
 static void nc_client_leave( struct netcode_client_t * client )
 {
-    if ( --client->depth == 0 && client->destroy_wanted )
+    if ( --client->depth == 0 && client->destroy_deferred )
         nc_client_free( client );
 }
 
@@ -6381,7 +6381,7 @@ static void nc_client_disconnect( struct netcode_client_t * client )
 static void nc_client_begin( struct netcode_client_t * client, const uint8_t * connect_token )
 {
     nc_client_disconnect( client );
-    if ( client->state > 0 || client->destroy_wanted )
+    if ( client->state > 0 || client->destroy_deferred )
         return; /* the callback of that disconnect has connected elsewhere, or ends it all */
     client->session++;
     memset( client->trials, 0, sizeof( client->trials ) );
@@ -6582,7 +6582,7 @@ NETCODE_API void netcode_client_destroy( struct netcode_client_t * client )
     if ( !client )
         return;
     nc_client_come( client );
-    client->destroy_wanted = 1;
+    client->destroy_deferred = 1;
     nc_client_disconnect( client );
     nc_client_leave( client );
 }
@@ -6590,7 +6590,7 @@ NETCODE_API void netcode_client_destroy( struct netcode_client_t * client )
 NETCODE_API void netcode_client_connect( struct netcode_client_t * client, const uint8_t * connect_token )
 {
     NC_CHECK( client != NULL && connect_token != NULL, NC_NOTHING );
-    if ( client->destroy_wanted )
+    if ( client->destroy_deferred )
         return;
     nc_client_come( client );
     nc_client_begin( client, connect_token );
@@ -6601,7 +6601,7 @@ NETCODE_API void netcode_client_update( struct netcode_client_t * client, double
 {
     NC_CHECK( client != NULL, NC_NOTHING );
     nc_client_come( client );
-    if ( client->updating || client->destroy_wanted ) {
+    if ( client->updating || client->destroy_deferred ) {
         NC_LOG( &client->log, ERROR, "netcode_client_update was refused: it was called from one of its own callbacks" );
     } else {
         client->updating = 1;
@@ -6704,7 +6704,7 @@ NETCODE_API void netcode_client_connect_loopback( struct netcode_client_t * clie
 {
     NC_CHECK( client != NULL && client_index >= 0 && client_index < max_clients, NC_NOTHING );
     nc_client_come( client );
-    if ( client->state > 0 || client->destroy_wanted ) {
+    if ( client->state > 0 || client->destroy_deferred ) {
         NC_LOG( &client->log, ERROR, "client can not connect by loopback: %s",
                 client->state > 0 ? "it is connected or connecting" : "it is being destroyed" );
     } else {
@@ -7166,7 +7166,7 @@ typedef struct {
     nc_wheel_t wheel; /* slots first, then pending handshakes */
 } nc_server_memory_t;
 
-enum { NC_WANTED_STOP = -1, NC_WANTED_NOTHING = 0 }; /* or a start, with so many slots */
+enum { NC_DEFERRED_STOP = -1, NC_DEFERRED_NOTHING = 0 }; /* or a start, with so many slots */
 
 /* What an update may still spend. Decision 6 */
 typedef struct {
@@ -7243,10 +7243,10 @@ struct netcode_server_t {
     uintptr_t outermost; /* as the client's */
     int updating;
     int sizes_buffers; /* the config leaves the socket's buffers to us */
-    int wanted;        /* NC_WANTED_... of a callback: when the outermost call returns */
-    int destroy_wanted;
-    uint32_t untold;        /* the slot that was taken, while its line is logged; else NC_NOWHERE */
-    nc_ration_t past_slots; /* calls for slots that it does not have */
+    int deferred;      /* NC_DEFERRED_... of a callback: when the outermost call returns */
+    int destroy_deferred;
+    uint32_t callback_pending; /* the slot that was taken, while its line is logged; else NC_NOWHERE */
+    nc_ration_t past_slots;    /* calls for slots that it does not have */
     nc_ration_t kept_out[NETCODE_DROP_REASONS];
     struct netcode_address_t goodbye_address; /* of the client that disconnected last, and how many of its packets */
     int goodbyes_left;                        /* may still come */
@@ -7464,7 +7464,7 @@ static void nc_server_free_slot( struct netcode_server_t * server, uint32_t inde
 
 /*  Empties a slot. Its data stay readable until the callback returns; the callback may do anything but fill this
     slot. */
-static void nc_server_end_slot( struct netcode_server_t * server, uint32_t index, int reason, int tell_client )
+static void nc_server_end_slot( struct netcode_server_t * server, uint32_t index, int reason, int notify_client )
 {
     nc_slot_t * slot = &server->memory.slots[index];
     char text[NETCODE_MAX_ADDRESS_STRING_LENGTH];
@@ -7483,16 +7483,16 @@ static void nc_server_end_slot( struct netcode_server_t * server, uint32_t index
             netcode_address_to_string( &slot->address, text ), (unsigned) index, reasons[reason] );
     if ( server->config.connect_disconnect_callback )
         server->config.connect_disconnect_callback( server->config.callback_context, (int) index, 0 );
-    if ( tell_client && !slot->loopback )
+    if ( notify_client && !slot->loopback )
         nc_server_send_disconnects( server, index );
     nc_server_free_slot( server, index );
 }
 
 /* Tells the application of a taken slot. */
-static void nc_server_tell( struct netcode_server_t * server )
+static void nc_server_notify( struct netcode_server_t * server )
 {
-    uint32_t index = server->untold;
-    server->untold = NC_NOWHERE;
+    uint32_t index = server->callback_pending;
+    server->callback_pending = NC_NOWHERE;
     if ( index != NC_NOWHERE && server->config.connect_disconnect_callback )
         server->config.connect_disconnect_callback( server->config.callback_context, (int) index, 1 );
 }
@@ -7522,10 +7522,10 @@ static void nc_server_open_slot( struct netcode_server_t * server, uint32_t inde
         nc_sieve_change( &memory->sieve, nc_address_key( &slot->address, server->address_factor ), index, 1 );
         nc_server_set_slot_timer( server, index );
     }
-    server->untold = index;
+    server->callback_pending = index;
     NC_LOG( &server->log, INFO, "server: client %llu at %s took slot %u", (unsigned long long) slot->client_id,
             netcode_address_to_string( &slot->address, text ), (unsigned) index );
-    nc_server_tell( server );
+    nc_server_notify( server );
     if ( slot->session == session && !slot->loopback && slot->packets_sent == 0 )
         nc_server_send_keep_alive( server, index ); /* Standard: Processing Connection Response Packets */
 }
@@ -7574,8 +7574,8 @@ static void nc_server_log_drop( struct netcode_server_t * server, int reason, co
                 (unsigned long long) held );
 }
 
-static NC_COLD void nc_server_tell_drop( struct netcode_server_t * server, int reason,
-                                         const struct netcode_address_t * from, int bytes )
+static NC_COLD void nc_server_report_drop( struct netcode_server_t * server, int reason,
+                                           const struct netcode_address_t * from, int bytes )
 {
     if ( NC_LOG_ON( NETCODE_LOG_LEVEL_INFO ) )
         nc_server_log_drop( server, reason, from, bytes );
@@ -7588,7 +7588,7 @@ static inline void nc_server_drop( struct netcode_server_t * server, int reason,
 {
     server->counters.dropped[reason]++;
     if ( server->config.drop_callback || NC_LOG_ON( NETCODE_LOG_LEVEL_INFO ) )
-        nc_server_tell_drop( server, reason, from, bytes );
+        nc_server_report_drop( server, reason, from, bytes );
 }
 
 /* ---- pending handshakes ---- */
@@ -8808,7 +8808,7 @@ static void nc_server_check( const struct netcode_server_t * server )
     netcode_assert( !server->running || server->active.count <= memory->slot_count );
     netcode_assert( !server->running ||
                     server->pending_used.count + server->pending_free.count == memory->pending_count );
-    netcode_assert( server->untold == NC_NOWHERE || server->untold < memory->slot_count );
+    netcode_assert( server->callback_pending == NC_NOWHERE || server->callback_pending < memory->slot_count );
     netcode_assert( memory->used.expiring_count <= memory->used.expiring_capacity );
     netcode_assert( memory->used.never_count <= memory->used.never_capacity );
     netcode_assert( !pool || pool->held + memory->inbox.queued + pool->free_count <= pool->count );
@@ -8836,7 +8836,7 @@ static void nc_server_repair( struct netcode_server_t * server )
             nc_server_set_slot_timer( server, i );
         }
     if ( server->stopping )
-        server->wanted = NC_WANTED_STOP;
+        server->deferred = NC_DEFERRED_STOP;
     server->stopping = 0;
 }
 
@@ -8849,20 +8849,20 @@ static NC_INLINE void nc_server_come( struct netcode_server_t * server )
     if ( server->depth++ == 0 )
         server->outermost = frame;
     nc_server_check( server );
-    nc_server_tell( server );
+    nc_server_notify( server );
 }
 
 /* Leaves a call after which something may be due that a callback asked for: the outermost one does it. */
 static void nc_server_leave_late( struct netcode_server_t * server )
 {
-    while ( server->depth == 1 && ( server->wanted != NC_WANTED_NOTHING || server->destroy_wanted ) ) {
-        int wanted = server->wanted;
-        server->wanted = NC_WANTED_NOTHING;
-        if ( server->destroy_wanted || wanted == NC_WANTED_STOP )
+    while ( server->depth == 1 && ( server->deferred != NC_DEFERRED_NOTHING || server->destroy_deferred ) ) {
+        int deferred = server->deferred;
+        server->deferred = NC_DEFERRED_NOTHING;
+        if ( server->destroy_deferred || deferred == NC_DEFERRED_STOP )
             nc_server_stop( server );
         else
-            nc_server_start( server, wanted );
-        if ( server->destroy_wanted && !server->running ) { /* a callback of this start may have wanted it */
+            nc_server_start( server, deferred );
+        if ( server->destroy_deferred && !server->running ) { /* a callback of this start may have wanted it */
             nc_server_free( server );
             return;
         }
@@ -8872,7 +8872,7 @@ static void nc_server_leave_late( struct netcode_server_t * server )
 
 static inline void nc_server_leave( struct netcode_server_t * server )
 {
-    if ( server->wanted != NC_WANTED_NOTHING || server->destroy_wanted )
+    if ( server->deferred != NC_DEFERRED_NOTHING || server->destroy_deferred )
         nc_server_leave_late( server );
     else
         server->depth--;
@@ -9004,7 +9004,7 @@ static void nc_server_init( struct netcode_server_t * server, const struct netco
     server->wrong_server_log_time = -1.0;
     server->work.scale = 1.0;
     server->work.spare = NC_SERVER_SPARE_MOST;
-    server->untold = NC_NOWHERE;
+    server->callback_pending = NC_NOWHERE;
 }
 
 /* Returns a create error. */
@@ -9120,7 +9120,7 @@ NETCODE_API void netcode_server_destroy( struct netcode_server_t * server )
     if ( !server )
         return;
     nc_server_come( server );
-    server->destroy_wanted = 1;
+    server->destroy_deferred = 1;
     nc_server_leave( server );
 }
 
@@ -9128,7 +9128,7 @@ NETCODE_API void netcode_server_start( struct netcode_server_t * server, int max
 {
     NC_CHECK( server != NULL && max_clients >= 1 && max_clients <= NETCODE_MAX_SLOTS, NC_NOTHING );
     nc_server_come( server );
-    server->wanted = max_clients;
+    server->deferred = max_clients;
     nc_server_leave( server );
 }
 
@@ -9136,7 +9136,7 @@ NETCODE_API void netcode_server_stop( struct netcode_server_t * server )
 {
     NC_CHECK( server != NULL, NC_NOTHING );
     nc_server_come( server );
-    server->wanted = NC_WANTED_STOP;
+    server->deferred = NC_DEFERRED_STOP;
     nc_server_leave( server );
 }
 
@@ -9154,7 +9154,7 @@ NETCODE_API void netcode_server_update( struct netcode_server_t * server, double
 {
     NC_CHECK( server != NULL, NC_NOTHING );
     nc_server_come( server );
-    if ( server->updating || server->destroy_wanted )
+    if ( server->updating || server->destroy_deferred )
         NC_LOG( &server->log, ERROR, "netcode_server_update was refused: it was called from one of its own callbacks" );
     else {
         nc_clock_advance( &server->clock, time );
@@ -9704,8 +9704,8 @@ enum nc_messages_limit_t {
     NC_MESSAGES_LEAST_BUFFER = 32768,
     NC_MESSAGES_FULL_BYTES = 1100, /* so much is queued: a packet is full */
     NC_MESSAGES_CARRIERS = 4,      /* packets under way that hold a message in one piece: it, its repeats, and CANCEL */
-    NC_MESSAGES_BROKEN_TOLD = 1,
-    NC_MESSAGES_BROKEN_UNTOLD = 2,
+    NC_MESSAGES_BROKEN_REPORTED = 1,
+    NC_MESSAGES_BROKEN_UNREPORTED = 2,
     NC_HEAP_UNIT = 32,
     NC_HEAP_LISTS = 42, /* enough for 2^21 units, 64 MiB */
     NC_HEAP_SMALL = 8,  /* units of places that are kept ready */
@@ -10027,7 +10027,7 @@ enum { /* flags of a message */
        NC_MESSAGE_DONE = 2, /* nothing more is to be sent */
        NC_MESSAGE_LOST = 4, /* in the list of what is lost */
        NC_MESSAGE_CANCELLED = 8,
-       NC_MESSAGE_TOLD_LOST = 16
+       NC_MESSAGE_REPORTED_LOST = 16
 };
 
 enum { /* a fragment's byte: how often it was lost, and */
@@ -10123,8 +10123,8 @@ struct netcode_messages_t {
     nc_message_channel_t * channels;
     nc_sent_t * sent; /* a ring: first to end, modulo its size */
     nc_heap_t out, in;
-    double now;  /* from here on all belongs to one connection, and begins with zeros */
-    double told; /* what the caller said last: steps back are no steps */
+    double now;         /* from here on all belongs to one connection, and begins with zeros */
+    double caller_time; /* what the caller said last: steps back are no steps */
     int broken, flush, flown;
     int fresh; /* something was queued or has come since there was nothing to send */
     /* sending: messages */
@@ -10160,7 +10160,7 @@ struct netcode_messages_t {
     double newest_time, ack_since;
     int acks_due;
     nc_history_t history;
-    int64_t untold, told_once; /* the lowest number received since an ack left, and before that one; or INT64_MAX */
+    int64_t unacked, acked_once; /* the lowest number received since an ack left, and before that one; or INT64_MAX */
     int64_t newest_id;
     uint64_t ids[NC_MESSAGES_IDS / 64]; /* by id modulo 1024 */
     int64_t newest_transfer;
@@ -10206,7 +10206,7 @@ static void nc_messages_check( const struct netcode_messages_t * messages )
     netcode_assert( messages->newest_received < 0 || messages->history.bits[0] & 1 );
     netcode_assert( (int32_t) ( messages->credit_limit - messages->credit_spent ) >= 0 );
     netcode_assert( (int32_t) ( messages->credit_granted - messages->credit_received ) >= 0 );
-    netcode_assert( messages->discarded == 0 && messages->broken <= NC_MESSAGES_BROKEN_UNTOLD );
+    netcode_assert( messages->discarded == 0 && messages->broken <= NC_MESSAGES_BROKEN_UNREPORTED );
     (void) sent;
     (void) messages;
 }
@@ -10346,23 +10346,23 @@ static void nc_message_release( struct netcode_messages_t * messages, uint32_t p
         nc_heap_give( &messages->out, place );
 }
 
-static int nc_message_is_told( const nc_message_t * message )
+static int nc_message_wants_report( const nc_message_t * message )
 {
     return message->receipt != 0 || message->kind >= NETCODE_MESSAGE_UNRELIABLE_WITH_RECEIPT;
 }
 
 /* Of two events the later one counts: the application was not there for the first. */
-static void nc_message_tell( struct netcode_messages_t * messages, uint32_t place, int event )
+static void nc_message_report( struct netcode_messages_t * messages, uint32_t place, int event )
 {
     nc_message_t * message = nc_message_at( messages, place );
-    if ( event == NETCODE_MESSAGES_EVENT_NONE || !nc_message_is_told( message ) )
+    if ( event == NETCODE_MESSAGES_EVENT_NONE || !nc_message_wants_report( message ) )
         return;
     if ( event == NETCODE_MESSAGES_EVENT_SPURIOUS && message->event == NETCODE_MESSAGES_EVENT_LOST )
         event = NETCODE_MESSAGES_EVENT_ACKED;
-    if ( event == NETCODE_MESSAGES_EVENT_LOST && message->flags & NC_MESSAGE_TOLD_LOST )
+    if ( event == NETCODE_MESSAGES_EVENT_LOST && message->flags & NC_MESSAGE_REPORTED_LOST )
         return; /* given up, and then the connection ended */
     if ( event == NETCODE_MESSAGES_EVENT_LOST )
-        message->flags |= NC_MESSAGE_TOLD_LOST;
+        message->flags |= NC_MESSAGE_REPORTED_LOST;
     if ( message->event == 0 ) {
         message->next_event = 0;
         if ( messages->event_tail )
@@ -10390,7 +10390,7 @@ static void nc_message_finish( struct netcode_messages_t * messages, uint32_t pl
     if ( message->fragments )
         nc_message_end_transfer( messages, place );
     message->flags |= NC_MESSAGE_DONE;
-    nc_message_tell( messages, place, event );
+    nc_message_report( messages, place, event );
     nc_message_release( messages, place );
 }
 
@@ -10413,7 +10413,7 @@ static void nc_message_drop( struct netcode_messages_t * messages, uint32_t plac
     nc_channel_dequeue( messages, place );
     messages->stats.messages_expired++;
     message->flags |= NC_MESSAGE_DONE;
-    nc_message_tell( messages, place, NETCODE_MESSAGES_EVENT_LOST );
+    nc_message_report( messages, place, NETCODE_MESSAGES_EVENT_LOST );
     nc_message_release( messages, place );
 }
 
@@ -10469,12 +10469,12 @@ static void nc_message_give_up( struct netcode_messages_t * messages, uint32_t p
         return;
     messages->stats.reliable_timeouts_total++;
     if ( message->wire == NETCODE_MESSAGE_RELIABLE_ORDERED ) {
-        messages->broken = NC_MESSAGES_BROKEN_UNTOLD;
+        messages->broken = NC_MESSAGES_BROKEN_UNREPORTED;
         return;
     }
     message->flags |= NC_MESSAGE_CANCELLED;
     message->cancelled = (uint32_t) messages->next_number;
-    nc_message_tell( messages, place, NETCODE_MESSAGES_EVENT_LOST );
+    nc_message_report( messages, place, NETCODE_MESSAGES_EVENT_LOST );
     nc_message_lose( messages, place );
 }
 
@@ -10542,7 +10542,7 @@ static void nc_fragment_acked( struct netcode_messages_t * messages, uint32_t pl
     if ( message->acked_fragments == message->fragments )
         nc_message_finish( messages, place, NETCODE_MESSAGES_EVENT_ACKED );
     else
-        nc_message_tell( messages, place, NETCODE_MESSAGES_EVENT_PROGRESS );
+        nc_message_report( messages, place, NETCODE_MESSAGES_EVENT_PROGRESS );
 }
 
 /* Does this packet hold CANCEL in its place? */
@@ -10557,9 +10557,9 @@ static void nc_whole_acked( struct netcode_messages_t * messages, uint32_t place
     const nc_message_t * message = nc_message_at( messages, place );
     int cancel = nc_message_is_cancel( message, number );
     nc_message_finish( messages, place,
-                       cancel                                  ? NETCODE_MESSAGES_EVENT_NONE
-                       : message->flags & NC_MESSAGE_TOLD_LOST ? NETCODE_MESSAGES_EVENT_SPURIOUS
-                                                               : NETCODE_MESSAGES_EVENT_ACKED );
+                       cancel                                      ? NETCODE_MESSAGES_EVENT_NONE
+                       : message->flags & NC_MESSAGE_REPORTED_LOST ? NETCODE_MESSAGES_EVENT_SPURIOUS
+                                                                   : NETCODE_MESSAGES_EVENT_ACKED );
 }
 
 static void nc_fragment_lost( struct netcode_messages_t * messages, uint32_t place, uint32_t index )
@@ -10600,8 +10600,8 @@ static void nc_whole_lost( struct netcode_messages_t * messages, uint32_t place,
     if ( nc_kind_is_reliable( message->wire ) )
         nc_reliable_lost( messages, place );
     else
-        nc_message_tell( messages, place, NETCODE_MESSAGES_EVENT_LOST );
-    if ( message->flags & NC_MESSAGE_TOLD_LOST && !nc_message_is_cancel( message, number ) )
+        nc_message_report( messages, place, NETCODE_MESSAGES_EVENT_LOST );
+    if ( message->flags & NC_MESSAGE_REPORTED_LOST && !nc_message_is_cancel( message, number ) )
         message->late = number;
 }
 
@@ -10627,7 +10627,7 @@ static void nc_messages_settle( struct netcode_messages_t * messages, uint32_t p
         if ( (int32_t) ( message->first - number ) > 0 )
             return;
         int held = nc_message_leave( message, number );
-        int late = message->flags & NC_MESSAGE_TOLD_LOST && message->late == number;
+        int late = message->flags & NC_MESSAGE_REPORTED_LOST && message->late == number;
         if ( held && fate == NC_SENT_WENT_LOST )
             nc_whole_lost( messages, place, number );
         else if ( ( held || late ) && fate == NC_SENT_ARRIVED )
@@ -11000,7 +11000,7 @@ static int nc_build_fits( const nc_build_t * build, const nc_message_t * message
 {
     uint32_t bytes = message->fragments ? NETCODE_MESSAGES_FRAGMENT_BYTES + 3 : message->bytes;
     return nc_build_has_room( build, message->head_bytes + bytes ) &&
-           ( build->tracked || !( nc_kind_is_reliable( message->wire ) || nc_message_is_told( message ) ) );
+           ( build->tracked || !( nc_kind_is_reliable( message->wire ) || nc_message_wants_report( message ) ) );
 }
 
 static void nc_build_message( struct netcode_messages_t * messages, nc_build_t * build, uint32_t place, int remember )
@@ -11050,7 +11050,7 @@ static void nc_build_cancel( struct netcode_messages_t * messages, nc_build_t * 
 static void nc_build_ranges( const struct netcode_messages_t * messages, nc_build_t * build, uint32_t lowest )
 {
     uint8_t * count = build->at + 1;
-    uint32_t told = 33, below = 33; /* distances below the newest */
+    uint32_t reported = 33, below = 33; /* distances below the newest */
     *build->at = NC_FRAME_ACK_RANGES;
     *count = 0;
     build->at += 2;
@@ -11063,9 +11063,9 @@ static void nc_build_ranges( const struct netcode_messages_t * messages, nc_buil
             end++;
         if ( end == first )
             break;
-        build->at = nc_put_varint( build->at, first - told );
+        build->at = nc_put_varint( build->at, first - reported );
         build->at = nc_put_varint( build->at, end - first );
-        told = below = end;
+        reported = below = end;
         ( *count )++;
     }
     if ( *count == 0 )
@@ -11074,7 +11074,7 @@ static void nc_build_ranges( const struct netcode_messages_t * messages, nc_buil
 
 static void nc_build_acks( struct netcode_messages_t * messages, nc_build_t * build )
 {
-    int64_t low = messages->untold < messages->told_once ? messages->untold : messages->told_once;
+    int64_t low = messages->unacked < messages->acked_once ? messages->unacked : messages->acked_once;
     if ( messages->newest_received < 0 || low == INT64_MAX )
         return;
     int64_t lowest = messages->newest_received - low;
@@ -11086,8 +11086,8 @@ static void nc_build_acks( struct netcode_messages_t * messages, nc_build_t * bu
 static void nc_messages_acks_left( struct netcode_messages_t * messages )
 {
     messages->acks_due = 0;
-    messages->told_once = messages->untold;
-    messages->untold = INT64_MAX;
+    messages->acked_once = messages->unacked;
+    messages->unacked = INT64_MAX;
 }
 
 static void nc_build_control( struct netcode_messages_t * messages, nc_build_t * build )
@@ -11180,7 +11180,7 @@ static int nc_message_is_over( const struct netcode_messages_t * messages, uint3
 static void nc_message_drop_queued( struct netcode_messages_t * messages, uint32_t place )
 {
     if ( nc_message_at( messages, place )->wire == NETCODE_MESSAGE_RELIABLE_ORDERED )
-        messages->broken = NC_MESSAGES_BROKEN_UNTOLD;
+        messages->broken = NC_MESSAGES_BROKEN_UNREPORTED;
     nc_message_drop( messages, place );
 }
 
@@ -11259,7 +11259,7 @@ static void nc_message_start( struct netcode_messages_t * messages, uint32_t pla
     message->first = (uint32_t) messages->next_number;
     message->late = message->first - 1; /* no packet of its own */
     if ( !nc_kind_is_reliable( message->wire ) ) {
-        if ( nc_message_is_told( message ) )
+        if ( nc_message_wants_report( message ) )
             nc_messages_append( messages, &messages->watched, place );
     } else
         nc_reliable_start( messages, place );
@@ -11283,7 +11283,7 @@ static void nc_build_new( struct netcode_messages_t * messages, nc_build_t * bui
             masks[chosen & 1] &= ~bit;
             continue;
         } else {
-            int remember = ( chosen & 1 ) || nc_message_is_told( message );
+            int remember = ( chosen & 1 ) || nc_message_wants_report( message );
             nc_message_start( messages, place );
             nc_build_message( messages, build, place, remember );
             if ( !( chosen & 1 ) && remember && !build->watched )
@@ -12062,7 +12062,7 @@ static int nc_messages_check_packet( struct netcode_messages_t * messages, nc_so
     if ( plan->acks.count && plan->acked < (int64_t) plan->acks.low[plan->acks.count - 1] )
         return NETCODE_MESSAGES_DROP_ACK;
     if ( nc_messages_acks_skipped( messages, plan ) ) {
-        messages->broken = NC_MESSAGES_BROKEN_UNTOLD; /* nothing that it says of what arrived can be believed */
+        messages->broken = NC_MESSAGES_BROKEN_UNREPORTED; /* nothing that it says of what arrived can be believed */
         return NETCODE_MESSAGES_DROP_ACK;
     }
     uint32_t promised = messages->credit_granted - messages->credit_received;
@@ -12088,8 +12088,8 @@ static void nc_messages_take_number( struct netcode_messages_t * messages, int64
     }
     int64_t below = messages->newest_received - number;
     messages->history.bits[below / 64] |= (uint64_t) 1 << below % 64;
-    if ( number < messages->untold )
-        messages->untold = number;
+    if ( number < messages->unacked )
+        messages->unacked = number;
     if ( !asks )
         return;
     if ( messages->acks_due++ == 0 )
@@ -12152,12 +12152,12 @@ static int nc_messages_lay_out( const struct netcode_messages_config_t * config,
 /* Everything that belongs to one connection begins. The send buffer keeps what is to be told of the last one. */
 static void nc_messages_begin( struct netcode_messages_t * messages, double time )
 {
-    messages->now = messages->told = messages->tokens_time = messages->rate_time = messages->ping_time = time;
+    messages->now = messages->caller_time = messages->tokens_time = messages->rate_time = messages->ping_time = time;
     messages->last_asked = messages->bulk_start = time;
     messages->recovery_start = messages->ack_since = -1e300;
     messages->next_expiry = 1e300;
     messages->newest_received = messages->newest_id = messages->newest_transfer = -1;
-    messages->untold = messages->told_once = INT64_MAX;
+    messages->unacked = messages->acked_once = INT64_MAX;
     messages->newest_acked = UINT64_MAX;
     nc_messages_draw_skip( messages, 0, NC_MESSAGES_FIRST_SKIP );
     messages->reorder_threshold = 3;
@@ -12284,7 +12284,7 @@ NETCODE_API void netcode_messages_reset( struct netcode_messages_t * messages, d
     memset( (uint8_t *) messages + from, 0, sizeof( *messages ) - from );
     messages->event_head = kept.event_head;
     messages->event_tail = kept.event_tail;
-    nc_messages_begin( messages, nc_messages_is_time( time ) ? time : kept.told );
+    nc_messages_begin( messages, nc_messages_is_time( time ) ? time : kept.caller_time );
 }
 
 /* ---- sending and receiving ---- */
@@ -12413,8 +12413,8 @@ NETCODE_API int netcode_messages_event( struct netcode_messages_t * messages, st
     NC_MESSAGES_CHECK( messages != NULL && event != NULL, 0 );
     nc_messages_check( messages );
     memset( event, 0, sizeof( *event ) );
-    if ( messages->broken == NC_MESSAGES_BROKEN_UNTOLD ) {
-        messages->broken = NC_MESSAGES_BROKEN_TOLD;
+    if ( messages->broken == NC_MESSAGES_BROKEN_UNREPORTED ) {
+        messages->broken = NC_MESSAGES_BROKEN_REPORTED;
         event->type = NETCODE_MESSAGES_EVENT_BROKEN;
         return 1;
     }
@@ -12518,12 +12518,12 @@ NETCODE_API void netcode_messages_flush( struct netcode_messages_t * messages )
     messages->flush = 1;
 }
 
-static void nc_messages_tell_time( struct netcode_messages_t * messages, double time )
+static void nc_messages_set_time( struct netcode_messages_t * messages, double time )
 {
-    double step = time - messages->told;
+    double step = time - messages->caller_time;
     if ( !nc_messages_is_time( time ) )
         return;
-    messages->told = time;
+    messages->caller_time = time;
     if ( step > 0.0 && messages->now < 1e14 )
         messages->now += step;
 }
@@ -12574,7 +12574,7 @@ NETCODE_API void netcode_messages_update( struct netcode_messages_t * messages, 
 {
     NC_MESSAGES_CHECK( messages != NULL, NC_MESSAGES_NOTHING );
     nc_messages_check( messages );
-    nc_messages_tell_time( messages, time );
+    nc_messages_set_time( messages, time );
     if ( messages->broken )
         return;
     nc_messages_fill_tokens( messages );
@@ -12603,7 +12603,7 @@ NETCODE_API double netcode_messages_next_deadline( struct netcode_messages_t * m
     nc_messages_check( messages );
     double now = messages->now, next = now + 3600.0;
     if ( messages->broken )
-        return messages->told + 3600.0;
+        return messages->caller_time + 3600.0;
     next = nc_real_smaller( next, messages->ping_time + messages->ping_seconds );
     if ( messages->acks_due )
         next = nc_real_smaller( next, messages->ack_since + 0.01 );
@@ -12620,7 +12620,7 @@ NETCODE_API double netcode_messages_next_deadline( struct netcode_messages_t * m
         next = nc_real_smaller( next, now + nc_real_larger( behind / nc_messages_rate( messages, messages->bulk_bytes ),
                                                             0.001 ) );
     }
-    return messages->told + nc_real_larger( next - now, 0.0 );
+    return messages->caller_time + nc_real_larger( next - now, 0.0 );
 }
 
 /* ---- what is going on ---- */
@@ -12748,7 +12748,7 @@ static void nc_messages_follow( struct netcode_messages_t * messages, uint64_t s
     if ( anew )
         netcode_messages_reset( messages, time );
     messages->session = session;
-    nc_messages_tell_time( messages, time );
+    nc_messages_set_time( messages, time );
 }
 
 NETCODE_API void netcode_messages_client_receive( struct netcode_messages_t * messages,

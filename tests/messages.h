@@ -251,7 +251,7 @@ static void check_begun( const struct netcode_messages_t * m, const nc_message_l
                 CHECK_NE( message->carriers[i], message->carriers[k] );
         }
         if ( !nc_kind_is_reliable( message->wire ) )
-            CHECK_EQ( message->carrier_count == 0, ( message->flags & NC_MESSAGE_TOLD_LOST ) != 0 );
+            CHECK_EQ( message->carrier_count == 0, ( message->flags & NC_MESSAGE_REPORTED_LOST ) != 0 );
         else if ( !m->broken && ( !message->fragments || cancelled ) )
             CHECK( message->carrier_count || message->flags & NC_MESSAGE_LOST );
     }
@@ -508,7 +508,7 @@ static void messages_talk( struct netcode_messages_t * const ends[2], double tim
         netcode_messages_update( ends[from], time );
         while ( ( bytes = netcode_messages_generate_packet( ends[from], packet, (int) sizeof( packet ) ) ) > 0 )
             if ( !( deaf >> !from & 1 ) ) {
-                nc_messages_tell_time( ends[!from], time );
+                nc_messages_set_time( ends[!from], time );
                 CHECK_EQ( netcode_messages_process_packet( ends[!from], packet, bytes ), NETCODE_MESSAGES_DROP_NONE );
             }
     }
@@ -599,7 +599,7 @@ static void link_pump( struct link_t * link, int end )
 {
     uint8_t packet[NETCODE_MAX_PACKET_SIZE];
     int bytes;
-    nc_messages_tell_time( link->ends[end], link->now ); /* as the glue does: what arrived is processed in its time */
+    nc_messages_set_time( link->ends[end], link->now ); /* as the glue does: what arrived is processed in its time */
     while ( ( bytes = link_get( link, end, packet ) ) > 0 )
         link->refused[netcode_messages_process_packet( link->ends[end], packet, bytes )]++;
     netcode_messages_update( link->ends[end], link->now );

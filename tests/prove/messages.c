@@ -266,12 +266,12 @@ void prove_messages_take_number( void )
     nc_history_t before = messages.history = any_history();
     int64_t newest = messages.newest_received = any_newest(), number = (int64_t) any_u64(), probe = (int64_t) any_u64();
     messages.acks_due = any_int();
-    messages.untold = (int64_t) any_u64();
+    messages.unacked = (int64_t) any_u64();
     messages.now = messages.ack_since = messages.newest_time = 0.0;
     GIVEN( messages.acks_due >= 0 && messages.acks_due <= 1 << 24 );
     GIVEN( number >= 0 && number > newest - 256 && number <= newest + NC_MESSAGES_JUMP );
     nc_messages_take_number( &messages, number, any_int() );
-    CLAIM( messages.newest_received == ( number > newest ? number : newest ) && messages.untold <= number );
+    CLAIM( messages.newest_received == ( number > newest ? number : newest ) && messages.unacked <= number );
     GIVEN( probe > messages.newest_received - 256 && probe <= messages.newest_received );
     int was = probe <= newest && has( &before, (uint64_t) ( newest - probe ) );
     CLAIM( has( &messages.history, (uint64_t) ( messages.newest_received - probe ) ) == ( was || probe == number ) );

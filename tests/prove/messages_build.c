@@ -76,7 +76,7 @@ void prove_messages_build_message( void )
     nc_message_t * message = any_message( DATA );
     uint32_t probe = any_below( DATA );
     int kind = nc_kind_on_wire( message->kind ), held = message->carrier_count,
-        remember = nc_kind_is_reliable( kind ) || nc_message_is_told( message );
+        remember = nc_kind_is_reliable( kind ) || nc_message_wants_report( message );
     nc_message_write_head( message );
     GIVEN( nc_build_fits( &build, message ) );
     nc_build_message( &messages, &build, PLACE, remember );

@@ -132,7 +132,7 @@ static void sim_check_server_books( const struct netcode_server_t * s )
     sim_check_memory( s );
     sim_check_counters( &s->counters );
     SIM_BOOK( s->connects - left == s->active.count );
-    SIM_BOOK( s->depth == 0 && !s->updating && !s->stopping && s->wanted == NC_WANTED_NOTHING && !s->walks );
+    SIM_BOOK( s->depth == 0 && !s->updating && !s->stopping && s->deferred == NC_DEFERRED_NOTHING && !s->walks );
     SIM_BOOK( !s->outbox.flushing && s->outbox.depth == 0 && s->outbox.sent == 0 );
 }
 

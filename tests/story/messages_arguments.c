@@ -399,7 +399,7 @@ TEST( messages_what_is_handed_out_is_whole )
         CHECK( message.channel == 3 * there && message.kind == 2 * there && message.bytes == 3 * there );
         CHECK( message.receipt == 0 && !( message.ttl_seconds > 0.0 ) && ( message.data != NULL ) == there );
     }
-    m->broken = NC_MESSAGES_BROKEN_UNTOLD;
+    m->broken = NC_MESSAGES_BROKEN_UNREPORTED;
     for ( int there = 1; there >= 0; there-- ) {
         memset( &event, 0xff, sizeof( event ) );
         CHECK_EQ( netcode_messages_event( m, &event ), there );

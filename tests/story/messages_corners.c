@@ -1247,7 +1247,7 @@ TEST( messages_outlived_between_update_and_packet )
         corner_send( m, 0, NETCODE_MESSAGE_RELIABLE, bytes, 0.5, 3 );
         corner_send( m, 1, NETCODE_MESSAGE_RELIABLE, bytes, 0.6, 4 );
         m->flush = 1;
-        nc_messages_tell_time( m, 0.5 ); /* as receiving does */
+        nc_messages_set_time( m, 0.5 ); /* as receiving does */
         REQUIRE( seen_next( &seen, m ) > 0 );
         CHECK( seen.count == 1 && seen.frames[0].channel == 1 );
         CHECK_EQ( m->stats.messages_expired, 1 );
@@ -1517,7 +1517,7 @@ TEST( messages_pings )
     corner_silence( m, 2.499 );
     corner_tick( m, 2.5, &seen );
     for ( int i = 0; i < 4; i++ ) {
-        nc_messages_tell_time( m, 2.5 + trips[i] );
+        nc_messages_set_time( m, 2.5 + trips[i] );
         craft_begin( &craft, m->newest_received + 1, -1, 0 );
         put( &craft.at, 0x17, 1 );
         put( &craft.at, 25000, 4 );

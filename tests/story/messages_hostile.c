@@ -46,7 +46,7 @@ static int victim_take( struct victim_t * v, const uint8_t * packet, int bytes )
     int reason = netcode_messages_process_packet( v->m, packet, bytes );
     v->taken += reason == NETCODE_MESSAGES_DROP_NONE;
     v->refused += reason != NETCODE_MESSAGES_DROP_NONE;
-    if ( reason == NETCODE_MESSAGES_DROP_ACK && v->m->broken == NC_MESSAGES_BROKEN_UNTOLD )
+    if ( reason == NETCODE_MESSAGES_DROP_ACK && v->m->broken == NC_MESSAGES_BROKEN_UNREPORTED )
         v->m->broken = 0; /* it has acknowledged a skipped number: that alone changed, and here it goes on */
     if ( reason != NETCODE_MESSAGES_DROP_NONE && ( tidy || reason != NETCODE_MESSAGES_DROP_NO_ROOM ) )
         CHECK( messages_same( v->m, v->before, v->size ) );

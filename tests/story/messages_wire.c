@@ -197,7 +197,7 @@ static void books_pump( struct link_t * link, int end )
 {
     uint8_t packet[NETCODE_MAX_PACKET_SIZE];
     int bytes;
-    nc_messages_tell_time( link->ends[end], link->now );
+    nc_messages_set_time( link->ends[end], link->now );
     while ( ( bytes = link_get( link, end, packet ) ) > 0 ) {
         int reason = netcode_messages_process_packet( link->ends[end], packet, bytes );
         link->refused[reason]++;

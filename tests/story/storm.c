@@ -132,7 +132,7 @@ static void storm_check_server( const struct netcode_server_t * s, int nested )
     if ( nested )
         return;
     CHECK_EQ( s->connects - left, s->active.count );
-    CHECK( s->depth == 0 && !s->updating && !s->stopping && s->wanted == NC_WANTED_NOTHING && !s->walks );
+    CHECK( s->depth == 0 && !s->updating && !s->stopping && s->deferred == NC_DEFERRED_NOTHING && !s->walks );
     CHECK( !s->outbox.flushing && s->outbox.depth == 0 && s->outbox.sent == 0 );
 }
 

@@ -1666,7 +1666,7 @@ static void inner_client_change( struct world_party_t * party, int previous, int
     CHECK_EQ( c->counters.datagrams_received, received );
     netcode_client_destroy( c );
     CHECK_EQ( netcode_client_get_port( c ), 50000 ); /* it can still be asked */
-    CHECK_EQ( c->destroy_wanted, 1 );
+    CHECK_EQ( c->destroy_deferred, 1 );
     party->world->clients[0] = NULL;
 }
 

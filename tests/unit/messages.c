@@ -218,7 +218,7 @@ TEST( messages_wire_examples_are_written )
     wire_expect( m, 2, 1 );
     m = wire_writer( 4, 100, 0x4fffffffff );
     m->now = 30541.98965;
-    m->untold = 62;
+    m->unacked = 62;
     m->credit_window = 65536;
     m->limit_due = m->ping_due = 1;
     wire_expect( m, 3, 1 );

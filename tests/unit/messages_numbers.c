@@ -536,7 +536,7 @@ TEST( messages_acks_measure )
             nc_sent_at( m, k )->time = 0.015625 * k;
         m->next_number = 4;
         messages_skip_nothing( m );
-        nc_messages_tell_time( m, 0.125 );
+        nc_messages_set_time( m, 0.125 );
         m->bulk_start = 1.0; /* nothing is judged yet */
         m->rtt = m->rtt_latest = 0.0;
         craft_begin( &craft, 0, rows[i].ack, rows[i].bits );
@@ -595,17 +595,17 @@ TEST( messages_tokens_are_filled )
     NUMBERS_SAME( m->tokens, 1000.0 );
     m->bulk_bytes = 12500.0; /* 125,000 */
     m->tokens = m->bulk_tokens = 2300.0;
-    netcode_messages_update( m, m->told + 0.02 );
-    NUMBERS_SAME( m->tokens, 3000.0 );           /* 30 ms are saved */
-    NUMBERS_SAME( m->bulk_tokens, 2500.0 );      /* of bulk not more than the tick */
-    netcode_messages_update( m, m->told + 0.1 ); /* late: half of the window */
+    netcode_messages_update( m, m->caller_time + 0.02 );
+    NUMBERS_SAME( m->tokens, 3000.0 );                  /* 30 ms are saved */
+    NUMBERS_SAME( m->bulk_tokens, 2500.0 );             /* of bulk not more than the tick */
+    netcode_messages_update( m, m->caller_time + 0.1 ); /* late: half of the window */
     NUMBERS_SAME( m->bulk_tokens, 6250.0 );
     m->rtt = 0.0125;
-    netcode_messages_update( m, m->told + 0.1 ); /* or a tick's, where round trips are shorter than ticks */
+    netcode_messages_update( m, m->caller_time + 0.1 ); /* or a tick's, where round trips are shorter than ticks */
     NUMBERS_SAME( m->bulk_tokens, 21250.0 );
     m->congestion = NETCODE_MESSAGES_CONGESTION_FIXED;
     m->fixed_rate = 1e6;
-    netcode_messages_update( m, m->told + 0.1 ); /* a fixed rate knows no window */
+    netcode_messages_update( m, m->caller_time + 0.1 ); /* a fixed rate knows no window */
     NUMBERS_SAME( m->bulk_tokens, 100000.0 );
     netcode_messages_destroy( m );
 }
@@ -785,7 +785,7 @@ TEST( messages_deadlines_of_what_is_due )
     m = deadline_open( 0.5 );
     deadline_is( m, 10.5 );
     m = deadline_open( 0.5 );
-    m->now = m->told = 12.0;
+    m->now = m->caller_time = 12.0;
     deadline_is( m, 12.0 ); /* never in the past */
     m = deadline_open( 0.5 );
     m->limit_due = 1;
@@ -797,7 +797,7 @@ TEST( messages_deadlines_of_what_is_due )
     m->probe_due = 1;
     deadline_is( m, 10.0 );
     m = deadline_open( 0.5 );
-    m->broken = NC_MESSAGES_BROKEN_TOLD;
+    m->broken = NC_MESSAGES_BROKEN_REPORTED;
     m->limit_due = 1;
     deadline_is( m, 3610.0 );
     m = deadline_open( 0.5 );
@@ -833,7 +833,7 @@ TEST( messages_deadlines_of_what_is_under_way )
     m->last_asked = 20.0;
     CHECK_NEAR( netcode_messages_next_deadline( m ), 12.25, 1e-9 );
     m->rtt = m->rtt_latest = 1e-6; /* and two milliseconds at least */
-    m->now = m->told = 10.001;
+    m->now = m->caller_time = 10.001;
     deadline_is( m, 10.002 );
 }
 
@@ -893,10 +893,10 @@ TEST( messages_deadlines_of_what_waits )
     deadline_is( m, 3610.0 );
     m = deadline_open( -1.0 ); /* a caller's clock that went back is answered in its own time */
     m->pong_due = 1;
-    m->told = 7.0;
+    m->caller_time = 7.0;
     deadline_is( m, 7.0 );
     m = deadline_open( 0.5 );
-    m->told = 7.0;
+    m->caller_time = 7.0;
     deadline_is( m, 7.5 );
     m = deadline_open( -1.0 ); /* a transfer that was begun */
     m->peer_max_bytes = 8192;
