@@ -731,7 +731,7 @@ struct netcode_address_t {
     uint8_t type;  /* NETCODE_ADDRESS_NONE, _IPV4 or _IPV6 */
 };
 
-/* What became of one place in a batch of received datagrams. */
+/* What became of one entry in a batch of received datagrams. */
 #define NETCODE_DATAGRAM_OK 0
 #define NETCODE_DATAGRAM_TRUNCATED 1 /* it was larger than `capacity` */
 /* no datagram: the system reported `error` (about an earlier one sent to `address`, where known) */
@@ -762,9 +762,9 @@ struct netcode_socket_info_t {
     except `wait`. The struct is copied. */
 struct netcode_socket_t {
     void * context;
-    /*  Fills up to `count` datagrams and returns how many places were filled (errors that concern one datagram fill
-        one place each), 0 when nothing waits, a negative number when the socket is broken. Required. It writes address,
-        bytes, status, error, and the bytes that `data` leads to; `data` itself stays with its place. */
+    /*  Fills up to `count` datagrams and returns how many entries were filled (errors that concern one datagram fill
+        one entry each), 0 when nothing waits, a negative number when the socket is broken. Required. It writes address,
+        bytes, status, error, and the bytes that `data` leads to; `data` itself stays with its entry. */
     int ( *receive )( void * context, struct netcode_datagram_t * datagrams, int count );
     /*  Sends up to `count` datagrams and returns how many the system took; one that it refuses is skipped and not
         counted. Required. */
@@ -4192,39 +4192,39 @@ typedef struct {
     } as;
 } nc_arrival_t;
 
-/*  The size of what lies in one place of a received batch. Its address is put into canonical form where it stands; an IPv4
+/*  The size of one datagram of a received batch. Its address is put into canonical form where it stands; an IPv4
     address is in it, but for bytes that nobody reads. */
-static int nc_arrival_measure( struct netcode_datagram_t * place )
+static int nc_arrival_measure( struct netcode_datagram_t * datagram )
 {
-    if ( place->address.type != NETCODE_ADDRESS_IPV4 )
-        place->address = nc_address_canonical( &place->address );
-    return place->status == NETCODE_DATAGRAM_TRUNCATED ? NC_MAX_DATAGRAM_BYTES + 1 : place->bytes;
+    if ( datagram->address.type != NETCODE_ADDRESS_IPV4 )
+        datagram->address = nc_address_canonical( &datagram->address );
+    return datagram->status == NETCODE_DATAGRAM_TRUNCATED ? NC_MAX_DATAGRAM_BYTES + 1 : datagram->bytes;
 }
 
-static void nc_arrival_init( nc_arrival_t * arrival, struct netcode_datagram_t * place, int bytes, uint32_t buffer )
+static void nc_arrival_init( nc_arrival_t * arrival, struct netcode_datagram_t * datagram, int bytes, uint32_t buffer )
 {
-    arrival->from = &place->address;
-    arrival->data = place->data;
+    arrival->from = &datagram->address;
+    arrival->data = datagram->data;
     arrival->bytes = bytes;
     arrival->buffer = buffer;
     arrival->kept = 0;
     arrival->cost = 0;
 }
 
-/* Makes one place of a batch ready to receive into a buffer of the pool. Places stay ready between updates. */
-static void nc_arrival_prepare( struct netcode_datagram_t * place, nc_pool_t * pool, uint32_t buffer )
+/* Makes an entry of a batch ready to receive into a buffer of the pool. Entries stay ready between updates. */
+static void nc_arrival_prepare( struct netcode_datagram_t * datagram, nc_pool_t * pool, uint32_t buffer )
 {
-    memset( place, 0, sizeof( *place ) );
-    place->data = nc_pool_datagram( pool, buffer );
-    place->capacity = NC_BUFFER_CAPACITY;
+    memset( datagram, 0, sizeof( *datagram ) );
+    datagram->data = nc_pool_datagram( pool, buffer );
+    datagram->capacity = NC_BUFFER_CAPACITY;
 }
 
 /* The same, once its datagram was handled. */
-static void nc_arrival_reset( struct netcode_datagram_t * place )
+static void nc_arrival_reset( struct netcode_datagram_t * datagram )
 {
-    place->address.type = NETCODE_ADDRESS_NONE;
-    place->capacity = NC_BUFFER_CAPACITY; /* the application's own socket may have written there */
-    place->bytes = place->status = place->error = 0;
+    datagram->address.type = NETCODE_ADDRESS_NONE;
+    datagram->capacity = NC_BUFFER_CAPACITY; /* the application's own socket may have written there */
+    datagram->bytes = datagram->status = datagram->error = 0;
 }
 
 /* What can be said of a datagram before its first byte is read. Returns a drop reason. */
@@ -4545,7 +4545,7 @@ static void nc_socket_fill_error( struct netcode_datagram_t * datagram, int erro
     datagram->error = error;
 }
 
-/*  The receive calls below share one contract: 1 or more places filled, 0 for nothing there, a negative
+/*  The receive calls below share one contract: 1 or more entries filled, 0 for nothing there, a negative
     nc_socket_verdict_t otherwise. */
 
 #if defined( NC_SOCKET_LINUX )
@@ -4651,7 +4651,7 @@ static void nc_socket_read_error_queue( nc_socket_udp_t * udp, int which, struct
 
 #endif
 
-/* Fills places from one handle until it has nothing more. Errors fill a place each, so the work stays bounded. */
+/* Fills entries from one handle until it has nothing more. Errors fill an entry each, so the work stays bounded. */
 static int nc_socket_receive_from( nc_socket_udp_t * udp, int which, struct netcode_datagram_t * datagrams, int count )
 {
     int filled = 0, interrupted = 0;
@@ -5855,7 +5855,7 @@ struct netcode_client_t {
     nc_outbox_t outbox;
     nc_inbox_t inbox;
     uint32_t batch[NC_CLIENT_BATCH]; /* the buffers that datagrams are received into */
-    struct netcode_datagram_t places[NC_CLIENT_BATCH];
+    struct netcode_datagram_t datagrams[NC_CLIENT_BATCH];
     struct netcode_address_t address; /* its own */
     struct netcode_address_t server_address;
     int state;
@@ -6197,7 +6197,7 @@ static void nc_client_on_socket_error( struct netcode_client_t * client, const s
         nc_client_step( client, NC_ON_UNREACHABLE );
 }
 
-/* Handles one place of a received batch and returns its cost. */
+/* Handles one datagram of a received batch and returns its cost. */
 static int nc_client_take( struct netcode_client_t * client, struct netcode_datagram_t * datagram, uint32_t * buffer )
 {
     nc_arrival_t arrival;
@@ -6220,12 +6220,12 @@ static void nc_client_receive( struct netcode_client_t * client )
             ( budget + NC_COST_OPEN ) / ( NC_COST_OPEN + NC_COST_CHEAP ); /* what it can pay for, whatever arrives */
         if ( want > NC_CLIENT_BATCH )
             want = NC_CLIENT_BATCH;
-        int count = client->socket.receive( client->socket.context, client->places, want );
+        int count = client->socket.receive( client->socket.context, client->datagrams, want );
         client->counters.receive_errors += count < 0; /* the socket is broken */
         if ( count <= 0 )
             break;
         for ( int i = 0; i < count && i < want; i++ )
-            budget -= nc_client_take( client, &client->places[i], &client->batch[i] );
+            budget -= nc_client_take( client, &client->datagrams[i], &client->batch[i] );
     }
     client->backlog = budget <= 0;
 }
@@ -6345,7 +6345,7 @@ static void nc_client_repair( struct netcode_client_t * client )
     client->depth = client->updating = client->leaving = 0;
     nc_outbox_repair( &client->outbox );
     for ( int i = 0; i < NC_CLIENT_BATCH; i++ )
-        nc_arrival_prepare( &client->places[i], client->inbox.pool, client->batch[i] );
+        nc_arrival_prepare( &client->datagrams[i], client->inbox.pool, client->batch[i] );
 }
 
 /*  Begins a call. A callback of the log may make it while a change of state is not told yet: that comes first, so
@@ -6474,7 +6474,7 @@ static void nc_client_init( struct netcode_client_t * client, const struct netco
     nc_inbox_reset( &client->inbox, client->inbox.pool, (uint32_t) client->config.packet_quota );
     for ( int i = 0; i < NC_CLIENT_BATCH; i++ ) {
         client->batch[i] = nc_pool_take( client->inbox.pool );
-        nc_arrival_prepare( &client->places[i], client->inbox.pool, client->batch[i] );
+        nc_arrival_prepare( &client->datagrams[i], client->inbox.pool, client->batch[i] );
     }
 }
 
@@ -6692,9 +6692,9 @@ NETCODE_API void netcode_client_process_packet( struct netcode_client_t * client
                                                 uint8_t * data, int bytes )
 {
     NC_CHECK( client != NULL && from != NULL && data != NULL && bytes >= 0, NC_NOTHING );
-    struct netcode_datagram_t place = { *from, data, bytes, bytes, NETCODE_DATAGRAM_OK, 0 };
+    struct netcode_datagram_t datagram = { *from, data, bytes, bytes, NETCODE_DATAGRAM_OK, 0 };
     nc_arrival_t arrival;
-    nc_arrival_init( &arrival, &place, nc_arrival_measure( &place ), NC_NOWHERE );
+    nc_arrival_init( &arrival, &datagram, nc_arrival_measure( &datagram ), NC_NOWHERE );
     nc_client_come( client );
     nc_client_process( client, &arrival );
     nc_client_leave( client );
@@ -7231,7 +7231,7 @@ struct netcode_server_t {
     double work_time;                 /* of the last update */
     uint16_t update;                  /* counts them */
     uint32_t batch[NC_RECEIVE_BATCH]; /* the buffers that datagrams are received into */
-    struct netcode_datagram_t places[NC_RECEIVE_BATCH];
+    struct netcode_datagram_t datagrams[NC_RECEIVE_BATCH];
     nc_list_t active;       /* connected slots */
     nc_walk_t * walks;      /* those under way, one inside another */
     nc_list_t pending_used; /* in the order of their creation */
@@ -8237,15 +8237,15 @@ static int nc_server_on_session( struct netcode_server_t * server, nc_arrival_t 
 
 /*  What can be said of a datagram without looking anybody up. Returns a drop reason; the arrival is touched only if there
     is none, since that costs more than all the rest. */
-static inline int nc_server_screen( const struct netcode_server_t * server, const struct netcode_datagram_t * place,
+static inline int nc_server_screen( const struct netcode_server_t * server, const struct netcode_datagram_t * datagram,
                                     int bytes, nc_arrival_t * arrival )
 {
-    int reason = nc_arrival_screen( bytes, &place->address );
+    int reason = nc_arrival_screen( bytes, &datagram->address );
     if ( reason != NETCODE_DROP_NONE )
         return reason;
-    if ( place->data[0] == NETCODE_PACKET_REQUEST )
-        return nc_packet_parse_request( &arrival->as.request, place->data, bytes, server->config.protocol_id );
-    return nc_packet_parse( &arrival->as.packet, place->data, bytes, NC_TO_SERVER );
+    if ( datagram->data[0] == NETCODE_PACKET_REQUEST )
+        return nc_packet_parse_request( &arrival->as.request, datagram->data, bytes, server->config.protocol_id );
+    return nc_packet_parse( &arrival->as.packet, datagram->data, bytes, NC_TO_SERVER );
 }
 
 /* Leads a screened datagram to its handler. */
@@ -8350,7 +8350,7 @@ static void nc_server_watch_batch( struct netcode_server_t * server, int count )
     watch->overrun |= drops != watch->drops;
     watch->drops = drops;
     for ( int i = 0; i < count && watch->overrun + watch->admission.throttled_count; i++ )
-        nc_watch_count( watch, &server->places[i].address );
+        nc_watch_count( watch, &server->datagrams[i].address );
 }
 
 static void nc_server_log_flood( struct netcode_server_t * server )
@@ -8399,30 +8399,30 @@ static void nc_server_watch_update( struct netcode_server_t * server )
 }
 
 /* Begins with a received datagram. Returns whether it passes; else it was dropped, for next to nothing. */
-static inline int nc_server_receive_one( struct netcode_server_t * server, struct netcode_datagram_t * place,
+static inline int nc_server_receive_one( struct netcode_server_t * server, struct netcode_datagram_t * datagram,
                                          uint32_t buffer, nc_arrival_t * arrival )
 {
-    if ( place->status == NETCODE_DATAGRAM_ERROR ) {
+    if ( datagram->status == NETCODE_DATAGRAM_ERROR ) {
         server->counters.datagrams_received--; /* it is none */
         server->counters.receive_errors++;
-        server->counters.last_socket_error = place->error;
+        server->counters.last_socket_error = datagram->error;
         return 0;
     }
-    int bytes = nc_arrival_measure( place );
+    int bytes = nc_arrival_measure( datagram );
     server->counters.bytes_received += (uint64_t) bytes;
-    int reason = nc_server_screen( server, place, bytes, arrival );
+    int reason = nc_server_screen( server, datagram, bytes, arrival );
     if ( reason == NETCODE_DROP_NONE ) {
-        nc_arrival_init( arrival, place, bytes, buffer );
+        nc_arrival_init( arrival, datagram, bytes, buffer );
         return 1;
     }
-    nc_server_drop( server, reason, &place->address, bytes );
+    nc_server_drop( server, reason, &datagram->address, bytes );
     return 0;
 }
 
 /*  Handles received datagrams, a batch at most, and returns what they cost. `buffers` are those of the pool that they lie
     in. At ten thousand clients hardly anything that a datagram leads to is in the processor's cache: it is fetched for
     the whole batch before the first datagram is handled. */
-static int nc_server_take( struct netcode_server_t * server, struct netcode_datagram_t * places, uint32_t * buffers,
+static int nc_server_take( struct netcode_server_t * server, struct netcode_datagram_t * datagrams, uint32_t * buffers,
                            uint32_t count )
 {
     nc_arrival_t arrivals[NC_RECEIVE_BATCH];
@@ -8430,12 +8430,12 @@ static int nc_server_take( struct netcode_server_t * server, struct netcode_data
     nc_pool_t * pool = server->memory.inbox.pool;
     server->counters.datagrams_received += count;
     for ( uint32_t i = 0; i < count; i++ ) {
-        if ( nc_server_receive_one( server, &places[i], buffers[i], &arrivals[i] ) ) {
+        if ( nc_server_receive_one( server, &datagrams[i], buffers[i], &arrivals[i] ) ) {
             nc_server_look_ahead( server, &arrivals[i] );
             left[passed++] = i;
             continue;
         }
-        nc_arrival_reset( &places[i] );
+        nc_arrival_reset( &datagrams[i] );
     }
     for ( uint32_t k = 0; k < passed; k++ ) {
         uint32_t i = left[k];
@@ -8444,17 +8444,17 @@ static int nc_server_take( struct netcode_server_t * server, struct netcode_data
             continue;
         }
         nc_server_drop( server, NETCODE_DROP_UNKNOWN_ADDRESS, arrivals[i].from, arrivals[i].bytes );
-        nc_arrival_reset( &places[i] );
+        nc_arrival_reset( &datagrams[i] );
     }
     int cost = (int) count * NC_COST_CHEAP;
     for ( uint32_t k = 0; k < known; k++ ) {
         uint32_t i = left[k];
         nc_server_process( server, &arrivals[i] );
         cost += arrivals[i].cost;
-        nc_arrival_reset( &places[i] );
+        nc_arrival_reset( &datagrams[i] );
         if ( arrivals[i].kept ) {
             buffers[i] = nc_pool_take( pool ); /* nc_inbox_room has seen to it that there is one */
-            places[i].data = nc_pool_datagram( pool, buffers[i] );
+            datagrams[i].data = nc_pool_datagram( pool, buffers[i] );
         }
     }
     return cost;
@@ -8518,14 +8518,14 @@ static void nc_server_receive( struct netcode_server_t * server )
             want = NC_RECEIVE_BATCH;
         if ( want > room && ( want = room ) == 0 )
             break;
-        count = server->socket.receive( server->socket.context, server->places, (int) want );
+        count = server->socket.receive( server->socket.context, server->datagrams, (int) want );
         server->counters.receive_errors += count < 0; /* the socket is broken */
         if ( count <= 0 )
             break;
         if ( is_udp )
             nc_server_watch_batch( server, count );
         uint32_t taken = (uint32_t) count < want ? (uint32_t) count : want;
-        work->units -= nc_server_take( server, server->places, server->batch, taken );
+        work->units -= nc_server_take( server, server->datagrams, server->batch, taken );
     }
     server->backlog = count > 0;
     server->backlogs += (uint64_t) server->backlog;
@@ -8687,7 +8687,7 @@ static nc_pool_t * nc_server_make_pool( struct netcode_server_t * server, uint32
     nc_pool_t * pool = nc_pool_place( &arena, nc_server_pool_buffers( &server->config, slots ) );
     for ( int i = 0; i < NC_RECEIVE_BATCH; i++ ) {
         server->batch[i] = nc_pool_take( pool );
-        nc_arrival_prepare( &server->places[i], pool, server->batch[i] );
+        nc_arrival_prepare( &server->datagrams[i], pool, server->batch[i] );
     }
     return pool;
 }
@@ -8827,7 +8827,7 @@ static void nc_server_repair( struct netcode_server_t * server )
     nc_outbox_repair( &server->outbox );
     if ( memory->block )
         for ( int i = 0; i < NC_RECEIVE_BATCH; i++ )
-            nc_arrival_prepare( &server->places[i], memory->inbox.pool, server->batch[i] );
+            nc_arrival_prepare( &server->datagrams[i], memory->inbox.pool, server->batch[i] );
     for ( uint32_t i = 0; i < memory->slot_count; i++ )
         if ( memory->slots[i].state == NC_SLOT_CLOSING ) {
             nc_server_free_slot( server, i );
@@ -9401,11 +9401,11 @@ NETCODE_API void netcode_server_process_packet( struct netcode_server_t * server
                                                 uint8_t * data, int bytes )
 {
     NC_CHECK( server != NULL && from != NULL && data != NULL && bytes >= 0, NC_NOTHING );
-    struct netcode_datagram_t place = { *from, data, bytes, bytes, NETCODE_DATAGRAM_OK, 0 };
+    struct netcode_datagram_t datagram = { *from, data, bytes, bytes, NETCODE_DATAGRAM_OK, 0 };
     uint32_t nowhere = NC_NOWHERE;
     nc_server_come( server );
     if ( server->running && !server->stopping ) {
-        nc_server_take( server, &place, &nowhere, 1 );
+        nc_server_take( server, &datagram, &nowhere, 1 );
     } else {
         server->counters.datagrams_received++;
         server->counters.bytes_received += (uint64_t) bytes;

@@ -96,7 +96,7 @@ static void speed_check_places( void )
     const struct netcode_server_t * server = speed.w->servers[0];
     nc_pool_t * pool = server->memory.inbox.pool;
     for ( int i = 0; i < NC_RECEIVE_BATCH; i++ ) {
-        const struct netcode_datagram_t * place = &server->places[i];
+        const struct netcode_datagram_t * place = &server->datagrams[i];
         REQUIRE( place->data == nc_pool_datagram( pool, server->batch[i] ) );
         CHECK_EQ( place->capacity, NC_BUFFER_CAPACITY );
         CHECK_EQ( pool->states[server->batch[i]], NC_BUFFER_FREE );
