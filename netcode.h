@@ -682,7 +682,7 @@
     X( REPLAYED, "a packet with this sequence was received before" )                                                      \
     X( SEQUENCE_TOO_OLD, "the sequence is older than the replay window or than the connection" )                          \
     X( SEQUENCE_TOO_FAR_AHEAD, "the sequence is more than 2^32 ahead of the newest one" )                                 \
-    X( AUTHENTICATION_FAILED, "the packet was not sealed with this connection's key, or was changed on its way" )         \
+    X( AUTHENTICATION_FAILED, "the packet was not sealed with this connection's key, or was changed in transit" )         \
     X( BAD_CLIENT_INDEX, "not used any more: a keep-alive that names an impossible client index connects, as -1" )                       \
     X( QUEUE_FULL, "this client's packet queue is at its quota: the application reads too slowly" )                       \
     X( POOL_EMPTY, "no packet buffer is free: the application holds too many, or the pool is too small" )                 \
@@ -702,8 +702,8 @@
     X( TOKEN_OUTLIVED, "other handshakes of this client id hold tokens that expire later" )                               \
     X( ADDRESS_CONNECTED, "a client is connected from this address already" )                                             \
     X( CLIENT_ID_CONNECTED, "a client with this id is connected already" )                                                \
-    X( SERVER_FULL, "the server has no free slot: the client was told so" )                                               \
-    X( NOT_ADMITTED, "the application's admit_callback refused the client, who was told so" )                             \
+    X( SERVER_FULL, "the server has no free slot: the client was denied" )                                                \
+    X( NOT_ADMITTED, "the application's admit_callback refused the client, which was denied" )                            \
     X( CHALLENGE_NOT_ISSUED, "the response's challenge was not issued to this handshake" )                                \
     X( CHALLENGE_NOT_AUTHENTIC, "the response's challenge was not made by this server, or was changed" )                  \
     X( CHALLENGE_FOR_ANOTHER, "the response's challenge was made for another token, address or client id" )               \
@@ -1066,7 +1066,7 @@ typedef struct netcode_server_t netcode_server_t;
 /* Why a packet was dropped, all of it. X( name, sentence ) */
 /* clang-format off */
 #define NETCODE_MESSAGES_DROP_LIST( X )                                                              \
-    X( NONE         , "taken" )                                                                      \
+    X( NONE         , "accepted" )                                                                   \
     X( DUPLICATE    , "a packet of this number was here before" )                                    \
     X( OLD          , "its number is older than the 256 that are remembered" )                       \
     X( WINDOW       , "its number, or a message's, is further ahead than a peer may go" )            \
@@ -7479,8 +7479,9 @@ static void nc_server_end_slot( struct netcode_server_t * server, uint32_t index
     slot->state = NC_SLOT_CLOSING;
     slot->reason = (uint8_t) reason;
     server->disconnects[reason]++;
-    NC_LOG( &server->log, INFO, "server: client %llu at %s left slot %u: %s", (unsigned long long) slot->client_id,
-            netcode_address_to_string( &slot->address, text ), (unsigned) index, reasons[reason] );
+    NC_LOG( &server->log, INFO, "server: client %llu at %s disconnected from slot %u: %s",
+            (unsigned long long) slot->client_id, netcode_address_to_string( &slot->address, text ), (unsigned) index,
+            reasons[reason] );
     if ( server->config.connect_disconnect_callback )
         server->config.connect_disconnect_callback( server->config.callback_context, (int) index, 0 );
     if ( notify_client && !slot->loopback )
@@ -7523,7 +7524,7 @@ static void nc_server_open_slot( struct netcode_server_t * server, uint32_t inde
         nc_server_set_slot_timer( server, index );
     }
     server->callback_pending = index;
-    NC_LOG( &server->log, INFO, "server: client %llu at %s took slot %u", (unsigned long long) slot->client_id,
+    NC_LOG( &server->log, INFO, "server: client %llu at %s connected to slot %u", (unsigned long long) slot->client_id,
             netcode_address_to_string( &slot->address, text ), (unsigned) index );
     nc_server_notify( server );
     if ( slot->session == session && !slot->loopback && slot->packets_sent == 0 )
@@ -9421,7 +9422,7 @@ static const char * nc_server_refuses_loopback( const struct netcode_server_t * 
     if ( server->stopping )
         return "the server is stopping";
     if ( server->memory.slots[client_index].state != NC_SLOT_FREE )
-        return "the slot is taken";
+        return "the slot is in use";
     return nc_server_slot_of_id( server, client_id, id_hash ) != NC_NOWHERE ? "a client with this id is connected"
                                                                             : NULL;
 }

@@ -110,11 +110,11 @@ static void server_tick( struct game_t * game, double time )
     while ( netcode_server_next_event( game->server, &event ) ) {
         int index = event.client_index;
         if ( event.type == NETCODE_EVENT_CONNECTED ) {
-            printf( "server: player %d took slot %d%s\n", (int) event.client_id, index,
+            printf( "server: player %d connected to slot %d%s\n", (int) event.client_id, index,
                     netcode_server_client_loopback( game->server, index ) ? ", by loopback" : "" );
             game->remote_connects += !netcode_server_client_loopback( game->server, index );
         } else if ( event.type == NETCODE_EVENT_DISCONNECTED ) {
-            printf( "server: player %d left slot %d\n", (int) event.client_id, index );
+            printf( "server: player %d disconnected from slot %d\n", (int) event.client_id, index );
         } else if ( event.type == NETCODE_EVENT_PAYLOAD ) {
             game->world[index]++;
             netcode_server_free_packet( game->server, event.data );

@@ -49,7 +49,7 @@ local REASONS = {
     REQUEST_WRONG_SIZE = "a connection request must have 1078 bytes",
     REQUEST_OLD_VERSION = "the request speaks netcode 1.01, an older protocol",
     REQUEST_WRONG_VERSION = "the request does not say NETCODE 1.02",
-    AUTHENTICATION_FAILED = "the packet was not sealed with the key that is known, or was changed on its way",
+    AUTHENTICATION_FAILED = "the packet was not sealed with the key that is known, or was changed in transit",
     TOKEN_NOT_AUTHENTIC = "the connect token was not sealed with this private key, or was changed",
     TOKEN_MALFORMED = "the connect token is authentic but breaks the standard's format",
     TOKEN_EXPIRED = "the connect token has expired: the player waited too long, or a clock is wrong",
@@ -98,7 +98,7 @@ local payloads = DissectorTable.new("netcode.port", "netcode payloads by the ser
 
 local experts = {
     malformed = ProtoExpert.new("netcode.malformed", "Malformed", expert.group.MALFORMED, expert.severity.ERROR),
-    failed = ProtoExpert.new("netcode.failed", "Wrong key, or changed on its way", expert.group.UNDECODED, expert.severity.ERROR),
+    failed = ProtoExpert.new("netcode.failed", "Wrong key, or changed in transit", expert.group.UNDECODED, expert.severity.ERROR),
     unopened = ProtoExpert.new("netcode.unopened", "Sealed", expert.group.UNDECODED, expert.severity.NOTE),
     unverified = ProtoExpert.new("netcode.unverified", "Not authenticated", expert.group.UNDECODED, expert.severity.WARN),
     replayed = ProtoExpert.new("netcode.replayed", "Sequence seen before", expert.group.SEQUENCE, expert.severity.NOTE),
@@ -693,7 +693,7 @@ local function show_body(tree, found, plain, pinfo, root)
 end
 
 local function why_closed(found)
-    if found.reason == "AUTHENTICATION_FAILED" then return "failed: wrong key, or changed on its way" end
+    if found.reason == "AUTHENTICATION_FAILED" then return "failed: wrong key, or changed in transit" end
     if not has_cipher then return "needs luaossl" end
     if not found.way then return "direction not known" end
     return "no key"

@@ -175,7 +175,7 @@ TEST( refused_loopback_clients_are_told_why )
     netcode_server_connect_loopback_client( w->servers[0], 2, 7, NULL );
     CHECK_EQ( edges_said( "no loopback client 7 in slot 2: a client with this id is connected" ), 1 );
     netcode_server_connect_loopback_client( w->servers[0], 1, 8, NULL );
-    CHECK_EQ( edges_said( "no loopback client 8 in slot 1: the slot is taken" ), 1 );
+    CHECK_EQ( edges_said( "no loopback client 8 in slot 1: the slot is in use" ), 1 );
     CHECK_EQ( netcode_server_num_connected_clients( w->servers[0] ), 1 );
     CHECK_EQ( edges_said( "\n" ), 2 );
 }
@@ -644,7 +644,7 @@ TEST( the_log_names_what_keeps_a_player_out )
         puppet_keep_alive( &in );
         world_run( w, 0.1 );
     }
-    CHECK_EQ( edges_said( "server kept 10.2.0.2:6000 out: the server has no free slot: the client was told so" ), 3 );
+    CHECK_EQ( edges_said( "server kept 10.2.0.2:6000 out: the server has no free slot: the client was denied" ), 3 );
     CHECK_EQ( edges_said( "server kept 10.2.0.1:6001 out: the connect token has connected someone already" ), 3 );
     CHECK_EQ( edges_said( "server kept 10.2.0.3:6000 out: the connect token was not sealed with any" ), 3 );
     CHECK_EQ( edges_said( "server kept 10.2.0.4:6000 out: the request's protocol id is not this server's" ), 3 );
@@ -666,20 +666,20 @@ TEST( the_log_says_in_words_why_a_client_left )
     REQUIRE( world_join( w, 0, 1 ) );
     netcode_client_disconnect( w->clients[0] );
     world_run( w, 0.1 );
-    CHECK_EQ( edges_said( "client 1 at 10.1.0.1:50000 left slot 0: it disconnected" ), 1 );
+    CHECK_EQ( edges_said( "client 1 at 10.1.0.1:50000 disconnected from slot 0: it disconnected" ), 1 );
     REQUIRE( world_join( w, 0, 2 ) );
     netcode_server_disconnect_client( w->servers[0], 0 );
-    CHECK_EQ( edges_said( "left slot 0: the server disconnected it" ), 1 );
+    CHECK_EQ( edges_said( "disconnected from slot 0: the server disconnected it" ), 1 );
     world_run( w, 0.1 );
     REQUIRE( world_join( w, 0, 3 ) );
     r = recipe_for( w, 3 );
     r.expire++;
     world_connect_recipe( w, 1, &r );
     REQUIRE( world_until( w, 1, NETCODE_CLIENT_STATE_CONNECTED, 2.0 ) );
-    CHECK_EQ( edges_said( "left slot 0: a newer token of the same client took over" ), 1 );
+    CHECK_EQ( edges_said( "disconnected from slot 0: a newer token of the same client took over" ), 1 );
     w->cut_from = w->client_addresses[1];
     world_run( w, 6.0 );
-    CHECK_EQ( edges_said( "left slot 0: it timed out" ), 1 );
+    CHECK_EQ( edges_said( "disconnected from slot 0: it timed out" ), 1 );
     CHECK_EQ( edges_said( "reason" ), 0 );
 }
 
