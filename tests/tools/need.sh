@@ -36,14 +36,14 @@ root=
 [ -z "$root" ] || sudo -n true >/dev/null 2>&1 || stop "you are not root and sudo would ask for a password"
 echo "installing:$packages"
 export DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 # no service is started by its package
-# Two tests may ask at the same time, and apt has one lock.
+# Two tests may ask at the same time, each with a TMPDIR of its own. They wait for each other here, and for others' apt-get below.
 if command -v flock >/dev/null 2>&1; then
-    exec 9>"${TMPDIR:-/tmp}/netcode-need.lock"
+    exec 9<"$0"
     flock 9
 fi
 # A fresh Debian knows no package until it has asked for the list.
 $root apt-get update -qq </dev/null || echo "apt-get update failed; trying all the same" >&2
 # shellcheck disable=SC2086 # a list of words
-$root apt-get install -y -qq --no-install-recommends $packages </dev/null >/dev/null || stop "apt-get failed"
+$root apt-get install -y -qq -o DPkg::Lock::Timeout=300 --no-install-recommends $packages </dev/null >/dev/null || stop "apt-get failed"
 packages=$(missing "$@")
 [ -z "$packages" ] || stop "it can still not be used after that"
