@@ -1068,6 +1068,26 @@ TEST( decision_6_errors_within_a_second_do_not_move_the_client )
     CHECK( netcode_address_equal( netcode_client_server_address( w->clients[0] ), &w->server_addresses[1] ) );
 }
 
+/* Two handshakes at one address, of which the newer is tried first: where its tries are used up, the other's are not. */
+TEST( decision_6_each_handshake_has_tries_of_its_own )
+{
+    static const uint8_t wrong[308];
+    struct world_t * w = world_open( CLEAN, 1, 256, 0 ); /* one update has units for all of it */
+    struct puppet_t p[2];
+    int i;
+    for ( i = 0; i < 2; i++ ) {
+        puppet_make( &p[i], w, 0, (uint64_t) ( 1 + i ), "10.2.0.1:6000" );
+        REQUIRE( puppet_challenged( &p[i] ) );
+    }
+    for ( i = 0; i < NC_RESPONSES_PER_UPDATE + 8; i++ ) /* the last 8 are tried with the other's key */
+        puppet_send( &p[1], NETCODE_PACKET_RESPONSE, wrong, 308 );
+    puppet_respond( &p[0] );
+    puppet_step( &p[0] );
+    CHECK_EQ( p[0].keep_alives, 1 );
+    CHECK_EQ( server_drops( w, 0, NETCODE_DROP_CHALLENGE_NOT_ISSUED ), NC_RESPONSES_PER_UPDATE );
+    CHECK_EQ( server_drops( w, 0, NETCODE_DROP_AUTHENTICATION_FAILED ), 8 );
+}
+
 /* ---- 7: cheap refusal ---- */
 
 TEST( decision_7_what_needs_no_cryptography_is_refused_before_any )

@@ -139,3 +139,19 @@ TEST( loopback_in_wrong_states_is_refused )
     CHECK_EQ( server_drain( w, 0, 1 ), 0 );
     test_state.expecting = 0;
 }
+
+/* What a loopback client sends and nobody reads fills its queue; the rest is dropped and counted. */
+TEST( loopback_queue_is_full )
+{
+    struct world_t * w = world_open( CLEAN, 1, 2, 0 );
+    struct netcode_server_client_stats_t stats;
+    uint8_t data[10] = { 1 };
+    int i;
+    netcode_server_connect_loopback_client( w->servers[0], 1, 77, NULL );
+    for ( i = 0; i < 300; i++ )
+        netcode_server_process_loopback_packet( w->servers[0], 1, data, 10, (uint64_t) i );
+    netcode_server_client_stats( w->servers[0], 1, &stats );
+    CHECK_EQ( stats.packets_received, 256 );
+    CHECK_EQ( stats.packets_dropped, 300 - 256 );
+    CHECK_EQ( server_drops( w, 0, NETCODE_DROP_QUEUE_FULL ), 300 - 256 );
+}
