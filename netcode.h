@@ -302,22 +302,22 @@
     Comments cite sections of the standard, as in Standard: Replay Protection. It is STANDARD.md in
     https://github.com/mas-bandwidth/netcode. They also cite these decisions, which are stronger than the standard and
     leave the wire unchanged:
-       1  No key seals two messages with one nonce. Sequences start at a random place below 2^48 and not at zero
+      1   No key seals two messages with one nonce. Sequences start at a random place below 2^48 and not at zero
           (sequence_base); those of a server's answers before there is a slot are random, in the upper half; a client
           object's never go back. So a restarted server, a copy of it, or another one of the same token does not use a
           nonce again.
-       2  A challenge is valid for the address and the token that it was made for.
-       3  Every pending handshake ends, and so does a slot whose client never confirms. See 9.
-       4  A token that has connected is consumed: it is remembered until it expires, and connects nobody again.
-       5  The replay window opens at the packet that connected, so that old traffic stays old; a sequence that jumps by
+      2   A challenge is valid for the address and the token that it was made for.
+      3   Every pending handshake ends, and so does a slot whose client never confirms. See 9.
+      4   A token that has connected is consumed: it is remembered until it expires, and connects nobody again.
+      5   The replay window opens at the packet that connected, so that old traffic stays old; a sequence that jumps by
           more than 2^32 is refused.
-       6  One update does a bounded amount of work, and a client that floods loses its own packets. See 9. ICMP errors
+      6   One update does a bounded amount of work, and a client that floods loses its own packets. See 9. ICMP errors
           end no connection: after three of them, over at least a second, a client that is still requesting tries the
           token's next server sooner.
-       7  What can be refused without cryptography is refused before any. Answers to repeated requests are limited.
+      7   What can be refused without cryptography is refused before any. Answers to repeated requests are limited.
           The hash tables have a secret key.
-       8  Every answer is smaller than what it answers.
-       9  Secrets are wiped when the client, slot or handshake that they belong to ends, and compared in constant time.
+      8   Every answer is smaller than what it answers.
+      9   Secrets are wiped when the client, slot or handshake that they belong to ends, and compared in constant time.
       10  A crashed player can come back at once: with replace_existing_clients, a later token of the same client id
           takes over the slot.
       11  The first request and response leave at once, then ten a second.

@@ -340,7 +340,7 @@ def check_citations(text, path="netcode.h"):
 def check_decisions(text):
     """Each citation of the form "Decision 7" names a decision that section 13 of the manual lists."""
     section = re.search(r"^    13  WHERE IT DEPARTS.*?^    14  ", text, re.M | re.S)
-    listed = set(re.findall(r"^ {5,7}(\d+)  [A-Z]", section.group(0), re.M)) if section else set()
+    listed = set(re.findall(r"^ {6}(\d+) {2,3}[A-Z]", section.group(0), re.M)) if section else set()
     cited = re.finditer(r"\bDecision (\d+)", text)
     return ["%s: the manual lists no decision %s" % (cite(text, m.start()), m.group(1)) for m in cited if m.group(1) not in listed]
 
