@@ -40,7 +40,7 @@ FIGURES = (
     ("reserves 375 KiB and uses 12 of them", "netcode.h", "A client reserves 375 KiB so, of which it uses 12"),
     ("above 1180 bytes", "netcode.h", "#define NETCODE_MESSAGES_WHOLE_BYTES 1180 "),
     ("32 ordering channels", "netcode.h", "#define NETCODE_MESSAGES_CHANNELS 32 "),
-    ("random place below 2^48", "netcode.h", "sequences start at a random place below 2^48"),
+    ("random place below 2^48", "netcode.h", "Sequences start at a random place below 2^48"),
     ("mint` gives 45", "examples/token.c", "#define DEFAULT_EXPIRE_SECONDS 45 "),
     ("has it as row 26", "tests/attacks/rows.py", 'row(26, "ENV", "the unix clock steps back'),
     ("prints 71 attacks and faults", "README.md", "`make attacks` prints the 71 attacks and faults"),
