@@ -1,4 +1,4 @@
-# netcode.h: one command for each wish. `make help` lists them.
+# netcode.h: one command for each wish. `make help` lists those that people need, `make help-all` all.
 
 CC ?= cc
 CXX ?= c++
@@ -56,35 +56,51 @@ TEST_RUN = sh tests/tools/loopback.sh
 
 all: $(EXAMPLES:%=build/%)
 
-help:
+# `make help`: what people need. `make help-all`: that and the rest.
+help: help-few
+	@echo "make help-all   all the other targets: sanitizers, fuzzing, proofs, simulations, measurements, platforms"
+
+help-few:
 	@echo "make            the examples, in build/"
-	@echo "make demo       a real server and real clients on loopback tell their story: 11 s, and before that it builds (57 s in all on a new machine with two cores)"
-	@echo "make demo-full  the whole architecture: TLS, backend, two servers, a dozen clients; installs what it needs; 31 s, under 60 s with building"
-	@echo "make test       all tests (99 s from a clone, on a new machine with two cores; 20 s when built); T=replay for those with that name, SEED=7 to rerun a random one"
-	@echo "make test-all   these, and those of backends, metrics, captures, bindings and packages; installs what they need, or names it"
+	@echo "make demo       a real server and real clients on loopback tell their story: 11 s, and before that it builds"
+	@echo "                (57 s in all on a new machine with two cores)"
+	@echo "make demo-full  the whole architecture: TLS, backend, two servers, a dozen clients; installs what it needs;"
+	@echo "                31 s, under 60 s with building"
+	@echo "make games      bots play Pong over messages, directly and through a lossy relay (under 60 s)"
+	@echo "make test       all tests (27 s from a clone, on two cores; 20 s when built);"
+	@echo "                T=replay for those with that name, SEED=7 to rerun a random one"
+	@echo "make attacks    the table of attacks and faults, each row with its outcome"
+	@echo "make bench      what packets cost, as ratios to libsodium alone, each with its limit; fails beyond (ROUNDS=101)"
+	@echo "make lint       format, clang-tidy, cppcheck, and the rules of the house; make format lays out every C file"
+	@echo "make docs       the manual, the API and the pages around them as HTML, in build/docs (pandoc)"
+	@echo "make install    netcode.h, netcode.pc, CMake files and netcode-token; PREFIX=$(PREFIX), DESTDIR; make uninstall"
+	@echo "make clean      removes build/"
+
+help-all: help-few
+	@echo "make test-all   all tests, and those of backends, metrics, captures, bindings and packages; installs what they need, or names it"
 	@echo "make peer       the library against a client and a server written in Python from the standard alone"
 	@echo "make test-release, san, coverage    the tests built with -DNDEBUG -O2, with sanitizers, with coverage (MC/DC too)"
+	@echo "make test-seeds all tests from 50 other seeds (a quarter of an hour); SEEDS=5 for fewer"
+	@echo "make index      writes the index of rooms and public functions at the top of netcode.h"
 	@echo "make compile    every compiler, language version and build switch, warnings as errors"
-	@echo "make lint       format, clang-tidy, cppcheck, and the rules of the house"
 	@echo "make size       lines, bytes and compile time against their limits"
-	@echo "make bench      what packets cost, as ratios to libsodium alone, each with its limit; fails beyond (ROUNDS=101)"
-	@echo "make bench-sockets                  the same over real sockets, and a server under a flood (Linux)"
+	@echo "make bench-sockets                  what packets cost over real sockets, and a server under a flood (Linux)"
 	@echo "make bench-messages                 what messages cost for a packet, a message and a connection"
 	@echo "make bench-plot                     the picture of make bench: build/bench.svg (gnuplot)"
 	@echo "make fairness   what players hear while one attacker floods their server, over 640 settings (2 min); FAIRNESS=--short, --real over loopback"
 	@echo "make instructions                   what a refused datagram costs, counted by valgrind"
 	@echo "make threads    servers on four threads share a port, under the thread sanitizer (Linux)"
-	@echo "make games      bots play Pong over messages, directly and through a lossy relay; the C++ transport (under 60 s)"
 	@echo "make load       100 clients of a load generator against a match server; SECONDS=60"
 	@echo "make gates      server, relay and up to 100 clients as real processes against the limits of messages (16 min; GATES=words)"
 	@echo "make gates-plants                   a planted fault for each gate"
 	@echo "make latency    how long ordered messages take at 0 to 10 % loss, against a 200 ms timer and TCP, as a picture; LATENCY=--short"
+	@echo "make latency-plants                 planted faults that make latency must find"
 	@echo "make soak       64 clients at 60 Hz; SECONDS=60"
 	@echo "make defences   takes each defence out of a copy: a test must notice"
-	@echo "make attacks    the table of attacks and faults, each row with its outcome"
 	@echo "make sim        servers, clients and an adversary in simulated time; SEED=7 DAYS=1"
 	@echo "make fuzz       every reader, and whole sessions, fed by libFuzzer; FUZZ_SECONDS=60 for each target"
 	@echo "make torture    every allocation and every call of the socket fails in turn, in every story"
+	@echo "make torture-plain                  the same without the Linux extras"
 	@echo "make prove      CBMC proves the readers, the writers, the window and the tables for all inputs"
 	@echo "make model      Spin searches every order of events of a handshake with an adversary in it"
 	@echo "make erase      looks for keys in memory that was given back"
@@ -96,10 +112,6 @@ help:
 	@echo "make fresh      README.md's commands in a new Debian that holds git, make and gcc only (root, debootstrap)"
 	@echo "make newcomer   the same for the path from the clone to make demo-full"
 	@echo "make plots      round trip, jitter, loss and throughput of a client on a good and on a bad network, as a picture (gnuplot)"
-	@echo "make docs       the manual, the API and the pages around them as HTML, in build/docs (pandoc)"
-	@echo "make format     lays out every C file as .clang-format says"
-	@echo "make install    netcode.h, netcode.pc, CMake files and netcode-token; PREFIX=$(PREFIX), DESTDIR; make uninstall"
-	@echo "make clean"
 
 # Only demo and test may install libsodium (DEPS=no forbids it). Everything else says what is missing.
 deps:
@@ -170,14 +182,14 @@ gates: | deps build
 	$(PYTHON) tests/gates/gates.py $(GATES)
 
 gates-plants: | deps build
-	$(PYTHON) tests/gates/plants.py
+	$(PYTHON) tests/faults/run.py --by gates
 
 # Without network namespaces and /dev/net/tun it says so, and leaves TCP out. LATENCY=--short: 70 s.
 latency: | deps build
 	$(PYTHON) tests/latency/latency.py $(LATENCY)
 
 latency-plants: | deps build
-	$(PYTHON) tests/latency/plants.py
+	$(PYTHON) tests/faults/run.py --by latency
 
 load: build/match_server build/loadgen
 	@./build/match_server --slots 100 --measure-clients 100 --seconds $$(( $(SECONDS) + 10 )) & sleep 1; \
@@ -186,8 +198,9 @@ load: build/match_server build/loadgen
 demo: all build/demo
 	./build/demo
 
+# Unoptimized, unless CFLAGS are given: it compiles in a sixth of the time. test-release optimizes.
 build/test: $(TEST_SOURCES) | deps build
-	$(Q)$(COMPILE) tests/main.c $(WRAP) $(LINK) -o $@
+	$(Q)$(COMPILE) $(if $(filter file,$(origin CFLAGS)),-O0) tests/main.c $(WRAP) $(LINK) -o $@
 
 build/test-release: $(TEST_SOURCES) | deps build
 	$(Q)$(COMPILE) -DNDEBUG -O2 tests/main.c $(WRAP) $(LINK) -o $@
@@ -196,12 +209,18 @@ build/test-san: $(TEST_SOURCES) | deps build
 	$(Q)$(COMPILE) -O1 -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer tests/main.c $(WRAP) $(LINK) -o $@
 
 build/fuzz_replay: $(wildcard tests/fuzz/*.c tests/fuzz/*.h) netcode.h | deps build
-	$(Q)$(COMPILE) tests/fuzz/replay.c $(LINK) -o $@
+	$(Q)$(COMPILE) $(if $(filter file,$(origin CFLAGS)),-O0) tests/fuzz/replay.c $(LINK) -o $@
 
 # All inputs that fuzzing has kept run too, unless a test is asked for by name.
 test: build/test build/fuzz_replay
 	@$(if $(T),,./build/fuzz_replay tests/fuzz/corpus)
 	@$(TEST_RUN) ./build/test $(TEST_ARGUMENTS)
+
+# The random tests from many seeds; each failing line names the seed that reruns it. SEEDS=50 is a quarter of an hour.
+SEEDS ?= 50
+test-seeds: build/test
+	@for seed in $$(seq 2 $$(($(SEEDS) + 1))); do $(TEST_RUN) ./build/test $(T) --seed $$seed >build/seed.log || { grep -A 20 '^FAILED' build/seed.log; exit 1; }; \
+		echo "seed $$seed: $$(tail -n 1 build/seed.log)"; done
 
 test-release: build/test-release
 	@$(TEST_RUN) ./build/test-release $(TEST_ARGUMENTS)
@@ -238,6 +257,10 @@ compile: | deps build
 
 lint: | deps build
 	sh tests/lint/run.sh
+
+# The list of rooms and public functions in netcode.h.
+index:
+	$(PYTHON) tests/lint/index.py --write
 
 size: | deps build
 	$(PYTHON) tests/tools/size.py
@@ -366,5 +389,5 @@ uninstall:
 clean:
 	rm -rf build
 
-.PHONY: all help deps demo newcomer demo-full plots docs test test-all test-release san coverage peer compile lint size readme format fairness bench bench-messages bench-plot bench-sockets \
+.PHONY: all index test-seeds help help-few help-all deps demo newcomer demo-full plots docs test test-all test-release san coverage peer compile lint size readme format fairness bench bench-messages bench-plot bench-sockets \
 	games gates gates-plants latency latency-plants load instructions threads soak defences attacks sim fuzz torture torture-plain coverage-lines prove model erase ct msan platforms mutate fresh install uninstall clean

@@ -21,15 +21,15 @@
 
     1  FIVE MINUTES
 
-    A server with 16 slots, and a client. Both are driven by your loop and your clock; nothing runs behind your
-    back.
+    A server with 16 slots, and a client. Your loop calls both and passes the time; the library has no threads of its
+    own.
 
         netcode_init();
 
         struct netcode_server_config_t config;                       // the server
         netcode_default_server_config( &config );
         config.protocol_id = 0x1122334455667788;                     // unique to your game and its version
-        memcpy( config.private_key, key, NETCODE_KEY_BYTES );        // shared with your web backend, nobody else
+        memcpy( config.private_key, key, NETCODE_KEY_BYTES );        // known to your web backend and servers only
         struct netcode_server_t * server = netcode_server_create( "203.0.113.5:40000", &config, time );
         netcode_server_start( server, 16 );
         for ( ;; ) {                                                 // every tick, say 60 times a second
@@ -52,12 +52,12 @@
             while ( netcode_client_next_event( client, &event ) )
                 if ( event.type == NETCODE_EVENT_PAYLOAD )
                     netcode_client_free_packet( client, event.data );
-            netcode_client_send_packet( client, data, bytes );       // silent while not connected
+            netcode_client_send_packet( client, data, bytes );       // does nothing while not connected
         }
 
     create returns NULL on error: see 8.
 
-    examples/client_server.c is the same, complete; examples/server.c and examples/client.c talk over real sockets.
+    examples/client_server.c is the complete program; examples/server.c and examples/client.c use real sockets.
 
     2  THE ARCHITECTURE
 
@@ -66,220 +66,229 @@
         | client |                             | web backend |  netcode_generate_connect_token
         +--------+ <-------------------------- +-------------+
              |      2 a connect token (HTTPS)          :
-             |                                         : the private key, by a way of your own
+             |                                         : the private key, by a channel of yours
              |      3 request, with the token          v
              |  ---------------------------> +------------------+
              |      4 challenge              | dedicated server |  ... and here. Never in the client.
              |  <--------------------------- +------------------+
              |      5 response
              |  --------------------------->
-             |      6 keep-alives and payloads, sealed both ways
+             |      6 keep-alives and payloads, encrypted in both directions
              +<----------------------------------->+
 
-    A connect token names the player (client id), up to 32 servers, two session keys and 256 bytes of your own (user
-    data). Its private part can be read by backend and servers only; its public part tells the client where to go.
-    Clients without a valid token get no reply.
+    A connect token contains the player's number (client id), up to 32 server addresses, two session keys and 256 bytes
+    of your own (user data). Only backend and servers can read its private part; the client reads the addresses and its
+    keys from the public part. Clients without a valid token get no reply.
 
     3  CONCEPTS
 
-    slot         room for one client, 0 to max_clients - 1; its number is the client index
-    client id    who the player is, from the token; connected at most once on a server
-    session      one stay of one client; its number never repeats, so late messages can not reach the next in the
-                 slot
-    payload      1 to 1200 bytes of yours; may be lost, reordered and, never, repeated or changed
-    keep-alive   sent ten times a second where no payload is; silence for the token's timeout ends the connection
-    sequence     counts the packets of one direction; it is the nonce that seals them, so it is never used twice
-    event        connected, payload, disconnected, in their true order: netcode_server_next_event. The per-slot
-                 calls and callbacks of the known API do the same job; a payload is handed out once, whichever way
-                 you take
+    slot         the server's entry for one client; its number, 0 to max_clients - 1, is the client index
+    client id    identifies the player, from the token; connected at most once on a server
+    session      one connection of one client; its number never repeats, so late messages can not reach the slot's next
+                 client
+    payload      1 to 1200 bytes of yours; it can be lost or reordered, but never repeated or changed
+    keep-alive   sent ten times a second while no payload is sent; a side that receives nothing for the token's timeout
+                 ends the connection
+    sequence     counts the packets of one direction; it is the nonce that encrypts them, so it is never used twice
+    event        connected, payload, disconnected, in the order in which they happened: netcode_server_next_event. The
+                 per-slot calls and callbacks of the reference library's API report the same; each payload is returned
+                 once, by either of them
 
     4  SERVERS, STEP BY STEP
 
-    address      netcode_server_create( "203.0.113.5:40000" ) is what tokens call the server; it binds the wildcard
-                 at that port. Behind a NAT or in a container: bind_address says what to bind, public_addresses what
-                 tokens say. Port 0 binds any free port; netcode_server_get_port returns it. On a machine with several
-                 addresses give bind_address the one that tokens name: from a wildcard the system answers with the
-                 address it likes best, and clients accept packets only from the one they asked.
-    update       receives, answers, sends keep-alives, ends what timed out. One update spends a bounded amount of
-                 work, so a flood can not hold it, and each client has a share of it: see 9.
-    admission    admit_callback is asked last, before a client gets its slot: 0 denies it. For bans, and for what
-                 several servers have to agree on (6).
-    a crash      a player whose game crashed comes back at once with a newer token if replace_existing_clients is
+    address      netcode_server_create( "203.0.113.5:40000" ) is the address in tokens; the server binds the wildcard
+                 address at that port. Behind a NAT or in a container, bind_address is the address to bind and
+                 public_addresses are those in tokens. Port 0 binds any free port; netcode_server_get_port returns it.
+                 On a machine with several addresses, set bind_address to the one that tokens name: on a wildcard
+                 socket the system chooses the source address of replies, and clients accept packets only from the
+                 address that they sent to.
+    update       receives, replies, sends keep-alives, ends what timed out. The work of one update is limited, so that
+                 a flood can not block it, and each client has a share of that work: see 9.
+    admission    admit_callback is called last, before a client gets its slot: 0 denies it. Use it for bans, and where
+                 several servers must agree (6).
+    a crash      a player whose game crashed can reconnect at once with a newer token if replace_existing_clients is
                  on; otherwise when the old session has timed out.
-    keys         netcode_server_set_private_keys takes up to four, tried in order. To rotate: give servers {new,
-                 old}, then the backend the new one, then, when the last old token has expired, servers {new}.
-                 Connected clients stay.
-    why not?     netcode_server_stats counts every refusal by reason, drop_callback and the log (level DEBUG) report
-                 each; at level INFO it names what kept a player out, one line a second for each reason. The client's
-                 side of the story is netcode_client_report. Common: the token names another address (the log names
-                 both, level INFO), a clock is wrong by more than the token's life, the token has expired, a firewall
-                 drops UDP, the server is full. Not every drop is trouble: of the ten packets with which a client takes
-                 its leave, the first ends its slot and nine count as UNKNOWN_ADDRESS, without a line.
+    keys         netcode_server_set_private_keys sets up to four, tried in order. To rotate: give servers {new, old},
+                 then the backend the new one, then, when the last old token has expired, servers {new}. Connected
+                 clients stay connected.
+    why not?     netcode_server_stats counts every refusal by reason; drop_callback and the log (level DEBUG) report
+                 each one. At level INFO the log reports why players could not connect, one line a second for each
+                 reason, ten where the token is for another server. netcode_client_report is the client's view. Common causes: the token names another address
+                 (the log shows both, level INFO), a clock is wrong by more than the token's lifetime, the token has
+                 expired, a firewall drops UDP, the server is full. Not every drop is an error: a client disconnects
+                 with ten packets; the first empties its slot, and the other nine count as UNKNOWN_ADDRESS without a
+                 log line.
 
     5  MEMORY
 
-    create and start take all of it, stop keeps it for the next start, destroy gives it back; in between there is not
-    one allocation. netcode_client_memory and netcode_server_memory return the bytes beforehand, your allocator is asked
-    for them in a few blocks. A start with another number of slots holds the old and the new memory for a moment. A slot
-    and all that it brings (its share of handshakes, used tokens and tables) takes just under 2 KiB, a buffer of the
-    pool 1.4 KiB, a server without slots and pool 135 KiB, a client without its pool 6 KiB. Buffers are written to when
-    they are used, those used before first, and wiped only then: where the system gives memory page by page, as it does
-    for malloc's large blocks, a pool takes as much as ever was in use at once. A client reserves 375 KiB so, of which
-    it uses 12 when it is created, and 16 while its application reads each tick. Where an allocator gives memory that is
-    there at once, choose a smaller pool.
-    Received packets lie in a pool, aligned to 16 bytes, and are yours until you free them, however long, through stop,
-    start and the reuse of their slot. Every client has a share of the pool that others can not use up; one that queues
-    more than its quota loses the newest, counted as QUEUE_FULL. Payloads of disconnected clients are evicted first. Where
-    the application reads all payloads between two updates, those that find no buffer wait in the socket for the next one.
-    Secrets and packets are wiped when what they belong to ends.
+    create and start allocate all memory, stop keeps it for the next start, destroy frees it; no other call allocates.
+    netcode_client_memory and netcode_server_memory return the number of bytes beforehand; your allocator is called for
+    a few blocks. A start with another number of slots needs the old and the new memory for a moment. A slot and what
+    belongs to it (its share of handshakes, used tokens and tables) takes just under 2 KiB, a buffer of the pool 1.4
+    KiB, a server without slots and pool 135 KiB, a client without its pool 6 KiB. A buffer is written to only when it
+    is used, and wiped only then; buffers that were used before are used first. So where the system provides memory page
+    by page, as it does for malloc's large blocks, a pool takes as much memory as was ever in use at once. A client
+    reserves 375 KiB so, of which it uses 12 when it is created, and 16 while its application reads each tick. If your
+    allocator provides all memory at once, choose a smaller pool.
+    Received packets are in a pool, aligned to 16 bytes. They are yours until you free them, for any time, through stop,
+    start and the reuse of their slot. Every client has a share of the pool that others can not use. When a client has
+    more packets queued than its quota, its newest are dropped and counted as QUEUE_FULL. Payloads of disconnected
+    clients are evicted first. If the application reads all payloads between two updates, datagrams for which no buffer
+    is free wait in the socket until the next update.
+    Secrets are wiped when the client, slot or handshake that they belong to ends, packets when their pool is freed.
 
     6  THREADS
 
-    No locks, no hidden threads. One object belongs to one thread at a time; different objects may live on different
-    threads. The process-wide hooks (log level, printf, assert, tagging) and netcode_init are for before the threads
-    start. Callbacks run inside your own calls and may call back into the library: destroy, stop and start then take
-    effect when the outermost call returns; an update inside an update is refused. A callback should return. If it does not
-    (longjmp, a C++ exception), what its call had left to do is not done, and packets on their way may be lost; the next call
-    that you make from the same function, or from one that had called it, finds the object in order, and destroy frees it.
-    From a deeper place on the stack it looks like a call of that callback. C code must be compiled with -fexceptions.
+    There are no locks and no hidden threads. One thread at a time may use an object; different objects may be used by
+    different threads. Set the process-wide hooks (log level, printf, assert, tagging) and call netcode_init before the
+    threads start. Callbacks run inside your own calls and may call the library: destroy, stop and start then take
+    effect when the outermost call returns; an update inside an update is refused. A callback should return. If it does
+    not (longjmp, a C++ exception), the rest of its call is not done, and packets in flight may be lost. The next call
+    that you make from the same function, or from one of its callers, finds the object in order, and destroy frees it.
+    From deeper on the stack, a call looks like one of that callback. For exceptions, C code needs -fexceptions.
 
-    One server object uses one core. To use more, run one object for each, each on a thread of its own: on ports of
-    their own (the token names the ones a player may try), or on Linux all on one port with share_port, where the system
-    leads each client address to one of them. Open all of them before the first client comes and close none while others
-    serve: a server more or less leads most addresses elsewhere, and the clients there are lost. Each object keeps its
-    own promises; what none of them can see is what another did, so across them
+    One server object uses one core. To use more, run several objects, each on its own thread: on different ports (the
+    token names those that a player may try), or on Linux all on one port with share_port, where the system assigns each
+    client address to one of them. Open all of them before the first client connects, and close none while others serve:
+    when the number of servers changes, the system assigns most addresses to other servers, and those clients are lost.
+    Each object keeps its own promises, but no object knows what another did. So, across all of them,
       - a client id can be connected once in each;
-      - a token can connect once in each, from another address; it is the same as for several servers of one token (14).
-    Where that matters, let admit_callback ask a table of your own, under a lock: ids that are connected (removed when
-    connect_disconnect_callback reports their end) and the tags of tokens that were used, until they expire.
-    tests/threads.c is such a program.
+      - a token can connect once in each, from another address, as with several servers of one token (14).
+    Where that matters, let admit_callback look into a table of your own, under a lock: the connected ids (removed when
+    connect_disconnect_callback reports their end) and the tags of used tokens, until they expire. tests/threads.c is
+    such a program.
 
     7  CLOCKS
 
-    `time` is yours, in seconds, from any start. The library adds the forward steps: standing still, going back, NaN
-    and infinity do nothing. Unix time is needed for token timestamps only and comes from config.unix_time (default:
-    the system's). With both, and libsodium's random source, supplied by you, two runs with the same inputs do the
-    same to the bit. Real time is asked for one thing: how long a server under a flood goes on receiving from the
-    operating system's own sockets (section 9).
+    `time` is yours, in seconds, from any start. The library adds up the forward steps: a time that stands still or goes
+    back, NaN and infinity do nothing. Unix time is needed for token timestamps only and comes from config.unix_time
+    (default: the system's). If you supply both, and libsodium's random source, two runs with the same inputs have the
+    same results, bit for bit. The real clock is read for one purpose: how long a server receives from the operating
+    system's own sockets during a flood (section 9).
 
     8  ERRORS AND DROP REASONS
 
-    create returns NULL and netcode_client_create_error / netcode_server_create_error say why. A mistake of the
-    caller trips netcode_assert in debug builds and is logged and refused in release builds. Whatever the network
-    does is no error: a datagram that is dropped is counted under one of the reasons in NETCODE_DROP_LIST, each with
-    a name and a sentence.
+    create returns NULL on error; netcode_client_create_error and netcode_server_create_error return the reason. A
+    mistake of the caller calls netcode_assert in debug builds; in release builds it is logged and refused. Network
+    input is never an error: a dropped datagram is counted under one of the reasons in NETCODE_DROP_LIST, each with a
+    name and a sentence.
 
     9  LIMITS
 
     payload 1200 bytes, datagram 1225; slots 65535 a server; servers 32 a token; private keys 4
     pending handshakes: max( 256, 4 x slots ) (pending_handshakes); 4 addresses a token, 4 tokens an address, 4
-      handshakes a client id. The oldest is evicted; of one client id's, the one whose token expires first, which may be
-      the new one (TOKEN_OUTLIVED). An honest player gets in while fewer valid tokens than that arrive within its
-      round trip: with 256 entries and 100 ms, fewer than 2,560 a second. Each ends 10 s after the last answer, or after
-      the token's timeout where that is shorter; twice that behind a backlog.
+      handshakes a client id. At each of these limits the oldest is evicted, unless it is younger than 0.5 s and of the
+      same token (REQUEST_TOO_SOON); but of a client id's handshakes the one
+      whose token expires first; if that is the new one, it is refused (TOKEN_OUTLIVED). A client with a valid token can
+      connect while fewer valid tokens than entries arrive within its round trip: with 256 entries and 100 ms, fewer
+      than 2,560 a second. A handshake ends 10 s after the last reply to it, or after the token's timeout if that is
+      shorter; both are doubled while the server has a backlog.
     used tokens remembered: max( 1024, 8 x slots ) (consumed_tokens), half of them for tokens that never expire.
-      Of those that expire a client id has 4 at most: where it has 4, its tokens that expire no later than the earliest
+      Of those that expire, a client id has at most 4. When it has 4, its tokens that expire no later than the earliest
       of them are refused, and a later one replaces that. When all records are in use, the earliest-expiring is
-      forgotten, and all clients' tokens that expire no later are refused. One client id can not bring that about: it
-      takes 128 (at the least sizes) that connect four times each while their tokens last. Tokens that never expire
-      have no such limit: with NETCODE_SEQUENCE_BASE_ZERO one client id can use up their half, and further ones are
-      refused.
+      forgotten, and all clients' tokens that expire no later are refused. One client id can not cause that: it takes
+      128 of them (at the smallest sizes) that connect four times each before their tokens expire. Tokens that never
+      expire have no such limit: with NETCODE_SEQUENCE_BASE_ZERO one client id can use all of their half, and further
+      ones are refused.
     replay window 320 packets; a jump of more than 2^32 is refused
-    answers to one handshake: 4 at once, then 10 a second
+    replies to one handshake: 4 at once, then 10 a second
     packet pool max( 1024, 2 x slots, min( 32 x slots, 4096 ) ) buffers; 256 packets queued a client; 10 disconnect
       packets
     a slot whose client never confirms: the token's timeout, at most 60 s; 10 s where the token has none
     a client: a pool of 256 buffers, all of which may be queued; it remembers 16 tokens
-    sizes in a config: above 2^24 they count as 2^24; 0 and less stand for the default
+    sizes in a config: more than 2^24 counts as 2^24; 0 or less is the default
     work per update of a server, for each 1/60 s since the last one, from 1 to 6 of them, so that a server at 20 Hz gets
       three times as much as one at 60 Hz:
-        1,100 datagrams are taken from the socket, and 16 more for each slot above 64, and as many again as the system hands
-          over within 1.25 ms (8,192 at most, and none from a socket, simulator or callback of yours, so that such runs
-          repeat); a connection request counts three times; the rest waits in the socket's buffer
-        102 private keys are tried on connect tokens; further requests are dropped (REQUEST_NOT_OPENED), and clients repeat
-          theirs ten times a second: junk at 170 Mbit/s leaves 3 of 10 of them to a server with one key, 1 of 13 with four
-        16 packets of each client are opened whatever the others send, and 192 more in all (1,024 where fewer were opened
-          before); a client that sends more, or whose address is forged, loses its own (OVER_SHARE)
-        512 timers or so: where thousands are due at once, some keep-alives and timeouts wait for the next updates
-      When more arrives than that (datagrams wait for the next update, receiving took longer than 1.25 ms, or the system
-        dropped some), a packet filter is attached to the server's own sockets, on Linux. Of each of up to eight addresses
-        that send 1,920 datagrams a second or more, connected clients included, it drops 15 of 16; after 0.1 s it drops all
-        packets but requests and responses from addresses that are not connected, on servers of up to 2,048 slots. Each
-        decision lasts a second and is renewed while the flood goes on. These count as kernel_drops; the log reports it at
-        INFO
-      So with that filter one attacker who sends up to 170 Mbit/s of any kind of packet takes nothing from the others, from
-      half a second after its start: 99 % of their packets are received, at most one tick late, for at most 15 % of a core
-      more. One exception is known: replays of all clients' packets, with their addresses forged, are absorbed up to 60
-      Mbit/s. Without the filter (other systems, sockets of your own) the limit is 22 Mbit/s of the smallest packets, or 170
-      Mbit/s of packets of 330 bytes and more. make fairness tries 640 settings. The socket's buffer must hold what arrives
-      between two updates until the filter is attached: Linux grants 208 KiB unless net.core.rmem_max is raised to the 4 MiB
-      that are requested. With 208 KiB a server of up to 64 slots at 20 Hz absorbs 20 Mbit/s of the smallest packets from
-      one address; one of 256 slots can not hold its own clients' packets.
+        1,100 datagrams are received from the socket, and 16 more for each slot above 64, and as many again as the
+          system returns within 1.25 ms (8,192 at most, and none from a socket, simulator or callback of yours, so
+          that such runs repeat); a connection request counts three times; the rest waits in the socket's buffer
+        102 private keys are tried on connect tokens; further requests are dropped (REQUEST_NOT_OPENED), and clients
+          repeat theirs ten times a second: with junk at 170 Mbit/s, a server with one key opens 3 of 10 of them,
+          one with four keys 1 of 13
+        16 packets of each client are opened whatever the others send, and 192 more in all (1,024 where fewer were
+          opened before); a client that sends more, or whose address is forged, loses its own (OVER_SHARE)
+        512 timers or so: when thousands are due at once, some keep-alives and timeouts wait for the next updates
+      When more arrives than that (datagrams wait for the next update, receiving took longer than 1.25 ms, or the
+        system dropped some), a packet filter is attached to the server's own sockets, on Linux. Of up to eight
+        addresses that send 1,920 datagrams a second or more, connected clients included, it drops 15 of 16
+        datagrams each; after 0.1 s it drops all packets but requests and responses from addresses that are not
+        connected, on servers of up to 2,048 slots. Each decision lasts a second and is renewed while the flood
+        continues. These datagrams count as kernel_drops; the log reports it at INFO
+      With that filter, one attacker who sends up to 170 Mbit/s of any kind of packet does not affect the other
+      clients, from half a second after its start: 99 % of their packets are received, at most one tick late, for at
+      most 15 % of a core more. One exception is known: replays of all clients' packets, with their addresses
+      forged, are absorbed up to 60 Mbit/s. Without the filter (other systems, sockets of your own) the limit is 22
+      Mbit/s of the smallest packets, or 170 Mbit/s of packets of 330 bytes and more. make fairness tries 640
+      settings. The socket's buffer must hold what arrives between two updates until the filter is attached: Linux
+      grants 208 KiB unless net.core.rmem_max is raised to the 4 MiB that are requested. With 208 KiB a server of up
+      to 64 slots at 20 Hz absorbs 20 Mbit/s of the smallest packets from one address; one of 256 slots can not hold
+      its own clients' packets.
     work per update of a client: 2048 units (update_budget);
       a batch: 64 datagrams out
 
     10  THE NETWORK, AND OTHERS
 
-    struct netcode_socket_t is all that client and server know of the network. The library makes it from UDP
-    sockets, from the network simulator and from the override callbacks; yours goes into config.socket. A dual-stack
-    server or client has one socket of each family, served in turn; on the simulator only its first address is used.
+    Client and server use the network only through struct netcode_socket_t. The library makes it from UDP sockets, from
+    the network simulator and from the override callbacks; put your own into config.socket. A dual-stack server or
+    client has one socket of each family, served in turn; on the simulator only its first address is used.
 
-    On Linux, where the system has it, and else not:
-      recvmmsg, SO_RXQ_OVFL    datagrams are received in batches; those that found the buffer full are counted
-      UDP_SEGMENT, sendmmsg    with batch_sends, what goes to one client leaves as one call that the system cuts again,
-                               as far as sizes are equal (the last may be shorter). A batch holds 64 datagrams: send
-                               client by client, not round by round
+    On Linux only, where the system supports it:
+      recvmmsg, SO_RXQ_OVFL    datagrams are received in batches; those that were lost because the buffer was full are
+                               counted
+      UDP_SEGMENT, sendmmsg    with batch_sends, packets to one client go to the system in one call, which splits them
+                               again, as long as their sizes are equal (the last may be shorter). A batch holds 64
+                               datagrams: send all packets of one client, then all of the next
       SO_ATTACH_FILTER         kernel_filter: most junk is dropped before it is copied, and counts as kernel_drops; and
                                floods are filtered, see 9
-      connect                  a client's socket is connected to the server it talks to: sends cost less, the system
-                               drops what others send (which is not counted as WRONG_SERVER then)
+      connect                  a client's socket is connected to its server: sends cost less, and the system drops
+                               datagrams from other senders (which are not counted as WRONG_SERVER then)
       SO_REUSEPORT             share_port, see 6
-      madvise                  a server's memory asks for huge pages where it is large, so from some hundred slots on
-    Nor does Linux (3.15 and later) believe an ICMP that claims a small path, which anyone can forge: packets are not
-    fragmented for it. Other systems may fragment for minutes what is larger than it says. What the system refuses to send,
-    as too large or for want of room, is counted as send_errors.
-    Socket buffers: 4 MiB each way, or 4 KiB a slot where that is more, are asked for when a server starts; the system
-    grants no more than net.core.rmem_max and wmem_max. netcode_server_stats returns what was granted.
+      madvise                  a server requests huge pages for large memory, that is, from some hundred slots on
+    Linux (3.15 and later) ignores ICMP messages that claim a small path MTU, which anyone can forge: packets are not
+    fragmented because of them. Other systems may fragment packets larger than the claimed size for minutes. Datagrams
+    that the system refuses to send, because they are too large or its buffers are full, are counted as send_errors.
+    Socket buffers: 4 MiB in each direction, or 4 KiB a slot where that is more, are requested when a server starts; the
+    system grants at most net.core.rmem_max and wmem_max. netcode_server_stats returns what was granted.
 
-    Peers: every netcode 1.02 implementation that keeps to the standard. Known differences of others:
-      - Some take smaller datagrams: towards the Go and TypeScript ports, payloads above 1197 bytes, and towards
-        benny-n's (1182 at most anyway) above 1177, need sequence_base NETCODE_SEQUENCE_BASE_ZERO, because six sequence
-        bytes make a payload of 1200 bytes a datagram of 1223. renet sends up to 1300: above 1200 they are dropped.
+    Peers: every netcode 1.02 implementation that follows the standard. Known differences of others:
+      - Some accept only smaller datagrams: to the Go and TypeScript ports, payloads above 1197 bytes, and to benny-n's
+        (1182 at most anyway) above 1177, need sequence_base NETCODE_SEQUENCE_BASE_ZERO, because with six sequence bytes
+        a payload of 1200 bytes makes a datagram of 1223. renet sends up to 1300: above 1200 they are dropped.
       - renet, benny-n's, netcode.io.net and lightyear 0.19 write the IPv6 addresses of tokens in network order, where
-        the standard has little-endian words: each side reads another machine's address. A token can name a server in
-        both (netcode-token mint --network-order). IPv4 is the same everywhere.
+        the standard has little-endian words: each side reads a wrong address. A token can name a server in both orders
+        (netcode-token mint --network-order). IPv4 is the same everywhere.
       - renet's tokens are 8 bytes of client id and then the standard's token without its padding: remove the 8, pad to
         2048 with zeros. It writes sequence 0 with no sequence bytes, which the standard forbids: that packet is
         dropped, and connecting takes until the next one (0.4 s).
-      - lightyear up to 0.19 connects. Its keep-alive has a client id where the client index belongs (the index is -1
-        where that is absurd), and its denied packet has a byte of body, so it is dropped.
-      - renet2 (version "NETCODE 1.a2") and lightyear from 0.20 on (big-endian) are protocols of their own.
+      - lightyear up to 0.19 connects. Its keep-alive has a client id in the field of the client index (an impossible
+        index is reported as -1), and its denied packet has a byte of body, so it is dropped.
+      - renet2 (version "NETCODE 1.a2") and lightyear from 0.20 on (big-endian) have protocols of their own.
 
     11  BUILD SWITCHES
 
     NETCODE_IMPLEMENTATION     compile the implementation here
-    NETCODE_STATIC             everything static, for one program unit alone
+    NETCODE_STATIC             everything static, for use in one program unit only
     NETCODE_API                an attribute in front of every public function, as for a shared library
-    NETCODE_API_DATA           the same for netcode_assert_function, the one variable, without extern; found out where
-                               NETCODE_API is yours, but for a DLL's users with MSVC: __declspec( dllimport )
+    NETCODE_API_DATA           the same for netcode_assert_function, the one variable, without extern; detected if you
+                               define NETCODE_API, but not for users of a DLL with MSVC: __declspec( dllimport )
     NETCODE_MESSAGES           messages, see 15: define it wherever the header is included
     NETCODE_NO_SOCKETS         leave the operating system's sockets out
     NETCODE_NO_LINUX_EXTRAS    leave out what 10 lists for Linux, and ICMP error queues
     NETCODE_ASSERT( c )        your assert; else netcode_set_assert_function, and nothing under NDEBUG
     NETCODE_PACKET_TAGGING     0: leave DSCP marking out
-    NETCODE_PLATFORM           found out unless given. NETCODE_DEBUG / NETCODE_RELEASE and NETCODE_LITTLE_ENDIAN /
-                               NETCODE_BIG_ENDIAN are found out too, for code that asks for them: asserts follow
-                               NDEBUG, and the library is the same on every byte order
+    NETCODE_PLATFORM           detected unless defined. NETCODE_DEBUG / NETCODE_RELEASE and NETCODE_LITTLE_ENDIAN /
+                               NETCODE_BIG_ENDIAN are detected too, for code that uses them: asserts follow NDEBUG,
+                               and the library is the same on every byte order
 
-    Of libsodium it needs sodium_init, sodium_memcmp, sodium_memzero, randombytes_buf,
+    It uses these functions of libsodium: sodium_init, sodium_memcmp, sodium_memzero, randombytes_buf,
     crypto_aead_chacha20poly1305_ietf_encrypt and crypto_aead_chacha20poly1305_ietf_decrypt,
-    crypto_aead_xchacha20poly1305_ietf_encrypt and crypto_aead_xchacha20poly1305_ietf_decrypt: also the copies that
-    other netcode libraries bundle have these.
+    crypto_aead_xchacha20poly1305_ietf_encrypt and crypto_aead_xchacha20poly1305_ietf_decrypt. The copies that other
+    netcode libraries bundle have them too.
 
-    System headers may come before netcode.h or behind it: the library is the same, or (strict C modes on 32-bit
-    Linux; windows.h with winsock.h in it, but for MinGW) it does not compile and says what to do. Where it comes
-    first, it defines _GNU_SOURCE on Linux. A netcode.h of another library or version in an include path, or beside
-    the file that includes it, can be found instead of this one; behind the #include, this notices:
+    Include system headers before or after netcode.h: the library is the same, or (strict C modes on 32-bit Linux;
+    windows.h with winsock.h in it, except on MinGW) it does not compile, and the error says what to do. If it is
+    included first, it defines _GNU_SOURCE on Linux. A netcode.h of another library or version, in an include path or
+    beside the file that includes it, can be found instead of this one; this check after the #include detects it:
 
         #if !defined( NETCODE_SINGLE_FILE_H ) || NETCODE_VERSION_MAJOR < 1
         #error "another netcode.h was found: see the include paths"
@@ -287,78 +296,81 @@
 
     12  WHAT IT DOES NOT DO
 
-    Payloads are datagrams: reliability, ordering, fragments and congestion control are the messages' (15), which
-    you need not take. No NAT punching, no peer to peer, no compression, no voice, no matchmaking, no TLS: the way
-    from backend to client is your HTTPS. It does not hide who talks to whom, when, and how much.
+    Payloads are datagrams: messages (15), which are optional, add reliability, ordering, fragments and congestion
+    control. No NAT punching, no peer to peer, no compression, no voice, no matchmaking, no TLS: tokens travel from
+    backend to client over your HTTPS. It does not hide which addresses exchange packets, when, and how much.
 
     13  WHERE IT DEPARTS FROM THE STANDARD'S TEXT
 
-    The text is wrong, and deployed peers agree on: the request carries the token's nonce of 24 bytes and has 1078
+    Where the text is wrong and deployed peers agree: the request carries the token's nonce of 24 bytes and has 1078
     bytes; the challenge token has 300; address types are 1 and 2; a nonce is 4 zero bytes and the 64-bit sequence;
-    a token is expired when its timestamp is <= now. Stricter than known code, as the standard has it: a connected
-    client that is sent away goes to DISCONNECTED and not to the next server; the token's time to connect is one for
-    all its servers.
+    a token is expired when its timestamp is <= now. Stricter than other implementations, as the standard requires: a
+    connected client that the server disconnects goes to DISCONNECTED and not to the next server; all servers of
+    a token share its time to connect.
 
     Comments cite sections of the standard, as in Standard: Replay Protection. It is STANDARD.md in
     https://github.com/mas-bandwidth/netcode. They also cite these decisions, which are stronger than the standard and
-    leave the wire unchanged:
-      1   No key seals two messages with one nonce. Sequences start at a random place below 2^48 and not at zero
-          (sequence_base); those of a server's answers before there is a slot are random, in the upper half; a client
-          object's never go back. So a restarted server, a copy of it, or another one of the same token does not use a
-          nonce again.
-      2   A challenge is valid for the address and the token that it was made for.
+    do not change the wire format:
+      1   No key encrypts two messages with one nonce. Sequences start at a random place below 2^48 and not at zero
+          (sequence_base). Those of a server's replies before there is a slot are random, in the upper half. Those of a
+          client object never go back. So a restarted server, a copy of it, or another server of the same token does not
+          use a nonce again.
+      2   A challenge is valid only for the address and the token that it was made for.
       3   Every pending handshake ends, and so does a slot whose client never confirms. See 9.
-      4   A token that has connected is consumed: it is remembered until it expires, and connects nobody again.
-      5   The replay window opens at the packet that connected, so that old traffic stays old; a sequence that jumps by
-          more than 2^32 is refused.
-      6   One update does a bounded amount of work, and a client that floods loses its own packets. See 9. ICMP errors
+      4   A token that has connected is consumed: it is remembered until it expires, and can not connect again.
+      5   The replay window starts at the packet that connected, so that older packets are refused; a sequence that
+          jumps by more than 2^32 is refused.
+      6   One update does a limited amount of work, and a client that floods loses its own packets. See 9. ICMP errors
           end no connection: after three of them, over at least a second, a client that is still requesting tries the
           token's next server sooner.
-      7   What can be refused without cryptography is refused before any. Answers to repeated requests are limited.
-          The hash tables have a secret key.
-      8   Every answer is smaller than what it answers.
+      7   Everything that can be refused without cryptography is refused before any. Replies to repeated requests are
+          limited. The hash tables have a secret key.
+      8   Every reply is smaller than the packet that it replies to.
       9   Secrets are wiped when the client, slot or handshake that they belong to ends, and compared in constant time.
-      10  A crashed player can come back at once: with replace_existing_clients, a later token of the same client id
+      10  A crashed player can reconnect at once: with replace_existing_clients, a later token of the same client id
           takes over the slot.
-      11  The first request and response leave at once, then ten a second.
+      11  The first request and response are sent at once, then ten a second.
       12  Any time is accepted: only finite steps forward count.
       13  A client object that has been connected with a token refuses to connect with it again.
 
     14  SECURITY: WHAT IS PROMISED, WHAT CAN NOT BE
 
-    Payloads are secret and authentic (ChaCha20-Poly1305, libsodium's), delivered at most once, to and from the
-    holder of the token; nobody else can connect, inject, replay, disconnect others, use the server as an amplifier
-    (at most 0.31 bytes out for a byte in), or make it work much for little. What this wire format can not give:
-      - no forward secrecy: who records the traffic and later gets the private key reads it. Rotate keys.
-      - a stolen token, used first, wins: the backend must hand tokens out over TLS only, and make them short-lived.
+    Payloads are secret and authentic (ChaCha20-Poly1305, libsodium's), and delivered at most once, to and from the
+    holder of the token. Without the token an attacker can not connect, inject, replay, disconnect others, use the
+    server as an amplifier (at most 0.31 bytes out for a byte in), or cause much work at little cost. This wire format
+    can not provide the following:
+      - no forward secrecy: an attacker who records the packets and later gets the private key can read them. Rotate
+        keys.
+      - a stolen token that is used first connects the thief: the backend must send tokens over TLS only, and make them
+        short-lived.
       - one token at two servers, or at one server before and after its restart, uses the same keys. Random bases
         keep nonces apart with high probability: two sessions of n packets a direction overlap with 2n / 2^47, which
         for an hour at 60 Hz (n = 216,000) is 3.1e-9, and for all pairs of a token used at 32 servers 1.5e-6.
-        Recorded packets of the one lie outside the other's window with probability 1 - 2^-15, and those inside are
-        accepted only where nothing was received yet. What one server of a token sent can be presented as another's
-        while both own its keys.
+        Recorded packets of one session are outside the other's replay window with probability 1 - 2^-15, and those
+        inside are accepted only if no packet with that sequence was received yet. Packets that one server of a token
+        sent can be presented as another's while both have its keys.
       - a server may be copied after its start (the process forks, a snapshot of its machine is resumed twice): for
-        handshakes and sessions that were not connected yet, the copies use no nonce twice. Random numbers that each
-        copy draws for itself enter each session's base (as above), each answer before there is a slot (63 bits: of
-        1,000 answers to one token two have the same sequence with 5.4e-14) and each challenge (it adds up to 2^32
-        to the last one's number: 10,000 challenges of each copy share a number with 4.7e-6; one start has numbers
-        for some 2^33). Sessions that were connected go on in one copy alone: let no other call any function for
-        this object, destroy included, which sends too. For a client object that holds from its creation on. The
-        system must give each copy its own random numbers: it does after a fork, and in a resumed machine where
+        handshakes and sessions that were not connected yet, the copies use no nonce twice. Each copy draws random
+        numbers of its own for each session's base (as above), each reply before there is a slot (63 bits: of 1,000
+        replies to one token two have the same sequence with 5.4e-14) and each challenge (it adds up to 2^32 to the
+        last one's number: 10,000 challenges of each copy share a number with 4.7e-6; one start has numbers for some
+        2^33). Sessions that were connected may continue in one copy only: no other copy may call any function for
+        this object, not even destroy, which sends too. For a client object the same holds from its creation on. The
+        system must give each copy different random numbers: it does after a fork, and in a resumed machine where
         the hypervisor notifies the system (Linux 5.18).
-      - with NETCODE_SEQUENCE_BASE_ZERO, the guarantee holds for tokens that name one server, which is not copied, and
-        are used by one client object; then tokens that may be older than the server's start are refused
-        (max_connect_token_lifetime, 30 s unless you say), to the second: a process that is killed and back within the
-        second in which a token was minted takes that token again.
-      - a token is for one client object: to a second one, whoever recorded the first can replay its challenge, its
-        keep-alive, and what the server sent behind it.
-      - who reads the token off a player's machine is the player.
+      - with NETCODE_SEQUENCE_BASE_ZERO, the guarantee holds only for tokens that name one server, which is not copied,
+        and that are used by one client object; then tokens that may be older than the server's start are refused
+        (max_connect_token_lifetime, 30 s by default), with a precision of one second: a process that is killed and
+        restarted within the second in which a token was minted accepts that token again.
+      - a token is for one client object: if a second one uses it, an attacker who recorded the first can replay its
+        challenge, its keep-alive, and what the server sent after it.
+      - an attacker who reads the token on a player's machine can play as that player.
 
     15  MESSAGES
 
-    With NETCODE_MESSAGES defined, one object for each connection carries messages of any size, each delivered as
-    you choose, in payload packets. It knows bytes and time only, and takes all of its memory in create. Joined to a
-    client:
+    With NETCODE_MESSAGES defined, one object for each connection sends and receives messages of any size in payload
+    packets, each delivered as you choose. It has no network and no clock of its own, and create allocates all of its
+    memory. Joined to a client:
 
         struct netcode_messages_t * messages = netcode_messages_create( NULL, time );
         for ( ;; ) {                                                 // every tick
@@ -371,7 +383,7 @@
             netcode_messages_client_send( messages, client, time );
         }
 
-    A server has an object for each slot. Payloads of joined slots are no events: there is nothing to free.
+    A server has an object for each slot. Payloads of joined slots are not events: there is nothing to free.
 
         struct netcode_messages_t * slots[16];                       // each of netcode_messages_create( NULL, time )
         for ( ;; ) {                                                 // every tick
@@ -393,9 +405,10 @@
             }
         }
 
-    What a client said last comes behind its DISCONNECTED, unless another one has its slot by then. Another client in the slot
-    begins anew, and nothing meant for the last one reaches it: send to a new client behind the _receive that meets it first,
-    not in the connect callback. Who wants to be sure that its last words arrive waits for their ACKED before it disconnects.
+    The last messages of a client follow its DISCONNECTED, unless another client has its slot by then. For the
+    slot's next client the object is reset, and nothing that was queued for the last one reaches it: send to a new
+    client after the first netcode_messages_server_receive of its session, not in the connect callback. To be sure
+    that your last messages arrive, wait for their ACKED before you disconnect.
 
     Which kind for what:
 
@@ -405,50 +418,42 @@
         RELIABLE                         a door opens, an item is picked up     nothing; order is not kept
         RELIABLE_ORDERED                 chat, score, commands, rounds          nothing
         RELIABLE_SEQUENCED               health, equipment, options             skipped if a newer one was there first
-        UNRELIABLE_WITH_RECEIPT          states sent as differences             lost, and you are told so
+        UNRELIABLE_WITH_RECEIPT          states sent as differences             lost, and an event reports it
         RELIABLE_WITH_RECEIPT            a map, a replay: PROGRESS, then ACKED  nothing
         RELIABLE_ORDERED_WITH_RECEIPT    a trade, a purchase                    nothing; ACKED once the other side has it
 
-    channels     32, each with an order of its own: a loss in one never delays another. Give a channel a priority (0
-                 goes first) and a weight among equals. Unreliable messages never wait for reliable ones.
-    receipts     netcode_messages_event: ACKED, LOST, PROGRESS of large ones; SPURIOUS if LOST was said too early.
-                 They take the send buffer's room until you read them.
-    large        above 1180 bytes a message goes in fragments, after all others: it takes what they leave over, and
-                 gives way when the round trip grows. An unreliable one is refused, or upgraded (upgrade_large).
+    channels     32, each with an order of its own: a loss in one never delays another. Give a channel a priority (0 is
+                 sent first) and a weight among equals. Unreliable messages never wait for reliable ones.
+    receipts     netcode_messages_event: ACKED, LOST, PROGRESS of large ones; SPURIOUS if LOST was reported too early.
+                 They use space in the send buffer until you read them.
+    large        above 1180 bytes a message is sent in fragments, after all others: it uses the rate that they leave
+                 unused, and slows down when the round trip grows. A large unreliable message is refused, or sent
+                 reliably (upgrade_large).
     small        up to 128 bytes: a reliable one is repeated in the next two flights, so that a loss or two cost a
-                 tick and not a round trip. They share packets; what is queued leaves at update or flush.
-    counters     reliable_retries_total and its like, in netcode_messages_stats. Over a connection few packets come twice or
-                 late: the core's replay window has dropped those before (REPLAYED in the core's statistics).
-    slowness     a slow reader stops the sender: FULL, sooner or later. Nobody is disconnected for it.
-    rates        AIMD as RFC 9002 has it, at least two packets a round trip; FIXED or NONE if you know the network.
-                 A transfer gives way as the round trip grows: at 250 kB/s what else is sent waits half as long again
-                 beside it, on slower ways two to three times as long. Transfers share a way of up to 500 kB/s about
-                 equally; on faster ones the luck of ticks counts, and window_packets holds each to 77 kB a round trip.
-                 Unreliable messages wait for the rate only; what outlives its time to live (0.5 s unless you say)
-                 is dropped, counted.
+                 tick and not a round trip. They share packets; queued messages are sent at update or flush.
+    counters     reliable_retries_total and similar, in netcode_messages_stats. Over a connection few packets arrive
+                 twice or late: the core's replay window has dropped those before (REPLAYED in the core's statistics).
+    slowness     a slow reader stops the sender: sooner or later it gets FULL. It is not disconnected for that.
+    rates        AIMD as in RFC 9002, at least two packets a round trip; FIXED or NONE if you know the network. A
+                 transfer slows down as the round trip grows: at 250 kB/s, other messages wait half as long again beside
+                 it, on slower links two to three times as long. Transfers share a link of up to 500 kB/s about
+                 equally; on faster links the shares depend on the timing of ticks, and window_packets limits each to
+                 77 kB a round trip. Unreliable messages wait for the rate only; one that waits longer than its time to
+                 live (0.5 s by default) is dropped and counted.
     giving up    by default never, until the connection ends: max_retries ends it sooner. An ordered message that is
-                 given up breaks the connection (BROKEN), as its channel has a hole; others are LOST.
+                 given up breaks the connection (BROKEN), because its channel then has a gap; others are LOST.
     memory       3.5 KiB a connection with 4 channels, and the two buffers, which hold two messages of max_message_bytes
-                 each and 64 KiB (netcode_messages_memory tells: 1.2 MB by default, 70 KiB at the least); pages that
-                 nothing is written to are not there. What was used is wiped by reset and destroy. Both sides should have
-                 the same channels. What was queued before the other side said that it takes none so large is LOST; if it
-                 was an ordered message: BROKEN.
-    trust        packets are the peer's words: every byte is checked before any counts, netcode_messages_stats tells
-                 what was dropped and why. A peer that acknowledges what never arrived, to be sent more than its line carries,
-                 meets one of the numbers that are skipped at random, one in 256: BROKEN, and nothing more is sent.
+                 each and 64 KiB (netcode_messages_memory returns the sum: 1.2 MB by default, 70 KiB at the least); the
+                 system provides no pages for unused parts. reset and destroy wipe what was used. Both sides should have
+                 the same channels. Messages that were queued before the other side reported a smaller limit, and exceed
+                 it, are LOST; an ordered one breaks the connection: BROKEN.
+    trust        input from the peer is not trusted: every byte of a packet is checked before any has an effect, and
+                 netcode_messages_stats counts what was dropped, by reason. A peer may acknowledge packets that never
+                 arrived, to get a higher rate. One packet number in 256 is skipped at random: a peer that acknowledges
+                 such a number breaks the connection (BROKEN), and nothing more is sent.
 
-    What RakNet's packets became: unconnected ping and pong: nothing, a server does not answer who holds no token;
-    open connection requests and replies, cookies, keys, proofs of identity: the token and handshake of this
-    library; MTU search: payloads of up to 1200 bytes; connection request, accepted, new incoming connection:
-    NETCODE_EVENT_CONNECTED; already connected, wrong version, banned: drop reasons and netcode_client_report;
-    disconnect, connection lost: NETCODE_EVENT_DISCONNECTED; connected ping and pong: PING and PONG; datagrams:
-    packets; ACK: ack and ack bits in each packet, ACK_RANGES; NACK, packet pairs, continuous send, B and AS: what
-    the acks leave out, and the rates above; capsules: MESSAGE, segments: FRAGMENT, both under their kind's number,
-    arrangement channels: channels; the aggregator: packets hold many messages, compression is yours; user packet
-    ids: the first byte of your messages, if you like; system addresses: none, guid and index: the client's id and slot;
-    connection attempt failed: the client's state; the server's time in a pong, response data, serialization (protobuf),
-    delta compression, exporters of counters, sessions that survive a reconnect: yours, over messages; limits for each
-    client: the server's quotas. A capture shows sizes and times alone: what is in packets, generate_packet shows.
+    A packet capture shows sizes and times only: the contents are what netcode_messages_generate_packet wrote. For what
+    RakNet's packets and features became, see examples/docs/MIGRATION.md.
 
     16  LICENCE
 
@@ -475,21 +480,73 @@
     SOFTWARE.
 */
 
+/*  INDEX, written by `make index`.
+
+    Rooms, each at its banner: search for "ROOM 9".
+     1 platform   What does the operating system provide, and how are the caller's mistakes reported?
+     2 bytes      How are numbers read from and written to packets, never beyond their end?
+     3 crypto     How are bytes sealed (encrypted and authenticated), opened, hashed, wiped and randomly generated?
+     4 address    What is a network address, and how is it written?
+     5 token      What is the format of connect tokens and challenge tokens, and which key can open them?
+     6 replay     Was this packet received before, or is it too old or too far ahead?
+     7 packet     Which packet types exist, in which direction are they sent, and how are they sealed?
+     8 containers Which containers make finding, timing and removing an entry cost the same for one client as for
+                  ten thousand?
+     9 mail       Where do packets wait: received payloads and events for the application, and datagrams for the
+                  network?
+    10 socket     How are datagrams received and sent, over any kind of network?
+    11 simulator  How is a bad network simulated, with the same result every time?
+    12 endpoint   What do client and server share: creation, the choice of the network, receiving, and the calls in
+                  progress?
+    13 client     How does a client connect to one of the token's servers, and stay connected?
+    14 handshake  Which clients are accepted?
+    15 server     Which client is in which slot, and what does an update do?
+    16 messages   How do reliable messages arrive, in their order, over packets that can be lost, repeated and
+                  reordered?
+
+    Functions, by what their names begin with.
+    netcode_
+        init, term, version, enable_packet_tagging, log_level, set_printf_function, set_assert_function,
+        random_bytes, sleep, time, drop_reason_name, drop_reason_text, parse_address, address_to_string,
+        address_equal, generate_connect_token, connect_token_info
+    netcode_client_
+        state_name, create, create_dual, create_error, create_error_text, memory, destroy, connect, update,
+        disconnect, next_packet_sequence, send_packet, receive_packet, free_packet, state, index, max_clients,
+        get_port, server_address, process_packet, connect_loopback, disconnect_loopback, loopback,
+        process_loopback_packet, next_event, flush, wait, stats, report
+    netcode_default_
+        client_config, server_config, messages_config
+    netcode_messages_
+        memory, create, destroy, reset, send, send_message, receive, event, process_packet, generate_packet, flush,
+        update, next_deadline, stats, channel_stats, drop_reason_name, drop_reason_text, client_receive,
+        client_send, server_receive, server_send
+    netcode_network_simulator_
+        create, destroy, reset, update, socket
+    netcode_server_
+        create, create_dual, create_error, create_error_text, memory, destroy, start, stop, update, running,
+        max_clients, num_connected_clients, client_connected, client_disconnect_reason, client_loopback, client_id,
+        client_address, client_user_data, client_session, disconnect_client, disconnect_all_clients,
+        next_packet_sequence, send_packet, send_packet_to_session, broadcast, receive_packet, free_packet,
+        process_packet, connect_loopback_client, disconnect_loopback_client, process_loopback_packet, get_port,
+        next_event, flush, wait, set_private_keys, stats, client_stats
+*/
+
 #ifndef NETCODE_SINGLE_FILE_H
 #define NETCODE_SINGLE_FILE_H
 
 /* ================================================================================================================
     PUBLIC API
 
-    Conventions. Every function takes its object first. `bytes` is a size, `count` a number of items, `index` a
-    position, times are seconds. Functions that answer yes or no return 1 or 0. A NULL object, or an index or size out
-    of range, is a mistake of the caller: it trips netcode_assert in debug builds; in release builds it is logged and
-    refused, and nothing else happens. Only the queries about a server's slots take any index from 0 on.
+    Conventions. The first argument of a function is its object. `bytes` is a size, `count` a number of items, `index`
+    a position, times are seconds. Functions that answer yes or no return 1 or 0. A NULL object, or an index out of
+    range, is a mistake of the caller: it calls netcode_assert in debug builds; in release builds it is logged and
+    refused, and nothing else happens. A payload of a size out of range is logged and refused in all builds. Only the
+    queries about a server's slots accept any index from 0 on.
     "Standard" is the netcode 1.02 standard, cited by the title of its section.
    ================================================================================================================ */
 
-/*  In strict C modes (-std=c99) the C library hides what the implementation uses, unless it is asked before the first
-    system header. What stays hidden the implementation declares by itself. */
+/*  In strict C modes (-std=c99) the C library hides functions that the implementation uses, unless this macro is
+    defined before the first system header. The implementation declares itself what is hidden even then. */
 #if defined( NETCODE_IMPLEMENTATION ) && defined( __linux__ ) && !defined( _GNU_SOURCE )
 #define _GNU_SOURCE 1
 #endif
@@ -555,8 +612,8 @@
 #endif
 #endif
 
-/*  NETCODE_STATIC makes every symbol static, for use in one program unit alone. NETCODE_API is an export attribute
-    of your choice, with or without extern; NETCODE_API_DATA is that of the one variable, without. */
+/*  NETCODE_STATIC makes every symbol static, for use in one program unit alone. NETCODE_API is an export attribute of
+    your choice, with or without extern; NETCODE_API_DATA is the attribute of the one variable, without extern. */
 #ifndef NETCODE_API
 #if defined( NETCODE_STATIC ) && defined( __GNUC__ )
 #define NETCODE_API static __attribute__( ( unused ) )
@@ -581,7 +638,7 @@
 /* a whole connect token, public and private. Standard: Connect Token */
 #define NETCODE_CONNECT_TOKEN_BYTES 2048
 #define NETCODE_KEY_BYTES 32               /* private keys and the keys of a session */
-#define NETCODE_MAC_BYTES 16               /* the authentication tag behind everything sealed */
+#define NETCODE_MAC_BYTES 16               /* the authentication tag after everything encrypted */
 #define NETCODE_USER_DATA_BYTES 256        /* the application's own data inside a connect token */
 #define NETCODE_MAX_SERVERS_PER_CONNECT 32 /* server addresses in one connect token */
 /* kept for code that sizes arrays by it; netcode_server_start takes up to NETCODE_MAX_SLOTS */
@@ -589,8 +646,8 @@
 #define NETCODE_MAX_SLOTS 65535               /* slots of one server */
 #define NETCODE_MAX_PACKET_SIZE 1200          /* the largest payload. Standard: Packets */
 #define NETCODE_MAX_ADDRESS_STRING_LENGTH 256 /* the buffer that netcode_address_to_string writes to */
-#define NETCODE_MAX_PRIVATE_KEYS 4            /* keys that netcode_server_set_private_keys takes */
-#define NETCODE_MAX_PUBLIC_ADDRESSES 32       /* addresses that one server may be known by */
+#define NETCODE_MAX_PRIVATE_KEYS 4            /* keys that netcode_server_set_private_keys accepts */
+#define NETCODE_MAX_PUBLIC_ADDRESSES 32       /* addresses of one server in tokens */
 /* request, denied, challenge, response, keep-alive, payload, disconnect */
 #define NETCODE_PACKET_TYPES 7
 #define NETCODE_DEFAULT_MAX_CONNECT_TOKEN_LIFETIME 30
@@ -616,7 +673,7 @@
 #define NETCODE_PACKET_PAYLOAD 5
 #define NETCODE_PACKET_DISCONNECT 6
 
-/* Client states. Negative: it ended, and why. Standard: Client State Machine */
+/* Client states. Negative: how the connection, or the attempt, ended. Standard: Client State Machine */
 #define NETCODE_CLIENT_STATE_CONNECT_TOKEN_EXPIRED ( -6 )
 #define NETCODE_CLIENT_STATE_INVALID_CONNECT_TOKEN ( -5 )
 #define NETCODE_CLIENT_STATE_CONNECTION_TIMED_OUT ( -4 )
@@ -630,10 +687,10 @@
 
 /* Why a server's slot was emptied. */
 #define NETCODE_SERVER_CLIENT_DISCONNECT_REASON_NONE 0
-#define NETCODE_SERVER_CLIENT_DISCONNECT_REASON_TIMED_OUT 1         /* nothing came for the token's timeout */
-#define NETCODE_SERVER_CLIENT_DISCONNECT_REASON_CLIENT_DISCONNECT 2 /* the client said so */
-#define NETCODE_SERVER_CLIENT_DISCONNECT_REASON_SERVER_DISCONNECT 3 /* the application, stop or destroy */
-/* the same client id came back with a newer token */
+#define NETCODE_SERVER_CLIENT_DISCONNECT_REASON_TIMED_OUT 1         /* nothing was received for the token's timeout */
+#define NETCODE_SERVER_CLIENT_DISCONNECT_REASON_CLIENT_DISCONNECT 2 /* the client disconnected */
+#define NETCODE_SERVER_CLIENT_DISCONNECT_REASON_SERVER_DISCONNECT 3 /* by the application, stop or destroy */
+/* the same client id connected with a newer token */
 #define NETCODE_SERVER_CLIENT_DISCONNECT_REASON_REPLACED 4
 #define NETCODE_SERVER_CLIENT_DISCONNECT_REASONS 5
 
@@ -657,9 +714,9 @@
 #define NETCODE_SERVER_CREATE_ERROR_MISSING_OVERRIDE_CALLBACK 8
 
 /* The choice `sequence_base` in both configs: where the packet sequences of a connection start. */
-/* at a random place below 2^48: safe across restarts and servers. The default */
+/* at a random number below 2^48: safe across restarts and servers. The default */
 #define NETCODE_SEQUENCE_BASE_RANDOM 0
-/* at zero, as the standard's letter has it: five bytes a packet less, weaker; see the manual */
+/* at zero, as the standard's text says: five bytes a packet less, but weaker security; see the manual */
 #define NETCODE_SEQUENCE_BASE_ZERO 1
 
 /* clang-format off */
@@ -720,8 +777,8 @@ enum netcode_drop_reason_t {
 
 /* ---- types ---- */
 
-/*  An IPv4 or IPv6 address with its port. IPv4-mapped IPv6 is always kept as IPv4, so equal places have one form.
-    A link-local IPv6 address may carry the number of its interface in ipv6[1], which is zero on the wire. */
+/*  An IPv4 or IPv6 address with its port. IPv4-mapped IPv6 is always stored as IPv4, so that equal addresses have one
+    form. A link-local IPv6 address may have the number of its interface in ipv6[1], which is zero on the wire. */
 struct netcode_address_t {
     union {
         uint8_t ipv4[4];
@@ -738,7 +795,7 @@ struct netcode_address_t {
 #define NETCODE_DATAGRAM_ERROR 2
 
 struct netcode_datagram_t {
-    struct netcode_address_t address; /* receive: the sender. send: where to */
+    struct netcode_address_t address; /* receive: the sender. send: the destination */
     uint8_t * data;
     int bytes;    /* receive: the size, which may be 0. send: the size */
     int capacity; /* receive: how many bytes fit into `data` */
@@ -747,33 +804,33 @@ struct netcode_datagram_t {
 };
 
 struct netcode_socket_info_t {
-    struct netcode_address_t address;  /* the address bound, with the real port */
+    struct netcode_address_t address;  /* the bound address, with its actual port */
     struct netcode_address_t address2; /* the second one of a dual-stack socket, else NETCODE_ADDRESS_NONE */
-    int receive_buffer_bytes;          /* what the system granted; 0 where it has no such thing */
+    int receive_buffer_bytes;          /* what the system granted; 0 where it has no such buffer */
     int send_buffer_bytes;
-    /*  datagrams that the system dropped because the receive buffer was full, by the kernel_filter or as a flood (9 in the
-        manual), where it tells: with the next datagram that it hands over */
+    /*  datagrams that the system dropped because the receive buffer was full, by the kernel_filter or as a flood (9 in
+        the manual), where it reports them: with the next datagram that it returns */
     uint64_t kernel_drops;
-    int last_send_error; /* the system's number of the last datagram that it refused to send; 0 for none */
+    int last_send_error; /* the system's error number of the last datagram that it refused to send; 0 for none */
 };
 
 /*  The network, as client and server see it. The library makes these from the operating system's sockets, from a
-    simulator and from the override callbacks; make your own to carry packets elsewhere. No function may block
-    except `wait`. The struct is copied. */
+    simulator and from the override callbacks; make your own to send packets over another transport. No function may
+    block except `wait`. The struct is copied. */
 struct netcode_socket_t {
     void * context;
     /*  Fills up to `count` datagrams and returns how many entries were filled (errors that concern one datagram fill
-        one entry each), 0 when nothing waits, a negative number when the socket is broken. Required. It writes address,
-        bytes, status, error, and the bytes that `data` leads to; `data` itself stays with its entry. */
+        one entry each), 0 when no datagram waits, a negative number when the socket is broken. Required. It writes
+        address, bytes, status, error, and the bytes that `data` points to, but never changes `data` itself. */
     int ( *receive )( void * context, struct netcode_datagram_t * datagrams, int count );
-    /*  Sends up to `count` datagrams and returns how many the system took; one that it refuses is skipped and not
+    /*  Sends up to `count` datagrams and returns how many the system accepted; one that it refuses is skipped and not
         counted. Required. */
     int ( *send )( void * context, const struct netcode_datagram_t * datagrams, int count );
     /* Sleeps until a datagram waits or `seconds` have passed. May be NULL: then the library sleeps in steps. */
     void ( *wait )( void * context, double seconds );
     /* Called once when the owner is destroyed. May be NULL. */
     void ( *close )( void * context );
-    /* Tells what is bound and granted. May be NULL. */
+    /* Fills `info` with the bound addresses and the granted buffers. May be NULL. */
     void ( *info )( void * context, struct netcode_socket_info_t * info );
 };
 
@@ -785,19 +842,19 @@ struct netcode_network_simulator_t {
     float jitter_milliseconds;      /* plus or minus, evenly distributed */
     float packet_loss_percent;      /* 0..100 */
     float duplicate_packet_percent; /* 0..100: a second copy arrives up to a second later */
-    float reorder_packet_percent;   /* 0..100: held back by up to 100 ms more, so that later ones overtake it */
+    float reorder_packet_percent;   /* 0..100: delayed by up to 100 ms more, so that later ones overtake it */
     /* takes effect at the next netcode_network_simulator_reset; 0 after create */
     uint64_t seed;
     void * internal;
 };
 
-/*  How a client is to be. Zero is the default everywhere, so a zeroed config works. Its network is the first of these
-    that is given: socket, network_simulator, override_send_and_receive, the operating system's UDP. */
+/*  A client's configuration. Zero is the default of every field, so a zeroed config works. The client uses the first of
+    these networks that is given: socket, network_simulator, override_send_and_receive, the operating system's UDP. */
 struct netcode_client_config_t {
     void * allocator_context;
     void * ( *allocate_function )( void * context, size_t bytes ); /* NULL: malloc. Aligned as malloc's */
     void ( *free_function )( void * context, void * pointer );     /* NULL: free */
-    /* talk over this simulator; must outlive the client */
+    /* the network is this simulator, which must outlive the client */
     struct netcode_network_simulator_t * network_simulator;
     /* the first argument of every callback below */
     void * callback_context;
@@ -806,39 +863,39 @@ struct netcode_client_config_t {
                                              uint64_t sequence );
     int override_send_and_receive; /* 1: the two callbacks below are the network */
     void ( *send_packet_override )( void * context, struct netcode_address_t * to, const uint8_t * data, int bytes );
-    /* <= 0: nothing waits */
+    /* returns <= 0 when no datagram waits */
     int ( *receive_packet_override )( void * context, struct netcode_address_t * from, uint8_t * data, int capacity );
 
     /* This library's additions. Zero is the default everywhere. */
-    /* talk over this socket; the client closes it when it is destroyed */
+    /* the network is this socket; the client closes it when it is destroyed */
     const struct netcode_socket_t * socket;
     uint64_t ( *unix_time )( void * context ); /* seconds since 1970; NULL: the system's clock */
-    /*  one line without its end, valid during the call, of the levels that netcode_log_level lets through (at first
-        errors only); NULL: the process-wide printf hook */
+    /*  receives one line without its newline, valid during the call, of the levels that netcode_log_level enables (by
+        default errors only); NULL: the process-wide printf hook */
     void ( *log_callback )( void * context, int level, const char * text );
     /* see NETCODE_DROP_LIST; `from` is valid during the call */
     void ( *drop_callback )( void * context, int reason, const struct netcode_address_t * from, int bytes );
     int sequence_base;       /* NETCODE_SEQUENCE_BASE_... */
-    int packet_pool_buffers; /* received packets that can be held at once; 256: four a tick, unread for a second */
-    int packet_quota;        /* received packets that may be queued; all of the pool */
+    int packet_pool_buffers; /* received packets that can be stored at once; 256: four a tick, unread for a second */
+    int packet_quota;        /* received packets that may be queued; the default is the whole pool */
     /* work units that one update may spend: 1 for a datagram, 3 more for a decryption; 2048 */
     int update_budget;
-    int batch_sends;          /* 1: packets leave at update, at netcode_client_flush, or when 64 are waiting */
-    int receive_buffer_bytes; /* asked of the system, halved until it agrees; 4 MiB */
+    int batch_sends;          /* 1: packets are sent at update, at netcode_client_flush, or when 64 are waiting */
+    int receive_buffer_bytes; /* requested from the system, halved until it is granted; 4 MiB */
     int send_buffer_bytes;    /* the same; 4 MiB */
 };
 
-/* How a server is to be; as the client's, with protocol id and private key. */
+/* A server's configuration. Fields that a client has too are described there. */
 struct netcode_server_config_t {
     uint64_t protocol_id;                   /* unique to this game, and to each incompatible version of it */
-    uint8_t private_key[NETCODE_KEY_BYTES]; /* shared with the web backend, and with nobody else */
+    uint8_t private_key[NETCODE_KEY_BYTES]; /* shared only with the web backend */
     void * allocator_context;
     void * ( *allocate_function )( void * context, size_t bytes );
     void ( *free_function )( void * context, void * pointer );
     struct netcode_network_simulator_t * network_simulator;
     void * callback_context;
-    /*  connected 1: a client took the slot. 0: it leaves, and its id, address, user data, reason and queued packets can
-        still be read */
+    /*  connected 1: a client got the slot. 0: it is disconnected, and its id, address, user data, reason and queued
+        packets can still be read during the call */
     void ( *connect_disconnect_callback )( void * context, int client_index, int connected );
     void ( *send_loopback_packet_callback )( void * context, int client_index, const uint8_t * data, int bytes,
                                              uint64_t sequence );
@@ -857,33 +914,34 @@ struct netcode_server_config_t {
     int sequence_base;
     int packet_pool_buffers; /* max( 1024, 2 x slots, min( 32 x slots, 4096 ) ) */
     int packet_quota;        /* received packets of one client that may be queued; 256 */
-    /*  0: what one update may spend follows from the time since the last one: see 9 in the manual. Above: so many work
+    /*  0: the work of one update is limited by the time since the last one: see 9 in the manual. More: so many work
         units an update: 1 for a datagram, 2 more for a connection request, 3 for a decryption, 15 for each private key
-        that a connect token is tried with, 16 for a client that comes or leaves */
+        that a connect token is tried with, 16 for a client that connects or disconnects */
     int update_budget;
-    int batch_sends;          /* 1: packets leave at update, at netcode_server_flush, or when 64 are waiting */
+    int batch_sends;          /* 1: packets are sent at update, at netcode_server_flush, or when 64 are waiting */
     int receive_buffer_bytes; /* 4 MiB, or 4 KiB a slot where that is more */
     int send_buffer_bytes;    /* the same */
     /* bind this instead of the wildcard of the server address's family */
     const char * bind_address;
     const char * bind_address2; /* the same for the second address of a dual-stack server */
-    /* what tokens call this server, where that is not its own address (NAT, container) */
+    /* this server's addresses in tokens, if they differ from its own (NAT, container) */
     const char * const * public_addresses;
-    /* up to NETCODE_MAX_PUBLIC_ADDRESSES; port 0 stands for the port bound */
+    /* up to NETCODE_MAX_PUBLIC_ADDRESSES; port 0 means the bound port */
     int num_public_addresses;
     /* 1: a newer token with a connected client's id takes over its slot */
     int replace_existing_clients;
-    /* handshakes that can be under way at once; max( 4 x slots, 256 ) */
+    /* handshakes that can be pending at once; max( 4 x slots, 256 ) */
     int pending_handshakes;
     int consumed_tokens; /* used tokens that are remembered; max( 8 x slots, 1024 ) */
-    /*  Asked last before a client gets its slot: 1 lets it in, 0 denies it. For bans, and for what several servers must
-        agree on: see 6 in the manual. May be asked again for the same client: 4 times at once, then ten a second. */
+    /*  Called last before a client gets its slot: 1 accepts it, 0 denies it. For bans, and where several servers must
+        agree: see 6 in the manual. May be called again for the same client: 4 times at once, then ten a second. */
     int ( *admit_callback )( void * context, uint64_t client_id, const uint8_t * token_tag, uint64_t expire_timestamp );
-    /*  Linux: 1 lets the system throw away datagrams of impossible size or prefix before they are copied. They count as
-        kernel_drops then, and not by reason. Elsewhere, or where it is refused, the log says so and nothing changes. */
+    /*  Linux: 1 makes the system drop datagrams of impossible size or prefix before they are copied. They count as
+        kernel_drops then, and not by reason. Elsewhere, or where the system refuses, a log line says so and nothing
+        changes. */
     int kernel_filter;
-    /*  Linux: 1 lets several servers, each on a thread of its own, share one port; all of them must say so. The system
-        gives each client address to one of them. Elsewhere create fails where the port is in use. */
+    /*  Linux: 1 lets several servers, each on its own thread, share one port; all of them must set it. The system
+        assigns each client address to one of them. Elsewhere create fails if the port is in use. */
     int share_port;
 };
 
@@ -892,12 +950,12 @@ struct netcode_server_config_t {
 #define NETCODE_EVENT_PAYLOAD 2
 #define NETCODE_EVENT_DISCONNECTED 3
 
-/*  What happened, in its true order. A payload's `data` is the caller's until netcode_server_free_packet /
-    netcode_client_free_packet. */
+/*  Events are reported in the order in which they happened. A payload's `data` belongs to the caller until
+    netcode_server_free_packet / netcode_client_free_packet. */
 struct netcode_event_t {
     int type;           /* NETCODE_EVENT_... */
     int client_index;   /* the slot; a client's as netcode_client_index has it */
-    uint64_t session;   /* never repeats in one server or client object, whoever uses the slot */
+    uint64_t session;   /* never repeats in one server or client object, whichever client has the slot */
     uint64_t client_id; /* server only */
     /* DISCONNECTED: the server's disconnect reason; on a client its new state, 0 or negative */
     int reason;
@@ -915,7 +973,7 @@ struct netcode_client_stats_t {
     uint64_t datagrams_received; /* dropped ones too */
     uint64_t dropped[NETCODE_DROP_REASONS];
     uint64_t connects;       /* times that CONNECTED was reached */
-    uint64_t disconnects;    /* times that it was left */
+    uint64_t disconnects;    /* times that a connected client was disconnected */
     uint64_t send_errors;    /* datagrams that the system refused to send */
     uint64_t receive_errors; /* errors that the system reported on receiving, ICMP among them */
     uint64_t kernel_drops;   /* see netcode_socket_info_t */
@@ -945,26 +1003,26 @@ struct netcode_server_stats_t {
     int packets_held;
     uint64_t handshakes;         /* pending entries made */
     uint64_t handshakes_expired; /* that ended without a connection */
-    uint64_t handshakes_evicted; /* that gave way to newer ones */
+    uint64_t handshakes_evicted; /* that were replaced by newer ones */
     uint64_t backlogs;           /* updates that ended with work left for the next */
     int slots;
     int clients;  /* connected now, loopback clients included */
-    int pending;  /* handshakes under way */
-    int consumed; /* used tokens remembered, expired ones included until their room is needed */
+    int pending;  /* handshakes pending now */
+    int consumed; /* used tokens remembered, expired ones included until their records are needed */
 };
 
 struct netcode_server_client_stats_t {
-    uint64_t session; /* 0: nobody is connected */
+    uint64_t session; /* 0: no client is connected */
     uint64_t client_id;
     uint64_t packets_sent;
     uint64_t packets_received; /* accepted */
     uint64_t bytes_sent;
     uint64_t bytes_received;
-    uint64_t packets_dropped; /* payloads that found no room; what came while the queue was full was not opened */
+    uint64_t packets_dropped; /* payloads dropped: no buffer was free, or the queue was full (then before decryption) */
     double seconds_connected;
     double seconds_silent; /* since the last accepted packet */
     int packets_queued;
-    int confirmed; /* it has shown that it knows that it is connected */
+    int confirmed; /* it has sent a packet that only a connected client sends */
     int loopback;
 };
 
@@ -973,10 +1031,10 @@ struct netcode_client_report_server_t {
     uint64_t requests_sent;
     uint64_t responses_sent;
     int challenged; /* it answered with a challenge */
-    int denied;     /* it said that it is full */
-    /* the system's number of the last socket error, ICMP's "unreachable" included; 0 for none */
+    int denied;     /* it replied that it is full */
+    /* the system's error number of the last socket error, ICMP's "unreachable" included; 0 for none */
     int last_error;
-    int errors;            /* how many of them */
+    int errors;            /* socket errors */
     double seconds_waited; /* spent on this server before it connected or was given up */
 };
 
@@ -984,12 +1042,12 @@ struct netcode_client_report_server_t {
 struct netcode_client_report_t {
     int state;
     int num_servers;  /* in the token */
-    int server_index; /* the one being tried, or tried last */
+    int server_index; /* the server being tried, or tried last */
     struct netcode_client_report_server_t servers[NETCODE_MAX_SERVERS_PER_CONNECT];
-    double token_seconds_left; /* by the client's own count; 1e300 for a token that never expires */
-    char text[256];            /* one plain sentence */
+    double token_seconds_left; /* by the client's clock; 1e300 for a token that never expires */
+    char text[256];            /* one sentence for the player */
     uint64_t refused;          /* packets of the server at server_index that were dropped since the last accepted one */
-    int refused_as;            /* why the last of them was: NETCODE_DROP_... */
+    int refused_as;            /* why the last of them was dropped: NETCODE_DROP_... */
 };
 
 /* The public part of a connect token. */
@@ -1027,8 +1085,8 @@ typedef struct netcode_server_t netcode_server_t;
 
 #if defined( NETCODE_MESSAGES )
 
-/*  How a message is delivered. Sequenced: what arrives behind a newer one of its channel is dropped. Ordered: in the
-    order of sending, in its channel. With receipt: an event tells what became of it. */
+/*  How a message is delivered. Sequenced: one that arrives after a newer one of its channel is dropped. Ordered: in the
+    order of sending, within its channel. With receipt: an event reports whether it arrived. */
 #define NETCODE_MESSAGE_UNRELIABLE 0
 #define NETCODE_MESSAGE_UNRELIABLE_SEQUENCED 1
 #define NETCODE_MESSAGE_RELIABLE 2
@@ -1045,11 +1103,11 @@ typedef struct netcode_server_t netcode_server_t;
 #define NETCODE_MESSAGES_FRAGMENT_BYTES 1024
 #define NETCODE_MESSAGES_MAX_BYTES 16777216 /* the largest max_message_bytes */
 
-/* What netcode_messages_send answers. NETCODE_OK: it is queued. */
-#define NETCODE_MESSAGES_FULL 0           /* no room: try again when something was acknowledged, or drop it */
+/* What netcode_messages_send returns. NETCODE_OK: it is queued. */
+#define NETCODE_MESSAGES_FULL 0           /* no space in the buffer: try again after messages were acknowledged */
 #define NETCODE_MESSAGES_TOO_LARGE ( -1 ) /* for a packet, for max_message_bytes or for the peer's */
 #define NETCODE_MESSAGES_BAD_ARGUMENT ( -2 )
-#define NETCODE_MESSAGES_BROKEN ( -3 ) /* an ordered message was given up, or the peer lied; only a reset helps */
+#define NETCODE_MESSAGES_BROKEN ( -3 ) /* see NETCODE_MESSAGES_EVENT_BROKEN; only a reset helps */
 
 #define NETCODE_MESSAGES_CONGESTION_AIMD 0  /* follows losses: RFC 9002's constants */
 #define NETCODE_MESSAGES_CONGESTION_FIXED 1 /* bytes_per_second, whatever is lost */
@@ -1058,12 +1116,12 @@ typedef struct netcode_server_t netcode_server_t;
 #define NETCODE_MESSAGES_EVENT_NONE 0
 #define NETCODE_MESSAGES_EVENT_ACKED 1    /* the other side has it */
 #define NETCODE_MESSAGES_EVENT_LOST 2     /* unreliable: its packet was lost; else given up, or the connection ended */
-#define NETCODE_MESSAGES_EVENT_SPURIOUS 3 /* LOST was said too early: it has arrived after all */
-#define NETCODE_MESSAGES_EVENT_PROGRESS 4 /* of a message in fragments: bytes_done of bytes are there */
+#define NETCODE_MESSAGES_EVENT_SPURIOUS 3 /* LOST was reported too early: the message has arrived */
+#define NETCODE_MESSAGES_EVENT_PROGRESS 4 /* of a message in fragments: bytes_done of its bytes have arrived */
 /* an ordered message was given up (max_retries), or the peer acknowledged what was never sent: reset or disconnect */
 #define NETCODE_MESSAGES_EVENT_BROKEN 5
 
-/* Why a packet was dropped, all of it. X( name, sentence ) */
+/* Why a whole packet was dropped. X( name, sentence ) */
 /* clang-format off */
 #define NETCODE_MESSAGES_DROP_LIST( X )                                                              \
     X( NONE         , "accepted" )                                                                   \
@@ -1092,9 +1150,9 @@ struct netcode_message_t {
     int kind;             /* NETCODE_MESSAGE_...; when received without its receipt: 0 to 4 */
     const uint8_t * data; /* received: valid until the next netcode_messages_receive, reset or destroy */
     int bytes;            /* 0 to max_message_bytes */
-    double ttl_seconds;   /* sending: dropped when it is still waiting by then. 0 or less: unreliable 0.5 s, reliable
-                             for ever; ordered messages must not have one */
-    uint64_t receipt;     /* sending: yours, handed back by events; kinds without receipt are told too if it is not 0 */
+    double ttl_seconds;   /* sending: dropped if not sent by then; if reliable, given up if not acknowledged.
+                             0 or less: unreliable 0.5 s, reliable for ever; ordered messages must not have one */
+    uint64_t receipt;     /* sending: yours, returned by events; if not 0, kinds without receipt get events too */
 };
 
 /* Zero is the default everywhere. */
@@ -1102,17 +1160,17 @@ struct netcode_messages_config_t {
     void * allocator_context;
     void * ( *allocate_function )( void * context, size_t bytes ); /* NULL: malloc. Aligned as malloc's */
     void ( *free_function )( void * context, void * pointer );     /* NULL: free */
-    int channels;                                                  /* 1 to 32; 32. Both sides alike */
+    int channels;                                                  /* 1 to 32; 32. The same on both sides */
     int max_message_bytes;    /* either way, up to NETCODE_MESSAGES_MAX_BYTES; 262144 */
-    int send_buffer_bytes;    /* messages that wait or are not acknowledged; 2 x max_message_bytes + 64 KiB */
+    int send_buffer_bytes;    /* messages queued or not yet acknowledged; 2 x max_message_bytes + 64 KiB */
     int receive_buffer_bytes; /* messages that wait to be read or to be completed; 2 x max_message_bytes + 64 KiB */
-    int window_packets;       /* packets under way, 16 to 4096; 64 */
+    int window_packets;       /* packets in flight, 16 to 4096; 64 */
     int congestion;           /* NETCODE_MESSAGES_CONGESTION_... */
     int bytes_per_second;     /* of FIXED; 125000 */
-    int max_retries;   /* 1 to 60 times lost, or silence as long, then given up; 0: never, until the connection ends */
-    int upgrade_large; /* 1: an unreliable message that is too large for a packet is sent reliably. 0: refused */
-    double ping_seconds; /* measures the round trip where nothing else does; 1.0; negative: never */
-    uint8_t priorities[NETCODE_MESSAGES_CHANNELS]; /* of each channel: 0 goes before 1 and so on */
+    int max_retries;     /* given up after 1 to 60 losses, or a silence as long; 0: never, until the connection ends */
+    int upgrade_large;   /* 1: an unreliable message that is too large for a packet is sent reliably. 0: refused */
+    double ping_seconds; /* measures the round trip when nothing else does; 1.0; negative: never */
+    uint8_t priorities[NETCODE_MESSAGES_CHANNELS]; /* of each channel: 0 is sent before 1 and so on */
     uint8_t weights[NETCODE_MESSAGES_CHANNELS];    /* shares among channels of one priority; 0 is 1 */
 };
 
@@ -1125,12 +1183,12 @@ struct netcode_messages_event_t {
     uint64_t receipt; /* the message's */
 };
 
-/* Counts since create or the last reset, and what is measured. Seconds, bytes. */
+/* Counts since create or the last reset, and measurements. Seconds, bytes. */
 struct netcode_messages_stats_t {
     uint64_t reliable_retries_total;   /* messages and fragments sent again because a packet was lost */
-    uint64_t reliable_timeouts_total;  /* reliable messages given up when they were begun (max_retries, time to live) */
-    uint64_t dropped_duplicates_total; /* packets that came twice */
-    uint64_t dropped_old_total;        /* packets behind the window */
+    uint64_t reliable_timeouts_total;  /* begun reliable messages that were given up (max_retries, time to live) */
+    uint64_t dropped_duplicates_total; /* packets received twice */
+    uint64_t dropped_old_total;        /* packets older than the window */
     uint64_t dropped_window_total;     /* packets, or their messages, beyond the window */
     uint64_t drops[NETCODE_MESSAGES_DROP_REASONS]; /* packets by reason, those three included */
     uint64_t packets_sent, packets_received, packets_lost, packets_lost_spuriously;
@@ -1138,21 +1196,21 @@ struct netcode_messages_stats_t {
     uint64_t messages_sent, messages_received; /* begun to be sent; handed to the application */
     uint64_t messages_repeated;                /* small reliable messages sent once more before anything was lost */
     uint64_t messages_duplicate;               /* received again: repeats and retries */
-    uint64_t messages_outdated;                /* sequenced, received behind a newer one */
-    uint64_t messages_expired;  /* dropped here, unsent: outlived, or the other side takes none so large */
-    uint64_t messages_unstored; /* unreliable, received while nobody made room by reading */
+    uint64_t messages_outdated;                /* sequenced, received after a newer one */
+    uint64_t messages_expired;  /* dropped here, unsent: waited too long, or too large for the other side */
+    uint64_t messages_unstored; /* unreliable, dropped on arrival: the application reads too slowly */
     uint64_t probes;            /* packets sent because nothing was acknowledged for too long */
-    double rtt, rtt_variation, rtt_min, rtt_latest, jitter; /* 0 until something was measured */
-    double ping;                     /* there and back with the other side's tick: what a player feels */
-    double loss_sent, loss_received; /* 0 to 1, of the last packets */
+    double rtt, rtt_variation, rtt_min, rtt_latest, jitter; /* 0 until measured */
+    double ping;                     /* the round trip and the other side's tick: the delay for a player */
+    double loss_sent, loss_received; /* 0 to 1, of the latest packets */
     double send_rate, receive_rate;  /* bytes a second */
     double congestion_window, bytes_in_flight;
     double send_buffer_used, receive_buffer_used;
-    double credit; /* bytes of reliable messages that the other side would take now */
+    double credit; /* bytes of reliable messages that the other side would accept now */
 };
 
 struct netcode_messages_channel_stats_t {
-    int queued_messages; /* not begun to be sent */
+    int queued_messages; /* of which nothing was sent yet */
     int queued_bytes;
     double queued_seconds; /* the age of the oldest of them */
 };
@@ -1174,8 +1232,8 @@ extern "C" {
 
 /* ---- library ---- */
 
-/*  Readies libsodium and the system's sockets. Call it once before anything else; calls are counted. NETCODE_OK or
-    NETCODE_ERROR. */
+/*  Initializes libsodium and the system's sockets. Call it once before any other function; calls are counted.
+    NETCODE_OK or NETCODE_ERROR. */
 NETCODE_API int netcode_init( void );
 
 /* Undoes one netcode_init. */
@@ -1184,18 +1242,19 @@ NETCODE_API void netcode_term( void );
 /* The version of the implementation that was linked, "1.0.0". Static storage. */
 NETCODE_API const char * netcode_version( void );
 
-/*  Marks the packets of sockets that are created afterwards as urgent (DSCP EF, TOS byte 0xB8). Where the system
-    refuses, nothing is marked. */
+/*  Marks the packets of sockets that are created afterwards as urgent (DSCP EF, TOS byte 0xB8). If the system refuses,
+    packets are not marked. */
 NETCODE_API void netcode_enable_packet_tagging( void );
 
-/*  What is logged, NETCODE_LOG_LEVEL_...; at first errors only. Process-wide. Nothing is formatted for a level that
-    is off. */
+/*  Sets what is logged, NETCODE_LOG_LEVEL_...; by default errors only. Process-wide. Nothing is formatted for a level
+    that is off. */
 NETCODE_API void netcode_log_level( int level );
 
-/* Where log lines go when a config has no log_callback; at first printf. NULL restores that. Process-wide. */
+/*  Sets the function for log lines of objects without log_callback; by default printf. NULL restores it.
+    Process-wide. */
 NETCODE_API void netcode_set_printf_function( int ( *function )( const char *, ... ) );
 
-/* What a failed assert calls, in debug builds; at first it prints and aborts. NULL restores that. Process-wide. */
+/* Sets what a failed assert calls in debug builds; by default it prints and aborts. NULL restores it. Process-wide. */
 NETCODE_API void netcode_set_assert_function( void ( *function )( const char * condition, const char * function,
                                                                   const char * file, int line ) );
 
@@ -1207,7 +1266,7 @@ static void ( *netcode_assert_function )( const char *, const char *, const char
 extern NETCODE_API_DATA void ( *netcode_assert_function )( const char *, const char *, const char *, int );
 #endif
 
-/* NETCODE_ASSERT( condition ), where you define it, takes the place of the assert function. */
+/* If you define NETCODE_ASSERT( condition ), it replaces the assert function. */
 #ifndef netcode_assert
 #if defined( NETCODE_ASSERT )
 #define netcode_assert( condition ) NETCODE_ASSERT( condition )
@@ -1222,13 +1281,14 @@ extern NETCODE_API_DATA void ( *netcode_assert_function )( const char *, const c
 #endif
 #endif
 
-/* Fills `data` with `bytes` bytes that nobody can guess (libsodium's). */
+/* Fills `data` with `bytes` unpredictable bytes (libsodium's). */
 NETCODE_API void netcode_random_bytes( uint8_t * data, int bytes );
 
-/* Sleeps. 0, negative and NaN do not. */
+/* Sleeps. Returns at once for 0, negative numbers and NaN. */
 NETCODE_API void netcode_sleep( double seconds );
 
-/* Monotonic seconds from an arbitrary start. For examples and callers: the library itself never reads it. */
+/*  Monotonic seconds from an arbitrary start. For examples and callers; the library reads it only as section 7
+    describes. */
 NETCODE_API double netcode_time( void );
 
 /* "CONNECTED" and so on; "UNKNOWN" for a number that is no state. Static storage. */
@@ -1250,26 +1310,26 @@ NETCODE_API int netcode_parse_address( const char * text, struct netcode_address
     NETCODE_MAX_ADDRESS_STRING_LENGTH bytes and is returned. */
 NETCODE_API char * netcode_address_to_string( const struct netcode_address_t * address, char * buffer );
 
-/* 1 if both are the same place and port. */
+/* 1 if both have the same address and port. */
 NETCODE_API int netcode_address_equal( const struct netcode_address_t * a, const struct netcode_address_t * b );
 
 /* ---- connect token ---- */
 
-/*  Makes the connect token that lets one client connect to one of up to 32 servers. Standard: Connect Token. The client
-    dials the public addresses; the server looks for itself among the internal ones (pass the same list for both where
-    there is no NAT). `expire_seconds` negative: never expires; 0: expired already. `timeout_seconds` 0 or negative: no
-    timeout. `user_data` has NETCODE_USER_DATA_BYTES bytes, NULL means zeros; `private_key` NETCODE_KEY_BYTES;
-    `connect_token` receives NETCODE_CONNECT_TOKEN_BYTES. Reads the system's clock and random source. NETCODE_OK or
-    NETCODE_ERROR: a count outside 1..32, an address that can not be read or has no port. Backends only: the private key
-    must never be where players are. */
+/*  Makes a connect token, with which one client can connect to one of up to 32 servers. Standard: Connect Token. The
+    client sends to the public addresses; the server looks for its own among the internal ones (pass the same list for
+    both where there is no NAT). `expire_seconds` negative: never expires; 0: expired already. `timeout_seconds` 0 or
+    negative: no timeout. `user_data` has NETCODE_USER_DATA_BYTES bytes, NULL means zeros; `private_key`
+    NETCODE_KEY_BYTES; `connect_token` receives NETCODE_CONNECT_TOKEN_BYTES. Reads the system's clock and random source.
+    NETCODE_OK or NETCODE_ERROR: a count outside 1..32, an address that can not be read or has no port. For backends
+    only: the private key must never reach a player's machine. */
 NETCODE_API int netcode_generate_connect_token( int num_server_addresses, const char ** public_server_addresses,
                                                 const char ** internal_server_addresses, int expire_seconds,
                                                 int timeout_seconds, uint64_t client_id, uint64_t protocol_id,
                                                 const uint8_t * private_key, uint8_t * user_data,
                                                 uint8_t * connect_token );
 
-/*  Reads the public part of a token. NETCODE_OK, or NETCODE_ERROR where a client would call it invalid; `version`
-    is filled in any case. */
+/*  Reads the public part of a token. NETCODE_OK, or NETCODE_ERROR if a client would refuse it as invalid; `version` is
+    always filled. */
 NETCODE_API int netcode_connect_token_info( const uint8_t * connect_token, struct netcode_connect_token_info_t * info );
 
 /* ---- client ---- */
@@ -1277,15 +1337,15 @@ NETCODE_API int netcode_connect_token_info( const uint8_t * connect_token, struc
 /* Sets every field to its default. A config of zeros is the same. */
 NETCODE_API void netcode_default_client_config( struct netcode_client_config_t * config );
 
-/*  Makes a client that sends from `address` ("0.0.0.0" or "::" and no port for any; a simulator wants a port). All
-    the memory that it will ever use is taken here. `time` is the caller's clock in seconds. NULL on error: see
+/*  Makes a client that sends from `address` ("0.0.0.0" or "::" without a port for any; a simulator needs a port). All
+    of its memory is allocated here. `time` is the caller's clock in seconds. NULL on error: see
     netcode_client_create_error. */
 NETCODE_API struct netcode_client_t * netcode_client_create( const char * address,
                                                              const struct netcode_client_config_t * config,
                                                              double time );
 
-/*  The same with an address of each family, in either order, so that it reaches servers of both. Without the second one
-    (NULL or empty) it is netcode_client_create. */
+/*  The same with an address of each family, in either order, so that it can connect to servers of both. Without the
+    second one (NULL or empty) it is netcode_client_create. */
 NETCODE_API struct netcode_client_t * netcode_client_create_dual( const char * address1, const char * address2,
                                                                   const struct netcode_client_config_t * config,
                                                                   double time );
@@ -1294,7 +1354,7 @@ NETCODE_API struct netcode_client_t * netcode_client_create_dual( const char * a
 NETCODE_API int netcode_client_create_error( void );
 NETCODE_API const char * netcode_client_create_error_text( int error );
 
-/* The bytes that netcode_client_create will ask of the allocator. */
+/* The bytes that netcode_client_create will allocate. */
 NETCODE_API size_t netcode_client_memory( const struct netcode_client_config_t * config );
 
 /*  Disconnects if connected, closes the socket, wipes and frees everything, received packets included. NULL is
@@ -1302,16 +1362,16 @@ NETCODE_API size_t netcode_client_memory( const struct netcode_client_config_t *
 NETCODE_API void netcode_client_destroy( struct netcode_client_t * client );
 
 /*  Starts to connect with a token of NETCODE_CONNECT_TOKEN_BYTES, which is copied; a client that is connected or
-    connecting disconnects first. Sends nothing itself: clocks and the first request start at the next update. A token
-    that can not be read, or with which this client was connected before, leads to INVALID_CONNECT_TOKEN.
-    Standard: Client State Machine */
+    connecting disconnects first. It sends nothing itself: the next update starts the timeouts and sends the first
+    request. A token that can not be read, or with which this client was connected before, leads to
+    INVALID_CONNECT_TOKEN. Standard: Client State Machine */
 NETCODE_API void netcode_client_connect( struct netcode_client_t * client, const uint8_t * connect_token );
 
 /*  Receives, sends, and moves the state machine, in that order. `time` in seconds on the caller's clock; steps
-    backwards, NaN and infinity count as standing still. Call it at the game's rate. */
+    backwards, NaN and infinity count as no step. Call it once a tick. */
 NETCODE_API void netcode_client_update( struct netcode_client_t * client, double time );
 
-/*  Tells the server (10 redundant packets, at once) and goes to DISCONNECTED. Does nothing unless connecting or
+/*  Notifies the server (10 redundant packets, at once) and goes to DISCONNECTED. Does nothing unless connecting or
     connected. */
 NETCODE_API void netcode_client_disconnect( struct netcode_client_t * client );
 
@@ -1330,33 +1390,34 @@ NETCODE_API void netcode_client_free_packet( struct netcode_client_t * client, v
 /* NETCODE_CLIENT_STATE_... */
 NETCODE_API int netcode_client_state( struct netcode_client_t * client );
 
-/*  The slot on the server, and how many it has: both as last reported, 0 while not connected. The slot is -1 where the
-    server named one that can not be (some name client ids); it is below NETCODE_MAX_SLOTS, and the count not above. */
+/*  The slot on the server, and how many slots it has: both as last reported, 0 while not connected. The slot is below
+    NETCODE_MAX_SLOTS, or -1 if the server reported an impossible one (some send client ids); the count is at most
+    NETCODE_MAX_SLOTS. */
 NETCODE_API int netcode_client_index( struct netcode_client_t * client );
 NETCODE_API int netcode_client_max_clients( struct netcode_client_t * client );
 
 /* The local port; 0 where there is none. */
 NETCODE_API uint16_t netcode_client_get_port( struct netcode_client_t * client );
 
-/*  The server that it talks to or tried last; NETCODE_ADDRESS_NONE before the first connect. Valid as long as the
-    client. */
+/*  The server that it is connected to or tried last; NETCODE_ADDRESS_NONE before the first connect. Valid until the
+    client is destroyed. */
 NETCODE_API struct netcode_address_t * netcode_client_server_address( struct netcode_client_t * client );
 
 /* Feeds one raw datagram, as if the socket had received it. It is decrypted in place. */
 NETCODE_API void netcode_client_process_packet( struct netcode_client_t * client, struct netcode_address_t * from,
                                                 uint8_t * data, int bytes );
 
-/* Loopback: the client sits beside its server in one process; payloads go through send_loopback_packet_callback and
-   netcode_client_process_loopback_packet, unencrypted; without the callback they go nowhere, which is logged once.
-   Connecting is refused unless it is disconnected. */
+/*  Loopback: client and server are in one process; payloads pass through send_loopback_packet_callback and
+    netcode_client_process_loopback_packet, unencrypted; without the callback they are dropped, which is logged once.
+    The client must be disconnected, or the call is refused. */
 NETCODE_API void netcode_client_connect_loopback( struct netcode_client_t * client, int client_index, int max_clients );
 NETCODE_API void netcode_client_disconnect_loopback( struct netcode_client_t * client );
 NETCODE_API int netcode_client_loopback( struct netcode_client_t * client );
 NETCODE_API void netcode_client_process_loopback_packet( struct netcode_client_t * client, const uint8_t * data,
                                                          int bytes, uint64_t sequence );
 
-/*  Takes the next event: 1, or 0 when there is none. Use this or netcode_client_receive_packet, as you like. An attempt
-    that fails gives a DISCONNECTED alone, with the negative state as its reason. */
+/*  Removes and returns the next event: 1, or 0 when there is none. Use this or netcode_client_receive_packet, as you
+    like. An attempt that fails has a DISCONNECTED without a CONNECTED, with the negative state as its reason. */
 NETCODE_API int netcode_client_next_event( struct netcode_client_t * client, struct netcode_event_t * event );
 
 /* Sends what batch_sends holds back. */
@@ -1366,10 +1427,10 @@ NETCODE_API void netcode_client_flush( struct netcode_client_t * client );
     and not at all on the simulator. Call netcode_client_update afterwards. */
 NETCODE_API void netcode_client_wait( struct netcode_client_t * client, double seconds );
 
-/* What was sent, received and dropped, since the client was created. */
+/* Counts of what was sent, received and dropped, since the client was created. */
 NETCODE_API void netcode_client_stats( struct netcode_client_t * client, struct netcode_client_stats_t * stats );
 
-/* Why can't I connect? Everything the client knows about it, and one plain sentence for the player. */
+/* Why can't I connect? Everything that the client knows about it, and one sentence for the player. */
 NETCODE_API void netcode_client_report( struct netcode_client_t * client, struct netcode_client_report_t * report );
 
 /* ---- server ---- */
@@ -1377,9 +1438,9 @@ NETCODE_API void netcode_client_report( struct netcode_client_t * client, struct
 /* Sets every field to its default. */
 NETCODE_API void netcode_default_server_config( struct netcode_server_config_t * config );
 
-/*  Makes a server that tokens call `address` (and by every one of config->public_addresses beside it); it binds the
-    wildcard of that family at that port (or config->bind_address). Port 0 binds any free port, and the server then is known
-    by the real one. `time` is the caller's clock. NULL on error. */
+/*  Makes a server whose address in tokens is `address` (or any of config->public_addresses); it binds the wildcard
+    address of that family at that port (or config->bind_address). Port 0 binds any free port, which tokens must then
+    name. `time` is the caller's clock. NULL on error. */
 NETCODE_API struct netcode_server_t * netcode_server_create( const char * address,
                                                              const struct netcode_server_config_t * config,
                                                              double time );
@@ -1394,57 +1455,57 @@ NETCODE_API struct netcode_server_t * netcode_server_create_dual( const char * a
 NETCODE_API int netcode_server_create_error( void );
 NETCODE_API const char * netcode_server_create_error_text( int error );
 
-/* The bytes that netcode_server_create and netcode_server_start will ask of the allocator in all. */
+/* The bytes that netcode_server_create and netcode_server_start will allocate in total. */
 NETCODE_API size_t netcode_server_memory( const struct netcode_server_config_t * config, int max_clients );
 
 /* Stops, closes the socket, wipes and frees everything, received packets included. NULL is ignored. */
 NETCODE_API void netcode_server_destroy( struct netcode_server_t * server );
 
-/*  Opens `max_clients` slots (1..NETCODE_MAX_SLOTS); a running server is stopped first, and what was not read yet is
-    given up if the number of slots changes. The memory is taken here:
-    where it can not be had the server stays stopped and says so in the log. */
+/*  Opens `max_clients` slots (1..NETCODE_MAX_SLOTS); a running server is stopped first, and unread packets and events
+    are dropped if the number of slots changes. The memory is allocated here: if that fails, the server stays stopped
+    and logs it. */
 NETCODE_API void netcode_server_start( struct netcode_server_t * server, int max_clients );
 
-/* Disconnects everyone and closes the slots. Used tokens stay remembered, received packets stay valid. */
+/* Disconnects all clients and closes the slots. Used tokens stay remembered, received packets stay valid. */
 NETCODE_API void netcode_server_stop( struct netcode_server_t * server );
 
 /*  Receives, sends keep-alives, ends what timed out, in that order, within the budget of the config. See
     netcode_client_update. */
 NETCODE_API void netcode_server_update( struct netcode_server_t * server, double time );
 
-/* Is it started; how many slots has it; how many of them are taken, loopback clients included? 0 while stopped. */
+/* Is it started; how many slots has it; how many clients are connected, loopback clients included? 0 while stopped. */
 NETCODE_API int netcode_server_running( struct netcode_server_t * server );
 NETCODE_API int netcode_server_max_clients( struct netcode_server_t * server );
 NETCODE_API int netcode_server_num_connected_clients( struct netcode_server_t * server );
 
-/*  Is there a client in this slot? This and the other queries about a slot take any index from 0 on, so that a caller may
-    poll as many as it has room for: past the last slot no client is connected. A call that does something to such a slot
-    is a mistake, logged once a second. */
+/*  Is there a client in this slot? This and the other queries about a slot accept any index from 0 on: past the last
+    slot no client is connected. A call that acts on such a slot is a mistake, logged once a second. */
 NETCODE_API int netcode_server_client_connected( struct netcode_server_t * server, int client_index );
 
-/* Why the slot's last client left, NETCODE_SERVER_CLIENT_DISCONNECT_REASON_...; NONE while one is connected. */
+/*  Why the slot's last client was disconnected, NETCODE_SERVER_CLIENT_DISCONNECT_REASON_...; NONE while one is
+    connected. */
 NETCODE_API int netcode_server_client_disconnect_reason( struct netcode_server_t * server, int client_index );
 
 /* 1 if a loopback client of this process has the slot. */
 NETCODE_API int netcode_server_client_loopback( struct netcode_server_t * server, int client_index );
 
-/* 0 and NULL where nobody is connected. What is pointed to stays valid until the slot is emptied. */
+/* 0 and NULL if no client is connected. The pointers stay valid until the slot is emptied. */
 NETCODE_API uint64_t netcode_server_client_id( struct netcode_server_t * server, int client_index );
 NETCODE_API struct netcode_address_t * netcode_server_client_address( struct netcode_server_t * server,
                                                                       int client_index );
 NETCODE_API void * netcode_server_client_user_data( struct netcode_server_t * server, int client_index );
 
-/* The number of this stay of this client, never used again; 0 where nobody is connected. Events carry it. */
+/* The number of this client's session, never used again; 0 if no client is connected. Events contain it. */
 NETCODE_API uint64_t netcode_server_client_session( struct netcode_server_t * server, int client_index );
 
-/* Tells the client (10 redundant packets, at once) and empties the slot; all slots, but for loopback clients'. */
+/* Notifies the client (10 redundant packets, at once) and empties the slot; or all slots, except loopback clients'. */
 NETCODE_API void netcode_server_disconnect_client( struct netcode_server_t * server, int client_index );
 NETCODE_API void netcode_server_disconnect_all_clients( struct netcode_server_t * server );
 
-/* The sequence that the next packet to this client will carry; 0 where nobody is connected. */
+/* The sequence that the next packet to this client will carry; 0 if no client is connected. */
 NETCODE_API uint64_t netcode_server_next_packet_sequence( struct netcode_server_t * server, int client_index );
 
-/* Sends a payload of 1..1200 bytes; any other size is refused and logged. Does nothing where nobody is connected. */
+/* Sends a payload of 1..1200 bytes; any other size is refused and logged. Does nothing if no client is connected. */
 NETCODE_API void netcode_server_send_packet( struct netcode_server_t * server, int client_index, const uint8_t * data,
                                              int bytes );
 
@@ -1452,14 +1513,14 @@ NETCODE_API void netcode_server_send_packet( struct netcode_server_t * server, i
 NETCODE_API void netcode_server_send_packet_to_session( struct netcode_server_t * server, int client_index,
                                                         uint64_t session, const uint8_t * data, int bytes );
 
-/* Sends a payload to everyone who is connected, but `except_client_index` (-1: to all). */
+/* Sends a payload to all connected clients except `except_client_index` (-1: to all). */
 NETCODE_API void netcode_server_broadcast( struct netcode_server_t * server, const uint8_t * data, int bytes,
                                            int except_client_index );
 
-/*  The oldest payload of this client, or NULL. It stays valid until freed or until the server is destroyed, whatever
-    becomes of the client and the slot; it is aligned to 16 bytes, and 8 readable bytes follow it. What was queued when
-    the client left can be read until the slot is used again, or until others need the room. NULL while the server is
-    stopped: what was queued then is reached by netcode_server_next_event. */
+/*  The oldest payload of this client, or NULL. It stays valid until freed or until the server is destroyed, even if the
+    client disconnects and the slot is reused; it is aligned to 16 bytes, and 8 readable bytes follow it. What was
+    queued when the client disconnected can be read until the slot is used again, or until others need the buffers. NULL
+    while the server is stopped: netcode_server_next_event still returns what was queued. */
 NETCODE_API uint8_t * netcode_server_receive_packet( struct netcode_server_t * server, int client_index, int * bytes,
                                                      uint64_t * sequence );
 NETCODE_API void netcode_server_free_packet( struct netcode_server_t * server, void * packet );
@@ -1468,7 +1529,7 @@ NETCODE_API void netcode_server_free_packet( struct netcode_server_t * server, v
 NETCODE_API void netcode_server_process_packet( struct netcode_server_t * server, struct netcode_address_t * from,
                                                 uint8_t * data, int bytes );
 
-/*  Loopback: a client in the same process takes a slot without a handshake; see netcode_client_connect_loopback.
+/*  Loopback: a client in the same process gets a slot without a handshake; see netcode_client_connect_loopback.
     `user_data` may be NULL. */
 NETCODE_API void netcode_server_connect_loopback_client( struct netcode_server_t * server, int client_index,
                                                          uint64_t client_id, const uint8_t * user_data );
@@ -1476,49 +1537,51 @@ NETCODE_API void netcode_server_disconnect_loopback_client( struct netcode_serve
 NETCODE_API void netcode_server_process_loopback_packet( struct netcode_server_t * server, int client_index,
                                                          const uint8_t * data, int bytes, uint64_t sequence );
 
-/* The port of the server's first address; the real one where port 0 was asked for. */
+/* The port of the server's first address; the actual one if port 0 was requested. */
 NETCODE_API uint16_t netcode_server_get_port( struct netcode_server_t * server );
 
-/*  Takes the next event of all clients, in their true order: 1, or 0 when there is none. Use this or the per-slot
-    calls and callbacks, as you like: a payload is handed out once. Payloads of a slot that is joined to messages are no
-    events. Where nobody takes events, the sessions that came and went unseen are forgotten as pairs. */
+/*  Removes and returns the next event of all clients, in the order in which they happened: 1, or 0 when there is none.
+    Use this or the per-slot calls and callbacks, as you like: a payload is returned once. Payloads of a slot that is
+    joined to messages are not events. If you never call it, the CONNECTED and DISCONNECTED of a session that has ended
+    are dropped together. */
 NETCODE_API int netcode_server_next_event( struct netcode_server_t * server, struct netcode_event_t * event );
 
 /* Sends what batch_sends holds back. */
 NETCODE_API void netcode_server_flush( struct netcode_server_t * server );
 
-/*  Sleeps until a datagram waits, something is due, or `seconds` have passed; at most 1 ms on a socket without `wait`,
-    and not at all on the simulator. Call netcode_server_update afterwards. */
+/*  Sleeps until a datagram waits, something is due, or `seconds` have passed; it may return earlier, after a second for
+    example, at most 1 ms on a socket without `wait`, and not at all on the simulator. Call netcode_server_update
+    afterwards. */
 NETCODE_API void netcode_server_wait( struct netcode_server_t * server, double seconds );
 
 /*  Replaces the private keys: `count` (1..4) keys of NETCODE_KEY_BYTES, one behind the other, tried in this order.
-    Effective at once: handshakes under a key that is gone end, connected clients stay. NETCODE_OK or NETCODE_ERROR.
-    */
+    Effective at once: handshakes under a removed key end, connected clients stay connected. NETCODE_OK or
+    NETCODE_ERROR. */
 NETCODE_API int netcode_server_set_private_keys( struct netcode_server_t * server, const uint8_t * keys, int count );
 
-/* What was sent, received and dropped, and who came and went, since the server was created. */
+/* Counts of what was sent, received and dropped, of connects and disconnects, since the server was created. */
 NETCODE_API void netcode_server_stats( struct netcode_server_t * server, struct netcode_server_stats_t * stats );
-/* The same for the client in one slot; all zero where nobody is connected. */
+/* The same for the client in one slot; all zero if no client is connected. */
 NETCODE_API void netcode_server_client_stats( struct netcode_server_t * server, int client_index,
                                               struct netcode_server_client_stats_t * stats );
 
 /* ---- network simulator ---- */
 
-/* NULL functions: malloc and free. NULL when memory is short. */
+/* NULL functions: malloc and free. Returns NULL if the allocation fails. */
 NETCODE_API struct netcode_network_simulator_t * netcode_network_simulator_create(
     void * allocator_context, void * ( *allocate_function )( void *, size_t ),
     void ( *free_function )( void *, void * ) );
-/* After everything that talks over it. NULL is ignored. */
+/* Call it after everything that uses it is destroyed. NULL is ignored. */
 NETCODE_API void netcode_network_simulator_destroy( struct netcode_network_simulator_t * simulator );
 
 /* Forgets the datagrams in flight and starts the random numbers again from `seed`. */
 NETCODE_API void netcode_network_simulator_reset( struct netcode_network_simulator_t * simulator );
 
-/* Moves its time; what is due can then be received. The work follows the datagrams in flight. */
+/* Sets its time; datagrams that are due can then be received. The work grows with the datagrams in flight. */
 NETCODE_API void netcode_network_simulator_update( struct netcode_network_simulator_t * simulator, double time );
 
-/*  A socket on the simulator at `address` (with a port; one socket an address), for clients, servers and tests
-    alike. What it is given to send as from that address. NETCODE_OK or NETCODE_ERROR. */
+/*  A socket on the simulator at `address` (with a port; one socket an address), for clients, servers and tests.
+    Datagrams that it sends have that address as their sender. NETCODE_OK or NETCODE_ERROR. */
 NETCODE_API int netcode_network_simulator_socket( struct netcode_network_simulator_t * simulator,
                                                   const struct netcode_address_t * address,
                                                   struct netcode_socket_t * socket );
@@ -1530,17 +1593,17 @@ NETCODE_API int netcode_network_simulator_socket( struct netcode_network_simulat
 /* All zeros, which are the defaults. */
 NETCODE_API void netcode_default_messages_config( struct netcode_messages_config_t * config );
 
-/* The bytes that create will take, all of them; 0 where the config can not be. */
+/* The bytes that create will allocate in total; 0 if the config is invalid. */
 NETCODE_API size_t netcode_messages_memory( const struct netcode_messages_config_t * config );
 
-/*  One object for one connection, on either side. NULL where the config can not be or memory is short. config NULL:
+/*  One object for one connection, on either side. NULL if the config is invalid or the allocation fails. config NULL:
     defaults. `time` as for netcode_client_update. */
 NETCODE_API struct netcode_messages_t * netcode_messages_create( const struct netcode_messages_config_t * config,
                                                                  double time );
 NETCODE_API void netcode_messages_destroy( struct netcode_messages_t * messages );
 
-/*  For the next connection: as after create, measurements included. Who waits for a receipt is told LOST; those events
-    can be read afterwards. */
+/*  For the next connection: as after create, measurements included. Messages that wait for a receipt are reported as
+    LOST; those events can be read afterwards. */
 NETCODE_API void netcode_messages_reset( struct netcode_messages_t * messages, double time );
 
 /* Queues a copy. NETCODE_OK, or why not: NETCODE_MESSAGES_FULL ... */
@@ -1552,32 +1615,32 @@ NETCODE_API int netcode_messages_send_message( struct netcode_messages_t * messa
 /* The next message for the application: 1, or 0 where there is none. */
 NETCODE_API int netcode_messages_receive( struct netcode_messages_t * messages, struct netcode_message_t * message );
 
-/* What became of messages that are to be told about: 1, or 0 where there is nothing to tell. */
+/* The next event of messages that have receipts: 1, or 0 when there is none. */
 NETCODE_API int netcode_messages_event( struct netcode_messages_t * messages, struct netcode_messages_event_t * event );
 
-/*  A packet that the other side's generate_packet made. Nothing of it is kept. NETCODE_MESSAGES_DROP_NONE, or why all of
-    it was dropped. */
+/*  Reads a packet that the other side's generate_packet wrote. `packet` is not used after the call.
+    NETCODE_MESSAGES_DROP_NONE, or why the whole packet was dropped. */
 NETCODE_API int netcode_messages_process_packet( struct netcode_messages_t * messages, const uint8_t * packet,
                                                  int bytes );
 
-/*  The next packet to be sent, its bytes, or 0 where nothing is to be sent now: call it until then. `capacity` at least
-    NETCODE_MAX_PACKET_SIZE. Small messages wait for company until update or flush. */
+/*  Writes the next packet to be sent and returns its bytes, or 0 if nothing is to be sent now: call it until then.
+    `capacity` at least NETCODE_MAX_PACKET_SIZE. Small messages wait until update or flush, to share packets. */
 NETCODE_API int netcode_messages_generate_packet( struct netcode_messages_t * messages, uint8_t * packet,
                                                   int capacity );
 
-/* What is queued leaves with the next packets, full or not. */
+/* Queued messages are sent with the next packets, full or not. */
 NETCODE_API void netcode_messages_flush( struct netcode_messages_t * messages );
 
-/* Tells the time, does what is due, flushes. Call it after the packets that have arrived were processed. */
+/* Sets the time, does what is due, flushes. Call it after the received packets were processed. */
 NETCODE_API void netcode_messages_update( struct netcode_messages_t * messages, double time );
 
-/* When update and generate_packet have something to do if nothing arrives; an hour from now at most. */
+/* The time at which update and generate_packet have work to do if nothing arrives; an hour from now at most. */
 NETCODE_API double netcode_messages_next_deadline( struct netcode_messages_t * messages );
 
-/* What is counted and measured. */
+/* Counts and measurements. */
 NETCODE_API void netcode_messages_stats( struct netcode_messages_t * messages,
                                          struct netcode_messages_stats_t * stats );
-/* The same of one channel: what waits in it. */
+/* The same for one channel: its queue. */
 NETCODE_API void netcode_messages_channel_stats( struct netcode_messages_t * messages, int channel,
                                                  struct netcode_messages_channel_stats_t * stats );
 
@@ -1585,19 +1648,20 @@ NETCODE_API void netcode_messages_channel_stats( struct netcode_messages_t * mes
 NETCODE_API const char * netcode_messages_drop_reason_name( int reason );
 NETCODE_API const char * netcode_messages_drop_reason_text( int reason );
 
-/*  Joined to a client: call the first behind netcode_client_update and the second at the end of the tick. They take all
-    payloads of the client, and reset the messages when its connection has ended; what is queued then, or before the first
-    connection, waits for the next one. What came last is there to be read until the next call. A callback that the client
-    or the server makes meanwhile may not destroy it, nor reset or destroy the messages. */
+/*  Joined to a client: call the first after netcode_client_update and the second at the end of the tick. They read all
+    payloads of the client, and reset the messages when its connection has ended; what is queued after that, or before
+    the first connection, waits for the next one. Messages received last can be read until the next call. A callback
+    that the client or the server makes during the call must not destroy it, nor reset or destroy the messages. */
 NETCODE_API void netcode_messages_client_receive( struct netcode_messages_t * messages,
                                                   struct netcode_client_t * client, double time );
 NETCODE_API void netcode_messages_client_send( struct netcode_messages_t * messages, struct netcode_client_t * client,
                                                double time );
 
-/*  Joined to a server's slot: the same, for whoever is in the slot. From the first call on, until the server stops, payloads
-    of this slot are no events: whoever takes CONNECTED and DISCONNECTED alone has nothing to free. What was queued when a client
-    left is there to be read, after its DISCONNECTED, until the next call; if another one has taken the slot by then, it is freed.
-    The messages are reset whenever that is another session, or nobody: what was queued for one client never goes to the next. */
+/*  Joined to a server's slot: the same, for the client in the slot. From the first call on, until the server stops,
+    payloads of this slot are not events: if you handle only CONNECTED and DISCONNECTED, there is nothing to free.
+    Messages received when a client disconnected can be read, after its DISCONNECTED, until the next call; if another
+    client has the slot by then, they are freed. The messages are reset whenever the session changes or ends: what was
+    queued for one client never goes to the next. */
 NETCODE_API void netcode_messages_server_receive( struct netcode_messages_t * messages,
                                                   struct netcode_server_t * server, int client_index, double time );
 NETCODE_API void netcode_messages_server_send( struct netcode_messages_t * messages, struct netcode_server_t * server,
@@ -1614,8 +1678,8 @@ NETCODE_API void netcode_messages_server_send( struct netcode_messages_t * messa
 /* ================================================================================================================
     IMPLEMENTATION
 
-    Rooms in dependency order: each uses only the ones above it, and there are no forward declarations, so that the file
-    cut at any banner compiles. Names are nc_<room, or a part of it>_<verb>; everything private is static.
+    Rooms are in dependency order: each uses only the ones above it, and there are no forward declarations, so that
+   the file cut at any banner compiles. Names are nc_<room, or a part of it>_<verb>; everything private is static.
    ================================================================================================================ */
 
 #if defined( NETCODE_IMPLEMENTATION ) && !defined( NETCODE_IMPLEMENTED )
@@ -1636,7 +1700,7 @@ NETCODE_API void netcode_messages_server_send( struct netcode_messages_t * messa
 #endif
 #ifndef NETCODE_NO_SOCKETS
 #if defined( __MINGW32__ ) && !defined( _WINSOCK2API_ )
-#undef _WINSOCKAPI_ /* where windows.h has brought winsock.h, MinGW takes both, but warns */
+#undef _WINSOCKAPI_ /* if windows.h has included winsock.h, MinGW accepts both, but warns */
 #elif defined( SOCKET_ERROR ) && !defined( _WINSOCK2API_ )
 #error "windows.h before netcode.h has brought winsock.h: define WIN32_LEAN_AND_MEAN or include winsock2.h before it"
 #endif
@@ -1664,7 +1728,7 @@ NETCODE_API void netcode_messages_server_send( struct netcode_messages_t * messa
 #endif
 #endif
 
-/* What every packet and token begins with, its NUL included. Standard: General Conventions */
+/* The first bytes of connection requests and tokens, with the NUL. Standard: General Conventions */
 #define NC_VERSION_INFO "NETCODE 1.02"
 #define NC_VERSION_INFO_OLD "NETCODE 1.01"
 
@@ -1680,9 +1744,9 @@ enum nc_limit_t {
     NC_REQUEST_BYTES_OLD = 1062,
     NC_MIN_SEALED_BYTES = 18,
     NC_MAX_DATAGRAM_BYTES = 1225, /* 1 + 8 + 1200 + 16 */
-    NC_BUFFER_HEADER_BYTES = 64,  /* a payload begins behind them */
+    NC_BUFFER_HEADER_BYTES = 64,  /* in front of a payload */
     NC_USUAL_HEADER_BYTES = 7,    /* of a packet: a prefix byte, and the six bytes of this library's own sequences */
-    NC_BUFFER_CAPACITY = 1300,    /* what override callbacks are offered, as they always were */
+    NC_BUFFER_CAPACITY = 1300,    /* the capacity that override callbacks get, as in the reference library */
     NC_BUFFER_STRIDE = 1408,      /* header, capacity and the 8 readable bytes behind it, in whole cache lines */
     NC_OUT_STRIDE = 1232,
     NC_RECEIVE_BATCH = 32,
@@ -1694,24 +1758,24 @@ enum nc_limit_t {
     NC_CLIENT_TOKENS_REMEMBERED = 16,
     NC_CLIENT_ERRORS_TO_MOVE_ON = 3,
     NC_SERVER_QUOTA = 256,
-    /*  What one update may spend for each sixtieth of a second since the last one, up to NC_SERVER_MOST_SCALE of them; what each slot
-        above NC_SERVER_BUDGET_SLOTS adds; and the parts of it. Decision 6 */
+    /*  The work units of one update for each 1/60 s since the last one, up to NC_SERVER_MOST_SCALE of them; what each
+        slot above NC_SERVER_BUDGET_SLOTS adds; and the parts of it. Decision 6 */
     NC_SERVER_MOST_SCALE = 6,
     NC_SERVER_BUDGET = 1100,
-    NC_SERVER_FURTHER = 8192,    /* units beyond those, as long as receiving has taken less real time than this: with */
-    NC_SERVER_RECEIVE_US = 1250, /* what comes after, timers and answers, an update stays below 2 ms */
+    NC_SERVER_FURTHER = 8192,    /* more units, while receiving has taken less real time than this: then an update, */
+    NC_SERVER_RECEIVE_US = 1250, /* with timers and replies, stays below 2 ms */
     NC_SERVER_BUDGET_SLOTS = 64,
     NC_SERVER_BUDGET_PER_SLOT = 16,
     NC_SERVER_TOKENS = 1536,     /* units for opening connect tokens, one more for each further slot */
-    NC_SERVER_SPARE = 192,       /* packets opened beyond their clients' shares, the same; what is not used is kept, */
-    NC_SERVER_SPARE_MOST = 1024, /* up to so many, four more for each further slot */
+    NC_SERVER_SPARE = 192,       /* packets opened beyond their clients' shares, the same; unused ones are kept, */
+    NC_SERVER_SPARE_MOST = 1024, /* up to this many, four more for each further slot */
     NC_SERVER_SHARE = 16,        /* packets opened of each client, whatever the others do; they cost no units */
-    NC_FLOODERS = 8,           /* addresses that are counted, or throttled, while more arrives than an update takes: */
-    NC_FLOODER_RATE = 1920,    /* from so many datagrams a second on, */
-    NC_FLOODER_PASSES = 16,    /* to one of so many of them */
-    NC_ADMISSION_SLOTS = 2048, /* largest server that filters unknown addresses meanwhile */
-    NC_ADMISSION_BITS = 8192,  /* bits, at most; 32 for each slot */
-    NC_SERVER_TIMERS = 4096,   /* units for keep-alives and timeouts, NC_SERVER_TIMERS_PER_SLOT for each further slot */
+    NC_FLOODERS = 8,             /* addresses counted, or limited, while more arrives than an update can receive: */
+    NC_FLOODER_RATE = 1920,      /* those that send at least this many a second */
+    NC_FLOODER_PASSES = 16,      /* are limited to one of this many datagrams */
+    NC_ADMISSION_SLOTS = 2048,   /* largest server that also filters unknown addresses then */
+    NC_ADMISSION_BITS = 8192,    /* bits, at most; 32 for each slot */
+    NC_SERVER_TIMERS = 4096, /* units for keep-alives and timeouts, NC_SERVER_TIMERS_PER_SLOT for each further slot */
     NC_SERVER_TIMERS_PER_SLOT = 2,
     NC_PENDING_PER_SLOT = 4,
     NC_PENDING_LEAST = 256,
@@ -1721,12 +1785,12 @@ enum nc_limit_t {
     NC_POOL_PER_SLOT = 32,
     NC_POOL_LEAST_PER_SLOT = 2,
     NC_POOL_LEAST = 1024, /* a second's payloads of 17 clients at 60 Hz */
-    NC_POOL_MOST = 4096,  /* but for NC_POOL_LEAST_PER_SLOT */
+    NC_POOL_MOST = 4096,  /* or more by NC_POOL_LEAST_PER_SLOT */
     NC_BIND_TRIES = 8,
     NC_SEND_TRIES = 3,
     NC_COST_CHEAP = 1,
-    NC_COST_OPEN = 3,     /* on top of that, a decryption */
-    NC_COST_REQUEST = 15, /* and a private key that a request is tried with */
+    NC_COST_OPEN = 3,     /* in addition, a decryption */
+    NC_COST_REQUEST = 15, /* in addition, a private key that a request is tried with */
     NC_COST_LARGE = 2,    /* a request: it is large, and hashed */
     NC_COST_SLOT = 16,    /* a slot is filled or emptied */
     NC_ADDRESSES_PER_TOKEN = 4,
@@ -1734,22 +1798,22 @@ enum nc_limit_t {
     NC_HANDSHAKES_PER_ID = 4,
     NC_RESPONSES_PER_UPDATE = 64, /* opened for one handshake */
     NC_ANSWER_BURST = 4,
-    NC_ANSWER_MILLISECONDS = 100, /* between those that follow */
+    NC_ANSWER_MILLISECONDS = 100, /* between the following ones */
     NC_PENDING_PROTECTED = 500,   /* milliseconds in which a handshake is not evicted for copies of its request */
     NC_HANDSHAKE_SECONDS = 10,
     NC_UNCONFIRMED_SECONDS = 60,
     NC_WRONG_SERVER_LINES_PER_SECOND = 10,
     NC_SOCKET_BUFFER_BYTES = 4 * 1024 * 1024,
-    NC_SOCKET_BUFFER_PER_SLOT = 4096, /* asked for where all slots' shares are more than that */
+    NC_SOCKET_BUFFER_PER_SLOT = 4096, /* requested if the sum for all slots is more than that */
     NC_LOG_BYTES = 512
 };
 
-/* Answers of functions that look for a place in a table. */
-#define NC_NOWHERE 0xFFFFFFFFu
+/* The result of lookups that find no entry. */
+#define NC_NONE 0xFFFFFFFFu
 
 /* ================================================================================================================
     ROOM 1: PLATFORM
-    What does the operating system offer, and how do we speak to the caller about mistakes?
+    What does the operating system provide, and how are the caller's mistakes reported?
     Uses: the C library. Invariant: the only mutable globals of the library are here.
    ================================================================================================================ */
 
@@ -1786,7 +1850,7 @@ typedef struct {
     void * context;
 } nc_log_t;
 
-/* Fetches what will soon be read, while other work goes on; and functions that are always inlined, and never. */
+/* Prefetching of data; functions that are always inlined, and functions that are never. */
 #if defined( __GNUC__ ) || defined( __clang__ )
 #define NC_PREFETCH( place ) __builtin_prefetch( place )
 #define NC_INLINE inline __attribute__( ( always_inline ) )
@@ -1797,7 +1861,7 @@ typedef struct {
 #define NC_COLD
 #endif
 
-/* The compiler compares a log line's format with its arguments; which printf MinGW has is its own matter. */
+/* The compiler checks a log line's format against its arguments; MinGW has several printfs. */
 #if defined( __MINGW_PRINTF_FORMAT )
 #define NC_LIKE_PRINTF __attribute__( ( format( __MINGW_PRINTF_FORMAT, 3, 4 ) ) )
 #elif defined( __GNUC__ )
@@ -1806,26 +1870,26 @@ typedef struct {
 #define NC_LIKE_PRINTF
 #endif
 
-/* What a comment promises of a layout, compared when this compiles. */
+/* Checks at compile time what comments say about layouts. */
 #if defined( __cplusplus )
 #define NC_STATIC_ASSERT( name, condition ) static_assert( condition, #name )
 #else
 #define NC_STATIC_ASSERT( name, condition ) typedef char nc_static_##name[( condition ) ? 1 : -1]
 #endif
 
-/*  Where on the stack the calling function is. A call of the application that is not below the outermost one in progress was
-    made by none of that one's callbacks: one of those did not return (longjmp, an exception). */
+/*  The stack address of the calling function. If a call of the application is not deeper on the stack than the
+    outermost call in progress, no callback made it: a callback did not return (longjmp, an exception). */
 #if defined( __GNUC__ ) || defined( __clang__ )
 #define NC_FRAME() ( (uintptr_t) __builtin_frame_address( 0 ) )
 #elif defined( _MSC_VER )
 #define NC_FRAME() ( (uintptr_t) _AddressOfReturnAddress() )
 #else
-#define NC_FRAME() ( (uintptr_t) 0 ) /* then it can not be seen */
+#define NC_FRAME() ( (uintptr_t) 0 ) /* then this can not be detected */
 #endif
 
 #define NC_LOG_ON( level ) ( ( level ) <= nc_log_threshold )
 
-/* Names, addresses and version strings can come from strangers: nothing but printable ASCII reaches a terminal. */
+/* Names, addresses and version strings can come from an attacker: only printable ASCII is logged. */
 static void nc_log_escape( char * out, size_t out_bytes, const char * text )
 {
     static const char hex[] = "0123456789abcdef";
@@ -1836,6 +1900,7 @@ static void nc_log_escape( char * out, size_t out_bytes, const char * text )
             out[at++] = (char) letter;
             continue;
         }
+
         out[at++] = '\\';
         out[at++] = 'x';
         out[at++] = hex[letter >> 4];
@@ -1853,13 +1918,14 @@ NC_LIKE_PRINTF static void nc_log_write( const nc_log_t * log, int level, const 
     vsnprintf( text, sizeof( text ), format, arguments );
     va_end( arguments );
     nc_log_escape( line, sizeof( line ), text );
+
     if ( log && log->callback )
         log->callback( log->context, level, line );
     else
         nc_printf_function( level == NETCODE_LOG_LEVEL_ERROR ? "error: %s\n" : "%s\n", line );
 }
 
-/* Arguments are not even evaluated for a level that is off. */
+/* Arguments are not evaluated for a level that is off. */
 #define NC_LOG( log, level, ... )                                        \
     do {                                                                 \
         if ( NC_LOG_ON( NETCODE_LOG_LEVEL_##level ) )                    \
@@ -1878,7 +1944,7 @@ NC_LIKE_PRINTF static void nc_log_write( const nc_log_t * log, int level, const 
 
 #define NC_NOTHING /* the result of a void function */
 
-/* Sizes of a config beyond this count as this: twice one still fits into 32 bits, and no machine wants so many. */
+/* Larger sizes of a config are reduced to this: twice one still fits into 32 bits, and no machine needs more. */
 enum { NC_CONFIG_MOST = 1 << 24 };
 
 static int nc_config_limit( int number )
@@ -1891,13 +1957,13 @@ static int nc_number_is_finite( double x )
     return x > -1e300 && x < 1e300; /* false for NaN */
 }
 
-/* The library's own clock: it adds the caller's forward steps and nothing else, so no `time` can hurt. */
+/* The library's own clock: it adds up only the caller's forward steps, so that no `time` can break it. */
 typedef struct {
-    double now;  /* seconds since it was made */
-    double last; /* what the caller said last */
+    double now;  /* seconds since its creation */
+    double last; /* the caller's last time */
 } nc_clock_t;
 
-/* longer than every timeout; keeps `now` precise after absurd jumps */
+/* longer than every timeout; keeps `now` precise after very large jumps */
 #define NC_CLOCK_LONGEST_STEP 4294967296.0
 
 static void nc_clock_init( nc_clock_t * clock, double time )
@@ -1916,13 +1982,13 @@ static void nc_clock_advance( nc_clock_t * clock, double time )
         clock->now += step < NC_CLOCK_LONGEST_STEP ? step : NC_CLOCK_LONGEST_STEP;
 }
 
-/* Lines of the log that others can provoke at will: one a second of the object's clock, which counts the others. */
+/* For log lines that input from the network can cause: one a second by the object's clock; the others are counted. */
 typedef struct {
     double next; /* when the next line may be written */
     uint64_t held;
 } nc_ration_t;
 
-/* May this line be written? Then `held` receives how many were not since the last one. */
+/* May this line be written? If so, `held` receives how many were not since the last one. */
 static int nc_ration_allows( nc_ration_t * ration, double now, uint64_t * held )
 {
     if ( now < ration->next ) {
@@ -1941,7 +2007,7 @@ static uint64_t nc_unix_default( void * context )
     return (uint64_t) time( NULL );
 }
 
-/* The allocator of a config, completed by malloc and free. */
+/* The allocator of a config; malloc and free by default. */
 typedef struct {
     void * context;
     void * ( *allocate )( void * context, size_t bytes );
@@ -1971,8 +2037,8 @@ static nc_allocator_t nc_allocator_make( void * context, void * ( *allocate )( v
 }
 
 #if defined( __linux__ )
-/*  Which of its functions the C library declares depends on what was included first. Here they have private names for the
-    same symbols, so that every order builds the same library. Needs GNU's asm labels, as all compilers on Linux have them. */
+/*  Which of its functions the C library declares depends on what was included first. Private names for the same symbols
+    make every order build the same library. This needs GNU's asm labels, which all compilers on Linux have. */
 int nc_allocator_madvise( void * block, size_t bytes, int advice ) __asm__( "madvise" );
 #if defined( __LP64__ )
 typedef struct {
@@ -1980,18 +2046,18 @@ typedef struct {
     long tv_nsec;
 } nc_timespec_t;
 int nc_clock_gettime( int clock, nc_timespec_t * now ) __asm__( "clock_gettime" );
-#elif !defined( CLOCK_MONOTONIC ) /* which symbol takes which times differs on 32 bits */
+#elif !defined( CLOCK_MONOTONIC ) /* on 32 bits, symbols differ in their type of time */
 #error "headers before netcode.h hide the monotonic clock: include netcode.h first, or define _GNU_SOURCE before all"
 #endif
 #endif
 
-/*  A block that may be large. Where the system has huge pages, it is asked for them: at ten thousand slots the walks through
-    its page tables would cost more than all else that a datagram needs. */
+/*  Allocates a block that may be large, with huge pages if the system has them: with ten thousand slots, reading page
+    tables would cost more than all other work for a datagram. */
 static void * nc_allocator_take_large( const nc_allocator_t * allocator, size_t bytes )
 {
     void * block = allocator->allocate( allocator->context, bytes );
 #if defined( __linux__ ) && !defined( NETCODE_NO_LINUX_EXTRAS )
-    enum { HUGEPAGE = 14 }; /* MADV_HUGEPAGE, which may be hidden */
+    enum { HUGEPAGE = 14 }; /* MADV_HUGEPAGE, which headers may hide */
     size_t huge = (size_t) 2 << 20, before = (size_t) ( ( huge - (uintptr_t) block % huge ) % huge );
     if ( block && bytes >= before + huge )
         (void) nc_allocator_madvise( (uint8_t *) block + before, ( bytes - before ) / huge * huge, HUGEPAGE );
@@ -2087,6 +2153,7 @@ NETCODE_API const char * netcode_client_state_name( int state )
                                           "SENDING_CONNECTION_REQUEST",
                                           "SENDING_CONNECTION_RESPONSE",
                                           "CONNECTED" };
+
     if ( state < NETCODE_CLIENT_STATE_CONNECT_TOKEN_EXPIRED || state > NETCODE_CLIENT_STATE_CONNECTED )
         return "UNKNOWN";
     return names[state - NETCODE_CLIENT_STATE_CONNECT_TOKEN_EXPIRED];
@@ -2110,7 +2177,7 @@ NETCODE_API const char * netcode_drop_reason_text( int reason )
 
 /* ================================================================================================================
     ROOM 2: BYTES
-    How are numbers read from and written to packets without ever passing their end?
+    How are numbers read from and written to packets, never beyond their end?
     Uses: nothing. Invariant: a reader or writer that fails once stays failed, so callers check once, at the end.
     Standard: General Conventions
    ================================================================================================================ */
@@ -2192,7 +2259,7 @@ static void nc_writer_zeros( nc_writer_t * writer )
     writer->at = writer->end;
 }
 
-/* The two forms that are read and written on every packet. */
+/* The two types that every packet uses. */
 static inline uint32_t nc_load_u32( const uint8_t * data )
 {
     return (uint32_t) data[0] | (uint32_t) data[1] << 8 | (uint32_t) data[2] << 16 | (uint32_t) data[3] << 24;
@@ -2203,7 +2270,7 @@ static inline uint64_t nc_load_u64( const uint8_t * data )
     return (uint64_t) nc_load_u32( data ) | (uint64_t) nc_load_u32( data + 4 ) << 32;
 }
 
-/* Without a loop, so that compilers make one store of it. */
+/* Without a loop, so that compilers make one store instruction of it. */
 static void nc_store_u64( uint8_t * data, uint64_t value )
 {
     data[0] = (uint8_t) value;
@@ -2218,13 +2285,13 @@ static void nc_store_u64( uint8_t * data, uint64_t value )
 
 /* ================================================================================================================
     ROOM 3: CRYPTO
-    How are bytes sealed, opened, hashed, wiped and made at random?
+    How are bytes sealed (encrypted and authenticated), opened, hashed, wiped and randomly generated?
     Uses: platform, bytes; and it alone libsodium.
     Invariant: a nonce is 4 zero bytes and the sequence, little-endian.
     Standard: Connect Token; Challenge Token; Packets
    ================================================================================================================ */
 
-/* What a seal depends on beside the data. */
+/* The key, nonce and associated data of a seal. */
 typedef struct {
     const uint8_t * key; /* NETCODE_KEY_BYTES */
     uint64_t sequence;   /* the nonce */
@@ -2238,7 +2305,7 @@ static void nc_crypto_nonce( uint8_t nonce[12], uint64_t sequence )
     nc_store_u64( nonce + 4, sequence );
 }
 
-/* Seals `bytes` of `data` into `out` (in place or elsewhere) and puts the tag behind them. */
+/* Seals `bytes` of `data` into `out` (in place or elsewhere) and writes the tag after them. */
 static void nc_crypto_seal( uint8_t * out, const uint8_t * data, size_t bytes, const nc_seal_t * seal )
 {
     uint8_t nonce[12];
@@ -2247,8 +2314,8 @@ static void nc_crypto_seal( uint8_t * out, const uint8_t * data, size_t bytes, c
                                                nonce, seal->key );
 }
 
-/*  Opens `bytes` of `data`, the tag included, into `out`. On failure libsodium zeroes `out`: keep what must be
-    tried with another key. */
+/*  Opens `bytes` of `data`, the tag included, into `out`. On failure libsodium zeroes `out`: keep a copy to try another
+    key. */
 static inline int nc_crypto_open( uint8_t * out, const uint8_t * data, size_t bytes, const nc_seal_t * seal )
 {
     uint8_t nonce[12];
@@ -2284,7 +2351,7 @@ static uint64_t nc_crypto_random_u64( void )
     return nc_load_u64( bytes );
 }
 
-/*  A random place for sequences to start: 47 of the random bits above 2^46, so they always take 6 bytes and stay below
+/*  A random start for sequences: 2^46 and a random number of 47 bits, so that they always have 6 bytes and stay below
     2^48. Decision 1 */
 static uint64_t nc_crypto_sequence_base( int choice, uint64_t random )
 {
@@ -2296,7 +2363,7 @@ static void nc_crypto_wipe( void * data, size_t bytes )
     sodium_memzero( data, bytes );
 }
 
-/* Gives memory back in which there may be keys, or players' words. */
+/* Wipes and frees memory that may contain keys or players' data. */
 static void nc_crypto_release( const nc_allocator_t * allocator, void * block, size_t bytes )
 {
     nc_crypto_wipe( block, bytes );
@@ -2328,15 +2395,17 @@ static inline void nc_crypto_hash_word( uint64_t v[4], uint64_t word )
     v[0] ^= word;
 }
 
-/*  SipHash-2-4 (Aumasson and Bernstein, 2012): a hash that nobody without the key can steer. It is the one algorithm here that is not
-    libsodium's: the copies that other netcode libraries bundle lack crypto_shorthash, and a BLAKE2b at every refused datagram costs ten
-    times as much. It finds entries of tables, and nothing else: no packet, no key and no secret depends on it. */
+/*  SipHash-2-4 (Aumasson and Bernstein, 2012): a hash whose collisions can not be found without the key. It is the only
+    algorithm here that is not libsodium's: the copies that other netcode libraries bundle lack crypto_shorthash, and a
+    BLAKE2b for every refused datagram costs ten times as much. It is used only to find entries of tables: no packet,
+    key or secret depends on it. */
 static uint64_t nc_crypto_hash( const uint8_t key[NC_HASH_KEY_BYTES], const uint8_t * data, size_t bytes )
 {
     uint64_t last = (uint64_t) bytes << 56;
     uint64_t v[4] = { nc_load_u64( key ) ^ 0x736f6d6570736575u, /* no copy of the key stays on the stack */
                       nc_load_u64( key + 8 ) ^ 0x646f72616e646f6du, nc_load_u64( key ) ^ 0x6c7967656e657261u,
                       nc_load_u64( key + 8 ) ^ 0x7465646279746573u };
+
     for ( ; bytes >= 8; data += 8, bytes -= 8 )
         nc_crypto_hash_word( v, nc_load_u64( data ) );
     for ( size_t i = 0; i < bytes; i++ )
@@ -2361,6 +2430,7 @@ NETCODE_API int netcode_init( void )
         }
 #endif
     }
+
     nc_init_count++;
     return NETCODE_OK;
 }
@@ -2383,12 +2453,12 @@ NETCODE_API void netcode_random_bytes( uint8_t * data, int bytes )
 
 /* ================================================================================================================
     ROOM 4: ADDRESS
-    What is one place on the network, and how is it written?
-    Uses: platform, crypto. Invariant: IPv4-mapped IPv6 is kept as IPv4, so that one place has one form.
+    What is a network address, and how is it written?
+    Uses: platform, crypto. Invariant: IPv4-mapped IPv6 is stored as IPv4, so that one address has one form.
     Standard: Connect Token
    ================================================================================================================ */
 
-/* Behind the sentence of an address that can not be read: most often it is a host name. */
+/* Follows the log line about an address that can not be read: most often it is a host name. */
 #define NC_ADDRESS_HINT \
     " (addresses are numbers, like 203.0.113.5:40000 or [2001:db8::5]:40000; resolve host names first)"
 
@@ -2405,6 +2475,7 @@ static struct netcode_address_t nc_address_canonical( const struct netcode_addre
     memset( &result, 0, sizeof( result ) );
     result.port = address->port;
     result.type = address->type;
+
     if ( address->type == NETCODE_ADDRESS_IPV4 ) {
         memcpy( result.data.ipv4, address->data.ipv4, 4 );
     } else if ( address->type == NETCODE_ADDRESS_IPV6 ) {
@@ -2423,7 +2494,7 @@ static struct netcode_address_t nc_address_canonical( const struct netcode_addre
     return result;
 }
 
-/* The interface of a link-local address means something on one machine only: it stays out of tokens. */
+/* The interface of a link-local address is valid on one machine only: tokens do not have it. */
 static struct netcode_address_t nc_address_without_interface( const struct netcode_address_t * address )
 {
     struct netcode_address_t result = *address;
@@ -2432,7 +2503,7 @@ static struct netcode_address_t nc_address_without_interface( const struct netco
     return result;
 }
 
-/* As the network header has it, in host byte order. Returns the number of words. */
+/* The words of an address as in the IP header, in host byte order. Returns their number. */
 static int nc_address_words( const struct netcode_address_t * address, uint32_t words[4] )
 {
     const uint8_t * v4 = address->data.ipv4;
@@ -2440,6 +2511,7 @@ static int nc_address_words( const struct netcode_address_t * address, uint32_t 
         words[0] = (uint32_t) v4[0] << 24 | (uint32_t) v4[1] << 16 | (uint32_t) v4[2] << 8 | v4[3];
         return 1;
     }
+
     for ( int i = 0; i < 4; i++ )
         words[i] = (uint32_t) address->data.ipv6[2 * i] << 16 | address->data.ipv6[2 * i + 1];
     if ( nc_address_is_link_local( address ) ) /* the interface index is not on the wire */
@@ -2463,6 +2535,7 @@ static uint64_t nc_address_hash( const struct netcode_address_t * address, const
         memcpy( bytes + 2, address->data.ipv4, 4 );
         return nc_crypto_hash( key, bytes, 6 );
     }
+
     for ( int i = 0; i < 8; i++ ) {
         bytes[2 + 2 * i] = (uint8_t) address->data.ipv6[i];
         bytes[3 + 2 * i] = (uint8_t) ( address->data.ipv6[i] >> 8 );
@@ -2470,11 +2543,11 @@ static uint64_t nc_address_hash( const struct netcode_address_t * address, const
     return nc_crypto_hash( key, bytes, 18 );
 }
 
-/* An odd number, half of whose bits are set in no order: the factors that are drawn are not all as good. */
+/* An odd number with half of its bits set, irregularly: random factors are not all as good. */
 #define NC_ADDRESS_MIXER 0xD6E8FEB86659FD93u
 
-/*  A number that differs for nearly any two addresses, and spreads neighbours as chance would, at a tenth of a hash's cost.
-    `factor` is odd; who knows it can find addresses that have the same. */
+/*  A number that differs for almost any two addresses, and spreads similar ones like random numbers, at a tenth of a
+    hash's cost. `factor` is odd; an attacker who knows it can find addresses with equal keys. */
 static inline uint64_t nc_address_key( const struct netcode_address_t * address, uint64_t factor )
 {
     uint64_t words[2], key = (uint64_t) address->port << 32;
@@ -2485,13 +2558,14 @@ static inline uint64_t nc_address_key( const struct netcode_address_t * address,
         memcpy( words, address->data.ipv6, sizeof( words ) );
         key ^= words[0] + ( words[1] * factor >> 16 );
     }
+
     key *= factor;
     key = ( key ^ key >> 32 ) * NC_ADDRESS_MIXER;
     return ( key ^ key >> 32 ) * NC_ADDRESS_MIXER;
 }
 
-/*  Reads digits in `base` up to `max`, at most `digits` of them and none of them a needless zero in front of a
-    decimal number. */
+/*  Reads a number in `base` up to `max`, of at most `digits` digits; a decimal number must not begin with a needless
+    zero. */
 static const char * nc_address_number( const char * text, int base, int digits, uint32_t max, uint32_t * value )
 {
     const char * at = text;
@@ -2508,6 +2582,7 @@ static const char * nc_address_number( const char * text, int base, int digits, 
             break;
         sum = sum * (uint32_t) base + (uint32_t) digit;
     }
+
     if ( at == text || sum > max || ( base == 10 && *text == '0' && at - text > 1 ) )
         return NULL;
     *value = sum;
@@ -2542,6 +2617,7 @@ static const char * nc_address_parse_group( const char * text, uint16_t words[8]
         words[( *count )++] = (uint16_t) ( v4[2] << 8 | v4[3] );
         return *end == ':' ? NULL : end; /* only at the end */
     }
+
     if ( !end || *count >= 8 )
         return NULL;
     words[( *count )++] = (uint16_t) value;
@@ -2556,6 +2632,7 @@ static const char * nc_address_parse_ipv6( const char * text, uint16_t out[8] )
         gap = 0;
         text += 2;
     }
+
     while ( *text && *text != ']' && *text != '%' ) {
         text = nc_address_parse_group( text, words, &count );
         if ( !text )
@@ -2563,6 +2640,7 @@ static const char * nc_address_parse_ipv6( const char * text, uint16_t out[8] )
         if ( *text != ':' )
             break;
         text++;
+
         if ( *text == ':' ) {
             if ( gap >= 0 )
                 return NULL;
@@ -2571,6 +2649,7 @@ static const char * nc_address_parse_ipv6( const char * text, uint16_t out[8] )
         } else if ( !*text || *text == ']' || *text == '%' )
             return NULL; /* a single colon at the end */
     }
+
     if ( gap < 0 ? count != 8 : count > 7 )
         return NULL;
     memset( out, 0, 16 );
@@ -2587,6 +2666,7 @@ static int nc_address_parse_port( const char * text, uint16_t * port )
         return 1;
     if ( *text != ':' )
         return 0;
+
     text = nc_address_number( text + 1, 10, 5, 65535, &value );
     if ( !text || *text )
         return 0;
@@ -2598,6 +2678,7 @@ static int nc_address_parse( const char * text, struct netcode_address_t * addre
 {
     const char * at;
     int brackets = *text == '[';
+
     if ( !brackets ) {
         at = nc_address_parse_ipv4( text, address->data.ipv4 );
         if ( at ) {
@@ -2605,6 +2686,7 @@ static int nc_address_parse( const char * text, struct netcode_address_t * addre
             return nc_address_parse_port( at, &address->port );
         }
     }
+
     address->type = NETCODE_ADDRESS_IPV6;
     at = nc_address_parse_ipv6( text + brackets, address->data.ipv6 );
     if ( at && *at == '%' && nc_address_is_link_local( address ) && address->data.ipv6[1] == 0 ) {
@@ -2612,6 +2694,7 @@ static int nc_address_parse( const char * text, struct netcode_address_t * addre
         at = nc_address_number( at + 1, 10, 5, 65535, &interface_number );
         address->data.ipv6[1] = (uint16_t) interface_number;
     }
+
     if ( !at )
         return 0;
     if ( brackets )
@@ -2632,7 +2715,7 @@ NETCODE_API int netcode_parse_address( const char * text, struct netcode_address
     return NETCODE_OK;
 }
 
-/* The longest run of at least two zero words, as RFC 5952 wants it. */
+/* The longest run of at least two zero words, as RFC 5952 requires. */
 static void nc_address_longest_gap( const uint16_t words[8], int * start, int * length )
 {
     int i, run = 0;
@@ -2653,10 +2736,12 @@ static size_t nc_address_print_ipv6( const struct netcode_address_t * address, c
     int scope = nc_address_is_link_local( address ) ? address->data.ipv6[1] : 0;
     int start, length;
     size_t at = 0;
+
     memcpy( words, address->data.ipv6, sizeof( words ) );
     if ( scope )
         words[1] = 0;
     nc_address_longest_gap( words, &start, &length );
+
     for ( int i = 0; i < 8; i++ ) {
         if ( i == start ) {
             at += (size_t) snprintf( out + at, out_bytes - at, "::" );
@@ -2666,6 +2751,7 @@ static size_t nc_address_print_ipv6( const struct netcode_address_t * address, c
         at +=
             (size_t) snprintf( out + at, out_bytes - at, i && i != start + length ? ":%x" : "%x", (unsigned) words[i] );
     }
+
     if ( scope )
         at += (size_t) snprintf( out + at, out_bytes - at, "%%%d", scope );
     return at;
@@ -2678,6 +2764,7 @@ NETCODE_API char * netcode_address_to_string( const struct netcode_address_t * a
     NC_CHECK( buffer != NULL, NULL );
     buffer[0] = 0;
     NC_CHECK( address != NULL, buffer );
+
     if ( address->type == NETCODE_ADDRESS_IPV4 ) {
         const uint8_t * ip = address->data.ipv4;
         at = (size_t) snprintf( buffer, capacity, "%d.%d.%d.%d", ip[0], ip[1], ip[2], ip[3] );
@@ -2692,6 +2779,7 @@ NETCODE_API char * netcode_address_to_string( const struct netcode_address_t * a
         snprintf( buffer, capacity, "NONE" );
         return buffer;
     }
+
     if ( address->port )
         snprintf( buffer + at, capacity - at, ":%d", address->port );
     return buffer;
@@ -2707,9 +2795,9 @@ NETCODE_API int netcode_address_equal( const struct netcode_address_t * a, const
 
 /* ================================================================================================================
     ROOM 5: TOKEN
-    What do connect tokens and challenge tokens look like, and who may read them?
+    What is the format of connect tokens and challenge tokens, and which key can open them?
     Uses: platform, bytes, crypto, address.
-    Invariant: what was read from a token has passed every check of the standard.
+    Invariant: data read from a token has passed every check of the standard.
     Standard: Connect Token; Challenge Token
    ================================================================================================================ */
 
@@ -2718,7 +2806,7 @@ enum {
     NC_CHALLENGE_PLAIN_BYTES = NC_CHALLENGE_BYTES - NETCODE_MAC_BYTES
 };
 
-/* The part that the public and the private half have in common. */
+/* The fields that are in both the public and the private part. */
 typedef struct {
     int32_t timeout_seconds;
     int num_addresses;
@@ -2745,7 +2833,7 @@ typedef struct {
 typedef struct {
     uint64_t client_id;
     uint8_t user_data[NETCODE_USER_DATA_BYTES];
-    /* decision 2: the spare bytes say for which address and token it was made */
+    /* decision 2: the unused bytes bind it to an address and a token */
     uint8_t bind[NC_CHALLENGE_BIND_BYTES];
 } nc_challenge_t;
 
@@ -2773,9 +2861,10 @@ static void nc_token_read_address( nc_reader_t * reader, struct netcode_address_
             raw.data.ipv6[i] = (uint16_t) nc_reader_number( reader, 2 );
     else
         reader->failed = 1;
+
     raw.port = (uint16_t) nc_reader_number( reader, 2 );
     if ( raw.port == 0 )
-        reader->failed = 1; /* nobody can be reached there */
+        reader->failed = 1; /* no server can have this address */
     raw = nc_address_canonical( &raw );
     *address = nc_address_without_interface( &raw );
 }
@@ -2799,6 +2888,7 @@ static void nc_token_read_route( nc_reader_t * reader, nc_route_t * route )
         reader->failed = 1;
         return;
     }
+
     route->num_addresses = (int) count;
     for ( int i = 0; i < (int) count; i++ )
         nc_token_read_address( reader, &route->addresses[i] );
@@ -2815,7 +2905,7 @@ static void nc_token_associated( uint8_t associated[NC_TOKEN_AD_BYTES], uint64_t
     nc_store_u64( associated + NC_VERSION_BYTES + 8, expire_timestamp );
 }
 
-/* What the sealing of a private part depends on. */
+/* The key, nonce and associated data of a private part's seal. */
 typedef struct {
     uint64_t protocol_id;
     uint64_t expire_timestamp;
@@ -2837,7 +2927,7 @@ static void nc_token_seal_private( uint8_t out[NC_PRIVATE_TOKEN_BYTES], const nc
     nc_crypto_seal_token( out, NC_PRIVATE_TOKEN_BYTES - NETCODE_MAC_BYTES, how->nonce, &seal );
 }
 
-/* Decrypts into `plain`; `sealed` is left as it is, so that other keys can be tried. */
+/* Decrypts into `plain`; `sealed` is not changed, so that other keys can be tried. */
 static int nc_token_open_private( uint8_t plain[NC_PRIVATE_TOKEN_BYTES], const uint8_t * sealed,
                                   const nc_token_seal_t * how )
 {
@@ -2880,6 +2970,7 @@ static int nc_token_read( const uint8_t data[NETCODE_CONNECT_TOKEN_BYTES], nc_co
     nc_reader_bytes( &reader, token->nonce, NC_TOKEN_NONCE_BYTES );
     nc_reader_bytes( &reader, token->sealed_private, NC_PRIVATE_TOKEN_BYTES );
     nc_token_read_route( &reader, &token->route );
+
     return !reader.failed && memcmp( version, NC_VERSION_INFO, NC_VERSION_BYTES ) == 0 &&
            token->create_timestamp <= token->expire_timestamp;
 }
@@ -2934,6 +3025,7 @@ NETCODE_API int netcode_generate_connect_token( int num_server_addresses, const 
     NC_CHECK( num_server_addresses >= 1 && num_server_addresses <= NETCODE_MAX_SERVERS_PER_CONNECT, NETCODE_ERROR );
     NC_CHECK( public_server_addresses != NULL && internal_server_addresses != NULL, NETCODE_ERROR );
     NC_CHECK( private_key != NULL && connect_token != NULL, NETCODE_ERROR );
+
     memset( &private_token, 0, sizeof( private_token ) );
     memset( &token, 0, sizeof( token ) );
     if ( nc_token_parse_addresses( &token.route, num_server_addresses, public_server_addresses ) &&
@@ -2942,19 +3034,23 @@ NETCODE_API int netcode_generate_connect_token( int num_server_addresses, const 
         token.create_timestamp = nc_unix_default( NULL );
         token.expire_timestamp = expire_seconds < 0 ? UINT64_MAX : token.create_timestamp + (uint64_t) expire_seconds;
         token.route.timeout_seconds = private_token.route.timeout_seconds = timeout_seconds;
+
         nc_crypto_random( token.nonce, sizeof( token.nonce ) );
         nc_crypto_random( token.route.client_to_server_key, NETCODE_KEY_BYTES );
         nc_crypto_random( token.route.server_to_client_key, NETCODE_KEY_BYTES );
         memcpy( private_token.route.client_to_server_key, token.route.client_to_server_key, NETCODE_KEY_BYTES );
         memcpy( private_token.route.server_to_client_key, token.route.server_to_client_key, NETCODE_KEY_BYTES );
+
         private_token.client_id = client_id;
         if ( user_data )
             memcpy( private_token.user_data, user_data, NETCODE_USER_DATA_BYTES );
+
         nc_token_seal_t how = { protocol_id, token.expire_timestamp, token.nonce, private_key };
         nc_token_seal_private( token.sealed_private, &private_token, &how );
         nc_token_write( connect_token, &token );
         result = NETCODE_OK;
     }
+
     nc_crypto_wipe( &private_token, sizeof( private_token ) );
     nc_crypto_wipe( &token, sizeof( token ) );
     return result;
@@ -2967,6 +3063,7 @@ NETCODE_API int netcode_connect_token_info( const uint8_t * connect_token, struc
     memset( info, 0, sizeof( *info ) );
     for ( int i = 0; i < NC_VERSION_BYTES && connect_token[i]; i++ )
         info->version[i] = connect_token[i] >= 0x20 && connect_token[i] < 0x7f ? (char) connect_token[i] : '?';
+
     memset( &token, 0, sizeof( token ) );
     int valid = nc_token_read( connect_token, &token );
     if ( valid ) {
@@ -2977,13 +3074,14 @@ NETCODE_API int netcode_connect_token_info( const uint8_t * connect_token, struc
         info->num_server_addresses = token.route.num_addresses;
         memcpy( info->server_addresses, token.route.addresses, sizeof( info->server_addresses ) );
     }
+
     nc_crypto_wipe( &token, sizeof( token ) );
     return valid ? NETCODE_OK : NETCODE_ERROR;
 }
 
 /* ================================================================================================================
     ROOM 6: REPLAY
-    Was this packet received before, or is it from another time?
+    Was this packet received before, or is it too old or too far ahead?
     Uses: platform.
     Invariant: a sequence is accepted at most once, none at or below the floor, none that jumps by more than 2^32.
     Standard: Replay Protection
@@ -2993,7 +3091,7 @@ NETCODE_API int netcode_connect_token_info( const uint8_t * connect_token, struc
    ================================================================================================================ */
 
 enum {
-    /* one more than the window needs: the word that `newest` enters is cleared as a whole */
+    /* one more than the window needs: when `newest` reaches a word, the whole word is cleared */
     NC_REPLAY_WORDS = 6,
     NC_REPLAY_WINDOW = ( NC_REPLAY_WORDS - 1 ) * 64
 };
@@ -3006,8 +3104,8 @@ typedef struct {
     uint64_t bits[NC_REPLAY_WORDS];
 } nc_replay_t;
 
-/*  Decision 5: the window opens at the sequence of the packet that connected, so everything older than the
-    connection stays out. */
+/*  Decision 5: the window starts at the sequence of the packet that connected, so packets older than the connection are
+    refused. */
 static void nc_replay_init( nc_replay_t * replay, uint64_t floor )
 {
     memset( replay, 0, sizeof( *replay ) );
@@ -3028,7 +3126,7 @@ static inline int nc_replay_seen( const nc_replay_t * replay, uint64_t sequence 
                                                                                   : NETCODE_DROP_NONE;
 }
 
-/* Standard: Replay Protection, step 3. Only for what nc_replay_seen let through and what then proved authentic. */
+/* Standard: Replay Protection, step 3. Only for packets that nc_replay_seen passed and that are authentic. */
 static NC_INLINE void nc_replay_advance( nc_replay_t * replay, uint64_t sequence )
 {
     if ( sequence > replay->newest ) {
@@ -3045,8 +3143,8 @@ static NC_INLINE void nc_replay_advance( nc_replay_t * replay, uint64_t sequence
 
 /* ================================================================================================================
     ROOM 7: PACKET
-    Which packets exist, who may send them, and how are they sealed?
-    Uses: bytes, crypto, token, replay. Invariant: whatever needs no cryptography to be refused is refused before any.
+    Which packet types exist, in which direction are they sent, and how are they sealed?
+    Uses: bytes, crypto, token, replay. Invariant: what can be refused without cryptography is refused before any.
     Standard: Packets; Reading Encrypted Packets
 
         | prefix 1 | sequence 1..8 | body, sealed | tag 16 |       prefix = bytes of the sequence << 4 | type
@@ -3055,41 +3153,40 @@ static NC_INLINE void nc_replay_advance( nc_replay_t * replay, uint64_t sequence
 enum { NC_TO_SERVER = 1, NC_TO_CLIENT = 2, NC_PACKET_AD_BYTES = NC_VERSION_BYTES + 8 + 1, NC_PACKET_LARGE_BODY = 308 };
 
 /* clang-format off */
-/*      type         sealed towards               body min  max                       replay      Standard: Packets */
-#define NC_PACKET_LIST( X )                                                                          \
-    X( REQUEST    , 0                          ,        0,    0,                            0 )      \
-    X( DENIED     , NC_TO_CLIENT               ,        0,    0,                            0 )      \
-    X( CHALLENGE  , NC_TO_CLIENT               ,      308,  308,                            0 )      \
-    X( RESPONSE   , NC_TO_SERVER               ,      308,  308,                            0 )      \
-    X( KEEP_ALIVE , NC_TO_SERVER | NC_TO_CLIENT,        8,    8,                            1 )      \
-    X( PAYLOAD    , NC_TO_SERVER | NC_TO_CLIENT,        1,    NETCODE_MAX_PACKET_SIZE,      1 )      \
-    X( DISCONNECT , NC_TO_SERVER | NC_TO_CLIENT,        0,    0,                            1 )
+/*      type         sealed towards               body min  max                            Standard: Packets */
+#define NC_PACKET_LIST( X )                                                               \
+    X( REQUEST    , 0                          ,        0,    0                       )   \
+    X( DENIED     , NC_TO_CLIENT               ,        0,    0                       )   \
+    X( CHALLENGE  , NC_TO_CLIENT               ,      308,  308                       )   \
+    X( RESPONSE   , NC_TO_SERVER               ,      308,  308                       )   \
+    X( KEEP_ALIVE , NC_TO_SERVER | NC_TO_CLIENT,        8,    8                       )   \
+    X( PAYLOAD    , NC_TO_SERVER | NC_TO_CLIENT,        1,    NETCODE_MAX_PACKET_SIZE )   \
+    X( DISCONNECT , NC_TO_SERVER | NC_TO_CLIENT,        0,    0                       )
 /* clang-format on */
 
 typedef struct {
     int min_body_bytes;
     int max_body_bytes;
-    int replay_protected;
 } nc_packet_rule_t;
 
 static const nc_packet_rule_t nc_packet_rules[NETCODE_PACKET_TYPES] = {
-#define NC_PACKET_RULE( type, directions, min, max, replay ) { min, max, replay },
+#define NC_PACKET_RULE( type, directions, min, max ) { min, max },
     NC_PACKET_LIST( NC_PACKET_RULE )
 #undef NC_PACKET_RULE
 };
 
-/* A bit for each type that goes there. */
+/* A bit for each type sent in that direction. */
 enum {
-#define NC_PACKET_BIT( type, directions, min, max, replay ) | ( (directions) &NC_TO_SERVER ) << NETCODE_PACKET_##type
+#define NC_PACKET_BIT( type, directions, min, max ) | ( (directions) &NC_TO_SERVER ) << NETCODE_PACKET_##type
     NC_PACKETS_TO_SERVER = 0 NC_PACKET_LIST( NC_PACKET_BIT ),
 #undef NC_PACKET_BIT
-#define NC_PACKET_BIT( type, directions, min, max, replay ) \
+#define NC_PACKET_BIT( type, directions, min, max ) \
     | ( (directions) &NC_TO_CLIENT ) / NC_TO_CLIENT << NETCODE_PACKET_##type
     NC_PACKETS_TO_CLIENT = 0 NC_PACKET_LIST( NC_PACKET_BIT )
 #undef NC_PACKET_BIT
 };
 
-/* A sealed packet, as its first bytes describe it. */
+/* A sealed packet, as described by its first bytes. */
 typedef struct {
     int type;
     int header_bytes; /* prefix and sequence */
@@ -3097,25 +3194,27 @@ typedef struct {
     uint64_t sequence;
 } nc_packet_t;
 
-/*  Standard: Reading Encrypted Packets, all that comes before replay protection, in that order. Returns a drop
-    reason. */
+/* Standard: Reading Encrypted Packets, all steps before replay protection, in that order. Returns a drop reason. */
 static inline int nc_packet_parse( nc_packet_t * packet, const uint8_t * data, int bytes, int direction )
 {
     if ( bytes < NC_MIN_SEALED_BYTES )
         return NETCODE_DROP_TOO_SMALL;
+
     int type = data[0] & 15, sequence_bytes = data[0] >> 4;
     if ( !( ( direction == NC_TO_SERVER ? (int) NC_PACKETS_TO_SERVER : (int) NC_PACKETS_TO_CLIENT ) >> type & 1 ) )
         return type < NETCODE_PACKET_TYPES ? NETCODE_DROP_WRONG_DIRECTION : NETCODE_DROP_UNKNOWN_PACKET_TYPE;
     if ( sequence_bytes < 1 || sequence_bytes > 8 )
         return NETCODE_DROP_BAD_SEQUENCE_LENGTH;
+
     const nc_packet_rule_t * rule = &nc_packet_rules[type];
     int body_bytes = bytes - 1 - sequence_bytes - NETCODE_MAC_BYTES;
     if ( body_bytes < rule->min_body_bytes || body_bytes > rule->max_body_bytes )
         return NETCODE_DROP_WRONG_BODY_SIZE;
+
     packet->type = type;
     packet->header_bytes = 1 + sequence_bytes;
     packet->body_bytes = body_bytes;
-    packet->sequence = nc_load_u64( data + 1 ) & UINT64_MAX >> ( 64 - 8 * sequence_bytes ); /* the tag fills the rest */
+    packet->sequence = nc_load_u64( data + 1 ) & UINT64_MAX >> ( 64 - 8 * sequence_bytes ); /* safe: the tag follows */
     return NETCODE_DROP_NONE;
 }
 
@@ -3127,33 +3226,32 @@ static void nc_packet_associated( uint8_t associated[NC_PACKET_AD_BYTES], uint64
     associated[NC_VERSION_BYTES + 8] = prefix;
 }
 
-/* Who seals or opens: the keys of one direction. */
+/* The key of one direction, and the protocol id. */
 typedef struct {
     const uint8_t * key;
     uint64_t protocol_id;
 } nc_packet_context_t;
 
-/* Opens a parsed packet into `out`, which may be the packet's own place behind its header. */
+/* Opens a parsed packet into `out`, which may be in `data`, after the header. */
 static inline int nc_packet_open( const nc_packet_t * packet, const uint8_t * data, uint8_t * out,
-                                  const nc_packet_context_t * channel )
+                                  const nc_packet_context_t * context )
 {
     uint8_t associated[NC_PACKET_AD_BYTES];
-    nc_seal_t seal = { channel->key, packet->sequence, associated, sizeof( associated ) };
-    nc_packet_associated( associated, channel->protocol_id, data[0] );
+    nc_seal_t seal = { context->key, packet->sequence, associated, sizeof( associated ) };
+    nc_packet_associated( associated, context->protocol_id, data[0] );
     return nc_crypto_open( out, data + packet->header_bytes, (size_t) ( packet->body_bytes + NETCODE_MAC_BYTES ),
                            &seal );
 }
 
-/*  Reads a packet of a session, all of which are protected against replay: the test, decryption in place, advance.
-    Standard: Reading Encrypted Packets. Returns a drop reason. */
-static inline int nc_packet_accept( const nc_packet_t * packet, uint8_t * data, const nc_packet_context_t * channel,
+/*  Reads a packet of a session, with replay protection: the test, decryption in place, advance. Standard: Reading
+    Encrypted Packets. Returns a drop reason. */
+static inline int nc_packet_accept( const nc_packet_t * packet, uint8_t * data, const nc_packet_context_t * context,
                                     nc_replay_t * replay )
 {
     int reason = nc_replay_seen( replay, packet->sequence );
-    netcode_assert( nc_packet_rules[packet->type].replay_protected );
     if ( reason != NETCODE_DROP_NONE )
         return reason;
-    if ( !nc_packet_open( packet, data, data + packet->header_bytes, channel ) )
+    if ( !nc_packet_open( packet, data, data + packet->header_bytes, context ) )
         return NETCODE_DROP_AUTHENTICATION_FAILED;
     nc_replay_advance( replay, packet->sequence );
     return NETCODE_DROP_NONE;
@@ -3161,16 +3259,17 @@ static inline int nc_packet_accept( const nc_packet_t * packet, uint8_t * data, 
 
 /* Writes a sealed packet to `out` and returns its size. `packet` gives type, sequence and body_bytes. */
 static int nc_packet_seal( uint8_t * out, const nc_packet_t * packet, const uint8_t * body,
-                           const nc_packet_context_t * channel )
+                           const nc_packet_context_t * context )
 {
     uint8_t associated[NC_PACKET_AD_BYTES];
-    nc_seal_t seal = { channel->key, packet->sequence, associated, sizeof( associated ) };
+    nc_seal_t seal = { context->key, packet->sequence, associated, sizeof( associated ) };
     int sequence_bytes = packet->sequence >> 48 ? 8 : 6; /* nearly all have 6: see nc_crypto_sequence_base */
     while ( sequence_bytes > 1 && !( packet->sequence >> 8 * ( sequence_bytes - 1 ) ) )
         sequence_bytes--;
-    nc_store_u64( out + 1, packet->sequence ); /* what of it is too much is overwritten */
+
+    nc_store_u64( out + 1, packet->sequence ); /* the body overwrites surplus bytes */
     out[0] = (uint8_t) ( sequence_bytes << 4 | packet->type );
-    nc_packet_associated( associated, channel->protocol_id, out[0] );
+    nc_packet_associated( associated, context->protocol_id, out[0] );
     nc_crypto_seal( out + 1 + sequence_bytes, body, (size_t) packet->body_bytes, &seal );
     return 1 + sequence_bytes + packet->body_bytes + NETCODE_MAC_BYTES;
 }
@@ -3188,12 +3287,12 @@ static int nc_packet_write_request( uint8_t * out, const nc_connect_token_t * to
     return (int) writer.at;
 }
 
-/* A connection request, as it lies in its datagram. */
+/* A connection request; the pointers point into its datagram. */
 typedef struct {
     uint64_t expire_timestamp;
     const uint8_t * nonce;
     const uint8_t * sealed_private;
-    const uint8_t * tag; /* the token's tag, which names the token: NC_TOKEN_TAG_BYTES */
+    const uint8_t * tag; /* the token's tag, which identifies the token: NC_TOKEN_TAG_BYTES */
 } nc_request_t;
 
 /* Standard: Processing Connection Requests, the steps that need neither clock nor key. Returns a drop reason. */
@@ -3207,9 +3306,11 @@ static int nc_packet_parse_request( nc_request_t * request, const uint8_t * data
         return data[NC_VERSION_BYTES - 1] == '1' && memcmp( data + 1, NC_VERSION_INFO_OLD, NC_VERSION_BYTES ) == 0
                    ? NETCODE_DROP_REQUEST_OLD_VERSION
                    : NETCODE_DROP_REQUEST_WRONG_VERSION;
+
     data += 1 + NC_VERSION_BYTES;
     if ( nc_load_u64( data ) != protocol_id )
         return NETCODE_DROP_REQUEST_WRONG_PROTOCOL_ID;
+
     request->expire_timestamp = nc_load_u64( data + 8 );
     request->nonce = data + 16;
     request->sealed_private = data + 16 + NC_TOKEN_NONCE_BYTES;
@@ -3219,13 +3320,13 @@ static int nc_packet_parse_request( nc_request_t * request, const uint8_t * data
 
 /* ================================================================================================================
     ROOM 8: CONTAINERS
-    Where are things kept so that finding, timing and ending them costs the same for one client as for ten thousand?
+    Which containers make finding, timing and removing an entry cost the same for one client as for ten thousand?
     Uses: platform.
-    Invariant: nothing here allocates; all memory is cut from one arena whose size was asked for before.
+    Invariant: nothing here allocates; all memory is part of one arena, whose size was computed before.
    ================================================================================================================ */
 
-/* ---- arena: cuts one block into pieces of whole cache lines, of which processors fetch pairs; without a block it
-    only measures ---- */
+/* ---- arena: divides one block into parts of whole cache lines, of which processors fetch pairs; without a block it
+only measures ---- */
 
 enum { NC_ARENA_LINE = 64, NC_ARENA_ALIGN = 2 * NC_ARENA_LINE };
 
@@ -3249,7 +3350,7 @@ static void * nc_arena_take( nc_arena_t * arena, size_t count, size_t bytes )
 {
     void * piece = arena->base ? arena->base + arena->at : NULL;
     if ( arena->at == NC_ARENA_TOO_MUCH || count > ( NC_ARENA_TOO_MUCH - arena->at - NC_ARENA_ALIGN ) / bytes ) {
-        arena->at = NC_ARENA_TOO_MUCH; /* more than any allocator gives, and it stays so */
+        arena->at = NC_ARENA_TOO_MUCH; /* more than any allocator has, and it stays at that */
         return NULL;
     }
     arena->at += ( count * bytes + NC_ARENA_LINE - 1 ) / NC_ARENA_LINE * NC_ARENA_LINE;
@@ -3271,15 +3372,15 @@ typedef struct {
 
 static void nc_list_init( nc_list_t * list )
 {
-    list->head = list->tail = NC_NOWHERE;
+    list->head = list->tail = NC_NONE;
     list->count = 0;
 }
 
 static void nc_list_insert( nc_list_t * list, nc_link_t * links, uint32_t index )
 {
     links[index].prev = list->tail;
-    links[index].next = NC_NOWHERE;
-    if ( list->tail == NC_NOWHERE )
+    links[index].next = NC_NONE;
+    if ( list->tail == NC_NONE )
         list->head = index;
     else
         links[list->tail].next = index;
@@ -3290,11 +3391,11 @@ static void nc_list_insert( nc_list_t * list, nc_link_t * links, uint32_t index 
 static void nc_list_remove( nc_list_t * list, nc_link_t * links, uint32_t index )
 {
     uint32_t prev = links[index].prev, next = links[index].next;
-    if ( prev == NC_NOWHERE )
+    if ( prev == NC_NONE )
         list->head = next;
     else
         links[prev].next = next;
-    if ( next == NC_NOWHERE )
+    if ( next == NC_NONE )
         list->tail = prev;
     else
         links[next].prev = prev;
@@ -3322,8 +3423,8 @@ static uint32_t nc_table_heads( uint32_t least )
     return heads;
 }
 
-/*  With so many heads, at least: the more for each entry, the sooner it shows that somebody is not there; the fewer in
-    all, the likelier they are in the processor's cache. */
+/*  With at least `least_heads` heads: with more per entry, a failed lookup ends sooner; with fewer in total, they are
+    more often in the processor's cache. */
 static void nc_table_place( nc_table_t * table, nc_arena_t * arena, uint32_t capacity, uint32_t least_heads )
 {
     table->mask = nc_table_heads( least_heads ) - 1;
@@ -3339,7 +3440,7 @@ static void nc_table_reset( nc_table_t * table )
 /* The first index from `index` on, along its chain, with this hash. */
 static uint32_t nc_table_match( const nc_table_t * table, uint32_t index, uint32_t hash )
 {
-    while ( index != NC_NOWHERE && table->entries[index].hash != hash )
+    while ( index != NC_NONE && table->entries[index].hash != hash )
         index = table->entries[index].next;
     return index;
 }
@@ -3349,7 +3450,7 @@ static uint32_t * nc_table_head( const nc_table_t * table, uint32_t hash )
     return &table->heads[hash & table->mask];
 }
 
-/* The latest index under this hash, or NC_NOWHERE. Hashes are no proof: compare the key itself. */
+/* The index inserted last with this hash, or NC_NONE. Different keys can have one hash: compare the key itself. */
 static uint32_t nc_table_find( const nc_table_t * table, uint32_t hash )
 {
     return nc_table_match( table, *nc_table_head( table, hash ), hash );
@@ -3376,16 +3477,16 @@ static void nc_table_remove( nc_table_t * table, uint32_t index )
     *at = table->entries[index].next;
 }
 
-/*  ---- sieve: stands before a table, and tells without a hash who is surely not in it, and nearly always where the
-    others are ---- Its keys are no secret: whoever makes many of them meet in one set gains that the table is asked. */
+/*  ---- sieve: in front of a table, it finds out without a hash that a key is not in it, and nearly always the index
+of the others ---- Its keys are not secret: an attacker who fills one set with them only causes lookups in the table. */
 
-#define NC_SOMEWHERE ( NC_NOWHERE - 1 ) /* perhaps there: ask the table */
+#define NC_MAYBE ( NC_NONE - 1 ) /* perhaps a member: look it up in the table */
 
 enum { NC_SIEVE_WORDS = 3 };
 
 typedef struct {
-    uint32_t words[NC_SIEVE_WORDS]; /* 15 bits of a member's key, and 16 of its index; or NC_NOWHERE */
-    uint32_t crowded;               /* members that found no word free */
+    uint32_t words[NC_SIEVE_WORDS]; /* 15 bits of a member's key, and 16 of its index; or NC_NONE */
+    uint32_t crowded;               /* members that have no word */
 } nc_sieve_set_t;
 
 NC_STATIC_ASSERT( sieve_sets_share_a_line, NC_ARENA_LINE % sizeof( nc_sieve_set_t ) == 0 );
@@ -3403,7 +3504,7 @@ static void nc_sieve_place( nc_sieve_t * sieve, nc_arena_t * arena, uint32_t lea
 
 static void nc_sieve_reset( nc_sieve_t * sieve )
 {
-    static const nc_sieve_set_t empty = { { NC_NOWHERE, NC_NOWHERE, NC_NOWHERE }, 0 };
+    static const nc_sieve_set_t empty = { { NC_NONE, NC_NONE, NC_NONE }, 0 };
     for ( uint32_t i = 0; i <= sieve->mask; i++ )
         sieve->sets[i] = empty;
 }
@@ -3413,30 +3514,30 @@ static nc_sieve_set_t * nc_sieve_set( const nc_sieve_t * sieve, uint64_t key )
     return &sieve->sets[key >> 32 & sieve->mask];
 }
 
-/* An index, NC_NOWHERE or NC_SOMEWHERE. Two keys may share all the bits that are kept: compare the key itself. */
+/* An index, NC_NONE or NC_MAYBE. Two keys may have the same stored bits: compare the key itself. */
 static inline uint32_t nc_sieve_find( const nc_sieve_t * sieve, uint64_t key )
 {
     const nc_sieve_set_t * set = nc_sieve_set( sieve, key );
     for ( int i = 0; i < NC_SIEVE_WORDS; i++ )
         if ( ( set->words[i] ^ ( (uint32_t) key & 0x7fff0000u ) ) <= 0xffff )
             return set->words[i] & 0xffff;
-    return set->crowded ? NC_SOMEWHERE : NC_NOWHERE;
+    return set->crowded ? NC_MAYBE : NC_NONE;
 }
 
-/* Makes an index (below 65535) a member, or no member any more. */
+/* Adds an index (below 65535), or removes it. */
 static void nc_sieve_change( nc_sieve_t * sieve, uint64_t key, uint32_t index, int is_member )
 {
     nc_sieve_set_t * set = nc_sieve_set( sieve, key );
-    uint32_t word = ( (uint32_t) key & 0x7fff0000u ) | index, there = is_member ? NC_NOWHERE : word;
+    uint32_t word = ( (uint32_t) key & 0x7fff0000u ) | index, there = is_member ? NC_NONE : word;
     for ( int i = 0; i < NC_SIEVE_WORDS; i++ )
         if ( set->words[i] == there ) {
-            set->words[i] = is_member ? word : NC_NOWHERE;
+            set->words[i] = is_member ? word : NC_NONE;
             return;
         }
     set->crowded += is_member ? 1u : UINT32_MAX;
 }
 
-/* ---- bits: a set of numbers that gives its lowest member ---- */
+/* ---- bits: a set of numbers that finds its lowest member ---- */
 
 typedef struct {
     uint64_t * words;
@@ -3470,7 +3571,7 @@ static void nc_bits_remove( nc_bits_t * bits, uint32_t index )
         bits->summary[index / 4096] &= ~( (uint64_t) 1 << ( index / 64 % 64 ) );
 }
 
-/* Where the lowest bit of a word stands; each line gives one bit of that number. */
+/* The position of a word's lowest set bit; each line computes one bit of it. */
 static uint32_t nc_bits_lowest_of_word( uint64_t word )
 {
     word &= ~word + 1;
@@ -3489,17 +3590,17 @@ static uint32_t nc_bits_lowest( const nc_bits_t * bits )
             word = i * 64 + nc_bits_lowest_of_word( bits->summary[i] );
             return word * 64 + nc_bits_lowest_of_word( bits->words[word] );
         }
-    return NC_NOWHERE;
+    return NC_NONE;
 }
 
-/*  ---- wheel: timers in buckets of 1/1024 s ---- A timer may ring early (the wheel is one second long), never late
-    by more than a bucket: whoever is called looks at its real deadline and sets the timer again. So a packet sent
-    or received costs the wheel nothing, and an update with nothing due looks at one number. */
+/*  ---- wheel: timers in buckets of 1/1024 s ---- A timer may expire early (the wheel is one second long), never late
+by more than a bucket: its handler checks the actual deadline and sets the timer again. So a packet sent or received
+costs the wheel nothing, and an update with nothing due reads one number. */
 
 enum { NC_WHEEL_BUCKETS = 1024, NC_WHEEL_DUE = NC_WHEEL_BUCKETS, NC_WHEEL_LISTS = NC_WHEEL_BUCKETS + 1 };
 
 typedef struct {
-    uint64_t tick; /* the first one that has not been looked at */
+    uint64_t tick; /* the first one not processed yet */
     nc_list_t lists[NC_WHEEL_LISTS];
     uint64_t busy[NC_WHEEL_BUCKETS / 64];
     nc_link_t * links;
@@ -3547,6 +3648,7 @@ static void nc_wheel_insert( nc_wheel_t * wheel, uint32_t timer, double deadline
         tick = wheel->tick;
     if ( tick - wheel->tick >= NC_WHEEL_BUCKETS )
         tick = wheel->tick + NC_WHEEL_BUCKETS - 1;
+
     uint32_t list = (uint32_t) ( tick % NC_WHEEL_BUCKETS );
     nc_wheel_remove( wheel, timer );
     nc_list_insert( &wheel->lists[list], wheel->links, timer );
@@ -3554,16 +3656,18 @@ static void nc_wheel_insert( nc_wheel_t * wheel, uint32_t timer, double deadline
     wheel->list_of[timer] = (uint16_t) list;
 }
 
-/* Collects what is due by `now`; a jump of any length costs one round. */
+/* Collects the timers due by `now`; a jump of any length costs one turn of the wheel. */
 static void nc_wheel_advance( nc_wheel_t * wheel, double now )
 {
     uint64_t end = nc_wheel_tick( now );
     uint64_t tick = wheel->tick;
     if ( end < tick )
         return;
+
     wheel->tick = end + 1;
     if ( end - tick >= NC_WHEEL_BUCKETS )
         end = tick + NC_WHEEL_BUCKETS - 1;
+
     for ( ; tick <= end; tick++ ) {
         uint32_t list = (uint32_t) ( tick % NC_WHEEL_BUCKETS );
         if ( !( wheel->busy[list / 64] >> ( list % 64 ) & 1 ) )
@@ -3577,16 +3681,16 @@ static void nc_wheel_advance( nc_wheel_t * wheel, double now )
     }
 }
 
-/* Takes one of the timers that are due, or NC_NOWHERE. */
+/* Removes and returns one of the timers that are due, or NC_NONE. */
 static uint32_t nc_wheel_take( nc_wheel_t * wheel )
 {
     uint32_t timer = wheel->lists[NC_WHEEL_DUE].head;
-    if ( timer != NC_NOWHERE )
+    if ( timer != NC_NONE )
         nc_wheel_remove( wheel, timer );
     return timer;
 }
 
-/* Seconds until a timer may ring; one second when none is set. */
+/* Seconds until a timer may expire; one second when none is set. */
 static double nc_wheel_seconds_left( const nc_wheel_t * wheel, double now )
 {
     for ( uint64_t tick = wheel->tick; tick < wheel->tick + NC_WHEEL_BUCKETS; tick++ ) {
@@ -3601,9 +3705,9 @@ static double nc_wheel_seconds_left( const nc_wheel_t * wheel, double now )
 
 /* ================================================================================================================
     ROOM 9: MAIL
-    Where do datagrams and events wait: what was received, for the application, and what is sent, for the network?
+    Where do packets wait: received payloads and events for the application, and datagrams for the network?
     Uses: platform, address, packet, containers.
-    Invariant: nothing here allocates; each client has a share of the buffers that others can not use up.
+    Invariant: nothing here allocates; each client has a share of the buffers that others can not use.
    ================================================================================================================ */
 
 /*  ---- pool: buffers for received packets, in a block of their own, since a packet may outlive its slot and its
@@ -3620,14 +3724,14 @@ typedef struct {
 } nc_buffer_t;
 
 typedef struct nc_pool_t {
-    struct nc_pool_t * next; /* pools of former starts whose packets the caller still holds */
-    void * block;            /* what it was cut from */
+    struct nc_pool_t * next; /* pools of earlier starts whose packets the caller still holds */
+    void * block;            /* its memory */
     uint8_t * buffers;
-    uint8_t * states; /* NC_BUFFER_..., apart from the buffers, which nothing touches before they are used */
+    uint8_t * states; /* NC_BUFFER_...; not inside the buffers, whose pages stay unused before their first packet */
     uint32_t * free_list;
     uint32_t count;
     uint32_t free_count;
-    uint32_t fresh; /* buffers that were never used: as many places of the free list have not been written yet */
+    uint32_t fresh; /* buffers that were never used; as many entries of the free list were never written */
     uint32_t held;
 } nc_pool_t;
 
@@ -3642,6 +3746,7 @@ static nc_pool_t * nc_pool_place( nc_arena_t * arena, uint32_t count )
     uint8_t * buffers = (uint8_t *) nc_arena_take( arena, count, NC_BUFFER_STRIDE );
     if ( !pool )
         return NULL;
+
     memset( pool, 0, sizeof( *pool ) );
     pool->block = arena->base;
     pool->free_list = free_list;
@@ -3652,7 +3757,7 @@ static nc_pool_t * nc_pool_place( nc_arena_t * arena, uint32_t count )
     return pool;
 }
 
-/* How much of its block may have been written to: what is wiped when it is given back. The rest needs no memory. */
+/* How much of its block may have been written to: this is wiped when it is freed. The rest uses no memory. */
 static size_t nc_pool_written_bytes( const nc_pool_t * pool )
 {
     return (size_t) ( pool->buffers - (uint8_t *) pool->block ) +
@@ -3664,23 +3769,23 @@ static nc_buffer_t * nc_pool_buffer( nc_pool_t * pool, uint32_t index )
     return (nc_buffer_t *) (void *) ( pool->buffers + (size_t) index * NC_BUFFER_STRIDE );
 }
 
-/* Where a payload lies: aligned to a cache line. */
+/* A buffer's payload, aligned to a cache line. */
 static uint8_t * nc_pool_data( nc_pool_t * pool, uint32_t index )
 {
     return pool->buffers + (size_t) index * NC_BUFFER_STRIDE + NC_BUFFER_HEADER_BYTES;
 }
 
-/* Where a datagram is received, so that the payload behind the usual header is in its place without a copy. */
+/* Where a datagram is received, so that a payload after a header of the usual length needs no copy. */
 static uint8_t * nc_pool_datagram( nc_pool_t * pool, uint32_t index )
 {
     return nc_pool_data( pool, index ) - NC_USUAL_HEADER_BYTES;
 }
 
-/* The buffer that was used last, else the first that never was. */
+/* Takes the buffer that was freed last, else the first that was never used. */
 static uint32_t nc_pool_take( nc_pool_t * pool )
 {
     if ( pool->free_count == 0 )
-        return NC_NOWHERE;
+        return NC_NONE;
     uint32_t at = --pool->free_count;
     if ( at >= pool->fresh )
         return pool->free_list[at];
@@ -3688,54 +3793,54 @@ static uint32_t nc_pool_take( nc_pool_t * pool )
     return pool->count - 1 - at;
 }
 
-static void nc_pool_give( nc_pool_t * pool, uint32_t index )
+static void nc_pool_free( nc_pool_t * pool, uint32_t index )
 {
     pool->states[index] = NC_BUFFER_FREE;
     pool->free_list[pool->free_count++] = index;
 }
 
-/* Whose buffer is this? NC_NOWHERE where it is not this pool's. */
+/* The index of a packet's buffer, or NC_NONE if it is not in this pool. */
 static uint32_t nc_pool_find( const nc_pool_t * pool, const void * packet )
 {
-    uintptr_t index = ( (uintptr_t) packet - (uintptr_t) pool->buffers ) / NC_BUFFER_STRIDE; /* huge, where before it */
-    return index < pool->count ? (uint32_t) index : NC_NOWHERE;
+    uintptr_t index = ( (uintptr_t) packet - (uintptr_t) pool->buffers ) / NC_BUFFER_STRIDE; /* huge if before it */
+    return index < pool->count ? (uint32_t) index : NC_NONE;
 }
 
-/*  ---- inbox: what the application has not read yet: a queue for each client, and all clients' events in their
-    true order ---- Every client has a share of the pool that nobody else can use up (`reserved` counts what is kept
-    back for them); beyond its share a client may queue up to its quota, as long as buffers are free. */
+/*  ---- inbox: what the application has not read yet: a queue for each client, and all clients' events in the order
+of arrival ---- Every client has a share of the pool that others can not use (`reserved` counts the unused parts of
+all shares); beyond its share a client may queue up to its quota, as long as buffers are free. */
 
 typedef struct {
     uint64_t session;
     uint64_t client_id;
     uint32_t client_index;
-    uint32_t partner; /* the note of the same session's other end, where both are unread; else NC_NOWHERE */
+    uint32_t pair; /* the session's other note (CONNECTED or DISCONNECTED) if both are unread, else NC_NONE */
     int32_t type;
     int32_t reason;
 } nc_note_t;
 
 typedef struct {
     nc_list_t list;
-    uint32_t connected_note; /* the unread CONNECTED of the present session */
+    uint32_t connected_note; /* the unread CONNECTED of the current session */
     uint8_t is_open;
-    uint8_t is_left;   /* closed with payloads that nobody has read yet */
-    uint8_t is_joined; /* its payloads are no events: messages take them */
+    uint8_t is_disconnected; /* closed, with unread payloads */
+    uint8_t is_joined;       /* its payloads are not events: messages read them */
 } nc_queue_t;
 
 typedef struct {
     nc_pool_t * pool;
     nc_queue_t * queues;
-    nc_link_t * queue_links; /* by buffer: its client's queue, or the orphans */
-    nc_list_t orphans;       /* payloads whose slot has a new client; only the event list still leads to them */
-    nc_list_t left;          /* clients that are gone and whose payloads were not read yet */
-    nc_link_t * left_links;  /* by client */
+    nc_link_t * queue_links;        /* by buffer: its client's queue, or the orphans */
+    nc_list_t orphans;              /* payloads whose slot has a new client; only the event list still has them */
+    nc_list_t disconnected;         /* disconnected clients with unread payloads */
+    nc_link_t * disconnected_links; /* by client */
     nc_list_t events;
     nc_link_t * event_links; /* buffers first, then notes */
     nc_note_t * notes;
     uint32_t * free_notes;
     uint32_t free_note_count;
     uint32_t note_count;
-    /* DISCONNECTED notes whose CONNECTED is unread: the pair is forgotten when notes run out */
+    /* DISCONNECTED notes whose CONNECTED is unread: the pair is dropped when no note is free */
     nc_list_t ended;
     nc_link_t * ended_links;
     uint32_t client_count;
@@ -3743,18 +3848,18 @@ typedef struct {
     uint32_t share;
     uint32_t reserved;
     uint32_t queued;
-    int events_are_taken;
+    int events_are_read;
 } nc_inbox_t;
 
-/*  Two notes a client are enough for ever: see nc_inbox_note. The spare ones let some sessions come and go between two
-    looks. */
+/*  Two notes a client are always enough: see nc_inbox_note. The spare ones keep the events of some sessions that begin
+    and end between two reads. */
 enum { NC_INBOX_SPARE_NOTES_CLIENT = 8, NC_INBOX_SPARE_NOTES_SERVER = 64 };
 
 static void nc_inbox_place( nc_inbox_t * inbox, nc_arena_t * arena, uint32_t buffer_count )
 {
     uint32_t client_count = inbox->client_count;
     inbox->queues = (nc_queue_t *) nc_arena_take( arena, client_count, sizeof( nc_queue_t ) );
-    inbox->left_links = (nc_link_t *) nc_arena_take( arena, client_count, sizeof( nc_link_t ) );
+    inbox->disconnected_links = (nc_link_t *) nc_arena_take( arena, client_count, sizeof( nc_link_t ) );
     inbox->queue_links = (nc_link_t *) nc_arena_take( arena, buffer_count, sizeof( nc_link_t ) );
     inbox->event_links = (nc_link_t *) nc_arena_take( arena, buffer_count + inbox->note_count, sizeof( nc_link_t ) );
     inbox->notes = (nc_note_t *) nc_arena_take( arena, inbox->note_count, sizeof( nc_note_t ) );
@@ -3768,33 +3873,36 @@ static void nc_inbox_reset( nc_inbox_t * inbox, nc_pool_t * pool, uint32_t quota
     inbox->quota = quota;
     inbox->share = pool->count / ( 2 * inbox->client_count );
     inbox->reserved = inbox->queued = 0;
+
     nc_list_init( &inbox->orphans );
-    nc_list_init( &inbox->left );
+    nc_list_init( &inbox->disconnected );
     nc_list_init( &inbox->events );
     nc_list_init( &inbox->ended );
+
     for ( uint32_t i = 0; i < inbox->client_count; i++ ) {
         nc_list_init( &inbox->queues[i].list );
-        inbox->queues[i].connected_note = NC_NOWHERE;
-        inbox->queues[i].is_open = inbox->queues[i].is_left = inbox->queues[i].is_joined = 0;
+        inbox->queues[i].connected_note = NC_NONE;
+        inbox->queues[i].is_open = inbox->queues[i].is_disconnected = inbox->queues[i].is_joined = 0;
     }
+
     for ( uint32_t i = 0; i < inbox->note_count; i++ )
         inbox->free_notes[i] = inbox->note_count - 1 - i;
     inbox->free_note_count = inbox->note_count;
 }
 
-/* A client that is gone counts as one with payloads left behind for as long as there are any. */
-static void nc_inbox_mark_left( nc_inbox_t * inbox, uint32_t client_index )
+/* Keeps a disconnected client in the list while it has unread payloads. */
+static void nc_inbox_mark_disconnected( nc_inbox_t * inbox, uint32_t client_index )
 {
     nc_queue_t * queue = &inbox->queues[client_index];
-    uint8_t is_left = !queue->is_open && queue->list.count > 0;
-    if ( is_left && !queue->is_left )
-        nc_list_insert( &inbox->left, inbox->left_links, client_index );
-    else if ( !is_left && queue->is_left )
-        nc_list_remove( &inbox->left, inbox->left_links, client_index );
-    queue->is_left = is_left;
+    uint8_t is_disconnected = !queue->is_open && queue->list.count > 0;
+    if ( is_disconnected && !queue->is_disconnected )
+        nc_list_insert( &inbox->disconnected, inbox->disconnected_links, client_index );
+    else if ( !is_disconnected && queue->is_disconnected )
+        nc_list_remove( &inbox->disconnected, inbox->disconnected_links, client_index );
+    queue->is_disconnected = is_disconnected;
 }
 
-/* Takes a payload out of its queue and out of the events. */
+/* Removes a payload from its queue and from the events. */
 static NC_INLINE void nc_inbox_unlink( nc_inbox_t * inbox, uint32_t index )
 {
     nc_buffer_t * buffer = nc_pool_buffer( inbox->pool, index );
@@ -3806,9 +3914,10 @@ static NC_INLINE void nc_inbox_unlink( nc_inbox_t * inbox, uint32_t index )
         nc_list_remove( &inbox->orphans, inbox->queue_links, index );
         return;
     }
+
     nc_list_remove( &queue->list, inbox->queue_links, index );
     if ( !queue->is_open )
-        nc_inbox_mark_left( inbox, buffer->client_index );
+        nc_inbox_mark_disconnected( inbox, buffer->client_index );
     else if ( queue->list.count < inbox->share )
         inbox->reserved++;
 }
@@ -3816,16 +3925,16 @@ static NC_INLINE void nc_inbox_unlink( nc_inbox_t * inbox, uint32_t index )
 static void nc_inbox_discard( nc_inbox_t * inbox, uint32_t index )
 {
     nc_inbox_unlink( inbox, index );
-    nc_pool_give( inbox->pool, index );
+    nc_pool_free( inbox->pool, index );
 }
 
-/* Gives up the oldest payload that was left behind by somebody who is gone: the living come first. */
-static int nc_inbox_discard_left( nc_inbox_t * inbox )
+/* Drops the oldest payload of a disconnected client: connected clients need the buffer more. */
+static int nc_inbox_discard_disconnected( nc_inbox_t * inbox )
 {
     if ( inbox->orphans.count )
         nc_inbox_discard( inbox, inbox->orphans.head );
-    else if ( inbox->left.count )
-        nc_inbox_discard( inbox, inbox->queues[inbox->left.head].list.head );
+    else if ( inbox->disconnected.count )
+        nc_inbox_discard( inbox, inbox->queues[inbox->disconnected.head].list.head );
     else
         return 0;
     return 1;
@@ -3837,40 +3946,41 @@ static NC_INLINE int nc_inbox_is_full( const nc_inbox_t * inbox, uint32_t client
     return inbox->queues[client_index].list.count >= inbox->quota;
 }
 
-/* Is there room for one more payload of this client? Returns a drop reason. */
-static NC_INLINE int nc_inbox_room( nc_inbox_t * inbox, uint32_t client_index )
+/* Can one more payload of this client be queued? Returns a drop reason. */
+static NC_INLINE int nc_inbox_check_capacity( nc_inbox_t * inbox, uint32_t client_index )
 {
     uint32_t count = inbox->queues[client_index].list.count;
     uint32_t kept_back = count < inbox->share ? 0 : inbox->reserved;
     if ( nc_inbox_is_full( inbox, client_index ) )
         return NETCODE_DROP_QUEUE_FULL;
     while ( inbox->pool->free_count <= kept_back )
-        if ( !nc_inbox_discard_left( inbox ) )
+        if ( !nc_inbox_discard_disconnected( inbox ) )
             return inbox->pool->free_count == 0 ? NETCODE_DROP_POOL_EMPTY : NETCODE_DROP_QUEUE_FULL;
     return NETCODE_DROP_NONE;
 }
 
-/* For how many payloads more there is room, whoever sent them. */
-static uint32_t nc_inbox_room_for_all( const nc_inbox_t * inbox )
+/* How many more payloads can be queued, whichever client sent them. */
+static uint32_t nc_inbox_capacity_left( const nc_inbox_t * inbox )
 {
     return inbox->pool->free_count > inbox->reserved ? inbox->pool->free_count - inbox->reserved : 0;
 }
 
-/* Does the application read all there is, and keep little of it? Then what finds no room now will find some soon. */
+/* Does the application read everything, and hold few packets? Then buffers will be free again soon. */
 static int nc_inbox_is_read( const nc_inbox_t * inbox )
 {
-    return inbox->queued == 0 && nc_inbox_room_for_all( inbox ) >= inbox->pool->count / 4;
+    return inbox->queued == 0 && nc_inbox_capacity_left( inbox ) >= inbox->pool->count / 4;
 }
 
-/* Queues a filled buffer, after nc_inbox_room agreed. Its header says what it holds. */
+/* Queues a filled buffer, after nc_inbox_check_capacity allowed it. Its header describes its payload. */
 static inline void nc_inbox_insert( nc_inbox_t * inbox, uint32_t index )
 {
     nc_buffer_t * buffer = nc_pool_buffer( inbox->pool, index );
     nc_queue_t * queue = &inbox->queues[buffer->client_index];
     if ( queue->is_open && queue->list.count < inbox->share )
         inbox->reserved--;
+
     inbox->pool->states[index] = NC_BUFFER_QUEUED;
-    /* bit readers read ahead */
+    /* for applications' bit readers that read ahead */
     memset( nc_pool_data( inbox->pool, index ) + buffer->bytes, 0, 8 );
     nc_list_insert( &queue->list, inbox->queue_links, index );
     if ( !queue->is_joined )
@@ -3881,7 +3991,7 @@ static inline void nc_inbox_insert( nc_inbox_t * inbox, uint32_t index )
 /* Copies a payload into a free buffer and queues it. Returns a drop reason. */
 static int nc_inbox_copy( nc_inbox_t * inbox, nc_buffer_t what, const uint8_t * data )
 {
-    int reason = nc_inbox_room( inbox, what.client_index );
+    int reason = nc_inbox_check_capacity( inbox, what.client_index );
     if ( reason != NETCODE_DROP_NONE )
         return reason;
     uint32_t index = nc_pool_take( inbox->pool );
@@ -3891,7 +4001,7 @@ static int nc_inbox_copy( nc_inbox_t * inbox, nc_buffer_t what, const uint8_t * 
     return NETCODE_DROP_NONE;
 }
 
-/* Hands a queued payload to the caller. */
+/* Returns a queued payload to the caller. */
 static NC_INLINE uint8_t * nc_inbox_hand_out( nc_inbox_t * inbox, uint32_t index )
 {
     nc_inbox_unlink( inbox, index );
@@ -3906,7 +4016,7 @@ static void nc_inbox_free_note( nc_inbox_t * inbox, uint32_t note )
     inbox->free_notes[inbox->free_note_count++] = note;
 }
 
-/* Forgets the oldest session that came and went unread, with what it sent. */
+/* Drops the oldest session whose begin and end are both unread, with its payloads. */
 static void nc_inbox_forget_pair( nc_inbox_t * inbox )
 {
     uint32_t disconnected = inbox->ended.head;
@@ -3915,21 +4025,23 @@ static void nc_inbox_forget_pair( nc_inbox_t * inbox )
     nc_list_t * lists[2];
     lists[0] = &inbox->orphans;
     lists[1] = &inbox->queues[note->client_index].list;
-    /* Who takes no events reads its payloads slot by slot: those stay. */
-    for ( int i = 0; i < 2 && inbox->events_are_taken; i++ ) {
+
+    /* An application that reads no events reads payloads slot by slot: those stay. */
+    for ( int i = 0; i < 2 && inbox->events_are_read; i++ ) {
         uint32_t index = lists[i]->head, next;
-        for ( ; index != NC_NOWHERE; index = next ) {
+        for ( ; index != NC_NONE; index = next ) {
             next = inbox->queue_links[index].next;
             if ( nc_pool_buffer( inbox->pool, index )->session == session )
                 nc_inbox_discard( inbox, index );
         }
     }
+
     nc_list_remove( &inbox->ended, inbox->ended_links, disconnected );
-    nc_inbox_free_note( inbox, note->partner );
+    nc_inbox_free_note( inbox, note->pair );
     nc_inbox_free_note( inbox, disconnected );
 }
 
-/* A client object that fails to connect again and again leaves DISCONNECTED notes alone: the oldest is forgotten. */
+/* A client object that fails to connect repeatedly has DISCONNECTED notes only: drops the oldest. */
 static void nc_inbox_forget_oldest( nc_inbox_t * inbox )
 {
     uint32_t index = inbox->events.head;
@@ -3940,7 +4052,7 @@ static void nc_inbox_forget_oldest( nc_inbox_t * inbox )
 
 /*  Adds a note. On a server, a client has at most one unread CONNECTED of a session that lasts and one unread
     DISCONNECTED whose CONNECTED was read (a later session's CONNECTED can only be read after it): when two notes a
-    client are taken, a forgettable pair exists. */
+    client are used, there is a pair to drop. */
 static uint32_t nc_inbox_note( nc_inbox_t * inbox, const nc_note_t * note )
 {
     if ( inbox->free_note_count == 0 && inbox->ended.count )
@@ -3953,14 +4065,13 @@ static uint32_t nc_inbox_note( nc_inbox_t * inbox, const nc_note_t * note )
     return index;
 }
 
-/*  A session begins: what its predecessor left unread in the slot is out of reach of the per-slot calls from now
-    on. */
+/* A session begins: from now on the per-slot calls can not read unread payloads of the slot's previous session. */
 static void nc_inbox_open( nc_inbox_t * inbox, uint32_t client_index, uint64_t session, uint64_t client_id )
 {
     nc_queue_t * queue = &inbox->queues[client_index];
     while ( queue->list.count ) {
         uint32_t index = queue->list.head;
-        if ( !inbox->events_are_taken || queue->is_joined ) {
+        if ( !inbox->events_are_read || queue->is_joined ) {
             nc_inbox_discard( inbox, index );
             continue;
         }
@@ -3968,14 +4079,16 @@ static void nc_inbox_open( nc_inbox_t * inbox, uint32_t client_index, uint64_t s
         nc_list_insert( &inbox->orphans, inbox->queue_links, index );
         inbox->pool->states[index] = NC_BUFFER_ORPHANED;
     }
+
     queue->is_open = 1;
-    nc_inbox_mark_left( inbox, client_index );
+    nc_inbox_mark_disconnected( inbox, client_index );
     inbox->reserved += inbox->share;
-    nc_note_t note = { session, client_id, client_index, NC_NOWHERE, NETCODE_EVENT_CONNECTED, 0 };
+
+    nc_note_t note = { session, client_id, client_index, NC_NONE, NETCODE_EVENT_CONNECTED, 0 };
     queue->connected_note = nc_inbox_note( inbox, &note );
 }
 
-/* A session ends: its payloads stay readable, its share goes back. */
+/* A session ends: its payloads can still be read, its share is freed. */
 static void nc_inbox_close( nc_inbox_t * inbox, uint32_t client_index, uint64_t session, uint64_t client_id,
                             int reason )
 {
@@ -3983,17 +4096,18 @@ static void nc_inbox_close( nc_inbox_t * inbox, uint32_t client_index, uint64_t 
     if ( queue->is_open && queue->list.count < inbox->share )
         inbox->reserved -= inbox->share - queue->list.count;
     queue->is_open = 0;
-    nc_inbox_mark_left( inbox, client_index );
+    nc_inbox_mark_disconnected( inbox, client_index );
+
     nc_note_t note = { session, client_id, client_index, queue->connected_note, NETCODE_EVENT_DISCONNECTED, reason };
-    queue->connected_note = NC_NOWHERE;
+    queue->connected_note = NC_NONE;
     uint32_t index = nc_inbox_note( inbox, &note );
-    if ( note.partner == NC_NOWHERE )
+    if ( note.pair == NC_NONE )
         return;
-    inbox->notes[note.partner].partner = index;
+    inbox->notes[note.pair].pair = index;
     nc_list_insert( &inbox->ended, inbox->ended_links, index );
 }
 
-/* The note leaves the events because the caller reads it. */
+/* Removes a note from the events and copies it to the caller's event. */
 static void nc_inbox_read_note( nc_inbox_t * inbox, uint32_t index, struct netcode_event_t * event )
 {
     nc_note_t * note = &inbox->notes[index];
@@ -4002,12 +4116,13 @@ static void nc_inbox_read_note( nc_inbox_t * inbox, uint32_t index, struct netco
     event->session = note->session;
     event->client_id = note->client_id;
     event->reason = note->reason;
+
     if ( note->type == NETCODE_EVENT_CONNECTED ) {
-        if ( note->partner != NC_NOWHERE ) {
-            nc_list_remove( &inbox->ended, inbox->ended_links, note->partner );
-            inbox->notes[note->partner].partner = NC_NOWHERE;
+        if ( note->pair != NC_NONE ) {
+            nc_list_remove( &inbox->ended, inbox->ended_links, note->pair );
+            inbox->notes[note->pair].pair = NC_NONE;
         } else
-            inbox->queues[note->client_index].connected_note = NC_NOWHERE;
+            inbox->queues[note->client_index].connected_note = NC_NONE;
     }
     nc_inbox_free_note( inbox, index );
 }
@@ -4016,9 +4131,10 @@ static int nc_inbox_next_event( nc_inbox_t * inbox, struct netcode_event_t * eve
 {
     uint32_t index = inbox->events.head;
     memset( event, 0, sizeof( *event ) );
-    inbox->events_are_taken = 1;
-    if ( index == NC_NOWHERE )
+    inbox->events_are_read = 1;
+    if ( index == NC_NONE )
         return 0;
+
     if ( index >= inbox->pool->count ) {
         nc_inbox_read_note( inbox, index - inbox->pool->count, event );
     } else {
@@ -4038,7 +4154,7 @@ static int nc_inbox_next_event( nc_inbox_t * inbox, struct netcode_event_t * eve
 static uint8_t * nc_inbox_receive( nc_inbox_t * inbox, uint32_t client_index, int * bytes, uint64_t * sequence )
 {
     uint32_t index = inbox->queues[client_index].list.head;
-    if ( index == NC_NOWHERE )
+    if ( index == NC_NONE )
         return NULL;
     const nc_buffer_t * buffer = nc_pool_buffer( inbox->pool, index );
     *bytes = (int) buffer->bytes;
@@ -4047,7 +4163,7 @@ static uint8_t * nc_inbox_receive( nc_inbox_t * inbox, uint32_t client_index, in
     return nc_inbox_hand_out( inbox, index );
 }
 
-/* ---- counters: what client and server count alike ---- */
+/* ---- counters: those that client and server share ---- */
 
 typedef struct {
     uint64_t packets_sent[NETCODE_PACKET_TYPES];
@@ -4061,34 +4177,26 @@ typedef struct {
     int last_socket_error;
 } nc_counters_t;
 
-/* What both stats structs begin with, copied field by field because their types differ. */
-#define NC_COUNTERS_COPY( stats, counters )                                                                           \
-    do {                                                                                                              \
-        memcpy( ( stats )->packets_sent, ( counters )->packets_sent, sizeof( ( stats )->packets_sent ) );             \
-        memcpy( ( stats )->packets_received, ( counters )->packets_received, sizeof( ( stats )->packets_received ) ); \
-        memcpy( ( stats )->dropped, ( counters )->dropped, sizeof( ( stats )->dropped ) );                            \
-        ( stats )->bytes_sent = ( counters )->bytes_sent;                                                             \
-        ( stats )->bytes_received = ( counters )->bytes_received;                                                     \
-        ( stats )->datagrams_received = ( counters )->datagrams_received;                                             \
-        ( stats )->send_errors = ( counters )->send_errors;                                                           \
-        ( stats )->receive_errors = ( counters )->receive_errors;                                                     \
-        ( stats )->last_socket_error = ( counters )->last_socket_error;                                               \
-    } while ( 0 )
+/* Both stats structs begin with these fields. */
+NC_STATIC_ASSERT( client_stats_begin_with_counters,
+                  offsetof( struct netcode_client_stats_t, connects ) == offsetof( nc_counters_t, send_errors ) );
+NC_STATIC_ASSERT( server_stats_begin_with_counters,
+                  offsetof( struct netcode_server_stats_t, connects ) == offsetof( nc_counters_t, send_errors ) );
 
-/* ---- outbox: sealed datagrams on their way, each at once or in batches ----
-    The network's send may be a callback of the application, which may send again, disconnect or stop. So what leaves at
-    once is sealed on the stack of whoever sends it, and what waits in a batch is not moved while the batch leaves. */
+/* ---- outbox: encrypted datagrams to be sent, each at once or in batches ----
+The network's send may be a callback of the application, which may send again, disconnect or stop. So a datagram sent
+at once is encrypted on the sender's stack, and those waiting in a batch are not moved while the batch is sent. */
 
 typedef struct {
     struct netcode_socket_t * socket;
     nc_counters_t * counters;
     struct netcode_datagram_t * datagrams;
     uint8_t * bytes;
-    int capacity; /* 0: everything leaves at once */
+    int capacity; /* 0: everything is sent at once */
     int count;
-    int sent; /* while flushing: how many of them the network has been given */
+    int sent; /* while flushing: how many of them were passed to the network */
     int flushing;
-    int depth; /* sends within sends */
+    int depth; /* sends called from within sends */
 } nc_outbox_t;
 
 static void nc_outbox_place( nc_outbox_t * outbox, nc_arena_t * arena, int capacity )
@@ -4100,7 +4208,7 @@ static void nc_outbox_place( nc_outbox_t * outbox, nc_arena_t * arena, int capac
     outbox->bytes = (uint8_t *) nc_arena_take( arena, (size_t) capacity, NC_OUT_STRIDE );
 }
 
-/* Has a payload this size? Else the log says whose mistake it is. */
+/* Is this a size for a payload? If not, logs the caller's mistake. */
 static inline int nc_outbox_allows( const nc_log_t * log, const char * who, int bytes )
 {
     if ( bytes >= 1 && bytes <= NETCODE_MAX_PACKET_SIZE )
@@ -4112,7 +4220,7 @@ static inline int nc_outbox_allows( const nc_log_t * log, const char * who, int 
 static void nc_outbox_send( nc_outbox_t * outbox, const struct netcode_datagram_t * datagrams, int count )
 {
     int sent = 0;
-    if ( outbox->depth < NC_SENDS_WITHIN_SENDS ) { /* a callback that sends at every send would never end */
+    if ( outbox->depth < NC_SENDS_WITHIN_SENDS ) { /* a callback that sends during every send would never end */
         outbox->depth++;
         sent = outbox->socket->send( outbox->socket->context, datagrams, count );
         outbox->depth--;
@@ -4121,7 +4229,7 @@ static void nc_outbox_send( nc_outbox_t * outbox, const struct netcode_datagram_
         outbox->counters->send_errors += (uint64_t) ( count - ( sent > 0 ? sent : 0 ) );
 }
 
-/* Sends all that waits. What is added meanwhile, from the network's own callback, follows in another round. */
+/* Sends everything that waits. Datagrams that the network's callback adds during this are sent in another round. */
 static void nc_outbox_flush( nc_outbox_t * outbox )
 {
     if ( outbox->flushing || outbox->count == 0 )
@@ -4135,8 +4243,8 @@ static void nc_outbox_flush( nc_outbox_t * outbox )
     outbox->count = outbox->sent = outbox->flushing = 0;
 }
 
-/* Where to write a datagram of up to NC_OUT_STRIDE bytes: into the batch, or to `spare` where there is no room. May
-   flush: look afterwards whether whom you write to is still there. */
+/*  Where to write a datagram of up to NC_OUT_STRIDE bytes: into the batch, or to `spare` if the batch has no free
+    entry. May flush: check afterwards that the receiver is still connected. */
 static uint8_t * nc_outbox_begin( nc_outbox_t * outbox, uint8_t spare[NC_OUT_STRIDE] )
 {
     if ( outbox->capacity && outbox->count == outbox->capacity )
@@ -4144,7 +4252,7 @@ static uint8_t * nc_outbox_begin( nc_outbox_t * outbox, uint8_t spare[NC_OUT_STR
     return outbox->count < outbox->capacity ? outbox->bytes + (size_t) outbox->count * NC_OUT_STRIDE : spare;
 }
 
-/* What was written there waits in the batch, or leaves at once. */
+/* Leaves the written datagram in the batch, or sends it at once. */
 static void nc_outbox_end( nc_outbox_t * outbox, uint8_t * out, const struct netcode_address_t * to, int type,
                            int bytes )
 {
@@ -4153,6 +4261,7 @@ static void nc_outbox_end( nc_outbox_t * outbox, uint8_t * out, const struct net
     datagram.address = *to;
     datagram.data = out;
     datagram.bytes = datagram.capacity = bytes;
+
     outbox->counters->packets_sent[type]++;
     outbox->counters->bytes_sent += (uint64_t) bytes;
     if ( outbox->count < outbox->capacity )
@@ -4161,7 +4270,7 @@ static void nc_outbox_end( nc_outbox_t * outbox, uint8_t * out, const struct net
         nc_outbox_send( outbox, &datagram, 1 );
 }
 
-/* The network's send did not return: what it was given is lost, as on networks. */
+/* The network's send did not return: its datagrams are lost, as can happen on networks. */
 static void nc_outbox_repair( nc_outbox_t * outbox )
 {
     if ( outbox->flushing )
@@ -4169,31 +4278,31 @@ static void nc_outbox_repair( nc_outbox_t * outbox )
     outbox->depth = 0;
 }
 
-/* ---- what both ends know of time and of datagrams ---- */
+/* ---- time and datagrams, for client and server ---- */
 
-/*  A tenth of a second, less what a caller's clock may be off: six ticks at 60 Hz shall be enough.
-    Standard: Sending Connection Request */
+/*  A tenth of a second, less the error of a caller's clock, so that it is over after six ticks at 60 Hz. Standard:
+    Sending Connection Request */
 #define NC_SEND_INTERVAL 0.0995
 
-/* ---- arrival: one received datagram on its way through a client or a server ---- */
+/* ---- arrival: one received datagram while a client or a server processes it ---- */
 
 typedef struct {
     struct netcode_address_t * from; /* in canonical form */
     uint8_t * data;
     int bytes;
-    uint32_t buffer; /* the pool's buffer that it lies in, or NC_NOWHERE */
+    uint32_t buffer; /* the pool's buffer that it is in, or NC_NONE */
     int kept;        /* the buffer was queued */
-    int cost;        /* work units spent, beyond that of a look */
+    int cost;        /* work units spent, beyond the one of every datagram */
     uint64_t hash; /* for a server's tables: of a request's tag, or of a response's `from`; else its key in the sieve */
-    uint32_t slot; /* where `from` probably is, or NC_NOWHERE */
+    uint32_t slot; /* the slot that `from` probably has, or NC_NONE */
     union {
         nc_packet_t packet;
         nc_request_t request;
     } as;
 } nc_arrival_t;
 
-/*  The size of one datagram of a received batch. Its address is put into canonical form where it stands; an IPv4
-    address is in it, but for bytes that nobody reads. */
+/*  The size of one datagram of a received batch. Converts its address to canonical form in place; an IPv4 address has
+    it already, except for unused bytes. */
 static int nc_arrival_measure( struct netcode_datagram_t * datagram )
 {
     if ( datagram->address.type != NETCODE_ADDRESS_IPV4 )
@@ -4211,7 +4320,7 @@ static void nc_arrival_init( nc_arrival_t * arrival, struct netcode_datagram_t *
     arrival->cost = 0;
 }
 
-/* Makes an entry of a batch ready to receive into a buffer of the pool. Entries stay ready between updates. */
+/* Prepares an entry of a batch to receive into a buffer of the pool. Entries stay prepared between updates. */
 static void nc_arrival_prepare( struct netcode_datagram_t * datagram, nc_pool_t * pool, uint32_t buffer )
 {
     memset( datagram, 0, sizeof( *datagram ) );
@@ -4219,7 +4328,7 @@ static void nc_arrival_prepare( struct netcode_datagram_t * datagram, nc_pool_t 
     datagram->capacity = NC_BUFFER_CAPACITY;
 }
 
-/* The same, once its datagram was handled. */
+/* Prepares it again after its datagram was handled. */
 static void nc_arrival_reset( struct netcode_datagram_t * datagram )
 {
     datagram->address.type = NETCODE_ADDRESS_NONE;
@@ -4227,7 +4336,7 @@ static void nc_arrival_reset( struct netcode_datagram_t * datagram )
     datagram->bytes = datagram->status = datagram->error = 0;
 }
 
-/* What can be said of a datagram before its first byte is read. Returns a drop reason. */
+/* The checks of a datagram that need none of its bytes. Returns a drop reason. */
 static int nc_arrival_screen( int bytes, const struct netcode_address_t * from )
 {
     if ( (uint32_t) bytes - 1 >= NC_MAX_DATAGRAM_BYTES )
@@ -4235,17 +4344,18 @@ static int nc_arrival_screen( int bytes, const struct netcode_address_t * from )
     return from->port == 0 ? NETCODE_DROP_SOURCE_PORT_ZERO : NETCODE_DROP_NONE;
 }
 
-/*  Queues an opened payload: the buffer that it lies in, or a copy where it was handed in by the caller. Behind a header of
-    another length than ours it is moved to its aligned place. Returns a drop reason. Inlined, so that `what` is written
-    once, to its place: a copy would wait for it. */
+/*  Queues an opened payload: the buffer that it is in, or a copy if the caller passed it in. After a header of unusual
+    length it is moved to its aligned position. Returns a drop reason. Inlined, so that `what` is written directly to
+    its destination: a copy would have to wait for it. */
 static NC_INLINE int nc_arrival_queue( nc_arrival_t * arrival, nc_inbox_t * inbox, nc_buffer_t what )
 {
     const uint8_t * body = arrival->data + arrival->as.packet.header_bytes;
-    if ( arrival->buffer == NC_NOWHERE )
+    if ( arrival->buffer == NC_NONE )
         return nc_inbox_copy( inbox, what, body );
-    int reason = nc_inbox_room( inbox, what.client_index );
+    int reason = nc_inbox_check_capacity( inbox, what.client_index );
     if ( reason != NETCODE_DROP_NONE )
         return reason;
+
     if ( arrival->as.packet.header_bytes != NC_USUAL_HEADER_BYTES )
         memmove( nc_pool_data( inbox->pool, arrival->buffer ), body, what.bytes );
     *nc_pool_buffer( inbox->pool, arrival->buffer ) = what;
@@ -4256,14 +4366,14 @@ static NC_INLINE int nc_arrival_queue( nc_arrival_t * arrival, nc_inbox_t * inbo
 
 /* ================================================================================================================
     ROOM 10: SOCKET
-    How do datagrams get in and out, whatever carries them?
+    How are datagrams received and sent, over any kind of network?
     Uses: platform, address, packet, containers.
-    Invariant: client and server know struct netcode_socket_t and nothing else of the network.
+    Invariant: client and server use the network only through struct netcode_socket_t.
    ================================================================================================================ */
 
 enum nc_socket_result_t { NC_SOCKET_OK, NC_SOCKET_NO_MEMORY, NC_SOCKET_CREATE_FAILED, NC_SOCKET_BIND_FAILED };
 
-/* What a UDP socket is to be. */
+/* The configuration of a UDP socket. */
 typedef struct {
     nc_allocator_t allocator;
     const nc_log_t * log;
@@ -4271,23 +4381,23 @@ typedef struct {
     const struct netcode_address_t * addresses[2];
     int receive_buffer_bytes;
     int send_buffer_bytes;
-    /* ask for ICMP errors: a client wants them, a server has no use for those of clients that are gone */
+    /* request ICMP errors: a client uses them, a server does not need those of disconnected clients */
     int reports_errors;
     int kernel_filter; /* a server's: see struct netcode_server_config_t */
     int share_port;
 } nc_socket_request_t;
 
-/* ---- admission: which addresses a packet filter in the kernel lets through during a flood ---- */
+/* ---- admission: which addresses a packet filter in the kernel accepts during a flood ---- */
 
 typedef struct {
-    struct netcode_address_t throttled[NC_FLOODERS]; /* of each, one of NC_FLOODER_PASSES datagrams passes */
+    struct netcode_address_t throttled[NC_FLOODERS]; /* one of NC_FLOODER_PASSES datagrams of each passes */
     int throttled_count;
-    int words; /* of `connected`, in use: other addresses pass requests and responses only; 0: anything */
+    int words; /* words of `connected` in use: other addresses pass requests and responses only; 0: all pass */
     int shift;
     uint32_t connected[NC_ADMISSION_BITS / 32]; /* a bit for each connected address; others may share it */
 } nc_admission_t;
 
-enum { NC_ADMISSION_FACTOR = 0x2c1b3c6d }; /* odd, with half of its bits set in no order */
+enum { NC_ADMISSION_FACTOR = 0x2c1b3c6d }; /* odd, with half of its bits set, irregularly */
 
 /* The bit of an address. */
 static uint32_t nc_admission_bit( const nc_admission_t * admission, const struct netcode_address_t * address )
@@ -4299,7 +4409,7 @@ static uint32_t nc_admission_bit( const nc_admission_t * admission, const struct
     return ( hash ^ hash >> 15 ) * (uint32_t) NC_ADMISSION_FACTOR >> admission->shift;
 }
 
-/* Begins with no connected address. */
+/* Resets to no connected address. */
 static void nc_admission_clear( nc_admission_t * admission, uint32_t slots )
 {
     memset( admission->connected, 0, sizeof( admission->connected ) );
@@ -4313,6 +4423,86 @@ static void nc_admission_add( nc_admission_t * admission, const struct netcode_a
     uint32_t place = nc_admission_bit( admission, address );
     admission->connected[place / 32] |= (uint32_t) 1 << place % 32;
 }
+
+/* ---- watch: which addresses flood a socket ---- */
+
+typedef struct {
+    struct netcode_address_t address;
+    double until; /* throttled until this time; 0: only counted */
+    int count;    /* datagrams, less those of addresses without an entry */
+} nc_flooder_t;
+
+/* Which addresses fill the socket's buffer: counted while more arrives than an update can receive. Decision 6 */
+typedef struct {
+    nc_flooder_t flooders[NC_FLOODERS];
+    nc_admission_t admission;
+    int overrun;         /* more arrives than an update can receive */
+    double since;        /* the last update without overrun, or one to two seconds ago */
+    double closed_until; /* unknown addresses are filtered until this time; 0: they are not */
+    uint64_t session;    /* the latest that is in `connected` */
+    uint64_t drops;      /* kernel_drops so far */
+    uint64_t dropped;    /* the same, when `closed_until` was set */
+    nc_ration_t log;     /* one line a second */
+} nc_watch_t;
+
+/*  Counts a datagram of an address. With no free entry, each entry that is only counted is decremented instead: an address
+    that sends more than a ninth of all datagrams keeps its entry (Misra and Gries). */
+static NC_COLD void nc_watch_count( nc_watch_t * watch, const struct netcode_address_t * from )
+{
+    nc_flooder_t * unused = NULL;
+    for ( nc_flooder_t * it = watch->flooders; it < watch->flooders + NC_FLOODERS; it++ )
+        if ( it->count == 0 && it->until == 0.0 ) {
+            unused = it;
+        } else if ( nc_address_same( &it->address, from ) ) {
+            it->count++;
+            return;
+        }
+
+    for ( nc_flooder_t * it = watch->flooders; it < watch->flooders + NC_FLOODERS && !unused; it++ )
+        it->count -= it->until == 0.0;
+    if ( unused ) {
+        unused->address = *from;
+        unused->count = 1;
+    }
+}
+
+/*  Throttles an address for a second, or releases it: the rate since the last update without overrun decides, so that
+    datagrams that collected while the caller slept are not a flood; for a throttled address, the rate of those that
+    pass. Returns whether that changes. */
+static int nc_watch_judge( const nc_watch_t * watch, nc_flooder_t * it, double now )
+{
+    int was = it->until > 0.0;
+    double seconds = now - watch->since > 0.1 ? now - watch->since : 0.1;
+    if ( was && now < it->until )
+        return 0;
+    int is = was ? it->count >= (int) NC_FLOODER_RATE / (int) NC_FLOODER_PASSES
+                 : (double) it->count >= seconds * (double) NC_FLOODER_RATE;
+    it->until = is ? now + 1.0 : 0.0;
+    it->count = is || was || !watch->overrun ? 0 : it->count;
+    return is != was;
+}
+
+/* Returns whether any address is throttled or released. */
+static int nc_watch_judge_all( nc_watch_t * watch, double now )
+{
+    int changes = 0;
+    watch->admission.throttled_count = 0;
+    for ( nc_flooder_t * it = watch->flooders; it < watch->flooders + NC_FLOODERS; it++ ) {
+        changes += nc_watch_judge( watch, it, now );
+        if ( it->until > 0.0 )
+            watch->admission.throttled[watch->admission.throttled_count++] = it->address;
+    }
+    return changes;
+}
+
+/* Functions that only the operating system's sockets have, and not all of them; NULL elsewhere. */
+typedef struct {
+    /* A client sends only to this server from now on: datagrams from other addresses may be dropped. */
+    void ( *connect_to )( void * context, const struct netcode_address_t * server );
+    void ( *resize )( void * context, int receive_bytes, int send_bytes );
+    /* Drops datagrams that are not admitted before they use space in the socket's buffer. Returns 1 on success. */
+    int ( *admit )( void * context, const nc_admission_t * admission );
+} nc_socket_extras_t;
 
 /* ---- the override callbacks, as a socket ---- */
 
@@ -4331,6 +4521,7 @@ static int nc_socket_override_receive( void * context, struct netcode_datagram_t
                                         datagrams[i].capacity );
         if ( bytes <= 0 )
             break;
+
         datagrams[i].status = bytes > datagrams[i].capacity ? NETCODE_DATAGRAM_TRUNCATED : NETCODE_DATAGRAM_OK;
         datagrams[i].bytes = bytes;
     }
@@ -4355,29 +4546,47 @@ static void nc_socket_from_override( struct netcode_socket_t * socket, nc_socket
     socket->send = nc_socket_override_send;
 }
 
+static struct netcode_socket_info_t nc_socket_info( const struct netcode_socket_t * socket )
+{
+    struct netcode_socket_info_t info;
+    memset( &info, 0, sizeof( info ) );
+    if ( socket->info )
+        socket->info( socket->context, &info );
+    return info;
+}
+
+static void nc_socket_wait( const struct netcode_socket_t * socket, double seconds )
+{
+    if ( socket->wait )
+        socket->wait( socket->context, seconds );
+    else
+        netcode_sleep( seconds < 0.001 ? seconds : 0.001 );
+}
+
+/* Logs the requested buffer sizes, and those that the system granted. */
+static void nc_socket_log_buffers( const struct netcode_socket_t * socket, const nc_log_t * log, int receive_bytes,
+                                   int send_bytes )
+{
+    struct netcode_socket_info_t info = nc_socket_info( socket );
+    if ( info.receive_buffer_bytes < receive_bytes || info.send_buffer_bytes < send_bytes )
+        NC_LOG( log, INFO, "socket buffers: asked for %d to receive and %d to send, granted %d and %d bytes",
+                receive_bytes, send_bytes, info.receive_buffer_bytes, info.send_buffer_bytes );
+}
+
 #if defined( NETCODE_NO_SOCKETS )
 
-static int nc_socket_open_udp( struct netcode_socket_t * socket, const nc_socket_request_t * request,
-                               int * failed_family )
+static int nc_socket_open_udp( struct netcode_socket_t * socket, nc_socket_extras_t * extras,
+                               const nc_socket_request_t * request, int * failed_family )
 {
     (void) socket;
+    (void) extras;
     *failed_family = request->addresses[0]->type;
     NC_LOG( request->log, ERROR,
             "built with NETCODE_NO_SOCKETS: give the config a socket, a simulator or override callbacks" );
     return NC_SOCKET_CREATE_FAILED;
 }
 
-static size_t nc_socket_udp_memory( void )
-{
-    return 0;
-}
-
-static void nc_socket_enlarge( const struct netcode_socket_t * socket, const nc_log_t * log, int bytes )
-{
-    (void) socket;
-    (void) log;
-    (void) bytes;
-}
+enum { NC_SOCKET_UDP_BYTES = 0 };
 
 #else
 
@@ -4399,7 +4608,7 @@ typedef socklen_t nc_socket_length_t;
 #if defined( __linux__ ) && !defined( NETCODE_NO_LINUX_EXTRAS )
 #define NC_SOCKET_LINUX
 
-/* The system's struct mmsghdr and the calls that take it, visible or not: see platform. */
+/* The system's struct mmsghdr and its calls, which headers may hide: see platform. */
 typedef struct {
     struct msghdr msg_hdr;
     unsigned int msg_len;
@@ -4412,7 +4621,7 @@ int nc_socket_sendmmsg( int handle, nc_socket_message_t * messages, unsigned int
 
 #endif
 
-/* Linux's numbers, for names that may be hidden, or newer than the headers. */
+/* Linux's numbers, for names that headers may hide, or may not have yet. */
 enum {
     NC_SOCKET_IP_MTU_DISCOVER = 10,
     NC_SOCKET_IP_RECVERR = 11,
@@ -4429,11 +4638,11 @@ typedef struct {
     struct netcode_address_t bound[2];
     uint64_t kernel_drops[2];
     int count;
-    int turn;    /* which handle is asked first: both are served in turn */
-    int drained; /* a bit for each handle that the last receive has emptied: if all, the next one need not ask */
+    int turn;    /* which handle is read first: both are served in turn */
+    int drained; /* a bit for each handle that the last receive has emptied: if all, the next one need not read */
     int reports_errors;
-    int screens;  /* the kernel_filter's steps are wanted */
-    int segments; /* the system can cut one large send into datagrams of one size (GSO) */
+    int screens;  /* the kernel_filter is on */
+    int segments; /* the system can split one large send into datagrams of one size (GSO) */
     struct netcode_address_t
         peer; /* a client's: its family's handle is connected to it; NETCODE_ADDRESS_NONE: none is */
     int receive_buffer_bytes;
@@ -4441,10 +4650,7 @@ typedef struct {
     int last_send_error;
 } nc_socket_udp_t;
 
-static size_t nc_socket_udp_memory( void )
-{
-    return sizeof( nc_socket_udp_t );
-}
+enum { NC_SOCKET_UDP_BYTES = sizeof( nc_socket_udp_t ) };
 
 static nc_socket_length_t nc_socket_to_system( const struct netcode_address_t * address,
                                                struct sockaddr_storage * storage )
@@ -4464,7 +4670,8 @@ static nc_socket_length_t nc_socket_to_system( const struct netcode_address_t * 
             v6->sin6_addr.s6_addr[2 * i] = (uint8_t) ( address->data.ipv6[i] >> 8 );
             v6->sin6_addr.s6_addr[2 * i + 1] = (uint8_t) address->data.ipv6[i];
         }
-        /* the interface travels in the second word, which is zero on the wire */
+
+        /* the interface is in the second word, which is zero on the wire */
         if ( nc_address_is_link_local( address ) ) {
             v6->sin6_scope_id = address->data.ipv6[1];
             v6->sin6_addr.s6_addr[2] = v6->sin6_addr.s6_addr[3] = 0;
@@ -4477,6 +4684,7 @@ static void nc_socket_from_system( struct netcode_address_t * address, const str
 {
     struct netcode_address_t raw;
     memset( &raw, 0, sizeof( raw ) );
+
     if ( storage->ss_family == AF_INET ) {
         const struct sockaddr_in * v4 = (const struct sockaddr_in *) (const void *) storage;
         raw.type = NETCODE_ADDRESS_IPV4;
@@ -4491,6 +4699,7 @@ static void nc_socket_from_system( struct netcode_address_t * address, const str
         if ( nc_address_is_link_local( &raw ) )
             raw.data.ipv6[1] = (uint16_t) v6->sin6_scope_id;
     }
+
     *address = nc_address_canonical( &raw );
 }
 
@@ -4511,8 +4720,8 @@ enum nc_socket_verdict_t {
     NC_SOCKET_BROKEN
 };
 
-/*  What an error of a receive means. Everything but a broken handle is about one datagram, and the next one may be
-    fine. */
+/*  The meaning of an error while receiving. Except for a broken handle, it is about one datagram, and the next one may
+    be received. */
 static int nc_socket_judge( int error )
 {
 #if NETCODE_PLATFORM == NETCODE_PLATFORM_WINDOWS
@@ -4537,20 +4746,12 @@ static int nc_socket_judge( int error )
 #endif
 }
 
-static void nc_socket_fill_error( struct netcode_datagram_t * datagram, int error )
-{
-    memset( &datagram->address, 0, sizeof( datagram->address ) );
-    datagram->bytes = 0;
-    datagram->status = NETCODE_DATAGRAM_ERROR;
-    datagram->error = error;
-}
-
-/*  The receive calls below share one contract: 1 or more entries filled, 0 for nothing there, a negative
+/*  The receive calls below share one contract: 1 or more entries filled, 0 for no datagram, a negative
     nc_socket_verdict_t otherwise. */
 
 #if defined( NC_SOCKET_LINUX )
 
-/* The system counts what it dropped for want of room and tells with a datagram. */
+/* The system counts datagrams that it dropped because the buffer was full, and reports the count with a datagram. */
 static void nc_socket_read_drops( nc_socket_udp_t * udp, int which, struct msghdr * header )
 {
     for ( struct cmsghdr * control = CMSG_FIRSTHDR( header ); control; control = CMSG_NXTHDR( header, control ) )
@@ -4566,9 +4767,10 @@ static int nc_socket_receive_some( nc_socket_udp_t * udp, int which, struct netc
     nc_socket_message_t headers[NC_RECEIVE_BATCH];
     struct iovec vectors[NC_RECEIVE_BATCH];
     struct sockaddr_storage from[NC_RECEIVE_BATCH];
-    uint64_t control[( CMSG_SPACE( sizeof( uint32_t ) ) + 7 ) / 8]; /* aligned as a control header wants it */
+    uint64_t control[( CMSG_SPACE( sizeof( uint32_t ) ) + 7 ) / 8]; /* aligned for a control header */
     if ( count > NC_RECEIVE_BATCH )
         count = NC_RECEIVE_BATCH;
+
     for ( int i = 0; i < count; i++ ) {
         memset( &headers[i], 0, sizeof( headers[i] ) );
         vectors[i].iov_base = datagrams[i].data;
@@ -4578,22 +4780,25 @@ static int nc_socket_receive_some( nc_socket_udp_t * udp, int which, struct netc
         headers[i].msg_hdr.msg_name = &from[i];
         headers[i].msg_hdr.msg_namelen = sizeof( from[i] );
     }
-    headers[0].msg_hdr.msg_control = control; /* the count of drops with one of them is enough */
+
+    headers[0].msg_hdr.msg_control = control; /* one count of drops in a batch is enough */
     headers[0].msg_hdr.msg_controllen = sizeof( control );
     int received = nc_socket_recvmmsg( udp->handles[which], headers, (unsigned) count, MSG_DONTWAIT, NULL );
+
     for ( int i = 0; i < received; i++ ) {
         nc_socket_from_system( &datagrams[i].address, &from[i] );
         datagrams[i].bytes = (int) headers[i].msg_len;
         datagrams[i].status =
             headers[i].msg_hdr.msg_flags & MSG_TRUNC ? NETCODE_DATAGRAM_TRUNCATED : NETCODE_DATAGRAM_OK;
     }
+
     if ( received > 0 )
         nc_socket_read_drops( udp, which, &headers[0].msg_hdr );
     return received;
 }
 
-/*  The error queue says which address an ICMP error is about. What lies there takes room from real datagrams, so it
-    is emptied. */
+/*  The error queue has the address that an ICMP error is about. Its entries use the buffer of real datagrams, so it is
+    emptied. */
 static void nc_socket_read_error_queue( nc_socket_udp_t * udp, int which, struct netcode_datagram_t * datagram )
 {
     struct sockaddr_storage about;
@@ -4603,6 +4808,7 @@ static void nc_socket_read_error_queue( nc_socket_udp_t * udp, int which, struct
         memset( &about, 0, sizeof( about ) );
         header.msg_name = &about;
         header.msg_namelen = sizeof( about );
+
         if ( recvmsg( udp->handles[which], &header, MSG_ERRQUEUE | MSG_DONTWAIT ) < 0 )
             return;
         nc_socket_from_system( &datagram->address, &about );
@@ -4622,9 +4828,10 @@ static int nc_socket_receive_some( nc_socket_udp_t * udp, int which, struct netc
                                  (struct sockaddr *) &from, &from_bytes );
     datagrams->status = NETCODE_DATAGRAM_OK;
 #else
-    { /* recvmsg and not recvfrom: only it tells that a datagram was cut */
+    { /* recvmsg and not recvfrom: only it reports that a datagram was truncated */
         struct iovec vector;
         struct msghdr header;
+
         memset( &header, 0, sizeof( header ) );
         vector.iov_base = datagrams->data;
         vector.iov_len = (size_t) datagrams->capacity;
@@ -4632,10 +4839,12 @@ static int nc_socket_receive_some( nc_socket_udp_t * udp, int which, struct netc
         header.msg_iovlen = 1;
         header.msg_name = &from;
         header.msg_namelen = from_bytes;
+
         datagrams->bytes = (int) recvmsg( udp->handles[which], &header, 0 );
         datagrams->status = header.msg_flags & MSG_TRUNC ? NETCODE_DATAGRAM_TRUNCATED : NETCODE_DATAGRAM_OK;
     }
 #endif
+
     if ( datagrams->bytes < 0 )
         return -1;
     nc_socket_from_system( &datagrams->address, &from );
@@ -4651,7 +4860,7 @@ static void nc_socket_read_error_queue( nc_socket_udp_t * udp, int which, struct
 
 #endif
 
-/* Fills entries from one handle until it has nothing more. Errors fill an entry each, so the work stays bounded. */
+/* Fills entries from one handle until it has no more datagrams. Each error fills an entry, so the work is limited. */
 static int nc_socket_receive_from( nc_socket_udp_t * udp, int which, struct netcode_datagram_t * datagrams, int count )
 {
     int filled = 0, interrupted = 0;
@@ -4662,6 +4871,7 @@ static int nc_socket_receive_from( nc_socket_udp_t * udp, int which, struct netc
             filled += received;
             continue;
         }
+
         switch ( received == 0 ? (int) NC_SOCKET_TRY_LATER : nc_socket_judge( error ) ) {
         case NC_SOCKET_TRY_LATER: udp->drained |= 1 << which; return filled;
         case NC_SOCKET_TRY_AGAIN:
@@ -4674,7 +4884,10 @@ static int nc_socket_receive_from( nc_socket_udp_t * udp, int which, struct netc
             break;
         case NC_SOCKET_BROKEN: return filled ? filled : -1;
         default:
-            nc_socket_fill_error( &datagrams[filled], error );
+            memset( &datagrams[filled].address, 0, sizeof( datagrams[filled].address ) );
+            datagrams[filled].bytes = 0;
+            datagrams[filled].status = NETCODE_DATAGRAM_ERROR;
+            datagrams[filled].error = error;
             nc_socket_read_error_queue( udp, which, &datagrams[filled++] );
         }
     }
@@ -4688,6 +4901,7 @@ static int nc_socket_udp_receive( void * context, struct netcode_datagram_t * da
     udp->drained = 0;
     if ( was_drained )
         return 0;
+
     int filled = nc_socket_receive_from( udp, first, datagrams, udp->count == 1 ? count : ( count + 1 ) / 2 );
     if ( udp->count == 2 ) {
         int got = filled > 0 ? filled : 0;
@@ -4696,6 +4910,7 @@ static int nc_socket_udp_receive( void * context, struct netcode_datagram_t * da
             filled = more != 0 ? got + more : filled;
         udp->turn = 1 - first;
     }
+
     if ( filled <= 0 )
         udp->drained = 0;
     return filled;
@@ -4717,9 +4932,11 @@ static int nc_socket_send_one( nc_socket_udp_t * udp, const struct netcode_datag
     int i = nc_socket_handle_for( udp, &datagram->address );
     if ( i < 0 )
         return 0;
+
     int to_peer = udp->peer.type != NETCODE_ADDRESS_NONE && nc_address_same( &udp->peer, &datagram->address );
     nc_socket_length_t to_bytes = to_peer ? 0 : nc_socket_to_system( &datagram->address, &to );
     const struct sockaddr * name = to_peer ? NULL : (const struct sockaddr *) &to;
+
     /*  A pending ICMP error of an earlier datagram is reported by the next call on the handle: it is not about this
         one. */
     for ( int tries = 0; tries < NC_SEND_TRIES; tries++ ) {
@@ -4746,19 +4963,19 @@ static int nc_socket_send_one( nc_socket_udp_t * udp, const struct netcode_datag
 
 enum { NC_SOCKET_SEGMENTS_MOST_BYTES = 65000 };
 
-/*  A batch on its way out through one handle. Datagrams of one size to one place become one message, which the system
-    cuts again; only the last of them may be shorter. */
+/*  A batch to be sent through one handle. Datagrams of one size to one address become one message, which the system
+    splits again; only the last of them may be shorter. */
 typedef struct {
     nc_socket_message_t headers[NC_SEND_BATCH];
     struct iovec vectors[NC_SEND_BATCH];
     struct sockaddr_storage to[NC_SEND_BATCH];
-    uint64_t control[NC_SEND_BATCH][( CMSG_SPACE( sizeof( uint16_t ) ) + 7 ) / 8]; /* aligned as a header wants it */
+    uint64_t control[NC_SEND_BATCH][( CMSG_SPACE( sizeof( uint16_t ) ) + 7 ) / 8]; /* aligned for a header */
     const struct netcode_datagram_t * datagrams[NC_SEND_BATCH];                    /* in the order of `vectors` */
     int count;                                                                     /* of messages */
     int vector_count;
-} nc_socket_volley_t;
+} nc_socket_batch_t;
 
-static void nc_socket_volley_cut( struct msghdr * header, uint64_t * control, int bytes )
+static void nc_socket_batch_segment( struct msghdr * header, uint64_t * control, int bytes )
 {
     uint16_t segment = (uint16_t) bytes;
     header->msg_control = control;
@@ -4771,62 +4988,66 @@ static void nc_socket_volley_cut( struct msghdr * header, uint64_t * control, in
     memcpy( CMSG_DATA( cut ), &segment, sizeof( segment ) );
 }
 
-static void nc_socket_volley_add( nc_socket_volley_t * volley, const struct netcode_datagram_t * datagram )
+static void nc_socket_batch_add( nc_socket_batch_t * batch, const struct netcode_datagram_t * datagram )
 {
-    volley->datagrams[volley->vector_count] = datagram;
-    volley->vectors[volley->vector_count].iov_base = datagram->data;
-    volley->vectors[volley->vector_count++].iov_len = (size_t) datagram->bytes;
+    batch->datagrams[batch->vector_count] = datagram;
+    batch->vectors[batch->vector_count].iov_base = datagram->data;
+    batch->vectors[batch->vector_count++].iov_len = (size_t) datagram->bytes;
 }
 
-/* A message of the first datagram that is left, and of all that can go with it. `left` is those of the family. */
-static void nc_socket_volley_gather( nc_socket_volley_t * volley, const struct netcode_datagram_t * datagrams,
-                                     int count, uint64_t * left, int segments )
+/* Makes a message of the first datagram in `left` (those of the family), and of all that can be sent with it. */
+static void nc_socket_batch_gather( nc_socket_batch_t * batch, const struct netcode_datagram_t * datagrams, int count,
+                                    uint64_t * left, int segments )
 {
     int first = (int) nc_bits_lowest_of_word( *left ), last = first, total = datagrams[first].bytes;
-    struct msghdr * header = &volley->headers[volley->count].msg_hdr;
+    struct msghdr * header = &batch->headers[batch->count].msg_hdr;
     memset( header, 0, sizeof( *header ) );
-    header->msg_iov = &volley->vectors[volley->vector_count];
-    header->msg_name = &volley->to[volley->count];
-    header->msg_namelen = nc_socket_to_system( &datagrams[first].address, &volley->to[volley->count] );
+    header->msg_iov = &batch->vectors[batch->vector_count];
+    header->msg_name = &batch->to[batch->count];
+    header->msg_namelen = nc_socket_to_system( &datagrams[first].address, &batch->to[batch->count] );
+
     *left &= ~( (uint64_t) 1 << first );
-    nc_socket_volley_add( volley, &datagrams[first] );
+    nc_socket_batch_add( batch, &datagrams[first] );
     header->msg_iovlen = 1;
+
     for ( int i = first + 1; i < count && segments && datagrams[last].bytes == datagrams[first].bytes; i++ ) {
         if ( !( *left >> i & 1 ) || !nc_address_same( &datagrams[i].address, &datagrams[first].address ) )
             continue;
         total += datagrams[i].bytes;
         if ( datagrams[i].bytes > datagrams[first].bytes || total > NC_SOCKET_SEGMENTS_MOST_BYTES )
             break; /* nothing may overtake it */
+
         *left &= ~( (uint64_t) 1 << i );
-        nc_socket_volley_add( volley, &datagrams[i] );
+        nc_socket_batch_add( batch, &datagrams[i] );
         header->msg_iovlen++;
         last = i;
     }
+
     if ( header->msg_iovlen > 1 )
-        nc_socket_volley_cut( header, volley->control[volley->count], datagrams[first].bytes );
-    volley->count++;
+        nc_socket_batch_segment( header, batch->control[batch->count], datagrams[first].bytes );
+    batch->count++;
 }
 
-/* What the system refuses as one message is tried datagram by datagram. */
-static int nc_socket_volley_send( nc_socket_udp_t * udp, int which, nc_socket_volley_t * volley )
+/* If the system refuses a message, each of its datagrams is sent by itself. */
+static int nc_socket_batch_send( nc_socket_udp_t * udp, int which, nc_socket_batch_t * batch )
 {
     int sent = 0, vector = 0;
-    for ( int at = 0; at < volley->count; ) {
-        int done =
-            nc_socket_sendmmsg( udp->handles[which], volley->headers + at, (unsigned) ( volley->count - at ), 0 );
+    for ( int at = 0; at < batch->count; ) {
+        int done = nc_socket_sendmmsg( udp->handles[which], batch->headers + at, (unsigned) ( batch->count - at ), 0 );
         int end = at + ( done > 0 ? done : 1 );
         if ( done <= 0 )
             udp->segments &= errno != EIO && errno != EOPNOTSUPP;
+
         for ( ; at < end; at++ )
-            for ( size_t i = 0; i < (size_t) volley->headers[at].msg_hdr.msg_iovlen; i++, vector++ )
-                sent += done > 0 || nc_socket_send_one( udp, volley->datagrams[vector] );
+            for ( size_t i = 0; i < (size_t) batch->headers[at].msg_hdr.msg_iovlen; i++, vector++ )
+                sent += done > 0 || nc_socket_send_one( udp, batch->datagrams[vector] );
     }
     return sent;
 }
 
 static int nc_socket_send_batch( nc_socket_udp_t * udp, const struct netcode_datagram_t * datagrams, int count )
 {
-    nc_socket_volley_t volley;
+    nc_socket_batch_t batch;
     uint64_t left[2] = { 0, 0 };
     int sent = 0;
     for ( int i = 0; i < count; i++ ) {
@@ -4834,11 +5055,12 @@ static int nc_socket_send_batch( nc_socket_udp_t * udp, const struct netcode_dat
         if ( which >= 0 )
             left[which] |= (uint64_t) 1 << i;
     }
+
     for ( int which = 0; which < 2; which++ ) {
-        volley.count = volley.vector_count = 0;
+        batch.count = batch.vector_count = 0;
         while ( left[which] )
-            nc_socket_volley_gather( &volley, datagrams, count, &left[which], udp->segments );
-        sent += nc_socket_volley_send( udp, which, &volley );
+            nc_socket_batch_gather( &batch, datagrams, count, &left[which], udp->segments );
+        sent += nc_socket_batch_send( udp, which, &batch );
     }
     return sent;
 }
@@ -4866,14 +5088,14 @@ static int nc_socket_udp_send( void * context, const struct netcode_datagram_t *
     return sent;
 }
 
-/*  Uses select only where the handles fit into its sets; elsewhere it sleeps shortly, which costs latency and
-    nothing else. */
+/* Uses select only if the handles fit into its sets; otherwise it sleeps for a short time, which only costs latency. */
 static void nc_socket_udp_wait( void * context, double seconds )
 {
     nc_socket_udp_t * udp = (nc_socket_udp_t *) context;
     struct timeval timeout;
     fd_set set;
     int i, highest = 0;
+
     FD_ZERO( &set );
     for ( i = 0; i < udp->count; i++ ) {
 #if NETCODE_PLATFORM != NETCODE_PLATFORM_WINDOWS
@@ -4886,10 +5108,12 @@ static void nc_socket_udp_wait( void * context, double seconds )
 #endif
         FD_SET( udp->handles[i], &set );
     }
+
     if ( !( seconds > 0.0 ) )
         return;
     if ( seconds > 3600.0 )
         seconds = 3600.0;
+
     timeout.tv_sec = (int) seconds;
     timeout.tv_usec = (int) ( ( seconds - (double) timeout.tv_sec ) * 1e6 );
     select( highest, &set, NULL, NULL, &timeout );
@@ -4938,7 +5162,7 @@ static int nc_socket_set( nc_socket_handle_t handle, int level, int option, int 
     return setsockopt( handle, level, option, (const char *) &value, (nc_socket_length_t) sizeof( value ) ) == 0;
 }
 
-/* Asks for a buffer, halving until the system agrees, and returns what was granted. */
+/* Requests a buffer, halves the size until the system grants it, and returns the size. */
 static int nc_socket_set_buffer( nc_socket_handle_t handle, int option, int bytes )
 {
     int granted = 0;
@@ -4947,17 +5171,18 @@ static int nc_socket_set_buffer( nc_socket_handle_t handle, int option, int byte
         bytes = 0x3FFFFFFF;
     while ( !nc_socket_set( handle, SOL_SOCKET, option, bytes ) && bytes > 4096 )
         bytes /= 2;
+
     if ( getsockopt( handle, SOL_SOCKET, option, (char *) &granted, &length ) != 0 )
         return 0;
 #if defined( __linux__ )
-    granted /= 2; /* the kernel doubles what it was asked, for its own bookkeeping */
+    granted /= 2; /* the kernel doubles the requested size, for its own bookkeeping */
 #endif
     return granted;
 }
 
 #if defined( NC_SOCKET_LINUX )
 
-/* One instruction of the kernel's packet filter, as its interface has it for ever. */
+/* One instruction of the kernel's packet filter; this interface is stable. */
 typedef struct {
     uint16_t code;
     uint8_t if_true;
@@ -4965,17 +5190,21 @@ typedef struct {
     uint32_t k;
 } nc_filter_step_t;
 
-/* A filter for one handle, as the system takes it. */
+/* A filter for one handle, in the system's format. */
 typedef struct {
     unsigned short count;
     nc_filter_step_t * steps;
 } nc_filter_t;
 
-enum { NC_FILTER_SCREEN_STEPS = 33, NC_FILTER_CONNECTED_STEPS = 36 + NC_ADMISSION_BITS / 32 * 3 };
+enum {
+    NC_FILTER_SCREEN_STEPS = 18 + NETCODE_PACKET_TYPES * 6,
+    NC_FILTER_CONNECTED_STEPS = 36 + NC_ADMISSION_BITS / 32 * 3
+};
 enum { NC_FILTER_STEPS = NC_FLOODERS * 14 + NC_FILTER_CONNECTED_STEPS + NC_FILTER_SCREEN_STEPS };
 
 enum { NC_FILTER_WORD = 0x20, NC_FILTER_HALF = 0x28, NC_FILTER_BYTE = 0x30 };
-enum { NC_FILTER_EQUAL = 0x15, NC_FILTER_RETURN = 0x06 };
+enum { NC_FILTER_EQUAL = 0x15, NC_FILTER_ABOVE = 0x25, NC_FILTER_AT_LEAST = 0x35, NC_FILTER_RETURN = 0x06 };
+enum { NC_FILTER_ALL = 0x40000 }; /* bytes of a datagram that pass */
 
 static void nc_filter_add( nc_filter_t * filter, int code, int if_true, int if_false, uint32_t k )
 {
@@ -4983,24 +5212,25 @@ static void nc_filter_add( nc_filter_t * filter, int code, int if_true, int if_f
     filter->steps[filter->count++] = step;
 }
 
-/* Where the header of the network has the sender's address. */
+/* The offset of the sender's address in the IP header. */
 static uint32_t nc_filter_source( int type )
 {
     return 0xfff00000u + ( type == NETCODE_ADDRESS_IPV6 ? 8u : 12u );
 }
 
-/*  Drops all but one of NC_FLOODER_PASSES datagrams of this address, at random. The rest, and other addresses, continue
-    behind the last step. */
+/*  Drops all but one of NC_FLOODER_PASSES datagrams of this address, at random. The others, and other addresses,
+    continue after the last step. */
 static void nc_filter_throttle( nc_filter_t * filter, const struct netcode_address_t * address )
 {
     enum { AND = 0x54 };
-    const uint32_t random = 0xfffff000u + 56; /* what the system has there */
+    const uint32_t random = 0xfffff000u + 56; /* the system's random number */
     uint32_t words[4], source = nc_filter_source( address->type );
     int count = nc_address_words( address, words );
     for ( int i = 0; i < count; i++ ) {
         nc_filter_add( filter, NC_FILTER_WORD, 0, 0, source + 4u * (uint32_t) i );
         nc_filter_add( filter, NC_FILTER_EQUAL, 0, 2 * ( count - i ) + 4, words[i] );
     }
+
     nc_filter_add( filter, NC_FILTER_HALF, 0, 0, 0 ); /* the source port */
     nc_filter_add( filter, NC_FILTER_EQUAL, 0, 4, address->port );
     nc_filter_add( filter, NC_FILTER_WORD, 0, 0, random );
@@ -5009,18 +5239,20 @@ static void nc_filter_throttle( nc_filter_t * filter, const struct netcode_addre
     nc_filter_add( filter, NC_FILTER_RETURN, 0, 0, 0 );
 }
 
-/*  Drops all but requests and responses from addresses whose bit is not set. Computes what nc_admission_bit does. */
+/* Of addresses whose bit is not set, passes only requests and responses. Computes nc_admission_bit's bit. */
 static void nc_filter_connected( nc_filter_t * filter, const nc_admission_t * admission, int type )
 {
     enum { AND = 0x54, MULTIPLY = 0x24, XOR_X = 0xac, TO_X = 0x07, SHIFT_RIGHT = 0x74, SHIFT_RIGHT_X = 0x7c };
     enum { LOAD = 0x00, STORE = 0x02, RECALL = 0x60, JUMP = 0x05 };
     const int words = type == NETCODE_ADDRESS_IPV6 ? 4 : 1;
     uint32_t source = nc_filter_source( type ), left = 3 * (uint32_t) admission->words;
+
     nc_filter_add( filter, NC_FILTER_BYTE, 0, 0, 8 );
     nc_filter_add( filter, NC_FILTER_EQUAL, 2, 0, NETCODE_PACKET_REQUEST );
     nc_filter_add( filter, AND, 0, 0, 15 );
     nc_filter_add( filter, NC_FILTER_EQUAL, 0, 1, NETCODE_PACKET_RESPONSE );
     nc_filter_add( filter, JUMP, 0, 0, 4 * (uint32_t) words + 15 + left );
+
     nc_filter_add( filter, NC_FILTER_HALF, 0, 0, 0 ); /* the source port */
     for ( int i = 0; i < words; i++ ) {
         nc_filter_add( filter, MULTIPLY, 0, 0, NC_ADMISSION_FACTOR );
@@ -5028,76 +5260,75 @@ static void nc_filter_connected( nc_filter_t * filter, const nc_admission_t * ad
         nc_filter_add( filter, NC_FILTER_WORD, 0, 0, source + 4u * (uint32_t) i );
         nc_filter_add( filter, XOR_X, 0, 0, 0 );
     }
+
     nc_filter_add( filter, TO_X, 0, 0, 0 );
     nc_filter_add( filter, SHIFT_RIGHT, 0, 0, 15 );
     nc_filter_add( filter, XOR_X, 0, 0, 0 );
     nc_filter_add( filter, MULTIPLY, 0, 0, NC_ADMISSION_FACTOR );
     nc_filter_add( filter, SHIFT_RIGHT, 0, 0, (uint32_t) admission->shift );
+
     nc_filter_add( filter, STORE, 0, 0, 0 );
     nc_filter_add( filter, AND, 0, 0, 31 );
     nc_filter_add( filter, TO_X, 0, 0, 0 );
     nc_filter_add( filter, RECALL, 0, 0, 0 );
     nc_filter_add( filter, SHIFT_RIGHT, 0, 0, 5 );
+
     for ( uint32_t i = 0; i < (uint32_t) admission->words; i++ ) {
         left -= 3;
         nc_filter_add( filter, NC_FILTER_EQUAL, 0, 2, i );
         nc_filter_add( filter, LOAD, 0, 0, admission->connected[i] );
         nc_filter_add( filter, JUMP, 0, 0, left );
     }
+
     nc_filter_add( filter, SHIFT_RIGHT_X, 0, 0, 0 );
     nc_filter_add( filter, AND, 0, 0, 1 );
     nc_filter_add( filter, NC_FILTER_EQUAL, 1, 0, 1 );
     nc_filter_add( filter, NC_FILTER_RETURN, 0, 0, 0 );
 }
 
-/*  Lets through what a server could accept, by size and prefix byte. The filter sees the UDP header, 8 bytes, in front.
-    Standard: Packets */
+/*  Passes datagrams that a server could accept, by size and prefix byte. The filter also sees the UDP header, 8 bytes
+    in front; a load beyond the end of an empty datagram drops it. Standard: Packets */
 static void nc_filter_screen( nc_filter_t * filter )
 {
-    enum { LENGTH = 0x80, BYTE = 0x30, RECALL = 0x60, STORE = 0x02, TO_X = 0x07, SUB_X = 0x1c, SHIFT_RIGHT = 0x74 };
-    enum { AND = 0x54, EQUAL = 0x15, ABOVE = 0x25, AT_LEAST = 0x35, RETURN = 0x06 };
-    const uint32_t header = 8, frame = header + 1 + NETCODE_MAC_BYTES, all = 0x40000;
-    /* clang-format off */
-    const nc_filter_step_t steps[NC_FILTER_SCREEN_STEPS] = {
-        /*  0 */ { LENGTH, 0, 0, 0 },
-        /*  1 */ { STORE, 0, 0, 0 },
-        /*  2 */ { BYTE, 0, 0, header }, /* the prefix; an empty datagram ends here, dropped */
-        /*  3 */ { EQUAL, 24, 0, NETCODE_PACKET_REQUEST },
-        /*  4 */ { SHIFT_RIGHT, 0, 0, 4 },
-        /*  5 */ { EQUAL, 11, 0, 0 }, /* 1 to 8 bytes of sequence */
-        /*  6 */ { ABOVE, 10, 0, 8 },
-        /*  7 */ { TO_X, 0, 0, 0 },
-        /*  8 */ { RECALL, 0, 0, 0 },
-        /*  9 */ { SUB_X, 0, 0, 0 },
-        /* 10 */ { STORE, 0, 0, 0 }, /* the size without the sequence */
-        /* 11 */ { BYTE, 0, 0, header },
-        /* 12 */ { AND, 0, 0, 15 },
-        /* 13 */ { EQUAL, 4, 0, NETCODE_PACKET_PAYLOAD },
-        /* 14 */ { EQUAL, 6, 0, NETCODE_PACKET_KEEP_ALIVE },
-        /* 15 */ { EQUAL, 7, 0, NETCODE_PACKET_RESPONSE },
-        /* 16 */ { EQUAL, 8, 0, NETCODE_PACKET_DISCONNECT },
-        /* 17 */ { RETURN, 0, 0, 0 },
-        /* 18 */ { RECALL, 0, 0, 0 },
-        /* 19 */ { AT_LEAST, 0, 7, frame + 1 },
-        /* 20 */ { ABOVE, 6, 10, frame + NETCODE_MAX_PACKET_SIZE },
-        /* 21 */ { RECALL, 0, 0, 0 },
-        /* 22 */ { EQUAL, 8, 4, frame + 8 },
-        /* 23 */ { RECALL, 0, 0, 0 },
-        /* 24 */ { EQUAL, 6, 2, frame + NC_PACKET_LARGE_BODY },
-        /* 25 */ { RECALL, 0, 0, 0 },
-        /* 26 */ { EQUAL, 4, 0, frame },
-        /* 27 */ { RETURN, 0, 0, 0 },
-        /* 28 */ { RECALL, 0, 0, 0 },
-        /* 29 */ { EQUAL, 1, 0, header + NC_REQUEST_BYTES },
-        /* 30 */ { EQUAL, 0, 1, header + NC_REQUEST_BYTES_OLD }, /* the log shall be able to say so */
-        /* 31 */ { RETURN, 0, 0, all },
-        /* 32 */ { RETURN, 0, 0, 0 } };
-    /* clang-format on */
-    memcpy( filter->steps + filter->count, steps, sizeof( steps ) );
-    filter->count = (unsigned short) ( filter->count + NC_FILTER_SCREEN_STEPS );
+    enum { LENGTH = 0x80, RECALL = 0x60, STORE = 0x02, TO_X = 0x07, SUB_X = 0x1c, SHIFT_RIGHT = 0x74, AND = 0x54 };
+    const uint32_t header = 8, frame = header + 1 + NETCODE_MAC_BYTES;
+
+    nc_filter_add( filter, NC_FILTER_BYTE, 0, 0, header );
+    nc_filter_add( filter, NC_FILTER_EQUAL, 0, 5, NETCODE_PACKET_REQUEST );
+    nc_filter_add( filter, LENGTH, 0, 0, 0 );
+    nc_filter_add( filter, NC_FILTER_EQUAL, 2, 0, header + NC_REQUEST_BYTES_OLD ); /* so that it is logged */
+    nc_filter_add( filter, NC_FILTER_EQUAL, 1, 0, header + NC_REQUEST_BYTES );
+    nc_filter_add( filter, NC_FILTER_RETURN, 0, 0, 0 );
+    nc_filter_add( filter, NC_FILTER_RETURN, 0, 0, NC_FILTER_ALL );
+
+    nc_filter_add( filter, SHIFT_RIGHT, 0, 0, 4 ); /* 1 to 8 bytes of sequence, subtracted from here on */
+    nc_filter_add( filter, NC_FILTER_EQUAL, 1, 0, 0 );
+    nc_filter_add( filter, NC_FILTER_ABOVE, 0, 1, 8 );
+    nc_filter_add( filter, NC_FILTER_RETURN, 0, 0, 0 );
+
+    nc_filter_add( filter, TO_X, 0, 0, 0 );
+    nc_filter_add( filter, LENGTH, 0, 0, 0 );
+    nc_filter_add( filter, SUB_X, 0, 0, 0 );
+    nc_filter_add( filter, STORE, 0, 0, 0 );
+
+    nc_filter_add( filter, NC_FILTER_BYTE, 0, 0, header );
+    nc_filter_add( filter, AND, 0, 0, 15 );
+    for ( uint32_t type = 0; type < NETCODE_PACKET_TYPES; type++ ) {
+        const nc_packet_rule_t * rule = &nc_packet_rules[type];
+        if ( !( NC_PACKETS_TO_SERVER >> type & 1 ) )
+            continue;
+
+        nc_filter_add( filter, NC_FILTER_EQUAL, 0, 5, type );
+        nc_filter_add( filter, RECALL, 0, 0, 0 );
+        nc_filter_add( filter, NC_FILTER_AT_LEAST, 0, 2, frame + (uint32_t) rule->min_body_bytes );
+        nc_filter_add( filter, NC_FILTER_ABOVE, 1, 0, frame + (uint32_t) rule->max_body_bytes );
+        nc_filter_add( filter, NC_FILTER_RETURN, 0, 0, NC_FILTER_ALL );
+        nc_filter_add( filter, NC_FILTER_RETURN, 0, 0, 0 );
+    }
+    nc_filter_add( filter, NC_FILTER_RETURN, 0, 0, 0 );
 }
 
-/* `type` is the handle's family: addresses of the other one are left out. */
+/* `type` is the handle's family: addresses of the other one are ignored. */
 static int nc_socket_set_filter( nc_socket_handle_t handle, int type, int screens, const nc_admission_t * admission )
 {
     nc_filter_step_t steps[NC_FILTER_STEPS];
@@ -5107,16 +5338,17 @@ static int nc_socket_set_filter( nc_socket_handle_t handle, int type, int screen
             nc_filter_throttle( &filter, &admission->throttled[i] );
     if ( admission && admission->words )
         nc_filter_connected( &filter, admission, type );
+
     if ( screens )
         nc_filter_screen( &filter );
     else
-        nc_filter_add( &filter, NC_FILTER_RETURN, 0, 0, 0x40000 ); /* accept, whole */
+        nc_filter_add( &filter, NC_FILTER_RETURN, 0, 0, NC_FILTER_ALL );
     return setsockopt( handle, SOL_SOCKET, SO_ATTACH_FILTER, &filter, (socklen_t) sizeof( filter ) ) == 0;
 }
 
 #endif
 
-/* The options that every handle gets; only those without which it could not work can fail. */
+/* Sets the options of every handle; only those that are essential can fail. */
 static int nc_socket_configure( nc_socket_handle_t handle, const struct netcode_address_t * address,
                                 const nc_socket_request_t * request )
 {
@@ -5134,14 +5366,17 @@ static int nc_socket_configure( nc_socket_handle_t handle, const struct netcode_
         return 0;
     fcntl( handle, F_SETFD, FD_CLOEXEC );
 #endif
+
     if ( ipv6 && !nc_socket_set( handle, IPPROTO_IPV6, IPV6_V6ONLY, 1 ) )
         return 0;
+
 #if defined( __linux__ )
-    /*  IP_PMTUDISC_OMIT: an ICMP that claims a smaller path, which everybody can forge, changes nothing. Only what is larger
-        than this machine's own interface takes is fragmented. */
+    /*  IP_PMTUDISC_OMIT: an ICMP message that claims a smaller path MTU, which anyone can forge, has no effect. Only
+        datagrams larger than the MTU of this machine's own interface are fragmented. */
     nc_socket_set( handle, ipv6 ? (int) IPPROTO_IPV6 : (int) IPPROTO_IP,
                    ipv6 ? NC_SOCKET_IPV6_MTU_DISCOVER : NC_SOCKET_IP_MTU_DISCOVER, NC_SOCKET_PMTUDISC_OMIT );
 #endif
+
 #if NETCODE_PACKET_TAGGING
     if ( nc_packet_tagging && !ipv6 )
         nc_socket_set( handle, IPPROTO_IP, IP_TOS, 0xB8 );
@@ -5150,6 +5385,7 @@ static int nc_socket_configure( nc_socket_handle_t handle, const struct netcode_
         nc_socket_set( handle, IPPROTO_IPV6, IPV6_TCLASS, 0xB8 );
 #endif
 #endif
+
 #if defined( NC_SOCKET_LINUX )
     nc_socket_set( handle, SOL_SOCKET, SO_RXQ_OVFL, 1 );
     if ( request->reports_errors )
@@ -5163,10 +5399,11 @@ static int nc_socket_configure( nc_socket_handle_t handle, const struct netcode_
     if ( request->share_port || request->kernel_filter )
         NC_LOG( request->log, ERROR, "share_port and kernel_filter do nothing on this system" );
 #endif
+
     return 1;
 }
 
-/* Asks for buffers on one handle, and notes what was granted. */
+/* Requests buffers for one handle, and stores what was granted. */
 static void nc_socket_set_buffers( nc_socket_udp_t * udp, int which, int receive_bytes, int send_bytes )
 {
     int granted = nc_socket_set_buffer( udp->handles[which], SO_RCVBUF, receive_bytes );
@@ -5175,122 +5412,55 @@ static void nc_socket_set_buffers( nc_socket_udp_t * udp, int which, int receive
     udp->send_buffer_bytes = which == 0 || granted < udp->send_buffer_bytes ? granted : udp->send_buffer_bytes;
 }
 
-/* Opens and binds one handle; on failure it is closed by the owner. */
+/* Opens and binds one handle; on failure the owner closes it. */
 static int nc_socket_open_handle( nc_socket_udp_t * udp, int which, const nc_socket_request_t * request )
 {
     const struct netcode_address_t * address = request->addresses[which];
     struct sockaddr_storage storage;
     nc_socket_length_t length = nc_socket_to_system( address, &storage );
+
     nc_socket_handle_t handle =
         socket( address->type == NETCODE_ADDRESS_IPV6 ? AF_INET6 : AF_INET, SOCK_DGRAM, IPPROTO_UDP );
     udp->handles[which] = handle;
     if ( handle == NC_SOCKET_NONE || !nc_socket_configure( handle, address, request ) )
         return NC_SOCKET_CREATE_FAILED;
+
     nc_socket_set_buffers( udp, which, request->receive_buffer_bytes, request->send_buffer_bytes );
     if ( bind( handle, (const struct sockaddr *) &storage, length ) != 0 )
         return NC_SOCKET_BIND_FAILED;
+
     length = (nc_socket_length_t) sizeof( storage );
     if ( getsockname( handle, (struct sockaddr *) &storage, &length ) != 0 )
         return NC_SOCKET_BIND_FAILED;
     nc_socket_from_system( &udp->bound[which], &storage );
+
 #if defined( NC_SOCKET_LINUX )
-    udp->segments = nc_socket_set( handle, NC_SOCKET_UDP_LEVEL, NC_SOCKET_UDP_SEGMENT, 0 ); /* is it known here? */
+    udp->segments = nc_socket_set( handle, NC_SOCKET_UDP_LEVEL, NC_SOCKET_UDP_SEGMENT, 0 ); /* is it supported? */
 #endif
     udp->count = which + 1;
     return NC_SOCKET_OK;
 }
 
-static void nc_socket_log_buffers( const nc_socket_udp_t * udp, const nc_log_t * log, int receive_bytes,
-                                   int send_bytes )
+static void nc_socket_udp_resize( void * context, int receive_bytes, int send_bytes )
 {
-    if ( udp->receive_buffer_bytes < receive_bytes || udp->send_buffer_bytes < send_bytes )
-        NC_LOG( log, INFO, "socket buffers: asked for %d to receive and %d to send, granted %d and %d bytes",
-                receive_bytes, send_bytes, udp->receive_buffer_bytes, udp->send_buffer_bytes );
-}
-
-/*  Opens both handles. Where both addresses leave the port open, the second takes the first one's, so that a server is
-    reached at one port by either family. Returns nc_socket_result_t, and the family that failed. */
-static int nc_socket_open_handles( nc_socket_udp_t * udp, const nc_socket_request_t * request, int * failed_family )
-{
-    nc_socket_request_t attempt = *request;
-    *failed_family = request->addresses[0]->type;
-    int result = nc_socket_open_handle( udp, 0, request );
-    if ( result != NC_SOCKET_OK || !request->addresses[1] )
-        return result;
-    *failed_family = request->addresses[1]->type;
-    struct netcode_address_t second = *request->addresses[1];
-    if ( second.port == 0 && request->addresses[0]->port == 0 )
-        second.port = udp->bound[0].port;
-    attempt.addresses[1] = &second;
-    return nc_socket_open_handle( udp, 1, &attempt );
-}
-
-/* Returns nc_socket_result_t; on failure the family that failed is told. */
-static int nc_socket_open_udp( struct netcode_socket_t * socket, const nc_socket_request_t * request,
-                               int * failed_family )
-{
-    nc_allocator_t allocator = request->allocator;
-    nc_socket_udp_t * udp = (nc_socket_udp_t *) allocator.allocate( allocator.context, sizeof( *udp ) );
-    int result, tries = NC_BIND_TRIES;
-    *failed_family = request->addresses[0]->type;
-    if ( !udp )
-        return NC_SOCKET_NO_MEMORY;
-    memset( udp, 0, sizeof( *udp ) );
-    udp->allocator = allocator;
-    udp->handles[0] = udp->handles[1] = NC_SOCKET_NONE;
-    udp->reports_errors = request->reports_errors;
-    udp->screens = request->kernel_filter;
-    result = nc_socket_open_handles( udp, request, failed_family );
-    while ( result == NC_SOCKET_BIND_FAILED && udp->count == 1 && request->addresses[0]->port == 0 && --tries ) {
-        nc_socket_close_handles( udp ); /* somebody else has that port in the second family: another one may do */
-        result = nc_socket_open_handles( udp, request, failed_family );
-    }
-    if ( result != NC_SOCKET_OK ) {
-        char text[NETCODE_MAX_ADDRESS_STRING_LENGTH];
-        int error = nc_socket_error();
-        NC_LOG( request->log, ERROR, "no socket at %s: system error %d (%s)",
-                netcode_address_to_string( request->addresses[udp->count], text ), error, strerror( error ) );
-        nc_socket_udp_close( udp );
-        return result;
-    }
-    nc_socket_log_buffers( udp, request->log, request->receive_buffer_bytes, request->send_buffer_bytes );
-    memset( socket, 0, sizeof( *socket ) );
-    socket->context = udp;
-    socket->receive = nc_socket_udp_receive;
-    socket->send = nc_socket_udp_send;
-    socket->wait = nc_socket_udp_wait;
-    socket->close = nc_socket_udp_close;
-    socket->info = nc_socket_udp_info;
-    return NC_SOCKET_OK;
-}
-
-/* Asks for larger buffers than it was opened with. */
-static void nc_socket_enlarge( const struct netcode_socket_t * socket, const nc_log_t * log, int bytes )
-{
-    nc_socket_udp_t * udp = (nc_socket_udp_t *) socket->context;
-    if ( socket->send != nc_socket_udp_send )
-        return;
+    nc_socket_udp_t * udp = (nc_socket_udp_t *) context;
     for ( int i = 0; i < udp->count; i++ )
-        nc_socket_set_buffers( udp, i, bytes, bytes );
-    nc_socket_log_buffers( udp, log, bytes, bytes );
+        nc_socket_set_buffers( udp, i, receive_bytes, send_bytes );
 }
 
-#endif
-
-/* ---- any socket, whatever of its callbacks is missing ---- */
-
-/*  Aims a client's socket at the one server that it talks to: a send costs less, and the system drops what others send.
-    Any other socket has nothing to gain. */
-static void nc_socket_connect( const struct netcode_socket_t * socket, const struct netcode_address_t * peer )
-{
 #if defined( NC_SOCKET_LINUX )
-    nc_socket_udp_t * udp = (nc_socket_udp_t *) socket->context;
+
+/* Makes sends to this one server cost less; the system drops datagrams from other senders. */
+static void nc_socket_udp_connect( void * context, const struct netcode_address_t * server )
+{
+    nc_socket_udp_t * udp = (nc_socket_udp_t *) context;
     struct sockaddr_storage storage;
-    int which = socket->send == nc_socket_udp_send ? nc_socket_handle_for( udp, peer ) : -1;
+    int which = nc_socket_handle_for( udp, server );
     if ( which < 0 )
         return;
-    /*  First the way back to any server, also for the same one again, since this machine may have got another address.
-        It may cost a port that the system chose. */
+
+    /*  First disconnects the handle, even if the server is the same, because this machine may have a new address now. A
+        port that the system chose may change. */
     for ( int i = 0; i < udp->count; i++ ) {
         memset( &storage, 0, sizeof( storage ) );
         storage.ss_family = AF_UNSPEC;
@@ -5301,53 +5471,98 @@ static void nc_socket_connect( const struct netcode_socket_t * socket, const str
                 udp->last_send_error = errno;
         }
     }
-    socklen_t length = nc_socket_to_system( peer, &storage );
+
+    socklen_t length = nc_socket_to_system( server, &storage );
     memset( &udp->peer, 0, sizeof( udp->peer ) );
     if ( connect( udp->handles[which], (const struct sockaddr *) &storage, length ) == 0 )
-        udp->peer = *peer;
-#else
-    (void) socket;
-    (void) peer;
-#endif
+        udp->peer = *server;
 }
 
-/*  The kernel drops what is not admitted before it uses the socket's buffer. Returns 1 on success. */
-static int nc_socket_set_admission( const struct netcode_socket_t * socket, const nc_admission_t * admission )
+static int nc_socket_udp_admit( void * context, const nc_admission_t * admission )
 {
-#if defined( NC_SOCKET_LINUX )
-    const nc_socket_udp_t * udp = (const nc_socket_udp_t *) socket->context;
-    int done = socket->send == nc_socket_udp_send;
-    for ( int i = 0; done && i < udp->count; i++ )
-        done = nc_socket_set_filter( udp->handles[i], udp->bound[i].type, udp->screens, admission );
+    const nc_socket_udp_t * udp = (const nc_socket_udp_t *) context;
+    int done = 1;
+    for ( int i = 0; i < udp->count; i++ )
+        done &= nc_socket_set_filter( udp->handles[i], udp->bound[i].type, udp->screens, admission );
     return done;
-#else
-    (void) socket;
-    (void) admission;
-    return 0;
+}
+
 #endif
+
+/*  Opens both handles. If both addresses have port 0, the second gets the first one's port, so that a server has one
+    port in both families. Returns nc_socket_result_t, and the family that failed. */
+static int nc_socket_open_handles( nc_socket_udp_t * udp, const nc_socket_request_t * request, int * failed_family )
+{
+    nc_socket_request_t attempt = *request;
+    *failed_family = request->addresses[0]->type;
+    int result = nc_socket_open_handle( udp, 0, request );
+    if ( result != NC_SOCKET_OK || !request->addresses[1] )
+        return result;
+
+    *failed_family = request->addresses[1]->type;
+    struct netcode_address_t second = *request->addresses[1];
+    if ( second.port == 0 && request->addresses[0]->port == 0 )
+        second.port = udp->bound[0].port;
+    attempt.addresses[1] = &second;
+    return nc_socket_open_handle( udp, 1, &attempt );
 }
 
-static struct netcode_socket_info_t nc_socket_info( const struct netcode_socket_t * socket )
+/* Returns nc_socket_result_t; on failure `failed_family` receives the family. */
+static int nc_socket_open_udp( struct netcode_socket_t * socket, nc_socket_extras_t * extras,
+                               const nc_socket_request_t * request, int * failed_family )
 {
-    struct netcode_socket_info_t info;
-    memset( &info, 0, sizeof( info ) );
-    if ( socket->info )
-        socket->info( socket->context, &info );
-    return info;
+    nc_allocator_t allocator = request->allocator;
+    nc_socket_udp_t * udp = (nc_socket_udp_t *) allocator.allocate( allocator.context, sizeof( *udp ) );
+    int result, tries = NC_BIND_TRIES;
+    *failed_family = request->addresses[0]->type;
+    if ( !udp )
+        return NC_SOCKET_NO_MEMORY;
+
+    memset( udp, 0, sizeof( *udp ) );
+    udp->allocator = allocator;
+    udp->handles[0] = udp->handles[1] = NC_SOCKET_NONE;
+    udp->reports_errors = request->reports_errors;
+    udp->screens = request->kernel_filter;
+
+    result = nc_socket_open_handles( udp, request, failed_family );
+    while ( result == NC_SOCKET_BIND_FAILED && udp->count == 1 && request->addresses[0]->port == 0 && --tries ) {
+        nc_socket_close_handles( udp ); /* another program has that port in the second family: try another port */
+        result = nc_socket_open_handles( udp, request, failed_family );
+    }
+
+    if ( result != NC_SOCKET_OK ) {
+        char text[NETCODE_MAX_ADDRESS_STRING_LENGTH];
+        int error = nc_socket_error();
+        NC_LOG( request->log, ERROR, "no socket at %s: system error %d (%s)",
+                netcode_address_to_string( request->addresses[udp->count], text ), error, strerror( error ) );
+        nc_socket_udp_close( udp );
+        return result;
+    }
+
+    memset( socket, 0, sizeof( *socket ) );
+    socket->context = udp;
+    socket->receive = nc_socket_udp_receive;
+    socket->send = nc_socket_udp_send;
+    socket->wait = nc_socket_udp_wait;
+    socket->close = nc_socket_udp_close;
+    socket->info = nc_socket_udp_info;
+
+    extras->resize = nc_socket_udp_resize;
+#if defined( NC_SOCKET_LINUX )
+    extras->connect_to = nc_socket_udp_connect;
+    extras->admit = nc_socket_udp_admit;
+#endif
+
+    nc_socket_log_buffers( socket, request->log, request->receive_buffer_bytes, request->send_buffer_bytes );
+    return NC_SOCKET_OK;
 }
 
-static void nc_socket_wait( const struct netcode_socket_t * socket, double seconds )
-{
-    if ( socket->wait )
-        socket->wait( socket->context, seconds );
-    else
-        netcode_sleep( seconds < 0.001 ? seconds : 0.001 );
-}
+#endif
 
 /* ================================================================================================================
     ROOM 11: SIMULATOR
-    What happens on a bad network, the same way every time?
-    Uses: platform, crypto, address, socket. Invariant: the same seed, inputs and times give the same deliveries.
+    How is a bad network simulated, with the same result every time?
+    Uses: platform, crypto, address. Invariant: the same seed, inputs and times give the same deliveries.
    ================================================================================================================ */
 
 enum { NC_SIMULATOR_BYTES = 2048, NC_SIMULATOR_CHUNK = 64, NC_SIMULATOR_QUEUE = 16384 };
@@ -5357,8 +5572,8 @@ typedef struct nc_simulator_packet_t {
     struct netcode_address_t from;
     struct netcode_address_t to;
     double due;
-    uint64_t order; /* among those that are due at the same time */
-    int bytes;      /* may be more than is kept: then it arrives as truncated */
+    uint64_t order; /* decides between those due at the same time */
+    int bytes;      /* may be more than is stored: then it arrives as truncated */
     uint8_t data[NC_SIMULATOR_BYTES];
 } nc_simulator_packet_t;
 
@@ -5379,7 +5594,7 @@ typedef struct nc_simulator_port_t {
 
 enum { NC_SIMULATOR_HEADS = 4096 };
 
-/* The simulator, and what of it is nobody else's. */
+/* The simulator, and its private fields. */
 typedef struct nc_simulator_state_t {
     struct netcode_network_simulator_t settings;
     nc_allocator_t allocator;
@@ -5394,7 +5609,7 @@ typedef struct nc_simulator_state_t {
     nc_simulator_port_t * ports[NC_SIMULATOR_HEADS];
 } nc_simulator_state_t;
 
-/* splitmix64: small, and the same on every platform. Nothing secret depends on it. */
+/* splitmix64: small, and the same on every platform. Not for secrets. */
 static uint64_t nc_simulator_random( nc_simulator_state_t * state )
 {
     uint64_t x = state->random += 0x9e3779b97f4a7c15u;
@@ -5433,6 +5648,7 @@ static nc_simulator_packet_t * nc_simulator_new_packet( nc_simulator_state_t * s
         chunk = (nc_simulator_chunk_t *) state->allocator.allocate( state->allocator.context, sizeof( *chunk ) );
         if ( !chunk )
             return NULL;
+
         chunk->next = state->chunks;
         state->chunks = chunk;
         for ( i = NC_SIMULATOR_CHUNK - 1; i >= 0; i-- ) {
@@ -5441,6 +5657,7 @@ static nc_simulator_packet_t * nc_simulator_new_packet( nc_simulator_state_t * s
         }
         packet = state->free_packets;
     }
+
     state->free_packets = packet->next;
     return packet;
 }
@@ -5463,6 +5680,7 @@ static int nc_simulator_grow( nc_simulator_state_t * state )
     heap = (nc_simulator_packet_t **) state->allocator.allocate( state->allocator.context, capacity * sizeof( *heap ) );
     if ( !heap )
         return 0;
+
     if ( state->heap ) {
         memcpy( heap, state->heap, state->heap_count * sizeof( *heap ) );
         state->allocator.release( state->allocator.context, state->heap );
@@ -5485,6 +5703,7 @@ static nc_simulator_packet_t * nc_simulator_remove_first( nc_simulator_state_t *
     nc_simulator_packet_t * first = state->heap[0];
     nc_simulator_packet_t * last = state->heap[--state->heap_count];
     size_t place = 0;
+
     for ( ;; ) {
         size_t child = 2 * place + 1;
         if ( child >= state->heap_count )
@@ -5496,11 +5715,12 @@ static nc_simulator_packet_t * nc_simulator_remove_first( nc_simulator_state_t *
         state->heap[place] = state->heap[child];
         place = child;
     }
+
     state->heap[place] = last;
     return first;
 }
 
-/* Puts one copy into flight. Where memory is short the network loses it, as networks do. */
+/* Puts one copy in flight. If the allocation fails, the datagram is lost, as can happen on networks. */
 static void nc_simulator_launch( nc_simulator_port_t * port, const struct netcode_datagram_t * datagram, double delay )
 {
     nc_simulator_state_t * state = port->state;
@@ -5509,6 +5729,7 @@ static void nc_simulator_launch( nc_simulator_port_t * port, const struct netcod
     nc_simulator_packet_t * packet = nc_simulator_new_packet( state );
     if ( !packet )
         return;
+
     packet->from = port->address;
     packet->to = nc_address_canonical( &datagram->address );
     packet->due = state->clock.now + ( delay > 0.0 ? delay : 0.0 );
@@ -5531,6 +5752,7 @@ static int nc_simulator_send( void * context, const struct netcode_datagram_t * 
         delay += ( nc_simulator_uniform( port->state ) * 2.0 - 1.0 ) * (double) settings->jitter_milliseconds / 1000.0;
         if ( nc_simulator_chance( port->state, settings->reorder_packet_percent ) )
             delay += nc_simulator_uniform( port->state ) * 0.1;
+
         nc_simulator_launch( port, &datagrams[i], delay );
         if ( nc_simulator_chance( port->state, settings->duplicate_packet_percent ) )
             nc_simulator_launch( port, &datagrams[i], delay + nc_simulator_uniform( port->state ) );
@@ -5547,6 +5769,7 @@ static int nc_simulator_receive( void * context, struct netcode_datagram_t * dat
         int fits = packet->bytes <= datagrams[i].capacity && packet->bytes <= NC_SIMULATOR_BYTES;
         port->head = packet->next;
         port->count--;
+
         datagrams[i].address = packet->from;
         datagrams[i].bytes = packet->bytes;
         datagrams[i].status = fits ? NETCODE_DATAGRAM_OK : NETCODE_DATAGRAM_TRUNCATED;
@@ -5557,7 +5780,7 @@ static int nc_simulator_receive( void * context, struct netcode_datagram_t * dat
     return i;
 }
 
-/* Time on the simulator is virtual: waiting for it would wait for ever. */
+/* Time on the simulator is virtual: a wait for it would never end. */
 static void nc_simulator_wait( void * context, double seconds )
 {
     (void) context;
@@ -5598,6 +5821,7 @@ NETCODE_API struct netcode_network_simulator_t * netcode_network_simulator_creat
         (nc_simulator_state_t *) allocator.allocate( allocator.context, sizeof( nc_simulator_state_t ) );
     if ( !state )
         return NULL;
+
     memset( state, 0, sizeof( *state ) );
     state->allocator = allocator;
     nc_clock_init( &state->clock, 0.0 );
@@ -5624,6 +5848,7 @@ NETCODE_API void netcode_network_simulator_destroy( struct netcode_network_simul
         return;
     nc_simulator_state_t * state = (nc_simulator_state_t *) simulator->internal;
     nc_allocator_t allocator = state->allocator;
+
     for ( int i = 0; i < NC_SIMULATOR_HEADS; i++ )
         while ( state->ports[i] )
             nc_simulator_close( state->ports[i] );
@@ -5637,7 +5862,7 @@ NETCODE_API void netcode_network_simulator_destroy( struct netcode_network_simul
     allocator.release( allocator.context, state );
 }
 
-/* A packet has arrived: its port takes it, or nobody does. */
+/* A packet has arrived: its port receives it; without a port it is dropped. */
 static void nc_simulator_deliver( nc_simulator_state_t * state, nc_simulator_packet_t * packet )
 {
     nc_simulator_port_t * port = *nc_simulator_find( state, &packet->to );
@@ -5645,6 +5870,7 @@ static void nc_simulator_deliver( nc_simulator_state_t * state, nc_simulator_pac
         nc_simulator_free_packet( state, packet );
         return;
     }
+
     packet->next = NULL;
     if ( port->head )
         port->tail->next = packet;
@@ -5673,6 +5899,7 @@ NETCODE_API int netcode_network_simulator_socket( struct netcode_network_simulat
     struct netcode_address_t place = nc_address_canonical( address );
     if ( place.type == NETCODE_ADDRESS_NONE || place.port == 0 || *nc_simulator_find( state, &place ) )
         return NETCODE_ERROR;
+
     port = (nc_simulator_port_t *) state->allocator.allocate( state->allocator.context, sizeof( *port ) );
     if ( !port )
         return NETCODE_ERROR;
@@ -5680,6 +5907,7 @@ NETCODE_API int netcode_network_simulator_socket( struct netcode_network_simulat
     port->state = state;
     port->address = place;
     *nc_simulator_find( state, &place ) = port;
+
     memset( socket, 0, sizeof( *socket ) );
     socket->context = port;
     socket->receive = nc_simulator_receive;
@@ -5690,83 +5918,279 @@ NETCODE_API int netcode_network_simulator_socket( struct netcode_network_simulat
     return NETCODE_OK;
 }
 
-/* ---- transport: the network that a config chooses; it stands here, since the simulator is one of the choices ---- */
+/* ================================================================================================================
+    ROOM 12: ENDPOINT
+    What do client and server share: creation, the choice of the network, receiving, and the calls in progress?
+    Uses: platform, crypto, address, containers, mail, socket, simulator.
+    Invariant: a callback may make any call; a call that would free what the calls in progress use takes effect when
+    the outermost of them returns.
+   ================================================================================================================ */
 
+/* The fields that both config types have under the same names, and the addresses. */
 typedef struct {
-    const struct netcode_socket_t * socket; /* the choices, the first that is given counts */
+    struct netcode_address_t addresses[2];
+    struct netcode_address_t bind_to[2]; /* the same, unless a server's config says otherwise */
+    int address_count;
+    const struct netcode_socket_t * socket; /* the networks to choose from: the first that is given is used */
     struct netcode_network_simulator_t * simulator;
     int overridden;
     nc_socket_override_t override_;
     nc_socket_request_t udp;
-} nc_transport_t;
+    nc_log_t log;
+    int batch_sends;
+} nc_endpoint_setup_t;
 
-/* What both configs say about it, under the same names but in different types. */
-#define NC_TRANSPORT_READ( transport, config )                                                                        \
-    do {                                                                                                              \
-        memset( transport, 0, sizeof( *( transport ) ) );                                                             \
-        ( transport )->socket = ( config )->socket;                                                                   \
-        ( transport )->simulator = ( config )->network_simulator;                                                     \
-        ( transport )->overridden = ( config )->override_send_and_receive;                                            \
-        ( transport )->override_.callback_context = ( config )->callback_context;                                     \
-        ( transport )->override_.send = ( config )->send_packet_override;                                             \
-        ( transport )->override_.receive = ( config )->receive_packet_override;                                       \
-        ( transport )->udp.allocator = nc_allocator_make( ( config )->allocator_context,                              \
-                                                          ( config )->allocate_function, ( config )->free_function ); \
+#define NC_ENDPOINT_READ_CONFIG( setup, config )                                                                    \
+    do {                                                                                                            \
+        memset( setup, 0, sizeof( *( setup ) ) );                                                                   \
+        ( setup )->socket = ( config )->socket;                                                                     \
+        ( setup )->simulator = ( config )->network_simulator;                                                       \
+        ( setup )->overridden = ( config )->override_send_and_receive;                                              \
+        ( setup )->override_.callback_context = ( setup )->log.context = ( config )->callback_context;              \
+        ( setup )->override_.send = ( config )->send_packet_override;                                               \
+        ( setup )->override_.receive = ( config )->receive_packet_override;                                         \
+        ( setup )->udp.allocator = nc_allocator_make( ( config )->allocator_context, ( config )->allocate_function, \
+                                                      ( config )->free_function );                                  \
+        ( setup )->udp.receive_buffer_bytes = nc_endpoint_buffer_bytes( ( config )->receive_buffer_bytes );         \
+        ( setup )->udp.send_buffer_bytes = nc_endpoint_buffer_bytes( ( config )->send_buffer_bytes );               \
+        ( setup )->log.callback = ( config )->log_callback;                                                         \
+        ( setup )->batch_sends = ( config )->batch_sends;                                                           \
     } while ( 0 )
 
-/* Is it the operating system's UDP, where a config says this? */
-static int nc_transport_is_udp( const struct netcode_socket_t * socket,
-                                const struct netcode_network_simulator_t * simulator, int overridden )
+/* Sets the defaults of fields that both configs have. */
+#define NC_ENDPOINT_SET_DEFAULTS( config )                                                               \
+    do {                                                                                                 \
+        ( config )->packet_quota = nc_config_limit( ( config )->packet_quota );                          \
+        ( config )->update_budget = nc_config_limit( ( config )->update_budget );                        \
+        ( config )->receive_buffer_bytes = nc_endpoint_buffer_bytes( ( config )->receive_buffer_bytes ); \
+        ( config )->send_buffer_bytes = nc_endpoint_buffer_bytes( ( config )->send_buffer_bytes );       \
+        ( config )->unix_time = ( config )->unix_time ? ( config )->unix_time : nc_unix_default;         \
+    } while ( 0 )
+
+static int nc_endpoint_buffer_bytes( int wanted )
 {
-    return !socket && !simulator && !overridden;
+    return wanted > 0 ? wanted : (int) NC_SOCKET_BUFFER_BYTES;
 }
 
-/* Has every choice that was made its callbacks? */
-static int nc_transport_is_complete( const nc_transport_t * transport )
+/* Everything that client and server share; it is the first member of each. */
+typedef struct {
+    nc_allocator_t allocator;
+    nc_log_t log;
+    nc_clock_t clock;
+    struct netcode_socket_t socket;
+    nc_socket_extras_t extras;
+    nc_socket_override_t override_;
+    nc_counters_t counters;
+    nc_outbox_t outbox;
+    uint32_t * batch; /* the buffers that datagrams are received into */
+    struct netcode_datagram_t * datagrams;
+    int batch_count;
+    int is_udp;            /* the network is the operating system's */
+    int backlog;           /* the last update left datagrams waiting */
+    uint16_t update;       /* counts updates */
+    int depth;             /* calls in progress: callbacks may make calls */
+    uintptr_t outermost;   /* the stack address of the outermost one */
+    int updating;          /* one of them is an update */
+    int destroy_deferred;  /* a callback has called destroy: the outermost call does it */
+    int loopback_reported; /* the missing callback for loopback payloads was logged */
+} nc_endpoint_t;
+
+/* ---- creation. Create errors are the server's, of which a client has fewer ---- */
+
+/* Parses the addresses, and checks that the chosen network has its callbacks. Returns a create error. */
+static int nc_endpoint_check_setup( nc_endpoint_setup_t * setup, const char ** texts )
 {
-    if ( transport->overridden && ( !transport->override_.send || !transport->override_.receive ) )
+    const int count = texts[1] && texts[1][0] ? 2 : 1;
+    setup->address_count = count;
+    for ( int i = 0; i < count; i++ ) {
+        if ( netcode_parse_address( texts[i], &setup->addresses[i] ) != NETCODE_OK ||
+             ( i && setup->addresses[1].type == setup->addresses[0].type ) )
+            return i ? NETCODE_SERVER_CREATE_ERROR_PARSE_ADDRESS2_FAILED
+                     : NETCODE_SERVER_CREATE_ERROR_PARSE_ADDRESS_FAILED;
+        setup->bind_to[i] = setup->addresses[i];
+        setup->udp.addresses[i] = &setup->bind_to[i];
+    }
+
+    if ( ( setup->overridden && !( setup->override_.send && setup->override_.receive ) ) ||
+         ( setup->socket && !( setup->socket->send && setup->socket->receive ) ) )
+        return NETCODE_SERVER_CREATE_ERROR_MISSING_OVERRIDE_CALLBACK;
+    return NETCODE_SERVER_CREATE_ERROR_NONE;
+}
+
+static int nc_endpoint_is_udp( const nc_endpoint_setup_t * setup )
+{
+    return !setup->socket && !setup->simulator && !setup->overridden;
+}
+
+/* Allocates the batch and the outbox from the endpoint's block. */
+static void nc_endpoint_place( nc_endpoint_t * base, nc_arena_t * arena, const nc_endpoint_setup_t * setup,
+                               int batch_count )
+{
+    size_t count = (size_t) batch_count;
+    base->batch_count = batch_count;
+    base->batch = (uint32_t *) nc_arena_take( arena, count, sizeof( uint32_t ) );
+    base->datagrams = (struct netcode_datagram_t *) nc_arena_take( arena, count, sizeof( struct netcode_datagram_t ) );
+    nc_outbox_place( &base->outbox, arena, setup->batch_sends ? NC_SEND_BATCH : 0 );
+}
+
+/* The bytes that the socket allocates. */
+static size_t nc_endpoint_socket_bytes( const nc_endpoint_setup_t * setup )
+{
+    return nc_endpoint_is_udp( setup ) ? NC_SOCKET_UDP_BYTES : 0;
+}
+
+static void nc_endpoint_init( nc_endpoint_t * base, const nc_endpoint_setup_t * setup, double time )
+{
+    base->allocator = setup->udp.allocator;
+    base->log = setup->log;
+    base->is_udp = nc_endpoint_is_udp( setup );
+    base->override_ = setup->override_;
+    base->outbox.socket = &base->socket;
+    base->outbox.counters = &base->counters;
+    nc_clock_init( &base->clock, time );
+}
+
+/* Makes the socket that the config chose. Returns a create error. */
+static int nc_endpoint_open_socket( nc_endpoint_t * base, nc_endpoint_setup_t * setup )
+{
+    int family = setup->addresses[0].type, result = NC_SOCKET_OK;
+    setup->udp.log = &base->log;
+
+    if ( setup->socket )
+        base->socket = *setup->socket;
+    else if ( setup->simulator )
+        result = netcode_network_simulator_socket( setup->simulator, &setup->addresses[0], &base->socket ) == NETCODE_OK
+                     ? NC_SOCKET_OK
+                     : NC_SOCKET_BIND_FAILED;
+    else if ( setup->overridden )
+        nc_socket_from_override( &base->socket, &base->override_ );
+    else
+        result = nc_socket_open_udp( &base->socket, &base->extras, &setup->udp, &family );
+
+    int ipv6 = family == NETCODE_ADDRESS_IPV6;
+    switch ( result ) {
+    case NC_SOCKET_OK: return NETCODE_SERVER_CREATE_ERROR_NONE;
+    case NC_SOCKET_NO_MEMORY: return NETCODE_SERVER_CREATE_ERROR_ALLOCATE_SERVER_FAILED;
+    case NC_SOCKET_BIND_FAILED: return NETCODE_SERVER_CREATE_ERROR_BIND_SOCKET_IPV4_FAILED + ipv6;
+    default: return NETCODE_SERVER_CREATE_ERROR_CREATE_SOCKET_IPV4_FAILED + ipv6;
+    }
+}
+
+/* Closes the socket, wipes the first `written` bytes of the endpoint's block and frees it. */
+static void nc_endpoint_free( nc_endpoint_t * base, size_t written )
+{
+    nc_allocator_t allocator = base->allocator;
+    if ( base->socket.close )
+        base->socket.close( base->socket.context );
+    nc_crypto_release( &allocator, base, written );
+}
+
+/* ---- receiving ---- */
+
+static void nc_endpoint_prepare_batch( nc_endpoint_t * base, nc_pool_t * pool )
+{
+    for ( int i = 0; i < base->batch_count; i++ )
+        nc_arrival_prepare( &base->datagrams[i], pool, base->batch[i] );
+}
+
+/* Takes the batch's buffers from a new pool. */
+static void nc_endpoint_fill_batch( nc_endpoint_t * base, nc_pool_t * pool )
+{
+    for ( int i = 0; i < base->batch_count; i++ )
+        base->batch[i] = nc_pool_take( pool );
+    nc_endpoint_prepare_batch( base, pool );
+}
+
+/* Receives up to `wanted` datagrams into the batch. Returns how many; 0 also if the socket is broken. */
+static int nc_endpoint_receive( nc_endpoint_t * base, int wanted )
+{
+    int count = base->socket.receive( base->socket.context, base->datagrams, wanted );
+    base->counters.receive_errors += count < 0;
+    return count < 0 ? 0 : count < wanted ? count : wanted;
+}
+
+static void nc_endpoint_count_error( nc_endpoint_t * base, int error )
+{
+    base->counters.receive_errors++;
+    base->counters.last_socket_error = error;
+}
+
+/* ---- calls ---- */
+
+/* A callback of an earlier call did not return: nothing is in progress any more. */
+static NC_COLD void nc_endpoint_repair( nc_endpoint_t * base, nc_pool_t * pool )
+{
+    base->depth = base->updating = 0;
+    nc_outbox_repair( &base->outbox );
+    if ( pool )
+        nc_endpoint_prepare_batch( base, pool );
+}
+
+/* Begins a call, whose stack frame is `frame`. Returns whether an earlier call was not finished and needs a repair. */
+static NC_INLINE int nc_endpoint_begin_call( nc_endpoint_t * base, nc_pool_t * pool, uintptr_t frame )
+{
+    int repair = base->depth && frame >= base->outermost && frame;
+    if ( repair )
+        nc_endpoint_repair( base, pool );
+    if ( base->depth++ == 0 )
+        base->outermost = frame;
+    return repair;
+}
+
+/* An update begins, unless it is called from a callback of one. */
+static int nc_endpoint_begin_update( nc_endpoint_t * base, const char * function, double time )
+{
+    if ( base->updating || base->destroy_deferred ) {
+        NC_LOG( &base->log, ERROR, "%s was refused: it was called from one of its own callbacks", function );
         return 0;
-    return !transport->socket || ( transport->socket->receive && transport->socket->send );
+    }
+    nc_clock_advance( &base->clock, time );
+    base->updating = 1;
+    base->update++;
+    return 1;
 }
 
-/*  Makes the socket that the config chose; `place` is the address on a simulator, and `kept` holds the override
-    callbacks for as long as the socket lives. Returns nc_socket_result_t, and the family that failed. */
-static int nc_transport_open( const nc_transport_t * transport, const struct netcode_address_t * place,
-                              struct netcode_socket_t * socket, nc_socket_override_t * kept, int * failed_family )
+/* Logs once that `name` has no callback for loopback payloads. */
+static void nc_endpoint_report_loopback( nc_endpoint_t * base, const char * name )
 {
-    *failed_family = place->type;
-    if ( transport->socket ) {
-        *socket = *transport->socket;
-        return NC_SOCKET_OK;
-    }
-    if ( transport->simulator ) {
-        int opened = netcode_network_simulator_socket( transport->simulator, place, socket );
-        return opened == NETCODE_OK ? NC_SOCKET_OK : NC_SOCKET_BIND_FAILED;
-    }
-    if ( !transport->overridden )
-        return nc_socket_open_udp( socket, &transport->udp, failed_family );
-    *kept = transport->override_;
-    nc_socket_from_override( socket, kept );
-    return NC_SOCKET_OK;
+    if ( !base->loopback_reported++ )
+        NC_LOG( &base->log, ERROR, "%s: loopback payloads go nowhere: no send_loopback_packet_callback", name );
 }
 
-/*  Reads one address, or two of different families. Returns 0, or the number of the one that can not be used: on either
-    end that is its create error, ..._PARSE_ADDRESS_FAILED or ..._PARSE_ADDRESS2_FAILED. */
-static int nc_transport_parse( const char ** texts, int count, struct netcode_address_t addresses[2] )
+/* Returns a packet that the caller holds to its pool. Returns 0 if it is not one of this pool's. */
+static int nc_endpoint_free_packet( nc_pool_t * pool, const void * packet )
 {
-    for ( int i = 0; i < count; i++ )
-        if ( netcode_parse_address( texts[i], &addresses[i] ) != NETCODE_OK ||
-             ( i && addresses[1].type == addresses[0].type ) )
-            return i + 1;
-    return 0;
+    uint32_t index = nc_pool_find( pool, packet );
+    if ( index == NC_NONE || pool->states[index] != NC_BUFFER_HELD )
+        return 0;
+    pool->held--;
+    nc_pool_free( pool, index );
+    return 1;
 }
+
+/* Fills what both stats structs have: first the counters, then fields of the same names at different offsets. */
+#define NC_ENDPOINT_STATS( stats, base, inbox )                                                  \
+    do {                                                                                         \
+        const nc_counters_t * counters_ = &( base )->counters;                                   \
+        struct netcode_socket_info_t info_ = nc_socket_info( &( base )->socket );                \
+        memcpy( stats, counters_, offsetof( nc_counters_t, send_errors ) );                      \
+        ( stats )->send_errors = counters_->send_errors;                                         \
+        ( stats )->receive_errors = counters_->receive_errors;                                   \
+        ( stats )->last_socket_error =                                                           \
+            counters_->last_socket_error ? counters_->last_socket_error : info_.last_send_error; \
+        ( stats )->kernel_drops = info_.kernel_drops;                                            \
+        ( stats )->receive_buffer_bytes = info_.receive_buffer_bytes;                            \
+        ( stats )->send_buffer_bytes = info_.send_buffer_bytes;                                  \
+        ( stats )->packets_queued = (int) ( inbox )->queued;                                     \
+        ( stats )->packets_held = ( inbox )->pool ? (int) ( inbox )->pool->held : 0;             \
+    } while ( 0 )
 
 /* ================================================================================================================
-    ROOM 12: CLIENT
-    How does one player get to one of the token's servers, and stay there?
-    Uses: platform, bytes, crypto, address, token, replay, packet, containers, mail, socket, simulator.
-    Invariant: nc_client_enter alone changes the state; the sequence never goes back; keys live only while connecting
-    or connected. nc_client_check asserts what can be seen of it.
+    ROOM 13: CLIENT
+    How does a client connect to one of the token's servers, and stay connected?
+    Uses: platform, bytes, crypto, address, token, replay, packet, containers, mail, socket, endpoint.
+    Invariant: only nc_client_enter changes the state; the sequence never goes back; keys exist only while connecting
+    or connected. nc_client_check asserts as much of this as it can.
     Standard: Client State Machine
 
       DISCONNECTED
@@ -5775,13 +6199,13 @@ static int nc_transport_parse( const char ** texts, int count, struct netcode_ad
       SENDING_CONNECTION_REQUEST <------+   denied, silence: the next server of the token; after the last one
         |  challenge                    |   CONNECTION_DENIED, CONNECTION_REQUEST_TIMED_OUT or
         v                               |   CONNECTION_RESPONSE_TIMED_OUT
-      SENDING_CONNECTION_RESPONSE ------+   in both: the token runs out: CONNECT_TOKEN_EXPIRED
+      SENDING_CONNECTION_RESPONSE ------+   in both: the token expires: CONNECT_TOKEN_EXPIRED
         |  keep-alive
         v
       CONNECTED --> silence: CONNECTION_TIMED_OUT; the server's disconnect: DISCONNECTED
 
-      Each arrow is a row of nc_client_rules, walked by nc_client_step. From the three states above,
-      netcode_client_disconnect leads to DISCONNECTED; from any, a token that can not be used to INVALID_CONNECT_TOKEN.
+      Each arrow is a row of nc_client_rules, which nc_client_step applies. From the three states above,
+      netcode_client_disconnect leads to DISCONNECTED; from any, an unusable token leads to INVALID_CONNECT_TOKEN.
    ================================================================================================================ */
 
 enum nc_client_event_t {
@@ -5822,11 +6246,11 @@ static const nc_client_rule_t nc_client_rules[] = {
 /* clang-format on */
 
 #define NC_LONG_AGO ( -1e9 )
-#define NC_ERROR_SPREAD 1.0 /* seconds over which socket errors must be spread to be believed */
+#define NC_ERROR_SPREAD 1.0 /* seconds over which socket errors must be spread to have an effect */
 
-enum { NC_CLIENT_BATCH = 8 };
+enum { NC_CLIENT_BATCH = 8, NC_CLIENT_NEEDS_PORT = NETCODE_SERVER_CREATE_ERROR_MISSING_OVERRIDE_CALLBACK + 1 };
 
-/* What the report tells about one server of the token. */
+/* What the report returns about one server of the token. */
 typedef struct {
     uint32_t requests_sent;
     uint32_t responses_sent;
@@ -5836,53 +6260,39 @@ typedef struct {
     uint8_t challenged;
     uint8_t denied;
     uint8_t unsendable; /* the system refused to send to it */
-} nc_client_trial_t;
+} nc_client_attempt_t;
 
-/* Packets of the present server that could not be read, since the last one that was accepted. */
+/* Packets of the current server that were dropped since the last accepted one. */
 typedef struct {
     uint32_t count;
     int32_t reason; /* of the last one */
 } nc_client_refused_t;
 
 struct netcode_client_t {
+    nc_endpoint_t base;
     struct netcode_client_config_t config;
-    nc_allocator_t allocator;
-    nc_log_t log;
-    nc_clock_t clock;
-    struct netcode_socket_t socket;
-    nc_socket_override_t override_;
-    nc_counters_t counters;
-    nc_outbox_t outbox;
     nc_inbox_t inbox;
-    uint32_t batch[NC_CLIENT_BATCH]; /* the buffers that datagrams are received into */
-    struct netcode_datagram_t datagrams[NC_CLIENT_BATCH];
     struct netcode_address_t address; /* its own */
     struct netcode_address_t server_address;
     int state;
-    int reported_state; /* by the callback; another one while that change's line is logged */
+    int reported_state; /* the last one given to the callback; not `state` while a change is being logged */
     int loopback;
-    int client_index; /* stays until the next connection, for events that are read later; -1: not known */
+    int client_index; /* kept until the next connection, for events that are read later; -1: not known */
     int max_clients;
-    uint8_t keep_alive[8]; /* the numbers as the server gave them: its clients return them */
-    int depth;             /* calls under way: callbacks may call back */
-    uintptr_t outermost;   /* where on the stack the outermost of them is */
-    int leaving;           /* the disconnect packets are under way */
-    int updating;
-    int destroy_deferred; /* from a callback: when the outermost call returns */
-    int verdict;          /* a denial or a disconnect that was received, acted on after sending */
-    int backlog;          /* the last update left datagrams waiting */
-    int clocks_started;   /* the first update after connect starts them */
-    int token_was_used;   /* for the report: connect was refused because of decision 13 */
-    int loopback_muted;   /* it was logged that there is no callback for loopback payloads */
-    uint64_t sequence;    /* never goes back. Decision 1 */
+    uint8_t keep_alive[8]; /* the numbers that the server sent: keep-alives return them */
+    int disconnecting;     /* its disconnect packets are being sent */
+    int pending_event;     /* a denial or a disconnect was received, and is handled after sending */
+    int clocks_started;    /* the first update after connect starts them */
+    int token_was_used;    /* for the report: connect was refused because of decision 13 */
+    uint64_t sequence;     /* never goes back. Decision 1 */
     uint64_t session;
     uint64_t connects;
     uint64_t disconnects;
     uint64_t send_errors_noted;
     double connect_time; /* of the first update after connect */
-    double server_time;  /* when this server's turn began */
+    double server_time;  /* when the client turned to this server */
     double last_send_time;
-    double silence_time; /* since then nothing was heard */
+    double silence_time; /* the time of the last accepted packet, or of the state's beginning */
     double first_error_time;
     int errors; /* of this server, while requesting */
     int server_index;
@@ -5890,9 +6300,9 @@ struct netcode_client_t {
     uint64_t challenge_sequence;
     uint8_t challenge[NC_CHALLENGE_BYTES];
     nc_connect_token_t token;
-    nc_client_trial_t trials[NETCODE_MAX_SERVERS_PER_CONNECT];
+    nc_client_attempt_t attempts[NETCODE_MAX_SERVERS_PER_CONNECT];
     nc_client_refused_t refused;
-    uint8_t remembered[NC_CLIENT_TOKENS_REMEMBERED][NC_TOKEN_TAG_BYTES]; /* tokens it was connected with */
+    uint8_t remembered[NC_CLIENT_TOKENS_REMEMBERED][NC_TOKEN_TAG_BYTES]; /* tokens that have connected */
     uint64_t remembered_count;
 };
 
@@ -5912,8 +6322,8 @@ static void nc_client_wipe_keys( struct netcode_client_t * client )
 static void nc_client_drop( struct netcode_client_t * client, int reason, const struct netcode_address_t * from,
                             int bytes )
 {
-    client->counters.dropped[reason]++;
-    NC_LOG( &client->log, DEBUG, "client dropped a datagram of %d bytes: %s", bytes,
+    client->base.counters.dropped[reason]++;
+    NC_LOG( &client->base.log, DEBUG, "client dropped a datagram of %d bytes: %s", bytes,
             netcode_drop_reason_text( reason ) );
     if ( client->config.drop_callback )
         client->config.drop_callback( client->config.callback_context, reason, from, bytes );
@@ -5922,24 +6332,17 @@ static void nc_client_drop( struct netcode_client_t * client, int reason, const 
 static void nc_client_seal( struct netcode_client_t * client, int type, const uint8_t * body, int body_bytes )
 {
     uint8_t spare[NC_OUT_STRIDE];
-    uint8_t * out = nc_outbox_begin( &client->outbox, spare );
+    uint8_t * out = nc_outbox_begin( &client->base.outbox, spare );
     if ( client->state <= 0 || client->loopback || client->sequence == UINT64_MAX )
-        return; /* the keys are gone, or a nonce would be used twice */
+        return; /* the keys are wiped, or a nonce would be used twice */
     nc_packet_t packet = { type, 0, body_bytes, client->sequence++ };
-    nc_packet_context_t channel = { client->token.route.client_to_server_key, client->token.protocol_id };
-    client->last_send_time = client->clock.now;
-    nc_outbox_end( &client->outbox, out, &client->server_address, type,
-                   nc_packet_seal( out, &packet, body, &channel ) );
+    nc_packet_context_t context = { client->token.route.client_to_server_key, client->token.protocol_id };
+    client->last_send_time = client->base.clock.now;
+    nc_outbox_end( &client->base.outbox, out, &client->server_address, type,
+                   nc_packet_seal( out, &packet, body, &context ) );
 }
 
-static void nc_client_send_disconnects( struct netcode_client_t * client )
-{
-    for ( int i = 0; i < NC_DISCONNECT_PACKETS; i++ )
-        nc_client_seal( client, NETCODE_PACKET_DISCONNECT, NULL, 0 );
-    nc_outbox_flush( &client->outbox );
-}
-
-/* The invariants of each state, and of what it holds; looked at whenever a call begins. */
+/* Asserts the invariants of each state and its data; called at the start of each call. */
 static void nc_client_check( const struct netcode_client_t * client )
 {
     netcode_assert( client->state >= NC_STATE( CONNECT_TOKEN_EXPIRED ) && client->state <= NC_STATE( CONNECTED ) );
@@ -5948,16 +6351,11 @@ static void nc_client_check( const struct netcode_client_t * client )
     netcode_assert( client->state != NC_STATE( CONNECTED ) || client->inbox.queues[0].is_open );
     netcode_assert( !client->loopback || client->state == NC_STATE( CONNECTED ) );
     netcode_assert( client->client_index >= -1 && client->max_clients >= 0 );
-    netcode_assert( client->outbox.sent <= client->outbox.count && client->outbox.count <= client->outbox.capacity );
+    netcode_assert( client->base.outbox.sent <= client->base.outbox.count &&
+                    client->base.outbox.count <= client->base.outbox.capacity );
     netcode_assert( client->inbox.pool->held + client->inbox.queued + client->inbox.pool->free_count <=
                     client->inbox.pool->count );
     (void) client;
-}
-
-static void nc_client_remember_token( struct netcode_client_t * client )
-{
-    memcpy( client->remembered[client->remembered_count++ % NC_CLIENT_TOKENS_REMEMBERED], nc_client_token_tag( client ),
-            NC_TOKEN_TAG_BYTES );
 }
 
 static int nc_client_remembers_token( const struct netcode_client_t * client )
@@ -5968,24 +6366,25 @@ static int nc_client_remembers_token( const struct netcode_client_t * client )
     return 0;
 }
 
-/* Time spent on the present server goes into the report. */
-static void nc_client_close_trial( struct netcode_client_t * client )
+/* Stores for the report how long the current server was tried. */
+static void nc_client_end_attempt( struct netcode_client_t * client )
 {
-    client->trials[client->server_index].seconds_waited = (float) ( client->clock.now - client->server_time );
+    client->attempts[client->server_index].seconds_waited = (float) ( client->base.clock.now - client->server_time );
 }
 
-/* What it takes to leave a connection or the attempt at one. */
+/* Ends a connection or an attempt. */
 static void nc_client_end_session( struct netcode_client_t * client, int previous, int state )
 {
     if ( previous == NC_STATE( CONNECTED ) )
         client->disconnects++;
     else if ( previous > 0 && client->clocks_started )
-        nc_client_close_trial( client );
+        nc_client_end_attempt( client );
     if ( previous > 0 || state < 0 )
         nc_inbox_close( &client->inbox, 0, client->session, 0, state );
+
     client->loopback = 0;
     client->max_clients = 0;
-    client->verdict = NC_ON_NOTHING;
+    client->pending_event = NC_ON_NOTHING;
     nc_client_wipe_keys( client );
 }
 
@@ -5997,33 +6396,37 @@ static void nc_client_notify( struct netcode_client_t * client )
         client->config.state_change_callback( client->config.callback_context, previous, client->state );
 }
 
-/*  Every change of state goes through here. The callback comes last: it may change the state again, or end
-    everything. */
+/*  The only function that changes the state. The callback is called last: it may change the state again, or destroy the
+    client. */
 static void nc_client_enter( struct netcode_client_t * client, int state )
 {
     int previous = client->state;
     client->state = state;
-    client->last_send_time = NC_LONG_AGO; /* what the new state has to say goes out at once */
-    client->silence_time = client->clock.now;
+    client->last_send_time = NC_LONG_AGO; /* the new state's first packet is sent at once */
+    client->silence_time = client->base.clock.now;
+
     if ( state <= 0 ) {
         nc_client_end_session( client, previous, state );
     } else if ( state == NC_STATE( CONNECTED ) ) {
         client->connects++;
         if ( !client->loopback ) {
-            nc_client_close_trial( client );
-            nc_client_remember_token( client );
+            nc_client_end_attempt( client );
+            memcpy( client->remembered[client->remembered_count++ % NC_CLIENT_TOKENS_REMEMBERED],
+                    nc_client_token_tag( client ), NC_TOKEN_TAG_BYTES );
         }
         nc_inbox_open( &client->inbox, 0, client->session, 0 );
     }
+
     nc_client_check( client );
     if ( previous == state )
         return;
-    NC_LOG( &client->log, INFO, "client state: %s -> %s", netcode_client_state_name( previous ),
+
+    NC_LOG( &client->base.log, INFO, "client state: %s -> %s", netcode_client_state_name( previous ),
             netcode_client_state_name( state ) );
     nc_client_notify( client );
 }
 
-/* Turns to one server of the token. */
+/* Starts to try one server of the token. */
 static void nc_client_try_server( struct netcode_client_t * client, int server_index )
 {
     char text[NETCODE_MAX_ADDRESS_STRING_LENGTH];
@@ -6032,13 +6435,14 @@ static void nc_client_try_server( struct netcode_client_t * client, int server_i
     client->server_address = client->token.route.addresses[server_index];
     if ( nc_address_is_link_local( &client->server_address ) && nc_address_is_link_local( &client->address ) )
         client->server_address.data.ipv6[1] = client->address.data.ipv6[1];
-    client->server_time = client->clock.now;
+    client->server_time = client->base.clock.now;
     client->errors = 0;
     client->refused.count = 0;
-    client->verdict = NC_ON_NOTHING;
+    client->pending_event = NC_ON_NOTHING;
+
     netcode_address_to_string( &client->server_address, text );
     nc_client_enter( client, NC_STATE( SENDING_CONNECTION_REQUEST ) );
-    NC_LOG( &client->log, INFO, "client connects to %s (server %d of %d)", text, server_index + 1, servers );
+    NC_LOG( &client->base.log, INFO, "client connects to %s (server %d of %d)", text, server_index + 1, servers );
 }
 
 static void nc_client_step( struct netcode_client_t * client, int event )
@@ -6047,8 +6451,9 @@ static void nc_client_step( struct netcode_client_t * client, int event )
         const nc_client_rule_t * rule = &nc_client_rules[i];
         if ( rule->state != client->state || rule->event != event )
             continue;
+
         if ( rule->next_server_first && client->server_index + 1 < client->token.route.num_addresses ) {
-            nc_client_close_trial( client );
+            nc_client_end_attempt( client );
             nc_client_try_server( client, client->server_index + 1 );
         } else if ( rule->else_state != client->state )
             nc_client_enter( client, rule->else_state );
@@ -6058,30 +6463,30 @@ static void nc_client_step( struct netcode_client_t * client, int event )
 
 /* ---- receiving ---- */
 
-/* Which sealed packets mean something in which state? */
+/* Which types of encrypted packets are accepted in which state? */
 static int nc_client_expects( const struct netcode_client_t * client, int type )
 {
+    int requests = client->state == NC_STATE( SENDING_CONNECTION_REQUEST );
+    int responds = client->state == NC_STATE( SENDING_CONNECTION_RESPONSE );
     switch ( type ) {
-    case NETCODE_PACKET_DENIED:
-        return client->state == NC_STATE( SENDING_CONNECTION_REQUEST ) ||
-               client->state == NC_STATE( SENDING_CONNECTION_RESPONSE );
-    case NETCODE_PACKET_CHALLENGE: return client->state == NC_STATE( SENDING_CONNECTION_REQUEST );
-    case NETCODE_PACKET_KEEP_ALIVE:
-        return client->state == NC_STATE( SENDING_CONNECTION_RESPONSE ) || client->state == NC_STATE( CONNECTED );
+    case NETCODE_PACKET_DENIED: return requests || responds;
+    case NETCODE_PACKET_CHALLENGE: return requests;
+    case NETCODE_PACKET_KEEP_ALIVE: return responds || client->state == NC_STATE( CONNECTED );
     default: return client->state == NC_STATE( CONNECTED );
     }
 }
 
-/*  The keep-alive that connects, or one of those that follow. A deployed server names its client ids where the slot
-    belongs: that connects, as a slot that is not known. */
+/*  The keep-alive that connects, or a later one. A deployed server sends a client id in the field of the client index:
+    the client connects, and its slot is unknown. */
 static void nc_client_on_keep_alive( struct netcode_client_t * client, const nc_packet_t * packet,
                                      const uint8_t * body )
 {
     uint32_t client_index = nc_load_u32( body );
     uint32_t max_clients = nc_load_u32( body + 4 );
-    client->silence_time = client->clock.now;
+    client->silence_time = client->base.clock.now;
     if ( client->state == NC_STATE( CONNECTED ) )
         return; /* its numbers are not used again */
+
     int known = client_index < max_clients && client_index < NETCODE_MAX_SLOTS;
     client->client_index = known ? (int) client_index : -1;
     client->max_clients = max_clients < NETCODE_MAX_SLOTS ? (int) max_clients : NETCODE_MAX_SLOTS;
@@ -6090,18 +6495,18 @@ static void nc_client_on_keep_alive( struct netcode_client_t * client, const nc_
     uint64_t session = client->session;
     nc_client_step( client, NC_ON_KEEP_ALIVE );
     if ( !known && client->session == session )
-        NC_LOG( &client->log, ERROR, "client: the server says slot %lu of %lu, which can not be: its index is -1",
+        NC_LOG( &client->base.log, ERROR, "client: the server says slot %lu of %lu, which can not be: its index is -1",
                 (unsigned long) client_index, (unsigned long) max_clients );
 }
 
 static int nc_client_on_payload( struct netcode_client_t * client, const nc_packet_t * packet, nc_arrival_t * arrival )
 {
     nc_buffer_t what = { client->session, 0, packet->sequence, 0, (uint32_t) packet->body_bytes };
-    client->silence_time = client->clock.now;
+    client->silence_time = client->base.clock.now;
     return nc_arrival_queue( arrival, &client->inbox, what );
 }
 
-/* Reads one sealed packet of the server and acts on it. Returns a drop reason. */
+/* Opens one packet of the server and handles it. Returns a drop reason. */
 static int nc_client_read( struct netcode_client_t * client, nc_arrival_t * arrival )
 {
     nc_packet_t * packet = &arrival->as.packet;
@@ -6110,31 +6515,35 @@ static int nc_client_read( struct netcode_client_t * client, nc_arrival_t * arri
         return reason;
     if ( !nc_client_expects( client, packet->type ) )
         return NETCODE_DROP_WRONG_STATE;
+
     uint8_t * body = arrival->data + packet->header_bytes;
-    nc_packet_context_t channel = { client->token.route.server_to_client_key, client->token.protocol_id };
+    nc_packet_context_t context = { client->token.route.server_to_client_key, client->token.protocol_id };
     arrival->cost += NC_COST_OPEN;
+
     if ( client->state == NC_STATE( CONNECTED ) )
-        reason = nc_packet_accept( packet, arrival->data, &channel, &client->replay );
-    else if ( !nc_packet_open( packet, arrival->data, body, &channel ) )
+        reason = nc_packet_accept( packet, arrival->data, &context, &client->replay );
+    else if ( !nc_packet_open( packet, arrival->data, body, &context ) )
         reason = NETCODE_DROP_AUTHENTICATION_FAILED;
     if ( reason != NETCODE_DROP_NONE )
         return reason;
-    client->counters.packets_received[packet->type]++;
+
+    client->base.counters.packets_received[packet->type]++;
     client->refused.count = 0;
+
     switch ( packet->type ) {
     case NETCODE_PACKET_DENIED:
-        client->trials[client->server_index].denied = 1;
-        client->verdict = NC_ON_DENIED;
+        client->attempts[client->server_index].denied = 1;
+        client->pending_event = NC_ON_DENIED;
         return NETCODE_DROP_NONE;
     case NETCODE_PACKET_CHALLENGE:
-        client->trials[client->server_index].challenged = 1;
+        client->attempts[client->server_index].challenged = 1;
         client->challenge_sequence = nc_load_u64( body );
         memcpy( client->challenge, body + 8, NC_CHALLENGE_BYTES );
         nc_client_step( client, NC_ON_CHALLENGE );
         return NETCODE_DROP_NONE;
     case NETCODE_PACKET_KEEP_ALIVE: nc_client_on_keep_alive( client, packet, body ); return NETCODE_DROP_NONE;
     case NETCODE_PACKET_PAYLOAD: return nc_client_on_payload( client, packet, arrival );
-    default: client->verdict = NC_ON_DISCONNECT; return NETCODE_DROP_NONE;
+    default: client->pending_event = NC_ON_DISCONNECT; return NETCODE_DROP_NONE;
     }
 }
 
@@ -6148,57 +6557,52 @@ static int nc_client_screen( const struct netcode_client_t * client, const nc_ar
     return nc_address_same( arrival->from, &client->server_address ) ? NETCODE_DROP_NONE : NETCODE_DROP_WRONG_SERVER;
 }
 
-/* A packet of the server that could not be read belongs into the report; one that came twice or too late does not. */
-static void nc_client_note_refusal( struct netcode_client_t * client, int reason )
-{
-    switch ( reason ) {
-    case NETCODE_DROP_WRONG_STATE:
-    case NETCODE_DROP_REPLAYED:
-    case NETCODE_DROP_QUEUE_FULL:
-    case NETCODE_DROP_POOL_EMPTY: return;
-    default: client->refused.count++; client->refused.reason = reason;
-    }
-}
-
 static void nc_client_process( struct netcode_client_t * client, nc_arrival_t * arrival )
 {
-    client->counters.datagrams_received++;
-    client->counters.bytes_received += (uint64_t) arrival->bytes;
+    client->base.counters.datagrams_received++;
+    client->base.counters.bytes_received += (uint64_t) arrival->bytes;
+
     int reason = nc_client_screen( client, arrival );
     if ( reason == NETCODE_DROP_NONE ) {
         reason = nc_client_read( client, arrival );
-        if ( reason != NETCODE_DROP_NONE )
-            nc_client_note_refusal( client, reason );
+        /* The report counts the server's packets that could not be read, but no duplicates or late ones. */
+        if ( reason != NETCODE_DROP_NONE && reason != NETCODE_DROP_WRONG_STATE && reason != NETCODE_DROP_REPLAYED &&
+             reason != NETCODE_DROP_QUEUE_FULL && reason != NETCODE_DROP_POOL_EMPTY ) {
+            client->refused.count++;
+            client->refused.reason = reason;
+        }
     }
     if ( reason != NETCODE_DROP_NONE )
         nc_client_drop( client, reason, arrival->from, arrival->bytes );
 }
 
-/*  The socket reported an error, perhaps an ICMP "unreachable". It can be forged, so it never ends anything: it
-    only lets a client that still asks turn to a further server sooner. Decision 6 */
+/*  The socket reported an error, perhaps an ICMP "unreachable". It can be forged, so it never ends a connection: a
+    client that is still requesting only tries the next server sooner. Decision 6 */
 static void nc_client_on_socket_error( struct netcode_client_t * client, const struct netcode_datagram_t * datagram )
 {
-    nc_client_trial_t * trial = &client->trials[client->server_index];
-    client->counters.receive_errors++;
-    client->counters.last_socket_error = datagram->error;
+    nc_client_attempt_t * attempt = &client->attempts[client->server_index];
+    nc_endpoint_count_error( &client->base, datagram->error );
     if ( client->state <= 0 || client->loopback )
         return;
     if ( datagram->address.type != NETCODE_ADDRESS_NONE &&
          !nc_address_same( &datagram->address, &client->server_address ) )
         return;
-    trial->errors++;
-    trial->last_error = datagram->error;
+
+    attempt->errors++;
+    attempt->last_error = datagram->error;
     if ( client->state != NC_STATE( SENDING_CONNECTION_REQUEST ) )
         return;
+
     if ( client->errors++ == 0 )
-        client->first_error_time = client->clock.now;
+        client->first_error_time = client->base.clock.now;
     if ( client->errors >= NC_CLIENT_ERRORS_TO_MOVE_ON &&
-         client->clock.now - client->first_error_time >= NC_ERROR_SPREAD )
+         client->base.clock.now - client->first_error_time >= NC_ERROR_SPREAD )
         nc_client_step( client, NC_ON_UNREACHABLE );
 }
 
 /* Handles one datagram of a received batch and returns its cost. */
-static int nc_client_take( struct netcode_client_t * client, struct netcode_datagram_t * datagram, uint32_t * buffer )
+static int nc_client_handle_datagram( struct netcode_client_t * client, struct netcode_datagram_t * datagram,
+                                      uint32_t * buffer )
 {
     nc_arrival_t arrival;
     nc_arrival_init( &arrival, datagram, nc_arrival_measure( datagram ), *buffer );
@@ -6206,8 +6610,9 @@ static int nc_client_take( struct netcode_client_t * client, struct netcode_data
         nc_client_on_socket_error( client, datagram );
     else
         nc_client_process( client, &arrival );
+
     if ( arrival.kept )
-        *buffer = nc_pool_take( client->inbox.pool ); /* nc_inbox_room has seen to it that there is one */
+        *buffer = nc_pool_take( client->inbox.pool ); /* nc_inbox_check_capacity made sure of one */
     nc_arrival_prepare( datagram, client->inbox.pool, *buffer );
     return NC_COST_CHEAP + arrival.cost;
 }
@@ -6220,42 +6625,44 @@ static void nc_client_receive( struct netcode_client_t * client )
             ( budget + NC_COST_OPEN ) / ( NC_COST_OPEN + NC_COST_CHEAP ); /* what it can pay for, whatever arrives */
         if ( want > NC_CLIENT_BATCH )
             want = NC_CLIENT_BATCH;
-        int count = client->socket.receive( client->socket.context, client->datagrams, want );
-        client->counters.receive_errors += count < 0; /* the socket is broken */
+
+        int count = nc_endpoint_receive( &client->base, want );
         if ( count <= 0 )
             break;
-        for ( int i = 0; i < count && i < want; i++ )
-            budget -= nc_client_take( client, &client->datagrams[i], &client->batch[i] );
+        for ( int i = 0; i < count; i++ )
+            budget -= nc_client_handle_datagram( client, &client->base.datagrams[i], &client->base.batch[i] );
     }
-    client->backlog = budget <= 0;
+    client->base.backlog = budget <= 0;
 }
 
 /* ---- update ---- */
 
-/* Errors of sending belong into the report as much as those that come back. */
+/* The report counts errors of sending too, not only those received by ICMP. */
 static void nc_client_note_send_errors( struct netcode_client_t * client )
 {
-    nc_client_trial_t * trial = &client->trials[client->server_index];
-    if ( client->counters.send_errors == client->send_errors_noted )
+    nc_client_attempt_t * attempt = &client->attempts[client->server_index];
+    if ( client->base.counters.send_errors == client->send_errors_noted )
         return;
-    client->send_errors_noted = client->counters.send_errors;
-    trial->errors++;
-    trial->unsendable = 1;
-    trial->last_error = nc_socket_info( &client->socket ).last_send_error;
-    client->counters.last_socket_error = trial->last_error;
+    client->send_errors_noted = client->base.counters.send_errors;
+    attempt->errors++;
+    attempt->unsendable = 1;
+    attempt->last_error = nc_socket_info( &client->base.socket ).last_send_error;
+    client->base.counters.last_socket_error = attempt->last_error;
 }
 
 static void nc_client_send_request( struct netcode_client_t * client )
 {
     uint8_t spare[NC_OUT_STRIDE];
-    uint8_t * out = nc_outbox_begin( &client->outbox, spare );
+    uint8_t * out = nc_outbox_begin( &client->base.outbox, spare );
     if ( client->state != NC_STATE( SENDING_CONNECTION_REQUEST ) )
         return;
-    if ( client->trials[client->server_index].requests_sent++ == 0 )
-        nc_socket_connect( &client->socket, &client->server_address );
-    client->sequence += client->sequence < UINT64_MAX; /* requests are counted too, as every known client does */
-    client->last_send_time = client->clock.now;
-    nc_outbox_end( &client->outbox, out, &client->server_address, NETCODE_PACKET_REQUEST,
+
+    if ( client->attempts[client->server_index].requests_sent++ == 0 )
+        if ( client->base.extras.connect_to )
+            client->base.extras.connect_to( client->base.socket.context, &client->server_address );
+    client->sequence += client->sequence < UINT64_MAX; /* requests are counted too, as in every known client */
+    client->last_send_time = client->base.clock.now;
+    nc_outbox_end( &client->base.outbox, out, &client->server_address, NETCODE_PACKET_REQUEST,
                    nc_packet_write_request( out, &client->token ) );
 }
 
@@ -6263,12 +6670,13 @@ static void nc_client_send( struct netcode_client_t * client )
 {
     uint8_t body[NC_PACKET_LARGE_BODY];
     nc_writer_t writer = nc_writer_make( body, sizeof( body ) );
-    if ( client->state <= 0 || client->clock.now - client->last_send_time < NC_SEND_INTERVAL )
+    if ( client->state <= 0 || client->base.clock.now - client->last_send_time < NC_SEND_INTERVAL )
         return;
+
     switch ( client->state ) {
     case NC_STATE( SENDING_CONNECTION_REQUEST ): nc_client_send_request( client ); break;
     case NC_STATE( SENDING_CONNECTION_RESPONSE ):
-        client->trials[client->server_index].responses_sent++;
+        client->attempts[client->server_index].responses_sent++;
         nc_writer_number( &writer, client->challenge_sequence, 8 );
         nc_writer_bytes( &writer, client->challenge, NC_CHALLENGE_BYTES );
         nc_client_seal( client, NETCODE_PACKET_RESPONSE, body, NC_PACKET_LARGE_BODY );
@@ -6277,8 +6685,8 @@ static void nc_client_send( struct netcode_client_t * client )
     }
 }
 
-/*  Seconds that the token gives for connecting, over all its servers; negative: no end.
-    Standard: Connect Token Expired */
+/*  Seconds that the token allows for connecting, over all its servers; negative: no limit. Standard: Connect Token
+    Expired */
 static double nc_client_token_seconds( const struct netcode_client_t * client )
 {
     if ( client->token.expire_timestamp == UINT64_MAX )
@@ -6289,16 +6697,16 @@ static double nc_client_token_seconds( const struct netcode_client_t * client )
 static void nc_client_expire( struct netcode_client_t * client )
 {
     double seconds = nc_client_token_seconds( client );
-    if ( seconds >= 0.0 && client->clock.now - client->connect_time >= seconds )
+    if ( seconds >= 0.0 && client->base.clock.now - client->connect_time >= seconds )
         nc_client_step( client, NC_ON_EXPIRY );
 }
 
 static void nc_client_time_out( struct netcode_client_t * client )
 {
     double timeout = client->token.route.timeout_seconds;
-    if ( client->backlog )
-        timeout *= 2.0; /* the answer may lie in what was not read yet. Decision 6 */
-    if ( client->state > 0 && timeout > 0.0 && client->clock.now - client->silence_time >= timeout )
+    if ( client->base.backlog )
+        timeout *= 2.0; /* the reply may be among the datagrams not read yet. Decision 6 */
+    if ( client->state > 0 && timeout > 0.0 && client->base.clock.now - client->silence_time >= timeout )
         nc_client_step( client, NC_ON_SILENCE );
 }
 
@@ -6307,7 +6715,7 @@ static void nc_client_start_clocks( struct netcode_client_t * client )
     if ( client->state <= 0 || client->clocks_started )
         return;
     client->clocks_started = 1;
-    client->connect_time = client->server_time = client->silence_time = client->clock.now;
+    client->connect_time = client->server_time = client->silence_time = client->base.clock.now;
 }
 
 /* Standard: Client State Machine. Order: receive, send, token expiry, denial or disconnect, timeouts. */
@@ -6317,81 +6725,68 @@ static void nc_client_update( struct netcode_client_t * client )
     nc_client_receive( client );
     if ( client->loopback )
         return;
-    nc_client_start_clocks( client ); /* a callback may have begun another connection */
+    nc_client_start_clocks( client ); /* a callback may have started another connection */
     nc_client_send( client );
     nc_client_note_send_errors( client );
     nc_client_expire( client );
-    int verdict = client->verdict;
-    client->verdict = NC_ON_NOTHING;
-    if ( verdict != NC_ON_NOTHING )
-        nc_client_step( client, verdict );
+
+    int pending_event = client->pending_event;
+    client->pending_event = NC_ON_NOTHING;
+    if ( pending_event != NC_ON_NOTHING )
+        nc_client_step( client, pending_event );
     nc_client_time_out( client );
-    nc_outbox_flush( &client->outbox );
+    nc_outbox_flush( &client->base.outbox );
 }
 
 /* ---- life ---- */
 
-static void nc_client_free( struct netcode_client_t * client )
+/*  Begins a call. A log callback may make it before a change of state was reported: then the change is reported first,
+    so that the application gets all events in the order in which they happened. */
+static NC_INLINE void nc_client_begin_call( struct netcode_client_t * client )
 {
-    nc_allocator_t allocator = client->allocator;
-    if ( client->socket.close )
-        client->socket.close( client->socket.context );
-    nc_crypto_release( &allocator, client, nc_pool_written_bytes( client->inbox.pool ) );
-}
-
-/* A callback of the last call did not return: nothing is in progress any more. */
-static void nc_client_repair( struct netcode_client_t * client )
-{
-    client->depth = client->updating = client->leaving = 0;
-    nc_outbox_repair( &client->outbox );
-    for ( int i = 0; i < NC_CLIENT_BATCH; i++ )
-        nc_arrival_prepare( &client->datagrams[i], client->inbox.pool, client->batch[i] );
-}
-
-/*  Begins a call. A callback of the log may make it while a change of state is not told yet: that comes first, so
-    that the application hears of everything in the order in which it happened. */
-static NC_INLINE void nc_client_come( struct netcode_client_t * client )
-{
-    uintptr_t frame = NC_FRAME();
-    if ( client->depth && frame >= client->outermost && frame )
-        nc_client_repair( client );
-    if ( client->depth++ == 0 )
-        client->outermost = frame;
+    if ( nc_endpoint_begin_call( &client->base, client->inbox.pool, NC_FRAME() ) )
+        client->disconnecting = 0;
     nc_client_check( client );
     nc_client_notify( client );
 }
 
-static void nc_client_leave( struct netcode_client_t * client )
+static void nc_client_end_call( struct netcode_client_t * client )
 {
-    if ( --client->depth == 0 && client->destroy_deferred )
-        nc_client_free( client );
+    if ( --client->base.depth == 0 && client->base.destroy_deferred )
+        nc_endpoint_free( &client->base, nc_pool_written_bytes( client->inbox.pool ) );
 }
 
 static void nc_client_disconnect( struct netcode_client_t * client )
 {
-    if ( client->state <= 0 || client->leaving )
+    if ( client->state <= 0 || client->disconnecting )
         return;
-    client->leaving = 1;
-    if ( !client->loopback && client->state != NC_STATE( SENDING_CONNECTION_REQUEST ) )
-        nc_client_send_disconnects( client ); /* while it asks, no server has anything to end */
-    client->leaving = 0;
+
+    client->disconnecting = 1;
+    if ( !client->loopback && client->state != NC_STATE( SENDING_CONNECTION_REQUEST ) ) {
+        for ( int i = 0; i < NC_DISCONNECT_PACKETS; i++ ) /* while requesting, no server has a session to end */
+            nc_client_seal( client, NETCODE_PACKET_DISCONNECT, NULL, 0 );
+        nc_outbox_flush( &client->base.outbox );
+    }
+    client->disconnecting = 0;
     nc_client_enter( client, NC_STATE( DISCONNECTED ) );
 }
 
 static void nc_client_begin( struct netcode_client_t * client, const uint8_t * connect_token )
 {
     nc_client_disconnect( client );
-    if ( client->state > 0 || client->destroy_deferred )
-        return; /* the callback of that disconnect has connected elsewhere, or ends it all */
+    if ( client->state > 0 || client->base.destroy_deferred )
+        return; /* the callback of that disconnect has connected again, or called destroy */
+
     client->session++;
-    memset( client->trials, 0, sizeof( client->trials ) );
+    memset( client->attempts, 0, sizeof( client->attempts ) );
     client->refused.count = 0;
     client->server_index = 0;
     client->clocks_started = 0;
+
     int valid = nc_token_read( connect_token, &client->token );
     client->token_was_used = valid && nc_client_remembers_token( client );
     if ( !valid || client->token_was_used ) {
-        NC_LOG( &client->log, ERROR, "client can not connect: %s",
+        NC_LOG( &client->base.log, ERROR, "client can not connect: %s",
                 client->token_was_used ? "it has been connected with this token before"
                                        : "the connect token is not valid" );
         if ( !valid )
@@ -6399,129 +6794,114 @@ static void nc_client_begin( struct netcode_client_t * client, const uint8_t * c
         nc_client_enter( client, NC_STATE( INVALID_CONNECT_TOKEN ) );
         return;
     }
+
     nc_client_try_server( client, 0 );
 }
 
-/*  Everything in one block: the client, its outgoing datagrams, and last its packets, of which most are never there. With a
-    client of NULL it only measures. */
-static size_t nc_client_layout( const struct netcode_client_config_t * config, struct netcode_client_t * client )
+/*  Lays out one block: the client, its batches, and last its packets, most of whose pages are never used. If `client`
+    is NULL, it only measures. Returns the bytes that a client allocates. */
+static size_t nc_client_layout( const struct netcode_client_config_t * config, const nc_endpoint_setup_t * setup,
+                                struct netcode_client_t * client )
 {
     struct netcode_client_t measured;
     struct netcode_client_t * target = client ? client : &measured;
     nc_arena_t arena = nc_arena_make( client );
     int wanted = nc_config_limit( config->packet_pool_buffers );
-    uint32_t buffers = (uint32_t) ( wanted > 0 ? wanted : (int) NC_CLIENT_POOL );
+    uint32_t buffers = (uint32_t) ( wanted > 0 ? wanted : (int) NC_CLIENT_POOL ) + (uint32_t) NC_CLIENT_BATCH;
+
     nc_arena_take( &arena, 1, sizeof( *client ) );
     target->inbox.client_count = 1;
     target->inbox.note_count = 2 + NC_INBOX_SPARE_NOTES_CLIENT;
-    nc_inbox_place( &target->inbox, &arena, buffers + NC_CLIENT_BATCH );
-    nc_outbox_place( &target->outbox, &arena, config->batch_sends ? NC_SEND_BATCH : 0 );
-    target->inbox.pool = nc_pool_place( &arena, buffers + NC_CLIENT_BATCH );
+    nc_inbox_place( &target->inbox, &arena, buffers );
+    nc_endpoint_place( &target->base, &arena, setup, NC_CLIENT_BATCH );
+    target->inbox.pool = nc_pool_place( &arena, buffers );
     return arena.at;
 }
 
 static void nc_client_set_defaults( struct netcode_client_config_t * config )
 {
+    NC_ENDPOINT_SET_DEFAULTS( config );
     config->packet_pool_buffers = nc_config_limit( config->packet_pool_buffers );
-    config->packet_quota = nc_config_limit( config->packet_quota );
-    config->update_budget = nc_config_limit( config->update_budget );
     if ( config->packet_pool_buffers <= 0 )
         config->packet_pool_buffers = NC_CLIENT_POOL;
     if ( config->packet_quota <= 0 )
         config->packet_quota = config->packet_pool_buffers;
     if ( config->update_budget <= 0 )
         config->update_budget = NC_CLIENT_BUDGET;
-    if ( config->receive_buffer_bytes <= 0 )
-        config->receive_buffer_bytes = NC_SOCKET_BUFFER_BYTES;
-    if ( config->send_buffer_bytes <= 0 )
-        config->send_buffer_bytes = NC_SOCKET_BUFFER_BYTES;
-    if ( !config->unix_time )
-        config->unix_time = nc_unix_default;
-}
-
-/* Returns a create error. */
-static int nc_client_open_socket( struct netcode_client_t * client, nc_transport_t * transport,
-                                  const struct netcode_address_t * second )
-{
-    int family;
-    if ( !transport->socket && transport->simulator && client->address.port == 0 )
-        return NETCODE_CLIENT_CREATE_ERROR_SIMULATOR_REQUIRES_PORT;
-    transport->udp.log = &client->log;
-    transport->udp.addresses[0] = &client->address;
-    transport->udp.addresses[1] = second;
-    transport->udp.reports_errors = 1;
-    switch ( nc_transport_open( transport, &client->address, &client->socket, &client->override_, &family ) ) {
-    case NC_SOCKET_OK: return NETCODE_CLIENT_CREATE_ERROR_NONE;
-    case NC_SOCKET_NO_MEMORY: return NETCODE_CLIENT_CREATE_ERROR_ALLOCATE_CLIENT_FAILED;
-    default:
-        return family == NETCODE_ADDRESS_IPV6 ? NETCODE_CLIENT_CREATE_ERROR_CREATE_SOCKET_IPV6_FAILED
-                                              : NETCODE_CLIENT_CREATE_ERROR_CREATE_SOCKET_IPV4_FAILED;
-    }
 }
 
 static void nc_client_init( struct netcode_client_t * client, const struct netcode_client_config_t * config,
-                            double time )
+                            const nc_endpoint_setup_t * setup, double time )
 {
     memset( client, 0, sizeof( *client ) );
-    nc_client_layout( config, client );
+    nc_client_layout( config, setup, client );
+    nc_endpoint_init( &client->base, setup, time );
     client->config = *config;
     nc_client_set_defaults( &client->config );
-    client->log.callback = config->log_callback;
-    client->log.context = config->callback_context;
-    nc_clock_init( &client->clock, time );
-    client->outbox.socket = &client->socket;
-    client->outbox.counters = &client->counters;
     nc_inbox_reset( &client->inbox, client->inbox.pool, (uint32_t) client->config.packet_quota );
-    for ( int i = 0; i < NC_CLIENT_BATCH; i++ ) {
-        client->batch[i] = nc_pool_take( client->inbox.pool );
-        nc_arrival_prepare( &client->datagrams[i], client->inbox.pool, client->batch[i] );
-    }
+    nc_endpoint_fill_batch( &client->base, client->inbox.pool );
+    client->address = setup->addresses[0];
+    client->sequence = nc_crypto_sequence_base( config->sequence_base, nc_crypto_random_u64() );
 }
 
-/* Returns a create error. */
-static int nc_client_make( struct netcode_client_t ** result, const struct netcode_address_t * addresses, int count,
+/* Returns a create error of the endpoint, or NC_CLIENT_NEEDS_PORT. */
+static int nc_client_make( struct netcode_client_t ** result, nc_endpoint_setup_t * setup,
                            const struct netcode_client_config_t * config, double time )
 {
-    nc_transport_t transport;
-    NC_TRANSPORT_READ( &transport, config );
-    if ( !nc_transport_is_complete( &transport ) )
-        return NETCODE_CLIENT_CREATE_ERROR_MISSING_OVERRIDE_CALLBACK;
-    nc_allocator_t allocator = transport.udp.allocator;
+    nc_allocator_t allocator = setup->udp.allocator;
+    if ( !setup->socket && setup->simulator && setup->addresses[0].port == 0 )
+        return NC_CLIENT_NEEDS_PORT;
+
     struct netcode_client_t * client =
-        (struct netcode_client_t *) allocator.allocate( allocator.context, nc_client_layout( config, NULL ) );
+        (struct netcode_client_t *) allocator.allocate( allocator.context, nc_client_layout( config, setup, NULL ) );
     if ( !client )
-        return NETCODE_CLIENT_CREATE_ERROR_ALLOCATE_CLIENT_FAILED;
-    nc_client_init( client, config, time );
-    client->allocator = allocator;
-    client->address = addresses[0];
-    transport.udp.receive_buffer_bytes = client->config.receive_buffer_bytes;
-    transport.udp.send_buffer_bytes = client->config.send_buffer_bytes;
-    int error = nc_client_open_socket( client, &transport, count > 1 ? &addresses[1] : NULL );
-    if ( error != NETCODE_CLIENT_CREATE_ERROR_NONE ) {
-        allocator.release( allocator.context, client );
+        return NETCODE_SERVER_CREATE_ERROR_ALLOCATE_SERVER_FAILED;
+
+    nc_client_init( client, config, setup, time );
+    setup->udp.reports_errors = 1;
+    int error = nc_endpoint_open_socket( &client->base, setup );
+    if ( error != NETCODE_SERVER_CREATE_ERROR_NONE ) {
+        nc_endpoint_free( &client->base, sizeof( *client ) );
         return error;
     }
-    client->sequence = nc_crypto_sequence_base( config->sequence_base, nc_crypto_random_u64() );
-    if ( client->socket.info )
-        client->address.port = nc_socket_info( &client->socket ).address.port;
+
+    if ( client->base.socket.info )
+        client->address.port = nc_socket_info( &client->base.socket ).address.port;
     *result = client;
-    return NETCODE_CLIENT_CREATE_ERROR_NONE;
+    return NETCODE_SERVER_CREATE_ERROR_NONE;
 }
+
+#define NC_ERROR( name ) NETCODE_CLIENT_CREATE_ERROR_##name
 
 static struct netcode_client_t * nc_client_create( const char ** texts, const struct netcode_client_config_t * config,
                                                    double time )
 {
+    /* the public error for each result of nc_client_make: a client has no errors for binding */
+    static const uint8_t errors[] = { NC_ERROR( NONE ),
+                                      NC_ERROR( PARSE_ADDRESS_FAILED ),
+                                      NC_ERROR( PARSE_ADDRESS2_FAILED ),
+                                      NC_ERROR( CREATE_SOCKET_IPV4_FAILED ),
+                                      NC_ERROR( CREATE_SOCKET_IPV6_FAILED ),
+                                      NC_ERROR( CREATE_SOCKET_IPV4_FAILED ),
+                                      NC_ERROR( CREATE_SOCKET_IPV6_FAILED ),
+                                      NC_ERROR( ALLOCATE_CLIENT_FAILED ),
+                                      NC_ERROR( MISSING_OVERRIDE_CALLBACK ),
+                                      NC_ERROR( SIMULATOR_REQUIRES_PORT ) };
+
     struct netcode_client_t * client = NULL;
-    struct netcode_address_t addresses[2];
+    nc_endpoint_setup_t setup;
     nc_client_error = NETCODE_CLIENT_CREATE_ERROR_PARSE_ADDRESS_FAILED;
     NC_CHECK( config != NULL && texts[0] != NULL, NULL );
-    int count = texts[1] && texts[1][0] ? 2 : 1;
-    int error = nc_transport_parse( texts, count, addresses );
-    nc_client_error = error ? error : nc_client_make( &client, addresses, count, config, time );
-    if ( !client ) {
-        nc_log_t log = { config->log_callback, config->callback_context };
-        NC_LOG( &log, ERROR, "no client at %s: %s", texts[0], netcode_client_create_error_text( nc_client_error ) );
-    }
+    NC_ENDPOINT_READ_CONFIG( &setup, config );
+
+    int error = nc_endpoint_check_setup( &setup, texts );
+    if ( error == NETCODE_SERVER_CREATE_ERROR_NONE )
+        error = nc_client_make( &client, &setup, config, time );
+    nc_client_error = errors[error];
+
+    if ( !client )
+        NC_LOG( &setup.log, ERROR, "no client at %s: %s", texts[0],
+                netcode_client_create_error_text( nc_client_error ) );
     return client;
 }
 
@@ -6570,54 +6950,49 @@ NETCODE_API const char * netcode_client_create_error_text( int error )
 
 NETCODE_API size_t netcode_client_memory( const struct netcode_client_config_t * config )
 {
+    nc_endpoint_setup_t setup;
     NC_CHECK( config != NULL, 0 );
-    return nc_client_layout( config, NULL ) +
-           ( nc_transport_is_udp( config->socket, config->network_simulator, config->override_send_and_receive )
-                 ? nc_socket_udp_memory()
-                 : 0 );
+    NC_ENDPOINT_READ_CONFIG( &setup, config );
+    return nc_client_layout( config, &setup, NULL ) + nc_endpoint_socket_bytes( &setup );
 }
 
 NETCODE_API void netcode_client_destroy( struct netcode_client_t * client )
 {
     if ( !client )
         return;
-    nc_client_come( client );
-    client->destroy_deferred = 1;
+    nc_client_begin_call( client );
+    client->base.destroy_deferred = 1;
     nc_client_disconnect( client );
-    nc_client_leave( client );
+    nc_client_end_call( client );
 }
 
 NETCODE_API void netcode_client_connect( struct netcode_client_t * client, const uint8_t * connect_token )
 {
     NC_CHECK( client != NULL && connect_token != NULL, NC_NOTHING );
-    if ( client->destroy_deferred )
+    if ( client->base.destroy_deferred )
         return;
-    nc_client_come( client );
+    nc_client_begin_call( client );
     nc_client_begin( client, connect_token );
-    nc_client_leave( client );
+    nc_client_end_call( client );
 }
 
 NETCODE_API void netcode_client_update( struct netcode_client_t * client, double time )
 {
     NC_CHECK( client != NULL, NC_NOTHING );
-    nc_client_come( client );
-    if ( client->updating || client->destroy_deferred ) {
-        NC_LOG( &client->log, ERROR, "netcode_client_update was refused: it was called from one of its own callbacks" );
-    } else {
-        client->updating = 1;
-        nc_clock_advance( &client->clock, time );
+    nc_client_begin_call( client );
+    if ( nc_endpoint_begin_update( &client->base, "netcode_client_update", time ) ) {
         nc_client_update( client );
-        client->updating = 0;
+        client->base.updating = 0;
     }
-    nc_client_leave( client );
+    nc_client_end_call( client );
 }
 
 NETCODE_API void netcode_client_disconnect( struct netcode_client_t * client )
 {
     NC_CHECK( client != NULL, NC_NOTHING );
-    nc_client_come( client );
+    nc_client_begin_call( client );
     nc_client_disconnect( client );
-    nc_client_leave( client );
+    nc_client_end_call( client );
 }
 
 NETCODE_API uint64_t netcode_client_next_packet_sequence( struct netcode_client_t * client )
@@ -6629,17 +7004,18 @@ NETCODE_API uint64_t netcode_client_next_packet_sequence( struct netcode_client_
 NETCODE_API void netcode_client_send_packet( struct netcode_client_t * client, const uint8_t * data, int bytes )
 {
     NC_CHECK( client != NULL && data != NULL, NC_NOTHING );
-    if ( !nc_outbox_allows( &client->log, "client", bytes ) )
+    if ( !nc_outbox_allows( &client->base.log, "client", bytes ) )
         return;
-    nc_client_come( client );
+
+    nc_client_begin_call( client );
     if ( client->state == NC_STATE( CONNECTED ) && !client->loopback )
         nc_client_seal( client, NETCODE_PACKET_PAYLOAD, data, bytes );
     else if ( client->loopback && client->config.send_loopback_packet_callback )
         client->config.send_loopback_packet_callback( client->config.callback_context, client->client_index, data,
                                                       bytes, client->sequence++ );
-    else if ( client->loopback && !client->loopback_muted++ )
-        NC_LOG( &client->log, ERROR, "client: loopback payloads go nowhere: no send_loopback_packet_callback" );
-    nc_client_leave( client );
+    else if ( client->loopback )
+        nc_endpoint_report_loopback( &client->base, "client" );
+    nc_client_end_call( client );
 }
 
 NETCODE_API uint8_t * netcode_client_receive_packet( struct netcode_client_t * client, int * bytes,
@@ -6652,10 +7028,8 @@ NETCODE_API uint8_t * netcode_client_receive_packet( struct netcode_client_t * c
 NETCODE_API void netcode_client_free_packet( struct netcode_client_t * client, void * packet )
 {
     NC_CHECK( client != NULL && packet != NULL, NC_NOTHING );
-    uint32_t index = nc_pool_find( client->inbox.pool, packet );
-    NC_CHECK( index != NC_NOWHERE && client->inbox.pool->states[index] == NC_BUFFER_HELD, NC_NOTHING );
-    client->inbox.pool->held--;
-    nc_pool_give( client->inbox.pool, index );
+    int freed = nc_endpoint_free_packet( client->inbox.pool, packet );
+    NC_CHECK( freed && "it is a packet of this client, freed once", NC_NOTHING );
 }
 
 NETCODE_API int netcode_client_state( struct netcode_client_t * client )
@@ -6694,18 +7068,18 @@ NETCODE_API void netcode_client_process_packet( struct netcode_client_t * client
     NC_CHECK( client != NULL && from != NULL && data != NULL && bytes >= 0, NC_NOTHING );
     struct netcode_datagram_t datagram = { *from, data, bytes, bytes, NETCODE_DATAGRAM_OK, 0 };
     nc_arrival_t arrival;
-    nc_arrival_init( &arrival, &datagram, nc_arrival_measure( &datagram ), NC_NOWHERE );
-    nc_client_come( client );
+    nc_arrival_init( &arrival, &datagram, nc_arrival_measure( &datagram ), NC_NONE );
+    nc_client_begin_call( client );
     nc_client_process( client, &arrival );
-    nc_client_leave( client );
+    nc_client_end_call( client );
 }
 
 NETCODE_API void netcode_client_connect_loopback( struct netcode_client_t * client, int client_index, int max_clients )
 {
     NC_CHECK( client != NULL && client_index >= 0 && client_index < max_clients, NC_NOTHING );
-    nc_client_come( client );
-    if ( client->state > 0 || client->destroy_deferred ) {
-        NC_LOG( &client->log, ERROR, "client can not connect by loopback: %s",
+    nc_client_begin_call( client );
+    if ( client->state > 0 || client->base.destroy_deferred ) {
+        NC_LOG( &client->base.log, ERROR, "client can not connect by loopback: %s",
                 client->state > 0 ? "it is connected or connecting" : "it is being destroyed" );
     } else {
         client->session++;
@@ -6714,7 +7088,7 @@ NETCODE_API void netcode_client_connect_loopback( struct netcode_client_t * clie
         client->max_clients = max_clients;
         nc_client_enter( client, NC_STATE( CONNECTED ) );
     }
-    nc_client_leave( client );
+    nc_client_end_call( client );
 }
 
 NETCODE_API void netcode_client_disconnect_loopback( struct netcode_client_t * client )
@@ -6734,16 +7108,16 @@ NETCODE_API void netcode_client_process_loopback_packet( struct netcode_client_t
                                                          int bytes, uint64_t sequence )
 {
     NC_CHECK( client != NULL && data != NULL && bytes >= 1 && bytes <= NETCODE_MAX_PACKET_SIZE, NC_NOTHING );
-    nc_client_come( client );
+    nc_client_begin_call( client );
     if ( client->loopback ) {
         nc_buffer_t what = { client->session, 0, sequence, 0, (uint32_t) bytes };
         int reason = nc_inbox_copy( &client->inbox, what, data );
         if ( reason == NETCODE_DROP_NONE )
-            client->counters.packets_received[NETCODE_PACKET_PAYLOAD]++;
+            client->base.counters.packets_received[NETCODE_PACKET_PAYLOAD]++;
         else
             nc_client_drop( client, reason, &client->address, bytes );
     }
-    nc_client_leave( client );
+    nc_client_end_call( client );
 }
 
 NETCODE_API int netcode_client_next_event( struct netcode_client_t * client, struct netcode_event_t * event )
@@ -6758,47 +7132,42 @@ NETCODE_API int netcode_client_next_event( struct netcode_client_t * client, str
 NETCODE_API void netcode_client_flush( struct netcode_client_t * client )
 {
     NC_CHECK( client != NULL, NC_NOTHING );
-    nc_client_come( client );
-    nc_outbox_flush( &client->outbox );
-    nc_client_leave( client );
+    nc_client_begin_call( client );
+    nc_outbox_flush( &client->base.outbox );
+    nc_client_end_call( client );
 }
 
 NETCODE_API void netcode_client_wait( struct netcode_client_t * client, double seconds )
 {
     NC_CHECK( client != NULL, NC_NOTHING );
-    if ( !( seconds > 0.0 ) || client->backlog )
+    if ( !( seconds > 0.0 ) || client->base.backlog )
         return;
-    double next = client->last_send_time + NC_SEND_INTERVAL - client->clock.now;
+    double next = client->last_send_time + NC_SEND_INTERVAL - client->base.clock.now;
     if ( client->state > 0 && !client->loopback && next < seconds )
         seconds = next;
     if ( seconds <= 0.0 )
         return;
-    nc_client_come( client );
-    nc_socket_wait( &client->socket, seconds );
-    nc_client_leave( client );
+
+    nc_client_begin_call( client );
+    nc_socket_wait( &client->base.socket, seconds );
+    nc_client_end_call( client );
 }
 
 NETCODE_API void netcode_client_stats( struct netcode_client_t * client, struct netcode_client_stats_t * stats )
 {
     NC_CHECK( client != NULL && stats != NULL, NC_NOTHING );
     memset( stats, 0, sizeof( *stats ) );
-    NC_COUNTERS_COPY( stats, &client->counters );
+    nc_client_begin_call( client );
+    NC_ENDPOINT_STATS( stats, &client->base, &client->inbox );
     stats->connects = client->connects;
     stats->disconnects = client->disconnects;
-    stats->packets_queued = (int) client->inbox.queued;
-    stats->packets_held = (int) client->inbox.pool->held;
-    nc_client_come( client );
-    struct netcode_socket_info_t info = nc_socket_info( &client->socket );
-    nc_client_leave( client );
-    stats->kernel_drops = info.kernel_drops;
-    stats->receive_buffer_bytes = info.receive_buffer_bytes;
-    stats->send_buffer_bytes = info.send_buffer_bytes;
+    nc_client_end_call( client );
 }
 
-/* One sentence for the player, by what the client saw of the server that it tried last. */
+/* One sentence for the player about the server that the client tried last. */
 static const char * nc_client_diagnosis( const struct netcode_client_t * client )
 {
-    const nc_client_trial_t * trial = &client->trials[client->server_index];
+    const nc_client_attempt_t * attempt = &client->attempts[client->server_index];
     switch ( client->state ) {
     case NC_STATE( CONNECTED ): return "Connected.";
     case NC_STATE( INVALID_CONNECT_TOKEN ):
@@ -6816,10 +7185,11 @@ static const char * nc_client_diagnosis( const struct netcode_client_t * client 
         return "The server has answered; waiting for it to let the client in.";
     default: break;
     }
-    if ( trial->unsendable )
+
+    if ( attempt->unsendable )
         return "The system refuses to send to the server: is the network up, and has this client an address of the "
                "server's family?";
-    if ( trial->last_error )
+    if ( attempt->last_error )
         return "The network says that the server can not be reached: is it running, and is its port open?";
     if ( client->state == NC_STATE( SENDING_CONNECTION_REQUEST ) )
         return "Asking the server; no answer yet.";
@@ -6827,8 +7197,8 @@ static const char * nc_client_diagnosis( const struct netcode_client_t * client 
            "why).";
 }
 
-/* Does it depend on what the server sends, or did it end because nothing came that counts? */
-static int nc_client_waits_or_timed_out( const struct netcode_client_t * client )
+/* Does the client wait for the server's packets, or did it end because none were accepted? */
+static int nc_client_depends_on_server( const struct netcode_client_t * client )
 {
     return ( client->state > NC_STATE( DISCONNECTED ) && client->state < NC_STATE( CONNECTED ) ) ||
            ( client->state >= NC_STATE( CONNECTION_TIMED_OUT ) && client->state < NC_STATE( CONNECTION_DENIED ) );
@@ -6841,28 +7211,33 @@ NETCODE_API void netcode_client_report( struct netcode_client_t * client, struct
     report->state = client->state;
     report->num_servers = client->token.route.num_addresses;
     report->server_index = client->server_index;
+
     for ( int i = 0; i < report->num_servers; i++ ) {
-        const nc_client_trial_t * trial = &client->trials[i];
+        const nc_client_attempt_t * attempt = &client->attempts[i];
         struct netcode_client_report_server_t * server = &report->servers[i];
+
         server->address = client->token.route.addresses[i];
-        server->requests_sent = trial->requests_sent;
-        server->responses_sent = trial->responses_sent;
-        server->challenged = trial->challenged;
-        server->denied = trial->denied;
-        server->last_error = trial->last_error;
-        server->errors = (int) trial->errors;
-        server->seconds_waited = (double) trial->seconds_waited;
+        server->requests_sent = attempt->requests_sent;
+        server->responses_sent = attempt->responses_sent;
+        server->challenged = attempt->challenged;
+        server->denied = attempt->denied;
+        server->last_error = attempt->last_error;
+        server->errors = (int) attempt->errors;
+        server->seconds_waited = (double) attempt->seconds_waited;
     }
     if ( client->state > 0 && client->state != NC_STATE( CONNECTED ) && client->clocks_started )
-        report->servers[client->server_index].seconds_waited = client->clock.now - client->server_time;
+        report->servers[client->server_index].seconds_waited = client->base.clock.now - client->server_time;
+
     double seconds = nc_client_token_seconds( client );
     if ( client->clocks_started && seconds >= 0.0 )
-        seconds -= client->clock.now - client->connect_time;
+        seconds -= client->base.clock.now - client->connect_time;
     report->token_seconds_left = nc_client_token_seconds( client ) < 0.0 ? 1e300 : seconds > 0.0 ? seconds : 0.0;
+
     const nc_client_refused_t * refused = &client->refused;
     report->refused = refused->count;
     report->refused_as = refused->count ? refused->reason : (int) NETCODE_DROP_NONE;
-    if ( refused->count && nc_client_waits_or_timed_out( client ) )
+
+    if ( refused->count && nc_client_depends_on_server( client ) )
         snprintf( report->text, sizeof( report->text ),
                   "The server's packets were refused (%lu, the last one as %s): %s.", (unsigned long) refused->count,
                   netcode_drop_reason_name( refused->reason ), netcode_drop_reason_text( refused->reason ) );
@@ -6871,22 +7246,22 @@ NETCODE_API void netcode_client_report( struct netcode_client_t * client, struct
 }
 
 /* ================================================================================================================
-    ROOM 13: SERVER
-    Who may come in, who is in which slot, and who has left?
-    Uses: platform, bytes, crypto, address, token, replay, packet, containers, mail, socket, simulator.
-    Invariant: nc_server_open_slot and nc_server_end_slot alone fill and empty slots; a token connects once; whatever
-    is kept ends by itself.
-    Standard: Server-Side Connection Process
+    ROOM 14: HANDSHAKE
+    Which clients are accepted? Those with a valid, unused token that receive packets at their source address.
+    Uses: platform, bytes, crypto, address, token, packet, containers, mail, endpoint.
+    Invariant: a token connects once; what is stored for clients without a slot is limited and expires. This room knows
+    no slots: the server has them, and calls it.
+    Standard: Processing Connection Requests; Processing Connection Response Packets
 
-      a request        makes a pending handshake    is answered by a challenge    ends 10 s after the last answer
-      its response     makes an unconfirmed slot    is answered by a keep-alive   ends after the timeout, at most 60 s
-      what follows     confirms the slot                                          ends by disconnect, silence, takeover
+      a request        makes a pending handshake    gets a challenge as reply     ends 10 s after the last reply
+      its response     makes an unconfirmed slot    gets a keep-alive as reply    ends after the timeout, at most 60 s
+      a later packet   confirms the slot                                          ends by disconnect, silence, takeover
    ================================================================================================================ */
 
-/* ---- used: the connect tokens that have connected someone. Decision 4 ----
-    A record is not forgotten because the unix clock says that its token has expired: that clock may be wrong, and step
-    back. It is forgotten when its entry is needed: the earliest-expiring one of its client id, which may have a few, else
-    of all. The expiry of a forgotten one refuses what may be its token: nc_used_crowded, refused_up_to. */
+/* ---- used: the connect tokens that have connected. Decision 4 ----
+A record is not forgotten when the unix clock passes its expiry: that clock may be wrong, and step back. It is forgotten
+when its entry is needed: the earliest-expiring one of a client id that has its maximum, else of all. Tokens that expire
+no later than a forgotten one are refused, because they may be it: nc_used_earliest_if_full, refused_up_to. */
 
 typedef struct {
     uint64_t expire_timestamp;
@@ -6894,8 +7269,8 @@ typedef struct {
     uint8_t tag[NC_TOKEN_TAG_BYTES];
 } nc_used_record_t;
 
-/*  An entry of the heap of expiring records; the timestamp stands in it, so that sifting looks nowhere else. It is too
-    early once a later token of the same client id has taken the record over, until nc_used_earliest finds it on top. */
+/*  An entry of the heap of expiring records. The timestamp is a copy, so that sifting reads only the heap; it is too
+    early after a later token of the same client id has replaced the record, until nc_used_earliest corrects it. */
 typedef struct {
     uint64_t expire_timestamp;
     uint32_t record;
@@ -6904,7 +7279,7 @@ typedef struct {
 typedef struct {
     nc_table_t table;           /* by the tag */
     nc_table_t by_id;           /* the expiring ones */
-    nc_used_record_t * records; /* the expiring ones; behind them count the never-expiring ones: */
+    nc_used_record_t * records; /* the expiring ones; indices from expiring_capacity on are those of never_tags */
     uint8_t ( *never_tags )[NC_TOKEN_TAG_BYTES];
     nc_used_expiry_t * heap; /* four children each; the earliest on top */
     uint32_t expiring_capacity;
@@ -6912,9 +7287,9 @@ typedef struct {
     uint32_t never_capacity;
     uint32_t never_count;
     uint32_t never_oldest;
-    /* no record before or at this is complete: tokens that expire by then may have been used */
+    /* records up to this timestamp may have been forgotten: tokens that expire by then may have been used */
     uint64_t refused_up_to;
-    int oldest_never_gives_way;
+    int evicts_oldest_never;
 } nc_used_t;
 
 static void nc_used_place( nc_used_t * used, nc_arena_t * arena, uint32_t capacity )
@@ -6945,44 +7320,45 @@ static const uint8_t * nc_used_tag( const nc_used_t * used, uint32_t index )
 static int nc_used_seen( const nc_used_t * used, const uint8_t * tag, uint32_t hash )
 {
     uint32_t index = nc_table_find( &used->table, hash );
-    for ( ; index != NC_NOWHERE; index = nc_table_find_next( &used->table, index ) )
+    for ( ; index != NC_NONE; index = nc_table_find_next( &used->table, index ) )
         if ( memcmp( nc_used_tag( used, index ), tag, NC_TOKEN_TAG_BYTES ) == 0 )
             return 1;
     return 0;
 }
 
-/* Puts an entry where it belongs, from the top down or from the end up. */
+/* Inserts an entry into the heap, from the top down; the function below does it from the end up. */
 static void nc_used_sift_down( nc_used_t * used, nc_used_expiry_t entry )
 {
-    uint32_t place = 0;
+    uint32_t position = 0;
     for ( ;; ) {
-        uint32_t first = 4 * place + 1, earliest = first;
+        uint32_t first = 4 * position + 1, earliest = first;
         if ( first >= used->expiring_count )
             break;
         for ( uint32_t child = first + 1; child < first + 4 && child < used->expiring_count; child++ )
             if ( used->heap[child].expire_timestamp < used->heap[earliest].expire_timestamp )
                 earliest = child;
+
         if ( used->heap[earliest].expire_timestamp >= entry.expire_timestamp )
             break;
-        used->heap[place] = used->heap[earliest];
-        place = earliest;
+        used->heap[position] = used->heap[earliest];
+        position = earliest;
     }
-    used->heap[place] = entry;
+    used->heap[position] = entry;
 }
 
 static void nc_used_sift_up( nc_used_t * used, nc_used_expiry_t entry )
 {
-    uint32_t place = used->expiring_count - 1;
-    for ( ; place && used->heap[( place - 1 ) / 4].expire_timestamp > entry.expire_timestamp;
-          place = ( place - 1 ) / 4 )
-        used->heap[place] = used->heap[( place - 1 ) / 4];
-    used->heap[place] = entry;
+    uint32_t position = used->expiring_count - 1;
+    for ( ; position && used->heap[( position - 1 ) / 4].expire_timestamp > entry.expire_timestamp;
+          position = ( position - 1 ) / 4 )
+        used->heap[position] = used->heap[( position - 1 ) / 4];
+    used->heap[position] = entry;
 }
 
 /* Could a never-expiring token be remembered? */
-static int nc_used_has_room_for_never( const nc_used_t * used )
+static int nc_used_can_insert_never( const nc_used_t * used )
 {
-    return used->oldest_never_gives_way || used->never_count < used->never_capacity;
+    return used->evicts_oldest_never || used->never_count < used->never_capacity;
 }
 
 static void nc_used_insert_never( nc_used_t * used, const nc_used_record_t * record, uint32_t hash )
@@ -6998,20 +7374,19 @@ static void nc_used_insert_never( nc_used_t * used, const nc_used_record_t * rec
     nc_table_insert( &used->table, hash, used->expiring_capacity + place );
 }
 
-/*  Has this client id as many records as it may have? Then the earliest-expiring of them, else NC_NOWHERE. The tokens of
-    this id that expire no later are refused, as others may have been forgotten: nobody else pays for them. */
-static uint32_t nc_used_crowded( const nc_used_t * used, uint64_t client_id, uint32_t id_hash )
+/*  The earliest-expiring record of this client id if it has its maximum, else NC_NONE. Tokens of this id that expire
+    no later are refused, as their records may have been forgotten; other ids are not affected. */
+static uint32_t nc_used_earliest_if_full( const nc_used_t * used, uint64_t client_id, uint32_t id_hash )
 {
-    uint32_t index = nc_table_find( &used->by_id, id_hash ), earliest = NC_NOWHERE, count = 0;
-    for ( ; index != NC_NOWHERE; index = nc_table_find_next( &used->by_id, index ) ) {
+    uint32_t index = nc_table_find( &used->by_id, id_hash ), earliest = NC_NONE, count = 0;
+    for ( ; index != NC_NONE; index = nc_table_find_next( &used->by_id, index ) ) {
         if ( used->records[index].client_id != client_id )
             continue;
         count++;
-        if ( earliest == NC_NOWHERE ||
-             used->records[index].expire_timestamp < used->records[earliest].expire_timestamp )
+        if ( earliest == NC_NONE || used->records[index].expire_timestamp < used->records[earliest].expire_timestamp )
             earliest = index;
     }
-    return count < NC_USED_PER_ID ? NC_NOWHERE : earliest;
+    return count < NC_USED_PER_ID ? NC_NONE : earliest;
 }
 
 /* When does the earliest-expiring record expire? Brings the top of the heap up to date. */
@@ -7032,21 +7407,23 @@ static void nc_used_insert( nc_used_t * used, const nc_used_record_t * record, u
         nc_used_insert_never( used, record, hash );
         return;
     }
-    nc_used_expiry_t entry = { record->expire_timestamp, nc_used_crowded( used, record->client_id, id_hash ) };
-    if ( entry.record != NC_NOWHERE ) {
+
+    nc_used_expiry_t entry = { record->expire_timestamp, nc_used_earliest_if_full( used, record->client_id, id_hash ) };
+    if ( entry.record != NC_NONE ) {
         if ( record->expire_timestamp <= used->records[entry.record].expire_timestamp )
             return;
         nc_table_remove( &used->table, entry.record );
         nc_table_remove( &used->by_id, entry.record );
     } else if ( used->expiring_count == used->expiring_capacity ) {
-        /*  The earliest one is forgotten, which may be the newcomer: from now on nothing that expires by then is believed
-            to be unused. */
+        /*  The earliest one is forgotten, which may be the new one: from now on tokens that expire by then are
+            refused. */
         uint64_t earliest = nc_used_earliest( used );
         uint64_t forgotten = record->expire_timestamp <= earliest ? record->expire_timestamp : earliest;
         if ( forgotten > used->refused_up_to )
             used->refused_up_to = forgotten;
         if ( record->expire_timestamp <= earliest )
             return;
+
         entry.record = used->heap[0].record;
         nc_table_remove( &used->table, entry.record );
         nc_table_remove( &used->by_id, entry.record );
@@ -7055,12 +7432,13 @@ static void nc_used_insert( nc_used_t * used, const nc_used_record_t * record, u
         entry.record = used->expiring_count++;
         nc_used_sift_up( used, entry );
     }
+
     used->records[entry.record] = *record;
     nc_table_insert( &used->table, hash, entry.record );
     nc_table_insert( &used->by_id, id_hash, entry.record );
 }
 
-/* Takes over what another table remembers, in its order. */
+/* Copies the records of another table, in its order. */
 static void nc_used_adopt( nc_used_t * used, const nc_used_t * old )
 {
     used->refused_up_to = old->refused_up_to;
@@ -7069,6 +7447,7 @@ static void nc_used_adopt( nc_used_t * used, const nc_used_t * old )
         uint32_t index = i < old->expiring_count
                              ? old->heap[i].record
                              : old->expiring_capacity + ( old->never_oldest + nth ) % old->never_capacity;
+
         nc_used_record_t record = { UINT64_MAX, 0, { 0 } };
         memcpy( record.tag, nc_used_tag( old, index ), NC_TOKEN_TAG_BYTES );
         if ( i < old->expiring_count )
@@ -7078,23 +7457,676 @@ static void nc_used_adopt( nc_used_t * used, const nc_used_t * old )
     }
 }
 
-enum { NC_SLOT_FREE, NC_SLOT_CONNECTED, NC_SLOT_CLOSING };
-
-/* How many packets were opened for a client or handshake in one update. Decision 6 */
+/* How many packets of a client or handshake were opened in one update. Decision 6 */
 typedef struct {
     uint16_t update; /* which one */
     uint8_t count;
     uint8_t key_index; /* of a handshake: the private key that its token was sealed with */
 } nc_opened_t;
 
-/*  What a packet of a connected client touches, in four cache lines; the user data is kept apart. A packet to the client
-    needs the first two, one from it the first, the third and the fourth. */
+/* A handshake in progress, identified by source address and token. Decision 3 */
+typedef struct {
+    struct netcode_address_t address;
+    int32_t timeout_seconds;
+    uint64_t client_id;
+    uint64_t expire_timestamp;
+    uint64_t first_challenge; /* sequence of the first challenge issued to it; UINT64_MAX before */
+    uint64_t created;         /* counts up from 1: the smaller is the older */
+    double answer_time;       /* of the last request that got a reply */
+    uint32_t create_time;     /* in milliseconds, as the next two: see nc_handshake_milliseconds */
+    uint32_t reply_ration;    /* the ration of replies to its requests, and of denials, is used up to this time */
+    uint32_t admit_ration;    /* the ration of calls of admit_callback: copies of its request do not use it */
+    nc_opened_t opened;       /* of its responses */
+    uint8_t tag[NC_TOKEN_TAG_BYTES];
+    uint8_t client_to_server_key[NETCODE_KEY_BYTES];
+    uint8_t server_to_client_key[NETCODE_KEY_BYTES];
+} nc_pending_t;
+
+/* The hashes by which a client or handshake is found; each is computed once for a datagram. */
+typedef struct {
+    uint32_t id;
+    uint32_t tag; /* of the token */
+    uint64_t address;
+} nc_handshake_hashes_t;
+
+/* A server's handshakes and used tokens. */
+typedef struct {
+    nc_endpoint_t * base; /* the server's, as the config and the wheel */
+    const struct netcode_server_config_t * config;
+    nc_wheel_t * wheel;
+    uint32_t first_timer; /* the wheel's timer of the first entry */
+    nc_pending_t * pending;
+    uint32_t capacity; /* of `pending` */
+    nc_table_t by_address;
+    nc_table_t by_tag;
+    nc_table_t by_id;
+    nc_link_t * links;
+    nc_list_t in_progress; /* in the order of their creation */
+    nc_list_t unused;
+    nc_used_t used;
+    struct netcode_address_t addresses[2 + NETCODE_MAX_PUBLIC_ADDRESSES];
+    struct netcode_address_t names[2 + NETCODE_MAX_PUBLIC_ADDRESSES]; /* those addresses, in the form of tokens */
+    int address_count;
+    int private_key_count;
+    uint8_t private_keys[NETCODE_MAX_PRIVATE_KEYS][NETCODE_KEY_BYTES];
+    uint8_t hash_key[NC_HASH_KEY_BYTES];
+    uint8_t challenge_key[NETCODE_KEY_BYTES];
+    uint64_t challenge_sequence; /* the next challenge's is this or up to 2^32 - 1 more: see nc_handshake_challenge */
+    uint64_t earliest_expiry;    /* tokens that expire before it may be older than this start; 0: not checked */
+    int token_units;             /* work units that this update may spend on connect tokens. Decision 6 */
+    double wrong_server_log_time;
+    uint64_t created; /* counts entries */
+    uint64_t started; /* the same for the statistics, with the next two */
+    uint64_t expired;
+    uint64_t evicted;
+} nc_handshakes_t;
+
+/* Allocates memory for `capacity` handshakes from a server's block; without a block it only measures. */
+static void nc_handshake_place( nc_handshakes_t * handshakes, nc_arena_t * arena, uint32_t capacity,
+                                uint32_t used_tokens )
+{
+    handshakes->capacity = capacity;
+    handshakes->pending = (nc_pending_t *) nc_arena_take( arena, capacity, sizeof( nc_pending_t ) );
+    nc_table_place( &handshakes->by_address, arena, capacity, capacity / 8 );
+    nc_table_place( &handshakes->by_tag, arena, capacity, capacity / 8 );
+    nc_table_place( &handshakes->by_id, arena, capacity, capacity / 8 );
+    handshakes->links = (nc_link_t *) nc_arena_take( arena, capacity, sizeof( nc_link_t ) );
+    nc_used_place( &handshakes->used, arena, used_tokens );
+}
+
+/* Resets for a start: no handshake is pending, and earlier challenges are invalid. The used tokens stay. */
+static void nc_handshake_reset( nc_handshakes_t * handshakes )
+{
+    nc_table_reset( &handshakes->by_address );
+    nc_table_reset( &handshakes->by_tag );
+    nc_table_reset( &handshakes->by_id );
+    nc_list_init( &handshakes->in_progress );
+    nc_list_init( &handshakes->unused );
+    for ( uint32_t i = 0; i < handshakes->capacity; i++ )
+        nc_list_insert( &handshakes->unused, handshakes->links, i );
+    nc_crypto_random( handshakes->challenge_key, sizeof( handshakes->challenge_key ) );
+    handshakes->challenge_sequence = 0;
+}
+
+static uint64_t nc_handshake_address_hash( const nc_handshakes_t * handshakes,
+                                           const struct netcode_address_t * address )
+{
+    return nc_address_hash( address, handshakes->hash_key );
+}
+
+static uint32_t nc_handshake_tag_hash( const nc_handshakes_t * handshakes, const uint8_t * tag )
+{
+    return (uint32_t) nc_crypto_hash( handshakes->hash_key, tag, NC_TOKEN_TAG_BYTES );
+}
+
+static uint32_t nc_handshake_id_hash( const nc_handshakes_t * handshakes, uint64_t client_id )
+{
+    uint8_t bytes[8];
+    nc_store_u64( bytes, client_id );
+    return (uint32_t) nc_crypto_hash( handshakes->hash_key, bytes, sizeof( bytes ) );
+}
+
+/* ---- handshakes in progress ---- */
+
+/* How many handshakes one key may have, and which of them is evicted for a new one. */
+typedef struct {
+    const nc_table_t * table;
+    uint32_t hash;
+    uint32_t limit;
+    int by_expiry; /* evicts the earliest-expiring one, among equals the oldest; else the oldest */
+} nc_handshake_limit_t;
+
+static uint32_t nc_handshake_at( const nc_handshakes_t * handshakes, const struct netcode_address_t * address,
+                                 uint64_t hash, uint32_t after )
+{
+    uint32_t index = after == NC_NONE ? nc_table_find( &handshakes->by_address, (uint32_t) hash )
+                                      : nc_table_find_next( &handshakes->by_address, after );
+    while ( index != NC_NONE && !nc_address_same( &handshakes->pending[index].address, address ) )
+        index = nc_table_find_next( &handshakes->by_address, index );
+    return index;
+}
+
+static uint32_t nc_handshake_find( const nc_handshakes_t * handshakes, const nc_arrival_t * arrival )
+{
+    uint32_t index = nc_table_find( &handshakes->by_tag, (uint32_t) arrival->hash );
+    while ( index != NC_NONE &&
+            !( memcmp( handshakes->pending[index].tag, arrival->as.request.tag, NC_TOKEN_TAG_BYTES ) == 0 &&
+               nc_address_same( &handshakes->pending[index].address, arrival->from ) ) )
+        index = nc_table_find_next( &handshakes->by_tag, index );
+    return index;
+}
+
+static void nc_handshake_remove( nc_handshakes_t * handshakes, uint32_t index )
+{
+    nc_pending_t * pending = &handshakes->pending[index];
+    nc_table_remove( &handshakes->by_address, index );
+    nc_table_remove( &handshakes->by_tag, index );
+    nc_table_remove( &handshakes->by_id, index );
+    nc_wheel_remove( handshakes->wheel, handshakes->first_timer + index );
+    nc_list_remove( &handshakes->in_progress, handshakes->links, index );
+    nc_list_insert( &handshakes->unused, handshakes->links, index );
+    nc_crypto_wipe( pending, sizeof( *pending ) );
+}
+
+static void nc_handshake_evict( nc_handshakes_t * handshakes, uint32_t index )
+{
+    handshakes->evicted++;
+    nc_handshake_remove( handshakes, index );
+}
+
+/* When does this handshake end? Decision 3 */
+static double nc_handshake_deadline( const nc_handshakes_t * handshakes, const nc_pending_t * pending )
+{
+    double patience = NC_HANDSHAKE_SECONDS;
+    if ( pending->timeout_seconds >= 1 && pending->timeout_seconds < NC_HANDSHAKE_SECONDS )
+        patience = pending->timeout_seconds;
+    if ( handshakes->base->backlog )
+        patience *= 2.0;
+    return pending->answer_time + patience;
+}
+
+static int nc_handshake_same_key( const nc_handshakes_t * handshakes, const nc_pending_t * a, const nc_pending_t * b,
+                                  const nc_table_t * table )
+{
+    if ( table == &handshakes->by_address )
+        return nc_address_same( &a->address, &b->address );
+    if ( table == &handshakes->by_tag )
+        return memcmp( a->tag, b->tag, NC_TOKEN_TAG_BYTES ) == 0;
+    return a->client_id == b->client_id;
+}
+
+/* The entry that this limit evicts for `candidate`, or NC_NONE while the limit is not reached. */
+static uint32_t nc_handshake_find_victim( const nc_handshakes_t * handshakes, const nc_pending_t * candidate,
+                                          const nc_handshake_limit_t * limit )
+{
+    uint32_t index = nc_table_find( limit->table, limit->hash ), victim = NC_NONE, count = 0;
+    for ( ; index != NC_NONE; index = nc_table_find_next( limit->table, index ) ) {
+        const nc_pending_t * entry = &handshakes->pending[index];
+        const nc_pending_t * worst = victim == NC_NONE ? NULL : &handshakes->pending[victim];
+        if ( !nc_handshake_same_key( handshakes, entry, candidate, limit->table ) )
+            continue;
+
+        count++;
+        if ( !worst || ( limit->by_expiry && entry->expire_timestamp != worst->expire_timestamp
+                             ? entry->expire_timestamp < worst->expire_timestamp
+                             : entry->created < worst->created ) )
+            victim = index;
+    }
+    return count >= limit->limit ? victim : NC_NONE;
+}
+
+/* A handshake's times in 32 bits: they are compared within days, so they may wrap around. */
+static uint32_t nc_handshake_milliseconds( const nc_handshakes_t * handshakes )
+{
+    return (uint32_t) (uint64_t) ( handshakes->base->clock.now * 1000.0 );
+}
+
+/* Inserts a handshake; the limits of decision 3 may evict others. Returns a drop reason. */
+static int nc_handshake_insert( nc_handshakes_t * handshakes, const nc_pending_t * candidate,
+                                const nc_handshake_hashes_t * hashes, uint32_t * result )
+{
+    nc_handshake_limit_t limits[] = { { &handshakes->by_id, hashes->id, NC_HANDSHAKES_PER_ID, 1 },
+                                      { &handshakes->by_tag, hashes->tag, NC_ADDRESSES_PER_TOKEN, 0 },
+                                      { &handshakes->by_address, (uint32_t) hashes->address, NC_TOKENS_PER_ADDRESS,
+                                        0 } };
+    uint32_t victim;
+
+    for ( uint32_t i = 0; i < 3; i++ ) {
+        victim = nc_handshake_find_victim( handshakes, candidate, &limits[i] );
+        if ( victim == NC_NONE )
+            continue;
+        if ( limits[i].by_expiry && candidate->expire_timestamp < handshakes->pending[victim].expire_timestamp )
+            return NETCODE_DROP_TOKEN_OUTLIVED;
+
+        /* A handshake gets time for its response, however many copies of its request arrive in it. */
+        if ( memcmp( candidate->tag, handshakes->pending[victim].tag, NC_TOKEN_TAG_BYTES ) == 0 &&
+             nc_handshake_milliseconds( handshakes ) - handshakes->pending[victim].create_time < NC_PENDING_PROTECTED )
+            return NETCODE_DROP_REQUEST_TOO_SOON;
+        nc_handshake_evict( handshakes, victim );
+    }
+
+    if ( handshakes->unused.count == 0 )
+        nc_handshake_evict( handshakes, handshakes->in_progress.head );
+    uint32_t index = handshakes->unused.tail; /* the last one freed: it is still in the processor's cache */
+    nc_list_remove( &handshakes->unused, handshakes->links, index );
+    nc_list_insert( &handshakes->in_progress, handshakes->links, index );
+
+    handshakes->pending[index] = *candidate;
+    handshakes->pending[index].created = ++handshakes->created;
+    nc_table_insert( &handshakes->by_id, hashes->id, index );
+    nc_table_insert( &handshakes->by_tag, hashes->tag, index );
+    nc_table_insert( &handshakes->by_address, (uint32_t) hashes->address, index );
+    nc_wheel_insert( handshakes->wheel, handshakes->first_timer + index,
+                     nc_handshake_deadline( handshakes, candidate ) );
+
+    handshakes->started++;
+    *result = index;
+    return NETCODE_DROP_NONE;
+}
+
+/* ---- rations ---- */
+
+/* Is a ration not used up? A burst of 4, then 10 a second. Decision 7 */
+static int nc_handshake_may_answer( const nc_handshakes_t * handshakes, uint32_t ration )
+{
+    return (int32_t) ( ration - nc_handshake_milliseconds( handshakes ) ) <=
+           ( NC_ANSWER_BURST - 1 ) * NC_ANSWER_MILLISECONDS;
+}
+
+static void nc_handshake_charge( const nc_handshakes_t * handshakes, uint32_t * ration )
+{
+    uint32_t now = nc_handshake_milliseconds( handshakes );
+    *ration = ( (int32_t) ( *ration - now ) > 0 ? *ration : now ) + NC_ANSWER_MILLISECONDS;
+}
+
+/* Counts one more packet opened in this update, unless there were `most` already. */
+static inline int nc_handshake_count_opened( const nc_handshakes_t * handshakes, nc_opened_t * opened, int most )
+{
+    if ( opened->update != handshakes->base->update ) {
+        opened->update = handshakes->base->update;
+        opened->count = 0;
+    }
+    if ( opened->count >= most )
+        return 0;
+    opened->count++;
+    return 1;
+}
+
+/* Packets that the application passes to netcode_server_process_packet are not rationed. */
+static inline int nc_handshake_is_rationed( const nc_arrival_t * arrival )
+{
+    return arrival->buffer != NC_NONE;
+}
+
+/* Work that has its own ration is charged only if the application has set update_budget. */
+static inline int nc_handshake_price( const nc_handshakes_t * handshakes, int cost )
+{
+    return handshakes->config->update_budget > 0 ? cost : 0;
+}
+
+/*  ---- replies to clients without a slot: each smaller than the packet that it replies to. Decision 8 ----
+Their sequences are 63 random bits in the upper half, drawn for each reply: so two copies of a server that was forked
+after its start do not use one nonce twice. Decision 1 */
+
+static void nc_handshake_answer( nc_handshakes_t * handshakes, const nc_pending_t * pending, int type,
+                                 const uint8_t * body, uint64_t random )
+{
+    uint64_t created = pending->created;
+    uint8_t spare[NC_OUT_STRIDE];
+    uint8_t * out = nc_outbox_begin( &handshakes->base->outbox, spare );
+    struct netcode_address_t to = pending->address;
+    if ( pending->created != created )
+        return;
+    nc_packet_t packet = { type, 0, body ? NC_PACKET_LARGE_BODY : 0, (uint64_t) 1 << 63 | random };
+    nc_packet_context_t context = { pending->server_to_client_key, handshakes->config->protocol_id };
+    nc_outbox_end( &handshakes->base->outbox, out, &to, type, nc_packet_seal( out, &packet, body, &context ) );
+}
+
+/* The unused bytes of a challenge: a hash of the address, and the token's tag. Decision 2 */
+static void nc_handshake_bind_challenge( uint8_t bind[NC_CHALLENGE_BIND_BYTES], const nc_pending_t * pending,
+                                         uint64_t address_hash )
+{
+    nc_store_u64( bind, address_hash );
+    memcpy( bind + 8, pending->tag, NC_CHALLENGE_BIND_BYTES - 8 );
+}
+
+/*  Challenges' sequences grow by random steps, so that copies of a server use different nonces. One random number
+    serves for both sequences: their keys differ. */
+static void nc_handshake_challenge( nc_handshakes_t * handshakes, nc_pending_t * pending, uint64_t address_hash,
+                                    const uint8_t * user_data )
+{
+    nc_challenge_t challenge;
+    uint8_t body[NC_PACKET_LARGE_BODY];
+    uint64_t random = nc_crypto_random_u64();
+    uint64_t sequence = handshakes->challenge_sequence + ( random & UINT32_MAX );
+    handshakes->challenge_sequence = sequence + 1;
+    if ( pending->first_challenge == UINT64_MAX )
+        pending->first_challenge = sequence;
+
+    challenge.client_id = pending->client_id;
+    memcpy( challenge.user_data, user_data, NETCODE_USER_DATA_BYTES );
+    nc_handshake_bind_challenge( challenge.bind, pending, address_hash );
+    nc_store_u64( body, sequence );
+    nc_challenge_seal( body + 8, &challenge, sequence, handshakes->challenge_key );
+    nc_handshake_answer( handshakes, pending, NETCODE_PACKET_CHALLENGE, body, random );
+    nc_crypto_wipe( &challenge, sizeof( challenge ) );
+}
+
+/* Denies a client with a valid token, if its ration allows a reply. */
+static void nc_handshake_deny( nc_handshakes_t * handshakes, nc_pending_t * pending )
+{
+    if ( !nc_handshake_may_answer( handshakes, pending->reply_ration ) )
+        return;
+    nc_handshake_charge( handshakes, &pending->reply_ration );
+    nc_handshake_answer( handshakes, pending, NETCODE_PACKET_DENIED, NULL, nc_crypto_random_u64() );
+}
+
+/* ---- requests. Standard: Processing Connection Requests ---- */
+
+/* A request while it is processed. */
+typedef struct {
+    nc_request_t request;
+    nc_handshake_hashes_t hashes;
+    uint32_t pending; /* its entry, or NC_NONE */
+    uint32_t key_index;
+    nc_private_token_t token;
+    nc_pending_t candidate; /* its entry, if it gets one */
+} nc_handshake_request_t;
+
+/* The checks that need no cryptography except a hash. Returns a drop reason. */
+static int nc_handshake_screen_request( nc_handshakes_t * handshakes, nc_handshake_request_t * it,
+                                        const nc_arrival_t * arrival )
+{
+    nc_used_t * used = &handshakes->used;
+    it->request = arrival->as.request;
+    it->hashes.tag = (uint32_t) arrival->hash;
+
+    uint64_t unix_now = handshakes->config->unix_time( handshakes->config->callback_context );
+    if ( it->request.expire_timestamp <= unix_now )
+        return NETCODE_DROP_TOKEN_EXPIRED;
+    if ( it->request.expire_timestamp < handshakes->earliest_expiry )
+        return NETCODE_DROP_TOKEN_MAYBE_USED;
+    if ( it->request.expire_timestamp <= used->refused_up_to )
+        return NETCODE_DROP_TOKEN_REFUSED_UP_TO;
+    if ( nc_used_seen( used, it->request.tag, it->hashes.tag ) )
+        return NETCODE_DROP_TOKEN_CONSUMED;
+
+    it->pending = nc_handshake_find( handshakes, arrival );
+    if ( it->pending == NC_NONE )
+        return handshakes->token_units <= 0 && nc_handshake_is_rationed( arrival ) ? NETCODE_DROP_REQUEST_NOT_OPENED
+                                                                                   : NETCODE_DROP_NONE;
+    if ( !nc_handshake_may_answer( handshakes, handshakes->pending[it->pending].reply_ration ) )
+        return NETCODE_DROP_REQUEST_TOO_SOON;
+    return NETCODE_DROP_NONE;
+}
+
+/* Opens the token with one of the private keys. Returns a drop reason. */
+static int nc_handshake_open_token( nc_handshakes_t * handshakes, nc_handshake_request_t * it, nc_arrival_t * arrival )
+{
+    uint8_t plain[NC_PRIVATE_TOKEN_BYTES];
+    nc_token_seal_t how = { handshakes->config->protocol_id, it->request.expire_timestamp, it->request.nonce, NULL };
+    int i, opened = 0;
+
+    for ( i = 0; i < handshakes->private_key_count && !opened; i++ ) {
+        how.key = handshakes->private_keys[i];
+        arrival->cost += NC_COST_REQUEST;
+        opened = nc_token_open_private( plain, it->request.sealed_private, &how );
+        it->key_index = (uint32_t) i;
+    }
+    if ( !opened )
+        return NETCODE_DROP_TOKEN_NOT_AUTHENTIC; /* libsodium has written nothing to `plain` */
+
+    int valid = nc_token_read_private( plain, &it->token );
+    nc_crypto_wipe( plain, sizeof( plain ) );
+    if ( !valid )
+        nc_crypto_wipe( &it->token, sizeof( it->token ) );
+    return valid ? NETCODE_DROP_NONE : NETCODE_DROP_TOKEN_MALFORMED;
+}
+
+static int nc_handshake_is_named( const nc_handshakes_t * handshakes, const nc_route_t * route )
+{
+    for ( int i = 0; i < route->num_addresses; i++ )
+        for ( int k = 0; k < handshakes->address_count; k++ )
+            if ( nc_address_same( &route->addresses[i], &handshakes->names[k] ) )
+                return 1;
+    return 0;
+}
+
+static void nc_handshake_log_wrong_server( nc_handshakes_t * handshakes, const nc_private_token_t * token )
+{
+    char theirs[NETCODE_MAX_ADDRESS_STRING_LENGTH];
+    char ours[NETCODE_MAX_ADDRESS_STRING_LENGTH];
+    if ( handshakes->base->clock.now - handshakes->wrong_server_log_time <
+         1.0 / (double) NC_WRONG_SERVER_LINES_PER_SECOND )
+        return; /* a client with such a token could fill the log */
+
+    handshakes->wrong_server_log_time = handshakes->base->clock.now;
+    NC_LOG( &handshakes->base->log, INFO, "server: the token of client %llu is for %s%s, and this server is %s%s",
+            (unsigned long long) token->client_id, netcode_address_to_string( &token->route.addresses[0], theirs ),
+            token->route.num_addresses > 1 ? " and others" : "",
+            netcode_address_to_string( &handshakes->addresses[0], ours ),
+            handshakes->address_count > 1 ? " (and has other names)" : "" );
+}
+
+/* Can this token be remembered as used? Returns a drop reason. */
+static int nc_handshake_check_records( const nc_handshakes_t * handshakes, const nc_pending_t * candidate,
+                                       uint32_t id_hash )
+{
+    const nc_used_t * used = &handshakes->used;
+    uint32_t crowded = nc_used_earliest_if_full( used, candidate->client_id, id_hash );
+    if ( candidate->expire_timestamp == UINT64_MAX && !nc_used_can_insert_never( used ) )
+        return NETCODE_DROP_TOKEN_NO_RECORD_FREE;
+    if ( candidate->expire_timestamp <= used->refused_up_to ||
+         ( crowded != NC_NONE && candidate->expire_timestamp <= used->records[crowded].expire_timestamp ) )
+        return NETCODE_DROP_TOKEN_REFUSED_UP_TO;
+    return NETCODE_DROP_NONE;
+}
+
+static void nc_handshake_describe( const nc_handshakes_t * handshakes, nc_handshake_request_t * it,
+                                   const struct netcode_address_t * from )
+{
+    nc_pending_t * candidate = &it->candidate;
+    nc_crypto_wipe( candidate, sizeof( *candidate ) );
+    candidate->address = nc_address_canonical( from );
+    candidate->timeout_seconds = it->token.route.timeout_seconds;
+    candidate->client_id = it->token.client_id;
+    candidate->expire_timestamp = it->request.expire_timestamp;
+    candidate->first_challenge = UINT64_MAX;
+    candidate->answer_time = handshakes->base->clock.now;
+    candidate->create_time = candidate->reply_ration = candidate->admit_ration =
+        nc_handshake_milliseconds( handshakes );
+    candidate->opened.key_index = (uint8_t) it->key_index;
+
+    memcpy( candidate->tag, it->request.tag, NC_TOKEN_TAG_BYTES );
+    memcpy( candidate->client_to_server_key, it->token.route.client_to_server_key, NETCODE_KEY_BYTES );
+    memcpy( candidate->server_to_client_key, it->token.route.server_to_client_key, NETCODE_KEY_BYTES );
+
+    it->hashes.id = nc_handshake_id_hash( handshakes, candidate->client_id );
+    it->hashes.address = nc_handshake_address_hash( handshakes, &candidate->address );
+}
+
+/*  Processes a request up to the checks of slots. Returns a drop reason; if none, `it` holds keys, which the caller
+    wipes. */
+static int nc_handshake_read_request( nc_handshakes_t * handshakes, nc_handshake_request_t * it,
+                                      nc_arrival_t * arrival )
+{
+    arrival->cost = NC_COST_LARGE;
+    int reason = nc_handshake_screen_request( handshakes, it, arrival );
+    if ( reason != NETCODE_DROP_NONE )
+        return reason;
+
+    reason = nc_handshake_open_token( handshakes, it, arrival );
+    int keys = arrival->cost - NC_COST_LARGE;
+    handshakes->token_units -= nc_handshake_is_rationed( arrival ) ? keys : 0;
+    arrival->cost = NC_COST_LARGE + nc_handshake_price( handshakes, keys );
+    if ( reason != NETCODE_DROP_NONE )
+        return reason;
+
+    if ( nc_handshake_is_named( handshakes, &it->token.route ) ) {
+        nc_handshake_describe( handshakes, it, arrival->from );
+        return NETCODE_DROP_NONE;
+    }
+    nc_handshake_log_wrong_server( handshakes, &it->token );
+    nc_crypto_wipe( &it->token, sizeof( it->token ) );
+    return NETCODE_DROP_TOKEN_FOR_ANOTHER_SERVER;
+}
+
+/* Replies to a request with a challenge, or, if the server is full, with a denial. Returns a drop reason. */
+static int nc_handshake_answer_request( nc_handshakes_t * handshakes, nc_handshake_request_t * it, int is_full )
+{
+    int reason = nc_handshake_check_records( handshakes, &it->candidate, it->hashes.id );
+    if ( reason == NETCODE_DROP_NONE && it->pending == NC_NONE )
+        reason = nc_handshake_insert( handshakes, &it->candidate, &it->hashes, &it->pending );
+    if ( reason != NETCODE_DROP_NONE )
+        return reason;
+
+    nc_pending_t * pending = &handshakes->pending[it->pending];
+    nc_handshake_charge( handshakes, &pending->reply_ration );
+    pending->answer_time = handshakes->base->clock.now;
+    if ( is_full ) {
+        nc_handshake_answer( handshakes, pending, NETCODE_PACKET_DENIED, NULL, nc_crypto_random_u64() );
+        return NETCODE_DROP_SERVER_FULL;
+    }
+
+    nc_handshake_challenge( handshakes, pending, it->hashes.address, it->token.user_data );
+    handshakes->base->counters.packets_received[NETCODE_PACKET_REQUEST]++;
+    return NETCODE_DROP_NONE;
+}
+
+/* ---- responses. Standard: Processing Connection Response Packets ---- */
+
+/* A response while it is processed. */
+typedef struct {
+    nc_pending_t pending; /* a copy: callbacks may end the entry */
+    uint32_t entry;
+    uint32_t takes_over; /* the slot of another session of the same client, or NC_NONE */
+    nc_handshake_hashes_t hashes;
+    nc_challenge_t challenge;
+} nc_handshake_response_t;
+
+/*  Finds the handshake at this address whose key opens the response, and writes its plain text to `body`. Forged
+    responses can use up a handshake's tries for this update, but no more. */
+static uint32_t nc_handshake_open_response( nc_handshakes_t * handshakes, nc_arrival_t * arrival,
+                                            uint8_t body[NC_PACKET_LARGE_BODY] )
+{
+    nc_packet_context_t context;
+    uint32_t index = nc_handshake_at( handshakes, arrival->from, arrival->hash, NC_NONE );
+    context.protocol_id = handshakes->config->protocol_id;
+    for ( ; index != NC_NONE; index = nc_handshake_at( handshakes, arrival->from, arrival->hash, index ) ) {
+        nc_pending_t * pending = &handshakes->pending[index];
+        if ( nc_handshake_is_rationed( arrival ) &&
+             !nc_handshake_count_opened( handshakes, &pending->opened, NC_RESPONSES_PER_UPDATE ) )
+            continue;
+
+        context.key = pending->client_to_server_key;
+        arrival->cost += NC_COST_OPEN;
+        if ( nc_packet_open( &arrival->as.packet, arrival->data, body, &context ) )
+            return index;
+    }
+    return NC_NONE;
+}
+
+/* Was this challenge issued to this handshake? Decision 2. Returns a drop reason. */
+static int nc_handshake_check_challenge( nc_handshakes_t * handshakes, nc_handshake_response_t * it,
+                                         uint8_t body[NC_PACKET_LARGE_BODY] )
+{
+    uint8_t bind[NC_CHALLENGE_BIND_BYTES];
+    uint64_t sequence = nc_load_u64( body );
+    if ( sequence < it->pending.first_challenge || sequence >= handshakes->challenge_sequence )
+        return NETCODE_DROP_CHALLENGE_NOT_ISSUED;
+    if ( !nc_challenge_open( body + 8, &it->challenge, sequence, handshakes->challenge_key ) )
+        return NETCODE_DROP_CHALLENGE_NOT_AUTHENTIC;
+
+    nc_handshake_bind_challenge( bind, &it->pending, it->hashes.address );
+    if ( it->challenge.client_id != it->pending.client_id ||
+         !nc_crypto_equal( bind, it->challenge.bind, sizeof( bind ) ) )
+        return NETCODE_DROP_CHALLENGE_FOR_ANOTHER;
+    return NETCODE_DROP_NONE;
+}
+
+/*  Processes a response from an address with pending handshakes, up to the checks of slots. Returns a drop reason; if
+    none, `it` holds keys, which the caller wipes. */
+static int nc_handshake_read_response( nc_handshakes_t * handshakes, nc_handshake_response_t * it,
+                                       nc_arrival_t * arrival )
+{
+    uint8_t body[NC_PACKET_LARGE_BODY];
+    it->entry = nc_handshake_open_response( handshakes, arrival, body );
+    if ( it->entry == NC_NONE )
+        return NETCODE_DROP_AUTHENTICATION_FAILED;
+
+    it->pending = handshakes->pending[it->entry];
+    it->hashes.id = handshakes->by_id.entries[it->entry].hash;
+    it->hashes.tag = handshakes->by_tag.entries[it->entry].hash;
+    it->hashes.address = arrival->hash;
+    arrival->cost += NC_COST_SLOT;
+    int reason = nc_handshake_check_challenge( handshakes, it, body );
+    nc_crypto_wipe( body, sizeof( body ) );
+    if ( reason != NETCODE_DROP_NONE )
+        nc_crypto_wipe( it, sizeof( *it ) );
+    return reason;
+}
+
+/* Remembers a token that connects, and ends its other handshakes. Decision 4 */
+static void nc_handshake_consume_token( nc_handshakes_t * handshakes, const nc_handshake_response_t * it )
+{
+    nc_used_record_t record;
+    uint32_t index = nc_table_find( &handshakes->by_tag, it->hashes.tag );
+    record.expire_timestamp = it->pending.expire_timestamp;
+    record.client_id = it->pending.client_id;
+    memcpy( record.tag, it->pending.tag, NC_TOKEN_TAG_BYTES );
+    nc_used_insert( &handshakes->used, &record, it->hashes.tag, it->hashes.id );
+
+    while ( index != NC_NONE ) {
+        uint32_t next = nc_table_find_next( &handshakes->by_tag, index );
+        if ( memcmp( handshakes->pending[index].tag, record.tag, NC_TOKEN_TAG_BYTES ) == 0 )
+            nc_handshake_remove( handshakes, index );
+        index = next;
+    }
+}
+
+/* ---- keys and timers ---- */
+
+/* With a key of zeros, which is no secret, anyone can make tokens. Tests may use one, so it is accepted. */
+static void nc_handshake_warn_of_zero_key( const nc_handshakes_t * handshakes )
+{
+    static const uint8_t zeros[NETCODE_KEY_BYTES] = { 0 };
+    int found = 0;
+    for ( int i = 0; i < handshakes->private_key_count; i++ )
+        found |= nc_crypto_equal( handshakes->private_keys[i], zeros, NETCODE_KEY_BYTES );
+    if ( found )
+        NC_LOG( &handshakes->base->log, ERROR,
+                "server: a private key is all zeros: was it ever set? Anyone can make tokens with that key" );
+}
+
+/* Ends handshakes under a removed key; the others get their key's new index. */
+static void nc_handshake_apply_keys( nc_handshakes_t * handshakes, const uint8_t * keys, int count )
+{
+    uint32_t index = handshakes->in_progress.head, next;
+    for ( ; index != NC_NONE; index = next ) {
+        nc_pending_t * pending = &handshakes->pending[index];
+        int i = 0;
+        next = handshakes->links[index].next;
+        while ( i < count && !nc_crypto_equal( handshakes->private_keys[pending->opened.key_index],
+                                               keys + i * NETCODE_KEY_BYTES, NETCODE_KEY_BYTES ) )
+            i++;
+
+        if ( i == count )
+            nc_handshake_remove( handshakes, index );
+        else
+            pending->opened.key_index = (uint8_t) i;
+    }
+}
+
+static int nc_handshake_run_timer( nc_handshakes_t * handshakes, uint32_t index )
+{
+    double deadline = nc_handshake_deadline( handshakes, &handshakes->pending[index] );
+    if ( handshakes->base->clock.now < deadline ) {
+        nc_wheel_insert( handshakes->wheel, handshakes->first_timer + index, deadline );
+        return NC_COST_CHEAP;
+    }
+    handshakes->expired++;
+    nc_handshake_remove( handshakes, index );
+    return NC_COST_OPEN;
+}
+
+/* ================================================================================================================
+    ROOM 15: SERVER
+    Which client is in which slot, and what does an update do?
+    Uses: platform, bytes, crypto, address, replay, packet, containers, mail, socket, endpoint, handshake.
+    Invariant: only nc_server_open_slot and nc_server_end_slot fill and empty slots; every slot times out.
+    Standard: Server-Side Connection Process
+   ================================================================================================================ */
+
+enum { NC_SLOT_FREE, NC_SLOT_CONNECTED, NC_SLOT_CLOSING };
+
+/*  The data that packets of a connected client use, in four cache lines; the user data is elsewhere. A packet to the
+    client needs the first two, one from it the first, the third and the fourth. */
 typedef struct {
     struct netcode_address_t address;
     uint8_t state; /* NC_SLOT_... */
     uint8_t confirmed;
     uint8_t loopback;
-    uint8_t reason; /* why the last client left */
+    uint8_t reason; /* why the last client was disconnected */
     uint64_t client_id;
     uint64_t session;
     uint64_t sequence; /* of the next packet to it */
@@ -7117,38 +8149,18 @@ typedef struct {
     nc_replay_t replay;
 } nc_slot_t;
 
-/* Where numbers of 8 bytes are aligned to 8, as on every 64-bit machine. */
+/* Checked where numbers of 8 bytes are aligned to 8, as on every 64-bit machine. */
 NC_STATIC_ASSERT( slot_has_four_lines, sizeof( void * ) < 8 || sizeof( nc_slot_t ) == 4 * NC_ARENA_LINE );
 NC_STATIC_ASSERT( slot_first_line, offsetof( nc_slot_t, timeout_seconds ) < NC_ARENA_LINE );
 NC_STATIC_ASSERT( slot_third_line,
                   sizeof( void * ) < 8 || offsetof( nc_slot_t, client_to_server_key ) == 2 * NC_ARENA_LINE );
 NC_STATIC_ASSERT( slot_fourth_line, sizeof( void * ) < 8 || offsetof( nc_slot_t, replay ) == 3 * NC_ARENA_LINE );
 
-/* A handshake in progress, identified by source address and token. Decision 3 */
-typedef struct {
-    struct netcode_address_t address;
-    int32_t timeout_seconds;
-    uint64_t client_id;
-    uint64_t expire_timestamp;
-    uint64_t first_challenge; /* sequence of the first challenge issued to it; UINT64_MAX before */
-    uint64_t created;         /* counts up from 1: who is older? */
-    double answer_time;       /* of the last request that it answered */
-    uint32_t create_time;     /* in milliseconds, as what follows: see nc_server_milliseconds */
-    uint32_t answers;         /* the ration of answers to its requests, and of denials, is used up to this time */
-    uint32_t questions;       /* that of questions to admit_callback: copies of its request do not use it up */
-    nc_opened_t opened;       /* of its responses */
-    uint8_t tag[NC_TOKEN_TAG_BYTES];
-    uint8_t client_to_server_key[NETCODE_KEY_BYTES];
-    uint8_t server_to_client_key[NETCODE_KEY_BYTES];
-} nc_pending_t;
-
-/* What start takes and stop keeps. */
+/* The memory that start allocates and stop keeps. */
 typedef struct {
     void * block; /* NULL before the first start */
     size_t bytes;
     uint32_t slot_count;
-    uint32_t pending_count; /* capacity */
-    uint32_t least_used;    /* of used tokens, as large as it ever was */
     nc_slot_t * slots;
     uint8_t * user_data; /* NETCODE_USER_DATA_BYTES a slot */
     nc_table_t slot_by_address;
@@ -7156,126 +8168,64 @@ typedef struct {
     nc_table_t slot_by_id;
     nc_bits_t free_slots;
     nc_link_t * active_links;
-    nc_pending_t * pending;
-    nc_table_t pending_by_address;
-    nc_table_t pending_by_tag;
-    nc_table_t pending_by_id;
-    nc_link_t * pending_links;
-    nc_used_t used;
     nc_inbox_t inbox;
     nc_wheel_t wheel; /* slots first, then pending handshakes */
 } nc_server_memory_t;
 
-enum { NC_DEFERRED_STOP = -1, NC_DEFERRED_NOTHING = 0 }; /* or a start, with so many slots */
+enum { NC_DEFERRED_STOP = -1, NC_DEFERRED_NOTHING = 0 }; /* or the slots of a start */
 
-/* What an update may still spend. Decision 6 */
+/* The work that is left for this update. Decision 6 */
 typedef struct {
-    double scale; /* sixtieths of a second since the update before: what follows grows with it */
-    int units;    /* in all: where none is left, the rest waits in the socket */
-    int tokens;   /* of these, for opening connect tokens */
-    double until; /* real time, till when there may be more; 0 before the first full batch */
+    double scale; /* sixtieths of a second since the last update; multiplies the units, spare and share */
+    int units;    /* in total: when none are left, the rest waits in the socket */
+    double until; /* the real time until which more may be received; 0 before the first full batch */
     int spare;    /* packets that may be opened beyond their clients' shares */
     int share;    /* packets opened of each client */
 } nc_work_t;
 
-typedef struct {
-    struct netcode_address_t address;
-    double until; /* throttled until then; 0: only counted */
-    int count;    /* datagrams, less those of addresses that found no free entry */
-} nc_flooder_t;
-
-/*  Which addresses fill the socket's buffer: counted while more arrives than an update takes. Decision 6 */
-typedef struct {
-    nc_flooder_t flooders[NC_FLOODERS];
-    nc_admission_t admission;
-    int overrun;         /* more arrives than an update takes */
-    double since;        /* the last update without overrun, or one to two seconds ago */
-    double closed_until; /* unknown addresses are filtered until then; 0: they are not */
-    uint64_t session;    /* the last that is in `connected` */
-    uint64_t drops;      /* kernel_drops so far */
-    uint64_t dropped;    /* the same, when `closed_until` was set */
-    nc_ration_t log;     /* one line a second */
-} nc_watch_t;
-
-/* A walk over the connected slots; callbacks may end any of them meanwhile. */
+/* A walk over the connected slots; callbacks may end any of them during it. */
 typedef struct nc_walk_t {
     struct nc_walk_t * outer;
     uint32_t next;
 } nc_walk_t;
 
 struct netcode_server_t {
+    nc_endpoint_t base;
     struct netcode_server_config_t config;
-    nc_allocator_t allocator;
-    nc_log_t log;
-    nc_clock_t clock;
-    struct netcode_socket_t socket;
-    nc_socket_override_t override_;
-    nc_counters_t counters;
-    nc_outbox_t outbox;
     nc_server_memory_t memory;
-    nc_pool_t * retired_pools; /* of former starts: the caller still holds packets of them */
-    struct netcode_address_t addresses[2 + NETCODE_MAX_PUBLIC_ADDRESSES];
-    struct netcode_address_t names[2 + NETCODE_MAX_PUBLIC_ADDRESSES]; /* those addresses, as tokens name them */
-    int address_count;
-    uint8_t private_keys[NETCODE_MAX_PRIVATE_KEYS][NETCODE_KEY_BYTES];
-    int private_key_count;
-    uint8_t hash_key[NC_HASH_KEY_BYTES];
+    nc_pool_t * retired_pools; /* of earlier starts: the caller still holds packets of them */
+    nc_handshakes_t handshakes;
     uint64_t address_factor; /* for addresses' keys in the sieve; odd */
-    uint8_t challenge_key[NETCODE_KEY_BYTES];
-    uint64_t challenge_sequence; /* the next challenge's is here or up to 2^32 - 1 above: see nc_server_challenge */
-    uint64_t earliest_expiry;    /* tokens that expire before it may be older than this start; 0: not asked */
     uint64_t session;
-    uint64_t created; /* counts pending handshakes */
     nc_work_t work;
     nc_watch_t watch;
-    double work_time;                 /* of the last update */
-    uint16_t update;                  /* counts them */
-    uint32_t batch[NC_RECEIVE_BATCH]; /* the buffers that datagrams are received into */
-    struct netcode_datagram_t datagrams[NC_RECEIVE_BATCH];
-    nc_list_t active;       /* connected slots */
-    nc_walk_t * walks;      /* those under way, one inside another */
-    nc_list_t pending_used; /* in the order of their creation */
-    nc_list_t pending_free;
+    double work_time;  /* of the last update */
+    nc_list_t active;  /* connected slots */
+    nc_walk_t * walks; /* those in progress, nested */
     int running;
-    int stopping; /* nobody comes in any more */
-    int backlog;
-    int depth;
-    uintptr_t outermost; /* as the client's */
-    int updating;
-    int sizes_buffers; /* the config leaves the socket's buffers to us */
-    int deferred;      /* NC_DEFERRED_... of a callback: when the outermost call returns */
-    int destroy_deferred;
-    uint32_t callback_pending; /* the slot that was taken, while its line is logged; else NC_NOWHERE */
-    nc_ration_t past_slots;    /* calls for slots that it does not have */
-    nc_ration_t kept_out[NETCODE_DROP_REASONS];
-    struct netcode_address_t goodbye_address; /* of the client that disconnected last, and how many of its packets */
-    int goodbyes_left;                        /* may still come */
-    int loopback_muted;                       /* it was logged that there is no callback for loopback payloads */
-    double wrong_server_log_time;
+    int stopping;              /* no client is accepted any more */
+    int sizes_buffers;         /* the config has no sizes for the socket's buffers */
+    int deferred;              /* NC_DEFERRED_..., requested by a callback; done when the outermost call returns */
+    uint32_t callback_pending; /* the slot that is logged before its connect callback; else NC_NONE */
+    nc_ration_t past_slots;    /* limits the log lines about slots that do not exist */
+    nc_ration_t refused_players[NETCODE_DROP_REASONS];
+    struct netcode_address_t
+        last_disconnect_address; /* of the client that disconnected last, and how many of its disconnect */
+    int late_disconnects_left;   /* packets may still arrive */
     uint64_t connects;
     uint64_t disconnects[NETCODE_SERVER_CLIENT_DISCONNECT_REASONS];
-    uint64_t handshakes;
-    uint64_t handshakes_expired;
-    uint64_t handshakes_evicted;
     uint64_t backlogs;
 };
 
 /* ---- slots ---- */
 
-/* The hashes of what leads to a client, connected or on its way; each is made once for a datagram. */
-typedef struct {
-    uint32_t id;
-    uint32_t tag; /* of the token */
-    uint64_t address;
-} nc_server_hashes_t;
-
-/* The slot of an address from `index` on, along its chain, or NC_NOWHERE. */
+/* The slot of an address from `index` on, along its chain, or NC_NONE. */
 static uint32_t nc_server_match_slot( const struct netcode_server_t * server, uint32_t index,
                                       const struct netcode_address_t * address )
 {
     const nc_server_memory_t * memory = &server->memory;
-    while ( index != NC_NOWHERE && !( memory->slots[index].state == NC_SLOT_CONNECTED &&
-                                      nc_address_same( &memory->slots[index].address, address ) ) )
+    while ( index != NC_NONE && !( memory->slots[index].state == NC_SLOT_CONNECTED &&
+                                   nc_address_same( &memory->slots[index].address, address ) ) )
         index = nc_table_find_next( &memory->slot_by_address, index );
     return index;
 }
@@ -7295,96 +8245,84 @@ static void nc_server_prefetch_slot( const nc_slot_t * slot )
     NC_PREFETCH( line + 3 * NC_ARENA_LINE );
 }
 
-static uint64_t nc_server_address_hash( const struct netcode_server_t * server,
-                                        const struct netcode_address_t * address )
-{
-    return nc_address_hash( address, server->hash_key );
-}
-
-static uint32_t nc_server_tag_hash( const struct netcode_server_t * server, const uint8_t * tag )
-{
-    return (uint32_t) nc_crypto_hash( server->hash_key, tag, NC_TOKEN_TAG_BYTES );
-}
-
-/*  Looks one step ahead: where will this datagram lead? The places where the tables begin to tell are fetched. */
-static void nc_server_look_ahead( const struct netcode_server_t * server, nc_arrival_t * arrival )
+/* First step of prefetching for a datagram: the buckets of the tables that it will be looked up in. */
+static void nc_server_prefetch_index( const struct netcode_server_t * server, nc_arrival_t * arrival )
 {
     const nc_server_memory_t * memory = &server->memory;
     if ( arrival->data[0] == NETCODE_PACKET_REQUEST ) {
-        arrival->hash = nc_server_tag_hash( server, arrival->as.request.tag );
-        NC_PREFETCH( nc_table_head( &memory->used.table, (uint32_t) arrival->hash ) );
+        arrival->hash = nc_handshake_tag_hash( &server->handshakes, arrival->as.request.tag );
+        NC_PREFETCH( nc_table_head( &server->handshakes.used.table, (uint32_t) arrival->hash ) );
         return;
     }
+
     uint64_t key = nc_address_key( arrival->from, server->address_factor );
     NC_PREFETCH( nc_sieve_set( &memory->sieve, key ) );
     arrival->hash = key;
     if ( arrival->as.packet.type == NETCODE_PACKET_RESPONSE ) {
-        arrival->hash = nc_server_address_hash( server, arrival->from );
+        arrival->hash = nc_handshake_address_hash( &server->handshakes, arrival->from );
         NC_PREFETCH( nc_table_head( &memory->slot_by_address, (uint32_t) arrival->hash ) );
-        NC_PREFETCH( nc_table_head( &memory->pending_by_address, (uint32_t) arrival->hash ) );
+        NC_PREFETCH( nc_table_head( &server->handshakes.by_address, (uint32_t) arrival->hash ) );
     }
 }
 
-/* A further step: what is found there is fetched. Returns 0 for a stranger, at whose address nobody is. */
-static int nc_server_look_further( const struct netcode_server_t * server, nc_arrival_t * arrival )
+/* Second step of prefetching: the entries in those buckets. Returns 0 if no client or handshake has the address. */
+static int nc_server_prefetch_entry( const struct netcode_server_t * server, nc_arrival_t * arrival )
 {
     const nc_server_memory_t * memory = &server->memory;
     if ( arrival->data[0] == NETCODE_PACKET_REQUEST ) {
-        uint32_t record = *nc_table_head( &memory->used.table, (uint32_t) arrival->hash );
-        if ( record != NC_NOWHERE ) {
-            NC_PREFETCH( &memory->used.table.entries[record] );
-            NC_PREFETCH( nc_used_tag( &memory->used, record ) );
+        uint32_t record = *nc_table_head( &server->handshakes.used.table, (uint32_t) arrival->hash );
+        if ( record != NC_NONE ) {
+            NC_PREFETCH( &server->handshakes.used.table.entries[record] );
+            NC_PREFETCH( nc_used_tag( &server->handshakes.used, record ) );
         }
         return 1;
     }
+
     int response = arrival->as.packet.type == NETCODE_PACKET_RESPONSE;
-    arrival->slot = response ? NC_SOMEWHERE : nc_sieve_find( &memory->sieve, arrival->hash );
-    if ( arrival->slot == NC_NOWHERE && server->pending_used.count == 0 )
+    arrival->slot = response ? NC_MAYBE : nc_sieve_find( &memory->sieve, arrival->hash );
+    if ( arrival->slot == NC_NONE && server->handshakes.in_progress.count == 0 )
         return 0;
-    if ( arrival->slot >= NC_SOMEWHERE ) {
-        uint32_t hash = (uint32_t) ( response ? arrival->hash : nc_server_address_hash( server, arrival->from ) );
+
+    if ( arrival->slot >= NC_MAYBE ) {
+        uint32_t hash =
+            (uint32_t) ( response ? arrival->hash : nc_handshake_address_hash( &server->handshakes, arrival->from ) );
         arrival->slot = nc_table_find( &memory->slot_by_address, hash );
-        if ( arrival->slot == NC_NOWHERE )
-            return nc_table_find( &memory->pending_by_address, hash ) != NC_NOWHERE;
+        if ( arrival->slot == NC_NONE )
+            return nc_table_find( &server->handshakes.by_address, hash ) != NC_NONE;
     }
+
     NC_PREFETCH( &memory->inbox.queues[arrival->slot] );
     nc_server_prefetch_slot( &memory->slots[arrival->slot] );
     return 1;
-}
-
-static uint32_t nc_server_id_hash( const struct netcode_server_t * server, uint64_t client_id )
-{
-    uint8_t bytes[8];
-    nc_store_u64( bytes, client_id );
-    return (uint32_t) nc_crypto_hash( server->hash_key, bytes, sizeof( bytes ) );
 }
 
 static uint32_t nc_server_slot_of_id( const struct netcode_server_t * server, uint64_t client_id, uint32_t hash )
 {
     const nc_server_memory_t * memory = &server->memory;
     uint32_t index = nc_table_find( &memory->slot_by_id, hash );
-    while ( index != NC_NOWHERE &&
+    while ( index != NC_NONE &&
             !( memory->slots[index].state == NC_SLOT_CONNECTED && memory->slots[index].client_id == client_id ) )
         index = nc_table_find_next( &memory->slot_by_id, index );
     return index;
 }
 
-/* The socket's send may be a callback that disconnects this very client: the slot is not touched after it. */
+/* The socket's send may be a callback that disconnects this client: the slot is not used after it. */
 static NC_INLINE void nc_server_seal_to_slot( struct netcode_server_t * server, nc_slot_t * slot, nc_packet_t * packet,
                                               const uint8_t * body )
 {
     uint64_t session = slot->session;
     uint8_t spare[NC_OUT_STRIDE];
-    uint8_t * out = nc_outbox_begin( &server->outbox, spare );
+    uint8_t * out = nc_outbox_begin( &server->base.outbox, spare );
     if ( session == 0 || slot->session != session || slot->sequence >> 63 )
-        return; /* it is gone; or the upper half, which is the global sequence's: no nonce is used twice */
+        return; /* it has ended; or the upper half, of replies without a slot: no nonce is used twice */
+
     packet->sequence = slot->sequence++;
-    nc_packet_context_t channel = { slot->server_to_client_key, server->config.protocol_id };
-    int bytes = nc_packet_seal( out, packet, body, &channel );
-    slot->send_time = server->clock.now;
+    nc_packet_context_t context = { slot->server_to_client_key, server->config.protocol_id };
+    int bytes = nc_packet_seal( out, packet, body, &context );
+    slot->send_time = server->base.clock.now;
     slot->packets_sent++;
     slot->bytes_sent += (uint64_t) bytes;
-    nc_outbox_end( &server->outbox, out, &slot->address, packet->type, bytes );
+    nc_outbox_end( &server->base.outbox, out, &slot->address, packet->type, bytes );
 }
 
 static void nc_server_send_keep_alive( struct netcode_server_t * server, uint32_t index )
@@ -7402,13 +8340,13 @@ static void nc_server_send_disconnects( struct netcode_server_t * server, uint32
     nc_slot_t * slot = &server->memory.slots[index];
     nc_packet_t packet = { NETCODE_PACKET_DISCONNECT, 0, 0, 0 };
     if ( slot->packets_sent == 0 )
-        nc_server_send_keep_alive( server, index ); /* only a client that knows it is connected minds a disconnect */
+        nc_server_send_keep_alive( server, index ); /* a client accepts a disconnect only after a keep-alive */
     for ( int i = 0; i < NC_DISCONNECT_PACKETS; i++ )
         nc_server_seal_to_slot( server, slot, &packet, NULL );
-    nc_outbox_flush( &server->outbox );
+    nc_outbox_flush( &server->base.outbox );
 }
 
-/* When does this slot end if nothing more is heard of it? Negative: never. Decision 3 */
+/* When does this slot time out if its client sends nothing more? Negative: never. Decision 3 */
 static double nc_server_slot_deadline( const struct netcode_server_t * server, const nc_slot_t * slot )
 {
     double timeout = slot->timeout_seconds;
@@ -7421,8 +8359,9 @@ static double nc_server_slot_deadline( const struct netcode_server_t * server, c
             timeout = NC_UNCONFIRMED_SECONDS;
     } else if ( timeout <= 0.0 )
         return -1.0;
-    if ( server->backlog )
-        timeout *= 2.0; /* its packets may lie in what was not read yet. Decision 6 */
+
+    if ( server->base.backlog )
+        timeout *= 2.0; /* its packets may be among the datagrams not read yet. Decision 6 */
     return since + timeout;
 }
 
@@ -7438,23 +8377,26 @@ static void nc_server_set_slot_timer( struct netcode_server_t * server, uint32_t
     nc_wheel_insert( &server->memory.wheel, index, next );
 }
 
-/* Nobody needs the data of a closing slot any more. */
+/* Frees a closing slot, whose data is not needed any more. */
 static void nc_server_free_slot( struct netcode_server_t * server, uint32_t index )
 {
     nc_server_memory_t * memory = &server->memory;
     nc_slot_t * slot = &memory->slots[index];
     int reason = slot->reason;
+
     nc_wheel_remove( &memory->wheel, index );
     if ( !slot->loopback ) {
         nc_table_remove( &memory->slot_by_address, index );
         nc_sieve_change( &memory->sieve, nc_address_key( &slot->address, server->address_factor ), index, 0 );
     }
     nc_table_remove( &memory->slot_by_id, index );
+
     for ( nc_walk_t * walk = server->walks; walk; walk = walk->outer )
         if ( walk->next == index )
             walk->next = memory->active_links[index].next;
     nc_list_remove( &server->active, memory->active_links, index );
     nc_bits_insert( &memory->free_slots, index );
+
     nc_inbox_close( &memory->inbox, index, slot->session, slot->client_id, reason );
     nc_crypto_wipe( slot, sizeof( *slot ) );
     nc_crypto_wipe( memory->user_data + (size_t) index * NETCODE_USER_DATA_BYTES, NETCODE_USER_DATA_BYTES );
@@ -7462,8 +8404,8 @@ static void nc_server_free_slot( struct netcode_server_t * server, uint32_t inde
     slot->reason = (uint8_t) reason;
 }
 
-/*  Empties a slot. Its data stay readable until the callback returns; the callback may do anything but fill this
-    slot. */
+/*  Empties a slot. Its data can be read until the callback returns; the callback may call any function, but this slot
+    stays closed. */
 static void nc_server_end_slot( struct netcode_server_t * server, uint32_t index, int reason, int notify_client )
 {
     nc_slot_t * slot = &server->memory.slots[index];
@@ -7472,16 +8414,19 @@ static void nc_server_end_slot( struct netcode_server_t * server, uint32_t index
                                             "a newer token of the same client took over" };
     if ( slot->state != NC_SLOT_CONNECTED )
         return;
+
     if ( reason == NETCODE_SERVER_CLIENT_DISCONNECT_REASON_CLIENT_DISCONNECT ) {
-        server->goodbye_address = slot->address;
-        server->goodbyes_left = NC_DISCONNECT_PACKETS - 1;
+        server->last_disconnect_address = slot->address;
+        server->late_disconnects_left = NC_DISCONNECT_PACKETS - 1;
     }
+
     slot->state = NC_SLOT_CLOSING;
     slot->reason = (uint8_t) reason;
     server->disconnects[reason]++;
-    NC_LOG( &server->log, INFO, "server: client %llu at %s disconnected from slot %u: %s",
+    NC_LOG( &server->base.log, INFO, "server: client %llu at %s disconnected from slot %u: %s",
             (unsigned long long) slot->client_id, netcode_address_to_string( &slot->address, text ), (unsigned) index,
             reasons[reason] );
+
     if ( server->config.connect_disconnect_callback )
         server->config.connect_disconnect_callback( server->config.callback_context, (int) index, 0 );
     if ( notify_client && !slot->loopback )
@@ -7489,43 +8434,47 @@ static void nc_server_end_slot( struct netcode_server_t * server, uint32_t index
     nc_server_free_slot( server, index );
 }
 
-/* Tells the application of a taken slot. */
+/* Reports a new client to the application. */
 static void nc_server_notify( struct netcode_server_t * server )
 {
     uint32_t index = server->callback_pending;
-    server->callback_pending = NC_NOWHERE;
-    if ( index != NC_NOWHERE && server->config.connect_disconnect_callback )
+    server->callback_pending = NC_NONE;
+    if ( index != NC_NONE && server->config.connect_disconnect_callback )
         server->config.connect_disconnect_callback( server->config.callback_context, (int) index, 1 );
 }
 
-/* Fills a free slot with what `client` says, and tells the application. */
+/* Fills a free slot with a copy of `client`, and reports it to the application. */
 static void nc_server_open_slot( struct netcode_server_t * server, uint32_t index, const nc_slot_t * client,
-                                 const nc_server_hashes_t * hashes, const uint8_t * user_data )
+                                 const nc_handshake_hashes_t * hashes, const uint8_t * user_data )
 {
     nc_server_memory_t * memory = &server->memory;
     nc_slot_t * slot = &memory->slots[index];
     uint64_t session = ++server->session;
     char text[NETCODE_MAX_ADDRESS_STRING_LENGTH];
+
     *slot = *client;
     slot->state = NC_SLOT_CONNECTED;
     slot->reason = NETCODE_SERVER_CLIENT_DISCONNECT_REASON_NONE;
     slot->session = session;
     slot->sequence = nc_crypto_sequence_base( server->config.sequence_base, nc_crypto_random_u64() );
-    slot->connect_time = slot->receive_time = slot->send_time = server->clock.now;
+    slot->connect_time = slot->receive_time = slot->send_time = server->base.clock.now;
     memcpy( memory->user_data + (size_t) index * NETCODE_USER_DATA_BYTES, user_data, NETCODE_USER_DATA_BYTES );
+
     nc_bits_remove( &memory->free_slots, index );
     nc_list_insert( &server->active, memory->active_links, index );
     nc_table_insert( &memory->slot_by_id, hashes->id, index );
     nc_inbox_open( &memory->inbox, index, slot->session, slot->client_id );
     server->connects++;
+
     if ( !slot->loopback ) {
         nc_table_insert( &memory->slot_by_address, (uint32_t) hashes->address, index );
         nc_sieve_change( &memory->sieve, nc_address_key( &slot->address, server->address_factor ), index, 1 );
         nc_server_set_slot_timer( server, index );
     }
+
     server->callback_pending = index;
-    NC_LOG( &server->log, INFO, "server: client %llu at %s connected to slot %u", (unsigned long long) slot->client_id,
-            netcode_address_to_string( &slot->address, text ), (unsigned) index );
+    NC_LOG( &server->base.log, INFO, "server: client %llu at %s connected to slot %u",
+            (unsigned long long) slot->client_id, netcode_address_to_string( &slot->address, text ), (unsigned) index );
     nc_server_notify( server );
     if ( slot->session == session && !slot->loopback && slot->packets_sent == 0 )
         nc_server_send_keep_alive( server, index ); /* Standard: Processing Connection Response Packets */
@@ -7533,13 +8482,13 @@ static void nc_server_open_slot( struct netcode_server_t * server, uint32_t inde
 
 /* ---- dropping ---- */
 
-/* Which refusals keep a player out, who may ask the server's operator why? */
-static int nc_server_keeps_out( const struct netcode_server_t * server, int reason,
-                                const struct netcode_address_t * from )
+/* Does this refusal stop a player from connecting, so that the server's operator should see it? */
+static int nc_server_refuses_player( const struct netcode_server_t * server, int reason,
+                                     const struct netcode_address_t * from )
 {
     switch ( reason ) {
-    case NETCODE_DROP_TOKEN_CONSUMED: /* unless it came late, from the client that it has connected */
-        return nc_server_slot_at( server, from, nc_server_address_hash( server, from ) ) == NC_NOWHERE;
+    case NETCODE_DROP_TOKEN_CONSUMED: /* unless it is a late copy from the client that it has connected */
+        return nc_server_slot_at( server, from, nc_handshake_address_hash( &server->handshakes, from ) ) == NC_NONE;
     case NETCODE_DROP_REQUEST_OLD_VERSION:
     case NETCODE_DROP_REQUEST_WRONG_PROTOCOL_ID:
     case NETCODE_DROP_TOKEN_EXPIRED:
@@ -7554,23 +8503,23 @@ static int nc_server_keeps_out( const struct netcode_server_t * server, int reas
     }
 }
 
-/*  At level INFO a line for each kind of refusal that keeps a player out, once a second; at DEBUG one for every datagram,
-    but for those behind a client's goodbye, which mean no harm. */
+/*  Logs at level INFO one line a second for each kind of refusal that stops a player from connecting; at DEBUG one for
+    every datagram, except the repeated packets of a client that has disconnected. */
 static void nc_server_log_drop( struct netcode_server_t * server, int reason, const struct netcode_address_t * from,
                                 int bytes )
 {
     char text[NETCODE_MAX_ADDRESS_STRING_LENGTH];
     uint64_t held;
     if ( NC_LOG_ON( NETCODE_LOG_LEVEL_DEBUG ) ) {
-        if ( reason == NETCODE_DROP_UNKNOWN_ADDRESS && server->goodbyes_left > 0 &&
-             nc_address_same( from, &server->goodbye_address ) )
-            server->goodbyes_left--;
+        if ( reason == NETCODE_DROP_UNKNOWN_ADDRESS && server->late_disconnects_left > 0 &&
+             nc_address_same( from, &server->last_disconnect_address ) )
+            server->late_disconnects_left--;
         else
-            NC_LOG( &server->log, DEBUG, "server dropped %d bytes from %s: %s", bytes,
+            NC_LOG( &server->base.log, DEBUG, "server dropped %d bytes from %s: %s", bytes,
                     netcode_address_to_string( from, text ), netcode_drop_reason_text( reason ) );
-    } else if ( nc_server_keeps_out( server, reason, from ) &&
-                nc_ration_allows( &server->kept_out[reason], server->clock.now, &held ) )
-        NC_LOG( &server->log, INFO, "server kept %s out: %s (and %llu such requests before it)",
+    } else if ( nc_server_refuses_player( server, reason, from ) &&
+                nc_ration_allows( &server->refused_players[reason], server->base.clock.now, &held ) )
+        NC_LOG( &server->base.log, INFO, "server kept %s out: %s (and %llu such requests before it)",
                 netcode_address_to_string( from, text ), netcode_drop_reason_text( reason ),
                 (unsigned long long) held );
 }
@@ -7587,497 +8536,77 @@ static NC_COLD void nc_server_report_drop( struct netcode_server_t * server, int
 static inline void nc_server_drop( struct netcode_server_t * server, int reason, const struct netcode_address_t * from,
                                    int bytes )
 {
-    server->counters.dropped[reason]++;
+    server->base.counters.dropped[reason]++;
     if ( server->config.drop_callback || NC_LOG_ON( NETCODE_LOG_LEVEL_INFO ) )
         nc_server_report_drop( server, reason, from, bytes );
 }
 
-/* ---- pending handshakes ---- */
-
-static uint32_t nc_server_pending_at( const struct netcode_server_t * server, const struct netcode_address_t * address,
-                                      uint64_t hash, uint32_t after )
-{
-    const nc_server_memory_t * memory = &server->memory;
-    uint32_t index = after == NC_NOWHERE ? nc_table_find( &memory->pending_by_address, (uint32_t) hash )
-                                         : nc_table_find_next( &memory->pending_by_address, after );
-    while ( index != NC_NOWHERE && !nc_address_same( &memory->pending[index].address, address ) )
-        index = nc_table_find_next( &memory->pending_by_address, index );
-    return index;
-}
-
-static uint32_t nc_server_find_pending( const struct netcode_server_t * server, const nc_arrival_t * arrival )
-{
-    const nc_server_memory_t * memory = &server->memory;
-    uint32_t index = nc_table_find( &memory->pending_by_tag, (uint32_t) arrival->hash );
-    while ( index != NC_NOWHERE &&
-            !( memcmp( memory->pending[index].tag, arrival->as.request.tag, NC_TOKEN_TAG_BYTES ) == 0 &&
-               nc_address_same( &memory->pending[index].address, arrival->from ) ) )
-        index = nc_table_find_next( &memory->pending_by_tag, index );
-    return index;
-}
-
-static void nc_server_remove_pending( struct netcode_server_t * server, uint32_t index )
-{
-    nc_server_memory_t * memory = &server->memory;
-    nc_pending_t * pending = &memory->pending[index];
-    nc_table_remove( &memory->pending_by_address, index );
-    nc_table_remove( &memory->pending_by_tag, index );
-    nc_table_remove( &memory->pending_by_id, index );
-    nc_wheel_remove( &memory->wheel, memory->slot_count + index );
-    nc_list_remove( &server->pending_used, memory->pending_links, index );
-    nc_list_insert( &server->pending_free, memory->pending_links, index );
-    nc_crypto_wipe( pending, sizeof( *pending ) );
-}
-
-static void nc_server_evict_pending( struct netcode_server_t * server, uint32_t index )
-{
-    server->handshakes_evicted++;
-    nc_server_remove_pending( server, index );
-}
-
-/* When does this handshake end? Decision 3 */
-static double nc_server_pending_deadline( const struct netcode_server_t * server, const nc_pending_t * pending )
-{
-    double patience = NC_HANDSHAKE_SECONDS;
-    if ( pending->timeout_seconds >= 1 && pending->timeout_seconds < NC_HANDSHAKE_SECONDS )
-        patience = pending->timeout_seconds;
-    if ( server->backlog )
-        patience *= 2.0;
-    return pending->answer_time + patience;
-}
-
-/* Who gives way among those that a key leads to? */
-typedef struct {
-    const nc_table_t * table;
-    uint32_t hash;
-    uint32_t limit;
-    int by_expiry; /* the earliest-expiring one, among equals the oldest; else the oldest */
-} nc_server_limit_t;
-
-static int nc_server_shares_key( const struct netcode_server_t * server, const nc_pending_t * a, const nc_pending_t * b,
-                                 const nc_table_t * table )
-{
-    if ( table == &server->memory.pending_by_address )
-        return nc_address_same( &a->address, &b->address );
-    if ( table == &server->memory.pending_by_tag )
-        return memcmp( a->tag, b->tag, NC_TOKEN_TAG_BYTES ) == 0;
-    return a->client_id == b->client_id;
-}
-
-/* The entry that must give way to `newcomer` under this limit, or NC_NOWHERE while there is room. */
-static uint32_t nc_server_find_victim( const struct netcode_server_t * server, const nc_pending_t * newcomer,
-                                       const nc_server_limit_t * limit )
-{
-    uint32_t index = nc_table_find( limit->table, limit->hash ), victim = NC_NOWHERE, count = 0;
-    for ( ; index != NC_NOWHERE; index = nc_table_find_next( limit->table, index ) ) {
-        const nc_pending_t * entry = &server->memory.pending[index];
-        const nc_pending_t * worst = victim == NC_NOWHERE ? NULL : &server->memory.pending[victim];
-        if ( !nc_server_shares_key( server, entry, newcomer, limit->table ) )
-            continue;
-        count++;
-        if ( !worst || ( limit->by_expiry && entry->expire_timestamp != worst->expire_timestamp
-                             ? entry->expire_timestamp < worst->expire_timestamp
-                             : entry->created < worst->created ) )
-            victim = index;
-    }
-    return count >= limit->limit ? victim : NC_NOWHERE;
-}
-
-/* Where a handshake's times need no more: they are compared within days, so they may wrap around. */
-static uint32_t nc_server_milliseconds( const struct netcode_server_t * server )
-{
-    return (uint32_t) (uint64_t) ( server->clock.now * 1000.0 );
-}
-
-/* Enters a handshake, making room by the limits of decision 3. Returns a drop reason. */
-static int nc_server_insert_pending( struct netcode_server_t * server, const nc_pending_t * newcomer,
-                                     const nc_server_hashes_t * hashes, uint32_t * result )
-{
-    nc_server_memory_t * memory = &server->memory;
-    nc_server_limit_t limits[] = { { &memory->pending_by_id, hashes->id, NC_HANDSHAKES_PER_ID, 1 },
-                                   { &memory->pending_by_tag, hashes->tag, NC_ADDRESSES_PER_TOKEN, 0 },
-                                   { &memory->pending_by_address, (uint32_t) hashes->address, NC_TOKENS_PER_ADDRESS,
-                                     0 } };
-    uint32_t victim;
-    for ( uint32_t i = 0; i < 3; i++ ) {
-        victim = nc_server_find_victim( server, newcomer, &limits[i] );
-        if ( victim == NC_NOWHERE )
-            continue;
-        if ( limits[i].by_expiry && newcomer->expire_timestamp < memory->pending[victim].expire_timestamp )
-            return NETCODE_DROP_TOKEN_OUTLIVED;
-        /* A handshake gets the time to answer its challenge, however many copies of its request arrive meanwhile. */
-        if ( memcmp( newcomer->tag, memory->pending[victim].tag, NC_TOKEN_TAG_BYTES ) == 0 &&
-             nc_server_milliseconds( server ) - memory->pending[victim].create_time < NC_PENDING_PROTECTED )
-            return NETCODE_DROP_REQUEST_TOO_SOON;
-        nc_server_evict_pending( server, victim );
-    }
-    if ( server->pending_free.count == 0 )
-        nc_server_evict_pending( server, server->pending_used.head );
-    uint32_t index = server->pending_free.tail; /* the one freed last: it is still in the processor's cache */
-    nc_list_remove( &server->pending_free, memory->pending_links, index );
-    nc_list_insert( &server->pending_used, memory->pending_links, index );
-    memory->pending[index] = *newcomer;
-    memory->pending[index].created = ++server->created;
-    nc_table_insert( &memory->pending_by_id, hashes->id, index );
-    nc_table_insert( &memory->pending_by_tag, hashes->tag, index );
-    nc_table_insert( &memory->pending_by_address, (uint32_t) hashes->address, index );
-    nc_wheel_insert( &memory->wheel, memory->slot_count + index, nc_server_pending_deadline( server, newcomer ) );
-    server->handshakes++;
-    *result = index;
-    return NETCODE_DROP_NONE;
-}
-
-/* Is something left of a ration? A burst of 4, then 10 a second. Decision 7 */
-static int nc_server_has_left( const struct netcode_server_t * server, uint32_t ration )
-{
-    return (int32_t) ( ration - nc_server_milliseconds( server ) ) <= ( NC_ANSWER_BURST - 1 ) * NC_ANSWER_MILLISECONDS;
-}
-
-static void nc_server_charge( const struct netcode_server_t * server, uint32_t * ration )
-{
-    uint32_t now = nc_server_milliseconds( server );
-    *ration = ( (int32_t) ( *ration - now ) > 0 ? *ration : now ) + NC_ANSWER_MILLISECONDS;
-}
-
-/*  ---- answers to clients without a slot: each smaller than what it answers. Decision 8 ----
-    Their sequences are 63 random bits in the upper half, drawn for each answer: two copies of a server that was forked
-    after its start do not answer one token alike. Decision 1 */
-
-static void nc_server_answer( struct netcode_server_t * server, const nc_pending_t * pending, int type,
-                              const uint8_t * body, uint64_t random )
-{
-    uint64_t created = pending->created;
-    uint8_t spare[NC_OUT_STRIDE];
-    uint8_t * out = nc_outbox_begin( &server->outbox, spare );
-    struct netcode_address_t to = pending->address;
-    if ( pending->created != created )
-        return;
-    nc_packet_t packet = { type, 0, body ? NC_PACKET_LARGE_BODY : 0, (uint64_t) 1 << 63 | random };
-    nc_packet_context_t channel = { pending->server_to_client_key, server->config.protocol_id };
-    nc_outbox_end( &server->outbox, out, &to, type, nc_packet_seal( out, &packet, body, &channel ) );
-}
-
-/* The spare bytes of a challenge: a hash of the address, and the tag that names the token. Decision 2 */
-static void nc_server_bind_challenge( uint8_t bind[NC_CHALLENGE_BIND_BYTES], const nc_pending_t * pending,
-                                      uint64_t address_hash )
-{
-    nc_store_u64( bind, address_hash );
-    memcpy( bind + 8, pending->tag, NC_CHALLENGE_BIND_BYTES - 8 );
-}
-
-/*  The numbers of challenges go up by random steps, so that copies of a server seal theirs with numbers of their own. One
-    random number serves for both sequences: their keys differ. */
-static void nc_server_challenge( struct netcode_server_t * server, nc_pending_t * pending, uint64_t address_hash,
-                                 const uint8_t * user_data )
-{
-    nc_challenge_t challenge;
-    uint8_t body[NC_PACKET_LARGE_BODY];
-    uint64_t random = nc_crypto_random_u64();
-    uint64_t sequence = server->challenge_sequence + ( random & UINT32_MAX );
-    server->challenge_sequence = sequence + 1;
-    if ( pending->first_challenge == UINT64_MAX )
-        pending->first_challenge = sequence;
-    challenge.client_id = pending->client_id;
-    memcpy( challenge.user_data, user_data, NETCODE_USER_DATA_BYTES );
-    nc_server_bind_challenge( challenge.bind, pending, address_hash );
-    nc_store_u64( body, sequence );
-    nc_challenge_seal( body + 8, &challenge, sequence, server->challenge_key );
-    nc_server_answer( server, pending, NETCODE_PACKET_CHALLENGE, body, random );
-    nc_crypto_wipe( &challenge, sizeof( challenge ) );
-}
-
 /* ---- requests. Standard: Processing Connection Requests ---- */
 
-/* What is known of a request on its way through the steps. */
-typedef struct {
-    nc_request_t request;
-    nc_server_hashes_t hashes;
-    uint32_t pending; /* its entry, or NC_NOWHERE */
-    uint32_t key_index;
-    nc_private_token_t token;
-} nc_server_request_t;
-
-/* What has a ration of its own is charged only where the application has set a budget for everything. */
-static inline int nc_server_price( const struct netcode_server_t * server, int cost )
+/*  Is a client connected already from this address or with this id? `takes_over` receives the slot that may be taken
+    over, if the config allows it (decision 10), else NC_NONE. Returns a drop reason. */
+static int nc_server_check_connected( const struct netcode_server_t * server, const nc_pending_t * candidate,
+                                      const nc_handshake_hashes_t * hashes, uint32_t * takes_over )
 {
-    return server->config.update_budget > 0 ? cost : 0;
-}
-
-/* What the application hands in by netcode_server_process_packet is not rationed: that is its own affair. */
-static inline int nc_server_rations( const nc_arrival_t * arrival )
-{
-    return arrival->buffer != NC_NOWHERE;
-}
-
-/* The steps that need no cryptography but a hash. Returns a drop reason. */
-static int nc_server_screen_request( struct netcode_server_t * server, nc_server_request_t * it,
-                                     const nc_arrival_t * arrival )
-{
-    nc_used_t * used = &server->memory.used;
-    it->request = arrival->as.request;
-    it->hashes.tag = (uint32_t) arrival->hash;
-    uint64_t unix_now = server->config.unix_time( server->config.callback_context );
-    if ( it->request.expire_timestamp <= unix_now )
-        return NETCODE_DROP_TOKEN_EXPIRED;
-    if ( it->request.expire_timestamp < server->earliest_expiry )
-        return NETCODE_DROP_TOKEN_MAYBE_USED;
-    if ( it->request.expire_timestamp <= used->refused_up_to )
-        return NETCODE_DROP_TOKEN_REFUSED_UP_TO;
-    if ( nc_used_seen( used, it->request.tag, it->hashes.tag ) )
-        return NETCODE_DROP_TOKEN_CONSUMED;
-    it->pending = nc_server_find_pending( server, arrival );
-    if ( it->pending == NC_NOWHERE )
-        return server->work.tokens <= 0 && nc_server_rations( arrival ) ? NETCODE_DROP_REQUEST_NOT_OPENED
-                                                                        : NETCODE_DROP_NONE;
-    if ( !nc_server_has_left( server, server->memory.pending[it->pending].answers ) )
-        return NETCODE_DROP_REQUEST_TOO_SOON;
-    return NETCODE_DROP_NONE;
-}
-
-/* Opens the token with one of the private keys. Returns a drop reason. */
-static int nc_server_open_token( struct netcode_server_t * server, nc_server_request_t * it, nc_arrival_t * arrival )
-{
-    uint8_t plain[NC_PRIVATE_TOKEN_BYTES];
-    nc_token_seal_t how = { server->config.protocol_id, it->request.expire_timestamp, it->request.nonce, NULL };
-    int i, opened = 0;
-    for ( i = 0; i < server->private_key_count && !opened; i++ ) {
-        how.key = server->private_keys[i];
-        arrival->cost += NC_COST_REQUEST;
-        opened = nc_token_open_private( plain, it->request.sealed_private, &how );
-        it->key_index = (uint32_t) i;
-    }
-    if ( !opened )
-        return NETCODE_DROP_TOKEN_NOT_AUTHENTIC; /* and libsodium has left nothing in `plain` */
-    int valid = nc_token_read_private( plain, &it->token );
-    nc_crypto_wipe( plain, sizeof( plain ) );
-    if ( !valid )
-        nc_crypto_wipe( &it->token, sizeof( it->token ) );
-    return valid ? NETCODE_DROP_NONE : NETCODE_DROP_TOKEN_MALFORMED;
-}
-
-static int nc_server_is_named( const struct netcode_server_t * server, const nc_route_t * route )
-{
-    for ( int i = 0; i < route->num_addresses; i++ )
-        for ( int k = 0; k < server->address_count; k++ )
-            if ( nc_address_same( &route->addresses[i], &server->names[k] ) )
-                return 1;
-    return 0;
-}
-
-static void nc_server_log_wrong_server( struct netcode_server_t * server, const nc_private_token_t * token )
-{
-    char theirs[NETCODE_MAX_ADDRESS_STRING_LENGTH];
-    char ours[NETCODE_MAX_ADDRESS_STRING_LENGTH];
-    if ( server->clock.now - server->wrong_server_log_time < 1.0 / (double) NC_WRONG_SERVER_LINES_PER_SECOND )
-        return; /* whoever holds such a token could fill the log */
-    server->wrong_server_log_time = server->clock.now;
-    NC_LOG( &server->log, INFO, "server: the token of client %llu is for %s%s, and this server is %s%s",
-            (unsigned long long) token->client_id, netcode_address_to_string( &token->route.addresses[0], theirs ),
-            token->route.num_addresses > 1 ? " and others" : "",
-            netcode_address_to_string( &server->addresses[0], ours ),
-            server->address_count > 1 ? " (and has other names)" : "" );
-}
-
-/*  Is somebody there already, at this address or under this id? `takes_over` receives the slot that may be taken
-    over, where the config allows it (decision 10), else NC_NOWHERE. Returns a drop reason. */
-static int nc_server_check_rivals( const struct netcode_server_t * server, const nc_pending_t * who,
-                                   const nc_server_hashes_t * hashes, uint32_t * takes_over )
-{
-    uint32_t there = nc_server_slot_at( server, &who->address, hashes->address );
-    uint32_t same = nc_server_slot_of_id( server, who->client_id, hashes->id );
-    *takes_over = NC_NOWHERE;
-    if ( there != NC_NOWHERE && ( !server->config.replace_existing_clients || there != same ) )
+    uint32_t there = nc_server_slot_at( server, &candidate->address, hashes->address );
+    uint32_t same = nc_server_slot_of_id( server, candidate->client_id, hashes->id );
+    *takes_over = NC_NONE;
+    if ( there != NC_NONE && ( !server->config.replace_existing_clients || there != same ) )
         return NETCODE_DROP_ADDRESS_CONNECTED;
-    if ( same == NC_NOWHERE )
+
+    if ( same == NC_NONE )
         return NETCODE_DROP_NONE;
     if ( !server->config.replace_existing_clients || server->memory.slots[same].loopback ||
-         who->expire_timestamp < server->memory.slots[same].expire_timestamp )
+         candidate->expire_timestamp < server->memory.slots[same].expire_timestamp )
         return NETCODE_DROP_CLIENT_ID_CONNECTED;
     *takes_over = same;
     return NETCODE_DROP_NONE;
 }
 
-/* Could this token be remembered as used? Returns a drop reason. */
-static int nc_server_check_records( const struct netcode_server_t * server, const nc_pending_t * who, uint32_t id_hash )
+static int nc_server_is_full( const struct netcode_server_t * server )
 {
-    const nc_used_t * used = &server->memory.used;
-    uint32_t crowded = nc_used_crowded( used, who->client_id, id_hash );
-    if ( who->expire_timestamp == UINT64_MAX && !nc_used_has_room_for_never( used ) )
-        return NETCODE_DROP_TOKEN_NO_RECORD_FREE;
-    if ( who->expire_timestamp <= used->refused_up_to ||
-         ( crowded != NC_NOWHERE && who->expire_timestamp <= used->records[crowded].expire_timestamp ) )
-        return NETCODE_DROP_TOKEN_REFUSED_UP_TO;
-    return NETCODE_DROP_NONE;
-}
-
-static void nc_server_describe_pending( nc_pending_t * pending, const nc_server_request_t * it,
-                                        const struct netcode_server_t * server, const struct netcode_address_t * from )
-{
-    nc_crypto_wipe( pending, sizeof( *pending ) );
-    pending->address = nc_address_canonical( from );
-    pending->timeout_seconds = it->token.route.timeout_seconds;
-    pending->client_id = it->token.client_id;
-    pending->expire_timestamp = it->request.expire_timestamp;
-    pending->first_challenge = UINT64_MAX;
-    pending->answer_time = server->clock.now;
-    pending->create_time = pending->answers = pending->questions = nc_server_milliseconds( server );
-    pending->opened.key_index = (uint8_t) it->key_index;
-    memcpy( pending->tag, it->request.tag, NC_TOKEN_TAG_BYTES );
-    memcpy( pending->client_to_server_key, it->token.route.client_to_server_key, NETCODE_KEY_BYTES );
-    memcpy( pending->server_to_client_key, it->token.route.server_to_client_key, NETCODE_KEY_BYTES );
-}
-
-/* The steps behind decryption, in the standard's order. Returns a drop reason. */
-static int nc_server_admit_request( struct netcode_server_t * server, nc_server_request_t * it,
-                                    const nc_arrival_t * arrival )
-{
-    nc_pending_t newcomer;
-    uint32_t takes_over;
-    if ( !nc_server_is_named( server, &it->token.route ) ) {
-        nc_server_log_wrong_server( server, &it->token );
-        return NETCODE_DROP_TOKEN_FOR_ANOTHER_SERVER;
-    }
-    nc_server_describe_pending( &newcomer, it, server, arrival->from );
-    it->hashes.id = nc_server_id_hash( server, newcomer.client_id );
-    it->hashes.address = nc_server_address_hash( server, &newcomer.address );
-    int reason = nc_server_check_rivals( server, &newcomer, &it->hashes, &takes_over );
-    if ( reason == NETCODE_DROP_NONE )
-        reason = nc_server_check_records( server, &newcomer, it->hashes.id );
-    if ( reason == NETCODE_DROP_NONE && it->pending == NC_NOWHERE )
-        reason = nc_server_insert_pending( server, &newcomer, &it->hashes, &it->pending );
-    nc_crypto_wipe( &newcomer, sizeof( newcomer ) );
-    if ( reason != NETCODE_DROP_NONE )
-        return reason;
-    nc_pending_t * pending = &server->memory.pending[it->pending];
-    nc_server_charge( server, &pending->answers );
-    pending->answer_time = server->clock.now;
-    if ( takes_over == NC_NOWHERE && server->active.count == server->memory.slot_count ) {
-        nc_server_answer( server, pending, NETCODE_PACKET_DENIED, NULL, nc_crypto_random_u64() );
-        return NETCODE_DROP_SERVER_FULL;
-    }
-    nc_server_challenge( server, pending, it->hashes.address, it->token.user_data );
-    return NETCODE_DROP_NONE;
+    return server->active.count == server->memory.slot_count;
 }
 
 static int nc_server_on_request( struct netcode_server_t * server, nc_arrival_t * arrival )
 {
-    nc_server_request_t it;
-    arrival->cost = NC_COST_LARGE;
-    int reason = nc_server_screen_request( server, &it, arrival );
+    nc_handshake_request_t it;
+    uint32_t takes_over;
+    int reason = nc_handshake_read_request( &server->handshakes, &it, arrival );
     if ( reason != NETCODE_DROP_NONE )
         return reason;
-    reason = nc_server_open_token( server, &it, arrival );
-    int keys = arrival->cost - NC_COST_LARGE;
-    server->work.tokens -= nc_server_rations( arrival ) ? keys : 0;
-    arrival->cost = NC_COST_LARGE + nc_server_price( server, keys );
-    if ( reason != NETCODE_DROP_NONE )
-        return reason;
-    reason = nc_server_admit_request( server, &it, arrival );
+
+    reason = nc_server_check_connected( server, &it.candidate, &it.hashes, &takes_over );
     if ( reason == NETCODE_DROP_NONE )
-        server->counters.packets_received[NETCODE_PACKET_REQUEST]++;
-    nc_crypto_wipe( &it.token, sizeof( it.token ) );
+        reason = nc_handshake_answer_request( &server->handshakes, &it,
+                                              takes_over == NC_NONE && nc_server_is_full( server ) );
+    nc_crypto_wipe( &it, sizeof( it ) );
     return reason;
 }
 
-/* ---- responses. Standard: Processing Connection Response Packets ---- */
-
-/* Counts one more that is opened in this update, unless there were `most` already. */
-static inline int nc_server_count_opened( const struct netcode_server_t * server, nc_opened_t * opened, int most )
-{
-    if ( opened->update != server->update ) {
-        opened->update = server->update;
-        opened->count = 0;
-    }
-    if ( opened->count >= most )
-        return 0;
-    opened->count++;
-    return 1;
-}
-
-/*  Which of the handshakes at this address sealed it? Leaves the opened body in `body`. Who forges responses uses up a
-    handshake's tries for this update, and no more. */
-static uint32_t nc_server_open_response( struct netcode_server_t * server, nc_arrival_t * arrival,
-                                         uint8_t body[NC_PACKET_LARGE_BODY] )
-{
-    nc_packet_context_t channel;
-    uint32_t index = nc_server_pending_at( server, arrival->from, arrival->hash, NC_NOWHERE );
-    channel.protocol_id = server->config.protocol_id;
-    for ( ; index != NC_NOWHERE; index = nc_server_pending_at( server, arrival->from, arrival->hash, index ) ) {
-        nc_pending_t * pending = &server->memory.pending[index];
-        if ( nc_server_rations( arrival ) &&
-             !nc_server_count_opened( server, &pending->opened, NC_RESPONSES_PER_UPDATE ) )
-            continue;
-        channel.key = pending->client_to_server_key;
-        arrival->cost += NC_COST_OPEN;
-        if ( nc_packet_open( &arrival->as.packet, arrival->data, body, &channel ) )
-            return index;
-    }
-    return NC_NOWHERE;
-}
-
-/* What is known of a response on its way through the steps. */
-typedef struct {
-    nc_pending_t pending; /* a copy: callbacks may end the entry */
-    uint32_t entry;
-    uint32_t takes_over; /* the slot of another session of the same client, or NC_NOWHERE */
-    nc_server_hashes_t hashes;
-    nc_challenge_t challenge;
-} nc_server_response_t;
-
-/* Does this challenge answer for this handshake? Decision 2. Returns a drop reason. */
-static int nc_server_check_challenge( struct netcode_server_t * server, nc_server_response_t * it,
-                                      uint8_t body[NC_PACKET_LARGE_BODY] )
-{
-    uint8_t bind[NC_CHALLENGE_BIND_BYTES];
-    uint64_t sequence = nc_load_u64( body );
-    if ( sequence < it->pending.first_challenge || sequence >= server->challenge_sequence )
-        return NETCODE_DROP_CHALLENGE_NOT_ISSUED;
-    if ( !nc_challenge_open( body + 8, &it->challenge, sequence, server->challenge_key ) )
-        return NETCODE_DROP_CHALLENGE_NOT_AUTHENTIC;
-    nc_server_bind_challenge( bind, &it->pending, it->hashes.address );
-    if ( it->challenge.client_id != it->pending.client_id ||
-         !nc_crypto_equal( bind, it->challenge.bind, sizeof( bind ) ) )
-        return NETCODE_DROP_CHALLENGE_FOR_ANOTHER;
-    return NETCODE_DROP_NONE;
-}
-
-/* A token that connects is used up: it is remembered, and its other handshakes end. Decision 4 */
-static void nc_server_consume_token( struct netcode_server_t * server, const nc_server_response_t * it )
-{
-    nc_used_record_t record;
-    uint32_t index = nc_table_find( &server->memory.pending_by_tag, it->hashes.tag );
-    record.expire_timestamp = it->pending.expire_timestamp;
-    record.client_id = it->pending.client_id;
-    memcpy( record.tag, it->pending.tag, NC_TOKEN_TAG_BYTES );
-    nc_used_insert( &server->memory.used, &record, it->hashes.tag, it->hashes.id );
-    while ( index != NC_NOWHERE ) {
-        uint32_t next = nc_table_find_next( &server->memory.pending_by_tag, index );
-        if ( memcmp( server->memory.pending[index].tag, record.tag, NC_TOKEN_TAG_BYTES ) == 0 )
-            nc_server_remove_pending( server, index );
-        index = next;
-    }
-}
-
-/*  Gives the handshake its slot, which another session of the same client may have to leave first. Returns a drop
+/*  Gives the handshake a slot; another session of the same client is disconnected from it first. Returns a drop
     reason. */
-static int nc_server_connect( struct netcode_server_t * server, const nc_server_response_t * it,
+static int nc_server_connect( struct netcode_server_t * server, const nc_handshake_response_t * it,
                               const nc_packet_t * packet )
 {
     nc_slot_t client;
     const nc_pending_t * pending = &it->pending;
-    nc_server_consume_token( server, it );
-    if ( it->takes_over != NC_NOWHERE ) {
+    nc_handshake_consume_token( &server->handshakes, it );
+
+    if ( it->takes_over != NC_NONE ) {
         nc_server_end_slot( server, it->takes_over, NETCODE_SERVER_CLIENT_DISCONNECT_REASON_REPLACED, 1 );
-        if ( nc_server_slot_of_id( server, pending->client_id, it->hashes.id ) != NC_NOWHERE )
-            return NETCODE_DROP_CLIENT_ID_CONNECTED; /* the callback let the same player in by another way */
-        if ( nc_server_slot_at( server, &pending->address, it->hashes.address ) != NC_NOWHERE )
+        if ( nc_server_slot_of_id( server, pending->client_id, it->hashes.id ) != NC_NONE )
+            return NETCODE_DROP_CLIENT_ID_CONNECTED; /* the callback has connected the same client id */
+        if ( nc_server_slot_at( server, &pending->address, it->hashes.address ) != NC_NONE )
             return NETCODE_DROP_ADDRESS_CONNECTED;
     }
-    uint32_t index = it->takes_over != NC_NOWHERE && server->memory.slots[it->takes_over].state == NC_SLOT_FREE
+
+    uint32_t index = it->takes_over != NC_NONE && server->memory.slots[it->takes_over].state == NC_SLOT_FREE
                          ? it->takes_over
                          : nc_bits_lowest( &server->memory.free_slots );
-    if ( index == NC_NOWHERE )
+    if ( index == NC_NONE )
         return NETCODE_DROP_SERVER_FULL; /* the callback gave the slot to a loopback client */
+
     nc_crypto_wipe( &client, sizeof( client ) );
     client.address = pending->address;
     client.timeout_seconds = pending->timeout_seconds;
@@ -8086,40 +8615,31 @@ static int nc_server_connect( struct netcode_server_t * server, const nc_server_
     memcpy( client.client_to_server_key, pending->client_to_server_key, NETCODE_KEY_BYTES );
     memcpy( client.server_to_client_key, pending->server_to_client_key, NETCODE_KEY_BYTES );
     nc_replay_init( &client.replay, packet->sequence );
+
     nc_server_open_slot( server, index, &client, &it->hashes, it->challenge.user_data );
     nc_crypto_wipe( &client, sizeof( client ) );
     return NETCODE_DROP_NONE;
 }
 
-/* Tells somebody with a valid token that there is no slot for it, as far as the allowance goes. */
-static void nc_server_deny( struct netcode_server_t * server, nc_pending_t * pending )
+/* Can this client get a slot? Returns a drop reason. */
+static int nc_server_check_response( const struct netcode_server_t * server, nc_handshake_response_t * it )
 {
-    if ( !nc_server_has_left( server, pending->answers ) )
-        return;
-    nc_server_charge( server, &pending->answers );
-    nc_server_answer( server, pending, NETCODE_PACKET_DENIED, NULL, nc_crypto_random_u64() );
-}
-
-/* Could this client get a slot? Returns a drop reason. */
-static int nc_server_check_response( const struct netcode_server_t * server, nc_server_response_t * it )
-{
-    int reason = nc_server_check_rivals( server, &it->pending, &it->hashes, &it->takes_over );
+    int reason = nc_server_check_connected( server, &it->pending, &it->hashes, &it->takes_over );
     if ( reason == NETCODE_DROP_NONE )
-        reason = nc_server_check_records( server, &it->pending, it->hashes.id );
-    if ( reason == NETCODE_DROP_NONE && it->takes_over == NC_NOWHERE &&
-         server->active.count == server->memory.slot_count )
+        reason = nc_handshake_check_records( &server->handshakes, &it->pending, it->hashes.id );
+    if ( reason == NETCODE_DROP_NONE && it->takes_over == NC_NONE && nc_server_is_full( server ) )
         reason = NETCODE_DROP_SERVER_FULL;
     return reason;
 }
 
-/*  Does the application want this client? It may do anything meanwhile, so all is checked again. The question has a
-    ration of its own, which only authentic responses use. Returns a drop reason. */
-static int nc_server_ask_application( struct netcode_server_t * server, nc_server_response_t * it )
+/*  Calls admit_callback. It may call any function, so everything is checked again afterwards. The calls have their own
+    ration, which only authentic responses use. Returns a drop reason. */
+static int nc_server_ask_application( struct netcode_server_t * server, nc_handshake_response_t * it )
 {
-    nc_pending_t * live = &server->memory.pending[it->entry];
-    if ( !nc_server_has_left( server, live->questions ) )
+    nc_pending_t * live = &server->handshakes.pending[it->entry];
+    if ( !nc_handshake_may_answer( &server->handshakes, live->admit_ration ) )
         return NETCODE_DROP_NOT_ADMITTED;
-    nc_server_charge( server, &live->questions );
+    nc_handshake_charge( &server->handshakes, &live->admit_ration );
     int admitted = server->config.admit_callback( server->config.callback_context, it->pending.client_id,
                                                   it->pending.tag, it->pending.expire_timestamp );
     if ( live->created != it->pending.created )
@@ -8127,40 +8647,32 @@ static int nc_server_ask_application( struct netcode_server_t * server, nc_serve
     return admitted ? nc_server_check_response( server, it ) : NETCODE_DROP_NOT_ADMITTED;
 }
 
-/* The steps behind decryption. Returns a drop reason. */
-static int nc_server_admit_response( struct netcode_server_t * server, nc_server_response_t * it,
+/* The steps after decryption. Returns a drop reason. */
+static int nc_server_admit_response( struct netcode_server_t * server, nc_handshake_response_t * it,
                                      const nc_packet_t * packet )
 {
     int reason = nc_server_check_response( server, it );
     if ( reason == NETCODE_DROP_NONE && server->config.admit_callback )
         reason = nc_server_ask_application( server, it );
     if ( reason == NETCODE_DROP_SERVER_FULL || reason == NETCODE_DROP_NOT_ADMITTED )
-        nc_server_deny( server, &server->memory.pending[it->entry] );
+        nc_handshake_deny( &server->handshakes, &server->handshakes.pending[it->entry] );
     return reason == NETCODE_DROP_NONE ? nc_server_connect( server, it, packet ) : reason;
 }
 
 static int nc_server_on_response( struct netcode_server_t * server, nc_arrival_t * arrival )
 {
-    uint8_t body[NC_PACKET_LARGE_BODY];
-    nc_server_response_t it;
-    if ( nc_server_pending_at( server, arrival->from, arrival->hash, NC_NOWHERE ) == NC_NOWHERE )
-        return nc_server_slot_at( server, arrival->from, arrival->hash ) == NC_NOWHERE ? NETCODE_DROP_UNKNOWN_ADDRESS
-                                                                                       : NETCODE_DROP_ADDRESS_CONNECTED;
-    it.entry = nc_server_open_response( server, arrival, body );
-    if ( it.entry == NC_NOWHERE )
-        return NETCODE_DROP_AUTHENTICATION_FAILED;
-    it.pending = server->memory.pending[it.entry];
-    it.hashes.id = server->memory.pending_by_id.entries[it.entry].hash;
-    it.hashes.tag = server->memory.pending_by_tag.entries[it.entry].hash;
-    it.hashes.address = arrival->hash;
-    arrival->cost += NC_COST_SLOT;
-    int reason = nc_server_check_challenge( server, &it, body );
+    nc_handshake_response_t it;
+    if ( nc_handshake_at( &server->handshakes, arrival->from, arrival->hash, NC_NONE ) == NC_NONE )
+        return nc_server_slot_at( server, arrival->from, arrival->hash ) == NC_NONE ? NETCODE_DROP_UNKNOWN_ADDRESS
+                                                                                    : NETCODE_DROP_ADDRESS_CONNECTED;
+
+    int reason = nc_handshake_read_response( &server->handshakes, &it, arrival );
+    if ( reason != NETCODE_DROP_NONE )
+        return reason;
+    reason = nc_server_admit_response( server, &it, &arrival->as.packet );
     if ( reason == NETCODE_DROP_NONE )
-        reason = nc_server_admit_response( server, &it, &arrival->as.packet );
-    if ( reason == NETCODE_DROP_NONE )
-        server->counters.packets_received[NETCODE_PACKET_RESPONSE]++;
+        server->base.counters.packets_received[NETCODE_PACKET_RESPONSE]++;
     nc_crypto_wipe( &it, sizeof( it ) );
-    nc_crypto_wipe( body, sizeof( body ) );
     return reason;
 }
 
@@ -8178,25 +8690,26 @@ static int nc_server_on_payload( struct netcode_server_t * server, uint32_t inde
 }
 
 /*  May one more packet from this client's address be opened in this update? Each client has a share that the others can
-    not use up; beyond it all draw on what is spare. So one that floods, or one whose address is forged, loses its own
-    packets. A payload for a full queue is not worth opening, but for the first in an update, which is a sign of life.
+    not use; beyond it all share the spare. So a client that floods, or whose address is forged, loses its own packets.
+    A payload for a full queue is not opened, except the first in an update, which shows that the client is alive.
     Returns a drop reason. */
 static NC_INLINE int nc_server_ration_packet( struct netcode_server_t * server, uint32_t index, nc_arrival_t * arrival )
 {
     nc_slot_t * slot = &server->memory.slots[index];
-    if ( !nc_server_rations( arrival ) )
+    if ( !nc_handshake_is_rationed( arrival ) )
         return NETCODE_DROP_NONE;
-    if ( slot->opened.update == server->update && arrival->as.packet.type == NETCODE_PACKET_PAYLOAD &&
+
+    if ( slot->opened.update == server->base.update && arrival->as.packet.type == NETCODE_PACKET_PAYLOAD &&
          nc_inbox_is_full( &server->memory.inbox, index ) ) {
         slot->packets_dropped++;
         return NETCODE_DROP_QUEUE_FULL;
     }
-    if ( !nc_server_count_opened( server, &slot->opened, server->work.share ) ) {
+    if ( !nc_handshake_count_opened( &server->handshakes, &slot->opened, server->work.share ) ) {
         if ( server->work.spare <= 0 )
             return NETCODE_DROP_OVER_SHARE;
         server->work.spare--;
     }
-    arrival->cost = nc_server_price( server, NC_COST_OPEN );
+    arrival->cost = nc_handshake_price( &server->handshakes, NC_COST_OPEN );
     return NETCODE_DROP_NONE;
 }
 
@@ -8204,40 +8717,45 @@ static int nc_server_on_session( struct netcode_server_t * server, nc_arrival_t 
 {
     const nc_packet_t * packet = &arrival->as.packet;
     uint32_t index = nc_server_match_slot( server, arrival->slot, arrival->from );
-    if ( index == NC_NOWHERE ) { /* the sieve meant another; or a datagram of this batch has let it in meanwhile */
-        uint64_t hash = nc_server_address_hash( server, arrival->from );
+    if ( index == NC_NONE ) { /* the sieve matched another address, or the client connected in this batch */
+        uint64_t hash = nc_handshake_address_hash( &server->handshakes, arrival->from );
         index = nc_server_slot_at( server, arrival->from, hash );
-        if ( index == NC_NOWHERE )
-            return nc_server_pending_at( server, arrival->from, hash, NC_NOWHERE ) == NC_NOWHERE
+        if ( index == NC_NONE )
+            return nc_handshake_at( &server->handshakes, arrival->from, hash, NC_NONE ) == NC_NONE
                        ? NETCODE_DROP_UNKNOWN_ADDRESS
                        : NETCODE_DROP_NOT_CONNECTED;
     }
+
     nc_slot_t * slot = &server->memory.slots[index];
-    nc_packet_context_t channel = { slot->client_to_server_key, server->config.protocol_id };
+    nc_packet_context_t context = { slot->client_to_server_key, server->config.protocol_id };
+
     int reason = nc_replay_seen( &slot->replay, packet->sequence );
     if ( reason == NETCODE_DROP_NONE )
         reason = nc_server_ration_packet( server, index, arrival );
     if ( reason == NETCODE_DROP_NONE )
-        reason = nc_packet_accept( packet, arrival->data, &channel, &slot->replay );
+        reason = nc_packet_accept( packet, arrival->data, &context, &slot->replay );
     if ( reason != NETCODE_DROP_NONE )
         return reason;
-    server->counters.packets_received[packet->type]++;
-    slot->receive_time = server->clock.now;
+
+    server->base.counters.packets_received[packet->type]++;
+    slot->receive_time = server->base.clock.now;
     slot->packets_received++;
     slot->bytes_received += (uint64_t) arrival->bytes;
+
     if ( packet->type == NETCODE_PACKET_DISCONNECT ) {
         arrival->cost += NC_COST_SLOT;
         nc_server_end_slot( server, index, NETCODE_SERVER_CLIENT_DISCONNECT_REASON_CLIENT_DISCONNECT, 0 );
         return NETCODE_DROP_NONE;
     }
+
     slot->confirmed = 1;
     return packet->type == NETCODE_PACKET_PAYLOAD ? nc_server_on_payload( server, index, arrival ) : NETCODE_DROP_NONE;
 }
 
 /* ---- receiving ---- */
 
-/*  What can be said of a datagram without looking anybody up. Returns a drop reason; the arrival is touched only if there
-    is none, since that costs more than all the rest. */
+/*  The checks of a datagram that need no lookup. Returns a drop reason; `arrival` is written only if there is none,
+    because that costs more than all checks. */
 static inline int nc_server_screen( const struct netcode_server_t * server, const struct netcode_datagram_t * datagram,
                                     int bytes, nc_arrival_t * arrival )
 {
@@ -8249,8 +8767,8 @@ static inline int nc_server_screen( const struct netcode_server_t * server, cons
     return nc_packet_parse( &arrival->as.packet, datagram->data, bytes, NC_TO_SERVER );
 }
 
-/* Leads a screened datagram to its handler. */
-static void nc_server_process( struct netcode_server_t * server, nc_arrival_t * arrival )
+/* Passes a screened datagram to its handler. */
+static void nc_server_dispatch( struct netcode_server_t * server, nc_arrival_t * arrival )
 {
     int reason;
     if ( arrival->data[0] == NETCODE_PACKET_REQUEST )
@@ -8263,78 +8781,32 @@ static void nc_server_process( struct netcode_server_t * server, nc_arrival_t * 
         nc_server_drop( server, reason, arrival->from, arrival->bytes );
 }
 
-/*  Counts a datagram of an address. With no free entry, each entry that is only counted is decremented instead: an address
-    that sends more than a ninth of all datagrams keeps its entry (Misra and Gries). */
-static NC_COLD void nc_watch_count( nc_watch_t * watch, const struct netcode_address_t * from )
-{
-    nc_flooder_t * unused = NULL;
-    for ( nc_flooder_t * it = watch->flooders; it < watch->flooders + NC_FLOODERS; it++ )
-        if ( it->count == 0 && it->until == 0.0 ) {
-            unused = it;
-        } else if ( nc_address_same( &it->address, from ) ) {
-            it->count++;
-            return;
-        }
-    for ( nc_flooder_t * it = watch->flooders; it < watch->flooders + NC_FLOODERS && !unused; it++ )
-        it->count -= it->until == 0.0;
-    if ( unused ) {
-        unused->address = *from;
-        unused->count = 1;
-    }
-}
-
-/*  Throttles an address for a second, or releases it: the rate since the last update without overrun decides, so that what
-    piled up while the caller slept is no flood; of a throttled address, the rate of what passes. Returns whether that
-    changes. */
-static int nc_watch_judge( const nc_watch_t * watch, nc_flooder_t * it, double now )
-{
-    int was = it->until > 0.0;
-    double seconds = now - watch->since > 0.1 ? now - watch->since : 0.1;
-    if ( was && now < it->until )
-        return 0;
-    int is = was ? it->count >= (int) NC_FLOODER_RATE / (int) NC_FLOODER_PASSES
-                 : (double) it->count >= seconds * (double) NC_FLOODER_RATE;
-    it->until = is ? now + 1.0 : 0.0;
-    it->count = is || was || !watch->overrun ? 0 : it->count;
-    return is != was;
-}
-
-/* Returns whether any address is throttled or released. */
-static int nc_watch_judge_all( nc_watch_t * watch, double now )
-{
-    int changes = 0;
-    watch->admission.throttled_count = 0;
-    for ( nc_flooder_t * it = watch->flooders; it < watch->flooders + NC_FLOODERS; it++ ) {
-        changes += nc_watch_judge( watch, it, now );
-        if ( it->until > 0.0 )
-            watch->admission.throttled[watch->admission.throttled_count++] = it->address;
-    }
-    return changes;
-}
-
 /*  Filters unknown addresses for a second, and again while the kernel drops as much as a flood. Returns whether the filter
     changes. */
 static int nc_server_judge_unknown( struct netcode_server_t * server )
 {
     nc_watch_t * watch = &server->watch;
     nc_admission_t * admission = &watch->admission;
-    double now = server->clock.now;
+    double now = server->base.clock.now;
     int had = admission->words;
+
     if ( now >= watch->closed_until ) {
-        int goes_on =
+        int still_floods =
             had ? watch->drops - watch->dropped >= NC_FLOODER_RATE
                 : watch->overrun && now - watch->since >= 0.1 && server->memory.slot_count <= NC_ADMISSION_SLOTS;
-        watch->closed_until = goes_on ? now + 1.0 : 0.0;
+        watch->closed_until = still_floods ? now + 1.0 : 0.0;
         watch->dropped = watch->drops;
     }
+
     if ( now >= watch->closed_until ) {
         admission->words = 0;
         return had != 0;
     }
     if ( had && watch->session == server->session )
         return 0;
+
     nc_admission_clear( admission, server->memory.slot_count );
-    for ( uint32_t i = server->active.head; i != NC_NOWHERE; i = server->memory.active_links[i].next )
+    for ( uint32_t i = server->active.head; i != NC_NONE; i = server->memory.active_links[i].next )
         nc_admission_add( admission, &server->memory.slots[i].address );
     watch->session = server->session;
     return 1;
@@ -8347,11 +8819,11 @@ static void nc_server_watch_batch( struct netcode_server_t * server, int count )
     nc_work_t * work = &server->work;
     if ( server->config.update_budget <= 0 && count >= NC_RECEIVE_BATCH && work->until == 0.0 )
         work->until = netcode_time() + work->scale * ( 1e-6 * (double) NC_SERVER_RECEIVE_US );
-    uint64_t drops = nc_socket_info( &server->socket ).kernel_drops;
+    uint64_t drops = nc_socket_info( &server->base.socket ).kernel_drops;
     watch->overrun |= drops != watch->drops;
     watch->drops = drops;
     for ( int i = 0; i < count && watch->overrun + watch->admission.throttled_count; i++ )
-        nc_watch_count( watch, &server->datagrams[i].address );
+        nc_watch_count( watch, &server->base.datagrams[i].address );
 }
 
 static void nc_server_log_flood( struct netcode_server_t * server )
@@ -8360,24 +8832,27 @@ static void nc_server_log_flood( struct netcode_server_t * server )
     char text[NETCODE_MAX_ADDRESS_STRING_LENGTH];
     uint64_t held;
     if ( admission->throttled_count + admission->words == 0 ||
-         !nc_ration_allows( &server->watch.log, server->clock.now, &held ) )
+         !nc_ration_allows( &server->watch.log, server->base.clock.now, &held ) )
         return;
-    NC_LOG( &server->log, INFO,
+
+    NC_LOG( &server->base.log, INFO,
             "server receives more than it can process: %d addresses throttled%s%s, unknown addresses %s",
             admission->throttled_count, admission->throttled_count ? ", among them " : "",
             admission->throttled_count ? netcode_address_to_string( &admission->throttled[0], text ) : "",
             admission->words ? "filtered" : "accepted" );
 }
 
-/*  Lets the kernel filter a flood before it fills the socket's buffer. */
+/* Makes the kernel filter a flood before it fills the socket's buffer. */
 static NC_COLD void nc_server_limit_floods( struct netcode_server_t * server )
 {
     nc_watch_t * watch = &server->watch;
-    double now = server->clock.now;
+    double now = server->base.clock.now;
     int changes = nc_watch_judge_all( watch, now );
     changes += nc_server_judge_unknown( server );
-    if ( changes && nc_socket_set_admission( &server->socket, &watch->admission ) )
+    if ( changes && server->base.extras.admit &&
+         server->base.extras.admit( server->base.socket.context, &watch->admission ) )
         nc_server_log_flood( server );
+
     if ( !watch->overrun )
         watch->since = now;
     else if ( now - watch->since > 2.0 ) { /* count anew */
@@ -8387,7 +8862,7 @@ static NC_COLD void nc_server_limit_floods( struct netcode_server_t * server )
     }
 }
 
-/* At the end of receiving: was it more than this update could take? */
+/* At the end of receiving: did more arrive than this update could receive? */
 static void nc_server_watch_update( struct netcode_server_t * server )
 {
     nc_watch_t * watch = &server->watch;
@@ -8395,22 +8870,22 @@ static void nc_server_watch_update( struct netcode_server_t * server )
     if ( watch->overrun + watch->admission.throttled_count + watch->admission.words )
         nc_server_limit_floods( server );
     else
-        watch->since = server->clock.now;
-    watch->overrun = server->backlog || ( work->until > 0.0 && netcode_time() >= work->until );
+        watch->since = server->base.clock.now;
+    watch->overrun = server->base.backlog || ( work->until > 0.0 && netcode_time() >= work->until );
 }
 
-/* Begins with a received datagram. Returns whether it passes; else it was dropped, for next to nothing. */
+/* The first checks of a received datagram. Returns whether it passes; if not, it was dropped at almost no cost. */
 static inline int nc_server_receive_one( struct netcode_server_t * server, struct netcode_datagram_t * datagram,
                                          uint32_t buffer, nc_arrival_t * arrival )
 {
     if ( datagram->status == NETCODE_DATAGRAM_ERROR ) {
-        server->counters.datagrams_received--; /* it is none */
-        server->counters.receive_errors++;
-        server->counters.last_socket_error = datagram->error;
+        server->base.counters.datagrams_received--; /* an error is not a datagram */
+        nc_endpoint_count_error( &server->base, datagram->error );
         return 0;
     }
+
     int bytes = nc_arrival_measure( datagram );
-    server->counters.bytes_received += (uint64_t) bytes;
+    server->base.counters.bytes_received += (uint64_t) bytes;
     int reason = nc_server_screen( server, datagram, bytes, arrival );
     if ( reason == NETCODE_DROP_NONE ) {
         nc_arrival_init( arrival, datagram, bytes, buffer );
@@ -8420,41 +8895,44 @@ static inline int nc_server_receive_one( struct netcode_server_t * server, struc
     return 0;
 }
 
-/*  Handles received datagrams, a batch at most, and returns what they cost. `buffers` are those of the pool that they lie
-    in. At ten thousand clients hardly anything that a datagram leads to is in the processor's cache: it is fetched for
-    the whole batch before the first datagram is handled. */
-static int nc_server_take( struct netcode_server_t * server, struct netcode_datagram_t * datagrams, uint32_t * buffers,
-                           uint32_t count )
+/*  Handles received datagrams, at most a batch, and returns their cost. `buffers` are the pool's buffers that they are
+    in. With ten thousand clients, the data for a datagram is rarely in the processor's cache: it is prefetched for the
+    whole batch before the first datagram is handled. */
+static int nc_server_handle_batch( struct netcode_server_t * server, struct netcode_datagram_t * datagrams,
+                                   uint32_t * buffers, uint32_t count )
 {
     nc_arrival_t arrivals[NC_RECEIVE_BATCH];
-    uint32_t left[NC_RECEIVE_BATCH], passed = 0, known = 0; /* those that are not refused yet */
+    uint32_t left[NC_RECEIVE_BATCH], passed = 0, known = 0; /* those not refused yet */
     nc_pool_t * pool = server->memory.inbox.pool;
-    server->counters.datagrams_received += count;
+    server->base.counters.datagrams_received += count;
+
     for ( uint32_t i = 0; i < count; i++ ) {
         if ( nc_server_receive_one( server, &datagrams[i], buffers[i], &arrivals[i] ) ) {
-            nc_server_look_ahead( server, &arrivals[i] );
+            nc_server_prefetch_index( server, &arrivals[i] );
             left[passed++] = i;
             continue;
         }
         nc_arrival_reset( &datagrams[i] );
     }
+
     for ( uint32_t k = 0; k < passed; k++ ) {
         uint32_t i = left[k];
-        if ( nc_server_look_further( server, &arrivals[i] ) ) {
+        if ( nc_server_prefetch_entry( server, &arrivals[i] ) ) {
             left[known++] = i;
             continue;
         }
         nc_server_drop( server, NETCODE_DROP_UNKNOWN_ADDRESS, arrivals[i].from, arrivals[i].bytes );
         nc_arrival_reset( &datagrams[i] );
     }
+
     int cost = (int) count * NC_COST_CHEAP;
     for ( uint32_t k = 0; k < known; k++ ) {
         uint32_t i = left[k];
-        nc_server_process( server, &arrivals[i] );
+        nc_server_dispatch( server, &arrivals[i] );
         cost += arrivals[i].cost;
         nc_arrival_reset( &datagrams[i] );
         if ( arrivals[i].kept ) {
-            buffers[i] = nc_pool_take( pool ); /* nc_inbox_room has seen to it that there is one */
+            buffers[i] = nc_pool_take( pool ); /* nc_inbox_check_capacity made sure of one */
             datagrams[i].data = nc_pool_datagram( pool, buffers[i] );
         }
     }
@@ -8467,87 +8945,87 @@ static int nc_server_part( const struct netcode_server_t * server, int base, int
     return (int) ( server->work.scale * (double) ( base + ( further > 0 ? further * per_slot : 0 ) ) );
 }
 
-/* Work units that one update may spend in all. Decision 6 */
+/* The work units of one update in total. Decision 6 */
 static int nc_server_budget( const struct netcode_server_t * server )
 {
     return server->config.update_budget > 0 ? server->config.update_budget
                                             : nc_server_part( server, NC_SERVER_BUDGET, NC_SERVER_BUDGET_PER_SLOT );
 }
 
-/*  What this update may spend follows from the time since the last one, so that a server that ticks at 20 Hz handles as
-    much in a second as one that ticks at 60 Hz. Decision 6 */
+/*  Sets the work units of this update by the time since the last one, so that a server at 20 Hz handles as much in a
+    second as one at 60 Hz. Decision 6 */
 static void nc_server_plan_work( struct netcode_server_t * server )
 {
     nc_work_t * work = &server->work;
-    double scale = ( server->clock.now - server->work_time ) * 60.0;
-    server->work_time = server->clock.now;
+    double scale = ( server->base.clock.now - server->work_time ) * 60.0;
+    server->work_time = server->base.clock.now;
     work->scale = scale < 1.0 ? 1.0 : scale < (double) NC_SERVER_MOST_SCALE ? scale : (double) NC_SERVER_MOST_SCALE;
     work->units = nc_server_budget( server );
     work->until = 0.0;
-    work->tokens = nc_server_part( server, NC_SERVER_TOKENS, 1 );
+    server->handshakes.token_units = nc_server_part( server, NC_SERVER_TOKENS, 1 );
+
     int spare = work->spare + nc_server_part( server, NC_SERVER_SPARE, 1 );
     int most = nc_server_part( server, NC_SERVER_SPARE_MOST, 4 );
     work->spare = spare < most ? spare : most;
     work->share = nc_server_part( server, NC_SERVER_SHARE, 0 );
-    server->update++;
 }
 
-/*  May this update receive more than its units pay for? Real time bounds that: where the system hands datagrams over
-    quickly, a flood of small ones keeps nobody's packets waiting. Decision 6 */
+/*  May this update receive more than its units allow? Real time limits that: if the system returns datagrams quickly,
+    the packets of other clients do not have to wait behind a flood of small ones. Decision 6 */
 static int nc_server_has_time( const nc_work_t * work )
 {
     return (double) work->units > -work->scale * (double) NC_SERVER_FURTHER && netcode_time() < work->until;
 }
 
-/*  What has nowhere to go waits in the socket, where the application reads all between two updates. Else it is dropped, as
-    those whose payloads nobody reads would keep the others' packets waiting. */
+/*  If no buffer is free, datagrams wait in the socket, as long as the application reads all payloads between two
+    updates. Otherwise they are dropped: clients whose payloads are not read would block the others' packets. */
 static void nc_server_receive( struct netcode_server_t * server )
 {
     const nc_inbox_t * inbox = &server->memory.inbox;
-    const struct netcode_server_config_t * config = &server->config;
     nc_work_t * work = &server->work;
     int waits = nc_inbox_is_read( inbox );
-    int exact = config->update_budget > 0, count = 1;
-    /* other sockets than the system's may have to give the same again */
-    int is_udp = nc_transport_is_udp( config->socket, config->network_simulator, config->override_send_and_receive );
+    int exact = server->config.update_budget > 0, count = 1;
+    int is_udp = server->base.is_udp; /* other sockets' runs must repeat exactly: no real time */
+
     while ( work->units > 0 || nc_server_has_time( work ) ) {
         uint32_t want = work->units > 0 ? (uint32_t) work->units : (uint32_t) NC_RECEIVE_BATCH;
-        uint32_t room = waits ? nc_inbox_room_for_all( inbox ) : (uint32_t) NC_RECEIVE_BATCH;
-        if ( exact ) /* what it can pay for, whatever arrives */
+        uint32_t room = waits ? nc_inbox_capacity_left( inbox ) : (uint32_t) NC_RECEIVE_BATCH;
+        if ( exact ) /* within the budget, whatever arrives */
             want = ( want + NC_COST_REQUEST ) / ( NC_COST_REQUEST + NC_COST_CHEAP );
         if ( want > NC_RECEIVE_BATCH )
             want = NC_RECEIVE_BATCH;
         if ( want > room && ( want = room ) == 0 )
             break;
-        count = server->socket.receive( server->socket.context, server->datagrams, (int) want );
-        server->counters.receive_errors += count < 0; /* the socket is broken */
+
+        count = nc_endpoint_receive( &server->base, (int) want );
         if ( count <= 0 )
             break;
         if ( is_udp )
             nc_server_watch_batch( server, count );
-        uint32_t taken = (uint32_t) count < want ? (uint32_t) count : want;
-        work->units -= nc_server_take( server, server->datagrams, server->batch, taken );
+        work->units -= nc_server_handle_batch( server, server->base.datagrams, server->base.batch, (uint32_t) count );
     }
-    server->backlog = count > 0;
-    server->backlogs += (uint64_t) server->backlog;
+
+    server->base.backlog = count > 0;
+    server->backlogs += (uint64_t) server->base.backlog;
     if ( is_udp )
         nc_server_watch_update( server );
 }
 
 /* ---- update ---- */
 
-/* Returns what it cost, as nc_server_run_pending_timer does. */
+/* Returns its cost, as nc_handshake_run_timer does. */
 static int nc_server_run_slot_timer( struct netcode_server_t * server, uint32_t index )
 {
     nc_slot_t * slot = &server->memory.slots[index];
     uint64_t session = slot->session;
     int cost = NC_COST_CHEAP;
     double deadline = nc_server_slot_deadline( server, slot );
-    if ( deadline >= 0.0 && server->clock.now >= deadline ) { /* and no packet to it before: its time is over */
+    if ( deadline >= 0.0 && server->base.clock.now >= deadline ) { /* without a keep-alive first: it has timed out */
         nc_server_end_slot( server, index, NETCODE_SERVER_CLIENT_DISCONNECT_REASON_TIMED_OUT, 0 );
         return NC_COST_SLOT;
     }
-    if ( server->clock.now - slot->send_time >= NC_SEND_INTERVAL ) {
+
+    if ( server->base.clock.now - slot->send_time >= NC_SEND_INTERVAL ) {
         cost += NC_COST_OPEN;
         nc_server_send_keep_alive( server, index );
     }
@@ -8556,34 +9034,23 @@ static int nc_server_run_slot_timer( struct netcode_server_t * server, uint32_t 
     return cost;
 }
 
-static int nc_server_run_pending_timer( struct netcode_server_t * server, uint32_t index )
-{
-    double deadline = nc_server_pending_deadline( server, &server->memory.pending[index] );
-    if ( server->clock.now < deadline ) {
-        nc_wheel_insert( &server->memory.wheel, server->memory.slot_count + index, deadline );
-        return NC_COST_CHEAP;
-    }
-    server->handshakes_expired++;
-    nc_server_remove_pending( server, index );
-    return NC_COST_OPEN;
-}
-
-/*  Keep-alives and timeouts of those that are due; the others cost nothing. Where thousands are due at once, some wait for
-    the next update. */
+/*  Handles the keep-alives and timeouts that are due; the others cost nothing. When thousands are due at once, some
+    wait for the next update. */
 static void nc_server_run_timers( struct netcode_server_t * server )
 {
     nc_wheel_t * wheel = &server->memory.wheel;
     int units = nc_server_part( server, NC_SERVER_TIMERS, NC_SERVER_TIMERS_PER_SLOT );
-    nc_wheel_advance( wheel, server->clock.now );
+    nc_wheel_advance( wheel, server->base.clock.now );
+
     while ( units > 0 ) {
         uint32_t timer = nc_wheel_take( wheel ), next = wheel->lists[NC_WHEEL_DUE].head;
-        if ( timer == NC_NOWHERE )
+        if ( timer == NC_NONE )
             break;
         if ( next < server->memory.slot_count )
             nc_server_prefetch_slot( &server->memory.slots[next] );
         units -= timer < server->memory.slot_count
                      ? nc_server_run_slot_timer( server, timer )
-                     : nc_server_run_pending_timer( server, timer - server->memory.slot_count );
+                     : nc_handshake_run_timer( &server->handshakes, timer - server->memory.slot_count );
     }
 }
 
@@ -8596,7 +9063,7 @@ static uint32_t nc_server_capacity( int wanted, uint32_t per_slot, uint32_t slot
     return per_slot * slots > least ? per_slot * slots : least;
 }
 
-/* Those that a batch is received into come on top. */
+/* The buffers of a batch are added to these. */
 static uint32_t nc_server_pool_buffers( const struct netcode_server_config_t * config, uint32_t slots )
 {
     uint32_t usual = slots < NC_POOL_MOST / NC_POOL_PER_SLOT ? NC_POOL_PER_SLOT * slots : (uint32_t) NC_POOL_MOST;
@@ -8605,19 +9072,22 @@ static uint32_t nc_server_pool_buffers( const struct netcode_server_config_t * c
     return NC_RECEIVE_BATCH + nc_server_capacity( config->packet_pool_buffers, NC_POOL_LEAST_PER_SLOT, slots, usual );
 }
 
-/*  Cuts the memory of so many slots out of a block; without one it only measures. Used tokens never get less room than
-    they had: what is remembered must not be lost by a start with fewer slots. */
+/*  Allocates the memory of `slots` slots from a block; without a block it only measures. The capacity for used tokens
+    never shrinks: a start with fewer slots must not forget any. */
 static size_t nc_server_layout_memory( const struct netcode_server_config_t * config, uint32_t slots,
-                                       nc_server_memory_t * memory, void * block )
+                                       struct netcode_server_t * server, void * block )
 {
+    nc_server_memory_t * memory = &server->memory;
+    nc_handshakes_t * handshakes = &server->handshakes;
     nc_arena_t arena = nc_arena_make( block );
+
     uint32_t pending = nc_server_capacity( config->pending_handshakes, NC_PENDING_PER_SLOT, slots, NC_PENDING_LEAST );
     uint32_t used = nc_server_capacity( config->consumed_tokens, NC_USED_PER_SLOT, slots, NC_USED_LEAST );
-    if ( used < memory->least_used )
-        used = memory->least_used;
+    uint32_t had = handshakes->used.expiring_capacity + handshakes->used.never_capacity;
+    used = used > had ? used : had;
+
     memory->block = block;
     memory->slot_count = slots;
-    memory->pending_count = pending;
     memory->slots = (nc_slot_t *) nc_arena_take( &arena, slots, sizeof( nc_slot_t ) );
     memory->user_data = (uint8_t *) nc_arena_take( &arena, slots, NETCODE_USER_DATA_BYTES );
     nc_table_place( &memory->slot_by_address, &arena, slots, slots );
@@ -8625,16 +9095,14 @@ static size_t nc_server_layout_memory( const struct netcode_server_config_t * co
     nc_table_place( &memory->slot_by_id, &arena, slots, slots );
     nc_bits_place( &memory->free_slots, &arena, slots );
     memory->active_links = (nc_link_t *) nc_arena_take( &arena, slots, sizeof( nc_link_t ) );
-    memory->pending = (nc_pending_t *) nc_arena_take( &arena, pending, sizeof( nc_pending_t ) );
-    nc_table_place( &memory->pending_by_address, &arena, pending, pending / 8 );
-    nc_table_place( &memory->pending_by_tag, &arena, pending, pending / 8 );
-    nc_table_place( &memory->pending_by_id, &arena, pending, pending / 8 );
-    memory->pending_links = (nc_link_t *) nc_arena_take( &arena, pending, sizeof( nc_link_t ) );
-    nc_used_place( &memory->used, &arena, used > 1 ? used : 2 );
+
+    nc_handshake_place( handshakes, &arena, pending, used > 1 ? used : 2 );
+    handshakes->first_timer = slots;
     memory->inbox.client_count = slots;
     memory->inbox.note_count = 2 * slots + NC_INBOX_SPARE_NOTES_SERVER;
     nc_inbox_place( &memory->inbox, &arena, nc_server_pool_buffers( config, slots ) );
     nc_wheel_place( &memory->wheel, &arena, slots + pending );
+
     memory->bytes = arena.at;
     return arena.at;
 }
@@ -8646,7 +9114,7 @@ static size_t nc_server_pool_bytes( const struct netcode_server_config_t * confi
     return arena.at;
 }
 
-/* Everyone is gone and nothing is under way. */
+/* No client is connected and no handshake is pending. */
 static void nc_server_reset_memory( struct netcode_server_t * server )
 {
     nc_server_memory_t * memory = &server->memory;
@@ -8656,72 +9124,70 @@ static void nc_server_reset_memory( struct netcode_server_t * server )
     nc_sieve_reset( &memory->sieve );
     nc_table_reset( &memory->slot_by_id );
     nc_bits_reset( &memory->free_slots );
+
     nc_list_init( &server->active );
     for ( uint32_t i = 0; i < memory->slot_count; i++ )
         nc_bits_insert( &memory->free_slots, i );
-    nc_table_reset( &memory->pending_by_address );
-    nc_table_reset( &memory->pending_by_tag );
-    nc_table_reset( &memory->pending_by_id );
-    nc_list_init( &server->pending_used );
-    nc_list_init( &server->pending_free );
-    for ( uint32_t i = 0; i < memory->pending_count; i++ )
-        nc_list_insert( &server->pending_free, memory->pending_links, i );
-    nc_wheel_reset( &memory->wheel, server->clock.now );
+    nc_handshake_reset( &server->handshakes );
+    nc_wheel_reset( &memory->wheel, server->base.clock.now );
 }
 
-/* The old pool goes, unless the caller still holds packets of it. */
+/* Frees the old pool, unless the caller still holds packets of it. */
 static void nc_server_retire_pool( struct netcode_server_t * server, nc_pool_t * pool )
 {
     if ( pool->held ) {
         pool->next = server->retired_pools;
         server->retired_pools = pool;
     } else
-        nc_crypto_release( &server->allocator, pool->block, nc_pool_written_bytes( pool ) );
+        nc_crypto_release( &server->base.allocator, pool->block, nc_pool_written_bytes( pool ) );
 }
 
 static nc_pool_t * nc_server_make_pool( struct netcode_server_t * server, uint32_t slots )
 {
-    void * block = nc_allocator_take_large( &server->allocator, nc_server_pool_bytes( &server->config, slots ) );
+    void * block = nc_allocator_take_large( &server->base.allocator, nc_server_pool_bytes( &server->config, slots ) );
     nc_arena_t arena = nc_arena_make( block );
     if ( !block )
         return NULL;
     nc_pool_t * pool = nc_pool_place( &arena, nc_server_pool_buffers( &server->config, slots ) );
-    for ( int i = 0; i < NC_RECEIVE_BATCH; i++ ) {
-        server->batch[i] = nc_pool_take( pool );
-        nc_arrival_prepare( &server->datagrams[i], pool, server->batch[i] );
-    }
+    nc_endpoint_fill_batch( &server->base, pool );
     return pool;
 }
 
-/*  Takes the memory for so many slots, and moves the used tokens over. What the caller left unread goes with the old
-    memory and pool. */
+/*  Allocates the memory for `slots` slots, and copies the used tokens into it. Unread packets and events are freed with
+    the old memory and pool. */
 static int nc_server_build_memory( struct netcode_server_t * server, uint32_t slots )
 {
-    nc_server_memory_t old = server->memory;
-    nc_server_memory_t memory;
-    memset( &memory, 0, sizeof( memory ) );
-    memory.least_used = old.used.expiring_capacity + old.used.never_capacity;
-    memory.inbox.events_are_taken = old.inbox.events_are_taken;
+    const struct netcode_server_config_t * config = &server->config;
+    nc_used_t * used = &server->handshakes.used;
+    const nc_used_t old_used = *used;
+    struct netcode_server_t measured;
+    void * old_block = server->memory.block;
+    size_t old_bytes = server->memory.bytes;
+    nc_pool_t * old_pool = server->memory.inbox.pool;
+
+    memset( &measured, 0, sizeof( measured ) );
+    measured.handshakes.used = old_used;
     void * block =
-        nc_allocator_take_large( &server->allocator, nc_server_layout_memory( &server->config, slots, &memory, NULL ) );
+        nc_allocator_take_large( &server->base.allocator, nc_server_layout_memory( config, slots, &measured, NULL ) );
     if ( !block )
         return 0;
+
     nc_pool_t * pool = nc_server_make_pool( server, slots );
     if ( !pool ) {
-        server->allocator.release( server->allocator.context, block );
+        server->base.allocator.release( server->base.allocator.context, block );
         return 0;
     }
-    nc_server_layout_memory( &server->config, slots, &memory, block );
-    memory.used.oldest_never_gives_way = server->config.sequence_base == NETCODE_SEQUENCE_BASE_RANDOM;
-    nc_used_reset( &memory.used );
-    if ( old.inbox.pool ) {
-        nc_used_adopt( &memory.used, &old.used );
-        nc_server_retire_pool( server, old.inbox.pool );
-        nc_crypto_release( &server->allocator, old.block, old.bytes );
+
+    nc_server_layout_memory( config, slots, server, block );
+    nc_used_reset( used );
+    if ( old_block ) {
+        nc_used_adopt( used, &old_used );
+        nc_server_retire_pool( server, old_pool );
+        nc_crypto_release( &server->base.allocator, old_block, old_bytes );
     }
-    server->memory = memory;
+
     nc_inbox_reset( &server->memory.inbox, pool,
-                    (uint32_t) ( server->config.packet_quota > 0 ? server->config.packet_quota : NC_SERVER_QUOTA ) );
+                    (uint32_t) ( config->packet_quota > 0 ? config->packet_quota : NC_SERVER_QUOTA ) );
     return 1;
 }
 
@@ -8729,106 +9195,100 @@ static void nc_server_stop( struct netcode_server_t * server )
 {
     if ( !server->running )
         return;
+
     server->stopping = 1;
     for ( uint32_t i = 0; i < server->memory.slot_count; i++ )
         nc_server_end_slot( server, i, NETCODE_SERVER_CLIENT_DISCONNECT_REASON_SERVER_DISCONNECT, 1 );
-    while ( server->pending_used.count )
-        nc_server_remove_pending( server, server->pending_used.head );
-    nc_crypto_wipe( server->challenge_key, sizeof( server->challenge_key ) );
-    nc_outbox_flush( &server->outbox );
+    while ( server->handshakes.in_progress.count )
+        nc_handshake_remove( &server->handshakes, server->handshakes.in_progress.head );
+    nc_crypto_wipe( server->handshakes.challenge_key, sizeof( server->handshakes.challenge_key ) );
+    nc_outbox_flush( &server->base.outbox );
     server->running = server->stopping = 0;
-    server->backlog = 0;
-    NC_LOG( &server->log, INFO, "server stopped" );
-}
-
-/* With a key of zeros, which is no secret, anyone can make tokens. Tests may have one, so it works. */
-static void nc_server_warn_of_zero_key( const struct netcode_server_t * server )
-{
-    static const uint8_t zeros[NETCODE_KEY_BYTES] = { 0 };
-    int found = 0;
-    for ( int i = 0; i < server->private_key_count; i++ )
-        found |= nc_crypto_equal( server->private_keys[i], zeros, NETCODE_KEY_BYTES );
-    if ( found )
-        NC_LOG( &server->log, ERROR,
-                "server: a private key is all zeros: was it ever set? Anyone can make tokens with that key" );
+    server->base.backlog = 0;
+    NC_LOG( &server->base.log, INFO, "server stopped" );
 }
 
 static void nc_server_start( struct netcode_server_t * server, int max_clients )
 {
     int lifetime = server->config.max_connect_token_lifetime;
+    const struct netcode_socket_t * socket = &server->base.socket;
     nc_server_stop( server );
+
     if ( ( !server->memory.block || server->memory.slot_count != (uint32_t) max_clients ) &&
          !nc_server_build_memory( server, (uint32_t) max_clients ) ) {
-        NC_LOG( &server->log, ERROR, "server can not start: no memory for %d slots", max_clients );
+        NC_LOG( &server->base.log, ERROR, "server can not start: no memory for %d slots", max_clients );
         return;
     }
     nc_server_reset_memory( server );
-    nc_crypto_random( server->challenge_key, sizeof( server->challenge_key ) );
-    server->challenge_sequence = 0;
+
     if ( lifetime <= 0 )
         lifetime = server->config.sequence_base == NETCODE_SEQUENCE_BASE_RANDOM
                        ? 0
                        : NETCODE_DEFAULT_MAX_CONNECT_TOKEN_LIFETIME;
-    if ( server->sizes_buffers && max_clients > NC_SOCKET_BUFFER_BYTES / NC_SOCKET_BUFFER_PER_SLOT )
-        nc_socket_enlarge( &server->socket, &server->log, max_clients * NC_SOCKET_BUFFER_PER_SLOT );
-    server->earliest_expiry =
+
+    int buffer_bytes = max_clients * NC_SOCKET_BUFFER_PER_SLOT;
+    if ( server->sizes_buffers && buffer_bytes > NC_SOCKET_BUFFER_BYTES && server->base.extras.resize ) {
+        server->base.extras.resize( socket->context, buffer_bytes, buffer_bytes );
+        nc_socket_log_buffers( socket, &server->base.log, buffer_bytes, buffer_bytes );
+    }
+
+    server->handshakes.earliest_expiry =
         lifetime > 0 ? server->config.unix_time( server->config.callback_context ) + (uint64_t) lifetime : 0;
     server->running = 1;
-    nc_server_warn_of_zero_key( server );
-    NC_LOG( &server->log, INFO, "server started with %d slots", max_clients );
+    nc_handshake_warn_of_zero_key( &server->handshakes );
+    NC_LOG( &server->base.log, INFO, "server started with %d slots", max_clients );
 }
 
 static void nc_server_free( struct netcode_server_t * server )
 {
-    nc_allocator_t allocator = server->allocator;
-    if ( server->socket.close )
-        server->socket.close( server->socket.context );
+    nc_allocator_t allocator = server->base.allocator;
     if ( server->memory.inbox.pool )
         nc_crypto_release( &allocator, server->memory.inbox.pool->block,
                            nc_pool_written_bytes( server->memory.inbox.pool ) );
     if ( server->memory.block )
         nc_crypto_release( &allocator, server->memory.block, server->memory.bytes );
+
     while ( server->retired_pools ) {
         nc_pool_t * pool = server->retired_pools;
         server->retired_pools = pool->next;
         nc_crypto_release( &allocator, pool->block, nc_pool_written_bytes( pool ) );
     }
-    nc_crypto_release( &allocator, server, sizeof( *server ) );
+    nc_endpoint_free( &server->base, sizeof( *server ) );
 }
 
-/* The invariants, looked at whenever a call begins. */
+/* Asserts the invariants; called at the start of each call. */
 static void nc_server_check( const struct netcode_server_t * server )
 {
     const nc_server_memory_t * memory = &server->memory;
     const nc_pool_t * pool = memory->inbox.pool;
-    netcode_assert( server->private_key_count >= 1 && server->private_key_count <= NETCODE_MAX_PRIVATE_KEYS );
-    netcode_assert( server->address_count >= 1 );
-    netcode_assert( server->outbox.sent <= server->outbox.count && server->outbox.count <= server->outbox.capacity );
+
+    netcode_assert( server->handshakes.private_key_count >= 1 &&
+                    server->handshakes.private_key_count <= NETCODE_MAX_PRIVATE_KEYS );
+    netcode_assert( server->handshakes.address_count >= 1 );
+    netcode_assert( server->base.outbox.sent <= server->base.outbox.count &&
+                    server->base.outbox.count <= server->base.outbox.capacity );
+
     netcode_assert( server->running || !server->stopping );
     netcode_assert( !server->running || ( memory->block && pool ) );
     netcode_assert( !server->running || server->active.count <= memory->slot_count );
-    netcode_assert( !server->running ||
-                    server->pending_used.count + server->pending_free.count == memory->pending_count );
-    netcode_assert( server->callback_pending == NC_NOWHERE || server->callback_pending < memory->slot_count );
-    netcode_assert( memory->used.expiring_count <= memory->used.expiring_capacity );
-    netcode_assert( memory->used.never_count <= memory->used.never_capacity );
+    netcode_assert( !server->running || server->handshakes.in_progress.count + server->handshakes.unused.count ==
+                                            server->handshakes.capacity );
+    netcode_assert( server->callback_pending == NC_NONE || server->callback_pending < memory->slot_count );
+    netcode_assert( server->handshakes.used.expiring_count <= server->handshakes.used.expiring_capacity );
+    netcode_assert( server->handshakes.used.never_count <= server->handshakes.used.never_capacity );
     netcode_assert( !pool || pool->held + memory->inbox.queued + pool->free_count <= pool->count );
+
     (void) server;
     (void) memory;
     (void) pool;
 }
 
-/*  A callback of the last call did not return: nothing is in progress any more. What it left half done is done: slots
-    that were about to be free, timers that had rung, a stop. */
+/*  A callback of the last call did not return: nothing is in progress any more. Finishes what that call did not: slots
+    to be freed, timers that were due, a stop. */
 static void nc_server_repair( struct netcode_server_t * server )
 {
     nc_server_memory_t * memory = &server->memory;
-    server->depth = server->updating = 0;
     server->walks = NULL;
-    nc_outbox_repair( &server->outbox );
-    if ( memory->block )
-        for ( int i = 0; i < NC_RECEIVE_BATCH; i++ )
-            nc_arrival_prepare( &server->datagrams[i], memory->inbox.pool, server->batch[i] );
     for ( uint32_t i = 0; i < memory->slot_count; i++ )
         if ( memory->slots[i].state == NC_SLOT_CLOSING ) {
             nc_server_free_slot( server, i );
@@ -8836,71 +9296,58 @@ static void nc_server_repair( struct netcode_server_t * server )
             nc_wheel_remove( &memory->wheel, i );
             nc_server_set_slot_timer( server, i );
         }
+
     if ( server->stopping )
         server->deferred = NC_DEFERRED_STOP;
     server->stopping = 0;
 }
 
-/* Begins a call; as nc_client_come. */
-static NC_INLINE void nc_server_come( struct netcode_server_t * server )
+/* Begins a call; as nc_client_begin_call. */
+static NC_INLINE void nc_server_begin_call( struct netcode_server_t * server )
 {
-    uintptr_t frame = NC_FRAME();
-    if ( server->depth && frame >= server->outermost && frame )
+    if ( nc_endpoint_begin_call( &server->base, server->memory.inbox.pool, NC_FRAME() ) )
         nc_server_repair( server );
-    if ( server->depth++ == 0 )
-        server->outermost = frame;
     nc_server_check( server );
     nc_server_notify( server );
 }
 
-/* Leaves a call after which something may be due that a callback asked for: the outermost one does it. */
-static void nc_server_leave_late( struct netcode_server_t * server )
+/* Ends a call that may have deferred a stop, start or destroy of a callback: the outermost call does it. */
+static void nc_server_end_last_call( struct netcode_server_t * server )
 {
-    while ( server->depth == 1 && ( server->deferred != NC_DEFERRED_NOTHING || server->destroy_deferred ) ) {
+    while ( server->base.depth == 1 && ( server->deferred != NC_DEFERRED_NOTHING || server->base.destroy_deferred ) ) {
         int deferred = server->deferred;
         server->deferred = NC_DEFERRED_NOTHING;
-        if ( server->destroy_deferred || deferred == NC_DEFERRED_STOP )
+        if ( server->base.destroy_deferred || deferred == NC_DEFERRED_STOP )
             nc_server_stop( server );
         else
             nc_server_start( server, deferred );
-        if ( server->destroy_deferred && !server->running ) { /* a callback of this start may have wanted it */
+
+        if ( server->base.destroy_deferred && !server->running ) { /* a callback may have called destroy */
             nc_server_free( server );
             return;
         }
     }
-    server->depth--;
+    server->base.depth--;
 }
 
-static inline void nc_server_leave( struct netcode_server_t * server )
+static inline void nc_server_end_call( struct netcode_server_t * server )
 {
-    if ( server->deferred != NC_DEFERRED_NOTHING || server->destroy_deferred )
-        nc_server_leave_late( server );
+    if ( server->deferred != NC_DEFERRED_NOTHING || server->base.destroy_deferred )
+        nc_server_end_last_call( server );
     else
-        server->depth--;
+        server->base.depth--;
 }
 
-static size_t nc_server_layout( const struct netcode_server_config_t * config, struct netcode_server_t * server )
+static size_t nc_server_layout( const nc_endpoint_setup_t * setup, struct netcode_server_t * server )
 {
-    nc_outbox_t measured;
+    nc_endpoint_t measured;
     nc_arena_t arena = nc_arena_make( server );
     nc_arena_take( &arena, 1, sizeof( *server ) );
-    nc_outbox_place( server ? &server->outbox : &measured, &arena, config->batch_sends ? NC_SEND_BATCH : 0 );
+    nc_endpoint_place( server ? &server->base : &measured, &arena, setup, NC_RECEIVE_BATCH );
     return arena.at;
 }
 
-static void nc_server_set_defaults( struct netcode_server_config_t * config )
-{
-    config->packet_quota = nc_config_limit( config->packet_quota );
-    config->update_budget = nc_config_limit( config->update_budget );
-    if ( config->receive_buffer_bytes <= 0 )
-        config->receive_buffer_bytes = NC_SOCKET_BUFFER_BYTES;
-    if ( config->send_buffer_bytes <= 0 )
-        config->send_buffer_bytes = NC_SOCKET_BUFFER_BYTES;
-    if ( !config->unix_time )
-        config->unix_time = nc_unix_default;
-}
-
-/* What the operating system's socket binds: the wildcard of the family, unless the config says otherwise. */
+/* The address to bind: the wildcard of the family, unless the config has another. */
 static int nc_server_bind_address( struct netcode_address_t * bind_to, const struct netcode_address_t * address,
                                    const char * text )
 {
@@ -8916,124 +9363,106 @@ static int nc_server_bind_address( struct netcode_address_t * bind_to, const str
 }
 
 /* Returns a create error. */
-static int nc_server_open_socket( struct netcode_server_t * server, const nc_transport_t * chosen, int count )
+static int nc_server_open_socket( struct netcode_server_t * server, nc_endpoint_setup_t * setup )
 {
     const struct netcode_server_config_t * config = &server->config;
-    nc_transport_t transport = *chosen;
-    struct netcode_address_t bind_to[2];
-    int family;
-    for ( int i = 0; i < count; i++ )
-        if ( nc_transport_is_udp( config->socket, config->network_simulator, config->override_send_and_receive ) &&
-             !nc_server_bind_address( &bind_to[i], &server->addresses[i],
+    for ( int i = 0; i < setup->address_count && server->base.is_udp; i++ )
+        if ( !nc_server_bind_address( &setup->bind_to[i], &setup->addresses[i],
                                       i ? config->bind_address2 : config->bind_address ) )
-            return i ? NETCODE_SERVER_CREATE_ERROR_PARSE_ADDRESS2_FAILED
-                     : NETCODE_SERVER_CREATE_ERROR_PARSE_ADDRESS_FAILED;
-    transport.udp.log = &server->log;
-    transport.udp.kernel_filter = config->kernel_filter;
-    transport.udp.share_port = config->share_port;
-    transport.udp.addresses[0] = &bind_to[0];
-    transport.udp.addresses[1] = count > 1 ? &bind_to[1] : NULL;
-    switch ( nc_transport_open( &transport, &server->addresses[0], &server->socket, &server->override_, &family ) ) {
-    case NC_SOCKET_OK: return NETCODE_SERVER_CREATE_ERROR_NONE;
-    case NC_SOCKET_NO_MEMORY: return NETCODE_SERVER_CREATE_ERROR_ALLOCATE_SERVER_FAILED;
-    case NC_SOCKET_BIND_FAILED:
-        return family == NETCODE_ADDRESS_IPV6 ? NETCODE_SERVER_CREATE_ERROR_BIND_SOCKET_IPV6_FAILED
-                                              : NETCODE_SERVER_CREATE_ERROR_BIND_SOCKET_IPV4_FAILED;
-    default:
-        return family == NETCODE_ADDRESS_IPV6 ? NETCODE_SERVER_CREATE_ERROR_CREATE_SOCKET_IPV6_FAILED
-                                              : NETCODE_SERVER_CREATE_ERROR_CREATE_SOCKET_IPV4_FAILED;
-    }
+            return NETCODE_SERVER_CREATE_ERROR_PARSE_ADDRESS_FAILED + i;
+    setup->udp.kernel_filter = config->kernel_filter;
+    setup->udp.share_port = config->share_port;
+    return nc_endpoint_open_socket( &server->base, setup );
 }
 
-/* No token names a wildcard, unless somebody meant it: the commonest mistake of a first server. */
+/* Tokens rarely name a wildcard address: this is the commonest mistake with a first server. */
 static void nc_server_warn_of_wildcard( const struct netcode_server_t * server )
 {
     static const uint8_t zeros[16] = { 0 };
-    const struct netcode_address_t * address = &server->addresses[0];
+    const struct netcode_address_t * address = &server->handshakes.addresses[0];
     char text[NETCODE_MAX_ADDRESS_STRING_LENGTH];
     size_t bytes = address->type == NETCODE_ADDRESS_IPV4 ? 4 : 16;
     if ( server->config.num_public_addresses == 0 && memcmp( &address->data, zeros, bytes ) == 0 )
-        NC_LOG( &server->log, ERROR,
+        NC_LOG( &server->base.log, ERROR,
                 "server: its address is the wildcard %s, and only tokens that name just that are "
                 "for it; say its real address, or use public_addresses",
                 netcode_address_to_string( address, text ) );
 }
 
-/* Port 0 stands for the port that was bound. */
+/* Replaces port 0 by the port that was bound. */
 static void nc_server_learn_ports( struct netcode_server_t * server )
 {
-    struct netcode_socket_info_t info = nc_socket_info( &server->socket );
-    for ( int i = 0; i < server->address_count; i++ ) {
-        struct netcode_address_t * address = &server->addresses[i];
+    struct netcode_socket_info_t info = nc_socket_info( &server->base.socket );
+    for ( int i = 0; i < server->handshakes.address_count; i++ ) {
+        struct netcode_address_t * address = &server->handshakes.addresses[i];
         if ( address->port == 0 )
             address->port = address->type == info.address2.type ? info.address2.port : info.address.port;
-        server->names[i] = nc_address_without_interface( address );
+        server->handshakes.names[i] = nc_address_without_interface( address );
     }
 }
 
-/* Adds the names that tokens may call this server by. Returns a create error. */
+/* Adds the public addresses of this server in tokens. Returns a create error. */
 static int nc_server_add_public_addresses( struct netcode_server_t * server )
 {
     const struct netcode_server_config_t * config = &server->config;
     for ( int i = 0; i < config->num_public_addresses; i++ )
         if ( i >= NETCODE_MAX_PUBLIC_ADDRESSES || !config->public_addresses || !config->public_addresses[i] ||
-             netcode_parse_address( config->public_addresses[i], &server->addresses[server->address_count++] ) !=
-                 NETCODE_OK )
+             netcode_parse_address( config->public_addresses[i],
+                                    &server->handshakes.addresses[server->handshakes.address_count++] ) != NETCODE_OK )
             return NETCODE_SERVER_CREATE_ERROR_PARSE_ADDRESS_FAILED;
     return NETCODE_SERVER_CREATE_ERROR_NONE;
 }
 
 static void nc_server_init( struct netcode_server_t * server, const struct netcode_server_config_t * config,
-                            double time )
+                            const nc_endpoint_setup_t * setup, double time )
 {
     memset( server, 0, sizeof( *server ) );
-    nc_server_layout( config, server );
+    nc_server_layout( setup, server );
+    nc_endpoint_init( &server->base, setup, time );
+
     server->config = *config;
-    nc_server_set_defaults( &server->config );
+    NC_ENDPOINT_SET_DEFAULTS( &server->config );
     server->sizes_buffers = server->config.receive_buffer_bytes == NC_SOCKET_BUFFER_BYTES &&
                             server->config.send_buffer_bytes == NC_SOCKET_BUFFER_BYTES;
-    server->log.callback = config->log_callback;
-    server->log.context = config->callback_context;
-    server->outbox.socket = &server->socket;
-    server->outbox.counters = &server->counters;
-    memcpy( server->private_keys[0], config->private_key, NETCODE_KEY_BYTES );
-    server->private_key_count = 1;
+
+    memcpy( server->handshakes.addresses, setup->addresses, sizeof( setup->addresses ) );
+    server->handshakes.address_count = setup->address_count;
+    memcpy( server->handshakes.private_keys[0], config->private_key, NETCODE_KEY_BYTES );
+    server->handshakes.private_key_count = 1;
     nc_crypto_wipe( server->config.private_key, NETCODE_KEY_BYTES ); /* one copy is enough */
-    nc_crypto_random( server->hash_key, sizeof( server->hash_key ) );
+
+    nc_crypto_random( server->handshakes.hash_key, sizeof( server->handshakes.hash_key ) );
+    server->handshakes.base = &server->base;
+    server->handshakes.config = &server->config;
+    server->handshakes.wheel = &server->memory.wheel;
+    server->handshakes.used.evicts_oldest_never = config->sequence_base == NETCODE_SEQUENCE_BASE_RANDOM;
+
     server->address_factor = nc_crypto_random_u64() | 1;
-    nc_clock_init( &server->clock, time );
-    server->wrong_server_log_time = -1.0;
+    server->handshakes.wrong_server_log_time = -1.0;
     server->work.scale = 1.0;
     server->work.spare = NC_SERVER_SPARE_MOST;
-    server->callback_pending = NC_NOWHERE;
+    server->callback_pending = NC_NONE;
 }
 
 /* Returns a create error. */
-static int nc_server_make( struct netcode_server_t ** result, const struct netcode_address_t * addresses, int count,
+static int nc_server_make( struct netcode_server_t ** result, nc_endpoint_setup_t * setup,
                            const struct netcode_server_config_t * config, double time )
 {
-    nc_transport_t transport;
-    NC_TRANSPORT_READ( &transport, config );
-    if ( !nc_transport_is_complete( &transport ) )
-        return NETCODE_SERVER_CREATE_ERROR_MISSING_OVERRIDE_CALLBACK;
-    nc_allocator_t allocator = transport.udp.allocator;
+    nc_allocator_t allocator = setup->udp.allocator;
     struct netcode_server_t * server =
-        (struct netcode_server_t *) allocator.allocate( allocator.context, nc_server_layout( config, NULL ) );
+        (struct netcode_server_t *) allocator.allocate( allocator.context, nc_server_layout( setup, NULL ) );
     if ( !server )
         return NETCODE_SERVER_CREATE_ERROR_ALLOCATE_SERVER_FAILED;
-    nc_server_init( server, config, time );
-    server->allocator = allocator;
-    memcpy( server->addresses, addresses, (size_t) count * sizeof( *addresses ) );
-    server->address_count = count;
-    transport.udp.receive_buffer_bytes = server->config.receive_buffer_bytes;
-    transport.udp.send_buffer_bytes = server->config.send_buffer_bytes;
+
+    nc_server_init( server, config, setup, time );
     int error = nc_server_add_public_addresses( server );
     if ( error == NETCODE_SERVER_CREATE_ERROR_NONE )
-        error = nc_server_open_socket( server, &transport, count );
+        error = nc_server_open_socket( server, setup );
     if ( error != NETCODE_SERVER_CREATE_ERROR_NONE ) {
-        nc_crypto_release( &allocator, server, sizeof( *server ) );
+        nc_endpoint_free( &server->base, sizeof( *server ) );
         return error;
     }
+
     nc_server_learn_ports( server );
     nc_server_warn_of_wildcard( server );
     *result = server;
@@ -9044,16 +9473,17 @@ static struct netcode_server_t * nc_server_create( const char ** texts, const st
                                                    double time )
 {
     struct netcode_server_t * server = NULL;
-    struct netcode_address_t addresses[2];
+    nc_endpoint_setup_t setup;
     nc_server_error = NETCODE_SERVER_CREATE_ERROR_PARSE_ADDRESS_FAILED;
     NC_CHECK( config != NULL && texts[0] != NULL, NULL );
-    int count = texts[1] && texts[1][0] ? 2 : 1;
-    int error = nc_transport_parse( texts, count, addresses );
-    nc_server_error = error ? error : nc_server_make( &server, addresses, count, config, time );
-    if ( !server ) {
-        nc_log_t log = { config->log_callback, config->callback_context };
-        NC_LOG( &log, ERROR, "no server at %s: %s", texts[0], netcode_server_create_error_text( nc_server_error ) );
-    }
+    NC_ENDPOINT_READ_CONFIG( &setup, config );
+
+    nc_server_error = nc_endpoint_check_setup( &setup, texts );
+    if ( nc_server_error == NETCODE_SERVER_CREATE_ERROR_NONE )
+        nc_server_error = nc_server_make( &server, &setup, config, time );
+    if ( !server )
+        NC_LOG( &setup.log, ERROR, "no server at %s: %s", texts[0],
+                netcode_server_create_error_text( nc_server_error ) );
     return server;
 }
 
@@ -9063,7 +9493,7 @@ NETCODE_API void netcode_default_server_config( struct netcode_server_config_t *
     memset( config, 0, sizeof( *config ) );
     config->allocate_function = nc_allocator_malloc;
     config->free_function = nc_allocator_free;
-    nc_server_set_defaults( config );
+    NC_ENDPOINT_SET_DEFAULTS( config );
 }
 
 NETCODE_API struct netcode_server_t * netcode_server_create( const char * address,
@@ -9104,65 +9534,58 @@ NETCODE_API const char * netcode_server_create_error_text( int error )
 
 NETCODE_API size_t netcode_server_memory( const struct netcode_server_config_t * config, int max_clients )
 {
-    nc_server_memory_t memory;
+    struct netcode_server_t measured;
+    nc_endpoint_setup_t setup;
     NC_CHECK( config != NULL && max_clients >= 1 && max_clients <= NETCODE_MAX_SLOTS, 0 );
-    memset( &memory, 0, sizeof( memory ) );
+    NC_ENDPOINT_READ_CONFIG( &setup, config );
+
+    memset( &measured, 0, sizeof( measured ) );
     size_t pool_bytes = nc_server_pool_bytes( config, (uint32_t) max_clients );
-    if ( nc_server_layout_memory( config, (uint32_t) max_clients, &memory, NULL ) > NC_ARENA_TOO_MUCH - pool_bytes )
+    size_t bytes = nc_server_layout_memory( config, (uint32_t) max_clients, &measured, NULL );
+    if ( bytes > NC_ARENA_TOO_MUCH - pool_bytes )
         return NC_ARENA_TOO_MUCH;
-    return nc_server_layout( config, NULL ) + memory.bytes + pool_bytes +
-           ( nc_transport_is_udp( config->socket, config->network_simulator, config->override_send_and_receive )
-                 ? nc_socket_udp_memory()
-                 : 0 );
+    return nc_server_layout( &setup, NULL ) + bytes + pool_bytes + nc_endpoint_socket_bytes( &setup );
 }
 
 NETCODE_API void netcode_server_destroy( struct netcode_server_t * server )
 {
     if ( !server )
         return;
-    nc_server_come( server );
-    server->destroy_deferred = 1;
-    nc_server_leave( server );
+    nc_server_begin_call( server );
+    server->base.destroy_deferred = 1;
+    nc_server_end_call( server );
 }
 
 NETCODE_API void netcode_server_start( struct netcode_server_t * server, int max_clients )
 {
     NC_CHECK( server != NULL && max_clients >= 1 && max_clients <= NETCODE_MAX_SLOTS, NC_NOTHING );
-    nc_server_come( server );
+    nc_server_begin_call( server );
     server->deferred = max_clients;
-    nc_server_leave( server );
+    nc_server_end_call( server );
 }
 
 NETCODE_API void netcode_server_stop( struct netcode_server_t * server )
 {
     NC_CHECK( server != NULL, NC_NOTHING );
-    nc_server_come( server );
+    nc_server_begin_call( server );
     server->deferred = NC_DEFERRED_STOP;
-    nc_server_leave( server );
-}
-
-static void nc_server_update( struct netcode_server_t * server )
-{
-    server->updating = 1;
-    nc_server_plan_work( server );
-    nc_server_receive( server );
-    nc_server_run_timers( server );
-    nc_outbox_flush( &server->outbox );
-    server->updating = 0;
+    nc_server_end_call( server );
 }
 
 NETCODE_API void netcode_server_update( struct netcode_server_t * server, double time )
 {
     NC_CHECK( server != NULL, NC_NOTHING );
-    nc_server_come( server );
-    if ( server->updating || server->destroy_deferred )
-        NC_LOG( &server->log, ERROR, "netcode_server_update was refused: it was called from one of its own callbacks" );
-    else {
-        nc_clock_advance( &server->clock, time );
-        if ( server->running && !server->stopping )
-            nc_server_update( server );
+    nc_server_begin_call( server );
+    if ( nc_endpoint_begin_update( &server->base, "netcode_server_update", time ) ) {
+        if ( server->running && !server->stopping ) {
+            nc_server_plan_work( server );
+            nc_server_receive( server );
+            nc_server_run_timers( server );
+            nc_outbox_flush( &server->base.outbox );
+        }
+        server->base.updating = 0;
     }
-    nc_server_leave( server );
+    nc_server_end_call( server );
 }
 
 NETCODE_API int netcode_server_running( struct netcode_server_t * server )
@@ -9184,7 +9607,7 @@ NETCODE_API int netcode_server_num_connected_clients( struct netcode_server_t * 
 }
 
 /*  The slot of an index, for queries: NULL on a stopped server, where no client is connected, and past the last slot.
-    Callers poll every index that they have room for on every tick, so only a negative one is a mistake. */
+    Callers may poll any number of slots on every tick, so only a negative index is a mistake. */
 static inline nc_slot_t * nc_server_slot( struct netcode_server_t * server, int client_index )
 {
     NC_CHECK( server != NULL && client_index >= 0, NULL );
@@ -9193,15 +9616,15 @@ static inline nc_slot_t * nc_server_slot( struct netcode_server_t * server, int 
     return server->memory.slots[client_index].state == NC_SLOT_FREE ? NULL : &server->memory.slots[client_index];
 }
 
-/* The same for calls that act, where an index past the last slot is a mistake; it is logged once a second. */
+/* The same for calls that change or send something: an index past the last slot is a mistake, logged once a second. */
 static inline nc_slot_t * nc_server_target( struct netcode_server_t * server, int client_index )
 {
     uint64_t held;
     NC_CHECK( server != NULL, NULL );
     int past = server->running && client_index >= (int) server->memory.slot_count;
     netcode_assert( !past );
-    if ( past && nc_ration_allows( &server->past_slots, server->clock.now, &held ) )
-        NC_LOG( &server->log, ERROR,
+    if ( past && nc_ration_allows( &server->past_slots, server->base.clock.now, &held ) )
+        NC_LOG( &server->base.log, ERROR,
                 "server: a call for slot %d was refused: it has %u slots (and %llu calls before it)", client_index,
                 (unsigned) server->memory.slot_count, (unsigned long long) held );
     return nc_server_slot( server, client_index );
@@ -9215,7 +9638,7 @@ NETCODE_API int netcode_server_client_connected( struct netcode_server_t * serve
 NETCODE_API int netcode_server_client_disconnect_reason( struct netcode_server_t * server, int client_index )
 {
     NC_CHECK( server != NULL && client_index >= 0, NETCODE_SERVER_CLIENT_DISCONNECT_REASON_NONE );
-    if ( client_index >= (int) server->memory.slot_count ) /* none before the first start */
+    if ( client_index >= (int) server->memory.slot_count ) /* there are none before the first start */
         return NETCODE_SERVER_CLIENT_DISCONNECT_REASON_NONE;
     return server->memory.slots[client_index].reason;
 }
@@ -9255,11 +9678,11 @@ NETCODE_API uint64_t netcode_server_client_session( struct netcode_server_t * se
 NETCODE_API void netcode_server_disconnect_client( struct netcode_server_t * server, int client_index )
 {
     NC_CHECK( server != NULL, NC_NOTHING );
-    nc_server_come( server );
+    nc_server_begin_call( server );
     if ( nc_server_target( server, client_index ) )
         nc_server_end_slot( server, (uint32_t) client_index, NETCODE_SERVER_CLIENT_DISCONNECT_REASON_SERVER_DISCONNECT,
                             1 );
-    nc_server_leave( server );
+    nc_server_end_call( server );
 }
 
 NETCODE_API void netcode_server_disconnect_all_clients( struct netcode_server_t * server )
@@ -9267,11 +9690,11 @@ NETCODE_API void netcode_server_disconnect_all_clients( struct netcode_server_t 
     NC_CHECK( server != NULL, NC_NOTHING );
     if ( !server->running )
         return;
-    nc_server_come( server );
+    nc_server_begin_call( server );
     for ( uint32_t i = 0; i < server->memory.slot_count; i++ )
         if ( !server->memory.slots[i].loopback )
             nc_server_end_slot( server, i, NETCODE_SERVER_CLIENT_DISCONNECT_REASON_SERVER_DISCONNECT, 1 );
-    nc_server_leave( server );
+    nc_server_end_call( server );
 }
 
 NETCODE_API uint64_t netcode_server_next_packet_sequence( struct netcode_server_t * server, int client_index )
@@ -9284,8 +9707,7 @@ static void nc_server_send_loopback( struct netcode_server_t * server, uint32_t 
 {
     nc_slot_t * slot = &server->memory.slots[index];
     if ( !server->config.send_loopback_packet_callback ) {
-        if ( !server->loopback_muted++ )
-            NC_LOG( &server->log, ERROR, "server: loopback payloads go nowhere: no send_loopback_packet_callback" );
+        nc_endpoint_report_loopback( &server->base, "server" );
         return;
     }
     slot->packets_sent++;
@@ -9294,7 +9716,7 @@ static void nc_server_send_loopback( struct netcode_server_t * server, uint32_t 
                                                   slot->sequence++ );
 }
 
-/* A payload to one connected client, whatever carries it. */
+/* Sends a payload to one connected client, over the network or loopback. */
 static NC_INLINE void nc_server_send_payload( struct netcode_server_t * server, uint32_t index, const uint8_t * data,
                                               int bytes )
 {
@@ -9305,6 +9727,7 @@ static NC_INLINE void nc_server_send_payload( struct netcode_server_t * server, 
         nc_server_send_loopback( server, index, data, bytes );
         return;
     }
+
     if ( !slot->confirmed )
         nc_server_send_keep_alive( server, index ); /* Standard: Connected Clients */
     if ( slot->session != session )
@@ -9316,21 +9739,21 @@ NETCODE_API void netcode_server_send_packet( struct netcode_server_t * server, i
                                              int bytes )
 {
     NC_CHECK( server != NULL && data != NULL, NC_NOTHING );
-    nc_server_come( server );
-    if ( nc_outbox_allows( &server->log, "server", bytes ) && nc_server_target( server, client_index ) )
+    nc_server_begin_call( server );
+    if ( nc_outbox_allows( &server->base.log, "server", bytes ) && nc_server_target( server, client_index ) )
         nc_server_send_payload( server, (uint32_t) client_index, data, bytes );
-    nc_server_leave( server );
+    nc_server_end_call( server );
 }
 
 NETCODE_API void netcode_server_send_packet_to_session( struct netcode_server_t * server, int client_index,
                                                         uint64_t session, const uint8_t * data, int bytes )
 {
     NC_CHECK( server != NULL && data != NULL, NC_NOTHING );
-    nc_server_come( server );
+    nc_server_begin_call( server );
     const nc_slot_t * slot = nc_server_target( server, client_index );
-    if ( slot && slot->session == session && nc_outbox_allows( &server->log, "server", bytes ) )
+    if ( slot && slot->session == session && nc_outbox_allows( &server->base.log, "server", bytes ) )
         nc_server_send_payload( server, (uint32_t) client_index, data, bytes );
-    nc_server_leave( server );
+    nc_server_end_call( server );
 }
 
 NETCODE_API void netcode_server_broadcast( struct netcode_server_t * server, const uint8_t * data, int bytes,
@@ -9338,22 +9761,25 @@ NETCODE_API void netcode_server_broadcast( struct netcode_server_t * server, con
 {
     nc_walk_t walk;
     NC_CHECK( server != NULL && data != NULL, NC_NOTHING );
-    if ( !nc_outbox_allows( &server->log, "server", bytes ) || !server->running )
+    if ( !nc_outbox_allows( &server->base.log, "server", bytes ) || !server->running )
         return;
-    nc_server_come( server );
+
+    nc_server_begin_call( server );
     walk.outer = server->walks;
     walk.next = server->active.head;
     server->walks = &walk;
-    while ( walk.next != NC_NOWHERE ) {
+
+    while ( walk.next != NC_NONE ) {
         uint32_t index = walk.next;
         walk.next = server->memory.active_links[index].next;
-        if ( walk.next != NC_NOWHERE )
+        if ( walk.next != NC_NONE )
             nc_server_prefetch_slot( &server->memory.slots[walk.next] );
         if ( (int) index != except_client_index )
             nc_server_send_payload( server, index, data, bytes );
     }
+
     server->walks = walk.outer;
-    nc_server_leave( server );
+    nc_server_end_call( server );
 }
 
 NETCODE_API uint8_t * netcode_server_receive_packet( struct netcode_server_t * server, int client_index, int * bytes,
@@ -9365,19 +9791,18 @@ NETCODE_API uint8_t * netcode_server_receive_packet( struct netcode_server_t * s
     return nc_inbox_receive( &server->memory.inbox, (uint32_t) client_index, bytes, sequence );
 }
 
-/* Gives a packet of a former start back, and the pool with its last one. */
+/* Frees a packet of an earlier start, and the pool with its last one. */
 static int nc_server_free_retired( struct netcode_server_t * server, const void * packet )
 {
     nc_pool_t ** at;
     for ( at = &server->retired_pools; *at; at = &( *at )->next ) {
         nc_pool_t * pool = *at;
-        uint32_t index = nc_pool_find( pool, packet );
-        if ( index == NC_NOWHERE || pool->states[index] != NC_BUFFER_HELD )
+        if ( !nc_endpoint_free_packet( pool, packet ) )
             continue;
-        nc_pool_give( pool, index );
-        if ( --pool->held == 0 ) {
+
+        if ( pool->held == 0 ) {
             *at = pool->next;
-            nc_crypto_release( &server->allocator, pool->block, nc_pool_written_bytes( pool ) );
+            nc_crypto_release( &server->base.allocator, pool->block, nc_pool_written_bytes( pool ) );
         }
         return 1;
     }
@@ -9388,13 +9813,7 @@ NETCODE_API void netcode_server_free_packet( struct netcode_server_t * server, v
 {
     NC_CHECK( server != NULL && packet != NULL, NC_NOTHING );
     nc_pool_t * pool = server->memory.inbox.pool;
-    uint32_t index = pool ? nc_pool_find( pool, packet ) : NC_NOWHERE;
-    int freed = index != NC_NOWHERE && pool->states[index] == NC_BUFFER_HELD;
-    if ( freed ) {
-        pool->held--;
-        nc_pool_give( pool, index );
-    } else
-        freed = nc_server_free_retired( server, packet );
+    int freed = ( pool && nc_endpoint_free_packet( pool, packet ) ) || nc_server_free_retired( server, packet );
     NC_CHECK( freed && "it is a packet of this server, freed once", NC_NOTHING );
 }
 
@@ -9403,16 +9822,17 @@ NETCODE_API void netcode_server_process_packet( struct netcode_server_t * server
 {
     NC_CHECK( server != NULL && from != NULL && data != NULL && bytes >= 0, NC_NOTHING );
     struct netcode_datagram_t datagram = { *from, data, bytes, bytes, NETCODE_DATAGRAM_OK, 0 };
-    uint32_t nowhere = NC_NOWHERE;
-    nc_server_come( server );
+    uint32_t nowhere = NC_NONE;
+
+    nc_server_begin_call( server );
     if ( server->running && !server->stopping ) {
-        nc_server_take( server, &datagram, &nowhere, 1 );
+        nc_server_handle_batch( server, &datagram, &nowhere, 1 );
     } else {
-        server->counters.datagrams_received++;
-        server->counters.bytes_received += (uint64_t) bytes;
+        server->base.counters.datagrams_received++;
+        server->base.counters.bytes_received += (uint64_t) bytes;
         nc_server_drop( server, NETCODE_DROP_NOT_CONNECTED, from, bytes );
     }
-    nc_server_leave( server );
+    nc_server_end_call( server );
 }
 
 /* Why can this loopback client not have this slot? NULL: it can. */
@@ -9423,8 +9843,7 @@ static const char * nc_server_refuses_loopback( const struct netcode_server_t * 
         return "the server is stopping";
     if ( server->memory.slots[client_index].state != NC_SLOT_FREE )
         return "the slot is in use";
-    return nc_server_slot_of_id( server, client_id, id_hash ) != NC_NOWHERE ? "a client with this id is connected"
-                                                                            : NULL;
+    return nc_server_slot_of_id( server, client_id, id_hash ) != NC_NONE ? "a client with this id is connected" : NULL;
 }
 
 NETCODE_API void netcode_server_connect_loopback_client( struct netcode_server_t * server, int client_index,
@@ -9433,22 +9852,25 @@ NETCODE_API void netcode_server_connect_loopback_client( struct netcode_server_t
     static const uint8_t nothing[NETCODE_USER_DATA_BYTES] = { 0 };
     nc_slot_t client;
     NC_CHECK( server != NULL && server->running && client_index >= 0, NC_NOTHING );
-    nc_server_come( server );
+
+    nc_server_begin_call( server );
     (void) nc_server_target( server, client_index ); /* refuses an index past the last slot */
     if ( client_index < (int) server->memory.slot_count ) {
-        nc_server_hashes_t hashes = { nc_server_id_hash( server, client_id ), 0, 0 };
+        nc_handshake_hashes_t hashes = { nc_handshake_id_hash( &server->handshakes, client_id ), 0, 0 };
         const char * why = nc_server_refuses_loopback( server, client_index, client_id, hashes.id );
+
         memset( &client, 0, sizeof( client ) );
         client.client_id = client_id;
         client.loopback = client.confirmed = 1;
         client.expire_timestamp = UINT64_MAX;
+
         if ( why )
-            NC_LOG( &server->log, ERROR, "server: no loopback client %llu in slot %d: %s",
+            NC_LOG( &server->base.log, ERROR, "server: no loopback client %llu in slot %d: %s",
                     (unsigned long long) client_id, client_index, why );
         else
             nc_server_open_slot( server, (uint32_t) client_index, &client, &hashes, user_data ? user_data : nothing );
     }
-    nc_server_leave( server );
+    nc_server_end_call( server );
 }
 
 NETCODE_API void netcode_server_disconnect_loopback_client( struct netcode_server_t * server, int client_index )
@@ -9462,15 +9884,16 @@ NETCODE_API void netcode_server_process_loopback_packet( struct netcode_server_t
                                                          const uint8_t * data, int bytes, uint64_t sequence )
 {
     NC_CHECK( server != NULL && data != NULL && bytes >= 1 && bytes <= NETCODE_MAX_PACKET_SIZE, NC_NOTHING );
-    nc_server_come( server );
+    nc_server_begin_call( server );
     nc_slot_t * slot = nc_server_target( server, client_index );
     if ( slot && slot->loopback ) {
         uint32_t index = (uint32_t) client_index;
         nc_buffer_t what = { slot->session, slot->client_id, sequence, index, (uint32_t) bytes };
         int reason = nc_inbox_copy( &server->memory.inbox, what, data );
-        slot->receive_time = server->clock.now;
+        slot->receive_time = server->base.clock.now;
+
         if ( reason == NETCODE_DROP_NONE ) {
-            server->counters.packets_received[NETCODE_PACKET_PAYLOAD]++;
+            server->base.counters.packets_received[NETCODE_PACKET_PAYLOAD]++;
             slot->packets_received++;
             slot->bytes_received += (uint64_t) bytes;
         } else {
@@ -9478,13 +9901,13 @@ NETCODE_API void netcode_server_process_loopback_packet( struct netcode_server_t
             nc_server_drop( server, reason, &slot->address, bytes );
         }
     }
-    nc_server_leave( server );
+    nc_server_end_call( server );
 }
 
 NETCODE_API uint16_t netcode_server_get_port( struct netcode_server_t * server )
 {
     NC_CHECK( server != NULL, 0 );
-    return server->addresses[0].port;
+    return server->handshakes.addresses[0].port;
 }
 
 NETCODE_API int netcode_server_next_event( struct netcode_server_t * server, struct netcode_event_t * event )
@@ -9500,88 +9923,69 @@ NETCODE_API int netcode_server_next_event( struct netcode_server_t * server, str
 NETCODE_API void netcode_server_flush( struct netcode_server_t * server )
 {
     NC_CHECK( server != NULL, NC_NOTHING );
-    nc_server_come( server );
-    nc_outbox_flush( &server->outbox );
-    nc_server_leave( server );
+    nc_server_begin_call( server );
+    nc_outbox_flush( &server->base.outbox );
+    nc_server_end_call( server );
 }
 
 NETCODE_API void netcode_server_wait( struct netcode_server_t * server, double seconds )
 {
     NC_CHECK( server != NULL, NC_NOTHING );
-    if ( !( seconds > 0.0 ) || server->backlog || server->memory.wheel.lists[NC_WHEEL_DUE].count )
+    if ( !( seconds > 0.0 ) || server->base.backlog || server->memory.wheel.lists[NC_WHEEL_DUE].count )
         return;
+
     if ( !server->running ) {
-        /* What waits in its socket is not read, so it must not end the wait. Simulated time is not waited for. */
+        /* A stopped server does not read its socket, so a datagram must not end the wait. No wait on the simulator. */
         if ( !server->config.network_simulator )
             netcode_sleep( seconds < 3600.0 ? seconds : 3600.0 );
         return;
     }
-    double next = nc_wheel_seconds_left( &server->memory.wheel, server->clock.now );
+
+    double next = nc_wheel_seconds_left( &server->memory.wheel, server->base.clock.now );
     if ( next < seconds )
         seconds = next;
     if ( seconds <= 0.0 )
         return;
-    nc_server_come( server );
-    nc_socket_wait( &server->socket, seconds );
-    nc_server_leave( server );
-}
 
-/* Handshakes under a key that is gone end; the others learn their key's new place. */
-static void nc_server_sort_out_pending( struct netcode_server_t * server, const uint8_t * keys, int count )
-{
-    uint32_t index = server->pending_used.head, next;
-    for ( ; index != NC_NOWHERE; index = next ) {
-        nc_pending_t * pending = &server->memory.pending[index];
-        int i = 0;
-        next = server->memory.pending_links[index].next;
-        while ( i < count && !nc_crypto_equal( server->private_keys[pending->opened.key_index],
-                                               keys + i * NETCODE_KEY_BYTES, NETCODE_KEY_BYTES ) )
-            i++;
-        if ( i == count )
-            nc_server_remove_pending( server, index );
-        else
-            pending->opened.key_index = (uint8_t) i;
-    }
+    nc_server_begin_call( server );
+    nc_socket_wait( &server->base.socket, seconds );
+    nc_server_end_call( server );
 }
 
 NETCODE_API int netcode_server_set_private_keys( struct netcode_server_t * server, const uint8_t * keys, int count )
 {
     NC_CHECK( server != NULL && keys != NULL && count >= 1 && count <= NETCODE_MAX_PRIVATE_KEYS, NETCODE_ERROR );
     if ( server->running )
-        nc_server_sort_out_pending( server, keys, count );
-    nc_crypto_wipe( server->private_keys, sizeof( server->private_keys ) );
-    memcpy( server->private_keys, keys, (size_t) count * NETCODE_KEY_BYTES );
-    server->private_key_count = count;
-    nc_server_warn_of_zero_key( server );
+        nc_handshake_apply_keys( &server->handshakes, keys, count );
+    nc_crypto_wipe( server->handshakes.private_keys, sizeof( server->handshakes.private_keys ) );
+    memcpy( server->handshakes.private_keys, keys, (size_t) count * NETCODE_KEY_BYTES );
+    server->handshakes.private_key_count = count;
+    nc_handshake_warn_of_zero_key( &server->handshakes );
     return NETCODE_OK;
 }
 
 NETCODE_API void netcode_server_stats( struct netcode_server_t * server, struct netcode_server_stats_t * stats )
 {
     NC_CHECK( server != NULL && stats != NULL, NC_NOTHING );
-    const nc_used_t * used = &server->memory.used;
+    const nc_used_t * used = &server->handshakes.used;
     memset( stats, 0, sizeof( *stats ) );
-    NC_COUNTERS_COPY( stats, &server->counters );
+    nc_server_begin_call( server );
+    NC_ENDPOINT_STATS( stats, &server->base, &server->memory.inbox );
+
     stats->connects = server->connects;
     memcpy( stats->disconnects, server->disconnects, sizeof( stats->disconnects ) );
-    stats->handshakes = server->handshakes;
-    stats->handshakes_expired = server->handshakes_expired;
-    stats->handshakes_evicted = server->handshakes_evicted;
+    stats->handshakes = server->handshakes.started;
+    stats->handshakes_expired = server->handshakes.expired;
+    stats->handshakes_evicted = server->handshakes.evicted;
     stats->backlogs = server->backlogs;
+
     stats->slots = netcode_server_max_clients( server );
     stats->clients = netcode_server_num_connected_clients( server );
-    stats->pending = server->running ? (int) server->pending_used.count : 0;
+    stats->pending = server->running ? (int) server->handshakes.in_progress.count : 0;
     stats->consumed = (int) ( used->expiring_count + used->never_count );
-    stats->packets_queued = (int) server->memory.inbox.queued;
-    stats->packets_held = server->memory.inbox.pool ? (int) server->memory.inbox.pool->held : 0;
-    nc_server_come( server );
-    struct netcode_socket_info_t info = nc_socket_info( &server->socket );
-    nc_server_leave( server );
-    stats->kernel_drops = info.kernel_drops;
-    stats->receive_buffer_bytes = info.receive_buffer_bytes;
-    stats->send_buffer_bytes = info.send_buffer_bytes;
-    if ( stats->last_socket_error == 0 )
-        stats->last_socket_error = info.last_send_error;
+    for ( const nc_pool_t * pool = server->retired_pools; pool; pool = pool->next )
+        stats->packets_held += (int) pool->held;
+    nc_server_end_call( server );
 }
 
 NETCODE_API void netcode_server_client_stats( struct netcode_server_t * server, int client_index,
@@ -9592,6 +9996,7 @@ NETCODE_API void netcode_server_client_stats( struct netcode_server_t * server, 
     const nc_slot_t * slot = nc_server_slot( server, client_index );
     if ( !slot )
         return;
+
     stats->session = slot->session;
     stats->client_id = slot->client_id;
     stats->packets_sent = slot->packets_sent;
@@ -9599,59 +10004,61 @@ NETCODE_API void netcode_server_client_stats( struct netcode_server_t * server, 
     stats->bytes_sent = slot->bytes_sent;
     stats->bytes_received = slot->bytes_received;
     stats->packets_dropped = slot->packets_dropped;
-    stats->seconds_connected = server->clock.now - slot->connect_time;
-    stats->seconds_silent = server->clock.now - slot->receive_time;
+
+    stats->seconds_connected = server->base.clock.now - slot->connect_time;
+    stats->seconds_silent = server->base.clock.now - slot->receive_time;
     stats->packets_queued = (int) server->memory.inbox.queues[client_index].list.count;
     stats->confirmed = slot->confirmed;
     stats->loopback = slot->loopback;
 }
 
 /* ================================================================================================================
-    ROOM 14: MESSAGES
-    How do messages arrive that have to, in the order that they have to, over packets that may not?
-    Uses: the public API; crypto, containers, mail. Optional: NETCODE_MESSAGES.
-    Invariant: every byte of a packet is checked before any of it changes anything; and nc_messages_check.
+    ROOM 16: MESSAGES
+    How do reliable messages arrive, in their order, over packets that can be lost, repeated and reordered?
+    Uses: the public API; platform, crypto, containers, mail. Optional: NETCODE_MESSAGES.
+    Invariant: every byte of a packet is checked before any of it has an effect; and nc_messages_check.
 
-    THE WIRE. Numbers are little-endian. A varint holds 7 bits a byte, the lowest first, with bit 7 set where another byte
-    follows, in its shortest form, 4 bytes at most. A packet is a header and frames until it ends:
+    THE WIRE. Numbers are little-endian. A varint has 7 bits a byte, the lowest first, with bit 7 set if another byte
+    follows, in its shortest form, 4 bytes at most. A packet is a header, then frames until its end:
 
         byte     1  bits 0-3 version 1; bit 4 "ack is valid"; bit 5 "ack delay follows"; bit 6 "please ack"; bit 7 zero
         seq      2  the packet's number, one more with each packet, modulo 2^16; numbers may be skipped (this sender skips
-                    one of 256 at random, whose acknowledgement shows that the peer's acks are made up). A sender stays within
+                    one of 256 at random; a peer that acknowledges it forges acks). A sender stays within
                     16384 of the newest acknowledged; a number 256 or more behind the newest received, or more than 24576
                     ahead, is dropped
         ack      2  the newest number received                                   } zeros
         ack_bits 4  bit n: number ack - 1 - n was received                       } unless bit 4 is set
-        [delay]  2  what passed since the newest came, in 0.1 ms, if bit 5 is set; needs bit 4. This sender believes 100 ms
+        [delay]  2  the time since the newest arrived, in 0.1 ms, if bit 5 is set; needs bit 4. At most 100 ms counts
 
-    A packet asks for an ack only if it holds something else than ACK_RANGES and PONG. Frames of messages begin with a byte
+    A packet asks for an ack only if it has other frames than ACK_RANGES and PONG. Frames of messages begin with a byte
 
         bits 0-2  0 unreliable, 1 unreliable sequenced, 2 reliable, 3 reliable ordered, 4 reliable sequenced
         bit 3     it is a FRAGMENT (2, 3 and 4 only)
         bit 4     a byte follows with the channel, 1 to 31; else it is channel 0
-        bit 5     MESSAGE: no length follows, the data end with the packet
+        bit 5     MESSAGE: without a length, the data end with the packet
         bits 6-7  zero
 
-    and go on, in this order, with what the kind needs:
+    followed, in this order, by the fields of the kind:
 
-        id       2  2, 3 and 4: which reliable message of the connection; never 1024 or more above one under way. For a
-                    FRAGMENT: which message in fragments; they are counted apart, never 64 or more above one under way
-        order    2  3: which ordered message of its channel; never 1024 or more above one under way. For a FRAGMENT of 4:
-                    the id that the next MESSAGE would have had when this one was begun: so old it is
+        id       2  2, 3 and 4: counts the connection's reliable messages; never 1024 or more above one in flight. For a
+                    FRAGMENT: counts the messages in fragments, separately; never 64 or more above one in flight
+        order    2  3: counts the ordered messages of its channel; never 1024 or more above one in flight. For a
+                    FRAGMENT of 4: the id of the next MESSAGE when this one was begun, which defines its age
         MESSAGE:   [length varint], data of up to 1180 bytes
         FRAGMENT:  total varint (1181 and more), index varint, then 1024 bytes of data, or the rest in the last fragment
 
-    An unreliable sequenced message is as new as its packet, a reliable sequenced one as its id. Not more than 16 messages
-    in fragments are under way at a time. The other frames:
+    An unreliable sequenced message is as new as its packet, a reliable sequenced one as its id. At most 16 messages
+    in fragments are in flight at a time. The other frames:
 
         07 ACK_RANGES  count 1 (1 to 16), then for each: numbers skipped (varint), numbers received (varint, not 0),
                        downwards from ack - 33; no number more than 255 below ack
-        0f PING        4 bytes, to be sent back
+        0f PING        4 bytes, to be returned
         17 PONG        4 bytes of a PING
-        1f LIMIT       credit 4, the largest message taken (varint): the sender may begin reliable messages until the sum
-                       of their lengths, 80 more for each, is the credit; modulo 2^32. Before the first LIMIT it is 16384.
-        27 CANCEL      id 2, length varint: this reliable message, not an ordered one, will not come; above 1180 it is one
-                       in fragments
+        1f LIMIT       credit 4, the largest message accepted (varint): the sender may begin reliable messages until the
+                       sum of their lengths, 80 more for each, is the credit; modulo 2^32. Before the first LIMIT the
+                       credit is 16384.
+        27 CANCEL      id 2, length varint: this reliable message, not an ordered one, is not sent any more; above 1180
+                       it is one in fragments
 
     Worked examples, byte by byte; a test reads them from here:
 
@@ -9660,7 +10067,7 @@ NETCODE_API void netcode_server_client_stats( struct netcode_server_t * server, 
         wire: 51 02 00 07 00 05 00 00 00 | 00 01 61 | 33 01 05 00 02 00 62
               number 2, acks 7, 6 and 4; unreliable, 1 byte: "a"; ordered, channel 1, id 5, order 2, to the end: "b"
         wire: 31 03 00 64 00 0d 00 00 00 19 00
-              number 3, acks 100, 99, 97 and 96, 2.5 ms after 100 came; asks for nothing
+              number 3, acks 100, 99, 97 and 96, 2.5 ms after 100 arrived; asks for nothing
         wire: 51 04 00 64 00 ff ff ff ff | 07 02 00 03 02 01 | 1f 00 00 01 00 80 80 10 | 0f 78 56 34 12
               acks 100 to 68, 67 to 65 and 62; credit 65536 and messages up to 262144; a ping
         wire: 41 05 00 00 00 00 00 00 00 | 0b 09 00 04 00 9d 09 01 aa*157
@@ -9684,56 +10091,47 @@ enum nc_messages_limit_t {
     NC_FRAME_PONG = 0x17,
     NC_FRAME_LIMIT = 0x1f,
     NC_FRAME_CANCEL = 0x27,
-    NC_FRAME_IS_DONE = -1,        /* checked, and there is nothing to take */
+    NC_FRAME_IS_DONE = -1,        /* checked, and nothing of it is to be stored */
     NC_MESSAGES_REMEMBERED = 256, /* numbers of packets */
     NC_MESSAGES_BLOCK = 256,      /* numbers of packets, of which one is skipped */
     NC_MESSAGES_BLOCKS = 128,     /* whose skipped numbers are known: all that an ack can name */
     NC_MESSAGES_FIRST_SKIP = 32,  /* no number below it is skipped */
-    NC_MESSAGES_DELAY = 1000,     /* of an ack that is believed, in 0.1 ms */
+    NC_MESSAGES_DELAY = 1000,     /* the largest delay of an ack that is used, in 0.1 ms */
     NC_MESSAGES_IDS = 1024,
     NC_MESSAGES_TRANSFER_IDS = 64,
     NC_MESSAGES_RANGES = 16,
-    NC_MESSAGES_TRANSFERS = 16, /* messages in fragments that are under way */
+    NC_MESSAGES_TRANSFERS = 16, /* messages in fragments in flight */
     NC_MESSAGES_FIRST_CREDIT = 16384,
-    NC_MESSAGES_COST = 80, /* of a message, beside its bytes: what its place in a buffer takes besides */
+    NC_MESSAGES_COST = 80, /* the overhead of a message in a buffer, in bytes */
     NC_MESSAGES_JUMP = 24576,
-    NC_MESSAGES_AHEAD = 16384, /* packets sent behind the newest that was acknowledged; a jump is more */
-    NC_MESSAGES_QUIET = 1024,  /* as many, and a packet asks for an ack though it need not */
-    NC_MESSAGES_SMALL = 128,   /* bytes of messages that are repeated */
+    NC_MESSAGES_AHEAD = 16384, /* packets sent after the newest acknowledged; a jump is more */
+    NC_MESSAGES_QUIET = 1024,  /* after as many, a packet asks for an ack even if it need not */
+    NC_MESSAGES_SMALL = 128,   /* the largest message that is repeated */
     NC_MESSAGES_REPEATS = 2,
     NC_MESSAGES_RETRIES = 60, /* the most that max_retries may be; NC_FRAGMENT_TRIES has room for them */
     NC_MESSAGES_LEAST_BUFFER = 32768,
-    NC_MESSAGES_FULL_BYTES = 1100, /* so much is queued: a packet is full */
-    NC_MESSAGES_CARRIERS = 4,      /* packets under way that hold a message in one piece: it, its repeats, and CANCEL */
+    NC_MESSAGES_FULL_BYTES = 1100, /* with so many queued, a packet counts as full */
+    NC_MESSAGES_CARRIERS = 4,      /* packets in flight with one message in one piece: it, its repeats, and CANCEL */
     NC_MESSAGES_BROKEN_REPORTED = 1,
     NC_MESSAGES_BROKEN_UNREPORTED = 2,
     NC_HEAP_UNIT = 32,
     NC_HEAP_LISTS = 42, /* enough for 2^21 units, 64 MiB */
-    NC_HEAP_SMALL = 8,  /* units of places that are kept ready */
+    NC_HEAP_SMALL = 8,  /* units of blocks that are kept ready */
     NC_HEAP_TRIES = 8
 };
 
-#define NC_MESSAGES_NOTHING      /* the result of a void function */
 #define NC_MESSAGES_PATIENCE 2.0 /* seconds without an ack */
 
-/* A caller's mistake: an assert in debug builds, a refusal in all. */
-#define NC_MESSAGES_CHECK( condition, result ) \
-    do {                                       \
-        netcode_assert( condition );           \
-        if ( !( condition ) )                  \
-            return result;                     \
-    } while ( 0 )
-
-/*  ---- heap: messages of any size in one block, in constant time ---- Places are offsets into the block, 0 is none.
-    In front of each place stand two words: the size of what begins there, its lowest bit set while it is in use, and the
-    size of what lies before it. Free places are listed by size, two lists for each power of two. Small ones that are given
-    back stay as they are, ready for the next of their size, until all of the room is needed. */
+/*  ---- heap: blocks for messages of any size in one memory, in constant time ---- Places are offsets of blocks, 0 is
+none. Before each block are two words: its size, with the lowest bit set while it is in use, and the size of the block
+before it. Free blocks are in lists by size, two lists for each power of two. Small ones that are freed are kept for
+the next message of their size, until their memory is needed. */
 
 typedef struct {
     uint8_t * base;
-    uint32_t bytes; /* that can be taken */
+    uint32_t bytes; /* that can be allocated */
     uint32_t used;
-    uint32_t high;   /* the end of what was ever taken */
+    uint32_t high;   /* the end of what was ever allocated */
     uint64_t filled; /* which lists are not empty */
     uint32_t lists[NC_HEAP_LISTS];
     uint32_t ready[NC_HEAP_SMALL];
@@ -9777,6 +10175,7 @@ static void nc_heap_insert( nc_heap_t * heap, uint32_t place, uint32_t size )
 {
     int list = nc_heap_list( size );
     uint32_t * words = nc_heap_words( heap, place );
+
     words[-2] = size;
     words[0] = heap->lists[list];
     words[1] = 0;
@@ -9797,6 +10196,7 @@ static void nc_heap_remove( nc_heap_t * heap, uint32_t place )
         nc_heap_words( heap, words[1] )[0] = words[0];
     else
         heap->lists[list] = words[0];
+
     if ( !heap->lists[list] )
         heap->filled &= ~( (uint64_t) 1 << list );
 }
@@ -9807,7 +10207,7 @@ static void nc_heap_init( nc_heap_t * heap, uint8_t * base, uint32_t bytes )
     heap->base = base;
     heap->bytes = ( bytes - 16 ) / NC_HEAP_UNIT * NC_HEAP_UNIT;
     nc_heap_words( heap, 16 )[-1] = 0;
-    nc_heap_words( heap, 16 + heap->bytes )[-2] = 1; /* nobody joins with what is behind the end */
+    nc_heap_words( heap, 16 + heap->bytes )[-2] = 1; /* no block is joined with what is behind the end */
     nc_heap_insert( heap, 16, heap->bytes );
 }
 
@@ -9821,7 +10221,7 @@ static uint32_t nc_heap_find( const nc_heap_t * heap, uint32_t size )
     return larger ? heap->lists[nc_heap_highest( larger & ( ~larger + 1 ) )] : 0;
 }
 
-/* Gives a place back to what lies around it. */
+/* Frees a block and merges it with free neighbours. */
 static void nc_heap_join( nc_heap_t * heap, uint32_t place )
 {
     uint32_t size = nc_heap_size( heap, place ), before = nc_heap_words( heap, place )[-1];
@@ -9834,6 +10234,7 @@ static void nc_heap_join( nc_heap_t * heap, uint32_t place )
         nc_heap_remove( heap, place );
         size += before;
     }
+
     nc_heap_insert( heap, place, size );
 }
 
@@ -9869,7 +10270,7 @@ static uint32_t nc_heap_cut( nc_heap_t * heap, uint32_t place, uint32_t size )
     return place;
 }
 
-/* The list of ready places of a size, or NULL. */
+/* The list of kept blocks of a size, or NULL. */
 static uint32_t * nc_heap_ready( nc_heap_t * heap, uint32_t size )
 {
     return size <= NC_HEAP_SMALL * NC_HEAP_UNIT ? &heap->ready[size / NC_HEAP_UNIT - 1] : NULL;
@@ -9884,6 +10285,7 @@ static uint32_t nc_heap_take( nc_heap_t * heap, uint32_t bytes )
         heap->used += size;
         return place;
     }
+
     place = nc_heap_search( heap, size );
     if ( !place )
         return 0;
@@ -9891,7 +10293,7 @@ static uint32_t nc_heap_take( nc_heap_t * heap, uint32_t bytes )
     return nc_heap_cut( heap, place, size );
 }
 
-static void nc_heap_give( nc_heap_t * heap, uint32_t place )
+static void nc_heap_free( nc_heap_t * heap, uint32_t place )
 {
     uint32_t size = nc_heap_size( heap, place ), *ready = nc_heap_ready( heap, size );
     heap->used -= size;
@@ -9902,14 +10304,14 @@ static void nc_heap_give( nc_heap_t * heap, uint32_t place )
         nc_heap_join( heap, place );
 }
 
-/* Nothing of what it held is left in it. */
+/* Empties the heap and wipes what it contained. */
 static void nc_heap_reset( nc_heap_t * heap )
 {
     nc_crypto_wipe( heap->base, heap->high );
     nc_heap_init( heap, heap->base, heap->bytes + 16 );
 }
 
-/* Wipes what is free, but for the two words in front of a place and the two with which it is listed. */
+/* Wipes the free blocks, except for the two words before each and the two of its list. */
 static void nc_heap_wipe_free( nc_heap_t * heap )
 {
     nc_heap_tidy( heap );
@@ -9922,14 +10324,14 @@ static void nc_heap_wipe_free( nc_heap_t * heap )
         }
 }
 
-/*  If so much fits in one piece, it also fits in pieces, in any order, until something is given back or the heap is tidied: what a
-    piece leaves is the first of its list, and no other ever comes between the place that was found and the first of its list. */
+/*  If so much fits as one block, it also fits in parts, in any order, until a block is freed or the heap is tidied: the
+    rest of a block becomes the first of its list, and no other block ever comes before the block that was found. */
 static int nc_heap_fits( nc_heap_t * heap, uint32_t rounded )
 {
     return nc_heap_search( heap, rounded ) != 0;
 }
 
-/* ---- bytes: a reader whose strings are not copied, and a writer that was asked for room before ---- */
+/* ---- bytes: a reader that does not copy strings, and a writer whose caller has checked for space ---- */
 
 typedef struct {
     const uint8_t * at;
@@ -9960,6 +10362,7 @@ static uint32_t nc_source_varint( nc_source_t * source )
     uint32_t value = 0, octet = 0x80;
     if ( source->at != source->end && *source->at < 0x80 )
         return *source->at++;
+
     for ( int i = 0; i < 4 && octet & 0x80; i++ ) {
         octet = nc_source_number( source, 1 );
         value |= ( octet & 0x7f ) << ( 7 * i );
@@ -9999,34 +10402,34 @@ static uint8_t * nc_put_varint( uint8_t * out, uint32_t value )
 
 /* ---- the object ---- */
 
-/* A message on its way out. Behind it its data; behind those, where it goes in fragments, a byte for each of them. */
+/* A message to be sent. After it are its data, and, if it is sent in fragments, a byte for each of them. */
 typedef struct {
     uint8_t flags, event, retries;
     uint8_t carrier_count;
     uint16_t next_fragment, acked_fragments, lost_fragments;
-    uint16_t fragments;      /* 0: it goes in one piece. From here on nothing needs to be zero at first */
-    uint32_t next, previous; /* in the list it is in: a channel's queue, reliable or watched */
+    uint16_t fragments;      /* 0: sent in one piece. The fields from here on need not start as zero */
+    uint32_t next, previous; /* in its list: a channel's queue, reliable or watched */
     uint32_t next_lost;
     uint32_t next_event;
     uint32_t bytes;
-    uint32_t born, copied;                   /* the flights in which it was sent first and last */
-    uint32_t first;                          /* the packet in which it was sent first */
-    uint32_t carriers[NC_MESSAGES_CARRIERS]; /* packets under way that hold it, or CANCEL in its place */
-    uint32_t late;                           /* if it was told to be lost: the last packet with it that was */
-    uint32_t cancelled;                      /* packets from this one on hold CANCEL */
+    uint32_t born, copied;                   /* the flights in which it was first and last sent */
+    uint32_t first;                          /* the packet in which it was first sent */
+    uint32_t carriers[NC_MESSAGES_CARRIERS]; /* packets in flight with it, or with its CANCEL */
+    uint32_t late;                           /* if it was reported lost: the last packet with it that was */
+    uint32_t cancelled;                      /* packets from this one on have its CANCEL */
     uint16_t id, order;
     uint8_t channel, kind;
     uint8_t wire;       /* the kind in its frames */
     uint8_t head_bytes; /* of the head of its frame, which ends with: */
     double queued, expires;
     uint64_t receipt;
-    uint8_t head[8]; /* its data follow, as they do in a packet */
+    uint8_t head[8]; /* its data follow, as in a packet */
 } nc_message_t;
 
 enum { /* flags of a message */
        NC_MESSAGE_STARTED = 1,
-       NC_MESSAGE_DONE = 2, /* nothing more is to be sent */
-       NC_MESSAGE_LOST = 4, /* in the list of what is lost */
+       NC_MESSAGE_DONE = 2, /* nothing more is to be sent of it */
+       NC_MESSAGE_LOST = 4, /* in the list of lost messages */
        NC_MESSAGE_CANCELLED = 8,
        NC_MESSAGE_REPORTED_LOST = 16
 };
@@ -10037,16 +10440,16 @@ enum { /* a fragment's byte: how often it was lost, and */
        NC_FRAGMENT_TRIES = 0x3f
 };
 
-/* A message on its way in. Behind it its data, and a byte for each fragment. */
+/* A received message. After it are its data, and a byte for each fragment. */
 typedef struct {
     uint32_t next;
-    uint32_t below[2]; /* in its channel's tree, while it waits for its order */
+    uint32_t below[2]; /* in its channel's tree, while it waits for earlier messages */
     uint32_t bytes;
     uint32_t missing; /* fragments */
     uint16_t order;
     uint8_t channel, kind;
     int64_t id;  /* -1: unreliable */
-    int64_t key; /* how new it is among the reliable sequenced ones */
+    int64_t key; /* its age among the reliable sequenced ones */
 } nc_arrived_t;
 
 typedef struct {
@@ -10054,21 +10457,21 @@ typedef struct {
 } nc_message_list_t;
 
 typedef struct {
-    nc_message_list_t queues[2]; /* unreliable, reliable: those never wait for these */
+    nc_message_list_t queues[2]; /* unreliable, reliable: unreliable ones never wait for reliable ones */
     uint32_t queued_bytes;
-    uint32_t served;  /* bytes by weight: who was served least goes first */
-    uint32_t waiting; /* arrived ahead of their order: the root of their tree */
+    uint32_t served;  /* bytes by weight: the channel with the least is next */
+    uint32_t waiting; /* messages that arrived before earlier ones: the root of their tree */
     uint16_t next_order, expected_order;
     uint8_t priority, weight;
     int64_t newest_packet, newest_key; /* of sequenced messages that arrived */
-    int64_t newest_transfer;           /* among those of one key */
+    int64_t newest_transfer;           /* the newest among those of one key */
 } nc_message_channel_t;
 
-/* A packet that asked for an ack. Messages in one piece know which packets they are in; a fragment is in one at a time. */
+/* A packet that asked for an ack. Messages in one piece know their packets; a fragment is in one at a time. */
 typedef struct {
     double time;
     uint32_t number;
-    uint16_t transfer, fragment; /* if it holds a fragment: of which id, and which one */
+    uint16_t transfer, fragment; /* if it has a fragment: its message's id, and its index */
     uint16_t bytes;              /* and flags above them */
     uint32_t watched;            /* the first of its unreliable messages whose receipt is awaited, or 0 */
 } nc_sent_t;
@@ -10077,27 +10480,24 @@ enum {
     NC_SENT_BYTES = 0x7ff,
     NC_SENT_IN_FLIGHT = 0x8000,
     NC_SENT_ACKED = 0x4000,
-    NC_SENT_LIMIT = 0x2000, /* it holds a LIMIT */
-    NC_SENT_BULK = 0x1000,  /* it holds a fragment */
+    NC_SENT_LIMIT = 0x2000, /* it has a LIMIT */
+    NC_SENT_BULK = 0x1000,  /* it has a fragment */
     NC_HELD_SMALL = 1,
     NC_HELD_BULK = 2
 };
 
-/* What the comments above promise of layouts. */
-#define NC_MESSAGES_PROMISE( name, condition ) typedef char nc_messages_promise_##name[( condition ) ? 1 : -1]
-NC_MESSAGES_PROMISE( data_follow_the_head, offsetof( nc_message_t, head ) + 8 == sizeof( nc_message_t ) );
-NC_MESSAGES_PROMISE( zeros_come_first, offsetof( nc_message_t, fragments ) <= 10 );
-NC_MESSAGES_PROMISE( cost_is_enough, sizeof( nc_arrived_t ) + 8 + NC_HEAP_UNIT - 1 <= NC_MESSAGES_COST );
-NC_MESSAGES_PROMISE( heads_have_room, 2 + 2 + 2 + 2 <= 8 && NETCODE_MESSAGES_WHOLE_BYTES < 0x4000 );
-NC_MESSAGES_PROMISE( packets_fit_below_flags,
-                     NETCODE_MAX_PACKET_SIZE <= NC_SENT_BYTES && NC_SENT_BYTES < NC_SENT_BULK );
-NC_MESSAGES_PROMISE( fragments_are_counted, NETCODE_MESSAGES_MAX_BYTES / NETCODE_MESSAGES_FRAGMENT_BYTES < UINT16_MAX );
-NC_MESSAGES_PROMISE( tries_are_counted, (int) NC_MESSAGES_RETRIES <= (int) NC_FRAGMENT_TRIES );
-NC_MESSAGES_PROMISE( orders_are_a_tree, NC_MESSAGES_IDS == 1 << 10 );
-NC_MESSAGES_PROMISE( skips_are_bytes, NC_MESSAGES_BLOCK - 1 <= UINT8_MAX );
-#undef NC_MESSAGES_PROMISE
+/* Checks at compile time what the comments above say about layouts. */
+NC_STATIC_ASSERT( data_follow_the_head, offsetof( nc_message_t, head ) + 8 == sizeof( nc_message_t ) );
+NC_STATIC_ASSERT( zeros_come_first, offsetof( nc_message_t, fragments ) <= 10 );
+NC_STATIC_ASSERT( cost_is_enough, sizeof( nc_arrived_t ) + 8 + NC_HEAP_UNIT - 1 <= NC_MESSAGES_COST );
+NC_STATIC_ASSERT( heads_have_room, 2 + 2 + 2 + 2 <= 8 && NETCODE_MESSAGES_WHOLE_BYTES < 0x4000 );
+NC_STATIC_ASSERT( packets_fit_below_flags, NETCODE_MAX_PACKET_SIZE <= NC_SENT_BYTES && NC_SENT_BYTES < NC_SENT_BULK );
+NC_STATIC_ASSERT( fragments_are_counted, NETCODE_MESSAGES_MAX_BYTES / NETCODE_MESSAGES_FRAGMENT_BYTES < UINT16_MAX );
+NC_STATIC_ASSERT( tries_are_counted, (int) NC_MESSAGES_RETRIES <= (int) NC_FRAGMENT_TRIES );
+NC_STATIC_ASSERT( orders_are_a_tree, NC_MESSAGES_IDS == 1 << 10 );
+NC_STATIC_ASSERT( skips_are_bytes, NC_MESSAGES_BLOCK - 1 <= UINT8_MAX );
 
-/* What netcode_messages_stats_t counts. */
+/* The counters of netcode_messages_stats_t. */
 typedef struct {
     uint64_t reliable_retries_total, reliable_timeouts_total;
     uint64_t packets_sent, packets_received, packets_lost, packets_lost_spuriously;
@@ -10115,35 +10515,35 @@ typedef struct {
 struct netcode_messages_t {
     void * allocator_context;
     void ( *free_function )( void * context, void * pointer );
-    uint64_t session; /* of whom it is joined to */
+    uint64_t session; /* of the client that it is joined to */
     double fixed_rate, ping_seconds;
     uint32_t credit_window, window;
     int max_retries, congestion, upgrade_large;
     int channel_count;
     uint32_t max_message_bytes;
     nc_message_channel_t * channels;
-    nc_sent_t * sent; /* a ring: first to end, modulo its size */
+    nc_sent_t * sent; /* a circular buffer: first to end, modulo its size */
     nc_heap_t out, in;
-    double now;         /* from here on all belongs to one connection, and begins with zeros */
-    double caller_time; /* what the caller said last: steps back are no steps */
+    double now;         /* all fields from here on are of one connection, and start as zero */
+    double caller_time; /* the caller's last time: steps back are ignored */
     int broken, flush, flown;
-    int fresh; /* something was queued or has come since there was nothing to send */
+    int fresh; /* something was queued or received since there was nothing to send */
     /* sending: messages */
-    uint32_t active[2];         /* channels with something queued: unreliable, reliable */
+    uint32_t active[2];         /* channels with queued messages: unreliable, reliable */
     nc_message_list_t reliable; /* begun, in the order of their ids */
     nc_message_list_t bulk;     /* the same, in fragments */
     nc_message_list_t watched;  /* unreliable, begun, whose receipt is awaited */
     uint32_t lost_head, lost_tail, event_head, event_tail;
     uint32_t transfers[NC_MESSAGES_TRANSFERS];
     uint32_t queued_bytes, next_id, next_transfer, flight, served;
-    uint32_t credit_limit, credit_spent, peer_max_bytes; /* the last: 0 until the other side has said it */
+    uint32_t credit_limit, credit_spent, peer_max_bytes; /* the last: 0 until the other side has sent it */
     double next_expiry;
     /* sending: packets */
     uint32_t sent_first, sent_end, packets_in_flight;
     uint16_t reorder_threshold;
     uint64_t next_number, newest_acked;
     uint8_t skipped[NC_MESSAGES_BLOCKS]; /* of each block: which of its numbers; 0: none */
-    double last_asked;                   /* when the last packet that asked for an ack left */
+    double last_asked;                   /* when the last packet that asked for an ack was sent */
     uint32_t timeouts;                   /* in a row */
     int probe_due, limit_due, ping_due, pong_due;
     uint32_t pong_value;
@@ -10152,8 +10552,8 @@ struct netcode_messages_t {
     double window_bytes, threshold_bytes, bulk_bytes, bulk_threshold, in_flight, bulk_in_flight, recovery_start,
         bulk_start, round_sum, round_min, round_min_next;
     uint32_t round_samples;
-    double tokens, bulk_tokens, tokens_time; /* bytes that may leave now */
-    int held_back;                           /* NC_HELD_...: what the window or the rate did not let go */
+    double tokens, bulk_tokens, tokens_time; /* bytes that may be sent now */
+    int held_back;                           /* NC_HELD_...: what the window or the rate held back */
     double loss_sent, rate_time, rate_sent, rate_received;
     uint64_t rate_bytes_sent, rate_bytes_received;
     /* receiving */
@@ -10161,25 +10561,25 @@ struct netcode_messages_t {
     double newest_time, ack_since;
     int acks_due;
     nc_history_t history;
-    int64_t unacked, acked_once; /* the lowest number received since an ack left, and before that one; or INT64_MAX */
+    int64_t unacked, acked_once; /* the lowest received since the last ack, and since the one before, or INT64_MAX */
     int64_t newest_id;
     uint64_t ids[NC_MESSAGES_IDS / 64]; /* by id modulo 1024 */
     int64_t newest_transfer;
     uint64_t transfer_ids; /* by id modulo 64 */
     uint32_t partial[NC_MESSAGES_TRANSFERS];
-    uint32_t discarded;                    /* to be given back when all of a packet is taken */
-    uint32_t ready_head, ready_tail, lent; /* to be read, in order; what the application was given last */
+    uint32_t discarded;                    /* to be freed after the whole packet is stored */
+    uint32_t ready_head, ready_tail, lent; /* to be read, in order; the message that the application reads now */
     uint32_t credit_granted, credit_received, credit_released;
     nc_messages_counters_t stats;
 };
 
-/* Some 30,000 years either way; false for NaN. With any other time the clock stands still. */
+/* 30,000 years forward or back; false for NaN. Any other time is ignored. */
 static int nc_messages_is_time( double time )
 {
     return time > -1e12 && time < 1e12;
 }
 
-/* What a PING holds: the time in 0.1 ms. */
+/* The contents of a PING: the time in 0.1 ms. */
 static uint32_t nc_messages_stamp( const struct netcode_messages_t * messages )
 {
     return (uint32_t) (int64_t) ( messages->now * 1e4 );
@@ -10190,24 +10590,27 @@ static nc_message_t * nc_message_at( const struct netcode_messages_t * messages,
     return (nc_message_t *) (void *) ( messages->out.base + place );
 }
 
-/* What holds of an object whenever it is called: asserted in debug builds, at the price of a few comparisons. */
+/* Asserts the object's invariants at the start of each call, in debug builds; costs a few comparisons. */
 static void nc_messages_check( const struct netcode_messages_t * messages )
 {
     uint32_t sent = messages->sent_end - messages->sent_first;
     netcode_assert( sent <= messages->window && messages->packets_in_flight <= sent );
     netcode_assert( messages->out.used <= messages->out.bytes && messages->in.used <= messages->in.bytes );
     netcode_assert( messages->out.high <= messages->out.bytes + 16 && messages->in.high <= messages->in.bytes + 16 );
+
     netcode_assert( ( messages->lost_head == 0 ) == ( messages->lost_tail == 0 ) );
     netcode_assert( ( messages->event_head == 0 ) == ( messages->event_tail == 0 ) );
     netcode_assert( ( messages->ready_head == 0 ) == ( messages->ready_tail == 0 ) );
     netcode_assert( ( messages->reliable.head == 0 ) == ( messages->reliable.count == 0 ) );
     netcode_assert( ( messages->watched.head == 0 ) == ( messages->watched.count == 0 ) );
+
     netcode_assert( messages->bulk.count <= NC_MESSAGES_TRANSFERS );
     netcode_assert( ( messages->active[0] | messages->active[1] ) || messages->queued_bytes == 0 );
     netcode_assert( messages->newest_received < 0 || messages->history.bits[0] & 1 );
     netcode_assert( (int32_t) ( messages->credit_limit - messages->credit_spent ) >= 0 );
     netcode_assert( (int32_t) ( messages->credit_granted - messages->credit_received ) >= 0 );
     netcode_assert( messages->discarded == 0 && messages->broken <= NC_MESSAGES_BROKEN_UNREPORTED );
+
     (void) sent;
     (void) messages;
 }
@@ -10232,13 +10635,13 @@ static uint8_t * nc_arrived_data( nc_arrived_t * arrived )
     return (uint8_t *) ( arrived + 1 );
 }
 
-/* Of the five kinds on the wire. */
+/* For the five kinds on the wire. */
 static int nc_kind_is_reliable( int kind )
 {
     return kind >= NETCODE_MESSAGE_RELIABLE;
 }
 
-/* Is there an order in its frames? */
+/* Do its frames have an order? */
 static int nc_kind_has_order( int kind, int fragment )
 {
     return kind == NETCODE_MESSAGE_RELIABLE_ORDERED || ( fragment && kind == NETCODE_MESSAGE_RELIABLE_SEQUENCED );
@@ -10263,7 +10666,7 @@ static uint32_t nc_fragment_bytes( uint32_t total, uint32_t index )
     return rest < NETCODE_MESSAGES_FRAGMENT_BYTES ? rest : NETCODE_MESSAGES_FRAGMENT_BYTES;
 }
 
-/* A ring of bits; `count`, here and below, is a power of two. */
+/* A circular buffer of bits; `count`, here and below, is a power of two. */
 static int nc_bit_get( const uint64_t * bits, uint64_t at, uint32_t count )
 {
     return (int) ( bits[( at & ( count - 1 ) ) / 64] >> at % 64 & 1 );
@@ -10275,7 +10678,7 @@ static void nc_bit_set( uint64_t * bits, uint64_t at, uint32_t count, int value 
     *word = ( *word & ~( (uint64_t) 1 << at % 64 ) ) | (uint64_t) value << at % 64;
 }
 
-/* Makes room in a ring of bits for the positions behind `newest` up to `at`. */
+/* Clears the bits for the positions after `newest` up to `at`. */
 static void nc_bit_advance( uint64_t * bits, int64_t newest, int64_t at, uint32_t count )
 {
     if ( at - newest >= (int64_t) count )
@@ -10296,6 +10699,7 @@ static void nc_history_advance( nc_history_t * history, uint64_t by )
         memset( history, 0, sizeof( *history ) );
         return;
     }
+
     for ( ; by >= 64; by -= 64 ) {
         memmove( history->bits + 1, history->bits, sizeof( history->bits ) - sizeof( history->bits[0] ) );
         history->bits[0] = 0;
@@ -10304,7 +10708,7 @@ static void nc_history_advance( nc_history_t * history, uint64_t by )
         history->bits[i] = history->bits[i] << by | ( i ? history->bits[i - 1] >> ( 64 - by ) : 0 );
 }
 
-/* The number whose lowest 16 bits these are, next to the newest one known. */
+/* The number with these lowest 16 bits that is nearest to `newest`. */
 static int64_t nc_messages_near( int64_t newest, uint32_t low )
 {
     return newest + (int16_t) (uint16_t) ( low - (uint32_t) newest );
@@ -10339,12 +10743,12 @@ static void nc_messages_unlink( struct netcode_messages_t * messages, nc_message
     list->count--;
 }
 
-/* Its place is given back when nobody needs it any more. */
+/* Frees a message when it is not needed any more. */
 static void nc_message_release( struct netcode_messages_t * messages, uint32_t place )
 {
     const nc_message_t * message = nc_message_at( messages, place );
     if ( message->flags & NC_MESSAGE_DONE && !( message->flags & NC_MESSAGE_LOST ) && message->event == 0 )
-        nc_heap_give( &messages->out, place );
+        nc_heap_free( &messages->out, place );
 }
 
 static int nc_message_wants_report( const nc_message_t * message )
@@ -10352,18 +10756,20 @@ static int nc_message_wants_report( const nc_message_t * message )
     return message->receipt != 0 || message->kind >= NETCODE_MESSAGE_UNRELIABLE_WITH_RECEIPT;
 }
 
-/* Of two events the later one counts: the application was not there for the first. */
+/* Reports an event. It replaces one that the application has not read yet. */
 static void nc_message_report( struct netcode_messages_t * messages, uint32_t place, int event )
 {
     nc_message_t * message = nc_message_at( messages, place );
     if ( event == NETCODE_MESSAGES_EVENT_NONE || !nc_message_wants_report( message ) )
         return;
+
     if ( event == NETCODE_MESSAGES_EVENT_SPURIOUS && message->event == NETCODE_MESSAGES_EVENT_LOST )
         event = NETCODE_MESSAGES_EVENT_ACKED;
     if ( event == NETCODE_MESSAGES_EVENT_LOST && message->flags & NC_MESSAGE_REPORTED_LOST )
-        return; /* given up, and then the connection ended */
+        return; /* given up before the connection ended */
     if ( event == NETCODE_MESSAGES_EVENT_LOST )
         message->flags |= NC_MESSAGE_REPORTED_LOST;
+
     if ( message->event == 0 ) {
         message->next_event = 0;
         if ( messages->event_tail )
@@ -10382,7 +10788,7 @@ static void nc_message_end_transfer( struct netcode_messages_t * messages, uint3
             messages->transfers[i] = 0;
 }
 
-/* Nothing more is to be sent of a message that was begun. */
+/* Ends the sending of a message that was begun. */
 static void nc_message_finish( struct netcode_messages_t * messages, uint32_t place, int event )
 {
     nc_message_t * message = nc_message_at( messages, place );
@@ -10407,7 +10813,7 @@ static void nc_channel_dequeue( struct netcode_messages_t * messages, uint32_t p
         messages->active[reliable] &= ~( (uint32_t) 1 << message->channel );
 }
 
-/* A message that was not begun never will be. */
+/* Drops a message of which nothing was sent. */
 static void nc_message_drop( struct netcode_messages_t * messages, uint32_t place )
 {
     nc_message_t * message = nc_message_at( messages, place );
@@ -10423,6 +10829,7 @@ static void nc_message_lose( struct netcode_messages_t * messages, uint32_t plac
     nc_message_t * message = nc_message_at( messages, place );
     if ( message->flags & NC_MESSAGE_LOST )
         return;
+
     message->flags |= NC_MESSAGE_LOST;
     message->next_lost = 0;
     if ( messages->lost_tail )
@@ -10445,7 +10852,7 @@ static void nc_message_pop_lost( struct netcode_messages_t * messages )
 
 /* ---- giving up ---- */
 
-/* Everything that was begun or waits has come to its end; who is to be told is told. */
+/* Ends all messages, begun or queued, and reports those with receipts. */
 static void nc_messages_lose_all( struct netcode_messages_t * messages )
 {
     while ( messages->lost_head )
@@ -10461,8 +10868,8 @@ static void nc_messages_lose_all( struct netcode_messages_t * messages )
         nc_message_finish( messages, messages->watched.head, NETCODE_MESSAGES_EVENT_LOST );
 }
 
-/*  A reliable message that was begun is given up. The other side has to hear of it, or it would keep room for it for
-    ever: what is sent from now on in its place is CANCEL. A channel whose order has a hole can not go on. */
+/*  Gives up a reliable message that was begun. The other side must be notified, or it would reserve memory for it for
+    ever: from now on CANCEL is sent instead of it. An ordered channel with a gap can not continue. */
 static void nc_message_give_up( struct netcode_messages_t * messages, uint32_t place )
 {
     nc_message_t * message = nc_message_at( messages, place );
@@ -10473,6 +10880,7 @@ static void nc_message_give_up( struct netcode_messages_t * messages, uint32_t p
         messages->broken = NC_MESSAGES_BROKEN_UNREPORTED;
         return;
     }
+
     message->flags |= NC_MESSAGE_CANCELLED;
     message->cancelled = (uint32_t) messages->next_number;
     nc_message_report( messages, place, NETCODE_MESSAGES_EVENT_LOST );
@@ -10505,7 +10913,7 @@ static void nc_messages_expire_begun( struct netcode_messages_t * messages, cons
     }
 }
 
-/* What has outlived its time to live. */
+/* Drops queued messages whose time to live is over, and gives up begun reliable ones. */
 static void nc_messages_expire( struct netcode_messages_t * messages )
 {
     if ( messages->now < messages->next_expiry )
@@ -10517,14 +10925,14 @@ static void nc_messages_expire( struct netcode_messages_t * messages )
     nc_messages_expire_begun( messages, &messages->bulk );
 }
 
-/* ---- packets under way ---- */
+/* ---- packets in flight ---- */
 
 static nc_sent_t * nc_sent_at( const struct netcode_messages_t * messages, uint32_t index )
 {
     return &messages->sent[index & ( messages->window - 1 )];
 }
 
-/* The transfer of this id that is under way, or 0. */
+/* The transfer in flight with this id, or 0. */
 static uint32_t nc_transfer_find( const struct netcode_messages_t * messages, uint16_t id )
 {
     for ( int i = 0; i < NC_MESSAGES_TRANSFERS; i++ )
@@ -10546,13 +10954,13 @@ static void nc_fragment_acked( struct netcode_messages_t * messages, uint32_t pl
         nc_message_report( messages, place, NETCODE_MESSAGES_EVENT_PROGRESS );
 }
 
-/* Does this packet hold CANCEL in its place? */
+/* Does this packet have its CANCEL? */
 static int nc_message_is_cancel( const nc_message_t * message, uint32_t number )
 {
     return message->flags & NC_MESSAGE_CANCELLED && (int32_t) ( number - message->cancelled ) >= 0;
 }
 
-/* A packet with it has arrived; perhaps late, and it was told to be lost. */
+/* A packet with it has arrived; perhaps late, after it was reported lost. */
 static void nc_whole_acked( struct netcode_messages_t * messages, uint32_t place, uint32_t number )
 {
     const nc_message_t * message = nc_message_at( messages, place );
@@ -10573,6 +10981,7 @@ static void nc_fragment_lost( struct netcode_messages_t * messages, uint32_t pla
         nc_message_give_up( messages, place );
         return;
     }
+
     if ( ( *state & NC_FRAGMENT_TRIES ) < NC_FRAGMENT_TRIES )
         *state = (uint8_t) ( *state + 1 );
     *state |= NC_FRAGMENT_LOST;
@@ -10583,18 +10992,19 @@ static void nc_reliable_lost( struct netcode_messages_t * messages, uint32_t pla
 {
     nc_message_t * message = nc_message_at( messages, place );
     if ( message->carrier_count || message->flags & NC_MESSAGE_LOST )
-        return; /* another packet may yet arrive with it, or it is on its way to be sent */
+        return; /* another packet may still arrive with it, or it is to be sent again */
     if ( messages->max_retries && message->retries >= messages->max_retries &&
          !( message->flags & NC_MESSAGE_CANCELLED ) ) {
         nc_message_give_up( messages, place );
         return;
     }
+
     if ( message->retries < 255 )
         message->retries++;
     nc_message_lose( messages, place );
 }
 
-/* An unreliable one is kept as long as its packet is: the ack may come late. */
+/* An unreliable one is kept as long as its packet: the ack may arrive late. */
 static void nc_whole_lost( struct netcode_messages_t * messages, uint32_t place, uint32_t number )
 {
     nc_message_t * message = nc_message_at( messages, place );
@@ -10606,8 +11016,8 @@ static void nc_whole_lost( struct netcode_messages_t * messages, uint32_t place,
         message->late = number;
 }
 
-/* Is it under way in this packet? Then it is no longer. */
-static int nc_message_leave( nc_message_t * message, uint32_t number )
+/* Removes a packet from those in flight with this message. Returns whether it was one. */
+static int nc_message_remove_carrier( nc_message_t * message, uint32_t number )
 {
     for ( int i = 0; i < message->carrier_count; i++ )
         if ( message->carriers[i] == number ) {
@@ -10619,7 +11029,7 @@ static int nc_message_leave( nc_message_t * message, uint32_t number )
 
 enum nc_sent_fate_t { NC_SENT_ARRIVED, NC_SENT_WENT_LOST, NC_SENT_FORGOTTEN };
 
-/* Those of a list, from a place on, that a packet holds, oldest first; what was begun in a later packet ends the search. */
+/* Settles a packet's messages in a list, from `place` on, oldest first; ends at one begun in a later packet. */
 static void nc_messages_settle( struct netcode_messages_t * messages, uint32_t place, uint32_t number, int fate )
 {
     for ( uint32_t next; place; place = next ) {
@@ -10627,7 +11037,8 @@ static void nc_messages_settle( struct netcode_messages_t * messages, uint32_t p
         next = message->next;
         if ( (int32_t) ( message->first - number ) > 0 )
             return;
-        int held = nc_message_leave( message, number );
+
+        int held = nc_message_remove_carrier( message, number );
         int late = message->flags & NC_MESSAGE_REPORTED_LOST && message->late == number;
         if ( held && fate == NC_SENT_WENT_LOST )
             nc_whole_lost( messages, place, number );
@@ -10657,7 +11068,7 @@ static double nc_real_smaller( double a, double b )
     return a < b ? a : b;
 }
 
-/* How long to wait for an ack before a probe is sent: 2 s at most, even if a round trip took half a minute once. */
+/* How long to wait for an ack before a probe is sent: 2 s at most, even if a round trip once took half a minute. */
 static double nc_messages_timeout( const struct netcode_messages_t * messages )
 {
     double timeout = messages->rtt > 0.0 ? messages->rtt + 4.0 * messages->rtt_variation + messages->peer_delay : 0.2;
@@ -10673,8 +11084,8 @@ static void nc_messages_shrink_bulk( struct netcode_messages_t * messages, doubl
     messages->bulk_threshold = messages->bulk_bytes;
 }
 
-/* A transfer gives way whose window has found the way's end: what stands in the queue is its own. */
-static void nc_messages_yield_bulk( struct netcode_messages_t * messages, double part )
+/* Shrinks the window of transfers once it has reached the link's capacity: then the queue consists of their packets. */
+static void nc_messages_limit_bulk( struct netcode_messages_t * messages, double part )
 {
     if ( messages->bulk.count && messages->round_min > 0.0 &&
          messages->bulk_bytes >= nc_real_smaller( messages->bulk_threshold, messages->window_bytes ) )
@@ -10685,23 +11096,26 @@ static void nc_messages_measure( struct netcode_messages_t * messages, double sa
 {
     double before = messages->rtt_latest;
     if ( messages->rtt_min <= 0.0 || messages->now - messages->rtt_min_time > 10.0 ) {
-        /*  What an empty way takes is learnt anew from time to time, and from an empty way: a transfer lets its queue run out
-            first, else it would take that for the way, and add another to it. */
-        nc_messages_yield_bulk( messages, 0.65 * messages->round_min / messages->rtt );
-        messages->round_min = messages->round_min_next; /* what is older than two of these times is forgotten */
+        /*  The round trip of an empty link is measured again from time to time. A transfer first lets its queue drain,
+            or it would measure that queue as part of the link, and add another one. */
+        nc_messages_limit_bulk( messages, 0.65 * messages->round_min / messages->rtt );
+        messages->round_min = messages->round_min_next; /* measurements older than two of these periods are dropped */
         messages->round_min_next = 0.0;
         messages->rtt_min = sample;
         messages->rtt_min_time = messages->now;
     }
+
     messages->rtt_min = nc_real_smaller( messages->rtt_min, sample );
     messages->rtt_latest = sample;
     if ( sample > messages->rtt_min + 0.02 && messages->bulk_threshold > messages->bulk_bytes ) /* no more doubling */
         nc_messages_shrink_bulk( messages, nc_real_smaller( messages->rtt_min / sample, 0.9 ) );
+
     if ( messages->rtt <= 0.0 ) {
         messages->rtt = sample;
         messages->rtt_variation = sample / 2.0;
         return;
     }
+
     double off = sample > messages->rtt ? sample - messages->rtt : messages->rtt - sample;
     double step = sample > before ? sample - before : before - sample;
     messages->rtt_variation += ( off - messages->rtt_variation ) / 4.0;
@@ -10717,7 +11131,7 @@ static double nc_messages_rate( const struct netcode_messages_t * messages, doub
     return window * 1.25 / nc_real_larger( messages->rtt > 0.0 ? messages->rtt : 0.1, 0.001 );
 }
 
-/* As much as a tick's time allows, however rare ticks are, and what `saved` seconds do. */
+/* Adds the tokens of `passed` seconds; keeps at most those of this tick, or of `saved` seconds if that is longer. */
 static double nc_tokens_filled( double tokens, double rate, double passed, double saved )
 {
     double most = rate * nc_real_smaller( nc_real_larger( passed, saved ), 0.25 );
@@ -10731,8 +11145,9 @@ static void nc_messages_fill_tokens( struct netcode_messages_t * messages )
     double bulk_rate = nc_messages_rate( messages, messages->bulk_bytes );
     messages->tokens_time = messages->now;
     messages->tokens = nc_tokens_filled( messages->tokens, rate, passed, 0.03 );
-    /* Of bulk hardly more than a tick: what leaves in one burst stands in the queue, and what else is sent behind it. Nor
-       all of the window when many acks come at once, since the machine was held up. */
+
+    /*  Of bulk little more than one tick: packets sent in one burst form a queue, in which other packets must wait. Nor
+        the whole window when many acks arrive at once after a delay of this machine. */
     messages->bulk_tokens = nc_tokens_filled( messages->bulk_tokens, bulk_rate, passed, 0.01 );
     if ( messages->congestion == NETCODE_MESSAGES_CONGESTION_AIMD )
         messages->bulk_tokens =
@@ -10744,27 +11159,29 @@ static double nc_real_lowest( double lowest, double value )
     return lowest <= 0.0 || value < lowest ? value : lowest;
 }
 
-/*  Bulk transfers take what is left over: they give way before anything is lost, when packets take longer than they did on an
-    empty way. Compared are means over all packets of a round trip: a single one is measured in whole ticks, and where it falls
-    in the ticks of both sides would decide who gives way. In a round trip the window grows by a packet, and shrinks by a
-    quarter of what packets wait, as a part of the empty round trip. So window times wait is alike for all in balance, and who
-    waits alike has alike; a threshold would give all to whoever crosses it last. Ticks blur a wait by some 15 ms: an empty
-    round trip counts as 60 ms at least. While no transfer is there to grow the window, it does not shrink either. */
+/*  Bulk transfers use the capacity that is left: they slow down before packets are lost, when packets take longer than
+    on an empty link. Means over all packets of a round trip are compared: one packet is measured in whole ticks, and
+    its position in both sides' ticks would decide which transfer slows down. In a round trip the window grows by a
+    packet, and shrinks by a quarter of the packets' wait, as a part of the empty round trip. So in balance window times
+    wait is equal for all, and transfers with equal waits get equal shares; with a threshold, the last one to cross it
+    would get everything. Ticks make waits inexact by some 15 ms: an empty round trip counts as at least 60 ms. Without
+    a transfer to grow the window, it does not shrink either. */
 static void nc_messages_judge_delay( struct netcode_messages_t * messages )
 {
     if ( messages->now - messages->bulk_start < messages->rtt || messages->round_samples < 4 )
         return;
+
     double mean = messages->round_sum / messages->round_samples;
     messages->round_min = nc_real_lowest( messages->round_min, mean );
     messages->round_min_next = nc_real_lowest( messages->round_min_next, mean );
     double wait = ( mean - messages->round_min ) / nc_real_larger( messages->round_min, 0.06 );
-    nc_messages_yield_bulk( messages, 1.0 - 0.25 * wait );
+    nc_messages_limit_bulk( messages, 1.0 - 0.25 * wait );
     messages->bulk_start = messages->now;
     messages->round_sum = 0.0;
     messages->round_samples = 0;
 }
 
-/* By what was acknowledged below the threshold, by one packet in a round trip above it. */
+/* Grows by the acknowledged bytes below the threshold, by one packet in a round trip above it. */
 static double nc_window_grown( double window, double threshold, double bytes )
 {
     return window + ( window < threshold ? bytes : bytes * NETCODE_MAX_PACKET_SIZE / window );
@@ -10774,6 +11191,7 @@ static void nc_messages_grow( struct netcode_messages_t * messages, double bytes
 {
     if ( messages->congestion != NETCODE_MESSAGES_CONGESTION_AIMD || sent_time <= messages->recovery_start )
         return;
+
     double largest = (double) messages->window * NETCODE_MAX_PACKET_SIZE;
     if ( messages->held_back & NC_HELD_SMALL || in_flight >= messages->window_bytes / 2.0 )
         messages->window_bytes =
@@ -10809,9 +11227,10 @@ static void nc_sent_settle( struct netcode_messages_t * messages, nc_sent_t * se
 
 static void nc_sent_lost( struct netcode_messages_t * messages, nc_sent_t * sent )
 {
-    /* What is lost while the window is hardly used says nothing of the window. */
+    /* Losses while the window is hardly used do not change it. */
     double small = messages->in_flight - messages->bulk_in_flight;
     int counts = sent->bytes & NC_SENT_BULK || small >= messages->window_bytes / 2.0;
+
     nc_sent_settle( messages, sent );
     messages->stats.packets_lost++;
     messages->loss_sent += ( 1.0 - messages->loss_sent ) / 64.0;
@@ -10835,16 +11254,17 @@ static void nc_sent_acked( struct netcode_messages_t * messages, nc_sent_t * sen
         messages->loss_sent -= messages->loss_sent / 64.0;
         if ( place )
             nc_fragment_acked( messages, place, sent->fragment );
-    } else { /* it was called lost too early: from now on wait for more */
+    } else { /* it was declared lost too early: from now on waits for more */
         messages->stats.packets_lost_spuriously++;
         if ( messages->reorder_threshold < 32 )
             messages->reorder_threshold++;
     }
+
     sent->bytes |= NC_SENT_ACKED;
     nc_sent_settle_messages( messages, sent, NC_SENT_ARRIVED );
 }
 
-/* The oldest: what it held can not be acknowledged any more. */
+/* Forgets the oldest packet: its messages can not be acknowledged by it any more. */
 static void nc_sent_drop( struct netcode_messages_t * messages )
 {
     const nc_sent_t * sent = nc_sent_at( messages, messages->sent_first++ );
@@ -10852,7 +11272,7 @@ static void nc_sent_drop( struct netcode_messages_t * messages )
         nc_messages_settle( messages, sent->watched, sent->number, NC_SENT_FORGOTTEN );
 }
 
-/* Forgets what is settled from the oldest on; what was lost is kept for a while, since its ack may come late. */
+/* Forgets settled packets, from the oldest on; lost ones are kept for a while, because an ack may arrive late. */
 static void nc_sent_forget( struct netcode_messages_t * messages )
 {
     double keep = nc_real_larger( 3.0 * messages->rtt, 0.5 );
@@ -10865,13 +11285,14 @@ static void nc_sent_forget( struct netcode_messages_t * messages )
     }
 }
 
-/*  Lost is what as many later ones were acknowledged as the threshold says, or what was sent 9/8 of a round trip ago with
-    a later one acknowledged. Returns when the next one will be, if nothing comes. */
+/*  A packet is lost if as many later ones as the threshold were acknowledged, or if it was sent 9/8 of a round trip ago
+    and a later one was acknowledged. Returns when the next one will be, if nothing arrives. */
 static double nc_messages_find_lost( struct netcode_messages_t * messages )
 {
     uint32_t later = 0;
     double round_trip = nc_real_smaller( nc_real_larger( messages->rtt, messages->rtt_latest ), NC_MESSAGES_PATIENCE );
     double wait = nc_real_larger( round_trip * 1.125, 0.002 ), next = 1e300;
+
     for ( uint32_t i = messages->sent_end; i != messages->sent_first; i-- ) {
         nc_sent_t * sent = nc_sent_at( messages, i - 1 );
         if ( sent->bytes & NC_SENT_ACKED )
@@ -10909,10 +11330,12 @@ static void nc_messages_take_acks( struct netcode_messages_t * messages, const n
     int news = 0;
     if ( !acks->valid )
         return;
+
     for ( uint32_t i = messages->sent_first; i != messages->sent_end; i++ ) {
         nc_sent_t * sent = nc_sent_at( messages, i );
         if ( sent->bytes & NC_SENT_ACKED || !nc_acks_hold( acks, sent->number ) )
             continue;
+
         if ( sent->bytes & NC_SENT_IN_FLIGHT ) {
             messages->round_sum += nc_real_larger( messages->now - sent->time - (double) acks->delay * 1e-4, 0.0 );
             messages->round_samples++;
@@ -10922,13 +11345,16 @@ static void nc_messages_take_acks( struct netcode_messages_t * messages, const n
             messages->peer_delay = nc_real_larger( messages->peer_delay, delay );
             nc_messages_measure( messages, nc_real_larger( messages->now - sent->time - delay, 1e-6 ) );
         }
+
         nc_sent_acked( messages, sent );
         news = 1;
     }
+
     if ( (int32_t) ( acks->ack - (uint32_t) messages->newest_acked ) > 0 )
         messages->newest_acked += acks->ack - (uint32_t) messages->newest_acked;
     if ( !news )
         return;
+
     messages->timeouts = 0;
     nc_messages_judge_delay( messages );
     nc_messages_find_lost( messages );
@@ -10943,11 +11369,11 @@ typedef struct {
     uint8_t * end;
     uint8_t * last; /* the first byte of the last frame, if its length can be left out */
     uint32_t last_head_bytes;
-    uint16_t transfer, fragment; /* that it holds */
+    uint16_t transfer, fragment; /* of the fragment that it has */
     uint16_t flags;
-    uint32_t watched;               /* as a packet that was sent has it */
-    int holds;                      /* something that may have to be sent again */
-    int asks, tracked;              /* it asks for an ack, or may: there is a place to remember it by */
+    uint32_t watched;               /* as in nc_sent_t */
+    int holds;                      /* it has frames that may have to be sent again */
+    int asks, tracked;              /* it asks for an ack; it may, because an entry for it is free */
     int unreliable, reliable, bulk; /* what the window and the rate allow */
     int delay;
 } nc_build_t;
@@ -10962,8 +11388,8 @@ static int nc_build_has_room( const nc_build_t * build, uint32_t bytes )
     return (size_t) ( build->end - build->at ) >= bytes;
 }
 
-/*  Remembers that the packet holds it. Where as many do as it remembers, nothing was acknowledged for long, and this one is
-    a probe: it takes the place of another one. */
+/*  Stores in the message that this packet has it. If all its entries are used, nothing was acknowledged for long, and
+    this packet is a probe: it replaces another one. */
 static void nc_build_carry( const struct netcode_messages_t * messages, nc_build_t * build, nc_message_t * message )
 {
     int at = message->carrier_count < NC_MESSAGES_CARRIERS ? message->carrier_count++ : 0;
@@ -10983,20 +11409,20 @@ static uint8_t * nc_put_head( uint8_t * at, const nc_message_t * message, uint32
     return at;
 }
 
-/* Of a frame of it, up to its data; the index of a fragment apart. */
+/* The bytes of its frame in front of its data, without the index of a fragment. */
 static uint32_t nc_message_head_bytes( const nc_message_t * message )
 {
     return 1u + ( message->channel != 0 ) + ( nc_kind_is_reliable( message->wire ) ? 2 : 0 ) +
            ( nc_kind_has_order( message->wire, message->fragments != 0 ) ? 2 : 0 ) + nc_varint_bytes( message->bytes );
 }
 
-/* In front of its data, so that the frame is one piece. */
+/* Writes the head directly before its data, so that the frame is contiguous. */
 static void nc_message_write_head( nc_message_t * message )
 {
     nc_put_varint( nc_put_head( nc_message_data( message ) - message->head_bytes, message, 0 ), message->bytes );
 }
 
-/* Does the packet have room for it, and a place to be remembered by? */
+/* Does it fit into the packet, and is there a free entry to remember the packet? */
 static int nc_build_fits( const nc_build_t * build, const nc_message_t * message )
 {
     uint32_t bytes = message->fragments ? NETCODE_MESSAGES_FRAGMENT_BYTES + 3 : message->bytes;
@@ -11009,6 +11435,7 @@ static void nc_build_message( struct netcode_messages_t * messages, nc_build_t *
     nc_message_t * message = nc_message_at( messages, place );
     uint32_t bytes = message->head_bytes + message->bytes;
     memcpy( build->at, nc_message_data( message ) - message->head_bytes, bytes );
+
     build->last = build->at;
     build->last_head_bytes = message->head_bytes;
     build->at += bytes;
@@ -11027,6 +11454,7 @@ static void nc_build_fragment( struct netcode_messages_t * messages, nc_build_t 
     at = nc_put_varint( at, message->bytes );
     at = nc_put_varint( at, index );
     memcpy( at, nc_message_data( message ) + (size_t) index * NETCODE_MESSAGES_FRAGMENT_BYTES, bytes );
+
     build->at = at + bytes;
     build->last = NULL;
     build->asks = 1;
@@ -11047,7 +11475,7 @@ static void nc_build_cancel( struct netcode_messages_t * messages, nc_build_t * 
     nc_build_carry( messages, build, message );
 }
 
-/* Which received numbers are told: those that the ack bits do not reach, in runs, downwards. */
+/* Writes the received numbers that are beyond the ack bits, in runs, downwards. */
 static void nc_build_ranges( const struct netcode_messages_t * messages, nc_build_t * build, uint32_t lowest )
 {
     uint8_t * count = build->at + 1;
@@ -11055,7 +11483,8 @@ static void nc_build_ranges( const struct netcode_messages_t * messages, nc_buil
     *build->at = NC_FRAME_ACK_RANGES;
     *count = 0;
     build->at += 2;
-    while ( below <= lowest && *count < NC_MESSAGES_RANGES ) { /* they come first: there is room for all */
+
+    while ( below <= lowest && *count < NC_MESSAGES_RANGES ) { /* they are the first frame: all of them fit */
         uint32_t first, end;
         while ( below <= lowest && !nc_history_has( &messages->history, below ) )
             below++;
@@ -11064,11 +11493,13 @@ static void nc_build_ranges( const struct netcode_messages_t * messages, nc_buil
             end++;
         if ( end == first )
             break;
+
         build->at = nc_put_varint( build->at, first - reported );
         build->at = nc_put_varint( build->at, end - first );
         reported = below = end;
         ( *count )++;
     }
+
     if ( *count == 0 )
         build->at -= 2;
 }
@@ -11083,8 +11514,8 @@ static void nc_build_acks( struct netcode_messages_t * messages, nc_build_t * bu
         nc_build_ranges( messages, build, lowest < NC_MESSAGES_REMEMBERED ? (uint32_t) lowest : 255 );
 }
 
-/* The ack has left with a packet: what the bits do not reach is told twice, in case that packet is lost. */
-static void nc_messages_acks_left( struct netcode_messages_t * messages )
+/* A packet with an ack was sent: numbers beyond the ack bits are sent twice, in case that packet is lost. */
+static void nc_messages_acks_sent( struct netcode_messages_t * messages )
 {
     messages->acks_due = 0;
     messages->acked_once = messages->unacked;
@@ -11102,12 +11533,14 @@ static void nc_build_control( struct netcode_messages_t * messages, nc_build_t *
         build->asks = 1;
         messages->limit_due = 0;
     }
+
     if ( messages->ping_due && build->tracked ) {
         *build->at++ = NC_FRAME_PING;
         build->at = nc_put_number( build->at, nc_messages_stamp( messages ), 4 );
         build->asks = 1;
         messages->ping_due = 0;
     }
+
     if ( messages->pong_due ) {
         *build->at++ = NC_FRAME_PONG;
         build->at = nc_put_number( build->at, messages->pong_value, 4 );
@@ -11115,7 +11548,7 @@ static void nc_build_control( struct netcode_messages_t * messages, nc_build_t *
     }
 }
 
-/* What was lost goes first. */
+/* Lost messages are sent first. */
 static void nc_build_lost( struct netcode_messages_t * messages, nc_build_t * build )
 {
     while ( messages->lost_head ) {
@@ -11127,6 +11560,7 @@ static void nc_build_lost( struct netcode_messages_t * messages, nc_build_t * bu
         }
         if ( !build->reliable || !build->tracked )
             return;
+
         if ( message->flags & NC_MESSAGE_CANCELLED ) {
             if ( !nc_build_has_room( build, 7 ) )
                 return;
@@ -11137,25 +11571,28 @@ static void nc_build_lost( struct netcode_messages_t * messages, nc_build_t * bu
             nc_build_message( messages, build, place, 1 );
             messages->stats.reliable_retries_total++;
         }
+
         nc_message_pop_lost( messages );
     }
 }
 
-/* ---- choosing what goes next ---- */
+/* ---- choosing what is sent next ---- */
 
-/* The queue that goes first among those in the two masks: -1, or twice the channel and 1 if it is its reliable one. */
+/* The queue to be sent first among those in the two masks: -1, or twice the channel, plus 1 for its reliable queue. */
 static int nc_messages_choose( const struct netcode_messages_t * messages, const uint32_t masks[2], int bulk )
 {
     const nc_message_channel_t * champion = NULL;
     int best = -1;
     if ( !( masks[0] | masks[1] ) )
         return best;
+
     for ( int reliable = bulk; reliable < 2; reliable++ )
         for ( uint32_t mask = masks[reliable]; mask; mask &= mask - 1 ) {
             int index = nc_heap_highest( mask & ( ~mask + 1 ) );
             const nc_message_channel_t * channel = &messages->channels[index];
             if ( ( nc_message_at( messages, channel->queues[reliable].head )->fragments != 0 ) != bulk )
                 continue;
+
             if ( champion == NULL || channel->priority < champion->priority ||
                  ( channel->priority == champion->priority && (int32_t) ( channel->served - champion->served ) < 0 ) ) {
                 champion = channel;
@@ -11170,14 +11607,14 @@ static int nc_message_is_too_large( const struct netcode_messages_t * messages, 
     return messages->peer_max_bytes != 0 && bytes > messages->peer_max_bytes;
 }
 
-/* Queued, and can not be sent any more: it is outlived, or the other side has said since that it takes none so large. */
+/* Has this queued message waited too long, or is it too large for the other side, which has sent a LIMIT since? */
 static int nc_message_is_over( const struct netcode_messages_t * messages, uint32_t place )
 {
     const nc_message_t * message = nc_message_at( messages, place );
     return message->expires <= messages->now || nc_message_is_too_large( messages, message->bytes );
 }
 
-/* An ordered one is never dropped unheard: its channel would have a hole. */
+/* An ordered one is never dropped silently: its channel would have a gap. */
 static void nc_message_drop_queued( struct netcode_messages_t * messages, uint32_t place )
 {
     if ( nc_message_at( messages, place )->wire == NETCODE_MESSAGE_RELIABLE_ORDERED )
@@ -11190,7 +11627,7 @@ static uint32_t nc_message_cost( const nc_message_t * message )
     return message->bytes + NC_MESSAGES_COST;
 }
 
-/* A transfer of so long ago that this message would be too far ahead of it? */
+/* Would this message be too far ahead of a transfer in flight, or is no entry free for another transfer? */
 static int nc_message_is_far( const struct netcode_messages_t * messages, const nc_message_t * message )
 {
     int ordered = message->wire == NETCODE_MESSAGE_RELIABLE_ORDERED, count = 0;
@@ -11199,6 +11636,7 @@ static int nc_message_is_far( const struct netcode_messages_t * messages, const 
             continue;
         const nc_message_t * other = nc_message_at( messages, messages->transfers[i] );
         count++;
+
         if ( message->fragments && (uint16_t) ( messages->next_transfer - other->id ) >= NC_MESSAGES_TRANSFER_IDS )
             return 1;
         if ( ordered && other->channel == message->channel && other->wire == NETCODE_MESSAGE_RELIABLE_ORDERED &&
@@ -11208,13 +11646,13 @@ static int nc_message_is_far( const struct netcode_messages_t * messages, const 
     return message->fragments && count == NC_MESSAGES_TRANSFERS;
 }
 
-/* Within what the other side allows, and what both remember? */
+/* Is it within the other side's limits, and within the ids that both sides remember? */
 static int nc_message_may_start( const struct netcode_messages_t * messages, const nc_message_t * message )
 {
     if ( !nc_kind_is_reliable( message->wire ) )
         return 1;
     if ( message->fragments && messages->peer_max_bytes == 0 )
-        return 0; /* who takes no such message would refuse every packet with a part of it */
+        return 0; /* the other side would refuse every packet with a part of it */
     if ( (int32_t) ( messages->credit_limit - messages->credit_spent - nc_message_cost( message ) ) < 0 )
         return 0;
     if ( !message->fragments && messages->reliable.head &&
@@ -11228,7 +11666,7 @@ static void nc_transfer_start( struct netcode_messages_t * messages, uint32_t pl
     nc_message_t * message = nc_message_at( messages, place );
     int i = 0;
     while ( messages->transfers[i] )
-        i++; /* nc_message_is_far has seen that one is free */
+        i++; /* nc_message_is_far has checked that one is free */
     messages->transfers[i] = place;
     message->id = (uint16_t) messages->next_transfer++;
     message->order = (uint16_t) messages->next_id;
@@ -11255,15 +11693,18 @@ static void nc_message_start( struct netcode_messages_t * messages, uint32_t pla
     channel->served += ( message->bytes + 16 ) * 64 / channel->weight;
     messages->served = channel->served;
     messages->stats.messages_sent++;
+
     message->flags |= NC_MESSAGE_STARTED;
     message->born = messages->flight;
     message->first = (uint32_t) messages->next_number;
     message->late = message->first - 1; /* no packet of its own */
+
     if ( !nc_kind_is_reliable( message->wire ) ) {
         if ( nc_message_wants_report( message ) )
             nc_messages_append( messages, &messages->watched, place );
     } else
         nc_reliable_start( messages, place );
+
     if ( !message->fragments )
         nc_message_write_head( message );
 }
@@ -11274,10 +11715,12 @@ static void nc_build_new( struct netcode_messages_t * messages, nc_build_t * bui
     uint32_t masks[2];
     masks[0] = build->unreliable ? messages->active[0] : 0;
     masks[1] = build->reliable ? messages->active[1] : 0;
+
     for ( int chosen; ( chosen = nc_messages_choose( messages, masks, 0 ) ) >= 0; ) {
         nc_message_channel_t * channel = &messages->channels[chosen / 2];
         uint32_t place = channel->queues[chosen & 1].head, bit = (uint32_t) 1 << chosen / 2;
         nc_message_t * message = nc_message_at( messages, place );
+
         if ( nc_message_is_over( messages, place ) )
             nc_message_drop_queued( messages, place );
         else if ( !nc_build_fits( build, message ) || !nc_message_may_start( messages, message ) ) {
@@ -11294,17 +11737,19 @@ static void nc_build_new( struct netcode_messages_t * messages, nc_build_t * bui
                 nc_message_release( messages, place );
             }
         }
+
         masks[chosen & 1] &= messages->active[chosen & 1];
     }
 }
 
-/* The fragment of a transfer that goes next, what was lost first. */
+/* The next fragment of a transfer to be sent, lost ones first. */
 static uint32_t nc_transfer_next( struct netcode_messages_t * messages, nc_message_t * message )
 {
     uint8_t * states = nc_message_states( message );
     uint32_t index = 0;
     if ( message->lost_fragments == 0 )
         return message->next_fragment++;
+
     while ( !( states[index] & NC_FRAGMENT_LOST ) )
         index++;
     states[index] &= (uint8_t) ~NC_FRAGMENT_LOST;
@@ -11313,7 +11758,7 @@ static uint32_t nc_transfer_next( struct netcode_messages_t * messages, nc_messa
     return index;
 }
 
-/* The transfer with something to send that goes first, or 0. */
+/* The transfer with something to send that is next, or 0. */
 static uint32_t nc_transfer_choose( const struct netcode_messages_t * messages )
 {
     uint32_t best = 0;
@@ -11325,6 +11770,7 @@ static uint32_t nc_transfer_choose( const struct netcode_messages_t * messages )
         if ( message->flags & NC_MESSAGE_CANCELLED ||
              ( message->lost_fragments == 0 && message->next_fragment == message->fragments ) )
             continue;
+
         if ( !best || messages->channels[message->channel].priority <
                           messages->channels[nc_message_at( messages, best )->channel].priority )
             best = place;
@@ -11332,35 +11778,39 @@ static uint32_t nc_transfer_choose( const struct netcode_messages_t * messages )
     return best;
 }
 
-/*  Small reliable messages of the last two flights once more: one loss or two then cost no round trip. A flight is what
-    leaves between two updates: what is lost in one burst is not repeated in that burst. */
+/*  Repeats small reliable messages of the last two flights, so that one or two losses cost no round trip. A flight is
+    all that is sent between two updates: so messages that are lost in a burst were not repeated in the same burst. */
 static void nc_build_repeats( struct netcode_messages_t * messages, nc_build_t * build )
 {
     uint32_t place = messages->reliable.tail, previous;
     if ( !build->reliable || !build->tracked || !( build->asks || ( build->bulk && nc_transfer_choose( messages ) ) ) )
-        return; /* no packet leaves for repeats alone */
+        return; /* no packet is sent for repeats only */
+
     for ( ; place; place = previous ) {
         const nc_message_t * message = nc_message_at( messages, place );
         uint32_t age = messages->flight - message->born;
         previous = message->previous;
         if ( age > NC_MESSAGES_REPEATS )
             return;
+
         if ( message->copied == messages->flight || message->bytes > NC_MESSAGES_SMALL || message->retries ||
              message->flags & ( NC_MESSAGE_LOST | NC_MESSAGE_CANCELLED ) )
             continue;
         if ( !nc_build_has_room( build, message->head_bytes + message->bytes ) )
             return;
+
         nc_build_message( messages, build, place, 1 );
         messages->stats.messages_repeated++;
     }
 }
 
-/* What is left of the packet goes to messages in fragments: those under way, or a new one of a better priority. */
+/* Fills the rest of the packet with fragments: of transfers in flight, or of a new one with a better priority. */
 static void nc_build_bulk( struct netcode_messages_t * messages, nc_build_t * build )
 {
     uint32_t masks[2] = { 0, messages->active[1] }, place;
     if ( !build->bulk || !build->tracked )
         return;
+
     place = nc_transfer_choose( messages );
     for ( int chosen; ( chosen = nc_messages_choose( messages, masks, 1 ) ) >= 0; ) {
         const nc_message_channel_t * channel = &messages->channels[chosen / 2];
@@ -11368,6 +11818,7 @@ static void nc_build_bulk( struct netcode_messages_t * messages, nc_build_t * bu
         const nc_message_t * message = nc_message_at( messages, first );
         if ( place && channel->priority >= messages->channels[nc_message_at( messages, place )->channel].priority )
             break;
+
         if ( nc_message_is_over( messages, first ) )
             nc_message_drop_queued( messages, first );
         else if ( nc_message_may_start( messages, message ) && nc_build_fits( build, message ) ) {
@@ -11378,11 +11829,12 @@ static void nc_build_bulk( struct netcode_messages_t * messages, nc_build_t * bu
             masks[1] &= ~( (uint32_t) 1 << chosen / 2 );
         masks[1] &= messages->active[1];
     }
+
     if ( place && nc_build_fits( build, nc_message_at( messages, place ) ) )
         nc_build_fragment( messages, build, place, nc_transfer_next( messages, nc_message_at( messages, place ) ) );
 }
 
-/* Nothing was acknowledged for too long: the oldest message once more, or at least a ping. */
+/* Nothing was acknowledged for too long: sends the oldest message again, or at least a ping. */
 static void nc_build_probe( struct netcode_messages_t * messages, nc_build_t * build )
 {
     uint32_t place = messages->reliable.head;
@@ -11390,6 +11842,7 @@ static void nc_build_probe( struct netcode_messages_t * messages, nc_build_t * b
     messages->stats.probes++;
     if ( build->asks )
         return;
+
     nc_message_t * message = place ? nc_message_at( messages, place ) : NULL;
     if ( message && !( message->flags & ( NC_MESSAGE_CANCELLED | NC_MESSAGE_LOST ) ) &&
          nc_build_fits( build, message ) )
@@ -11405,11 +11858,13 @@ static void nc_build_begin( struct netcode_messages_t * messages, nc_build_t * b
     int aimd = messages->congestion == NETCODE_MESSAGES_CONGESTION_AIMD, probe = messages->probe_due;
     int free_rate = probe || messages->congestion == NETCODE_MESSAGES_CONGESTION_NONE;
     double packet_bytes = NETCODE_MAX_PACKET_SIZE;
+
     memset( build, 0, sizeof( *build ) );
     build->start = packet;
     build->delay = messages->acks_due != 0;
     build->at = packet + NC_MESSAGES_FIXED_HEADER + ( build->delay ? 2 : 0 );
     build->end = packet + NETCODE_MAX_PACKET_SIZE;
+
     nc_sent_forget( messages );
     if ( messages->sent_end - messages->sent_first == messages->window ) {
         nc_sent_t * oldest = nc_sent_at( messages, messages->sent_first );
@@ -11418,9 +11873,10 @@ static void nc_build_begin( struct netcode_messages_t * messages, nc_build_t * b
         if ( !( oldest->bytes & NC_SENT_IN_FLIGHT ) )
             nc_sent_drop( messages );
     }
+
     build->tracked = messages->sent_end - messages->sent_first < messages->window;
     build->unreliable = free_rate || messages->tokens > -packet_bytes;
-    /* Small messages do not wait behind a transfer: what that has under way is not held against them. */
+    /* Small messages do not wait behind a transfer: its bytes in flight do not count for them. */
     double small = messages->in_flight - messages->bulk_in_flight;
     build->reliable = build->unreliable && ( probe || !aimd || small < messages->window_bytes );
     build->bulk = ( free_rate || ( messages->tokens > 0.0 && messages->bulk_tokens > 0.0 ) ) &&
@@ -11445,12 +11901,13 @@ static void nc_build_remember( struct netcode_messages_t * messages, const nc_bu
     nc_sent_t * sent = nc_sent_at( messages, messages->sent_end++ );
     sent->time = messages->now;
     if ( build->holds || messages->packets_in_flight == 0 )
-        messages->last_asked = messages->now; /* pings do not put off what is to be sent again */
+        messages->last_asked = messages->now; /* pings do not delay what is to be sent again */
     sent->number = (uint32_t) messages->next_number;
     sent->transfer = build->transfer;
     sent->fragment = build->fragment;
     sent->watched = build->watched;
     sent->bytes = (uint16_t) ( bytes | NC_SENT_IN_FLIGHT | build->flags );
+
     messages->in_flight += bytes;
     if ( build->flags & NC_SENT_BULK )
         messages->bulk_in_flight += bytes;
@@ -11458,15 +11915,15 @@ static void nc_build_remember( struct netcode_messages_t * messages, const nc_bu
     messages->flown = 1;
 }
 
-/* Draws which number of the block that begins will be skipped; never its last, so that the block behind it begins, too. */
+/* Draws the number to be skipped in the block that begins; never its last, so that the block after it begins, too. */
 static void nc_messages_draw_skip( struct netcode_messages_t * messages, uint64_t block, uint32_t lowest )
 {
     uint32_t random = (uint32_t) ( nc_crypto_random_u64() >> 32 );
     messages->skipped[block % NC_MESSAGES_BLOCKS] = (uint8_t) ( lowest + random % ( NC_MESSAGES_BLOCK - 1 - lowest ) );
 }
 
-/*  A number that no packet has: whoever acknowledges it acknowledges what never arrived, so as to be sent more than its line
-    carries. Which number that is can not be known until it is missing, and then not whether it was lost. */
+/*  Skips a number: a peer that acknowledges it acknowledges packets that never arrived, to get a higher rate than its
+    link carries. A peer can not know the number before it is missing, and then not whether that packet was lost. */
 static void nc_messages_count_number( struct netcode_messages_t * messages )
 {
     uint64_t block = ++messages->next_number / NC_MESSAGES_BLOCK, at = messages->next_number % NC_MESSAGES_BLOCK;
@@ -11479,17 +11936,19 @@ static void nc_messages_count_number( struct netcode_messages_t * messages )
 static int nc_build_end( struct netcode_messages_t * messages, nc_build_t * build )
 {
     uint32_t flags = NC_MESSAGES_VERSION, acks = messages->newest_received >= 0;
-    if ( build->last ) { /* nothing follows it: the packet's end is the message's */
+    if ( build->last ) { /* the last frame: the packet's end is the message's */
         uint8_t * data = build->last + build->last_head_bytes;
         uint32_t bytes = (uint32_t) ( build->at - data ), length_bytes = nc_varint_bytes( bytes );
         *build->last |= NC_FRAME_LAST;
         memmove( data - length_bytes, data, bytes );
         build->at -= length_bytes;
     }
+
     int bytes = (int) ( build->at - build->start ), asks = build->asks && build->tracked;
     flags |= acks ? NC_MESSAGES_ACK_VALID : 0;
     flags |= build->delay ? NC_MESSAGES_ACK_DELAY : 0;
     flags |= asks ? NC_MESSAGES_PLEASE_ACK : 0;
+
     uint8_t * at = build->start;
     *at++ = (uint8_t) flags;
     at = nc_put_number( at, (uint32_t) messages->next_number, 2 );
@@ -11499,13 +11958,15 @@ static int nc_build_end( struct netcode_messages_t * messages, nc_build_t * buil
         double delay = nc_real_smaller( ( messages->now - messages->newest_time ) * 1e4, 65535.0 );
         nc_put_number( at, (uint32_t) nc_real_larger( delay, 0.0 ), 2 );
     }
+
     if ( asks )
         nc_build_remember( messages, build, (uint32_t) bytes );
-    nc_messages_acks_left( messages );
+    nc_messages_acks_sent( messages );
     if ( build->asks )
         messages->tokens -= bytes;
     if ( build->flags & NC_SENT_BULK )
         messages->bulk_tokens -= bytes;
+
     nc_messages_count_number( messages );
     messages->stats.packets_sent++;
     messages->stats.bytes_sent += (uint64_t) bytes;
@@ -11525,19 +11986,19 @@ typedef struct {
     uint32_t data_bytes;
 } nc_frame_t;
 
-/* What a packet would need, all of its frames together. */
+/* What all frames of a packet need together. */
 typedef struct {
     uint32_t reliable_room, room, cost;
     int transfers;
     uint32_t transfer_ids[NC_MESSAGES_TRANSFERS], transfer_bytes[NC_MESSAGES_TRANSFERS];
     uint32_t transfer_shapes[NC_MESSAGES_TRANSFERS]; /* kind, channel, order */
     nc_acks_t acks;
-    int64_t newest[2]; /* ids are near these, which what the packet holds does not move: in one piece, in fragments */
+    int64_t newest[2]; /* ids are near these, before any frame of the packet changes them: in one piece, in fragments */
     int64_t number, acked;
     int asks, frame_count;
-    uint32_t duplicates; /* messages that are here already */
+    uint32_t duplicates; /* messages received before */
     uint16_t
-        frames[NETCODE_MAX_PACKET_SIZE / 2]; /* where those begin that are to be taken; a frame has 2 bytes at least */
+        frames[NETCODE_MAX_PACKET_SIZE / 2]; /* where the frames to be stored begin; a frame has 2 bytes at least */
 } nc_plan_t;
 
 static int nc_frame_read_ranges( nc_source_t * source, nc_acks_t * acks )
@@ -11545,6 +12006,7 @@ static int nc_frame_read_ranges( nc_source_t * source, nc_acks_t * acks )
     uint32_t count = nc_source_number( source, 1 ), at = 33;
     if ( !acks->valid || acks->count || count == 0 || count > NC_MESSAGES_RANGES )
         return 0;
+
     for ( uint32_t i = 0; i < count; i++ ) {
         uint32_t skip = nc_source_varint( source ), run = nc_source_varint( source );
         if ( source->failed || run == 0 || skip > NC_MESSAGES_REMEMBERED || run > NC_MESSAGES_REMEMBERED ||
@@ -11579,6 +12041,7 @@ static void nc_frame_read_message( nc_source_t * source, nc_frame_t * frame, uin
     const uint8_t * at = nc_source_bytes( source, channel + id + order );
     if ( source->failed )
         return;
+
     if ( channel ) {
         frame->channel = *at++;
         source->failed |= frame->channel == 0;
@@ -11587,6 +12050,7 @@ static void nc_frame_read_message( nc_source_t * source, nc_frame_t * frame, uin
         frame->id = nc_get_u16( at );
     if ( order )
         frame->order = nc_get_u16( at + id );
+
     if ( frame->type == -2 ) {
         frame->bytes = nc_source_varint( source );
         frame->index = nc_source_varint( source );
@@ -11599,10 +12063,11 @@ static void nc_frame_read_message( nc_source_t * source, nc_frame_t * frame, uin
         frame->bytes = frame->data_bytes;
         source->failed |= frame->bytes > NETCODE_MESSAGES_WHOLE_BYTES;
     }
+
     frame->data = nc_source_bytes( source, frame->data_bytes );
 }
 
-/* One frame, in its one form; there is a byte of it. ACK_RANGES goes into `acks`. */
+/* Reads one frame, of which at least one byte is there, in its only valid form. ACK_RANGES is read into `acks`. */
 static void nc_frame_read( nc_source_t * source, nc_frame_t * frame, nc_acks_t * acks )
 {
     uint32_t first = *source->at++;
@@ -11613,6 +12078,7 @@ static void nc_frame_read( nc_source_t * source, nc_frame_t * frame, nc_acks_t *
         nc_frame_read_message( source, frame, first );
         return;
     }
+
     frame->type = (int) first;
     if ( first != NC_FRAME_ACK_RANGES )
         nc_frame_read_control( source, frame );
@@ -11634,7 +12100,7 @@ static void nc_ids_take( uint64_t * bits, int64_t * newest, uint32_t count, int6
     nc_bit_set( bits, (uint64_t) id, count, 1 );
 }
 
-/* Messages in one piece and those in fragments have ids of their own. */
+/* Messages in one piece and messages in fragments have separate ids. */
 static int64_t nc_plan_id( const nc_plan_t * plan, uint32_t low, int fragment )
 {
     return nc_messages_near( plan->newest[fragment], low );
@@ -11655,7 +12121,7 @@ static void nc_messages_take_id( struct netcode_messages_t * messages, int64_t i
         nc_ids_take( messages->ids, &messages->newest_id, NC_MESSAGES_IDS, id );
 }
 
-/* The transfer of this id that has begun to arrive, or NULL. */
+/* The transfer with this id of which a part has arrived, or NULL. */
 static uint32_t * nc_messages_find_partial( struct netcode_messages_t * messages, int64_t id )
 {
     for ( int i = 0; i < NC_MESSAGES_TRANSFERS; i++ )
@@ -11664,9 +12130,9 @@ static uint32_t * nc_messages_find_partial( struct netcode_messages_t * messages
     return NULL;
 }
 
-/*  What waits for its order is a tree by the bits of the order, the lowest first: below a message are those whose orders agree
-    with its own in as many bits as it is deep. The orders that may wait differ in their lowest ten bits, so no search takes
-    more than ten steps, whatever waits. Returns the link to the message of this order, or the empty one where it belongs. */
+/*  Ordered messages that wait are in a tree by the bits of their order, the lowest first: those below a message agree
+    with it in as many bits as its depth. The orders that may wait differ in their lowest ten bits, so a search takes at
+    most ten steps. Returns the link to the message of this order, or the empty link where it belongs. */
 static uint32_t * nc_waiting_find( const struct netcode_messages_t * messages, nc_message_channel_t * channel,
                                    uint32_t order )
 {
@@ -11676,8 +12142,8 @@ static uint32_t * nc_waiting_find( const struct netcode_messages_t * messages, n
     return link;
 }
 
-/* An ordered message or fragment whose order was there before, under another id. It is a lie, and nothing of it is kept. */
-static int nc_order_is_taken( const struct netcode_messages_t * messages, const nc_frame_t * frame )
+/* Was the order of this ordered message or fragment received before, with another id? Then it is malformed input. */
+static int nc_order_was_received( const struct netcode_messages_t * messages, const nc_frame_t * frame )
 {
     nc_message_channel_t * channel = &messages->channels[frame->channel];
     return frame->kind == NETCODE_MESSAGE_RELIABLE_ORDERED &&
@@ -11685,7 +12151,7 @@ static int nc_order_is_taken( const struct netcode_messages_t * messages, const 
              *nc_waiting_find( messages, channel, frame->order ) != 0 );
 }
 
-/* An id that would push another one, which is under way, out of what is remembered. */
+/* Is this id so far ahead that an id in flight would be forgotten? */
 static int nc_messages_id_is_far( const struct netcode_messages_t * messages, int64_t id, int fragment )
 {
     if ( !fragment )
@@ -11705,21 +12171,25 @@ static int nc_frame_check_fragment( struct netcode_messages_t * messages, const 
     const uint32_t * place = nc_messages_find_partial( messages, id );
     uint32_t shape = (uint32_t) frame->kind | (uint32_t) frame->channel << 8 | frame->order << 16;
     int free_places = 0;
+
     if ( place ) {
         const nc_arrived_t * arrived = nc_arrived_at( messages, *place );
         int same = arrived->bytes == frame->bytes && arrived->channel == frame->channel &&
                    arrived->kind == frame->kind && arrived->order == frame->order;
         return same ? (int) NETCODE_MESSAGES_DROP_NONE : (int) NETCODE_MESSAGES_DROP_FRAGMENT;
     }
+
     for ( int i = 0; i < plan->transfers; i++ )
         if ( plan->transfer_ids[i] == frame->id )
             return plan->transfer_bytes[i] == frame->bytes && plan->transfer_shapes[i] == shape
                        ? (int) NETCODE_MESSAGES_DROP_NONE
                        : (int) NETCODE_MESSAGES_DROP_FRAGMENT;
+
     for ( int i = 0; i < NC_MESSAGES_TRANSFERS; i++ )
         free_places += messages->partial[i] == 0;
     if ( plan->transfers >= free_places )
         return NETCODE_MESSAGES_DROP_FRAGMENT;
+
     plan->transfer_bytes[plan->transfers] = frame->bytes;
     plan->transfer_shapes[plan->transfers] = shape;
     plan->transfer_ids[plan->transfers++] = frame->id;
@@ -11729,32 +12199,37 @@ static int nc_frame_check_fragment( struct netcode_messages_t * messages, const 
     return NETCODE_MESSAGES_DROP_NONE;
 }
 
-/* Could this frame be taken, and does it have to be? Nothing changes yet. */
+/* Can this frame be accepted, and is it to be stored? Changes nothing yet. */
 static int nc_frame_check_message( struct netcode_messages_t * messages, const nc_frame_t * frame, nc_plan_t * plan )
 {
     uint32_t room = nc_heap_round( (uint32_t) sizeof( nc_arrived_t ) + frame->bytes );
     int fragment = frame->type == -2;
     int64_t id = nc_plan_id( plan, frame->id, fragment );
+
     if ( frame->channel >= messages->channel_count )
         return NETCODE_MESSAGES_DROP_CHANNEL;
     if ( fragment && ( frame->bytes > messages->max_message_bytes || frame->index >= nc_fragments_of( frame->bytes ) ) )
         return NETCODE_MESSAGES_DROP_FRAGMENT;
+
     if ( !nc_kind_is_reliable( frame->kind ) ) {
         plan->room += room;
         return NETCODE_MESSAGES_DROP_NONE;
     }
+
     if ( nc_messages_has_id( messages, id, fragment ) ) {
         plan->duplicates++;
         return NC_FRAME_IS_DONE;
     }
+
     if ( nc_messages_id_is_far( messages, id, fragment ) ||
          ( frame->kind == NETCODE_MESSAGE_RELIABLE_ORDERED &&
            (uint16_t) ( frame->order - messages->channels[frame->channel].expected_order ) >= NC_MESSAGES_IDS ) )
         return NETCODE_MESSAGES_DROP_WINDOW;
-    if ( nc_order_is_taken( messages, frame ) ) {
+    if ( nc_order_was_received( messages, frame ) ) {
         plan->duplicates++;
         return NC_FRAME_IS_DONE;
     }
+
     if ( fragment )
         return nc_frame_check_fragment( messages, frame, id, plan );
     plan->cost += frame->bytes + NC_MESSAGES_COST;
@@ -11767,10 +12242,12 @@ static int nc_frame_check( struct netcode_messages_t * messages, const nc_frame_
     if ( frame->type < 0 )
         return nc_frame_check_message( messages, frame, plan );
     if ( frame->type == NC_FRAME_ACK_RANGES )
-        return NC_FRAME_IS_DONE; /* it is in the plan */
+        return NC_FRAME_IS_DONE; /* it is in the plan already */
+
     if ( frame->type == NC_FRAME_LIMIT && ( (int32_t) ( frame->value - messages->credit_spent ) > 1 << 30 ||
                                             frame->bytes < NETCODE_MESSAGES_WHOLE_BYTES ) )
         return NETCODE_MESSAGES_DROP_LIMIT;
+
     if ( frame->type == NC_FRAME_CANCEL ) {
         int fragment = nc_fragments_of( frame->bytes ) != 0;
         int64_t id = nc_plan_id( plan, frame->id, fragment );
@@ -11786,17 +12263,18 @@ static int nc_frame_check( struct netcode_messages_t * messages, const nc_frame_
     return NETCODE_MESSAGES_DROP_NONE;
 }
 
-/* ---- taking what a packet holds ---- */
+/* ---- storing a packet's frames ---- */
 
 static void nc_arrived_free( struct netcode_messages_t * messages, uint32_t place )
 {
     const nc_arrived_t * arrived = nc_arrived_at( messages, place );
     if ( arrived->id >= 0 )
         messages->credit_released += arrived->bytes + NC_MESSAGES_COST;
-    nc_heap_give( &messages->in, place );
+    nc_heap_free( &messages->in, place );
 }
 
-/* While a packet is taken nothing is given back: the room that was found for it stays where it is. */
+/*  Discards a message. It is freed after the whole packet is stored: until then the checked free blocks stay as they
+    are. */
 static void nc_arrived_discard( struct netcode_messages_t * messages, uint32_t place )
 {
     nc_arrived_at( messages, place )->next = messages->discarded;
@@ -11822,7 +12300,7 @@ static void nc_arrived_ready( struct netcode_messages_t * messages, uint32_t pla
     messages->ready_tail = place;
 }
 
-/* Takes a message out of its tree: one without any below it stands there instead. */
+/* Removes a message from its tree; one without any below it takes its position. */
 static uint32_t nc_waiting_remove( const struct netcode_messages_t * messages, uint32_t * link )
 {
     nc_arrived_t *arrived = nc_arrived_at( messages, *link ), *other = arrived;
@@ -11831,6 +12309,7 @@ static uint32_t nc_waiting_remove( const struct netcode_messages_t * messages, u
         lowest = &other->below[other->below[0] == 0];
         other = nc_arrived_at( messages, *lowest );
     }
+
     uint32_t instead = *lowest;
     *lowest = 0;
     if ( other != arrived ) {
@@ -11848,6 +12327,7 @@ static void nc_arrived_in_order( struct netcode_messages_t * messages, nc_messag
         nc_arrived_ready( messages, place );
         return;
     }
+
     uint32_t * link = nc_waiting_find( messages, channel, arrived->order );
     netcode_assert( *link == 0 );
     arrived->below[0] = arrived->below[1] = 0;
@@ -11858,16 +12338,18 @@ static void nc_arrived_in_order( struct netcode_messages_t * messages, nc_messag
     }
 }
 
-/* A whole message is here: now, later or never is its turn, as its kind says. */
+/* A message is complete: its kind decides whether it can be read now, later or never. */
 static void nc_arrived_deliver( struct netcode_messages_t * messages, uint32_t place, int64_t number )
 {
     const nc_arrived_t * arrived = nc_arrived_at( messages, place );
     nc_message_channel_t * channel = &messages->channels[arrived->channel];
     int outdated = 0;
+
     if ( arrived->kind == NETCODE_MESSAGE_RELIABLE_ORDERED ) {
         nc_arrived_in_order( messages, channel, place );
         return;
     }
+
     if ( arrived->kind == NETCODE_MESSAGE_UNRELIABLE_SEQUENCED ) {
         outdated = number < channel->newest_packet;
         channel->newest_packet = outdated ? channel->newest_packet : number;
@@ -11877,6 +12359,7 @@ static void nc_arrived_deliver( struct netcode_messages_t * messages, uint32_t p
         channel->newest_key = outdated ? channel->newest_key : arrived->key;
         channel->newest_transfer = outdated ? channel->newest_transfer : arrived->id;
     }
+
     if ( outdated ) {
         messages->stats.messages_outdated++;
         nc_arrived_discard( messages, place );
@@ -11890,15 +12373,17 @@ static uint32_t nc_arrived_make( struct netcode_messages_t * messages, const nc_
     uint32_t place = nc_heap_take( &messages->in, (uint32_t) sizeof( nc_arrived_t ) + frame->bytes + fragments );
     if ( !place )
         return 0;
+
     nc_arrived_t * arrived = nc_arrived_at( messages, place );
     arrived->bytes = frame->bytes;
     arrived->missing = fragments;
     arrived->id = id;
     arrived->order = (uint16_t) frame->order;
-    /* One in fragments is between the one before and the one behind it. */
+    /* One in fragments is between the previous and the next one. */
     arrived->key = fragments ? 2 * nc_messages_near( messages->newest_id, frame->order ) - 1 : 2 * id;
     arrived->channel = (uint8_t) frame->channel;
     arrived->kind = (uint8_t) frame->kind;
+
     if ( fragments )
         memset( nc_arrived_data( arrived ) + frame->bytes, 0, fragments );
     else if ( frame->bytes )
@@ -11912,10 +12397,11 @@ static void nc_messages_take_fragment( struct netcode_messages_t * messages, con
     uint32_t * slot = nc_messages_find_partial( messages, id );
     if ( !slot ) {
         for ( slot = messages->partial; *slot; slot++ )
-            ; /* nc_frame_check_fragment has counted the free ones */
+            ; /* nc_frame_check_fragment has checked that one is free */
         *slot = nc_arrived_make( messages, frame, id, nc_fragments_of( frame->bytes ) );
         messages->credit_received += frame->bytes + NC_MESSAGES_COST;
     }
+
     uint32_t place = *slot;
     nc_arrived_t * arrived = nc_arrived_at( messages, place );
     uint8_t * here = nc_arrived_data( arrived ) + arrived->bytes + frame->index;
@@ -11923,11 +12409,13 @@ static void nc_messages_take_fragment( struct netcode_messages_t * messages, con
         messages->stats.messages_duplicate++;
         return;
     }
+
     *here = 1;
     memcpy( nc_arrived_data( arrived ) + (size_t) frame->index * NETCODE_MESSAGES_FRAGMENT_BYTES, frame->data,
             frame->data_bytes );
     if ( --arrived->missing )
         return;
+
     *slot = 0;
     nc_messages_take_id( messages, id, 1 );
     nc_arrived_deliver( messages, place, number );
@@ -11939,14 +12427,15 @@ static void nc_messages_take_message( struct netcode_messages_t * messages, cons
     int fragment = frame->type == -2;
     int64_t id = nc_plan_id( plan, frame->id, fragment );
     uint32_t place;
+
     if ( !nc_kind_is_reliable( frame->kind ) ) {
         place = plan->room ? nc_arrived_make( messages, frame, -1, 0 ) : 0;
         if ( place )
             nc_arrived_deliver( messages, place, plan->number );
         else
             messages->stats.messages_unstored++;
-    } else if ( nc_messages_has_id( messages, id, fragment ) || nc_order_is_taken( messages, frame ) )
-        messages->stats.messages_duplicate++; /* it came earlier in this packet */
+    } else if ( nc_messages_has_id( messages, id, fragment ) || nc_order_was_received( messages, frame ) )
+        messages->stats.messages_duplicate++; /* it was in this packet before */
     else if ( fragment )
         nc_messages_take_fragment( messages, frame, id, plan->number );
     else {
@@ -11965,6 +12454,7 @@ static void nc_messages_take_cancel( struct netcode_messages_t * messages, const
     uint32_t * slot = fragment ? nc_messages_find_partial( messages, id ) : NULL;
     if ( nc_messages_has_id( messages, id, fragment ) )
         return;
+
     nc_messages_take_id( messages, id, fragment );
     if ( slot ) {
         nc_arrived_discard( messages, *slot );
@@ -12003,15 +12493,18 @@ static int nc_messages_read_header( struct netcode_messages_t * messages, nc_sou
     uint32_t ack = nc_source_number( source, 2 );
     acks->bits = nc_source_number( source, 4 );
     acks->valid = ( flags & NC_MESSAGES_ACK_VALID ) != 0;
+
     if ( flags & NC_MESSAGES_ACK_DELAY )
         acks->delay =
-            nc_source_number( source, 2 ); /* the peer may say what it likes, and a shorter way is sent more */
+            nc_source_number( source, 2 ); /* limited below: a peer could claim a long delay to get a higher rate */
     if ( acks->delay > NC_MESSAGES_DELAY )
         acks->delay = NC_MESSAGES_DELAY;
+
     plan->asks = ( flags & NC_MESSAGES_PLEASE_ACK ) != 0;
     if ( source->failed || ( flags & 0x8f ) != NC_MESSAGES_VERSION ||
          ( !acks->valid && ( ack || acks->bits || flags & NC_MESSAGES_ACK_DELAY ) ) )
         return NETCODE_MESSAGES_DROP_HEADER;
+
     plan->number = nc_messages_near( messages->newest_received, seq );
     int64_t below = messages->newest_received - plan->number;
     if ( below < -NC_MESSAGES_JUMP )
@@ -12020,6 +12513,7 @@ static int nc_messages_read_header( struct netcode_messages_t * messages, nc_sou
         return NETCODE_MESSAGES_DROP_OLD;
     if ( below >= 0 && nc_history_has( &messages->history, (uint32_t) below ) )
         return NETCODE_MESSAGES_DROP_DUPLICATE;
+
     if ( acks->valid ) {
         int64_t newest = (int64_t) messages->next_number - 1, acked = nc_messages_near( newest, ack );
         if ( acked > newest || acked < 0 || ( acked < 32 && acks->bits >> acked ) )
@@ -12030,7 +12524,7 @@ static int nc_messages_read_header( struct netcode_messages_t * messages, nc_sou
     return NETCODE_MESSAGES_DROP_NONE;
 }
 
-/* Does it acknowledge a number that was skipped? It reaches back over two blocks at most. */
+/* Does it acknowledge a skipped number? An ack reaches back over two blocks at most. */
 static int nc_messages_acks_skipped( const struct netcode_messages_t * messages, const nc_plan_t * plan )
 {
     uint64_t acked = (uint64_t) plan->acked, newest = messages->next_number / NC_MESSAGES_BLOCK;
@@ -12051,6 +12545,7 @@ static int nc_messages_check_packet( struct netcode_messages_t * messages, nc_so
     int reason = nc_messages_read_header( messages, source, plan );
     plan->newest[0] = messages->newest_id;
     plan->newest[1] = messages->newest_transfer;
+
     while ( reason <= NETCODE_MESSAGES_DROP_NONE && source->at != source->end ) {
         uint16_t begins = (uint16_t) ( source->at - packet );
         nc_frame_read( source, &frame, &plan->acks );
@@ -12060,20 +12555,24 @@ static int nc_messages_check_packet( struct netcode_messages_t * messages, nc_so
     }
     if ( reason > NETCODE_MESSAGES_DROP_NONE )
         return reason;
+
     if ( plan->acks.count && plan->acked < (int64_t) plan->acks.low[plan->acks.count - 1] )
         return NETCODE_MESSAGES_DROP_ACK;
     if ( nc_messages_acks_skipped( messages, plan ) ) {
-        messages->broken = NC_MESSAGES_BROKEN_UNREPORTED; /* nothing that it says of what arrived can be believed */
+        messages->broken = NC_MESSAGES_BROKEN_UNREPORTED; /* none of its acks can be trusted */
         return NETCODE_MESSAGES_DROP_ACK;
     }
+
     uint32_t promised = messages->credit_granted - messages->credit_received;
     if ( plan->cost > promised )
         return NETCODE_MESSAGES_DROP_LIMIT;
+
     /* What was promised to reliable messages is not given to unreliable ones. */
     if ( plan->room && ( messages->in.used + promised + plan->room > messages->in.bytes ||
                          !nc_heap_fits( &messages->in, plan->reliable_room + plan->room ) ) )
         plan->room = 0;
-    /* Last, as the question above may have tidied the heap: what was found before that need not be found again. */
+
+    /* Last, because the check above may have tidied the heap: blocks found before may not be free any more. */
     if ( plan->reliable_room && !nc_heap_fits( &messages->in, plan->reliable_room ) )
         return NETCODE_MESSAGES_DROP_NO_ROOM;
     return NETCODE_MESSAGES_DROP_NONE;
@@ -12087,16 +12586,18 @@ static void nc_messages_take_number( struct netcode_messages_t * messages, int64
         messages->newest_received = number;
         messages->newest_time = messages->now;
     }
+
     int64_t below = messages->newest_received - number;
     messages->history.bits[below / 64] |= (uint64_t) 1 << below % 64;
     if ( number < messages->unacked )
         messages->unacked = number;
+
     if ( !asks )
         return;
     if ( messages->acks_due++ == 0 )
         messages->ack_since = messages->now;
     if ( ahead != 1 )
-        messages->acks_due++; /* something is missing, or was: the other side should know at once */
+        messages->acks_due++; /* something is or was missing: the other side should be notified at once */
 }
 
 /* ---- the object's life ---- */
@@ -12116,7 +12617,7 @@ static size_t nc_round_up( size_t bytes )
     return ( bytes + 15 ) / 16 * 16;
 }
 
-/* Where everything lies in the one block. 0 where the config can not be. */
+/* Lays out the one block. 0 if the config is invalid. */
 static int nc_messages_lay_out( const struct netcode_messages_config_t * config, nc_messages_layout_t * layout )
 {
     uint32_t window = nc_or_default( config->window_packets, 64 );
@@ -12127,12 +12628,14 @@ static int nc_messages_lay_out( const struct netcode_messages_config_t * config,
          window < 16 || window > 4096 || config->max_retries < 0 || config->max_retries > NC_MESSAGES_RETRIES ||
          config->congestion < 0 || config->congestion > NETCODE_MESSAGES_CONGESTION_NONE )
         return 0;
+
     layout->max_bytes =
         layout->max_bytes < NETCODE_MESSAGES_WHOLE_BYTES ? NETCODE_MESSAGES_WHOLE_BYTES : layout->max_bytes;
     for ( layout->window = 16; layout->window < window; )
         layout->window *= 2;
     layout->out_bytes = nc_or_default( config->send_buffer_bytes, 2 * layout->max_bytes + 65536 );
     layout->in_bytes = nc_or_default( config->receive_buffer_bytes, 2 * layout->max_bytes + 65536 );
+
     uint32_t least = layout->max_bytes + layout->max_bytes / 2;
     if ( least < NC_MESSAGES_LEAST_BUFFER )
         least = NC_MESSAGES_LEAST_BUFFER;
@@ -12142,6 +12645,7 @@ static int nc_messages_lay_out( const struct netcode_messages_config_t * config,
         layout->in_bytes = least;
     if ( layout->out_bytes > 4u * NETCODE_MESSAGES_MAX_BYTES || layout->in_bytes > 4u * NETCODE_MESSAGES_MAX_BYTES )
         return 0;
+
     layout->channels_at = nc_round_up( sizeof( struct netcode_messages_t ) );
     layout->sent_at = layout->channels_at + nc_round_up( layout->channels * sizeof( nc_message_channel_t ) );
     layout->out_at = layout->sent_at + nc_round_up( layout->window * sizeof( nc_sent_t ) );
@@ -12150,28 +12654,33 @@ static int nc_messages_lay_out( const struct netcode_messages_config_t * config,
     return 1;
 }
 
-/* Everything that belongs to one connection begins. The send buffer keeps what is to be told of the last one. */
+/* Starts the state of one connection. The send buffer keeps unread events of the last one. */
 static void nc_messages_begin( struct netcode_messages_t * messages, double time )
 {
     messages->now = messages->caller_time = messages->tokens_time = messages->rate_time = messages->ping_time = time;
     messages->last_asked = messages->bulk_start = time;
     messages->recovery_start = messages->ack_since = -1e300;
     messages->next_expiry = 1e300;
+
     messages->newest_received = messages->newest_id = messages->newest_transfer = -1;
     messages->unacked = messages->acked_once = INT64_MAX;
     messages->newest_acked = UINT64_MAX;
     nc_messages_draw_skip( messages, 0, NC_MESSAGES_FIRST_SKIP );
+
     messages->reorder_threshold = 3;
     messages->peer_delay = 0.025;
     messages->credit_limit = messages->credit_granted = NC_MESSAGES_FIRST_CREDIT;
     messages->limit_due = 1;
+
     messages->window_bytes = 10.0 * NETCODE_MAX_PACKET_SIZE;
     messages->bulk_bytes = 4.0 * NETCODE_MAX_PACKET_SIZE;
     messages->threshold_bytes = messages->bulk_threshold = 1e300;
     messages->tokens = messages->bulk_tokens = 2.0 * NETCODE_MAX_PACKET_SIZE;
+
     nc_heap_reset( &messages->in );
     if ( !messages->event_head )
         nc_heap_reset( &messages->out );
+
     for ( int i = 0; i < messages->channel_count; i++ ) {
         nc_message_channel_t *channel = &messages->channels[i], fresh;
         memset( &fresh, 0, sizeof( fresh ) );
@@ -12185,7 +12694,7 @@ static void nc_messages_begin( struct netcode_messages_t * messages, double time
 
 NETCODE_API void netcode_default_messages_config( struct netcode_messages_config_t * config )
 {
-    NC_MESSAGES_CHECK( config != NULL, NC_MESSAGES_NOTHING );
+    NC_CHECK( config != NULL, NC_NOTHING );
     memset( config, 0, sizeof( *config ) );
 }
 
@@ -12207,6 +12716,7 @@ static void nc_messages_configure( struct netcode_messages_t * messages,
     messages->free_function = config->free_function;
     messages->channels = (nc_message_channel_t *) (void *) ( block + layout->channels_at );
     messages->sent = (nc_sent_t *) (void *) ( block + layout->sent_at );
+
     messages->channel_count = (int) layout->channels;
     messages->window = layout->window;
     messages->max_message_bytes = layout->max_bytes;
@@ -12217,11 +12727,13 @@ static void nc_messages_configure( struct netcode_messages_t * messages,
     messages->ping_seconds = config->ping_seconds > 0.0   ? config->ping_seconds
                              : config->ping_seconds < 0.0 ? 1e300
                                                           : 1.0;
+
     messages->credit_window = layout->in_bytes / 4 * 3;
     messages->out.base = block + layout->out_at;
     messages->out.bytes = layout->out_bytes - 16;
     messages->in.base = block + layout->in_at;
     messages->in.bytes = layout->in_bytes - 16;
+
     for ( int i = 0; i < messages->channel_count; i++ ) {
         messages->channels[i].priority = config->priorities[i];
         messages->channels[i].weight = config->weights[i] ? config->weights[i] : 1;
@@ -12236,13 +12748,15 @@ NETCODE_API struct netcode_messages_t * netcode_messages_create( const struct ne
     memset( &defaults, 0, sizeof( defaults ) );
     if ( !config )
         config = &defaults;
-    NC_MESSAGES_CHECK( ( config->allocate_function == NULL ) == ( config->free_function == NULL ), NULL );
+    NC_CHECK( ( config->allocate_function == NULL ) == ( config->free_function == NULL ), NULL );
+
     if ( !nc_messages_lay_out( config, &layout ) )
         return NULL;
     void * block = config->allocate_function ? config->allocate_function( config->allocator_context, layout.bytes )
                                              : malloc( layout.bytes );
     if ( !block )
         return NULL;
+
     struct netcode_messages_t * messages = (struct netcode_messages_t *) block;
     nc_messages_configure( messages, config, &layout );
     nc_messages_begin( messages, nc_messages_is_time( time ) ? time : 0.0 );
@@ -12262,13 +12776,13 @@ NETCODE_API void netcode_messages_destroy( struct netcode_messages_t * messages 
         free( messages );
 }
 
-/* Of what was sent to the last peer only the names of receipts are left: its data are not. */
+/* Wipes the data of messages to the last peer; only their receipts are kept. */
 static void nc_messages_wipe_sent( struct netcode_messages_t * messages )
 {
     for ( uint32_t place = messages->event_head; place; place = nc_message_at( messages, place )->next_event ) {
         nc_message_t * message = nc_message_at( messages, place );
         nc_crypto_wipe( nc_message_data( message ), nc_heap_size( &messages->out, place ) - 8 - sizeof( *message ) );
-        memset( message->carriers, 0, sizeof( message->carriers ) ); /* what was here before may show through */
+        memset( message->carriers, 0, sizeof( message->carriers ) ); /* bytes between its entries may be old data */
         message->late = message->cancelled = 0;
     }
     nc_heap_wipe_free( &messages->out );
@@ -12276,10 +12790,11 @@ static void nc_messages_wipe_sent( struct netcode_messages_t * messages )
 
 NETCODE_API void netcode_messages_reset( struct netcode_messages_t * messages, double time )
 {
-    NC_MESSAGES_CHECK( messages != NULL, NC_MESSAGES_NOTHING );
+    NC_CHECK( messages != NULL, NC_NOTHING );
     nc_messages_check( messages );
     nc_messages_lose_all( messages );
     nc_messages_wipe_sent( messages );
+
     struct netcode_messages_t kept = *messages;
     size_t from = offsetof( struct netcode_messages_t, now );
     memset( (uint8_t *) messages + from, 0, sizeof( *messages ) - from );
@@ -12297,6 +12812,7 @@ static int nc_messages_refuse( const struct netcode_messages_t * messages, const
          ( message->bytes > 0 && message->data == NULL ) || !( message->ttl_seconds < 1e300 ) ||
          ( message->ttl_seconds > 0.0 && kind == NETCODE_MESSAGE_RELIABLE_ORDERED ) )
         return NETCODE_MESSAGES_BAD_ARGUMENT;
+
     if ( messages->broken )
         return NETCODE_MESSAGES_BROKEN;
     if ( (uint32_t) message->bytes > messages->max_message_bytes ||
@@ -12307,7 +12823,7 @@ static int nc_messages_refuse( const struct netcode_messages_t * messages, const
     return NETCODE_OK;
 }
 
-/* Unreliable and too large for a packet: the reliable kind that is next to it. */
+/* The reliable kind for an unreliable message that is too large for a packet. */
 static int nc_kind_upgrade( int kind )
 {
     return kind == NETCODE_MESSAGE_UNRELIABLE                ? NETCODE_MESSAGE_RELIABLE
@@ -12324,7 +12840,8 @@ static void nc_message_enqueue( struct netcode_messages_t * messages, uint32_t p
     uint32_t bit = (uint32_t) 1 << message->channel;
     if ( !( ( messages->active[0] | messages->active[1] ) & bit ) &&
          (int32_t) ( channel->served - messages->served ) < 0 )
-        channel->served = messages->served; /* who was silent has no claim to what others were served */
+        channel->served = messages->served; /* a channel that was empty does not catch up with the others */
+
     messages->active[reliable] |= bit;
     nc_messages_append( messages, &channel->queues[reliable], place );
     channel->queued_bytes += message->bytes;
@@ -12336,16 +12853,18 @@ static void nc_message_enqueue( struct netcode_messages_t * messages, uint32_t p
 NETCODE_API int netcode_messages_send_message( struct netcode_messages_t * messages,
                                                const struct netcode_message_t * message )
 {
-    NC_MESSAGES_CHECK( messages != NULL && message != NULL, NETCODE_MESSAGES_BAD_ARGUMENT );
+    NC_CHECK( messages != NULL && message != NULL, NETCODE_MESSAGES_BAD_ARGUMENT );
     nc_messages_check( messages );
     int answer = nc_messages_refuse( messages, message );
-    netcode_assert( answer != NETCODE_MESSAGES_BAD_ARGUMENT );
+    NC_CHECK( answer != NETCODE_MESSAGES_BAD_ARGUMENT, answer );
     if ( answer != NETCODE_OK )
         return answer;
+
     uint32_t bytes = (uint32_t) message->bytes, fragments = nc_fragments_of( bytes );
     uint32_t place = nc_heap_take( &messages->out, (uint32_t) sizeof( nc_message_t ) + bytes + fragments );
     if ( !place )
         return NETCODE_MESSAGES_FULL;
+
     nc_message_t * queued = nc_message_at( messages, place );
     memset( queued, 0, offsetof( nc_message_t, fragments ) );
     queued->bytes = bytes;
@@ -12354,15 +12873,18 @@ NETCODE_API int netcode_messages_send_message( struct netcode_messages_t * messa
     queued->kind = (uint8_t) ( fragments ? nc_kind_upgrade( message->kind ) : message->kind );
     queued->wire = (uint8_t) nc_kind_on_wire( queued->kind );
     queued->head_bytes = (uint8_t) nc_message_head_bytes( queued );
+
     queued->receipt = message->receipt;
     queued->queued = messages->now;
     queued->expires = message->ttl_seconds > 0.0            ? messages->now + message->ttl_seconds
                       : nc_kind_is_reliable( queued->wire ) ? 1e300
                                                             : messages->now + 0.5;
+
     if ( bytes )
         memcpy( nc_message_data( queued ), message->data, bytes );
     if ( fragments )
         memset( nc_message_states( queued ), 0, fragments );
+
     nc_message_enqueue( messages, place );
     return NETCODE_OK;
 }
@@ -12381,18 +12903,21 @@ NETCODE_API int netcode_messages_send( struct netcode_messages_t * messages, int
 
 NETCODE_API int netcode_messages_receive( struct netcode_messages_t * messages, struct netcode_message_t * message )
 {
-    NC_MESSAGES_CHECK( messages != NULL && message != NULL, 0 );
+    NC_CHECK( messages != NULL && message != NULL, 0 );
     nc_messages_check( messages );
     memset( message, 0, sizeof( *message ) );
+
     if ( messages->lent )
         nc_arrived_free( messages, messages->lent );
     messages->lent = messages->ready_head;
     if ( !messages->lent )
         return 0;
+
     nc_arrived_t * arrived = nc_arrived_at( messages, messages->lent );
     messages->ready_head = arrived->next;
     if ( !messages->ready_head )
         messages->ready_tail = 0;
+
     message->channel = arrived->channel;
     message->kind = arrived->kind;
     message->data = nc_arrived_data( arrived );
@@ -12411,14 +12936,16 @@ static int nc_bytes_acked( nc_message_t * message )
 
 NETCODE_API int netcode_messages_event( struct netcode_messages_t * messages, struct netcode_messages_event_t * event )
 {
-    NC_MESSAGES_CHECK( messages != NULL && event != NULL, 0 );
+    NC_CHECK( messages != NULL && event != NULL, 0 );
     nc_messages_check( messages );
     memset( event, 0, sizeof( *event ) );
+
     if ( messages->broken == NC_MESSAGES_BROKEN_UNREPORTED ) {
         messages->broken = NC_MESSAGES_BROKEN_REPORTED;
         event->type = NETCODE_MESSAGES_EVENT_BROKEN;
         return 1;
     }
+
     uint32_t place = messages->event_head;
     if ( !place )
         return 0;
@@ -12426,6 +12953,7 @@ NETCODE_API int netcode_messages_event( struct netcode_messages_t * messages, st
     messages->event_head = message->next_event;
     if ( !messages->event_head )
         messages->event_tail = 0;
+
     event->type = message->event;
     event->channel = message->channel;
     event->kind = message->kind;
@@ -12434,6 +12962,7 @@ NETCODE_API int netcode_messages_event( struct netcode_messages_t * messages, st
     event->bytes_done = message->event == NETCODE_MESSAGES_EVENT_PROGRESS ? nc_bytes_acked( message )
                         : message->event == NETCODE_MESSAGES_EVENT_LOST   ? 0
                                                                           : (int) message->bytes;
+
     message->event = NETCODE_MESSAGES_EVENT_NONE;
     nc_message_release( messages, place );
     return 1;
@@ -12444,10 +12973,11 @@ NETCODE_API int netcode_messages_event( struct netcode_messages_t * messages, st
 NETCODE_API int netcode_messages_process_packet( struct netcode_messages_t * messages, const uint8_t * packet,
                                                  int bytes )
 {
-    NC_MESSAGES_CHECK( messages != NULL && packet != NULL && bytes >= 0, NETCODE_MESSAGES_DROP_HEADER );
+    NC_CHECK( messages != NULL && packet != NULL && bytes >= 0, NETCODE_MESSAGES_DROP_HEADER );
     nc_source_t source = { packet, packet + bytes, 0 };
     nc_frame_t frame;
     nc_plan_t plan;
+
     nc_messages_check( messages );
     memset( &plan, 0, offsetof( nc_plan_t, frames ) );
     int reason = bytes > NETCODE_MAX_PACKET_SIZE ? (int) NETCODE_MESSAGES_DROP_HEADER
@@ -12457,12 +12987,14 @@ NETCODE_API int netcode_messages_process_packet( struct netcode_messages_t * mes
         messages->stats.drops[reason]++;
         return reason;
     }
+
     messages->stats.packets_received++;
     messages->stats.bytes_received += (uint64_t) bytes;
     messages->fresh = 1;
     nc_messages_take_number( messages, plan.number, plan.asks );
     nc_messages_take_acks( messages, &plan.acks );
     messages->stats.messages_duplicate += plan.duplicates;
+
     for ( int i = 0; i < plan.frame_count; i++ ) {
         source.at = packet + plan.frames[i];
         nc_frame_read( &source, &frame, &plan.acks );
@@ -12484,28 +13016,31 @@ static int nc_messages_ack_is_due( const struct netcode_messages_t * messages )
 
 NETCODE_API int netcode_messages_generate_packet( struct netcode_messages_t * messages, uint8_t * packet, int capacity )
 {
-    NC_MESSAGES_CHECK( messages != NULL && packet != NULL && capacity >= NETCODE_MAX_PACKET_SIZE, 0 );
+    NC_CHECK( messages != NULL && packet != NULL && capacity >= NETCODE_MAX_PACKET_SIZE, 0 );
     nc_build_t build;
     nc_messages_check( messages );
     if ( messages->broken )
         return 0;
+
     nc_build_begin( messages, &build, packet );
     const uint8_t * empty = build.at;
     if ( messages->probe_due || nc_messages_gap( messages ) < NC_MESSAGES_AHEAD )
         nc_build_fill( messages, &build );
+
     int nothing = build.at == empty;
     messages->held_back = 0;
     if ( !build.reliable && ( messages->active[1] || messages->lost_head ) )
         messages->held_back |= NC_HELD_SMALL;
     if ( !build.bulk && ( messages->active[1] || nc_transfer_choose( messages ) ) )
         messages->held_back |= NC_HELD_BULK;
+
     if ( nothing ) {
         messages->fresh = messages->fresh && !messages->flush;
         messages->flush = 0;
         if ( !nc_messages_ack_is_due( messages ) )
             return 0;
         if ( messages->packets_in_flight == 0 && nc_messages_gap( messages ) >= NC_MESSAGES_QUIET ) {
-            messages->ping_due = 1; /* so that the numbers of those who only ack do not run away */
+            messages->ping_due = 1; /* a side that only sends acks must get its own numbers acknowledged */
             nc_build_control( messages, &build );
         }
     }
@@ -12514,7 +13049,7 @@ NETCODE_API int netcode_messages_generate_packet( struct netcode_messages_t * me
 
 NETCODE_API void netcode_messages_flush( struct netcode_messages_t * messages )
 {
-    NC_MESSAGES_CHECK( messages != NULL, NC_MESSAGES_NOTHING );
+    NC_CHECK( messages != NULL, NC_NOTHING );
     nc_messages_check( messages );
     messages->flush = 1;
 }
@@ -12538,6 +13073,7 @@ static void nc_messages_measure_rates( struct netcode_messages_t * messages )
     const nc_messages_counters_t * stats = &messages->stats;
     double sent = (double) ( stats->bytes_sent - messages->rate_bytes_sent ) / passed;
     double received = (double) ( stats->bytes_received - messages->rate_bytes_received ) / passed;
+
     messages->rate_sent += ( sent - messages->rate_sent ) * part;
     messages->rate_received += ( received - messages->rate_received ) * part;
     messages->rate_bytes_sent = stats->bytes_sent;
@@ -12545,7 +13081,7 @@ static void nc_messages_measure_rates( struct netcode_messages_t * messages )
     messages->rate_time = messages->now;
 }
 
-/* Nothing is called lost while nothing is acknowledged: where tries are limited, a timeout is one of the oldest message. */
+/* Without acks nothing is declared lost: with max_retries, a timeout counts as a try of the oldest message. */
 static void nc_messages_try_oldest( struct netcode_messages_t * messages, const nc_message_list_t * list )
 {
     uint32_t place = list->head;
@@ -12563,6 +13099,7 @@ static void nc_messages_time_out( struct netcode_messages_t * messages )
                   messages->now >= messages->last_asked + NC_MESSAGES_PATIENCE;
     if ( !silent && !stopped )
         return;
+
     messages->probe_due = 1;
     messages->last_asked = messages->now;
     if ( ++messages->timeouts >= 2 && messages->congestion == NETCODE_MESSAGES_CONGESTION_AIMD )
@@ -12573,38 +13110,44 @@ static void nc_messages_time_out( struct netcode_messages_t * messages )
 
 NETCODE_API void netcode_messages_update( struct netcode_messages_t * messages, double time )
 {
-    NC_MESSAGES_CHECK( messages != NULL, NC_MESSAGES_NOTHING );
+    NC_CHECK( messages != NULL, NC_NOTHING );
     nc_messages_check( messages );
     nc_messages_set_time( messages, time );
     if ( messages->broken )
         return;
+
     nc_messages_fill_tokens( messages );
     messages->flush = 1;
     messages->flight += (uint32_t) messages->flown;
     messages->flown = 0;
+
     nc_messages_expire( messages );
     nc_messages_find_lost( messages );
     nc_messages_time_out( messages );
+
     if ( messages->now - messages->ping_time >= messages->ping_seconds ) {
         messages->ping_due = 1;
         messages->ping_time = messages->now;
     }
+
     uint32_t allowed = messages->credit_released + messages->credit_window;
     uint32_t spare = messages->credit_window - messages->max_message_bytes - NC_MESSAGES_COST;
-    if ( spare > messages->credit_window / 4 ) /* what is not told yet never keeps the largest message waiting */
+    if ( spare > messages->credit_window / 4 ) /* credit not yet sent never delays the largest message */
         spare = messages->credit_window / 4;
     if ( (int32_t) ( allowed - messages->credit_granted ) >= (int32_t) spare )
         messages->limit_due = 1;
+
     nc_messages_measure_rates( messages );
 }
 
 NETCODE_API double netcode_messages_next_deadline( struct netcode_messages_t * messages )
 {
-    NC_MESSAGES_CHECK( messages != NULL, 0.0 );
+    NC_CHECK( messages != NULL, 0.0 );
     nc_messages_check( messages );
     double now = messages->now, next = now + 3600.0;
     if ( messages->broken )
         return messages->caller_time + 3600.0;
+
     next = nc_real_smaller( next, messages->ping_time + messages->ping_seconds );
     if ( messages->acks_due )
         next = nc_real_smaller( next, messages->ack_since + 0.01 );
@@ -12614,6 +13157,7 @@ NETCODE_API double netcode_messages_next_deadline( struct netcode_messages_t * m
     if ( messages->limit_due || messages->pong_due || messages->probe_due )
         next = now;
     next = nc_real_smaller( next, messages->next_expiry );
+
     int held = messages->tokens <= 0.0 || messages->bulk_tokens <= 0.0; /* by the rate */
     if ( ( messages->fresh || held ) &&
          ( messages->active[0] || messages->active[1] || messages->lost_head || nc_transfer_choose( messages ) ) ) {
@@ -12621,13 +13165,14 @@ NETCODE_API double netcode_messages_next_deadline( struct netcode_messages_t * m
         next = nc_real_smaller( next, now + nc_real_larger( behind / nc_messages_rate( messages, messages->bulk_bytes ),
                                                             0.001 ) );
     }
+
     return messages->caller_time + nc_real_larger( next - now, 0.0 );
 }
 
-/* ---- what is going on ---- */
+/* ---- statistics ---- */
 
-/*  What its sender skips looks like what is lost: one of the first 256 numbers, and none of the first 32; later up to two of
-    the newest 256, and one on average. So few are no loss. */
+/*  Numbers that the sender skips look like lost ones: one of the first 256 numbers, and none of the first 32; later up
+    to two of the newest 256, and one on average. So few do not count as loss. */
 static double nc_messages_loss_received( const struct netcode_messages_t * messages )
 {
     uint32_t missing = 0, count = NC_MESSAGES_REMEMBERED, skips = 2;
@@ -12637,6 +13182,7 @@ static double nc_messages_loss_received( const struct netcode_messages_t * messa
         count = (uint32_t) messages->newest_received + 1;
         skips = count > NC_MESSAGES_FIRST_SKIP;
     }
+
     for ( uint32_t i = 0; i < count; i++ )
         missing += !nc_history_has( &messages->history, i );
     return missing <= skips ? 0.0 : (double) ( missing - ( skips != 0 ) ) / count;
@@ -12644,10 +13190,11 @@ static double nc_messages_loss_received( const struct netcode_messages_t * messa
 
 NETCODE_API void netcode_messages_stats( struct netcode_messages_t * messages, struct netcode_messages_stats_t * stats )
 {
-    NC_MESSAGES_CHECK( messages != NULL && stats != NULL, NC_MESSAGES_NOTHING );
+    NC_CHECK( messages != NULL && stats != NULL, NC_NOTHING );
     nc_messages_check( messages );
     const nc_messages_counters_t * counted = &messages->stats;
     memset( stats, 0, sizeof( *stats ) );
+
     stats->reliable_retries_total = counted->reliable_retries_total;
     stats->reliable_timeouts_total = counted->reliable_timeouts_total;
     stats->packets_sent = counted->packets_sent;
@@ -12656,6 +13203,7 @@ NETCODE_API void netcode_messages_stats( struct netcode_messages_t * messages, s
     stats->packets_lost_spuriously = counted->packets_lost_spuriously;
     stats->bytes_sent = counted->bytes_sent;
     stats->bytes_received = counted->bytes_received;
+
     stats->messages_sent = counted->messages_sent;
     stats->messages_received = counted->messages_received;
     stats->messages_repeated = counted->messages_repeated;
@@ -12664,21 +13212,25 @@ NETCODE_API void netcode_messages_stats( struct netcode_messages_t * messages, s
     stats->messages_expired = counted->messages_expired;
     stats->messages_unstored = counted->messages_unstored;
     stats->probes = counted->probes;
+
     for ( int i = 0; i < NETCODE_MESSAGES_DROP_REASONS; i++ )
         stats->drops[i] = counted->drops[i];
     stats->dropped_duplicates_total = stats->drops[NETCODE_MESSAGES_DROP_DUPLICATE];
     stats->dropped_old_total = stats->drops[NETCODE_MESSAGES_DROP_OLD];
     stats->dropped_window_total = stats->drops[NETCODE_MESSAGES_DROP_WINDOW];
+
     stats->rtt = messages->rtt;
     stats->rtt_variation = messages->rtt_variation;
     stats->rtt_min = messages->rtt_min;
     stats->rtt_latest = messages->rtt_latest;
     stats->jitter = messages->jitter;
     stats->ping = messages->ping;
+
     stats->loss_sent = messages->loss_sent;
     stats->loss_received = nc_messages_loss_received( messages );
     stats->send_rate = messages->rate_sent;
     stats->receive_rate = messages->rate_received;
+
     stats->congestion_window = messages->window_bytes;
     stats->bytes_in_flight = messages->in_flight;
     stats->send_buffer_used = messages->out.used;
@@ -12689,10 +13241,11 @@ NETCODE_API void netcode_messages_stats( struct netcode_messages_t * messages, s
 NETCODE_API void netcode_messages_channel_stats( struct netcode_messages_t * messages, int channel,
                                                  struct netcode_messages_channel_stats_t * stats )
 {
-    NC_MESSAGES_CHECK( messages != NULL && stats != NULL, NC_MESSAGES_NOTHING );
+    NC_CHECK( messages != NULL && stats != NULL, NC_NOTHING );
     nc_messages_check( messages );
     memset( stats, 0, sizeof( *stats ) );
-    NC_MESSAGES_CHECK( channel >= 0 && channel < messages->channel_count, NC_MESSAGES_NOTHING );
+    NC_CHECK( channel >= 0 && channel < messages->channel_count, NC_NOTHING );
+
     const nc_message_channel_t * it = &messages->channels[channel];
     stats->queued_messages = (int) ( it->queues[0].count + it->queues[1].count );
     stats->queued_bytes = (int) it->queued_bytes;
@@ -12718,20 +13271,20 @@ NETCODE_API const char * netcode_messages_drop_reason_text( int reason )
     return reason >= 0 && reason < NETCODE_MESSAGES_DROP_REASONS ? texts[reason] : "UNKNOWN";
 }
 
-/* ---- glue: one object joined to a client, or to a server's slot ---- */
+/* ---- joining: one object for a client, or for a server's slot ---- */
 
-/* From now on the payloads of this client go to messages alone: none is an event, whoever takes those. */
+/* From now on only messages read this client's payloads: they are not events. */
 static void nc_messages_join( nc_inbox_t * inbox, uint32_t client_index )
 {
     nc_queue_t * queue = &inbox->queues[client_index];
     if ( queue->is_joined )
         return;
-    for ( uint32_t i = queue->list.head; i != NC_NOWHERE; i = inbox->queue_links[i].next )
+    for ( uint32_t i = queue->list.head; i != NC_NONE; i = inbox->queue_links[i].next )
         nc_list_remove( &inbox->events, inbox->event_links, i );
     queue->is_joined = 1;
 }
 
-/*  The session in a slot; where it has ended, and what it said last waits there, still that one. 0: none. */
+/* The session in a slot, or an ended one whose payloads are unread; 0: none. */
 static uint64_t nc_messages_server_session( struct netcode_server_t * server, int client_index )
 {
     uint64_t session = netcode_server_client_session( server, client_index );
@@ -12740,10 +13293,10 @@ static uint64_t nc_messages_server_session( struct netcode_server_t * server, in
         return 0;
     nc_messages_join( inbox, (uint32_t) client_index );
     uint32_t oldest = inbox->queues[client_index].list.head;
-    return session || oldest == NC_NOWHERE ? session : nc_pool_buffer( inbox->pool, oldest )->session;
+    return session || oldest == NC_NONE ? session : nc_pool_buffer( inbox->pool, oldest )->session;
 }
 
-/* A reset where one is due; then the time of what has arrived. */
+/* Resets the messages for a new session, and sets the time at which the packets have arrived. */
 static void nc_messages_follow( struct netcode_messages_t * messages, uint64_t session, int anew, double time )
 {
     if ( anew )
@@ -12755,13 +13308,14 @@ static void nc_messages_follow( struct netcode_messages_t * messages, uint64_t s
 NETCODE_API void netcode_messages_client_receive( struct netcode_messages_t * messages,
                                                   struct netcode_client_t * client, double time )
 {
-    NC_MESSAGES_CHECK( messages != NULL && client != NULL, NC_MESSAGES_NOTHING );
+    NC_CHECK( messages != NULL && client != NULL, NC_NOTHING );
     int bytes, connected = netcode_client_state( client ) == NETCODE_CLIENT_STATE_CONNECTED;
     nc_messages_join( &client->inbox, 0 );
     uint8_t * packet = netcode_client_receive_packet( client, &bytes, NULL );
     struct netcode_client_stats_t stats;
     netcode_client_stats( client, &stats );
-    /* Payloads are of the last connection even if that has ended: they can be read before the messages are reset. */
+
+    /* Payloads are of the last connection even if it has ended: they can be read before the messages are reset. */
     uint64_t session = connected || packet ? stats.connects : 0;
     nc_messages_follow( messages, session, messages->session != 0 && session != messages->session, time );
     for ( ; packet; packet = netcode_client_receive_packet( client, &bytes, NULL ) ) {
@@ -12773,7 +13327,7 @@ NETCODE_API void netcode_messages_client_receive( struct netcode_messages_t * me
 NETCODE_API void netcode_messages_client_send( struct netcode_messages_t * messages, struct netcode_client_t * client,
                                                double time )
 {
-    NC_MESSAGES_CHECK( messages != NULL && client != NULL, NC_MESSAGES_NOTHING );
+    NC_CHECK( messages != NULL && client != NULL, NC_NOTHING );
     uint8_t packet[NETCODE_MAX_PACKET_SIZE];
     int bytes;
     struct netcode_client_stats_t stats;
@@ -12781,6 +13335,7 @@ NETCODE_API void netcode_messages_client_send( struct netcode_messages_t * messa
     if ( netcode_client_state( client ) != NETCODE_CLIENT_STATE_CONNECTED ||
          ( messages->session != 0 && messages->session != stats.connects ) )
         return;
+
     netcode_messages_update( messages, time );
     while ( ( bytes = netcode_messages_generate_packet( messages, packet, (int) sizeof( packet ) ) ) > 0 )
         netcode_client_send_packet( client, packet, bytes );
@@ -12789,7 +13344,7 @@ NETCODE_API void netcode_messages_client_send( struct netcode_messages_t * messa
 NETCODE_API void netcode_messages_server_receive( struct netcode_messages_t * messages,
                                                   struct netcode_server_t * server, int client_index, double time )
 {
-    NC_MESSAGES_CHECK( messages != NULL && server != NULL, NC_MESSAGES_NOTHING );
+    NC_CHECK( messages != NULL && server != NULL, NC_NOTHING );
     uint8_t * packet;
     int bytes;
     uint64_t session = nc_messages_server_session( server, client_index );
@@ -12803,7 +13358,7 @@ NETCODE_API void netcode_messages_server_receive( struct netcode_messages_t * me
 NETCODE_API void netcode_messages_server_send( struct netcode_messages_t * messages, struct netcode_server_t * server,
                                                int client_index, double time )
 {
-    NC_MESSAGES_CHECK( messages != NULL && server != NULL, NC_MESSAGES_NOTHING );
+    NC_CHECK( messages != NULL && server != NULL, NC_NOTHING );
     uint8_t packet[NETCODE_MAX_PACKET_SIZE];
     int bytes;
     uint64_t session = netcode_server_client_session( server, client_index );
@@ -12814,15 +13369,13 @@ NETCODE_API void netcode_messages_server_send( struct netcode_messages_t * messa
         netcode_server_send_packet_to_session( server, client_index, session, packet, bytes );
 }
 
-#undef NC_MESSAGES_CHECK
 #undef NC_MESSAGES_DROP_NAME
 #undef NC_MESSAGES_DROP_TEXT
-#undef NC_MESSAGES_NOTHING
 #undef NC_MESSAGES_PATIENCE
 
 #endif /* NETCODE_MESSAGES */
 
-/* Private macros end with the implementation. */
+/* Private macros are removed after the implementation. */
 #undef NC_ADDRESS_HINT
 #undef NC_ADDRESS_MIXER
 #undef NC_FRAME
@@ -12831,7 +13384,10 @@ NETCODE_API void netcode_messages_server_send( struct netcode_messages_t * messa
 #undef NC_CHECK
 #undef NC_CLOCK_LONGEST_STEP
 #undef NC_COLD
-#undef NC_COUNTERS_COPY
+#undef NC_ENDPOINT_READ_CONFIG
+#undef NC_ENDPOINT_SET_DEFAULTS
+#undef NC_ENDPOINT_STATS
+#undef NC_ERROR
 #undef NC_INLINE
 #undef NC_LIKE_PRINTF
 #undef NC_LOG
@@ -12839,17 +13395,16 @@ NETCODE_API void netcode_messages_server_send( struct netcode_messages_t * messa
 #undef NC_ERROR_SPREAD
 #undef NC_LONG_AGO
 #undef NC_NOTHING
-#undef NC_NOWHERE
+#undef NC_NONE
 #undef NC_PACKET_LIST
 #undef NC_PREFETCH
 #undef NC_REPLAY_LONGEST_JUMP
 #undef NC_SEND_INTERVAL
 #undef NC_SOCKET_LINUX
 #undef NC_SOCKET_NONE
-#undef NC_SOMEWHERE
+#undef NC_MAYBE
 #undef NC_STATE
 #undef NC_THREAD_LOCAL
-#undef NC_TRANSPORT_READ
 #undef NC_VERSION_INFO
 #undef NC_VERSION_INFO_OLD
 
@@ -12857,21 +13412,24 @@ NETCODE_API void netcode_messages_server_send( struct netcode_messages_t * messa
 
 /* ================================================================================================================
     CHANGELOG
-    later  One attacker takes no packets from others: each client has a share of an update's work, tokens are opened at a
-           bounded rate, and the budget follows from the time since the last update (make fairness). Two drop reasons more,
-           REQUEST_NOT_OPENED and OVER_SHARE. Timers are charged, too. On Linux a packet filter drops floods.
-           Whoever repeats a victim's request keeps it out no more, and one account's used tokens keep no other out.
-           Copies of a server (fork, a snapshot resumed twice) use no nonce of each other for what connects after the copy.
-           Received payloads are aligned to 16 bytes. A server's pool has 1,024 buffers at least. A client takes 12 KiB when
-           it is created, and its pool's pages when they are used.
-           No ICMP message makes packets leave in fragments. The include order does not change what is built.
-           Tables are hashed by SipHash's own lines: crypto_shorthash is needed no more.
-           A keep-alive that names an impossible slot connects; netcode_client_index is -1 then. The client's report names
-           what was refused. The log at INFO names what keeps players out.
-           Queries about slots past the last one answer; create_dual without a second address works; an object works again
-           after a callback that did not return; numbers in a config end at 2^24; a private key of zeros is reported.
-           Messages: what waits for its order costs no search; some packet numbers are skipped, and acknowledging one breaks
-           the connection; buffers are wiped; payloads of joined slots go to messages alone.
+    later  One attacker can not block other clients' packets: each client has a share of an update's work, tokens are
+           opened at a limited rate, and the budget grows with the time since the last update (make fairness). Two new
+           drop reasons, REQUEST_NOT_OPENED and OVER_SHARE. Timers are charged, too. On Linux a packet filter drops
+           floods.
+           Copies of a victim's request do not block it, and used tokens of one account do not block others.
+           Copies of a server (fork, a snapshot resumed twice) never use one nonce twice for clients that connect
+           afterwards.
+           Received payloads are aligned to 16 bytes. A server's pool has 1,024 buffers at least. A client uses 12 KiB
+           when it is created, and its pool's pages when they are used.
+           ICMP messages do not cause fragmented packets. The include order does not change the code that is built.
+           Tables use a built-in SipHash: crypto_shorthash is not needed any more.
+           A keep-alive that names an impossible slot connects; netcode_client_index is -1 then. The client's report
+           contains the refused packets. The log at INFO reports why players could not connect.
+           Queries about slots past the last one return 0 or NULL; create_dual without a second address works; an object
+           works again after a callback that did not return; sizes in a config are at most 2^24; a private key of zeros
+           is logged.
+           Messages: ordered messages that wait cost no search; some packet numbers are skipped, and acknowledging one
+           breaks the connection; buffers are wiped; payloads of joined slots are read by messages only.
     1.0.0  The first version: the netcode 1.02 protocol with the decisions that the manual lists, and messages on top of
            it.
    ================================================================================================================ */

@@ -264,6 +264,9 @@ static const char * disconnect_reason_text( int reason )
 /* One line of NAME=VALUE, at the end and on SIGUSR1. Of the drops only the kinds that happened. */
 static void say_stats( const struct app_t * app )
 {
+#if NETCODE_PACKET_TYPES != 7
+#error "a packet type is new: this table needs it"
+#endif
     static const char * const types[NETCODE_PACKET_TYPES] = { "request",    "denied",  "challenge", "response",
                                                               "keep_alive", "payload", "disconnect" };
     static const char * const reasons[NETCODE_SERVER_CLIENT_DISCONNECT_REASONS] = { "none", "timed_out", "client",

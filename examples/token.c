@@ -1137,6 +1137,9 @@ static void add_use( struct connection_t * connection, const struct session_t * 
 
 /* ---- lines ---- */
 
+#if NETCODE_PACKET_TYPES != 7
+#error "a packet type is new: this table needs it"
+#endif
 static const char * const type_names[NETCODE_PACKET_TYPES] = { "REQUEST",    "DENIED",  "CHALLENGE", "RESPONSE",
                                                                "KEEP_ALIVE", "PAYLOAD", "DISCONNECT" };
 
@@ -1228,7 +1231,7 @@ static void print_body( const struct decrypt_t * decrypt, const struct reading_t
 static int judge_replay( struct use_t * use, int way, const nc_packet_t * header )
 {
     nc_replay_t * replay = &use->replay[way];
-    int is_protected = nc_packet_rules[header->type].replay_protected;
+    int is_protected = header->type >= NETCODE_PACKET_KEEP_ALIVE; /* payloads and disconnects, too */
     if ( header->type == NETCODE_PACKET_RESPONSE && !use->is_replay_started[way] ) {
         nc_replay_init( replay, header->sequence );
         use->is_replay_started[way] = 1;
@@ -1249,10 +1252,10 @@ static int judge_replay( struct use_t * use, int way, const nc_packet_t * header
 
 static int open_with( struct decrypt_t * decrypt, struct reading_t * reading, const struct session_t * session )
 {
-    nc_packet_context_t channel = { session->keys[reading->way],
+    nc_packet_context_t context = { session->keys[reading->way],
                                     session->has_protocol_id ? session->protocol_id : decrypt->options->protocol_id };
     return session->has_keys[reading->way] &&
-           nc_packet_open( &reading->header, reading->packet->data, reading->plain, &channel );
+           nc_packet_open( &reading->header, reading->packet->data, reading->plain, &context );
 }
 
 static int parse_sealed( struct reading_t * reading )

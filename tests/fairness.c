@@ -17,6 +17,7 @@
 
 #define NETCODE_IMPLEMENTATION
 #include "../netcode.h"
+static nc_socket_extras_t udp_extras;
 
 #include <math.h>
 
@@ -55,7 +56,7 @@ static double fair_measure_receive( void )
     request.allocator = nc_allocator_make( NULL, NULL, NULL );
     request.addresses[0] = &at;
     request.receive_buffer_bytes = request.send_buffer_bytes = 4 << 20;
-    if ( nc_socket_open_udp( &socket, &request, &family ) != NC_SOCKET_OK )
+    if ( nc_socket_open_udp( &socket, &udp_extras, &request, &family ) != NC_SOCKET_OK )
         return 0.0;
     out.address = ( (nc_socket_udp_t *) socket.context )->bound[0];
     out.data = data[0];
@@ -201,7 +202,7 @@ static void real_flood( int attack, int megabits )
     double start = netcode_time();
     for ( int i = 0; i < REAL_SOCKETS; i++ )
         handles[i] =
-            own ? ( (nc_socket_udp_t *) player->socket.context )->handles[0] : socket( AF_INET, SOCK_DGRAM, 0 );
+            own ? ( (nc_socket_udp_t *) player->base.socket.context )->handles[0] : socket( AF_INET, SOCK_DGRAM, 0 );
     for ( ;; ) {
         if ( (double) sent >= ( netcode_time() - start ) * megabits * 125000.0 / bytes ) {
             netcode_sleep( 0.0002 );

@@ -290,7 +290,7 @@ static int fair_open( const struct fair_setting_t * setting )
     if ( !fair.cells || !fair.server )
         return 0;
     if ( fair.receive_seconds > 0.0 ) /* from here on it takes the socket in memory for the system's */
-        fair.server->config.socket = NULL;
+        fair.server->base.is_udp = 1;
     netcode_server_set_private_keys( fair.server, fair.keys[0], setting->keys );
     netcode_server_start( fair.server, setting->slots );
     memset( fair.peers, 0, sizeof( fair.peers ) );

@@ -11,7 +11,7 @@
 
     The clients are honest and unlucky, the adversary sees every datagram, and all clocks are wrong at times: see
     tests/sim/client.h, server.h, adversary.h, and world.h for storms and calms. What is checked: SIM_CHECKS in
-    tests/sim/base.h. tests/sim/plants.py puts faults into a copy of netcode.h, and each of them must be found. */
+    tests/sim/base.h. tests/faults/run.py --by sim puts faults into copies of netcode.h: each must be found. */
 
 #define NETCODE_IMPLEMENTATION
 #include "../netcode.h"

@@ -30,6 +30,7 @@ static struct {
     const struct test_t * current;
     int failures; /* of the test that runs */
     int skipped;
+    int whole;       /* --whole: what is sampled elsewhere runs as long as it can */
     uint64_t seed;   /* of the whole run */
     uint64_t random; /* the running test's generator */
     int asserts;     /* unexpected ones are failures */
@@ -216,6 +217,17 @@ static int test_printf( const char * format, ... )
             test_fail( __FILE__, __LINE__, "%s was not logged", #call ); \
     } while ( 0 )
 
+/* A mistake of the caller while the log is off: refused without a line. */
+#define SILENT( call )                                               \
+    do {                                                             \
+        int lines_before = test_log_lines;                           \
+        test_state.expecting = 1;                                    \
+        call;                                                        \
+        test_state.expecting = 0;                                    \
+        if ( test_log_lines != lines_before )                        \
+            test_fail( __FILE__, __LINE__, "%s was logged", #call ); \
+    } while ( 0 )
+
 /* A call that may be a mistake in the eyes of the library: an assert is allowed and not demanded. */
 #define TOLERATE( call )          \
     do {                          \
@@ -223,6 +235,16 @@ static int test_printf( const char * format, ... )
         call;                     \
         test_state.expecting = 0; \
     } while ( 0 )
+
+static int test_is_zeros( const void * data, size_t bytes )
+{
+    const uint8_t * at = (const uint8_t *) data;
+    while ( bytes && !*at ) {
+        at++;
+        bytes--;
+    }
+    return bytes == 0;
+}
 
 /* ---- numbers that a seed repeats ---- */
 
@@ -302,10 +324,12 @@ static int test_main( int count, char ** arguments )
             list = 1;
         else if ( strcmp( arguments[i], "--seed" ) == 0 && i + 1 < count )
             test_state.seed = strtoull( arguments[++i], NULL, 10 );
+        else if ( strcmp( arguments[i], "--whole" ) == 0 )
+            test_state.whole = 1;
         else if ( arguments[i][0] != '-' )
             filter = arguments[i];
         else {
-            printf( "usage: %s [FILTER] [--seed N] [--list]\n", arguments[0] );
+            printf( "usage: %s [FILTER] [--seed N] [--whole] [--list]\n", arguments[0] );
             return 2;
         }
     }
@@ -326,9 +350,7 @@ static int test_main( int count, char ** arguments )
         printf( "no test matches \"%s\"\n", filter );
         failed = 1;
     }
-    if ( test_state.skipped )
-        printf( "%d skipped\n", test_state.skipped );
-    printf( "%d passed, %d failed\n", passed, failed );
+    printf( "%d passed, %d failed, %d skipped\n", passed, failed, test_state.skipped );
     return failed != 0;
 }
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Prints tests/vectors.h: tokens, challenges and packets sealed by the independent codec of peer.py.
+"""Prints tests/unit/vectors.inc: tokens, challenges and packets sealed by the independent codec of peer.py.
 
-    python3 tests/vectors.py > tests/vectors.h
+    python3 tests/vectors.py > tests/unit/vectors.inc
 
 The output is the same every time: keys, nonces and user data come from SHA-256 of their own names.
 """
@@ -20,87 +20,11 @@ SEQUENCES = (0, 1, 255, 256, 1000, (1 << 32) - 1, 1 << 32, 1 << 63, NEVER)
 FOUR, SIX = Address("127.0.0.1", 40000), Address("::1", 50000)
 
 HEAD = """\
-/*  Vectors for netcode 1.02, sealed by the independent codec of tests/peer.py. Generated, do not edit:
+/*  Vectors for netcode 1.02, a line each, sealed by the independent codec of tests/peer.py. Generated, do not edit:
 
-        python3 tests/vectors.py > tests/vectors.h
+        python3 tests/vectors.py > tests/unit/vectors.inc
 
-    vector_addresses         how an address stands in a token: type, address, port
-    vector_tokens            connect tokens: every field, the private part before encryption, the sealed 2048 bytes
-                             and the connection request that presents the token
-    vector_challenges        challenge tokens before and after encryption
-    vector_packets           packets of every type in both directions; `sequence_bytes` above the shortest are over-long
-    vector_refused_packets   authentic packets that a reader ignores before it decrypts: `why` says what is wrong
-
-    Each table has a macro in capitals for its number of rows. Arrays end with zeros where their initialiser is shorter.
-    Address bytes are in network order, as inet_pton gives them: 4 for type 1 and 16 for type 2. In `to_server`, 1 means
-    that the client sends the packet, 0 that the server does. */
-
-#ifndef NETCODE_TEST_VECTORS_H
-#define NETCODE_TEST_VECTORS_H
-
-#include <stdint.h>
-
-/* clang-format off */
-
-struct vector_address_t {
-    int type;
-    uint8_t bytes[16];
-    uint16_t port;
-    int wire_bytes;
-    uint8_t wire[19];
-};
-
-struct vector_token_t {
-    const char * name;
-    uint64_t protocol_id;
-    uint64_t create;
-    uint64_t expire;
-    uint8_t nonce[24];
-    uint8_t private_key[32];
-    uint64_t client_id;
-    int32_t timeout;
-    int num_addresses;
-    struct vector_address_t addresses[32];
-    uint8_t client_to_server_key[32];
-    uint8_t server_to_client_key[32];
-    uint8_t user_data[256];
-    uint8_t private_plain[1024];
-    uint8_t token[2048];
-    uint8_t request[1078];
-};
-
-struct vector_challenge_t {
-    const char * name;
-    uint8_t key[32];
-    uint64_t sequence;
-    uint64_t client_id;
-    uint8_t user_data[256];
-    uint8_t plain[300];
-    uint8_t sealed[300];
-};
-
-struct vector_packet_t {
-    const char * name;
-    int to_server;
-    int type;
-    uint8_t key[32];
-    uint64_t protocol_id;
-    uint64_t sequence;
-    int sequence_bytes;
-    int body_bytes;
-    uint8_t body[1200];
-    int sealed_bytes;
-    uint8_t sealed[1225];
-};
-
-struct vector_refused_packet_t {
-    const char * why;
-    int to_server;
-    uint8_t key[32];
-    uint64_t protocol_id;
-    int sealed_bytes;
-    uint8_t sealed[1400];
-};
+    tests/unit/vectors.c includes this file, and says what stands in a line. */
 """
 
 
@@ -115,17 +39,7 @@ def made(name, count):
 
 def array(data):
     """An initialiser without its trailing zeros, which the language fills in."""
-    numbers = [str(byte) for byte in data.rstrip(b"\0")] or ["0"]
-    lines, line = [], ""
-    for number in numbers:
-        if len(line) + len(number) > 110:
-            lines.append(line)
-            line = ""
-        line += number + ","
-    lines.append(line.rstrip(","))
-    if len(lines) == 1:
-        return "{ %s }" % lines[0]
-    return "{\n      " + "\n      ".join(lines) + " }"
+    return "{%s}" % ",".join(str(byte) for byte in data.rstrip(b"\0") or b"\0")
 
 
 def address_row(address):
@@ -135,9 +49,10 @@ def address_row(address):
 
 def table(name, kind, rows):
     count = name.upper()
-    print("\n#define %s %d\n" % (count, len(rows)))
+    print("\n#define %s %d" % (count, len(rows)))
     print("static const struct %s %s[%s] = {" % (kind, name, count))
-    print(",\n".join("    { " + ",\n      ".join(row) + " }" for row in rows))
+    for row in rows:
+        print("{%s}," % ",".join(row))
     print("};")
 
 
@@ -182,7 +97,7 @@ def token_rows():
                                   to_client_key=made(name + "/to client", 32), nonce=made(name + "/nonce", 24))
         sealed = token.seal(private_key)
         timeout_text = "(-2147483647 - 1)" if timeout == -(1 << 31) else str(timeout)
-        places = "{ %s }" % ",\n        ".join("{ %s }" % ", ".join(address_row(address)) for address in addresses)
+        places = "{%s}" % ",".join("{%s}" % ",".join(address_row(address)) for address in addresses)
         rows.append([text(name), unsigned(protocol_id), unsigned(create), unsigned(expire), array(token.nonce),
                      array(private_key), unsigned(client_id), timeout_text, str(len(addresses)), places,
                      array(token.to_server_key), array(token.to_client_key), array(user_data),
@@ -275,7 +190,6 @@ def main():
     table("vector_challenges", "vector_challenge_t", challenge_rows())
     table("vector_packets", "vector_packet_t", packet_rows())
     table("vector_refused_packets", "vector_refused_packet_t", refused_rows())
-    print("\n#endif")
 
 
 if __name__ == "__main__":

@@ -751,6 +751,19 @@ static int world_slot( struct world_t * w, int server, uint64_t client_id )
     return -1;
 }
 
+/* Within a second; `r` is its token's recipe. */
+static int world_joins( struct world_t * w, int client, uint64_t client_id, struct recipe_t * r )
+{
+    *r = world_connect( w, client, client_id );
+    return world_until( w, client, NETCODE_CLIENT_STATE_CONNECTED, 1.0 );
+}
+
+static void world_restart( struct world_t * w, int server, int slots )
+{
+    netcode_server_stop( w->servers[server] );
+    netcode_server_start( w->servers[server], slots );
+}
+
 /* Connected, and the server knows that the client knows. */
 static int world_join( struct world_t * w, int client, uint64_t client_id )
 {
@@ -907,6 +920,12 @@ static void puppet_make( struct puppet_t * p, struct world_t * w, int server, ui
     puppet_mint( p );
 }
 
+static void puppet_expires( struct puppet_t * p, uint64_t expire )
+{
+    p->r.expire = expire;
+    puppet_mint( p );
+}
+
 static void puppet_raw( struct puppet_t * p, const uint8_t * data, int bytes )
 {
     world_inject( p->w, &p->address, &p->w->server_addresses[p->server], data, bytes );
@@ -987,14 +1006,40 @@ static int puppet_challenged( struct puppet_t * p )
     return p->challenges > 0;
 }
 
+static void puppet_answer( struct puppet_t * p )
+{
+    puppet_respond( p );
+    puppet_step( p );
+}
+
 /* Request and response: 1 when the server answered with a keep-alive. */
 static int puppet_connect( struct puppet_t * p )
 {
     if ( !puppet_challenged( p ) )
         return 0;
-    puppet_respond( p );
-    puppet_step( p );
+    puppet_answer( p );
     return p->keep_alives > 0;
+}
+
+/* Once more, whatever it was answered before. */
+static int puppet_again( struct puppet_t * p )
+{
+    p->challenges = p->keep_alives = 0;
+    return puppet_connect( p );
+}
+
+/* A new one, in the middle of its handshake. */
+static int puppet_begin( struct puppet_t * p, struct world_t * w, int server, uint64_t client_id, const char * address )
+{
+    puppet_make( p, w, server, client_id, address );
+    return puppet_challenged( p );
+}
+
+/* A new one, connected. */
+static int puppet_join( struct puppet_t * p, struct world_t * w, int server, uint64_t client_id, const char * address )
+{
+    puppet_make( p, w, server, client_id, address );
+    return puppet_connect( p );
 }
 
 /* ---- and what a malicious server, or a crowd, would send ---- */
@@ -1042,6 +1087,39 @@ static void consume_tokens( struct world_t * w, int count, uint64_t expire, uint
         puppet_step( &p );
         REQUIRE_EQ( netcode_server_num_connected_clients( w->servers[0] ), 0 );
     }
+}
+
+/* ---- what worlds log ---- */
+
+/* Every line that the objects of logged_world() logged. */
+static char logged_lines[1 << 16];
+
+static void logged_line( void * context, int level, const char * text )
+{
+    size_t at = strlen( logged_lines );
+    (void) context;
+    (void) level;
+    test_log_lines++;
+    if ( at + strlen( text ) + 2 < sizeof( logged_lines ) )
+        snprintf( logged_lines + at, sizeof( logged_lines ) - at, "%s\n", text );
+}
+
+/* How often the log says this. */
+static int logged_times( const char * text )
+{
+    int count = 0;
+    for ( const char * at = logged_lines; ( at = strstr( at, text ) ) != NULL; at++ )
+        count++;
+    return count;
+}
+
+static struct world_t * logged_world( int level )
+{
+    struct world_t * w = world_new( CLEAN );
+    w->server_config.log_callback = w->client_config.log_callback = logged_line;
+    logged_lines[0] = 0;
+    netcode_log_level( level );
+    return w;
 }
 
 #endif

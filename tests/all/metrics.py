@@ -155,7 +155,8 @@ def test_fields():
     with open("netcode.h") as file:
         header = file.read()
     for struct in ("netcode_server_stats_t", "netcode_client_stats_t", "netcode_messages_stats_t"):
-        header = header.replace("struct %s {\n" % struct, "struct %s {\n    uint64_t planted;\n" % struct)
+        end = header.index("\n};", header.index("struct %s {\n" % struct))
+        header = header[:end] + "\n    uint64_t planted;" + header[end:]
     planted = os.path.join(folder, "netcode.h")
     with open(planted, "w") as file:
         file.write(header)

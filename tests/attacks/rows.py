@@ -1,5 +1,5 @@
-"""The table of attacks and faults, in its order: what table.py runs. A row names the tests of the runner that hold it, and the edits beside this
-file that take its defence away: each of them names a test of the row, which run.py shows to fail without the defence.
+"""The table of attacks and faults, in its order: what table.py runs. A row names the tests of the runner that hold it, and as its edits the faults of
+tests/faults that take its defence away: each of them names a test of the row, which `make defences` shows to fail without the defence.
 
 Who attacks: OFF an off-path spoofer, REC a recorder on the path, MC a malicious client with a valid token, MS a malicious server, TT a token
 thief, NB a noisy neighbour, ENV the host, the operating system or the application. A star marks a defect that was reproduced in an existing

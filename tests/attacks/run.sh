@@ -1,10 +1,10 @@
 #!/bin/sh
-# make defences: takes each defence out of a copy of netcode.h, and a test must notice. See run.py.
+# make defences: takes each defence out of a copy of netcode.h, and a test must notice. See tests/faults.
 #
-#     run.sh              all edits
-#     run.sh replay       the edits whose names contain `replay`
+#     run.sh              all faults that are for tests
+#     run.sh replay       those whose names contain `replay`
 #     run.sh --sample     those of the attacks and a sixth of the others
 set -u
 
 cd "$(dirname "$0")/../.." || exit 1
-exec sh tests/tools/loopback.sh "${PYTHON:-python3}" tests/attacks/run.py "$@"
+FAULTS_READY="test" exec sh tests/tools/loopback.sh "${PYTHON:-python3}" tests/faults/run.py --by test "$@"

@@ -3,10 +3,11 @@
 
     table.py          all rows; status 1 unless every one of them holds
     table.py 7 42     these rows alone
-    table.py --edits  run.py with the edits of the table alone: without its defence each row must fail
+    table.py --edits  the faults of the table alone, by run.sh: without its defence each row must fail
 
-The rows stand in rows.py. A row without a test or an edit fails, as does one that names a test which the runner does not have, or an edit that is
-not there or names none of the row's tests: so what run.py shows of the edit, it shows of the row. It needs build/test: `make attacks` makes it.
+The rows stand in rows.py. A row without a test or a fault (its edits) fails, as does one that names a test which the runner does not have, or a
+fault that tests/faults has not or that names none of the row's tests: so what `make defences` shows of the fault, it shows of the row. It needs
+build/test: `make attacks` makes it.
 
 A row holds when none of its tests fails and at least one of them ran. Tests that can not run on this machine say so, and are listed below the
 table."""
@@ -18,9 +19,13 @@ import subprocess
 import sys
 
 import rows
-import run
 
-RUNNER = os.path.join(run.TOP, "build", "test")
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.join(TOP, "tests", "faults"))
+import faults as tables  # noqa: E402 (its folder is not on the path before)
+
+RUNNER = os.path.join(TOP, "build", "test")
+EDITS = {fault.name: fault for fault in tables.load()}
 WORKERS = 2
 SECONDS = 120
 MEASURED = {}  # by test: the figures that it prints
@@ -36,7 +41,7 @@ def listed():
 def verdict(test):
     """One test by its exact name: '' when it passed, else `skipped: why`, or what went wrong. Others whose names contain it run along."""
     try:
-        command = [RUNNER, test]
+        command = [RUNNER, "--whole", test]
         result = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=SECONDS, check=False)
     except subprocess.TimeoutExpired:
         return "it took more than %d s" % SECONDS
@@ -48,16 +53,15 @@ def verdict(test):
     if re.search(r"^FAILED \S+ %s, " % re.escape(test), output, flags=re.M):
         lines = [line.strip() for line in output.splitlines() if line.startswith("    ")]
         return "\n".join(["a check failed"] + lines)
-    if not re.search(r"^\d+ passed, \d+ failed$", output, flags=re.M):
+    if not re.search(r"^\d+ passed, \d+ failed, \d+ skipped$", output, flags=re.M):
         return "status %d, and no word of how many passed" % result.returncode
     return "skipped: " + skipped.group(1) if skipped else ""
 
 
 def edit_fault(row, name):
-    path = os.path.join(run.HERE, name + ".edit")
-    if not os.path.exists(path):
+    if name not in EDITS:
         return "the edit %s does not exist" % name
-    if not set(run.Edit(path).tests) & set(row.tests):
+    if not set(EDITS[name].notices("test")) & set(row.tests):
         return "the edit %s names none of this row's tests" % name
     return ""
 
@@ -99,7 +103,8 @@ def incomplete():
 def main():
     wanted = [row for row in rows.ROWS if not sys.argv[1:] or str(row.number) in sys.argv[1:] or sys.argv[1] == "--edits"]
     if sys.argv[1:] == ["--edits"]:
-        return run.main(sorted({name for row in wanted for name in row.edits}))
+        names = sorted({name for row in wanted for name in row.edits})
+        return subprocess.run(["sh", os.path.join(TOP, "tests", "attacks", "run.sh"), *names], check=False).returncode
     known = listed()
     tests = sorted({test for row in wanted for test in row.tests if test in known})
     with concurrent.futures.ThreadPoolExecutor(WORKERS) as pool:

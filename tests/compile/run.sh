@@ -137,7 +137,7 @@ for pair in $pairs; do
         $cxx -std=c++11 -x c++ $WARNINGS -I. tests/compile/assert.c -x none $at.so -o $at && ./$at"
     # What the manual says of libsodium: these functions, and none else.
     job pass "$cc stub.c needs of libsodium what the manual lists" "$cc -O0 -DNETCODE_MESSAGES -I. $sodium_cflags -c tests/compile/stub.c -o $OUT/needs.$cc.o &&
-        nm -u $OUT/needs.$cc.o | grep -oE '(crypto|sodium|randombytes)_.*' | sort >$OUT/needs.$cc.used && sed -n '/Of libsodium it needs/,/^\$/p' netcode.h |
+        nm -u $OUT/needs.$cc.o | grep -oE '(crypto|sodium|randombytes)_.*' | sort >$OUT/needs.$cc.used && sed -n '/It uses these functions of libsodium/,/^\$/p' netcode.h |
         grep -oE '(crypto|sodium|randombytes)_[a-z0-9_]+' | sort >$OUT/needs.$cc.listed && diff $OUT/needs.$cc.used $OUT/needs.$cc.listed"
     # Another netcode.h that is found first.
     mkdir -p $OUT/other

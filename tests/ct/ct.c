@@ -181,8 +181,8 @@ static struct world_t * secret_world( int slots, int clients )
     world_add_server( w, slots );
     while ( clients-- > 0 )
         world_add_client( w );
-    CHECK( is_secret( w->servers[0]->private_keys[0], KEY_BYTES ) );
-    CHECK( is_secret( w->servers[0]->challenge_key, KEY_BYTES ) );
+    CHECK( is_secret( w->servers[0]->handshakes.private_keys[0], KEY_BYTES ) );
+    CHECK( is_secret( w->servers[0]->handshakes.challenge_key, KEY_BYTES ) );
     return w;
 }
 
@@ -314,7 +314,7 @@ TEST( a_restart )
     secret_join( w, 0, 1 );
     netcode_server_start( w->servers[0], 3 );
     world_run( w, 0.3 );
-    CHECK( is_secret( w->servers[0]->challenge_key, KEY_BYTES ) );
+    CHECK( is_secret( w->servers[0]->handshakes.challenge_key, KEY_BYTES ) );
     secret_join( w, 1, 2 );
     netcode_server_stop( w->servers[0] );
 }

@@ -8,6 +8,8 @@
 set -u
 
 cd "$(dirname "$0")/../.." || exit 1
+# shellcheck source=tests/tools/skip.sh
+. tests/tools/skip.sh
 export CC="${CC:-cc}"
 work=build/ct
 warnings="-Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wcast-qual -Wundef -Wdouble-promotion"
@@ -23,17 +25,16 @@ VALGRIND="valgrind --error-limit=no"
 export CFLAGS LIBS VALGRIND
 
 if ! command -v valgrind >/dev/null 2>&1; then
-    echo "ct skipped: valgrind is not installed (package valgrind)"
-    exit 0
+    skip ct "valgrind is not installed (package valgrind)"
 fi
 # shellcheck disable=SC2086 # a compiler such as `ccache gcc` is a list of words
 if ! echo '#include <valgrind/memcheck.h>' | $CC -E -x c - >/dev/null 2>&1; then
-    echo "ct skipped: <valgrind/memcheck.h> is not installed (package valgrind)"
-    exit 0
+    skip ct "<valgrind/memcheck.h> is not installed (package valgrind)"
 fi
 mkdir -p "$work" || exit 1
 if [ "${1:-}" = --plants ]; then
-    exec "${PYTHON:-python3}" tests/ct/plants.py
+    shift
+    FAULTS_READY="ct" exec "${PYTHON:-python3}" tests/faults/run.py --by ct "$@"
 fi
 
 # shellcheck disable=SC2086 # flags are lists of words

@@ -214,8 +214,9 @@ static struct world_t * searched_world( int slots, int clients )
     while ( clients-- > 0 )
         world_add_client( w );
     needle_add( "server's", "private key", world_key, 32 );
-    needle_add( "server's", "challenge key", w->servers[0]->challenge_key, 32 );
-    needle_add( "server's", "hash key", w->servers[0]->hash_key, sizeof( w->servers[0]->hash_key ) );
+    needle_add( "server's", "challenge key", w->servers[0]->handshakes.challenge_key, 32 );
+    needle_add( "server's", "hash key", w->servers[0]->handshakes.hash_key,
+                sizeof( w->servers[0]->handshakes.hash_key ) );
     needles_are( HELD, "server's" );
     return w;
 }

@@ -6,6 +6,8 @@
 set -u
 
 cd "$(dirname "$0")/../.." || exit 1
+# shellcheck source=tests/tools/skip.sh
+. tests/tools/skip.sh
 export CC="${CC:-cc}" LEVELS="-O2 -O0"
 work=build/erase
 warnings="-Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wcast-qual -Wundef -Wdouble-promotion"
@@ -15,12 +17,12 @@ LIBS="-Wl,-z,now $(sh tests/tools/deps.sh --libs) -lm"
 export CFLAGS LIBS
 
 if [ "$(uname -s)" != Linux ]; then
-    echo "erase skipped: it reads the dead stack as Linux on common processors lays it out"
-    exit 0
+    skip erase "it reads the dead stack as Linux on common processors lays it out"
 fi
 mkdir -p "$work" || exit 1
 if [ "${1:-}" = --plants ]; then
-    exec "${PYTHON:-python3}" tests/erase/plants.py
+    shift
+    FAULTS_READY="erase" exec "${PYTHON:-python3}" tests/faults/run.py --by erase "$@"
 fi
 failed=0
 for level in $LEVELS; do

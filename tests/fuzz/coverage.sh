@@ -4,12 +4,15 @@
 #     coverage.sh               prints regions, lines and branches for each target
 #     coverage.sh -v [TARGET]   and what each function lacks
 #
-# FUZZ_CORPUS names another corpus than tests/fuzz/corpus, FUZZ_CC a clang; llvm-cov and llvm-profdata must be of its version.
+# FUZZ_CORPUS names a folder with another corpus than tests/fuzz/corpus, a file for each input. FUZZ_CC names a clang; llvm-cov and
+# llvm-profdata must be of its version.
 set -u
 
 cd "$(dirname "$0")/../.." || exit 1
+# shellcheck source=tests/tools/skip.sh
+. tests/tools/skip.sh
 BUILD=build/fuzz
-CORPUS=${FUZZ_CORPUS:-tests/fuzz/corpus}
+CORPUS=${FUZZ_CORPUS:-$BUILD/coverage/corpus}
 CFLAGS_SODIUM=$(sh tests/tools/deps.sh --cflags)
 LIBS_SODIUM=$(sh tests/tools/deps.sh --libs)
 LEAST=90
@@ -89,12 +92,12 @@ measure() { # $1: target
 
 tools=$(find_tools)
 if [ -z "$tools" ]; then
-    echo "coverage of the fuzz targets skipped: no clang with llvm-cov of its version here (Debian: clang-19 and llvm-19)"
-    exit 0
+    skip "coverage of the fuzz targets" "no clang with llvm-cov of its version here (Debian: clang-19 and llvm-19)"
 fi
 clang=${tools% *}
 suffix=${tools#* }
 mkdir -p "$BUILD/coverage"
+[ -n "${FUZZ_CORPUS:-}" ] || "${PYTHON:-python3}" tests/fuzz/corpus.py unpack "$CORPUS" || exit 1
 # shellcheck disable=SC2086 # flags are words
 "$clang" -std=c99 -O1 -g -w -I. $CFLAGS_SODIUM -fprofile-instr-generate -fcoverage-mapping tests/fuzz/replay.c $LIBS_SODIUM -lm \
     -o "$BUILD/replay_coverage" || exit 1

@@ -6,6 +6,10 @@
 
 enum { PACKET_ROOM = 1400, PACKET_SEEN = 96 };
 
+#if NETCODE_PACKET_TYPES != 7
+#error "a packet type is new: what follows needs it"
+#endif
+/* Here, and where `type > 6` stands below. */
 static const uint8_t packet_is_for_server[NETCODE_PACKET_TYPES] = { 0, 0, 0, 1, 1, 1, 1 };
 static const uint8_t packet_is_for_client[NETCODE_PACKET_TYPES] = { 0, 1, 1, 0, 1, 1, 1 };
 static const uint8_t packet_is_replay_protected[NETCODE_PACKET_TYPES] = { 0, 0, 0, 0, 1, 1, 1 };
@@ -102,7 +106,6 @@ static int packet_opens( const uint8_t * data, int bytes, int to_server, const u
     opened = nc_packet_open( &packet, data, body, &channel );
     if ( opened && original )
         FUZZ_CHECK( memcmp( body, original->body, (size_t) packet.body_bytes ) == 0 );
-    FUZZ_CHECK( nc_packet_rules[packet.type].replay_protected == packet_is_replay_protected[packet.type] );
     if ( !packet_is_replay_protected[packet.type] )
         return opened;
     nc_replay_init( &replay, packet.sequence ? packet.sequence - 1 : 0 );

@@ -6,11 +6,14 @@
 #     run.sh --afl [SECONDS]    the same targets under AFL++, in persistent mode
 #
 # FUZZ_TARGETS="packet token" picks targets, FUZZ_JOBS says how many run at a time, FUZZ_CC names a clang. It starts from tests/fuzz/corpus,
-# in a copy: build/fuzz/corpus is what it grew to. What was found lies in build/fuzz, and runs again by
+# unpacked: build/fuzz/corpus is what it grew to. What was found lies in build/fuzz, runs again by the first line and is kept by the second:
 #     build/fuzz/TARGET_san FILE
+#     python3 tests/fuzz/corpus.py pack TARGET FILE
 set -u
 
 cd "$(dirname "$0")/../.." || exit 1
+# shellcheck source=tests/tools/skip.sh
+. tests/tools/skip.sh
 HERE=tests/fuzz
 BUILD=build/fuzz
 TARGETS=${FUZZ_TARGETS:-address packet token session messages}
@@ -62,9 +65,8 @@ find_clang() {
 }
 
 fresh_corpus() {
-    rm -rf "$BUILD/corpus/$1"
-    mkdir -p "$BUILD/corpus/$1"
-    [ -d "$HERE/corpus/$1" ] && cp "$HERE/corpus/$1"/* "$BUILD/corpus/$1/"
+    # shellcheck disable=SC2086 # targets are words
+    "${PYTHON:-python3}" "$HERE/corpus.py" unpack "$BUILD/corpus" $TARGETS || exit 1
 }
 
 # ---- libFuzzer ----
@@ -131,11 +133,10 @@ in_parallel() {
 run_libfuzzer() {
     CLANG=$(find_clang)
     if [ -z "$CLANG" ]; then
-        echo "fuzz skipped: no clang here links -fsanitize=fuzzer (Debian: clang-19 and libclang-rt-19-dev)"
-        exit 0
+        skip fuzz "no clang here links -fsanitize=fuzzer (Debian: clang-19 and libclang-rt-19-dev)"
     fi
+    fresh_corpus
     for target in $TARGETS; do
-        fresh_corpus "$target"
         build_target "$target" || exit 1
     done
     in_parallel fuzz_target
@@ -169,8 +170,8 @@ run_afl() {
         echo "fuzz with AFL++ skipped: no afl-fuzz here (Debian: afl++)"
         exit 0
     fi
+    fresh_corpus
     for target in $TARGETS; do
-        fresh_corpus "$target"
         if ! build_afl "$target" >"$BUILD/${target}_afl.log" 2>&1; then
             echo "fuzz with AFL++ skipped: its compiler can not build here: $(tail -1 "$BUILD/${target}_afl.log")"
             exit 0

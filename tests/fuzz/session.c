@@ -509,7 +509,7 @@ FUZZ_UNCOUNTED static void session_check_newcomer( int slot, int token )
     FUZZ_CHECK( memcmp( there->server_to_client_key, it->inner.route.server_to_client_key, NETCODE_KEY_BYTES ) == 0 );
     FUZZ_CHECK( place >= 0 && ( s.admit != 3 ) && ( s.admit != 2 || it->client_id & 1 ) );
     s.connects_of_token[token]++; /* records of never-ending ones may give way where there are few */
-    if ( expiring || s.server->memory.used.never_capacity >= 3 )
+    if ( expiring || s.server->handshakes.used.never_capacity >= 3 )
         FUZZ_CHECK( s.connects_of_token[token] == 1 );
     s.proved[place] = 1;
     s.slot_sequence[place] = 0;
@@ -758,9 +758,9 @@ static void session_loopback( uint8_t how )
     default:
         if ( !netcode_server_client_loopback( s.server, slot ) )
             break;
-        before = s.server->counters.packets_received[NETCODE_PACKET_PAYLOAD];
+        before = s.server->base.counters.packets_received[NETCODE_PACKET_PAYLOAD];
         netcode_server_process_loopback_packet( s.server, slot, data, bytes, SESSION_LOOPBACK_SEQUENCE + serial );
-        p->loopback_accepted += s.server->counters.packets_received[NETCODE_PACKET_PAYLOAD] - before;
+        p->loopback_accepted += s.server->base.counters.packets_received[NETCODE_PACKET_PAYLOAD] - before;
     }
 }
 
@@ -778,9 +778,9 @@ static void session_client_loopback( int party, uint8_t how )
     case 0: netcode_client_connect_loopback( client, how >> 2 & 1, 2 ); break;
     case 1: netcode_client_disconnect_loopback( client ); break;
     default:
-        before = client->counters.packets_received[NETCODE_PACKET_PAYLOAD];
+        before = client->base.counters.packets_received[NETCODE_PACKET_PAYLOAD];
         netcode_client_process_loopback_packet( client, data, bytes, SESSION_LOOPBACK_SEQUENCE + how );
-        p->loopback_accepted += client->counters.packets_received[NETCODE_PACKET_PAYLOAD] - before;
+        p->loopback_accepted += client->base.counters.packets_received[NETCODE_PACKET_PAYLOAD] - before;
     }
 }
 
@@ -1063,11 +1063,12 @@ static int session_aim( int nth, struct netcode_address_t * from )
     const nc_server_memory_t * memory = &s.server->memory;
     if ( !s.server->running )
         return -1;
-    for ( uint32_t i = s.server->pending_used.tail; i != FUZZ_NOWHERE; i = memory->pending_links[i].prev )
+    for ( uint32_t i = s.server->handshakes.in_progress.tail; i != FUZZ_NOWHERE;
+          i = s.server->handshakes.links[i].prev )
         if ( nth-- == 0 ) {
-            *from = memory->pending[i].address;
+            *from = s.server->handshakes.pending[i].address;
             for ( int k = 0; k < SESSION_TOKENS; k++ )
-                if ( memcmp( session_tokens[k].tag, memory->pending[i].tag, NC_TOKEN_TAG_BYTES ) == 0 )
+                if ( memcmp( session_tokens[k].tag, s.server->handshakes.pending[i].tag, NC_TOKEN_TAG_BYTES ) == 0 )
                     return k;
         }
     for ( int i = 0; i < s.slots; i++ )
@@ -1220,9 +1221,9 @@ FUZZ_UNCOUNTED static void session_check_inbox( const nc_inbox_t * inbox, uint32
     }
     session_check_list( &inbox->events, inbox->event_links );
     session_check_list( &inbox->orphans, inbox->queue_links );
-    session_check_list( &inbox->left, inbox->left_links );
+    session_check_list( &inbox->disconnected, inbox->disconnected_links );
     session_check_list( &inbox->ended, inbox->ended_links );
-    FUZZ_CHECK( inbox->queued == queued && inbox->reserved == reserved && inbox->left.count == left );
+    FUZZ_CHECK( inbox->queued == queued && inbox->reserved == reserved && inbox->disconnected.count == left );
     FUZZ_CHECK( pool->free_count + queued + pool->held + batch == pool->count );
     FUZZ_CHECK( inbox->events.count == queued + inbox->note_count - inbox->free_note_count );
     FUZZ_CHECK( !current || (uint32_t) p->held_count == pool->held );
@@ -1247,40 +1248,44 @@ FUZZ_UNCOUNTED static void session_check_slot( uint32_t index )
     FUZZ_CHECK( ( s.slot_tokens[index] == -1 ) == free && memory->inbox.queues[index].is_open == !free );
     if ( free )
         return;
-    FUZZ_CHECK( nc_server_slot_of_id( s.server, slot->client_id, nc_server_id_hash( s.server, slot->client_id ) ) ==
-                index );
+    FUZZ_CHECK( nc_server_slot_of_id( s.server, slot->client_id,
+                                      nc_handshake_id_hash( &s.server->handshakes, slot->client_id ) ) == index );
     FUZZ_CHECK( slot->session == s.slot_sessions[index] );
     if ( slot->loopback )
         return;
-    FUZZ_CHECK( nc_server_slot_at( s.server, &slot->address, nc_server_address_hash( s.server, &slot->address ) ) ==
-                index );
+    FUZZ_CHECK( nc_server_slot_at( s.server, &slot->address,
+                                   nc_handshake_address_hash( &s.server->handshakes, &slot->address ) ) == index );
     FUZZ_CHECK( memory->wheel.list_of[index] < NC_WHEEL_BUCKETS );
-    if ( session_tokens[s.slot_tokens[index]].expire != UINT64_MAX && memory->used.refused_up_to == 0 )
-        FUZZ_CHECK( nc_used_seen( &memory->used, session_tokens[s.slot_tokens[index]].tag,
-                                  nc_server_tag_hash( s.server, session_tokens[s.slot_tokens[index]].tag ) ) );
+    if ( session_tokens[s.slot_tokens[index]].expire != UINT64_MAX && s.server->handshakes.used.refused_up_to == 0 )
+        FUZZ_CHECK(
+            nc_used_seen( &s.server->handshakes.used, session_tokens[s.slot_tokens[index]].tag,
+                          nc_handshake_tag_hash( &s.server->handshakes, session_tokens[s.slot_tokens[index]].tag ) ) );
 }
 
 FUZZ_UNCOUNTED static void session_check_pending( void )
 {
     const nc_server_memory_t * memory = &s.server->memory;
-    session_check_list( &s.server->pending_used, memory->pending_links );
-    session_check_list( &s.server->pending_free, memory->pending_links );
-    FUZZ_CHECK( s.server->pending_used.count + s.server->pending_free.count == memory->pending_count );
-    for ( uint32_t i = s.server->pending_used.head; i != FUZZ_NOWHERE; i = memory->pending_links[i].next ) {
-        const nc_pending_t * it = &memory->pending[i];
+    session_check_list( &s.server->handshakes.in_progress, s.server->handshakes.links );
+    session_check_list( &s.server->handshakes.unused, s.server->handshakes.links );
+    FUZZ_CHECK( s.server->handshakes.in_progress.count + s.server->handshakes.unused.count ==
+                s.server->handshakes.capacity );
+    for ( uint32_t i = s.server->handshakes.in_progress.head; i != FUZZ_NOWHERE;
+          i = s.server->handshakes.links[i].next ) {
+        const nc_pending_t * it = &s.server->handshakes.pending[i];
         int same_tag = 0, same_address = 0, same_id = 0;
-        for ( uint32_t k = s.server->pending_used.head; k != FUZZ_NOWHERE; k = memory->pending_links[k].next ) {
-            int tag = memcmp( it->tag, memory->pending[k].tag, NC_TOKEN_TAG_BYTES ) == 0;
-            int address = netcode_address_equal( &it->address, &memory->pending[k].address );
+        for ( uint32_t k = s.server->handshakes.in_progress.head; k != FUZZ_NOWHERE;
+              k = s.server->handshakes.links[k].next ) {
+            int tag = memcmp( it->tag, s.server->handshakes.pending[k].tag, NC_TOKEN_TAG_BYTES ) == 0;
+            int address = netcode_address_equal( &it->address, &s.server->handshakes.pending[k].address );
             FUZZ_CHECK( k == i || !tag || !address );
             same_tag += tag;
             same_address += address;
-            same_id += it->client_id == memory->pending[k].client_id;
+            same_id += it->client_id == s.server->handshakes.pending[k].client_id;
         }
         FUZZ_CHECK( same_tag <= 4 && same_address <= 4 && same_id <= 4 );
         FUZZ_CHECK( memory->wheel.list_of[memory->slot_count + i] < NC_WHEEL_BUCKETS );
         /* it ends 10 s after the last answer, or twice that behind a backlog */
-        FUZZ_CHECK( s.server->clock.now - it->answer_time <= 20.01 || s.is_over );
+        FUZZ_CHECK( s.server->base.clock.now - it->answer_time <= 20.01 || s.is_over );
     }
 }
 
@@ -1292,14 +1297,14 @@ FUZZ_UNCOUNTED static void session_check_server( void )
     if ( !s.server )
         return;
     netcode_server_stats( s.server, &stats );
-    session_check_counters( 0, &s.server->counters, &s.server->outbox );
+    session_check_counters( 0, &s.server->base.counters, &s.server->base.outbox );
     left = session_sum( stats.disconnects, NETCODE_SERVER_CLIENT_DISCONNECT_REASONS );
     FUZZ_CHECK( stats.connects - left == (uint64_t) stats.clients );
     FUZZ_CHECK( stats.handshakes >= stats.handshakes_expired + stats.handshakes_evicted );
     if ( !s.server->memory.block )
         return;
     session_check_inbox( &s.server->memory.inbox, NC_RECEIVE_BATCH, &s.parties[0], s.server->retired_pools == NULL );
-    session_check_used( &s.server->memory.used );
+    session_check_used( &s.server->handshakes.used );
     if ( !s.server->running )
         return;
     session_check_list( &s.server->active, s.server->memory.active_links );
@@ -1320,7 +1325,7 @@ FUZZ_UNCOUNTED static void session_check_client( int party )
         return;
     netcode_client_stats( client, &stats );
     netcode_client_report( client, &report );
-    session_check_counters( party, &client->counters, &client->outbox );
+    session_check_counters( party, &client->base.counters, &client->base.outbox );
     session_check_inbox( &client->inbox, NC_CLIENT_BATCH, &s.parties[party], 1 );
     FUZZ_CHECK( stats.connects - stats.disconnects == ( client->state == NETCODE_CLIENT_STATE_CONNECTED ) );
     FUZZ_CHECK( report.state == netcode_client_state( client ) && strlen( report.text ) > 4 );

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 
+import index
 import source
 
 CC = os.environ.get("CC", "cc").split()
@@ -188,6 +189,12 @@ def check_uses(text):
         faults += ["%s: %s uses %s and does not say so" % (cite(text, room.start), room, name) for name in sorted(used - listed)]
         faults += ["%s: %s says that it uses %s" % (cite(text, room.start), room, name) for name in sorted(listed - used)]
     return faults
+
+
+def check_index(text):
+    """The index at the top names the rooms, their questions and the public functions that the file holds."""
+    wrong = index.fault(text)
+    return [wrong] if wrong else []
 
 
 def check_libsodium_in_its_room(text):
@@ -377,6 +384,7 @@ OF_THE_HEADER = (
     check_mutable_data,
     check_private_macros_undefined,
     check_decisions,
+    check_index,
 )
 OF_EVERY_FILE = (check_function_lengths, check_citations, check_unfinished)
 

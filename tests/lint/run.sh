@@ -1,5 +1,5 @@
 #!/bin/sh
-# make lint: the format, two analysers, the rules of the house, and the checks of these checks. Runs all of it before it fails.
+# make lint: the format, two analysers, the rules of the house, the tables of faults, and the checks of these checks. Runs all of it before it fails.
 set -u
 
 cd "$(dirname "$0")/../.." || exit 1
@@ -59,7 +59,7 @@ check() {
 
 # The vectors come from the codec in peer.py, which shares nothing with the library. They are kept, so that make test needs no Python.
 vectors() {
-    "${PYTHON:-python3}" tests/vectors.py | diff - tests/vectors.h
+    "${PYTHON:-python3}" tests/vectors.py | cmp - tests/unit/vectors.inc
 }
 
 shell() {
@@ -77,9 +77,11 @@ mkdir -p build
 
 step "the checks of the house can fail" "${PYTHON:-python3}" tests/lint/lint.py --selftest
 step "the rules of the house" "${PYTHON:-python3}" tests/lint/lint.py
+step "each fault of tests/faults finds its text" "${PYTHON:-python3}" tests/faults/run.py --stale
+step "the numbers in tests/README.md are what can be counted" "${PYTHON:-python3}" tests/lint/claims.py
 step "format (make format mends it)" format
 step "clang-tidy" tidy
 step "cppcheck" check
-step "tests/vectors.h is what tests/vectors.py prints" vectors
+step "tests/unit/vectors.inc is what tests/vectors.py prints" vectors
 step "shellcheck" shell
 [ "$failed" = 0 ]

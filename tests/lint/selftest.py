@@ -1,6 +1,8 @@
 """Shows that the checks of lint.py can fail: each is given a small sound library, which it must accept, and broken copies, which it must
 refuse."""
 
+import index
+
 ROOMS = (
     ("PLATFORM", "static int nc_init_count;\nstatic int nc_log_threshold;\nstatic void * nc_printf_function;\n"
                  "static int nc_packet_tagging;\nstatic int nc_client_error;\nstatic int nc_server_error;\n"
@@ -55,7 +57,7 @@ def sample():
     for number, (name, body) in enumerate(ROOMS, 1):
         uses = USES.get(name, "nothing")
         text += "/* ====\n    ROOM %d: %s\n    Which question?\n    Uses: %s.\n   ==== */\n%s" % (number, name, uses, body)
-    return text + "#endif\n"
+    return index.made(text) + text + "#endif\n"
 
 
 LONG = "static int nc_server_long( int a )\n{\n" + "    a++;\n" * 71 + "}\n"
@@ -91,6 +93,7 @@ BREAKS = (
     ("check_citations", "; Challenge Token */", "; The Challenge */"),
     ("check_decisions", "Decision 7", "Decision 8"),
     ("check_decisions", "13  WHERE IT DEPARTS", "13  Elsewhere"),
+    ("check_index", " 5 token      Which question?", " 5 token      Why?"),
     ("check_unfinished", "Updates.", "TO" + "DO: updates."),
 )
 

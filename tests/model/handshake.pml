@@ -146,7 +146,7 @@ byte client_aged, overdue;
 /* nc_server_check_records, nc_server_screen_request: TOKEN_REFUSED_UP_TO */
 #define REFUSED_UP_TO( s, t ) ( ( t ) < mark[s] )
 
-/* nc_server_check_rivals: is somebody there already, at this address or under this id? */
+/* nc_server_check_connected: is somebody there already, at this address or under this id? */
 #define RIVAL_IN( s, t, a, i ) ( SLOT( s, i ) != 0 && ( SLOT_ADDRESS( s, i ) == ( a ) || ID( SLOT_TOKEN( s, i ) ) == ID( t ) ) )
 #if SLOTS == 1
 #define IS_RIVALLED( s, t, a ) RIVAL_IN( s, t, a, 0 )

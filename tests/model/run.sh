@@ -9,6 +9,8 @@
 set -u
 
 cd "$(dirname "$0")/../.." || exit 1
+# shellcheck source=tests/tools/skip.sh
+. tests/tools/skip.sh
 model=$PWD/tests/model/handshake.pml
 work=$PWD/build/model
 CC=${CC:-cc}
@@ -106,8 +108,7 @@ case ${1:-} in
     ;;
 esac
 if ! command -v spin >/dev/null 2>&1; then
-    echo "model skipped: spin is not installed (package spin)"
-    exit 0
+    skip model "spin is not installed (package spin)"
 fi
 if [ "${1:-}" = --trace ]; then
     cd "$work/$2" && exec ./pan -r

@@ -338,7 +338,7 @@ class Body:
 
     def limit(self, at):
         name = self.tokens[at].text
-        if name in ("NC_NOTHING", "NC_MESSAGES_NOTHING", "NC_VERSION_INFO", "NC_VERSION_INFO_OLD", "NETCODE_VERSION_FULL"):
+        if name in ("NC_NOTHING", "NC_VERSION_INFO", "NC_VERSION_INFO_OLD", "NETCODE_VERSION_FULL"):
             return
         self.add("constant +-1", at, at, "( %s + 1 )" % name)
         self.add("constant +-1", at, at, "( %s - 1 )" % name)

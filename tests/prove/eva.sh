@@ -6,9 +6,10 @@
 set -u
 
 cd "$(dirname "$0")/../.." || exit 1
+# shellcheck source=tests/tools/skip.sh
+. tests/tools/skip.sh
 if ! command -v frama-c >/dev/null; then
-    echo "eva skipped: frama-c is not installed (Debian: frama-c-base)"
-    exit 0
+    skip eva "frama-c is not installed (Debian: frama-c-base)"
 fi
 mkdir -p build/prove
 failed=0

@@ -21,7 +21,7 @@ enum { BY_TAG, BY_ID, TABLES }; /* nc_table_t.mask tells which */
 static place_t tables[TABLES][CAPACITY];
 static place_t * const table = tables[BY_TAG];
 static uint32_t inserted; /* the last record that got a tag */
-static uint32_t crowded;  /* what nc_used_crowded answers where it has a proof of its own */
+static uint32_t crowded;  /* what nc_used_earliest_if_full answers where it has a proof of its own */
 
 void answer_table_insert( nc_table_t * it, uint32_t hash, uint32_t index )
 {
@@ -133,7 +133,7 @@ static void make_used( any_used_t * it )
     used->never_count = any_u32();
     used->never_oldest = any_u32();
     used->refused_up_to = any_u64();
-    used->oldest_never_gives_way = any_int();
+    used->evicts_oldest_never = any_int();
     for ( int i = 0; i < CAPACITY; i++ ) {
         nc_used_record_t record = any_record();
         if ( i < EXPIRING )
@@ -256,7 +256,7 @@ void prove_used_insert_never( void )
     uint32_t hash = any_u32(), probe = any_below( CAPACITY ), count = it.used.never_count;
     place_t place = table[probe];
     newcomer.expire_timestamp = UINT64_MAX;
-    CLAIM( nc_used_has_room_for_never( &it.used ) == ( it.used.oldest_never_gives_way || count < NEVER ) );
+    CLAIM( nc_used_can_insert_never( &it.used ) == ( it.used.evicts_oldest_never || count < NEVER ) );
     nc_used_insert( &it.used, &newcomer, hash, any_u32() );
     uint32_t oldest = before.used.never_oldest, record = EXPIRING + ( count < NEVER ? count : oldest );
     CLAIM( is_heap( &it ) && is_ring( &it ) && it.used.never_count == count + ( count < NEVER ) );
@@ -298,7 +298,7 @@ void prove_used_crowded( void )
     }
     for ( uint32_t i = EXPIRING; i < CAPACITY; i++ )
         GIVEN( !tables[BY_ID][i].is_there );
-    uint32_t index = nc_used_crowded( &it.used, client_id, hash );
+    uint32_t index = nc_used_earliest_if_full( &it.used, client_id, hash );
     CLAIM( ( index != NOWHERE ) == ( count >= 4 ) );
     if ( index != NOWHERE )
         CLAIM( index < EXPIRING && it.records[index].client_id == client_id &&

@@ -1,4 +1,4 @@
-/*  Proofs of pool and inbox, with two clients, two buffers of 32 bytes (small.edit) and five notes (netcode.h
+/*  Proofs of pool and inbox, with two clients, two buffers of 32 bytes (small.faults) and five notes (netcode.h
     has two for each client and some to spare): one step from any state that they can be in. Run: tests/prove/run.sh inbox
 
     The invariant is is_box: whatever is kept twice agrees, and payloads stand in the order of their arrival.
@@ -52,8 +52,22 @@ void prove_pool( void )
     uint32_t back = any_below( BUFFERS );
     if ( back >= count )
         return;
-    nc_pool_give( &box.pool, taken[back] );
+    nc_pool_free( &box.pool, taken[back] );
     CLAIM( nc_pool_take( &box.pool ) == taken[back] );
+}
+
+/* Whatever address a caller hands in: it is the buffer's in which it lies, and nobody's outside of all. */
+void prove_pool_find( void )
+{
+    box_t box;
+    make_pool( &box );
+    uintptr_t first = (uintptr_t) box.pool.buffers, address = (uintptr_t) any_u64();
+    uint32_t found = nc_pool_find( &box.pool, (const void *) address );
+    if ( address < first || address - first >= (uintptr_t) BUFFERS * NC_BUFFER_STRIDE )
+        CLAIM( found == NOWHERE );
+    else
+        CLAIM( found < BUFFERS && address - first >= (uintptr_t) found * NC_BUFFER_STRIDE &&
+               address - first < (uintptr_t) ( found + 1 ) * NC_BUFFER_STRIDE );
 }
 
 /* ---- inbox: each array a thing of its own, which spares the solver much ---- */
@@ -65,7 +79,7 @@ static uint8_t payloads[BUFFERS][NC_BUFFER_STRIDE - NC_BUFFER_HEADER_BYTES];
 static uint8_t states[BUFFERS];
 static uint32_t free_list[BUFFERS], free_notes[NOTES];
 static nc_queue_t queues[CLIENTS];
-static nc_link_t queue_links[BUFFERS], left_links[CLIENTS], event_links[BUFFERS + NOTES], ended_links[NOTES];
+static nc_link_t queue_links[BUFFERS], disconnected_links[CLIENTS], event_links[BUFFERS + NOTES], ended_links[NOTES];
 static nc_note_t notes[NOTES];
 static uint64_t arrivals; /* the sequence of the payload that came last, of all clients */
 
@@ -135,7 +149,7 @@ static void show_lists( void )
     show( &queues[1].list, queue_links, queue_members, BUFFERS, QUEUE_1 );
     show( &inbox.orphans, queue_links, queue_members, BUFFERS, ORPHANS );
     show( &inbox.events, event_links, event_members, BUFFERS + NOTES, EVENTS );
-    show( &inbox.left, left_links, left_members, CLIENTS, LEFT );
+    show( &inbox.disconnected, disconnected_links, left_members, CLIENTS, LEFT );
     show( &inbox.ended, ended_links, ended_members, NOTES, ENDED );
 }
 
@@ -149,9 +163,10 @@ static void put( member_t * member, uint8_t from, uint8_t to )
 /* Into a list, or out of it. */
 static void move( nc_list_t * list, nc_link_t * links, uint32_t index, int is_inserted )
 {
-    nc_list_t * const lists[6] = { &queues[0].list, &queues[1].list, &inbox.orphans,
-                                   &inbox.events,   &inbox.left,     &inbox.ended };
-    nc_link_t * const links_of[6] = { queue_links, queue_links, queue_links, event_links, left_links, ended_links };
+    nc_list_t * const lists[6] = { &queues[0].list, &queues[1].list,     &inbox.orphans,
+                                   &inbox.events,   &inbox.disconnected, &inbox.ended };
+    nc_link_t * const links_of[6] = { queue_links, queue_links,        queue_links,
+                                      event_links, disconnected_links, ended_links };
     member_t * const members[6] = { queue_members, queue_members, queue_members,
                                     event_members, left_members,  ended_members };
     const uint32_t most[6] = { BUFFERS, BUFFERS, BUFFERS, BUFFERS + NOTES, CLIENTS, NOTES };
@@ -245,8 +260,9 @@ static uint32_t count_of( uint32_t state )
 static int is_queue( uint32_t client )
 {
     const nc_queue_t * queue = &queues[client];
-    int good = queue->is_open <= 1 && queue->is_left == ( !queue->is_open && queue->list.count > 0 );
-    return good && queue->list.count <= inbox.quota && left_members[client].list == ( queue->is_left ? LEFT : NO_LIST );
+    int good = queue->is_open <= 1 && queue->is_disconnected == ( !queue->is_open && queue->list.count > 0 );
+    return good && queue->list.count <= inbox.quota &&
+           left_members[client].list == ( queue->is_disconnected ? LEFT : NO_LIST );
 }
 
 /*  A note of a session's one end knows the other end's, where both are unread; a queue knows the unread CONNECTED of
@@ -257,11 +273,11 @@ static int is_note( uint32_t nth, uint32_t used )
     int is_connected = note->type == NETCODE_EVENT_CONNECTED;
     if ( note->client_index >= CLIENTS || ( !is_connected && note->type != NETCODE_EVENT_DISCONNECTED ) )
         return 0;
-    if ( note->partner == NOWHERE )
+    if ( note->pair == NOWHERE )
         return !is_connected || queues[note->client_index].connected_note == nth;
-    if ( note->partner >= NOTES || !( used >> note->partner & 1 ) || notes[note->partner].partner != nth )
+    if ( note->pair >= NOTES || !( used >> note->pair & 1 ) || notes[note->pair].pair != nth )
         return 0;
-    return notes[note->partner].client_index == note->client_index && notes[note->partner].type != note->type;
+    return notes[note->pair].client_index == note->client_index && notes[note->pair].type != note->type;
 }
 
 static int is_present( uint32_t client, uint32_t used )
@@ -269,7 +285,7 @@ static int is_present( uint32_t client, uint32_t used )
     uint32_t note = queues[client].connected_note;
     if ( note == NOWHERE )
         return 1;
-    return note < NOTES && queues[client].is_open && ( used >> note & 1 ) && notes[note].partner == NOWHERE &&
+    return note < NOTES && queues[client].is_open && ( used >> note & 1 ) && notes[note].pair == NOWHERE &&
            notes[note].type == NETCODE_EVENT_CONNECTED && notes[note].client_index == client;
 }
 
@@ -285,12 +301,12 @@ static int is_told_in_order( uint32_t nth, uint32_t used )
         uint8_t other = event_members[BUFFERS + i].stamp;
         if ( i == nth || !( used >> i & 1 ) || notes[i].client_index != note->client_index )
             continue;
-        if ( note->partner == NOWHERE )
+        if ( note->pair == NOWHERE )
             good &= is_connected == ( other < stamp );
-        else if ( note->partner == i )
+        else if ( note->pair == i )
             good &= is_connected == ( stamp < other );
         else
-            good &= ( other < stamp ) == ( other < event_members[BUFFERS + note->partner].stamp );
+            good &= ( other < stamp ) == ( other < event_members[BUFFERS + note->pair].stamp );
     }
     return good && !( queues[note->client_index].is_open && queues[note->client_index].connected_note == NOWHERE );
 }
@@ -301,7 +317,7 @@ static int are_notes( uint32_t used )
     for ( uint32_t i = 0; i < NOTES; i++ ) {
         int is_used = (int) ( used >> i & 1 );
         good = good && ( !is_used || ( is_note( i, used ) && is_told_in_order( i, used ) ) );
-        int is_ended = is_used && notes[i].partner != NOWHERE && notes[i].type == NETCODE_EVENT_DISCONNECTED;
+        int is_ended = is_used && notes[i].pair != NOWHERE && notes[i].type == NETCODE_EVENT_DISCONNECTED;
         good &= ended_members[i].list == ( is_ended ? ENDED : NO_LIST );
         good &= event_members[BUFFERS + i].list == ( is_used ? EVENTS : NO_LIST );
     }
@@ -341,14 +357,14 @@ static void place_inbox( void )
     inbox.pool = &pool;
     inbox.queues = queues;
     inbox.queue_links = queue_links;
-    inbox.left_links = left_links;
+    inbox.disconnected_links = disconnected_links;
     inbox.event_links = event_links;
     inbox.notes = notes;
     inbox.free_notes = free_notes;
     inbox.ended_links = ended_links;
     inbox.client_count = CLIENTS;
     inbox.note_count = NOTES;
-    inbox.events_are_taken = any_int() != 0;
+    inbox.events_are_read = any_int() != 0;
     pool.free_count = any_u32();
     pool.held = any_u32();
     arrivals = any_u64();
@@ -359,7 +375,7 @@ static void any_queue( nc_queue_t * queue )
 {
     queue->connected_note = any_u32();
     queue->is_open = any_u8();
-    queue->is_left = any_u8();
+    queue->is_disconnected = any_u8();
 }
 
 static void any_cells( void )
@@ -431,7 +447,7 @@ void prove_inbox_reset( void )
     }
     nc_inbox_reset( &inbox, &pool, any_u32() );
     CLAIM( is_empty( &queues[0].list ) && is_empty( &queues[1].list ) && is_empty( &inbox.orphans ) );
-    CLAIM( is_empty( &inbox.left ) && is_empty( &inbox.events ) && is_empty( &inbox.ended ) );
+    CLAIM( is_empty( &inbox.disconnected ) && is_empty( &inbox.events ) && is_empty( &inbox.ended ) );
     CLAIM( is_box() );
 }
 
@@ -489,7 +505,7 @@ void prove_inbox_give( void )
     uint32_t index = any_below( BUFFERS );
     GIVEN( states[index] == NC_BUFFER_HELD );
     pool.held--;
-    nc_pool_give( &pool, index );
+    nc_pool_free( &pool, index );
     CLAIM( is_box() );
 }
 

@@ -117,15 +117,24 @@ void prove_messages_number_round_trip( void )
 
 /* ---- frames ---- */
 
+static uint32_t
+    varints[2 * NC_MESSAGES_RANGES]; /* those that were read, and whether the reader had failed behind each */
+static int varint_failed[2 * NC_MESSAGES_RANGES], varint_count;
+
 /* Where one stands for the reader of varints: all that prove_messages_varint allows. */
 uint32_t answer_varint( nc_source_t * source )
 {
+    uint32_t value = any_below( 1u << 28 );
     size_t bytes = any_size_up_to( 4 );
     GIVEN( bytes <= rest_of( source ) );
     source->at += bytes;
     source->failed |= any_int() != 0;
     GIVEN( bytes > 0 || source->failed );
-    return any_below( 1u << 28 );
+    if ( varint_count < 2 * NC_MESSAGES_RANGES ) {
+        varints[varint_count] = value;
+        varint_failed[varint_count++] = source->failed;
+    }
+    return value;
 }
 
 /* Ranges that are taken go downwards from 33 below the newest, apart from each other, and end 255 below it. */
@@ -138,18 +147,53 @@ static void claim_ranges( const nc_acks_t * acks )
     CLAIM( nth == 0 || acks->high[nth] > acks->low[nth - 1] );
 }
 
+/* Any frame of ranges is read: `before` is where, `had` how many ranges there were, the result whether it is taken. */
+static int read_any_ranges( nc_source_t * before, nc_acks_t * acks, int * had, int * failed )
+{
+    nc_source_t source = any_beginning( 1 + NC_MESSAGES_RANGES * 8 + 1 );
+    *before = source;
+    acks->valid = any_int();
+    *had = acks->count = any_int();
+    GIVEN( *had >= 0 && *had <= NC_MESSAGES_RANGES );
+    int good = nc_frame_read_ranges( &source, acks );
+    claim_moved( before, &source );
+    CLAIM( good || acks->count == *had );
+    *failed = source.failed;
+    return good;
+}
+
 void prove_messages_read_ranges( void )
 {
-    nc_source_t source = any_beginning( 1 + NC_MESSAGES_RANGES * 8 + 1 ), before = source;
+    nc_source_t before;
     nc_acks_t acks;
-    acks.valid = any_int();
-    int had = acks.count = any_int();
-    GIVEN( had >= 0 && had <= NC_MESSAGES_RANGES );
-    int good = nc_frame_read_ranges( &source, &acks );
-    claim_moved( &before, &source );
-    CLAIM( good || acks.count == had );
+    int had, failed, good = read_any_ranges( &before, &acks, &had, &failed );
     if ( good ) {
-        CLAIM( acks.valid && had == 0 && !source.failed );
+        CLAIM( acks.valid && had == 0 && !failed );
+        claim_ranges( &acks );
+    }
+}
+
+/* The same from both sides: what is taken, and that nothing else is refused. */
+void prove_messages_read_ranges_exact( void )
+{
+    nc_source_t before;
+    nc_acks_t acks;
+    int had, failed, good = read_any_ranges( &before, &acks, &had, &failed );
+
+    /* The other side: it is taken exactly if an ack is valid, there was no such frame before, and each range fits. */
+    uint32_t wanted = rest_of( &before ) ? *before.at : 0, at = 33;
+    int fits = acks.valid && had == 0 && wanted >= 1 && wanted <= NC_MESSAGES_RANGES;
+    for ( uint32_t i = 0; i < NC_MESSAGES_RANGES && fits; i++ ) {
+        uint32_t skip = varints[2 * i], run = varints[2 * i + 1];
+        if ( i >= wanted )
+            break;
+        fits = !varint_failed[2 * i + 1] && run > 0 && skip < 256 && run <= 256 && at + skip + run <= 256;
+        CLAIM( !good || ( acks.high[i] == at + skip && acks.low[i] == at + skip + run - 1 ) );
+        at += skip + run;
+    }
+    CLAIM( good == fits );
+    if ( good ) {
+        CLAIM( (uint32_t) acks.count == wanted );
         claim_ranges( &acks );
     }
 }

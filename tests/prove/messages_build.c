@@ -143,8 +143,8 @@ void prove_messages_carriers( void )
     }
     nc_build_carry( &messages, &build, message );
     CLAIM( build.holds && message->carrier_count <= NC_MESSAGES_CARRIERS );
-    int held = nc_message_leave( message, probe );
+    int held = nc_message_remove_carrier( message, probe );
     CLAIM( held == ( probe == number || ( at >= 0 && !( at == 0 && count == NC_MESSAGES_CARRIERS ) ) ) );
-    CLAIM( !nc_message_leave( message, probe ) );
-    CLAIM( probe == number || nc_message_leave( message, number ) );
+    CLAIM( !nc_message_remove_carrier( message, probe ) );
+    CLAIM( probe == number || nc_message_remove_carrier( message, number ) );
 }

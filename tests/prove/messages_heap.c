@@ -1,5 +1,5 @@
 /*  Proofs of the messages' heap: one step from any heap of 10 units of 16 bytes, with two sizes that are kept ready
-    and two places of a list that are looked at instead of eight (small.edit). Run: tests/prove/run.sh
+    and two places of a list that are looked at instead of eight (small.faults). Run: tests/prove/run.sh
     messages_heap
 
     messages_heap_few.c has the same with 6 units, for steps that change more, messages_heap_one.c with one place
@@ -318,7 +318,7 @@ void prove_messages_heap_give( void )
     any_heap();
     uint32_t unit = any_below( UNITS );
     GIVEN( state.taken >> unit & 1 && ( probe < 4 + 4 * unit || probe >= 4 + 4 * ( unit + state.units[unit] ) ) );
-    nc_heap_give( &heap, place_of( unit ) );
+    nc_heap_free( &heap, place_of( unit ) );
     claim_heap( 0, 1u << unit );
 }
 

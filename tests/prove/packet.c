@@ -7,6 +7,9 @@
 /* Longer ones end at nc_arrival_screen; the readers are proved beyond. */
 enum { MOST = NC_BUFFER_CAPACITY };
 
+#if NETCODE_PACKET_TYPES != 7
+#error "a packet type is new: what follows needs it"
+#endif
 /* The sizes that a body of each type may have. Standard: Packets */
 static int body_fits( int type, int bytes )
 {

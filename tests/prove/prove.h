@@ -19,7 +19,7 @@
 #define PROVE_TRIES 2
 #endif
 double prove_left( uint64_t tick, double now );
-#include "netcode_small.h" /* with smaller tables: small.edit */
+#include "netcode_small.h" /* with smaller tables: small.faults */
 #else
 #include "netcode.h"
 #endif

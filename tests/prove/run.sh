@@ -5,7 +5,7 @@
 #     run.sh quick [FILTER...]    those that take five minutes of one core altogether
 #     run.sh sample              half of these, another half with other commits
 #     run.sh open [FILTER...]     those that no run has been seen to end with, see proofs.list
-#     run.sh --plants [FILTER...] plants a fault for each proof, plants/*.edit: the proof must fail
+#     run.sh --plants [FILTER...] plants the faults of tests/faults that are for proofs: each proof must fail
 #
 # CBMC 6 is in Debian 13, and so is kissat, a solver. Where they are not installed, they are run in a Debian 13 of their own, made once by
 # debootstrap in build/prove/trixie (PROVE_ROOT names another folder), which needs root and the network. Where that can not be had, nothing
@@ -16,10 +16,8 @@ set -u
 cd "$(dirname "$0")/../.." || exit 1
 root=${PROVE_ROOT:-$PWD/build/prove/trixie}
 
-skip() {
-    echo "prove skipped: $1"
-    exit 0
-}
+# shellcheck source=tests/tools/skip.sh
+. tests/tools/skip.sh
 
 mirror() {
     # apt knows which of its sources is Debian itself once it has fetched their lists.
@@ -31,10 +29,10 @@ mirror() {
 
 # A folder of that name is a whole one: it is made under another.
 make_root() {
-    [ "$(id -u)" = 0 ] || skip "cbmc is not installed, and without root no Debian 13 can be made that has it"
-    command -v debootstrap >/dev/null || skip "cbmc is not installed, and without debootstrap no Debian 13 can be made that has it"
+    [ "$(id -u)" = 0 ] || skip prove "cbmc is not installed, and without root no Debian 13 can be made that has it"
+    command -v debootstrap >/dev/null || skip prove "cbmc is not installed, and without debootstrap no Debian 13 can be made that has it"
     mirror=$(mirror)
-    [ -n "$mirror" ] || skip "cbmc is not installed, and apt names no Debian mirror"
+    [ -n "$mirror" ] || skip prove "cbmc is not installed, and apt names no Debian mirror"
     proxy=$(apt-config dump Acquire::http::Proxy | sed -n 's/^[^"]*"\(.*\)";$/\1/p')
     [ -z "$proxy" ] || [ "$proxy" = DIRECT ] || export http_proxy="$proxy"
     mkdir -p "${root%/*}"
@@ -42,7 +40,7 @@ make_root() {
     echo "making a Debian 13 with cbmc in $root"
     if ! debootstrap --variant=minbase --include=cbmc,kissat,libc6-dev trixie "$root.new" "$mirror" >"$root.log" 2>&1; then
         rm -rf --one-file-system "$root.new"
-        skip "debootstrap made no Debian 13 with cbmc (its last word: $(tail -n 1 "$root.log"))"
+        skip prove "debootstrap made no Debian 13 with cbmc (its last word: $(tail -n 1 "$root.log"))"
     fi
     mv "$root.new" "$root"
 }
@@ -52,7 +50,12 @@ if command -v cbmc >/dev/null && command -v goto-cc >/dev/null && command -v kis
 elif [ ! -e "$root" ]; then
     make_root
 elif [ ! -x "$root/usr/bin/cbmc" ] || [ ! -x "$root/usr/bin/kissat" ] || [ ! -e "$root/usr/include/stdio.h" ]; then
-    skip "$root lacks cbmc, kissat or libc6-dev: install them there, or remove it"
+    skip prove "$root lacks cbmc, kissat or libc6-dev: install them there, or remove it"
 fi
-[ -z "$root" ] || chroot "$root" true 2>/dev/null || skip "this machine does not let $root be entered"
-PROVE_ROOT=$root exec "${PYTHON:-python3}" tests/prove/run.py "$@"
+[ -z "$root" ] || chroot "$root" true 2>/dev/null || skip prove "this machine does not let $root be entered"
+export PROVE_ROOT="$root"
+if [ "${1:-}" = --plants ]; then
+    shift
+    FAULTS_READY="prove" exec "${PYTHON:-python3}" tests/faults/run.py --by prove "$@"
+fi
+exec "${PYTHON:-python3}" tests/prove/run.py "$@"

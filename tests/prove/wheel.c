@@ -1,4 +1,4 @@
-/*  Proofs of the wheel of timers, at 8 buckets and a few timers (small.edit): one step from any state that it can
+/*  Proofs of the wheel of timers, at 8 buckets and a few timers (small.faults): one step from any state that it can
     be in, at every tick that the wheel can stand at. Run: tests/prove/run.sh wheel
 
     What is proved elsewhere has a stand-in here: how many ticks a time is (prove_wheel_tick, table.c, at the true size) answer_tick says, any number
@@ -8,7 +8,7 @@
 #define PROVE_SMALL
 #include "prove.h"
 
-/* How long it is up to a tick: (double) tick / NC_WHEEL_BUCKETS - now, which small.edit gives this name. */
+/* How long it is up to a tick: (double) tick / NC_WHEEL_BUCKETS - now, which small.faults gives this name. */
 static double said_time, said_left;
 static uint64_t said_tick, left_tick;
 static int left_calls;

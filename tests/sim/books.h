@@ -19,7 +19,7 @@ static void sim_check_inbox( const nc_inbox_t * inbox, uint32_t batch )
     }
     SIM_BOOK( inbox->reserved == reserved );
     SIM_BOOK( inbox->queued == queued );
-    SIM_BOOK( inbox->left.count == left );
+    SIM_BOOK( inbox->disconnected.count == left );
     SIM_BOOK( inbox->events.count == inbox->queued + inbox->note_count - inbox->free_note_count );
     SIM_BOOK( inbox->pool->count == inbox->pool->free_count + inbox->queued + inbox->pool->held + batch );
 }
@@ -73,8 +73,10 @@ static void sim_check_slot( const struct netcode_server_t * s, uint32_t index )
     SIM_BOOK( sodium_is_zero( slot->client_to_server_key, NETCODE_KEY_BYTES ) == !is_taken );
     if ( !is_taken )
         return;
-    SIM_BOOK( nc_server_slot_of_id( s, slot->client_id, nc_server_id_hash( s, slot->client_id ) ) == index );
-    SIM_BOOK( nc_server_slot_at( s, &slot->address, nc_server_address_hash( s, &slot->address ) ) == index );
+    SIM_BOOK( nc_server_slot_of_id( s, slot->client_id, nc_handshake_id_hash( &s->handshakes, slot->client_id ) ) ==
+              index );
+    SIM_BOOK( nc_server_slot_at( s, &slot->address, nc_handshake_address_hash( &s->handshakes, &slot->address ) ) ==
+              index );
     SIM_BOOK( nc_sieve_find( &memory->sieve, nc_address_key( &slot->address, s->address_factor ) ) != UINT32_MAX );
     SIM_BOOK( slot->sequence >> 63 == 0 );
 }
@@ -82,7 +84,7 @@ static void sim_check_slot( const struct netcode_server_t * s, uint32_t index )
 static void sim_check_memory( const struct netcode_server_t * s )
 {
     const nc_server_memory_t * memory = &s->memory;
-    uint32_t taken = 0, walked = 0, used = s->pending_used.count, timers = 0;
+    uint32_t taken = 0, walked = 0, used = s->handshakes.in_progress.count, timers = 0;
     for ( uint32_t i = 0; i < memory->slot_count; i++ ) {
         sim_check_slot( s, i );
         taken += memory->slots[i].state != NC_SLOT_FREE;
@@ -91,19 +93,20 @@ static void sim_check_memory( const struct netcode_server_t * s )
     SIM_BOOK( sim_table_count( &memory->slot_by_id ) == taken );
     SIM_BOOK( sim_table_count( &memory->slot_by_address ) == taken );
     SIM_BOOK( sim_sieve_count( &memory->sieve ) == taken );
-    SIM_BOOK( used + s->pending_free.count == memory->pending_count );
+    SIM_BOOK( used + s->handshakes.unused.count == s->handshakes.capacity );
     SIM_BOOK( s->running || used == 0 );
-    for ( uint32_t i = 0; i < memory->pending_count; i++ )
+    for ( uint32_t i = 0; i < s->handshakes.capacity; i++ )
         timers += memory->wheel.list_of[memory->slot_count + i] != NC_WHEEL_LISTS;
-    for ( uint32_t i = s->pending_used.head; i != UINT32_MAX && walked <= used; i = memory->pending_links[i].next ) {
-        SIM_BOOK( !sodium_is_zero( memory->pending[i].server_to_client_key, NETCODE_KEY_BYTES ) );
+    for ( uint32_t i = s->handshakes.in_progress.head; i != UINT32_MAX && walked <= used;
+          i = s->handshakes.links[i].next ) {
+        SIM_BOOK( !sodium_is_zero( s->handshakes.pending[i].server_to_client_key, NETCODE_KEY_BYTES ) );
         walked++;
     }
     SIM_BOOK( timers == used );
     SIM_BOOK( walked == used );
-    SIM_BOOK( sim_table_count( &memory->pending_by_address ) == used );
-    SIM_BOOK( sim_table_count( &memory->pending_by_tag ) == used );
-    SIM_BOOK( sim_table_count( &memory->pending_by_id ) == used );
+    SIM_BOOK( sim_table_count( &s->handshakes.by_address ) == used );
+    SIM_BOOK( sim_table_count( &s->handshakes.by_tag ) == used );
+    SIM_BOOK( sim_table_count( &s->handshakes.by_id ) == used );
 }
 
 /*  A payload that finds no room was accepted before it was dropped, unless a server has seen before that its client's queue is full; everything else
@@ -130,23 +133,24 @@ static void sim_check_server_books( const struct netcode_server_t * s )
     sim_check_inbox( &s->memory.inbox, NC_RECEIVE_BATCH );
     sim_check_wheel( &s->memory.wheel );
     sim_check_memory( s );
-    sim_check_counters( &s->counters );
+    sim_check_counters( &s->base.counters );
     SIM_BOOK( s->connects - left == s->active.count );
-    SIM_BOOK( s->depth == 0 && !s->updating && !s->stopping && s->deferred == NC_DEFERRED_NOTHING && !s->walks );
-    SIM_BOOK( !s->outbox.flushing && s->outbox.depth == 0 && s->outbox.sent == 0 );
+    SIM_BOOK( s->base.depth == 0 && !s->base.updating && !s->stopping && s->deferred == NC_DEFERRED_NOTHING &&
+              !s->walks );
+    SIM_BOOK( !s->base.outbox.flushing && s->base.outbox.depth == 0 && s->base.outbox.sent == 0 );
 }
 
 static void sim_check_client_books( const struct netcode_client_t * c )
 {
     int is_connected = c->state == NETCODE_CLIENT_STATE_CONNECTED;
     sim_check_inbox( &c->inbox, NC_CLIENT_BATCH );
-    sim_check_counters( &c->counters );
+    sim_check_counters( &c->base.counters );
     SIM_BOOK( c->inbox.queues[0].is_open == is_connected );
     SIM_BOOK( c->connects - c->disconnects == (uint64_t) is_connected );
     SIM_BOOK( sodium_is_zero( c->token.route.client_to_server_key, NETCODE_KEY_BYTES ) == ( c->state <= 0 ) );
     SIM_BOOK( sodium_is_zero( c->token.route.server_to_client_key, NETCODE_KEY_BYTES ) == ( c->state <= 0 ) );
-    SIM_BOOK( c->depth == 0 && !c->updating && !c->leaving );
-    SIM_BOOK( !c->outbox.flushing && c->outbox.depth == 0 && c->outbox.sent == 0 );
+    SIM_BOOK( c->base.depth == 0 && !c->base.updating && !c->disconnecting );
+    SIM_BOOK( !c->base.outbox.flushing && c->base.outbox.depth == 0 && c->base.outbox.sent == 0 );
 }
 
 /* ---- silence ends everything: the longest that decision 3 and 6 allow, a backlog included ---- */
@@ -161,15 +165,15 @@ static void sim_check_ends( const struct netcode_server_t * s )
     const nc_server_memory_t * memory = &s->memory;
     for ( uint32_t i = s->active.head; i != UINT32_MAX; i = memory->active_links[i].next ) {
         const nc_slot_t * slot = &memory->slots[i];
-        double silent = s->clock.now - ( slot->confirmed ? slot->receive_time : slot->connect_time );
+        double silent = s->base.clock.now - ( slot->confirmed ? slot->receive_time : slot->connect_time );
         SIM_CHECK( slot_ends,
                    ( slot->confirmed && slot->timeout_seconds <= 0 ) ||
                        silent < sim_patience( slot->timeout_seconds, slot->confirmed ? 1e9 : 60.0 ),
                    "slot %u has been silent for %g s", i, silent );
     }
-    for ( uint32_t i = s->pending_used.head; i != UINT32_MAX; i = memory->pending_links[i].next ) {
-        const nc_pending_t * pending = &memory->pending[i];
-        double waits = s->clock.now - pending->answer_time;
+    for ( uint32_t i = s->handshakes.in_progress.head; i != UINT32_MAX; i = s->handshakes.links[i].next ) {
+        const nc_pending_t * pending = &s->handshakes.pending[i];
+        double waits = s->base.clock.now - pending->answer_time;
         SIM_CHECK( pending_ends, waits < sim_patience( pending->timeout_seconds, 10.0 ),
                    "a handshake has waited for %g s", waits );
     }
@@ -189,7 +193,7 @@ static void sim_check_server_work( const struct sim_server_t * s )
     uint64_t limit = (uint64_t) ( budget + 15 + 16 * ( s->key_count - 1 ) * batch );
     if ( s->server->config.update_budget <=
          0 ) { /* what has a ration of its own comes on top; a handshake's four repeated requests too */
-        int tries = s->key_count * ( 1 + 4 * (int) s->server->pending_used.count );
+        int tries = s->key_count * ( 1 + 4 * (int) s->server->handshakes.in_progress.count );
         limit += (uint64_t) ( nc_server_part( s->server, NC_SERVER_TOKENS * 16 / NC_COST_REQUEST, 2 ) + 16 * tries +
                               2 * nc_server_part( s->server, NC_SERVER_SPARE_MOST + NC_SERVER_SHARE * SIM_SLOTS, 4 ) );
     }

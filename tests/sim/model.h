@@ -98,7 +98,7 @@ static int sim_is_banned( uint64_t client_id )
 static int sim_may_be_forgotten( const struct sim_server_t * s, const struct sim_token_t * token )
 {
     return token->expire == SIM_FOREVER && !net.is_zero &&
-           s->server->memory.used.never_count == s->server->memory.used.never_capacity;
+           s->server->handshakes.used.never_count == s->server->handshakes.used.never_capacity;
 }
 
 static void sim_check_identity( struct sim_server_t * s, int slot, uint32_t serial )
@@ -196,7 +196,7 @@ static uint64_t sim_on_server_unix( void * context )
 {
     struct sim_server_t * s = (struct sim_server_t *) context;
     uint64_t now = (uint64_t) ( (int64_t) sim_unix() + s->clock.unix_skew );
-    int64_t span = s->server ? (int64_t) ( s->server->clock.now / 32.0 ) : 0;
+    int64_t span = s->server ? (int64_t) ( s->server->base.clock.now / 32.0 ) : 0;
     if ( span != s->unix_span ) {
         s->unix_low[1] = s->unix_low[0];
         s->unix_low[0] = now;

@@ -158,7 +158,7 @@ static void sim_server_destroy( struct sim_server_t * s, int is_crash )
     int before = net.live_blocks;
     sim_server_event( s, is_crash ? SIM_S_CRASH : SIM_S_DESTROY );
     s->port.is_up = !is_crash;
-    sim_total.handshakes += s->server->handshakes;
+    sim_total.handshakes += s->server->handshakes.started;
     sim_server_begin( s );
     netcode_server_destroy( s->server );
     s->server = NULL;

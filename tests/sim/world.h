@@ -164,8 +164,8 @@ static void sim_check_nothing_left( struct sim_server_t * s )
     sim_server_read_all( s );
     SIM_CHECK( slots_left, netcode_server_num_connected_clients( s->server ) == 0 && s->clients == 0,
                "server %d has %d clients", s->port.index, netcode_server_num_connected_clients( s->server ) );
-    SIM_CHECK( pending_left, s->server->pending_used.count == 0, "server %d has %u handshakes under way", s->port.index,
-               s->server->pending_used.count );
+    SIM_CHECK( pending_left, s->server->handshakes.in_progress.count == 0, "server %d has %u handshakes under way",
+               s->port.index, s->server->handshakes.in_progress.count );
     SIM_CHECK( pool_left, pool->free_count + NC_RECEIVE_BATCH == pool->count && !s->server->retired_pools,
                "server %d has %u of %u buffers", s->port.index, pool->free_count, pool->count - NC_RECEIVE_BATCH );
     sim_check_server_books( s->server );
@@ -234,7 +234,7 @@ static struct sim_server_t * sim_roomy_server( const int planned[SIM_SERVERS], u
     int first = sim_below( SIM_SERVERS );
     for ( int i = 0; i < SIM_SERVERS; i++ ) {
         struct sim_server_t * s = &net.servers[( first + i ) % SIM_SERVERS];
-        if ( planned[s->port.index] < s->slots && expire > s->server->memory.used.refused_up_to )
+        if ( planned[s->port.index] < s->slots && expire > s->server->handshakes.used.refused_up_to )
             return s;
     }
     return NULL;

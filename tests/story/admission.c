@@ -73,7 +73,7 @@ static void admission_try_throttle( const char * address, const char * other, in
     }
     rig.admission.throttled[0] = rig.at[0];
     rig.admission.throttled_count = 1;
-    REQUIRE( nc_socket_set_admission( &rig.socket, &rig.admission ) );
+    REQUIRE( udp_extras.admit( rig.socket.context, &rig.admission ) );
     for ( i = 0; i < ADMISSION_DATAGRAMS; i++ )
         for ( k = 0; k < senders; k++ )
             admission_send( k, 0x16, 18 );
@@ -94,7 +94,7 @@ static void admission_try_throttle( const char * address, const char * other, in
             rig.admission.throttled[i].data.ipv6[i ? 7 : 0] ^= 0x4000;
     }
     rig.admission.throttled_count = 2;
-    REQUIRE( nc_socket_set_admission( &rig.socket, &rig.admission ) );
+    REQUIRE( udp_extras.admit( rig.socket.context, &rig.admission ) );
     for ( i = 0; i < ADMISSION_DATAGRAMS; i++ )
         admission_send( 0, 0x16, 18 );
     admission_count( counts );
@@ -106,7 +106,7 @@ static void admission_try_throttle( const char * address, const char * other, in
     }
     rig.admission.throttled[NC_FLOODERS - 1] = rig.at[0];
     rig.admission.throttled_count = NC_FLOODERS;
-    REQUIRE( nc_socket_set_admission( &rig.socket, &rig.admission ) );
+    REQUIRE( udp_extras.admit( rig.socket.context, &rig.admission ) );
     for ( i = 0; i < ADMISSION_DATAGRAMS; i++ ) {
         admission_send( 0, 0x16, 18 );
         admission_send( 1, 0x19, 18 );
@@ -116,7 +116,7 @@ static void admission_try_throttle( const char * address, const char * other, in
     CHECK_LE( counts[0], 150 );
     CHECK_EQ( counts[1], screens ? 0 : ADMISSION_DATAGRAMS );
     memset( &rig.admission, 0, sizeof( rig.admission ) );
-    REQUIRE( nc_socket_set_admission( &rig.socket, &rig.admission ) );
+    REQUIRE( udp_extras.admit( rig.socket.context, &rig.admission ) );
     for ( i = 0; i < ADMISSION_DATAGRAMS; i++ )
         admission_send( 0, 0x16, 18 );
     admission_count( counts );
@@ -148,7 +148,7 @@ static void admission_try_connected( const char * address, uint32_t slots, int s
         if ( i % 2 )
             nc_admission_add( &rig.admission, &rig.at[i] );
     }
-    REQUIRE( nc_socket_set_admission( &rig.socket, &rig.admission ) );
+    REQUIRE( udp_extras.admit( rig.socket.context, &rig.admission ) );
     for ( i = 0; i < ADMISSION_SENDERS; i++ ) {
         admission_send( i, 0x16, 18 );
         admission_send( i, 0x15, 100 );
@@ -439,7 +439,7 @@ TEST( admission_counts_after_kernel_drops )
     live_update();
     nc_server_watch_batch( live.r.server, 0 );
     CHECK_EQ( live.r.server->watch.overrun, 0 );
-    ( (nc_socket_udp_t *) live.r.server->socket.context )->kernel_drops[1]++;
+    ( (nc_socket_udp_t *) live.r.server->base.socket.context )->kernel_drops[1]++;
     nc_server_watch_batch( live.r.server, 0 );
     CHECK_EQ( live.r.server->watch.overrun, 1 );
     live_update();
@@ -475,7 +475,7 @@ TEST( admission_counts_after_long_updates )
     for ( i = 0; i < 40; i++ )
         raw_send( &unknown, noise, sizeof( noise ) );
     live_update();
-    CHECK_EQ( live.r.server->backlog, 0 );
+    CHECK_EQ( live.r.server->base.backlog, 0 );
     CHECK_EQ( live.r.server->watch.overrun, 1 );
     for ( i = 0; i < 10; i++ ) /* fewer than one call hands over: it is not asked how long they took */
         raw_send( &unknown, noise, sizeof( noise ) );
@@ -497,7 +497,7 @@ TEST( admission_on_servers_of_many_slots )
         netcode_server_start( live.r.server, slots );
         live_update();
         live.r.server->watch.overrun = 1;
-        live.r.server->watch.since = live.r.server->clock.now - 0.2;
+        live.r.server->watch.since = live.r.server->base.clock.now - 0.2;
         for ( i = 0; i < 500; i++ )
             nc_watch_count( &live.r.server->watch, &flooder );
         nc_server_limit_floods( live.r.server );
@@ -596,9 +596,9 @@ TEST( threat_61_unknown_addresses_that_flood_are_filtered )
     /* a second after the flood unknown addresses pass again */
     for ( i = 0; i < 45; i++ )
         live_update();
-    uint64_t before = live.r.server->counters.dropped[NETCODE_DROP_UNKNOWN_ADDRESS];
+    uint64_t before = live.r.server->base.counters.dropped[NETCODE_DROP_UNKNOWN_ADDRESS];
     live_tick( players, unknown, LIVE_UNKNOWN, 40, 0 );
-    CHECK_EQ( live.r.server->counters.dropped[NETCODE_DROP_UNKNOWN_ADDRESS] - before, 40 );
+    CHECK_EQ( live.r.server->base.counters.dropped[NETCODE_DROP_UNKNOWN_ADDRESS] - before, 40 );
     for ( i = 0; i < LIVE_PLAYERS; i++ )
         close( players[i].handle );
     for ( i = 0; i < LIVE_UNKNOWN; i++ )

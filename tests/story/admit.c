@@ -104,8 +104,7 @@ TEST( admit_is_told_who_comes )
     struct world_t * w = admit_world( 4, 0 );
     struct puppet_t p;
     puppet_make( &p, w, 0, 0x123456789ABCDEF0u, "10.2.0.1:6000" );
-    p.r.expire += 77;
-    puppet_mint( &p );
+    puppet_expires( &p, p.r.expire + 77 );
     REQUIRE( puppet_challenged( &p ) );
     CHECK_EQ( admit.calls, 0 ); /* who only asks for a challenge bothers nobody */
     admit_respond( &p );
@@ -235,14 +234,11 @@ TEST( admit_is_not_asked_about_forgeries )
     admit_puppet( &p, w, 5, "10.2.0.1:6000" );
     admit_puppet( &other, w, 6, "10.2.0.2:6000" );
     p.challenge[100] ^= 1;
-    puppet_respond( &p );
-    puppet_step( &p );
+    puppet_answer( &p );
     memcpy( p.challenge, other.challenge, sizeof( p.challenge ) );
-    puppet_respond( &p );
-    puppet_step( &p );
+    puppet_answer( &p );
     p.r.to_server_key[0] ^= 1;
-    puppet_respond( &p );
-    puppet_step( &p );
+    puppet_answer( &p );
     CHECK_EQ( server_drops( w, 0, NETCODE_DROP_CHALLENGE_NOT_AUTHENTIC ), 1 );
     CHECK_EQ( server_drops( w, 0, NETCODE_DROP_CHALLENGE_NOT_ISSUED ) +
                   server_drops( w, 0, NETCODE_DROP_CHALLENGE_FOR_ANOTHER ),
@@ -344,8 +340,7 @@ static void deed_stop( struct world_t * w )
 
 static void deed_restart( struct world_t * w )
 {
-    netcode_server_stop( w->servers[0] );
-    netcode_server_start( w->servers[0], 3 );
+    world_restart( w, 0, 3 );
 }
 
 static void deed_destroy( struct world_t * w )

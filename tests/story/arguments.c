@@ -142,6 +142,73 @@ TEST( null_data )
     arguments_twice( arguments_null_data );
 }
 
+/* Nothing is known of such a slot, and nothing is wrong with asking. */
+static void ask_about_slot( struct netcode_server_t * s, int slot )
+{
+    struct netcode_server_client_stats_t stats;
+    int bytes, asserts = test_state.asserts, lines = test_log_lines;
+    memset( &stats, 0x55, sizeof( stats ) );
+    CHECK_EQ( netcode_server_client_connected( s, slot ), 0 );
+    CHECK_EQ( netcode_server_client_disconnect_reason( s, slot ), NETCODE_SERVER_CLIENT_DISCONNECT_REASON_NONE );
+    CHECK_EQ( netcode_server_client_loopback( s, slot ), 0 );
+    CHECK_EQ( netcode_server_client_id( s, slot ), 0 );
+    CHECK( netcode_server_client_address( s, slot ) == NULL );
+    CHECK( netcode_server_client_user_data( s, slot ) == NULL );
+    CHECK_EQ( netcode_server_client_session( s, slot ), 0 );
+    CHECK_EQ( netcode_server_next_packet_sequence( s, slot ), 0 );
+    CHECK( netcode_server_receive_packet( s, slot, &bytes, NULL ) == NULL );
+    netcode_server_client_stats( s, slot, &stats );
+    CHECK_EQ( stats.session, 0 );
+    CHECK_EQ( test_state.asserts, asserts );
+    CHECK_EQ( test_log_lines, lines );
+}
+
+TEST( slots_past_the_last_one_can_be_asked_for )
+{
+    static const int slots[] = { 2, 255, 65535, 2147483647 };
+    struct world_t * w = world_open( CLEAN, 1, 2, 1 );
+    netcode_log_level( NETCODE_LOG_LEVEL_DEBUG );
+    REQUIRE( world_join( w, 0, 1 ) );
+    for ( int i = 0; i < 4; i++ )
+        ask_about_slot( w->servers[0], slots[i] );
+    netcode_server_stop( w->servers[0] );
+    for ( int i = 0; i < 4; i++ )
+        ask_about_slot( w->servers[0], slots[i] );
+    world_make_server( w, ++w->server_count - 1 ); /* never started */
+    for ( int i = 0; i < 256; i++ )
+        ask_about_slot( w->servers[1], i );
+}
+
+/* Who does something to a slot that is not there makes a mistake, perhaps on every tick: it is said once a second. */
+TEST( acting_on_slots_past_the_last_one_is_logged_once_a_second )
+{
+    struct world_t * w = logged_world( NETCODE_LOG_LEVEL_ERROR );
+    uint8_t data[10] = { 0 };
+    int asserts = test_state.asserts, calls = 0;
+    world_add_server( w, 2 );
+    struct netcode_server_t * s = w->servers[0];
+    test_state.expecting = 1;
+    for ( double end = w->time + 2.5; w->time < end; calls++ ) {
+        netcode_server_send_packet( s, 2, data, 10 );
+        netcode_server_send_packet_to_session( s, 3, 1, data, 10 );
+        netcode_server_disconnect_client( s, 4 );
+        netcode_server_connect_loopback_client( s, 5, 1, NULL );
+        netcode_server_disconnect_loopback_client( s, 6 );
+        netcode_server_process_loopback_packet( s, 7, data, 10, 1 );
+        world_step( w );
+    }
+    test_state.expecting = 0;
+    if ( TEST_ASSERTS_WORK )
+        CHECK_EQ( test_state.asserts - asserts, 6 * calls );
+    CHECK_EQ( logged_times( "a call for slot " ), 3 );
+    CHECK_EQ( logged_times( "a call for slot 2 was refused: it has 2 slots (and 0 calls before it)" ), 1 );
+    CHECK_EQ( logged_times( "was refused: it has 2 slots (and 599 calls before it)" ), 2 );
+    netcode_server_stop( s ); /* nothing is there, and nothing is said */
+    netcode_server_send_packet( s, 2, data, 10 );
+    netcode_server_disconnect_client( s, 2 );
+    CHECK_EQ( logged_times( "a call for slot " ), 3 );
+}
+
 TEST( sizes_and_indices_out_of_range )
 {
     static const int sizes[] = { 0, -1, 1201, 100000, 2147483647, (int) 0x80000000 };
@@ -180,7 +247,7 @@ TEST( sizes_and_indices_out_of_range )
     }
     /* Past the last slot: a query is answered, a call that acts is refused. */
     for ( i = 2; i < 5; i++ ) {
-        edges_ask( s, slots[i] );
+        ask_about_slot( s, slots[i] );
         TOLERATE( netcode_server_disconnect_client( s, slots[i] ) );
         TOLERATE( netcode_server_send_packet( s, slots[i], data, 10 ) );
         TOLERATE( netcode_server_send_packet_to_session( s, slots[i], 1, data, 10 ) );
@@ -432,4 +499,191 @@ TEST( simulator_arguments )
     CHECK_EQ( netcode_network_simulator_socket( net, &address, &socket ), NETCODE_OK );
     socket.close( socket.context );
     netcode_network_simulator_destroy( net );
+}
+
+#if !defined( _WIN32 )
+
+/* Whatever was in it before. */
+TEST( mutants_default_configs_are_written_whole )
+{
+    struct netcode_client_config_t client[2];
+    struct netcode_server_config_t server[2];
+    int i;
+    for ( i = 0; i < 2; i++ ) {
+        memset( &client[i], i ? 0xff : 0, sizeof( client[i] ) );
+        memset( &server[i], i ? 0xff : 0, sizeof( server[i] ) );
+        netcode_default_client_config( &client[i] );
+        netcode_default_server_config( &server[i] );
+    }
+    CHECK_MEM( &client[0], &client[1], sizeof( client[0] ) );
+    CHECK_MEM( &server[0], &server[1], sizeof( server[0] ) );
+    CHECK( client[0].allocate_function != NULL && client[0].free_function != NULL );
+    CHECK( server[0].allocate_function != NULL && server[0].free_function != NULL );
+}
+
+TEST( mutants_the_first_address_may_not_be_missing )
+{
+    struct netcode_client_config_t client;
+    struct netcode_server_config_t server;
+    netcode_default_client_config( &client );
+    netcode_default_server_config( &server );
+    BAD( CHECK( netcode_client_create_dual( NULL, "::1", &client, 0.0 ) == NULL ) );
+    CHECK_EQ( netcode_client_create_error(), NETCODE_CLIENT_CREATE_ERROR_PARSE_ADDRESS_FAILED );
+    BAD( CHECK( netcode_server_create_dual( NULL, "[::1]:40000", &server, 0.0 ) == NULL ) );
+    CHECK_EQ( netcode_server_create_error(), NETCODE_SERVER_CREATE_ERROR_PARSE_ADDRESS_FAILED );
+}
+
+TEST( mutants_public_addresses_that_can_not_be )
+{
+    struct world_t * w = world_open( CLEAN, 1, 1, 0 );
+    struct netcode_server_config_t config = w->server_config;
+    const char * names[NETCODE_MAX_PUBLIC_ADDRESSES + 1];
+    int i;
+    for ( i = 0; i <= NETCODE_MAX_PUBLIC_ADDRESSES; i++ )
+        names[i] = "10.8.0.1:40000";
+    config.network_simulator = w->net;
+    config.callback_context = &w->server_parties[0];
+    config.public_addresses = names;
+    config.num_public_addresses = NETCODE_MAX_PUBLIC_ADDRESSES + 1;
+    REFUSED( CHECK( netcode_server_create( "10.8.0.1:40000", &config, 0.0 ) == NULL ) );
+    CHECK_EQ( netcode_server_create_error(), NETCODE_SERVER_CREATE_ERROR_PARSE_ADDRESS_FAILED );
+    config.num_public_addresses = 2;
+    names[1] = NULL;
+    CHECK( netcode_server_create( "10.8.0.1:40000", &config, 0.0 ) == NULL );
+    CHECK_EQ( netcode_server_create_error(), NETCODE_SERVER_CREATE_ERROR_PARSE_ADDRESS_FAILED );
+    config.public_addresses = NULL;
+    CHECK( netcode_server_create( "10.8.0.1:40000", &config, 0.0 ) == NULL );
+    CHECK_EQ( netcode_server_create_error(), NETCODE_SERVER_CREATE_ERROR_PARSE_ADDRESS_FAILED );
+}
+
+#endif
+
+TEST( corners_the_rest_without_a_log )
+{
+    static const char * list[] = { "10.0.0.1:1" };
+    struct world_t * w = world_open( CLEAN, 1, 2, 1 );
+    struct netcode_server_t * s = w->servers[0];
+    struct netcode_connect_token_info_t info;
+    struct netcode_address_t address = address_of( "10.0.0.9:1" );
+    struct netcode_server_stats_t stats;
+    struct netcode_socket_t socket;
+    uint8_t token[NETCODE_CONNECT_TOKEN_BYTES], zeros[NETCODE_CONNECT_TOKEN_BYTES] = { 0 }, data[10] = { 0 };
+    char text[NETCODE_MAX_ADDRESS_STRING_LENGTH];
+    int bytes;
+    netcode_log_level( NETCODE_LOG_LEVEL_NONE );
+    SILENT( netcode_random_bytes( NULL, 4 ) );
+    SILENT( CHECK_EQ( netcode_parse_address( NULL, &address ), NETCODE_ERROR ) );
+    SILENT( CHECK_EQ( netcode_parse_address( "1.2.3.4", NULL ), NETCODE_ERROR ) );
+    SILENT( CHECK( netcode_address_to_string( &address, NULL ) == NULL ) );
+    SILENT( CHECK( netcode_address_to_string( NULL, text ) == text ) );
+    SILENT( CHECK_EQ( netcode_address_equal( &address, NULL ), 0 ) );
+    SILENT( CHECK_EQ( netcode_generate_connect_token( 0, list, list, 1, 1, 1, 1, world_key, NULL, token ), -1 + 1 ) );
+    SILENT( CHECK_EQ( netcode_generate_connect_token( 1, NULL, list, 1, 1, 1, 1, world_key, NULL, token ), -1 + 1 ) );
+    SILENT( CHECK_EQ( netcode_generate_connect_token( 1, list, list, 1, 1, 1, 1, NULL, NULL, token ), -1 + 1 ) );
+    SILENT( CHECK_EQ( netcode_connect_token_info( NULL, &info ), NETCODE_ERROR ) );
+    SILENT( netcode_network_simulator_reset( NULL ) );
+    SILENT( netcode_network_simulator_update( NULL, 1.0 ) );
+    SILENT( CHECK_EQ( netcode_network_simulator_socket( NULL, &address, &socket ), NETCODE_ERROR ) );
+    SILENT( netcode_client_connect_loopback( w->clients[0], 0, 0 ) );
+    SILENT( CHECK_EQ( netcode_server_client_disconnect_reason( s, 2 ), 0 ) );
+    SILENT( CHECK( netcode_server_receive_packet( s, 2, &bytes, NULL ) == NULL ) );
+    SILENT( CHECK( netcode_server_client_address( s, 2 ) == NULL ) );
+    SILENT( netcode_server_send_packet( s, 0, data, 0 ) );
+    SILENT( netcode_client_free_packet( w->clients[0], data ) );
+    SILENT( netcode_server_free_packet( s, data ) );
+    SILENT( netcode_server_stats( s, NULL ) );
+    SILENT( netcode_server_client_stats( s, 0, NULL ) );
+    SILENT( netcode_client_connect( w->clients[0], zeros ) );
+    w->allocator.fail_at = w->allocator.calls + 1;
+    SILENT( netcode_server_start( s, 9 ) );
+    CHECK_EQ( netcode_server_running( s ), 0 );
+    netcode_server_stats( s, &stats );
+    CHECK_EQ( stats.connects, 0 );
+    netcode_term();
+    SILENT( netcode_term() );
+    CHECK_EQ( netcode_init(), NETCODE_OK );
+}
+
+/* A hook of NULL is the one that was there at first. */
+TEST( corners_hooks_of_null )
+{
+    netcode_set_printf_function( NULL );
+    netcode_set_printf_function( test_printf );
+    netcode_set_assert_function( NULL );
+    netcode_set_assert_function( test_assert_handler );
+}
+
+/* A packet is given back once, to the object that it came from, also where its pool is an older one or none is there. */
+TEST( corners_packets_freed_wrongly )
+{
+    struct world_t * w = world_open( CLEAN, 1, 2, 1 );
+    uint8_t *a, *b, other[64] = { 0 };
+    int bytes;
+    REQUIRE( world_join( w, 0, 1 ) );
+    client_send( w, 0, 10, 1 );
+    client_send( w, 0, 10, 2 );
+    server_send( w, 0, 0, 10, 3 );
+    world_run( w, 0.2 );
+    a = netcode_client_receive_packet( w->clients[0], &bytes, NULL );
+    REQUIRE( a != NULL );
+    netcode_client_free_packet( w->clients[0], a );
+    BAD( netcode_client_free_packet( w->clients[0], a ) );
+    BAD( netcode_client_free_packet( w->clients[0], other ) );
+    a = netcode_server_receive_packet( w->servers[0], 0, &bytes, NULL );
+    b = netcode_server_receive_packet( w->servers[0], 0, &bytes, NULL );
+    REQUIRE( a != NULL && b != NULL );
+    netcode_server_free_packet( w->servers[0], a );
+    BAD( netcode_server_free_packet( w->servers[0], a ) );
+    netcode_server_start( w->servers[0], 3 ); /* the pool of `b` is an older one now */
+    BAD( netcode_server_free_packet( w->servers[0], a ) );
+    BAD( netcode_server_free_packet( w->servers[0], other ) );
+    netcode_server_free_packet( w->servers[0], b );
+    BAD( netcode_server_free_packet( w->servers[0], b ) );
+    world_make_server( w, 1 );
+    w->server_count = 2;
+    BAD( netcode_server_free_packet( w->servers[1], other ) ); /* never started: it has no pool */
+}
+
+/* Creates that can not be, each for another reason, before anything is opened. */
+TEST( corners_servers_that_can_not_be )
+{
+    static const char * const nonsense[] = { "10.0.0.1:1", "nonsense" };
+    struct netcode_server_config_t config;
+    struct netcode_client_config_t client;
+    netcode_default_server_config( &config );
+    netcode_default_client_config( &client );
+    CHECK( netcode_server_create_dual( "127.0.0.1:0", "127.0.0.2:0", &config, 0.0 ) == NULL );
+    CHECK_EQ( netcode_server_create_error(), NETCODE_SERVER_CREATE_ERROR_PARSE_ADDRESS2_FAILED );
+    config.public_addresses = nonsense;
+    config.num_public_addresses = 2;
+    CHECK( netcode_server_create( "127.0.0.1:0", &config, 0.0 ) == NULL );
+    CHECK_EQ( netcode_server_create_error(), NETCODE_SERVER_CREATE_ERROR_PARSE_ADDRESS_FAILED );
+    config.num_public_addresses = 0;
+    config.bind_address = "nonsense";
+    CHECK( netcode_server_create( "127.0.0.1:0", &config, 0.0 ) == NULL );
+    CHECK_EQ( netcode_server_create_error(), NETCODE_SERVER_CREATE_ERROR_PARSE_ADDRESS_FAILED );
+    config.bind_address = "127.0.0.1:0";
+    config.bind_address2 = "127.0.0.1:0";
+    CHECK( netcode_server_create_dual( "127.0.0.1:0", "[::1]:0", &config, 0.0 ) == NULL );
+    CHECK_EQ( netcode_server_create_error(), NETCODE_SERVER_CREATE_ERROR_PARSE_ADDRESS2_FAILED );
+}
+
+/* The commonest mistake of a first server is logged; simulated time is not waited for while it is stopped. */
+TEST( corners_a_server_of_the_wildcard )
+{
+    struct world_t * w = world_new( CLEAN );
+    struct netcode_server_config_t config = w->server_config;
+    struct netcode_server_t * server;
+    config.network_simulator = w->net;
+    config.callback_context = &w->server_parties[0];
+    w->server_parties[0].world = w;
+    server = netcode_server_create( "0.0.0.0:40000", &config, w->time );
+    REQUIRE( server != NULL );
+    CHECK_EQ( w->server_parties[0].lines, 1 );
+    netcode_server_wait( server, 1000.0 );
+    netcode_server_destroy( server );
+    netcode_log_level( NETCODE_LOG_LEVEL_NONE );
+    server = netcode_server_create( "0.0.0.0:40000", &config, w->time );
+    CHECK_EQ( w->server_parties[0].lines, 1 );
+    netcode_server_destroy( server );
 }

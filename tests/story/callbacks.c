@@ -661,3 +661,369 @@ TEST( thrown_out_from_within_a_send_is_told )
         world_close( w );
     }
 }
+
+static void destroy_twice( struct world_party_t * party, int client_index, int connected )
+{
+    struct world_t * w = party->world;
+    (void) client_index;
+    if ( connected )
+        return;
+    netcode_server_destroy( w->servers[party->index] );
+    netcode_server_destroy( w->servers[party->index] );
+}
+
+TEST( corners_destroyed_twice_in_a_callback )
+{
+    struct world_t * w = world_open( CLEAN, 1, 2, 0 );
+    netcode_server_connect_loopback_client( w->servers[0], 0, 1, NULL );
+    w->server_parties[0].on_change = destroy_twice;
+    netcode_server_disconnect_loopback_client( w->servers[0], 0 );
+    w->servers[0] = NULL;
+    CHECK_EQ( w->allocator.live, 0 );
+}
+
+/* The first who leaves makes it start again, and the one who leaves because of that makes it end. */
+static void start_then_destroy( struct world_party_t * party, int client_index, int connected )
+{
+    struct world_t * w = party->world;
+    if ( connected )
+        return;
+    if ( client_index == 0 )
+        netcode_server_start( w->servers[party->index], 5 );
+    else
+        netcode_server_destroy( w->servers[party->index] );
+}
+
+TEST( corners_destroyed_by_the_start_that_a_callback_wanted )
+{
+    struct world_t * w = world_open( CLEAN, 1, 2, 0 );
+    netcode_server_connect_loopback_client( w->servers[0], 0, 1, NULL );
+    netcode_server_connect_loopback_client( w->servers[0], 1, 2, NULL );
+    w->server_parties[0].on_change = start_then_destroy;
+    netcode_server_disconnect_loopback_client( w->servers[0], 0 );
+    w->servers[0] = NULL;
+    CHECK_EQ( w->allocator.live, 0 );
+}
+
+/* A slot that is being emptied is not free yet: the newer session gets it, and not the callback's loopback client. */
+static void take_the_slot( struct world_party_t * party, int client_index, int connected )
+{
+    if ( !connected )
+        netcode_server_connect_loopback_client( party->world->servers[party->index], client_index, 999, NULL );
+}
+
+TEST( corners_the_callback_takes_the_slot_of_a_newer_session )
+{
+    struct world_t * w = world_new( CLEAN );
+    struct puppet_t p;
+    w->server_config.replace_existing_clients = 1;
+    world_add_server( w, 1 );
+    REQUIRE( puppet_join( &p, w, 0, 1, "10.2.0.1:6000" ) );
+    w->server_parties[0].on_change = take_the_slot;
+    puppet_make( &p, w, 0, 1, "10.2.0.2:6000" );
+    puppet_expires( &p, p.r.expire + 5 );
+    REQUIRE( puppet_challenged( &p ) );
+    puppet_answer( &p );
+    CHECK_EQ( netcode_server_client_id( w->servers[0], 0 ), 1 );
+    CHECK_EQ( netcode_server_client_loopback( w->servers[0], 0 ), 0 );
+    CHECK_EQ( w->server_parties[0].lines, 1 ); /* its wish was refused */
+    w->server_parties[0].on_change = NULL;
+}
+
+/* ---- callbacks that do not return ---- */
+
+/* The callbacks of story/callbacks.c's list, and the application's own question. */
+enum { JUMP_CHANGE, JUMP_DROP, JUMP_LOOPBACK, JUMP_LOG, JUMP_UNIX, JUMP_SEND, JUMP_RECEIVE, JUMP_ADMIT, JUMP_PLACES };
+
+static struct {
+    jmp_buf back;
+    int armed; /* the callback jumps when it is called so many times more; 0: never */
+    int where;
+    int jumps;
+} jump;
+
+static void jump_from( int where )
+{
+    if ( where == jump.where && jump.armed && --jump.armed == 0 ) {
+        jump.jumps++;
+        longjmp( jump.back, 1 );
+    }
+}
+
+static void jump_change( void * context, int a, int b )
+{
+    world_change_callback( context, a, b );
+    jump_from( JUMP_CHANGE );
+}
+
+static void jump_drop( void * context, int reason, const struct netcode_address_t * from, int bytes )
+{
+    world_drop_callback( context, reason, from, bytes );
+    jump_from( JUMP_DROP );
+}
+
+static void jump_loopback( void * context, int client_index, const uint8_t * data, int bytes, uint64_t sequence )
+{
+    (void) context, (void) client_index, (void) data, (void) bytes, (void) sequence;
+    jump_from( JUMP_LOOPBACK );
+}
+
+static void jump_log( void * context, int level, const char * text )
+{
+    world_log_callback( context, level, text );
+    jump_from( JUMP_LOG );
+}
+
+static uint64_t jump_unix( void * context )
+{
+    jump_from( JUMP_UNIX );
+    return world_unix_callback( context );
+}
+
+static int jump_admit( void * context, uint64_t client_id, const uint8_t * tag, uint64_t expire )
+{
+    (void) context, (void) client_id, (void) tag, (void) expire;
+    jump_from( JUMP_ADMIT );
+    return 1;
+}
+
+static int jump_send( struct world_t * w, const struct world_datagram_t * d )
+{
+    (void) w, (void) d;
+    jump_from( JUMP_SEND );
+    return 0;
+}
+
+static void jump_receive( struct world_t * w, const struct netcode_address_t * who )
+{
+    (void) w, (void) who;
+    jump_from( JUMP_RECEIVE );
+}
+
+/* One of the calls in which a callback may come, at a depth of the stack that is the same for all. */
+static void jump_call( struct world_t * w, int number )
+{
+    static uint8_t data[20], junk[40] = { 0x15 };
+    switch ( number ) {
+    case 0: world_step( w ); break;
+    case 1: netcode_server_send_packet( w->servers[0], 0, data, 20 ); break;
+    case 2: netcode_client_send_packet( w->clients[0], data, 20 ); break;
+    case 3: netcode_server_broadcast( w->servers[0], data, 20, -1 ); break;
+    case 4: netcode_server_process_packet( w->servers[0], &w->client_addresses[0], junk, 40 ); break;
+    case 5: netcode_client_process_packet( w->clients[0], &w->server_addresses[0], junk, 40 ); break;
+    case 6: netcode_client_flush( w->clients[0] ); break;
+    case 7: netcode_server_flush( w->servers[0] ); break;
+    case 8: netcode_client_disconnect( w->clients[1] ); break;
+    case 9: netcode_server_disconnect_all_clients( w->servers[0] ); break;
+    case 10: netcode_client_disconnect( w->clients[0] ); break;
+    case 11: world_step( w ); break;
+    case 12: world_connect( w, 0, 3 + test_random() % 1000000 ); break;
+    case 13: netcode_server_connect_loopback_client( w->servers[0], 3, 99, NULL ); break;
+    case 14: netcode_server_disconnect_loopback_client( w->servers[0], 3 ); break;
+    case 15: netcode_server_start( w->servers[0], 4 ); break;
+    default: netcode_server_stop( w->servers[0] );
+    }
+}
+
+static void jump_life( struct world_t * w )
+{
+    static const uint8_t calls[] = { 0, 0,  0, 0,  1, 2,  13, 3, 4, 5,  6,  7, 0, 8,
+                                     0, 14, 9, 10, 0, 12, 0,  0, 0, 15, 12, 0, 0, 16 };
+    for ( volatile size_t i = 0; i < sizeof( calls ); i++ )
+        if ( setjmp( jump.back ) == 0 )
+            jump_call( w, calls[i] );
+}
+
+/* A life in which the nth call of one callback does not return. Afterwards all is well again. Returns whether it was called. */
+static int jump_at( int where, int nth, int batched )
+{
+    struct world_t * w = world_new( CLEAN );
+    w->server_config.connect_disconnect_callback = w->client_config.state_change_callback = jump_change;
+    w->server_config.drop_callback = w->client_config.drop_callback = jump_drop;
+    w->server_config.send_loopback_packet_callback = w->client_config.send_loopback_packet_callback = jump_loopback;
+    w->server_config.log_callback = w->client_config.log_callback = jump_log;
+    w->server_config.unix_time = w->client_config.unix_time = jump_unix;
+    w->server_config.admit_callback = jump_admit;
+    w->server_config.batch_sends = w->client_config.batch_sends = batched;
+    world_add_server( w, 4 );
+    world_add_client( w );
+    world_add_client( w );
+    REQUIRE( world_join( w, 1, 2 ) );
+    world_connect( w, 0, 1 );
+    netcode_log_level( NETCODE_LOG_LEVEL_DEBUG );
+    jump.where = where;
+    jump.armed = nth;
+    jump.jumps = 0;
+    w->hook = jump_send;
+    w->receive_hook = jump_receive;
+    jump_life( w );
+    jump.armed = 0;
+    netcode_log_level( NETCODE_LOG_LEVEL_ERROR );
+    w->hook = NULL;
+    w->receive_hook = NULL;
+    netcode_server_start( w->servers[0], 4 );
+    REQUIRE_EQ( netcode_server_running( w->servers[0] ), 1 );
+    for ( int i = 0; i < 2; i++ ) {
+        netcode_client_disconnect( w->clients[i] );
+        CHECK( world_join( w, i, (uint64_t) ( 7000000 + i ) ) );
+    }
+    CHECK_EQ( netcode_server_num_connected_clients( w->servers[0] ), 2 );
+    check_counts( w );
+    w->cut_from = w->client_addresses[0]; /* timers ring */
+    world_run( w, 6.0 );
+    CHECK_EQ( netcode_server_num_connected_clients( w->servers[0] ), 1 );
+    for ( int i = 0; i < NETCODE_DROP_REASONS;
+          i++ ) { /* a log line that did not return has kept a drop from its callback */
+        w->server_parties[0].drops[i] = server_drops( w, 0, i );
+        w->client_parties[0].drops[i] = client_drops( w, 0, i );
+        w->client_parties[1].drops[i] = client_drops( w, 1, i );
+    }
+    world_close( w ); /* and all memory comes back */
+    return jump.jumps;
+}
+
+TEST( a_callback_that_does_not_return_bricks_nothing )
+{
+    for ( int where = 0; where < JUMP_PLACES; where++ ) {
+        int count = 0;
+        for ( int nth = 1; nth <= 60; nth++ ) {
+            int before = test_state.failures, jumped = jump_at( where, nth, nth % 2 );
+            if ( test_state.failures != before )
+                printf( "    callback %d, call %d\n", where, nth );
+            count += jumped;
+            if ( !jumped && nth > 1 )
+                break;
+        }
+        CHECK_GE( count, 1 );
+    }
+}
+
+/* What a callback of destroy itself leaves half done, the next destroy does. */
+TEST( destroy_after_a_callback_that_did_not_return )
+{
+    for ( volatile int side = 0; side < 2; side++ ) {
+        struct world_t * volatile w = world_new( CLEAN );
+        w->server_config.connect_disconnect_callback = w->client_config.state_change_callback = jump_change;
+        world_add_server( w, 4 );
+        world_add_client( w );
+        REQUIRE( world_join( w, 0, 1 ) );
+        jump.where = JUMP_CHANGE;
+        jump.armed = 1;
+        for ( volatile int i = 0; i < 2; i++ )
+            if ( setjmp( jump.back ) == 0 ) {
+                if ( side )
+                    netcode_server_destroy( w->servers[0] );
+                else
+                    netcode_client_destroy( w->clients[0] );
+            }
+        if ( side )
+            w->servers[0] = NULL;
+        else
+            w->clients[0] = NULL;
+        world_close( w ); /* nothing is open, nothing is left */
+    }
+}
+
+/* ---- 56: what waits for the outermost call, and what is refused ---- */
+
+enum { INNER_UPDATE, INNER_STOP, INNER_START, INNER_DESTROY, INNERS };
+
+static struct {
+    struct netcode_server_t * server;
+    int calls;
+    int what;
+} inner_world;
+
+/* In the disconnect callback of the first of two clients. The server does nothing of it yet. */
+static void inner_change( struct world_party_t * party, int slot, int connected )
+{
+    struct netcode_server_t * s = inner_world.server;
+    uint64_t received;
+    if ( connected || inner_world.calls++ )
+        return;
+    CHECK( s == party->world->servers[0] );
+    received = s->base.counters.datagrams_received;
+    switch ( inner_world.what ) {
+    case INNER_UPDATE: REFUSED( netcode_server_update( s, party->world->time + 1.0 ) ); break;
+    case INNER_STOP: netcode_server_stop( s ); break;
+    case INNER_START: netcode_server_start( s, 7 ); break;
+    default: netcode_server_destroy( s ); party->world->servers[0] = NULL;
+    }
+    CHECK_EQ( s->base.counters.datagrams_received, received );
+    CHECK_EQ( netcode_server_running( s ), 1 );
+    CHECK_EQ( netcode_server_max_clients( s ), 4 );
+    CHECK_EQ( netcode_server_client_id( s, slot ), 1 + slot );
+    CHECK_EQ( netcode_server_client_id( s, 1 - slot ), 2 - slot ); /* the other one is there as well */
+    netcode_server_disconnect_client( s, slot );                   /* the very one: no second callback */
+}
+
+/* The callback runs inside an update in which more datagrams wait: client 1 leaves, client 2 says something. */
+static void inner_run( int what )
+{
+    struct world_t * w = world_open( CLEAN, 1, 4, 2 );
+    struct world_party_t * party = &w->server_parties[0];
+    REQUIRE( world_join( w, 0, 1 ) );
+    REQUIRE( world_join( w, 1, 2 ) );
+    memset( &inner_world, 0, sizeof( inner_world ) );
+    inner_world.server = w->servers[0];
+    inner_world.what = what;
+    party->on_change = inner_change;
+    netcode_client_disconnect( w->clients[0] );
+    client_send( w, 1, 10, 1 );
+    world_run( w, 0.1 );
+    CHECK_GE( inner_world.calls, 1 );
+    CHECK_EQ( party->log[2][0], 0 );
+    CHECK_EQ( party->log[2][1], 0 );
+    CHECK_EQ( party->log_count, what == INNER_UPDATE ? 3 : 4 ); /* the stop ends the other one, once */
+    party->on_change = NULL;
+    if ( what == INNER_UPDATE ) {
+        CHECK_EQ( server_drain( w, 0, 1 ), 1 );
+        CHECK_EQ( netcode_server_num_connected_clients( w->servers[0] ), 1 );
+    } else if ( what == INNER_DESTROY ) {
+        CHECK( !world_find_socket( w, &w->server_addresses[0] ) ); /* it is gone now */
+    } else {
+        CHECK_EQ( netcode_server_running( w->servers[0] ), what == INNER_START );
+        CHECK_EQ( netcode_server_max_clients( w->servers[0] ), what == INNER_START ? 7 : 0 );
+        CHECK_EQ( netcode_server_num_connected_clients( w->servers[0] ), 0 );
+    }
+    world_close( w );
+}
+
+TEST( threat_56_ends_wait_for_the_outermost_call )
+{
+    int what;
+    for ( what = 0; what < INNERS; what++ )
+        inner_run( what );
+}
+
+/* The same of a client: its own callback updates it (refused), connects it, or destroys it (waits). */
+static int inner_client_calls;
+
+static void inner_client_change( struct world_party_t * party, int previous, int state )
+{
+    struct netcode_client_t * c = party->world->clients[0];
+    uint64_t received;
+    (void) previous;
+    if ( state != NETCODE_CLIENT_STATE_CONNECTED || inner_client_calls++ )
+        return;
+    received = c->base.counters.datagrams_received;
+    REFUSED( netcode_client_update( c, party->world->time + 1.0 ) );
+    CHECK_EQ( c->base.counters.datagrams_received, received );
+    netcode_client_destroy( c );
+    CHECK_EQ( netcode_client_get_port( c ), 50000 ); /* it can still be asked */
+    CHECK_EQ( c->base.destroy_deferred, 1 );
+    party->world->clients[0] = NULL;
+}
+
+TEST( threat_56_a_client_that_is_updated_and_destroyed_by_its_callback )
+{
+    struct world_t * w = world_open( CLEAN, 1, 4, 1 );
+    inner_client_calls = 0;
+    w->client_parties[0].on_change = inner_client_change;
+    world_connect( w, 0, 1 );
+    world_run( w, 0.5 );
+    CHECK_EQ( inner_client_calls, 1 );
+    CHECK( w->clients[0] == NULL );
+    CHECK( !world_find_socket( w, &w->client_addresses[0] ) );
+    CHECK_EQ( netcode_server_num_connected_clients( w->servers[0] ), 0 ); /* it said goodbye */
+}

@@ -171,8 +171,7 @@ TEST( received_packets_stay_valid_until_freed )
     client_send( w, 1, 300, 2 );
     world_run( w, 0.1 );
     CHECK_EQ( server_drain( w, 0, 0 ), 1 );
-    netcode_server_stop( w->servers[0] );
-    netcode_server_start( w->servers[0], 3 );
+    world_restart( w, 0, 3 );
     REQUIRE( world_join( w, 0, 3 ) );
     client_send( w, 0, 300, 3 );
     server_send( w, 0, 0, 300, 3 );
@@ -223,8 +222,7 @@ TEST( payloads_to_an_unconfirmed_client_follow_a_keep_alive )
     struct netcode_server_client_stats_t stats;
     struct puppet_t p;
     int before;
-    puppet_make( &p, w, 0, 9, "10.2.0.1:6000" );
-    REQUIRE( puppet_connect( &p ) );
+    REQUIRE( puppet_join( &p, w, 0, 9, "10.2.0.1:6000" ) );
     netcode_server_client_stats( w->servers[0], 0, &stats );
     CHECK_EQ( stats.confirmed, 0 );
     before = p.keep_alives;
@@ -306,4 +304,231 @@ TEST( lossy_connect_from_many_seeds )
             printf( "    round %d of the seed\n", i );
         world_close( w );
     }
+}
+
+/* A client of a link-local address reaches servers of its own link: tokens do not say which interface that is. */
+TEST( corners_link_local )
+{
+    static const char * const clients[] = { "[fe80::1%7]:5000", "[2001:db8::1]:5000" };
+    int i;
+    for ( i = 0; i < 2; i++ ) {
+        struct world_t * w = world_open( CLEAN, 1, 2, 0 );
+        struct netcode_client_config_t config = w->client_config;
+        struct recipe_t r = recipe_for( w, 1 );
+        uint8_t token[NETCODE_CONNECT_TOKEN_BYTES];
+        struct netcode_client_t * client;
+        r.public_addresses[0] = r.private_addresses[0] = address_of( "[fe80::2]:4000" );
+        config.network_simulator = w->net;
+        config.callback_context = &w->client_parties[0];
+        w->client_parties[0].world = w;
+        client = netcode_client_create( clients[i], &config, w->time );
+        REQUIRE( client != NULL );
+        mint( &r, token );
+        netcode_client_connect( client, token );
+        netcode_client_update( client, w->time );
+        CHECK_EQ( netcode_client_server_address( client )->data.ipv6[1], i == 0 ? 7 : 0 );
+        netcode_client_destroy( client );
+    }
+}
+
+/* NULL or nothing for the second address: one address, as in the known API. */
+TEST( a_dual_object_without_its_second_address_has_one )
+{
+    static const char * const seconds[] = { NULL, "" };
+    for ( int i = 0; i < 2; i++ ) {
+        struct world_t * w = world_open( CLEAN, 1, 2, 1 );
+        struct netcode_client_config_t client_config = w->client_config;
+        struct netcode_server_config_t server_config = w->server_config;
+        client_config.callback_context = &w->client_parties[0];
+        server_config.callback_context = &w->server_parties[0];
+        client_config.network_simulator = server_config.network_simulator = w->net;
+        struct netcode_client_t * c =
+            netcode_client_create_dual( "10.2.0.1:50000", seconds[i], &client_config, w->time );
+        struct netcode_server_t * s =
+            netcode_server_create_dual( "10.2.0.2:40000", seconds[i], &server_config, w->time );
+        REQUIRE( c != NULL && s != NULL );
+        CHECK_EQ( netcode_client_create_error(), NETCODE_CLIENT_CREATE_ERROR_NONE );
+        CHECK_EQ( netcode_server_create_error(), NETCODE_SERVER_CREATE_ERROR_NONE );
+        CHECK_EQ( netcode_client_get_port( c ), 50000 );
+        CHECK_EQ( netcode_server_get_port( s ), 40000 );
+        netcode_client_destroy( c );
+        netcode_server_destroy( s );
+        BAD( CHECK( netcode_client_create_dual( NULL, "10.2.0.1:1", &client_config, w->time ) == NULL ) );
+        BAD( CHECK( netcode_server_create_dual( NULL, "10.2.0.1:1", &server_config, w->time ) == NULL ) );
+        world_close( w );
+    }
+}
+
+/* A player's token is read only: it may lie in constant memory. */
+TEST( a_constant_token_connects )
+{
+    struct world_t * w = world_open( CLEAN, 1, 2, 1 );
+    struct recipe_t r = recipe_for( w, 1 );
+    mint( &r, w->tokens[0] );
+    const uint8_t * token = w->tokens[0];
+    void ( *connect_with )( struct netcode_client_t *, const uint8_t * ) = netcode_client_connect;
+    connect_with( w->clients[0], token );
+    CHECK( world_until( w, 0, NETCODE_CLIENT_STATE_CONNECTED, 1.0 ) );
+}
+
+/* ---- faster connecting ---- */
+
+TEST( decision_11_packets_leave_as_soon_as_the_state_changes )
+{
+    struct world_t * w = world_open( CLEAN, 1, 2, 1 );
+    int mark, i;
+    w->step = 0.001;
+    for ( i = 0; i < 20; i++ )
+        world_step( w );
+    world_connect( w, 0, 1 );
+    CHECK_EQ( w->records.count, 0 ); /* connect itself sends nothing */
+    world_step( w );
+    CHECK_EQ( world_count( w, 0, &w->client_addresses[0], NULL, NETCODE_PACKET_REQUEST, 0 ), 1 );
+    for ( i = 0; i < 20 && netcode_client_state( w->clients[0] ) != NETCODE_CLIENT_STATE_SENDING_CONNECTION_RESPONSE;
+          i++ )
+        world_step( w );
+    CHECK_EQ( world_count( w, 0, &w->client_addresses[0], NULL, NETCODE_PACKET_RESPONSE, 0 ),
+              1 ); /* in the very update that had the challenge */
+    CHECK_EQ( world_count( w, 0, &w->client_addresses[0], NULL, NETCODE_PACKET_REQUEST, 0 ), 1 );
+    for ( i = 0; i < 20 && netcode_client_state( w->clients[0] ) != NETCODE_CLIENT_STATE_CONNECTED; i++ )
+        world_step( w );
+    CHECK_EQ( netcode_client_state( w->clients[0] ), NETCODE_CLIENT_STATE_CONNECTED );
+    CHECK_LE( w->time - 100.0, 0.05 );
+    netcode_client_disconnect( w->clients[0] );
+    world_run( w, 0.1 );
+    w->cut_from = w->client_addresses[0];
+    world_connect( w, 0, 2 );
+    mark = w->records.count;
+    world_run( w, 4.0 );
+    CHECK_GE( world_count( w, mark, &w->client_addresses[0], NULL, NETCODE_PACKET_REQUEST, 0 ), 39 );
+    CHECK_LE( world_count( w, mark, &w->client_addresses[0], NULL, NETCODE_PACKET_REQUEST, 0 ), 41 );
+}
+
+/* ---- 70: what a keep-alive names ---- */
+
+/*  70: a keep-alive that names a slot that can not be connects all the same, since a deployed server names its client ids
+    there. */
+TEST( threat_70_impossible_slots_connect )
+{
+    static const struct {
+        uint32_t sent[2];
+        int slot, slots;
+    } rows[] = { { { 0, 1 }, 0, 1 },
+                 { { 3, 4 }, 3, 4 },
+                 { { 65534, 65535 }, 65534, 65535 },
+                 { { 65534, UINT32_MAX }, 65534, 65535 },
+                 { { 0, 0 }, -1, 0 },
+                 { { 4, 4 }, -1, 4 },
+                 { { 70001, 4 }, -1, 4 },
+                 { { 65535, 65536 }, -1, 65535 },
+                 { { 65536, 100000 }, -1, 65535 },
+                 { { 0x7ffffffe, 0x7fffffff }, -1, 65535 },
+                 { { 0x80000000u, 0x90000000u }, -1, 65535 },
+                 { { UINT32_MAX, 0 }, -1, 0 },
+                 { { UINT32_MAX, UINT32_MAX }, -1, 65535 } };
+    for ( int i = 0; i < (int) ( sizeof( rows ) / sizeof( rows[0] ) ); i++ ) {
+        struct world_t * w = logged_world( NETCODE_LOG_LEVEL_ERROR );
+        struct netcode_event_t event;
+        struct recipe_t r;
+        uint8_t body[2048], *at = body;
+        const struct world_datagram_t * sent;
+        int type;
+        uint64_t sequence;
+        world_add_server( w, 4 );
+        world_add_client( w );
+        w->cut_types = 1u << NETCODE_PACKET_KEEP_ALIVE;
+        r = world_connect( w, 0, 2 );
+        REQUIRE( world_until( w, 0, NETCODE_CLIENT_STATE_SENDING_CONNECTION_RESPONSE, 1.0 ) );
+        put( &at, rows[i].sent[0], 4 );
+        put( &at, rows[i].sent[1], 4 );
+        send_to_client( w, &r, NETCODE_PACKET_KEEP_ALIVE, 1, body, 8 );
+        send_to_client( w, &r, NETCODE_PACKET_PAYLOAD, 2, "hello", 5 );
+        w->cut_types = 0;
+        world_run( w, 0.05 );
+        REQUIRE_EQ( netcode_client_state( w->clients[0] ), NETCODE_CLIENT_STATE_CONNECTED );
+        CHECK_EQ( netcode_client_index( w->clients[0] ), rows[i].slot );
+        CHECK_EQ( netcode_client_max_clients( w->clients[0] ), rows[i].slots );
+        CHECK_EQ( logged_times( "its index is -1" ), rows[i].slot < 0 );
+        while ( netcode_client_next_event( w->clients[0], &event ) ) {
+            CHECK_EQ( event.client_index, rows[i].slot );
+            if ( event.type == NETCODE_EVENT_PAYLOAD )
+                netcode_client_free_packet( w->clients[0], event.data );
+        }
+        world_run( w, 0.3 ); /* its own keep-alives carry the numbers as they came */
+        sent = world_last( w, &w->client_addresses[0], &w->server_addresses[0], NETCODE_PACKET_KEEP_ALIVE );
+        REQUIRE( sent != NULL );
+        REQUIRE_EQ( wire_open( sent->data, sent->bytes, r.to_server_key, &type, &sequence, body ), 8 );
+        CHECK_EQ( get( body, 4 ), rows[i].sent[0] );
+        CHECK_EQ( get( body + 4, 4 ), rows[i].sent[1] );
+        netcode_client_disconnect( w->clients[0] );
+        CHECK_EQ( netcode_client_index( w->clients[0] ), 0 );
+        CHECK_EQ( netcode_client_max_clients( w->clients[0] ), 0 );
+        world_close( w );
+    }
+}
+
+/* ---- 45: every way to write a place leads to one form ---- */
+
+/* 45: one form for each place, however it is written. */
+TEST( hostile_45_mapped_addresses_have_one_form )
+{
+    struct netcode_address_t a = address_of( "[::ffff:10.2.0.1]:6000" ), b = address_of( "10.2.0.1:6000" );
+    CHECK_EQ( a.type, NETCODE_ADDRESS_IPV4 );
+    CHECK_EQ( netcode_address_equal( &a, &b ), 1 );
+    a = address_of( "[::ffff:a02:1]:6000" );
+    CHECK_EQ( netcode_address_equal( &a, &b ), 1 );
+}
+
+/* The server knows a client by the address that its datagrams come from, however the network writes that. */
+static void threat_one_place( const struct netcode_address_t * first, const struct netcode_address_t * second )
+{
+    struct world_t * w = world_open( CLEAN, 1, 2, 0 );
+    struct puppet_t p;
+    puppet_make( &p, w, 0, 1, "10.2.0.1:6000" );
+    p.address = *first;
+    REQUIRE( puppet_challenged( &p ) );
+    p.address = *second;
+    puppet_answer( &p );
+    CHECK_EQ( netcode_server_num_connected_clients( w->servers[0] ), 1 );
+    puppet_say( &p, 10, 1 );
+    p.address = *first;
+    puppet_say( &p, 10, 2 );
+    puppet_step( &p );
+    CHECK_EQ( server_drain( w, 0, 0 ), 2 );
+    world_close( w );
+}
+
+TEST( threat_45_every_way_to_write_a_place )
+{
+    static const char * const rows[][2] = {
+        { "10.2.0.1:6000", "[::ffff:10.2.0.1]:6000" },
+        { "10.2.0.1:6000", "[::ffff:a02:1]:6000" },
+        { "10.2.0.1:6000", "[0:0:0:0:0:FFFF:0a02:0001]:6000" },
+        { "[2001:db8::1]:6000", "[2001:0DB8:0:0:0:0:0:1]:6000" },
+        { "[fe80::1%2]:6000", "[fe80:0::0:1%2]:6000" },
+    };
+    struct netcode_address_t a, b, mapped;
+    char text[2][NETCODE_MAX_ADDRESS_STRING_LENGTH];
+    int i;
+    for ( i = 0; i < 5; i++ ) {
+        a = address_of( rows[i][0] );
+        b = address_of( rows[i][1] );
+        CHECK_MEM( &a, &b, sizeof( a ) );
+        CHECK_EQ( netcode_address_equal( &a, &b ), 1 );
+        CHECK_STR( netcode_address_to_string( &a, text[0] ), netcode_address_to_string( &b, text[1] ) );
+        threat_one_place( &a, &b );
+    }
+    memset( &mapped, 0, sizeof( mapped ) ); /* as a socket of both families would say it */
+    mapped.type = NETCODE_ADDRESS_IPV6;
+    mapped.port = 6000;
+    mapped.data.ipv6[5] = 0xffff;
+    mapped.data.ipv6[6] = 0x0a02;
+    mapped.data.ipv6[7] = 0x0001;
+    a = address_of( "10.2.0.1:6000" );
+    CHECK_EQ( netcode_address_equal( &a, &mapped ), 1 );
+    threat_one_place( &a, &mapped );
+    threat_one_place( &mapped, &a );
+    a = address_of( "[fe80::1%2]:6000" ); /* the same number on two interfaces is two places */
+    b = address_of( "[fe80::1%3]:6000" );
+    CHECK_EQ( netcode_address_equal( &a, &b ), 0 );
 }

@@ -32,7 +32,8 @@ TEST( threat_65_two_copies_of_a_server_share_no_nonce )
         puppet_make( &pending[copy], copies[copy], 0, 1, "10.2.0.1:5000" );
         REQUIRE( puppet_challenged( &pending[copy] ) );
     }
-    CHECK( memcmp( copies[0]->servers[0]->challenge_key, copies[1]->servers[0]->challenge_key, 32 ) == 0 );
+    CHECK( memcmp( copies[0]->servers[0]->handshakes.challenge_key, copies[1]->servers[0]->handshakes.challenge_key,
+                   32 ) == 0 );
     CHECK( memcmp( pending[0].challenge, pending[1].challenge, 308 ) == 0 );
     seals = ledger.seals;
     for ( copy = 0; copy < COPIES; copy++ ) {

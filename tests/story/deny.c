@@ -226,10 +226,38 @@ TEST( token_expiry_on_the_server )
         struct world_t * w = world_open( CLEAN, 1, 1, 0 );
         struct puppet_t p;
         puppet_make( &p, w, 0, 1, "10.2.0.1:6000" );
-        p.r.expire = (uint64_t) ( (int64_t) world_unix( w ) + rows[i].lives );
-        puppet_mint( &p );
+        puppet_expires( &p, (uint64_t) ( (int64_t) world_unix( w ) + rows[i].lives ) );
         w->step = 0.0001;
         CHECK_EQ( puppet_challenged( &p ), rows[i].accepted );
         world_close( w );
     }
+}
+
+/* ---- the next server, and the clock of all of them ---- */
+
+TEST( decision_a_disconnected_client_does_not_try_the_next_server )
+{
+    struct world_t * w = world_open( CLEAN, 2, 4, 1 );
+    REQUIRE( world_join( w, 0, 1 ) );
+    CHECK( netcode_address_equal( netcode_client_server_address( w->clients[0] ), &w->server_addresses[0] ) );
+    netcode_server_disconnect_client( w->servers[0], 0 );
+    REQUIRE( world_until( w, 0, NETCODE_CLIENT_STATE_DISCONNECTED, 1.0 ) );
+    world_run( w, 3.0 );
+    CHECK_EQ( netcode_client_state( w->clients[0] ), NETCODE_CLIENT_STATE_DISCONNECTED );
+    CHECK_EQ( world_count( w, 0, NULL, &w->server_addresses[1], -1, 0 ), 0 );
+}
+
+TEST( decision_b_the_tokens_expiry_clock_is_not_restarted_for_each_server )
+{
+    struct world_t * w = world_open( CLEAN, 4, 4, 1 );
+    struct recipe_t r = recipe_for( w, 1 );
+    double start;
+    w->cut_from = w->client_addresses[0];
+    r.expire = r.create + 12; /* each server would take 5 s: the third is cut short */
+    world_connect_recipe( w, 0, &r );
+    start = w->time;
+    REQUIRE( world_until( w, 0, NETCODE_CLIENT_STATE_CONNECT_TOKEN_EXPIRED, 20.0 ) );
+    CHECK_NEAR( w->time - start, 12.0, 0.2 );
+    CHECK_GT( world_count( w, 0, NULL, &w->server_addresses[2], -1, 0 ), 0 );
+    CHECK_EQ( world_count( w, 0, NULL, &w->server_addresses[3], -1, 0 ), 0 );
 }

@@ -192,8 +192,7 @@ TEST( clients_connect_again_after_a_restart )
         for ( i = 0; i < 8; i++ )
             REQUIRE( world_until( w, i, NETCODE_CLIENT_STATE_CONNECTED, 10.0 ) );
         if ( round == 0 ) {
-            netcode_server_stop( w->servers[0] );
-            netcode_server_start( w->servers[0], 8 );
+            world_restart( w, 0, 8 );
         }
         if ( round == 1 ) {
             w->cut_from = w->server_addresses[0]; /* a crash says nothing: the clients time out */
@@ -227,13 +226,11 @@ TEST( private_keys_can_be_rotated )
     memcpy( new_one.r.private_key, keys + NETCODE_KEY_BYTES, NETCODE_KEY_BYTES );
     puppet_mint( &new_one );
     CHECK( puppet_connect( &new_one ) );
-    puppet_make( &pending, w, 0, 4, "10.2.0.4:6000" );
-    REQUIRE( puppet_challenged( &pending ) );
+    REQUIRE( puppet_begin( &pending, w, 0, 4, "10.2.0.4:6000" ) );
     CHECK_EQ( server_stats( w, 0 ).pending, 1 );
     CHECK_EQ( netcode_server_set_private_keys( w->servers[0], keys, 2 ), NETCODE_OK ); /* effective at once */
     CHECK_EQ( server_stats( w, 0 ).pending, 0 );
-    puppet_respond( &pending );
-    puppet_step( &pending );
+    puppet_answer( &pending );
     CHECK_EQ( pending.keep_alives, 0 );
     puppet_make( &old, w, 0, 5, "10.2.0.5:6000" );
     CHECK( !puppet_connect( &old ) );
@@ -245,10 +242,25 @@ TEST( private_keys_can_be_rotated )
     puppet_mint( &pending );
     REQUIRE( puppet_challenged( &pending ) ); /* a handshake under a key that stays, stays */
     CHECK_EQ( netcode_server_set_private_keys( w->servers[0], keys, 1 ), NETCODE_OK );
-    puppet_respond( &pending );
-    puppet_step( &pending );
+    puppet_answer( &pending );
     CHECK( pending.keep_alives > 0 );
 }
+
+#if !defined( _WIN32 )
+
+/* The place for a further private key holds zeros, which are no key. */
+TEST( mutants_a_key_of_zeros_opens_nothing )
+{
+    struct world_t * w = world_open( CLEAN, 1, 1, 0 );
+    struct puppet_t p;
+    puppet_make( &p, w, 0, 1, "10.2.0.1:6000" );
+    memset( p.r.private_key, 0, sizeof( p.r.private_key ) );
+    puppet_mint( &p );
+    CHECK( !puppet_challenged( &p ) );
+    CHECK_EQ( server_drops( w, 0, NETCODE_DROP_TOKEN_NOT_AUTHENTIC ), 1 );
+}
+
+#endif
 
 /* Threat 58, over many sessions in other slots, by an application that takes no events. */
 TEST( queued_payloads_outlive_many_sessions_in_other_slots )
@@ -266,9 +278,37 @@ TEST( queued_payloads_outlive_many_sessions_in_other_slots )
     REQUIRE_EQ( netcode_server_client_connected( w->servers[0], 1 ), 0 );
     netcode_server_disconnect_client( w->servers[0], 0 );
     for ( i = 0; i < 200; i++ ) {
-        puppet_make( &p, w, 0, 10 + (uint64_t) i, "10.2.0.1:6000" );
-        REQUIRE( puppet_connect( &p ) ); /* slot 0 each time */
+        REQUIRE( puppet_join( &p, w, 0, 10 + (uint64_t) i, "10.2.0.1:6000" ) ); /* slot 0 each time */
         netcode_server_disconnect_client( w->servers[0], 0 );
     }
     CHECK_EQ( server_drain( w, 0, 1 ), 1 );
+}
+
+/* ---- 67: a private key of zeros ---- */
+
+/* 67: a private key that was never set works, as known programs use one in their tests; each start says so. */
+TEST( threat_67_a_private_key_of_zeros )
+{
+    struct world_t * w = logged_world( NETCODE_LOG_LEVEL_ERROR );
+    uint8_t keys[2][NETCODE_KEY_BYTES] = { { 0 }, { 0 } };
+    struct recipe_t r;
+    memset( w->server_config.private_key, 0, NETCODE_KEY_BYTES );
+    world_add_server( w, 2 );
+    world_add_client( w );
+    CHECK_EQ( logged_times( "a private key is all zeros" ), 1 );
+    netcode_server_start( w->servers[0], 2 );
+    CHECK_EQ( logged_times( "a private key is all zeros" ), 2 );
+    r = recipe_for( w, 1 );
+    memset( r.private_key, 0, NETCODE_KEY_BYTES );
+    world_connect_recipe( w, 0, &r );
+    CHECK( world_until( w, 0, NETCODE_CLIENT_STATE_CONNECTED, 1.0 ) );
+    keys[0][31] = keys[1][0] = 1;
+    netcode_server_set_private_keys( w->servers[0], keys[0], 2 );
+    netcode_server_start( w->servers[0], 2 );
+    CHECK_EQ( logged_times( "a private key is all zeros" ), 2 );
+    keys[1][0] = 0; /* any one of them */
+    netcode_server_set_private_keys( w->servers[0], keys[0], 2 );
+    CHECK_EQ( logged_times( "a private key is all zeros" ), 3 );
+    netcode_server_start( w->servers[0], 2 );
+    CHECK_EQ( logged_times( "a private key is all zeros" ), 4 );
 }

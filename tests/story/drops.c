@@ -1,30 +1,31 @@
 /* Story: every reason for which a datagram is dropped, by name. One row in NETCODE_DROP_LIST, one test here. */
 
-/* One more drop for this reason, and for no other, in the step that handles what was injected. */
+/* One more drop for this reason, and for no other. */
+static void expect_one_drop( const uint64_t * before, const uint64_t * after, int reason )
+{
+    int i;
+    for ( i = 0; i < NETCODE_DROP_REASONS; i++ )
+        if ( after[i] != before[i] + ( i == reason ) )
+            test_fail( __FILE__, __LINE__, "expected 1 drop for %s; %s went from %d to %d",
+                       netcode_drop_reason_name( reason ), netcode_drop_reason_name( i ), (int) before[i],
+                       (int) after[i] );
+}
+
+/* In the step that handles what was injected. */
 static void expect_server_drop( struct world_t * w, int server, int reason )
 {
     struct netcode_server_stats_t before = server_stats( w, server ), after;
-    int i;
     world_step( w );
     after = server_stats( w, server );
-    for ( i = 0; i < NETCODE_DROP_REASONS; i++ )
-        if ( after.dropped[i] != before.dropped[i] + ( i == reason ) )
-            test_fail( __FILE__, __LINE__, "expected 1 drop for %s; %s went from %d to %d",
-                       netcode_drop_reason_name( reason ), netcode_drop_reason_name( i ), (int) before.dropped[i],
-                       (int) after.dropped[i] );
+    expect_one_drop( before.dropped, after.dropped, reason );
 }
 
 static void expect_client_drop( struct world_t * w, int client, int reason )
 {
     struct netcode_client_stats_t before = client_stats( w, client ), after;
-    int i;
     world_step( w );
     after = client_stats( w, client );
-    for ( i = 0; i < NETCODE_DROP_REASONS; i++ )
-        if ( after.dropped[i] != before.dropped[i] + ( i == reason ) )
-            test_fail( __FILE__, __LINE__, "expected 1 drop for %s; %s went from %d to %d",
-                       netcode_drop_reason_name( reason ), netcode_drop_reason_name( i ), (int) before.dropped[i],
-                       (int) after.dropped[i] );
+    expect_one_drop( before.dropped, after.dropped, reason );
 }
 
 TEST( drop_NONE )
@@ -139,10 +140,8 @@ TEST( drop_WRONG_DIRECTION )
     uint8_t body[1100] = { 0 };
     int i;
     struct recipe_t r;
-    puppet_make( &p, w, 0, 1, "10.2.0.1:6000" );
-    REQUIRE( puppet_connect( &p ) );
-    r = world_connect( w, 0, 2 );
-    REQUIRE( world_until( w, 0, NETCODE_CLIENT_STATE_CONNECTED, 1.0 ) );
+    REQUIRE( puppet_join( &p, w, 0, 1, "10.2.0.1:6000" ) );
+    REQUIRE( world_joins( w, 0, 2, &r ) );
     for ( i = 0; i < 2; i++ ) {
         puppet_send( &p, to_server[i], body, sizes[i] );
         expect_server_drop( w, 0, NETCODE_DROP_WRONG_DIRECTION );
@@ -158,8 +157,7 @@ TEST( drop_BAD_SEQUENCE_LENGTH )
     struct puppet_t p;
     uint8_t data[40] = { 0 };
     int i;
-    puppet_make( &p, w, 0, 1, "10.2.0.1:6000" );
-    REQUIRE( puppet_connect( &p ) );
+    REQUIRE( puppet_join( &p, w, 0, 1, "10.2.0.1:6000" ) );
     world_connect( w, 0, 2 );
     REQUIRE( world_until( w, 0, NETCODE_CLIENT_STATE_CONNECTED, 1.0 ) );
     for ( i = 0; i < 8; i++ ) {
@@ -183,10 +181,8 @@ TEST( drop_WRONG_BODY_SIZE )
     uint8_t body[1300] = { 0 };
     int i;
     struct recipe_t r;
-    puppet_make( &p, w, 0, 1, "10.2.0.1:6000" );
-    REQUIRE( puppet_connect( &p ) );
-    r = world_connect( w, 0, 2 );
-    REQUIRE( world_until( w, 0, NETCODE_CLIENT_STATE_CONNECTED, 1.0 ) );
+    REQUIRE( puppet_join( &p, w, 0, 1, "10.2.0.1:6000" ) );
+    REQUIRE( world_joins( w, 0, 2, &r ) );
     for ( i = 0; i < (int) ( sizeof( rows ) / sizeof( rows[0] ) ); i++ ) {
         puppet_send( &p, rows[i][0], body, rows[i][1] );
         expect_server_drop( w, 0, NETCODE_DROP_WRONG_BODY_SIZE );
@@ -214,8 +210,7 @@ TEST( drop_NOT_CONNECTED )
 {
     struct world_t * w = world_open( CLEAN, 1, 2, 0 );
     struct puppet_t p;
-    puppet_make( &p, w, 0, 1, "10.2.0.1:6000" );
-    REQUIRE( puppet_challenged( &p ) );
+    REQUIRE( puppet_begin( &p, w, 0, 1, "10.2.0.1:6000" ) );
     puppet_say( &p, 10, 1 );
     expect_server_drop( w, 0, NETCODE_DROP_NOT_CONNECTED );
     netcode_server_stop( w->servers[0] );
@@ -263,16 +258,14 @@ TEST( drop_REPLAYED )
     struct recipe_t r;
     uint8_t body[10] = { 0 };
     uint64_t sequence;
-    puppet_make( &p, w, 0, 1, "10.2.0.1:6000" );
-    REQUIRE( puppet_connect( &p ) );
+    REQUIRE( puppet_join( &p, w, 0, 1, "10.2.0.1:6000" ) );
     puppet_say( &p, 10, 1 );
     world_step( w );
     p.sequence--;
     puppet_say( &p, 10, 1 );
     expect_server_drop( w, 0, NETCODE_DROP_REPLAYED );
     CHECK_EQ( server_drain( w, 0, 0 ), 1 );
-    r = world_connect( w, 0, 2 );
-    REQUIRE( world_until( w, 0, NETCODE_CLIENT_STATE_CONNECTED, 1.0 ) );
+    REQUIRE( world_joins( w, 0, 2, &r ) );
     sequence = newest_to_client( w, &r ) + 3;
     send_to_client( w, &r, NETCODE_PACKET_PAYLOAD, sequence, body, 10 );
     world_step( w );
@@ -288,16 +281,14 @@ TEST( drop_SEQUENCE_TOO_OLD )
     struct recipe_t r;
     uint8_t body[10] = { 0 };
     uint64_t first;
-    puppet_make( &p, w, 0, 1, "10.2.0.1:6000" );
-    REQUIRE( puppet_connect( &p ) );
+    REQUIRE( puppet_join( &p, w, 0, 1, "10.2.0.1:6000" ) );
     p.sequence += 5000;
     puppet_say( &p, 10, 1 );
     world_step( w );
     p.sequence -= 4500; /* it never came, but lies far behind the window */
     puppet_say( &p, 10, 2 );
     expect_server_drop( w, 0, NETCODE_DROP_SEQUENCE_TOO_OLD );
-    r = world_connect( w, 0, 2 );
-    REQUIRE( world_until( w, 0, NETCODE_CLIENT_STATE_CONNECTED, 1.0 ) );
+    REQUIRE( world_joins( w, 0, 2, &r ) );
     first = newest_to_client( w, &r );
     send_to_client( w, &r, NETCODE_PACKET_PAYLOAD, first + 5000, body, 10 );
     world_step( w );
@@ -311,13 +302,11 @@ TEST( drop_SEQUENCE_TOO_FAR_AHEAD )
     struct puppet_t p;
     struct recipe_t r;
     uint8_t body[10] = { 0 };
-    puppet_make( &p, w, 0, 1, "10.2.0.1:6000" );
-    REQUIRE( puppet_connect( &p ) );
+    REQUIRE( puppet_join( &p, w, 0, 1, "10.2.0.1:6000" ) );
     p.sequence += ( (uint64_t) 1 << 32 ) + 1;
     puppet_say( &p, 10, 1 );
     expect_server_drop( w, 0, NETCODE_DROP_SEQUENCE_TOO_FAR_AHEAD );
-    r = world_connect( w, 0, 2 );
-    REQUIRE( world_until( w, 0, NETCODE_CLIENT_STATE_CONNECTED, 1.0 ) );
+    REQUIRE( world_joins( w, 0, 2, &r ) );
     send_to_client( w, &r, NETCODE_PACKET_PAYLOAD, newest_to_client( w, &r ) + ( (uint64_t) 1 << 33 ), body, 10 );
     expect_client_drop( w, 0, NETCODE_DROP_SEQUENCE_TOO_FAR_AHEAD );
 }
@@ -329,13 +318,11 @@ TEST( drop_AUTHENTICATION_FAILED )
     struct recipe_t r;
     uint8_t body[10] = { 0 }, out[64];
     int bytes;
-    puppet_make( &p, w, 0, 1, "10.2.0.1:6000" );
-    REQUIRE( puppet_connect( &p ) );
+    REQUIRE( puppet_join( &p, w, 0, 1, "10.2.0.1:6000" ) );
     bytes = wire_seal( out, NETCODE_PACKET_PAYLOAD, p.sequence++, 0, p.r.to_client_key, body, 10 );
     puppet_raw( &p, out, bytes );
     expect_server_drop( w, 0, NETCODE_DROP_AUTHENTICATION_FAILED );
-    r = world_connect( w, 0, 2 );
-    REQUIRE( world_until( w, 0, NETCODE_CLIENT_STATE_CONNECTED, 1.0 ) );
+    REQUIRE( world_joins( w, 0, 2, &r ) );
     bytes = wire_seal( out, NETCODE_PACKET_PAYLOAD, newest_to_client( w, &r ) + 1, 0, r.to_client_key, body, 10 );
     out[bytes - 1] ^= 1;
     inject_to_client( w, out, bytes );
@@ -354,8 +341,7 @@ TEST( drop_QUEUE_FULL )
     w->client_config.packet_quota = 3;
     world_add_server( w, 2 );
     world_add_client( w );
-    puppet_make( &p, w, 0, 1, "10.2.0.1:6000" );
-    REQUIRE( puppet_connect( &p ) );
+    REQUIRE( puppet_join( &p, w, 0, 1, "10.2.0.1:6000" ) );
     for ( i = 0; i < 4; i++ )
         puppet_say( &p, 10, i );
     world_step( w );
@@ -366,8 +352,7 @@ TEST( drop_QUEUE_FULL )
     CHECK_EQ( stats.packets_dropped, 1 );
     CHECK_EQ( stats.packets_queued, 4 );
     CHECK_EQ( server_drain( w, 0, 0 ), 4 );
-    r = world_connect( w, 0, 2 );
-    REQUIRE( world_until( w, 0, NETCODE_CLIENT_STATE_CONNECTED, 1.0 ) );
+    REQUIRE( world_joins( w, 0, 2, &r ) );
     for ( i = 1; i <= 3; i++ )
         send_to_client( w, &r, NETCODE_PACKET_PAYLOAD, newest_to_client( w, &r ) + (uint64_t) i + 100, body, 10 );
     world_step( w );
@@ -384,8 +369,7 @@ TEST( drop_POOL_EMPTY )
     int count = 0, i, bytes;
     w->server_config.packet_pool_buffers = 64;
     world_add_server( w, 2 );
-    puppet_make( &p, w, 0, 1, "10.2.0.1:6000" );
-    REQUIRE( puppet_connect( &p ) );
+    REQUIRE( puppet_join( &p, w, 0, 1, "10.2.0.1:6000" ) );
     for ( i = 0; i < 400 && server_drops( w, 0, NETCODE_DROP_POOL_EMPTY ) == 0; i++ ) {
         puppet_say( &p, 10, i );
         world_step( w );
@@ -492,8 +476,7 @@ TEST( drop_TOKEN_EXPIRED )
     expect_refusal( &p, NETCODE_DROP_TOKEN_EXPIRED );
     p.r.expire = 0;
     expect_refusal( &p, NETCODE_DROP_TOKEN_EXPIRED );
-    p.r.expire = world_unix( w ) + 2;
-    puppet_mint( &p );
+    puppet_expires( &p, world_unix( w ) + 2 );
     REQUIRE( puppet_challenged( &p ) );
 }
 
@@ -508,8 +491,7 @@ TEST( drop_TOKEN_MAYBE_USED )
     puppet_make( &p, w, 0, 1, "10.2.0.1:6000" );
     p.r.expire = start + 59;
     expect_refusal( &p, NETCODE_DROP_TOKEN_MAYBE_USED );
-    p.r.expire = start + 61;
-    puppet_mint( &p );
+    puppet_expires( &p, start + 61 );
     CHECK( puppet_challenged( &p ) );
 }
 
@@ -525,8 +507,7 @@ TEST( drop_TOKEN_REFUSED_UP_TO )
     puppet_make( &p, w, 0, 1, "10.2.0.1:6000" );
     p.r.expire = expire;
     expect_refusal( &p, NETCODE_DROP_TOKEN_REFUSED_UP_TO );
-    p.r.expire = expire + 100;
-    puppet_mint( &p );
+    puppet_expires( &p, expire + 100 );
     CHECK( puppet_connect( &p ) );
 }
 
@@ -534,8 +515,7 @@ TEST( drop_TOKEN_CONSUMED )
 {
     struct world_t * w = world_open( CLEAN, 1, 2, 0 );
     struct puppet_t p;
-    puppet_make( &p, w, 0, 1, "10.2.0.1:6000" );
-    REQUIRE( puppet_connect( &p ) );
+    REQUIRE( puppet_join( &p, w, 0, 1, "10.2.0.1:6000" ) );
     netcode_server_disconnect_client( w->servers[0], 0 );
     puppet_poll( &p );
     expect_refusal( &p, NETCODE_DROP_TOKEN_CONSUMED );
@@ -557,8 +537,7 @@ TEST( drop_TOKEN_NO_RECORD_FREE )
     for ( i = 0; i < 9 && !refused; i++ ) {
         puppet_make( &p, w, 0, 100 + (uint64_t) i, "10.3.0.1:7000" );
         p.address.port = (uint16_t) ( 7000 + i );
-        p.r.expire = FOREVER;
-        puppet_mint( &p );
+        puppet_expires( &p, FOREVER );
         if ( puppet_connect( &p ) ) {
             netcode_server_disconnect_client( w->servers[0], 0 );
             continue;
@@ -628,8 +607,7 @@ TEST( drop_TOKEN_OUTLIVED )
     for ( i = 0; i < 4; i++ ) {
         puppet_make( &p, w, 0, 1, "10.2.0.1:6000" );
         p.address.port = (uint16_t) ( p.address.port + i );
-        p.r.expire += 100;
-        puppet_mint( &p );
+        puppet_expires( &p, p.r.expire + 100 );
         REQUIRE( puppet_challenged( &p ) );
     }
     puppet_make( &p, w, 0, 1, "10.2.0.9:6000" );
@@ -640,8 +618,7 @@ TEST( drop_ADDRESS_CONNECTED )
 {
     struct world_t * w = world_open( CLEAN, 1, 4, 0 );
     struct puppet_t p, q;
-    puppet_make( &p, w, 0, 1, "10.2.0.1:6000" );
-    REQUIRE( puppet_connect( &p ) );
+    REQUIRE( puppet_join( &p, w, 0, 1, "10.2.0.1:6000" ) );
     puppet_make( &q, w, 0, 2, "10.2.0.1:6000" );
     expect_refusal( &q, NETCODE_DROP_ADDRESS_CONNECTED );
 }
@@ -651,8 +628,7 @@ TEST( drop_CLIENT_ID_CONNECTED )
     struct world_t * w = world_open( CLEAN, 1, 4, 0 );
     struct puppet_t p, q;
     puppet_make( &p, w, 0, 1, "10.2.0.1:6000" );
-    puppet_make( &q, w, 0, 1, "10.2.0.2:6000" );
-    REQUIRE( puppet_challenged( &q ) );
+    REQUIRE( puppet_begin( &q, w, 0, 1, "10.2.0.2:6000" ) );
     REQUIRE( puppet_connect( &p ) );
     puppet_respond( &q ); /* challenged before the other one connected */
     expect_server_drop( w, 0, NETCODE_DROP_CLIENT_ID_CONNECTED );
@@ -665,8 +641,7 @@ TEST( drop_SERVER_FULL )
     struct world_t * w = world_open( CLEAN, 1, 1, 0 );
     struct puppet_t p, q;
     puppet_make( &p, w, 0, 1, "10.2.0.1:6000" );
-    puppet_make( &q, w, 0, 2, "10.2.0.2:6000" );
-    REQUIRE( puppet_challenged( &q ) );
+    REQUIRE( puppet_begin( &q, w, 0, 2, "10.2.0.2:6000" ) );
     REQUIRE( puppet_connect( &p ) );
     puppet_respond( &q );
     expect_server_drop( w, 0, NETCODE_DROP_SERVER_FULL );
@@ -683,13 +658,11 @@ TEST( drop_CHALLENGE_NOT_ISSUED )
 {
     struct world_t * w = world_open( CLEAN, 1, 4, 0 );
     struct puppet_t p, q;
-    puppet_make( &p, w, 0, 1, "10.2.0.1:6000" );
-    REQUIRE( puppet_challenged( &p ) );
+    REQUIRE( puppet_begin( &p, w, 0, 1, "10.2.0.1:6000" ) );
     p.challenge[7] ^= 0x40; /* a challenge sequence far outside what was issued to this handshake */
     puppet_respond( &p );
     expect_server_drop( w, 0, NETCODE_DROP_CHALLENGE_NOT_ISSUED );
-    puppet_make( &q, w, 0, 2, "10.2.0.2:6000" );
-    REQUIRE( puppet_challenged( &q ) );
+    REQUIRE( puppet_begin( &q, w, 0, 2, "10.2.0.2:6000" ) );
     memcpy( q.challenge, p.challenge, 308 );
     q.challenge[7] ^= 0x40; /* issued before this handshake began */
     puppet_respond( &q );
@@ -700,14 +673,12 @@ TEST( drop_CHALLENGE_NOT_AUTHENTIC )
 {
     struct world_t * w = world_open( CLEAN, 1, 4, 0 );
     struct puppet_t p;
-    puppet_make( &p, w, 0, 1, "10.2.0.1:6000" );
-    REQUIRE( puppet_challenged( &p ) );
+    REQUIRE( puppet_begin( &p, w, 0, 1, "10.2.0.1:6000" ) );
     p.challenge[100] ^= 1;
     puppet_respond( &p );
     expect_server_drop( w, 0, NETCODE_DROP_CHALLENGE_NOT_AUTHENTIC );
     p.challenge[100] ^= 1;
-    puppet_respond( &p );
-    puppet_step( &p );
+    puppet_answer( &p );
     CHECK_GE( p.keep_alives, 1 );
 }
 
@@ -750,8 +721,7 @@ TEST( drop_OVER_SHARE )
     struct world_t * w = world_open( CLEAN, 1, 4, 0 );
     struct puppet_t p;
     int i;
-    puppet_make( &p, w, 0, 1, "10.2.0.1:6000" );
-    REQUIRE( puppet_connect( &p ) );
+    REQUIRE( puppet_join( &p, w, 0, 1, "10.2.0.1:6000" ) );
     for ( i = 0; i < 1090; i++ )
         puppet_keep_alive( &p );
     world_step( w );
@@ -769,8 +739,7 @@ TEST( what_is_spare_is_kept )
     struct world_t * w = world_open( CLEAN, 1, 4, 0 );
     struct puppet_t p;
     int row, i;
-    puppet_make( &p, w, 0, 1, "10.2.0.1:6000" );
-    REQUIRE( puppet_connect( &p ) );
+    REQUIRE( puppet_join( &p, w, 0, 1, "10.2.0.1:6000" ) );
     for ( i = 0; i < 1090; i++ )
         puppet_keep_alive( &p );
     world_step( w );
@@ -783,4 +752,24 @@ TEST( what_is_spare_is_kept )
         world_step( w );
         CHECK_EQ( server_drops( w, 0, NETCODE_DROP_OVER_SHARE ) - before, 1090 - NC_SERVER_SHARE - spare[row] );
     }
+}
+
+/* Nobody hears of what is dropped but the log. */
+TEST( corners_drops_without_a_callback )
+{
+    struct world_t * w = world_new( CLEAN );
+    uint8_t data[30] = { 0x15 };
+    int lines;
+    w->server_config.drop_callback = NULL;
+    world_make_server( w, 0 );
+    netcode_server_start( w->servers[0], 2 );
+    netcode_log_level( NETCODE_LOG_LEVEL_DEBUG );
+    lines = test_log_lines;
+    netcode_server_process_packet( w->servers[0], &w->server_addresses[0], data, 30 );
+    CHECK_EQ( test_log_lines, lines + 1 );
+    netcode_log_level( NETCODE_LOG_LEVEL_ERROR );
+    netcode_server_process_packet( w->servers[0], &w->server_addresses[0], data, 30 );
+    CHECK_EQ( test_log_lines, lines + 1 );
+    netcode_server_destroy( w->servers[0] );
+    w->servers[0] = NULL;
 }

@@ -194,7 +194,7 @@ static void post_open_socket( struct netcode_socket_t * out, const char * first,
     request.receive_buffer_bytes = request.send_buffer_bytes = 4 << 20;
     request.kernel_filter = filter;
     request.reports_errors = errors;
-    REQUIRE_EQ( nc_socket_open_udp( out, &request, &family ), NC_SOCKET_OK );
+    REQUIRE_EQ( nc_socket_open_udp( out, &udp_extras, &request, &family ), NC_SOCKET_OK );
 }
 
 /* Everybody is there but who lives at the closed door; IPv6 only where this machine has it. */
@@ -728,15 +728,6 @@ static struct netcode_client_stats_t lan_client_stats( int client )
     return stats;
 }
 
-static uint64_t lan_sum( const uint64_t * dropped )
-{
-    uint64_t sum = 0;
-    int i;
-    for ( i = 0; i < NETCODE_DROP_REASONS; i++ )
-        sum += dropped[i];
-    return sum;
-}
-
 /* ---- batched sends through the API ---- */
 
 /* Four messages: up to the shorter one; up to the longer one; that and the one behind it; the rest. */
@@ -795,7 +786,7 @@ TEST( linux_batched_sends_of_a_server )
     netcode_server_flush( lan.servers[0] );
     if ( LINUX_WRAPPED ) {
         CHECK_EQ( linux_system.sends, 1 );
-        if ( ( (nc_socket_udp_t *) lan.servers[0]->socket.context )->segments )
+        if ( ( (nc_socket_udp_t *) lan.servers[0]->base.socket.context )->segments )
             CHECK_EQ( linux_system.messages, 4 * PLAYERS );
     }
     for ( i = 0; i < PLAYERS; i++ )
@@ -980,7 +971,7 @@ TEST( linux_filter_of_a_server )
     CHECK( lan_echo( 0, 1, 7 ) );
     CHECK( lan_echo( 0, 1200, 8 ) );
     after = lan_server_stats( 0 );
-    CHECK_EQ( lan_sum( after.dropped ) - lan_sum( before.dropped ), filters ? 0 : JUNK );
+    CHECK_EQ( all_drops( after.dropped ) - all_drops( before.dropped ), filters ? 0 : JUNK );
     CHECK_EQ( after.kernel_drops - before.kernel_drops, filters ? JUNK : 0 );
     CHECK_LE( after.bytes_received - before.bytes_received, filters ? 20000 : 20000 + JUNK * 1250 );
     close( raw );
@@ -1017,12 +1008,31 @@ TEST( linux_filter_that_is_refused )
 #endif
 }
 
+/* A filter that the system refuses changes nothing, and nobody has to hear of it. */
+TEST( corners_filter_refused_without_a_log )
+{
+#if !defined( _WIN32 ) && LINUX_WRAPPED
+    struct netcode_server_config_t config;
+    struct netcode_server_t * server;
+    netcode_default_server_config( &config );
+    config.bind_address = "127.0.0.1:0";
+    config.kernel_filter = 1;
+    netcode_log_level( NETCODE_LOG_LEVEL_NONE );
+    linux_system.refused_level = SOL_SOCKET;
+    linux_system.refused_option = SO_ATTACH_FILTER;
+    SILENT( server = netcode_server_create( "127.0.0.1:0", &config, 0.0 ) );
+    linux_reset();
+    CHECK( server != NULL );
+    netcode_server_destroy( server );
+#endif
+}
+
 /* ---- the client's socket, aimed at its server ---- */
 
 /* The port by which the system knows the client's socket of a family. */
 static int lan_system_port( int client, int type )
 {
-    nc_socket_udp_t * udp = (nc_socket_udp_t *) lan.clients[client]->socket.context;
+    nc_socket_udp_t * udp = (nc_socket_udp_t *) lan.clients[client]->base.socket.context;
     struct sockaddr_storage storage;
     struct netcode_address_t at;
     socklen_t length = sizeof( storage );
@@ -1054,7 +1064,7 @@ TEST( linux_client_hears_its_server_only )
         (void) sendto( raw, junk, sizeof( junk ), 0, (struct sockaddr *) &to, sizeof( to ) );
     CHECK( lan_echo( 0, 100, 1 ) );
     stats = lan_client_stats( 0 );
-    CHECK_EQ( lan_sum( stats.dropped ), LINUX_EXTRAS ? 0 : JUNK );
+    CHECK_EQ( all_drops( stats.dropped ), LINUX_EXTRAS ? 0 : JUNK );
     CHECK_EQ( stats.dropped[NETCODE_DROP_WRONG_SERVER], LINUX_EXTRAS ? 0 : JUNK );
     CHECK_EQ( stats.packets_received[NETCODE_PACKET_PAYLOAD], 1 );
     close( raw );
@@ -1237,7 +1247,7 @@ TEST( linux_client_passes_an_address_that_can_not_be_reached )
         unreachable_story( "[2001:db8::77]:40000", "[::]:0" );
 }
 
-/* ---- a forged ICMP that claims a small path. THREATS.md, row 62 ---- */
+/* ---- a forged ICMP that claims a small path. attacks/rows.py, row 62 ---- */
 
 #if LINUX_EXTRAS && defined( __GLIBC__ )
 #include <net/if.h>
@@ -1359,13 +1369,14 @@ static struct forged_t forged_story( int client )
     request.addresses[1] = &six;
     request.receive_buffer_bytes = request.send_buffer_bytes = 65536;
     request.reports_errors = client;
-    with_six = nc_socket_open_udp( &out, &request, &family ) == NC_SOCKET_OK;
+    with_six = nc_socket_open_udp( &out, &udp_extras, &request, &family ) == NC_SOCKET_OK;
     request.addresses[1] = NULL;
-    if ( !with_six && nc_socket_open_udp( &out, &request, &family ) != NC_SOCKET_OK )
+    if ( !with_six && nc_socket_open_udp( &out, &udp_extras, &request, &family ) != NC_SOCKET_OK )
         return found;
     udp = (nc_socket_udp_t *) out.context;
     if ( client )
-        nc_socket_connect( &out, &to );
+        if ( udp_extras.connect_to )
+            udp_extras.connect_to( out.context, &to );
     (void) getsockopt( udp->handles[0], IPPROTO_IP, 10, &found.judged_by, &bytes );
     found.judged_by_six = with_six ? 0 : found.judged_by;
     if ( with_six )
@@ -1449,7 +1460,7 @@ TEST( linux_shared_port )
         CHECK( lan_echo( i, 1 + i * 37, i ) );
         CHECK_EQ( lan_client_stats( i ).packets_received[NETCODE_PACKET_PAYLOAD], 1 ); /* one server answers */
     }
-    CHECK_EQ( lan_sum( lan_server_stats( 0 ).dropped ) + lan_sum( lan_server_stats( 1 ).dropped ), 0 );
+    CHECK_EQ( all_drops( lan_server_stats( 0 ).dropped ) + all_drops( lan_server_stats( 1 ).dropped ), 0 );
     lan_close();
 }
 
@@ -1535,7 +1546,7 @@ TEST( linux_buffers_grow_with_the_slots )
     lan_close();
     lan.servers[0] = lan_create( "127.0.0.1:0", config );
     REQUIRE( lan.servers[0] != NULL );
-    udp = (nc_socket_udp_t *) lan.servers[0]->socket.context;
+    udp = (nc_socket_udp_t *) lan.servers[0]->base.socket.context;
     if ( LINUX_WRAPPED ) {
         CHECK_EQ( linux_system.asked[0], 4 << 20 );
         CHECK_EQ( linux_system.asked[1], 4 << 20 );

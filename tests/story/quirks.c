@@ -18,8 +18,7 @@ TEST( quirk_sequences_in_more_bytes_than_needed )
         world_step( w );
         CHECK_EQ( server_drain( w, 0, 0 ), 1 );
     }
-    r = world_connect( w, 0, 2 );
-    REQUIRE( world_until( w, 0, NETCODE_CLIENT_STATE_CONNECTED, 1.0 ) );
+    REQUIRE( world_joins( w, 0, 2, &r ) );
     bytes = wire_seal( out, NETCODE_PACKET_PAYLOAD, newest_to_client( w, &r ) + 1, 8, r.to_client_key, body, 10 );
     inject_to_client( w, out, bytes );
     world_step( w );
@@ -84,8 +83,7 @@ TEST( quirk_payloads_over_1200_bytes )
     struct puppet_t p;
     uint8_t body[1300] = { 0 };
     int size;
-    puppet_make( &p, w, 0, 1, "10.2.0.1:6000" );
-    REQUIRE( puppet_connect( &p ) );
+    REQUIRE( puppet_join( &p, w, 0, 1, "10.2.0.1:6000" ) );
     for ( size = 1195; size <= 1300; size++ ) {
         puppet_send( &p, NETCODE_PACKET_PAYLOAD, body, size );
         world_step( w );
@@ -100,8 +98,7 @@ TEST( quirk_a_client_that_says_goodbye_once_and_sends_at_4_hz )
     struct world_t * w = world_open( CLEAN, 1, 2, 0 );
     struct puppet_t p;
     int i;
-    puppet_make( &p, w, 0, 1, "10.2.0.1:6000" );
-    REQUIRE( puppet_connect( &p ) );
+    REQUIRE( puppet_join( &p, w, 0, 1, "10.2.0.1:6000" ) );
     for ( i = 0; i < 80; i++ ) {
         puppet_keep_alive( &p );
         world_run( w, 0.25 );
@@ -127,8 +124,7 @@ TEST( quirk_late_challenges_and_repeated_responses )
     memcpy( p.challenge, first, 308 );
     for ( i = 0; i < 5; i++ ) /* responses until the keep-alive is seen: only one connects, the others do no harm */
     {
-        puppet_respond( &p );
-        puppet_step( &p );
+        puppet_answer( &p );
     }
     CHECK_EQ( netcode_server_num_connected_clients( w->servers[0] ), 1 );
     CHECK_EQ( w->server_parties[0].log_count, 1 );

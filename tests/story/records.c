@@ -1,4 +1,4 @@
-/* The memory of used tokens, in company: what one account does to it is its own affair. THREATS.md, row 64 */
+/* The memory of used tokens, in company: what one account does to it is its own affair. attacks/rows.py, row 64 */
 
 enum { RECORDS_STAYS = 512, RECORDS_OTHERS = 16 };
 

@@ -427,6 +427,27 @@ TEST( the_simulator_as_a_transport )
     netcode_network_simulator_destroy( net );
 }
 
+#if !defined( _WIN32 )
+
+/* A socket of one's own comes first, and needs no port as a simulator does. */
+TEST( mutants_a_socket_beside_a_simulator )
+{
+    struct world_t * w = world_open( CLEAN, 1, 1, 1 );
+    struct netcode_client_config_t config = w->client_config;
+    struct netcode_socket_t socket;
+    struct netcode_address_t at = address_of( "10.9.0.1:50000" );
+    struct netcode_client_t * client;
+    world_socket( w, &at, &socket );
+    config.socket = &socket;
+    config.network_simulator = w->net;
+    config.callback_context = &w->client_parties[0];
+    client = netcode_client_create( "10.9.0.1", &config, w->time );
+    CHECK( client != NULL );
+    netcode_client_destroy( client );
+}
+
+#endif
+
 /* ---- override callbacks ---- */
 
 static struct {
@@ -524,4 +545,49 @@ TEST( override_callbacks_as_a_transport )
     CHECK_EQ( netcode_client_state( r.client ), NETCODE_CLIENT_STATE_CONNECTED );
     CHECK_EQ( netcode_server_num_connected_clients( r.server ), 1 );
     real_close( &r );
+}
+
+static int deaf_send( void * context, const struct netcode_datagram_t * datagrams, int count )
+{
+    (void) context;
+    (void) datagrams;
+    (void) count;
+    return 0;
+}
+
+/* Says that it filled more places than there are. */
+static int boasting_receive( void * context, struct netcode_datagram_t * datagrams, int count )
+{
+    (void) context;
+    memset( &datagrams[0].address, 0, sizeof( datagrams[0].address ) );
+    datagrams[0].bytes = 0;
+    return count + 5;
+}
+
+TEST( corners_a_socket_that_sends_nothing_and_boasts )
+{
+    struct world_t * w = world_open( CLEAN, 1, 2, 0 );
+    struct netcode_client_config_t config;
+    struct netcode_client_report_t report;
+    struct netcode_socket_t socket;
+    struct recipe_t r = recipe_for( w, 1 );
+    uint8_t token[NETCODE_CONNECT_TOKEN_BYTES];
+    struct netcode_client_t * client;
+    memset( &socket, 0, sizeof( socket ) );
+    socket.send = deaf_send;
+    socket.receive = boasting_receive;
+    netcode_default_client_config( &config );
+    config.socket = &socket;
+    config.unix_time = NULL;
+    r.create = (uint64_t) time( NULL );
+    r.expire = r.create + 300;
+    client = netcode_client_create( "10.1.0.1:50000", &config, 0.0 );
+    REQUIRE( client != NULL );
+    mint( &r, token );
+    netcode_client_connect( client, token );
+    netcode_client_update( client, 1.0 );
+    netcode_client_report( client, &report );
+    CHECK( strstr( report.text, "refuses" ) != NULL );
+    netcode_client_disconnect( client );
+    netcode_client_destroy( client );
 }

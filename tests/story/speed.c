@@ -96,12 +96,12 @@ static void speed_check_places( void )
     const struct netcode_server_t * server = speed.w->servers[0];
     nc_pool_t * pool = server->memory.inbox.pool;
     for ( int i = 0; i < NC_RECEIVE_BATCH; i++ ) {
-        const struct netcode_datagram_t * place = &server->datagrams[i];
-        REQUIRE( place->data == nc_pool_datagram( pool, server->batch[i] ) );
+        const struct netcode_datagram_t * place = &server->base.datagrams[i];
+        REQUIRE( place->data == nc_pool_datagram( pool, server->base.batch[i] ) );
         CHECK_EQ( place->capacity, NC_BUFFER_CAPACITY );
-        CHECK_EQ( pool->states[server->batch[i]], NC_BUFFER_FREE );
+        CHECK_EQ( pool->states[server->base.batch[i]], NC_BUFFER_FREE );
         for ( int k = 0; k < i; k++ )
-            CHECK_NE( server->batch[i], server->batch[k] );
+            CHECK_NE( server->base.batch[i], server->base.batch[k] );
     }
     CHECK_EQ( pool->free_count + pool->held + server->memory.inbox.queued + NC_RECEIVE_BATCH, pool->count );
 }

@@ -16,7 +16,7 @@ static void storm_check_inbox( const nc_inbox_t * inbox, uint32_t batch )
     }
     CHECK_EQ( inbox->reserved, reserved );
     CHECK_EQ( inbox->queued, queued );
-    CHECK_EQ( inbox->left.count, left );
+    CHECK_EQ( inbox->disconnected.count, left );
     CHECK_EQ( inbox->events.count, inbox->queued + inbox->note_count - inbox->free_note_count );
     CHECK_EQ( inbox->pool->count, inbox->pool->free_count + inbox->queued + inbox->pool->held + batch );
 }
@@ -70,9 +70,11 @@ static void storm_check_slot( const struct netcode_server_t * s, uint32_t index,
     CHECK_EQ( sodium_is_zero( slot->client_to_server_key, NETCODE_KEY_BYTES ), !is_remote );
     if ( slot->state != NC_SLOT_CONNECTED )
         return;
-    CHECK( nc_server_slot_of_id( s, slot->client_id, nc_server_id_hash( s, slot->client_id ) ) == index );
+    CHECK( nc_server_slot_of_id( s, slot->client_id, nc_handshake_id_hash( &s->handshakes, slot->client_id ) ) ==
+           index );
     if ( is_remote ) {
-        CHECK_EQ( nc_server_slot_at( s, &slot->address, nc_server_address_hash( s, &slot->address ) ), index );
+        CHECK_EQ( nc_server_slot_at( s, &slot->address, nc_handshake_address_hash( &s->handshakes, &slot->address ) ),
+                  index );
         CHECK_NE( nc_sieve_find( &memory->sieve, nc_address_key( &slot->address, s->address_factor ) ), UINT32_MAX );
     }
 }
@@ -100,21 +102,21 @@ static void storm_check_slots( const struct netcode_server_t * s, int nested )
 static void storm_check_pending( const struct netcode_server_t * s )
 {
     const nc_server_memory_t * memory = &s->memory;
-    uint32_t i, used = s->pending_used.count, timers = 0, walked = 0;
-    CHECK_EQ( used + s->pending_free.count, memory->pending_count );
+    uint32_t i, used = s->handshakes.in_progress.count, timers = 0, walked = 0;
+    CHECK_EQ( used + s->handshakes.unused.count, s->handshakes.capacity );
     CHECK( s->running || used == 0 );
-    for ( i = 0; i < memory->pending_count; i++ )
+    for ( i = 0; i < s->handshakes.capacity; i++ )
         timers += memory->wheel.list_of[memory->slot_count + i] != NC_WHEEL_LISTS;
-    for ( i = s->pending_used.head; i != UINT32_MAX && walked <= used; i = memory->pending_links[i].next ) {
+    for ( i = s->handshakes.in_progress.head; i != UINT32_MAX && walked <= used; i = s->handshakes.links[i].next ) {
         CHECK_NE( memory->wheel.list_of[memory->slot_count + i], NC_WHEEL_LISTS );
-        CHECK( !sodium_is_zero( memory->pending[i].server_to_client_key, NETCODE_KEY_BYTES ) );
+        CHECK( !sodium_is_zero( s->handshakes.pending[i].server_to_client_key, NETCODE_KEY_BYTES ) );
         walked++;
     }
     CHECK_EQ( timers, used );
     CHECK_EQ( walked, used );
-    CHECK_EQ( storm_table_count( &memory->pending_by_address ), used );
-    CHECK_EQ( storm_table_count( &memory->pending_by_tag ), used );
-    CHECK_EQ( storm_table_count( &memory->pending_by_id ), used );
+    CHECK_EQ( storm_table_count( &s->handshakes.by_address ), used );
+    CHECK_EQ( storm_table_count( &s->handshakes.by_tag ), used );
+    CHECK_EQ( storm_table_count( &s->handshakes.by_id ), used );
 }
 
 static void storm_check_server( const struct netcode_server_t * s, int nested )
@@ -132,8 +134,8 @@ static void storm_check_server( const struct netcode_server_t * s, int nested )
     if ( nested )
         return;
     CHECK_EQ( s->connects - left, s->active.count );
-    CHECK( s->depth == 0 && !s->updating && !s->stopping && s->deferred == NC_DEFERRED_NOTHING && !s->walks );
-    CHECK( !s->outbox.flushing && s->outbox.depth == 0 && s->outbox.sent == 0 );
+    CHECK( s->base.depth == 0 && !s->base.updating && !s->stopping && s->deferred == NC_DEFERRED_NOTHING && !s->walks );
+    CHECK( !s->base.outbox.flushing && s->base.outbox.depth == 0 && s->base.outbox.sent == 0 );
 }
 
 static void storm_check_client( const struct netcode_client_t * c, int nested )
@@ -149,8 +151,8 @@ static void storm_check_client( const struct netcode_client_t * c, int nested )
         return;
     CHECK_EQ( sodium_is_zero( c->token.route.client_to_server_key, NETCODE_KEY_BYTES ), c->state <= 0 || c->loopback );
     CHECK_EQ( sodium_is_zero( c->token.route.server_to_client_key, NETCODE_KEY_BYTES ), c->state <= 0 || c->loopback );
-    CHECK( c->depth == 0 && !c->updating && !c->leaving );
-    CHECK( !c->outbox.flushing && c->outbox.depth == 0 && c->outbox.sent == 0 );
+    CHECK( c->base.depth == 0 && !c->base.updating && !c->disconnecting );
+    CHECK( !c->base.outbox.flushing && c->base.outbox.depth == 0 && c->base.outbox.sent == 0 );
 }
 
 /* ---- events, as they are read: connected, payloads, disconnected, one session after the other in each slot ---- */
@@ -993,4 +995,76 @@ TEST( storm_of_hostile_datagrams )
         left += stats.disconnects[i];
     CHECK_EQ( stats.connects, left );
     CHECK_EQ( stats.disconnects[NETCODE_SERVER_CLIENT_DISCONNECT_REASON_TIMED_OUT], 0 );
+}
+
+/* ---- a broken invariant trips the next call, in debug builds ---- */
+
+TEST( broken_invariants_trip_the_next_call )
+{
+    struct world_t * w = world_open( CLEAN, 1, 2, 1 );
+    struct netcode_server_t * s = w->servers[0];
+    struct netcode_client_t * c = w->clients[0];
+    if ( !TEST_ASSERTS_WORK )
+        SKIP( "asserts are off in this build" );
+    test_log_lines = 0;
+    test_state.silent = 1; /* an assert, and no line: nothing is refused */
+    s->handshakes.private_key_count = 5;
+    BAD( netcode_server_flush( s ) );
+    s->handshakes.private_key_count = 1;
+    s->handshakes.unused.count--;
+    BAD( netcode_server_flush( s ) );
+    s->handshakes.unused.count++;
+    s->active.count += 3;
+    BAD( netcode_server_flush( s ) );
+    s->active.count -= 3;
+    s->memory.inbox.pool->held += s->memory.inbox.pool->count;
+    BAD( netcode_server_flush( s ) );
+    s->memory.inbox.pool->held -= s->memory.inbox.pool->count;
+    netcode_server_flush( s );
+    c->client_index = -2;
+    BAD( netcode_client_flush( c ) );
+    c->client_index = 0;
+    c->inbox.pool->held += c->inbox.pool->count;
+    BAD( netcode_client_flush( c ) );
+    c->inbox.pool->held -= c->inbox.pool->count;
+    netcode_client_flush( c );
+}
+
+/* ---- noise of every kind ---- */
+
+/* Noise of every kind at once, from every side, for a while: nobody honest is lost, nothing dishonest gets in. */
+TEST( hostile_storm )
+{
+    struct world_t * w = world_open( LOSSY, 1, 8, 4 );
+    struct puppet_t p;
+    uint8_t data[DATAGRAM_BYTES];
+    int i, j;
+    for ( i = 0; i < 4; i++ )
+        REQUIRE( world_join( w, i, 1 + (uint64_t) i ) );
+    puppet_make( &p, w, 0, 50, "10.2.0.1:6000" );
+    for ( i = 0; i < 1000; i++ ) {
+        for ( j = 0; j < 8; j++ ) {
+            const struct world_datagram_t * d = &w->records.items[test_random_below( w->records.count )];
+            int bytes = d->bytes;
+            if ( bytes > DATAGRAM_BYTES )
+                continue;
+            memcpy( data, d->data, (size_t) bytes );
+            if ( j % 2 && bytes > 0 )
+                data[test_random_below( bytes )] ^= (uint8_t) ( 1 + test_random_below( 255 ) );
+            if ( j % 4 == 3 )
+                bytes = test_random_below( bytes + 1 );
+            world_inject( w, j % 3 ? &w->client_addresses[test_random_below( 4 )] : &p.address, &w->server_addresses[0],
+                          data, bytes );
+            world_inject( w, &w->server_addresses[0], &w->client_addresses[test_random_below( 4 )], data, bytes );
+        }
+        world_step( w );
+        for ( j = 0; j < 8; j++ )
+            CHECK_EQ( server_drain( w, 0, j ), 0 ); /* nobody honest sent a payload */
+        for ( j = 0; j < 4; j++ )
+            CHECK_EQ( client_drain( w, j ), 0 );
+    }
+    world_run( w, 5.0 );
+    CHECK_EQ( netcode_server_num_connected_clients( w->servers[0] ), 4 );
+    for ( i = 0; i < 4; i++ )
+        CHECK_EQ( netcode_client_state( w->clients[i] ), NETCODE_CLIENT_STATE_CONNECTED );
 }

@@ -108,3 +108,34 @@ TEST( a_connection_outlives_its_token )
     CHECK_EQ( netcode_client_state( w->clients[0] ), NETCODE_CLIENT_STATE_CONNECTED );
     CHECK_EQ( netcode_server_num_connected_clients( w->servers[0] ), 1 );
 }
+
+/* The timeout of a response begins with the challenge, however long the request has waited. */
+TEST( the_response_times_out_from_the_challenge_on )
+{
+    struct world_t * w = world_open( CLEAN, 1, 2, 1 );
+    double challenged;
+    w->cut_types = 1u << NETCODE_PACKET_REQUEST;
+    world_connect( w, 0, 1 );
+    world_run( w, 4.0 ); /* of the 5 s of its timeout */
+    w->cut_types = 1u << NETCODE_PACKET_KEEP_ALIVE;
+    REQUIRE( world_until( w, 0, NETCODE_CLIENT_STATE_SENDING_CONNECTION_RESPONSE, 0.5 ) );
+    challenged = w->time;
+    REQUIRE( world_until( w, 0, NETCODE_CLIENT_STATE_CONNECTION_RESPONSE_TIMED_OUT, 6.0 ) );
+    CHECK_NEAR( w->time - challenged, (double) WORLD_TIMEOUT, 0.02 );
+}
+
+/* 71: the clock made a step past the timeout: the slot ends, and no keep-alive goes to it first. */
+TEST( threat_71_a_slot_that_times_out_gets_no_packet )
+{
+    struct world_t * w = world_open( CLEAN, 1, 2, 2 );
+    int mark;
+    REQUIRE( world_join( w, 0, 1 ) );
+    world_destroy_client( w, 1 );
+    w->cut_from = w->client_addresses[0];
+    mark = w->records.count;
+    w->time += 1000.0;
+    netcode_server_update( w->servers[0], w->time );
+    CHECK_EQ( netcode_server_client_disconnect_reason( w->servers[0], 0 ),
+              NETCODE_SERVER_CLIENT_DISCONNECT_REASON_TIMED_OUT );
+    CHECK_EQ( world_count( w, mark, &w->server_addresses[0], NULL, -1, 0 ), 0 );
+}

@@ -2,7 +2,8 @@
 # make msan: all tests under clang's memory sanitizer, which reports each branch and each system call that depends on memory nobody wrote.
 #
 #     msan.sh [FILTER] [--seed N]     as the test runner's own arguments
-#     msan.sh --plant                 takes a line that writes memory out of a copy of netcode.h: the sanitizer must notice
+#     msan.sh --plant                 plants the faults of tests/faults that are for the sanitizer, which must notice
+# MSAN_HEADER names another header than netcode.h.
 #
 # The sanitizer must see every write, libsodium's too, so libsodium is built here from Debian's source package with the same switch and
 # without assembly; it stays in build/msan. Needs the packages clang-19 (or another clang) with libclang-rt-19-dev, dpkg-dev, autoconf, automake,
@@ -17,10 +18,8 @@ flags="-fsanitize=memory -fno-omit-frame-pointer -g -O1"
 left_out="defence_9_a_request_leaves_nothing_on_the_stack defence_9_an_opened_token_leaves_nothing_on_the_stack
     defence_9_a_response_leaves_nothing_on_the_stack defence_9_a_generated_token_leaves_nothing_on_the_stack"
 
-skip() {
-    echo "msan skipped: $*"
-    exit 0
-}
+# shellcheck source=tests/tools/skip.sh
+. tests/tools/skip.sh
 
 find_clang() {
     mkdir -p "$work"
@@ -29,7 +28,7 @@ find_clang() {
         command -v "$CC" >/dev/null 2>&1 || continue
         "$CC" -fsanitize=memory "$work/probe.c" -o "$work/probe" >"$work/probe.log" 2>&1 && "$work/probe" >>"$work/probe.log" 2>&1 && return
     done
-    skip "no clang here can link and run -fsanitize=memory (packages clang-19, libclang-rt-19-dev)"
+    skip msan "no clang here can link and run -fsanitize=memory (packages clang-19, libclang-rt-19-dev)"
 }
 
 # The machine's own sources, as deb-src lines. Other suppliers' entries are left out: Debian's name it, and have the component main.
@@ -62,17 +61,17 @@ apt() {
 }
 
 fetch_libsodium() {
-    command -v apt-get >/dev/null 2>&1 || skip "libsodium's source comes from Debian, and there is no apt-get here"
+    command -v apt-get >/dev/null 2>&1 || skip msan "libsodium's source comes from Debian, and there is no apt-get here"
     for tool in dpkg-source:dpkg-dev autoreconf:autoconf automake:automake libtoolize:libtool; do
-        command -v "${tool%%:*}" >/dev/null 2>&1 || skip "${tool%%:*} is not installed (package ${tool#*:})"
+        command -v "${tool%%:*}" >/dev/null 2>&1 || skip msan "${tool%%:*} is not installed (package ${tool#*:})"
     done
     mkdir -p "$work/apt/lists/partial" "$work/apt/cache/archives/partial"
     source_lines | sort -u >"$work/apt/sources.list"
-    [ -s "$work/apt/sources.list" ] || skip "this machine's apt sources name no Debian archive"
+    [ -s "$work/apt/sources.list" ] || skip msan "this machine's apt sources name no Debian archive"
     echo "fetching libsodium's source package"
     rm -rf "$work/source" && mkdir -p "$work/source"
     apt update >"$work/apt/log" 2>&1 # one list of many may be missing; what is wanted shows when it is fetched
-    (cd "$work/source" && apt source libsodium >>"$work/apt/log" 2>&1) || skip "libsodium's source can not be had, see build/msan/apt/log"
+    (cd "$work/source" && apt source libsodium >>"$work/apt/log" 2>&1) || skip msan "libsodium's source can not be had, see build/msan/apt/log"
 }
 
 build_libsodium() {
@@ -94,7 +93,7 @@ build_libsodium() {
 # A copy of the library and its tests, in which the tests named above skip themselves. $1: the program
 build_runner() {
     copy=$work/copy
-    rm -rf "$copy" && mkdir -p "$copy" && cp -R tests "$copy/tests" && cp netcode.h "$copy/netcode.h" || exit 1
+    rm -rf "$copy" && mkdir -p "$copy" && cp -R tests "$copy/tests" && cp "${MSAN_HEADER:-netcode.h}" "$copy/netcode.h" || exit 1
     for name in $left_out; do
         file=$(grep -l "^TEST( $name )\$" "$copy"/tests/*/*.c)
         [ -n "$file" ] || { echo "msan: there is no test $name any more" && exit 1; }
@@ -105,10 +104,6 @@ build_runner() {
     grep -q "$asks" "$copy/tests/unit/socket.c" || { echo "msan: tests/unit/socket.c has no recvmmsg of its own any more" && exit 1; }
     sed "s/$asks/extern int __interceptor_recvmmsg( int, struct mmsghdr *, unsigned, int, struct timespec * );\
     return __interceptor_recvmmsg( /" "$copy/tests/unit/socket.c" >"$work/edited.c" && mv "$work/edited.c" "$copy/tests/unit/socket.c"
-    if [ -n "${plant:-}" ]; then
-        sed "$plant" netcode.h >"$copy/netcode.h"
-        cmp -s netcode.h "$copy/netcode.h" && echo "msan: the plant finds its line no more" && exit 1
-    fi
     wrap=
     for algorithm in chacha20poly1305 xchacha20poly1305; do
         for function in encrypt encrypt_detached decrypt decrypt_detached; do
@@ -119,19 +114,9 @@ build_runner() {
     "$CC" $flags -w -I"$copy" -I"$work/libsodium/include" "$copy/tests/main.c" $wrap "$work/libsodium/lib/libsodium.a" -pthread -lm -o "$1"
 }
 
+[ "${1:-}" != --plant ] || exec "${PYTHON:-python3}" tests/faults/run.py --by msan
 find_clang
 build_libsodium
 "$CC" --version | head -n 1
-if [ "${1:-}" = --plant ]; then
-    plant='s/^    nc_writer_zeros( &writer );$//' # the end of a token would be what the memory held
-    build_runner "$work/planted" || exit 1
-    if sh tests/tools/loopback.sh "$work/planted" token >"$work/planted.log" 2>&1; then
-        echo "MISSED: a token whose end nobody wrote"
-        exit 1
-    fi
-    grep 'SUMMARY: MemorySanitizer' "$work/planted.log" | head -n 1 | sed 's|/[^ ]*/||'
-    grep -q 'SUMMARY: MemorySanitizer' "$work/planted.log"
-    exit
-fi
 build_runner "$work/test" || exit 1
 sh tests/tools/loopback.sh "$work/test" "$@"

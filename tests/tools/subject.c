@@ -219,6 +219,9 @@ static void print_client_payloads( struct netcode_client_t * client )
 
 static void print_packets( const char * name, const uint64_t counts[NETCODE_PACKET_TYPES] )
 {
+#if NETCODE_PACKET_TYPES != 7
+#error "a packet type is new: this table needs it"
+#endif
     static const char * const types[NETCODE_PACKET_TYPES] = { "request",    "denied",  "challenge", "response",
                                                               "keep_alive", "payload", "disconnect" };
     for ( int i = 0; i < NETCODE_PACKET_TYPES; i++ )

@@ -1,5 +1,5 @@
 /*  Address: what is read as an address and what is not, how it is printed (RFC 5952), and that one place has one form.
-    API.md: "1.2.3.4:5", "1.2.3.4", "[::1]:5", "::1". THREATS.md, row 45 */
+    The public API: "1.2.3.4:5", "1.2.3.4", "[::1]:5", "::1". attacks/rows.py, row 45 */
 
 /* A text that is read, and how it is written back. */
 struct address_row_t {
@@ -462,4 +462,45 @@ TEST( address_mapped_is_ipv4 )
         CHECK_EQ( nc_address_canonical( &mapped ).type, NETCODE_ADDRESS_IPV6 );
         mapped.data.ipv6[word] ^= 1;
     }
+}
+
+TEST( mutants_every_byte_of_an_address_is_hashed )
+{
+    static const uint8_t key[crypto_shorthash_KEYBYTES] = { 3 };
+    struct netcode_address_t address;
+    uint64_t hash;
+    int bit;
+    memset( &address, 0, sizeof( address ) );
+    address.type = NETCODE_ADDRESS_IPV6;
+    hash = nc_address_hash( &address, key );
+    for ( bit = 0; bit < 128; bit++ ) {
+        address.data.ipv6[bit / 16] ^= (uint16_t) ( 1 << bit % 16 );
+        CHECK_NE( nc_address_hash( &address, key ), hash );
+        address.data.ipv6[bit / 16] ^= (uint16_t) ( 1 << bit % 16 );
+    }
+    address.type = NETCODE_ADDRESS_IPV4;
+    hash = nc_address_hash( &address, key );
+    for ( bit = 0; bit < 32; bit++ ) {
+        address.data.ipv4[bit / 8] ^= (uint8_t) ( 1 << bit % 8 );
+        CHECK_NE( nc_address_hash( &address, key ), hash );
+        address.data.ipv4[bit / 8] ^= (uint8_t) ( 1 << bit % 8 );
+    }
+}
+
+TEST( mutants_a_parsed_ipv6_address_is_written_whole )
+{
+    uint16_t words[8];
+    int i;
+    memset( words, 0xff, sizeof( words ) );
+    CHECK( nc_address_parse_ipv6( "::", words ) != NULL );
+    for ( i = 0; i < 8; i++ )
+        CHECK_EQ( words[i], 0 );
+}
+
+/* An address can name its interface once. */
+TEST( corners_address_with_two_interfaces )
+{
+    struct netcode_address_t address;
+    CHECK_EQ( netcode_parse_address( "fe80:5::1%2", &address ), NETCODE_ERROR );
+    CHECK_EQ( netcode_parse_address( "fe80::1%2", &address ), NETCODE_OK );
 }

@@ -1,6 +1,6 @@
 /*  Crypto: the nonce, sealing and opening, the place where sequences start, and the keyed hash. */
 
-/* PROTOCOL.md: 4 zero bytes, then the sequence as 64 bit little-endian. */
+/* The nonce: 4 zero bytes, then the sequence as 64 bit little-endian. */
 TEST( crypto_nonce_layout )
 {
     static const struct {
@@ -67,7 +67,7 @@ TEST( crypto_seal_and_open )
 
 TEST( crypto_seal_and_open_tokens )
 {
-    uint8_t key[32], nonce[NC_TOKEN_NONCE_BYTES], data[100 + 16], copy[100 + 16], out[100];
+    uint8_t key[32] = { 0 }, nonce[NC_TOKEN_NONCE_BYTES], data[100 + 16], copy[100 + 16], out[100];
     nc_seal_t seal = crypto_seal_for( key, 0, "associated" );
     int i;
     nc_crypto_random( key, sizeof( key ) );

@@ -557,7 +557,7 @@ static void heap_model_give( struct heap_model_t * model )
     struct heap_piece_t * piece = &model->pieces[test_random_below( model->count )];
     for ( uint32_t i = 0; i < piece->bytes; i++ )
         REQUIRE_EQ( model->heap.base[piece->place + i], piece->mark ); /* nobody else was given it */
-    nc_heap_give( &model->heap, piece->place );
+    nc_heap_free( &model->heap, piece->place );
     *piece = model->pieces[--model->count];
 }
 

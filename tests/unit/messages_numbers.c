@@ -115,7 +115,7 @@ TEST( messages_heap_begins_clean )
     CHECK_EQ( heap.used, 4064 );
     CHECK( !nc_heap_fits( &heap, 32 ) ); /* nothing is left: no list, no piece */
     CHECK_EQ( nc_heap_take( &heap, 1 ), 0 );
-    nc_heap_give( &heap, all );
+    nc_heap_free( &heap, all );
     CHECK_EQ( heap.used, 0 );
     heap_check( &heap );
 }
@@ -131,15 +131,15 @@ TEST( messages_heap_keeps_small_places_ready )
         uint32_t first = nc_heap_take( &heap, size - 8 ), second = nc_heap_take( &heap, size - 8 );
         uint32_t wall = nc_heap_take( &heap, 8192 - 16 - 2 * size - 64 - 8 );
         CHECK( first && second && wall && first != second );
-        nc_heap_give( &heap, first );
-        nc_heap_give( &heap, second );
+        nc_heap_free( &heap, first );
+        nc_heap_free( &heap, second );
         heap_check( &heap );
         CHECK_EQ( heap.ready[0] || heap.ready[size <= 256 ? size / 32 - 1 : 7], size <= 256 );
         if ( size <= 256 )
             CHECK_EQ( nc_heap_take( &heap, size - 8 ), second ); /* the last one given back is the next */
         else
             CHECK_EQ( nc_heap_take( &heap, size - 8 ), first );
-        nc_heap_give( &heap, size <= 256 ? second : first );
+        nc_heap_free( &heap, size <= 256 ? second : first );
         CHECK_EQ( nc_heap_take( &heap, 2 * size - 8 ), first ); /* both as one */
         heap_check( &heap );
     }
@@ -166,10 +166,10 @@ TEST( messages_heap_searches_eight_places )
         for ( int i = 0; i < 16; i++ )
             sizes[i] = i == 0 ? 31 * 32 : i <= smaller ? 24 * 32 : i == 14 ? 40 * 32 : i == 15 ? 100 * 32 : 32;
         walled_open( &heap, block, sizeof( block ), sizes, 16, places );
-        nc_heap_give( &heap, places[15] );
-        nc_heap_give( &heap, places[14] );
+        nc_heap_free( &heap, places[15] );
+        nc_heap_free( &heap, places[14] );
         for ( int i = 0; i <= smaller; i++ )
-            nc_heap_give( &heap, places[i] ); /* the last one given back is the first of its list */
+            nc_heap_free( &heap, places[i] ); /* the last one given back is the first of its list */
         CHECK_EQ( nc_heap_find( &heap, 28 * 32 ), smaller < 8 ? places[0] : places[14] );
         CHECK_EQ( nc_heap_find( &heap, 24 * 32 ), places[smaller] );
         CHECK_EQ( nc_heap_find( &heap, 60 * 32 ), places[15] );
@@ -190,12 +190,12 @@ TEST( messages_heap_promises_what_is_kept_ready )
         count++;
     CHECK_GT( count, 20 );
     for ( int i = 0; i < count; i++ )
-        nc_heap_give( &heap, places[i] );
+        nc_heap_free( &heap, places[i] );
     CHECK( heap.ready[1] != 0 && heap.used == 0 );
     CHECK( nc_heap_fits( &heap, heap.bytes ) );
     CHECK( heap.ready[1] == 0 && nc_heap_size( &heap, 16 ) == heap.bytes );
     places[0] = nc_heap_take( &heap, 56 );
-    nc_heap_give( &heap, places[0] );
+    nc_heap_free( &heap, places[0] );
     CHECK( nc_heap_fits( &heap, 64 ) );
     CHECK_EQ( heap.ready[1], places[0] ); /* there was room enough without it */
     heap_check( &heap );

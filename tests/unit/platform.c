@@ -5,7 +5,7 @@
 #include <unistd.h>
 #endif
 
-/* ---- clock. PROTOCOL.md, decision 12 ---- */
+/* ---- clock. Decision 12 ---- */
 
 /* One step of a clock: what the caller says, and how far the library's own clock is then from its start. */
 struct clock_row_t {
@@ -112,7 +112,7 @@ TEST( platform_unix_time_is_the_systems )
     CHECK( system - ours <= 2 );
 }
 
-/* ---- log. THREATS.md, row 50 ---- */
+/* ---- log. attacks/rows.py, row 50 ---- */
 
 /* Every byte alone between two letters: printable ASCII stands as it is, all else as \xNN. */
 TEST( platform_log_escapes_every_byte )
@@ -390,3 +390,62 @@ TEST( platform_clock_ends )
     CHECK_GT( clock.now, 9007199254740992.0 - 1.0 );
     CHECK_LT( clock.now, 9007199254740992.0 + 8589934592.0 );
 }
+
+#if !defined( _WIN32 )
+
+TEST( mutants_log_lines_are_cut_at_the_same_place )
+{
+    char out[16];
+    memset( out, 'x', sizeof( out ) );
+    nc_log_escape( out, 6, "abc" );
+    CHECK_STR( out, "a" ); /* room is kept for one escaped letter and the NUL */
+    nc_log_escape( out, 7, "abc" );
+    CHECK_STR( out, "ab" );
+    nc_log_escape( out, 6, "\n\n" );
+    CHECK_STR( out, "\\x0a" );
+}
+
+TEST( mutants_finite_ends_at_1e300 )
+{
+    CHECK_EQ( nc_number_is_finite( 1e300 ), 0 );
+    CHECK_EQ( nc_number_is_finite( -1e300 ), 0 );
+    CHECK_EQ( nc_number_is_finite( 9.99e299 ), 1 );
+    CHECK_EQ( nc_number_is_finite( -9.99e299 ), 1 );
+}
+
+TEST( mutants_time_is_the_monotonic_clock )
+{
+#if defined( CLOCK_MONOTONIC )
+    struct timespec now;
+    double seconds;
+    REQUIRE_EQ( clock_gettime( CLOCK_MONOTONIC, &now ), 0 );
+    seconds = (double) now.tv_sec + (double) now.tv_nsec * 1e-9;
+    CHECK_NEAR( netcode_time(), seconds, 600.0 );
+#else
+    SKIP( "this system has no monotonic clock" );
+#endif
+}
+
+TEST( mutants_sleep_of_more_than_a_second )
+{
+    double start = netcode_time();
+    netcode_sleep( 1.05 );
+    CHECK_GE( ( netcode_time() - start ) * 100.0, 104 );
+    CHECK_LT( netcode_time() - start, 3.0 ); /* 1.05 + 2 * 1 would be later still */
+}
+
+TEST( mutants_names_of_what_does_not_exist )
+{
+    CHECK_STR( netcode_drop_reason_name( -1 ), "UNKNOWN" );
+    CHECK_STR( netcode_drop_reason_name( NETCODE_DROP_REASONS ), "UNKNOWN" );
+    CHECK_STR( netcode_drop_reason_text( -1 ), "UNKNOWN" );
+    CHECK_STR( netcode_drop_reason_text( NETCODE_DROP_REASONS ), "UNKNOWN" );
+    CHECK_STR( netcode_drop_reason_name( NETCODE_DROP_NONE ), "NONE" );
+}
+
+TEST( mutants_libsodium_was_initialised )
+{
+    CHECK_EQ( sodium_init(), 1 );
+}
+
+#endif

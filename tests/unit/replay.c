@@ -1,5 +1,5 @@
 /*  Replay: the replay window, row by row, and against a model that remembers every sequence.
-    Standard: Replay Protection. PROTOCOL.md, decision 5: nothing at or below the floor, nothing more
+    Standard: Replay Protection. Decision 5: nothing at or below the floor, nothing more
     than 2^32 ahead. */
 
 #define REPLAY_JUMP ( (uint64_t) 1 << 32 )
@@ -94,7 +94,7 @@ TEST( replay_rows )
 {
     size_t i;
     int k;
-    CHECK_GE( NC_REPLAY_WINDOW, 256 ); /* PROTOCOL.md: window at least 256 */
+    CHECK_GE( NC_REPLAY_WINDOW, 256 ); /* the standard's windows are at least 256 */
     for ( i = 0; i < sizeof( replay_rows ) / sizeof( replay_rows[0] ); i++ ) {
         const struct replay_row_t * row = &replay_rows[i];
         nc_replay_t replay;
@@ -147,7 +147,7 @@ TEST( replay_full_windows )
     }
 }
 
-/* The test itself changes nothing: only what proved authentic moves the window. THREATS.md, row 15 */
+/* The test itself changes nothing: only what proved authentic moves the window. attacks/rows.py, row 15 */
 TEST( replay_seen_changes_nothing )
 {
     nc_replay_t replay, before;

@@ -495,4 +495,134 @@ TEST( simulator_odd_times )
     simulated_close();
 }
 
+/* Whoever asks for more than a simulated datagram can hold gets none of that size. */
+TEST( corners_simulator_of_a_giant )
+{
+    struct world_t * w = world_new( CLEAN );
+    struct netcode_address_t a = address_of( "10.0.0.1:1" ), b = address_of( "10.0.0.2:1" );
+    struct netcode_socket_t from, to;
+    struct netcode_datagram_t datagram;
+    static uint8_t giant[4 * NC_SIMULATOR_BYTES];
+    REQUIRE_EQ( netcode_network_simulator_socket( w->net, &a, &from ), NETCODE_OK );
+    REQUIRE_EQ( netcode_network_simulator_socket( w->net, &b, &to ), NETCODE_OK );
+    memset( &datagram, 0, sizeof( datagram ) );
+    datagram.address = b;
+    datagram.data = giant;
+    datagram.bytes = datagram.capacity = (int) sizeof( giant );
+    from.send( from.context, &datagram, 1 );
+    netcode_network_simulator_update( w->net, w->time + 1.0 );
+    REQUIRE_EQ( to.receive( to.context, &datagram, 1 ), 1 );
+    CHECK_EQ( datagram.status, NETCODE_DATAGRAM_TRUNCATED );
+    from.close( from.context );
+    to.close( to.context );
+}
+
+#if !defined( _WIN32 )
+
+/* The published test values of splitmix64 for the seed 1234567. */
+TEST( mutants_the_simulators_random_numbers )
+{
+    static const uint64_t known[] = { 6457827717110365317u, 3203168211198807973u, 9817491932198370423u,
+                                      4593380528125082431u, 16408922859458223821u };
+    static nc_simulator_state_t state;
+    size_t i;
+    memset( &state, 0, sizeof( state ) );
+    state.random = 1234567;
+    for ( i = 0; i < sizeof( known ) / sizeof( known[0] ); i++ )
+        CHECK( nc_simulator_random( &state ) == known[i] );
+}
+
+static struct allocator_t simulator_allocator;
+
+/* A simulator with one socket at 1.1.1.1:1 that sends to itself. */
+static struct netcode_network_simulator_t * simulator_of_itself( struct netcode_socket_t * socket )
+{
+    struct netcode_network_simulator_t * simulator;
+    struct netcode_address_t at = address_of( "1.1.1.1:1" );
+    memset( &simulator_allocator, 0, sizeof( simulator_allocator ) );
+    simulator = netcode_network_simulator_create( &simulator_allocator, allocator_allocate, allocator_free );
+    CHECK_EQ( netcode_network_simulator_socket( simulator, &at, socket ), NETCODE_OK );
+    return simulator;
+}
+
+static void simulator_send_to_itself( struct netcode_socket_t * socket, int count )
+{
+    struct netcode_datagram_t datagram;
+    uint8_t data[] = "hello";
+    memset( &datagram, 0, sizeof( datagram ) );
+    datagram.address = address_of( "1.1.1.1:1" );
+    datagram.data = data;
+    datagram.bytes = 5;
+    for ( ; count; count-- )
+        CHECK_EQ( socket->send( socket->context, &datagram, 1 ), 1 );
+}
+
+/* How many datagrams come when so many are asked for. */
+static int simulator_take( struct netcode_socket_t * socket, int count )
+{
+    static struct netcode_datagram_t places[64];
+    static uint8_t bytes[64][8];
+    int i;
+    memset( places, 0xEE, sizeof( places ) );
+    for ( i = 0; i < count; i++ ) {
+        places[i].data = bytes[i];
+        places[i].capacity = (int) sizeof( bytes[i] );
+    }
+    return socket->receive( socket->context, places, count );
+}
+
+/* What lies in a port goes back when the port is emptied or closed, and a chunk of packets is used whole. */
+TEST( mutants_the_simulator_loses_no_packet )
+{
+    struct netcode_address_t at = address_of( "1.1.1.1:1" );
+    struct netcode_socket_t socket;
+    struct netcode_network_simulator_t * simulator = simulator_of_itself( &socket );
+    int round, before = simulator_allocator.live;
+    simulator_send_to_itself( &socket, NC_SIMULATOR_CHUNK );
+    CHECK_EQ( simulator_allocator.live, before + 2 ); /* one chunk, and the heap of those in flight */
+    for ( round = 1; round < 8; round++ ) {
+        netcode_network_simulator_update( simulator, round );
+        CHECK( simulator_take( &socket, 1 ) == 1 );
+        if ( round % 2 )
+            netcode_network_simulator_reset( simulator );
+        else {
+            socket.close( socket.context );
+            CHECK_EQ( netcode_network_simulator_socket( simulator, &at, &socket ), NETCODE_OK );
+        }
+        simulator_send_to_itself( &socket, NC_SIMULATOR_CHUNK );
+        CHECK_EQ( simulator_allocator.live, before + 2 );
+    }
+    netcode_network_simulator_destroy( simulator );
+    CHECK_EQ( simulator_allocator.live, 0 );
+}
+
+TEST( mutants_a_reset_makes_room_in_a_port )
+{
+    struct netcode_socket_t socket;
+    struct netcode_network_simulator_t * simulator = simulator_of_itself( &socket );
+    simulator_send_to_itself( &socket, NC_SIMULATOR_QUEUE );
+    netcode_network_simulator_update( simulator, 1.0 );
+    netcode_network_simulator_reset( simulator );
+    simulator_send_to_itself( &socket, 1 );
+    netcode_network_simulator_update( simulator, 2.0 );
+    CHECK_EQ( simulator_take( &socket, 2 ), 1 );
+    netcode_network_simulator_destroy( simulator );
+}
+
+TEST( mutants_reordering_comes_on_top_of_latency )
+{
+    struct netcode_socket_t socket;
+    struct netcode_network_simulator_t * simulator = simulator_of_itself( &socket );
+    simulator->latency_milliseconds = 1000.0f;
+    simulator->reorder_packet_percent = 100.0f;
+    simulator_send_to_itself( &socket, 50 );
+    netcode_network_simulator_update( simulator, 0.999 );
+    CHECK_EQ( simulator_take( &socket, 1 ), 0 );
+    netcode_network_simulator_update( simulator, 1.1 );
+    CHECK_EQ( simulator_take( &socket, 60 ), 50 );
+    netcode_network_simulator_destroy( simulator );
+}
+
+#endif
+
 #undef SIMULATOR_RUN

@@ -1,5 +1,5 @@
-/*  Socket: the operating system's UDP over loopback, the override callbacks and the outbox.
-    THREATS.md, rows 4, 5, 43, 52 and 55 */
+/*  Socket: the operating system's UDP over loopback, and the override callbacks.
+    attacks/rows.py, rows 4, 5, 43, 52 and 55 */
 
 #if !defined( _WIN32 )
 #include <fcntl.h>
@@ -54,7 +54,7 @@ static int socket_open( struct netcode_socket_t * socket, const char * first, co
         b = socket_address( second );
     request = socket_request( &a, second ? &b : NULL );
     netcode_log_level( NETCODE_LOG_LEVEL_NONE );
-    return nc_socket_open_udp( socket, &request, &family ) == NC_SOCKET_OK;
+    return nc_socket_open_udp( socket, &udp_extras, &request, &family ) == NC_SOCKET_OK;
 }
 
 /* Where a socket can be reached: its first address, or the second one. */
@@ -190,7 +190,7 @@ TEST( socket_batches )
     b.close( b.context );
 }
 
-/* Both families at one port, both served in turn: a flood on one does not starve the other. THREATS.md, row 43 */
+/* Both families at one port, both served in turn: a flood on one does not starve the other. attacks/rows.py, row 43 */
 TEST( socket_dual_serves_both_in_turn )
 {
     struct netcode_socket_t dual, four, six;
@@ -287,7 +287,7 @@ TEST( socket_wait )
 
 #if !defined( _WIN32 )
 
-/* File descriptor 0 is a socket like any other. THREATS.md, row 55 */
+/* File descriptor 0 is a socket like any other. attacks/rows.py, row 55 */
 TEST( socket_on_file_descriptor_zero )
 {
     struct netcode_socket_t a;
@@ -328,7 +328,7 @@ TEST( socket_buffers_are_told )
     log.callback = socket_log_callback;
     log.context = &lines;
     request.log = &log;
-    REQUIRE_EQ( nc_socket_open_udp( &a, &request, &family ), NC_SOCKET_OK );
+    REQUIRE_EQ( nc_socket_open_udp( &a, &udp_extras, &request, &family ), NC_SOCKET_OK );
     memset( &info, 0, sizeof( info ) );
     a.info( a.context, &info );
     CHECK_EQ( info.receive_buffer_bytes, 65536 );
@@ -340,7 +340,7 @@ TEST( socket_buffers_are_told )
     request.receive_buffer_bytes = request.send_buffer_bytes = 1 << 30; /* more than anybody grants: said in the log */
     lines = 0;
     netcode_log_level( NETCODE_LOG_LEVEL_INFO );
-    REQUIRE_EQ( nc_socket_open_udp( &a, &request, &family ), NC_SOCKET_OK );
+    REQUIRE_EQ( nc_socket_open_udp( &a, &udp_extras, &request, &family ), NC_SOCKET_OK );
     a.info( a.context, &info );
     CHECK_GT( info.receive_buffer_bytes, 4096 );
     CHECK_GT( info.send_buffer_bytes, 4096 );
@@ -394,37 +394,37 @@ TEST( socket_open_failures )
     memset( &socket_allocator, 0, sizeof( socket_allocator ) );
     netcode_log_level( NETCODE_LOG_LEVEL_NONE );
     socket_allocator.fail_at = 1;
-    CHECK_EQ( nc_socket_open_udp( &a, &request, &family ), NC_SOCKET_NO_MEMORY );
+    CHECK_EQ( nc_socket_open_udp( &a, &udp_extras, &request, &family ), NC_SOCKET_NO_MEMORY );
 #if !defined( _WIN32 )
     struct rlimit limit, none;
     REQUIRE_EQ( getrlimit( RLIMIT_NOFILE, &limit ), 0 );
     none = limit;
     none.rlim_cur = 0;
     setrlimit( RLIMIT_NOFILE, &none );
-    CHECK_EQ( nc_socket_open_udp( &a, &request, &family ), NC_SOCKET_CREATE_FAILED );
+    CHECK_EQ( nc_socket_open_udp( &a, &udp_extras, &request, &family ), NC_SOCKET_CREATE_FAILED );
     setrlimit( RLIMIT_NOFILE, &limit );
     CHECK_EQ( family, NETCODE_ADDRESS_IPV4 );
 #endif
     CHECK_EQ( socket_allocator.live, 0 );
-    REQUIRE_EQ( nc_socket_open_udp( &a, &request, &family ), NC_SOCKET_OK );
+    REQUIRE_EQ( nc_socket_open_udp( &a, &udp_extras, &request, &family ), NC_SOCKET_OK );
     taken = socket_where( &a, 0 );
     request.addresses[0] = &taken;
-    CHECK_EQ( nc_socket_open_udp( &b, &request, &family ), NC_SOCKET_BIND_FAILED );
+    CHECK_EQ( nc_socket_open_udp( &b, &udp_extras, &request, &family ), NC_SOCKET_BIND_FAILED );
     CHECK_EQ( family, NETCODE_ADDRESS_IPV4 );
 #if !defined( _WIN32 )                  /* wine grants every address */
     at = socket_address( "192.0.2.1" ); /* not an address of this machine */
     request.addresses[0] = &at;
-    CHECK_EQ( nc_socket_open_udp( &b, &request, &family ), NC_SOCKET_BIND_FAILED );
+    CHECK_EQ( nc_socket_open_udp( &b, &udp_extras, &request, &family ), NC_SOCKET_BIND_FAILED );
 #endif
     if ( socket_open( &b, "::1", NULL ) ) { /* the second family fails: the first one's port is free again */
         struct netcode_address_t free_port = taken, taken_six = socket_where( &b, 0 );
         a.close( a.context );
         request = socket_request( &free_port, &taken_six );
-        CHECK_EQ( nc_socket_open_udp( &a, &request, &family ), NC_SOCKET_BIND_FAILED );
+        CHECK_EQ( nc_socket_open_udp( &a, &udp_extras, &request, &family ), NC_SOCKET_BIND_FAILED );
         CHECK_EQ( family, NETCODE_ADDRESS_IPV6 );
         b.close( b.context );
         request = socket_request( &free_port, &six );
-        REQUIRE_EQ( nc_socket_open_udp( &a, &request, &family ), NC_SOCKET_OK );
+        REQUIRE_EQ( nc_socket_open_udp( &a, &udp_extras, &request, &family ), NC_SOCKET_OK );
         CHECK( nc_address_same( &free_port, request.addresses[0] ) );
     }
     a.close( a.context );
@@ -432,7 +432,7 @@ TEST( socket_open_failures )
     CHECK_EQ( socket_next_handle(), probe );
 }
 
-/* What an error of the system means: nothing but a broken handle ends the receiving. THREATS.md, row 52 */
+/* What an error of the system means: nothing but a broken handle ends the receiving. attacks/rows.py, row 52 */
 TEST( socket_errors_are_judged )
 {
     static const struct {
@@ -526,7 +526,7 @@ TEST( socket_icmp_errors )
         REQUIRE( socket_open( &b, "127.0.0.1", NULL ) );
         gone = socket_where( &b, 0 );
         b.close( b.context ); /* nobody listens there now */
-        REQUIRE_EQ( nc_socket_open_udp( &a, &request, &family ), NC_SOCKET_OK );
+        REQUIRE_EQ( nc_socket_open_udp( &a, &udp_extras, &request, &family ), NC_SOCKET_OK );
         here = socket_where( &a, 0 );
         for ( attempt = 0; attempt < 3; attempt++ ) {
             CHECK_EQ( socket_send( &a, &gone, "x", 1 ), 1 );
@@ -561,7 +561,7 @@ static void socket_drops_story( int second )
     uint8_t data[1000] = { 0 };
     int family, i, received = 0, filled;
     request.receive_buffer_bytes = 8192;
-    REQUIRE_EQ( nc_socket_open_udp( &a, &request, &family ), NC_SOCKET_OK );
+    REQUIRE_EQ( nc_socket_open_udp( &a, &udp_extras, &request, &family ), NC_SOCKET_OK );
     to = socket_where( &a, second );
     for ( i = 0; i < 200; i++ )
         socket_send( &a, &to, data, sizeof( data ) );
@@ -622,7 +622,7 @@ TEST( socket_kernel_drops_past_32_bits )
 
 #if NETCODE_PACKET_TAGGING
 
-/* DSCP EF, TOS byte 0xB8, for sockets created afterwards. API.md */
+/* DSCP EF, TOS byte 0xB8, for sockets created afterwards */
 TEST( socket_tagging )
 {
     static const char * const addresses[] = { "127.0.0.1", "::1" };
@@ -745,152 +745,12 @@ TEST( socket_from_override_callbacks )
     CHECK( socket.wait == NULL && socket.close == NULL );
 }
 
-/* ---- outbox ---- */
-
-static struct {
-    int calls;
-    int datagrams;
-    int refuse; /* of each call */
-    int bytes;
-    int sizes[512];
-} socket_sink;
-
-static int socket_sink_send( void * context, const struct netcode_datagram_t * datagrams, int count )
-{
-    int i;
-    CHECK( context == &socket_sink );
-    socket_sink.calls++;
-    for ( i = 0; i < count; i++ ) {
-        int k;
-        for ( k = 0; k < datagrams[i].bytes; k++ )
-            CHECK_EQ( datagrams[i].data[k], datagrams[i].bytes & 255 );
-        socket_sink.sizes[socket_sink.datagrams++] = datagrams[i].bytes;
-        socket_sink.bytes += datagrams[i].bytes;
-    }
-    return socket_sink.refuse < 0 ? -1 : count - socket_sink.refuse;
-}
-
-static void outbox_write( nc_outbox_t * outbox, int bytes )
-{
-    struct netcode_address_t to = socket_address( "1.2.3.4:5" );
-    uint8_t spare[NC_OUT_STRIDE];
-    uint8_t * out = nc_outbox_begin( outbox, spare );
-    memset( out, bytes, (size_t) bytes );
-    nc_outbox_end( outbox, out, &to, NETCODE_PACKET_PAYLOAD, bytes );
-}
-
-/* Without batches each leaves at once; with them, when they are full or flushed. Order, sizes and errors are kept. */
-TEST( socket_outbox )
-{
-    int capacity, i;
-    for ( capacity = 0; capacity <= NC_SEND_BATCH; capacity += NC_SEND_BATCH ) {
-        struct netcode_socket_t socket;
-        nc_counters_t counters;
-        nc_outbox_t outbox;
-        nc_arena_t arena;
-        void * block;
-        memset( &outbox, 0, sizeof( outbox ) );
-        memset( &counters, 0, sizeof( counters ) );
-        memset( &socket, 0, sizeof( socket ) );
-        memset( &socket_sink, 0, sizeof( socket_sink ) );
-        socket.context = &socket_sink;
-        socket.send = socket_sink_send;
-        TABLE_PLACE( block, arena, nc_outbox_place( &outbox, &arena, capacity ) );
-        outbox.socket = &socket;
-        outbox.counters = &counters;
-        nc_outbox_flush( &outbox );
-        CHECK_EQ( socket_sink.calls, 0 );
-        for ( i = 0; i < 200; i++ ) {
-            outbox_write( &outbox, 1225 - i );
-            if ( capacity == 0 )
-                CHECK_EQ( socket_sink.datagrams, i + 1 );
-        }
-        nc_outbox_flush( &outbox );
-        CHECK_EQ( socket_sink.datagrams, 200 );
-        CHECK_EQ( socket_sink.calls, capacity == 0 ? 200 : 4 );
-        for ( i = 0; i < 200; i++ )
-            CHECK_EQ( socket_sink.sizes[i], 1225 - i );
-        CHECK_EQ( counters.packets_sent[NETCODE_PACKET_PAYLOAD], 200 );
-        CHECK_EQ( counters.bytes_sent, socket_sink.bytes );
-        CHECK_EQ( counters.send_errors, 0 );
-        socket_sink.refuse = 1;
-        outbox_write( &outbox, 10 );
-        nc_outbox_flush( &outbox );
-        CHECK_EQ( counters.send_errors, 1 );
-        socket_sink.refuse = -1; /* a broken socket: all are errors */
-        outbox_write( &outbox, 10 );
-        nc_outbox_flush( &outbox );
-        CHECK_EQ( counters.send_errors, 2 );
-        free( block );
-    }
-}
-
-/* A network that sends again from inside its own send. */
-static struct {
-    nc_outbox_t * outbox;
-    int left;
-} socket_echo;
-
-static int socket_echo_send( void * context, const struct netcode_datagram_t * datagrams, int count )
-{
-    int i;
-    (void) context;
-    for ( i = 0; i < count; i++ )
-        socket_sink.sizes[socket_sink.datagrams++] = datagrams[i].bytes;
-    if ( socket_echo.left-- > 0 )
-        outbox_write( socket_echo.outbox, 100 + socket_echo.left );
-    nc_outbox_flush( socket_echo.outbox );
-    return count;
-}
-
-/* Nothing is sent twice, nothing is lost uncounted, and a network that would send for ever comes to an end. */
-TEST( socket_outbox_inside_itself )
-{
-    static const int echoes[] = { 0, 1, 2, NC_SENDS_WITHIN_SENDS - 1, 100, 300 };
-    size_t e;
-    int capacity, i;
-    for ( capacity = 0; capacity <= 4; capacity += 4 )
-        for ( e = 0; e < sizeof( echoes ) / sizeof( echoes[0] ); e++ ) {
-            struct netcode_socket_t socket;
-            nc_counters_t counters;
-            nc_outbox_t outbox;
-            nc_arena_t arena;
-            void * block;
-            memset( &outbox, 0, sizeof( outbox ) );
-            memset( &counters, 0, sizeof( counters ) );
-            memset( &socket, 0, sizeof( socket ) );
-            memset( &socket_sink, 0, sizeof( socket_sink ) );
-            socket.send = socket_echo_send;
-            TABLE_PLACE( block, arena, nc_outbox_place( &outbox, &arena, capacity ) );
-            outbox.socket = &socket;
-            outbox.counters = &counters;
-            socket_echo.outbox = &outbox;
-            socket_echo.left = echoes[e];
-            outbox_write( &outbox, 1000 );
-            nc_outbox_flush( &outbox );
-            CHECK_EQ( outbox.count, 0 );
-            CHECK_EQ( socket_sink.datagrams + (int64_t) counters.send_errors,
-                      counters.packets_sent[NETCODE_PACKET_PAYLOAD] );
-            if ( echoes[e] < NC_SENDS_WITHIN_SENDS ) {
-                CHECK_EQ( socket_sink.datagrams, 1 + echoes[e] );
-                CHECK_EQ( counters.send_errors, 0 );
-            }
-            for ( i = 100; i < 100 + echoes[e]; i++ ) {
-                int k, times = 0;
-                for ( k = 0; k < socket_sink.datagrams; k++ )
-                    times += socket_sink.sizes[k] == i;
-                CHECK( times == 1 || ( times == 0 && echoes[e] >= NC_SENDS_WITHIN_SENDS ) );
-            }
-            free( block );
-        }
-}
-
 TEST( socket_memory_is_what_was_promised )
 {
     struct netcode_socket_t a;
     memset( &socket_allocator, 0, sizeof( socket_allocator ) );
     REQUIRE( socket_open( &a, "127.0.0.1", NULL ) );
-    CHECK_EQ( socket_allocator.bytes, nc_socket_udp_memory() );
+    CHECK_EQ( socket_allocator.bytes, NC_SOCKET_UDP_BYTES );
     CHECK_EQ( socket_allocator.allocations, 1 );
     a.close( a.context );
 }
@@ -950,7 +810,218 @@ TEST( socket_dual_with_one_broken_handle )
     }
 }
 
-/* ---- system call n fails. THREATS.md, row 52 ---- */
+#if !defined( _WIN32 )
+
+TEST( mutants_a_system_that_grants_no_buffer_is_not_asked_for_ever )
+{
+    CHECK_EQ( nc_socket_set_buffer( -1, SO_RCVBUF, 1 << 20 ), 0 );
+}
+
+TEST( mutants_an_aimed_socket_still_sends_elsewhere )
+{
+    struct netcode_socket_t a, b, c;
+    struct netcode_address_t to_b, to_c;
+    memset( &socket_allocator, 0, sizeof( socket_allocator ) );
+    REQUIRE( socket_open( &a, "127.0.0.1", NULL ) && socket_open( &b, "127.0.0.1", NULL ) );
+    REQUIRE( socket_open( &c, "127.0.0.1", NULL ) );
+    to_b = socket_where( &b, 0 );
+    to_c = socket_where( &c, 0 );
+    if ( udp_extras.connect_to ) {
+        struct netcode_address_t no_handle = address_of( "[::1]:40000" );
+        udp_extras.connect_to( a.context, &to_b );
+        udp_extras.connect_to( a.context, &no_handle ); /* of a family that it has no handle for: nothing changes */
+    }
+    CHECK_EQ( socket_send( &a, &to_c, "other", 5 ), 1 );
+    CHECK_EQ( socket_receive( &c, 1 ), 1 );
+    CHECK_EQ( socket_send( &a, &to_b, "peer", 4 ), 1 );
+    REQUIRE_EQ( socket_receive( &b, 1 ), 1 );
+    CHECK_MEM( socket_places[0].data, "peer", 4 );
+    a.close( a.context );
+    b.close( b.context );
+    c.close( c.context );
+}
+
+/* A port of one's own choice in the second family stays, whatever the first one is. */
+TEST( mutants_a_second_port_that_was_chosen )
+{
+    struct netcode_socket_t probe, both;
+    struct netcode_address_t at;
+    char text[NETCODE_MAX_ADDRESS_STRING_LENGTH];
+    memset( &socket_allocator, 0, sizeof( socket_allocator ) );
+    if ( !socket_open( &probe, "::1", NULL ) )
+        SKIP( "no IPv6 here" );
+    at = socket_where( &probe, 0 );
+    probe.close( probe.context );
+    netcode_address_to_string( &at, text );
+    REQUIRE( socket_open( &both, "127.0.0.1", text ) );
+    CHECK_EQ( socket_where( &both, 1 ).port, at.port );
+    both.close( both.context );
+}
+
+TEST( corners_errors_of_a_broken_handle )
+{
+    CHECK_EQ( nc_socket_judge( EBADF ), NC_SOCKET_BROKEN );
+    CHECK_EQ( nc_socket_judge( ENOTSOCK ), NC_SOCKET_BROKEN );
+    CHECK_EQ( nc_socket_judge( EFAULT ), NC_SOCKET_BROKEN );
+    CHECK_EQ( nc_socket_judge( EINVAL ), NC_SOCKET_BROKEN );
+    CHECK_EQ( nc_socket_judge( ENOMEM ), NC_SOCKET_PASSING );
+}
+
+/* Handles in either order, and one that select has no place for. */
+TEST( corners_waits_of_odd_handles )
+{
+    struct netcode_socket_t dual;
+    nc_socket_udp_t *udp, far;
+    nc_socket_handle_t kept;
+    double start = netcode_time();
+    memset( &far, 0, sizeof( far ) );
+    far.count = 1;
+    far.handles[0] = FD_SETSIZE + 1;
+    nc_socket_udp_wait( &far, 0.0001 );
+    nc_socket_udp_wait( &far, 0.01 );
+    if ( !socket_open( &dual, "127.0.0.1", "::1" ) )
+        SKIP( "no ::1" );
+    udp = (nc_socket_udp_t *) dual.context;
+    dual.wait( dual.context, 0.001 );
+    kept = udp->handles[0];
+    udp->handles[0] = udp->handles[1];
+    udp->handles[1] = kept;
+    dual.wait( dual.context, 0.001 );
+    CHECK( netcode_time() - start < 5.0 );
+    dual.close( dual.context );
+}
+
+/* The port is taken in the family that came second to most people's minds. */
+TEST( corners_ipv6_port_taken )
+{
+    struct netcode_server_config_t config;
+    struct netcode_server_t *first, *second;
+    struct netcode_address_t address;
+    char text[NETCODE_MAX_ADDRESS_STRING_LENGTH];
+    netcode_default_server_config( &config );
+    config.bind_address = "[::1]:0";
+    first = netcode_server_create( "[::1]:0", &config, 0.0 );
+    if ( !first )
+        SKIP( "no ::1" );
+    address = address_of( "[::1]:1" );
+    address.port = netcode_server_get_port( first );
+    second = netcode_server_create( netcode_address_to_string( &address, text ), &config, 0.0 );
+    CHECK( second == NULL );
+    CHECK_EQ( netcode_server_create_error(), NETCODE_SERVER_CREATE_ERROR_BIND_SOCKET_IPV6_FAILED );
+    netcode_server_destroy( first );
+}
+
+#if defined( __linux__ ) && !defined( NETCODE_NO_LINUX_EXTRAS )
+
+/* A number of dropped datagrams comes from the socket's level only. */
+TEST( mutants_control_messages_of_another_level )
+{
+    static nc_socket_udp_t udp;
+    struct msghdr header;
+    uint64_t control[8] = { 0 };
+    struct cmsghdr * message;
+    uint32_t drops = 5;
+    memset( &udp, 0, sizeof( udp ) );
+    memset( &header, 0, sizeof( header ) );
+    header.msg_control = control;
+    header.msg_controllen = CMSG_SPACE( sizeof( drops ) );
+    message = CMSG_FIRSTHDR( &header );
+    message->cmsg_len = CMSG_LEN( sizeof( drops ) );
+    message->cmsg_type = SO_RXQ_OVFL;
+    message->cmsg_level = IPPROTO_IP;
+    memcpy( CMSG_DATA( message ), &drops, sizeof( drops ) );
+    nc_socket_read_drops( &udp, 0, &header );
+    CHECK_EQ( udp.kernel_drops[0], 0 );
+    message->cmsg_level = SOL_SOCKET;
+    nc_socket_read_drops( &udp, 0, &header );
+    CHECK_EQ( udp.kernel_drops[0], 5 );
+}
+
+/* What the system is told holds no bytes of the stack. */
+TEST( mutants_control_messages_have_padding_of_zeros )
+{
+    struct msghdr header;
+    uint64_t control[8];
+    const uint8_t * bytes = (const uint8_t *) control;
+    size_t i;
+    memset( &header, 0, sizeof( header ) );
+    memset( control, 0xee, sizeof( control ) );
+    nc_socket_batch_segment( &header, control, 1200 );
+    for ( i = CMSG_LEN( sizeof( uint16_t ) ); i < CMSG_SPACE( sizeof( uint16_t ) ); i++ )
+        CHECK_EQ( bytes[i], 0 );
+}
+
+/* Both families are known to be empty, so neither is asked again at once. */
+TEST( mutants_both_families_are_drained )
+{
+    struct netcode_socket_t both;
+    memset( &socket_allocator, 0, sizeof( socket_allocator ) );
+    if ( !socket_open( &both, "127.0.0.1", "::1" ) )
+        SKIP( "no IPv6 here" );
+    CHECK_EQ( nc_socket_receive_from( (nc_socket_udp_t *) both.context, 0, socket_ready( 1 ), 1 ), 0 );
+    CHECK_EQ( nc_socket_receive_from( (nc_socket_udp_t *) both.context, 1, socket_ready( 1 ), 1 ), 0 );
+    CHECK_EQ( ( (nc_socket_udp_t *) both.context )->drained, 3 );
+    both.close( both.context );
+}
+
+/* Of what the system tells beside a datagram, its count of drops alone is read. */
+TEST( corners_control_messages_of_other_kinds )
+{
+    static const int kinds[][2] = { { SOL_SOCKET, SO_TIMESTAMP },
+                                    { IPPROTO_IP, SO_RXQ_OVFL },
+                                    { SOL_SOCKET, SO_RXQ_OVFL } };
+    nc_socket_udp_t udp;
+    int i;
+    for ( i = 0; i < 3; i++ ) {
+        uint64_t control[8] = { 0 };
+        uint32_t drops = 77;
+        struct msghdr header;
+        struct cmsghdr * message;
+        memset( &udp, 0, sizeof( udp ) );
+        memset( &header, 0, sizeof( header ) );
+        header.msg_control = control;
+        header.msg_controllen = CMSG_SPACE( sizeof( drops ) );
+        message = CMSG_FIRSTHDR( &header );
+        message->cmsg_level = kinds[i][0];
+        message->cmsg_type = kinds[i][1];
+        message->cmsg_len = CMSG_LEN( sizeof( drops ) );
+        memcpy( CMSG_DATA( message ), &drops, sizeof( drops ) );
+        nc_socket_read_drops( &udp, 0, &header );
+        CHECK_EQ( udp.kernel_drops[0], i == 2 ? 77 : 0 );
+    }
+}
+
+/* More errors wait in the queue than one look reads. */
+TEST( corners_a_long_error_queue )
+{
+    struct netcode_socket_t client, gone;
+    struct netcode_address_t dead = socket_address( "127.0.0.1" );
+    nc_socket_request_t request;
+    int i, family, places = 0;
+    memset( &request, 0, sizeof( request ) );
+    request.allocator = nc_allocator_make( NULL, NULL, NULL );
+    request.addresses[0] = &dead;
+    request.receive_buffer_bytes = request.send_buffer_bytes = 1 << 20;
+    request.reports_errors = 1;
+    REQUIRE_EQ( nc_socket_open_udp( &client, &udp_extras, &request, &family ), NC_SOCKET_OK );
+    REQUIRE( socket_open( &gone, "127.0.0.1", NULL ) );
+    dead = socket_where( &gone, 0 );
+    gone.close( gone.context );
+    for ( i = 0; i < 80; i++ )
+        socket_send( &client, &dead, "x", 1 );
+    for ( i = 0; i < 20; i++ ) {
+        int more = client.receive( client.context, socket_ready( 8 ), 8 );
+        places += more > 0 ? more : 0;
+    }
+    CHECK_LE( places, 80 );
+    client.close( client.context );
+}
+
+#endif
+
+#endif
+
+/* ---- system call n fails. attacks/rows.py, row 52 ---- */
 
 #if defined( __linux__ ) && defined( __GLIBC__ ) && defined( __USE_GNU ) && defined( __x86_64__ ) && \
     !defined( NETCODE_NO_LINUX_EXTRAS )

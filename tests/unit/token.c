@@ -1,5 +1,5 @@
 /*  Token: connect tokens and challenge tokens: what is valid, what is not, and what every tampered byte does.
-    Standard: Connect Token; Challenge Token. THREATS.md, row 12 */
+    Standard: Connect Token; Challenge Token. attacks/rows.py, row 12 */
 
 /* Where the fields of a token's public part stand. Standard: Connect Token */
 enum {
@@ -94,7 +94,7 @@ TEST( token_generate_and_info )
     CHECK( memcmp( hidden.route.client_to_server_key, shown.route.client_to_server_key, NETCODE_KEY_BYTES ) != 0 );
 }
 
-/* Padding is zeros, so no memory of the backend leaves with it. THREATS.md, row 47 */
+/* Padding is zeros, so no memory of the backend leaves with it. attacks/rows.py, row 47 */
 TEST( token_padding_is_zero )
 {
     uint8_t token[NETCODE_CONNECT_TOKEN_BYTES], plain[NC_PRIVATE_TOKEN_BYTES];
@@ -420,6 +420,61 @@ TEST( token_mapped_addresses )
     nc_token_read_address( &reader, &address );
     CHECK( !reader.failed );
     CHECK_STR( netcode_address_to_string( &address, text ), "1.2.3.4:5" );
+}
+
+#if STACK_SEARCHED
+
+static uint8_t token_left_token[NETCODE_CONNECT_TOKEN_BYTES];
+static uint8_t token_left_user_data[NETCODE_USER_DATA_BYTES];
+
+static void token_left_generate( void )
+{
+    static const char * address = "127.0.0.1:40000";
+    static const uint8_t key[NETCODE_KEY_BYTES] = { 9, 8, 7 };
+    CHECK_EQ( netcode_generate_connect_token( 1, &address, &address, 30, 5, 1, 2, key, token_left_user_data,
+                                              token_left_token ),
+              NETCODE_OK );
+}
+
+static void token_left_info( void )
+{
+    struct netcode_connect_token_info_t info;
+    CHECK_EQ( netcode_connect_token_info( token_left_token, &info ), NETCODE_OK );
+}
+
+/* Decision 9, for what a backend's and a client's own calls leave behind. */
+TEST( mutants_tokens_leave_nothing_on_the_stack )
+{
+    /* public part: 61 bytes, the sealed part, timeout, count, one IPv4 address of 7 bytes; then both keys */
+    const uint8_t * keys = token_left_token + 61 + 1024 + 8 + 7;
+    size_t i;
+    for ( i = 0; i < sizeof( token_left_user_data ); i++ )
+        token_left_user_data[i] = (uint8_t) ( test_random() >> 7 );
+    token_left_generate(); /* a first call may put every register on the stack, while the dynamic linker looks for it */
+    token_left_info();
+    stack_run( token_left_generate );
+    CHECK_EQ( stack_holds( token_left_user_data + 64, 32 ), 0 );
+    CHECK_EQ( stack_holds( keys, 16 ), 0 );
+    CHECK_EQ( stack_holds( keys + 32, 16 ), 0 );
+    stack_free();
+    stack_run( token_left_info );
+    CHECK_EQ( stack_holds( keys, 16 ), 0 );
+    CHECK_EQ( stack_holds( keys + 48, 16 ), 0 );
+    stack_free();
+}
+
+#endif
+
+TEST( mutants_info_of_an_unreadable_token_is_empty )
+{
+    static const uint8_t token[NETCODE_CONNECT_TOKEN_BYTES];
+    struct netcode_connect_token_info_t info;
+    const uint8_t * bytes = (const uint8_t *) &info;
+    size_t i;
+    memset( &info, 0xff, sizeof( info ) );
+    CHECK_EQ( netcode_connect_token_info( token, &info ), NETCODE_ERROR );
+    for ( i = 0; i < sizeof( info ); i++ )
+        CHECK_EQ( bytes[i], 0 );
 }
 
 /* ---- challenge tokens ---- */

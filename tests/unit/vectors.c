@@ -1,7 +1,78 @@
 /*  What an independent program sealed (tests/vectors.py, from the standard alone) opens here, and what is sealed
-    here is the same to the byte. So the codec is not checked against itself. */
+    here is the same to the byte. So the codec is not checked against itself.
 
-#include "../vectors.h"
+    vector_addresses         how an address stands in a token: type, address, port
+    vector_tokens            connect tokens: every field, the private part before encryption, the sealed 2048 bytes
+                             and the connection request that presents the token
+    vector_challenges        challenge tokens before and after encryption
+    vector_packets           packets of every type in both directions; `sequence_bytes` above the shortest are over-long
+    vector_refused_packets   authentic packets that a reader ignores before it decrypts: `why` says what is wrong
+
+    Each table has a macro in capitals for its number of rows. Arrays end with zeros where their initialiser is shorter.
+    Address bytes are in network order, as inet_pton gives them: 4 for type 1 and 16 for type 2. In `to_server`, 1 means
+    that the client sends the packet, 0 that the server does. */
+
+struct vector_address_t {
+    int type;
+    uint8_t bytes[16];
+    uint16_t port;
+    int wire_bytes;
+    uint8_t wire[19];
+};
+
+struct vector_token_t {
+    const char * name;
+    uint64_t protocol_id;
+    uint64_t create;
+    uint64_t expire;
+    uint8_t nonce[24];
+    uint8_t private_key[32];
+    uint64_t client_id;
+    int32_t timeout;
+    int num_addresses;
+    struct vector_address_t addresses[32];
+    uint8_t client_to_server_key[32];
+    uint8_t server_to_client_key[32];
+    uint8_t user_data[256];
+    uint8_t private_plain[1024];
+    uint8_t token[2048];
+    uint8_t request[1078];
+};
+
+struct vector_challenge_t {
+    const char * name;
+    uint8_t key[32];
+    uint64_t sequence;
+    uint64_t client_id;
+    uint8_t user_data[256];
+    uint8_t plain[300];
+    uint8_t sealed[300];
+};
+
+struct vector_packet_t {
+    const char * name;
+    int to_server;
+    int type;
+    uint8_t key[32];
+    uint64_t protocol_id;
+    uint64_t sequence;
+    int sequence_bytes;
+    int body_bytes;
+    uint8_t body[1200];
+    int sealed_bytes;
+    uint8_t sealed[1225];
+};
+
+struct vector_refused_packet_t {
+    const char * why;
+    int to_server;
+    uint8_t key[32];
+    uint64_t protocol_id;
+    int sealed_bytes;
+    uint8_t sealed[1400];
+};
+
+#include "vectors.inc"
 
 /* The address of a vector's row, in this library's form. */
 static struct netcode_address_t vectors_address( const struct vector_address_t * row )
@@ -203,7 +274,7 @@ TEST( vectors_packets_in_the_wrong_direction )
         CHECK_EQ( nc_packet_parse( &packet, row->sealed, row->sealed_bytes,
                                    row->to_server ? NC_TO_CLIENT : NC_TO_SERVER ),
                   both ? NETCODE_DROP_NONE : NETCODE_DROP_WRONG_DIRECTION );
-        if ( both ) { /* reflected to its sender, who opens with the other direction's key. THREATS.md, row 9 */
+        if ( both ) { /* reflected to its sender, who opens with the other direction's key. attacks/rows.py, row 9 */
             nc_packet_context_t channel;
             channel.key = vector_packets[( i + 1 ) % VECTOR_PACKETS].key;
             channel.protocol_id = row->protocol_id;

@@ -1,0 +1,893 @@
+/*  Story: losses of messages. What is lost, repeated, given up, taken back and acknowledged at once, and the probes that ask whether
+    anybody is there; each with what is then on the wire. Run: runner messages_losses.c */
+
+static struct netcode_messages_t * sender_open( int window, int congestion, int max_retries )
+{
+    struct netcode_messages_config_t config = *small_config();
+    config.window_packets = window;
+    config.congestion = congestion;
+    config.max_retries = max_retries;
+    config.ping_seconds = -1.0;
+    config.priorities[1] = 1;
+    config.priorities[2] = 2;
+    config.priorities[3] = 2;
+    struct netcode_messages_t * m = netcode_messages_create( &config, 0.0 );
+    REQUIRE( m != NULL );
+    m->limit_due = 0; /* it was heard, and so was the other side's */
+    m->credit_granted = m->credit_window;
+    m->credit_limit = 1u << 24;
+    m->peer_max_bytes = 8192;
+    return m;
+}
+
+static void sender_close( struct netcode_messages_t * m )
+{
+    messages_check( m );
+    netcode_messages_destroy( m );
+}
+
+static void sender_send( struct netcode_messages_t * m, int channel, int kind, int bytes, double ttl, uint64_t receipt )
+{
+    struct netcode_message_t message;
+    memset( &message, 0, sizeof( message ) );
+    message.channel = channel;
+    message.kind = kind;
+    message.data = flow_data;
+    message.bytes = bytes;
+    message.ttl_seconds = ttl;
+    message.receipt = receipt;
+    CHECK_EQ( netcode_messages_send_message( m, &message ), NETCODE_OK );
+}
+
+/* A tick; the one packet that leaves. */
+static void sender_tick( struct netcode_messages_t * m, double time, struct seen_t * seen )
+{
+    struct seen_t none;
+    netcode_messages_update( m, time );
+    messages_check( m );
+    REQUIRE( seen_next( seen, m ) > 0 );
+    CHECK_EQ( seen_next( &none, m ), 0 );
+    messages_check( m );
+}
+
+static void sender_silence( struct netcode_messages_t * m, double time )
+{
+    netcode_messages_update( m, time );
+    m->probe_due = 0;
+    struct seen_t none;
+    CHECK_EQ( seen_next( &none, m ), 0 );
+    messages_check( m );
+}
+
+/* The other side says what it has heard of. */
+static void sender_acks( struct netcode_messages_t * m, int ack, uint32_t bits )
+{
+    struct craft_t craft;
+    craft_begin( &craft, m->newest_received + 1, ack, bits );
+    craft.data[0] = 0x11;
+    CHECK_EQ( craft_give( &craft, m ), NETCODE_MESSAGES_DROP_NONE );
+    messages_check( m );
+}
+
+/* The next event: its type, and its receipt times ten. */
+static int sender_event( struct netcode_messages_t * m )
+{
+    struct netcode_messages_event_t event;
+    return netcode_messages_event( m, &event ) ? event.type + 10 * (int) event.receipt : 0;
+}
+
+/* A packet is called lost, unless it is already. */
+static void sender_lose( struct netcode_messages_t * m, uint32_t number )
+{
+    for ( uint32_t i = m->sent_first; i != m->sent_end; i++ )
+        if ( nc_sent_at( m, i )->number == number && nc_sent_at( m, i )->bytes & NC_SENT_IN_FLIGHT )
+            nc_sent_lost( m, nc_sent_at( m, i ) );
+    messages_check( m );
+}
+
+/* ---- lost, and then something else ---- */
+
+/* It is lost, the rate does not let it go once more, and its time is over: a CANCEL leaves in its place, once. */
+TEST( messages_lost_and_outlived )
+{
+    for ( int way = 0; way < 3; way++ ) {
+        struct netcode_messages_t * m = sender_open( 16, 1, way == 2 );
+        struct seen_t seen;
+        sender_send( m, 0, NETCODE_MESSAGE_RELIABLE, 200, 1.0, 7 );
+        sender_tick( m, 0.0, &seen );
+        if ( way < 2 )
+            sender_lose( m, 0 );
+        m->tokens = -1e9;
+        sender_silence( m, 0.9 );
+        CHECK_EQ( sender_event( m ), 0 );
+        sender_silence( m, 1.0 );
+        CHECK_EQ( sender_event( m ), 70 + NETCODE_MESSAGES_EVENT_LOST );
+        CHECK_EQ( m->stats.reliable_timeouts_total, 1 );
+        m->tokens = 100.0;
+        if ( way == 1 ) /* its packet is acknowledged when that is forgotten: it stays taken back */
+            sender_acks( m, 0, 0 );
+        if ( way == 2 ) /* only now its packet is lost: that changes nothing */
+            sender_lose( m, 0 );
+        CHECK_EQ( sender_event( m ), 0 );
+        CHECK_EQ( m->stats.reliable_timeouts_total, 1 );
+        sender_tick( m, 1.1, &seen );
+        CHECK( seen_count( &seen, 0x27, 0 ) == 1 && seen.count == 1 && seen.frames[0].bytes == 200 );
+        CHECK_EQ( m->stats.reliable_retries_total, 0 );
+        CHECK( m->out.used > 0 );
+        sender_acks( m, 1, 0 );
+        CHECK_EQ( sender_event( m ), 0 );
+        sender_silence( m, 2.0 );
+        CHECK_EQ( m->out.used, 0 );
+        sender_close( m );
+    }
+}
+
+/*  Two are given up while their packets are under way. The first packet is heard before a CANCEL could leave: SPURIOUS,
+    and only the other one is taken back. */
+TEST( messages_given_up_and_heard )
+{
+    for ( int told = 0; told < 2; told++ ) {
+        struct netcode_messages_t * m = sender_open( 16, 1, 0 );
+        struct seen_t seen;
+        sender_send( m, 0, NETCODE_MESSAGE_RELIABLE, 200, 0.2, 1 );
+        sender_tick( m, 0.0, &seen );
+        sender_send( m, 0, NETCODE_MESSAGE_RELIABLE, 201, 0.19, 2 );
+        sender_tick( m, 0.01, &seen );
+        m->tokens = -1e9;
+        sender_silence( m, 0.2 );
+        if ( told ) {
+            CHECK_EQ( sender_event( m ), 10 + NETCODE_MESSAGES_EVENT_LOST );
+            CHECK_EQ( sender_event( m ), 20 + NETCODE_MESSAGES_EVENT_LOST );
+        }
+        sender_acks( m, 0, 0 );
+        CHECK_EQ( sender_event( m ), 10 + ( told ? NETCODE_MESSAGES_EVENT_SPURIOUS : NETCODE_MESSAGES_EVENT_ACKED ) );
+        m->tokens = 100.0;
+        sender_tick( m, 0.21, &seen );
+        CHECK( seen_count( &seen, 0x27, 1 ) == 1 && seen.count == 1 );
+        sender_acks( m, 2, 0 );
+        CHECK_EQ( sender_event( m ), told ? 0 : 20 + NETCODE_MESSAGES_EVENT_LOST );
+        CHECK( m->reliable.head == 0 && m->lost_head == 0 );
+        sender_lose( m, 1 ); /* its first packet holds it until that is settled and forgotten */
+        sender_silence( m, 1.0 );
+        CHECK_EQ( m->out.used, 0 );
+        sender_close( m );
+    }
+}
+
+/* The CANCEL is lost as well: it is sent until it is heard, and counts once, whatever max_retries says. */
+TEST( messages_a_cancel_that_is_lost )
+{
+    struct netcode_messages_t * m = sender_open( 16, 1, 1 );
+    struct seen_t seen;
+    sender_send( m, 0, NETCODE_MESSAGE_RELIABLE, 200, 0.0, 5 );
+    sender_tick( m, 0.0, &seen );
+    for ( uint32_t i = 0; i < 6; i++ ) {
+        sender_lose( m, i );
+        sender_tick( m, 0.01 * ( i + 1 ), &seen );
+        CHECK_EQ( seen_count( &seen, i < 1 ? 0 : 0x27, 0 ), 1 );
+        CHECK_EQ( seen.count, 1 );
+        CHECK_EQ( sender_event( m ), i == 1 ? 50 + NETCODE_MESSAGES_EVENT_LOST : 0 );
+    }
+    CHECK_EQ( m->stats.reliable_timeouts_total, 1 );
+    CHECK_EQ( m->stats.reliable_retries_total, 1 );
+    sender_acks( m, 6, 0 );
+    CHECK_EQ( m->reliable.head, 0 );
+    sender_silence( m, 1.0 ); /* the packets that were lost are forgotten */
+    CHECK_EQ( m->out.used, 0 );
+    CHECK_EQ( sender_event( m ), 0 );
+    sender_close( m );
+}
+
+/* Room is always found before; who asks without that is told that there is none. */
+TEST( messages_a_buffer_without_room )
+{
+    struct netcode_messages_t * m = sender_open( 16, 1, 0 );
+    nc_frame_t frame;
+    memset( &frame, 0, sizeof( frame ) );
+    frame.bytes = 100;
+    while ( nc_heap_take( &m->in, 100 ) )
+        ;
+    CHECK_EQ( nc_arrived_make( m, &frame, 0, 0 ), 0 );
+    netcode_messages_destroy( m );
+}
+
+/* One that was taken back is not repeated in the flights behind it, as small ones are. */
+TEST( messages_what_was_taken_back_is_not_repeated )
+{
+    struct netcode_messages_t * m = sender_open( 16, 1, 0 );
+    struct seen_t seen;
+    sender_send( m, 0, NETCODE_MESSAGE_RELIABLE, 20, 0.005, 0 );
+    sender_tick( m, 0.0, &seen );
+    sender_tick( m, 0.01, &seen );
+    CHECK( seen_count( &seen, 0x27, 0 ) == 1 && seen.count == 1 );
+    sender_send( m, 0, NETCODE_MESSAGE_RELIABLE, 20, 0.0, 0 );
+    sender_tick( m, 0.02, &seen );
+    CHECK_EQ( seen_count( &seen, 0, 1 ), 1 );
+    CHECK_EQ( seen_count( &seen, 0, 0 ), 0 );
+    sender_close( m );
+}
+
+/* The first in the list was taken back and not heard of: those behind it have their time too, whole ones and large ones. */
+TEST( messages_each_has_its_own_time )
+{
+    static const int lives[] = { 1, 3, 2 };
+    for ( int bytes = 200; bytes <= 4200; bytes += 4000 ) {
+        struct netcode_messages_t * m = sender_open( 64, 2, 0 );
+        for ( int i = 0; i < 3; i++ )
+            sender_send( m, 0, NETCODE_MESSAGE_RELIABLE, bytes, 0.0625 * lives[i], (uint64_t) lives[i] );
+        messages_drain( m, 0.0 );
+        for ( int i = 1; i <= 3; i++ ) {
+            messages_drain( m, 0.0625 * i - 0.001 );
+            CHECK_EQ( sender_event( m ), 0 );
+            CHECK( m->next_expiry <= 0.0625 * i );
+            messages_drain( m, 0.0625 * i );
+            CHECK_EQ( sender_event( m ), 10 * i + NETCODE_MESSAGES_EVENT_LOST );
+            messages_check( m );
+        }
+        CHECK_EQ( m->stats.reliable_timeouts_total, 3 );
+        CHECK( m->next_expiry > 1e299 );
+        sender_close( m );
+    }
+}
+
+/* A reset while something waits to be sent again: it is LOST, and nothing of it is left. */
+TEST( messages_reset_with_something_lost )
+{
+    struct netcode_messages_t * m = sender_open( 16, 1, 0 );
+    struct seen_t seen;
+    sender_send( m, 0, NETCODE_MESSAGE_RELIABLE, 200, 0.0, 5 );
+    sender_send( m, 0, NETCODE_MESSAGE_RELIABLE, 200, 0.0, 0 );
+    sender_tick( m, 0.0, &seen );
+    sender_lose( m, 0 );
+    CHECK( m->lost_head != 0 && m->lost_head != m->lost_tail );
+    netcode_messages_reset( m, 1.0 );
+    messages_check( m );
+    CHECK( m->lost_head == 0 && m->reliable.head == 0 );
+    CHECK_EQ( sender_event( m ), 50 + NETCODE_MESSAGES_EVENT_LOST );
+    CHECK_EQ( sender_event( m ), 0 );
+    CHECK_EQ( m->out.used, 0 );
+    sender_close( m );
+}
+
+/* A reset while something waits in every queue: who is to be told of it is told, each once. */
+TEST( messages_reset_with_full_queues )
+{
+    struct netcode_messages_t * m = sender_open( 16, 1, 0 );
+    int told[8] = { 0, 0, 0, 0, 0, 0, 0, 0 };
+    for ( int i = 0; i < 8; i++ )
+        sender_send( m, i / 2, i & 1 ? NETCODE_MESSAGE_RELIABLE_ORDERED : NETCODE_MESSAGE_UNRELIABLE, 9, 0.0,
+                     1 + (uint64_t) i );
+    netcode_messages_reset( m, 1.0 );
+    for ( int event; ( event = sender_event( m ) ) != 0; ) {
+        REQUIRE( event / 10 >= 1 && event / 10 <= 8 && event % 10 == NETCODE_MESSAGES_EVENT_LOST );
+        told[event / 10 - 1]++;
+    }
+    for ( int i = 0; i < 8; i++ )
+        CHECK_EQ( told[i], 1 );
+    CHECK( m->out.used == 0 && m->active[0] == 0 && m->active[1] == 0 );
+    sender_close( m );
+}
+
+/* Given up, and not read of before the reset: it is LOST, as it was. */
+TEST( messages_reset_with_something_given_up )
+{
+    struct netcode_messages_t * m = sender_open( 16, 1, 0 );
+    struct seen_t seen;
+    sender_send( m, 0, NETCODE_MESSAGE_RELIABLE, 200, 0.5, 5 );
+    sender_tick( m, 0.0, &seen );
+    m->tokens = -1e9;
+    sender_silence( m, 0.5 );
+    CHECK_EQ( m->stats.reliable_timeouts_total, 1 );
+    netcode_messages_reset( m, 1.0 );
+    CHECK_EQ( sender_event( m ), 50 + NETCODE_MESSAGES_EVENT_LOST );
+    CHECK_EQ( sender_event( m ), 0 );
+    CHECK_EQ( m->out.used, 0 );
+    sender_close( m );
+}
+
+/* Two messages in a lost packet, one of them told LOST: its copy is kept for a late ack, the other's is not. */
+TEST( messages_copies_of_a_lost_packet )
+{
+    for ( int first = 0; first < 2; first++ ) {
+        struct netcode_messages_t * m = sender_open( 16, 1, 0 );
+        struct seen_t seen;
+        for ( int i = 0; i < 2; i++ )
+            if ( i == first )
+                sender_send( m, i, NETCODE_MESSAGE_UNRELIABLE_WITH_RECEIPT, 200, 0.0, 4 );
+            else
+                sender_send( m, i, NETCODE_MESSAGE_RELIABLE, 300, 0.0, 0 );
+        sender_tick( m, 0.0, &seen );
+        uint32_t both = m->out.used;
+        sender_lose( m, 0 );
+        CHECK_EQ( sender_event( m ), 40 + NETCODE_MESSAGES_EVENT_LOST );
+        sender_tick( m, 0.01, &seen );
+        CHECK( seen.count == 1 && seen.frames[0].bytes == 300 );
+        sender_acks( m, 1, 0 );
+        CHECK( m->out.used > 0 && m->out.used < both );
+        CHECK_EQ( nc_heap_round( (uint32_t) sizeof( nc_message_t ) + 200 ), m->out.used );
+        sender_acks( m, 1, 1 ); /* it comes late */
+        CHECK_EQ( sender_event( m ), 40 + NETCODE_MESSAGES_EVENT_SPURIOUS );
+        CHECK_EQ( m->stats.packets_lost_spuriously, 1 );
+        CHECK_EQ( m->out.used, 0 );
+        CHECK_EQ( m->sent_first, m->sent_end );
+        sender_close( m );
+    }
+}
+
+/* The ack of a lost packet counts for three round trips, half a second at least; later it is too late. */
+TEST( messages_late_acks )
+{
+    static const struct {
+        double rtt, late;
+        int spurious;
+        uint16_t threshold, risen;
+    } rows[] = { { 0.0, 0.49, 1, 3, 4 },
+                 { 0.0, 0.5, 0, 3, 3 },
+                 { 0.25, 0.74, 1, 31, 32 },
+                 { 0.25, 0.75, 0, 31, 31 },
+                 { 0.1, 0.49, 1, 32, 32 } };
+    for ( int i = 0; i < 5; i++ ) {
+        struct netcode_messages_t * m = sender_open( 16, 1, 0 );
+        struct seen_t seen;
+        sender_send( m, 0, NETCODE_MESSAGE_UNRELIABLE_WITH_RECEIPT, 201, 0.0, 4 );
+        sender_tick( m, 0.0, &seen );
+        sender_lose( m, 0 );
+        CHECK_EQ( sender_event( m ), 40 + NETCODE_MESSAGES_EVENT_LOST );
+        CHECK_EQ( m->lost_head, 0 ); /* nothing unreliable is sent again */
+        m->rtt = m->rtt_latest = rows[i].rtt;
+        m->reorder_threshold = rows[i].threshold;
+        sender_silence( m, rows[i].late ); /* making packets forgets */
+        CHECK_EQ( m->out.used > 0, rows[i].spurious );
+        sender_acks( m, 0, 0 );
+        CHECK_EQ( sender_event( m ), rows[i].spurious ? 40 + NETCODE_MESSAGES_EVENT_SPURIOUS : 0 );
+        CHECK_EQ( m->stats.packets_lost_spuriously, rows[i].spurious );
+        CHECK_EQ( m->reorder_threshold, rows[i].risen );
+        CHECK_EQ( m->round_samples, 0 ); /* it measures nothing */
+        CHECK_NEAR( m->rtt, rows[i].rtt, 1e-9 );
+        CHECK_NEAR( m->rtt_min, 0.0, 1e-9 );
+        CHECK_EQ( m->out.used, 0 );
+        sender_close( m );
+    }
+}
+
+/* Parts of what was given up are acknowledged: that is no progress and no delivery, it is still taken back. */
+TEST( messages_parts_of_what_was_given_up )
+{
+    for ( int heard = 0; heard < 2; heard++ ) {
+        struct netcode_messages_t * m = sender_open( 16, 1, 0 );
+        struct seen_t seen;
+        sender_send( m, 0, NETCODE_MESSAGE_RELIABLE, 2000, 0.1, 5 );
+        CHECK_EQ( messages_drain( m, 0.0 ), 2 );
+        m->tokens = -1e9;
+        sender_silence( m, 0.1 );
+        CHECK_EQ( sender_event( m ), 50 + NETCODE_MESSAGES_EVENT_LOST );
+        if ( heard )
+            sender_acks( m, 1, 1 );
+        else {
+            sender_lose( m, 0 );
+            sender_lose( m, 1 );
+        }
+        CHECK_EQ( sender_event( m ), 0 );
+        m->tokens = 100.0;
+        sender_tick( m, 0.11, &seen );
+        CHECK( seen.count == 1 && seen_count( &seen, 0x27, 0 ) == 1 && seen.frames[0].bytes == 2000 );
+        CHECK_EQ( m->stats.reliable_retries_total, 0 );
+        sender_acks( m, 2, 0 );
+        sender_silence( m, 1.0 );
+        CHECK_EQ( sender_event( m ), 0 );
+        CHECK( m->out.used == 0 && m->bulk.count == 0 && m->transfers[0] == 0 );
+        sender_close( m );
+    }
+}
+
+/* Heard by its repeat; then its first packet is called lost: there is nothing to be sent again. */
+TEST( messages_acked_and_then_lost )
+{
+    struct netcode_messages_t * m = sender_open( 16, 1, 0 );
+    struct seen_t seen;
+    sender_send( m, 0, NETCODE_MESSAGE_RELIABLE, 20, 0.0, 0 );
+    sender_tick( m, 0.0, &seen );
+    sender_send( m, 0, NETCODE_MESSAGE_RELIABLE, 20, 0.0, 0 );
+    sender_tick( m, 0.01, &seen );
+    CHECK_EQ( seen.count, 2 );
+    m->rtt = 10.0; /* time alone says nothing yet */
+    sender_acks( m, 1, 0 );
+    CHECK_EQ( m->out.used, 0 );
+    sender_lose( m, 0 );
+    CHECK_EQ( m->lost_head, 0 );
+    sender_silence( m, 0.02 );
+    sender_close( m );
+}
+
+/* Lost in one packet, under way in another: it is not sent again before that is lost too. */
+TEST( messages_another_copy_may_arrive )
+{
+    struct netcode_messages_t * m = sender_open( 16, 1, 0 );
+    struct seen_t seen;
+    sender_send( m, 0, NETCODE_MESSAGE_RELIABLE, 20, 0.0, 0 );
+    sender_tick( m, 0.0, &seen );
+    sender_send( m, 0, NETCODE_MESSAGE_RELIABLE, 20, 0.0, 0 );
+    sender_tick( m, 0.01, &seen );
+    sender_lose( m, 0 );
+    CHECK_EQ( m->lost_head, 0 );
+    sender_lose( m, 1 );
+    CHECK_NE( m->lost_head, 0 );
+    sender_tick( m, 0.02, &seen );
+    CHECK( seen.count == 2 && m->stats.reliable_retries_total == 2 );
+    sender_close( m );
+}
+
+/* An ack that says nothing new does not end a silence. */
+TEST( messages_acks_without_news )
+{
+    struct netcode_messages_t * m = sender_open( 16, 1, 0 );
+    struct seen_t seen;
+    for ( int i = 0; i < 2; i++ ) {
+        sender_send( m, 0, NETCODE_MESSAGE_RELIABLE, 200, 0.0, 0 );
+        sender_tick( m, 0.0, &seen );
+    }
+    sender_acks( m, 0, 0 );
+    m->timeouts = 3;
+    sender_acks( m, 0, 0 );
+    CHECK_EQ( m->timeouts, 3 );
+    sender_acks( m, 1, 1 );
+    CHECK_EQ( m->timeouts, 0 );
+    sender_close( m );
+}
+
+/*  Two messages, both lost and one of them begun later: what was begun in a later packet is no business of an earlier one, even
+    where it was told to be lost before it was in any. */
+TEST( messages_what_was_begun_later )
+{
+    struct netcode_messages_t * m = sender_open( 16, 1, 0 );
+    struct seen_t seen;
+    sender_send( m, 0, NETCODE_MESSAGE_RELIABLE, 200, 0.1, 1 );
+    sender_tick( m, 0.0, &seen );
+    sender_send( m, 0, NETCODE_MESSAGE_RELIABLE, 201, 0.1, 2 );
+    sender_tick( m, 0.01, &seen );
+    m->tokens = -1e9;
+    sender_silence( m, 0.2 );
+    CHECK_EQ( sender_event( m ), 10 + NETCODE_MESSAGES_EVENT_LOST );
+    CHECK_EQ( sender_event( m ), 20 + NETCODE_MESSAGES_EVENT_LOST );
+    sender_lose( m, 0 );
+    CHECK_EQ( m->reliable.count, 2 );
+    sender_acks( m, 0, 0 );
+    CHECK_EQ( sender_event( m ), 10 + NETCODE_MESSAGES_EVENT_SPURIOUS );
+    CHECK_EQ( sender_event( m ), 0 );
+    CHECK_EQ( m->reliable.count, 1 ); /* to be taken back yet */
+    sender_close( m );
+}
+
+/* Given up with one of its parts; that the others are lost as well changes nothing, and is not counted again. */
+TEST( messages_parts_lost_behind_a_last_try )
+{
+    struct netcode_messages_t * m = sender_open( 16, 2, 1 );
+    sender_send( m, 0, NETCODE_MESSAGE_RELIABLE, 3000, 0.0, 6 );
+    messages_drain( m, 0.0 );
+    CHECK_EQ( m->packets_in_flight, 3 );
+    for ( uint32_t i = 0; i < 3; i++ )
+        sender_lose( m, i );
+    messages_drain( m, 0.01 );
+    CHECK_EQ( m->packets_in_flight, 3 );
+    for ( uint32_t i = 3; i < 6; i++ )
+        sender_lose( m, i );
+    CHECK_EQ( m->stats.reliable_timeouts_total, 1 );
+    CHECK_EQ( m->stats.reliable_retries_total, 3 );
+    CHECK_EQ( sender_event( m ), 60 + NETCODE_MESSAGES_EVENT_LOST );
+    CHECK_EQ( sender_event( m ), 0 );
+    sender_close( m );
+}
+
+/* Too old to be begun when its packet is made, though no update has said so: it is dropped, and counted. */
+TEST( messages_outlived_between_update_and_packet )
+{
+    for ( int bytes = 100; bytes <= 2000; bytes += 1900 ) {
+        struct netcode_messages_t * m = sender_open( 16, 1, 0 );
+        struct seen_t seen;
+        sender_send( m, 0, NETCODE_MESSAGE_RELIABLE, bytes, 0.5, 3 );
+        sender_send( m, 1, NETCODE_MESSAGE_RELIABLE, bytes, 0.6, 4 );
+        m->flush = 1;
+        nc_messages_set_time( m, 0.5 ); /* as receiving does */
+        REQUIRE( seen_next( &seen, m ) > 0 );
+        CHECK( seen.count == 1 && seen.frames[0].channel == 1 );
+        CHECK_EQ( m->stats.messages_expired, 1 );
+        CHECK_EQ( sender_event( m ), 30 + NETCODE_MESSAGES_EVENT_LOST );
+        CHECK_EQ( sender_event( m ), 0 );
+        sender_close( m );
+    }
+}
+
+/* What is given up may have arrived with each of its packets: that is told, whichever is heard of first or late. */
+TEST( messages_given_up_and_there )
+{
+    for ( int packet = 0; packet < 4; packet++ ) {
+        struct netcode_messages_t * m = sender_open( 16, 2, 0 );
+        struct seen_t seen;
+        sender_send( m, 0, NETCODE_MESSAGE_RELIABLE_WITH_RECEIPT, packet == 3 ? 200 : 10, 0.05, 7 );
+        for ( int i = 0; i < 3; i++ ) { /* a small one is in all three, a large one in the first */
+            sender_send( m, 0, NETCODE_MESSAGE_UNRELIABLE, 5, 0.0, 0 );
+            sender_tick( m, 0.01 * i, &seen );
+        }
+        sender_tick( m, 0.06, &seen );
+        CHECK_EQ( seen_count( &seen, 0x27, 0 ), 1 );
+        CHECK_EQ( sender_event( m ), 70 + NETCODE_MESSAGES_EVENT_LOST );
+        if ( packet == 3 ) { /* its packet and then the one with CANCEL are called lost */
+            sender_lose( m, 0 );
+            sender_lose( m, 3 );
+        }
+        sender_acks( m, packet % 3, 0 );
+        CHECK_EQ( sender_event( m ), 70 + NETCODE_MESSAGES_EVENT_SPURIOUS );
+        CHECK_EQ( m->reliable.count, 0 );
+        sender_close( m );
+    }
+}
+
+/* A few bytes of acks do not make a sender walk all receipts it waits for, once for each packet that they settle. */
+TEST( messages_settling_many_receipts )
+{
+    struct netcode_messages_config_t config;
+    netcode_default_messages_config( &config );
+    config.window_packets = 4096;
+    config.send_buffer_bytes = 16 << 20;
+    config.congestion = NETCODE_MESSAGES_CONGESTION_NONE;
+    config.ping_seconds = -1.0;
+    struct netcode_messages_t * m = netcode_messages_create( &config, 0.0 );
+    struct netcode_messages_event_t event;
+    struct craft_t craft;
+    uint8_t packet[NETCODE_MAX_PACKET_SIZE];
+    REQUIRE( m != NULL );
+    netcode_messages_update( m, 0.1 );
+    clock_t start = clock();
+    while ( m->packets_in_flight < 2048 ) {
+        sender_send( m, 0, NETCODE_MESSAGE_UNRELIABLE_WITH_RECEIPT, 20, 0.0, 1 );
+        if ( m->queued_bytes >= 900 ) {
+            netcode_messages_flush( m );
+            while ( netcode_messages_generate_packet( m, packet, sizeof( packet ) ) )
+                ;
+        }
+    }
+    uint32_t watched = m->watched.count;
+    int64_t newest = messages_newest( m );
+    uint32_t bits = 0;
+    for ( int n = 0, more = 3; more;
+          n++ ) { /* the newest four that were sent, as one number may be skipped: all others are lost */
+        uint64_t number = (uint64_t) ( newest - 1 - n );
+        if ( m->skipped[number / NC_MESSAGES_BLOCK % NC_MESSAGES_BLOCKS] != number % NC_MESSAGES_BLOCK ) {
+            bits |= (uint32_t) 1 << n;
+            more--;
+        }
+    }
+    craft_begin( &craft, 0, newest, bits );
+    clock_t sent = clock();
+    CHECK_EQ( netcode_messages_process_packet( m, craft.data, craft_bytes( &craft ) ), NETCODE_MESSAGES_DROP_NONE );
+    CHECK_LE( clock() - sent,
+              10 * ( sent - start ) ); /* to send them was not for nothing either; a walk for each is 60 times that */
+    CHECK_EQ( m->stats.packets_lost, 2044 );
+    CHECK_GT( watched, 80000 );
+    CHECK_EQ( netcode_messages_event( m, &event ), 1 );
+    CHECK_EQ( event.type, NETCODE_MESSAGES_EVENT_ACKED );
+    netcode_messages_destroy( m );
+}
+
+/* ---- repeats ---- */
+
+struct repeat_row_t {
+    int bytes;
+    const char * flights[5]; /* which messages are in each, a digit for each */
+};
+
+/* Small reliable messages ride along for two flights, the newest first. */
+TEST( messages_repeats_ride_along )
+{
+    static const struct repeat_row_t rows[] = {
+        { 20, { "0", "10", "210", "321", "432" } },
+        { 128, { "0", "10", "210", "321", "432" } },
+        { 129, { "0", "1", "2", "3", "4" } },
+        { 0, { "0", "10", "210", "321", "432" } },
+    };
+    for ( int row = 0; row < 4; row++ ) {
+        struct netcode_messages_t * m = sender_open( 16, 1, 0 );
+        struct seen_t seen;
+        for ( int flight = 0; flight < 5; flight++ ) {
+            char text[8] = "";
+            sender_send( m, 0, NETCODE_MESSAGE_RELIABLE_ORDERED, rows[row].bytes, 0.0, 0 );
+            netcode_messages_update( m, 0.001 * flight );
+            netcode_messages_update( m, 0.001 * flight ); /* nothing left in between: it is no flight */
+            REQUIRE( seen_next( &seen, m ) > 0 );
+            for ( int i = 0; i < seen.count && i < 7; i++ )
+                text[i] = (char) ( '0' + seen.frames[i].id );
+            CHECK_STR( text, rows[row].flights[flight] );
+            CHECK_EQ( seen_next( &seen, m ), 0 );
+        }
+        CHECK_EQ( m->stats.messages_repeated, row == 2 ? 0 : 7 );
+        CHECK_EQ( m->stats.reliable_retries_total, 0 );
+        sender_close( m );
+    }
+}
+
+/*  What is to be taken back is not repeated either, as long as its CANCEL waits behind something lost that does not
+    fit. */
+TEST( messages_repeats_of_what_is_given_up )
+{
+    struct netcode_messages_t * m = sender_open( 16, 2, 0 );
+    struct seen_t seen;
+    sender_send( m, 0, NETCODE_MESSAGE_RELIABLE, 600, 0.0, 0 );
+    sender_send( m, 0, NETCODE_MESSAGE_RELIABLE, 700, 0.0, 0 );
+    CHECK_EQ( messages_drain( m, 0.0 ), 2 );
+    sender_send( m, 0, NETCODE_MESSAGE_RELIABLE, 20, 0.015, 0 );
+    sender_tick( m, 0.01, &seen );
+    sender_lose( m, 0 );
+    sender_lose( m, 1 );
+    netcode_messages_update( m, 0.02 );
+    CHECK( seen_next( &seen, m ) > 0 && seen.count == 1 && seen.frames[0].bytes == 600 );
+    CHECK( seen_next( &seen, m ) > 0 && seen.frames[0].bytes == 700 && seen_count( &seen, 0x27, 2 ) == 1 );
+    CHECK_EQ( m->stats.reliable_retries_total, 2 );
+    sender_close( m );
+}
+
+/* No packet leaves for repeats alone, but a part of a transfer takes them along. What was lost once is no repeat any more. */
+TEST( messages_repeats_need_company )
+{
+    struct netcode_messages_t * m = sender_open( 64, 2, 0 );
+    struct seen_t seen;
+    sender_send( m, 0, NETCODE_MESSAGE_RELIABLE, 20, 0.0, 0 );
+    sender_tick( m, 0.0, &seen );
+    sender_silence( m, 0.01 );
+    sender_send( m, 1, NETCODE_MESSAGE_RELIABLE, 1500, 0.0, 0 );
+    netcode_messages_update( m, 0.02 );
+    for ( int i = 0; i < 2; i++ ) {
+        REQUIRE( seen_next( &seen, m ) > 0 );
+        CHECK_EQ( seen_count( &seen, 1, 0 ), 1 );
+        CHECK_EQ( seen_count( &seen, 0, 0 ), i ); /* the first part begins the transfer, the second is one under way */
+    }
+    sender_close( m );
+    m = sender_open( 64, 2, 0 );
+    sender_send( m, 0, NETCODE_MESSAGE_RELIABLE, 20, 0.0, 0 );
+    sender_tick( m, 0.0, &seen );
+    sender_lose( m, 0 );
+    sender_tick( m, 0.01, &seen );
+    CHECK_EQ( m->stats.reliable_retries_total, 1 );
+    sender_send( m, 0, NETCODE_MESSAGE_UNRELIABLE, 20, 0.0, 0 );
+    sender_tick( m, 0.02, &seen );
+    CHECK( seen.count == 1 && m->stats.messages_repeated == 0 );
+    sender_close( m );
+}
+
+/* ---- probes ---- */
+
+/* Nothing is heard: the oldest message once more, each time after twice as long, and every time within two seconds. */
+TEST( messages_probes_back_off )
+{
+    struct netcode_messages_t * m = sender_open( 16, 0, 0 );
+    static const double times[] = { 0.2, 0.6, 1.4, 3.0, 5.0, 7.0 };
+    struct seen_t seen;
+    sender_send( m, 0, NETCODE_MESSAGE_RELIABLE, 200, 0.0, 0 );
+    sender_tick( m, 0.0, &seen );
+    for ( int i = 0; i < 6; i++ ) {
+        netcode_messages_update( m, times[i] - 0.001 );
+        CHECK_EQ( seen_next( &seen, m ), 0 );
+        sender_tick( m, times[i] + 0.0001 * ( i + 1 ), &seen );
+        CHECK( seen.asks && seen.count == 1 && seen_count( &seen, 0, 0 ) == 1 );
+        CHECK_EQ( m->stats.probes, i + 1 );
+        CHECK_EQ( (int) m->window_bytes, i < 1 ? 12000 : 2400 ); /* one silence may be chance, two are not */
+        CHECK_EQ( (int) m->bulk_bytes, i < 1 ? 4800 : 2400 );
+    }
+    CHECK_EQ( m->stats.reliable_retries_total, 0 );
+    sender_acks( m, 6, 0 );
+    CHECK_EQ( m->timeouts, 0 );
+    sender_send( m, 0, NETCODE_MESSAGE_RELIABLE, 200, 0.0, 0 );
+    sender_tick( m, 8.0, &seen );
+    CHECK_EQ( m->out.used > 0, 1 );
+    sender_close( m );
+    m = sender_open( 16, 1, 0 ); /* a fixed rate stays as it is */
+    sender_send( m, 0, NETCODE_MESSAGE_RELIABLE, 200, 0.0, 0 );
+    for ( int i = 0; i < 5; i++ )
+        messages_drain( m, 2.0 * i );
+    CHECK( m->timeouts >= 3 && (int) m->window_bytes == 12000 );
+    sender_close( m );
+}
+
+/* Beside a PONG there is no room for the largest message once more: a ping, then. */
+TEST( messages_a_probe_that_does_not_fit )
+{
+    struct netcode_messages_t * m = sender_open( 16, 1, 0 );
+    struct seen_t seen;
+    sender_send( m, 0, NETCODE_MESSAGE_RELIABLE_ORDERED, NETCODE_MESSAGES_WHOLE_BYTES, 0.0, 0 );
+    sender_tick( m, 0.0, &seen );
+    m->pong_due = 1;
+    sender_tick( m, 0.21, &seen );
+    CHECK_EQ( m->stats.probes, 1 );
+    CHECK( seen.count == 2 && seen.frames[0].type == 0x17 && seen.frames[1].type == 0x0f && seen.asks );
+    sender_tick( m, 0.62, &seen ); /* 0.21 and twice 0.2 */
+    CHECK( m->stats.probes == 2 && seen.count == 1 && seen_count( &seen, 0, 0 ) == 1 );
+    sender_close( m );
+}
+
+/* More probes than a message remembers packets by: it is known by the newest, and once all that it knows are lost it is sent again. */
+TEST( messages_probes_beyond_what_is_remembered )
+{
+    for ( int lost = 0; lost < 2; lost++ ) {
+        struct netcode_messages_t * m = sender_open( 16, 1, 0 );
+        struct seen_t seen;
+        sender_send( m, 0, NETCODE_MESSAGE_RELIABLE, 200, 0.0, 3 );
+        for ( int i = 0; i < 5; i++ )
+            sender_tick( m, 2.5 * i, &seen );
+        const nc_message_t * message = nc_message_at( m, m->reliable.head );
+        CHECK_EQ( message->carrier_count, NC_MESSAGES_CARRIERS );
+        CHECK_EQ( m->stats.probes, 4 );
+        for ( uint32_t i = 0; i < 3; i++ )
+            sender_lose( m, i );
+        CHECK_EQ( m->lost_head, 0 );
+        if ( lost ) {
+            sender_lose( m, 4 );
+            sender_lose( m, 3 );
+            CHECK_EQ( m->lost_head, m->reliable.head );
+            sender_tick( m, 12.5, &seen );
+            CHECK_EQ( m->stats.reliable_retries_total, 1 );
+            sender_acks( m, 5, 0 );
+        } else
+            sender_acks( m, 4, 0 );
+        CHECK_EQ( sender_event( m ), 30 + NETCODE_MESSAGES_EVENT_ACKED );
+        CHECK_EQ( m->reliable.head, 0 );
+        sender_close( m );
+    }
+}
+
+/* What a probe is: the message, or a ping where that is in parts, taken back, or not there. */
+TEST( messages_what_a_probe_is )
+{
+    struct seen_t seen;
+    for ( int way = 0; way < 4; way++ ) {
+        struct netcode_messages_t * m = sender_open( 16, 1, 0 );
+        if ( way == 0 )
+            sender_send( m, 0, NETCODE_MESSAGE_UNRELIABLE, 200, 0.0, 0 );
+        if ( way == 1 )
+            sender_send( m, 0, NETCODE_MESSAGE_RELIABLE, 1181, 0.0, 0 );
+        if ( way >= 2 )
+            sender_send( m, 0, NETCODE_MESSAGE_RELIABLE, 200, way == 2 ? 0.0 : 0.05, 0 );
+        messages_drain( m, 0.0 );
+        messages_drain( m, 0.05 );
+        netcode_messages_update( m, 0.2001 + 0.05 * ( way == 3 ) );
+        CHECK( m->probe_due && netcode_messages_next_deadline( m ) <= m->now );
+        REQUIRE( seen_next( &seen, m ) > 0 );
+        CHECK( seen.count == 1 && seen.asks );
+        CHECK_EQ( seen.frames[0].type, way == 2 ? 0 : 0x0f );
+        CHECK_EQ( m->stats.probes, 1 );
+        sender_close( m );
+    }
+    struct netcode_messages_t * m = sender_open( 16, 1, 0 ); /* something leaves anyway: that is the probe */
+    sender_send( m, 0, NETCODE_MESSAGE_RELIABLE, 200, 0.0, 0 );
+    messages_drain( m, 0.0 );
+    sender_send( m, 0, NETCODE_MESSAGE_RELIABLE, 201, 0.0, 0 );
+    sender_tick( m, 0.25, &seen );
+    CHECK( seen.count == 1 && seen_count( &seen, 0, 1 ) == 1 && m->stats.probes == 1 );
+    sender_close( m );
+}
+
+/* A probe leaves even where the window is full: the oldest packet under way is called lost for it. */
+TEST( messages_a_probe_finds_a_place )
+{
+    struct netcode_messages_t * m = sender_open( 16, 2, 0 );
+    struct seen_t seen;
+    for ( int i = 0; i < 16; i++ ) {
+        sender_send( m, 0, NETCODE_MESSAGE_RELIABLE, 200, 0.0, 0 );
+        sender_tick( m, 0.0, &seen );
+    }
+    sender_tick( m, 0.2, &seen );
+    CHECK( seen.asks && seen_count( &seen, 0, 0 ) == 1 );
+    CHECK_EQ( m->stats.packets_lost, 1 );
+    CHECK_EQ( m->sent_end - m->sent_first, 16 );
+    CHECK_EQ( m->packets_in_flight, 16 );
+    sender_close( m );
+}
+
+/* The oldest was lost before and is only remembered: the probe takes its place, and nothing else is called lost. */
+TEST( messages_a_probe_takes_the_place_of_what_was_lost )
+{
+    struct netcode_messages_t * m = sender_open( 16, 1, 0 );
+    struct seen_t seen;
+    for ( int i = 0; i < 16; i++ ) {
+        sender_send( m, 0, NETCODE_MESSAGE_RELIABLE, 200, 0.0, 0 );
+        sender_tick( m, 0.0, &seen );
+    }
+    sender_lose( m, 0 );
+    m->tokens = -1e9;
+    sender_tick( m, 0.2, &seen );
+    CHECK( seen.asks && seen.frames[0].id == 0 && m->stats.probes == 1 );
+    CHECK_EQ( m->stats.packets_lost, 1 );
+    CHECK_EQ( m->packets_in_flight, 16 );
+    CHECK_EQ( nc_sent_at( m, m->sent_first )->number, 1 );
+    sender_close( m );
+}
+
+/* Pings do not put off the moment at which a message is sent again. */
+TEST( messages_pings_put_nothing_off )
+{
+    struct netcode_messages_t * m = sender_open( 16, 1, 0 );
+    struct seen_t seen;
+    sender_send( m, 0, NETCODE_MESSAGE_RELIABLE, 200, 0.0, 0 );
+    sender_tick( m, 0.0, &seen );
+    m->ping_due = 1;
+    sender_tick( m, 0.1, &seen );
+    CHECK( seen.count == 1 && seen.frames[0].type == 0x0f );
+    CHECK_NEAR( netcode_messages_next_deadline( m ), 0.2, 1e-9 );
+    sender_send( m, 0, NETCODE_MESSAGE_RELIABLE, 200, 0.0, 0 );
+    sender_tick( m, 0.15, &seen );
+    CHECK_NEAR( netcode_messages_next_deadline( m ), 0.35, 1e-9 ); /* a message does */
+    sender_acks( m, 2, 3 );
+    m->ping_due = 1; /* and so does a ping that is alone under way */
+    sender_tick( m, 1.0, &seen );
+    CHECK_NEAR( netcode_messages_next_deadline( m ), 1.0 + nc_messages_timeout( m ), 1e-9 );
+    sender_close( m );
+}
+
+/*  Unreliable messages to somebody who never answers: 16384 packets, and then a probe every two seconds. One answer, and
+    it goes on. */
+TEST( messages_nobody_answers )
+{
+    struct netcode_messages_t * m = sender_open( 16, 2, 0 );
+    struct seen_t seen;
+    uint64_t probes = 0;
+    for ( int i = 0; i < 20000; i++ ) {
+        netcode_messages_send( m, 0, NETCODE_MESSAGE_UNRELIABLE, "a", 1 );
+        messages_drain( m, 0.01 * i );
+        if ( i == 17000 )
+            probes = m->stats.probes;
+    }
+    CHECK( nc_messages_gap( m ) >= 16384 && nc_messages_gap( m ) < 16384 + 40 );
+    CHECK_NEAR( (int) ( m->stats.probes - probes ), 15.0, 1.0 );
+    m->packets_in_flight = 0; /* as if all of them were given up */
+    m->last_asked = m->now;
+    netcode_messages_update( m, m->now + 1.999 );
+    CHECK_EQ( m->probe_due, 0 );
+    netcode_messages_update( m, m->now + 0.001 );
+    CHECK_EQ( m->probe_due, 1 );
+    m->packets_in_flight = 16;
+    sender_acks( m, (int) ( messages_newest( m ) & 0xffff ), 0 );
+    CHECK_EQ( nc_messages_gap( m ), 0 );
+    netcode_messages_send( m, 0, NETCODE_MESSAGE_UNRELIABLE, "a", 1 );
+    netcode_messages_update( m, m->now );
+    CHECK( seen_next( &seen, m ) > 0 && seen_count( &seen, 0, 0 ) == 1 );
+    netcode_messages_destroy( m );
+}
+
+/* Each ack brings the newest that was acknowledged nearer, an old one does not take it back. */
+TEST( messages_the_newest_acknowledged )
+{
+    struct netcode_messages_t * m = sender_open( 16, 2, 0 );
+    struct seen_t seen;
+    static const int acks[] = { 0, 1, 2, 1, 5, 3, 5 }, gaps[] = { 7, 6, 5, 5, 2, 2, 2 };
+    for ( int i = 0; i < 8; i++ ) {
+        sender_send( m, 0, NETCODE_MESSAGE_RELIABLE, 200, 0.0, 0 );
+        sender_tick( m, 0.0, &seen );
+    }
+    CHECK_EQ( nc_messages_gap( m ), 8 );
+    for ( int i = 0; i < 7; i++ ) {
+        sender_acks( m, acks[i], 0 );
+        CHECK_EQ( nc_messages_gap( m ), gaps[i] );
+    }
+    sender_close( m );
+}
+
+/* The very packet at which a sender stops: 16384 ahead, two seconds after the last that asked. */
+TEST( messages_too_far_ahead_to_go_on )
+{
+    for ( uint64_t ahead = 16383; ahead <= 16385; ahead++ ) {
+        struct netcode_messages_t * m = sender_open( 16, 2, 0 );
+        struct seen_t seen;
+        m->next_number = ahead;
+        messages_skip_nothing( m );
+        netcode_messages_send( m, 0, NETCODE_MESSAGE_UNRELIABLE, "a", 1 );
+        netcode_messages_update( m, 0.0 );
+        CHECK_EQ( seen_next( &seen, m ) > 0, ahead < 16384 );
+        CHECK( ahead > 16383 || seen_next( &seen, m ) == 0 );
+        m->next_number = ahead;
+        messages_skip_nothing( m );
+        m->packets_in_flight = 0;
+        netcode_messages_update( m, 1.999 );
+        CHECK_EQ( m->probe_due, 0 );
+        netcode_messages_update( m, 2.0 );
+        CHECK_EQ( m->probe_due, ahead >= 16384 );
+        netcode_messages_destroy( m );
+    }
+}

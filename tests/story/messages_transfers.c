@@ -1,0 +1,460 @@
+/*  Story: transfers of messages. Large ones in parts, beside each other and beside small ones; what parts must agree in, what is
+    said twice, and the credit that all this takes. Run: runner messages_transfers.c */
+
+/* ---- transfers ---- */
+
+/* Which transfer the next part on the wire belongs to: its bytes. */
+static int sender_part( struct netcode_messages_t * m )
+{
+    struct seen_t seen;
+    if ( seen_next( &seen, m ) == 0 )
+        return 0;
+    CHECK( seen.count == 1 && seen.frames[0].type == 1 );
+    return seen.frames[0].bytes;
+}
+
+/* The better priority goes first, also before what is under way; equals one behind the other. */
+TEST( messages_transfers_by_priority )
+{
+    struct netcode_messages_t * m = sender_open( 64, 2, 0 );
+    static const int expected[] = { 4001, 3002, 3002, 3002, 2000, 2000, 2500, 2500, 2500,
+                                    4001, 4001, 4001, 5003, 5003, 5003, 5003, 5003, 0 };
+    sender_send( m, 2, NETCODE_MESSAGE_RELIABLE, 4001, 0.0, 0 );
+    sender_send( m, 3, NETCODE_MESSAGE_RELIABLE, 5003, 0.0, 0 );
+    netcode_messages_update( m, 0.0 );
+    for ( int i = 0; i < 18; i++ ) {
+        if ( i == 1 ) {
+            sender_send( m, 0, NETCODE_MESSAGE_RELIABLE, 3002, 0.0, 0 );
+            sender_send( m, 1, NETCODE_MESSAGE_RELIABLE, 2000, 0.0, 0 );
+            sender_send( m, 1, NETCODE_MESSAGE_RELIABLE, 2500, 0.0, 0 );
+        }
+        CHECK_EQ( sender_part( m ), expected[i] );
+        messages_check( m );
+    }
+    sender_close( m );
+}
+
+/* What leaves is taken off what may leave: a part off both, anything else that asks off one, an ack alone off none. */
+TEST( messages_what_leaves_is_taken_off )
+{
+    static const int bytes[] = { 1500, 300, 0 };
+    for ( int i = 0; i < 3; i++ ) {
+        struct netcode_messages_t * m = sender_open( 16, 0, 0 );
+        struct seen_t seen;
+        netcode_messages_update( m, 0.5 );
+        m->tokens = 2000.0;
+        m->bulk_tokens = 1000.0;
+        if ( bytes[i] )
+            sender_send( m, 0, NETCODE_MESSAGE_RELIABLE, bytes[i], 0.0, 0 );
+        else
+            m->acks_due = 2;
+        int left = seen_next( &seen, m );
+        REQUIRE( left > 0 );
+        CHECK_NEAR( m->tokens, bytes[i] ? 2000.0 - left : 2000.0, 1e-9 );
+        CHECK_NEAR( m->bulk_tokens, i == 0 ? 1000.0 - left : 1000.0, 1e-9 );
+        CHECK_NEAR( m->in_flight, bytes[i] ? left : 0.0, 1e-9 );
+        sender_close( m );
+    }
+}
+
+/* A lost part goes before the next one. */
+TEST( messages_lost_parts_go_first )
+{
+    struct netcode_messages_t * m = sender_open( 64, 2, 0 );
+    struct seen_t seen;
+    static const int expected[] = { 1, 2, 3, 4, 5, 6, 7 };
+    sender_send( m, 0, NETCODE_MESSAGE_RELIABLE_WITH_RECEIPT, 8000, 0.0, 6 );
+    netcode_messages_update( m, 0.0 );
+    for ( int i = 0; i < 3; i++ )
+        CHECK( seen_next( &seen, m ) > 0 && seen.frames[0].index == i );
+    sender_lose( m, 1 );
+    sender_lose( m, 2 );
+    CHECK_EQ( m->stats.reliable_retries_total, 0 );
+    for ( int i = 0; i < 7; i++ ) {
+        CHECK( seen_next( &seen, m ) > 0 && seen.frames[0].index == expected[i] );
+        CHECK_EQ( m->stats.reliable_retries_total, i < 2 ? i + 1 : 2 );
+        messages_check( m );
+    }
+    CHECK_EQ( seen_next( &seen, m ), 0 );
+    sender_acks( m, 9, 0x13f ); /* 1 and 2 are missing, and were sent again in 3 and 4 */
+    CHECK_EQ( sender_event( m ), 60 + NETCODE_MESSAGES_EVENT_ACKED );
+    CHECK_EQ( m->out.used, 0 );
+    sender_close( m );
+}
+
+/* A part may be lost as often as max_retries says; once more, and all of it is given up. */
+TEST( messages_parts_are_given_up )
+{
+    static const int limits[] = { 1, 2, 60 };
+    for ( int way = 0; way < 3; way++ ) {
+        int retries = limits[way];
+        struct netcode_messages_t * m = sender_open( 256, 2, retries );
+        struct seen_t seen;
+        int last = 0;
+        sender_send( m, 0, NETCODE_MESSAGE_RELIABLE, 1500, 0.0, 8 );
+        CHECK_EQ( messages_drain( m, 0.0 ), 2 );
+        for ( int i = 0; i < retries; i++ ) {
+            sender_lose( m, i ? (uint32_t) last : 1 );
+            sender_tick( m, 0.0001 * i, &seen );
+            CHECK( seen.count == 1 && seen.frames[0].type == 1 && seen.frames[0].index == 1 );
+            CHECK_EQ( sender_event( m ), 0 );
+            last = seen.number;
+        }
+        CHECK_EQ( m->stats.reliable_retries_total, retries );
+        sender_lose( m, (uint32_t) last );
+        CHECK_EQ( sender_event( m ), 80 + NETCODE_MESSAGES_EVENT_LOST );
+        sender_tick( m, 0.1, &seen );
+        CHECK( seen.count == 1 && seen_count( &seen, 0x27, 0 ) == 1 );
+        CHECK_EQ( m->stats.reliable_timeouts_total, 1 );
+        sender_close( m );
+    }
+}
+
+/* Without a limit it goes on for ever, in parts and in a piece, far beyond what is counted of one message. */
+TEST( messages_nothing_is_given_up_for_losses )
+{
+    for ( int bytes = 300; bytes <= 1500; bytes += 1200 ) {
+        struct netcode_messages_t * m = sender_open( 16, 2, 0 );
+        struct seen_t seen;
+        sender_send( m, 0, NETCODE_MESSAGE_RELIABLE, bytes, 0.0, 8 );
+        messages_drain( m, 0.0 );
+        uint32_t last = (uint32_t) messages_newest( m );
+        if ( bytes > 1180 )
+            sender_acks( m, 0, 0 );
+        for ( int i = 0; i < 300; i++ ) {
+            sender_lose( m, last );
+            sender_tick( m, 0.0001 * i, &seen );
+            CHECK( seen.count == 1 && seen.frames[0].bytes == bytes );
+            last = (uint32_t) seen.number;
+        }
+        CHECK_EQ( m->stats.reliable_retries_total, 300 );
+        sender_acks( m, (int) last, 0 );
+        while ( sender_event( m ) == 80 + NETCODE_MESSAGES_EVENT_PROGRESS )
+            ;
+        CHECK( m->reliable.count == 0 && m->bulk.count == 0 );
+        netcode_messages_destroy( m );
+    }
+}
+
+/* How much of it is there: whole parts, and the last one as long as it is. */
+TEST( messages_progress_in_bytes )
+{
+    for ( int last_first = 0; last_first < 2; last_first++ ) {
+        struct netcode_messages_t * m = sender_open( 64, 2, 0 );
+        struct netcode_messages_event_t event;
+        static const int in_order[] = { 1024, 2048, 3000 }, from_behind[] = { 952, 1976, 3000 };
+        sender_send( m, 0, NETCODE_MESSAGE_RELIABLE, 3000, 0.0, 6 );
+        CHECK_EQ( messages_drain( m, 0.0 ), 3 );
+        m->reorder_threshold = 32;
+        for ( int i = 0; i < 3; i++ ) {
+            sender_acks( m, last_first ? 2 - i : i, 0 );
+            REQUIRE( netcode_messages_event( m, &event ) );
+            CHECK_EQ( event.type, i < 2 ? NETCODE_MESSAGES_EVENT_PROGRESS : NETCODE_MESSAGES_EVENT_ACKED );
+            CHECK( event.bytes == 3000 && event.receipt == 6 && event.kind == NETCODE_MESSAGE_RELIABLE );
+            CHECK_EQ( event.bytes_done, last_first ? from_behind[i] : in_order[i] );
+        }
+        sender_close( m );
+    }
+}
+
+/* Sixteen transfers at a time, the seventeenth waits, whatever room there is. */
+TEST( messages_sixteen_transfers )
+{
+    struct netcode_messages_config_t config;
+    memset( &config, 0, sizeof( config ) );
+    config.window_packets = 256;
+    config.congestion = NETCODE_MESSAGES_CONGESTION_NONE;
+    struct netcode_messages_t * m = netcode_messages_create( &config, 0.0 );
+    m->peer_max_bytes = 100000;
+    m->credit_limit = 1u << 24;
+    for ( int i = 0; i < 20; i++ )
+        sender_send( m, i, NETCODE_MESSAGE_RELIABLE_ORDERED, 1200 + i, 0.0, 0 );
+    messages_drain( m, 0.0 );
+    CHECK_EQ( m->stats.messages_sent, 16 );
+    CHECK_EQ( m->bulk.count, 16 );
+    sender_acks( m, 1, 1 ); /* one of them has arrived */
+    messages_drain( m, 0.001 );
+    CHECK_EQ( m->stats.messages_sent, 17 );
+    sender_send( m, 30, NETCODE_MESSAGE_RELIABLE, 5, 0.0, 0 ); /* what is small has nothing to do with that */
+    messages_drain( m, 0.002 );
+    CHECK_EQ( m->stats.messages_sent, 18 );
+    sender_close( m );
+}
+
+/*  An ordered message in parts does not arrive. Those behind it on its channel go on for 1023 more, those on another
+    channel without end, and those without order even then. */
+TEST( messages_ordered_ones_do_not_run_away_from_a_transfer )
+{
+    for ( int way = 0; way < 3; way++ ) {
+        struct netcode_messages_t * m = sender_open( 2048, 2, 0 );
+        int channel = way == 1, kind = way == 2 ? NETCODE_MESSAGE_RELIABLE : NETCODE_MESSAGE_RELIABLE_ORDERED;
+        sender_send( m, 0, NETCODE_MESSAGE_RELIABLE_ORDERED, 1500, 0.0, 0 );
+        messages_drain( m, 0.0 );
+        for ( int i = 1; i <= 1100; i++ ) {
+            sender_send( m, channel, i < 1024 ? NETCODE_MESSAGE_RELIABLE_ORDERED : kind, 1, 0.0, 0 );
+            messages_drain( m, 0.0001 * i );
+            m->reorder_threshold = UINT16_MAX;
+            m->rtt = 10.0;
+            struct craft_t craft; /* all but those with a part: they have numbers that are under way for ever */
+            craft_begin( &craft, m->newest_received + 1, messages_newest( m ), 0 );
+            craft.data[0] = 0x11;
+            if ( m->next_number > 2 )
+                CHECK_EQ( craft_give( &craft, m ), NETCODE_MESSAGES_DROP_NONE );
+            if ( m->stats.messages_sent < (uint64_t) i )
+                break;
+        }
+        CHECK_EQ( m->bulk.count, 1 );
+        CHECK_EQ( m->stats.messages_sent, way == 0 ? 1024 : 1101 );
+        sender_close( m );
+    }
+}
+
+/* Messages in parts have ids of their own: those in a piece that are far ahead of the oldest do not keep them waiting. */
+TEST( messages_parts_do_not_wait_for_ids )
+{
+    struct netcode_messages_t * m = sender_open( 16, 1, 0 );
+    sender_send( m, 0, NETCODE_MESSAGE_RELIABLE, 200, 0.0, 0 );
+    messages_drain( m, 0.0 );
+    m->next_id = 1024;
+    sender_send( m, 0, NETCODE_MESSAGE_RELIABLE, 1500, 0.0, 0 );
+    sender_send( m, 0, NETCODE_MESSAGE_RELIABLE, 200, 0.0, 0 );
+    messages_drain( m, 0.01 );
+    CHECK_EQ( m->stats.messages_sent, 2 );
+    sender_close( m );
+}
+
+/* ---- sequenced and in parts ---- */
+
+/* Two large sequenced ones, begun one behind the other before anything else was: in order both count, else the newer. */
+TEST( messages_large_sequenced_ones_in_order )
+{
+    static const int orders[][2] = { { 0, 1 }, { 1, 0 } };
+    for ( int way = 0; way < 2; way++ ) {
+        struct netcode_messages_t * m = netcode_messages_create( NULL, 0.0 );
+        struct craft_t craft;
+        messages_drain( m, 0.01 );
+        for ( int i = 0; i < 4; i++ ) {
+            craft_begin( &craft, i, -1, 0 );
+            craft_fragment( &craft, 4, 0, orders[way][i / 2], 0, flow_data, 1300, i & 1 );
+            CHECK_EQ( craft_give( &craft, m ), NETCODE_MESSAGES_DROP_NONE );
+        }
+        CHECK_EQ( messages_read( m ), 2 - way );
+        CHECK_EQ( m->stats.messages_outdated, way );
+        craft_begin( &craft, 4, -1, 0 ); /* one in a piece, begun behind them, is newer than both */
+        craft_message( &craft, 4, 0, 0, 0, flow_data, 5 );
+        CHECK_EQ( craft_give( &craft, m ), NETCODE_MESSAGES_DROP_NONE );
+        for ( int i = 0; i < 2; i++ ) { /* and one in parts that says it was begun before that one is not */
+            craft_begin( &craft, 5 + i, -1, 0 );
+            craft_fragment( &craft, 4, 0, 2, 0, flow_data, 1300, i & 1 );
+            CHECK_EQ( craft_give( &craft, m ), NETCODE_MESSAGES_DROP_NONE );
+        }
+        struct netcode_message_t message;
+        CHECK( netcode_messages_receive( m, &message ) && message.bytes == 5 );
+        CHECK_EQ( messages_read( m ), 0 );
+        CHECK_EQ( m->stats.messages_outdated, way + 1 );
+        sender_close( m );
+    }
+}
+
+/* ---- parts that do not fit to each other ---- */
+
+/* All parts of a message are of one kind, channel, order and length; whichever of these is another one, it is a lie. */
+TEST( messages_parts_of_one_shape )
+{
+    static const struct {
+        int kind, channel, order, bytes, good;
+    } rows[] = { { 3, 1, 0, 2100, 1 },
+                 { 4, 1, 0, 2100, 0 },
+                 { 3, 2, 0, 2100, 0 },
+                 { 3, 1, 1, 2100, 0 },
+                 { 3, 1, 0, 2099, 0 } };
+    for ( int i = 0; i < 10; i++ ) {
+        struct netcode_messages_t * m = netcode_messages_create( small_config(), 0.0 );
+        struct craft_t craft;
+        messages_drain( m, 0.0 );
+        craft_begin( &craft, 0, -1, 0 );
+        craft_fragment( &craft, 3, 1, 7, 0, flow_data, 2100, 2 );
+        if ( i < 5 ) { /* in the next packet, or in the same one */
+            CHECK_EQ( craft_give( &craft, m ), NETCODE_MESSAGES_DROP_NONE );
+            craft_begin( &craft, 1, -1, 0 );
+        }
+        craft_fragment( &craft, rows[i % 5].kind, rows[i % 5].channel, 7, rows[i % 5].order, flow_data,
+                        rows[i % 5].bytes, 0 );
+        CHECK_EQ( craft_give( &craft, m ),
+                  rows[i % 5].good ? NETCODE_MESSAGES_DROP_NONE : NETCODE_MESSAGES_DROP_FRAGMENT );
+        CHECK_EQ( m->in.used > 0, i < 5 || rows[i % 5].good );
+        sender_close( m );
+    }
+}
+
+/* Sixty-four messages in parts ahead of one that is not complete, in whichever place that is, is too far. */
+TEST( messages_parts_too_far_ahead )
+{
+    for ( int last = 0; last < 16; last++ ) {
+        struct netcode_messages_t * m = netcode_messages_create( NULL, 0.0 );
+        struct craft_t craft;
+        int64_t number = 0;
+        messages_drain( m, 0.0 );
+        for ( int i = 0; i <= last; i++ ) {
+            craft_begin( &craft, number++, -1, 0 );
+            craft_fragment( &craft, 2, 0, i, 0, flow_data, 1200, 1 );
+            CHECK_EQ( craft_give( &craft, m ), NETCODE_MESSAGES_DROP_NONE );
+        }
+        craft_begin( &craft, number++, -1, 0 );
+        for ( int i = 0; i < 30; i++ )
+            if ( i != last )
+                craft_cancel( &craft, i, 1200 );
+        CHECK_EQ( craft_give( &craft, m ), NETCODE_MESSAGES_DROP_NONE );
+        craft_begin( &craft, number++, -1, 0 );
+        craft_cancel( &craft, last + 63, 1200 );
+        CHECK_EQ( craft_give( &craft, m ), NETCODE_MESSAGES_DROP_NONE );
+        CHECK_NE( m->partial[last], 0 );
+        craft_begin( &craft, number, -1, 0 );
+        craft_fragment( &craft, 2, 0, last + 64, 0, flow_data, 1200, 1 );
+        CHECK_EQ( craft_give( &craft, m ), NETCODE_MESSAGES_DROP_WINDOW );
+        craft_begin( &craft, number, -1, 0 ); /* once that is complete it is not */
+        craft_fragment( &craft, 2, 0, last, 0, flow_data, 1200, 0 );
+        CHECK_EQ( craft_give( &craft, m ), NETCODE_MESSAGES_DROP_NONE );
+        craft_begin( &craft, number + 1, -1, 0 );
+        craft_fragment( &craft, 2, 0, last + 64, 0, flow_data, 1200, 1 );
+        CHECK_EQ( craft_give( &craft, m ), NETCODE_MESSAGES_DROP_NONE );
+        sender_close( m );
+    }
+}
+
+/* ---- said twice, and one behind the other ---- */
+
+/* What came before is counted and changes nothing: parts, orders under another id, messages taken back. */
+TEST( messages_said_twice )
+{
+    struct netcode_messages_t * m = netcode_messages_create( small_config(), 0.0 );
+    struct craft_t craft;
+    messages_drain( m, 0.0 );
+    for ( int i = 0; i < 3; i++ ) {
+        craft_begin( &craft, 3 * i, -1, 0 );
+        craft_fragment( &craft, 2, 0, 0, 0, flow_data, 2100, 1 );
+        CHECK_EQ( craft_give( &craft, m ), NETCODE_MESSAGES_DROP_NONE );
+        CHECK_EQ( m->stats.messages_duplicate, i < 1 ? 0 : 2 * i - 1 );
+        craft_begin( &craft, 3 * i + 1, -1, 0 );
+        craft_message( &craft, 3, 1, i, 2, "abc", 3 );
+        CHECK_EQ( craft_give( &craft, m ), NETCODE_MESSAGES_DROP_NONE );
+        CHECK_EQ( m->stats.messages_duplicate, 2 * i );
+        craft_begin( &craft, 3 * i + 2, -1, 0 );
+        craft_cancel( &craft, 9, 5 );
+        craft_cancel( &craft, 9, 1500 );
+        CHECK_EQ( craft_give( &craft, m ), NETCODE_MESSAGES_DROP_NONE );
+        CHECK_EQ( m->credit_received - m->credit_released, 2100 + 3 + 2 * 80 );
+        messages_check( m );
+    }
+    CHECK_EQ( m->stats.messages_duplicate, 4 );
+    sender_close( m );
+}
+
+/* The same message twice in one packet, and once more in the next: handed over once, counted twice. */
+TEST( messages_twice_in_one_packet )
+{
+    struct netcode_messages_t * m = sender_open( 16, 1, 0 );
+    struct netcode_message_t message;
+    struct craft_t craft;
+    for ( int i = 0; i < 2; i++ ) {
+        craft_begin( &craft, i, -1, 0 );
+        craft_message( &craft, NETCODE_MESSAGE_RELIABLE, 0, 0, 0, "once", 4 );
+        if ( i == 0 )
+            craft_message( &craft, NETCODE_MESSAGE_RELIABLE, 0, 0, 0, "once", 4 );
+        CHECK_EQ( craft_give( &craft, m ), NETCODE_MESSAGES_DROP_NONE );
+        CHECK_EQ( netcode_messages_receive( m, &message ), i == 0 );
+        CHECK_EQ( m->stats.messages_duplicate, 1 + i );
+    }
+    CHECK_EQ( netcode_messages_receive( m, &message ), 0 );
+    sender_close( m );
+}
+
+/* Sequenced ones of one packet are all as new as it is; of the next packet's only what is not behind them. */
+TEST( messages_sequenced_ones_of_one_packet )
+{
+    struct netcode_messages_t * m = netcode_messages_create( small_config(), 0.0 );
+    struct netcode_message_t message;
+    struct craft_t craft;
+    for ( int packet = 2; packet >= 1; packet-- ) {
+        craft_begin( &craft, packet, -1, 0 );
+        for ( int i = 0; i < 3; i++ )
+            craft_message( &craft, 1, 1 + i / 2, 0, 0, &"abc"[i], 1 );
+        CHECK_EQ( craft_give( &craft, m ), NETCODE_MESSAGES_DROP_NONE );
+    }
+    for ( int i = 0; i < 3; i++ )
+        CHECK( netcode_messages_receive( m, &message ) && message.data[0] == "abc"[i] && message.channel == 1 + i / 2 );
+    CHECK_EQ( messages_read( m ), 0 );
+    CHECK_EQ( m->stats.messages_outdated, 3 );
+    sender_close( m );
+}
+
+/* ---- credit ---- */
+
+/* The last byte of credit may be used: a message costs its length and 80. */
+TEST( messages_credit_to_the_last_byte )
+{
+    for ( int bytes = 200; bytes <= 2000; bytes += 1800 )
+        for ( int off = -1; off <= 1; off++ ) {
+            struct netcode_messages_t * m = sender_open( 16, 1, 0 );
+            m->credit_spent = UINT32_MAX - 100;
+            m->credit_limit = m->credit_spent + (uint32_t) ( bytes + 80 + off );
+            sender_send( m, 0, NETCODE_MESSAGE_RELIABLE, bytes, 0.0, 0 );
+            messages_drain( m, 0.0 );
+            CHECK_EQ( m->stats.messages_sent, off >= 0 );
+            struct netcode_messages_stats_t stats;
+            netcode_messages_stats( m, &stats );
+            CHECK_EQ( (int) stats.credit, off >= 0 ? off : bytes + 79 );
+            sender_close( m );
+        }
+}
+
+/* Nothing in parts is begun before the other side has said how much it takes. */
+TEST( messages_transfers_wait_for_the_first_limit )
+{
+    struct netcode_messages_t * m = sender_open( 16, 1, 0 );
+    struct craft_t craft;
+    m->peer_max_bytes = 0;
+    sender_send( m, 0, NETCODE_MESSAGE_RELIABLE, 1181, 0.0, 0 );
+    sender_send( m, 0, NETCODE_MESSAGE_RELIABLE, 1180, 0.0, 0 );
+    sender_send( m, 1, NETCODE_MESSAGE_RELIABLE, 1180, 0.0, 0 );
+    messages_drain( m, 0.0 );
+    CHECK_EQ( m->stats.messages_sent, 1 );
+    craft_begin( &craft, 0, -1, 0 );
+    craft_limit( &craft, m->credit_limit + 1, 1181 );
+    CHECK_EQ( craft_give( &craft, m ), NETCODE_MESSAGES_DROP_NONE );
+    messages_drain( m, 0.001 );
+    CHECK_EQ( m->stats.messages_sent, 3 );
+    sender_close( m );
+}
+
+/*  A LIMIT leaves when a quarter of the window is free again, sooner where the largest message would have to wait, and
+    once more where its packet is lost. */
+TEST( messages_limits_leave_in_time )
+{
+    struct netcode_messages_t * m = sender_open( 16, 1, 0 );
+    struct seen_t seen;
+    CHECK_EQ( m->credit_window, 24576 );
+    for ( int round = 0; round < 3; round++ ) {
+        m->credit_received = m->credit_released += 6143;
+        sender_silence( m, round );
+        m->credit_received = m->credit_released += 1;
+        sender_tick( m, round + 0.1, &seen );
+        CHECK( seen.count == 1 && seen.asks && seen.frames[0].type == 0x1f );
+        CHECK_EQ( seen.frames[0].value, 24576 + 6144 * ( (uint32_t) round + 1 ) );
+        CHECK_EQ( seen.frames[0].bytes, 8192 );
+        CHECK_EQ( m->credit_granted, seen.frames[0].value );
+        sender_lose( m, (uint32_t) seen.number );
+        sender_tick( m, round + 0.2, &seen );
+        CHECK( seen.count == 1 && seen.frames[0].type == 0x1f );
+        sender_acks( m, seen.number, 0 );
+    }
+    sender_close( m );
+    m = sender_open( 16, 1, 0 );
+    m->max_message_bytes = 24576 - 80 - 100;
+    m->credit_received = m->credit_released = 99;
+    sender_silence( m, 0.0 );
+    m->credit_received = m->credit_released = 100;
+    sender_tick( m, 0.1, &seen );
+    CHECK( seen.count == 1 && seen.frames[0].type == 0x1f );
+    netcode_messages_destroy( m );
+}
