@@ -34,7 +34,8 @@ check() { # $1: what; the rest: a command that holds
 }
 
 demo() { # $1: the top of a tree
-    TMPDIR=$folder "${PYTHON:-python3}" "$1/examples/demo-full/demo_full.py" >"$log" 2>&1 </dev/null &
+    # A shell that runs in the background hands on that SIGINT is ignored.
+    TMPDIR=$folder env --default-signal=INT "${PYTHON:-python3}" "$1/examples/demo-full/demo_full.py" >"$log" 2>&1 </dev/null &
     pid=$!
 }
 
