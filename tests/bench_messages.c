@@ -113,6 +113,7 @@ static void pair_open( struct pair_t * pair, int kind, int per_tick )
     struct netcode_messages_config_t config;
     netcode_default_messages_config( &config );
     config.ping_seconds = -1.0;
+    config.repeats = NETCODE_MESSAGES_REPEATS_ALWAYS;
     memset( pair, 0, sizeof( *pair ) );
     pair->kind = kind;
     pair->per_tick = per_tick;

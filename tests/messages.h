@@ -307,8 +307,8 @@ static void check_sending( const struct netcode_messages_t * m )
         check_fragments( m, block->place );
     }
     CHECK_GE( (int32_t) ( m->credit_limit - m->credit_spent ), 0 );
-    CHECK_GE( (int64_t) m->window_bytes, 2 * NETCODE_MAX_PACKET_SIZE );
-    CHECK_GE( (int64_t) m->bulk_bytes, 2 * NETCODE_MAX_PACKET_SIZE );
+    CHECK_GE( (int64_t) m->controller.window, 2 * NETCODE_MAX_PACKET_SIZE );
+    CHECK_LE( (int64_t) m->controller.window, (int64_t) m->window * NETCODE_MAX_PACKET_SIZE );
 }
 
 static void check_arrived( const struct netcode_messages_t * m, uint32_t place, uint32_t * cost )
@@ -336,14 +336,14 @@ static void check_partial( const struct netcode_messages_t * m, uint32_t place )
 }
 
 /*  The tree of what waits for its order: below a message on level n are orders that agree with its own in their lowest n bits,
-    so no level is deeper than the ten bits in which those that may wait differ. */
+    so no level is deeper than the twelve bits in which those that may wait differ. */
 static void check_waiting( const struct netcode_messages_t * m, uint32_t place, uint32_t level, uint32_t bits,
                            uint32_t * cost )
 {
     const nc_arrived_t * arrived;
     if ( !place )
         return;
-    REQUIRE( level <= 10 );
+    REQUIRE( level <= 12 );
     check_arrived( m, place, cost );
     arrived = nc_arrived_at( m, place );
     uint16_t ahead = (uint16_t) ( arrived->order - m->channels[arrived->channel].expected_order );
@@ -508,7 +508,7 @@ static void messages_talk( struct netcode_messages_t * const ends[2], double tim
         netcode_messages_update( ends[from], time );
         while ( ( bytes = netcode_messages_generate_packet( ends[from], packet, (int) sizeof( packet ) ) ) > 0 )
             if ( !( deaf >> !from & 1 ) ) {
-                nc_messages_set_time( ends[!from], time );
+                netcode_messages_set_time( ends[!from], time );
                 CHECK_EQ( netcode_messages_process_packet( ends[!from], packet, bytes ), NETCODE_MESSAGES_DROP_NONE );
             }
     }
@@ -599,7 +599,8 @@ static void link_pump( struct link_t * link, int end )
 {
     uint8_t packet[NETCODE_MAX_PACKET_SIZE];
     int bytes;
-    nc_messages_set_time( link->ends[end], link->now ); /* as the glue does: what arrived is processed in its time */
+    netcode_messages_set_time( link->ends[end],
+                               link->now ); /* as the glue does: what arrived is processed in its time */
     while ( ( bytes = link_get( link, end, packet ) ) > 0 )
         link->refused[netcode_messages_process_packet( link->ends[end], packet, bytes )]++;
     netcode_messages_update( link->ends[end], link->now );

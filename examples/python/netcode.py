@@ -337,6 +337,7 @@ _SERVER_SWITCHES = "kernel_filter share_port"
 _SERVER_OPTIONS = " ".join(["max_connect_token_lifetime", _PEER_NUMBERS, _SERVER_NUMBERS, _SERVER_SWITCHES])
 _MESSAGES_NUMBERS = """channels max_message_bytes send_buffer_bytes receive_buffer_bytes window_packets congestion
     bytes_per_second max_retries upgrade_large"""
+_MESSAGES_MORE_NUMBERS = "repeats least_bytes_per_second"
 
 _MEMORY = ((c_void_p, "allocator_context"), (_Allocate, "allocate_function"), (_Free, "free_function"))
 _SIMULATOR = ((POINTER(_Simulator), "network_simulator"), (c_void_p, "callback_context"))
@@ -445,6 +446,7 @@ _MessagesConfig = _struct(
     (c_int, _MESSAGES_NUMBERS),
     (c_double, "ping_seconds"),
     (c_uint8 * MESSAGES_CHANNELS, "priorities weights"),
+    (c_int, _MESSAGES_MORE_NUMBERS),
 )
 _MessagesEvent = _struct(
     "netcode_messages_event_t", (c_int, "type channel kind bytes bytes_done"), (c_uint64, "receipt")
@@ -576,6 +578,7 @@ FUNCTIONS = {
     "netcode_messages_process_packet": (c_int, [_object, _bytes_in, c_int]),
     "netcode_messages_generate_packet": (c_int, [_object, c_void_p, c_int]),
     "netcode_messages_flush": (None, [_object]),
+    "netcode_messages_set_time": (None, [_object, c_double]),
     "netcode_messages_update": (None, [_object, c_double]),
     "netcode_messages_next_deadline": (c_double, [_object]),
     "netcode_messages_stats": (None, [_object, POINTER(_MessagesStats)]),
@@ -2091,8 +2094,8 @@ class Messages(_Object):
         messages.client_send(client, time)
 
     Options are those of netcode_messages_config_t: channels, max_message_bytes, send_buffer_bytes,
-    receive_buffer_bytes, window_packets, congestion, bytes_per_second, max_retries, upgrade_large, ping_seconds, and
-    priorities and weights (a number for each channel).
+    receive_buffer_bytes, window_packets, congestion, bytes_per_second, max_retries, upgrade_large, ping_seconds,
+    repeats, least_bytes_per_second, and priorities and weights (a number for each channel).
     """
 
     def __init__(
@@ -2106,7 +2109,7 @@ class Messages(_Object):
     ):
         config = _MessagesConfig()
         lib.netcode_default_messages_config(config)
-        _set_numbers(config, _MESSAGES_NUMBERS, options)
+        _set_numbers(config, _MESSAGES_NUMBERS + " " + _MESSAGES_MORE_NUMBERS, options)
         config.ping_seconds = ping_seconds
         for name, values in (("priorities", list(priorities)), ("weights", list(weights))):
             if len(values) > MESSAGES_CHANNELS:
@@ -2229,6 +2232,10 @@ class Messages(_Object):
     def flush(self) -> None:
         """What is queued leaves with the next packets, full or not."""
         self._call(lib.netcode_messages_flush)
+
+    def set_time(self, time: Optional[float] = None) -> None:
+        """Sets the time before packets are processed, so that round trips are measured to when their acks came."""
+        self._call(lib.netcode_messages_set_time, _now(time))
 
     def update(self, time: Optional[float] = None) -> None:
         """Tells the time, does what is due, flushes."""

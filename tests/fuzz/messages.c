@@ -309,6 +309,7 @@ static void messages_mistake( int end )
     FUZZ_BAD( netcode_messages_update( NULL, 1.0 ) );
     FUZZ_BAD( netcode_messages_reset( NULL, 1.0 ) );
     FUZZ_BAD( netcode_messages_flush( NULL ) );
+    FUZZ_BAD( netcode_messages_set_time( NULL, 1.0 ) );
     FUZZ_BAD( netcode_messages_next_deadline( NULL ) );
     FUZZ_BAD( netcode_messages_stats( NULL, &stats ) );
     FUZZ_BAD( netcode_messages_stats( it, NULL ) );

@@ -54,6 +54,7 @@ static void messages_null_is_refused_said( void )
     BAD( CHECK_EQ( netcode_messages_generate_packet( a.m, packet, NETCODE_MAX_PACKET_SIZE - 1 ), 0 ) );
     CHECK_EQ( packet[0], 0xee );
     BAD( netcode_messages_flush( NULL ) );
+    BAD( netcode_messages_set_time( NULL, 1.0 ) );
     BAD( netcode_messages_update( NULL, 1.0 ) );
     BAD( CHECK_EQ( (int) netcode_messages_next_deadline( NULL ), 0 ) );
     netcode_messages_destroy( NULL );
@@ -279,7 +280,9 @@ static const struct config_row_t config_rows[] = {
     { { .congestion = -1 }, 0 },                      { { .congestion = 2 }, 1 },
     { { .congestion = 3 }, 0 },                       { { .send_buffer_bytes = 67108864 }, 1 },
     { { .send_buffer_bytes = 67108865 }, 0 },         { { .receive_buffer_bytes = 67108864 }, 1 },
-    { { .receive_buffer_bytes = 67108865 }, 0 },
+    { { .receive_buffer_bytes = 67108865 }, 0 },      { { .repeats = -1 }, 0 },
+    { { .repeats = 2 }, 1 },                          { { .repeats = 3 }, 0 },
+    { { .window_packets = -1 }, 1 },
 };
 /* clang-format on */
 
@@ -294,7 +297,7 @@ TEST( messages_configs_that_can_be )
     }
 }
 
-/* What the object is made of, for what it was asked. */
+/* What the object is made of, for what it was asked. A sixteenth of what is sent, or more, is for its packets. */
 struct layout_row_t {
     struct netcode_messages_config_t config;
     int channels, window;
@@ -303,17 +306,19 @@ struct layout_row_t {
 
 /* clang-format off */
 static const struct layout_row_t layout_rows[] = {
-    { { .channels = 0 },                                           32, 64, 262144, 589824, 589824 },
-    { { .channels = 4, .window_packets = 17 },                      4, 32, 262144, 589824, 589824 },
-    { { .window_packets = 64 },                                    32, 64, 262144, 589824, 589824 },
-    { { .window_packets = 65 },                                    32, 128, 262144, 589824, 589824 },
-    { { .window_packets = 4096 },                                  32, 4096, 262144, 589824, 589824 },
-    { { .max_message_bytes = 1179 },                               32, 64, 1180, 67896, 67896 },
-    { { .max_message_bytes = 1180 },                               32, 64, 1180, 67896, 67896 },
-    { { .max_message_bytes = 1181 },                               32, 64, 1181, 67898, 67898 },
-    { { .max_message_bytes = 100000, .send_buffer_bytes = 1 },     32, 64, 100000, 150000, 265536 },
-    { { .max_message_bytes = 100000, .receive_buffer_bytes = 150000 }, 32, 64, 100000, 265536, 150000 },
-    { { .max_message_bytes = 100000, .receive_buffer_bytes = 150001 }, 32, 64, 100000, 265536, 150001 },
+    { { .channels = 0 },                                           32, 1024, 262144, 557056, 589824 },
+    { { .channels = 4, .window_packets = 17 },                      4, 32, 262144, 588800, 589824 },
+    { { .window_packets = 64 },                                    32, 64, 262144, 587776, 589824 },
+    { { .window_packets = 65 },                                    32, 128, 262144, 585728, 589824 },
+    { { .window_packets = 4096 },                                  32, 4096, 262144, 458752, 589824 },
+    { { .max_message_bytes = 1179 },                               32, 256, 1180, 59704, 67896 },
+    { { .max_message_bytes = 1180 },                               32, 256, 1180, 59704, 67896 },
+    { { .max_message_bytes = 1181 },                               32, 256, 1181, 59706, 67898 },
+    { { .max_message_bytes = 100000, .send_buffer_bytes = 1 },     32, 512, 100000, 150000, 265536 },
+    { { .max_message_bytes = 100000, .send_buffer_bytes = 165000 }, 32, 512, 100000, 150000, 265536 },
+    { { .max_message_bytes = 100000, .send_buffer_bytes = 170000 }, 32, 512, 100000, 153616, 265536 },
+    { { .max_message_bytes = 100000, .receive_buffer_bytes = 150000 }, 32, 1024, 100000, 232768, 150000 },
+    { { .max_message_bytes = 100000, .receive_buffer_bytes = 150001 }, 32, 1024, 100000, 232768, 150001 },
     { { .max_message_bytes = 1181, .send_buffer_bytes = 32767, .receive_buffer_bytes = 32769 },
                                                                    32, 64, 1181, 32768, 32769 },
 };

@@ -502,7 +502,7 @@ TEST( messages_old_and_far_packets_are_counted )
 {
     struct netcode_messages_t * m = netcode_messages_create( small_config(), 0.0 );
     struct netcode_messages_stats_t stats;
-    static const int numbers[] = { 1000, 745, 744, 745, 25576, 25577, 25577 - 255, 25577 - 256 };
+    static const int numbers[] = { 3000, 953, 952, 953, 27576, 27577, 27577 - 2047, 27577 - 2048 };
     static const int reasons[] = { NETCODE_MESSAGES_DROP_NONE, NETCODE_MESSAGES_DROP_NONE,
                                    NETCODE_MESSAGES_DROP_OLD,  NETCODE_MESSAGES_DROP_DUPLICATE,
                                    NETCODE_MESSAGES_DROP_NONE, NETCODE_MESSAGES_DROP_NONE,
@@ -512,7 +512,7 @@ TEST( messages_old_and_far_packets_are_counted )
         craft_begin( &craft, numbers[i], -1, 0 );
         CHECK_EQ( craft_give( &craft, m ), reasons[i] );
     }
-    craft_begin( &craft, 25577 + 24577, -1, 0 );
+    craft_begin( &craft, 27577 + 24577, -1, 0 );
     CHECK_EQ( craft_give( &craft, m ), NETCODE_MESSAGES_DROP_WINDOW );
     netcode_messages_stats( m, &stats );
     CHECK_EQ( stats.dropped_old_total, 2 );
@@ -597,40 +597,47 @@ static void lost_send( struct netcode_messages_t * m, int last, double time )
     }
 }
 
-TEST( messages_three_later_packets_mean_lost )
+/* A later packet was acknowledged that was sent longer after it than packets overtake others: 10 ms at first. */
+TEST( messages_later_packets_mean_lost )
 {
     struct netcode_messages_t * m = netcode_messages_create( small_config(), 0.0 );
+    uint8_t packet[NETCODE_MAX_PACKET_SIZE];
     struct craft_t craft;
     static const struct {
         int64_t ack;
         uint32_t bits;
         uint64_t lost, spurious;
-        int threshold;
+        double reorder;
     } rows[] = {
-        { 0, 0x0, 0, 0, 3 },  /* a round trip of 0.1 s */
-        { 2, 0x2, 0, 0, 3 },  /* one behind number 1 */
-        { 3, 0x5, 0, 0, 3 },  /* two */
-        { 4, 0xb, 1, 0, 3 },  /* three */
-        { 4, 0xf, 1, 1, 4 },  /* it comes after all: from now on it takes four */
-        { 8, 0xf9, 1, 1, 4 }, /* 5 and 6 are missing, 7 and 8 are here */
-        { 9, 0x1f3, 1, 1, 4 }, { 10, 0x3e7, 3, 1, 4 },
+        { 0, 0x0, 0, 0, 0.01 },    /* a round trip of 68 ms */
+        { 2, 0x2, 0, 0, 0.01 },    /* 6 ms behind number 1 */
+        { 3, 0x5, 1, 0, 0.01 },    /* 12 ms */
+        { 3, 0x7, 1, 1, 0.027 },   /* it comes after all: from now on it takes a quarter of a round trip more */
+        { 8, 0xf9, 1, 1, 0.027 },  /* 5 and 6 are missing, 8 is 18 ms later */
+        { 9, 0x1f3, 1, 1, 0.027 }, /* 24 ms */
+        { 10, 0x3e7, 2, 1, 0.027 }, { 11, 0x7cf, 3, 1, 0.027 },
     };
-    lost_send( m, 10, 0.0 );
-    netcode_messages_update( m, 0.1 );
+    for ( int i = 0; i <= 11; i++ ) {
+        netcode_messages_send( m, 0, NETCODE_MESSAGE_RELIABLE, "abcd", 4 );
+        netcode_messages_update( m, 0.006 * i );
+        CHECK_GT( netcode_messages_generate_packet( m, packet, (int) sizeof( packet ) ), 0 );
+    }
     for ( int i = 0; i < (int) ( sizeof( rows ) / sizeof( rows[0] ) ); i++ ) {
+        netcode_messages_set_time( m, 0.068 + 0.0001 * i );
         craft_begin( &craft, i, rows[i].ack, rows[i].bits );
         craft.data[0] = 0x11;          /* asks for nothing */
         m->rtt = m->rtt_latest = 10.0; /* time alone says nothing yet */
+        m->rtt_min = 0.068;
         CHECK_EQ( craft_give( &craft, m ), NETCODE_MESSAGES_DROP_NONE );
         CHECK_EQ( m->stats.packets_lost, rows[i].lost );
         CHECK_EQ( m->stats.packets_lost_spuriously, rows[i].spurious );
-        CHECK_EQ( m->reorder_threshold, rows[i].threshold );
+        CHECK_NEAR( m->reorder_seconds, rows[i].reorder, 1e-9 );
         messages_check( m );
     }
     netcode_messages_destroy( m );
 }
 
-/* 9/8 of a round trip behind a packet that was acknowledged later: lost, and not before. */
+/* 10 ms after its ack was due, if a later one was acknowledged: lost, and not before. */
 TEST( messages_time_means_lost )
 {
     struct netcode_messages_t * m = netcode_messages_create( small_config(), 0.0 );
@@ -639,10 +646,10 @@ TEST( messages_time_means_lost )
     netcode_messages_update( m, 0.1 );
     craft_begin( &craft, 0, 1, 0 ); /* the second of two */
     CHECK_EQ( craft_give( &craft, m ), NETCODE_MESSAGES_DROP_NONE );
-    netcode_messages_update( m, 0.112 );
+    netcode_messages_update( m, 0.109 );
     CHECK_EQ( m->stats.packets_lost, 0 );
-    CHECK_NEAR( netcode_messages_next_deadline( m ), 0.112, 0.01 );
-    netcode_messages_update( m, 0.113 );
+    CHECK_NEAR( netcode_messages_next_deadline( m ), 0.11, 0.001 );
+    netcode_messages_update( m, 0.111 );
     CHECK_EQ( m->stats.packets_lost, 1 );
     netcode_messages_destroy( m );
 }
@@ -668,7 +675,7 @@ static void far_run( struct netcode_messages_t * m, int rounds, int kind, int by
                 nc_frame_read( &source, &frame, &acks );
                 held |= frame.type == first && frame.id == 0;
                 if ( frame.type == first )
-                    CHECK_LT( frame.id, first == -1 ? 1024 : 64 );
+                    CHECK_LT( frame.id, first == -1 ? 4096 : 64 );
             }
             craft_begin( &craft, number++, (int64_t) get( packet + 1, 2 ), 0 );
             craft_limit( &craft, m->credit_spent + 100000, 8192 );
@@ -684,7 +691,7 @@ TEST( messages_a_sender_does_not_run_away )
 {
     struct netcode_messages_t * m = netcode_messages_create( NULL, 0.0 );
     far_run( m, 2000, NETCODE_MESSAGE_RELIABLE, 10, -1 );
-    CHECK_EQ( m->next_id, 1024 );
+    CHECK_EQ( m->next_id, 4096 );
     netcode_messages_destroy( m );
     m = netcode_messages_create( NULL, 0.0 );
     far_run( m, 3000, NETCODE_MESSAGE_RELIABLE, 1200, -2 );

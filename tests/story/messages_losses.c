@@ -196,6 +196,7 @@ TEST( messages_what_was_taken_back_is_not_repeated )
 {
     struct netcode_messages_t * m = sender_open( 16, 1, 0 );
     struct seen_t seen;
+    m->repeats = NETCODE_MESSAGES_REPEATS_ALWAYS;
     sender_send( m, 0, NETCODE_MESSAGE_RELIABLE, 20, 0.005, 0 );
     sender_tick( m, 0.0, &seen );
     sender_tick( m, 0.01, &seen );
@@ -320,13 +321,11 @@ TEST( messages_late_acks )
     static const struct {
         double rtt, late;
         int spurious;
-        uint16_t threshold, risen;
-    } rows[] = { { 0.0, 0.49, 1, 3, 4 },
-                 { 0.0, 0.5, 0, 3, 3 },
-                 { 0.25, 0.74, 1, 31, 32 },
-                 { 0.25, 0.75, 0, 31, 31 },
-                 { 0.1, 0.49, 1, 32, 32 } };
-    for ( int i = 0; i < 5; i++ ) {
+        double reorder, risen;
+    } rows[] = { { 0.0, 0.49, 1, 0.01, 0.02 }, /* by a quarter of a round trip, to one at most, or 20 ms */
+                 { 0.0, 0.5, 0, 0.01, 0.01 },     { 0.25, 0.74, 1, 0.125, 0.1875 }, { 0.25, 0.74, 1, 0.2, 0.25 },
+                 { 0.25, 0.75, 0, 0.125, 0.125 }, { 0.1, 0.49, 1, 0.1, 0.1 } };
+    for ( int i = 0; i < 6; i++ ) {
         struct netcode_messages_t * m = sender_open( 16, 1, 0 );
         struct seen_t seen;
         sender_send( m, 0, NETCODE_MESSAGE_UNRELIABLE_WITH_RECEIPT, 201, 0.0, 4 );
@@ -335,16 +334,16 @@ TEST( messages_late_acks )
         CHECK_EQ( sender_event( m ), 40 + NETCODE_MESSAGES_EVENT_LOST );
         CHECK_EQ( m->lost_head, 0 ); /* nothing unreliable is sent again */
         m->rtt = m->rtt_latest = rows[i].rtt;
-        m->reorder_threshold = rows[i].threshold;
+        m->rtt_min = i ? rows[i].rtt : 0.04;
+        m->reorder_seconds = rows[i].reorder;
         sender_silence( m, rows[i].late ); /* making packets forgets */
         CHECK_EQ( m->out.used > 0, rows[i].spurious );
         sender_acks( m, 0, 0 );
         CHECK_EQ( sender_event( m ), rows[i].spurious ? 40 + NETCODE_MESSAGES_EVENT_SPURIOUS : 0 );
         CHECK_EQ( m->stats.packets_lost_spuriously, rows[i].spurious );
-        CHECK_EQ( m->reorder_threshold, rows[i].risen );
-        CHECK_EQ( m->round_samples, 0 ); /* it measures nothing */
+        CHECK_NEAR( m->reorder_seconds, rows[i].risen, 1e-9 );
+        CHECK_EQ( m->controller.round_samples, 0 ); /* it measures nothing */
         CHECK_NEAR( m->rtt, rows[i].rtt, 1e-9 );
-        CHECK_NEAR( m->rtt_min, 0.0, 1e-9 );
         CHECK_EQ( m->out.used, 0 );
         sender_close( m );
     }
@@ -385,15 +384,18 @@ TEST( messages_acked_and_then_lost )
 {
     struct netcode_messages_t * m = sender_open( 16, 1, 0 );
     struct seen_t seen;
+    m->repeats = NETCODE_MESSAGES_REPEATS_ALWAYS;
     sender_send( m, 0, NETCODE_MESSAGE_RELIABLE, 20, 0.0, 0 );
     sender_tick( m, 0.0, &seen );
     sender_send( m, 0, NETCODE_MESSAGE_RELIABLE, 20, 0.0, 0 );
-    sender_tick( m, 0.01, &seen );
+    sender_tick( m, 0.005, &seen ); /* so soon that it may have overtaken the first */
     CHECK_EQ( seen.count, 2 );
     m->rtt = 10.0; /* time alone says nothing yet */
     sender_acks( m, 1, 0 );
     CHECK_EQ( m->out.used, 0 );
+    CHECK_EQ( m->stats.packets_lost, 0 );
     sender_lose( m, 0 );
+    CHECK_EQ( m->stats.packets_lost, 1 );
     CHECK_EQ( m->lost_head, 0 );
     sender_silence( m, 0.02 );
     sender_close( m );
@@ -404,6 +406,7 @@ TEST( messages_another_copy_may_arrive )
 {
     struct netcode_messages_t * m = sender_open( 16, 1, 0 );
     struct seen_t seen;
+    m->repeats = NETCODE_MESSAGES_REPEATS_ALWAYS;
     sender_send( m, 0, NETCODE_MESSAGE_RELIABLE, 20, 0.0, 0 );
     sender_tick( m, 0.0, &seen );
     sender_send( m, 0, NETCODE_MESSAGE_RELIABLE, 20, 0.0, 0 );
@@ -487,7 +490,7 @@ TEST( messages_outlived_between_update_and_packet )
         sender_send( m, 0, NETCODE_MESSAGE_RELIABLE, bytes, 0.5, 3 );
         sender_send( m, 1, NETCODE_MESSAGE_RELIABLE, bytes, 0.6, 4 );
         m->flush = 1;
-        nc_messages_set_time( m, 0.5 ); /* as receiving does */
+        netcode_messages_set_time( m, 0.5 ); /* as receiving does */
         REQUIRE( seen_next( &seen, m ) > 0 );
         CHECK( seen.count == 1 && seen.frames[0].channel == 1 );
         CHECK_EQ( m->stats.messages_expired, 1 );
@@ -503,6 +506,7 @@ TEST( messages_given_up_and_there )
     for ( int packet = 0; packet < 4; packet++ ) {
         struct netcode_messages_t * m = sender_open( 16, 2, 0 );
         struct seen_t seen;
+        m->repeats = NETCODE_MESSAGES_REPEATS_ALWAYS;
         sender_send( m, 0, NETCODE_MESSAGE_RELIABLE_WITH_RECEIPT, packet == 3 ? 200 : 10, 0.05, 7 );
         for ( int i = 0; i < 3; i++ ) { /* a small one is in all three, a large one in the first */
             sender_send( m, 0, NETCODE_MESSAGE_UNRELIABLE, 5, 0.0, 0 );
@@ -541,6 +545,8 @@ TEST( messages_settling_many_receipts )
     while ( m->packets_in_flight < 2048 ) {
         sender_send( m, 0, NETCODE_MESSAGE_UNRELIABLE_WITH_RECEIPT, 20, 0.0, 1 );
         if ( m->queued_bytes >= 900 ) {
+            if ( m->packets_in_flight == 2044 )
+                netcode_messages_update( m, 0.12 ); /* the last four are sent so much later that they tell of losses */
             netcode_messages_flush( m );
             while ( netcode_messages_generate_packet( m, packet, sizeof( packet ) ) )
                 ;
@@ -572,22 +578,34 @@ TEST( messages_settling_many_receipts )
 /* ---- repeats ---- */
 
 struct repeat_row_t {
-    int bytes;
+    int mode, bytes;
+    double loss;             /* that was measured */
     const char * flights[5]; /* which messages are in each, a digit for each */
 };
 
-/* Small reliable messages ride along for two flights, the newest first. */
+/*  Small reliable messages ride along for two flights, the newest first; or as long as the measured loss makes it
+    worth it. */
 TEST( messages_repeats_ride_along )
 {
     static const struct repeat_row_t rows[] = {
-        { 20, { "0", "10", "210", "321", "432" } },
-        { 128, { "0", "10", "210", "321", "432" } },
-        { 129, { "0", "1", "2", "3", "4" } },
-        { 0, { "0", "10", "210", "321", "432" } },
+        { NETCODE_MESSAGES_REPEATS_ALWAYS, 20, 0.0, { "0", "10", "210", "321", "432" } },
+        { NETCODE_MESSAGES_REPEATS_ALWAYS, 128, 0.0, { "0", "10", "210", "321", "432" } },
+        { NETCODE_MESSAGES_REPEATS_ALWAYS, 129, 0.0, { "0", "1", "2", "3", "4" } },
+        { NETCODE_MESSAGES_REPEATS_ALWAYS, 0, 0.0, { "0", "10", "210", "321", "432" } },
+        { NETCODE_MESSAGES_REPEATS_NEVER, 20, 1.0, { "0", "1", "2", "3", "4" } },
+        { NETCODE_MESSAGES_REPEATS_ADAPTIVE, 20, 0.0, { "0", "1", "2", "3", "4" } },
+        { NETCODE_MESSAGES_REPEATS_ADAPTIVE, 20, 0.00099, { "0", "1", "2", "3", "4" } },
+        { NETCODE_MESSAGES_REPEATS_ADAPTIVE, 20, 0.001, { "0", "10", "21", "32", "43" } },
+        { NETCODE_MESSAGES_REPEATS_ADAPTIVE, 20, 0.0199, { "0", "10", "21", "32", "43" } },
+        { NETCODE_MESSAGES_REPEATS_ADAPTIVE, 20, 0.02, { "0", "10", "210", "321", "432" } },
+        { NETCODE_MESSAGES_REPEATS_ADAPTIVE, 129, 0.5, { "0", "1", "2", "3", "4" } },
     };
-    for ( int row = 0; row < 4; row++ ) {
+    for ( int row = 0; row < (int) ( sizeof( rows ) / sizeof( rows[0] ) ); row++ ) {
         struct netcode_messages_t * m = sender_open( 16, 1, 0 );
         struct seen_t seen;
+        int repeated = -5; /* all that left, but each message for the first time */
+        m->repeats = rows[row].mode;
+        m->loss_long = rows[row].loss;
         for ( int flight = 0; flight < 5; flight++ ) {
             char text[8] = "";
             sender_send( m, 0, NETCODE_MESSAGE_RELIABLE_ORDERED, rows[row].bytes, 0.0, 0 );
@@ -597,9 +615,10 @@ TEST( messages_repeats_ride_along )
             for ( int i = 0; i < seen.count && i < 7; i++ )
                 text[i] = (char) ( '0' + seen.frames[i].id );
             CHECK_STR( text, rows[row].flights[flight] );
+            repeated += (int) strlen( rows[row].flights[flight] );
             CHECK_EQ( seen_next( &seen, m ), 0 );
         }
-        CHECK_EQ( m->stats.messages_repeated, row == 2 ? 0 : 7 );
+        CHECK_EQ( m->stats.messages_repeated, repeated );
         CHECK_EQ( m->stats.reliable_retries_total, 0 );
         sender_close( m );
     }
@@ -611,6 +630,7 @@ TEST( messages_repeats_of_what_is_given_up )
 {
     struct netcode_messages_t * m = sender_open( 16, 2, 0 );
     struct seen_t seen;
+    m->repeats = NETCODE_MESSAGES_REPEATS_ALWAYS;
     sender_send( m, 0, NETCODE_MESSAGE_RELIABLE, 600, 0.0, 0 );
     sender_send( m, 0, NETCODE_MESSAGE_RELIABLE, 700, 0.0, 0 );
     CHECK_EQ( messages_drain( m, 0.0 ), 2 );
@@ -625,32 +645,102 @@ TEST( messages_repeats_of_what_is_given_up )
     sender_close( m );
 }
 
-/* No packet leaves for repeats alone, but a part of a transfer takes them along. What was lost once is no repeat any more. */
+/*  No packet leaves for repeats alone, but a part of a transfer takes them along: by measured loss too, once, even where
+    nothing was lost. */
 TEST( messages_repeats_need_company )
 {
-    struct netcode_messages_t * m = sender_open( 64, 2, 0 );
-    struct seen_t seen;
-    sender_send( m, 0, NETCODE_MESSAGE_RELIABLE, 20, 0.0, 0 );
-    sender_tick( m, 0.0, &seen );
-    sender_silence( m, 0.01 );
-    sender_send( m, 1, NETCODE_MESSAGE_RELIABLE, 1500, 0.0, 0 );
-    netcode_messages_update( m, 0.02 );
-    for ( int i = 0; i < 2; i++ ) {
-        REQUIRE( seen_next( &seen, m ) > 0 );
-        CHECK_EQ( seen_count( &seen, 1, 0 ), 1 );
-        CHECK_EQ( seen_count( &seen, 0, 0 ), i ); /* the first part begins the transfer, the second is one under way */
+    for ( int mode = NETCODE_MESSAGES_REPEATS_ADAPTIVE; mode <= NETCODE_MESSAGES_REPEATS_NEVER; mode++ ) {
+        struct netcode_messages_t * m = sender_open( 64, 2, 0 );
+        struct seen_t seen;
+        m->repeats = mode;
+        sender_send( m, 0, NETCODE_MESSAGE_RELIABLE, 20, 0.0, 0 );
+        sender_tick( m, 0.0, &seen );
+        sender_silence( m, 0.01 );
+        sender_send( m, 1, NETCODE_MESSAGE_RELIABLE, 1500, 0.0, 0 );
+        netcode_messages_update( m, 0.02 );
+        for ( int i = 0; i < 2; i++ ) {
+            REQUIRE( seen_next( &seen, m ) > 0 );
+            CHECK_EQ( seen_count( &seen, 1, 0 ), 1 );
+            /* the first part begins the transfer, the second is one under way */
+            CHECK_EQ( seen_count( &seen, 0, 0 ), mode == NETCODE_MESSAGES_REPEATS_NEVER ? 0 : i );
+        }
+        sender_close( m );
     }
-    sender_close( m );
-    m = sender_open( 64, 2, 0 );
-    sender_send( m, 0, NETCODE_MESSAGE_RELIABLE, 20, 0.0, 0 );
-    sender_tick( m, 0.0, &seen );
-    sender_lose( m, 0 );
-    sender_tick( m, 0.01, &seen );
-    CHECK_EQ( m->stats.reliable_retries_total, 1 );
-    sender_send( m, 0, NETCODE_MESSAGE_UNRELIABLE, 20, 0.0, 0 );
-    sender_tick( m, 0.02, &seen );
-    CHECK( seen.count == 1 && m->stats.messages_repeated == 0 );
-    sender_close( m );
+}
+
+/*  What was lost once is no repeat any more: if it is small it is sent again in the next flight too, by itself, where
+    repeats are on; and then no more, until it is lost once more. */
+TEST( messages_lost_ones_are_sent_again_twice )
+{
+    static const struct {
+        int mode, bytes;
+        double loss; /* before; each loss of this test adds 1/512 */
+        int twice;
+    } rows[] = {
+        { NETCODE_MESSAGES_REPEATS_ALWAYS, 20, 0.0, 1 },    { NETCODE_MESSAGES_REPEATS_ALWAYS, 128, 0.0, 1 },
+        { NETCODE_MESSAGES_REPEATS_ALWAYS, 129, 0.0, 0 },   { NETCODE_MESSAGES_REPEATS_NEVER, 20, 0.5, 0 },
+        { NETCODE_MESSAGES_REPEATS_ADAPTIVE, 20, 0.0, 1 },  { NETCODE_MESSAGES_REPEATS_ADAPTIVE, 129, 0.5, 0 },
+        { NETCODE_MESSAGES_REPEATS_ADAPTIVE, 20, -1.0, 0 }, /* as if those losses were nothing */
+    };
+    for ( int row = 0; row < (int) ( sizeof( rows ) / sizeof( rows[0] ) ); row++ ) {
+        struct netcode_messages_t * m = sender_open( 64, 2, 0 );
+        struct seen_t seen;
+        m->repeats = rows[row].mode;
+        m->loss_long = rows[row].loss;
+        sender_send( m, 0, NETCODE_MESSAGE_RELIABLE, rows[row].bytes, 0.0, 7 );
+        sender_tick( m, 0.0, &seen );
+        for ( int loss = 0; loss < 2; loss++ ) {
+            double time = 0.1 * loss;
+            for ( int64_t newest = messages_newest( m ), number = 0; number <= newest; number++ )
+                sender_lose( m, (uint32_t) number );
+            sender_tick( m, time + 0.01, &seen );
+            CHECK( seen.count == 1 && seen_count( &seen, 0, 0 ) == 1 );
+            CHECK_EQ( m->lost_head != 0, rows[row].twice );
+            if ( rows[row].twice ) {
+                sender_tick( m, time + 0.02, &seen );
+                CHECK( seen.count == 1 && seen_count( &seen, 0, 0 ) == 1 && seen.asks );
+            }
+            CHECK_EQ( m->lost_head, 0 );
+            sender_silence( m, time + 0.03 );
+            sender_send( m, 0, NETCODE_MESSAGE_UNRELIABLE, 20, 0.0, 0 );
+            sender_tick( m, time + 0.04, &seen );
+            CHECK( seen.count == 1 && seen.frames[0].kind == NETCODE_MESSAGE_UNRELIABLE );
+            CHECK_EQ( m->stats.reliable_retries_total, 1 + loss );
+            CHECK_EQ( m->stats.messages_repeated, rows[row].twice * ( 1 + loss ) );
+        }
+        sender_acks( m, 3 + rows[row].twice, 0 ); /* the first that it was in after the second loss */
+        CHECK_EQ( sender_event( m ), 70 + NETCODE_MESSAGES_EVENT_ACKED );
+        CHECK_EQ( m->reliable.head, 0 );
+        sender_close( m );
+    }
+}
+
+/* What waits to be sent again a second time is heard, outlived, or all of it ends: it is not sent, and told once. */
+TEST( messages_sent_again_and_then_something_else )
+{
+    for ( int way = 0; way < 3; way++ ) {
+        struct netcode_messages_t * m = sender_open( 64, 2, 0 );
+        struct seen_t seen;
+        m->repeats = NETCODE_MESSAGES_REPEATS_ALWAYS;
+        sender_send( m, 0, NETCODE_MESSAGE_RELIABLE, 20, 0.015, 7 );
+        sender_tick( m, 0.0, &seen );
+        sender_lose( m, 0 );
+        sender_tick( m, 0.01, &seen );
+        CHECK_EQ( m->lost_head, m->reliable.head );
+        if ( way == 0 ) {
+            sender_acks( m, 1, 0 );
+            sender_silence( m, 0.012 );
+        } else if ( way == 1 ) {
+            sender_tick( m, 0.02, &seen );
+            CHECK( seen.count == 1 && seen_count( &seen, 0x27, 0 ) == 1 );
+        } else
+            netcode_messages_reset( m, 0.012 );
+        CHECK_EQ( sender_event( m ), 70 + ( way ? NETCODE_MESSAGES_EVENT_LOST : NETCODE_MESSAGES_EVENT_ACKED ) );
+        CHECK_EQ( sender_event( m ), 0 );
+        CHECK( m->lost_head == 0 && m->stats.messages_repeated == 0 );
+        CHECK_EQ( m->reliable.count, way == 1 );
+        sender_close( m );
+    }
 }
 
 /* ---- probes ---- */
@@ -669,8 +759,7 @@ TEST( messages_probes_back_off )
         sender_tick( m, times[i] + 0.0001 * ( i + 1 ), &seen );
         CHECK( seen.asks && seen.count == 1 && seen_count( &seen, 0, 0 ) == 1 );
         CHECK_EQ( m->stats.probes, i + 1 );
-        CHECK_EQ( (int) m->window_bytes, i < 1 ? 12000 : 2400 ); /* one silence may be chance, two are not */
-        CHECK_EQ( (int) m->bulk_bytes, i < 1 ? 4800 : 2400 );
+        CHECK_EQ( (int) m->controller.window, i < 1 ? 12000 : 2400 ); /* one silence may be chance, two are not */
     }
     CHECK_EQ( m->stats.reliable_retries_total, 0 );
     sender_acks( m, 6, 0 );
@@ -683,7 +772,7 @@ TEST( messages_probes_back_off )
     sender_send( m, 0, NETCODE_MESSAGE_RELIABLE, 200, 0.0, 0 );
     for ( int i = 0; i < 5; i++ )
         messages_drain( m, 2.0 * i );
-    CHECK( m->timeouts >= 3 && (int) m->window_bytes == 12000 );
+    CHECK( m->timeouts >= 3 && (int) m->controller.window == 12000 );
     sender_close( m );
 }
 

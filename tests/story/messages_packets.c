@@ -71,22 +71,23 @@ TEST( messages_a_cancel_without_room )
 
 struct gate_row_t {
     int congestion, probe;
-    double tokens, bulk_tokens, in_flight, bulk_in_flight;
+    double tokens, in_flight, bulk_in_flight;
     int unreliable, reliable, bulk;
 };
 
-/* What the window and the rate let through. The window is 12000 bytes, that of bulk 4800. */
+/* What the window and the rate let through. The window is 12000 bytes: of transfers, what others leave of it. */
 TEST( messages_what_may_leave )
 {
     static const struct gate_row_t rows[] = {
-        { 0, 0, 1.0, 1.0, 0.0, 0.0, 1, 1, 1 },           { 0, 0, 0.0, 1.0, 0.0, 0.0, 1, 1, 0 },
-        { 0, 0, 1.0, 0.0, 0.0, 0.0, 1, 1, 0 },           { 0, 0, 0.5, 0.5, 0.0, 0.0, 1, 1, 1 },
-        { 0, 0, -1199.0, 1.0, 0.0, 0.0, 1, 1, 0 },       { 0, 0, -1200.0, 1.0, 0.0, 0.0, 0, 0, 0 },
-        { 0, 0, 1.0, 1.0, 11999.0, 0.0, 1, 1, 1 },       { 0, 0, 1.0, 1.0, 12000.0, 0.0, 1, 0, 1 },
-        { 0, 0, 1.0, 1.0, 15600.0, 3601.0, 1, 1, 0 },    { 0, 0, 1.0, 1.0, 15600.0, 3600.0, 1, 0, 1 },
-        { 0, 0, 1.0, 1.0, 3601.0, 3601.0, 1, 1, 0 },     { 1, 0, 1.0, 1.0, 99999.0, 50000.0, 1, 1, 1 },
-        { 1, 0, -1200.0, 1.0, 0.0, 0.0, 0, 0, 0 },       { 2, 0, -9e9, -9e9, 99999.0, 50000.0, 1, 1, 1 },
-        { 0, 1, -9e9, -9e9, 99999.0, 50000.0, 1, 1, 1 }, { 1, 1, -9e9, -9e9, 99999.0, 50000.0, 1, 1, 1 },
+        { 0, 0, 1.0, 0.0, 0.0, 1, 1, 1 },          { 0, 0, 0.0, 0.0, 0.0, 1, 1, 0 },
+        { 0, 0, 0.5, 0.0, 0.0, 1, 1, 1 },          { 0, 0, -1199.0, 0.0, 0.0, 1, 1, 0 },
+        { 0, 0, -1200.0, 0.0, 0.0, 0, 0, 0 },      { 0, 0, 1.0, 10800.0, 0.0, 1, 1, 1 },
+        { 0, 0, 1.0, 10801.0, 0.0, 1, 1, 0 },      { 0, 0, 1.0, 11999.0, 0.0, 1, 1, 0 },
+        { 0, 0, 1.0, 12000.0, 0.0, 1, 0, 0 },      { 0, 0, 1.0, 15600.0, 3601.0, 1, 1, 0 },
+        { 0, 0, 1.0, 15600.0, 3600.0, 1, 0, 0 },   { 0, 0, 1.0, 10800.0, 10800.0, 1, 1, 1 },
+        { 1, 0, 1.0, 99999.0, 50000.0, 1, 1, 1 },  { 1, 0, -1200.0, 0.0, 0.0, 0, 0, 0 },
+        { 2, 0, -9e9, 99999.0, 50000.0, 1, 1, 1 }, { 0, 1, -9e9, 99999.0, 50000.0, 1, 1, 1 },
+        { 1, 1, -9e9, 99999.0, 50000.0, 1, 1, 1 },
     };
     for ( int i = 0; i < (int) ( sizeof( rows ) / sizeof( rows[0] ) ); i++ ) {
         struct netcode_messages_t * m = sender_open( 16, rows[i].congestion, 0 );
@@ -95,7 +96,6 @@ TEST( messages_what_may_leave )
         memset( &build, 0xff, sizeof( build ) );
         m->probe_due = rows[i].probe;
         m->tokens = rows[i].tokens;
-        m->bulk_tokens = rows[i].bulk_tokens;
         m->in_flight = rows[i].in_flight;
         m->bulk_in_flight = rows[i].bulk_in_flight;
         nc_build_begin( m, &build, packet );
@@ -114,8 +114,8 @@ TEST( messages_what_was_held_back )
     static const struct {
         int reliable, bulk, small_room, bulk_room, held;
     } rows[] = {
-        { 0, 0, 0, 0, 0 }, { 1, 0, 1, 1, 0 }, { 1, 0, 0, 0, 3 }, { 0, 1, 0, 0, 3 },
-        { 0, 1, 1, 0, 2 }, { 0, 1, 1, 1, 0 }, { 1, 0, 0, 1, 1 }, { 1, 0, 1, 0, 0 },
+        { 0, 0, 0, 0, 0 }, { 1, 0, 1, 1, 0 }, { 1, 0, 0, 0, 1 }, { 0, 1, 0, 0, 1 },
+        { 0, 1, 1, 0, 1 }, { 0, 1, 1, 1, 0 }, { 1, 0, 0, 1, 1 }, { 1, 0, 1, 0, 0 },
     };
     for ( int i = 0; i < 8; i++ ) {
         struct netcode_messages_t * m = sender_open( 16, 0, 0 );
@@ -125,7 +125,7 @@ TEST( messages_what_was_held_back )
             sender_send( m, 0, NETCODE_MESSAGE_RELIABLE, 1300, 0.0, 0 );
         netcode_messages_update( m, 0.0 );
         struct seen_t seen;
-        m->bulk_in_flight = rows[i].bulk_room ? 0.0 : 4000.0;
+        m->bulk_in_flight = rows[i].bulk_room ? 0.0 : 11000.0;
         m->in_flight = ( rows[i].small_room ? 0.0 : 12000.0 ) + m->bulk_in_flight;
         while ( seen_next( &seen, m ) > 0 )
             ;
@@ -239,7 +239,7 @@ TEST( messages_pings )
     sender_silence( m, 2.499 );
     sender_tick( m, 2.5, &seen );
     for ( int i = 0; i < 4; i++ ) {
-        nc_messages_set_time( m, 2.5 + trips[i] );
+        netcode_messages_set_time( m, 2.5 + trips[i] );
         craft_begin( &craft, m->newest_received + 1, -1, 0 );
         put( &craft.at, 0x17, 1 );
         put( &craft.at, 25000, 4 );

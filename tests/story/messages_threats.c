@@ -164,7 +164,7 @@ static void liar_plays( int liar )
     while ( link.now < LIAR_SECONDS ) {
         struct netcode_messages_event_t event;
         link.now += link.step;
-        nc_messages_set_time( m, link.now );
+        netcode_messages_set_time( m, link.now );
         while ( ( bytes = link_get( &link, 0, packet ) ) > 0 )
             link.refused[netcode_messages_process_packet( m, packet, bytes )]++;
         while ( netcode_messages_event( m, &event ) )

@@ -43,6 +43,7 @@ static FILE * wire_open_header( void )
     FILE * file = NULL;
     netcode_set_assert_function( wire_note_path );
     netcode_messages_flush( NULL );
+    netcode_messages_set_time( NULL, 1.0 );
     netcode_set_assert_function( test_assert_handler );
     if ( wire_header_path[0] )
         file = fopen( wire_header_path, "rb" );
@@ -280,10 +281,10 @@ static const struct reason_row_t reason_rows[] = {
     { A "07 11 0101*33",                        NETCODE_MESSAGES_DROP_FRAME,    "17 ranges" },
     { A "07 01 00 00",                          NETCODE_MESSAGES_DROP_FRAME,    "an empty range" },
     { A "07 01 00 a701",                        NETCODE_MESSAGES_DROP_NONE,     "a range of 167 down to 0" },
-    { "51 0000 c700 00000000 07 01 00 df01",    NETCODE_MESSAGES_DROP_ACK,      "a range to 255 below" },
-    { A "07 01 00 e001",                        NETCODE_MESSAGES_DROP_FRAME,    "a range to 256 below" },
-    { A "07 01 de01 01",                        NETCODE_MESSAGES_DROP_ACK,      "one number 255 below" },
-    { A "07 01 df01 01",                        NETCODE_MESSAGES_DROP_FRAME,    "one number 256 below" },
+    { "51 0000 c700 00000000 07 01 00 df0f",    NETCODE_MESSAGES_DROP_ACK,      "a range to 2047 below" },
+    { A "07 01 00 e00f",                        NETCODE_MESSAGES_DROP_FRAME,    "a range to 2048 below" },
+    { A "07 01 de0f 01",                        NETCODE_MESSAGES_DROP_ACK,      "one number 2047 below" },
+    { A "07 01 df0f 01",                        NETCODE_MESSAGES_DROP_FRAME,    "one number 2048 below" },
     { A "07 01 ffffff7f ffffff7f",              NETCODE_MESSAGES_DROP_FRAME,    "the largest range" },
     { A "07 01 80808080",                       NETCODE_MESSAGES_DROP_FRAME,    "a number of five bytes" },
     { A "07 01 00",                             NETCODE_MESSAGES_DROP_FRAME,    "a range cut short" },
@@ -318,10 +319,10 @@ static const struct reason_row_t reason_rows[] = {
     { H "10",                                   NETCODE_MESSAGES_DROP_FRAME,    "no channel" },
     { H "02 00",                                NETCODE_MESSAGES_DROP_FRAME,    "half an id" },
     { H "03 0000 00",                           NETCODE_MESSAGES_DROP_FRAME,    "half an order" },
-    { H "02 ff03 00",                           NETCODE_MESSAGES_DROP_NONE,     "id 1023" },
-    { H "02 0004 00",                           NETCODE_MESSAGES_DROP_WINDOW,   "id 1024" },
-    { H "03 0000 ff03 00",                      NETCODE_MESSAGES_DROP_NONE,     "order 1023" },
-    { H "03 0000 0004 00",                      NETCODE_MESSAGES_DROP_WINDOW,   "order 1024" },
+    { H "02 ff0f 00",                           NETCODE_MESSAGES_DROP_NONE,     "id 4095" },
+    { H "02 0010 00",                           NETCODE_MESSAGES_DROP_WINDOW,   "id 4096" },
+    { H "03 0000 ff0f 00",                      NETCODE_MESSAGES_DROP_NONE,     "order 4095" },
+    { H "03 0000 0010 00",                      NETCODE_MESSAGES_DROP_WINDOW,   "order 4096" },
     { H "03 0000 ffff 00",                      NETCODE_MESSAGES_DROP_WINDOW,   "order -1" },
     { H "0a 3f00 9d09 01 aa*157",               NETCODE_MESSAGES_DROP_NONE,     "transfer 63" },
     { H "0a 4000 9d09 01 aa*157",               NETCODE_MESSAGES_DROP_WINDOW,   "transfer 64" },
@@ -353,8 +354,8 @@ static const struct reason_row_t reason_rows[] = {
     { H "1f 00400000 9c8900",                   NETCODE_MESSAGES_DROP_FRAME,    "not in its shortest form" },
     { H "1f 00400000",                          NETCODE_MESSAGES_DROP_FRAME,    "a limit cut short" },
     { H "27 0000 05",                           NETCODE_MESSAGES_DROP_NONE,     "takes back a message" },
-    { H "27 ff03 05",                           NETCODE_MESSAGES_DROP_NONE,     "takes back id 1023" },
-    { H "27 0004 05",                           NETCODE_MESSAGES_DROP_WINDOW,   "takes back id 1024" },
+    { H "27 ff0f 05",                           NETCODE_MESSAGES_DROP_NONE,     "takes back id 4095" },
+    { H "27 0010 05",                           NETCODE_MESSAGES_DROP_WINDOW,   "takes back id 4096" },
     { H "27 4000 9d09",                         NETCODE_MESSAGES_DROP_WINDOW,   "takes back transfer 64" },
     { H "27 0000 8040",                         NETCODE_MESSAGES_DROP_NONE,     "takes back 8192 bytes" },
     { H "27 0000 8140",                         NETCODE_MESSAGES_DROP_LIMIT,    "takes back more than a message may have" },
@@ -366,7 +367,7 @@ static const struct reason_row_t reason_rows[] = {
                                                 NETCODE_MESSAGES_DROP_LIMIT,    "takes back 2^32, which is nothing" },
     { H "27 0000",                              NETCODE_MESSAGES_DROP_FRAME,    "takes back cut short" },
     { H "27 0000 8500",                         NETCODE_MESSAGES_DROP_FRAME,    "takes back in too long a form" },
-    { H "00 01 61 02 0000 01 62 02 0004 00",    NETCODE_MESSAGES_DROP_WINDOW,   "the last of three frames is too far ahead" },
+    { H "00 01 61 02 0000 01 62 02 0010 00",    NETCODE_MESSAGES_DROP_WINDOW,   "the last of three frames is too far ahead" },
 };
 /* clang-format on */
 
@@ -446,7 +447,7 @@ TEST( messages_reasons )
 /* A packet that is right and another that is not, whatever stands in front of the fault. */
 TEST( messages_no_packet_is_taken_in_part )
 {
-    static const char * const faults[] = { "05",      "10 04 00", "02 0004 00", "0a 0000 00 00", "1f 00000000 00",
+    static const char * const faults[] = { "05",      "10 04 00", "02 0010 00", "0a 0000 00 00", "1f 00000000 00",
                                            "00 02 61" };
     static const char * const frames[] = { "00 01 61",           "02 0000 01 62",      "03 0100 0000 01 63",
                                            "04 0200 01 64",      "0a 0000 8110 02 aa", "0f 01020304",
@@ -626,7 +627,7 @@ TEST( messages_heap_keeps_its_promise )
 
 TEST( messages_history )
 {
-    static uint8_t model[200000];
+    static uint8_t model[300 * 4000 + 1];
     for ( int round = 0; round < 20; round++ ) {
         nc_history_t history;
         int newest = 0;
@@ -634,9 +635,10 @@ TEST( messages_history )
         memset( model, 0, sizeof( model ) );
         history.bits[0] = model[0] = 1;
         for ( int i = 0; i < 300; i++ ) {
-            static const int jumps[] = { 1, 1, 2, 3, 63, 64, 65, 127, 128, 191, 192, 255, 256, 257, 600 };
-            int behind = test_random_below( 256 );
-            int by = round & 1 ? jumps[test_random_below( 15 )] : 1 + test_random_below( 4 );
+            static const int jumps[] = { 1,   1,   2,   3,   63,   64,   65,   127,  128,  191, 192,
+                                         255, 256, 257, 600, 1983, 1984, 2047, 2048, 2049, 4000 };
+            int behind = test_random_below( round & 2 ? 256 : NC_MESSAGES_REMEMBERED );
+            int by = round & 1 ? jumps[test_random_below( round & 4 ? 15 : 21 )] : 1 + test_random_below( 4 );
             nc_history_advance( &history, (uint64_t) by );
             newest += by;
             history.bits[0] |= 1;
@@ -653,7 +655,7 @@ TEST( messages_history )
 
 static void ids_against_a_model( uint32_t count )
 {
-    static uint8_t model[400000];
+    static uint8_t model[402 * ( NC_MESSAGES_IDS + 1 )];
     uint64_t bits[NC_MESSAGES_IDS / 64];
     int64_t newest = -1;
     memset( bits, 0, sizeof( bits ) );

@@ -204,31 +204,19 @@ TEST( messages_heap_promises_what_is_kept_ready )
 /* ---- round trips: RFC 6298, and a minimum that is forgotten ---- */
 
 struct trips_t {
-    double rtt, variation, jitter, latest, least, least_time, bulk, threshold, round, round_next, window;
-    int transfers;
+    double rtt, variation, jitter, latest, least, least_time, reorder, reorder_time;
 };
-
-static double numbers_shrunk( double bulk, double part )
-{
-    bulk *= part < 0.5 ? 0.5 : part;
-    return bulk > 2400.0 ? bulk : 2400.0;
-}
 
 static void trips_note( struct trips_t * t, double sample, double now )
 {
     int old = t->least <= 0.0 || now - t->least_time > 10.0;
     if ( old ) {
-        double part = 0.65 * t->round / t->rtt; /* to what leaves no queue behind, with room to spare */
-        if ( t->transfers && t->round > 0.0 && ( t->bulk >= t->threshold || t->bulk >= t->window ) )
-            t->bulk = t->threshold = numbers_shrunk( t->bulk, part < 1.0 ? part : 1.0 );
-        t->round = t->round_next;
-        t->round_next = 0.0;
         t->least_time = now;
+        if ( now - t->reorder_time > 60.0 )
+            t->reorder = t->reorder > 0.02 ? t->reorder / 2.0 : 0.01;
     }
     if ( old || sample < t->least )
         t->least = sample;
-    if ( sample > t->least + 0.02 && t->threshold > t->bulk )
-        t->bulk = t->threshold = numbers_shrunk( t->bulk, t->least / sample > 0.9 ? 0.9 : t->least / sample );
     if ( t->rtt > 0.0 ) {
         t->variation = 0.75 * t->variation + 0.25 * fabs( sample - t->rtt );
         t->rtt = 0.875 * t->rtt + 0.125 * sample;
@@ -240,24 +228,10 @@ static void trips_note( struct trips_t * t, double sample, double now )
     t->latest = sample;
 }
 
-static void trips_compare( const struct netcode_messages_t * m, const struct trips_t * t )
-{
-    NUMBERS_SAME( m->rtt, t->rtt );
-    NUMBERS_SAME( m->rtt_variation, t->variation );
-    NUMBERS_SAME( m->jitter, t->jitter );
-    NUMBERS_SAME( m->rtt_latest, t->latest );
-    NUMBERS_SAME( m->rtt_min, t->least );
-    NUMBERS_SAME( m->rtt_min_time, t->least_time );
-    NUMBERS_SAME( m->bulk_bytes, t->bulk );
-    NUMBERS_SAME( m->bulk_threshold, t->threshold );
-    NUMBERS_SAME( m->round_min, t->round );
-    NUMBERS_SAME( m->round_min_next, t->round_next );
-}
-
 TEST( messages_round_trips )
 {
     static const double samples[] = { 0.02, 0.04, 0.0400001, 0.0399999, 0.05, 0.125, 0.019, 0.3 };
-    static const double steps[] = { 0.0, 0.5, 1.0, 10.0, 10.5 }, bulks[] = { 2400.0, 3000.0, 9600.0, 60000.0 };
+    static const double steps[] = { 0.0, 0.5, 1.0, 10.0, 10.5 }, reorders[] = { 0.01, 0.015, 0.02, 0.025, 0.1 };
     for ( int round = 0; round < 20; round++ ) {
         struct netcode_messages_t * m = numbers_open( 0 );
         struct trips_t t;
@@ -265,17 +239,18 @@ TEST( messages_round_trips )
         for ( int i = 0; i < 200; i++ ) {
             double sample = NUMBERS_PICK( samples );
             m->now += test_random_below( 4 ) ? 0.125 : NUMBERS_PICK( steps );
-            m->bulk_bytes = t.bulk = NUMBERS_PICK( bulks );
-            m->bulk_threshold = t.threshold = NUMBERS_PICK( bulks );
-            m->window_bytes = t.window = NUMBERS_PICK( bulks );
-            m->bulk.count = (uint32_t) ( t.transfers = test_random_below( 2 ) );
-            m->round_min = t.round = test_random_below( 3 ) * 0.03125;
-            m->round_min_next = t.round_next = test_random_below( 3 ) * 0.5;
+            m->reorder_seconds = t.reorder = NUMBERS_PICK( reorders );
+            m->reorder_time = t.reorder_time = m->now - ( test_random_below( 2 ) ? 60.5 : 60.0 );
             nc_messages_measure( m, sample );
             trips_note( &t, sample, m->now );
-            trips_compare( m, &t );
+            NUMBERS_SAME( m->rtt, t.rtt );
+            NUMBERS_SAME( m->rtt_variation, t.variation );
+            NUMBERS_SAME( m->jitter, t.jitter );
+            NUMBERS_SAME( m->rtt_latest, t.latest );
+            NUMBERS_SAME( m->rtt_min, t.least );
+            NUMBERS_SAME( m->rtt_min_time, t.least_time );
+            NUMBERS_SAME( m->reorder_seconds, t.reorder );
         }
-        m->bulk.count = 0;
         netcode_messages_destroy( m );
     }
 }
@@ -303,209 +278,446 @@ TEST( messages_timeouts )
     netcode_messages_destroy( m );
 }
 
-/* ---- delay: bulk gives way before anything is lost ---- */
+/* ---- the window: it follows what packets wait ---- */
 
-struct delay_t {
-    double now, start, rtt, sum, round, round_next, bulk, threshold, window;
-    uint32_t samples, transfers;
-};
-
-static void delay_judge( struct delay_t * d )
+/* One that has been running for a while: no start, no cut, 1 MB/s over 0.1 s. */
+static struct netcode_messages_t * numbers_running( int congestion )
 {
-    if ( d->samples < 4 || d->now - d->start < d->rtt )
-        return;
-    double mean = d->sum / d->samples;
-    if ( d->round <= 0.0 || mean < d->round )
-        d->round = mean;
-    if ( d->round_next <= 0.0 || mean < d->round_next )
-        d->round_next = mean;
-    double empty = d->round > 0.06 ? d->round : 0.06;
-    if ( d->transfers && d->round > 0.0 &&
-         ( d->bulk >= d->threshold ||
-           d->bulk >= d->window ) ) /* what grows shrinks, in proportion to what packets wait */
-        d->bulk = d->threshold = numbers_shrunk( d->bulk, 1.0 - 0.25 * ( mean - d->round ) / empty );
-    d->start = d->now;
-    d->sum = 0.0;
-    d->samples = 0;
+    struct netcode_messages_config_t config = *small_config();
+    config.congestion = congestion;
+    config.ping_seconds = -1.0;
+    config.window_packets = 1024;
+    struct netcode_messages_t * m = netcode_messages_create( &config, 0.0 );
+    m->now = 100.0;
+    m->rtt = m->rtt_latest = m->rtt_min = 0.1;
+    m->held_back = 1;
+    m->controller.is_starting = 0;
+    m->controller.window = 120000.0;
+    m->controller.step = 2400.0;
+    m->controller.base = m->controller.base_next = 0.1;
+    m->controller.base_time = m->controller.round_time = 99.0;
+    return m;
 }
 
-static void delay_give( struct netcode_messages_t * m, const struct delay_t * d )
+static nc_sent_t numbers_sent( double time, uint16_t bytes )
 {
-    m->now = d->now;
-    m->bulk_start = d->start;
-    m->rtt = d->rtt;
-    m->round_sum = d->sum;
-    m->round_samples = d->samples;
-    m->round_min = d->round;
-    m->round_min_next = d->round_next;
-    m->bulk_bytes = d->bulk;
-    m->bulk_threshold = d->threshold;
-    m->window_bytes = d->window;
-    m->bulk.count = d->transfers;
+    nc_sent_t sent;
+    memset( &sent, 0, sizeof( sent ) );
+    sent.time = time;
+    sent.bytes = (uint16_t) ( bytes | NC_SENT_IN_FLIGHT );
+    return sent;
 }
 
-TEST( messages_delay_is_judged )
+/* `count` round trips of `mean`, each off by `scatter`. */
+static void numbers_round( struct netcode_messages_t * m, uint32_t count, double mean, double scatter, double rate )
 {
-    static const double rounds[] = { 0.0, 0.0625, 0.03125, 0.046875, 0.25 };
-    static const double means[] = { 0.03125, 0.04, 0.0625, 0.078125, 0.0785, 0.09375, 0.0938, 0.125, 0.5, 2.0 };
-    static const double bulks[] = { 2400.0, 7200.0, 10000.0, 14400.0, 28800.0, 60000.0 };
-    static const double waits[] = { 0.125, 0.0625, 0.25 };
-    struct netcode_messages_t * m = numbers_open( 0 );
-    for ( int i = 0; i < 4000; i++ ) {
-        struct delay_t d;
-        d.start = 0.25 * test_random_below( 3 );
-        d.now = d.start + NUMBERS_PICK( waits );
-        d.rtt = 0.125;
-        d.samples = 2 + (uint32_t) test_random_below( 4 );
-        d.sum = d.samples * NUMBERS_PICK( means );
-        d.round = NUMBERS_PICK( rounds );
-        d.round_next = NUMBERS_PICK( rounds );
-        d.bulk = NUMBERS_PICK( bulks );
-        d.threshold = NUMBERS_PICK( bulks );
-        d.window = NUMBERS_PICK( bulks );
-        d.transfers = (uint32_t) test_random_below( 3 );
-        delay_give( m, &d );
-        nc_messages_judge_delay( m );
-        delay_judge( &d );
-        NUMBERS_SAME( m->bulk_bytes, d.bulk );
-        NUMBERS_SAME( m->round_min, d.round );
-        NUMBERS_SAME( m->round_min_next, d.round_next );
-        NUMBERS_SAME( m->bulk_start, d.start );
-        NUMBERS_SAME( m->round_sum, d.sum );
-        CHECK_EQ( m->round_samples, d.samples );
-        NUMBERS_SAME( m->bulk_threshold, d.threshold ); /* no doubling from here on */
-    }
-    m->bulk.count = 0;
-    netcode_messages_destroy( m );
+    m->controller.round_samples = count;
+    m->controller.round_sum = count * mean;
+    m->controller.round_off = count * scatter;
+    m->controller.round_rate = rate;
 }
-
-/* ---- windows ---- */
 
 TEST( messages_windows_grow )
 {
     static const struct {
-        int congestion, held;
-        double sent, in_flight, window, threshold, bulk, bulk_threshold, window_after, bulk_after;
+        int congestion, held, starting, settling, transfers;
+        double small_time, sent, in_flight, window, step, after;
     } rows[] = {
-        /* mode, held back, sent, in flight, window and threshold, bulk and threshold, both afterwards */
-        { 0, 0, 1.0, 6000.0, 12000.0, 1e300, 4800.0, 1e300, 12600.0, 4800.0 }, /* half of it is used */
-        { 0, 0, 1.0, 5999.0, 12000.0, 1e300, 4800.0, 1e300, 12000.0, 4800.0 }, /* not half */
-        { 0, 1, 1.0, 0.0, 12000.0, 1e300, 4800.0, 1e300, 12600.0, 4800.0 },    /* something had to wait */
-        { 0, 2, 1.0, 0.0, 12000.0, 1e300, 4800.0, 1e300, 12000.0, 5400.0 },    /* bulk had to wait */
-        { 0, 3, 1.0, 0.0, 12000.0, 12000.0, 4800.0, 4800.0, 12060.0, 4950.0 }, /* above the thresholds: slowly */
-        { 0, 3, 1.0, 0.0, 12000.0, 12001.0, 4800.0, 4801.0, 12600.0, 5400.0 }, /* just below them */
-        { 0, 3, 0.5, 0.0, 12000.0, 1e300, 4800.0, 1e300, 12000.0, 4800.0 },    /* sent before the last cut */
-        { 0, 3, 0.25, 0.0, 12000.0, 1e300, 4800.0, 1e300, 12000.0, 4800.0 },
-        { 0, 3, 1.0, 0.0, 19000.0, 1e300, 4800.0, 1e300, 19200.0, 5400.0 },    /* 16 packets are all there are */
-        { 0, 3, 1.0, 0.0, 2400.0, 1.0, 2800.0, 1e300, 2700.0, 2700.0 },        /* bulk within the whole */
-        { 1, 3, 1.0, 9999.0, 12000.0, 1e300, 4800.0, 1e300, 12000.0, 4800.0 }, /* FIXED */
-        { 2, 3, 1.0, 9999.0, 12000.0, 1e300, 4800.0, 1e300, 12000.0, 4800.0 }, /* NONE */
+        { 0, 0, 0, 0, 0, 0.0, 99.9, 60000.0, 120000.0, 2400.0, 120012.0 }, /* half of it is used */
+        { 0, 0, 0, 0, 0, 0.0, 99.9, 59999.0, 120000.0, 2400.0, 120000.0 }, /* not half */
+        { 0, 1, 0, 0, 0, 0.0, 99.9, 0.0, 120000.0, 2400.0, 120012.0 },     /* something had to wait */
+        { 0, 1, 0, 0, 0, 0.0, 99.9, 0.0, 120000.0, 1e6, 120300.0 },        /* half as much again at most */
+        { 0, 1, 0, 1, 0, 0.0, 99.9, 0.0, 120000.0, 2400.0, 120000.0 },     /* the queue drains */
+        { 0, 1, 0, 0, 0, 0.0, 50.0, 0.0, 120000.0, 2400.0, 120000.0 },     /* sent before the cut */
+        { 0, 1, 1, 0, 0, 0.0, 99.9, 0.0, 12000.0, 1200.0, 14400.0 },       /* the start: five times */
+        { 0, 1, 1, 0, 0, 0.0, 99.9, 0.0, 38399.0, 1200.0, 40799.0 },       /* until it is 32 packets */
+        { 0, 1, 1, 0, 0, 0.0, 99.9, 0.0, 38400.0, 1200.0, 39600.0 },       /* then three times */
+        { 0, 1, 1, 0, 1, 99.8, 99.9, 0.0, 38400.0, 1200.0, 38580.0 },      /* beside other messages: 1.3 times */
+        { 0, 1, 1, 0, 1, 99.7, 99.9, 0.0, 38400.0, 1200.0, 39600.0 },      /* they were a while ago */
+        { 0, 1, 1, 0, 0, 99.8, 99.9, 0.0, 38400.0, 1200.0, 39600.0 },      /* nothing but them */
+        { 0, 1, 1, 0, 0, 0.0, 99.9, 0.0, 1228700.0, 1200.0, 1228800.0 },   /* 1024 packets are all there are */
+        { 1, 1, 0, 0, 0, 0.0, 99.9, 99999.0, 120000.0, 2400.0, 120000.0 }, /* FIXED */
+        { 2, 1, 0, 0, 0, 0.0, 99.9, 99999.0, 120000.0, 2400.0, 120000.0 }, /* NONE */
     };
     for ( int i = 0; i < (int) ( sizeof( rows ) / sizeof( rows[0] ) ); i++ ) {
-        struct netcode_messages_t * m = numbers_open( rows[i].congestion );
-        m->recovery_start = 0.5;
+        struct netcode_messages_t * m = numbers_running( rows[i].congestion );
+        nc_sent_t sent = numbers_sent( rows[i].sent, 600 );
         m->held_back = rows[i].held;
-        m->window_bytes = rows[i].window;
-        m->threshold_bytes = rows[i].threshold;
-        m->bulk_bytes = rows[i].bulk;
-        m->bulk_threshold = rows[i].bulk_threshold;
-        nc_messages_grow( m, 600.0, rows[i].sent, rows[i].in_flight );
-        if ( !NUMBERS_SAME( m->window_bytes, rows[i].window_after ) ||
-             !NUMBERS_SAME( m->bulk_bytes, rows[i].bulk_after ) )
+        m->bulk.count = (uint32_t) rows[i].transfers;
+        m->small_time = rows[i].small_time;
+        m->in_flight = rows[i].in_flight;
+        m->controller.is_starting = rows[i].starting;
+        m->controller.settling = rows[i].settling;
+        m->controller.cut_time = 50.0;
+        m->controller.window = rows[i].window;
+        m->controller.step = rows[i].step;
+        nc_controller_acked( m, &sent );
+        if ( !NUMBERS_SAME( m->controller.window, rows[i].after ) )
             test_fail( __FILE__, __LINE__, "row %d", i );
+        NUMBERS_SAME( m->controller.delivered, 600.0 );
+        CHECK_EQ( m->controller.round_settled, 1 );
+        m->bulk.count = 0;
         netcode_messages_destroy( m );
     }
 }
 
-/* The first packet of a connection may already open the window, and the loss of it close it. */
+/* The first packet of a connection may already open the window. */
 TEST( messages_windows_move_from_the_start )
 {
-    for ( int lost = 0; lost < 2; lost++ ) {
-        struct netcode_messages_t * m = netcode_messages_create( NULL, -5.0 );
-        NUMBERS_SAME( m->window_bytes, 12000.0 );
-        NUMBERS_SAME( m->bulk_bytes, 4800.0 );
-        NUMBERS_SAME( m->bulk_start, -5.0 ); /* delays are judged from here on */
-        m->held_back = NC_HELD_SMALL;
-        if ( lost )
-            nc_messages_cut( m, -5.0 );
-        else
-            nc_messages_grow( m, 600.0, -5.0, 0.0 );
-        NUMBERS_SAME( m->window_bytes, lost ? 6000.0 : 12600.0 );
-        netcode_messages_destroy( m );
-    }
+    struct netcode_messages_t * m = netcode_messages_create( NULL, -5.0 );
+    nc_sent_t sent = numbers_sent( -5.0, 600 );
+    NUMBERS_SAME( m->controller.window, 12000.0 );
+    NUMBERS_SAME( m->controller.round_time, -5.0 ); /* delays are judged from here on */
+    m->held_back = 1;
+    nc_controller_acked( m, &sent );
+    NUMBERS_SAME( m->controller.window, 14400.0 );
+    netcode_messages_destroy( m );
 }
 
-TEST( messages_windows_are_cut )
-{
-    static const struct {
-        int congestion;
-        double sent, window, bulk, window_after, bulk_after;
-    } rows[] = {
-        { 0, 1.0, 12000.0, 6000.0, 6000.0, 3000.0 },  { 0, 0.5, 12000.0, 6000.0, 12000.0, 6000.0 },
-        { 0, 1.0, 4700.0, 4700.0, 2400.0, 2400.0 },   { 0, 1.0, 4900.0, 4900.0, 2450.0, 2450.0 },
-        { 1, 1.0, 12000.0, 6000.0, 12000.0, 6000.0 }, { 2, 1.0, 12000.0, 6000.0, 12000.0, 6000.0 },
-    };
-    for ( int i = 0; i < 6; i++ ) {
-        struct netcode_messages_t * m = numbers_open( rows[i].congestion );
-        int cut = rows[i].window_after < rows[i].window;
-        m->now = 2.0;
-        m->recovery_start = 0.5;
-        m->window_bytes = rows[i].window;
-        m->bulk_bytes = rows[i].bulk;
-        nc_messages_cut( m, rows[i].sent );
-        NUMBERS_SAME( m->window_bytes, rows[i].window_after );
-        NUMBERS_SAME( m->bulk_bytes, rows[i].bulk_after );
-        NUMBERS_SAME( m->recovery_start, cut ? 2.0 : 0.5 );
-        NUMBERS_SAME( m->threshold_bytes, cut ? m->window_bytes : 1e300 );
-        NUMBERS_SAME( m->bulk_threshold, cut ? m->bulk_bytes : 1e300 );
-        netcode_messages_destroy( m );
-    }
-}
-
-/*  A lost packet cuts the window where that was in use: half of it by others than transfers; or where it held a part of
-    one. Each is one more of 64 that were lost, each that is heard one less. */
+/* What is beyond the link's own losses cuts the window: more than two, and 3 % or 1.5 times what it lost after cuts. */
 TEST( messages_losses_that_count )
 {
     static const struct {
-        uint16_t flags;
-        double in_flight, bulk_in_flight, window_after;
+        int congestion;
+        double sent, in_flight, cut_time, relief_count, relief_lost;
+        uint32_t lost, settled;
+        double after;
     } rows[] = {
-        { 0, 6000.0, 0.0, 6000.0 },
-        { 0, 5999.0, 0.0, 12000.0 },
-        { 0, 9000.0, 3000.0, 6000.0 },
-        { 0, 9000.0, 3001.0, 12000.0 },
-        { NC_SENT_BULK, 600.0, 600.0, 6000.0 },
-        { NC_SENT_LIMIT, 600.0, 0.0, 12000.0 },
+        { 0, 99.9, 60000.0, 50.0, 0.0, 0.0, 1, 10, 120000.0 },     /* the second */
+        { 0, 99.9, 60000.0, 50.0, 0.0, 0.0, 2, 10, 84000.0 },      /* the third of eleven: 2.33 are its own */
+        { 0, 99.9, 60000.0, 50.0, 0.0, 0.0, 4, 99, 120000.0 },     /* the fifth of 100: 5 are */
+        { 0, 99.9, 60000.0, 50.0, 0.0, 0.0, 5, 99, 84000.0 },      /* the sixth */
+        { 0, 99.9, 60000.0, 50.0, 1000.0, 50.0, 8, 99, 120000.0 }, /* 5 % after cuts: 7.5 and 2 are */
+        { 0, 99.9, 60000.0, 50.0, 1000.0, 50.0, 9, 99, 84000.0 },
+        { 0, 99.9, 60000.0, 50.0, 1000.0, 500.0, 16, 99, 120000.0 }, /* never more than 15 % */
+        { 0, 99.9, 60000.0, 50.0, 1000.0, 500.0, 17, 99, 84000.0 },
+        { 0, 99.9, 59999.0, 50.0, 0.0, 0.0, 50, 99, 120000.0 },  /* the window was not what held it */
+        { 0, 50.0, 60000.0, 50.0, 0.0, 0.0, 50, 99, 120000.0 },  /* sent before the cut */
+        { 0, 99.9, 60000.0, 99.85, 0.0, 0.0, 50, 99, 120000.0 }, /* one cut in two round trips */
+        { 0, 99.9, 60000.0, 99.79, 0.0, 0.0, 50, 99, 84000.0 },
+        { 1, 99.9, 60000.0, 50.0, 0.0, 0.0, 50, 99, 120000.0 }, /* FIXED */
+        { 2, 99.9, 60000.0, 50.0, 0.0, 0.0, 50, 99, 120000.0 }, /* NONE */
+    };
+    for ( int i = 0; i < (int) ( sizeof( rows ) / sizeof( rows[0] ) ); i++ ) {
+        struct netcode_messages_t * m = numbers_running( rows[i].congestion );
+        nc_sent_t sent = numbers_sent( rows[i].sent, 600 );
+        int cut = rows[i].after < 120000.0;
+        m->in_flight = rows[i].in_flight;
+        m->controller.speed = 8.0;
+        m->controller.is_starting = 1;
+        m->controller.cut_time = rows[i].cut_time;
+        m->controller.relief_count = rows[i].relief_count;
+        m->controller.relief_lost = rows[i].relief_lost;
+        m->controller.round_lost = rows[i].lost;
+        m->controller.round_settled = rows[i].settled;
+        nc_controller_lost( m, &sent );
+        if ( !NUMBERS_SAME( m->controller.window, rows[i].after ) )
+            test_fail( __FILE__, __LINE__, "row %d", i );
+        NUMBERS_SAME( m->controller.cut_time, cut ? 100.0 : rows[i].cut_time );
+        NUMBERS_SAME( m->controller.speed, cut ? 1.0 : 8.0 );
+        CHECK_EQ( m->controller.is_starting, !cut );
+        CHECK_EQ( m->controller.undo_losses, cut ? rows[i].lost + 1 : 1 );
+        netcode_messages_destroy( m );
+    }
+}
+
+/* Packets sent in the round trip after a cut show what the link loses by itself. */
+TEST( messages_losses_of_the_link_itself )
+{
+    struct netcode_messages_t * m = numbers_running( 0 );
+    m->controller.cut_time = 50.0;
+    for ( int i = 0; i < 4; i++ ) {
+        static const double times[] = { 50.0, 50.05, 50.09, 50.11 };
+        nc_sent_t sent = numbers_sent( times[i], 600 );
+        nc_controller_count( m, &sent, 1 );
+        nc_controller_count( m, &sent, 0 );
+    }
+    NUMBERS_SAME( m->controller.relief_count, 4.0 );
+    NUMBERS_SAME( m->controller.relief_lost, 2.0 );
+    CHECK( m->controller.round_settled == 8 && m->controller.round_lost == 4 );
+    m->controller.relief_count = 1001.0;
+    m->controller.relief_lost = 4.0;
+    nc_sent_t sent = numbers_sent( 50.05, 600 );
+    nc_controller_count( m, &sent, 1 ); /* what is older counts half */
+    NUMBERS_SAME( m->controller.relief_count, 501.5 );
+    NUMBERS_SAME( m->controller.relief_lost, 3.0 );
+    netcode_messages_destroy( m );
+}
+
+TEST( messages_cuts_are_undone )
+{
+    for ( int lost = 1; lost < 5; lost++ ) {
+        struct netcode_messages_t * m = numbers_running( 0 );
+        m->controller.undo_losses = (uint32_t) lost;
+        m->controller.undo_window = 150000.0;
+        m->controller.was_starting = lost & 1;
+        for ( int i = 0; i < lost; i++ ) {
+            NUMBERS_SAME( m->controller.window, 120000.0 );
+            CHECK( !m->controller.is_starting );
+            nc_controller_undo( m );
+        }
+        NUMBERS_SAME( m->controller.window, 150000.0 );
+        CHECK_EQ( m->controller.is_starting, lost & 1 );
+        m->controller.window = 160000.0;
+        nc_controller_undo( m ); /* no loss is left */
+        m->controller.undo_losses = 1;
+        nc_controller_undo( m ); /* it has grown beyond since */
+        NUMBERS_SAME( m->controller.window, 160000.0 );
+        netcode_messages_destroy( m );
+    }
+}
+
+/* An independent account of a round trip's judgement, for a connection that neither starts nor settles. */
+TEST( messages_delay_is_judged )
+{
+    static const double bases[] = { 0.0, 0.02, 0.0625, 0.1, 0.25 }, means[] = { 0.02, 0.0625, 0.0701, 0.11, 0.5, 2.0 };
+    static const double scatters[] = { 0.0, 0.001, 0.01 }, waits[] = { 0.09, 0.1001, 0.125 };
+    static const double windows[] = { 2400.0, 12000.0, 120000.0, 480000.0 };
+    for ( int i = 0; i < 4000; i++ ) {
+        struct netcode_messages_t * m = numbers_running( 0 );
+        double base = NUMBERS_PICK( bases ), mean = NUMBERS_PICK( means ), passed = NUMBERS_PICK( waits );
+        double window = NUMBERS_PICK( windows ), speed = 1.0 + test_random_below( 3 );
+        uint32_t count = 3 + (uint32_t) test_random_below( 30 );
+        double scatter = NUMBERS_PICK( scatters ), noise = scatter / sqrt( count );
+        int judged = count >= 4 && passed >= m->rtt, held = (int) test_random_below( 2 );
+        m->controller.base = base;
+        m->controller.window = window;
+        m->controller.speed = speed;
+        m->controller.round_time = m->now - passed;
+        m->controller.base_time = m->now - 10.0;
+        m->held_back = held;
+        numbers_round( m, count, mean, scatter, 1e6 );
+        nc_controller_judge( m );
+
+        if ( judged ) {
+            base = base <= 0.0 || mean + noise < base ? mean + noise : base;
+            double wait = mean - noise - base, part = 0.25 * wait / ( base > 0.06 ? base : 0.06 );
+            speed = held && wait < 0.004 && wait < base / 16.0 ? 2.0 * speed : 1.0;
+            part = part < 0.0 ? 0.0 : part > 0.5 ? 0.5 : part;
+            window = window * ( 1.0 - part ) > 2400.0 ? window * ( 1.0 - part ) : 2400.0;
+            double step = sqrt( window * 1200.0 ) / 2.0;
+            NUMBERS_SAME( m->controller.wait, wait );
+            CHECK_NEAR( m->controller.step, speed * ( step > 1200.0 ? step : 1200.0 ), 1e-6 * step );
+        }
+        CHECK_NEAR( m->controller.window, window, 1e-6 * window );
+        NUMBERS_SAME( m->controller.speed, speed );
+        NUMBERS_SAME( m->controller.base, base );
+        CHECK_EQ( m->controller.round_samples, judged ? 0 : count );
+        NUMBERS_SAME( m->controller.round_time, judged ? m->now : m->now - passed );
+        netcode_messages_destroy( m );
+    }
+}
+
+/* The start ends when packets wait, even within a round trip, and what they brought in an empty one is the window. */
+TEST( messages_starts_end )
+{
+    static const struct {
+        uint32_t count;
+        double mean, passed, rate;
+        int starting;
+        double after;
+    } rows[] = {
+        { 8, 0.1126, 0.02, 500e3, 0, 50000.0 },  /* 12.6 ms of 100 */
+        { 8, 0.1124, 0.02, 500e3, 1, 120000.0 }, /* not an eighth */
+        { 7, 0.1126, 0.02, 500e3, 1, 120000.0 }, /* too few to tell */
+        { 8, 0.1126, 0.02, 2e6, 0, 200000.0 },   /* the rate is believed, beyond 0.7 of the window, too */
+        { 8, 0.2, 0.2, 500e3, 0, 50000.0 },      { 8, 0.1, 0.2, 500e3, 1, 120000.0 },
     };
     for ( int i = 0; i < 6; i++ ) {
+        struct netcode_messages_t * m = numbers_running( 0 );
+        m->controller.is_starting = 1;
+        m->controller.round_time = m->now - rows[i].passed;
+        numbers_round( m, rows[i].count, rows[i].mean, 0.0, rows[i].rate );
+        nc_controller_judge( m );
+        if ( !NUMBERS_SAME( m->controller.window, rows[i].after ) )
+            test_fail( __FILE__, __LINE__, "row %d", i );
+        CHECK_EQ( m->controller.is_starting, rows[i].starting );
+        CHECK_EQ( m->controller.settling, rows[i].starting ? 0 : 2 );
+        netcode_messages_destroy( m );
+    }
+}
+
+/* In the two round trips after a start the window may rise to what the link has carried, and is not judged. */
+TEST( messages_windows_settle )
+{
+    struct netcode_messages_t * m = numbers_running( 0 );
+    m->controller.settling = 2;
+    m->controller.window = 50000.0;
+    for ( int i = 0; i < 3; i++ ) {
+        static const double rates[] = { 800e3, 600e3, 900e3 }, windows[] = { 80000.0, 80000.0, 60000.0 };
+        m->now += 0.2;
+        numbers_round( m, 10, 0.2, 0.0, rates[i] );
+        nc_controller_judge( m );
+        NUMBERS_SAME( m->controller.window,
+                      windows[i] ); /* at last, by a quarter of the wait, which is as long as the way */
+        CHECK_EQ( m->controller.settling, i == 0 );
+    }
+    netcode_messages_destroy( m );
+}
+
+/* Every ten seconds the queue drains, so that the way is measured anew; and only where the window holds something back. */
+TEST( messages_queues_are_drained )
+{
+    for ( int held = 0; held < 2; held++ ) {
+        struct netcode_messages_t * m = numbers_running( 0 );
+        m->controller.base_time = 89.9;
+        m->held_back = held;
+        numbers_round( m, 10, 0.1, 0.0, 1e6 );
+        nc_controller_judge( m );
+        NUMBERS_SAME( m->controller.window, held ? 60000.0 : 120000.0 );
+        CHECK_EQ( m->controller.settling, held ? 2 : 0 );
+        if ( held ) {
+            NUMBERS_SAME( m->controller.base_time, 100.0 );
+            for ( int i = 0; i < 2; i++ ) { /* a way that has become longer, say */
+                NUMBERS_SAME( m->controller.window, 60000.0 );
+                m->now += 0.2;
+                numbers_round( m, 10, i ? 0.13 : 0.15, 0.0, 1e6 );
+                nc_controller_judge( m );
+            }
+            NUMBERS_SAME( m->controller.window, 102000.0 ); /* 0.85 of what it was */
+            NUMBERS_SAME( m->controller.base, 0.13 );
+            NUMBERS_SAME( m->controller.saved, 0.0 );
+        }
+        netcode_messages_destroy( m );
+    }
+}
+
+/* Never below two packets, nor below what the least rate needs in a round trip. */
+TEST( messages_windows_have_a_floor )
+{
+    struct netcode_messages_t * m = numbers_running( 0 );
+    nc_controller_set( m, 1.0 );
+    NUMBERS_SAME( m->controller.window, 2400.0 );
+    m->rtt = 0.5;
+    nc_controller_set( m, 1.0 );
+    NUMBERS_SAME( m->controller.window, 8000.0 ); /* 16,000 bytes a second */
+    nc_controller_set( m, 1e9 );
+    NUMBERS_SAME( m->controller.window, 1024.0 * 1200.0 );
+    netcode_messages_destroy( m );
+    for ( double value = 1.0; value < 2e9; value *= 1.7 )
+        CHECK_NEAR( nc_real_root( value ), sqrt( value ), 1e-9 * value );
+}
+
+/* Each loss is one more of 64 and of 512 that were lost, each packet that is heard one less. */
+TEST( messages_losses_are_measured )
+{
+    for ( int limit = 0; limit < 2; limit++ ) {
         struct netcode_messages_t * m = numbers_open( 0 );
-        m->recovery_start = -1.0;
         m->packets_in_flight = 2;
         m->sent_end = 2;
         m->limit_due = 0;
+        m->in_flight = 1500.0;
+        m->bulk_in_flight = 600.0;
         for ( uint32_t k = 0; k < 2; k++ ) {
             nc_sent_t * sent = nc_sent_at( m, k );
-            memset( sent, 0, sizeof( *sent ) );
+            *sent = numbers_sent( 0.0, 600 );
             sent->number = k;
-            sent->bytes = (uint16_t) ( 600 | NC_SENT_IN_FLIGHT | rows[i].flags );
+            sent->bytes |= (uint16_t) ( limit ? NC_SENT_LIMIT : 0 );
         }
-        m->in_flight = rows[i].in_flight;
-        m->bulk_in_flight = rows[i].bulk_in_flight;
+        nc_sent_at( m, 0 )->bytes |= NC_SENT_BULK;
         nc_sent_lost( m, nc_sent_at( m, 0 ) );
-        NUMBERS_SAME( m->window_bytes, rows[i].window_after );
-        NUMBERS_SAME( m->in_flight, rows[i].in_flight - 600.0 );
-        NUMBERS_SAME( m->bulk_in_flight, rows[i].bulk_in_flight - ( rows[i].flags & NC_SENT_BULK ? 600.0 : 0.0 ) );
+        NUMBERS_SAME( m->in_flight, 900.0 );
+        NUMBERS_SAME( m->bulk_in_flight, 0.0 );
         NUMBERS_SAME( m->loss_sent, 1.0 / 64.0 );
-        CHECK_EQ( m->limit_due, rows[i].flags == NC_SENT_LIMIT );
+        NUMBERS_SAME( m->loss_long, 1.0 / 512.0 );
+        CHECK_EQ( m->limit_due, limit );
         CHECK( m->packets_in_flight == 1 && m->stats.packets_lost == 1 );
-        double window = m->window_bytes;
-        m->held_back = NC_HELD_SMALL;
         nc_sent_acked( m, nc_sent_at( m, 1 ) );
+        NUMBERS_SAME( m->in_flight, 300.0 );
         NUMBERS_SAME( m->loss_sent, 63.0 / 64.0 / 64.0 );
-        NUMBERS_SAME( m->window_bytes, window < 12000.0 ? window : 12600.0 );
+        NUMBERS_SAME( m->loss_long, 511.0 / 512.0 / 512.0 );
         CHECK_EQ( m->packets_in_flight, 0 );
+
+        m->rtt = m->rtt_min = 0.1;
+        nc_sent_acked( m, nc_sent_at( m, 0 ) ); /* late: packets may overtake it by a quarter of a round trip more */
+        CHECK_EQ( m->stats.packets_lost_spuriously, 1 );
+        NUMBERS_SAME( m->reorder_seconds, 0.035 );
+        NUMBERS_SAME( m->reorder_time, m->now );
         netcode_messages_destroy( m );
     }
+}
+
+/* The rate of a round trip is the best that one of its packets saw: what was acknowledged while it was on its way. */
+TEST( messages_rate_of_a_round_trip )
+{
+    struct netcode_messages_t * m = numbers_running( 0 );
+    static const struct {
+        double delivered, time, rate, sum, off;
+        uint32_t before;
+    } rows[] = { { 200000.0, 99.9, 1e6, 0.09, 0.01, 100000 },
+                 { 250000.0, 99.8, 1e6, 0.18, 0.02, 100000 },
+                 { 4294967301.0, 99.9, 1e6, 0.27, 0.03, 4294967201u }, /* over 2^32 */
+                 { 400000.0, 99.99, 1e7, 0.36, 0.04, 300000 } };
+    for ( int i = 0; i < 4; i++ ) {
+        nc_sent_t sent = numbers_sent( rows[i].time, 600 );
+        sent.delivered = rows[i].before;
+        m->controller.delivered = rows[i].delivered;
+        nc_controller_sample( m, &sent, 0.09 );
+        CHECK_NEAR( m->controller.round_rate, rows[i].rate, 1.0 );
+        NUMBERS_SAME( m->controller.round_sum, rows[i].sum );
+        CHECK_NEAR( m->controller.round_off, rows[i].off, 1e-9 );
+        CHECK_EQ( m->controller.round_samples, i + 1 );
+    }
+    netcode_messages_destroy( m );
+}
+
+/* A small message that was lost is sent again, and once more in the next flight, unless it has arrived by then. */
+TEST( messages_lost_ones_are_sent_twice )
+{
+    static const struct {
+        int bytes, repeats, acked, twice;
+    } rows[] = { { 4, 1, 0, 1 }, { 128, 1, 0, 1 }, { 129, 1, 0, 0 }, { 4, 2, 0, 0 }, { 4, 1, 1, 0 } };
+    for ( int i = 0; i < 5; i++ ) {
+        struct netcode_messages_t * m = netcode_messages_create( small_config(), 0.0 );
+        struct craft_t craft;
+        m->repeats = NETCODE_MESSAGES_REPEATS_NEVER;
+        for ( int k = 0; k < 2; k++ ) {
+            netcode_messages_send( m, 0, NETCODE_MESSAGE_RELIABLE, flow_data, k ? 4 : rows[i].bytes );
+            CHECK_EQ( messages_drain( m, 0.02 * k ), 1 );
+        }
+        netcode_messages_set_time( m, 0.12 );
+        craft_begin( &craft, 0, 1, 0 );
+        craft.data[0] = 0x11;
+        CHECK_EQ( craft_give( &craft, m ), NETCODE_MESSAGES_DROP_NONE );
+        CHECK( m->lost_head != 0 );
+        m->repeats = rows[i].repeats;
+        CHECK_EQ( messages_drain( m, 0.121 ), 1 );
+        CHECK( m->stats.reliable_retries_total == 1 && m->stats.messages_repeated == 0 );
+        if ( rows[i].acked ) {
+            craft_begin( &craft, 1, 2, 1 );
+            craft.data[0] = 0x11;
+            CHECK_EQ( craft_give( &craft, m ), NETCODE_MESSAGES_DROP_NONE );
+        }
+        CHECK_EQ( messages_drain( m, 0.14 ), rows[i].twice );
+        CHECK_EQ( m->stats.messages_repeated, rows[i].twice );
+        CHECK_EQ( m->stats.reliable_retries_total, 1 );
+        CHECK_EQ( messages_drain( m, 0.16 ), 0 );
+        CHECK_EQ( m->lost_head, 0 );
+        messages_check( m );
+        netcode_messages_destroy( m );
+    }
+}
+
+/* How often small messages are repeated, by loss and by choice. */
+TEST( messages_repeats_follow_losses )
+{
+    static const struct {
+        int choice;
+        double loss;
+        uint32_t transfers, repeats;
+    } rows[] = { { 0, 0.0, 0, 0 },  { 0, 0.0009, 0, 0 }, { 0, 0.001, 0, 1 }, { 0, 0.0199, 0, 1 },
+                 { 0, 0.02, 0, 2 }, { 0, 0.0, 1, 1 },    { 0, 0.02, 3, 2 },  { 1, 0.0, 0, 2 },
+                 { 1, 0.5, 1, 2 },  { 2, 0.5, 0, 0 },    { 2, 0.5, 1, 0 } };
+    struct netcode_messages_t * m = numbers_open( 0 );
+    for ( int i = 0; i < (int) ( sizeof( rows ) / sizeof( rows[0] ) ); i++ ) {
+        m->repeats = rows[i].choice;
+        m->loss_long = rows[i].loss;
+        m->bulk.count = rows[i].transfers;
+        if ( !CHECK_EQ( nc_messages_repeats( m ), rows[i].repeats ) )
+            test_fail( __FILE__, __LINE__, "row %d", i );
+    }
+    m->bulk.count = 0;
+    netcode_messages_destroy( m );
 }
 
 /* What an ack measures: the round trip of the newest packet less what the other side held it back, and the sum of all. */
@@ -536,8 +748,8 @@ TEST( messages_acks_measure )
             nc_sent_at( m, k )->time = 0.015625 * k;
         m->next_number = 4;
         messages_skip_nothing( m );
-        nc_messages_set_time( m, 0.125 );
-        m->bulk_start = 1.0; /* nothing is judged yet */
+        netcode_messages_set_time( m, 0.125 );
+        m->controller.round_time = 1.0; /* nothing is judged yet */
         m->rtt = m->rtt_latest = 0.0;
         craft_begin( &craft, 0, rows[i].ack, rows[i].bits );
         craft.data[0] = 0x31;
@@ -545,8 +757,8 @@ TEST( messages_acks_measure )
         CHECK_EQ( craft_give( &craft, m ), NETCODE_MESSAGES_DROP_NONE );
         NUMBERS_SAME( m->rtt, rows[i].rtt );
         NUMBERS_SAME( m->peer_delay, rows[i].peer_delay );
-        NUMBERS_SAME( m->round_sum, rows[i].sum );
-        CHECK_EQ( m->round_samples, rows[i].samples );
+        NUMBERS_SAME( m->controller.round_sum, rows[i].sum );
+        CHECK_EQ( m->controller.round_samples, rows[i].samples );
         CHECK_EQ( m->newest_acked, rows[i].ack );
         netcode_messages_destroy( m );
     }
@@ -564,49 +776,47 @@ TEST( messages_rates )
     for ( int i = 0; i < 6; i++ ) {
         struct netcode_messages_t * m = numbers_open( rows[i].congestion );
         m->rtt = rows[i].rtt;
-        NUMBERS_SAME( nc_messages_rate( m, rows[i].window ), rows[i].rate );
+        m->controller.window = rows[i].window;
+        NUMBERS_SAME( nc_messages_rate( m ), rows[i].rate );
         netcode_messages_destroy( m );
     }
-    NUMBERS_SAME( nc_tokens_filled( -500.0, 1000.0, 0.25, 0.03 ), -250.0 );
-    NUMBERS_SAME( nc_tokens_filled( 2300.0, 1000.0, 0.25, 0.03 ), 2400.0 );   /* two packets may always be saved */
-    NUMBERS_SAME( nc_tokens_filled( 2300.0, 100000.0, 0.01, 0.03 ), 3000.0 ); /* or 30 ms of the rate */
-    NUMBERS_SAME( nc_tokens_filled( 2300.0, 1e6, 0.002, 0.01 ), 4300.0 );
-    NUMBERS_SAME( nc_tokens_filled( 2300.0, 1e6, 0.009, 0.01 ), 10000.0 );      /* of bulk 10 */
-    NUMBERS_SAME( nc_tokens_filled( 2300.0, 100000.0, 0.125, 0.03 ), 12500.0 ); /* or the time that has passed */
-    NUMBERS_SAME( nc_tokens_filled( 2300.0, 100000.0, 1.0, 0.03 ), 25000.0 );   /* but never more than 250 ms */
-    NUMBERS_SAME( nc_tokens_filled( 0.0, 1e6, 0.001, 0.03 ), 1000.0 );
+    struct netcode_messages_t * m = numbers_open( 0 );
+    m->rtt = 0.5;
+    m->controller.window = 2400.0;
+    NUMBERS_SAME( nc_messages_rate( m ), 16000.0 ); /* never less, unless the config says so */
+    m->least_rate = 100.0;
+    NUMBERS_SAME( nc_messages_rate( m ), 6000.0 );
+    netcode_messages_destroy( m );
 }
 
-/* Time fills both buckets, each at its own rate. */
+/* Time fills the bucket, which holds a tick's worth. */
 TEST( messages_tokens_are_filled )
 {
     struct netcode_messages_t * m = numbers_open( 0 );
     m->rtt = 0.125;
-    m->window_bytes = 10000.0; /* 100,000 bytes a second */
-    m->bulk_bytes = 2500.0;    /* 25,000 */
-    m->tokens = m->bulk_tokens = -3000.0;
+    m->controller.window = 10000.0; /* 100,000 bytes a second */
+    m->tokens = -3000.0;
     for ( int i = 1; i <= 4; i++ ) {
         netcode_messages_update( m, 0.01 * i );
         NUMBERS_SAME( m->tokens, -3000.0 + 1000.0 * i );
-        NUMBERS_SAME( m->bulk_tokens, -3000.0 + 250.0 * i );
     }
     netcode_messages_update( m, 0.04 ); /* no time has passed */
     netcode_messages_update( m, 0.01 );
     NUMBERS_SAME( m->tokens, 1000.0 );
-    m->bulk_bytes = 12500.0; /* 125,000 */
-    m->tokens = m->bulk_tokens = 2300.0;
-    netcode_messages_update( m, m->caller_time + 0.02 );
-    NUMBERS_SAME( m->tokens, 3000.0 );                  /* 30 ms are saved */
-    NUMBERS_SAME( m->bulk_tokens, 2500.0 );             /* of bulk not more than the tick */
-    netcode_messages_update( m, m->caller_time + 0.1 ); /* late: half of the window */
-    NUMBERS_SAME( m->bulk_tokens, 6250.0 );
-    m->rtt = 0.0125;
-    netcode_messages_update( m, m->caller_time + 0.1 ); /* or a tick's, where round trips are shorter than ticks */
-    NUMBERS_SAME( m->bulk_tokens, 21250.0 );
+    m->tokens = 2300.0;
+    netcode_messages_update( m, m->caller_time + 0.002 );
+    NUMBERS_SAME( m->tokens, 2400.0 ); /* two packets may always be saved */
+    netcode_messages_update( m, m->caller_time + 0.1 );
+    NUMBERS_SAME( m->tokens, 10000.0 ); /* or the time that has passed */
+    netcode_messages_update( m, m->caller_time + 1.0 );
+    NUMBERS_SAME( m->tokens, 25000.0 ); /* but never more than 250 ms */
+    m->rtt = 0.0125;                    /* 1 MB/s */
+    netcode_messages_update( m, m->caller_time + 0.001 );
+    NUMBERS_SAME( m->tokens, 17000.0 ); /* 17 ms are a tick */
     m->congestion = NETCODE_MESSAGES_CONGESTION_FIXED;
-    m->fixed_rate = 1e6;
+    m->fixed_rate = 2e6;
     netcode_messages_update( m, m->caller_time + 0.1 ); /* a fixed rate knows no window */
-    NUMBERS_SAME( m->bulk_tokens, 100000.0 );
+    NUMBERS_SAME( m->tokens, 200000.0 );
     netcode_messages_destroy( m );
 }
 
@@ -656,7 +866,7 @@ TEST( messages_statistics_by_name )
     m->loss_sent = 0.7;
     m->rate_sent = 0.8;
     m->rate_received = 0.9;
-    m->window_bytes = 1.1;
+    m->controller.window = 1.1;
     m->in_flight = 1.2;
     m->out.used = 96;
     m->in.used = 128;
@@ -810,7 +1020,7 @@ TEST( messages_deadlines_of_what_is_due )
     deadline_is( m, 10.5 );
 }
 
-/* One reliable message under way, and then one lost: the timeout, and 9/8 of the round trip. */
+/* One reliable message under way, and then one lost: the timeout, and 10 ms after the round trip. */
 TEST( messages_deadlines_of_what_is_under_way )
 {
     struct craft_t craft;
@@ -825,16 +1035,18 @@ TEST( messages_deadlines_of_what_is_under_way )
     craft.data[0] = 0x11;
     CHECK_EQ( craft_give( &craft, m ), NETCODE_MESSAGES_DROP_NONE );
     m->rtt_variation = 1.0;
-    CHECK_NEAR( netcode_messages_next_deadline( m ), 10.0703125, 1e-9 );
+    CHECK_NEAR( netcode_messages_next_deadline( m ), 10.0725, 1e-9 );
     m->rtt = 0.0625;
     m->rtt_latest = 0.125; /* the larger of both */
-    CHECK_NEAR( netcode_messages_next_deadline( m ), 10.140625, 1e-9 );
+    CHECK_NEAR( netcode_messages_next_deadline( m ), 10.135, 1e-9 );
     m->rtt = 30.0; /* two seconds at most */
     m->last_asked = 20.0;
+    CHECK_NEAR( netcode_messages_next_deadline( m ), 12.01, 1e-9 );
+    m->reorder_seconds = 0.25; /* packets were seen to overtake others by more */
     CHECK_NEAR( netcode_messages_next_deadline( m ), 12.25, 1e-9 );
-    m->rtt = m->rtt_latest = 1e-6; /* and two milliseconds at least */
+    m->rtt = m->rtt_latest = 1e-6;
     m->now = m->caller_time = 10.001;
-    deadline_is( m, 10.002 );
+    deadline_is( m, 10.250001 );
 }
 
 /* The same as what is done: at the time that was said it is lost, and not a moment before. */
@@ -847,9 +1059,9 @@ TEST( messages_lost_at_the_deadline )
     craft_begin( &craft, 0, 1, 0 );
     craft.data[0] = 0x11;
     CHECK_EQ( craft_give( &craft, m ), NETCODE_MESSAGES_DROP_NONE );
-    netcode_messages_update( m, 10.140624 );
+    netcode_messages_update( m, 10.134999 );
     CHECK_EQ( m->stats.packets_lost, 0 );
-    netcode_messages_update( m, 10.140625 );
+    netcode_messages_update( m, 10.135001 );
     CHECK_EQ( m->stats.packets_lost, 1 );
     netcode_messages_destroy( m );
 }
@@ -875,18 +1087,16 @@ TEST( messages_deadlines_of_what_waits )
         deadline_open( -1.0 ); /* what the window holds back waits for an ack, not for time */
     netcode_messages_send( m, 2, NETCODE_MESSAGE_UNRELIABLE, "a", 1 );
     m->fresh = 0;
-    deadline_is( m, 10.5 );                  /* until its time is over */
-    for ( int bulk = 0; bulk < 2; bulk++ ) { /* but what the rate holds back does */
-        m = deadline_open( -1.0 );
-        netcode_messages_send( m, 2, NETCODE_MESSAGE_UNRELIABLE, "a", 1 );
-        m->fresh = 0;
-        *( bulk ? &m->bulk_tokens : &m->tokens ) = 0.0;
-        deadline_is( m, 10.001 );
-    }
+    deadline_is( m, 10.5 );    /* until its time is over */
+    m = deadline_open( -1.0 ); /* but what the rate holds back does */
+    netcode_messages_send( m, 2, NETCODE_MESSAGE_UNRELIABLE, "a", 1 );
+    m->fresh = 0;
+    m->tokens = 0.0;
+    deadline_is( m, 10.001 );
     m = deadline_open( -1.0 );
     netcode_messages_send( m, 2, NETCODE_MESSAGE_UNRELIABLE, "a", 1 );
     m->fresh = 0;
-    m->tokens = m->bulk_tokens = 0.5; /* it lets a packet go */
+    m->tokens = 0.5; /* it lets a packet go */
     deadline_is( m, 10.5 );
     m = deadline_open( -1.0 ); /* and where nothing waits there is nothing to hold back */
     m->tokens = -100.0;
