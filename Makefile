@@ -88,6 +88,7 @@ help-all: help-few
 	@echo "make bench-messages                 what messages cost for a packet, a message and a connection"
 	@echo "make bench-plot                     the picture of make bench: build/bench.svg (gnuplot)"
 	@echo "make fairness   what players hear while one attacker floods their server, over 640 settings (2 min); FAIRNESS=--short, --real over loopback"
+	@echo "make network    how messages fare on bad paths, beside a game, each other and TCP, in virtual time (10 s); NETWORK=\"--verbose cells\""
 	@echo "make instructions                   what a refused datagram costs, counted by valgrind"
 	@echo "make threads    servers on four threads share a port, under the thread sanitizer (Linux)"
 	@echo "make load       100 clients of a load generator against a match server; SECONDS=60"
@@ -298,6 +299,13 @@ bench-sockets: build/bench_sockets
 build/fairness: tests/fairness.c tests/fairness.h netcode.h | deps build
 	$(Q)$(COMPILE) -DNDEBUG $< $(LINK) -o $@
 
+build/network: tests/network/network.c tests/network/world.h tests/network/link.h netcode.h | deps build
+	$(Q)$(COMPILE) -DNDEBUG $< $(LINK) -o $@
+
+# NETWORK="--seeds 1 --verbose cells" for a part of it.
+network: build/network
+	./build/network $(NETWORK)
+
 # FAIRNESS=--short: a tenth of the cells.
 fairness: build/fairness
 	./build/fairness $(FAIRNESS)
@@ -389,5 +397,5 @@ uninstall:
 clean:
 	rm -rf build
 
-.PHONY: all index test-seeds help help-few help-all deps demo newcomer demo-full plots docs test test-all test-release san coverage peer compile lint size readme format fairness bench bench-messages bench-plot bench-sockets \
+.PHONY: all index test-seeds help help-few help-all deps demo newcomer demo-full plots docs test test-all test-release san coverage peer compile lint size readme format fairness network bench bench-messages bench-plot bench-sockets \
 	games gates gates-plants latency latency-plants load instructions threads soak defences attacks sim fuzz torture torture-plain coverage-lines prove model erase ct msan platforms mutate fresh install uninstall clean
