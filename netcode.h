@@ -11465,15 +11465,31 @@ static int nc_acks_hold( const nc_acks_t * acks, uint32_t number )
     return 0;
 }
 
-static void nc_messages_take_acks( struct netcode_messages_t * messages, const nc_acks_t * acks )
+/* The first remembered packet with this number or a later one. */
+static uint32_t nc_sent_find( const struct netcode_messages_t * messages, uint32_t number )
+{
+    uint32_t low = messages->sent_first, high = messages->sent_end;
+    while ( low != high ) {
+        uint32_t middle = low + ( high - low ) / 2;
+        if ( (int32_t) ( nc_sent_at( messages, middle )->number - number ) < 0 )
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/*  Applies the acks of the packets that are `low` to `high` numbers below the newest acknowledged one. Returns whether
+    there were any. */
+static int nc_messages_take_range( struct netcode_messages_t * messages, const nc_acks_t * acks, uint32_t low,
+                                   uint32_t high )
 {
     double delay = (double) acks->delay * 1e-4;
     int news = 0;
-    if ( !acks->valid )
-        return;
-
-    for ( uint32_t i = messages->sent_first; i != messages->sent_end; i++ ) {
+    for ( uint32_t i = nc_sent_find( messages, acks->ack - low ); i != messages->sent_end; i++ ) {
         nc_sent_t * sent = nc_sent_at( messages, i );
+        if ( (int32_t) ( sent->number - ( acks->ack - high ) ) > 0 )
+            break;
         if ( sent->bytes & NC_SENT_ACKED || !nc_acks_hold( acks, sent->number ) )
             continue;
 
@@ -11487,6 +11503,18 @@ static void nc_messages_take_acks( struct netcode_messages_t * messages, const n
         nc_sent_acked( messages, sent );
         news = 1;
     }
+    return news;
+}
+
+/* Oldest first. A packet costs a search for each range, not a look at all that is remembered. */
+static void nc_messages_take_acks( struct netcode_messages_t * messages, const nc_acks_t * acks )
+{
+    int news = 0;
+    if ( !acks->valid )
+        return;
+    for ( int i = acks->count; i-- > 0; )
+        news |= nc_messages_take_range( messages, acks, acks->low[i], acks->high[i] );
+    news |= nc_messages_take_range( messages, acks, 32, 0 );
 
     if ( (int32_t) ( acks->ack - (uint32_t) messages->newest_acked ) > 0 )
         messages->newest_acked += acks->ack - (uint32_t) messages->newest_acked;

@@ -720,6 +720,71 @@ TEST( messages_repeats_follow_losses )
     netcode_messages_destroy( m );
 }
 
+/* The first that is remembered with a number or a later one, wherever the buffer and the numbers wrap. */
+TEST( messages_packets_are_found_by_number )
+{
+    struct netcode_messages_t * m = numbers_open( 0 );
+    for ( int round = 0; round < 300; round++ ) {
+        uint32_t number =
+            round % 3 ? (uint32_t) test_random_below( 1000 ) : UINT32_MAX - (uint32_t) test_random_below( 40 );
+        uint32_t lowest = number;
+        m->sent_first =
+            round % 2 ? UINT32_MAX - (uint32_t) test_random_below( 20 ) : (uint32_t) test_random_below( 50 );
+        m->sent_end = m->sent_first + (uint32_t) test_random_below( 17 );
+        for ( uint32_t i = m->sent_first; i != m->sent_end; i++ ) {
+            nc_sent_at( m, i )->number = number;
+            number += 1 + (uint32_t) test_random_below( 3 );
+        }
+        for ( uint32_t wanted = lowest - 3; wanted != number + 3; wanted++ ) {
+            uint32_t found = m->sent_first;
+            while ( found != m->sent_end && (int32_t) ( nc_sent_at( m, found )->number - wanted ) < 0 )
+                found++;
+            CHECK_EQ( nc_sent_find( m, wanted ), found );
+        }
+    }
+    m->sent_first = m->sent_end = 0;
+    netcode_messages_destroy( m );
+}
+
+/* A receiver that does nothing for 0.3 s acknowledges all that came meanwhile: nothing counts as lost. */
+TEST( messages_a_receiver_that_was_away )
+{
+    static uint8_t packets[800][NETCODE_MAX_PACKET_SIZE];
+    static int bytes[800];
+    struct netcode_messages_config_t config;
+    memset( &config, 0, sizeof( config ) );
+    config.max_message_bytes = 1 << 20;
+    config.congestion = NETCODE_MESSAGES_CONGESTION_NONE;
+    struct netcode_messages_t * ends[2];
+    int count = 0;
+    for ( int i = 0; i < 2; i++ )
+        ends[i] = netcode_messages_create( &config, 0.0 );
+    for ( int i = 0; i < 300; i++ ) {
+        CHECK_EQ( netcode_messages_send( ends[0], 0, NETCODE_MESSAGE_UNRELIABLE_WITH_RECEIPT, flow_data, 1000 ),
+                  NETCODE_OK );
+        CHECK_EQ( netcode_messages_send( ends[0], 0, NETCODE_MESSAGE_UNRELIABLE_WITH_RECEIPT, flow_data, 1000 ),
+                  NETCODE_OK );
+        netcode_messages_update( ends[0], 0.001 * i );
+        while ( count < 800 && ( bytes[count] = netcode_messages_generate_packet( ends[0], packets[count],
+                                                                                  NETCODE_MAX_PACKET_SIZE ) ) > 0 )
+            count++;
+    }
+    CHECK( count >= 600 && count < 800 );
+    netcode_messages_set_time( ends[1], 0.3 );
+    for ( int i = 0; i < count; i++ )
+        CHECK_EQ( netcode_messages_process_packet( ends[1], packets[i], bytes[i] ), NETCODE_MESSAGES_DROP_NONE );
+    netcode_messages_update( ends[1], 0.3 );
+    bytes[0] = netcode_messages_generate_packet( ends[1], packets[0], NETCODE_MAX_PACKET_SIZE );
+    REQUIRE( bytes[0] > 0 );
+    netcode_messages_set_time( ends[0], 0.31 );
+    CHECK_EQ( netcode_messages_process_packet( ends[0], packets[0], bytes[0] ), NETCODE_MESSAGES_DROP_NONE );
+    netcode_messages_update( ends[0], 0.32 );
+    CHECK_EQ( ends[0]->stats.packets_lost, 0 );
+    CHECK_LE( ends[0]->packets_in_flight, 2 ); /* probes */
+    for ( int i = 0; i < 2; i++ )
+        netcode_messages_destroy( ends[i] );
+}
+
 /* What an ack measures: the round trip of the newest packet less what the other side held it back, and the sum of all. */
 TEST( messages_acks_measure )
 {
