@@ -430,7 +430,7 @@
                  unused, and slows down when the round trip grows. A large unreliable message is refused, or sent
                  reliably (upgrade_large).
     small        up to 128 bytes: while packets are lost, a reliable one is repeated in the next flight or two, so that
-                 a loss or two cost a tick and not a round trip: once from 0.1 % of the packets on, twice from 2 % on
+                 a loss or two cost a tick and not a round trip: once from 0.1 % of the packets on, twice from 1 % on
                  (repeats: adaptive, always, never). They share packets; queued messages are sent at update or flush.
     counters     reliable_retries_total and similar, in netcode_messages_stats. Over a connection few packets arrive
                  twice or late: the core's replay window has dropped those before (REPLAYED in the core's statistics).
@@ -1120,7 +1120,7 @@ typedef struct netcode_server_t netcode_server_t;
 #define NETCODE_MESSAGES_CONGESTION_NONE 2  /* neither window nor rate: for networks of your own */
 
 /* Small reliable messages are sent again in the next flights, before anything is known to be lost. */
-#define NETCODE_MESSAGES_REPEATS_ADAPTIVE 0 /* not, once or twice: by the loss that was measured */
+#define NETCODE_MESSAGES_REPEATS_ADAPTIVE 0 /* not, once or twice: by the loss that was measured; at first once */
 #define NETCODE_MESSAGES_REPEATS_ALWAYS 1   /* twice */
 #define NETCODE_MESSAGES_REPEATS_NEVER 2
 
@@ -11722,7 +11722,9 @@ static uint32_t nc_messages_repeats( const struct netcode_messages_t * messages 
 {
     if ( messages->repeats != NETCODE_MESSAGES_REPEATS_ADAPTIVE )
         return messages->repeats == NETCODE_MESSAGES_REPEATS_ALWAYS ? NC_MESSAGES_REPEATS : 0;
-    return messages->loss_long >= 0.02 ? NC_MESSAGES_REPEATS : messages->loss_long >= 0.001 || messages->bulk.count;
+    if ( messages->loss_long >= 0.01 || messages->loss_sent >= 0.03 )
+        return NC_MESSAGES_REPEATS;
+    return messages->loss_long >= 0.001 || messages->bulk.count;
 }
 
 /* Lost messages are sent first; small ones again in the next flight: a second loss would cost a round trip more. */
@@ -12867,6 +12869,7 @@ static void nc_messages_begin( struct netcode_messages_t * messages, double time
     messages->newest_acked = UINT64_MAX;
     nc_messages_draw_skip( messages, 0, NC_MESSAGES_FIRST_SKIP );
 
+    messages->loss_long = 0.003; /* a link that loses nothing is believed after some 560 packets */
     messages->reorder_seconds = NC_MESSAGES_REORDER;
     messages->reorder_time = time;
     messages->peer_delay = 0.025;

@@ -63,10 +63,39 @@ typedef struct world_t {
     dice_t dice;
 } world_t;
 
+/*  The library draws the packet numbers that it skips: from the seed here. */
+static dice_t world_random;
+
+static uint32_t world_random_word( void )
+{
+    return (uint32_t) ( dice_next( &world_random ) >> 32 );
+}
+
+static void world_random_bytes( void * const out, const size_t bytes )
+{
+    for ( size_t i = 0; i < bytes; i++ )
+        ( (uint8_t *) out )[i] = (uint8_t) ( dice_next( &world_random ) >> 56 );
+}
+
+static const char * world_random_name( void )
+{
+    return "the seed";
+}
+
+static int world_random_begin( void )
+{
+    static struct randombytes_implementation implementation;
+    implementation.implementation_name = world_random_name;
+    implementation.random = world_random_word;
+    implementation.buf = world_random_bytes;
+    return randombytes_set_implementation( &implementation );
+}
+
 static void world_open( world_t * world, const path_t * there, const path_t * back, uint64_t seed )
 {
     memset( world, 0, sizeof( *world ) );
     world->dice.state = seed * 1000003;
+    world_random.state = seed * 7919;
     world->links[0].path = *there;
     world->links[1].path = *back;
     world->links[0].dice.state = dice_next( &world->dice );

@@ -619,13 +619,13 @@ TEST( messages_losses_are_measured )
         NUMBERS_SAME( m->in_flight, 900.0 );
         NUMBERS_SAME( m->bulk_in_flight, 0.0 );
         NUMBERS_SAME( m->loss_sent, 1.0 / 64.0 );
-        NUMBERS_SAME( m->loss_long, 1.0 / 512.0 );
+        NUMBERS_SAME( m->loss_long, 0.003 + ( 1.0 - 0.003 ) / 512.0 );
         CHECK_EQ( m->limit_due, limit );
         CHECK( m->packets_in_flight == 1 && m->stats.packets_lost == 1 );
         nc_sent_acked( m, nc_sent_at( m, 1 ) );
         NUMBERS_SAME( m->in_flight, 300.0 );
         NUMBERS_SAME( m->loss_sent, 63.0 / 64.0 / 64.0 );
-        NUMBERS_SAME( m->loss_long, 511.0 / 512.0 / 512.0 );
+        NUMBERS_SAME( m->loss_long, ( 0.003 + ( 1.0 - 0.003 ) / 512.0 ) * 511.0 / 512.0 );
         CHECK_EQ( m->packets_in_flight, 0 );
 
         m->rtt = m->rtt_min = 0.1;
@@ -703,15 +703,20 @@ TEST( messages_repeats_follow_losses )
 {
     static const struct {
         int choice;
-        double loss;
+        double loss, lately;
         uint32_t transfers, repeats;
-    } rows[] = { { 0, 0.0, 0, 0 },  { 0, 0.0009, 0, 0 }, { 0, 0.001, 0, 1 }, { 0, 0.0199, 0, 1 },
-                 { 0, 0.02, 0, 2 }, { 0, 0.0, 1, 1 },    { 0, 0.02, 3, 2 },  { 1, 0.0, 0, 2 },
-                 { 1, 0.5, 1, 2 },  { 2, 0.5, 0, 0 },    { 2, 0.5, 1, 0 } };
+    } rows[] = {
+        { 0, 0.0, 0.0, 0, 0 },  { 0, 0.0009, 0.0, 0, 0 }, { 0, 0.001, 0.0, 0, 1 }, { 0, 0.0099, 0.0, 0, 1 },
+        { 0, 0.01, 0.0, 0, 2 }, { 0, 0.0, 0.0299, 0, 0 }, { 0, 0.0, 0.03, 0, 2 },  { 0, 0.0, 0.0, 1, 1 },
+        { 0, 0.01, 0.0, 3, 2 }, { 1, 0.0, 0.0, 0, 2 },    { 1, 0.5, 0.5, 1, 2 },   { 2, 0.5, 0.5, 0, 0 },
+        { 2, 0.5, 0.5, 1, 0 },
+    };
     struct netcode_messages_t * m = numbers_open( 0 );
+    CHECK_EQ( nc_messages_repeats( m ), 1 ); /* at first */
     for ( int i = 0; i < (int) ( sizeof( rows ) / sizeof( rows[0] ) ); i++ ) {
         m->repeats = rows[i].choice;
         m->loss_long = rows[i].loss;
+        m->loss_sent = rows[i].lately;
         m->bulk.count = rows[i].transfers;
         if ( !CHECK_EQ( nc_messages_repeats( m ), rows[i].repeats ) )
             test_fail( __FILE__, __LINE__, "row %d", i );
