@@ -11094,7 +11094,7 @@ static void nc_sent_settle_messages( struct netcode_messages_t * messages, const
     nc_messages_settle( messages, sent->watched, sent->number, fate );
 }
 
-/* ---- round trips, congestion and pacing. Constants: RFC 6298, RFC 9002 ---- */
+/* ---- round trips and pacing. Constants: RFC 6298 ---- */
 
 static double nc_real_larger( double a, double b )
 {
@@ -13631,7 +13631,9 @@ NETCODE_API void netcode_messages_server_send( struct netcode_messages_t * messa
            works again after a callback that did not return; sizes in a config are at most 2^24; a private key of zeros
            is logged.
            Messages: ordered messages that wait cost no search; some packet numbers are skipped, and acknowledging one
-           breaks the connection; buffers are wiped; payloads of joined slots are read by messages only.
+           breaks the connection; buffers are wiped; payloads of joined slots are read by messages only. One window for
+           all follows the link's delay, so that losses do not stop messages and transfers; small ones are repeated only
+           where packets are lost; 4,096 may be in flight (make network).
     1.0.0  The first version: the netcode 1.02 protocol with the decisions that the manual lists, and messages on top of
            it.
    ================================================================================================================ */
