@@ -12839,7 +12839,7 @@ static int nc_messages_lay_out( const struct netcode_messages_config_t * config,
         return 0;
 
     /* What is remembered of packets in flight is a part of the send buffer: by default a sixteenth of it. */
-    uint32_t part = layout->out_bytes / 16 / (uint32_t) sizeof( nc_sent_t );
+    uint32_t part = layout->out_bytes / 512;
     if ( config->window_packets <= 0 )
         window = part < 1024 ? part : 1024;
     for ( layout->window = NC_MESSAGES_LEAST_WINDOW; layout->window < window; )

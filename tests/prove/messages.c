@@ -1,6 +1,8 @@
 /*  Proofs of messages: whatever stands in a packet is read within its bounds and as the format says, what is written is read
-    back, and numbers of 16 bits are put back in their place. Run: tests/prove/run.sh messages */
+    back, and numbers of 16 bits are put back in their place. 256 packets are remembered instead of 2048 (small.faults).
+    Run: tests/prove/run.sh messages */
 
+#define PROVE_SMALL
 #define NETCODE_MESSAGES
 #include "prove.h"
 
@@ -143,7 +145,7 @@ static void claim_ranges( const nc_acks_t * acks )
     int nth = any_int();
     CLAIM( acks->count >= 1 && acks->count <= NC_MESSAGES_RANGES );
     GIVEN( nth >= 0 && nth < acks->count );
-    CLAIM( acks->high[nth] >= 33 && acks->high[nth] <= acks->low[nth] && acks->low[nth] <= 255 );
+    CLAIM( acks->high[nth] >= 33 && acks->high[nth] <= acks->low[nth] && acks->low[nth] < NC_MESSAGES_REMEMBERED );
     CLAIM( nth == 0 || acks->high[nth] > acks->low[nth - 1] );
 }
 
@@ -187,7 +189,8 @@ void prove_messages_read_ranges_exact( void )
         uint32_t skip = varints[2 * i], run = varints[2 * i + 1];
         if ( i >= wanted )
             break;
-        fits = !varint_failed[2 * i + 1] && run > 0 && skip < 256 && run <= 256 && at + skip + run <= 256;
+        fits = !varint_failed[2 * i + 1] && run > 0 && skip < NC_MESSAGES_REMEMBERED && run <= NC_MESSAGES_REMEMBERED &&
+               at + skip + run <= NC_MESSAGES_REMEMBERED;
         CLAIM( !good || ( acks.high[i] == at + skip && acks.low[i] == at + skip + run - 1 ) );
         at += skip + run;
     }
@@ -282,7 +285,7 @@ void prove_messages_near( void )
 
 static int has( const nc_history_t * history, uint64_t below )
 {
-    return below < 256 && ( history->bits[below / 64] >> below % 64 & 1 );
+    return below < NC_MESSAGES_REMEMBERED && ( history->bits[below / 64] >> below % 64 & 1 );
 }
 
 static nc_history_t any_history( void )
@@ -298,7 +301,7 @@ void prove_messages_history( void )
 {
     nc_history_t history = any_history(), before = history;
     uint64_t by = any_u64();
-    uint32_t probe = any_below( 256 );
+    uint32_t probe = any_below( NC_MESSAGES_REMEMBERED );
     nc_history_advance( &history, by );
     CLAIM( nc_history_has( &history, probe ) == ( probe >= by ? has( &before, probe - by ) : 0 ) );
 }
@@ -313,10 +316,10 @@ void prove_messages_take_number( void )
     messages.unacked = (int64_t) any_u64();
     messages.now = messages.ack_since = messages.newest_time = 0.0;
     GIVEN( messages.acks_due >= 0 && messages.acks_due <= 1 << 24 );
-    GIVEN( number >= 0 && number > newest - 256 && number <= newest + NC_MESSAGES_JUMP );
+    GIVEN( number >= 0 && number > newest - NC_MESSAGES_REMEMBERED && number <= newest + NC_MESSAGES_JUMP );
     nc_messages_take_number( &messages, number, any_int() );
     CLAIM( messages.newest_received == ( number > newest ? number : newest ) && messages.unacked <= number );
-    GIVEN( probe > messages.newest_received - 256 && probe <= messages.newest_received );
+    GIVEN( probe > messages.newest_received - NC_MESSAGES_REMEMBERED && probe <= messages.newest_received );
     int was = probe <= newest && has( &before, (uint64_t) ( newest - probe ) );
     CLAIM( has( &messages.history, (uint64_t) ( messages.newest_received - probe ) ) == ( was || probe == number ) );
 }
@@ -362,7 +365,7 @@ void prove_messages_acks( void )
     for ( int i = 0; i < NC_MESSAGES_RANGES; i++ ) {
         acks.high[i] = any_u32();
         acks.low[i] = any_u32();
-        GIVEN( acks.high[i] >= 33 && acks.high[i] <= acks.low[i] && acks.low[i] <= 255 );
+        GIVEN( acks.high[i] >= 33 && acks.high[i] <= acks.low[i] && acks.low[i] < NC_MESSAGES_REMEMBERED );
     }
     below = acks.ack - number;
     for ( int i = 0; i < acks.count; i++ )
@@ -382,7 +385,7 @@ static int expected_verdict( const uint8_t * data, size_t bytes, const struct ne
     int64_t number = nc_messages_near( messages->newest_received, low_bytes( data + 1, 2 ) );
     if ( number > messages->newest_received + 24576 )
         return NETCODE_MESSAGES_DROP_WINDOW;
-    if ( number < 0 || number <= messages->newest_received - 256 )
+    if ( number < 0 || number <= messages->newest_received - NC_MESSAGES_REMEMBERED )
         return NETCODE_MESSAGES_DROP_OLD;
     if ( number <= messages->newest_received &&
          has( &messages->history, (uint64_t) ( messages->newest_received - number ) ) )
