@@ -10520,15 +10520,14 @@ NC_STATIC_ASSERT( skips_are_bytes, NC_MESSAGES_BLOCK - 1 <= UINT8_MAX );
 /*  How much may be in flight. The window follows the mean time that packets of a round trip wait in queues: it grows
     while they do not wait, and shrinks in proportion to their wait. */
 typedef struct {
-    double window; /* bytes */
-    int is_starting, was_starting;
-    double cut_time, undo_window;      /* of the last cut, and the window before it */
-    uint32_t undo_losses;              /* losses that led to it and are not known to be spurious */
-    double base, base_next, base_time; /* the mean round trip of an empty link, and since when it is measured */
+    double window;                           /* bytes */
+    int is_starting, was_starting, settling; /* the last: round trips until the window is judged again */
+    double cut_time, undo_window;            /* of the last cut, and the window before it */
+    uint32_t undo_losses;                    /* losses that led to it and are not known to be spurious */
+    double base, base_next, base_time;       /* the mean round trip of an empty link, and since when it is measured */
     double wait;
     double speed, step; /* of growing: doubled in each round trip in which nothing waits; bytes in a round trip */
     double saved;       /* the window before the queue was let drain, or 0 */
-    int settling;       /* round trips until the window is judged again */
     double delivered;   /* bytes that were acknowledged in all */
     double relief_count, relief_lost;                    /* packets sent in the round trip after a cut */
     double round_time, round_sum, round_off, round_rate; /* of the samples in this round trip */
@@ -12839,9 +12838,8 @@ static int nc_messages_lay_out( const struct netcode_messages_config_t * config,
         return 0;
 
     /* What is remembered of packets in flight is a part of the send buffer: by default a sixteenth of it. */
-    uint32_t part = layout->out_bytes / 512;
     if ( config->window_packets <= 0 )
-        window = part < 1024 ? part : 1024;
+        window = layout->out_bytes / 512 < 1024 ? layout->out_bytes / 512 : 1024;
     for ( layout->window = NC_MESSAGES_LEAST_WINDOW; layout->window < window; )
         layout->window *= 2;
     uint32_t sent_bytes = layout->window * (uint32_t) sizeof( nc_sent_t );
