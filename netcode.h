@@ -441,9 +441,9 @@
                  NONE if you know the network. A transfer has what other messages leave of the window. make network
                  measured, in virtual time and ticks of 60 Hz: 5 MB at 92 % of a link of 1 MB/s, 90 % with 1 % loss;
                  beside it, a game's messages wait some 20 to 50 ms longer. Two transfers share a link unequally: the
-                 smaller has 40 % in 85 % of the settings, and 25 % at the least. Beside TCP with CUBIC a transfer has
+                 smaller has 40 % in 74 % of the settings, and 6 % at the least. Beside TCP with CUBIC a transfer has
                  40 % where the queue holds 100 ms; where it holds 10 ms, less than a tick's packets, it has 45 % and
-                 leaves TCP 15 %. window_packets limits the window; by default 1,024 packets: 1.2 MB a round trip.
+                 leaves TCP 13 %. window_packets limits the window; by default 1,024 packets: 1.2 MB a round trip.
                  Unreliable messages wait for the rate only; one that waits longer than its time to live (0.5 s by
                  default) is dropped and counted.
     giving up    by default never, until the connection ends: max_retries ends it sooner. An ordered message that is
