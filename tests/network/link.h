@@ -94,7 +94,7 @@ static void samples_free( samples_t * samples )
     memset( samples, 0, sizeof( *samples ) );
 }
 
-/* ---- what is on its way: a heap by time ---- */
+/* ---- datagrams in transit: a heap by time ---- */
 
 typedef struct {
     datagram_t ** heap;

@@ -414,7 +414,7 @@ static void transfers( int game )
     path.jitter = 0.04;
     transfer_lines( "50 ms, 1 MB/s, +-40 ms", &path, game, 400, 220, 160, 95 );
     path = path_with_queue( 0.05, 0.0, 4e6, 0.2 );
-    transfer_lines( "50 ms, 4 MB/s", &path, game, 2600, 0, 140, 85 );
+    transfer_lines( "50 ms, 4 MB/s", &path, game, 2800, 2600, 140, 85 );
 }
 
 static void transfer( void )
