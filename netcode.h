@@ -523,9 +523,9 @@
     netcode_default_
         client_config, server_config, messages_config
     netcode_messages_
-        memory, create, destroy, reset, send, send_message, receive, event, set_time, process_packet,
-        generate_packet, flush, update, next_deadline, stats, channel_stats, drop_reason_name, drop_reason_text,
-        client_receive, client_send, server_receive, server_send
+        memory, create, destroy, reset, send, send_message, send_stream, cancel_stream, receive, event, set_time,
+        process_packet, generate_packet, flush, update, next_deadline, stats, channel_stats, drop_reason_name,
+        drop_reason_text, client_receive, client_send, server_receive, server_send
     netcode_network_simulator_
         create, destroy, reset, update, socket
     netcode_server_
@@ -1102,11 +1102,12 @@ typedef struct netcode_server_t netcode_server_t;
 #define NETCODE_MESSAGE_RELIABLE_WITH_RECEIPT 6
 #define NETCODE_MESSAGE_RELIABLE_ORDERED_WITH_RECEIPT 7
 #define NETCODE_MESSAGE_KINDS 8
+#define NETCODE_MESSAGE_STREAM 8 /* in events: of netcode_messages_send_stream */
 
 #define NETCODE_MESSAGES_CHANNELS 32
 #define NETCODE_MESSAGES_HEADER_BYTES 11  /* of a packet, at most */
 #define NETCODE_MESSAGES_WHOLE_BYTES 1180 /* the largest message that is sent in one piece */
-#define NETCODE_MESSAGES_FRAGMENT_BYTES 1024
+#define NETCODE_MESSAGES_FRAGMENT_BYTES 1168
 #define NETCODE_MESSAGES_MAX_BYTES 16777216 /* the largest max_message_bytes */
 
 /* What netcode_messages_send returns. NETCODE_OK: it is queued. */
@@ -1139,14 +1140,15 @@ typedef struct netcode_server_t netcode_server_t;
     X( DUPLICATE    , "a packet of this number was here before" )                                    \
     X( OLD          , "its number is older than the 2048 that are remembered" )                      \
     X( WINDOW       , "its number, or a message's, is further ahead than a peer may go" )            \
-    X( HEADER       , "shorter than a header, too long, of another version, or with wrong bits" )    \
+    X( HEADER       , "shorter than a header, too long, or with wrong bits" )                        \
     X( ACK          , "it acknowledges packets that were never sent" )                               \
     X( FRAME        , "a frame is cut short, unknown, or not in its shortest form" )                 \
     X( CHANNEL      , "a message is for a channel that is not open here" )                           \
     X( FRAGMENT     , "a fragment does not fit to its message, or that is larger than allowed" )     \
     X( LIMIT        , "the peer sends more than it was allowed, or takes back what it allowed" )     \
     X( NO_ROOM      , "the receive buffer has no room for its reliable messages; the peer repeats" ) \
-    X( BROKEN       , "the connection is broken until it is reset" )
+    X( BROKEN       , "the connection is broken until it is reset" )                                 \
+    X( VERSION      , "the other side uses another version of this format" )
 /* clang-format on */
 
 #define NETCODE_MESSAGES_DROP_ENUM( name, sentence ) NETCODE_MESSAGES_DROP_##name,
@@ -1166,6 +1168,24 @@ struct netcode_message_t {
     uint64_t receipt;     /* sending: yours, returned by events; if not 0, kinds without receipt get events too */
 };
 
+/*  A reliable message of any size that is read from your memory and written to the other side's, without a copy. Its
+    functions are called by generate_packet and process_packet, joined or not, and must not call functions of the same
+    messages, except to send. */
+struct netcode_messages_stream_t {
+    int channel;      /* its priority is the stream's; its order is not kept */
+    uint32_t bytes;   /* 0 to 2^32 - 1 */
+    uint32_t tag;     /* yours: the other side gets it */
+    uint64_t receipt; /* sending: yours, returned by events, and for netcode_messages_cancel_stream */
+    void * context;   /* the functions get it */
+    /* Sending: writes `bytes` bytes to `data`, those from `offset` on; the same bytes again if a packet is lost. Called
+       until you have read ACKED or LOST. */
+    void ( *read_function )( void * context, uint32_t offset, uint8_t * data, int bytes );
+    /* Receiving: each byte comes once, in any order of offsets. 1, or 0 to end the stream: the sender gets LOST. */
+    int ( *write_function )( void * context, uint32_t offset, const uint8_t * data, int bytes );
+    /* Receiving, the last call: 1 if all bytes were written, 0 if the stream was cancelled or the connection ended. */
+    void ( *end_function )( void * context, int complete );
+};
+
 /* Zero is the default everywhere. */
 struct netcode_messages_config_t {
     void * allocator_context;
@@ -1174,8 +1194,8 @@ struct netcode_messages_config_t {
     int channels;                                                  /* 1 to 32; 32. The same on both sides */
     int max_message_bytes;    /* either way, up to NETCODE_MESSAGES_MAX_BYTES; 262144 */
     int send_buffer_bytes;    /* messages queued or not yet acknowledged, and 32 bytes for each packet of the window;
-                                 2 x max_message_bytes + 64 KiB */
-    int receive_buffer_bytes; /* messages that wait to be read or to be completed; 2 x max_message_bytes + 64 KiB */
+                                 2 x max_send_message_bytes + 64 KiB; at least one of them, and half or 64 KiB more */
+    int receive_buffer_bytes; /* messages that wait to be read or to be completed; the same for the receiving limit */
     int window_packets;       /* packets in flight, 16 to 4096; 1024, or fewer for a small send buffer: 64 for 32 KiB */
     int congestion;           /* NETCODE_MESSAGES_CONGESTION_... */
     int bytes_per_second;     /* of FIXED; 125000 */
@@ -1186,6 +1206,11 @@ struct netcode_messages_config_t {
     uint8_t weights[NETCODE_MESSAGES_CHANNELS];    /* shares among channels of one priority; 0 is 1 */
     int repeats;                                   /* NETCODE_MESSAGES_REPEATS_... */
     int least_bytes_per_second;                    /* the rate is never below it, however bad the link seems; 16000 */
+    int max_send_message_bytes, max_receive_message_bytes; /* one way; max_message_bytes */
+    /* The other side sends a stream: set `context`, `write_function` and perhaps `end_function`, and return 1; or 0 to
+       refuse it. NULL: all are refused */
+    int ( *accept_stream_function )( void * context, struct netcode_messages_stream_t * stream );
+    void * accept_stream_context;
 };
 
 struct netcode_messages_event_t {
@@ -1193,14 +1218,15 @@ struct netcode_messages_event_t {
     int channel;
     int kind;
     int bytes;
-    int bytes_done;   /* of PROGRESS */
-    uint64_t receipt; /* the message's */
+    int bytes_done;                           /* of PROGRESS */
+    uint64_t receipt;                         /* the message's */
+    uint32_t stream_bytes, stream_bytes_done; /* of a stream; bytes and bytes_done end at 2^31 - 1 */
 };
 
 /* Counts since create or the last reset, and measurements. Seconds, bytes. */
 struct netcode_messages_stats_t {
     uint64_t reliable_retries_total;   /* messages and fragments sent again because a packet was lost */
-    uint64_t reliable_timeouts_total;  /* begun reliable messages that were given up (max_retries, time to live) */
+    uint64_t reliable_timeouts_total;  /* begun reliable messages given up: max_retries, time to live, cancelled */
     uint64_t dropped_duplicates_total; /* packets received twice */
     uint64_t dropped_old_total;        /* packets older than the window */
     uint64_t dropped_window_total;     /* packets, or their messages, beyond the window */
@@ -1233,6 +1259,7 @@ struct netcode_messages_t;
 
 typedef struct netcode_message_t netcode_message_t;
 typedef struct netcode_messages_config_t netcode_messages_config_t;
+typedef struct netcode_messages_stream_t netcode_messages_stream_t;
 typedef struct netcode_messages_event_t netcode_messages_event_t;
 typedef struct netcode_messages_stats_t netcode_messages_stats_t;
 typedef struct netcode_messages_channel_stats_t netcode_messages_channel_stats_t;
@@ -1625,6 +1652,15 @@ NETCODE_API int netcode_messages_send( struct netcode_messages_t * messages, int
                                        int bytes );
 NETCODE_API int netcode_messages_send_message( struct netcode_messages_t * messages,
                                                const struct netcode_message_t * message );
+
+/*  Queues a stream, reliably: on the other side accept_stream_function gets it. Events report PROGRESS, and ACKED or
+    LOST. NETCODE_OK, or why not. */
+NETCODE_API int netcode_messages_send_stream( struct netcode_messages_t * messages,
+                                              const struct netcode_messages_stream_t * stream );
+
+/*  Ends the streams that are sent with this receipt, begun or not: LOST is their event. NETCODE_OK, or NETCODE_ERROR if
+    there is none. */
+NETCODE_API int netcode_messages_cancel_stream( struct netcode_messages_t * messages, uint64_t receipt );
 
 /* The next message for the application: 1, or 0 where there is none. */
 NETCODE_API int netcode_messages_receive( struct netcode_messages_t * messages, struct netcode_message_t * message );
@@ -10039,7 +10075,7 @@ NETCODE_API void netcode_server_client_stats( struct netcode_server_t * server, 
     THE WIRE. Numbers are little-endian. A varint has 7 bits a byte, the lowest first, with bit 7 set if another byte
     follows, in its shortest form, 4 bytes at most. A packet is a header, then frames until its end:
 
-        byte     1  bits 0-3 version 1; bit 4 "ack is valid"; bit 5 "ack delay follows"; bit 6 "please ack"; bit 7 zero
+        byte     1  bits 0-3 version 2; bit 4 "ack is valid"; bit 5 "ack delay follows"; bit 6 "please ack"; bit 7 zero
         seq      2  the packet's number, one more with each packet, modulo 2^16; numbers may be skipped (this sender skips
                     one of 256 at random; a peer that acknowledges it forges acks). A sender stays within
                     16384 of the newest acknowledged; a number 2048 or more behind the newest received, or more than 24576
@@ -10050,20 +10086,22 @@ NETCODE_API void netcode_server_client_stats( struct netcode_server_t * server, 
 
     A packet asks for an ack only if it has other frames than ACK_RANGES and PONG. Frames of messages begin with a byte
 
-        bits 0-2  0 unreliable, 1 unreliable sequenced, 2 reliable, 3 reliable ordered, 4 reliable sequenced
-        bit 3     it is a FRAGMENT (2, 3 and 4 only)
+        bits 0-2  0 unreliable, 1 unreliable sequenced, 2 reliable, 3 reliable ordered, 4 reliable sequenced, 5 stream
+        bit 3     it is a FRAGMENT (2, 3, 4, and always 5)
         bit 4     a byte follows with the channel, 1 to 31; else it is channel 0
         bit 5     MESSAGE: without a length, the data end with the packet
         bits 6-7  zero
 
     followed, in this order, by the fields of the kind:
 
-        id       2  2, 3 and 4: counts the connection's reliable messages; never 4096 or more above one in flight. For a
+        id       2  2 to 5: counts the connection's reliable messages; never 4096 or more above one in flight. For a
                     FRAGMENT: counts the messages in fragments, separately; never 64 or more above one in flight
         order    2  3: counts the ordered messages of its channel; never 4096 or more above one in flight. For a
                     FRAGMENT of 4: the id of the next MESSAGE when this one was begun, which defines its age
+        tag      4  5: for the application
         MESSAGE:   [length varint], data of up to 1180 bytes
-        FRAGMENT:  total varint (1181 and more), index varint, then 1024 bytes of data, or the rest in the last fragment
+        FRAGMENT:  total 4 (1181 and more; any for 5), index varint, then 1168 bytes of data, or the rest in the last
+                   fragment; a total of 0 has one of 0 bytes. Never 4096 or more above one that was not acknowledged
 
     An unreliable sequenced message is as new as its packet, a reliable sequenced one as its id. At most 16 messages
     in fragments are in flight at a time. The other frames:
@@ -10073,29 +10111,33 @@ NETCODE_API void netcode_server_client_stats( struct netcode_server_t * server, 
         0f PING        4 bytes, to be returned
         17 PONG        4 bytes of a PING
         1f LIMIT       credit 4, the largest message accepted (varint): the sender may begin reliable messages until the
-                       sum of their lengths, 80 more for each, is the credit; modulo 2^32. Before the first LIMIT the
-                       credit is 16384.
-        27 CANCEL      id 2, length varint: this reliable message, not an ordered one, is not sent any more; above 1180
-                       it is one in fragments
+                       sum of their lengths, 80 more for each and 512 more if in fragments, is the credit; modulo 2^32.
+                       A stream's length counts as 0. Before the first LIMIT the credit is 16384
+        27 CANCEL      id 2, length varint: this reliable message, not an ordered one, is not sent any more
+        2f CANCEL_FRAGMENTS  id 2, length 4: the same for one in fragments; for a stream the length is 0
+        37 REFUSE      id 2: the receiver of this stream does not want it. In each packet until one of them is
+                       acknowledged, and effective before the acks in its packet: a refused stream is never ACKED
 
     Worked examples, byte by byte; a test reads them from here:
 
-        wire: 41 00 00 00 00 00 00 00 00 | 22 00 00 68 69
+        wire: 42 00 00 00 00 00 00 00 00 | 22 00 00 68 69
               the first packet: number 0, nothing to ack yet, please ack; reliable, id 0, to the packet's end: "hi"
-        wire: 51 02 00 07 00 05 00 00 00 | 00 01 61 | 33 01 05 00 02 00 62
+        wire: 52 02 00 07 00 05 00 00 00 | 00 01 61 | 33 01 05 00 02 00 62
               number 2, acks 7, 6 and 4; unreliable, 1 byte: "a"; ordered, channel 1, id 5, order 2, to the end: "b"
-        wire: 31 03 00 64 00 0d 00 00 00 19 00
+        wire: 32 03 00 64 00 0d 00 00 00 19 00
               number 3, acks 100, 99, 97 and 96, 2.5 ms after 100 arrived; asks for nothing
-        wire: 51 04 00 64 00 ff ff ff ff | 07 02 00 03 02 01 | 1f 00 00 01 00 80 80 10 | 0f 78 56 34 12
+        wire: 52 04 00 64 00 ff ff ff ff | 07 02 00 03 02 01 | 1f 00 00 01 00 80 80 10 | 0f 78 56 34 12
               acks 100 to 68, 67 to 65 and 62; credit 65536 and messages up to 262144; a ping
-        wire: 41 05 00 00 00 00 00 00 00 | 0b 09 00 04 00 9d 09 01 aa*157
-              ordered, id 9, order 4, 1181 bytes in all: fragment 1, its last 157 bytes
+        wire: 42 05 00 00 00 00 00 00 00 | 0b 09 00 04 00 9d 04 00 00 01 aa*13
+              ordered, id 9, order 4, 1181 bytes in all: fragment 1, its last 13 bytes
+        wire: 42 06 00 00 00 00 00 00 00 | 1d 02 0a 00 07 00 00 00 00 00 00 80 ff 1f aa*1168
+              channel 2, stream 10 of 2^31 bytes for tag 7: fragment 4095
    ================================================================================================================ */
 
 #if defined( NETCODE_MESSAGES )
 
 enum nc_messages_limit_t {
-    NC_MESSAGES_VERSION = 1,
+    NC_MESSAGES_VERSION = 2,
     NC_MESSAGES_ACK_VALID = 0x10, /* bits of a packet's first byte */
     NC_MESSAGES_ACK_DELAY = 0x20,
     NC_MESSAGES_PLEASE_ACK = 0x40,
@@ -10109,6 +10151,9 @@ enum nc_messages_limit_t {
     NC_FRAME_PONG = 0x17,
     NC_FRAME_LIMIT = 0x1f,
     NC_FRAME_CANCEL = 0x27,
+    NC_FRAME_CANCEL_FRAGMENTS = 0x2f,
+    NC_FRAME_REFUSE = 0x37,
+    NC_KIND_STREAM = 5,            /* on the wire */
     NC_FRAME_IS_DONE = -1,         /* checked, and nothing of it is to be stored */
     NC_MESSAGES_REMEMBERED = 2048, /* numbers of packets */
     NC_MESSAGES_BLOCK = 256,       /* numbers of packets, of which one is skipped */
@@ -10118,9 +10163,12 @@ enum nc_messages_limit_t {
     NC_MESSAGES_IDS = 4096,
     NC_MESSAGES_TRANSFER_IDS = 64,
     NC_MESSAGES_RANGES = 16,
-    NC_MESSAGES_TRANSFERS = 16, /* messages in fragments in flight */
+    NC_MESSAGES_TRANSFERS = 16,   /* messages in fragments in flight */
+    NC_MESSAGES_FRAGMENTS = 4096, /* of one of them in flight */
     NC_MESSAGES_FIRST_CREDIT = 16384,
-    NC_MESSAGES_COST = 80, /* the overhead of a message in a buffer, in bytes */
+    NC_MESSAGES_COST = 80, /* the overhead of a message in a buffer, in bytes, and in fragments: */
+    NC_MESSAGES_FRAGMENTED_COST = NC_MESSAGES_COST + NC_MESSAGES_FRAGMENTS / 8,
+    NC_MESSAGES_UNPROMISED = 49152, /* of the receive buffer: for unreliable messages, and gaps between blocks */
     NC_MESSAGES_JUMP = 24576,
     NC_MESSAGES_AHEAD = 16384, /* packets sent after the newest acknowledged; a jump is more */
     NC_MESSAGES_QUIET = 1024,  /* after as many, a packet asks for an ack even if it need not */
@@ -10422,12 +10470,15 @@ static uint8_t * nc_put_varint( uint8_t * out, uint32_t value )
 
 /* ---- the object ---- */
 
-/* A message to be sent. After it are its data, and, if it is sent in fragments, a byte for each of them. */
+/*  A message to be sent. After it are its data, or the stream that they are read from, and, if it is sent in fragments, a
+    byte for each of those that may be in flight. */
 typedef struct {
     uint8_t flags, event, retries;
     uint8_t carrier_count;
-    uint16_t next_fragment, acked_fragments, lost_fragments;
-    uint16_t fragments;      /* 0: sent in one piece. The fields from here on need not start as zero */
+    uint32_t first_fragment, next_fragment; /* all before the first are acknowledged, all from the next on not sent */
+    uint32_t lost_fragments;
+    uint32_t acked_bytes;
+    uint32_t fragments;      /* 0: sent in one piece. The fields from here on need not start as zero */
     uint32_t next, previous; /* in its list: a channel's queue, reliable or watched */
     uint32_t next_lost;
     uint32_t next_event;
@@ -10437,7 +10488,8 @@ typedef struct {
     uint32_t carriers[NC_MESSAGES_CARRIERS]; /* packets in flight with it, or with its CANCEL */
     uint32_t late;                           /* if it was reported lost: the last packet with it that was */
     uint32_t cancelled;                      /* packets from this one on have its CANCEL */
-    uint16_t id, order;
+    uint32_t order;                          /* a stream's tag */
+    uint16_t id;
     uint8_t channel, kind;
     uint8_t wire;       /* the kind in its frames */
     uint8_t head_bytes; /* of the head of its frame, which ends with: */
@@ -10461,17 +10513,26 @@ enum { /* a fragment's byte: how often it was lost, and */
        NC_FRAGMENT_TRIES = 0x3f
 };
 
-/* A received message. After it are its data, and a byte for each fragment. */
+/*  A received message. After it are its data, or the stream that they are written to, and a bit for each fragment that
+    may be in flight. */
 typedef struct {
     uint32_t next;
     uint32_t below[2]; /* in its channel's tree, while it waits for earlier messages */
     uint32_t bytes;
-    uint32_t missing; /* fragments */
+    uint32_t first_fragment; /* the first that is missing */
     uint16_t order;
     uint8_t channel, kind;
     int64_t id;  /* -1: unreliable */
     int64_t key; /* its age among the reliable sequenced ones */
 } nc_arrived_t;
+
+/* What is kept of a stream that arrives. */
+typedef struct {
+    void * context;
+    int ( *write_function )( void * context, uint32_t offset, const uint8_t * data, int bytes );
+    void ( *end_function )( void * context, int complete );
+    uint32_t tag;
+} nc_stream_t;
 
 typedef struct {
     uint32_t head, tail, count;
@@ -10493,7 +10554,7 @@ typedef struct {
     double time;
     uint32_t number;
     uint32_t delivered;          /* the bytes that were acknowledged when it was sent */
-    uint16_t transfer, fragment; /* if it has a fragment: its message's id, and its index */
+    uint16_t transfer, fragment; /* if it has a fragment: its message's id, and the index modulo 2^16 */
     uint16_t bytes;              /* and flags above them */
     uint32_t watched;            /* the first of its unreliable messages whose receipt is awaited, or 0 */
 } nc_sent_t;
@@ -10508,11 +10569,13 @@ enum {
 
 /* Checks at compile time what the comments above say about layouts. */
 NC_STATIC_ASSERT( data_follow_the_head, offsetof( nc_message_t, head ) + 8 == sizeof( nc_message_t ) );
-NC_STATIC_ASSERT( zeros_come_first, offsetof( nc_message_t, fragments ) <= 10 );
+NC_STATIC_ASSERT( zeros_come_first, offsetof( nc_message_t, fragments ) <= 20 );
 NC_STATIC_ASSERT( cost_is_enough, sizeof( nc_arrived_t ) + 8 + NC_HEAP_UNIT - 1 <= NC_MESSAGES_COST );
+NC_STATIC_ASSERT( stream_cost_is_enough, sizeof( nc_stream_t ) + NC_MESSAGES_FRAGMENTS / 8 + NC_MESSAGES_COST <=
+                                             NC_MESSAGES_FRAGMENTED_COST + NC_HEAP_UNIT );
 NC_STATIC_ASSERT( heads_have_room, 2 + 2 + 2 + 2 <= 8 && NETCODE_MESSAGES_WHOLE_BYTES < 0x4000 );
 NC_STATIC_ASSERT( packets_fit_below_flags, NETCODE_MAX_PACKET_SIZE <= NC_SENT_BYTES && NC_SENT_BYTES < NC_SENT_BULK );
-NC_STATIC_ASSERT( fragments_are_counted, NETCODE_MESSAGES_MAX_BYTES / NETCODE_MESSAGES_FRAGMENT_BYTES < UINT16_MAX );
+NC_STATIC_ASSERT( fragments_are_found, (int) NC_MESSAGES_FRAGMENTS < UINT16_MAX / 2 );
 NC_STATIC_ASSERT( tries_are_counted, (int) NC_MESSAGES_RETRIES <= (int) NC_FRAGMENT_TRIES );
 NC_STATIC_ASSERT( orders_are_a_tree, NC_MESSAGES_IDS == 1 << 12 );
 NC_STATIC_ASSERT( skips_are_bytes, NC_MESSAGES_BLOCK - 1 <= UINT8_MAX );
@@ -10557,7 +10620,9 @@ struct netcode_messages_t {
     uint32_t credit_window, window;
     int max_retries, congestion, upgrade_large, repeats;
     int channel_count;
-    uint32_t max_message_bytes;
+    uint32_t max_send_bytes, max_receive_bytes;
+    int ( *accept_stream_function )( void * context, struct netcode_messages_stream_t * stream );
+    void * accept_stream_context;
     nc_message_channel_t * channels;
     nc_sent_t * sent; /* a circular buffer: first to end, modulo its size */
     nc_heap_t out, in;
@@ -10602,7 +10667,10 @@ struct netcode_messages_t {
     int64_t newest_id;
     uint64_t ids[NC_MESSAGES_IDS / 64]; /* by id modulo 4096 */
     int64_t newest_transfer;
-    uint64_t transfer_ids; /* by id modulo 64 */
+    uint64_t transfer_ids;  /* by id modulo 64 */
+    uint64_t refused_ids;   /* streams whose sender may not know it yet */
+    uint32_t refused_since; /* all packets from this one on have them */
+    int is_busy;            /* a stream's functions may be called */
     uint32_t partial[NC_MESSAGES_TRANSFERS];
     uint32_t discarded;                    /* to be freed after the whole packet is stored */
     uint32_t ready_head, ready_tail, lent; /* to be read, in order; the message that the application reads now */
@@ -10657,9 +10725,26 @@ static uint8_t * nc_message_data( nc_message_t * message )
     return (uint8_t *) ( message + 1 );
 }
 
-static uint8_t * nc_message_states( nc_message_t * message )
+/* The bytes that it has in the send buffer: a stream has none. */
+static uint32_t nc_message_kept( const nc_message_t * message )
 {
-    return nc_message_data( message ) + message->bytes;
+    return message->wire == NC_KIND_STREAM ? 0 : message->bytes;
+}
+
+static netcode_messages_stream_t * nc_message_stream( nc_message_t * message )
+{
+    return (netcode_messages_stream_t *) (void *) nc_message_data( message );
+}
+
+static uint32_t nc_fragments_in_flight( uint32_t fragments )
+{
+    return fragments < NC_MESSAGES_FRAGMENTS ? fragments : NC_MESSAGES_FRAGMENTS;
+}
+
+static uint8_t * nc_message_state( nc_message_t * message, uint32_t index )
+{
+    uint32_t data = message->wire == NC_KIND_STREAM ? (uint32_t) sizeof( netcode_messages_stream_t ) : message->bytes;
+    return nc_message_data( message ) + data + index % NC_MESSAGES_FRAGMENTS;
 }
 
 static nc_arrived_t * nc_arrived_at( const struct netcode_messages_t * messages, uint32_t place )
@@ -10672,29 +10757,56 @@ static uint8_t * nc_arrived_data( nc_arrived_t * arrived )
     return (uint8_t *) ( arrived + 1 );
 }
 
-/* For the five kinds on the wire. */
+static nc_stream_t * nc_arrived_stream( nc_arrived_t * arrived )
+{
+    return (nc_stream_t *) (void *) nc_arrived_data( arrived );
+}
+
+/* The byte with a fragment's bit: it has arrived. */
+static uint8_t * nc_arrived_bits( nc_arrived_t * arrived, uint32_t index )
+{
+    uint32_t data = arrived->kind == NC_KIND_STREAM ? (uint32_t) sizeof( nc_stream_t ) : arrived->bytes;
+    return nc_arrived_data( arrived ) + data + index % NC_MESSAGES_FRAGMENTS / 8;
+}
+
+static int nc_arrived_has( nc_arrived_t * arrived, uint32_t index )
+{
+    return index < arrived->first_fragment || *nc_arrived_bits( arrived, index ) >> index % 8 & 1;
+}
+
+/* For the kinds on the wire. */
 static int nc_kind_is_reliable( int kind )
 {
     return kind >= NETCODE_MESSAGE_RELIABLE;
 }
 
-/* Do its frames have an order? */
-static int nc_kind_has_order( int kind, int fragment )
+/* The bytes of the order in its frames, or of the tag. */
+static uint32_t nc_kind_order_bytes( int kind, int fragment )
 {
-    return kind == NETCODE_MESSAGE_RELIABLE_ORDERED || ( fragment && kind == NETCODE_MESSAGE_RELIABLE_SEQUENCED );
+    if ( kind == NC_KIND_STREAM )
+        return 4;
+    return kind == NETCODE_MESSAGE_RELIABLE_ORDERED || ( fragment && kind == NETCODE_MESSAGE_RELIABLE_SEQUENCED ) ? 2
+                                                                                                                  : 0;
 }
 
 static int nc_kind_on_wire( int kind )
 {
-    static const uint8_t kinds[NETCODE_MESSAGE_KINDS] = { 0, 1, 2, 3, 4, 0, 2, 3 };
+    static const uint8_t kinds[NETCODE_MESSAGE_STREAM + 1] = { 0, 1, 2, 3, 4, 0, 2, 3, NC_KIND_STREAM };
     return kinds[kind];
 }
 
-static uint32_t nc_fragments_of( uint32_t bytes )
+/* 0: it is sent in one piece. A stream always has one. */
+static uint32_t nc_fragments_of( int kind, uint32_t bytes )
 {
-    return bytes <= NETCODE_MESSAGES_WHOLE_BYTES
-               ? 0
-               : ( bytes + NETCODE_MESSAGES_FRAGMENT_BYTES - 1 ) / NETCODE_MESSAGES_FRAGMENT_BYTES;
+    if ( kind != NC_KIND_STREAM && bytes <= NETCODE_MESSAGES_WHOLE_BYTES )
+        return 0;
+    return bytes ? ( bytes - 1 ) / NETCODE_MESSAGES_FRAGMENT_BYTES + 1 : 1;
+}
+
+/* What a reliable message costs of the credit. */
+static uint32_t nc_messages_cost( uint32_t kept, int fragment )
+{
+    return kept + ( fragment ? (uint32_t) NC_MESSAGES_FRAGMENTED_COST : (uint32_t) NC_MESSAGES_COST );
 }
 
 static uint32_t nc_fragment_bytes( uint32_t total, uint32_t index )
@@ -10844,8 +10956,8 @@ static void nc_channel_dequeue( struct netcode_messages_t * messages, uint32_t p
     nc_message_channel_t * channel = &messages->channels[message->channel];
     int reliable = nc_kind_is_reliable( message->wire );
     nc_messages_unlink( messages, &channel->queues[reliable], place );
-    channel->queued_bytes -= message->bytes;
-    messages->queued_bytes -= message->bytes;
+    channel->queued_bytes -= nc_message_kept( message );
+    messages->queued_bytes -= nc_message_kept( message );
     if ( !channel->queues[reliable].head )
         messages->active[reliable] &= ~( (uint32_t) 1 << message->channel );
 }
@@ -10978,19 +11090,6 @@ static uint32_t nc_transfer_find( const struct netcode_messages_t * messages, ui
     return 0;
 }
 
-static void nc_fragment_acked( struct netcode_messages_t * messages, uint32_t place, uint32_t index )
-{
-    nc_message_t * message = nc_message_at( messages, place );
-    if ( message->flags & NC_MESSAGE_CANCELLED )
-        return;
-    nc_message_states( message )[index] = NC_FRAGMENT_ACKED;
-    message->acked_fragments++;
-    if ( message->acked_fragments == message->fragments )
-        nc_message_finish( messages, place, NETCODE_MESSAGES_EVENT_ACKED );
-    else
-        nc_message_report( messages, place, NETCODE_MESSAGES_EVENT_PROGRESS );
-}
-
 /* Does this packet have its CANCEL? */
 static int nc_message_is_cancel( const nc_message_t * message, uint32_t number )
 {
@@ -11008,11 +11107,50 @@ static void nc_whole_acked( struct netcode_messages_t * messages, uint32_t place
                                                                    : NETCODE_MESSAGES_EVENT_ACKED );
 }
 
-static void nc_fragment_lost( struct netcode_messages_t * messages, uint32_t place, uint32_t index )
+/*  The state of the fragment that a packet has; NULL if it was acknowledged with another packet, or if the packet has
+    none. */
+static uint8_t * nc_sent_fragment( struct netcode_messages_t * messages, const nc_sent_t * sent, uint32_t * place,
+                                   uint32_t * index )
 {
+    *place = sent->bytes & NC_SENT_BULK ? nc_transfer_find( messages, sent->transfer ) : 0;
+    if ( !*place )
+        return NULL;
+    nc_message_t * message = nc_message_at( messages, *place );
+    *index = message->first_fragment + (uint16_t) ( sent->fragment - message->first_fragment );
+    if ( *index >= message->next_fragment )
+        return NULL;
+    uint8_t * state = nc_message_state( message, *index );
+    return *state & NC_FRAGMENT_ACKED ? NULL : state;
+}
+
+static void nc_fragment_acked( struct netcode_messages_t * messages, const nc_sent_t * sent )
+{
+    uint32_t place, index;
+    uint8_t * state = nc_sent_fragment( messages, sent, &place, &index );
+    if ( !state )
+        return;
+
     nc_message_t * message = nc_message_at( messages, place );
-    uint8_t * state = nc_message_states( message ) + index;
-    if ( message->flags & NC_MESSAGE_CANCELLED )
+    message->lost_fragments -= ( *state & NC_FRAGMENT_LOST ) != 0;
+    message->acked_bytes += nc_fragment_bytes( message->bytes, index );
+    *state = NC_FRAGMENT_ACKED;
+    while ( *( state = nc_message_state( message, message->first_fragment ) ) & NC_FRAGMENT_ACKED ) {
+        *state = 0;
+        if ( ++message->first_fragment == message->fragments ) {
+            nc_whole_acked( messages, place, sent->number );
+            return;
+        }
+    }
+
+    if ( !( message->flags & NC_MESSAGE_CANCELLED ) )
+        nc_message_report( messages, place, NETCODE_MESSAGES_EVENT_PROGRESS );
+}
+
+static void nc_fragment_lost( struct netcode_messages_t * messages, const nc_sent_t * sent )
+{
+    uint32_t place, index;
+    uint8_t * state = nc_sent_fragment( messages, sent, &place, &index );
+    if ( !state || nc_message_at( messages, place )->flags & NC_MESSAGE_CANCELLED )
         return;
     if ( messages->max_retries && ( *state & NC_FRAGMENT_TRIES ) >= messages->max_retries ) {
         nc_message_give_up( messages, place );
@@ -11022,7 +11160,7 @@ static void nc_fragment_lost( struct netcode_messages_t * messages, uint32_t pla
     if ( ( *state & NC_FRAGMENT_TRIES ) < NC_FRAGMENT_TRIES )
         *state = (uint8_t) ( *state + 1 );
     *state |= NC_FRAGMENT_LOST;
-    message->lost_fragments++;
+    nc_message_at( messages, place )->lost_fragments++;
 }
 
 static void nc_reliable_lost( struct netcode_messages_t * messages, uint32_t place )
@@ -11376,21 +11514,16 @@ static void nc_sent_lost( struct netcode_messages_t * messages, nc_sent_t * sent
     messages->stats.packets_lost++;
     if ( sent->bytes & NC_SENT_LIMIT )
         messages->limit_due = 1;
-    uint32_t place = sent->bytes & NC_SENT_BULK ? nc_transfer_find( messages, sent->transfer ) : 0;
-    if ( place )
-        nc_fragment_lost( messages, place, sent->fragment );
+    nc_fragment_lost( messages, sent );
     nc_sent_settle_messages( messages, sent, NC_SENT_WENT_LOST );
 }
 
 static void nc_sent_acked( struct netcode_messages_t * messages, nc_sent_t * sent )
 {
     if ( sent->bytes & NC_SENT_IN_FLIGHT ) {
-        uint32_t place = sent->bytes & NC_SENT_BULK ? nc_transfer_find( messages, sent->transfer ) : 0;
         nc_controller_acked( messages, sent );
         nc_sent_settle( messages, sent );
         nc_messages_measure_loss( messages, 0.0 );
-        if ( place )
-            nc_fragment_acked( messages, place, sent->fragment );
     } else { /* it was declared lost too early: from now on packets may overtake it by more */
         messages->stats.packets_lost_spuriously++;
         nc_messages_measure_loss( messages, 0.0 );
@@ -11401,6 +11534,9 @@ static void nc_sent_acked( struct netcode_messages_t * messages, nc_sent_t * sen
     }
 
     sent->bytes |= NC_SENT_ACKED;
+    if ( (int32_t) ( sent->number - messages->refused_since ) >= 0 )
+        messages->refused_ids = 0;
+    nc_fragment_acked( messages, sent );
     nc_sent_settle_messages( messages, sent, NC_SENT_ARRIVED );
 }
 
@@ -11569,16 +11705,15 @@ static uint8_t * nc_put_head( uint8_t * at, const nc_message_t * message, uint32
         *at++ = message->channel;
     if ( nc_kind_is_reliable( message->wire ) )
         at = nc_put_number( at, message->id, 2 );
-    if ( nc_kind_has_order( message->wire, message->fragments != 0 ) )
-        at = nc_put_number( at, message->order, 2 );
-    return at;
+    return nc_put_number( at, message->order, (int) nc_kind_order_bytes( message->wire, message->fragments != 0 ) );
 }
 
 /* The bytes of its frame in front of its data, without the index of a fragment. */
 static uint32_t nc_message_head_bytes( const nc_message_t * message )
 {
     return 1u + ( message->channel != 0 ) + ( nc_kind_is_reliable( message->wire ) ? 2 : 0 ) +
-           ( nc_kind_has_order( message->wire, message->fragments != 0 ) ? 2 : 0 ) + nc_varint_bytes( message->bytes );
+           nc_kind_order_bytes( message->wire, message->fragments != 0 ) +
+           ( message->fragments ? 4 : nc_varint_bytes( message->bytes ) );
 }
 
 /* Writes the head directly before its data, so that the frame is contiguous. */
@@ -11590,7 +11725,7 @@ static void nc_message_write_head( nc_message_t * message )
 /* Does it fit into the packet, and is there a free entry to remember the packet? */
 static int nc_build_fits( const nc_build_t * build, const nc_message_t * message )
 {
-    uint32_t bytes = message->fragments ? NETCODE_MESSAGES_FRAGMENT_BYTES + 3 : message->bytes;
+    uint32_t bytes = message->fragments ? NETCODE_MESSAGES_FRAGMENT_BYTES + 4 : message->bytes;
     return nc_build_has_room( build, message->head_bytes + bytes ) &&
            ( build->tracked || !( nc_kind_is_reliable( message->wire ) || nc_message_wants_report( message ) ) );
 }
@@ -11615,11 +11750,16 @@ static void nc_build_fragment( struct netcode_messages_t * messages, nc_build_t 
                                uint32_t index )
 {
     nc_message_t * message = nc_message_at( messages, place );
-    uint32_t bytes = nc_fragment_bytes( message->bytes, index );
+    uint32_t bytes = nc_fragment_bytes( message->bytes, index ), offset = index * NETCODE_MESSAGES_FRAGMENT_BYTES;
     uint8_t * at = nc_put_head( build->at, message, NC_FRAME_FRAGMENT );
-    at = nc_put_varint( at, message->bytes );
+    at = nc_put_number( at, message->bytes, 4 );
     at = nc_put_varint( at, index );
-    memcpy( at, nc_message_data( message ) + (size_t) index * NETCODE_MESSAGES_FRAGMENT_BYTES, bytes );
+    if ( message->wire != NC_KIND_STREAM )
+        memcpy( at, nc_message_data( message ) + offset, bytes );
+    else if ( bytes ) {
+        const netcode_messages_stream_t * stream = nc_message_stream( message );
+        stream->read_function( stream->context, offset, at, (int) bytes );
+    }
 
     build->at = at + bytes;
     build->last = NULL;
@@ -11633,9 +11773,10 @@ static void nc_build_fragment( struct netcode_messages_t * messages, nc_build_t 
 static void nc_build_cancel( struct netcode_messages_t * messages, nc_build_t * build, uint32_t place )
 {
     nc_message_t * message = nc_message_at( messages, place );
-    *build->at++ = NC_FRAME_CANCEL;
+    *build->at++ = message->fragments ? NC_FRAME_CANCEL_FRAGMENTS : NC_FRAME_CANCEL;
     build->at = nc_put_number( build->at, message->id, 2 );
-    build->at = nc_put_varint( build->at, message->bytes );
+    build->at = message->fragments ? nc_put_number( build->at, nc_message_kept( message ), 4 )
+                                   : nc_put_varint( build->at, message->bytes );
     build->last = NULL;
     build->asks = 1;
     nc_build_carry( messages, build, message );
@@ -11695,7 +11836,7 @@ static void nc_build_control( struct netcode_messages_t * messages, nc_build_t *
         messages->credit_granted = messages->credit_released + messages->credit_window;
         *build->at++ = NC_FRAME_LIMIT;
         build->at = nc_put_number( build->at, messages->credit_granted, 4 );
-        build->at = nc_put_varint( build->at, messages->max_message_bytes );
+        build->at = nc_put_varint( build->at, messages->max_receive_bytes );
         build->flags |= NC_SENT_LIMIT;
         build->asks = 1;
         messages->limit_due = 0;
@@ -11713,6 +11854,17 @@ static void nc_build_control( struct netcode_messages_t * messages, nc_build_t *
         build->at = nc_put_number( build->at, messages->pong_value, 4 );
         messages->pong_due = 0;
     }
+}
+
+/* The first frames of each packet until the other side has one of them. */
+static void nc_build_refusals( const struct netcode_messages_t * messages, nc_build_t * build )
+{
+    uint64_t id = (uint64_t) messages->newest_transfer;
+    for ( uint32_t i = 0; messages->refused_ids && i < NC_MESSAGES_TRANSFER_IDS; i++, id-- )
+        if ( nc_bit_get( &messages->refused_ids, id, NC_MESSAGES_TRANSFER_IDS ) ) {
+            *build->at++ = NC_FRAME_REFUSE;
+            build->at = nc_put_number( build->at, (uint32_t) id, 2 );
+        }
 }
 
 /*  How often small reliable messages are repeated: by the losses of the last few hundred packets, and at least once beside
@@ -11800,7 +11952,7 @@ static int nc_message_is_too_large( const struct netcode_messages_t * messages, 
 static int nc_message_is_over( const struct netcode_messages_t * messages, uint32_t place )
 {
     const nc_message_t * message = nc_message_at( messages, place );
-    return message->expires <= messages->now || nc_message_is_too_large( messages, message->bytes );
+    return message->expires <= messages->now || nc_message_is_too_large( messages, nc_message_kept( message ) );
 }
 
 /* An ordered one is never dropped silently: its channel would have a gap. */
@@ -11813,7 +11965,7 @@ static void nc_message_drop_queued( struct netcode_messages_t * messages, uint32
 
 static uint32_t nc_message_cost( const nc_message_t * message )
 {
-    return message->bytes + NC_MESSAGES_COST;
+    return nc_messages_cost( nc_message_kept( message ), message->fragments != 0 );
 }
 
 /* Would this message be too far ahead of a transfer in flight, or is no entry free for another transfer? */
@@ -11840,7 +11992,7 @@ static int nc_message_may_start( const struct netcode_messages_t * messages, con
 {
     if ( !nc_kind_is_reliable( message->wire ) )
         return 1;
-    if ( message->fragments && messages->peer_max_bytes == 0 )
+    if ( message->fragments && messages->peer_max_bytes == 0 && message->wire != NC_KIND_STREAM )
         return 0; /* the other side would refuse every packet with a part of it */
     if ( (int32_t) ( messages->credit_limit - messages->credit_spent - nc_message_cost( message ) ) < 0 )
         return 0;
@@ -11858,7 +12010,8 @@ static void nc_transfer_start( struct netcode_messages_t * messages, uint32_t pl
         i++; /* nc_message_is_far has checked that one is free */
     messages->transfers[i] = place;
     message->id = (uint16_t) messages->next_transfer++;
-    message->order = (uint16_t) messages->next_id;
+    if ( message->wire != NC_KIND_STREAM )
+        message->order = messages->next_id;
 }
 
 static void nc_reliable_start( struct netcode_messages_t * messages, uint32_t place )
@@ -11879,7 +12032,7 @@ static void nc_message_start( struct netcode_messages_t * messages, uint32_t pla
     nc_message_t * message = nc_message_at( messages, place );
     nc_message_channel_t * channel = &messages->channels[message->channel];
     nc_channel_dequeue( messages, place );
-    channel->served += ( message->bytes + 16 ) * 64 / channel->weight;
+    channel->served += ( nc_message_kept( message ) + 16 ) * 64 / channel->weight;
     messages->served = channel->served;
     messages->stats.messages_sent++;
 
@@ -11934,14 +12087,13 @@ static void nc_build_new( struct netcode_messages_t * messages, nc_build_t * bui
 /* The next fragment of a transfer to be sent, lost ones first. */
 static uint32_t nc_transfer_next( struct netcode_messages_t * messages, nc_message_t * message )
 {
-    uint8_t * states = nc_message_states( message );
-    uint32_t index = 0;
+    uint32_t index = message->first_fragment;
     if ( message->lost_fragments == 0 )
         return message->next_fragment++;
 
-    while ( !( states[index] & NC_FRAGMENT_LOST ) )
+    while ( !( *nc_message_state( message, index ) & NC_FRAGMENT_LOST ) )
         index++;
-    states[index] &= (uint8_t) ~NC_FRAGMENT_LOST;
+    *nc_message_state( message, index ) &= (uint8_t) ~NC_FRAGMENT_LOST;
     message->lost_fragments--;
     messages->stats.reliable_retries_total++;
     return index;
@@ -11956,8 +12108,10 @@ static uint32_t nc_transfer_choose( const struct netcode_messages_t * messages )
         if ( !place )
             continue;
         const nc_message_t * message = nc_message_at( messages, place );
+        uint32_t end = message->first_fragment + NC_MESSAGES_FRAGMENTS;
+        end = end < message->fragments ? end : message->fragments;
         if ( message->flags & NC_MESSAGE_CANCELLED ||
-             ( message->lost_fragments == 0 && message->next_fragment == message->fragments ) )
+             ( message->lost_fragments == 0 && message->next_fragment == end ) )
             continue;
 
         if ( !best || messages->channels[message->channel].priority <
@@ -12054,6 +12208,7 @@ static void nc_build_begin( struct netcode_messages_t * messages, nc_build_t * b
     build->delay = messages->acks_due != 0;
     build->at = packet + NC_MESSAGES_FIXED_HEADER + ( build->delay ? 2 : 0 );
     build->end = packet + NETCODE_MAX_PACKET_SIZE;
+    nc_build_refusals( messages, build );
 
     nc_sent_forget( messages );
     if ( messages->sent_end - messages->sent_first == messages->window ) {
@@ -12135,6 +12290,7 @@ static int nc_build_end( struct netcode_messages_t * messages, nc_build_t * buil
         build->at -= length_bytes;
     }
 
+    build->asks |= messages->refused_ids != 0;
     int bytes = (int) ( build->at - build->start ), asks = build->asks && build->tracked;
     flags |= acks ? NC_MESSAGES_ACK_VALID : 0;
     flags |= build->delay ? NC_MESSAGES_ACK_DELAY : 0;
@@ -12167,8 +12323,8 @@ static int nc_build_end( struct netcode_messages_t * messages, nc_build_t * buil
 typedef struct {
     int type; /* a control frame's first byte, or -1: a message, -2: a fragment */
     int kind, channel;
-    uint32_t id, order;
-    uint32_t bytes; /* of the message */
+    uint32_t id, order; /* the order may be a stream's tag */
+    uint32_t bytes;     /* of the message */
     uint32_t index;
     uint32_t value; /* of PING, PONG and LIMIT */
     const uint8_t * data;
@@ -12180,7 +12336,9 @@ typedef struct {
     uint32_t reliable_room, room, cost;
     int transfers;
     uint32_t transfer_ids[NC_MESSAGES_TRANSFERS], transfer_bytes[NC_MESSAGES_TRANSFERS];
-    uint32_t transfer_shapes[NC_MESSAGES_TRANSFERS]; /* kind, channel, order */
+    uint32_t transfer_orders[NC_MESSAGES_TRANSFERS];
+    uint32_t transfer_shapes[NC_MESSAGES_TRANSFERS]; /* kind, channel */
+    uint32_t refused;                                /* bits of entries of `transfers` */
     nc_acks_t acks;
     int64_t newest[2]; /* ids are near these, before any frame of the packet changes them: in one piece, in fragments */
     int64_t number, acked;
@@ -12219,14 +12377,21 @@ static void nc_frame_read_control( nc_source_t * source, nc_frame_t * frame )
     } else if ( frame->type == NC_FRAME_CANCEL ) {
         frame->id = nc_source_number( source, 2 );
         frame->bytes = nc_source_varint( source );
-    } else
+        source->failed |= frame->bytes > NETCODE_MESSAGES_WHOLE_BYTES;
+    } else if ( frame->type == NC_FRAME_CANCEL_FRAGMENTS ) {
+        frame->id = nc_source_number( source, 2 );
+        frame->bytes = nc_source_number( source, 4 );
+        source->failed |= frame->bytes != 0 && frame->bytes <= NETCODE_MESSAGES_WHOLE_BYTES;
+    } else if ( frame->type == NC_FRAME_REFUSE )
+        frame->id = nc_source_number( source, 2 );
+    else
         source->failed = 1;
 }
 
 static void nc_frame_read_message( nc_source_t * source, nc_frame_t * frame, uint32_t first )
 {
     uint32_t channel = first & NC_FRAME_CHANNEL ? 1 : 0, id = nc_kind_is_reliable( frame->kind ) ? 2 : 0;
-    uint32_t order = nc_kind_has_order( frame->kind, frame->type == -2 ) ? 2 : 0;
+    uint32_t order = nc_kind_order_bytes( frame->kind, frame->type == -2 );
     const uint8_t * at = nc_source_bytes( source, channel + id + order );
     if ( source->failed )
         return;
@@ -12238,19 +12403,19 @@ static void nc_frame_read_message( nc_source_t * source, nc_frame_t * frame, uin
     if ( id )
         frame->id = nc_get_u16( at );
     if ( order )
-        frame->order = nc_get_u16( at + id );
+        frame->order = nc_get_u16( at + id ) | ( order == 4 ? nc_get_u16( at + 4 ) << 16 : 0 );
 
     if ( frame->type == -2 ) {
-        frame->bytes = nc_source_varint( source );
+        frame->bytes = nc_source_number( source, 4 );
         frame->index = nc_source_varint( source );
         source->failed |= ( first & NC_FRAME_LAST ) != 0 || !nc_kind_is_reliable( frame->kind );
-        if ( frame->index < nc_fragments_of( frame->bytes ) )
+        if ( frame->index < nc_fragments_of( frame->kind, frame->bytes ) )
             frame->data_bytes = nc_fragment_bytes( frame->bytes, frame->index );
     } else {
         frame->data_bytes =
             first & NC_FRAME_LAST ? (uint32_t) ( source->end - source->at ) : nc_source_varint( source );
         frame->bytes = frame->data_bytes;
-        source->failed |= frame->bytes > NETCODE_MESSAGES_WHOLE_BYTES;
+        source->failed |= frame->bytes > NETCODE_MESSAGES_WHOLE_BYTES || frame->kind == NC_KIND_STREAM;
     }
 
     frame->data = nc_source_bytes( source, frame->data_bytes );
@@ -12262,7 +12427,7 @@ static void nc_frame_read( nc_source_t * source, nc_frame_t * frame, nc_acks_t *
     uint32_t first = *source->at++;
     memset( frame, 0, sizeof( *frame ) );
     frame->kind = (int) ( first & NC_FRAME_KIND );
-    if ( frame->kind <= NETCODE_MESSAGE_RELIABLE_SEQUENCED && first < 0x40 ) {
+    if ( frame->kind <= NC_KIND_STREAM && first < 0x40 ) {
         frame->type = first & NC_FRAME_FRAGMENT ? -2 : -1;
         nc_frame_read_message( source, frame, first );
         return;
@@ -12304,9 +12469,10 @@ static int nc_messages_has_id( const struct netcode_messages_t * messages, int64
 
 static void nc_messages_take_id( struct netcode_messages_t * messages, int64_t id, int fragment )
 {
-    if ( fragment )
+    if ( fragment ) {
+        nc_bit_advance( &messages->refused_ids, messages->newest_transfer, id, NC_MESSAGES_TRANSFER_IDS );
         nc_ids_take( &messages->transfer_ids, &messages->newest_transfer, NC_MESSAGES_TRANSFER_IDS, id );
-    else
+    } else
         nc_ids_take( messages->ids, &messages->newest_id, NC_MESSAGES_IDS, id );
 }
 
@@ -12354,23 +12520,36 @@ static int nc_messages_id_is_far( const struct netcode_messages_t * messages, in
     return 0;
 }
 
+/* What it needs of the receive buffer: its head, its data or the stream's functions, and bits for fragments. */
+static uint32_t nc_arrived_bytes( int kind, uint32_t bytes )
+{
+    uint32_t fragments = nc_fragments_in_flight( nc_fragments_of( kind, bytes ) );
+    uint32_t data = kind == NC_KIND_STREAM ? (uint32_t) sizeof( nc_stream_t ) : bytes;
+    return (uint32_t) sizeof( nc_arrived_t ) + data + ( fragments + 7 ) / 8;
+}
+
 static int nc_frame_check_fragment( struct netcode_messages_t * messages, const nc_frame_t * frame, int64_t id,
                                     nc_plan_t * plan )
 {
     const uint32_t * place = nc_messages_find_partial( messages, id );
-    uint32_t shape = (uint32_t) frame->kind | (uint32_t) frame->channel << 8 | frame->order << 16;
+    uint32_t shape = (uint32_t) frame->kind | (uint32_t) frame->channel << 8;
     int free_places = 0;
 
     if ( place ) {
-        const nc_arrived_t * arrived = nc_arrived_at( messages, *place );
+        nc_arrived_t * arrived = nc_arrived_at( messages, *place );
+        uint32_t order = arrived->kind == NC_KIND_STREAM ? nc_arrived_stream( arrived )->tag : arrived->order;
         int same = arrived->bytes == frame->bytes && arrived->channel == frame->channel &&
-                   arrived->kind == frame->kind && arrived->order == frame->order;
+                   arrived->kind == frame->kind && order == frame->order &&
+                   (int64_t) frame->index - arrived->first_fragment < NC_MESSAGES_FRAGMENTS;
         return same ? (int) NETCODE_MESSAGES_DROP_NONE : (int) NETCODE_MESSAGES_DROP_FRAGMENT;
     }
 
+    if ( frame->index >= NC_MESSAGES_FRAGMENTS )
+        return NETCODE_MESSAGES_DROP_FRAGMENT;
     for ( int i = 0; i < plan->transfers; i++ )
         if ( plan->transfer_ids[i] == frame->id )
-            return plan->transfer_bytes[i] == frame->bytes && plan->transfer_shapes[i] == shape
+            return plan->transfer_bytes[i] == frame->bytes && plan->transfer_shapes[i] == shape &&
+                           plan->transfer_orders[i] == frame->order
                        ? (int) NETCODE_MESSAGES_DROP_NONE
                        : (int) NETCODE_MESSAGES_DROP_FRAGMENT;
 
@@ -12381,23 +12560,24 @@ static int nc_frame_check_fragment( struct netcode_messages_t * messages, const 
 
     plan->transfer_bytes[plan->transfers] = frame->bytes;
     plan->transfer_shapes[plan->transfers] = shape;
+    plan->transfer_orders[plan->transfers] = frame->order;
     plan->transfer_ids[plan->transfers++] = frame->id;
-    plan->cost += frame->bytes + NC_MESSAGES_COST;
-    plan->reliable_room +=
-        nc_heap_round( (uint32_t) sizeof( nc_arrived_t ) + frame->bytes + nc_fragments_of( frame->bytes ) );
+    plan->cost += nc_messages_cost( frame->kind == NC_KIND_STREAM ? 0 : frame->bytes, 1 );
+    plan->reliable_room += nc_heap_round( nc_arrived_bytes( frame->kind, frame->bytes ) );
     return NETCODE_MESSAGES_DROP_NONE;
 }
 
 /* Can this frame be accepted, and is it to be stored? Changes nothing yet. */
 static int nc_frame_check_message( struct netcode_messages_t * messages, const nc_frame_t * frame, nc_plan_t * plan )
 {
-    uint32_t room = nc_heap_round( (uint32_t) sizeof( nc_arrived_t ) + frame->bytes );
-    int fragment = frame->type == -2;
+    int fragment = frame->type == -2, kind = frame->kind;
+    uint32_t room = fragment ? 0 : nc_heap_round( nc_arrived_bytes( kind, frame->bytes ) );
     int64_t id = nc_plan_id( plan, frame->id, fragment );
 
     if ( frame->channel >= messages->channel_count )
         return NETCODE_MESSAGES_DROP_CHANNEL;
-    if ( fragment && ( frame->bytes > messages->max_message_bytes || frame->index >= nc_fragments_of( frame->bytes ) ) )
+    if ( fragment && ( ( frame->bytes > messages->max_receive_bytes && kind != NC_KIND_STREAM ) ||
+                       frame->index >= nc_fragments_of( kind, frame->bytes ) ) )
         return NETCODE_MESSAGES_DROP_FRAGMENT;
 
     if ( !nc_kind_is_reliable( frame->kind ) ) {
@@ -12437,17 +12617,25 @@ static int nc_frame_check( struct netcode_messages_t * messages, const nc_frame_
                                             frame->bytes < NETCODE_MESSAGES_WHOLE_BYTES ) )
         return NETCODE_MESSAGES_DROP_LIMIT;
 
-    if ( frame->type == NC_FRAME_CANCEL ) {
-        int fragment = nc_fragments_of( frame->bytes ) != 0;
+    if ( frame->type == NC_FRAME_REFUSE )
+        for ( int i = 0; i < NC_MESSAGES_TRANSFERS; i++ ) {
+            uint32_t place = messages->transfers[i];
+            const nc_message_t * message = nc_message_at( messages, place );
+            if ( place && message->id == frame->id && message->wire == NC_KIND_STREAM )
+                plan->refused |= 1u << i;
+        }
+
+    if ( frame->type == NC_FRAME_CANCEL || frame->type == NC_FRAME_CANCEL_FRAGMENTS ) {
+        int fragment = frame->type == NC_FRAME_CANCEL_FRAGMENTS;
         int64_t id = nc_plan_id( plan, frame->id, fragment );
-        if ( frame->bytes > messages->max_message_bytes )
+        if ( frame->bytes > messages->max_receive_bytes )
             return NETCODE_MESSAGES_DROP_LIMIT; /* or what a packet costs could wrap */
         if ( nc_messages_has_id( messages, id, fragment ) )
             return NETCODE_MESSAGES_DROP_NONE;
         if ( nc_messages_id_is_far( messages, id, fragment ) )
             return NETCODE_MESSAGES_DROP_WINDOW;
         if ( !fragment || !nc_messages_find_partial( messages, id ) )
-            plan->cost += frame->bytes + NC_MESSAGES_COST;
+            plan->cost += nc_messages_cost( frame->bytes, fragment );
     }
     return NETCODE_MESSAGES_DROP_NONE;
 }
@@ -12457,8 +12645,10 @@ static int nc_frame_check( struct netcode_messages_t * messages, const nc_frame_
 static void nc_arrived_free( struct netcode_messages_t * messages, uint32_t place )
 {
     const nc_arrived_t * arrived = nc_arrived_at( messages, place );
+    int kind = arrived->kind;
     if ( arrived->id >= 0 )
-        messages->credit_released += arrived->bytes + NC_MESSAGES_COST;
+        messages->credit_released += nc_messages_cost( kind == NC_KIND_STREAM ? 0 : arrived->bytes,
+                                                       nc_fragments_of( kind, arrived->bytes ) != 0 );
     nc_heap_free( &messages->in, place );
 }
 
@@ -12556,16 +12746,16 @@ static void nc_arrived_deliver( struct netcode_messages_t * messages, uint32_t p
         nc_arrived_ready( messages, place );
 }
 
-static uint32_t nc_arrived_make( struct netcode_messages_t * messages, const nc_frame_t * frame, int64_t id,
-                                 uint32_t fragments )
+static uint32_t nc_arrived_make( struct netcode_messages_t * messages, const nc_frame_t * frame, int64_t id )
 {
-    uint32_t place = nc_heap_take( &messages->in, (uint32_t) sizeof( nc_arrived_t ) + frame->bytes + fragments );
+    uint32_t bytes = nc_arrived_bytes( frame->kind, frame->bytes ), place = nc_heap_take( &messages->in, bytes );
+    uint32_t fragments = nc_fragments_of( frame->kind, frame->bytes );
     if ( !place )
         return 0;
 
     nc_arrived_t * arrived = nc_arrived_at( messages, place );
     arrived->bytes = frame->bytes;
-    arrived->missing = fragments;
+    arrived->first_fragment = 0;
     arrived->id = id;
     arrived->order = (uint16_t) frame->order;
     /* One in fragments is between the previous and the next one. */
@@ -12574,40 +12764,106 @@ static uint32_t nc_arrived_make( struct netcode_messages_t * messages, const nc_
     arrived->kind = (uint8_t) frame->kind;
 
     if ( fragments )
-        memset( nc_arrived_data( arrived ) + frame->bytes, 0, fragments );
+        memset( nc_arrived_bits( arrived, 0 ), 0, ( nc_fragments_in_flight( fragments ) + 7 ) / 8 );
     else if ( frame->bytes )
         memcpy( nc_arrived_data( arrived ), frame->data, frame->bytes );
     return place;
 }
 
+/* The stream begins, and the application takes it or not. */
+static int nc_stream_accept( const struct netcode_messages_t * messages, nc_arrived_t * arrived, uint32_t tag )
+{
+    nc_stream_t * kept = nc_arrived_stream( arrived );
+    netcode_messages_stream_t stream;
+    memset( &stream, 0, sizeof( stream ) );
+    stream.channel = arrived->channel;
+    stream.bytes = arrived->bytes;
+    stream.tag = tag;
+
+    int is_wanted = messages->accept_stream_function &&
+                    messages->accept_stream_function( messages->accept_stream_context, &stream ) == 1 &&
+                    stream.write_function;
+    kept->context = stream.context;
+    kept->write_function = stream.write_function;
+    kept->end_function = is_wanted ? stream.end_function : NULL;
+    kept->tag = tag;
+    return is_wanted;
+}
+
+/* No more of a transfer is to arrive. A stream's functions are not called any more. */
+static void nc_transfer_close( struct netcode_messages_t * messages, uint32_t * slot, int complete )
+{
+    nc_arrived_t * arrived = nc_arrived_at( messages, *slot );
+    nc_messages_take_id( messages, arrived->id, 1 );
+    if ( arrived->kind == NC_KIND_STREAM ) {
+        const nc_stream_t * stream = nc_arrived_stream( arrived );
+        messages->stats.messages_received += (uint64_t) complete;
+        if ( stream->end_function )
+            stream->end_function( stream->context, complete );
+    }
+    if ( arrived->kind == NC_KIND_STREAM || !complete )
+        nc_arrived_discard( messages, *slot );
+    *slot = 0;
+}
+
+/* The application does not want it: REFUSE is in all packets until one of them is acknowledged. */
+static void nc_stream_refuse( struct netcode_messages_t * messages, uint32_t * slot )
+{
+    int64_t id = nc_arrived_at( messages, *slot )->id;
+    nc_transfer_close( messages, slot, 0 );
+    nc_bit_set( &messages->refused_ids, (uint64_t) id, NC_MESSAGES_TRANSFER_IDS, 1 );
+    messages->refused_since = (uint32_t) messages->next_number;
+    messages->acks_due += 2;
+}
+
+/* Stores a fragment's data. Returns whether the transfer goes on. */
+static int nc_fragment_store( nc_arrived_t * arrived, const nc_frame_t * frame )
+{
+    uint32_t offset = frame->index * NETCODE_MESSAGES_FRAGMENT_BYTES;
+    if ( arrived->kind != NC_KIND_STREAM )
+        memcpy( nc_arrived_data( arrived ) + offset, frame->data, frame->data_bytes );
+    else if ( frame->data_bytes ) {
+        const nc_stream_t * stream = nc_arrived_stream( arrived );
+        return stream->write_function( stream->context, offset, frame->data, (int) frame->data_bytes ) == 1;
+    }
+    return 1;
+}
+
 static void nc_messages_take_fragment( struct netcode_messages_t * messages, const nc_frame_t * frame, int64_t id,
                                        int64_t number )
 {
-    uint32_t * slot = nc_messages_find_partial( messages, id );
-    if ( !slot ) {
+    uint32_t *slot = nc_messages_find_partial( messages, id ), index = frame->index;
+    int begins = !slot;
+    if ( begins ) {
         for ( slot = messages->partial; *slot; slot++ )
             ; /* nc_frame_check_fragment has checked that one is free */
-        *slot = nc_arrived_make( messages, frame, id, nc_fragments_of( frame->bytes ) );
-        messages->credit_received += frame->bytes + NC_MESSAGES_COST;
+        *slot = nc_arrived_make( messages, frame, id );
+        messages->credit_received += nc_messages_cost( frame->kind == NC_KIND_STREAM ? 0 : frame->bytes, 1 );
     }
 
     uint32_t place = *slot;
     nc_arrived_t * arrived = nc_arrived_at( messages, place );
-    uint8_t * here = nc_arrived_data( arrived ) + arrived->bytes + frame->index;
-    if ( *here ) {
+    if ( !begins && nc_arrived_has( arrived, index ) ) {
         messages->stats.messages_duplicate++;
         return;
     }
+    if ( ( begins && frame->kind == NC_KIND_STREAM && !nc_stream_accept( messages, arrived, frame->order ) ) ||
+         !nc_fragment_store( arrived, frame ) ) {
+        nc_stream_refuse( messages, slot );
+        return;
+    }
 
-    *here = 1;
-    memcpy( nc_arrived_data( arrived ) + (size_t) frame->index * NETCODE_MESSAGES_FRAGMENT_BYTES, frame->data,
-            frame->data_bytes );
-    if ( --arrived->missing )
+    uint32_t fragments = nc_fragments_of( frame->kind, frame->bytes );
+    *nc_arrived_bits( arrived, index ) |= (uint8_t) ( 1 << index % 8 );
+    for ( index = arrived->first_fragment; index < fragments && nc_arrived_has( arrived, index ); index++ )
+        *nc_arrived_bits( arrived, index ) &= ( uint8_t ) ~( 1 << index % 8 );
+    arrived->first_fragment = index;
+    if ( index < fragments )
         return;
 
-    *slot = 0;
-    nc_messages_take_id( messages, id, 1 );
-    nc_arrived_deliver( messages, place, number );
+    nc_transfer_close( messages, slot, 1 );
+    if ( frame->kind != NC_KIND_STREAM )
+        nc_arrived_deliver( messages, place, number );
 }
 
 static void nc_messages_take_message( struct netcode_messages_t * messages, const nc_frame_t * frame,
@@ -12618,7 +12874,7 @@ static void nc_messages_take_message( struct netcode_messages_t * messages, cons
     uint32_t place;
 
     if ( !nc_kind_is_reliable( frame->kind ) ) {
-        place = plan->room ? nc_arrived_make( messages, frame, -1, 0 ) : 0;
+        place = plan->room ? nc_arrived_make( messages, frame, -1 ) : 0;
         if ( place )
             nc_arrived_deliver( messages, place, plan->number );
         else
@@ -12629,8 +12885,8 @@ static void nc_messages_take_message( struct netcode_messages_t * messages, cons
         nc_messages_take_fragment( messages, frame, id, plan->number );
     else {
         nc_messages_take_id( messages, id, 0 );
-        messages->credit_received += frame->bytes + NC_MESSAGES_COST;
-        place = nc_arrived_make( messages, frame, id, 0 );
+        messages->credit_received += nc_messages_cost( frame->bytes, 0 );
+        place = nc_arrived_make( messages, frame, id );
         nc_arrived_deliver( messages, place, plan->number );
     }
 }
@@ -12638,19 +12894,18 @@ static void nc_messages_take_message( struct netcode_messages_t * messages, cons
 static void nc_messages_take_cancel( struct netcode_messages_t * messages, const nc_frame_t * frame,
                                      const nc_plan_t * plan )
 {
-    int fragment = nc_fragments_of( frame->bytes ) != 0;
+    int fragment = frame->type == NC_FRAME_CANCEL_FRAGMENTS;
     int64_t id = nc_plan_id( plan, frame->id, fragment );
     uint32_t * slot = fragment ? nc_messages_find_partial( messages, id ) : NULL;
     if ( nc_messages_has_id( messages, id, fragment ) )
         return;
 
-    nc_messages_take_id( messages, id, fragment );
-    if ( slot ) {
-        nc_arrived_discard( messages, *slot );
-        *slot = 0;
-    } else {
-        messages->credit_received += frame->bytes + NC_MESSAGES_COST;
-        messages->credit_released += frame->bytes + NC_MESSAGES_COST;
+    if ( slot )
+        nc_transfer_close( messages, slot, 0 );
+    else {
+        nc_messages_take_id( messages, id, fragment );
+        messages->credit_received += nc_messages_cost( frame->bytes, fragment );
+        messages->credit_released += nc_messages_cost( frame->bytes, fragment );
     }
 }
 
@@ -12658,7 +12913,7 @@ static void nc_frame_take( struct netcode_messages_t * messages, const nc_frame_
 {
     if ( frame->type < 0 )
         nc_messages_take_message( messages, frame, plan );
-    else if ( frame->type == NC_FRAME_CANCEL )
+    else if ( frame->type == NC_FRAME_CANCEL || frame->type == NC_FRAME_CANCEL_FRAGMENTS )
         nc_messages_take_cancel( messages, frame, plan );
     else if ( frame->type == NC_FRAME_PING ) {
         messages->pong_due = 1;
@@ -12667,7 +12922,7 @@ static void nc_frame_take( struct netcode_messages_t * messages, const nc_frame_
         uint32_t passed = nc_messages_stamp( messages ) - frame->value;
         if ( passed < 600000 )
             messages->ping = (double) passed * 1e-4;
-    } else { /* LIMIT */
+    } else if ( frame->type == NC_FRAME_LIMIT ) {
         if ( (int32_t) ( frame->value - messages->credit_spent ) >
              (int32_t) ( messages->credit_limit - messages->credit_spent ) )
             messages->credit_limit = frame->value;
@@ -12690,8 +12945,9 @@ static int nc_messages_read_header( struct netcode_messages_t * messages, nc_sou
         acks->delay = NC_MESSAGES_DELAY;
 
     plan->asks = ( flags & NC_MESSAGES_PLEASE_ACK ) != 0;
-    if ( source->failed || ( flags & 0x8f ) != NC_MESSAGES_VERSION ||
-         ( !acks->valid && ( ack || acks->bits || flags & NC_MESSAGES_ACK_DELAY ) ) )
+    if ( !source->failed && ( flags & 0x0f ) != NC_MESSAGES_VERSION )
+        return NETCODE_MESSAGES_DROP_VERSION;
+    if ( source->failed || flags & 0x80 || ( !acks->valid && ( ack || acks->bits || flags & NC_MESSAGES_ACK_DELAY ) ) )
         return NETCODE_MESSAGES_DROP_HEADER;
 
     plan->number = nc_messages_near( messages->newest_received, seq );
@@ -12794,7 +13050,7 @@ static void nc_messages_take_number( struct netcode_messages_t * messages, int64
 /* ---- the object's life ---- */
 
 typedef struct {
-    uint32_t channels, window, max_bytes, out_bytes, in_bytes;
+    uint32_t channels, window, max_send, max_receive, out_bytes, in_bytes;
     size_t channels_at, sent_at, out_at, in_at, bytes;
 } nc_messages_layout_t;
 
@@ -12808,32 +13064,39 @@ static size_t nc_round_up( size_t bytes )
     return ( bytes + 15 ) / 16 * 16;
 }
 
+/* A buffer's bytes: by default for two of the largest messages. */
+static uint32_t nc_messages_buffer( int value, uint32_t largest, uint32_t * least )
+{
+    uint32_t bytes = nc_or_default( value, 2 * largest + 65536 );
+    *least = largest + ( largest < 131072 ? largest / 2 : 65536 );
+    if ( *least < NC_MESSAGES_LEAST_BUFFER )
+        *least = NC_MESSAGES_LEAST_BUFFER;
+    return bytes < *least ? *least : bytes;
+}
+
 /* Lays out the one block. 0 if the config is invalid. */
 static int nc_messages_lay_out( const struct netcode_messages_config_t * config, nc_messages_layout_t * layout )
 {
     uint32_t window = nc_or_default( config->window_packets, NC_MESSAGES_LEAST_WINDOW );
     memset( layout, 0, sizeof( *layout ) );
     layout->channels = nc_or_default( config->channels, NETCODE_MESSAGES_CHANNELS );
-    layout->max_bytes = nc_or_default( config->max_message_bytes, 262144 );
-    if ( layout->channels > NETCODE_MESSAGES_CHANNELS || layout->max_bytes > NETCODE_MESSAGES_MAX_BYTES ||
+    uint32_t largest = nc_or_default( config->max_message_bytes, 262144 ), least, least_in;
+    layout->max_send = nc_or_default( config->max_send_message_bytes, largest );
+    layout->max_receive = nc_or_default( config->max_receive_message_bytes, largest );
+    if ( layout->channels > NETCODE_MESSAGES_CHANNELS || largest > NETCODE_MESSAGES_MAX_BYTES ||
+         layout->max_send > NETCODE_MESSAGES_MAX_BYTES || layout->max_receive > NETCODE_MESSAGES_MAX_BYTES ||
          window < NC_MESSAGES_LEAST_WINDOW || window > 4096 || config->max_retries < 0 ||
          config->max_retries > NC_MESSAGES_RETRIES || config->congestion < 0 ||
          config->congestion > NETCODE_MESSAGES_CONGESTION_NONE || config->repeats < 0 ||
          config->repeats > NETCODE_MESSAGES_REPEATS_NEVER )
         return 0;
 
-    layout->max_bytes =
-        layout->max_bytes < NETCODE_MESSAGES_WHOLE_BYTES ? NETCODE_MESSAGES_WHOLE_BYTES : layout->max_bytes;
-    layout->out_bytes = nc_or_default( config->send_buffer_bytes, 2 * layout->max_bytes + 65536 );
-    layout->in_bytes = nc_or_default( config->receive_buffer_bytes, 2 * layout->max_bytes + 65536 );
-
-    uint32_t least = layout->max_bytes + layout->max_bytes / 2;
-    if ( least < NC_MESSAGES_LEAST_BUFFER )
-        least = NC_MESSAGES_LEAST_BUFFER;
-    if ( layout->out_bytes < least )
-        layout->out_bytes = least;
-    if ( layout->in_bytes < least )
-        layout->in_bytes = least;
+    if ( layout->max_send < NETCODE_MESSAGES_WHOLE_BYTES )
+        layout->max_send = NETCODE_MESSAGES_WHOLE_BYTES;
+    if ( layout->max_receive < NETCODE_MESSAGES_WHOLE_BYTES )
+        layout->max_receive = NETCODE_MESSAGES_WHOLE_BYTES;
+    layout->in_bytes = nc_messages_buffer( config->receive_buffer_bytes, layout->max_receive, &least_in );
+    layout->out_bytes = nc_messages_buffer( config->send_buffer_bytes, layout->max_send, &least );
     if ( layout->out_bytes > 4u * NETCODE_MESSAGES_MAX_BYTES || layout->in_bytes > 4u * NETCODE_MESSAGES_MAX_BYTES )
         return 0;
 
@@ -12919,7 +13182,10 @@ static void nc_messages_configure( struct netcode_messages_t * messages,
 
     messages->channel_count = (int) layout->channels;
     messages->window = layout->window;
-    messages->max_message_bytes = layout->max_bytes;
+    messages->max_send_bytes = layout->max_send;
+    messages->max_receive_bytes = layout->max_receive;
+    messages->accept_stream_function = config->accept_stream_function;
+    messages->accept_stream_context = config->accept_stream_context;
     messages->max_retries = config->max_retries;
     messages->congestion = config->congestion;
     messages->upgrade_large = config->upgrade_large;
@@ -12931,6 +13197,8 @@ static void nc_messages_configure( struct netcode_messages_t * messages,
                                                           : 1.0;
 
     messages->credit_window = layout->in_bytes / 4 * 3;
+    if ( layout->in_bytes - messages->credit_window > NC_MESSAGES_UNPROMISED )
+        messages->credit_window = layout->in_bytes - NC_MESSAGES_UNPROMISED;
     messages->out.base = block + layout->out_at;
     messages->out.bytes = layout->out_bytes - 16;
     messages->in.base = block + layout->in_at;
@@ -12965,10 +13233,22 @@ NETCODE_API struct netcode_messages_t * netcode_messages_create( const struct ne
     return messages;
 }
 
+/* The connection has ended: the application hears of streams that were not complete. */
+static void nc_messages_end_streams( struct netcode_messages_t * messages )
+{
+    messages->is_busy = 1;
+    for ( int i = 0; i < NC_MESSAGES_TRANSFERS; i++ )
+        if ( messages->partial[i] )
+            nc_transfer_close( messages, &messages->partial[i], 0 );
+    nc_arrived_sweep( messages );
+    messages->is_busy = 0;
+}
+
 NETCODE_API void netcode_messages_destroy( struct netcode_messages_t * messages )
 {
     if ( messages ) {
         nc_messages_check( messages );
+        nc_messages_end_streams( messages );
         nc_crypto_wipe( messages->in.base, messages->in.high );
         nc_crypto_wipe( messages->out.base, messages->out.high );
     }
@@ -12992,8 +13272,9 @@ static void nc_messages_wipe_sent( struct netcode_messages_t * messages )
 
 NETCODE_API void netcode_messages_reset( struct netcode_messages_t * messages, double time )
 {
-    NC_CHECK( messages != NULL, NC_NOTHING );
+    NC_CHECK( messages != NULL && !messages->is_busy, NC_NOTHING );
     nc_messages_check( messages );
+    nc_messages_end_streams( messages );
     nc_messages_lose_all( messages );
     nc_messages_wipe_sent( messages );
 
@@ -13017,7 +13298,7 @@ static int nc_messages_refuse( const struct netcode_messages_t * messages, const
 
     if ( messages->broken )
         return NETCODE_MESSAGES_BROKEN;
-    if ( (uint32_t) message->bytes > messages->max_message_bytes ||
+    if ( (uint32_t) message->bytes > messages->max_send_bytes ||
          nc_message_is_too_large( messages, (uint32_t) message->bytes ) )
         return NETCODE_MESSAGES_TOO_LARGE;
     if ( message->bytes > NETCODE_MESSAGES_WHOLE_BYTES && !nc_kind_is_reliable( kind ) && !messages->upgrade_large )
@@ -13034,20 +13315,45 @@ static int nc_kind_upgrade( int kind )
                                                              : kind;
 }
 
-static void nc_message_enqueue( struct netcode_messages_t * messages, uint32_t place )
+/* Space for a message to be sent, and for `kept` bytes behind it, which the caller fills. 0: there is none. */
+static uint32_t nc_message_make( struct netcode_messages_t * messages, int kind, uint32_t bytes, uint32_t kept )
 {
-    const nc_message_t * message = nc_message_at( messages, place );
-    nc_message_channel_t * channel = &messages->channels[message->channel];
+    int wire = nc_kind_on_wire( kind );
+    uint32_t fragments = nc_fragments_of( wire, bytes ), states = nc_fragments_in_flight( fragments );
+    uint32_t place = nc_heap_take( &messages->out, (uint32_t) sizeof( nc_message_t ) + kept + states );
+    if ( !place )
+        return 0;
+
+    nc_message_t * message = nc_message_at( messages, place );
+    memset( message, 0, offsetof( nc_message_t, fragments ) );
+    message->bytes = bytes;
+    message->fragments = fragments;
+    message->kind = (uint8_t) kind;
+    message->wire = (uint8_t) wire;
+    message->queued = messages->now;
+    message->expires = nc_kind_is_reliable( wire ) ? 1e300 : messages->now + 0.5;
+    if ( states )
+        memset( nc_message_state( message, 0 ), 0, states );
+    return place;
+}
+
+static void nc_message_enqueue( struct netcode_messages_t * messages, uint32_t place, int index, uint64_t receipt )
+{
+    nc_message_t * message = nc_message_at( messages, place );
+    nc_message_channel_t * channel = &messages->channels[index];
     int reliable = nc_kind_is_reliable( message->wire );
-    uint32_t bit = (uint32_t) 1 << message->channel;
+    uint32_t bit = (uint32_t) 1 << index;
+    message->channel = (uint8_t) index;
+    message->receipt = receipt;
+    message->head_bytes = (uint8_t) nc_message_head_bytes( message );
     if ( !( ( messages->active[0] | messages->active[1] ) & bit ) &&
          (int32_t) ( channel->served - messages->served ) < 0 )
         channel->served = messages->served; /* a channel that was empty does not catch up with the others */
 
     messages->active[reliable] |= bit;
     nc_messages_append( messages, &channel->queues[reliable], place );
-    channel->queued_bytes += message->bytes;
-    messages->queued_bytes += message->bytes;
+    channel->queued_bytes += nc_message_kept( message );
+    messages->queued_bytes += nc_message_kept( message );
     messages->next_expiry = nc_real_smaller( messages->next_expiry, message->expires );
     messages->fresh = 1;
 }
@@ -13062,33 +13368,68 @@ NETCODE_API int netcode_messages_send_message( struct netcode_messages_t * messa
     if ( answer != NETCODE_OK )
         return answer;
 
-    uint32_t bytes = (uint32_t) message->bytes, fragments = nc_fragments_of( bytes );
-    uint32_t place = nc_heap_take( &messages->out, (uint32_t) sizeof( nc_message_t ) + bytes + fragments );
+    uint32_t bytes = (uint32_t) message->bytes, fragments = nc_fragments_of( 0, bytes );
+    int kind = fragments ? nc_kind_upgrade( message->kind ) : message->kind;
+    uint32_t place = nc_message_make( messages, kind, bytes, bytes );
     if ( !place )
         return NETCODE_MESSAGES_FULL;
 
     nc_message_t * queued = nc_message_at( messages, place );
-    memset( queued, 0, offsetof( nc_message_t, fragments ) );
-    queued->bytes = bytes;
-    queued->fragments = (uint16_t) fragments;
-    queued->channel = (uint8_t) message->channel;
-    queued->kind = (uint8_t) ( fragments ? nc_kind_upgrade( message->kind ) : message->kind );
-    queued->wire = (uint8_t) nc_kind_on_wire( queued->kind );
-    queued->head_bytes = (uint8_t) nc_message_head_bytes( queued );
-
-    queued->receipt = message->receipt;
-    queued->queued = messages->now;
-    queued->expires = message->ttl_seconds > 0.0            ? messages->now + message->ttl_seconds
-                      : nc_kind_is_reliable( queued->wire ) ? 1e300
-                                                            : messages->now + 0.5;
-
+    if ( message->ttl_seconds > 0.0 )
+        queued->expires = messages->now + message->ttl_seconds;
     if ( bytes )
         memcpy( nc_message_data( queued ), message->data, bytes );
-    if ( fragments )
-        memset( nc_message_states( queued ), 0, fragments );
-
-    nc_message_enqueue( messages, place );
+    nc_message_enqueue( messages, place, message->channel, message->receipt );
     return NETCODE_OK;
+}
+
+NETCODE_API int netcode_messages_send_stream( struct netcode_messages_t * messages,
+                                              const struct netcode_messages_stream_t * stream )
+{
+    NC_CHECK( messages != NULL && stream != NULL && stream->read_function != NULL && stream->channel >= 0 &&
+                  stream->channel < messages->channel_count,
+              NETCODE_MESSAGES_BAD_ARGUMENT );
+    nc_messages_check( messages );
+    if ( messages->broken )
+        return NETCODE_MESSAGES_BROKEN;
+    uint32_t place = nc_message_make( messages, NETCODE_MESSAGE_STREAM, stream->bytes, (uint32_t) sizeof( *stream ) );
+    if ( !place )
+        return NETCODE_MESSAGES_FULL;
+
+    nc_message_t * queued = nc_message_at( messages, place );
+    *nc_message_stream( queued ) = *stream;
+    queued->order = stream->tag;
+    nc_message_enqueue( messages, place, stream->channel, stream->receipt );
+    return NETCODE_OK;
+}
+
+/* Ends the streams of a list with this receipt, queued or begun. Returns whether there is one. */
+static int nc_messages_cancel_in( struct netcode_messages_t * messages, const nc_message_list_t * list,
+                                  uint64_t receipt )
+{
+    int found = 0;
+    for ( uint32_t place = list->head, next; place; place = next ) {
+        const nc_message_t * message = nc_message_at( messages, place );
+        next = message->next;
+        if ( message->wire != NC_KIND_STREAM || message->receipt != receipt || message->flags & NC_MESSAGE_CANCELLED )
+            continue;
+        found = 1;
+        if ( message->flags & NC_MESSAGE_STARTED )
+            nc_message_give_up( messages, place );
+        else
+            nc_message_drop( messages, place );
+    }
+    return found;
+}
+
+NETCODE_API int netcode_messages_cancel_stream( struct netcode_messages_t * messages, uint64_t receipt )
+{
+    NC_CHECK( messages != NULL && !messages->is_busy, NETCODE_ERROR );
+    nc_messages_check( messages );
+    int found = nc_messages_cancel_in( messages, &messages->bulk, receipt );
+    for ( int i = 0; i < messages->channel_count; i++ )
+        found |= nc_messages_cancel_in( messages, &messages->channels[i].queues[1], receipt );
+    return found ? NETCODE_OK : NETCODE_ERROR;
 }
 
 NETCODE_API int netcode_messages_send( struct netcode_messages_t * messages, int channel, int kind, const void * data,
@@ -13105,7 +13446,7 @@ NETCODE_API int netcode_messages_send( struct netcode_messages_t * messages, int
 
 NETCODE_API int netcode_messages_receive( struct netcode_messages_t * messages, struct netcode_message_t * message )
 {
-    NC_CHECK( messages != NULL && message != NULL, 0 );
+    NC_CHECK( messages != NULL && message != NULL && !messages->is_busy, 0 );
     nc_messages_check( messages );
     memset( message, 0, sizeof( *message ) );
 
@@ -13128,12 +13469,9 @@ NETCODE_API int netcode_messages_receive( struct netcode_messages_t * messages, 
     return 1;
 }
 
-static int nc_bytes_acked( nc_message_t * message )
+static int nc_messages_saturate( uint32_t bytes )
 {
-    uint32_t bytes = message->acked_fragments * NETCODE_MESSAGES_FRAGMENT_BYTES;
-    if ( message->fragments && nc_message_states( message )[message->fragments - 1] & NC_FRAGMENT_ACKED )
-        bytes -= NETCODE_MESSAGES_FRAGMENT_BYTES - nc_fragment_bytes( message->bytes, message->fragments - 1 );
-    return (int) bytes;
+    return bytes < INT32_MAX ? (int) bytes : INT32_MAX;
 }
 
 NETCODE_API int netcode_messages_event( struct netcode_messages_t * messages, struct netcode_messages_event_t * event )
@@ -13160,10 +13498,15 @@ NETCODE_API int netcode_messages_event( struct netcode_messages_t * messages, st
     event->channel = message->channel;
     event->kind = message->kind;
     event->receipt = message->receipt;
-    event->bytes = (int) message->bytes;
-    event->bytes_done = message->event == NETCODE_MESSAGES_EVENT_PROGRESS ? nc_bytes_acked( message )
-                        : message->event == NETCODE_MESSAGES_EVENT_LOST   ? 0
-                                                                          : (int) message->bytes;
+    uint32_t done = message->event == NETCODE_MESSAGES_EVENT_PROGRESS ? message->acked_bytes
+                    : message->event == NETCODE_MESSAGES_EVENT_LOST   ? 0
+                                                                      : message->bytes;
+    event->bytes = nc_messages_saturate( message->bytes );
+    event->bytes_done = nc_messages_saturate( done );
+    if ( message->wire == NC_KIND_STREAM ) {
+        event->stream_bytes = message->bytes;
+        event->stream_bytes_done = done;
+    }
 
     message->event = NETCODE_MESSAGES_EVENT_NONE;
     nc_message_release( messages, place );
@@ -13175,7 +13518,7 @@ NETCODE_API int netcode_messages_event( struct netcode_messages_t * messages, st
 NETCODE_API int netcode_messages_process_packet( struct netcode_messages_t * messages, const uint8_t * packet,
                                                  int bytes )
 {
-    NC_CHECK( messages != NULL && packet != NULL && bytes >= 0, NETCODE_MESSAGES_DROP_HEADER );
+    NC_CHECK( messages != NULL && packet != NULL && bytes >= 0 && !messages->is_busy, NETCODE_MESSAGES_DROP_HEADER );
     nc_source_t source = { packet, packet + bytes, 0 };
     nc_frame_t frame;
     nc_plan_t plan;
@@ -13194,15 +13537,20 @@ NETCODE_API int netcode_messages_process_packet( struct netcode_messages_t * mes
     messages->stats.bytes_received += (uint64_t) bytes;
     messages->fresh = 1;
     nc_messages_take_number( messages, plan.number, plan.asks );
+    for ( int i = 0; plan.refused; i++, plan.refused >>= 1 )
+        if ( plan.refused & 1 )
+            nc_message_finish( messages, messages->transfers[i], NETCODE_MESSAGES_EVENT_LOST );
     nc_messages_take_acks( messages, &plan.acks );
     messages->stats.messages_duplicate += plan.duplicates;
 
+    messages->is_busy = 1;
     for ( int i = 0; i < plan.frame_count; i++ ) {
         source.at = packet + plan.frames[i];
         nc_frame_read( &source, &frame, &plan.acks );
         nc_frame_take( messages, &frame, &plan );
     }
     nc_arrived_sweep( messages );
+    messages->is_busy = 0;
     return NETCODE_MESSAGES_DROP_NONE;
 }
 
@@ -13218,7 +13566,7 @@ static int nc_messages_ack_is_due( const struct netcode_messages_t * messages )
 
 NETCODE_API int netcode_messages_generate_packet( struct netcode_messages_t * messages, uint8_t * packet, int capacity )
 {
-    NC_CHECK( messages != NULL && packet != NULL && capacity >= NETCODE_MAX_PACKET_SIZE, 0 );
+    NC_CHECK( messages != NULL && packet != NULL && capacity >= NETCODE_MAX_PACKET_SIZE && !messages->is_busy, 0 );
     nc_build_t build;
     nc_messages_check( messages );
     if ( messages->broken )
@@ -13226,8 +13574,10 @@ NETCODE_API int netcode_messages_generate_packet( struct netcode_messages_t * me
 
     nc_build_begin( messages, &build, packet );
     const uint8_t * empty = build.at;
+    messages->is_busy = 1;
     if ( messages->probe_due || nc_messages_gap( messages ) < NC_MESSAGES_AHEAD )
         nc_build_fill( messages, &build );
+    messages->is_busy = 0;
 
     int nothing = build.at == empty;
     messages->held_back = ( !build.reliable && ( messages->active[1] || messages->lost_head ) ) ||
@@ -13331,7 +13681,7 @@ NETCODE_API void netcode_messages_update( struct netcode_messages_t * messages, 
     }
 
     uint32_t allowed = messages->credit_released + messages->credit_window;
-    uint32_t spare = messages->credit_window - messages->max_message_bytes - NC_MESSAGES_COST;
+    uint32_t spare = messages->credit_window - messages->max_receive_bytes - NC_MESSAGES_FRAGMENTED_COST;
     if ( spare > messages->credit_window / 4 ) /* credit not yet sent never delays the largest message */
         spare = messages->credit_window / 4;
     if ( (int32_t) ( allowed - messages->credit_granted ) >= (int32_t) spare )

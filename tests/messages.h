@@ -156,7 +156,7 @@ static void check_queues( const struct netcode_messages_t * m )
             CHECK_EQ( m->active[reliable] >> i & 1, channel->queues[reliable].head != 0 );
             for ( uint32_t at = channel->queues[reliable].head; at; at = nc_message_at( m, at )->next ) {
                 const nc_message_t * message = nc_message_at( m, at );
-                bytes += message->bytes;
+                bytes += nc_message_kept( message );
                 CHECK_EQ( message->channel, i );
                 CHECK_EQ( nc_kind_is_reliable( nc_kind_on_wire( message->kind ) ), reliable );
                 CHECK( !( message->flags & NC_MESSAGE_STARTED ) && message->expires >= m->next_expiry );
@@ -187,23 +187,31 @@ static void check_transfers( const struct netcode_messages_t * m )
 static void check_fragments( const struct netcode_messages_t * m, uint32_t place )
 {
     nc_message_t * message = nc_message_at( m, place );
-    uint32_t acked = 0, lost = 0, packets_in_flight = 0;
+    uint32_t first = message->first_fragment, lost = 0;
+    uint64_t acked_bytes = (uint64_t) first * NETCODE_MESSAGES_FRAGMENT_BYTES;
+    static uint8_t here[NC_MESSAGES_FRAGMENTS]; /* acknowledged, to be sent again, or in a packet under way */
     if ( !message->fragments || message->flags & ( NC_MESSAGE_CANCELLED | NC_MESSAGE_DONE ) )
         return;
-    for ( uint32_t i = 0; i < message->fragments; i++ ) {
-        acked += ( nc_message_states( message )[i] & NC_FRAGMENT_ACKED ) != 0;
-        lost += ( nc_message_states( message )[i] & NC_FRAGMENT_LOST ) != 0;
+    CHECK( first < message->fragments && first <= message->next_fragment );
+    CHECK( message->next_fragment <= message->fragments && message->next_fragment - first <= NC_MESSAGES_FRAGMENTS );
+    for ( uint32_t i = first; i < message->next_fragment; i++ ) {
+        uint8_t state = *nc_message_state( message, i );
+        CHECK_NE( state & ( NC_FRAGMENT_ACKED | NC_FRAGMENT_LOST ), NC_FRAGMENT_ACKED | NC_FRAGMENT_LOST );
+        acked_bytes += state & NC_FRAGMENT_ACKED ? nc_fragment_bytes( message->bytes, i ) : 0;
+        lost += ( state & NC_FRAGMENT_LOST ) != 0;
+        here[i % NC_MESSAGES_FRAGMENTS] = ( state & ( NC_FRAGMENT_ACKED | NC_FRAGMENT_LOST ) ) != 0;
     }
-    CHECK_EQ( acked, message->acked_fragments );
+    CHECK_EQ( acked_bytes, message->acked_bytes );
     CHECK_EQ( lost, message->lost_fragments );
-    CHECK_LE( message->next_fragment, message->fragments );
     for ( uint32_t i = m->sent_first; i != m->sent_end; i++ ) {
         const nc_sent_t * sent = nc_sent_at( m, i );
-        packets_in_flight +=
-            sent->bytes & NC_SENT_IN_FLIGHT && sent->bytes & NC_SENT_BULK && sent->transfer == message->id;
+        uint32_t index = first + (uint16_t) ( sent->fragment - first );
+        if ( sent->bytes & NC_SENT_IN_FLIGHT && sent->bytes & NC_SENT_BULK && sent->transfer == message->id &&
+             index < message->next_fragment )
+            here[index % NC_MESSAGES_FRAGMENTS] = 1;
     }
-    if ( message->flags & NC_MESSAGE_STARTED && !m->broken )
-        CHECK_EQ( message->next_fragment, acked + lost + packets_in_flight );
+    for ( uint32_t i = first; i < message->next_fragment && !m->broken; i++ )
+        CHECK( here[i % NC_MESSAGES_FRAGMENTS] );
 }
 
 /* Packets under way. */
@@ -302,8 +310,11 @@ static void check_sending( const struct netcode_messages_t * m )
         int done = ( message->flags & NC_MESSAGE_DONE ) != 0;
         CHECK_EQ( block->listed, !done );
         CHECK( !done || message->flags & NC_MESSAGE_LOST || message->event ); /* or it should have been given back */
+        uint32_t kept =
+            message->wire == NC_KIND_STREAM ? (uint32_t) sizeof( netcode_messages_stream_t ) : message->bytes;
         CHECK_EQ( nc_heap_size( &m->out, block->place ),
-                  nc_heap_round( (uint32_t) sizeof( nc_message_t ) + message->bytes + message->fragments ) );
+                  nc_heap_round( (uint32_t) sizeof( nc_message_t ) + kept +
+                                 nc_fragments_in_flight( message->fragments ) ) );
         check_fragments( m, block->place );
     }
     CHECK_GE( (int32_t) ( m->credit_limit - m->credit_spent ), 0 );
@@ -318,21 +329,19 @@ static void check_arrived( const struct netcode_messages_t * m, uint32_t place, 
     CHECK_EQ( block->listed++, 0 );
     CHECK_LT( arrived->channel, m->channel_count );
     CHECK_EQ( arrived->id >= 0, nc_kind_is_reliable( arrived->kind ) );
-    CHECK_EQ( nc_heap_size( &m->in, place ),
-              nc_heap_round( (uint32_t) sizeof( nc_arrived_t ) + arrived->bytes + nc_fragments_of( arrived->bytes ) ) );
-    *cost += arrived->id >= 0 ? arrived->bytes + NC_MESSAGES_COST : 0;
+    CHECK_EQ( nc_heap_size( &m->in, place ), nc_heap_round( nc_arrived_bytes( arrived->kind, arrived->bytes ) ) );
+    if ( arrived->id >= 0 )
+        *cost += ( arrived->kind == NC_KIND_STREAM ? 0 : arrived->bytes ) + 80 +
+                 ( nc_fragments_of( arrived->kind, arrived->bytes ) ? 512 : 0 );
 }
 
 static void check_partial( const struct netcode_messages_t * m, uint32_t place )
 {
     nc_arrived_t * arrived = nc_arrived_at( m, place );
-    const uint8_t * here = nc_arrived_data( arrived ) + arrived->bytes;
-    uint32_t missing = 0;
-    for ( uint32_t i = 0; i < nc_fragments_of( arrived->bytes ); i++ ) {
-        CHECK_LE( here[i], 1 );
-        missing += here[i] == 0;
-    }
-    CHECK( missing > 0 && missing == arrived->missing );
+    uint32_t fragments = nc_fragments_of( arrived->kind, arrived->bytes );
+    CHECK( arrived->first_fragment < fragments && !nc_arrived_has( arrived, arrived->first_fragment ) );
+    for ( uint32_t i = fragments; i < nc_fragments_in_flight( fragments + 7 ) / 8 * 8; i++ )
+        CHECK_EQ( *nc_arrived_bits( arrived, i ) >> i % 8 & 1, 0 );
 }
 
 /*  The tree of what waits for its order: below a message on level n are orders that agree with its own in their lowest n bits,
@@ -402,7 +411,7 @@ static void craft_varint( struct craft_t * craft, uint32_t value )
 static void craft_begin( struct craft_t * craft, int64_t number, int64_t ack, uint32_t bits )
 {
     craft->at = craft->data;
-    put( &craft->at, ack < 0 ? 0x41 : 0x51, 1 );
+    put( &craft->at, ack < 0 ? 0x42 : 0x52, 1 );
     put( &craft->at, (uint64_t) number, 2 );
     put( &craft->at, ack < 0 ? 0 : (uint64_t) ack, 2 );
     put( &craft->at, bits, 4 );
@@ -416,8 +425,8 @@ static void craft_head( struct craft_t * craft, int first, int channel, int id, 
         put( &craft->at, (uint64_t) channel, 1 );
     if ( kind >= 2 )
         put( &craft->at, (uint64_t) id, 2 );
-    if ( kind == 3 || ( kind == 4 && first & 8 ) )
-        put( &craft->at, (uint64_t) order, 2 );
+    if ( kind == 5 || kind == 3 || ( kind == 4 && first & 8 ) )
+        put( &craft->at, (uint64_t) order, kind == 5 ? 4 : 2 );
 }
 
 static void craft_message( struct craft_t * craft, int kind, int channel, int id, int order, const void * data,
@@ -432,11 +441,11 @@ static void craft_message( struct craft_t * craft, int kind, int channel, int id
 static void craft_fragment( struct craft_t * craft, int kind, int channel, int id, int order, const uint8_t * data,
                             int total, int index )
 {
-    int rest = total - index * 1024, bytes = rest < 0 ? 0 : rest < 1024 ? rest : 1024;
+    int rest = total - index * 1168, bytes = rest < 0 ? 0 : rest < 1168 ? rest : 1168;
     craft_head( craft, kind | 8, channel, id, order );
-    craft_varint( craft, (uint32_t) total );
+    put( &craft->at, (uint64_t) total, 4 );
     craft_varint( craft, (uint32_t) index );
-    put_bytes( &craft->at, data + index * 1024, (size_t) bytes );
+    put_bytes( &craft->at, data + index * 1168, (size_t) bytes );
 }
 
 static void craft_limit( struct craft_t * craft, uint32_t credit, uint32_t largest )
@@ -448,9 +457,12 @@ static void craft_limit( struct craft_t * craft, uint32_t credit, uint32_t large
 
 static void craft_cancel( struct craft_t * craft, int id, uint32_t bytes )
 {
-    put( &craft->at, 0x27, 1 );
+    put( &craft->at, bytes > 1180 ? 0x2f : 0x27, 1 );
     put( &craft->at, (uint64_t) id, 2 );
-    craft_varint( craft, bytes );
+    if ( bytes > 1180 )
+        put( &craft->at, bytes, 4 );
+    else
+        craft_varint( craft, bytes );
 }
 
 static int craft_bytes( const struct craft_t * craft )

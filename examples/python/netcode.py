@@ -337,7 +337,7 @@ _SERVER_SWITCHES = "kernel_filter share_port"
 _SERVER_OPTIONS = " ".join(["max_connect_token_lifetime", _PEER_NUMBERS, _SERVER_NUMBERS, _SERVER_SWITCHES])
 _MESSAGES_NUMBERS = """channels max_message_bytes send_buffer_bytes receive_buffer_bytes window_packets congestion
     bytes_per_second max_retries upgrade_large"""
-_MESSAGES_MORE_NUMBERS = "repeats least_bytes_per_second"
+_MESSAGES_MORE_NUMBERS = "repeats least_bytes_per_second max_send_message_bytes max_receive_message_bytes"
 
 _MEMORY = ((c_void_p, "allocator_context"), (_Allocate, "allocate_function"), (_Free, "free_function"))
 _SIMULATOR = ((POINTER(_Simulator), "network_simulator"), (c_void_p, "callback_context"))
@@ -447,9 +447,10 @@ _MessagesConfig = _struct(
     (c_double, "ping_seconds"),
     (c_uint8 * MESSAGES_CHANNELS, "priorities weights"),
     (c_int, _MESSAGES_MORE_NUMBERS),
+    (c_void_p, "accept_stream_function accept_stream_context"),
 )
 _MessagesEvent = _struct(
-    "netcode_messages_event_t", (c_int, "type channel kind bytes bytes_done"), (c_uint64, "receipt")
+    "netcode_messages_event_t", (c_int, "type channel kind bytes bytes_done"), (c_uint64, "receipt"), (c_uint32, "stream_bytes stream_bytes_done")
 )
 _MessagesStats = _struct(
     "netcode_messages_stats_t",
@@ -2095,7 +2096,8 @@ class Messages(_Object):
 
     Options are those of netcode_messages_config_t: channels, max_message_bytes, send_buffer_bytes,
     receive_buffer_bytes, window_packets, congestion, bytes_per_second, max_retries, upgrade_large, ping_seconds,
-    repeats, least_bytes_per_second, and priorities and weights (a number for each channel).
+    repeats, least_bytes_per_second, max_send_message_bytes, max_receive_message_bytes, and priorities and weights (a
+    number for each channel).
     """
 
     def __init__(

@@ -110,7 +110,7 @@ static void lines_tick( double now, int sends )
         struct craft_t craft;
         lines_leave();
         craft_begin( &craft, lines.m->newest_received + 1, messages_newest( lines.m ), 0 );
-        craft.data[0] = 0x11;
+        craft.data[0] = 0x12;
         craft_limit( &craft, lines.m->credit_spent + 10000, 8192 );
         CHECK_EQ( craft_give( &craft, lines.m ), NETCODE_MESSAGES_DROP_NONE );
     }

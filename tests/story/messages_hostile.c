@@ -66,14 +66,14 @@ TEST( messages_fragments_that_disagree )
     struct victim_t v;
     victim_open( &v, NULL );
     victim_begin( &v );
-    craft_fragment( &v.craft, 2, 0, 0, 0, hostile_data, 2049, 2 );
-    craft_fragment( &v.craft, 2, 0, 0, 0, hostile_data, 66000, 60 );
+    craft_fragment( &v.craft, 2, 0, 0, 0, hostile_data, 2337, 2 );
+    craft_fragment( &v.craft, 2, 0, 0, 0, hostile_data, 66000, 56 );
     CHECK_EQ( victim_hear( &v ), NETCODE_MESSAGES_DROP_FRAGMENT );
     victim_begin( &v );
-    craft_fragment( &v.craft, 2, 0, 0, 0, hostile_data, 2049, 2 );
+    craft_fragment( &v.craft, 2, 0, 0, 0, hostile_data, 2337, 2 );
     CHECK_EQ( victim_hear( &v ), NETCODE_MESSAGES_DROP_NONE );
     victim_begin( &v );
-    craft_fragment( &v.craft, 2, 0, 0, 0, hostile_data, 66000, 60 );
+    craft_fragment( &v.craft, 2, 0, 0, 0, hostile_data, 66000, 56 );
     CHECK_EQ( victim_hear( &v ), NETCODE_MESSAGES_DROP_FRAGMENT );
     victim_close( &v );
 }
@@ -94,7 +94,7 @@ TEST( messages_ids_that_a_packet_moves )
                 craft_message( &v.craft, 2, 0, newest + 1024, 0, hostile_data, 0 );
             for ( int k = 0; k < 50; k++ )
                 if ( fragment )
-                    craft_fragment( &v.craft, 2, 0, newest - 32768 + k, 0, hostile_data, 2049, 2 );
+                    craft_fragment( &v.craft, 2, 0, newest - 32768 + k, 0, hostile_data, 2337, 2 );
                 else
                     craft_message( &v.craft, 2, 0, newest - 32768 + k, 0, hostile_data, 10 );
             victim_hear( &v );
@@ -132,15 +132,15 @@ TEST( messages_room_that_a_packet_frees )
     victim_open( &v, &config );
     for ( int i = 0; i < 9; i++ ) {
         victim_begin( &v );
-        craft_fragment( &v.craft, 2, 0, i, 0, hostile_data, 24577, 24 );
+        craft_fragment( &v.craft, 2, 0, i, 0, hostile_data, 24577, 21 );
         craft_message( &v.craft, 2, 0, i, 0, hostile_data, 1 ); /* stands between them */
         REQUIRE_EQ( victim_hear( &v ), NETCODE_MESSAGES_DROP_NONE );
     }
-    victim_fill( &v, 32100 );
+    victim_fill( &v, 32600 );
     victim_begin( &v );
     for ( int i = 0; i < 9; i++ )
         craft_cancel( &v.craft, i, 24577 );
-    craft_fragment( &v.craft, 2, 0, 9, 0, hostile_data, 31745, 31 );
+    craft_fragment( &v.craft, 2, 0, 9, 0, hostile_data, 31745, 27 );
     CHECK_EQ( victim_hear( &v ), NETCODE_MESSAGES_DROP_NONE );
     CHECK_EQ( v.m->partial[0] != 0, 1 );
     victim_close( &v );
@@ -508,7 +508,7 @@ TEST( messages_room_that_is_asked_for_twice )
         uint32_t used = v.m->in.used;
         victim_begin( &v );
         if ( fragment )
-            craft_fragment( &v.craft, 2, 0, 3, 0, hostile_data, 1184, 0 );
+            craft_fragment( &v.craft, 2, 0, 3, 0, hostile_data, 1184, 1 );
         else
             craft_message( &v.craft, 2, 0, (int) v.m->newest_id + 1, 0, hostile_data, 32 * 37 - 48 );
         craft_message( &v.craft, 0, 0, 0, 0, hostile_data, 20 );
@@ -580,21 +580,21 @@ TEST( messages_transfers_are_counted )
     for ( int round = 0; round < 3; round++ ) {
         for ( int i = 0; i < 16; i++ ) {
             victim_begin( &v );
-            craft_fragment( &v.craft, 4, 3, round * 16 + i, 0, hostile_data, 2049, 2 );
+            craft_fragment( &v.craft, 4, 3, round * 16 + i, 0, hostile_data, 2337, 2 );
             CHECK_EQ( victim_hear( &v ), NETCODE_MESSAGES_DROP_NONE );
         }
         victim_begin( &v );
-        craft_fragment( &v.craft, 4, 3, round * 16 + 16, 0, hostile_data, 2049, 2 );
+        craft_fragment( &v.craft, 4, 3, round * 16 + 16, 0, hostile_data, 2337, 2 );
         CHECK_EQ( victim_hear( &v ), NETCODE_MESSAGES_DROP_FRAGMENT );
         victim_begin( &v );
         for ( int i = 0; i < 16; i++ )
-            craft_cancel( &v.craft, round * 16 + i, 2049 );
+            craft_cancel( &v.craft, round * 16 + i, 2337 );
         CHECK_EQ( victim_hear( &v ), NETCODE_MESSAGES_DROP_NONE );
         CHECK_EQ( v.m->in.used, 0 );
     }
     victim_begin( &v );
     for ( int i = 0; i < 17; i++ )
-        craft_fragment( &v.craft, 2, 0, 48 + i, 0, hostile_data, 2049, 2 );
+        craft_fragment( &v.craft, 2, 0, 48 + i, 0, hostile_data, 2337, 2 );
     CHECK_EQ( victim_hear( &v ), NETCODE_MESSAGES_DROP_FRAGMENT );
     CHECK_EQ( v.m->in.used, 0 );
     victim_close( &v );

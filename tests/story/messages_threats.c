@@ -136,7 +136,7 @@ static void liar_acks( struct craft_t * craft, int liar, int64_t number, int64_t
     uint32_t bits = liar == LIAR_HALF ? (uint32_t) test_random() : 0xffffffff;
     int64_t ack = liar == LIAR_AHEAD ? newest + 8 : newest;
     craft_begin( craft, number, ack, ack < 32 ? bits & ( ( 1u << ack ) - 1 ) : bits );
-    craft->data[0] = 0x11;
+    craft->data[0] = 0x12;
     if ( ack > 255 && liar != LIAR_HALF ) {
         put( &craft->at, 0x07, 1 );
         put( &craft->at, 1, 1 );
@@ -218,7 +218,7 @@ TEST( threat_66_a_skipped_number_breaks )
             netcode_messages_send( v.m, 0, NETCODE_MESSAGE_UNRELIABLE, "x", 1 );
             messages_drain( v.m, v.now += 0.01 );
             craft_begin( &v.craft, v.number++, messages_newest( v.m ), 0 );
-            v.craft.data[0] = 0x11;
+            v.craft.data[0] = 0x12;
             CHECK_EQ( craft_give( &v.craft, v.m ), NETCODE_MESSAGES_DROP_NONE );
         }
         int64_t named = 512 + v.m->skipped[2] + off, ack = named + ahead;

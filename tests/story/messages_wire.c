@@ -63,13 +63,13 @@ static void seen_message( struct seen_t * seen, struct seen_frame_t * frame, uin
     CHECK_EQ( frame->channel != 0, first >> 4 & 1 );
     if ( frame->kind >= 2 )
         frame->id = (int) seen_number( seen, 2 );
-    if ( frame->kind == 3 || ( frame->type && frame->kind == 4 ) )
-        frame->order = (int) seen_number( seen, 2 );
+    if ( frame->kind == 5 || frame->kind == 3 || ( frame->type && frame->kind == 4 ) )
+        frame->order = (int) seen_number( seen, frame->kind == 5 ? 4 : 2 );
     if ( frame->type ) {
-        frame->bytes = seen_varint( seen );
+        frame->bytes = (int) seen_number( seen, 4 );
         frame->index = seen_varint( seen );
-        frame->data_bytes = frame->bytes - frame->index * 1024;
-        frame->data_bytes = frame->data_bytes > 1024 ? 1024 : frame->data_bytes;
+        frame->data_bytes = frame->bytes - frame->index * 1168;
+        frame->data_bytes = frame->data_bytes > 1168 ? 1168 : frame->data_bytes;
     } else
         frame->bytes = frame->data_bytes = first & 0x20 ? (int) ( seen->end - seen->at ) : seen_varint( seen );
     REQUIRE( frame->data_bytes >= 0 && frame->data_bytes <= seen->end - seen->at );
@@ -83,14 +83,19 @@ static void seen_frame( struct seen_t * seen )
     uint32_t first = seen_number( seen, 1 );
     REQUIRE( seen->count++ < SEEN_FRAMES );
     frame->type = (int) first;
-    if ( ( first & 7 ) < 5 )
+    if ( ( first & 7 ) < 6 )
         seen_message( seen, frame, first );
     else if ( first == 0x07 )
         seen_ranges( seen );
     else if ( first == 0x27 ) {
         frame->id = (int) seen_number( seen, 2 );
         frame->bytes = seen_varint( seen );
-    } else {
+    } else if ( first == 0x2f ) {
+        frame->id = (int) seen_number( seen, 2 );
+        frame->bytes = (int) seen_number( seen, 4 );
+    } else if ( first == 0x37 )
+        frame->id = (int) seen_number( seen, 2 );
+    else {
         REQUIRE( first == 0x0f || first == 0x17 || first == 0x1f );
         frame->value = seen_number( seen, 4 );
         frame->bytes = first == 0x1f ? seen_varint( seen ) : 0;
@@ -103,7 +108,7 @@ static void seen_read( struct seen_t * seen, const uint8_t * packet, int bytes )
     seen->at = packet;
     seen->end = packet + bytes;
     uint32_t flags = seen_number( seen, 1 );
-    CHECK_EQ( flags & 0x8f, 1 );
+    CHECK_EQ( flags & 0x8f, 2 );
     seen->valid = ( flags & 0x10 ) != 0;
     seen->asks = ( flags & 0x40 ) != 0;
     seen->number = (int) seen_number( seen, 2 );
@@ -415,7 +420,7 @@ TEST( messages_ranges_that_reach_too_far )
         char text[128];
         m->next_number = 3000;
         messages_skip_nothing( m );
-        snprintf( text, sizeof( text ), "51 0000 b70b 00000000 07 01 %s", rows[i] );
+        snprintf( text, sizeof( text ), "52 0000 b70b 00000000 07 01 %s", rows[i] );
         int bytes = wire_parse( text, packet, (int) sizeof( packet ) );
         REQUIRE( bytes > 0 );
         CHECK_EQ( netcode_messages_process_packet( m, packet, bytes ),
@@ -429,14 +434,14 @@ TEST( messages_acks_in_time )
 {
     static const struct {
         int numbers[3];
-        uint8_t first[3]; /* 0x41 asks, 0x01 does not */
+        uint8_t first[3]; /* 0x42 asks, 0x02 does not */
         double wait;
         int answered;
     } rows[] = {
-        { { 0, -1 }, { 0x41 }, 0.009, 0 },        { { 0, -1 }, { 0x41 }, 0.01, 1 },
-        { { 0, -1 }, { 0x01 }, 1.0, 0 },          { { 0, 1, -1 }, { 0x41, 0x41 }, 0.0, 1 },
-        { { 0, 1, -1 }, { 0x41, 0x01 }, 0.0, 0 }, { { 1, -1 }, { 0x41 }, 0.0, 1 },          /* 0 is missing */
-        { { 1, -1 }, { 0x01 }, 0.0, 0 },          { { 1, 0, -1 }, { 0x01, 0x41 }, 0.0, 1 }, /* it was missing */
+        { { 0, -1 }, { 0x42 }, 0.009, 0 },        { { 0, -1 }, { 0x42 }, 0.01, 1 },
+        { { 0, -1 }, { 0x02 }, 1.0, 0 },          { { 0, 1, -1 }, { 0x42, 0x42 }, 0.0, 1 },
+        { { 0, 1, -1 }, { 0x42, 0x02 }, 0.0, 0 }, { { 1, -1 }, { 0x42 }, 0.0, 1 },          /* 0 is missing */
+        { { 1, -1 }, { 0x02 }, 0.0, 0 },          { { 1, 0, -1 }, { 0x02, 0x42 }, 0.0, 1 }, /* it was missing */
     };
     for ( int i = 0; i < 8; i++ ) {
         struct netcode_messages_t * m = netcode_messages_create( small_config(), 0.0 );
@@ -490,13 +495,13 @@ static void cost_packet( struct craft_t * craft, const struct netcode_messages_t
     int order = m->channels[2].expected_order;
     craft_begin( craft, number, -1, 0 );
     for ( int i = test_random_below( 5 ); i >= 0; i-- ) {
-        int total = 1181 + test_random_below( 70 ) + 1024 * test_random_below( 3 ), bytes = test_random_below( 70 );
+        int total = 1181 + test_random_below( 70 ) + 1168 * test_random_below( 3 ), bytes = test_random_below( 70 );
         switch ( test_random_below( 6 ) ) {
         case 0: craft_message( craft, 0, 1, 0, 0, hostile_data, bytes ); break;
         case 1: craft_message( craft, 2, 1, id++, 0, hostile_data, bytes ); break;
         case 2: craft_message( craft, 3, 2, id++, order++, hostile_data, bytes ); break;
         case 3: craft_cancel( craft, id++, (uint32_t) bytes ); break;
-        case 4: craft_fragment( craft, 2, 0, transfer++, 0, hostile_data, total, ( total + 1023 ) / 1024 - 1 ); break;
+        case 4: craft_fragment( craft, 2, 0, transfer++, 0, hostile_data, total, ( total + 1167 ) / 1168 - 1 ); break;
         default: craft_cancel( craft, transfer++, (uint32_t) total ); break;
         }
     }

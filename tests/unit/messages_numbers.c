@@ -68,18 +68,23 @@ TEST( messages_varints_at_their_edges )
 
 TEST( messages_fragments_are_counted )
 {
-    static const uint32_t rows[][2] = { { 0, 0 },    { 1180, 0 }, { 1181, 2 }, { 2048, 2 },
-                                        { 2049, 3 }, { 3072, 3 }, { 3073, 4 }, { 16777216, 16384 } };
+    static const uint32_t rows[][2] = { { 0, 0 },    { 1180, 0 }, { 1181, 2 }, { 2336, 2 },
+                                        { 2337, 3 }, { 3504, 3 }, { 3505, 4 }, { 16777216, 14365 } };
     for ( int i = 0; i < 8; i++ ) {
-        uint32_t count = nc_fragments_of( rows[i][0] ), sum = 0;
+        uint32_t count = nc_fragments_of( NETCODE_MESSAGE_RELIABLE, rows[i][0] ), sum = 0;
         CHECK_EQ( count, rows[i][1] );
         for ( uint32_t k = 0; k < count; k++ ) {
             uint32_t bytes = nc_fragment_bytes( rows[i][0], k );
-            CHECK( bytes > 0 && ( k + 1 == count ? bytes <= 1024 : bytes == 1024 ) );
+            CHECK( bytes > 0 && ( k + 1 == count ? bytes <= 1168 : bytes == 1168 ) );
             sum += bytes;
         }
         CHECK( count == 0 || sum == rows[i][0] );
     }
+    CHECK_EQ( nc_fragments_of( NC_KIND_STREAM, 0 ), 1 );
+    CHECK_EQ( nc_fragments_of( NC_KIND_STREAM, 1168 ), 1 );
+    CHECK_EQ( nc_fragments_of( NC_KIND_STREAM, 1169 ), 2 );
+    CHECK_EQ( nc_fragments_of( NC_KIND_STREAM, UINT32_MAX ), 3677199 );
+    CHECK_EQ( nc_fragment_bytes( UINT32_MAX, 3677198 ), 31 );
 }
 
 /* Of the heap: two lists for each power of two of units, and blocks that hold what was asked and eight bytes. */
@@ -677,7 +682,7 @@ TEST( messages_lost_ones_are_sent_twice )
         }
         netcode_messages_set_time( m, 0.12 );
         craft_begin( &craft, 0, 1, 0 );
-        craft.data[0] = 0x11;
+        craft.data[0] = 0x12;
         CHECK_EQ( craft_give( &craft, m ), NETCODE_MESSAGES_DROP_NONE );
         CHECK( m->lost_head != 0 );
         m->repeats = rows[i].repeats;
@@ -685,7 +690,7 @@ TEST( messages_lost_ones_are_sent_twice )
         CHECK( m->stats.reliable_retries_total == 1 && m->stats.messages_repeated == 0 );
         if ( rows[i].acked ) {
             craft_begin( &craft, 1, 2, 1 );
-            craft.data[0] = 0x11;
+            craft.data[0] = 0x12;
             CHECK_EQ( craft_give( &craft, m ), NETCODE_MESSAGES_DROP_NONE );
         }
         CHECK_EQ( messages_drain( m, 0.14 ), rows[i].twice );
@@ -822,7 +827,7 @@ TEST( messages_acks_measure )
         m->controller.round_time = 1.0; /* nothing is judged yet */
         m->rtt = m->rtt_latest = 0.0;
         craft_begin( &craft, 0, rows[i].ack, rows[i].bits );
-        craft.data[0] = 0x31;
+        craft.data[0] = 0x32;
         put( &craft.at, (uint64_t) rows[i].delay, 2 );
         CHECK_EQ( craft_give( &craft, m ), NETCODE_MESSAGES_DROP_NONE );
         NUMBERS_SAME( m->rtt, rows[i].rtt );
@@ -1102,7 +1107,7 @@ TEST( messages_deadlines_of_what_is_under_way )
     lost_send( m, 1, 10.0 );
     netcode_messages_update( m, 10.0625 );
     craft_begin( &craft, 0, 1, 0 );
-    craft.data[0] = 0x11;
+    craft.data[0] = 0x12;
     CHECK_EQ( craft_give( &craft, m ), NETCODE_MESSAGES_DROP_NONE );
     m->rtt_variation = 1.0;
     CHECK_NEAR( netcode_messages_next_deadline( m ), 10.0725, 1e-9 );
@@ -1127,7 +1132,7 @@ TEST( messages_lost_at_the_deadline )
     lost_send( m, 1, 10.0 );
     netcode_messages_update( m, 10.125 );
     craft_begin( &craft, 0, 1, 0 );
-    craft.data[0] = 0x11;
+    craft.data[0] = 0x12;
     CHECK_EQ( craft_give( &craft, m ), NETCODE_MESSAGES_DROP_NONE );
     netcode_messages_update( m, 10.134999 );
     CHECK_EQ( m->stats.packets_lost, 0 );
