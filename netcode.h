@@ -424,11 +424,15 @@
 
     channels     32, each with an order of its own: a loss in one never delays another. Give a channel a priority (0 is
                  sent first) and a weight among equals. Unreliable messages never wait for reliable ones.
-    receipts     netcode_messages_event: ACKED, LOST, PROGRESS of large ones; SPURIOUS if LOST was reported too early.
+    receipts     netcode_messages_event: ACKED, LOST, PROGRESS of large ones and streams; SPURIOUS if LOST was reported too early.
                  They use space in the send buffer until you read them.
     large        above 1180 bytes a message is sent in fragments, after all others: it uses the rate that they leave
-                 unused, and slows down when the round trip grows. A large unreliable message is refused, or sent
-                 reliably (upgrade_large).
+                 unused, and slows down when the round trip grows. Up to 16 are sent at a time, those of one priority one
+                 behind the other, as far as the other side's buffer has room: by default for two of the largest. A large
+                 unreliable message is refused, or sent reliably (upgrade_large).
+    streams      a map, a replay, a file: netcode_messages_send_stream sends up to 4 GiB that it reads from your memory,
+                 piece by piece, while packets are written, and the other side's functions get the pieces as they arrive.
+                 No side keeps a copy: one map for 64 players is in memory once. See below.
     small        up to 128 bytes: while packets are lost, a reliable one is repeated in the next flight or two, so that
                  a loss or two cost a tick and not a round trip: once from 0.1 % of the packets on, twice from 1 % on
                  (repeats: adaptive, always, never). They share packets; queued messages are sent at update or flush.
@@ -448,15 +452,53 @@
                  default) is dropped and counted.
     giving up    by default never, until the connection ends: max_retries ends it sooner. An ordered message that is
                  given up breaks the connection (BROKEN), because its channel then has a gap; others are LOST.
-    memory       3.5 KiB a connection with 4 channels, and the two buffers, which hold two messages of max_message_bytes
-                 each and 64 KiB (netcode_messages_memory returns the sum: 1.2 MB by default, 70 KiB at the least); the
-                 system provides no pages for unused parts. reset and destroy wipe what was used. Both sides should have
+    memory       3.5 KiB a connection with 4 channels, and the two buffers, which hold two messages of the largest size
+                 and 64 KiB (netcode_messages_memory returns the sum: 1.2 MB by default, 70 KiB at the least); the system
+                 provides no pages for unused parts. A side that only sends large messages, or only receives them, says so
+                 with max_send_message_bytes and max_receive_message_bytes, and a buffer may be for one. reset and destroy wipe what was used. Both sides should have
                  the same channels. Messages that were queued before the other side reported a smaller limit, and exceed
                  it, are LOST; an ordered one breaks the connection: BROKEN.
     trust        input from the peer is not trusted: every byte of a packet is checked before any has an effect, and
                  netcode_messages_stats counts what was dropped, by reason. A peer may acknowledge packets that never
                  arrived, to get a higher rate. One packet number in 256 is skipped at random: a peer that acknowledges
                  such a number breaks the connection (BROKEN), and nothing more is sent.
+
+    A stream's functions on the sending side, and on the receiving side, which is told in its config:
+
+        void read_map( void * context, uint32_t offset, uint8_t * data, int bytes )
+        {
+            memcpy( data, (const uint8_t *) context + offset, (size_t) bytes );
+        }
+
+        struct netcode_messages_stream_t stream;                     // for each player
+        memset( &stream, 0, sizeof( stream ) );
+        stream.bytes = map_bytes;
+        stream.tag = 1;                                              // what it is: the other side gets this number
+        stream.receipt = 7;                                          // for ACKED, LOST and PROGRESS
+        stream.context = map;                                        // keep it until you have read ACKED or LOST
+        stream.read_function = read_map;
+        netcode_messages_send_stream( slots[i], &stream );
+
+        int write_map( void * context, uint32_t offset, const uint8_t * data, int bytes )
+        {
+            memcpy( (uint8_t *) context + offset, data, (size_t) bytes );
+            return 1;                                                // 0: no more of it, please
+        }
+
+        int accept_stream( void * context, struct netcode_messages_stream_t * stream )
+        {
+            if ( stream->tag != 1 || stream->bytes > map_capacity )
+                return 0;                                            // the sender gets LOST
+            stream->context = map;
+            stream->write_function = write_map;
+            stream->end_function = map_is_there;                     // the last call: complete or not
+            return 1;
+        }
+
+        config.accept_stream_function = accept_stream;               // of the receiver's netcode_messages_config_t
+
+    A stream takes 4.3 KiB of the send buffer and 0.7 KiB of the receive buffer, however long it is. Its bytes arrive in
+    any order of offsets, each once. netcode_messages_cancel_stream ends it.
 
     A packet capture shows sizes and times only: the contents are what netcode_messages_generate_packet wrote. For what
     RakNet's packets and features became, see examples/docs/MIGRATION.md.
@@ -13981,7 +14023,9 @@ NETCODE_API void netcode_messages_server_send( struct netcode_messages_t * messa
            Messages: ordered messages that wait cost no search; some packet numbers are skipped, and acknowledging one
            breaks the connection; buffers are wiped; payloads of joined slots are read by messages only. One window for
            all follows the link's delay, so that losses do not stop messages and transfers; small ones are repeated only
-           where packets are lost; 4,096 may be in flight (make network).
+           where packets are lost; 4,096 may be in flight (make network). Streams of up to 4 GiB are read from and written to the
+           application's memory. Limits for sending and receiving are apart. Version 2 of the wire of messages: fragments
+           fill the packet; packets of version 1 are dropped by name.
     1.0.0  The first version: the netcode 1.02 protocol with the decisions that the manual lists, and messages on top of
            it.
    ================================================================================================================ */
