@@ -427,9 +427,10 @@
     receipts     netcode_messages_event: ACKED, LOST, PROGRESS of large ones and streams; SPURIOUS if LOST was reported too early.
                  They use space in the send buffer until you read them.
     large        above 1180 bytes a message is sent in fragments, after all others: it uses the rate that they leave
-                 unused, and slows down when the round trip grows. Up to 16 are sent at a time, those of one priority one
-                 behind the other, as far as the other side's buffer has room: by default for two of the largest. A large
-                 unreliable message is refused, or sent reliably (upgrade_large).
+                 unused, and slows down when the round trip grows. Up to 16 are sent at a time, as far as the other
+                 side's buffer has room: by default for two of the largest. Those of a channel are sent one behind the
+                 other, channels of one priority side by side, by weight. A large unreliable message is refused, or sent
+                 reliably (upgrade_large).
     streams      a map, a replay, a file: netcode_messages_send_stream sends up to 4 GiB that it reads from your memory,
                  piece by piece, while packets are written, and the other side's functions get the pieces as they arrive.
                  No side keeps a copy: one map for 64 players is in memory once. See below.
@@ -10136,17 +10137,17 @@ NETCODE_API void netcode_server_client_stats( struct netcode_server_t * server, 
 
     followed, in this order, by the fields of the kind:
 
-        id       2  2 to 5: counts the connection's reliable messages; never 4096 or more above one in flight. For a
-                    FRAGMENT: counts the messages in fragments, separately; never 64 or more above one in flight
+        id       2  2 to 4: counts the connection's reliable messages; never 4096 or more above one in flight. For a
+                    FRAGMENT: bits 0-3 which of 16 entries the message has while it is in flight, bits 4-15 how many had
+                    the entry before. The next one begins when the last one was acknowledged in full, or its CANCEL
         order    2  3: counts the ordered messages of its channel; never 4096 or more above one in flight. For a
-                    FRAGMENT of 4: the id of the next MESSAGE when this one was begun, which defines its age
+                    FRAGMENT of 4: an id of the other messages that none of them has, which defines its age
         tag      4  5: for the application
         MESSAGE:   [length varint], data of up to 1180 bytes
         FRAGMENT:  total 4 (1181 and more; any for 5), index varint, then 1168 bytes of data, or the rest in the last
                    fragment; a total of 0 has one of 0 bytes. Never 4096 or more above one that was not acknowledged
 
-    An unreliable sequenced message is as new as its packet, a reliable sequenced one as its id. At most 16 messages
-    in fragments are in flight at a time. The other frames:
+    An unreliable sequenced message is as new as its packet, a reliable sequenced one as its id. The other frames:
 
         07 ACK_RANGES  count 1 (1 to 16), then for each: numbers skipped (varint), numbers received (varint, not 0),
                        downwards from ack - 33; no number more than 2047 below ack
@@ -10170,10 +10171,10 @@ NETCODE_API void netcode_server_client_stats( struct netcode_server_t * server, 
               number 3, acks 100, 99, 97 and 96, 2.5 ms after 100 arrived; asks for nothing
         wire: 52 04 00 64 00 ff ff ff ff | 07 02 00 03 02 01 | 1f 00 00 01 00 80 80 10 | 0f 78 56 34 12
               acks 100 to 68, 67 to 65 and 62; credit 65536 and messages up to 262144; a ping
-        wire: 42 05 00 00 00 00 00 00 00 | 0b 09 00 04 00 9d 04 00 00 01 aa*13
-              ordered, id 9, order 4, 1181 bytes in all: fragment 1, its last 13 bytes
+        wire: 42 05 00 00 00 00 00 00 00 | 0b 10 00 04 00 9d 04 00 00 01 aa*13
+              ordered, entry 0, the second there, order 4, 1181 bytes in all: fragment 1, its last 13 bytes
         wire: 42 06 00 00 00 00 00 00 00 | 1d 02 0a 00 07 00 00 00 00 00 00 80 ff 1f aa*1168
-              channel 2, stream 10 of 2^31 bytes for tag 7: fragment 4095
+              channel 2, a stream, entry 10, the first there, tag 7, 2^31 bytes: fragment 4095
    ================================================================================================================ */
 
 #if defined( NETCODE_MESSAGES )
@@ -10203,10 +10204,10 @@ enum nc_messages_limit_t {
     NC_MESSAGES_FIRST_SKIP = 32,   /* no number below it is skipped */
     NC_MESSAGES_DELAY = 1000,      /* the largest delay of an ack that is used, in 0.1 ms */
     NC_MESSAGES_IDS = 4096,
-    NC_MESSAGES_TRANSFER_IDS = 64,
     NC_MESSAGES_RANGES = 16,
-    NC_MESSAGES_TRANSFERS = 16,   /* messages in fragments in flight */
-    NC_MESSAGES_FRAGMENTS = 4096, /* of one of them in flight */
+    NC_MESSAGES_TRANSFERS = 16,     /* messages in fragments in flight: the lowest four bits of their ids */
+    NC_MESSAGES_GENERATIONS = 4096, /* the upper bits */
+    NC_MESSAGES_FRAGMENTS = 4096,   /* of one of them in flight */
     NC_MESSAGES_FIRST_CREDIT = 16384,
     NC_MESSAGES_COST = 80, /* the overhead of a message in a buffer, in bytes, and in fragments: */
     NC_MESSAGES_FRAGMENTED_COST = NC_MESSAGES_COST + NC_MESSAGES_FRAGMENTS / 8,
@@ -10583,12 +10584,11 @@ typedef struct {
 typedef struct {
     nc_message_list_t queues[2]; /* unreliable, reliable: unreliable ones never wait for reliable ones */
     uint32_t queued_bytes;
-    uint32_t served;  /* bytes by weight: the channel with the least is next */
-    uint32_t waiting; /* messages that arrived before earlier ones: the root of their tree */
+    uint32_t served[2]; /* bytes by weight, in one piece and in fragments: the channel with the least is next */
+    uint32_t waiting;   /* messages that arrived before earlier ones: the root of their tree */
     uint16_t next_order, expected_order;
     uint8_t priority, weight;
     int64_t newest_packet, newest_key; /* of sequenced messages that arrived */
-    int64_t newest_transfer;           /* the newest among those of one key */
 } nc_message_channel_t;
 
 /* A packet that asked for an ack. Messages in one piece know their packets; a fragment is in one at a time. */
@@ -10679,7 +10679,8 @@ struct netcode_messages_t {
     nc_message_list_t watched;  /* unreliable, begun, whose receipt is awaited */
     uint32_t lost_head, lost_tail, event_head, event_tail;
     uint32_t transfers[NC_MESSAGES_TRANSFERS];
-    uint32_t queued_bytes, next_id, next_transfer, flight, served;
+    uint16_t next_generations[NC_MESSAGES_TRANSFERS];
+    uint32_t queued_bytes, next_id, flight;
     uint32_t credit_limit, credit_spent, peer_max_bytes; /* the last: 0 until the other side has sent it */
     double next_expiry;
     /* sending: packets */
@@ -10708,11 +10709,11 @@ struct netcode_messages_t {
     int64_t unacked, acked_once; /* the lowest received since the last ack, and since the one before, or INT64_MAX */
     int64_t newest_id;
     uint64_t ids[NC_MESSAGES_IDS / 64]; /* by id modulo 4096 */
-    int64_t newest_transfer;
-    uint64_t transfer_ids;  /* by id modulo 64 */
-    uint64_t refused_ids;   /* streams whose sender may not know it yet */
-    uint32_t refused_since; /* all packets from this one on have them */
-    int is_busy;            /* a stream's functions may be called */
+    uint16_t
+        generations[NC_MESSAGES_TRANSFERS]; /* of each entry the newest; it is complete if it is not in `partial` */
+    uint32_t refused;                       /* bits of entries: streams whose sender may not know it yet */
+    uint32_t refused_since;                 /* all packets from this one on have them */
+    int is_busy;                            /* a stream's functions may be called */
     uint32_t partial[NC_MESSAGES_TRANSFERS];
     uint32_t discarded;                    /* to be freed after the whole packet is stored */
     uint32_t ready_head, ready_tail, lent; /* to be read, in order; the message that the application reads now */
@@ -10972,13 +10973,6 @@ static void nc_message_report( struct netcode_messages_t * messages, uint32_t pl
     message->event = (uint8_t) event;
 }
 
-static void nc_message_end_transfer( struct netcode_messages_t * messages, uint32_t place )
-{
-    for ( int i = 0; i < NC_MESSAGES_TRANSFERS; i++ )
-        if ( messages->transfers[i] == place )
-            messages->transfers[i] = 0;
-}
-
 /* Ends the sending of a message that was begun. */
 static void nc_message_finish( struct netcode_messages_t * messages, uint32_t place, int event )
 {
@@ -10986,7 +10980,7 @@ static void nc_message_finish( struct netcode_messages_t * messages, uint32_t pl
     nc_message_list_t * list = nc_kind_is_reliable( message->wire ) ? &messages->reliable : &messages->watched;
     nc_messages_unlink( messages, message->fragments ? &messages->bulk : list, place );
     if ( message->fragments )
-        nc_message_end_transfer( messages, place );
+        messages->transfers[message->id % NC_MESSAGES_TRANSFERS] = 0;
     message->flags |= NC_MESSAGE_DONE;
     nc_message_report( messages, place, event );
     nc_message_release( messages, place );
@@ -11126,10 +11120,8 @@ static nc_sent_t * nc_sent_at( const struct netcode_messages_t * messages, uint3
 /* The transfer in flight with this id, or 0. */
 static uint32_t nc_transfer_find( const struct netcode_messages_t * messages, uint16_t id )
 {
-    for ( int i = 0; i < NC_MESSAGES_TRANSFERS; i++ )
-        if ( messages->transfers[i] && nc_message_at( messages, messages->transfers[i] )->id == id )
-            return messages->transfers[i];
-    return 0;
+    uint32_t place = messages->transfers[id % NC_MESSAGES_TRANSFERS];
+    return place && nc_message_at( messages, place )->id == id ? place : 0;
 }
 
 /* Does this packet have its CANCEL? */
@@ -11577,7 +11569,7 @@ static void nc_sent_acked( struct netcode_messages_t * messages, nc_sent_t * sen
 
     sent->bytes |= NC_SENT_ACKED;
     if ( (int32_t) ( sent->number - messages->refused_since ) >= 0 )
-        messages->refused_ids = 0;
+        messages->refused = 0;
     nc_fragment_acked( messages, sent );
     nc_sent_settle_messages( messages, sent, NC_SENT_ARRIVED );
 }
@@ -11901,11 +11893,10 @@ static void nc_build_control( struct netcode_messages_t * messages, nc_build_t *
 /* The first frames of each packet until the other side has one of them. */
 static void nc_build_refusals( const struct netcode_messages_t * messages, nc_build_t * build )
 {
-    uint64_t id = (uint64_t) messages->newest_transfer;
-    for ( uint32_t i = 0; messages->refused_ids && i < NC_MESSAGES_TRANSFER_IDS; i++, id-- )
-        if ( nc_bit_get( &messages->refused_ids, id, NC_MESSAGES_TRANSFER_IDS ) ) {
+    for ( uint32_t i = 0; messages->refused >> i; i++ )
+        if ( messages->refused >> i & 1 ) {
             *build->at++ = NC_FRAME_REFUSE;
-            build->at = nc_put_number( build->at, (uint32_t) id, 2 );
+            build->at = nc_put_number( build->at, i | (uint32_t) messages->generations[i] << 4, 2 );
         }
 }
 
@@ -11961,6 +11952,17 @@ static void nc_build_lost( struct netcode_messages_t * messages, nc_build_t * bu
 
 /* ---- choosing what is sent next ---- */
 
+static int nc_channel_is_before( const nc_message_channel_t * channel, const nc_message_channel_t * other, int bulk )
+{
+    return channel->priority < other->priority ||
+           ( channel->priority == other->priority && (int32_t) ( channel->served[bulk] - other->served[bulk] ) < 0 );
+}
+
+static void nc_channel_serve( nc_message_channel_t * channel, uint32_t bytes, int bulk )
+{
+    channel->served[bulk] += ( bytes + 16 ) * 64 / channel->weight;
+}
+
 /* The queue to be sent first among those in the two masks: -1, or twice the channel, plus 1 for its reliable queue. */
 static int nc_messages_choose( const struct netcode_messages_t * messages, const uint32_t masks[2], int bulk )
 {
@@ -11976,8 +11978,7 @@ static int nc_messages_choose( const struct netcode_messages_t * messages, const
             if ( ( nc_message_at( messages, channel->queues[reliable].head )->fragments != 0 ) != bulk )
                 continue;
 
-            if ( champion == NULL || channel->priority < champion->priority ||
-                 ( channel->priority == champion->priority && (int32_t) ( channel->served - champion->served ) < 0 ) ) {
+            if ( champion == NULL || nc_channel_is_before( channel, champion, bulk ) ) {
                 champion = channel;
                 best = 2 * index + reliable;
             }
@@ -12020,8 +12021,6 @@ static int nc_message_is_far( const struct netcode_messages_t * messages, const 
         const nc_message_t * other = nc_message_at( messages, messages->transfers[i] );
         count++;
 
-        if ( message->fragments && (uint16_t) ( messages->next_transfer - other->id ) >= NC_MESSAGES_TRANSFER_IDS )
-            return 1;
         if ( ordered && other->channel == message->channel && other->wire == NETCODE_MESSAGE_RELIABLE_ORDERED &&
              (uint16_t) ( messages->channels[message->channel].next_order - other->order ) >= NC_MESSAGES_IDS )
             return 1;
@@ -12038,7 +12037,7 @@ static int nc_message_may_start( const struct netcode_messages_t * messages, con
         return 0; /* the other side would refuse every packet with a part of it */
     if ( (int32_t) ( messages->credit_limit - messages->credit_spent - nc_message_cost( message ) ) < 0 )
         return 0;
-    if ( !message->fragments && messages->reliable.head &&
+    if ( ( !message->fragments || message->wire == NETCODE_MESSAGE_RELIABLE_SEQUENCED ) && messages->reliable.head &&
          (uint16_t) ( messages->next_id - nc_message_at( messages, messages->reliable.head )->id ) >= NC_MESSAGES_IDS )
         return 0;
     return !nc_message_is_far( messages, message );
@@ -12051,9 +12050,9 @@ static void nc_transfer_start( struct netcode_messages_t * messages, uint32_t pl
     while ( messages->transfers[i] )
         i++; /* nc_message_is_far has checked that one is free */
     messages->transfers[i] = place;
-    message->id = (uint16_t) messages->next_transfer++;
-    if ( message->wire != NC_KIND_STREAM )
-        message->order = messages->next_id;
+    message->id = (uint16_t) ( i | messages->next_generations[i]++ << 4 );
+    if ( message->wire == NETCODE_MESSAGE_RELIABLE_SEQUENCED )
+        message->order = messages->next_id++;
 }
 
 static void nc_reliable_start( struct netcode_messages_t * messages, uint32_t place )
@@ -12069,13 +12068,42 @@ static void nc_reliable_start( struct netcode_messages_t * messages, uint32_t pl
     nc_messages_append( messages, message->fragments ? &messages->bulk : &messages->reliable, place );
 }
 
+/*  A channel begins to send beside `others`: what they have sent meanwhile, or it before they began, counts for one message at
+    most. */
+static void nc_channel_join( const struct netcode_messages_t * messages, nc_message_channel_t * channel,
+                             uint32_t others, int bulk )
+{
+    const nc_message_channel_t * least = NULL;
+    for ( ; others; others &= others - 1 ) {
+        const nc_message_channel_t * other = &messages->channels[nc_heap_highest( others & ( ~others + 1 ) )];
+        if ( other != channel && other->priority == channel->priority &&
+             ( !least || nc_channel_is_before( other, least, bulk ) ) )
+            least = other;
+    }
+    uint32_t most = NETCODE_MAX_PACKET_SIZE * 64;
+    if ( least && channel->served[bulk] - least->served[bulk] + most > 2 * most )
+        channel->served[bulk] = least->served[bulk];
+}
+
+/* The channels of the transfers in flight. */
+static uint32_t nc_transfers_channels( const struct netcode_messages_t * messages )
+{
+    uint32_t channels = 0;
+    for ( int i = 0; messages->bulk.count && i < NC_MESSAGES_TRANSFERS; i++ )
+        if ( messages->transfers[i] )
+            channels |= (uint32_t) 1 << nc_message_at( messages, messages->transfers[i] )->channel;
+    return channels;
+}
+
 static void nc_message_start( struct netcode_messages_t * messages, uint32_t place )
 {
     nc_message_t * message = nc_message_at( messages, place );
     nc_message_channel_t * channel = &messages->channels[message->channel];
     nc_channel_dequeue( messages, place );
-    channel->served += ( nc_message_kept( message ) + 16 ) * 64 / channel->weight;
-    messages->served = channel->served;
+    if ( message->fragments )
+        nc_channel_join( messages, channel, nc_transfers_channels( messages ), 1 );
+    else
+        nc_channel_serve( channel, message->bytes, 0 );
     messages->stats.messages_sent++;
 
     message->flags |= NC_MESSAGE_STARTED;
@@ -12141,7 +12169,8 @@ static uint32_t nc_transfer_next( struct netcode_messages_t * messages, nc_messa
     return index;
 }
 
-/* The transfer with something to send that is next, or 0. */
+/*  The transfer with something to send that is next, or 0: those of one channel one behind the other, those of channels of
+    one priority side by side. */
 static uint32_t nc_transfer_choose( const struct netcode_messages_t * messages )
 {
     uint32_t best = 0;
@@ -12156,8 +12185,11 @@ static uint32_t nc_transfer_choose( const struct netcode_messages_t * messages )
              ( message->lost_fragments == 0 && message->next_fragment == end ) )
             continue;
 
-        if ( !best || messages->channels[message->channel].priority <
-                          messages->channels[nc_message_at( messages, best )->channel].priority )
+        const nc_message_t * other = best ? nc_message_at( messages, best ) : NULL;
+        int same = other && other->channel == message->channel;
+        if ( !other || ( same && (int32_t) ( message->first - other->first ) < 0 ) ||
+             ( !same &&
+               nc_channel_is_before( &messages->channels[message->channel], &messages->channels[other->channel], 1 ) ) )
             best = place;
     }
     return best;
@@ -12202,7 +12234,8 @@ static void nc_build_bulk( struct netcode_messages_t * messages, nc_build_t * bu
         const nc_message_channel_t * channel = &messages->channels[chosen / 2];
         uint32_t first = channel->queues[1].head;
         const nc_message_t * message = nc_message_at( messages, first );
-        if ( place && channel->priority >= messages->channels[nc_message_at( messages, place )->channel].priority )
+        if ( place &&
+             !nc_channel_is_before( channel, &messages->channels[nc_message_at( messages, place )->channel], 1 ) )
             break;
 
         if ( nc_message_is_over( messages, first ) )
@@ -12216,8 +12249,11 @@ static void nc_build_bulk( struct netcode_messages_t * messages, nc_build_t * bu
         masks[1] &= messages->active[1];
     }
 
-    if ( place && nc_build_fits( build, nc_message_at( messages, place ) ) )
+    if ( place && nc_build_fits( build, nc_message_at( messages, place ) ) ) {
+        nc_channel_serve( &messages->channels[nc_message_at( messages, place )->channel],
+                          NETCODE_MESSAGES_FRAGMENT_BYTES, 1 );
         nc_build_fragment( messages, build, place, nc_transfer_next( messages, nc_message_at( messages, place ) ) );
+    }
 }
 
 /* Nothing was acknowledged for too long: sends the oldest message again, or at least a ping. */
@@ -12332,7 +12368,7 @@ static int nc_build_end( struct netcode_messages_t * messages, nc_build_t * buil
         build->at -= length_bytes;
     }
 
-    build->asks |= messages->refused_ids != 0;
+    build->asks |= messages->refused != 0;
     int bytes = (int) ( build->at - build->start ), asks = build->asks && build->tracked;
     flags |= acks ? NC_MESSAGES_ACK_VALID : 0;
     flags |= build->delay ? NC_MESSAGES_ACK_DELAY : 0;
@@ -12376,18 +12412,16 @@ typedef struct {
 /* What all frames of a packet need together. */
 typedef struct {
     uint32_t reliable_room, room, cost;
-    int transfers;
-    uint32_t transfer_ids[NC_MESSAGES_TRANSFERS], transfer_bytes[NC_MESSAGES_TRANSFERS];
-    uint32_t transfer_orders[NC_MESSAGES_TRANSFERS];
-    uint32_t transfer_shapes[NC_MESSAGES_TRANSFERS]; /* kind, channel */
-    uint32_t refused;                                /* bits of entries of `transfers` */
+    uint32_t begun;   /* bits of entries: transfers that a frame before begins */
+    uint32_t refused; /* bits of entries of `transfers` */
     nc_acks_t acks;
-    int64_t newest[2]; /* ids are near these, before any frame of the packet changes them: in one piece, in fragments */
+    int64_t newest_id; /* ids are near it, before any frame of the packet changes it */
     int64_t number, acked;
     int asks, frame_count;
     uint32_t duplicates; /* messages received before */
     uint16_t
-        frames[NETCODE_MAX_PACKET_SIZE / 2]; /* where the frames to be stored begin; a frame has 2 bytes at least */
+        frames[NETCODE_MAX_PACKET_SIZE / 2];     /* where the frames to be stored begin; a frame has 2 bytes at least */
+    nc_frame_t transfers[NC_MESSAGES_TRANSFERS]; /* a frame of each that is begun */
 } nc_plan_t;
 
 static int nc_frame_read_ranges( nc_source_t * source, nc_acks_t * acks )
@@ -12482,49 +12516,55 @@ static void nc_frame_read( nc_source_t * source, nc_frame_t * frame, nc_acks_t *
         source->failed = 1;
 }
 
-static int nc_ids_have( const uint64_t * bits, int64_t newest, uint32_t count, int64_t id )
+static uint32_t nc_transfer_entry( const nc_frame_t * frame )
 {
-    return id < 0 || id <= newest - (int64_t) count || ( id <= newest && nc_bit_get( bits, (uint64_t) id, count ) );
+    return frame->id % NC_MESSAGES_TRANSFERS;
 }
 
-static void nc_ids_take( uint64_t * bits, int64_t * newest, uint32_t count, int64_t id )
+/* How many generations it is after the newest of its entry. */
+static uint32_t nc_transfer_ahead( const struct netcode_messages_t * messages, const nc_frame_t * frame )
 {
-    if ( id > *newest ) {
-        nc_bit_advance( bits, *newest, id, count );
-        *newest = id;
-    }
-    nc_bit_set( bits, (uint64_t) id, count, 1 );
+    return ( frame->id / NC_MESSAGES_TRANSFERS - messages->generations[nc_transfer_entry( frame )] ) %
+           NC_MESSAGES_GENERATIONS;
 }
 
-/* Messages in one piece and messages in fragments have separate ids. */
-static int64_t nc_plan_id( const nc_plan_t * plan, uint32_t low, int fragment )
-{
-    return nc_messages_near( plan->newest[fragment], low );
-}
-
-static int nc_messages_has_id( const struct netcode_messages_t * messages, int64_t id, int fragment )
-{
-    if ( fragment )
-        return nc_ids_have( &messages->transfer_ids, messages->newest_transfer, NC_MESSAGES_TRANSFER_IDS, id );
-    return nc_ids_have( messages->ids, messages->newest_id, NC_MESSAGES_IDS, id );
-}
-
-static void nc_messages_take_id( struct netcode_messages_t * messages, int64_t id, int fragment )
+/* Was this reliable message received, or cancelled? */
+static int nc_messages_had( const struct netcode_messages_t * messages, const nc_frame_t * frame, int64_t id,
+                            int fragment )
 {
     if ( fragment ) {
-        nc_bit_advance( &messages->refused_ids, messages->newest_transfer, id, NC_MESSAGES_TRANSFER_IDS );
-        nc_ids_take( &messages->transfer_ids, &messages->newest_transfer, NC_MESSAGES_TRANSFER_IDS, id );
-    } else
-        nc_ids_take( messages->ids, &messages->newest_id, NC_MESSAGES_IDS, id );
+        uint32_t ahead = nc_transfer_ahead( messages, frame );
+        return ahead >= NC_MESSAGES_GENERATIONS / 2 || ( ahead == 0 && !messages->partial[nc_transfer_entry( frame )] );
+    }
+    return id < 0 || id <= messages->newest_id - (int64_t) NC_MESSAGES_IDS ||
+           ( id <= messages->newest_id && nc_bit_get( messages->ids, (uint64_t) id, NC_MESSAGES_IDS ) );
 }
 
-/* The transfer with this id of which a part has arrived, or NULL. */
-static uint32_t * nc_messages_find_partial( struct netcode_messages_t * messages, int64_t id )
+/* Is this message, which was not received, so far ahead that one in flight would be forgotten? */
+static int nc_messages_is_far( const struct netcode_messages_t * messages, const nc_frame_t * frame, int64_t id,
+                               int fragment )
 {
-    for ( int i = 0; i < NC_MESSAGES_TRANSFERS; i++ )
-        if ( messages->partial[i] && nc_arrived_at( messages, messages->partial[i] )->id == id )
-            return &messages->partial[i];
-    return NULL;
+    if ( fragment )
+        return nc_transfer_ahead( messages, frame ) > ( messages->partial[nc_transfer_entry( frame )] == 0 );
+    return id > messages->newest_id + NC_MESSAGES_IDS;
+}
+
+static void nc_messages_take_id( struct netcode_messages_t * messages, int64_t id )
+{
+    if ( id > messages->newest_id ) {
+        nc_bit_advance( messages->ids, messages->newest_id, id, NC_MESSAGES_IDS );
+        messages->newest_id = id;
+    }
+    nc_bit_set( messages->ids, (uint64_t) id, NC_MESSAGES_IDS, 1 );
+}
+
+/* From now on this transfer is the one of its entry. */
+static uint32_t * nc_transfer_take( struct netcode_messages_t * messages, const nc_frame_t * frame )
+{
+    uint32_t entry = nc_transfer_entry( frame );
+    messages->generations[entry] = (uint16_t) ( frame->id / NC_MESSAGES_TRANSFERS );
+    messages->refused &= ~( 1u << entry );
+    return &messages->partial[entry];
 }
 
 /*  Ordered messages that wait are in a tree by the bits of their order, the lowest first: those below a message agree
@@ -12548,20 +12588,6 @@ static int nc_order_was_received( const struct netcode_messages_t * messages, co
              *nc_waiting_find( messages, channel, frame->order ) != 0 );
 }
 
-/* Is this id so far ahead that an id in flight would be forgotten? */
-static int nc_messages_id_is_far( const struct netcode_messages_t * messages, int64_t id, int fragment )
-{
-    if ( !fragment )
-        return id > messages->newest_id + NC_MESSAGES_IDS;
-    if ( id > messages->newest_transfer + NC_MESSAGES_TRANSFER_IDS )
-        return 1;
-    for ( int i = 0; i < NC_MESSAGES_TRANSFERS; i++ )
-        if ( messages->partial[i] &&
-             id >= nc_arrived_at( messages, messages->partial[i] )->id + NC_MESSAGES_TRANSFER_IDS )
-            return 1;
-    return 0;
-}
-
 /* What it needs of the receive buffer: its head, its data or the stream's functions, and bits for fragments. */
 static uint32_t nc_arrived_bytes( int kind, uint32_t bytes )
 {
@@ -12570,43 +12596,28 @@ static uint32_t nc_arrived_bytes( int kind, uint32_t bytes )
     return (uint32_t) sizeof( nc_arrived_t ) + data + ( fragments + 7 ) / 8;
 }
 
-static int nc_frame_check_fragment( struct netcode_messages_t * messages, const nc_frame_t * frame, int64_t id,
-                                    nc_plan_t * plan )
+static int nc_frame_check_fragment( struct netcode_messages_t * messages, const nc_frame_t * frame, nc_plan_t * plan )
 {
-    const uint32_t * place = nc_messages_find_partial( messages, id );
-    uint32_t shape = (uint32_t) frame->kind | (uint32_t) frame->channel << 8;
-    int free_places = 0;
-
-    if ( place ) {
-        nc_arrived_t * arrived = nc_arrived_at( messages, *place );
-        uint32_t order = arrived->kind == NC_KIND_STREAM ? nc_arrived_stream( arrived )->tag : arrived->order;
-        int same = arrived->bytes == frame->bytes && arrived->channel == frame->channel &&
-                   arrived->kind == frame->kind && order == frame->order &&
-                   (int64_t) frame->index - arrived->first_fragment < NC_MESSAGES_FRAGMENTS;
-        return same ? (int) NETCODE_MESSAGES_DROP_NONE : (int) NETCODE_MESSAGES_DROP_FRAGMENT;
+    uint32_t entry = nc_transfer_entry( frame ), first_fragment = 0;
+    nc_frame_t * same = &plan->transfers[entry];
+    if ( messages->partial[entry] ) {
+        nc_arrived_t * arrived = nc_arrived_at( messages, messages->partial[entry] );
+        first_fragment = arrived->first_fragment;
+        same->kind = arrived->kind;
+        same->channel = arrived->channel;
+        same->bytes = arrived->bytes;
+        same->order = arrived->kind == NC_KIND_STREAM ? nc_arrived_stream( arrived )->tag : arrived->order;
+    } else if ( !( plan->begun >> entry & 1 ) ) {
+        *same = *frame;
+        plan->begun |= 1u << entry;
+        plan->cost += nc_messages_cost( frame->kind == NC_KIND_STREAM ? 0 : frame->bytes, 1 );
+        plan->reliable_room += nc_heap_round( nc_arrived_bytes( frame->kind, frame->bytes ) );
     }
 
-    if ( frame->index >= NC_MESSAGES_FRAGMENTS )
-        return NETCODE_MESSAGES_DROP_FRAGMENT;
-    for ( int i = 0; i < plan->transfers; i++ )
-        if ( plan->transfer_ids[i] == frame->id )
-            return plan->transfer_bytes[i] == frame->bytes && plan->transfer_shapes[i] == shape &&
-                           plan->transfer_orders[i] == frame->order
-                       ? (int) NETCODE_MESSAGES_DROP_NONE
-                       : (int) NETCODE_MESSAGES_DROP_FRAGMENT;
-
-    for ( int i = 0; i < NC_MESSAGES_TRANSFERS; i++ )
-        free_places += messages->partial[i] == 0;
-    if ( plan->transfers >= free_places )
-        return NETCODE_MESSAGES_DROP_FRAGMENT;
-
-    plan->transfer_bytes[plan->transfers] = frame->bytes;
-    plan->transfer_shapes[plan->transfers] = shape;
-    plan->transfer_orders[plan->transfers] = frame->order;
-    plan->transfer_ids[plan->transfers++] = frame->id;
-    plan->cost += nc_messages_cost( frame->kind == NC_KIND_STREAM ? 0 : frame->bytes, 1 );
-    plan->reliable_room += nc_heap_round( nc_arrived_bytes( frame->kind, frame->bytes ) );
-    return NETCODE_MESSAGES_DROP_NONE;
+    return same->kind == frame->kind && same->channel == frame->channel && same->bytes == frame->bytes &&
+                   same->order == frame->order && (int64_t) frame->index - first_fragment < NC_MESSAGES_FRAGMENTS
+               ? (int) NETCODE_MESSAGES_DROP_NONE
+               : (int) NETCODE_MESSAGES_DROP_FRAGMENT;
 }
 
 /* Can this frame be accepted, and is it to be stored? Changes nothing yet. */
@@ -12614,7 +12625,7 @@ static int nc_frame_check_message( struct netcode_messages_t * messages, const n
 {
     int fragment = frame->type == -2, kind = frame->kind;
     uint32_t room = fragment ? 0 : nc_heap_round( nc_arrived_bytes( kind, frame->bytes ) );
-    int64_t id = nc_plan_id( plan, frame->id, fragment );
+    int64_t id = nc_messages_near( plan->newest_id, frame->id );
 
     if ( frame->channel >= messages->channel_count )
         return NETCODE_MESSAGES_DROP_CHANNEL;
@@ -12627,12 +12638,12 @@ static int nc_frame_check_message( struct netcode_messages_t * messages, const n
         return NETCODE_MESSAGES_DROP_NONE;
     }
 
-    if ( nc_messages_has_id( messages, id, fragment ) ) {
+    if ( nc_messages_had( messages, frame, id, fragment ) ) {
         plan->duplicates++;
         return NC_FRAME_IS_DONE;
     }
 
-    if ( nc_messages_id_is_far( messages, id, fragment ) ||
+    if ( nc_messages_is_far( messages, frame, id, fragment ) ||
          ( frame->kind == NETCODE_MESSAGE_RELIABLE_ORDERED &&
            (uint16_t) ( frame->order - messages->channels[frame->channel].expected_order ) >= NC_MESSAGES_IDS ) )
         return NETCODE_MESSAGES_DROP_WINDOW;
@@ -12642,7 +12653,7 @@ static int nc_frame_check_message( struct netcode_messages_t * messages, const n
     }
 
     if ( fragment )
-        return nc_frame_check_fragment( messages, frame, id, plan );
+        return nc_frame_check_fragment( messages, frame, plan );
     plan->cost += frame->bytes + NC_MESSAGES_COST;
     plan->reliable_room += room;
     return NETCODE_MESSAGES_DROP_NONE;
@@ -12659,24 +12670,22 @@ static int nc_frame_check( struct netcode_messages_t * messages, const nc_frame_
                                             frame->bytes < NETCODE_MESSAGES_WHOLE_BYTES ) )
         return NETCODE_MESSAGES_DROP_LIMIT;
 
-    if ( frame->type == NC_FRAME_REFUSE )
-        for ( int i = 0; i < NC_MESSAGES_TRANSFERS; i++ ) {
-            uint32_t place = messages->transfers[i];
-            const nc_message_t * message = nc_message_at( messages, place );
-            if ( place && message->id == frame->id && message->wire == NC_KIND_STREAM )
-                plan->refused |= 1u << i;
-        }
+    if ( frame->type == NC_FRAME_REFUSE ) {
+        uint32_t place = nc_transfer_find( messages, (uint16_t) frame->id );
+        if ( place && nc_message_at( messages, place )->wire == NC_KIND_STREAM )
+            plan->refused |= 1u << nc_transfer_entry( frame );
+    }
 
     if ( frame->type == NC_FRAME_CANCEL || frame->type == NC_FRAME_CANCEL_FRAGMENTS ) {
         int fragment = frame->type == NC_FRAME_CANCEL_FRAGMENTS;
-        int64_t id = nc_plan_id( plan, frame->id, fragment );
+        int64_t id = nc_messages_near( plan->newest_id, frame->id );
         if ( frame->bytes > messages->max_receive_bytes )
             return NETCODE_MESSAGES_DROP_LIMIT; /* or what a packet costs could wrap */
-        if ( nc_messages_has_id( messages, id, fragment ) )
+        if ( nc_messages_had( messages, frame, id, fragment ) )
             return NETCODE_MESSAGES_DROP_NONE;
-        if ( nc_messages_id_is_far( messages, id, fragment ) )
+        if ( nc_messages_is_far( messages, frame, id, fragment ) )
             return NETCODE_MESSAGES_DROP_WINDOW;
-        if ( !fragment || !nc_messages_find_partial( messages, id ) )
+        if ( !fragment || !messages->partial[nc_transfer_entry( frame )] )
             plan->cost += nc_messages_cost( frame->bytes, fragment );
     }
     return NETCODE_MESSAGES_DROP_NONE;
@@ -12775,10 +12784,8 @@ static void nc_arrived_deliver( struct netcode_messages_t * messages, uint32_t p
         outdated = number < channel->newest_packet;
         channel->newest_packet = outdated ? channel->newest_packet : number;
     } else if ( arrived->kind == NETCODE_MESSAGE_RELIABLE_SEQUENCED ) {
-        outdated = arrived->key < channel->newest_key ||
-                   ( arrived->key == channel->newest_key && arrived->id < channel->newest_transfer );
+        outdated = arrived->key < channel->newest_key;
         channel->newest_key = outdated ? channel->newest_key : arrived->key;
-        channel->newest_transfer = outdated ? channel->newest_transfer : arrived->id;
     }
 
     if ( outdated ) {
@@ -12800,8 +12807,7 @@ static uint32_t nc_arrived_make( struct netcode_messages_t * messages, const nc_
     arrived->first_fragment = 0;
     arrived->id = id;
     arrived->order = (uint16_t) frame->order;
-    /* One in fragments is between the previous and the next one. */
-    arrived->key = fragments ? 2 * nc_messages_near( messages->newest_id, frame->order ) - 1 : 2 * id;
+    arrived->key = fragments ? nc_messages_near( messages->newest_id, frame->order ) : id;
     arrived->channel = (uint8_t) frame->channel;
     arrived->kind = (uint8_t) frame->kind;
 
@@ -12836,7 +12842,6 @@ static int nc_stream_accept( const struct netcode_messages_t * messages, nc_arri
 static void nc_transfer_close( struct netcode_messages_t * messages, uint32_t * slot, int complete )
 {
     nc_arrived_t * arrived = nc_arrived_at( messages, *slot );
-    nc_messages_take_id( messages, arrived->id, 1 );
     if ( arrived->kind == NC_KIND_STREAM ) {
         const nc_stream_t * stream = nc_arrived_stream( arrived );
         messages->stats.messages_received += (uint64_t) complete;
@@ -12851,9 +12856,8 @@ static void nc_transfer_close( struct netcode_messages_t * messages, uint32_t * 
 /* The application does not want it: REFUSE is in all packets until one of them is acknowledged. */
 static void nc_stream_refuse( struct netcode_messages_t * messages, uint32_t * slot )
 {
-    int64_t id = nc_arrived_at( messages, *slot )->id;
+    messages->refused |= 1u << ( slot - messages->partial );
     nc_transfer_close( messages, slot, 0 );
-    nc_bit_set( &messages->refused_ids, (uint64_t) id, NC_MESSAGES_TRANSFER_IDS, 1 );
     messages->refused_since = (uint32_t) messages->next_number;
     messages->acks_due += 2;
 }
@@ -12871,15 +12875,13 @@ static int nc_fragment_store( nc_arrived_t * arrived, const nc_frame_t * frame )
     return 1;
 }
 
-static void nc_messages_take_fragment( struct netcode_messages_t * messages, const nc_frame_t * frame, int64_t id,
-                                       int64_t number )
+static void nc_messages_take_fragment( struct netcode_messages_t * messages, const nc_frame_t * frame, int64_t number )
 {
-    uint32_t *slot = nc_messages_find_partial( messages, id ), index = frame->index;
-    int begins = !slot;
+    uint32_t *slot = &messages->partial[nc_transfer_entry( frame )], index = frame->index;
+    int begins = !*slot;
     if ( begins ) {
-        for ( slot = messages->partial; *slot; slot++ )
-            ; /* nc_frame_check_fragment has checked that one is free */
-        *slot = nc_arrived_make( messages, frame, id );
+        nc_transfer_take( messages, frame );
+        *slot = nc_arrived_make( messages, frame, frame->id );
         messages->credit_received += nc_messages_cost( frame->kind == NC_KIND_STREAM ? 0 : frame->bytes, 1 );
     }
 
@@ -12912,7 +12914,7 @@ static void nc_messages_take_message( struct netcode_messages_t * messages, cons
                                       const nc_plan_t * plan )
 {
     int fragment = frame->type == -2;
-    int64_t id = nc_plan_id( plan, frame->id, fragment );
+    int64_t id = nc_messages_near( plan->newest_id, frame->id );
     uint32_t place;
 
     if ( !nc_kind_is_reliable( frame->kind ) ) {
@@ -12921,12 +12923,12 @@ static void nc_messages_take_message( struct netcode_messages_t * messages, cons
             nc_arrived_deliver( messages, place, plan->number );
         else
             messages->stats.messages_unstored++;
-    } else if ( nc_messages_has_id( messages, id, fragment ) || nc_order_was_received( messages, frame ) )
+    } else if ( nc_messages_had( messages, frame, id, fragment ) || nc_order_was_received( messages, frame ) )
         messages->stats.messages_duplicate++; /* it was in this packet before */
     else if ( fragment )
-        nc_messages_take_fragment( messages, frame, id, plan->number );
+        nc_messages_take_fragment( messages, frame, plan->number );
     else {
-        nc_messages_take_id( messages, id, 0 );
+        nc_messages_take_id( messages, id );
         messages->credit_received += nc_messages_cost( frame->bytes, 0 );
         place = nc_arrived_make( messages, frame, id );
         nc_arrived_deliver( messages, place, plan->number );
@@ -12937,15 +12939,16 @@ static void nc_messages_take_cancel( struct netcode_messages_t * messages, const
                                      const nc_plan_t * plan )
 {
     int fragment = frame->type == NC_FRAME_CANCEL_FRAGMENTS;
-    int64_t id = nc_plan_id( plan, frame->id, fragment );
-    uint32_t * slot = fragment ? nc_messages_find_partial( messages, id ) : NULL;
-    if ( nc_messages_has_id( messages, id, fragment ) )
+    int64_t id = nc_messages_near( plan->newest_id, frame->id );
+    if ( nc_messages_had( messages, frame, id, fragment ) )
         return;
 
-    if ( slot )
+    uint32_t * slot = fragment ? nc_transfer_take( messages, frame ) : NULL;
+    if ( slot && *slot )
         nc_transfer_close( messages, slot, 0 );
     else {
-        nc_messages_take_id( messages, id, fragment );
+        if ( !fragment )
+            nc_messages_take_id( messages, id );
         messages->credit_received += nc_messages_cost( frame->bytes, fragment );
         messages->credit_released += nc_messages_cost( frame->bytes, fragment );
     }
@@ -13032,8 +13035,7 @@ static int nc_messages_check_packet( struct netcode_messages_t * messages, nc_so
     nc_frame_t frame;
     const uint8_t * packet = source->at;
     int reason = nc_messages_read_header( messages, source, plan );
-    plan->newest[0] = messages->newest_id;
-    plan->newest[1] = messages->newest_transfer;
+    plan->newest_id = messages->newest_id;
 
     while ( reason <= NETCODE_MESSAGES_DROP_NONE && source->at != source->end ) {
         uint16_t begins = (uint16_t) ( source->at - packet );
@@ -13167,7 +13169,8 @@ static void nc_messages_begin( struct netcode_messages_t * messages, double time
     messages->ack_since = -1e300;
     messages->next_expiry = 1e300;
 
-    messages->newest_received = messages->newest_id = messages->newest_transfer = -1;
+    messages->newest_received = messages->newest_id = -1;
+    memset( messages->generations, 0xff, sizeof( messages->generations ) );
     messages->unacked = messages->acked_once = INT64_MAX;
     messages->newest_acked = UINT64_MAX;
     nc_messages_draw_skip( messages, 0, NC_MESSAGES_FIRST_SKIP );
@@ -13388,9 +13391,9 @@ static void nc_message_enqueue( struct netcode_messages_t * messages, uint32_t p
     message->channel = (uint8_t) index;
     message->receipt = receipt;
     message->head_bytes = (uint8_t) nc_message_head_bytes( message );
-    if ( !( ( messages->active[0] | messages->active[1] ) & bit ) &&
-         (int32_t) ( channel->served - messages->served ) < 0 )
-        channel->served = messages->served; /* a channel that was empty does not catch up with the others */
+    uint32_t others = messages->active[0] | messages->active[1];
+    if ( !( others & bit ) )
+        nc_channel_join( messages, channel, others, 0 );
 
     messages->active[reliable] |= bit;
     nc_messages_append( messages, &channel->queues[reliable], place );

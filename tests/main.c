@@ -90,8 +90,9 @@ static nc_socket_extras_t udp_extras; /* of the socket that a test opened last *
 #include "story/messages_wire.c"
 #include "story/messages_losses.c"
 #include "story/messages_packets.c"
-#include "story/messages_transfers.c"
 #include "story/messages_streams.c"
+#include "story/messages_transfers.c"
+
 #include "story/messages_channels.c"
 #include "story/promises_server.c"
 #include "story/promises_admission.c"

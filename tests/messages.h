@@ -177,7 +177,7 @@ static void check_transfers( const struct netcode_messages_t * m )
         const nc_message_t * message = nc_message_at( m, m->transfers[i] );
         count++;
         CHECK( message->fragments && !( message->flags & NC_MESSAGE_DONE ) );
-        CHECK_LT( (uint16_t) ( m->next_transfer - 1 - message->id ), NC_MESSAGES_TRANSFER_IDS );
+        CHECK_EQ( message->id % NC_MESSAGES_TRANSFERS, i );
         for ( int k = 0; k < i; k++ )
             CHECK_NE( m->transfers[i], m->transfers[k] );
     }

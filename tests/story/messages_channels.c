@@ -144,21 +144,29 @@ TEST( messages_channels_tell_what_waits )
 /* Who begins to send again is not owed what it did not ask for, and has not been forgiven what it took. */
 TEST( messages_channels_that_begin_again )
 {
-    static const uint32_t served[] = { 5000, 200, 900, 1000 }, after[] = { 5000, 1000, 1000, 1000 };
+    static const uint32_t served[] = { 5000, 5000 - 76801, 5000 + 76801, 5000 + 76800 };
+    static const uint32_t after[] = { 5000, 5000, 5000, 5000 + 76800 };
     struct netcode_messages_t * m = netcode_messages_create( small_config(), 0.0 );
     for ( uint32_t off = 0; off < 3; off++ ) { /* the counts run over */
         netcode_messages_reset( m, 0.0 );
-        m->served = 1000 - off * 900;
         for ( int i = 0; i < 4; i++ ) {
-            m->channels[i].served = served[i] - off * 900;
+            m->channels[i].served[0] = served[i] - off * 900;
             netcode_messages_send( m, i, i & 2, "a", 1 );
-            CHECK_EQ( m->channels[i].served, after[i] - off * 900 );
+            CHECK_EQ( m->channels[i].served[0], after[i] - off * 900 );
         }
-        m->served += 10000; /* they wait: what is served meanwhile does not count against them */
+        m->channels[1].served[0] +=
+            10000; /* the others wait: nothing is changed until they have nothing more to send */
         for ( int i = 0; i < 4; i++ ) {
             netcode_messages_send( m, i, 2 - ( i & 2 ), "a", 1 );
-            CHECK_EQ( m->channels[i].served, after[i] - off * 900 );
+            CHECK_EQ( m->channels[i].served[0], after[i] - off * 900 + ( i == 1 ? 10000 : 0 ) );
         }
+        netcode_messages_reset( m, 0.0 ); /* those of another priority do not count */
+        m->channels[3].priority = 7;
+        m->channels[3].served[0] = 50;
+        netcode_messages_send( m, 3, 0, "a", 1 );
+        netcode_messages_send( m, 0, 0, "a", 1 );
+        CHECK( m->channels[3].served[0] == 50 && m->channels[0].served[0] == 0 );
+        m->channels[3].priority = 0;
     }
     netcode_messages_destroy( m );
 }
@@ -188,9 +196,8 @@ static void down_open( struct down_t * d, const uint8_t * priorities, const uint
     d->server = netcode_messages_create( &config, d->w->time );
     d->client = netcode_messages_create( &config, d->w->time );
     netcode_messages_server_receive( d->server, d->w->servers[0], 0, d->w->time ); /* joined: counts from here on */
-    d->server->served = served;
     for ( int i = 0; i < DOWN_CHANNELS; i++ )
-        d->server->channels[i].served = served;
+        d->server->channels[i].served[0] = served;
 }
 
 static void down_fill( struct down_t * d, int kind )

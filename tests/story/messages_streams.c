@@ -192,7 +192,7 @@ TEST( messages_streams_are_refused )
             CHECK_EQ( streams.ends[2].ended, way > 1 );
             CHECK_EQ( streams.ends[2].complete, passes );
             CHECK( link.ends[0]->out.used == 0 && link.ends[1]->in.used == 0 );
-            CHECK_EQ( link.ends[1]->refused_ids, 0 ); /* the sender is known to know */
+            CHECK_EQ( link.ends[1]->refused, 0 ); /* the sender is known to know */
             CHECK_EQ( link.ends[1]->credit_received, link.ends[1]->credit_released );
             CHECK_EQ( link.ends[0]->credit_spent, link.ends[1]->credit_received );
             link_close( &link );

@@ -13,12 +13,13 @@ static int sender_part( struct netcode_messages_t * m )
     return seen.frames[0].bytes;
 }
 
-/* The better priority goes first, also before what is under way; equals one behind the other. */
+/*  The better priority goes first, also before what is under way; those of one channel one behind the other, those of equal
+    channels side by side. */
 TEST( messages_transfers_by_priority )
 {
     struct netcode_messages_t * m = sender_open( 64, 2, 0 );
     static const int expected[] = { 4001, 3002, 3002, 3002, 2000, 2000, 2500, 2500, 2500,
-                                    4001, 4001, 4001, 5003, 5003, 5003, 5003, 5003, 0 };
+                                    5003, 4001, 5003, 4001, 5003, 4001, 5003, 5003, 0 };
     sender_send( m, 2, NETCODE_MESSAGE_RELIABLE, 4001, 0.0, 0 );
     sender_send( m, 3, NETCODE_MESSAGE_RELIABLE, 5003, 0.0, 0 );
     netcode_messages_update( m, 0.0 );
@@ -170,7 +171,7 @@ TEST( messages_sixteen_transfers )
     messages_drain( m, 0.0 );
     CHECK_EQ( m->stats.messages_sent, 16 );
     CHECK_EQ( m->bulk.count, 16 );
-    sender_acks( m, 1, 1 ); /* one of them has arrived */
+    sender_acks( m, 16, 0x8000 ); /* one of them has arrived: its parts are in the first packet and in this one */
     messages_drain( m, 0.001 );
     CHECK_EQ( m->stats.messages_sent, 17 );
     sender_send( m, 30, NETCODE_MESSAGE_RELIABLE, 5, 0.0, 0 ); /* what is small has nothing to do with that */
@@ -234,17 +235,17 @@ TEST( messages_large_sequenced_ones_in_order )
         messages_drain( m, 0.01 );
         for ( int i = 0; i < 4; i++ ) {
             craft_begin( &craft, i, -1, 0 );
-            craft_fragment( &craft, 4, 0, orders[way][i / 2], 0, flow_data, 1300, i & 1 );
+            craft_fragment( &craft, 4, 0, i / 2, orders[way][i / 2], flow_data, 1300, i & 1 );
             CHECK_EQ( craft_give( &craft, m ), NETCODE_MESSAGES_DROP_NONE );
         }
         CHECK_EQ( messages_read( m ), 2 - way );
         CHECK_EQ( m->stats.messages_outdated, way );
         craft_begin( &craft, 4, -1, 0 ); /* one in a piece, begun behind them, is newer than both */
-        craft_message( &craft, 4, 0, 0, 0, flow_data, 5 );
+        craft_message( &craft, 4, 0, 3, 0, flow_data, 5 );
         CHECK_EQ( craft_give( &craft, m ), NETCODE_MESSAGES_DROP_NONE );
         for ( int i = 0; i < 2; i++ ) { /* and one in parts that says it was begun before that one is not */
             craft_begin( &craft, 5 + i, -1, 0 );
-            craft_fragment( &craft, 4, 0, 2, 0, flow_data, 1300, i & 1 );
+            craft_fragment( &craft, 4, 0, 2, 2, flow_data, 1300, i & 1 );
             CHECK_EQ( craft_give( &craft, m ), NETCODE_MESSAGES_DROP_NONE );
         }
         struct netcode_message_t message;
@@ -286,7 +287,7 @@ TEST( messages_parts_of_one_shape )
     }
 }
 
-/* Sixty-four messages in parts ahead of one that is not complete, in whichever place that is, is too far. */
+/* The next message in parts of an entry may not begin while one is not complete there, whichever entry that is. */
 TEST( messages_parts_too_far_ahead )
 {
     for ( int last = 0; last < 16; last++ ) {
@@ -300,22 +301,29 @@ TEST( messages_parts_too_far_ahead )
             CHECK_EQ( craft_give( &craft, m ), NETCODE_MESSAGES_DROP_NONE );
         }
         craft_begin( &craft, number++, -1, 0 );
-        for ( int i = 0; i < 30; i++ )
+        for ( int i = 0; i < 16; i++ )
             if ( i != last )
                 craft_cancel( &craft, i, 1200 );
         CHECK_EQ( craft_give( &craft, m ), NETCODE_MESSAGES_DROP_NONE );
         craft_begin( &craft, number++, -1, 0 );
-        craft_cancel( &craft, last + 63, 1200 );
+        for ( int i = 16; i < 32; i++ )
+            if ( i % 16 != last )
+                craft_cancel( &craft, i, 1200 );
         CHECK_EQ( craft_give( &craft, m ), NETCODE_MESSAGES_DROP_NONE );
         CHECK_NE( m->partial[last], 0 );
-        craft_begin( &craft, number, -1, 0 );
-        craft_fragment( &craft, 2, 0, last + 64, 0, flow_data, 1200, 1 );
-        CHECK_EQ( craft_give( &craft, m ), NETCODE_MESSAGES_DROP_WINDOW );
-        craft_begin( &craft, number, -1, 0 ); /* once that is complete it is not */
+        for ( int cancel = 0; cancel < 2; cancel++ ) {
+            craft_begin( &craft, number, -1, 0 );
+            if ( cancel )
+                craft_cancel( &craft, last + 16, 1200 );
+            else
+                craft_fragment( &craft, 2, 0, last + 16, 0, flow_data, 1200, 1 );
+            CHECK_EQ( craft_give( &craft, m ), NETCODE_MESSAGES_DROP_WINDOW );
+        }
+        craft_begin( &craft, number, -1, 0 ); /* once that is complete it may */
         craft_fragment( &craft, 2, 0, last, 0, flow_data, 1200, 0 );
         CHECK_EQ( craft_give( &craft, m ), NETCODE_MESSAGES_DROP_NONE );
         craft_begin( &craft, number + 1, -1, 0 );
-        craft_fragment( &craft, 2, 0, last + 64, 0, flow_data, 1200, 1 );
+        craft_fragment( &craft, 2, 0, last + 16, 0, flow_data, 1200, 1 );
         CHECK_EQ( craft_give( &craft, m ), NETCODE_MESSAGES_DROP_NONE );
         sender_close( m );
     }
@@ -457,4 +465,35 @@ TEST( messages_limits_leave_in_time )
     sender_tick( m, 0.1, &seen );
     CHECK( seen.count == 1 && seen.frames[0].type == 0x1f );
     netcode_messages_destroy( m );
+}
+
+/*  A stream without an end, and what is large and begun later on other channels: it is there in three times the time that it would
+    need alone, by weight, and does not wait for the stream. One on the stream's own channel does. */
+TEST( messages_large_ones_do_not_wait_for_a_stream )
+{
+    struct netcode_messages_config_t config = stream_config();
+    struct netcode_message_t message;
+    struct link_t link;
+    int came[4] = { 0, 0, 0, 0 };
+    config.weights[2] = 3;
+    link_open( &link, &config, 1, 0.02, 0.0 );
+    struct netcode_messages_stream_t stream = stream_of( 1, 0, UINT32_MAX );
+    link.ends[0]->congestion = NETCODE_MESSAGES_CONGESTION_FIXED;
+    link.ends[0]->fixed_rate = 120000.0;
+    CHECK_EQ( netcode_messages_send_stream( link.ends[0], &stream ), NETCODE_OK );
+    for ( int i = 0; i < 420; i++ ) {
+        if ( i >= 60 && link.ends[0]->channels[1].queues[1].count == 0 )
+            netcode_messages_send( link.ends[0], 1, NETCODE_MESSAGE_RELIABLE, flow_data, 4000 );
+        if ( i >= 60 && link.ends[0]->channels[2].queues[1].count == 0 )
+            netcode_messages_send( link.ends[0], 2, NETCODE_MESSAGE_RELIABLE, flow_data, 4000 );
+        if ( i == 60 )
+            netcode_messages_send( link.ends[0], 0, NETCODE_MESSAGE_RELIABLE, flow_data, 4000 );
+        link_tick( &link );
+        while ( netcode_messages_receive( link.ends[1], &message ) )
+            came[message.channel]++;
+    }
+    CHECK_NEAR( came[1], 34, 4 ); /* six seconds: 720 kB, a fifth and three fifths of it, of 4 kB each, and overhead */
+    CHECK_NEAR( came[2], 102, 10 );
+    CHECK_EQ( came[0], 0 );
+    link_close( &link );
 }
