@@ -11417,8 +11417,9 @@ static void nc_controller_acked( struct netcode_messages_t * messages, const nc_
     nc_controller_set( messages, window + bytes * part );
 }
 
-/*  Losses beyond those of the link itself mean that a queue has overflowed, even one so short that its wait is not seen:
-    3 % count as the link's own in any case, and at most 15 %. One cut in two round trips. */
+/*  Losses beyond those of the link itself, and beyond what chance makes of these, mean that a queue has overflowed, even
+    one so short that its wait is not seen: 3 % count as the link's own in any case, and at most 15 %. One cut in two round
+    trips. */
 static void nc_controller_lost( struct netcode_messages_t * messages, const nc_sent_t * sent )
 {
     nc_controller_t * controller = &messages->controller;
@@ -11426,10 +11427,10 @@ static void nc_controller_lost( struct netcode_messages_t * messages, const nc_s
     controller->undo_losses++;
 
     double own = controller->relief_count > 0.0 ? 1.5 * controller->relief_lost / controller->relief_count : 0.0;
-    own = nc_real_smaller( nc_real_larger( own, 0.03 ), 0.15 );
+    double expected = nc_real_smaller( nc_real_larger( own, 0.03 ), 0.15 ) * controller->round_settled;
     if ( messages->congestion != NETCODE_MESSAGES_CONGESTION_AIMD || sent->time <= controller->cut_time ||
          messages->in_flight < controller->window / 2.0 ||
-         controller->round_lost <= 2.0 + own * controller->round_settled ||
+         controller->round_lost <= 2.0 + 1.5 * nc_real_root( 1.0 + expected ) + expected ||
          messages->now < controller->cut_time + 2.0 * messages->rtt )
         return;
 
@@ -12256,20 +12257,23 @@ static void nc_build_bulk( struct netcode_messages_t * messages, nc_build_t * bu
     }
 }
 
-/* Nothing was acknowledged for too long: sends the oldest message again, or at least a ping. */
+/* Nothing was acknowledged for too long: sends the oldest messages again, as many as fit, or at least a ping. */
 static void nc_build_probe( struct netcode_messages_t * messages, nc_build_t * build )
 {
-    uint32_t place = messages->reliable.head;
     messages->probe_due = 0;
     messages->stats.probes++;
     if ( build->asks )
         return;
 
-    nc_message_t * message = place ? nc_message_at( messages, place ) : NULL;
-    if ( message && !( message->flags & ( NC_MESSAGE_CANCELLED | NC_MESSAGE_LOST ) ) &&
-         nc_build_fits( build, message ) )
+    for ( uint32_t place = messages->reliable.head; place; place = nc_message_at( messages, place )->next ) {
+        const nc_message_t * message = nc_message_at( messages, place );
+        if ( message->flags & ( NC_MESSAGE_CANCELLED | NC_MESSAGE_LOST ) )
+            continue;
+        if ( !nc_build_fits( build, message ) )
+            break;
         nc_build_message( messages, build, place, 1 );
-    else {
+    }
+    if ( !build->asks ) {
         messages->ping_due = 1;
         nc_build_control( messages, build );
     }
@@ -13514,11 +13518,6 @@ NETCODE_API int netcode_messages_receive( struct netcode_messages_t * messages, 
     return 1;
 }
 
-static int nc_messages_saturate( uint32_t bytes )
-{
-    return bytes < INT32_MAX ? (int) bytes : INT32_MAX;
-}
-
 NETCODE_API int netcode_messages_event( struct netcode_messages_t * messages, struct netcode_messages_event_t * event )
 {
     NC_CHECK( messages != NULL && event != NULL, 0 );
@@ -13546,8 +13545,8 @@ NETCODE_API int netcode_messages_event( struct netcode_messages_t * messages, st
     uint32_t done = message->event == NETCODE_MESSAGES_EVENT_PROGRESS ? message->acked_bytes
                     : message->event == NETCODE_MESSAGES_EVENT_LOST   ? 0
                                                                       : message->bytes;
-    event->bytes = nc_messages_saturate( message->bytes );
-    event->bytes_done = nc_messages_saturate( done );
+    event->bytes = message->bytes < INT32_MAX ? (int) message->bytes : INT32_MAX;
+    event->bytes_done = done < INT32_MAX ? (int) done : INT32_MAX;
     if ( message->wire == NC_KIND_STREAM ) {
         event->stream_bytes = message->bytes;
         event->stream_bytes_done = done;

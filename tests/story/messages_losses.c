@@ -985,3 +985,23 @@ TEST( messages_too_far_ahead_to_go_on )
         netcode_messages_destroy( m );
     }
 }
+
+/* The end of what was said is lost: the probe has all of it that fits, not only the first, but what was lost or given up. */
+TEST( messages_probes_have_what_fits )
+{
+    struct netcode_messages_t * m = sender_open( 64, 2, 0 );
+    struct seen_t seen;
+    m->repeats = NETCODE_MESSAGES_REPEATS_NEVER;
+    for ( int i = 0; i < 5; i++ ) {
+        sender_send( m, 0, NETCODE_MESSAGE_RELIABLE_ORDERED, 300, 0.0, 0 );
+        sender_tick( m, 0.01 * i, &seen );
+    }
+    sender_tick( m, 1.0, &seen );
+    CHECK_EQ( m->stats.probes, 1 );
+    CHECK_EQ( seen.count, 3 );
+    for ( int i = 0; i < 3; i++ )
+        CHECK_EQ( seen_count( &seen, 0, i ), 1 );
+    sender_acks( m, seen.number, 0 );
+    CHECK_EQ( m->reliable.count, 2 );
+    sender_close( m );
+}
