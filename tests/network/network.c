@@ -1,19 +1,20 @@
 /*  How messages fare on real networks: paths that delay, lose, reorder and queue, and what else uses them. Everything happens in virtual
     time and follows from the seed, so that each figure can be had again.
 
-        network [--seeds N] [--verbose] [WORKLOAD...]        cells sparse transfer beside share tcp overload
+        network [--seeds N] [--first-seed N] [--verbose] [WORKLOAD...]
+        workloads: cells sparse transfer beside share tcp overload
 
     A line is a figure, the worst of all seeds, and the limit that it must keep. Some limits are aims that are not reached: those lines
-    say OPEN, with how far the figure may be from it (`worst`), and so do not hide that it becomes worse. The status is 1 if a line is
-    beyond. Bytes on a path are those of messages' packets; netcode's and IP's come on top. Both ends are served 60 times a second; what
-    an application sends leaves with the next tick. */
+    say OPEN, with how far the figure may be from it (`worst`, measured with seeds 1 to 3, 11 to 26 and 41 to 50), and so do not hide
+    that it becomes worse. The status is 1 if a line is beyond. Bytes on a path are those of messages' packets; netcode's and IP's come
+    on top. Both ends are served 60 times a second; what an application sends leaves with the next tick. */
 
 #include "world.h"
 
 #define MESSAGE_BYTES 64
 #define LONGEST_LINE 160
 
-static int seeds = 3, verbose;
+static int seeds = 3, first_seed = 1, verbose;
 static int lines, beyond, open_lines;
 
 /* A figure and what it must keep: more of it is better (least) or worse (most). `worst`: what it may be while its line is open. */
@@ -251,8 +252,8 @@ static void cells( void )
             for ( int c = 0; c < CELL_COUNTS; c++ ) {
                 double p50 = 0.0, p99 = 0.0;
                 uint64_t missing = 0;
-                for ( int seed = 1; seed <= seeds;
-                      seed++ ) { /* the middle one of p50 and p99 would hide a stall: the worst */
+                /* the middle one of p50 and p99 would hide a stall: the worst */
+                for ( int seed = first_seed; seed < first_seed + seeds; seed++ ) {
                     cell_t cell = cell_run( cell_delays[d], cell_losses[l], cell_counts[c], (uint64_t) seed );
                     p50 = cell.p50 > p50 ? cell.p50 : p50;
                     p99 = cell.p99 > p99 ? cell.p99 : p99;
@@ -270,9 +271,9 @@ static void cells( void )
             if ( verbose )
                 printf( "\n" );
         }
-    report( gate_most( stalled, 0, 2 ), "48 cells of ordered messages: stalled" );
-    report( gate_most( slower_p99, 2, 4 ), "48 cells: p99 beyond GameNetworkingSockets'" );
-    report( gate_most( slower_p50, 0, 2 ), "48 cells: p50 beyond GameNetworkingSockets'" );
+    report( gate_most( stalled, 0, 6 ), "48 cells of ordered messages: stalled" );
+    report( gate_most( slower_p99, 2, 8 ), "48 cells: p99 beyond GameNetworkingSockets'" );
+    report( gate_most( slower_p50, 0, 0 ), "48 cells: p50 beyond GameNetworkingSockets'" );
 }
 
 /* ---- sparse: one ordered message a tick ---- */
@@ -282,7 +283,7 @@ static void sparse_run( double loss, double most99, double most999, double most_
     samples_t times;
     double bytes = 0.0, messages = 0.0;
     memset( &times, 0, sizeof( times ) );
-    for ( int seed = 1; seed <= 7 * seeds; seed++ ) { /* a minute each: what is learned at the beginning counts */
+    for ( int seed = 7 * first_seed - 6; seed < 7 * ( first_seed + seeds ) - 6; seed++ ) { /* a minute each: what is learned at the beginning counts */
         world_t world;
         load_t load;
         struct netcode_messages_stats_t stats;
@@ -375,7 +376,7 @@ static void transfer_lines( const char * name, const path_t * path, int game, do
                             int queue )
 {
     transferred_t worst = { 1e300, 0.0, 0.0 };
-    for ( int seed = 1; seed <= seeds; seed++ ) {
+    for ( int seed = first_seed; seed < first_seed + seeds; seed++ ) {
         transferred_t one = transfer_run( path, game, (uint64_t) seed );
         worst.rate = one.rate < worst.rate ? one.rate : worst.rate;
         worst.p99 = one.p99 > worst.p99 ? one.p99 : worst.p99;
@@ -399,22 +400,22 @@ static void transfer_lines( const char * name, const path_t * path, int game, do
 static void transfers( int game )
 {
     path_t path = path_with_queue( 0.025, 0.0, 1e6, 0.2 );
-    transfer_lines( "25 ms, 1 MB/s", &path, game, 900, 0, 100, 0 );
+    transfer_lines( "25 ms, 1 MB/s", &path, game, 900, 900, 85, 60 );
     path.loss = 0.01;
-    transfer_lines( "25 ms, 1 MB/s, 1 %", &path, game, 850, 0, 100, 0 );
+    transfer_lines( "25 ms, 1 MB/s, 1 %", &path, game, 850, 850, 122, 75 );
     path = path_with_queue( 0.025, 0.0, 1e7, 0.2 );
-    transfer_lines( "25 ms, 10 MB/s", &path, game, 7000, 5500, 0, 0 );
+    transfer_lines( "25 ms, 10 MB/s", &path, game, 7000, 4869, 91, 60 );
     path.loss = 0.01;
-    transfer_lines( "25 ms, 10 MB/s, 1 %", &path, game, 4000, 3800, 0, 0 );
+    transfer_lines( "25 ms, 10 MB/s, 1 %", &path, game, 4000, 3829, 156, 63 );
     path = path_with_queue( 0.05, 0.0, 1e6, 0.2 );
-    transfer_lines( "50 ms, 1 MB/s", &path, game, 850, 0, 120, 0 );
+    transfer_lines( "50 ms, 1 MB/s", &path, game, 850, 850, 135, 73 );
     path.reorders = 1;
     path.jitter = 0.01;
-    transfer_lines( "50 ms, 1 MB/s, +-10 ms", &path, game, 700, 0, 120, 0 );
+    transfer_lines( "50 ms, 1 MB/s, +-10 ms", &path, game, 700, 700, 141, 69 );
     path.jitter = 0.04;
-    transfer_lines( "50 ms, 1 MB/s, +-40 ms", &path, game, 400, 220, 160, 95 );
+    transfer_lines( "50 ms, 1 MB/s, +-40 ms", &path, game, 400, 267, 123, 60 );
     path = path_with_queue( 0.05, 0.0, 4e6, 0.2 );
-    transfer_lines( "50 ms, 4 MB/s", &path, game, 2800, 2600, 140, 85 );
+    transfer_lines( "50 ms, 4 MB/s", &path, game, 2800, 2653, 133, 78 );
 }
 
 static void transfer( void )
@@ -466,15 +467,15 @@ static void share( void )
     for ( int r = 0; r < 7; r++ )
         for ( int d = 0; d < 4; d++ )
             for ( int q = 0; q < 2; q++ )
-                for ( int seed = 1; seed <= seeds; seed++ ) {
+                for ( int seed = first_seed; seed < first_seed + seeds; seed++ ) {
                     double part = share_run( delays[d], rates[r], queues[q], 0.0, (uint64_t) seed );
                     settings++;
                     fair += part >= 0.4;
                     least = part < least ? part : least;
                 }
-    report( gate_least( floor( 100.0 * fair / settings ), 95, 82 ),
+    report( gate_least( floor( 100.0 * fair / settings ), 95, 65 ),
             "two transfers, 125 kB/s to 10 MB/s: %% of settings where each has 40 %%" );
-    report( gate_least( floor( 100.0 * least ), 20, 0 ), "two transfers: the smallest share, in %%" );
+    report( gate_least( floor( 100.0 * least ), 20, 4 ), "two transfers: the smallest share, in %%" );
 }
 
 /* ---- tcp: a transfer beside TCP with CUBIC ---- */
@@ -482,17 +483,17 @@ static void share( void )
 static void tcp_run( double rate, double delay, double queue_seconds )
 {
     double least = 1.0, most = 0.0, least_tcp = 1.0;
-    for ( int seed = 1; seed <= seeds; seed++ ) {
+    for ( int seed = first_seed; seed < first_seed + seeds; seed++ ) {
         world_t world;
         load_t load;
         path_t there = path_with_queue( delay, 0.0, rate, queue_seconds ), back = path_of( delay, 0.0 );
         memset( &load, 0, sizeof( load ) );
         world_open( &world, &there, &back, (uint64_t) seed );
-        end_t * first = world_messages( &world, NULL, seed == 2 ? 5.0 : 0.0, dice_real( &world.dice ) );
+        end_t * first = world_messages( &world, NULL, seed % 3 == 2 ? 5.0 : 0.0, dice_real( &world.dice ) );
         load_attach( &load, first );
         load.transfer.bytes = 32000;
         load.transfer.counts_from = 10.0;
-        end_t * tcp = world_tcp( &world, seed == 3 ? 5.0 : 0.1 );
+        end_t * tcp = world_tcp( &world, seed % 3 == 0 ? 5.0 : 0.1 );
         world_run( &world, 10.0, NULL );
         uint64_t before = tcp[1].receiver->bytes;
         world_run( &world, 70.0, NULL );
@@ -503,12 +504,12 @@ static void tcp_run( double rate, double delay, double queue_seconds )
         least_tcp = its < least_tcp ? its : least_tcp;
         world_close( &world );
     }
-    report( gate_least( floor( least * 100.0 ), 20, 0 ),
+    report( gate_least( floor( least * 100.0 ), 20, 20 ),
             "a transfer beside CUBIC, 1 MB/s, queue of %d ms: %% of the path, at least",
             milliseconds( queue_seconds ) );
     report( gate_most( ceil( most * 100.0 ), 60, 0 ),
             "a transfer beside CUBIC, 1 MB/s, queue of %d ms: %% of the path, at most", milliseconds( queue_seconds ) );
-    report( gate_least( floor( least_tcp * 100.0 ), 40, 13 ),
+    report( gate_least( floor( least_tcp * 100.0 ), 40, queue_seconds < 0.05 ? 8 : 40 ),
             "CUBIC beside a transfer, 1 MB/s, queue of %d ms: %% of the path", milliseconds( queue_seconds ) );
 }
 
@@ -523,7 +524,7 @@ static void tcp( void )
 static void overload( void )
 {
     uint64_t least = UINT64_MAX;
-    for ( int seed = 1; seed <= seeds; seed++ ) {
+    for ( int seed = first_seed; seed < first_seed + seeds; seed++ ) {
         world_t world;
         load_t load;
         path_t there = path_with_queue( 0.05, 0.0, 125e3, 0.2 ), back = path_of( 0.05, 0.0 );
@@ -539,7 +540,7 @@ static void overload( void )
         load_free( &load );
         world_close( &world );
     }
-    report( gate_least( (double) least, 42242, 0 ),
+    report( gate_least( (double) least, 42242, 42242 ),
             "overload: messages of 64 bytes in 60 s, of 500 kB/s offered to 125 kB/s" );
 }
 
@@ -561,6 +562,8 @@ int main( int argc, char ** argv )
     for ( int i = 1; i < argc; i++ )
         if ( !strcmp( argv[i], "--seeds" ) && i + 1 < argc )
             seeds = atoi( argv[++i] );
+        else if ( !strcmp( argv[i], "--first-seed" ) && i + 1 < argc )
+            first_seed = atoi( argv[++i] );
         else if ( !strcmp( argv[i], "--verbose" ) )
             verbose = 1;
         else {
