@@ -65,7 +65,8 @@ import stat
 import sys
 import threading
 import weakref
-from ctypes import POINTER, c_char, c_char_p, c_double, c_float, c_int, c_size_t, c_uint8, c_uint16, c_uint64, c_void_p
+from ctypes import POINTER, c_char, c_char_p, c_double, c_float, c_int, c_size_t
+from ctypes import c_uint8, c_uint16, c_uint32, c_uint64, c_void_p
 from typing import Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional, Tuple, Union
 
 VERSION = "1.0.0"  # of the header that the layouts below were written for
@@ -178,6 +179,7 @@ class MessageKind(enum.IntEnum):
     UNRELIABLE_WITH_RECEIPT = 5
     RELIABLE_WITH_RECEIPT = 6
     RELIABLE_ORDERED_WITH_RECEIPT = 7
+    STREAM = 8  # in events: of send_stream
 
 
 class MessagesEventType(enum.IntEnum):
@@ -214,6 +216,7 @@ class MessagesDropReason(enum.IntEnum):
     LIMIT = 9
     NO_ROOM = 10
     BROKEN = 11
+    VERSION = 12
 
 
 MESSAGES_DROP_REASONS = len(MessagesDropReason)
@@ -440,6 +443,20 @@ _Message = _struct(
     (c_double, "ttl_seconds"),
     (c_uint64, "receipt"),
 )
+_StreamRead = ctypes.CFUNCTYPE(None, c_void_p, c_uint32, c_void_p, c_int)
+_StreamWrite = ctypes.CFUNCTYPE(c_int, c_void_p, c_uint32, c_void_p, c_int)
+_StreamEnd = ctypes.CFUNCTYPE(None, c_void_p, c_int)
+_MessagesStream = _struct(
+    "netcode_messages_stream_t",
+    (c_int, "channel"),
+    (c_uint32, "bytes tag"),
+    (c_uint64, "receipt"),
+    (c_void_p, "context"),
+    (_StreamRead, "read_function"),
+    (_StreamWrite, "write_function"),
+    (_StreamEnd, "end_function"),
+)
+_AcceptStream = ctypes.CFUNCTYPE(c_int, c_void_p, POINTER(_MessagesStream))
 _MessagesConfig = _struct(
     "netcode_messages_config_t",
     *_MEMORY,
@@ -447,10 +464,14 @@ _MessagesConfig = _struct(
     (c_double, "ping_seconds"),
     (c_uint8 * MESSAGES_CHANNELS, "priorities weights"),
     (c_int, _MESSAGES_MORE_NUMBERS),
-    (c_void_p, "accept_stream_function accept_stream_context"),
+    (_AcceptStream, "accept_stream_function"),
+    (c_void_p, "accept_stream_context"),
 )
 _MessagesEvent = _struct(
-    "netcode_messages_event_t", (c_int, "type channel kind bytes bytes_done"), (c_uint64, "receipt"), (c_uint32, "stream_bytes stream_bytes_done")
+    "netcode_messages_event_t",
+    (c_int, "type channel kind bytes bytes_done"),
+    (c_uint64, "receipt"),
+    (c_uint32, "stream_bytes stream_bytes_done"),
 )
 _MessagesStats = _struct(
     "netcode_messages_stats_t",
@@ -574,6 +595,8 @@ FUNCTIONS = {
     "netcode_messages_reset": (None, [_object, c_double]),
     "netcode_messages_send": (c_int, [_object, c_int, c_int, _bytes_in, c_int]),
     "netcode_messages_send_message": (c_int, [_object, POINTER(_Message)]),
+    "netcode_messages_send_stream": (c_int, [_object, POINTER(_MessagesStream)]),
+    "netcode_messages_cancel_stream": (c_int, [_object, c_uint64]),
     "netcode_messages_receive": (c_int, [_object, POINTER(_Message)]),
     "netcode_messages_event": (c_int, [_object, POINTER(_MessagesEvent)]),
     "netcode_messages_process_packet": (c_int, [_object, _bytes_in, c_int]),
@@ -2146,6 +2169,8 @@ class Messages(_Object):
     ) -> None:
         """Queues a copy. MessagesFull: try again later. `receipt` is yours, and handed back by events."""
         data, kind = _data(data), MessageKind(kind)
+        if kind == MessageKind.STREAM:
+            raise ValueError("a stream is sent by send_stream")
         if ttl_seconds > 0 and kind in _ORDERED:
             raise ValueError("an ordered message can not have a time to live: its channel would have a hole")
         raw = _Message(

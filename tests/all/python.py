@@ -196,6 +196,7 @@ SCALARS = {
     "float": ctypes.c_float,
     "uint8_t": ctypes.c_uint8,
     "uint16_t": ctypes.c_uint16,
+    "uint32_t": ctypes.c_uint32,
     "uint64_t": ctypes.c_uint64,
     "size_t": ctypes.c_size_t,
     "char": ctypes.c_char,
@@ -907,8 +908,9 @@ def check_messages(n):
         client = world.join()
         with n.Messages(0.0, channels=8, weights=[1, 2], priorities=[0, 1]) as ours, n.Messages(0.0, channels=8) as theirs:
             exchange(n, world, client, ours, theirs, lambda *_: client.connected)
+            sendable = [kind for kind in kinds if kind != kinds.STREAM]
             for number in range(100):
-                for kind in kinds:
+                for kind in sendable:
                     ours.send(b"%d %d" % (kind, number), channel=kind, kind=kind, receipt=number * 8 + kind + 1)
                 for message in exchange(n, world, client, ours, theirs, lambda *_: True)[1]:
                     counts.setdefault(message.channel, []).append(message)
@@ -923,7 +925,7 @@ def check_messages(n):
                 return all(len(counts.get(kind, ())) >= 100 for kind in reliable) and len(events) >= 800
 
             exchange(n, world, client, ours, theirs, drain)
-            for kind in kinds:
+            for kind in sendable:
                 numbers = [int(message.data.split()[1]) for message in counts[kind]]
                 holds(len(set(numbers)) == len(numbers), "%s came twice" % kind.name)
                 if kind in reliable:
