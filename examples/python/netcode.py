@@ -2321,9 +2321,9 @@ class Messages(_Object):
     def send_stream(self, source: Any, tag: int = 0, channel: int = 0, *, receipt: int = 0) -> None:
         """Queues a stream, reliably: the other side's accept_stream gets its channel, size and tag.
 
-        `source` is bytes-like (not copied: leave it as it is), or has a length and read(offset, count), like StreamFile,
-        which returns the same bytes each time. It is held, and may be read, until you have read ACKED or LOST: these and
-        PROGRESS are events of every stream. What read raises is raised by the call that it ran in; zeros are sent in
+        `source` is bytes-like (not copied: do not change it), or has a length and read(offset, count), like StreamFile,
+        which returns the same bytes each time. It is held, and may be read, until you have read ACKED or LOST: these
+        and PROGRESS are events of every stream. What read raises is raised by the call that it ran in; zeros are sent in
         place of what it should have read, and the stream is cancelled; if only these bytes were missing, the other side
         may have it complete before that. MessagesFull: try again later.
         """
@@ -2354,9 +2354,11 @@ class Messages(_Object):
             raise MessagesBroken("an ordered message was given up: reset the messages")
 
     def cancel_stream(self, receipt: int) -> None:
-        """Ends the streams that were sent with this receipt, begun or not: LOST is their event. KeyError: there is none."""
+        """Ends the streams sent with this receipt, begun or not: LOST is their event. KeyError: there is none."""
         receipt, found = _uint64("receipt", receipt), False
         with self._guard:
+            if self._streams.depth:
+                raise Misuse("a function of a stream may not cancel streams: do it after the call that it runs in")
             for number in [number for number, it in self._streams.sources.items() if it[1] == receipt]:
                 found |= self._call(lib.netcode_messages_cancel_stream, number) == _OK
             if not found:
