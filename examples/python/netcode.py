@@ -65,7 +65,8 @@ import stat
 import sys
 import threading
 import weakref
-from ctypes import POINTER, c_char, c_char_p, c_double, c_float, c_int, c_size_t, c_uint8, c_uint16, c_uint64, c_void_p
+from ctypes import POINTER, c_char, c_char_p, c_double, c_float, c_int, c_size_t
+from ctypes import c_uint8, c_uint16, c_uint32, c_uint64, c_void_p
 from typing import Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional, Tuple, Union
 
 VERSION = "1.0.0"  # of the header that the layouts below were written for
@@ -178,6 +179,7 @@ class MessageKind(enum.IntEnum):
     UNRELIABLE_WITH_RECEIPT = 5
     RELIABLE_WITH_RECEIPT = 6
     RELIABLE_ORDERED_WITH_RECEIPT = 7
+    STREAM = 8  # in events: of send_stream
 
 
 class MessagesEventType(enum.IntEnum):
@@ -214,6 +216,7 @@ class MessagesDropReason(enum.IntEnum):
     LIMIT = 9
     NO_ROOM = 10
     BROKEN = 11
+    VERSION = 12
 
 
 MESSAGES_DROP_REASONS = len(MessagesDropReason)
@@ -440,6 +443,20 @@ _Message = _struct(
     (c_double, "ttl_seconds"),
     (c_uint64, "receipt"),
 )
+_StreamRead = ctypes.CFUNCTYPE(None, c_void_p, c_uint32, c_void_p, c_int)
+_StreamWrite = ctypes.CFUNCTYPE(c_int, c_void_p, c_uint32, c_void_p, c_int)
+_StreamEnd = ctypes.CFUNCTYPE(None, c_void_p, c_int)
+_MessagesStream = _struct(
+    "netcode_messages_stream_t",
+    (c_int, "channel"),
+    (c_uint32, "bytes tag"),
+    (c_uint64, "receipt"),
+    (c_void_p, "context"),
+    (_StreamRead, "read_function"),
+    (_StreamWrite, "write_function"),
+    (_StreamEnd, "end_function"),
+)
+_AcceptStream = ctypes.CFUNCTYPE(c_int, c_void_p, POINTER(_MessagesStream))
 _MessagesConfig = _struct(
     "netcode_messages_config_t",
     *_MEMORY,
@@ -447,10 +464,14 @@ _MessagesConfig = _struct(
     (c_double, "ping_seconds"),
     (c_uint8 * MESSAGES_CHANNELS, "priorities weights"),
     (c_int, _MESSAGES_MORE_NUMBERS),
-    (c_void_p, "accept_stream_function accept_stream_context"),
+    (_AcceptStream, "accept_stream_function"),
+    (c_void_p, "accept_stream_context"),
 )
 _MessagesEvent = _struct(
-    "netcode_messages_event_t", (c_int, "type channel kind bytes bytes_done"), (c_uint64, "receipt"), (c_uint32, "stream_bytes stream_bytes_done")
+    "netcode_messages_event_t",
+    (c_int, "type channel kind bytes bytes_done"),
+    (c_uint64, "receipt"),
+    (c_uint32, "stream_bytes stream_bytes_done"),
 )
 _MessagesStats = _struct(
     "netcode_messages_stats_t",
@@ -574,6 +595,8 @@ FUNCTIONS = {
     "netcode_messages_reset": (None, [_object, c_double]),
     "netcode_messages_send": (c_int, [_object, c_int, c_int, _bytes_in, c_int]),
     "netcode_messages_send_message": (c_int, [_object, POINTER(_Message)]),
+    "netcode_messages_send_stream": (c_int, [_object, POINTER(_MessagesStream)]),
+    "netcode_messages_cancel_stream": (c_int, [_object, c_uint64]),
     "netcode_messages_receive": (c_int, [_object, POINTER(_Message)]),
     "netcode_messages_event": (c_int, [_object, POINTER(_MessagesEvent)]),
     "netcode_messages_process_packet": (c_int, [_object, _bytes_in, c_int]),
@@ -1303,16 +1326,19 @@ class _Hooks:
         self.functions: List[Callable[..., Any]] = []
         self.thunks: List[Any] = []
 
-    def wrap(self, prototype: Any, function: Callable[..., Any], otherwise: Any = None) -> Any:
+    def wrap(
+        self, prototype: Any, function: Callable[..., Any], otherwise: Any = None, with_context: bool = False
+    ) -> Any:
+        """`otherwise` is what C gets where the function raises."""
         self.functions.append(function)
         reference, number = weakref.ref(self), len(self.functions) - 1
 
-        def call(_context: Any, *arguments: Any) -> Any:
+        def call(context: Any, *arguments: Any) -> Any:
             hooks = reference()
             if hooks is None:
                 return otherwise
             try:
-                return hooks.functions[number](*arguments)
+                return hooks.functions[number](*((context, *arguments) if with_context else arguments))
             except BaseException as error:  # even KeyboardInterrupt: C can not pass it on
                 if hooks.error is None:
                     hooks.error = error
@@ -2069,14 +2095,113 @@ class Message(NamedTuple):
 
 
 class MessageEvent(NamedTuple):
-    """What became of a message that was sent with a receipt."""
+    """What became of a stream, or of a message that was sent with a receipt."""
 
     type: MessagesEventType
     channel: int
     kind: MessageKind
-    bytes: int
+    bytes: int  # of a stream, 2^31 - 1 at most
     bytes_done: int
     receipt: int
+    stream_bytes: int = 0  # of a stream, exactly; else 0
+    stream_bytes_done: int = 0
+
+
+class StreamFile:
+    """A binary file that can seek, as what a stream is read from or written to. io.BytesIO() is such a file too.
+
+    `complete` is None until a received stream ends: then True if all of it was written.
+    """
+
+    def __init__(self, file: Any):
+        self.file = file
+        self.complete: Optional[bool] = None
+
+    def __len__(self) -> int:
+        return self.file.seek(0, os.SEEK_END)
+
+    def read(self, offset: int, count: int) -> bytes:
+        """For send_stream: the `count` bytes from `offset` on."""
+        self.file.seek(offset)
+        return self.file.read(count)
+
+    def write(self, offset: int, data: bytes) -> None:
+        """For accept_stream."""
+        self.file.seek(offset)
+        if self.file.write(data) != len(data):
+            raise OSError("the file did not take %d bytes" % len(data))
+
+    def end(self, complete: bool) -> None:
+        """The file stays open: it is yours."""
+        self.complete = complete
+
+
+class _Streams:
+    """The sources and the writers of one object's streams, by the numbers that C has as their contexts.
+
+    Sources stay until ACKED or LOST was read, and writers until their end: C may call them until then. Streams are sent
+    with these numbers as receipts, so that each event names one stream, whatever receipts the caller gave.
+    """
+
+    def __init__(self, hooks: _Hooks, accept: Optional[Callable[[int, int, int], Any]]):
+        self.accept = accept
+        self.sources: Dict[int, Tuple[Any, int]] = {}  # with the caller's receipt
+        self.writers: Dict[int, Any] = {}
+        self.failed: List[int] = []  # sources that raised: their streams are to be cancelled
+        self.last, self.depth = 0, 0
+        self.read_thunk = hooks.wrap(_StreamRead, self.on_read, with_context=True)
+        self.write_thunk = hooks.wrap(_StreamWrite, self.on_write, 0, with_context=True)
+        self.end_thunk = hooks.wrap(_StreamEnd, self.on_end, with_context=True)
+
+    def next_number(self) -> int:
+        self.last += 1
+        return self.last
+
+    def on_read(self, number: int, offset: int, data: int, count: int) -> None:
+        ctypes.memset(data, 0, count)  # never what was in this memory before
+        try:
+            content = memoryview(self.sources[number][0].read(offset, count)).cast("B")
+            if len(content) != count:
+                raise ValueError("the source of a stream gave %d bytes at %d, not %d" % (len(content), offset, count))
+            ctypes.memmove(data, bytes(content), count)
+        except BaseException:
+            if number not in self.failed:
+                self.failed.append(number)
+            raise
+
+    def on_accept(self, stream: Any) -> int:
+        offered = stream[0]
+        writer = self.accept(offered.channel, offered.bytes, offered.tag) if self.accept else None
+        if writer is None:
+            return 0
+        if not callable(getattr(writer, "write", None)):
+            raise TypeError("accept_stream returned %r, which has no write(offset, data)" % (writer,))
+        number = self.next_number()
+        self.writers[number] = writer
+        offered.context = number
+        offered.write_function, offered.end_function = self.write_thunk, self.end_thunk
+        return 1
+
+    def on_write(self, number: int, offset: int, data: int, count: int) -> int:
+        return 0 if self.writers[number].write(offset, ctypes.string_at(data, count)) is False else 1
+
+    def on_end(self, number: int, complete: int) -> None:
+        end = getattr(self.writers.pop(number), "end", None)
+        if end is not None:
+            end(bool(complete))
+
+
+class _BytesSource:
+    """What send_stream reads from where it was given bytes."""
+
+    def __init__(self, data: Any):
+        self.data = memoryview(data).cast("B")
+
+    def __len__(self) -> int:
+        return len(self.data)
+
+    def read(self, offset: int, count: int) -> memoryview:
+        return self.data[offset : offset + count]
 
 
 _ORDERED = (MessageKind.RELIABLE_ORDERED, MessageKind.RELIABLE_ORDERED_WITH_RECEIPT)
@@ -2098,6 +2223,16 @@ class Messages(_Object):
     receive_buffer_bytes, window_packets, congestion, bytes_per_second, max_retries, upgrade_large, ping_seconds,
     repeats, least_bytes_per_second, max_send_message_bytes, max_receive_message_bytes, and priorities and weights (a
     number for each channel).
+
+    Streams have any size, and no copy of the whole is made. `accept_stream` is called with channel, bytes and tag when
+    the other side sends one, and returns None to refuse it, or what it is to be written to: an object with
+
+        write(offset, data)    each byte comes once, in any order of offsets. False: the stream ends, and is LOST there
+        end(complete)          the last call, if there is such a method: True if all was written
+
+    StreamFile is one. These functions run while packets are received (and end in reset and destroy); of the same
+    messages they may only call send and send_stream. What they raise is raised by the call that they ran in, and ends
+    their stream.
     """
 
     def __init__(
@@ -2107,9 +2242,10 @@ class Messages(_Object):
         ping_seconds: float = 0.0,
         priorities: Iterable[int] = (),
         weights: Iterable[int] = (),
+        accept_stream: Optional[Callable[[int, int, int], Any]] = None,
         **options: int,
     ):
-        config = _MessagesConfig()
+        hooks, config = _Hooks(), _MessagesConfig()
         lib.netcode_default_messages_config(config)
         _set_numbers(config, _MESSAGES_NUMBERS + " " + _MESSAGES_MORE_NUMBERS, options)
         config.ping_seconds = ping_seconds
@@ -2120,13 +2256,33 @@ class Messages(_Object):
                 getattr(config, name)[channel] = _integer(name, value, 0, 255)
         if lib.netcode_messages_memory(config) == 0:
             raise ValueError("the library refuses these options: see netcode_messages_config_t")
+        self._streams = _Streams(hooks, accept_stream)
+        if accept_stream is not None:
+            config.accept_stream_function = hooks.wrap(_AcceptStream, self._streams.on_accept, 0)
         self._channels = config.channels or MESSAGES_CHANNELS
         self._packet = ctypes.create_string_buffer(MAX_PACKET_SIZE)
         pointer = lib.netcode_messages_create(config, _now(time))
         _raise_misuse()
         if not pointer:
             raise MemoryError("no memory for messages")
-        self._own(pointer, lib.netcode_messages_destroy, _Guard(), _Hooks(), None)
+        self._own(pointer, lib.netcode_messages_destroy, _Guard(), hooks, None)
+
+    def _call(self, function: Any, *arguments: Any) -> Any:
+        with self._guard:
+            self._streams.depth += 1
+            try:
+                return super()._call(function, *arguments)
+            finally:
+                self._streams.depth -= 1
+                if self._streams.failed and not self._streams.depth:
+                    self._cancel_failed()
+
+    def _cancel_failed(self) -> None:
+        """Only outside of C's own calls: a source can not end its stream from within."""
+        failed, self._streams.failed = self._streams.failed, []
+        for number in failed:
+            if not self._handle.ended:
+                lib.netcode_messages_cancel_stream(self._handle.pointer, number)
 
     def reset(self, time: Optional[float] = None) -> None:
         """For the next connection: as new."""
@@ -2146,6 +2302,8 @@ class Messages(_Object):
     ) -> None:
         """Queues a copy. MessagesFull: try again later. `receipt` is yours, and handed back by events."""
         data, kind = _data(data), MessageKind(kind)
+        if kind == MessageKind.STREAM:
+            raise ValueError("a stream is sent by send_stream")
         if ttl_seconds > 0 and kind in _ORDERED:
             raise ValueError("an ordered message can not have a time to live: its channel would have a hole")
         raw = _Message(
@@ -2159,6 +2317,54 @@ class Messages(_Object):
         answer = self._call(lib.netcode_messages_send_message, raw)
         if answer != _OK:
             self._refuse(answer, raw)
+
+    def send_stream(self, source: Any, tag: int = 0, channel: int = 0, *, receipt: int = 0) -> None:
+        """Queues a stream, reliably: the other side's accept_stream gets its channel, size and tag.
+
+        `source` is bytes-like (not copied: do not change it), or has a length and read(offset, count), like StreamFile,
+        which returns the same bytes each time. It is held, and may be read, until you have read ACKED or LOST: these
+        and PROGRESS are events of every stream. What read raises is raised by the call that it ran in; zeros are sent in
+        place of what it should have read, and the stream is cancelled; if only these bytes were missing, the other side
+        may have it complete before that. MessagesFull: try again later.
+        """
+        try:
+            source = _BytesSource(source)
+        except TypeError:
+            if not callable(getattr(source, "read", None)):
+                raise
+        size, streams = _integer("the size of a stream", len(source), 0, 2**32 - 1), self._streams
+        channel, tag = _integer("channel", channel, 0, self._channels - 1), _integer("tag", tag, 0, 2**32 - 1)
+        receipt, number = _uint64("receipt", receipt), streams.next_number()
+        raw = _MessagesStream(channel, size, tag, number, number, streams.read_thunk)
+        streams.sources[number] = (source, receipt)
+        answer = 0
+
+        def queue(pointer: Any) -> None:
+            nonlocal answer
+            answer = lib.netcode_messages_send_stream(pointer, raw)
+
+        try:
+            self._call(queue)  # may raise what a callback raised before, after this was queued
+        finally:
+            if answer != _OK:
+                del streams.sources[number]
+        if answer == 0:
+            raise MessagesFull("there is no room for one more stream")
+        if answer == -3:
+            raise MessagesBroken("an ordered message was given up: reset the messages")
+
+    def cancel_stream(self, receipt: int) -> None:
+        """Ends the streams sent with this receipt, begun or not: LOST is their event. KeyError: there is none."""
+        receipt, found = _uint64("receipt", receipt), False
+        with self._guard:
+            if self._streams.depth:
+                raise Misuse("a function of a stream may not cancel streams: do it after the call that it runs in")
+            for number in [number for number, it in self._streams.sources.items() if it[1] == receipt]:
+                found |= self._call(lib.netcode_messages_cancel_stream, number) == _OK
+            if not found:
+                self._call(lib.netcode_messages_cancel_stream, 0)  # raises where they were destroyed; 0 is no stream's
+        if not found:
+            raise KeyError("no stream is being sent with the receipt %d" % receipt)
 
     @staticmethod
     def _refuse(answer: int, raw: _Message) -> None:
@@ -2187,10 +2393,17 @@ class Messages(_Object):
     def next_event(self) -> Optional[MessageEvent]:
         """What became of a message, or None."""
         raw = _MessagesEvent()
-        if not self._call(lib.netcode_messages_event, raw):
-            return None
-        kind, type_ = MessageKind(raw.kind), MessagesEventType(raw.type)
-        return MessageEvent(type_, raw.channel, kind, raw.bytes, raw.bytes_done, raw.receipt)
+        with self._guard:
+            if not self._call(lib.netcode_messages_event, raw):
+                return None
+            kind, type_, receipt = MessageKind(raw.kind), MessagesEventType(raw.type), raw.receipt
+            if kind == MessageKind.STREAM:
+                number, receipt = receipt, self._streams.sources[receipt][1]
+                if type_ != MessagesEventType.PROGRESS:
+                    del self._streams.sources[number]  # C does not read it any more
+        return MessageEvent(
+            type_, raw.channel, kind, raw.bytes, raw.bytes_done, receipt, raw.stream_bytes, raw.stream_bytes_done
+        )
 
     def events(self) -> Iterator[MessageEvent]:
         """All events that wait."""

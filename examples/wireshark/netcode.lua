@@ -1,5 +1,6 @@
 --  Shows netcode 1.02 in Wireshark and tshark: every packet type, all fields by name, sizes, which connection and which
---  way, and what is wrong with a packet that is malformed. With a key log, or the private key, it decrypts.
+--  way, and what is wrong with a packet that is malformed. With a key log, or the private key, it decrypts, and shows the
+--  messages of netcode.h (NETCODE_MESSAGES) in payloads.
 --
 --      netcode-token keylog --output keys.txt token.json
 --      tshark -n -X lua_script:netcode.lua -o netcode.keylog_file:keys.txt -r capture.pcap -Y netcode
@@ -56,6 +57,27 @@ local REASONS = {
     REPLAYED = "a packet with this sequence was received before"
 }
 
+-- The same for packets of messages, where the packet alone shows it. Whether numbers, ids and credit fit, only the two sides know.
+local MESSAGES_REASONS = {
+    HEADER = "shorter than a header, or with wrong bits",
+    FRAME = "a frame is cut short, unknown, or not in its shortest form",
+    CHANNEL = "a message is for a channel that does not exist",
+    FRAGMENT = "a fragment does not fit to its message, or that is larger than allowed",
+    LIMIT = "a limit or a length that no peer can have",
+    VERSION = "another version of the messages' format"
+}
+
+local KINDS = {
+    [0] = "unreliable", "unreliable sequenced", "reliable", "reliable ordered", "reliable sequenced", "stream"
+}
+local UNRELIABLE_SEQUENCED, ORDERED, RELIABLE_SEQUENCED, STREAM = 1, 3, 4, 5
+local FRAME_TYPES = {
+    [0x07] = "ACK_RANGES", [0x0f] = "PING", [0x17] = "PONG", [0x1f] = "LIMIT", [0x27] = "CANCEL", [0x2f] = "CANCEL_FRAGMENTS", [0x37] = "REFUSE"
+}
+local MESSAGES_VERSION, MESSAGES_HEADER, WHOLE_BYTES, FRAGMENT_BYTES, MOST_MESSAGE = 2, 9, 1180, 1168, 16777216
+local MOST_RANGES, REMEMBERED, CHANNELS = 16, 2048, 32
+local DETECT, ALWAYS, NEVER = 1, 2, 3
+
 local netcode = Proto("netcode", "netcode 1.02")
 
 local ABSOLUTE = base.LOCAL or base.DEC
@@ -89,7 +111,36 @@ local fields = {
     client_id = ProtoField.uint64("netcode.client_id", "Client id", base.DEC),
     timeout = ProtoField.int32("netcode.timeout", "Timeout in seconds", base.DEC),
     server_address = ProtoField.string("netcode.server_address", "Server address"),
-    user_data = ProtoField.bytes("netcode.user_data", "User data")
+    user_data = ProtoField.bytes("netcode.user_data", "User data"),
+    messages = ProtoField.none("netcode.messages", "Messages"),
+    version_of_messages = ProtoField.uint8("netcode.messages.version", "Version", base.DEC, nil, 0x0f),
+    ack_valid = ProtoField.bool("netcode.messages.ack_valid", "Ack is valid", 8, nil, 0x10),
+    has_delay = ProtoField.bool("netcode.messages.has_delay", "Ack delay follows", 8, nil, 0x20),
+    please_ack = ProtoField.bool("netcode.messages.please_ack", "Please ack", 8, nil, 0x40),
+    number = ProtoField.uint16("netcode.messages.number", "Number of the packet", base.DEC),
+    ack = ProtoField.uint16("netcode.messages.ack", "Ack", base.DEC),
+    ack_bits = ProtoField.uint32("netcode.messages.ack_bits", "Ack bits", base.HEX),
+    acked = ProtoField.uint16("netcode.messages.acked", "Acknowledged number", base.DEC),
+    ack_delay = ProtoField.double("netcode.messages.ack_delay", "Ack delay in ms"),
+    frame = ProtoField.string("netcode.messages.frame", "Frame"),
+    frame_type = ProtoField.uint8("netcode.messages.frame_type", "First byte", base.HEX),
+    range_first = ProtoField.uint16("netcode.messages.range.first", "First number of the range", base.DEC),
+    range_last = ProtoField.uint16("netcode.messages.range.last", "Last number of the range", base.DEC),
+    kind = ProtoField.uint8("netcode.messages.kind", "Kind", base.DEC, KINDS),
+    channel = ProtoField.uint8("netcode.messages.channel", "Channel", base.DEC),
+    id = ProtoField.uint16("netcode.messages.id", "Id", base.DEC),
+    order = ProtoField.uint16("netcode.messages.order", "Order", base.DEC),
+    stream_tag = ProtoField.uint32("netcode.messages.tag", "Tag of the stream", base.DEC),
+    length = ProtoField.uint32("netcode.messages.length", "Length", base.DEC),
+    total = ProtoField.uint32("netcode.messages.total", "Total length", base.DEC),
+    index = ProtoField.uint32("netcode.messages.index", "Index of the fragment", base.DEC),
+    fragments = ProtoField.uint32("netcode.messages.fragments", "Number of fragments", base.DEC),
+    offset = ProtoField.uint32("netcode.messages.offset", "Offset", base.DEC),
+    message_data = ProtoField.bytes("netcode.messages.data", "Data"),
+    ping = ProtoField.uint32("netcode.messages.ping", "Value of the ping", base.HEX),
+    credit = ProtoField.uint32("netcode.messages.credit", "Credit", base.DEC),
+    largest = ProtoField.uint32("netcode.messages.largest", "Largest message accepted", base.DEC),
+    dropped = ProtoField.string("netcode.messages.dropped", "Dropped")
 }
 netcode.fields = fields
 
@@ -104,6 +155,7 @@ local experts = {
     replayed = ProtoExpert.new("netcode.replayed", "Sequence seen before", expert.group.SEQUENCE, expert.severity.NOTE),
     expired = ProtoExpert.new("netcode.expired", "Token expired", expert.group.PROTOCOL, expert.severity.WARN),
     cut = ProtoExpert.new("netcode.cut", "Not a whole packet", expert.group.UNDECODED, expert.severity.NOTE),
+    messages = ProtoExpert.new("netcode.messages.malformed", "Malformed messages", expert.group.MALFORMED, expert.severity.ERROR),
     settings = ProtoExpert.new("netcode.settings", "Preferences", expert.group.UNDECODED, expert.severity.WARN)
 }
 netcode.experts = experts
@@ -116,6 +168,8 @@ netcode.prefs.ports = Pref.range("UDP ports", "", "All UDP of these ports is net
 netcode.prefs.keylog_file = Pref.string("Key log", "", "A file of lines that netcode-token keylog printed")
 netcode.prefs.private_key_file = Pref.string("Private key", "", "A file with the private key: 32 bytes, or the same in hex. It opens every session whose request was captured; a key log tells less")
 netcode.prefs.verify = Pref.bool("Verify tags", true, "Off: decrypts faster, and labels everything as not authenticated")
+netcode.prefs.messages = Pref.enum("Payloads are messages", DETECT, "Of netcode.h's messages (NETCODE_MESSAGES). Detect: those that are a packet of messages from their first byte to their last",
+    { { 1, "Detect", DETECT }, { 2, "Always", ALWAYS }, { 3, "Never", NEVER } }, false)
 
 -- ---- bytes ----
 
@@ -641,6 +695,168 @@ local function piece_bytes(data, pinfo)
     return #data > MOST_SEALED and size or nil
 end
 
+-- ---- messages: netcode.h, room 16, THE WIRE ----
+
+-- Reads from a text. Past its end, and after what is not in its shortest form, it has failed, and gives zeros.
+local function reader_of(data)
+    local reader = { data = data, at = 1, has_failed = false }
+
+    function reader.number(bytes)
+        if #data - reader.at + 1 < bytes then
+            reader.has_failed, reader.at = true, #data + 1
+            return 0
+        end
+        reader.at = reader.at + bytes
+        return little(data, reader.at - bytes, bytes)
+    end
+
+    function reader.varint()
+        local value, factor = 0, 1
+        for i = 1, 4 do
+            local octet = reader.number(1)
+            value, factor = value + octet % 128 * factor, factor * 128
+            if i > 1 and octet == 0 then reader.has_failed = true end
+            if octet < 128 then return value end
+        end
+        reader.has_failed = true
+        return 0
+    end
+
+    -- Bytes of the message's data: where they begin, and how many there are.
+    function reader.bytes(count)
+        if #data - reader.at + 1 < count then
+            reader.has_failed, reader.at = true, #data + 1
+            return 1, 0
+        end
+        reader.at = reader.at + count
+        return reader.at - count, count
+    end
+
+    return reader
+end
+
+local function has_bit(value, bit)
+    return math.floor(value / bit) % 2 == 1
+end
+
+local function below(number, distance)
+    return (number - distance) % 65536
+end
+
+-- Each reads what follows a frame's first byte into the frame. A result is the reason why it is refused.
+local READ_CONTROL = {
+    [0x07] = function(reader, frame, packet)
+        local count, distance = reader.number(1), 33
+        frame.ranges = {}
+        if not packet.ack_valid or packet.has_ranges or count < 1 or count > MOST_RANGES then return "FRAME" end
+        packet.has_ranges = true
+        for i = 1, count do
+            local at = reader.at
+            local skipped, received = reader.varint(), reader.varint()
+            if reader.has_failed or received == 0 or distance + skipped + received > REMEMBERED then return "FRAME" end
+            distance = distance + skipped + received
+            frame.ranges[i] = { first = below(packet.ack, distance - 1), last = below(packet.ack, distance - received), at = at, bytes = reader.at - at }
+        end
+    end,
+    [0x0f] = function(reader, frame) frame.ping = reader.number(4) end,
+    [0x17] = function(reader, frame) frame.ping = reader.number(4) end,
+    [0x1f] = function(reader, frame)
+        frame.credit, frame.largest = reader.number(4), reader.varint()
+        return not reader.has_failed and frame.largest < WHOLE_BYTES and "LIMIT" or nil
+    end,
+    [0x27] = function(reader, frame)
+        frame.id, frame.length = reader.number(2), reader.varint()
+        return frame.length > WHOLE_BYTES and "FRAME" or nil
+    end,
+    [0x2f] = function(reader, frame)
+        frame.id, frame.length = reader.number(2), reader.number(4)
+        if frame.length > 0 and frame.length <= WHOLE_BYTES then return "FRAME" end
+        return frame.length > MOST_MESSAGE and "LIMIT" or nil
+    end,
+    [0x37] = function(reader, frame) frame.id = reader.number(2) end
+}
+
+local function read_fragment(reader, frame)
+    frame.total, frame.index = reader.number(4), reader.varint()
+    local bytes, reason = 0, nil
+    frame.fragments = frame.total > 0 and math.floor((frame.total - 1) / FRAGMENT_BYTES) + 1 or 1
+    frame.offset = frame.index * FRAGMENT_BYTES
+    if frame.kind ~= STREAM and (frame.total <= WHOLE_BYTES or frame.total > MOST_MESSAGE) then reason = "FRAGMENT" end
+    if frame.index >= frame.fragments then
+        reason = "FRAGMENT"
+    elseif frame.kind == STREAM or frame.total > WHOLE_BYTES then
+        bytes = math.min(frame.total - frame.offset, FRAGMENT_BYTES)
+    end
+    frame.data_at, frame.data_bytes = reader.bytes(bytes)
+    return reason
+end
+
+local function read_message(reader, frame, first)
+    local is_fragment, is_last = has_bit(first, 8), has_bit(first, 32)
+    local is_reliable = frame.kind > UNRELIABLE_SEQUENCED
+    frame.name = is_fragment and "FRAGMENT" or "MESSAGE"
+    frame.channel = has_bit(first, 16) and reader.number(1) or 0
+    if has_bit(first, 16) and frame.channel == 0 then return "FRAME" end
+    if is_fragment and (is_last or not is_reliable) or frame.kind == STREAM and not is_fragment then return "FRAME" end
+    if is_reliable then frame.id = reader.number(2) end
+    if frame.kind == STREAM then
+        frame.tag = reader.number(4)
+    elseif frame.kind == ORDERED or is_fragment and frame.kind == RELIABLE_SEQUENCED then
+        frame.order = reader.number(2)
+    end
+    local reason
+    if is_fragment then
+        reason = read_fragment(reader, frame)
+    else
+        frame.is_last = is_last
+        frame.length = is_last and #reader.data - reader.at + 1 or reader.varint()
+        if frame.length > WHOLE_BYTES then return "FRAME" end
+        frame.data_at, frame.data_bytes = reader.bytes(frame.length)
+    end
+    return frame.channel >= CHANNELS and "CHANNEL" or reason
+end
+
+local function read_frame(reader, packet)
+    local frame = { at = reader.at, type = reader.number(1) }
+    local kind, reason = frame.type % 8, nil
+    if kind <= STREAM and frame.type < 64 then
+        frame.kind = kind
+        reason = read_message(reader, frame, frame.type)
+    elseif READ_CONTROL[frame.type] then
+        frame.name = FRAME_TYPES[frame.type]
+        reason = READ_CONTROL[frame.type](reader, frame, packet)
+    else
+        reason = "FRAME"
+    end
+    frame.bytes = reader.at - frame.at
+    return frame, reader.has_failed and "FRAME" or reason
+end
+
+local function read_header(reader, packet)
+    local flags = reader.number(1)
+    packet.version, packet.ack_valid, packet.please_ack = flags % 16, has_bit(flags, 16), has_bit(flags, 64)
+    packet.number, packet.ack, packet.ack_bits = reader.number(2), reader.number(2), reader.number(4)
+    if has_bit(flags, 32) then packet.delay = reader.number(2) end
+    if reader.has_failed then return "HEADER" end
+    if packet.version ~= MESSAGES_VERSION then return "VERSION" end
+    local is_bare = packet.ack == 0 and packet.ack_bits == 0 and not packet.delay
+    return (has_bit(flags, 128) or not packet.ack_valid and not is_bare) and "HEADER" or nil
+end
+
+-- All of a packet that is valid: the header, and frames up to the one with a reason.
+local function parse_messages(data)
+    local reader, packet = reader_of(data), { frames = {} }
+    packet.reason = read_header(reader, packet)
+    packet.has_header = not reader.has_failed
+    packet.malformed_at = packet.reason and 1 or nil
+    while not packet.reason and reader.at <= #data do
+        local frame, reason = read_frame(reader, packet)
+        packet.reason = reason
+        if reason then packet.malformed_at = frame.at else packet.frames[#packet.frames + 1] = frame end
+    end
+    return packet
+end
+
 -- ---- the tree ----
 
 local function add_private(tree, plain, token)
@@ -674,6 +890,112 @@ local function show_request(tvb, tree, found, data)
     if token then add_private(tree, plain, token) end
 end
 
+local function add_ack(tree, tvb, packet)
+    tree:add_le(fields.ack, tvb(3, 2))
+    local item, numbers = tree:add_le(fields.ack_bits, tvb(5, 4)), {}
+    numbers[1] = packet.ack
+    for bit = 0, 31 do
+        if has_bit(packet.ack_bits, 2 ^ bit) then numbers[#numbers + 1] = below(packet.ack, bit + 1) end
+    end
+    item:append_text(", acknowledged: " .. table.concat(numbers, ", "))
+    for _, number in ipairs(numbers) do
+        item:add(fields.acked, tvb(3, 6), number):set_generated()
+    end
+    if packet.delay then
+        local delay = tree:add(fields.ack_delay, tvb(9, 2), packet.delay / 10)
+        if packet.delay > 1000 then delay:append_text(" (100 ms of it count)") end
+    end
+end
+
+local function add_header(tree, tvb, packet)
+    tree:add(fields.version_of_messages, tvb(0, 1))
+    if packet.version ~= MESSAGES_VERSION then return end
+    tree:add(fields.ack_valid, tvb(0, 1))
+    tree:add(fields.has_delay, tvb(0, 1))
+    tree:add(fields.please_ack, tvb(0, 1))
+    tree:add_le(fields.number, tvb(1, 2))
+    if packet.ack_valid then add_ack(tree, tvb, packet) end
+end
+
+-- The numbers of a frame, in the order of the wire: a name in the frame, and its field.
+local NUMBERS = {
+    { "channel", "channel" }, { "id", "id" }, { "order", "order" }, { "tag", "stream_tag" }, { "length", "length" }, { "total", "total" },
+    { "index", "index" }, { "ping", "ping" }, { "credit", "credit" }, { "largest", "largest" }
+}
+
+local function frame_text(frame)
+    local text = frame.name
+    if frame.kind then text = text .. ", " .. KINDS[frame.kind] .. ", channel " .. frame.channel end
+    if frame.id then text = text .. ", id " .. frame.id end
+    if frame.total then text = text .. ", " .. (frame.index + 1) .. " of " .. frame.fragments end
+    if frame.data_bytes then text = text .. ", " .. frame.data_bytes .. " bytes" end
+    return text
+end
+
+local function add_frame(tree, tvb, frame)
+    local part = tvb(frame.at - 1, frame.bytes)
+    local item = tree:add(fields.frame, part, frame.name)
+    item:set_text("Frame: " .. frame_text(frame))
+    item:add(fields.frame_type, tvb(frame.at - 1, 1))
+    if frame.kind then item:add(fields.kind, tvb(frame.at - 1, 1), frame.kind) end
+    for _, row in ipairs(NUMBERS) do
+        local value = frame[row[1]]
+        if value then item:add(fields[row[2]], part, value) end
+    end
+    if frame.is_last then item:append_text(" (to the packet's end)") end
+    for _, range in ipairs(frame.ranges or {}) do
+        local place = tvb(range.at - 1, range.bytes)
+        item:append_text(" " .. range.first .. "-" .. range.last)
+        item:add(fields.range_first, place, range.first)
+        item:add(fields.range_last, place, range.last)
+    end
+    if frame.total then
+        item:add(fields.fragments, frame.fragments):set_generated()
+        item:add(fields.offset, frame.offset):set_generated()
+    end
+    if frame.data_bytes and frame.data_bytes > 0 then item:add(fields.message_data, tvb(frame.data_at - 1, frame.data_bytes)) end
+end
+
+local function counted(count, what)
+    return count > 0 and string.format(", %d %s%s", count, what, count > 1 and "s" or "") or ""
+end
+
+local function messages_text(packet)
+    if not packet.has_header or packet.version ~= MESSAGES_VERSION then return "messages" end
+    local messages, fragments, others = 0, 0, ""
+    for _, frame in ipairs(packet.frames) do
+        if frame.name == "MESSAGE" then
+            messages = messages + 1
+        elseif frame.name == "FRAGMENT" then
+            fragments = fragments + 1
+        else
+            others = others .. ", " .. frame.name
+        end
+    end
+    local text = "messages: number " .. packet.number .. (packet.ack_valid and ", ack " .. packet.ack or "")
+    return text .. counted(messages, "message") .. counted(fragments, "fragment") .. others
+end
+
+-- Returns a text for the info column.
+local function show_messages(tree, tvb, plain)
+    if netcode.prefs.messages == NEVER then return "" end
+    local packet = parse_messages(plain)
+    if packet.reason and netcode.prefs.messages ~= ALWAYS then return "" end
+    local text = messages_text(packet)
+    local part = tree:add(fields.messages, tvb())
+    part:set_text("M" .. text:sub(2))
+    if packet.has_header then add_header(part, tvb, packet) end
+    for _, frame in ipairs(packet.frames) do
+        add_frame(part, tvb, frame)
+    end
+    if packet.reason then
+        local item = part:add(fields.dropped, tvb(packet.malformed_at - 1), packet.reason)
+        item:add_proto_expert_info(experts.messages, packet.reason .. ": " .. MESSAGES_REASONS[packet.reason])
+        text = text .. " [" .. packet.reason .. "]"
+    end
+    return " (" .. text .. ")"
+end
+
 local function show_body(tree, found, plain, pinfo, root)
     if #plain == 0 then return "" end
     local tvb = ByteArray.new(plain, true):tvb(found.is_verified and "Decrypted" or "Decrypted, not authenticated")
@@ -688,8 +1010,9 @@ local function show_body(tree, found, plain, pinfo, root)
     end
     tree:add(fields.payload, tvb())
     tree:add(fields.payload_bytes, tvb(), #plain):set_generated()
+    local text = show_messages(tree, tvb, plain)
     payloads:try(found.way == "to_server" and pinfo.dst_port or pinfo.src_port, tvb, pinfo, root)
-    return " payload=" .. #plain
+    return " payload=" .. #plain .. text
 end
 
 local function why_closed(found)

@@ -19,6 +19,7 @@ import hashlib
 import http.client
 import importlib.util
 import inspect
+import io
 import json
 import logging
 import os
@@ -196,6 +197,7 @@ SCALARS = {
     "float": ctypes.c_float,
     "uint8_t": ctypes.c_uint8,
     "uint16_t": ctypes.c_uint16,
+    "uint32_t": ctypes.c_uint32,
     "uint64_t": ctypes.c_uint64,
     "size_t": ctypes.c_size_t,
     "char": ctypes.c_char,
@@ -907,8 +909,9 @@ def check_messages(n):
         client = world.join()
         with n.Messages(0.0, channels=8, weights=[1, 2], priorities=[0, 1]) as ours, n.Messages(0.0, channels=8) as theirs:
             exchange(n, world, client, ours, theirs, lambda *_: client.connected)
+            sendable = [kind for kind in kinds if kind != kinds.STREAM]
             for number in range(100):
-                for kind in kinds:
+                for kind in sendable:
                     ours.send(b"%d %d" % (kind, number), channel=kind, kind=kind, receipt=number * 8 + kind + 1)
                 for message in exchange(n, world, client, ours, theirs, lambda *_: True)[1]:
                     counts.setdefault(message.channel, []).append(message)
@@ -923,7 +926,7 @@ def check_messages(n):
                 return all(len(counts.get(kind, ())) >= 100 for kind in reliable) and len(events) >= 800
 
             exchange(n, world, client, ours, theirs, drain)
-            for kind in kinds:
+            for kind in sendable:
                 numbers = [int(message.data.split()[1]) for message in counts[kind]]
                 holds(len(set(numbers)) == len(numbers), "%s came twice" % kind.name)
                 if kind in reliable:
@@ -1029,6 +1032,237 @@ def check_bare_messages(n):
 
 class Planted(Exception):
     pass
+
+
+class Ticks:
+    """Two messages without a connection, each packet carried to the other side; `loss` drops some."""
+
+    def __init__(self, n, loss=0, **options):
+        self.n, self.loss, self.time, self.packets = n, loss, 0.0, 0
+        self.ours, self.theirs, self.events = n.Messages(0.0), n.Messages(0.0, **options), []
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.ours.destroy()
+        self.theirs.destroy()
+
+    def tick(self):
+        self.time += 0.01
+        for one, other in ((self.ours, self.theirs), (self.theirs, self.ours)):
+            one.update(self.time)
+            for packet in one.packets():
+                self.packets += 1
+                if not self.loss or self.packets % self.loss:
+                    same(other.process_packet(packet), self.n.MessagesDropReason.NONE)
+        self.events += self.ours.events()
+
+    def until(self, done, seconds=60):
+        while not done():
+            holds(self.time < seconds, "not within %d virtual seconds" % seconds)
+            self.tick()
+
+    def outcomes(self):
+        """What became of each receipt."""
+        return {event.receipt: event.type.name for event in self.events if event.type.name != "PROGRESS"}
+
+
+class Reader:
+    """A source that fails where it is told to."""
+
+    def __init__(self, size, fault=None):
+        self.size, self.fault, self.reads = size, fault, 0
+
+    def __len__(self):
+        return self.size
+
+    def read(self, offset, count):
+        self.reads += 1
+        if self.fault and offset >= self.size // 2:
+            return self.fault(count)
+        return bytes((offset + i) * 7 % 251 for i in range(count))
+
+
+class Writer:
+    """Writes down what it gets."""
+
+    def __init__(self, size, fault=None):
+        self.data, self.seen, self.fault, self.ends = bytearray(size), bytearray(size), fault, []
+
+    def write(self, offset, data):
+        holds(not any(self.seen[offset : offset + len(data)]), "a byte came twice")
+        self.seen[offset : offset + len(data)] = b"\1" * len(data)
+        self.data[offset : offset + len(data)] = data
+        return self.fault() if self.fault and offset >= len(self.data) // 2 else None
+
+    def end(self, complete):
+        self.ends.append(complete)
+
+
+def raise_planted(*_):
+    raise Planted("from a stream")
+
+
+def check_streams(n):
+    """From bytes, from a file, from a reader; into a file and into a writer; refused, cancelled, ended."""
+    big, offers, writers = os.urandom(300001), [], {}
+
+    def accept(channel, size, tag):
+        offers.append((channel, size, tag))
+        if tag == 9:
+            return None
+        writers[tag] = n.StreamFile(io.BytesIO()) if tag == 2 else Writer(size)
+        return writers[tag]
+
+    with Ticks(n, loss=7, accept_stream=accept) as it, tempfile.TemporaryFile() as file:
+        file.write(big)
+        reader = Reader(100000)
+        it.ours.send_stream(memoryview(big), 1, 3, receipt=11)
+        it.ours.send_stream(n.StreamFile(file), tag=2, receipt=2**64 - 1)
+        it.ours.send_stream(reader, tag=2**32 - 1, receipt=13)
+        it.ours.send_stream(b"", tag=4, receipt=14)
+        it.ours.send_stream(big, tag=9, receipt=19)
+        it.ours.send(b"beside", receipt=1)
+        it.until(lambda: len(it.outcomes()) == 6)
+        same(it.outcomes(), {1: "ACKED", 11: "ACKED", 2**64 - 1: "ACKED", 13: "ACKED", 14: "ACKED", 19: "LOST"})
+        same(sorted(offers), [(0, 0, 4), (0, 100000, 2**32 - 1), (0, 300001, 2), (0, 300001, 9), (3, 300001, 1)])
+        same((bytes(writers[1].data), writers[1].ends), (big, [True]))
+        same((writers[2].file.getvalue(), writers[2].complete), (big, True))
+        same(bytes(writers[2**32 - 1].data), Reader(100000).read(0, 100000))
+        same((bytes(writers[4].data), writers[4].ends), (b"", [True]))
+        progress = [event for event in it.events if event.type == n.MessagesEventType.PROGRESS and event.receipt == 11]
+        holds(progress and all(0 < event.stream_bytes_done < 300001 for event in progress), "progress: %r" % progress)
+        last = [event for event in it.events if event.receipt == 11][-1]
+        same(last, (n.MessagesEventType.ACKED, 3, n.MessageKind.STREAM, 300001, 300001, 11, 300001, 300001))
+        same([event for event in it.events if event.receipt == 1][0][-2:], (0, 0))
+        check_streams_end(n, it, writers, big)
+    with n.Messages(0.0) as bare, n.Messages(0.0) as refuses:  # without accept_stream all are refused
+        bare.send_stream(b"x", receipt=5)
+        bare.update(0.01)
+        same([refuses.process_packet(packet) for packet in bare.packets()], [n.MessagesDropReason.NONE])
+        for wrong in (dict(tag=2**32), dict(tag=-1), dict(channel=32), dict(receipt=2**64)):
+            raises(ValueError, bare.send_stream, b"x", **wrong)
+        raises(ValueError, bare.send_stream, Reader(2**32))
+        raises(TypeError, bare.send_stream, "text")
+        raises(TypeError, bare.send_stream, io.BytesIO())
+        raises(KeyError, bare.cancel_stream, 6)
+        raises(ValueError, bare.send, b"x", kind=n.MessageKind.STREAM)
+        raises(n.MessagesFull, lambda: [bare.send_stream(b"x") for _ in range(100000)])
+        same(len([1 for source in bare._streams.sources]), bare._streams.last - 1)
+
+
+def check_streams_end(n, it, writers, big):
+    """Cancelled, queued and begun, by one receipt; then the connection ends."""
+    same((it.ours._streams.sources, it.theirs._streams.writers), ({}, {}))
+    del it.events[:]
+    for tag in (21, 22, 23):
+        it.ours.send_stream(big, tag, receipt=tag - tag % 2)
+    it.until(lambda: 22 in writers)
+    it.ours.send_stream(big, 24, receipt=22)
+    it.ours.cancel_stream(22)
+    it.until(lambda: it.outcomes().get(20) == "ACKED" and 22 in it.outcomes())
+    same([event.type.name for event in it.events if event.receipt == 22 and event.type.name != "PROGRESS"], ["LOST"] * 3)
+    it.until(lambda: writers[22].ends)
+    same((writers[21].ends, writers[22].ends, 24 in writers), ([True], [False], False))
+    raises(KeyError, it.ours.cancel_stream, 22)
+    for end in (it.theirs.reset, it.theirs.destroy):
+        it.ours.send_stream(big, 30, receipt=30)
+        for _ in range(3):
+            it.tick()
+        same(writers[30].ends, [])
+        end()
+        same(writers[30].ends, [False])
+        it.ours.reset(it.time)
+        same([event.type.name for event in it.ours.events() if event.type.name != "PROGRESS"], ["LOST"])
+        same(it.ours._streams.sources, {})
+
+
+def check_stream_callbacks(n):
+    """What a stream's functions raise comes out of the call that they ran in, and their stream ends; the next one is fine."""
+    offered = {}
+
+    def accept(_, size, tag):
+        if tag == 1:
+            raise Planted("from accept")
+        if tag == 2:
+            return object()
+        faults = {3: raise_planted, 4: lambda: False}
+        offered[tag] = Writer(size, faults.get(tag))
+        if tag == 5:
+            offered[tag].end = raise_planted
+        return offered[tag]
+
+    def ends(error, tag, source, outcome, text=""):
+        it.ours.send_stream(source, tag, receipt=tag)
+        if error:
+            raises(error, it.until, lambda: False, text=text)
+        it.until(lambda: tag in it.outcomes())
+        same(it.outcomes()[tag], outcome)
+        if tag in offered and tag != 5:
+            it.until(lambda: offered[tag].ends)
+            same(offered[tag].ends, [outcome == "ACKED"])
+
+    with Ticks(n, accept_stream=accept) as it:
+        ends(Planted, 1, bytes(5000), "LOST", "from accept")
+        ends(TypeError, 2, bytes(5000), "LOST", "no write")
+        ends(Planted, 3, bytes(5000), "LOST", "from a stream")
+        ends(None, 4, bytes(5000), "LOST")
+        ends(Planted, 5, bytes(5000), "ACKED", "from a stream")
+        ends(Planted, 6, Reader(400000, raise_planted), "LOST", "from a stream")
+        ends(ValueError, 7, Reader(400000, lambda count: b"short"), "LOST", "gave 5 bytes")
+        ends(TypeError, 8, Reader(400000, lambda count: "text"), "LOST")
+        ends(None, 9, Reader(400000), "ACKED")
+        same(bytes(offered[6].data[201168:]).strip(b"\0"), b"")  # zeros, and nothing that was in this memory before
+
+        def within(message):  # all that a stream's functions may call is send
+            it.theirs.send(b"from within")
+            it.theirs.send_stream(b"from within")
+            return it.theirs.cancel_stream(1) if message else it.theirs.reset()
+
+        for tag, message in ((10, True), (11, False)):
+            accepted = Writer(5000, lambda message=message: within(message))
+            offered.clear()
+            it.theirs._streams.accept = lambda *_, accepted=accepted: accepted
+            ends(n.Misuse, tag, bytes(5000), "LOST")
+            same(accepted.ends, [False])
+        same([message.data for message in it.ours.received()][:1], [b"from within"])
+
+
+def check_stream_lives(n):
+    """A source lives until ACKED or LOST was read and no longer, a writer until its end; collected in the middle, nothing crashes."""
+    writers = []
+
+    def accept(_, size, __):
+        writers.append(Writer(size))
+        return writers[-1]
+
+    with Ticks(n, accept_stream=accept) as it:
+        source = Reader(50000)
+        it.ours.send_stream(source, receipt=1)
+        source = weakref.ref(source)
+        for _ in range(200):
+            it.time += 0.01
+            for one, other in ((it.ours, it.theirs), (it.theirs, it.ours)):
+                one.update(it.time)
+                for packet in one.packets():
+                    other.process_packet(packet)
+            gc.collect()
+            holds(source() is not None, "the source ended before its event was read")
+        same([event.type.name for event in it.ours.events()][-1], "ACKED")
+        gc.collect()
+        same(source(), None)
+        writer = weakref.ref(writers.pop())
+        gc.collect()
+        same(writer(), None)
+    it = Ticks(n, accept_stream=accept)
+    it.ours.send_stream(Reader(500000))
+    for _ in range(3):
+        it.tick()
+    owner, source = weakref.ref(it.theirs), weakref.ref(it.ours._streams.sources[1][0])
+    del it
+    gc.collect()
+    same((owner(), source()), (None, None))
 
 
 def check_callbacks(n):
@@ -1289,7 +1523,7 @@ def check_destroyed(n):
     raises(n.Destroyed, other.server_send, server, 0, 0.0)
     values = dict(connect_token=bytes(2048), time=0.0, data=b"x", sender=SERVER, seconds=0.0, client_index=0, max_clients=1)
     values.update(sequence=0, session=1, client_id=1, keys=[bytes(32)], packet=b"x", channel=0, address=SERVER, to=SERVER)
-    values.update(client=client, server=server)
+    values.update(client=client, server=server, source=b"x", receipt=1)
     calls = 0
     for each in (client, server, messages, network, bare):
         for name in public_calls(type(each)):
@@ -1521,6 +1755,7 @@ def check_real_options(n):
 BINDING = (
     check_addresses, check_keys, check_tokens, check_create_errors, check_session, check_simulator, check_outcomes,
     check_server_options, check_loopback, check_network, check_messages, check_large_messages, check_bare_messages,
+    check_streams, check_stream_callbacks, check_stream_lives,
     check_callbacks, check_callbacks_that_destroy, check_slots_in_callbacks, check_destroyed, check_threads, check_threads_apart,
     check_destroy_order, check_collected, check_forgotten_in_turns, check_fork, check_exit_with_thread, check_sockets_closed,
     check_log, check_real_options,
@@ -2256,6 +2491,17 @@ FAULTS = (
     ("netcode.py", '        _uint64("client_id", client_id),\n        _uint64("protocol_id", protocol_id),\n        key._buffer',
      '        _uint64("protocol_id", protocol_id),\n        _uint64("client_id", client_id),\n        key._buffer', "tokens"),
     ("netcode.py", "channel, 0, self._channels - 1),\n            kind,", "channel, 0, self._channels - 1),\n            0,", "messages"),
+    ("netcode.py", "                    del self._streams.sources[number]  #", "                    pass  #", "streams"),
+    ("netcode.py", "                if type_ != MessagesEventType.PROGRESS:\n", "                if type_:\n", "streams"),
+    ("netcode.py", "        ctypes.memset(data, 0, count)", "        ctypes.memset(data, 1, count)", "stream callbacks"),
+    ("netcode.py", "                self.failed.append(number)\n", "                pass\n", "stream callbacks"),
+    ("netcode.py", "            if len(content) != count:", "            if len(content) > count:", "stream callbacks"),
+    ("netcode.py", ".write(offset, ctypes.string_at(data, count)) is False else 1", ".write(offset, ctypes.string_at(data, count)) else 1", "stream callbacks"),
+    ("netcode.py", "            end(bool(complete))\n", "            end(True)\n", "streams"),
+    ("netcode.py", "self.writers.pop(number)", "self.writers[number]", "streams"),
+    ("netcode.py", "self._streams.sources.items() if it[1] == receipt]", "list(self._streams.sources.items())[:1]]", "streams"),
+    ("netcode.py", "offered.channel, offered.bytes, offered.tag)", "offered.channel, offered.tag, offered.bytes)", "streams"),
+    ("netcode.py", "        streams.sources[number] = (source, receipt)\n", "        streams.sources[number] = (weakref.proxy(source), receipt)\n", "stream lives"),
     ("netcode.py", "                if hooks.error is None:\n                    hooks.error = error\n", "                pass\n", "callbacks"),
     ("netcode.py", "status.st_mode & (stat.S_IRWXG | stat.S_IRWXO)", "False", "keys"),
     ("netcode.py", '(c_int, "slots clients pending consumed")', '(c_double, "slots clients pending consumed")', "the compiler's"),

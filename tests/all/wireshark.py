@@ -944,6 +944,241 @@ def check_sealed_here(packets):
           sum(row.get("refused") == "TOKEN_MALFORMED" for row in tokens.values()) >= 6, faults or {number: row.get("refused") for number, row in tokens.items()})
 
 
+# ---- messages: read here again, from THE WIRE in netcode.h, room 16 ----
+
+KIND_NAMES = ["unreliable", "unreliable sequenced", "reliable", "reliable ordered", "reliable sequenced", "stream"]
+CONTROLS = {0x07: "ACK_RANGES", 0x0F: "PING", 0x17: "PONG", 0x1F: "LIMIT", 0x27: "CANCEL", 0x2F: "CANCEL_FRAGMENTS", 0x37: "REFUSE"}
+MESSAGE_FIELDS = ["frame", "frame_type", "number", "ack", "ack_bits", "acked", "ack_delay", "please_ack", "kind", "channel", "id", "order", "tag", "length", "total", "index",
+                  "offset", "fragments", "data", "range.first", "range.last", "ping", "credit", "largest", "dropped"]  # fmt: skip
+
+
+class Refused(Exception):
+    pass
+
+
+class Bytes:
+    def __init__(self, data):
+        self.data = data
+
+    def take(self, count):
+        if count > len(self.data):
+            raise Refused("FRAME")
+        taken, self.data = self.data[:count], self.data[count:]
+        return taken
+
+    def number(self, count):
+        return int.from_bytes(self.take(count), "little")
+
+    def varint(self):
+        encoded = b""
+        while not encoded or encoded[-1] & 128:
+            encoded += self.take(1)
+            if len(encoded) > 4:
+                raise Refused("FRAME")
+        if len(encoded) > 1 and encoded[-1] == 0:
+            raise Refused("FRAME")
+        return sum((octet & 127) << 7 * i for i, octet in enumerate(encoded))
+
+
+def refuse_if(condition, reason="FRAME"):
+    if condition:
+        raise Refused(reason)
+
+
+def read_ranges(it, packet, row):
+    count, at = it.number(1), 33
+    refuse_if("ack" not in packet or "range.first" in packet or not 1 <= count <= 16)
+    for _ in range(count):
+        skipped, received = it.varint(), it.varint()
+        refuse_if(received == 0)
+        at += skipped + received
+        refuse_if(at - 1 > 2047)
+        row.setdefault("range.first", []).append((packet["ack"][0] - (at - 1)) % 65536)
+        row.setdefault("range.last", []).append((packet["ack"][0] - (at - received)) % 65536)
+
+
+def read_control(it, packet, first, row):
+    name = CONTROLS[first]
+    if name == "ACK_RANGES":
+        read_ranges(it, packet, row)
+    elif name in ("PING", "PONG"):
+        row["ping"] = [it.number(4)]
+    elif name == "LIMIT":
+        row["credit"], row["largest"] = [it.number(4)], [it.varint()]
+        refuse_if(row["largest"][0] < 1180, "LIMIT")
+    else:
+        row["id"] = [it.number(2)]
+        if name == "CANCEL":
+            row["length"] = [it.varint()]
+            refuse_if(row["length"][0] > 1180)
+        elif name == "CANCEL_FRAGMENTS":
+            row["length"] = [it.number(4)]
+            refuse_if(0 < row["length"][0] <= 1180)
+            refuse_if(row["length"][0] > 1 << 24, "LIMIT")
+
+
+def read_fragment(it, row):
+    kind, total, index = row["kind"][0], it.number(4), it.varint()
+    pieces = max(1, -(-total // 1168)) if kind == 5 or total > 1180 else 0
+    if index < pieces:
+        row["data"] = [it.take(min(1168, total - index * 1168)).hex()]
+    refuse_if(row["channel"][0] > 31, "CHANNEL")
+    refuse_if(index >= pieces or kind != 5 and total > 1 << 24, "FRAGMENT")
+    row.update(total=[total], index=[index], offset=[index * 1168], fragments=[pieces])
+
+
+def read_message(it, first, row):
+    kind = first & 7
+    row["kind"], row["channel"] = [kind], [it.number(1) if first & 16 else 0]
+    refuse_if(first & 16 and row["channel"] == [0])
+    refuse_if(first & 8 and (first & 32 or kind < 2) or kind == 5 and not first & 8)
+    if kind >= 2:
+        row["id"] = [it.number(2)]
+    if kind == 5:
+        row["tag"] = [it.number(4)]
+    elif kind == 3 or (kind == 4 and first & 8):
+        row["order"] = [it.number(2)]
+    if first & 8:
+        read_fragment(it, row)
+    else:
+        row["length"] = [len(it.data) if first & 32 else it.varint()]
+        refuse_if(row["length"][0] > 1180)
+        row["data"] = [it.take(row["length"][0]).hex()]
+        refuse_if(row["channel"][0] > 31, "CHANNEL")
+    if row["data"] == [""]:
+        del row["data"]  # nothing to show
+
+
+def read_header(it, packet):
+    refuse_if(len(it.data) < 9 or (it.data[0] & 32 and len(it.data) < 11), "HEADER")
+    flags, number, ack, bits = struct.unpack("<BHHI", it.take(9))
+    delay = it.number(2) if flags & 32 else None
+    refuse_if(flags & 15 != 2, "VERSION")
+    packet["number"], packet["please_ack"] = [number], [flags >> 6 & 1]
+    if flags & 16:
+        packet.update(ack=[ack], ack_bits=[bits], acked=[ack] + [(ack - 1 - i) % 65536 for i in range(32) if bits >> i & 1])
+        if delay is not None:
+            packet["ack_delay"] = [delay / 10]
+    refuse_if(flags & 128 or (not flags & 16 and (ack or bits or delay is not None)), "HEADER")
+
+
+def read_messages(data):
+    """Every field that is to be shown of a packet, in order; frames up to the malformed one."""
+    it, packet = Bytes(data), {}
+    try:
+        read_header(it, packet)
+        while it.data:
+            first = it.number(1)
+            row = {"frame_type": [first]}
+            if first in CONTROLS:
+                row["frame"] = [CONTROLS[first]]
+                read_control(it, packet, first, row)
+            else:
+                refuse_if(first >= 64 or first & 7 > 5)
+                row["frame"] = ["FRAGMENT" if first & 8 else "MESSAGE"]
+                read_message(it, first, row)
+            for name, values in row.items():
+                packet[name] = packet.get(name, []) + values
+    except Refused as refused:
+        packet["dropped"] = [str(refused)]
+    return packet
+
+
+def shown_messages(name, *options):
+    """The same from tshark, for each packet with a payload; and the info column, the expert info and the payload."""
+    columns = ["netcode.messages." + field for field in MESSAGE_FIELDS] + ["netcode.payload", "_ws.col.Info", "_ws.expert.message"]
+    text = tshark(name, "-Y", "netcode.payload", "-T", "fields", "-E", "separator=\t", "-E", "occurrence=a", *[it for field in columns for it in ("-e", field)], *options)
+    rows = []
+    for line in text.splitlines():
+        cells = line.split("\t")
+        packet = {}
+        for field, cell in zip(MESSAGE_FIELDS, cells):
+            if cell:
+                convert = str if field in ("frame", "data", "dropped") else float if field == "ack_delay" else lambda it: int(it, 0)
+                packet[field] = [convert(it) for it in cell.split(",")]
+        rows.append((packet, *cells[len(MESSAGE_FIELDS):]))
+    return rows
+
+
+def wire_examples():
+    """The worked examples in netcode.h."""
+    found = []
+    for line in re.findall(r"^ +wire: (.*)$", read(os.path.join(TOP, "netcode.h")).decode(), re.M):
+        octets = re.findall(r"([0-9a-f]{2})(?:\*(\d+))?", line.replace("|", " "))
+        found.append(b"".join(bytes.fromhex(octet) * int(times or 1) for octet, times in octets))
+    return found
+
+
+HEADER, ACKED = bytes.fromhex("420900000000000000"), bytes.fromhex("7201000500030000801027")
+
+
+def message_packets():
+    """Each frame of each kind, and each way to be wrong."""
+    frames = ["00026869", "1c1f05000400ee0d000001" + "cc" * 1168, "010161", "111f00", "02ffff0161", "0300010002026162", "04070000", "20", "2161", "2201006162", "230100020061", "33010100020061", "24010061", "0a0100ee0d000000" + "aa" * 1168,
+              "0b01000200ee0d000002" + "bb" * 1222, "0d01000300000000000000" + "00", "0d010003000000010000000061", "1d050100ffffffffffffffff8fa7e001" + "dd" * 511,
+              "0f01020304", "1700000000", "1fffffffff9c09", "1f00000000ffffff7f", "27010000", "2701009c09", "2f010000000000", "2f01009d040000", "370a00"]
+    wrong = ["06", "0e", "1e", "40", "80", "ff", "3f", "0801", "0901", "1000", "100001", "102001", "050100000000000061", "2a0100ee0d000000" + "aa" * 1168, "0a01009c04000000", "0a0100ee0d000003", "0a0100ee0d00008000" + "aa" * 1168,
+             "0a0100ffffffff00" + "aa" * 1168, "1a200100ee0d000000" + "aa" * 1168, "1f000000009b09", "1f00000000ffffffff01", "0080", "008000", "0081800061", "27010000ff", "27010080ff", "27010 09d09".replace(" ", ""),
+             "2f010001000000", "2f01009c040000", "2f010001000001", "07", "0700", "0711", "07010100", "070100", "0701df0f01", "0701de0f01", "0702000101010701000 1".replace(" ", "")]
+    ranges = ["070100" + "01", "0701" + "00df0f", "0701de0f01", "0701" + "00e00f", "0711" + "0001" * 17, "0710" + "0001" * 16, "070100010701" + "0001", "07010000"]
+    packets = [head + bytes.fromhex(body) for body in frames + wrong for head in (HEADER, ACKED)] + [ACKED + bytes.fromhex(it) for it in ranges]
+    packets += [HEADER + bytes.fromhex(frames[2] + frames[0] + frames[17 + i] + "20") for i in range(10)]
+    packets += [bytes([flags]) + bytes.fromhex("ffff") + bytes(6) + rest for flags in range(256) for rest in (b"", b"\0\0")]
+    packets += [bytes([flags]) + bytes.fromhex("ffff0100ffffffff0a00") + b"\0\1x" for flags in range(256)]
+    return [it for it in packets if len(it) <= 1200]
+
+
+def check_messages(packets):
+    whole, keys, nonce, random_ = packets[0][2], random.Random(SEED).randbytes(64), bytes(range(24)), random.Random(SEED)
+    good = wire_examples() + message_packets()
+    short = [it for it in good if len(it) < 60] + wire_examples()[4:5]
+    cut = [it[:length] for it in short for length in range(1, len(it))] + [it[:length] for it in good if len(it) > 1000 for length in (20, 21, 600, len(it) - 1)]
+    mutated = []
+    for _ in range(2000):
+        data = bytearray(random_.choice(short))
+        for _ in range(random_.randrange(1, 4)):
+            data[random_.randrange(len(data))] = random_.choice((0, 1, 0x80, 0xFF, random_.randrange(256)))
+        mutated.append(bytes(data))
+    plain = list(dict.fromkeys(good + cut + mutated))
+    address = b"\x01\x7f\0\0\1" + whole[22:24][::-1]
+    out = [with_udp(whole, seal_request(nonce, private_part([address], keys)))]
+    out += [with_udp(whole, seal_packet(5, i, 4, keys[:32], data)) for i, data in enumerate(plain)]
+    write("messages_here.pcap", pcap([(*packets[0][:2], it) for it in out], 101))
+    key = ["-o", "netcode.private_key_file:" + path("game.key")]
+    wanted = [read_messages(data) for data in plain]
+    reasons = {it["dropped"][0] for it in wanted if "dropped" in it}
+    seen = {name for it in wanted for name in it.get("frame", [])}
+    kinds = {it["kind"][0] for it in wanted if "kind" in it}
+    check("messages: the packets tried have every frame, kind and reason", seen == set(CONTROLS.values()) | {"MESSAGE", "FRAGMENT"} and kinds == set(range(6)) and
+          reasons == {"HEADER", "FRAME", "CHANNEL", "FRAGMENT", "LIMIT", "VERSION"}, (seen, kinds, reasons))
+    rows = shown_messages("messages_here.pcap", *key, "-o", "netcode.messages:Always")
+    faults = [(data.hex()[:80], shown[0], want) for data, shown, want in zip(plain, rows, wanted) if shown[0] != want]
+    check("messages: %d packets, %d of them malformed: each field as it is read here" % (len(plain), sum("dropped" in it for it in wanted)), len(rows) == len(plain) and not faults, faults[:2])
+    check("messages: what is malformed has expert info, and nothing else has", all(("dropped" in want) == bool(shown[3]) for shown, want in zip(rows, wanted)))
+    rows = shown_messages("messages_here.pcap", *key)
+    check("messages: those that are valid to their end are detected, and no others", [shown[0] for shown in rows] == [{} if "dropped" in want else want for want in wanted] and
+          not any(shown[3] for shown in rows))
+    text = next(shown[2] for shown in rows if shown[1] == wire_examples()[1].hex())
+    check("messages: the info column is a short summary", "(messages: number 2, ack 7, 2 messages)" in text, text)
+    rows = shown_messages("messages_here.pcap", *key, "-o", "netcode.messages:Never")
+    check("messages: none, where the preference says so", len(rows) == len(plain) and not any(shown[0] for shown in rows))
+    text = tshark("messages_here.pcap", "-V", *key, "-o", "netcode.messages:Always")
+    check("messages: tshark -V shows all, with names of kinds", all("(%d)" % i in text and "Kind: %s (%d)" % (name, i) in text for i, name in enumerate(KIND_NAMES)) and
+          not re.search(r"\[Malformed Packet: netcode", text), re.findall(r"Kind: .*", text)[:3])
+
+
+def check_messages_sample():
+    folder = os.path.join(TOP, "examples", "wireshark")
+    for name in ("messages.pcap", "messages.keys"):
+        shutil.copy(os.path.join(folder, name), path(name))
+    rows = shown_messages("messages.pcap", "-o", "netcode.keylog_file:" + path("messages.keys"))
+    wanted = [read_messages(bytes.fromhex(row[1])) for row in rows]
+    seen = {name for it in wanted for name in it.get("frame", [])}
+    kinds = {it for packet in wanted for it in packet.get("kind", [])}
+    check("the sample of messages: %d packets, every kind and every frame, as they are read here" % len(rows), [row[0] for row in rows] == wanted and
+          not any("dropped" in it for it in wanted) and kinds == set(range(6)) and seen == set(CONTROLS.values()) | {"MESSAGE", "FRAGMENT"}, (seen, kinds))
+
+
 def check_growing_keylog(packets):
     """tshark reads a capture that goes on, while the game writes its key log. A half-written line is nobody's fault."""
     packets = [it for it in packets if ends(it[2]) == ends(packets[0][2])]
@@ -1106,7 +1341,7 @@ def run_checks():
               "uncut": lambda: check_uncut(packets), "keys": lambda: check_keys(packets), "keylog": check_keylog, "libraries": check_without_libraries,
               "luas": check_luas, "forged": lambda: check_forged_requests(packets), "headers": lambda: check_other_headers(packets), "many": lambda: check_many_connections(packets), "cut": lambda: check_cut(packets),
               "sealed here": lambda: check_sealed_here(packets), "growing": lambda: check_growing_keylog(packets), "frames": lambda: check_mutated_frames(packets), "port": lambda: check_port_preference(packets, port), "packets": lambda: check_mutated_packets(packets),
-              "sample": check_sample, "files": check_mutated_files}
+              "messages": lambda: check_messages(packets), "messages sample": check_messages_sample, "sample": check_sample, "files": check_mutated_files}
     only = os.environ.get("WIRESHARK_ONLY")
     for name in [only] if only else checks:
         checks[name]()
@@ -1150,6 +1385,13 @@ PLANTS = [
     ("netcode.lua", 'local whole = data:match("^.*\\n") or ""', "local whole = data", "half a line is passed over, and so is its rest", "growing"),
     ("netcode.lua", "if newest and not newest[found.way] then", "if false then", "a key log that grows is not read again", "growing"),
     ("netcode.lua", "word % 4294967296", "word % 4294967295", "XChaCha20 is computed wrongly", "luas"),
+    ("netcode.lua", "if i > 1 and octet == 0 then reader.has_failed = true end", "", "varints that are not in their shortest form are accepted", "messages"),
+    ("netcode.lua", "numbers[#numbers + 1] = below(packet.ack, bit + 1)", "numbers[#numbers + 1] = below(packet.ack, bit)", "ack bits are one number off", "messages"),
+    ("netcode.lua", "distance + skipped + received > REMEMBERED", "distance + skipped + received > REMEMBERED + 1", "ranges reach one number too far", "messages"),
+    ("netcode.lua", "if packet.reason and netcode.prefs.messages ~= ALWAYS then", "if false then", "whatever is no packet of messages is shown as one", "messages"),
+    ("netcode.lua", "frame.offset = frame.index * FRAGMENT_BYTES", "frame.offset = frame.index * WHOLE_BYTES", "offsets of fragments are wrong", "messages"),
+    ("netcode.lua", "if #data - reader.at + 1 < bytes then", "if false then", "frames are read past their end: a Lua error", "messages"),
+    ("netcode.lua", "elseif frame.kind == ORDERED or is_fragment and", "elseif frame.kind == ORDERED or", "sequenced messages have an order", "messages"),
     ("token.c", "int reason = nc_replay_seen( replay, header->sequence );", "int reason = NETCODE_DROP_NONE;", "replays are not noticed", "sessions"),
     ("token.c", "keylog_labels[i], nonce, key );", "keylog_labels[1 - i], nonce, key );", "keys under the wrong labels", "keylog"),
     ("token.c", "data[i] < 32 || data[i] > 126 ||", "", "payloads reach the terminal as they are", "keys"),
