@@ -88,7 +88,8 @@ help-all: help-few
 	@echo "make bench-messages                 what messages cost for a packet, a message and a connection"
 	@echo "make bench-plot                     the picture of make bench: build/bench.svg (gnuplot)"
 	@echo "make fairness   what players hear while one attacker floods their server, over 640 settings (2 min); FAIRNESS=--short, --real over loopback"
-	@echo "make network    how messages fare on bad paths, beside a game, each other and TCP, in virtual time (10 s); NETWORK=\"--verbose cells\""
+	@echo "make network    how messages fare on bad paths, beside a game, each other and TCP, in virtual time, and the peers; NETWORK=\"--verbose cells\""
+	@echo "make network-peers                  ENet, TCP and quoted figures beside ours: a table and pictures (20 s); PEERS=--whole"
 	@echo "make instructions                   what a refused datagram costs, counted by valgrind"
 	@echo "make threads    servers on four threads share a port, under the thread sanitizer (Linux)"
 	@echo "make load       100 clients of a load generator against a match server; SECONDS=60"
@@ -299,12 +300,29 @@ bench-sockets: build/bench_sockets
 build/fairness: tests/fairness.c tests/fairness.h netcode.h | deps build
 	$(Q)$(COMPILE) -DNDEBUG $< $(LINK) -o $@
 
-build/network: tests/network/network.c tests/network/world.h tests/network/link.h netcode.h | deps build
-	$(Q)$(COMPILE) -DNDEBUG $< $(LINK) -o $@
+NETWORK_HEADERS = $(wildcard tests/network/*.h) netcode.h
 
-# NETWORK="--seeds 1 --verbose cells" for a part of it.
-network: build/network
-	./build/network $(NETWORK)
+# A file of an older tree may have the folder's name.
+build/network/%: tests/network/%.c $(NETWORK_HEADERS) | deps build
+	@[ -d build/network ] || rm -f build/network; mkdir -p build/network
+	$(Q)$(COMPILE) -DNDEBUG $< $(if $(filter enet,$*),$$(pkg-config --cflags --libs libenet)) $(LINK) -o $@
+
+build/network/latency: tests/latency/latency.c netcode.h | deps build
+	@[ -d build/network ] || rm -f build/network; mkdir -p build/network
+	$(Q)$(COMPILE) $< $(LINK) -o $@
+
+build/network/relay: build/relay build/network/latency
+	@cp build/relay $@
+
+# NETWORK="--seeds 1 --verbose cells" for a part of it, without the peers.
+network: build/network/network $(if $(NETWORK),,build/network/ours build/network/latency build/network/relay)
+	@status=0; ./build/network/network $(NETWORK) || status=1; \
+	$(if $(NETWORK),,$(MAKE) --no-print-directory network-peers || status=1;) exit $$status
+
+# PEERS=--whole: all cells, three seeds, TCP for longer. ENet is left out where libenet-dev is missing; where SKIPS=no that fails.
+network-peers: build/network/ours build/network/latency build/network/relay
+	@if pkg-config --exists libenet 2>/dev/null; then $(MAKE) --no-print-directory build/network/enet; else rm -f build/network/enet; fi
+	@$(PYTHON) tests/network/peers.py $(PEERS)
 
 # FAIRNESS=--short: a tenth of the cells.
 fairness: build/fairness
@@ -397,5 +415,5 @@ uninstall:
 clean:
 	rm -rf build
 
-.PHONY: all index test-seeds help help-few help-all deps demo newcomer demo-full plots docs test test-all test-release san coverage peer compile lint size readme format fairness network bench bench-messages bench-plot bench-sockets \
+.PHONY: all index test-seeds help help-few help-all deps demo newcomer demo-full plots docs test test-all test-release san coverage peer compile lint size readme format fairness network network-peers bench bench-messages bench-plot bench-sockets \
 	games gates gates-plants latency latency-plants load instructions threads soak defences attacks sim fuzz torture torture-plain coverage-lines prove model erase ct msan platforms mutate fresh install uninstall clean

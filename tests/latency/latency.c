@@ -101,7 +101,7 @@ struct stream_t {
 struct end_t {
     const struct transport_t * transport;
     int side;
-    uint32_t count, warm_up; /* messages; how late the first ones were made is not told */
+    uint32_t count, per_tick, warm_up; /* messages; how late the first ones were made is not told */
     double limit_seconds;
     const char *through, *congestion;
     int server_port;
@@ -202,13 +202,14 @@ static void send_messages( struct end_t * end )
     if ( !end->is_sending )
         end->next_message = end->now;
     end->is_sending = 1;
-    for ( ; end->sent < end->count && end->next_message <= end->now; end->next_message += TICK_SECONDS ) {
+    while ( end->sent < end->count && end->next_message <= end->now ) {
         double late = end->now - end->next_message;
         end->latest = end->sent >= end->warm_up && late > end->latest ? late : end->latest;
         make_message( end, data );
         if ( !end->transport->send( end, data ) )
             end->refused++;
-        end->sent++;
+        if ( ++end->sent % end->per_tick == 0 )
+            end->next_message += TICK_SECONDS;
     }
 }
 
@@ -778,6 +779,8 @@ static int parse_option( struct end_t * end, const char * name, const char * tex
         end->server_port = (int) number;
     else if ( !strcmp( name, "--count" ) && is_number && number >= 1.0 && number <= MAX_COUNT )
         end->count = (uint32_t) number;
+    else if ( !strcmp( name, "--per-tick" ) && is_number && number >= 1.0 && number <= 1000.0 )
+        end->per_tick = (uint32_t) number;
     else if ( !strcmp( name, "--warm-up" ) && is_number && number >= 0.0 && number <= MAX_COUNT )
         end->warm_up = (uint32_t) number;
     else if ( !strcmp( name, "--limit" ) && is_number && number > 0.0 && number <= 1e5 )
@@ -791,6 +794,7 @@ static int parse_options( struct end_t * end, int argc, char ** argv )
 {
     static const char * const sides[] = { "listen", "connect", "probe" };
     end->count = 600;
+    end->per_tick = 1;
     end->limit_seconds = 60.0;
     end->side = -1;
     for ( size_t i = 0; argc >= 3 && i < sizeof( transports ) / sizeof( transports[0] ); i++ )
@@ -823,7 +827,8 @@ int main( int argc, char ** argv )
     if ( argc >= 3 && !strcmp( argv[1], "guard" ) )
         return guard( argv + 2 );
     if ( !parse_options( &end, argc, argv ) ) {
-        fprintf( stderr, "usage: latency messages|fixed|tcp listen|connect [--count N] [--warm-up N] [--limit SECONDS] "
+        fprintf( stderr, "usage: latency messages|fixed|tcp listen|connect [--count N] [--per-tick N] [--warm-up N] "
+                         "[--limit SECONDS] "
                          "[--through ADDRESS] "
                          "[--server PORT] [--congestion NAME]; or latency tcp probe [--congestion NAME]\n" );
         return 2;

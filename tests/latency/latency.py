@@ -124,20 +124,20 @@ def counts(line):
     return {name: float(value) for name, value in (word.split("=") for word in line.split()[1:])}
 
 
-def pair(transport, loss, seed, seconds):
+def pair(transport, loss, seed, seconds, delay_ms=DELAY_MS, per_tick=1, patience=40):
     """One run: both ends and a relay between them. What they measured."""
     kind, _, congestion = transport.partition(" ")
     limit = 2 * seconds + 60
-    options = ["--count", int(seconds * RATE) + WARM_UP, "--warm-up", WARM_UP, "--limit", limit]
+    options = ["--count", int(seconds * RATE * per_tick) + WARM_UP, "--per-tick", per_tick, "--warm-up", WARM_UP, "--limit", limit]
     options += ["--congestion", congestion] if congestion else []
     listener = start("latency", kind, "listen", *options)
     port = first_word(listener, "port ")
-    network = ["--loss", loss, "--delay", DELAY_MS, "--seed", seed, "--seconds", limit]
+    network = ["--loss", loss, "--delay", delay_ms, "--seed", seed, "--seconds", limit]
     relay = start("latency", "guard", os.path.join(OUT, "relay"), "--listen", "127.0.0.1:0", "--to", "127.0.0.1:" + port, *network)
     through = first_word(relay, "listening on ")
     connector = start("latency", kind, "connect", "--through", through, "--server", port, *options)
     ends, network = [Lines(listener), Lines(connector)], Lines(relay)
-    latest = time.monotonic() + seconds + 40
+    latest = time.monotonic() + seconds + patience
     for end in ends:  # until both have all of their messages; what is missing at that time is lost
         end.done.wait(max(0.0, latest - time.monotonic()))
     ends = [json.loads(lines[-1]) for lines in [end.finish() for end in ends]]

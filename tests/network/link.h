@@ -205,11 +205,11 @@ static void link_send( link_t * link, mail_t * mail, datagram_t * datagram, doub
             return;
         }
         departs = link->free_at = begins + (double) datagram->bytes / path->rate;
-        if ( now >= link->measured_from ) {
+        if ( now >= link->measured_from )
             samples_add( &link->waits, begins - now );
-            link->bytes += (uint64_t) datagram->bytes;
-        }
     }
+    if ( now >= link->measured_from )
+        link->bytes += (uint64_t) datagram->bytes;
 
     if ( link_loses( link ) ) {
         link->lost++;

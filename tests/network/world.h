@@ -45,6 +45,8 @@ typedef struct end_t {
     struct netcode_messages_t * messages;
     tcp_sender_t * sender;
     tcp_receiver_t * receiver;
+    void * other; /* another library's end, and what serves it in each tick */
+    void ( *serve )( struct end_t * end );
 
     datagram_t ** inbox; /* what waits in its socket */
     int inbox_count, inbox_capacity;
@@ -134,8 +136,9 @@ static void * zeroed( size_t bytes )
 }
 
 /* Two ends of one connection; the second sends back. `phase`: when in a tick the second is served, 0 to 1. */
-static end_t * world_messages( world_t * world, const struct netcode_messages_config_t * config, double start_time,
-                               double phase )
+__attribute__( ( unused ) ) static end_t * world_messages( world_t * world,
+                                                           const struct netcode_messages_config_t * config,
+                                                           double start_time, double phase )
 {
     for ( int side = 0; side < 2; side++ ) {
         end_t * end = &world->ends[world->end_count];
@@ -321,6 +324,11 @@ static void end_tick( end_t * end )
     struct netcode_message_t message;
     if ( end->sender )
         tcp_tick( end );
+    if ( end->serve ) {
+        end->serve( end );
+        if ( end->play )
+            end->play( end );
+    }
     if ( !end->messages )
         return;
 
@@ -354,7 +362,7 @@ static void world_arrive( world_t * world )
     datagram_t * datagram = mail_remove( &world->mail );
     end_t * end = &world->ends[datagram->to];
     world->now = datagram->at;
-    if ( end->messages ) {
+    if ( end->messages || end->serve ) {
         if ( end->inbox_count == end->inbox_capacity ) {
             end->inbox_capacity = end->inbox_capacity ? 2 * end->inbox_capacity : 256;
             end->inbox = (datagram_t **) realloc( end->inbox, (size_t) end->inbox_capacity * sizeof( datagram_t * ) );
