@@ -1213,7 +1213,11 @@ def check_stream_callbacks(n):
         ends(ValueError, 7, Reader(400000, lambda count: b"short"), "LOST", "gave 5 bytes")
         ends(TypeError, 8, Reader(400000, lambda count: "text"), "LOST")
         ends(None, 9, Reader(400000), "ACKED")
-        same(bytes(offered[6].data[201168:]).strip(b"\0"), b"")  # zeros, and nothing that was in this memory before
+        memory = ctypes.create_string_buffer(b"old data", 8)  # what C gives to a source that fails does not keep what it held
+        it.ours._streams.sources[0] = (Reader(8, raise_planted), 0)
+        raises(Planted, it.ours._streams.on_read, 0, 4, ctypes.addressof(memory), 8)
+        same(memory.raw, bytes(8))
+        del it.ours._streams.sources[0], it.ours._streams.failed[:]
 
         def within(message):  # all that a stream's functions may call is send
             it.theirs.send(b"from within")
