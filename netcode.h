@@ -11359,10 +11359,11 @@ static void nc_controller_begin( nc_controller_t * controller, double now, doubl
     controller->settling = 0;
 }
 
-/* Never fewer than two packets, nor less than the least rate needs in a round trip. */
+/*  Never fewer than two packets, nor less than the least rate needs in two round trips: what is lost is in flight for a second
+    one. */
 static void nc_controller_set( struct netcode_messages_t * messages, double window )
 {
-    double least = nc_real_larger( 2.0 * NETCODE_MAX_PACKET_SIZE, messages->least_rate * messages->rtt );
+    double least = nc_real_larger( 2.0 * NETCODE_MAX_PACKET_SIZE, 2.0 * messages->least_rate * messages->rtt );
     double largest = (double) messages->window * NETCODE_MAX_PACKET_SIZE;
     messages->controller.window = nc_real_smaller( nc_real_larger( window, least ), largest );
 }
