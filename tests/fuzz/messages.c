@@ -1,9 +1,11 @@
-/*  Fuzz target: messages. An input is a schedule: two message objects, the messages that they are given, the packets between them
-    (delivered, lost, repeated, reordered, changed, made up), the clock, and the application that reads, or does not.
+/*  Fuzz target: messages. An input is a schedule: two message objects, the messages and streams that they are given, the packets
+    between them (delivered, lost, repeated, reordered, changed, made up), the clock, and the application that reads, or does not,
+    and that accepts, refuses, stops and cancels streams.
 
     Checked all the time: a packet that is refused changes nothing but its counter; messages arrive as they were sent, at most
-    once, in their order where they have one; a receipt has one end; buffers hold what their lists say; work for one call is
-    bounded. Once a packet was changed or made up (it is the core that keeps these away), a peer may have said anything: then only
+    once, in their order where they have one; a receipt has one end; each byte of a stream is written once, and is right; a stream
+    has one end, which is complete only if all of it was written, and a refused one is never ACKED; buffers hold what their lists
+    say; work for one call is bounded. Once a packet was changed or made up (it is the core that keeps these away), a peer may have said anything: then only
     the structure is checked. At the end, when the input asks for it, the network heals and all that is reliable must arrive.
     Built and run by run.sh. */
 
@@ -13,11 +15,27 @@
 #include "fuzz.h"
 
 enum { MESSAGES_WIRE = 32, MESSAGES_SENT = 512, MESSAGES_OPS = 300, MESSAGES_CHANNELS = 4, MESSAGES_LARGEST = 4000 };
+enum { MESSAGES_STREAMS = 48, MESSAGES_HEARD = 96, MESSAGES_STREAM_BYTES = 8000, MESSAGES_STREAM_RECEIPT = 0x10000 };
 
 struct messages_sent_t {
     uint8_t kind, channel, arrived, told, dropped;
     int bytes;
     int wants_receipt;
+};
+
+/* A stream that was sent. The last three are what its receiver saw. */
+struct messages_stream_t {
+    struct messages_end_t * from;
+    uint32_t bytes, tag;
+    uint8_t channel, told, cancelled, accepted, complete, refused;
+};
+
+/* A stream that has begun to arrive, forged ones included. */
+struct messages_heard_t {
+    struct messages_stream_t * stream; /* NULL: a packet was changed or made up, and it may be nobody's */
+    uint32_t bytes, written;
+    int writes_left, ended;
+    uint8_t times[MESSAGES_STREAM_BYTES];
 };
 
 struct messages_packet_t {
@@ -32,6 +50,9 @@ struct messages_end_t {
     struct messages_packet_t wire[MESSAGES_WIRE]; /* on the way to the other end */
     int wire_count;
     int newest[MESSAGES_CHANNELS][2]; /* serials of the last that arrived here: ordered or sequenced */
+    struct messages_stream_t streams[MESSAGES_STREAMS];
+    struct messages_heard_t heard[MESSAGES_HEARD];
+    int stream_count, heard_count;
 };
 
 static struct {
@@ -41,6 +62,7 @@ static struct {
     int tainted; /* somebody heard what nobody said */
     int limited; /* messages may be given up */
     int ending;  /* the connection is over */
+    int calls;   /* of streams' functions */
 } mf;
 
 static uint32_t messages_serial_bytes( uint8_t * out, int end, int serial, int bytes )
@@ -82,6 +104,135 @@ static void messages_say( int end, uint8_t how, uint8_t size )
     sent->dropped = message.ttl_seconds > 0.0;
     sent->wants_receipt = message.receipt != 0;
     e->sent_count++;
+}
+
+/* ---- streams ---- */
+
+static uint8_t messages_stream_byte( uint32_t tag, uint32_t offset )
+{
+    return (uint8_t) ( offset * 31 + ( offset >> 8 ) * 7 + tag * 13 );
+}
+
+static void messages_stream_read( void * context, uint32_t offset, uint8_t * data, int bytes )
+{
+    const struct messages_stream_t * stream = (const struct messages_stream_t *) context;
+    FUZZ_CHECK( bytes >= 1 && bytes <= NETCODE_MESSAGES_FRAGMENT_BYTES && !stream->told && !stream->cancelled );
+    FUZZ_CHECK( (uint64_t) offset + (uint64_t) bytes <= stream->bytes );
+    for ( uint32_t i = 0; i < (uint32_t) bytes; i++ )
+        data[i] = messages_stream_byte( stream->tag, offset + i );
+    mf.calls++;
+}
+
+static int messages_stream_write( void * context, uint32_t offset, const uint8_t * data, int bytes )
+{
+    struct messages_heard_t * heard = (struct messages_heard_t *) context;
+    FUZZ_CHECK( bytes >= 1 && bytes <= NETCODE_MESSAGES_FRAGMENT_BYTES && !heard->ended );
+    FUZZ_CHECK( (uint64_t) offset + (uint64_t) bytes <= heard->bytes );
+    for ( uint32_t i = 0; i < (uint32_t) bytes; i++ ) {
+        FUZZ_CHECK( mf.tainted || data[i] == messages_stream_byte( heard->stream->tag, offset + i ) );
+        FUZZ_CHECK( heard->bytes > MESSAGES_STREAM_BYTES || heard->times[offset + i]++ == 0 );
+    }
+    heard->written += (uint32_t) bytes;
+    mf.calls++;
+    if ( --heard->writes_left )
+        return 1;
+    if ( heard->stream )
+        heard->stream->refused = 1;
+    return 0;
+}
+
+static void messages_stream_end( void * context, int complete )
+{
+    struct messages_heard_t * heard = (struct messages_heard_t *) context;
+    FUZZ_CHECK( heard->ended++ == 0 && ( !complete || heard->written == heard->bytes ) );
+    if ( heard->stream )
+        heard->stream->complete = (uint8_t) complete;
+    fuzz_note( (uint64_t) complete );
+    mf.calls++;
+}
+
+/* The tag says what the application does: it accepts, refuses, or stops after some writes. */
+static int messages_stream_accept( void * context, struct netcode_messages_stream_t * stream )
+{
+    struct messages_end_t *e = (struct messages_end_t *) context, *other = &mf.ends[e == &mf.ends[0]];
+    uint32_t index = stream->tag & 0xff;
+    mf.calls++;
+    FUZZ_CHECK( stream->channel >= 0 && stream->channel < MESSAGES_CHANNELS && !stream->context );
+    FUZZ_CHECK( mf.tainted || index < (uint32_t) other->stream_count );
+    struct messages_stream_t * sent = mf.tainted ? NULL : &other->streams[index];
+    FUZZ_CHECK( !sent || ( sent->tag == stream->tag && sent->bytes == stream->bytes &&
+                           sent->channel == stream->channel && sent->accepted++ == 0 ) );
+    if ( e->heard_count == MESSAGES_HEARD || ( stream->tag >> 8 & 3 ) == 2 ) {
+        if ( sent )
+            sent->refused = 1;
+        return 0;
+    }
+    struct messages_heard_t * heard = &e->heard[e->heard_count++];
+    memset( heard, 0, sizeof( *heard ) );
+    heard->stream = sent;
+    heard->bytes = stream->bytes;
+    heard->writes_left = ( stream->tag >> 8 & 3 ) == 3 ? 1 + (int) ( stream->tag >> 10 & 3 ) : -1;
+    stream->context = heard;
+    stream->write_function = messages_stream_write;
+    stream->end_function = messages_stream_end;
+    return 1;
+}
+
+static void messages_stream( int end, uint8_t how, uint8_t size )
+{
+    struct messages_end_t * e = &mf.ends[end];
+    struct netcode_messages_stream_t stream;
+    if ( e->stream_count == MESSAGES_STREAMS )
+        return;
+    struct messages_stream_t * sent = &e->streams[e->stream_count];
+    memset( sent, 0, sizeof( *sent ) );
+    memset( &stream, 0, sizeof( stream ) );
+    sent->from = e;
+    sent->bytes = stream.bytes = size < 200 ? size * 37u : UINT32_MAX - ( 255u - size ) * 500u;
+    sent->tag = stream.tag = (uint32_t) e->stream_count | (uint32_t) ( how & 15 ) << 8;
+    sent->channel = (uint8_t) ( stream.channel = how >> 4 & 3 );
+    stream.receipt = MESSAGES_STREAM_RECEIPT + (uint64_t) e->stream_count;
+    stream.context = sent;
+    stream.read_function = messages_stream_read;
+    int answer = netcode_messages_send_stream( e->it, &stream );
+    FUZZ_CHECK( answer != NETCODE_MESSAGES_BAD_ARGUMENT );
+    e->stream_count += answer == NETCODE_OK;
+}
+
+static void messages_cancel( int end, int index )
+{
+    struct messages_stream_t * sent = &mf.ends[end].streams[index];
+    int answer = netcode_messages_cancel_stream( mf.ends[end].it, MESSAGES_STREAM_RECEIPT + (uint64_t) index );
+    FUZZ_CHECK( answer == NETCODE_ERROR || mf.ends[end].it->broken || ( !sent->told && !sent->cancelled ) );
+    sent->cancelled |= answer == NETCODE_OK;
+}
+
+/* A packet from before CANCEL that arrives after it counts as the message's arrival: SPURIOUS, or ACKED if nothing was read. */
+static void messages_hear_of_stream( struct messages_end_t * e, const struct netcode_messages_event_t * event )
+{
+    uint64_t index = event->receipt - MESSAGES_STREAM_RECEIPT;
+    FUZZ_CHECK( index < (uint64_t) e->stream_count && event->kind == NETCODE_MESSAGE_STREAM );
+    struct messages_stream_t * sent = &e->streams[index];
+    FUZZ_CHECK( event->stream_bytes == sent->bytes && event->stream_bytes_done <= sent->bytes );
+    if ( event->type == NETCODE_MESSAGES_EVENT_PROGRESS )
+        return;
+    FUZZ_CHECK( sent->told == ( event->type == NETCODE_MESSAGES_EVENT_SPURIOUS ? NETCODE_MESSAGES_EVENT_LOST : 0 ) );
+    sent->told = (uint8_t) event->type;
+    if ( mf.tainted )
+        return;
+    if ( event->type == NETCODE_MESSAGES_EVENT_LOST )
+        FUZZ_CHECK( sent->cancelled || sent->refused || mf.limited || mf.ending );
+    else
+        FUZZ_CHECK( sent->complete || ( ( sent->cancelled || mf.limited ) && !sent->refused ) );
+}
+
+/* No stream is left open, and each has one end for its receipt. */
+static void messages_streams_are_over( struct messages_end_t * e )
+{
+    for ( int i = 0; i < e->stream_count; i++ )
+        FUZZ_CHECK( e->streams[i].told != 0 );
+    for ( int i = 0; i < e->heard_count; i++ )
+        FUZZ_CHECK( e->heard[i].ended == 1 );
 }
 
 /* Is this what the other end said, and its turn? */
@@ -132,6 +283,10 @@ static void messages_hear( int end )
             FUZZ_CHECK( mf.limited || mf.tainted ); /* or a liar said that it takes none so large */
             continue;
         }
+        if ( event.receipt >= MESSAGES_STREAM_RECEIPT ) {
+            messages_hear_of_stream( e, &event );
+            continue;
+        }
         FUZZ_CHECK( event.receipt >= 1 && event.receipt <= (uint64_t) e->sent_count );
         struct messages_sent_t * sent = &e->sent[event.receipt - 1];
         FUZZ_CHECK( sent->bytes == event.bytes && event.bytes_done <= event.bytes );
@@ -173,11 +328,13 @@ static void messages_give( int end, const struct messages_packet_t * packet )
         abort();
     memcpy( block, packet->data, (size_t) packet->bytes );
     before = *it;
+    int calls = mf.calls;
     int reason = netcode_messages_process_packet( it, block, packet->bytes );
     FUZZ_CHECK( reason >= 0 && reason < NETCODE_MESSAGES_DROP_REASONS );
     fuzz_note( (uint64_t) reason );
     if ( reason != NETCODE_MESSAGES_DROP_NONE ) {
         before.stats.drops[reason]++;
+        FUZZ_CHECK( mf.calls == calls );
         if ( reason == NETCODE_MESSAGES_DROP_ACK )
             before.broken = it->broken; /* made-up acks may name a skipped number */
         before.in = it->in;             /* looking for room may have tidied it up */
@@ -210,7 +367,47 @@ static void messages_deliver( int end, uint8_t which, uint8_t how )
         messages_give( end, &packet );
 }
 
-/* A packet of the input's own words behind a header that fits. */
+/* A frame of a transfer, as a peer that lies writes it. */
+static uint8_t * messages_make_frame( const struct netcode_messages_t * it, uint8_t * at, uint8_t how )
+{
+    uint32_t entry = how >> 3 & 3, tag = fuzz_u8( mf.input ), generation = it->generations[entry];
+    uint32_t id = ( ( generation + ( it->partial[entry] == 0 ) ) * 16 + entry ) & 0xffff;
+    switch ( how & 7 ) {
+    case 0:
+    case 1:
+    case 2: { /* a stream's fragment */
+        uint32_t total = how & 0x20 ? fuzz_u8( mf.input ) * 37u : UINT32_MAX - tag;
+        uint32_t index = fuzz_u8( mf.input ) % 4 + ( how & 0x40 ? 4094u : 0 );
+        uint32_t bytes = index < nc_fragments_of( NC_KIND_STREAM, total ) ? nc_fragment_bytes( total, index ) : 0;
+        *at++ = NC_KIND_STREAM | NC_FRAME_FRAGMENT;
+        at = nc_put_number( at, id, 2 );
+        at = nc_put_number( at, tag << 8, 4 );
+        at = nc_put_number( at, total, 4 );
+        at = nc_put_varint( at, index );
+        memset( at, how, bytes );
+        return at + bytes;
+    }
+    case 3: { /* a message's fragment: its last, which is small */
+        uint32_t total = 1181 + tag;
+        *at++ = NETCODE_MESSAGE_RELIABLE | NC_FRAME_FRAGMENT;
+        at = nc_put_number( at, id, 2 );
+        at = nc_put_number( at, total, 4 );
+        at = nc_put_varint( at, 1 );
+        memset( at, how, total - 1168 );
+        return at + total - 1168;
+    }
+    case 4:
+    case 5:
+        *at++ = NC_FRAME_CANCEL_FRAGMENTS;
+        at = nc_put_number( at, id, 2 );
+        return nc_put_number( at, how & 0x20 ? 1181 + tag : 0, 4 );
+    default:
+        *at++ = NC_FRAME_REFUSE;
+        return nc_put_number( at, ( it->next_generations[entry] - 1u - tag % 2 ) * 16 + entry, 2 );
+    }
+}
+
+/* A packet of the input's own words, or of frames of transfers, behind a header that fits. */
 static void messages_make_up( int end )
 {
     struct messages_packet_t packet;
@@ -223,9 +420,19 @@ static void messages_make_up( int end )
     at = nc_put_number( at, flags & 0x10 ? (uint32_t) fuzz_number( mf.input, 2 ) * 0x10001 : 0, 4 );
     if ( flags & 0x20 )
         at = nc_put_number( at, 10, 2 );
-    for ( int count = fuzz_u8( mf.input ) % 64; count > 0; count-- )
-        *at++ = fuzz_u8( mf.input );
-    if ( flags & 8 )
+    if ( flags & 0x80 )
+        for ( int count = fuzz_u8( mf.input ) % 8; count >= 0; count-- ) {
+            static uint8_t frame[NETCODE_MAX_PACKET_SIZE];
+            size_t bytes = (size_t) ( messages_make_frame( it, frame, fuzz_u8( mf.input ) ) - frame );
+            if ( bytes > (size_t) ( packet.data + NETCODE_MAX_PACKET_SIZE - at ) )
+                break;
+            memcpy( at, frame, bytes );
+            at += bytes;
+        }
+    else
+        for ( int count = fuzz_u8( mf.input ) % 64; count > 0; count-- )
+            *at++ = fuzz_u8( mf.input );
+    if ( !( flags & 0x80 ) && flags & 8 )
         for ( int i = 0; i < 1024; i++ )
             *at++ = (uint8_t) i;
     packet.bytes = (int) ( at - packet.data );
@@ -244,7 +451,8 @@ static void messages_renew( void )
         for ( int i = 0; i < e->sent_count; i++ )
             FUZZ_CHECK( ( e->sent[i].told != 0 ) == e->sent[i].wants_receipt );
         FUZZ_CHECK( e->it->out.used == 0 && e->it->in.used == 0 && e->it->queued_bytes == 0 );
-        e->sent_count = e->wire_count = 0;
+        messages_streams_are_over( e );
+        e->sent_count = e->wire_count = e->stream_count = e->heard_count = 0;
         memset( e->newest, 0xff, sizeof( e->newest ) );
     }
     mf.ending = mf.tainted = 0;
@@ -283,7 +491,13 @@ static void messages_mistake( int end )
     struct netcode_messages_stats_t stats;
     struct netcode_messages_event_t event;
     struct netcode_messages_channel_stats_t channel;
+    struct netcode_messages_stream_t stream;
     uint8_t data[16] = { 0 };
+    memset( &stream, 0, sizeof( stream ) );
+    FUZZ_BAD( netcode_messages_send_stream( it, &stream ) );
+    FUZZ_BAD( netcode_messages_send_stream( it, NULL ) );
+    FUZZ_BAD( netcode_messages_send_stream( NULL, &stream ) );
+    FUZZ_BAD( netcode_messages_cancel_stream( NULL, 1 ) );
     for ( size_t i = 0; i < sizeof( wrong ) / sizeof( wrong[0] ); i++ ) {
         memset( &message, 0, sizeof( message ) );
         message.channel = wrong[i].channel;
@@ -327,7 +541,10 @@ static void messages_step( uint8_t op )
     case 1:
     case 2: {
         uint8_t how = fuzz_u8( mf.input ), size = fuzz_u8( mf.input );
-        messages_say( end, how, size );
+        if ( ( op >> 1 & 15 ) == 2 && op & 0x20 )
+            messages_stream( end, how, size );
+        else
+            messages_say( end, how, size );
         break;
     }
     case 3:
@@ -344,7 +561,12 @@ static void messages_step( uint8_t op )
     case 8: messages_deliver( end, fuzz_u8( mf.input ), op >> 5 ); break;
     case 9: messages_deliver( end, fuzz_u8( mf.input ), (uint8_t) ( 8 | op >> 5 ) ); break;
     case 10: messages_read( end, 1 + fuzz_u8( mf.input ) % 8 ); break;
-    case 11: messages_hear( end ); break;
+    case 11:
+        if ( op >> 5 == 7 && mf.ends[end].stream_count )
+            messages_cancel( end, fuzz_u8( mf.input ) % mf.ends[end].stream_count );
+        else
+            messages_hear( end );
+        break;
     case 12: messages_make_up( end ); break;
     case 13:
         if ( op >> 5 == 7 )
@@ -375,6 +597,10 @@ static void messages_heal( void )
 {
     if ( mf.tainted || mf.limited )
         return;
+    for ( int end = 0; end < 2; end++ ) /* or it would take hours */
+        for ( int i = 0; i < mf.ends[end].stream_count; i++ )
+            if ( mf.ends[end].streams[i].bytes > MESSAGES_STREAM_BYTES )
+                messages_cancel( end, i );
     for ( int round = 0; round < 4000; round++ ) {
         mf.now += 0.02;
         for ( int end = 0; end < 2; end++ ) {
@@ -390,6 +616,9 @@ static void messages_heal( void )
     for ( int end = 0; end < 2; end++ ) {
         struct messages_end_t * e = &mf.ends[end];
         FUZZ_CHECK( e->it->out.used == 0 && e->it->in.used == 0 );
+        messages_streams_are_over( e );
+        for ( int i = 0; i < e->stream_count; i++ )
+            FUZZ_CHECK( e->streams[i].complete || e->streams[i].cancelled || e->streams[i].refused );
         for ( int i = 0; i < e->sent_count; i++ ) {
             FUZZ_CHECK( ( e->sent[i].told != 0 ) == e->sent[i].wants_receipt );
             FUZZ_CHECK( e->sent[i].arrived || e->sent[i].dropped ||
@@ -403,7 +632,10 @@ static void fuzz_messages( struct fuzz_input_t * input )
 {
     struct netcode_messages_config_t config;
     uint8_t how = fuzz_u8( input );
-    memset( &mf, 0, sizeof( mf ) );
+    mf.now = 0.0;
+    mf.tainted = mf.limited = mf.ending = mf.calls = 0;
+    for ( int i = 0; i < 2; i++ )
+        mf.ends[i].sent_count = mf.ends[i].wire_count = mf.ends[i].stream_count = mf.ends[i].heard_count = 0;
     memset( mf.ends[0].newest, 0xff, sizeof( mf.ends[0].newest ) );
     memset( mf.ends[1].newest, 0xff, sizeof( mf.ends[1].newest ) );
     mf.input = input;
@@ -412,12 +644,14 @@ static void fuzz_messages( struct fuzz_input_t * input )
     config.max_message_bytes = MESSAGES_LARGEST;
     config.window_packets = 16;
     config.upgrade_large = 1;
+    config.accept_stream_function = messages_stream_accept;
     config.congestion = ( how & 3 ) % 3;
     config.weights[1] = 3;
     config.priorities[2] = 1;
     config.max_retries = how & 4 ? 2 : 0;
     mf.limited = config.max_retries;
     for ( int i = 0; i < 2; i++ ) {
+        config.accept_stream_context = &mf.ends[i];
         mf.ends[i].it = netcode_messages_create( &config, 0.0 );
         if ( !mf.ends[i].it )
             abort();
@@ -426,8 +660,11 @@ static void fuzz_messages( struct fuzz_input_t * input )
         messages_step( fuzz_u8( input ) );
     if ( how & 8 )
         messages_heal();
-    for ( int i = 0; i < 2; i++ )
+    for ( int i = 0; i < 2; i++ ) {
         netcode_messages_destroy( mf.ends[i].it );
+        for ( int k = 0; k < mf.ends[i].heard_count; k++ )
+            FUZZ_CHECK( mf.ends[i].heard[k].ended == 1 );
+    }
 }
 
 FUZZ_TARGET( messages )

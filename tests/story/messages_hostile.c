@@ -167,6 +167,55 @@ static int hostile_order( const struct victim_t * v, int channel )
     return expected + ( how < 4 ? 0 : how < 6 ? test_random_below( 4 ) : how < 7 ? 1023 - test_random_below( 3 ) : -1 );
 }
 
+/* What the victim's application does with streams: it takes, refuses and stops. Each that it takes has one end. */
+struct hostile_stream_t {
+    uint32_t bytes;
+    int ended;
+};
+
+static struct hostile_stream_t hostile_streams[1024];
+static int hostile_begun, hostile_ended, hostile_refused;
+
+static int hostile_write( void * context, uint32_t offset, const uint8_t * data, int bytes )
+{
+    const struct hostile_stream_t * stream = (const struct hostile_stream_t *) context;
+    (void) data;
+    CHECK( bytes > 0 && !stream->ended && (uint64_t) offset + (uint64_t) bytes <= stream->bytes );
+    return test_random_below( 8 ) != 0;
+}
+
+static void hostile_end( void * context, int complete )
+{
+    struct hostile_stream_t * stream = (struct hostile_stream_t *) context;
+    (void) complete;
+    CHECK_EQ( stream->ended++, 0 );
+    hostile_ended++;
+}
+
+static int hostile_accept( void * context, struct netcode_messages_stream_t * stream )
+{
+    struct hostile_stream_t * taken = &hostile_streams[hostile_begun % 1024];
+    (void) context;
+    CHECK( stream->channel >= 0 && stream->channel < 4 );
+    if ( test_random_below( 4 ) == 0 ) {
+        hostile_refused++;
+        return 0;
+    }
+    hostile_begun++;
+    taken->bytes = stream->bytes;
+    taken->ended = 0;
+    stream->context = taken;
+    stream->write_function = hostile_write;
+    stream->end_function = hostile_end;
+    return 1;
+}
+
+static void hostile_read( void * context, uint32_t offset, uint8_t * data, int bytes )
+{
+    CHECK( bytes > 0 && (uint64_t) offset + (uint64_t) bytes <= *(const uint32_t *) context );
+    memset( data, 7, (size_t) bytes );
+}
+
 static void hostile_message( struct victim_t * v )
 {
     int channel = test_random_below( 40 ) == 0 ? 255 : test_random_below( 4 ), kind = test_random_below( 5 );
@@ -184,21 +233,49 @@ static int hostile_transfer( const struct victim_t * v )
 
 static void hostile_fragment( struct victim_t * v )
 {
-    static const int totals[] = { 1181, 2048, 2049, 3073, 8192, 8193, 60000 };
+    static const int totals[] = { 1181, 2336, 2337, 3505, 8192, 8193, 60000 };
+    static const uint32_t streams[] = { 0, 1, 1168, 1169, 3000, 60000, 0x80000000u, UINT32_MAX };
     const uint32_t place = v->m->partial[test_random_below( NC_MESSAGES_TRANSFERS )];
-    int kind = 2 + test_random_below( 3 ), channel = test_random_below( 4 ), order = hostile_order( v, channel );
-    int id = hostile_transfer( v ), total = totals[test_random_below( test_random_below( 9 ) ? 5 : 7 )];
+    int kind = 2 + test_random_below( 4 ), channel = test_random_below( 4 ), order = hostile_order( v, channel );
+    int id = hostile_transfer( v ),
+        total = kind == 5 ? (int) streams[test_random_below( 8 )]
+                          : totals[test_random_below( test_random_below( 9 ) ? 5 : 7 )];
     if ( place && test_random_below( 4 ) ) { /* as one that is here, or almost */
-        const nc_arrived_t * arrived = nc_arrived_at( v->m, place );
+        nc_arrived_t * arrived = nc_arrived_at( v->m, place );
         id = (int) arrived->id;
         kind = arrived->kind;
         channel = arrived->channel;
-        order = arrived->order;
+        order = kind == 5 ? (int) nc_arrived_stream( arrived )->tag + ( test_random_below( 10 ) == 0 ) : arrived->order;
         total = (int) arrived->bytes + ( test_random_below( 10 ) == 0 );
     }
-    int last = ( total + 1167 ) / 1168 - 1;
-    craft_fragment( &v->craft, kind, channel, id, order, hostile_data, total,
-                    test_random_below( 3 ) ? last : test_random_below( last + 2 ) );
+    if ( kind != 5 ) {
+        int last = ( total + 1167 ) / 1168 - 1;
+        craft_fragment( &v->craft, kind, channel, id, order, hostile_data, total,
+                        test_random_below( 3 ) ? last : test_random_below( last + 2 ) );
+        return;
+    }
+    uint32_t bytes = (uint32_t) total, last = bytes ? ( bytes - 1 ) / 1168 : 0, index;
+    index =
+        test_random_below( 3 ) ? last : (uint32_t) test_random_below( 4 ) + (uint32_t) test_random_below( 2 ) * 4094;
+    uint64_t rest = index <= last ? bytes - (uint64_t) index * 1168 : 0;
+    craft_head( &v->craft, 5 | 8, channel, id, order );
+    put( &v->craft.at, bytes, 4 );
+    craft_varint( &v->craft, index );
+    put_bytes( &v->craft.at, hostile_data, rest < 1168 ? (size_t) rest : 1168 );
+}
+
+/* Of streams and of what is no stream, of what is here, was or will be. */
+static void hostile_cancel_fragments( struct victim_t * v )
+{
+    put( &v->craft.at, 0x2f, 1 );
+    put( &v->craft.at, (uint64_t) hostile_transfer( v ), 2 );
+    put( &v->craft.at, test_random_below( 2 ) ? 0 : 1170 + (uint64_t) test_random_below( 3000 ), 4 );
+}
+
+static void hostile_refuse( struct victim_t * v )
+{
+    put( &v->craft.at, 0x37, 1 );
+    put( &v->craft.at, (uint64_t) ( v->m->next_generations[0] - 1 - test_random_below( 3 ) ) * 16 + (uint64_t) test_random_below( 3 ), 2 );
 }
 
 static void hostile_cancel( struct victim_t * v )
@@ -247,8 +324,12 @@ static void hostile_packet( struct victim_t * v )
             hostile_message( v );
         else if ( what < 16 )
             hostile_fragment( v );
-        else if ( what < 18 )
+        else if ( what < 17 )
             hostile_cancel( v );
+        else if ( what < 18 && test_random_below( 2 ) )
+            hostile_cancel_fragments( v );
+        else if ( what < 18 )
+            hostile_refuse( v );
         else
             hostile_control( v );
         if ( craft_bytes( &v->craft ) > NETCODE_MAX_PACKET_SIZE ) {
@@ -272,6 +353,18 @@ static void victim_live( struct victim_t * v )
     message.receipt = (uint64_t) test_random_below( 2 );
     if ( test_random_below( 3 ) == 0 )
         netcode_messages_send_message( v->m, &message );
+    if ( test_random_below( 6 ) == 0 && v->m->accept_stream_function ) {
+        static const uint32_t sizes[] = { 0, 1, 5000, UINT32_MAX };
+        struct netcode_messages_stream_t stream;
+        memset( &stream, 0, sizeof( stream ) );
+        stream.bytes = sizes[test_random_below( 4 )];
+        stream.context = (void *) (uintptr_t) &sizes[3];
+        stream.receipt = 2 + (uint64_t) test_random_below( 3 );
+        stream.read_function = hostile_read;
+        netcode_messages_send_stream( v->m, &stream );
+        if ( test_random_below( 2 ) )
+            netcode_messages_cancel_stream( v->m, 2 + (uint64_t) test_random_below( 3 ) );
+    }
     while ( netcode_messages_event( v->m, &event ) && event.type != NETCODE_MESSAGES_EVENT_BROKEN )
         ;
     if ( test_random_below( 4 ) == 0 )
@@ -301,10 +394,13 @@ static void victim_recovers( struct victim_t * v )
 
 TEST( messages_hostile_peer )
 {
-    int taken = 0, refused = 0;
+    int taken = 0, refused = 0, streams = 0;
+    hostile_refused = 0;
     for ( int round = 0; round < 20; round++ ) {
         struct victim_t v;
         struct netcode_messages_config_t config = *small_config();
+        config.accept_stream_function = hostile_accept;
+        hostile_begun = hostile_ended = 0;
         config.max_retries = round % 3 == 0 ? 2 : 0;
         victim_open( &v, &config );
         for ( int i = 0; i < 600; i++ ) {
@@ -317,10 +413,14 @@ TEST( messages_hostile_peer )
         taken += v.taken;
         refused += v.refused;
         victim_recovers( &v );
+        CHECK_EQ( hostile_begun, hostile_ended );
+        streams += hostile_begun;
         victim_close( &v );
     }
     CHECK_GT( taken, 1000 );
     CHECK_GT( refused, 1000 );
+    CHECK_GT( streams, 50 );
+    CHECK_GT( hostile_refused, 20 );
 }
 
 /* A valid header, and noise behind it. */

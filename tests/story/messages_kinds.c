@@ -1,4 +1,4 @@
-/*  Story: kinds of messages. A model of the eight delivery kinds, over bad links and wrapping counters; the table of what can not
+/*  Story: kinds of messages. A model of the eight delivery kinds and of streams, over bad links and wrapping counters; the table of what can not
     work in the sources that the room was made from, a test for each row; flow control, giving up, time to live, priorities, resets;
     clients and a server that talk in messages. Run: runner messages_kinds.c
     MESSAGES_SEEDS=100 MESSAGES_COUNT=10000 runner messages_kinds_model: so many links, so many messages each way. */
@@ -11,6 +11,7 @@ enum { MODEL_CHANNELS = 6, MODEL_LARGE = 65536, MODEL_NONE = -1, MODEL_NAMELESS 
 
 struct model_item_t {
     int bytes, next; /* the next ordered one of its channel */
+    int written;     /* of a stream */
     uint8_t kind, channel, seen, on_wire, outcome, spurious;
 };
 
@@ -33,7 +34,7 @@ struct model_t {
 
 static int model_wire_kind( int kind )
 {
-    static const int kinds[] = { 0, 1, 2, 3, 4, 0, 2, 3 };
+    static const int kinds[] = { 0, 1, 2, 3, 4, 0, 2, 3, NC_KIND_STREAM };
     return kinds[kind];
 }
 
@@ -51,6 +52,71 @@ static void model_fill( uint8_t * data, int index, int bytes )
         put( &at, (uint64_t) index, 4 );
     else
         memset( data, index & 0xff, (size_t) bytes );
+}
+
+/* Every eleventh stream is refused when it begins. */
+static int model_is_refused( const struct model_item_t * item, int index )
+{
+    return item->kind == NETCODE_MESSAGE_STREAM && index % 11 == 5;
+}
+
+static uint8_t model_stream_byte( const struct model_item_t * item, uint32_t offset )
+{
+    return (uint8_t) ( offset * 7 + offset / 256 + (uint32_t) item->bytes );
+}
+
+static void model_stream_read( void * context, uint32_t offset, uint8_t * data, int bytes )
+{
+    const struct model_item_t * item = (const struct model_item_t *) context;
+    CHECK( item->outcome == 0 && bytes > 0 );
+    CHECK_LE( offset + (uint32_t) bytes, (uint32_t) item->bytes );
+    for ( uint32_t i = 0; i < (uint32_t) bytes; i++ )
+        data[i] = model_stream_byte( item, offset + i );
+}
+
+static int model_stream_write( void * context, uint32_t offset, const uint8_t * data, int bytes )
+{
+    struct model_item_t * item = (struct model_item_t *) context;
+    CHECK( item->seen == 0 );
+    REQUIRE( offset + (uint32_t) bytes <= (uint32_t) item->bytes );
+    for ( uint32_t i = 0; i < (uint32_t) bytes; i++ )
+        if ( data[i] != model_stream_byte( item, offset + i ) )
+            CHECK_EQ( data[i], model_stream_byte( item, offset + i ) );
+    item->written += bytes;
+    return 1;
+}
+
+static void model_stream_end( void * context, int complete )
+{
+    struct model_item_t * item = (struct model_item_t *) context;
+    CHECK( complete && item->seen++ == 0 );
+    CHECK_EQ( item->written, item->bytes );
+}
+
+static int model_stream_accept( void * context, struct netcode_messages_stream_t * stream )
+{
+    struct model_way_t * way = (struct model_way_t *) context;
+    REQUIRE( stream->tag < (uint32_t) way->count );
+    struct model_item_t * item = &way->items[stream->tag];
+    CHECK( item->kind == NETCODE_MESSAGE_STREAM && stream->bytes == (uint32_t) item->bytes );
+    CHECK( stream->channel == item->channel && item->on_wire++ == 0 );
+    stream->context = item;
+    stream->write_function = model_stream_write;
+    stream->end_function = model_stream_end;
+    return !model_is_refused( item, (int) stream->tag );
+}
+
+static int model_send_stream( struct model_t * o, int from, struct model_item_t * item )
+{
+    struct netcode_messages_stream_t stream;
+    memset( &stream, 0, sizeof( stream ) );
+    stream.channel = item->channel;
+    stream.bytes = (uint32_t) item->bytes;
+    stream.tag = (uint32_t) o->ways[from].count;
+    stream.receipt = (uint64_t) o->ways[from].count + 1;
+    stream.context = item;
+    stream.read_function = model_stream_read;
+    return netcode_messages_send_stream( o->link.ends[from], &stream );
 }
 
 /* What is unreliable is in one packet, and never in another. */
@@ -87,6 +153,8 @@ static void model_open( struct model_t * o, const struct netcode_messages_config
         o->link.ways[i].jitter = 0.03;
         o->link.ways[i].doubles = 0.05;
         way->items = (struct model_item_t *) calloc( (size_t) limit, sizeof( *way->items ) );
+        o->link.ends[!i]->accept_stream_function = model_stream_accept;
+        o->link.ends[!i]->accept_stream_context = way;
         for ( int k = 0; k < MODEL_CHANNELS; k++ )
             way->expected[k] = way->last[k] = way->newest[k][0] = way->newest[k][1] = way->final[k] = MODEL_NONE;
     }
@@ -138,17 +206,18 @@ static void model_send( struct model_t * o, int from )
         return;
     memset( &item, 0, sizeof( item ) );
     memset( &message, 0, sizeof( message ) );
-    message.kind = item.kind = (uint8_t) test_random_below( NETCODE_MESSAGE_KINDS );
+    message.kind = item.kind = (uint8_t) test_random_below( NETCODE_MESSAGE_KINDS + 1 );
     message.channel = item.channel = (uint8_t) test_random_below( MODEL_CHANNELS );
     message.bytes = item.bytes = model_size( item.kind );
     message.data = o->data;
     message.receipt = model_is_told( item.kind ) ? (uint64_t) way->count + 1 : 0;
     model_fill( o->data, way->count, item.bytes );
-    int answer = netcode_messages_send_message( o->link.ends[from], &message );
+    way->items[way->count] = item;
+    int answer = item.kind == NETCODE_MESSAGE_STREAM ? model_send_stream( o, from, &way->items[way->count] )
+                                                     : netcode_messages_send_message( o->link.ends[from], &message );
     CHECK( answer == NETCODE_OK || answer == NETCODE_MESSAGES_FULL );
     if ( answer != NETCODE_OK )
         return;
-    way->items[way->count] = item;
     way->sent_bytes += item.bytes;
     model_note( way, way->count++ );
 }
@@ -214,7 +283,8 @@ static void model_events( struct model_t * o, int end )
         item->outcome = (uint8_t) event.type;
         way->told++;
         if ( event.type == NETCODE_MESSAGES_EVENT_LOST )
-            CHECK_EQ( model_wire_kind( item->kind ), NETCODE_MESSAGE_UNRELIABLE );
+            CHECK( model_wire_kind( item->kind ) == NETCODE_MESSAGE_UNRELIABLE ||
+                   model_is_refused( item, (int) event.receipt - 1 ) );
         else
             CHECK_EQ( event.type, NETCODE_MESSAGES_EVENT_ACKED );
     }
@@ -241,10 +311,15 @@ static void model_judge_item( const struct model_way_t * way, const struct model
     if ( !model_is_told( item->kind ) )
         return;
     CHECK_NE( item->outcome, 0 );
+    if ( model_is_refused( item, (int) ( item - way->items ) ) ) {
+        CHECK( item->outcome == NETCODE_MESSAGES_EVENT_LOST && item->on_wire == 1 && item->seen == 0 );
+        return;
+    }
     CHECK( item->outcome == NETCODE_MESSAGES_EVENT_ACKED || !nc_kind_is_reliable( kind ) );
+    if ( kind == NC_KIND_STREAM )
+        CHECK_EQ( item->seen, 1 );
     if ( ( item->outcome == NETCODE_MESSAGES_EVENT_ACKED || item->spurious ) && item->bytes >= 4 && !unstored )
         CHECK_EQ( item->seen, 1 ); /* an ack is the truth */
-    (void) way;
 }
 
 static void model_judge( struct model_t * o )

@@ -8,7 +8,7 @@ struct stream_end_t {
     const uint8_t * source;
     uint8_t *copy, *times; /* what was written, and how often each byte was */
     uint32_t bytes, tag, written, reads;
-    int channel, begun, ended, complete, refuse, stop_after;
+    int channel, begun, ended, complete, refuse, stop_after, no_write;
 };
 
 struct streams_t {
@@ -55,7 +55,7 @@ static int stream_accept( void * context, struct netcode_messages_stream_t * str
     CHECK( stream->bytes == end->bytes && stream->channel == end->channel );
     CHECK( !stream->read_function && !stream->write_function && !stream->end_function && !stream->context );
     stream->context = end;
-    stream->write_function = stream_write;
+    stream->write_function = end->no_write ? NULL : stream_write;
     stream->end_function = stream_end;
     return !end->refuse;
 }
@@ -168,7 +168,7 @@ TEST( messages_streams_over_a_bad_link )
     many packets are lost, and never ACKED. */
 TEST( messages_streams_are_refused )
 {
-    for ( int way = 0; way < 4; way++ )
+    for ( int way = 0; way < 5; way++ )
         for ( uint32_t bytes = 1; bytes <= 30000; bytes += 29999 ) {
             struct netcode_messages_config_t config = stream_config();
             struct stream_told_t told;
@@ -179,6 +179,7 @@ TEST( messages_streams_are_refused )
             struct netcode_messages_stream_t stream = stream_of( 2, 1, bytes );
             streams.ends[2].refuse = way == 1;
             streams.ends[2].stop_after = way == 2 ? 1 : way == 3 ? 7 : 0;
+            streams.ends[2].no_write = way == 4;
             if ( way == 0 )
                 link.ends[1]->accept_stream_function = NULL;
             CHECK_EQ( netcode_messages_send_stream( link.ends[0], &stream ), NETCODE_OK );
@@ -189,7 +190,7 @@ TEST( messages_streams_are_refused )
             int passes = way == 3 && bytes == 1; /* it is over before the seventh write */
             CHECK_EQ( told.last[2], passes ? NETCODE_MESSAGES_EVENT_ACKED : NETCODE_MESSAGES_EVENT_LOST );
             CHECK_EQ( streams.ends[2].begun, way > 0 );
-            CHECK_EQ( streams.ends[2].ended, way > 1 );
+            CHECK_EQ( streams.ends[2].ended, way == 2 || way == 3 );
             CHECK_EQ( streams.ends[2].complete, passes );
             CHECK( link.ends[0]->out.used == 0 && link.ends[1]->in.used == 0 );
             CHECK_EQ( link.ends[1]->refused, 0 ); /* the sender is known to know */
@@ -197,6 +198,35 @@ TEST( messages_streams_are_refused )
             CHECK_EQ( link.ends[0]->credit_spent, link.ends[1]->credit_received );
             link_close( &link );
         }
+}
+
+/* A later fragment with another tag, length, channel or kind is none of the stream's; the stream goes on. */
+TEST( messages_streams_that_disagree )
+{
+    static const struct {
+        int kind, channel, tag, bytes, reason;
+    } later[] = { { 5, 0, 2, 3000, NETCODE_MESSAGES_DROP_FRAGMENT },
+                  { 5, 0, 1, 3001, NETCODE_MESSAGES_DROP_FRAGMENT },
+                  { 5, 1, 1, 3000, NETCODE_MESSAGES_DROP_FRAGMENT },
+                  { 2, 0, 1, 3000, NETCODE_MESSAGES_DROP_FRAGMENT },
+                  { 5, 0, 1, 3000, NETCODE_MESSAGES_DROP_NONE } };
+    struct netcode_messages_config_t config = stream_config();
+    struct netcode_messages_t * m = netcode_messages_create( &config, 0.0 );
+    struct craft_t craft;
+    stream_of( 1, 0, 3000 );
+    craft_begin( &craft, 0, -1, 0 );
+    craft_fragment( &craft, 5, 0, 0, 1, streams.ends[1].source, 3000, 2 );
+    CHECK_EQ( craft_give( &craft, m ), NETCODE_MESSAGES_DROP_NONE );
+    for ( int i = 0; i < 5; i++ ) {
+        craft_begin( &craft, 1 + i, -1, 0 );
+        craft_fragment( &craft, later[i].kind, later[i].channel, 0, later[i].tag, streams.ends[1].source,
+                        later[i].bytes, 0 );
+        CHECK_EQ( craft_give( &craft, m ), later[i].reason );
+        CHECK_EQ( streams.ends[1].written, i < 4 ? 664 : 664 + 1168 );
+        messages_check( m );
+    }
+    netcode_messages_destroy( m );
+    CHECK( streams.ends[1].ended && !streams.ends[1].complete );
 }
 
 /* Cancelled while it waits, and while it is sent: LOST here, an end that is not complete there, and all room is free again. */
