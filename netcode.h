@@ -13476,6 +13476,8 @@ NETCODE_API int netcode_messages_cancel_stream( struct netcode_messages_t * mess
 {
     NC_CHECK( messages != NULL && !messages->is_busy, NETCODE_ERROR );
     nc_messages_check( messages );
+    if ( messages->broken )
+        return NETCODE_ERROR;
     int found = nc_messages_cancel_in( messages, &messages->bulk, receipt );
     for ( int i = 0; i < messages->channel_count; i++ )
         found |= nc_messages_cancel_in( messages, &messages->channels[i].queues[1], receipt );

@@ -228,7 +228,8 @@ static void hostile_message( struct victim_t * v )
 static int hostile_transfer( const struct victim_t * v )
 {
     int entry = test_random_below( 16 );
-    return ( v->m->generations[entry] * 16 + entry + 16 * ( hostile_near( 0, 2 ) ) ) & 0xffff;
+    int ahead = test_random_below( 4 ) ? v->m->partial[entry] == 0 : hostile_near( 0, 2 );
+    return ( v->m->generations[entry] * 16 + entry + 16 * ahead ) & 0xffff;
 }
 
 static void hostile_fragment( struct victim_t * v )
@@ -237,9 +238,8 @@ static void hostile_fragment( struct victim_t * v )
     static const uint32_t streams[] = { 0, 1, 1168, 1169, 3000, 60000, 0x80000000u, UINT32_MAX };
     const uint32_t place = v->m->partial[test_random_below( NC_MESSAGES_TRANSFERS )];
     int kind = 2 + test_random_below( 4 ), channel = test_random_below( 4 ), order = hostile_order( v, channel );
-    int id = hostile_transfer( v ),
-        total = kind == 5 ? (int) streams[test_random_below( 8 )]
-                          : totals[test_random_below( test_random_below( 9 ) ? 5 : 7 )];
+    int id = hostile_transfer( v ), total = kind == 5 ? (int) streams[test_random_below( 8 )]
+                                                      : totals[test_random_below( test_random_below( 9 ) ? 5 : 7 )];
     if ( place && test_random_below( 4 ) ) { /* as one that is here, or almost */
         nc_arrived_t * arrived = nc_arrived_at( v->m, place );
         id = (int) arrived->id;
@@ -275,7 +275,9 @@ static void hostile_cancel_fragments( struct victim_t * v )
 static void hostile_refuse( struct victim_t * v )
 {
     put( &v->craft.at, 0x37, 1 );
-    put( &v->craft.at, (uint64_t) ( v->m->next_generations[0] - 1 - test_random_below( 3 ) ) * 16 + (uint64_t) test_random_below( 3 ), 2 );
+    put( &v->craft.at,
+         (uint64_t) ( v->m->next_generations[0] - 1 - test_random_below( 3 ) ) * 16 + (uint64_t) test_random_below( 3 ),
+         2 );
 }
 
 static void hostile_cancel( struct victim_t * v )

@@ -456,5 +456,6 @@ TEST( messages_streams_that_can_not_be )
     CHECK_EQ( count, 13 ); /* each keeps a byte for 4,096 fragments */
     m->broken = NC_MESSAGES_BROKEN_REPORTED;
     CHECK_EQ( netcode_messages_send_stream( m, &stream ), NETCODE_MESSAGES_BROKEN );
+    CHECK_EQ( netcode_messages_cancel_stream( m, 101 ), NETCODE_ERROR ); /* nothing would come of it */
     netcode_messages_destroy( m );
 }
