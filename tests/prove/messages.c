@@ -122,6 +122,7 @@ void prove_messages_number_round_trip( void )
 static uint32_t
     varints[2 * NC_MESSAGES_RANGES]; /* those that were read, and whether the reader had failed behind each */
 static int varint_failed[2 * NC_MESSAGES_RANGES], varint_count;
+static const uint8_t * varint_end; /* where the last ended */
 
 /* Where one stands for the reader of varints: all that prove_messages_varint allows. */
 uint32_t answer_varint( nc_source_t * source )
@@ -130,6 +131,7 @@ uint32_t answer_varint( nc_source_t * source )
     size_t bytes = any_size_up_to( 4 );
     GIVEN( bytes <= rest_of( source ) );
     source->at += bytes;
+    varint_end = source->at;
     source->failed |= any_int() != 0;
     GIVEN( bytes > 0 || source->failed );
     if ( varint_count < 2 * NC_MESSAGES_RANGES ) {
@@ -213,28 +215,36 @@ int answer_ranges( nc_source_t * source, nc_acks_t * acks )
 static void claim_control( const nc_frame_t * frame )
 {
     CLAIM( frame->type == NC_FRAME_ACK_RANGES || frame->type == NC_FRAME_PING || frame->type == NC_FRAME_PONG ||
-           frame->type == NC_FRAME_LIMIT || frame->type == NC_FRAME_CANCEL );
-    if ( frame->type == NC_FRAME_LIMIT || frame->type == NC_FRAME_CANCEL )
+           frame->type == NC_FRAME_LIMIT || frame->type == NC_FRAME_CANCEL ||
+           frame->type == NC_FRAME_CANCEL_FRAGMENTS || frame->type == NC_FRAME_REFUSE );
+    CLAIM( frame->id <= 0xffff );
+    if ( frame->type == NC_FRAME_LIMIT )
         CLAIM( frame->bytes < 1u << 28 );
+    else if ( frame->type == NC_FRAME_CANCEL )
+        CLAIM( frame->bytes <= 1180 );
+    else if ( frame->type == NC_FRAME_CANCEL_FRAGMENTS )
+        CLAIM( frame->bytes == 0 || frame->bytes > 1180 );
 }
 
 /* What the format says of a message's first byte, and what follows from the rest. */
 static void claim_message( const nc_frame_t * frame, uint8_t first, const nc_source_t * after )
 {
-    CLAIM( frame->kind == ( first & 7 ) && frame->kind <= 4 && first < 0x40 );
+    CLAIM( frame->kind == ( first & 7 ) && frame->kind <= 5 && first < 0x40 );
     CLAIM( ( frame->type == -2 ) == ( first >> 3 & 1 ) );
     CLAIM( first & 0x10 ? frame->channel >= 1 && frame->channel <= 255 : frame->channel == 0 );
-    CLAIM( frame->id <= 0xffff && frame->order <= 0xffff );
+    CLAIM( frame->id <= 0xffff && ( frame->kind == 5 || frame->order <= 0xffff ) );
     CLAIM( frame->kind >= 2 || frame->id == 0 );
     CLAIM( frame->data + frame->data_bytes == after->at );
     if ( frame->type == -1 ) {
         CLAIM( frame->bytes == frame->data_bytes && frame->bytes <= 1180 && ( frame->kind == 3 || frame->order == 0 ) );
-        CLAIM( !( first & 0x20 ) || after->at == after->end );
+        CLAIM( frame->kind <= 4 && ( !( first & 0x20 ) || after->at == after->end ) );
         return;
     }
-    CLAIM( frame->kind >= 2 && !( first & 0x20 ) && frame->bytes < 1u << 28 && frame->data_bytes <= 1024 );
-    if ( frame->bytes > 1180 && frame->index < ( frame->bytes + 1023 ) / 1024 )
-        CLAIM( frame->data_bytes >= 1 && frame->index * 1024 + frame->data_bytes <= frame->bytes );
+    CLAIM( frame->kind >= 2 && !( first & 0x20 ) && frame->index < 1u << 28 && frame->data_bytes <= 1168 );
+    if ( frame->index < nc_fragments_of( frame->kind, frame->bytes ) )
+        CLAIM( (uint64_t) frame->index * 1168 + frame->data_bytes <= frame->bytes );
+    else
+        CLAIM( frame->data_bytes == 0 );
 }
 
 /*  Whatever it is, a frame is read within the packet, and never less than a byte of it. A fragment of a message that has no
@@ -256,14 +266,89 @@ void prove_messages_read_frame( void )
         claim_message( &frame, before.at[0], &source );
 }
 
+/* A fragment's head, from both sides: it is taken exactly if the format allows it, and each field is what stands there. */
+void prove_messages_read_fragment( void )
+{
+    nc_source_t source = any_beginning( MOST ), before = source;
+    nc_acks_t acks;
+    nc_frame_t frame;
+    GIVEN( rest_of( &before ) > 0 && before.at[0] < 0x40 && before.at[0] & 8 && ( before.at[0] & 7 ) <= 5 );
+    uint8_t first = before.at[0], kind = first & 7;
+    size_t channel = first >> 4 & 1, order = kind == 5 ? 4 : kind >= 3 ? 2 : 0, head = 1 + channel + 2 + order + 4;
+    nc_frame_read( &source, &frame, &acks );
+    if ( kind < 2 || first & 0x20 || rest_of( &before ) < head || ( channel && before.at[1] == 0 ) ) {
+        CLAIM( source.failed );
+        return;
+    }
+    const uint8_t * at = before.at + 1 + channel;
+    uint64_t total = low_bytes( at + 2 + order, 4 ), offset = (uint64_t) varints[0] * 1168;
+    uint64_t rest = offset <= total && ( total > 1180 || kind == 5 ) ? total - offset : 0;
+    uint64_t bytes = rest < 1168 ? rest : 1168;
+    CLAIM( varint_count == 1 );
+    CLAIM( ( source.failed != 0 ) == ( varint_failed[0] || bytes > (size_t) ( before.end - varint_end ) ) );
+    if ( source.failed )
+        return;
+    CLAIM( frame.type == -2 && frame.kind == kind && frame.channel == ( channel ? before.at[1] : 0 ) );
+    CLAIM( frame.id == low_bytes( at, 2 ) && frame.order == low_bytes( at + 2, order ) );
+    CLAIM( frame.bytes == total && frame.index == varints[0] );
+    CLAIM( frame.data_bytes == bytes && frame.data == varint_end && source.at == varint_end + bytes );
+}
+
+static int any_reliable_kind( void )
+{
+    return (int) ( 2 + any_below( 4 ) );
+}
+
+/* In 64 bits, so that nothing wraps unseen. */
 void prove_messages_fragments( void )
 {
-    uint32_t total = any_below( NETCODE_MESSAGES_MAX_BYTES + 1 ), count = nc_fragments_of( total ), index = any_u32();
-    CLAIM( ( count == 0 ) == ( total <= 1180 ) );
+    int kind = any_reliable_kind();
+    uint32_t total = any_u32(), count = nc_fragments_of( kind, total ), index = any_u32();
+    CLAIM( ( count == 0 ) == ( kind != NC_KIND_STREAM && total <= 1180 ) );
     GIVEN( index < count );
-    uint32_t bytes = nc_fragment_bytes( total, index );
-    CLAIM( bytes >= 1 && index * 1024 + bytes <= total );
-    CLAIM( index + 1 < count ? bytes == 1024 : index * 1024 + bytes == total );
+    uint64_t offset = (uint64_t) index * 1168, bytes = nc_fragment_bytes( total, index );
+    CLAIM( index * NETCODE_MESSAGES_FRAGMENT_BYTES == offset );
+    CLAIM( ( bytes >= 1 || ( total == 0 && count == 1 ) ) && offset + bytes <= total );
+    CLAIM( index + 1 < count ? bytes == 1168 : offset + bytes == total );
+}
+
+/* The bits of fragments that may be in flight together are within the message's block, behind its data, and apart. */
+void prove_messages_arrived_ring( void )
+{
+    int kind = any_reliable_kind();
+    uint32_t bytes = any_u32(), fragments = nc_fragments_of( kind, bytes ), index = any_u32(), other = any_u32();
+    GIVEN( kind == NC_KIND_STREAM || bytes <= NETCODE_MESSAGES_MAX_BYTES );
+    GIVEN( index < fragments && other < index && index - other < NC_MESSAGES_FRAGMENTS );
+    uint32_t size = nc_arrived_bytes( kind, bytes ), data = kind == NC_KIND_STREAM ? sizeof( nc_stream_t ) : bytes;
+    uint8_t * block = any_bytes( size );
+    nc_arrived_t * arrived = (nc_arrived_t *) (void *) block;
+    arrived->kind = (uint8_t) kind;
+    arrived->bytes = bytes;
+    size_t at = (size_t) ( nc_arrived_bits( arrived, index ) - block ),
+           beside = (size_t) ( nc_arrived_bits( arrived, other ) - block );
+    CLAIM( at >= sizeof( nc_arrived_t ) + data && at < size && beside >= sizeof( nc_arrived_t ) + data &&
+           beside < size );
+    CLAIM( at != beside || index % 8 != other % 8 );
+}
+
+/* The same of what a sender knows of its fragments. */
+void prove_messages_state_ring( void )
+{
+    int kind = any_reliable_kind();
+    uint32_t bytes = any_u32(), fragments = nc_fragments_of( kind, bytes ), index = any_u32(), other = any_u32();
+    uint32_t data = kind == NC_KIND_STREAM ? sizeof( netcode_messages_stream_t ) : bytes;
+    GIVEN( kind == NC_KIND_STREAM || bytes <= NETCODE_MESSAGES_MAX_BYTES );
+    GIVEN( index < fragments && other < index && index - other < NC_MESSAGES_FRAGMENTS );
+    size_t size = sizeof( nc_message_t ) + data + nc_fragments_in_flight( fragments );
+    uint8_t * block = any_bytes( size );
+    nc_message_t * message = (nc_message_t *) (void *) block;
+    message->wire = (uint8_t) kind;
+    message->bytes = bytes;
+    size_t at = (size_t) ( nc_message_state( message, index ) - block ),
+           beside = (size_t) ( nc_message_state( message, other ) - block );
+    CLAIM( at >= sizeof( nc_message_t ) + data && at < size && beside >= sizeof( nc_message_t ) + data &&
+           beside < size );
+    CLAIM( at != beside );
 }
 
 /* ---- numbers ---- */
@@ -379,7 +464,11 @@ void prove_messages_acks( void )
 /* What the format says of a header, in the order in which it is judged. */
 static int expected_verdict( const uint8_t * data, size_t bytes, const struct netcode_messages_t * messages )
 {
-    if ( bytes < 9 || ( data[0] & 0x8f ) != 1 || ( data[0] & 0x20 && ( bytes < 11 || !( data[0] & 0x10 ) ) ) ||
+    if ( bytes < 9 || ( data[0] & 0x20 && bytes < 11 ) )
+        return NETCODE_MESSAGES_DROP_HEADER;
+    if ( ( data[0] & 0x0f ) != 2 )
+        return NETCODE_MESSAGES_DROP_VERSION;
+    if ( data[0] & 0x80 || ( data[0] & 0x20 && !( data[0] & 0x10 ) ) ||
          ( !( data[0] & 0x10 ) && ( low_bytes( data + 3, 4 ) | low_bytes( data + 5, 4 ) ) ) )
         return NETCODE_MESSAGES_DROP_HEADER;
     int64_t number = nc_messages_near( messages->newest_received, low_bytes( data + 1, 2 ) );

@@ -1,10 +1,11 @@
 /*  Proofs of the messages' writers of frames: what a packet is said to have room for is written within it, and read back
-    as what it was. A packet is here what is left of it. Run: tests/prove/run.sh messages_build */
+    as what it was; and what a packet in flight with a fragment is found by. A packet is here what is left of it. Run:
+    tests/prove/run.sh messages_build */
 
 #define NETCODE_MESSAGES
 #include "prove.h"
 
-enum { PLACE = 16, DATA = 8 };
+enum { PLACE = 16, DATA = 8, FRAGMENT_PACKET = 1200 };
 
 static struct {
     uint8_t front[PLACE];
@@ -29,15 +30,18 @@ static nc_message_t * any_message( uint32_t most )
 {
     nc_message_t * message = &block.message;
     messages.out.base = (uint8_t *) &block;
-    message->bytes = any_below( most + 1 );
-    message->fragments = nc_fragments_of( message->bytes );
+    message->bytes = any_u32();
+    GIVEN( message->bytes <= most );
     message->channel = (uint8_t) any_below( NETCODE_MESSAGES_CHANNELS );
-    message->kind = (uint8_t) any_below( NETCODE_MESSAGE_KINDS );
+    message->kind = (uint8_t) any_below( NETCODE_MESSAGE_STREAM + 1 );
     message->id = any_u16();
-    message->order = any_u16();
+    message->order = any_u32();
     message->receipt = any_u64();
     message->carrier_count = (uint8_t) any_below( NC_MESSAGES_CARRIERS + 1 );
     message->wire = (uint8_t) nc_kind_on_wire( message->kind );
+    message->fragments = nc_fragments_of( message->wire, message->bytes );
+    GIVEN( message->wire == NC_KIND_STREAM || message->bytes <= NETCODE_MESSAGES_MAX_BYTES );
+    GIVEN( !message->fragments || nc_kind_is_reliable( message->wire ) );
     message->head_bytes = (uint8_t) nc_message_head_bytes( message );
     messages.next_number = any_u64();
     return message;
@@ -77,6 +81,7 @@ void prove_messages_build_message( void )
     uint32_t probe = any_below( DATA );
     int kind = nc_kind_on_wire( message->kind ), held = message->carrier_count,
         remember = nc_kind_is_reliable( kind ) || nc_message_wants_report( message );
+    GIVEN( kind != NC_KIND_STREAM );
     nc_message_write_head( message );
     GIVEN( nc_build_fits( &build, message ) );
     nc_build_message( &messages, &build, PLACE, remember );
@@ -86,7 +91,7 @@ void prove_messages_build_message( void )
     CLAIM( build.start + build.last_head_bytes + message->bytes == build.at );
     nc_frame_t frame = read_back();
     CLAIM( frame.type == -1 && frame.kind == kind && frame.channel == message->channel );
-    CLAIM( frame.id == ( kind >= 2 ? message->id : 0 ) && frame.order == ( kind == 3 ? message->order : 0 ) );
+    CLAIM( frame.id == ( kind >= 2 ? message->id : 0 ) && frame.order == ( kind == 3 ? message->order & 0xffff : 0 ) );
     CLAIM( frame.bytes == message->bytes && frame.data_bytes == message->bytes );
     CLAIM( probe >= message->bytes || frame.data[probe] == block.data[probe] );
 }
@@ -94,12 +99,114 @@ void prove_messages_build_message( void )
 void prove_messages_build_cancel( void )
 {
     any_build( 7 );
-    nc_message_t * message = any_message( NETCODE_MESSAGES_MAX_BYTES );
+    nc_message_t * message = any_message( UINT32_MAX );
+    int is_stream = message->wire == NC_KIND_STREAM, in_fragments = is_stream || message->bytes > 1180;
     GIVEN( nc_build_has_room( &build, 7 ) );
     nc_build_cancel( &messages, &build, PLACE );
     CLAIM( build.at <= build.end );
     nc_frame_t frame = read_back();
-    CLAIM( frame.type == NC_FRAME_CANCEL && frame.id == message->id && frame.bytes == message->bytes );
+    CLAIM( frame.type == ( in_fragments ? NC_FRAME_CANCEL_FRAGMENTS : NC_FRAME_CANCEL ) && frame.id == message->id );
+    CLAIM( frame.bytes == ( is_stream ? 0 : message->bytes ) );
+}
+
+/* A refused id, and no other. */
+void prove_messages_build_refusals( void )
+{
+    static uint8_t packet[3 * NC_MESSAGES_TRANSFER_IDS];
+    uint32_t newest = any_u16(), below = any_below( NC_MESSAGES_TRANSFER_IDS );
+    GIVEN( below <= newest );
+    messages.newest_transfer = newest;
+    messages.refused_ids = (uint64_t) 1 << ( newest - below ) % 64;
+    build.start = build.at = packet;
+    nc_build_refusals( &messages, &build );
+    CLAIM( build.at == packet + 3 );
+    nc_frame_t frame = read_back();
+    CLAIM( frame.type == NC_FRAME_REFUSE && frame.id == newest - below );
+}
+
+/* ---- fragments ---- */
+
+static struct {
+    uint8_t front[PLACE];
+    nc_message_t message;
+    netcode_messages_stream_t stream;
+    uint8_t states[NC_MESSAGES_FRAGMENTS];
+} transfer;
+
+static uint32_t read_index, read_count;
+
+/* The application's function: it is asked for bytes of the stream alone, and for as many as fit. */
+static void read_stream( void * context, uint32_t offset, uint8_t * data, int bytes )
+{
+    uint64_t total = transfer.message.bytes;
+    CLAIM( context == &transfer && offset == (uint64_t) read_index * 1168 && bytes >= 1 && bytes <= 1168 );
+    CLAIM( (uint64_t) offset + (uint64_t) bytes <= total && ( bytes == 1168 || offset + (uint64_t) bytes == total ) );
+    CLAIM( data + bytes <= build.end );
+    data[0] = data[bytes - 1] = 0x5a;
+    read_count++;
+}
+
+static nc_message_t * any_transfer( void )
+{
+    nc_message_t * message = &transfer.message;
+    messages.out.base = (uint8_t *) &transfer;
+    message->kind = NETCODE_MESSAGE_STREAM;
+    message->wire = NC_KIND_STREAM;
+    message->bytes = any_u32();
+    message->fragments = nc_fragments_of( NC_KIND_STREAM, message->bytes );
+    message->channel = (uint8_t) any_below( NETCODE_MESSAGES_CHANNELS );
+    message->id = any_u16();
+    message->order = any_u32();
+    message->head_bytes = (uint8_t) nc_message_head_bytes( message );
+    transfer.stream.context = &transfer;
+    transfer.stream.read_function = read_stream;
+    return message;
+}
+
+void prove_messages_build_fragment( void )
+{
+    static uint8_t packet[FRAGMENT_PACKET];
+    nc_message_t * message = any_transfer();
+    read_index = any_below( message->fragments );
+    build.start = build.at = packet;
+    build.end = packet + any_size_up_to( FRAGMENT_PACKET );
+    build.tracked = any_int() != 0;
+    GIVEN( nc_build_fits( &build, message ) );
+    nc_build_fragment( &messages, &build, PLACE, read_index );
+    CLAIM( build.at <= build.end && build.tracked && build.holds && build.asks && !build.last );
+    CLAIM( build.flags == NC_SENT_BULK && build.transfer == message->id && build.fragment == (uint16_t) read_index );
+    CLAIM( read_count == ( message->bytes != 0 ) );
+    nc_frame_t frame = read_back();
+    CLAIM( frame.type == -2 && frame.kind == NC_KIND_STREAM && frame.channel == message->channel );
+    CLAIM( frame.id == message->id && frame.order == message->order && frame.bytes == message->bytes );
+    CLAIM( frame.index == read_index && frame.data_bytes == nc_fragment_bytes( message->bytes, read_index ) );
+    CLAIM( message->bytes == 0 || ( frame.data[0] == 0x5a && frame.data[frame.data_bytes - 1] == 0x5a ) );
+}
+
+/*  A packet knows 16 bits of its fragment's index. Exactly those within the window are found, whatever of the others is up
+    to 61440 before it, as far as no packet stays remembered. */
+void prove_messages_sent_fragment( void )
+{
+    nc_message_t * message = any_transfer();
+    nc_sent_t sent;
+    uint32_t true_index = any_u32(), slot = any_below( NC_MESSAGES_TRANSFERS ), place, index;
+    memset( messages.transfers, 0, sizeof( messages.transfers ) );
+    messages.transfers[slot] = PLACE;
+    message->first_fragment = any_below( message->fragments );
+    message->next_fragment = any_u32();
+    GIVEN( message->next_fragment >= message->first_fragment && message->next_fragment <= message->fragments &&
+           message->next_fragment - message->first_fragment <= NC_MESSAGES_FRAGMENTS );
+    GIVEN( true_index < message->next_fragment && (uint64_t) true_index + 61440 >= message->first_fragment );
+    transfer.states[true_index % NC_MESSAGES_FRAGMENTS] = any_u8();
+    sent.bytes = any_u16();
+    sent.transfer = any_u16();
+    sent.fragment = (uint16_t) true_index;
+    uint8_t * state = nc_sent_fragment( &messages, &sent, &place, &index );
+    uint8_t * expected = &transfer.states[true_index % NC_MESSAGES_FRAGMENTS];
+    int is_there = sent.bytes & NC_SENT_BULK && sent.transfer == message->id && true_index >= message->first_fragment &&
+                   !( *expected & NC_FRAGMENT_ACKED );
+    CLAIM( state == ( is_there ? expected : NULL ) );
+    CLAIM( !is_there || ( place == PLACE && index == true_index ) );
 }
 
 void prove_messages_build_control( void )
@@ -112,7 +219,7 @@ void prove_messages_build_control( void )
     messages.pong_due = which == NC_FRAME_PONG;
     messages.pong_value = any_u32();
     messages.now = any_double();
-    messages.max_message_bytes = any_below( NETCODE_MESSAGES_MAX_BYTES + 1 );
+    messages.max_receive_bytes = any_below( NETCODE_MESSAGES_MAX_BYTES + 1 );
     messages.credit_released = any_u32();
     messages.credit_window = any_u32();
     GIVEN( nc_messages_is_time( messages.now ) && nc_build_has_room( &build, 9 ) );
@@ -123,9 +230,22 @@ void prove_messages_build_control( void )
     nc_frame_t frame = read_back();
     CLAIM( frame.type == which );
     if ( which == NC_FRAME_LIMIT )
-        CLAIM( frame.value == messages.credit_granted && frame.bytes == messages.max_message_bytes );
+        CLAIM( frame.value == messages.credit_granted && frame.bytes == messages.max_receive_bytes );
     else
         CLAIM( frame.value == ( which == NC_FRAME_PONG ? messages.pong_value : nc_messages_stamp( &messages ) ) );
+}
+
+/*  What a reliable message costs of the credit is enough for its block, so that what was promised has room. A stream's block
+    may be half a unit larger, for at most 16 streams: that is taken from what is not promised. */
+void prove_messages_cost( void )
+{
+    int kind = (int) ( 2 + any_below( 4 ) );
+    uint32_t bytes = any_u32(), fragments = nc_fragments_of( kind, bytes );
+    GIVEN( kind == NC_KIND_STREAM || bytes <= NETCODE_MESSAGES_MAX_BYTES );
+    uint64_t cost = nc_messages_cost( kind == NC_KIND_STREAM ? 0 : bytes, fragments != 0 );
+    CLAIM( nc_arrived_bytes( kind, bytes ) <= cost );
+    CLAIM( nc_heap_round( nc_arrived_bytes( kind, bytes ) ) <= cost + ( kind == NC_KIND_STREAM ? 16 : 0 ) );
+    CLAIM( 16 * NC_MESSAGES_TRANSFERS <= NC_MESSAGES_LEAST_BUFFER / 4 );
 }
 
 /* The packets under way with a message: the new one is among them, beside three others, and is so until it is settled. */
