@@ -441,24 +441,40 @@
                  twice or late: the core's replay window has dropped those before (REPLAYED in the core's statistics).
     slowness     a slow reader stops the sender: sooner or later it gets FULL. It is not disconnected for that.
     rates        one window for all. It grows while packets do not wait in queues, and shrinks in proportion to their
-                 wait. Losses shrink it only where more are lost than the link loses by itself: 3 %, or what it loses
-                 directly after the window was cut, up to 15 %. The rate is never below least_bytes_per_second. FIXED or
-                 NONE if you know the network. A transfer has what other messages leave of the window. make network
-                 measured, in virtual time and ticks of 60 Hz: 5 MB at 92 % of a link of 1 MB/s, 90 % with 1 % loss;
-                 beside it, a game's messages wait some 20 to 50 ms longer. Two transfers share a link unequally: the
-                 smaller has 40 % in 74 % of the settings, and 6 % at the least. Beside TCP with CUBIC a transfer has
-                 40 % where the queue holds 100 ms; where it holds 10 ms, less than a tick's packets, it has 45 % and
-                 leaves TCP 13 %. window_packets limits the window; by default 1,024 packets: 1.2 MB a round trip.
-                 Unreliable messages wait for the rate only; one that waits longer than its time to live (0.5 s by
-                 default) is dropped and counted.
+                 wait. Losses shrink it only where more are lost than the link loses by itself (3 %, or what it loses
+                 directly after the window was cut, up to 15 %) and than chance explains. The rate is never below
+                 least_bytes_per_second. FIXED or NONE if you know the network. A transfer has what other messages leave
+                 of the window. window_packets limits it; by default 1,024 packets: 1.2 MB a round trip. Unreliable
+                 messages wait for the rate only; one that waits longer than its time to live (0.5 s by default) is
+                 dropped and counted.
+
+    What make network measures, in virtual time and ticks of 60 Hz, the worst of 30 runs: 5 MB at 92 % of a link of 1 MB/s
+    and of 25 ms each way, 90 % with 1 % loss; 55 % of 10 MB/s, where the start takes its time, and 48 % with 1 % loss. The
+    p99 of a game's ordered messages beside it grows by 20 to 50 ms, with losses by 130 ms at worst. Two transfers share a
+    link unequally: each has 40 % in two thirds of the settings, and where a queue holds 50 ms or less one may get next to
+    nothing. Beside TCP with CUBIC a transfer has 36 to 51 % where the queue holds 100 ms; where it holds 10 ms, less than a
+    tick's packets, it has half and leaves TCP 8 %. Losses in bursts, five packets in a row, are its weakness: with 5 % the
+    p99 is 0.8 s, ENet's 0.6. Three other ways to control the window were tried in its place, each written for this and not
+    tuned (ten runs, the worst, before chance was allowed for):
+
+                                                        this one   AIMD that asks the delay   a model like BBR's   COPA
+        48 cells of ordered messages: stalled                  4                         10                    4      0
+        5 MB, 1 MB/s: kB/s                                   938                        941                  941    728
+        5 MB, 10 MB/s, 1 % lost: kB/s                      4,147                      4,565                4,636  4,565
+        5 MB, 1 MB/s, +-10 ms: kB/s                          867                        488                  817    578
+        a game's p99 beside 1 MB/s: ms                        73                        240                  140    206
+        two transfers: each has 40 %, of settings           73 %                       44 %                 53 %   56 %
+        CUBIC beside it, queue of 100 ms: its part          50 %                       13 %                 34 %   59 %
+
     giving up    by default never, until the connection ends: max_retries ends it sooner. An ordered message that is
                  given up breaks the connection (BROKEN), because its channel then has a gap; others are LOST.
     memory       3.5 KiB a connection with 4 channels, and the two buffers, which hold two messages of the largest size
                  and 64 KiB (netcode_messages_memory returns the sum: 1.2 MB by default, 70 KiB at the least); the system
                  provides no pages for unused parts. A side that only sends large messages, or only receives them, says so
-                 with max_send_message_bytes and max_receive_message_bytes, and a buffer may be for one. reset and destroy wipe what was used. Both sides should have
-                 the same channels. Messages that were queued before the other side reported a smaller limit, and exceed
-                 it, are LOST; an ordered one breaks the connection: BROKEN.
+                 with max_send_message_bytes and max_receive_message_bytes, and a buffer may be for one. reset and
+                 destroy wipe what was used. Both sides should have the same channels. Messages that were queued before
+                 the other side reported a smaller limit, and exceed it, are LOST; an ordered one breaks the
+                 connection: BROKEN.
     trust        input from the peer is not trusted: every byte of a packet is checked before any has an effect, and
                  netcode_messages_stats counts what was dropped, by reason. A peer may acknowledge packets that never
                  arrived, to get a higher rate. One packet number in 256 is skipped at random: a peer that acknowledges
@@ -10132,7 +10148,7 @@ NETCODE_API void netcode_server_client_stats( struct netcode_server_t * server, 
         bits 0-2  0 unreliable, 1 unreliable sequenced, 2 reliable, 3 reliable ordered, 4 reliable sequenced, 5 stream
         bit 3     it is a FRAGMENT (2, 3, 4, and always 5)
         bit 4     a byte follows with the channel, 1 to 31; else it is channel 0
-        bit 5     MESSAGE: without a length, the data end with the packet
+        bit 5     MESSAGE: without a length, the data end with the packet; zero in a FRAGMENT
         bits 6-7  zero
 
     followed, in this order, by the fields of the kind:
@@ -10150,14 +10166,15 @@ NETCODE_API void netcode_server_client_stats( struct netcode_server_t * server, 
     An unreliable sequenced message is as new as its packet, a reliable sequenced one as its id. The other frames:
 
         07 ACK_RANGES  count 1 (1 to 16), then for each: numbers skipped (varint), numbers received (varint, not 0),
-                       downwards from ack - 33; no number more than 2047 below ack
+                       downwards from ack - 33; no number more than 2047 below ack. Needs bit 4; once in a packet
         0f PING        4 bytes, to be returned
         17 PONG        4 bytes of a PING
         1f LIMIT       credit 4, the largest message accepted (varint): the sender may begin reliable messages until the
                        sum of their lengths, 80 more for each and 512 more if in fragments, is the credit; modulo 2^32.
-                       A stream's length counts as 0. Before the first LIMIT the credit is 16384
-        27 CANCEL      id 2, length varint: this reliable message, not an ordered one, is not sent any more
-        2f CANCEL_FRAGMENTS  id 2, length 4: the same for one in fragments; for a stream the length is 0
+                       A stream's length counts as 0. Before the first LIMIT the credit is 16384. The largest
+                       message is 1180 at least
+        27 CANCEL      id 2, length varint, up to 1180: this reliable message, not an ordered one, is not sent any more
+        2f CANCEL_FRAGMENTS  id 2, length 4: the same for one in fragments, 1181 and more; for a stream the length is 0
         37 REFUSE      id 2: the receiver of this stream does not want it. In each packet until one of them is
                        acknowledged, and effective before the acks in its packet: a refused stream is never ACKED
 

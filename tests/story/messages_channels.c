@@ -144,7 +144,7 @@ TEST( messages_channels_tell_what_waits )
 /* Who begins to send again is not owed what it did not ask for, and has not been forgiven what it took. */
 TEST( messages_channels_that_begin_again )
 {
-    static const uint32_t served[] = { 5000, 5000 - 76801, 5000 + 76801, 5000 + 76800 };
+    static const uint32_t served[] = { 5000, 5000u - 76801u, 5000 + 76801, 5000 + 76800 };
     static const uint32_t after[] = { 5000, 5000, 5000, 5000 + 76800 };
     struct netcode_messages_t * m = netcode_messages_create( small_config(), 0.0 );
     for ( uint32_t off = 0; off < 3; off++ ) { /* the counts run over */

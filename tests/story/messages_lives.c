@@ -84,7 +84,8 @@ TEST( messages_a_silent_peer_is_given_up )
         for ( int kind = NETCODE_MESSAGE_RELIABLE; kind <= NETCODE_MESSAGE_RELIABLE_SEQUENCED; kind++ ) {
             struct flow_t f;
             struct netcode_messages_config_t config = *small_config();
-            struct netcode_messages_event_t event = { 0, 0, 0, 0, 0, 0 };
+            struct netcode_messages_event_t event;
+            memset( &event, 0, sizeof( event ) );
             uint8_t packet[NETCODE_MAX_PACKET_SIZE];
             config.max_retries = 5;
             flow_open( &f, &config );
@@ -120,7 +121,8 @@ TEST( messages_too_large_and_ordered )
     for ( int bytes = 3000; bytes <= 5000; bytes += 2000 ) {
         struct flow_t f;
         struct netcode_messages_config_t smaller = *small_config();
-        struct netcode_messages_event_t event = { 0, 0, 0, 0, 0, 0 };
+        struct netcode_messages_event_t event;
+        memset( &event, 0, sizeof( event ) );
         smaller.max_message_bytes = 4000;
         flow_open( &f, small_config() );
         netcode_messages_destroy( f.ends[1] );

@@ -482,13 +482,13 @@ TEST( messages_delay_is_judged )
     for ( int i = 0; i < 4000; i++ ) {
         struct netcode_messages_t * m = numbers_running( 0 );
         double base = NUMBERS_PICK( bases ), mean = NUMBERS_PICK( means ), passed = NUMBERS_PICK( waits );
-        double window = NUMBERS_PICK( windows ), speed = 1.0 + test_random_below( 3 );
+        double window = NUMBERS_PICK( windows ), growth = 1.0 + test_random_below( 3 );
         uint32_t count = 3 + (uint32_t) test_random_below( 30 );
         double scatter = NUMBERS_PICK( scatters ), noise = scatter / sqrt( count );
         int judged = count >= 4 && passed >= m->rtt, held = (int) test_random_below( 2 );
         m->controller.base = base;
         m->controller.window = window;
-        m->controller.speed = speed;
+        m->controller.speed = growth;
         m->controller.round_time = m->now - passed;
         m->controller.base_time = m->now - 10.0;
         m->held_back = held;
@@ -499,15 +499,15 @@ TEST( messages_delay_is_judged )
             base = base <= 0.0 || mean + noise < base ? mean + noise : base;
             double wait = mean - noise - base, part = 0.25 * wait / ( base > 0.06 ? base : 0.06 );
             double least = 32000.0 * m->rtt > 2400.0 ? 32000.0 * m->rtt : 2400.0;
-            speed = held && wait < 0.004 && wait < base / 16.0 ? 2.0 * speed : 1.0;
+            growth = held && wait < 0.004 && wait < base / 16.0 ? 2.0 * growth : 1.0;
             part = part < 0.0 ? 0.0 : part > 0.5 ? 0.5 : part;
             window = window * ( 1.0 - part ) > least ? window * ( 1.0 - part ) : least;
             double step = sqrt( window * 1200.0 ) / 2.0;
             NUMBERS_SAME( m->controller.wait, wait );
-            CHECK_NEAR( m->controller.step, speed * ( step > 1200.0 ? step : 1200.0 ), 1e-6 * step );
+            CHECK_NEAR( m->controller.step, growth * ( step > 1200.0 ? step : 1200.0 ), 1e-6 * step );
         }
         CHECK_NEAR( m->controller.window, window, 1e-6 * window );
-        NUMBERS_SAME( m->controller.speed, speed );
+        NUMBERS_SAME( m->controller.speed, growth );
         NUMBERS_SAME( m->controller.base, base );
         CHECK_EQ( m->controller.round_samples, judged ? 0 : count );
         NUMBERS_SAME( m->controller.round_time, judged ? m->now : m->now - passed );
