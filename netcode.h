@@ -10398,18 +10398,18 @@ static uint32_t nc_heap_cut( nc_heap_t * heap, uint32_t place, uint32_t size )
     return place;
 }
 
-/* The list of kept blocks of a size, or NULL. */
-static uint32_t * nc_heap_ready( nc_heap_t * heap, uint32_t size )
+/* The list of kept blocks of a size; of larger ones none is kept. */
+static uint32_t nc_heap_ready( uint32_t size )
 {
-    return size <= NC_HEAP_SMALL * NC_HEAP_UNIT ? &heap->ready[size / NC_HEAP_UNIT - 1] : NULL;
+    return size <= NC_HEAP_SMALL * NC_HEAP_UNIT ? size / NC_HEAP_UNIT - 1 : NC_HEAP_SMALL;
 }
 
 static uint32_t nc_heap_take( nc_heap_t * heap, uint32_t bytes )
 {
-    uint32_t size = nc_heap_round( bytes ), *ready = nc_heap_ready( heap, size ), place;
-    if ( ready && *ready ) {
-        place = *ready;
-        *ready = nc_heap_words( heap, place )[0];
+    uint32_t size = nc_heap_round( bytes ), list = nc_heap_ready( size ), place;
+    if ( list < NC_HEAP_SMALL && heap->ready[list] ) {
+        place = heap->ready[list];
+        heap->ready[list] = nc_heap_words( heap, place )[0];
         heap->used += size;
         return place;
     }
@@ -10423,11 +10423,11 @@ static uint32_t nc_heap_take( nc_heap_t * heap, uint32_t bytes )
 
 static void nc_heap_free( nc_heap_t * heap, uint32_t place )
 {
-    uint32_t size = nc_heap_size( heap, place ), *ready = nc_heap_ready( heap, size );
+    uint32_t size = nc_heap_size( heap, place ), list = nc_heap_ready( size );
     heap->used -= size;
-    if ( ready ) {
-        nc_heap_words( heap, place )[0] = *ready;
-        *ready = place;
+    if ( list < NC_HEAP_SMALL ) {
+        nc_heap_words( heap, place )[0] = heap->ready[list];
+        heap->ready[list] = place;
     } else
         nc_heap_join( heap, place );
 }

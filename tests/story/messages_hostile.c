@@ -229,7 +229,7 @@ static int hostile_transfer( const struct victim_t * v )
 {
     int entry = test_random_below( 16 );
     int ahead = test_random_below( 4 ) ? v->m->partial[entry] == 0 : hostile_near( 0, 2 );
-    return ( v->m->generations[entry] * 16 + entry + 16 * ahead ) & 0xffff;
+    return (int) ( ( v->m->generations[entry] * 16u + (uint32_t) entry + 16u * (uint32_t) ahead ) & 0xffff );
 }
 
 static void hostile_fragment( struct victim_t * v )
