@@ -10650,7 +10650,7 @@ typedef struct {
     double wait;
     double speed, step; /* of growing: doubled in each round trip in which nothing waits; bytes in a round trip */
     double saved;       /* the window before the queue was let drain, or 0 */
-    double delivered;   /* bytes that were acknowledged in all */
+    uint32_t delivered; /* bytes that were acknowledged in all, modulo 2^32 */
     double relief_count, relief_lost;                    /* packets sent in the round trip after a cut */
     double round_time, round_sum, round_off, round_rate; /* of the samples in this round trip */
     uint32_t round_samples, round_settled, round_lost;
@@ -11389,7 +11389,7 @@ static void nc_controller_sample( struct netcode_messages_t * messages, const nc
 {
     nc_controller_t * controller = &messages->controller;
     double off = round_trip - messages->rtt;
-    double bytes = (double) ( (uint32_t) controller->delivered - sent->delivered );
+    double bytes = (double) ( controller->delivered - sent->delivered );
     controller->round_sum += round_trip;
     controller->round_off += off < 0.0 ? -off : off;
     controller->round_rate =
@@ -11422,7 +11422,7 @@ static void nc_controller_acked( struct netcode_messages_t * messages, const nc_
 {
     nc_controller_t * controller = &messages->controller;
     double window = controller->window, packet = NETCODE_MAX_PACKET_SIZE, bytes = sent->bytes & NC_SENT_BYTES;
-    controller->delivered += bytes;
+    controller->delivered += sent->bytes & NC_SENT_BYTES;
     nc_controller_count( messages, sent, 0 );
     if ( messages->congestion != NETCODE_MESSAGES_CONGESTION_AIMD || sent->time <= controller->cut_time ||
          controller->settling || !( messages->held_back || messages->in_flight >= window / 2.0 ) )
@@ -12348,7 +12348,7 @@ static void nc_build_remember( struct netcode_messages_t * messages, const nc_bu
     if ( build->holds || messages->packets_in_flight == 0 )
         messages->last_asked = messages->now; /* pings do not delay what is to be sent again */
     sent->number = (uint32_t) messages->next_number;
-    sent->delivered = (uint32_t) messages->controller.delivered;
+    sent->delivered = messages->controller.delivered;
     sent->transfer = build->transfer;
     sent->fragment = build->fragment;
     sent->watched = build->watched;

@@ -628,7 +628,7 @@ TEST( messages_heap_keeps_its_promise )
                 heap_model_give( &model );
         if ( round & 1 ) /* at the edge of what there is */
             room = heap_model_largest( &model ) + 64 - 32 * (uint32_t) test_random_below( 4 );
-        if ( !nc_heap_fits( &model.heap, room ) || model.count > HEAP_PIECES / 2 )
+        if ( room == 0 || !nc_heap_fits( &model.heap, room ) || model.count > HEAP_PIECES / 2 )
             continue;
         promises++;
         for ( ; room >= NC_HEAP_UNIT && model.count < HEAP_PIECES; model.count++ ) {

@@ -659,7 +659,7 @@ TEST( messages_rate_of_a_round_trip )
     for ( int i = 0; i < 4; i++ ) {
         nc_sent_t sent = numbers_sent( rows[i].time, 600 );
         sent.delivered = rows[i].before;
-        m->controller.delivered = rows[i].delivered;
+        m->controller.delivered = (uint32_t) (uint64_t) rows[i].delivered;
         nc_controller_sample( m, &sent, 0.09 );
         CHECK_NEAR( m->controller.round_rate, rows[i].rate, 1.0 );
         NUMBERS_SAME( m->controller.round_sum, rows[i].sum );
