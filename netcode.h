@@ -10401,7 +10401,7 @@ static uint32_t nc_heap_cut( nc_heap_t * heap, uint32_t place, uint32_t size )
 /* The list of kept blocks of a size; of larger ones none is kept. */
 static uint32_t nc_heap_ready( uint32_t size )
 {
-    return size <= NC_HEAP_SMALL * NC_HEAP_UNIT ? size / NC_HEAP_UNIT - 1 : NC_HEAP_SMALL;
+    return size <= NC_HEAP_SMALL * NC_HEAP_UNIT ? size / NC_HEAP_UNIT - 1 : (uint32_t) NC_HEAP_SMALL;
 }
 
 static uint32_t nc_heap_take( nc_heap_t * heap, uint32_t bytes )
@@ -10798,7 +10798,7 @@ static netcode_messages_stream_t * nc_message_stream( nc_message_t * message )
 
 static uint32_t nc_fragments_in_flight( uint32_t fragments )
 {
-    return fragments < NC_MESSAGES_FRAGMENTS ? fragments : NC_MESSAGES_FRAGMENTS;
+    return fragments < NC_MESSAGES_FRAGMENTS ? fragments : (uint32_t) NC_MESSAGES_FRAGMENTS;
 }
 
 static uint8_t * nc_message_state( nc_message_t * message, uint32_t index )

@@ -273,6 +273,7 @@ static const struct config_row_t config_rows[] = {
     { { .channels = 1 }, 1 },                         { { .channels = 32 }, 1 },
     { { .channels = 33 }, 0 },                        { { .channels = -1 }, 1 },
     { { .max_message_bytes = 1 }, 1 },                { { .max_message_bytes = 16777216 }, 1 },
+    { { .max_send_message_bytes = 16777217 }, 0 },    { { .max_receive_message_bytes = 16777217 }, 0 },
     { { .max_message_bytes = 16777217 }, 0 },         { { .window_packets = 16 }, 1 },
     { { .window_packets = 15 }, 0 },                  { { .window_packets = 4096 }, 1 },
     { { .window_packets = 4097 }, 0 },                { { .max_retries = -1 }, 0 },

@@ -209,7 +209,8 @@ TEST( messages_ordered_ones_do_not_run_away_from_a_transfer )
     }
 }
 
-/* Messages in parts have ids of their own: those in a piece that are far ahead of the oldest do not keep them waiting. */
+/*  Messages in parts have ids of their own: those in a piece that are far ahead of the oldest do not keep them waiting. But a
+    sequenced one takes an id of the others, its age. */
 TEST( messages_parts_do_not_wait_for_ids )
 {
     struct netcode_messages_t * m = sender_open( 16, 1, 0 );
@@ -218,8 +219,18 @@ TEST( messages_parts_do_not_wait_for_ids )
     m->next_id = 4096;
     sender_send( m, 0, NETCODE_MESSAGE_RELIABLE, 1500, 0.0, 0 );
     sender_send( m, 0, NETCODE_MESSAGE_RELIABLE, 200, 0.0, 0 );
+    sender_send( m, 1, NETCODE_MESSAGE_RELIABLE_SEQUENCED, 1500, 0.0, 0 );
     messages_drain( m, 0.01 );
     CHECK_EQ( m->stats.messages_sent, 2 );
+    m->next_id = 4095;
+    m->channels[0].priority = 3; /* the id is not taken by the small one */
+    netcode_messages_update( m, 0.02 );
+    m->flush = 0;
+    m->queued_bytes -= m->queued_bytes > 1100 ? 1000 : 0;
+    struct seen_t seen;
+    CHECK( seen_next( &seen, m ) > 0 && seen.frames[0].kind == NETCODE_MESSAGE_RELIABLE_SEQUENCED );
+    m->queued_bytes = m->channels[0].queued_bytes + m->channels[1].queued_bytes;
+    CHECK_EQ( m->next_id, 4096 );
     sender_close( m );
 }
 
@@ -496,4 +507,22 @@ TEST( messages_large_ones_do_not_wait_for_a_stream )
     CHECK_NEAR( came[2], 102, 10 );
     CHECK_EQ( came[0], 0 );
     link_close( &link );
+}
+
+/* Of two on a channel the older goes first, also where the newer one has the entry before it. */
+TEST( messages_the_older_transfer_of_a_channel )
+{
+    struct netcode_messages_t * m = sender_open( 64, 2, 0 );
+    struct seen_t seen;
+    sender_send( m, 0, NETCODE_MESSAGE_RELIABLE, 1501, 0.0, 0 );
+    sender_send( m, 0, NETCODE_MESSAGE_RELIABLE, 1502, 0.0, 0 );
+    CHECK_EQ( messages_drain( m, 0.0 ), 4 );
+    sender_acks( m, 1, 1 ); /* the first is there, and its entry is free */
+    sender_send( m, 0, NETCODE_MESSAGE_RELIABLE, 5000, 0.0, 0 );
+    netcode_messages_update( m, 0.001 );
+    CHECK( seen_next( &seen, m ) > 0 && seen.frames[0].bytes == 5000 && seen.frames[0].id == 16 );
+    sender_lose( m, 3 );
+    CHECK( seen_next( &seen, m ) > 0 && seen.frames[0].bytes == 1502 && seen.frames[0].index == 1 );
+    CHECK( seen_next( &seen, m ) > 0 && seen.frames[0].bytes == 5000 && seen.frames[0].index == 1 );
+    sender_close( m );
 }
