@@ -11799,6 +11799,11 @@ static void nc_build_message( struct netcode_messages_t * messages, nc_build_t *
         nc_build_carry( messages, build, message );
 }
 
+static void nc_channel_serve( nc_message_channel_t * channel, uint32_t bytes, int bulk )
+{
+    channel->served[bulk] += ( bytes + 16 ) * 64 / channel->weight;
+}
+
 static void nc_build_fragment( struct netcode_messages_t * messages, nc_build_t * build, uint32_t place,
                                uint32_t index )
 {
@@ -11821,6 +11826,7 @@ static void nc_build_fragment( struct netcode_messages_t * messages, nc_build_t 
     build->transfer = message->id;
     build->fragment = (uint16_t) index;
     build->holds = 1;
+    nc_channel_serve( &messages->channels[message->channel], NETCODE_MESSAGES_FRAGMENT_BYTES, 1 );
 }
 
 static void nc_build_cancel( struct netcode_messages_t * messages, nc_build_t * build, uint32_t place )
@@ -11975,11 +11981,6 @@ static int nc_channel_is_before( const nc_message_channel_t * channel, const nc_
 {
     return channel->priority < other->priority ||
            ( channel->priority == other->priority && (int32_t) ( channel->served[bulk] - other->served[bulk] ) < 0 );
-}
-
-static void nc_channel_serve( nc_message_channel_t * channel, uint32_t bytes, int bulk )
-{
-    channel->served[bulk] += ( bytes + 16 ) * 64 / channel->weight;
 }
 
 /* The queue to be sent first among those in the two masks: -1, or twice the channel, plus 1 for its reliable queue. */
@@ -12188,6 +12189,14 @@ static uint32_t nc_transfer_next( struct netcode_messages_t * messages, nc_messa
     return index;
 }
 
+static int nc_transfer_is_before( const struct netcode_messages_t * messages, const nc_message_t * message,
+                                  const nc_message_t * other )
+{
+    if ( message->channel == other->channel )
+        return (int32_t) ( message->first - other->first ) < 0;
+    return nc_channel_is_before( &messages->channels[message->channel], &messages->channels[other->channel], 1 );
+}
+
 /*  The transfer with something to send that is next, or 0: those of one channel one behind the other, those of channels of
     one priority side by side. */
 static uint32_t nc_transfer_choose( const struct netcode_messages_t * messages )
@@ -12204,11 +12213,7 @@ static uint32_t nc_transfer_choose( const struct netcode_messages_t * messages )
              ( message->lost_fragments == 0 && message->next_fragment == end ) )
             continue;
 
-        const nc_message_t * other = best ? nc_message_at( messages, best ) : NULL;
-        int same = other && other->channel == message->channel;
-        if ( !other || ( same && (int32_t) ( message->first - other->first ) < 0 ) ||
-             ( !same &&
-               nc_channel_is_before( &messages->channels[message->channel], &messages->channels[other->channel], 1 ) ) )
+        if ( !best || nc_transfer_is_before( messages, message, nc_message_at( messages, best ) ) )
             best = place;
     }
     return best;
@@ -12268,11 +12273,8 @@ static void nc_build_bulk( struct netcode_messages_t * messages, nc_build_t * bu
         masks[1] &= messages->active[1];
     }
 
-    if ( place && nc_build_fits( build, nc_message_at( messages, place ) ) ) {
-        nc_channel_serve( &messages->channels[nc_message_at( messages, place )->channel],
-                          NETCODE_MESSAGES_FRAGMENT_BYTES, 1 );
+    if ( place && nc_build_fits( build, nc_message_at( messages, place ) ) )
         nc_build_fragment( messages, build, place, nc_transfer_next( messages, nc_message_at( messages, place ) ) );
-    }
 }
 
 /* Nothing was acknowledged for too long: sends the oldest messages again, as many as fit, or at least a ping. */
@@ -13567,10 +13569,8 @@ NETCODE_API int netcode_messages_event( struct netcode_messages_t * messages, st
                                                                       : message->bytes;
     event->bytes = message->bytes < INT32_MAX ? (int) message->bytes : INT32_MAX;
     event->bytes_done = done < INT32_MAX ? (int) done : INT32_MAX;
-    if ( message->wire == NC_KIND_STREAM ) {
-        event->stream_bytes = message->bytes;
-        event->stream_bytes_done = done;
-    }
+    event->stream_bytes = message->wire == NC_KIND_STREAM ? message->bytes : 0;
+    event->stream_bytes_done = message->wire == NC_KIND_STREAM ? done : 0;
 
     message->event = NETCODE_MESSAGES_EVENT_NONE;
     nc_message_release( messages, place );
