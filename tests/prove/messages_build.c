@@ -165,7 +165,11 @@ static nc_message_t * any_transfer( void )
 void prove_messages_build_fragment( void )
 {
     static uint8_t packet[FRAGMENT_PACKET];
+    static nc_message_channel_t channels[NETCODE_MESSAGES_CHANNELS];
     nc_message_t * message = any_transfer();
+    GIVEN( message->channel < NETCODE_MESSAGES_CHANNELS );
+    messages.channels = channels;
+    channels[message->channel].weight = 1;
     read_index = any_below( message->fragments );
     build.start = build.at = packet;
     build.end = packet + any_size_up_to( FRAGMENT_PACKET );
@@ -188,9 +192,9 @@ void prove_messages_sent_fragment( void )
 {
     nc_message_t * message = any_transfer();
     nc_sent_t sent;
-    uint32_t true_index = any_u32(), slot = any_below( NC_MESSAGES_TRANSFERS ), place, index;
+    uint32_t true_index = any_u32(), place, index;
     memset( messages.transfers, 0, sizeof( messages.transfers ) );
-    messages.transfers[slot] = PLACE;
+    messages.transfers[message->id % NC_MESSAGES_TRANSFERS] = PLACE;
     message->first_fragment = any_below( message->fragments );
     message->next_fragment = any_u32();
     GIVEN( message->next_fragment >= message->first_fragment && message->next_fragment <= message->fragments &&
