@@ -192,6 +192,10 @@ static void check_fragments( const struct netcode_messages_t * m, uint32_t place
     static uint8_t here[NC_MESSAGES_FRAGMENTS]; /* acknowledged, to be sent again, or in a packet under way */
     if ( !message->fragments || message->flags & ( NC_MESSAGE_CANCELLED | NC_MESSAGE_DONE ) )
         return;
+    if ( !( message->flags & NC_MESSAGE_STARTED ) ) {
+        CHECK( message->next_fragment == 0 && message->acked_bytes == 0 );
+        return;
+    }
     CHECK( first < message->fragments && first <= message->next_fragment );
     CHECK( message->next_fragment <= message->fragments && message->next_fragment - first <= NC_MESSAGES_FRAGMENTS );
     for ( uint32_t i = first; i < message->next_fragment; i++ ) {
