@@ -10222,6 +10222,7 @@ enum nc_messages_limit_t {
     NC_MESSAGES_DELAY = 1000,      /* the largest delay of an ack that is used, in 0.1 ms */
     NC_MESSAGES_IDS = 4096,
     NC_MESSAGES_RANGES = 16,
+    NC_MESSAGES_REPORTS = 16,       /* packets whose acks the other side may not have */
     NC_MESSAGES_TRANSFERS = 16,     /* messages in fragments in flight: the lowest four bits of their ids */
     NC_MESSAGES_GENERATIONS = 4096, /* the upper bits */
     NC_MESSAGES_FRAGMENTS = 4096,   /* of one of them in flight */
@@ -10626,6 +10627,12 @@ enum {
     NC_SENT_BULK = 0x1000   /* it has a fragment */
 };
 
+/* A packet with acks, and the lowest number that it was the first to acknowledge. */
+typedef struct {
+    int64_t low;
+    uint32_t number;
+} nc_report_t;
+
 /* Checks at compile time what the comments above say about layouts. */
 NC_STATIC_ASSERT( data_follow_the_head, offsetof( nc_message_t, head ) + 8 == sizeof( nc_message_t ) );
 NC_STATIC_ASSERT( zeros_come_first, offsetof( nc_message_t, fragments ) <= 20 );
@@ -10723,7 +10730,9 @@ struct netcode_messages_t {
     double newest_time, ack_since;
     int acks_due;
     nc_history_t history;
-    int64_t unacked, acked_once; /* the lowest received since the last ack, and since the one before, or INT64_MAX */
+    int64_t unacked; /* the lowest received number that no report has, or INT64_MAX */
+    nc_report_t reports[NC_MESSAGES_REPORTS];
+    uint32_t report_first, report_end; /* of those that the other side may not have */
     int64_t newest_id;
     uint64_t ids[NC_MESSAGES_IDS / 64]; /* by id modulo 4096 */
     uint16_t
@@ -11694,12 +11703,26 @@ static int nc_messages_take_range( struct netcode_messages_t * messages, const n
     return news;
 }
 
+static nc_report_t * nc_report_at( struct netcode_messages_t * messages, uint32_t index )
+{
+    return &messages->reports[index % NC_MESSAGES_REPORTS];
+}
+
+/* A packet that arrived confirms the reports up to its own: it has had all of them. */
+static void nc_reports_confirm( struct netcode_messages_t * messages, const nc_acks_t * acks )
+{
+    while ( messages->report_first != messages->report_end &&
+            (int32_t) ( acks->ack - nc_report_at( messages, messages->report_first )->number ) >= 0 )
+        messages->report_first++;
+}
+
 /* Oldest first. A packet costs a search for each range, not a look at all that is remembered. */
 static void nc_messages_take_acks( struct netcode_messages_t * messages, const nc_acks_t * acks )
 {
     int news = 0;
     if ( !acks->valid )
         return;
+    nc_reports_confirm( messages, acks );
     for ( int i = acks->count; i-- > 0; )
         news |= nc_messages_take_range( messages, acks, acks->low[i], acks->high[i] );
     news |= nc_messages_take_range( messages, acks, 32, 0 );
@@ -11870,9 +11893,14 @@ static void nc_build_ranges( const struct netcode_messages_t * messages, nc_buil
         build->at -= 2;
 }
 
+/*  Numbers beyond the ack bits are acknowledged by each packet until the other side has one of those that do; of more than
+    16 ranges, the newest. */
 static void nc_build_acks( struct netcode_messages_t * messages, nc_build_t * build )
 {
-    int64_t low = messages->unacked < messages->acked_once ? messages->unacked : messages->acked_once;
+    int64_t low = messages->unacked;
+    for ( uint32_t i = messages->report_first; i != messages->report_end; i++ )
+        if ( nc_report_at( messages, i )->low < low )
+            low = nc_report_at( messages, i )->low;
     if ( messages->newest_received < 0 || low == INT64_MAX )
         return;
     int64_t lowest = messages->newest_received - low;
@@ -11881,11 +11909,18 @@ static void nc_build_acks( struct netcode_messages_t * messages, nc_build_t * bu
                          lowest < NC_MESSAGES_REMEMBERED ? (uint32_t) lowest : NC_MESSAGES_REMEMBERED - 1 );
 }
 
-/* A packet with an ack was sent: numbers beyond the ack bits are sent twice, in case that packet is lost. */
+/* A packet with acks was sent. */
 static void nc_messages_acks_sent( struct netcode_messages_t * messages )
 {
     messages->acks_due = 0;
-    messages->acked_once = messages->unacked;
+    if ( messages->unacked == INT64_MAX )
+        return;
+
+    int full = messages->report_end - messages->report_first == NC_MESSAGES_REPORTS;
+    nc_report_t * report = nc_report_at( messages, full ? messages->report_end - 1 : messages->report_end++ );
+    if ( !full || messages->unacked < report->low )
+        report->low = messages->unacked;
+    report->number = (uint32_t) messages->next_number;
     messages->unacked = INT64_MAX;
 }
 
@@ -12328,11 +12363,11 @@ static void nc_build_begin( struct netcode_messages_t * messages, nc_build_t * b
     build->reliable = build->unreliable && ( probe || !aimd || small < window );
     build->bulk =
         ( free_rate || messages->tokens > 0.0 ) && ( probe || !aimd || messages->in_flight + packet_bytes <= window );
+    nc_build_acks( messages, build );
 }
 
 static void nc_build_fill( struct netcode_messages_t * messages, nc_build_t * build )
 {
-    nc_build_acks( messages, build );
     nc_build_control( messages, build );
     nc_build_lost( messages, build );
     if ( messages->flush || messages->queued_bytes >= NC_MESSAGES_FULL_BYTES )
@@ -13195,7 +13230,7 @@ static void nc_messages_begin( struct netcode_messages_t * messages, double time
 
     messages->newest_received = messages->newest_id = -1;
     memset( messages->generations, 0xff, sizeof( messages->generations ) );
-    messages->unacked = messages->acked_once = INT64_MAX;
+    messages->unacked = INT64_MAX;
     messages->newest_acked = UINT64_MAX;
     nc_messages_draw_skip( messages, 0, NC_MESSAGES_FIRST_SKIP );
 

@@ -315,6 +315,42 @@ TEST( messages_copies_of_a_lost_packet )
     }
 }
 
+/*  For a second no ack gets through, while much is sent whose arrival is reported: nothing of it is said to be lost, because the
+    first ack that arrives has all. */
+TEST( messages_a_second_without_acks )
+{
+    struct netcode_messages_t * ends[2];
+    struct netcode_messages_event_t event;
+    uint8_t packet[NETCODE_MAX_PACKET_SIZE], data[600] = { 0 };
+    struct netcode_messages_config_t config = *small_config();
+    int acked = 0, lost = 0, bytes;
+    config.window_packets = 1024;
+    config.send_buffer_bytes = 1 << 20;
+    for ( int i = 0; i < 2; i++ )
+        ends[i] = netcode_messages_create( &config, 0.0 );
+    for ( int tick = 0; tick < 300; tick++ ) {
+        double now = tick / 60.0;
+        for ( int i = 0; i < 4 && tick < 240; i++ )
+            CHECK_EQ( netcode_messages_send( ends[0], 0, NETCODE_MESSAGE_UNRELIABLE_WITH_RECEIPT, data, 600 ), NETCODE_OK );
+        for ( int from = 0; from < 2; from++ ) {
+            netcode_messages_update( ends[from], now );
+            netcode_messages_flush( ends[from] );
+            while ( ( bytes = netcode_messages_generate_packet( ends[from], packet, (int) sizeof( packet ) ) ) > 0 )
+                if ( from == 0 || tick < 120 || tick >= 180 )
+                    netcode_messages_process_packet( ends[1 - from], packet, bytes );
+        }
+        messages_read( ends[1] );
+        while ( netcode_messages_event( ends[0], &event ) ) {
+            acked += event.type == NETCODE_MESSAGES_EVENT_ACKED;
+            lost += event.type == NETCODE_MESSAGES_EVENT_LOST;
+        }
+    }
+    CHECK_EQ( lost, 0 );
+    CHECK_EQ( acked, 4 * 240 );
+    for ( int i = 0; i < 2; i++ )
+        netcode_messages_destroy( ends[i] );
+}
+
 /* The ack of a lost packet counts for three round trips, half a second at least; later it is too late. */
 TEST( messages_late_acks )
 {

@@ -367,7 +367,7 @@ TEST( messages_acks_tell_what_came )
     }
 }
 
-/* The bytes of ranges: told twice, and then not again; nothing where nothing lies within reach. */
+/* The bytes of ranges: in each packet until one with them is acknowledged; nothing where nothing lies within reach. */
 TEST( messages_ranges_byte_by_byte )
 {
     static const struct {
@@ -397,13 +397,65 @@ TEST( messages_ranges_byte_by_byte )
             craft_begin( &craft, rows[i].numbers[k], -1, 0 );
             CHECK_EQ( craft_give( &craft, m ), NETCODE_MESSAGES_DROP_NONE );
         }
-        for ( int time = 0; time < 3; time++ ) {
+        for ( int time = 0; time < 4; time++ ) {
             m->acks_due = 2;
             int bytes = netcode_messages_generate_packet( m, packet, (int) sizeof( packet ) );
-            CHECK_EQ( bytes, time < 2 ? rows[i].bytes : 11 );
+            CHECK_EQ( bytes, time < 3 ? rows[i].bytes : 11 );
             if ( bytes == rows[i].bytes )
                 CHECK_MEM( packet + 11, rows[i].text, bytes - 11 );
+            craft_begin( &craft, (int) m->newest_received + 1, (int) m->next_number - 1, 0 );
+            if ( time == 2 )
+                CHECK_EQ( craft_give( &craft, m ), NETCODE_MESSAGES_DROP_NONE );
         }
+        netcode_messages_destroy( m );
+    }
+}
+
+static struct netcode_messages_t * reports_open( void )
+{
+    struct netcode_messages_t * m = netcode_messages_create( small_config(), 0.0 );
+    m->ping_seconds = 1e300;
+    messages_drain( m, 0.0 );
+    messages_skip_nothing( m );
+    return m;
+}
+
+static void reports_hear( struct netcode_messages_t * m, int number, int64_t ack, uint32_t bits )
+{
+    struct craft_t craft;
+    craft_begin( &craft, number, ack, bits );
+    CHECK_EQ( craft_give( &craft, m ), NETCODE_MESSAGES_DROP_NONE );
+}
+
+static void reports_send( struct netcode_messages_t * m )
+{
+    uint8_t packet[NETCODE_MAX_PACKET_SIZE];
+    m->acks_due = 2;
+    CHECK( netcode_messages_generate_packet( m, packet, (int) sizeof( packet ) ) > 11 ); /* it has ranges */
+}
+
+/*  A packet that arrives confirms all reports before it. Beyond 16 that are awaited, the last one stands for those after it, too; one
+    below the others is not forgotten in it. */
+TEST( messages_reports_are_confirmed )
+{
+    for ( int lower = 0; lower < 2; lower++ ) {
+        struct netcode_messages_t * m = reports_open();
+        int first = (int) m->next_number;
+        reports_hear( m, 0, -1, 0 );
+        for ( int i = 0; i < 30; i++ ) {
+            if ( i < 21 )
+                reports_hear( m, i == 18 && lower ? 2 : 40 + i, -1, 0 );
+            reports_send( m );
+        }
+        CHECK_EQ( m->report_end - m->report_first, 16 );
+        CHECK_EQ( nc_report_at( m, m->report_end - 1 )->low, lower ? 2 : 55 );
+        reports_hear( m, 61, first + 14, 0 );
+        CHECK_EQ( m->report_end - m->report_first, 1 );
+        reports_hear( m, 62, first + 19, 0 );
+        CHECK_EQ( m->report_end - m->report_first, 1 );
+        reports_hear( m, 63, first + 20, 0 );
+        CHECK_EQ( m->report_end - m->report_first, 0 );
+        CHECK_EQ( m->unacked, 61 );
         netcode_messages_destroy( m );
     }
 }
