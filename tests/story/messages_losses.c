@@ -331,7 +331,8 @@ TEST( messages_a_second_without_acks )
     for ( int tick = 0; tick < 300; tick++ ) {
         double now = tick / 60.0;
         for ( int i = 0; i < 4 && tick < 240; i++ )
-            CHECK_EQ( netcode_messages_send( ends[0], 0, NETCODE_MESSAGE_UNRELIABLE_WITH_RECEIPT, data, 600 ), NETCODE_OK );
+            CHECK_EQ( netcode_messages_send( ends[0], 0, NETCODE_MESSAGE_UNRELIABLE_WITH_RECEIPT, data, 600 ),
+                      NETCODE_OK );
         for ( int from = 0; from < 2; from++ ) {
             netcode_messages_update( ends[from], now );
             netcode_messages_flush( ends[from] );
