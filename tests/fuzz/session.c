@@ -715,7 +715,8 @@ static void session_server_says( int slot, int bytes, int how )
     if ( !s.server || s.sent_count > SESSION_SENT - SESSION_SLOTS || !netcode_server_running( s.server ) )
         return;
     session_spell( data, serial, bytes );
-    for ( int i = 0; i < s.slots; i++ )
+    int slots = netcode_server_max_clients( s.server ); /* s.slots is the next start's, where one is deferred */
+    for ( int i = 0; i < slots; i++ )
         if ( i == slot || how == 1 )
             session_server_will_say( i, serial, bytes );
     if ( how == 1 )
