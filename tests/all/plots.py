@@ -20,7 +20,7 @@ from common import check, folder  # noqa: E402
 SECONDS = 20
 TICK_MS = 1000 / 60
 MARGIN_MS = 15  # for a machine that has other things to do
-NETWORKS = {"bad": dict(LOSS=3, DELAY=50, JITTER=10, SEED=1), "worse": dict(LOSS=10, DELAY=20, JITTER=0, SEED=2)}
+NETWORKS = {"bad": dict(LOSS=3, DELAY=50, JITTER=25, SEED=1), "worse": dict(LOSS=10, DELAY=20, JITTER=0, SEED=2)}
 PANELS = (("rtt_ms", 1.0), ("jitter_ms", 1.0), ("loss_received_percent", 1.0), ("received_bytes_per_second", 0.001))
 RED, BLUE = (214, 39, 40), (31, 119, 180)
 
