@@ -10239,7 +10239,7 @@ enum nc_messages_limit_t {
     NC_MESSAGES_LEAST_BUFFER = 32768,
     NC_MESSAGES_LEAST_WINDOW = 16,
     NC_MESSAGES_FULL_BYTES = 1100, /* with so many queued, a packet counts as full */
-    NC_MESSAGES_CARRIERS = 4,      /* packets in flight with one message in one piece: it, its repeats, and CANCEL */
+    NC_MESSAGES_CARRIERS = 6,      /* packets that a message in one piece remembers: with it, its repeats, or CANCEL */
     NC_MESSAGES_BROKEN_REPORTED = 1,
     NC_MESSAGES_BROKEN_UNREPORTED = 2,
     NC_HEAP_UNIT = 32,
@@ -10534,8 +10534,8 @@ static uint8_t * nc_put_varint( uint8_t * out, uint32_t value )
 /*  A message to be sent. After it are its data, or the stream that they are read from, and, if it is sent in fragments, a
     byte for each of those that may be in flight. */
 typedef struct {
-    uint8_t flags, event, retries;
-    uint8_t carrier_count;
+    uint8_t flags, event, retries, channel;
+    uint8_t next_carrier, carried, carried_lost, carried_cancel; /* bits of `carriers`: used, lost, with its CANCEL */
     uint32_t first_fragment, next_fragment; /* all before the first are acknowledged, all from the next on not sent */
     uint32_t lost_fragments;
     uint32_t acked_bytes;
@@ -10546,12 +10546,10 @@ typedef struct {
     uint32_t bytes;
     uint32_t born, copied;                   /* the flights in which it was first and last sent */
     uint32_t first;                          /* the packet in which it was first sent */
-    uint32_t carriers[NC_MESSAGES_CARRIERS]; /* packets in flight with it, or with its CANCEL */
-    uint32_t late;                           /* if it was reported lost: the last packet with it that was */
-    uint32_t cancelled;                      /* packets from this one on have its CANCEL */
+    uint32_t carriers[NC_MESSAGES_CARRIERS]; /* the last packets with it, or with its CANCEL */
     uint32_t order;                          /* a stream's tag */
     uint16_t id;
-    uint8_t channel, kind;
+    uint8_t kind;
     uint8_t wire;       /* the kind in its frames */
     uint8_t head_bytes; /* of the head of its frame, which ends with: */
     double queued, expires;
@@ -10635,7 +10633,7 @@ typedef struct {
 
 /* Checks at compile time what the comments above say about layouts. */
 NC_STATIC_ASSERT( data_follow_the_head, offsetof( nc_message_t, head ) + 8 == sizeof( nc_message_t ) );
-NC_STATIC_ASSERT( zeros_come_first, offsetof( nc_message_t, fragments ) <= 20 );
+NC_STATIC_ASSERT( zeros_come_first, offsetof( nc_message_t, fragments ) <= 24 );
 NC_STATIC_ASSERT( cost_is_enough, sizeof( nc_arrived_t ) + 8 + NC_HEAP_UNIT - 1 <= NC_MESSAGES_COST );
 NC_STATIC_ASSERT( stream_cost_is_enough, sizeof( nc_stream_t ) + NC_MESSAGES_FRAGMENTS / 8 + NC_MESSAGES_COST <=
                                              NC_MESSAGES_FRAGMENTED_COST + NC_HEAP_UNIT );
@@ -11093,7 +11091,6 @@ static void nc_message_give_up( struct netcode_messages_t * messages, uint32_t p
     }
 
     message->flags |= NC_MESSAGE_CANCELLED;
-    message->cancelled = (uint32_t) messages->next_number;
     nc_message_report( messages, place, NETCODE_MESSAGES_EVENT_LOST );
     nc_message_lose( messages, place );
 }
@@ -11150,17 +11147,21 @@ static uint32_t nc_transfer_find( const struct netcode_messages_t * messages, ui
     return place && nc_message_at( messages, place )->id == id ? place : 0;
 }
 
-/* Does this packet have its CANCEL? */
-static int nc_message_is_cancel( const nc_message_t * message, uint32_t number )
+/* The bit of this packet if it is among those with the message, else 0. */
+static uint32_t nc_message_carrier( const nc_message_t * message, uint32_t number )
 {
-    return message->flags & NC_MESSAGE_CANCELLED && (int32_t) ( number - message->cancelled ) >= 0;
+    uint32_t bit = 0;
+    for ( int i = 0; i < NC_MESSAGES_CARRIERS; i++ )
+        if ( message->carried >> i & 1 && message->carriers[i] == number )
+            bit = 1u << i;
+    return bit;
 }
 
 /* A packet with it has arrived; perhaps late, after it was reported lost. */
 static void nc_whole_acked( struct netcode_messages_t * messages, uint32_t place, uint32_t number )
 {
     const nc_message_t * message = nc_message_at( messages, place );
-    int cancel = nc_message_is_cancel( message, number );
+    uint32_t cancel = nc_message_carrier( message, number ) & message->carried_cancel;
     nc_message_finish( messages, place,
                        cancel                                      ? NETCODE_MESSAGES_EVENT_NONE
                        : message->flags & NC_MESSAGE_REPORTED_LOST ? NETCODE_MESSAGES_EVENT_SPURIOUS
@@ -11226,7 +11227,7 @@ static void nc_fragment_lost( struct netcode_messages_t * messages, const nc_sen
 static void nc_reliable_lost( struct netcode_messages_t * messages, uint32_t place )
 {
     nc_message_t * message = nc_message_at( messages, place );
-    if ( message->carrier_count || message->flags & NC_MESSAGE_LOST )
+    if ( message->carried != message->carried_lost || message->flags & NC_MESSAGE_LOST )
         return; /* another packet may still arrive with it, or it is to be sent again */
     if ( messages->max_retries && message->retries >= messages->max_retries &&
          !( message->flags & NC_MESSAGE_CANCELLED ) ) {
@@ -11240,26 +11241,14 @@ static void nc_reliable_lost( struct netcode_messages_t * messages, uint32_t pla
 }
 
 /* An unreliable one is kept as long as its packet: the ack may arrive late. */
-static void nc_whole_lost( struct netcode_messages_t * messages, uint32_t place, uint32_t number )
+static void nc_whole_lost( struct netcode_messages_t * messages, uint32_t place, uint32_t carrier )
 {
     nc_message_t * message = nc_message_at( messages, place );
+    message->carried_lost |= (uint8_t) carrier;
     if ( nc_kind_is_reliable( message->wire ) )
         nc_reliable_lost( messages, place );
     else
         nc_message_report( messages, place, NETCODE_MESSAGES_EVENT_LOST );
-    if ( message->flags & NC_MESSAGE_REPORTED_LOST && !nc_message_is_cancel( message, number ) )
-        message->late = number;
-}
-
-/* Removes a packet from those in flight with this message. Returns whether it was one. */
-static int nc_message_remove_carrier( nc_message_t * message, uint32_t number )
-{
-    for ( int i = 0; i < message->carrier_count; i++ )
-        if ( message->carriers[i] == number ) {
-            message->carriers[i] = message->carriers[--message->carrier_count];
-            return 1;
-        }
-    return 0;
 }
 
 enum nc_sent_fate_t { NC_SENT_ARRIVED, NC_SENT_WENT_LOST, NC_SENT_FORGOTTEN };
@@ -11273,13 +11262,12 @@ static void nc_messages_settle( struct netcode_messages_t * messages, uint32_t p
         if ( (int32_t) ( message->first - number ) > 0 )
             return;
 
-        int held = nc_message_remove_carrier( message, number );
-        int late = message->flags & NC_MESSAGE_REPORTED_LOST && message->late == number;
-        if ( held && fate == NC_SENT_WENT_LOST )
-            nc_whole_lost( messages, place, number );
-        else if ( ( held || late ) && fate == NC_SENT_ARRIVED )
+        uint32_t carrier = nc_message_carrier( message, number );
+        if ( carrier && fate == NC_SENT_WENT_LOST )
+            nc_whole_lost( messages, place, carrier );
+        else if ( carrier && fate == NC_SENT_ARRIVED )
             nc_whole_acked( messages, place, number );
-        else if ( late ) /* and forgotten */
+        else if ( carrier ) /* forgotten */
             nc_message_finish( messages, place, NETCODE_MESSAGES_EVENT_NONE );
     }
 }
@@ -11765,12 +11753,16 @@ static int nc_build_has_room( const nc_build_t * build, uint32_t bytes )
     return (size_t) ( build->end - build->at ) >= bytes;
 }
 
-/*  Stores in the message that this packet has it. If all its entries are used, nothing was acknowledged for long, and
-    this packet is a probe: it replaces another one. */
+/* Stores in the message that this packet has it, or its CANCEL, in place of the oldest of those that it remembers. */
 static void nc_build_carry( const struct netcode_messages_t * messages, nc_build_t * build, nc_message_t * message )
 {
-    int at = message->carrier_count < NC_MESSAGES_CARRIERS ? message->carrier_count++ : 0;
-    message->carriers[at] = (uint32_t) messages->next_number;
+    uint8_t bit = (uint8_t) ( 1u << message->next_carrier );
+    message->carriers[message->next_carrier] = (uint32_t) messages->next_number;
+    message->next_carrier = (uint8_t) ( ( message->next_carrier + 1 ) % NC_MESSAGES_CARRIERS );
+    message->carried |= bit;
+    message->carried_lost &= (uint8_t) ~bit;
+    if ( message->flags & NC_MESSAGE_CANCELLED )
+        message->carried_cancel |= bit;
     build->holds = 1;
 }
 
@@ -12164,7 +12156,6 @@ static void nc_message_start( struct netcode_messages_t * messages, uint32_t pla
     message->flags |= NC_MESSAGE_STARTED;
     message->born = messages->flight;
     message->first = (uint32_t) messages->next_number;
-    message->late = message->first - 1; /* no packet of its own */
 
     if ( !nc_kind_is_reliable( message->wire ) ) {
         if ( nc_message_wants_report( message ) )
@@ -13369,7 +13360,6 @@ static void nc_messages_wipe_sent( struct netcode_messages_t * messages )
         nc_message_t * message = nc_message_at( messages, place );
         nc_crypto_wipe( nc_message_data( message ), nc_heap_size( &messages->out, place ) - 8 - sizeof( *message ) );
         memset( message->carriers, 0, sizeof( message->carriers ) ); /* bytes between its entries may be old data */
-        message->late = message->cancelled = 0;
     }
     nc_heap_wipe_free( &messages->out );
 }

@@ -247,6 +247,21 @@ static int check_is_under_way( const struct netcode_messages_t * m, uint32_t num
     return 0;
 }
 
+/* Of the packets that this message remembers, those that are neither settled nor forgotten are under way. */
+static void check_carriers( const struct netcode_messages_t * m, const nc_message_t * message )
+{
+    CHECK( message->next_carrier < NC_MESSAGES_CARRIERS && message->carried < 1 << NC_MESSAGES_CARRIERS );
+    CHECK( !( ( message->carried_lost | message->carried_cancel ) & ~message->carried ) );
+    CHECK( !message->carried_cancel || message->flags & NC_MESSAGE_CANCELLED );
+    for ( int i = 0; i < NC_MESSAGES_CARRIERS; i++ ) {
+        if ( !( message->carried >> i & 1 ) )
+            continue;
+        CHECK_NE( check_is_under_way( m, message->carriers[i] ), message->carried_lost >> i & 1 );
+        for ( int k = 0; k < i; k++ )
+            CHECK_NE( message->carriers[i], message->carriers[k] );
+    }
+}
+
 /* What was begun, oldest first: packets under way hold it, or it is to be sent again, or it was told to be lost. */
 static void check_begun( const struct netcode_messages_t * m, const nc_message_list_t * list )
 {
@@ -256,16 +271,12 @@ static void check_begun( const struct netcode_messages_t * m, const nc_message_l
         int cancelled = ( message->flags & NC_MESSAGE_CANCELLED ) != 0;
         CHECK( place == list->head || (int32_t) ( message->first - before ) >= 0 );
         before = message->first;
-        REQUIRE( message->carrier_count <= NC_MESSAGES_CARRIERS );
-        for ( int i = 0; i < message->carrier_count; i++ ) {
-            CHECK( check_is_under_way( m, message->carriers[i] ) );
-            for ( int k = 0; k < i; k++ )
-                CHECK_NE( message->carriers[i], message->carriers[k] );
-        }
+        check_carriers( m, message );
+        int under_way = message->carried != message->carried_lost;
         if ( !nc_kind_is_reliable( message->wire ) )
-            CHECK_EQ( message->carrier_count == 0, ( message->flags & NC_MESSAGE_REPORTED_LOST ) != 0 );
+            CHECK_EQ( !under_way, ( message->flags & NC_MESSAGE_REPORTED_LOST ) != 0 );
         else if ( !m->broken && ( !message->fragments || cancelled ) )
-            CHECK( message->carrier_count || message->flags & NC_MESSAGE_LOST );
+            CHECK( under_way || message->flags & NC_MESSAGE_LOST );
     }
 }
 

@@ -26,6 +26,14 @@ static void any_build( size_t most )
     build.tracked = any_int() != 0;
 }
 
+static void any_carriers( nc_message_t * message )
+{
+    message->next_carrier = (uint8_t) any_below( NC_MESSAGES_CARRIERS );
+    message->carried = (uint8_t) any_below( 1 << NC_MESSAGES_CARRIERS );
+    message->carried_lost = (uint8_t) any_below( 1 << NC_MESSAGES_CARRIERS );
+    message->carried_cancel = (uint8_t) any_below( 1 << NC_MESSAGES_CARRIERS );
+}
+
 static nc_message_t * any_message( uint32_t most )
 {
     nc_message_t * message = &block.message;
@@ -37,7 +45,7 @@ static nc_message_t * any_message( uint32_t most )
     message->id = any_u16();
     message->order = any_u32();
     message->receipt = any_u64();
-    message->carrier_count = (uint8_t) any_below( NC_MESSAGES_CARRIERS + 1 );
+    any_carriers( message );
     message->wire = (uint8_t) nc_kind_on_wire( message->kind );
     message->fragments = nc_fragments_of( message->wire, message->bytes );
     GIVEN( message->wire == NC_KIND_STREAM || message->bytes <= NETCODE_MESSAGES_MAX_BYTES );
@@ -79,15 +87,15 @@ void prove_messages_build_message( void )
     any_build( 24 );
     nc_message_t * message = any_message( DATA );
     uint32_t probe = any_below( DATA );
-    int kind = nc_kind_on_wire( message->kind ), held = message->carrier_count,
+    int kind = nc_kind_on_wire( message->kind ), at = message->next_carrier, carried = message->carried,
         remember = nc_kind_is_reliable( kind ) || nc_message_wants_report( message );
     GIVEN( kind != NC_KIND_STREAM );
     nc_message_write_head( message );
     GIVEN( nc_build_fits( &build, message ) );
     nc_build_message( &messages, &build, PLACE, remember );
     CLAIM( build.at <= build.end && build.last == build.start );
-    CLAIM( message->carrier_count == ( remember && held < NC_MESSAGES_CARRIERS ? held + 1 : held ) );
-    CLAIM( !remember || message->carriers[held < NC_MESSAGES_CARRIERS ? held : 0] == (uint32_t) messages.next_number );
+    CLAIM( message->carried == ( remember ? carried | 1 << at : carried ) );
+    CLAIM( !remember || message->carriers[at] == (uint32_t) messages.next_number );
     CLAIM( build.start + build.last_head_bytes + message->bytes == build.at );
     nc_frame_t frame = read_back();
     CLAIM( frame.type == -1 && frame.kind == kind && frame.channel == message->channel );
@@ -251,23 +259,20 @@ void prove_messages_cost( void )
     CLAIM( 16 * NC_MESSAGES_TRANSFERS <= NC_MESSAGES_LEAST_BUFFER / 4 );
 }
 
-/* The packets under way with a message: the new one is among them, beside three others, and is so until it is settled. */
+/*  The packets that a message remembers: the new one takes the place of the oldest, is under way, and has its CANCEL if the message was
+    given up; of the others everything is as it was. */
 void prove_messages_carriers( void )
 {
-    nc_message_t * message = any_message( DATA );
-    uint32_t probe = any_u32(), number = (uint32_t) messages.next_number;
-    int count = message->carrier_count, at = -1;
-    for ( int i = 0; i < count; i++ ) {
-        message->carriers[i] = any_u32();
-        GIVEN( message->carriers[i] != number );
-        for ( int k = 0; k < i; k++ )
-            GIVEN( message->carriers[i] != message->carriers[k] );
-        at = message->carriers[i] == probe ? i : at;
-    }
+    nc_message_t the_message, *message = &the_message;
+    any_carriers( message );
+    messages.next_number = any_u64();
+    uint32_t at = message->next_carrier, replaced = 1u << at, carried = message->carried, lost = message->carried_lost;
+    uint32_t cancel = message->carried_cancel, cancelled = any_below( 2 ) ? (uint32_t) NC_MESSAGE_CANCELLED : 0;
+    message->flags = (uint8_t) cancelled;
+    GIVEN( cancelled || !cancel );
     nc_build_carry( &messages, &build, message );
-    CLAIM( build.holds && message->carrier_count <= NC_MESSAGES_CARRIERS );
-    int held = nc_message_remove_carrier( message, probe );
-    CLAIM( held == ( probe == number || ( at >= 0 && !( at == 0 && count == NC_MESSAGES_CARRIERS ) ) ) );
-    CLAIM( !nc_message_remove_carrier( message, probe ) );
-    CLAIM( probe == number || nc_message_remove_carrier( message, number ) );
+    CLAIM( build.holds && message->next_carrier == ( at + 1 ) % NC_MESSAGES_CARRIERS );
+    CLAIM( message->carriers[at] == (uint32_t) messages.next_number );
+    CLAIM( message->carried == ( carried | replaced ) && message->carried_lost == ( lost & ~replaced ) );
+    CLAIM( message->carried_cancel == ( cancelled ? cancel | replaced : cancel ) );
 }

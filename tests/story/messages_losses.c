@@ -459,6 +459,57 @@ TEST( messages_another_copy_may_arrive )
     sender_close( m );
 }
 
+/*  The ack of any packet with a message says that it is there, also of one that was called lost before: it is not sent again, or no
+    more often than it was. */
+TEST( messages_an_earlier_packet_is_heard_late )
+{
+    for ( int heard = 0; heard < 3; heard++ ) {
+        struct netcode_messages_t * m = sender_open( 16, 1, 0 );
+        struct seen_t seen;
+        sender_send( m, 0, NETCODE_MESSAGE_RELIABLE, 200, 0.0, 7 );
+        for ( uint32_t i = 0; i < 3; i++ ) {
+            sender_tick( m, 0.05 * i, &seen );
+            CHECK_EQ( seen.count, 1 );
+            sender_lose( m, i );
+        }
+        CHECK_NE( m->lost_head, 0 );
+        sender_acks( m, heard, 0 );
+        CHECK_EQ( sender_event( m ), 70 + NETCODE_MESSAGES_EVENT_ACKED );
+        sender_silence( m, 0.15 );
+        CHECK_EQ( m->stats.reliable_retries_total, 2 );
+        CHECK( m->reliable.count == 0 && m->lost_head == 0 && m->out.used == 0 );
+        sender_close( m );
+    }
+}
+
+/* Given up after three packets, all called lost: that one of them did arrive is told, whichever it was, and while CANCEL is on its way. */
+TEST( messages_given_up_and_there_in_any_packet )
+{
+    for ( int heard = 0; heard < 6; heard++ ) {
+        struct netcode_messages_t * m = sender_open( 16, 1, 2 );
+        struct seen_t seen;
+        sender_send( m, 0, NETCODE_MESSAGE_RELIABLE, 200, 0.0, 8 );
+        for ( uint32_t i = 0; i < 3; i++ ) {
+            sender_tick( m, 0.05 * i, &seen );
+            sender_lose( m, i );
+        }
+        CHECK_EQ( sender_event( m ), 80 + NETCODE_MESSAGES_EVENT_LOST );
+        if ( heard >= 3 ) {
+            sender_tick( m, 0.15, &seen );
+            CHECK( seen.count == 1 && seen_count( &seen, 0x0f, 0 ) + seen_count( &seen, 0x1f, 0 ) == 0 );
+        }
+        sender_acks( m, heard % 3, 0 );
+        CHECK_EQ( sender_event( m ), 80 + NETCODE_MESSAGES_EVENT_SPURIOUS );
+        CHECK( m->reliable.count == 0 );
+        if ( heard >= 3 )
+            sender_acks( m, 3, 0 );
+        CHECK_EQ( sender_event( m ), 0 );
+        sender_silence( m, 0.2 );
+        CHECK_EQ( m->out.used, 0 );
+        sender_close( m );
+    }
+}
+
 /* An ack that says nothing new does not end a silence. */
 TEST( messages_acks_without_news )
 {
@@ -841,23 +892,23 @@ TEST( messages_probes_beyond_what_is_remembered )
         struct netcode_messages_t * m = sender_open( 16, 1, 0 );
         struct seen_t seen;
         sender_send( m, 0, NETCODE_MESSAGE_RELIABLE, 200, 0.0, 3 );
-        for ( int i = 0; i < 5; i++ )
+        for ( int i = 0; i < 7; i++ )
             sender_tick( m, 2.5 * i, &seen );
         const nc_message_t * message = nc_message_at( m, m->reliable.head );
-        CHECK_EQ( message->carrier_count, NC_MESSAGES_CARRIERS );
-        CHECK_EQ( m->stats.probes, 4 );
-        for ( uint32_t i = 0; i < 3; i++ )
+        CHECK_EQ( message->carried, ( 1 << NC_MESSAGES_CARRIERS ) - 1 );
+        CHECK_EQ( m->stats.probes, 6 );
+        for ( uint32_t i = 0; i < 5; i++ )
             sender_lose( m, i );
         CHECK_EQ( m->lost_head, 0 );
         if ( lost ) {
-            sender_lose( m, 4 );
-            sender_lose( m, 3 );
+            sender_lose( m, 6 );
+            sender_lose( m, 5 );
             CHECK_EQ( m->lost_head, m->reliable.head );
-            sender_tick( m, 12.5, &seen );
+            sender_tick( m, 17.5, &seen );
             CHECK_EQ( m->stats.reliable_retries_total, 1 );
-            sender_acks( m, 5, 0 );
+            sender_acks( m, 7, 0 );
         } else
-            sender_acks( m, 4, 0 );
+            sender_acks( m, 6, 0 );
         CHECK_EQ( sender_event( m ), 30 + NETCODE_MESSAGES_EVENT_ACKED );
         CHECK_EQ( m->reliable.head, 0 );
         sender_close( m );
