@@ -10721,7 +10721,7 @@ struct netcode_messages_t {
     double reorder_seconds;                                /* so much later packets may overtake earlier ones */
     double reorder_time;                                   /* when one was last found to do so */
     nc_controller_t controller;
-    double loss_sent, loss_long, rate_time, rate_sent, rate_received;
+    double loss_sent, loss_long, loss_received, rate_time, rate_sent, rate_received;
     uint64_t rate_bytes_sent, rate_bytes_received;
     /* receiving */
     int64_t newest_received;
@@ -11150,20 +11150,18 @@ static uint32_t nc_transfer_find( const struct netcode_messages_t * messages, ui
 /* The bit of this packet if it is among those with the message, else 0. */
 static uint32_t nc_message_carrier( const nc_message_t * message, uint32_t number )
 {
-    uint32_t bit = 0;
     for ( int i = 0; i < NC_MESSAGES_CARRIERS; i++ )
         if ( message->carried >> i & 1 && message->carriers[i] == number )
-            bit = 1u << i;
-    return bit;
+            return 1u << i;
+    return 0;
 }
 
 /* A packet with it has arrived; perhaps late, after it was reported lost. */
-static void nc_whole_acked( struct netcode_messages_t * messages, uint32_t place, uint32_t number )
+static void nc_whole_acked( struct netcode_messages_t * messages, uint32_t place, uint32_t carrier )
 {
     const nc_message_t * message = nc_message_at( messages, place );
-    uint32_t cancel = nc_message_carrier( message, number ) & message->carried_cancel;
     nc_message_finish( messages, place,
-                       cancel                                      ? NETCODE_MESSAGES_EVENT_NONE
+                       carrier & message->carried_cancel           ? NETCODE_MESSAGES_EVENT_NONE
                        : message->flags & NC_MESSAGE_REPORTED_LOST ? NETCODE_MESSAGES_EVENT_SPURIOUS
                                                                    : NETCODE_MESSAGES_EVENT_ACKED );
 }
@@ -11198,7 +11196,7 @@ static void nc_fragment_acked( struct netcode_messages_t * messages, const nc_se
     while ( *( state = nc_message_state( message, message->first_fragment ) ) & NC_FRAGMENT_ACKED ) {
         *state = 0;
         if ( ++message->first_fragment == message->fragments ) {
-            nc_whole_acked( messages, place, sent->number );
+            nc_whole_acked( messages, place, 0 );
             return;
         }
     }
@@ -11266,7 +11264,7 @@ static void nc_messages_settle( struct netcode_messages_t * messages, uint32_t p
         if ( carrier && fate == NC_SENT_WENT_LOST )
             nc_whole_lost( messages, place, carrier );
         else if ( carrier && fate == NC_SENT_ARRIVED )
-            nc_whole_acked( messages, place, number );
+            nc_whole_acked( messages, place, carrier );
         else if ( carrier ) /* forgotten */
             nc_message_finish( messages, place, NETCODE_MESSAGES_EVENT_NONE );
     }
@@ -11756,13 +11754,13 @@ static int nc_build_has_room( const nc_build_t * build, uint32_t bytes )
 /* Stores in the message that this packet has it, or its CANCEL, in place of the oldest of those that it remembers. */
 static void nc_build_carry( const struct netcode_messages_t * messages, nc_build_t * build, nc_message_t * message )
 {
-    uint8_t bit = (uint8_t) ( 1u << message->next_carrier );
-    message->carriers[message->next_carrier] = (uint32_t) messages->next_number;
-    message->next_carrier = (uint8_t) ( ( message->next_carrier + 1 ) % NC_MESSAGES_CARRIERS );
-    message->carried |= bit;
+    uint32_t at = message->next_carrier, bit = 1u << at;
+    message->carriers[at] = (uint32_t) messages->next_number;
+    message->next_carrier = (uint8_t) ( ( at + 1 ) % NC_MESSAGES_CARRIERS );
+    message->carried |= (uint8_t) bit;
     message->carried_lost &= (uint8_t) ~bit;
     if ( message->flags & NC_MESSAGE_CANCELLED )
-        message->carried_cancel |= bit;
+        message->carried_cancel |= (uint8_t) bit;
     build->holds = 1;
 }
 
@@ -11952,15 +11950,17 @@ static void nc_build_refusals( const struct netcode_messages_t * messages, nc_bu
         }
 }
 
-/*  How often small reliable messages are repeated: by the losses of the last few hundred packets, and at least once beside
-    a transfer, which may cause losses and beside which a repeat costs nothing. */
+/*  How often small reliable messages are repeated: by the losses of the last few hundred packets in either direction,
+    because who sends little learns little of its own, and at least once beside a transfer, which may cause losses and
+    beside which a repeat costs nothing. */
 static uint32_t nc_messages_repeats( const struct netcode_messages_t * messages )
 {
     if ( messages->repeats != NETCODE_MESSAGES_REPEATS_ADAPTIVE )
         return messages->repeats == NETCODE_MESSAGES_REPEATS_ALWAYS ? NC_MESSAGES_REPEATS : 0;
-    if ( messages->loss_long >= 0.01 || messages->loss_sent >= 0.03 )
+    double loss = nc_real_larger( messages->loss_long, messages->loss_received );
+    if ( loss >= 0.01 || messages->loss_sent >= 0.03 )
         return NC_MESSAGES_REPEATS;
-    return messages->loss_long >= 0.001 || messages->bulk.count;
+    return loss >= 0.001 || messages->bulk.count;
 }
 
 /* Lost messages are sent first; small ones again in the next flight: a second loss would cost a round trip more. */
@@ -13703,6 +13703,25 @@ NETCODE_API void netcode_messages_set_time( struct netcode_messages_t * messages
         messages->now += step;
 }
 
+/*  The losses of the newest 256 packets from a distance below the newest on. Numbers that the sender skips look like lost
+    ones: one of the first 256 numbers, and none of the first 32; later up to two of the newest 256, and one on average.
+    So few do not count as loss. */
+static double nc_messages_loss_received( const struct netcode_messages_t * messages, uint32_t below )
+{
+    uint32_t missing = 0, count = NC_MESSAGES_BLOCK, skips = 2;
+    int64_t known = messages->newest_received + 1 - below;
+    if ( known <= 0 )
+        return 0.0;
+    if ( known < (int64_t) count ) {
+        count = (uint32_t) known;
+        skips = count > NC_MESSAGES_FIRST_SKIP;
+    }
+
+    for ( uint32_t i = 0; i < count; i++ )
+        missing += !nc_history_has( &messages->history, below + i );
+    return missing <= skips ? 0.0 : (double) ( missing - ( skips != 0 ) ) / count;
+}
+
 static void nc_messages_measure_rates( struct netcode_messages_t * messages )
 {
     double passed = messages->now - messages->rate_time;
@@ -13718,6 +13737,7 @@ static void nc_messages_measure_rates( struct netcode_messages_t * messages )
     messages->rate_bytes_sent = stats->bytes_sent;
     messages->rate_bytes_received = stats->bytes_received;
     messages->rate_time = messages->now;
+    messages->loss_received = nc_messages_loss_received( messages, 32 ); /* the newest may have overtaken others */
 }
 
 /* Without acks nothing is declared lost: with max_retries, a timeout counts as a try of the oldest message. */
@@ -13809,23 +13829,6 @@ NETCODE_API double netcode_messages_next_deadline( struct netcode_messages_t * m
 
 /* ---- statistics ---- */
 
-/*  Numbers that the sender skips look like lost ones: one of the first 256 numbers, and none of the first 32; later up
-    to two of the newest 256, and one on average. So few do not count as loss. */
-static double nc_messages_loss_received( const struct netcode_messages_t * messages )
-{
-    uint32_t missing = 0, count = NC_MESSAGES_BLOCK, skips = 2;
-    if ( messages->newest_received < 0 )
-        return 0.0;
-    if ( messages->newest_received + 1 < (int64_t) count ) {
-        count = (uint32_t) messages->newest_received + 1;
-        skips = count > NC_MESSAGES_FIRST_SKIP;
-    }
-
-    for ( uint32_t i = 0; i < count; i++ )
-        missing += !nc_history_has( &messages->history, i );
-    return missing <= skips ? 0.0 : (double) ( missing - ( skips != 0 ) ) / count;
-}
-
 NETCODE_API void netcode_messages_stats( struct netcode_messages_t * messages, struct netcode_messages_stats_t * stats )
 {
     NC_CHECK( messages != NULL && stats != NULL, NC_NOTHING );
@@ -13865,7 +13868,7 @@ NETCODE_API void netcode_messages_stats( struct netcode_messages_t * messages, s
     stats->ping = messages->ping;
 
     stats->loss_sent = messages->loss_sent;
-    stats->loss_received = nc_messages_loss_received( messages );
+    stats->loss_received = nc_messages_loss_received( messages, 0 );
     stats->send_rate = messages->rate_sent;
     stats->receive_rate = messages->rate_received;
 

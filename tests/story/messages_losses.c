@@ -714,6 +714,36 @@ TEST( messages_repeats_ride_along )
     }
 }
 
+/*  Who sends little learns little from its own packets: the losses of those that arrive count too, but not what may only have been
+    overtaken, or skipped by the sender. */
+TEST( messages_repeats_by_the_losses_of_what_arrives )
+{
+    static const struct {
+        int newest, first, step, count; /* of the missing numbers */
+        uint32_t repeats;
+    } rows[] = { { 400, 0, 0, 0, 0 },   { 400, 150, 50, 2, 0 }, { 400, 150, 50, 3, 1 }, { 400, 150, 50, 4, 2 },
+                 { 400, 113, 1, 4, 2 }, { 400, 112, 1, 4, 1 },  { 400, 365, 1, 5, 2 },  { 400, 369, 1, 30, 0 },
+                 { 59, 10, 1, 1, 2 },   { 31, 10, 1, 20, 0 },   { 32, 0, 1, 1, 2 },     { 200, 10, 40, 1, 0 } };
+    for ( int row = 0; row < (int) ( sizeof( rows ) / sizeof( rows[0] ) ); row++ ) {
+        struct netcode_messages_t * m = sender_open( 16, 1, 0 );
+        struct craft_t craft;
+        m->loss_long = 0.0;
+        for ( int number = 0; number <= rows[row].newest; number++ ) {
+            int from = number - rows[row].first, step = rows[row].step;
+            if ( step && from >= 0 && from % step == 0 && from / step < rows[row].count )
+                continue;
+            craft_begin( &craft, number, -1, 0 );
+            CHECK_EQ( craft_give( &craft, m ), NETCODE_MESSAGES_DROP_NONE );
+        }
+        CHECK_EQ( nc_messages_repeats( m ), 0 );
+        netcode_messages_update( m, 0.25 );
+        CHECK_EQ( nc_messages_repeats( m ), rows[row].repeats );
+        m->repeats = NETCODE_MESSAGES_REPEATS_NEVER;
+        CHECK_EQ( nc_messages_repeats( m ), 0 );
+        sender_close( m );
+    }
+}
+
 /*  What is to be taken back is not repeated either, as long as its CANCEL waits behind something lost that does not
     fit. */
 TEST( messages_repeats_of_what_is_given_up )
