@@ -101,11 +101,7 @@ static nc_socket_extras_t udp_extras; /* of the socket that a test opened last *
 
 static void test_begin( uint64_t seed )
 {
-    ledger_reset();
-    ledger_random_state = seed;
-    netcode_log_level( NETCODE_LOG_LEVEL_ERROR );
-    netcode_set_printf_function( test_printf );
-    netcode_set_assert_function( test_assert_handler );
+    world_begin_test( seed );
 }
 
 static void test_end( void )

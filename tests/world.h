@@ -663,6 +663,16 @@ static void world_close_all( void )
         world_close( world_list );
 }
 
+/* What a runner of tests in a world does before each. */
+static void world_begin_test( uint64_t seed )
+{
+    ledger_reset();
+    ledger_random_state = seed;
+    netcode_log_level( NETCODE_LOG_LEVEL_ERROR );
+    netcode_set_printf_function( test_printf );
+    netcode_set_assert_function( test_assert_handler );
+}
+
 /* ---- time ---- */
 
 static void world_step( struct world_t * w )

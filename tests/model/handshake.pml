@@ -14,6 +14,9 @@
     names; SLOTS a server; CHALLENGES that a server seals in each life; LIVES of a server; CAPACITY of its table of
     consumed tokens; TRIES of a client with its token. Token 0 expires first, the last one last.
 
+    Lines that begin with @ report what the adversary did and its result, for replay.c; with REPLAYED, in a run of Spin's
+    simulator, they report what the server refuses too.
+
     Modes: the plain one is for safety. TIMED counts time in ticks, so that liveness can be asked: nothing lasts. FAIR has
     no loss, no restart and an adversary off the path: everybody gets in. BASE_ZERO is the config choice of the same name. */
 
@@ -184,11 +187,13 @@ inline admit_request( s, t, e, a )
     :: else
     fi;
     if
-    :: FULL( s ) -> DENY( e ) /* nc_server_admit_request: SERVER_FULL */
+    :: FULL( s ) -> DENY( e ); /* nc_server_admit_request: SERVER_FULL */
+        printf( "@ ask %d %d %d denied\n", s, t, a )
     :: !FULL( s ) && issued[s] < CHALLENGES && IS_NEW( s, e, a ) ->
+        printf( "@ ask %d %d %d %d\n", s, t, a, NUMBER( s, issued[s] ) );
         challenge[NUMBER( s, issued[s] )] = CHALLENGE( e, a, t );
         issued[s]++
-    :: else
+    :: else -> printf( "@ ask %d %d %d lost\n", s, t, a )
     fi;
 #if defined( TIMED )
     aged = aged & ~BIT( AGE( s, e, a ) ) /* pending->answer_time */
@@ -296,8 +301,10 @@ hidden byte forgotten;
 inline on_response( s, t, a, b )
 {
     if
-    :: FULL( s ) -> DENY( t ) /* nc_server_admit_response */
+    :: FULL( s ) -> DENY( t ); /* nc_server_admit_response */
+        printf( "@ answer %d %d %d %d denied\n", s, t, a, b )
     :: else ->
+        printf( "@ answer %d %d %d %d connected\n", s, t, a, b );
         CLAIM( 1, FOR_TOKEN( b ) == t && FOR_ADDRESS( b ) == a ); /* the challenge was made for this token and address, */
         CLAIM( 2, SEQUENCE( b ) + 1 >= ENTRY( s, t, a ) && SERVER_OF( b ) == s ); /* and issued to this very entry; */
         CLAIM( 3, ID( USER_DATA_OF( b ) ) == ID( t ) ); /* he is connected as the one whom his token names, */
@@ -426,29 +433,52 @@ inline crash( s )
 #endif
 
 /* A slot ends whenever its client leaves, falls silent or is kicked: nc_server_end_slot. */
+#define SLOT_EVENT_OF( s, i ) \
+    :: d_step { SLOT( s, i ) != 0 -> printf( "@ leave %d %d %d\n", s, SLOT_TOKEN( s, i ), SLOT_ADDRESS( s, i ) ); SLOT( s, i ) = 0 }
 #if SLOTS > 1
-#define SLOT_EVENT( s ) :: d_step { SLOT( s, 0 ) != 0 -> SLOT( s, 0 ) = 0 } :: d_step { SLOT( s, 1 ) != 0 -> SLOT( s, 1 ) = 0 }
+#define SLOT_EVENT( s ) SLOT_EVENT_OF( s, 0 ) SLOT_EVENT_OF( s, 1 )
 #else
-#define SLOT_EVENT( s ) :: d_step { SLOT( s, 0 ) != 0 -> SLOT( s, 0 ) = 0 }
+#define SLOT_EVENT( s ) SLOT_EVENT_OF( s, 0 )
 #endif
 
 /* An entry ends by silence or gives way to another one: nc_server_ring_pending, nc_server_evict_pending. */
-#define ENTRY_EVENT( s, t, a ) :: d_step { ENTRY( s, t, a ) != 0 -> FORGET( s, t, a ) }
+#define ENTRY_EVENT( s, t, a ) :: d_step { ENTRY( s, t, a ) != 0 -> printf( "@ end %d %d %d\n", s, t, a ); FORGET( s, t, a ) }
 
 /* The object is stopped and started (nc_server_reset_hall leaves the consumed tokens alone), or the process is killed. */
 #define RESTART_EVENT( s ) \
-    :: d_step { life[s] + 1 < LIVES -> start_again( s ) STOP_FORGETS( s ) } \
-    :: d_step { life[s] + 1 < LIVES -> crash( s ) }
+    :: d_step { life[s] + 1 < LIVES -> printf( "@ restart %d\n", s ); start_again( s ) STOP_FORGETS( s ) } \
+    :: d_step { life[s] + 1 < LIVES -> printf( "@ crash %d\n", s ); crash( s ) }
 #if defined( STOP_FORGETS_CONSUMED )
 #define STOP_FORGETS( s ) ; consumed[s] = 0; mark[s] = 0
 #else
 #define STOP_FORGETS( s )
 #endif
 
+#if defined( REPLAYED )
+/*  Spin draws among all events that are possible; requests that are refused would be most of them. What is refused changes
+    nothing. */
+#define TWICE( X ) EVERYWHERE( X ) EVERYWHERE( X )
+#define OFTEN( X ) TWICE( X ) TWICE( X )
+
+#define REFUSED_REQUEST_EVENT( s, t, a ) \
+    :: d_step { ( IS_HONEST( t ) -> HAS( asked, t ) : EXISTS( t ) ) && !MAY_ASK( s, t, a ) -> printf( "@ ask %d %d %d refused\n", s, t, a ) }
+#define REFUSED_RESPONSE_EVENT_OF( s, t, a, b ) \
+    :: d_step { SEALED( t, b ) && challenge[b] != 0 && ENTRY( s, t, a ) != 0 && !MAY_CONNECT( s, t, a, b ) -> printf( "@ answer %d %d %d %d refused\n", s, t, a, b ) }
+#define REFUSED_RESPONSE_EVENT( s, t, a ) \
+    REFUSED_RESPONSE_EVENT_OF( s, t, a, 0 ) REFUSED_RESPONSE_EVENT_OF( s, t, a, 1 ) \
+    REFUSED_RESPONSE_EVENT_OF( s, t, a, 2 ) REFUSED_RESPONSE_EVENT_OF( s, t, a, 3 )
+#endif
+
 active proctype Adversary()
 {
 end:
     do
+#if defined( REPLAYED )
+    OFTEN( REQUEST_EVENT )
+    OFTEN( RESPONSE_EVENT )
+    OFTEN( REFUSED_RESPONSE_EVENT )
+    EVERYWHERE( REFUSED_REQUEST_EVENT )
+#endif
     EVERYWHERE( REQUEST_EVENT )
     EVERYWHERE( RESPONSE_EVENT )
 #if !defined( FAIR )
@@ -537,7 +567,7 @@ end:
 /* nc_client_read: a challenge that its own key opens, whoever brings it; nc_client_send: it is answered from now on. */
 #define ANSWER_EVENT( b ) \
     :: d_step { state[c] == REQUESTING && challenge[b] != 0 && FOR_TOKEN( b ) == c && TO_CLIENT( c, b ) -> \
-        state[c] = RESPONDING; ADD( answered[c], b ); ADD( answered_now[c], b ); HEARD( c ) }
+        printf( "@ reply %d %d\n", c, b ); state[c] = RESPONDING; ADD( answered[c], b ); ADD( answered_now[c], b ); HEARD( c ) }
 #if SERVERS * CHALLENGES == 1
 #define ANSWER_EVENTS ANSWER_EVENT( 0 )
 #elif SERVERS * CHALLENGES == 2

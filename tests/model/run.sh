@@ -1,11 +1,12 @@
 #!/bin/sh
 # make model: Spin searches every order of events of handshake.pml, to the end (no hashing, no limit of depth that is met), in several
-# small worlds; then each defence is taken out of the model in turn, and the search must find the attack.
+# small worlds; then each defence is taken out of the model in turn, and the search must find the attack. What it found is replayed on
+# the library (replay.c), which must refuse a step of each attack; and random runs of the model, which it must follow step by step.
 #
-#     run.sh              all of it, as a table
+#     run.sh              all of it, as a table; RUNS=100000 for more random runs than 1,000
 #     run.sh --trace N    the steps of the attack that job N of the table has found
 #
-# Needs the packages spin and gcc; without spin nothing is searched, that is said, and the status is 0.
+# Needs the packages spin and gcc, and libsodium; without spin nothing is searched, that is said, and the status is 0.
 set -u
 
 cd "$(dirname "$0")/../.." || exit 1
@@ -68,7 +69,8 @@ JOB
     optimize=-O2
     [ "$expected" = holds ] || optimize=-O0 # these end soon
     # shellcheck disable=SC2086 # lists of switches, and a compiler such as `ccache gcc`
-    spin -a $switches "$model" >spin.log 2>&1 &&
+    cp "$model" handshake.pml && # its trail is looked for beside it
+        spin -a $switches handshake.pml >spin.log 2>&1 &&
         $CC -w $optimize -DNOREDUCE -DMEMLIM=2000 $how -o pan pan.c >cc.log 2>&1 &&
         timeout 300 ./pan $arguments >pan.log 2>&1
 }
@@ -101,9 +103,43 @@ JOB
     [ "$verdict" = ok ]
 }
 
+# ---- the library against the model ----
+
+# The random runs: four worlds with a quarter of them each.
+worlds() {
+    echo "-DCLIENTS=2 -DTOKENS=3 -DCHALLENGES=4 -DLIVES=12 -DTRIES=9"
+    echo "-DCLIENTS=1 -DTOKENS=3 -DCHALLENGES=4 -DLIVES=12 -DTRIES=9 -DSLOTS=1"
+    echo "-DCLIENTS=1 -DTOKENS=2 -DCHALLENGES=2 -DLIVES=12 -DTRIES=9 -DSERVERS=2"
+    echo "-DCLIENTS=2 -DTOKENS=3 -DCHALLENGES=4 -DLIVES=3 -DTRIES=9 -DBASE_ZERO"
+}
+
+switch() { # $1: a name, $2: its value where the switches do not say, $3: the switches
+    value=$(echo "$3" | sed -n "s/.*-D$1=\([0-9]*\).*/\1/p")
+    echo "${value:-$2}"
+}
+
+# What replay.c is told of a world.
+world_of() { # $1: its switches
+    zero=0
+    case $1 in *BASE_ZERO*) zero=1 ;; esac
+    echo "$(switch CLIENTS 2 "$1") $(switch TOKENS 3 "$1") $(switch SERVERS 1 "$1") $(switch SLOTS 2 "$1") $zero"
+}
+
+# A random run of a world; the table of consumed tokens is never full, as the library's is not.
+run() { # $1: the world's number, $2: the seed
+    # shellcheck disable=SC2046 # a list of switches
+    spin -n"$2" -u1500 -T -DREPLAYED -DCAPACITY=3 $(worlds | sed -n "$1p") "$model" | sed -n '/^ *@/p' >"$work/runs/$1/$2"
+}
+
 case ${1:-} in
 --job)
     search "$2"
+    exit 0
+    ;;
+--run)
+    mkdir -p "$work/runs/$2/$3.folder" && cd "$work/runs/$2/$3.folder" || exit 1 # spin writes a file of its own
+    run "$2" "$3"
+    rm -rf "$work/runs/$2/$3.folder"
     exit 0
     ;;
 esac
@@ -127,4 +163,42 @@ done
 unreached=$(sed -n '/unreached in proctype/,/states)/p' "$work/1/pan.log" | grep -c 'state [0-9]*, ' || true)
 never=$(sed -n '/unreached in proctype/,/states)/p' "$work/1/pan.log" | grep 'state [0-9]*, ' | grep -vc -- '-end-' || true)
 echo "$unreached statements of the model were never reached in job 1, $never of them more than the end of a process that has none"
+
+# ---- what was found, on the library ----
+
+# shellcheck disable=SC2046,SC2086 # flags, and a compiler such as `ccache gcc`, are lists of words
+$CC -std=c99 -D_DEFAULT_SOURCE -O1 -Wall -Wextra -Wno-unused-function -DTEST_NO_WRAP $(sh tests/tools/deps.sh --cflags) -I. \
+    tests/model/replay.c $(sh tests/tools/deps.sh --libs) -lm -o "$work/replay" || exit 1
+
+# The attacks on the server: those on a client, and what is no attack, have nothing that it could refuse.
+attacks=0
+for job in $(seq 1 "$total"); do
+    IFS='|' read -r expected title switches claim <<JOB
+$(jobs | sed -n "${job}p")
+JOB
+    case $expected$claim$switches in
+    holds* | *_end* | *_in* | *KEEP_ALIVE_UNSEALED* | *CLIENT_FORGETS* | *NO_SESSION*) continue ;;
+    esac
+    ( cd "$work/$job" && ./pan -r ) 2>/dev/null | sed -n '/^ *@/p' >"$work/$job/attack"
+    # shellcheck disable=SC2046 # a list of numbers
+    if ! "$work/replay" $(world_of "$switches") refuses "$work/$job/attack" >"$work/$job/replay.log"; then
+        echo "the library does not refuse this attack: $title"
+        cat "$work/$job/replay.log"
+        wrong=$((wrong + 1))
+    fi
+    attacks=$((attacks + 1))
+done
+refused=$(cat "$work"/*/replay.log | grep -c '^1 passed')
+echo "$attacks attacks on models without a defence, replayed: the library refuses a step of $refused"
+
+quarter=$((${RUNS:-1000} / 4))
+for world in 1 2 3 4; do
+    mkdir -p "$work/runs/$world"
+    seq 1 "$quarter" | xargs -P 2 -n 1 sh "$0" --run "$world"
+    told=$(world_of "$(worlds | sed -n "${world}p")")
+    # shellcheck disable=SC2086 # a list of numbers
+    find "$work/runs/$world" -type f -exec "$work/replay" $told follows {} + >"$work/replay.log" ||
+        wrong=$((wrong + 1))
+    grep -E 'replay\.c|traces,' "$work/replay.log"
+done
 [ "$wrong" = 0 ] && [ "$never" = 0 ]
