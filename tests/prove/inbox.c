@@ -509,24 +509,88 @@ void prove_inbox_give( void )
     CLAIM( is_box() );
 }
 
-/*  A session begins in a slot that is free: nothing of before is in its queue. In cases, because a solver is done with
-    each far sooner than with all: whose slot, and whether a note is free or a pair has to go. */
+/* Any payload and any note, as they are before a session begins or ends. */
+typedef struct {
+    uint32_t buffer, note;
+    nc_buffer_t header;
+    uint32_t state;
+    uint8_t is_told;  /* the note is an event */
+    uint32_t pair[2]; /* the notes that are dropped because none is free: the oldest pair */
+    uint64_t session; /* theirs */
+    uint32_t pair_client;
+} before_t;
+
+static before_t before_any( void )
+{
+    before_t it = { any_below( BUFFERS ), any_below( NOTES ), { 0, 0, 0, 0, 0 }, 0, 0, { NOWHERE, NOWHERE }, 0, 0 };
+    it.header = headers[it.buffer];
+    it.state = states[it.buffer];
+    it.is_told = event_members[BUFFERS + it.note].list == EVENTS;
+    if ( inbox.free_note_count == 0 ) {
+        it.pair[0] = inbox.ended.head;
+        it.pair[1] = notes[it.pair[0]].pair;
+        it.session = notes[it.pair[0]].session;
+        it.pair_client = notes[it.pair[0]].client_index;
+    }
+    return it;
+}
+
+/*  Nothing happened to it but what had to: with the dropped pair go its payloads, where events are read, and no others; no
+    other note is dropped. `state`: what the payload's would be without the pair. `added`: the new note. */
+static void claim_others( const before_t * it, uint32_t state, uint32_t added )
+{
+    int goes =
+        it->pair[0] != NOWHERE && inbox.events_are_read && it->header.session == it->session &&
+        ( state == NC_BUFFER_ORPHANED || ( state == NC_BUFFER_QUEUED && it->header.client_index == it->pair_client ) );
+    CLAIM( states[it->buffer] == ( goes ? (uint32_t) NC_BUFFER_FREE : state ) );
+    int is_dropped = it->note == it->pair[0] || it->note == it->pair[1];
+    CLAIM( event_members[BUFFERS + it->note].list ==
+           ( ( it->is_told && !is_dropped ) || it->note == added ? EVENTS : NO_LIST ) );
+}
+
+static void claim_note( uint32_t nth, const nc_note_t * expected )
+{
+    const nc_note_t * note = &notes[nth];
+    CLAIM( note->session == expected->session && note->client_id == expected->client_id &&
+           note->client_index == expected->client_index && note->pair == expected->pair &&
+           note->type == expected->type && note->reason == expected->reason );
+}
+
+/*  A session begins in a slot that is free: nothing of before is in its queue. Who reads events gets it yet. In cases,
+    because a solver is done with each far sooner than with all: whose slot, and whether a note is free or a pair has to
+    go. */
 static void claim_open( uint32_t client )
 {
+    before_t it = before_any();
+    uint64_t session = any_u64(), client_id = any_u64();
     GIVEN( !queues[client].is_open );
-    nc_inbox_open( &inbox, client, any_u64(), any_u64() );
+    nc_inbox_open( &inbox, client, session, client_id );
     CLAIM( is_box() && queues[client].is_open && queues[client].list.count == 0 );
     CLAIM( queues[client].connected_note < NOTES && inbox.events.tail == BUFFERS + queues[client].connected_note );
+    nc_note_t note = { session, client_id, client, NOWHERE, NETCODE_EVENT_CONNECTED, 0 };
+    claim_note( queues[client].connected_note, &note );
+    int was_queued = it.state == NC_BUFFER_QUEUED && it.header.client_index == client;
+    claim_others( &it,
+                  !was_queued             ? it.state
+                  : inbox.events_are_read ? (uint32_t) NC_BUFFER_ORPHANED
+                                          : (uint32_t) NC_BUFFER_FREE,
+                  queues[client].connected_note );
 }
 
 /* A session ends: what it sent can be read yet. */
 static void claim_close( uint32_t client )
 {
-    uint32_t count = queues[client].list.count;
+    before_t it = before_any();
+    uint64_t session = any_u64(), client_id = any_u64();
+    int reason = any_int();
+    uint32_t connected = queues[client].connected_note;
     GIVEN( queues[client].is_open );
-    nc_inbox_close( &inbox, client, any_u64(), any_u64(), any_int() );
-    CLAIM( is_box() && !queues[client].is_open && queues[client].list.count <= count );
-    CLAIM( inbox.events.tail >= BUFFERS && notes[inbox.events.tail - BUFFERS].type == NETCODE_EVENT_DISCONNECTED );
+    nc_inbox_close( &inbox, client, session, client_id, reason );
+    CLAIM( is_box() && !queues[client].is_open );
+    CLAIM( inbox.events.tail >= BUFFERS );
+    nc_note_t note = { session, client_id, client, connected, NETCODE_EVENT_DISCONNECTED, reason };
+    claim_note( inbox.events.tail - BUFFERS, &note );
+    claim_others( &it, it.state, inbox.events.tail - BUFFERS );
 }
 
 #define PROVE_CASES( what, client )                 \
