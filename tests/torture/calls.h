@@ -61,6 +61,14 @@ static int calls_simulator_socket( struct netcode_network_simulator_t * simulato
     return result;
 }
 
+static struct netcode_messages_t * calls_messages_create( const struct netcode_messages_config_t * config, double time )
+{
+    struct watch_mark_t mark = watch_enter();
+    struct netcode_messages_t * messages = netcode_messages_create( config, time );
+    watch_leave( mark, messages, "netcode_messages_create" );
+    return messages;
+}
+
 /* Whatever becomes of it: what it takes is the server's, and none of it is kept when there is not enough. */
 static void calls_server_start( struct netcode_server_t * server, int max_clients )
 {
@@ -82,6 +90,12 @@ static void calls_client_destroy( struct netcode_client_t * client )
 {
     netcode_client_destroy( client );
     watch_destroyed( client );
+}
+
+static void calls_messages_destroy( struct netcode_messages_t * messages )
+{
+    netcode_messages_destroy( messages );
+    watch_destroyed( messages );
 }
 
 static void calls_simulator_destroy( struct netcode_network_simulator_t * simulator )

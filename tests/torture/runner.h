@@ -100,7 +100,7 @@ static int runner_simulator_socket( struct netcode_network_simulator_t * simulat
 static struct netcode_messages_t * runner_messages_create( const struct netcode_messages_config_t * config,
                                                            double time )
 {
-    struct netcode_messages_t * messages = netcode_messages_create( config, time );
+    struct netcode_messages_t * messages = calls_messages_create( config, time );
     runner_need( messages != NULL );
     return messages;
 }
@@ -135,6 +135,7 @@ static void runner_free( void * context, void * pointer )
 #define netcode_client_destroy calls_client_destroy
 #define netcode_client_update calls_client_update
 #define netcode_messages_create runner_messages_create
+#define netcode_messages_destroy calls_messages_destroy
 #define netcode_network_simulator_create runner_simulator_create
 #define netcode_network_simulator_socket runner_simulator_socket
 #define netcode_network_simulator_destroy calls_simulator_destroy

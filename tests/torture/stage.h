@@ -15,7 +15,8 @@ enum {
     STAGE_TIMEOUT_STEPS = 90,
     STAGE_POST = 64,
     STAGE_SICK_STEPS = 20,
-    STAGE_ATTEMPTS = 8
+    STAGE_ATTEMPTS = 8,
+    STAGE_MAP_BYTES = 5000
 };
 
 struct story_t {
@@ -44,6 +45,7 @@ static struct {
     struct netcode_network_simulator_t * net;
     struct netcode_server_t * servers[2];
     struct netcode_client_t * client;
+    struct netcode_messages_t * messages[2];            /* the client's, and those of slot 0 */
     char address[2][NETCODE_MAX_ADDRESS_STRING_LENGTH]; /* of a dead server, and of the one there is */
     double time;
     uint64_t client_id;
@@ -332,6 +334,37 @@ static void stage_end_client( void )
     stage.client = NULL;
 }
 
+static void stage_make_messages( void )
+{
+    struct netcode_messages_config_t config;
+    int tries, i;
+    netcode_default_messages_config( &config );
+    config.max_message_bytes = STAGE_MAP_BYTES;
+    for ( i = 0; i < 2; i++ ) {
+        if ( stage.hooks ) {
+            config.allocator_context = &stage.messages[i];
+            config.allocate_function = watch_allocate;
+            config.free_function = watch_release;
+        }
+        for ( tries = 0; tries < STAGE_TRIES && !stage.messages[i] && !stage.failed; tries++ ) {
+            stage.messages[i] = calls_messages_create( &config, stage.time );
+            if ( !stage.messages[i] && !watcher.refused )
+                stage_fail( "messages could not be made, and nothing was refused" );
+        }
+        if ( !stage.messages[i] )
+            stage_fail( "no messages can be made" );
+    }
+}
+
+static void stage_end_messages( void )
+{
+    int i;
+    for ( i = 0; i < 2; i++ ) {
+        calls_messages_destroy( stage.messages[i] );
+        stage.messages[i] = NULL;
+    }
+}
+
 /* ---- time ---- */
 
 /* The system delivers at once, unless it is busy: who has waited long waits in real time too. */
@@ -460,6 +493,63 @@ static void stage_talk( void )
     stage_fail( "payloads do not arrive" );
 }
 
+/* ---- messages both ways ---- */
+
+/* An ordered message in two parts: what is in each says which it is. */
+static void stage_write( struct netcode_messages_t * messages, uint8_t first )
+{
+    uint8_t data[STAGE_MAP_BYTES];
+    int i, sent;
+    for ( i = 0; i < STAGE_MAP_BYTES; i++ )
+        data[i] = (uint8_t) ( i * 7 );
+    data[0] = first;
+    sent = netcode_messages_send( messages, 0, NETCODE_MESSAGE_RELIABLE_ORDERED, data, STAGE_MAP_BYTES );
+    if ( sent == NETCODE_OK )
+        sent = netcode_messages_send( messages, 0, NETCODE_MESSAGE_RELIABLE_ORDERED, data, 100 );
+    if ( sent != NETCODE_OK )
+        stage_fail( "a message can not be queued" );
+}
+
+/* Returns how many have arrived in all; the large one is the first. */
+static int stage_read( struct netcode_messages_t * messages, uint8_t first, int arrived )
+{
+    struct netcode_message_t message;
+    const uint8_t * data;
+    int i;
+    while ( netcode_messages_receive( messages, &message ) ) {
+        data = (const uint8_t *) message.data;
+        for ( i = 1; i < message.bytes && data[i] == (uint8_t) ( i * 7 ); i++ )
+            continue;
+        if ( data[0] != first || i != message.bytes || message.bytes != ( arrived ? 100 : STAGE_MAP_BYTES ) )
+            watch_finding( "a message of %d bytes arrived that nobody sent so", message.bytes );
+        arrived++;
+    }
+    return arrived;
+}
+
+/* A large message and a small one both ways, each once and in order, however many packets are lost. */
+static void stage_chat( void )
+{
+    int steps, to_server = 0, to_client = 0, written = 0;
+    for ( steps = 0; steps < STAGE_STEPS && !stage.failed; steps++ ) {
+        netcode_messages_client_receive( stage.messages[0], stage.client, stage.time );
+        netcode_messages_server_receive( stage.messages[1], stage.servers[0], 0, stage.time );
+        if ( !written ) {
+            written = 1;
+            stage_write( stage.messages[0], 'c' );
+            stage_write( stage.messages[1], 's' );
+        }
+        netcode_messages_client_send( stage.messages[0], stage.client, stage.time );
+        netcode_messages_server_send( stage.messages[1], stage.servers[0], 0, stage.time );
+        stage_step( steps );
+        to_client = stage_read( stage.messages[0], 's', to_client );
+        to_server = stage_read( stage.messages[1], 'c', to_server );
+        if ( to_server == 2 && to_client == 2 )
+            return;
+    }
+    stage_fail( "messages do not arrive" );
+}
+
 static int stage_players( void )
 {
     return netcode_server_num_connected_clients( stage.servers[0] ) +
@@ -494,6 +584,7 @@ static void stage_abandoned( void )
 /* Everything is given back, and what was refused was counted. */
 static void stage_close( void )
 {
+    stage_end_messages();
     stage_end_client();
     stage_end_server( 0 );
     stage_end_server( 1 );

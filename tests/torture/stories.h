@@ -127,6 +127,20 @@ static void script_loopback( void )
     script_visit();
 }
 
+/* Messages both ways, in two sessions of the same objects. */
+static void script_messages( void )
+{
+    int visits;
+    script_open();
+    if ( !stage.failed )
+        stage_make_messages();
+    for ( visits = 0; visits < 2 && !stage.failed; visits++ ) {
+        stage_join();
+        stage_chat();
+        stage_leave();
+    }
+}
+
 static const struct story_t stories[] = {
     /* name                        transport           script             dual batch share waits dead slots */
     { "visits", STAGE_UDP, script_visits, 0, 0, 0, 0, 0, 2 },
@@ -143,6 +157,8 @@ static const struct story_t stories[] = {
     { "simulator, made again", STAGE_SIMULATOR, script_again, 0, 0, 0, 0, 0, 2 },
     { "own sockets", STAGE_OWN_SOCKETS, script_again, 0, 0, 0, 0, 0, 2 },
     { "override callbacks", STAGE_OVERRIDE, script_restart, 0, 0, 0, 0, 0, 2 },
+    { "messages", STAGE_UDP, script_messages, 0, 0, 0, 0, 0, 2 },
+    { "simulator, messages", STAGE_SIMULATOR, script_messages, 0, 1, 0, 0, 0, 2 },
     { "loopback clients", STAGE_SIMULATOR, script_loopback, 0, 0, 0, 0, 0, 2 },
 };
 
