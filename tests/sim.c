@@ -1,9 +1,10 @@
 /*  make sim: servers, clients and an adversary in simulated time, all of it from one seed.
 
         sim [--seed N] [--seeds COUNT] [--days D] [--seconds S] [--until EVENT] [--trace] [--strict]
-            [--save FILE] [--load FILE]...
+            [--messages] [--save FILE] [--load FILE]...
 
-    Without arguments: seeds 1 to 32, one virtual day in all. --days D: so many in all, shared by the seeds;
+    Without arguments: seeds 1 to 32, one virtual day in all, and then 8 of them with messages. --messages: the players
+    send messages and nothing else, each connection has a message object at both ends (tests/sim/messages.h). --days D: so many in all, shared by the seeds;
     --seconds S: so many for each seed. A failure names the check, the seed and the event; --until stops at an event
     and shows the last ones, --trace prints all. --strict: an empty cell in the table of events and states that is not
     explained is a failure (else it is only shown). --save keeps the totals in a file, --load adds those of another run
@@ -14,12 +15,13 @@
     tests/sim/base.h. tests/faults/run.py --by sim puts faults into copies of netcode.h: each must be found. */
 
 #define NETCODE_IMPLEMENTATION
+#define NETCODE_MESSAGES
 #include "../netcode.h"
 
 #include "sim/world.h"
 #include "sim/report.h"
 
-enum { SIM_DEFAULT_SEEDS = 32 };
+enum { SIM_DEFAULT_SEEDS = 32, SIM_MESSAGE_SEEDS = 8 };
 
 struct sim_options_t {
     uint64_t seed;
@@ -29,12 +31,14 @@ struct sim_options_t {
     const char * save;
     int loads;
     int is_strict;
+    int has_messages;       /* all of them */
+    uint64_t message_seeds; /* further ones */
 };
 
 static int sim_usage( const char * name )
 {
     printf( "usage: %s [--seed N] [--seeds COUNT] [--days D] [--seconds S] [--until EVENT] [--trace] [--strict] "
-            "[--save FILE] [--load FILE]...\n",
+            "[--messages] [--save FILE] [--load FILE]...\n",
             name );
     return 2;
 }
@@ -68,13 +72,17 @@ static int sim_read_options( struct sim_options_t * o, int count, char ** argume
             sim.tracing = 1;
         else if ( strcmp( arguments[i], "--strict" ) == 0 )
             o->is_strict = 1;
+        else if ( strcmp( arguments[i], "--messages" ) == 0 )
+            o->has_messages = 1;
         else if ( i + 1 >= count || !sim_read_option( o, arguments[i], arguments[i + 1] ) )
             return 0;
         else
             i++;
     }
-    if ( !o->seeds && !o->loads )
-        o->seeds = SIM_DEFAULT_SEEDS;
+    if ( !o->seeds && !o->loads ) {
+        o->seeds = o->has_messages ? SIM_MESSAGE_SEEDS : SIM_DEFAULT_SEEDS;
+        o->message_seeds = o->has_messages ? 0 : SIM_MESSAGE_SEEDS;
+    }
     if ( !o->seconds && o->days > 0.0 && o->seeds )
         o->seconds = (int64_t) ( o->days * 86400.0 / (double) o->seeds + 0.5 );
     if ( !o->seconds )
@@ -84,7 +92,8 @@ static int sim_read_options( struct sim_options_t * o, int count, char ** argume
 
 int main( int count, char ** arguments )
 {
-    struct sim_options_t options = { 1, 0, 0.0, 0, NULL, 0, 0 };
+    struct sim_options_t options = { 1, 0, 0.0, 0, NULL, 0, 0, 0, 0 };
+    uint64_t trace;
     if ( !sim_read_options( &options, count, arguments ) )
         return sim_usage( arguments[0] );
     randombytes_set_implementation( &sim_source );
@@ -94,12 +103,21 @@ int main( int count, char ** arguments )
     netcode_log_level( NETCODE_LOG_LEVEL_NONE );
     if ( !SIM_LEDGER_WORKS )
         printf( "no nonce ledger: this linker has no --wrap\n" );
+    sim.has_messages = options.has_messages;
     for ( uint64_t i = 0; i < options.seeds; i++ ) {
         sim_world( options.seed + i, options.seconds );
         if ( i % 100 == 99 ) {
             printf( "%" PRIu64 " seeds, %" PRIu64 " datagrams\n", i + 1, sim_total.datagrams );
             fflush( stdout );
         }
+    }
+    trace = sim_total.trace;
+    sim.has_messages |= options.message_seeds > 0;
+    for ( uint64_t i = 0; i < options.message_seeds; i++ )
+        sim_world( options.seed + i, options.seconds );
+    if ( options.message_seeds ) {
+        printf( "trace with messages %016" PRIx64 "\n", sim_total.trace );
+        sim_total.trace = trace; /* of the worlds without */
     }
     netcode_term();
     if ( options.save )

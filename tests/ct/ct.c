@@ -13,6 +13,7 @@
 #include <valgrind/memcheck.h>
 
 #define NETCODE_IMPLEMENTATION
+#define NETCODE_MESSAGES
 #include "netcode.h"
 
 #include "tests/test.h"
@@ -319,6 +320,57 @@ TEST( a_restart )
     netcode_server_stop( w->servers[0] );
 }
 
+/*  A message's content is as secret as a key until it is sealed: it is copied, split into fragments and sent again after a
+    loss, and none of that branches on it. */
+TEST( messages_of_secrets )
+{
+    enum { LETTER_BYTES = 200, MAP_BYTES = 20000 };
+    static uint8_t map[MAP_BYTES], letter[LETTER_BYTES];
+    struct world_t * w = secret_world( 2, 1 );
+    struct netcode_messages_t * ends[2];
+    struct netcode_messages_config_t config;
+    struct netcode_message_t message;
+    int i, arrived = 0;
+    secret_join( w, 0, 1 );
+    netcode_default_messages_config( &config );
+    config.max_message_bytes = 65536;
+    for ( i = 0; i < 2; i++ ) {
+        ends[i] = netcode_messages_create( &config, w->time );
+        REQUIRE( ends[i] != NULL );
+    }
+    payload_fill( map, MAP_BYTES, 1 );
+    payload_fill( letter, LETTER_BYTES, 2 );
+    hide( map, MAP_BYTES );
+    hide( letter, LETTER_BYTES );
+    for ( i = 0; i < 300 && arrived < 2; i++ ) {
+        netcode_messages_server_receive( ends[1], w->servers[0], 0, w->time );
+        netcode_messages_client_receive( ends[0], w->clients[0], w->time );
+        if ( i == 10 ) {
+            REQUIRE_EQ( netcode_messages_send( ends[0], 0, NETCODE_MESSAGE_RELIABLE_ORDERED, letter, LETTER_BYTES ),
+                        NETCODE_OK );
+            REQUIRE_EQ( netcode_messages_send( ends[0], 0, NETCODE_MESSAGE_RELIABLE_ORDERED, map, MAP_BYTES ),
+                        NETCODE_OK );
+            CHECK( is_secret( nc_message_data( nc_message_at( ends[0], ends[0]->reliable.head ) ), 64 ) );
+        }
+        w->cut_types = i >= 12 && i < 16 ? 1u << NETCODE_PACKET_PAYLOAD : 0;
+        netcode_messages_client_send( ends[0], w->clients[0], w->time );
+        netcode_messages_server_send( ends[1], w->servers[0], 0, w->time );
+        world_step( w );
+        while ( netcode_messages_receive( ends[1], &message ) ) {
+            publish( letter, LETTER_BYTES );
+            publish( map, MAP_BYTES );
+            CHECK_EQ( message.bytes, arrived ? MAP_BYTES : LETTER_BYTES );
+            CHECK( memcmp( message.data, arrived ? map : letter, (size_t) message.bytes ) == 0 );
+            hide( letter, LETTER_BYTES );
+            hide( map, MAP_BYTES );
+            arrived++;
+        }
+    }
+    CHECK_EQ( arrived, 2 );
+    for ( i = 0; i < 2; i++ )
+        netcode_messages_destroy( ends[i] );
+}
+
 /* Handshakes stand meanwhile, so that old and new keys are compared. */
 TEST( private_keys_are_replaced )
 {
@@ -341,11 +393,7 @@ TEST( private_keys_are_replaced )
 
 static void test_begin( uint64_t seed )
 {
-    ledger_reset();
-    ledger_random_state = seed;
-    netcode_log_level( NETCODE_LOG_LEVEL_ERROR );
-    netcode_set_printf_function( test_printf );
-    netcode_set_assert_function( test_assert_handler );
+    world_begin_test( seed );
 }
 
 static void test_end( void )

@@ -10,6 +10,7 @@
     netcode.h. */
 
 #define NETCODE_IMPLEMENTATION
+#define NETCODE_MESSAGES
 #include "netcode.h"
 
 #include "tests/test.h"
@@ -256,6 +257,14 @@ static void ann_joins( struct world_t * w )
     LOOK( w, "while connected" );
 }
 
+static void destroy_both( struct world_t * w )
+{
+    netcode_client_destroy( w->clients[0] );
+    netcode_server_destroy( w->servers[0] );
+    w->clients[0] = NULL;
+    w->servers[0] = NULL;
+}
+
 /* Both sides have forgotten her. */
 static void ann_is_gone( struct world_t * w, const char * when )
 {
@@ -358,10 +367,7 @@ TEST( everything_is_destroyed )
     needles_are( HELD, "payload" );
     LOOK( w, "while payloads wait to be read" );
     BEGIN();
-    netcode_client_destroy( w->clients[0] );
-    netcode_server_destroy( w->servers[0] );
-    w->clients[0] = NULL;
-    w->servers[0] = NULL;
+    destroy_both( w );
     needles_are( GONE, "" );
     ann_is_gone( w, "after both were destroyed, connected" );
 }
@@ -414,6 +420,118 @@ TEST( a_session_is_taken_over )
     REQUIRE_EQ( netcode_client_state( w->clients[0] ), NETCODE_CLIENT_STATE_DISCONNECTED );
     needles_are( HELD, "new" );
     ann_is_gone( w, "after the takeover" );
+}
+
+/* ---- messages ---- */
+
+enum { LETTER_BYTES = 200, MAP_BYTES = 20000 };
+
+/* The message objects of both ends, on the world's allocator. */
+static void letters_make( struct world_t * w, struct netcode_messages_t ** ends )
+{
+    struct netcode_messages_config_t config;
+    int i;
+    netcode_default_messages_config( &config );
+    config.allocator_context = &w->allocator;
+    config.allocate_function = allocator_allocate;
+    config.free_function = allocator_free;
+    config.max_message_bytes = 65536;
+    for ( i = 0; i < 2; i++ ) {
+        ends[i] = netcode_messages_create( &config, w->time );
+        REQUIRE( ends[i] != NULL );
+    }
+}
+
+static void letters_run( struct world_t * w, struct netcode_messages_t ** ends, double seconds )
+{
+    double until = w->time + seconds;
+    while ( w->time < until ) {
+        world_step( w );
+        if ( ends[0] ) {
+            netcode_messages_client_receive( ends[0], w->clients[0], w->time );
+            netcode_messages_client_send( ends[0], w->clients[0], w->time );
+        }
+        if ( ends[1] ) {
+            netcode_messages_server_receive( ends[1], w->servers[0], 0, w->time );
+            netcode_messages_server_send( ends[1], w->servers[0], 0, w->time );
+        }
+    }
+}
+
+/* A secret message and one of many fragments whose begin, middle and end are secret; both reliable. */
+static void letters_write( struct netcode_messages_t * messages, const char * owner )
+{
+    static uint8_t map[MAP_BYTES];
+    uint8_t letter[LETTER_BYTES];
+    struct netcode_message_t message;
+    memset( &message, 0, sizeof( message ) );
+    message.kind = NETCODE_MESSAGE_RELIABLE_ORDERED;
+    message.data = letter;
+    message.bytes = LETTER_BYTES;
+    message.receipt = 1; /* nobody reads what becomes of it: its place outlives a reset */
+    ledger_random_bytes( map, sizeof( map ) );
+    ledger_random_bytes( letter, sizeof( letter ) );
+    needle_add( owner, "letter", letter, sizeof( letter ) );
+    needle_add( owner, "map's begin", map, 64 );
+    needle_add( owner, "map's middle", map + 10000, 64 );
+    needle_add( owner, "map's end", map + MAP_BYTES - 64, 64 );
+    REQUIRE_EQ( netcode_messages_send_message( messages, &message ), NETCODE_OK );
+    REQUIRE_EQ( netcode_messages_send( messages, 1, NETCODE_MESSAGE_RELIABLE, map, MAP_BYTES ), NETCODE_OK );
+    memset( map, 0, sizeof( map ) );
+    sodium_memzero( letter, sizeof( letter ) );
+}
+
+/* Client and server go first: payloads that carried the messages lie in their pools. */
+TEST( messages_are_destroyed )
+{
+    struct world_t * w = searched_world( 2, 1 );
+    struct netcode_messages_t * ends[2];
+    struct netcode_message_t message;
+    ann_joins( w );
+    letters_make( w, ends );
+    letters_run( w, ends, 0.2 ); /* both know whose messages they carry */
+    letters_write( ends[0], "client's" );
+    letters_write( ends[1], "server's own" );
+    BEGIN();
+    letters_run( w, ends, 0.5 );
+    needles_are( HELD, "client's" ); /* at the server, where nobody reads it */
+    needles_are( HELD, "server's own" );
+    LOOK( w, "while messages wait to be read" );
+    BEGIN();
+    REQUIRE_EQ( netcode_messages_receive( ends[0], &message ), 1 );
+    destroy_both( w );
+    netcode_messages_destroy( ends[0] );
+    netcode_messages_destroy( ends[1] );
+    needles_are( GONE, "" );
+    ann_is_gone( w, "after all were destroyed, messages unread" );
+}
+
+/* The objects are used for the next session: nothing of the last one is left in them, sent or not, read or not. */
+TEST( messages_serve_the_next_session )
+{
+    struct world_t * w = searched_world( 2, 1 );
+    struct netcode_messages_t * ends[2];
+    ann_joins( w );
+    letters_make( w, ends );
+    letters_run( w, ends, 0.2 );
+    letters_write( ends[0], "client's" );
+    letters_run( w, ends, 0.5 );
+    w->cut_types = 1u << NETCODE_PACKET_PAYLOAD;
+    letters_write( ends[1], "server's own" );
+    BEGIN();
+    letters_run( w, ends, 0.3 );
+    destroy_both( w );
+    needles_are( GONE, "" );
+    needles_are( HELD, "client's" );
+    needles_are( HELD, "server's own" );
+    LOOK( w, "while their objects stand alone" );
+    BEGIN();
+    netcode_messages_reset( ends[0], w->time );
+    netcode_messages_reset( ends[1], w->time );
+    needles_are( GONE, "" );
+    ann_is_gone( w, "after a reset of both" );
+    netcode_messages_destroy( ends[0] );
+    netcode_messages_destroy( ends[1] );
 }
 
 /* ---- handshakes that come to nothing ---- */
@@ -670,11 +788,7 @@ TEST( a_token_is_looked_at )
 
 static void test_begin( uint64_t seed )
 {
-    ledger_reset();
-    ledger_random_state = seed;
-    netcode_log_level( NETCODE_LOG_LEVEL_ERROR );
-    netcode_set_printf_function( test_printf );
-    netcode_set_assert_function( test_assert_handler );
+    world_begin_test( seed );
     needle_count = 0;
     memset( windows, 0, sizeof( windows ) );
     printf( "%s\n", test_state.current->name );

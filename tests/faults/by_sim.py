@@ -1,6 +1,6 @@
 """By the simulation: `sim CHECK, CHECK`, the check that must fail, or one of them.
 
-The simulation is built with the fault, runs as `make sim` does, and must fail by that check within a minute of the processor's time. Without a
+The simulation is built with the fault, runs as `make sim` does (with `--messages` for a check of messages), and must fail by that check within a minute of the processor's time. Without a
 fault it must find nothing: that is looked at where no FILTER chooses. Every check of SIM_CHECKS in tests/sim/base.h has a fault."""
 
 import glob
@@ -38,10 +38,10 @@ def build(folder, text):
     return judge.first_error(subprocess.run(command, capture_output=True, text=True, check=False, timeout=COMPILE_SECONDS))
 
 
-def simulate(folder):
+def simulate(folder, *options):
     """Returns the name of the check that failed ('' for none), its line, and the seconds that it took."""
     before = time.monotonic()
-    command = ["sh", "-c", 'ulimit -t %d; exec "$0"' % SECONDS, os.path.join(folder, "sim")]
+    command = ["sh", "-c", 'ulimit -t %d; exec "$0" "$@"' % SECONDS, os.path.join(folder, "sim"), *options]
     result = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE_SECONDS)
     seconds = time.monotonic() - before
     match = re.search(r"FAILED check (\w+).*\n *(.*)", result.stdout)
@@ -68,7 +68,7 @@ class Simulation(judge.Judge):
         wrong = build(folder, text)
         if wrong:
             return False, wrong
-        check, detail, seconds = simulate(folder)
+        check, detail, seconds = simulate(folder, *(["--messages"] if expected[0].startswith("message_") else []))
         shutil.rmtree(folder)
         if check not in expected:
             return False, "expected %s, got %s after %.0f s: %s" % (" or ".join(expected), check or "no failure", seconds, detail)

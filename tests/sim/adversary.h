@@ -269,6 +269,7 @@ static void sim_act_steal( void )
     const struct sim_client_t * c = &net.clients[sim_below( SIM_CLIENTS )];
     if ( c->phase != SIM_PHASE_TRYING || !c->token || c->is_watched )
         return;
+    net.tokens[c->token].is_stolen = 1;
     sim_puppet_start( c->token, net.tokens[c->token].servers[0], SIM_STOLEN );
 }
 

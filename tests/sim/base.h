@@ -50,6 +50,11 @@ enum { SIM_SERVERS = 4, SIM_CLIENTS = 12, SIM_PUPPETS = 10 };
     X( connect_bound       , "on a healed network an honest client connects within the bound" )                       \
     X( undisturbed         , "on a healed network nobody who is connected is lost" )                                  \
     X( calm_delivery       , "on a healed network every payload arrives" )                                            \
+    X( message_intact      , "a message is what was sent" )                                                           \
+    X( message_once        , "a message is delivered once" )                                                          \
+    X( message_order       , "messages come in order where that is promised, and never late where the newest counts" ) \
+    X( message_session     , "a message stays in its connection" )                                                    \
+    X( message_delivery    , "once the network is healed, what is reliable arrives, lost or not" )                     \
     X( no_assert           , "no netcode_assert fails" )
 
 /* What can happen to a client's machine, and to a server's. GOT_...: a datagram arrives there. */
@@ -150,6 +155,8 @@ static struct {
     uint64_t event;
     uint64_t until; /* stop at this event; 0: never */
     int tracing;
+    int has_messages; /* players send messages, and nothing else */
+    int worlds[2];    /* that were run, without messages and with them */
     struct sim_event_t last[SIM_LAST_EVENTS];
 } sim;
 
@@ -301,8 +308,8 @@ static void sim_fail( int check, const char * format, ... )
     va_start( arguments, format );
     vprintf( format, arguments );
     va_end( arguments );
-    printf( "\n    rerun: sim --seed %" PRIu64 " --seconds %" PRId64 " --until %" PRIu64 " --trace\n", sim.seed,
-            sim.seconds, sim.event );
+    printf( "\n    rerun: sim --seed %" PRIu64 " --seconds %" PRId64 " --until %" PRIu64 " --trace%s\n", sim.seed,
+            sim.seconds, sim.event, sim.has_messages ? " --messages" : "" );
     fflush( stdout );
     exit( 1 );
 }

@@ -9,18 +9,19 @@
 
 static void sim_check_inbox( const nc_inbox_t * inbox, uint32_t batch )
 {
-    uint32_t reserved = 0, queued = inbox->orphans.count, left = 0;
+    uint32_t reserved = 0, queued = inbox->orphans.count, left = 0, joined = 0;
     for ( uint32_t i = 0; i < inbox->client_count; i++ ) {
         const nc_queue_t * queue = &inbox->queues[i];
         if ( queue->is_open && queue->list.count < inbox->share )
             reserved += inbox->share - queue->list.count;
         queued += queue->list.count;
+        joined += queue->is_joined ? queue->list.count : 0; /* messages read them: no events */
         left += !queue->is_open && queue->list.count > 0;
     }
     SIM_BOOK( inbox->reserved == reserved );
     SIM_BOOK( inbox->queued == queued );
     SIM_BOOK( inbox->disconnected.count == left );
-    SIM_BOOK( inbox->events.count == inbox->queued + inbox->note_count - inbox->free_note_count );
+    SIM_BOOK( inbox->events.count == inbox->queued - joined + inbox->note_count - inbox->free_note_count );
     SIM_BOOK( inbox->pool->count == inbox->pool->free_count + inbox->queued + inbox->pool->held + batch );
 }
 

@@ -82,6 +82,8 @@ static void sim_client_destroy( struct sim_client_t * c, int is_crash )
     netcode_client_destroy( c->client );
     c->client = NULL;
     c->phase = SIM_PHASE_AWAY;
+    sim_mate_alone( &sim_client_mates[c->port.index] );
+    sim_connects[c->port.index] = 0;
     SIM_CHECK( memory_left, !c->port.is_open && net.live_blocks == before - 1,
                "client %d left its socket or its memory", c->port.index );
 }
@@ -124,7 +126,7 @@ static void sim_client_say( struct sim_client_t * c )
     sim_client_begin( c );
     if ( c->state != NETCODE_CLIENT_STATE_CONNECTED )
         netcode_client_send_packet( c->client, data, bytes ); /* silent */
-    else if ( conn->sent < SIM_PAYLOADS ) {
+    else if ( !sim.has_messages && conn->sent < SIM_PAYLOADS ) {
         bytes = sim_payload_make( data, SIM_TO_SERVER, c->conn, conn->sent++ );
         netcode_client_send_packet( c->client, data, bytes );
     }
@@ -142,6 +144,8 @@ static void sim_client_update( struct sim_client_t * c )
     netcode_client_update( c->client, time );
     sim_check_client_work( c );
     sim_client_end( c );
+    if ( sim.has_messages )
+        sim_client_messages( c, time );
     if ( !c->is_lazy || net.is_calm || sim_rarely( 16 ) )
         sim_client_read_all( c );
 }
@@ -174,7 +178,7 @@ static void sim_client_try( struct sim_client_t * c )
         sim_client_create( c );
     if ( !c->client )
         return;
-    if ( c->token && sim_rarely( 12 ) && ( !net.is_zero || c->client->session > 0 ) )
+    if ( c->token && !sim.has_messages && sim_rarely( 12 ) && ( !net.is_zero || c->client->session > 0 ) )
         sim_client_connect( c, c->token );
     else
         sim_client_connect( c, sim_client_token( c ) );
@@ -251,7 +255,8 @@ static void sim_client_step( struct sim_client_t * c )
     int is_idle = c->client && c->client->state <= 0 && c->port.count == 0;
     if ( c->client && sim.tick >= c->pause_until && ( !is_idle || sim_rarely( 4 ) ) ) {
         sim_client_update( c );
-        if ( c->state == NETCODE_CLIENT_STATE_CONNECTED && sim.tick >= c->talk_at && !net.is_quiet ) {
+        if ( c->state == NETCODE_CLIENT_STATE_CONNECTED && sim.tick >= c->talk_at && !net.is_quiet &&
+             !sim.has_messages ) {
             sim_client_say( c );
             c->talk_at = sim.tick + c->talk;
         }

@@ -17,6 +17,8 @@ enum {
     SIM_TAPES = 12,
     SIM_TAPE_LENGTH = 20,
     SIM_PAYLOADS = 1024,
+    SIM_MESSAGES = 1 << 14, /* of one connection on one channel */
+    SIM_CHANNELS = 3,
     SIM_BROADCASTS = 8
 };
 
@@ -57,6 +59,12 @@ struct sim_clock_t {
 };
 
 /* One stay of one client, as the server's callbacks tell. */
+/* Messages from one end of one connection, channel by channel. */
+struct sim_letters_t {
+    uint32_t written[SIM_CHANNELS];
+    uint32_t heard[SIM_CHANNELS]; /* by the other end */
+};
+
 struct sim_session_t {
     uint64_t session;
     uint64_t since; /* unix time */
@@ -69,6 +77,7 @@ struct sim_session_t {
     uint8_t slot;
     uint8_t delivered[SIM_PAYLOADS / 8]; /* of the server's payloads */
     uint16_t delivered_count;
+    struct sim_letters_t letters;
 };
 
 /* One attempt of one client to connect. */
@@ -82,6 +91,7 @@ struct sim_conn_t {
     uint16_t sent;
     uint8_t delivered[SIM_PAYLOADS / 8];
     uint16_t delivered_count;
+    struct sim_letters_t letters;
 };
 
 struct sim_server_t {

@@ -4,7 +4,7 @@
 #ifndef SIM_SERVER_H
 #define SIM_SERVER_H
 
-#include "books.h"
+#include "messages.h"
 
 static uint32_t sim_broadcasts;
 
@@ -124,6 +124,14 @@ static void sim_server_create( struct sim_server_t * s )
     sim_server_tell_keys( s );
 }
 
+static void sim_server_messages( struct sim_server_t * s, double time )
+{
+    sim_server_begin( s );
+    for ( int i = 0; i < s->slots; i++ )
+        sim_slot_messages( s, i, time );
+    sim_server_end( s );
+}
+
 /* Starts with so many slots, also while it runs. Where the memory can not be had it stays stopped. */
 static void sim_server_start( struct sim_server_t * s, int slots )
 {
@@ -141,6 +149,8 @@ static void sim_server_start( struct sim_server_t * s, int slots )
         memset( s->event_open, 0, sizeof( s->event_open ) );
     s->slots = (int) s->server->memory.slot_count;
     sim_server_end( s );
+    if ( sim.has_messages ) /* before anybody says anything there */
+        sim_server_messages( s, (double) NAN );
 }
 
 static void sim_server_stop( struct sim_server_t * s )
@@ -159,6 +169,8 @@ static void sim_server_destroy( struct sim_server_t * s, int is_crash )
     sim_server_event( s, is_crash ? SIM_S_CRASH : SIM_S_DESTROY );
     s->port.is_up = !is_crash;
     sim_total.handshakes += s->server->handshakes.started;
+    for ( int i = 0; i < SIM_SLOTS; i++ )
+        sim_mate_alone( &sim_server_mates[s->port.index][i] );
     sim_server_begin( s );
     netcode_server_destroy( s->server );
     s->server = NULL;
@@ -202,6 +214,8 @@ static void sim_server_update( struct sim_server_t * s )
     sim_server_end( s );
     if ( s->server->running )
         sim_check_ends( s->server );
+    if ( sim.has_messages )
+        sim_server_messages( s, time );
     if ( !s->is_lazy || net.is_calm || sim_rarely( 16 ) )
         sim_server_read_all( s );
 }
@@ -239,7 +253,7 @@ static void sim_server_broadcast( struct sim_server_t * s )
 
 static void sim_server_talk( struct sim_server_t * s )
 {
-    if ( net.is_quiet )
+    if ( net.is_quiet || sim.has_messages )
         return;
     for ( int i = 0; i < s->slots; i++ )
         if ( s->in_slot[i] && ( s->is_chatty ? sim_rarely( 3 ) : sim_rarely( 24 ) ) &&

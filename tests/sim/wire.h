@@ -133,6 +133,7 @@ struct sim_token_t {
     uint8_t server_count;
     uint8_t owner; /* a client, or SIM_ADVERSARY */
     uint8_t was_connected_with;
+    uint8_t is_stolen; /* the adversary uses it too */
     uint8_t to_server_key[32];
     uint8_t to_client_key[32];
 };
