@@ -124,7 +124,7 @@
     create and start allocate all memory, stop keeps it for the next start, destroy frees it; no other call allocates.
     netcode_client_memory and netcode_server_memory return the number of bytes beforehand; your allocator is called for
     a few blocks. A start with another number of slots needs the old and the new memory for a moment. A slot and what
-    belongs to it (its share of handshakes, used tokens and tables) takes just under 2 KiB, a buffer of the pool 1.4
+    belongs to it (its share of handshakes, used tokens and tables) takes 2 KiB, a buffer of the pool 1.4
     KiB, a server without slots and pool 135 KiB, a client without its pool 6 KiB. A buffer is written to only when it
     is used, and wiped only then; buffers that were used before are used first. So where the system provides memory page
     by page, as it does for malloc's large blocks, a pool takes as much memory as was ever in use at once. A client
@@ -562,8 +562,8 @@
                   network?
     10 socket     How are datagrams received and sent, over any kind of network?
     11 simulator  How is a bad network simulated, with the same result every time?
-    12 endpoint   What do client and server share: creation, the choice of the network, receiving, and the calls in
-                  progress?
+    12 endpoint   What do client and server share: creation, the choice of the network, receiving, the calls in
+                  progress, and what they measure of each other's packets?
     13 client     How does a client connect to one of the token's servers, and stay connected?
     14 handshake  Which clients are accepted?
     15 server     Which client is in which slot, and what does an update do?
@@ -1048,6 +1048,18 @@ struct netcode_client_stats_t {
     int send_buffer_bytes;
     int packets_queued; /* received and not yet read */
     int packets_held;   /* read and not yet freed */
+    /*  Of the current connection, or the last one. Round trips are measured once a second, update to update: what both
+        sides wait for their next update counts. All of them are 0 until known, and with servers that do not answer. */
+    double round_trip_seconds;           /* smoothed, as in RFC 6298 */
+    double round_trip_lowest_seconds;    /* since it connected, or since netcode_client_rebind */
+    double round_trip_variation_seconds; /* as in RFC 6298 */
+    /* of the server's packets; those that did not arrive are lost once they have left the replay window, 320 later */
+    uint64_t packets_lost;
+    uint64_t packets_reordered; /* those that arrived after a newer one */
+    double loss_share;          /* 0 to 1, of the last 256 that left the window */
+    /*  of the server's payloads, as in RFC 3550, section 6.4.1. They do not carry the time at which they were sent: it is
+        right where they are sent at even intervals, one or all of a tick together */
+    double jitter_seconds;
 };
 
 struct netcode_server_stats_t {
@@ -1072,9 +1084,11 @@ struct netcode_server_stats_t {
     uint64_t handshakes_evicted; /* that were replaced by newer ones */
     uint64_t backlogs;           /* updates that ended with work left for the next */
     int slots;
-    int clients;  /* connected now, loopback clients included */
-    int pending;  /* handshakes pending now */
-    int consumed; /* used tokens remembered, expired ones included until their records are needed */
+    int clients;              /* connected now, loopback clients included */
+    int pending;              /* handshakes pending now */
+    int consumed;             /* used tokens remembered, expired ones included until their records are needed */
+    uint64_t probes_sent;     /* keep-alives that measure a round trip, or ask for an answer from another address */
+    uint64_t probes_answered; /* those that came back in time */
 };
 
 struct netcode_server_client_stats_t {
@@ -1090,6 +1104,14 @@ struct netcode_server_client_stats_t {
     int packets_queued;
     int confirmed; /* it has sent a packet that only a connected client sends */
     int loopback;
+    /* as in struct netcode_client_stats_t, of this client's packets */
+    double round_trip_seconds;
+    double round_trip_lowest_seconds;
+    double round_trip_variation_seconds;
+    uint64_t packets_lost;
+    uint64_t packets_reordered;
+    double loss_share;
+    double jitter_seconds;
 };
 
 struct netcode_client_report_server_t {
@@ -3195,7 +3217,7 @@ NETCODE_API int netcode_connect_token_info( const uint8_t * connect_token, struc
 
 /* ================================================================================================================
     ROOM 6: REPLAY
-    Was this packet received before, or is it too old or too far ahead?
+    Was this packet received before, or is it too old or too far ahead? Which packets were lost?
     Uses: platform.
     Invariant: a sequence is accepted at most once, none at or below the floor, none that jumps by more than 2^32.
     Standard: Replay Protection
@@ -3216,7 +3238,14 @@ typedef struct {
     uint64_t floor;
     uint64_t newest;
     uint64_t bits[NC_REPLAY_WORDS];
+    uint64_t lost;      /* those that had not arrived when they left the window */
+    uint64_t reordered; /* those that arrived after a newer one */
+    uint32_t recent;    /* how many of each of the last four words were lost, a byte for each word */
+    uint16_t words;     /* of them, 0 to 4 */
+    uint16_t counts;    /* a packet has left the window: from there on losses are counted */
 } nc_replay_t;
+
+enum { NC_REPLAY_RECENT_WORDS = 4 };
 
 /*  Decision 5: the window starts at the sequence of the packet that connected, so packets older than the connection are
     refused. */
@@ -3240,18 +3269,68 @@ static inline int nc_replay_seen( const nc_replay_t * replay, uint64_t sequence 
                                                                                   : NETCODE_DROP_NONE;
 }
 
+/* How many bits are set? */
+static uint32_t nc_replay_ones( uint64_t word )
+{
+    word -= word >> 1 & 0x5555555555555555u;
+    word = ( word & 0x3333333333333333u ) + ( word >> 2 & 0x3333333333333333u );
+    word = ( word + ( word >> 4 ) ) & 0x0f0f0f0f0f0f0f0fu;
+    return (uint32_t) ( word * 0x0101010101010101u >> 56 );
+}
+
+static void nc_replay_count_lost( nc_replay_t * replay, uint32_t lost )
+{
+    replay->lost += lost;
+    replay->recent = replay->recent << 8 | lost;
+    replay->words = (uint16_t) ( replay->words + ( replay->words < NC_REPLAY_RECENT_WORDS ) );
+}
+
+/*  Before `last` becomes the newest word: what its words lack is lost. The client's counter also counts its responses, and
+    those that follow the one that connected never get here: so losses are counted from the first packet that arrived. */
+static void nc_replay_settle( nc_replay_t * replay, uint64_t last )
+{
+    uint64_t newest = replay->newest / 64, word = newest < NC_REPLAY_WORDS ? 0 : newest - ( NC_REPLAY_WORDS - 1 );
+    for ( ; word <= newest && word + NC_REPLAY_WORDS <= last; word++ ) {
+        uint64_t bits = replay->bits[word % NC_REPLAY_WORDS];
+        if ( replay->counts )
+            nc_replay_count_lost( replay, 64 - nc_replay_ones( bits ) );
+        else if ( bits ) { /* from its lowest bit on */
+            replay->counts = 1;
+            replay->lost = nc_replay_ones( ~( bits | ( ( bits & ( ~bits + 1 ) ) - 1 ) ) );
+        }
+    }
+
+    uint64_t skipped = replay->counts && last - newest > NC_REPLAY_WORDS ? last - newest - NC_REPLAY_WORDS : 0;
+    for ( uint64_t i = 0; i < skipped && i < NC_REPLAY_RECENT_WORDS; i++ )
+        nc_replay_count_lost( replay, 64 );
+    if ( skipped > NC_REPLAY_RECENT_WORDS )
+        replay->lost += 64 * ( skipped - NC_REPLAY_RECENT_WORDS );
+}
+
+/* Of the last 256 packets that left the window: 0 to 1. */
+static double nc_replay_loss_share( const nc_replay_t * replay )
+{
+    uint32_t lost = 0;
+    for ( uint32_t i = 0; i < replay->words; i++ )
+        lost += replay->recent >> 8 * i & 0xff;
+    return replay->words ? (double) lost / ( 64.0 * (double) replay->words ) : 0.0;
+}
+
 /* Standard: Replay Protection, step 3. Only for packets that nc_replay_seen passed and that are authentic. */
 static NC_INLINE void nc_replay_advance( nc_replay_t * replay, uint64_t sequence )
 {
     if ( sequence > replay->newest ) {
         uint64_t word = replay->newest / 64;
         uint64_t last = sequence / 64;
+        if ( word < last )
+            nc_replay_settle( replay, last );
         if ( last - word > NC_REPLAY_WORDS )
             word = last - NC_REPLAY_WORDS;
         while ( word < last )
             replay->bits[++word % NC_REPLAY_WORDS] = 0;
         replay->newest = sequence;
-    }
+    } else
+        replay->reordered++;
     replay->bits[sequence / 64 % NC_REPLAY_WORDS] |= (uint64_t) 1 << ( sequence % 64 );
 }
 
@@ -6034,8 +6113,9 @@ NETCODE_API int netcode_network_simulator_socket( struct netcode_network_simulat
 
 /* ================================================================================================================
     ROOM 12: ENDPOINT
-    What do client and server share: creation, the choice of the network, receiving, and the calls in progress?
-    Uses: platform, crypto, address, containers, mail, socket, simulator.
+    What do client and server share: creation, the choice of the network, receiving, the calls in progress, and what
+    they measure of each other's packets?
+    Uses: platform, bytes, crypto, address, replay, containers, mail, socket, simulator.
     Invariant: a callback may make any call; a call that would free what the calls in progress use takes effect when
     the outermost of them returns.
    ================================================================================================================ */
@@ -6099,14 +6179,15 @@ typedef struct {
     uint32_t * batch; /* the buffers that datagrams are received into */
     struct netcode_datagram_t * datagrams;
     int batch_count;
-    int is_udp;            /* the network is the operating system's */
-    int backlog;           /* the last update left datagrams waiting */
-    uint16_t update;       /* counts updates */
-    int depth;             /* calls in progress: callbacks may make calls */
-    uintptr_t outermost;   /* the stack address of the outermost one */
-    int updating;          /* one of them is an update */
-    int destroy_deferred;  /* a callback has called destroy: the outermost call does it */
-    int loopback_reported; /* the missing callback for loopback payloads was logged */
+    int is_udp;                           /* the network is the operating system's */
+    int backlog;                          /* the last update left datagrams waiting */
+    uint16_t update;                      /* counts updates */
+    int depth;                            /* calls in progress: callbacks may make calls */
+    uintptr_t outermost;                  /* the stack address of the outermost one */
+    int updating;                         /* one of them is an update */
+    int destroy_deferred;                 /* a callback has called destroy: the outermost call does it */
+    int loopback_reported;                /* the missing callback for loopback payloads was logged */
+    uint8_t probe_key[NC_HASH_KEY_BYTES]; /* marks this endpoint's own probes */
 } nc_endpoint_t;
 
 /* ---- creation. Create errors are the server's, of which a client has fewer ---- */
@@ -6161,6 +6242,7 @@ static void nc_endpoint_init( nc_endpoint_t * base, const nc_endpoint_setup_t * 
     base->override_ = setup->override_;
     base->outbox.socket = &base->socket;
     base->outbox.counters = &base->counters;
+    nc_crypto_random( base->probe_key, sizeof( base->probe_key ) );
     nc_clock_init( &base->clock, time );
 }
 
@@ -6281,6 +6363,183 @@ static int nc_endpoint_free_packet( nc_pool_t * pool, const void * packet )
     nc_pool_free( pool, index );
     return 1;
 }
+
+/* ---- rations: `burst` at once, then one each `seconds`. The time until which a ration is used up is all it stores ---- */
+
+static int nc_endpoint_spend( const nc_endpoint_t * base, double * ration, int burst, double seconds )
+{
+    double now = base->clock.now;
+    if ( *ration - now > ( (double) burst - 0.999 ) * seconds )
+        return 0;
+    *ration = ( *ration > now ? *ration : now ) + seconds;
+    return 1;
+}
+
+/*  ---- probes: numbers in keep-alives, which the other side returns in keep-alives of its own ----
+Peers of other kinds ignore the 8 bytes of a keep-alive once connected. A probe has the top bit set, which no number of
+clients has, 47 random bits, and 16 bits by which its sender recognizes it: an echo that comes late is not answered as if
+it were a probe of the other side, which would answer that in turn. */
+
+#define NC_PROBE_BIT ( (uint64_t) 1 << 63 )
+#define NC_PROBE_INTERVAL 1.0
+#define NC_PROBE_SECONDS 2.0 /* for which a probe is valid */
+#define NC_PROBE_ANSWER_SECONDS 0.05
+
+enum { NC_PROBE_ANSWER_BURST = 4 };
+
+/* The probes of one path, and the round trip that their echoes measured. RFC 6298 */
+typedef struct {
+    uint64_t values[2]; /* the last two, the latest first; 0: none, or it came back */
+    double times[2];
+    double answers; /* a ration: probes of the other side that are answered */
+    float round_trip;
+    float lowest;
+    float variation;
+} nc_probe_t;
+
+static uint64_t nc_probe_mark( const nc_endpoint_t * base, uint64_t value )
+{
+    uint8_t bytes[8];
+    nc_store_u64( bytes, value | 0xffff );
+    return nc_crypto_hash( base->probe_key, bytes, sizeof( bytes ) ) & 0xffff;
+}
+
+static uint64_t nc_probe_make( const nc_endpoint_t * base )
+{
+    uint64_t value = NC_PROBE_BIT | nc_crypto_random_u64();
+    return ( value & ~(uint64_t) 0xffff ) | nc_probe_mark( base, value );
+}
+
+static int nc_probe_is_own( const nc_endpoint_t * base, uint64_t value )
+{
+    return ( value & 0xffff ) == nc_probe_mark( base, value );
+}
+
+/* The first probe is due at once. */
+static void nc_probe_init( nc_probe_t * probe, double now )
+{
+    memset( probe, 0, sizeof( *probe ) );
+    probe->times[0] = now - NC_PROBE_INTERVAL;
+}
+
+/*  Is a keep-alive to carry a probe? One that is sent anyway does so a little sooner, so that no further one is sent where
+    keep-alives are. */
+static int nc_probe_is_due( const nc_probe_t * probe, double now, int is_sent_anyway )
+{
+    return now - probe->times[0] >= NC_PROBE_INTERVAL - ( is_sent_anyway ? NC_SEND_INTERVAL : 0.0 );
+}
+
+static uint64_t nc_probe_begin( nc_probe_t * probe, const nc_endpoint_t * base )
+{
+    probe->values[1] = probe->values[0];
+    probe->times[1] = probe->times[0];
+    probe->values[0] = nc_probe_make( base );
+    probe->times[0] = base->clock.now;
+    return probe->values[0];
+}
+
+static void nc_probe_sample( nc_probe_t * probe, double seconds )
+{
+    float sample = seconds > 1e-6 ? (float) seconds : 1e-6f; /* 0 is: not known */
+    float error = sample > probe->round_trip ? sample - probe->round_trip : probe->round_trip - sample;
+    if ( !( probe->round_trip > 0.0f ) ) {
+        probe->round_trip = probe->lowest = sample;
+        probe->variation = sample / 2.0f;
+        return;
+    }
+    probe->variation += ( error - probe->variation ) / 4.0f;
+    probe->round_trip += ( sample - probe->round_trip ) / 8.0f;
+    probe->lowest = sample < probe->lowest ? sample : probe->lowest;
+}
+
+/* An own probe has come back. Returns whether it is one of the last two, for the first time and soon enough. */
+static int nc_probe_end( nc_probe_t * probe, uint64_t value, double now )
+{
+    for ( int i = 0; i < 2; i++ )
+        if ( probe->values[i] == value && now - probe->times[i] <= NC_PROBE_SECONDS ) {
+            probe->values[i] = 0;
+            nc_probe_sample( probe, now - probe->times[i] );
+            return 1;
+        }
+    return 0;
+}
+
+/*  ---- jitter: RFC 3550, section 6.4.1, on received payloads ----
+They do not carry the time at which they were sent, so that is inferred from their sequences: at a steady interval, which
+is measured over 64 of them. Payloads that arrive in one update count as one. A pause of the sender, in which it sends
+keep-alives, is no jitter. */
+
+#define NC_JITTER_PAUSE 0.09 /* less than the interval of keep-alives */
+#define NC_JITTER_GAP 1.0
+
+enum { NC_JITTER_STEPS = 64, NC_JITTER_LEAST_STEPS = 4 };
+
+typedef struct {
+    double time; /* of the last payload */
+    double anchor_time;
+    uint32_t sequence; /* of the last payload; the low bits are enough for differences */
+    uint32_t anchor;   /* the sequence from which the interval is measured */
+    float interval;    /* seconds for each sequence; 0: not measured over NC_JITTER_STEPS yet */
+    float jitter;
+} nc_jitter_t;
+
+static void nc_jitter_begin( nc_jitter_t * it, double now, uint32_t sequence )
+{
+    it->time = it->anchor_time = now;
+    it->sequence = it->anchor = sequence;
+    it->interval = 0.0f;
+}
+
+static NC_INLINE void nc_jitter_payload( nc_jitter_t * it, double now, uint32_t sequence )
+{
+    float seconds = (float) ( now - it->time );
+    int32_t step = (int32_t) ( sequence - it->sequence ), steps = (int32_t) ( sequence - it->anchor );
+    if ( seconds > (float) NC_JITTER_GAP || step > NC_JITTER_STEPS || step < -NC_JITTER_STEPS ) {
+        nc_jitter_begin( it, now, sequence );
+        return;
+    }
+    if ( !( seconds > 0.0f ) )
+        return;
+
+    float interval = it->interval;
+    if ( steps >= NC_JITTER_STEPS || ( steps >= NC_JITTER_LEAST_STEPS && !( interval > 0.0f ) ) )
+        interval = (float) ( ( now - it->anchor_time ) / steps );
+    if ( steps >= NC_JITTER_STEPS ) {
+        it->interval = interval;
+        it->anchor = sequence;
+        it->anchor_time = now;
+    }
+
+    it->time = now;
+    it->sequence = sequence;
+    if ( !( interval > 0.0f ) )
+        return;
+    float error = seconds - (float) step * interval;
+    if ( step > 1 && error < interval * -0.5f && it->jitter < interval * 0.5f )
+        error += interval; /* a keep-alive has one of the sequences */
+    it->jitter += ( ( error < 0.0f ? -error : error ) - it->jitter ) / 16.0f;
+}
+
+/*  A keep-alive between payloads has a sequence, but is not sent at their interval; where no payloads are sent, the next
+    one begins anew. */
+static void nc_jitter_keep_alive( nc_jitter_t * it, double now )
+{
+    it->anchor++;
+    if ( now - it->time > NC_JITTER_PAUSE )
+        it->time = -2.0 * NC_JITTER_GAP;
+}
+
+/* Fills the fields that both kinds of statistics have for one peer. */
+#define NC_ENDPOINT_PATH_STATS( stats, probe, replay, its_jitter )               \
+    do {                                                                         \
+        ( stats )->round_trip_seconds = (double) ( probe )->round_trip;          \
+        ( stats )->round_trip_lowest_seconds = (double) ( probe )->lowest;       \
+        ( stats )->round_trip_variation_seconds = (double) ( probe )->variation; \
+        ( stats )->packets_lost = ( replay )->lost;                              \
+        ( stats )->packets_reordered = ( replay )->reordered;                    \
+        ( stats )->loss_share = nc_replay_loss_share( replay );                  \
+        ( stats )->jitter_seconds = (double) ( its_jitter )->jitter;             \
+    } while ( 0 )
 
 /* Fills what both stats structs have: first the counters, then fields of the same names at different offsets. */
 #define NC_ENDPOINT_STATS( stats, base, inbox )                                                  \
@@ -6411,6 +6670,8 @@ struct netcode_client_t {
     int errors; /* of this server, while requesting */
     int server_index;
     nc_replay_t replay;
+    nc_probe_t probe;
+    nc_jitter_t jitter;
     uint64_t challenge_sequence;
     uint8_t challenge[NC_CHALLENGE_BYTES];
     nc_connect_token_t token;
@@ -6529,6 +6790,8 @@ static void nc_client_enter( struct netcode_client_t * client, int state )
                     nc_client_token_tag( client ), NC_TOKEN_TAG_BYTES );
         }
         nc_inbox_open( &client->inbox, 0, client->session, 0 );
+        nc_probe_init( &client->probe, client->base.clock.now );
+        memset( &client->jitter, 0, sizeof( client->jitter ) );
     }
 
     nc_client_check( client );
@@ -6590,6 +6853,19 @@ static int nc_client_expects( const struct netcode_client_t * client, int type )
     }
 }
 
+/* A keep-alive, perhaps with a probe of the server, which is answered at once, or with one of its own that comes back. */
+static void nc_client_on_probe( struct netcode_client_t * client, const uint8_t * body )
+{
+    uint64_t value = nc_load_u64( body );
+    if ( !( value & NC_PROBE_BIT ) )
+        return;
+    if ( nc_probe_is_own( &client->base, value ) )
+        nc_probe_end( &client->probe, value, client->base.clock.now );
+    else if ( nc_endpoint_spend( &client->base, &client->probe.answers, NC_PROBE_ANSWER_BURST,
+                                 NC_PROBE_ANSWER_SECONDS ) )
+        nc_client_seal( client, NETCODE_PACKET_KEEP_ALIVE, body, 8 );
+}
+
 /*  The keep-alive that connects, or a later one. A deployed server sends a client id in the field of the client index:
     the client connects, and its slot is unknown. */
 static void nc_client_on_keep_alive( struct netcode_client_t * client, const nc_packet_t * packet,
@@ -6598,8 +6874,11 @@ static void nc_client_on_keep_alive( struct netcode_client_t * client, const nc_
     uint32_t client_index = nc_load_u32( body );
     uint32_t max_clients = nc_load_u32( body + 4 );
     client->silence_time = client->base.clock.now;
-    if ( client->state == NC_STATE( CONNECTED ) )
-        return; /* its numbers are not used again */
+    if ( client->state == NC_STATE( CONNECTED ) ) { /* its numbers are not used again */
+        nc_jitter_keep_alive( &client->jitter, client->base.clock.now );
+        nc_client_on_probe( client, body );
+        return;
+    }
 
     int known = client_index < max_clients && client_index < NETCODE_MAX_SLOTS;
     client->client_index = known ? (int) client_index : -1;
@@ -6617,6 +6896,7 @@ static int nc_client_on_payload( struct netcode_client_t * client, const nc_pack
 {
     nc_buffer_t what = { client->session, 0, packet->sequence, 0, (uint32_t) packet->body_bytes };
     client->silence_time = client->base.clock.now;
+    nc_jitter_payload( &client->jitter, client->base.clock.now, (uint32_t) packet->sequence );
     return nc_arrival_queue( arrival, &client->inbox, what );
 }
 
@@ -6784,7 +7064,10 @@ static void nc_client_send( struct netcode_client_t * client )
 {
     uint8_t body[NC_PACKET_LARGE_BODY];
     nc_writer_t writer = nc_writer_make( body, sizeof( body ) );
-    if ( client->state <= 0 || client->base.clock.now - client->last_send_time < NC_SEND_INTERVAL )
+    int is_due = client->base.clock.now - client->last_send_time >= NC_SEND_INTERVAL;
+    int probes =
+        client->state == NC_STATE( CONNECTED ) && nc_probe_is_due( &client->probe, client->base.clock.now, is_due );
+    if ( client->state <= 0 || !( is_due || probes ) )
         return;
 
     switch ( client->state ) {
@@ -6795,7 +7078,11 @@ static void nc_client_send( struct netcode_client_t * client )
         nc_writer_bytes( &writer, client->challenge, NC_CHALLENGE_BYTES );
         nc_client_seal( client, NETCODE_PACKET_RESPONSE, body, NC_PACKET_LARGE_BODY );
         break;
-    default: nc_client_seal( client, NETCODE_PACKET_KEEP_ALIVE, client->keep_alive, sizeof( client->keep_alive ) );
+    default:
+        memcpy( body, client->keep_alive, sizeof( client->keep_alive ) );
+        if ( probes )
+            nc_store_u64( body, nc_probe_begin( &client->probe, &client->base ) );
+        nc_client_seal( client, NETCODE_PACKET_KEEP_ALIVE, body, sizeof( client->keep_alive ) );
     }
 }
 
@@ -7257,6 +7544,9 @@ NETCODE_API void netcode_client_wait( struct netcode_client_t * client, double s
     if ( !( seconds > 0.0 ) || client->base.backlog )
         return;
     double next = client->last_send_time + NC_SEND_INTERVAL - client->base.clock.now;
+    double probe = client->probe.times[0] + NC_PROBE_INTERVAL - client->base.clock.now;
+    if ( client->state == NC_STATE( CONNECTED ) && probe < next )
+        next = probe;
     if ( client->state > 0 && !client->loopback && next < seconds )
         seconds = next;
     if ( seconds <= 0.0 )
@@ -7275,6 +7565,7 @@ NETCODE_API void netcode_client_stats( struct netcode_client_t * client, struct 
     NC_ENDPOINT_STATS( stats, &client->base, &client->inbox );
     stats->connects = client->connects;
     stats->disconnects = client->disconnects;
+    NC_ENDPOINT_PATH_STATS( stats, &client->probe, &client->replay, &client->jitter );
     nc_client_end_call( client );
 }
 
@@ -8233,8 +8524,8 @@ static int nc_handshake_run_timer( nc_handshakes_t * handshakes, uint32_t index 
 
 enum { NC_SLOT_FREE, NC_SLOT_CONNECTED, NC_SLOT_CLOSING };
 
-/*  The data that packets of a connected client use, in four cache lines; the user data is elsewhere. A packet to the
-    client needs the first two, one from it the first, the third and the fourth. */
+/*  The data that packets of a connected client use, in six cache lines; the user data is elsewhere. A packet to the client
+    needs the first two, one from it the first and the third to the fifth. */
 typedef struct {
     struct netcode_address_t address;
     uint8_t state; /* NC_SLOT_... */
@@ -8261,14 +8552,17 @@ typedef struct {
     uint64_t packets_dropped;
 
     nc_replay_t replay;
+    nc_jitter_t jitter;
+    nc_probe_t probe;
 } nc_slot_t;
 
 /* Checked where numbers of 8 bytes are aligned to 8, as on every 64-bit machine. */
-NC_STATIC_ASSERT( slot_has_four_lines, sizeof( void * ) < 8 || sizeof( nc_slot_t ) == 4 * NC_ARENA_LINE );
+NC_STATIC_ASSERT( slot_has_six_lines, sizeof( void * ) < 8 || sizeof( nc_slot_t ) <= 6 * NC_ARENA_LINE );
 NC_STATIC_ASSERT( slot_first_line, offsetof( nc_slot_t, timeout_seconds ) < NC_ARENA_LINE );
 NC_STATIC_ASSERT( slot_third_line,
                   sizeof( void * ) < 8 || offsetof( nc_slot_t, client_to_server_key ) == 2 * NC_ARENA_LINE );
 NC_STATIC_ASSERT( slot_fourth_line, sizeof( void * ) < 8 || offsetof( nc_slot_t, replay ) == 3 * NC_ARENA_LINE );
+NC_STATIC_ASSERT( slot_fifth_line, sizeof( void * ) < 8 || offsetof( nc_slot_t, probe ) <= 5 * NC_ARENA_LINE );
 
 /* The memory that start allocates and stop keeps. */
 typedef struct {
@@ -8329,6 +8623,8 @@ struct netcode_server_t {
     uint64_t connects;
     uint64_t disconnects[NETCODE_SERVER_CLIENT_DISCONNECT_REASONS];
     uint64_t backlogs;
+    uint64_t probes_sent;
+    uint64_t probes_answered;
 };
 
 /* ---- slots ---- */
@@ -8357,6 +8653,7 @@ static void nc_server_prefetch_slot( const nc_slot_t * slot )
     NC_PREFETCH( line + NC_ARENA_LINE );
     NC_PREFETCH( line + 2 * NC_ARENA_LINE );
     NC_PREFETCH( line + 3 * NC_ARENA_LINE );
+    NC_PREFETCH( line + 4 * NC_ARENA_LINE );
 }
 
 /* First step of prefetching for a datagram: the buckets of the tables that it will be looked up in. */
@@ -8441,12 +8738,15 @@ static NC_INLINE void nc_server_seal_to_slot( struct netcode_server_t * server, 
 
 static void nc_server_send_keep_alive( struct netcode_server_t * server, uint32_t index )
 {
+    nc_slot_t * slot = &server->memory.slots[index];
     uint8_t body[8];
     nc_packet_t packet = { NETCODE_PACKET_KEEP_ALIVE, 0, (int) sizeof( body ), 0 };
-    nc_writer_t writer = nc_writer_make( body, sizeof( body ) );
-    nc_writer_number( &writer, index, 4 );
-    nc_writer_number( &writer, server->memory.slot_count, 4 );
-    nc_server_seal_to_slot( server, &server->memory.slots[index], &packet, body );
+    nc_store_u64( body, index | (uint64_t) server->memory.slot_count << 32 );
+    if ( slot->confirmed && nc_probe_is_due( &slot->probe, server->base.clock.now, 1 ) ) {
+        nc_store_u64( body, nc_probe_begin( &slot->probe, &server->base ) );
+        server->probes_sent++;
+    }
+    nc_server_seal_to_slot( server, slot, &packet, body );
 }
 
 static void nc_server_send_disconnects( struct netcode_server_t * server, uint32_t index )
@@ -8482,10 +8782,12 @@ static double nc_server_slot_deadline( const struct netcode_server_t * server, c
 static void nc_server_set_slot_timer( struct netcode_server_t * server, uint32_t index )
 {
     const nc_slot_t * slot = &server->memory.slots[index];
-    double next = slot->send_time + NC_SEND_INTERVAL;
+    double next = slot->send_time + NC_SEND_INTERVAL, probe = slot->probe.times[0] + NC_PROBE_INTERVAL;
     double deadline = nc_server_slot_deadline( server, slot );
     if ( slot->state != NC_SLOT_CONNECTED )
         return; /* the network's own callback has ended it */
+    if ( slot->confirmed && probe < next )
+        next = probe;
     if ( deadline >= 0.0 && deadline < next )
         next = deadline;
     nc_wheel_insert( &server->memory.wheel, index, next );
@@ -8572,6 +8874,7 @@ static void nc_server_open_slot( struct netcode_server_t * server, uint32_t inde
     slot->session = session;
     slot->sequence = nc_crypto_sequence_base( server->config.sequence_base, nc_crypto_random_u64() );
     slot->connect_time = slot->receive_time = slot->send_time = server->base.clock.now;
+    nc_probe_init( &slot->probe, server->base.clock.now );
     memcpy( memory->user_data + (size_t) index * NETCODE_USER_DATA_BYTES, user_data, NETCODE_USER_DATA_BYTES );
 
     nc_bits_remove( &memory->free_slots, index );
@@ -8792,10 +9095,25 @@ static int nc_server_on_response( struct netcode_server_t * server, nc_arrival_t
 
 /* ---- sessions. Standard: Connected Clients ---- */
 
+/* A keep-alive, perhaps with a probe of the client, which is answered at once, or with one of the server that comes back. */
+static void nc_server_on_probe( struct netcode_server_t * server, uint32_t index, const uint8_t * body )
+{
+    nc_slot_t * slot = &server->memory.slots[index];
+    uint64_t value = nc_load_u64( body );
+    nc_packet_t packet = { NETCODE_PACKET_KEEP_ALIVE, 0, 8, 0 };
+    if ( !( value & NC_PROBE_BIT ) )
+        return;
+    if ( nc_probe_is_own( &server->base, value ) )
+        server->probes_answered += (uint64_t) nc_probe_end( &slot->probe, value, server->base.clock.now );
+    else if ( nc_endpoint_spend( &server->base, &slot->probe.answers, NC_PROBE_ANSWER_BURST, NC_PROBE_ANSWER_SECONDS ) )
+        nc_server_seal_to_slot( server, slot, &packet, body );
+}
+
 static int nc_server_on_payload( struct netcode_server_t * server, uint32_t index, nc_arrival_t * arrival )
 {
     nc_slot_t * slot = &server->memory.slots[index];
     const nc_packet_t * packet = &arrival->as.packet;
+    nc_jitter_payload( &slot->jitter, server->base.clock.now, (uint32_t) packet->sequence );
     nc_buffer_t what = { slot->session, slot->client_id, packet->sequence, index, (uint32_t) packet->body_bytes };
     int reason = nc_arrival_queue( arrival, &server->memory.inbox, what );
     if ( reason != NETCODE_DROP_NONE )
@@ -8863,7 +9181,11 @@ static int nc_server_on_session( struct netcode_server_t * server, nc_arrival_t 
     }
 
     slot->confirmed = 1;
-    return packet->type == NETCODE_PACKET_PAYLOAD ? nc_server_on_payload( server, index, arrival ) : NETCODE_DROP_NONE;
+    if ( packet->type == NETCODE_PACKET_PAYLOAD )
+        return nc_server_on_payload( server, index, arrival );
+    nc_jitter_keep_alive( &slot->jitter, server->base.clock.now );
+    nc_server_on_probe( server, index, arrival->data + packet->header_bytes );
+    return NETCODE_DROP_NONE;
 }
 
 /* ---- receiving ---- */
@@ -9139,7 +9461,8 @@ static int nc_server_run_slot_timer( struct netcode_server_t * server, uint32_t 
         return NC_COST_SLOT;
     }
 
-    if ( server->base.clock.now - slot->send_time >= NC_SEND_INTERVAL ) {
+    if ( server->base.clock.now - slot->send_time >= NC_SEND_INTERVAL ||
+         ( slot->confirmed && nc_probe_is_due( &slot->probe, server->base.clock.now, 0 ) ) ) {
         cost += NC_COST_OPEN;
         nc_server_send_keep_alive( server, index );
     }
@@ -10092,6 +10415,8 @@ NETCODE_API void netcode_server_stats( struct netcode_server_t * server, struct 
     stats->handshakes_expired = server->handshakes.expired;
     stats->handshakes_evicted = server->handshakes.evicted;
     stats->backlogs = server->backlogs;
+    stats->probes_sent = server->probes_sent;
+    stats->probes_answered = server->probes_answered;
 
     stats->slots = netcode_server_max_clients( server );
     stats->clients = netcode_server_num_connected_clients( server );
@@ -10124,6 +10449,7 @@ NETCODE_API void netcode_server_client_stats( struct netcode_server_t * server, 
     stats->packets_queued = (int) server->memory.inbox.queues[client_index].list.count;
     stats->confirmed = slot->confirmed;
     stats->loopback = slot->loopback;
+    NC_ENDPOINT_PATH_STATS( stats, &slot->probe, &slot->replay, &slot->jitter );
 }
 
 /* ================================================================================================================
@@ -14030,6 +14356,13 @@ NETCODE_API void netcode_messages_server_send( struct netcode_messages_t * messa
 #undef NC_ENDPOINT_READ_CONFIG
 #undef NC_ENDPOINT_SET_DEFAULTS
 #undef NC_ENDPOINT_STATS
+#undef NC_ENDPOINT_PATH_STATS
+#undef NC_PROBE_BIT
+#undef NC_PROBE_INTERVAL
+#undef NC_PROBE_SECONDS
+#undef NC_PROBE_ANSWER_SECONDS
+#undef NC_JITTER_PAUSE
+#undef NC_JITTER_GAP
 #undef NC_ERROR
 #undef NC_INLINE
 #undef NC_LIKE_PRINTF

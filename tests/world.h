@@ -903,7 +903,9 @@ struct puppet_t {
     uint64_t challenge_packet_sequence;
     int challenges;
     int denials;
-    int keep_alives;
+    int keep_alives; /* but for probes and echoes */
+    int probes;      /* and echoes */
+    uint64_t probe;  /* the last one */
     int payloads;
     int disconnects;
     int unreadable; /* sent to this address under other keys */
@@ -989,6 +991,11 @@ static void puppet_poll( struct puppet_t * p )
         if ( type == NETCODE_PACKET_CHALLENGE && bytes == 308 ) {
             memcpy( p->challenge, body, 308 );
             p->challenge_packet_sequence = sequence;
+        }
+        if ( type == NETCODE_PACKET_KEEP_ALIVE && body[7] & 0x80 ) { /* as a foreign peer, it does not answer */
+            p->probe = get( body, 8 );
+            p->probes++;
+            continue;
         }
         if ( type == NETCODE_PACKET_KEEP_ALIVE ) {
             p->client_index = (uint32_t) get( body, 4 );

@@ -247,6 +247,7 @@ TEST( drop_WRONG_STATE )
     expect_client_drop( w, 0, NETCODE_DROP_WRONG_STATE );
     CHECK_EQ( netcode_client_state( w->clients[0] ), NETCODE_CLIENT_STATE_CONNECTED );
     netcode_client_disconnect( w->clients[0] );
+    world_run( w, 0.1 ); /* an echo is in flight */
     send_to_client( w, &r, NETCODE_PACKET_KEEP_ALIVE, 5, body, 8 );
     expect_client_drop( w, 0, NETCODE_DROP_WRONG_STATE );
 }
@@ -289,6 +290,7 @@ TEST( drop_SEQUENCE_TOO_OLD )
     puppet_say( &p, 10, 2 );
     expect_server_drop( w, 0, NETCODE_DROP_SEQUENCE_TOO_OLD );
     REQUIRE( world_joins( w, 0, 2, &r ) );
+    world_run( w, 0.05 ); /* the first probes are answered */
     first = newest_to_client( w, &r );
     send_to_client( w, &r, NETCODE_PACKET_PAYLOAD, first + 5000, body, 10 );
     world_step( w );

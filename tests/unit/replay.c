@@ -222,6 +222,22 @@ TEST( replay_random_against_a_model )
         CHECK_GT( seen[i], 100 ); /* the test tries all four verdicts */
 }
 
+/* Packets that a jump leaves behind are lost, those before the first one are none of ours; 2^32 at once cost no loop. */
+TEST( replay_losses_of_a_jump )
+{
+    nc_replay_t replay;
+    nc_replay_init( &replay, 1000 );
+    nc_replay_advance( &replay, 6400 );
+    nc_replay_advance( &replay, 6401 );
+    CHECK_EQ( replay.lost, 0 );
+    nc_replay_advance( &replay, 6402 + 64 * 100 ); /* word 200: words 100 to 194 have left */
+    CHECK_EQ( replay.lost, 62 + 64 * 94 );
+    CHECK_NEAR( nc_replay_loss_share( &replay ), 1.0, 0.0 );
+    nc_replay_advance( &replay, 6402 + 64 * 100 + REPLAY_JUMP );
+    CHECK_EQ( replay.lost, 62 + 64 * 94 + 5 * 64 + 63 + REPLAY_JUMP - 6 * 64 );
+    CHECK_EQ( replay.reordered, 0 );
+}
+
 #undef NEW
 #undef AGAIN
 #undef OLD

@@ -1,0 +1,370 @@
+/*  Paths: what both sides measure of a connection, by probes in keep-alives and by the sequences and arrival times of
+    packets. Manual, 16. */
+
+/* ---- a world in steps of a millisecond, whose packets are written down ---- */
+
+enum { PATH_SEQUENCES = 1 << 16 };
+
+static struct {
+    uint64_t first; /* sequence to the server */
+    double sent[PATH_SEQUENCES];
+    uint8_t lost[PATH_SEQUENCES];
+    double loss;
+    uint64_t last;
+} walk;
+
+static int path_hook( struct world_t * w, const struct world_datagram_t * d )
+{
+    int type = d->data[0] & 15;
+    uint64_t sequence = get( d->data + 1, d->data[0] >> 4 );
+    if ( !same_address( &d->from, &w->client_addresses[0] ) || type < NETCODE_PACKET_KEEP_ALIVE )
+        return 0;
+    if ( !walk.first )
+        walk.first = sequence;
+    REQUIRE( sequence - walk.first < PATH_SEQUENCES );
+    walk.sent[sequence - walk.first] = w->time;
+    walk.lost[sequence - walk.first] = test_random_below( 100000 ) < (int) ( walk.loss * 1e5 );
+    walk.last = sequence;
+    return walk.lost[sequence - walk.first];
+}
+
+static struct world_t * path_world( float latency, float jitter, double loss )
+{
+    struct world_t * w = world_open( CLEAN, 1, 2, 1 );
+    memset( &walk, 0, sizeof( walk ) );
+    walk.loss = loss;
+    w->step = 0.001;
+    w->net->latency_milliseconds = latency;
+    w->net->jitter_milliseconds = jitter;
+    w->hook = path_hook;
+    REQUIRE( world_join( w, 0, 5 ) );
+    return w;
+}
+
+static struct netcode_server_client_stats_t path_slot( struct world_t * w, int slot )
+{
+    struct netcode_server_client_stats_t stats;
+    netcode_server_client_stats( w->servers[0], slot, &stats );
+    return stats;
+}
+
+/* ---- round trips ---- */
+
+/* Both sides within 2 ms of what the network does, also beside payloads and where they are the only packets. */
+TEST( paths_round_trips )
+{
+    static const float latencies[] = { 0.0f, 5.0f, 40.0f, 150.0f, 700.0f };
+    int i, step, payloads;
+    for ( i = 0; i < 5; i++ )
+        for ( payloads = 0; payloads < 2; payloads++ ) {
+            double way = 2.0 * (double) latencies[i] / 1000.0;
+            struct world_t * w = path_world( latencies[i], 0.0f, 0.0 );
+            for ( step = 0; step < 8000; step++ ) {
+                world_step( w );
+                if ( payloads && step % 17 == 0 )
+                    client_send( w, 0, 20, step ), server_send( w, 0, 0, 20, step );
+                client_drain( w, 0 ), server_drain( w, 0, 0 );
+            }
+            struct netcode_client_stats_t client = client_stats( w, 0 );
+            struct netcode_server_client_stats_t slot = path_slot( w, 0 );
+            CHECK_NEAR( client.round_trip_seconds, way, 0.0025 );
+            CHECK_NEAR( slot.round_trip_seconds, way, 0.0025 );
+            CHECK_NEAR( client.round_trip_lowest_seconds, way, 0.0025 );
+            CHECK_NEAR( slot.round_trip_lowest_seconds, way, 0.0025 );
+            CHECK_LE( client.round_trip_variation_seconds * 1000.0, 500.0 * way + 2.0 );
+            CHECK_LE( slot.round_trip_variation_seconds * 1000.0, 500.0 * way + 2.0 );
+            CHECK( slot.round_trip_seconds > 0.0 && client.round_trip_seconds > 0.0 );
+            CHECK_GE( server_stats( w, 0 ).probes_sent, 7 );
+            CHECK_GE( server_stats( w, 0 ).probes_answered + 2, server_stats( w, 0 ).probes_sent );
+            world_close( w );
+        }
+}
+
+/* The smoothed one follows a change within ten seconds, the lowest stays, and the variation tells of it. */
+TEST( paths_round_trips_that_change )
+{
+    struct world_t * w = path_world( 20.0f, 0.0f, 0.0 );
+    world_run( w, 10.0 );
+    CHECK_NEAR( client_stats( w, 0 ).round_trip_seconds, 0.04, 0.002 );
+    w->net->latency_milliseconds = 100.0f;
+    world_run( w, 3.0 );
+    CHECK( client_stats( w, 0 ).round_trip_variation_seconds > 0.03 );
+    world_run( w, 30.0 );
+    CHECK_NEAR( client_stats( w, 0 ).round_trip_seconds, 0.2, 0.004 );
+    CHECK_NEAR( path_slot( w, 0 ).round_trip_seconds, 0.2, 0.004 );
+    CHECK_NEAR( client_stats( w, 0 ).round_trip_lowest_seconds, 0.04, 0.002 );
+    CHECK( client_stats( w, 0 ).round_trip_variation_seconds < 0.005 );
+}
+
+/* A peer that knows nothing of probes is asked once a second, and the statistics stay 0. Its session is not disturbed. */
+TEST( paths_foreign_peers )
+{
+    struct world_t * w = world_open( CLEAN, 1, 2, 1 );
+    struct puppet_t p;
+    int i;
+    REQUIRE( puppet_join( &p, w, 0, 1, "10.2.0.1:6000" ) );
+    CHECK_EQ( p.probes, 0 ); /* before the client has confirmed, the numbers of a keep-alive are used */
+    for ( i = 0; i < 500; i++ ) {
+        if ( i % 10 == 0 )
+            puppet_keep_alive( &p );
+        puppet_step( &p );
+    }
+    CHECK_NEAR( p.probes, 5, 1 );
+    CHECK_NEAR( p.keep_alives + p.probes, 50, 2 );
+    CHECK_NEAR( path_slot( w, 0 ).round_trip_seconds, 0.0, 0.0 );
+    CHECK_EQ( server_stats( w, 0 ).probes_answered, 0 );
+    CHECK_EQ( netcode_server_client_connected( w->servers[0], 0 ), 1 );
+}
+
+/* Any number with the top bit set is a probe, and comes back at once, unchanged; but not more than 4, and 20 a second. */
+TEST( paths_probes_are_answered )
+{
+    struct world_t * w = world_open( CLEAN, 1, 2, 1 );
+    struct puppet_t p;
+    uint8_t body[8];
+    int i, sent = 0, before;
+    REQUIRE( puppet_join( &p, w, 0, 1, "10.2.0.1:6000" ) );
+    puppet_keep_alive( &p );
+    puppet_step( &p );
+    for ( i = 0; i < 200; i++ ) {
+        uint64_t value = test_random() | (uint64_t) 1 << 63;
+        uint8_t * at = body;
+        put( &at, value, 8 );
+        before = p.probes;
+        world_run( w, 0.06 );
+        puppet_poll( &p );
+        before = p.probes;
+        puppet_send( &p, NETCODE_PACKET_KEEP_ALIVE, body, 8 );
+        world_step( w ); /* at once: in the update that receives it */
+        puppet_poll( &p );
+        sent += p.probe == value && p.probes >= before + 1;
+    }
+    CHECK_GE( sent, 190 ); /* sometimes a probe of the server follows in the same update */
+    before = p.probes;
+    for ( i = 0; i < 300; i++ ) { /* ten each step, for three seconds */
+        int k;
+        for ( k = 0; k < 10; k++ ) {
+            uint8_t * at = body;
+            put( &at, test_random() | (uint64_t) 1 << 63, 8 );
+            puppet_send( &p, NETCODE_PACKET_KEEP_ALIVE, body, 8 );
+        }
+        puppet_step( &p );
+    }
+    CHECK_LE( p.probes - before, 4 + 60 + 4 );
+    CHECK_GE( p.probes - before, 55 );
+    memset( body, 0xff, 8 ), body[7] = 0x7f; /* no probe */
+    world_run( w, 1.0 );
+    puppet_poll( &p );
+    before = p.probes;
+    puppet_send( &p, NETCODE_PACKET_KEEP_ALIVE, body, 8 );
+    world_step( w );
+    puppet_poll( &p );
+    CHECK_LE( p.probes - before, 1 );
+    CHECK( p.probe != get( body, 8 ) );
+}
+
+/* An echo that comes late, or twice, or was never asked for in this form, is not answered: two sides would go on for ever. */
+TEST( paths_late_echoes_end )
+{
+    struct world_t * w = world_open( CLEAN, 1, 2, 1 );
+    struct puppet_t p;
+    uint8_t body[8], *at = body;
+    int i, answers = 0;
+    REQUIRE( puppet_join( &p, w, 0, 1, "10.2.0.1:6000" ) );
+    for ( i = 0; i < 30 && !p.probes; i++ ) {
+        puppet_keep_alive( &p );
+        puppet_step( &p );
+    }
+    REQUIRE( p.probes > 0 );
+    put( &at, p.probe, 8 );
+    for ( i = 0; i < 50; i++ ) {
+        uint64_t own = p.probe;
+        world_run( w, 0.15 ); /* from the second on, too late as well */
+        puppet_poll( &p );
+        p.probe = own;
+        puppet_send( &p, NETCODE_PACKET_KEEP_ALIVE, body, 8 );
+        p.probe = 0;
+        puppet_step( &p );
+        answers += p.probe == get( body, 8 );
+        p.probe = own;
+    }
+    CHECK_EQ( answers, 0 );
+    CHECK_EQ( server_stats( w, 0 ).probes_answered, 1 );
+}
+
+/* Two seconds after it was sent, a probe's echo measures nothing. */
+TEST( paths_echoes_are_good_for_two_seconds )
+{
+    struct world_t * w = path_world( 990.0f, 0.0f, 0.0 );
+    world_run( w, 10.0 );
+    CHECK_NEAR( client_stats( w, 0 ).round_trip_seconds, 1.98, 0.004 );
+    w->net->latency_milliseconds = 1010.0f;
+    world_run( w, 10.0 );
+    CHECK_NEAR( client_stats( w, 0 ).round_trip_seconds, 1.98, 0.004 );
+    CHECK_NEAR( path_slot( w, 0 ).round_trip_seconds, 1.98, 0.004 );
+}
+
+/* What waited in the socket while the application did not update measures nothing either. */
+TEST( paths_round_trips_while_asleep )
+{
+    struct world_t * w = path_world( 20.0f, 0.0f, 0.0 );
+    struct netcode_client_t * client = w->clients[0];
+    double lowest;
+    int i;
+    world_run( w, 5.0 );
+    lowest = client_stats( w, 0 ).round_trip_seconds;
+    for ( i = 0; i < 1000 && !client->probe.values[0]; i++ )
+        world_step( w );
+    REQUIRE( client->probe.values[0] != 0 );
+    w->clients[0] = NULL;
+    world_run( w, 3.0 );
+    w->clients[0] = client;
+    world_step( w );
+    CHECK_NEAR( client_stats( w, 0 ).round_trip_seconds, lowest, 0.002 );
+}
+
+/* ---- losses and reordering ---- */
+
+static void path_talk( struct world_t * w, int steps )
+{
+    int step;
+    for ( step = 0; step < steps; step++ ) {
+        world_step( w );
+        if ( step % 10 == 0 )
+            client_send( w, 0, 20, step );
+        server_drain( w, 0, 0 );
+    }
+}
+
+/* Exactly those that were lost, of all that have left the window. */
+TEST( paths_losses_are_counted )
+{
+    static const double losses[] = { 0.0, 0.01, 0.05, 0.2, 0.6 };
+    int i;
+    for ( i = 0; i < 5; i++ ) {
+        struct world_t * w = path_world( 30.0f, 0.0f, losses[i] );
+        uint64_t newest, last, s, first = walk.first, lost = 0, recent = 0;
+        struct netcode_server_client_stats_t slot;
+        path_talk( w, 20000 );
+        newest = w->servers[0]->memory.slots[0].replay.newest;
+        last = ( newest / 64 - ( NC_REPLAY_WORDS - 1 ) ) * 64; /* the first that is in the window yet */
+        while ( walk.lost[first - walk.first] )
+            first++;
+        for ( s = first; s < last; s++ ) {
+            lost += walk.lost[s - walk.first];
+            recent += s >= last - 256 ? walk.lost[s - walk.first] : 0;
+        }
+        slot = path_slot( w, 0 );
+        CHECK_EQ( slot.packets_lost, lost );
+        CHECK_NEAR( slot.loss_share, (double) recent / 256.0, 1e-9 );
+        CHECK_EQ( slot.packets_reordered, 0 );
+        if ( losses[i] < 0.5 )
+            CHECK_NEAR( (double) slot.packets_lost / (double) ( last - first ), losses[i], 0.035 );
+        world_close( w );
+    }
+}
+
+/* The client counts what the server sends, in the same way. */
+TEST( paths_losses_of_the_server )
+{
+    struct world_t * w = path_world( 10.0f, 0.0f, 0.0 );
+    int step;
+    w->hook = NULL;
+    for ( step = 0; step < 20000; step++ ) {
+        world_step( w );
+        if ( step == 10000 )
+            w->net->packet_loss_percent = 10.0f;
+        if ( step % 5 == 0 )
+            server_send( w, 0, 0, 20, step );
+        client_drain( w, 0 );
+        if ( step == 9999 )
+            CHECK_EQ( client_stats( w, 0 ).packets_lost, 0 );
+    }
+    CHECK_NEAR( client_stats( w, 0 ).loss_share, 0.1, 0.06 );
+    CHECK_NEAR( (double) client_stats( w, 0 ).packets_lost, 0.1 * ( 2000.0 - 350.0 ), 60.0 );
+}
+
+/* What arrives behind a newer one is reordered, and not lost. */
+TEST( paths_reordering_is_counted )
+{
+    struct world_t * w = path_world( 30.0f, 25.0f, 0.0 );
+    path_talk( w, 20000 );
+    CHECK_EQ( path_slot( w, 0 ).packets_lost, 0 );
+    CHECK_GE( path_slot( w, 0 ).packets_reordered, 200 );
+    CHECK_LE( path_slot( w, 0 ).packets_reordered, 1900 );
+    CHECK_NEAR( path_slot( w, 0 ).loss_share, 0.0, 0.0 );
+}
+
+/* The responses that follow the one that connected are no losses, however long the way. */
+TEST( paths_responses_are_no_losses )
+{
+    struct world_t * w = path_world( 400.0f, 0.0f, 0.0 );
+    path_talk( w, 20000 );
+    CHECK_EQ( path_slot( w, 0 ).packets_lost, 0 );
+    CHECK_EQ( client_stats( w, 0 ).packets_lost, 0 );
+}
+
+/* ---- jitter ---- */
+
+/*  RFC 3550, section 6.4.1, with the times at which payloads were sent, which the library has to infer: on average within
+    2 ms, read once a second from the third on, and never more than 6 ms off. */
+static void path_jitter( float jitter, int spacing, int at_once, double loss, double within )
+{
+    struct world_t * w = path_world( 60.0f, jitter, loss );
+    double expected = 0.0, previous_sent = -1.0, previous_arrived = 0.0, worst = 0.0, sum = 0.0, error;
+    int step, i, bytes;
+    uint64_t sequence;
+    uint8_t data[20] = { 1 }, *packet;
+    for ( step = 0; step < 20000; step++ ) {
+        world_step( w );
+        for ( i = 0; step % spacing == 0 && i < at_once; i++ )
+            netcode_client_send_packet( w->clients[0], data, 20 );
+        for ( i = 0; ( packet = netcode_server_receive_packet( w->servers[0], 0, &bytes, &sequence ) ) != NULL; i++ ) {
+            double sent = walk.sent[sequence - walk.first], d;
+            netcode_server_free_packet( w->servers[0], packet );
+            if ( previous_sent >= 0.0 && w->time - previous_arrived > 0.0 ) {
+                d = ( w->time - previous_arrived ) - ( sent - previous_sent );
+                expected += ( fabs( d ) - expected ) / 16.0;
+            }
+            if ( previous_sent < 0.0 || w->time - previous_arrived > 0.0 ) {
+                previous_sent = sent;
+                previous_arrived = w->time;
+            }
+        }
+        if ( step <= 3000 || step % 1000 )
+            continue;
+        error = path_slot( w, 0 ).jitter_seconds - expected;
+        sum += error / 16.0;
+        worst = fabs( error ) > worst ? fabs( error ) : worst;
+    }
+    CHECK_NEAR( sum, 0.0, within );
+    CHECK_NEAR( worst, 0.0, 3.0 * within );
+    world_close( w );
+}
+
+TEST( paths_jitter )
+{
+    path_jitter( 0.0f, 17, 1, 0.0, 0.0001 );
+    path_jitter( 10.0f, 17, 1, 0.0, 0.002 );
+    path_jitter( 10.0f, 33, 1, 0.0, 0.002 );
+    path_jitter( 30.0f, 17, 1, 0.0, 0.002 );
+    path_jitter( 10.0f, 17, 1, 0.05, 0.002 );
+    path_jitter( 0.0f, 50, 3, 0.0, 0.0001 );
+}
+
+/* A sender that pauses is not a network that jitters. */
+TEST( paths_pauses_are_no_jitter )
+{
+    struct world_t * w = path_world( 30.0f, 0.0f, 0.0 );
+    int round;
+    double most = 0.0;
+    for ( round = 0; round < 20; round++ ) {
+        path_talk( w, 1000 );
+        if ( path_slot( w, 0 ).jitter_seconds > most )
+            most = path_slot( w, 0 ).jitter_seconds;
+        world_run( w, round % 2 ? 0.4 : 3.0 );
+        if ( path_slot( w, 0 ).jitter_seconds > most )
+            most = path_slot( w, 0 ).jitter_seconds;
+    }
+    CHECK_LE( most * 1e6, 1500 );
+}
