@@ -124,7 +124,7 @@
     create and start allocate all memory, stop keeps it for the next start, destroy frees it; no other call allocates.
     netcode_client_memory and netcode_server_memory return the number of bytes beforehand; your allocator is called for
     a few blocks. A start with another number of slots needs the old and the new memory for a moment. A slot and what
-    belongs to it (its share of handshakes, used tokens and tables) takes 2 KiB, a buffer of the pool 1.4
+    belongs to it (its share of handshakes, used tokens and tables) takes 2 KiB, and 0.7 KiB more with roaming, a buffer of the pool 1.4
     KiB, a server without slots and pool 135 KiB, a client without its pool 6 KiB. A buffer is written to only when it
     is used, and wiped only then; buffers that were used before are used first. So where the system provides memory page
     by page, as it does for malloc's large blocks, a pool takes as much memory as was ever in use at once. A client
@@ -579,7 +579,7 @@
         state_name, create, create_dual, create_error, create_error_text, memory, destroy, connect, update,
         disconnect, next_packet_sequence, send_packet, receive_packet, free_packet, state, index, max_clients,
         get_port, server_address, process_packet, connect_loopback, disconnect_loopback, loopback,
-        process_loopback_packet, next_event, flush, wait, stats, report
+        process_loopback_packet, next_event, rebind, flush, wait, stats, report
     netcode_default_
         client_config, server_config, messages_config
     netcode_messages_
@@ -587,7 +587,7 @@
         process_packet, generate_packet, flush, update, next_deadline, stats, channel_stats, drop_reason_name,
         drop_reason_text, client_receive, client_send, server_receive, server_send
     netcode_network_simulator_
-        create, destroy, reset, update, socket
+        create, destroy, reset, update, socket, move
     netcode_server_
         create, create_dual, create_error, create_error_text, memory, destroy, start, stop, update, running,
         max_clients, num_connected_clients, client_connected, client_disconnect_reason, client_loopback, client_id,
@@ -898,6 +898,9 @@ struct netcode_socket_t {
     void ( *close )( void * context );
     /* Fills `info` with the bound addresses and the granted buffers. May be NULL. */
     void ( *info )( void * context, struct netcode_socket_info_t * info );
+    /*  Gives up the local address and takes the one that the system prefers now, with the same port where that can be.
+        Returns 1 on success. May be NULL. See netcode_client_rebind. */
+    int ( *rebind )( void * context );
 };
 
 /*  A network in memory, deterministic from its seed: latency, jitter, loss, duplication, reordering. Set the
@@ -1009,12 +1012,20 @@ struct netcode_server_config_t {
     /*  Linux: 1 lets several servers, each on its own thread, share one port; all of them must set it. The system
         assigns each client address to one of them. Elsewhere create fails if the port is in use. */
     int share_port;
+    /* 1: a connected client whose address changes stays connected: see 16 in the manual */
+    int roaming;
+    /*  Called before a packet of a session that no client here has is dropped, because its address is unknown, or has
+        another client: 1 if the application accepts it, for another server that shares the port (6 in the manual). `data`
+        is valid during the call. */
+    int ( *stray_callback )( void * context, const struct netcode_address_t * from, const uint8_t * data, int bytes );
 };
 
 #define NETCODE_EVENT_NONE 0
 #define NETCODE_EVENT_CONNECTED 1
 #define NETCODE_EVENT_PAYLOAD 2
 #define NETCODE_EVENT_DISCONNECTED 3
+/* server only, with `roaming`: the client has another address. Not reported if it disconnects before this is read */
+#define NETCODE_EVENT_MOVED 4
 
 /*  Events are reported in the order in which they happened. A payload's `data` belongs to the caller until
     netcode_server_free_packet / netcode_client_free_packet. */
@@ -1060,6 +1071,7 @@ struct netcode_client_stats_t {
     /*  of the server's payloads, as in RFC 3550, section 6.4.1. They do not carry the time at which they were sent: it is
         right where they are sent at even intervals, one or all of a tick together */
     double jitter_seconds;
+    uint64_t rebinds; /* times that the socket took a fresh local address: see netcode_client_rebind */
 };
 
 struct netcode_server_stats_t {
@@ -1089,6 +1101,11 @@ struct netcode_server_stats_t {
     int consumed;             /* used tokens remembered, expired ones included until their records are needed */
     uint64_t probes_sent;     /* keep-alives that measure a round trip, or ask for an answer from another address */
     uint64_t probes_answered; /* those that came back in time */
+    /* With `roaming`: see 16 in the manual */
+    uint64_t moves;           /* clients' addresses that changed */
+    uint64_t path_candidates; /* addresses from which a connected client's packet came, and that were probed */
+    uint64_t trials; /* packets from elsewhere that were opened, with the key of a client that may have sent them */
+    uint64_t trials_refused; /* those that were not, because the client's ration or the update's was used up */
 };
 
 struct netcode_server_client_stats_t {
@@ -1112,6 +1129,7 @@ struct netcode_server_client_stats_t {
     uint64_t packets_reordered;
     double loss_share;
     double jitter_seconds;
+    uint64_t moves; /* times that its address changed */
 };
 
 struct netcode_client_report_server_t {
@@ -1543,6 +1561,12 @@ NETCODE_API void netcode_client_process_loopback_packet( struct netcode_client_t
     like. An attempt that fails has a DISCONNECTED without a CONNECTED, with the negative state as its reason. */
 NETCODE_API int netcode_client_next_event( struct netcode_client_t * client, struct netcode_event_t * event );
 
+/*  Gives up the socket's local address and takes the one that the system prefers now: call it where a phone's system
+    reports a new network. Returns 1 if the socket has a fresh one, 0 if not, or if it can not do that. A client does the
+    same by itself, once a second, while sending fails because its address or network is gone, and while it is connected
+    and receives nothing. The connection stays with a server that has `roaming` on. */
+NETCODE_API int netcode_client_rebind( struct netcode_client_t * client );
+
 /* Sends what batch_sends holds back. */
 NETCODE_API void netcode_client_flush( struct netcode_client_t * client );
 
@@ -1708,6 +1732,13 @@ NETCODE_API void netcode_network_simulator_update( struct netcode_network_simula
 NETCODE_API int netcode_network_simulator_socket( struct netcode_network_simulator_t * simulator,
                                                   const struct netcode_address_t * address,
                                                   struct netcode_socket_t * socket );
+
+/*  Moves the socket at `from` to `to`, as a NAT does that gives another port: what is in flight to `from` is lost.
+    at_rebind 1: as a network that is gone: until its owner calls the socket's rebind, it neither sends nor receives.
+    NETCODE_OK, or NETCODE_ERROR if there is no such socket, or `to` has one. */
+NETCODE_API int netcode_network_simulator_move( struct netcode_network_simulator_t * simulator,
+                                                const struct netcode_address_t * from,
+                                                const struct netcode_address_t * to, int at_rebind );
 
 /* ---- messages ---- */
 
@@ -1879,6 +1910,7 @@ enum nc_limit_t {
     NC_REQUEST_BYTES = 1078, /* 1 + 13 + 8 + 8 + 24 + 1024: the standard's 1062 is version 1.01's */
     NC_REQUEST_BYTES_OLD = 1062,
     NC_MIN_SEALED_BYTES = 18,
+    NC_KEEP_ALIVE_BYTES = 33,     /* at most: 1 + 8 + 8 + 16 */
     NC_MAX_DATAGRAM_BYTES = 1225, /* 1 + 8 + 1200 + 16 */
     NC_BUFFER_HEADER_BYTES = 64,  /* in front of a payload */
     NC_USUAL_HEADER_BYTES = 7,    /* of a packet: a prefix byte, and the six bytes of this library's own sequences */
@@ -1941,6 +1973,14 @@ enum nc_limit_t {
     NC_WRONG_SERVER_LINES_PER_SECOND = 10,
     NC_SOCKET_BUFFER_BYTES = 4 * 1024 * 1024,
     NC_SOCKET_BUFFER_PER_SLOT = 4096, /* requested if the sum for all slots is more than that */
+    NC_PATH_CANDIDATES = 3,           /* addresses of a client that are being validated */
+    NC_PATH_PROBES = 8,               /* of each that are remembered */
+    NC_PATH_PROBE_BURST = 6, /* probes to all candidates of a client at once, then one each NC_PATH_PROBE_SECONDS */
+    NC_PATH_TRIALS = 2,      /* clients with whose keys a packet from elsewhere is opened */
+    NC_PATH_COMPARED = 8,    /* clients that are compared for that */
+    NC_PATH_TRIAL_BURST = 8, /* of a client's key at once, then one each NC_PATH_TRIAL_SECONDS */
+    NC_PATH_AHEAD = 1 << 16, /* a packet from elsewhere is at most so far ahead of the newest one */
+    NC_PATH_LEAST_SEQUENCE = 1 << 20, /* below it, too many clients have the same sequences */
     NC_LOG_BYTES = 512
 };
 
@@ -4015,6 +4055,7 @@ typedef struct {
 typedef struct {
     nc_list_t list;
     uint32_t connected_note; /* the unread CONNECTED of the current session */
+    uint32_t moved_note;     /* its unread MOVED */
     uint8_t is_open;
     uint8_t is_disconnected; /* closed, with unread payloads */
     uint8_t is_joined;       /* its payloads are not events: messages read them */
@@ -4044,7 +4085,7 @@ typedef struct {
     int events_are_read;
 } nc_inbox_t;
 
-/*  Two notes a client are always enough: see nc_inbox_note. The spare ones keep the events of some sessions that begin
+/*  Two notes a client are always enough, and one more where clients may move: see nc_inbox_note. The spare ones keep the events of some sessions that begin
     and end between two reads. */
 enum { NC_INBOX_SPARE_NOTES_CLIENT = 8, NC_INBOX_SPARE_NOTES_SERVER = 64 };
 
@@ -4074,7 +4115,7 @@ static void nc_inbox_reset( nc_inbox_t * inbox, nc_pool_t * pool, uint32_t quota
 
     for ( uint32_t i = 0; i < inbox->client_count; i++ ) {
         nc_list_init( &inbox->queues[i].list );
-        inbox->queues[i].connected_note = NC_NONE;
+        inbox->queues[i].connected_note = inbox->queues[i].moved_note = NC_NONE;
         inbox->queues[i].is_open = inbox->queues[i].is_disconnected = inbox->queues[i].is_joined = 0;
     }
 
@@ -4245,7 +4286,7 @@ static void nc_inbox_forget_oldest( nc_inbox_t * inbox )
 
 /*  Adds a note. On a server, a client has at most one unread CONNECTED of a session that lasts and one unread
     DISCONNECTED whose CONNECTED was read (a later session's CONNECTED can only be read after it): when two notes a
-    client are used, there is a pair to drop. */
+    client are used, beside one MOVED for each that is connected, there is a pair to drop. */
 static uint32_t nc_inbox_note( nc_inbox_t * inbox, const nc_note_t * note )
 {
     if ( inbox->free_note_count == 0 && inbox->ended.count )
@@ -4290,6 +4331,9 @@ static void nc_inbox_close( nc_inbox_t * inbox, uint32_t client_index, uint64_t 
         inbox->reserved -= inbox->share - queue->list.count;
     queue->is_open = 0;
     nc_inbox_mark_disconnected( inbox, client_index );
+    if ( queue->moved_note != NC_NONE ) /* so that there is at most one for each connected client */
+        nc_inbox_free_note( inbox, queue->moved_note );
+    queue->moved_note = NC_NONE;
 
     nc_note_t note = { session, client_id, client_index, queue->connected_note, NETCODE_EVENT_DISCONNECTED, reason };
     queue->connected_note = NC_NONE;
@@ -4298,6 +4342,15 @@ static void nc_inbox_close( nc_inbox_t * inbox, uint32_t client_index, uint64_t 
         return;
     inbox->notes[note.pair].pair = index;
     nc_list_insert( &inbox->ended, inbox->ended_links, index );
+}
+
+/* The address of a client has changed; several changes that were not read yet are one event. */
+static void nc_inbox_move( nc_inbox_t * inbox, uint32_t client_index, uint64_t session, uint64_t client_id )
+{
+    nc_queue_t * queue = &inbox->queues[client_index];
+    nc_note_t note = { session, client_id, client_index, NC_NONE, NETCODE_EVENT_MOVED, 0 };
+    if ( queue->moved_note == NC_NONE )
+        queue->moved_note = nc_inbox_note( inbox, &note );
 }
 
 /* Removes a note from the events and copies it to the caller's event. */
@@ -4316,7 +4369,8 @@ static void nc_inbox_read_note( nc_inbox_t * inbox, uint32_t index, struct netco
             inbox->notes[note->pair].pair = NC_NONE;
         } else
             inbox->queues[note->client_index].connected_note = NC_NONE;
-    }
+    } else if ( note->type == NETCODE_EVENT_MOVED )
+        inbox->queues[note->client_index].moved_note = NC_NONE;
     nc_inbox_free_note( inbox, index );
 }
 
@@ -4585,7 +4639,8 @@ typedef struct {
 typedef struct {
     struct netcode_address_t throttled[NC_FLOODERS]; /* one of NC_FLOODER_PASSES datagrams of each passes */
     int throttled_count;
-    int words; /* words of `connected` in use: other addresses pass requests and responses only; 0: all pass */
+    int words;   /* words of `connected` in use: other addresses pass requests and responses only; 0: all pass */
+    int samples; /* clients may move: one of NC_FLOODER_PASSES other packets of other addresses passes, too */
     int shift;
     uint32_t connected[NC_ADMISSION_BITS / 32]; /* a bit for each connected address; others may share it */
 } nc_admission_t;
@@ -4766,6 +4821,18 @@ static void nc_socket_log_buffers( const struct netcode_socket_t * socket, const
                 receive_bytes, send_bytes, info.receive_buffer_bytes, info.send_buffer_bytes );
 }
 
+/* Did sending fail because this machine's address, or its network, is gone? */
+static int nc_socket_lost_network( int error )
+{
+#if NETCODE_PLATFORM == NETCODE_PLATFORM_WINDOWS && !defined( NETCODE_NO_SOCKETS )
+    return error == WSAEADDRNOTAVAIL || error == WSAENETUNREACH || error == WSAENETDOWN || error == WSAEHOSTUNREACH ||
+           error == WSAEINVAL;
+#else
+    return error == EADDRNOTAVAIL || error == ENETUNREACH || error == ENETDOWN || error == EHOSTUNREACH ||
+           error == ENODEV || error == EINVAL;
+#endif
+}
+
 #if defined( NETCODE_NO_SOCKETS )
 
 static int nc_socket_open_udp( struct netcode_socket_t * socket, nc_socket_extras_t * extras,
@@ -4841,6 +4908,7 @@ typedef struct {
     int receive_buffer_bytes;
     int send_buffer_bytes;
     int last_send_error;
+    const nc_log_t * log;
 } nc_socket_udp_t;
 
 enum { NC_SOCKET_UDP_BYTES = sizeof( nc_socket_udp_t ) };
@@ -5391,7 +5459,7 @@ typedef struct {
 
 enum {
     NC_FILTER_SCREEN_STEPS = 18 + NETCODE_PACKET_TYPES * 6,
-    NC_FILTER_CONNECTED_STEPS = 36 + NC_ADMISSION_BITS / 32 * 3
+    NC_FILTER_CONNECTED_STEPS = 39 + NC_ADMISSION_BITS / 32 * 3
 };
 enum { NC_FILTER_STEPS = NC_FLOODERS * 14 + NC_FILTER_CONNECTED_STEPS + NC_FILTER_SCREEN_STEPS };
 
@@ -5405,6 +5473,8 @@ static void nc_filter_add( nc_filter_t * filter, int code, int if_true, int if_f
     filter->steps[filter->count++] = step;
 }
 
+#define NC_FILTER_RANDOM ( 0xfffff000u + 56 ) /* the system's random number, loaded from there */
+
 /* The offset of the sender's address in the IP header. */
 static uint32_t nc_filter_source( int type )
 {
@@ -5416,7 +5486,6 @@ static uint32_t nc_filter_source( int type )
 static void nc_filter_throttle( nc_filter_t * filter, const struct netcode_address_t * address )
 {
     enum { AND = 0x54 };
-    const uint32_t random = 0xfffff000u + 56; /* the system's random number */
     uint32_t words[4], source = nc_filter_source( address->type );
     int count = nc_address_words( address, words );
     for ( int i = 0; i < count; i++ ) {
@@ -5426,13 +5495,14 @@ static void nc_filter_throttle( nc_filter_t * filter, const struct netcode_addre
 
     nc_filter_add( filter, NC_FILTER_HALF, 0, 0, 0 ); /* the source port */
     nc_filter_add( filter, NC_FILTER_EQUAL, 0, 4, address->port );
-    nc_filter_add( filter, NC_FILTER_WORD, 0, 0, random );
+    nc_filter_add( filter, NC_FILTER_WORD, 0, 0, NC_FILTER_RANDOM );
     nc_filter_add( filter, AND, 0, 0, NC_FLOODER_PASSES - 1 );
     nc_filter_add( filter, NC_FILTER_EQUAL, 1, 0, 0 );
     nc_filter_add( filter, NC_FILTER_RETURN, 0, 0, 0 );
 }
 
-/* Of addresses whose bit is not set, passes only requests and responses. Computes nc_admission_bit's bit. */
+/*  Of addresses whose bit is not set, passes only requests and responses, and a sample of the others if clients may move.
+    Computes nc_admission_bit's bit. */
 static void nc_filter_connected( nc_filter_t * filter, const nc_admission_t * admission, int type )
 {
     enum { AND = 0x54, MULTIPLY = 0x24, XOR_X = 0xac, TO_X = 0x07, SHIFT_RIGHT = 0x74, SHIFT_RIGHT_X = 0x7c };
@@ -5444,7 +5514,7 @@ static void nc_filter_connected( nc_filter_t * filter, const nc_admission_t * ad
     nc_filter_add( filter, NC_FILTER_EQUAL, 2, 0, NETCODE_PACKET_REQUEST );
     nc_filter_add( filter, AND, 0, 0, 15 );
     nc_filter_add( filter, NC_FILTER_EQUAL, 0, 1, NETCODE_PACKET_RESPONSE );
-    nc_filter_add( filter, JUMP, 0, 0, 4 * (uint32_t) words + 15 + left );
+    nc_filter_add( filter, JUMP, 0, 0, 4 * (uint32_t) words + 15 + 3 * (uint32_t) admission->samples + left );
 
     nc_filter_add( filter, NC_FILTER_HALF, 0, 0, 0 ); /* the source port */
     for ( int i = 0; i < words; i++ ) {
@@ -5475,7 +5545,12 @@ static void nc_filter_connected( nc_filter_t * filter, const nc_admission_t * ad
 
     nc_filter_add( filter, SHIFT_RIGHT_X, 0, 0, 0 );
     nc_filter_add( filter, AND, 0, 0, 1 );
-    nc_filter_add( filter, NC_FILTER_EQUAL, 1, 0, 1 );
+    nc_filter_add( filter, NC_FILTER_EQUAL, 1 + 3 * admission->samples, 0, 1 );
+    if ( admission->samples ) {
+        nc_filter_add( filter, NC_FILTER_WORD, 0, 0, NC_FILTER_RANDOM );
+        nc_filter_add( filter, AND, 0, 0, NC_FLOODER_PASSES - 1 );
+        nc_filter_add( filter, NC_FILTER_EQUAL, 1, 0, 0 );
+    }
     nc_filter_add( filter, NC_FILTER_RETURN, 0, 0, 0 );
 }
 
@@ -5605,27 +5680,37 @@ static void nc_socket_set_buffers( nc_socket_udp_t * udp, int which, int receive
     udp->send_buffer_bytes = which == 0 || granted < udp->send_buffer_bytes ? granted : udp->send_buffer_bytes;
 }
 
+static nc_socket_handle_t nc_socket_make_handle( const struct netcode_address_t * address )
+{
+    return socket( address->type == NETCODE_ADDRESS_IPV6 ? AF_INET6 : AF_INET, SOCK_DGRAM, IPPROTO_UDP );
+}
+
+/* Binds a handle, and stores the address that it has then. */
+static int nc_socket_bind_handle( nc_socket_udp_t * udp, int which, const struct netcode_address_t * address )
+{
+    struct sockaddr_storage storage;
+    nc_socket_length_t length = nc_socket_to_system( address, &storage );
+    if ( bind( udp->handles[which], (const struct sockaddr *) &storage, length ) != 0 )
+        return 0;
+    length = (nc_socket_length_t) sizeof( storage );
+    if ( getsockname( udp->handles[which], (struct sockaddr *) &storage, &length ) != 0 )
+        return 0;
+    nc_socket_from_system( &udp->bound[which], &storage );
+    return 1;
+}
+
 /* Opens and binds one handle; on failure the owner closes it. */
 static int nc_socket_open_handle( nc_socket_udp_t * udp, int which, const nc_socket_request_t * request )
 {
     const struct netcode_address_t * address = request->addresses[which];
-    struct sockaddr_storage storage;
-    nc_socket_length_t length = nc_socket_to_system( address, &storage );
-
-    nc_socket_handle_t handle =
-        socket( address->type == NETCODE_ADDRESS_IPV6 ? AF_INET6 : AF_INET, SOCK_DGRAM, IPPROTO_UDP );
+    nc_socket_handle_t handle = nc_socket_make_handle( address );
     udp->handles[which] = handle;
     if ( handle == NC_SOCKET_NONE || !nc_socket_configure( handle, address, request ) )
         return NC_SOCKET_CREATE_FAILED;
 
     nc_socket_set_buffers( udp, which, request->receive_buffer_bytes, request->send_buffer_bytes );
-    if ( bind( handle, (const struct sockaddr *) &storage, length ) != 0 )
+    if ( !nc_socket_bind_handle( udp, which, address ) )
         return NC_SOCKET_BIND_FAILED;
-
-    length = (nc_socket_length_t) sizeof( storage );
-    if ( getsockname( handle, (struct sockaddr *) &storage, &length ) != 0 )
-        return NC_SOCKET_BIND_FAILED;
-    nc_socket_from_system( &udp->bound[which], &storage );
 
 #if defined( NC_SOCKET_LINUX )
     udp->segments = nc_socket_set( handle, NC_SOCKET_UDP_LEVEL, NC_SOCKET_UDP_SEGMENT, 0 ); /* is it supported? */
@@ -5682,6 +5767,53 @@ static int nc_socket_udp_admit( void * context, const nc_admission_t * admission
 
 #endif
 
+/*  Replaces one handle by a new one, bound to the same address and port, or to what is left of them: an address may be
+    gone, a port may be taken. Only if the system makes no handle at all, the old one stays. */
+static int nc_socket_replace_handle( nc_socket_udp_t * udp, int which )
+{
+    struct netcode_address_t wanted[3];
+    nc_socket_request_t request;
+    nc_socket_handle_t handle = nc_socket_make_handle( &udp->bound[which] );
+    memset( &request, 0, sizeof( request ) );
+    request.log = udp->log;
+    request.reports_errors = udp->reports_errors;
+    request.kernel_filter = udp->screens;
+    if ( handle == NC_SOCKET_NONE || !nc_socket_configure( handle, &udp->bound[which], &request ) ) {
+        nc_socket_close_handle( handle );
+        return 0;
+    }
+
+    nc_socket_close_handle( udp->handles[which] );
+    udp->handles[which] = handle;
+    nc_socket_set_buffers( udp, which, udp->receive_buffer_bytes, udp->send_buffer_bytes );
+    wanted[0] = wanted[1] = wanted[2] = udp->bound[which];
+    memset( &wanted[1].data, 0, sizeof( wanted[1].data ) );
+    wanted[2] = wanted[1];
+    wanted[2].port = 0;
+    for ( int i = 0; i < 3; i++ )
+        if ( nc_socket_bind_handle( udp, which, &wanted[i] ) )
+            break;
+    return 1;
+}
+
+/* Also where the address is still there: systems disable sockets whose program was in the background. */
+static int nc_socket_udp_rebind( void * context )
+{
+    nc_socket_udp_t * udp = (nc_socket_udp_t *) context;
+    int done = 1;
+    for ( int i = 0; i < udp->count; i++ )
+        done &= nc_socket_replace_handle( udp, i );
+    udp->drained = 0;
+#if defined( NC_SOCKET_LINUX )
+    if ( udp->peer.type != NETCODE_ADDRESS_NONE ) {
+        struct netcode_address_t peer = udp->peer;
+        udp->peer.type = NETCODE_ADDRESS_NONE; /* the new handles are not connected */
+        nc_socket_udp_connect( udp, &peer );
+    }
+#endif
+    return done;
+}
+
 /*  Opens both handles. If both addresses have port 0, the second gets the first one's port, so that a server has one
     port in both families. Returns nc_socket_result_t, and the family that failed. */
 static int nc_socket_open_handles( nc_socket_udp_t * udp, const nc_socket_request_t * request, int * failed_family )
@@ -5716,6 +5848,7 @@ static int nc_socket_open_udp( struct netcode_socket_t * socket, nc_socket_extra
     udp->handles[0] = udp->handles[1] = NC_SOCKET_NONE;
     udp->reports_errors = request->reports_errors;
     udp->screens = request->kernel_filter;
+    udp->log = request->log;
 
     result = nc_socket_open_handles( udp, request, failed_family );
     while ( result == NC_SOCKET_BIND_FAILED && udp->count == 1 && request->addresses[0]->port == 0 && --tries ) {
@@ -5739,6 +5872,7 @@ static int nc_socket_open_udp( struct netcode_socket_t * socket, nc_socket_extra
     socket->wait = nc_socket_udp_wait;
     socket->close = nc_socket_udp_close;
     socket->info = nc_socket_udp_info;
+    socket->rebind = nc_socket_udp_rebind;
 
     extras->resize = nc_socket_udp_resize;
 #if defined( NC_SOCKET_LINUX )
@@ -5780,6 +5914,7 @@ typedef struct nc_simulator_port_t {
     struct nc_simulator_state_t * state;
     struct nc_simulator_port_t * next;
     struct netcode_address_t address;
+    struct netcode_address_t next_address; /* where a rebind moves it; until then it has no network */
     nc_simulator_packet_t * head;
     nc_simulator_packet_t * tail;
     int count;
@@ -5938,7 +6073,7 @@ static int nc_simulator_send( void * context, const struct netcode_datagram_t * 
 {
     nc_simulator_port_t * port = (nc_simulator_port_t *) context;
     const struct netcode_network_simulator_t * settings = &port->state->settings;
-    for ( int i = 0; i < count; i++ ) {
+    for ( int i = 0; i < count && port->next_address.type == NETCODE_ADDRESS_NONE; i++ ) {
         double delay = (double) settings->latency_milliseconds / 1000.0;
         if ( nc_simulator_chance( port->state, settings->packet_loss_percent ) )
             continue;
@@ -6005,6 +6140,27 @@ static void nc_simulator_info( void * context, struct netcode_socket_info_t * in
     info->address = port->address;
 }
 
+static void nc_simulator_move( nc_simulator_port_t * port, const struct netcode_address_t * to )
+{
+    *nc_simulator_find( port->state, &port->address ) = port->next;
+    port->address = *to;
+    port->next = NULL;
+    *nc_simulator_find( port->state, &port->address ) = port;
+}
+
+static int nc_simulator_rebind( void * context )
+{
+    nc_simulator_port_t * port = (nc_simulator_port_t *) context;
+    struct netcode_address_t to = port->next_address;
+    if ( to.type == NETCODE_ADDRESS_NONE )
+        return 1;
+    if ( *nc_simulator_find( port->state, &to ) )
+        return 0; /* another socket has taken it meanwhile */
+    memset( &port->next_address, 0, sizeof( port->next_address ) );
+    nc_simulator_move( port, &to );
+    return 1;
+}
+
 NETCODE_API struct netcode_network_simulator_t * netcode_network_simulator_create(
     void * allocator_context, void * ( *allocate_function )( void *, size_t ),
     void ( *free_function )( void *, void * ) )
@@ -6059,7 +6215,7 @@ NETCODE_API void netcode_network_simulator_destroy( struct netcode_network_simul
 static void nc_simulator_deliver( nc_simulator_state_t * state, nc_simulator_packet_t * packet )
 {
     nc_simulator_port_t * port = *nc_simulator_find( state, &packet->to );
-    if ( !port || port->count >= NC_SIMULATOR_QUEUE ) {
+    if ( !port || port->count >= NC_SIMULATOR_QUEUE || port->next_address.type != NETCODE_ADDRESS_NONE ) {
         nc_simulator_free_packet( state, packet );
         return;
     }
@@ -6108,6 +6264,25 @@ NETCODE_API int netcode_network_simulator_socket( struct netcode_network_simulat
     socket->wait = nc_simulator_wait;
     socket->close = nc_simulator_close;
     socket->info = nc_simulator_info;
+    socket->rebind = nc_simulator_rebind;
+    return NETCODE_OK;
+}
+
+NETCODE_API int netcode_network_simulator_move( struct netcode_network_simulator_t * simulator,
+                                                const struct netcode_address_t * from,
+                                                const struct netcode_address_t * to, int at_rebind )
+{
+    NC_CHECK( simulator != NULL && from != NULL && to != NULL, NETCODE_ERROR );
+    nc_simulator_state_t * state = (nc_simulator_state_t *) simulator->internal;
+    struct netcode_address_t old = nc_address_canonical( from ), place = nc_address_canonical( to );
+    nc_simulator_port_t * port = *nc_simulator_find( state, &old );
+    if ( !port || place.type == NETCODE_ADDRESS_NONE || place.port == 0 || *nc_simulator_find( state, &place ) )
+        return NETCODE_ERROR;
+    if ( at_rebind ) {
+        port->next_address = place;
+        nc_simulator_empty_port( port );
+    } else
+        nc_simulator_move( port, &place );
     return NETCODE_OK;
 }
 
@@ -6619,6 +6794,7 @@ static const nc_client_rule_t nc_client_rules[] = {
 /* clang-format on */
 
 #define NC_LONG_AGO ( -1e9 )
+#define NC_CLIENT_REBIND_SECONDS 1.0
 #define NC_ERROR_SPREAD 1.0 /* seconds over which socket errors must be spread to have an effect */
 
 enum { NC_CLIENT_BATCH = 8, NC_CLIENT_NEEDS_PORT = NETCODE_SERVER_CREATE_ERROR_MISSING_OVERRIDE_CALLBACK + 1 };
@@ -6662,10 +6838,12 @@ struct netcode_client_t {
     uint64_t connects;
     uint64_t disconnects;
     uint64_t send_errors_noted;
+    uint64_t rebinds;
     double connect_time; /* of the first update after connect */
     double server_time;  /* when the client turned to this server */
     double last_send_time;
     double silence_time; /* the time of the last accepted packet, or of the state's beginning */
+    double rebind_time;  /* of the last rebind by itself */
     double first_error_time;
     int errors; /* of this server, while requesting */
     int server_index;
@@ -7031,17 +7209,18 @@ static void nc_client_receive( struct netcode_client_t * client )
 
 /* ---- update ---- */
 
-/* The report counts errors of sending too, not only those received by ICMP. */
-static void nc_client_note_send_errors( struct netcode_client_t * client )
+/* The report counts errors of sending too, not only those received by ICMP. Returns whether the network is gone. */
+static int nc_client_note_send_errors( struct netcode_client_t * client )
 {
     nc_client_attempt_t * attempt = &client->attempts[client->server_index];
     if ( client->base.counters.send_errors == client->send_errors_noted )
-        return;
+        return 0;
     client->send_errors_noted = client->base.counters.send_errors;
     attempt->errors++;
     attempt->unsendable = 1;
     attempt->last_error = nc_socket_info( &client->base.socket ).last_send_error;
     client->base.counters.last_socket_error = attempt->last_error;
+    return nc_socket_lost_network( attempt->last_error );
 }
 
 static void nc_client_send_request( struct netcode_client_t * client )
@@ -7086,6 +7265,40 @@ static void nc_client_send( struct netcode_client_t * client )
     }
 }
 
+/* Takes the local address that the system prefers now, and makes itself heard from there. */
+static int nc_client_rebind( struct netcode_client_t * client )
+{
+    client->rebind_time = client->base.clock.now;
+    if ( !client->base.socket.rebind || !client->base.socket.rebind( client->base.socket.context ) )
+        return 0;
+    client->rebinds++;
+    if ( client->base.socket.info )
+        client->address.port = nc_socket_info( &client->base.socket ).address.port;
+    if ( client->state != NC_STATE( CONNECTED ) || client->loopback )
+        return 1;
+
+    double answers = client->probe.answers;
+    nc_probe_init( &client->probe, client->base.clock.now ); /* it may be another path */
+    client->probe.answers = answers;
+    client->last_send_time = NC_LONG_AGO;
+    nc_client_send( client );
+    nc_outbox_flush( &client->base.outbox );
+    return 1;
+}
+
+/* While it receives nothing, or its network is gone: a connected socket goes on sending from an address that is dead. */
+static void nc_client_keep_path( struct netcode_client_t * client, int network_is_gone )
+{
+    double now = client->base.clock.now;
+    int is_silent = now - client->silence_time >= NC_CLIENT_REBIND_SECONDS && !client->base.backlog;
+    if ( client->state != NC_STATE( CONNECTED ) || client->loopback || !client->base.socket.rebind ||
+         !( is_silent || network_is_gone ) || now - client->rebind_time < NC_CLIENT_REBIND_SECONDS )
+        return;
+    NC_LOG( &client->base.log, INFO, "client takes a fresh local address: %s",
+            network_is_gone ? "its network is gone" : "it receives nothing" );
+    nc_client_rebind( client );
+}
+
 /*  Seconds that the token allows for connecting, over all its servers; negative: no limit. Standard: Connect Token
     Expired */
 static double nc_client_token_seconds( const struct netcode_client_t * client )
@@ -7128,7 +7341,7 @@ static void nc_client_update( struct netcode_client_t * client )
         return;
     nc_client_start_clocks( client ); /* a callback may have started another connection */
     nc_client_send( client );
-    nc_client_note_send_errors( client );
+    nc_client_keep_path( client, nc_client_note_send_errors( client ) );
     nc_client_expire( client );
 
     int pending_event = client->pending_event;
@@ -7530,6 +7743,15 @@ NETCODE_API int netcode_client_next_event( struct netcode_client_t * client, str
     return 1;
 }
 
+NETCODE_API int netcode_client_rebind( struct netcode_client_t * client )
+{
+    NC_CHECK( client != NULL, 0 );
+    nc_client_begin_call( client );
+    int done = nc_client_rebind( client );
+    nc_client_end_call( client );
+    return done;
+}
+
 NETCODE_API void netcode_client_flush( struct netcode_client_t * client )
 {
     NC_CHECK( client != NULL, NC_NOTHING );
@@ -7565,6 +7787,7 @@ NETCODE_API void netcode_client_stats( struct netcode_client_t * client, struct 
     NC_ENDPOINT_STATS( stats, &client->base, &client->inbox );
     stats->connects = client->connects;
     stats->disconnects = client->disconnects;
+    stats->rebinds = client->rebinds;
     NC_ENDPOINT_PATH_STATS( stats, &client->probe, &client->replay, &client->jitter );
     nc_client_end_call( client );
 }
@@ -8564,6 +8787,32 @@ NC_STATIC_ASSERT( slot_third_line,
 NC_STATIC_ASSERT( slot_fourth_line, sizeof( void * ) < 8 || offsetof( nc_slot_t, replay ) == 3 * NC_ARENA_LINE );
 NC_STATIC_ASSERT( slot_fifth_line, sizeof( void * ) < 8 || offsetof( nc_slot_t, probe ) <= 5 * NC_ARENA_LINE );
 
+/* Another address from which a client's packet came: probes to it must come back from it before the client's path moves. */
+typedef struct {
+    struct netcode_address_t address; /* NETCODE_ADDRESS_NONE: free */
+    int32_t credit;                   /* bytes that came from there, less those that were sent there */
+    int32_t probes;                   /* sent in all */
+    double first_time;                /* of the first packet from there */
+    double receive_time;              /* of the last */
+    uint64_t values[NC_PATH_PROBES];  /* the last probes */
+    double times[NC_PATH_PROBES];
+} nc_candidate_t;
+
+/* What else a server with `roaming` keeps for a slot. */
+typedef struct {
+    nc_candidate_t candidates[NC_PATH_CANDIDATES];
+    double probes; /* rations: of probes to candidates, and of packets from elsewhere that are tried with this key */
+    double trials;
+    uint32_t filed; /* in slot_by_sequence under this; 0: not there */
+    uint32_t moves;
+} nc_paths_t;
+
+#define NC_PATH_SECONDS 2.0    /* without a newer packet a candidate ends */
+#define NC_PATH_PROTECTED 0.25 /* after its first packet it is not evicted */
+#define NC_PATH_PROBE_SPACING 0.03
+#define NC_PATH_PROBE_SECONDS 0.25
+#define NC_PATH_TRIAL_SECONDS 0.125
+
 /* The memory that start allocates and stop keeps. */
 typedef struct {
     void * block; /* NULL before the first start */
@@ -8574,6 +8823,8 @@ typedef struct {
     nc_table_t slot_by_address;
     nc_sieve_t sieve; /* before slot_by_address */
     nc_table_t slot_by_id;
+    nc_table_t slot_by_sequence; /* with `roaming` only */
+    nc_paths_t * paths;          /* by slot, the same */
     nc_bits_t free_slots;
     nc_link_t * active_links;
     nc_inbox_t inbox;
@@ -8625,6 +8876,11 @@ struct netcode_server_t {
     uint64_t backlogs;
     uint64_t probes_sent;
     uint64_t probes_answered;
+    int finds_strays; /* roaming, or a stray_callback */
+    uint64_t moves;
+    uint64_t path_candidates;
+    uint64_t trials;
+    uint64_t trials_refused;
 };
 
 /* ---- slots ---- */
@@ -8676,6 +8932,17 @@ static void nc_server_prefetch_index( const struct netcode_server_t * server, nc
     }
 }
 
+/* May this packet from an unknown address be one of a client here, or of another server? */
+static int nc_server_may_be_stray( const struct netcode_server_t * server, const nc_arrival_t * arrival )
+{
+    const nc_server_memory_t * memory = &server->memory;
+    if ( !server->finds_strays || arrival->as.packet.type == NETCODE_PACKET_RESPONSE )
+        return 0;
+    uint32_t number = (uint32_t) ( arrival->as.packet.sequence / NC_PATH_AHEAD );
+    return server->config.stray_callback != NULL || *nc_table_head( &memory->slot_by_sequence, number ) != NC_NONE ||
+           *nc_table_head( &memory->slot_by_sequence, number - 1 ) != NC_NONE;
+}
+
 /* Second step of prefetching: the entries in those buckets. Returns 0 if no client or handshake has the address. */
 static int nc_server_prefetch_entry( const struct netcode_server_t * server, nc_arrival_t * arrival )
 {
@@ -8692,14 +8959,15 @@ static int nc_server_prefetch_entry( const struct netcode_server_t * server, nc_
     int response = arrival->as.packet.type == NETCODE_PACKET_RESPONSE;
     arrival->slot = response ? NC_MAYBE : nc_sieve_find( &memory->sieve, arrival->hash );
     if ( arrival->slot == NC_NONE && server->handshakes.in_progress.count == 0 )
-        return 0;
+        return nc_server_may_be_stray( server, arrival );
 
     if ( arrival->slot >= NC_MAYBE ) {
         uint32_t hash =
             (uint32_t) ( response ? arrival->hash : nc_handshake_address_hash( &server->handshakes, arrival->from ) );
         arrival->slot = nc_table_find( &memory->slot_by_address, hash );
         if ( arrival->slot == NC_NONE )
-            return nc_table_find( &server->handshakes.by_address, hash ) != NC_NONE;
+            return nc_table_find( &server->handshakes.by_address, hash ) != NC_NONE ||
+                   nc_server_may_be_stray( server, arrival );
     }
 
     NC_PREFETCH( &memory->inbox.queues[arrival->slot] );
@@ -8717,7 +8985,8 @@ static uint32_t nc_server_slot_of_id( const struct netcode_server_t * server, ui
     return index;
 }
 
-/* The socket's send may be a callback that disconnects this client: the slot is not used after it. */
+/*  The socket's send may be a callback that disconnects this client: the slot is not used after it. Nothing is sent to a
+    client whose address belongs to another one now. */
 static NC_INLINE void nc_server_seal_to_slot( struct netcode_server_t * server, nc_slot_t * slot, nc_packet_t * packet,
                                               const uint8_t * body )
 {
@@ -8726,11 +8995,13 @@ static NC_INLINE void nc_server_seal_to_slot( struct netcode_server_t * server, 
     uint8_t * out = nc_outbox_begin( &server->base.outbox, spare );
     if ( session == 0 || slot->session != session || slot->sequence >> 63 )
         return; /* it has ended; or the upper half, of replies without a slot: no nonce is used twice */
+    slot->send_time = server->base.clock.now;
+    if ( slot->address.type == NETCODE_ADDRESS_NONE )
+        return;
 
     packet->sequence = slot->sequence++;
     nc_packet_context_t context = { slot->server_to_client_key, server->config.protocol_id };
     int bytes = nc_packet_seal( out, packet, body, &context );
-    slot->send_time = server->base.clock.now;
     slot->packets_sent++;
     slot->bytes_sent += (uint64_t) bytes;
     nc_outbox_end( &server->base.outbox, out, &slot->address, packet->type, bytes );
@@ -8793,6 +9064,44 @@ static void nc_server_set_slot_timer( struct netcode_server_t * server, uint32_t
     nc_wheel_insert( &server->memory.wheel, index, next );
 }
 
+/* From now on the address leads to this slot. */
+static void nc_server_enter_path( struct netcode_server_t * server, uint32_t index, uint32_t hash )
+{
+    nc_server_memory_t * memory = &server->memory;
+    nc_table_insert( &memory->slot_by_address, hash, index );
+    nc_sieve_change( &memory->sieve, nc_address_key( &memory->slots[index].address, server->address_factor ), index,
+                     1 );
+}
+
+static void nc_server_leave_path( struct netcode_server_t * server, uint32_t index )
+{
+    nc_server_memory_t * memory = &server->memory;
+    nc_slot_t * slot = &memory->slots[index];
+    if ( slot->address.type == NETCODE_ADDRESS_NONE ) /* loopback, or another client has its address */
+        return;
+    nc_table_remove( &memory->slot_by_address, index );
+    nc_sieve_change( &memory->sieve, nc_address_key( &slot->address, server->address_factor ), index, 0 );
+    memset( &slot->address, 0, sizeof( slot->address ) );
+}
+
+/*  Files a slot under its newest sequence, by which a packet from an unknown address finds it. The slot's timer does that,
+    not each packet: until it runs, the slot is filed under a number too low by one at most. */
+static void nc_server_file_sequence( struct netcode_server_t * server, uint32_t index, int is_member )
+{
+    const nc_slot_t * slot = &server->memory.slots[index];
+    nc_paths_t * paths = &server->memory.paths[index];
+    uint32_t number = (uint32_t) ( slot->replay.newest / NC_PATH_AHEAD );
+    if ( !is_member || !slot->confirmed || slot->loopback || slot->replay.newest < NC_PATH_LEAST_SEQUENCE )
+        number = 0;
+    if ( number == paths->filed )
+        return;
+    if ( paths->filed )
+        nc_table_remove( &server->memory.slot_by_sequence, index );
+    if ( number )
+        nc_table_insert( &server->memory.slot_by_sequence, number, index );
+    paths->filed = number;
+}
+
 /* Frees a closing slot, whose data is not needed any more. */
 static void nc_server_free_slot( struct netcode_server_t * server, uint32_t index )
 {
@@ -8801,11 +9110,12 @@ static void nc_server_free_slot( struct netcode_server_t * server, uint32_t inde
     int reason = slot->reason;
 
     nc_wheel_remove( &memory->wheel, index );
-    if ( !slot->loopback ) {
-        nc_table_remove( &memory->slot_by_address, index );
-        nc_sieve_change( &memory->sieve, nc_address_key( &slot->address, server->address_factor ), index, 0 );
-    }
+    nc_server_leave_path( server, index );
     nc_table_remove( &memory->slot_by_id, index );
+    if ( server->config.roaming ) {
+        nc_server_file_sequence( server, index, 0 );
+        nc_crypto_wipe( &memory->paths[index], sizeof( nc_paths_t ) );
+    }
 
     for ( nc_walk_t * walk = server->walks; walk; walk = walk->outer )
         if ( walk->next == index )
@@ -8884,8 +9194,7 @@ static void nc_server_open_slot( struct netcode_server_t * server, uint32_t inde
     server->connects++;
 
     if ( !slot->loopback ) {
-        nc_table_insert( &memory->slot_by_address, (uint32_t) hashes->address, index );
-        nc_sieve_change( &memory->sieve, nc_address_key( &slot->address, server->address_factor ), index, 1 );
+        nc_server_enter_path( server, index, (uint32_t) hashes->address );
         nc_server_set_slot_timer( server, index );
     }
 
@@ -9095,13 +9404,15 @@ static int nc_server_on_response( struct netcode_server_t * server, nc_arrival_t
 
 /* ---- sessions. Standard: Connected Clients ---- */
 
-/* A keep-alive, perhaps with a probe of the client, which is answered at once, or with one of the server that comes back. */
-static void nc_server_on_probe( struct netcode_server_t * server, uint32_t index, const uint8_t * body )
+/*  A keep-alive, perhaps with a probe of the client, which is answered at once, or with one of the server that comes back.
+    From an address that is not validated, nothing is answered. */
+static void nc_server_on_probe( struct netcode_server_t * server, uint32_t index, const nc_arrival_t * arrival )
 {
     nc_slot_t * slot = &server->memory.slots[index];
+    const uint8_t * body = arrival->data + arrival->as.packet.header_bytes;
     uint64_t value = nc_load_u64( body );
     nc_packet_t packet = { NETCODE_PACKET_KEEP_ALIVE, 0, 8, 0 };
-    if ( !( value & NC_PROBE_BIT ) )
+    if ( !( value & NC_PROBE_BIT ) || !nc_address_same( arrival->from, &slot->address ) )
         return;
     if ( nc_probe_is_own( &server->base, value ) )
         server->probes_answered += (uint64_t) nc_probe_end( &slot->probe, value, server->base.clock.now );
@@ -9145,25 +9456,14 @@ static NC_INLINE int nc_server_ration_packet( struct netcode_server_t * server, 
     return NETCODE_DROP_NONE;
 }
 
-static int nc_server_on_session( struct netcode_server_t * server, nc_arrival_t * arrival )
+/* A packet of this slot's client, from whichever address it comes. Returns a drop reason. */
+static NC_INLINE int nc_server_read( struct netcode_server_t * server, uint32_t index, nc_arrival_t * arrival )
 {
     const nc_packet_t * packet = &arrival->as.packet;
-    uint32_t index = nc_server_match_slot( server, arrival->slot, arrival->from );
-    if ( index == NC_NONE ) { /* the sieve matched another address, or the client connected in this batch */
-        uint64_t hash = nc_handshake_address_hash( &server->handshakes, arrival->from );
-        index = nc_server_slot_at( server, arrival->from, hash );
-        if ( index == NC_NONE )
-            return nc_handshake_at( &server->handshakes, arrival->from, hash, NC_NONE ) == NC_NONE
-                       ? NETCODE_DROP_UNKNOWN_ADDRESS
-                       : NETCODE_DROP_NOT_CONNECTED;
-    }
-
     nc_slot_t * slot = &server->memory.slots[index];
     nc_packet_context_t context = { slot->client_to_server_key, server->config.protocol_id };
 
-    int reason = nc_replay_seen( &slot->replay, packet->sequence );
-    if ( reason == NETCODE_DROP_NONE )
-        reason = nc_server_ration_packet( server, index, arrival );
+    int reason = nc_server_ration_packet( server, index, arrival );
     if ( reason == NETCODE_DROP_NONE )
         reason = nc_packet_accept( packet, arrival->data, &context, &slot->replay );
     if ( reason != NETCODE_DROP_NONE )
@@ -9184,8 +9484,232 @@ static int nc_server_on_session( struct netcode_server_t * server, nc_arrival_t 
     if ( packet->type == NETCODE_PACKET_PAYLOAD )
         return nc_server_on_payload( server, index, arrival );
     nc_jitter_keep_alive( &slot->jitter, server->base.clock.now );
-    nc_server_on_probe( server, index, arrival->data + packet->header_bytes );
+    nc_server_on_probe( server, index, arrival );
     return NETCODE_DROP_NONE;
+}
+
+/*  ---- paths: a connected client whose address changes stays connected ----
+A packet from an unknown address finds its slot by its sequence. If it is authentic and newer than all before it, its address
+becomes a candidate, to which probes are sent, and nothing else. An echo from there moves the slot. See 16 in the manual. */
+
+/* Is this packet authentic, and one of this slot? It stays as it is: another key may be tried, or another server asked. */
+static int nc_server_try_slot( struct netcode_server_t * server, uint32_t index, nc_arrival_t * arrival )
+{
+    const nc_slot_t * slot = &server->memory.slots[index];
+    nc_packet_context_t context = { slot->client_to_server_key, server->config.protocol_id };
+    int is_rationed = nc_handshake_is_rationed( arrival );
+    if ( ( is_rationed && server->work.spare <= 0 ) ||
+         !nc_endpoint_spend( &server->base, &server->memory.paths[index].trials, NC_PATH_TRIAL_BURST,
+                             NC_PATH_TRIAL_SECONDS ) ) {
+        server->trials_refused++;
+        return 0;
+    }
+    server->work.spare -= is_rationed;
+    server->trials++;
+    arrival->cost += nc_handshake_price( &server->handshakes, NC_COST_OPEN );
+    return nc_packet_open( &arrival->as.packet, arrival->data, NULL, &context );
+}
+
+/* The slot whose client has sent this packet, which is newer than all before it, from an unknown address; or NC_NONE. */
+static uint32_t nc_server_find_by_sequence( struct netcode_server_t * server, nc_arrival_t * arrival )
+{
+    const nc_table_t * table = &server->memory.slot_by_sequence;
+    uint64_t sequence = arrival->as.packet.sequence;
+    uint32_t number = (uint32_t) ( sequence / NC_PATH_AHEAD );
+    int trials = 0, compared = 0;
+    for ( uint32_t i = 0; i < 2; i++ ) {
+        uint32_t index = nc_table_find( table, number - i );
+        for ( ; index != NC_NONE && compared++ < NC_PATH_COMPARED; index = nc_table_find_next( table, index ) ) {
+            const nc_slot_t * slot = &server->memory.slots[index];
+            if ( slot->state != NC_SLOT_CONNECTED || sequence <= slot->replay.newest ||
+                 sequence - slot->replay.newest > NC_PATH_AHEAD )
+                continue;
+            if ( trials++ == NC_PATH_TRIALS )
+                return NC_NONE;
+            if ( nc_server_try_slot( server, index, arrival ) )
+                return index;
+        }
+    }
+    return NC_NONE;
+}
+
+/* The candidate with this address, or the entry for a new one; NULL if none may be evicted. */
+static nc_candidate_t * nc_server_candidate( struct netcode_server_t * server, uint32_t index,
+                                             const struct netcode_address_t * address )
+{
+    nc_candidate_t * candidates = server->memory.paths[index].candidates;
+    nc_candidate_t * oldest = &candidates[0];
+    double now = server->base.clock.now;
+    for ( int i = 0; i < NC_PATH_CANDIDATES; i++ ) {
+        nc_candidate_t * it = &candidates[i];
+        if ( it->address.type != NETCODE_ADDRESS_NONE && now - it->receive_time >= NC_PATH_SECONDS )
+            memset( it, 0, sizeof( *it ) );
+        if ( nc_address_same( &it->address, address ) )
+            return it;
+        if ( it->address.type == NETCODE_ADDRESS_NONE ||
+             ( oldest->address.type != NETCODE_ADDRESS_NONE && it->first_time < oldest->first_time ) )
+            oldest = it;
+    }
+
+    if ( oldest->address.type != NETCODE_ADDRESS_NONE && now - oldest->first_time < NC_PATH_PROTECTED )
+        return NULL;
+    memset( oldest, 0, sizeof( *oldest ) );
+    oldest->address = *address;
+    oldest->first_time = now;
+    server->path_candidates++;
+    return oldest;
+}
+
+/* Sends a probe to a candidate: never more bytes than came from there. */
+static void nc_server_probe_candidate( struct netcode_server_t * server, uint32_t index, nc_candidate_t * candidate )
+{
+    nc_slot_t * slot = &server->memory.slots[index];
+    uint64_t session = slot->session;
+    uint8_t body[8], spare[NC_OUT_STRIDE];
+    int at = candidate->probes % NC_PATH_PROBES, last = ( candidate->probes + NC_PATH_PROBES - 1 ) % NC_PATH_PROBES;
+    nc_packet_t packet = { NETCODE_PACKET_KEEP_ALIVE, 0, (int) sizeof( body ), 0 };
+    double now = server->base.clock.now;
+    if ( candidate->credit < NC_KEEP_ALIVE_BYTES || slot->sequence >> 63 ||
+         ( candidate->probes && now - candidate->times[last] < NC_PATH_PROBE_SPACING ) ||
+         !nc_endpoint_spend( &server->base, &server->memory.paths[index].probes, NC_PATH_PROBE_BURST,
+                             NC_PATH_PROBE_SECONDS ) )
+        return;
+
+    candidate->values[at] = nc_probe_make( &server->base );
+    candidate->times[at] = now;
+    candidate->probes++;
+    candidate->credit -= NC_KEEP_ALIVE_BYTES;
+    struct netcode_address_t to = candidate->address;
+    nc_store_u64( body, candidate->values[at] );
+
+    uint8_t * out = nc_outbox_begin( &server->base.outbox, spare );
+    if ( slot->session != session )
+        return; /* the network's own callback has ended it */
+    packet.sequence = slot->sequence++;
+    nc_packet_context_t context = { slot->server_to_client_key, server->config.protocol_id };
+    int bytes = nc_packet_seal( out, &packet, body, &context );
+    slot->packets_sent++;
+    slot->bytes_sent += (uint64_t) bytes;
+    server->probes_sent++;
+    nc_outbox_end( &server->base.outbox, out, &to, packet.type, bytes );
+}
+
+/* Moves a slot to an address that was validated. A client that had the address has none now, until it is validated. */
+static void nc_server_move( struct netcode_server_t * server, uint32_t index, const struct netcode_address_t * address )
+{
+    nc_slot_t * slot = &server->memory.slots[index];
+    char from[NETCODE_MAX_ADDRESS_STRING_LENGTH], to[NETCODE_MAX_ADDRESS_STRING_LENGTH];
+    uint64_t hash = nc_handshake_address_hash( &server->handshakes, address );
+    uint32_t owner = nc_server_slot_at( server, address, hash );
+    netcode_address_to_string( &slot->address, from );
+    if ( owner != NC_NONE )
+        nc_server_leave_path( server, owner );
+    nc_server_leave_path( server, index );
+    slot->address = *address;
+    nc_server_enter_path( server, index, (uint32_t) hash );
+    server->watch.session = 0; /* the filter of a flood has to learn the address */
+
+    server->memory.paths[index].moves++;
+    server->moves++;
+    nc_inbox_move( &server->memory.inbox, index, slot->session, slot->client_id );
+    NC_LOG( &server->base.log, INFO, "server: client %llu in slot %u moved from %s to %s",
+            (unsigned long long) slot->client_id, (unsigned) index, from, netcode_address_to_string( address, to ) );
+}
+
+/* Does this packet bring back a probe that was sent to where it comes from? Returns the seconds that it took, or -1. */
+static double nc_server_validates( const struct netcode_server_t * server, const nc_candidate_t * candidate,
+                                   const nc_arrival_t * arrival )
+{
+    uint64_t value = nc_load_u64( arrival->data + arrival->as.packet.header_bytes );
+    if ( arrival->as.packet.type != NETCODE_PACKET_KEEP_ALIVE || !( value & NC_PROBE_BIT ) )
+        return -1.0;
+    for ( int i = 0; i < NC_PATH_PROBES; i++ ) {
+        double seconds = server->base.clock.now - candidate->times[i];
+        if ( candidate->values[i] == value && seconds <= NC_PROBE_SECONDS )
+            return seconds;
+    }
+    return -1.0;
+}
+
+/* After an authentic packet that was the newest of its client, from another address than the client's. */
+static void nc_server_on_candidate( struct netcode_server_t * server, uint32_t index, const nc_arrival_t * arrival )
+{
+    nc_slot_t * slot = &server->memory.slots[index];
+    nc_candidate_t * candidate = nc_server_candidate( server, index, arrival->from );
+    if ( !candidate )
+        return;
+    candidate->receive_time = server->base.clock.now;
+    candidate->credit += arrival->bytes;
+    if ( candidate->credit > NC_PATH_PROBES * NC_KEEP_ALIVE_BYTES )
+        candidate->credit = NC_PATH_PROBES * NC_KEEP_ALIVE_BYTES;
+
+    double seconds = nc_server_validates( server, candidate, arrival );
+    if ( seconds < 0.0 ) {
+        nc_server_probe_candidate( server, index, candidate );
+        return;
+    }
+
+    double answers = slot->probe.answers;
+    server->probes_answered++;
+    nc_probe_init( &slot->probe, server->base.clock.now + NC_PROBE_INTERVAL ); /* the next one in a second */
+    nc_probe_sample( &slot->probe, seconds );
+    slot->probe.answers = answers;
+    memset( server->memory.paths[index].candidates, 0, sizeof( server->memory.paths[index].candidates ) );
+    nc_server_move( server, index, arrival->from );
+}
+
+/*  A packet of a session from an address that no client of that session has. `reason`: why it is dropped if no other client
+    here has sent it, and no other server wants it. Returns a drop reason. */
+static int nc_server_on_stray( struct netcode_server_t * server, nc_arrival_t * arrival, int reason )
+{
+    if ( !server->finds_strays )
+        return reason;
+    uint32_t index = server->config.roaming ? nc_server_find_by_sequence( server, arrival ) : NC_NONE;
+    if ( index == NC_NONE )
+        return server->config.stray_callback &&
+                       server->config.stray_callback( server->config.callback_context, arrival->from, arrival->data,
+                                                      arrival->bytes )
+                   ? NETCODE_DROP_NONE
+                   : reason;
+
+    nc_slot_t * slot = &server->memory.slots[index];
+    uint64_t session = slot->session, sequence = arrival->as.packet.sequence;
+    reason = nc_server_read( server, index, arrival );
+    if ( slot->state == NC_SLOT_CONNECTED && slot->session == session && slot->replay.newest == sequence )
+        nc_server_on_candidate( server, index, arrival );
+    return reason;
+}
+
+/*  Can this packet from a client's address not be that client's? A NAT that is restarted gives a client the port that
+    another one had: their sequences are far apart. Within 2^32 above the newest one the key decides. */
+static int nc_server_is_stray( struct netcode_server_t * server, uint32_t index, nc_arrival_t * arrival, int reason )
+{
+    const nc_slot_t * slot = &server->memory.slots[index];
+    uint64_t sequence = arrival->as.packet.sequence;
+    if ( reason != NETCODE_DROP_NONE )
+        return reason != NETCODE_DROP_REPLAYED;
+    return server->config.roaming && sequence > slot->replay.newest && sequence - slot->replay.newest > NC_PATH_AHEAD &&
+           !nc_server_try_slot( server, index, arrival );
+}
+
+static int nc_server_on_session( struct netcode_server_t * server, nc_arrival_t * arrival )
+{
+    uint32_t index = nc_server_match_slot( server, arrival->slot, arrival->from );
+    if ( index == NC_NONE ) { /* the sieve matched another address, or the client connected in this batch */
+        uint64_t hash = nc_handshake_address_hash( &server->handshakes, arrival->from );
+        index = nc_server_slot_at( server, arrival->from, hash );
+        if ( index == NC_NONE )
+            return nc_server_on_stray( server, arrival,
+                                       nc_handshake_at( &server->handshakes, arrival->from, hash, NC_NONE ) == NC_NONE
+                                           ? NETCODE_DROP_UNKNOWN_ADDRESS
+                                           : NETCODE_DROP_NOT_CONNECTED );
+    }
+
+    int reason = nc_replay_seen( &server->memory.slots[index].replay, arrival->as.packet.sequence );
+    if ( server->finds_strays && nc_server_is_stray( server, index, arrival, reason ) )
+        return nc_server_on_stray( server, arrival,
+                                   reason == NETCODE_DROP_NONE ? (int) NETCODE_DROP_AUTHENTICATION_FAILED : reason );
+    return reason == NETCODE_DROP_NONE ? nc_server_read( server, index, arrival ) : reason;
 }
 
 /* ---- receiving ---- */
@@ -9242,6 +9766,7 @@ static int nc_server_judge_unknown( struct netcode_server_t * server )
         return 0;
 
     nc_admission_clear( admission, server->memory.slot_count );
+    admission->samples = server->config.roaming != 0;
     for ( uint32_t i = server->active.head; i != NC_NONE; i = server->memory.active_links[i].next )
         nc_admission_add( admission, &server->memory.slots[i].address );
     watch->session = server->session;
@@ -9466,8 +9991,11 @@ static int nc_server_run_slot_timer( struct netcode_server_t * server, uint32_t 
         cost += NC_COST_OPEN;
         nc_server_send_keep_alive( server, index );
     }
-    if ( slot->session == session ) /* else the network's own callback has ended it */
+    if ( slot->session == session ) { /* else the network's own callback has ended it */
         nc_server_set_slot_timer( server, index );
+        if ( server->config.roaming )
+            nc_server_file_sequence( server, index, 1 );
+    }
     return cost;
 }
 
@@ -9530,13 +10058,17 @@ static size_t nc_server_layout_memory( const struct netcode_server_config_t * co
     nc_table_place( &memory->slot_by_address, &arena, slots, slots );
     nc_sieve_place( &memory->sieve, &arena, slots );
     nc_table_place( &memory->slot_by_id, &arena, slots, slots );
+    if ( config->roaming ) {
+        nc_table_place( &memory->slot_by_sequence, &arena, slots, 4 * slots );
+        memory->paths = (nc_paths_t *) nc_arena_take( &arena, slots, sizeof( nc_paths_t ) );
+    }
     nc_bits_place( &memory->free_slots, &arena, slots );
     memory->active_links = (nc_link_t *) nc_arena_take( &arena, slots, sizeof( nc_link_t ) );
 
     nc_handshake_place( handshakes, &arena, pending, used > 1 ? used : 2 );
     handshakes->first_timer = slots;
     memory->inbox.client_count = slots;
-    memory->inbox.note_count = 2 * slots + NC_INBOX_SPARE_NOTES_SERVER;
+    memory->inbox.note_count = ( config->roaming ? 3 : 2 ) * slots + NC_INBOX_SPARE_NOTES_SERVER;
     nc_inbox_place( &memory->inbox, &arena, nc_server_pool_buffers( config, slots ) );
     nc_wheel_place( &memory->wheel, &arena, slots + pending );
 
@@ -9560,6 +10092,10 @@ static void nc_server_reset_memory( struct netcode_server_t * server )
     nc_table_reset( &memory->slot_by_address );
     nc_sieve_reset( &memory->sieve );
     nc_table_reset( &memory->slot_by_id );
+    if ( server->config.roaming ) {
+        nc_table_reset( &memory->slot_by_sequence );
+        memset( memory->paths, 0, memory->slot_count * sizeof( nc_paths_t ) );
+    }
     nc_bits_reset( &memory->free_slots );
 
     nc_list_init( &server->active );
@@ -9874,6 +10410,7 @@ static void nc_server_init( struct netcode_server_t * server, const struct netco
     server->handshakes.wheel = &server->memory.wheel;
     server->handshakes.used.evicts_oldest_never = config->sequence_base == NETCODE_SEQUENCE_BASE_RANDOM;
 
+    server->finds_strays = config->roaming || config->stray_callback;
     server->address_factor = nc_crypto_random_u64() | 1;
     server->handshakes.wrong_server_log_time = -1.0;
     server->work.scale = 1.0;
@@ -10417,6 +10954,10 @@ NETCODE_API void netcode_server_stats( struct netcode_server_t * server, struct 
     stats->backlogs = server->backlogs;
     stats->probes_sent = server->probes_sent;
     stats->probes_answered = server->probes_answered;
+    stats->moves = server->moves;
+    stats->path_candidates = server->path_candidates;
+    stats->trials = server->trials;
+    stats->trials_refused = server->trials_refused;
 
     stats->slots = netcode_server_max_clients( server );
     stats->clients = netcode_server_num_connected_clients( server );
@@ -10449,6 +10990,7 @@ NETCODE_API void netcode_server_client_stats( struct netcode_server_t * server, 
     stats->packets_queued = (int) server->memory.inbox.queues[client_index].list.count;
     stats->confirmed = slot->confirmed;
     stats->loopback = slot->loopback;
+    stats->moves = server->config.roaming ? server->memory.paths[client_index].moves : 0;
     NC_ENDPOINT_PATH_STATS( stats, &slot->probe, &slot->replay, &slot->jitter );
 }
 
@@ -14358,6 +14900,12 @@ NETCODE_API void netcode_messages_server_send( struct netcode_messages_t * messa
 #undef NC_ENDPOINT_STATS
 #undef NC_ENDPOINT_PATH_STATS
 #undef NC_PROBE_BIT
+#undef NC_FILTER_RANDOM
+#undef NC_PATH_SECONDS
+#undef NC_PATH_PROTECTED
+#undef NC_PATH_PROBE_SPACING
+#undef NC_PATH_PROBE_SECONDS
+#undef NC_PATH_TRIAL_SECONDS
 #undef NC_PROBE_INTERVAL
 #undef NC_PROBE_SECONDS
 #undef NC_PROBE_ANSWER_SECONDS
@@ -14369,6 +14917,7 @@ NETCODE_API void netcode_messages_server_send( struct netcode_messages_t * messa
 #undef NC_LOG
 #undef NC_LOG_ON
 #undef NC_ERROR_SPREAD
+#undef NC_CLIENT_REBIND_SECONDS
 #undef NC_LONG_AGO
 #undef NC_NOTHING
 #undef NC_NONE

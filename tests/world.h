@@ -382,6 +382,28 @@ static void world_socket_info( void * context, struct netcode_socket_info_t * in
     info->address = s->address;
 }
 
+/* The socket has another address, or its owner has given it one. */
+static void world_follow( struct world_t * w, struct world_socket_t * s )
+{
+    struct netcode_socket_info_t info;
+    int i;
+    s->inner.info( s->inner.context, &info );
+    for ( i = 0; i < w->client_count; i++ )
+        if ( netcode_address_equal( &w->client_addresses[i], &s->address ) )
+            break;
+    s->address = info.address;
+    if ( i < w->client_count )
+        w->client_addresses[i] = info.address;
+}
+
+static int world_rebind( void * context )
+{
+    struct world_socket_t * s = (struct world_socket_t *) context;
+    int done = s->inner.rebind( s->inner.context );
+    world_follow( s->world, s );
+    return done;
+}
+
 static struct world_socket_t * world_socket( struct world_t * w, const struct netcode_address_t * address,
                                              struct netcode_socket_t * socket )
 {
@@ -400,6 +422,7 @@ static struct world_socket_t * world_socket( struct world_t * w, const struct ne
     socket->send = world_send;
     socket->close = world_close_socket;
     socket->info = world_socket_info;
+    socket->rebind = world_rebind;
     return &w->sockets[i];
 }
 
@@ -410,6 +433,16 @@ static struct world_socket_t * world_find_socket( struct world_t * w, const stru
         if ( w->sockets[i].open && netcode_address_equal( &w->sockets[i].address, address ) )
             return &w->sockets[i];
     return NULL;
+}
+
+/* A NAT gives a client another address, or its network is gone until it rebinds. */
+static void world_move( struct world_t * w, int client, const char * text, int at_rebind )
+{
+    struct netcode_address_t to = address_of( text );
+    struct world_socket_t * s = world_find_socket( w, &w->client_addresses[client] );
+    REQUIRE( s != NULL );
+    REQUIRE_EQ( netcode_network_simulator_move( w->net, &s->address, &to, at_rebind ), NETCODE_OK );
+    world_follow( w, s );
 }
 
 /* The datagram waits at `to` as if it came from `from`, before what the simulator brings. */

@@ -133,7 +133,7 @@ static int order_broken_send( void * context, const struct netcode_datagram_t * 
 
 TEST( a_socket_that_is_broken_is_counted_each_time )
 {
-    struct netcode_socket_t broken = { NULL, order_broken_receive, order_broken_send, NULL, NULL, NULL };
+    struct netcode_socket_t broken = { NULL, order_broken_receive, order_broken_send, NULL, NULL, NULL, NULL };
     struct netcode_client_config_t client_config;
     struct netcode_server_config_t server_config;
     struct netcode_client_stats_t client_stats;
