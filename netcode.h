@@ -1910,7 +1910,7 @@ enum nc_limit_t {
     NC_REQUEST_BYTES = 1078, /* 1 + 13 + 8 + 8 + 24 + 1024: the standard's 1062 is version 1.01's */
     NC_REQUEST_BYTES_OLD = 1062,
     NC_MIN_SEALED_BYTES = 18,
-    NC_KEEP_ALIVE_BYTES = 33,     /* at most: 1 + 8 + 8 + 16 */
+    NC_KEEP_ALIVE_BYTES = 31,     /* 1 + 6 + 8 + 16; 2 more from sequence 2^48 on */
     NC_MAX_DATAGRAM_BYTES = 1225, /* 1 + 8 + 1200 + 16 */
     NC_BUFFER_HEADER_BYTES = 64,  /* in front of a payload */
     NC_USUAL_HEADER_BYTES = 7,    /* of a packet: a prefix byte, and the six bytes of this library's own sequences */
@@ -9569,7 +9569,8 @@ static void nc_server_probe_candidate( struct netcode_server_t * server, uint32_
     int at = candidate->probes % NC_PATH_PROBES, last = ( candidate->probes + NC_PATH_PROBES - 1 ) % NC_PATH_PROBES;
     nc_packet_t packet = { NETCODE_PACKET_KEEP_ALIVE, 0, (int) sizeof( body ), 0 };
     double now = server->base.clock.now;
-    if ( candidate->credit < NC_KEEP_ALIVE_BYTES || slot->sequence >> 63 ||
+    int price = NC_KEEP_ALIVE_BYTES + ( slot->sequence >> 48 ? 2 : 0 );
+    if ( candidate->credit < price || slot->sequence >> 63 ||
          ( candidate->probes && now - candidate->times[last] < NC_PATH_PROBE_SPACING ) ||
          !nc_endpoint_spend( &server->base, &server->memory.paths[index].probes, NC_PATH_PROBE_BURST,
                              NC_PATH_PROBE_SECONDS ) )
@@ -9578,7 +9579,7 @@ static void nc_server_probe_candidate( struct netcode_server_t * server, uint32_
     candidate->values[at] = nc_probe_make( &server->base );
     candidate->times[at] = now;
     candidate->probes++;
-    candidate->credit -= NC_KEEP_ALIVE_BYTES;
+    candidate->credit -= price;
     struct netcode_address_t to = candidate->address;
     nc_store_u64( body, candidate->values[at] );
 

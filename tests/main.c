@@ -79,6 +79,7 @@ static nc_socket_extras_t udp_extras; /* of the socket that a test opened last *
 #include "story/fairness.c"
 #include "story/admission.c"
 #include "story/paths.c"
+#include "story/roaming.c"
 #include "unit/messages.c"
 #include "story/messages.c"
 #include "story/messages_guide.c"

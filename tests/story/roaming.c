@@ -1,0 +1,949 @@
+/*  Roaming: connections that outlive an address. Manual, 16. Each rule has a test that fails without it. */
+
+static struct world_t * roam_world( int slots, int clients )
+{
+    struct world_t * w = world_new( CLEAN );
+    w->server_config.roaming = 1;
+    world_add_server( w, slots );
+    while ( clients-- > 0 )
+        world_add_client( w );
+    return w;
+}
+
+/* A player that the tests play by hand, whose sequences are where slots are told apart, and confirmed. */
+static void roam_join( struct puppet_t * p, struct world_t * w, uint64_t client_id, const char * address )
+{
+    puppet_make( p, w, 0, client_id, address );
+    p->sequence = ( (uint64_t) 1 << 40 ) + ( client_id << 24 );
+    REQUIRE( puppet_connect( p ) );
+    puppet_keep_alive( p );
+    world_run( w, 0.25 ); /* the slot's timer files it */
+    puppet_poll( p );
+}
+
+static void roam_to( struct puppet_t * p, const char * address )
+{
+    puppet_poll( p );
+    p->address = address_of( address );
+}
+
+static void roam_echo( struct puppet_t * p, uint64_t value )
+{
+    uint8_t body[8], *at = body;
+    put( &at, value, 8 );
+    puppet_send( p, NETCODE_PACKET_KEEP_ALIVE, body, 8 );
+}
+
+static int roam_is_at( struct world_t * w, uint64_t client_id, const char * address )
+{
+    struct netcode_address_t expected = address_of( address );
+    int slot = world_slot( w, 0, client_id );
+    return slot >= 0 && same_address( netcode_server_client_address( w->servers[0], slot ), &expected );
+}
+
+/* What was sent to an address, and what came from there, since a mark. */
+static int roam_bytes( struct world_t * w, int mark, const char * address, int from )
+{
+    struct netcode_address_t there = address_of( address );
+    int i, bytes = 0;
+    for ( i = mark; i < w->records.count; i++ )
+        if ( same_address( from ? &w->records.items[i].from : &w->records.items[i].to, &there ) )
+            bytes += w->records.items[i].bytes;
+    return bytes;
+}
+
+static int roam_payloads_to( struct world_t * w, int mark, const char * address )
+{
+    struct netcode_address_t there = address_of( address );
+    return (int) world_count( w, mark, NULL, &there, NETCODE_PACKET_PAYLOAD, 0 );
+}
+
+/* ---- a whole client ---- */
+
+/* The NAT gives another port: nobody is disconnected, nothing that the client sends is lost, the application hears of it. */
+TEST( roaming_a_client_moves )
+{
+    struct world_t * w = roam_world( 4, 1 );
+    struct netcode_event_t event;
+    int step, moved = 0, payloads = 0, received = 0, gap = 0, longest = 0;
+    w->step = 0.001;
+    w->net->latency_milliseconds = 25.0f;
+    REQUIRE( world_join( w, 0, 5 ) );
+    while ( netcode_server_next_event( w->servers[0], &event ) )
+        CHECK_NE( event.type, NETCODE_EVENT_MOVED );
+    for ( step = 0; step < 3000; step++ ) {
+        if ( step == 1000 )
+            world_move( w, 0, "10.9.0.1:777", 0 );
+        world_step( w );
+        if ( step % 10 == 0 )
+            client_send( w, 0, 20, step ), server_send( w, 0, 0, 20, step );
+        while ( netcode_server_next_event( w->servers[0], &event ) ) {
+            payloads += event.type == NETCODE_EVENT_PAYLOAD;
+            moved += event.type == NETCODE_EVENT_MOVED;
+            CHECK( event.type == NETCODE_EVENT_PAYLOAD || event.type == NETCODE_EVENT_MOVED );
+            CHECK_EQ( event.client_index, 0 );
+            CHECK_EQ( event.client_id, 5 );
+            CHECK_EQ( event.session, netcode_server_client_session( w->servers[0], 0 ) );
+            if ( event.type == NETCODE_EVENT_PAYLOAD )
+                netcode_server_free_packet( w->servers[0], event.data );
+        }
+        gap++;
+        if ( client_drain( w, 0 ) ) {
+            received++;
+            gap = 0;
+        }
+        longest = gap > longest && received ? gap : longest;
+    }
+    CHECK_EQ( moved, 1 );
+    CHECK_GE( payloads, 300 - 4 );        /* but for those in flight at the end */
+    CHECK_LE( longest, 2 * 50 + 10 + 5 ); /* two round trips, and what one payload waits for */
+    CHECK( roam_is_at( w, 5, "10.9.0.1:777" ) );
+    CHECK_EQ( server_stats( w, 0 ).moves, 1 );
+    CHECK_EQ( server_stats( w, 0 ).path_candidates, 1 );
+    CHECK_EQ( path_slot( w, 0 ).moves, 1 );
+    CHECK_NEAR( path_slot( w, 0 ).round_trip_seconds, 0.05, 0.004 );
+    CHECK_EQ( netcode_client_state( w->clients[0] ), NETCODE_CLIENT_STATE_CONNECTED );
+    netcode_client_disconnect( w->clients[0] );
+    world_run( w, 0.1 );
+    CHECK_EQ( netcode_server_num_connected_clients( w->servers[0] ), 0 );
+}
+
+/* It is off unless it is asked for: then the client's packets are from an unknown address. */
+TEST( roaming_is_off_by_default )
+{
+    struct world_t * w = world_open( CLEAN, 1, 2, 1 );
+    REQUIRE( world_join( w, 0, 5 ) );
+    world_move( w, 0, "10.9.0.1:777", 0 );
+    world_run( w, WORLD_TIMEOUT + 1.0 );
+    CHECK_EQ( netcode_server_num_connected_clients( w->servers[0] ), 0 );
+    CHECK_EQ( netcode_client_state( w->clients[0] ), NETCODE_CLIENT_STATE_CONNECTION_TIMED_OUT );
+    CHECK_GE( server_drops( w, 0, NETCODE_DROP_UNKNOWN_ADDRESS ), 10 );
+    CHECK_EQ( server_stats( w, 0 ).trials, 0 );
+}
+
+/* At any moment, on a bad network, hundreds of times, back and forth among few addresses. */
+TEST( roaming_at_every_moment )
+{
+    struct world_t * w = roam_world( 4, 3 );
+    char text[64];
+    int i, c, rounds, delivered[3] = { 0, 0, 0 };
+    w->net->latency_milliseconds = 40.0f;
+    w->net->jitter_milliseconds = 20.0f;
+    w->net->packet_loss_percent = 5.0f;
+    w->net->duplicate_packet_percent = 5.0f;
+    for ( c = 0; c < 3; c++ )
+        REQUIRE( world_join( w, c, 5 + (uint64_t) c ) );
+    for ( rounds = 0; rounds < 300; rounds++ ) {
+        c = test_random_below( 3 );
+        snprintf( text, sizeof( text ), "10.9.%d.1:%d", c, 700 + test_random_below( 3 ) );
+        struct netcode_address_t to = address_of( text );
+        if ( !netcode_address_equal( &to, &w->client_addresses[c] ) )
+            world_move( w, c, text, 0 );
+        for ( i = test_random_below( 60 ); i >= 0; i-- ) {
+            for ( c = 0; c < 3; c++ ) {
+                client_send( w, c, 20 + c, i );
+                server_send( w, 0, world_slot( w, 0, 5 + (uint64_t) c ), 20 + c, i );
+            }
+            world_step( w );
+            for ( c = 0; c < 3; c++ ) {
+                delivered[c] += client_drain( w, c );
+                server_drain( w, 0, world_slot( w, 0, 5 + (uint64_t) c ) );
+            }
+        }
+    }
+    world_run( w, 2.0 );
+    for ( c = 0; c < 3; c++ ) {
+        CHECK_EQ( netcode_client_state( w->clients[c] ), NETCODE_CLIENT_STATE_CONNECTED );
+        CHECK( same_address( netcode_server_client_address( w->servers[0], world_slot( w, 0, 5 + (uint64_t) c ) ),
+                             &w->client_addresses[c] ) );
+        CHECK_GE( delivered[c], 2000 );
+    }
+    CHECK_GE( server_stats( w, 0 ).moves, 40 );
+}
+
+/* Two clients change addresses with each other, and both go on: each address belongs to one slot at any time. */
+TEST( roaming_two_clients_swap )
+{
+    struct world_t * w = roam_world( 4, 2 );
+    int i;
+    REQUIRE( world_join( w, 0, 5 ) && world_join( w, 1, 6 ) );
+    for ( i = 0; i < 20; i++ ) {
+        struct netcode_address_t a = w->client_addresses[0], b = w->client_addresses[1];
+        char first[NETCODE_MAX_ADDRESS_STRING_LENGTH], second[NETCODE_MAX_ADDRESS_STRING_LENGTH];
+        netcode_address_to_string( &a, first ), netcode_address_to_string( &b, second );
+        world_move( w, 0, "10.9.9.9:1", 0 );
+        world_move( w, 1, first, 0 );
+        world_move( w, 0, second, 0 );
+        world_run( w, 1.0 );
+        CHECK( roam_is_at( w, 5, second ) );
+        CHECK( roam_is_at( w, 6, first ) );
+        server_send( w, 0, world_slot( w, 0, 5 ), 10, 1 );
+        world_run( w, 0.05 );
+        CHECK_EQ( client_drain( w, 0 ), 1 );
+        CHECK_EQ( client_drain( w, 1 ), 0 );
+    }
+    CHECK_EQ( server_stats( w, 0 ).moves, 40 );
+}
+
+/* A NAT with forty players is restarted and deals its ports anew: all are back within two seconds, each in its own slot. */
+TEST( roaming_a_nat_is_restarted )
+{
+    enum { PLAYERS = 40 };
+    struct world_t * w = roam_world( PLAYERS, PLAYERS );
+    char text[64];
+    int i, ports[PLAYERS];
+    for ( i = 0; i < PLAYERS; i++ ) {
+        REQUIRE( world_join( w, i, 100 + (uint64_t) i ) );
+        ports[i] = i;
+    }
+    for ( i = 0; i < PLAYERS; i++ ) {
+        snprintf( text, sizeof( text ), "10.8.0.1:%d", 2000 + i );
+        world_move( w, i, text, 0 );
+    }
+    world_run( w, 2.0 );
+    for ( i = PLAYERS - 1; i > 0; i-- ) {
+        int k = test_random_below( i + 1 ), port = ports[i];
+        ports[i] = ports[k];
+        ports[k] = port;
+    }
+    for ( i = 0; i < PLAYERS; i++ ) {
+        snprintf( text, sizeof( text ), "10.8.0.2:%d", 2000 + i );
+        world_move( w, i, text, 0 );
+    }
+    for ( i = 0; i < PLAYERS; i++ ) {
+        snprintf( text, sizeof( text ), "10.8.0.1:%d", 2000 + ports[i] );
+        world_move( w, i, text, 0 );
+    }
+    world_run( w, 2.0 );
+    for ( i = 0; i < PLAYERS; i++ ) {
+        snprintf( text, sizeof( text ), "10.8.0.1:%d", 2000 + ports[i] );
+        CHECK( roam_is_at( w, 100 + (uint64_t) i, text ) );
+        server_send( w, 0, world_slot( w, 0, 100 + (uint64_t) i ), 10 + i, i );
+    }
+    world_run( w, 0.1 );
+    for ( i = 0; i < PLAYERS; i++ ) {
+        int bytes;
+        uint8_t * packet = netcode_client_receive_packet( w->clients[i], &bytes, NULL );
+        CHECK( packet != NULL && bytes == 10 + i );
+        if ( packet )
+            netcode_client_free_packet( w->clients[i], packet );
+    }
+}
+
+/* ---- the client's side ---- */
+
+/* Its network is gone: after a second of silence it takes the new address, and is connected from there. */
+TEST( roaming_a_client_rebinds_by_itself )
+{
+    struct world_t * w = roam_world( 4, 1 );
+    int step = 0;
+    REQUIRE( world_join( w, 0, 5 ) );
+    world_move( w, 0, "10.9.0.1:777", 1 );
+    for ( ; step < 300 && !roam_is_at( w, 5, "10.9.0.1:777" ); step++ )
+        world_step( w );
+    CHECK_GE( step, 90 );
+    CHECK_LE( step, 120 );
+    CHECK_EQ( client_stats( w, 0 ).rebinds, 1 );
+    world_run( w, 3.0 );
+    CHECK_EQ( client_stats( w, 0 ).rebinds, 1 );
+    CHECK_EQ( netcode_client_get_port( w->clients[0] ), 777 );
+}
+
+/* Called where the system tells of a new network, it takes a round trip and a few ticks. */
+TEST( roaming_a_client_is_told_to_rebind )
+{
+    struct world_t * w = roam_world( 4, 1 );
+    int i;
+    REQUIRE( world_join( w, 0, 5 ) );
+    world_move( w, 0, "10.9.0.1:777", 1 );
+    CHECK_EQ( netcode_client_rebind( w->clients[0] ), 1 );
+    for ( i = 0; i < 6 && !roam_is_at( w, 5, "10.9.0.1:777" ); i++ )
+        world_step( w );
+    CHECK( roam_is_at( w, 5, "10.9.0.1:777" ) );
+    CHECK_EQ( client_stats( w, 0 ).rebinds, 1 );
+}
+
+/* At most once a second, while it is connected, and where the socket can. */
+TEST( roaming_rebinds_are_few )
+{
+    struct world_t * w = roam_world( 4, 2 );
+    REQUIRE( world_join( w, 0, 5 ) );
+    w->cut_to = w->client_addresses[0];
+    world_run( w, 4.5 );
+    CHECK_EQ( client_stats( w, 0 ).rebinds, 4 );
+    CHECK_EQ( netcode_client_state( w->clients[0] ), NETCODE_CLIENT_STATE_CONNECTED );
+    world_run( w, 20.0 );
+    CHECK_EQ( client_stats( w, 0 ).rebinds, WORLD_TIMEOUT ); /* then it has timed out */
+    CHECK_EQ( client_stats( w, 1 ).rebinds, 0 );
+    w->clients[1]->base.socket.rebind = NULL; /* a socket of the application's own, perhaps */
+    CHECK_EQ( netcode_client_rebind( w->clients[1] ), 0 );
+    REQUIRE( world_join( w, 1, 6 ) );
+    w->cut_to = w->client_addresses[1];
+    world_run( w, 3.0 );
+    CHECK_EQ( client_stats( w, 1 ).rebinds, 0 );
+}
+
+/* Errors of sending that say that the network is gone, and those that do not. */
+TEST( roaming_lost_networks )
+{
+    static const int gone[] = { EADDRNOTAVAIL, ENETUNREACH, ENETDOWN, EHOSTUNREACH, EINVAL };
+    static const int other[] = { EPERM, ENOBUFS, EMSGSIZE, EAGAIN, ECONNREFUSED, 0 };
+    size_t i;
+#if !defined( _WIN32 )
+    for ( i = 0; i < sizeof( gone ) / sizeof( gone[0] ); i++ )
+        CHECK_EQ( nc_socket_lost_network( gone[i] ), 1 );
+#endif
+    for ( i = 0; i < sizeof( other ) / sizeof( other[0] ); i++ )
+        CHECK_EQ( nc_socket_lost_network( other[i] ), 0 );
+}
+
+/* ---- what counts ---- */
+
+/* From the new address: delivered at once, an answer of probes only, and the move when the probe comes back from there. */
+TEST( roaming_step_by_step )
+{
+    struct world_t * w = roam_world( 4, 0 );
+    struct puppet_t p;
+    int mark, slot;
+    roam_join( &p, w, 5, "10.2.0.1:6000" );
+    slot = world_slot( w, 0, 5 );
+    roam_to( &p, "10.2.0.2:7000" );
+    mark = w->records.count;
+    puppet_say( &p, 30, 9 );
+    world_step( w );
+    CHECK_EQ( server_drain( w, 0, slot ), 1 ); /* a packet of the session like any other */
+    server_send( w, 0, slot, 30, 1 );
+    puppet_poll( &p );
+    CHECK_EQ( p.probes > 0, 1 );
+    CHECK_EQ( p.payloads, 0 );
+    CHECK_EQ( roam_payloads_to( w, mark, "10.2.0.1:6000" ), 1 ); /* all else goes where it went */
+    CHECK( roam_is_at( w, 5, "10.2.0.1:6000" ) );
+    roam_echo( &p, p.probe );
+    world_step( w );
+    CHECK( roam_is_at( w, 5, "10.2.0.2:7000" ) );
+    server_send( w, 0, slot, 30, 1 );
+    puppet_poll( &p );
+    CHECK_EQ( p.payloads, 1 );
+    CHECK_EQ( server_stats( w, 0 ).probes_answered, 1 );
+}
+
+/* A disconnect from there disconnects; silence ends with what comes from there. */
+TEST( roaming_disconnects_from_anywhere )
+{
+    struct world_t * w = roam_world( 4, 0 );
+    struct puppet_t p;
+    int i;
+    roam_join( &p, w, 5, "10.2.0.1:6000" );
+    roam_to( &p, "10.2.0.2:7000" );
+    for ( i = 0; i < 3 * WORLD_TIMEOUT; i++ ) { /* it is heard, and never receives anything */
+        world_run( w, 0.5 );
+        puppet_keep_alive( &p );
+    }
+    world_step( w );
+    CHECK_EQ( netcode_server_client_connected( w->servers[0], 0 ), 1 );
+    puppet_send( &p, NETCODE_PACKET_DISCONNECT, NULL, 0 );
+    world_step( w );
+    CHECK_EQ( netcode_server_client_connected( w->servers[0], 0 ), 0 );
+    CHECK_EQ( netcode_server_client_disconnect_reason( w->servers[0], 0 ),
+              NETCODE_SERVER_CLIENT_DISCONNECT_REASON_CLIENT_DISCONNECT );
+}
+
+/* Recorded packets, from anywhere, at any time later: they move nothing, and no address becomes a candidate. */
+TEST( threat_74_recorded_packets_move_nothing )
+{
+    struct world_t * w = roam_world( 4, 1 );
+    struct netcode_address_t there = address_of( "10.66.0.1:6666" );
+    int i, count;
+    REQUIRE( world_join( w, 0, 5 ) );
+    for ( i = 0; i < 100; i++ ) {
+        client_send( w, 0, 20, i );
+        world_step( w );
+    }
+    world_run( w, 0.1 );
+    count = w->records.count;
+    for ( i = 0; i < count; i++ )
+        if ( same_address( &w->records.items[i].to, &w->server_addresses[0] ) ) {
+            uint8_t data[DATAGRAM_BYTES];
+            int bytes = w->records.items[i].bytes;
+            memcpy( data, w->records.items[i].data, (size_t) bytes );
+            world_inject( w, &there, &w->server_addresses[0], data, bytes );
+            if ( i % 7 == 0 )
+                world_step( w );
+        }
+    world_run( w, 1.0 );
+    CHECK_EQ( server_stats( w, 0 ).path_candidates, 0 );
+    CHECK_EQ( server_stats( w, 0 ).moves, 0 );
+    CHECK( roam_is_at( w, 5, "10.1.0.1:50000" ) );
+    CHECK_EQ( world_count( w, 0, NULL, &there, NETCODE_PACKET_KEEP_ALIVE, 0 ), 0 );
+}
+
+static struct netcode_address_t roam_copier;
+
+/* Copies each packet of client 0 and is faster than it. */
+static int roam_copy_hook( struct world_t * w, const struct world_datagram_t * d )
+{
+    if ( same_address( &d->from, &w->client_addresses[0] ) && same_address( &d->to, &w->server_addresses[0] ) )
+        world_inject( w, &roam_copier, &w->server_addresses[0], d->data, d->bytes );
+    return 0;
+}
+
+/*  An observer who copies packets and is faster than they are: probes reach it that it can not open, never more bytes than it
+    sent, and no payload; the client stays where it is and is heard. */
+TEST( threat_73_a_faster_copy_moves_nothing )
+{
+    struct world_t * w = roam_world( 4, 1 );
+    int i, mark, received = 0, heard = 0;
+    REQUIRE( world_join( w, 0, 5 ) );
+    roam_copier = address_of( "10.66.0.1:6666" );
+    mark = w->records.count;
+    w->hook = roam_copy_hook;
+    for ( i = 0; i < 2000; i++ ) {
+        client_send( w, 0, 20, i ), server_send( w, 0, 0, 20, i );
+        world_step( w );
+        received += client_drain( w, 0 ), heard += server_drain( w, 0, 0 );
+        CHECK_LE( roam_bytes( w, mark, "10.66.0.1:6666", 0 ), roam_bytes( w, mark, "10.66.0.1:6666", 1 ) );
+        if ( i % 100 )
+            continue;
+        CHECK( roam_is_at( w, 5, "10.1.0.1:50000" ) );
+        CHECK_EQ( roam_payloads_to( w, mark, "10.66.0.1:6666" ), 0 );
+    }
+    CHECK_GE( server_stats( w, 0 ).path_candidates, 1 );
+    CHECK_LE( world_count( w, mark, NULL, &roam_copier, -1, 0 ), 20 * 10 );
+    CHECK_EQ( server_stats( w, 0 ).moves, 0 );
+    CHECK_GE( received, 1990 );
+    CHECK_GE( heard, 1990 );
+}
+
+/*  A player with a token puts a victim's address as source of its own packets, and guesses echoes: the victim gets no payload,
+    and no more bytes than came in its name, all of them probes. */
+TEST( threat_75_a_victim_is_no_target )
+{
+    struct world_t * w = roam_world( 4, 0 );
+    struct puppet_t p;
+    struct netcode_address_t victim = address_of( "10.77.0.1:7777" );
+    int i, mark;
+    roam_join( &p, w, 5, "10.2.0.1:6000" );
+    roam_to( &p, "10.77.0.1:7777" );
+    mark = w->records.count;
+    for ( i = 0; i < 3000; i++ ) {
+        server_send( w, 0, 0, 1000, i );
+        roam_echo( &p, test_random() | (uint64_t) 1 << 63 );
+        if ( i % 3 == 0 )
+            puppet_say( &p, 1, i );
+        world_step( w );
+        server_drain( w, 0, 0 );
+        CHECK_LE( roam_bytes( w, mark, "10.77.0.1:7777", 0 ), roam_bytes( w, mark, "10.77.0.1:7777", 1 ) );
+    }
+    CHECK( roam_is_at( w, 5, "10.2.0.1:6000" ) );
+    CHECK_EQ( roam_payloads_to( w, mark, "10.77.0.1:7777" ), 0 );
+    CHECK_EQ( world_count( w, mark, NULL, &victim, -1, 0 ),
+              world_count( w, mark, NULL, &victim, NETCODE_PACKET_KEEP_ALIVE, 0 ) );
+    CHECK_LE( world_count( w, mark, NULL, &victim, -1, 0 ), 30 * 10 + 6 );
+    CHECK_GE( world_count( w, mark, NULL, &victim, -1, 0 ), 30 );
+}
+
+/* Ten probes a second to all of a client's addresses, however many they are and however often they change. */
+TEST( roaming_probes_are_ten_a_second )
+{
+    struct world_t * w = roam_world( 4, 0 );
+    struct puppet_t p;
+    char text[64];
+    uint64_t before;
+    int i, second, i_address = 0;
+    roam_join( &p, w, 5, "10.2.0.1:6000" );
+    for ( second = 0; second < 10; second++ ) {
+        before = server_stats( w, 0 ).probes_sent;
+        for ( i = 0; i < 100; i++ ) {
+            snprintf( text, sizeof( text ), "10.3.%d.%d:7000", i_address / 200, 1 + i_address % 200 );
+            i_address++;
+            p.address = address_of( text );
+            puppet_say( &p, 200, i );
+            world_step( w );
+            server_drain( w, 0, 0 );
+        }
+        CHECK_LE( server_stats( w, 0 ).probes_sent - before, 10 + 2 ); /* those to where it is, too */
+    }
+    CHECK_GE( server_stats( w, 0 ).path_candidates, 10 );
+    CHECK_LE( server_stats( w, 0 ).path_candidates, 3 + 10 * 12 + 3 );
+}
+
+/* Three candidates; the oldest is evicted, but not within 250 ms; two seconds after its last packet each ends. */
+TEST( roaming_candidates_are_three )
+{
+    struct world_t * w = roam_world( 4, 0 );
+    struct puppet_t p;
+    char text[64];
+    int i;
+    uint64_t probe;
+    roam_join( &p, w, 5, "10.2.0.1:6000" );
+    for ( i = 1; i <= 5; i++ ) {
+        snprintf( text, sizeof( text ), "10.3.0.%d:7000", i );
+        roam_to( &p, text );
+        puppet_say( &p, 30, i );
+        world_step( w );
+        puppet_poll( &p );
+        if ( i == 1 )
+            probe = p.probe;
+    }
+    CHECK_EQ( server_stats( w, 0 ).path_candidates, 3 );
+    world_run( w, 0.22 );
+    roam_to( &p, "10.3.0.4:7000" );
+    puppet_say( &p, 30, i );
+    world_step( w );
+    CHECK_EQ( server_stats( w, 0 ).path_candidates, 4 );
+    roam_to( &p, "10.3.0.1:7000" ); /* evicted: its probe is nothing any more */
+    roam_echo( &p, probe );
+    world_step( w );
+    CHECK( roam_is_at( w, 5, "10.2.0.1:6000" ) );
+    world_run( w, 2.0 );
+    for ( i = 6; i <= 8; i++ ) { /* all have ended */
+        snprintf( text, sizeof( text ), "10.3.0.%d:7000", i );
+        roam_to( &p, text );
+        puppet_say( &p, 30, i );
+        world_step( w );
+    }
+    CHECK_EQ( server_stats( w, 0 ).path_candidates, 7 + (uint64_t) ( server_stats( w, 0 ).path_candidates == 8 ) );
+    server_drain( w, 0, 0 );
+}
+
+/* A probe's echo counts from where it was sent to, within two seconds, in the newest packet, and in a keep-alive only. */
+TEST( roaming_echoes_that_count )
+{
+    struct world_t * w = roam_world( 4, 0 );
+    struct puppet_t p;
+    uint64_t probe, own;
+    uint8_t body[8], *at = body;
+    roam_join( &p, w, 5, "10.2.0.1:6000" );
+    own = p.probe; /* of the path that it is on */
+    roam_to( &p, "10.3.0.1:7000" );
+    puppet_say( &p, 30, 1 );
+    puppet_step( &p );
+    probe = p.probe;
+    CHECK_NE( probe, own );
+    roam_echo( &p, own ); /* one that was sent elsewhere */
+    world_step( w );
+    CHECK( roam_is_at( w, 5, "10.2.0.1:6000" ) );
+    roam_to( &p, "10.3.0.2:7000" );
+    roam_echo( &p, probe ); /* from elsewhere */
+    world_step( w );
+    CHECK( roam_is_at( w, 5, "10.2.0.1:6000" ) );
+    roam_to( &p, "10.2.0.1:6000" );
+    roam_echo( &p, probe ); /* from where it is: neither is that path validated, it is */
+    world_step( w );
+    CHECK( roam_is_at( w, 5, "10.2.0.1:6000" ) );
+    roam_to( &p, "10.3.0.1:7000" );
+    put( &at, probe, 8 );
+    puppet_send( &p, NETCODE_PACKET_PAYLOAD, body, 8 ); /* not in a payload */
+    world_step( w );
+    CHECK( roam_is_at( w, 5, "10.2.0.1:6000" ) );
+    p.sequence += 10;
+    puppet_say( &p, 1, 1 );
+    world_step( w );
+    p.sequence -= 5;
+    roam_echo( &p, probe ); /* not the newest */
+    world_step( w );
+    CHECK( roam_is_at( w, 5, "10.2.0.1:6000" ) );
+    p.sequence += 10;
+    roam_echo( &p, probe );
+    world_step( w );
+    CHECK( roam_is_at( w, 5, "10.3.0.1:7000" ) );
+    server_drain( w, 0, 0 );
+}
+
+TEST( roaming_echoes_are_good_for_two_seconds )
+{
+    struct world_t * w = roam_world( 4, 0 );
+    struct puppet_t p;
+    uint64_t probe;
+    int late, i;
+    for ( late = 0; late < 2; late++ ) {
+        roam_join( &p, w, 5 + (uint64_t) late, late ? "10.2.0.2:6000" : "10.2.0.1:6000" );
+        roam_to( &p, late ? "10.3.0.2:7000" : "10.3.0.1:7000" );
+        puppet_send( &p, NETCODE_PACKET_KEEP_ALIVE, "\0\0\0\0\0\0\0", 8 );
+        puppet_step( &p );
+        probe = p.probe;
+        for ( i = 0; i < 3; i++ ) { /* the candidate stays, and so few bytes that few probes follow */
+            world_run( w, late ? 0.67 : 0.65 );
+            puppet_send( &p, NETCODE_PACKET_KEEP_ALIVE, "\0\0\0\0\0\0\0", 8 );
+        }
+        roam_echo( &p, probe );
+        world_step( w );
+        CHECK_EQ( server_stats( w, 0 ).moves, 1 );
+    }
+}
+
+/* ---- finding the slot ---- */
+
+/* What is too far ahead is not tried, at 2^16 it is; also across the numbers under which slots are filed. */
+TEST( roaming_sequences_that_are_tried )
+{
+    static const struct {
+        uint64_t newest;
+        uint64_t ahead;
+        int is_found;
+    } rows[] = {
+        { (uint64_t) 1 << 30, 1, 1 },
+        { (uint64_t) 1 << 30, 65536, 1 },
+        { (uint64_t) 1 << 30, 65537, 0 },
+        { ( (uint64_t) 1 << 30 ) + 65535, 1, 1 },
+        { ( (uint64_t) 1 << 30 ) + 65535, 65536, 1 },
+        { ( (uint64_t) 1 << 30 ) + 30000, 40000, 1 },
+        { ( (uint64_t) 1 << 20 ) + 1, 1, 1 },
+        { ( (uint64_t) 1 << 20 ) - 3, 1, 0 },
+        { 5000, 1, 0 },
+        { ( (uint64_t) 1 << 47 ) + 7, 300, 1 },
+    };
+    struct world_t * w = roam_world( 16, 0 );
+    struct puppet_t p;
+    size_t i;
+    char text[64];
+    for ( i = 0; i < sizeof( rows ) / sizeof( rows[0] ); i++ ) {
+        uint64_t before = server_stats( w, 0 ).path_candidates;
+        snprintf( text, sizeof( text ), "10.2.0.%d:6000", 1 + (int) i );
+        puppet_make( &p, w, 0, 50 + i, text );
+        uint64_t newest = rows[i].newest + ( rows[i].newest >> 30 ? (uint64_t) i << 32 : 0 );
+        p.sequence = newest - 2;
+        REQUIRE( puppet_connect( &p ) );
+        p.sequence = newest;
+        puppet_keep_alive( &p );
+        world_run( w, 0.25 );
+        snprintf( text, sizeof( text ), "10.3.0.%d:6000", 1 + (int) i );
+        roam_to( &p, text );
+        p.sequence = newest + rows[i].ahead;
+        puppet_keep_alive( &p );
+        world_step( w );
+        if ( (int) ( server_stats( w, 0 ).path_candidates - before ) != rows[i].is_found )
+            test_fail( __FILE__, __LINE__, "row %d: %d candidates", (int) i,
+                       (int) ( server_stats( w, 0 ).path_candidates - before ) );
+    }
+}
+
+/* A slot's number changes while it plays: the packets of hours later find it, too. */
+TEST( roaming_numbers_follow_the_sequence )
+{
+    struct world_t * w = roam_world( 4, 0 );
+    struct puppet_t p;
+    int i;
+    roam_join( &p, w, 5, "10.2.0.1:6000" );
+    for ( i = 0; i < 50; i++ ) {
+        p.sequence += 60000;
+        puppet_keep_alive( &p );
+        world_run( w, 0.25 );
+    }
+    roam_to( &p, "10.3.0.1:7000" );
+    puppet_say( &p, 30, 1 );
+    puppet_step( &p );
+    roam_echo( &p, p.probe );
+    world_step( w );
+    CHECK( roam_is_at( w, 5, "10.3.0.1:7000" ) );
+    server_drain( w, 0, 0 );
+}
+
+/*  An observer of a client's sequences spends its trials: eight at once, eight a second, and the client stays where it is. The
+    next honest move is found once the ration has refilled. */
+TEST( threat_78_trials_are_rationed )
+{
+    struct world_t * w = roam_world( 4, 0 );
+    struct puppet_t p;
+    struct netcode_address_t there = address_of( "10.66.0.1:6666" );
+    uint8_t junk[64];
+    int i, k, mark;
+    roam_join( &p, w, 5, "10.2.0.1:6000" );
+    mark = w->records.count;
+    for ( i = 0; i < 500; i++ ) {
+        for ( k = 0; k < 10; k++ ) {
+            uint8_t * at = junk;
+            put( &at, 0x60 | NETCODE_PACKET_PAYLOAD, 1 );
+            put( &at, p.sequence + (uint64_t) k, 6 );
+            world_inject( w, &there, &w->server_addresses[0], junk, 60 );
+        }
+        if ( i % 10 == 0 )
+            puppet_keep_alive( &p );
+        world_step( w );
+    }
+    CHECK_LE( server_stats( w, 0 ).trials, 8 + 40 + 1 );
+    CHECK_GE( server_stats( w, 0 ).trials, 40 );
+    CHECK_GE( server_stats( w, 0 ).trials_refused, 4900 );
+    CHECK_EQ( server_stats( w, 0 ).path_candidates, 0 );
+    CHECK_EQ( roam_bytes( w, mark, "10.66.0.1:6666", 0 ), 0 );
+    CHECK( roam_is_at( w, 5, "10.2.0.1:6000" ) );
+    world_run( w, 0.3 );
+    roam_to( &p, "10.3.0.1:7000" );
+    puppet_keep_alive( &p );
+    puppet_step( &p );
+    roam_echo( &p, p.probe );
+    world_step( w );
+    CHECK( roam_is_at( w, 5, "10.3.0.1:7000" ) );
+}
+
+/* At most two slots are tried for a packet, though many have its sequence; few are compared. */
+TEST( roaming_many_at_one_sequence )
+{
+    struct world_t * w = roam_world( 40, 0 );
+    struct puppet_t p;
+    struct netcode_address_t there = address_of( "10.66.0.1:6666" );
+    uint8_t junk[64] = { 0 }, *at = junk;
+    char text[64];
+    int i;
+    for ( i = 0; i < 30; i++ ) {
+        snprintf( text, sizeof( text ), "10.2.0.%d:6000", 1 + i );
+        puppet_make( &p, w, 0, 50 + (uint64_t) i, text );
+        p.sequence = (uint64_t) 1 << 40;
+        REQUIRE( puppet_connect( &p ) );
+        puppet_keep_alive( &p );
+    }
+    world_run( w, 0.3 );
+    put( &at, 0x60 | NETCODE_PACKET_PAYLOAD, 1 );
+    put( &at, p.sequence + 100, 6 );
+    world_inject( w, &there, &w->server_addresses[0], junk, 60 );
+    world_step( w );
+    CHECK_EQ( server_stats( w, 0 ).trials, 2 );
+    CHECK_EQ( server_drops( w, 0, NETCODE_DROP_UNKNOWN_ADDRESS ), 1 );
+}
+
+/* Slots that are not confirmed, loopback clients and handshakes do not roam. */
+TEST( roaming_sessions_only )
+{
+    struct world_t * w = roam_world( 4, 0 );
+    struct puppet_t p, q;
+    netcode_server_connect_loopback_client( w->servers[0], 3, 99, NULL );
+    puppet_make( &p, w, 0, 5, "10.2.0.1:6000" );
+    p.sequence = (uint64_t) 1 << 40;
+    REQUIRE( puppet_connect( &p ) ); /* not confirmed */
+    world_run( w, 0.3 );
+    roam_to( &p, "10.3.0.1:7000" );
+    puppet_keep_alive( &p );
+    world_step( w );
+    CHECK_EQ( server_stats( w, 0 ).trials, 0 );
+    puppet_make( &q, w, 0, 6, "10.2.0.2:6000" );
+    q.sequence = (uint64_t) 1 << 41;
+    REQUIRE( puppet_challenged( &q ) );
+    roam_to( &q, "10.3.0.2:7000" );
+    puppet_respond( &q ); /* the challenge is for another address */
+    world_step( w );
+    CHECK_EQ( netcode_server_num_connected_clients( w->servers[0] ), 2 );
+    CHECK_EQ( server_stats( w, 0 ).moves + server_stats( w, 0 ).path_candidates, 0 );
+}
+
+/* ---- an address changes hands ---- */
+
+/*  A player who receives what is sent to another's address takes it over: the other keeps its slot, its keys and its clocks,
+    nothing is sent to it until it is heard and validated again, perhaps there. */
+TEST( threat_76_an_address_belongs_to_one_slot )
+{
+    struct world_t * w = roam_world( 4, 0 );
+    struct puppet_t p, q;
+    int mark;
+    roam_join( &p, w, 5, "10.2.0.1:6000" );
+    roam_join( &q, w, 6, "10.2.0.2:6000" );
+    roam_to( &p, "10.2.0.2:6000" );
+    puppet_keep_alive( &p );
+    puppet_step( &p );
+    roam_echo( &p, p.probe );
+    world_step( w );
+    CHECK( roam_is_at( w, 5, "10.2.0.2:6000" ) );
+    CHECK_EQ( netcode_server_client_connected( w->servers[0], world_slot( w, 0, 6 ) ), 1 );
+    CHECK_EQ( netcode_server_client_address( w->servers[0], world_slot( w, 0, 6 ) )->type, NETCODE_ADDRESS_NONE );
+    mark = w->records.count;
+    q.seen = mark;
+    q.payloads = q.keep_alives = q.probes = q.unreadable = 0;
+    server_send( w, 0, world_slot( w, 0, 6 ), 30, 1 );
+    world_run( w, 1.0 );
+    puppet_poll( &q );
+    CHECK_EQ( q.payloads + q.keep_alives + q.probes, 0 );
+    CHECK_GE( q.unreadable, 8 ); /* the other one's */
+    puppet_keep_alive( &q );
+    puppet_step( &q );
+    CHECK_EQ( q.probes, 1 );
+    roam_echo( &q, q.probe );
+    world_step( w );
+    CHECK( roam_is_at( w, 6, "10.2.0.2:6000" ) );
+    CHECK_EQ( netcode_server_client_address( w->servers[0], world_slot( w, 0, 5 ) )->type, NETCODE_ADDRESS_NONE );
+    world_run( w, WORLD_TIMEOUT + 0.5 ); /* silence ends both as ever */
+    CHECK_EQ( netcode_server_num_connected_clients( w->servers[0] ), 0 );
+}
+
+/* A slot without an address can be disconnected, taken over, stopped: nothing is sent, and nothing is left. */
+TEST( roaming_slots_without_an_address_end )
+{
+    int how;
+    for ( how = 0; how < 4; how++ ) {
+        struct world_t * w = world_new( CLEAN );
+        struct puppet_t p, q, r;
+        w->server_config.roaming = w->server_config.replace_existing_clients = 1;
+        world_add_server( w, 4 );
+        roam_join( &p, w, 5, "10.2.0.1:6000" );
+        roam_join( &q, w, 6, "10.2.0.2:6000" );
+        roam_to( &p, "10.2.0.2:6000" );
+        puppet_keep_alive( &p );
+        puppet_step( &p );
+        roam_echo( &p, p.probe );
+        world_step( w );
+        REQUIRE_EQ( netcode_server_client_address( w->servers[0], world_slot( w, 0, 6 ) )->type, NETCODE_ADDRESS_NONE );
+        if ( how == 0 )
+            netcode_server_disconnect_client( w->servers[0], world_slot( w, 0, 6 ) );
+        if ( how == 1 ) {
+            puppet_make( &r, w, 0, 6, "10.2.0.3:6000" );
+            CHECK( puppet_connect( &r ) );
+            CHECK( roam_is_at( w, 6, "10.2.0.3:6000" ) );
+        }
+        if ( how == 2 )
+            netcode_server_stop( w->servers[0] );
+        if ( how == 3 )
+            world_restart( w, 0, 4 );
+        world_run( w, 0.5 );
+        if ( how != 1 && how != 2 ) {
+            roam_join( &r, w, 7, "10.2.0.2:6001" );
+            CHECK( roam_is_at( w, 7, "10.2.0.2:6001" ) );
+        }
+        world_close( w );
+    }
+}
+
+/* ---- events ---- */
+
+/* Moves that were not read yet are one event; one that was not read before its client disconnected is none. */
+TEST( roaming_events )
+{
+    struct world_t * w = roam_world( 2, 1 );
+    struct netcode_event_t event;
+    int i, round, moved = 0, types[8], count = 0;
+    char text[64];
+    for ( round = 0; round < 100; round++ ) {
+        REQUIRE( world_join( w, 0, 5 ) );
+        for ( i = 0; i < 3; i++ ) {
+            snprintf( text, sizeof( text ), "10.9.%d.%d:777", round, i );
+            world_move( w, 0, text, 0 );
+            world_run( w, 0.3 );
+        }
+        if ( round == 50 ) {
+            while ( netcode_server_next_event( w->servers[0], &event ) ) {
+                moved += event.type == NETCODE_EVENT_MOVED;
+                if ( event.client_index == 0 && event.session == netcode_server_client_session( w->servers[0], 0 ) &&
+                     count < 8 )
+                    types[count++] = event.type;
+            }
+            CHECK_EQ( moved, 1 );
+            CHECK_EQ( count, 2 );
+            CHECK_EQ( types[0], NETCODE_EVENT_CONNECTED );
+            CHECK_EQ( types[1], NETCODE_EVENT_MOVED );
+        }
+        netcode_client_disconnect( w->clients[0] );
+        world_run( w, 0.1 );
+        world_destroy_client( w, 0 );
+        world_make_client( w, 0 );
+    }
+    moved = 0;
+    while ( netcode_server_next_event( w->servers[0], &event ) )
+        moved += event.type == NETCODE_EVENT_MOVED;
+    CHECK_EQ( moved, 0 );
+    CHECK_EQ( server_stats( w, 0 ).moves, 300 );
+}
+
+/* ---- where servers share a port ---- */
+
+static struct {
+    struct world_t * w;
+    int calls;
+    int accepts;
+    int bytes;
+    uint8_t data[DATAGRAM_BYTES];
+    struct netcode_address_t from;
+    int other; /* the server that gets it, or -1 */
+} stray;
+
+static int stray_callback( void * context, const struct netcode_address_t * from, const uint8_t * data, int bytes )
+{
+    (void) context;
+    stray.calls++;
+    stray.bytes = bytes;
+    stray.from = *from;
+    memcpy( stray.data, data, (size_t) bytes );
+    return stray.accepts;
+}
+
+/* It gets session packets from unknown addresses, as they came; 1: no drop is counted. Not junk, not requests or responses. */
+TEST( roaming_strays_are_offered )
+{
+    struct world_t * w = world_new( CLEAN );
+    struct puppet_t p;
+    uint8_t junk[64] = { 0 };
+    int i, roaming;
+    for ( roaming = 0; roaming < 2; roaming++ ) {
+        w = world_new( CLEAN );
+        memset( &stray, 0, sizeof( stray ) );
+        w->server_config.roaming = roaming;
+        w->server_config.stray_callback = stray_callback;
+        world_add_server( w, 2 );
+        roam_join( &p, w, 5, "10.2.0.1:6000" );
+        CHECK_EQ( stray.calls, 0 );
+        p.r.to_server_key[0] ^= 1; /* a client of another server */
+        roam_to( &p, "10.3.0.1:7000" );
+        for ( i = 0; i < 2; i++ ) {
+            stray.accepts = i;
+            puppet_say( &p, 30, 1 );
+            world_step( w );
+            CHECK_EQ( stray.calls, i + 1 );
+            CHECK_EQ( stray.bytes, 53 );
+            CHECK( same_address( &stray.from, &p.address ) );
+            CHECK_MEM( stray.data,
+                       w->records.items[w->records.count - 1].injected ? w->records.items[w->records.count - 1].data
+                                                                       : stray.data,
+                       7 );
+            CHECK_EQ( server_drops( w, 0, NETCODE_DROP_UNKNOWN_ADDRESS ), 1 );
+        }
+        puppet_respond( &p );
+        puppet_raw( &p, junk, 20 );
+        puppet_raw( &p, junk, 0 );
+        world_step( w );
+        CHECK_EQ( stray.calls, 2 );
+        roam_to( &p, "10.2.0.1:6000" ); /* from an address that another client has here: the sequences are apart */
+        p.sequence += (uint64_t) 1 << 40;
+        puppet_say( &p, 30, 1 );
+        world_step( w );
+        CHECK_EQ( stray.calls, 3 );
+        world_close( w );
+    }
+}
+
+static int stray_to_other( void * context, const struct netcode_address_t * from, const uint8_t * data, int bytes )
+{
+    struct world_party_t * party = (struct world_party_t *) context;
+    struct netcode_address_t address = *from;
+    uint8_t copy[DATAGRAM_BYTES];
+    stray.calls++;
+    if ( stray.other >= 0 )
+        return 0; /* it was offered here already */
+    memcpy( copy, data, (size_t) bytes );
+    stray.other = 1 - party->index;
+    netcode_server_process_packet( stray.w->servers[stray.other], &address, copy, bytes );
+    stray.other = -1;
+    return 1;
+}
+
+/* Two servers share an address; the client that moves is led to the other one, which hands its packets back. */
+TEST( roaming_across_servers )
+{
+    struct world_t * w = world_new( CLEAN );
+    struct puppet_t p;
+    memset( &stray, 0, sizeof( stray ) );
+    stray.w = w;
+    stray.other = -1;
+    w->server_config.roaming = 1;
+    w->server_config.stray_callback = stray_to_other;
+    world_add_server( w, 2 );
+    world_add_server( w, 2 );
+    roam_join( &p, w, 5, "10.2.0.1:6000" );
+    p.server = 1;
+    puppet_say( &p, 30, 1 ); /* the group has grown, the same address is led elsewhere */
+    world_step( w );
+    CHECK_EQ( server_drain( w, 0, 0 ), 1 );
+    roam_to( &p, "10.3.0.1:7000" );
+    puppet_say( &p, 30, 1 );
+    puppet_step( &p );
+    CHECK_EQ( server_drain( w, 0, 0 ), 1 );
+    roam_echo( &p, p.probe );
+    world_step( w );
+    CHECK( roam_is_at( w, 5, "10.3.0.1:7000" ) );
+    CHECK_EQ( server_stats( w, 1 ).dropped[NETCODE_DROP_UNKNOWN_ADDRESS], 0 );
+}
