@@ -7280,7 +7280,6 @@ static int nc_client_rebind( struct netcode_client_t * client )
     double answers = client->probe.answers;
     nc_probe_init( &client->probe, client->base.clock.now ); /* it may be another path */
     client->probe.answers = answers;
-    client->last_send_time = NC_LONG_AGO;
     nc_client_send( client );
     nc_outbox_flush( &client->base.outbox );
     return 1;
@@ -7456,6 +7455,7 @@ static void nc_client_init( struct netcode_client_t * client, const struct netco
     nc_endpoint_fill_batch( &client->base, client->inbox.pool );
     client->address = setup->addresses[0];
     client->sequence = nc_crypto_sequence_base( config->sequence_base, nc_crypto_random_u64() );
+    client->rebind_time = NC_LONG_AGO;
 }
 
 /* Returns a create error of the endpoint, or NC_CLIENT_NEEDS_PORT. */
@@ -9492,19 +9492,45 @@ static NC_INLINE int nc_server_read( struct netcode_server_t * server, uint32_t 
 A packet from an unknown address finds its slot by its sequence. If it is authentic and newer than all before it, its address
 becomes a candidate, to which probes are sent, and nothing else. An echo from there moves the slot. See 16 in the manual. */
 
+/* The live candidate of a slot with this address, or NULL. */
+static nc_candidate_t * nc_server_find_candidate( const struct netcode_server_t * server, uint32_t index,
+                                                  const struct netcode_address_t * address )
+{
+    nc_candidate_t * candidates = server->memory.paths[index].candidates;
+    for ( int i = 0; i < NC_PATH_CANDIDATES; i++ )
+        if ( nc_address_same( &candidates[i].address, address ) &&
+             server->base.clock.now - candidates[i].receive_time < NC_PATH_SECONDS )
+            return &candidates[i];
+    return NULL;
+}
+
+/*  May this packet be tried with the key of this slot? Each slot has a ration of trials, and all share the update's spare
+    openings. From a candidate's address its client's packets have their share, as from its own address: else its echoes
+    would be lost among its payloads. */
+static int nc_server_may_try( struct netcode_server_t * server, uint32_t index, const nc_arrival_t * arrival )
+{
+    int is_rationed = nc_handshake_is_rationed( arrival );
+    if ( nc_server_find_candidate( server, index, arrival->from ) &&
+         ( !is_rationed ||
+           nc_handshake_count_opened( &server->handshakes, &server->memory.slots[index].opened, server->work.share ) ) )
+        return 1;
+    if ( ( is_rationed && server->work.spare <= 0 ) ||
+         !nc_endpoint_spend( &server->base, &server->memory.paths[index].trials, NC_PATH_TRIAL_BURST,
+                             NC_PATH_TRIAL_SECONDS ) )
+        return 0;
+    server->work.spare -= is_rationed;
+    return 1;
+}
+
 /* Is this packet authentic, and one of this slot? It stays as it is: another key may be tried, or another server asked. */
 static int nc_server_try_slot( struct netcode_server_t * server, uint32_t index, nc_arrival_t * arrival )
 {
     const nc_slot_t * slot = &server->memory.slots[index];
     nc_packet_context_t context = { slot->client_to_server_key, server->config.protocol_id };
-    int is_rationed = nc_handshake_is_rationed( arrival );
-    if ( ( is_rationed && server->work.spare <= 0 ) ||
-         !nc_endpoint_spend( &server->base, &server->memory.paths[index].trials, NC_PATH_TRIAL_BURST,
-                             NC_PATH_TRIAL_SECONDS ) ) {
+    if ( !nc_server_may_try( server, index, arrival ) ) {
         server->trials_refused++;
         return 0;
     }
-    server->work.spare -= is_rationed;
     server->trials++;
     arrival->cost += nc_handshake_price( &server->handshakes, NC_COST_OPEN );
     return nc_packet_open( &arrival->as.packet, arrival->data, NULL, &context );
@@ -9539,16 +9565,15 @@ static nc_candidate_t * nc_server_candidate( struct netcode_server_t * server, u
 {
     nc_candidate_t * candidates = server->memory.paths[index].candidates;
     nc_candidate_t * oldest = &candidates[0];
+    nc_candidate_t * found = nc_server_find_candidate( server, index, address );
     double now = server->base.clock.now;
+    if ( found )
+        return found;
     for ( int i = 0; i < NC_PATH_CANDIDATES; i++ ) {
-        nc_candidate_t * it = &candidates[i];
-        if ( it->address.type != NETCODE_ADDRESS_NONE && now - it->receive_time >= NC_PATH_SECONDS )
-            memset( it, 0, sizeof( *it ) );
-        if ( nc_address_same( &it->address, address ) )
-            return it;
-        if ( it->address.type == NETCODE_ADDRESS_NONE ||
-             ( oldest->address.type != NETCODE_ADDRESS_NONE && it->first_time < oldest->first_time ) )
-            oldest = it;
+        if ( now - candidates[i].receive_time >= NC_PATH_SECONDS )
+            memset( &candidates[i], 0, sizeof( candidates[i] ) ); /* it has ended */
+        if ( candidates[i].first_time < oldest->first_time )
+            oldest = &candidates[i];
     }
 
     if ( oldest->address.type != NETCODE_ADDRESS_NONE && now - oldest->first_time < NC_PATH_PROTECTED )

@@ -7,7 +7,7 @@ implementation of the protocol. Rows are simulated ("d"), run over loopback sock
 
 import collections
 
-COUNT = 71
+COUNT = 79
 Row = collections.namedtuple("Row", "number mark by attack kind tests edits also")
 ROWS = []
 
@@ -273,3 +273,31 @@ row(70, "MS", "a keep-alive that connects names an impossible slot", "d",
 row(71, "ENV", "a slot times out after a step of the clock", "d",
     ["threat_71_a_slot_that_times_out_gets_no_packet"],
     ["row_71"])
+
+
+# ---- paths: addresses that change ----
+
+row(72, "OFF", "sequences are guessed, to become another client's address", "d",
+    ["threat_72_guessed_sequences", "roaming_sequences_that_are_tried"],
+    ["row_72"])
+row(73, "REC", "packets are copied, faster than they are, from another address", "d",
+    ["threat_73_a_faster_copy_moves_nothing", "roaming_echoes_that_count"],
+    ["row_73", "row_73_elsewhere"])
+row(74, "REC", "recorded packets, from anywhere, at any time later", "d",
+    ["threat_74_recorded_packets_move_nothing"],
+    ["row_74"])
+row(75, "MC", "a victim's address as the source of one's own packets, with guessed echoes", "d",
+    ["threat_75_a_victim_is_no_target"],
+    ["row_75", "row_75_echo"])
+row(76, "MC", "an address is taken over by a client that receives there", "d",
+    ["threat_76_an_address_belongs_to_one_slot", "roaming_two_clients_swap", "roaming_slots_without_an_address_end"],
+    ["row_76", "row_76_sends"])
+row(77, "MC", "a client moves as often as it can", "d",
+    ["threat_77_probes_are_ten_a_second", "roaming_candidates_are_three"],
+    ["row_77"])
+row(78, "REC", "junk with a client's sequences, so that it is not found when it moves", "d",
+    ["threat_78_trials_are_rationed", "roaming_many_at_one_sequence"],
+    ["row_78", "row_78_two"])
+row(79, "REC", "authentic packets that were held back, older than the newest, from another address", "d",
+    ["threat_79_older_packets_move_nothing", "threat_74_recorded_packets_move_nothing"],
+    ["row_79"])

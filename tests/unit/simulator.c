@@ -609,6 +609,64 @@ TEST( mutants_a_reset_makes_room_in_a_port )
     netcode_network_simulator_destroy( simulator );
 }
 
+/* A socket that is moved: what is in flight to its old address is lost; one whose network is gone is silent until a rebind. */
+TEST( simulator_moves )
+{
+    struct netcode_socket_t a, b;
+    struct netcode_address_t from = address_of( "10.0.0.1:1000" ), to = address_of( "10.0.0.2:2000" );
+    struct netcode_address_t there = address_of( "10.0.0.9:9000" );
+    struct netcode_network_simulator_t * simulator = netcode_network_simulator_create( NULL, NULL, NULL );
+    struct netcode_socket_info_t info;
+    uint8_t data[100] = { 0 }, in[2048];
+    struct netcode_datagram_t out, got;
+    double time = 0.0;
+    int round;
+    REQUIRE_EQ( netcode_network_simulator_socket( simulator, &from, &a ), NETCODE_OK );
+    REQUIRE_EQ( netcode_network_simulator_socket( simulator, &there, &b ), NETCODE_OK );
+    memset( &out, 0, sizeof( out ) );
+    memset( &got, 0, sizeof( got ) );
+    out.data = data;
+    out.bytes = out.capacity = 100;
+    got.data = in;
+    got.capacity = 2048;
+    simulator->latency_milliseconds = 100.0f;
+    CHECK_EQ( netcode_network_simulator_move( simulator, &to, &there, 0 ), NETCODE_ERROR );   /* nobody is there */
+    CHECK_EQ( netcode_network_simulator_move( simulator, &from, &there, 0 ), NETCODE_ERROR ); /* it is in use */
+    CHECK_EQ( netcode_network_simulator_move( simulator, &from, &from, 0 ), NETCODE_ERROR );
+    for ( round = 0; round < 2; round++ ) {
+        out.address = from;
+        CHECK_EQ( b.send( b.context, &out, 1 ), 1 );
+        CHECK_EQ( netcode_network_simulator_move( simulator, &from, &to, round ), NETCODE_OK );
+        memset( &info, 0, sizeof( info ) );
+        a.info( a.context, &info );
+        CHECK_EQ( info.address.port, round ? 1000 : 2000 );
+        netcode_network_simulator_update( simulator, time += 0.2 );
+        CHECK_EQ( a.receive( a.context, &got, 1 ), 0 ); /* it was in flight to the old address */
+        out.address = there;
+        a.send( a.context, &out, 1 );
+        netcode_network_simulator_update( simulator, time += 0.2 );
+        CHECK_EQ( b.receive( b.context, &got, 1 ), !round );
+        CHECK_EQ( a.rebind( a.context ), 1 );
+        a.info( a.context, &info );
+        CHECK( same_address( &info.address, &to ) );
+        a.send( a.context, &out, 1 );
+        netcode_network_simulator_update( simulator, time += 0.2 );
+        CHECK_EQ( b.receive( b.context, &got, 1 ), 1 );
+        CHECK( same_address( &got.address, &to ) );
+        out.address = to;
+        b.send( b.context, &out, 1 );
+        netcode_network_simulator_update( simulator, time += 0.2 );
+        CHECK_EQ( a.receive( a.context, &got, 1 ), 1 );
+        REQUIRE_EQ( netcode_network_simulator_move( simulator, &to, &from, 0 ), NETCODE_OK );
+    }
+    REQUIRE_EQ( netcode_network_simulator_move( simulator, &from, &to, 1 ), NETCODE_OK );
+    CHECK_EQ( netcode_network_simulator_move( simulator, &there, &to, 0 ), NETCODE_OK );
+    CHECK_EQ( a.rebind( a.context ), 0 ); /* another socket was faster */
+    CHECK_EQ( netcode_network_simulator_move( simulator, &to, &there, 0 ), NETCODE_OK );
+    CHECK_EQ( a.rebind( a.context ), 1 );
+    netcode_network_simulator_destroy( simulator );
+}
+
 TEST( mutants_reordering_comes_on_top_of_latency )
 {
     struct netcode_socket_t socket;
