@@ -17,7 +17,8 @@
       3  Concepts                   8  Errors and drop reasons        13  Where it departs from the standard's text
       4  Servers, step by step      9  Limits                         14  Security: what is promised, what can not be
       5  Memory                    10  The network, and others        15  Messages
-                                                                      16  Licence
+                                                                      16  Paths
+                                                                      17  Licence
 
     1  FIVE MINUTES
 
@@ -90,9 +91,9 @@
     keep-alive   sent ten times a second while no payload is sent; a side that receives nothing for the token's timeout
                  ends the connection
     sequence     counts the packets of one direction; it is the nonce that encrypts them, so it is never used twice
-    event        connected, payload, disconnected, in the order in which they happened: netcode_server_next_event. The
-                 per-slot calls and callbacks of the reference library's API report the same; each payload is returned
-                 once, by either of them
+    event        connected, payload, moved, disconnected, in the order in which they happened:
+                 netcode_server_next_event. The per-slot calls and callbacks of the reference library's API report the
+                 same; each payload is returned once, by either of them
 
     4  SERVERS, STEP BY STEP
 
@@ -124,12 +125,12 @@
     create and start allocate all memory, stop keeps it for the next start, destroy frees it; no other call allocates.
     netcode_client_memory and netcode_server_memory return the number of bytes beforehand; your allocator is called for
     a few blocks. A start with another number of slots needs the old and the new memory for a moment. A slot and what
-    belongs to it (its share of handshakes, used tokens and tables) takes 2 KiB, and 0.7 KiB more with roaming, a buffer of the pool 1.4
-    KiB, a server without slots and pool 135 KiB, a client without its pool 6 KiB. A buffer is written to only when it
-    is used, and wiped only then; buffers that were used before are used first. So where the system provides memory page
-    by page, as it does for malloc's large blocks, a pool takes as much memory as was ever in use at once. A client
-    reserves 375 KiB so, of which it uses 12 when it is created, and 16 while its application reads each tick. If your
-    allocator provides all memory at once, choose a smaller pool.
+    belongs to it (its share of handshakes, used tokens and tables) takes 2 KiB, and 0.6 KiB more with roaming, a
+    buffer of the pool 1.4 KiB, a server without slots and pool 135 KiB, a client without its pool 6 KiB. A buffer is
+    written to only when it is used, and wiped only then; buffers that were used before are used first. So where the
+    system provides memory page by page, as it does for malloc's large blocks, a pool takes as much memory as was ever
+    in use at once. A client reserves 375 KiB so, of which it uses 12 when it is created, and 20 while its application
+    reads each tick. If your allocator provides all memory at once, choose a smaller pool.
     Received packets are in a pool, aligned to 16 bytes. They are yours until you free them, for any time, through stop,
     start and the reuse of their slot. Every client has a share of the pool that others can not use. When a client has
     more packets queued than its quota, its newest are dropped and counted as QUEUE_FULL. Payloads of disconnected
@@ -149,8 +150,13 @@
 
     One server object uses one core. To use more, run several objects, each on its own thread: on different ports (the
     token names those that a player may try), or on Linux all on one port with share_port, where the system assigns each
-    client address to one of them. Open all of them before the first client connects, and close none while others serve:
-    when the number of servers changes, the system assigns most addresses to other servers, and those clients are lost.
+    client address to one of them. When the number of servers changes, the system assigns most addresses to other
+    servers, and so it does with the new address of a client that moves (16): set stray_callback in each, or open all
+    before the first client connects and close none. It gets the packets of sessions that an object does not know. Copy
+    them to the other objects, each on its own thread, by netcode_server_process_packet: the one that knows the session
+    accepts them, and sends to the client through its own socket. While an object processes such a packet, its
+    stray_callback must return 0, or packets would circle. It is called for junk too: let it drop what it can not pass
+    on at once.
     Each object keeps its own promises, but no object knows what another did. So, across all of them,
       - a client id can be connected once in each;
       - a token can connect once in each, from another address, as with several servers of one token (14).
@@ -212,8 +218,8 @@
         system dropped some), a packet filter is attached to the server's own sockets, on Linux. Of up to eight
         addresses that send 1,920 datagrams a second or more, connected clients included, it drops 15 of 16
         datagrams each; after 0.1 s it drops all packets but requests and responses from addresses that are not
-        connected, on servers of up to 2,048 slots. Each decision lasts a second and is renewed while the flood
-        continues. These datagrams count as kernel_drops; the log reports it at INFO
+        connected (with roaming, 15 of 16 of them), on servers of up to 2,048 slots. Each decision lasts a second and is
+        renewed while the flood continues. These datagrams count as kernel_drops; the log reports it at INFO
       With that filter, one attacker who sends up to 170 Mbit/s of any kind of packet does not affect the other
       clients, from half a second after its start: 99 % of their packets are received, at most one tick late, for at
       most 15 % of a core more. One exception is known: replays of all clients' packets, with their addresses
@@ -521,7 +527,61 @@
     A packet capture shows sizes and times only: the contents are what netcode_messages_generate_packet wrote. For what
     RakNet's packets and features became, see examples/docs/MIGRATION.md.
 
-    16  LICENCE
+    16  PATHS
+
+    How good is the link? Once a second, client and server put a probe into a keep-alive: 8 bytes in place of the slot's
+    numbers, which other peers ignore once connected. The other side returns it at once. netcode_client_stats and
+    netcode_server_client_stats have the round trip (smoothed, lowest, variation), the packets that were lost and
+    reordered on their way here, the share that was lost of the last 256, and the jitter of payloads. A round trip is
+    measured from update to update: at 60 Hz it is up to 33 ms longer than the network's. It stays 0 with peers that do
+    not answer. Where keep-alives are sent anyway, a probe takes the place of one; beside payloads, probes and their
+    echoes are 62 bytes a second in each direction.
+
+    With roaming in the server's config, a connected client whose address changes stays connected: a phone that goes from
+    Wi-Fi to cellular, a NAT that forgets its mapping or gives another port. Clients of this library have nothing to
+    switch on; those of other implementations do not answer probes, so they are not moved and time out as ever. The
+    application gets NETCODE_EVENT_MOVED, the log a line at INFO.
+
+      1  The slot is found by the packet's sequence, if its client has sent some million packets or starts at a random
+         sequence, as this library's do: at most 2^16 above the newest one. At most two slots are tried with their keys, a
+         slot 8 times at once and 8 times a second; packets from a candidate's address have the client's share (9).
+      2  Only an authentic packet that is newer than all before it makes its address a candidate. It is a packet of the
+         session like any other: a payload is delivered, a disconnect disconnects.
+      3  Probes are sent to a candidate, and nothing else: never more bytes than came from there, at most 10 a second to
+         all of a client's candidates, each with 47 random bits, valid for 2 s.
+      4  The keep-alive from there that returns one moves the slot: until then, all else goes to the old address. So after
+         an unannounced change a client receives nothing for two round trips and a few updates; what it sends is received
+         at once.
+      5  A client has at most three candidates; the oldest is evicted, but not in its first 0.25 s. A candidate ends 2 s
+         after its last newer packet.
+      6  An address belongs to one client. If another client is moved there, the one that had it keeps its slot, keys and
+         timeout, and nothing is sent to it until it is moved somewhere itself, perhaps there again: clients of a NAT that
+         deals its ports anew swap them so. netcode_server_client_address returns NETCODE_ADDRESS_NONE meanwhile.
+      7  Handshakes do not roam: a challenge is valid for its address only.
+
+    The client takes a fresh local address once a second while it is connected and receives nothing, and when sending
+    fails because its address or network is gone. Call netcode_client_rebind where the system reports a new network: on
+    Android in onAvailable or onLinkPropertiesChanged of the default network's callback, on iOS in the update handler of
+    NWPathMonitor and when the application becomes active again, on a PC when an interface goes up. Then the gap is two
+    round trips and not a second longer. It works in any state, on the thread that uses the client. A socket of your own
+    may have a rebind function.
+
+    What an attacker gets:
+      not on the path, guesses sequences    for each slot, one of 2^31 packets is tried with its key; no reply
+      copies packets, faster than they are  probes that it can not open: no payload is sent there. It may relay all
+                                            packets, as anyone on the path can, and is the client's path then
+      the same, a victim's address as       at most the bytes that came in the victim's name, all of them probes
+        source
+      replays recorded packets              nothing: they are not the newest
+      a client, where another's packets     it takes that address over, and cuts the other off until that one is heard
+        arrive                              again; it could cut it off anyway
+      a client that moves as often as       10 probes a second; moves are counted for each client
+        it can
+      junk with a client's sequences        8 openings a second; the client can not move meanwhile, and stays where it is
+    An observer of both paths can tell from the sequences that they are one client's. On a server that filters a flood
+    (9), one of 16 packets from unknown addresses passes: clients that move meanwhile are moved some seconds later.
+
+    17  LICENCE
 
     MIT License
 
@@ -9792,7 +9852,7 @@ static int nc_server_judge_unknown( struct netcode_server_t * server )
         return 0;
 
     nc_admission_clear( admission, server->memory.slot_count );
-    admission->samples = server->config.roaming != 0;
+    admission->samples = server->finds_strays;
     for ( uint32_t i = server->active.head; i != NC_NONE; i = server->memory.active_links[i].next )
         nc_admission_add( admission, &server->memory.slots[i].address );
     watch->session = server->session;
@@ -10436,7 +10496,7 @@ static void nc_server_init( struct netcode_server_t * server, const struct netco
     server->handshakes.wheel = &server->memory.wheel;
     server->handshakes.used.evicts_oldest_never = config->sequence_base == NETCODE_SEQUENCE_BASE_RANDOM;
 
-    server->finds_strays = config->roaming || config->stray_callback;
+    server->finds_strays = config->roaming || config->stray_callback != NULL;
     server->address_factor = nc_crypto_random_u64() | 1;
     server->handshakes.wrong_server_log_time = -1.0;
     server->work.scale = 1.0;
@@ -14985,6 +15045,10 @@ NETCODE_API void netcode_messages_server_send( struct netcode_messages_t * messa
            where packets are lost; 4,096 may be in flight (make network). Streams of up to 4 GiB are read from and written to the
            application's memory. Limits for sending and receiving are apart. Version 2 of the wire of messages: fragments
            fill the packet; packets of version 1 are dropped by name.
+           With roaming, a client whose address changes stays connected; a client takes a fresh local address while it
+           receives nothing (netcode_client_rebind); stray_callback hands packets to another server on the same port.
+           Round trip, loss, reordering and jitter are measured on both sides, in the statistics. The simulator moves
+           addresses. A slot takes 2,053 bytes instead of 1,922.
     1.0.0  The first version: the netcode 1.02 protocol with the decisions that the manual lists, and messages on top of
            it.
    ================================================================================================================ */
