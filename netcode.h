@@ -2033,16 +2033,36 @@ enum nc_limit_t {
     NC_WRONG_SERVER_LINES_PER_SECOND = 10,
     NC_SOCKET_BUFFER_BYTES = 4 * 1024 * 1024,
     NC_SOCKET_BUFFER_PER_SLOT = 4096, /* requested if the sum for all slots is more than that */
-    NC_PATH_CANDIDATES = 3,           /* addresses of a client that are being validated */
-    NC_PATH_PROBES = 8,               /* of each that are remembered */
-    NC_PATH_PROBE_BURST = 6, /* probes to all candidates of a client at once, then one each NC_PATH_PROBE_SECONDS */
+    NC_PROBE_MS = 1000,               /* between two probes */
+    NC_PROBE_VALID_MS = 2000,         /* after which its echo is nothing */
+    NC_PROBE_ANSWER_BURST =
+        4, /* probes of the other side that are answered at once, then one each NC_PROBE_ANSWER_MS */
+    NC_PROBE_ANSWER_MS = 50,
+    NC_JITTER_STEPS = 64,    /* payloads over which their interval is measured, */
+    NC_JITTER_FEW_STEPS = 4, /* or these, at first */
+    NC_JITTER_PAUSE_MS = 90, /* since the last payload: with a keep-alive then, its sender pauses */
+    NC_JITTER_GAP_MS = 1000,
+    NC_CLIENT_REBIND_MS = 1000, /* of silence, and between two rebinds of a client by itself */
+    NC_PATH_CANDIDATES = 3,     /* addresses of a client that are being validated */
+    NC_PATH_ENDS_MS = 2000,     /* without a newer packet a candidate ends */
+    NC_PATH_PROTECTED_MS = 250, /* from its first packet on a candidate is not evicted */
+    NC_PATH_PROBES = 8,         /* of a candidate that are remembered */
+    NC_PATH_SPACING_MS = 30,    /* between two of them */
+    NC_PATH_PROBE_BURST = 6,    /* to all candidates of a client at once, then one each NC_PATH_PROBE_MS */
+    NC_PATH_PROBE_MS = 250,
     NC_PATH_TRIALS = 2,      /* clients with whose keys a packet from elsewhere is opened */
     NC_PATH_COMPARED = 8,    /* clients that are compared for that */
-    NC_PATH_TRIAL_BURST = 8, /* of a client's key at once, then one each NC_PATH_TRIAL_SECONDS */
-    NC_PATH_AHEAD = 1 << 16, /* a packet from elsewhere is at most so far ahead of the newest one */
+    NC_PATH_TRIAL_BURST = 8, /* with a client's key at once, then one each NC_PATH_TRIAL_MS */
+    NC_PATH_TRIAL_MS = 125,
+    NC_PATH_AHEAD = 1 << 16,          /* a packet from elsewhere is at most so far ahead of the newest one */
     NC_PATH_LEAST_SEQUENCE = 1 << 20, /* below it, too many clients have the same sequences */
     NC_LOG_BYTES = 512
 };
+
+static double nc_seconds( int milliseconds )
+{
+    return (double) milliseconds / 1000.0;
+}
 
 /* The result of lookups that find no entry. */
 #define NC_NONE 0xFFFFFFFFu
@@ -5533,7 +5553,7 @@ static void nc_filter_add( nc_filter_t * filter, int code, int if_true, int if_f
     filter->steps[filter->count++] = step;
 }
 
-#define NC_FILTER_RANDOM ( 0xfffff000u + 56 ) /* the system's random number, loaded from there */
+static const uint32_t nc_filter_random = 0xfffff000u + 56; /* the system's random number, loaded from there */
 
 /* The offset of the sender's address in the IP header. */
 static uint32_t nc_filter_source( int type )
@@ -5555,7 +5575,7 @@ static void nc_filter_throttle( nc_filter_t * filter, const struct netcode_addre
 
     nc_filter_add( filter, NC_FILTER_HALF, 0, 0, 0 ); /* the source port */
     nc_filter_add( filter, NC_FILTER_EQUAL, 0, 4, address->port );
-    nc_filter_add( filter, NC_FILTER_WORD, 0, 0, NC_FILTER_RANDOM );
+    nc_filter_add( filter, NC_FILTER_WORD, 0, 0, nc_filter_random );
     nc_filter_add( filter, AND, 0, 0, NC_FLOODER_PASSES - 1 );
     nc_filter_add( filter, NC_FILTER_EQUAL, 1, 0, 0 );
     nc_filter_add( filter, NC_FILTER_RETURN, 0, 0, 0 );
@@ -5607,7 +5627,7 @@ static void nc_filter_connected( nc_filter_t * filter, const nc_admission_t * ad
     nc_filter_add( filter, AND, 0, 0, 1 );
     nc_filter_add( filter, NC_FILTER_EQUAL, 1 + 3 * admission->samples, 0, 1 );
     if ( admission->samples ) {
-        nc_filter_add( filter, NC_FILTER_WORD, 0, 0, NC_FILTER_RANDOM );
+        nc_filter_add( filter, NC_FILTER_WORD, 0, 0, nc_filter_random );
         nc_filter_add( filter, AND, 0, 0, NC_FLOODER_PASSES - 1 );
         nc_filter_add( filter, NC_FILTER_EQUAL, 1, 0, 0 );
     }
@@ -6599,11 +6619,11 @@ static int nc_endpoint_free_packet( nc_pool_t * pool, const void * packet )
     return 1;
 }
 
-/* ---- rations: `burst` at once, then one each `seconds`. The time until which a ration is used up is all it stores ---- */
+/* ---- rations: `burst` at once, then one each `milliseconds`. The time until which a ration is used up is all it stores ---- */
 
-static int nc_endpoint_spend( const nc_endpoint_t * base, double * ration, int burst, double seconds )
+static int nc_endpoint_spend( const nc_endpoint_t * base, double * ration, int burst, int milliseconds )
 {
-    double now = base->clock.now;
+    double now = base->clock.now, seconds = nc_seconds( milliseconds );
     if ( *ration - now > ( (double) burst - 0.999 ) * seconds )
         return 0;
     *ration = ( *ration > now ? *ration : now ) + seconds;
@@ -6615,12 +6635,7 @@ Peers of other kinds ignore the 8 bytes of a keep-alive once connected. A probe 
 clients has, 47 random bits, and 16 bits by which its sender recognizes it: an echo that comes late is not answered as if
 it were a probe of the other side, which would answer that in turn. */
 
-#define NC_PROBE_BIT ( (uint64_t) 1 << 63 )
-#define NC_PROBE_INTERVAL 1.0
-#define NC_PROBE_SECONDS 2.0 /* for which a probe is valid */
-#define NC_PROBE_ANSWER_SECONDS 0.05
-
-enum { NC_PROBE_ANSWER_BURST = 4 };
+static const uint64_t nc_probe_bit = (uint64_t) 1 << 63;
 
 /* The probes of one path, and the round trip that their echoes measured. RFC 6298 */
 typedef struct {
@@ -6641,7 +6656,7 @@ static uint64_t nc_probe_mark( const nc_endpoint_t * base, uint64_t value )
 
 static uint64_t nc_probe_make( const nc_endpoint_t * base )
 {
-    uint64_t value = NC_PROBE_BIT | nc_crypto_random_u64();
+    uint64_t value = nc_probe_bit | nc_crypto_random_u64();
     return ( value & ~(uint64_t) 0xffff ) | nc_probe_mark( base, value );
 }
 
@@ -6654,14 +6669,14 @@ static int nc_probe_is_own( const nc_endpoint_t * base, uint64_t value )
 static void nc_probe_init( nc_probe_t * probe, double now )
 {
     memset( probe, 0, sizeof( *probe ) );
-    probe->times[0] = now - NC_PROBE_INTERVAL;
+    probe->times[0] = now - nc_seconds( NC_PROBE_MS );
 }
 
 /*  Is a keep-alive to carry a probe? One that is sent anyway does so a little sooner, so that no further one is sent where
     keep-alives are. */
 static int nc_probe_is_due( const nc_probe_t * probe, double now, int is_sent_anyway )
 {
-    return now - probe->times[0] >= NC_PROBE_INTERVAL - ( is_sent_anyway ? NC_SEND_INTERVAL : 0.0 );
+    return now - probe->times[0] >= nc_seconds( NC_PROBE_MS ) - ( is_sent_anyway ? NC_SEND_INTERVAL : 0.0 );
 }
 
 static uint64_t nc_probe_begin( nc_probe_t * probe, const nc_endpoint_t * base )
@@ -6691,7 +6706,7 @@ static void nc_probe_sample( nc_probe_t * probe, double seconds )
 static int nc_probe_end( nc_probe_t * probe, uint64_t value, double now )
 {
     for ( int i = 0; i < 2; i++ )
-        if ( probe->values[i] == value && now - probe->times[i] <= NC_PROBE_SECONDS ) {
+        if ( probe->values[i] == value && now - probe->times[i] <= nc_seconds( NC_PROBE_VALID_MS ) ) {
             probe->values[i] = 0;
             nc_probe_sample( probe, now - probe->times[i] );
             return 1;
@@ -6703,11 +6718,6 @@ static int nc_probe_end( nc_probe_t * probe, uint64_t value, double now )
 They do not carry the time at which they were sent, so that is inferred from their sequences: at a steady interval, which
 is measured over 64 of them. Payloads that arrive in one update count as one. A pause of the sender, in which it sends
 keep-alives, is no jitter. */
-
-#define NC_JITTER_PAUSE 0.09 /* less than the interval of keep-alives */
-#define NC_JITTER_GAP 1.0
-
-enum { NC_JITTER_STEPS = 64, NC_JITTER_LEAST_STEPS = 4 };
 
 typedef struct {
     double time; /* of the last payload */
@@ -6729,7 +6739,7 @@ static NC_INLINE void nc_jitter_payload( nc_jitter_t * it, double now, uint32_t 
 {
     float seconds = (float) ( now - it->time );
     int32_t step = (int32_t) ( sequence - it->sequence ), steps = (int32_t) ( sequence - it->anchor );
-    if ( seconds > (float) NC_JITTER_GAP || step > NC_JITTER_STEPS || step < -NC_JITTER_STEPS ) {
+    if ( seconds > (float) nc_seconds( NC_JITTER_GAP_MS ) || step > NC_JITTER_STEPS || step < -NC_JITTER_STEPS ) {
         nc_jitter_begin( it, now, sequence );
         return;
     }
@@ -6737,7 +6747,7 @@ static NC_INLINE void nc_jitter_payload( nc_jitter_t * it, double now, uint32_t 
         return;
 
     float interval = it->interval;
-    if ( steps >= NC_JITTER_STEPS || ( steps >= NC_JITTER_LEAST_STEPS && !( interval > 0.0f ) ) )
+    if ( steps >= NC_JITTER_STEPS || ( steps >= NC_JITTER_FEW_STEPS && !( interval > 0.0f ) ) )
         interval = (float) ( ( now - it->anchor_time ) / steps );
     if ( steps >= NC_JITTER_STEPS ) {
         it->interval = interval;
@@ -6760,21 +6770,37 @@ static NC_INLINE void nc_jitter_payload( nc_jitter_t * it, double now, uint32_t 
 static void nc_jitter_keep_alive( nc_jitter_t * it, double now )
 {
     it->anchor++;
-    if ( now - it->time > NC_JITTER_PAUSE )
-        it->time = -2.0 * NC_JITTER_GAP;
+    if ( now - it->time > nc_seconds( NC_JITTER_PAUSE_MS ) )
+        it->time = -2.0 * nc_seconds( NC_JITTER_GAP_MS );
 }
 
-/* Fills the fields that both kinds of statistics have for one peer. */
-#define NC_ENDPOINT_PATH_STATS( stats, probe, replay, its_jitter )               \
-    do {                                                                         \
-        ( stats )->round_trip_seconds = (double) ( probe )->round_trip;          \
-        ( stats )->round_trip_lowest_seconds = (double) ( probe )->lowest;       \
-        ( stats )->round_trip_variation_seconds = (double) ( probe )->variation; \
-        ( stats )->packets_lost = ( replay )->lost;                              \
-        ( stats )->packets_reordered = ( replay )->reordered;                    \
-        ( stats )->loss_share = nc_replay_loss_share( replay );                  \
-        ( stats )->jitter_seconds = (double) ( its_jitter )->jitter;             \
-    } while ( 0 )
+/* What both kinds of statistics have of one peer's packets, in this order. */
+typedef struct {
+    double round_trip;
+    double lowest;
+    double variation;
+    uint64_t lost;
+    uint64_t reordered;
+    double loss_share;
+    double jitter;
+} nc_path_stats_t;
+
+#define NC_PATH_STATS_FIT( type )                                                            \
+    offsetof( struct type, jitter_seconds ) - offsetof( struct type, round_trip_seconds ) == \
+        offsetof( nc_path_stats_t, jitter )
+NC_STATIC_ASSERT( client_stats_of_paths, NC_PATH_STATS_FIT( netcode_client_stats_t ) );
+NC_STATIC_ASSERT( server_client_stats_of_paths, NC_PATH_STATS_FIT( netcode_server_client_stats_t ) );
+#undef NC_PATH_STATS_FIT
+
+static nc_path_stats_t nc_endpoint_path_stats( const nc_probe_t * probe, const nc_replay_t * replay,
+                                               const nc_jitter_t * jitter )
+{
+    nc_path_stats_t stats = { (double) probe->round_trip, (double) probe->lowest,
+                              (double) probe->variation,  replay->lost,
+                              replay->reordered,          nc_replay_loss_share( replay ),
+                              (double) jitter->jitter };
+    return stats;
+}
 
 /* Fills what both stats structs have: first the counters, then fields of the same names at different offsets. */
 #define NC_ENDPOINT_STATS( stats, base, inbox )                                                  \
@@ -6854,7 +6880,6 @@ static const nc_client_rule_t nc_client_rules[] = {
 /* clang-format on */
 
 #define NC_LONG_AGO ( -1e9 )
-#define NC_CLIENT_REBIND_SECONDS 1.0
 #define NC_ERROR_SPREAD 1.0 /* seconds over which socket errors must be spread to have an effect */
 
 enum { NC_CLIENT_BATCH = 8, NC_CLIENT_NEEDS_PORT = NETCODE_SERVER_CREATE_ERROR_MISSING_OVERRIDE_CALLBACK + 1 };
@@ -7095,12 +7120,11 @@ static int nc_client_expects( const struct netcode_client_t * client, int type )
 static void nc_client_on_probe( struct netcode_client_t * client, const uint8_t * body )
 {
     uint64_t value = nc_load_u64( body );
-    if ( !( value & NC_PROBE_BIT ) )
+    if ( !( value & nc_probe_bit ) )
         return;
     if ( nc_probe_is_own( &client->base, value ) )
         nc_probe_end( &client->probe, value, client->base.clock.now );
-    else if ( nc_endpoint_spend( &client->base, &client->probe.answers, NC_PROBE_ANSWER_BURST,
-                                 NC_PROBE_ANSWER_SECONDS ) )
+    else if ( nc_endpoint_spend( &client->base, &client->probe.answers, NC_PROBE_ANSWER_BURST, NC_PROBE_ANSWER_MS ) )
         nc_client_seal( client, NETCODE_PACKET_KEEP_ALIVE, body, 8 );
 }
 
@@ -7349,9 +7373,9 @@ static int nc_client_rebind( struct netcode_client_t * client )
 static void nc_client_keep_path( struct netcode_client_t * client, int network_is_gone )
 {
     double now = client->base.clock.now;
-    int is_silent = now - client->silence_time >= NC_CLIENT_REBIND_SECONDS && !client->base.backlog;
+    int is_silent = now - client->silence_time >= nc_seconds( NC_CLIENT_REBIND_MS ) && !client->base.backlog;
     if ( client->state != NC_STATE( CONNECTED ) || client->loopback || !client->base.socket.rebind ||
-         !( is_silent || network_is_gone ) || now - client->rebind_time < NC_CLIENT_REBIND_SECONDS )
+         !( is_silent || network_is_gone ) || now - client->rebind_time < nc_seconds( NC_CLIENT_REBIND_MS ) )
         return;
     NC_LOG( &client->base.log, INFO, "client takes a fresh local address: %s",
             network_is_gone ? "its network is gone" : "it receives nothing" );
@@ -7826,7 +7850,7 @@ NETCODE_API void netcode_client_wait( struct netcode_client_t * client, double s
     if ( !( seconds > 0.0 ) || client->base.backlog )
         return;
     double next = client->last_send_time + NC_SEND_INTERVAL - client->base.clock.now;
-    double probe = client->probe.times[0] + NC_PROBE_INTERVAL - client->base.clock.now;
+    double probe = client->probe.times[0] + nc_seconds( NC_PROBE_MS ) - client->base.clock.now;
     if ( client->state == NC_STATE( CONNECTED ) && probe < next )
         next = probe;
     if ( client->state > 0 && !client->loopback && next < seconds )
@@ -7848,7 +7872,8 @@ NETCODE_API void netcode_client_stats( struct netcode_client_t * client, struct 
     stats->connects = client->connects;
     stats->disconnects = client->disconnects;
     stats->rebinds = client->rebinds;
-    NC_ENDPOINT_PATH_STATS( stats, &client->probe, &client->replay, &client->jitter );
+    nc_path_stats_t path = nc_endpoint_path_stats( &client->probe, &client->replay, &client->jitter );
+    memcpy( (uint8_t *) stats + offsetof( struct netcode_client_stats_t, round_trip_seconds ), &path, sizeof( path ) );
     nc_client_end_call( client );
 }
 
@@ -8867,12 +8892,6 @@ typedef struct {
     uint32_t moves;
 } nc_paths_t;
 
-#define NC_PATH_SECONDS 2.0    /* without a newer packet a candidate ends */
-#define NC_PATH_PROTECTED 0.25 /* after its first packet it is not evicted */
-#define NC_PATH_PROBE_SPACING 0.03
-#define NC_PATH_PROBE_SECONDS 0.25
-#define NC_PATH_TRIAL_SECONDS 0.125
-
 /* The memory that start allocates and stop keeps. */
 typedef struct {
     void * block; /* NULL before the first start */
@@ -9113,7 +9132,7 @@ static double nc_server_slot_deadline( const struct netcode_server_t * server, c
 static void nc_server_set_slot_timer( struct netcode_server_t * server, uint32_t index )
 {
     const nc_slot_t * slot = &server->memory.slots[index];
-    double next = slot->send_time + NC_SEND_INTERVAL, probe = slot->probe.times[0] + NC_PROBE_INTERVAL;
+    double next = slot->send_time + NC_SEND_INTERVAL, probe = slot->probe.times[0] + nc_seconds( NC_PROBE_MS );
     double deadline = nc_server_slot_deadline( server, slot );
     if ( slot->state != NC_SLOT_CONNECTED )
         return; /* the network's own callback has ended it */
@@ -9472,11 +9491,11 @@ static void nc_server_on_probe( struct netcode_server_t * server, uint32_t index
     const uint8_t * body = arrival->data + arrival->as.packet.header_bytes;
     uint64_t value = nc_load_u64( body );
     nc_packet_t packet = { NETCODE_PACKET_KEEP_ALIVE, 0, 8, 0 };
-    if ( !( value & NC_PROBE_BIT ) || !nc_address_same( arrival->from, &slot->address ) )
+    if ( !( value & nc_probe_bit ) || !nc_address_same( arrival->from, &slot->address ) )
         return;
     if ( nc_probe_is_own( &server->base, value ) )
         server->probes_answered += (uint64_t) nc_probe_end( &slot->probe, value, server->base.clock.now );
-    else if ( nc_endpoint_spend( &server->base, &slot->probe.answers, NC_PROBE_ANSWER_BURST, NC_PROBE_ANSWER_SECONDS ) )
+    else if ( nc_endpoint_spend( &server->base, &slot->probe.answers, NC_PROBE_ANSWER_BURST, NC_PROBE_ANSWER_MS ) )
         nc_server_seal_to_slot( server, slot, &packet, body );
 }
 
@@ -9559,7 +9578,7 @@ static nc_candidate_t * nc_server_find_candidate( const struct netcode_server_t 
     nc_candidate_t * candidates = server->memory.paths[index].candidates;
     for ( int i = 0; i < NC_PATH_CANDIDATES; i++ )
         if ( nc_address_same( &candidates[i].address, address ) &&
-             server->base.clock.now - candidates[i].receive_time < NC_PATH_SECONDS )
+             server->base.clock.now - candidates[i].receive_time < nc_seconds( NC_PATH_ENDS_MS ) )
             return &candidates[i];
     return NULL;
 }
@@ -9576,7 +9595,7 @@ static int nc_server_may_try( struct netcode_server_t * server, uint32_t index, 
         return 1;
     if ( ( is_rationed && server->work.spare <= 0 ) ||
          !nc_endpoint_spend( &server->base, &server->memory.paths[index].trials, NC_PATH_TRIAL_BURST,
-                             NC_PATH_TRIAL_SECONDS ) )
+                             NC_PATH_TRIAL_MS ) )
         return 0;
     server->work.spare -= is_rationed;
     return 1;
@@ -9630,13 +9649,13 @@ static nc_candidate_t * nc_server_candidate( struct netcode_server_t * server, u
     if ( found )
         return found;
     for ( int i = 0; i < NC_PATH_CANDIDATES; i++ ) {
-        if ( now - candidates[i].receive_time >= NC_PATH_SECONDS )
+        if ( now - candidates[i].receive_time >= nc_seconds( NC_PATH_ENDS_MS ) )
             memset( &candidates[i], 0, sizeof( candidates[i] ) ); /* it has ended */
         if ( candidates[i].first_time < oldest->first_time )
             oldest = &candidates[i];
     }
 
-    if ( oldest->address.type != NETCODE_ADDRESS_NONE && now - oldest->first_time < NC_PATH_PROTECTED )
+    if ( oldest->address.type != NETCODE_ADDRESS_NONE && now - oldest->first_time < nc_seconds( NC_PATH_PROTECTED_MS ) )
         return NULL;
     memset( oldest, 0, sizeof( *oldest ) );
     oldest->address = *address;
@@ -9656,9 +9675,9 @@ static void nc_server_probe_candidate( struct netcode_server_t * server, uint32_
     double now = server->base.clock.now;
     int price = NC_KEEP_ALIVE_BYTES + ( slot->sequence >> 48 ? 2 : 0 );
     if ( candidate->credit < price || slot->sequence >> 63 ||
-         ( candidate->probes && now - candidate->times[last] < NC_PATH_PROBE_SPACING ) ||
+         ( candidate->probes && now - candidate->times[last] < nc_seconds( NC_PATH_SPACING_MS ) ) ||
          !nc_endpoint_spend( &server->base, &server->memory.paths[index].probes, NC_PATH_PROBE_BURST,
-                             NC_PATH_PROBE_SECONDS ) )
+                             NC_PATH_PROBE_MS ) )
         return;
 
     candidate->values[at] = nc_probe_make( &server->base );
@@ -9707,11 +9726,11 @@ static double nc_server_validates( const struct netcode_server_t * server, const
                                    const nc_arrival_t * arrival )
 {
     uint64_t value = nc_load_u64( arrival->data + arrival->as.packet.header_bytes );
-    if ( arrival->as.packet.type != NETCODE_PACKET_KEEP_ALIVE || !( value & NC_PROBE_BIT ) )
+    if ( arrival->as.packet.type != NETCODE_PACKET_KEEP_ALIVE || !( value & nc_probe_bit ) )
         return -1.0;
     for ( int i = 0; i < NC_PATH_PROBES; i++ ) {
         double seconds = server->base.clock.now - candidate->times[i];
-        if ( candidate->values[i] == value && seconds <= NC_PROBE_SECONDS )
+        if ( candidate->values[i] == value && seconds <= nc_seconds( NC_PROBE_VALID_MS ) )
             return seconds;
     }
     return -1.0;
@@ -9737,7 +9756,7 @@ static void nc_server_on_candidate( struct netcode_server_t * server, uint32_t i
 
     double answers = slot->probe.answers;
     server->probes_answered++;
-    nc_probe_init( &slot->probe, server->base.clock.now + NC_PROBE_INTERVAL ); /* the next one in a second */
+    nc_probe_init( &slot->probe, server->base.clock.now + nc_seconds( NC_PROBE_MS ) ); /* the next one in a second */
     nc_probe_sample( &slot->probe, seconds );
     slot->probe.answers = answers;
     memset( server->memory.paths[index].candidates, 0, sizeof( server->memory.paths[index].candidates ) );
@@ -11077,7 +11096,9 @@ NETCODE_API void netcode_server_client_stats( struct netcode_server_t * server, 
     stats->confirmed = slot->confirmed;
     stats->loopback = slot->loopback;
     stats->moves = server->config.roaming ? server->memory.paths[client_index].moves : 0;
-    NC_ENDPOINT_PATH_STATS( stats, &slot->probe, &slot->replay, &slot->jitter );
+    nc_path_stats_t path = nc_endpoint_path_stats( &slot->probe, &slot->replay, &slot->jitter );
+    memcpy( (uint8_t *) stats + offsetof( struct netcode_server_client_stats_t, round_trip_seconds ), &path,
+            sizeof( path ) );
 }
 
 /* ================================================================================================================
@@ -14984,26 +15005,12 @@ NETCODE_API void netcode_messages_server_send( struct netcode_messages_t * messa
 #undef NC_ENDPOINT_READ_CONFIG
 #undef NC_ENDPOINT_SET_DEFAULTS
 #undef NC_ENDPOINT_STATS
-#undef NC_ENDPOINT_PATH_STATS
-#undef NC_PROBE_BIT
-#undef NC_FILTER_RANDOM
-#undef NC_PATH_SECONDS
-#undef NC_PATH_PROTECTED
-#undef NC_PATH_PROBE_SPACING
-#undef NC_PATH_PROBE_SECONDS
-#undef NC_PATH_TRIAL_SECONDS
-#undef NC_PROBE_INTERVAL
-#undef NC_PROBE_SECONDS
-#undef NC_PROBE_ANSWER_SECONDS
-#undef NC_JITTER_PAUSE
-#undef NC_JITTER_GAP
 #undef NC_ERROR
 #undef NC_INLINE
 #undef NC_LIKE_PRINTF
 #undef NC_LOG
 #undef NC_LOG_ON
 #undef NC_ERROR_SPREAD
-#undef NC_CLIENT_REBIND_SECONDS
 #undef NC_LONG_AGO
 #undef NC_NOTHING
 #undef NC_NONE
