@@ -785,12 +785,15 @@ static void payloads_send( struct world_t * world, int bytes, int count )
         world_send( world, next_of( world, world->out_slots, &world->out_at ), bytes );
 }
 
-/* The last datagram of the ring opens with its client's key, and is one of the payloads since `stamp`. */
+/*  The last datagram of the ring opens with its client's key, and is one of the payloads since `stamp`; a probe may be there
+    instead, once a second. */
 static void payloads_check( struct world_t * world, int bytes, uint64_t stamp )
 {
     uint8_t body[LARGEST_BYTES];
     uint64_t found = 0;
     int at = CHUNK - 1;
+    if ( ( down.data[(size_t) at * STRIDE] & 15 ) == NETCODE_PACKET_KEEP_ALIVE )
+        return;
     const struct peer_t * peer = &world->peers[number_of_address( &down.address[at] )];
     if ( peer_open( peer, body, down.data + (size_t) at * STRIDE, down.bytes[at] ) == bytes )
         memcpy( &found, body, sizeof( found ) );
