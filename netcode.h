@@ -9018,8 +9018,9 @@ static int nc_server_may_be_stray( const struct netcode_server_t * server, const
     if ( !server->finds_strays || arrival->as.packet.type == NETCODE_PACKET_RESPONSE )
         return 0;
     uint32_t number = (uint32_t) ( arrival->as.packet.sequence / NC_PATH_AHEAD );
-    return server->config.stray_callback != NULL || *nc_table_head( &memory->slot_by_sequence, number ) != NC_NONE ||
-           *nc_table_head( &memory->slot_by_sequence, number - 1 ) != NC_NONE;
+    return server->config.stray_callback != NULL ||
+           ( server->config.roaming && ( nc_table_find( &memory->slot_by_sequence, number ) != NC_NONE ||
+                                         nc_table_find( &memory->slot_by_sequence, number - 1 ) != NC_NONE ) );
 }
 
 /* Second step of prefetching: the entries in those buckets. Returns 0 if no client or handshake has the address. */

@@ -151,7 +151,7 @@ static struct netcode_server_t * server;
 static struct netcode_client_t * clients[CLIENTS];
 static double now = 1.0;
 
-static void open_server( void )
+static void open_server( int roaming )
 {
     struct netcode_server_config_t config;
     struct netcode_socket_t socket = socket_of( &to_server, 1 );
@@ -159,6 +159,8 @@ static void open_server( void )
     config.protocol_id = protocol_id;
     memcpy( config.private_key, private_key, sizeof( private_key ) );
     config.socket = &socket;
+    config.roaming = roaming;
+    to_server.count = to_server.next = 0;
     netcode_parse_address( server_text, &server_address );
     server = netcode_server_create( server_text, &config, now );
     if ( !server )
@@ -285,13 +287,14 @@ static void refuse_by_hand( const struct kind_t * kind )
     }
 }
 
-static void count( const struct kind_t * kind, void ( *refuse )( const struct kind_t * kind ), const char * way )
+static void count( const struct kind_t * kind, int roaming, void ( *refuse )( const struct kind_t * kind ),
+                   const char * way )
 {
     char name[96];
     uint64_t before = dropped( kind->reason );
     CALLGRIND_ZERO_STATS;
     refuse( kind );
-    snprintf( name, sizeof( name ), "%d %s, %s", (int) DATAGRAMS, kind->name, way );
+    snprintf( name, sizeof( name ), "%d %s%s, %s", (int) DATAGRAMS, kind->name, roaming ? "; roaming" : "", way );
     CALLGRIND_DUMP_STATS_AT( name );
     if ( dropped( kind->reason ) - before != DATAGRAMS )
         stop( "refused for another reason than meant" );
@@ -300,16 +303,19 @@ static void count( const struct kind_t * kind, void ( *refuse )( const struct ki
 int main( void )
 {
     size_t i;
+    int roaming;
     randombytes_set_implementation( &noise );
     if ( netcode_init() != NETCODE_OK )
         stop( "netcode_init failed" );
-    open_server();
-    connect_clients();
-    for ( i = 0; i < sizeof( kinds ) / sizeof( kinds[0] ); i++ ) {
-        count( &kinds[i], refuse_by_update, "from the socket" );
-        count( &kinds[i], refuse_by_hand, "by process_packet" );
+    for ( roaming = 0; roaming < 2; roaming++ ) {
+        open_server( roaming );
+        connect_clients();
+        for ( i = 0; i < sizeof( kinds ) / sizeof( kinds[0] ); i++ ) {
+            count( &kinds[i], roaming, refuse_by_update, "from the socket" );
+            count( &kinds[i], roaming, refuse_by_hand, "by process_packet" );
+        }
+        close_all();
     }
-    close_all();
     netcode_term();
     return 0;
 }

@@ -48,7 +48,7 @@ valgrind --tool=callgrind --callgrind-out-file="$work/count" --collect-atstart=n
 
 # A dump says `desc: Trigger: Client Request: DATAGRAMS NAME, WAY` and then `summary: INSTRUCTIONS`.
 dumps count | while read -r dump; do cat "$dump"; done | awk '
-    BEGIN { printf "%-36s %16s %16s %8s\n", "instructions for one datagram:", "from the socket", "process_packet", "limit" }
+    BEGIN { printf "%-44s %16s %16s %8s\n", "instructions for one datagram:", "from the socket", "process_packet", "limit" }
     /^desc: Trigger: Client Request: / {
         datagrams = $5
         sub( /^desc: Trigger: Client Request: [0-9]+ /, "" )
@@ -68,7 +68,7 @@ dumps count | while read -r dump; do cat "$dump"; done | awk '
             limit = order[i] ~ /^junk/ ? 300 : 60
             bad = !( socket[order[i]] > 0 && socket[order[i]] <= limit )
             over += bad
-            printf "%-36s %16.1f %16.1f %8d  %s\n", order[i], socket[order[i]], hand[order[i]], limit, bad ? "OVER" : "ok"
+            printf "%-44s %16.1f %16.1f %8d  %s\n", order[i], socket[order[i]], hand[order[i]], limit, bad ? "OVER" : "ok"
         }
         if ( !count ) print "callgrind counted nothing"
         exit over > 0 || count == 0
