@@ -374,6 +374,7 @@ static void place_inbox( void )
 static void any_queue( nc_queue_t * queue )
 {
     queue->connected_note = any_u32();
+    queue->moved_note = NOWHERE; /* clients that move are not in these proofs */
     queue->is_open = any_u8();
     queue->is_disconnected = any_u8();
 }
