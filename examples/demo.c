@@ -589,7 +589,7 @@ static void start_server( struct server_t * server, const char * slots )
     path_of( "game.key", key_path );
     const char * const arguments[] = { "--address", "127.0.0.1:0", "--bind", "127.0.0.1:0", "--slots",
                                        slots,       "--key-file",  key_path, "--echo",      "--replace",
-                                       "--seconds", "120",         NULL };
+                                       "--roaming", "--seconds",   "120",    NULL };
     server->child = start( "server", arguments );
     server->child->is_server = 1;
     if ( !wait_line( server->child, "listening on ", STEP_SECONDS, line, sizeof( line ) ) )
@@ -853,6 +853,20 @@ static void replay( int from, int count )
     }
 }
 
+/* Between clients and the small server. The token is for a client that comes through it. */
+static void open_relay( struct relay_t * relay, const char * token_name, uint64_t client_id )
+{
+    char relay_address[NETCODE_MAX_ADDRESS_STRING_LENGTH];
+    struct sockaddr_in address;
+    relay->count = relay->have_client = 0;
+    relay->server_side = open_loopback_socket( &address );
+    relay->client_side = open_loopback_socket( &address );
+    snprintf( relay_address, sizeof( relay_address ), "127.0.0.1:%d", (int) ntohs( address.sin_port ) );
+    struct mint_t mint = token_for( relay_address, NULL, TIMEOUT_SECONDS );
+    mint.internals[0] = demo.small.address;
+    write_token( token_name, &mint, client_id );
+}
+
 static void close_relay( struct relay_t * relay )
 {
     close( relay->client_side );
@@ -861,19 +875,23 @@ static void close_relay( struct relay_t * relay )
     relay->server_side = -1;
 }
 
+/* As a router that has forgotten the port that it had given: the server sees the client at another one, which is returned. */
+static int change_port( struct relay_t * relay )
+{
+    struct sockaddr_in address;
+    int fresh = open_loopback_socket( &address );
+    close( relay->server_side );
+    relay->server_side = fresh;
+    return (int) ntohs( address.sin_port );
+}
+
 static void replayed_session( void )
 {
-    char relay_address[NETCODE_MAX_ADDRESS_STRING_LENGTH];
     struct sockaddr_in address;
     struct relay_t * relay = &demo.relay;
     begin( "a recorded session is replayed in vain", "every packet of it is dropped: while the player is there, after "
                                                      "that, and from elsewhere; nothing is sent in answer" );
-    relay->server_side = open_loopback_socket( &address );
-    relay->client_side = open_loopback_socket( &address );
-    snprintf( relay_address, sizeof( relay_address ), "127.0.0.1:%d", (int) ntohs( address.sin_port ) );
-    struct mint_t mint = token_for( relay_address, NULL, TIMEOUT_SECONDS );
-    mint.internals[0] = demo.small.address;
-    write_token( "relayed.token", &mint, 1008 );
+    open_relay( relay, "relayed.token", 1008 );
     struct counters_t start_counters = read_counters( &demo.small );
     struct child_t * client = start_staying_client( "relayed.token" );
     wait_counter( &demo.small, "clients", 1 );
@@ -910,6 +928,42 @@ static void replayed_session( void )
              "payloads, the server accepted %lld; client's status %d",
              live_drops, live, late_drops, 2 * all, difference( &start_counters, &after, "connects" ), sent, payloads,
              status );
+}
+
+static void changed_port( void )
+{
+    static const char * const options[] = { "--count", "0", "--rate", "60", NULL };
+    char line[LINE_BYTES], wanted[64];
+    struct relay_t * relay = &demo.relay;
+    begin( "the player's port changes in mid-game",
+           "as a router does that forgets it: the server asks at the new port, and the game goes on in the same slot" );
+    open_relay( relay, "moved.token", 1014 );
+    struct counters_t before = read_counters( &demo.small );
+    struct child_t * client = start_client( "moved.token", options );
+    wait_counter( &demo.small, "clients", 1 );
+    pump_for( 0.5 );
+    skip_output( demo.small.child );
+    snprintf( wanted, sizeof( wanted ), " to=127.0.0.1:%d", change_port( relay ) );
+    double changed = netcode_time();
+    int moved = wait_line( demo.small.child, "  moved slot=0 client=1014 ", STEP_SECONDS, line, LINE_BYTES ) &&
+                strstr( line, wanted ) != NULL;
+    double seconds = netcode_time() - changed;
+    struct counters_t then = read_counters( &demo.small );
+    pump_for( 0.5 );
+    send_signal( client, SIGTERM );
+    int status = wait_exit( client, STEP_SECONDS );
+    struct counters_t after = wait_counter( &demo.small, "clients", 0 );
+    close_relay( relay );
+    long long more = difference( &then, &after, "received_payload" );
+    double lost = summary_value( client, "lost" );
+    verdict( moved && seconds < 1.0 && more > 15 && lost >= 0.0 && lost < 30.0 && status == CLIENT_FINE &&
+                 difference( &before, &after, "moves" ) == 1 && difference( &before, &after, "connects" ) == 1 &&
+                 difference( &before, &after, "disconnects_client" ) == 1,
+             "\"%s\" after %.0f ms; %.0f of %.0f echoes were lost, %lld payloads came after it; connects: %lld; "
+             "client's "
+             "status %d",
+             moved ? line + strspn( line, " .0123456789" ) : "no line", seconds * 1000.0, lost,
+             summary_value( client, "sent" ), more, difference( &before, &after, "connects" ), status );
 }
 
 static void clean_disconnect( void )
@@ -1003,8 +1057,9 @@ static void remove_files( void )
 {
     static const char * const names[] = { "game.key",        "other.key",       "first.json",    "fast.token",
                                           "occupant.token",  "both.token",      "expired.token", "flipped.token",
-                                          "prolonged.token", "elsewhere.token", "relayed.token", "leaver.token",
-                                          "next.token",      "crash.token",     "back.token",    "last.token" };
+                                          "prolonged.token", "elsewhere.token", "relayed.token", "moved.token",
+                                          "leaver.token",    "next.token",      "crash.token",   "back.token",
+                                          "last.token" };
     char path[FILE_PATH_BYTES];
     for ( size_t i = 0; i < sizeof( names ) / sizeof( names[0] ); i++ ) {
         path_of( names[i], path );
@@ -1096,6 +1151,7 @@ static void run_stories( int kill_server )
     tampered_token();
     token_for_another_server();
     replayed_session();
+    changed_port();
     clean_disconnect();
     crash();
     servers_end();

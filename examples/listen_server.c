@@ -60,6 +60,7 @@ static int start_host( struct game_t * game, const uint8_t * private_key, double
     server_config.protocol_id = PROTOCOL_ID;
     memcpy( server_config.private_key, private_key, NETCODE_KEY_BYTES );
     server_config.callback_context = game;
+    server_config.roaming = 1; /* players whose address changes stay */
     server_config.send_loopback_packet_callback = server_to_host;
     /* Port 0: any that is free. A server that friends shall reach has a fixed one and its public address here. */
     game->server = netcode_server_create( "127.0.0.1:0", &server_config, time );
@@ -115,6 +116,8 @@ static void server_tick( struct game_t * game, double time )
             game->remote_connects += !netcode_server_client_loopback( game->server, index );
         } else if ( event.type == NETCODE_EVENT_DISCONNECTED ) {
             printf( "server: player %d disconnected from slot %d\n", (int) event.client_id, index );
+        } else if ( event.type == NETCODE_EVENT_MOVED ) {
+            printf( "server: player %d in slot %d has another address\n", (int) event.client_id, index );
         } else if ( event.type == NETCODE_EVENT_PAYLOAD ) {
             game->world[index]++;
             netcode_server_free_packet( game->server, event.data );

@@ -412,6 +412,7 @@ static int server_open( struct server_t * server, const char * address )
         address; /* and no wildcard: with this key it should not be on more networks than it was told */
     config.callback_context = server;
     config.log_callback = on_server_log;
+    config.roaming = 1;
     server->server = netcode_server_create( address, &config, now );
     if ( !server->server || !server->file ) {
         fprintf( stderr, "pong: %s\n", netcode_server_create_error_text( netcode_server_create_error() ) );
@@ -433,16 +434,18 @@ static int server_open( struct server_t * server, const char * address )
 static int run_server( const struct options_t * options )
 {
     static struct server_t server;
+    struct netcode_server_stats_t stats;
     int good = server_open( &server, options->address );
     if ( good ) {
         say( &server, "listening on port %d, %d slots", (int) netcode_server_get_port( server.server ), (int) SLOTS );
         server_run( &server, options->seconds );
+        netcode_server_stats( server.server, &stats );
         say( &server,
              "summary ticks=%llu ticks_per_second=%.2f longest_tick_ms=%.2f players=%llu files=%llu scores=%llu "
-             "wrong=%llu",
+             "wrong=%llu moves=%llu",
              (unsigned long long) server.ticks, (double) server.ticks / ( netcode_time() - server.start_time ),
              server.longest_tick * 1000.0, (unsigned long long) server.joined, (unsigned long long) server.files,
-             (unsigned long long) server.scores, (unsigned long long) server.wrong );
+             (unsigned long long) server.scores, (unsigned long long) server.wrong, (unsigned long long) stats.moves );
     }
     netcode_server_destroy( server.server );
     for ( int slot = 0; slot < SLOTS; slot++ )

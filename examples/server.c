@@ -58,6 +58,7 @@ struct options_t {
     int slots;
     int echo;
     int replace;
+    int roaming;
     int sequence_base;
     double seconds; /* 0: until a signal comes */
     int publish;    /* metrics are wanted, in a file or by extras */
@@ -92,6 +93,7 @@ struct app_t {
     int num_keys;
     struct metrics_text_t metrics;
     struct metrics_histogram_t update_seconds;
+    struct metrics_paths_t paths;
     double next_publish;
     int metrics_file_failed;
     int demo; /* a throwaway key, and a token for the client beside us */
@@ -281,6 +283,10 @@ static void say_stats( const struct app_t * app )
             (unsigned long long) stats.datagrams_received, (unsigned long long) stats.bytes_received,
             (unsigned long long) stats.bytes_sent, (unsigned long long) stats.kernel_drops,
             (unsigned long long) stats.backlogs );
+    printf( " probes_sent=%llu probes_answered=%llu moves=%llu path_candidates=%llu trials=%llu trials_refused=%llu",
+            (unsigned long long) stats.probes_sent, (unsigned long long) stats.probes_answered,
+            (unsigned long long) stats.moves, (unsigned long long) stats.path_candidates,
+            (unsigned long long) stats.trials, (unsigned long long) stats.trials_refused );
     for ( int i = 0; i < NETCODE_PACKET_TYPES; i++ )
         printf( " sent_%s=%llu received_%s=%llu", types[i], (unsigned long long) stats.packets_sent[i], types[i],
                 (unsigned long long) stats.packets_received[i] );
@@ -482,6 +488,9 @@ static void print_help( void )
             "                           times, the first is tried first; SIGHUP reads all of them again\n"
             "  --echo                   say every payload back to its sender\n"
             "  --replace                a newer token of a connected client id takes over its slot\n"
+            "  --roaming                a connected client whose address changes stays connected; see 16 in the manual "
+            "in "
+            "netcode.h\n"
             "  --sequence-base-zero     sequences start at zero: shorter packets, weaker; see the manual in netcode.h\n"
             "  --seconds N              end after N seconds\n"
             "  --metrics-file FILE      write the counters as Prometheus text each second, for node_exporter's "
@@ -511,6 +520,8 @@ static int parse_flag( const char * name, struct options_t * options )
         options->echo = 1;
     else if ( !strcmp( name, "--replace" ) )
         options->replace = 1;
+    else if ( !strcmp( name, "--roaming" ) )
+        options->roaming = 1;
     else if ( !strcmp( name, "--sequence-base-zero" ) )
         options->sequence_base = NETCODE_SEQUENCE_BASE_ZERO;
     else
@@ -572,6 +583,15 @@ static int parse_options( int argc, char ** argv, struct options_t * options )
 
 /* ---- the server ---- */
 
+/* The address of an event's client. The event is history: whoever it tells of may have left the slot by now. */
+static const char * address_of( const struct app_t * app, const struct netcode_event_t * event,
+                                char text[NETCODE_MAX_ADDRESS_STRING_LENGTH] )
+{
+    if ( netcode_server_client_session( app->server, event->client_index ) != event->session )
+        return "-";
+    return netcode_address_to_string( netcode_server_client_address( app->server, event->client_index ), text );
+}
+
 static void handle_event( struct app_t * app, const struct netcode_event_t * event, int echo )
 {
     char text[NETCODE_MAX_ADDRESS_STRING_LENGTH];
@@ -582,12 +602,8 @@ static void handle_event( struct app_t * app, const struct netcode_event_t * eve
                                                    event->bytes );
         netcode_server_free_packet( server, event->data );
     } else if ( event->type == NETCODE_EVENT_CONNECTED ) {
-        /* The event is history: whoever it tells of may have left the slot by now. */
-        int present = netcode_server_client_session( server, event->client_index ) == event->session;
-        if ( present )
-            netcode_address_to_string( netcode_server_client_address( server, event->client_index ), text );
         say( app, "connected slot=%d client=%llu session=%llu from=%s (%d of %d slots in use)", event->client_index,
-             (unsigned long long) event->client_id, (unsigned long long) event->session, present ? text : "-",
+             (unsigned long long) event->client_id, (unsigned long long) event->session, address_of( app, event, text ),
              netcode_server_num_connected_clients( server ), netcode_server_max_clients( server ) );
         if ( app->demo && event->client_id == app->demo_client_id )
             write_demo_token( app, netcode_time() );
@@ -595,6 +611,10 @@ static void handle_event( struct app_t * app, const struct netcode_event_t * eve
         say( app, "disconnected slot=%d client=%llu session=%llu: %s", event->client_index,
              (unsigned long long) event->client_id, (unsigned long long) event->session,
              disconnect_reason_text( event->reason ) );
+    } else if ( event->type == NETCODE_EVENT_MOVED ) {
+        say( app, "moved slot=%d client=%llu session=%llu to=%s", event->client_index,
+             (unsigned long long) event->client_id, (unsigned long long) event->session,
+             address_of( app, event, text ) );
     }
 }
 
@@ -664,6 +684,7 @@ static void publish( struct app_t * app, const struct options_t * options, doubl
     netcode_server_stats( app->server, &stats );
     metrics_begin( &app->metrics );
     metrics_server( &app->metrics, &stats, &app->update_seconds );
+    metrics_paths( &app->metrics, &app->paths, app->server );
     metrics_gauge( &app->metrics, "netcode_server_draining", app->draining, "1: it takes no new clients." );
     metrics_gauge( &app->metrics, "netcode_server_private_keys", app->num_keys, "Keys in use; 2 during a rotation." );
     extras_publish( &app->metrics );
@@ -720,6 +741,7 @@ static void fill_config( struct app_t * app, const struct options_t * options, s
     config->num_public_addresses = options->num_public_addresses;
     config->replace_existing_clients = options->replace;
     config->sequence_base = options->sequence_base;
+    config->roaming = options->roaming;
 }
 
 static int create_server( struct app_t * app, const struct options_t * options )
@@ -789,6 +811,7 @@ int main( int argc, char ** argv )
     app.start_time = netcode_time();
     app.protocol_id = options.protocol_id;
     metrics_histogram_init_seconds( &app.update_seconds );
+    metrics_paths_init( &app.paths );
     term_drains = options.drain_seconds > 0.0;
     install_signals();
     if ( extras_prepare( &app, &options ) && create_server( &app, &options ) )

@@ -1207,8 +1207,11 @@ static void print_body( const struct decrypt_t * decrypt, const struct reading_t
     case NETCODE_PACKET_CHALLENGE:
     case NETCODE_PACKET_RESPONSE: printf( " challenge_sequence=%llu", (unsigned long long) load( body, 8 ) ); break;
     case NETCODE_PACKET_KEEP_ALIVE:
-        printf( " client_index=%lu max_clients=%lu", (unsigned long) load( body, 4 ),
-                (unsigned long) load( body + 4, 4 ) );
+        if ( body[7] & 0x80 ) /* no count of clients has it: a probe, or one that comes back */
+            printf( " probe=0x%016llx", (unsigned long long) load( body, 8 ) );
+        else
+            printf( " client_index=%lu max_clients=%lu", (unsigned long) load( body, 4 ),
+                    (unsigned long) load( body + 4, 4 ) );
         break;
     case NETCODE_PACKET_PAYLOAD:
         printf( " payload_bytes=%llu", (unsigned long long) bytes );

@@ -451,7 +451,7 @@ def start_nginx():
 
 
 def start_server(name):
-    command = [program("server-full"), "--address", "127.0.0.1:0", "--slots", "32", "--echo", "--replace", "--key-file", name + "-a.key", "--key-file", name + "-b.key"]
+    command = [program("server-full"), "--address", "127.0.0.1:0", "--slots", "32", "--echo", "--replace", "--roaming", "--key-file", name + "-a.key", "--key-file", name + "-b.key"]
     command += ["--metrics", "0", "--name", name, "--report", demo.nginx.url + "/v1/servers", "--report-ca", "ca.pem", "--report-credential-file", "servers.credential"]
     server = Process("server " + name, command, cwd=demo.folder)
     server.nickname, server.connects = name, 0

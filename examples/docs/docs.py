@@ -517,7 +517,11 @@ class Api:
                 else:
                     own.append(words_of(token.text))
             else:
-                rows += self.field(owner, token, own)
+                behind = self.behind(token)
+                if own and behind:  # the one above is about the fields that follow
+                    rows.append([inlines(" ".join(own), self.names)])
+                    own = []
+                rows += self.field(owner, token, own + behind)
                 own = []
         return rows
 
@@ -532,7 +536,7 @@ class Api:
         for name in names:
             self.names.add_field(owner, name)
             shown = [span("%s.%s" % (owner, name), shown)]
-        return [[shown, self.meaning(owner, names[0], " ".join(comments + self.behind(token)))]]
+        return [[shown, self.meaning(owner, names[0], " ".join(comments))]]
 
     def meaning(self, owner, name, comment):
         """The field's comment. A server's struct says nothing where the client's has said it."""

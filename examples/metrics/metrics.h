@@ -11,7 +11,7 @@
         each second:
             netcode_server_stats( server, &stats );
             metrics_begin( &text );
-            metrics_server( &text, &stats, &updates );
+            metrics_server( &text, &stats, &updates );       and metrics_paths
             metrics_write_file( &text, "/var/lib/node_exporter/netcode.prom" );   or metrics_http_publish: see http.h
         at the end:
             metrics_text_free( &text );
@@ -32,7 +32,7 @@
 #include <string.h>
 
 enum {
-    METRICS_FIRST_BYTES = 16384, /* of a text that grows: a server's takes about 9000 */
+    METRICS_FIRST_BYTES = 16384, /* of a text that grows: a server's takes about 13000 */
     METRICS_MAX_BYTES = 1 << 24,
     METRICS_MAX_BOUNDS = 24, /* of a histogram */
     METRICS_MAX_LABELS = 4,  /* that every sample of a text has */
@@ -272,6 +272,20 @@ static inline void metrics_histogram_init_round_trips( struct metrics_histogram_
     metrics_histogram_init( histogram, bounds, (int) ( sizeof( bounds ) / sizeof( bounds[0] ) ) );
 }
 
+/* For jitter: 1 ms to half a second. */
+static inline void metrics_histogram_init_jitters( struct metrics_histogram_t * histogram )
+{
+    static const double bounds[] = { 0.001, 0.002, 0.005, 0.01, 0.02, 0.03, 0.05, 0.1, 0.2, 0.5 };
+    metrics_histogram_init( histogram, bounds, (int) ( sizeof( bounds ) / sizeof( bounds[0] ) ) );
+}
+
+/* For shares of packets that were lost: none to a half. */
+static inline void metrics_histogram_init_losses( struct metrics_histogram_t * histogram )
+{
+    static const double bounds[] = { 0.0, 0.005, 0.01, 0.02, 0.03, 0.05, 0.1, 0.2, 0.5 };
+    metrics_histogram_init( histogram, bounds, (int) ( sizeof( bounds ) / sizeof( bounds[0] ) ) );
+}
+
 /* 0 and counted apart when it is no number. */
 static inline int metrics_observe( struct metrics_histogram_t * histogram, double value )
 {
@@ -371,7 +385,15 @@ static inline void metrics_drops( struct metrics_text_t * text, const char * nam
 #define METRICS_CLIENT_LIST( X ) \
     METRICS_COMMON_LIST( X ) \
     X( counter, connects_total, connects, "Times that the client connected." ) \
-    X( counter, disconnects_total, disconnects, "Times that the connection ended." )
+    X( counter, disconnects_total, disconnects, "Times that the connection ended." ) \
+    X( gauge, round_trip_seconds, round_trip_seconds, "The round trip, smoothed; 0: none was measured." ) \
+    X( gauge, round_trip_lowest_seconds, round_trip_lowest_seconds, "The shortest round trip." ) \
+    X( gauge, round_trip_variation_seconds, round_trip_variation_seconds, "How much the round trip varies." ) \
+    X( counter, packets_lost_total, packets_lost, "The server's packets that did not arrive." ) \
+    X( counter, packets_reordered_total, packets_reordered, "The server's packets that came behind a newer one." ) \
+    X( gauge, loss_ratio, loss_share, "Lost ones of the server's last packets, 0 to 1." ) \
+    X( gauge, jitter_seconds, jitter_seconds, "How unevenly the server's payloads arrive." ) \
+    X( counter, rebinds_total, rebinds, "Times that the socket took a fresh local address." )
 
 #define METRICS_SERVER_LIST( X ) \
     METRICS_COMMON_LIST( X ) \
@@ -383,7 +405,13 @@ static inline void metrics_drops( struct metrics_text_t * text, const char * nam
     X( counter, handshakes_expired_total, handshakes_expired, "Handshakes that ended without a connection." ) \
     X( counter, handshakes_evicted_total, handshakes_evicted, "Handshakes that gave way to newer ones." ) \
     X( counter, backlogs_total, backlogs, "Updates that ended with work left for the next one." ) \
-    X( gauge, tokens_consumed, consumed, "Used connect tokens that are remembered." )
+    X( gauge, tokens_consumed, consumed, "Used connect tokens that are remembered." ) \
+    X( counter, probes_sent_total, probes_sent, "Keep-alives that ask for an answer, to measure or to validate a path." ) \
+    X( counter, probes_answered_total, probes_answered, "Those whose answer came in time." ) \
+    X( counter, moves_total, moves, "Clients' addresses that changed." ) \
+    X( counter, path_candidates_total, path_candidates, "Addresses from which a client's packet came, and that were probed." ) \
+    X( counter, path_trials_total, trials, "Packets from unknown addresses that were opened with a client's key." ) \
+    X( counter, path_trials_refused_total, trials_refused, "Those that were not opened, because a ration was used up." )
 /* clang-format on */
 
 /* A counter's value and a gauge's have different types. */
@@ -412,6 +440,46 @@ static inline void metrics_server( struct metrics_text_t * text, const struct ne
     if ( update_seconds )
         metrics_histogram( text, "netcode_server_update_duration_seconds", update_seconds,
                            "What one netcode_server_update took." );
+}
+
+/*  How the packets of a server's clients fare: each client's figures, each time that this is written. Clients in the same
+    process have no path; a round trip or a jitter of 0 was not measured.
+
+        struct metrics_paths_t paths;
+        metrics_paths_init( &paths );
+        each second, behind metrics_server:
+            metrics_paths( &text, &paths, server ); */
+struct metrics_paths_t {
+    struct metrics_histogram_t round_trips, jitters, losses;
+};
+
+static inline void metrics_paths_init( struct metrics_paths_t * paths )
+{
+    metrics_histogram_init_round_trips( &paths->round_trips );
+    metrics_histogram_init_jitters( &paths->jitters );
+    metrics_histogram_init_losses( &paths->losses );
+}
+
+static inline void metrics_paths( struct metrics_text_t * text, struct metrics_paths_t * paths,
+                                  struct netcode_server_t * server )
+{
+    for ( int i = 0; i < netcode_server_max_clients( server ); i++ ) {
+        struct netcode_server_client_stats_t stats;
+        netcode_server_client_stats( server, i, &stats );
+        if ( !stats.confirmed || stats.loopback )
+            continue;
+        if ( stats.round_trip_seconds > 0.0 )
+            metrics_observe( &paths->round_trips, stats.round_trip_seconds );
+        if ( stats.jitter_seconds > 0.0 )
+            metrics_observe( &paths->jitters, stats.jitter_seconds );
+        metrics_observe( &paths->losses, stats.loss_share );
+    }
+    metrics_histogram( text, "netcode_server_round_trip_seconds", &paths->round_trips,
+                       "Each client's smoothed round trip, each time that this was written." );
+    metrics_histogram( text, "netcode_server_jitter_seconds", &paths->jitters,
+                       "How unevenly each client's payloads arrive, each time that this was written." );
+    metrics_histogram( text, "netcode_server_loss_ratio", &paths->losses,
+                       "Lost ones of each client's last packets, 0 to 1, each time that this was written." );
 }
 
 static inline void metrics_client( struct metrics_text_t * text, const struct netcode_client_stats_t * stats )

@@ -1,5 +1,5 @@
 /*  A client that writes down what its connection is like: a line of CSV each quarter of a second, from
-    netcode_messages_stats. plots.sh draws it. It plays with serve.c: a small reliable message each tick, which comes
+    netcode_messages_stats and, the columns core_..., netcode_client_stats. plots.sh draws it. It plays with serve.c: a small reliable message each tick, which comes
     back, and a snapshot from the server.
 
         make build/metrics-record         (libsodium)
@@ -56,7 +56,8 @@ static void write_header( void )
 {
     printf( "seconds,rtt_ms,rtt_latest_ms,rtt_variation_ms,jitter_ms,ping_ms,loss_sent_percent,loss_received_percent,"
             "sent_bytes_per_second,received_bytes_per_second,packets_sent,packets_received,packets_lost,"
-            "packets_lost_spuriously,messages_sent,messages_received,reliable_retries_total\n" );
+            "packets_lost_spuriously,messages_sent,messages_received,reliable_retries_total,core_rtt_ms,"
+            "core_rtt_lowest_ms,core_loss_percent,core_jitter_ms,core_packets_lost,core_packets_reordered,rebinds\n" );
 }
 
 /* Throughput is what the client's own counters say since the last line, keep-alives too. */
@@ -70,11 +71,15 @@ static void write_line( struct app_t * app, double now )
     printf( "%.3f,%.3f,%.3f,%.3f,%.3f,%.3f,%.3f,%.3f,", now - app->connected_time, stats.rtt * 1e3,
             stats.rtt_latest * 1e3, stats.rtt_variation * 1e3, stats.jitter * 1e3, stats.ping * 1e3,
             stats.loss_sent * 1e2, stats.loss_received * 1e2 );
-    printf( "%.0f,%.0f,%llu,%llu,%llu,%llu,%llu,%llu,%llu\n", (double) ( client.bytes_sent - app->last_sent ) / seconds,
+    printf( "%.0f,%.0f,%llu,%llu,%llu,%llu,%llu,%llu,%llu,", (double) ( client.bytes_sent - app->last_sent ) / seconds,
             (double) ( client.bytes_received - app->last_received ) / seconds, (unsigned long long) stats.packets_sent,
             (unsigned long long) stats.packets_received, (unsigned long long) stats.packets_lost,
             (unsigned long long) stats.packets_lost_spuriously, (unsigned long long) stats.messages_sent,
             (unsigned long long) stats.messages_received, (unsigned long long) stats.reliable_retries_total );
+    printf( "%.3f,%.3f,%.3f,%.3f,%llu,%llu,%llu\n", client.round_trip_seconds * 1e3,
+            client.round_trip_lowest_seconds * 1e3, client.loss_share * 1e2, client.jitter_seconds * 1e3,
+            (unsigned long long) client.packets_lost, (unsigned long long) client.packets_reordered,
+            (unsigned long long) client.rebinds );
     fflush( stdout );
     app->last_line = now;
     app->last_sent = client.bytes_sent;

@@ -36,7 +36,8 @@ struct app_t {
     struct netcode_messages_t * messages[MAX_SLOTS];
     struct metrics_http_t * http;
     struct metrics_text_t text;
-    struct metrics_histogram_t updates, round_trips;
+    struct metrics_histogram_t updates;
+    struct metrics_paths_t paths;
     struct metrics_messages_t all;
     double next_publish;
     int file_failed;
@@ -79,12 +80,8 @@ static void collect_messages( struct app_t * app )
     for ( int i = 0; i < app->options.slots; i++ ) {
         netcode_messages_stats( app->messages[i], &stats );
         metrics_messages_slot( &app->all, i, netcode_server_client_session( app->server, i ), &stats );
-        if ( stats.rtt > 0.0 )
-            metrics_observe( &app->round_trips, stats.rtt );
     }
     metrics_messages( &app->text, metrics_messages_end( &app->all ) );
-    metrics_histogram( &app->text, "netcode_server_round_trip_seconds", &app->round_trips,
-                       "Each connection's smoothed round trip, each time that this was published." );
 }
 
 static void publish( struct app_t * app )
@@ -93,6 +90,7 @@ static void publish( struct app_t * app )
     netcode_server_stats( app->server, &stats );
     metrics_begin( &app->text );
     metrics_server( &app->text, &stats, &app->updates );
+    metrics_paths( &app->text, &app->paths, app->server );
     collect_messages( app );
     if ( app->http )
         metrics_http_publish( app->http, &app->text );
@@ -169,6 +167,7 @@ static int create_server( struct app_t * app )
     struct netcode_server_config_t config;
     netcode_default_server_config( &config );
     config.protocol_id = MATCH_PROTOCOL_ID;
+    config.roaming = 1;
     /* A key that everybody knows is for loopback, so nothing else may reach the socket either. */
     config.bind_address = match_is_loopback( app->options.address ) ? app->options.address : NULL;
     if ( !match_key_for( "serve", app->options.address, config.private_key ) )
@@ -285,7 +284,7 @@ int main( int argc, char ** argv )
     signal( SIGUSR1, on_signal );
     signal( SIGPIPE, SIG_IGN );
     metrics_histogram_init_seconds( &app.updates );
-    metrics_histogram_init_round_trips( &app.round_trips );
+    metrics_paths_init( &app.paths );
     int good = create_server( &app ) && start_http( &app );
     if ( good ) {
         say_address( &app );

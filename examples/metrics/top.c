@@ -422,8 +422,15 @@ static const char * duration( char out[32], double seconds )
 
 /* ---- its parts ---- */
 
+static const char * percent( char out[32], double share )
+{
+    snprintf( out, 32, "%.1f %%", share * 100.0 );
+    return out;
+}
+
 /* The bound of the bucket that holds a quantile: between its bounds nothing is known. "-" where nothing was observed. */
-static const char * quantile( char out[64], const struct app_t * app, const char * name, double part )
+static const char * quantile_as( char out[64], const struct app_t * app, const char * name, double part,
+                                 const char * ( *as )( char out[32], double value ) )
 {
     double bounds[MAX_BUCKETS], counts[MAX_BUCKETS], last = 0.0;
     char text[32];
@@ -431,13 +438,18 @@ static const char * quantile( char out[64], const struct app_t * app, const char
     double wanted = num ? part * counts[num - 1] : 0.0;
     for ( int i = 0; i < num && wanted > 0.0; i++ ) {
         if ( counts[i] >= wanted && isfinite( bounds[i] ) ) {
-            snprintf( out, 64, "<= %s", duration( text, bounds[i] ) );
+            snprintf( out, 64, "<= %s", as( text, bounds[i] ) );
             return out;
         }
         last = isfinite( bounds[i] ) ? bounds[i] : last;
     }
-    snprintf( out, 64, "%s%s", last > 0.0 ? "> " : "", duration( text, last ) );
+    snprintf( out, 64, "%s%s", last > 0.0 ? "> " : "", last > 0.0 ? as( text, last ) : "-" );
     return out;
+}
+
+static const char * quantile( char out[64], const struct app_t * app, const char * name, double part )
+{
+    return quantile_as( out, app, name, part, duration );
 }
 
 static void show_head( struct screen_t * screen, const struct app_t * app, double now )
@@ -540,9 +552,29 @@ static void show_traffic( struct screen_t * screen, const struct app_t * app )
     next_row( screen, 1 );
 }
 
+/* Of all clients that are connected, in the readings that are kept. */
+static void show_paths( struct screen_t * screen, const struct app_t * app )
+{
+    static const char * const loss = "netcode_server_loss_ratio";
+    char a[64], b[64], c[32];
+    put( screen, 0, BOLD, "paths" );
+    put( screen, 12, PLAIN, "round trip" );
+    put( screen, 24, PLAIN, "half %s", quantile( a, app, "netcode_server_round_trip_seconds", 0.5 ) );
+    put( screen, 42, PLAIN, "99%% %s", quantile( b, app, "netcode_server_round_trip_seconds", 0.99 ) );
+    put( screen, 60, PLAIN, "%s moved", amount( c, value_of( app, "netcode_server_moves_total" ), 0 ) );
+    next_row( screen, 1 );
+    put( screen, 12, PLAIN, "jitter" );
+    put( screen, 24, PLAIN, "half %s", quantile( a, app, "netcode_server_jitter_seconds", 0.5 ) );
+    put( screen, 42, PLAIN, "99%% %s", quantile( b, app, "netcode_server_jitter_seconds", 0.99 ) );
+    next_row( screen, 1 );
+    put( screen, 12, PLAIN, "loss" );
+    put( screen, 24, PLAIN, "half %s", quantile_as( a, app, loss, 0.5, percent ) );
+    put( screen, 42, PLAIN, "99%% %s", quantile_as( b, app, loss, 0.99, percent ) );
+    next_row( screen, 2 );
+}
+
 static void show_messages( struct screen_t * screen, const struct app_t * app )
 {
-    const char * name = "netcode_server_round_trip_seconds";
     char a[32], b[64], c[64], d[32];
     double sent = value_of( app, "netcode_messages_loss_sent_ratio" ) * 100.0;
     double received = value_of( app, "netcode_messages_loss_received_ratio" ) * 100.0;
@@ -553,11 +585,9 @@ static void show_messages( struct screen_t * screen, const struct app_t * app )
         return;
     }
     put( screen, 12, PLAIN, "round trip %s", duration( a, value_of( app, "netcode_messages_rtt_seconds" ) ) );
-    put( screen, 33, PLAIN, "half %s", quantile( b, app, name, 0.5 ) );
-    put( screen, 54, PLAIN, "99%% %s", quantile( c, app, name, 0.99 ) );
+    put( screen, 33, PLAIN, "jitter %s", duration( b, value_of( app, "netcode_messages_jitter_seconds" ) ) );
     next_row( screen, 1 );
-    put( screen, 12, PLAIN, "jitter %s", duration( a, value_of( app, "netcode_messages_jitter_seconds" ) ) );
-    put( screen, 33, sent + received > 4.0 ? WARN : PLAIN, "loss %s %% out, %s %% in", amount( b, sent, 1 ),
+    put( screen, 12, sent + received > 4.0 ? WARN : PLAIN, "loss %s %% out, %s %% in", amount( b, sent, 1 ),
          amount( c, received, 1 ) );
     put( screen, 60, PLAIN, "%s retries/s",
          amount( d, rate_of( app, "netcode_messages_reliable_retries_total", any, any ), 1 ) );
@@ -628,6 +658,7 @@ static void show_all( struct screen_t * screen, const struct app_t * app, int ro
     show_slots( screen, app );
     show_updates( screen, app );
     show_traffic( screen, app );
+    show_paths( screen, app );
     show_messages( screen, app );
     show_drops( screen, app );
     if ( screen->rows > 1 && !app->snapshot ) {

@@ -311,6 +311,7 @@ _Socket = _struct(
     (ctypes.CFUNCTYPE(None, c_void_p, c_double), "wait"),
     (ctypes.CFUNCTYPE(None, c_void_p), "close"),
     (ctypes.CFUNCTYPE(None, c_void_p, POINTER(_SocketInfo)), "info"),
+    (ctypes.CFUNCTYPE(c_int, c_void_p), "rebind"),
 )
 _Simulator = _struct(
     "netcode_network_simulator_t",
@@ -330,13 +331,14 @@ _UnixTime = ctypes.CFUNCTYPE(c_uint64, c_void_p)
 _Log = ctypes.CFUNCTYPE(None, c_void_p, c_int, c_char_p)
 _Drop = ctypes.CFUNCTYPE(None, c_void_p, c_int, POINTER(_Address), c_int)
 _Admit = ctypes.CFUNCTYPE(c_int, c_void_p, c_uint64, c_void_p, c_uint64)
+_Stray = ctypes.CFUNCTYPE(c_int, c_void_p, POINTER(_Address), c_void_p, c_int)
 _Assert = ctypes.CFUNCTYPE(None, c_char_p, c_char_p, c_char_p, c_int)
 
 # The numbers among the fields of the configs are options of Client, Server and Messages.
 _PEER_NUMBERS = """sequence_base packet_pool_buffers packet_quota update_budget batch_sends receive_buffer_bytes
     send_buffer_bytes"""
 _SERVER_NUMBERS = "replace_existing_clients pending_handshakes consumed_tokens"
-_SERVER_SWITCHES = "kernel_filter share_port"
+_SERVER_SWITCHES = "kernel_filter share_port roaming"
 _SERVER_OPTIONS = " ".join(["max_connect_token_lifetime", _PEER_NUMBERS, _SERVER_NUMBERS, _SERVER_SWITCHES])
 _MESSAGES_NUMBERS = """channels max_message_bytes send_buffer_bytes receive_buffer_bytes window_packets congestion
     bytes_per_second max_retries upgrade_large"""
@@ -376,6 +378,7 @@ _ServerConfig = _struct(
     (c_int, _SERVER_NUMBERS),
     (_Admit, "admit_callback"),
     (c_int, _SERVER_SWITCHES),
+    (_Stray, "stray_callback"),
 )
 _Event = _struct(
     "netcode_event_t",
@@ -396,7 +399,14 @@ _TROUBLES = (
     (c_uint64, "send_errors receive_errors kernel_drops"),
     (c_int, "last_socket_error receive_buffer_bytes send_buffer_bytes packets_queued packets_held"),
 )
-_ClientStats = _struct("netcode_client_stats_t", *_COUNTS, (c_uint64, "disconnects"), *_TROUBLES)
+_PATH = (
+    (c_double, "round_trip_seconds round_trip_lowest_seconds round_trip_variation_seconds"),
+    (c_uint64, "packets_lost packets_reordered"),
+    (c_double, "loss_share jitter_seconds"),
+)
+_ClientStats = _struct(
+    "netcode_client_stats_t", *_COUNTS, (c_uint64, "disconnects"), *_TROUBLES, *_PATH, (c_uint64, "rebinds")
+)
 _ServerStats = _struct(
     "netcode_server_stats_t",
     *_COUNTS,
@@ -404,12 +414,15 @@ _ServerStats = _struct(
     *_TROUBLES,
     (c_uint64, "handshakes handshakes_expired handshakes_evicted backlogs"),
     (c_int, "slots clients pending consumed"),
+    (c_uint64, "probes_sent probes_answered moves path_candidates trials trials_refused"),
 )
 _ServerClientStats = _struct(
     "netcode_server_client_stats_t",
     (c_uint64, "session client_id packets_sent packets_received bytes_sent bytes_received packets_dropped"),
     (c_double, "seconds_connected seconds_silent"),
     (c_int, "packets_queued confirmed loopback"),
+    *_PATH,
+    (c_uint64, "moves"),
 )
 _ClientReportServer = _struct(
     "netcode_client_report_server_t",
@@ -540,6 +553,7 @@ FUNCTIONS = {
     "netcode_client_loopback": (c_int, [_object]),
     "netcode_client_process_loopback_packet": (None, [_object, _bytes_in, c_int, c_uint64]),
     "netcode_client_next_event": (c_int, [_object, POINTER(_Event)]),
+    "netcode_client_rebind": (c_int, [_object]),
     "netcode_client_flush": (None, [_object]),
     "netcode_client_wait": (None, [_object, c_double]),
     "netcode_client_stats": (None, [_object, POINTER(_ClientStats)]),
@@ -588,6 +602,7 @@ FUNCTIONS = {
     "netcode_network_simulator_reset": (None, [POINTER(_Simulator)]),
     "netcode_network_simulator_update": (None, [POINTER(_Simulator), c_double]),
     "netcode_network_simulator_socket": (c_int, [POINTER(_Simulator), POINTER(_Address), POINTER(_Socket)]),
+    "netcode_network_simulator_move": (c_int, [POINTER(_Simulator), POINTER(_Address), POINTER(_Address), c_int]),
     "netcode_default_messages_config": (None, [POINTER(_MessagesConfig)]),
     "netcode_messages_memory": (c_size_t, [POINTER(_MessagesConfig)]),
     "netcode_messages_create": (_object, [POINTER(_MessagesConfig), c_double]),
@@ -1104,9 +1119,17 @@ class Disconnected(NamedTuple):
     reason: Union[DisconnectReason, ClientState]
 
 
-Event = Union[Connected, Payload, Disconnected]
+class Moved(NamedTuple):
+    """A client has another address, which client_address tells. On servers with `roaming` only."""
 
-_EVENT_CONNECTED, _EVENT_PAYLOAD, _EVENT_DISCONNECTED = 1, 2, 3
+    client_index: int
+    session: int
+    client_id: int
+
+
+Event = Union[Connected, Payload, Disconnected, Moved]
+
+_EVENT_CONNECTED, _EVENT_PAYLOAD, _EVENT_DISCONNECTED, _EVENT_MOVED = 1, 2, 3, 4
 
 # ---- statistics ----
 
@@ -1135,6 +1158,14 @@ class ClientStats(_PeerStats):
     """Counts since the client was made. Bytes are those of datagrams, without IP and UDP headers."""
 
     disconnects: int
+    round_trip_seconds: float
+    round_trip_lowest_seconds: float
+    round_trip_variation_seconds: float
+    packets_lost: int
+    packets_reordered: int
+    loss_share: float
+    jitter_seconds: float
+    rebinds: int
 
 
 @dataclasses.dataclass(frozen=True)
@@ -1150,6 +1181,12 @@ class ServerStats(_PeerStats):
     clients: int
     pending: int
     consumed: int
+    probes_sent: int
+    probes_answered: int
+    moves: int
+    path_candidates: int
+    trials: int
+    trials_refused: int
 
 
 @dataclasses.dataclass(frozen=True)
@@ -1168,6 +1205,14 @@ class ServerClientStats:
     packets_queued: int
     confirmed: bool
     loopback: bool
+    round_trip_seconds: float
+    round_trip_lowest_seconds: float
+    round_trip_variation_seconds: float
+    packets_lost: int
+    packets_reordered: int
+    loss_share: float
+    jitter_seconds: float
+    moves: int
 
 
 @dataclasses.dataclass(frozen=True)
@@ -1511,6 +1556,16 @@ class NetworkSimulator(_Object):
         """A bare socket on the network, for tests: sends and receives datagrams from `address`."""
         return SimulatorSocket(self, Address(address))
 
+    def move(self, old: Union[str, Address], new: Union[str, Address], at_rebind: bool = False) -> None:
+        """Moves a socket to another address, as a NAT does; what is in flight to the old one is lost.
+
+        at_rebind: as a network that is gone. The socket neither sends nor receives before its client's rebind.
+        """
+        old, new = Address(old), Address(new)
+        function = lib.netcode_network_simulator_move
+        if self._call(function, old._raw, new._raw, int(bool(at_rebind))) != _OK:
+            raise AddressError("%s has no socket here, or %s has one, or no port" % (old, new))
+
     def _before_destroy(self) -> None:
         if not self.destroyed and (self._users or self._guard.depth > 1):
             raise Misuse("%d objects still talk over this simulator: destroy them first" % self._users)
@@ -1624,7 +1679,7 @@ class _Peer(_Object):
         raise NotImplementedError
 
     def next_event(self) -> Optional[Event]:
-        """What happened next, in its true order: Connected, Payload or Disconnected; None when there is nothing."""
+        """What happened next, in its true order: Connected, Payload, Disconnected, Moved; None when nothing did."""
         raw = _Event()
         with self._guard:
             if not self._call(self._next_event, raw):
@@ -1635,6 +1690,8 @@ class _Peer(_Object):
                 return Payload(raw.client_index, raw.session, raw.client_id, data, raw.sequence)
         if raw.type == _EVENT_CONNECTED:
             return Connected(raw.client_index, raw.session, raw.client_id)
+        if raw.type == _EVENT_MOVED:
+            return Moved(raw.client_index, raw.session, raw.client_id)
         return Disconnected(raw.client_index, raw.session, raw.client_id, self._reason(raw.reason))
 
     def events(self) -> Iterator[Event]:
@@ -1732,6 +1789,10 @@ class Client(_Peer):
     def process_packet(self, sender: Union[str, Address], data: Any) -> None:
         """Feeds one raw datagram, as if the socket had received it."""
         self._process(lib.netcode_client_process_packet, sender, data)
+
+    def rebind(self) -> bool:
+        """Takes the local address that the system prefers now: for a phone's new network. Is there a fresh one?"""
+        return bool(self._call(lib.netcode_client_rebind))
 
     def flush(self) -> None:
         """Sends what batch_sends holds back."""
@@ -1833,10 +1894,11 @@ class Server(_Peer):
     `address` is what tokens call it ("203.0.113.5:40000"; port 0 takes any free one, `port` tells which). It binds the
     wildcard of that family, or `bind_address`; `public_addresses` are other names for it (NAT, containers). `network`
     as for Client. Callbacks: on_connect_disconnect(client_index, connected), admit(client_id, token_tag,
-    expire_timestamp) -> bool, on_log, on_drop, on_send_loopback, unix_time as for Client. The other options are numbers
-    of netcode_server_config_t: max_connect_token_lifetime, sequence_base, packet_pool_buffers, packet_quota,
-    update_budget, batch_sends, receive_buffer_bytes, send_buffer_bytes, replace_existing_clients, pending_handshakes,
-    consumed_tokens, kernel_filter, share_port. An admit that raises denies.
+    expire_timestamp) -> bool, on_stray(address, data) -> is it taken, for another server?, on_log, on_drop,
+    on_send_loopback, unix_time as for Client. The other options are numbers of netcode_server_config_t:
+    max_connect_token_lifetime, sequence_base, packet_pool_buffers, packet_quota, update_budget, batch_sends,
+    receive_buffer_bytes, send_buffer_bytes, replace_existing_clients, pending_handshakes, consumed_tokens,
+    kernel_filter, share_port, roaming. An admit that raises denies.
     """
 
     _next_event = lib.netcode_server_next_event
@@ -1857,6 +1919,7 @@ class Server(_Peer):
         network: Any = None,
         on_connect_disconnect: Optional[Callable[[int, bool], None]] = None,
         admit: Optional[Callable[[int, bytes, int], bool]] = None,
+        on_stray: Optional[Callable[[Address, bytes], bool]] = None,
         on_log: Optional[Callable[[LogLevel, str], None]] = None,
         on_drop: Optional[Callable[[DropReason, Optional[Address], int], None]] = None,
         on_send_loopback: Optional[Callable[[int, bytes, int], None]] = None,
@@ -1877,6 +1940,14 @@ class Server(_Peer):
         if admit:
             config.admit_callback = hooks.wrap(
                 _Admit, lambda id_, tag, expire: int(bool(admit(id_, ctypes.string_at(tag, MAC_BYTES), expire))), 0
+            )
+        if on_stray:
+            config.stray_callback = hooks.wrap(
+                _Stray,
+                lambda at, data, count: int(
+                    bool(on_stray(Address._from_raw(at.contents), ctypes.string_at(data, count)))
+                ),
+                0,
             )
         if simulator is not None:
             config.network_simulator = simulator._call(lambda raw: raw)

@@ -106,6 +106,11 @@ local fields = {
     challenge_data = ProtoField.bytes("netcode.challenge_data", "Challenge token, sealed by the server for itself"),
     client_index = ProtoField.uint32("netcode.client_index", "Client index", base.DEC),
     max_clients = ProtoField.uint32("netcode.max_clients", "Max clients", base.DEC),
+    probe = ProtoField.uint64("netcode.probe", "Probe", base.HEX),
+    probe_kind = ProtoField.string("netcode.probe_kind", "Probe or echo"),
+    probe_in = ProtoField.framenum("netcode.probe_in", "Answers the probe in", base.NONE),
+    probe_seconds = ProtoField.double("netcode.probe_seconds", "Seconds since the probe"),
+    moved = ProtoField.bool("netcode.moved", "The client has another address than before"),
     payload = ProtoField.bytes("netcode.payload", "Payload"),
     payload_bytes = ProtoField.uint32("netcode.payload_bytes", "Size of the payload", base.DEC),
     client_id = ProtoField.uint64("netcode.client_id", "Client id", base.DEC),
@@ -362,6 +367,7 @@ end
 -- ---- what is remembered of a capture ----
 
 local connections, connection_count, frames, tries = {}, 0, {}, 0
+local owners = {} -- by the token's nonce, the connection that it first opened a packet of, and its use there
 local registered_ports = ""
 
 local function load_keys()
@@ -373,6 +379,7 @@ end
 
 function netcode.init()
     connections, connection_count, frames, tries = {}, 0, {}, 0
+    owners = {}
     load_keys()
 end
 
@@ -424,7 +431,7 @@ local function add_use(connection, nonce, frame)
     for _, use in ipairs(connection.uses) do
         if use.nonce == nonce then return use end
     end
-    local use = { nonce = nonce, frame = frame, seen = { to_server = {}, to_client = {} } }
+    local use = { nonce = nonce, frame = frame, seen = { to_server = {}, to_client = {} }, probes = { to_server = {}, to_client = {} } }
     local uses, place = connection.uses, SESSIONS_OF_A_CONNECTION
     if #uses == SESSIONS_OF_A_CONNECTION then
         while place > 1 and uses[place].has_opened do place = place - 1 end
@@ -558,6 +565,19 @@ local function find_use(found, data, connection)
     return nil, keys
 end
 
+-- A keep-alive's body is a probe where the highest bit is set, which no count of clients has. Who receives it sends it back.
+local function judge_probe(found, data, pinfo, use)
+    local body = open_sealed(data, found.sequence_bytes, sessions[use.nonce], found.way, false)
+    if not body or #body ~= 8 or body:byte(8) < 128 then return end
+    local asked = use.probes[found.way == "to_server" and "to_client" or "to_server"][body]
+    found.probe = asked and "echo" or "probe"
+    if asked then
+        found.probe_in, found.probe_seconds = asked.frame, pinfo.abs_ts - asked.time
+    elseif not use.probes[found.way][body] then
+        use.probes[found.way][body] = { frame = pinfo.number, time = pinfo.abs_ts }
+    end
+end
+
 local function judge_sealed(found, data, pinfo, connection)
     found.type, found.sequence_bytes, found.body_bytes, found.reason = parse_sealed(data, #data, found.way)
     if found.reason or not has_cipher or not found.way then return end
@@ -571,12 +591,25 @@ local function judge_sealed(found, data, pinfo, connection)
     found.use, found.is_opened, found.is_verified = use, true, can_verify()
     use.has_opened = found.is_verified
     connection.is_proven = connection.is_proven or found.is_verified
+    if found.is_verified and not owners[use.nonce] then owners[use.nonce] = { connection = connection, use = use } end
+    if found.type == KEEP_ALIVE then judge_probe(found, data, pinfo, use) end
     if found.type >= KEEP_ALIVE then
         local seen, sequence = use.seen[found.way], data:sub(2, 1 + found.sequence_bytes):gsub("%z+$", "")
         found.duplicate_of = seen[sequence]
         seen[sequence] = seen[sequence] or pinfo.number
         found.reason = found.duplicate_of and "REPLAYED" or nil
     end
+end
+
+-- What a key has opened before, at other addresses, goes on here: the client has moved.
+local function follow(connection, nonce)
+    local owner = owners[nonce]
+    if not owner or owner.connection == connection then
+        add_use(connection, nonce, nil)
+        return
+    end
+    connection.index, connection.has_moved = owner.connection.index, true
+    connection.uses[1] = owner.use
 end
 
 -- A connection whose request is not in the capture: every key is tried, both ways. Only a tag can say which one fits.
@@ -595,7 +628,7 @@ local function probe(connection, data, from, to)
             if open_sealed(data, sequence_bytes, session_list[i], way, true) then
                 connection.client = way == "to_server" and from or to
                 connection.is_netcode = true
-                add_use(connection, session_list[i].nonce, nil)
+                follow(connection, session_list[i].nonce)
                 return true
             end
         end
@@ -1003,6 +1036,16 @@ local function show_body(tree, found, plain, pinfo, root)
         tree:add_le(fields.challenge_sequence, tvb(0, 8))
         tree:add(fields.challenge_data, tvb(8, 300))
         return " challenge=" .. tostring(tvb(0, 8):le_uint64())
+    elseif found.probe then
+        tree:add_le(fields.probe, tvb(0, 8))
+        tree:add(fields.probe_kind, found.probe):set_generated()
+        local text = " " .. found.probe .. "=0x" .. tvb(0, 8):le_uint64():tohex()
+        if found.probe_in then
+            tree:add(fields.probe_in, found.probe_in):set_generated()
+            tree:add(fields.probe_seconds, found.probe_seconds):set_generated()
+            text = text .. string.format(" after %.1f ms", found.probe_seconds * 1000)
+        end
+        return text
     elseif found.type == KEEP_ALIVE then
         tree:add_le(fields.client_index, tvb(0, 4))
         tree:add_le(fields.max_clients, tvb(4, 4))
@@ -1056,6 +1099,7 @@ end
 local function show_connection(tree, found, pinfo)
     tree:add(fields.connection, found.connection.index):set_generated()
     tree:add(fields.direction, found.way or "either_way"):set_generated()
+    if found.connection.has_moved then tree:add(fields.moved, true):set_generated() end
     if found.use and found.use.frame and found.use.frame ~= pinfo.number then
         tree:add(fields.request_in, found.use.frame):set_generated()
     end

@@ -266,7 +266,9 @@ def counts_of(line):
 def pairs_of(stats):
     """A server's own NAME=VALUE, and the sample that must say the same."""
     plain = {"clients": "clients", "slots": "slots", "pending": "handshakes_pending", "consumed": "tokens_consumed", "connects": "connects_total",
-             "datagrams_received": "datagrams_received_total", "kernel_drops": "kernel_drops_total", "backlogs": "backlogs_total"}
+             "datagrams_received": "datagrams_received_total", "kernel_drops": "kernel_drops_total", "backlogs": "backlogs_total",
+             "probes_sent": "probes_sent_total", "probes_answered": "probes_answered_total", "moves": "moves_total",
+             "path_candidates": "path_candidates_total", "trials": "path_trials_total", "trials_refused": "path_trials_refused_total"}
     for key, value in stats.items():
         kind, _, rest = key.partition("_")
         if key in plain:
@@ -310,11 +312,13 @@ def test_agreement(name, process, log, url):
         wait_for(lambda: text_of(log).count("stats clients=") > lines, 5)
         time.sleep(1.2)
         after = samples_of(fetch(url)[2])
-        same = [key for key in before if key.startswith("netcode_server_") and not re.search("update_duration|round_trip|clock", key)]
+        same = [key for key in before if key.startswith("netcode_server_") and not re.search("update_duration|round_trip|jitter|loss_ratio|clock", key)]
         return after if before and all(before[key] == after.get(key) for key in same) else None
     samples = wait_for(quiet, 30)
     if not check(name + ": its counters come to rest", samples):
         return
+    for kind in "round_trip_seconds", "jitter_seconds", "loss_ratio":
+        check("%s: its clients' %s was observed" % (name, kind), samples.get("netcode_server_%s_count" % kind, 0) > 2, samples)
     wrong, pairs = differences(last_stats(log), samples)
     check("%s: %d counters agree with its own line on SIGUSR1" % (name, pairs), pairs >= 6 and not wrong, wrong)
     samples["netcode_server_connects_total"] += 1

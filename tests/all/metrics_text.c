@@ -165,6 +165,51 @@ static void test_sessions( void )
     check( "empty slots keep what was counted, once", sum->packets_sent == 125 && sum->send_rate < 1e-9 );
 }
 
+/* A remote client is observed each time, one in the same process and an empty slot never. */
+static void test_paths( void )
+{
+    static const uint8_t key[NETCODE_KEY_BYTES] = { 1 };
+    static struct metrics_paths_t paths;
+    const char * address = "127.0.0.1:40000";
+    uint8_t token[NETCODE_CONNECT_TOKEN_BYTES];
+    struct netcode_network_simulator_t * network = netcode_network_simulator_create( NULL, NULL, NULL );
+    struct netcode_server_config_t server_config;
+    struct netcode_client_config_t client_config;
+    netcode_default_server_config( &server_config );
+    netcode_default_client_config( &client_config );
+    server_config.network_simulator = client_config.network_simulator = network;
+    memcpy( server_config.private_key, key, sizeof( key ) );
+    network->latency_milliseconds = 45.0f;
+    struct netcode_server_t * server = netcode_server_create( address, &server_config, 0.0 );
+    struct netcode_client_t * client = netcode_client_create( "127.0.0.1:50000", &client_config, 0.0 );
+    netcode_server_start( server, 4 );
+    netcode_generate_connect_token( 1, &address, &address, 30, 5, 7, 0, key, NULL, token );
+    netcode_client_connect( client, token );
+    netcode_server_connect_loopback_client( server, 3, 8, NULL );
+    for ( int i = 1; i < 600; i++ ) {
+        netcode_network_simulator_update( network, i * 0.01 );
+        netcode_server_update( server, i * 0.01 );
+        netcode_client_update( client, i * 0.01 );
+        netcode_client_send_packet( client, key, 10 + i / 8 % 2 );
+    }
+    struct metrics_text_t text = { 0 };
+    metrics_paths_init( &paths );
+    for ( int i = 0; i < 2; i++ ) {
+        metrics_begin( &text );
+        metrics_paths( &text, &paths, server );
+    }
+    check( "a client of four slots is observed each time, at its round trip of 90 ms and a tick or two",
+           has( &text, "netcode_server_round_trip_seconds_bucket{le=\"0.075\"} 0\n" ) &&
+               has( &text, "netcode_server_round_trip_seconds_bucket{le=\"0.15\"} 2\n" ) &&
+               has( &text, "netcode_server_round_trip_seconds_count 2\n" ) );
+    check( "and nothing was lost", has( &text, "netcode_server_loss_ratio_bucket{le=\"0\"} 2\n" ) &&
+                                       has( &text, "netcode_server_loss_ratio_count 2\n" ) );
+    metrics_text_free( &text );
+    netcode_client_destroy( client );
+    netcode_server_destroy( server );
+    netcode_network_simulator_destroy( network );
+}
+
 static void test_files( const char * folder, const char * path )
 {
     char missing[METRICS_PATH_BYTES], *longer = (char *) malloc( METRICS_PATH_BYTES + 1 );
@@ -349,6 +394,9 @@ int main( int argc, char ** argv )
     test_memory( path );
     test_histogram();
     test_sessions();
+    netcode_init();
+    test_paths();
+    netcode_term();
     test_files( argc > 1 ? argv[1] : ".", path );
     test_http();
     test_threads();

@@ -2,6 +2,11 @@
 
     python3 tests/all/plots.py
 
+Messages and the core measure each for itself, and both are compared with the relay. The core's loss: packets lost of those that have left
+its window, within 1 percentage point of what the relay lost of all. Its round trip: the mean of what the relay delays both ways and a tick,
+as each side waits half a tick for its next update on average; within 2 ms and a tick, as a path of one length waits as long each time.
+Its jitter: at most what RFC 3550 makes of the relay's, a third of it, and 2 ms and a tick.
+
 Each network is held against what was injected into it, and against the other's numbers, where the same checks must fail."""
 import csv
 import os
@@ -21,7 +26,9 @@ SECONDS = 20
 TICK_MS = 1000 / 60
 MARGIN_MS = 15  # for a machine that has other things to do
 NETWORKS = {"bad": dict(LOSS=3, DELAY=50, JITTER=25, SEED=1), "worse": dict(LOSS=10, DELAY=20, JITTER=0, SEED=2)}
-PANELS = (("rtt_ms", 1.0), ("jitter_ms", 1.0), ("loss_received_percent", 1.0), ("received_bytes_per_second", 0.001))
+PANELS = ((("rtt_ms", "core_rtt_ms"), 1.0), (("jitter_ms", "core_jitter_ms"), 1.0), (("loss_received_percent", "core_loss_percent"), 1.0),
+          (("received_bytes_per_second",), 0.001))
+CORE_WINDOW = 320  # packets after which one that did not arrive is lost
 RED, BLUE = (214, 39, 40), (31, 119, 180)
 
 
@@ -53,17 +60,17 @@ def curves_of(path):
 
 
 def test_drawn(name, data):
-    """Panel by panel, the good network and then the bad one: each point is a line of CSV."""
+    """Panel by panel, the good network and then the bad one, of messages and then of the core: each point is a line of CSV."""
     curves = curves_of(os.path.join(folder, name, "drawn.txt"))
-    if not check(name + ": eight curves are drawn", len(curves) == 2 * len(PANELS), len(curves)):
+    wanted = [(column, factor, which) for columns, factor in PANELS for column in columns for which in ("good", "bad")]
+    if not check(name + ": %d curves are drawn" % len(wanted), len(curves) == len(wanted), len(curves)):
         return
     wrong = []
-    for index, (column, factor) in enumerate(PANELS):
-        for which, rows in enumerate((data["good"], data["bad"])):
-            points = curves[2 * index + which]
-            if len(points) != len(rows) or any(abs(x - row["seconds"]) > 1e-3 or abs(y - row[column] * factor) > 1e-3 * max(1, abs(y)) or kind != "i"
-                                               for (x, y, kind), row in zip(points, rows)):
-                wrong.append((column, which))
+    for points, (column, factor, which) in zip(curves, wanted):
+        rows = data[which]
+        if len(points) != len(rows) or any(abs(x - row["seconds"]) > 1e-3 or abs(y - row[column] * factor) > 1e-3 * max(1, abs(y)) or kind != "i"
+                                           for (x, y, kind), row in zip(points, rows)):
+            wrong.append((column, which))
     check("%s: each point is a line of CSV, %d for each curve" % (name, len(data["bad"])), not wrong and len(data["bad"]) > SECONDS * 3, wrong)
 
 
@@ -143,6 +150,15 @@ def faults_of(rows, network, relay):
     lost = relay["to_server"]["lost"]
     if abs(last["packets_lost"] - last["packets_lost_spuriously"] - lost) > 4 + 0.1 * lost:
         faults.append("%d lost packets, the relay says %d" % (last["packets_lost"], lost))
+    way = relay["to_client"]
+    core = last["core_packets_lost"] / (way["received"] - CORE_WINDOW)
+    if abs(core - way["lost"] / way["received"]) > 0.01:
+        faults.append("loss in the core %.4f, the relay says %.4f" % (core, way["lost"] / way["received"]))
+    rtt = statistics.median(row["core_rtt_ms"] for row in rows if row["core_rtt_ms"] > 0)
+    if abs(rtt - (2 * delay + jitter + TICK_MS)) > TICK_MS + 2:
+        faults.append("round trip in the core %.1f ms" % rtt)
+    if statistics.median(row["core_jitter_ms"] for row in rows) > jitter / 3 + TICK_MS + 2:
+        faults.append("jitter in the core")
     throughput = statistics.mean(row["received_bytes_per_second"] for row in rows)
     if abs(throughput / (relay["to_client"]["bytes_passed"] / last["seconds"]) - 1) > 0.1:
         faults.append("throughput %.0f bytes a second" % throughput)
@@ -152,6 +168,9 @@ def faults_of(rows, network, relay):
 def test_good(name, rows):
     rtt = statistics.median(row["rtt_ms"] for row in rows)
     check("%s: beside it the good one has a round trip of at most two ticks: %.1f ms" % (name, rtt), 0 < rtt <= 2 * TICK_MS + MARGIN_MS, rtt)
+    core = statistics.median(row["core_rtt_ms"] for row in rows if row["core_rtt_ms"] > 0)
+    check("%s: the core's round trip there is at most two ticks too, its loss 0: %.1f ms" % (name, core), 0 < core <= 2 * TICK_MS + MARGIN_MS and
+          rows[-1]["core_packets_lost"] == 0 and all(row["core_loss_percent"] == 0 for row in rows), rows[-1])
     check("%s: and no loss" % name, rows[-1]["packets_lost"] - rows[-1]["packets_lost_spuriously"] == 0 and
           all(row["loss_received_percent"] == 0 for row in rows), rows[-1])
 
@@ -184,11 +203,13 @@ def main():
         test_drawn(name, data[name])
         test_good(name, data[name]["good"])
         faults = faults_of(data[name]["bad"], network, relays[name])
-        check("%s: round trip, loss both ways and throughput are what was injected (%s)" % (name, " ".join("%s=%s" % each for each in network.items())), not faults, faults)
+        check("%s: round trip and loss, of messages and in the core, and throughput are what was injected (%s)" % (name, " ".join("%s=%s" % each for each in network.items())), not faults, faults)
     crossed = faults_of(data["bad"]["bad"], NETWORKS["worse"], relays["worse"])
-    check("held against the other network the same checks fail", len(crossed) >= 4, crossed)
+    check("held against the other network the same checks fail", len(crossed) >= 6, crossed)
     jitter = {name: statistics.median(row["jitter_ms"] for row in data[name]["bad"]) for name in NETWORKS}
     check("jitter is measured where there is some: %.1f ms and %.1f ms" % (jitter["bad"], jitter["worse"]), 1 < jitter["bad"] < 20 and jitter["worse"] < jitter["bad"], jitter)
+    core = {name: statistics.median(row["core_jitter_ms"] for row in data[name]["bad"]) for name in NETWORKS}
+    check("so is the core's: %.1f ms and %.1f ms" % (core["bad"], core["worse"]), core["bad"] > 0.5 and core["worse"] < core["bad"], core)
     test_picture(os.path.join(folder, "bad", "network.png"))
     with open(os.path.join(folder, "bad", "network.svg")) as file:
         check("network.svg is one picture, with what the network was", file.read().count("3 % loss and 50 ms") == 1)

@@ -708,7 +708,7 @@ def check_numbers(n, server, client, echoes):
     same(set(theirs.disconnects), set(n.DisconnectReason))
     same((slot.session, slot.client_id, slot.loopback), (server.client_session(0), 2**63 + 7, False))
     holds(slot.confirmed is True and slot.seconds_connected > 0 and slot.bytes_received > 2502, repr(slot))
-    same(server.client_stats(1), n.ServerClientStats(*[0] * 7, 0.0, 0.0, 0, False, False))
+    same(server.client_stats(1), n.ServerClientStats(*[0] * 7, 0.0, 0.0, 0, False, False, 0.0, 0.0, 0.0, 0, 0, 0.0, 0.0, 0))
     report = client.report()
     same((report.state, len(report.servers), report.server_index), (n.ClientState.CONNECTED, 1, 0))
     same((report.servers[0].address, report.servers[0].challenged), (client.server_address, True))
@@ -830,6 +830,42 @@ def check_server_options(n):
         raises(ValueError, world.server.start, 65536)
         world.server.start(2)
         same((world.server.running, world.server.max_clients), (True, 2))
+
+
+def check_roaming(n):
+    """A client whose address changes stays connected with `roaming`, and without it does not."""
+    with World(n, server_options=dict(roaming=1), latency_milliseconds=40) as world:
+        client = world.join()
+        world.until(lambda: client.connected)
+        world.until(lambda: client.stats().round_trip_seconds > 0 and world.server.client_stats(0).round_trip_seconds > 0)
+        for seconds in client.stats().round_trip_seconds, world.server.client_stats(0).round_trip_lowest_seconds:
+            holds(0.08 <= seconds < 0.12, "40 ms one way are a round trip of %.3f s" % seconds)
+        for number, at_rebind in ((1, False), (2, True)):
+            old, new = world.server.client_address(0), n.Address("127.0.0.2:%d" % (6000 + number))
+            world.network.move(old, new, at_rebind)
+            same(client.rebind() if at_rebind else True, True)
+            world.until(lambda: len(world.seen("server", n.Moved)) == number)
+            same(world.server.client_address(0), new)
+            same(world.seen("server", n.Moved)[-1][:2], (0, world.server.client_session(0)))
+            client.send_packet(b"from %d" % number)
+            world.until(lambda: world.seen("server", n.Payload)[-1:] and world.seen("server", n.Payload)[-1].data == b"from %d" % number)
+        raises(n.AddressError, world.network.move, "1.2.3.4:5", "1.2.3.4:6")
+        stats = world.server.stats()
+        same((stats.moves, world.server.client_stats(0).moves, client.stats().rebinds), (2, 2, 1))
+        holds(stats.path_candidates >= 2 and stats.trials >= 2 and stats.probes_answered > 2, repr(stats))
+        same((client.connected, world.seen("server", n.Disconnected)), (True, []))
+    strays = []
+    with World(n, server_options=dict(on_stray=lambda *stray: not strays.append(stray))) as world:
+        client = world.join()
+        world.until(lambda: client.connected)
+        world.network.move("127.0.0.1:50000", "127.0.0.2:6000")
+        client.send_packet(b"lost")
+        world.until(lambda: client.state < 0)
+        same(strays[0][0], n.Address("127.0.0.2:6000"))
+        holds(all(isinstance(data, bytes) and len(data) > 18 for _, data in strays), repr(strays[0]))
+        same(world.server.stats().dropped[n.DropReason.UNKNOWN_ADDRESS], 0)
+        same((world.seen("server", n.Moved), world.server.stats().moves), ([], 0))
+    return "%d strays" % len(strays)
 
 
 def check_loopback(n):
@@ -1527,7 +1563,7 @@ def check_destroyed(n):
     raises(n.Destroyed, other.server_send, server, 0, 0.0)
     values = dict(connect_token=bytes(2048), time=0.0, data=b"x", sender=SERVER, seconds=0.0, client_index=0, max_clients=1)
     values.update(sequence=0, session=1, client_id=1, keys=[bytes(32)], packet=b"x", channel=0, address=SERVER, to=SERVER)
-    values.update(client=client, server=server, source=b"x", receipt=1)
+    values.update(client=client, server=server, source=b"x", receipt=1, old=SERVER, new=SERVER)
     calls = 0
     for each in (client, server, messages, network, bare):
         for name in public_calls(type(each)):
@@ -1758,7 +1794,7 @@ def check_real_options(n):
 
 BINDING = (
     check_addresses, check_keys, check_tokens, check_create_errors, check_session, check_simulator, check_outcomes,
-    check_server_options, check_loopback, check_network, check_messages, check_large_messages, check_bare_messages,
+    check_server_options, check_roaming, check_loopback, check_network, check_messages, check_large_messages, check_bare_messages,
     check_streams, check_stream_callbacks, check_stream_lives,
     check_callbacks, check_callbacks_that_destroy, check_slots_in_callbacks, check_destroyed, check_threads, check_threads_apart,
     check_destroy_order, check_collected, check_forgotten_in_turns, check_fork, check_exit_with_thread, check_sockets_closed,
@@ -2508,6 +2544,9 @@ FAULTS = (
     ("netcode.py", "        streams.sources[number] = (source, receipt)\n", "        streams.sources[number] = (weakref.proxy(source), receipt)\n", "stream lives"),
     ("netcode.py", "                if hooks.error is None:\n                    hooks.error = error\n", "                pass\n", "callbacks"),
     ("netcode.py", "status.st_mode & (stat.S_IRWXG | stat.S_IRWXO)", "False", "keys"),
+    ("netcode.py", "        if raw.type == _EVENT_MOVED:\n", "        if False:\n", "roaming"),
+    ("netcode.py", "old._raw, new._raw, int(bool(at_rebind))", "old._raw, new._raw, 0", "roaming"),
+    ("netcode.py", '(c_double, "loss_share jitter_seconds")', '(c_double, "jitter_seconds loss_share")', "the compiler's"),
     ("netcode.py", '(c_int, "slots clients pending consumed")', '(c_double, "slots clients pending consumed")', "the compiler's"),
     ("backend.py", "            if seconds:\n", "            if False:\n", "limits"),
     ("backend.py", "            and not server.is_silent()\n", "", "limits"),

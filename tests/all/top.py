@@ -44,17 +44,27 @@ netcode_server_update_duration_seconds_count %(updates)d
 netcode_server_backlogs_total 0
 netcode_server_kernel_drops_total 5
 netcode_server_send_errors_total 6
+netcode_server_moves_total 21
+netcode_server_round_trip_seconds_bucket{le="0.05"} %(near)d
+netcode_server_round_trip_seconds_bucket{le="0.1"} %(all)d
+netcode_server_round_trip_seconds_bucket{le="+Inf"} %(all)d
+netcode_server_jitter_seconds_bucket{le="0.002"} %(near)d
+netcode_server_jitter_seconds_bucket{le="+Inf"} %(all)d
+netcode_server_loss_ratio_bucket{le="0"} %(near)d
+netcode_server_loss_ratio_bucket{le="0.03"} %(all)d
+netcode_server_loss_ratio_bucket{le="+Inf"} %(all)d
 netcode_messages_rtt_seconds 0.0421
 netcode_messages_jitter_seconds 0.0005
 netcode_messages_loss_sent_ratio 0.031
 netcode_messages_loss_received_ratio 0
 netcode_messages_reliable_retries_total %(retries)d
 """
-FIRST = dict(clients=8, clock="1000.5", received=1000, sent=5000, bytes=1000000, dropped=10, fast=100, updates=100, retries=0)
-SECOND = dict(clients=16, clock="1002.5", received=1480, sent=5300, bytes=1050000, dropped=15, fast=150, updates=220, retries=3)
+FIRST = dict(clients=8, clock="1000.5", received=1000, sent=5000, bytes=1000000, dropped=10, fast=100, updates=100, retries=0, near=40, all=40)
+SECOND = dict(clients=16, clock="1002.5", received=1480, sent=5300, bytes=1050000, dropped=15, fast=150, updates=220, retries=3, near=64, all=72)
 EXPECTED = ["live", "16 of 32", "[|||||||||||||||               ]", "handshakes 2", "12 connected", "3 left", "4 timed out", "60.0 a second", "half <= 2.0 ms",
-            "99% <= 2.0 ms", "0 backlogs", "5 dropped by the system", "6 send errors", "round trip 42.1 ms", "jitter 500 us", "loss 3.1 % out, 0.0 % in", "1.5 retries/s"]
-EXPECTED_ROWS = [r"  sent +25\.0k +150\.0 ", r"  received +- +240\.0 ", r" +replayed +2\.5 +15$", r" +unknown_address +0\.0 +7$"]
+            "99% <= 2.0 ms", "0 backlogs", "5 dropped by the system", "6 send errors", "21 moved", "round trip 42.1 ms", "jitter 500 us", "loss 3.1 % out, 0.0 % in", "1.5 retries/s"]
+EXPECTED_ROWS = [r"paths +round trip +half <= 50\.0 ms +99% <= 100\.0 ms +21 moved$", r" +jitter +half <= 2\.0 ms +99% > 2\.0 ms$",
+                 r" +loss +half <= 0\.0 % +99% <= 3\.0 %$", r"  sent +25\.0k +150\.0 ", r"  received +- +240\.0 ", r" +replayed +2\.5 +15$", r" +unknown_address +0\.0 +7$"]
 
 
 def snapshot(*arguments, timeout=30):
@@ -149,7 +159,7 @@ def test_bad_sources():
         status, out = snapshot_of(two_texts(*texts))
         check("odd numbers: %s clients of %s" % (clients, slots), status == 0 and "[%-30s]" % (bar * "|") in out, out)
     evil = text + 'netcode_server_packets_dropped_total{reason="\x1b[2J\x07evil%s%n"} 3\n' + 'netcode_server_packets_dropped_total{reason="%s"} 4\n' % ("x" * 5000)
-    status, out = snapshot_of(two_texts(evil.encode(), evil.replace("1000.5", "1001.5").encode()))
+    status, out = snapshot_of(two_texts(evil.encode(), evil.replace("1000.5", "1001.5").encode()), "--size", "80x30")
     check("control characters never reach the terminal", status == 0 and "\x1b" not in out and "?[2J?evil%s%n" in out, out)
     evil = text + "".join('netcode_server_packets_dropped_total{reason="r%d"} %d\n' % (i, i) for i in range(1, 300))
     status, out = snapshot_of(two_texts(evil.encode(), evil.replace("1000.5", "1001.5").encode()))

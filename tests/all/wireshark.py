@@ -290,7 +290,8 @@ def capture_sessions():
 
 FIELDS = ["frame.number", "netcode.type", "netcode.sequence", "netcode.direction", "netcode.bytes", "netcode.decryption", "netcode.refused", "netcode.client_index",
           "netcode.max_clients", "netcode.challenge_sequence", "netcode.payload", "netcode.client_id", "netcode.nonce", "netcode.protocol_id", "netcode.expire",
-          "netcode.server_address", "netcode.timeout", "netcode.user_data", "netcode.connection", "_ws.expert.message", "frame.protocols", "netcode.request_in"]
+          "netcode.server_address", "netcode.timeout", "netcode.user_data", "netcode.connection", "_ws.expert.message", "frame.protocols", "netcode.request_in",
+          "netcode.probe", "netcode.probe_kind", "netcode.probe_in", "netcode.probe_seconds", "netcode.moved"]
 lua_errors = []
 
 
@@ -335,7 +336,7 @@ def difference(shark, token):
     """How what tshark shows of one packet differs from what the library says of it; '' where it does not."""
     pairs = [("netcode.direction", "direction"), ("netcode.bytes", "bytes"), ("netcode.refused", "refused"), ("netcode.client_index", "client_index"),
              ("netcode.max_clients", "max_clients"), ("netcode.client_id", "client_id"), ("netcode.challenge_sequence", "challenge_sequence"),
-             ("netcode.nonce", "nonce"), ("netcode.expire", "expire"), ("netcode.timeout", "timeout")]
+             ("netcode.nonce", "nonce"), ("netcode.probe", "probe"), ("netcode.expire", "expire"), ("netcode.timeout", "timeout")]
     if token.get("refused"):  # the library stops there; the dissector shows what there is
         pairs = pairs[:3]
     else:
@@ -924,7 +925,7 @@ def check_sealed_here(packets):
     sequences = [(number, size) for number in (0, 1, 255, 256, 1 << 31, 1 << 32, (1 << 53) + 1, (1 << 63) - 1, 1 << 63, (1 << 64) - 2, (1 << 64) - 1) for size in range(1, 9) if number < 1 << 8 * size]
     for number, size in sequences:
         out.append(with_udp(whole, seal_packet(5, number, size, keys[:32], b"%d in %d" % (number, size))))
-        out.append(way_back(with_udp(whole, seal_packet(4, number, size, keys[32:], struct.pack("<II", 0xFFFFFFFF, 0x80000000)))))
+        out.append(way_back(with_udp(whole, seal_packet(4, number, size, keys[32:], struct.pack("<II", 0xFFFFFFFF, 0x7FFFFFFF)))))
     write("sequences.pcap", pcap([(*packets[0][:2], it) for it in out], 101))
     sharks, _ = from_tshark("sequences.pcap", "-o", "netcode.private_key_file:" + path("game.key"))
     rows, _ = from_token("sequences.pcap", "--key-file", path("game.key"))
@@ -933,7 +934,7 @@ def check_sealed_here(packets):
           [int(rows[2 + 2 * i]["sequence"]) for i in range(len(sequences))] == [number for number, _ in sequences], told[-3:])
     again = {(number, way) for number, size in sequences for way in (0, 1)}
     check("one number in another length is the same packet again", sum(row["netcode.refused"] == "REPLAYED" for row in sharks.values()) == 2 * len(sequences) - len(again), len(again))
-    check("a keep-alive's numbers are shown as they are", sharks[3]["netcode.client_index"] == "4294967295" and sharks[3]["netcode.max_clients"] == "2147483648", sharks[3])
+    check("a keep-alive's numbers are shown as they are", sharks[3]["netcode.client_index"] == "4294967295" and sharks[3]["netcode.max_clients"] == "2147483647", sharks[3])
     v6 = b"\2" + bytes(range(16)) + b"\1\0"
     broken = [private_part([]), private_part([address], count=33), private_part([address], count=0xFFFFFFFF), private_part([b"\3" + address[1:]]), private_part([b"\0" + address[1:]]),
               private_part([address[:5] + b"\0\0"]), private_part([v6] * 36, count=32)[:1008], private_part([v6] * 32, count=32), private_part([v6], keys=b"")]  # fmt: skip
@@ -950,6 +951,38 @@ KIND_NAMES = ["unreliable", "unreliable sequenced", "reliable", "reliable ordere
 CONTROLS = {0x07: "ACK_RANGES", 0x0F: "PING", 0x17: "PONG", 0x1F: "LIMIT", 0x27: "CANCEL", 0x2F: "CANCEL_FRAGMENTS", 0x37: "REFUSE"}
 MESSAGE_FIELDS = ["frame", "frame_type", "number", "ack", "ack_bits", "acked", "ack_delay", "please_ack", "kind", "channel", "id", "order", "tag", "length", "total", "index",
                   "offset", "fragments", "data", "range.first", "range.last", "ping", "credit", "largest", "dropped"]  # fmt: skip
+
+
+def check_probes():
+    """Probes and their echoes, sealed here; and a session whose port the relay changes in mid-game."""
+    server = Child("server2", [PROGRAMS["server"], "--address", "127.0.0.1:0", "--key-file", path("game.key"), "--echo", "--roaming", "--seconds", "60"])
+    port = int(server.said(r"listening on 127\.0\.0\.1:(\d+)").group(1))
+    relay = Child("relay2", [PROGRAMS["relay"], "--listen", "127.0.0.1:0", "--to", "127.0.0.1:%d" % port, "--delay", "30", "--rebind-every", "3", "--seconds", "60", "--pcap", path("moved.pcap")])
+    keys = mint("moved.json", 1, "127.0.0.1:%s=127.0.0.1:%d" % (relay.said(r"listening on 127\.0\.0\.1:(\d+)").group(1), port))
+    write("moved.keys", keys)
+    client = play("moved.json", "--count", "0", "--rate", "20", "--seconds", "5")
+    client.process.wait(30)
+    time.sleep(0.5)
+    relay.stop()
+    server.stop()
+    moves = re.findall(r" moved slot=0 client=1 .* to=127\.0\.0\.1:(\d+)", read("server2.log").decode())
+    check("the relay changes the client's port, and the server follows", client.process.returncode == 0 and len(moves) >= 1, read("server2.log")[-600:])
+    sharks, tokens, count, faults = compare("moved.pcap", "key")
+    check("%d packets of a client that moves: recognised, and equal to what netcode-token says" % count, not faults and len(sharks) == count > 200, faults[:5])
+    before = [row for row in sharks.values() if not row["netcode.moved"]]
+    after = [row for row in sharks.values() if row["netcode.moved"]]
+    check("they are one connection, %d and %d packets before and after" % (len(before), len(after)), len(before) > 100 and len(after) > 50 and
+          {row["netcode.connection"] for row in sharks.values()} == {"0"} and
+          all(row["netcode.decryption"] == "authenticated" and row["netcode.request_in"] for row in after), after[:1])
+    kinds = {(row["netcode.direction"], row["netcode.probe_kind"]) for row in sharks.values() if row["netcode.probe"]}
+    check("probes and echoes go both ways", kinds == {(way, kind) for way in ("to_server", "to_client") for kind in ("probe", "echo")}, kinds)
+    echoes = [row for row in sharks.values() if row["netcode.probe_kind"] == "echo"]
+    wrong = [row for row in echoes if sharks[int(row["netcode.probe_in"])]["netcode.probe"] != row["netcode.probe"] or
+             sharks[int(row["netcode.probe_in"])]["netcode.direction"] == row["netcode.direction"] or not 0.02 < float(row["netcode.probe_seconds"]) < 1]
+    check("each of %d echoes leads to its probe, 30 ms earlier or more" % len(echoes), len(echoes) > 6 and not wrong, wrong)
+    write("moved_log.keys", keys)
+    sharks, _ = from_tshark("moved.pcap", "-o", "netcode.keylog_file:" + path("moved_log.keys"), "-o", "netcode.verify:FALSE")
+    check("without tags nothing is followed, and nothing is called authenticated", not any(row["netcode.moved"] or row["netcode.decryption"] == "authenticated" for row in sharks.values()))
 
 
 class Refused(Exception):
@@ -1340,7 +1373,7 @@ def run_checks():
     checks = {"sessions": lambda: check_sessions(names), "denied": check_denied, "links": lambda: check_links(packets), "left out": lambda: check_left_out(packets),
               "uncut": lambda: check_uncut(packets), "keys": lambda: check_keys(packets), "keylog": check_keylog, "libraries": check_without_libraries,
               "luas": check_luas, "forged": lambda: check_forged_requests(packets), "headers": lambda: check_other_headers(packets), "many": lambda: check_many_connections(packets), "cut": lambda: check_cut(packets),
-              "sealed here": lambda: check_sealed_here(packets), "growing": lambda: check_growing_keylog(packets), "frames": lambda: check_mutated_frames(packets), "port": lambda: check_port_preference(packets, port), "packets": lambda: check_mutated_packets(packets),
+              "probes": check_probes, "sealed here": lambda: check_sealed_here(packets), "growing": lambda: check_growing_keylog(packets), "frames": lambda: check_mutated_frames(packets), "port": lambda: check_port_preference(packets, port), "packets": lambda: check_mutated_packets(packets),
               "messages": lambda: check_messages(packets), "messages sample": check_messages_sample, "sample": check_sample, "files": check_mutated_files}
     only = os.environ.get("WIRESHARK_ONLY")
     for name in [only] if only else checks:
@@ -1392,6 +1425,10 @@ PLANTS = [
     ("netcode.lua", "frame.offset = frame.index * FRAGMENT_BYTES", "frame.offset = frame.index * WHOLE_BYTES", "offsets of fragments are wrong", "messages"),
     ("netcode.lua", "if #data - reader.at + 1 < bytes then", "if false then", "frames are read past their end: a Lua error", "messages"),
     ("netcode.lua", "elseif frame.kind == ORDERED or is_fragment and", "elseif frame.kind == ORDERED or", "sequenced messages have an order", "messages"),
+    ("netcode.lua", "body:byte(8) < 128", "body:byte(8) < 256", "probes are numbers of clients", "probes"),
+    ("netcode.lua", 'found.probe = asked and "echo" or "probe"', 'found.probe = "probe"', "echoes are probes", "probes"),
+    ("netcode.lua", "    connection.index, connection.has_moved = owner.connection.index, true\n", "", "a client that moves is another connection", "probes"),
+    ("token.c", "if ( body[7] & 0x80 )", "if ( 0 )", "probes are numbers of clients", "probes"),
     ("token.c", "int reason = nc_replay_seen( replay, header->sequence );", "int reason = NETCODE_DROP_NONE;", "replays are not noticed", "sessions"),
     ("token.c", "keylog_labels[i], nonce, key );", "keylog_labels[1 - i], nonce, key );", "keys under the wrong labels", "keylog"),
     ("token.c", "data[i] < 32 || data[i] > 126 ||", "", "payloads reach the terminal as they are", "keys"),

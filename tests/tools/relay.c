@@ -47,6 +47,7 @@ struct options_t {
     double loss, duplicate, reorder; /* 0 to 1 */
     double delay, jitter, queue;     /* seconds */
     double rate;                     /* bytes a second, of each direction; 0: any */
+    double rebind_every;             /* seconds; 0: never */
     uint64_t seed;
     const char * pcap;
     double seconds;
@@ -60,6 +61,7 @@ struct flow_t {
 
 struct client_t {
     struct sockaddr_in address;
+    struct sockaddr_in shown; /* in captures: its own address, and what the server sees once that has changed */
     int socket;
     struct flow_t flows[WAYS];
 };
@@ -82,11 +84,11 @@ struct way_t {
 struct relay_t {
     struct options_t options;
     int socket;
-    double now, start;
+    double now, start, next_rebind;
     uint64_t order;
     FILE * pcap;
     struct timeval wall_start;
-    int num_clients;
+    int num_clients, rebinds;
     struct client_t clients[MAX_CLIENTS];
     int16_t by_port[65536]; /* the client that last came from this port, and 1; 0: nobody */
     struct way_t ways[WAYS];
@@ -293,7 +295,7 @@ static void make_headers( uint8_t headers[HEADERS_BYTES], const struct sockaddr_
 static void capture( struct relay_t * relay, const struct packet_t * packet )
 {
     uint8_t headers[HEADERS_BYTES];
-    const struct sockaddr_in * client = &relay->clients[packet->client].address;
+    const struct sockaddr_in * client = &relay->clients[packet->client].shown;
     const struct sockaddr_in * server = &relay->options.to;
     double passed = relay->now - relay->start + 1e-6 * (double) relay->wall_start.tv_usec;
     uint32_t seconds = (uint32_t) passed;
@@ -362,7 +364,7 @@ static int find_client( struct relay_t * relay, const struct sockaddr_in * from 
     if ( relay->num_clients == MAX_CLIENTS )
         return -1;
     struct client_t * client = &relay->clients[relay->num_clients];
-    client->address = *from;
+    client->address = client->shown = *from;
     client->socket = open_socket( NULL, &relay->options.to );
     if ( client->socket < 0 )
         return -1;
@@ -401,6 +403,23 @@ static void read_client( struct relay_t * relay, int client )
     }
 }
 
+/*  As a NAT that has forgotten its mappings: the server sees each client at another port, and what is on its way to the old
+    one is lost. */
+static void rebind_clients( struct relay_t * relay )
+{
+    for ( int i = 0; i < relay->num_clients; i++ ) {
+        struct client_t * client = &relay->clients[i];
+        socklen_t length = sizeof( client->shown );
+        int fresh = open_socket( NULL, &relay->options.to );
+        if ( fresh < 0 )
+            continue;
+        close( client->socket );
+        client->socket = fresh;
+        getsockname( fresh, (struct sockaddr *) &client->shown, &length );
+        relay->rebinds++;
+    }
+}
+
 /* Until a packet arrives, one is due, or a tenth of a second has passed. */
 static int wait_for_packets( const struct relay_t * relay, fd_set * readable )
 {
@@ -421,6 +440,7 @@ static int wait_for_packets( const struct relay_t * relay, fd_set * readable )
 
 static void run( struct relay_t * relay )
 {
+    relay->next_rebind = relay->start + relay->options.rebind_every;
     while ( !signal_stop && ( relay->options.seconds <= 0.0 || relay->now - relay->start < relay->options.seconds ) ) {
         fd_set readable;
         int some = wait_for_packets( relay, &readable );
@@ -435,6 +455,10 @@ static void run( struct relay_t * relay )
             struct packet_t * packet = heap_take( relay );
             deliver( relay, packet );
             free( packet );
+        }
+        if ( relay->options.rebind_every > 0.0 && relay->now >= relay->next_rebind ) {
+            relay->next_rebind = relay->now + relay->options.rebind_every;
+            rebind_clients( relay );
         }
     }
 }
@@ -479,6 +503,7 @@ static void print_help( void )
             "  --rate BYTES            a second, of one bottleneck for all clients, 28 for a packet's headers "
             "included\n"
             "  --queue MS              what the bottleneck's queue holds; what comes then is dropped (300)\n"
+            "  --rebind-every SECONDS  the server sees each client at another port (never)\n"
             "  --seed N                of the decisions (1)\n"
             "  --pcap FILE             a capture of what was let through\n"
             "  --seconds N             ends after them; 0: on SIGTERM or SIGINT (0)\n"
@@ -523,6 +548,7 @@ static int parse_option( struct options_t * options, const char * name, const ch
                     { "--jitter", &options->jitter, 1e4, 1e-3 },
                     { "--queue", &options->queue, 1e4, 1e-3 },
                     { "--rate", &options->rate, 1e10, 1.0 },
+                    { "--rebind-every", &options->rebind_every, 1e6, 1.0 },
                     { "--seconds", &options->seconds, 1e6, 1.0 } };
     char * end = NULL;
     if ( !strcmp( name, "--listen" ) )
@@ -610,6 +636,8 @@ int main( int argc, char ** argv )
         run( &relay );
         tell( "to_server", &relay.ways[TO_SERVER] );
         tell( "to_client", &relay.ways[TO_CLIENT] );
+        if ( relay.options.rebind_every > 0.0 )
+            printf( "rebinds %d\n", relay.rebinds );
     }
     close_relay( &relay );
     return good ? 0 : 1;
