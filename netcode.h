@@ -9492,15 +9492,29 @@ static NC_INLINE int nc_server_read( struct netcode_server_t * server, uint32_t 
 A packet from an unknown address finds its slot by its sequence. If it is authentic and newer than all before it, its address
 becomes a candidate, to which probes are sent, and nothing else. An echo from there moves the slot. See 16 in the manual. */
 
-/* Is this packet authentic, and one of this slot? It stays as it is: another key may be tried, or another server asked. */
+/* Has an authentic packet of this slot come from there, lately? */
+static int nc_server_is_candidate( const struct netcode_server_t * server, uint32_t index,
+                                   const struct netcode_address_t * address )
+{
+    const nc_candidate_t * candidates = server->memory.paths[index].candidates;
+    for ( int i = 0; i < NC_PATH_CANDIDATES; i++ )
+        if ( nc_address_same( &candidates[i].address, address ) )
+            return server->base.clock.now - candidates[i].receive_time < NC_PATH_SECONDS;
+    return 0;
+}
+
+/*  Is this packet authentic, and one of this slot? It stays as it is: another key may be tried, or another server asked.
+    A candidate's packets do not use up the slot's ration: all that a client sends until its path is validated is tried here,
+    its echoes too. */
 static int nc_server_try_slot( struct netcode_server_t * server, uint32_t index, nc_arrival_t * arrival )
 {
     const nc_slot_t * slot = &server->memory.slots[index];
     nc_packet_context_t context = { slot->client_to_server_key, server->config.protocol_id };
     int is_rationed = nc_handshake_is_rationed( arrival );
     if ( ( is_rationed && server->work.spare <= 0 ) ||
-         !nc_endpoint_spend( &server->base, &server->memory.paths[index].trials, NC_PATH_TRIAL_BURST,
-                             NC_PATH_TRIAL_SECONDS ) ) {
+         ( !nc_server_is_candidate( server, index, arrival->from ) &&
+           !nc_endpoint_spend( &server->base, &server->memory.paths[index].trials, NC_PATH_TRIAL_BURST,
+                               NC_PATH_TRIAL_SECONDS ) ) ) {
         server->trials_refused++;
         return 0;
     }
