@@ -9571,6 +9571,7 @@ static nc_candidate_t * nc_server_candidate( struct netcode_server_t * server, u
     oldest->address = *address;
     oldest->first_time = now;
     server->path_candidates++;
+    server->watch.session = 0; /* the filter of a flood has to let the echo pass */
     return oldest;
 }
 
@@ -9767,7 +9768,8 @@ static int nc_server_judge_unknown( struct netcode_server_t * server )
     if ( now >= watch->closed_until ) {
         int still_floods =
             had ? watch->drops - watch->dropped >= NC_FLOODER_RATE
-                : watch->overrun && now - watch->since >= 0.1 && server->memory.slot_count <= NC_ADMISSION_SLOTS;
+                : watch->overrun && now - watch->since >= 0.1 && server->memory.slot_count <= NC_ADMISSION_SLOTS &&
+                      !server->config.stray_callback; /* else other servers' clients would be filtered, for good */
         watch->closed_until = still_floods ? now + 1.0 : 0.0;
         watch->dropped = watch->drops;
     }
@@ -9781,8 +9783,11 @@ static int nc_server_judge_unknown( struct netcode_server_t * server )
 
     nc_admission_clear( admission, server->memory.slot_count );
     admission->samples = server->config.roaming != 0;
-    for ( uint32_t i = server->active.head; i != NC_NONE; i = server->memory.active_links[i].next )
+    for ( uint32_t i = server->active.head; i != NC_NONE; i = server->memory.active_links[i].next ) {
         nc_admission_add( admission, &server->memory.slots[i].address );
+        for ( int k = 0; server->config.roaming && k < NC_PATH_CANDIDATES; k++ )
+            nc_admission_add( admission, &server->memory.paths[i].candidates[k].address );
+    }
     watch->session = server->session;
     return 1;
 }

@@ -128,6 +128,8 @@ class World:
             + "ip -n %s addr add %s.9.1/24 dev out\nip -n %s link set out up\n" % (r, net, r)
             + "ip -n %s addr add %s.9.2/24 dev in\nip -n %s link set in up\n" % (s, net, s)
             + "ip -n %s route add default via %s.9.1\n" % (s, net)
+            # It asks for a gateway in the name of the interface that it asks on: nobody answers another provider's address.
+            + "ip netns exec %s sysctl -qw net.ipv4.conf.all.arp_announce=2\n" % c
             # A provider forwards no packet whose source address is another provider's.
             + "ip netns exec %s sysctl -qw net.ipv4.ip_forward=1 net.ipv4.conf.all.rp_filter=1 net.ipv4.conf.default.rp_filter=1\n" % r
             + "".join("ip netns exec %s sysctl -qw net.ipv4.conf.d%d.rp_filter=1\n" % (r, at) for at in range(uplinks))
