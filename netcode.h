@@ -1564,7 +1564,7 @@ NETCODE_API int netcode_client_next_event( struct netcode_client_t * client, str
 /*  Gives up the socket's local address and takes the one that the system prefers now: call it where a phone's system
     reports a new network. Returns 1 if the socket has a fresh one, 0 if not, or if it can not do that. A client does the
     same by itself, once a second, while sending fails because its address or network is gone, and while it is connected
-    and receives nothing. The connection stays with a server that has `roaming` on. */
+    and receives nothing; and every four seconds while the server answers no probes, if it has before. The connection stays with a server that has `roaming` on. */
 NETCODE_API int netcode_client_rebind( struct netcode_client_t * client );
 
 /* Sends what batch_sends holds back. */
@@ -6797,6 +6797,7 @@ static const nc_client_rule_t nc_client_rules[] = {
 #define NC_CLIENT_REBIND_SECONDS 1.0
 #define NC_ERROR_SPREAD 1.0 /* seconds over which socket errors must be spread to have an effect */
 
+enum { NC_CLIENT_UNANSWERED = 3 };
 enum { NC_CLIENT_BATCH = 8, NC_CLIENT_NEEDS_PORT = NETCODE_SERVER_CREATE_ERROR_MISSING_OVERRIDE_CALLBACK + 1 };
 
 /* What the report returns about one server of the token. */
@@ -6850,6 +6851,8 @@ struct netcode_client_t {
     nc_replay_t replay;
     nc_probe_t probe;
     nc_jitter_t jitter;
+    int unanswered;     /* probes since the last that came back */
+    int answers_probes; /* the server of this connection */
     uint64_t challenge_sequence;
     uint8_t challenge[NC_CHALLENGE_BYTES];
     nc_connect_token_t token;
@@ -6969,6 +6972,7 @@ static void nc_client_enter( struct netcode_client_t * client, int state )
         }
         nc_inbox_open( &client->inbox, 0, client->session, 0 );
         nc_probe_init( &client->probe, client->base.clock.now );
+        client->unanswered = client->answers_probes = 0;
         memset( &client->jitter, 0, sizeof( client->jitter ) );
     }
 
@@ -7031,6 +7035,14 @@ static int nc_client_expects( const struct netcode_client_t * client, int type )
     }
 }
 
+static void nc_client_on_echo( struct netcode_client_t * client, uint64_t value )
+{
+    if ( !nc_probe_end( &client->probe, value, client->base.clock.now ) )
+        return;
+    client->unanswered = 0;
+    client->answers_probes = 1;
+}
+
 /* A keep-alive, perhaps with a probe of the server, which is answered at once, or with one of its own that comes back. */
 static void nc_client_on_probe( struct netcode_client_t * client, const uint8_t * body )
 {
@@ -7038,7 +7050,7 @@ static void nc_client_on_probe( struct netcode_client_t * client, const uint8_t 
     if ( !( value & NC_PROBE_BIT ) )
         return;
     if ( nc_probe_is_own( &client->base, value ) )
-        nc_probe_end( &client->probe, value, client->base.clock.now );
+        nc_client_on_echo( client, value );
     else if ( nc_endpoint_spend( &client->base, &client->probe.answers, NC_PROBE_ANSWER_BURST,
                                  NC_PROBE_ANSWER_SECONDS ) )
         nc_client_seal( client, NETCODE_PACKET_KEEP_ALIVE, body, 8 );
@@ -7259,8 +7271,10 @@ static void nc_client_send( struct netcode_client_t * client )
         break;
     default:
         memcpy( body, client->keep_alive, sizeof( client->keep_alive ) );
-        if ( probes )
+        if ( probes ) {
             nc_store_u64( body, nc_probe_begin( &client->probe, &client->base ) );
+            client->unanswered++;
+        }
         nc_client_seal( client, NETCODE_PACKET_KEEP_ALIVE, body, sizeof( client->keep_alive ) );
     }
 }
@@ -7280,22 +7294,28 @@ static int nc_client_rebind( struct netcode_client_t * client )
     double answers = client->probe.answers;
     nc_probe_init( &client->probe, client->base.clock.now ); /* it may be another path */
     client->probe.answers = answers;
+    client->unanswered = 0;
     client->last_send_time = NC_LONG_AGO;
     nc_client_send( client );
     nc_outbox_flush( &client->base.outbox );
     return 1;
 }
 
-/* While it receives nothing, or its network is gone: a connected socket goes on sending from an address that is dead. */
+/*  While it receives nothing, or its network is gone: a connected socket goes on sending from an address that is dead. Or
+    while the server, which has answered probes before, answers three no more: it still sends, but hears nothing. */
 static void nc_client_keep_path( struct netcode_client_t * client, int network_is_gone )
 {
     double now = client->base.clock.now;
     int is_silent = now - client->silence_time >= NC_CLIENT_REBIND_SECONDS && !client->base.backlog;
+    int is_unheard = client->answers_probes && client->unanswered >= NC_CLIENT_UNANSWERED &&
+                     now - client->probe.times[0] >= NC_PROBE_INTERVAL / 2.0;
     if ( client->state != NC_STATE( CONNECTED ) || client->loopback || !client->base.socket.rebind ||
-         !( is_silent || network_is_gone ) || now - client->rebind_time < NC_CLIENT_REBIND_SECONDS )
+         !( is_silent || is_unheard || network_is_gone ) || now - client->rebind_time < NC_CLIENT_REBIND_SECONDS )
         return;
     NC_LOG( &client->base.log, INFO, "client takes a fresh local address: %s",
-            network_is_gone ? "its network is gone" : "it receives nothing" );
+            network_is_gone ? "its network is gone"
+            : is_silent     ? "it receives nothing"
+                            : "the server does not hear it" );
     nc_client_rebind( client );
 }
 
