@@ -8829,7 +8829,7 @@ typedef struct {
 
 #define NC_PATH_SECONDS 2.0    /* without a newer packet a candidate ends */
 #define NC_PATH_PROTECTED 0.25 /* after its first packet it is not evicted */
-#define NC_PATH_PROBE_SPACING 0.03
+#define NC_PATH_PROBE_SPACING 0.015
 #define NC_PATH_PROBE_SECONDS 0.25
 #define NC_PATH_TRIAL_SECONDS 0.125
 
