@@ -559,8 +559,8 @@
          deals its ports anew swap them so. netcode_server_client_address returns NETCODE_ADDRESS_NONE meanwhile.
       7  Handshakes do not roam: a challenge is valid for its address only.
 
-    The client takes a fresh local address once a second while it is connected and receives nothing, and when sending
-    fails because its address or network is gone. Call netcode_client_rebind where the system reports a new network: on
+    The client takes a fresh local address once a second while it is connected and receives nothing, when sending fails
+    because its address or network is gone, and when a server that answers probes has not answered three of them. Call netcode_client_rebind where the system reports a new network: on
     Android in onAvailable or onLinkPropertiesChanged of the default network's callback, on iOS in the update handler of
     NWPathMonitor and when the application becomes active again, on a PC when an interface goes up. Then the gap is two
     round trips and not a second longer. It works in any state, on the thread that uses the client. A socket of your own
@@ -1624,7 +1624,7 @@ NETCODE_API int netcode_client_next_event( struct netcode_client_t * client, str
 /*  Gives up the socket's local address and takes the one that the system prefers now: call it where a phone's system
     reports a new network. Returns 1 if the socket has a fresh one, 0 if not, or if it can not do that. A client does the
     same by itself, once a second, while sending fails because its address or network is gone, and while it is connected
-    and receives nothing. The connection stays with a server that has `roaming` on. */
+    and receives nothing; and every four seconds while the server answers no probes, if it has before. The connection stays with a server that has `roaming` on. */
 NETCODE_API int netcode_client_rebind( struct netcode_client_t * client );
 
 /* Sends what batch_sends holds back. */
@@ -2047,7 +2047,7 @@ enum nc_limit_t {
     NC_PATH_ENDS_MS = 2000,     /* without a newer packet a candidate ends */
     NC_PATH_PROTECTED_MS = 250, /* from its first packet on a candidate is not evicted */
     NC_PATH_PROBES = 8,         /* of a candidate that are remembered */
-    NC_PATH_SPACING_MS = 30,    /* between two of them */
+    NC_PATH_SPACING_MS = 15,    /* between two of them */
     NC_PATH_PROBE_BURST = 6,    /* to all candidates of a client at once, then one each NC_PATH_PROBE_MS */
     NC_PATH_PROBE_MS = 250,
     NC_PATH_TRIALS = 2,      /* clients with whose keys a packet from elsewhere is opened */
@@ -6882,6 +6882,7 @@ static const nc_client_rule_t nc_client_rules[] = {
 #define NC_LONG_AGO ( -1e9 )
 #define NC_ERROR_SPREAD 1.0 /* seconds over which socket errors must be spread to have an effect */
 
+enum { NC_CLIENT_UNANSWERED = 3 };
 enum { NC_CLIENT_BATCH = 8, NC_CLIENT_NEEDS_PORT = NETCODE_SERVER_CREATE_ERROR_MISSING_OVERRIDE_CALLBACK + 1 };
 
 /* What the report returns about one server of the token. */
@@ -6935,6 +6936,8 @@ struct netcode_client_t {
     nc_replay_t replay;
     nc_probe_t probe;
     nc_jitter_t jitter;
+    int unanswered;     /* probes since the last that came back */
+    int answers_probes; /* the server of this connection */
     uint64_t challenge_sequence;
     uint8_t challenge[NC_CHALLENGE_BYTES];
     nc_connect_token_t token;
@@ -7054,6 +7057,7 @@ static void nc_client_enter( struct netcode_client_t * client, int state )
         }
         nc_inbox_open( &client->inbox, 0, client->session, 0 );
         nc_probe_init( &client->probe, client->base.clock.now );
+        client->unanswered = client->answers_probes = 0;
         memset( &client->jitter, 0, sizeof( client->jitter ) );
     }
 
@@ -7116,6 +7120,14 @@ static int nc_client_expects( const struct netcode_client_t * client, int type )
     }
 }
 
+static void nc_client_on_echo( struct netcode_client_t * client, uint64_t value )
+{
+    if ( !nc_probe_end( &client->probe, value, client->base.clock.now ) )
+        return;
+    client->unanswered = 0;
+    client->answers_probes = 1;
+}
+
 /* A keep-alive, perhaps with a probe of the server, which is answered at once, or with one of its own that comes back. */
 static void nc_client_on_probe( struct netcode_client_t * client, const uint8_t * body )
 {
@@ -7123,7 +7135,7 @@ static void nc_client_on_probe( struct netcode_client_t * client, const uint8_t 
     if ( !( value & nc_probe_bit ) )
         return;
     if ( nc_probe_is_own( &client->base, value ) )
-        nc_probe_end( &client->probe, value, client->base.clock.now );
+        nc_client_on_echo( client, value );
     else if ( nc_endpoint_spend( &client->base, &client->probe.answers, NC_PROBE_ANSWER_BURST, NC_PROBE_ANSWER_MS ) )
         nc_client_seal( client, NETCODE_PACKET_KEEP_ALIVE, body, 8 );
 }
@@ -7343,8 +7355,10 @@ static void nc_client_send( struct netcode_client_t * client )
         break;
     default:
         memcpy( body, client->keep_alive, sizeof( client->keep_alive ) );
-        if ( probes )
+        if ( probes ) {
             nc_store_u64( body, nc_probe_begin( &client->probe, &client->base ) );
+            client->unanswered++;
+        }
         nc_client_seal( client, NETCODE_PACKET_KEEP_ALIVE, body, sizeof( client->keep_alive ) );
     }
 }
@@ -7364,21 +7378,28 @@ static int nc_client_rebind( struct netcode_client_t * client )
     double answers = client->probe.answers;
     nc_probe_init( &client->probe, client->base.clock.now ); /* it may be another path */
     client->probe.answers = answers;
+    client->unanswered = 0;
     nc_client_send( client );
     nc_outbox_flush( &client->base.outbox );
     return 1;
 }
 
-/* While it receives nothing, or its network is gone: a connected socket goes on sending from an address that is dead. */
+/*  While it receives nothing, or its network is gone: a connected socket goes on sending from an address that is dead. Or
+    while the server, which has answered probes before, answers three no more: it still sends, but hears nothing. */
 static void nc_client_keep_path( struct netcode_client_t * client, int network_is_gone )
 {
     double now = client->base.clock.now;
     int is_silent = now - client->silence_time >= nc_seconds( NC_CLIENT_REBIND_MS ) && !client->base.backlog;
+    int is_unheard = client->answers_probes && client->unanswered >= NC_CLIENT_UNANSWERED &&
+                     now - client->probe.times[0] >= nc_seconds( NC_PROBE_MS ) / 2.0;
     if ( client->state != NC_STATE( CONNECTED ) || client->loopback || !client->base.socket.rebind ||
-         !( is_silent || network_is_gone ) || now - client->rebind_time < nc_seconds( NC_CLIENT_REBIND_MS ) )
+         !( is_silent || is_unheard || network_is_gone ) ||
+         now - client->rebind_time < nc_seconds( NC_CLIENT_REBIND_MS ) )
         return;
     NC_LOG( &client->base.log, INFO, "client takes a fresh local address: %s",
-            network_is_gone ? "its network is gone" : "it receives nothing" );
+            network_is_gone ? "its network is gone"
+            : is_silent     ? "it receives nothing"
+                            : "the server does not hear it" );
     nc_client_rebind( client );
 }
 
@@ -9662,6 +9683,7 @@ static nc_candidate_t * nc_server_candidate( struct netcode_server_t * server, u
     oldest->address = *address;
     oldest->first_time = now;
     server->path_candidates++;
+    server->watch.session = 0; /* the filter of a flood has to let the echo pass */
     return oldest;
 }
 
@@ -9859,7 +9881,8 @@ static int nc_server_judge_unknown( struct netcode_server_t * server )
     if ( now >= watch->closed_until ) {
         int still_floods =
             had ? watch->drops - watch->dropped >= NC_FLOODER_RATE
-                : watch->overrun && now - watch->since >= 0.1 && server->memory.slot_count <= NC_ADMISSION_SLOTS;
+                : watch->overrun && now - watch->since >= 0.1 && server->memory.slot_count <= NC_ADMISSION_SLOTS &&
+                      !server->config.stray_callback; /* else other servers' clients would be filtered, for good */
         watch->closed_until = still_floods ? now + 1.0 : 0.0;
         watch->dropped = watch->drops;
     }
@@ -9872,9 +9895,12 @@ static int nc_server_judge_unknown( struct netcode_server_t * server )
         return 0;
 
     nc_admission_clear( admission, server->memory.slot_count );
-    admission->samples = server->finds_strays;
-    for ( uint32_t i = server->active.head; i != NC_NONE; i = server->memory.active_links[i].next )
+    admission->samples = server->config.roaming != 0;
+    for ( uint32_t i = server->active.head; i != NC_NONE; i = server->memory.active_links[i].next ) {
         nc_admission_add( admission, &server->memory.slots[i].address );
+        for ( int k = 0; server->config.roaming && k < NC_PATH_CANDIDATES; k++ )
+            nc_admission_add( admission, &server->memory.paths[i].candidates[k].address );
+    }
     watch->session = server->session;
     return 1;
 }

@@ -6,17 +6,24 @@
         threads [SECONDS]
 
     Passes when nobody was ever in twice, no used token got in, every payload came back as it was sent, every player got in, the books
-    are empty at the end, and the sanitizer found nothing. Where ports can not be shared, each server has a port of its own. */
+    are empty at the end, and the sanitizer found nothing. Where ports can not be shared, each server has a port of its own.
+
+    Then a group of two servers that know of each other becomes one of three and again of two, while a thousand clients are connected, and
+    some of them change their port: see `the group`. Nobody may be lost. SECONDS is for the first part; the second takes some 15 s. */
 
 #define NETCODE_IMPLEMENTATION
 #include "netcode.h"
 
+#include <fcntl.h>
 #include <inttypes.h>
+#include <netinet/in.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <time.h>
+#include <unistd.h>
 
 enum { SHARDS = 4, SLOTS = 64, CROWDS = 4, PLAYERS = 5, RIVALS = 2, CHEATS = 2, GUESTS = PLAYERS + RIVALS + CHEATS };
 enum { RIVAL_IDS = 1000, MOST_IDS = RIVAL_IDS + RIVALS, PAYLOADS = 200, MIN_BYTES = 16, TIMEOUT_SECONDS = 2 };
@@ -472,6 +479,450 @@ static int verdict( double seconds )
     return good;
 }
 
+/*  ---- the group: servers on one port, whose number changes while a thousand clients are connected ----
+A third server joins, and the system leads a part of the clients to it, who are strangers there; it leaves again. Some clients take a new
+port in each of the three phases, and the system leads half of them or more to another server. A server hands each stray to the others:
+it is copied into their rings, and each reads its own on its own thread. A stray from a ring goes no further. */
+
+enum { MEMBERS = 3, BAND = 500, BANDS = 2, RING = 1024, ROAMERS_IN = 5, RATE = 10, GROUP_TIMEOUT_SECONDS = 5 };
+#define PHASE_SECONDS 4.0
+#define LONGEST_SILENCE 2.0
+
+struct stray_t {
+    struct netcode_address_t from;
+    int bytes;
+    uint8_t data[NETCODE_MAX_PACKET_SIZE + 64];
+};
+
+struct ring_t {
+    pthread_mutex_t lock;
+    int is_open;
+    unsigned first, count;
+    uint64_t refused; /* strays for which there was no place */
+    struct stray_t strays[RING];
+};
+
+struct member_t {
+    pthread_t thread;
+    struct netcode_server_t * server;
+    struct ring_t ring;
+    int is_from_ring; /* what is being processed */
+    uint64_t handed, taken, moved_from_ring, wrong;
+    struct netcode_server_stats_t stats;
+};
+
+static struct member_t members[MEMBERS];
+
+static int ring_put( struct ring_t * ring, const struct netcode_address_t * from, const uint8_t * data, int bytes )
+{
+    pthread_mutex_lock( &ring->lock );
+    int has_place = ring->is_open && ring->count < RING && bytes <= (int) sizeof( ring->strays[0].data );
+    if ( has_place ) {
+        struct stray_t * stray = &ring->strays[( ring->first + ring->count++ ) % RING];
+        stray->from = *from;
+        stray->bytes = bytes;
+        memcpy( stray->data, data, (size_t) bytes );
+    } else
+        ring->refused += (uint64_t) ring->is_open;
+    pthread_mutex_unlock( &ring->lock );
+    return has_place;
+}
+
+static int ring_take( struct ring_t * ring, struct stray_t * stray )
+{
+    pthread_mutex_lock( &ring->lock );
+    int is_there = ring->count > 0;
+    if ( is_there ) {
+        *stray = ring->strays[ring->first];
+        ring->first = ( ring->first + 1 ) % RING;
+        ring->count--;
+    }
+    pthread_mutex_unlock( &ring->lock );
+    return is_there;
+}
+
+static void ring_open( struct ring_t * ring, int open )
+{
+    pthread_mutex_lock( &ring->lock );
+    ring->is_open = open;
+    pthread_mutex_unlock( &ring->lock );
+}
+
+static int ring_is_open( struct ring_t * ring )
+{
+    pthread_mutex_lock( &ring->lock );
+    int open = ring->is_open;
+    pthread_mutex_unlock( &ring->lock );
+    return open;
+}
+
+static int member_on_stray( void * context, const struct netcode_address_t * from, const uint8_t * data, int bytes )
+{
+    struct member_t * member = (struct member_t *) context;
+    int taken = 0;
+    for ( int i = 0; i < MEMBERS && !member->is_from_ring; i++ )
+        if ( &members[i] != member )
+            taken |= ring_put( &members[i].ring, from, data, bytes );
+    member->handed += (uint64_t) taken;
+    return taken;
+}
+
+static void member_take_strays( struct member_t * member )
+{
+    struct stray_t stray;
+    struct netcode_server_stats_t before, after;
+    netcode_server_stats( member->server, &before );
+    member->is_from_ring = 1;
+    for ( int i = 0; i < RING && ring_take( &member->ring, &stray ); i++, member->taken++ )
+        netcode_server_process_packet( member->server, &stray.from, stray.data, stray.bytes );
+    member->is_from_ring = 0;
+    netcode_server_stats( member->server, &after );
+    member->moved_from_ring += after.moves - before.moves;
+}
+
+/* Until its ring is closed. Every payload goes back to whom it came from. */
+static void * member_run( void * context )
+{
+    struct member_t * member = (struct member_t *) context;
+    while ( ring_is_open( &member->ring ) ) {
+        struct netcode_event_t event;
+        netcode_server_update( member->server, netcode_time() );
+        member_take_strays( member );
+        while ( netcode_server_next_event( member->server, &event ) ) {
+            if ( event.type != NETCODE_EVENT_PAYLOAD )
+                continue;
+            member->wrong += payload_read( event.data, event.bytes, event.client_id ) == UINT64_MAX;
+            netcode_server_send_packet_to_session( member->server, event.client_index, event.session, event.data,
+                                                   event.bytes );
+            netcode_server_free_packet( member->server, event.data );
+        }
+        netcode_server_flush( member->server );
+        netcode_server_wait( member->server, 0.002 );
+    }
+    netcode_server_stats( member->server, &member->stats );
+    netcode_server_destroy( member->server );
+    return NULL;
+}
+
+static int member_begin( struct member_t * member, const char * address )
+{
+    struct netcode_server_config_t config;
+    netcode_default_server_config( &config );
+    config.protocol_id = PROTOCOL_ID;
+    memcpy( config.private_key, private_key, NETCODE_KEY_BYTES );
+    config.callback_context = member;
+    config.bind_address = "127.0.0.1";
+    config.share_port = 1;
+    config.batch_sends = 1;
+    config.roaming = 1;
+    config.stray_callback = member_on_stray;
+    member->server = netcode_server_create( address, &config, netcode_time() );
+    if ( !member->server )
+        return 0;
+    netcode_server_start( member->server, BAND * BANDS );
+    ring_open( &member->ring, 1 );
+    return 1;
+}
+
+/* It leaves the port, and its thread ends. */
+static void member_end( struct member_t * member )
+{
+    ring_open( &member->ring, 0 );
+    pthread_join( member->thread, NULL );
+}
+
+/* A client's socket whose rebind takes a new port, as a NAT or another network would give it one. */
+struct line_t {
+    int handle;
+    struct sockaddr_in server;
+};
+
+static int line_rebind( void * context )
+{
+    struct line_t * line = (struct line_t *) context;
+    int bytes = 1 << 18, handle = socket( AF_INET, SOCK_DGRAM, 0 );
+    if ( handle < 0 || connect( handle, (const struct sockaddr *) &line->server, sizeof( line->server ) ) != 0 ||
+         fcntl( handle, F_SETFL, O_NONBLOCK ) != 0 ) {
+        if ( handle >= 0 )
+            close( handle );
+        return 0;
+    }
+    setsockopt( handle, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof( bytes ) );
+    if ( line->handle >= 0 )
+        close( line->handle ); /* after the new one is there, so that it has another port */
+    line->handle = handle;
+    return 1;
+}
+
+static int line_receive( void * context, struct netcode_datagram_t * datagrams, int count )
+{
+    const struct line_t * line = (const struct line_t *) context;
+    int filled = 0;
+    while ( filled < count ) {
+        struct netcode_datagram_t * it = &datagrams[filled];
+        ssize_t bytes = recv( line->handle, it->data, (size_t) it->capacity, 0 );
+        if ( bytes < 0 )
+            break;
+        memset( &it->address, 0, sizeof( it->address ) );
+        it->address.type = NETCODE_ADDRESS_IPV4;
+        memcpy( it->address.data.ipv4, &line->server.sin_addr, 4 );
+        it->address.port = ntohs( line->server.sin_port );
+        it->bytes = (int) bytes;
+        it->status = NETCODE_DATAGRAM_OK;
+        filled++;
+    }
+    return filled;
+}
+
+static int line_send( void * context, const struct netcode_datagram_t * datagrams, int count )
+{
+    const struct line_t * line = (const struct line_t *) context;
+    int sent = 0;
+    for ( int i = 0; i < count; i++ )
+        sent += send( line->handle, datagrams[i].data, (size_t) datagrams[i].bytes, 0 ) == datagrams[i].bytes;
+    return sent;
+}
+
+static void line_close( void * context )
+{
+    const struct line_t * line = (const struct line_t *) context;
+    if ( line->handle >= 0 )
+        close( line->handle );
+}
+
+struct roamer_t {
+    struct netcode_client_t * client;
+    struct line_t line;
+    uint64_t id, sent, received;
+    double next, heard; /* when it sends; when it last received */
+    int ports;          /* that it has taken since it was connected */
+};
+
+struct band_t {
+    pthread_t thread;
+    struct roamer_t roamers[BAND];
+    uint64_t first_id, wrong, ports, sent, received;
+    double longest_silence;
+    int lost, failed;
+};
+
+static struct band_t bands[BANDS];
+
+static struct {
+    pthread_mutex_t lock;
+    int connected; /* clients, of all bands */
+    double start;  /* of the first phase; 0: not yet */
+    int over;
+} stage = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+static void stage_read( double * start, int * over )
+{
+    pthread_mutex_lock( &stage.lock );
+    *start = stage.start;
+    *over = stage.over;
+    pthread_mutex_unlock( &stage.lock );
+}
+
+static int roamer_begin( struct roamer_t * roamer, int port )
+{
+    struct netcode_client_config_t config;
+    struct netcode_socket_t line;
+    uint8_t token[NETCODE_CONNECT_TOKEN_BYTES];
+    char text[64];
+    const char * address[1] = { text };
+    snprintf( text, sizeof( text ), "127.0.0.1:%d", port );
+    roamer->line.handle = -1;
+    roamer->line.server.sin_family = AF_INET;
+    roamer->line.server.sin_port = htons( (uint16_t) port );
+    roamer->line.server.sin_addr.s_addr = htonl( INADDR_LOOPBACK );
+    memset( &line, 0, sizeof( line ) );
+    line.context = &roamer->line;
+    line.receive = line_receive;
+    line.send = line_send;
+    line.close = line_close;
+    line.rebind = line_rebind;
+    netcode_default_client_config( &config );
+    config.socket = &line;
+    config.packet_pool_buffers = 64;
+    if ( !line_rebind( &roamer->line ) ||
+         ( roamer->client = netcode_client_create( "127.0.0.1", &config, netcode_time() ) ) == NULL ||
+         netcode_generate_connect_token( 1, address, address, 60, GROUP_TIMEOUT_SECONDS, roamer->id, PROTOCOL_ID,
+                                         private_key, NULL, token ) != NETCODE_OK )
+        return 0;
+    netcode_client_connect( roamer->client, token );
+    return 1;
+}
+
+static void roamer_talk( struct band_t * band, struct roamer_t * roamer, double now, double start )
+{
+    uint8_t data[NETCODE_MAX_PACKET_SIZE], *packet;
+    int bytes;
+    while ( ( packet = netcode_client_receive_packet( roamer->client, &bytes, NULL ) ) != NULL ) {
+        band->wrong += payload_read( packet, bytes, roamer->id ) >= roamer->sent;
+        netcode_client_free_packet( roamer->client, packet );
+        roamer->received++;
+        roamer->heard = now;
+    }
+    if ( start > 0.0 && now - roamer->heard > band->longest_silence )
+        band->longest_silence = now - roamer->heard;
+    if ( now >= roamer->next ) {
+        roamer->next = now + 1.0 / RATE;
+        netcode_client_send_packet( roamer->client, data, payload_make( data, roamer->id, roamer->sent++ ) );
+    }
+    /* In the middle of each phase, not all at once. */
+    double due = start + PHASE_SECONDS * ( roamer->ports + 0.3 + 0.4 * (double) ( roamer->id % 97 ) / 97.0 );
+    if ( roamer->id % ROAMERS_IN == 0 && start > 0.0 && now >= due ) {
+        roamer->ports++;
+        netcode_client_rebind( roamer->client );
+    }
+}
+
+static void * band_run( void * context )
+{
+    struct band_t * band = (struct band_t *) context;
+    double now = netcode_time(), start = 0.0;
+    int over = 0, is_lost[BAND] = { 0 }, is_in[BAND] = { 0 };
+    while ( !over ) {
+        int came = 0;
+        for ( int i = 0; i < BAND; i++ ) {
+            struct roamer_t * roamer = &band->roamers[i];
+            netcode_client_update( roamer->client, now );
+            int state = netcode_client_state( roamer->client );
+            if ( state == NETCODE_CLIENT_STATE_CONNECTED ) {
+                came += !is_in[i];
+                roamer->heard = is_in[i] ? roamer->heard : now;
+                is_in[i] = 1;
+                roamer_talk( band, roamer, now, start );
+            } else if ( state <= NETCODE_CLIENT_STATE_DISCONNECTED )
+                is_lost[i] = 1;
+        }
+        pthread_mutex_lock( &stage.lock );
+        stage.connected += came;
+        pthread_mutex_unlock( &stage.lock );
+        netcode_sleep( 0.004 );
+        now = netcode_time();
+        stage_read( &start, &over );
+    }
+    for ( int i = 0; i < BAND; i++ ) {
+        band->lost += is_lost[i] || !is_in[i];
+        band->ports += (uint64_t) band->roamers[i].ports;
+        band->sent += band->roamers[i].sent;
+        band->received += band->roamers[i].received;
+        netcode_client_destroy( band->roamers[i].client );
+    }
+    return NULL;
+}
+
+/* Waits until all are connected, for so long. */
+static int everybody_is_in( double seconds )
+{
+    double end = netcode_time() + seconds;
+    int connected = 0;
+    while ( connected < BAND * BANDS && netcode_time() < end ) {
+        netcode_sleep( 0.01 );
+        pthread_mutex_lock( &stage.lock );
+        connected = stage.connected;
+        pthread_mutex_unlock( &stage.lock );
+    }
+    return connected == BAND * BANDS;
+}
+
+static void stage_set( double start, int over )
+{
+    pthread_mutex_lock( &stage.lock );
+    stage.start = start;
+    stage.over = over;
+    pthread_mutex_unlock( &stage.lock );
+}
+
+static int group_verdict( int all_in )
+{
+    uint64_t handed = 0, taken = 0, refused = 0, moved = 0, moves = 0, wrong = 0, ports = 0, sent = 0, received = 0;
+    int lost = 0;
+    double silence = 0.0;
+    for ( int i = 0; i < MEMBERS; i++ ) {
+        handed += members[i].handed;
+        taken += members[i].taken;
+        refused += members[i].ring.refused;
+        moved += members[i].moved_from_ring;
+        moves += members[i].stats.moves;
+        wrong += members[i].wrong;
+    }
+    for ( int i = 0; i < BANDS; i++ ) {
+        lost += bands[i].lost;
+        wrong += bands[i].wrong;
+        ports += bands[i].ports;
+        sent += bands[i].sent;
+        received += bands[i].received;
+        silence = bands[i].longest_silence > silence ? bands[i].longest_silence : silence;
+    }
+    printf( "a group of 2, 3 and 2 servers at one port, %d clients: %d lost, %" PRIu64 " of %" PRIu64
+            " payloads echoed, %" PRIu64 " wrong, longest silence %.2f s; %" PRIu64
+            " strays handed over (%d of them by the third), %" PRIu64 " taken, %" PRIu64 " refused; %" PRIu64
+            " new ports, %" PRIu64 " moves, %" PRIu64 " of them by strays\n",
+            BAND * BANDS, lost, received, sent, wrong, silence, handed, (int) members[2].handed, taken, refused, ports,
+            moves, moved );
+    int good = check( all_in, "a client of the group did not connect" );
+    good &= check( lost == 0, "a client of the group was lost" );
+    good &= check( wrong == 0, "a payload of the group was changed, or another client's" );
+    good &= check( members[2].handed > 0, "the third server got no strays" );
+    good &= check( moved > 0, "no client that another server heard has moved" );
+    good &= check( ports == (uint64_t) ( 3 * BAND * BANDS / ROAMERS_IN ), "a client did not take its new ports" );
+    good &= check( moves >= ports, "a client took a new port and did not move" );
+    good &= check( silence <= LONGEST_SILENCE, "a client heard nothing for too long" );
+    return good;
+}
+
+static int group_begin( void )
+{
+    char address[64] = "127.0.0.1:0";
+    for ( int i = 0; i < MEMBERS; i++ )
+        pthread_mutex_init( &members[i].ring.lock, NULL );
+    for ( int i = 0; i < 2; i++ ) {
+        if ( !member_begin( &members[i], address ) )
+            return 0;
+        snprintf( address, sizeof( address ), "127.0.0.1:%d", netcode_server_get_port( members[0].server ) );
+    }
+    for ( int i = 0; i < BANDS * BAND; i++ ) {
+        struct roamer_t * roamer = &bands[i / BAND].roamers[i % BAND];
+        roamer->id = (uint64_t) ( 1 + i );
+        if ( !roamer_begin( roamer, netcode_server_get_port( members[0].server ) ) )
+            return 0;
+    }
+    return 1;
+}
+
+static int group( void )
+{
+    char address[64];
+    if ( !group_begin() )
+        return check( 0, "the group could not be made" );
+    snprintf( address, sizeof( address ), "127.0.0.1:%d", netcode_server_get_port( members[0].server ) );
+    for ( int i = 0; i < 2; i++ )
+        if ( pthread_create( &members[i].thread, NULL, member_run, &members[i] ) != 0 )
+            return 0;
+    for ( int i = 0; i < BANDS; i++ )
+        if ( pthread_create( &bands[i].thread, NULL, band_run, &bands[i] ) != 0 )
+            return 0;
+    int all_in = everybody_is_in( PATIENCE_SECONDS ), grown = 0;
+    if ( all_in ) {
+        stage_set( netcode_time(), 0 );
+        netcode_sleep( PHASE_SECONDS );
+        grown = member_begin( &members[2], address ) &&
+                pthread_create( &members[2].thread, NULL, member_run, &members[2] ) == 0;
+        netcode_sleep( PHASE_SECONDS );
+        if ( grown )
+            member_end( &members[2] );
+        netcode_sleep( PHASE_SECONDS );
+    }
+    stage_set( 0.0, 1 );
+    for ( int i = 0; i < BANDS; i++ )
+        pthread_join( bands[i].thread, NULL );
+    for ( int i = 0; i < 2; i++ )
+        member_end( &members[i] );
+    return check( grown, "the third server could not be made" ) & group_verdict( all_in );
+}
+
 int main( int count, char ** arguments )
 {
     double seconds = count > 1 ? atof( arguments[1] ) : 5.0, start;
@@ -505,8 +956,10 @@ int main( int count, char ** arguments )
     for ( i = 0; i < SHARDS; i++ )
         pthread_join( shards[i].thread, NULL );
     seconds = netcode_time() - start;
-    netcode_term();
     i = verdict( seconds );
+    if ( port_is_shared )
+        i &= group();
+    netcode_term();
     printf( i ? "threads passed\n" : "threads FAILED\n" );
     return i ? 0 : 1;
 }
