@@ -95,6 +95,8 @@ help-all: help-few
 	@echo "make load       100 clients of a load generator against a match server; SECONDS=60"
 	@echo "make gates      server, relay and up to 100 clients as real processes against the limits of messages (16 min; GATES=words)"
 	@echo "make gates-plants                   a planted fault for each gate"
+	@echo "make roam       clients whose address changes: 1,300 NAT rebinds, a NAT of the kernel, interfaces, 1,000 behind a NAT that restarts, in"
+	@echo "                network namespaces (root; installs nftables and conntrack; under 2 min, and whole); ROAM=\"kernel restart\" for parts of it"
 	@echo "make latency    how long ordered messages take at 0 to 10 % loss, against a 200 ms timer and TCP, as a picture; LATENCY=--short"
 	@echo "make latency-plants                 planted faults that make latency must find"
 	@echo "make soak       64 clients at 60 Hz; SECONDS=60"
@@ -182,6 +184,11 @@ games: build/pong build/relay build/transport
 # GATES="fair queue" for some of them, GATE_SECONDS=10 for shorter runs.
 gates: | deps build
 	$(PYTHON) tests/gates/gates.py $(GATES)
+
+# Everything each time. ROAM="kernel restart" for the parts whose names hold one of these words.
+roam: | deps build
+	@sh tests/tools/need.sh iproute2:ip nftables:nft conntrack:conntrack procps:sysctl util-linux:unshare
+	$(PYTHON) tests/roam/roam.py $(ROAM)
 
 gates-plants: | deps build
 	$(PYTHON) tests/faults/run.py --by gates
@@ -416,4 +423,4 @@ clean:
 	rm -rf build
 
 .PHONY: all index test-seeds help help-few help-all deps demo newcomer demo-full plots docs test test-all test-release san coverage peer compile lint size readme format fairness network network-peers bench bench-messages bench-plot bench-sockets \
-	games gates gates-plants latency latency-plants load instructions threads soak defences attacks sim fuzz torture torture-plain coverage-lines prove model erase ct msan platforms mutate fresh install uninstall clean
+	games gates gates-plants roam latency latency-plants load instructions threads soak defences attacks sim fuzz torture torture-plain coverage-lines prove model erase ct msan platforms mutate fresh install uninstall clean

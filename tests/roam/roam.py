@@ -19,6 +19,7 @@ the limit for the median; whether the gap is within one round trip and two ticks
 
 import concurrent.futures
 import ctypes
+import math
 import os
 import re
 import shlex
@@ -188,8 +189,8 @@ def gap_ms(times, begin, end, tick_ms=TICK_MS):
 
 
 def part_of(values, part):
-    ordered = sorted(values)
-    return ordered[min(len(ordered) - 1, int(part * len(ordered)))]
+    """The smallest value that so large a part of all values does not exceed."""
+    return sorted(values)[max(0, math.ceil(part * len(values)) - 1)]
 
 
 def row(what, said, limit, good):
