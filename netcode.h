@@ -7391,6 +7391,7 @@ static void nc_client_keep_path( struct netcode_client_t * client, int network_i
     double now = client->base.clock.now;
     int is_silent = now - client->silence_time >= nc_seconds( NC_CLIENT_REBIND_MS ) && !client->base.backlog;
     int is_unheard = client->answers_probes && client->unanswered >= NC_CLIENT_UNANSWERED &&
+                     client->probe.round_trip < 0.5f && /* else the answer may be on its way */
                      now - client->probe.times[0] >= nc_seconds( NC_PROBE_MS ) / 2.0;
     if ( client->state != NC_STATE( CONNECTED ) || client->loopback || !client->base.socket.rebind ||
          !( is_silent || is_unheard || network_is_gone ) ||
