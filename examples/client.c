@@ -361,6 +361,18 @@ static int compare_doubles( const void * a, const void * b )
     return ( left > right ) - ( left < right );
 }
 
+/* What the library measured of the path, beside the echoes: of keep-alives, so update to update. */
+static void print_path( const struct app_t * app )
+{
+    struct netcode_client_stats_t stats;
+    netcode_client_stats( app->client, &stats );
+    say( app,
+         "path round_trip_ms=%.3f lowest=%.3f loss=%.4f jitter_ms=%.3f packets_lost=%llu reordered=%llu rebinds=%llu",
+         stats.round_trip_seconds * 1000.0, stats.round_trip_lowest_seconds * 1000.0, stats.loss_share,
+         stats.jitter_seconds * 1000.0, (unsigned long long) stats.packets_lost,
+         (unsigned long long) stats.packets_reordered, (unsigned long long) stats.rebinds );
+}
+
 static void print_summary( struct app_t * app )
 {
     double seconds = app->finished_at - app->connected_at;
@@ -544,6 +556,7 @@ static int play( struct app_t * app, uint8_t * token )
         print_report( app );
     } else {
         netcode_client_disconnect( app->client );
+        print_path( app );
         print_summary( app );
     }
     return exit_status( app, state );
