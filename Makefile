@@ -106,7 +106,7 @@ help-all: help-few
 	@echo "make torture    every allocation and every call of the socket fails in turn, in every story"
 	@echo "make torture-plain                  the same without the Linux extras"
 	@echo "make prove      CBMC proves the readers, the writers, the window and the tables for all inputs"
-	@echo "make model      Spin searches every order of events of a handshake with an adversary in it"
+	@echo "make model      Spin searches every order of events of handshakes and of roaming with an adversary in them"
 	@echo "make erase      looks for keys in memory that was given back"
 	@echo "make ct         valgrind looks for branches that depend on a secret"
 	@echo "make msan       the tests under the memory sanitizer, with a libsodium that is built for it"

@@ -1,7 +1,8 @@
 #!/bin/sh
-# make model: Spin searches every order of events of handshake.pml, to the end (no hashing, no limit of depth that is met), in several
-# small worlds; then each defence is taken out of the model in turn, and the search must find the attack. What it found is replayed on
-# the library (replay.c), which must refuse a step of each attack; and random runs of the model, which it must follow step by step.
+# make model: Spin searches every order of events of handshake.pml and of paths.pml, to the end (no hashing, no limit of depth that is
+# met), in several small worlds; then each defence is taken out of the model in turn, and the search must find the attack. What it found
+# of handshakes is replayed on the library (replay.c), which must refuse a step of each attack; and random runs of the model, which it
+# must follow step by step.
 #
 #     run.sh              all of it, as a table; RUNS=100000 for more random runs than 1,000
 #     run.sh --trace N    the steps of the attack that job N of the table has found
@@ -12,11 +13,13 @@ set -u
 cd "$(dirname "$0")/../.." || exit 1
 # shellcheck source=tests/tools/skip.sh
 . tests/tools/skip.sh
-model=$PWD/tests/model/handshake.pml
+models=$PWD/tests/model
+model=$models/handshake.pml
 work=$PWD/build/model
 CC=${CC:-cc}
 
-# What is expected | what is searched | the switches | the ltl claim, where it is not the assertions (and ends without rest) that are asked.
+# What is expected | what is searched | the switches | the ltl claim, where it is not the assertions (and ends without rest) that are asked
+# | the model, where it is not handshake.
 jobs() {
     one="-DCLIENTS=1 -DTOKENS=3 -DCHALLENGES=2"
     timed="-DTIMED -DCLIENTS=1 -DTOKENS=2 -DLIVES=1"
@@ -52,25 +55,79 @@ fails|a client waits for ever for the answer to its response|$timed -DCHALLENGES
 fails|pending entries do not end|$timed -DCHALLENGES=1 -DTRIES=1 -DENDLESS_ENTRIES|entries_end
 fails|(there is no session after a restart: it must find one)|$one -DNO_SESSION_AFTER_A_RESTART|
 JOBS
+    path_jobs
+}
+
+# Those of paths.pml. COVERED: it is counted which statements are reached. In brackets stands what the rules leave open, and what must be
+# found lest the claims say nothing.
+path_jobs() {
+    two="-DHONEST=2 -DPROBES=1 -DRECORDED=2 -DCANDIDATES=1"
+    liar="-DHONEST=0 -DMALICIOUS"
+    fair="-DFAIR -DHONEST=1"
+    swap="-DFAIR -DALONE -DHONEST=2 -DPROBES=1 -DRECORDED=2"
+    cat <<JOBS
+holds|paths: two clients|$two||paths
+holds|paths: a client and a malicious one|-DHONEST=1 -DMALICIOUS -DPROBES=1 -DRECORDED=2 -DCANDIDATES=1||paths
+holds|paths: a client, in units|-DHONEST=1 -DCOUNTED -DRECORDED=2||paths
+holds|paths: a client, four addresses|-DHONEST=1 -DADDRESSES=4||paths
+holds|paths: a client, four addresses, the adversary is a relay at one|-DHONEST=1 -DADDRESSES=4 -DRELAY||paths
+holds|paths: a client, the adversary is a relay|-DHONEST=1 -DRELAY -DRECORDED=2 -DCOVERED||paths
+holds|paths: a malicious client, four addresses|$liar -DADDRESSES=4||paths
+holds|paths: a malicious client, in units|$liar -DCOUNTED -DCOVERED||paths
+holds|paths: a client is moved, four addresses|$fair -DADDRESSES=4|moved|paths
+holds|paths: a client is moved, in units|$fair -DCOUNTED|moved|paths
+holds|paths: a client is moved, one candidate|$fair -DCANDIDATES=1 -DCOVERED|moved|paths
+holds|paths: two clients are moved, also to each other's address|$swap -DCOVERED|moved|paths
+holds|paths: a client whose address a malicious one took gets it back|$fair -DMALICIOUS -DPROBES=1 -DRECORDED=2 -DCANDIDATES=1|moved|paths
+holds|paths: only what shows the client at its path ends its silence|$liar -DSILENCE -DCOVERED||paths
+holds|paths: echoes end|-DECHOES -DCOVERED|echoes_end|paths
+fails|paths: payloads go to candidates|-DHONEST=1 -DPAYLOADS_TO_CANDIDATES -DONLY=1||paths
+fails|paths: any authentic packet validates|-DHONEST=1 -DANY_PACKET -DONLY=1||paths
+fails|paths: the echo of a probe to another address validates|-DHONEST=1 -DSENT_ANYWHERE -DONLY=1||paths
+fails|paths: an address is the path of two slots|$two -DOWNED_BY_TWO -DONLY=2||paths
+fails|paths: packets need not be the newest|-DHONEST=1 -DWITHOUT_NEWEST -DONLY=3||paths
+fails|paths: probes are not paid for|-DHONEST=1 -DCOUNTED -DWITHOUT_CREDIT -DONLY=4||paths
+fails|paths: a probe may be larger than what came|-DHONEST=1 -DCOUNTED -DFIRST_PROBE_FREE -DONLY=4||paths
+fails|paths: a client's own probe is answered to a candidate|-DHONEST=1 -DANSWERS_TO_CANDIDATES -DONLY=4||paths
+fails|paths: of the probes to a candidate the last one's value is remembered|$fair -DLAST_PROBE_ONLY -DONLY=1|moved|paths
+fails|paths: each packet pays for itself alone|$fair -DCOUNTED -DCREDIT_FORGOTTEN|moved|paths
+fails|paths: candidates do not end|$fair -DCANDIDATES=1 -DCANDIDATES_STAY|moved|paths
+fails|paths: from an owned address only the owner's packets are tried|$swap -DOWNERS_ONLY|moved|paths
+fails|paths: a slot without a path is not looked for|$swap -DPATHLESS_LOST|moved|paths
+fails|paths: a malicious client: all probes of a slot have one value|$liar -DONE_VALUE -DONLY=6||paths
+fails|paths: a malicious client: the echo of a probe to another address validates|$liar -DSENT_ANYWHERE -DONLY=6||paths
+fails|paths: a malicious client: values of probes can be guessed|$liar -DGUESSABLE -DONLY=6||paths
+fails|paths: a malicious client: probes do not end|$liar -DENDLESS_PROBES -DONLY=6||paths
+fails|paths: a late echo is answered as if it were a probe|-DECHOES -DWITHOUT_MARK|echoes_end|paths
+fails|paths: (any packet ends silence: payloads go on to where nobody is)|$liar -DSILENCE -DANYWHERE_IS_HEARD -DONLY=8||paths
+fails|paths: (an observer overtakes some packets: the client is not moved)|$fair -DFASTER|moved|paths
+fails|paths: (no payload goes to a relay: it must find one)|-DHONEST=1 -DRELAY -DNOTHING_IS_RELAYED||paths
+fails|paths: (nothing moves: it must find a move)|-DHONEST=1 -DNOTHING_MOVES -DONLY=1||paths
+JOBS
 }
 
 # Makes the search program of a job and runs it, both in a folder of their own.
 search() { # $1: the job's number
-    IFS='|' read -r expected _ switches claim <<JOB
+    IFS='|' read -r expected _ switches claim name <<JOB
 $(jobs | sed -n "$1p")
 JOB
     mkdir -p "$work/$1" && cd "$work/$1" || return 1
+    name=${name:-handshake}
     how="-DSAFETY"
-    arguments="-m20000"
+    depth=-m20000
+    [ "$name" = handshake ] || depth=-m2000000 # its runs have no end
+    arguments=$depth
     if [ -n "$claim" ]; then
         how="-DNFAIR=5"
-        arguments="-m20000 -a -f -N $claim" # weakly fair: who can go on for ever does so at some time
+        arguments="$depth -a -f -N $claim" # weakly fair: who can go on for ever does so at some time
     fi
     optimize=-O2
     [ "$expected" = holds ] || optimize=-O0 # these end soon
+    unmerged=
+    case $switches in *COVERED*) unmerged=-o3 ;; esac
     # shellcheck disable=SC2086 # lists of switches, and a compiler such as `ccache gcc`
-    cp "$model" handshake.pml && # its trail is looked for beside it
-        spin -a $switches handshake.pml >spin.log 2>&1 &&
+    cp "$models/$name.pml" . && # its trail is looked for beside it
+        spin -a $unmerged $switches "$name.pml" >spin.log 2>&1 &&
         $CC -w $optimize -DNOREDUCE -DMEMLIM=2000 $how -o pan pan.c >cc.log 2>&1 &&
         timeout 300 ./pan $arguments >pan.log 2>&1
 }
@@ -81,7 +138,7 @@ number() { # $1: a pattern of sed whose group is the number, $2: the log
 
 # One line of the table, and whether it is as expected.
 report() { # $1: the job's number
-    IFS='|' read -r expected title _ claim <<JOB
+    IFS='|' read -r expected title _ claim _ <<JOB
 $(jobs | sed -n "$1p")
 JOB
     log=$work/$1/pan.log
@@ -164,6 +221,31 @@ unreached=$(sed -n '/unreached in proctype/,/states)/p' "$work/1/pan.log" | grep
 never=$(sed -n '/unreached in proctype/,/states)/p' "$work/1/pan.log" | grep 'state [0-9]*, ' | grep -vc -- '-end-' || true)
 echo "$unreached statements of the model were never reached in job 1, $never of them more than the end of a process that has none"
 
+# paths.pml unfolds each rule for every address and packet, and for some it comes to nothing: a statement counts as reached if one of its
+# copies is, in one of the jobs that are marked.
+for job in $(jobs | grep -n COVERED | cut -d : -f 1); do
+    cat "$work/$job/pan.log"
+    ( cd "$work/$job" && ./pan -d )
+done | awk '
+    /^\(Spin Version/ { delete unreached }
+    /^unreached in|^proctype|^init|^claim/ { process = $NF }
+    /^\t.*, state [0-9]+, / { match( $0, /state [0-9]+/ ); unreached[process " " substr( $0, RSTART, RLENGTH )] = 1 }
+    /^\tstate .*paths\.pml:[0-9]+ => / {
+        line = statement = $0
+        sub( /.*paths\.pml:/, "", line ); sub( / .*/, "", line )
+        sub( /.*paths\.pml:[0-9]+ => /, "", statement ); gsub( /\([0-9]+-1\)|[0-9]+/, "n", statement )
+        statement = line ": " statement
+        known[statement] = 1
+        if( !( ( process " state " $2 ) in unreached ) ) reached[statement] = 1
+    }
+    END {
+        for( statement in known ) if( !( statement in reached ) ) print statement
+        if( length( known ) == 0 ) print "none is known"
+    }' >"$work/never"
+never_on_paths=$(wc -l <"$work/never")
+echo "$never_on_paths statements of paths.pml were never reached in the jobs that are marked for it"
+cat "$work/never"
+
 # ---- what was found, on the library ----
 
 # shellcheck disable=SC2046,SC2086 # flags, and a compiler such as `ccache gcc`, are lists of words
@@ -173,11 +255,11 @@ $CC -std=c99 -D_DEFAULT_SOURCE -O1 -Wall -Wextra -Wno-unused-function -DTEST_NO_
 # The attacks on the server: those on a client, and what is no attack, have nothing that it could refuse.
 attacks=0
 for job in $(seq 1 "$total"); do
-    IFS='|' read -r expected title switches claim <<JOB
+    IFS='|' read -r expected title switches claim name <<JOB
 $(jobs | sed -n "${job}p")
 JOB
-    case $expected$claim$switches in
-    holds* | *_end* | *_in* | *KEEP_ALIVE_UNSEALED* | *CLIENT_FORGETS* | *NO_SESSION*) continue ;;
+    case $expected$claim$switches$name in
+    holds* | *paths | *_end* | *_in* | *KEEP_ALIVE_UNSEALED* | *CLIENT_FORGETS* | *NO_SESSION*) continue ;;
     esac
     ( cd "$work/$job" && ./pan -r ) 2>/dev/null | sed -n '/^ *@/p' >"$work/$job/attack"
     # shellcheck disable=SC2046 # a list of numbers
@@ -201,4 +283,4 @@ for world in 1 2 3 4; do
         wrong=$((wrong + 1))
     grep -E 'replay\.c|traces,' "$work/replay.log"
 done
-[ "$wrong" = 0 ] && [ "$never" = 0 ]
+[ "$wrong" = 0 ] && [ "$never" = 0 ] && [ "$never_on_paths" = 0 ]
