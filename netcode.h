@@ -577,6 +577,9 @@
         arrive                              again; it could cut it off anyway
       a client that moves as often as       10 probes a second; moves are counted for each client
         it can
+      a client that sends from elsewhere    its silence does not end the slot, and its payloads go to the address that it
+        and answers no probe                had; ask the application's own messages for an answer, as of any client
+      an observer who overtakes echoes      keeps a client from moving: the slot stays where it was
       junk with a client's sequences        8 openings a second; the client can not move meanwhile, and stays where it is
     An observer of both paths can tell from the sequences that they are one client's. On a server that filters a flood
     (9), one of 16 packets from unknown addresses passes: clients that move meanwhile are moved some seconds later.
