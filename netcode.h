@@ -2043,6 +2043,8 @@ enum nc_limit_t {
     NC_PROBE_ANSWER_MS = 50,
     NC_JITTER_STEPS = 64,    /* payloads over which their interval is measured, */
     NC_JITTER_FEW_STEPS = 4, /* or these, at first */
+    NC_JITTER_ONE = 64,
+    NC_JITTER_OTHERS = 2,
     NC_JITTER_PAUSE_MS = 90, /* since the last payload: with a keep-alive then, its sender pauses */
     NC_JITTER_GAP_MS = 1000,
     NC_CLIENT_REBIND_MS = 1000, /* of silence, and between two rebinds of a client by itself */
@@ -6719,47 +6721,57 @@ static int nc_probe_end( nc_probe_t * probe, uint64_t value, double now )
 
 /*  ---- jitter: RFC 3550, section 6.4.1, on received payloads ----
 They do not carry the time at which they were sent, so that is inferred from their sequences: at a steady interval, which
-is measured over 64 of them. Payloads that arrive in one update count as one. A pause of the sender, in which it sends
-keep-alives, is no jitter. */
+is measured over 64 of them. Where several are sent at a time, those that arrive in one update count as one. A pause of the
+sender, in which it sends keep-alives, is no jitter. */
 
 typedef struct {
     double time; /* of the last payload */
     double anchor_time;
     uint32_t sequence; /* of the last payload; the low bits are enough for differences */
-    uint32_t anchor;   /* the sequence from which the interval is measured */
     float interval;    /* seconds for each sequence; 0: not measured over NC_JITTER_STEPS yet */
     float jitter;
+    int16_t steps;  /* since the anchor, from which the interval is measured */
+    uint8_t group;  /* how many arrive in one update, smoothed, in NC_JITTER_ONE: are they sent several at a time? */
+    uint8_t others; /* that arrived in the last one's update, after the first; no more than NC_JITTER_OTHERS count */
 } nc_jitter_t;
 
 static void nc_jitter_begin( nc_jitter_t * it, double now, uint32_t sequence )
 {
     it->time = it->anchor_time = now;
-    it->sequence = it->anchor = sequence;
+    it->sequence = sequence;
+    it->steps = 0;
     it->interval = 0.0f;
 }
 
 static NC_INLINE void nc_jitter_payload( nc_jitter_t * it, double now, uint32_t sequence )
 {
     float seconds = (float) ( now - it->time );
-    int32_t step = (int32_t) ( sequence - it->sequence ), steps = (int32_t) ( sequence - it->anchor );
+    int32_t step = (int32_t) ( sequence - it->sequence ), steps = it->steps + step;
     if ( seconds > (float) nc_seconds( NC_JITTER_GAP_MS ) || step > NC_JITTER_STEPS || step < -NC_JITTER_STEPS ) {
         nc_jitter_begin( it, now, sequence );
         return;
     }
-    if ( !( seconds > 0.0f ) )
-        return;
+    if ( seconds > 0.0f ) {
+        it->group = (uint8_t) ( it->group + ( ( it->others + 1 ) * NC_JITTER_ONE - it->group ) / 8 );
+        it->others = 0;
+    } else {
+        it->others = (uint8_t) ( it->others + ( it->others < NC_JITTER_OTHERS ) );
+        if ( it->group > NC_JITTER_ONE * 3 / 2 )
+            return;
+    }
 
     float interval = it->interval;
     if ( steps >= NC_JITTER_STEPS || ( steps >= NC_JITTER_FEW_STEPS && !( interval > 0.0f ) ) )
         interval = (float) ( ( now - it->anchor_time ) / steps );
     if ( steps >= NC_JITTER_STEPS ) {
         it->interval = interval;
-        it->anchor = sequence;
         it->anchor_time = now;
+        steps = 0;
     }
 
     it->time = now;
     it->sequence = sequence;
+    it->steps = (int16_t) steps;
     if ( !( interval > 0.0f ) )
         return;
     float error = seconds - (float) step * interval;
@@ -6772,38 +6784,22 @@ static NC_INLINE void nc_jitter_payload( nc_jitter_t * it, double now, uint32_t 
     one begins anew. */
 static void nc_jitter_keep_alive( nc_jitter_t * it, double now )
 {
-    it->anchor++;
+    it->steps--;
     if ( now - it->time > nc_seconds( NC_JITTER_PAUSE_MS ) )
         it->time = -2.0 * nc_seconds( NC_JITTER_GAP_MS );
 }
 
-/* What both kinds of statistics have of one peer's packets, in this order. */
-typedef struct {
-    double round_trip;
-    double lowest;
-    double variation;
-    uint64_t lost;
-    uint64_t reordered;
-    double loss_share;
-    double jitter;
-} nc_path_stats_t;
-
-#define NC_PATH_STATS_FIT( type )                                                            \
-    offsetof( struct type, jitter_seconds ) - offsetof( struct type, round_trip_seconds ) == \
-        offsetof( nc_path_stats_t, jitter )
-NC_STATIC_ASSERT( client_stats_of_paths, NC_PATH_STATS_FIT( netcode_client_stats_t ) );
-NC_STATIC_ASSERT( server_client_stats_of_paths, NC_PATH_STATS_FIT( netcode_server_client_stats_t ) );
-#undef NC_PATH_STATS_FIT
-
-static nc_path_stats_t nc_endpoint_path_stats( const nc_probe_t * probe, const nc_replay_t * replay,
-                                               const nc_jitter_t * jitter )
-{
-    nc_path_stats_t stats = { (double) probe->round_trip, (double) probe->lowest,
-                              (double) probe->variation,  replay->lost,
-                              replay->reordered,          nc_replay_loss_share( replay ),
-                              (double) jitter->jitter };
-    return stats;
-}
+/* Fills what both kinds of statistics have of one peer's packets. `peer` has probe, replay and jitter. */
+#define NC_ENDPOINT_PATH_STATS( stats, peer )                                         \
+    do {                                                                              \
+        ( stats )->round_trip_seconds = (double) ( peer )->probe.round_trip;          \
+        ( stats )->round_trip_lowest_seconds = (double) ( peer )->probe.lowest;       \
+        ( stats )->round_trip_variation_seconds = (double) ( peer )->probe.variation; \
+        ( stats )->packets_lost = ( peer )->replay.lost;                              \
+        ( stats )->packets_reordered = ( peer )->replay.reordered;                    \
+        ( stats )->loss_share = nc_replay_loss_share( &( peer )->replay );            \
+        ( stats )->jitter_seconds = (double) ( peer )->jitter.jitter;                 \
+    } while ( 0 )
 
 /* Fills what both stats structs have: first the counters, then fields of the same names at different offsets. */
 #define NC_ENDPOINT_STATS( stats, base, inbox )                                                  \
