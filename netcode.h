@@ -577,8 +577,8 @@
         arrive                              again; it could cut it off anyway
       a client that moves as often as       10 probes a second; moves are counted for each client
         it can
-      a client that sends from elsewhere    its silence does not end the slot, and its payloads go to the address that it
-        and answers no probe                had; ask the application's own messages for an answer, as of any client
+      a client that sends from elsewhere    its slot stays, but after its token's timeout (60 s where it has none) nothing
+        and answers no probe                is sent to the address that it had
       an observer who overtakes echoes      keeps a client from moving: the slot stays where it was
       junk with a client's sequences        8 openings a second; the client can not move meanwhile, and stays where it is
     An observer of both paths can tell from the sequences that they are one client's. On a server that filters a flood
@@ -8909,7 +8909,9 @@ typedef struct {
     nc_candidate_t candidates[NC_PATH_CANDIDATES];
     double probes; /* rations: of probes to candidates, and of packets from elsewhere that are tried with this key */
     double trials;
-    uint32_t filed; /* in slot_by_sequence under this; 0: not there */
+    double unheard_since; /* since then, all its packets came from elsewhere */
+    uint64_t received;    /* packets_received at the last one from elsewhere */
+    uint32_t filed;       /* in slot_by_sequence under this; 0: not there */
     uint32_t moves;
 } nc_paths_t;
 
@@ -9777,18 +9779,40 @@ static void nc_server_on_candidate( struct netcode_server_t * server, uint32_t i
         return;
     }
 
-    double answers = slot->probe.answers;
     server->probes_answered++;
     nc_probe_init( &slot->probe, server->base.clock.now + nc_seconds( NC_PROBE_MS ) ); /* the next one in a second */
     nc_probe_sample( &slot->probe, seconds );
-    slot->probe.answers = answers;
+    server->memory.paths[index].unheard_since = server->base.clock.now;
     memset( server->memory.paths[index].candidates, 0, sizeof( server->memory.paths[index].candidates ) );
     nc_server_move( server, index, arrival->from );
 }
 
+/*  After an authentic packet from elsewhere: has the client been heard from its own address within its timeout, or answered
+    a probe that was sent there, from anywhere? If not, nothing is sent there any more: another may have that address now. */
+static NC_COLD void nc_server_watch_path( struct netcode_server_t * server, uint32_t index,
+                                          const nc_arrival_t * arrival )
+{
+    const nc_slot_t * slot = &server->memory.slots[index];
+    nc_paths_t * paths = &server->memory.paths[index];
+    int is_heard = slot->packets_received != paths->received + 1 || slot->address.type == NETCODE_ADDRESS_NONE;
+    uint64_t value = nc_load_u64( arrival->data + arrival->as.packet.header_bytes );
+    if ( arrival->as.packet.type == NETCODE_PACKET_KEEP_ALIVE && value & nc_probe_bit )
+        is_heard |= value == slot->probe.values[0] || value == slot->probe.values[1];
+
+    paths->received = slot->packets_received;
+    if ( is_heard )
+        paths->unheard_since = server->base.clock.now;
+    double timeout = slot->timeout_seconds > 0 ? slot->timeout_seconds : NC_UNCONFIRMED_SECONDS;
+    if ( server->base.clock.now - paths->unheard_since < timeout )
+        return;
+    NC_LOG( &server->base.log, INFO, "server: client %llu in slot %u is not heard from its address",
+            (unsigned long long) slot->client_id, (unsigned) index );
+    nc_server_leave_path( server, index );
+}
+
 /*  A packet of a session from an address that no client of that session has. `reason`: why it is dropped if no other client
     here has sent it, and no other server wants it. Returns a drop reason. */
-static int nc_server_on_stray( struct netcode_server_t * server, nc_arrival_t * arrival, int reason )
+static NC_COLD int nc_server_on_stray( struct netcode_server_t * server, nc_arrival_t * arrival, int reason )
 {
     if ( !server->finds_strays )
         return reason;
@@ -9803,8 +9827,10 @@ static int nc_server_on_stray( struct netcode_server_t * server, nc_arrival_t * 
     nc_slot_t * slot = &server->memory.slots[index];
     uint64_t session = slot->session, sequence = arrival->as.packet.sequence;
     reason = nc_server_read( server, index, arrival );
-    if ( slot->state == NC_SLOT_CONNECTED && slot->session == session && slot->replay.newest == sequence )
+    if ( slot->state == NC_SLOT_CONNECTED && slot->session == session && slot->replay.newest == sequence ) {
+        nc_server_watch_path( server, index, arrival );
         nc_server_on_candidate( server, index, arrival );
+    }
     return reason;
 }
 

@@ -7,7 +7,7 @@ implementation of the protocol. Rows are simulated ("d"), run over loopback sock
 
 import collections
 
-COUNT = 79
+COUNT = 80
 Row = collections.namedtuple("Row", "number mark by attack kind tests edits also")
 ROWS = []
 
@@ -301,3 +301,6 @@ row(78, "REC", "junk with a client's sequences, so that it is not found when it 
 row(79, "REC", "authentic packets that were held back, older than the newest, from another address", "d",
     ["threat_79_older_packets_move_nothing", "threat_74_recorded_packets_move_nothing"],
     ["row_79"])
+row(80, "MC", "a client leaves its address to another, sends from elsewhere and answers no probe", "d",
+    ["threat_80_an_address_that_was_left", "threat_73_a_faster_copy_moves_nothing"],
+    ["row_80", "row_80_heard", "row_80_echo"])

@@ -432,6 +432,54 @@ TEST( threat_74_recorded_packets_move_nothing )
     CHECK_EQ( world_count( w, 0, NULL, &there, NETCODE_PACKET_KEEP_ALIVE, 0 ), 0 );
 }
 
+/*  A client leaves its address, sends from elsewhere, and answers no probe: its slot stays, but after its timeout nothing is
+    sent to the address that it had, which another may have by then. Packets or echoes from there keep it, and a move ends it. */
+TEST( threat_80_an_address_that_was_left )
+{
+    int kind, i;
+    for ( kind = 0; kind < 4; kind++ ) {
+        struct world_t * w = roam_world( 4, 0 );
+        struct puppet_t p;
+        struct netcode_address_t there = address_of( "10.2.0.1:6000" );
+        uint64_t path_probe = 0;
+        int mark;
+        roam_join( &p, w, 5, "10.2.0.1:6000" );
+        for ( i = 0; i < 10 * 3 * WORLD_TIMEOUT; i++ ) {
+            p.address = there;
+            p.probe = 0;
+            puppet_poll( &p );
+            path_probe = p.probe ? p.probe : path_probe;
+            p.seen = w->records.count;
+            if ( kind == 1 && i % 20 == 0 )
+                puppet_keep_alive( &p ); /* it is heard from there, too */
+            p.address = address_of( "10.3.0.1:7000" );
+            if ( kind == 2 && i % 10 == 9 )
+                roam_echo( &p, path_probe ); /* it receives there */
+            else
+                puppet_keep_alive( &p );
+            server_send( w, 0, 0, 30, i );
+            world_run( w, 0.1 );
+        }
+        mark = w->records.count;
+        server_send( w, 0, 0, 30, 1 );
+        CHECK_EQ( netcode_server_client_connected( w->servers[0], 0 ), 1 );
+        CHECK_EQ( roam_payloads_to( w, mark, "10.2.0.1:6000" ), kind == 1 || kind == 2 );
+        if ( kind == 3 ) { /* it is validated after all */
+            p.seen = w->records.count;
+            for ( i = 0; i < 10; i++ ) {
+                puppet_keep_alive( &p );
+                p.probe = 0;
+                world_run( w, 0.3 );
+                puppet_poll( &p );
+                if ( p.probe )
+                    roam_echo( &p, p.probe );
+            }
+            CHECK( roam_is_at( w, 5, "10.3.0.1:7000" ) );
+        }
+        world_close( w );
+    }
+}
+
 /*  Packets that were held back and never arrived are authentic, and older than the newest: from another address they move
     nothing, are not delivered, and nothing is sent there. */
 TEST( threat_79_older_packets_move_nothing )
@@ -561,7 +609,7 @@ TEST( threat_75_a_victim_is_no_target )
         server_drain( w, 0, 0 );
         CHECK_LE( roam_bytes( w, mark, "10.77.0.1:7777", 0 ), roam_bytes( w, mark, "10.77.0.1:7777", 1 ) );
     }
-    CHECK( roam_is_at( w, 5, "10.2.0.1:6000" ) );
+    CHECK( !roam_is_at( w, 5, "10.77.0.1:7777" ) );
     CHECK_EQ( roam_payloads_to( w, mark, "10.77.0.1:7777" ), 0 );
     CHECK_EQ( world_count( w, mark, NULL, &victim, -1, 0 ),
               world_count( w, mark, NULL, &victim, NETCODE_PACKET_KEEP_ALIVE, 0 ) );
