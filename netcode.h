@@ -6670,10 +6670,12 @@ static int nc_probe_is_own( const nc_endpoint_t * base, uint64_t value )
     return ( value & 0xffff ) == nc_probe_mark( base, value );
 }
 
-/* The first probe is due at once. */
+/* The first probe is due at once. The ration of answers goes on. */
 static void nc_probe_init( nc_probe_t * probe, double now )
 {
+    double answers = probe->answers;
     memset( probe, 0, sizeof( *probe ) );
+    probe->answers = answers;
     probe->times[0] = now - nc_seconds( NC_PROBE_MS );
 }
 
@@ -6935,8 +6937,7 @@ struct netcode_client_t {
     nc_replay_t replay;
     nc_probe_t probe;
     nc_jitter_t jitter;
-    int unanswered;     /* probes since the last that came back */
-    int answers_probes; /* the server of this connection */
+    int unanswered; /* probes since the last that came back; far below 0 until one does, as some servers answer none */
     uint64_t challenge_sequence;
     uint8_t challenge[NC_CHALLENGE_BYTES];
     nc_connect_token_t token;
@@ -7056,7 +7057,7 @@ static void nc_client_enter( struct netcode_client_t * client, int state )
         }
         nc_inbox_open( &client->inbox, 0, client->session, 0 );
         nc_probe_init( &client->probe, client->base.clock.now );
-        client->unanswered = client->answers_probes = 0;
+        client->unanswered = INT32_MIN / 2;
         memset( &client->jitter, 0, sizeof( client->jitter ) );
     }
 
@@ -7119,14 +7120,6 @@ static int nc_client_expects( const struct netcode_client_t * client, int type )
     }
 }
 
-static void nc_client_on_echo( struct netcode_client_t * client, uint64_t value )
-{
-    if ( !nc_probe_end( &client->probe, value, client->base.clock.now ) )
-        return;
-    client->unanswered = 0;
-    client->answers_probes = 1;
-}
-
 /* A keep-alive, perhaps with a probe of the server, which is answered at once, or with one of its own that comes back. */
 static void nc_client_on_probe( struct netcode_client_t * client, const uint8_t * body )
 {
@@ -7134,7 +7127,7 @@ static void nc_client_on_probe( struct netcode_client_t * client, const uint8_t 
     if ( !( value & nc_probe_bit ) )
         return;
     if ( nc_probe_is_own( &client->base, value ) )
-        nc_client_on_echo( client, value );
+        client->unanswered = nc_probe_end( &client->probe, value, client->base.clock.now ) ? 0 : client->unanswered;
     else if ( nc_endpoint_spend( &client->base, &client->probe.answers, NC_PROBE_ANSWER_BURST, NC_PROBE_ANSWER_MS ) )
         nc_client_seal( client, NETCODE_PACKET_KEEP_ALIVE, body, 8 );
 }
@@ -7363,7 +7356,7 @@ static void nc_client_send( struct netcode_client_t * client )
 }
 
 /* Takes the local address that the system prefers now, and makes itself heard from there. */
-static int nc_client_rebind( struct netcode_client_t * client )
+static NC_COLD int nc_client_rebind( struct netcode_client_t * client )
 {
     client->rebind_time = client->base.clock.now;
     if ( !client->base.socket.rebind || !client->base.socket.rebind( client->base.socket.context ) )
@@ -7374,10 +7367,8 @@ static int nc_client_rebind( struct netcode_client_t * client )
     if ( client->state != NC_STATE( CONNECTED ) || client->loopback )
         return 1;
 
-    double answers = client->probe.answers;
     nc_probe_init( &client->probe, client->base.clock.now ); /* it may be another path */
-    client->probe.answers = answers;
-    client->unanswered = 0;
+    client->unanswered -= NC_CLIENT_UNANSWERED;
     nc_client_send( client );
     nc_outbox_flush( &client->base.outbox );
     return 1;
@@ -7389,7 +7380,7 @@ static void nc_client_keep_path( struct netcode_client_t * client, int network_i
 {
     double now = client->base.clock.now;
     int is_silent = now - client->silence_time >= nc_seconds( NC_CLIENT_REBIND_MS ) && !client->base.backlog;
-    int is_unheard = client->answers_probes && client->unanswered >= NC_CLIENT_UNANSWERED &&
+    int is_unheard = client->unanswered >= NC_CLIENT_UNANSWERED &&
                      client->probe.round_trip < 0.5f && /* else the answer may be on its way */
                      now - client->probe.times[0] >= nc_seconds( NC_PROBE_MS ) / 2.0;
     if ( client->state != NC_STATE( CONNECTED ) || client->loopback || !client->base.socket.rebind ||
@@ -7397,9 +7388,7 @@ static void nc_client_keep_path( struct netcode_client_t * client, int network_i
          now - client->rebind_time < nc_seconds( NC_CLIENT_REBIND_MS ) )
         return;
     NC_LOG( &client->base.log, INFO, "client takes a fresh local address: %s",
-            network_is_gone ? "its network is gone"
-            : is_silent     ? "it receives nothing"
-                            : "the server does not hear it" );
+            network_is_gone ? "its network is gone" : "it hears nothing, or is not heard" );
     nc_client_rebind( client );
 }
 
@@ -7893,8 +7882,7 @@ NETCODE_API void netcode_client_stats( struct netcode_client_t * client, struct 
     stats->connects = client->connects;
     stats->disconnects = client->disconnects;
     stats->rebinds = client->rebinds;
-    nc_path_stats_t path = nc_endpoint_path_stats( &client->probe, &client->replay, &client->jitter );
-    memcpy( (uint8_t *) stats + offsetof( struct netcode_client_stats_t, round_trip_seconds ), &path, sizeof( path ) );
+    NC_ENDPOINT_PATH_STATS( stats, client );
     nc_client_end_call( client );
 }
 
@@ -9690,7 +9678,8 @@ static nc_candidate_t * nc_server_candidate( struct netcode_server_t * server, u
 }
 
 /* Sends a probe to a candidate: never more bytes than came from there. */
-static void nc_server_probe_candidate( struct netcode_server_t * server, uint32_t index, nc_candidate_t * candidate )
+static NC_COLD void nc_server_probe_candidate( struct netcode_server_t * server, uint32_t index,
+                                               nc_candidate_t * candidate )
 {
     nc_slot_t * slot = &server->memory.slots[index];
     uint64_t session = slot->session;
@@ -9725,7 +9714,8 @@ static void nc_server_probe_candidate( struct netcode_server_t * server, uint32_
 }
 
 /* Moves a slot to an address that was validated. A client that had the address has none now, until it is validated. */
-static void nc_server_move( struct netcode_server_t * server, uint32_t index, const struct netcode_address_t * address )
+static NC_COLD void nc_server_move( struct netcode_server_t * server, uint32_t index,
+                                    const struct netcode_address_t * address )
 {
     nc_slot_t * slot = &server->memory.slots[index];
     char from[NETCODE_MAX_ADDRESS_STRING_LENGTH], to[NETCODE_MAX_ADDRESS_STRING_LENGTH];
@@ -9762,7 +9752,8 @@ static double nc_server_validates( const struct netcode_server_t * server, const
 }
 
 /* After an authentic packet that was the newest of its client, from another address than the client's. */
-static void nc_server_on_candidate( struct netcode_server_t * server, uint32_t index, const nc_arrival_t * arrival )
+static NC_COLD void nc_server_on_candidate( struct netcode_server_t * server, uint32_t index,
+                                            const nc_arrival_t * arrival )
 {
     nc_slot_t * slot = &server->memory.slots[index];
     nc_candidate_t * candidate = nc_server_candidate( server, index, arrival->from );
@@ -11149,10 +11140,9 @@ NETCODE_API void netcode_server_client_stats( struct netcode_server_t * server, 
     stats->confirmed = slot->confirmed;
     stats->loopback = slot->loopback;
     stats->moves = server->config.roaming ? server->memory.paths[client_index].moves : 0;
-    nc_path_stats_t path = nc_endpoint_path_stats( &slot->probe, &slot->replay, &slot->jitter );
-    memcpy( (uint8_t *) stats + offsetof( struct netcode_server_client_stats_t, round_trip_seconds ), &path,
-            sizeof( path ) );
+    NC_ENDPOINT_PATH_STATS( stats, slot );
 }
+#undef NC_ENDPOINT_PATH_STATS
 
 /* ================================================================================================================
     ROOM 16: MESSAGES
