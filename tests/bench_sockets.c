@@ -302,18 +302,21 @@ static struct netcode_socket_t port_socket( struct port_t * port )
     return socket;
 }
 
-/*  Empties the clients' sockets: each must have got so many datagrams of about this size. `keep`: for the clients to
-    read. */
+/*  Empties the clients' sockets: each must have got so many datagrams of about this size, and perhaps probes. `keep`: for
+    the clients to read. */
 static void drain( int packets, int bytes, int keep )
 {
     static struct datagram_t any;
     int i, k, got;
     for ( i = 0; i < CLIENTS; i++ ) {
-        for ( k = 0; k <= packets; k++ ) {
+        for ( k = 0; k <= packets; ) {
             struct datagram_t * place = keep && k < packets ? &incoming[k][i] : &any;
             got = handle_receive( ports[i].handle, place->data, DATAGRAM_BYTES, &incoming_from );
             if ( got < 0 )
                 break;
+            if ( ( place->data[0] & 15 ) == NETCODE_PACKET_KEEP_ALIVE )
+                continue;
+            k++;
             place->bytes = got;
             if ( got < bytes + OVERHEAD_BYTES - 2 || got > bytes + OVERHEAD_BYTES )
                 stop( "a datagram of another size than was sent arrived" );

@@ -398,7 +398,7 @@ TEST( messages_hostile_peer )
 {
     int taken = 0, refused = 0, streams = 0;
     hostile_refused = 0;
-    for ( int round = 0; round < 20; round++ ) {
+    for ( int round = 0; round < 40; round++ ) {
         struct victim_t v;
         struct netcode_messages_config_t config = *small_config();
         config.accept_stream_function = hostile_accept;

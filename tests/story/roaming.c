@@ -649,7 +649,7 @@ TEST( roaming_candidates_are_three )
     struct puppet_t p;
     char text[64];
     int i;
-    uint64_t probe, before;
+    uint64_t probe = 0, before;
     roam_join( &p, w, 5, "10.2.0.1:6000" );
     for ( i = 1; i <= 5; i++ ) {
         snprintf( text, sizeof( text ), "10.3.0.%d:7000", i );
