@@ -7020,8 +7020,7 @@ static void nc_client_end_session( struct netcode_client_t * client, int previou
         client->disconnects++;
     else if ( previous > 0 && client->clocks_started )
         nc_client_end_attempt( client );
-    if ( previous > 0 || state < 0 )
-        nc_inbox_close( &client->inbox, 0, client->session, 0, state );
+    nc_inbox_close( &client->inbox, 0, client->session, 0, state );
 
     client->loopback = 0;
     client->max_clients = 0;
@@ -9029,9 +9028,8 @@ static int nc_server_may_be_stray( const struct netcode_server_t * server, const
     if ( !server->finds_strays || arrival->as.packet.type == NETCODE_PACKET_RESPONSE )
         return 0;
     uint32_t number = (uint32_t) ( arrival->as.packet.sequence / NC_PATH_AHEAD );
-    return server->config.stray_callback != NULL ||
-           ( server->config.roaming && ( nc_table_find( &memory->slot_by_sequence, number ) != NC_NONE ||
-                                         nc_table_find( &memory->slot_by_sequence, number - 1 ) != NC_NONE ) );
+    return server->config.stray_callback != NULL || nc_table_find( &memory->slot_by_sequence, number ) != NC_NONE ||
+           nc_table_find( &memory->slot_by_sequence, number - 1 ) != NC_NONE;
 }
 
 /* Second step of prefetching: the entries in those buckets. Returns 0 if no client or handshake has the address. */
@@ -9182,7 +9180,7 @@ static void nc_server_file_sequence( struct netcode_server_t * server, uint32_t 
     const nc_slot_t * slot = &server->memory.slots[index];
     nc_paths_t * paths = &server->memory.paths[index];
     uint32_t number = (uint32_t) ( slot->replay.newest / NC_PATH_AHEAD );
-    if ( !is_member || !slot->confirmed || slot->loopback || slot->replay.newest < NC_PATH_LEAST_SEQUENCE )
+    if ( !is_member || !slot->confirmed || slot->replay.newest < NC_PATH_LEAST_SEQUENCE )
         number = 0;
     if ( number == paths->filed )
         return;
@@ -9818,7 +9816,7 @@ static NC_COLD int nc_server_on_stray( struct netcode_server_t * server, nc_arri
     nc_slot_t * slot = &server->memory.slots[index];
     uint64_t session = slot->session, sequence = arrival->as.packet.sequence;
     reason = nc_server_read( server, index, arrival );
-    if ( slot->state == NC_SLOT_CONNECTED && slot->session == session && slot->replay.newest == sequence ) {
+    if ( slot->session == session && slot->replay.newest == sequence ) { /* else it has ended, or was refused */
         nc_server_watch_path( server, index, arrival );
         nc_server_on_candidate( server, index, arrival );
     }

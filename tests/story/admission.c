@@ -137,30 +137,40 @@ TEST( admission_throttles_an_address )
     }
 }
 
-/* Half of many senders are connected. Requests and responses of all arrive; anything else only where the bit is set. */
-static void admission_try_connected( const char * address, uint32_t slots, int screens )
+/*  Half of many senders are connected. Requests and responses of all arrive; anything else only where the bit is set, and,
+    where clients roam, a sixteenth of the rest. */
+static void admission_try_connected( const char * address, uint32_t slots, int screens, int roaming )
 {
-    int counts[ADMISSION_SENDERS], i, shared = 0;
+    int counts[ADMISSION_SENDERS], i, k, shared = 0, unset = 0, samples = 0, rounds = roaming ? 30 : 1;
     admission_open_socket( address, screens );
     nc_admission_clear( &rig.admission, slots );
+    rig.admission.samples = roaming;
     for ( i = 0; i < ADMISSION_SENDERS; i++ ) {
         rig.handles[i] = plain_socket( address, &rig.at[i] );
         if ( i % 2 )
             nc_admission_add( &rig.admission, &rig.at[i] );
     }
     REQUIRE( udp_extras.admit( rig.socket.context, &rig.admission ) );
-    for ( i = 0; i < ADMISSION_SENDERS; i++ ) {
-        admission_send( i, 0x16, 18 );
-        admission_send( i, 0x15, 100 );
-        admission_send( i, 0x14, 26 );
-    }
+    for ( k = 0; k < rounds; k++ )
+        for ( i = 0; i < ADMISSION_SENDERS; i++ ) {
+            admission_send( i, 0x16, 18 );
+            admission_send( i, 0x15, 100 );
+            admission_send( i, 0x14, 26 );
+        }
     admission_count( counts );
     for ( i = 0; i < ADMISSION_SENDERS; i++ ) {
         uint32_t bit = nc_admission_bit( &rig.admission, &rig.at[i] );
         int is_set = rig.admission.connected[bit / 32] >> bit % 32 & 1;
         CHECK( is_set || i % 2 == 0 );
         shared += is_set && i % 2 == 0;
-        CHECK_EQ( counts[i], is_set ? 3 : 0 );
+        unset += !is_set;
+        samples += is_set ? 0 : counts[i];
+        if ( is_set || !roaming )
+            CHECK_EQ( counts[i], is_set ? 3 * rounds : 0 );
+    }
+    if ( roaming ) { /* five times the standard deviation */
+        double expected = 3.0 * rounds * unset / 16.0;
+        CHECK_NEAR( samples, expected, 5.0 * sqrt( expected ) );
     }
     CHECK_LE( shared,
               ADMISSION_SENDERS / 2 * ( slots < 8 ? 24 : 6 ) / 10 ); /* most unknown senders have a bit of their own */
@@ -181,9 +191,11 @@ TEST( admission_filters_unknown_addresses )
     if ( !filter_works() )
         SKIP( "no packet filter here" );
     for ( i = 0; i < sizeof( slots ) / sizeof( slots[0] ); i++ ) {
-        admission_try_connected( "127.0.0.1:0", slots[i], (int) i % 2 );
-        if ( real_ipv6() )
-            admission_try_connected( "[::1]:0", slots[i], (int) i % 2 );
+        for ( int roaming = 0; roaming < 2; roaming++ ) {
+            admission_try_connected( "127.0.0.1:0", slots[i], (int) i % 2, roaming );
+            if ( real_ipv6() )
+                admission_try_connected( "[::1]:0", slots[i], (int) i % 2, roaming );
+        }
     }
 }
 

@@ -39,6 +39,7 @@ static void arguments_null_clients( void )
     BAD( netcode_client_process_loopback_packet( NULL, data, 10, 1 ) );
     BAD( CHECK_EQ( netcode_client_next_event( NULL, &event ), 0 ) );
     BAD( netcode_client_flush( NULL ) );
+    BAD( CHECK_EQ( netcode_client_rebind( NULL ), 0 ) );
     BAD( netcode_client_wait( NULL, 0.0 ) );
     BAD( netcode_client_stats( NULL, &stats ) );
     BAD( netcode_client_report( NULL, &report ) );
@@ -480,8 +481,10 @@ TEST( simulator_arguments )
 {
     struct netcode_network_simulator_t * net = netcode_network_simulator_create( NULL, NULL, NULL );
     struct netcode_address_t address = address_of( "10.0.0.1:5" ), no_port = address_of( "10.0.0.1" );
+    struct netcode_address_t other = address_of( "10.0.0.2:5" ), none;
     struct netcode_socket_t socket, second;
     REQUIRE( net != NULL );
+    memset( &none, 0, sizeof( none ) );
     netcode_network_simulator_destroy( NULL );
     BAD( netcode_network_simulator_reset( NULL ) );
     BAD( netcode_network_simulator_update( NULL, 1.0 ) );
@@ -492,6 +495,11 @@ TEST( simulator_arguments )
     CHECK_EQ( netcode_network_simulator_socket( net, &address, &socket ), NETCODE_OK );
     TOLERATE( CHECK_EQ( netcode_network_simulator_socket( net, &address, &second ),
                         NETCODE_ERROR ) ); /* one socket an address */
+    BAD( CHECK_EQ( netcode_network_simulator_move( NULL, &address, &other, 0 ), NETCODE_ERROR ) );
+    BAD( CHECK_EQ( netcode_network_simulator_move( net, NULL, &other, 0 ), NETCODE_ERROR ) );
+    BAD( CHECK_EQ( netcode_network_simulator_move( net, &address, NULL, 0 ), NETCODE_ERROR ) );
+    CHECK_EQ( netcode_network_simulator_move( net, &address, &no_port, 0 ), NETCODE_ERROR );
+    CHECK_EQ( netcode_network_simulator_move( net, &address, &none, 1 ), NETCODE_ERROR );
     netcode_network_simulator_update( net, NOT_A_NUMBER );
     netcode_network_simulator_update( net, -1.0 );
     netcode_network_simulator_update( net, ENDLESS );
@@ -584,6 +592,7 @@ TEST( corners_the_rest_without_a_log )
     SILENT( netcode_network_simulator_reset( NULL ) );
     SILENT( netcode_network_simulator_update( NULL, 1.0 ) );
     SILENT( CHECK_EQ( netcode_network_simulator_socket( NULL, &address, &socket ), NETCODE_ERROR ) );
+    SILENT( CHECK_EQ( netcode_network_simulator_move( NULL, &address, &address, 0 ), NETCODE_ERROR ) );
     SILENT( netcode_client_connect_loopback( w->clients[0], 0, 0 ) );
     SILENT( CHECK_EQ( netcode_server_client_disconnect_reason( s, 2 ), 0 ) );
     SILENT( CHECK( netcode_server_receive_packet( s, 2, &bytes, NULL ) == NULL ) );

@@ -309,6 +309,62 @@ TEST( roaming_rebinds_are_few )
     CHECK_EQ( client_stats( w, 1 ).rebinds, 0 );
 }
 
+static struct {
+    struct netcode_address_t cut; /* what it sends is lost */
+    int mute;                     /* the server answers no probe, as one that does not know of probes */
+} one_way;
+
+static int roam_one_way_hook( struct world_t * w, const struct world_datagram_t * d )
+{
+    if ( same_address( &d->from, &w->server_addresses[0] ) )
+        return one_way.mute && ( d->data[0] & 15 ) == NETCODE_PACKET_KEEP_ALIVE &&
+               netcode_client_state( w->clients[0] ) == NETCODE_CLIENT_STATE_CONNECTED;
+    return same_address( &d->from, &one_way.cut );
+}
+
+/*  A client that still hears its server and is not heard by it, as where a NAT let go of one direction, finds out by probes
+    that do not come back. Where none ever did, or where they take long, it can not tell, and stays. */
+TEST( roaming_a_client_that_is_not_heard )
+{
+    static const struct {
+        float latency;
+        int mute;
+        int cut;
+        int rebinds;
+    } rows[] = { { 0.0f, 0, 1, 1 }, { 100.0f, 0, 1, 1 }, { 0.0f, 1, 1, 0 }, { 300.0f, 0, 1, 0 }, { 0.0f, 0, 0, 0 } };
+    size_t i;
+    int step;
+    for ( i = 0; i < sizeof( rows ) / sizeof( rows[0] ); i++ ) {
+        struct world_t * w = roam_world( 4, 1 );
+        memset( &one_way, 0, sizeof( one_way ) );
+        w->net->latency_milliseconds = rows[i].latency;
+        one_way.mute = rows[i].mute;
+        w->hook = roam_one_way_hook;
+        REQUIRE( world_join( w, 0, 5 ) );
+        for ( step = 0; step < 300; step++ ) {
+            world_step( w );
+            server_send( w, 0, 0, 20, step );
+            client_drain( w, 0 );
+        }
+        if ( rows[i].cut )
+            one_way.cut = w->client_addresses[0];
+        for ( step = 0; step < 450 && client_stats( w, 0 ).rebinds == 0; step++ ) {
+            world_step( w );
+            server_send( w, 0, 0, 20, step );
+            client_drain( w, 0 );
+        }
+        CHECK_EQ( client_stats( w, 0 ).rebinds, rows[i].rebinds );
+        if ( rows[i].rebinds )
+            CHECK_GE( step, 250 );                /* three probes, and half a second for the last */
+        memset( &one_way, 0, sizeof( one_way ) ); /* the NAT lets its packets pass again */
+        world_run( w, WORLD_TIMEOUT );
+        CHECK_EQ( client_stats( w, 0 ).rebinds, rows[i].rebinds );
+        CHECK_EQ( netcode_client_state( w->clients[0] ), NETCODE_CLIENT_STATE_CONNECTED );
+        server_drain( w, 0, 0 );
+        world_close( w );
+    }
+}
+
 static int roam_refuse( void * context, const struct netcode_datagram_t * datagrams, int count )
 {
     (void) context, (void) datagrams, (void) count;
@@ -341,7 +397,7 @@ TEST( roaming_a_client_whose_network_is_gone )
 /* Errors of sending that say that the network is gone, and those that do not. */
 TEST( roaming_lost_networks )
 {
-    static const int gone[] = { EADDRNOTAVAIL, ENETUNREACH, ENETDOWN, EHOSTUNREACH, EINVAL };
+    static const int gone[] = { EADDRNOTAVAIL, ENETUNREACH, ENETDOWN, EHOSTUNREACH, ENODEV, EINVAL };
     static const int other[] = { EPERM, ENOBUFS, EMSGSIZE, EAGAIN, ECONNREFUSED, 0 };
     size_t i;
 #if !defined( _WIN32 )
@@ -437,17 +493,18 @@ TEST( threat_74_recorded_packets_move_nothing )
 TEST( threat_80_an_address_that_was_left )
 {
     int kind, i;
-    for ( kind = 0; kind < 4; kind++ ) {
+    for ( kind = 0; kind < 5; kind++ ) {
         struct world_t * w = roam_world( 4, 0 );
         struct puppet_t p;
         struct netcode_address_t there = address_of( "10.2.0.1:6000" );
-        uint64_t path_probe = 0;
+        uint64_t path_probe = 0, older = 0;
         int mark;
         roam_join( &p, w, 5, "10.2.0.1:6000" );
         for ( i = 0; i < 10 * 3 * WORLD_TIMEOUT; i++ ) {
             p.address = there;
             p.probe = 0;
             puppet_poll( &p );
+            older = p.probe ? path_probe : older;
             path_probe = p.probe ? p.probe : path_probe;
             p.seen = w->records.count;
             if ( kind == 1 && i % 20 == 0 )
@@ -455,6 +512,8 @@ TEST( threat_80_an_address_that_was_left )
             p.address = address_of( "10.3.0.1:7000" );
             if ( kind == 2 && i % 10 == 9 )
                 roam_echo( &p, path_probe ); /* it receives there */
+            else if ( kind == 4 && i % 10 == 5 )
+                roam_echo( &p, older ); /* late */
             else
                 puppet_keep_alive( &p );
             server_send( w, 0, 0, 30, i );
@@ -463,7 +522,7 @@ TEST( threat_80_an_address_that_was_left )
         mark = w->records.count;
         server_send( w, 0, 0, 30, 1 );
         CHECK_EQ( netcode_server_client_connected( w->servers[0], 0 ), 1 );
-        CHECK_EQ( roam_payloads_to( w, mark, "10.2.0.1:6000" ), kind == 1 || kind == 2 );
+        CHECK_EQ( roam_payloads_to( w, mark, "10.2.0.1:6000" ), kind == 1 || kind == 2 || kind == 4 );
         if ( kind == 3 ) { /* it is validated after all */
             p.seen = w->records.count;
             for ( i = 0; i < 10; i++ ) {
@@ -1159,4 +1218,328 @@ TEST( roaming_across_servers )
     world_step( w );
     CHECK( roam_is_at( w, 5, "10.3.0.1:7000" ) );
     CHECK_EQ( server_stats( w, 1 ).dropped[NETCODE_DROP_UNKNOWN_ADDRESS], 0 );
+}
+
+/* ---- corners ---- */
+
+/* Before and after a connection there is nobody to tell; a loopback client has no path; not every socket knows its address. */
+TEST( corners_rebinds_of_clients_that_are_not_connected )
+{
+    struct world_t * w = roam_world( 4, 2 );
+    struct netcode_client_t * client = w->clients[0];
+    int mark = w->records.count;
+    CHECK_EQ( netcode_client_rebind( client ), 1 );
+    world_connect( w, 0, 5 );
+    CHECK_EQ( netcode_client_rebind( client ), 1 );
+    CHECK_EQ( w->records.count, mark );
+    world_run( w, 0.5 );
+    CHECK_EQ( netcode_client_state( client ), NETCODE_CLIENT_STATE_CONNECTED );
+    client->base.socket.info = NULL;
+    CHECK_EQ( netcode_client_rebind( client ), 1 );
+    CHECK_EQ( client_stats( w, 0 ).rebinds, 3 );
+    netcode_client_connect_loopback( w->clients[1], 1, 4 );
+    mark = w->records.count;
+    CHECK_EQ( netcode_client_rebind( w->clients[1] ), 1 );
+    CHECK_EQ( w->records.count, mark );
+    CHECK_EQ( netcode_client_state( w->clients[1] ), NETCODE_CLIENT_STATE_CONNECTED );
+}
+
+static int roam_end_hook( struct world_t * w, const struct world_datagram_t * d )
+{
+    (void) d;
+    w->hook = NULL;
+    netcode_server_disconnect_client( w->servers[0], 0 );
+    return 0;
+}
+
+/* The batch is full when a probe is to be sent, and what the network does with it ends the slot: no probe of nobody. */
+TEST( corners_a_probe_whose_slot_ends )
+{
+    struct world_t * w = world_new( CLEAN );
+    struct puppet_t p;
+    uint8_t data[200] = { 0 }, copy[DATAGRAM_BYTES];
+    int i, mark;
+    w->server_config.roaming = w->server_config.batch_sends = 1;
+    world_add_server( w, 2 );
+    roam_join( &p, w, 5, "10.2.0.1:6000" );
+    REQUIRE( w->servers[0]->base.outbox.capacity > 0 );
+    for ( i = w->servers[0]->base.outbox.count; i < w->servers[0]->base.outbox.capacity; i++ )
+        netcode_server_send_packet( w->servers[0], 0, data, 20 );
+    roam_to( &p, "10.3.0.1:7000" );
+    mark = w->records.count;
+    w->hook = roam_end_hook;
+    int bytes = wire_seal( copy, NETCODE_PACKET_PAYLOAD, p.sequence++, 0, p.r.to_server_key, data, 200 );
+    netcode_server_process_packet( w->servers[0], &p.address, copy, bytes );
+    CHECK( w->hook == NULL );
+    CHECK_EQ( netcode_server_client_connected( w->servers[0], 0 ), 0 );
+    world_run( w, 0.5 );
+    CHECK_EQ( world_count( w, mark, NULL, &p.address, -1, 0 ), 0 );
+    CHECK_EQ( server_stats( w, 0 ).moves, 0 );
+}
+
+/* A server's sequence of seven bytes makes probes of 33: a packet of 32 does not pay for one. After the last one, none. */
+TEST( corners_probes_of_large_sequences )
+{
+    static const struct {
+        uint64_t sequence;
+        int bytes; /* of what comes from there */
+        int probes;
+    } rows[] = { { 1u << 20, 31, 1 },           { ( (uint64_t) 1 << 48 ) - 1, 31, 1 }, { (uint64_t) 1 << 48, 32, 0 },
+                 { (uint64_t) 1 << 48, 33, 1 }, { (uint64_t) 1 << 62, 40, 1 },         { (uint64_t) 1 << 63, 40, 0 } };
+    size_t i;
+    for ( i = 0; i < sizeof( rows ) / sizeof( rows[0] ); i++ ) {
+        struct world_t * w = roam_world( 2, 0 );
+        struct puppet_t p;
+        int mark;
+        roam_join( &p, w, 5, "10.2.0.1:6000" );
+        roam_to( &p, "10.3.0.1:7000" );
+        w->servers[0]->memory.slots[0].sequence = rows[i].sequence;
+        mark = w->records.count;
+        puppet_say( &p, rows[i].bytes - 23, 1 );
+        world_step( w );
+        CHECK_EQ( roam_bytes( w, mark, "10.3.0.1:7000", 1 ), rows[i].bytes );
+        CHECK_EQ( world_count( w, mark, NULL, &p.address, -1, 0 ), rows[i].probes );
+        CHECK_LE( roam_bytes( w, mark, "10.3.0.1:7000", 0 ), rows[i].bytes );
+        server_drain( w, 0, 0 );
+        w->servers[0]->memory.slots[0].sequence = 1u << 21; /* for the end */
+        world_close( w );
+    }
+}
+
+/* The filter of a flood lets the addresses of clients and of their candidates pass, and samples the rest where clients roam. */
+TEST( corners_a_flood_while_a_client_moves )
+{
+    int kind;
+    for ( kind = 0; kind < 3; kind++ ) { /* roaming; not; with strays */
+        struct world_t * w = world_new( CLEAN );
+        struct puppet_t p;
+        struct netcode_address_t from = address_of( "10.2.0.1:6000" ), to = address_of( "10.3.0.1:7000" );
+        w->server_config.roaming = kind != 1;
+        w->server_config.stray_callback = kind == 2 ? stray_callback : NULL;
+        world_add_server( w, 16 );
+        nc_admission_t * admission = &w->servers[0]->watch.admission;
+        roam_join( &p, w, 5, "10.2.0.1:6000" );
+        roam_to( &p, "10.3.0.1:7000" );
+        puppet_keep_alive( &p );
+        world_step( w );
+        w->servers[0]->watch.overrun = 1;
+        w->servers[0]->watch.since = w->servers[0]->base.clock.now - 0.2;
+        CHECK_EQ( nc_server_judge_unknown( w->servers[0] ), kind < 2 );
+        CHECK_EQ( admission->words > 0, kind < 2 );
+        CHECK_EQ( admission->samples, kind == 0 );
+        if ( kind < 2 ) {
+            uint32_t a = nc_admission_bit( admission, &from ), b = nc_admission_bit( admission, &to );
+            REQUIRE( a != b );
+            CHECK_EQ( admission->connected[a / 32] >> a % 32 & 1, 1 );
+            CHECK_EQ( admission->connected[b / 32] >> b % 32 & 1, kind == 0 );
+            CHECK_EQ( nc_server_judge_unknown( w->servers[0] ), 0 );
+        }
+        if ( kind == 0 ) { /* where it has moved to is known at once, too */
+            puppet_poll( &p );
+            roam_echo( &p, p.probe );
+            world_step( w );
+            REQUIRE( roam_is_at( w, 5, "10.3.0.1:7000" ) );
+            CHECK_EQ( nc_server_judge_unknown( w->servers[0] ), 1 );
+            uint32_t b = nc_admission_bit( admission, &to );
+            CHECK_EQ( admission->connected[b / 32] >> b % 32 & 1, 1 );
+        }
+        world_close( w );
+    }
+}
+
+/* Of the clients whose packets have about a sequence, few are compared: the others' packets have to wait for a luckier one. */
+TEST( corners_few_slots_are_compared )
+{
+    struct world_t * w = roam_world( 40, 0 );
+    struct puppet_t p, q;
+    char text[64];
+    int i;
+    for ( i = 0; i < 2 * NC_PATH_COMPARED; i++ ) {
+        snprintf( text, sizeof( text ), "10.2.0.%d:6000", 1 + i );
+        puppet_make( &p, w, 0, 50 + (uint64_t) i, text );
+        p.sequence = ( (uint64_t) 1 << 40 ) + 1000;
+        if ( i == 0 )
+            p.sequence -= 900;
+        REQUIRE( puppet_connect( &p ) );
+        puppet_keep_alive( &p );
+        if ( i == 0 )
+            q = p;
+    }
+    world_run( w, 0.3 );
+    roam_to( &q, "10.3.0.1:7000" ); /* the others are ahead of it: with their keys it is not tried */
+    puppet_keep_alive( &q );
+    world_step( w );
+    CHECK_EQ( server_stats( w, 0 ).trials, 0 );
+    CHECK_EQ( server_drops( w, 0, NETCODE_DROP_UNKNOWN_ADDRESS ), 1 );
+    for ( i = 0; i < NC_PATH_COMPARED + 1; i++ )
+        netcode_server_disconnect_client( w->servers[0], 2 * NC_PATH_COMPARED - 1 - i );
+    puppet_keep_alive( &q );
+    world_step( w );
+    CHECK_EQ( server_stats( w, 0 ).path_candidates, 1 );
+}
+
+static struct puppet_t * roam_leaver;
+
+static void roam_disconnect_callback( struct world_party_t * party, int client_index, int connected )
+{
+    struct puppet_t * p = roam_leaver;
+    uint8_t copy[DATAGRAM_BYTES], body[8] = { 0 };
+    (void) client_index;
+    if ( connected )
+        return;
+    int bytes = wire_seal( copy, NETCODE_PACKET_KEEP_ALIVE, p->sequence++, 0, p->r.to_server_key, body, 8 );
+    netcode_server_process_packet( party->world->servers[0], &p->address, copy, bytes );
+}
+
+/* While the callback hears of the end of a slot, packets of its client from elsewhere are nobody's. */
+TEST( corners_a_slot_that_is_ending_does_not_roam )
+{
+    struct world_t * w = roam_world( 2, 0 );
+    struct puppet_t p;
+    roam_join( &p, w, 5, "10.2.0.1:6000" );
+    roam_to( &p, "10.3.0.1:7000" );
+    roam_leaver = &p;
+    w->server_parties[0].on_change = roam_disconnect_callback;
+    netcode_server_disconnect_client( w->servers[0], 0 );
+    w->server_parties[0].on_change = NULL;
+    CHECK_EQ( server_stats( w, 0 ).path_candidates + server_stats( w, 0 ).trials, 0 );
+    CHECK_EQ( server_drops( w, 0, NETCODE_DROP_UNKNOWN_ADDRESS ), 1 );
+}
+
+/*  Nobody takes the payloads of a client that comes from elsewhere: once its queue is full they are refused as at home, and
+    what is refused validates nothing. */
+TEST( corners_a_full_queue_from_elsewhere )
+{
+    struct world_t * w = roam_world( 4, 0 );
+    struct puppet_t p;
+    int i, sent = 0;
+    roam_join( &p, w, 5, "10.2.0.1:6000" );
+    while ( server_drops( w, 0, NETCODE_DROP_QUEUE_FULL ) == 0 && sent < 1000 ) {
+        puppet_say( &p, 30, sent++ );
+        world_step( w );
+    }
+    for ( i = 0; i < 7; i++ ) {
+        p.address = address_of( i == 0 ? "10.3.0.1:7000" : "10.3.0.2:7000" );
+        puppet_say( &p, 30, i );
+    }
+    world_step( w );
+    p.address = address_of( "10.3.0.1:7000" );
+    CHECK_EQ( server_stats( w, 0 ).path_candidates, 1 ); /* by the first of the update, which shows that it is alive */
+    CHECK_GE( server_drops( w, 0, NETCODE_DROP_QUEUE_FULL ), 1 + 6 );
+    CHECK( roam_is_at( w, 5, "10.2.0.1:6000" ) );
+    puppet_poll( &p );
+    roam_echo( &p, p.probe ); /* no payload: there is room for it */
+    world_step( w );
+    CHECK( roam_is_at( w, 5, "10.3.0.1:7000" ) );
+    server_drain( w, 0, 0 );
+}
+
+/*  From a candidate's address a client has its share of each update's openings, and what goes beyond it is a trial: a client
+    that floods from there runs into both, and another one is heard. */
+TEST( corners_a_flood_of_a_candidate )
+{
+    struct world_t * w = roam_world( 4, 0 );
+    struct puppet_t p, q;
+    int i, k, heard = 0;
+    roam_join( &p, w, 5, "10.2.0.1:6000" );
+    roam_join( &q, w, 6, "10.2.0.2:6000" );
+    roam_to( &p, "10.3.0.1:7000" );
+    for ( k = 0; k < 50; k++ ) {
+        for ( i = 0; i < 300; i++ ) {
+            puppet_say( &p, 30, i );
+            if ( i == 150 )
+                puppet_say( &q, 30, i );
+        }
+        world_step( w );
+        server_drain( w, 0, world_slot( w, 0, 5 ) );
+        heard += server_drain( w, 0, world_slot( w, 0, 6 ) );
+    }
+    CHECK_EQ( heard, 50 );
+    CHECK_GE( server_stats( w, 0 ).trials_refused, 1000 );
+    CHECK_EQ( server_stats( w, 0 ).path_candidates, 1 );
+}
+
+/* Trials have what other clients' packets leave of an update's openings. */
+TEST( corners_trials_without_spare_openings )
+{
+    struct world_t * w = world_new( CLEAN );
+    struct puppet_t p, q;
+    int i, k;
+    w->server_config.roaming = 1;
+    w->server_config.update_budget = 100000;
+    world_add_server( w, 4 );
+    roam_join( &p, w, 5, "10.2.0.1:6000" );
+    roam_join( &q, w, 6, "10.2.0.2:6000" );
+    roam_to( &p, "10.3.0.1:7000" );
+    for ( k = 0; k < 2; k++ ) {
+        w->servers[0]->work.spare = 0;
+        for ( i = 0; k == 0 && i < NC_SERVER_SPARE + NC_SERVER_SHARE + 20; i++ )
+            puppet_keep_alive( &q );
+        puppet_keep_alive( &p );
+        world_step( w );
+        CHECK_EQ( server_stats( w, 0 ).trials, k );
+        CHECK_EQ( server_stats( w, 0 ).trials_refused, 1 );
+        CHECK_EQ( server_drops( w, 0, NETCODE_DROP_OVER_SHARE ) > 0, 1 );
+    }
+    CHECK_EQ( server_stats( w, 0 ).path_candidates, 1 );
+}
+
+/* From its own address, a client may skip as many sequences as it likes, and its packets may be late. */
+TEST( corners_sequences_of_a_client_that_stays )
+{
+    struct world_t * w = roam_world( 4, 0 );
+    struct puppet_t p;
+    int i, heard = 0;
+    roam_join( &p, w, 5, "10.2.0.1:6000" );
+    for ( i = 0; i < 8; i++ ) {
+        p.sequence += (uint64_t) 1 << ( 10 + 3 * i );
+        puppet_say( &p, 30, i );
+        world_step( w );
+        p.sequence -= 100;
+        puppet_say( &p, 30, i );
+        world_step( w );
+        p.sequence += 100;
+        heard += server_drain( w, 0, 0 );
+    }
+    CHECK_EQ( heard, 16 );
+    CHECK_EQ( server_drops( w, 0, NETCODE_DROP_AUTHENTICATION_FAILED ), 0 );
+}
+
+/* Where a token has no timeout, an address that was left is sent to for a minute. The log tells of it, and of moves. */
+TEST( corners_an_address_that_was_left_without_a_timeout )
+{
+    int said;
+    for ( said = 0; said < 2; said++ ) {
+        struct world_t * w = roam_world( 4, 0 );
+        struct puppet_t p;
+        int i, lines, left = 0;
+        netcode_log_level( said ? NETCODE_LOG_LEVEL_INFO : NETCODE_LOG_LEVEL_ERROR );
+        puppet_make( &p, w, 0, 5, "10.2.0.1:6000" );
+        p.r.timeout = -1;
+        puppet_mint( &p );
+        p.sequence = (uint64_t) 1 << 40;
+        REQUIRE( puppet_connect( &p ) );
+        puppet_keep_alive( &p );
+        world_run( w, 0.3 );
+        puppet_poll( &p );
+        lines = w->server_parties[0].lines;
+        roam_to( &p, "10.3.0.1:7000" );
+        for ( i = 0; i < 700 && !left; i++ ) {
+            puppet_keep_alive( &p );
+            world_run( w, 0.1 );
+            left = netcode_server_client_address( w->servers[0], 0 )->type == NETCODE_ADDRESS_NONE;
+        }
+        CHECK_GE( i, 595 );
+        CHECK_LE( i, 610 );
+        CHECK_EQ( w->server_parties[0].lines - lines, said );
+        puppet_poll( &p );
+        puppet_keep_alive( &p );
+        puppet_step( &p );
+        roam_echo( &p, p.probe );
+        world_step( w );
+        CHECK( roam_is_at( w, 5, "10.3.0.1:7000" ) );
+        CHECK_EQ( w->server_parties[0].lines - lines, 2 * said );
+        netcode_log_level( NETCODE_LOG_LEVEL_ERROR );
+        world_close( w );
+    }
 }

@@ -169,6 +169,7 @@ static void stage_server_config( struct netcode_server_config_t * config, int wh
     config->update_budget = 256; /* enough, and what fails for long fails so often at each update */
     config->pending_handshakes = config->consumed_tokens = 16;
     config->kernel_filter = config->share_port = stage.story->share;
+    config->roaming = !stage.story->share;
     if ( stage.story->transport == STAGE_UDP ) {
         config->bind_address = which ? stage.address[1] : "127.0.0.1:0";
         config->bind_address2 = "[::1]:0";

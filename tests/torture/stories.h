@@ -71,6 +71,18 @@ static void script_again( void )
     script_visit();
 }
 
+/* Its socket is replaced between payloads, as where a network changes. Where the port can not be had, another one is. */
+static void script_rebind( void )
+{
+    int rebinds;
+    script_open();
+    script_visit();
+    for ( rebinds = 0; rebinds < 3 && !stage.failed; rebinds++ ) {
+        netcode_client_rebind( stage.client );
+        stage_talk();
+    }
+}
+
 /*  Two servers at one port. Where the system refused to share it for the first one, the second can not be made, and both
     have to be made again. */
 static void script_share( void )
@@ -151,6 +163,8 @@ static const struct story_t stories[] = {
     { "the first server is gone", STAGE_UDP, script_dead_first, 0, 0, 0, 0, 1, 2 },
     { "restart", STAGE_UDP, script_restart, 0, 1, 0, 0, 0, 2 },
     { "restart with large buffers", STAGE_UDP, script_restart, 0, 0, 0, 0, 0, 1100 },
+    { "rebinds", STAGE_UDP, script_rebind, 0, 0, 0, 0, 0, 2 },
+    { "rebinds, dual stack", STAGE_UDP, script_rebind, 1, 0, 0, 0, 0, 2 },
     { "made again", STAGE_UDP, script_again, 0, 0, 0, 0, 0, 2 },
     { "simulator", STAGE_SIMULATOR, script_visits, 0, 0, 0, 0, 0, 2 },
     { "simulator, restart", STAGE_SIMULATOR, script_restart, 0, 1, 0, 0, 0, 2 },

@@ -892,6 +892,43 @@ TEST( corners_waits_of_odd_handles )
 }
 
 /* The port is taken in the family that came second to most people's minds. */
+/*  A socket is replaced by one at its address and port, by one at this port where the address is gone, and at any port where
+    that is taken. What waited in the old one is lost. */
+TEST( socket_rebinds )
+{
+    struct netcode_socket_t a, b, c;
+    struct netcode_address_t to_a, to_b, to_c;
+    uint8_t data[50] = { 1 };
+    int i;
+    REQUIRE( socket_open( &a, "127.0.0.1", NULL ) && socket_open( &b, "127.0.0.1", NULL ) &&
+             socket_open( &c, "0.0.0.0", NULL ) );
+    to_b = socket_where( &b, 0 );
+    for ( i = 0; i < 3; i++ ) {
+        nc_socket_udp_t * udp = (nc_socket_udp_t *) a.context;
+        to_a = socket_where( &a, 0 );
+        to_c = socket_where( &c, 0 );
+        CHECK_EQ( socket_send( &b, &to_a, data, 50 ), 1 );
+        if ( i > 0 )
+            udp->bound[0].data.ipv4[0] = 10 + 182 * ( i == 2 ); /* no address of this machine */
+        if ( i == 2 )
+            udp->bound[0].port = to_c.port;
+        CHECK_EQ( a.rebind( a.context ), 1 );
+        CHECK_EQ( socket_where( &a, 0 ).port == to_a.port, i < 2 );
+        CHECK_NE( socket_where( &a, 0 ).port, to_c.port );
+        CHECK_EQ( socket_where( &a, 0 ).data.ipv4[0], i == 0 ? 127 : 0 );
+        CHECK_EQ( socket_send( &a, &to_b, data, 50 ), 1 );
+        REQUIRE_EQ( socket_receive( &b, 1 ), 1 );
+        CHECK_EQ( socket_places[0].address.port, socket_where( &a, 0 ).port );
+        CHECK_EQ( socket_send( &b, &socket_places[0].address, data, 50 ), 1 );
+        REQUIRE_EQ( socket_receive( &a, 1 ), 1 );
+        CHECK_EQ( a.receive( a.context, socket_ready( 1 ), 1 ), 0 );
+    }
+    a.close( a.context );
+    b.close( b.context );
+    c.close( c.context );
+    CHECK_EQ( socket_allocator.live, 0 );
+}
+
 TEST( corners_ipv6_port_taken )
 {
     struct netcode_server_config_t config;
