@@ -548,33 +548,36 @@
       2  Only an authentic packet that is newer than all before it makes its address a candidate. It is a packet of the
          session like any other: a payload is delivered, a disconnect disconnects.
       3  Probes are sent to a candidate, and nothing else: never more bytes than came from there, at most 10 a second to
-         all of a client's candidates, each with 47 random bits, valid for 2 s.
+         all of a client's candidates, each with 47 random bits, valid for 2 s; 16 more tell both sides whose probe it is.
       4  The keep-alive from there that returns one moves the slot: until then, all else goes to the old address. So after
          an unannounced change a client receives nothing for two round trips and a few updates; what it sends is received
-         at once.
+         at once, unless it arrives late, from an address that is not its own yet, or not any more.
       5  A client has at most three candidates; the oldest is evicted, but not in its first 0.25 s. A candidate ends 2 s
          after its last newer packet.
-      6  An address belongs to one client. If another client is moved there, the one that had it keeps its slot, keys and
-         timeout, and nothing is sent to it until it is moved somewhere itself, perhaps there again: clients of a NAT that
-         deals its ports anew swap them so. netcode_server_client_address returns NETCODE_ADDRESS_NONE meanwhile.
+      6  An address belongs to one client. Another client is moved there only after the one that has it was silent for a
+         second, or was heard from elsewhere: clients of a NAT that deals its ports anew swap them so. The one that had it
+         keeps its slot, keys and timeout, and nothing is sent to it until it is moved somewhere itself, perhaps there
+         again; netcode_server_client_address returns NETCODE_ADDRESS_NONE meanwhile.
       7  Handshakes do not roam: a challenge is valid for its address only.
 
     The client takes a fresh local address once a second while it is connected and receives nothing, when sending fails
-    because its address or network is gone, and when a server that answers probes has not answered three of them. Call netcode_client_rebind where the system reports a new network: on
-    Android in onAvailable or onLinkPropertiesChanged of the default network's callback, on iOS in the update handler of
-    NWPathMonitor and when the application becomes active again, on a PC when an interface goes up. Then the gap is two
-    round trips and not a second longer. It works in any state, on the thread that uses the client. A socket of your own
-    may have a rebind function.
+    because its address or network is gone, and when a server that answers probes has not answered three of them. Call
+    netcode_client_rebind where the system reports a new network: on Android in onAvailable or onLinkPropertiesChanged of
+    the default network's callback, on iOS in the update handler of NWPathMonitor and when the application becomes active
+    again, on a PC when an interface goes up. Then the gap is two round trips and not a second longer. It works in any
+    state, on the thread that uses the client. A socket of your own may have a rebind function.
 
     What an attacker gets:
       not on the path, guesses sequences    for each slot, one of 2^31 packets is tried with its key; no reply
       copies packets, faster than they are  probes that it can not open: no payload is sent there. It may relay all
-                                            packets, as anyone on the path can, and is the client's path then
+                                            packets, and is the client's path then: who could only watch and inject can
+                                            drop now. A client that answers no probes, of another implementation, loses
+                                            its address to it after the timeout
       the same, a victim's address as       at most the bytes that came in the victim's name, all of them probes
         source
       replays recorded packets              nothing: they are not the newest
-      a client, where another's packets     it takes that address over, and cuts the other off until that one is heard
-        arrive                              again; it could cut it off anyway
+      a client, where another's packets     nothing while that one is heard from there; else it takes the address over
+        arrive                              until that one is heard again
       a client that moves as often as       10 probes a second; moves are counted for each client
         it can
       a client that sends from elsewhere    its slot stays, but after its token's timeout (60 s where it has none) nothing
@@ -1626,8 +1629,9 @@ NETCODE_API int netcode_client_next_event( struct netcode_client_t * client, str
 
 /*  Gives up the socket's local address and takes the one that the system prefers now: call it where a phone's system
     reports a new network. Returns 1 if the socket has a fresh one, 0 if not, or if it can not do that. A client does the
-    same by itself, once a second, while sending fails because its address or network is gone, and while it is connected
-    and receives nothing; and every four seconds while the server answers no probes, if it has before. The connection stays with a server that has `roaming` on. */
+    same by itself while it is connected: once a second while sending fails because its address or network is gone, or
+    while it receives nothing, and every four seconds while the server answers no probes, if it has before. The connection
+    stays with a server that has `roaming` on. */
 NETCODE_API int netcode_client_rebind( struct netcode_client_t * client );
 
 /* Sends what batch_sends holds back. */
@@ -2051,6 +2055,7 @@ enum nc_limit_t {
     NC_PATH_CANDIDATES = 3,     /* addresses of a client that are being validated */
     NC_PATH_ENDS_MS = 2000,     /* without a newer packet a candidate ends */
     NC_PATH_PROTECTED_MS = 250, /* from its first packet on a candidate is not evicted */
+    NC_PATH_TAKEN_MS = 1000,    /* after its last packet an address is another client's */
     NC_PATH_PROBES = 8,         /* of a candidate that are remembered */
     NC_PATH_SPACING_MS = 15,    /* between two of them */
     NC_PATH_PROBE_BURST = 6,    /* to all candidates of a client at once, then one each NC_PATH_PROBE_MS */
@@ -8970,6 +8975,8 @@ struct netcode_server_t {
     uint64_t path_candidates;
     uint64_t trials;
     uint64_t trials_refused;
+    nc_opened_t tried; /* packets from elsewhere, in this update */
+    nc_ration_t moved; /* limits the log lines about moves */
 };
 
 /* ---- slots ---- */
@@ -9104,7 +9111,7 @@ static void nc_server_send_keep_alive( struct netcode_server_t * server, uint32_
     nc_store_u64( body, index | (uint64_t) server->memory.slot_count << 32 );
     if ( slot->confirmed && nc_probe_is_due( &slot->probe, server->base.clock.now, 1 ) ) {
         nc_store_u64( body, nc_probe_begin( &slot->probe, &server->base ) );
-        server->probes_sent++;
+        server->probes_sent += slot->address.type != NETCODE_ADDRESS_NONE;
     }
     nc_server_seal_to_slot( server, slot, &packet, body );
 }
@@ -9493,18 +9500,19 @@ static int nc_server_on_response( struct netcode_server_t * server, nc_arrival_t
 
 /* ---- sessions. Standard: Connected Clients ---- */
 
-/*  A keep-alive, perhaps with a probe of the client, which is answered at once, or with one of the server that comes back.
-    From an address that is not validated, nothing is answered. */
+/*  A keep-alive, perhaps with a probe of the client, which is answered at once, to its address, from wherever it came: an
+    observer may have been faster. Or with one of the server that comes back. */
 static void nc_server_on_probe( struct netcode_server_t * server, uint32_t index, const nc_arrival_t * arrival )
 {
     nc_slot_t * slot = &server->memory.slots[index];
     const uint8_t * body = arrival->data + arrival->as.packet.header_bytes;
     uint64_t value = nc_load_u64( body );
     nc_packet_t packet = { NETCODE_PACKET_KEEP_ALIVE, 0, 8, 0 };
-    if ( !( value & nc_probe_bit ) || !nc_address_same( arrival->from, &slot->address ) )
+    if ( !( value & nc_probe_bit ) )
         return;
     if ( nc_probe_is_own( &server->base, value ) )
-        server->probes_answered += (uint64_t) nc_probe_end( &slot->probe, value, server->base.clock.now );
+        server->probes_answered += (uint64_t) ( nc_address_same( arrival->from, &slot->address ) &&
+                                                nc_probe_end( &slot->probe, value, server->base.clock.now ) );
     else if ( nc_endpoint_spend( &server->base, &slot->probe.answers, NC_PROBE_ANSWER_BURST, NC_PROBE_ANSWER_MS ) )
         nc_server_seal_to_slot( server, slot, &packet, body );
 }
@@ -9519,6 +9527,17 @@ static int nc_server_on_payload( struct netcode_server_t * server, uint32_t inde
     if ( reason != NETCODE_DROP_NONE )
         slot->packets_dropped++;
     return reason;
+}
+
+/* May one more packet be opened in this update: of this share, or of what is left of all? */
+static inline int nc_server_may_open( struct netcode_server_t * server, nc_opened_t * share )
+{
+    if ( nc_handshake_count_opened( &server->handshakes, share, server->work.share ) )
+        return 1;
+    if ( server->work.spare <= 0 )
+        return 0;
+    server->work.spare--;
+    return 1;
 }
 
 /*  May one more packet from this client's address be opened in this update? Each client has a share that the others can
@@ -9536,12 +9555,9 @@ static NC_INLINE int nc_server_ration_packet( struct netcode_server_t * server, 
         slot->packets_dropped++;
         return NETCODE_DROP_QUEUE_FULL;
     }
-    if ( !nc_handshake_count_opened( &server->handshakes, &slot->opened, server->work.share ) ) {
-        if ( server->work.spare <= 0 )
-            return NETCODE_DROP_OVER_SHARE;
-        server->work.spare--;
-    }
-    arrival->cost = nc_handshake_price( &server->handshakes, NC_COST_OPEN );
+    if ( !nc_server_may_open( server, &slot->opened ) )
+        return NETCODE_DROP_OVER_SHARE;
+    arrival->cost += nc_handshake_price( &server->handshakes, NC_COST_OPEN );
     return NETCODE_DROP_NONE;
 }
 
@@ -9593,9 +9609,9 @@ static nc_candidate_t * nc_server_find_candidate( const struct netcode_server_t 
     return NULL;
 }
 
-/*  May this packet be tried with the key of this slot? Each slot has a ration of trials, and all share the update's spare
-    openings. From a candidate's address its client's packets have their share, as from its own address: else its echoes
-    would be lost among its payloads. */
+/*  May this packet be tried with the key of this slot? Each slot has a ration of trials, and all together have a share of an
+    update's openings, as one client has. From a candidate's address its client's packets have its own share, as from its own
+    address: else its echoes would be lost among its payloads. */
 static int nc_server_may_try( struct netcode_server_t * server, uint32_t index, const nc_arrival_t * arrival )
 {
     int is_rationed = nc_handshake_is_rationed( arrival );
@@ -9603,26 +9619,27 @@ static int nc_server_may_try( struct netcode_server_t * server, uint32_t index, 
          ( !is_rationed ||
            nc_handshake_count_opened( &server->handshakes, &server->memory.slots[index].opened, server->work.share ) ) )
         return 1;
-    if ( ( is_rationed && server->work.spare <= 0 ) ||
-         !nc_endpoint_spend( &server->base, &server->memory.paths[index].trials, NC_PATH_TRIAL_BURST,
-                             NC_PATH_TRIAL_MS ) )
-        return 0;
-    server->work.spare -= is_rationed;
-    return 1;
+    return nc_endpoint_spend( &server->base, &server->memory.paths[index].trials, NC_PATH_TRIAL_BURST,
+                              NC_PATH_TRIAL_MS ) &&
+           ( !is_rationed || nc_server_may_open( server, &server->tried ) );
 }
 
 /* Is this packet authentic, and one of this slot? It stays as it is: another key may be tried, or another server asked. */
 static int nc_server_try_slot( struct netcode_server_t * server, uint32_t index, nc_arrival_t * arrival )
 {
-    const nc_slot_t * slot = &server->memory.slots[index];
+    nc_slot_t * slot = &server->memory.slots[index];
     nc_packet_context_t context = { slot->client_to_server_key, server->config.protocol_id };
+    nc_opened_t opened = slot->opened;
     if ( !nc_server_may_try( server, index, arrival ) ) {
         server->trials_refused++;
         return 0;
     }
     server->trials++;
     arrival->cost += nc_handshake_price( &server->handshakes, NC_COST_OPEN );
-    return nc_packet_open( &arrival->as.packet, arrival->data, NULL, &context );
+    if ( !nc_packet_open( &arrival->as.packet, arrival->data, NULL, &context ) )
+        return 0;
+    slot->opened = opened; /* nc_server_read counts it */
+    return 1;
 }
 
 /* The slot whose client has sent this packet, which is newer than all before it, from an unknown address; or NC_NONE. */
@@ -9717,7 +9734,7 @@ static NC_COLD void nc_server_move( struct netcode_server_t * server, uint32_t i
 {
     nc_slot_t * slot = &server->memory.slots[index];
     char from[NETCODE_MAX_ADDRESS_STRING_LENGTH], to[NETCODE_MAX_ADDRESS_STRING_LENGTH];
-    uint64_t hash = nc_handshake_address_hash( &server->handshakes, address );
+    uint64_t held, hash = nc_handshake_address_hash( &server->handshakes, address );
     uint32_t owner = nc_server_slot_at( server, address, hash );
     netcode_address_to_string( &slot->address, from );
     if ( owner != NC_NONE )
@@ -9730,8 +9747,11 @@ static NC_COLD void nc_server_move( struct netcode_server_t * server, uint32_t i
     server->memory.paths[index].moves++;
     server->moves++;
     nc_inbox_move( &server->memory.inbox, index, slot->session, slot->client_id );
-    NC_LOG( &server->base.log, INFO, "server: client %llu in slot %u moved from %s to %s",
-            (unsigned long long) slot->client_id, (unsigned) index, from, netcode_address_to_string( address, to ) );
+    if ( nc_ration_allows( &server->moved, server->base.clock.now, &held ) )
+        NC_LOG( &server->base.log, INFO,
+                "server: client %llu in slot %u moved from %s to %s (and %llu such moves before it)",
+                (unsigned long long) slot->client_id, (unsigned) index, from, netcode_address_to_string( address, to ),
+                (unsigned long long) held );
 }
 
 /* Does this packet bring back a probe that was sent to where it comes from? Returns the seconds that it took, or -1. */
@@ -9749,6 +9769,15 @@ static double nc_server_validates( const struct netcode_server_t * server, const
     return -1.0;
 }
 
+/* Is another client heard from this address, and not from elsewhere since? Who can read what is sent there gets nothing. */
+static int nc_server_is_taken( const struct netcode_server_t * server, const struct netcode_address_t * address )
+{
+    uint32_t owner = nc_server_slot_at( server, address, nc_handshake_address_hash( &server->handshakes, address ) );
+    const nc_slot_t * slot = &server->memory.slots[owner == NC_NONE ? 0 : owner];
+    return owner != NC_NONE && slot->packets_received != server->memory.paths[owner].received &&
+           server->base.clock.now - slot->receive_time < nc_seconds( NC_PATH_TAKEN_MS );
+}
+
 /* After an authentic packet that was the newest of its client, from another address than the client's. */
 static NC_COLD void nc_server_on_candidate( struct netcode_server_t * server, uint32_t index,
                                             const nc_arrival_t * arrival )
@@ -9763,7 +9792,7 @@ static NC_COLD void nc_server_on_candidate( struct netcode_server_t * server, ui
         candidate->credit = NC_PATH_PROBES * NC_KEEP_ALIVE_BYTES;
 
     double seconds = nc_server_validates( server, candidate, arrival );
-    if ( seconds < 0.0 ) {
+    if ( seconds < 0.0 || nc_server_is_taken( server, arrival->from ) ) {
         nc_server_probe_candidate( server, index, candidate );
         return;
     }
@@ -9777,12 +9806,14 @@ static NC_COLD void nc_server_on_candidate( struct netcode_server_t * server, ui
 }
 
 /*  After an authentic packet from elsewhere: has the client been heard from its own address within its timeout, or answered
-    a probe that was sent there, from anywhere? If not, nothing is sent there any more: another may have that address now. */
-static NC_COLD void nc_server_watch_path( struct netcode_server_t * server, uint32_t index,
-                                          const nc_arrival_t * arrival )
+    a probe that was sent there, from anywhere? If not, nothing is sent there any more: another may have that address now.
+    Returns whether the session goes on: what the log is told may end it. */
+static NC_COLD int nc_server_watch_path( struct netcode_server_t * server, uint32_t index,
+                                         const nc_arrival_t * arrival )
 {
     const nc_slot_t * slot = &server->memory.slots[index];
     nc_paths_t * paths = &server->memory.paths[index];
+    uint64_t session = slot->session;
     int is_heard = slot->packets_received != paths->received + 1 || slot->address.type == NETCODE_ADDRESS_NONE;
     uint64_t value = nc_load_u64( arrival->data + arrival->as.packet.header_bytes );
     if ( arrival->as.packet.type == NETCODE_PACKET_KEEP_ALIVE && value & nc_probe_bit )
@@ -9791,12 +9822,13 @@ static NC_COLD void nc_server_watch_path( struct netcode_server_t * server, uint
     paths->received = slot->packets_received;
     if ( is_heard )
         paths->unheard_since = server->base.clock.now;
-    double timeout = slot->timeout_seconds > 0 ? slot->timeout_seconds : NC_UNCONFIRMED_SECONDS;
+    double timeout = slot->timeout_seconds > 0 ? slot->timeout_seconds + 2.0 : NC_UNCONFIRMED_SECONDS; /* 2 probes */
     if ( server->base.clock.now - paths->unheard_since < timeout )
-        return;
+        return 1;
+    nc_server_leave_path( server, index );
     NC_LOG( &server->base.log, INFO, "server: client %llu in slot %u is not heard from its address",
             (unsigned long long) slot->client_id, (unsigned) index );
-    nc_server_leave_path( server, index );
+    return slot->session == session;
 }
 
 /*  A packet of a session from an address that no client of that session has. `reason`: why it is dropped if no other client
@@ -9816,10 +9848,9 @@ static NC_COLD int nc_server_on_stray( struct netcode_server_t * server, nc_arri
     nc_slot_t * slot = &server->memory.slots[index];
     uint64_t session = slot->session, sequence = arrival->as.packet.sequence;
     reason = nc_server_read( server, index, arrival );
-    if ( slot->session == session && slot->replay.newest == sequence ) { /* else it has ended, or was refused */
-        nc_server_watch_path( server, index, arrival );
+    if ( slot->session == session && slot->replay.newest == sequence && /* else it has ended, or was refused */
+         nc_server_watch_path( server, index, arrival ) )
         nc_server_on_candidate( server, index, arrival );
-    }
     return reason;
 }
 

@@ -639,6 +639,27 @@ TEST( threat_73_a_faster_copy_moves_nothing )
     CHECK_GE( heard, 1990 );
 }
 
+/*  The same makes nobody think that it is not heard: a probe is answered from wherever it came, to where its client is. Nor
+    does it delay what the client is told. */
+TEST( threat_82_a_faster_copy_of_probes )
+{
+    struct world_t * w = roam_world( 4, 1 );
+    int i;
+    w->net->latency_milliseconds = 10.0f;
+    REQUIRE( world_join( w, 0, 5 ) );
+    roam_copier = address_of( "10.66.0.1:6666" );
+    w->hook = roam_copy_hook;
+    for ( i = 0; i < 1500; i++ ) {
+        client_send( w, 0, 20, i ), server_send( w, 0, 0, 20, i );
+        world_step( w );
+        client_drain( w, 0 ), server_drain( w, 0, 0 );
+    }
+    CHECK_EQ( client_stats( w, 0 ).rebinds, 0 );
+    CHECK_NEAR( client_stats( w, 0 ).round_trip_seconds, 0.02, 0.011 );
+    CHECK_EQ( world_count( w, 0, NULL, &roam_copier, NETCODE_PACKET_PAYLOAD, 0 ), 0 );
+    CHECK_EQ( netcode_client_state( w->clients[0] ), NETCODE_CLIENT_STATE_CONNECTED );
+}
+
 /*  A player with a token puts a victim's address as source of its own packets, and guesses echoes: the victim gets no payload,
     and no more bytes than came in its name, all of them probes. */
 TEST( threat_75_a_victim_is_no_target )
@@ -991,6 +1012,7 @@ TEST( threat_76_an_address_belongs_to_one_slot )
     int mark;
     roam_join( &p, w, 5, "10.2.0.1:6000" );
     roam_join( &q, w, 6, "10.2.0.2:6000" );
+    world_run( w, 1.0 ); /* nobody is heard from there */
     roam_to( &p, "10.2.0.2:6000" );
     puppet_keep_alive( &p );
     puppet_step( &p );
@@ -1018,6 +1040,54 @@ TEST( threat_76_an_address_belongs_to_one_slot )
     CHECK_EQ( netcode_server_num_connected_clients( w->servers[0] ), 0 );
 }
 
+/*  An observer who has a token of its own, sends its packets from where another client is, and reads and returns the probes:
+    it gets nothing while that client is heard from there, and the address once it is silent for a second. */
+TEST( threat_81_an_address_where_a_client_is_heard )
+{
+    int spacing;
+    for ( spacing = 2; spacing <= 10; spacing += 4 ) {
+        struct world_t * w = roam_world( 4, 1 );
+        struct puppet_t p;
+        int i, step, sent = 0, got = 0;
+        w->net->latency_milliseconds = 25.0f;
+        roam_join( &p, w, 50, "10.2.0.1:6000" );
+        REQUIRE( world_join( w, 0, 5 ) );
+        world_run( w, 1.0 );
+        roam_to( &p, "10.1.0.1:50000" );
+        p.probe = 0;
+        for ( i = 0; i < 1000; i++ ) {
+            if ( p.probe )
+                roam_echo( &p, p.probe );
+            else if ( i % spacing == 0 )
+                puppet_keep_alive( &p );
+            p.probe = 0;
+            client_send( w, 0, 20, i ), server_send( w, 0, world_slot( w, 0, 5 ), 20, i );
+            sent++;
+            world_step( w );
+            puppet_poll( &p );
+            got += client_drain( w, 0 );
+            server_drain( w, 0, world_slot( w, 0, 5 ) );
+        }
+        CHECK_GE( got, sent - 4 );
+        CHECK_EQ( server_stats( w, 0 ).moves, 0 );
+        CHECK_GE( p.probes, 10 );
+        w->cut_types = ~0u;
+        w->cut_to = w->server_addresses[0]; /* it goes; what the tests inject arrives */
+        for ( step = 0; step < 300 && !roam_is_at( w, 50, "10.1.0.1:50000" ); step++ ) {
+            if ( p.probe )
+                roam_echo( &p, p.probe );
+            else if ( step % spacing == 0 )
+                puppet_keep_alive( &p );
+            p.probe = 0;
+            world_step( w );
+            puppet_poll( &p );
+        }
+        CHECK_GE( step, 98 );
+        CHECK_LE( step, 160 );
+        world_close( w );
+    }
+}
+
 /* A slot without an address can be disconnected, taken over, stopped: nothing is sent, and nothing is left. */
 TEST( roaming_slots_without_an_address_end )
 {
@@ -1029,6 +1099,7 @@ TEST( roaming_slots_without_an_address_end )
         world_add_server( w, 4 );
         roam_join( &p, w, 5, "10.2.0.1:6000" );
         roam_join( &q, w, 6, "10.2.0.2:6000" );
+        world_run( w, 1.0 );
         roam_to( &p, "10.2.0.2:6000" );
         puppet_keep_alive( &p );
         puppet_step( &p );
@@ -1459,29 +1530,110 @@ TEST( corners_a_flood_of_a_candidate )
     CHECK_EQ( server_stats( w, 0 ).path_candidates, 1 );
 }
 
-/* Trials have what other clients' packets leave of an update's openings. */
-TEST( corners_trials_without_spare_openings )
+/*  However many packets of others an update opens, a client that moves is found: trials have a share of their own, and beyond
+    it what is left of all. */
+TEST( corners_trials_have_a_share )
+{
+    int is_spare, i, k;
+    for ( is_spare = 0; is_spare < 2; is_spare++ ) {
+        struct world_t * w = world_new( CLEAN );
+        struct puppet_t p[4];
+        w->server_config.roaming = 1;
+        w->server_config.update_budget = 100000;
+        world_add_server( w, 4 );
+        for ( i = 0; i < 4; i++ ) {
+            char text[64];
+            snprintf( text, sizeof( text ), "10.2.0.%d:6000", 1 + i );
+            roam_join( &p[i], w, 5 + (uint64_t) i, text );
+        }
+        w->servers[0]->work.spare = 0;
+        for ( i = 0; !is_spare && i < NC_SERVER_SPARE + NC_SERVER_SHARE + 20; i++ )
+            puppet_keep_alive( &p[3] );
+        for ( k = 0; k < NC_PATH_TRIAL_BURST; k++ )
+            for ( i = 0; i < 3; i++ ) { /* with their sequences, and not theirs */
+                p[i].r.to_server_key[0] ^= 1;
+                p[i].address = address_of( "10.66.0.1:6666" );
+                puppet_keep_alive( &p[i] );
+                p[i].r.to_server_key[0] ^= 1;
+            }
+        world_step( w );
+        CHECK_EQ( server_stats( w, 0 ).trials, is_spare ? 3 * NC_PATH_TRIAL_BURST : NC_SERVER_SHARE );
+        CHECK_EQ( server_drops( w, 0, NETCODE_DROP_OVER_SHARE ) > 0, !is_spare );
+        world_run( w, 1.0 );
+        w->servers[0]->work.spare = 0;
+        for ( i = 0; i < 2000; i++ )
+            puppet_keep_alive( &p[3] );
+        p[0].address = address_of( "10.3.0.1:7000" );
+        puppet_keep_alive( &p[0] );
+        world_run( w, 0.2 );
+        CHECK_EQ( server_stats( w, 0 ).path_candidates, 1 );
+        world_close( w );
+    }
+}
+
+/* From a candidate's address a client has the same as from its own: so many packets, and in each update one that is heard. */
+TEST( corners_the_share_of_a_candidate )
+{
+    int is_elsewhere, i, k;
+    for ( is_elsewhere = 0; is_elsewhere < 2; is_elsewhere++ ) {
+        struct world_t * w = roam_world( 4, 0 );
+        struct puppet_t p;
+        uint64_t before;
+        roam_join( &p, w, 5, "10.2.0.1:6000" );
+        if ( is_elsewhere )
+            roam_to( &p, "10.3.0.1:7000" );
+        puppet_say( &p, 30, 1 );
+        world_step( w );
+        for ( i = 0; i < 5; i++ ) {
+            w->servers[0]->work.spare = -100000;
+            before = server_stats( w, 0 ).packets_received[NETCODE_PACKET_PAYLOAD];
+            for ( k = 0; k < NC_SERVER_SHARE + 10; k++ )
+                puppet_say( &p, 30, 1 );
+            world_step( w );
+            /* elsewhere, one that the share does not have is a trial, as far as its ration goes: it has no spare, either */
+            CHECK_EQ( server_stats( w, 0 ).packets_received[NETCODE_PACKET_PAYLOAD] - before, NC_SERVER_SHARE );
+            server_drain( w, 0, 0 );
+        }
+        w->servers[0]->work.spare = NC_SERVER_SPARE;
+        for ( i = 0; i < 400; i++ ) { /* nobody takes them: its queue is full */
+            puppet_say( &p, 30, i );
+            world_step( w );
+            CHECK_LE( path_slot( w, 0 ).seconds_silent, 0.011 );
+        }
+        world_close( w );
+    }
+}
+
+static struct world_t * roam_logged;
+
+static void roam_log_callback( void * context, int level, const char * text )
+{
+    (void) context, (void) level;
+    if ( strstr( text, "is not heard" ) )
+        netcode_server_disconnect_client( roam_logged->servers[0], 0 );
+}
+
+/* What reads the log ends the slot whose address was left: nothing is sent with keys that are gone. */
+TEST( corners_a_log_that_ends_a_slot )
 {
     struct world_t * w = world_new( CLEAN );
-    struct puppet_t p, q;
-    int i, k;
+    struct puppet_t p;
+    int i;
+    roam_logged = w;
     w->server_config.roaming = 1;
-    w->server_config.update_budget = 100000;
+    w->server_config.log_callback = roam_log_callback;
     world_add_server( w, 4 );
+    netcode_log_level( NETCODE_LOG_LEVEL_INFO );
     roam_join( &p, w, 5, "10.2.0.1:6000" );
-    roam_join( &q, w, 6, "10.2.0.2:6000" );
     roam_to( &p, "10.3.0.1:7000" );
-    for ( k = 0; k < 2; k++ ) {
-        w->servers[0]->work.spare = 0;
-        for ( i = 0; k == 0 && i < NC_SERVER_SPARE + NC_SERVER_SHARE + 20; i++ )
-            puppet_keep_alive( &q );
+    for ( i = 0; i < 20 * WORLD_TIMEOUT && netcode_server_client_connected( w->servers[0], 0 ); i++ ) {
         puppet_keep_alive( &p );
-        world_step( w );
-        CHECK_EQ( server_stats( w, 0 ).trials, k );
-        CHECK_EQ( server_stats( w, 0 ).trials_refused, 1 );
-        CHECK_EQ( server_drops( w, 0, NETCODE_DROP_OVER_SHARE ) > 0, 1 );
+        world_run( w, 0.1 );
     }
-    CHECK_EQ( server_stats( w, 0 ).path_candidates, 1 );
+    CHECK_LT( i, 20 * WORLD_TIMEOUT );
+    CHECK_EQ( w->servers[0]->memory.slots[0].sequence, 0 );
+    CHECK_EQ( w->servers[0]->memory.paths[0].candidates[0].address.type, NETCODE_ADDRESS_NONE );
+    netcode_log_level( NETCODE_LOG_LEVEL_ERROR );
 }
 
 /* From its own address, a client may skip as many sequences as it likes, and its packets may be late. */
