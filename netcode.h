@@ -9822,7 +9822,7 @@ static NC_COLD int nc_server_watch_path( struct netcode_server_t * server, uint3
     paths->received = slot->packets_received;
     if ( is_heard )
         paths->unheard_since = server->base.clock.now;
-    double timeout = slot->timeout_seconds > 0 ? slot->timeout_seconds + 2.0 : NC_UNCONFIRMED_SECONDS; /* 2 probes */
+    double timeout = slot->timeout_seconds > 0 ? slot->timeout_seconds + 2.0 : (double) NC_UNCONFIRMED_SECONDS;
     if ( server->base.clock.now - paths->unheard_since < timeout )
         return 1;
     nc_server_leave_path( server, index );

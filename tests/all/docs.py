@@ -43,7 +43,7 @@ FIGURES = (
     ("random place below 2^48", "netcode.h", "Sequences start at a random place below 2^48"),
     ("mint` gives 45", "examples/token.c", "#define DEFAULT_EXPIRE_SECONDS 45 "),
     ("has it as row 26", "tests/attacks/rows.py", 'row(26, "ENV", "the unix clock steps back'),
-    ("prints 71 attacks and faults", "README.md", "`make attacks` prints the 71 attacks and faults"),
+    ("prints 82 attacks and faults", "README.md", "`make attacks` prints the 82 attacks and faults"),
 )
 
 FRAGMENT = """#define NETCODE_MESSAGES
@@ -691,7 +691,7 @@ PLANTS = (
     (check_spans, "FAQ.md", "`tests/threads.c`", "`tests/thread.c`"),
     (check_spans, "FAQ.md", "`kernel_filter`", "`kernel_sieve`"),
     (check_spans, "FAQ.md", "`./build/token keylog`", "`./build/token keys-please`"),
-    (check_spans, "FAQ.md", "(section 16)", "(section 17)"),
+    (check_spans, "FAQ.md", "(section 17)", "(section 18)"),
     (check_spans, "FAQ.md", "`TOKEN_CONSUMED`", "`TOKEN_EATEN`"),
     (check_figures, "FAQ.md", "1.8 to 3.8 µs", "1.8 to 2.8 µs"),
     (check_figures, "README.md", "9,000, 7,800 or 4,400", "8,000, 7,800 or 4,400"),

@@ -17,6 +17,7 @@ import rows  # noqa: E402
 CLAIMS = (
     ("tests/README.md", r"`make test` runs (N) tests", "tests"),
     ("tests/README.md", r"table of (N) attacks and faults", "rows"),
+    ("README.md", r"prints the (N) attacks and faults", "rows"),
     ("tests/README.md", r"one at a time, (N) in all: its test must fail", "faults by test"),
     ("tests/README.md", r"`faults/run.py --by sim` puts (N) faults", "faults by sim"),
     ("tests/README.md", r"`faults/run.py --by fuzz`: each of (N) planted faults", "faults by fuzz"),
