@@ -39,6 +39,8 @@ static void sim_weather_change( void )
     w->send_faults = SIM_PICK( faults );
     w->alloc_faults = SIM_PICK( faults ) / 10;
     w->clock_faults = sim_rarely( 3 ) ? 20 : 0;
+    w->moves = SIM_PICK( faults );
+    w->losses = SIM_PICK( faults ) / 4;
     w->hostility = SIM_PICK( hostility );
     w->floods = sim_rarely( 5 );
     w->step = SIM_PICK( steps );
@@ -128,6 +130,7 @@ static void sim_everyone_leaves( void )
         sim_heal_clock( &c->clock );
         c->pause_until = 0;
         c->is_banned = 0;
+        c->port.is_lost = 0;
         if ( c->client && sim_rarely( 2 ) )
             sim_client_destroy( c, sim_below( 2 ) );
         else if ( c->client )
@@ -351,6 +354,7 @@ static void sim_begin( uint64_t seed, int64_t seconds )
     memset( net.tapes, 0, sizeof( net.tapes ) );
     memset( net.puppet_at, 0, sizeof( net.puppet_at ) );
     memset( net.mail, 0, sizeof( net.mail ) );
+    memset( net.behind, 0, sizeof( net.behind ) );
     net.token_count = net.session_count = net.conn_count = 0;
     sim_new_token( SIM_ADVERSARY, 0, 0, 0 ); /* number 0 is nobody */
     sim_new_session();
@@ -371,6 +375,8 @@ static void sim_begin( uint64_t seed, int64_t seconds )
     }
     for ( int i = 0; i < SIM_CLIENTS; i++ ) {
         net.clients[i].port.index = i;
+        net.clients[i].router = i;
+        net.behind[i][0] = (uint8_t) ( i + 1 );
         net.clients[i].clock.shown = (int64_t) SIM_SECOND * sim_below( 1000000 );
         sim_client_rest( &net.clients[i] );
     }
