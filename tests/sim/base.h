@@ -52,6 +52,7 @@ enum { SIM_SERVERS = 4, SIM_CLIENTS = 12, SIM_PUPPETS = 10 };
     X( connect_bound       , "on a healed network an honest client connects within the bound" )                       \
     X( undisturbed         , "on a healed network nobody who is connected is lost" )                                  \
     X( calm_delivery       , "on a healed network every payload arrives" )                                            \
+    X( move_bound          , "on a healed network a client's new address is found within the bound" )                 \
     X( message_intact      , "a message is what was sent" )                                                           \
     X( message_once        , "a message is delivered once" )                                                          \
     X( message_order       , "messages come in order where that is promised, and never late where the newest counts" ) \
