@@ -303,13 +303,13 @@ static int sim_may_move( const struct sim_client_t * c )
     return c->is_watched && s && s->config.roaming && !net.is_zero;
 }
 
-/* Its server has a slot for it at its present address. */
+/* It has a network, and its server a slot for it at its present address. */
 static int sim_is_followed( const struct sim_client_t * c )
 {
     const struct sim_server_t * s = sim_server_of( c );
     for ( int i = 0; s && i < s->slots; i++ )
         if ( s->in_slot[i] && net.sessions[s->in_slot[i]].token == c->token )
-            return net.sessions[s->in_slot[i]].at == sim_client_now( c, 0 );
+            return !c->port.is_lost && net.sessions[s->in_slot[i]].at == sim_client_now( c, 0 );
     return 0;
 }
 
