@@ -594,6 +594,16 @@ static void sim_hear_path( struct sim_server_t * s, int slot, const struct sim_d
             path->echoed = s->call;
 }
 
+/*  May this address of a slot be taken away in this call, so that what comes from there later in the call is a stray's? Then
+    either the slot has been heard from elsewhere, or another from there. */
+static int sim_may_lose( struct sim_server_t * s, int slot, int at )
+{
+    int may = s->paths[slot][0].call != 0;
+    for ( int i = 0; i < SIM_SLOTS && !may; i++ )
+        may = s->paths[i][0].call && sim_find_path( s, i, at );
+    return may;
+}
+
 /*  Is this a packet of a session at another address, newer than all that the server has accepted? Only such count. Sessions
     below 2^20 do not roam: manual, 16. */
 static void sim_see_stray( struct sim_server_t * s, const struct sim_datagram_t * d )
@@ -605,7 +615,8 @@ static void sim_see_stray( struct sim_server_t * s, const struct sim_datagram_t 
     for ( int i = 0; i < SIM_SLOTS; i++ ) {
         const struct sim_session_t * session = &net.sessions[s->path_of[i]];
         uint64_t newest, sequence = sim_load( d->data + 1, head - 1 );
-        if ( !s->in_slot[i] || s->in_slot[i] != s->path_of[i] || s->was_at[i] == d->from )
+        if ( !s->in_slot[i] || s->in_slot[i] != s->path_of[i] ||
+             ( s->was_at[i] == d->from && !sim_may_lose( s, i, d->from ) ) )
             continue;
         newest = s->server->memory.slots[i].replay.newest;
         if ( newest >> 20 == 0 || sequence <= newest || sequence - newest > 1 << 17 )
@@ -628,30 +639,30 @@ static void sim_assign_paths( struct sim_server_t * s )
     }
 }
 
-/*  Is this sent to where a session's packets came from, but which is not its address? It must be a probe then, and no more
-    bytes of them than came from there; unless a probe has come back in this call. */
+/*  Is this sent to where a session's packets came from, other than its address? It must be a probe then, and no more bytes of
+    them than came from there; unless the slot was there when this call began, or a probe has come back in it. */
 static int sim_sends_probe( struct sim_server_t * s, int to, const uint8_t * data, int bytes )
 {
     uint8_t body[SIM_CAPACITY];
-    int is_probe;
+    int is_probe, is_there;
     for ( int i = 0; i < s->slots; i++ ) {
         const struct sim_session_t * session = &net.sessions[s->path_of[i]];
-        struct sim_path_t * path = s->path_of[i] && s->was_at[i] != to ? sim_find_path( s, i, to ) : NULL;
+        struct sim_path_t * path = s->path_of[i] ? sim_find_path( s, i, to ) : NULL;
         if ( !path || sim_open( data, bytes, net.tokens[session->token].to_client_key, body ) < 0 )
             continue;
         is_probe = ( data[0] & 15 ) == NETCODE_PACKET_KEEP_ALIVE && body[7] >> 7;
-        SIM_CHECK( path_proven, is_probe || path->echoed == s->call,
-                   "server %d, slot %d: a packet of type %d leaves for address %d", s->port.index, i, data[0] & 15,
-                   to );
+        is_there = s->was_at[i] == to || path->echoed == s->call;
+        SIM_CHECK( path_proven, is_probe || is_there, "server %d, slot %d: a packet of type %d leaves for address %d",
+                   s->port.index, i, data[0] & 15, to );
         if ( !is_probe )
             return 1;
-        path->bytes_out += path->echoed == s->call ? 0 : (uint32_t) bytes; /* there, it may be one of a slot */
+        path->bytes_out += is_there ? 0 : (uint32_t) bytes;
         SIM_CHECK( amplification, path->bytes_out <= path->bytes_in,
                    "server %d, slot %d: probes of %u bytes to address %d, from which %u came", s->port.index, i,
                    path->bytes_out, to, path->bytes_in );
         path->values[path->probes % SIM_PROBES] = sim_load( body, 8 );
         path->times[path->probes++ % SIM_PROBES] = s->server->base.clock.now;
-        sim_total.probes++;
+        sim_total.probes += (uint64_t) !is_there;
         return 1;
     }
     return 0;
