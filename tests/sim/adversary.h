@@ -20,6 +20,7 @@ struct sim_puppet_t {
     int origin;     /* SIM_OWN or SIM_STOLEN */
     int patience;   /* requests that he sends without an answer */
     int is_silent;  /* never answers a challenge */
+    int is_deaf;    /* sends no probe back */
     int shows_kept; /* answers with the challenge of another handshake */
     uint64_t sequence;
     int64_t next;
@@ -49,7 +50,7 @@ static int sim_any_server( void )
 static int sim_any_client( void )
 {
     int client = sim_below( SIM_CLIENTS );
-    return sim_client_at( client, sim_rarely( 3 ), net.clients[client].port_number );
+    return sim_client_now( &net.clients[client], sim_rarely( 3 ) );
 }
 
 static int sim_any_stranger( void )
@@ -247,6 +248,7 @@ static void sim_puppet_start( uint32_t token, int to, int origin )
     net.conns[p->conn].is_hostile = 1;
     p->patience = sim_between( 1, 30 );
     p->is_silent = sim_rarely( 4 );
+    p->is_deaf = sim_rarely( 3 );
     p->shows_kept = sim_rarely( 4 );
     p->sequence = begins[sim_below( 5 )];
     p->next = sim.tick;
@@ -350,13 +352,34 @@ static void sim_puppet_say( struct sim_puppet_t * p )
     }
 }
 
+/* It speaks from another address, perhaps a player's; what is sent there it reads from now on. */
+static void sim_puppet_move( struct sim_puppet_t * p )
+{
+    net.puppet_at[p->from] = 0;
+    p->from = sim_puppet_address();
+    net.puppet_at[p->from] = (uint8_t) ( p - foe.puppets + 1 );
+    net.mail[p - foe.puppets].bytes = 0;
+    sim_add_holder( p->token, p->from );
+}
+
+/* Sends a probe back, as connected clients do. */
+static void sim_puppet_echo( struct sim_puppet_t * p )
+{
+    struct sim_mail_t * mail = &net.mail[p - foe.puppets];
+    uint8_t body[SIM_CAPACITY];
+    int bytes = sim_open( mail->data, mail->bytes, net.tokens[p->token].to_client_key, body );
+    mail->bytes = 0;
+    if ( bytes == 8 && body[7] >> 7 && !p->is_deaf )
+        sim_puppet_seal( p, NETCODE_PACKET_KEEP_ALIVE, body, 8 );
+}
+
 /* What a connected client may do that an honest one does not. */
 static void sim_puppet_talk( struct sim_puppet_t * p )
 {
     uint8_t zeros[16] = { 0 };
     int type = sim_between( 0, 7 ), bytes = type == NETCODE_PACKET_PAYLOAD ? 0 : sim_below( 16 ); /* of a wrong size */
     int burst = sim_rarely( 10 ) ? sim_between( 20, 400 ) : 1;
-    switch ( sim_below( 10 ) ) {
+    switch ( sim_below( 12 ) ) {
     case 0: sim_puppet_seal( p, NETCODE_PACKET_KEEP_ALIVE, zeros, 8 ); break;
     case 1: sim_puppet_seal( p, type, zeros, bytes ); break;
     case 2: sim_puppet_repeat( p ); break;
@@ -369,6 +392,11 @@ static void sim_puppet_talk( struct sim_puppet_t * p )
             sim_puppet_seal( p, NETCODE_PACKET_DISCONNECT, NULL, 0 );
         break;
     case 5: sim_throw( p->from, p->to, p->request, SIM_REQUEST_BYTES, p->origin ); break;
+    case 6: sim_puppet_move( p ); break;
+    case 7:
+        while ( burst-- && p->stage != SIM_OFF ) /* smaller than a probe */
+            sim_puppet_seal( p, NETCODE_PACKET_PAYLOAD, zeros, 1 );
+        break;
     default:
         while ( burst-- && p->stage != SIM_OFF )
             sim_puppet_say( p );
@@ -384,6 +412,8 @@ static void sim_puppet_step( struct sim_puppet_t * p )
     }
     if ( p->stage <= SIM_ANSWERED && net.mail[p - foe.puppets].bytes )
         sim_puppet_answer( p );
+    if ( p->stage == SIM_TALKS && net.mail[p - foe.puppets].bytes )
+        sim_puppet_echo( p );
     if ( p->stage == SIM_OFF || sim.tick < p->next )
         return;
     if ( p->stage == SIM_ASKS ) {

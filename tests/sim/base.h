@@ -30,7 +30,9 @@ enum { SIM_SERVERS = 4, SIM_CLIENTS = 12, SIM_PUPPETS = 10 };
     X( payload_intact      , "a payload is what was sent" )                                                           \
     X( payload_once        , "a payload is delivered once" )                                                          \
     X( payload_session     , "a payload stays in its session" )                                                       \
-    X( amplification       , "bytes to an address without a slot <= 0.31 of those it sent in the same call" )         \
+    X( amplification       , "bytes to where no slot is <= 0.31 of those that came in this call; probes <= new packets" ) \
+    X( path_proven         , "nothing but probes leaves for where nobody connected or sent a probe of there back" )   \
+    X( path_kept           , "an address leads to one slot, and is taken from it for another or for silence only" )   \
     X( datagram_shape      , "what is sent has 18 to 1225 bytes and a place to go to" )                               \
     X( update_opens        , "an update opens no more than its budget pays for" )                                     \
     X( update_datagrams    , "an update takes no more datagrams than its budget pays for" )                           \
@@ -50,6 +52,7 @@ enum { SIM_SERVERS = 4, SIM_CLIENTS = 12, SIM_PUPPETS = 10 };
     X( connect_bound       , "on a healed network an honest client connects within the bound" )                       \
     X( undisturbed         , "on a healed network nobody who is connected is lost" )                                  \
     X( calm_delivery       , "on a healed network every payload arrives" )                                            \
+    X( move_bound          , "on a healed network a client's new address is found within the bound" )                 \
     X( message_intact      , "a message is what was sent" )                                                           \
     X( message_once        , "a message is delivered once" )                                                          \
     X( message_order       , "messages come in order where that is promised, and never late where the newest counts" ) \
@@ -60,7 +63,7 @@ enum { SIM_SERVERS = 4, SIM_CLIENTS = 12, SIM_PUPPETS = 10 };
 /* What can happen to a client's machine, and to a server's. GOT_...: a datagram arrives there. */
 #define SIM_CLIENT_KINDS( X )                                                                                         \
     X( CREATE ) X( CREATE_FAILS ) X( DESTROY ) X( CRASH ) X( CONNECT ) X( DISCONNECT ) X( UPDATE ) X( SEND )          \
-    X( PAUSE ) X( MOVE ) X( CLOCK_BACK ) X( CLOCK_STILL ) X( CLOCK_JUMP ) X( CLOCK_MAD ) X( SEND_FAULT )              \
+    X( PAUSE ) X( MOVE ) X( LOSE ) X( REBIND ) X( CLOCK_BACK ) X( CLOCK_STILL ) X( CLOCK_JUMP ) X( CLOCK_MAD ) X( SEND_FAULT )              \
     X( RECEIVE_FAULT ) X( ERROR_PLACE ) X( GOT_DENIED ) X( GOT_CHALLENGE ) X( GOT_KEEP_ALIVE ) X( GOT_PAYLOAD )       \
     X( GOT_DISCONNECT ) X( GOT_REPLAYED ) X( GOT_REFLECTED ) X( GOT_FORGED ) X( GOT_JUNK ) X( GOT_EMPTY )             \
     X( GOT_OVERSIZED )
@@ -136,6 +139,11 @@ static struct {
     uint64_t handshakes;
     uint64_t connects;
     uint64_t payloads;
+    uint64_t candidates; /* addresses that servers probed */
+    uint64_t probes;     /* to them */
+    uint64_t moves;
+    uint64_t handed_over; /* addresses that another slot took */
+    uint64_t unheard;     /* addresses that a slot lost because it was heard only from elsewhere */
     uint64_t faults;
     uint64_t limits;          /* deliveries that the manual's section 14 allows: one token, two sessions */
     uint64_t replayed_tokens; /* the same: one token, two client objects */

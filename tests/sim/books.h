@@ -76,24 +76,54 @@ static void sim_check_slot( const struct netcode_server_t * s, uint32_t index )
         return;
     SIM_BOOK( nc_server_slot_of_id( s, slot->client_id, nc_handshake_id_hash( &s->handshakes, slot->client_id ) ) ==
               index );
+    SIM_BOOK( slot->sequence >> 63 == 0 );
+    SIM_BOOK( s->config.roaming || slot->address.type != NETCODE_ADDRESS_NONE );
+    if ( slot->address.type == NETCODE_ADDRESS_NONE )
+        return;
     SIM_BOOK( nc_server_slot_at( s, &slot->address, nc_handshake_address_hash( &s->handshakes, &slot->address ) ) ==
               index );
     SIM_BOOK( nc_sieve_find( &memory->sieve, nc_address_key( &slot->address, s->address_factor ) ) != UINT32_MAX );
-    SIM_BOOK( slot->sequence >> 63 == 0 );
+}
+
+/* Only a slot that roams is filed by its sequence, under a number that it had; its candidates are other addresses. */
+static void sim_check_paths( const struct netcode_server_t * s, uint32_t index )
+{
+    static const nc_paths_t none;
+    const nc_slot_t * slot = &s->memory.slots[index];
+    const nc_paths_t * paths = &s->memory.paths[index];
+    const nc_table_t * table = &s->memory.slot_by_sequence;
+    uint32_t at = paths->filed ? nc_table_find( table, paths->filed ) : index;
+    SIM_BOOK( slot->state != NC_SLOT_FREE || memcmp( paths, &none, sizeof( none ) ) == 0 );
+    SIM_BOOK( !paths->filed || ( slot->confirmed && slot->replay.newest >> 20 ) );
+    SIM_BOOK( slot->replay.newest >> 48 || paths->filed <= slot->replay.newest >> 16 );
+    while ( at != index && at != UINT32_MAX )
+        at = nc_table_find_next( table, at );
+    SIM_BOOK( at == index );
+    for ( int i = 0; i < NC_PATH_CANDIDATES; i++ ) {
+        const nc_candidate_t * it = &paths->candidates[i];
+        SIM_BOOK( it->credit >= 0 && it->credit <= NC_PATH_PROBES * NC_KEEP_ALIVE_BYTES );
+        SIM_BOOK( it->address.type == NETCODE_ADDRESS_NONE || !nc_address_same( &it->address, &slot->address ) );
+    }
 }
 
 static void sim_check_memory( const struct netcode_server_t * s )
 {
     const nc_server_memory_t * memory = &s->memory;
-    uint32_t taken = 0, walked = 0, used = s->handshakes.in_progress.count, timers = 0;
+    uint32_t taken = 0, placed = 0, filed = 0, walked = 0, used = s->handshakes.in_progress.count, timers = 0;
     for ( uint32_t i = 0; i < memory->slot_count; i++ ) {
         sim_check_slot( s, i );
         taken += memory->slots[i].state != NC_SLOT_FREE;
+        placed += memory->slots[i].address.type != NETCODE_ADDRESS_NONE;
+        if ( s->config.roaming ) {
+            sim_check_paths( s, i );
+            filed += memory->paths[i].filed != 0;
+        }
     }
     SIM_BOOK( s->active.count == taken );
     SIM_BOOK( sim_table_count( &memory->slot_by_id ) == taken );
-    SIM_BOOK( sim_table_count( &memory->slot_by_address ) == taken );
-    SIM_BOOK( sim_sieve_count( &memory->sieve ) == taken );
+    SIM_BOOK( sim_table_count( &memory->slot_by_address ) == placed );
+    SIM_BOOK( sim_sieve_count( &memory->sieve ) == placed );
+    SIM_BOOK( !s->config.roaming || sim_table_count( &memory->slot_by_sequence ) == filed );
     SIM_BOOK( used + s->handshakes.unused.count == s->handshakes.capacity );
     SIM_BOOK( s->running || used == 0 );
     for ( uint32_t i = 0; i < s->handshakes.capacity; i++ )

@@ -1,5 +1,5 @@
-/*  The honest players: they play and leave, crash and come back, roam between the servers that their tokens name,
-    sleep, move to another port of their router, and have wrong clocks. */
+/*  The honest players: they play and leave, crash and come back, go from server to server as their tokens name them,
+    sleep, move to other ports and routers, lose their network, and have wrong clocks. */
 
 #ifndef SIM_CLIENT_H
 #define SIM_CLIENT_H
@@ -49,9 +49,11 @@ static void sim_client_create( struct sim_client_t * c )
     struct netcode_address_t four, six;
     int fails = sim_fails();
     sim_client_event( c, fails ? SIM_C_CREATE_FAILS : SIM_C_CREATE );
-    c->port_number = sim_rarely( 3 ) ? c->port_number : ( c->port_number + 1 ) % SIM_PORTS;
-    four = sim_address_of( sim_client_at( c->port.index, 0, c->port_number ) );
-    six = sim_address_of( sim_client_at( c->port.index, 1, c->port_number ) );
+    if ( !sim_rarely( 3 ) )
+        sim_settle_anew( c, c->router );
+    c->port.is_lost = 0;
+    four = sim_address_of( sim_client_now( c, 0 ) );
+    six = sim_address_of( sim_client_now( c, 1 ) );
     sim_client_configure( c, &config );
     config.socket = &socket;
     c->port.is_up = c->port.is_open = 1;
@@ -185,21 +187,60 @@ static void sim_client_try( struct sim_client_t * c )
     c->talk = SIM_SLOW_STEP * sim_between( 1, 12 );
 }
 
-/* Its router gives it another port: what is sent to the old one is lost. */
+/* The server that it is connected to, or NULL. */
+static struct sim_server_t * sim_server_of( const struct sim_client_t * c )
+{
+    return c->client && c->state == NETCODE_CLIENT_STATE_CONNECTED
+               ? &net.servers[sim_at_of( &c->client->server_address ) % SIM_SERVERS]
+               : NULL;
+}
+
+/*  Its router gives it another port, or is started anew and gives it one that another client had, or it goes to another
+    router: what is sent to the old address is lost, or reaches another. */
 static void sim_client_move( struct sim_client_t * c )
 {
+    const struct sim_client_t * other = &net.clients[sim_below( SIM_CLIENTS )];
     sim_client_event( c, SIM_C_MOVE );
-    c->port_number = ( c->port_number + 1 ) % SIM_PORTS;
+    for ( int i = 0; i < SIM_CLIENTS && sim_server_of( other ) != sim_server_of( c ); i++ )
+        other = &net.clients[sim_below( SIM_CLIENTS )];
+    switch ( sim_below( 4 ) ) {
+    case 0: sim_settle( c, other->router, other->port_number ); break;
+    case 1: sim_settle_anew( c, sim_below( SIM_CLIENTS ) ); break;
+    default: sim_settle_anew( c, c->router );
+    }
+}
+
+/* Its network is gone. If it is connected, the library takes another within a second or so; else, the machine tells of one. */
+static void sim_client_lose( struct sim_client_t * c )
+{
+    sim_client_event( c, SIM_C_LOSE );
+    c->port.is_lost = 1;
+    c->found_at = sim.tick + SIM_SECOND / 8 * sim_between( 0, 40 );
+}
+
+/* The weather of a connected player; and when the machine has a network again, the application says so. */
+static void sim_client_wander( struct sim_client_t * c )
+{
+    if ( c->state == NETCODE_CLIENT_STATE_CONNECTED && sim_happens( net.weather.moves ) )
+        sim_client_move( c );
+    if ( c->state == NETCODE_CLIENT_STATE_CONNECTED && sim_happens( net.weather.losses ) )
+        sim_client_lose( c );
+    if ( !c->port.is_lost || sim.tick < c->found_at )
+        return;
+    sim_client_begin( c );
+    netcode_client_rebind( c->client );
+    sim_client_end( c );
 }
 
 static void sim_client_odd_deed( struct sim_client_t * c )
 {
-    switch ( sim_below( 6 ) ) {
+    switch ( sim_below( 7 ) ) {
     case 0: sim_client_disconnect( c ); break;
     case 1: sim_client_destroy( c, sim_below( 2 ) ); break;
     case 2: sim_client_move( c ); break;
     case 3: sim_client_try( c ); break;
     case 4: sim_client_say( c ); break;
+    case 5: sim_client_lose( c ); break;
     default: sim_client_event( c, SIM_C_PAUSE ); c->pause_until = sim.tick + SIM_SECOND * sim_between( 1, 12 );
     }
 }
@@ -253,6 +294,8 @@ static void sim_client_live( struct sim_client_t * c )
 static void sim_client_step( struct sim_client_t * c )
 {
     int is_idle = c->client && c->client->state <= 0 && c->port.count == 0;
+    if ( c->client && sim.tick >= c->pause_until )
+        sim_client_wander( c );
     if ( c->client && sim.tick >= c->pause_until && ( !is_idle || sim_rarely( 4 ) ) ) {
         sim_client_update( c );
         if ( c->state == NETCODE_CLIENT_STATE_CONNECTED && sim.tick >= c->talk_at && !net.is_quiet &&

@@ -145,12 +145,67 @@ static void sim_check_admission( struct sim_server_t * s, int slot, uint32_t ser
                    "server %d: id %" PRIu64 " is in slots %d and %d", s->port.index, token->client_id, i, slot );
 }
 
+/* ---- where the slots are ---- */
+
+static int sim_slot_at( struct sim_server_t * s, int slot )
+{
+    return sim_at_of( netcode_server_client_address( s->server, slot ) );
+}
+
+/*  A slot has no address any more. Did another one take it, perhaps one that has ended since; or was it older than its
+    timeout, in which it may not have been heard from there? */
+static void sim_check_loss( struct sim_server_t * s, int slot, int at )
+{
+    const nc_slot_t * raw = &s->server->memory.slots[slot];
+    int is_taken = 0, timeout = raw->timeout_seconds > 0 ? raw->timeout_seconds : 60;
+    for ( int i = 0; i < s->slots; i++ )
+        is_taken |= s->in_slot[i] && sim_slot_at( s, i ) == at;
+    for ( int i = 0; i < s->leaving_count; i++ )
+        is_taken |= s->leaving[i] == at;
+    SIM_CHECK( path_kept, is_taken || ( !net.is_calm && s->server->base.clock.now - raw->connect_time >= timeout ),
+               "server %d, slot %d has lost address %d", s->port.index, slot, at );
+    sim_total.handed_over += (uint64_t) is_taken;
+    sim_total.unheard += (uint64_t) !is_taken;
+}
+
+/* Looks where a slot is now. It moves only to where a probe came back from in this call. Returns whether it has moved. */
+static int sim_follow( struct sim_server_t * s, int slot )
+{
+    struct sim_session_t * session = &net.sessions[s->in_slot[slot]];
+    const struct sim_path_t * path;
+    int at = sim_slot_at( s, slot );
+    if ( at == session->at )
+        return 0;
+    if ( at == SIM_NOWHERE ) {
+        sim_check_loss( s, slot, session->at );
+        session->moved |= 1;
+    } else {
+        path = sim_find_path( s, slot, at );
+        SIM_CHECK( path_proven, path && path->echoed == s->call,
+                   "server %d, slot %d has moved to address %d, from which no probe came back", s->port.index, slot,
+                   at );
+        session->moved |= 2;
+        sim_total.moves++;
+    }
+    session->at = at;
+    return 1;
+}
+
+static void sim_check_alone( struct sim_server_t * s, int slot )
+{
+    int at = sim_slot_at( s, slot );
+    for ( int i = 0; i < s->slots; i++ )
+        SIM_CHECK( path_kept, i == slot || !s->in_slot[i] || at == SIM_NOWHERE || sim_slot_at( s, i ) != at,
+                   "server %d: address %d leads to slots %d and %d", s->port.index, at, i, slot );
+}
+
 static void sim_on_connect( struct sim_server_t * s, int slot )
 {
     uint32_t serial = (uint32_t) sim_load( (const uint8_t *) netcode_server_client_user_data( s->server, slot ), 4 );
     struct sim_session_t * session;
     sim_check_identity( s, slot, serial );
     sim_check_admission( s, slot, serial );
+    sim_check_alone( s, slot );
     s->in_slot[slot] = sim_new_session();
     session = &net.sessions[s->in_slot[slot]];
     session->session = netcode_server_client_session( s->server, slot );
@@ -177,8 +232,11 @@ static void sim_on_slot( void * context, int slot, int connected )
     }
     SIM_CHECK( slots_agree, netcode_server_client_session( s->server, slot ) == net.sessions[s->in_slot[slot]].session,
                "server %d, slot %d: another session leaves than the one that came", s->port.index, slot );
-    if ( s->leaving_count < 2 * SIM_SLOTS )
-        s->leaving[s->leaving_count++] = net.sessions[s->in_slot[slot]].at;
+    for ( int i = 0; i < 2; i++ ) { /* where it was before this call, and where it is */
+        if ( s->leaving_count < 4 * SIM_SLOTS )
+            s->leaving[s->leaving_count++] = net.sessions[s->in_slot[slot]].at;
+        sim_follow( s, slot );
+    }
     s->in_slot[slot] = 0;
     s->clients--;
 }
@@ -318,10 +376,20 @@ static int sim_bind( uint32_t session, uint32_t conn, int direction )
     return 0;
 }
 
+static int sim_is_of_puppet( const struct sim_token_t * token )
+{
+    return token->owner == SIM_ADVERSARY || token->is_stolen;
+}
+
 static void sim_server_payload( struct sim_server_t * s, uint32_t session, uint8_t * data, int bytes )
 {
     uint32_t conn = 0;
-    int number = sim_payload_check( data, bytes, SIM_TO_SERVER, &conn );
+    int number;
+    if ( bytes == 1 && sim_is_of_puppet( &net.tokens[net.sessions[session].token] ) ) { /* it says nothing */
+        netcode_server_free_packet( s->server, data );
+        return;
+    }
+    number = sim_payload_check( data, bytes, SIM_TO_SERVER, &conn );
     SIM_CHECK( payload_session, conn > 0 && conn < net.conn_count, "a payload names attempt %u", conn );
     sim_bind( session, conn, SIM_TO_SERVER );
     sim_deliver( net.conns[conn].delivered, &net.conns[conn].delivered_count, number, net.conns[conn].sent,
@@ -393,7 +461,11 @@ static void sim_server_read( struct sim_server_t * s, const struct netcode_event
                event->session );
     if ( event->type == NETCODE_EVENT_PAYLOAD )
         sim_server_payload( s, record, event->data, event->bytes );
-    else
+    else if ( event->type == NETCODE_EVENT_MOVED ) {
+        SIM_CHECK( events_agree, net.sessions[record].moved, "server %d, slot %d: MOVED, and it has not", s->port.index,
+                   event->client_index );
+        net.sessions[record].moved = 0;
+    } else
         *open = 0;
 }
 
@@ -405,7 +477,7 @@ static void sim_server_read_all( struct sim_server_t * s )
     while ( netcode_server_next_event( s->server, &event ) )
         sim_server_read( s, &event );
     for ( int i = 0; i < s->slots; i++ )
-        SIM_CHECK( events_agree, (uint32_t) s->event_open[i] == s->in_slot[i],
+        SIM_CHECK( events_agree, (uint32_t) s->event_open[i] == s->in_slot[i] && net.sessions[s->in_slot[i]].moved < 2,
                    "server %d, slot %d: the events say otherwise than the callbacks", s->port.index, i );
 }
 

@@ -17,6 +17,8 @@ enum {
     SIM_TAPES = 12,
     SIM_TAPE_LENGTH = 20,
     SIM_PAYLOADS = 1024,
+    SIM_PATHS = 16,
+    SIM_PROBES = 8,         /* of one path that are remembered */
     SIM_MESSAGES = 1 << 14, /* of one connection on one channel */
     SIM_CHANNELS = 3,
     SIM_BROADCASTS = 8
@@ -42,6 +44,7 @@ struct sim_port_t {
     int index;
     int is_up;   /* what it sends gets out */
     int is_open; /* an object owns the socket */
+    int is_lost; /* its network is gone, until it takes another */
     int head;
     int tail;
     int count;
@@ -75,6 +78,7 @@ struct sim_session_t {
     uint16_t sent;
     uint8_t server;
     uint8_t slot;
+    uint8_t moved;                       /* untold: 1, its address was taken away; 2, it has another */
     uint8_t delivered[SIM_PAYLOADS / 8]; /* of the server's payloads */
     uint16_t delivered_count;
     struct sim_letters_t letters;
@@ -94,6 +98,18 @@ struct sim_conn_t {
     struct sim_letters_t letters;
 };
 
+/* An address from which packets of a session came that were newer than all before, though it is not the session's. */
+struct sim_path_t {
+    int at;
+    uint32_t bytes_in;  /* of such packets */
+    uint32_t bytes_out; /* of probes */
+    uint32_t call;      /* of the last such packet */
+    uint32_t echoed;    /* the call in which a probe came back from there */
+    uint32_t probes;
+    uint64_t values[SIM_PROBES];
+    double times[SIM_PROBES];
+};
+
 struct sim_server_t {
     struct sim_port_t port;
     struct sim_clock_t clock;
@@ -111,8 +127,11 @@ struct sim_server_t {
     uint32_t bytes_in[SIM_ADDRESSES];
     uint32_t bytes_out[SIM_ADDRESSES];
     uint32_t in_slot[SIM_SLOTS]; /* session, or 0 */
+    uint32_t path_of[SIM_SLOTS]; /* the same at the start of this call: whose paths these are, */
+    int was_at[SIM_SLOTS];       /* and where it was */
+    struct sim_path_t paths[SIM_SLOTS][SIM_PATHS];
     int clients;
-    int leaving[2 * SIM_SLOTS]; /* whose slot ended in this call */
+    int leaving[4 * SIM_SLOTS]; /* the addresses of slots that ended in this call */
     int leaving_count;
     uint64_t event_open[SIM_SLOTS];
     uint64_t event_last;
@@ -134,7 +153,8 @@ struct sim_client_t {
     struct sim_clock_t clock;
     struct netcode_client_t * client;
     uint32_t object; /* counts all that there ever were, so that two are told apart */
-    int port_number; /* that its router shows */
+    int router;      /* that it is behind: at first its own */
+    int port_number; /* that the router shows */
     int state;       /* as told by the callback */
     int phase;
     int is_lazy;
@@ -144,7 +164,8 @@ struct sim_client_t {
     int64_t next_deed;
     int64_t leave_at;
     int64_t pause_until;
-    int talk; /* a payload each so many ticks */
+    int64_t found_at; /* when its machine tells of a new network after it lost one */
+    int talk;         /* a payload each so many ticks */
     int64_t talk_at;
     int is_banned;
     int is_watched; /* it must connect within the bound, and stay */
@@ -182,8 +203,10 @@ struct sim_weather_t {
     int hostility;    /* hostile acts a second, about */
     int floods;
     int clock_faults;
+    int moves;  /* in ten thousand steps of a client */
+    int losses; /* of its network, the same */
     int step;
-    uint32_t cut_to_server[SIM_SERVERS]; /* a bit for each client */
+    uint32_t cut_to_server[SIM_SERVERS]; /* a bit for each router */
     uint32_t cut_to_client[SIM_SERVERS];
 };
 
@@ -219,7 +242,8 @@ static struct {
     struct sim_tape_t tapes[SIM_TAPES];
     int tape_next;
     struct sim_mail_t mail[SIM_PUPPETS];
-    uint8_t puppet_at[SIM_ADDRESSES]; /* who reads what is sent there: puppet + 1 */
+    uint8_t puppet_at[SIM_ADDRESSES];       /* who reads what is sent there: puppet + 1 */
+    uint8_t behind[SIM_CLIENTS][SIM_PORTS]; /* who has this port of this router: client + 1 */
     int live_blocks;
     int fail_allocation; /* counts down; 0: none fails */
 } net;
@@ -359,14 +383,32 @@ static int sim_client_kind( const struct sim_datagram_t * d )
 /* The machine behind an address, or NULL. A router forgets the ports that it gave before. */
 static struct sim_port_t * sim_find_port( int at )
 {
-    int n = at - SIM_AT_CLIENTS;
+    int n = at - SIM_AT_CLIENTS, client;
     if ( at < SIM_AT_CLIENTS ) {
         struct sim_server_t * s = &net.servers[at % SIM_SERVERS];
         return at < SIM_SERVERS || s->is_dual ? &s->port : NULL;
     }
-    if ( at < SIM_AT_STRANGERS && net.clients[n / SIM_PORTS % SIM_CLIENTS].port_number == n % SIM_PORTS )
-        return &net.clients[n / SIM_PORTS % SIM_CLIENTS].port;
-    return NULL;
+    client = at < SIM_AT_STRANGERS ? net.behind[n / SIM_PORTS % SIM_CLIENTS][n % SIM_PORTS] : 0;
+    return client && !net.clients[client - 1].port.is_lost ? &net.clients[client - 1].port : NULL;
+}
+
+static int sim_client_now( const struct sim_client_t * c, int six )
+{
+    return sim_client_at( c->router, six, c->port_number );
+}
+
+/* From now on the client is at this port of this router. Who had it gets the client's old one. */
+static void sim_settle( struct sim_client_t * c, int router, int port )
+{
+    int other = net.behind[router][port];
+    net.behind[c->router][c->port_number] = (uint8_t) other;
+    if ( other ) {
+        net.clients[other - 1].router = c->router;
+        net.clients[other - 1].port_number = c->port_number;
+    }
+    net.behind[router][port] = (uint8_t) ( c->port.index + 1 );
+    c->router = router;
+    c->port_number = port;
 }
 
 static void sim_arrive( int index )
@@ -523,6 +565,109 @@ static void sim_fill_error( const struct sim_port_t * port, struct netcode_datag
     place->error = 111;
 }
 
+/* ---- paths: what a server may know of addresses that are not a session's ---- */
+
+static struct sim_path_t * sim_find_path( struct sim_server_t * s, int slot, int at )
+{
+    for ( int i = 0; i < SIM_PATHS; i++ )
+        if ( s->paths[slot][i].at == at )
+            return &s->paths[slot][i];
+    return NULL;
+}
+
+/* A new packet of a session comes from elsewhere, perhaps with a probe that was sent to there: 0 is none. */
+static void sim_hear_path( struct sim_server_t * s, int slot, const struct sim_datagram_t * d, uint64_t value )
+{
+    struct sim_path_t * path = sim_find_path( s, slot, d->from );
+    if ( !path ) { /* in place of the one that was silent for longest */
+        path = &s->paths[slot][0];
+        for ( int i = 1; i < SIM_PATHS; i++ )
+            if ( s->paths[slot][i].call < path->call )
+                path = &s->paths[slot][i];
+        memset( path, 0, sizeof( *path ) );
+        path->at = d->from;
+    }
+    path->call = s->call;
+    path->bytes_in += (uint32_t) d->bytes;
+    for ( int i = 0; i < SIM_PROBES && value >> 63; i++ )
+        if ( path->values[i] == value && s->server->base.clock.now - path->times[i] <= 2.0 )
+            path->echoed = s->call;
+}
+
+/*  May this address of a slot be taken away in this call, so that what comes from there later in the call is a stray's? Then
+    either the slot has been heard from elsewhere, or another from there. */
+static int sim_may_lose( struct sim_server_t * s, int slot, int at )
+{
+    int may = s->paths[slot][0].call != 0;
+    for ( int i = 0; i < SIM_SLOTS && !may; i++ )
+        may = s->paths[i][0].call && sim_find_path( s, i, at );
+    return may;
+}
+
+/*  Is this a packet of a session at another address, newer than all that the server has accepted? Only such count. Sessions
+    below 2^20 do not roam: manual, 16. */
+static void sim_see_stray( struct sim_server_t * s, const struct sim_datagram_t * d )
+{
+    uint8_t body[SIM_CAPACITY];
+    int type = d->data[0] & 15, head = 1 + ( d->data[0] >> 4 ), bytes;
+    if ( d->bytes < head + 16 || d->bytes > SIM_DATAGRAM_BYTES || head > 9 || type < NETCODE_PACKET_KEEP_ALIVE )
+        return;
+    for ( int i = 0; i < SIM_SLOTS; i++ ) {
+        const struct sim_session_t * session = &net.sessions[s->path_of[i]];
+        uint64_t newest, sequence = sim_load( d->data + 1, head - 1 );
+        if ( !s->in_slot[i] || s->in_slot[i] != s->path_of[i] ||
+             ( s->was_at[i] == d->from && !sim_may_lose( s, i, d->from ) ) )
+            continue;
+        newest = s->server->memory.slots[i].replay.newest;
+        if ( newest >> 20 == 0 || sequence <= newest || sequence - newest > 1 << 17 )
+            continue;
+        bytes = sim_open( d->data, d->bytes, net.tokens[session->token].to_server_key, body );
+        if ( bytes >= 0 )
+            sim_hear_path( s, i, d, bytes == 8 && type == NETCODE_PACKET_KEEP_ALIVE ? sim_load( body, 8 ) : 0 );
+    }
+}
+
+/* A new call begins: who is in a slot now has its paths. */
+static void sim_assign_paths( struct sim_server_t * s )
+{
+    for ( int i = 0; i < s->slots; i++ ) {
+        s->was_at[i] = net.sessions[s->in_slot[i]].at;
+        if ( s->path_of[i] == s->in_slot[i] )
+            continue;
+        s->path_of[i] = s->in_slot[i];
+        memset( s->paths[i], 0, sizeof( s->paths[i] ) );
+    }
+}
+
+/*  Is this sent to where a session's packets came from, other than its address? It must be a probe then, and no more bytes of
+    them than came from there; unless the slot was there when this call began, or a probe has come back in it. */
+static int sim_sends_probe( struct sim_server_t * s, int to, const uint8_t * data, int bytes )
+{
+    uint8_t body[SIM_CAPACITY];
+    int is_probe, is_there;
+    for ( int i = 0; i < s->slots; i++ ) {
+        const struct sim_session_t * session = &net.sessions[s->path_of[i]];
+        struct sim_path_t * path = s->path_of[i] ? sim_find_path( s, i, to ) : NULL;
+        if ( !path || sim_open( data, bytes, net.tokens[session->token].to_client_key, body ) < 0 )
+            continue;
+        is_probe = ( data[0] & 15 ) == NETCODE_PACKET_KEEP_ALIVE && body[7] >> 7;
+        is_there = s->was_at[i] == to || path->echoed == s->call;
+        SIM_CHECK( path_proven, is_probe || is_there, "server %d, slot %d: a packet of type %d leaves for address %d",
+                   s->port.index, i, data[0] & 15, to );
+        if ( !is_probe )
+            return 1;
+        path->bytes_out += is_there ? 0 : (uint32_t) bytes;
+        SIM_CHECK( amplification, path->bytes_out <= path->bytes_in,
+                   "server %d, slot %d: probes of %u bytes to address %d, from which %u came", s->port.index, i,
+                   path->bytes_out, to, path->bytes_in );
+        path->values[path->probes % SIM_PROBES] = sim_load( body, 8 );
+        path->times[path->probes++ % SIM_PROBES] = s->server->base.clock.now;
+        sim_total.probes += (uint64_t) !is_there;
+        return 1;
+    }
+    return 0;
+}
+
 static void sim_fill_place( struct sim_port_t * port, struct netcode_datagram_t * place )
 {
     int index = port->head;
@@ -541,6 +686,8 @@ static void sim_fill_place( struct sim_port_t * port, struct netcode_datagram_t 
             s->bytes_in[d->from] = s->bytes_out[d->from] = 0;
         }
         s->bytes_in[d->from] += (uint32_t) d->bytes;
+        if ( s->config.roaming )
+            sim_see_stray( s, d );
     }
     port->head = d->next;
     port->count--;
@@ -564,9 +711,11 @@ static int sim_receive( void * context, struct netcode_datagram_t * datagrams, i
     return filled;
 }
 
-/* May the server send this much there? Only who has a slot may get more than 0.31 bytes for a byte. */
-static void sim_check_amplification( struct sim_server_t * s, int to, int bytes )
+/* May the server send this there? Only who has a slot may get more than 0.31 bytes for a byte. */
+static void sim_check_amplification( struct sim_server_t * s, int to, const uint8_t * data, int bytes )
 {
+    if ( s->config.roaming && sim_sends_probe( s, to, data, bytes ) )
+        return;
     for ( int i = 0; i < SIM_SLOTS; i++ )
         if ( s->in_slot[i] && net.sessions[s->in_slot[i]].at == to )
             return;
@@ -581,6 +730,8 @@ static void sim_check_amplification( struct sim_server_t * s, int to, int bytes 
     SIM_CHECK( amplification, s->bytes_out[to] * 100 <= s->bytes_in[to] * 31,
                "server %d sent %u bytes to address %d, which sent %u", s->port.index, s->bytes_out[to], to,
                s->bytes_in[to] );
+    SIM_CHECK( path_proven, ( data[0] & 15 ) == NETCODE_PACKET_DENIED || ( data[0] & 15 ) == NETCODE_PACKET_CHALLENGE,
+               "server %d sent a packet of type %d to address %d", s->port.index, data[0] & 15, to );
 }
 
 /* Who sends a request holds the token's keys, and may be connected where it sends from. */
@@ -604,13 +755,13 @@ static int sim_send_one( struct sim_port_t * port, const struct netcode_datagram
         sim_fault( port, SIM_S_SEND_FAULT, SIM_C_SEND_FAULT );
         return 0;
     }
-    if ( !port->is_up )
+    if ( !port->is_up || port->is_lost )
         return 1;
     if ( port->is_server ) {
         from = sim_server_at( port->index, six );
-        sim_check_amplification( &net.servers[port->index], to, datagram->bytes );
+        sim_check_amplification( &net.servers[port->index], to, datagram->data, datagram->bytes );
     } else {
-        from = sim_client_at( port->index, six, net.clients[port->index].port_number );
+        from = sim_client_now( &net.clients[port->index], six );
         sim_add_holder( net.clients[port->index].token, from );
     }
     sim_carry( from, to, datagram->data, datagram->bytes );
@@ -633,6 +784,29 @@ static void sim_close( void * context )
     sim_port_empty( port );
 }
 
+/* A port of this router that nobody has. */
+static void sim_settle_anew( struct sim_client_t * c, int router )
+{
+    int port = c->port_number;
+    while ( net.behind[router][port] )
+        port = ( port + 1 ) % SIM_PORTS;
+    sim_settle( c, router, port );
+}
+
+/* A client's machine takes the address that it can get now; without need it mostly keeps the one that it has. */
+static int sim_rebind( void * context )
+{
+    struct sim_port_t * port = (struct sim_port_t *) context;
+    struct sim_client_t * c = &net.clients[port->index];
+    sim_client_event( c, SIM_C_REBIND );
+    if ( sim_happens( net.weather.send_faults ) )
+        return 0;
+    if ( port->is_lost || ( !net.is_calm && sim_rarely( 4 ) ) )
+        sim_settle_anew( c, sim_below( SIM_CLIENTS ) );
+    port->is_lost = 0;
+    return 1;
+}
+
 static struct netcode_socket_t sim_socket( struct sim_port_t * port )
 {
     struct netcode_socket_t socket;
@@ -641,6 +815,7 @@ static struct netcode_socket_t sim_socket( struct sim_port_t * port )
     socket.receive = sim_receive;
     socket.send = sim_send;
     socket.close = sim_close;
+    socket.rebind = port->is_server ? NULL : sim_rebind;
     return socket;
 }
 

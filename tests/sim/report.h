@@ -29,7 +29,7 @@ static const struct sim_reason_t sim_client_reasons[] = {
     { SIM_C_CREATE, SIM_C_CREATE_FAILS, SIM_CLIENT_OBJECT, "there is an object already" },
     { SIM_C_DESTROY, SIM_C_PAUSE, SIM_BIT( SIM_CLIENT_absent ), "there is no object to call or to update" },
     { SIM_C_CLOCK_BACK, SIM_C_ERROR_PLACE, SIM_BIT( SIM_CLIENT_absent ), "there is no object to update" },
-    { SIM_C_MOVE, SIM_C_MOVE, SIM_BIT( SIM_CLIENT_absent ), "a new object gets its port when it is created" },
+    { SIM_C_MOVE, SIM_C_REBIND, SIM_BIT( SIM_CLIENT_absent ), "a new object gets its port when it is created" },
     { SIM_C_SEND_FAULT, SIM_C_SEND_FAULT, SIM_CLIENT_SILENT, "all that was held back has left before" },
 };
 
@@ -148,6 +148,9 @@ static void sim_print_totals( void )
             sim_total.seeds, seconds / 86400, (int) ( seconds % 86400 * 1000 / 86400 ), sim_total.events,
             sim_total.datagrams, sim_total.handshakes, sim_total.connects, sim_total.payloads, sim_total.faults,
             sim_total.seals, sim_total.opens );
+    printf( "%" PRIu64 " addresses of connected clients probed, with %" PRIu64 " probes; %" PRIu64
+            " moves; addresses taken from a slot: %" PRIu64 " for another, %" PRIu64 " that were not heard any more\n",
+            sim_total.candidates, sim_total.probes, sim_total.moves, sim_total.handed_over, sim_total.unheard );
     printf( "%" PRIu64 " payloads of one use of a token in another's session (manual, 14; 2^-15 for each pair)\n",
             sim_total.limits );
     printf( "%" PRIu64 " payloads of one use of a token in another client object (manual, 14)\n",

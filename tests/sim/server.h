@@ -12,6 +12,7 @@ static uint32_t sim_broadcasts;
 static void sim_server_begin( struct sim_server_t * s )
 {
     s->call++;
+    sim_assign_paths( s );
     s->leaving_count = 0;
     s->port.taken = s->port.asked = 0;
     sim_ledger.seals = sim_ledger.opens = sim_ledger.token_opens = 0;
@@ -24,6 +25,9 @@ static void sim_server_end( struct sim_server_t * s )
     sim_total.opens += sim_ledger.opens + sim_ledger.token_opens;
     SIM_CHECK( slots_agree, clients == s->clients, "server %d counts %d clients, the model %d", s->port.index, clients,
                s->clients );
+    for ( int i = 0; s->config.roaming && i < s->slots; i++ )
+        if ( s->in_slot[i] && sim_follow( s, i ) )
+            sim_check_alone( s, i );
     for ( int i = 0; s->server->running && i < s->slots; i++ )
         SIM_CHECK( slots_agree, netcode_server_client_connected( s->server, i ) == ( s->in_slot[i] != 0 ),
                    "server %d, slot %d: the server and the model disagree", s->port.index, i );
@@ -50,6 +54,7 @@ static void sim_server_configure( struct sim_server_t * s )
     config->sequence_base = net.is_zero ? NETCODE_SEQUENCE_BASE_ZERO : NETCODE_SEQUENCE_BASE_RANDOM;
     config->replace_existing_clients = sim_below( 2 );
     config->batch_sends = sim_below( 2 );
+    config->roaming = sim_below( 2 );
     config->update_budget = budgets[sim_below( 5 )];
     config->pending_handshakes = pending[sim_below( 4 )];
     config->consumed_tokens = consumed[sim_below( 3 )];
@@ -169,6 +174,7 @@ static void sim_server_destroy( struct sim_server_t * s, int is_crash )
     sim_server_event( s, is_crash ? SIM_S_CRASH : SIM_S_DESTROY );
     s->port.is_up = !is_crash;
     sim_total.handshakes += s->server->handshakes.started;
+    sim_total.candidates += s->server->path_candidates;
     for ( int i = 0; i < SIM_SLOTS; i++ )
         sim_mate_alone( &sim_server_mates[s->port.index][i] );
     sim_server_begin( s );

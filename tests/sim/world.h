@@ -39,6 +39,8 @@ static void sim_weather_change( void )
     w->send_faults = SIM_PICK( faults );
     w->alloc_faults = SIM_PICK( faults ) / 10;
     w->clock_faults = sim_rarely( 3 ) ? 20 : 0;
+    w->moves = SIM_PICK( faults );
+    w->losses = SIM_PICK( faults ) / 4;
     w->hostility = SIM_PICK( hostility );
     w->floods = sim_rarely( 5 );
     w->step = SIM_PICK( steps );
@@ -128,6 +130,7 @@ static void sim_everyone_leaves( void )
         sim_heal_clock( &c->clock );
         c->pause_until = 0;
         c->is_banned = 0;
+        c->port.is_lost = 0;
         if ( c->client && sim_rarely( 2 ) )
             sim_client_destroy( c, sim_below( 2 ) );
         else if ( c->client )
@@ -283,6 +286,74 @@ static void sim_check_delivered( void )
         }
 }
 
+/* ---- moves in a calm ---- */
+
+/*  From a client's move until its server has followed: what it sends next, the probe, and the probe back, so three ways;
+    and updates as in sim_connect_bound. One that has lost its network notices after a second of silence. */
+static int64_t sim_move_bound( const struct sim_client_t * c )
+{
+    int64_t bound = 3 * ( net.weather.latency + net.weather.jitter ) + 8 * net.weather.step;
+    return c->found_at > sim.tick ? bound + SIM_SECOND + net.weather.step : bound;
+}
+
+/* Does it move? Only who is connected to a server with roaming, and sends sequences by which it is found. */
+static int sim_may_move( const struct sim_client_t * c )
+{
+    const struct sim_server_t * s = sim_server_of( c );
+    return c->is_watched && s && s->config.roaming && !net.is_zero;
+}
+
+/* It has a network, and its server a slot for it at its present address. */
+static int sim_is_followed( const struct sim_client_t * c )
+{
+    const struct sim_server_t * s = sim_server_of( c );
+    for ( int i = 0; s && i < s->slots; i++ )
+        if ( s->in_slot[i] && net.sessions[s->in_slot[i]].token == c->token )
+            return !c->port.is_lost && net.sessions[s->in_slot[i]].at == sim_client_now( c, 0 );
+    return 0;
+}
+
+/* Some get another address, some that of another who moves, and some lose their network without a word of the machine. */
+static void sim_calm_move( struct sim_client_t * c )
+{
+    const struct sim_client_t * other = &net.clients[sim_below( SIM_CLIENTS )];
+    c->found_at = 0;
+    if ( !sim_may_move( c ) || sim_rarely( 2 ) )
+        return;
+    if ( sim_rarely( 4 ) && net.tokens[c->token].timeout != 2 ) { /* that would be too short */
+        sim_client_lose( c );
+        c->found_at = sim.tick + 60 * SIM_SECOND;
+        return;
+    }
+    sim_client_event( c, SIM_C_MOVE );
+    if ( sim_may_move( other ) && !other->port.is_lost )
+        sim_settle( c, other->router, other->port_number );
+    else
+        sim_settle_anew( c, sim_below( SIM_CLIENTS ) );
+}
+
+/* Nobody is lost by it, and what is said thereafter is heard. */
+static void sim_calm_moves( void )
+{
+    int64_t began = sim.tick;
+    for ( int i = 0; i < SIM_CLIENTS; i++ )
+        sim_calm_move( &net.clients[i] );
+    while ( sim.tick - began < 3 * SIM_SECOND ) {
+        sim_calm_steps( 1 );
+        for ( int i = 0; i < SIM_CLIENTS; i++ )
+            if ( sim_may_move( &net.clients[i] ) )
+                SIM_CHECK( move_bound,
+                           sim_is_followed( &net.clients[i] ) || sim.tick - began <= sim_move_bound( &net.clients[i] ),
+                           "client %d is at address %d, and its server has not found it there in %" PRId64 " ticks", i,
+                           sim_client_now( &net.clients[i], 0 ), sim.tick - began );
+    }
+    net.is_quiet = 0;
+    sim_calm_steps( sim_between( 10, 30 ) );
+    net.is_quiet = 1;
+    sim_calm_steps( 8 );
+    sim_check_delivered();
+}
+
 /*  For a while every fourth datagram is lost, and the players talk on: what is reliable arrives all the same once they fall
     silent and the network is healed. */
 static void sim_check_messages( void )
@@ -313,6 +384,7 @@ static void sim_rush( void )
     net.is_quiet = 1;
     sim_calm_steps( 8 );
     sim_check_delivered();
+    sim_calm_moves();
     if ( sim.has_messages )
         sim_check_messages();
     net.is_quiet = 0;
@@ -351,6 +423,7 @@ static void sim_begin( uint64_t seed, int64_t seconds )
     memset( net.tapes, 0, sizeof( net.tapes ) );
     memset( net.puppet_at, 0, sizeof( net.puppet_at ) );
     memset( net.mail, 0, sizeof( net.mail ) );
+    memset( net.behind, 0, sizeof( net.behind ) );
     net.token_count = net.session_count = net.conn_count = 0;
     sim_new_token( SIM_ADVERSARY, 0, 0, 0 ); /* number 0 is nobody */
     sim_new_session();
@@ -371,6 +444,8 @@ static void sim_begin( uint64_t seed, int64_t seconds )
     }
     for ( int i = 0; i < SIM_CLIENTS; i++ ) {
         net.clients[i].port.index = i;
+        net.clients[i].router = i;
+        net.behind[i][0] = (uint8_t) ( i + 1 );
         net.clients[i].clock.shown = (int64_t) SIM_SECOND * sim_below( 1000000 );
         sim_client_rest( &net.clients[i] );
     }
