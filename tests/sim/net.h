@@ -164,8 +164,9 @@ struct sim_client_t {
     int64_t next_deed;
     int64_t leave_at;
     int64_t pause_until;
-    int64_t found_at; /* when its machine tells of a new network after it lost one */
-    int talk;         /* a payload each so many ticks */
+    int64_t found_at;                      /* when its machine tells of a new network after it lost one */
+    const struct sim_client_t * took_from; /* who had its address, before its last move in a calm */
+    int talk;                              /* a payload each so many ticks */
     int64_t talk_at;
     int is_banned;
     int is_watched; /* it must connect within the bound, and stay */

@@ -289,11 +289,13 @@ static void sim_check_delivered( void )
 /* ---- moves in a calm ---- */
 
 /*  From a client's move until its server has followed: what it sends next, the probe, and the probe back, so three ways;
-    and updates as in sim_connect_bound. One that has lost its network notices after a second of silence. */
+    and updates as in sim_connect_bound. One that has lost its network notices after a second of silence; so long, too, an
+    address is that of one that has lost its network there. */
 static int64_t sim_move_bound( const struct sim_client_t * c )
 {
     int64_t bound = 3 * ( net.weather.latency + net.weather.jitter ) + 8 * net.weather.step;
-    return c->found_at > sim.tick ? bound + SIM_SECOND + net.weather.step : bound;
+    int waits = c->found_at > sim.tick || ( c->took_from && c->took_from->found_at > sim.tick );
+    return waits ? bound + SIM_SECOND + net.weather.step : bound;
 }
 
 /* Does it move? Only who is connected to a server with roaming, and sends sequences by which it is found. */
@@ -318,6 +320,7 @@ static void sim_calm_move( struct sim_client_t * c )
 {
     const struct sim_client_t * other = &net.clients[sim_below( SIM_CLIENTS )];
     c->found_at = 0;
+    c->took_from = NULL;
     if ( !sim_may_move( c ) || sim_rarely( 2 ) )
         return;
     if ( sim_rarely( 4 ) && net.tokens[c->token].timeout != 2 ) { /* that would be too short */
@@ -326,9 +329,10 @@ static void sim_calm_move( struct sim_client_t * c )
         return;
     }
     sim_client_event( c, SIM_C_MOVE );
-    if ( sim_may_move( other ) && !other->port.is_lost )
+    if ( sim_may_move( other ) && !other->port.is_lost ) {
+        c->took_from = other;
         sim_settle( c, other->router, other->port_number );
-    else
+    } else
         sim_settle_anew( c, sim_below( SIM_CLIENTS ) );
 }
 
