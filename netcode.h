@@ -9774,7 +9774,7 @@ static int nc_server_is_taken( const struct netcode_server_t * server, const str
 {
     uint32_t owner = nc_server_slot_at( server, address, nc_handshake_address_hash( &server->handshakes, address ) );
     const nc_slot_t * slot = &server->memory.slots[owner == NC_NONE ? 0 : owner];
-    return owner != NC_NONE && slot->packets_received != server->memory.paths[owner].received &&
+    return owner != NC_NONE && ( !slot->confirmed || slot->packets_received != server->memory.paths[owner].received ) &&
            server->base.clock.now - slot->receive_time < nc_seconds( NC_PATH_TAKEN_MS );
 }
 

@@ -1088,6 +1088,35 @@ TEST( threat_81_an_address_where_a_client_is_heard )
     }
 }
 
+/* Neither does it get the address of a client that has just connected and was not heard since: that takes a second. */
+TEST( threat_81_an_address_where_a_client_connects )
+{
+    struct world_t * w = roam_world( 4, 0 );
+    struct puppet_t p, q;
+    int i, step;
+    roam_join( &p, w, 5, "10.2.0.1:6000" );
+    puppet_make( &q, w, 0, 6, "10.2.0.2:6000" );
+    REQUIRE( puppet_connect( &q ) );
+    roam_to( &p, "10.2.0.2:6000" );
+    p.probe = 0;
+    for ( step = 0; step < 300 && !roam_is_at( w, 5, "10.2.0.2:6000" ); step++ ) {
+        if ( p.probe )
+            roam_echo( &p, p.probe );
+        else
+            puppet_keep_alive( &p );
+        p.probe = 0;
+        world_step( w );
+        puppet_poll( &p );
+    }
+    CHECK_GE( step, 98 );
+    CHECK_LE( step, 110 );
+    for ( i = 0; i < 2; i++ ) { /* it keeps its slot, and is found there again once it is heard */
+        puppet_keep_alive( &q );
+        world_run( w, 0.3 );
+    }
+    CHECK_EQ( netcode_server_num_connected_clients( w->servers[0] ), 2 );
+}
+
 /* A slot without an address can be disconnected, taken over, stopped: nothing is sent, and nothing is left. */
 TEST( roaming_slots_without_an_address_end )
 {
