@@ -157,6 +157,7 @@ struct session_path_t {
     uint32_t echoes;     /* in all */
     uint32_t moves_told; /* those before the last event that said so */
     int probe_count;
+    int paid_count;                       /* of them, those that only newer packets allow */
     uint64_t newer_in[SESSION_ADDRESSES]; /* bytes of its packets that were newer than all before them */
     uint64_t probes_out[SESSION_ADDRESSES];
     struct session_probe_t probes[SESSION_PROBES];
@@ -332,9 +333,9 @@ FUZZ_UNCOUNTED static void session_check_move( int token, int place )
     s.proved[place] = 1;
 }
 
-/*  Where are the slots? Within a callback only that is looked at, because what the socket has given may wait to be handled.
-    While packets wait to be sent, they may be for the place before. */
-FUZZ_UNCOUNTED static void session_watch_paths( void )
+/*  Where are the slots? Within a callback and while sending only that is looked at, because what the socket has given may wait to
+    be handled. While packets wait to be sent, they may be for the place before. */
+FUZZ_UNCOUNTED static void session_watch_paths( int is_sending )
 {
     int places[SESSION_SLOTS];
     if ( !s.server || !s.server->running )
@@ -353,7 +354,7 @@ FUZZ_UNCOUNTED static void session_watch_paths( void )
         const nc_paths_t * theirs = s.server_config.roaming ? &memory->paths[i] : NULL;
         path->place = places[i];
         FUZZ_CHECK( theirs ? theirs->moves <= path->echoes : places[i] >= 0 );
-        if ( s.inside )
+        if ( s.inside || is_sending )
             continue;
         path->has_strayed = 0;
         path->heard_time =
@@ -414,16 +415,20 @@ FUZZ_UNCOUNTED static void session_check_path( int place, const struct netcode_d
     if ( !s.server_config.batch_sends || s.connects_of_token[token] == 1 )
         FUZZ_CHECK( packet.sequence + 1 > path->sequence );
     path->sequence = packet.sequence + 1;
-    if ( path->allowed >> place & 1 )
+    if ( place == path->place && path->allowed >> place & 1 )
+        return;
+    struct session_probe_t probe = { session_probe_in( &packet, body ), place, s.server->base.clock.now };
+    if ( probe.value )
+        path->probes[path->probe_count++ % SESSION_PROBES] = probe;
+    if ( path->allowed >> place &
+         1 ) /* the slot was there, or will be, in this update: it may be a packet like others */
         return;
 
-    struct session_probe_t probe = { session_probe_in( &packet, body ), place, s.server->base.clock.now };
     FUZZ_CHECK( s.server_config.roaming && probe.value );
     path->probes_out[place] += (uint64_t) d->bytes;
     FUZZ_CHECK( path->probes_out[place] <= path->newer_in[place] );
-    path->probes[path->probe_count++ % SESSION_PROBES] = probe;
-    /* six at once, then four a second */
-    FUZZ_CHECK( path->probe_count <= 6.01 + 4.0 * ( probe.time - path->connect_time ) );
+    path->paid_count++; /* six at once, then four a second */
+    FUZZ_CHECK( path->paid_count <= 6.01 + 4.0 * ( probe.time - path->connect_time ) );
 }
 
 /* A packet from an address that no client here has: just as it arrived. */
@@ -489,7 +494,7 @@ static int session_send( void * context, const struct netcode_datagram_t * datag
     struct session_party_t * p = &s.parties[party];
     FUZZ_CHECK( p->open && count > 0 );
     if ( party == 0 )
-        session_watch_paths();
+        session_watch_paths( 1 );
     for ( int i = 0; i < count; i++ ) {
         struct session_datagram_t * d = &session_wire[s.wire_count++ % SESSION_WIRE];
         session_check_sent( party, &datagrams[i] );
@@ -523,7 +528,7 @@ static int session_receive( void * context, struct netcode_datagram_t * datagram
     struct session_party_t * p = &s.parties[party];
     FUZZ_CHECK( p->open && count > 0 );
     if ( party == 0 )
-        session_watch_paths();
+        session_watch_paths( 0 );
     if ( p->broken > 0 ) {
         p->broken--;
         p->errors_handed++;
@@ -1204,7 +1209,7 @@ static void session_process( int party, const struct session_datagram_t * d )
     p->handed_bytes += (uint64_t) d->bytes;
     p->clean += (uint64_t) d->clean;
     if ( party == 0 ) {
-        session_watch_paths();
+        session_watch_paths( 0 );
         session_note_arrival( &from, data, d->bytes );
     }
     if ( party )
@@ -1648,7 +1653,7 @@ FUZZ_UNCOUNTED static void session_check_client( int party )
 
 static void session_check( void )
 {
-    session_watch_paths();
+    session_watch_paths( 0 );
     session_check_server();
     for ( int i = 1; i < SESSION_PARTIES; i++ )
         session_check_client( i );
