@@ -283,7 +283,9 @@ static void session_prepare( void )
 
 /* ---- paths ---- */
 
-/* The token whose client or server has sealed this packet of a session, or -1. `body` may be NULL. */
+static void session_act( int what );
+
+/* The token with whose keys this packet of a session was sealed, or -1. `body` may be NULL. */
 FUZZ_UNCOUNTED static int session_opener( nc_packet_t * packet, const uint8_t * data, int bytes, int direction,
                                           uint8_t * body )
 {
@@ -420,8 +422,8 @@ FUZZ_UNCOUNTED static void session_check_path( int place, const struct netcode_d
     struct session_probe_t probe = { session_probe_in( &packet, body ), place, s.server->base.clock.now };
     if ( probe.value )
         path->probes[path->probe_count++ % SESSION_PROBES] = probe;
-    if ( path->allowed >> place &
-         1 ) /* the slot was there, or will be, in this update: it may be a packet like others */
+    /* the slot was there, or will be, in this update: it may be a packet like others */
+    if ( path->allowed >> place & 1 )
         return;
 
     FUZZ_CHECK( s.server_config.roaming && probe.value );
@@ -431,17 +433,27 @@ FUZZ_UNCOUNTED static void session_check_path( int place, const struct netcode_d
     FUZZ_CHECK( path->paid_count <= 6.01 + 4.0 * ( probe.time - path->connect_time ) );
 }
 
-/* A packet from an address that no client here has: just as it arrived. */
+/*  A packet that no client here has sent, just as it arrived. One that is newer than all before it, and near them, is never lost
+    at its client's own address. */
 static int session_on_stray( void * context, const struct netcode_address_t * from, const uint8_t * data, int bytes )
 {
-    int found = 0;
+    nc_packet_t packet;
+    int place = session_place_of( from ), found = 0;
+    int slot = session_slot_of( session_opener( &packet, data, bytes, NC_TO_SERVER, NULL ) );
     (void) context;
-    uint64_t hash = session_hash( data, bytes, session_place_of( from ) );
+    uint64_t hash = session_hash( data, bytes, place );
     for ( int i = 0; i < SESSION_HANDED && !found; i++ )
         found = s.handed[i] == hash;
     FUZZ_CHECK( found );
+    if ( slot >= 0 && s.server->memory.slots[slot].state == NC_SLOT_CONNECTED ) {
+        const nc_slot_t * theirs = &s.server->memory.slots[slot];
+        FUZZ_CHECK( place < 0 || place != session_place_of( &theirs->address ) ||
+                    packet.sequence - theirs->replay.newest - 1 >= 65536 );
+    }
     fuzz_note( hash );
     s.strays_accepted += (uint64_t) s.accepts_strays;
+    if ( s.on_connect )
+        session_act( s.on_connect );
     return s.accepts_strays;
 }
 
@@ -485,8 +497,6 @@ FUZZ_UNCOUNTED static void session_check_sent( int party, const struct netcode_d
     if ( !s.proved[place] ) /* whoever has not answered a challenge */
         FUZZ_CHECK( (double) s.bytes_out[place] <= 0.31 * (double) s.bytes_in[place] );
 }
-
-static void session_act( int what );
 
 static int session_send( void * context, const struct netcode_datagram_t * datagrams, int count )
 {
@@ -1749,6 +1759,7 @@ static void session_client_mistakes( uint8_t which )
     case 9:
         netcode_client_max_clients( NULL );
         netcode_client_get_port( NULL );
+        FUZZ_CHECK( !netcode_client_rebind( NULL ) );
         break;
     case 10: FUZZ_CHECK( netcode_client_server_address( NULL ) == NULL ); break;
     case 11:
