@@ -147,17 +147,17 @@ struct session_probe_t {
 
 /* What is known of the paths of a token's session, from what went over the socket. */
 struct session_path_t {
-    int place;         /* the slot's address when it was last looked at; -1: it has none */
-    unsigned allowed;  /* places, a bit each, where its packets may go */
-    unsigned echoed;   /* places from which it has returned a probe since it moved last */
-    uint64_t sequence; /* of its last packet, plus 1 */
-    double connect_time;
+    int place;           /* the slot's address when it was last looked at; -1: it has none */
+    unsigned allowed;    /* places, a bit each, where its packets may go */
+    unsigned echoed;     /* places from which it has returned a probe since it moved last */
+    uint64_t sequence;   /* of its last packet, plus 1 */
     double heard_time;   /* of its last packet, if that came from its own address; else long ago */
     int has_strayed;     /* a packet of it came from elsewhere since then */
     uint32_t echoes;     /* in all */
     uint32_t moves_told; /* those before the last event that said so */
     int probe_count;
-    int paid_count;                       /* of them, those that only newer packets allow */
+    double probes_left; /* that may be sent to candidates, at probes_time */
+    double probes_time;
     uint64_t newer_in[SESSION_ADDRESSES]; /* bytes of its packets that were newer than all before them */
     uint64_t probes_out[SESSION_ADDRESSES];
     struct session_probe_t probes[SESSION_PROBES];
@@ -429,8 +429,12 @@ FUZZ_UNCOUNTED static void session_check_path( int place, const struct netcode_d
     FUZZ_CHECK( s.server_config.roaming && probe.value );
     path->probes_out[place] += (uint64_t) d->bytes;
     FUZZ_CHECK( path->probes_out[place] <= path->newer_in[place] );
-    path->paid_count++; /* six at once, then four a second */
-    FUZZ_CHECK( path->paid_count <= 6.01 + 4.0 * ( probe.time - path->connect_time ) );
+    /* six at once, then four a second, as far as they did not wait in a batch */
+    path->probes_left += 4.0 * ( probe.time - path->probes_time );
+    path->probes_time = probe.time;
+    if ( path->probes_left > 6.0 && !s.server_config.batch_sends )
+        path->probes_left = 6.0;
+    FUZZ_CHECK( ( path->probes_left -= 1.0 ) >= -0.01 );
 }
 
 /*  A packet that no client here has sent, just as it arrived. One that is newer than all before it, and near them, is never lost
@@ -762,7 +766,8 @@ FUZZ_UNCOUNTED static void session_check_newcomer( int slot, int token )
     memset( path, 0, sizeof( *path ) );
     path->place = place;
     path->allowed = allowed | 1u << place;
-    path->connect_time = s.server->base.clock.now;
+    path->probes_left = 6.0;
+    path->probes_time = s.server->base.clock.now;
     path->heard_time = -1e300;
 }
 
