@@ -335,8 +335,8 @@ FUZZ_UNCOUNTED static void session_check_move( int token, int place )
     s.proved[place] = 1;
 }
 
-/*  Where are the slots? Within a callback and while sending only that is looked at, because what the socket has given may wait to
-    be handled. While packets wait to be sent, they may be for the place before. */
+/*  Where are the slots? Within a callback and while sending only that is looked at, because what the socket has given may
+    wait to be handled. While packets wait to be sent, they may be for the place before. */
 FUZZ_UNCOUNTED static void session_watch_paths( int is_sending )
 {
     int places[SESSION_SLOTS];
@@ -437,8 +437,8 @@ FUZZ_UNCOUNTED static void session_check_path( int place, const struct netcode_d
     FUZZ_CHECK( ( path->probes_left -= 1.0 ) >= -0.01 );
 }
 
-/*  A packet that no client here has sent, just as it arrived. One that is newer than all before it, and near them, is never lost
-    at its client's own address. */
+/*  A packet that no client here has sent, just as it arrived. One from its client's own address that is newer than all before
+    it, and near them, is never a stray. */
 static int session_on_stray( void * context, const struct netcode_address_t * from, const uint8_t * data, int bytes )
 {
     nc_packet_t packet;
@@ -1393,7 +1393,7 @@ static void session_forge( void )
     session_arrive( party, &d, how & 64 );
 }
 
-/*  An echo by the holder of a token's keys: the newest probe on the wire but `back`, as it is or changed, from where it was sent
+/*  An echo by the holder of a token's keys: one of the newest probes on the wire, as it is or changed, from where it was sent
     to, or from elsewhere, newer than the server knows or not. */
 static void session_echo( uint8_t how, uint8_t where )
 {
