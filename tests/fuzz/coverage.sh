@@ -74,7 +74,7 @@ measure() { # $1: target
     awk -v aim="$(aims_at "$1")" -v least=$LEAST -v verbose=$verbose -v title="$(printf '%-8s %s' "$1" "$(rooms_of "$1")")" '
         function part( missed, all ) { return all ? 100 * ( all - missed ) / all : 100 }
         { name = $1; sub( /^.*:/, "", name ) }
-        name ~ /^nc_(client|server)_(check|mend)$/ { next }
+        name ~ /^nc_(client|server)_(check|repair)$/ { next }
         name ~ /^nc_(server_(watch_batch|watch_update|judge_unknown|log_flood|limit_floods)|address_words)$/ { next }
         name ~ aim && NF >= 10 {
             functions++

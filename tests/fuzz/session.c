@@ -1,11 +1,14 @@
 /*  Fuzz target: whole sessions. An input is a schedule: a server, clients, the datagrams between them, the
     clocks and the calls of the application. The fuzzer gets valid packets by having the real ones delivered, changed, repeated
-    or sent to others, and by sealing packets of its own with the tokens' keys.
+    or sent to others, and by sealing packets of its own with the tokens' keys. Where the input says so, clients' addresses
+    change, with or without `roaming`.
 
     Checked all the time: nobody is connected but by a token of the list, as its client, once; every payload that arrives was
     sent, is unchanged and arrives once; what was changed is never accepted; no sequence is used twice; bytes out per byte in to
-    an unproved address stay under 0.31; every counter agrees with what went over the socket; lists, tables, pool and timers
-    agree with one another; all memory comes back. At the end, when the input asks for it, an honest client must get in.
+    an unproved address stay under 0.31; a client's packets go to the address from which it connected, or echoed a probe, and
+    nowhere else but probes, which are never more bytes than its newer packets from there; every counter agrees with what went
+    over the socket; lists, tables, pool and timers agree with one another; all memory comes back. At the end, when the input
+    asks for it, an honest client must get in.
     Built and run by run.sh. */
 
 #include "fuzz.h"
@@ -28,6 +31,8 @@ enum {
     SESSION_HELD = 16,
     SESSION_SLOTS = 4,
     SESSION_OPS = 160,
+    SESSION_PROBES = 32,       /* to a client's candidates: more than are valid at a time */
+    SESSION_HANDED = 256,      /* datagrams that a stray may be */
     SESSION_REMEMBERED = 2048, /* sessions of one client: more than all calls and actions can begin */
     SESSION_DATAGRAM = 1400
 };
@@ -44,6 +49,10 @@ static const char * const session_places[SESSION_ADDRESSES] = {
     "[fd00::1]:40000"                                                         /* the server's other name */
 };
 enum { SESSION_DEAD = 5, SESSION_SERVER2 = 9 };
+
+/* Where clients may move: to one another's places, as behind a NAT that deals its ports anew, and to nobody's. */
+static const int session_moves[] = { 1, 2, 3, 5, 6, 7, 8 };
+enum { SESSION_MOVES = sizeof( session_moves ) / sizeof( session_moves[0] ) };
 
 struct session_token_t {
     uint64_t client_id;
@@ -121,11 +130,37 @@ struct session_party_t {
     uint64_t clean;         /* of them */
     uint64_t errors_handed; /* error reports, and broken receives */
     uint64_t loopback_accepted;
+    int next_place;    /* of a client: where its next rebind takes it; 0: where it is */
+    int is_stuck;      /* its rebinds fail */
     uint64_t sequence; /* of the last sealed packet of a client */
     int has_sequence;
     int8_t session_tokens[SESSION_REMEMBERED]; /* of a client: session -> token, -1 for loopback */
     void * held[SESSION_HELD];
     int held_count;
+};
+
+struct session_probe_t {
+    uint64_t value;
+    int place;
+    double time;
+};
+
+/* What is known of the paths of a token's session, from what went over the socket. */
+struct session_path_t {
+    int place;           /* the slot's address when it was last looked at; -1: it has none */
+    unsigned allowed;    /* places, a bit each, where its packets may go */
+    unsigned echoed;     /* places from which it has returned a probe since it moved last */
+    uint64_t sequence;   /* of its last packet, plus 1 */
+    double heard_time;   /* of its last packet, if that came from its own address; else long ago */
+    int has_strayed;     /* a packet of it came from elsewhere since then */
+    uint32_t echoes;     /* in all */
+    uint32_t moves_told; /* those before the last event that said so */
+    int probe_count;
+    double probes_left; /* that may be sent to candidates, at probes_time */
+    double probes_time;
+    uint64_t newer_in[SESSION_ADDRESSES]; /* bytes of its packets that were newer than all before them */
+    uint64_t probes_out[SESSION_ADDRESSES];
+    struct session_probe_t probes[SESSION_PROBES];
 };
 
 static struct {
@@ -142,15 +177,24 @@ static struct {
     int slot_tokens[SESSION_SLOTS]; /* who is in it; -1: nobody, -2: a loopback client */
     uint64_t slot_sessions[SESSION_SLOTS];
     uint64_t connects_of_token[SESSION_TOKENS]; /* to this server object */
-    uint64_t bytes_in[SESSION_ADDRESSES];
-    uint64_t bytes_out[SESSION_ADDRESSES];
+    uint64_t bytes_in[SESSION_ADDRESSES];       /* but for packets of sessions */
+    uint64_t bytes_out[SESSION_ADDRESSES];      /* of replies without a slot */
     int proved[SESSION_ADDRESSES];
-    uint64_t slot_sequence[SESSION_ADDRESSES]; /* last one of the lower half to that address */
     uint64_t global_sequence;
+    struct session_path_t paths[SESSION_TOKENS];
+    int has_paths; /* the input says that addresses change */
+    int can_rebind;
+    int accepts_strays;
+    uint64_t strays_accepted;
+    uint64_t handed[SESSION_HANDED]; /* hashes of what the server got last */
+    uint32_t handed_count;
+    int place_of_party[SESSION_PARTIES];
+    int party_at[SESSION_ADDRESSES]; /* -1: nobody */
+    int last_opener;
     int wire_count;
     struct session_sent_t sent[SESSION_SENT];
     int sent_count;
-    int inside; /* calls of the library under way, as the callbacks see it */
+    int inside; /* actions under way within callbacks */
     int on_connect;
     int on_leave;
     int on_state;
@@ -237,10 +281,190 @@ static void session_prepare( void )
         session_make_token( i );
 }
 
+/* ---- paths ---- */
+
+static void session_act( int what );
+
+/* The token with whose keys this packet of a session was sealed, or -1. `body` may be NULL. */
+FUZZ_UNCOUNTED static int session_opener( nc_packet_t * packet, const uint8_t * data, int bytes, int direction,
+                                          uint8_t * body )
+{
+    if ( nc_packet_parse( packet, data, bytes, direction ) != NETCODE_DROP_NONE ||
+         packet->type < NETCODE_PACKET_KEEP_ALIVE )
+        return -1;
+    for ( int i = 0; i < SESSION_TOKENS; i++ ) {
+        int token = ( s.last_opener + i ) % SESSION_TOKENS;
+        const nc_route_t * route = &session_tokens[token].inner.route;
+        nc_packet_context_t channel = { direction == NC_TO_SERVER ? route->client_to_server_key
+                                                                  : route->server_to_client_key,
+                                        SESSION_PROTOCOL };
+        if ( nc_packet_open( packet, data, body, &channel ) )
+            return s.last_opener = token;
+    }
+    return -1;
+}
+
+/* The probe in a keep-alive, or 0. */
+FUZZ_UNCOUNTED static uint64_t session_probe_in( const nc_packet_t * packet, const uint8_t * body )
+{
+    uint64_t value = packet->type == NETCODE_PACKET_KEEP_ALIVE ? nc_load_u64( body ) : 0;
+    return value >> 63 ? value : 0;
+}
+
+FUZZ_UNCOUNTED static int session_slot_of( int token )
+{
+    for ( int i = 0; i < SESSION_SLOTS && token >= 0; i++ )
+        if ( s.slot_tokens[i] == token )
+            return i;
+    return -1;
+}
+
+/*  A slot is at another place than before: an echo of a probe that was sent there has come from there. Whoever had the place
+    was silent for a second, or was heard from elsewhere. */
+FUZZ_UNCOUNTED static void session_check_move( int token, int place )
+{
+    struct session_path_t * path = &s.paths[token];
+    FUZZ_CHECK( s.server_config.roaming && path->echoed >> place & 1 );
+    for ( int i = 0; i < SESSION_SLOTS; i++ ) {
+        const struct session_path_t * other = s.slot_tokens[i] < 0 ? path : &s.paths[s.slot_tokens[i]];
+        if ( other != path && other->place == place )
+            FUZZ_CHECK( other->has_strayed || s.server->base.clock.now - other->heard_time >= 1.0 );
+    }
+    memset( path->probes, 0, sizeof( path->probes ) );
+    path->echoed = 0;
+    s.proved[place] = 1;
+}
+
+/*  Where are the slots? Within a callback and while sending only that is looked at, because what the socket has given may
+    wait to be handled. While packets wait to be sent, they may be for the place before. */
+FUZZ_UNCOUNTED static void session_watch_paths( int is_sending )
+{
+    int places[SESSION_SLOTS];
+    if ( !s.server || !s.server->running )
+        return;
+    const nc_server_memory_t * memory = &s.server->memory;
+    int is_empty = s.server->base.outbox.sent >= s.server->base.outbox.count;
+    for ( int i = 0; i < SESSION_SLOTS; i++ ) {
+        places[i] = s.slot_tokens[i] < 0 ? -1 : session_place_of( &memory->slots[i].address );
+        if ( places[i] >= 0 && places[i] != s.paths[s.slot_tokens[i]].place )
+            session_check_move( s.slot_tokens[i], places[i] );
+    }
+    for ( int i = 0; i < SESSION_SLOTS; i++ ) {
+        if ( s.slot_tokens[i] < 0 )
+            continue;
+        struct session_path_t * path = &s.paths[s.slot_tokens[i]];
+        const nc_paths_t * theirs = s.server_config.roaming ? &memory->paths[i] : NULL;
+        path->place = places[i];
+        FUZZ_CHECK( theirs ? theirs->moves <= path->echoes : places[i] >= 0 );
+        if ( s.inside || is_sending )
+            continue;
+        path->has_strayed = 0;
+        path->heard_time =
+            theirs && theirs->received != memory->slots[i].packets_received ? memory->slots[i].receive_time : -1e300;
+        if ( is_empty )
+            path->allowed = places[i] < 0 ? 0 : 1u << places[i];
+    }
+}
+
+FUZZ_UNCOUNTED static uint64_t session_hash( const uint8_t * data, int bytes, int place )
+{
+    uint64_t hash = (uint64_t) ( place + 1 );
+    for ( int i = 0; i < bytes; i++ )
+        hash = ( hash ^ data[i] ) * 0x100000001b3u;
+    return hash;
+}
+
+/* The server gets a datagram: is it its client's, and newer, and does it return a probe to where it was sent? */
+FUZZ_UNCOUNTED static void session_note_arrival( const struct netcode_address_t * from, const uint8_t * data,
+                                                 int bytes )
+{
+    uint8_t body[NC_OUT_STRIDE];
+    nc_packet_t packet;
+    int place = session_place_of( from ), token = session_opener( &packet, data, bytes, NC_TO_SERVER, body );
+    int slot = session_slot_of( token );
+    s.handed[s.handed_count++ % SESSION_HANDED] = session_hash( data, bytes, place );
+    if ( place < 0 )
+        return;
+    if ( token < 0 )
+        s.bytes_in[place] += (uint64_t) bytes;
+    if ( slot < 0 || !s.server->running )
+        return;
+    struct session_path_t * path = &s.paths[token];
+    path->has_strayed |= place != path->place;
+    if ( packet.sequence <= s.server->memory.slots[slot].replay.newest )
+        return;
+    path->newer_in[place] += (uint64_t) bytes;
+    uint64_t value = session_probe_in( &packet, body );
+    for ( int i = 0; i < SESSION_PROBES && value; i++ ) {
+        const struct session_probe_t * probe = &path->probes[i];
+        if ( probe->value != value || probe->place != place || s.server->base.clock.now - probe->time > 2.001 )
+            continue;
+        path->echoed |= 1u << place;
+        path->allowed |= 1u << place;
+        path->echoes++;
+    }
+}
+
+/* A packet of a session leaves the server: to the address from which its client was heard, or it is a probe, and paid for. */
+FUZZ_UNCOUNTED static void session_check_path( int place, const struct netcode_datagram_t * d )
+{
+    uint8_t body[NC_OUT_STRIDE];
+    nc_packet_t packet;
+    int token = session_opener( &packet, d->data, d->bytes, NC_TO_CLIENT, body );
+    FUZZ_CHECK( token >= 0 );
+    struct session_path_t * path = &s.paths[token];
+    /* in a batch, packets of a token's former session may wait beside those of its next */
+    if ( !s.server_config.batch_sends || s.connects_of_token[token] == 1 )
+        FUZZ_CHECK( packet.sequence + 1 > path->sequence );
+    path->sequence = packet.sequence + 1;
+    if ( place == path->place && path->allowed >> place & 1 )
+        return;
+    struct session_probe_t probe = { session_probe_in( &packet, body ), place, s.server->base.clock.now };
+    if ( probe.value )
+        path->probes[path->probe_count++ % SESSION_PROBES] = probe;
+    /* the slot was there, or will be, in this update: it may be a packet like others */
+    if ( path->allowed >> place & 1 )
+        return;
+
+    FUZZ_CHECK( s.server_config.roaming && probe.value );
+    path->probes_out[place] += (uint64_t) d->bytes;
+    FUZZ_CHECK( path->probes_out[place] <= path->newer_in[place] );
+    /* six at once, then four a second, as far as they did not wait in a batch */
+    path->probes_left += 4.0 * ( probe.time - path->probes_time );
+    path->probes_time = probe.time;
+    if ( path->probes_left > 6.0 && !s.server_config.batch_sends )
+        path->probes_left = 6.0;
+    FUZZ_CHECK( ( path->probes_left -= 1.0 ) >= -0.01 );
+}
+
+/*  A packet that no client here has sent, just as it arrived. One from its client's own address that is newer than all before
+    it, and near them, is never a stray. */
+static int session_on_stray( void * context, const struct netcode_address_t * from, const uint8_t * data, int bytes )
+{
+    nc_packet_t packet;
+    int place = session_place_of( from ), found = 0;
+    int slot = session_slot_of( session_opener( &packet, data, bytes, NC_TO_SERVER, NULL ) );
+    (void) context;
+    uint64_t hash = session_hash( data, bytes, place );
+    for ( int i = 0; i < SESSION_HANDED && !found; i++ )
+        found = s.handed[i] == hash;
+    FUZZ_CHECK( found );
+    if ( slot >= 0 && s.server->memory.slots[slot].state == NC_SLOT_CONNECTED ) {
+        const nc_slot_t * theirs = &s.server->memory.slots[slot];
+        FUZZ_CHECK( place < 0 || place != session_place_of( &theirs->address ) ||
+                    packet.sequence - theirs->replay.newest - 1 >= 65536 );
+    }
+    fuzz_note( hash );
+    s.strays_accepted += (uint64_t) s.accepts_strays;
+    if ( s.on_connect )
+        session_act( s.on_connect );
+    return s.accepts_strays;
+}
+
 /* ---- the socket ---- */
 
 /* What a packet on the wire may say of its sequence: none is used twice under one key. */
-FUZZ_UNCOUNTED static void session_check_sequence( int party, int place, const uint8_t * data )
+FUZZ_UNCOUNTED static void session_check_sequence( int party, const uint8_t * data )
 {
     int type = data[0] & 15, length = data[0] >> 4;
     uint64_t sequence = 0;
@@ -258,39 +482,39 @@ FUZZ_UNCOUNTED static void session_check_sequence( int party, int place, const u
     } else if ( type == NETCODE_PACKET_CHALLENGE || type == NETCODE_PACKET_DENIED ) {
         FUZZ_CHECK( sequence >> 63 == 1 && sequence != s.global_sequence );
         s.global_sequence = sequence;
-    } else {
-        FUZZ_CHECK( sequence >> 63 == 0 );
-        if ( !s.server_config.batch_sends ) /* in a batch, packets of two sessions may wait side by side */
-            FUZZ_CHECK( sequence + 1 > s.slot_sequence[place] );
-        s.slot_sequence[place] = sequence + 1;
-    }
+    } else
+        FUZZ_CHECK( sequence >> 63 == 0 ); /* session_check_path compares it with the session's others */
 }
 
 FUZZ_UNCOUNTED static void session_check_sent( int party, const struct netcode_datagram_t * d )
 {
-    int place = session_place_of( &d->address );
+    int place = session_place_of( &d->address ), type = d->data[0] & 15;
     FUZZ_CHECK( place >= 0 && d->bytes >= 18 && d->bytes <= 1225 );
-    session_check_sequence( party, place, d->data );
+    session_check_sequence( party, d->data );
     if ( party > 0 )
         return;
+    if ( type != NETCODE_PACKET_CHALLENGE && type != NETCODE_PACKET_DENIED ) {
+        session_check_path( place, d );
+        return;
+    }
     s.bytes_out[place] += (uint64_t) d->bytes;
     if ( !s.proved[place] ) /* whoever has not answered a challenge */
         FUZZ_CHECK( (double) s.bytes_out[place] <= 0.31 * (double) s.bytes_in[place] );
 }
-
-static void session_act( int what );
 
 static int session_send( void * context, const struct netcode_datagram_t * datagrams, int count )
 {
     int party = (int) ( (struct session_party_t *) context - s.parties ), taken = 0;
     struct session_party_t * p = &s.parties[party];
     FUZZ_CHECK( p->open && count > 0 );
+    if ( party == 0 )
+        session_watch_paths( 1 );
     for ( int i = 0; i < count; i++ ) {
         struct session_datagram_t * d = &session_wire[s.wire_count++ % SESSION_WIRE];
         session_check_sent( party, &datagrams[i] );
         p->offered++;
         p->offered_bytes += (uint64_t) datagrams[i].bytes;
-        d->from = session_addresses[party];
+        d->from = session_addresses[s.place_of_party[party]];
         d->to = datagrams[i].address;
         d->sender = party;
         d->bytes = datagrams[i].bytes;
@@ -317,6 +541,8 @@ static int session_receive( void * context, struct netcode_datagram_t * datagram
     int party = (int) ( (struct session_party_t *) context - s.parties ), filled = 0;
     struct session_party_t * p = &s.parties[party];
     FUZZ_CHECK( p->open && count > 0 );
+    if ( party == 0 )
+        session_watch_paths( 0 );
     if ( p->broken > 0 ) {
         p->broken--;
         p->errors_handed++;
@@ -338,8 +564,8 @@ static int session_receive( void * context, struct netcode_datagram_t * datagram
         p->handed++;
         p->handed_bytes += whole ? (uint64_t) d->bytes : 1226;
         p->clean += (uint64_t) d->clean;
-        if ( party == 0 && session_place_of( &d->from ) >= 0 )
-            s.bytes_in[session_place_of( &d->from )] += (uint64_t) out->bytes;
+        if ( party == 0 )
+            session_note_arrival( &out->address, out->data, out->bytes );
     }
     p->inbox_count -= filled;
     memmove( &session_inboxes[party][0], &session_inboxes[party][filled],
@@ -364,9 +590,32 @@ static void session_close( void * context )
         s.clients[p - s.parties] = NULL;
 }
 
+/* A party gets another address, or where another party is, that one's: it has the party's then. */
+static void session_move( int party, int place )
+{
+    int before = s.place_of_party[party], other = s.party_at[place];
+    s.party_at[before] = other;
+    if ( other >= 0 )
+        s.place_of_party[other] = before;
+    s.party_at[place] = party;
+    s.place_of_party[party] = place;
+}
+
+static int session_rebind( void * context )
+{
+    struct session_party_t * p = (struct session_party_t *) context;
+    FUZZ_CHECK( p->open );
+    if ( p->is_stuck )
+        return 0;
+    if ( p->next_place )
+        session_move( (int) ( p - s.parties ), p->next_place );
+    p->next_place = 0;
+    return 1;
+}
+
 static void session_info( void * context, struct netcode_socket_info_t * info )
 {
-    info->address = session_addresses[(struct session_party_t *) context - s.parties];
+    info->address = session_addresses[s.place_of_party[(struct session_party_t *) context - s.parties]];
     info->address2 = session_addresses[SESSION_SERVER2];
     info->last_send_error = 5;
 }
@@ -418,7 +667,7 @@ FUZZ_UNCOUNTED static struct session_datagram_t * session_deliver( int party, co
 FUZZ_UNCOUNTED static int session_party_at( const struct netcode_address_t * address )
 {
     int place = session_place_of( address );
-    return place == SESSION_SERVER2 ? 0 : place >= 0 && place < SESSION_PARTIES ? place : -1;
+    return place < 0 ? -1 : s.party_at[place];
 }
 
 /* Everything on the wire arrives, in order. */
@@ -512,7 +761,14 @@ FUZZ_UNCOUNTED static void session_check_newcomer( int slot, int token )
     if ( expiring || s.server->handshakes.used.never_capacity >= 3 )
         FUZZ_CHECK( s.connects_of_token[token] == 1 );
     s.proved[place] = 1;
-    s.slot_sequence[place] = 0;
+    struct session_path_t * path = &s.paths[token];
+    unsigned allowed = path->allowed; /* of a former session, whose packets may wait */
+    memset( path, 0, sizeof( *path ) );
+    path->place = place;
+    path->allowed = allowed | 1u << place;
+    path->probes_left = 6.0;
+    path->probes_time = s.server->base.clock.now;
+    path->heard_time = -1e300;
 }
 
 static void session_on_connect( void * context, int slot, int connected )
@@ -637,11 +893,25 @@ static void session_free_held( int party, int count )
     }
 }
 
+/* A client that is connected has moved, after the last event that said so. */
+FUZZ_UNCOUNTED static void session_check_moved_event( const struct netcode_event_t * event )
+{
+    int slot = event->client_index;
+    FUZZ_CHECK( s.server_config.roaming && slot >= 0 && slot < SESSION_SLOTS && s.slot_tokens[slot] >= 0 );
+    struct session_path_t * path = &s.paths[s.slot_tokens[slot]];
+    FUZZ_CHECK( event->session == s.slot_sessions[slot] && event->bytes == 0 && event->reason == 0 );
+    FUZZ_CHECK( event->client_id == session_tokens[s.slot_tokens[slot]].client_id );
+    FUZZ_CHECK( s.server->memory.paths[slot].moves > path->moves_told );
+    path->moves_told = s.server->memory.paths[slot].moves;
+}
+
 static void session_read_server_events( int count )
 {
     struct netcode_event_t event;
     while ( s.server && count-- > 0 && netcode_server_next_event( s.server, &event ) ) {
-        FUZZ_CHECK( event.type >= NETCODE_EVENT_CONNECTED && event.type <= NETCODE_EVENT_DISCONNECTED );
+        FUZZ_CHECK( event.type >= NETCODE_EVENT_CONNECTED && event.type <= NETCODE_EVENT_MOVED );
+        if ( event.type == NETCODE_EVENT_MOVED )
+            session_check_moved_event( &event );
         FUZZ_CHECK( event.session > 0 && event.session <= s.server->session );
         FUZZ_CHECK( ( event.type == NETCODE_EVENT_PAYLOAD ) == ( event.data != NULL ) );
         fuzz_note( event.session * 4 + (uint64_t) event.type );
@@ -704,6 +974,8 @@ static void session_server_will_say( int slot, uint64_t serial, int bytes )
 {
     const nc_slot_t * it = &s.server->memory.slots[slot];
     int token = it->state == NC_SLOT_FREE || it->loopback ? -1 : session_token_in( slot );
+    if ( it->address.type == NETCODE_ADDRESS_NONE && !s.on_send )
+        return; /* another client has its address: nothing is sent to it */
     if ( token >= 0 && s.sent_count < SESSION_SENT )
         session_register( 0, token, it->sequence + !it->confirmed, serial, bytes );
 }
@@ -803,6 +1075,7 @@ static void session_act( int what )
     if ( what == 0 || s.actions_left == 0 || s.is_over )
         return;
     s.actions_left--;
+    s.inside++;
     switch ( what % 16 ) {
     case 1:
         if ( s.server && netcode_server_running( s.server ) )
@@ -844,6 +1117,7 @@ static void session_act( int what )
         break;
     default: session_client_loopback( 1, 0 );
     }
+    s.inside--;
 }
 
 /* ---- making ---- */
@@ -883,6 +1157,7 @@ static void session_make_client( int party )
         return;
     session_renew( party );
     session_make_socket( party, &p->socket );
+    p->socket.rebind = s.can_rebind ? session_rebind : NULL;
     config.callback_context = p;
     config.socket = config.override_send_and_receive ? NULL : &p->socket;
     client = party == 2 ? netcode_client_create_dual( session_places[party], "::", &config, s.time )
@@ -905,6 +1180,8 @@ static void session_make_server( void )
     memset( s.slot_sessions, 0, sizeof( s.slot_sessions ) );
     s.unix_lowest = UINT64_MAX;
     session_unix();
+    memset( s.paths, 0, sizeof( s.paths ) );
+    s.strays_accepted = 0;
     s.server = netcode_server_create_dual( session_places[0], session_places[SESSION_SERVER2], &config, s.time );
     p->open = s.server != NULL;
 }
@@ -946,8 +1223,10 @@ static void session_process( int party, const struct session_datagram_t * d )
     p->handed++;
     p->handed_bytes += (uint64_t) d->bytes;
     p->clean += (uint64_t) d->clean;
-    if ( party == 0 && session_place_of( &from ) >= 0 )
-        s.bytes_in[session_place_of( &from )] += (uint64_t) d->bytes;
+    if ( party == 0 ) {
+        session_watch_paths( 0 );
+        session_note_arrival( &from, data, d->bytes );
+    }
     if ( party )
         netcode_client_process_packet( s.clients[party], &from, data, d->bytes );
     else
@@ -1088,7 +1367,7 @@ static void session_forge( void )
     uint8_t how = fuzz_u8( s.input ), what = fuzz_u8( s.input ), size = fuzz_u8( s.input );
     int token = what % ( SESSION_TOKENS - 1 ), to_server = how & 1, type = ( how >> 1 & 7 ) % NETCODE_PACKET_TYPES;
     int place = 1 + ( what >> 4 ) % SESSION_CLIENTS, party = to_server ? 0 : place;
-    d.from = session_addresses[to_server ? place : 0];
+    d.from = session_addresses[to_server ? s.place_of_party[place] : 0];
     if ( how & 128 ) /* rather one that somebody is waiting for */
         token = !to_server ? s.parties[party].token : s.server ? session_aim( size >> 6, &d.from ) : -1;
     if ( how & 32 )
@@ -1112,6 +1391,48 @@ static void session_forge( void )
     d.clean = 1;
     d.status = NETCODE_DATAGRAM_OK;
     session_arrive( party, &d, how & 64 );
+}
+
+/*  An echo by the holder of a token's keys: one of the newest probes on the wire, as it is or changed, from where it was sent
+    to, or from elsewhere, newer than the server knows or not. */
+static void session_echo( uint8_t how, uint8_t where )
+{
+    static struct session_datagram_t d;
+    static uint8_t body[NC_OUT_STRIDE];
+    int back = how & 3;
+    for ( int i = s.wire_count - 1; i >= 0 && i >= s.wire_count - SESSION_WIRE; i-- ) {
+        const struct session_datagram_t * it = &session_wire[i % SESSION_WIRE];
+        nc_packet_t packet;
+        int token = it->sender == 0 ? session_opener( &packet, it->data, it->bytes, NC_TO_CLIENT, body ) : -1;
+        if ( token < 0 || !session_probe_in( &packet, body ) || back-- > 0 )
+            continue;
+        nc_packet_context_t channel = { session_tokens[token].inner.route.client_to_server_key, SESSION_PROTOCOL };
+        packet.sequence = session_newest( token, 1, 0 ) + ( how & 4 ? 0 : 1 + (uint64_t) ( how >> 6 ) );
+        body[3] ^= how & 8 ? 1 : 0;
+        d.from = how & 16 ? session_addresses[where % SESSION_ADDRESSES] : it->to;
+        d.bytes = nc_packet_seal( d.data, &packet, body, &channel );
+        d.sender = -1;
+        d.clean = 1;
+        d.status = NETCODE_DATAGRAM_OK;
+        session_arrive( 0, &d, how & 32 );
+        return;
+    }
+}
+
+/* Somebody on the path is faster: the newest datagram of a client arrives from elsewhere, first or instead. */
+static void session_overtake( uint8_t how, uint8_t where )
+{
+    static struct session_datagram_t d;
+    for ( int i = s.wire_count - 1; i >= 0 && i >= s.wire_count - SESSION_WIRE; i-- ) {
+        struct session_datagram_t * it = &session_wire[i % SESSION_WIRE];
+        if ( it->sender != 1 + ( how & 3 ) % SESSION_CLIENTS )
+            continue;
+        d = *it;
+        d.from = session_addresses[where % SESSION_ADDRESSES];
+        it->taken |= how & 8;
+        session_arrive( 0, &d, how & 4 );
+        return;
+    }
 }
 
 /* A request by the holder of a token, from anywhere. */
@@ -1185,6 +1506,7 @@ FUZZ_UNCOUNTED static void session_check_counters( int party, const nc_counters_
     /*  What was accepted and then found no room is counted under both. A server does not open all that is for a full
         queue: only what it opens counts as received. */
     uint64_t full = c->dropped[NETCODE_DROP_QUEUE_FULL], all = p->handed + p->loopback_accepted + full;
+    all -= party ? 0 : s.strays_accepted; /* what the application took counts as neither */
     all += c->dropped[NETCODE_DROP_POOL_EMPTY];
     FUZZ_CHECK( received + dropped <= all && all <= received + dropped + full );
     FUZZ_CHECK( party == 0 || received + dropped == all );
@@ -1254,8 +1576,15 @@ FUZZ_UNCOUNTED static void session_check_slot( uint32_t index )
     FUZZ_CHECK( slot->session == s.slot_sessions[index] );
     if ( slot->loopback )
         return;
-    FUZZ_CHECK( nc_server_slot_at( s.server, &slot->address,
-                                   nc_handshake_address_hash( &s.server->handshakes, &slot->address ) ) == index );
+    if ( slot->address.type != NETCODE_ADDRESS_NONE ) /* else another client has it: session_watch_paths */
+        FUZZ_CHECK( nc_server_slot_at( s.server, &slot->address,
+                                       nc_handshake_address_hash( &s.server->handshakes, &slot->address ) ) == index );
+    for ( uint32_t i = 0; i < index; i++ )
+        FUZZ_CHECK( memory->slots[i].state != NC_SLOT_CONNECTED || slot->address.type == NETCODE_ADDRESS_NONE ||
+                    !netcode_address_equal( &memory->slots[i].address, &slot->address ) );
+    if ( s.server_config.roaming )
+        FUZZ_CHECK( ( memory->inbox.queues[index].moved_note != FUZZ_NOWHERE ) ==
+                    ( memory->paths[index].moves > s.paths[s.slot_tokens[index]].moves_told ) );
     FUZZ_CHECK( memory->wheel.list_of[index] < NC_WHEEL_BUCKETS );
     if ( session_tokens[s.slot_tokens[index]].expire != UINT64_MAX && s.server->handshakes.used.refused_up_to == 0 )
         FUZZ_CHECK(
@@ -1339,6 +1668,7 @@ FUZZ_UNCOUNTED static void session_check_client( int party )
 
 static void session_check( void )
 {
+    session_watch_paths( 0 );
     session_check_server();
     for ( int i = 1; i < SESSION_PARTIES; i++ )
         session_check_client( i );
@@ -1434,6 +1764,7 @@ static void session_client_mistakes( uint8_t which )
     case 9:
         netcode_client_max_clients( NULL );
         netcode_client_get_port( NULL );
+        FUZZ_CHECK( !netcode_client_rebind( NULL ) );
         break;
     case 10: FUZZ_CHECK( netcode_client_server_address( NULL ) == NULL ); break;
     case 11:
@@ -1656,6 +1987,36 @@ static void session_network_op( uint8_t op )
     }
 }
 
+/* A client moves, at once or at its next rebind; rebinds are asked for, fail, or do not. */
+static void session_plan_move( int party, int place, int how )
+{
+    struct session_party_t * p = &s.parties[party];
+    p->is_stuck = how == 3;
+    if ( how == 0 )
+        session_move( party, place );
+    else
+        p->next_place = place;
+    if ( how == 2 && s.clients[party] )
+        FUZZ_CHECK( netcode_client_rebind( s.clients[party] ) ==
+                    ( s.can_rebind && !s.client_config.override_send_and_receive ) );
+}
+
+static void session_path_op( uint8_t op )
+{
+    uint8_t what = fuzz_u8( s.input ), where;
+    int party = 1 + ( what & 3 ) % SESSION_CLIENTS;
+    switch ( op ) {
+    case 0:
+    case 1: session_plan_move( party, session_moves[( what >> 2 & 7 ) % SESSION_MOVES], what >> 5 & 3 ); break;
+    case 2:
+    case 3:
+        where = fuzz_u8( s.input );
+        session_echo( what, where );
+        break;
+    default: where = fuzz_u8( s.input ); session_overtake( what, where );
+    }
+}
+
 static void session_make_anew( uint8_t which )
 {
     int party = ( which & 15 ) % ( SESSION_CLIENTS + 1 );
@@ -1736,7 +2097,7 @@ static void session_application_op( uint8_t op )
 
 /* ---- beginning and end ---- */
 
-static void session_configure( void )
+static void session_configure( uint8_t head )
 {
     uint8_t a = fuzz_u8( s.input ), b = fuzz_u8( s.input ), c = fuzz_u8( s.input ), d = fuzz_u8( s.input );
     struct netcode_server_config_t * server = &s.server_config;
@@ -1774,6 +2135,11 @@ static void session_configure( void )
     s.admit = d >> 4 & 3;
     server->admit_callback = s.admit == 1 ? NULL : session_admit;
     s.fail_at = d & 64 ? 1 + fuzz_u8( s.input ) % 8 : 0;
+    server->roaming = head >> 2 & 1;
+    server->stray_callback = head & 8 ? session_on_stray : NULL;
+    s.accepts_strays = head >> 4 & 1;
+    s.can_rebind = head >> 5 & 1;
+    s.has_paths = ( head & 0x3c ) != 0;
     if ( d & 128 ) { /* the application acts inside callbacks */
         uint8_t which = fuzz_u8( s.input ), what = fuzz_u8( s.input );
         s.on_connect = which & 1 ? what & 15 : 0;
@@ -1841,15 +2207,21 @@ static void fuzz_session( struct fuzz_input_t * input )
     memset( s.slot_tokens, 0xff, sizeof( s.slot_tokens ) );
     s.input = input;
     s.time = SESSION_START;
+    for ( int i = 0; i < SESSION_ADDRESSES; i++ )
+        s.party_at[i] = i < SESSION_PARTIES ? i : i == SESSION_SERVER2 ? 0 : -1;
+    for ( int i = 0; i < SESSION_PARTIES; i++ )
+        s.place_of_party[i] = i;
     uint8_t head = fuzz_u8( input );
-    session_configure();
+    session_configure( head );
     session_make_server();
     for ( int i = 1; i <= SESSION_CLIENTS; i++ )
         session_make_client( i );
     session_start( s.slots );
     for ( int i = 0; i < SESSION_OPS && !fuzz_is_over( input ); i++ ) {
-        uint8_t op = fuzz_u8( input ) & 31;
-        if ( op < 15 )
+        uint8_t byte = fuzz_u8( input ), op = byte & 31;
+        if ( byte >= 192 && s.has_paths )
+            session_path_op( op % 6 );
+        else if ( op < 15 )
             session_network_op( op );
         else
             session_application_op( op );
