@@ -580,8 +580,9 @@
         arrive                              until that one is heard again
       a client that moves as often as       10 probes a second; moves are counted for each client
         it can
-      a client that sends from elsewhere    its slot stays, but after its token's timeout (60 s where it has none) nothing
-        and answers no probe                is sent to the address that it had
+      a client that sends from elsewhere    its slot stays; but when it was heard from elsewhere only for its token's
+        and answers no probe                timeout and 2 s (60 s where it has none), nothing is sent to the address that it
+                                            had
       an observer who overtakes echoes      keeps a client from moving: the slot stays where it was
       junk with a client's sequences        8 openings a second; the client can not move meanwhile, and stays where it is
     An observer of both paths can tell from the sequences that they are one client's. On a server that filters a flood
@@ -6753,7 +6754,7 @@ static void nc_jitter_begin( nc_jitter_t * it, double now, uint32_t sequence )
 static NC_INLINE void nc_jitter_payload( nc_jitter_t * it, double now, uint32_t sequence )
 {
     float seconds = (float) ( now - it->time );
-    int32_t step = (int32_t) ( sequence - it->sequence ), steps = it->steps + step;
+    int32_t step = (int32_t) ( sequence - it->sequence ), steps = it->steps;
     if ( seconds > (float) nc_seconds( NC_JITTER_GAP_MS ) || step > NC_JITTER_STEPS || step < -NC_JITTER_STEPS ) {
         nc_jitter_begin( it, now, sequence );
         return;
@@ -6767,6 +6768,7 @@ static NC_INLINE void nc_jitter_payload( nc_jitter_t * it, double now, uint32_t 
             return;
     }
 
+    steps += step;
     float interval = it->interval;
     if ( steps >= NC_JITTER_STEPS || ( steps >= NC_JITTER_FEW_STEPS && !( interval > 0.0f ) ) )
         interval = (float) ( ( now - it->anchor_time ) / steps );
@@ -9845,10 +9847,10 @@ static NC_COLD int nc_server_on_stray( struct netcode_server_t * server, nc_arri
                    ? NETCODE_DROP_NONE
                    : reason;
 
-    nc_slot_t * slot = &server->memory.slots[index];
-    uint64_t session = slot->session, sequence = arrival->as.packet.sequence;
+    const nc_slot_t * slot = &server->memory.slots[index];
+    uint64_t sequence = arrival->as.packet.sequence;
     reason = nc_server_read( server, index, arrival );
-    if ( slot->session == session && slot->replay.newest == sequence && /* else it has ended, or was refused */
+    if ( slot->replay.newest == sequence && /* else it was refused, or has ended the slot */
          nc_server_watch_path( server, index, arrival ) )
         nc_server_on_candidate( server, index, arrival );
     return reason;

@@ -1471,7 +1471,7 @@ TEST( corners_few_slots_are_compared )
     world_step( w );
     CHECK_EQ( server_stats( w, 0 ).trials, 0 );
     CHECK_EQ( server_drops( w, 0, NETCODE_DROP_UNKNOWN_ADDRESS ), 1 );
-    for ( i = 0; i < NC_PATH_COMPARED + 1; i++ )
+    for ( i = 0; i < NC_PATH_COMPARED; i++ ) /* just so many are left */
         netcode_server_disconnect_client( w->servers[0], 2 * NC_PATH_COMPARED - 1 - i );
     puppet_keep_alive( &q );
     world_step( w );
@@ -1723,4 +1723,122 @@ TEST( corners_an_address_that_was_left_without_a_timeout )
         netcode_log_level( NETCODE_LOG_LEVEL_ERROR );
         world_close( w );
     }
+}
+
+/* By process_packet, without the rations of an update, a candidate's packets are all heard. */
+TEST( mutants_a_candidate_by_process_packet )
+{
+    struct world_t * w = roam_world( 4, 0 );
+    struct puppet_t p;
+    uint8_t data[30] = { 1 }, copy[DATAGRAM_BYTES];
+    uint64_t before;
+    int i;
+    roam_join( &p, w, 5, "10.2.0.1:6000" );
+    roam_to( &p, "10.3.0.1:7000" );
+    before = server_stats( w, 0 ).packets_received[NETCODE_PACKET_PAYLOAD];
+    for ( i = 0; i < 3 * NC_SERVER_SHARE; i++ ) {
+        int bytes = wire_seal( copy, NETCODE_PACKET_PAYLOAD, p.sequence++, 0, p.r.to_server_key, data, 30 );
+        netcode_server_process_packet( w->servers[0], &p.address, copy, bytes );
+    }
+    CHECK_EQ( server_stats( w, 0 ).packets_received[NETCODE_PACKET_PAYLOAD] - before, 3 * NC_SERVER_SHARE );
+    CHECK_EQ( server_stats( w, 0 ).trials_refused, 0 );
+    server_drain( w, 0, 0 );
+}
+
+/* Fifteen milliseconds between two probes to a candidate, and eight of them are what it can have in store. */
+TEST( mutants_probes_to_a_candidate )
+{
+    static const struct {
+        double at;
+        int probes;
+        int credit; /* in probes */
+    } rows[] = { { 0.0, 1, 7 }, { 0.014, 1, 8 }, { 0.016, 2, 7 }, { 0.030, 2, 8 }, { 0.032, 3, 7 } };
+    struct world_t * w = roam_world( 4, 0 );
+    struct puppet_t p;
+    size_t i;
+    int mark;
+    double start;
+    roam_join( &p, w, 5, "10.2.0.1:6000" );
+    roam_to( &p, "10.3.0.1:7000" );
+    mark = w->records.count;
+    start = w->time + 0.01;
+    for ( i = 0; i < sizeof( rows ) / sizeof( rows[0] ); i++ ) {
+        puppet_say( &p, 1000, 1 );
+        w->step = start + rows[i].at - w->time;
+        world_step( w );
+        CHECK_EQ( world_count( w, mark, &w->server_addresses[0], &p.address, -1, 0 ), rows[i].probes );
+        CHECK_EQ( w->servers[0]->memory.paths[0].candidates[0].credit, rows[i].credit * NC_KEEP_ALIVE_BYTES );
+    }
+    server_drain( w, 0, 0 );
+}
+
+/* After a move the next probe of the path is due in a second. */
+TEST( mutants_the_first_probe_after_a_move )
+{
+    struct world_t * w = roam_world( 4, 0 );
+    struct puppet_t p;
+    roam_join( &p, w, 5, "10.2.0.1:6000" );
+    roam_to( &p, "10.3.0.1:7000" );
+    puppet_keep_alive( &p );
+    puppet_step( &p );
+    roam_echo( &p, p.probe );
+    world_step( w );
+    REQUIRE( roam_is_at( w, 5, "10.3.0.1:7000" ) );
+    CHECK_NEAR( w->servers[0]->memory.slots[0].probe.times[0], w->servers[0]->base.clock.now, 1e-9 );
+}
+
+/* Of what comes from elsewhere, only a keep-alive that returns a probe of the path says that its own address is heard. */
+TEST( mutants_what_is_heard_from_elsewhere )
+{
+    struct world_t * w = roam_world( 4, 0 );
+    struct puppet_t p;
+    nc_paths_t * paths;
+    nc_slot_t * slot;
+    uint8_t body[8], *at = body;
+    double since;
+    roam_join( &p, w, 5, "10.2.0.1:6000" );
+    paths = &w->servers[0]->memory.paths[0];
+    slot = &w->servers[0]->memory.slots[0];
+    roam_to( &p, "10.3.0.1:7000" );
+    puppet_keep_alive( &p );
+    world_step( w );
+    since = paths->unheard_since;
+    slot->probe.values[1] = 0; /* as before its second one */
+    puppet_keep_alive( &p );   /* whose body is zeros */
+    world_step( w );
+    CHECK_NEAR( paths->unheard_since, since, 0.0 );
+    put( &at, slot->probe.values[0], 8 );
+    puppet_send( &p, NETCODE_PACKET_PAYLOAD, body, 8 );
+    world_step( w );
+    CHECK_NEAR( paths->unheard_since, since, 0.0 );
+    roam_echo( &p, slot->probe.values[0] );
+    world_step( w );
+    CHECK( paths->unheard_since > since );
+    since = paths->unheard_since;
+    roam_to( &p, "10.2.0.1:6000" );
+    puppet_keep_alive( &p );
+    world_step( w );
+    roam_to( &p, "10.3.0.1:7000" );
+    roam_echo( &p, test_random() | (uint64_t) 1 << 63 ); /* a probe of its own, after a packet from home */
+    world_step( w );
+    CHECK( paths->unheard_since > since );
+    server_drain( w, 0, 0 );
+}
+
+/* After a second of silence, not more; and a second after the last one, not more. */
+TEST( mutants_a_rebind_is_due_after_a_second )
+{
+    struct world_t * w = roam_world( 4, 1 );
+    struct netcode_client_t * client = w->clients[0];
+    REQUIRE( world_join( w, 0, 5 ) );
+    client->base.clock.now = 100.0;
+    client->unanswered = 0;
+    client->silence_time = 99.0;
+    client->rebind_time = 99.0;
+    nc_client_keep_path( client, 0 );
+    CHECK_EQ( client_stats( w, 0 ).rebinds, 1 );
+    client->silence_time = 90.0;
+    client->rebind_time = 99.001;
+    nc_client_keep_path( client, 0 );
+    CHECK_EQ( client_stats( w, 0 ).rebinds, 1 );
 }

@@ -61,3 +61,129 @@ TEST( endpoint_a_config_of_zeros )
     netcode_server_destroy( server );
     netcode_network_simulator_destroy( simulator );
 }
+
+/* ---- what is measured of the other side's packets ---- */
+
+/* A probe's own mark depends on its upper 48 bits alone, and on the object's key. */
+TEST( mutants_marks_of_probes )
+{
+    static nc_endpoint_t base;
+    int i, same = 0;
+    memset( &base, 0, sizeof( base ) );
+    memset( base.probe_key, 7, sizeof( base.probe_key ) );
+    for ( i = 0; i < 100; i++ ) {
+        uint64_t value = nc_probe_make( &base );
+        CHECK( value >> 63 && nc_probe_is_own( &base, value ) );
+        CHECK_EQ( nc_probe_mark( &base, value ), nc_probe_mark( &base, value ^ 0x5555 ) );
+        same += nc_probe_mark( &base, value ) == nc_probe_mark( &base, value ^ (uint64_t) 1 << ( 16 + i % 48 ) );
+    }
+    CHECK_LE( same, 1 );
+}
+
+TEST( mutants_samples_of_probes )
+{
+    nc_probe_t probe;
+    memset( &probe, 0, sizeof( probe ) );
+    probe.answers = 5.0;
+    nc_probe_init( &probe, 100.0 );
+    CHECK_NEAR( probe.answers, 5.0, 0.0 );
+    CHECK_NEAR( probe.times[0], 99.0, 0.0 );
+    nc_probe_sample( &probe, 0.1 );
+    nc_probe_sample( &probe, 0.2 );
+    CHECK_NEAR( probe.lowest, 0.1, 1e-6 );
+    nc_probe_sample( &probe, 0.05 );
+    CHECK_NEAR( probe.lowest, 0.05, 1e-6 );
+    CHECK_NEAR( probe.round_trip, 0.1 + 0.0125 - ( 0.1125 - 0.05 ) / 8.0, 1e-6 );
+    nc_probe_sample( &probe, 0.0 ); /* 0 would be: not known */
+    CHECK( probe.lowest > 0.0f );
+    probe.values[0] = 11; /* each has its own time */
+    probe.values[1] = 12;
+    probe.times[0] = 110.0;
+    probe.times[1] = 107.0;
+    CHECK_EQ( nc_probe_end( &probe, 12, 111.0 ), 0 );
+    CHECK_EQ( nc_probe_end( &probe, 11, 111.0 ), 1 );
+    CHECK_EQ( nc_probe_end( &probe, 11, 111.0 ), 0 );
+    CHECK_EQ( nc_probe_end( &probe, 12, 109.0 ), 1 );
+}
+
+/* The interval is that of the last 64 payloads; what comes later or earlier than that begins anew. */
+TEST( mutants_intervals_of_payloads )
+{
+    nc_jitter_t it;
+    double now = 100.0;
+    uint32_t sequence = 1000;
+    int i;
+    memset( &it, 0, sizeof( it ) );
+    nc_jitter_payload( &it, now, sequence );
+    for ( i = 1; i < NC_JITTER_STEPS; i++ )
+        nc_jitter_payload( &it, now += 0.01, ++sequence );
+    CHECK_EQ( it.steps, NC_JITTER_STEPS - 1 );
+    CHECK( !( it.interval > 0.0f ) );
+    nc_jitter_payload( &it, now += 0.01, ++sequence );
+    CHECK_NEAR( it.interval, 0.01, 1e-6 );
+    CHECK_EQ( it.steps, 0 );
+    CHECK_NEAR( it.jitter, 0.0, 1e-6 );
+    for ( i = 0; i < 8; i++ ) /* slower: errors, until 64 of them are the interval */
+        nc_jitter_payload( &it, now += 0.02, ++sequence );
+    CHECK_NEAR( it.jitter, 0.01 * ( 1.0 - pow( 15.0 / 16.0, 8.0 ) ), 1e-5 );
+    CHECK_NEAR( it.interval, 0.01, 1e-6 );
+    nc_jitter_payload( &it, now += 0.5, sequence += NC_JITTER_STEPS ); /* the most that may be lost */
+    CHECK( it.interval > 0.0f );
+    nc_jitter_payload( &it, now += 0.5, sequence += NC_JITTER_STEPS + 1 );
+    CHECK( !( it.interval > 0.0f ) );
+    CHECK_EQ( it.steps, 0 );
+    nc_jitter_payload( &it, now += 0.01, ++sequence );
+    nc_jitter_payload( &it, now += 1.01, ++sequence );
+    CHECK_EQ( it.steps, 0 );
+}
+
+/* Sequences may jump by 2^32, and say nothing then. */
+TEST( mutants_sequences_that_jump )
+{
+    nc_jitter_t it;
+    int i;
+    memset( &it, 0, sizeof( it ) );
+    nc_jitter_begin( &it, 100.0, 1000 );
+    for ( i = 1; i <= 5; i++ )
+        nc_jitter_payload( &it, 100.0 + 0.01 * i, 1000 + (uint32_t) i );
+    CHECK_EQ( it.steps, 5 );
+    nc_jitter_payload( &it, 100.06, 1005u + 0x7fffffffu );
+    CHECK_EQ( it.steps, 0 );
+    CHECK_EQ( it.sequence, 1005u + 0x7fffffffu );
+    it.steps = -5;
+    nc_jitter_payload( &it, 100.07, 1005u + 0x7fffffffu + 0x80000000u );
+    CHECK_EQ( it.steps, 0 );
+}
+
+/* Payloads of one update: one that is sent alone counts, and whether they are is known by how many arrive at a time. */
+TEST( mutants_groups_of_payloads )
+{
+    nc_jitter_t it;
+    memset( &it, 0, sizeof( it ) );
+    nc_jitter_begin( &it, 100.0, 1000 );
+    it.group = NC_JITTER_ONE * 3 / 2;
+    nc_jitter_payload( &it, 100.0, 1001 );
+    CHECK_EQ( it.sequence, 1001 );
+    it.group++;
+    nc_jitter_payload( &it, 100.0, 1002 );
+    CHECK_EQ( it.sequence, 1001 );
+    CHECK_EQ( it.others, NC_JITTER_OTHERS );
+}
+
+/* After a pause with keep-alives the next payload begins anew, at any time, also in an object's first seconds. */
+TEST( mutants_pauses_of_payloads )
+{
+    nc_jitter_t it;
+    int i;
+    memset( &it, 0, sizeof( it ) );
+    nc_jitter_begin( &it, 1.0, 1000 );
+    for ( i = 1; i <= 2 * NC_JITTER_STEPS; i++ )
+        nc_jitter_payload( &it, 1.0 + 0.01 * i, 1000 + (uint32_t) i );
+    CHECK( it.interval > 0.0f );
+    nc_jitter_keep_alive( &it, 2.3 );
+    CHECK( it.interval > 0.0f );
+    nc_jitter_keep_alive( &it, 2.4 );
+    nc_jitter_payload( &it, 2.5, 1003 + 2 * NC_JITTER_STEPS );
+    CHECK( !( it.interval > 0.0f ) );
+    CHECK_NEAR( it.time, 2.5, 0.0 );
+}

@@ -912,7 +912,9 @@ TEST( socket_rebinds )
             udp->bound[0].data.ipv4[0] = 10 + 182 * ( i == 2 ); /* no address of this machine */
         if ( i == 2 )
             udp->bound[0].port = to_c.port;
+        udp->drained = 3; /* as if nothing waited: that was the old one */
         CHECK_EQ( a.rebind( a.context ), 1 );
+        CHECK_EQ( udp->drained, 0 );
         CHECK_EQ( socket_where( &a, 0 ).port == to_a.port, i < 2 );
         CHECK_NE( socket_where( &a, 0 ).port, to_c.port );
         CHECK_EQ( socket_where( &a, 0 ).data.ipv4[0], i == 0 ? 127 : 0 );
