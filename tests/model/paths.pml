@@ -13,8 +13,8 @@
     brings back nothing. So is the echo of a probe that reaches a client later.
 
     Beside each rule stands the function of netcode.h that it belongs to. Where the library is finer than the model (when a
-    candidate ends, which one gives way, when a probe leaves), the model lets it happen at any time, which allows more. Here
-    no slot ends: nothing moves by that.
+    candidate ends, which one gives way, when a probe leaves, when a slot loses the address that its client has left), the
+    model lets it happen at any time, which allows more. Only with SILENCE a slot ends: nothing moves by that.
 
     Bounds, which run.sh sets: HONEST clients; with MALICIOUS a further session, which is the adversary's: he makes any
     packet of it, from any source address, and sits at one address after another, but receives nothing elsewhere. ADDRESSES:
@@ -24,8 +24,8 @@
 
     Modes: the plain one is for safety. COUNTED counts units: a small payload is one, a keep-alive or a probe two. FAIR asks
     for liveness: the adversary does what he likes until he rests (with FASTER he goes on to overtake packets; with ALONE
-    there is none, clients just move). SILENCE asks how long payloads go to where the client is no more. ECHOES is about the
-    echoes alone, of both sides.
+    there is none, clients just move). SILENCE asks how long payloads go to where the client is no more: there time is counted,
+    in lives of a probe, and TIMEOUT of them are the slot's timeout. ECHOES is about the echoes alone, of both sides.
 
     What is claimed:
     1  A payload leaves only for the address from which the last echo came that proves one; before that, for that of the
@@ -37,8 +37,9 @@
        no more probes than may be under way at once (an assertion).
     6  A slot moves to no address at which its client did not sit while the probe lasted; no malicious client's either.
     7  Echoes end (the ltl claim `echoes_end`).
-    8  SILENCE: a payload leaves for no address at which the client, a malicious one, has not sat for two lives of a probe,
-       as long as he sends from where he sits. */
+    8  SILENCE: a payload leaves for no address at which the client, a malicious one, has not sat for three timeouts, as
+       long as he sends from where he sits: one until the slot hears from elsewhere, one until that is all that it has heard,
+       and one until it hears nothing. */
 
 #ifndef HONEST
 #define HONEST 1
@@ -59,6 +60,12 @@
 #endif
 #ifndef RECORDED
 #define RECORDED 3
+#endif
+#ifndef TIMEOUT
+#define TIMEOUT 3
+#endif
+#ifndef LONGEST
+#define LONGEST ( 3 * TIMEOUT - 4 )
 #endif
 
 /* 0: every claim is checked; else this one alone. */
@@ -159,7 +166,7 @@ byte proved[SESSIONS]; /* the address that was proved last, or that of the hands
 byte sat[SESSIONS]; /* the addresses at which the client sat in this life of a probe, */
 #endif
 #if defined( SILENCE )
-byte sat_before; /* and in the one before */
+byte gone; /* whole lives of a probe since the client sat at its path */
 #endif
 #if defined( COUNTED ) && !defined( FAIR )
 #define BALANCE( c, a ) balance[( c ) * ADDRESSES + ( a )]
@@ -191,7 +198,7 @@ inline leave( c, a, kind )
     CLAIM( 1, kind != A_PAYLOAD || proved[c] == a );
     CLAIM( 4, kind == A_PROBE || proved[c] == a );
 #if defined( SILENCE )
-    CLAIM( 8, kind != A_PAYLOAD || HAS( sat[c] | sat_before, a ) );
+    CLAIM( 8, kind != A_PAYLOAD || gone <= LONGEST );
 #endif
 #if defined( NOTHING_MOVES )
     assert( a == c ); /* false, or nothing ever moves */
@@ -230,6 +237,14 @@ inline end_probe( c, v )
     i = 0
 }
 
+/* nc_server_leave_path: nothing is sent to the slot's client until it is moved somewhere. */
+#if defined( SILENCE )
+#define BE_HEARD silent = 0; unheard = 0; gone = 0;
+#else
+#define BE_HEARD
+#endif
+#define LEAVE_PATH( c ) path[c] = NOWHERE; proved[c] = NOWHERE; BE_HEARD
+
 /* nc_server_move: the address changes hands; its former owner keeps the slot, without a path. */
 #if SESSIONS == 1
 #define OTHER_OWNS( c, a ) false
@@ -241,7 +256,7 @@ inline end_probe( c, v )
 #else
 #define TAKE( c, a ) \
     if \
-    :: OTHER_OWNS( c, a ) -> path[1 - ( c )] = NOWHERE; proved[1 - ( c )] = NOWHERE \
+    :: OTHER_OWNS( c, a ) -> LEAVE_PATH( 1 - ( c ) ) \
     :: else \
     fi;
 #endif
@@ -250,6 +265,7 @@ inline move( c, a )
 {
     TAKE( c, a )
     path[c] = a;
+    BE_HEARD
     CREDIT( c, a ) = 0;
 #if defined( COUNTED ) && !defined( FAIR )
     BALANCE( c, a ) = 0;
@@ -329,16 +345,34 @@ inline on_stray( c, a )
 #define IS_FOUND( c, a ) newer
 #endif
 
-/* SILENCE: what ends a slot's silence. */
+/*  SILENCE: any packet ends a slot's silence. nc_server_watch_path: after one from elsewhere, has the client been seen at its
+    path, by a packet from there since the last one from elsewhere, or by the echo of a probe that went there? If not for
+    the timeout, the slot loses its path. */
 #if defined( SILENCE )
-bool heard;
-#if defined( ANYWHERE_IS_HEARD ) /* any packet does */
-#define HEAR( c, a ) heard = true;
-#else /* what shows the client at its path: a packet from there, or from anywhere the echo of a probe that went there */
-#define HEAR( c, a ) heard = heard || path[c] == ( a ) || BRINGS_BACK( c, a ) || BRINGS_BACK( c, path[c] );
+byte silent;   /* lives of a probe since the last packet */
+byte unheard;  /* and since the last one from elsewhere at which the client had been seen at its path */
+bool from_path; /* a packet came from the path, since the last one from elsewhere */
+#if defined( UNWATCHED ) /* broken: any packet will do */
+#define IS_SEEN( c ) true
+#elif defined( ONCE_SEEN ) /* broken: what came from the path once counts for ever */
+#define IS_SEEN( c ) ( from_path || path[c] == NOWHERE || BRINGS_BACK( c, path[c] ) )
+#define FORGET_SEEN
+#else
+#define IS_SEEN( c ) ( from_path || path[c] == NOWHERE || BRINGS_BACK( c, path[c] ) )
 #endif
+#if !defined( FORGET_SEEN )
+#define FORGET_SEEN from_path = false;
+#endif
+#define HEAR( c, a ) silent = 0; from_path = from_path || path[c] == ( a );
+#define WATCH( c ) \
+    unheard = ( IS_SEEN( c ) -> 0 : unheard ); FORGET_SEEN \
+    if \
+    :: unheard >= TIMEOUT -> LEAVE_PATH( c ) \
+    :: else \
+    fi;
 #else
 #define HEAR( c, a )
+#define WATCH( c )
 #endif
 
 inline arrive( c, a )
@@ -350,7 +384,7 @@ inline arrive( c, a )
         :: BRINGS_BACK( c, a ) -> probe = what - ECHO; end_probe( c, probe )
         :: else
         fi
-    :: path[c] != a && IS_FOUND( c, a ) -> on_stray( c, a )
+    :: path[c] != a && IS_FOUND( c, a ) -> WATCH( c ) on_stray( c, a )
 #if !defined( WITHOUT_NEWEST ) && HONEST != 0
     :: else -> newer = 0 /* dropped */
 #endif
@@ -582,11 +616,21 @@ end:
 #define MAY_END( c, a ) true
 #endif
 #define CANDIDATE_END( a ) :: STEP { IS_CANDIDATE( c, a ) && MAY_END( c, a ) -> CREDIT( c, a ) = 0 }
+/*  A slot loses its path. When the adversary rests, the one does not whose client is there. Of two slots each loses its path to
+    the other one; with COUNTED none does, for the states would be too many. */
+#if defined( SILENCE ) || defined( COUNTED ) || SESSIONS > 1
+#define PATH_END /* see WATCH and TAKE */
+#elif defined( FAIR )
+#define PATH_END :: STEP { path[c] != NOWHERE && ( !calm || at[c] != path[c] ) -> LEAVE_PATH( c ) }
+#else
+#define PATH_END :: STEP { path[c] != NOWHERE -> LEAVE_PATH( c ) }
+#endif
 proctype Clock( byte c )
 {
 end:
     do
     EACH_ADDRESS( CANDIDATE_END )
+    PATH_END
     od
 }
 
@@ -624,12 +668,24 @@ end:
 #define END_PROBES( c ) END_PROBE( c, 0 ) END_PROBE( c, 1 )
 #endif
 #define PASS( c ) END_PROBES( c ) sat[c] = BIT( at[c] )
+#if defined( SILENCE )
+/* Without a path there is nothing to count: no payload leaves. */
+#define GROW_OLDER( c ) \
+    if \
+    :: path[c] == NOWHERE -> BE_HEARD \
+    :: path[c] != NOWHERE && silent + 1 >= TIMEOUT -> LEAVE_PATH( c ) /* it has timed out */ \
+    :: else -> \
+        silent++; \
+        unheard = AT_MOST( TIMEOUT, unheard + 1 ); \
+        gone = ( HAS( sat[c], path[c] ) -> 0 : AT_MOST( LONGEST + 1, gone + 1 ) ) \
+    fi
+#endif
 active proctype Tick()
 {
 end:
     do
 #if defined( SILENCE )
-    :: STEP { sat_before = sat[0]; PASS( 0 ); path[0] = ( heard -> path[0] : NOWHERE ); heard = false }
+    :: STEP { GROW_OLDER( 0 ); PASS( 0 ) }
 #elif SESSIONS == 1
     :: STEP { PASS( 0 ) }
 #else

@@ -79,7 +79,7 @@ holds|paths: a client is moved, in units|$fair -DCOUNTED|moved|paths
 holds|paths: a client is moved, one candidate|$fair -DCANDIDATES=1 -DCOVERED|moved|paths
 holds|paths: two clients are moved, also to each other's address|$swap -DCOVERED|moved|paths
 holds|paths: a client whose address a malicious one took gets it back|$fair -DMALICIOUS -DPROBES=1 -DRECORDED=2 -DCANDIDATES=1|moved|paths
-holds|paths: only what shows the client at its path ends its silence|$liar -DSILENCE -DCOVERED||paths
+holds|paths: payloads end where a malicious client is no more|$liar -DSILENCE -DCOVERED||paths
 holds|paths: echoes end|-DECHOES -DCOVERED|echoes_end|paths
 fails|paths: payloads go to candidates|-DHONEST=1 -DPAYLOADS_TO_CANDIDATES -DONLY=1||paths
 fails|paths: any authentic packet validates|-DHONEST=1 -DANY_PACKET -DONLY=1||paths
@@ -99,7 +99,9 @@ fails|paths: a malicious client: the echo of a probe to another address validate
 fails|paths: a malicious client: values of probes can be guessed|$liar -DGUESSABLE -DONLY=6||paths
 fails|paths: a malicious client: probes do not end|$liar -DENDLESS_PROBES -DONLY=6||paths
 fails|paths: a late echo is answered as if it were a probe|-DECHOES -DWITHOUT_MARK|echoes_end|paths
-fails|paths: (any packet ends silence: payloads go on to where nobody is)|$liar -DSILENCE -DANYWHERE_IS_HEARD -DONLY=8||paths
+fails|paths: a client that is heard from elsewhere alone keeps its address|$liar -DSILENCE -DUNWATCHED -DONLY=8||paths
+fails|paths: a packet from the slot's own address counts for ever|$liar -DSILENCE -DONCE_SEEN -DONLY=8||paths
+fails|paths: (payloads end within two timeouts, not three)|$liar -DSILENCE -DLONGEST=4 -DONLY=8||paths
 fails|paths: (an observer overtakes some packets: the client is not moved)|$fair -DFASTER|moved|paths
 fails|paths: (no payload goes to a relay: it must find one)|-DHONEST=1 -DRELAY -DNOTHING_IS_RELAYED||paths
 fails|paths: (nothing moves: it must find a move)|-DHONEST=1 -DNOTHING_MOVES -DONLY=1||paths
@@ -115,7 +117,7 @@ JOB
     name=${name:-handshake}
     how="-DSAFETY"
     depth=-m20000
-    [ "$name" = handshake ] || depth=-m2000000 # its runs have no end
+    [ "$name" = handshake ] || depth=-m3000000 # its runs have no end
     arguments=$depth
     if [ -n "$claim" ]; then
         how="-DNFAIR=5"
