@@ -163,6 +163,31 @@ TEST( paths_probes_are_answered )
     CHECK( p.probe != get( body, 8 ) );
 }
 
+/* Neither does a client answer more of a server's: it would send as much as it is told to. */
+TEST( paths_a_client_answers_few_probes )
+{
+    struct world_t * w = world_open( CLEAN, 1, 2, 1 );
+    struct recipe_t r;
+    uint8_t body[8], out[64];
+    int i, second, mark;
+    REQUIRE( world_joins( w, 0, 5, &r ) );
+    uint64_t sequence = w->servers[0]->memory.slots[0].sequence + 1000;
+    for ( second = 0; second < 3; second++ ) {
+        mark = w->records.count;
+        for ( i = 0; i < 100; i++ ) {
+            uint8_t * at = body;
+            put( &at, test_random() | (uint64_t) 1 << 63, 8 );
+            int bytes = wire_seal( out, NETCODE_PACKET_KEEP_ALIVE, sequence++, 0, r.to_client_key, body, 8 );
+            world_inject( w, &w->server_addresses[0], &w->client_addresses[0], out, bytes );
+            world_run( w, 0.01 );
+        }
+        i = (int) world_count( w, mark, &w->client_addresses[0], NULL, NETCODE_PACKET_KEEP_ALIVE, 0 );
+        CHECK_LE( i, 4 + 20 + 11 );
+        CHECK_GE( i, 20 );
+    }
+    CHECK_EQ( netcode_client_state( w->clients[0] ), NETCODE_CLIENT_STATE_CONNECTED );
+}
+
 /* An echo that comes late, or twice, or was never asked for in this form, is not answered: two sides would go on for ever. */
 TEST( paths_late_echoes_end )
 {
