@@ -554,8 +554,8 @@
          at once, unless it arrives late, from an address that is not its own yet, or not any more.
       5  A client has at most three candidates; the oldest is evicted, but not in its first 0.25 s. A candidate ends 2 s
          after its last newer packet.
-      6  An address belongs to one client. Another client is moved there only after the one that has it was silent for a
-         second, or was heard from elsewhere: clients of a NAT that deals its ports anew swap them so. The one that had it
+      6  An address belongs to one client. Another client is moved there only after the one that has it was silent for
+         0.25 s, or was heard from elsewhere: clients of a NAT that deals its ports anew swap them so. The one that had it
          keeps its slot, keys and timeout, and nothing is sent to it until it is moved somewhere itself, perhaps there
          again; netcode_server_client_address returns NETCODE_ADDRESS_NONE meanwhile.
       7  Handshakes do not roam: a challenge is valid for its address only.
@@ -2056,7 +2056,7 @@ enum nc_limit_t {
     NC_PATH_CANDIDATES = 3,     /* addresses of a client that are being validated */
     NC_PATH_ENDS_MS = 2000,     /* without a newer packet a candidate ends */
     NC_PATH_PROTECTED_MS = 250, /* from its first packet on a candidate is not evicted */
-    NC_PATH_TAKEN_MS = 1000,    /* after its last packet an address is another client's */
+    NC_PATH_TAKEN_MS = 250,     /* after a client's last packet its address is still its own */
     NC_PATH_PROBES = 8,         /* of a candidate that are remembered */
     NC_PATH_SPACING_MS = 15,    /* between two of them */
     NC_PATH_PROBE_BURST = 6,    /* to all candidates of a client at once, then one each NC_PATH_PROBE_MS */

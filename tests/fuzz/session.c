@@ -320,7 +320,7 @@ FUZZ_UNCOUNTED static int session_slot_of( int token )
 }
 
 /*  A slot is at another place than before: an echo of a probe that was sent there has come from there. Whoever had the place
-    was silent for a second, or was heard from elsewhere. */
+    was silent for 0.25 s, or was heard from elsewhere. */
 FUZZ_UNCOUNTED static void session_check_move( int token, int place )
 {
     struct session_path_t * path = &s.paths[token];
@@ -328,7 +328,7 @@ FUZZ_UNCOUNTED static void session_check_move( int token, int place )
     for ( int i = 0; i < SESSION_SLOTS; i++ ) {
         const struct session_path_t * other = s.slot_tokens[i] < 0 ? path : &s.paths[s.slot_tokens[i]];
         if ( other != path && other->place == place )
-            FUZZ_CHECK( other->has_strayed || s.server->base.clock.now - other->heard_time >= 1.0 );
+            FUZZ_CHECK( other->has_strayed || s.server->base.clock.now - other->heard_time >= 0.25 );
     }
     memset( path->probes, 0, sizeof( path->probes ) );
     path->echoed = 0;

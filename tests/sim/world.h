@@ -289,13 +289,14 @@ static void sim_check_delivered( void )
 /* ---- moves in a calm ---- */
 
 /*  From a client's move until its server has followed: what it sends next, the probe, and the probe back, so three ways;
-    and updates as in sim_connect_bound. One that has lost its network notices after a second of silence; so long, too, an
-    address is that of one that has lost its network there. */
+    and updates as in sim_connect_bound. One that has lost its network notices after a second of silence; its address
+    is its own for a quarter of one. */
 static int64_t sim_move_bound( const struct sim_client_t * c )
 {
     int64_t bound = 3 * ( net.weather.latency + net.weather.jitter ) + 8 * net.weather.step;
-    int waits = c->found_at > sim.tick || ( c->took_from && c->took_from->found_at > sim.tick );
-    return waits ? bound + SIM_SECOND + net.weather.step : bound;
+    if ( c->found_at > sim.tick )
+        return bound + SIM_SECOND + net.weather.step;
+    return c->took_from && c->took_from->found_at > sim.tick ? bound + SIM_SECOND / 4 + net.weather.step : bound;
 }
 
 /* Does it move? Only who is connected to a server with roaming, and sends sequences by which it is found. */
