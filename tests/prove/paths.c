@@ -343,6 +343,7 @@ void prove_paths_probe( void )
     slots[0].sequence = any_u64();
     slots[0].session = any_u64();
     GIVEN( slots[0].session != 0 );
+    GIVEN( candidate->probes < 1 << 30 ); /* four a second would take eight years */
     int32_t credit = candidate->credit, probes = candidate->probes;
     uint64_t before = slots[0].sequence;
 
