@@ -81,6 +81,7 @@ TEST( roaming_a_client_moves )
             payloads += event.type == NETCODE_EVENT_PAYLOAD;
             moved += event.type == NETCODE_EVENT_MOVED;
             CHECK( event.type == NETCODE_EVENT_PAYLOAD || event.type == NETCODE_EVENT_MOVED );
+            CHECK( event.type == NETCODE_EVENT_PAYLOAD || event.reason == 0 );
             CHECK_EQ( event.client_index, 0 );
             CHECK_EQ( event.client_id, 5 );
             CHECK_EQ( event.session, netcode_server_client_session( w->servers[0], 0 ) );
@@ -1267,6 +1268,15 @@ TEST( roaming_strays_are_offered )
         puppet_raw( &p, junk, 0 );
         world_step( w );
         CHECK_EQ( stray.calls, 2 );
+        p.r.to_server_key[0] ^= 1;
+        roam_to( &p, "10.2.0.1:6000" ); /* what was received before is nobody else's */
+        puppet_keep_alive( &p );
+        p.sequence--;
+        puppet_keep_alive( &p );
+        world_step( w );
+        CHECK_EQ( stray.calls, 2 );
+        CHECK_EQ( server_drops( w, 0, NETCODE_DROP_REPLAYED ), 1 );
+        p.r.to_server_key[0] ^= 1;
         roam_to( &p, "10.2.0.1:6000" ); /* from an address that another client has here: the sequences are apart */
         p.sequence += (uint64_t) 1 << 40;
         puppet_say( &p, 30, 1 );
@@ -1684,8 +1694,9 @@ TEST( corners_sequences_of_a_client_that_stays )
     CHECK_EQ( server_drops( w, 0, NETCODE_DROP_AUTHENTICATION_FAILED ), 0 );
 }
 
-/* Where a token has no timeout, an address that was left is sent to for a minute. The log tells of it, and of moves. */
-TEST( corners_an_address_that_was_left_without_a_timeout )
+/*  An address that was left is sent to for the token's timeout and two seconds, for a minute where it has none. The log tells
+    of it, and of moves. */
+TEST( corners_how_long_an_address_that_was_left_is_sent_to )
 {
     int said;
     for ( said = 0; said < 2; said++ ) {
@@ -1694,7 +1705,7 @@ TEST( corners_an_address_that_was_left_without_a_timeout )
         int i, lines, left = 0;
         netcode_log_level( said ? NETCODE_LOG_LEVEL_INFO : NETCODE_LOG_LEVEL_ERROR );
         puppet_make( &p, w, 0, 5, "10.2.0.1:6000" );
-        p.r.timeout = -1;
+        p.r.timeout = said ? -1 : WORLD_TIMEOUT;
         puppet_mint( &p );
         p.sequence = (uint64_t) 1 << 40;
         REQUIRE( puppet_connect( &p ) );
@@ -1708,8 +1719,8 @@ TEST( corners_an_address_that_was_left_without_a_timeout )
             world_run( w, 0.1 );
             left = netcode_server_client_address( w->servers[0], 0 )->type == NETCODE_ADDRESS_NONE;
         }
-        CHECK_GE( i, 595 );
-        CHECK_LE( i, 610 );
+        CHECK_GE( i, said ? 595 : 10 * WORLD_TIMEOUT + 18 );
+        CHECK_LE( i, said ? 610 : 10 * WORLD_TIMEOUT + 23 );
         CHECK_EQ( w->server_parties[0].lines - lines, said );
         puppet_poll( &p );
         puppet_keep_alive( &p );
