@@ -9775,8 +9775,10 @@ static double nc_server_validates( const struct netcode_server_t * server, const
 static int nc_server_is_taken( const struct netcode_server_t * server, const struct netcode_address_t * address )
 {
     uint32_t owner = nc_server_slot_at( server, address, nc_handshake_address_hash( &server->handshakes, address ) );
-    const nc_slot_t * slot = &server->memory.slots[owner == NC_NONE ? 0 : owner];
-    return owner != NC_NONE && ( !slot->confirmed || slot->packets_received != server->memory.paths[owner].received ) &&
+    if ( owner == NC_NONE )
+        return 0;
+    const nc_slot_t * slot = &server->memory.slots[owner];
+    return ( !slot->confirmed || slot->packets_received != server->memory.paths[owner].received ) &&
            server->base.clock.now - slot->receive_time < nc_seconds( NC_PATH_TAKEN_MS );
 }
 

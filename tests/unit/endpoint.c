@@ -123,9 +123,10 @@ TEST( mutants_intervals_of_payloads )
     CHECK_NEAR( it.interval, 0.01, 1e-6 );
     CHECK_EQ( it.steps, 0 );
     CHECK_NEAR( it.jitter, 0.0, 1e-6 );
-    for ( i = 0; i < 8; i++ ) /* slower: errors, until 64 of them are the interval */
+    for ( i = 1; i < NC_JITTER_STEPS; i++ ) { /* slower: errors, until 64 of them are the interval */
         nc_jitter_payload( &it, now += 0.02, ++sequence );
-    CHECK_NEAR( it.jitter, 0.01 * ( 1.0 - pow( 15.0 / 16.0, 8.0 ) ), 1e-5 );
+        CHECK_NEAR( it.jitter, 0.01 * ( 1.0 - pow( 15.0 / 16.0, i ) ), 1e-5 );
+    }
     CHECK_NEAR( it.interval, 0.01, 1e-6 );
     nc_jitter_payload( &it, now += 0.5, sequence += NC_JITTER_STEPS ); /* the most that may be lost */
     CHECK( it.interval > 0.0f );
@@ -167,6 +168,7 @@ TEST( mutants_groups_of_payloads )
     it.group++;
     nc_jitter_payload( &it, 100.0, 1002 );
     CHECK_EQ( it.sequence, 1001 );
+    nc_jitter_payload( &it, 100.0, 1003 );
     CHECK_EQ( it.others, NC_JITTER_OTHERS );
 }
 
@@ -182,7 +184,7 @@ TEST( mutants_pauses_of_payloads )
     CHECK( it.interval > 0.0f );
     nc_jitter_keep_alive( &it, 2.3 );
     CHECK( it.interval > 0.0f );
-    nc_jitter_keep_alive( &it, 2.4 );
+    nc_jitter_keep_alive( &it, 2.3705 ); /* 90.5 ms after the last one */
     nc_jitter_payload( &it, 2.5, 1003 + 2 * NC_JITTER_STEPS );
     CHECK( !( it.interval > 0.0f ) );
     CHECK_NEAR( it.time, 2.5, 0.0 );

@@ -931,6 +931,30 @@ TEST( socket_rebinds )
     CHECK_EQ( socket_allocator.live, 0 );
 }
 
+/* Each of two families has a new socket at its own place. */
+TEST( socket_rebinds_both_families )
+{
+    struct netcode_socket_t a, b;
+    struct netcode_address_t four, six, to_b;
+    uint8_t data[50] = { 1 };
+    if ( !socket_open( &a, "127.0.0.1", "::1" ) )
+        SKIP( "no ::1" );
+    REQUIRE( socket_open( &b, "::1", NULL ) );
+    four = socket_where( &a, 0 );
+    six = socket_where( &a, 1 );
+    to_b = socket_where( &b, 0 );
+    CHECK_EQ( a.rebind( a.context ), 1 );
+    four.port = six.port = 0;
+    struct netcode_address_t now_four = socket_where( &a, 0 ), now_six = socket_where( &a, 1 );
+    CHECK( now_four.port != 0 && now_four.port == now_six.port );
+    now_four.port = now_six.port = 0;
+    CHECK( nc_address_same( &now_four, &four ) && nc_address_same( &now_six, &six ) );
+    CHECK_EQ( socket_send( &a, &to_b, data, 50 ), 1 );
+    CHECK_EQ( socket_receive( &b, 1 ), 1 );
+    a.close( a.context );
+    b.close( b.context );
+}
+
 TEST( corners_ipv6_port_taken )
 {
     struct netcode_server_config_t config;
