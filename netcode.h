@@ -188,7 +188,7 @@
       whose token expires first; if that is the new one, it is refused (TOKEN_OUTLIVED). A client with a valid token can
       connect while fewer valid tokens than entries arrive within its round trip: with 256 entries and 100 ms, fewer
       than 2,560 a second. A handshake ends 10 s after the last reply to it, or after the token's timeout if that is
-      shorter; both are doubled while the server has a backlog.
+      shorter; both are doubled while the server has a backlog, the timeout for a second longer.
     used tokens remembered: max( 1024, 8 x slots ) (consumed_tokens), half of them for tokens that never expire.
       Of those that expire, a client id has at most 4. When it has 4, its tokens that expire no later than the earliest
       of them are refused, and a later one replaces that. When all records are in use, the earliest-expiring is
@@ -8970,6 +8970,7 @@ struct netcode_server_t {
     uint64_t connects;
     uint64_t disconnects[NETCODE_SERVER_CLIENT_DISCONNECT_REASONS];
     uint64_t backlogs;
+    double backlog_time; /* of the last one */
     uint64_t probes_sent;
     uint64_t probes_answered;
     int finds_strays; /* roaming, or a stray_callback */
@@ -9143,8 +9144,8 @@ static double nc_server_slot_deadline( const struct netcode_server_t * server, c
     } else if ( timeout <= 0.0 )
         return -1.0;
 
-    if ( server->base.backlog )
-        timeout *= 2.0; /* its packets may be among the datagrams not read yet. Decision 6 */
+    if ( server->base.backlog || server->base.clock.now - server->backlog_time < 1.0 )
+        timeout *= 2.0; /* its packets may be among the datagrams not read yet, or were dropped. Decision 6 */
     return since + timeout;
 }
 
@@ -10150,6 +10151,8 @@ static void nc_server_receive( struct netcode_server_t * server )
 
     server->base.backlog = count > 0;
     server->backlogs += (uint64_t) server->base.backlog;
+    if ( server->base.backlog )
+        server->backlog_time = server->base.clock.now;
     if ( is_udp )
         nc_server_watch_update( server );
 }

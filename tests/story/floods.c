@@ -257,6 +257,31 @@ TEST( decision_6_nobody_is_timed_out_behind_a_backlog )
     CHECK_EQ( netcode_server_num_connected_clients( w->servers[0] ), 0 );
 }
 
+/* What was dropped while the server had a backlog can not be told from silence: once it has none, a second is left to be heard. */
+TEST( decision_6_a_second_is_left_after_a_backlog )
+{
+    int is_heard, i;
+    for ( is_heard = 0; is_heard < 2; is_heard++ ) {
+        struct world_t * w = world_open( CLEAN, 1, 2, 0 );
+        struct netcode_server_t * server = w->servers[0];
+        struct puppet_t p;
+        REQUIRE( puppet_join( &p, w, 0, 2, "10.2.0.1:6000" ) );
+        puppet_keep_alive( &p );
+        world_step( w );
+        server->base.clock.now += WORLD_TIMEOUT + 2.0; /* it is silent for so long, and the server has a backlog */
+        server->backlog_time = server->base.clock.now;
+        for ( i = 0; i < 90; i++ ) {
+            if ( is_heard && i == 50 )
+                puppet_keep_alive( &p );
+            world_step( w );
+            CHECK_EQ( netcode_server_num_connected_clients( server ), 1 );
+        }
+        world_run( w, 0.3 );
+        CHECK_EQ( netcode_server_num_connected_clients( server ), is_heard );
+        world_close( w );
+    }
+}
+
 /* The same for a handshake: its response lies in the backlog, behind more than its 5 seconds. */
 TEST( decision_6_a_pending_handshake_waits_behind_a_backlog )
 {
