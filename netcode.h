@@ -2048,8 +2048,8 @@ enum nc_limit_t {
     NC_PROBE_ANSWER_MS = 50,
     NC_JITTER_STEPS = 64,    /* payloads over which their interval is measured, */
     NC_JITTER_FEW_STEPS = 4, /* or these, at first */
-    NC_JITTER_ONE = 64,
-    NC_JITTER_OTHERS = 2,
+    NC_JITTER_ONE = 64,      /* one payload in an update, as a number with a fraction */
+    NC_JITTER_OTHERS = 2,    /* beside it that count */
     NC_JITTER_PAUSE_MS = 90, /* since the last payload: with a keep-alive then, its sender pauses */
     NC_JITTER_GAP_MS = 1000,
     NC_CLIENT_REBIND_MS = 1000, /* of silence, and between two rebinds of a client by itself */
@@ -7374,7 +7374,7 @@ static NC_COLD int nc_client_rebind( struct netcode_client_t * client )
         return 1;
 
     nc_probe_init( &client->probe, client->base.clock.now ); /* it may be another path */
-    client->unanswered -= NC_CLIENT_UNANSWERED;
+    client->unanswered = client->unanswered > 0 ? 0 : client->unanswered;
     nc_client_send( client );
     nc_outbox_flush( &client->base.outbox );
     return 1;
