@@ -11,9 +11,8 @@
 #include "../../netcode.h"
 
 #include "../secret_file.h"
-#include "wiping.h"
+#include "login.h"
 
-#include <curl/curl.h>
 #include <signal.h>
 #include <sodium.h>
 #include <stdarg.h>
@@ -22,13 +21,8 @@
 #include <string.h>
 #include <strings.h>
 
-#define MAX_CREDENTIAL_BYTES 512
-#define MAX_ANSWER_BYTES 16384
-#define NAME_BYTES 64
 #define PAYLOAD_BYTES 100
 #define NUMBER_BYTES 8
-#define LOGIN_SECONDS 5L   /* for one request to the backend */
-#define CONNECT_SECONDS 2L /* of these, until there is a connection */
 #define FIRST_DELAY_SECONDS 0.1
 #define MAX_DELAY_SECONDS 5.0
 #define MAX_RETRY_AFTER_SECONDS 60.0
@@ -45,9 +39,6 @@
 #define EXIT_NEVER_CONNECTED 6
 #define EXIT_NO_ECHO 7
 
-/* What came of a login. */
-enum login_t { LOGIN_TOKEN, LOGIN_AGAIN, LOGIN_FATAL };
-
 struct options_t {
     const char * url;
     const char * ca_file;
@@ -59,31 +50,19 @@ struct options_t {
     double silence_seconds;
 };
 
-struct answer_t {
-    char data[MAX_ANSWER_BYTES + 1];
-    size_t bytes;
-};
-
 struct app_t {
     struct options_t options;
-    CURL * curl;
-    struct curl_slist * headers;
+    struct login_t login;
     struct netcode_client_t * client;
-    char credential[MAX_CREDENTIAL_BYTES + 2];
-    struct answer_t answer;
-    uint8_t token[NETCODE_CONNECT_TOKEN_BYTES];
-    char client_id[NAME_BYTES];
-    char avoid[NAME_BYTES]; /* the server that was lost: better not that one again */
     double start_time;
-    double retry_after; /* as the backend told last */
-    int attempts;       /* logins in a row that led to no connection */
-    int status;         /* the exit status of a fatal login */
-    int connected;      /* this connection was, at some time */
-    uint64_t packets;   /* heard on this connection, of any kind */
-    uint64_t errors;    /* that the network told of, before the last packet */
-    double heard_at;    /* the last of them */
-    double paced_from;  /* payloads are due since */
-    uint64_t paced;     /* payloads sent since */
+    int attempts;      /* logins in a row that led to no connection */
+    int status;        /* the exit status of a fatal login */
+    int connected;     /* this connection was, at some time */
+    uint64_t packets;  /* heard on this connection, of any kind */
+    uint64_t errors;   /* that the network told of, before the last packet */
+    double heard_at;   /* the last of them */
+    double paced_from; /* payloads are due since */
+    uint64_t paced;    /* payloads sent since */
     uint64_t sent;
     uint64_t heard;
     uint64_t wrong;
@@ -121,183 +100,13 @@ static int complain( const char * what, const char * why )
 }
 
 /* We were told to leave, or our time is over. */
-static int must_leave( const struct app_t * app )
+static int must_leave( void * context )
 {
+    const struct app_t * app = (const struct app_t *) context;
     return signal_stop || netcode_time() - app->start_time >= app->options.seconds;
 }
 
-/* Cut, where it is too long. */
-static void copy_name( char to[NAME_BYTES], const char * from )
-{
-    snprintf( to, NAME_BYTES, "%.*s", NAME_BYTES - 1, from );
-}
-
 /* ---- the login ---- */
-
-static size_t take_answer( char * data, size_t size, size_t count, void * context )
-{
-    struct answer_t * answer = (struct answer_t *) context;
-    size_t bytes = size * count;
-    if ( bytes > MAX_ANSWER_BYTES - answer->bytes )
-        return 0; /* curl ends the request, with an error */
-    memcpy( answer->data + answer->bytes, data, bytes );
-    answer->bytes += bytes;
-    answer->data[answer->bytes] = '\0';
-    return bytes;
-}
-
-/* Who wants to leave need not wait for an answer that does not come. */
-static int watch_login( void * context, curl_off_t a, curl_off_t b, curl_off_t c, curl_off_t d )
-{
-    (void) a, (void) b, (void) c, (void) d;
-    return must_leave( (const struct app_t *) context );
-}
-
-/* Everything that stays the same for all logins. */
-static int create_curl( struct app_t * app )
-{
-    CURL * curl = app->curl = curl_easy_init();
-    app->headers = curl_slist_append( NULL, "Content-Type: application/json" );
-    if ( !curl || !app->headers )
-        return complain( "curl_easy_init", "failed" );
-    int good = curl_easy_setopt( curl, CURLOPT_URL, app->options.url ) == CURLE_OK;
-#if LIBCURL_VERSION_NUM >= 0x075500
-    good = good && curl_easy_setopt( curl, CURLOPT_PROTOCOLS_STR, "https" ) == CURLE_OK;
-#else
-    good = good && curl_easy_setopt( curl, CURLOPT_PROTOCOLS, (long) CURLPROTO_HTTPS ) == CURLE_OK;
-#endif
-    good = good && curl_easy_setopt( curl, CURLOPT_SSLVERSION, (long) CURL_SSLVERSION_TLSv1_2 ) == CURLE_OK &&
-           curl_easy_setopt( curl, CURLOPT_SSL_VERIFYPEER, 1L ) == CURLE_OK &&
-           curl_easy_setopt( curl, CURLOPT_SSL_VERIFYHOST, 2L ) == CURLE_OK &&
-           curl_easy_setopt( curl, CURLOPT_FOLLOWLOCATION, 0L ) == CURLE_OK &&
-           curl_easy_setopt( curl, CURLOPT_HTTPAUTH, (long) CURLAUTH_BEARER ) == CURLE_OK &&
-           curl_easy_setopt( curl, CURLOPT_XOAUTH2_BEARER, app->credential ) == CURLE_OK &&
-           curl_easy_setopt( curl, CURLOPT_HTTPHEADER, app->headers ) == CURLE_OK &&
-           curl_easy_setopt( curl, CURLOPT_CONNECTTIMEOUT, CONNECT_SECONDS ) == CURLE_OK &&
-           curl_easy_setopt( curl, CURLOPT_TIMEOUT, LOGIN_SECONDS ) == CURLE_OK &&
-           curl_easy_setopt( curl, CURLOPT_NOSIGNAL, 1L ) == CURLE_OK &&
-           curl_easy_setopt( curl, CURLOPT_NOPROGRESS, 0L ) == CURLE_OK &&
-           curl_easy_setopt( curl, CURLOPT_XFERINFOFUNCTION, watch_login ) == CURLE_OK &&
-           curl_easy_setopt( curl, CURLOPT_XFERINFODATA, app ) == CURLE_OK &&
-           curl_easy_setopt( curl, CURLOPT_WRITEFUNCTION, take_answer ) == CURLE_OK &&
-           curl_easy_setopt( curl, CURLOPT_WRITEDATA, &app->answer ) == CURLE_OK;
-    /* With a CA of its own, that one alone is trusted. */
-    if ( good && app->options.ca_file )
-        good = curl_easy_setopt( curl, CURLOPT_CAINFO, app->options.ca_file ) == CURLE_OK &&
-               curl_easy_setopt( curl, CURLOPT_CAPATH, NULL ) == CURLE_OK;
-    return good ? 1 : complain( "this libcurl", "can not do TLS as it must be done" );
-}
-
-/* What we ask for, as JSON from wiping_alloc. */
-static char * print_wish( const struct app_t * app )
-{
-    cJSON * json = cJSON_CreateObject();
-    int good = json != NULL;
-    if ( app->options.region )
-        good = good && cJSON_AddStringToObject( json, "region", app->options.region );
-    if ( app->options.server )
-        good = good && cJSON_AddStringToObject( json, "server", app->options.server );
-    if ( app->avoid[0] )
-        good = good && cJSON_AddStringToObject( json, "avoid", app->avoid );
-    char * text = good ? cJSON_PrintUnformatted( json ) : NULL;
-    cJSON_Delete( json );
-    return text;
-}
-
-static int is_certificate_error( CURLcode code )
-{
-    return code == CURLE_PEER_FAILED_VERIFICATION || code == CURLE_SSL_CACERT_BADFILE ||
-           code == CURLE_SSL_ISSUER_ERROR || code == CURLE_SSL_CRL_BADFILE || code == CURLE_SSL_INVALIDCERTSTATUS;
-}
-
-static enum login_t fail_login( struct app_t * app, int status )
-{
-    app->status = status;
-    return LOGIN_FATAL;
-}
-
-/* No answer came. A wrong certificate is not to be tried again; a backend that is down is. */
-static enum login_t explain_curl( struct app_t * app, CURLcode code )
-{
-    say( app, "login failed: %s", curl_easy_strerror( code ) );
-    if ( is_certificate_error( code ) )
-        return fail_login( app, EXIT_CERTIFICATE );
-    if ( code == CURLE_UNSUPPORTED_PROTOCOL || code == CURLE_URL_MALFORMAT )
-        return fail_login( app, EXIT_START );
-    return LOGIN_AGAIN;
-}
-
-/* What the backend says is printed, so it must be a plain word: of these letters alone. */
-static int is_made_of( const cJSON * item, const char * letters )
-{
-    return cJSON_IsString( item ) && *item->valuestring && strlen( item->valuestring ) < NAME_BYTES &&
-           strspn( item->valuestring, letters ) == strlen( item->valuestring );
-}
-
-/* Takes the token out of the answer. */
-static int take_token( struct app_t * app, const cJSON * json )
-{
-    struct netcode_connect_token_info_t info;
-    size_t bytes = 0;
-    const cJSON * token = cJSON_GetObjectItemCaseSensitive( json, "connect_token" );
-    const cJSON * id = cJSON_GetObjectItemCaseSensitive( json, "client_id" );
-    if ( !cJSON_IsString( token ) || !is_made_of( id, "0123456789" ) )
-        return 0;
-    if ( sodium_base642bin( app->token, sizeof( app->token ), token->valuestring, strlen( token->valuestring ), NULL,
-                            &bytes, NULL, sodium_base64_VARIANT_ORIGINAL ) != 0 ||
-         bytes != NETCODE_CONNECT_TOKEN_BYTES || netcode_connect_token_info( app->token, &info ) != NETCODE_OK )
-        return 0;
-    copy_name( app->client_id, id->valuestring );
-    app->tokens++;
-    return 1;
-}
-
-/* The backend's name for what is wrong, if it gave one. */
-static const char * error_name( const cJSON * json )
-{
-    const cJSON * error = cJSON_GetObjectItemCaseSensitive( json, "error" );
-    return is_made_of( error, "abcdefghijklmnopqrstuvwxyz_" ) ? error->valuestring : "no reason given";
-}
-
-/* Where to go from an answer: play, ask again later, or give up. */
-static enum login_t read_answer( struct app_t * app )
-{
-    long status = 0;
-    curl_off_t retry_after = 0;
-    enum login_t login = LOGIN_AGAIN;
-    cJSON * json = cJSON_ParseWithLength( app->answer.data, app->answer.bytes );
-    curl_easy_getinfo( app->curl, CURLINFO_RESPONSE_CODE, &status );
-    curl_easy_getinfo( app->curl, CURLINFO_RETRY_AFTER, &retry_after );
-    app->retry_after = (double) retry_after;
-    if ( status == 200 && take_token( app, json ) ) {
-        login = LOGIN_TOKEN;
-    } else {
-        say( app, "login refused: %ld %s", status, status == 200 ? "no connect token" : error_name( json ) );
-        if ( status == 401 || status == 403 )
-            login = fail_login( app, EXIT_CREDENTIAL );
-        else if ( status != 200 && status != 408 && status != 429 && status < 500 )
-            login = fail_login( app, EXIT_REFUSED );
-    }
-    cJSON_Delete( json );
-    return login;
-}
-
-/* One request to the backend. */
-static enum login_t log_in( struct app_t * app )
-{
-    enum login_t login = LOGIN_AGAIN;
-    char * wish = print_wish( app );
-    app->retry_after = 0.0;
-    app->answer.bytes = 0;
-    if ( wish && curl_easy_setopt( app->curl, CURLOPT_POSTFIELDSIZE, (long) strlen( wish ) ) == CURLE_OK &&
-         curl_easy_setopt( app->curl, CURLOPT_POSTFIELDS, wish ) == CURLE_OK ) {
-        CURLcode code = curl_easy_perform( app->curl );
-        login = code == CURLE_OK ? read_answer( app ) : explain_curl( app, code );
-    }
-    sodium_memzero( &app->answer, sizeof( app->answer ) );
-    wiping_free( wish );
-    return login;
-}
 
 /*  Twice as long each time, and never the same for all players: a backend that comes back must not meet them all at
     once. What the backend asked for comes on top, as it tells all of them the same. */
@@ -311,7 +120,8 @@ static double delay_seconds( const struct app_t * app )
         seconds = MAX_DELAY_SECONDS;
     netcode_random_bytes( &random, 1 );
     seconds *= 0.5 + random / 510.0;
-    return seconds + ( app->retry_after < MAX_RETRY_AFTER_SECONDS ? app->retry_after : MAX_RETRY_AFTER_SECONDS );
+    return seconds +
+           ( app->login.retry_after < MAX_RETRY_AFTER_SECONDS ? app->login.retry_after : MAX_RETRY_AFTER_SECONDS );
 }
 
 static void back_off( struct app_t * app )
@@ -319,6 +129,14 @@ static void back_off( struct app_t * app )
     double until = netcode_time() + delay_seconds( app );
     while ( !must_leave( app ) && netcode_time() < until )
         netcode_sleep( 0.02 );
+}
+
+static int fatal_status( enum login_result_t result )
+{
+    return result == LOGIN_WRONG_CERTIFICATE  ? EXIT_CERTIFICATE
+           : result == LOGIN_WRONG_CREDENTIAL ? EXIT_CREDENTIAL
+           : result == LOGIN_REFUSED          ? EXIT_REFUSED
+                                              : EXIT_START;
 }
 
 /* Asks until there is a token. 0 when that is not to be, or our time is over. */
@@ -330,9 +148,16 @@ static int fetch_token( struct app_t * app )
             back_off( app );
         if ( must_leave( app ) )
             break;
-        enum login_t login = log_in( app );
-        if ( login != LOGIN_AGAIN )
-            return login == LOGIN_TOKEN;
+        enum login_result_t result = login_fetch( &app->login );
+        if ( result == LOGIN_TOKEN ) {
+            app->tokens++;
+            return 1;
+        }
+        say( app, "%s", app->login.why );
+        if ( result != LOGIN_AGAIN ) {
+            app->status = fatal_status( result );
+            return 0;
+        }
     }
     return 0;
 }
@@ -398,7 +223,7 @@ static int create_client( struct app_t * app )
     int ipv4 = 0;
     int ipv6 = 0;
     netcode_default_client_config( &config );
-    netcode_connect_token_info( app->token, &info );
+    netcode_connect_token_info( app->login.token, &info );
     for ( int i = 0; i < info.num_server_addresses; i++ ) {
         ipv4 |= info.server_addresses[i].type == NETCODE_ADDRESS_IPV4;
         ipv6 |= info.server_addresses[i].type == NETCODE_ADDRESS_IPV6;
@@ -413,8 +238,8 @@ static int start_client( struct app_t * app )
 {
     if ( !create_client( app ) )
         return 0;
-    netcode_client_connect( app->client, app->token );
-    sodium_memzero( app->token, sizeof( app->token ) );
+    netcode_client_connect( app->client, app->login.token );
+    sodium_memzero( app->login.token, sizeof( app->login.token ) );
     app->connected = 0;
     app->packets = 0;
     app->errors = 0;
@@ -428,13 +253,13 @@ static void on_connected( struct app_t * app, double now )
     app->connected = 1;
     app->connects++;
     app->attempts = 0;
-    app->avoid[0] = '\0';
+    app->login.avoid[0] = '\0';
     app->heard_at = now;
     app->paced_from = now;
     app->paced = 0;
     say( app, "connected to %s as slot %d of %d, player %s",
          netcode_address_to_string( netcode_client_server_address( app->client ), text ),
-         netcode_client_index( app->client ), netcode_client_max_clients( app->client ), app->client_id );
+         netcode_client_index( app->client ), netcode_client_max_clients( app->client ), app->login.client_id );
 }
 
 /*  A server sends ten times a second, so silence means that it or the way to it is gone, long before the token's timeout
@@ -463,8 +288,8 @@ static void lose( struct app_t * app, const char * why )
     netcode_client_report( app->client, &report );
     netcode_address_to_string( netcode_client_server_address( app->client ), text );
     say( app, "%s %s: %s", app->connected ? "lost" : "could not connect to", text, why ? why : report.text );
-    if ( strlen( text ) < NAME_BYTES )
-        copy_name( app->avoid, text );
+    if ( strlen( text ) < sizeof( app->login.avoid ) )
+        memcpy( app->login.avoid, text, strlen( text ) + 1 );
     app->gap_open = app->payload_at > 0.0;
 }
 
@@ -532,9 +357,9 @@ static void print_summary( struct app_t * app )
         app->longest_gap = netcode_time() - app->payload_at;
     say( app,
          "summary client_id=%s tokens=%d connects=%d sent=%llu heard=%llu wrong=%llu longest_gap_ms=%.0f seconds=%.1f",
-         app->client_id[0] ? app->client_id : "-", app->tokens, app->connects, (unsigned long long) app->sent,
-         (unsigned long long) app->heard, (unsigned long long) app->wrong, app->longest_gap * 1000.0,
-         netcode_time() - app->start_time );
+         app->login.client_id[0] ? app->login.client_id : "-", app->tokens, app->connects,
+         (unsigned long long) app->sent, (unsigned long long) app->heard, (unsigned long long) app->wrong,
+         app->longest_gap * 1000.0, netcode_time() - app->start_time );
 }
 
 /* ---- options ---- */
@@ -616,10 +441,19 @@ static int run( struct app_t * app )
     use_wiping_memory();
     signal( SIGINT, on_signal );
     signal( SIGTERM, on_signal );
-    if ( !secret_read_credential( "client_http", app->options.credential_file, app->credential,
-                                  sizeof( app->credential ) ) ||
-         !create_curl( app ) )
+    app->login.url = app->options.url;
+    app->login.ca_file = app->options.ca_file;
+    app->login.region = app->options.region;
+    app->login.server = app->options.server;
+    app->login.must_leave = must_leave;
+    app->login.context = app;
+    if ( !secret_read_credential( "client_http", app->options.credential_file, app->login.credential,
+                                  sizeof( app->login.credential ) ) )
         return EXIT_START;
+    if ( !login_create( &app->login ) ) {
+        complain( "libcurl:", app->login.why );
+        return EXIT_START;
+    }
     play( app );
     print_summary( app );
     return exit_status( app );
@@ -640,8 +474,7 @@ int main( int argc, char ** argv )
     }
     app.start_time = netcode_time();
     int status = run( &app );
-    curl_easy_cleanup( app.curl );
-    curl_slist_free_all( app.headers );
+    login_destroy( &app.login );
     netcode_client_destroy( app.client );
     sodium_memzero( &app, sizeof( app ) );
     netcode_term();

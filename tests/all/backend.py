@@ -1326,7 +1326,7 @@ def check_certificates():
         fails(client(url=stage.nginx.url.replace("https", "http")), 2, "does not begin with https")
         for option in ("--insecure", "-k", "--no-verify"):
             fails(client(option, url=stage.nginx.url), 2, "is no option")
-        text = read(os.path.join(FROM, "client_http.c"))
+        text = read(os.path.join(FROM, "client_http.c")) + read(os.path.join(FROM, "login.h"))
         expect("CURLOPT_SSL_VERIFYPEER, 1L" in text and "CURLOPT_SSL_VERIFYHOST, 2L" in text, "the source does not ask for verification")
         equal(len(re.findall("VERIFYPEER|VERIFYHOST", text)), 2, "places in the source that speak of verification")
         with Ends(client(url=stage.nginx.url, seconds=1)) as player:
@@ -1516,7 +1516,7 @@ def shapes(text):
 
 def check_no_key():
     """The private key is nowhere in the client: not in the source, nor in the program, nor in its memory; nor is what makes tokens."""
-    source = read(os.path.join(FROM, "client_http.c"))
+    source = read(os.path.join(FROM, "client_http.c")) + read(os.path.join(FROM, "login.h"))
     for word in ("generate_connect_token", "private_key", "key-file", "crypto_"):
         expect(word not in source, "the source speaks of " + word)
     symbols = run(["nm", PROGRAMS["client"]]).stdout.decode()
@@ -1683,15 +1683,15 @@ PLANTS = [
     ("backend.c", "if ( wish[0] || !cJSON_IsString", "if ( !cJSON_IsString", "every error"),
     ("backend.c", "MHD_quiesce_daemon( app->daemon );\n    while ( app->requests_under_way", "MHD_quiesce_daemon( app->daemon );\n    while ( 0 && app->requests_under_way", "the end"),
     ("backend.c", "!choice.free_slots && strcmp( player->home, server->name ) != 0", "!choice.free_slots", "crashed player"),
-    ("client_http.c", "CURLOPT_SSL_VERIFYPEER, 1L", "CURLOPT_SSL_VERIFYPEER, 0L", "certificates"),
-    ("client_http.c", "CURLOPT_SSL_VERIFYHOST, 2L", "CURLOPT_SSL_VERIFYHOST, 0L", "certificates"),
+    ("login.h", "CURLOPT_SSL_VERIFYPEER, 1L", "CURLOPT_SSL_VERIFYPEER, 0L", "certificates"),
+    ("login.h", "CURLOPT_SSL_VERIFYHOST, 2L", "CURLOPT_SSL_VERIFYHOST, 0L", "certificates"),
     ("client_http.c", "#define NETCODE_STATIC ", "#define NOT_STATIC ", "the private key"),
-    ("client_http.c", "static int create_curl( struct app_t * app )\n{", 'static int create_curl( struct app_t * app )\n{\n    static char kept[65];\n    FILE * leak = fopen( "@KEY@", "rb" );\n    if ( leak && fread( kept, 1, 64, leak ) && fclose( leak ) )\n        return 0;', "the private key"),
-    ("client_http.c", "copy_name( app->avoid, text );", "app->avoid[0] = text[0] * 0;", "loses its server"),
-    ("client_http.c", "return seconds + (", "return 0.0 * seconds + (", "a time of its own"),
-    ("client_http.c", "( app->retry_after < MAX_RETRY_AFTER_SECONDS ? app->retry_after : MAX_RETRY_AFTER_SECONDS )", "0.0", "patience"),
-    ("client_http.c", '!is_made_of( id, "0123456789" )', "!cJSON_IsString( id )", "nonsense"),
-    ("client_http.c", "return must_leave( (const struct app_t *) context );", "return context == NULL;", "middle of a login"),
+    ("login.h", "static int login_create( struct login_t * login )\n{", 'static int login_create( struct login_t * login )\n{\n    static char kept[65];\n    FILE * leak = fopen( "@KEY@", "rb" );\n    if ( leak && fread( kept, 1, 64, leak ) && fclose( leak ) )\n        return 0;', "the private key"),
+    ("client_http.c", "memcpy( app->login.avoid, text, strlen( text ) + 1 );", "app->login.avoid[0] = text[0] * 0;", "loses its server"),
+    ("client_http.c", "return seconds +\n", "return 0.0 * seconds +\n", "a time of its own"),
+    ("client_http.c", "( app->login.retry_after < MAX_RETRY_AFTER_SECONDS ? app->login.retry_after : MAX_RETRY_AFTER_SECONDS )", "0.0", "patience"),
+    ("login.h", '!login_is_made_of( id, "0123456789" )', "!cJSON_IsString( id )", "nonsense"),
+    ("login.h", "return login->must_leave && login->must_leave( login->context );", "return login == NULL;", "middle of a login"),
     ("nginx.conf", 'proxy_set_header X-Forwarded-For "";', "", "gets to see"),
     ("nginx.conf", "proxy_http_version 1.1;", "", "gets to see"),
     ("nginx.conf", "client_header_timeout 5s", "client_header_timeout 300s", "nginx: slow"),
