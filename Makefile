@@ -176,6 +176,19 @@ demo-full: | build
 	@sh tests/tools/need.sh libsodium-dev:pc=libsodium python3:python3 pkg-config:pkg-config libc6-dev:/usr/include/stdio.h
 	$(PYTHON) examples/demo-full/demo_full.py
 
+# The arena: a game in C, its server, its bots, and its client in a window.
+ARENA = $(wildcard examples/arena/*.h examples/*.h examples/backend/*.h) netcode.h
+
+build/arena-server: examples/arena/server.c $(ARENA) | deps build
+	$(Q)$(COMPILE) $< $(LINK) -o $@
+
+build/arena-bots: examples/arena/bots.c $(ARENA) | deps build
+	$(Q)$(COMPILE) $< $(LINK) -o $@
+
+build/arena-client: examples/arena/client.c $(ARENA) | deps build
+	@$(NEED) libsdl2-dev:pc=sdl2 $(HTTP_NEEDS)
+	$(Q)$(COMPILE) -DARENA_LOGIN $< $$(pkg-config --cflags sdl2 libcurl libcjson) -lSDL2_test $$(pkg-config --libs sdl2 libcurl libcjson) $(LINK) -o $@
+
 # Two bots play, directly and over a bad network; the transport shows itself.
 games: build/pong build/relay build/transport
 	./build/transport
