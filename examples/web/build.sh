@@ -1,5 +1,6 @@
 #!/bin/sh
-# Builds netcode.h for web pages, in build/web: libsodium.a for WebAssembly, then netcode.wasm and its loader netcode_wasm.mjs.
+# Builds netcode.h for web pages, in build/web: libsodium.a for WebAssembly, then netcode.wasm and its loader netcode_wasm.mjs; and puts
+# netcode.mjs and transport.mjs beside them, so that the folder can be served as it is.
 #
 #     build.sh               all of it; what is there and newer than its sources stays as it is
 #     build.sh --libsodium   libsodium alone
@@ -115,11 +116,12 @@ case ${1:-} in
 "")
     build_libsodium
     build_module
+    cp examples/web/netcode.mjs examples/web/netcode.d.ts examples/web/transport.mjs "$web" || exit 1
     print_size "$web/netcode.wasm"
     print_size "$web/netcode_wasm.mjs"
     ;;
 *)
-    sed -n '2,9s/^# \{0,1\}//p' "$0" >&2
+    sed -n '2,10s/^# \{0,1\}//p' "$0" >&2
     exit 2
     ;;
 esac
