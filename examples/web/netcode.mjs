@@ -275,6 +275,7 @@ export class Netcode {
         if (data.length > this.#inputCapacity) throw new RangeError(`A message has at most ${this.#inputCapacity} bytes here, and not ${data.length}.`);
         const ttl = options.ttl ?? 0;
         if (typeof ttl !== 'number' || !(ttl >= 0 && ttl <= 1e6)) throw new RangeError('ttl is a number of seconds.');
+        if (ttl > 0 && (kind === MESSAGE.RELIABLE_ORDERED || kind === MESSAGE.RELIABLE_ORDERED_WITH_RECEIPT)) throw new RangeError('Ordered messages have no ttl: a gap would stop their channel.');
         const receipt = checkWhole('The receipt', options.receipt ?? 0, 0, Number.MAX_SAFE_INTEGER);
         module.HEAPU8.set(data, module._netcode_wasm_input());
         switch (module._netcode_wasm_send_message(channel, kind, data.length, ttl, receipt)) {

@@ -18,6 +18,7 @@ const MAX_DATAGRAM_BYTES = 1300;
 const MAX_SERVERS = 32;
 const OPEN_SECONDS = 10; // for one try, all carriers together
 const RETRY_SECONDS = [0.2, 5]; // the first pause before another try, and the longest
+const LINGER_MS = 250; // for what was sent just before the end, a disconnect above all
 const REBIND_SECONDS = [2, 16]; // the same between two tries because nothing is heard, though the path seems to be open
 
 /* A gateway's refusal: `status` and `code` are those of its JSON. Only 429 and 5xx are worth another try. */
@@ -63,16 +64,17 @@ async function postOffer(options, sdp, signal) {
 async function openWebRtc(options, signal, events) {
     if (typeof RTCPeerConnection !== 'function') throw new GatewayError('This browser has no WebRTC here.');
     const connection = new RTCPeerConnection({ iceServers: [] });
+    const channel = connection.createDataChannel('netcode', { ordered: false, maxRetransmits: 0, negotiated: true, id: 0 });
     let ended = false;
     const end = () => {
         if (ended) return;
         ended = true;
         connection.onconnectionstatechange = null;
-        connection.close();
+        channel.close();
+        setTimeout(() => connection.close(), LINGER_MS);
         events.closed();
     };
     try {
-        const channel = connection.createDataChannel('netcode', { ordered: false, maxRetransmits: 0, negotiated: true, id: 0 });
         channel.binaryType = 'arraybuffer';
         channel.onmessage = (event) => events.message(event.data);
         const opened = new Promise((resolve, reject) => {
