@@ -87,11 +87,13 @@ async function openWebRtc(options, signal, events) {
                 if (connection.connectionState === 'failed') channel.onclose();
             };
             signal.addEventListener('abort', () => reject(signal.reason), { once: true });
+            if (signal.aborted) reject(signal.reason);
         });
         opened.catch(() => {}); // it may fail while the offer is still on its way
         await connection.setLocalDescription(await connection.createOffer());
         await connection.setRemoteDescription({ type: 'answer', sdp: await postOffer(options, connection.localDescription.sdp, signal) });
         await opened;
+        if (ended) throw new GatewayError('The data channel closed at once.');
         return { kind: 'webrtc', send: (bytes) => channel.send(bytes), buffered: () => channel.bufferedAmount, close: end };
     } catch (error) {
         ended = true; // it never was open: nobody is to hear that it closed
@@ -203,19 +205,24 @@ export class Transport {
             let open = 0;
             let won = false;
             let timer = null;
+            const tries = [];
             const start = () => {
                 clearTimeout(timer);
                 if (won || signal.aborted || next >= CARRIERS.length) return;
-                const own = { carrier: null };
-                const events = { message: (data) => this.#arrived(data), closed: () => this.#ended(own.carrier) };
+                const own = { carrier: null, abort: new AbortController() };
+                // What comes late, of a path for another list of servers, is none of ours.
+                const isOurs = () => this.#options === options;
+                const events = { message: (data) => isOurs() && this.#arrived(data), closed: () => isOurs() && this.#ended(own.carrier) };
+                tries.push(own);
                 open++;
-                CARRIERS[next++](options, signal, events).then(
+                CARRIERS[next++](options, own.abort.signal, events).then(
                     (carrier) => {
                         open--;
-                        if (won) return carrier.close();
+                        if (won || signal.aborted) return carrier.close();
                         won = true;
                         clearTimeout(timer);
                         own.carrier = carrier;
+                        for (const other of tries) if (other !== own) other.abort.abort(new GatewayError('Another path was faster.'));
                         return resolve(carrier);
                     },
                     (error) => {
@@ -228,10 +235,13 @@ export class Transport {
                 );
                 if (next < CARRIERS.length) timer = setTimeout(start, options.fallbackSeconds * 1000);
             };
-            signal.addEventListener('abort', () => {
+            const stop = () => {
                 clearTimeout(timer);
+                if (won) return;
+                for (const each of tries) each.abort.abort(signal.reason);
                 reject(signal.reason);
-            }, { once: true });
+            };
+            signal.addEventListener('abort', stop, { once: true });
             start();
         });
     }

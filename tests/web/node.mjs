@@ -1,6 +1,6 @@
 /*  netcode.mjs under Node.js, over UDP straight to real servers: in place of transport.mjs it gets one of node:dgram.
 
-    node.mjs [--packets N] [WORD...]    N payloads for the check of memory; 100000 */
+    node.mjs [--packets=N] [WORD...]    N payloads for the check of memory; 100000 */
 
 import * as dgram from 'node:dgram';
 import * as path from 'node:path';
@@ -83,6 +83,7 @@ async function connect(client, token) {
     return connected;
 }
 
+let nextId = 1000;
 const server = await startServer('--echo', '--replace');
 
 await check('connects, says payloads and hears them again', async () => {
@@ -90,7 +91,7 @@ await check('connects, says payloads and hears them again', async () => {
     const client = await makeClient({ onstate: (state, previous) => states.push(`${previous}>${state}`) });
     same(client.state, 'DISCONNECTED');
     same(client.send(new Uint8Array(3)), false, 'send while not connected');
-    await connect(client, mint(server.address).base64);
+    await connect(client, mint(server.address, { 'client-id': nextId++ }).base64);
     same(client.state, 'CONNECTED');
     same(client.clientIndex, 0);
     same(client.maxClients, 32);
@@ -112,8 +113,9 @@ await check('connects, says payloads and hears them again', async () => {
 
 await check('a token as bytes, a buffer or base64; a second connect replaces the first', async () => {
     const client = await makeClient();
+    let id = 100; // a server remembers four tokens of a player
     for (const form of [(token) => token.bytes, (token) => token.bytes.buffer, (token) => new DataView(token.bytes.buffer), (token) => ` ${token.base64}\n`]) {
-        await connect(client, form(mint(server.address)));
+        await connect(client, form(mint(server.address, { 'client-id': ++id })));
         same(client.state, 'CONNECTED');
     }
     client.destroy();
@@ -153,7 +155,7 @@ await check('mistakes are exceptions with a sentence', async () => {
         () => joined.sendMessage(0, 2, data, { ttl: -1 }), () => joined.sendMessage(0, 2, data, { ttl: NaN }), () => joined.sendMessage(0, 2, data, { receipt: 1.5 }), () => joined.sendMessage(0, 3, data, { ttl: 1 }),
         () => Netcode.create({ log: 'loud' }), () => Netcode.create({ transport: {} }), () => Netcode.create({ messages: { channels: 33 } }), () => Netcode.create({ messages: { channels: 0 } }),
         () => Netcode.create({ messages: { maxMessageBytes: 1e9 } }), () => Netcode.create({ messages: { maxMessageBytes: '9' } }), () => new Netcode(),
-        () => Netcode.create({ gateway: 'nowhere' }).then((other) => other.connect(mint(server.address).base64)),
+        () => Netcode.create({ gateway: 'nowhere' }).then((other) => other.connect(mint(server.address, { 'client-id': nextId++ }).base64)),
     ];
     for (const each of cases) await refuses(each, sentence);
     client.destroy();
@@ -216,7 +218,7 @@ await check('a transport that throws or lies does no harm', async () => {
     console.error = () => errors++;
     try {
         const { receive } = transport;
-        await connect(client, mint(server.address).base64);
+        await connect(client, mint(server.address, { 'client-id': nextId++ }).base64);
         transport.receive = () => {
             throw new Error('broken');
         };
@@ -237,7 +239,7 @@ await check('a transport that throws or lies does no harm', async () => {
 
 await check('memory stays as it is', async () => {
     const client = await makeClient();
-    await connect(client, mint(server.address).base64);
+    await connect(client, mint(server.address, { 'client-id': nextId++ }).base64);
     const wanted = Number(values.packets);
     const payload = new Uint8Array(200);
     let sent = 0;

@@ -76,6 +76,6 @@ fi
 if wanted browser "$@"; then
     sh tests/tools/need.sh chromium:chromium firefox-esr:firefox-esr python3:python3 || exit 1
     install_packages tests/web "$web/tests/browsers"
-    run tests/web/browser.mjs --seconds "${SECONDS_LONG:-20}"
+    run tests/web/browser.mjs "--seconds=${SECONDS_LONG:-20}"
 fi
 [ "$failed" = 0 ]
