@@ -99,6 +99,8 @@ help-all: help-few
 	@echo "                network namespaces (root; installs nftables and conntrack; under 2 min, and whole); ROAM=\"kernel restart\" for parts of it"
 	@echo "make latency    how long ordered messages take at 0 to 10 % loss, against a 200 ms timer and TCP, as a picture; LATENCY=--short"
 	@echo "make latency-plants                 planted faults that make latency must find"
+	@echo "make web        netcode.h as WebAssembly, and pages in Chromium and Firefox that play over the gateway on real servers; installs what it"
+	@echo "                needs (2 min when built); WEB=\"node gateway\" for parts of it, SECONDS_LONG=600 for a long run of a page"
 	@echo "make soak       64 clients at 60 Hz; SECONDS=60"
 	@echo "make defences   takes each defence out of a copy: a test must notice"
 	@echo "make sim        servers, clients and an adversary in simulated time; SEED=7 DAYS=1"
@@ -404,6 +406,10 @@ erase: | deps build
 ct: | deps build
 	sh tests/ct/run.sh
 
+# WEB="wasm node gateway browser": some of these.
+web: | deps build
+	sh tests/web/run.sh $(WEB)
+
 msan: | deps build
 	sh tests/tools/msan.sh
 
@@ -436,4 +442,4 @@ clean:
 	rm -rf build
 
 .PHONY: all index test-seeds help help-few help-all deps demo newcomer demo-full plots docs test test-all test-release san coverage peer compile lint size readme format fairness network network-peers bench bench-messages bench-plot bench-sockets \
-	games gates gates-plants roam latency latency-plants load instructions threads soak defences attacks sim fuzz torture torture-plain coverage-lines prove model erase ct msan platforms mutate fresh install uninstall clean
+	web games gates gates-plants roam latency latency-plants load instructions threads soak defences attacks sim fuzz torture torture-plain coverage-lines prove model erase ct msan platforms mutate fresh install uninstall clean

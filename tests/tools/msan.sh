@@ -20,6 +20,12 @@ left_out="defence_9_a_request_leaves_nothing_on_the_stack defence_9_an_opened_to
 
 # shellcheck source=tests/tools/skip.sh
 . tests/tools/skip.sh
+# shellcheck source=tests/tools/libsodium_source.sh
+. tests/tools/libsodium_source.sh
+
+no_libsodium() { # $1: why
+    skip msan "$1"
+}
 
 find_clang() {
     mkdir -p "$work"
@@ -31,56 +37,9 @@ find_clang() {
     skip msan "no clang here can link and run -fsanitize=memory (packages clang-19, libclang-rt-19-dev)"
 }
 
-# The machine's own sources, as deb-src lines. Other suppliers' entries are left out: Debian's name it, and have the component main.
-source_lines() {
-    for list in /etc/apt/sources.list /etc/apt/sources.list.d/*.list; do
-        [ -f "$list" ] && sed -n '/debian/s/^deb\(-src\)\{0,1\} \(.* main\( .*\)\{0,1\}\)$/deb-src \2/p' "$list"
-    done
-    for list in /etc/apt/sources.list.d/*.sources; do
-        [ -f "$list" ] && awk '
-            function flush( i, j ) {
-                if ( key != "" ) key = "[signed-by=" key "] "
-                if ( ( " " components " " ) ~ / main / && uris ~ /debian/ )
-                    for ( i = split( uris, u, " " ); i > 0; i-- )
-                        for ( j = split( suites, s, " " ); j > 0; j-- ) print "deb-src " key u[i] " " s[j] " main"
-                uris = suites = components = key = ""
-            }
-            /^#/ { next }
-            /^URIs:/ { uris = substr( $0, 6 ) }
-            /^Suites:/ { suites = substr( $0, 8 ) }
-            /^Components:/ { components = substr( $0, 12 ) }
-            /^Signed-By: *\// { key = $2 }
-            /^$/ { flush() }
-            END { flush() }' "$list"
-    done
-}
-
-apt() {
-    apt-get -qq -o Dir::Etc::sourcelist="$work/apt/sources.list" -o Dir::Etc::sourceparts=/dev/null \
-        -o Dir::State::lists="$work/apt/lists" -o Dir::Cache="$work/apt/cache" -o APT::Sandbox::User=root "$@" </dev/null
-}
-
-fetch_libsodium() {
-    command -v apt-get >/dev/null 2>&1 || skip msan "libsodium's source comes from Debian, and there is no apt-get here"
-    for tool in dpkg-source:dpkg-dev autoreconf:autoconf automake:automake libtoolize:libtool; do
-        command -v "${tool%%:*}" >/dev/null 2>&1 || skip msan "${tool%%:*} is not installed (package ${tool#*:})"
-    done
-    mkdir -p "$work/apt/lists/partial" "$work/apt/cache/archives/partial"
-    source_lines | sort -u >"$work/apt/sources.list"
-    [ -s "$work/apt/sources.list" ] || skip msan "this machine's apt sources name no Debian archive"
-    echo "fetching libsodium's source package"
-    rm -rf "$work/source" && mkdir -p "$work/source"
-    apt update >"$work/apt/log" 2>&1 # one list of many may be missing; what is wanted shows when it is fetched
-    (cd "$work/source" && apt source libsodium >>"$work/apt/log" 2>&1) || skip msan "libsodium's source can not be had, see build/msan/apt/log"
-}
-
 build_libsodium() {
     [ -f "$work/libsodium/lib/libsodium.a" ] && return
-    source_tree=$(find "$work/source" -maxdepth 1 -type d -name 'libsodium-*' 2>/dev/null | head -n 1)
-    if [ -z "$source_tree" ]; then
-        fetch_libsodium
-        source_tree=$(find "$work/source" -maxdepth 1 -type d -name 'libsodium-*' | head -n 1)
-    fi
+    libsodium_source
     echo "building libsodium for the memory sanitizer"
     # the sanitizer does not see what explicit_bzero writes, so sodium_memzero has to do without it
     (cd "$source_tree" && autoreconf -fi && ./configure CC="$CC" CFLAGS="$flags" ac_cv_func_explicit_bzero=no ac_cv_func_memset_s=no \

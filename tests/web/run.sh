@@ -1,0 +1,81 @@
+#!/bin/sh
+# make web: netcode.h in browsers. Builds examples/web, and tests the module, the gateway and pages in real browsers; all on loopback.
+#
+#     run.sh              every part
+#     run.sh WORD...      those of: wasm node gateway browser
+#
+# SECONDS_LONG=600 runs the long check of a page for that long (20). Each part prints a line for each check, and `NAME: N passed, N failed`.
+set -u
+
+cd "$(dirname "$0")/../.." || exit 1
+web=build/web
+failed=0
+
+wanted() { # $1: a part; the rest: words
+    part=$1
+    shift
+    [ $# -gt 0 ] || return 0
+    for word; do
+        [ "$word" = "$part" ] && return 0
+    done
+    return 1
+}
+
+# What is there already is not fetched again. $1: the folder with package.json; $2: where it goes
+install_packages() {
+    mkdir -p "$2"
+    cp "$1"/package.json "$1"/package-lock.json "$2" || exit 1
+    cmp -s "$2/package-lock.json" "$2/node_modules/installed.json" && return
+    (cd "$2" && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error) >"$web/npm.log" 2>&1 || {
+        cat "$web/npm.log"
+        echo "web: the packages of $1 can not be had"
+        exit 1
+    }
+    cp "$2/package-lock.json" "$2/node_modules/installed.json"
+}
+
+stale() { # $1: a product; the rest: what it is made of
+    product=$1
+    shift
+    [ ! -e "$product" ] || [ -n "$(find "$@" -newer "$product")" ]
+}
+
+build_tests() {
+    stale "$web/tests/test.cjs" netcode.h tests/*.[ch] tests/unit tests/story tests/web/no_sockets.c "$web/libsodium/lib/libsodium.a" || return
+    echo "compiling the library's tests to WebAssembly (a minute)"
+    # Emscripten 3.1 takes Node.js for a browser if it has fetch. -DTEST_NO_WRAP: libsodium's own calls would be counted too.
+    echo 'globalThis.fetch = undefined;' >"$web/tests/no_fetch.js"
+    NODE_PATH=/usr/share/nodejs emcc -O1 -w -DTEST_NO_WRAP -I. -I"$web/libsodium/include" tests/main.c tests/web/no_sockets.c --pre-js "$web/tests/no_fetch.js" \
+        -sALLOW_MEMORY_GROWTH -sINITIAL_MEMORY=134217728 -sENVIRONMENT=node -sEXIT_RUNTIME "$web/libsodium/lib/libsodium.a" -o "$web/tests/test.js" || exit 1
+    mv "$web/tests/test.js" "$web/tests/test.cjs"
+}
+
+run() { # a program and its arguments
+    node --expose-gc "$@" || failed=$((failed + 1))
+}
+
+sh tests/tools/need.sh nodejs:node npm:npm || exit 1
+mkdir -p "$web/tests"
+sh examples/web/build.sh || exit 1
+make -s build/server build/token || exit 1
+install_packages examples/web "$web/gateway"
+cp examples/web/gateway.mjs "$web/gateway/" || exit 1
+
+if wanted wasm "$@"; then
+    build_tests
+    run tests/web/wasm.mjs
+fi
+if wanted node "$@"; then
+    # shellcheck disable=SC2046 # lists of flags
+    ${CC:-cc} -O1 -I. $(sh tests/tools/deps.sh --cflags) tests/web/messages_server.c $(sh tests/tools/deps.sh --libs) -lm -o "$web/tests/messages_server" || exit 1
+    run tests/web/node.mjs
+fi
+if wanted gateway "$@"; then
+    run tests/web/gateway.mjs
+fi
+if wanted browser "$@"; then
+    sh tests/tools/need.sh chromium:chromium firefox-esr:firefox-esr python3:python3 || exit 1
+    install_packages tests/web "$web/tests/browsers"
+    run tests/web/browser.mjs "--seconds=${SECONDS_LONG:-20}"
+fi
+[ "$failed" = 0 ]
