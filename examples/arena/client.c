@@ -181,24 +181,24 @@ static void take_shots( void )
 /* A line of chat grows key by key. While it does, keys do not move the player. */
 static void type( const struct screen_input_t * input )
 {
-    if ( input->enter && app.is_typing ) {
-        arena_client_chat( &app.player, app.typing ); /* nothing, where nothing was typed */
-        app.is_typing = 0;
-    } else if ( input->enter ) {
+    int was_typing = app.is_typing;
+    size_t length = strlen( app.typing );
+    if ( input->enter && !was_typing ) {
         app.is_typing = 1;
-        app.typing[0] = '\0';
-    } else if ( input->escape ) {
-        app.is_typing = 0;
-    } else if ( app.is_typing ) {
-        size_t length = strlen( app.typing );
-        if ( input->backspace && length ) {
-            do /* the bytes of one character */
-                app.typing[--length] = '\0';
-            while ( length && ( (uint8_t) app.typing[length - 1] & 0xc0 ) == 0x80 );
-        }
-        if ( length + strlen( input->typed ) < sizeof( app.typing ) )
-            strcpy( app.typing + length, input->typed );
+        length = 0;
     }
+    if ( input->backspace && length ) {
+        do /* the bytes of one character */
+            length--;
+        while ( length && ( (uint8_t) app.typing[length] & 0xc0 ) == 0x80 );
+    }
+    app.typing[length] = '\0';
+    if ( app.is_typing && length + strlen( input->typed ) < sizeof( app.typing ) )
+        strcpy( app.typing + length, input->typed );
+    if ( input->enter && was_typing )
+        arena_client_chat( &app.player, app.typing ); /* nothing, where nothing was typed */
+    if ( input->escape || ( input->enter && was_typing ) )
+        app.is_typing = 0;
 }
 
 static void play( const struct screen_input_t * input )

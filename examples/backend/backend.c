@@ -92,6 +92,7 @@ struct options_t {
     const char * servers_file;
     const char * server_credential_file;
     const char * key_file;
+    const char * gateway; /* where web pages play through; NULL: they do not */
     uint64_t protocol_id;
     int expire_seconds;
     int timeout_seconds;
@@ -983,7 +984,7 @@ static int make_token( struct app_t * app, const struct player_t * player, const
 }
 
 /* 64-bit ids are strings, because JavaScript's numbers end at 2^53. */
-static enum MHD_Result send_token( struct request_t * request, const struct player_t * player,
+static enum MHD_Result send_token( struct request_t * request, const struct player_t * player, const char * gateway,
                                    const uint8_t token[NETCODE_CONNECT_TOKEN_BYTES] )
 {
     char text[sodium_base64_ENCODED_LEN( NETCODE_CONNECT_TOKEN_BYTES, sodium_base64_VARIANT_ORIGINAL )];
@@ -1000,7 +1001,8 @@ static enum MHD_Result send_token( struct request_t * request, const struct play
            cJSON_AddStringToObject( json, "protocol_id", protocol_id ) &&
            cJSON_AddStringToObject( json, "connect_token", text ) &&
            cJSON_AddNumberToObject( json, "expires_at", (double) info.expire_timestamp ) &&
-           cJSON_AddNumberToObject( json, "server_time", (double) time( NULL ) );
+           cJSON_AddNumberToObject( json, "server_time", (double) time( NULL ) ) &&
+           ( !gateway || cJSON_AddStringToObject( json, "gateway", gateway ) );
     sodium_memzero( text, sizeof( text ) );
     return send_json( request, &answer, json, good );
 }
@@ -1020,7 +1022,7 @@ static enum MHD_Result issue( struct request_t * request, struct player_t * play
     promise( choices[0].server );
     copy_name( player->home, choices[0].server->name );
     app->counts.tokens++;
-    enum MHD_Result result = send_token( request, player, token );
+    enum MHD_Result result = send_token( request, player, app->options.gateway, token );
     sodium_memzero( token, sizeof( token ) );
     return result;
 }
@@ -1406,6 +1408,7 @@ static void print_help( void )
             "  --players FILE                 lines \"credential-hash client_id name\". Required\n"
             "  --server-credential-file FILE  the servers' credential, to report with; up to four lines. This, or\n"
             "  --servers FILE                 lines \"address:port [name [slots]]\", or both\n"
+            "  --gateway URL                  https://HOST[:PORT]: what web pages play through, named with each token\n"
             "  --protocol-id N                unique to the game and its version (0x1122334455667788)\n"
             "  --expire SECONDS               in which a token must have connected, 1..86400 (30)\n"
             "  --timeout SECONDS              of silence that end a connection, 1..3600 (5)\n"
@@ -1433,6 +1436,8 @@ static int parse_value( const char * name, const char * value, struct options_t 
         options->servers_file = value;
     else if ( !strcmp( name, "--server-credential-file" ) )
         options->server_credential_file = value;
+    else if ( !strcmp( name, "--gateway" ) )
+        return ( options->gateway = value ) && !strncmp( value, "https://", 8 ) && value[8];
     else if ( !strcmp( name, "--protocol-id" ) )
         return parse_u64( value, 0, &options->protocol_id );
     else if ( !strcmp( name, "--expire" ) )

@@ -464,6 +464,7 @@ class Nginx(Process):
             "CERTIFICATE": place(certificate + ".pem"),
             "CERTIFICATE_KEY": place(certificate + ".key"),
             "SERVERS": "127.0.0.1",
+            "PAGES": place("pages"),
         }
         text = read(os.path.join(FROM, "nginx.conf"))
         for name, value in values.items():
@@ -521,7 +522,7 @@ def check_usage(binary):
     refuses(binary, arguments(key_file=None), 2, "are required")
     refuses(binary, arguments(server_credential_file=None), 2, "are required")
     refuses(binary, arguments() + ["--nonsense", "1"], 2, "--nonsense is no option")
-    for option, value in (("--rate", "0"), ("--rate", "x"), ("--expire", "-1"), ("--servers-per-token", "33"), ("--timeout", "99999"), ("--rate", "")):
+    for option, value in (("--rate", "0"), ("--rate", "x"), ("--expire", "-1"), ("--servers-per-token", "33"), ("--timeout", "99999"), ("--rate", ""), ("--gateway", "http://play.example.org")):
         refuses(binary, arguments() + [option, value], 2, "is no option, or its value")
     refuses(binary, arguments(listen="nowhere"), 1, "is no address")
     refuses(binary, arguments(listen="0.0.0.0:0"), 1, "in the clear")
@@ -748,6 +749,9 @@ def check_token(binary):
         equal(status, 200, "the status with an empty object")
         status, _, text = http_request(backend.port, "POST", "/v1/connect-token", None, {"authorization": bearer("alice")["Authorization"].replace("Bearer", "bEARER")})
         equal(status, 200, "the status with the scheme in other letters")
+    with Ends(Backend(binary, "--gateway", "https://play.example.org")) as backend:
+        report(backend.port, fake("eu-1", 40000))
+        equal(login(backend.port)[2]["gateway"], "https://play.example.org", "the gateway of web pages")
 
 
 def check_choice(binary):
