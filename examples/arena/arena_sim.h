@@ -395,7 +395,7 @@ static inline int arena_rewind( const struct arena_t * arena, int slot, int age,
     const struct arena_past_t * after = &arena->past[newer % ARENA_HISTORY];
     const struct arena_past_t * before = &arena->past[( newer - 1 ) % ARENA_HISTORY];
     int part = age % ARENA_VIEW_PARTS;
-    if ( after->y[slot] < 0 || before->y[slot] < 0 )
+    if ( after->y[slot] < 0 || ( part && before->y[slot] < 0 ) )
         return 0;
     *x = after->x[slot] + ( before->x[slot] - after->x[slot] ) * part / ARENA_VIEW_PARTS;
     *y = after->y[slot] + ( before->y[slot] - after->y[slot] ) * part / ARENA_VIEW_PARTS;
