@@ -66,6 +66,7 @@ help-few:
 	@echo "                (57 s in all on a new machine with two cores)"
 	@echo "make demo-full  the whole architecture: TLS, backend, two servers, a dozen clients; installs what it needs;"
 	@echo "                31 s, under 60 s with building"
+	@echo "make arena      a game to copy: 64 bots for a minute on bad networks, a window, the tutorial; installs what it needs (5 min)"
 	@echo "make games      bots play Pong over messages, directly and through a lossy relay (under 60 s)"
 	@echo "make test       all tests (27 s from a clone, on two cores; 20 s when built);"
 	@echo "                T=replay for those with that name, SEED=7 to rerun a random one"
@@ -179,17 +180,22 @@ demo-full: | build
 	$(PYTHON) examples/demo-full/demo_full.py
 
 # The arena: a game in C, its server, its bots, and its client in a window.
-ARENA = $(wildcard examples/arena/*.h examples/*.h examples/backend/*.h) netcode.h
+ARENA_HEADERS = $(wildcard examples/arena/*.h examples/*.h examples/backend/*.h) netcode.h
 
-build/arena-server: examples/arena/server.c $(ARENA) | deps build
+build/arena-server: examples/arena/server.c $(ARENA_HEADERS) | deps build
 	$(Q)$(COMPILE) $< $(LINK) -o $@
 
-build/arena-bots: examples/arena/bots.c $(ARENA) | deps build
+build/arena-bots: examples/arena/bots.c $(ARENA_HEADERS) | deps build
 	$(Q)$(COMPILE) $< $(LINK) -o $@
 
-build/arena-client: examples/arena/client.c $(ARENA) | deps build
+build/arena-client: examples/arena/client.c $(ARENA_HEADERS) | deps build
 	@$(NEED) libsdl2-dev:pc=sdl2 $(HTTP_NEEDS)
 	$(Q)$(COMPILE) -DARENA_LOGIN $< $$(pkg-config --cflags sdl2 libcurl libcjson) -lSDL2_test $$(pkg-config --libs sdl2 libcurl libcjson) $(LINK) -o $@
+
+# ARENA="crowd window" for the parts whose titles hold one of these words, ARENA_SECONDS=10 for a shorter minute.
+arena: build/arena-server build/arena-bots build/arena-client build/relay
+	@sh tests/tools/need.sh python3:python3 xvfb:Xvfb
+	$(PYTHON) tests/arena/run.py $(ARENA)
 
 # Two bots play, directly and over a bad network; the transport shows itself.
 games: build/pong build/relay build/transport

@@ -260,8 +260,13 @@ def run(command, pattern):
     return last[0]
 
 
+def check_tutorial():
+    return run([sys.executable, os.path.join(HERE, "tutorial.py")], r"^tutorial: \d+ files")
+
+
 PARTS = [
     ("files: each can be read from top to bottom", check_files),
+    ("tutorial: it compiles, runs and prints what it says", check_tutorial),
     ("crowd: 64 bots, 100 ms round trip, 3 %% loss, %d s" % SECONDS, check_crowd),
     ("far crowd: 64 bots, 200 ms round trip, 3 % loss", check_far_crowd),
     ("bad network: 8 bots, 160 ms +- 80, 15 % loss", check_bad_network),
