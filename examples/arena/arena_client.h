@@ -238,8 +238,8 @@ static inline void arena_client_reconcile( struct arena_client_t * client, uint3
         client->worst_correction = off > client->worst_correction ? off : client->worst_correction;
     }
     client->own = *guess = *truth;
-    for ( uint32_t at = tick + 1; at <= client->command_tick; at++ )
-        arena_client_predict( client, at );
+    for ( uint32_t at = tick; at != client->command_tick; )
+        arena_client_predict( client, ++at ); /* the last of all ticks may be among them */
     if ( off < ARENA_TELEPORT && was_alive ) {
         client->error_x += before_x - client->own.x;
         client->error_y += before_y - client->own.y;
@@ -254,9 +254,12 @@ static inline void arena_client_reconcile( struct arena_client_t * client, uint3
 static inline int arena_client_make_commands( struct arena_client_t * client, int buttons, int aim )
 {
     int made = 0;
-    uint32_t until = client->command > 0.0 ? (uint32_t) client->command : 0;
-    if ( until > client->command_tick + ARENA_PREDICTED / 2 )
+    uint32_t until =
+        client->command > 0.0 ? (uint32_t) ( client->command < UINT32_MAX ? client->command : UINT32_MAX ) : 0;
+    if ( until > client->command_tick && until - client->command_tick > ARENA_PREDICTED / 2 ) {
         client->command_tick = until - 1; /* the clock was set: what lies between was never played */
+        memset( client->commands, 0, sizeof( client->commands ) );
+    }
     while ( client->command_tick < until ) {
         uint32_t tick = ++client->command_tick;
         struct arena_command_t * command = &client->commands[tick % ARENA_PREDICTED];
