@@ -59,7 +59,7 @@ struct arena_client_t {
     double arrival;                /* snapshot ticks at time 0: the newest is due at time * 60 + arrival */
     double render, command, extra; /* the clocks; and what the server's reports add to the command clock */
 
-    uint32_t settled; /* the snapshot that will show the last change of `extra` */
+    int64_t settled; /* commands of later ticks were made after the last large change of `extra` */
 
     uint32_t command_tick; /* the newest that was predicted; 0: none yet */
     struct arena_command_t commands[ARENA_PREDICTED];
@@ -181,10 +181,12 @@ static inline void arena_client_arrived( struct arena_client_t * client, uint32_
     double wrong = arena_wanted_margin( client ) - margin;
     if ( wrong <= 4.0 && wrong >= -4.0 ) {
         client->extra += wrong * 0.03;
-    } else if ( tick > client->settled ) {
-        client->extra += wrong; /* far off: at once, and not again before the server has seen what came of it */
+    } else if ( (int64_t) tick + margin > client->settled ) {
+        /* Far off: at once, and not again before the report is on a command that was made since. That one's tick is
+           the report's tick and margin, or one less; the round trip would be a guess, as it is what has changed. */
+        client->extra += wrong;
         client->command += wrong;
-        client->settled = tick + 2 * ARENA_SNAPSHOT_TICKS + (uint32_t) ( client->round_trip * ARENA_HZ );
+        client->settled = (int64_t) client->command_tick + 1 + ( wrong > 0.0 ? (int64_t) ( wrong / 2.0 ) : 0 );
     }
     client->extra = client->extra > 60.0 ? 60.0 : client->extra < -60.0 ? -60.0 : client->extra;
 }
@@ -215,6 +217,7 @@ static inline void arena_client_reconcile( struct arena_client_t * client, uint3
          client->command_tick - tick >= ARENA_PREDICTED - 1 ) {
         client->own = *truth; /* the server is ahead of us: begin anew from there */
         client->command_tick = tick;
+        client->settled = client->settled < tick ? client->settled : tick;
         client->predicted[tick % ARENA_PREDICTED] = *truth;
         client->last_x = truth->x;
         client->last_y = truth->y;
@@ -235,8 +238,8 @@ static inline void arena_client_reconcile( struct arena_client_t * client, uint3
         client->worst_correction = off > client->worst_correction ? off : client->worst_correction;
     }
     client->own = *guess = *truth;
-    for ( uint32_t at = tick + 1; at <= client->command_tick; at++ )
-        arena_client_predict( client, at );
+    for ( uint32_t at = tick; at != client->command_tick; )
+        arena_client_predict( client, ++at ); /* the last of all ticks may be among them */
     if ( off < ARENA_TELEPORT && was_alive ) {
         client->error_x += before_x - client->own.x;
         client->error_y += before_y - client->own.y;
@@ -251,9 +254,12 @@ static inline void arena_client_reconcile( struct arena_client_t * client, uint3
 static inline int arena_client_make_commands( struct arena_client_t * client, int buttons, int aim )
 {
     int made = 0;
-    uint32_t until = client->command > 0.0 ? (uint32_t) client->command : 0;
-    if ( until > client->command_tick + ARENA_PREDICTED / 2 )
+    uint32_t until =
+        client->command > 0.0 ? (uint32_t) ( client->command < UINT32_MAX ? client->command : UINT32_MAX ) : 0;
+    if ( until > client->command_tick && until - client->command_tick > ARENA_PREDICTED / 2 ) {
         client->command_tick = until - 1; /* the clock was set: what lies between was never played */
+        memset( client->commands, 0, sizeof( client->commands ) );
+    }
     while ( client->command_tick < until ) {
         uint32_t tick = ++client->command_tick;
         struct arena_command_t * command = &client->commands[tick % ARENA_PREDICTED];

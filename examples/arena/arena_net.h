@@ -32,7 +32,7 @@ enum {
     ARENA_MAX_MARGIN = 31,
     ARENA_NAME_BYTES = 15,
     ARENA_TEXT_BYTES = 120,
-    ARENA_MESSAGE_BYTES = 1100, /* the largest of these messages: a snapshot of 64 players, built on none, has 420 */
+    ARENA_MESSAGE_BYTES = 1100, /* the largest of these messages: a snapshot of 64 players has 473 at most */
     ARENA_MAP_TAG = 1           /* of the stream */
 };
 
@@ -387,10 +387,10 @@ static inline int arena_read_news( const uint8_t * data, int bytes, struct arena
         news->other = bits_read_range( &reader, 0, ARENA_PLAYERS - 1 );
     if ( news->type == ARENA_NEWS_WELCOME )
         news->tick = bits_read( &reader, 32 );
-    int most = arena_text_limit( news->type );
-    if ( most )
-        bits_read_bytes( &reader, news->text, bits_read_range( &reader, 1, most ) );
-    return bits_read_end( &reader ) && ( !most || arena_is_text( news->text, most ) );
+    int most = arena_text_limit( news->type ), length = most ? bits_read_range( &reader, 1, most ) : 0;
+    bits_read_bytes( &reader, news->text, length );
+    return bits_read_end( &reader ) &&
+           ( !most || ( (int) strlen( news->text ) == length && arena_is_text( news->text, most ) ) );
 }
 
 static inline int arena_write_shot( uint8_t * data, int capacity, const struct arena_shot_t * shot )

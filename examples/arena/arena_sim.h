@@ -367,6 +367,8 @@ static inline void arena_join( struct arena_t * arena, int slot )
 {
     memset( &arena->players[slot], 0, sizeof( arena->players[slot] ) );
     arena->players[slot].is_there = 1;
+    for ( int i = 0; i < ARENA_HISTORY; i++ )
+        arena->past[i].x[slot] = arena->past[i].y[slot] = -1; /* the one before it in this slot stood there */
     arena_spawn( arena, slot, NULL );
 }
 

@@ -5,7 +5,7 @@
         struct bits_writer_t writer;
         bits_write_begin( &writer, data, sizeof( data ) );
         bits_write_range( &writer, health, 0, 100 );                   7 bits
-        bits_write_difference( &writer, x, last_x, 0, 4095 );          1 bit if equal, 8 if near, 14 else
+        bits_write_difference( &writer, x, last_x, 0, 4095 );          1 bit if equal, 7 if near, 14 else
         int bytes = bits_write_end( &writer );                         -1 if it did not fit
 
         struct bits_reader_t reader;

@@ -67,14 +67,6 @@ struct game_t {
     uint32_t tick_bins[TICK_BINS];
 };
 
-static volatile sig_atomic_t signal_stop;
-
-static void on_signal( int number )
-{
-    (void) number;
-    signal_stop = 1;
-}
-
 /* ---- sending ---- */
 
 static void send_bytes( struct slot_t * slot, int channel, int kind, const uint8_t * data, int bytes )
@@ -432,6 +424,14 @@ static void game_destroy( struct game_t * game )
 }
 
 #if !defined( ARENA_NO_MAIN ) /* the tests bring their own, and their own time */
+
+static volatile sig_atomic_t signal_stop;
+
+static void on_signal( int number )
+{
+    (void) number;
+    signal_stop = 1;
+}
 
 /* The tick that `share` of all took no longer than, in milliseconds. */
 static double tick_milliseconds( const struct game_t * game, double share )
