@@ -261,7 +261,12 @@ def run(command, pattern):
 
 
 def check_tutorial():
-    return run([sys.executable, os.path.join(HERE, "tutorial.py")], r"^tutorial: \d+ files")
+    """Its servers have the ports that stand in it: in a network of their own, where that can be had, they are free."""
+    command = [sys.executable, os.path.join(HERE, "tutorial.py")]
+    own = ["unshare", "--net", "sh", "-c", 'ip link set lo up && exec "$@"', "tutorial"]
+    if subprocess.run(own + ["true"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False).returncode == 0:
+        command = own + command
+    return run(command, r"(?m)^tutorial: \d+ files")
 
 
 PARTS = [
