@@ -23,6 +23,7 @@ import { WebSocketServer } from 'ws';
 const MAX_DATAGRAM_BYTES = 1300;
 const MAX_SERVERS = 32; // of a token
 const MAX_BODY_BYTES = 8192;
+const MAX_DRAINED_BYTES = 262144;
 const MAX_SDP_BYTES = 6144;
 const MAX_BUFFERED_BYTES = 65536; // to a page that does not read: more is dropped
 const OPEN_SECONDS = 10; // from the offer to the open channel, and from the WebSocket to its first message
@@ -408,16 +409,20 @@ export class Gateway {
 
     // ---- HTTP ----
 
-    /* Reads a body as far as it may go. */
-    async body(request) {
-        const pieces = [];
-        let bytes = 0;
-        for await (const piece of request) {
-            bytes += piece.length;
-            if (bytes > MAX_BODY_BYTES) throw new Refusal('too_large');
-            pieces.push(piece);
-        }
-        return Buffer.concat(pieces).toString('utf8');
+    /* Reads a body. One that is too large is heard out for a while, so that the answer is read and not lost in a reset. */
+    body(request) {
+        return new Promise((resolve, reject) => {
+            const pieces = [];
+            let bytes = 0;
+            request.on('data', (piece) => {
+                bytes += piece.length;
+                if (bytes <= MAX_BODY_BYTES) pieces.push(piece);
+                else if (bytes > MAX_DRAINED_BYTES) request.socket.destroy();
+            });
+            request.on('end', () => (bytes > MAX_BODY_BYTES ? reject(new Refusal('too_large')) : resolve(Buffer.concat(pieces).toString('utf8'))));
+            request.on('error', () => {}); // it is closed as well
+            request.on('close', () => reject(bytes > MAX_BODY_BYTES ? new Refusal('too_large') : new Error('the request ended early')));
+        });
     }
 
     reply(response, status, body, headers = {}) {
@@ -462,7 +467,10 @@ export class Gateway {
             const address = this.addressOf(request);
             return this.reply(response, 200, await this.offer(address, await this.body(request)), headers);
         } catch (error) {
-            if (request.destroyed && !request.complete) return undefined; // it has gone: nobody reads an answer
+            if (request.destroyed && !request.complete) {
+                if (error instanceof Refusal) this.refusals[error.code]++;
+                return undefined; // nobody is there to read an answer
+            }
             const { status, body } = this.refusal(error);
             if (status === 429 || status === 503) headers['Retry-After'] = '2';
             if (body.error === 'too_large') headers.Connection = 'close';
@@ -510,10 +518,10 @@ export class Gateway {
     async start() {
         const sockets = new WebSocketServer({ noServer: true, maxPayload: 2048, perMessageDeflate: false, clientTracking: true });
         this.sockets = sockets;
-        this.server = http.createServer({ maxHeaderSize: 8192, requestTimeout: 5000, headersTimeout: 5000 }, (request, response) => {
+        this.server = http.createServer({ maxHeaderSize: 8192, requestTimeout: 5000, headersTimeout: 5000, connectionsCheckingInterval: 1000 }, (request, response) => {
             this.request(request, response).catch((error) => console.error(error.message));
         });
-        this.server.maxConnections = 4 * this.options.sessions + 64;
+        this.server.maxConnections = 4 * this.options.sessions + 1000;
         this.server.on('upgrade', (request, stream, head) => this.upgrade(sockets, request, stream, head));
         if (this.options.udpPort === 0) this.options.udpPort = await freePort(this.options.udpAddress);
         // libjuice keeps the shared port open while it has a listener or an agent.

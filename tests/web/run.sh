@@ -71,6 +71,7 @@ if wanted node "$@"; then
     run tests/web/node.mjs
 fi
 if wanted gateway "$@"; then
+    sh tests/tools/need.sh nginx-light:/usr/sbin/nginx openssl:openssl || exit 1
     run tests/web/gateway.mjs
 fi
 if wanted browser "$@"; then
