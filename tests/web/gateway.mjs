@@ -8,7 +8,23 @@ import { createRequire } from 'node:module';
 import * as net from 'node:net';
 import * as path from 'node:path';
 import * as tls from 'node:tls';
-import { FOLDER, Process, ROOT, WEB, atEnd, check, finish, holds, metrics, mint, same, sleep, startGateway, startServer, until } from './common.mjs';
+import {
+    FOLDER,
+    Process,
+    ROOT,
+    WEB,
+    atEnd,
+    check,
+    finish,
+    holds,
+    metrics,
+    mint,
+    same,
+    sleep,
+    startGateway,
+    startServer,
+    until,
+} from './common.mjs';
 
 const require = createRequire(path.join(WEB, 'gateway/gateway.mjs'));
 const { WebSocket: Socket } = require('ws');
@@ -19,8 +35,23 @@ const { cleanOffer, readAddress } = await import(path.join(WEB, 'gateway/gateway
 const ORIGIN = 'http://page.example';
 const FINGERPRINT = Array.from({ length: 32 }, (_, index) => index.toString(16).padStart(2, '0').toUpperCase()).join(':');
 const OFFER = [
-    'v=0', 'o=- 4611 2 IN IP4 127.0.0.1', 's=-', 't=0 0', 'a=group:BUNDLE 0', 'm=application 9 UDP/DTLS/SCTP webrtc-datachannel', 'c=IN IP4 0.0.0.0', 'a=candidate:1 1 udp 2113937151 203.0.113.77 5353 typ host',
-    'a=ice-ufrag:abcd', 'a=ice-pwd:0123456789012345678901', 'a=ice-options:trickle', `a=fingerprint:sha-256 ${FINGERPRINT}`, 'a=setup:actpass', 'a=mid:0', 'a=sctp-port:5000', 'a=max-message-size:262144', '',
+    'v=0',
+    'o=- 4611 2 IN IP4 127.0.0.1',
+    's=-',
+    't=0 0',
+    'a=group:BUNDLE 0',
+    'm=application 9 UDP/DTLS/SCTP webrtc-datachannel',
+    'c=IN IP4 0.0.0.0',
+    'a=candidate:1 1 udp 2113937151 203.0.113.77 5353 typ host',
+    'a=ice-ufrag:abcd',
+    'a=ice-pwd:0123456789012345678901',
+    'a=ice-options:trickle',
+    `a=fingerprint:sha-256 ${FINGERPRINT}`,
+    'a=setup:actpass',
+    'a=mid:0',
+    'a=sctp-port:5000',
+    'a=max-message-size:262144',
+    '',
 ].join('\r\n');
 let nextId = 8000;
 
@@ -37,7 +68,8 @@ async function ask(gateway, method, target, body, headers = { origin: ORIGIN }) 
     return { status: response.status, headers: response.headers, text, json };
 }
 
-const offer = (gateway, value, headers) => ask(gateway, 'POST', '/v1/gateway/offer', typeof value === 'string' ? value : JSON.stringify(value), headers);
+const offer = (gateway, value, headers) =>
+    ask(gateway, 'POST', '/v1/gateway/offer', typeof value === 'string' ? value : JSON.stringify(value), headers);
 
 function refused(answer, status, error) {
     same(answer.status, status, `the status (${answer.text})`);
@@ -57,7 +89,9 @@ async function openSocket(gateway, servers, options = {}) {
     socket.refusal = new Promise((resolve) => {
         socket.on('unexpected-response', (_, response) => {
             let text = '';
-            response.on('data', (data) => (text += data)).on('end', () => resolve({ status: response.statusCode, text, json: JSON.parse(text) }));
+            response
+                .on('data', (data) => (text += data))
+                .on('end', () => resolve({ status: response.statusCode, text, json: JSON.parse(text) }));
         });
     });
     socket.on('error', () => {});
@@ -69,6 +103,22 @@ async function openSocket(gateway, servers, options = {}) {
         await until(() => socket.heard.length || socket.readyState !== Socket.OPEN, 'an answer');
     }
     return socket;
+}
+
+/* A data channel, and the answer of the gateway that it was made with. */
+async function openChannel(gateway, servers) {
+    const page = new nodeDataChannel.PeerConnection('page', { iceServers: [], disableAutoNegotiation: true, bindAddress: '127.0.0.1' });
+    const channel = page.createDataChannel('netcode', { negotiated: true, id: 0, unordered: true, maxRetransmits: 0 });
+    const heard = [];
+    let open = false;
+    channel.onOpen(() => (open = true));
+    channel.onMessage((data) => heard.push(Buffer.from(data)));
+    page.setLocalDescription('offer');
+    const answer = await offer(gateway, { sdp: page.localDescription().sdp, servers });
+    same(answer.status, 200, answer.text);
+    page.setRemoteDescription(answer.json.sdp, 'answer');
+    await until(() => open, 'the channel to open', 10000);
+    return { page, channel, heard, sdp: answer.json.sdp };
 }
 
 const frame = (index, ...bytes) => Buffer.from([index, ...bytes]);
@@ -88,7 +138,11 @@ async function bareServer() {
 
 /* What a counter is more than before. */
 async function counted(gateway, name, before, more) {
-    await until(async () => ((await metrics(gateway))[name] ?? 0) >= (before[name] ?? 0) + more, `${name} to grow by ${more}, from ${before[name]}`, 5000);
+    await until(
+        async () => ((await metrics(gateway))[name] ?? 0) >= (before[name] ?? 0) + more,
+        `${name} to grow by ${more}, from ${before[name]}`,
+        5000,
+    );
 }
 
 const dropped = (reason) => `netcode_gateway_dropped_total{reason="${reason}"}`;
@@ -125,12 +179,43 @@ await check('--help and wrong options', async () => {
     };
     const help = await run('--help');
     same(help.status, 0);
-    for (const name of ['allow', 'origin', 'listen', 'udp-port', 'public-address', 'sessions', 'sessions-per-address', 'packets', 'bytes', 'idle', 'behind-proxy']) holds(help.text.includes(`--${name}`), `--help does not list --${name}`);
+    for (const name of [
+        'allow',
+        'origin',
+        'listen',
+        'udp-port',
+        'public-address',
+        'sessions',
+        'sessions-per-address',
+        'packets',
+        'bytes',
+        'idle',
+        'behind-proxy',
+    ])
+        holds(help.text.includes(`--${name}`), `--help does not list --${name}`);
     const good = ['--allow', '127.0.0.1:1', '--origin', 'http://a'];
-    const wrong = [[], ['--allow', '127.0.0.1:1'], ['--origin', 'http://a'], [...good, '--sessions', '0'], [...good, '--sessions', 'many'], [...good, '--idle', '1e3'], [...good, '--listen', 'localhost:1'], [...good, '--udp-port', '65536'],
-        [...good, '--allow', 'host:1'], [...good, '--allow', '127.0.0.1:0'], [...good, '--allow', '127.0.0.1'], [...good, '--origin', 'http://a/b'], [...good, '--public-address', 'name'], [...good, '--bytes', '100'], [...good, '--nonsense'], [...good, 'more']];
+    const wrong = [
+        [],
+        ['--allow', '127.0.0.1:1'],
+        ['--origin', 'http://a'],
+        [...good, '--sessions', '0'],
+        [...good, '--sessions', 'many'],
+        [...good, '--idle', '1e3'],
+        [...good, '--listen', 'localhost:1'],
+        [...good, '--udp-port', '65536'],
+        [...good, '--allow', 'host:1'],
+        [...good, '--allow', '127.0.0.1:0'],
+        [...good, '--allow', '127.0.0.1'],
+        [...good, '--origin', 'http://a/b'],
+        [...good, '--public-address', 'name'],
+        [...good, '--bytes', '100'],
+        [...good, '--nonsense'],
+        [...good, 'more'],
+    ];
     const results = await Promise.all(wrong.map((options) => run(...options)));
-    results.forEach((result, index) => holds(result.status === 2 && result.text.trim(), `${wrong[index].join(' ')}: ${JSON.stringify(result)}`));
+    results.forEach((result, index) =>
+        holds(result.status === 2 && result.text.trim(), `${wrong[index].join(' ')}: ${JSON.stringify(result)}`),
+    );
     return `${wrong.length} refused`;
 });
 
@@ -146,15 +231,50 @@ await check('every refusal has its status, its JSON and its count', async () => 
     refused(await offer(gateway, { sdp: OFFER, servers }, { origin: 'http://page.example.evil' }), 403, 'wrong_origin');
     refused(await offer(gateway, { sdp: OFFER, servers }, { origin: 'null' }), 403, 'wrong_origin');
     for (const text of ['', '{', '[]', 'null', '7', '"text"']) refused(await offer(gateway, text), 400, 'not_json');
-    for (const value of [{}, { sdp: OFFER }, { servers }, { sdp: OFFER, servers, more: 1 }, { sdp: OFFER, servers: [] }, { sdp: OFFER, servers: server.name }, { sdp: OFFER, servers: [7] }, { sdp: OFFER, servers: [null] },
-        { sdp: OFFER, servers: ['name:1'] }, { sdp: OFFER, servers: Array(33).fill(server.name) }, { sdp: OFFER, servers: { length: 1 } }])
+    for (const value of [
+        {},
+        { sdp: OFFER },
+        { servers },
+        { sdp: OFFER, servers, more: 1 },
+        { sdp: OFFER, servers: [] },
+        { sdp: OFFER, servers: server.name },
+        { sdp: OFFER, servers: [7] },
+        { sdp: OFFER, servers: [null] },
+        { sdp: OFFER, servers: ['name:1'] },
+        { sdp: OFFER, servers: Array(33).fill(server.name) },
+        { sdp: OFFER, servers: { length: 1 } },
+    ])
         refused(await offer(gateway, value), 400, 'wrong_field');
-    for (const name of ['127.0.0.1:9', '169.254.169.254:80', '[::1]:53', '[::ffff:127.0.0.1]:1']) refused(await offer(gateway, { sdp: OFFER, servers: [server.name, name] }), 403, 'server_not_allowed');
+    for (const name of ['127.0.0.1:9', '169.254.169.254:80', '[::1]:53', '[::ffff:127.0.0.1]:1'])
+        refused(await offer(gateway, { sdp: OFFER, servers: [server.name, name] }), 403, 'server_not_allowed');
     refused(await offer(gateway, 'x'.repeat(10000)), 413, 'too_large');
     await ask(gateway, 'POST', '/v1/gateway/offer', 'x'.repeat(4 << 20)).catch(() => null); // cut off
     const after = await metrics(gateway);
-    const grown = Object.fromEntries(['not_found', 'method_not_allowed', 'not_a_socket', 'wrong_origin', 'not_json', 'wrong_field', 'server_not_allowed', 'too_large'].map((name) => [name, after[refusals(name)] - before[refusals(name)]]));
-    same(JSON.stringify(grown), JSON.stringify({ not_found: 2, method_not_allowed: 2, not_a_socket: 1, wrong_origin: 3, not_json: 6, wrong_field: 11, server_not_allowed: 4, too_large: 2 }));
+    const grown = Object.fromEntries(
+        [
+            'not_found',
+            'method_not_allowed',
+            'not_a_socket',
+            'wrong_origin',
+            'not_json',
+            'wrong_field',
+            'server_not_allowed',
+            'too_large',
+        ].map((name) => [name, after[refusals(name)] - before[refusals(name)]]),
+    );
+    same(
+        JSON.stringify(grown),
+        JSON.stringify({
+            not_found: 2,
+            method_not_allowed: 2,
+            not_a_socket: 1,
+            wrong_origin: 3,
+            not_json: 6,
+            wrong_field: 11,
+            server_not_allowed: 4,
+            too_large: 2,
+        }),
+    );
     same((await ask(gateway, 'GET', '/healthz')).status, 200);
     const preflight = await ask(gateway, 'OPTIONS', '/v1/gateway/offer');
     same(preflight.status, 204);
@@ -166,9 +286,26 @@ await check('SDP that is no offer of a data channel', async () => {
     const lines = OFFER.split('\r\n');
     const without = (start) => lines.filter((line) => !line.startsWith(start)).join('\r\n');
     const garbage = [
-        '', 'v=0', 'x'.repeat(6200), '\0\0\0', without('m='), without('a=ice-ufrag'), without('a=ice-pwd'), without('a=fingerprint'), without('a=mid'), without('a=setup'), without('a=sctp-port'),
-        OFFER + OFFER, `${OFFER}m=audio 9 UDP/TLS/RTP/SAVPF 111\r\n`, OFFER.replace('actpass', 'passive'), OFFER.replace('sha-256', 'md5'), OFFER.replace('abcd', 'a'), OFFER.replace('abcd', 'ab\u0000cd'),
-        OFFER.replace('a=mid:0', `a=mid:${'0'.repeat(17)}`), OFFER.replace('5000', '0'), OFFER.replace(FINGERPRINT, FINGERPRINT.slice(3)),
+        '',
+        'v=0',
+        'x'.repeat(6200),
+        '\0\0\0',
+        without('m='),
+        without('a=ice-ufrag'),
+        without('a=ice-pwd'),
+        without('a=fingerprint'),
+        without('a=mid'),
+        without('a=setup'),
+        without('a=sctp-port'),
+        OFFER + OFFER,
+        `${OFFER}m=audio 9 UDP/TLS/RTP/SAVPF 111\r\n`,
+        OFFER.replace('actpass', 'passive'),
+        OFFER.replace('sha-256', 'md5'),
+        OFFER.replace('abcd', 'a'),
+        OFFER.replace('abcd', 'ab\u0000cd'),
+        OFFER.replace('a=mid:0', `a=mid:${'0'.repeat(17)}`),
+        OFFER.replace('5000', '0'),
+        OFFER.replace(FINGERPRINT, FINGERPRINT.slice(3)),
     ];
     for (const sdp of [...garbage, 7, null, {}, []]) refused(await offer(gateway, { sdp, servers: [server.name] }), 400, 'wrong_offer');
     let seed = 1;
@@ -179,7 +316,10 @@ await check('SDP that is no offer of a data channel', async () => {
         for (let change = 0; change <= random(4); change++) bytes[random(bytes.length)] = random(128);
         try {
             const clean = cleanOffer(bytes.toString('latin1'));
-            holds(/^[\x20-\x7e\r\n]*$/.test(clean) && !clean.includes('candidate') && clean.split('\r\n').length === 15, `it passed on: ${clean}`);
+            holds(
+                /^[\x20-\x7e\r\n]*$/.test(clean) && !clean.includes('candidate') && clean.split('\r\n').length === 15,
+                `it passed on: ${clean}`,
+            );
             accepted++;
         } catch (error) {
             same(error.code, 'wrong_offer', `what garbage leads to (${error.stack})`);
@@ -187,7 +327,24 @@ await check('SDP that is no offer of a data channel', async () => {
     }
     holds(!cleanOffer(OFFER).includes('203.0.113.77'), 'a candidate of the page is in the offer');
     for (const text of ['1.2.3.4:5', '[::1]:5', '[2001:DB8:0::1]:65535']) holds(readAddress(text), text);
-    for (const text of ['', '1.2.3.4', '1.2.3.4:0', '1.2.3.4:65536', '1.2.3.4:05', '1.2.3:5', '::1:5', '[::1]', '[1.2.3.4]:5', '[fe80::1%1]:5', ' 1.2.3.4:5', '1.2.3.4:5\n', '01.2.3.4:5', 7, null]) same(readAddress(text), null, String(text));
+    for (const text of [
+        '',
+        '1.2.3.4',
+        '1.2.3.4:0',
+        '1.2.3.4:65536',
+        '1.2.3.4:05',
+        '1.2.3:5',
+        '::1:5',
+        '[::1]',
+        '[1.2.3.4]:5',
+        '[fe80::1%1]:5',
+        ' 1.2.3.4:5',
+        '1.2.3.4:5\n',
+        '01.2.3.4:5',
+        7,
+        null,
+    ])
+        same(readAddress(text), null, String(text));
     same((await ask(gateway, 'GET', '/healthz')).json.sessions, 0, 'sessions');
     return `${garbage.length} kinds; of 20000 changed offers ${accepted} were still one`;
 });
@@ -233,12 +390,25 @@ await check('datagrams that are none are dropped and counted', async () => {
     server.send(Buffer.from([7]), heard.from.port, '127.0.0.1');
     await until(() => socket.heard.length, 'the one that is good, back');
     same(socket.heard.length, 1);
-    for (const [reason, more] of [['empty', 3], ['oversized', 2], ['wrong_index', 2], ['text', 1], ['other_source', 2]]) await counted(gateway, dropped(reason), before, more);
+    for (const [reason, more] of [
+        ['empty', 3],
+        ['oversized', 2],
+        ['wrong_index', 2],
+        ['text', 1],
+        ['other_source', 2],
+    ])
+        await counted(gateway, dropped(reason), before, more);
     socket.close();
 });
 
 await check('first messages of a WebSocket that are wrong', async () => {
-    for (const [message, sentence] of [['{', 'no JSON'], ['{"servers":[]}', 'field'], ['{"servers":["127.0.0.1:9"]}', 'does not lead'], [Buffer.from('{}'), 'no JSON'], ['{"servers":["127.0.0.1:9"],"more":1}', 'field']]) {
+    for (const [message, sentence] of [
+        ['{', 'no JSON'],
+        ['{"servers":[]}', 'field'],
+        ['{"servers":["127.0.0.1:9"]}', 'does not lead'],
+        [Buffer.from('{}'), 'no JSON'],
+        ['{"servers":["127.0.0.1:9"],"more":1}', 'field'],
+    ]) {
         const socket = await openSocket(gateway, null);
         socket.send(message);
         const closed = await socket.closed;
@@ -371,19 +541,8 @@ await check('an idle session ends', async () => {
 });
 
 await check('a data channel: there and back, and other channels are of no use', async () => {
-    const page = new nodeDataChannel.PeerConnection('page', { iceServers: [], disableAutoNegotiation: true, bindAddress: '127.0.0.1' });
-    const channel = page.createDataChannel('netcode', { negotiated: true, id: 0, unordered: true, maxRetransmits: 0 });
-    const heard = [];
-    let open = false;
-    channel.onOpen(() => (open = true));
-    channel.onMessage((data) => heard.push(Buffer.from(data)));
-    page.setLocalDescription('offer');
-    const { sdp } = page.localDescription();
-    const answer = await offer(gateway, { sdp, servers: [server.name] });
-    same(answer.status, 200, answer.text);
-    holds(answer.json.sdp.includes(` 127.0.0.1 ${gateway.udpPort} typ host`), 'the shared port is not in the answer');
-    page.setRemoteDescription(answer.json.sdp, 'answer');
-    await until(() => open, 'the channel to open', 10000);
+    const { page, channel, heard, sdp } = await openChannel(gateway, [server.name]);
+    holds(sdp.includes(` 127.0.0.1 ${gateway.udpPort} typ host`), 'the shared port is not in the answer');
     server.heard.length = 0;
     channel.sendMessageBinary(frame(0, 1, 2, 3));
     const { data, from } = await until(() => server.heard[0], 'the datagram');
@@ -410,7 +569,8 @@ await check('a hostile gateway can drop, delay and repeat, and no more', async (
         mode = '';
         send(bytes, to) {
             const copy = bytes.slice();
-            if (this.mode === 'corrupt' && Math.random() < 0.5) copy[Math.floor(Math.random() * copy.length)] ^= 1 << Math.floor(Math.random() * 8);
+            if (this.mode === 'corrupt' && Math.random() < 0.5)
+                copy[Math.floor(Math.random() * copy.length)] ^= 1 << Math.floor(Math.random() * 8);
             if (this.mode === 'repeat') for (let times = 0; times < 3; times++) super.send(copy, to);
             if (this.mode === 'drop' && Math.random() < 0.5) return true;
             if (this.mode === 'delay') {
@@ -426,7 +586,8 @@ await check('a hostile gateway can drop, delay and repeat, and no more', async (
             const copy = { data: packet.data.slice(), server: packet.server };
             this.kept.push({ data: copy.data.slice(), server: copy.server }, { data: copy.data.slice(), server: copy.server });
             if (this.kept.length > 200) this.kept.splice(0, 100);
-            if (this.mode === 'corrupt' && Math.random() < 0.5) copy.data[Math.floor(Math.random() * copy.data.length)] ^= 1 << Math.floor(Math.random() * 8);
+            if (this.mode === 'corrupt' && Math.random() < 0.5)
+                copy.data[Math.floor(Math.random() * copy.data.length)] ^= 1 << Math.floor(Math.random() * 8);
             if (this.mode === 'drop' && Math.random() < 0.5) return null;
             return copy;
         }
@@ -445,7 +606,7 @@ await check('a hostile gateway can drop, delay and repeat, and no more', async (
             const payload = `payload ${number++}`;
             sent += client.send(new TextEncoder().encode(payload)) ? 1 : 0;
             await sleep(10);
-            for (let data; (data = client.receive()); ) {
+            for (let data; (data = client.receive());) {
                 const text = new TextDecoder().decode(data);
                 holds(/^payload \d+$/.test(text) && Number(text.slice(8)) < number, `${mode}: a payload was changed: ${text}`);
                 holds(!seen.has(text), `${mode}: a payload came twice: ${text}`);
@@ -455,7 +616,8 @@ await check('a hostile gateway can drop, delay and repeat, and no more', async (
         same(client.state, 'CONNECTED', mode);
         holds(seen.size > sent / 20 && (mode === 'delay' || mode === 'repeat' || seen.size < sent), `${mode}: ${seen.size} of ${sent}`);
         const { packetsDropped } = client.stats();
-        if (mode === 'corrupt' || mode === 'repeat') holds(packetsDropped > 10, `${mode}: only ${packetsDropped} were dropped by the client`);
+        if (mode === 'corrupt' || mode === 'repeat')
+            holds(packetsDropped > 10, `${mode}: only ${packetsDropped} were dropped by the client`);
         details.push(`${mode} ${seen.size} of ${sent}`);
         stop(client);
     }
@@ -465,12 +627,36 @@ await check('a hostile gateway can drop, delay and repeat, and no more', async (
 });
 
 await check('behind nginx: TLS, the real address, limits', async () => {
-    execFileSync('openssl', ['req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-days', '2', '-subj', '/CN=localhost', '-addext', 'subjectAltName=DNS:localhost', '-keyout', path.join(FOLDER, 'tls.key'), '-out', path.join(FOLDER, 'tls.pem')], { stdio: 'ignore' });
+    execFileSync(
+        'openssl',
+        [
+            'req',
+            '-x509',
+            '-newkey',
+            'rsa:2048',
+            '-nodes',
+            '-days',
+            '2',
+            '-subj',
+            '/CN=localhost',
+            '-addext',
+            'subjectAltName=DNS:localhost',
+            '-keyout',
+            path.join(FOLDER, 'tls.key'),
+            '-out',
+            path.join(FOLDER, 'tls.pem'),
+        ],
+        { stdio: 'ignore' },
+    );
     const echo = await startServer('--echo');
     const inner = await startGateway(echo.address, { origin: 'https://localhost', 'behind-proxy': true, 'sessions-per-address': 2 });
     // It believes a proxy, and without one there is no address.
     refused(await offer(inner, { sdp: OFFER, servers: [echo.address] }, { origin: 'https://localhost' }), 400, 'wrong_proxy');
-    refused(await offer(inner, { sdp: OFFER, servers: [echo.address] }, { origin: 'https://localhost', 'x-forwarded-for': '1.2.3.4, 5.6.7.8' }), 400, 'wrong_proxy');
+    refused(
+        await offer(inner, { sdp: OFFER, servers: [echo.address] }, { origin: 'https://localhost', 'x-forwarded-for': '1.2.3.4, 5.6.7.8' }),
+        400,
+        'wrong_proxy',
+    );
     const port = await new Promise((resolve) => {
         const probe = net.createServer().listen(0, '127.0.0.1', () => {
             const { port: free } = probe.address();
@@ -478,17 +664,35 @@ await check('behind nginx: TLS, the real address, limits', async () => {
         });
     });
     const template = fs.readFileSync(path.join(ROOT, 'examples/backend/nginx.conf'), 'utf8');
-    const fill = { LISTEN: `127.0.0.1:${port}`, NAME: 'localhost', BACKEND: '127.0.0.1:9', GATEWAY: inner.address, SERVERS: '127.0.0.1', CERTIFICATE: path.join(FOLDER, 'tls.pem'), CERTIFICATE_KEY: path.join(FOLDER, 'tls.key') };
+    const fill = {
+        LISTEN: `127.0.0.1:${port}`,
+        NAME: 'localhost',
+        BACKEND: '127.0.0.1:9',
+        GATEWAY: inner.address,
+        SERVERS: '127.0.0.1',
+        CERTIFICATE: path.join(FOLDER, 'tls.pem'),
+        CERTIFICATE_KEY: path.join(FOLDER, 'tls.key'),
+    };
     const prefix = path.join(FOLDER, 'nginx');
     fs.mkdirSync(prefix);
-    fs.writeFileSync(path.join(prefix, 'nginx.conf'), template.replace(/@([A-Z_]+)@/g, (all, name) => fill[name] ?? all));
+    fs.writeFileSync(
+        path.join(prefix, 'nginx.conf'),
+        template.replace(/@([A-Z_]+)@/g, (all, name) => fill[name] ?? all),
+    );
     process.env.PATH += ':/usr/sbin';
     const nginx = new Process('nginx', '-p', prefix, '-c', 'nginx.conf', '-g', 'daemon off;');
     atEnd(() => nginx.end('SIGTERM'));
     const ca = fs.readFileSync(path.join(FOLDER, 'tls.pem'));
-    await until(() => new Promise((resolve) => {
-        const probe = tls.connect({ port, host: '127.0.0.1', servername: 'localhost', ca }, () => probe.end(() => resolve(true))).on('error', () => resolve(false));
-    }), `nginx: ${nginx.text}`, 10000);
+    await until(
+        () =>
+            new Promise((resolve) => {
+                const probe = tls
+                    .connect({ port, host: '127.0.0.1', servername: 'localhost', ca }, () => probe.end(() => resolve(true)))
+                    .on('error', () => resolve(false));
+            }),
+        `nginx: ${nginx.text}`,
+        10000,
+    );
     const outer = { url: `https://127.0.0.1:${port}` };
     const options = { origin: 'https://localhost', ca, servername: 'localhost', headers: { 'X-Forwarded-For': '203.0.113.1' } };
     const open = async () => openSocket(outer, [echo.address], options);
@@ -512,9 +716,14 @@ await check('behind nginx: TLS, the real address, limits', async () => {
     stop(client);
     globalThis.WebSocket = platform;
     const metricsOutside = await new Promise((resolve) => {
-        const socket = tls.connect({ port, host: '127.0.0.1', servername: 'localhost', ca }, () => socket.write('GET /metrics HTTP/1.0\r\nHost: localhost\r\n\r\n'));
+        const socket = tls.connect({ port, host: '127.0.0.1', servername: 'localhost', ca }, () =>
+            socket.write('GET /metrics HTTP/1.0\r\nHost: localhost\r\n\r\n'),
+        );
         let text = '';
-        socket.on('data', (data) => (text += data)).on('end', () => resolve(text)).on('error', () => resolve(text));
+        socket
+            .on('data', (data) => (text += data))
+            .on('end', () => resolve(text))
+            .on('error', () => resolve(text));
     });
     holds(metricsOutside.includes('404'), 'metrics are shown to the outside');
     pages[1].close();
@@ -527,7 +736,16 @@ await check('it ends with status 0 when it is told to, and closes its pages', as
     same(await gateway.end('SIGTERM'), 0, 'the status');
     holds((await page.closed).startsWith('1001'), 'the page was not told');
     holds(!/[^\x20-\x7e\n]/.test(gateway.text), 'there are bytes in its log');
+    // With data channels too, of which one has ended before.
+    for (let round = 0; round < 3; round++) {
+        const other = await startGateway(server.name, { origin: ORIGIN });
+        const pages = [];
+        for (let number = 0; number < 3; number++) pages.push((await openChannel(other, [server.name])).page);
+        pages.pop().close();
+        await sleep(200);
+        same(await other.end('SIGTERM'), 0, 'the status with data channels');
+        for (const each of pages) each.close();
+    }
 });
 
-nodeDataChannel.cleanup();
 await finish('gateway');
