@@ -22,7 +22,8 @@ export NODE_PATH
 # The loader is for pages and workers. Under Node.js, netcode.mjs reads the file itself: what Emscripten 3.1 writes for it is no ES module.
 # Memory grows while objects are created, and never afterwards: netcode.h allocates in create alone.
 compile_flags="-O2 -DNETCODE_NO_SOCKETS -DNETCODE_MESSAGES -I$root -I$root/examples/web -I$sodium/include"
-link_flags="-sMODULARIZE -sEXPORT_ES6 -sENVIRONMENT=web,worker -sFILESYSTEM=0 -sALLOW_MEMORY_GROWTH -sINITIAL_MEMORY=4194304 -sTOTAL_STACK=1048576"
+link_flags="-sMODULARIZE -sEXPORT_ES6 -sENVIRONMENT=web,worker -sFILESYSTEM=0 -sALLOW_MEMORY_GROWTH -sINITIAL_MEMORY=4194304"
+link_flags="$link_flags -sTOTAL_STACK=1048576"
 library=$sodium/lib/libsodium.a
 
 no_libsodium() { # $1: why
@@ -57,15 +58,15 @@ build_libsodium() {
         cd "$source_tree"
         [ -e configure.done ] || {
             autoreconf -fi
-            env -u EMSCRIPTEN emconfigure ./configure --host=wasm32-unknown-none --disable-shared --enable-static --disable-asm --disable-ssp --disable-pie \
-                --without-pthreads --disable-dependency-tracking --prefix="$web/libsodium-made" CFLAGS=-O2
+            env -u EMSCRIPTEN emconfigure ./configure --host=wasm32-unknown-none --disable-shared --enable-static --disable-asm \
+                --disable-ssp --disable-pie --without-pthreads --disable-dependency-tracking --prefix="$web/libsodium-made" CFLAGS=-O2
             touch configure.done
         }
         emmake make -s -j 2 -C src install
         emcc -O2 -c -I"$web/libsodium-made/include" "$root/examples/web/random.c" -o random.o
-        emcc -O2 -c -U__EMSCRIPTEN__ -DRANDOMBYTES_CUSTOM_IMPLEMENTATION "-DRANDOMBYTES_DEFAULT_IMPLEMENTATION=&netcode_web_random" -DCONFIGURED=1 \
-            -I"$web/libsodium-made/include" -Isrc/libsodium/include/sodium -Isrc/libsodium/include -include "$root/examples/web/random.h" \
-            src/libsodium/randombytes/randombytes.c -o randombytes.o
+        emcc -O2 -c -U__EMSCRIPTEN__ -DRANDOMBYTES_CUSTOM_IMPLEMENTATION "-DRANDOMBYTES_DEFAULT_IMPLEMENTATION=&netcode_web_random" \
+            -DCONFIGURED=1 -I"$web/libsodium-made/include" -Isrc/libsodium/include/sodium -Isrc/libsodium/include \
+            -include "$root/examples/web/random.h" src/libsodium/randombytes/randombytes.c -o randombytes.o
         made=$web/libsodium-made/lib/libsodium.a
         emar d "$made" libsodium_la-randombytes.o
         emar r "$made" randombytes.o random.o
@@ -95,7 +96,7 @@ build_module() {
     rm -f "$web/netcode.wasm"
     # The module's own file name is in its loader: it is built as netcode.mjs, beside which it is called netcode.wasm, and then renamed.
     mkdir -p "$web/made"
-    run_emcc -DNDEBUG -Wall -Wextra examples/web/netcode_wasm.c --no-entry -sEXPORTED_FUNCTIONS=_malloc,_free -sEXPORTED_RUNTIME_METHODS=UTF8ToString \
+    run_emcc -DNDEBUG -Wall -Wextra examples/web/netcode_wasm.c --no-entry -sEXPORTED_RUNTIME_METHODS=UTF8ToString \
         -o "$web/made/netcode.mjs" >"$web/emcc.log" 2>&1 || {
         cat "$web/emcc.log"
         exit 1
@@ -116,7 +117,7 @@ case ${1:-} in
 "")
     build_libsodium
     build_module
-    cp examples/web/netcode.mjs examples/web/netcode.d.ts examples/web/transport.mjs "$web" || exit 1
+    cp examples/web/netcode.mjs examples/web/netcode.d.mts examples/web/transport.mjs "$web" || exit 1
     print_size "$web/netcode.wasm"
     print_size "$web/netcode_wasm.mjs"
     ;;

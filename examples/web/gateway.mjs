@@ -3,7 +3,7 @@
     datagram, which is the index of the server in the list that the page gave. The game servers need not know of it.
 
         npm ci
-        node gateway.mjs --allow 203.0.113.5:40000 --origin https://play.example.org --udp-port 40100 --public-address 203.0.113.9 --behind-proxy
+        node gateway.mjs --allow 203.0.113.5:40000 --origin https://play.example.org --public-address 203.0.113.9 --behind-proxy
 
         POST /v1/gateway/offer     {"sdp": "...", "servers": ["203.0.113.5:40000"]}   the answer is {"sdp": "..."}
         GET  /v1/gateway/socket    a WebSocket; its first message is {"servers": [...]}, the answer {"open": true}; then datagrams
@@ -23,6 +23,7 @@ import { WebSocketServer } from 'ws';
 const MAX_DATAGRAM_BYTES = 1300;
 const MAX_SERVERS = 32; // of a token
 const MAX_BODY_BYTES = 8192;
+const MAX_DRAINED_BYTES = 262144;
 const MAX_SDP_BYTES = 6144;
 const MAX_BUFFERED_BYTES = 65536; // to a page that does not read: more is dropped
 const OPEN_SECONDS = 10; // from the offer to the open channel, and from the WebSocket to its first message
@@ -98,7 +99,15 @@ export function cleanOffer(sdp) {
     const fingerprint = one(/^a=fingerprint:sha-256 (?:[0-9A-Fa-f]{2}:){31}[0-9A-Fa-f]{2}\r?$/gm);
     const setup = one(/^a=setup:actpass\r?$/gm);
     const port = one(/^a=sctp-port:[1-9][0-9]{0,4}\r?$/gm);
-    const lines = ['v=0', 'o=- 1 1 IN IP4 0.0.0.0', 's=-', 't=0 0', `a=group:BUNDLE ${mid.slice(6)}`, 'm=application 9 UDP/DTLS/SCTP webrtc-datachannel', 'c=IN IP4 0.0.0.0'];
+    const lines = [
+        'v=0',
+        'o=- 1 1 IN IP4 0.0.0.0',
+        's=-',
+        't=0 0',
+        `a=group:BUNDLE ${mid.slice(6)}`,
+        'm=application 9 UDP/DTLS/SCTP webrtc-datachannel',
+        'c=IN IP4 0.0.0.0',
+    ];
     return [...lines, mid, ufrag, password, fingerprint, setup, port, 'a=max-message-size:1400', ''].join('\r\n');
 }
 
@@ -408,22 +417,33 @@ export class Gateway {
 
     // ---- HTTP ----
 
-    /* Reads a body as far as it may go. */
-    async body(request) {
-        const pieces = [];
-        let bytes = 0;
-        for await (const piece of request) {
-            bytes += piece.length;
-            if (bytes > MAX_BODY_BYTES) throw new Refusal('too_large');
-            pieces.push(piece);
-        }
-        return Buffer.concat(pieces).toString('utf8');
+    /* Reads a body. One that is too large is heard out for a while, so that the answer is read and not lost in a reset. */
+    body(request) {
+        return new Promise((resolve, reject) => {
+            const pieces = [];
+            let bytes = 0;
+            request.on('data', (piece) => {
+                bytes += piece.length;
+                if (bytes <= MAX_BODY_BYTES) pieces.push(piece);
+                else if (bytes > MAX_DRAINED_BYTES) request.socket.destroy();
+            });
+            request.on('end', () =>
+                bytes > MAX_BODY_BYTES ? reject(new Refusal('too_large')) : resolve(Buffer.concat(pieces).toString('utf8')),
+            );
+            request.on('error', () => {}); // it is closed as well
+            request.on('close', () => reject(bytes > MAX_BODY_BYTES ? new Refusal('too_large') : new Error('the request ended early')));
+        });
     }
 
     reply(response, status, body, headers = {}) {
         const text = typeof body === 'string' ? body : JSON.stringify(body);
         const type = typeof body === 'string' ? 'text/plain; version=0.0.4' : 'application/json';
-        response.writeHead(status, { 'Content-Type': type, 'Content-Length': Buffer.byteLength(text), 'Cache-Control': 'no-store', ...headers });
+        response.writeHead(status, {
+            'Content-Type': type,
+            'Content-Length': Buffer.byteLength(text),
+            'Cache-Control': 'no-store',
+            ...headers,
+        });
         response.end(text);
     }
 
@@ -455,14 +475,21 @@ export class Gateway {
             const origin = this.checkOrigin(request);
             Object.assign(headers, { 'Access-Control-Allow-Origin': origin, Vary: 'Origin' });
             if (isPreflight) {
-                Object.assign(headers, { 'Access-Control-Allow-Methods': 'POST', 'Access-Control-Allow-Headers': 'Content-Type', 'Access-Control-Max-Age': '600' });
+                Object.assign(headers, {
+                    'Access-Control-Allow-Methods': 'POST',
+                    'Access-Control-Allow-Headers': 'Content-Type',
+                    'Access-Control-Max-Age': '600',
+                });
                 response.writeHead(204, headers);
                 return response.end();
             }
             const address = this.addressOf(request);
             return this.reply(response, 200, await this.offer(address, await this.body(request)), headers);
         } catch (error) {
-            if (request.destroyed && !request.complete) return undefined; // it has gone: nobody reads an answer
+            if (request.destroyed && !request.complete) {
+                if (error instanceof Refusal) this.refusals[error.code]++;
+                return undefined; // nobody is there to read an answer
+            }
             const { status, body } = this.refusal(error);
             if (status === 429 || status === 503) headers['Retry-After'] = '2';
             if (body.error === 'too_large') headers.Connection = 'close';
@@ -482,7 +509,8 @@ export class Gateway {
         } catch (error) {
             const { status, body } = this.refusal(error);
             const text = JSON.stringify(body);
-            stream.end(`HTTP/1.1 ${status} ${http.STATUS_CODES[status]}\r\nContent-Type: application/json\r\nContent-Length: ${text.length}\r\nConnection: close\r\n\r\n${text}`);
+            const rest = ['Content-Type: application/json', `Content-Length: ${text.length}`, 'Connection: close', '', text].join('\r\n');
+            stream.end(`HTTP/1.1 ${status} ${http.STATUS_CODES[status]}\r\n${rest}`);
         }
     }
 
@@ -498,8 +526,18 @@ export class Gateway {
         family('sessions', 'gauge', 'Players now.', labelled('kind', now));
         family('sessions_opened_total', 'counter', 'Channels that opened.', labelled('kind', this.opened));
         family('sessions_ended_total', 'counter', 'Sessions that the gateway ended, by reason.', labelled('reason', this.ends));
-        family('packets_total', 'counter', 'Datagrams passed on: up to servers, down to pages.', labelled('direction', { up: this.traffic.up.packets, down: this.traffic.down.packets }));
-        family('bytes_total', 'counter', 'Their bytes.', labelled('direction', { up: this.traffic.up.bytes, down: this.traffic.down.bytes }));
+        family(
+            'packets_total',
+            'counter',
+            'Datagrams passed on: up to servers, down to pages.',
+            labelled('direction', { up: this.traffic.up.packets, down: this.traffic.down.packets }),
+        );
+        family(
+            'bytes_total',
+            'counter',
+            'Their bytes.',
+            labelled('direction', { up: this.traffic.up.bytes, down: this.traffic.down.bytes }),
+        );
         family('dropped_total', 'counter', 'Datagrams dropped, by reason.', labelled('reason', this.drops));
         family('refusals_total', 'counter', 'Requests refused, by the error in the answer.', labelled('error', this.refusals));
         return `${lines.join('\n')}\n`;
@@ -510,10 +548,13 @@ export class Gateway {
     async start() {
         const sockets = new WebSocketServer({ noServer: true, maxPayload: 2048, perMessageDeflate: false, clientTracking: true });
         this.sockets = sockets;
-        this.server = http.createServer({ maxHeaderSize: 8192, requestTimeout: 5000, headersTimeout: 5000 }, (request, response) => {
-            this.request(request, response).catch((error) => console.error(error.message));
-        });
-        this.server.maxConnections = 4 * this.options.sessions + 64;
+        this.server = http.createServer(
+            { maxHeaderSize: 8192, requestTimeout: 5000, headersTimeout: 5000, connectionsCheckingInterval: 1000 },
+            (request, response) => {
+                this.request(request, response).catch((error) => console.error(error.message));
+            },
+        );
+        this.server.maxConnections = 4 * this.options.sessions + 1000;
         this.server.on('upgrade', (request, stream, head) => this.upgrade(sockets, request, stream, head));
         if (this.options.udpPort === 0) this.options.udpPort = await freePort(this.options.udpAddress);
         // libjuice keeps the shared port open while it has a listener or an agent.
@@ -534,8 +575,8 @@ export class Gateway {
         await new Promise((resolve) => setTimeout(resolve, END_MS));
         for (const socket of this.sockets.clients) socket.terminate();
         this.server.closeAllConnections();
+        // Not nodeDataChannel.cleanup(): version 0.33.4 can crash in it when there were connections. The process ends anyway.
         this.listener.stop();
-        nodeDataChannel.cleanup();
     }
 }
 
@@ -558,7 +599,8 @@ const HELP = `node gateway.mjs --allow ADDRESS... --origin ORIGIN... [options]
   --udp-port PORT            of all data channels; 40100 (0: any)
   --udp-address ADDRESS      to bind that port to; 0.0.0.0
   --public-address ADDRESS   that players send to, without the port, where it is not the machine's own; repeat it
-  --bind-address ADDRESS     to send to game servers from; 127.0.0.1 and ::1. Give yours where they are on other machines; repeat it for IPv6
+  --bind-address ADDRESS     to send to game servers from; 127.0.0.1 and ::1. Give yours where they are on other machines, for
+                             each family
   --sessions COUNT           at once; 1000
   --sessions-per-address N   at once; 16
   --packets RATE             datagrams a second of a session, in each direction; 500
@@ -609,7 +651,9 @@ export function readOptions(argv) {
     }
     if (allowed.size === 0) throw new Error('Give each game server with --allow: pages may reach no other.');
     const origins = new Set(values.origin);
-    for (const origin of origins) if (!/^https?:\/\/[a-z0-9.[\]:-]+$/.test(origin)) throw new Error(`--origin takes https://name or https://name:port, and not ${origin}.`);
+    for (const origin of origins)
+        if (!/^https?:\/\/[a-z0-9.[\]:-]+$/.test(origin))
+            throw new Error(`--origin takes https://name or https://name:port, and not ${origin}.`);
     if (origins.size === 0) throw new Error('Give the origin of the pages with --origin: others are refused.');
     const listen = /^(?:\[([0-9a-f:]+)\]|([0-9.]+)):([0-9]{1,5})$/.exec(values.listen);
     if (!listen || Number(listen[3]) > 65535) throw new Error('--listen takes an address and port in numbers.');

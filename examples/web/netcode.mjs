@@ -15,7 +15,7 @@
         await client.connect(token);                               // 2048 bytes or base64, from your backend
 
     build.sh puts this file, transport.mjs and the module into build/web: serve that folder. Times are seconds. Mistakes are
-    exceptions whose message is a sentence. netcode.d.ts has the types. */
+    exceptions whose message is a sentence. netcode.d.mts has the types. */
 
 import makeModule from './netcode_wasm.mjs';
 import { Transport } from './transport.mjs';
@@ -45,11 +45,35 @@ const EVENTS = ['none', 'acked', 'lost', 'spurious', 'progress', 'broken'];
 
 // What netcode_wasm_stats writes, in its order.
 const STATS = [
-    'packetsSent', 'packetsReceived', 'packetsDropped', 'bytesSent', 'bytesReceived', 'sendErrors', 'connects', 'disconnects', 'rebinds',
-    'roundTrip', 'roundTripLowest', 'roundTripVariation', 'packetsLost', 'packetsReordered', 'lossShare', 'jitter', 'packetsQueued',
+    'packetsSent',
+    'packetsReceived',
+    'packetsDropped',
+    'bytesSent',
+    'bytesReceived',
+    'sendErrors',
+    'connects',
+    'disconnects',
+    'rebinds',
+    'roundTrip',
+    'roundTripLowest',
+    'roundTripVariation',
+    'packetsLost',
+    'packetsReordered',
+    'lossShare',
+    'jitter',
+    'packetsQueued',
 ];
 const MESSAGE_STATS = [
-    'messagesSent', 'messagesReceived', 'retries', 'roundTrip', 'ping', 'lossSent', 'lossReceived', 'sendRate', 'sendBufferUsed', 'receiveBufferUsed',
+    'messagesSent',
+    'messagesReceived',
+    'retries',
+    'roundTrip',
+    'ping',
+    'lossSent',
+    'lossReceived',
+    'sendRate',
+    'sendBufferUsed',
+    'receiveBufferUsed',
 ];
 
 /* Why a connection could not be made, or ended: the message is the sentence of report(). */
@@ -110,7 +134,6 @@ export class Netcode {
     #result; // index into HEAP32
     #inputCapacity;
     #message = { channel: 0, kind: 0, data: null }; // receiveMessage returns it each time
-    #reason = null;
 
     /*  A client, not connected yet. Options:
         gateway      the gateway's address; where the page comes from, if there is none
@@ -134,10 +157,12 @@ export class Netcode {
         const settings = { netcodeTransport: transport, netcodeLog: (number, line) => Netcode.#log(options, number, line) };
         if (options.wasm instanceof Uint8Array || options.wasm instanceof ArrayBuffer) settings.wasmBinary = options.wasm;
         else if (options.wasm) settings.locateFile = () => String(options.wasm);
-        else if (typeof window === 'undefined' && typeof process === 'object' && process.versions?.node) settings.wasmBinary = await readWasm(new URL('./netcode.wasm', import.meta.url));
+        else if (typeof window === 'undefined' && typeof process === 'object' && process.versions?.node)
+            settings.wasmBinary = await readWasm(new URL('./netcode.wasm', import.meta.url));
         else settings.locateFile = () => new URL('./netcode.wasm', import.meta.url).href;
         const module = await makeModule(settings);
-        if (!module._netcode_wasm_create(performance.now() / 1000, level, channels, most)) throw new RangeError('There is not enough memory for messages of this size.');
+        if (!module._netcode_wasm_create(performance.now() / 1000, level, channels, most))
+            throw new RangeError('There is not enough memory for messages of this size.');
         return new Netcode(module, transport, { ...options, isJoined: channels > 0, channels }, Math.max(MAX_PAYLOAD_BYTES, most));
     }
 
@@ -173,10 +198,13 @@ export class Netcode {
         this.#state = state;
         if (state === STATE_CONNECTED) this.#settle(null);
         else if (state <= STATE_DISCONNECTED && previous > STATE_DISCONNECTED) {
-            this.#reason = this.report();
-            this.#settle(new ConnectError(this.#reason));
+            this.#transport.close(); // a path without a session is of no use to anyone, and the gateway ends it
+            this.#settle(new ConnectError(this.report()));
         }
-        this.#options.onstate?.(this.#text(this.#module._netcode_wasm_state_name(state)), this.#text(this.#module._netcode_wasm_state_name(previous)));
+        this.#options.onstate?.(
+            this.#text(this.#module._netcode_wasm_state_name(state)),
+            this.#text(this.#module._netcode_wasm_state_name(previous)),
+        );
     }
 
     #settle(error) {
@@ -217,8 +245,8 @@ export class Netcode {
         const state = module._netcode_wasm_state();
         if (state < STATE_DISCONNECTED) {
             this.#state = state;
-            this.#reason = this.report();
-            this.#settle(new ConnectError(this.#reason));
+            this.#transport.close();
+            this.#settle(new ConnectError(this.report()));
         } else this.#moved(state);
         return opened;
     }
@@ -242,7 +270,8 @@ export class Netcode {
         const module = this.#alive();
         if (this.#options.isJoined) throw new Error('This client was created with messages: use sendMessage.');
         const data = bytesOf('A payload', bytes);
-        if (data.length < 1 || data.length > MAX_PAYLOAD_BYTES) throw new RangeError(`A payload has 1 to ${MAX_PAYLOAD_BYTES} bytes, and not ${data.length}.`);
+        if (data.length < 1 || data.length > MAX_PAYLOAD_BYTES)
+            throw new RangeError(`A payload has 1 to ${MAX_PAYLOAD_BYTES} bytes, and not ${data.length}.`);
         if (this.#state !== STATE_CONNECTED) return false;
         module.HEAPU8.set(data, module._netcode_wasm_input());
         module._netcode_wasm_send(data.length);
@@ -272,18 +301,25 @@ export class Netcode {
         checkWhole('The channel', channel, 0, this.#options.channels - 1);
         checkWhole('The kind', kind, 0, 7);
         const data = bytesOf('A message', bytes);
-        if (data.length > this.#inputCapacity) throw new RangeError(`A message has at most ${this.#inputCapacity} bytes here, and not ${data.length}.`);
+        if (data.length > this.#inputCapacity)
+            throw new RangeError(`A message has at most ${this.#inputCapacity} bytes here, and not ${data.length}.`);
         const ttl = options.ttl ?? 0;
         if (typeof ttl !== 'number' || !(ttl >= 0 && ttl <= 1e6)) throw new RangeError('ttl is a number of seconds.');
-        if (ttl > 0 && (kind === MESSAGE.RELIABLE_ORDERED || kind === MESSAGE.RELIABLE_ORDERED_WITH_RECEIPT)) throw new RangeError('Ordered messages have no ttl: a gap would stop their channel.');
+        if (ttl > 0 && (kind === MESSAGE.RELIABLE_ORDERED || kind === MESSAGE.RELIABLE_ORDERED_WITH_RECEIPT))
+            throw new RangeError('Ordered messages have no ttl: a gap would stop their channel.');
         const receipt = checkWhole('The receipt', options.receipt ?? 0, 0, Number.MAX_SAFE_INTEGER);
         module.HEAPU8.set(data, module._netcode_wasm_input());
         switch (module._netcode_wasm_send_message(channel, kind, data.length, ttl, receipt)) {
-            case 1: return true;
-            case 0: return false;
-            case -1: throw new RangeError('The message is too large for its kind, or for the other side.');
-            case -3: throw new Error('The messages of this connection are broken: connect again.');
-            default: throw new RangeError('A message of this kind can not be sent so: see 15 in the manual.');
+            case 1:
+                return true;
+            case 0:
+                return false;
+            case -1:
+                throw new RangeError('The message is too large for its kind, or for the other side.');
+            case -3:
+                throw new Error('The messages of this connection are broken: connect again.');
+            default:
+                throw new RangeError('A message of this kind can not be sent so: see 15 in the manual.');
         }
     }
 

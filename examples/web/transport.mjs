@@ -45,7 +45,13 @@ async function postOffer(options, sdp, signal) {
     try {
         const body = JSON.stringify({ sdp, servers: options.servers });
         const headers = { 'Content-Type': 'application/json' };
-        response = await fetch(endpoint(options.gateway, '/v1/gateway/offer'), { method: 'POST', headers, body, signal, cache: 'no-store' });
+        response = await fetch(endpoint(options.gateway, '/v1/gateway/offer'), {
+            method: 'POST',
+            headers,
+            body,
+            signal,
+            cache: 'no-store',
+        });
     } catch (error) {
         throw new GatewayError(`The gateway at ${options.gateway} can not be reached (${error.message}).`);
     }
@@ -115,7 +121,12 @@ function openWebSocket(options, signal, events) {
                 if (open) events.message(event.data);
             } else if (!open) {
                 open = true; // the gateway says that the list of servers is accepted
-                resolve({ kind: 'websocket', send: (bytes) => socket.send(bytes), buffered: () => socket.bufferedAmount, close: () => socket.close() });
+                resolve({
+                    kind: 'websocket',
+                    send: (bytes) => socket.send(bytes),
+                    buffered: () => socket.bufferedAmount,
+                    close: () => socket.close(),
+                });
             }
         };
         socket.onclose = (event) => {
@@ -155,18 +166,31 @@ export class Transport {
     async open(options) {
         const gateway = options.gateway ?? globalThis.location?.origin;
         const servers = options.servers;
-        if (typeof gateway !== 'string' || !/^https?:\/\/[^/?#]+\/?$/.test(gateway)) throw new TypeError('The gateway is an address like https://play.example.org, without a path.');
-        if (!Array.isArray(servers) || servers.length < 1 || servers.length > MAX_SERVERS || !servers.every((server) => typeof server === 'string' && server))
+        if (typeof gateway !== 'string' || !/^https?:\/\/[^/?#]+\/?$/.test(gateway))
+            throw new TypeError('The gateway is an address like https://play.example.org, without a path.');
+        if (
+            !Array.isArray(servers) ||
+            servers.length < 1 ||
+            servers.length > MAX_SERVERS ||
+            !servers.every((server) => typeof server === 'string' && server)
+        )
             throw new TypeError('The servers are a list of 1 to 32 addresses.');
         const settings = { fallbackSeconds: 3, webrtc: true, queue: 256, bufferedBytes: 16384, ...options, gateway, servers: [...servers] };
         if (!isNumber(settings.fallbackSeconds, 0, 60)) throw new RangeError('fallbackSeconds is a number from 0 to 60.');
-        if (!Number.isInteger(settings.queue) || !isNumber(settings.queue, 1, 65536)) throw new RangeError('queue is a whole number from 1 to 65536.');
+        if (!Number.isInteger(settings.queue) || !isNumber(settings.queue, 1, 65536))
+            throw new RangeError('queue is a whole number from 1 to 65536.');
         if (!isNumber(settings.bufferedBytes, 1, 1 << 24)) throw new RangeError('bufferedBytes is a number from 1 to 16777216.');
         this.close();
         this.#options = settings;
         this.#ring = Array.from({ length: settings.queue }, () => ({ data: null, server: 0 }));
         this.#first = settings.webrtc ? 0 : 1;
-        await this.#connect();
+        const own = this.#options;
+        try {
+            await this.#connect();
+        } catch (error) {
+            if (this.#options === own) this.close();
+            throw error;
+        }
     }
 
     /* Opens a path, and takes the old one out of use when the new one is there. */
@@ -174,7 +198,10 @@ export class Transport {
         const attempt = new AbortController();
         this.#attempt?.abort(new GatewayError('Another try has begun.'));
         this.#attempt = attempt;
-        const limit = setTimeout(() => attempt.abort(new GatewayError(`No path to the gateway opened in ${OPEN_SECONDS} s.`)), OPEN_SECONDS * 1000);
+        const limit = setTimeout(
+            () => attempt.abort(new GatewayError(`No path to the gateway opened in ${OPEN_SECONDS} s.`)),
+            OPEN_SECONDS * 1000,
+        );
         try {
             const carrier = await this.#race(attempt.signal);
             if (attempt.signal.aborted) {
@@ -289,7 +316,12 @@ export class Transport {
 
     /* Sends a copy. False: it was dropped, because too much waits already, or no path is open. */
     send(bytes, server) {
-        if (!this.#options || bytes.length < 1 || bytes.length > MAX_DATAGRAM_BYTES || !(server >= 0 && server < this.#options.servers.length)) {
+        if (
+            !this.#options ||
+            bytes.length < 1 ||
+            bytes.length > MAX_DATAGRAM_BYTES ||
+            !(server >= 0 && server < this.#options.servers.length)
+        ) {
             this.#counters.dropped++;
             return false;
         }

@@ -461,6 +461,7 @@ class Nginx(Process):
             "LISTEN": "127.0.0.1:%d" % self.port,
             "NAME": "localhost",
             "BACKEND": backend,
+            "GATEWAY": "127.0.0.1:9",  # none here: tests/web has one
             "CERTIFICATE": place(certificate + ".pem"),
             "CERTIFICATE_KEY": place(certificate + ".key"),
             "SERVERS": "127.0.0.1",

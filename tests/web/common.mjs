@@ -139,7 +139,9 @@ fs.writeFileSync(KEY_FILE, KEY, { mode: 0o600 });
 export function mint(addresses, options = {}) {
     const settings = { 'key-file': KEY_FILE, 'client-id': CLIENT_ID, expire: 45, timeout: 10, format: 'base64', ...options };
     const parameters = Object.entries(settings).flatMap(([name, value]) => [`--${name}`, String(value)]);
-    const base64 = execFileSync(path.join(ROOT, 'build/token'), ['mint', ...parameters, ...[addresses].flat()], { encoding: 'utf8' }).trim();
+    const base64 = execFileSync(path.join(ROOT, 'build/token'), ['mint', ...parameters, ...[addresses].flat()], {
+        encoding: 'utf8',
+    }).trim();
     return { base64, bytes: new Uint8Array(Buffer.from(base64, 'base64')) };
 }
 
@@ -154,7 +156,9 @@ export const GATEWAY = process.env.NETCODE_TEST_GATEWAY ?? path.join(WEB, 'gatew
 
 export async function startGateway(allowed, options = {}) {
     const settings = { listen: '127.0.0.1:0', 'udp-port': 0, 'udp-address': '127.0.0.1', ...options };
-    const parameters = Object.entries(settings).flatMap(([name, value]) => (value === true ? [`--${name}`] : [value].flat().flatMap((each) => [`--${name}`, String(each)])));
+    const parameters = Object.entries(settings).flatMap(([name, value]) =>
+        value === true ? [`--${name}`] : [value].flat().flatMap((each) => [`--${name}`, String(each)]),
+    );
     const gateway = new Process('node', GATEWAY, ...[allowed].flat().flatMap((address) => ['--allow', address]), ...parameters);
     const [, address, udpPort] = await gateway.line(/listening on (127\.0\.0\.1:\d+), data channels on UDP port (\d+)/);
     return Object.assign(gateway, { url: `http://${address}`, address, port: Number(address.split(':')[1]), udpPort: Number(udpPort) });
@@ -163,7 +167,12 @@ export async function startGateway(allowed, options = {}) {
 /* The numbers of /metrics, by name and labels. */
 export async function metrics(gateway) {
     const text = await (await fetch(`${gateway.url}/metrics`)).text();
-    return Object.fromEntries(text.split('\n').filter((line) => line && !line.startsWith('#')).map((line) => [line.slice(0, line.lastIndexOf(' ')), Number(line.slice(line.lastIndexOf(' ') + 1))]));
+    return Object.fromEntries(
+        text
+            .split('\n')
+            .filter((line) => line && !line.startsWith('#'))
+            .map((line) => [line.slice(0, line.lastIndexOf(' ')), Number(line.slice(line.lastIndexOf(' ') + 1))]),
+    );
 }
 
 const TYPES = { '.html': 'text/html', '.mjs': 'text/javascript', '.wasm': 'application/wasm' };

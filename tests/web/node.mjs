@@ -66,19 +66,26 @@ async function makeClient(options = {}) {
 
 /* Updates until the condition is true, 60 times a second. */
 async function play(client, condition, what, ms = 20000) {
-    return until(async () => {
-        client.update();
-        const value = condition();
-        client.flush();
-        if (!value) await sleep(16);
-        return value;
-    }, what, ms);
+    return until(
+        async () => {
+            client.update();
+            const value = condition();
+            client.flush();
+            if (!value) await sleep(16);
+            return value;
+        },
+        what,
+        ms,
+    );
 }
 
 async function connect(client, token) {
     const connected = client.connect(token);
     let done = false;
-    connected.then(() => (done = true), () => (done = true));
+    connected.then(
+        () => (done = true),
+        () => (done = true),
+    );
     await play(client, () => done, 'an end of connect');
     return connected;
 }
@@ -95,7 +102,11 @@ await check('connects, says payloads and hears them again', async () => {
     same(client.state, 'CONNECTED');
     same(client.clientIndex, 0);
     same(client.maxClients, 32);
-    same(states.join(), 'DISCONNECTED>SENDING_CONNECTION_REQUEST,SENDING_CONNECTION_REQUEST>SENDING_CONNECTION_RESPONSE,SENDING_CONNECTION_RESPONSE>CONNECTED');
+    same(
+        states.join(' '),
+        'DISCONNECTED>SENDING_CONNECTION_REQUEST SENDING_CONNECTION_REQUEST>SENDING_CONNECTION_RESPONSE ' +
+            'SENDING_CONNECTION_RESPONSE>CONNECTED',
+    );
     for (const bytes of [1, 2, 100, 1199, 1200]) {
         const sent = crypto.getRandomValues(new Uint8Array(bytes));
         same(client.send(sent), true);
@@ -104,7 +115,10 @@ await check('connects, says payloads and hears them again', async () => {
     }
     await play(client, () => client.stats().roundTrip > 0, 'a measured round trip');
     const stats = client.stats();
-    holds(stats.packetsSent > 5 && stats.packetsReceived > 5 && stats.connects === 1 && stats.roundTrip < 0.2 && stats.transport.sent > 5, JSON.stringify(stats));
+    holds(
+        stats.packetsSent > 5 && stats.packetsReceived > 5 && stats.connects === 1 && stats.roundTrip < 0.2 && stats.transport.sent > 5,
+        JSON.stringify(stats),
+    );
     client.disconnect();
     same(client.state, 'DISCONNECTED');
     client.destroy();
@@ -114,7 +128,12 @@ await check('connects, says payloads and hears them again', async () => {
 await check('a token as bytes, a buffer or base64; a second connect replaces the first', async () => {
     const client = await makeClient();
     let id = 100; // a server remembers four tokens of a player
-    for (const form of [(token) => token.bytes, (token) => token.bytes.buffer, (token) => new DataView(token.bytes.buffer), (token) => ` ${token.base64}\n`]) {
+    for (const form of [
+        (token) => token.bytes,
+        (token) => token.bytes.buffer,
+        (token) => new DataView(token.bytes.buffer),
+        (token) => ` ${token.base64}\n`,
+    ]) {
         await connect(client, form(mint(server.address, { 'client-id': ++id })));
         same(client.state, 'CONNECTED');
     }
@@ -145,16 +164,46 @@ await check('mistakes are exceptions with a sentence', async () => {
     const sentence = /^[A-Z].*\.$|^[a-z]+[. ].*\.$/;
     const data = new Uint8Array(1);
     const cases = [
-        () => client.connect('not base64!'), () => client.connect('AAAA'), () => client.connect(new Uint8Array(2047)), () => client.connect(7), () => client.connect(null), () => client.connect(),
-        () => client.update(NaN), () => client.update(Infinity), () => client.update('1'), () => client.update(null), () => client.update(1n),
-        () => client.send(new Uint8Array(0)), () => client.send(new Uint8Array(1201)), () => client.send('text'), () => client.send([1, 2]), () => client.send(),
-        () => client.sendMessage(0, 2, data), () => client.receiveMessage(), () => client.receiveMessageEvent(),
-        () => joined.send(data), () => joined.receive(),
-        () => joined.sendMessage(2, 2, data), () => joined.sendMessage(-1, 2, data), () => joined.sendMessage(0.5, 2, data), () => joined.sendMessage('0', 2, data),
-        () => joined.sendMessage(0, 8, data), () => joined.sendMessage(0, NaN, data), () => joined.sendMessage(0, 2, new Uint8Array(5001)), () => joined.sendMessage(0, 2, 'text'),
-        () => joined.sendMessage(0, 2, data, { ttl: -1 }), () => joined.sendMessage(0, 2, data, { ttl: NaN }), () => joined.sendMessage(0, 2, data, { receipt: 1.5 }), () => joined.sendMessage(0, 3, data, { ttl: 1 }),
-        () => Netcode.create({ log: 'loud' }), () => Netcode.create({ transport: {} }), () => Netcode.create({ messages: { channels: 33 } }), () => Netcode.create({ messages: { channels: 0 } }),
-        () => Netcode.create({ messages: { maxMessageBytes: 1e9 } }), () => Netcode.create({ messages: { maxMessageBytes: '9' } }), () => new Netcode(),
+        () => client.connect('not base64!'),
+        () => client.connect('AAAA'),
+        () => client.connect(new Uint8Array(2047)),
+        () => client.connect(7),
+        () => client.connect(null),
+        () => client.connect(),
+        () => client.update(NaN),
+        () => client.update(Infinity),
+        () => client.update('1'),
+        () => client.update(null),
+        () => client.update(1n),
+        () => client.send(new Uint8Array(0)),
+        () => client.send(new Uint8Array(1201)),
+        () => client.send('text'),
+        () => client.send([1, 2]),
+        () => client.send(),
+        () => client.sendMessage(0, 2, data),
+        () => client.receiveMessage(),
+        () => client.receiveMessageEvent(),
+        () => joined.send(data),
+        () => joined.receive(),
+        () => joined.sendMessage(2, 2, data),
+        () => joined.sendMessage(-1, 2, data),
+        () => joined.sendMessage(0.5, 2, data),
+        () => joined.sendMessage('0', 2, data),
+        () => joined.sendMessage(0, 8, data),
+        () => joined.sendMessage(0, NaN, data),
+        () => joined.sendMessage(0, 2, new Uint8Array(5001)),
+        () => joined.sendMessage(0, 2, 'text'),
+        () => joined.sendMessage(0, 2, data, { ttl: -1 }),
+        () => joined.sendMessage(0, 2, data, { ttl: NaN }),
+        () => joined.sendMessage(0, 2, data, { receipt: 1.5 }),
+        () => joined.sendMessage(0, 3, data, { ttl: 1 }),
+        () => Netcode.create({ log: 'loud' }),
+        () => Netcode.create({ transport: {} }),
+        () => Netcode.create({ messages: { channels: 33 } }),
+        () => Netcode.create({ messages: { channels: 0 } }),
+        () => Netcode.create({ messages: { maxMessageBytes: 1e9 } }),
+        () => Netcode.create({ messages: { maxMessageBytes: '9' } }),
+        () => new Netcode(),
         () => Netcode.create({ gateway: 'nowhere' }).then((other) => other.connect(mint(server.address, { 'client-id': nextId++ }).base64)),
     ];
     for (const each of cases) await refuses(each, sentence);
@@ -168,9 +217,22 @@ await check('after destroy every call throws, but destroy', async () => {
     client.destroy();
     client.destroy();
     const calls = [
-        () => client.connect(mint(server.address).bytes), () => client.update(), () => client.flush(), () => client.send(new Uint8Array(1)), () => client.receive(), () => client.sendMessage(0, 0, new Uint8Array(1)),
-        () => client.receiveMessage(), () => client.receiveMessageEvent(), () => client.state, () => client.isConnected, () => client.clientIndex, () => client.maxClients, () => client.stats(), () => client.report(),
-        () => client.rebind(), () => client.disconnect(),
+        () => client.connect(mint(server.address).bytes),
+        () => client.update(),
+        () => client.flush(),
+        () => client.send(new Uint8Array(1)),
+        () => client.receive(),
+        () => client.sendMessage(0, 0, new Uint8Array(1)),
+        () => client.receiveMessage(),
+        () => client.receiveMessageEvent(),
+        () => client.state,
+        () => client.isConnected,
+        () => client.clientIndex,
+        () => client.maxClients,
+        () => client.stats(),
+        () => client.report(),
+        () => client.rebind(),
+        () => client.disconnect(),
     ];
     for (const call of calls) await refuses(call, /was destroyed/);
 });
@@ -183,11 +245,18 @@ await check('messages of every kind and size, ordered over losses', async () => 
     transports.at(-1).lost = 5;
     for (let number = 0; number < 200; number++) same(client.sendMessage(1, MESSAGE.RELIABLE_ORDERED, new Uint8Array([number])), true);
     const heard = [];
-    await play(client, () => {
-        for (let message; (message = client.receiveMessage()); ) heard.push(message.data[0]);
-        return heard.length === 200;
-    }, '200 messages');
-    holds(heard.every((number, index) => number === index), `the order was ${heard}`);
+    await play(
+        client,
+        () => {
+            for (let message; (message = client.receiveMessage());) heard.push(message.data[0]);
+            return heard.length === 200;
+        },
+        '200 messages',
+    );
+    holds(
+        heard.every((number, index) => number === index),
+        `the order was ${heard}`,
+    );
     for (const bytes of [0, 1, 1180, 1181, 99999, 100000]) {
         const sent = new Uint8Array(bytes).map((_, index) => index * 7);
         same(client.sendMessage(3, MESSAGE.RELIABLE_WITH_RECEIPT, sent, { receipt: bytes + 1 }), true);
@@ -195,10 +264,14 @@ await check('messages of every kind and size, ordered over losses', async () => 
         same(message.channel, 3);
         same(message.kind, MESSAGE.RELIABLE);
         holds(Buffer.from(message.data).equals(Buffer.from(sent)), `${bytes} bytes came back as others`);
-        const acked = await play(client, () => {
-            for (let event; (event = client.receiveMessageEvent()); ) if (event.type === 'acked') return event;
-            return null;
-        }, 'a receipt');
+        const acked = await play(
+            client,
+            () => {
+                for (let event; (event = client.receiveMessageEvent());) if (event.type === 'acked') return event;
+                return null;
+            },
+            'a receipt',
+        );
         same(acked.receipt, bytes + 1, 'the receipt');
     }
     let full = 0;
@@ -223,7 +296,13 @@ await check('a transport that throws or lies does no harm', async () => {
             throw new Error('broken');
         };
         client.update();
-        const forged = [{ data: new Uint8Array(100000), server: 0 }, { data: new Uint8Array(0), server: 0 }, { data: new Uint8Array(30), server: 31 }, { data: new Uint8Array(30), server: -1 }, { data: crypto.getRandomValues(new Uint8Array(60)), server: 0 }];
+        const forged = [
+            { data: new Uint8Array(100000), server: 0 },
+            { data: new Uint8Array(0), server: 0 },
+            { data: new Uint8Array(30), server: 31 },
+            { data: new Uint8Array(30), server: -1 },
+            { data: crypto.getRandomValues(new Uint8Array(60)), server: 0 },
+        ];
         transport.receive = () => forged.shift() ?? null;
         client.update();
         transport.receive = receive;

@@ -4,7 +4,8 @@
 #     run.sh              every part
 #     run.sh WORD...      those of: wasm node gateway browser
 #
-# SECONDS_LONG=600 runs the long check of a page for that long (20). Each part prints a line for each check, and `NAME: N passed, N failed`.
+# SECONDS_LONG=600 runs the long check of a page for that long (20), PACKETS=1000000 the check of memory with so many (100000). Each part
+# prints a line for each check, and `NAME: N passed, N failed`.
 set -u
 
 cd "$(dirname "$0")/../.." || exit 1
@@ -41,12 +42,14 @@ stale() { # $1: a product; the rest: what it is made of
 }
 
 build_tests() {
-    stale "$web/tests/test.cjs" netcode.h tests/*.[ch] tests/unit tests/story tests/web/no_sockets.c "$web/libsodium/lib/libsodium.a" || return
+    stale "$web/tests/test.cjs" netcode.h tests/*.[ch] tests/unit tests/story tests/web/no_sockets.c \
+        "$web/libsodium/lib/libsodium.a" || return
     echo "compiling the library's tests to WebAssembly (a minute)"
     # Emscripten 3.1 takes Node.js for a browser if it has fetch. -DTEST_NO_WRAP: libsodium's own calls would be counted too.
     echo 'globalThis.fetch = undefined;' >"$web/tests/no_fetch.js"
-    NODE_PATH=/usr/share/nodejs emcc -O1 -w -DTEST_NO_WRAP -I. -I"$web/libsodium/include" tests/main.c tests/web/no_sockets.c --pre-js "$web/tests/no_fetch.js" \
-        -sALLOW_MEMORY_GROWTH -sINITIAL_MEMORY=134217728 -sENVIRONMENT=node -sEXIT_RUNTIME "$web/libsodium/lib/libsodium.a" -o "$web/tests/test.js" || exit 1
+    NODE_PATH=/usr/share/nodejs emcc -O1 -w -DTEST_NO_WRAP -I. -I"$web/libsodium/include" tests/main.c tests/web/no_sockets.c \
+        --pre-js "$web/tests/no_fetch.js" -sALLOW_MEMORY_GROWTH -sINITIAL_MEMORY=134217728 -sENVIRONMENT=node -sEXIT_RUNTIME \
+        "$web/libsodium/lib/libsodium.a" -o "$web/tests/test.js" || exit 1
     mv "$web/tests/test.js" "$web/tests/test.cjs"
 }
 
@@ -67,10 +70,12 @@ if wanted wasm "$@"; then
 fi
 if wanted node "$@"; then
     # shellcheck disable=SC2046 # lists of flags
-    ${CC:-cc} -O1 -I. $(sh tests/tools/deps.sh --cflags) tests/web/messages_server.c $(sh tests/tools/deps.sh --libs) -lm -o "$web/tests/messages_server" || exit 1
-    run tests/web/node.mjs
+    ${CC:-cc} -O1 -I. $(sh tests/tools/deps.sh --cflags) tests/web/messages_server.c $(sh tests/tools/deps.sh --libs) -lm \
+        -o "$web/tests/messages_server" || exit 1
+    run tests/web/node.mjs "--packets=${PACKETS:-100000}"
 fi
 if wanted gateway "$@"; then
+    sh tests/tools/need.sh nginx-light:/usr/sbin/nginx openssl:openssl || exit 1
     run tests/web/gateway.mjs
 fi
 if wanted browser "$@"; then

@@ -32,7 +32,8 @@ const LEFT_OUT = [
 
 async function runTests(...filter) {
     try {
-        return (await promisify(execFile)('node', [path.join(WEB, 'tests/test.cjs'), ...filter], { maxBuffer: 1 << 26, timeout: 300000 })).stdout;
+        return (await promisify(execFile)('node', [path.join(WEB, 'tests/test.cjs'), ...filter], { maxBuffer: 1 << 26, timeout: 300000 }))
+            .stdout;
     } catch (error) {
         holds(error.stdout, `the tests do not run: ${error.stderr}`);
         return error.stdout;
@@ -47,7 +48,11 @@ await check("the library's tests pass as WebAssembly", async () => {
     same(failures.length, Number(last[2]), 'the number of failures');
     const others = failures.filter(({ file, name }) => !SOCKET_FILES.includes(file) && !LEFT_OUT.includes(name));
     holds(others.length === 0, `failed: ${others.map(({ name }) => name).join(', ')}\n${output.slice(0, 2000)}`);
-    for (const name of LEFT_OUT) holds(failures.some((failure) => failure.name === name), `${name} passes: take it from the list`);
+    for (const name of LEFT_OUT)
+        holds(
+            failures.some((failure) => failure.name === name),
+            `${name} passes: take it from the list`,
+        );
     holds(Number(last[1]) >= LEAST_PASSED, `only ${last[1]} passed`);
     return `${last[1]} passed; ${failures.length} want sockets, sleep or processes; ${last[3]} skipped themselves`;
 });
@@ -88,7 +93,10 @@ await check("random numbers are the page's", async () => {
     }
     same(asked.join(), '65536,65536,65536,3392', 'what was asked for');
     const at = module._netcode_wasm_input();
-    holds(module.HEAPU8.subarray(at, at + 200000).every((byte) => byte === 0x5a), 'other bytes than those came out');
+    holds(
+        module.HEAPU8.subarray(at, at + 200000).every((byte) => byte === 0x5a),
+        'other bytes than those came out',
+    );
     crypto.getRandomValues = () => {
         throw new Error('no entropy');
     };
