@@ -96,7 +96,7 @@ export async function startArena({ canvas, credential, backend = location.origin
     const module = await createArena({ screen, netcodeTransport: transport });
     let stopped = false;
     let isLoggingIn = false;
-    let slowest = 0;
+    const counted = { frames: 0, slow: 0, slowest: 0, slowMs: Infinity };
     if (!module._arena_open(crypto.getRandomValues(new Uint32Array(1))[0])) throw new Error('libsodium could not be initialised.');
     module._arena_bot(bot ? 1 : 0);
 
@@ -120,7 +120,10 @@ export async function startArena({ canvas, credential, backend = location.origin
         if (stopped) return;
         const start = performance.now();
         if (module._arena_frame(start / 1000) && !isLoggingIn) comeIn();
-        slowest = Math.max(slowest, performance.now() - start);
+        const took = performance.now() - start;
+        counted.frames++;
+        counted.slow += took > counted.slowMs;
+        counted.slowest = Math.max(counted.slowest, took);
         if (document.hidden) setTimeout(frame, HIDDEN_MS);
         else requestAnimationFrame(frame);
     }
@@ -140,8 +143,9 @@ export async function startArena({ canvas, credential, backend = location.origin
         state: () => {
             module._arena_state();
             const { kind, ...counters } = transport.counters;
-            return { ...JSON.parse(module.UTF8ToString(module._arena_text())), slowestMs: slowest, memory: module.HEAPU8.length, kind, counters };
+            return { ...JSON.parse(module.UTF8ToString(module._arena_text())), slowestMs: counted.slowest, slow: counted.slow, framesCounted: counted.frames, memory: module.HEAPU8.length, kind, counters };
         },
-        resetSlowest: () => (slowest = 0),
+        // From here on: how many frames took longer than this, in our code alone.
+        countFrames: (slowMs) => Object.assign(counted, { frames: 0, slow: 0, slowest: 0, slowMs }),
     };
 }

@@ -440,7 +440,7 @@ def start_nginx():
         listener.listen(256)
         port = listener.getsockname()[1]
         text = read(os.path.join(TOP, "examples", "backend", "nginx.conf"))
-        for name, value in (("LISTEN", "127.0.0.1:%d" % port), ("NAME", "localhost"), ("BACKEND", "127.0.0.1:%d" % demo.backend.metrics_port), ("GATEWAY", "127.0.0.1:9"), ("SERVERS", "127.0.0.1"), ("CERTIFICATE", place("tls.pem")), ("CERTIFICATE_KEY", place("tls.key"))):
+        for name, value in (("LISTEN", "127.0.0.1:%d" % port), ("NAME", "localhost"), ("BACKEND", "127.0.0.1:%d" % demo.backend.metrics_port), ("GATEWAY", "127.0.0.1:9"), ("PAGES", place("pages")), ("SERVERS", "127.0.0.1"), ("CERTIFICATE", place("tls.pem")), ("CERTIFICATE_KEY", place("tls.key"))):
             text = text.replace("@%s@" % name, value)
         put("nginx/nginx.conf", text)
         environment = dict(os.environ, NGINX="%d;" % listener.fileno())

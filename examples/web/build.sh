@@ -31,7 +31,7 @@ no_libsodium() { # $1: why
     exit 1
 }
 
-# shellcheck source=tests/tools/libsodium_source.sh
+# shellcheck source=tests/tools/libsodium_source.sh disable=SC1091
 . tests/tools/libsodium_source.sh
 
 # $1: what is to be built; the rest: what it is made of

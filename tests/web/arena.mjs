@@ -10,13 +10,12 @@ import { parseArgs } from 'node:util';
 import { FOLDER, Process, ROOT, WEB, atEnd, check, finish, holds, same, sleep, startGateway, until } from './common.mjs';
 
 const { default: puppeteer } = await import(path.join(WEB, 'tests/browsers/node_modules/puppeteer-core/lib/esm/puppeteer/puppeteer-core.js'));
-const { values } = parseArgs({ options: { seconds: { type: 'string', default: '60' }, pictures: { type: 'string', default: FOLDER } }, strict: false, allowPositionals: true });
+const { values } = parseArgs({ options: { seconds: { type: 'string', default: '60' }, pictures: { type: 'string' } }, strict: false, allowPositionals: true });
 const CHROMIUM = '--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking --disable-component-update --disable-sync --js-flags=--expose-gc';
 const PROTOCOL_ID = '0x4172656e61000001'; // as arena_net.h has it
 const MAX_TAB_BYTES = 400 * 1024;
 const FIRST_FRAME_MS = 2000;
 const SLOW_MS = 50;
-const GROWTH_BYTES = 4 << 20;
 const build = (name) => path.join(ROOT, 'build', name);
 const place = (name) => path.join(FOLDER, name);
 const write = (name, text) => fs.writeFileSync(place(name), text, { mode: 0o600 });
@@ -148,10 +147,10 @@ await check(`a match of ${values.seconds} s: a window, a page and 14 bots`, asyn
     const page = await openTab('carol', 'bot');
     await playing(page);
     await sleep(3000); // its clocks have found their pace, and so have the others'
-    await page.evaluate(() => {
+    await page.evaluate((slow) => {
         window.gc();
-        window.arena.resetSlowest();
-    });
+        window.arena.countFrames(slow);
+    }, SLOW_MS);
     const before = (await state(page)).memory;
     let trace = '';
     const end = Date.now() + seconds * 1000;
@@ -161,21 +160,23 @@ await check(`a match of ${values.seconds} s: a window, a page and 14 bots`, asyn
         trace += [last.slot, last.render, ...last.others.map((other) => other.join(':'))].join(' ') + '\n';
         await sleep(100);
     }
-    await page.screenshot({ path: path.join(values.pictures, 'page.png') });
+    const picture = await page.screenshot({ path: path.join(values.pictures ?? FOLDER, 'page.png') });
+    holds(picture.length > 20000, `the picture has ${picture.length} bytes: it is nearly blank`);
     write('page.trace', trace);
     same(last.phase, 'playing');
     same(last.memory, before, "the program's memory in the page");
-    holds(last.slowestMs < SLOW_MS, `a frame took ${last.slowestMs} ms`);
+    // A shared machine takes the processor away for that long now and then; what is ours would come again and again.
+    holds(last.slow <= last.framesCounted / 500, `${last.slow} of ${last.framesCounted} frames took more than ${SLOW_MS} ms`);
     await closeTab(page);
     same(await window.ended, 0, `the window's status; it says ${window.text}`);
     same(await native.ended, 0, `the bots' status; they say ${native.text}`);
-    execFileSync('convert', [place('window.bmp'), path.join(values.pictures, 'window.png')]);
+    if (values.pictures) execFileSync('convert', [place('window.bmp'), path.join(values.pictures, 'window.png')]);
     const results = ['bots', 'window', 'page'].map((name) => {
         const judged = spawnSync('python3', [path.join(ROOT, 'tests/arena/views.py'), place('server.trace'), place(`${name}.trace`)], { encoding: 'utf8' });
         holds(judged.status === 0, `${name}: ${judged.stdout}${judged.stderr}`);
         return `\n         ${name}: ${judged.stdout.trim()}`;
     });
-    return `the page's slowest frame ${last.slowestMs.toFixed(1)} ms, ${last.corrections} corrections${results.join('')}`;
+    return `the page's slowest frame ${last.slowestMs.toFixed(1)} ms, ${last.slow} of ${last.framesCounted} over ${SLOW_MS} ms, ${last.corrections} corrections${results.join('')}`;
 });
 
 await check('a page is loaded again, and its player is back', async () => {
@@ -229,7 +230,6 @@ await check('why a page can not play stands in words on it', async () => {
         const now = await state(page);
         return now.phase === 'sorry' && now;
     }, 'a sentence');
-    await page.screenshot({ path: path.join(values.pictures, 'sorry.png') });
     holds(/credential/i.test(sorry.why), sorry.why);
     page.faults.length = 0; // the browser's own words on the 401
     await closeTab(page);
