@@ -183,14 +183,14 @@ demo-full: | build
 ARENA_HEADERS = $(wildcard examples/arena/*.h examples/*.h examples/backend/*.h) netcode.h
 
 build/arena-server: examples/arena/server.c $(ARENA_HEADERS) | deps build
-	$(Q)$(COMPILE) $< $(LINK) -o $@
+	$(Q)$(COMPILE) -Iexamples $< $(LINK) -o $@
 
 build/arena-bots: examples/arena/bots.c $(ARENA_HEADERS) | deps build
-	$(Q)$(COMPILE) $< $(LINK) -o $@
+	$(Q)$(COMPILE) -Iexamples $< $(LINK) -o $@
 
 build/arena-client: examples/arena/client.c $(ARENA_HEADERS) | deps build
 	@$(NEED) libsdl2-dev:pc=sdl2 $(HTTP_NEEDS)
-	$(Q)$(COMPILE) -DARENA_LOGIN $< $$(pkg-config --cflags sdl2 libcurl libcjson) -lSDL2_test $$(pkg-config --libs sdl2 libcurl libcjson) $(LINK) -o $@
+	$(Q)$(COMPILE) -Iexamples -DARENA_LOGIN $< $$(pkg-config --cflags sdl2 libcurl libcjson) -lSDL2_test $$(pkg-config --libs sdl2 libcurl libcjson) $(LINK) -o $@
 
 # ARENA="crowd window" for the parts whose titles hold one of these words, ARENA_SECONDS=10 for a shorter minute.
 arena: build/arena-server build/arena-bots build/arena-client build/relay

@@ -10,8 +10,8 @@
 #include <stdio.h>
 
 #if defined( ARENA_LOGIN )
-#include "../backend/login.h"
-#include "../secret_file.h"
+#include "backend/login.h"
+#include "secret_file.h"
 #endif
 
 struct arena_login_t {

@@ -202,7 +202,12 @@ static inline struct arena_view_t arena_no_view( void )
 static inline void arena_write_view( struct bits_writer_t * writer, const struct arena_view_t * view,
                                      const struct arena_view_t * base )
 {
-    int is_other = view->health != base->health || view->score != base->score || view->rapid != base->rapid;
+    struct arena_view_t rest = *view; /* what is seldom different, all of it together */
+    rest.x = base->x;
+    rest.y = base->y;
+    rest.aim = base->aim;
+    rest.is_there = base->is_there;
+    int is_other = memcmp( &rest, base, sizeof( rest ) ) != 0;
     bits_write_difference( writer, view->x, base->x, 0, ARENA_WIDTH / ARENA_GRAIN - 1 );
     bits_write_difference( writer, view->y, base->y, 0, ARENA_HEIGHT / ARENA_GRAIN - 1 );
     bits_write_difference( writer, view->aim, base->aim, 0, 255 / ARENA_AIM_GRAIN );

@@ -1,7 +1,7 @@
 /*  Players without a window: up to 64 bots in one process, each a whole client with a socket of its own. They measure
     what a player would feel.
 
-        cc examples/arena/bots.c -lsodium -lm -o arena-bots
+        cc -I. examples/arena/bots.c -lsodium -lm -o arena-bots
         ./arena-bots --bots 14 --seconds 60
         ./arena-bots --bots 64 --seconds 60 --via 127.0.0.1:40001          through a relay
 
@@ -12,7 +12,7 @@
 
 #define NETCODE_IMPLEMENTATION
 #define NETCODE_MESSAGES
-#include "../../netcode.h"
+#include "netcode.h"
 
 #include "arena_bot.h"
 #include "dev_token.h"

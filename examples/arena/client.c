@@ -11,7 +11,7 @@
 
 #define NETCODE_IMPLEMENTATION
 #define NETCODE_MESSAGES
-#include "../../netcode.h"
+#include "netcode.h"
 
 #include "arena_bot.h"
 #include "screen.h"
@@ -21,7 +21,7 @@
 #include <string.h>
 
 #if defined( __EMSCRIPTEN__ )
-#include "../web/netcode_web.h"
+#include "netcode_web.h"
 #else
 #include "arena_login.h"
 #endif

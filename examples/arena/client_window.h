@@ -68,7 +68,11 @@ static int read_options( int argc, char ** argv, struct options_t * options )
         else
             i++;
     }
-    return arena_is_text( options->login.name, ARENA_NAME_BYTES ) && options->seconds >= 0.0;
+    if ( !arena_is_text( options->login.name, ARENA_NAME_BYTES ) ) {
+        fprintf( stderr, "arena-client: a name has 1 to %d bytes of text\n", ARENA_NAME_BYTES );
+        return 0;
+    }
+    return options->seconds >= 0.0;
 }
 
 static void log_in( const struct options_t * options, double now )

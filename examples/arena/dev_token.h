@@ -1,5 +1,5 @@
 /*  Playing without a backend, on one machine: server and clients share a key that everybody can read here, so the server
-    then refuses every address but the loopback's, and clients make their own tokens. What players get is made by the
+    listens on loopback alone, and clients make their own tokens. What players get is made by the
     backend (examples/backend), and no client ever holds its key: client.c with --url. Include it behind netcode.h. */
 
 #ifndef ARENA_DEV_TOKEN_H
@@ -20,6 +20,14 @@ static inline int dev_is_loopback( const char * text )
         return 0;
     return address.type == NETCODE_ADDRESS_IPV4 ? address.data.ipv4[0] == 127
                                                 : !strncmp( text, "[::1]", 5 ) || !strcmp( text, "::1" );
+}
+
+/*  For a server at a loopback address: the key, and no address but that one is bound, so that no other machine can come in
+    with the key that everybody has. `address` must outlive the create. */
+static inline void dev_server_config( struct netcode_server_config_t * config, const char * address )
+{
+    dev_key( config->private_key );
+    config->bind_address = address;
 }
 
 /*  A token for the server at `address`, which the client reaches at `dial` (a relay's; NULL: the same). The name is

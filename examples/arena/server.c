@@ -1,6 +1,6 @@
 /*  The arena's server: headless, authoritative, 60 ticks a second, 30 snapshots a second, up to 64 players.
 
-        cc examples/arena/server.c -lsodium -o arena-server
+        cc -I. -Iexamples examples/arena/server.c -lsodium -lm -o arena-server
         ./arena-server                                            for this machine alone, with a key that everybody has
         ./arena-server --address 203.0.113.5:40000 --key-file game.key      for players with tokens of your backend
 
@@ -9,9 +9,9 @@
 
 #define NETCODE_IMPLEMENTATION
 #define NETCODE_MESSAGES
-#include "../../netcode.h"
+#include "netcode.h"
 
-#include "../secret_file.h"
+#include "secret_file.h"
 #include "arena_map.h"
 #include "arena_net.h"
 #include "dev_token.h"
@@ -533,12 +533,13 @@ int main( int argc, char ** argv )
         return usage();
     if ( netcode_init() != NETCODE_OK )
         return 1;
+    netcode_log_level( NETCODE_LOG_LEVEL_INFO ); /* who is kept out, and why */
     netcode_default_server_config( &config );
     if ( options.key_file ) {
         if ( !secret_read_key( "arena-server", options.key_file, config.private_key ) )
             return 1;
     } else if ( dev_is_loopback( options.address ) ) {
-        dev_key( config.private_key );
+        dev_server_config( &config, options.address );
         printf( "no --key-file: everybody has the key, so only this machine can play\n" );
     } else {
         fprintf( stderr, "arena-server: without --key-file only loopback addresses are served, not %s\n",
