@@ -189,6 +189,14 @@ build/arena-client: examples/arena/client.c $(ARENA) | deps build
 	@$(NEED) libsdl2-dev:pc=sdl2 $(HTTP_NEEDS)
 	$(Q)$(COMPILE) -DARENA_LOGIN $< $$(pkg-config --cflags sdl2 libcurl libcjson) -lSDL2_test $$(pkg-config --libs sdl2 libcurl libcjson) $(LINK) -o $@
 
+ARENA_UNIT = $(ARENA) examples/arena/server.c tests/test.h $(wildcard tests/arena/*.c tests/arena/*.h)
+
+build/arena-unit: tests/arena/unit.c $(ARENA_UNIT) | deps build
+	$(Q)$(COMPILE) -std=c99 -O1 $< $(LINK) -o $@
+
+build/arena-unit-san: tests/arena/unit.c $(ARENA_UNIT) | deps build
+	$(Q)$(COMPILE) -std=c99 -O1 -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer $< $(LINK) -o $@
+
 # Two bots play, directly and over a bad network; the transport shows itself.
 games: build/pong build/relay build/transport
 	./build/transport
