@@ -17,8 +17,9 @@
     Three clocks, all in the server's ticks:
       - arrival   when which snapshot comes: smoothed, so that jitter does not shake the picture
       - render    arrival, less a delay that bridges a lost snapshot: the others are drawn as they were then
-      - command   arrival, and a round trip, and a margin: so that a command is there when the server makes its step. The
-                  round trip is the library's; the server reports how early commands came, and that trims the rest. */
+      - command   arrival, and a round trip, and a margin: so that a command is there when the server makes its step.
+                  The server reports how early commands came, and that alone steers it: a smoothed round trip follows
+                  a network that has changed for ten seconds, and would undo what the reports have put right. */
 
 #ifndef ARENA_CLIENT_H
 #define ARENA_CLIENT_H
@@ -30,6 +31,7 @@
 
 enum {
     ARENA_PREDICTED = 128, /* ticks that are kept: two seconds of round trip */
+    ARENA_MAX_AHEAD = ARENA_PREDICTED - 16,
     ARENA_NEWS_KEPT = 64,
     ARENA_SHOTS_KEPT = 64,
     ARENA_JUMP_TICKS = 15, /* a clock that is further off is set, and not steered */
@@ -57,9 +59,9 @@ struct arena_client_t {
     struct arena_kept_t kept; /* snapshots that came, the newest `newest` */
     struct arena_snapshot_t newest;
     double arrival;                /* snapshot ticks at time 0: the newest is due at time * 60 + arrival */
-    double render, command, extra; /* the clocks; and what the server's reports add to the command clock */
+    double render, command, ahead; /* the clocks; and by how much the command clock is ahead of arrival */
 
-    int64_t settled; /* commands of later ticks were made after the last large change of `extra` */
+    int64_t settled; /* commands of later ticks were made after the last large change of `ahead` */
 
     uint32_t command_tick; /* the newest that was predicted; 0: none yet */
     struct arena_command_t commands[ARENA_PREDICTED];
@@ -142,8 +144,6 @@ static inline void arena_client_measure( struct arena_client_t * client, double 
 {
     struct netcode_client_stats_t stats;
     netcode_client_stats( client->net, &stats );
-    if ( client->round_trip <= 0.0 ) /* now it is known, and what `extra` has made up for it is not needed any more */
-        client->extra -= stats.round_trip_seconds * ARENA_HZ;
     client->round_trip = stats.round_trip_seconds;
     client->loss = stats.loss_share;
     if ( time - client->rates_time < 1.0 )
@@ -158,10 +158,8 @@ static inline void arena_client_measure( struct arena_client_t * client, double 
 static inline void arena_client_advance( struct arena_client_t * client, double time )
 {
     double passed = ( time - client->time ) * ARENA_HZ, now = time * ARENA_HZ + client->arrival;
-    double ahead = client->round_trip * ARENA_HZ + client->extra;
-    ahead = ahead > 1.0 ? ahead : 1.0; /* a command for the past would be none */
     client->render = arena_steer( client->render, now - arena_render_delay( client ), passed );
-    client->command = arena_steer( client->command, now + ahead, passed );
+    client->command = arena_steer( client->command, now + client->ahead, passed );
 }
 
 /*  A snapshot of this tick has come. Its jitter is measured here, as snapshots have their tick in them: the library's is
@@ -176,19 +174,20 @@ static inline void arena_client_arrived( struct arena_client_t * client, uint32_
     if ( client->snapshots )
         client->jitter += ( fabs( off ) / ARENA_HZ - client->jitter ) * 0.05;
     client->margin = margin;
-    if ( client->command_tick == 0 || margin == ARENA_MAX_MARGIN )
+    if ( client->command_tick == 0 || margin == ARENA_NO_MARGIN )
         return; /* no command of ours has arrived since the last snapshot */
     double wrong = arena_wanted_margin( client ) - margin;
     if ( wrong <= 4.0 && wrong >= -4.0 ) {
-        client->extra += wrong * 0.03;
+        client->ahead += wrong * 0.03;
     } else if ( (int64_t) tick + margin > client->settled ) {
         /* Far off: at once, and not again before the report is on a command that was made since. That one's tick is
-           the report's tick and margin, or one less; the round trip would be a guess, as it is what has changed. */
-        client->extra += wrong;
+           the report's tick and margin, or one less. */
+        client->ahead += wrong;
         client->command += wrong;
         client->settled = (int64_t) client->command_tick + 1 + ( wrong > 0.0 ? (int64_t) ( wrong / 2.0 ) : 0 );
     }
-    client->extra = client->extra > 60.0 ? 60.0 : client->extra < -60.0 ? -60.0 : client->extra;
+    client->ahead = client->ahead < ARENA_MAX_AHEAD ? client->ahead : ARENA_MAX_AHEAD;
+    client->ahead = client->ahead > 1.0 ? client->ahead : 1.0; /* a command for the past would be none */
 }
 
 /* ---- prediction ---- */

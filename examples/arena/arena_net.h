@@ -29,7 +29,8 @@ enum {
     ARENA_KEPT = 32,       /* snapshots that both sides remember, to build differences on */
     ARENA_REDUNDANCY = 12, /* commands in a message: each is sent so often before it is given up */
     ARENA_NO_SNAPSHOT = 1023,
-    ARENA_MAX_MARGIN = 31,
+    ARENA_MAX_MARGIN = 30,
+    ARENA_NO_MARGIN = 31,
     ARENA_NAME_BYTES = 15,
     ARENA_TEXT_BYTES = 120,
     ARENA_MESSAGE_BYTES = 1100, /* the largest of these messages: a snapshot of 64 players has 473 at most */
@@ -60,7 +61,9 @@ struct arena_snapshot_t {
 /* What only its own player gets, with a snapshot. */
 struct arena_own_t {
     struct arena_player_t player;
-    int margin; /* ticks by which the newest command was early; negative: late. It steers the client's clock */
+    /* Ticks by which the newest command was early; negative: late; or ARENA_NO_MARGIN: none came. It steers the
+       client's clock. */
+    int margin;
 };
 
 struct arena_kept_t {
@@ -235,8 +238,8 @@ static inline void arena_read_view( struct bits_reader_t * reader, struct arena_
 static inline void arena_write_own( struct bits_writer_t * writer, const struct arena_own_t * own )
 {
     const struct arena_player_t * player = &own->player;
-    bits_write_range( writer, arena_clamp( own->margin, -ARENA_MAX_MARGIN, ARENA_MAX_MARGIN ), -ARENA_MAX_MARGIN,
-                      ARENA_MAX_MARGIN );
+    bits_write_range( writer, arena_clamp( own->margin, -ARENA_MAX_MARGIN, ARENA_NO_MARGIN ), -ARENA_MAX_MARGIN,
+                      ARENA_NO_MARGIN );
     bits_write_range( writer, player->is_there, 0, 1 );
     if ( !player->is_there )
         return;
@@ -254,7 +257,7 @@ static inline void arena_read_own( struct bits_reader_t * reader, struct arena_o
 {
     struct arena_player_t * player = &own->player;
     memset( own, 0, sizeof( *own ) );
-    own->margin = bits_read_range( reader, -ARENA_MAX_MARGIN, ARENA_MAX_MARGIN );
+    own->margin = bits_read_range( reader, -ARENA_MAX_MARGIN, ARENA_NO_MARGIN );
     player->is_there = (uint8_t) bits_read_range( reader, 0, 1 );
     if ( !player->is_there )
         return;

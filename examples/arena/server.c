@@ -142,7 +142,7 @@ static void send_snapshots( struct game_t * game )
             continue;
         own.player = game->arena.players[i];
         own.margin = slot->margin;
-        slot->margin = ARENA_MAX_MARGIN;
+        slot->margin = ARENA_NO_MARGIN;
         send_bytes( slot, ARENA_SNAPSHOTS, NETCODE_MESSAGE_UNRELIABLE_SEQUENCED, data,
                     arena_write_snapshot( data, sizeof( data ), &snapshot, arena_find_kept( &game->kept, slot->acked ),
                                           &own ) );
@@ -182,6 +182,14 @@ static void send_events( struct game_t * game, const struct arena_events_t * eve
 
 /* ---- receiving: nothing that a client says is believed before it was looked at ---- */
 
+static void note_margin( struct slot_t * slot, int64_t margin )
+{
+    int bound = (int) ( margin < -ARENA_MAX_MARGIN  ? -ARENA_MAX_MARGIN
+                        : margin > ARENA_MAX_MARGIN ? ARENA_MAX_MARGIN
+                                                    : margin );
+    slot->margin = bound < slot->margin ? bound : slot->margin;
+}
+
 /* Commands for ticks to come are kept, those for ticks that were are too late. */
 static void take_commands( struct game_t * game, struct slot_t * slot, const struct arena_input_t * input )
 {
@@ -189,6 +197,8 @@ static void take_commands( struct game_t * game, struct slot_t * slot, const str
     int64_t margin = (int64_t) input->tick - next;
     if ( margin >= COMMANDS_KEPT || input->tick < (uint32_t) input->count ) {
         game->messages_wrong++; /* further ahead than any clock should be */
+        if ( margin >= COMMANDS_KEPT )
+            note_margin( slot, margin ); /* its client hears of it */
         return;
     }
     if ( input->acked > slot->acked && input->acked <= game->arena.tick )
@@ -203,8 +213,7 @@ static void take_commands( struct game_t * game, struct slot_t * slot, const str
     if ( input->tick <= slot->newest )
         return; /* an older message that was overtaken: only its commands count */
     slot->newest = input->tick;
-    if ( margin < slot->margin )
-        slot->margin = (int) ( margin < -ARENA_MAX_MARGIN ? -ARENA_MAX_MARGIN : margin );
+    note_margin( slot, margin );
 }
 
 static void take_chat( struct game_t * game, int index, struct arena_news_t * news )
@@ -260,7 +269,7 @@ static void join( struct game_t * game, const struct netcode_event_t * event )
     memset( slot, 0, sizeof( *slot ) );
     slot->messages = messages;
     slot->session = event->session;
-    slot->margin = ARENA_MAX_MARGIN;
+    slot->margin = ARENA_NO_MARGIN;
     slot->chat_credit = CHAT_BURST;
     take_name( game, event->client_index );
     arena_join( &game->arena, event->client_index );
