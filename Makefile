@@ -200,10 +200,10 @@ arena: build/arena-server build/arena-bots build/arena-client build/relay
 ARENA_UNIT = $(ARENA) examples/arena/server.c tests/test.h $(wildcard tests/arena/*.c tests/arena/*.h)
 
 build/arena-unit: tests/arena/unit.c $(ARENA_UNIT) | deps build
-	$(Q)$(COMPILE) -std=c99 -O1 $< $(LINK) -o $@
+	$(Q)$(COMPILE) -Iexamples -std=c99 -O1 $< $(LINK) -o $@
 
 build/arena-unit-san: tests/arena/unit.c $(ARENA_UNIT) | deps build
-	$(Q)$(COMPILE) -std=c99 -O1 -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer $< $(LINK) -o $@
+	$(Q)$(COMPILE) -Iexamples -std=c99 -O1 -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer $< $(LINK) -o $@
 
 # Two bots play, directly and over a bad network; the transport shows itself.
 games: build/pong build/relay build/transport
