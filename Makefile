@@ -95,6 +95,7 @@ help-all: help-few
 	@echo "make threads    servers on four threads share a port, under the thread sanitizer (Linux)"
 	@echo "make load       100 clients of a load generator against a match server; SECONDS=60"
 	@echo "make gates      server, relay and up to 100 clients as real processes against the limits of messages (16 min; GATES=words)"
+	@echo "make arena-plants                   a planted fault for each check of the arena's tests (2.5 min)"
 	@echo "make gates-plants                   a planted fault for each gate"
 	@echo "make roam       clients whose address changes: 1,300 NAT rebinds, a NAT of the kernel, interfaces, 1,000 behind a NAT that restarts, in"
 	@echo "                network namespaces (root; installs nftables and conntrack; under 2 min, and whole); ROAM=\"kernel restart\" for parts of it"
@@ -193,7 +194,7 @@ build/arena-client: examples/arena/client.c $(ARENA_HEADERS) | deps build
 	$(Q)$(COMPILE) -Iexamples -DARENA_LOGIN $< $$(pkg-config --cflags sdl2 libcurl libcjson) -lSDL2_test $$(pkg-config --libs sdl2 libcurl libcjson) $(LINK) -o $@
 
 # ARENA="crowd window" for the parts whose titles hold one of these words, ARENA_SECONDS=10 for a shorter minute.
-arena: build/arena-server build/arena-bots build/arena-client build/relay
+arena: build/arena-server build/arena-bots build/arena-client build/relay build/arena-unit build/arena-unit-san
 	@sh tests/tools/need.sh python3:python3 xvfb:Xvfb
 	$(PYTHON) tests/arena/run.py $(ARENA)
 
@@ -204,6 +205,10 @@ build/arena-unit: tests/arena/unit.c $(ARENA_UNIT) | deps build
 
 build/arena-unit-san: tests/arena/unit.c $(ARENA_UNIT) | deps build
 	$(Q)$(COMPILE) -Iexamples -std=c99 -O1 -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer $< $(LINK) -o $@
+
+# A planted fault for each check of the arena's tests.
+arena-plants: | deps build
+	$(PYTHON) tests/arena/faults.py
 
 # Two bots play, directly and over a bad network; the transport shows itself.
 games: build/pong build/relay build/transport

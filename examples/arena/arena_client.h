@@ -18,8 +18,8 @@
       - arrival   when which snapshot comes: smoothed, so that jitter does not shake the picture
       - render    arrival, less a delay that bridges a lost snapshot: the others are drawn as they were then
       - command   arrival, and a round trip, and a margin: so that a command is there when the server makes its step.
-                  The server reports how early commands came, and that alone steers it: a smoothed round trip follows
-                  a network that has changed for ten seconds, and would undo what the reports have put right. */
+                  The library's round trip sets it. From then on the server's reports, how early commands came, steer
+                  it: a smoothed round trip follows a network that has changed for ten seconds. */
 
 #ifndef ARENA_CLIENT_H
 #define ARENA_CLIENT_H
@@ -160,6 +160,18 @@ static inline void arena_client_advance( struct arena_client_t * client, double 
     double passed = ( time - client->time ) * ARENA_HZ, now = time * ARENA_HZ + client->arrival;
     client->render = arena_steer( client->render, now - arena_render_delay( client ), passed );
     client->command = arena_steer( client->command, now + client->ahead, passed );
+}
+
+/*  Before the first command, when nothing was reported yet: the round trip says how far ahead it has to be. The library
+    measures it once a second; in the first second the messages know it already. */
+static inline void arena_client_start_command_clock( struct arena_client_t * client )
+{
+    struct netcode_messages_stats_t stats;
+    netcode_messages_stats( client->messages, &stats );
+    double round_trip = client->round_trip > 0.0 ? client->round_trip : stats.rtt;
+    client->ahead = round_trip * ARENA_HZ + arena_wanted_margin( client );
+    client->ahead = client->ahead < ARENA_MAX_AHEAD ? client->ahead : ARENA_MAX_AHEAD;
+    client->command = client->time * ARENA_HZ + client->arrival + client->ahead;
 }
 
 /*  A snapshot of this tick has come. Its jitter is measured here, as snapshots have their tick in them: the library's is
@@ -312,6 +324,8 @@ static inline void arena_client_take_snapshot( struct arena_client_t * client,
     }
     if ( client->has_map && own.player.is_there )
         arena_client_reconcile( client, snapshot.tick, &own.player );
+    if ( !client->is_playing && client->has_map && own.player.is_there )
+        arena_client_start_command_clock( client );
     client->is_playing = client->has_map && own.player.is_there;
 }
 

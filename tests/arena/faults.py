@@ -68,7 +68,8 @@ FAULTS = [
     # lag compensation
     ("arena_sim.h", "!arena_rewind( arena, i, command->view_age, &x, &y )", "!arena_rewind( arena, i, 0, &x, &y )", "sim_targets"),
     ("arena_sim.h", "&arena->past[( newer - 1 ) % ARENA_HISTORY]", "&arena->past[newer % ARENA_HISTORY]", "sim_the_past_lies"),
-    ("arena_sim.h", "after->y[slot] < 0 || before->y[slot] < 0", "after->y[slot] < 0 && before->y[slot] < 0", "sim_the_past_begins"),
+    ("arena_sim.h", "after->y[slot] < 0 || ( part && before->y[slot] < 0 )", "after->y[slot] < 0", "sim_the_past_begins"),
+    ("arena_sim.h", "( part && before->y[slot] < 0 )", "before->y[slot] < 0", "sim_the_past_begins"),
     ("arena_sim.h", "int can_be_hit = player->is_there && player->health;", "int can_be_hit = player->is_there;", "sim_the_returned"),
     ("arena_sim.h", "        arena->past[i].x[slot] = arena->past[i].y[slot] = -1;", "        (void) i;", "sim_the_next"),
     ("arena_sim.h", "memset( arena->past, 0xff, sizeof( arena->past ) );", "", "sim_the_past_begins"),
@@ -130,7 +131,7 @@ def build(folder, is_san):
     flags = subprocess.run(["sh", "tests/tools/deps.sh", "--cflags"], cwd=TOP, capture_output=True, text=True, check=True).stdout.split()
     libraries = subprocess.run(["sh", "tests/tools/deps.sh", "--libs"], cwd=TOP, capture_output=True, text=True, check=True).stdout.split()
     san = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"] if is_san else []
-    command = CC + ["-std=c99", "-O0", "-w", "-I.", *san, *flags, "tests/arena/unit.c", *libraries, "-lm", "-o", "unit"]
+    command = CC + ["-std=c99", "-O0", "-w", "-I.", "-Iexamples", *san, *flags, "tests/arena/unit.c", *libraries, "-lm", "-o", "unit"]
     result = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     return "" if result.returncode == 0 else result.stderr.strip() or "the compiler failed"
 

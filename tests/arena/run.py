@@ -21,6 +21,7 @@ sys.path.insert(0, HERE)
 import views  # noqa: E402
 
 SECONDS = int(os.environ.get("ARENA_SECONDS", "60"))
+FUZZ_SECONDS = int(os.environ.get("ARENA_FUZZ_SECONDS", "10"))
 MAX_LINES = 600  # of a file that is to be read from top to bottom
 WARM = 5  # seconds: joining, and clocks that find their pace
 
@@ -271,6 +272,10 @@ def check_tutorial():
 
 PARTS = [
     ("files: each can be read from top to bottom", check_files),
+    ("unit: bits, messages, rules, and games in virtual time", lambda: run([built("arena-unit")], r"arena-unit: \d+ passed, 0 failed")),
+    ("sanitizers: the same with those of addresses and undefined behaviour", lambda: run([built("arena-unit-san")], r"arena-unit: \d+ passed, 0 failed")),
+    ("fuzz: libFuzzer on all readers, %d s" % FUZZ_SECONDS, lambda: run(["sh", "tests/arena/fuzz.sh", str(FUZZ_SECONDS)], r".")),
+    ("faults: each text to be changed stands in its file", lambda: run([sys.executable, "tests/arena/faults.py", "--stale"], r"faults, 0 wrong")),
     ("tutorial: it compiles, runs and prints what it says", check_tutorial),
     ("crowd: 64 bots, 100 ms round trip, 3 %% loss, %d s" % SECONDS, check_crowd),
     ("far crowd: 64 bots, 200 ms round trip, 3 % loss", check_far_crowd),

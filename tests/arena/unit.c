@@ -1,7 +1,7 @@
 /*  The arena's tests, one program unit: its bits, its messages, its rules, and its server with clients in virtual time.
     They need libsodium only:
 
-    cc -std=c99 -O1 -g -I. tests/arena/unit.c -lsodium -lm -o arena-unit
+    cc -std=c99 -O1 -g -I. -Iexamples tests/arena/unit.c -lsodium -lm -o arena-unit
     arena-unit [FILTER] [--seed N] [--list]      FILTER is a part of a test's or a file's name: bits, net, sim, ...
     arena-unit --corpus DIRECTORY                writes what fuzz.c begins with, and runs no test
     ARENA_SHOW=1 arena-unit together             prints what is measured of the worst player */
