@@ -66,7 +66,7 @@ TEST( clocks_when_the_latency_jumps )
     report. */
 TEST( clocks_when_a_long_latency_ends )
 {
-    for ( int latency = 200; latency <= 600; latency += 50 ) {
+    for ( int latency = 200; latency <= 750; latency += 50 ) {
         play_close();
         play_open( 4, NULL );
         play_network( latency, 2, 0, 0 );
