@@ -43,6 +43,7 @@ struct slot_t {
     uint64_t session; /* 0: nobody plays here */
     struct netcode_messages_t * messages;
     char name[ARENA_NAME_BYTES + 1];
+    int must_leave;                                 /* it can not be told what it has to know */
     int is_welcome;                                 /* it was sent the map and who plays */
     struct arena_command_t commands[COMMANDS_KEPT]; /* for tick t at t % COMMANDS_KEPT */
     uint32_t command_ticks[COMMANDS_KEPT];
@@ -69,10 +70,13 @@ struct game_t {
 
 /* ---- sending ---- */
 
+/*  A client that does not acknowledge what it gets fills its buffer, and one that lies about it breaks its connection. News
+    may not be lost, so there is nothing more to be said to it: it has to go. */
 static void send_bytes( struct slot_t * slot, int channel, int kind, const uint8_t * data, int bytes )
 {
-    if ( bytes > 0 )
-        netcode_messages_send( slot->messages, channel, kind, data, bytes );
+    int sent = bytes > 0 ? netcode_messages_send( slot->messages, channel, kind, data, bytes ) : NETCODE_OK;
+    if ( sent == NETCODE_MESSAGES_BROKEN || ( sent != NETCODE_OK && channel == ARENA_NEWS ) )
+        slot->must_leave = 1;
 }
 
 static void send_news( struct slot_t * slot, const struct arena_news_t * news )
@@ -249,7 +253,7 @@ static void take_messages( struct game_t * game, int index )
 
 /* ---- players come and go ---- */
 
-/* The name that the backend put into the token. Where it is none to be shown, a number. */
+/* The name that the backend put into the token, as much of it as fits. Where it is none to be shown, a number. */
 static void take_name( struct game_t * game, int index )
 {
     struct slot_t * slot = &game->slots[index];
@@ -257,6 +261,8 @@ static void take_name( struct game_t * game, int index )
     memset( slot->name, 0, sizeof( slot->name ) );
     if ( name )
         memcpy( slot->name, name, ARENA_NAME_BYTES );
+    for ( int i = ARENA_NAME_BYTES; i > ARENA_NAME_BYTES - 4 && !arena_is_text( slot->name, ARENA_NAME_BYTES ); )
+        slot->name[--i] = '\0'; /* a long one may have been cut within a character */
     if ( !arena_is_text( slot->name, ARENA_NAME_BYTES ) )
         snprintf( slot->name, sizeof( slot->name ), "player %d", index );
 }
@@ -287,7 +293,7 @@ static void leave( struct game_t * game, const struct netcode_event_t * event )
         return;
     printf( "%s left slot %d (%d)\n", slot->name, event->client_index, event->reason );
     slot->session = 0;
-    slot->is_welcome = 0;
+    slot->is_welcome = slot->must_leave = 0;
     arena_leave( &game->arena, event->client_index );
     memset( &news, 0, sizeof( news ) );
     news.type = ARENA_NEWS_LEFT;
@@ -376,6 +382,12 @@ static void game_tick( struct game_t * game, double time )
         send_snapshots( game );
     for ( int i = 0; i < slots; i++ )
         netcode_messages_server_send( game->slots[i].messages, game->server, i, time );
+    for ( int i = 0; i < slots; i++ )
+        if ( game->slots[i].must_leave ) {
+            printf( "%s takes no more messages\n", game->slots[i].name );
+            netcode_server_disconnect_client( game->server, i ); /* its event comes with the next update */
+            game->slots[i].must_leave = 0;
+        }
     netcode_server_flush( game->server );
 }
 

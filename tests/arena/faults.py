@@ -99,6 +99,8 @@ FAULTS = [
     ("server.c", "if ( slot->chat_credit < CHAT_BURST )", "if ( 1 )", "together_chat"),
     ("server.c", "news->player = index; /* whoever", "/* whoever", "hostile_news"),
     ("server.c", "    if ( !arena_is_text( slot->name, ARENA_NAME_BYTES ) )\n", "    if ( !slot->name[0] )\n", "together_names"),
+    ("server.c", "i > ARENA_NAME_BYTES - 4 && !arena_is_text", "i > ARENA_NAME_BYTES && !arena_is_text", "together_names"),
+    ("server.c", "( sent != NETCODE_OK && channel == ARENA_NEWS )", "( sent != NETCODE_OK && channel == ARENA_MAP )", "hostile_client_that_ack"),
     ("server.c", "    memset( slot, 0, sizeof( *slot ) );\n    slot->messages = messages;", "    slot->messages = messages;", "together_a_slot"),
     ("server.c", "    arena_leave( &game->arena, event->client_index );\n", "", "together_a_slot"),
 ]

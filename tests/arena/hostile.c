@@ -72,6 +72,29 @@ TEST( hostile_commands_of_the_future )
     CHECK_EQ( play.players[0].missed, 0 ); /* its own were, all the time */
 }
 
+/* One that is there and acknowledges nothing: news for it pile up, until there is no room for them. It has to go. */
+static void hostile_deaf_news( void )
+{
+    struct arena_news_t news;
+    memset( &news, 0, sizeof( news ) );
+    news.type = ARENA_NEWS_PICKUP;
+    for ( int i = 0; i < 40; i++ )
+        tell_all( &play.game, &news );
+}
+
+TEST( hostile_client_that_acknowledges_nothing )
+{
+    hostile_begin();
+    int slot = play.players[0].client->slot;
+    play.players[0].is_deaf = 1;
+    play.each_tick = hostile_deaf_news;
+    hostile_others_play_on();
+    CHECK_EQ( netcode_client_state( play.players[0].net ), NETCODE_CLIENT_STATE_DISCONNECTED );
+    CHECK_EQ( play.game.slots[slot].session, 0 );
+    const char * words = strstr( said, "takes no more messages" );
+    CHECK( words != NULL && strstr( words + 1, "takes no more messages" ) == NULL ); /* once */
+}
+
 /* What is too late is too late: it is no error, and nothing of it is run. */
 static void hostile_far_behind( void )
 {

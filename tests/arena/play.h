@@ -14,6 +14,7 @@ struct play_player_t {
     struct arena_client_t * client;
     struct arena_bot_t bot;
     int is_bot, is_paused; /* paused: no frames */
+    int is_deaf;           /* it is there, and takes no message */
     int buttons, aim;      /* what it presses if it is no bot */
     int made;              /* commands in its last frame */
     double playing_at;     /* when it began to play; 0: not yet */
@@ -222,6 +223,10 @@ static void play_frame( int index )
     int buttons = player->buttons, aim = player->aim;
     if ( !player->client || player->is_paused )
         return;
+    if ( player->is_deaf ) {
+        netcode_client_update( player->net, play_time_of( index ) );
+        return;
+    }
     if ( player->is_bot && player->client->is_playing )
         arena_bot_play( &player->bot, player->client, &buttons, &aim );
     player->made = arena_client_update( player->client, buttons, aim, play_time_of( index ) );

@@ -258,7 +258,7 @@ TEST( together_names_are_looked_at )
                  { "a\nb", "player 3" },
                  { "123456789012345", "123456789012345" },
                  { "1234567890123456", "123456789012345" },
-                 { "12345678901234\xc3\xa4", "player 6" }, /* cut in its middle */
+                 { "12345678901234\xc3\xa4", "12345678901234" }, /* not cut within a character */
                  { "\xc2\x9b"
                    "31m",
                    "player 7" } };
