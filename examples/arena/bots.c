@@ -15,6 +15,7 @@
 #include "netcode.h"
 
 #include "arena_bot.h"
+#include "arena_options.h"
 #include "dev_token.h"
 
 #include <signal.h>
@@ -245,16 +246,12 @@ static int read_options( int argc, char ** argv, struct options_t * options )
             options->via = value;
         else if ( !strcmp( argv[i], "--trace" ) )
             options->trace = value;
-        else if ( !strcmp( argv[i], "--bots" ) )
-            options->bots = atoi( value );
-        else if ( !strcmp( argv[i], "--first-id" ) )
-            options->first_id = atoi( value );
-        else if ( !strcmp( argv[i], "--seconds" ) )
-            options->seconds = atof( value );
-        else
+        else if ( !( !strcmp( argv[i], "--bots" ) && arena_integer( value, 1, ARENA_PLAYERS, &options->bots ) ) &&
+                  !( !strcmp( argv[i], "--first-id" ) && arena_integer( value, 1, 1000000, &options->first_id ) ) &&
+                  !( !strcmp( argv[i], "--seconds" ) && arena_number( value, 0.1, 1e9, &options->seconds ) ) )
             return 0;
     }
-    return options->bots >= 1 && options->bots <= ARENA_PLAYERS && options->seconds > 0.0 && options->first_id > 0;
+    return 1;
 }
 
 int main( int argc, char ** argv )

@@ -193,8 +193,9 @@ static void type( const struct screen_input_t * input )
         while ( length && ( (uint8_t) app.typing[length] & 0xc0 ) == 0x80 );
     }
     app.typing[length] = '\0';
-    if ( app.is_typing && length + strlen( input->typed ) < sizeof( app.typing ) )
-        strcpy( app.typing + length, input->typed );
+    size_t more = strlen( input->typed );
+    if ( app.is_typing && length + more < sizeof( app.typing ) )
+        memcpy( app.typing + length, input->typed, more + 1 );
     if ( input->enter && was_typing )
         arena_client_chat( &app.player, app.typing ); /* nothing, where nothing was typed */
     if ( input->escape || ( input->enter && was_typing ) )
@@ -299,7 +300,7 @@ static void draw_players( void )
         screen_disc( PIXELS( x ), PIXELS( y ), PIXELS( ARENA_RADIUS ) + 3, 0xffffff );
         draw_player( app.player.slot, x, y, app.player.own.aim, app.player.own.health, app.player.own.rapid > 0 );
     } else {
-        screen_text( WIDTH / 2 - 8 * SCREEN_TEXT_WIDTH, HEIGHT / 2, "You are out ...", 0xffffff );
+        screen_text( 0.5 * WIDTH - 8 * SCREEN_TEXT_WIDTH, 0.5 * MAP_HEIGHT, "You are out ...", 0xffffff );
     }
 }
 
@@ -314,8 +315,8 @@ static void draw_scores( void )
             if ( !view->is_there || view->score != score )
                 continue;
             snprintf( line, sizeof( line ), "%3d %s%s", score, app.player.names[i], i == app.player.slot ? " <" : "" );
-            screen_text( 650 + drawn / ( SCORES / 2 ) * 310, MAP_HEIGHT + 8 + drawn % ( SCORES / 2 ) * 18, line,
-                         player_color( i ) );
+            int column = drawn / ( SCORES / 2 ), row = drawn % ( SCORES / 2 );
+            screen_text( 650 + column * 310, MAP_HEIGHT + 8 + row * 18, line, player_color( i ) );
             drawn++;
         }
 }

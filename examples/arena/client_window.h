@@ -3,6 +3,8 @@
 #ifndef ARENA_CLIENT_WINDOW_H
 #define ARENA_CLIENT_WINDOW_H
 
+#include "arena_options.h"
+
 struct options_t {
     struct arena_login_t login;
     double seconds;       /* 0: until the window is closed */
@@ -44,7 +46,7 @@ static int read_option( const char * name, const char * value, struct options_t 
     else if ( !strcmp( name, "--id" ) )
         options->login.client_id = strtoull( value, NULL, 10 );
     else if ( !strcmp( name, "--seconds" ) )
-        options->seconds = atof( value );
+        return arena_number( value, 0.0, 1e9, &options->seconds );
     else if ( !strcmp( name, "--picture" ) )
         options->picture = value;
     else if ( !strcmp( name, "--trace" ) )
@@ -72,7 +74,7 @@ static int read_options( int argc, char ** argv, struct options_t * options )
         fprintf( stderr, "arena-client: a name has 1 to %d bytes of text\n", ARENA_NAME_BYTES );
         return 0;
     }
-    return options->seconds >= 0.0;
+    return 1;
 }
 
 static void log_in( const struct options_t * options, double now )

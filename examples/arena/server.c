@@ -14,6 +14,7 @@
 #include "secret_file.h"
 #include "arena_map.h"
 #include "arena_net.h"
+#include "arena_options.h"
 #include "dev_token.h"
 
 #include <signal.h>
@@ -535,14 +536,11 @@ static int read_options( int argc, char ** argv, struct options_t * options )
             options->key_file = value;
         else if ( !strcmp( argv[i], "--trace" ) )
             options->trace = value;
-        else if ( !strcmp( argv[i], "--slots" ) )
-            options->slots = atoi( value );
-        else if ( !strcmp( argv[i], "--seconds" ) )
-            options->seconds = atof( value );
-        else
+        else if ( !( !strcmp( argv[i], "--slots" ) && arena_integer( value, 1, ARENA_PLAYERS, &options->slots ) ) &&
+                  !( !strcmp( argv[i], "--seconds" ) && arena_number( value, 0.0, 1e9, &options->seconds ) ) )
             return 0;
     }
-    return options->slots >= 1 && options->slots <= ARENA_PLAYERS && options->seconds >= 0.0;
+    return 1;
 }
 
 int main( int argc, char ** argv )
