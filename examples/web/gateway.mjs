@@ -11,7 +11,7 @@
         GET  /metrics              Prometheus text; not for the outside
 
     It speaks plain HTTP, on loopback: TLS is the business of the proxy in front of it (../backend/nginx.conf). All data
-    channels share one UDP port. Needs Node.js 20 or newer; --help lists the options. */
+    channels share one UDP port. Needs Node.js 18 or newer; --help lists the options. */
 
 import * as dgram from 'node:dgram';
 import * as http from 'node:http';

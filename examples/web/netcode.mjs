@@ -120,6 +120,7 @@ function tokenBytes(token) {
 /* The module's bytes where there is no page to fetch them for: Node.js reads the file. */
 async function readWasm(url) {
     const { readFile } = await import('node:fs/promises');
+    globalThis.crypto ??= (await import('node:crypto')).webcrypto; // Node.js 18 has it under that name alone
     return readFile(url);
 }
 

@@ -1,4 +1,4 @@
-/*  libsodium's random source in WebAssembly: crypto.getRandomValues, which browsers and Node.js 20 have. libsodium's own
+/*  libsodium's random source in WebAssembly: crypto.getRandomValues, which browsers and Node.js have. libsodium's own
     code for Emscripten asks JavaScript once for each byte, ignores randombytes_set_implementation, and does not start in
     an ES module under Node.js, so build.sh compiles its randombytes.c as for any other system, with this as the default.
     It is part of the libsodium.a that build.sh makes. */

@@ -60,8 +60,8 @@ atEnd(() => browser.close());
 
 /* ---- players ---- */
 
-async function openTab(name, wishes = '') {
-    const page = await (await browser.createBrowserContext()).newPage();
+async function openTab(name, wishes = '', inBrowser = browser) {
+    const page = await (await inBrowser.createBrowserContext()).newPage();
     await page.setViewport({ width: 1280, height: 1040 });
     Object.assign(page, { faults: [], bytes: 0 });
     page.on('pageerror', (error) => page.faults.push(error.message));
@@ -222,6 +222,22 @@ await check('without UDP a page plays over a WebSocket, and beside it one over a
     }
     same(kinds.join(), 'websocket,webrtc');
     for (const page of pages) await closeTab(page);
+});
+
+await check('Firefox: a page joins and plays', async () => {
+    const firefox = await puppeteer.launch({ headless: true, browser: 'firefox', executablePath: '/usr/bin/firefox-esr', acceptInsecureCerts: true });
+    atEnd(() => firefox.close());
+    const page = await openTab('bob', 'bot', firefox);
+    const first = await playing(page);
+    const later = await until(async () => {
+        const now = await state(page);
+        return now.snapshots > first.snapshots + 60 && now;
+    }, 'two seconds of snapshots');
+    same(later.phase, 'playing');
+    holds(later.x !== first.x || later.y !== first.y, 'it did not move');
+    await closeTab(page);
+    await firefox.close();
+    return `over ${later.kind}`;
 });
 
 await check('why a page can not play stands in words on it', async () => {

@@ -2,12 +2,14 @@
     server for the pages. Everything is on loopback, on ports that the system gives, and ends with the program. */
 
 import { spawn, execFileSync } from 'node:child_process';
+import { webcrypto } from 'node:crypto';
 import * as fs from 'node:fs';
 import * as http from 'node:http';
 import * as os from 'node:os';
 import * as path from 'node:path';
 import { fileURLToPath } from 'node:url';
 
+globalThis.crypto ??= webcrypto; // Node.js 18
 export const ROOT = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '../..');
 export const WEB = path.join(ROOT, 'build/web');
 export const FOLDER = fs.mkdtempSync(path.join(os.tmpdir(), 'netcode-web-'));

@@ -4,6 +4,7 @@
 import * as dgram from 'node:dgram';
 import { execFileSync } from 'node:child_process';
 import * as fs from 'node:fs';
+import * as http from 'node:http';
 import { createRequire } from 'node:module';
 import * as net from 'node:net';
 import * as path from 'node:path';
@@ -57,15 +58,21 @@ let nextId = 8000;
 
 /* One HTTP request: { status, headers, body, json }. */
 async function ask(gateway, method, target, body, headers = { origin: ORIGIN }) {
-    const response = await fetch(`${gateway.url}${target}`, { method, body, headers });
-    const text = await response.text();
+    // Not fetch: a connection that it keeps may be closed just when it is used again, and then fetch of Node.js 18 gives up.
+    const response = await new Promise((resolve, reject) => {
+        const request = http.request(`${gateway.url}${target}`, { method, headers, agent: false }, resolve);
+        request.on('error', reject);
+        request.end(body);
+    });
+    let text = '';
+    for await (const part of response.setEncoding('utf8')) text += part;
     let json = null;
     try {
         json = JSON.parse(text);
     } catch {
         // metrics
     }
-    return { status: response.status, headers: response.headers, text, json };
+    return { status: response.statusCode, headers: new Headers(Object.entries(response.headers).map(([name, value]) => [name, String(value)])), text, json };
 }
 
 const offer = (gateway, value, headers) =>
@@ -448,11 +455,14 @@ await check('thousands of offers, and offers that nobody follows, leave nothing 
     await one();
     const memory = () => Number(/VmRSS:\s+(\d+)/.exec(fs.readFileSync(`/proc/${small.pid}/status`, 'utf8'))[1]);
     const before = memory();
+    const begun = Date.now();
     for (let round = 0; round < 30; round++) await Promise.all(Array.from({ length: 100 }, one));
-    same(counts[200], 20, 'how many were answered');
-    same(counts[503], 2981, 'how many were refused');
+    // An offer that nobody follows ends after ten seconds: a machine that takes longer for all has room for twenty more then.
+    const most = 20 * (1 + Math.floor((Date.now() - begun) / 10000));
+    holds(counts[200] >= 20 && counts[200] <= most, `${counts[200]} were answered, and at most ${most} may be`);
+    same(counts[200] + counts[503], 3001, 'how many were answered or refused');
     await until(async () => (await ask(small, 'GET', '/healthz')).json.sessions === 0, 'the sessions to end', 15000);
-    same((await metrics(small))['netcode_gateway_sessions_ended_total{reason="not_opened"}'], 20, 'sessions that did not open');
+    same((await metrics(small))['netcode_gateway_sessions_ended_total{reason="not_opened"}'], counts[200], 'sessions that did not open');
     const growth = memory() - before;
     holds(growth < 65536, `it grew by ${growth} KiB`);
     same(fs.readdirSync(`/proc/${small.pid}/fd`).length < 60, true, 'few open files');

@@ -45,8 +45,8 @@ build_tests() {
     stale "$web/tests/test.cjs" netcode.h tests/*.[ch] tests/unit tests/story tests/web/no_sockets.c \
         "$web/libsodium/lib/libsodium.a" || return
     echo "compiling the library's tests to WebAssembly (a minute)"
-    # Emscripten 3.1 takes Node.js for a browser if it has fetch. -DTEST_NO_WRAP: libsodium's own calls would be counted too.
-    echo 'globalThis.fetch = undefined;' >"$web/tests/no_fetch.js"
+    # Emscripten 3.1 takes Node.js for a browser if it has fetch; Node.js 18 has no global crypto. -DTEST_NO_WRAP: libsodium's own calls would be counted too.
+    echo 'globalThis.fetch = undefined; globalThis.crypto ??= require("node:crypto").webcrypto;' >"$web/tests/no_fetch.js"
     NODE_PATH=/usr/share/nodejs emcc -O1 -w -DTEST_NO_WRAP -I. -I"$web/libsodium/include" tests/main.c tests/web/no_sockets.c \
         --pre-js "$web/tests/no_fetch.js" -sALLOW_MEMORY_GROWTH -sINITIAL_MEMORY=134217728 -sENVIRONMENT=node -sEXIT_RUNTIME \
         "$web/libsodium/lib/libsodium.a" -o "$web/tests/test.js" || exit 1
@@ -97,10 +97,11 @@ if wanted browser "$@"; then
     run_browsers tests/web/browser.mjs "--seconds=${SECONDS_LONG:-20}"
 fi
 if wanted arena "$@"; then
-    sh tests/tools/need.sh chromium:chromium xvfb:Xvfb python3:python3 nginx-light:/usr/sbin/nginx openssl:openssl || exit 1
+    sh tests/tools/need.sh chromium:chromium firefox-esr:firefox-esr xvfb:Xvfb python3:python3 nginx-light:/usr/sbin/nginx openssl:openssl || exit 1
     install_packages tests/web "$web/tests/browsers"
     make -s build/backend build/arena-server build/arena-bots build/arena-client || exit 1
     sh examples/arena/pages.sh || exit 1
-    run_browsers tests/web/arena.mjs "--seconds=${MATCH_SECONDS:-60}" ${PICTURES:+"--pictures=$PWD/$PICTURES"}
+    # shellcheck disable=SC2086 # words of a check's title: ARENA_CHECK="Firefox"
+    run_browsers tests/web/arena.mjs ${ARENA_CHECK:-} "--seconds=${MATCH_SECONDS:-60}" ${PICTURES:+"--pictures=$PWD/$PICTURES"}
 fi
 [ "$failed" = 0 ]
