@@ -61,8 +61,10 @@ run() { # a program and its arguments
 # and one address more, from which nothing can leave. Where that can not be had they run as they are.
 run_browsers() {
     # shellcheck disable=SC2016 # "$@" is for the inner shell
-    own='ip link set lo up && ip link add web0 type veth peer name web1 && ip addr add 10.77.0.1/24 dev web0 && ip link set web0 up &&
-        ip link set web1 up && ip route add default via 10.77.0.2 && exec "$@"'
+    # No link-local addresses: these come a second later, and a browser ends its requests when the network changes.
+    own='ip link set lo up && ip link add web0 type veth peer name web1 && ip link set web0 addrgenmode none &&
+        ip link set web1 addrgenmode none && ip addr add 10.77.0.1/24 dev web0 && ip link set web0 up && ip link set web1 up &&
+        ip route add default via 10.77.0.2 && exec "$@"'
     if unshare --net sh -c "$own" browsers true 2>/dev/null; then
         unshare --net sh -c "$own" browsers node --expose-gc "$@" || failed=$((failed + 1))
     else
