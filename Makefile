@@ -121,9 +121,9 @@ help-all: help-few
 	@echo "make newcomer   the same for the path from the clone to make demo-full"
 	@echo "make plots      round trip, jitter, loss and throughput of a client on a good and on a bad network, as a picture (gnuplot)"
 
-# Only demo and test may install libsodium (DEPS=no forbids it). Everything else says what is missing.
+# Only these may install libsodium (DEPS=no forbids it). Everything else says what is missing.
 deps:
-	@$(if $(filter demo test,$(MAKECMDGOALS)),,DEPS=no) sh tests/tools/deps.sh
+	@$(if $(filter demo test arena web,$(MAKECMDGOALS)),,DEPS=no) sh tests/tools/deps.sh
 
 build:
 	@mkdir -p build
