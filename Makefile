@@ -195,7 +195,8 @@ build/arena-client: examples/arena/client.c $(ARENA_HEADERS) | deps build
 
 # ARENA="crowd window" for the parts whose titles hold one of these words, ARENA_SECONDS=10 for a shorter minute.
 arena: build/arena-server build/arena-bots build/arena-client build/relay build/arena-unit build/arena-unit-san
-	@sh tests/tools/need.sh python3:python3 xvfb:Xvfb
+	@sh tests/tools/need.sh python3:python3 xvfb:Xvfb util-linux:unshare iproute2:ip clang:clang \
+		"libclang-rt-dev:/usr/lib/llvm-*/lib/clang/*/lib/linux/libclang_rt.fuzzer-x86_64.a"
 	$(PYTHON) tests/arena/run.py $(ARENA)
 
 ARENA_UNIT = $(ARENA) examples/arena/server.c tests/test.h $(wildcard tests/arena/*.c tests/arena/*.h)

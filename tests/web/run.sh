@@ -72,7 +72,7 @@ run_browsers() {
     fi
 }
 
-sh tests/tools/need.sh nodejs:node npm:npm || exit 1
+sh tests/tools/need.sh nodejs:node npm:npm util-linux:unshare iproute2:ip || exit 1
 mkdir -p "$web/tests"
 sh examples/web/build.sh || exit 1
 make -s build/server build/token || exit 1
