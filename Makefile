@@ -199,7 +199,7 @@ arena: build/arena-server build/arena-bots build/arena-client build/relay build/
 		"libclang-rt-dev:/usr/lib/llvm-*/lib/clang/*/lib/linux/libclang_rt.fuzzer-x86_64.a"
 	$(PYTHON) tests/arena/run.py $(ARENA)
 
-ARENA_UNIT = $(ARENA) examples/arena/server.c tests/test.h $(wildcard tests/arena/*.c tests/arena/*.h)
+ARENA_UNIT = $(ARENA_HEADERS) examples/arena/server.c tests/test.h $(wildcard tests/arena/*.c tests/arena/*.h)
 
 build/arena-unit: tests/arena/unit.c $(ARENA_UNIT) | deps build
 	$(Q)$(COMPILE) -Iexamples -std=c99 -O1 $< $(LINK) -o $@
