@@ -16,6 +16,7 @@
 
 #include "arena_bot.h"
 #include "arena_options.h"
+#include "arena_trace.h"
 #include "dev_token.h"
 
 #include <signal.h>
@@ -28,8 +29,7 @@ enum {
     GROUPS = 4, /* of bots: players' frames do not all begin at once */
     TIMES_KEPT = 1024,
     BINS = 10000, /* a tenth of a millisecond each: a second */
-    WARM_SECONDS = 3,
-    TRACE_FRAMES = 15 /* what a bot sees is written each so many frames */
+    WARM_SECONDS = 3
 };
 
 struct options_t {
@@ -101,17 +101,6 @@ static void measure( struct durations_t * durations, const struct player_t * pla
         durations_add( durations, now - player->command_times[tick % TIMES_KEPT] );
 }
 
-static void write_trace( struct app_t * app, const struct arena_client_t * client )
-{
-    fprintf( app->trace, "%d %.3f", client->slot, client->render );
-    for ( int i = 0; i < ARENA_PLAYERS; i++ ) {
-        struct arena_drawn_t drawn;
-        if ( i != client->slot && arena_client_other( client, i, &drawn ) )
-            fprintf( app->trace, " %d:%.0f:%.0f:%d", i, drawn.x, drawn.y, drawn.health );
-    }
-    fputc( '\n', app->trace );
-}
-
 /* ---- playing ---- */
 
 static int create_player( struct app_t * app, int index, double time )
@@ -166,8 +155,8 @@ static void play( struct app_t * app, int index, double now )
         printf( "bot %d: %s\n", index + 1, report.text );
     }
     if ( app->trace && client->is_playing && now - player->playing_since > WARM_SECONDS &&
-         ( app->frames / GROUPS + (uint64_t) index ) % TRACE_FRAMES == 0 )
-        write_trace( app, client );
+         ( app->frames / GROUPS + (uint64_t) index ) % ARENA_TRACE_FRAMES == 0 )
+        arena_write_trace( app->trace, client );
 }
 
 static void run( struct app_t * app )
@@ -264,6 +253,10 @@ int main( int argc, char ** argv )
     signal( SIGINT, on_signal );
     signal( SIGTERM, on_signal );
     app.trace = app.options.trace ? fopen( app.options.trace, "w" ) : NULL;
+    if ( app.options.trace && !app.trace ) {
+        fprintf( stderr, "arena-bots: %s can not be written\n", app.options.trace );
+        return 1;
+    }
     for ( int i = 0; i < app.options.bots; i++ )
         if ( !create_player( &app, i, netcode_time() ) ) {
             fprintf( stderr, "arena-bots: no client, or no token for %s\n", app.options.address );

@@ -4,6 +4,7 @@
 #define ARENA_CLIENT_WINDOW_H
 
 #include "arena_options.h"
+#include "arena_trace.h"
 
 struct options_t {
     struct arena_login_t login;
@@ -87,16 +88,6 @@ static void log_in( const struct options_t * options, double now )
     memset( token, 0, sizeof( token ) );
 }
 
-static void write_trace( FILE * trace )
-{
-    struct arena_drawn_t drawn;
-    fprintf( trace, "%d %.3f", app.player.slot, app.player.render );
-    for ( int i = 0; i < ARENA_PLAYERS; i++ )
-        if ( i != app.player.slot && arena_client_other( &app.player, i, &drawn ) )
-            fprintf( trace, " %d:%.0f:%.0f:%d", i, drawn.x, drawn.y, drawn.health );
-    fputc( '\n', trace );
-}
-
 static void run( const struct options_t * options, FILE * trace )
 {
     double start = netcode_time(), now = start;
@@ -104,8 +95,8 @@ static void run( const struct options_t * options, FILE * trace )
     while ( frame( now, &wants_token ) && ( options->seconds <= 0.0 || now - start < options->seconds ) ) {
         if ( wants_token )
             log_in( options, now );
-        if ( trace && app.phase == PHASE_PLAYING && app.frames % 15 == 0 )
-            write_trace( trace );
+        if ( trace && app.phase == PHASE_PLAYING && app.frames % ARENA_TRACE_FRAMES == 0 )
+            arena_write_trace( trace, &app.player );
         double next = now + 1.0 / 60.0; /* a display without a pace of its own gets this one */
         now = netcode_time();
         if ( now < next - 0.002 ) {
@@ -125,6 +116,8 @@ int main( int argc, char ** argv )
         return 1;
     }
     FILE * trace = options.trace ? fopen( options.trace, "w" ) : NULL;
+    if ( options.trace && !trace )
+        fprintf( stderr, "arena-client: %s can not be written\n", options.trace );
     arena_bot_init( &app.bot, (uint32_t) options.login.client_id );
     run( &options, trace );
 
