@@ -66,7 +66,7 @@ help-few:
 	@echo "                (57 s in all on a new machine with two cores)"
 	@echo "make demo-full  the whole architecture: TLS, backend, two servers, a dozen clients; installs what it needs;"
 	@echo "                31 s, under 60 s with building"
-	@echo "make arena      a game to copy: 64 bots for a minute on bad networks, a window, the tutorial; installs what it needs (5 min)"
+	@echo "make arena      a game to copy: 64 bots for a minute on bad networks, a window, the tutorial; installs what it needs (6 min)"
 	@echo "make games      bots play Pong over messages, directly and through a lossy relay (under 60 s)"
 	@echo "make test       all tests (27 s from a clone, on two cores; 20 s when built);"
 	@echo "                T=replay for those with that name, SEED=7 to rerun a random one"
