@@ -102,7 +102,7 @@ help-all: help-few
 	@echo "make latency    how long ordered messages take at 0 to 10 % loss, against a 200 ms timer and TCP, as a picture; LATENCY=--short"
 	@echo "make latency-plants                 planted faults that make latency must find"
 	@echo "make web        netcode.h as WebAssembly, and pages in Chromium and Firefox that play over the gateway on real servers; installs what it"
-	@echo "                needs (8 min, 5 when built); WEB=\"node gateway\" for parts of it, SECONDS_LONG=600 for a long run of a page"
+	@echo "                needs (8 min from a clone); WEB=\"node gateway\" for parts of it, SECONDS_LONG=600 for a long run of a page"
 	@echo "make soak       64 clients at 60 Hz; SECONDS=60"
 	@echo "make defences   takes each defence out of a copy: a test must notice"
 	@echo "make sim        servers, clients and an adversary in simulated time; SEED=7 DAYS=1"
