@@ -525,7 +525,7 @@ TEST( socket_icmp_errors )
         request.reports_errors = reports;
         REQUIRE_EQ( nc_socket_open_udp( &a, &udp_extras, &request, &family ), NC_SOCKET_OK );
         here = socket_where( &a, 0 );
-        REQUIRE( socket_open( &b, "127.0.0.1", NULL ) ); /* after a, which could be given b's port if that were free again */
+        REQUIRE( socket_open( &b, "127.0.0.1", NULL ) ); /* after a, which could get b's port else */
         gone = socket_where( &b, 0 );
         b.close( b.context ); /* nobody listens there now */
         for ( attempt = 0; attempt < 3; attempt++ ) {
