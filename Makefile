@@ -45,7 +45,8 @@ VERSION = $(shell sed -n 's/^\#define NETCODE_VERSION_FULL "\(.*\)"/\1/p' netcod
 COVERAGE_CC ?= gcc
 GCOV ?= gcov
 CLANG_FORMAT ?= clang-format
-C_FILES = netcode.h $(wildcard examples/*.c examples/*.h examples/*.cpp examples/*/*.c examples/*/*.h tests/*.c tests/*.h tests/*.cpp tests/*/*.c tests/*/*.h)
+C_FILES = netcode.h $(wildcard examples/*.c examples/*.h examples/*/*.c examples/*/*.h \
+	examples/*/*.cpp examples/*/*.hpp tests/*.c tests/*.h tests/*.cpp tests/*/*.c tests/*/*.h tests/*/*.cpp)
 
 EXAMPLES = client_server server client listen_server token pong
 TEST_SOURCES = netcode.h $(wildcard tests/*.c tests/*.h tests/unit/* tests/story/* tests/torture/*)
@@ -103,6 +104,7 @@ help-all: help-few
 	@echo "make latency-plants                 planted faults that make latency must find"
 	@echo "make web        netcode.h as WebAssembly, and pages in Chromium and Firefox that play over the gateway on real servers; installs what it"
 	@echo "                needs (8 min from a clone); WEB=\"node gateway\" for parts of it, SECONDS_LONG=600 for a long run of a page"
+	@echo "make cpp        the C++ header: C++11 to C++20, with and without exceptions and RTTI, what must not compile, the example (1.5 min)"
 	@echo "make soak       64 clients at 60 Hz; SECONDS=60"
 	@echo "make defences   takes each defence out of a copy: a test must notice"
 	@echo "make sim        servers, clients and an adversary in simulated time; SEED=7 DAYS=1"
@@ -123,7 +125,7 @@ help-all: help-few
 
 # Only these may install libsodium (DEPS=no forbids it). Everything else says what is missing.
 deps:
-	@$(if $(filter demo test arena web,$(MAKECMDGOALS)),,DEPS=no) sh tests/tools/deps.sh
+	@$(if $(filter demo test arena web cpp,$(MAKECMDGOALS)),,DEPS=no) sh tests/tools/deps.sh
 
 build:
 	@mkdir -p build
@@ -133,9 +135,6 @@ build/%: examples/%.c $(wildcard examples/*.h) netcode.h | deps build
 
 build/server: examples/metrics/metrics.h
 build/token: examples/wireshark/capture.h
-
-build/transport: examples/transport.cpp netcode.h | deps build
-	$(Q)$(CXX) -std=c++11 $(CPPFLAGS) $(CFLAGS) $(WARNINGS) -I. $(SODIUM_CFLAGS) $< $(LINK) -o $@
 
 build/relay: tests/tools/relay.c | build
 	$(Q)$(CC) -std=c99 $(CPPFLAGS) $(CFLAGS) $(WARNINGS) $< -o $@
@@ -211,9 +210,8 @@ build/arena-unit-san: tests/arena/unit.c $(ARENA_UNIT) | deps build
 arena-plants: | deps build
 	$(PYTHON) tests/arena/faults.py
 
-# Two bots play, directly and over a bad network; the transport shows itself.
-games: build/pong build/relay build/transport
-	./build/transport
+# Two bots play, directly and over a bad network.
+games: build/pong build/relay
 	sh tests/tools/games.sh
 
 # GATES="fair queue" for some of them, GATE_SECONDS=10 for shorter runs.
@@ -382,6 +380,10 @@ threads: | deps build
 
 build/soak: tests/soak.c tests/allocations.h netcode.h | deps build
 	$(Q)$(COMPILE) $< $(MALLOC_WRAP) $(LINK) -o $@
+
+cpp: | deps build
+	@sh tests/tools/need.sh g++:g++ clang:clang++ binutils:ld libc6-dev:/usr/include/stdio.h
+	sh tests/cpp/run.sh
 
 soak: build/soak
 	./build/soak $(SECONDS)

@@ -145,7 +145,6 @@ for pair in $pairs; do
     job "another netcode.h was found" "$cc other.c, another netcode.h" "$cc -I$OUT/other -I. -c tests/compile/other.c -o $OUT/other.o"
     compile "$cc -std=c99" other.c
     # Each example is one file and one command, in strict C as well.
-    job pass "$cxx examples/transport.cpp" "$cxx -std=c++11 $WARNINGS -I. $sodium_cflags examples/transport.cpp $sodium_libs -o $OUT/transport.$cxx"
     for example in examples/*.c; do
         job pass "$cc $example" "$cc $WARNINGS $sodium_cflags $example $sodium_libs -o $OUT/$(basename "$example").$cc"
         job pass "$cc -std=c99 $example" "$cc -std=c99 -O1 $WARNINGS $sodium_cflags -c $example -o $OUT/$(basename "$example").$cc.o"

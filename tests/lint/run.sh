@@ -25,7 +25,7 @@ need() {
 
 format() {
     unformatted=0
-    for file in netcode.h $(find examples tests -name '*.[ch]' -o -name '*.cpp'); do
+    for file in netcode.h $(find examples tests -name '*.[ch]' -o -name '*.[ch]pp'); do
         "${CLANG_FORMAT:-clang-format}" "$file" | cmp -s - "$file" && continue
         echo "     $file is not as clang-format lays it out"
         unformatted=1
