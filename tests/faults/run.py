@@ -3,7 +3,7 @@
 
     run.py [FILTER...]              the faults whose names contain a FILTER, by every kind of evidence; all without one: many hours
     run.py --by KIND [FILTER...]    by one kind: test, sim, fuzz, prove, erase, ct, gates, latency, torture or msan
-    run.py --by test --sample       those of the attacks, and a tenth of the others: which one follows from the commit, so that all have their turn
+    run.py --by test --sample       a third of those of the attacks, and a twentieth of the others: which ones follows from the commit, so that all have their turn
     run.py --stale                  looks whether each fault finds its text and each has what it must, and plants none: seconds
     run.py --by fuzz --empty        the fuzzers begin with nothing, not with the corpus
 
@@ -32,9 +32,12 @@ def judge_of(kind, everything, options):
 def sampled(chosen):
     command = ["git", "rev-parse", "HEAD"]
     commit = subprocess.run(command, cwd=faults.TOP, capture_output=True, text=True, check=False).stdout.strip()
-    others = [fault.name for fault in chosen if not fault.name.startswith("row_")]
-    left_out = set(others) - set(others[int(commit or "0", 16) % 10 :: 10])
-    return [fault for fault in chosen if fault.name not in left_out]
+    turn = int(commit or "0", 16)
+    kept = set()
+    for of_attacks, share in ((True, 3), (False, 20)):
+        group = [fault.name for fault in chosen if fault.name.startswith("row_") == of_attacks]
+        kept |= set(group[turn % share :: share])
+    return [fault for fault in chosen if fault.name in kept]
 
 
 def stale(looked_at):
