@@ -47,10 +47,14 @@
 /*  The engine knows 16 nodes. The other slots are for those who only ask for the server's state, and for sessions that
     the engine has finished with. */
 #define SLOTS ( 2 * MAXNETNODES )
+#ifndef UNUSED_SECONDS
 #define UNUSED_SECONDS 10.0 /* a session that the engine holds no client for gives its slot back */
+#endif
 
 /* The engine gives up a server that it has not heard from for 5 seconds; the player should get the reason before. */
+#ifndef PATIENCE_SECONDS
 #define PATIENCE_SECONDS 4.5
+#endif
 
 #define MAX_WAITING \
     4 /* packets that wait until the client is connected; the engine repeats its first one each second */
@@ -226,13 +230,20 @@ static const char * option( const char * name )
     return at > 0 ? myargv[at + 1] : NULL;
 }
 
+/* 1 to 65535, or 0. */
+static int parse_port( const char * text )
+{
+    char * end = NULL;
+    unsigned long number = text[0] >= '0' && text[0] <= '9' ? strtoul( text, &end, 10 ) : 0;
+
+    return number <= 65535 && end && !*end ? (int) number : 0;
+}
+
 static void read_port( void )
 {
     const char * text = option( "-port" );
 
-    if ( text )
-        port = atoi( text );
-    if ( port < 1 || port > 65535 )
+    if ( text && !( port = parse_port( text ) ) )
         I_Error( "netcode: -port %s is no port", text );
 }
 
@@ -325,7 +336,12 @@ static void client_end( struct peer_t * peer )
 
     netcode_client_report( peer->client, &report );
     netcode_client_disconnect( peer->client );
-    peer_end( peer, report.text );
+    if ( report.state == NETCODE_CLIENT_STATE_DISCONNECTED )
+        peer_end( peer, "the server ended the connection" );
+    else if ( report.state > NETCODE_CLIENT_STATE_DISCONNECTED )
+        peer_end( peer, "no answer yet: the server is down, a firewall is in between, or it refuses the token" );
+    else
+        peer_end( peer, report.text );
 }
 
 static void client_send( struct peer_t * peer, net_packet_t * packet )
@@ -596,23 +612,24 @@ static void module_free_address( net_addr_t * addr )
 /* Reads "host", "host:port", "1.2.3.4:5" or "[::1]:5". 0 if there is no such host. */
 static int resolve( const char * text, struct netcode_address_t * address )
 {
-    const char * colon = text[0] == '[' ? NULL : strrchr( text, ':' );
+    const char * colon = strrchr( text, ':' );
+    int number = colon ? parse_port( colon + 1 ) : port, good = 0;
     struct addrinfo hints, *found = NULL;
-    char host[256], number[NI_MAXHOST];
+    char host[NI_MAXHOST];
 
-    if ( netcode_parse_address( text, address ) == NETCODE_OK )
+    if ( netcode_parse_address( text, address ) == NETCODE_OK ) {
+        address->port = address->port ? address->port : (uint16_t) port;
         return 1;
-    snprintf( host, sizeof( host ), "%.*s", colon ? (int) ( colon - text ) : 255, text );
+    }
+    snprintf( host, sizeof( host ), "%.*s", colon ? (int) ( colon - text ) : (int) sizeof( host ) - 1, text );
     memset( &hints, 0, sizeof( hints ) );
     hints.ai_socktype = SOCK_DGRAM;
-    if ( getaddrinfo( host, NULL, &hints, &found ) != 0 )
+    if ( !number || !host[0] || getaddrinfo( host, NULL, &hints, &found ) != 0 )
         return 0;
-    int good =
-        getnameinfo( found->ai_addr, found->ai_addrlen, number, sizeof( number ), NULL, 0, NI_NUMERICHOST ) == 0 &&
-        netcode_parse_address( number, address ) == NETCODE_OK;
+    good = getnameinfo( found->ai_addr, found->ai_addrlen, host, sizeof( host ), NULL, 0, NI_NUMERICHOST ) == 0 &&
+           netcode_parse_address( host, address ) == NETCODE_OK;
     freeaddrinfo( found );
-    if ( good && colon )
-        address->port = (uint16_t) atoi( colon + 1 );
+    address->port = (uint16_t) number;
     return good;
 }
 
@@ -623,8 +640,6 @@ static net_addr_t * module_resolve_address( const char * text )
 
     if ( server || !resolve( text, &address ) )
         return NULL;
-    if ( !address.port )
-        address.port = (uint16_t) port;
     for ( struct peer_t * peer = peers; peer; peer = peer->next ) {
         if ( netcode_address_equal( &peer->address, &address ) )
             return &peer->net_addr;

@@ -222,7 +222,7 @@ def found(datagrams):
     return [name for name, needle in NEEDLES.items() if any(needle in one[2] for one in datagrams)]
 
 
-def replay(datagrams):
+def replay(datagrams, port=OURS_PORT):
     """Sends what clients sent once more: from their own addresses, and from others. Returns how many, and how many came back."""
     came_back = 0
     own, other = {}, {}
@@ -233,7 +233,7 @@ def replay(datagrams):
             other[source] = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         for one in (own[source], other[source]):
             one.setblocking(False)
-            one.sendto(payload, ("127.0.0.1", OURS_PORT))
+            one.sendto(payload, ("127.0.0.1", port))
         time.sleep(0.0005)
     time.sleep(0.3)
     for one in list(own.values()) + list(other.values()):
@@ -344,13 +344,26 @@ def same_game():
 def clear(capture):
     theirs, ours = capture.of(ORIGINAL_PORT), capture.of(OURS_PORT)
     missing = sorted(set(NEEDLES) - set(found(theirs)))
-    check(not missing, "the original's %d datagrams show in the clear: %s%s" % (
-        len(theirs), ", ".join(found(theirs)), "; NOT FOUND: " + ", ".join(missing) if missing else ""))
-    check(len(ours) > 500 and not found(ours), "none of that is in our %d datagrams%s" % (len(ours), ": " + ", ".join(found(ours)) if found(ours) else ""))
+    check(not missing, "the original's %s show in the clear: %s%s" % (
+        size(theirs), ", ".join(found(theirs)), "; NOT FOUND: " + ", ".join(missing) if missing else ""))
+    check(len(ours) > 500 and not found(ours), "none of that is in our %s%s" % (size(ours), ": " + ", ".join(found(ours)) if found(ours) else ""))
+
+
+def size(datagrams):
+    return "%d datagrams (%.0f KB)" % (len(datagrams), sum(len(one[2]) for one in datagrams) / 1000)
 
 
 def replays(capture, servers):
-    """The whole session of both players, to the server that had it and to one that was started afresh with the same key."""
+    """The whole session of both players, to the server that had it and to one that was started afresh with the same key. What the
+    original's players began with lets them in again."""
+    stop(servers["original"])
+    servers["original"] = server("original", "server-afresh")
+    time.sleep(0.5)
+    first = [one for one in capture.of(ORIGINAL_PORT) if one[1] == ORIGINAL_PORT and NEEDLES["a player's name"] in one[2]][:1]
+    replay(first, ORIGINAL_PORT)
+    line = query("original")
+    check(re.search(r" [12]/", line), "one recorded datagram sent again to the original's server lets a player in: it has %s" % line)
+
     session = [one for one in capture.of(OURS_PORT) if one[1] == OURS_PORT]
     for fresh in (False, True):
         if fresh:
@@ -389,9 +402,9 @@ def refused(capture, servers, used):
         check(good, "%s: the engine ends with \"%s\"" % (name, said or text[-200:]))
     answers = [one for one in capture.datagrams[before:] if one[0] == OURS_PORT and b"Chocolate" in one[2]]
     check(old.poll() not in (None, 0) and not answers, "the original's client gets no reply: \"%s\"" % (re.findall(r"\n(No response.*)", read(old)) or [read(old)[-200:]])[0])
-    for reason in ("the connect token was not sealed", ):
-        check(reason in read(servers["netcode"]), "the server's log says why: \"%s\"" % "".join(
-            re.findall(r"netcode: (.*%s.*)" % reason, read(servers["netcode"]))[:1]))
+    for reason in ("the connect token was not sealed with", "the connect token has connected someone already"):
+        lines = re.findall(r"netcode: server kept \S+ out: (%s[^(]*)" % reason, read(servers["netcode"]))
+        check(lines, "the server's log says why: \"%s\"" % "".join(lines[:1]).strip())
 
 
 def killed(servers, players):
@@ -405,6 +418,14 @@ def killed(servers, players):
     check(gone and TIMEOUT - 1 < seconds < TIMEOUT + 1.5, "a player is killed: the server notices after %.1f s (the token says %d; the engine's own limit is 30)" % (seconds, TIMEOUT))
     line = query("netcode", token(1007))
     check(re.search(r" 1/\d+ .*game running", line) and players[0].poll() is None, "the other plays on: %s" % line)
+
+    servers["netcode"].kill()
+    servers["netcode"].wait()
+    since = time.monotonic()
+    gone = wait(lambda: "Disconnected from server" in read(players[0]), TIMEOUT + 4)
+    seconds = time.monotonic() - since
+    said = re.findall(r"netcode: 127.0.0.1:%d: (.*)" % OURS_PORT, read(players[0]))
+    check(gone and said and TIMEOUT - 1 < seconds < TIMEOUT + 1.5, "the server is killed: the other's game leaves it after %.1f s: \"%s\"" % (seconds, "".join(said)))
 
 
 def main():
