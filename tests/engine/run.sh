@@ -11,6 +11,7 @@ work=$PWD/build/engine
 failed=0
 
 # libsodium_source.sh ends the script by this, in its own words.
+# shellcheck disable=SC2317 # it is called there
 no_libsodium() {
     echo "engine: $1"
     skip engine "Chocolate Doom's source can not be had"
@@ -74,7 +75,7 @@ build_ours() {
 # What a game does not reach, with sanitizers.
 build_module() {
     [ -x "$work/module" ] && [ -z "$(find netcode.h tests/engine/*.c -newer "$work/module")" ] && return
-    # shellcheck disable=SC2046 # lists of flags
+    # shellcheck disable=SC2046,SC2086 # a compiler such as `ccache gcc`, and flags, are lists of words
     nice -n 5 ${CC:-cc} -g -O1 -fsanitize=address,undefined -fno-sanitize-recover=undefined -Wall -Wextra -I. -Iexamples -Itests/engine \
         -I"$work/build" -isystem "$tree/src" $(sh tests/tools/deps.sh --cflags) tests/engine/module.c "$tree/src/net_io.c" \
         "$tree/src/net_packet.c" $(sh tests/tools/deps.sh --libs) -o "$work/module" || exit 1
