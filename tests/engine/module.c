@@ -257,6 +257,29 @@ static void check_sizes( void )
     NET_ReleaseAddress( address );
 }
 
+/* More packets than the library's pools have buffers: 256 on a client, 1,024 on a server. */
+static void check_many( void )
+{
+    int arrived = 0;
+
+    fresh_token( 8 );
+    net_addr_t * address = address_of_server();
+    for ( int batch = 0; batch < 75; batch++ ) {
+        for ( int i = 0; i < 20; i++ )
+            send_pattern( address, 30, i );
+        for ( int i = 0; i < ( batch ? 20 : MAX_WAITING ); i++ ) {
+            net_packet_t * packet = next_packet( 2.0 );
+            if ( !packet )
+                break;
+            arrived += is_pattern( packet, 30, i );
+            NET_FreePacket( packet );
+        }
+    }
+    check( arrived == 74 * 20 + MAX_WAITING,
+           "all of 1,484 packets come back, in their order: every buffer is given back" );
+    NET_ReleaseAddress( address );
+}
+
 /* What the engine must be told, when the server gives a slot back, and when it does not. */
 static void check_unused( void )
 {
@@ -490,6 +513,7 @@ int main( void )
     check_parts();
     check_waiting();
     check_sizes();
+    check_many();
     check_unused();
     check_replaced();
     check_junk();
