@@ -43,12 +43,6 @@ void I_Error( const char * error, ... )
     exit( 3 );
 }
 
-void I_AtExit( atexit_func_t function, boolean run_on_error )
-{
-    (void) run_on_error;
-    atexit( function );
-}
-
 int M_CheckParmWithArgs( const char * check, int num_args )
 {
     for ( int i = 1; i < myargc - num_args; i++ ) {
@@ -83,16 +77,16 @@ static net_addr_t * held;
 
 static void serve_packet( net_addr_t * from, net_packet_t * packet )
 {
-    int is_end = packet->len == 2 && packet->data[0] == 0 && packet->data[1] == NET_PACKET_TYPE_DISCONNECT;
+    int ended = packet->len == 2 && packet->data[0] == 0 && packet->data[1] == NET_PACKET_TYPE_DISCONNECT;
 
-    if ( is_end && from == held && write( hears[1], "D", 1 ) == 1 ) {
+    if ( ended && from == held && write( hears[1], "D", 1 ) == 1 ) {
         NET_ReleaseAddress( held );
         held = NULL;
-    } else if ( !is_end && packet->data[0] == 'H' && !held ) {
+    } else if ( !ended && packet->data[0] == 'H' && !held ) {
         held = from;
         NET_ReferenceAddress( held );
     }
-    if ( !is_end )
+    if ( !ended )
         NET_SendPacket( from, packet );
 }
 
@@ -120,7 +114,7 @@ static void serve( net_context_t * context )
         netcode_sleep( 0.001 );
     }
     NET_ReleaseAddress( held );
-    server_stop();
+    netcode_server_destroy( server ); /* its clients are notified */
     while ( peers )
         peer_remove( peers );
     free( context );
@@ -429,18 +423,12 @@ static void check_refused( void )
     NET_ReleaseAddress( address );
 }
 
+/* "127.1" is a name for netcode_parse_address, and an address for getaddrinfo, without a network or a file of hosts. */
 static void check_addresses( void )
 {
-    static const char * const good[] = { "127.0.0.1:5", "127.0.0.1", "[::1]:5", "::1", "localhost:5", "localhost" };
-    static const char * const bad[] = { "",
-                                        ":",
-                                        ":5",
-                                        "no.such.host.invalid",
-                                        "[::1",
-                                        "localhost:0",
-                                        "localhost:70000",
-                                        "localhost:x",
-                                        "1.2.3.4:99999" };
+    static const char * const good[] = { "127.0.0.1:5", "127.0.0.1", "[::1]:5", "::1", "127.1:5", "127.1" };
+    static const char * const bad[] = { "",        ":",           ":5",      "no.such.host.invalid", "[::1",
+                                        "127.1:0", "127.1:70000", "127.1:x", "1.2.3.4:99999" };
     int wrong = 0;
 
     for ( size_t i = 0; i < sizeof( good ) / sizeof( good[0] ); i++ ) {

@@ -76,6 +76,7 @@ struct peer_t {
     struct netcode_address_t address;
     int open;              /* there is a connection, or one is being made */
     int connected;         /* it was connected */
+    int engine_knows;      /* the last packet from there ended the engine's own connection */
     int tell;              /* the next packet for the engine is one that the module makes: NET_PACKET_TYPE_..., or 0 */
     double since;          /* when the client began to connect; when the server's engine released the address */
     char reason[256];      /* why it could not connect, or ended */
@@ -151,12 +152,21 @@ static const char * peer_name( const struct peer_t * peer )
     return netcode_address_to_string( &peer->address, name );
 }
 
-/* The connection has ended, or there will be none: the engine hears it in the order of its packets. */
+/*  The connection has ended, or there will be none: the engine is told in the order of its packets. Not where it has just
+    ended its own connection there: a second DISCONNECT makes it wait for five seconds more. */
 static void peer_end( struct peer_t * peer, const char * reason )
 {
     peer->open = 0;
-    peer->tell = peer->connected ? NET_PACKET_TYPE_DISCONNECT : NET_PACKET_TYPE_REJECTED;
+    if ( !peer->engine_knows )
+        peer->tell = peer->connected ? NET_PACKET_TYPE_DISCONNECT : NET_PACKET_TYPE_REJECTED;
     snprintf( peer->reason, sizeof( peer->reason ), "%s", reason );
+}
+
+/* The types are in network order, the first byte zero; only those without content are of interest. */
+static int is_end( const net_packet_t * packet )
+{
+    return packet->len == 2 && packet->data[0] == 0 &&
+           ( packet->data[1] == NET_PACKET_TYPE_DISCONNECT || packet->data[1] == NET_PACKET_TYPE_DISCONNECT_ACK );
 }
 
 /* ---- parts ---- */
@@ -427,7 +437,7 @@ static int server_disconnected( struct peer_t * peer )
         return 0;
     }
     peer_end( peer, "" );
-    return 1;
+    return peer->tell;
 }
 
 static net_packet_t * server_receive( struct peer_t ** from )
@@ -475,12 +485,6 @@ static boolean module_init_client( void )
     return true;
 }
 
-static void server_stop( void )
-{
-    netcode_server_destroy( server ); /* its clients are notified */
-    server = NULL;
-}
-
 static boolean module_init_server( void )
 {
     const char *key_path = option( "-netkey" ), *address = option( "-netaddress" );
@@ -513,7 +517,6 @@ static boolean module_init_server( void )
     netcode_server_start( server, SLOTS );
     if ( !netcode_server_running( server ) )
         I_Error( "netcode: no memory for %d slots", SLOTS );
-    I_AtExit( server_stop, true );
     return true;
 }
 
@@ -589,6 +592,7 @@ static boolean module_recv_packet( net_addr_t ** addr, net_packet_t ** packet )
         in_round = 0;
         return false;
     }
+    from->engine_knows = is_end( *packet );
     *addr = &from->net_addr;
     return true;
 }

@@ -169,6 +169,12 @@ def keys(display, *arguments):
     subprocess.run(["xdotool", *arguments], env=dict(os.environ, DISPLAY=display), check=True, stdout=subprocess.DEVNULL)
 
 
+def quit_game(display):
+    keys(display, "key", "F10")
+    time.sleep(0.3)
+    keys(display, "key", "y")
+
+
 def in_memory(process, text):
     """Whether a process has this text in memory that it can write to, in letters of either case."""
     pid = engine_pid(process)
@@ -274,7 +280,7 @@ def measure(servers, seconds):
 # ---- what is shown ----
 
 
-def play(capture):
+def play():
     """Two players on each server, in windows; then what their servers say, what they say to each other, and what it costs."""
     servers = {"original": server("original"), "netcode": server("netcode")}
     screens = dict(zip(("original-1", "original-2", "netcode-1", "netcode-2"), displays(4)))
@@ -313,14 +319,11 @@ def play(capture):
 
     for name, screen in screens.items():
         keys(screen, "keyup", "Up", "keyup", "Left" if name.endswith("1") else "Right", "keyup", "Control_L")
-        keys(screen, "key", "F10")
-    time.sleep(0.4)
-    for screen in screens.values():
-        keys(screen, "key", "y")
+        quit_game(screen)
     ended = wait(lambda: all(one.poll() is not None for one in players.values()), 12)
     check(ended, "the players quit, and their games end%s" % "".join(", but not " + name for name, one in players.items() if one.poll() is None))
     same_game()
-    return servers
+    return servers, screens["netcode-1"]
 
 
 def same_game():
@@ -407,13 +410,21 @@ def refused(capture, servers, used):
         check(lines, "the server's log says why: \"%s\"" % "".join(lines[:1]).strip())
 
 
-def hosted():
+def hosted(display):
     """A player whose own game is the server, and one who joins it."""
-    host = ["-privateserver", "-netkey", "game.key", "-netaddress", "127.0.0.1:%d" % HOSTED_PORT, "-nodraw"]
+    host = ["-privateserver", "-netkey", "game.key", "-netaddress", "127.0.0.1:%d" % HOSTED_PORT]
     guest = token(3001, address="127.0.0.1:%d" % HOSTED_PORT)
-    first = client("netcode", "hosted-1", "Marine", host)
+    first = client("netcode", "hosted-1", "Marine", host, display=display)
+    first.display = display
     wait(lambda: "server started" in read(first), 10)
     return [first, client("netcode", "hosted-2", "Marine", ["-nodraw"], port=HOSTED_PORT, token_file=guest)]
+
+
+def hosted_end(host, guest):
+    quit_game(host.display)
+    ended = wait(lambda: host.poll() is not None and "Disconnected from server" in read(guest), 12)
+    waited = "Timed out waiting for clients" in read(host)
+    check(ended and host.returncode == 0 and not waited, "the host quits: its game ends at once, and the other's leaves it")
 
 
 def killed(servers, players):
@@ -442,17 +453,18 @@ def main():
         subprocess.run([TOKEN, "keygen", "--output", key], cwd=FOLDER, check=True)
     capture = Capture()
     capture.start()
-    servers = play(capture)
+    servers, display = play()
     clear(capture)
     replays(capture, servers)
     used = token(1008)
     query("netcode", used)
     players = [client("netcode", "second-%d" % number, "Marine", ["-nodraw"], token_file=token(1004 + number)) for number in (1, 2)]  # 1005, 1006
     refused(capture, servers, used)
-    pair = hosted()
+    pair = hosted(display)
     if check(wait(lambda: all(in_game(one) for one in players), 15), "meanwhile two players with tokens are in the game"):
         killed(servers, players)
-    check(all(in_game(one) for one in pair), "and two in a game that one of them hosts")
+    if check(wait(lambda: all(in_game(one) for one in pair), 10), "and two in a game that one of them hosts"):
+        hosted_end(*pair)
     print("engine: %d passed, %d failed" % (len(passed), len(failed)))
     return 1 if failed else 0
 
