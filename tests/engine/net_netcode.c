@@ -30,8 +30,7 @@
 #endif
 
 #ifdef __bool_true_false_are_defined
-#error \
-    "include no <stdbool.h> before the engine's headers: their `boolean` would be of another size here than elsewhere"
+#error "include no <stdbool.h> before the engine's headers: their `boolean` would have another size here"
 #endif
 #include "doomtype.h"
 #include "i_system.h"
@@ -56,8 +55,8 @@
 #define PATIENCE_SECONDS 4.5
 #endif
 
-#define MAX_WAITING \
-    4 /* packets that wait until the client is connected; the engine repeats its first one each second */
+/* Packets that wait until the client is connected. The engine repeats its first one each second. */
+#define MAX_WAITING 4
 
 /*  The engine's larger packets (resent tics of eight players) exceed a payload of 1200 bytes. So each payload begins with
     a byte: the packet's number (4 bits), whether this is its last part (1), the part's index (3). A part that is lost
