@@ -1028,8 +1028,8 @@ namespace NetcodeH
             socket->rebind = Callbacks.SocketRebind;
         }
 
-        // The owner is gone, or was never created.
-        internal virtual void Forget()
+        // The owner is gone, or was not created: then nobody has closed the socket, and it can get another owner.
+        internal virtual void Forget(bool wasCreated)
         {
             if (self.IsAllocated)
                 self.Free();
@@ -1262,8 +1262,11 @@ namespace NetcodeH
             isOwned = true;
         }
 
-        internal override void Forget()
+        internal override void Forget(bool wasCreated)
         {
+            isOwned = wasCreated;
+            if (!wasCreated)
+                return;
             CloseOnce();
             GC.SuppressFinalize(this);
         }
@@ -1556,9 +1559,9 @@ namespace NetcodeH
             catch
             {
                 Faults.Forget(mark);
-                Dispose();
                 if (Handle == IntPtr.Zero)
-                    ReleaseNetwork();
+                    ReleaseNetwork(false);
+                Dispose();
                 throw;
             }
         }
@@ -1575,12 +1578,12 @@ namespace NetcodeH
         internal override void Destroy()
         {
             Native.netcode_client_destroy(Handle);
-            ReleaseNetwork();
+            ReleaseNetwork(true);
         }
 
         private bool networkReleased;
 
-        private void ReleaseNetwork()
+        private void ReleaseNetwork(bool wasCreated)
         {
             if (networkReleased)
                 return;
@@ -1588,7 +1591,7 @@ namespace NetcodeH
             if (simulator != null)
                 simulator.EndUse();
             if (socket != null)
-                socket.Forget();
+                socket.Forget(wasCreated);
         }
 
         /// <summary>Starts to connect; a client that is connected or connecting disconnects first. The next Update sends the first request. A
@@ -2073,9 +2076,9 @@ namespace NetcodeH
             catch
             {
                 Faults.Forget(mark);
-                Dispose();
                 if (Handle == IntPtr.Zero)
-                    ReleaseNetwork();
+                    ReleaseNetwork(false);
+                Dispose();
                 throw;
             }
         }
@@ -2096,12 +2099,12 @@ namespace NetcodeH
         internal override void Destroy()
         {
             Native.netcode_server_destroy(Handle);
-            ReleaseNetwork();
+            ReleaseNetwork(true);
         }
 
         private bool networkReleased;
 
-        private void ReleaseNetwork()
+        private void ReleaseNetwork(bool wasCreated)
         {
             if (networkReleased)
                 return;
@@ -2109,7 +2112,7 @@ namespace NetcodeH
             if (simulator != null)
                 simulator.EndUse();
             if (socket != null)
-                socket.Forget();
+                socket.Forget(wasCreated);
         }
 
         /// <summary>Opens 1 to 65535 slots; a running server is stopped first. Inside a callback it takes effect when the outermost call
@@ -3288,6 +3291,7 @@ namespace NetcodeH
     {
         internal readonly MessageStreamSource Source;
         internal readonly ulong Receipt;
+        internal bool HasFailed; // its source threw: it is not asked again
 
         internal OutgoingStream(NetcodeMessages messages, MessageStreamSource source, ulong receipt) : base(messages)
         {
@@ -3616,14 +3620,17 @@ namespace NetcodeH
             byte[] buffer = stream.Messages.Scratch(bytes);
             try
             {
-                stream.Source.Read(offset, buffer, bytes);
+                if (!stream.HasFailed)
+                    stream.Source.Read(offset, buffer, bytes);
             }
             catch (Exception exception)
             {
                 Faults.Add(exception);
-                Array.Clear(buffer, 0, bytes);
+                stream.HasFailed = true;
                 stream.Messages.Cancel(stream);
             }
+            if (stream.HasFailed)
+                Array.Clear(buffer, 0, bytes);
             Marshal.Copy(buffer, 0, (IntPtr)data, bytes);
             stream.Messages.IsInStream = wasIn;
         }
