@@ -103,6 +103,8 @@ help-all: help-few
 	@echo "make latency-plants                 planted faults that make latency must find"
 	@echo "make web        netcode.h as WebAssembly, and pages in Chromium and Firefox that play over the gateway on real servers; installs what it"
 	@echo "                needs (8 min from a clone); WEB=\"node gateway\" for parts of it, SECONDS_LONG=600 for a long run of a page"
+	@echo "make csharp     the C# binding: its native library for Linux and Windows with libsodium inside, and its tests under Mono, against C;"
+	@echo "                installs what it needs; CSHARP=\"layout arena\" for tests with such names"
 	@echo "make soak       64 clients at 60 Hz; SECONDS=60"
 	@echo "make defences   takes each defence out of a copy: a test must notice"
 	@echo "make sim        servers, clients and an adversary in simulated time; SEED=7 DAYS=1"
@@ -123,7 +125,7 @@ help-all: help-few
 
 # Only these may install libsodium (DEPS=no forbids it). Everything else says what is missing.
 deps:
-	@$(if $(filter demo test arena web,$(MAKECMDGOALS)),,DEPS=no) sh tests/tools/deps.sh
+	@$(if $(filter demo test arena web csharp,$(MAKECMDGOALS)),,DEPS=no) sh tests/tools/deps.sh
 
 build:
 	@mkdir -p build
@@ -430,6 +432,10 @@ ct: | deps build
 web: | deps build
 	sh tests/web/run.sh $(WEB)
 
+# The native library for C#, and the tests of the binding. CSHARP="layout arena" for those with such names.
+csharp: | deps build
+	sh tests/csharp/run.sh $(CSHARP)
+
 msan: | deps build
 	sh tests/tools/msan.sh
 
@@ -462,4 +468,4 @@ clean:
 	rm -rf build
 
 .PHONY: all index test-seeds help help-few help-all deps demo newcomer demo-full plots docs test test-all test-release san coverage peer compile lint size readme format fairness network network-peers bench bench-messages bench-plot bench-sockets \
-	web games gates gates-plants roam latency latency-plants load instructions threads soak defences attacks sim fuzz torture torture-plain coverage-lines prove model erase ct msan platforms mutate fresh install uninstall clean
+	web csharp games gates gates-plants roam latency latency-plants load instructions threads soak defences attacks sim fuzz torture torture-plain coverage-lines prove model erase ct msan platforms mutate fresh install uninstall clean

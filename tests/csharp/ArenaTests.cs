@@ -28,12 +28,12 @@ internal static class ArenaTests
     public static void a_bot_in_C_sharp_plays_in_the_arena()
     {
         string address = "127.0.0.1:" + FreePort(), trace = Path.Combine(Program.Root, "build/csharp/arena.trace");
-        using (var server = new Program("build/arena-server", "--address " + address + " --seconds 14 --slots 8 --trace " + trace))
+        using (var server = new Program("build/arena-server", "--address " + address + " --seconds 11 --slots 8 --trace " + trace))
         {
             for (var watch = Stopwatch.StartNew(); !server.Output.Contains("open at"); System.Threading.Thread.Sleep(20))
                 Runner.True(watch.Elapsed.TotalSeconds < 5 && !server.HasEnded, "the arena is not open: " + server.Output);
-            using (var bots = new Program("build/arena-bots", "--address " + address + " --bots 4 --seconds 11"))
-            using (var bot = new Program("/usr/bin/env", "mono build/csharp/ArenaBot.exe --address " + address + " --name Csharp --seconds 8"))
+            using (var bots = new Program("build/arena-bots", "--address " + address + " --bots 4 --seconds 9.5"))
+            using (var bot = new Program("/usr/bin/env", "mono build/csharp/ArenaBot.exe --address " + address + " --name Csharp --seconds 7.5"))
             {
                 Runner.Equal(0, bot.Wait(20), "the bot's exit status: " + bot.Output);
                 Runner.Equal(0, bots.Wait(20), "the C bots' exit status: " + bots.Output);

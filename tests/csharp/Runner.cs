@@ -8,6 +8,7 @@ using System;
 using System.Collections.Generic;
 using System.Diagnostics;
 using System.IO;
+using System.Linq;
 using System.Text;
 using NetcodeH;
 
@@ -72,11 +73,7 @@ internal static class Runner
     {
         if (words.Length == 1 && words[0] == "--load-other")
             return LoadOther();
-        var groups = new[]
-        {
-            typeof(LayoutTests), typeof(ConnectionTests), typeof(CallbackTests), typeof(MistakeTests), typeof(MessageTests),
-            typeof(ProcessTests), typeof(GarbageTests), typeof(ArenaTests)
-        };
+        Type[] groups = typeof(Runner).Assembly.GetTypes().Where(type => type.Name.EndsWith("Tests")).OrderBy(type => type.Name).ToArray();
         int passed = 0, failed = 0;
         foreach (Type group in groups)
             foreach (var method in group.GetMethods(System.Reflection.BindingFlags.Static | System.Reflection.BindingFlags.Public))
