@@ -139,7 +139,7 @@ namespace NetcodeH
             {
                 if (loaded)
                     return;
-                Native.CheckSizes();
+                Native.CheckLayout();
                 if (Native.netcode_init() != Native.Ok)
                     throw new NetcodeException("netcode_init failed: no random source, or no sockets");
                 // An unloaded domain (Unity's editor reloads scripts) must leave no function of its own behind.
@@ -3990,23 +3990,17 @@ namespace NetcodeH
         internal const int DisconnectReasons = 5;
         internal const int MessagesDropReasons = 13;
 
-        // In the order of netcode_csharp_size.
-        private static readonly int[] sizes =
-        {
-            sizeof(Address), sizeof(netcode_datagram_t), sizeof(netcode_socket_info_t), sizeof(netcode_socket_t),
-            sizeof(netcode_network_simulator_t), sizeof(netcode_client_config_t), sizeof(netcode_server_config_t), sizeof(netcode_event_t),
-            sizeof(ClientStats), sizeof(ServerStats), sizeof(ServerClientStats), sizeof(netcode_client_report_server_t),
-            sizeof(netcode_client_report_t), sizeof(netcode_connect_token_info_t), sizeof(netcode_message_t), sizeof(netcode_messages_stream_t),
-            sizeof(netcode_messages_config_t), sizeof(netcode_messages_event_t), sizeof(MessagesStats), sizeof(MessagesChannelStats)
-        };
+        // Of the layout of all structs here, where pointers have 64 bits: netcode_csharp_layout of the library that fits.
+        internal const ulong Layout64 = 0x8aa8650a534d96fb;
 
-        // A library of another version is refused here, before anything of it writes to a struct of this side.
-        internal static void CheckSizes()
+        // A library of another layout is refused here, before a byte of it is read or written. Where pointers have 32 bits there are several
+        // layouts, and the version alone is compared.
+        internal static void CheckLayout()
         {
-            for (int i = 0; i <= sizes.Length; i++)
-                if (netcode_csharp_size(i) != (i < sizes.Length ? sizes[i] : 0))
-                    throw new NetcodeException("the native library is netcode.h " + Text(netcode_version()) + ", and its struct " + i +
-                        " is not the one that Netcode.cs (" + NetcodeLibrary.HeaderVersion + ") knows: take both from one version");
+            string version = Text(netcode_version());
+            if (version != NetcodeLibrary.HeaderVersion || (IntPtr.Size == 8 && netcode_csharp_layout() != Layout64))
+                throw new NetcodeException("the native library is netcode.h " + version + ", and not the one that Netcode.cs (" +
+                    NetcodeLibrary.HeaderVersion + ") was written for: take both from one version");
         }
 
         // For P/Invoke by pointer: null stays null.
@@ -4049,7 +4043,7 @@ namespace NetcodeH
             e.Payload = new ArraySegment<byte>(buffer, 0, native->bytes);
         }
 
-        [DllImport(Library, CallingConvention = C)] internal static extern int netcode_csharp_size(int index);
+        [DllImport(Library, CallingConvention = C)] internal static extern ulong netcode_csharp_layout();
         [DllImport(Library, CallingConvention = C)] internal static extern void netcode_csharp_set_log(IntPtr function);
 
         [DllImport(Library, CallingConvention = C)] internal static extern int netcode_init();

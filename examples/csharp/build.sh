@@ -4,6 +4,7 @@
 #     build.sh            both
 #     build.sh linux      build/csharp/libnetcode.so
 #     build.sh windows    build/csharp/netcode.dll, with the mingw compiler
+#     build.sh hello      that for Linux and build/csharp/Hello.exe, with Mono's compiler
 #
 # The system's libsodium.a is used where it can go into a shared library; else libsodium is built from Debian's source package, once. What is
 # there and newer than its sources stays as it is. DEPS=no forbids to install packages.
@@ -25,7 +26,7 @@ no_libsodium() { # $1: why
 . tests/tools/libsodium_source.sh
 
 stale() { # $1: a product
-    [ ! -e "$1" ] || [ -n "$(find netcode.h examples/csharp/netcode_csharp.c examples/csharp/build.sh -newer "$1")" ]
+    [ ! -e "$1" ] || [ -n "$(find netcode.h examples/csharp/*.[ch] examples/csharp/build.sh -newer "$1")" ]
 }
 
 # $1: where it goes; $2: its host, or nothing for this machine
@@ -87,13 +88,18 @@ build_windows() {
 
 case ${1:-all} in
 linux) build_linux ;;
+hello)
+    sh tests/tools/need.sh mono-devel:mcs mono-runtime:mono || exit 1
+    build_linux
+    mcs -unsafe -out:build/csharp/Hello.exe examples/csharp/Netcode.cs examples/csharp/Hello.cs || exit 1
+    ;;
 windows) build_windows ;;
 all)
     build_linux
     build_windows
     ;;
 *)
-    echo "build.sh: linux, windows, or nothing for both" >&2
+    echo "build.sh: linux, windows, hello, or nothing for the first two" >&2
     exit 2
     ;;
 esac

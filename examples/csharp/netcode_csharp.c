@@ -2,7 +2,7 @@
     write. build.sh compiles it; on other systems see README.md.
 
     Netcode.cs mirrors the structs of netcode.h. So that a library of another version is refused when it is loaded, and
-    never writes beyond a struct of the other side, it asks this file for the size of each. */
+    no side ever reads or writes where the other has something else, this file knows where each field lies. */
 
 #if defined( _WIN32 )
 #define NETCODE_API __declspec( dllexport )
@@ -13,36 +13,19 @@
 #define NETCODE_IMPLEMENTATION
 #include "netcode.h"
 
+#include "netcode_csharp_layout.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 
-/* Of each struct that Netcode.cs mirrors, in its order (Native.layouts there). 0 behind the last. */
-NETCODE_API int netcode_csharp_size( int index );
-NETCODE_API int netcode_csharp_size( int index )
+/*  A number for where all fields of all structs lie, and for their sizes. Netcode.cs has the number of those that it knows. */
+NETCODE_API uint64_t netcode_csharp_layout( void );
+NETCODE_API uint64_t netcode_csharp_layout( void )
 {
-    static const int sizes[] = {
-        (int) sizeof( struct netcode_address_t ),
-        (int) sizeof( struct netcode_datagram_t ),
-        (int) sizeof( struct netcode_socket_info_t ),
-        (int) sizeof( struct netcode_socket_t ),
-        (int) sizeof( struct netcode_network_simulator_t ),
-        (int) sizeof( struct netcode_client_config_t ),
-        (int) sizeof( struct netcode_server_config_t ),
-        (int) sizeof( struct netcode_event_t ),
-        (int) sizeof( struct netcode_client_stats_t ),
-        (int) sizeof( struct netcode_server_stats_t ),
-        (int) sizeof( struct netcode_server_client_stats_t ),
-        (int) sizeof( struct netcode_client_report_server_t ),
-        (int) sizeof( struct netcode_client_report_t ),
-        (int) sizeof( struct netcode_connect_token_info_t ),
-        (int) sizeof( struct netcode_message_t ),
-        (int) sizeof( struct netcode_messages_stream_t ),
-        (int) sizeof( struct netcode_messages_config_t ),
-        (int) sizeof( struct netcode_messages_event_t ),
-        (int) sizeof( struct netcode_messages_stats_t ),
-        (int) sizeof( struct netcode_messages_channel_stats_t ),
-    };
-    return index >= 0 && index < (int) ( sizeof( sizes ) / sizeof( sizes[0] ) ) ? sizes[index] : 0;
+    uint64_t hash = 0xcbf29ce484222325ull; /* FNV-1a, of whole numbers */
+    for ( size_t i = 0; i < sizeof( netcode_csharp_offsets ) / sizeof( netcode_csharp_offsets[0] ); i++ )
+        hash = ( hash ^ (uint64_t) netcode_csharp_offsets[i] ) * 0x100000001b3ull;
+    return hash;
 }
 
 static void ( *log_function )( const char * text );

@@ -165,6 +165,8 @@ internal static class MistakeTests
         foreach (object one in new object[] { client, world.Server, messages, world.Simulator, slot, socket })
             foreach (MethodInfo method in one.GetType().GetMethods(BindingFlags.Public | BindingFlags.Instance | BindingFlags.DeclaredOnly))
             {
+                if (method.GetParameters().Any(parameter => parameter.ParameterType.Name.StartsWith("ReadOnlySpan")))
+                    continue; // reflection can not make one: see SpanTests
                 if (method.Name == "Dispose" || method.Name == "get_Server" || (method.Name == "get_Index" && one is ServerSlot))
                     continue;
                 object[] arguments = method.GetParameters().Select(parameter => Argument(parameter, one)).ToArray();

@@ -35,6 +35,8 @@ internal static class SpanTests
             Runner.Equal(SendResult.Queued, mine.Send(0, MessageKind.Reliable, new ReadOnlySpan<byte>(data)), "a message");
             Runner.Equal(SendResult.Queued, mine.Send(0, MessageKind.Reliable, ReadOnlySpan<byte>.Empty), "an empty message");
             Runner.Throws<ArgumentOutOfRangeException>(() => client.Send(ReadOnlySpan<byte>.Empty), "an empty payload");
+            mine.Dispose();
+            Runner.Throws<ObjectDisposedException>(() => mine.Send(0, MessageKind.Reliable, new ReadOnlySpan<byte>(data)), "after Dispose");
             Runner.Throws<ArgumentOutOfRangeException>(() => world.Server.Send(9, new ReadOnlySpan<byte>(data)), "a slot");
         }
     }

@@ -3,6 +3,7 @@
 their own. It is made from the header each time, so a field, a number or a function without its twin in C# is found.
 
     layout.py netcode.h > layout.c
+    layout.py --offsets netcode.h > examples/csharp/netcode_csharp_layout.h      for the library itself, when the header has changed
 
 The program's lines:
 
@@ -52,14 +53,39 @@ def fields(body):
             yield re.search(r"(\w+)(\[[^\]]*\])?$", declarator.strip()).group(1), None
 
 
+def structs(text):
+    return re.findall(r"^struct (netcode_\w+) \{\n(.*?)^\};", text, flags=re.S | re.M)
+
+
+OFFSETS = """/*  Written by tests/csharp/layout.py --offsets: the size of each public struct of netcode.h, and where its fields lie. Include it
+    behind netcode.h. */
+
+#define NETCODE_SIZE( name ) (int) sizeof( struct name )
+#define NETCODE_AT( name, field ) (int) offsetof( struct name, field )
+
+static const int netcode_csharp_offsets[] = {"""
+
+
+def print_offsets(text):
+    print(OFFSETS)
+    for name, body in structs(text):
+        print(f"    NETCODE_SIZE( {name} ),")
+        for field, _ in fields(body):
+            print(f"    NETCODE_AT( {name}, {field} ),")
+    print("};")
+
+
 def main():
-    with open(sys.argv[1], encoding="utf-8") as file:
+    with open(sys.argv[-1], encoding="utf-8") as file:
         text = file.read()
     text = text[: text.index("#endif /* NETCODE_SINGLE_FILE_H */")]
     text = re.sub(r"/\*.*?\*/", "", text, flags=re.S)
+    if sys.argv[1] == "--offsets":
+        print_offsets(text)
+        return
     lines = []
     callbacks = {}
-    for name, body in re.findall(r"^struct (netcode_\w+) \{\n(.*?)^\};", text, flags=re.S | re.M):
+    for name, body in structs(text):
         lines.append(f'printf( "struct {name} %d\\n", (int) sizeof( struct {name} ) );')
         for field, signature in fields(body):
             lines.append(f'printf( "field {name} {field} %d %d\\n", (int) offsetof( struct {name}, {field} ), (int) sizeof( ( (struct {name} *) 0 )->{field} ) );')

@@ -12,7 +12,7 @@ out=build/csharp
 failed=0
 
 sh tests/tools/need.sh mono-devel:mcs mono-runtime:mono python3:python3 binutils:nm gcc-mingw-w64-x86-64:x86_64-w64-mingw32-gcc \
-    libxml2-utils:xmllint || exit 1
+    libxml2-utils:xmllint python3-yaml:/usr/lib/python3/dist-packages/yaml || exit 1
 mkdir -p $out
 sh examples/csharp/build.sh || exit 1
 
@@ -77,13 +77,18 @@ tests() {
     NETCODE_ROOT=$PWD mono --debug $out/tests.exe "$@" || failed=$((failed + 1))
 }
 
+offsets() {
+    python3 tests/csharp/layout.py --offsets netcode.h | diff - examples/csharp/netcode_csharp_layout.h
+}
+
 make -s build/server build/client build/token build/arena-server build/arena-bots || exit 1
 # shellcheck disable=SC2046 # lists of flags
 python3 tests/csharp/layout.py netcode.h >$out/layout.c && ${CC:-cc} -I. $out/layout.c -o $out/layout && $out/layout >$out/layout.txt &&
     ${CC:-cc} -O1 -I. $(sh tests/tools/deps.sh --cflags) tests/web/messages_server.c $(sh tests/tools/deps.sh --libs) -lm -o $out/messages_server || exit 1
 
 # The tests are compiled with the calls that have spans.
-compile -define:NETSTANDARD2_1_OR_GREATER -out:$out/tests.exe examples/csharp/Netcode.cs tests/csharp/*.cs || exit 1
+compile -define:NETSTANDARD2_1_OR_GREATER -out:$out/tests.exe examples/csharp/Netcode.cs tests/csharp/*.cs tests/csharp/unity/*.cs \
+    examples/csharp/unity/Samples~/Play/*.cs || exit 1
 compile -out:$out/ArenaBot.exe examples/csharp/Netcode.cs examples/csharp/ArenaBot.cs || exit 1
 
 if [ $# -eq 0 ]; then
@@ -96,9 +101,10 @@ if [ $# -eq 0 ]; then
     api=/usr/lib/mono/4.6.1-api
     check "Netcode.cs needs nothing that the .NET Framework 4.6.1 has not" compile -nostdlib -target:library -out:$out/Netcode461.dll \
         -r:$api/mscorlib.dll -r:$api/System.dll examples/csharp/Netcode.cs
+    check "netcode_csharp_layout.h is what layout.py writes of netcode.h" offsets
     check "a library whose config has one field more is built" build_other
     check "and it is refused when it is loaded" mono $out/other/tests.exe --load-other
-    sh tests/csharp/packages.sh || failed=$((failed + 1))
+    python3 tests/csharp/packages.py || failed=$((failed + 1))
 fi
 tests "$@"
 [ "$failed" = 0 ]
