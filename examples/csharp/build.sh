@@ -35,17 +35,12 @@ build_libsodium() {
     sh tests/tools/need.sh dpkg-dev:dpkg-source autoconf:autoreconf automake:automake libtool:libtoolize make:make || exit 1
     libsodium_source
     echo "building libsodium${2:+ for $2} (half a minute)"
+    # Each in a copy, as a tree that was configured in place can not be built elsewhere too.
     (
-        set -e
-        cd "$source_tree"
-        [ -e configure ] || autoreconf -fi
-        rm -rf "$1-build" "$1-made"
-        mkdir -p "$1-build"
-        cd "$1-build"
-        # Copied, as a tree that was configured in place can not be built elsewhere too.
-        cp -R "$source_tree/." .
-        ./configure ${2:+--host="$2"} --disable-shared --enable-static --with-pic --disable-dependency-tracking --prefix="$1-made" CFLAGS=-O2
-        make -s -j 2 -C src install
+        { [ -e "$source_tree/configure" ] || (cd "$source_tree" && autoreconf -fi); } &&
+            rm -rf "$1-build" "$1-made" && cp -R "$source_tree" "$1-build" && cd "$1-build" &&
+            ./configure ${2:+--host="$2"} --disable-shared --enable-static --with-pic --disable-dependency-tracking --prefix="$1-made" CFLAGS=-O2 &&
+            make -s -j 2 -C src install
     ) >"$out/libsodium.log" 2>&1 || {
         tail -n 5 "$out/libsodium.log"
         no_libsodium "libsodium could not be built, see build/csharp/libsodium.log"
