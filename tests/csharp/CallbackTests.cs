@@ -185,6 +185,34 @@ internal static class CallbackTests
             var error = Runner.Throws<Planned>(() => outer.ProcessDatagram(Address.Parse("9.9.9.9:9"), new byte[1], 0, 1), "outer");
             Runner.True(error.Message == "outer" && caught == "inner", "outer: " + error.Message + ", inner: " + caught);
         }
+
+        // An exception that waits for its own call to return is not thrown by a call that a later callback makes.
+        int calls = 0;
+        NetcodeServer quiet = null;
+        using (var simulator = new NetworkSimulator())
+        using (quiet = new NetcodeServer("10.0.0.1:1", new ServerConfig { PrivateKey = new byte[32], Simulator = simulator }, 0))
+        using (var outer = new NetcodeServer("10.0.0.2:2", new ServerConfig
+        {
+            PrivateKey = new byte[32],
+            Simulator = simulator,
+            Dropped = (reason, from, bytes) =>
+            {
+                if (calls++ == 0)
+                    throw new Planned("first");
+                quiet.Update(1);
+                calls += 100;
+            }
+        }, 0))
+        using (SimulatorSocket socket = simulator.CreateSocket(Address.Parse("9.9.9.9:9")))
+        {
+            quiet.Start(1);
+            outer.Start(1);
+            socket.SendTo(Address.Parse("10.0.0.2:2"), new byte[1], 1);
+            socket.SendTo(Address.Parse("10.0.0.2:2"), new byte[1], 1);
+            simulator.Update(1);
+            Runner.Equal("first", Runner.Throws<Planned>(() => outer.Update(1), "the first").Message, "the first alone");
+            Runner.Equal(102, calls, "the second callback's call returned");
+        }
     }
 
     public static void an_object_may_be_disposed_in_its_callbacks()
@@ -227,6 +255,35 @@ internal static class CallbackTests
             server.ProcessDatagram(Address.Parse("9.9.9.9:9"), new byte[1], 0, 1);
             Runner.Throws<ObjectDisposedException>(() => server.Stop(), "a server that was disposed inside");
         }
+    }
+
+    private sealed class Silent : NetcodeSocket
+    {
+        internal int Closed;
+        protected internal override bool Receive(byte[] buffer, out int bytes, out Address from) { bytes = 0; from = default(Address); return false; }
+        protected internal override bool Send(Address to, byte[] data, int bytes) { return true; }
+        protected internal override void Close() { Closed++; }
+    }
+
+    public static void what_an_object_uses_lives_until_its_outermost_call_returns()
+    {
+        var socket = new Silent();
+        int closedInside = -1;
+        NetcodeServer server = null;
+        server = new NetcodeServer("10.0.0.1:1", new ServerConfig
+        {
+            PrivateKey = new byte[32],
+            Socket = socket,
+            Dropped = (reason, from, bytes) =>
+            {
+                server.Dispose();
+                closedInside = socket.Closed;
+            }
+        }, 0);
+        server.Start(1);
+        server.ProcessDatagram(Address.Parse("9.9.9.9:9"), new byte[1], 0, 1);
+        Runner.Equal(0, closedInside, "closed inside the callback");
+        Runner.Equal(1, socket.Closed, "closed afterwards");
     }
 
     [MethodImpl(MethodImplOptions.NoInlining)]

@@ -10,14 +10,78 @@ using UnityEngine;
 
 internal static class UnityTests
 {
-    private static PlayHost Host()
+    private static int FreePort()
     {
-        int port;
         using (var socket = new UdpClient(new IPEndPoint(IPAddress.Loopback, 0)))
-            port = ((IPEndPoint)socket.Client.LocalEndPoint).Port;
-        var host = new PlayHost { address = "127.0.0.1:" + port };
+            return ((IPEndPoint)socket.Client.LocalEndPoint).Port;
+    }
+
+    private static PlayHost Host(string relay = null)
+    {
+        string address = "127.0.0.1:" + FreePort();
+        var host = new PlayHost { address = relay ?? address, bindAddress = address };
         host.Send("Awake");
         return host;
+    }
+
+    // Between one client and the host: each datagram takes so many steps.
+    private sealed class Relay : IDisposable
+    {
+        private const int Steps = 3;
+        private readonly UdpClient front = new UdpClient(new IPEndPoint(IPAddress.Loopback, 0)), back = new UdpClient(new IPEndPoint(IPAddress.Loopback, 0));
+        private readonly Queue<KeyValuePair<int, byte[]>> up = new Queue<KeyValuePair<int, byte[]>>(), down = new Queue<KeyValuePair<int, byte[]>>();
+        private IPEndPoint client;
+        private int step;
+
+        internal string Address { get { return "127.0.0.1:" + ((IPEndPoint)front.Client.LocalEndPoint).Port; } }
+
+        internal void Step(IPEndPoint host)
+        {
+            var from = new IPEndPoint(IPAddress.Any, 0);
+            step++;
+            for (; front.Available > 0; client = from)
+                up.Enqueue(new KeyValuePair<int, byte[]>(step + Steps, front.Receive(ref from)));
+            while (back.Available > 0)
+                down.Enqueue(new KeyValuePair<int, byte[]>(step + Steps, back.Receive(ref from)));
+            while (up.Count > 0 && up.Peek().Key <= step)
+                back.Send(up.Peek().Value, up.Dequeue().Value.Length, host);
+            while (down.Count > 0 && down.Peek().Key <= step)
+                front.Send(down.Peek().Value, down.Dequeue().Value.Length, client);
+        }
+
+        public void Dispose()
+        {
+            front.Close();
+            back.Close();
+        }
+    }
+
+    public static void a_client_predicts_over_a_round_trip_and_is_right()
+    {
+        using (var relay = new Relay())
+        {
+            PlayHost host = Host(relay.Address);
+            PlayClient client = Client();
+            IPEndPoint end = Address.Parse(host.bindAddress).ToEndPoint();
+            client.Join(host.MakeToken(1));
+            int ahead = 0;
+            for (int i = 0; i < 150; i++)
+            {
+                UnityEngine.Input.Axes.Clear();
+                UnityEngine.Input.Axes["Horizontal"] = i / 20 % 3 - 1;
+                client.Send("FixedUpdate");
+                relay.Step(end);
+                host.Send("FixedUpdate");
+                if (client.IsPlaying)
+                    ahead = Math.Max(ahead, Math.Abs(client.Own.X - client.Heard(client.Slot).X));
+            }
+            Runner.True(client.IsPlaying, "it plays: " + client.Failure);
+            Runner.True(ahead >= 5 * PlayRules.Speed, "it is ahead of what it hears by a round trip, not by " + ahead);
+            Runner.Equal(0, client.Corrections, "corrections");
+            Runner.Note(ahead + " cm ahead of what it heard, no correction");
+            client.Send("OnDestroy");
+            host.Send("OnDestroy");
+        }
     }
 
     private static PlayClient Client()

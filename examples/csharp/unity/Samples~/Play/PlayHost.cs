@@ -17,6 +17,7 @@ public class PlayHost : MonoBehaviour
     }
 
     public string address = "127.0.0.1:40000"; // as tokens name it
+    public string bindAddress = "";            // behind a NAT: what to bind here
     public bool logDrops;
 
     private NetcodeServer server;
@@ -36,6 +37,8 @@ public class PlayHost : MonoBehaviour
         // A game with a backend has the backend's key here, from its configuration. This host makes the tokens of its guests itself.
         key = NetcodeLibrary.GenerateKey();
         var config = new ServerConfig { ProtocolId = PlayRules.ProtocolId, PrivateKey = key, Roaming = true, ReplaceExistingClients = true, BatchSends = true };
+        if (bindAddress.Length > 0)
+            config.BindAddress = bindAddress;
         config.Log = (level, text) => Debug.Log("netcode: " + text);
         if (logDrops)
             config.Dropped = (reason, from, bytes) => Debug.Log("dropped from " + from + ": " + reason.Text());
