@@ -105,6 +105,7 @@ help-all: help-few
 	@echo "                needs (8 min from a clone); WEB=\"node gateway\" for parts of it, SECONDS_LONG=600 for a long run of a page"
 	@echo "make csharp     the C# binding: its native library for Linux and Windows with libsodium inside, and its tests under Mono, against C;"
 	@echo "                installs what it needs; CSHARP=\"layout arena\" for tests with such names"
+	@echo "make csharp-plants                  planted faults that make csharp must find"
 	@echo "make soak       64 clients at 60 Hz; SECONDS=60"
 	@echo "make defences   takes each defence out of a copy: a test must notice"
 	@echo "make sim        servers, clients and an adversary in simulated time; SEED=7 DAYS=1"
@@ -436,6 +437,10 @@ web: | deps build
 csharp: | deps build
 	sh tests/csharp/run.sh $(CSHARP)
 
+# A planted fault for each thing that these tests look for.
+csharp-plants: csharp
+	$(PYTHON) tests/csharp/plants.py
+
 msan: | deps build
 	sh tests/tools/msan.sh
 
@@ -468,4 +473,4 @@ clean:
 	rm -rf build
 
 .PHONY: all index test-seeds help help-few help-all deps demo newcomer demo-full plots docs test test-all test-release san coverage peer compile lint size readme format fairness network network-peers bench bench-messages bench-plot bench-sockets \
-	web csharp games gates gates-plants roam latency latency-plants load instructions threads soak defences attacks sim fuzz torture torture-plain coverage-lines prove model erase ct msan platforms mutate fresh install uninstall clean
+	web csharp csharp-plants games gates gates-plants roam latency latency-plants load instructions threads soak defences attacks sim fuzz torture torture-plain coverage-lines prove model erase ct msan platforms mutate fresh install uninstall clean

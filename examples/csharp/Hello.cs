@@ -38,9 +38,9 @@ internal static class Hello
 
                 server.Update();
                 while (server.NextEvent(out e))
-                    if (e.Type == EventType.Connected)
+                    if (e.Type == NetcodeEventType.Connected)
                         Console.WriteLine("server: client " + e.ClientId + " is in slot " + e.ClientIndex);
-                    else if (e.Type == EventType.Disconnected)
+                    else if (e.Type == NetcodeEventType.Disconnected)
                         Console.WriteLine("server: client " + e.ClientId + " has left: " + e.Reason);
                 serverMessages.ReceiveFrom(server, 0);
                 while (serverMessages.TryReceive(out message))
@@ -69,7 +69,7 @@ internal static class Hello
             server.Update();
             NetcodeEvent last;
             while (server.NextEvent(out last))
-                if (last.Type == EventType.Disconnected)
+                if (last.Type == NetcodeEventType.Disconnected)
                     Console.WriteLine("server: client " + last.ClientId + " has left: " + last.Reason);
 
             ServerStats stats;

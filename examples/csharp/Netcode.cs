@@ -14,7 +14,7 @@
 //             server.Update();
 //             NetcodeEvent e;
 //             while (server.NextEvent(out e))
-//                 if (e.Type == EventType.Payload)
+//                 if (e.Type == NetcodeEventType.Payload)
 //                     server.Send(e.ClientIndex, e.Payload.Array, e.Payload.Offset, e.Payload.Count);
 //             server.Wait(1.0 / 60);
 //         }
@@ -355,7 +355,7 @@ namespace NetcodeH
         Zero = 1
     }
 
-    public enum EventType
+    public enum NetcodeEventType
     {
         None = 0,
         Connected = 1,
@@ -739,7 +739,7 @@ namespace NetcodeH
     /// <summary>What happened, in its order. Payload lies in the object's buffer until its next NextEvent or TryReceive.</summary>
     public struct NetcodeEvent
     {
-        public EventType Type;
+        public NetcodeEventType Type;
         /// <summary>The slot.</summary>
         public int ClientIndex;
         /// <summary>Never repeats in one server or client object, whichever client has the slot.</summary>
@@ -780,6 +780,7 @@ namespace NetcodeH
     /// <summary>A packet of a session that no client here has: true if you passed it on to another server of the same port.</summary>
     public delegate bool StrayHandler(NetcodeServer server, Address from, byte[] data, int count);
 
+#pragma warning disable 0649 // fields that C alone writes
     // ---- statistics: counts since the object was created. Bytes are those of datagrams, without IP and UDP headers ----
 
     [StructLayout(LayoutKind.Sequential)]
@@ -945,6 +946,8 @@ namespace NetcodeH
         public bool IsConfirmed { get { return confirmed != 0; } }
         public bool IsLoopback { get { return loopback != 0; } }
     }
+
+#pragma warning restore 0649
 
     // ---- report: why can't I connect? ----
 
@@ -1130,6 +1133,7 @@ namespace NetcodeH
         public void Update(double time)
         {
             int mark = Enter();
+            EndForgotten();
             Native.netcode_network_simulator_update((netcode_network_simulator_t*)Handle, time);
             Leave(mark);
         }
@@ -1150,6 +1154,7 @@ namespace NetcodeH
         public SimulatorSocket CreateSocket(Address address)
         {
             int mark = Enter();
+            EndForgotten();
             var socket = new netcode_socket_t();
             int made = Native.netcode_network_simulator_socket((netcode_network_simulator_t*)Handle, &address, &socket);
             Leave(mark);
@@ -1158,9 +1163,54 @@ namespace NetcodeH
             return new SimulatorSocket(this, socket);
         }
 
+        // Objects on it that were forgotten, to be ended by the thread that uses it: the finalizer's thread must not touch what that one uses.
+        private readonly List<Action> later = new List<Action>();
+        private volatile bool hasLater;
+        private bool isUnreachable; // and so is all that is on it
+
+        internal void EndLater(Action end)
+        {
+            lock (later)
+            {
+                if (!isUnreachable)
+                {
+                    later.Add(end);
+                    hasLater = true;
+                    return;
+                }
+            }
+            end();
+        }
+
+        // Called by all that use it.
+        internal void EndForgotten()
+        {
+            if (!hasLater)
+                return;
+            Action[] ends;
+            lock (later)
+            {
+                ends = later.ToArray();
+                later.Clear();
+                hasLater = false;
+            }
+            foreach (Action end in ends)
+                end();
+        }
+
+        internal override bool IsFinalizedAlways { get { return true; } }
+
+        internal override void OnFinalized()
+        {
+            lock (later)
+                isUnreachable = true;
+            EndForgotten();
+        }
+
         internal netcode_network_simulator_t* Use()
         {
             ThrowIfDisposed();
+            EndForgotten();
             Interlocked.Increment(ref users);
             return (netcode_network_simulator_t*)Handle;
         }
@@ -1172,7 +1222,7 @@ namespace NetcodeH
                 Native.netcode_network_simulator_destroy((netcode_network_simulator_t*)pointer);
         }
 
-        internal override void Destroy() { EndUse(); }
+        internal override void Destroy(IntPtr handle) { EndUse(); }
     }
 
     /// <summary>A socket on a simulator, for tests: set it as Socket in a config, or send and receive by yourself.</summary>
@@ -1193,7 +1243,7 @@ namespace NetcodeH
             send = Marshal.GetDelegateForFunctionPointer<Callbacks.send>(socket.send);
         }
 
-        ~SimulatorSocket() { CloseOnce(); }
+        ~SimulatorSocket() { simulator.EndLater(CloseOnce); }
 
         private void CloseOnce()
         {
@@ -1289,7 +1339,8 @@ namespace NetcodeH
         {
             // On the finalizer's thread no code of the user runs: the weak handle is empty by now, and callbacks do nothing.
             int mark = Faults.Count;
-            Release();
+            Release(true);
+            OnFinalized();
             Faults.Forget(mark);
         }
 
@@ -1351,24 +1402,41 @@ namespace NetcodeH
 
         private void ReleaseNow()
         {
-            Release();
-            GC.SuppressFinalize(this);
+            Release(false);
+            if (!IsFinalizedAlways)
+                GC.SuppressFinalize(this);
         }
 
-        private void Release()
+        private void Release(bool isFinalizing)
         {
             if (isReleased)
                 return;
             isReleased = true;
             isClosing = true;
-            if (Handle != IntPtr.Zero)
-                Destroy();
-            if (Self.IsAllocated)
-                Self.Free();
+            IntPtr handle = Handle;
             Handle = IntPtr.Zero;
+            Action end = () =>
+            {
+                if (handle != IntPtr.Zero)
+                    Destroy(handle);
+                if (Self.IsAllocated)
+                    Self.Free();
+            };
+            NetworkSimulator network = Network;
+            if (isFinalizing && network != null)
+                network.EndLater(end);
+            else
+                end();
         }
 
-        internal abstract void Destroy();
+        internal abstract void Destroy(IntPtr handle);
+
+        // The simulator that it uses, or null.
+        internal virtual NetworkSimulator Network { get { return null; } }
+
+        internal virtual bool IsFinalizedAlways { get { return false; } }
+
+        internal virtual void OnFinalized() { }
     }
 
     /// <summary>Exceptions of callbacks on this thread, until the call in which they ran returns.</summary>
@@ -1575,9 +1643,11 @@ namespace NetcodeH
             return (long)Native.netcode_client_memory(&native).ToUInt64();
         }
 
-        internal override void Destroy()
+        internal override NetworkSimulator Network { get { return simulator; } }
+
+        internal override void Destroy(IntPtr handle)
         {
-            Native.netcode_client_destroy(Handle);
+            Native.netcode_client_destroy(handle);
             ReleaseNetwork(true);
         }
 
@@ -1619,6 +1689,8 @@ namespace NetcodeH
         public void Update(double time)
         {
             int mark = Enter();
+            if (simulator != null)
+                simulator.EndForgotten();
             Native.netcode_client_update(Handle, time);
             Leave(mark);
         }
@@ -1741,7 +1813,7 @@ namespace NetcodeH
             netcode_event_t native;
             int mark = Enter();
             int found = Native.netcode_client_next_event(Handle, &native);
-            if (found != 0 && native.type == (int)EventType.Payload)
+            if (found != 0 && native.type == (int)NetcodeEventType.Payload)
             {
                 Marshal.Copy((IntPtr)native.data, buffer, 0, native.bytes);
                 Native.netcode_client_free_packet(Handle, native.data);
@@ -1906,7 +1978,7 @@ namespace NetcodeH
                 throw new ConnectionException(state, GetReport().Text);
         }
 
-#if NETSTANDARD2_1_OR_GREATER || NETCOREAPP
+#if NETSTANDARD2_1_OR_GREATER || NETSTANDARD2_1 || NET_STANDARD_2_1 || NETCOREAPP
         /// <summary>Sends a payload of 1 to 1200 bytes. Does nothing while not connected.</summary>
         public void Send(ReadOnlySpan<byte> data)
         {
@@ -2096,9 +2168,11 @@ namespace NetcodeH
             return (long)Native.netcode_server_memory(&native, maxClients).ToUInt64();
         }
 
-        internal override void Destroy()
+        internal override NetworkSimulator Network { get { return simulator; } }
+
+        internal override void Destroy(IntPtr handle)
         {
-            Native.netcode_server_destroy(Handle);
+            Native.netcode_server_destroy(handle);
             ReleaseNetwork(true);
         }
 
@@ -2147,6 +2221,8 @@ namespace NetcodeH
         public void Update(double time)
         {
             int mark = Enter();
+            if (simulator != null)
+                simulator.EndForgotten();
             Native.netcode_server_update(Handle, time);
             Leave(mark);
         }
@@ -2271,7 +2347,7 @@ namespace NetcodeH
             netcode_event_t native;
             int mark = Enter();
             int found = Native.netcode_server_next_event(Handle, &native);
-            if (found != 0 && native.type == (int)EventType.Payload)
+            if (found != 0 && native.type == (int)NetcodeEventType.Payload)
             {
                 Marshal.Copy((IntPtr)native.data, buffer, 0, native.bytes);
                 Native.netcode_server_free_packet(Handle, native.data);
@@ -2418,7 +2494,7 @@ namespace NetcodeH
             Leave(mark);
         }
 
-#if NETSTANDARD2_1_OR_GREATER || NETCOREAPP
+#if NETSTANDARD2_1_OR_GREATER || NETSTANDARD2_1 || NET_STANDARD_2_1 || NETCOREAPP
         /// <summary>Sends a payload of 1 to 1200 bytes. Does nothing if no client has the slot.</summary>
         public void Send(int clientIndex, ReadOnlySpan<byte> data)
         {
@@ -2877,9 +2953,9 @@ namespace NetcodeH
             return (long)Native.netcode_messages_memory(&native).ToUInt64();
         }
 
-        internal override void Destroy()
+        internal override void Destroy(IntPtr handle)
         {
-            Native.netcode_messages_destroy(Handle);
+            Native.netcode_messages_destroy(handle);
             foreach (OutgoingStream stream in outgoing.Values)
                 stream.Free();
             foreach (IncomingStream stream in incoming)
@@ -2925,7 +3001,7 @@ namespace NetcodeH
                 return Send(channel, kind, at + offset, count, receipt, ttlSeconds);
         }
 
-#if NETSTANDARD2_1_OR_GREATER || NETCOREAPP
+#if NETSTANDARD2_1_OR_GREATER || NETSTANDARD2_1 || NET_STANDARD_2_1 || NETCOREAPP
         /// <summary>Queues a copy.</summary>
         public SendResult Send(int channel, MessageKind kind, ReadOnlySpan<byte> data, ulong receipt = 0, double ttlSeconds = 0)
         {
@@ -4032,12 +4108,12 @@ namespace NetcodeH
             e = default(NetcodeEvent);
             if (found == 0)
                 return;
-            e.Type = (EventType)native->type;
+            e.Type = (NetcodeEventType)native->type;
             e.ClientIndex = native->client_index;
             e.Session = native->session;
             e.ClientId = native->client_id;
             e.reason = native->reason;
-            if (e.Type != EventType.Payload)
+            if (e.Type != NetcodeEventType.Payload)
                 return;
             e.Sequence = native->sequence;
             e.Payload = new ArraySegment<byte>(buffer, 0, native->bytes);

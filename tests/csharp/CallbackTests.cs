@@ -325,6 +325,51 @@ internal static class CallbackTests
         Runner.Note((forgotten.Count - alive) + " of " + forgotten.Count + " collected");
     }
 
+    [MethodImpl(MethodImplOptions.NoInlining)]
+    private static void ForgetOn(World world, string host)
+    {
+        var config = new ClientConfig { Simulator = world.Simulator };
+        for (int i = 0; i < 50; i++)
+            new NetcodeClient(host + (1000 + i), config, world.Time).Connect(world.Token());
+        for (int i = 0; i < 50; i++)
+            world.Simulator.CreateSocket(Address.Parse(host + (2000 + i)));
+    }
+
+    // The finalizer's thread does not touch the simulator, which another thread uses: that one ends them, at its next call.
+    public static void what_is_forgotten_on_a_simulator_in_use_is_ended_by_its_user()
+    {
+        using (var world = new World())
+        {
+            NetcodeClient client = world.Connected();
+            for (int round = 0; round < 5; round++)
+            {
+                string host = "10.0.9." + round + ":"; // some reference may still lie on a stack of the last round
+                ForgetOn(world, host);
+                int free = 0;
+                for (int i = 0; i < 20 && free < 98; i++)
+                {
+                    GC.Collect();
+                    for (int k = 0; k < 200; k++)
+                        world.Step();
+                    GC.WaitForPendingFinalizers();
+                    world.Step();
+                    free = 0;
+                    for (int k = 0; k < 100; k++)
+                        try
+                        {
+                            world.Simulator.CreateSocket(Address.Parse(host + (k < 50 ? 1000 + k : 1950 + k))).Dispose();
+                            free++;
+                        }
+                        catch (NetcodeException)
+                        {
+                        }
+                }
+                Runner.True(free >= 98, "only " + free + " of 100 addresses are free again");
+            }
+            Runner.True(client.IsConnected, "who is not forgotten stays");
+        }
+    }
+
     private static string Play(int seed)
     {
         using (var world = new World())
@@ -340,7 +385,7 @@ internal static class CallbackTests
                 client.Send(new byte[100]);
                 world.Step();
                 while (world.Server.NextEvent(out e))
-                    if (e.Type == EventType.Payload)
+                    if (e.Type == NetcodeEventType.Payload)
                         received++;
                 while (client.NextEvent(out e)) { }
             }

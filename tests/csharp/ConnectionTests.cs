@@ -56,8 +56,8 @@ internal static unsafe class ConnectionTests
             Runner.True(client.IsConnecting, "it is connecting");
             world.Until(() => client.IsConnected, "the client connects");
             NetcodeEvent e;
-            Runner.True(client.NextEvent(out e) && e.Type == EventType.Connected, "the client's event");
-            Runner.True(world.Server.NextEvent(out e) && e.Type == EventType.Connected && e.ClientId == 1, "the server's event");
+            Runner.True(client.NextEvent(out e) && e.Type == NetcodeEventType.Connected, "the client's event");
+            Runner.True(world.Server.NextEvent(out e) && e.Type == NetcodeEventType.Connected && e.ClientId == 1, "the server's event");
             ulong session = e.Session;
             ServerSlot slot = world.Server[e.ClientIndex];
             Runner.True(ReferenceEquals(slot, world.Server[e.ClientIndex]), "a slot has one view");
@@ -79,7 +79,7 @@ internal static unsafe class ConnectionTests
                 world.Step();
                 while (world.Server.NextEvent(out e))
                 {
-                    Runner.True(e.Type == EventType.Payload && e.Session == session, "a payload of the session");
+                    Runner.True(e.Type == NetcodeEventType.Payload && e.Session == session, "a payload of the session");
                     Runner.Equal(data[e.Payload.Count == 1 ? 100 : 0], e.Payload.Array[e.Payload.Offset], "its first byte");
                     sizes.Add(e.Payload.Count);
                 }
@@ -108,12 +108,12 @@ internal static unsafe class ConnectionTests
             slot.Disconnect();
             world.Until(() => client.State == ClientState.Disconnected, "the client hears of it");
             Runner.Equal(DisconnectReason.ServerDisconnect, slot.DisconnectReason, "reason");
-            while (world.Server.NextEvent(out e) && e.Type != EventType.Disconnected)
+            while (world.Server.NextEvent(out e) && e.Type != NetcodeEventType.Disconnected)
                 ;
-            Runner.True(e.Type == EventType.Disconnected && e.Reason == DisconnectReason.ServerDisconnect && e.Session == session, "the event");
-            while (client.NextEvent(out e) && e.Type != EventType.Disconnected)
+            Runner.True(e.Type == NetcodeEventType.Disconnected && e.Reason == DisconnectReason.ServerDisconnect && e.Session == session, "the event");
+            while (client.NextEvent(out e) && e.Type != NetcodeEventType.Disconnected)
                 ;
-            Runner.True(e.Type == EventType.Disconnected && e.State == ClientState.Disconnected, "the client's event");
+            Runner.True(e.Type == NetcodeEventType.Disconnected && e.State == ClientState.Disconnected, "the client's event");
             Runner.True(slot.GetUserData() == null && slot.Session == 0 && slot.Address == default(Address), "an empty slot");
         }
     }
@@ -129,7 +129,7 @@ internal static unsafe class ConnectionTests
                 world.Step();
                 NetcodeEvent e;
                 while (world.Server.NextEvent(out e))
-                    if (e.Type == EventType.Payload)
+                    if (e.Type == NetcodeEventType.Payload)
                         world.Server.Send(e.ClientIndex, e.Payload.Array, e.Payload.Offset, e.Payload.Count);
                 while (client.NextEvent(out e)) { }
             }
@@ -195,7 +195,7 @@ internal static unsafe class ConnectionTests
             {
                 client.Send(new byte[] { 1 });
                 while (world.Server.NextEvent(out e))
-                    hasMoved |= e.Type == EventType.Moved;
+                    hasMoved |= e.Type == NetcodeEventType.Moved;
                 return hasMoved;
             }, "the server's Moved event");
             Runner.Equal(after, world.Server[0].Address, "the client's new address");
@@ -400,7 +400,7 @@ internal static unsafe class ConnectionTests
             NetcodeEvent e;
             bool replaced = false;
             while (world.Server.NextEvent(out e))
-                replaced |= e.Type == EventType.Disconnected && e.Reason == DisconnectReason.Replaced;
+                replaced |= e.Type == NetcodeEventType.Disconnected && e.Reason == DisconnectReason.Replaced;
             Runner.True(replaced && world.Server.ConnectedClients == 1, "replaced");
         }
     }

@@ -48,9 +48,9 @@ internal static class GarbageTests
                 }
                 world.Step();
                 while (server.NextEvent(out e))
-                    received += e.Type == EventType.Payload ? 1 : 0;
+                    received += e.Type == NetcodeEventType.Payload ? 1 : 0;
                 while (client.NextEvent(out e))
-                    received += e.Type == EventType.Payload ? 1 : 0;
+                    received += e.Type == NetcodeEventType.Payload ? 1 : 0;
                 client.GetStats(out stats);
             });
             Runner.True(received >= Packets, "received " + received);

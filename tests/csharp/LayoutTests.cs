@@ -31,7 +31,7 @@ internal static class LayoutTests
         { "NETCODE_CLIENT_CREATE_ERROR_", typeof(ClientCreateError) },
         { "NETCODE_SERVER_CREATE_ERROR_", typeof(ServerCreateError) },
         { "NETCODE_SEQUENCE_BASE_", typeof(SequenceBase) },
-        { "NETCODE_EVENT_", typeof(EventType) },
+        { "NETCODE_EVENT_", typeof(NetcodeEventType) },
         { "NETCODE_DROP_", typeof(DropReason) },
         { "NETCODE_MESSAGES_DROP_", typeof(MessagesDropReason) },
         { "NETCODE_MESSAGES_EVENT_", typeof(MessageEventType) },

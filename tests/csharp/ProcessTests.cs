@@ -66,7 +66,7 @@ internal static class ProcessTests
                 tick();
                 NetcodeEvent e;
                 while (client.NextEvent(out e))
-                    if (e.Type == EventType.Payload)
+                    if (e.Type == NetcodeEventType.Payload)
                     {
                         var want = new byte[500];
                         new Random(back++).NextBytes(want);
@@ -99,14 +99,14 @@ internal static class ProcessTests
                     server.Wait(0.005);
                     server.Update();
                     while (server.NextEvent(out e))
-                        if (e.Type == EventType.Payload)
+                        if (e.Type == NetcodeEventType.Payload)
                         {
                             server.Send(e.ClientIndex, e.Payload.Array, e.Payload.Offset, e.Payload.Count);
                             echoed++;
                         }
-                        else if (e.Type == EventType.Connected)
+                        else if (e.Type == NetcodeEventType.Connected)
                             id = e.ClientId;
-                        else if (e.Type == EventType.Disconnected)
+                        else if (e.Type == NetcodeEventType.Disconnected)
                             reason = e.Reason;
                 }, "the C client ends", 15);
                 Runner.Equal(0, client.Wait(5), "the C client's exit status: " + client.Output);
@@ -199,7 +199,7 @@ internal static class ProcessTests
                 }
                 server.Update();
                 while (server.NextEvent(out e))
-                    hasMoved |= e.Type == EventType.Moved;
+                    hasMoved |= e.Type == NetcodeEventType.Moved;
                 while (outside.Available > 0)
                 {
                     byte[] datagram = outside.Receive(ref from);

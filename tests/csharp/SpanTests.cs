@@ -17,7 +17,7 @@ internal static class SpanTests
             client.Send(new ReadOnlySpan<byte>(data, 1, 2));
             world.Step();
             world.Step();
-            while (world.Server.NextEvent(out e) && e.Type != EventType.Payload)
+            while (world.Server.NextEvent(out e) && e.Type != NetcodeEventType.Payload)
                 ;
             Runner.True(e.Payload.Count == 2 && e.Payload.Array[0] == 2, "to the server");
             world.Server.Send(0, new ReadOnlySpan<byte>(data, 2, 1));
@@ -28,7 +28,7 @@ internal static class SpanTests
             {
                 world.Step();
                 while (client.NextEvent(out e))
-                    if (e.Type == EventType.Payload)
+                    if (e.Type == NetcodeEventType.Payload)
                         got += e.Payload.Array[0] + "/" + e.Payload.Count + " ";
             }
             Runner.Equal("3/1 4/1 1/4 ", got, "to the client");

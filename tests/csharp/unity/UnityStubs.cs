@@ -60,6 +60,11 @@ namespace UnityEngine
         public static float deltaTime { get { return 0.02f; } }
     }
 
+    // Not used: a name of ours that is also one of Unity's would be ambiguous, and here it is.
+    public enum EventType { MouseDown, MouseUp }
+
+    public enum LogType { Error, Assert, Warning, Log, Exception }
+
     public static class Input
     {
         public static readonly Dictionary<string, float> Axes = new Dictionary<string, float>();

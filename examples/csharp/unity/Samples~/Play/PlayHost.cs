@@ -60,9 +60,9 @@ public class PlayHost : MonoBehaviour
         time += Time.fixedDeltaTime;
         server.Update(time);
         while (server.NextEvent(out e))
-            if (e.Type == NetcodeH.EventType.Connected)
+            if (e.Type == NetcodeEventType.Connected)
                 players[e.ClientIndex].IsThere = Join(e.ClientIndex);
-            else if (e.Type == NetcodeH.EventType.Disconnected)
+            else if (e.Type == NetcodeEventType.Disconnected)
                 players[e.ClientIndex].IsThere = false;
 
         for (int i = 0; i < players.Length; i++)
