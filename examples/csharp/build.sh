@@ -58,10 +58,8 @@ link_linux() {
 build_linux() {
     stale "$out/libnetcode.so" || return 0
     sh tests/tools/deps.sh || exit 1
-    libraries=$(pkg-config --variable=libdir libsodium 2>/dev/null)
-    # shellcheck disable=SC2046 # a list of flags
-    if [ ! -e "$out/linux/lib/libsodium.a" ] && [ -e "${libraries:-/none}/libsodium.a" ] &&
-        link_linux "$libraries/libsodium.a" "$(sh tests/tools/deps.sh --cflags)" 2>"$out/linux.log"; then
+    archive=$(${CC:-cc} -print-file-name=libsodium.a) # the name alone if there is none
+    if [ ! -e "$out/linux/lib/libsodium.a" ] && [ -e "$archive" ] && link_linux "$archive" "$(sh tests/tools/deps.sh --cflags)" 2>"$out/linux.log"; then
         echo "build/csharp/libnetcode.so, with the system's libsodium.a in it"
         return
     fi

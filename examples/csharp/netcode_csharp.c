@@ -22,9 +22,9 @@
 NETCODE_API uint64_t netcode_csharp_layout( void );
 NETCODE_API uint64_t netcode_csharp_layout( void )
 {
-    uint64_t hash = 0xcbf29ce484222325ull; /* FNV-1a, of whole numbers */
+    uint64_t hash = (uint64_t) 0xcbf29ce484222325; /* FNV-1a, of whole numbers */
     for ( size_t i = 0; i < sizeof( netcode_csharp_offsets ) / sizeof( netcode_csharp_offsets[0] ); i++ )
-        hash = ( hash ^ (uint64_t) netcode_csharp_offsets[i] ) * 0x100000001b3ull;
+        hash = ( hash ^ netcode_csharp_offsets[i] ) * (uint64_t) 0x100000001b3;
     return hash;
 }
 

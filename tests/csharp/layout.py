@@ -60,10 +60,10 @@ def structs(text):
 OFFSETS = """/*  Written by tests/csharp/layout.py --offsets: the size of each public struct of netcode.h, and where its fields lie. Include it
     behind netcode.h. */
 
-#define NETCODE_SIZE( name ) (int) sizeof( struct name )
-#define NETCODE_AT( name, field ) (int) offsetof( struct name, field )
+#define NETCODE_SIZE( name ) ( (uint32_t) sizeof( struct name ) )
+#define NETCODE_AT( name, field ) ( (uint32_t) offsetof( struct name, field ) )
 
-static const int netcode_csharp_offsets[] = {"""
+static const uint32_t netcode_csharp_offsets[] = {"""
 
 
 def print_offsets(text):
