@@ -70,7 +70,7 @@ build_linux() {
 
 build_windows() {
     stale "$out/netcode.dll" || return 0
-    sh tests/tools/need.sh gcc-mingw-w64-x86-64:x86_64-w64-mingw32-gcc || exit 1
+    sh tests/tools/need.sh gcc-mingw-w64-x86-64-posix:x86_64-w64-mingw32-gcc || exit 1
     build_libsodium "$out/windows" x86_64-w64-mingw32
     # -static: the compiler's own libraries go in too.
     # shellcheck disable=SC2086 # a list of flags
@@ -82,7 +82,7 @@ build_windows() {
 case ${1:-all} in
 linux) build_linux ;;
 hello)
-    sh tests/tools/need.sh mono-devel:mcs mono-runtime:mono || exit 1
+    sh tests/tools/need.sh mono-mcs:mcs mono-runtime:mono || exit 1
     build_linux
     mcs -unsafe -out:build/csharp/Hello.exe examples/csharp/Netcode.cs examples/csharp/Hello.cs || exit 1
     ;;

@@ -28,7 +28,7 @@ internal static class ArenaTests
     public static void a_bot_in_C_sharp_plays_in_the_arena()
     {
         string address = "127.0.0.1:" + FreePort(), trace = Path.Combine(Program.Root, "build/csharp/arena.trace");
-        using (var server = new Program("build/arena-server", "--address " + address + " --seconds 11 --slots 8 --trace " + trace))
+        using (var server = new Program("build/arena-server", "--address " + address + " --seconds 60 --slots 8 --trace " + trace))
         {
             for (var watch = Stopwatch.StartNew(); !server.Output.Contains("open at"); System.Threading.Thread.Sleep(20))
                 Runner.True(watch.Elapsed.TotalSeconds < 5 && !server.HasEnded, "the arena is not open: " + server.Output);
@@ -45,7 +45,8 @@ internal static class ArenaTests
                 Runner.True(Number(summary, "late_percent") < 10, "commands that came too late: " + summary);
                 Runner.Note(summary.Replace("summary ", ""));
             }
-            Runner.Equal(0, server.Wait(20), "the server's exit status: " + server.Output);
+            server.Terminate();
+            Runner.Equal(0, server.Wait(10), "the server's exit status: " + server.Output);
             string played = server.Output.Split('\n').Last(line => line.StartsWith("summary"));
             Runner.True(Number(played, "joined") == 5 && Number(played, "wrong") == 0, "the server's view: " + played);
         }

@@ -220,6 +220,13 @@ internal sealed class Program : IDisposable
 
     internal bool HasEnded { get { return process.HasExited; } }
 
+    // Asks it to end.
+    internal void Terminate()
+    {
+        using (Process kill = Process.Start("sh", "-c \"kill -TERM " + process.Id + "\""))
+            kill.WaitForExit();
+    }
+
     internal int Wait(double seconds)
     {
         if (!process.WaitForExit((int)(seconds * 1000)))
