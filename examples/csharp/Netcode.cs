@@ -1038,6 +1038,9 @@ namespace NetcodeH
                 self.Free();
         }
 
+        // The simulator that it is on, or null.
+        internal virtual NetworkSimulator Network { get { return null; } }
+
         internal int OnReceive(netcode_datagram_t* datagrams, int count)
         {
             int filled = 0;
@@ -1243,7 +1246,13 @@ namespace NetcodeH
             send = Marshal.GetDelegateForFunctionPointer<Callbacks.send>(socket.send);
         }
 
-        ~SimulatorSocket() { simulator.EndLater(CloseOnce); }
+        ~SimulatorSocket()
+        {
+            if (!isOwned) // else the owner's finalizer closes it
+                simulator.EndLater(CloseOnce);
+        }
+
+        internal override NetworkSimulator Network { get { return simulator; } }
 
         private void CloseOnce()
         {
@@ -1643,7 +1652,7 @@ namespace NetcodeH
             return (long)Native.netcode_client_memory(&native).ToUInt64();
         }
 
-        internal override NetworkSimulator Network { get { return simulator; } }
+        internal override NetworkSimulator Network { get { return simulator ?? (socket != null ? socket.Network : null); } }
 
         internal override void Destroy(IntPtr handle)
         {
@@ -1689,8 +1698,8 @@ namespace NetcodeH
         public void Update(double time)
         {
             int mark = Enter();
-            if (simulator != null)
-                simulator.EndForgotten();
+            if (Network != null)
+                Network.EndForgotten();
             Native.netcode_client_update(Handle, time);
             Leave(mark);
         }
@@ -2168,7 +2177,7 @@ namespace NetcodeH
             return (long)Native.netcode_server_memory(&native, maxClients).ToUInt64();
         }
 
-        internal override NetworkSimulator Network { get { return simulator; } }
+        internal override NetworkSimulator Network { get { return simulator ?? (socket != null ? socket.Network : null); } }
 
         internal override void Destroy(IntPtr handle)
         {
@@ -2221,8 +2230,8 @@ namespace NetcodeH
         public void Update(double time)
         {
             int mark = Enter();
-            if (simulator != null)
-                simulator.EndForgotten();
+            if (Network != null)
+                Network.EndForgotten();
             Native.netcode_server_update(Handle, time);
             Leave(mark);
         }

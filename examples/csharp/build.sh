@@ -35,11 +35,14 @@ build_libsodium() {
     sh tests/tools/need.sh dpkg-dev:dpkg-source autoconf:autoreconf automake:automake libtool:libtoolize make:make || exit 1
     libsodium_source
     echo "building libsodium${2:+ for $2} (half a minute)"
+    # make exports CC, which is this machine's compiler.
+    compiler=${CC:-cc}
+    [ -z "$2" ] || compiler=$2-gcc
     # Each in a copy, as a tree that was configured in place can not be built elsewhere too.
     (
         { [ -e "$source_tree/configure" ] || (cd "$source_tree" && autoreconf -fi); } &&
             rm -rf "$1-build" "$1-made" && cp -R "$source_tree" "$1-build" && cd "$1-build" &&
-            ./configure ${2:+--host="$2"} --disable-shared --enable-static --with-pic --disable-dependency-tracking --prefix="$1-made" CFLAGS=-O2 &&
+            ./configure ${2:+--host="$2"} "CC=$compiler" --disable-shared --enable-static --with-pic --disable-dependency-tracking --prefix="$1-made" CFLAGS=-O2 &&
             make -s -j 2 -C src install
     ) >"$out/libsodium.log" 2>&1 || {
         tail -n 5 "$out/libsodium.log"

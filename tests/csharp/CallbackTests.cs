@@ -331,8 +331,10 @@ internal static class CallbackTests
         var config = new ClientConfig { Simulator = world.Simulator };
         for (int i = 0; i < 50; i++)
             new NetcodeClient(host + (1000 + i), config, world.Time).Connect(world.Token());
-        for (int i = 0; i < 50; i++)
+        for (int i = 0; i < 25; i++)
             world.Simulator.CreateSocket(Address.Parse(host + (2000 + i)));
+        for (int i = 25; i < 50; i++)
+            new NetcodeClient(host + (2000 + i), new ClientConfig { Socket = world.Simulator.CreateSocket(Address.Parse(host + (2000 + i))) }, world.Time);
     }
 
     // The finalizer's thread does not touch the simulator, which another thread uses: that one ends them, at its next call.
