@@ -1016,7 +1016,7 @@ namespace NetcodeH
         /// <summary>Its owner was disposed. Not called when the owner was forgotten and is finalized.</summary>
         protected internal virtual void Close() { }
 
-        // Fills the struct for the owner that is being created. `keeper` gets what keeps this object known to C.
+        // Fills the struct for the owner that is being created.
         internal virtual void Fill(netcode_socket_t* socket)
         {
             if (self.IsAllocated)
