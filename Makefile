@@ -104,7 +104,7 @@ help-all: help-few
 	@echo "make web        netcode.h as WebAssembly, and pages in Chromium and Firefox that play over the gateway on real servers; installs what it"
 	@echo "                needs (8 min from a clone); WEB=\"node gateway\" for parts of it, SECONDS_LONG=600 for a long run of a page"
 	@echo "make csharp     the C# binding: its native library for Linux and Windows with libsodium inside, and its tests under Mono, against C;"
-	@echo "                installs what it needs; CSHARP=\"layout arena\" for tests with such names"
+	@echo "                installs what it needs (27 s when built); CSHARP=\"layout arena\" for tests with such names"
 	@echo "make csharp-plants                  planted faults that make csharp must find"
 	@echo "make soak       64 clients at 60 Hz; SECONDS=60"
 	@echo "make defences   takes each defence out of a copy: a test must notice"
