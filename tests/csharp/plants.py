@@ -90,7 +90,8 @@ def notice(path, before, after, words):
         print(f"plants.py: this does not compile: {after}\n{build.stdout}")
         return None
     tests = "build/csharp/tests.exe" if path == BOT else f"{OUT}/tests.exe"
-    run = subprocess.run(["mono", "--debug", tests, words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120, check=False,
+    # In its own folder: where it crashes, Mono leaves a file.
+    run = subprocess.run(["mono", "--debug", os.path.join(TOP, tests), words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120, check=False, cwd=OUT,
                          env={**os.environ, "NETCODE_ROOT": TOP})
     if run.returncode == 0:
         return None
