@@ -107,6 +107,9 @@ help-all: help-few
 	@echo "make cpp        the C++ header: C++11 to C++20, with and without exceptions and RTTI, what must not compile, the example (1.5 min)"
 	@echo "make engine     Chocolate Doom from Debian's source, as it is and over netcode.h, played side by side; installs what it"
 	@echo "                needs (7 min from a clone, 45 s when built)"
+	@echo "make csharp     the C# binding: its native library for Linux and Windows with libsodium inside, and its tests under Mono, against C;"
+	@echo "                installs what it needs (27 s when built); CSHARP=\"layout arena\" for tests with such names"
+	@echo "make csharp-plants                  planted faults that make csharp must find"
 	@echo "make soak       64 clients at 60 Hz; SECONDS=60"
 	@echo "make defences   takes each defence out of a copy: a test must notice"
 	@echo "make sim        servers, clients and an adversary in simulated time; SEED=7 DAYS=1"
@@ -127,7 +130,7 @@ help-all: help-few
 
 # Only these may install libsodium (DEPS=no forbids it). Everything else says what is missing.
 deps:
-	@$(if $(filter demo test arena web cpp,$(MAKECMDGOALS)),,DEPS=no) sh tests/tools/deps.sh
+	@$(if $(filter demo test arena web cpp csharp,$(MAKECMDGOALS)),,DEPS=no) sh tests/tools/deps.sh
 
 build:
 	@mkdir -p build
@@ -438,6 +441,14 @@ web: | deps build
 engine: | build
 	sh tests/engine/run.sh
 
+# The native library for C#, and the tests of the binding. CSHARP="layout arena" for those with such names.
+csharp: | deps build
+	sh tests/csharp/run.sh $(CSHARP)
+
+# A planted fault for each thing that these tests look for.
+csharp-plants: csharp
+	$(PYTHON) tests/csharp/plants.py
+
 msan: | deps build
 	sh tests/tools/msan.sh
 
@@ -470,4 +481,4 @@ clean:
 	rm -rf build
 
 .PHONY: engine all index test-seeds help help-few help-all deps demo newcomer demo-full plots docs test test-all test-release san coverage peer compile lint size readme format fairness network network-peers bench bench-messages bench-plot bench-sockets \
-	web games gates gates-plants roam latency latency-plants load instructions threads soak defences attacks sim fuzz torture torture-plain coverage-lines prove model erase ct msan platforms mutate fresh install uninstall clean
+	arena arena-plants web cpp csharp csharp-plants games gates gates-plants roam latency latency-plants load instructions threads soak defences attacks sim fuzz torture torture-plain coverage-lines prove model erase ct msan platforms mutate fresh install uninstall clean
