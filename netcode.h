@@ -1005,7 +1005,7 @@ struct netcode_client_config_t {
     /* This library's additions. Zero is the default everywhere. */
     /* the network is this socket; the client closes it when it is destroyed */
     const struct netcode_socket_t * socket;
-    uint64_t ( *unix_time )( void * context ); /* seconds since 1970; NULL: the system's clock */
+    uint64_t ( *unix_time )( void * context ); /* a server's: seconds since 1970; NULL: the system's clock */
     /*  receives one line without its newline, valid during the call, of the levels that netcode_log_level enables (by
         default errors only); NULL: the process-wide printf hook */
     void ( *log_callback )( void * context, int level, const char * text );
