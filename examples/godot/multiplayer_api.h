@@ -254,7 +254,7 @@ static void multiplayer_flush( struct multiplayer_t * m, double time )
 static int multiplayer_put( struct multiplayer_t * m, const uint8_t * data, int bytes )
 {
     char sentence[MULTIPLAYER_TEXT];
-    if ( m->status != MULTIPLAYER_CONNECTED || m->ended )
+    if ( m->status != MULTIPLAYER_CONNECTED )
         return multiplayer_fail( m, MULTIPLAYER_INACTIVE, "this peer is not connected" );
     if ( data == NULL || bytes < 1 || bytes > m->max_packet_bytes ) {
         snprintf( sentence, sizeof( sentence ), "a packet has 1 to %d bytes (max_packet_bytes), this one has %d",
@@ -263,8 +263,8 @@ static int multiplayer_put( struct multiplayer_t * m, const uint8_t * data, int 
     }
     if ( m->target == INT32_MIN )
         return multiplayer_fail( m, MULTIPLAYER_BAD_ARGUMENT, "there is no such target peer" );
-    if ( m->target > 1 && multiplayer_leaves( m, m->target ) )
-        return MULTIPLAYER_OK;
+    if ( m->ended || ( m->target > 1 && multiplayer_leaves( m, m->target ) ) )
+        return MULTIPLAYER_OK; /* the engine can not know it yet */
     return m->role == MULTIPLAYER_SERVER ? multiplayer_server_put( m, data, bytes )
                                          : multiplayer_client_put( m, data, bytes );
 }
