@@ -1,6 +1,6 @@
 /*  netcode.h in Godot 3: a GDNative library with the class NetcodePeer, a NetworkedMultiplayerPeer. This is the one file
-    that knows the engine's entry points; godot3_methods.h has the methods that scripts call, godot3_values.h the
-    engine's values, and multiplayer_api.h everything else, which any engine can use.
+    that knows the engine's entry points; godot3_values.h has its values. What scripts call is
+    in methods.h and options.h, which Godot 4 shares, and everything else in multiplayer_api.h, which any engine can use.
 
         make build/godot/libnetcode_godot.so */
 
@@ -12,6 +12,8 @@
 #include "multiplayer_api.h"
 
 #include "godot3_values.h"
+
+#include "options.h"
 
 #if defined( _WIN32 )
 #define ENTRY __declspec( dllexport )
@@ -62,22 +64,20 @@ static void peer_log( void * context, int level, const char * text )
         value_error( "netcode", text );
         return;
     }
-    godot_string string = godot->godot_string_chars_to_utf8( text );
-    godot->godot_print( &string );
-    godot->godot_string_destroy( &string );
+    value_print( text );
 }
 
 /* Calls a method of the owner; takes the arguments. */
-static void peer_call( const struct peer_t * peer, godot_method_bind * method, godot_variant * arguments, int count )
+static void peer_call( const struct peer_t * peer, godot_method_bind * method, value_t * arguments, int count )
 {
-    const godot_variant * pointers[2] = { NULL, NULL };
+    const value_t * pointers[2] = { NULL, NULL };
     godot_variant_call_error error;
     for ( int i = 0; i < count; i++ )
         pointers[i] = &arguments[i];
-    godot_variant result = godot->godot_method_bind_call( method, peer->owner, pointers, count, &error );
-    godot->godot_variant_destroy( &result );
+    value_t result = godot->godot_method_bind_call( method, peer->owner, pointers, count, &error );
+    value_destroy( &result );
     for ( int i = 0; i < count; i++ )
-        godot->godot_variant_destroy( &arguments[i] );
+        value_destroy( &arguments[i] );
 }
 
 /* A signal's receiver may give up the last reference to this peer: one more keeps it until the work is done. */
@@ -101,10 +101,10 @@ static void peer_emit_events( struct peer_t * peer )
 {
     struct multiplayer_event_t event;
     while ( multiplayer_next_event( &peer->multiplayer, &event ) ) {
-        godot_variant arguments[2] = { value_text( event_signals[event.type] ), value_int( event.peer ) };
+        value_t arguments[2] = { value_text( event_signals[event.type] ), value_int( event.peer ) };
         int count = event.type == MULTIPLAYER_PEER_CONNECTED || event.type == MULTIPLAYER_PEER_DISCONNECTED ? 2 : 1;
         if ( count == 1 )
-            godot->godot_variant_destroy( &arguments[1] );
+            value_destroy( &arguments[1] );
         peer_call( peer, object_emit_signal, arguments, count );
     }
 }
@@ -126,7 +126,7 @@ static godot_error peer_put_packet( void * user, const uint8_t * data, int bytes
     struct peer_t * peer = (struct peer_t *) user;
     godot_error result = peer_result( peer, "put_packet", multiplayer_put( &peer->multiplayer, data, bytes ) );
     if ( result == GODOT_OK && !peer->flush_asked ) {
-        godot_variant name = value_text( "flush" );
+        value_t name = value_text( "flush" );
         peer->flush_asked = 1;
         peer_call( peer, object_call_deferred, &name, 1 );
     }
@@ -223,7 +223,9 @@ static const godot_net_multiplayer_peer peer_interface = { { GODOT_NET_API_MAJOR
                                                            peer_get_connection_status,
                                                            NULL };
 
-#include "godot3_methods.h"
+#define METHODS_OF_GODOT_3
+#define METHODS_CLOSE "close_connection"
+#include "methods.h"
 
 /* ---- the class, and the library's entry points ---- */
 
@@ -254,6 +256,12 @@ static void peer_destroy( godot_object * owner, void * data, void * user )
     godot_net->godot_net_bind_multiplayer_peer( owner, NULL );
     multiplayer_destroy( &peer->multiplayer );
     free( peer );
+}
+
+static value_t peer_method( godot_object * owner, void * data, void * user, int count, value_t ** arguments )
+{
+    (void) owner;
+    return method_call( (const struct method_t *) data, (struct peer_t *) user, count, arguments );
 }
 
 ENTRY void netcode_godot_gdnative_init( godot_gdnative_init_options * options );
@@ -298,7 +306,7 @@ ENTRY void netcode_godot_nativescript_init( void * handle )
                                                      destroy );
     for ( size_t i = 0; i < sizeof( methods ) / sizeof( methods[0] ); i++ ) {
         godot_method_attributes attributes = { GODOT_METHOD_RPC_MODE_DISABLED };
-        godot_instance_method method = { method_call, (void *) (uintptr_t) &methods[i], NULL };
+        godot_instance_method method = { peer_method, (void *) (uintptr_t) &methods[i], NULL };
         godot_script->godot_nativescript_register_method( handle, "NetcodePeer", methods[i].name, attributes, method );
     }
 }

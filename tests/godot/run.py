@@ -35,6 +35,7 @@ running = []
 
 
 def check(good, text, more=""):
+    more = more[-3000:]
     print("%s: %s%s" % ("ok" if good else "FAILED", text, "" if good or not more else "\n    " + more.replace("\n", "\n    ")), flush=True)
     (passed if good else failed).append(text)
     return good
@@ -182,7 +183,7 @@ def check_refused(server):
     return refused
 
 
-def check_c_clients(server, client_a, id_a):
+def check_c_clients(server, client_a, client_b, ids):
     client = os.path.join(BUILT, "client")
     echo = Process("echo", client, "echo", os.path.join(TOKENS, "c.token"))
     good = echo.end() == 0
@@ -193,8 +194,9 @@ def check_c_clients(server, client_a, id_a):
     check(hostile.end(60) == 0, "a hostile C client sends what no honest one does: %d kinds of malformed messages, impossible targets, noise for the "
           "engine, a flood; each malformed message ends its own connection, with the reason" % len(re.findall("^ok: who sends", hostile.text(), re.M)),
           hostile.text())
-    forger = client_a.wait_for(r"^test: client_a raw from=(\d+) text=forged", 5)
-    check(forger is not None and int(forger[1]) not in (id_a, 1) and server.find(r"^test: server connected id=%s client_id=20\d\d " % forger[1]),
+    forged = r"^test: client_\w raw from=(\d+) text=forged"  # the victim is the first one that the server reported
+    forger = client_a.wait_for(forged, 1) or client_b.wait_for(forged, 2)
+    check(forger is not None and int(forger[1]) not in (1, *ids) and server.find(r"^test: server connected id=%s client_id=20\d\d " % forger[1]),
           "a message in another's name arrives under its sender's own id", client_a.text())
     check(server.process.poll() is None and client_a.process.poll() is None and not client_a.find("server_disconnected"),
           "the server goes on, and the other clients stay")
@@ -262,7 +264,7 @@ def part_engine():
         return
     refused = check_refused(server)
     check_play(server, client_a, client_b, id_a, id_b)
-    check_c_clients(server, client_a, id_a)
+    check_c_clients(server, client_a, client_b, (id_a, id_b))
     check_kick(server, client_a, client_b, id_b)
     check_refusing(server, client_a)
     check_end(server, client_a, relay, capture)

@@ -136,7 +136,7 @@ func on_raw(id, bytes):
 			return
 		raw_echoes += 1
 		get_tree().multiplayer.send_bytes(bytes, id, NetworkedMultiplayerPeer.TRANSFER_MODE_RELIABLE)
-	else:
+	elif bytes.get_string_from_ascii() != "":
 		say("%s raw from=%d text=%s" % [role, id, bytes.get_string_from_ascii()])
 
 
@@ -193,7 +193,7 @@ remote func not_for(id):
 remote func kick(id, why):
 	var client_id = peer.get_client_id(id)
 	say("server statistics %s" % (peer.statistics(id)["round_trip_seconds"] > 0.01))
-	if peer.disconnect_peer(id, why) != OK or peer.disconnect_peer(id, why) != ERR_INVALID_PARAMETER:
+	if peer.kick(id, why) != OK or peer.disconnect_peer(id, why) != ERR_INVALID_PARAMETER:
 		fail("disconnect_peer")
 	peer.ban(client_id)
 

@@ -1,12 +1,13 @@
-/*  What scripts call on a NetcodePeer. Each method checks its arguments, pushes an error with a sentence where one is
+/*  What scripts call on a NetcodePeer, in Godot 3 and Godot 4: the engine's file stands above it, with peer_hold,
+    peer_release, peer_emit_events and what its values are. Each method checks its arguments, pushes an error with a sentence where one is
     wrong, and returns one of the engine's errors, or nothing. */
 
-#ifndef GODOT3_METHODS_H
-#define GODOT3_METHODS_H
+#ifndef METHODS_H
+#define METHODS_H
 
-enum { METHOD_ADDRESS = VALUE_TEXT / 2, METHOD_REPORT = 8192 };
+enum { METHOD_REPORT = 8192 };
 
-typedef godot_variant ( *method_function_t )( struct peer_t * peer, int count, godot_variant ** arguments );
+typedef value_t ( *method_function_t )( struct peer_t * peer, int count, value_t ** arguments );
 
 struct method_t {
     const char * name;
@@ -17,8 +18,8 @@ struct method_t {
 /* ---- server and client ---- */
 
 struct server_reader_t {
-    char address[METHOD_ADDRESS], bind_address[METHOD_ADDRESS];
-    char public_texts[NETCODE_MAX_PUBLIC_ADDRESSES][METHOD_ADDRESS];
+    char address[OPTIONS_ADDRESS], bind_address[OPTIONS_ADDRESS];
+    char public_texts[NETCODE_MAX_PUBLIC_ADDRESSES][OPTIONS_ADDRESS];
     const char * public_addresses[NETCODE_MAX_PUBLIC_ADDRESSES];
     uint8_t key[NETCODE_KEY_BYTES];
     struct multiplayer_server_options_t options;
@@ -30,7 +31,7 @@ static void method_log_level( struct options_t * options )
     netcode_log_level( (int) options_number( options, "log_level", NETCODE_LOG_LEVEL_ERROR, 0, 3 ) );
 }
 
-static godot_variant method_create_server( struct peer_t * peer, int count, godot_variant ** arguments )
+static value_t method_create_server( struct peer_t * peer, int count, value_t ** arguments )
 {
     struct options_t options;
     struct server_reader_t reader;
@@ -44,8 +45,8 @@ static godot_variant method_create_server( struct peer_t * peer, int count, godo
                       "is missing: the server's address as in tokens, such as \"203.0.113.5:40000\"" );
     if ( options_text( &options, "bind_address", reader.bind_address, sizeof( reader.bind_address ) ) )
         reader.options.bind_address = reader.bind_address;
-    reader.options.num_public_addresses = options_texts( &options, "public_addresses", reader.public_texts,
-                                                         reader.public_addresses, NETCODE_MAX_PUBLIC_ADDRESSES );
+    reader.options.num_public_addresses = options_addresses( &options, "public_addresses", reader.public_texts,
+                                                             reader.public_addresses, NETCODE_MAX_PUBLIC_ADDRESSES );
     reader.options.public_addresses = reader.public_addresses;
     reader.options.protocol_id = (uint64_t) options_number( &options, "protocol_id", 0, INT64_MIN, INT64_MAX );
     if ( options_bytes( &options, "private_key", reader.key, NETCODE_KEY_BYTES, NETCODE_KEY_BYTES ) )
@@ -71,10 +72,10 @@ static godot_variant method_create_server( struct peer_t * peer, int count, godo
     return value_int( peer_result( peer, "create_server", result ) );
 }
 
-static godot_variant method_create_client( struct peer_t * peer, int count, godot_variant ** arguments )
+static value_t method_create_client( struct peer_t * peer, int count, value_t ** arguments )
 {
     struct options_t options;
-    char bind_address[METHOD_ADDRESS];
+    char bind_address[OPTIONS_ADDRESS];
     uint8_t token[NETCODE_CONNECT_TOKEN_BYTES];
     struct multiplayer_client_options_t client;
     memset( &client, 0, sizeof( client ) );
@@ -95,7 +96,7 @@ static godot_variant method_create_client( struct peer_t * peer, int count, godo
     return value_int( peer_result( peer, "create_client", result ) );
 }
 
-static godot_variant method_close_connection( struct peer_t * peer, int count, godot_variant ** arguments )
+static value_t method_close_connection( struct peer_t * peer, int count, value_t ** arguments )
 {
     (void) count;
     (void) arguments;
@@ -103,7 +104,7 @@ static godot_variant method_close_connection( struct peer_t * peer, int count, g
     return value_nil();
 }
 
-static godot_variant method_flush( struct peer_t * peer, int count, godot_variant ** arguments )
+static value_t method_flush( struct peer_t * peer, int count, value_t ** arguments )
 {
     (void) count;
     (void) arguments;
@@ -112,7 +113,7 @@ static godot_variant method_flush( struct peer_t * peer, int count, godot_varian
     return value_nil();
 }
 
-static godot_variant method_rebind( struct peer_t * peer, int count, godot_variant ** arguments )
+static value_t method_rebind( struct peer_t * peer, int count, value_t ** arguments )
 {
     (void) count;
     (void) arguments;
@@ -123,14 +124,14 @@ static godot_variant method_rebind( struct peer_t * peer, int count, godot_varia
 /* ---- who may stay ---- */
 
 /* 1, or 0 after an error. */
-static int method_number( const char * method, const godot_variant * argument, int64_t * number )
+static int method_number( const char * method, const value_t * argument, int64_t * number )
 {
     *number = 0;
-    if ( !value_is( argument, GODOT_VARIANT_TYPE_INT ) ) {
+    if ( !value_is( argument, VALUE_INT ) ) {
         value_error( method, "the argument is not a whole number" );
         return 0;
     }
-    *number = godot->godot_variant_as_int( argument );
+    *number = value_as_int( argument );
     return 1;
 }
 
@@ -139,49 +140,49 @@ static int32_t method_peer_id( int64_t number )
     return number > 0 && number < INT32_MAX ? (int32_t) number : 0;
 }
 
-static godot_variant method_disconnect_peer( struct peer_t * peer, int count, godot_variant ** arguments )
+static value_t method_kick( struct peer_t * peer, int count, value_t ** arguments )
 {
     char why[4 * FRAME_MAX_TEXT];
     int64_t id;
-    if ( !method_number( "disconnect_peer", arguments[0], &id ) )
-        return value_int( GODOT_ERR_INVALID_PARAMETER );
+    if ( !method_number( "kick", arguments[0], &id ) )
+        return value_int( peer_error( MULTIPLAYER_BAD_ARGUMENT ) );
     if ( count < 2 || !value_copy_text( arguments[1], why, sizeof( why ) ) )
         snprintf( why, sizeof( why ), "%s", count < 2 ? "" : "the reason is too long to be shown" );
     int result = multiplayer_kick( &peer->multiplayer, method_peer_id( id ), why );
     peer_hold( peer );
     peer_emit_events( peer );
-    godot_variant returned = value_int( peer_result( peer, "disconnect_peer", result ) );
+    value_t returned = value_int( peer_result( peer, "kick", result ) );
     peer_release( peer );
     return returned;
 }
 
-static godot_variant method_ban( struct peer_t * peer, int count, godot_variant ** arguments )
+static value_t method_ban( struct peer_t * peer, int count, value_t ** arguments )
 {
     int64_t id;
     (void) count;
     if ( !method_number( "ban", arguments[0], &id ) )
-        return value_int( GODOT_ERR_INVALID_PARAMETER );
+        return value_int( peer_error( MULTIPLAYER_BAD_ARGUMENT ) );
     int result = multiplayer_ban( &peer->multiplayer, (uint64_t) id );
     peer_hold( peer );
     peer_emit_events( peer );
-    godot_variant returned = value_int( peer_result( peer, "ban", result ) );
+    value_t returned = value_int( peer_result( peer, "ban", result ) );
     peer_release( peer );
     return returned;
 }
 
-static godot_variant method_unban( struct peer_t * peer, int count, godot_variant ** arguments )
+static value_t method_unban( struct peer_t * peer, int count, value_t ** arguments )
 {
     int64_t id;
     (void) count;
     if ( !method_number( "unban", arguments[0], &id ) )
-        return value_int( GODOT_ERR_INVALID_PARAMETER );
+        return value_int( peer_error( MULTIPLAYER_BAD_ARGUMENT ) );
     return value_int( peer_result( peer, "unban", multiplayer_unban( &peer->multiplayer, (uint64_t) id ) ) );
 }
 
 /* ---- questions ---- */
 
 /* The slot's index of a server's client; -1 after an error. */
-static int method_slot( struct peer_t * peer, const char * method, const godot_variant * argument )
+static int method_slot( struct peer_t * peer, const char * method, const value_t * argument )
 {
     int64_t id;
     if ( !method_number( method, argument, &id ) )
@@ -194,14 +195,14 @@ static int method_slot( struct peer_t * peer, const char * method, const godot_v
     return multiplayer_slot_index( &peer->multiplayer, slot );
 }
 
-static godot_variant method_get_client_id( struct peer_t * peer, int count, godot_variant ** arguments )
+static value_t method_get_client_id( struct peer_t * peer, int count, value_t ** arguments )
 {
     int index = method_slot( peer, "get_client_id", arguments[0] );
     (void) count;
     return value_int( index < 0 ? 0 : (int64_t) peer->multiplayer.slots[index].client_id );
 }
 
-static godot_variant method_get_user_data( struct peer_t * peer, int count, godot_variant ** arguments )
+static value_t method_get_user_data( struct peer_t * peer, int count, value_t ** arguments )
 {
     int index = method_slot( peer, "get_user_data", arguments[0] );
     (void) count;
@@ -209,7 +210,7 @@ static godot_variant method_get_user_data( struct peer_t * peer, int count, godo
     return value_bytes( (const uint8_t *) data, data != NULL ? NETCODE_USER_DATA_BYTES : 0 );
 }
 
-static godot_variant method_get_peer_address( struct peer_t * peer, int count, godot_variant ** arguments )
+static value_t method_get_peer_address( struct peer_t * peer, int count, value_t ** arguments )
 {
     char text[NETCODE_MAX_ADDRESS_STRING_LENGTH];
     int index = method_slot( peer, "get_peer_address", arguments[0] );
@@ -219,33 +220,23 @@ static godot_variant method_get_peer_address( struct peer_t * peer, int count, g
     return value_text( address != NULL ? netcode_address_to_string( address, text ) : "" );
 }
 
-static godot_variant method_get_peers( struct peer_t * peer, int count, godot_variant ** arguments )
+static value_t method_get_peers( struct peer_t * peer, int count, value_t ** arguments )
 {
     const struct multiplayer_t * m = &peer->multiplayer;
-    godot_array array;
-    godot_variant value;
+    value_t ids = value_array();
     (void) count;
     (void) arguments;
-    godot->godot_array_new( &array );
-    if ( m->role == MULTIPLAYER_CLIENT && m->status == MULTIPLAYER_CONNECTED ) {
-        godot_variant id = value_int( MULTIPLAYER_SERVER_ID );
-        godot->godot_array_append( &array, &id );
-        godot->godot_variant_destroy( &id );
-    }
-    for ( int i = 0; i < m->num_slots + m->num_peers; i++ ) {
-        int slot = i < m->num_slots;
-        if ( slot && m->slots[i].state != SLOT_OPEN )
-            continue;
-        godot_variant id = value_int( slot ? m->slots[i].id : m->peers[i - m->num_slots] );
-        godot->godot_array_append( &array, &id );
-        godot->godot_variant_destroy( &id );
-    }
-    godot->godot_variant_new_array( &value, &array );
-    godot->godot_array_destroy( &array );
-    return value;
+    if ( m->role == MULTIPLAYER_CLIENT && m->status == MULTIPLAYER_CONNECTED )
+        value_append( &ids, value_int( MULTIPLAYER_SERVER_ID ) );
+    for ( int i = 0; i < m->num_slots; i++ )
+        if ( m->slots[i].state == SLOT_OPEN )
+            value_append( &ids, value_int( m->slots[i].id ) );
+    for ( int i = 0; i < m->num_peers; i++ )
+        value_append( &ids, value_int( m->peers[i] ) );
+    return ids;
 }
 
-static godot_variant method_get_port( struct peer_t * peer, int count, godot_variant ** arguments )
+static value_t method_get_port( struct peer_t * peer, int count, value_t ** arguments )
 {
     (void) count;
     (void) arguments;
@@ -254,7 +245,7 @@ static godot_variant method_get_port( struct peer_t * peer, int count, godot_var
     return value_int( peer->multiplayer.client != NULL ? netcode_client_get_port( peer->multiplayer.client ) : 0 );
 }
 
-static godot_variant method_report( struct peer_t * peer, int count, godot_variant ** arguments )
+static value_t method_report( struct peer_t * peer, int count, value_t ** arguments )
 {
     char text[METHOD_REPORT];
     (void) count;
@@ -272,7 +263,7 @@ static godot_variant method_report( struct peer_t * peer, int count, godot_varia
         value_set( dictionary, "packets_lost", value_int( (int64_t) ( stats ).packets_lost ) );    \
     } while ( 0 )
 
-static void method_set_messages( godot_dictionary * dictionary, struct netcode_messages_t * messages )
+static void method_set_messages( value_t * dictionary, struct netcode_messages_t * messages )
 {
     struct netcode_messages_stats_t stats;
     memset( &stats, 0, sizeof( stats ) );
@@ -283,7 +274,7 @@ static void method_set_messages( godot_dictionary * dictionary, struct netcode_m
     value_set( dictionary, "send_buffer_used", value_real( stats.send_buffer_used ) );
 }
 
-static void method_client_statistics( const struct multiplayer_t * m, godot_dictionary * dictionary )
+static void method_client_statistics( const struct multiplayer_t * m, value_t * dictionary )
 {
     struct netcode_client_stats_t stats;
     netcode_client_stats( m->client, &stats );
@@ -294,7 +285,7 @@ static void method_client_statistics( const struct multiplayer_t * m, godot_dict
     method_set_messages( dictionary, m->messages );
 }
 
-static void method_slot_statistics( const struct multiplayer_t * m, int index, godot_dictionary * dictionary )
+static void method_slot_statistics( const struct multiplayer_t * m, int index, value_t * dictionary )
 {
     struct netcode_server_client_stats_t stats;
     netcode_server_client_stats( m->server, index, &stats );
@@ -306,7 +297,7 @@ static void method_slot_statistics( const struct multiplayer_t * m, int index, g
     method_set_messages( dictionary, m->slots[index].messages );
 }
 
-static void method_server_statistics( const struct multiplayer_t * m, godot_dictionary * dictionary )
+static void method_server_statistics( const struct multiplayer_t * m, value_t * dictionary )
 {
     struct netcode_server_stats_t stats;
     uint64_t dropped = 0;
@@ -324,11 +315,10 @@ static void method_server_statistics( const struct multiplayer_t * m, godot_dict
 }
 
 /* Of a server's client; without an id of the whole server, or of this client. */
-static godot_variant method_statistics( struct peer_t * peer, int count, godot_variant ** arguments )
+static value_t method_statistics( struct peer_t * peer, int count, value_t ** arguments )
 {
     const struct multiplayer_t * m = &peer->multiplayer;
-    godot_dictionary dictionary;
-    godot->godot_dictionary_new( &dictionary );
+    value_t dictionary = value_dictionary();
     if ( m->role == MULTIPLAYER_SERVER && count > 0 ) {
         int index = method_slot( peer, "statistics", arguments[0] );
         if ( index >= 0 )
@@ -338,26 +328,26 @@ static godot_variant method_statistics( struct peer_t * peer, int count, godot_v
     } else if ( m->role == MULTIPLAYER_CLIENT ) {
         method_client_statistics( m, &dictionary );
     }
-    return value_dictionary( &dictionary );
+    return dictionary;
 }
 
 /* ---- tokens: for hosts, tests and backends, which have the private key; never for players ---- */
 
-static godot_variant method_make_key( struct peer_t * peer, int count, godot_variant ** arguments )
+static value_t method_make_key( struct peer_t * peer, int count, value_t ** arguments )
 {
     uint8_t key[NETCODE_KEY_BYTES];
     (void) peer;
     (void) count;
     (void) arguments;
     netcode_random_bytes( key, NETCODE_KEY_BYTES );
-    godot_variant value = value_bytes( key, NETCODE_KEY_BYTES );
+    value_t value = value_bytes( key, NETCODE_KEY_BYTES );
     multiplayer_wipe( key, sizeof( key ) );
     return value;
 }
 
 struct token_reader_t {
-    char texts[NETCODE_MAX_SERVERS_PER_CONNECT][METHOD_ADDRESS],
-        internal_texts[NETCODE_MAX_SERVERS_PER_CONNECT][METHOD_ADDRESS];
+    char texts[NETCODE_MAX_SERVERS_PER_CONNECT][OPTIONS_ADDRESS],
+        internal_texts[NETCODE_MAX_SERVERS_PER_CONNECT][OPTIONS_ADDRESS];
     const char *addresses[NETCODE_MAX_SERVERS_PER_CONNECT], *internal[NETCODE_MAX_SERVERS_PER_CONNECT];
     uint8_t key[NETCODE_KEY_BYTES], user_data[NETCODE_USER_DATA_BYTES], token[NETCODE_CONNECT_TOKEN_BYTES];
     uint64_t client_id, protocol_id;
@@ -367,12 +357,12 @@ struct token_reader_t {
 static void method_read_token( struct options_t * options, struct token_reader_t * reader )
 {
     const int most = NETCODE_MAX_SERVERS_PER_CONNECT;
-    reader->num_addresses = options_texts( options, "addresses", reader->texts, reader->addresses, most );
+    reader->num_addresses = options_addresses( options, "addresses", reader->texts, reader->addresses, most );
     if ( reader->num_addresses == 0 )
         options_fail( options, "addresses",
                       "is missing: an Array of the servers' addresses, such as [\"203.0.113.5:40000\"]" );
     reader->num_internal =
-        options_texts( options, "internal_addresses", reader->internal_texts, reader->internal, most );
+        options_addresses( options, "internal_addresses", reader->internal_texts, reader->internal, most );
     if ( reader->num_internal != 0 && reader->num_internal != reader->num_addresses )
         options_fail( options, "internal_addresses", "has not as many entries as addresses" );
     reader->client_id = (uint64_t) options_number( options, "client_id", 0, INT64_MIN, INT64_MAX );
@@ -387,7 +377,7 @@ static void method_read_token( struct options_t * options, struct token_reader_t
 }
 
 /* An empty array after an error. */
-static godot_variant method_make_token( struct peer_t * peer, int count, godot_variant ** arguments )
+static value_t method_make_token( struct peer_t * peer, int count, value_t ** arguments )
 {
     struct options_t options;
     struct token_reader_t reader;
@@ -407,37 +397,39 @@ static godot_variant method_make_token( struct peer_t * peer, int count, godot_v
         error = "an address can not be read, or has no port";
     if ( error != NULL )
         value_error( "make_token", error );
-    godot_variant value = value_bytes( reader.token, error == NULL ? NETCODE_CONNECT_TOKEN_BYTES : 0 );
+    value_t value = value_bytes( reader.token, error == NULL ? NETCODE_CONNECT_TOKEN_BYTES : 0 );
     multiplayer_wipe( &reader, sizeof( reader ) );
     return value;
 }
 
 /* ---- the table ---- */
 
-static const struct method_t methods[] = { { "create_server", 1, 1, method_create_server },
-                                           { "create_client", 1, 2, method_create_client },
-                                           { "close_connection", 0, 0, method_close_connection },
-                                           { "flush", 0, 0, method_flush },
-                                           { "rebind", 0, 0, method_rebind },
-                                           { "disconnect_peer", 1, 2, method_disconnect_peer },
-                                           { "ban", 1, 1, method_ban },
-                                           { "unban", 1, 1, method_unban },
-                                           { "get_client_id", 1, 1, method_get_client_id },
-                                           { "get_user_data", 1, 1, method_get_user_data },
-                                           { "get_peer_address", 1, 1, method_get_peer_address },
-                                           { "get_peers", 0, 0, method_get_peers },
-                                           { "get_port", 0, 0, method_get_port },
-                                           { "report", 0, 0, method_report },
-                                           { "statistics", 0, 1, method_statistics },
-                                           { "make_key", 0, 0, method_make_key },
-                                           { "make_token", 1, 1, method_make_token } };
+static const struct method_t methods[] =
+    { { "create_server", 1, 1, method_create_server },
+      { "create_client", 1, 2, method_create_client },
+      { METHODS_CLOSE, 0, 0, method_close_connection },
+      { "flush", 0, 0, method_flush },
+      { "rebind", 0, 0, method_rebind },
+      { "kick", 1, 2, method_kick },
+#if defined( METHODS_OF_GODOT_3 )
+      { "disconnect_peer", 1, 2, method_kick }, /* as the engine's ENet peer has it; Godot 4 has one of its own */
+#endif
+      { "ban", 1, 1, method_ban },
+      { "unban", 1, 1, method_unban },
+      { "get_client_id", 1, 1, method_get_client_id },
+      { "get_user_data", 1, 1, method_get_user_data },
+      { "get_peer_address", 1, 1, method_get_peer_address },
+      { "get_peers", 0, 0, method_get_peers },
+      { "get_port", 0, 0, method_get_port },
+      { "report", 0, 0, method_report },
+      { "statistics", 0, 1, method_statistics },
+      { "make_key", 0, 0, method_make_key },
+      { "make_token", 1, 1, method_make_token } };
 
-static godot_variant method_call( godot_object * owner, void * data, void * user, int count,
-                                  godot_variant ** arguments )
+/* NULL is a peer for which there was no memory. */
+static value_t method_call( const struct method_t * method, struct peer_t * peer, int count, value_t ** arguments )
 {
-    const struct method_t * method = (const struct method_t *) data;
-    (void) owner;
-    if ( user == NULL ) {
+    if ( peer == NULL ) {
         value_error( method->name, "there was no memory for this NetcodePeer" );
         return value_nil();
     }
@@ -445,7 +437,7 @@ static godot_variant method_call( godot_object * owner, void * data, void * user
         value_error( method->name, "this method has another number of arguments: see README.md" );
         return value_nil();
     }
-    return method->function( (struct peer_t *) user, count, arguments );
+    return method->function( peer, count, arguments );
 }
 
 #endif
