@@ -1,7 +1,7 @@
 /*  Clients of a Godot server in plain C, for run.py. Each run prints lines, and ends with 0 if all was as it should be.
 
-        client echo TOKEN             says something to the server and to all others; the server sends it back
-        client hostile FOLDER COUNT   with the tokens hostile0 to hostile<COUNT - 1> of the folder, what no honest client sends */
+        client [4] echo TOKEN         says something to the server and to all others; the server sends it back
+        client [4] hostile FOLDER COUNT    4: of Godot 4. With the tokens hostile0 to hostile<COUNT - 1> of the folder, what no honest client sends */
 
 #define NETCODE_IMPLEMENTATION
 #define NETCODE_MESSAGES
@@ -12,6 +12,7 @@
 static struct raw_t raw;
 static int failures;
 static uint64_t noise_state = 7;
+static char raw_code = 4; /* with which the engine's raw packets begin: 4 in Godot 3, 3 in Godot 4 */
 
 static void check( int good, const char * text )
 {
@@ -70,19 +71,27 @@ static uint8_t noise( void )
     return (uint8_t) ( bits >> 40 );
 }
 
-/* The engine's own code for raw packets, "4" in front, so that its signal gets the rest. */
+/* To the engine's signal for raw packets. */
+static int say( int32_t target, int channel, const char * text )
+{
+    char packet[64];
+    int bytes = snprintf( packet, sizeof( packet ), "%c%s", raw_code, text );
+    return raw_send( &raw, target, channel, packet, bytes );
+}
+
 static int echo( const char * path )
 {
     check( join( path ), "a plain C client gets a peer id" );
     check( raw.num_peers > 0, "it knows the other clients" );
-    check( raw_send( &raw, 1, CHANNEL_RELIABLE, "\4hello from C", 13 ), "it sends to the server" );
+    check( say( 1, CHANNEL_RELIABLE, "hello from C" ), "it sends to the server" );
     raw.received = 0;
     for ( double end = netcode_time() + 3.0; netcode_time() < end && raw.received == 0; )
         step();
-    check( raw.received > 0 && raw.from == 1 && raw.bytes == 13 && memcmp( raw.data, "\4hello from C", 13 ) == 0,
+    check( raw.received > 0 && raw.from == 1 && raw.bytes == 13 && raw.data[0] == (uint8_t) raw_code &&
+               memcmp( raw.data + 1, "hello from C", 12 ) == 0,
            "the server's script sends it back" );
     for ( int i = 0; i < raw.num_peers; i++ )
-        raw_send( &raw, raw.peers[i], CHANNEL_RELIABLE, "\4greetings", 10 );
+        say( raw.peers[i], CHANNEL_RELIABLE, "greetings" );
     run( 0.5 );
     printf( "id=%d\n", (int) raw.id );
     raw_close( &raw );
@@ -98,11 +107,12 @@ static void lies( void )
     /* The server's own format: the place of the source is the target's. The victim gets it, from this client's id. */
     frame_write_number( bytes + 1, victim );
     bytes[0] = FRAME_DATA;
-    memcpy( bytes + 5, "\4forged", 7 );
+    bytes[5] = (uint8_t) raw_code;
+    memcpy( bytes + 6, "forged", 6 );
     check( victim != 0 && raw_send_bytes( &raw, CHANNEL_RELIABLE, bytes, 12 ), "a message in another's name" );
     const int32_t targets[] = { raw.id, -raw.id, 2, INT32_MAX, INT32_MIN + 1, -2, 0x01000000 };
     for ( size_t i = 0; i < sizeof( targets ) / sizeof( targets[0] ); i++ )
-        raw_send( &raw, targets[i], (int) ( i % CHANNELS ), "\4nowhere", 8 );
+        say( targets[i], (int) ( i % CHANNELS ), "nowhere" );
     run( 0.3 );
     for ( int i = 0; i < 300; i++ ) { /* for the engine: paths, names and arguments that are none */
         int count = 1 + noise() % 200;
@@ -120,14 +130,14 @@ static void lies( void )
 static void flood( void )
 {
     static uint8_t large[60000];
-    large[0] = 4;
+    large[0] = (uint8_t) raw_code;
     int sent = 0;
     for ( double end = netcode_time() + 1.5; netcode_time() < end; ) {
         for ( int i = 0; i < 4; i++ )
             sent +=
                 raw_send( &raw, raw.num_peers > 0 ? raw.peers[0] : 0, CHANNEL_RELIABLE, large, (int) sizeof( large ) );
         for ( int i = 0; i < 200; i++ )
-            raw_send( &raw, 0, CHANNEL_UNRELIABLE, "\4", 2 );
+            say( 0, CHANNEL_UNRELIABLE, "" );
         step();
     }
     check( sent > 50, "a flood of large messages for another client" );
@@ -159,10 +169,15 @@ int main( int count, char ** arguments )
     if ( netcode_init() != NETCODE_OK )
         return 1;
     netcode_log_level( NETCODE_LOG_LEVEL_NONE );
+    if ( count > 1 && strcmp( arguments[1], "4" ) == 0 ) {
+        raw_code = 3;
+        arguments++;
+        count--;
+    }
     if ( count == 3 && strcmp( arguments[1], "echo" ) == 0 )
         return echo( arguments[2] );
     if ( count == 4 && strcmp( arguments[1], "hostile" ) == 0 )
         return hostile( arguments[2], atoi( arguments[3] ) );
-    fprintf( stderr, "usage: client echo TOKEN | client hostile FOLDER COUNT\n" );
+    fprintf( stderr, "usage: client [4] echo TOKEN | client [4] hostile FOLDER COUNT\n" );
     return 1;
 }
