@@ -249,7 +249,7 @@ godot-demo: | build
 # GODOT="unit engine" for some of: unit engine picture.
 godot: | build
 	@sh tests/tools/deps.sh && sh tests/tools/need.sh libsodium-dev:pc=libsodium pkg-config:pkg-config libc6-dev:/usr/include/stdio.h \
-		python3:python3 godot3-server:godot3-server godot3:godot3 xvfb:Xvfb xauth:xauth libgl1-mesa-dri:/usr/lib/*/dri/swrast_dri.so \
+		python3:python3 godot3-server:godot3-server godot3:godot3 xvfb:Xvfb libgl1-mesa-dri:/usr/lib/*/dri/swrast_dri.so \
 		util-linux:unshare iproute2:ip
 	@$(MAKE) -s --no-print-directory build/godot/libnetcode_godot.so build/godot/client build/godot/unit build/relay
 	$(PYTHON) tests/godot/run.py $(GODOT)

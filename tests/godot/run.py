@@ -56,11 +56,11 @@ def inside_own_network():
 
 
 class Process:
-    def __init__(self, title, *command):
+    def __init__(self, title, *command, **variables):
         self.title = title
         self.path = os.path.join(FOLDER, title + ".log")
         with open(self.path, "w", encoding="utf-8") as log:
-            self.process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, env=environment())
+            self.process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, env=dict(environment(), **variables))
         running.append(self)
 
     def text(self):
@@ -337,16 +337,20 @@ def part_picture():
     shutil.copytree(os.path.join(ROOT, "examples", "godot", "demo"), demo)
     shutil.copy(PLUGIN, demo)
     shot = os.path.join(FOLDER, "shot.png")
-    editor = Process("editor", "xvfb-run", "-a", "-s", "-screen 0 1024x600x24", "godot3", "--path", demo, "--video-driver", "GLES2", "--audio-driver", "Dummy",
-                     "-e", "--quit")
+    screen = Process("screen", "Xvfb", "-displayfd", "1", "-screen", "0", "640x400x24", "-nolisten", "tcp")
+    display = screen.wait_for(r"^(\d+)$")
+    if not check(display is not None, "there is a virtual display", screen.text()):
+        return
+    window_options = ("--path", demo, "--video-driver", "GLES2", "--audio-driver", "Dummy")
+    editor = Process("editor", "godot3", *window_options, "-e", "--quit", DISPLAY=":" + display[1])
     check(editor.end(60) == 0 and not editor.errors() and "Failed load" not in editor.text(), "the demo project opens in the editor", editor.text())
     address = free_port()
     host = Process("demo_host", "godot3-server", "--path", demo, "--host=" + address, "--seconds=40")
     if not check(host.wait_for("^demo: hosting") is not None, "the demo hosts a game", host.text()):
         return
     bot = Process("demo_bot", "godot3-server", "--path", demo, "--join=" + address, "--walk=circle", "--seconds=30")
-    window = Process("demo_window", "xvfb-run", "-a", "-s", "-screen 0 640x400x24", "godot3", "--path", demo, "--video-driver", "GLES2", "--audio-driver", "Dummy",
-                     "--join=" + address, "--walk=square", "--picture=" + shot, "--seconds=30")
+    window = Process("demo_window", "godot3", *window_options, "--join=" + address, "--walk=square", "--picture=" + shot, "--seconds=30",
+                     DISPLAY=":" + display[1])
     joined = window.wait_for("^demo: joined", 30)
     taken = window.wait_for("^demo: picture", 40)
     check(joined is not None and taken is not None and bot.find("^demo: joined"), "two more join it, one of them godot3 in a window", window.text())
@@ -365,7 +369,7 @@ def part_picture():
           "the picture, %d x %d, is not blank: %d pixels are drawn, %d of them are players" % (width, height, drawn, vivid), str((drawn, vivid)))
     if os.environ.get("PICTURE"):
         shutil.copy(shot, os.environ["PICTURE"])
-    for process in (window, bot, host):
+    for process in (window, bot, host, screen):
         if process.process.poll() is None:
             process.process.terminate()
             process.end()

@@ -72,6 +72,8 @@ TEST( targets_are_those_that_engines_name )
     }
     for ( int i = 0; i < SEEN_BY( 1 )->num_packets; i++ )
         CHECK_EQ( SEEN_BY( 1 )->packets[i].channel, SEEN_BY( 1 )->packets[i].first[2] - '0' );
+    for ( int i = 0; i < 3; i++ )
+        CHECK_EQ( world.clients[i].unroutable, 0 ); /* nobody gets back what it sent to all */
     world_send( &world.clients[0], ID( 0 ), CHANNEL_RELIABLE, "x", 1, MULTIPLAYER_BAD_ARGUMENT );
     world_send( &world.clients[0], INT32_MIN, CHANNEL_RELIABLE, "x", 1, MULTIPLAYER_BAD_ARGUMENT );
     world_send( &world.server, 1, CHANNEL_RELIABLE, "x", 1, MULTIPLAYER_BAD_ARGUMENT );
