@@ -103,8 +103,8 @@ help-all: help-few
 	@echo "make latency-plants                 planted faults that make latency must find"
 	@echo "make web        netcode.h as WebAssembly, and pages in Chromium and Firefox that play over the gateway on real servers; installs what it"
 	@echo "                needs (8 min from a clone); WEB=\"node gateway\" for parts of it, SECONDS_LONG=600 for a long run of a page"
-	@echo "make godot      the plug-in for Godot 3: godot3-server processes, C clients and a hostile one, the demo's picture; installs what it needs;"
-	@echo "                GODOT=\"unit engine picture\" for parts of it"
+	@echo "make godot      the plug-in for Godot 3: godot3-server processes, C clients and a hostile one, the demo's picture; installs what it needs"
+	@echo "                (under 60 s when that is there); GODOT=\"unit engine picture\" for parts of it"
 	@echo "make godot4     the same steps in Godot 4, which is fetched from Debian unstable and not installed (38 s more the first time, 580 MB in build/)"
 	@echo "make godot-demo                     the demo project with the plug-in, in build/godot/demo; then: godot3 --path build/godot/demo"
 	@echo "make soak       64 clients at 60 Hz; SECONDS=60"
@@ -242,7 +242,7 @@ build/godot/unit: tests/godot/unit.c $(GODOT_HEADERS) tests/test.h | deps build
 # The demo with the plug-in, in build/godot/demo.
 godot-demo: | build
 	@sh tests/tools/deps.sh && sh tests/tools/need.sh libsodium-dev:pc=libsodium pkg-config:pkg-config libc6-dev:/usr/include/stdio.h \
-		python3:python3 godot3:godot3
+		python3:python3 godot3:godot3 godot3-server:godot3-server
 	@$(MAKE) -s --no-print-directory build/godot/libnetcode_godot.so
 	@rm -rf build/godot/demo && cp -R examples/godot/demo build/godot/demo && cp build/godot/libnetcode_godot.so build/godot/demo/
 

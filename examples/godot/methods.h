@@ -25,10 +25,12 @@ struct server_reader_t {
     struct multiplayer_server_options_t options;
 };
 
-/* 0: libsodium's errors are the library's own. The level is process-wide, as in netcode.h. */
+/* The level is process-wide, as in netcode.h: it is set where the option is given. */
 static void method_log_level( struct options_t * options )
 {
-    netcode_log_level( (int) options_number( options, "log_level", NETCODE_LOG_LEVEL_ERROR, 0, 3 ) );
+    int level = (int) options_number( options, "log_level", -1, NETCODE_LOG_LEVEL_NONE, NETCODE_LOG_LEVEL_DEBUG );
+    if ( level >= 0 )
+        netcode_log_level( level );
 }
 
 static value_t method_create_server( struct peer_t * peer, int count, value_t ** arguments )

@@ -235,3 +235,13 @@ TEST( a_server_that_gives_no_id_is_given_up )
     CHECK_EQ( seen_event( SEEN_BY( 0 ), MULTIPLAYER_CONNECTION_FAILED, 0 ), 1 );
     CHECK( strstr( world.clients[0].why, "no peer id" ) != NULL );
 }
+
+/* It may be late, or early: no reason to end the connection. The engine must not see it. */
+TEST( packets_of_unknown_peers_do_not_reach_the_engine )
+{
+    const struct liar_t stranger = { "a stranger's packet", CHANNEL_UNRELIABLE, 6, { 0, 9, 0, 0, 0, 7 }, 1 };
+    CHECK_EQ( hostile_server( &stranger ), 1 );
+    CHECK_EQ( world.clients[0].status, MULTIPLAYER_CONNECTED );
+    CHECK_EQ( SEEN_BY( 0 )->num_packets, 0 );
+    CHECK_EQ( world.clients[0].unroutable, 1 );
+}
