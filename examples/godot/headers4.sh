@@ -4,13 +4,13 @@
 # nothing of this machine's changes.
 #
 #     headers4.sh          the header
-#     headers4.sh engine   the engine too, without installing it: build/godot/godot4, a command (64 MB, and what it depends on)
+#     headers4.sh engine   the engine too, and unstable's Godot 3, without installing them: the commands godot4 and godot3-server in
+#                          build/godot/unstable (100 MB, and what they depend on)
 set -eu
 
 cd "$(dirname "$0")/../.."
 work=$PWD/build/godot/unstable
 include=$PWD/build/godot/include4
-engine=$PWD/build/godot/godot4
 
 no_libsodium() { # what the file below calls where something is missing
     echo "godot: $1" >&2
@@ -55,13 +55,13 @@ make_interface_header.run(sys.argv[2:], sys.argv[1:2], None)
 }
 
 # The packages are unpacked beside each other, with the C library that they want. An empty list of installed packages lets apt name all.
-get_engine() {
-    [ ! -x "$engine" ] || return 0
+get_engines() {
+    [ ! -x "$work/godot4" ] || return 0
     lists
-    echo "fetching Godot 4 and what it depends on, to run it from build/ (150 MB)"
+    echo "fetching Godot 4, unstable's Godot 3 and what they depend on, to run them from build/ (180 MB)"
     root=$work/root
     rm -rf "$root" && mkdir -p "$root"
-    libsodium_apt -y --no-install-recommends --download-only -o Dir::State::status="$work/apt/status" install godot >>"$work/apt/log" 2>&1 ||
+    libsodium_apt -y --no-install-recommends --download-only -o Dir::State::status="$work/apt/status" install godot godot3-server >>"$work/apt/log" 2>&1 ||
         no_libsodium "Godot 4 can not be had, see $work/apt/log"
     # Since the merge of /lib into /usr its packages agree where things are.
     for folder in bin lib lib64 sbin; do
@@ -73,14 +73,19 @@ get_engine() {
     rm -f "$work"/apt/cache/archives/*.deb
     loader=$(find "$root/usr" -name 'ld-linux*.so.*' | head -n 1)
     libraries=$(dirname "$(find "$root/usr/lib" -name libc.so.6 | head -n 1)")
-    if [ -z "$loader" ] || [ ! -x "$root/usr/bin/godot" ]; then
-        no_libsodium "Godot 4's packages are not as they were"
-    fi
-    printf '#!/bin/sh\nexec "%s" --library-path "%s:%s/pulseaudio" "%s/usr/bin/godot" "$@"\n' "$loader" "$libraries" "$libraries" "$root" >"$engine.new"
-    chmod +x "$engine.new"
-    mv "$engine.new" "$engine"
+    for program in godot3-server godot; do
+        if [ -z "$loader" ] || [ ! -x "$root/usr/bin/$program" ]; then
+            no_libsodium "Godot's packages are not as they were"
+        fi
+        command=$work/$program
+        [ $program != godot ] || command=$work/godot4
+        printf '#!/bin/sh\nexec "%s" --library-path "%s:%s/pulseaudio" "%s/usr/bin/%s" "$@"\n' "$loader" "$libraries" "$libraries" "$root" "$program" \
+            >"$command.new"
+        chmod +x "$command.new"
+        mv "$command.new" "$command"
+    done
 }
 
 sh tests/tools/need.sh python3:python3 xz-utils:xz dpkg-dev:dpkg-source
 header
-[ "${1:-}" != engine ] || get_engine
+[ "${1:-}" != engine ] || get_engines

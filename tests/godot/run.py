@@ -5,7 +5,7 @@
     run.py WORD...    those of: unit engine picture engine4
 
 unit     the engine-free part with sanitizers, in virtual time
-engine   godot3-server processes: a server, two clients behind a relay that loses 5 %, those who are refused; C clients, one of them hostile
+engine   godot3-server processes (GODOT3_SERVER: another command): a server, two clients behind a relay that loses 5 %, those who are refused; C clients, one of them hostile
 picture  the demo project in godot3 under a virtual display: host, join, and a picture that is not blank (PICTURE=FILE keeps it)
 
 engine4  the same as engine in Godot 4, only when asked for: GODOT4 is the command that runs it
@@ -28,7 +28,7 @@ ROOT = os.path.dirname(os.path.dirname(HERE))
 BUILT = os.path.join(ROOT, "build", "godot")
 PLUGIN = os.path.join(BUILT, "libnetcode_godot.so")
 # What part_engine runs: Godot 3, until part_engine4 says otherwise.
-ENGINE = {"name": "godot3-server", "command": ["godot3-server"], "separator": [], "client": [], "project": "project", "plugin": PLUGIN}
+ENGINE = {"command": os.environ.get("GODOT3_SERVER", "godot3-server").split(), "separator": [], "client": [], "project": "project", "plugin": PLUGIN}
 PARTS = ("unit", "engine", "picture", "engine4")
 PINGS = 200
 HOSTILE_TOKENS = 24
@@ -254,7 +254,7 @@ def check_end(server, client_a, relay, capture):
 def part_engine4():
     """The same lines from the same steps, by Godot 4."""
     command = os.environ.get("GODOT4", "godot").split()
-    ENGINE.update(name=command[-1], command=[*command, "--headless"], separator=["--"], client=["4"], project="project4",
+    ENGINE.update(command=[*command, "--headless"], separator=["--"], client=["4"], project="project4",
                   plugin=os.path.join(BUILT, "libnetcode_godot4.so"))
     version = subprocess.run([*command, "--headless", "--version"], stdout=subprocess.PIPE, text=True, env=environment(), check=False)
     if check(version.returncode == 0 and version.stdout.startswith("4."), "this is Godot " + version.stdout.strip()):
@@ -262,6 +262,7 @@ def part_engine4():
 
 
 def part_engine():
+    """A server, clients and those who are refused, in processes of the engine, beside clients in C."""
     shutil.rmtree(PROJECT, ignore_errors=True)
     shutil.rmtree(TOKENS, ignore_errors=True)
     os.makedirs(TOKENS)
