@@ -236,7 +236,7 @@ build/godot/client: tests/godot/client.c tests/godot/client.h $(GODOT_HEADERS) |
 	@mkdir -p build/godot
 	$(Q)$(COMPILE) -std=c99 -Iexamples/godot $< $(LINK) -o $@
 
-build/godot/unit: tests/godot/unit.c $(GODOT_HEADERS) tests/test.h | deps build
+build/godot/unit: tests/godot/unit.c $(wildcard tests/godot/*.[ch]) $(GODOT_HEADERS) tests/test.h | deps build
 	@mkdir -p build/godot
 	$(Q)$(COMPILE) -std=c99 -O1 -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer -Iexamples/godot $< $(LINK) -o $@
 

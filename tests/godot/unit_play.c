@@ -197,6 +197,24 @@ TEST( banned_players_and_those_who_come_too_late_are_denied )
     CHECK_EQ( multiplayer_ban( &world.server, 5 ), MULTIPLAYER_NO_MEMORY );
 }
 
+/* A game that crashed comes back with a newer token, while the server still waits for the old connection's timeout. */
+TEST( a_newer_token_of_the_same_player_takes_over )
+{
+    world_open( 2 );
+    int32_t old = ID( 0 );
+    world.later = 2; /* of two tokens the newer one is that which expires later */
+    REQUIRE_EQ( world_join_as( 2, 100 ), MULTIPLAYER_OK );
+    world_run( 2.0 );
+    CHECK_EQ( world.clients[2].status, MULTIPLAYER_CONNECTED );
+    CHECK_NE( ID( 2 ), old );
+    CHECK_EQ( world.clients[0].status, MULTIPLAYER_DISCONNECTED );
+    CHECK_EQ( seen_event( &world.server_seen, MULTIPLAYER_PEER_DISCONNECTED, old ), 1 );
+    CHECK_EQ( seen_event( SEEN_BY( 1 ), MULTIPLAYER_PEER_DISCONNECTED, old ), 1 );
+    CHECK_EQ( world.server_seen.num_known, 2 );
+    CHECK_EQ( SEEN_BY( 1 )->num_known, 2 ); /* the server, and the new one */
+    CHECK_EQ( SEEN_BY( 2 )->num_known, 2 );
+}
+
 TEST( last_words_arrive_before_the_goodbye )
 {
     world_open( 2 );
