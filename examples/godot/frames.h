@@ -1,5 +1,5 @@
-/*  The messages between a server and its clients, as bytes. Numbers are little-endian. The server does not ask a client
-    who it is, so a client has nothing to forge: its peer id follows from its connection.
+/*  The messages between a server and its clients, as bytes. Numbers are little-endian. A client does not send its
+    peer id, so it can not forge one: the id follows from its connection.
 
         client to server    DATA     0, target (4 bytes, signed), payload         on any channel
         server to client    DATA     0, source (4 bytes), payload                 on any channel

@@ -55,7 +55,7 @@ static void value_destroy( value_t * value )
     godot->godot_variant_destroy( value );
 }
 
-/* ---- to the engine: whoever gets such a value destroys it, or returns it ---- */
+/* ---- to the engine: the caller destroys such a value, or returns it ---- */
 
 static value_t value_nil( void )
 {

@@ -129,7 +129,7 @@ static value_string_t value_name( const char * text )
     return name;
 }
 
-/* ---- to the engine: whoever gets such a value destroys it, or returns it ---- */
+/* ---- to the engine: the caller destroys such a value, or returns it ---- */
 
 static value_t value_nil( void )
 {

@@ -123,7 +123,7 @@ static value_t method_rebind( struct peer_t * peer, int count, value_t ** argume
                        netcode_client_rebind( peer->multiplayer.client ) );
 }
 
-/* ---- who may stay ---- */
+/* ---- kicks and bans ---- */
 
 /* 1, or 0 after an error. */
 static int method_number( const char * method, const value_t * argument, int64_t * number )

@@ -62,6 +62,7 @@ enum {
     MULTIPLAYER_READ_MESSAGES = 512,     /* of one peer in one poll, */
     MULTIPLAYER_READ_BYTES = 128 * 1024, /* and bytes beside one of the largest */
     MULTIPLAYER_MAX_BANS = 65536,
+    MULTIPLAYER_GOODBYES = 4, /* copies of the last message */
     MULTIPLAYER_TEXT = 512
 };
 
@@ -86,7 +87,7 @@ enum { SLOT_EMPTY, SLOT_OPEN, SLOT_GONE, SLOT_LEAVING };
 struct multiplayer_slot_t {
     int state; /* GONE: disconnected, its last messages are to be read. LEAVING: no peer any more, gets the reason */
     int32_t id;
-    int announce; /* the others are to be told that it is gone */
+    int announce; /* the others are to be notified that it is gone */
     uint64_t client_id, session;
     double leave_time;
     double credit; /* bytes that it may have relayed now; negative after a large one */
@@ -206,7 +207,7 @@ static void multiplayer_event_later( struct multiplayer_t * m, int type, int32_t
         m->later[m->num_later++] = ( struct multiplayer_event_t ){ type, peer };
 }
 
-/*  1 if the peer is gone, and the engine is not told so yet: what it sends there meanwhile is no mistake. */
+/*  1 if the peer is gone, and the engine is not notified yet: what it sends there meanwhile is no mistake. */
 static int multiplayer_leaves( const struct multiplayer_t * m, int32_t id )
 {
     for ( int i = 0; i < m->num_now + m->num_later; i++ ) {
@@ -271,8 +272,8 @@ static void multiplayer_forget( struct multiplayer_t * m, int32_t from )
     for ( size_t at = m->queue_head; at < m->queue_tail; ) {
         struct multiplayer_packet_t packet = multiplayer_packet_at( m, at );
         if ( packet.from == from ) {
-            int32_t nobody = 0;
-            memcpy( m->queue + at + offsetof( struct multiplayer_packet_t, from ), &nobody, sizeof( nobody ) );
+            int32_t none = 0;
+            memcpy( m->queue + at + offsetof( struct multiplayer_packet_t, from ), &none, sizeof( none ) );
             m->queue_packets--;
         }
         at += multiplayer_packet_size( packet.bytes );

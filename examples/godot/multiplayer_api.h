@@ -61,22 +61,30 @@ static void multiplayer_free( struct multiplayer_t * m )
     m->unique_id = MULTIPLAYER_SERVER_ID;
 }
 
-/*  Tells the other side, and frees everything but the bans and the settings. What was queued to be sent leaves now, once:
-    what is lost of that stays lost. */
+/*  The reason, to all clients: several times, each in a packet of its own, because there is no time to repeat what is
+    lost. It is not ordered, so that it does not wait for a message before it. */
+static void multiplayer_say_goodbye( struct multiplayer_t * m, const char * why )
+{
+    uint8_t frame[1 + FRAME_MAX_TEXT];
+    int bytes = frame_write_goodbye( frame, why );
+    multiplayer_server_flush( m, m->time );
+    for ( int copy = 0; copy < MULTIPLAYER_GOODBYES; copy++ ) {
+        for ( int i = 0; i < m->num_slots; i++ )
+            if ( m->slots[i].state == SLOT_OPEN )
+                netcode_messages_send( m->slots[i].messages, CHANNEL_RELIABLE, NETCODE_MESSAGE_UNRELIABLE, frame,
+                                       bytes );
+        multiplayer_server_flush( m, m->time );
+    }
+}
+
+/*  Notifies the other side, and frees everything but the bans and the settings. What was queued to be sent leaves now,
+    once: what is lost of that stays lost. */
 static void multiplayer_close( struct multiplayer_t * m )
 {
-    if ( m->role == MULTIPLAYER_SERVER ) {
-        for ( int i = 0; i < m->num_slots; i++ )
-            if ( m->slots[i].state == SLOT_OPEN ) {
-                uint8_t frame[1 + FRAME_MAX_TEXT];
-                int bytes = frame_write_goodbye( frame, "the server closes" );
-                netcode_messages_send( m->slots[i].messages, CHANNEL_RELIABLE, NETCODE_MESSAGE_RELIABLE_ORDERED, frame,
-                                       bytes );
-            }
-        multiplayer_server_flush( m, m->time );
-    } else if ( m->role == MULTIPLAYER_CLIENT && !m->ended ) {
+    if ( m->role == MULTIPLAYER_SERVER )
+        multiplayer_say_goodbye( m, "the server closes" );
+    else if ( m->role == MULTIPLAYER_CLIENT && !m->ended )
         multiplayer_client_flush( m, m->time );
-    }
     multiplayer_free( m );
 }
 
@@ -359,7 +367,7 @@ static void multiplayer_server_report( const struct multiplayer_t * m, char * te
     }
 }
 
-/* Why not? In words, for whoever runs the server, or for the player. */
+/* Why not? In words: for a server's operator, or for the player. */
 static void multiplayer_report( const struct multiplayer_t * m, char * text, size_t capacity )
 {
     struct netcode_client_report_t report;

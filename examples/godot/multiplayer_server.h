@@ -1,4 +1,4 @@
-/*  The server's part of multiplayer.h: slots and ids, who is told of whom, relaying. Nothing that a client sends is
+/*  The server's part of multiplayer.h: slots and ids, which peers are reported to which, relaying. Nothing that a client sends is
     trusted: its sender follows from its connection, and a message that no client of this format sends ends that
     connection, and no other. */
 
@@ -20,7 +20,7 @@ static int multiplayer_slot_index( const struct multiplayer_t * m, const struct 
     return (int) ( slot - m->slots );
 }
 
-/* Random, so that it says nothing of others; and not an id that a slot has, or had last. */
+/* Random, so that it reveals nothing about others; and not an id that a slot has, or had last. */
 static int32_t multiplayer_new_id( const struct multiplayer_t * m )
 {
     for ( ;; ) {
@@ -76,7 +76,7 @@ static int multiplayer_send_frame( struct multiplayer_t * m, struct multiplayer_
     return MULTIPLAYER_NO_MEMORY;
 }
 
-/*  Tells the others of the peers that are gone. That may drop further ones, whose buffers are full: a loop and no
+/*  Notifies the others of the peers that are gone. That may drop further ones, whose buffers are full: a loop and no
     recursion, because it may be all of them. */
 static void multiplayer_announce( struct multiplayer_t * m )
 {
@@ -143,7 +143,7 @@ static int multiplayer_spread( struct multiplayer_t * m, int32_t source, int32_t
     return result;
 }
 
-/*  Tells a client why, and disconnects it when it has had the time to read that. For the engine and the others it is
+/*  Sends a client the reason, and disconnects it when it has had the time to read that. For the engine and the others it is
     gone at once. */
 static void multiplayer_dismiss( struct multiplayer_t * m, struct multiplayer_slot_t * slot, const char * why )
 {

@@ -368,7 +368,7 @@ static void peer_method( void * data, GDExtensionClassInstancePtr instance,
                          GDExtensionVariantPtr result, GDExtensionCallError * error )
 {
     value_t * pointers[4] = { NULL, NULL, NULL, NULL };
-    int known = count < 4 ? (int) count : 4; /* more than any method has: the method says so */
+    int known = count < 4 ? (int) count : 4; /* more than any method has, which is an error there */
     for ( int i = 0; i < known; i++ )
         pointers[i] = (value_t *) (uintptr_t) arguments[i];
     value_t returned = method_call( (const struct method_t *) data, (struct peer_t *) instance, known, pointers );

@@ -1,6 +1,6 @@
 /*  Clients of a Godot server in plain C, for run.py. Each run prints lines, and ends with 0 if all was as it should be.
 
-        client [4] echo TOKEN         says something to the server and to all others; the server sends it back
+        client [4] echo TOKEN         sends to the server and to all others; the server sends it back
         client [4] hostile FOLDER COUNT    4: of Godot 4. With the tokens hostile0 to hostile<COUNT - 1> of the folder, what no honest client sends */
 
 #define NETCODE_IMPLEMENTATION
@@ -53,7 +53,7 @@ static int join( const char * path )
     return raw.id != 0;
 }
 
-/* 1 if the server ends the connection within three seconds, and says why. */
+/* 1 if the server ends the connection within three seconds, and sends the reason. */
 static int dismissed( void )
 {
     for ( double end = netcode_time() + 3.0; netcode_time() < end; ) {
@@ -98,8 +98,8 @@ static int echo( const char * path )
     return failures != 0;
 }
 
-/* What is well-formed, and still not honest: the connection lives on, and so does everyone else's. */
-static void lies( void )
+/* What is well-formed, and still not honest: the connection lives on, and so do all others. */
+static void forge( void )
 {
     uint8_t bytes[512];
     int32_t victim = raw.num_peers > 0 ? raw.peers[0] : 0;
@@ -126,7 +126,7 @@ static void lies( void )
            "forged sources, impossible targets and noise for the engine do not end the connection" );
 }
 
-/* Far more than may be relayed, to everyone. */
+/* Far more than may be relayed, to all. */
 static void flood( void )
 {
     static uint8_t large[60000];
@@ -152,13 +152,13 @@ static int hostile( const char * folder, int count )
         int joined = join( path );
         if ( joined )
             raw_send_bytes( &raw, CHANNEL_RELIABLE, malformed[i].bytes, malformed[i].count );
-        snprintf( text, sizeof( text ), "who sends %s is disconnected, and told why", malformed[i].title );
+        snprintf( text, sizeof( text ), "a client that sends %s is disconnected, with the reason", malformed[i].title );
         check( joined && dismissed(), text );
         raw_close( &raw );
     }
     snprintf( path, sizeof( path ), "%s/hostile%d.token", folder, used++ );
     check( join( path ), "the server still accepts clients" );
-    lies();
+    forge();
     flood();
     raw_close( &raw );
     return failures != 0;

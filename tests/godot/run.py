@@ -5,12 +5,12 @@
     run.py WORD...    those of: unit engine picture engine4
 
 unit     the engine-free part with sanitizers, in virtual time
-engine   godot3-server processes (GODOT3_SERVER: another command): a server, two clients behind a relay that loses 5 %, those who are refused; C clients, one of them hostile
+engine   godot3-server processes (GODOT3_SERVER: another command): a server, two clients behind a relay that loses 5 %, players who are refused; C clients, one of them hostile
 picture  the demo project in godot3 under a virtual display: host, join, and a picture that is not blank (PICTURE=FILE keeps it)
 
 engine4  the same as engine in Godot 4, only when asked for: GODOT4 is the command that runs it
 
-Each line that begins with "ok:" says what was shown. The last line counts them."""
+Each line that begins with "ok:" is something that was shown. The last line counts them."""
 
 import glob
 import os
@@ -27,7 +27,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 BUILT = os.path.join(ROOT, "build", "godot")
 PLUGIN = os.path.join(BUILT, "libnetcode_godot.so")
-# What part_engine runs: Godot 3, until part_engine4 says otherwise.
+# What part_engine runs: Godot 3, unless part_engine4 changes it.
 ENGINE = {"command": os.environ.get("GODOT3_SERVER", "godot3-server").split(), "separator": [], "client": [], "project": "project", "plugin": PLUGIN}
 PARTS = ("unit", "engine", "picture", "engine4")
 PINGS = 200
@@ -148,7 +148,7 @@ def check_start(server, client_a, client_b):
     check(server.wait_for(r"connected id=%d client_id=1001 data=player a " % id_a) and server.wait_for(r"connected id=%d client_id=1002 data=player b " % id_b),
           "the server knows the player and the user data of each one's token")
     check(client_a.wait_for(r"^test: client_a peer_connected id=%d$" % id_b) and client_b.wait_for(r"^test: client_b peer_connected id=%d$" % id_a),
-          "the clients are told of each other")
+          "each client is notified of the other")
     return id_a, id_b
 
 
@@ -196,7 +196,7 @@ def check_c_clients(server, client_a, client_b, ids):
     check(identity is not None and client_a.wait_for(r"^test: client_a raw from=%s text=greetings$" % identity[1]), "a Godot client gets what it sends")
     hostile = Process("hostile", client, *ENGINE["client"], "hostile", TOKENS, str(HOSTILE_TOKENS))
     check(hostile.end(60) == 0, "a hostile C client sends what no honest one does: %d kinds of malformed messages, impossible targets, noise for the "
-          "engine, a flood; each malformed message ends its own connection, with the reason" % len(re.findall("^ok: who sends", hostile.text(), re.M)),
+          "engine, a flood; each malformed message ends its own connection, with the reason" % len(re.findall("^ok: a client that sends", hostile.text(), re.M)),
           hostile.text())
     forged = r"^test: client_\w raw from=(\d+) text=forged"  # the victim is the first one that the server reported
     forger = client_a.wait_for(forged, 1) or client_b.wait_for(forged, 2)
@@ -211,7 +211,7 @@ def check_kick(server, client_a, client_b, id_b):
     check(client_b.wait_for(r"^test: client_b server_disconnected why=the server ended the connection: you were rude$"),
           "one is kicked and learns why: \"you were rude\"", client_b.text())
     check(client_a.wait_for(r"^test: client_a peer_disconnected id=%d$" % id_b) and server.wait_for(r"^test: server peer_disconnected id=%d$" % id_b),
-          "the server and the other client are told that it is gone")
+          "the server and the other client are notified that it is gone")
     check(client_b.wait_for(r"^test: client_b failed status=0 why=.*does not admit") and client_b.end() == 0,
           "banned, it is denied with a new token", client_b.text())
     check(server.find("^test: server statistics [Tt]rue$") and client_b.find("^test: client_b connecting status=1"), "statistics have its round trip")
@@ -235,10 +235,10 @@ def check_end(server, client_a, relay, capture):
     check(client_a.end() == 0 and client_a.find("server_disconnected why=the server ended the connection: the server closes"),
           "its client learns that, and gives up its peer inside the signal", client_a.text())
     report = server.text()
-    check(all(word in report for word in ("TOKEN_NOT_AUTHENTIC", "NOT_ADMITTED")), "the server's report says in words whom it refused, and why", report)
+    check(all(word in report for word in ("TOKEN_NOT_AUTHENTIC", "NOT_ADMITTED")), "the server's report has each refusal in words", report)
     malformed = re.search(r"statistics malformed=(\d+)", report)
     moves = re.search(r"moves=(\d+)", report)
-    check(moves is not None and int(moves[1]) > 1, "the clients' addresses changed %s times behind the relay: nobody noticed" % (moves[1] if moves else "?"), report)
+    check(moves is not None and int(moves[1]) > 1, "the clients' addresses changed %s times behind the relay: all stay connected" % (moves[1] if moves else "?"), report)
     # Noise for the engine is well-formed for the plug-in: only the table's messages count.
     check(malformed is not None and int(malformed[1]) == 9, "it counted the malformed messages", report)
     relay.process.terminate()

@@ -30,7 +30,7 @@ struct seen_t {
         int channel, bytes;
         uint8_t first[16];
     } packets[SEEN];
-    int num_packets, strangers; /* packets of peers that were not reported, or are gone */
+    int num_packets, unknown; /* packets of peers that were not reported, or are gone */
 };
 
 static struct {
@@ -68,7 +68,7 @@ static void world_see( struct multiplayer_t * m, struct seen_t * seen, int reads
         int known = 0;
         for ( int i = 0; i < seen->num_known; i++ )
             known |= seen->known[i] == from;
-        seen->strangers += !known;
+        seen->unknown += !known;
         if ( seen->num_packets == SEEN )
             continue;
         seen->packets[seen->num_packets].from = from;

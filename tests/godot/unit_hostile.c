@@ -150,7 +150,7 @@ TEST( random_messages_harm_nobody_else )
 
 /* ---- a hostile server ---- */
 
-struct liar_t {
+struct hostile_t {
     const char * title;
     int channel, count;
     uint8_t bytes[40];
@@ -158,29 +158,29 @@ struct liar_t {
 };
 
 /* The id 5 in HELLO; others are 6 and 7. */
-#define LIAR_HELLO          \
+#define HOSTILE_HELLO       \
     {                       \
         1, 1, 1, 5, 0, 0, 0 \
     }
 
-static const struct liar_t liars[] =
+static const struct hostile_t hostiles[] =
     { { "no HELLO, but data", CHANNEL_RELIABLE, 6, { 0, 1, 0, 0, 0, 9 }, 0 },
       { "noise", CHANNEL_RELIABLE, 8, { 77, 1, 2, 3, 4, 5, 6, 7 }, 0 },
       { "an id that is the server's", CHANNEL_RELIABLE, 7, { 1, 1, 1, 1, 0, 0, 0 }, 0 },
       { "another version", CHANNEL_RELIABLE, 7, { 1, 9, 1, 5, 0, 0, 0 }, 0 },
-      { "a second HELLO", CHANNEL_RELIABLE, 7, LIAR_HELLO, 1 },
+      { "a second HELLO", CHANNEL_RELIABLE, 7, HOSTILE_HELLO, 1 },
       { "the client itself as another", CHANNEL_RELIABLE, 5, { 2, 5, 0, 0, 0 }, 1 },
       { "a peer twice", CHANNEL_RELIABLE, 9, { 2, 6, 0, 0, 0, 6, 0, 0, 0 }, 1 },
       { "a peer removed that is not there", CHANNEL_RELIABLE, 5, { 3, 7, 0, 0, 0 }, 1 },
       { "control on an unreliable channel", CHANNEL_UNRELIABLE, 5, { 2, 6, 0, 0, 0 }, 1 } };
 
 /* A server of the same protocol that sends a HELLO, if asked for, and then these bytes. 1 if the client was in. */
-static int hostile_server( const struct liar_t * liar )
+static int hostile_server( const struct hostile_t * hostile )
 {
     struct netcode_server_config_t config;
     struct netcode_event_t event;
     struct netcode_messages_config_t messages;
-    const uint8_t hello[] = LIAR_HELLO;
+    const uint8_t hello[] = HOSTILE_HELLO;
     int was_in = 0;
     netcode_default_server_config( &config );
     config.protocol_id = 7;
@@ -199,12 +199,13 @@ static int hostile_server( const struct liar_t * liar )
         while ( netcode_server_next_event( server, &event ) )
             if ( event.type == NETCODE_EVENT_CONNECTED ) {
                 netcode_messages_server_receive( slot, server, 0, world.time );
-                if ( liar->connects )
+                if ( hostile->connects )
                     netcode_messages_send( slot, 0, NETCODE_MESSAGE_RELIABLE_ORDERED, hello, (int) sizeof( hello ) );
             }
         was_in |= world.clients[0].status == MULTIPLAYER_CONNECTED;
-        if ( i == TICKS_PER_SECOND && liar->count > 0 )
-            netcode_messages_send( slot, liar->channel, raw_kind( liar->channel ), liar->bytes, liar->count );
+        if ( i == TICKS_PER_SECOND && hostile->count > 0 )
+            netcode_messages_send( slot, hostile->channel, raw_kind( hostile->channel ), hostile->bytes,
+                                   hostile->count );
         netcode_messages_server_receive( slot, server, 0, world.time );
         netcode_messages_server_send( slot, server, 0, world.time );
     }
@@ -215,14 +216,15 @@ static int hostile_server( const struct liar_t * liar )
 
 TEST( a_hostile_server_ends_its_own_connection_only )
 {
-    for ( size_t i = 0; i < sizeof( liars ) / sizeof( liars[0] ); i++ ) {
-        int was_in = hostile_server( &liars[i] );
-        if ( was_in != liars[i].connects || world.clients[0].status != MULTIPLAYER_DISCONNECTED ||
+    for ( size_t i = 0; i < sizeof( hostiles ) / sizeof( hostiles[0] ); i++ ) {
+        int was_in = hostile_server( &hostiles[i] );
+        if ( was_in != hostiles[i].connects || world.clients[0].status != MULTIPLAYER_DISCONNECTED ||
              strstr( world.clients[0].why, "malformed" ) == NULL )
-            test_fail( __FILE__, __LINE__, "%s: in %d, status %d, \"%s\"", liars[i].title, was_in,
+            test_fail( __FILE__, __LINE__, "%s: in %d, status %d, \"%s\"", hostiles[i].title, was_in,
                        world.clients[0].status, world.clients[0].why );
         CHECK_EQ( seen_event( SEEN_BY( 0 ),
-                              liars[i].connects ? MULTIPLAYER_SERVER_DISCONNECTED : MULTIPLAYER_CONNECTION_FAILED, 0 ),
+                              hostiles[i].connects ? MULTIPLAYER_SERVER_DISCONNECTED : MULTIPLAYER_CONNECTION_FAILED,
+                              0 ),
                   1 );
         multiplayer_close( &world.clients[0] );
     }
@@ -230,7 +232,7 @@ TEST( a_hostile_server_ends_its_own_connection_only )
 
 TEST( a_server_that_gives_no_id_is_given_up )
 {
-    const struct liar_t silent = { "nothing", 0, 0, { 0 }, 0 };
+    const struct hostile_t silent = { "nothing", 0, 0, { 0 }, 0 };
     CHECK_EQ( hostile_server( &silent ), 0 );
     CHECK_EQ( seen_event( SEEN_BY( 0 ), MULTIPLAYER_CONNECTION_FAILED, 0 ), 1 );
     CHECK( strstr( world.clients[0].why, "no peer id" ) != NULL );
@@ -239,8 +241,8 @@ TEST( a_server_that_gives_no_id_is_given_up )
 /* It may be late, or early: no reason to end the connection. The engine must not see it. */
 TEST( packets_of_unknown_peers_do_not_reach_the_engine )
 {
-    const struct liar_t stranger = { "a stranger's packet", CHANNEL_UNRELIABLE, 6, { 0, 9, 0, 0, 0, 7 }, 1 };
-    CHECK_EQ( hostile_server( &stranger ), 1 );
+    const struct hostile_t unknown = { "a packet of an unknown peer", CHANNEL_UNRELIABLE, 6, { 0, 9, 0, 0, 0, 7 }, 1 };
+    CHECK_EQ( hostile_server( &unknown ), 1 );
     CHECK_EQ( world.clients[0].status, MULTIPLAYER_CONNECTED );
     CHECK_EQ( SEEN_BY( 0 )->num_packets, 0 );
     CHECK_EQ( world.clients[0].unroutable, 1 );

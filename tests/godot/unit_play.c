@@ -73,7 +73,7 @@ TEST( targets_are_those_that_engines_name )
     for ( int i = 0; i < SEEN_BY( 1 )->num_packets; i++ )
         CHECK_EQ( SEEN_BY( 1 )->packets[i].channel, SEEN_BY( 1 )->packets[i].first[2] - '0' );
     for ( int i = 0; i < 3; i++ )
-        CHECK_EQ( world.clients[i].unroutable, 0 ); /* nobody gets back what it sent to all */
+        CHECK_EQ( world.clients[i].unroutable, 0 ); /* no client gets back what it sent to all */
     world_send( &world.clients[0], ID( 0 ), CHANNEL_RELIABLE, "x", 1, MULTIPLAYER_BAD_ARGUMENT );
     world_send( &world.clients[0], INT32_MIN, CHANNEL_RELIABLE, "x", 1, MULTIPLAYER_BAD_ARGUMENT );
     world_send( &world.server, 1, CHANNEL_RELIABLE, "x", 1, MULTIPLAYER_BAD_ARGUMENT );
@@ -121,7 +121,7 @@ TEST( transfer_modes_keep_their_word_on_a_bad_network )
     for ( int i = 0; i < SEEN_BY( 0 )->num_packets; i++ )
         unreliable += SEEN_BY( 0 )->packets[i].channel == CHANNEL_UNRELIABLE;
     CHECK( unreliable > 200 && unreliable < 300 );
-    CHECK_EQ( SEEN_BY( 0 )->strangers + SEEN_BY( 1 )->strangers + world.server_seen.strangers, 0 );
+    CHECK_EQ( SEEN_BY( 0 )->unknown + SEEN_BY( 1 )->unknown + world.server_seen.unknown, 0 );
 }
 
 TEST( packets_may_be_large_in_every_mode )
@@ -229,7 +229,19 @@ TEST( last_words_arrive_before_the_goodbye )
     world_run( 1.0 );
     CHECK_EQ( seen_text( SEEN_BY( 1 ), 1, "the end" ), 1 );
     CHECK_STR( world.clients[1].why, "the server ended the connection: the server closes" );
-    CHECK_EQ( world.server_seen.strangers + SEEN_BY( 1 )->strangers, 0 );
+    CHECK_EQ( world.server_seen.unknown + SEEN_BY( 1 )->unknown, 0 );
+}
+
+TEST( most_clients_learn_why_a_server_closes_on_a_bad_network )
+{
+    world_open( PEERS );
+    world.network->packet_loss_percent = 20.0f;
+    multiplayer_close( &world.server );
+    world_run( 1.0 );
+    int know = 0;
+    for ( int i = 0; i < PEERS; i++ )
+        know += strstr( world.clients[i].why, "the server closes" ) != NULL;
+    CHECK_GE( know, PEERS - 1 ); /* one copy would reach four of five */
 }
 
 TEST( without_relaying_clients_know_the_server_only )
@@ -323,6 +335,6 @@ TEST( everyone_agrees_on_who_is_there )
         for ( int i = 0; i < PEERS; i++ )
             if ( world.clients[i].status == MULTIPLAYER_CONNECTED )
                 CHECK_EQ( SEEN_BY( i )->num_known, there );
-        CHECK_EQ( world.server_seen.strangers, 0 );
+        CHECK_EQ( world.server_seen.unknown, 0 );
     }
 }

@@ -104,7 +104,7 @@ func join():
 	net.text = "connecting ..."
 
 
-# A token for somebody elsewhere, to be pasted there. It is good for one player, for five minutes.
+# A token for a player elsewhere, to be pasted there. It is good for one player, for five minutes.
 func invite():
 	OS.clipboard = Marshalls.raw_to_base64(make_token(hosted_at if hosted_at != "" else address.text, 300))
 	net.text = "the invitation is in the clipboard"
@@ -186,7 +186,7 @@ func _physics_process(delta):
 		rpc_unreliable("see", state)
 
 
-# On the server. Nothing that a client sends is trusted: who it is follows from its connection, and what it says is checked.
+# On the server. Nothing that a client sends is trusted: its id follows from its connection, and its arguments are checked.
 remote func press(direction):
 	var id = get_tree().get_rpc_sender_id()
 	if get_tree().is_network_server() and id in players and typeof(direction) == TYPE_VECTOR2 and direction.length() < 10.0:
