@@ -110,6 +110,11 @@ help-all: help-few
 	@echo "make csharp     the C# binding: its native library for Linux and Windows with libsodium inside, and its tests under Mono, against C;"
 	@echo "                installs what it needs (27 s when built); CSHARP=\"layout arena\" for tests with such names"
 	@echo "make csharp-plants                  planted faults that make csharp must find"
+	@echo "make godot      the plug-in for Godot 3: godot3-server processes, C clients and a hostile one, the demo's picture; installs what it needs"
+	@echo "                (under 60 s when that is there); GODOT=\"unit engine picture\" for parts of it"
+	@echo "make godot4     the same steps in Godot 4 and a newer Godot 3, fetched from Debian unstable and not installed (1 min, the first time 2; 700 MB"
+	@echo "                in build/)"
+	@echo "make godot-demo                     the demo project with the plug-in, in build/godot/demo; then: godot3 --path build/godot/demo"
 	@echo "make soak       64 clients at 60 Hz; SECONDS=60"
 	@echo "make defences   takes each defence out of a copy: a test must notice"
 	@echo "make sim        servers, clients and an adversary in simulated time; SEED=7 DAYS=1"
@@ -214,6 +219,56 @@ build/arena-unit-san: tests/arena/unit.c $(ARENA_UNIT) | deps build
 # A planted fault for each check of the arena's tests.
 arena-plants: | deps build
 	$(PYTHON) tests/arena/faults.py
+
+# Godot: the plug-in for Godot 3, its demo project, and their tests. The engine's headers come from Debian's source package.
+GODOT_HEADERS = $(wildcard examples/godot/*.h) netcode.h
+# libsodium inside, so that a player's machine needs nothing; where there is no static one, beside it.
+GODOT_SODIUM = $(shell printf 'int main( void ) { return 0; }' | $(CC) -x c - -l:libsodium.a -o /dev/null 2>/dev/null \
+	&& echo -l:libsodium.a -Wl,--exclude-libs,ALL || echo $(SODIUM_LIBS))
+
+build/godot/libnetcode_godot.so: examples/godot/netcode_godot.c $(GODOT_HEADERS) examples/godot/headers.sh | deps build
+	@sh examples/godot/headers.sh
+	$(Q)$(COMPILE) -std=c99 -DNDEBUG -fPIC -shared -fvisibility=hidden -Iexamples/godot -isystem build/godot/include $< \
+		$(LDFLAGS) $(GODOT_SODIUM) -lm -o $@
+
+build/godot/libnetcode_godot4.so: examples/godot/netcode_godot4.c $(GODOT_HEADERS) examples/godot/headers4.sh | deps build
+	@sh examples/godot/headers4.sh
+	$(Q)$(COMPILE) -std=c99 -DNDEBUG -fPIC -shared -fvisibility=hidden -Iexamples/godot -isystem build/godot/include4 $< \
+		$(LDFLAGS) $(GODOT_SODIUM) -lm -o $@
+
+build/godot/client: tests/godot/client.c tests/godot/client.h $(GODOT_HEADERS) | deps build
+	@mkdir -p build/godot
+	$(Q)$(COMPILE) -std=c99 -Iexamples/godot $< $(LINK) -o $@
+
+build/godot/unit: tests/godot/unit.c $(wildcard tests/godot/*.[ch]) $(GODOT_HEADERS) tests/test.h | deps build
+	@mkdir -p build/godot
+	$(Q)$(COMPILE) -std=c99 -O1 -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer -Iexamples/godot $< $(LINK) -o $@
+
+# The demo with the plug-in, in build/godot/demo.
+godot-demo: | build
+	@sh tests/tools/deps.sh && sh tests/tools/need.sh libsodium-dev:pc=libsodium pkg-config:pkg-config libc6-dev:/usr/include/stdio.h \
+		python3:python3 godot3:godot3 godot3-server:godot3-server
+	@$(MAKE) -s --no-print-directory build/godot/libnetcode_godot.so
+	@rm -rf build/godot/demo && cp -R examples/godot/demo build/godot/demo && cp build/godot/libnetcode_godot.so build/godot/demo/
+
+# GODOT="unit engine" for some of: unit engine picture.
+godot: | build
+	@sh tests/tools/deps.sh && sh tests/tools/need.sh libsodium-dev:pc=libsodium pkg-config:pkg-config libc6-dev:/usr/include/stdio.h \
+		python3:python3 godot3-server:godot3-server godot3:godot3 xvfb:Xvfb libgl1-mesa-dri:/usr/lib/*/dri/swrast_dri.so \
+		util-linux:unshare iproute2:ip
+	@$(MAKE) -s --no-print-directory build/godot/libnetcode_godot.so build/godot/client build/godot/unit build/relay
+	$(PYTHON) tests/godot/run.py $(GODOT)
+
+# The same steps in Godot 4, and in a newer Godot 3: Debian unstable's are fetched and run from build/.
+godot4: | build
+	@sh tests/tools/deps.sh && sh tests/tools/need.sh libsodium-dev:pc=libsodium pkg-config:pkg-config libc6-dev:/usr/include/stdio.h \
+		python3:python3 util-linux:unshare iproute2:ip
+	@$(MAKE) -s --no-print-directory build/godot/libnetcode_godot.so build/godot/libnetcode_godot4.so build/godot/client build/relay
+	@sh examples/godot/headers4.sh engine
+	GODOT4=$(CURDIR)/build/godot/unstable/godot4 $(PYTHON) tests/godot/run.py engine4
+	GODOT3_SERVER=$(CURDIR)/build/godot/unstable/godot3-server $(PYTHON) tests/godot/run.py engine
+
+.PHONY: godot godot4 godot-demo
 
 # Two bots play, directly and over a bad network.
 games: build/pong build/relay
