@@ -57,7 +57,8 @@ enum {
     MULTIPLAYER_MOST_PACKET = 4 * 1024 * 1024,
     MULTIPLAYER_SEND_BUFFER = 4 * 1024 * 1024,
     MULTIPLAYER_MOST_SEND_BUFFER = 64 * 1024 * 1024,
-    MULTIPLAYER_RELAY_BYTES_PER_SECOND = 256 * 1024,
+    /* What one client has relayed must not fill the buffer of another one, whose link is slow: that one would be dropped. */
+    MULTIPLAYER_RELAY_BYTES_PER_SECOND = 32 * 1024,
     MULTIPLAYER_MESSAGE_COST = 32,       /* what a message costs its sender beside its bytes */
     MULTIPLAYER_READ_MESSAGES = 512,     /* of one peer in one poll, */
     MULTIPLAYER_READ_BYTES = 128 * 1024, /* and bytes beside one of the largest */

@@ -44,7 +44,7 @@ TEST( a_source_can_not_be_forged_and_impossible_targets_go_nowhere )
 
 TEST( a_flood_is_relayed_no_faster_than_allowed )
 {
-    static uint8_t large[50000];
+    static uint8_t large[8000];
     world_open( 2 );
     world_raw();
     int sent = 0, before = SEEN_BY( 0 )->num_packets;
