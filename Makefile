@@ -105,6 +105,7 @@ help-all: help-few
 	@echo "make web        netcode.h as WebAssembly, and pages in Chromium and Firefox that play over the gateway on real servers; installs what it"
 	@echo "                needs (8 min from a clone); WEB=\"node gateway\" for parts of it, SECONDS_LONG=600 for a long run of a page"
 	@echo "make cpp        the C++ header: C++11 to C++20, with and without exceptions and RTTI, what must not compile, the example (1.5 min)"
+	@echo "make cpp-plants                     planted faults that make cpp must find"
 	@echo "make engine     Chocolate Doom from Debian's source, as it is and over netcode.h, played side by side; installs what it"
 	@echo "                needs (7 min from a clone, 45 s when built)"
 	@echo "make csharp     the C# binding: its native library for Linux and Windows with libsodium inside, and its tests under Mono, against C;"
@@ -445,6 +446,10 @@ cpp: | deps build
 	@sh tests/tools/need.sh g++:g++ clang:clang++ binutils:ld libc6-dev:/usr/include/stdio.h
 	sh tests/cpp/run.sh
 
+# A planted fault for each thing that these tests look for.
+cpp-plants: | deps build
+	$(PYTHON) tests/cpp/plants.py
+
 soak: build/soak
 	./build/soak $(SECONDS)
 
@@ -536,4 +541,4 @@ clean:
 	rm -rf build
 
 .PHONY: engine all index test-seeds help help-few help-all deps demo newcomer demo-full plots docs test test-all test-release san coverage peer compile lint size readme format fairness network network-peers bench bench-messages bench-plot bench-sockets \
-	arena arena-plants web cpp csharp csharp-plants games gates gates-plants roam latency latency-plants load instructions threads soak defences attacks sim fuzz torture torture-plain coverage-lines prove model erase ct msan platforms mutate fresh install uninstall clean
+	arena arena-plants web cpp cpp-plants csharp csharp-plants games gates gates-plants roam latency latency-plants load instructions threads soak defences attacks sim fuzz torture torture-plain coverage-lines prove model erase ct msan platforms mutate fresh install uninstall clean
