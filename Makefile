@@ -136,7 +136,7 @@ help-all: help-few
 
 # Only these may install libsodium (DEPS=no forbids it). Everything else says what is missing.
 deps:
-	@$(if $(filter demo test arena web cpp csharp,$(MAKECMDGOALS)),,DEPS=no) sh tests/tools/deps.sh
+	@$(if $(filter demo test arena web cpp csharp build/game,$(MAKECMDGOALS)),,DEPS=no) sh tests/tools/deps.sh
 
 build:
 	@mkdir -p build
@@ -445,6 +445,10 @@ build/soak: tests/soak.c tests/allocations.h netcode.h | deps build
 cpp: | deps build
 	@sh tests/tools/need.sh g++:g++ clang:clang++ binutils:ld libc6-dev:/usr/include/stdio.h
 	sh tests/cpp/run.sh
+
+build/game: examples/cpp/game.cpp examples/cpp/netcode.hpp netcode.h | deps build
+	@sh tests/tools/need.sh g++:g++
+	$(Q)$(CXX) -std=c++11 $(CPPFLAGS) $(CFLAGS) $(WARNINGS) -I. -Iexamples/cpp $(SODIUM_CFLAGS) $< $(LINK) -o $@
 
 # A planted fault for each thing that these tests look for.
 cpp-plants: | deps build

@@ -107,11 +107,18 @@ else
     head -n 5 $out/log
 fi
 
-# shellcheck disable=SC2086
-if $cxx -std=c++11 -O2 $warnings $include examples/cpp/game.cpp $sodium_libs -o $out/game >$out/log 2>&1 && timeout 60 $out/game >$out/log 2>&1; then
-    say ok "examples/cpp/game.cpp: $(tail -n 1 $out/log)"
+# The commands in the README, as they stand there.
+good=yes
+# shellcheck disable=SC2016 # no command is meant
+sed -n '/^```sh$/,/^```$/p' examples/cpp/README.md | grep -v '^```' >$out/commands
+timeout 120 sh -e $out/commands >$out/log 2>&1 || good=no
+# shellcheck disable=SC2016
+line=$(sed -n 's/^Without make: `\(.*\)`\.$/\1/p' examples/cpp/README.md | sed "s|-o game|-o $out/game|")
+[ -n "$line" ] && sh -c "$line" >>$out/log 2>&1 || good=no
+if [ $good = yes ]; then
+    say ok "the commands in examples/cpp/README.md: $(tail -n 1 $out/log)"
 else
-    say FAILED "examples/cpp/game.cpp"
+    say FAILED "the commands in examples/cpp/README.md"
     tail -n 20 $out/log
 fi
 
