@@ -30,8 +30,7 @@
     your visitor throws passes through `receive`; what was not visited by then is visited by the next call, except the
     last messages of a client that has disconnected.
     Memory: all of it is taken by start (server) and open (client), nothing for each packet or message.
-    Threads: as in netcode.h: one object on one thread at a time. The first object and the last one of a process call
-    netcode_init and netcode_term; where several threads begin at once, hold a netcode::library for as long as they run.
+    Threads: as in netcode.h: one object on one thread at a time; different objects, and make_token, on any.
 
     Without channels, netcode::server<> and netcode::client<> send and receive packets of up to 1200 bytes. */
 
@@ -49,7 +48,9 @@
 #endif
 
 #include <array>
+#include <atomic>
 #include <climits>
+#include <cstddef>
 #include <cstring>
 #include <memory>
 #include <new>
@@ -58,6 +59,9 @@
 #include <utility>
 #include <vector>
 
+#if __cplusplus >= 201703L
+#include <string_view>
+#endif
 #if __cplusplus >= 202002L && defined( __has_include )
 #if __has_include( <span> )
 #include <span>
@@ -83,6 +87,8 @@ class bytes
     bytes( const void * data, std::size_t size ) : data_( static_cast<const uint8_t *>( data ) ), size_( size )
     {
     }
+    bytes( std::nullptr_t ) = delete;
+    bytes( int ) = delete; /* a number is no view: 0 would be a null pointer */
     /* A text, without its closing zero. */
     bytes( const char * text ) : bytes( text, std::strlen( text ) )
     {
@@ -99,11 +105,16 @@ class bytes
     template <std::size_t N> bytes( const uint8_t ( &data )[N] ) : bytes( data, N )
     {
     }
-#ifdef NETCODE_HPP_SPAN
-    bytes( std::span<const uint8_t> data ) : bytes( data.data(), data.size() )
+#if __cplusplus >= 201703L
+    bytes( std::string_view text ) : bytes( text.data(), text.size() )
     {
     }
-    bytes( std::span<const std::byte> data ) : bytes( data.data(), data.size() )
+#endif
+#ifdef NETCODE_HPP_SPAN
+    template <class T, std::size_t N>
+    requires( std::is_same_v<std::remove_cv_t<T>, uint8_t> || std::is_same_v<std::remove_cv_t<T>, std::byte> )
+        bytes( std::span<T, N> data )
+        : bytes( data.data(), data.size() )
     {
     }
 #endif
@@ -208,15 +219,18 @@ class status
     const char * text_;
 };
 
-/* Holds one netcode_init. */
+/* Holds one netcode_init. Servers and clients have one of their own, so nobody has to make any. */
 class library
 {
   public:
-    library() : ready_( netcode_init() == NETCODE_OK )
+    library()
     {
+        lock here;
+        ready_ = netcode_init() == NETCODE_OK;
     }
     ~library()
     {
+        lock here;
         if ( ready_ )
             netcode_term();
     }
@@ -228,6 +242,24 @@ class library
     }
 
   private:
+    /* netcode_init counts without one. Held for as long as libsodium takes to begin, once. */
+    struct lock {
+        lock()
+        {
+            while ( flag().test_and_set( std::memory_order_acquire ) ) {
+            }
+        }
+        ~lock()
+        {
+            flag().clear( std::memory_order_release );
+        }
+        static std::atomic_flag & flag()
+        {
+            static std::atomic_flag is_held = ATOMIC_FLAG_INIT;
+            return is_held;
+        }
+    };
+
     bool ready_;
 };
 
@@ -340,7 +372,8 @@ class simulator
     not destroy, move, start or open the object that calls it; its `receive` does nothing meanwhile.
         connected( session )    connected( client & )
         disconnected( session, int reason )    disconnected( client &, int state )
-            NETCODE_SERVER_CLIENT_DISCONNECT_REASON_..., NETCODE_CLIENT_STATE_...; after its last messages
+            NETCODE_SERVER_CLIENT_DISCONNECT_REASON_..., NETCODE_CLIENT_STATE_...; after its last messages,
+            unless another client has the slot by then
         moved( session )    with config.roaming: its address changed
         message( session, Channel, bytes )    message( client &, Channel, bytes )    valid during the call
         packet( session, bytes, uint64_t sequence )    packet( client &, bytes, uint64_t sequence )    without channels
@@ -539,7 +572,7 @@ template <class... Channels> class server
                                                    static_cast<int>( data.size() ) );
             return sent::ok;
         }
-        /* Its `disconnected` is visited by the next receive. */
+        /* It is heard no more; its `disconnected` is visited by this receive or the next. */
         void disconnect() const
         {
             if ( connected() )
@@ -736,7 +769,8 @@ template <class... Channels> class server
         netcode_server_t * native = nullptr;
         std::unique_ptr<slot[]> slots;
         int count = 0;
-        bool is_visiting = false, is_ending = false;
+        netcode_event_t event; /* the one that is being visited */
+        bool has_event = false, is_visiting = false, is_ending = false;
 
         core() = default;
         core( const core & ) = delete;
@@ -778,17 +812,23 @@ template <class... Channels> class server
         }
     }
 
+    /* An event whose `disconnected` before it throws is kept: the next receive begins with it. */
     template <class Visitor> void visit_events( Visitor & visitor )
     {
-        netcode_event_t event;
-        while ( !core_->is_ending && netcode_server_next_event( core_->native, &event ) ) {
+        netcode_event_t & event = core_->event;
+        while ( !core_->is_ending && ( core_->has_event || netcode_server_next_event( core_->native, &event ) ) ) {
             session client( core_.get(), event.client_index, event.session, event.client_id );
             ended_session & ended = core_->at( event.client_index ).ended;
-            if ( event.type == NETCODE_EVENT_CONNECTED ) {
+            if ( event.type == NETCODE_EVENT_CONNECTED || event.type == NETCODE_EVENT_DISCONNECTED ) {
+                core_->has_event = true;
                 visit_end( event.client_index, visitor );
+                core_->has_event = false;
+            }
+            if ( core_->is_ending )
+                return;
+            if ( event.type == NETCODE_EVENT_CONNECTED ) {
                 visitor.connected( client );
             } else if ( event.type == NETCODE_EVENT_DISCONNECTED ) {
-                visit_end( event.client_index, visitor );
                 ended.number = event.session;
                 ended.client_id = event.client_id;
                 ended.reason = event.reason;
@@ -814,7 +854,7 @@ template <class... Channels> class server
     }
 
     /*  A `disconnected` that still waits here is of the slot's last session: nobody has connected since, and the messages
-        are its. Who was disconnected by a visitor is heard no more. */
+        are its. A client that this side has disconnected is heard no more. */
     template <class Visitor> void visit_messages( int index, Visitor & visitor )
     {
         slot & of = core_->at( index );
@@ -825,7 +865,8 @@ template <class... Channels> class server
         }
         session client = last_of( index );
         netcode_message_t message;
-        while ( !core_->is_ending && ( has_ended || client.connected() ) &&
+        bool is_heard = has_ended && of.ended.reason != NETCODE_SERVER_CLIENT_DISCONNECT_REASON_SERVER_DISCONNECT;
+        while ( !core_->is_ending && ( is_heard || client.connected() ) &&
                 netcode_messages_receive( of.messages, &message ) )
             list::visit( client, message, visitor );
         visit_end( index, visitor );
@@ -910,6 +951,7 @@ template <class... Channels> class client
         if ( !is_open() || core_->is_visiting )
             return;
         detail::visit_guard<client> here( *this );
+        core_->time = time;
         netcode_client_update( core_->native, time );
         if ( has_messages::value )
             take_messages( time, visitor );
@@ -936,7 +978,8 @@ template <class... Channels> class client
             netcode_client_wait( core_->native, seconds );
     }
 
-    /*  Queued for the client's flush; before the first connection, and between two, for the next one. */
+    /*  Queued for the client's flush. Before the first connection, and from the visit of `disconnected` on, it is for the next
+        one; what is queued between an end and that visit is lost. */
     template <class Channel> sent send( bytes data, const send_options & options = send_options() )
     {
         static_assert( detail::is_listed<Channel, Channels...>::value, "the client has no such channel" );
@@ -1012,8 +1055,10 @@ template <class... Channels> class client
         library ready; /* destroyed last */
         netcode_client_t * native = nullptr;
         netcode_messages_t * messages = nullptr;
+        netcode_event_t event; /* the one that is being visited */
+        double time = 0.0;
         int ended_state = 0;
-        bool has_ended = false, is_visiting = false, is_ending = false;
+        bool has_event = false, has_ended = false, is_visiting = false, is_ending = false;
 
         core() = default;
         core( const core & ) = delete;
@@ -1035,19 +1080,23 @@ template <class... Channels> class client
             visitor.receipt( *this, event );
     }
 
+    /* An event whose `disconnected` before it throws is kept: the next receive begins with it. */
     template <class Visitor> void visit_events( Visitor & visitor )
     {
-        netcode_event_t event;
-        while ( !core_->is_ending && netcode_client_next_event( core_->native, &event ) ) {
-            if ( event.type == NETCODE_EVENT_CONNECTED ) {
+        netcode_event_t & event = core_->event;
+        while ( !core_->is_ending && ( core_->has_event || netcode_client_next_event( core_->native, &event ) ) ) {
+            if ( event.type == NETCODE_EVENT_CONNECTED || event.type == NETCODE_EVENT_DISCONNECTED ) {
+                core_->has_event = true;
                 visit_end( visitor );
+                core_->has_event = false;
+            }
+            if ( core_->is_ending )
+                return;
+            if ( event.type == NETCODE_EVENT_CONNECTED ) {
                 visitor.connected( *this );
             } else if ( event.type == NETCODE_EVENT_DISCONNECTED ) {
-                visit_end( visitor );
                 core_->has_ended = true;
                 core_->ended_state = event.reason;
-                if ( !has_messages::value )
-                    visit_end( visitor );
             } else if ( event.type == NETCODE_EVENT_PAYLOAD ) {
                 detail::held_packet<netcode_client_t, netcode_client_free_packet> packet( core_->native, event.data );
                 visit_packet( event, visitor, has_messages() );
@@ -1067,8 +1116,12 @@ template <class... Channels> class client
     {
         bool has_ended = core_->has_ended && !core_->is_ending;
         core_->has_ended = false;
-        if ( has_ended )
-            visitor.disconnected( *this, core_->ended_state );
+        if ( !has_ended )
+            return;
+        /* All that came is read: this begins anew, so that what `disconnected` sends is for the next connection. */
+        if ( has_messages::value && !connected() )
+            netcode_messages_client_receive( core_->messages, core_->native, core_->time );
+        visitor.disconnected( *this, core_->ended_state );
     }
 
     template <class Visitor> void visit_packet( const netcode_event_t & event, Visitor & visitor, std::false_type )

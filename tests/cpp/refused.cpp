@@ -31,6 +31,9 @@ struct game : netcode::visitor {
 #if REFUSED == 4
         client.send<same_index>( data );
 #endif
+#if REFUSED == 8
+        client.send<chat>( 0 );
+#endif
 #if REFUSED == 5
         client.send_packet( data );
 #endif

@@ -91,6 +91,21 @@ refused 4 "the server has no such channel" "a message for a channel that is not 
 refused 5 "send_packet is for servers without channels" "a packet beside channels"
 refused 6 "deleted" "a copy of a server"
 refused 7 "cannot convert" "a status that is taken for success"
+refused 8 "deleted" "a number in the place of a view"
+
+# Under the thread sanitizer, where it can be linked and run.
+# shellcheck disable=SC2086
+if echo 'int main() {}' | $cxx -fsanitize=thread -x c++ - -o $out/empty >$out/log 2>&1 && $out/empty >>$out/log 2>&1; then
+    if $cxx -std=c++11 -g -O1 -fsanitize=thread -pthread $warnings $include tests/cpp/threads.cpp $sodium_libs -o $out/threads >$out/log 2>&1 &&
+        $out/threads >>$out/log 2>&1; then
+        say ok "objects and tokens on two threads, under the thread sanitizer"
+    else
+        say FAILED "objects and tokens on two threads"
+        tail -n 20 $out/log
+    fi
+else
+    echo "skipped: $cxx -fsanitize=thread can not be linked or run here"
+fi
 
 # The README's block of code, compiled as it stands.
 # shellcheck disable=SC2016 # no command is meant

@@ -218,6 +218,13 @@ struct world {
         for ( int i = 0; i < CLIENTS; i++ )
             clients[i].flush( time );
     }
+    void tick_server()
+    {
+        time += 1.0 / 60.0;
+        network.update( time );
+        server.receive( time, by_server );
+        server.flush( time );
+    }
     void run( double seconds )
     {
         for ( double end = time + seconds; time < end; )
@@ -640,6 +647,91 @@ static void test_who_is_kicked_is_heard_no_more()
     CHECK( kicks.chats == 1 && kicks.has( "disconnected 1" ) );
 }
 
+/* In a receipt, which comes first. */
+static void test_who_is_kicked_at_a_receipt()
+{
+    struct receipt_kicker : heard {
+        void receipt( game_server::session client, const netcode_messages_event_t & )
+        {
+            client.disconnect();
+        }
+        using heard::receipt;
+    } kicks;
+    world w;
+    w.connect( 0, 1 );
+    CHECK( w.all_connected( 1 ) );
+    CHECK( w.by_server.sessions[0].send<chat>( "sign", netcode::send_options( 0.0, 1 ) ) == netcode::sent::ok );
+    w.server.flush( w.time );
+    for ( int i = 0; i < 12; i++ ) { /* the acknowledgement and a message arrive together */
+        w.time += 1.0 / 60.0;
+        w.network.update( w.time );
+        w.clients[0].receive( w.time, w.by_client[0] );
+        w.clients[0].send<chat>( "heard after the kick" );
+        w.clients[0].flush( w.time );
+    }
+    w.server.receive( w.time, kicks );
+    w.tick_server();
+    w.server.receive( w.time, kicks );
+    CHECK( kicks.chats == 0 && w.server.clients() == 0 );
+    CHECK( kicks.has( "disconnected 1" ) || w.by_server.has( "disconnected 1" ) );
+}
+
+/* What `disconnected` does is for the next connection, also where that fails at once. */
+static void test_connecting_anew_at_an_end()
+{
+    struct again : netcode::visitor {
+        int ends = 0, chats = 0;
+        void disconnected( game_client & client, int )
+        {
+            if ( ends++ > 0 )
+                return;
+            client.connect( token_for( 2 ) );
+            CHECK( client.send<chat>( "back again" ) == netcode::sent::ok );
+        }
+        void message( game_client &, inputs, netcode::bytes )
+        {
+        }
+        void message( game_client &, chat, netcode::bytes )
+        {
+            chats++;
+        }
+    } visitor;
+    world w;
+    w.connect( 0, 1 );
+    for ( int i = 0; i < 180; i++ ) {
+        w.tick_server();
+        if ( i == 60 ) { /* a kick with a reason: both arrive in one receive */
+            CHECK( w.by_server.sessions[0].send<chat>( "you are kicked" ) == netcode::sent::ok );
+            w.server.flush( w.time );
+            w.by_server.sessions[0].disconnect();
+        }
+        w.clients[0].receive( w.time, visitor );
+        w.clients[0].flush( w.time );
+    }
+    CHECK( visitor.ends == 1 && visitor.chats == 1 && w.by_server.has( "chat 2 back again" ) );
+
+    struct stubborn : netcode::visitor {
+        int ends = 0;
+        void disconnected( netcode::client<> & client, int )
+        {
+            ends++;
+            client.connect( netcode::connect_token() ); /* fails at once */
+        }
+        void packet( netcode::client<> &, netcode::bytes, uint64_t )
+        {
+        }
+    } retries;
+    netcode::client<> plain;
+    netcode::client_config config;
+    config.network_simulator = w.network.get();
+    CHECK( !plain.open( "127.0.0.1:50200", config, w.time ) );
+    plain.connect( netcode::connect_token() );
+    for ( int i = 1; i <= 3; i++ ) {
+        plain.receive( w.time + i, retries );
+        CHECK( retries.ends == i );
+    }
+}
+
 #if defined( __cpp_exceptions ) || defined( __EXCEPTIONS )
 struct thrower : heard {
     bool throws = true;
@@ -691,8 +783,86 @@ static void test_exceptions_pass_through()
     }
     CHECK( throws.has( "chat 1 three" ) && throws.chats == 1 && w.server.running() && w.server.clients() == 2 );
 }
+
+/* A `disconnected` that throws does not cost the slot's next client its `connected`. */
+struct thrower_at_ends : heard {
+    bool throws = true;
+    void disconnected( game_server::session client, int reason )
+    {
+        heard::disconnected( client, reason );
+        if ( throws )
+            throw 9;
+    }
+    using heard::disconnected;
+};
+
+static void test_an_exception_at_an_end()
+{
+    world w( 1 );
+    w.server.stop();
+    w.config.replace_existing_clients = 1;
+    CHECK( !w.server.start( SERVER_ADDRESS, w.config, 1, w.time ) );
+    thrower_at_ends throws;
+    int caught = 0;
+    w.clients[0].connect( token_for( 1, 30 ) );
+    for ( int i = 0; i < 180; i++ ) {
+        w.time += 1.0 / 60.0;
+        w.network.update( w.time );
+        if ( i == 60 )
+            w.clients[1].connect( token_for( 1, 60 ) );
+        try {
+            w.server.receive( w.time, throws );
+        } catch ( int ) {
+            caught++;
+        }
+        w.server.flush( w.time );
+        for ( int c = 0; c < 2; c++ ) {
+            w.clients[c].receive( w.time, w.by_client[c] );
+            w.clients[c].flush( w.time );
+        }
+    }
+    CHECK( caught == 1 && throws.sessions.size() == 2 && throws.sessions[1].connected() );
+    CHECK( throws.lines.size() == 4 && throws.lines[1] == "disconnected 1" && throws.lines[3] == "connected 1" );
+
+    struct at_client : netcode::visitor {
+        bool throws = true;
+        int joins = 0;
+        void connected( game_client & )
+        {
+            joins++;
+        }
+        void disconnected( game_client & client, int )
+        {
+            client.connect( token_for( 7 ) );
+            if ( throws )
+                throw 10;
+        }
+        void message( game_client &, inputs, netcode::bytes )
+        {
+        }
+        void message( game_client &, chat, netcode::bytes )
+        {
+        }
+    } visitor;
+    world v;
+    v.clients[0].connect( netcode::connect_token() );
+    caught = 0;
+    for ( int i = 0; i < 60; i++ ) {
+        v.tick_server();
+        try {
+            v.clients[0].receive( v.time, visitor );
+        } catch ( int ) {
+            caught++;
+            visitor.throws = false;
+        }
+    }
+    CHECK( caught == 1 && visitor.joins == 1 );
+}
 #else
 static void test_exceptions_pass_through()
+{
+}
+static void test_an_exception_at_an_end()
 {
 }
 #endif
@@ -834,7 +1004,13 @@ static void test_views()
     for ( uint8_t byte : netcode::bytes( vector ) )
         sum += byte;
     CHECK( sum == 21 );
+#if __cplusplus >= 201703L
+    CHECK( netcode::bytes( std::string_view( "text" ) ).text() == "text" );
+#endif
 #ifdef NETCODE_HPP_SPAN
+    CHECK( netcode::bytes( std::span<uint8_t>( vector ) ).size() == 3 &&
+           netcode::bytes( std::span( array ) ).size() == 2 );
+    CHECK( netcode::bytes( std::span<const uint8_t, 5>( plain ) ).size() == 5 );
     std::span<const uint8_t> span = netcode::bytes( vector );
     CHECK( span.size() == 3 && netcode::bytes( span ).data() == vector.data() );
     CHECK( netcode::bytes( std::as_bytes( std::span<const uint8_t>( vector ) ) ).size() == 3 );
@@ -902,6 +1078,9 @@ int main()
                   { "a loopback client", test_a_loopback_client },
                   { "a channel that is not here", test_a_channel_that_is_not_here },
                   { "who is kicked is heard no more", test_who_is_kicked_is_heard_no_more },
+                  { "who is kicked at a receipt", test_who_is_kicked_at_a_receipt },
+                  { "connecting anew at an end", test_connecting_anew_at_an_end },
+                  { "an exception at an end", test_an_exception_at_an_end },
                   { "exceptions pass through", test_exceptions_pass_through },
                   { "packets", test_packets },
                   { "no allocation in a tick", test_no_allocation_in_a_tick },
