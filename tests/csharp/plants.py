@@ -43,6 +43,8 @@ PLANTS = [
     ("an inner call that throws the outer one's", NETCODE, "            if (caught == null || caught.Count <= mark)", "            mark = 0;\n            if (caught == null || caught.Count <= mark)", "several"),
     ("handles that keep what is forgotten", NETCODE, "Self = GCHandle.Alloc(this, GCHandleType.Weak);", "Self = GCHandle.Alloc(this);", "forgotten"),
     ("forgotten clients that are never ended", NETCODE, "                    hasLater = true;\n", "", "simulator in use"),
+    ("a finalizer that calls the user's code", NETCODE, "            IsFinalizing = true;\n", "", "finalizers"),
+    ("a finalizer that calls the log handler", NETCODE, "                if (!NetcodeObject.IsFinalizing)\n                    NetcodeLibrary.OnLog", "                    NetcodeLibrary.OnLog", "finalizers"),
     ("a second thread that may come in", NETCODE, "if (before != 0 && before != me)", "if (before == -1)", "second thread"),
     ("Dispose in a callback that does not wait", NETCODE, "            if (--depth == 0)\n            {\n                if (isClosing)",
      "            --depth;\n            {\n                if (isClosing)", "outermost"),
