@@ -40,9 +40,11 @@
 //
 //   - Nothing is allocated per packet, message or event. What NextEvent, TryReceive and the like return lies in a buffer of the
 //     object that the next such call on it overwrites: use it, or copy it.
-//   - Objects are IDisposable. One that is forgotten is freed by its finalizer: the other side then waits for its timeout.
-//     After Dispose every call throws ObjectDisposedException. Dispose inside a callback takes effect when the outermost call
-//     on the object returns.
+//   - Objects are IDisposable. After Dispose every call throws ObjectDisposedException. Dispose inside a callback takes effect
+//     when the outermost call on the object returns.
+//   - An object that is forgotten is ended by its finalizer, when the collector comes to it: a client disconnects then, and a
+//     server disconnects its clients. But no code of yours runs on the finalizer's thread: no callback, no log handler, and no
+//     function of a NetcodeSocket of yours. Over such a socket nothing is sent: the other side waits for its timeout.
 //   - Wrong arguments throw ArgumentException before the native library sees them.
 //   - An exception that leaves one of your callbacks never crosses native code: it is thrown again by the call in which the
 //     callback ran; if there were several, together in an AggregateException.

@@ -480,6 +480,44 @@ internal static class CallbackTests
         GC.KeepAlive(sockets);
     }
 
+    public static void a_client_that_is_forgotten_on_udp_is_disconnected_when_it_is_collected()
+    {
+        const int count = 20;
+        byte[] key = NetcodeLibrary.GenerateKey();
+        var forgotten = new List<WeakReference>();
+        using (var server = new NetcodeServer("127.0.0.1:0", new ServerConfig { PrivateKey = key, ProtocolId = 1 }))
+        {
+            server.Start(count);
+            OnOwnThread(() =>
+            {
+                var clients = new List<NetcodeClient>();
+                for (int i = 0; i < count; i++)
+                {
+                    clients.Add(new NetcodeClient());
+                    clients[i].Connect(ConnectToken.Generate(new[] { "127.0.0.1:" + server.Port }, (ulong)i + 1, 1, key, timeoutSeconds: 60));
+                    forgotten.Add(new WeakReference(clients[i]));
+                }
+                for (double end = NetcodeLibrary.Time + 10; !clients.All(client => client.IsConnected); NetcodeLibrary.Sleep(0.005))
+                {
+                    Runner.True(NetcodeLibrary.Time < end, "not all connect within 10 s");
+                    server.Update();
+                    foreach (NetcodeClient client in clients)
+                        client.Update();
+                }
+            });
+            int collected = Collect(forgotten, count - 5), left = 0;
+            NetcodeEvent e;
+            for (double end = NetcodeLibrary.Time + 5; left < collected && NetcodeLibrary.Time < end; server.Wait(0.005))
+            {
+                server.Update();
+                while (server.NextEvent(out e))
+                    left += e.Type == NetcodeEventType.Disconnected && e.Reason == DisconnectReason.ClientDisconnect ? 1 : 0;
+            }
+            Runner.Equal(collected, left, "clients that disconnected");
+            Runner.Note(left + " of " + count + " collected");
+        }
+    }
+
     private static string Play(int seed)
     {
         using (var world = new World())

@@ -45,6 +45,7 @@ PLANTS = [
     ("forgotten clients that are never ended", NETCODE, "                    hasLater = true;\n", "", "simulator in use"),
     ("a finalizer that calls the user's code", NETCODE, "            IsFinalizing = true;\n", "", "finalizers"),
     ("a finalizer that calls the log handler", NETCODE, "                if (!NetcodeObject.IsFinalizing)\n                    NetcodeLibrary.OnLog", "                    NetcodeLibrary.OnLog", "finalizers"),
+    ("a finalizer that does not disconnect", NETCODE, "            Native.netcode_client_destroy(handle);\n", "            if (!IsFinalizing)\n                Native.netcode_client_destroy(handle);\n", "udp"),
     ("a second thread that may come in", NETCODE, "if (before != 0 && before != me)", "if (before == -1)", "second thread"),
     ("Dispose in a callback that does not wait", NETCODE, "            if (--depth == 0)\n            {\n                if (isClosing)",
      "            --depth;\n            {\n                if (isClosing)", "outermost"),
