@@ -40,9 +40,11 @@
 //
 //   - Nothing is allocated per packet, message or event. What NextEvent, TryReceive and the like return lies in a buffer of the
 //     object that the next such call on it overwrites: use it, or copy it.
-//   - Objects are IDisposable. One that is forgotten is freed by its finalizer: the other side then waits for its timeout.
-//     After Dispose every call throws ObjectDisposedException. Dispose inside a callback takes effect when the outermost call
-//     on the object returns.
+//   - Objects are IDisposable. After Dispose every call throws ObjectDisposedException. Dispose inside a callback takes effect
+//     when the outermost call on the object returns.
+//   - An object that is forgotten is ended by its finalizer, when the collector comes to it: a client disconnects then, and a
+//     server disconnects its clients. But no code of yours runs on the finalizer's thread: no callback, no log handler, and no
+//     function of a NetcodeSocket of yours. Over such a socket nothing is sent: the other side waits for its timeout.
 //   - Wrong arguments throw ArgumentException before the native library sees them.
 //   - An exception that leaves one of your callbacks never crosses native code: it is thrown again by the call in which the
 //     callback ran; if there were several, together in an AggregateException.
@@ -198,7 +200,8 @@ namespace NetcodeH
         }
 
         /// <summary>Gets log lines, without their newline, of objects that have no Log in their config; null: they are printed to the standard
-        /// output. For the whole process: set it before threads start. It is called by the thread that logs.</summary>
+        /// output. For the whole process: set it before threads start. It is called by the thread that logs, but not by the finalizer's: its
+        /// lines are dropped.</summary>
         public static void SetLogHandler(Action<string> handler)
         {
             Load();
@@ -217,7 +220,7 @@ namespace NetcodeH
         }
 
         /// <summary>Gets what a failed assert of the native library says. build.sh compiles it without asserts; in a debug build of yours the
-        /// default prints and aborts. null restores it. For the whole process.</summary>
+        /// default prints and aborts. null restores it. For the whole process. The finalizer's thread does not call it.</summary>
         public static void SetAssertHandler(AssertHandler handler)
         {
             Load();
@@ -1013,7 +1016,8 @@ namespace NetcodeH
         /// <summary>The local address, for Port.</summary>
         protected internal virtual Address LocalAddress { get { return default(Address); } }
 
-        /// <summary>Its owner was disposed. Not called when the owner was forgotten and is finalized.</summary>
+        /// <summary>Its owner was disposed. Not called when the owner was forgotten and is finalized, and neither is Send: the other side waits for
+        /// its timeout.</summary>
         protected internal virtual void Close() { }
 
         // Fills the struct for the owner that is being created.
@@ -1342,15 +1346,25 @@ namespace NetcodeH
         private int depth; // calls inside each other: callbacks may call
         private bool isClosing, isReleased;
 
+        // Of the finalizer's thread, while it ends an object.
+        [ThreadStatic] internal static bool IsFinalizing;
+
         internal NetcodeObject() { }
 
         ~NetcodeObject()
         {
-            // On the finalizer's thread no code of the user runs: the weak handle is empty by now, and callbacks do nothing.
-            int mark = Faults.Count;
-            Release(true);
-            OnFinalized();
-            Faults.Forget(mark);
+            // On the finalizer's thread no code of the user runs. This object's weak handle is empty by now, but not that of a socket that the
+            // user keeps, and the log handler belongs to no object: callbacks do nothing meanwhile.
+            IsFinalizing = true;
+            try
+            {
+                Release(true);
+                OnFinalized();
+            }
+            finally
+            {
+                IsFinalizing = false;
+            }
         }
 
         internal void Adopt(IntPtr handle) { Handle = handle; }
@@ -3452,8 +3466,8 @@ namespace NetcodeH
             return Marshal.GetFunctionPointerForDelegate(function);
         }
 
-        // null: the object is being finalized.
-        private static T Target<T>(IntPtr context) where T : class { return GCHandle.FromIntPtr(context).Target as T; }
+        // null: the object, or the owner of the socket, is being finalized.
+        private static T Target<T>(IntPtr context) where T : class { return NetcodeObject.IsFinalizing ? null : GCHandle.FromIntPtr(context).Target as T; }
 
         private static byte[] Copy(byte* data, int bytes, ref byte[] buffer)
         {
@@ -3778,7 +3792,8 @@ namespace NetcodeH
         {
             try
             {
-                NetcodeLibrary.OnLog(Native.Text(text).TrimEnd('\n'));
+                if (!NetcodeObject.IsFinalizing)
+                    NetcodeLibrary.OnLog(Native.Text(text).TrimEnd('\n'));
             }
             catch (Exception exception) { Faults.Add(exception); }
         }
@@ -3788,7 +3803,8 @@ namespace NetcodeH
         {
             try
             {
-                NetcodeLibrary.OnAssert(Native.Text(condition), Native.Text(function), Native.Text(file), line);
+                if (!NetcodeObject.IsFinalizing)
+                    NetcodeLibrary.OnAssert(Native.Text(condition), Native.Text(function), Native.Text(file), line);
             }
             catch (Exception exception) { Faults.Add(exception); }
         }

@@ -372,6 +372,152 @@ internal static class CallbackTests
         }
     }
 
+    // A socket that the user keeps, on a simulator's: it writes down what is called.
+    private sealed class Kept : NetcodeSocket
+    {
+        private readonly SimulatorSocket inner;
+        private readonly List<string> calls;
+
+        internal Kept(World world, string address, List<string> calls)
+        {
+            inner = world.Simulator.CreateSocket(Address.Parse(address));
+            this.calls = calls;
+        }
+
+        private void Note(string call)
+        {
+            lock (calls)
+                calls.Add(call);
+        }
+
+        protected internal override bool Receive(byte[] buffer, out int bytes, out Address from) { Note("Receive"); return inner.TryReceive(buffer, out bytes, out from); }
+        protected internal override bool Send(Address to, byte[] data, int bytes) { Note("Send"); return inner.SendTo(to, data, bytes); }
+        protected internal override Address LocalAddress { get { Note("LocalAddress"); return default(Address); } }
+        protected internal override void Close() { Note("Close"); }
+    }
+
+    // On a thread of its own: when that has ended, no stack holds a reference to what it made.
+    private static void OnOwnThread(Action action)
+    {
+        Exception thrown = null;
+        var thread = new Thread(() =>
+        {
+            try
+            {
+                action();
+            }
+            catch (Exception exception)
+            {
+                thrown = exception;
+            }
+        });
+        thread.Start();
+        thread.Join();
+        Runner.True(thrown == null, "on the other thread: " + thrown);
+    }
+
+    private static int Collect(List<WeakReference> forgotten, int least)
+    {
+        for (int i = 0; i < 20 && forgotten.Any(one => one.IsAlive); i++)
+        {
+            GC.Collect();
+            GC.WaitForPendingFinalizers();
+        }
+        int collected = forgotten.Count(one => !one.IsAlive);
+        Runner.True(collected >= least, "only " + collected + " of " + forgotten.Count + " are collected");
+        return collected;
+    }
+
+    // The sockets are kept, so their weak handles are not empty when their owners are finalized.
+    public static void the_finalizers_thread_calls_no_kept_socket_and_no_log_handler()
+    {
+        const int count = 20;
+        var calls = new List<string>();
+        var sockets = new List<Kept>();
+        var forgotten = new List<WeakReference>();
+        using (var world = new World(count))
+        {
+            OnOwnThread(() =>
+            {
+                var clients = new List<NetcodeClient>();
+                for (int i = 0; i < count; i++)
+                {
+                    sockets.Add(new Kept(world, "10.0.2.1:" + (50000 + i), calls));
+                    clients.Add(new NetcodeClient("10.0.2.1:" + (50000 + i), new ClientConfig { Socket = sockets[2 * i] }, world.Time));
+                    clients[i].Connect(world.Token());
+                    sockets.Add(new Kept(world, "10.0.3.1:" + (50000 + i), calls));
+                    var server = new NetcodeServer("10.0.3.1:" + (50000 + i), new ServerConfig { PrivateKey = world.Key, Socket = sockets[2 * i + 1] }, world.Time);
+                    server.Start(1);
+                    forgotten.Add(new WeakReference(clients[i]));
+                    forgotten.Add(new WeakReference(server));
+                }
+                world.Clients.AddRange(clients);
+                world.Until(() => clients.All(client => client.IsConnected), "all connect");
+                world.Clients.Clear();
+                world.Clients.TrimExcess(); // the array, too, forgets them
+            });
+            NetcodeEvent e;
+            while (world.Server.NextEvent(out e)) { }
+            Runner.True(calls.Contains("Send") && calls.Contains("Receive"), "the sockets are used");
+            calls.Clear();
+            NetcodeLibrary.SetLogHandler(line => { lock (calls) calls.Add("log: " + line); });
+            NetcodeLibrary.SetLogLevel(LogLevel.Info);
+            int collected = Collect(forgotten, 2 * count - 10);
+            NetcodeLibrary.SetLogLevel(LogLevel.Error);
+            NetcodeLibrary.SetLogHandler(line => { });
+            Runner.Equal("", string.Join(", ", calls.Distinct()), "calls on the finalizer's thread");
+            Runner.Note(collected + " of " + forgotten.Count + " collected");
+
+            // Nothing was sent, so the other side waits for its timeout.
+            int timedOut = 0;
+            world.Step();
+            Runner.Equal(count, world.Server.ConnectedClients, "connected clients after the collection");
+            world.Until(() => world.Server.ConnectedClients == 0, "their timeout");
+            while (world.Server.NextEvent(out e))
+                timedOut += e.Type == NetcodeEventType.Disconnected && e.Reason == DisconnectReason.TimedOut ? 1 : 0;
+            Runner.Equal(count, timedOut, "clients that timed out");
+        }
+        GC.KeepAlive(sockets);
+    }
+
+    public static void a_client_that_is_forgotten_on_udp_is_disconnected_when_it_is_collected()
+    {
+        const int count = 20;
+        byte[] key = NetcodeLibrary.GenerateKey();
+        var forgotten = new List<WeakReference>();
+        using (var server = new NetcodeServer("127.0.0.1:0", new ServerConfig { PrivateKey = key, ProtocolId = 1 }))
+        {
+            server.Start(count);
+            OnOwnThread(() =>
+            {
+                var clients = new List<NetcodeClient>();
+                for (int i = 0; i < count; i++)
+                {
+                    clients.Add(new NetcodeClient());
+                    clients[i].Connect(ConnectToken.Generate(new[] { "127.0.0.1:" + server.Port }, (ulong)i + 1, 1, key, timeoutSeconds: 60));
+                    forgotten.Add(new WeakReference(clients[i]));
+                }
+                for (double end = NetcodeLibrary.Time + 10; !clients.All(client => client.IsConnected); NetcodeLibrary.Sleep(0.005))
+                {
+                    Runner.True(NetcodeLibrary.Time < end, "not all connect within 10 s");
+                    server.Update();
+                    foreach (NetcodeClient client in clients)
+                        client.Update();
+                }
+            });
+            int collected = Collect(forgotten, count - 5), left = 0;
+            NetcodeEvent e;
+            for (double end = NetcodeLibrary.Time + 5; left < collected && NetcodeLibrary.Time < end; server.Wait(0.005))
+            {
+                server.Update();
+                while (server.NextEvent(out e))
+                    left += e.Type == NetcodeEventType.Disconnected && e.Reason == DisconnectReason.ClientDisconnect ? 1 : 0;
+            }
+            Runner.Equal(collected, left, "clients that disconnected");
+            Runner.Note(left + " of " + count + " collected");
+        }
+    }
+
     private static string Play(int seed)
     {
         using (var world = new World())

@@ -70,6 +70,24 @@ void Z_Free( void * pointer )
     free( pointer );
 }
 
+/*  The name "both.invalid" has two addresses, IPv6 first. Linked with --wrap=getaddrinfo: no file of hosts is needed, and
+    the C library makes the list's parts and frees them. */
+int __real_getaddrinfo( const char * host, const char * service, const struct addrinfo * hints,
+                        struct addrinfo ** found );
+int __wrap_getaddrinfo( const char * host, const char * service, const struct addrinfo * hints,
+                        struct addrinfo ** found );
+
+int __wrap_getaddrinfo( const char * host, const char * service, const struct addrinfo * hints,
+                        struct addrinfo ** found )
+{
+    int error = 0;
+
+    if ( strcmp( host, "both.invalid" ) != 0 )
+        return __real_getaddrinfo( host, service, hints, found );
+    error = __real_getaddrinfo( "::1", service, hints, found );
+    return error ? error : __real_getaddrinfo( "127.0.0.1", service, hints, &( *found )->ai_next );
+}
+
 /* ---- the server's process ---- */
 
 static int hears[2]; /* what the server's process writes */
@@ -144,12 +162,15 @@ static void check( int good, const char * text )
     num_failed += !good;
 }
 
-static void fresh_token( uint64_t client_id )
+static void token_for( const char * address, uint64_t client_id )
 {
-    const char * address = SERVER_ADDRESS;
-
     have_token = netcode_generate_connect_token( 1, &address, &address, 60, 4, client_id, DEFAULT_PROTOCOL_ID, key,
                                                  NULL, token );
+}
+
+static void fresh_token( uint64_t client_id )
+{
+    token_for( SERVER_ADDRESS, client_id );
 }
 
 static net_addr_t * address_of_server( void )
@@ -448,6 +469,39 @@ static void check_addresses( void )
     check( !wrong, "addresses and names are read, and what is none is not" );
 }
 
+static int becomes( const char * name, const char * want )
+{
+    net_addr_t * address = net_sdl_module.ResolveAddress( name );
+    int good = address && !strcmp( NET_AddrToString( address ), want );
+
+    if ( !good )
+        printf( "     module: \"%s\" becomes %s, not %s\n", name, address ? NET_AddrToString( address ) : "nothing",
+                want );
+    NET_ReferenceAddress( address );
+    NET_ReleaseAddress( address );
+    return good;
+}
+
+static void check_names( void )
+{
+    token_for( "127.0.0.1:2400", 11 );
+    int second = becomes( "both.invalid:2400", "127.0.0.1:2400" );
+    int other = becomes( "both.invalid:2401", "[::1]:2401" );
+    token_for( "[::1]:2400", 12 );
+    int first = becomes( "both.invalid:2400", "[::1]:2400" );
+    have_token = 0;
+    sodium_memzero( token, sizeof( token ) );
+    int none = becomes( "both.invalid", "[::1]:2342" );
+    check( second && other && first && none,
+           "of a name's addresses the one that the token names is taken, or else the first" );
+
+    fresh_token( 13 );
+    net_addr_t * address = net_sdl_module.ResolveAddress( "both.invalid:2400" );
+    NET_ReferenceAddress( address );
+    check( comes_back( address, 100, 3 ), "and the client connects there" );
+    NET_ReleaseAddress( address );
+}
+
 static void check_options( void )
 {
     static char * const rows[][2] = { { (char *) "-nettoken", (char *) "/dev/null" },
@@ -500,6 +554,7 @@ int main( void )
     NET_AddModule( context, &net_sdl_module );
     check_options();
     check_addresses();
+    check_names();
     check_parts();
     check_waiting();
     check_sizes();

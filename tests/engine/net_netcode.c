@@ -612,6 +612,30 @@ static void module_free_address( net_addr_t * addr )
         peer_remove( peer );
 }
 
+/*  Of a name's addresses the one that the token names, or else the first. A name may have addresses of both kinds, or of
+    several machines, where the token is for one. 0 if there is none. */
+static int choose_address( const struct addrinfo * found, int number, struct netcode_address_t * address )
+{
+    char host[NI_MAXHOST];
+    int good = 0;
+
+    for ( ; found; found = found->ai_next ) {
+        struct netcode_address_t one;
+        if ( getnameinfo( found->ai_addr, found->ai_addrlen, host, sizeof( host ), NULL, 0, NI_NUMERICHOST ) != 0 ||
+             netcode_parse_address( host, &one ) != NETCODE_OK )
+            continue;
+        one.port = (uint16_t) number;
+        if ( !good )
+            *address = one;
+        good = 1;
+        if ( token_names( &one ) ) {
+            *address = one;
+            break;
+        }
+    }
+    return good;
+}
+
 /* Reads "host", "host:port", "1.2.3.4:5" or "[::1]:5". 0 if there is no such host. */
 static int resolve( const char * text, struct netcode_address_t * address )
 {
@@ -629,10 +653,8 @@ static int resolve( const char * text, struct netcode_address_t * address )
     hints.ai_socktype = SOCK_DGRAM;
     if ( !number || !host[0] || getaddrinfo( host, NULL, &hints, &found ) != 0 )
         return 0;
-    good = getnameinfo( found->ai_addr, found->ai_addrlen, host, sizeof( host ), NULL, 0, NI_NUMERICHOST ) == 0 &&
-           netcode_parse_address( host, address ) == NETCODE_OK;
+    good = choose_address( found, number, address );
     freeaddrinfo( found );
-    address->port = (uint16_t) number;
     return good;
 }
 
