@@ -816,7 +816,7 @@ template <class... Channels> class server
     template <class Visitor> void visit_events( Visitor & visitor )
     {
         netcode_event_t & event = core_->event;
-        while ( !core_->is_ending && ( core_->has_event || netcode_server_next_event( core_->native, &event ) ) ) {
+        while ( core_->has_event || netcode_server_next_event( core_->native, &event ) ) {
             session client( core_.get(), event.client_index, event.session, event.client_id );
             ended_session & ended = core_->at( event.client_index ).ended;
             if ( event.type == NETCODE_EVENT_CONNECTED || event.type == NETCODE_EVENT_DISCONNECTED ) {
@@ -1084,7 +1084,7 @@ template <class... Channels> class client
     template <class Visitor> void visit_events( Visitor & visitor )
     {
         netcode_event_t & event = core_->event;
-        while ( !core_->is_ending && ( core_->has_event || netcode_client_next_event( core_->native, &event ) ) ) {
+        while ( core_->has_event || netcode_client_next_event( core_->native, &event ) ) {
             if ( event.type == NETCODE_EVENT_CONNECTED || event.type == NETCODE_EVENT_DISCONNECTED ) {
                 core_->has_event = true;
                 visit_end( visitor );

@@ -35,7 +35,7 @@ PLANTS = [
     ("!running() || core_->is_visiting", "!running()"),
     ("netcode_server_stop( core_->native );", ""),
     ("while ( !core_->is_ending && netcode_messages_event( of.messages", "while ( netcode_messages_event( of.messages"),
-    ("while ( !core_->is_ending && netcode_server_next_event", "while ( netcode_server_next_event"),
+    ("if ( core_->is_ending )\n                return;\n            if ( event.type == NETCODE_EVENT_CONNECTED ) {\n                visitor.connected( client );", "if ( event.type == NETCODE_EVENT_CONNECTED ) {\n                visitor.connected( client );"),
     ("accepted += client != except &&", "accepted +="),
     ("internal.size() != count", "false"),
     ("visitor.moved( client );", ""),

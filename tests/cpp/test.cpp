@@ -857,6 +857,28 @@ static void test_an_exception_at_an_end()
         }
     }
     CHECK( caught == 1 && visitor.joins == 1 );
+
+    /* Two ends in one receive. */
+    struct counter : heard {
+        int ends = 0;
+        void disconnected( game_client &, int )
+        {
+            if ( ends++ == 0 )
+                throw 11;
+        }
+        using heard::disconnected;
+    } counts;
+    v.clients[0].disconnect();
+    v.clients[0].connect( netcode::connect_token() );
+    for ( int i = 0; i < 2; i++ ) {
+        v.tick_server();
+        try {
+            v.clients[0].receive( v.time, counts );
+        } catch ( int ) {
+            caught++;
+        }
+    }
+    CHECK( caught == 2 && counts.ends == 2 );
 }
 #else
 static void test_exceptions_pass_through()
