@@ -97,7 +97,8 @@ static void multiplayer_announce( struct multiplayer_t * m )
     m->announcing = 0;
 }
 
-/* HELLO and the others' ids for a new client, and its id for the others. */
+/*  HELLO and the others' ids for a new client, and its id for the others. Those that are GONE are among the others: their
+    last messages and their REMOVE follow, which a client only accepts of peers that it knows. */
 static void multiplayer_introduce( struct multiplayer_t * m, struct multiplayer_slot_t * slot )
 {
     uint8_t frame[FRAME_CONTROL_BYTES];
@@ -107,7 +108,8 @@ static void multiplayer_introduce( struct multiplayer_t * m, struct multiplayer_
     multiplayer_send_frame( m, slot, CHANNEL_RELIABLE, frame, bytes );
 
     for ( int i = 0; m->relays && i < m->num_slots; i++ ) {
-        if ( m->slots[i].state == SLOT_OPEN && &m->slots[i] != slot )
+        int there = m->slots[i].state == SLOT_OPEN || m->slots[i].state == SLOT_GONE;
+        if ( there && &m->slots[i] != slot )
             ids[count++] = m->slots[i].id;
         if ( count == FRAME_MAX_IDS || ( count > 0 && i + 1 == m->num_slots ) ) {
             bytes = frame_write_ids( frame, FRAME_ADD, ids, count );
