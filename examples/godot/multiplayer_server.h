@@ -172,34 +172,41 @@ static void multiplayer_route( struct multiplayer_t * m, struct multiplayer_slot
         multiplayer_queue( m, slot->id, channel, frame->data, frame->bytes );
     if ( !m->relays || target == MULTIPLAYER_SERVER_ID )
         return;
+    if ( slot->state == SLOT_GONE && slot->credit < 0.0 ) {
+        m->unrelayed++; /* it does not get more, so that there is no hole: this is the end of what the others get */
+        return;
+    }
     slot->credit -= frame->bytes + MULTIPLAYER_MESSAGE_COST;
     multiplayer_spread( m, slot->id, target, channel, frame->data, frame->bytes );
 }
 
 /*  Reads what waits in a slot, up to its share of this poll. A client that has used up what it may have relayed is read
-    later: its messages wait on its own machine then. */
-static void multiplayer_read_slot( struct multiplayer_t * m, struct multiplayer_slot_t * slot )
+    later: its messages wait here, as far as its receive buffer holds them, and then on its own machine. Of one that is
+    GONE everything is read. 1 if nothing is left. */
+static int multiplayer_read_slot( struct multiplayer_t * m, struct multiplayer_slot_t * slot )
 {
     struct netcode_message_t message;
     struct frame_t frame;
     int messages = 0, bytes = 0;
     while ( slot->state == SLOT_OPEN || slot->state == SLOT_GONE ) {
         if ( multiplayer_queue_full( m ) || multiplayer_events_full( m ) )
-            return;
+            return 0;
         if ( slot->state == SLOT_OPEN &&
-             ( slot->credit < 0 || messages >= MULTIPLAYER_READ_MESSAGES || bytes > MULTIPLAYER_READ_BYTES ) )
-            return;
+             ( slot->credit < 0.0 || messages >= MULTIPLAYER_READ_MESSAGES || bytes > MULTIPLAYER_READ_BYTES ) )
+            return 0;
         if ( !netcode_messages_receive( slot->messages, &message ) )
-            return;
+            break;
         if ( !frame_read_at_server( message.data, message.bytes, &frame ) ) {
             m->malformed++;
             multiplayer_dismiss( m, slot, "it sent a malformed message" );
-            return;
+            slot->complete = 1;
+            break;
         }
         messages++;
         bytes += message.bytes;
         multiplayer_route( m, slot, message.channel, &frame );
     }
+    return 1;
 }
 
 static void multiplayer_slot_empty( struct multiplayer_t * m, struct multiplayer_slot_t * slot )
@@ -211,6 +218,24 @@ static void multiplayer_slot_empty( struct multiplayer_t * m, struct multiplayer
         multiplayer_announce( m );
     }
     slot->state = SLOT_EMPTY;
+}
+
+/*  Reads the rest of a slot that is GONE, and empties it; if the queue is full it stays as it is until the next poll.
+    What was acknowledged comes first: the call that gets the last packets resets the messages if there are none. */
+static void multiplayer_finish_slot( struct multiplayer_t * m, int index )
+{
+    struct multiplayer_slot_t * slot = &m->slots[index];
+    if ( !multiplayer_read_slot( m, slot ) )
+        return;
+    if ( !slot->complete && !( m->holds && m->held.client_index == index ) ) {
+        if ( !m->events_read )
+            return; /* packets that wait may be another client's, which had the slot since then */
+        slot->complete = 1;
+        netcode_messages_server_receive( slot->messages, m->server, index, m->time );
+        if ( !multiplayer_read_slot( m, slot ) )
+            return;
+    }
+    multiplayer_slot_empty( m, slot );
 }
 
 static int multiplayer_banned( const struct multiplayer_t * m, uint64_t client_id )
@@ -252,17 +277,41 @@ static void multiplayer_accept( struct multiplayer_t * m, int index, uint64_t se
     multiplayer_introduce( m, slot );
 }
 
+/*  A new client. 0 if it has to wait: what the last one in its slot sent is not read yet, because the queue is full. */
+static int multiplayer_connected( struct multiplayer_t * m, const struct netcode_event_t * event )
+{
+    struct multiplayer_slot_t * slot = &m->slots[event->client_index];
+    m->held = *event;
+    m->holds = 1;
+    if ( slot->state == SLOT_GONE )
+        multiplayer_finish_slot( m, event->client_index );
+    if ( slot->state == SLOT_GONE )
+        return 0;
+    m->holds = 0;
+    multiplayer_slot_empty( m, slot );
+    multiplayer_accept( m, event->client_index, event->session, event->client_id );
+    return 1;
+}
+
 static void multiplayer_server_events( struct multiplayer_t * m )
 {
     struct netcode_event_t event;
-    while ( !multiplayer_events_full( m ) && netcode_server_next_event( m->server, &event ) ) {
+    m->events_read = 0;
+    while ( !multiplayer_events_full( m ) ) {
+        if ( m->holds ) {
+            event = m->held;
+        } else if ( !netcode_server_next_event( m->server, &event ) ) {
+            m->events_read = 1;
+            return;
+        }
         struct multiplayer_slot_t * slot = &m->slots[event.client_index];
         if ( event.type == NETCODE_EVENT_PAYLOAD ) {
             netcode_server_free_packet( m->server, event.data ); /* of a session that has ended: no slot is read so */
         } else if ( event.type == NETCODE_EVENT_CONNECTED ) {
-            multiplayer_slot_empty( m, slot );
-            multiplayer_accept( m, event.client_index, event.session, event.client_id );
+            if ( !multiplayer_connected( m, &event ) )
+                return;
         } else if ( event.type == NETCODE_EVENT_DISCONNECTED ) {
+            slot->complete = 0;
             if ( slot->state == SLOT_OPEN )
                 slot->state = SLOT_GONE;
             else
@@ -274,19 +323,19 @@ static void multiplayer_server_events( struct multiplayer_t * m )
 static void multiplayer_poll_slot( struct multiplayer_t * m, int index, double elapsed )
 {
     struct multiplayer_slot_t * slot = &m->slots[index];
-    uint64_t session = netcode_server_client_session( m->server, index );
-    if ( slot->state == SLOT_EMPTY || ( session != 0 && session != slot->session ) )
-        return; /* the slot's next client is there, and the events that say so are not read yet */
+    if ( slot->state == SLOT_GONE )
+        multiplayer_finish_slot( m, index );
+    if ( slot->state == SLOT_EMPTY || slot->state == SLOT_GONE ||
+         netcode_server_client_session( m->server, index ) != slot->session )
+        return; /* an OPEN one's session has ended, and the events that say so are not read yet */
     double most = (double) m->relay_bytes_per_second;
     slot->credit += elapsed * most;
     slot->credit = slot->credit > most ? most : slot->credit;
     netcode_messages_server_receive( slot->messages, m->server, index, m->time );
     multiplayer_read_slot( m, slot );
-    if ( slot->state == SLOT_GONE )
-        multiplayer_slot_empty( m, slot );
-    else if ( multiplayer_broken( slot->messages ) )
+    if ( multiplayer_broken( slot->messages ) )
         multiplayer_drop( m, slot, "its connection is broken: it acknowledged what was never sent" );
-    if ( slot->state == SLOT_LEAVING && session != 0 && m->time >= slot->leave_time )
+    if ( slot->state == SLOT_LEAVING && m->time >= slot->leave_time )
         netcode_server_disconnect_client( m->server, index ); /* its DISCONNECTED event empties the slot */
 }
 
