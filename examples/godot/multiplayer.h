@@ -122,6 +122,7 @@ struct multiplayer_t {
     uint8_t * frame;                          /* a message that is being written */
     uint64_t malformed, unroutable, unqueued; /* messages refused; without such a target; unreliable, buffer full */
     uint64_t unrelayed;                       /* of clients that left, beyond what they may have relayed */
+    uint64_t too_large;                       /* relayed, but the receiver's max_packet_bytes is below the server's */
     char error[MULTIPLAYER_TEXT];             /* of the last call */
     char line[MULTIPLAYER_TEXT];              /* of the log */
     char why[MULTIPLAYER_TEXT];               /* why the connection ended, or could not be made */

@@ -56,13 +56,18 @@ static void multiplayer_drop( struct multiplayer_t * m, struct multiplayer_slot_
 }
 
 /*  A frame of `bytes` bytes for one client. An unreliable one is dropped where the buffer is full; a reliable one can
-    not be, so that a client which reads too slowly is disconnected. */
-static int multiplayer_send_frame( struct multiplayer_t * m, struct multiplayer_slot_t * slot, int channel,
-                                   const uint8_t * frame, int bytes )
+    not be, so that a client which reads too slowly is disconnected. What another client sent, and is too large for this
+    one, is dropped: nobody can end another's connection so. */
+static int multiplayer_send_frame( struct multiplayer_t * m, struct multiplayer_slot_t * slot, int32_t source,
+                                   int channel, const uint8_t * frame, int bytes )
 {
     int result = netcode_messages_send( slot->messages, channel, multiplayer_kind( channel ), frame, bytes );
     if ( result == NETCODE_OK )
         return MULTIPLAYER_OK;
+    if ( result == NETCODE_MESSAGES_TOO_LARGE && source != MULTIPLAYER_SERVER_ID ) {
+        m->too_large++;
+        return MULTIPLAYER_OK;
+    }
     if ( channel != CHANNEL_RELIABLE ) {
         m->unqueued++;
         return MULTIPLAYER_OK;
@@ -91,7 +96,7 @@ static void multiplayer_announce( struct multiplayer_t * m )
         int bytes = frame_write_ids( frame, FRAME_REMOVE, &m->slots[i].id, 1 );
         for ( int k = 0; m->relays && k < m->num_slots; k++ )
             if ( m->slots[k].state == SLOT_OPEN )
-                multiplayer_send_frame( m, &m->slots[k], CHANNEL_RELIABLE, frame, bytes );
+                multiplayer_send_frame( m, &m->slots[k], MULTIPLAYER_SERVER_ID, CHANNEL_RELIABLE, frame, bytes );
         i = -1; /* from the start: earlier ones may be gone now */
     }
     m->announcing = 0;
@@ -105,7 +110,7 @@ static void multiplayer_introduce( struct multiplayer_t * m, struct multiplayer_
     int32_t ids[FRAME_MAX_IDS];
     int count = 0;
     int bytes = frame_write_hello( frame, m->relays ? FRAME_RELAYS : 0, slot->id );
-    multiplayer_send_frame( m, slot, CHANNEL_RELIABLE, frame, bytes );
+    multiplayer_send_frame( m, slot, MULTIPLAYER_SERVER_ID, CHANNEL_RELIABLE, frame, bytes );
 
     for ( int i = 0; m->relays && i < m->num_slots; i++ ) {
         int there = m->slots[i].state == SLOT_OPEN || m->slots[i].state == SLOT_GONE;
@@ -113,7 +118,7 @@ static void multiplayer_introduce( struct multiplayer_t * m, struct multiplayer_
             ids[count++] = m->slots[i].id;
         if ( count == FRAME_MAX_IDS || ( count > 0 && i + 1 == m->num_slots ) ) {
             bytes = frame_write_ids( frame, FRAME_ADD, ids, count );
-            multiplayer_send_frame( m, slot, CHANNEL_RELIABLE, frame, bytes );
+            multiplayer_send_frame( m, slot, MULTIPLAYER_SERVER_ID, CHANNEL_RELIABLE, frame, bytes );
             count = 0;
         }
     }
@@ -121,7 +126,7 @@ static void multiplayer_introduce( struct multiplayer_t * m, struct multiplayer_
     bytes = frame_write_ids( frame, FRAME_ADD, &slot->id, 1 );
     for ( int i = 0; m->relays && i < m->num_slots; i++ )
         if ( m->slots[i].state == SLOT_OPEN && &m->slots[i] != slot )
-            multiplayer_send_frame( m, &m->slots[i], CHANNEL_RELIABLE, frame, bytes );
+            multiplayer_send_frame( m, &m->slots[i], MULTIPLAYER_SERVER_ID, CHANNEL_RELIABLE, frame, bytes );
 }
 
 static int multiplayer_wanted( int32_t target, int32_t id )
@@ -138,7 +143,7 @@ static int multiplayer_spread( struct multiplayer_t * m, int32_t source, int32_t
     for ( int i = 0; i < m->num_slots; i++ ) {
         struct multiplayer_slot_t * slot = &m->slots[i];
         if ( slot->state == SLOT_OPEN && slot->id != source && multiplayer_wanted( target, slot->id ) ) {
-            int sent = multiplayer_send_frame( m, slot, channel, m->frame, size );
+            int sent = multiplayer_send_frame( m, slot, source, channel, m->frame, size );
             result = sent == MULTIPLAYER_OK ? result : sent;
         }
     }

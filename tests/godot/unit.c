@@ -44,7 +44,8 @@ static struct {
     int poll_every;  /* ticks from one poll of the server to the next; 0: it polls in each */
     int ticks;
     uint64_t ids;
-    int later; /* seconds that the next tokens expire later */
+    int later;            /* seconds that the next tokens expire later */
+    int max_packet_bytes; /* of the next clients; 0: the default */
 } world;
 
 /* ---- the world ---- */
@@ -136,6 +137,7 @@ static int world_join_as( int index, uint64_t client_id )
     snprintf( address, sizeof( address ), "127.0.0.1:%d", (int) ( 41000 + ++world.ids ) );
     world_token( client_id, token );
     options.connect_token = token;
+    options.max_packet_bytes = world.max_packet_bytes;
     options.bind_address = address;
     options.simulator = world.network;
     return multiplayer_create_client( &world.clients[index], &options, world.time );

@@ -65,6 +65,35 @@ TEST( a_flood_is_relayed_no_faster_than_allowed )
     CHECK_EQ( world.clients[0].status, MULTIPLAYER_CONNECTED );
 }
 
+/* What is too large for another client harms nobody: it is not delivered there. */
+TEST( no_client_can_end_another_one_by_a_large_packet )
+{
+    static uint8_t large[3000] = "large";
+    world_open( 2 );
+    world.max_packet_bytes = 1200;
+    REQUIRE_EQ( world_join_as( 2, 102 ), MULTIPLAYER_OK );
+    world_run( 1.0 );
+    for ( int channel = 0; channel < CHANNELS; channel++ ) {
+        world_send( &world.clients[0], ID( 2 ), channel, large, (int) sizeof( large ), MULTIPLAYER_OK );
+        world_send( &world.clients[0], 0, channel, large, (int) sizeof( large ), MULTIPLAYER_OK );
+    }
+    world_send( &world.clients[0], ID( 2 ), CHANNEL_RELIABLE, "small", 5, MULTIPLAYER_OK );
+    world_run( 1.0 );
+    CHECK_EQ( world.clients[2].status, MULTIPLAYER_CONNECTED );
+    CHECK_EQ( seen_event( SEEN_BY( 1 ), MULTIPLAYER_PEER_DISCONNECTED, 0 ), 0 );
+    CHECK_EQ( seen_text( SEEN_BY( 2 ), ID( 0 ), "large" ), 0 );
+    CHECK_EQ( seen_text( SEEN_BY( 2 ), ID( 0 ), "small" ), 1 );
+    CHECK_EQ( seen_text( SEEN_BY( 1 ), ID( 0 ), "large" ), CHANNELS );
+    CHECK_EQ( world.server.too_large, 2 * CHANNELS );
+    char text[1024];
+    multiplayer_report( &world.server, text, sizeof( text ) );
+    CHECK( strstr( text, "max_packet_bytes" ) != NULL );
+    /* The server's own must not get lost in silence. */
+    world_send( &world.server, ID( 2 ), CHANNEL_RELIABLE, large, (int) sizeof( large ), MULTIPLAYER_NO_MEMORY );
+    world_run( 1.0 );
+    CHECK_EQ( world.clients[2].status, MULTIPLAYER_DISCONNECTED );
+}
+
 TEST( who_reads_nothing_is_disconnected_and_holds_up_nobody )
 {
     static uint8_t large[60000];
