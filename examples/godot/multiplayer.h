@@ -62,6 +62,7 @@ enum {
     MULTIPLAYER_MESSAGE_COST = 32,       /* what a message costs its sender beside its bytes */
     MULTIPLAYER_READ_MESSAGES = 512,     /* of one peer in one poll, */
     MULTIPLAYER_READ_BYTES = 128 * 1024, /* and bytes beside one of the largest */
+    MULTIPLAYER_FIRST_CREDIT = 16384,    /* what a connection may send until the other side's first LIMIT allows more */
     MULTIPLAYER_MAX_BANS = 65536,
     MULTIPLAYER_GOODBYES = 4, /* copies of the last message */
     MULTIPLAYER_TEXT = 512
@@ -89,6 +90,7 @@ struct multiplayer_slot_t {
     int state; /* GONE: disconnected, its last messages are to be read. LEAVING: no peer any more, gets the reason */
     int32_t id;
     int announce; /* the others are to be notified that it is gone */
+    int met;      /* its limits are known, and the others were told of it */
     int complete; /* GONE: no more of it can arrive */
     uint64_t client_id, session;
     double leave_time;

@@ -94,7 +94,7 @@ static void multiplayer_announce( struct multiplayer_t * m )
             continue;
         m->slots[i].announce = 0;
         int bytes = frame_write_ids( frame, FRAME_REMOVE, &m->slots[i].id, 1 );
-        for ( int k = 0; m->relays && k < m->num_slots; k++ )
+        for ( int k = 0; m->relays && m->slots[i].met && k < m->num_slots; k++ )
             if ( m->slots[k].state == SLOT_OPEN )
                 multiplayer_send_frame( m, &m->slots[k], MULTIPLAYER_SERVER_ID, CHANNEL_RELIABLE, frame, bytes );
         i = -1; /* from the start: earlier ones may be gone now */
@@ -102,8 +102,8 @@ static void multiplayer_announce( struct multiplayer_t * m )
     m->announcing = 0;
 }
 
-/*  HELLO and the others' ids for a new client, and its id for the others. Those that are GONE are among the others: their
-    last messages and their REMOVE follow, which a client only accepts of peers that it knows. */
+/*  HELLO and the others' ids for a new client. Those that are GONE are among the others: their last messages and their
+    REMOVE follow, which a client only accepts of peers that it knows. */
 static void multiplayer_introduce( struct multiplayer_t * m, struct multiplayer_slot_t * slot )
 {
     uint8_t frame[FRAME_CONTROL_BYTES];
@@ -114,7 +114,7 @@ static void multiplayer_introduce( struct multiplayer_t * m, struct multiplayer_
 
     for ( int i = 0; m->relays && i < m->num_slots; i++ ) {
         int there = m->slots[i].state == SLOT_OPEN || m->slots[i].state == SLOT_GONE;
-        if ( there && &m->slots[i] != slot )
+        if ( there && m->slots[i].met && &m->slots[i] != slot )
             ids[count++] = m->slots[i].id;
         if ( count == FRAME_MAX_IDS || ( count > 0 && i + 1 == m->num_slots ) ) {
             bytes = frame_write_ids( frame, FRAME_ADD, ids, count );
@@ -122,8 +122,21 @@ static void multiplayer_introduce( struct multiplayer_t * m, struct multiplayer_
             count = 0;
         }
     }
+}
 
-    bytes = frame_write_ids( frame, FRAME_ADD, &slot->id, 1 );
+/*  Tells the others of a new client as soon as its LIMIT is here. Before that nobody knows what is too large for it: a
+    reliable message that proves to be so ends its connection. */
+static void multiplayer_meet( struct multiplayer_t * m, struct multiplayer_slot_t * slot )
+{
+    struct netcode_messages_stats_t stats;
+    uint8_t frame[FRAME_HEADER_BYTES];
+    if ( slot->met || slot->state == SLOT_LEAVING )
+        return;
+    netcode_messages_stats( slot->messages, &stats );
+    if ( stats.credit <= (double) MULTIPLAYER_FIRST_CREDIT )
+        return;
+    slot->met = 1;
+    int bytes = frame_write_ids( frame, FRAME_ADD, &slot->id, 1 );
     for ( int i = 0; m->relays && i < m->num_slots; i++ )
         if ( m->slots[i].state == SLOT_OPEN && &m->slots[i] != slot )
             multiplayer_send_frame( m, &m->slots[i], MULTIPLAYER_SERVER_ID, CHANNEL_RELIABLE, frame, bytes );
@@ -134,7 +147,7 @@ static int multiplayer_wanted( int32_t target, int32_t id )
     return target == 0 || target == id || ( target < 0 && target != -id );
 }
 
-/* To all clients that `target` names, except the sender. */
+/* To all clients that `target` names, except the sender, and those of which other clients do not know yet. */
 static int multiplayer_spread( struct multiplayer_t * m, int32_t source, int32_t target, int channel,
                                const uint8_t * data, int bytes )
 {
@@ -142,7 +155,8 @@ static int multiplayer_spread( struct multiplayer_t * m, int32_t source, int32_t
     int size = frame_write_data( m->frame, source, data, bytes );
     for ( int i = 0; i < m->num_slots; i++ ) {
         struct multiplayer_slot_t * slot = &m->slots[i];
-        if ( slot->state == SLOT_OPEN && slot->id != source && multiplayer_wanted( target, slot->id ) ) {
+        int reached = slot->state == SLOT_OPEN && ( slot->met || source == MULTIPLAYER_SERVER_ID );
+        if ( reached && slot->id != source && multiplayer_wanted( target, slot->id ) ) {
             int sent = multiplayer_send_frame( m, slot, source, channel, m->frame, size );
             result = sent == MULTIPLAYER_OK ? result : sent;
         }
@@ -168,7 +182,8 @@ static void multiplayer_route( struct multiplayer_t * m, struct multiplayer_slot
                                const struct frame_t * frame )
 {
     int32_t target = frame->peer;
-    int known = target <= 1 || multiplayer_slot( m, target ) != NULL;
+    const struct multiplayer_slot_t * to = multiplayer_slot( m, target );
+    int known = target <= 1 || ( to != NULL && to->met );
     if ( !known || target == slot->id || frame->bytes > m->max_packet_bytes ) {
         m->unroutable++; /* it may have left just now */
         return;
@@ -177,7 +192,7 @@ static void multiplayer_route( struct multiplayer_t * m, struct multiplayer_slot
         multiplayer_queue( m, slot->id, channel, frame->data, frame->bytes );
     if ( !m->relays || target == MULTIPLAYER_SERVER_ID )
         return;
-    if ( slot->state == SLOT_GONE && slot->credit < 0.0 ) {
+    if ( slot->state == SLOT_GONE && ( slot->credit < 0.0 || !slot->met ) ) {
         m->unrelayed++; /* it does not get more, so that there is no hole: this is the end of what the others get */
         return;
     }
@@ -196,8 +211,8 @@ static int multiplayer_read_slot( struct multiplayer_t * m, struct multiplayer_s
     while ( slot->state == SLOT_OPEN || slot->state == SLOT_GONE ) {
         if ( multiplayer_queue_full( m ) || multiplayer_events_full( m ) )
             return 0;
-        if ( slot->state == SLOT_OPEN &&
-             ( slot->credit < 0.0 || messages >= MULTIPLAYER_READ_MESSAGES || bytes > MULTIPLAYER_READ_BYTES ) )
+        if ( slot->state == SLOT_OPEN && ( !slot->met || slot->credit < 0.0 || messages >= MULTIPLAYER_READ_MESSAGES ||
+                                           bytes > MULTIPLAYER_READ_BYTES ) )
             return 0;
         if ( !netcode_messages_receive( slot->messages, &message ) )
             break;
@@ -237,6 +252,7 @@ static void multiplayer_finish_slot( struct multiplayer_t * m, int index )
             return; /* packets that wait may be another client's, which had the slot since then */
         slot->complete = 1;
         netcode_messages_server_receive( slot->messages, m->server, index, m->time );
+        multiplayer_meet( m, slot );
         if ( !multiplayer_read_slot( m, slot ) )
             return;
     }
@@ -277,6 +293,7 @@ static void multiplayer_accept( struct multiplayer_t * m, int index, uint64_t se
     slot->session = session;
     slot->client_id = client_id;
     slot->credit = (double) m->relay_bytes_per_second;
+    slot->met = 0;
     slot->state = SLOT_OPEN;
     multiplayer_event_now( m, MULTIPLAYER_PEER_CONNECTED, slot->id );
     multiplayer_introduce( m, slot );
@@ -337,6 +354,7 @@ static void multiplayer_poll_slot( struct multiplayer_t * m, int index, double e
     slot->credit += elapsed * most;
     slot->credit = slot->credit > most ? most : slot->credit;
     netcode_messages_server_receive( slot->messages, m->server, index, m->time );
+    multiplayer_meet( m, slot );
     multiplayer_read_slot( m, slot );
     if ( multiplayer_broken( slot->messages ) )
         multiplayer_drop( m, slot, "its connection is broken: it acknowledged what was never sent" );

@@ -94,6 +94,31 @@ TEST( no_client_can_end_another_one_by_a_large_packet )
     CHECK_EQ( world.clients[2].status, MULTIPLAYER_DISCONNECTED );
 }
 
+/*  As long as a new client has not sent its limit, nobody else can send to it: what is too large could neither be
+    delivered nor be dropped. */
+TEST( no_client_can_end_a_new_one_by_large_packets )
+{
+    static uint8_t large[3000] = "large";
+    world_open( 2 );
+    world.max_packet_bytes = 1200;
+    for ( int delay = 0; delay < 16; delay++ ) {
+        REQUIRE_EQ( world_join_as( 2, 200 + (uint64_t) delay ), MULTIPLAYER_OK );
+        for ( int i = 0; i < delay; i++ )
+            world_step();
+        world_send( &world.clients[0], 0, CHANNEL_RELIABLE, large, (int) sizeof( large ), MULTIPLAYER_OK );
+        world_run( 1.0 );
+        world_send( &world.clients[0], 0, CHANNEL_RELIABLE, "small", 5, MULTIPLAYER_OK );
+        world_run( 1.0 );
+        if ( world.clients[2].status != MULTIPLAYER_CONNECTED || seen_text( SEEN_BY( 2 ), ID( 0 ), "small" ) != 1 )
+            test_fail( __FILE__, __LINE__, "%d ticks later: status %d, \"%s\"", delay, world.clients[2].status,
+                       world.clients[2].why );
+        CHECK_EQ( seen_text( SEEN_BY( 2 ), ID( 0 ), "large" ), 0 );
+        multiplayer_close( &world.clients[2] );
+        world_run( 0.5 );
+    }
+    CHECK_EQ( seen_text( SEEN_BY( 1 ), ID( 0 ), "large" ), 16 );
+}
+
 TEST( who_reads_nothing_is_disconnected_and_holds_up_nobody )
 {
     static uint8_t large[60000];
