@@ -152,3 +152,17 @@ TEST( an_engine_that_does_not_read_loses_nothing_of_one_that_left )
         CHECK_EQ( SEEN_BY( i )->num_known, 3 );
     }
 }
+
+/* The others do not know of it yet, and must not hear of it any more. */
+TEST( who_is_kicked_as_it_joins_is_no_ghost_for_the_others )
+{
+    world_open( 2 );
+    REQUIRE_EQ( world_join_as( 2, 102 ), MULTIPLAYER_OK );
+    while ( world.server_seen.num_known < 3 )
+        world_step();
+    CHECK_EQ( multiplayer_kick( &world.server, world.server_seen.known[2], "not you" ), MULTIPLAYER_OK );
+    world_run( 4.0 );
+    CHECK_EQ( SEEN_BY( 0 )->num_known, 2 );
+    CHECK_EQ( SEEN_BY( 1 )->num_known, 2 );
+    CHECK_STR( world.clients[2].why, "the server ended the connection: not you" );
+}
