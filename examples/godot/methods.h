@@ -314,6 +314,8 @@ static void method_server_statistics( const struct multiplayer_t * m, value_t * 
     value_set( dictionary, "moves", value_int( (int64_t) stats.moves ) );
     value_set( dictionary, "malformed", value_int( (int64_t) m->malformed ) );
     value_set( dictionary, "unroutable", value_int( (int64_t) m->unroutable ) );
+    value_set( dictionary, "unrelayed", value_int( (int64_t) m->unrelayed ) );
+    value_set( dictionary, "too_large", value_int( (int64_t) m->too_large ) );
 }
 
 /* Of a server's client; without an id of the whole server, or of this client. */

@@ -62,6 +62,7 @@ enum {
     MULTIPLAYER_MESSAGE_COST = 32,       /* what a message costs its sender beside its bytes */
     MULTIPLAYER_READ_MESSAGES = 512,     /* of one peer in one poll, */
     MULTIPLAYER_READ_BYTES = 128 * 1024, /* and bytes beside one of the largest */
+    MULTIPLAYER_FIRST_CREDIT = 16384,    /* what a connection may send until the other side's first LIMIT allows more */
     MULTIPLAYER_MAX_BANS = 65536,
     MULTIPLAYER_GOODBYES = 4, /* copies of the last message */
     MULTIPLAYER_TEXT = 512
@@ -89,6 +90,8 @@ struct multiplayer_slot_t {
     int state; /* GONE: disconnected, its last messages are to be read. LEAVING: no peer any more, gets the reason */
     int32_t id;
     int announce; /* the others are to be notified that it is gone */
+    int met;      /* its limits are known, and the others were told of it */
+    int complete; /* GONE: no more of it can arrive */
     uint64_t client_id, session;
     double leave_time;
     double credit; /* bytes that it may have relayed now; negative after a large one */
@@ -104,6 +107,8 @@ struct multiplayer_t {
     struct netcode_server_t * server;
     struct multiplayer_slot_t * slots;
     int num_slots, turn;
+    struct netcode_event_t held; /* a client that waits for its slot: the last one's messages are not read yet */
+    int holds, events_read;      /* if there is a held event; if there are no further ones */
     uint64_t * bans;
     int num_bans;
     struct netcode_client_t * client;
@@ -118,6 +123,8 @@ struct multiplayer_t {
     int queue_packets;
     uint8_t * frame;                          /* a message that is being written */
     uint64_t malformed, unroutable, unqueued; /* messages refused; without such a target; unreliable, buffer full */
+    uint64_t unrelayed;                       /* of clients that left, beyond what they may have relayed */
+    uint64_t too_large;                       /* relayed, but the receiver's max_packet_bytes is below the server's */
     char error[MULTIPLAYER_TEXT];             /* of the last call */
     char line[MULTIPLAYER_TEXT];              /* of the log */
     char why[MULTIPLAYER_TEXT];               /* why the connection ended, or could not be made */
@@ -216,6 +223,9 @@ static int multiplayer_leaves( const struct multiplayer_t * m, int32_t id )
         if ( event->type == MULTIPLAYER_PEER_DISCONNECTED && event->peer == id )
             return 1;
     }
+    for ( int i = 0; i < m->num_slots; i++ )
+        if ( m->slots[i].state == SLOT_GONE && m->slots[i].id == id )
+            return 1;
     return 0;
 }
 

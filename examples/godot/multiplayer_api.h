@@ -54,7 +54,7 @@ static void multiplayer_free( struct multiplayer_t * m )
     m->now = m->later = NULL;
     m->queue = m->frame = NULL;
     m->num_slots = m->num_peers = m->num_now = m->num_later = m->queue_packets = 0;
-    m->max_events = m->ended = m->finished = 0;
+    m->max_events = m->ended = m->finished = m->holds = 0;
     m->queue_head = m->queue_tail = m->queue_capacity = 0;
     m->role = MULTIPLAYER_OFF;
     m->status = MULTIPLAYER_DISCONNECTED;
@@ -103,7 +103,7 @@ static void multiplayer_settings( struct multiplayer_t * m, int max_packet_bytes
     m->send_buffer_bytes =
         multiplayer_clamp( send_buffer_bytes, MULTIPLAYER_SEND_BUFFER, 64 * 1024, MULTIPLAYER_MOST_SEND_BUFFER );
     m->time = time;
-    m->malformed = m->unroutable = m->unqueued = 0;
+    m->malformed = m->unroutable = m->unqueued = m->unrelayed = m->too_large = 0;
     m->why[0] = m->error[0] = 0;
     m->turn = m->announcing = 0;
 }
@@ -363,6 +363,19 @@ static void multiplayer_server_report( const struct multiplayer_t * m, char * te
     if ( m->unroutable > 0 ) {
         snprintf( line, sizeof( line ), "%llu messages were for peers that are not there",
                   (unsigned long long) m->unroutable );
+        multiplayer_append( text, capacity, line );
+    }
+    if ( m->unrelayed > 0 ) {
+        snprintf( line, sizeof( line ),
+                  "%llu messages of clients that left were not relayed: they were beyond relay_bytes_per_second",
+                  (unsigned long long) m->unrelayed );
+        multiplayer_append( text, capacity, line );
+    }
+    if ( m->too_large > 0 ) {
+        snprintf( line, sizeof( line ),
+                  "%llu messages were too large for the client that they were for: its max_packet_bytes is below the "
+                  "server's",
+                  (unsigned long long) m->too_large );
         multiplayer_append( text, capacity, line );
     }
 }

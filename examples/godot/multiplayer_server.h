@@ -56,13 +56,18 @@ static void multiplayer_drop( struct multiplayer_t * m, struct multiplayer_slot_
 }
 
 /*  A frame of `bytes` bytes for one client. An unreliable one is dropped where the buffer is full; a reliable one can
-    not be, so that a client which reads too slowly is disconnected. */
-static int multiplayer_send_frame( struct multiplayer_t * m, struct multiplayer_slot_t * slot, int channel,
-                                   const uint8_t * frame, int bytes )
+    not be, so that a client which reads too slowly is disconnected. What another client sent, and is too large for this
+    one, is dropped: nobody can end another's connection so. */
+static int multiplayer_send_frame( struct multiplayer_t * m, struct multiplayer_slot_t * slot, int32_t source,
+                                   int channel, const uint8_t * frame, int bytes )
 {
     int result = netcode_messages_send( slot->messages, channel, multiplayer_kind( channel ), frame, bytes );
     if ( result == NETCODE_OK )
         return MULTIPLAYER_OK;
+    if ( result == NETCODE_MESSAGES_TOO_LARGE && source != MULTIPLAYER_SERVER_ID ) {
+        m->too_large++;
+        return MULTIPLAYER_OK;
+    }
     if ( channel != CHANNEL_RELIABLE ) {
         m->unqueued++;
         return MULTIPLAYER_OK;
@@ -89,37 +94,52 @@ static void multiplayer_announce( struct multiplayer_t * m )
             continue;
         m->slots[i].announce = 0;
         int bytes = frame_write_ids( frame, FRAME_REMOVE, &m->slots[i].id, 1 );
-        for ( int k = 0; m->relays && k < m->num_slots; k++ )
+        for ( int k = 0; m->relays && m->slots[i].met && k < m->num_slots; k++ )
             if ( m->slots[k].state == SLOT_OPEN )
-                multiplayer_send_frame( m, &m->slots[k], CHANNEL_RELIABLE, frame, bytes );
+                multiplayer_send_frame( m, &m->slots[k], MULTIPLAYER_SERVER_ID, CHANNEL_RELIABLE, frame, bytes );
         i = -1; /* from the start: earlier ones may be gone now */
     }
     m->announcing = 0;
 }
 
-/* HELLO and the others' ids for a new client, and its id for the others. */
+/*  HELLO and the others' ids for a new client. Those that are GONE are among the others: their last messages and their
+    REMOVE follow, which a client only accepts of peers that it knows. */
 static void multiplayer_introduce( struct multiplayer_t * m, struct multiplayer_slot_t * slot )
 {
     uint8_t frame[FRAME_CONTROL_BYTES];
     int32_t ids[FRAME_MAX_IDS];
     int count = 0;
     int bytes = frame_write_hello( frame, m->relays ? FRAME_RELAYS : 0, slot->id );
-    multiplayer_send_frame( m, slot, CHANNEL_RELIABLE, frame, bytes );
+    multiplayer_send_frame( m, slot, MULTIPLAYER_SERVER_ID, CHANNEL_RELIABLE, frame, bytes );
 
     for ( int i = 0; m->relays && i < m->num_slots; i++ ) {
-        if ( m->slots[i].state == SLOT_OPEN && &m->slots[i] != slot )
+        int there = m->slots[i].state == SLOT_OPEN || m->slots[i].state == SLOT_GONE;
+        if ( there && m->slots[i].met && &m->slots[i] != slot )
             ids[count++] = m->slots[i].id;
         if ( count == FRAME_MAX_IDS || ( count > 0 && i + 1 == m->num_slots ) ) {
             bytes = frame_write_ids( frame, FRAME_ADD, ids, count );
-            multiplayer_send_frame( m, slot, CHANNEL_RELIABLE, frame, bytes );
+            multiplayer_send_frame( m, slot, MULTIPLAYER_SERVER_ID, CHANNEL_RELIABLE, frame, bytes );
             count = 0;
         }
     }
+}
 
-    bytes = frame_write_ids( frame, FRAME_ADD, &slot->id, 1 );
+/*  Tells the others of a new client as soon as its LIMIT is here. Before that nobody knows what is too large for it: a
+    reliable message that proves to be so ends its connection. */
+static void multiplayer_meet( struct multiplayer_t * m, struct multiplayer_slot_t * slot )
+{
+    struct netcode_messages_stats_t stats;
+    uint8_t frame[FRAME_HEADER_BYTES];
+    if ( slot->met || slot->state == SLOT_LEAVING )
+        return;
+    netcode_messages_stats( slot->messages, &stats );
+    if ( stats.credit <= (double) MULTIPLAYER_FIRST_CREDIT )
+        return;
+    slot->met = 1;
+    int bytes = frame_write_ids( frame, FRAME_ADD, &slot->id, 1 );
     for ( int i = 0; m->relays && i < m->num_slots; i++ )
         if ( m->slots[i].state == SLOT_OPEN && &m->slots[i] != slot )
-            multiplayer_send_frame( m, &m->slots[i], CHANNEL_RELIABLE, frame, bytes );
+            multiplayer_send_frame( m, &m->slots[i], MULTIPLAYER_SERVER_ID, CHANNEL_RELIABLE, frame, bytes );
 }
 
 static int multiplayer_wanted( int32_t target, int32_t id )
@@ -127,7 +147,7 @@ static int multiplayer_wanted( int32_t target, int32_t id )
     return target == 0 || target == id || ( target < 0 && target != -id );
 }
 
-/* To all clients that `target` names, except the sender. */
+/* To all clients that `target` names, except the sender, and those of which other clients do not know yet. */
 static int multiplayer_spread( struct multiplayer_t * m, int32_t source, int32_t target, int channel,
                                const uint8_t * data, int bytes )
 {
@@ -135,8 +155,9 @@ static int multiplayer_spread( struct multiplayer_t * m, int32_t source, int32_t
     int size = frame_write_data( m->frame, source, data, bytes );
     for ( int i = 0; i < m->num_slots; i++ ) {
         struct multiplayer_slot_t * slot = &m->slots[i];
-        if ( slot->state == SLOT_OPEN && slot->id != source && multiplayer_wanted( target, slot->id ) ) {
-            int sent = multiplayer_send_frame( m, slot, channel, m->frame, size );
+        int reached = slot->state == SLOT_OPEN && ( slot->met || source == MULTIPLAYER_SERVER_ID );
+        if ( reached && slot->id != source && multiplayer_wanted( target, slot->id ) ) {
+            int sent = multiplayer_send_frame( m, slot, source, channel, m->frame, size );
             result = sent == MULTIPLAYER_OK ? result : sent;
         }
     }
@@ -161,7 +182,8 @@ static void multiplayer_route( struct multiplayer_t * m, struct multiplayer_slot
                                const struct frame_t * frame )
 {
     int32_t target = frame->peer;
-    int known = target <= 1 || multiplayer_slot( m, target ) != NULL;
+    const struct multiplayer_slot_t * to = multiplayer_slot( m, target );
+    int known = target <= 1 || ( to != NULL && to->met );
     if ( !known || target == slot->id || frame->bytes > m->max_packet_bytes ) {
         m->unroutable++; /* it may have left just now */
         return;
@@ -170,34 +192,41 @@ static void multiplayer_route( struct multiplayer_t * m, struct multiplayer_slot
         multiplayer_queue( m, slot->id, channel, frame->data, frame->bytes );
     if ( !m->relays || target == MULTIPLAYER_SERVER_ID )
         return;
+    if ( slot->state == SLOT_GONE && ( slot->credit < 0.0 || !slot->met ) ) {
+        m->unrelayed++; /* it does not get more, so that there is no hole: this is the end of what the others get */
+        return;
+    }
     slot->credit -= frame->bytes + MULTIPLAYER_MESSAGE_COST;
     multiplayer_spread( m, slot->id, target, channel, frame->data, frame->bytes );
 }
 
 /*  Reads what waits in a slot, up to its share of this poll. A client that has used up what it may have relayed is read
-    later: its messages wait on its own machine then. */
-static void multiplayer_read_slot( struct multiplayer_t * m, struct multiplayer_slot_t * slot )
+    later: its messages wait here, as far as its receive buffer holds them, and then on its own machine. Of one that is
+    GONE everything is read. 1 if nothing is left. */
+static int multiplayer_read_slot( struct multiplayer_t * m, struct multiplayer_slot_t * slot )
 {
     struct netcode_message_t message;
     struct frame_t frame;
     int messages = 0, bytes = 0;
     while ( slot->state == SLOT_OPEN || slot->state == SLOT_GONE ) {
         if ( multiplayer_queue_full( m ) || multiplayer_events_full( m ) )
-            return;
-        if ( slot->state == SLOT_OPEN &&
-             ( slot->credit < 0 || messages >= MULTIPLAYER_READ_MESSAGES || bytes > MULTIPLAYER_READ_BYTES ) )
-            return;
+            return 0;
+        if ( slot->state == SLOT_OPEN && ( !slot->met || slot->credit < 0.0 || messages >= MULTIPLAYER_READ_MESSAGES ||
+                                           bytes > MULTIPLAYER_READ_BYTES ) )
+            return 0;
         if ( !netcode_messages_receive( slot->messages, &message ) )
-            return;
+            break;
         if ( !frame_read_at_server( message.data, message.bytes, &frame ) ) {
             m->malformed++;
             multiplayer_dismiss( m, slot, "it sent a malformed message" );
-            return;
+            slot->complete = 1;
+            break;
         }
         messages++;
         bytes += message.bytes;
         multiplayer_route( m, slot, message.channel, &frame );
     }
+    return 1;
 }
 
 static void multiplayer_slot_empty( struct multiplayer_t * m, struct multiplayer_slot_t * slot )
@@ -209,6 +238,25 @@ static void multiplayer_slot_empty( struct multiplayer_t * m, struct multiplayer
         multiplayer_announce( m );
     }
     slot->state = SLOT_EMPTY;
+}
+
+/*  Reads the rest of a slot that is GONE, and empties it; if the queue is full it stays as it is until the next poll.
+    What was acknowledged comes first: the call that gets the last packets resets the messages if there are none. */
+static void multiplayer_finish_slot( struct multiplayer_t * m, int index )
+{
+    struct multiplayer_slot_t * slot = &m->slots[index];
+    if ( !multiplayer_read_slot( m, slot ) )
+        return;
+    if ( !slot->complete && !( m->holds && m->held.client_index == index ) ) {
+        if ( !m->events_read )
+            return; /* packets that wait may be another client's, which had the slot since then */
+        slot->complete = 1;
+        netcode_messages_server_receive( slot->messages, m->server, index, m->time );
+        multiplayer_meet( m, slot );
+        if ( !multiplayer_read_slot( m, slot ) )
+            return;
+    }
+    multiplayer_slot_empty( m, slot );
 }
 
 static int multiplayer_banned( const struct multiplayer_t * m, uint64_t client_id )
@@ -245,22 +293,47 @@ static void multiplayer_accept( struct multiplayer_t * m, int index, uint64_t se
     slot->session = session;
     slot->client_id = client_id;
     slot->credit = (double) m->relay_bytes_per_second;
+    slot->met = 0;
     slot->state = SLOT_OPEN;
     multiplayer_event_now( m, MULTIPLAYER_PEER_CONNECTED, slot->id );
     multiplayer_introduce( m, slot );
 }
 
+/*  A new client. 0 if it has to wait: what the last one in its slot sent is not read yet, because the queue is full. */
+static int multiplayer_connected( struct multiplayer_t * m, const struct netcode_event_t * event )
+{
+    struct multiplayer_slot_t * slot = &m->slots[event->client_index];
+    m->held = *event;
+    m->holds = 1;
+    if ( slot->state == SLOT_GONE )
+        multiplayer_finish_slot( m, event->client_index );
+    if ( slot->state == SLOT_GONE )
+        return 0;
+    m->holds = 0;
+    multiplayer_slot_empty( m, slot );
+    multiplayer_accept( m, event->client_index, event->session, event->client_id );
+    return 1;
+}
+
 static void multiplayer_server_events( struct multiplayer_t * m )
 {
     struct netcode_event_t event;
-    while ( !multiplayer_events_full( m ) && netcode_server_next_event( m->server, &event ) ) {
+    m->events_read = 0;
+    while ( !multiplayer_events_full( m ) ) {
+        if ( m->holds ) {
+            event = m->held;
+        } else if ( !netcode_server_next_event( m->server, &event ) ) {
+            m->events_read = 1;
+            return;
+        }
         struct multiplayer_slot_t * slot = &m->slots[event.client_index];
         if ( event.type == NETCODE_EVENT_PAYLOAD ) {
             netcode_server_free_packet( m->server, event.data ); /* of a session that has ended: no slot is read so */
         } else if ( event.type == NETCODE_EVENT_CONNECTED ) {
-            multiplayer_slot_empty( m, slot );
-            multiplayer_accept( m, event.client_index, event.session, event.client_id );
+            if ( !multiplayer_connected( m, &event ) )
+                return;
         } else if ( event.type == NETCODE_EVENT_DISCONNECTED ) {
+            slot->complete = 0;
             if ( slot->state == SLOT_OPEN )
                 slot->state = SLOT_GONE;
             else
@@ -272,19 +345,20 @@ static void multiplayer_server_events( struct multiplayer_t * m )
 static void multiplayer_poll_slot( struct multiplayer_t * m, int index, double elapsed )
 {
     struct multiplayer_slot_t * slot = &m->slots[index];
-    uint64_t session = netcode_server_client_session( m->server, index );
-    if ( slot->state == SLOT_EMPTY || ( session != 0 && session != slot->session ) )
-        return; /* the slot's next client is there, and the events that say so are not read yet */
+    if ( slot->state == SLOT_GONE )
+        multiplayer_finish_slot( m, index );
+    if ( slot->state == SLOT_EMPTY || slot->state == SLOT_GONE ||
+         netcode_server_client_session( m->server, index ) != slot->session )
+        return; /* an OPEN one's session has ended, and the events that say so are not read yet */
     double most = (double) m->relay_bytes_per_second;
     slot->credit += elapsed * most;
     slot->credit = slot->credit > most ? most : slot->credit;
     netcode_messages_server_receive( slot->messages, m->server, index, m->time );
+    multiplayer_meet( m, slot );
     multiplayer_read_slot( m, slot );
-    if ( slot->state == SLOT_GONE )
-        multiplayer_slot_empty( m, slot );
-    else if ( multiplayer_broken( slot->messages ) )
+    if ( multiplayer_broken( slot->messages ) )
         multiplayer_drop( m, slot, "its connection is broken: it acknowledged what was never sent" );
-    if ( slot->state == SLOT_LEAVING && session != 0 && m->time >= slot->leave_time )
+    if ( slot->state == SLOT_LEAVING && m->time >= slot->leave_time )
         netcode_server_disconnect_client( m->server, index ); /* its DISCONNECTED event empties the slot */
 }
 

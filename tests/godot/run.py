@@ -353,10 +353,15 @@ def part_picture():
     editor = Process("editor", "godot3", *window_options, "-e", "--quit", DISPLAY=":" + display[1])
     check(editor.end(60) == 0 and not editor.errors() and "Failed load" not in editor.text(), "the demo project opens in the editor", editor.text())
     address = free_port()
+    alone = Process("demo_alone", "godot3-server", "--path", demo, "--join=" + address, "--seconds=7")
+    check(alone.wait_for("^demo: there is no key: host first"), "one who joins where nobody has hosted is asked to host first", alone.text())
+    alone.end()
+    bot = Process("demo_bot", "godot3-server", "--path", demo, "--join=" + address, "--walk=circle", "--seconds=30")
+    check(bot.wait_for("^demo: waiting"), "one who joins before the first host waits, and makes no key of its own", bot.text())
     host = Process("demo_host", "godot3-server", "--path", demo, "--host=" + address, "--seconds=40")
     if not check(host.wait_for("^demo: hosting") is not None, "the demo hosts a game", host.text()):
         return
-    bot = Process("demo_bot", "godot3-server", "--path", demo, "--join=" + address, "--walk=circle", "--seconds=30")
+    check(bot.wait_for("^demo: joined"), "and joins then", bot.text())
     window = Process("demo_window", "godot3", *window_options, "--join=" + address, "--walk=square", "--picture=" + shot, "--seconds=30",
                      DISPLAY=":" + display[1])
     joined = window.wait_for("^demo: joined", 30)
@@ -381,8 +386,8 @@ def part_picture():
         if process.process.poll() is None:
             process.process.terminate()
             process.end()
-    crashed = [process.title for process in (window, bot, host) if process.errors()]
-    check(not crashed, "none of the three crashed, and no script had an error", ", ".join(crashed))
+    crashed = [process.title for process in (window, bot, host, alone) if process.errors()]
+    check(not crashed, "none of the four crashed, and no script had an error", ", ".join(crashed))
 
 
 def main():

@@ -41,8 +41,11 @@ static struct {
     struct seen_t server_seen, client_seen[PEERS];
     struct raw_t raw;
     int idle_reader; /* the server's engine does not read packets */
+    int poll_every;  /* ticks from one poll of the server to the next; 0: it polls in each */
+    int ticks;
     uint64_t ids;
-    int later; /* seconds that the next tokens expire later */
+    int later;            /* seconds that the next tokens expire later */
+    int max_packet_bytes; /* of the next clients; 0: the default */
 } world;
 
 /* ---- the world ---- */
@@ -82,8 +85,11 @@ static void world_step( void )
 {
     world.time += 1.0 / TICKS_PER_SECOND;
     netcode_network_simulator_update( world.network, world.time );
-    multiplayer_poll( &world.server, world.time );
-    world_see( &world.server, &world.server_seen, !world.idle_reader );
+    int polls = world.poll_every == 0 || ++world.ticks % world.poll_every == 0;
+    if ( polls ) {
+        multiplayer_poll( &world.server, world.time );
+        world_see( &world.server, &world.server_seen, !world.idle_reader );
+    }
     for ( int i = 0; i < PEERS; i++ ) {
         multiplayer_poll( &world.clients[i], world.time );
         world_see( &world.clients[i], &world.client_seen[i], 1 );
@@ -91,7 +97,8 @@ static void world_step( void )
     }
     if ( world.raw.client != NULL )
         raw_update( &world.raw, world.time );
-    multiplayer_flush( &world.server, world.time );
+    if ( polls )
+        multiplayer_flush( &world.server, world.time );
 }
 
 static void world_run( double seconds )
@@ -130,6 +137,7 @@ static int world_join_as( int index, uint64_t client_id )
     snprintf( address, sizeof( address ), "127.0.0.1:%d", (int) ( 41000 + ++world.ids ) );
     world_token( client_id, token );
     options.connect_token = token;
+    options.max_packet_bytes = world.max_packet_bytes;
     options.bind_address = address;
     options.simulator = world.network;
     return multiplayer_create_client( &world.clients[index], &options, world.time );
@@ -195,6 +203,8 @@ static int seen_text( const struct seen_t * seen, int32_t from, const char * tex
 #include "unit_frames.c"
 
 #include "unit_play.c"
+
+#include "unit_leave.c"
 
 #include "unit_hostile.c"
 

@@ -65,6 +65,60 @@ TEST( a_flood_is_relayed_no_faster_than_allowed )
     CHECK_EQ( world.clients[0].status, MULTIPLAYER_CONNECTED );
 }
 
+/* What is too large for another client harms nobody: it is not delivered there. */
+TEST( no_client_can_end_another_one_by_a_large_packet )
+{
+    static uint8_t large[3000] = "large";
+    world_open( 2 );
+    world.max_packet_bytes = 1200;
+    REQUIRE_EQ( world_join_as( 2, 102 ), MULTIPLAYER_OK );
+    world_run( 1.0 );
+    for ( int channel = 0; channel < CHANNELS; channel++ ) {
+        world_send( &world.clients[0], ID( 2 ), channel, large, (int) sizeof( large ), MULTIPLAYER_OK );
+        world_send( &world.clients[0], 0, channel, large, (int) sizeof( large ), MULTIPLAYER_OK );
+    }
+    world_send( &world.clients[0], ID( 2 ), CHANNEL_RELIABLE, "small", 5, MULTIPLAYER_OK );
+    world_run( 1.0 );
+    CHECK_EQ( world.clients[2].status, MULTIPLAYER_CONNECTED );
+    CHECK_EQ( seen_event( SEEN_BY( 1 ), MULTIPLAYER_PEER_DISCONNECTED, 0 ), 0 );
+    CHECK_EQ( seen_text( SEEN_BY( 2 ), ID( 0 ), "large" ), 0 );
+    CHECK_EQ( seen_text( SEEN_BY( 2 ), ID( 0 ), "small" ), 1 );
+    CHECK_EQ( seen_text( SEEN_BY( 1 ), ID( 0 ), "large" ), CHANNELS );
+    CHECK_EQ( world.server.too_large, 2 * CHANNELS );
+    char text[1024];
+    multiplayer_report( &world.server, text, sizeof( text ) );
+    CHECK( strstr( text, "max_packet_bytes" ) != NULL );
+    /* The server's own must not get lost in silence. */
+    world_send( &world.server, ID( 2 ), CHANNEL_RELIABLE, large, (int) sizeof( large ), MULTIPLAYER_NO_MEMORY );
+    world_run( 1.0 );
+    CHECK_EQ( world.clients[2].status, MULTIPLAYER_DISCONNECTED );
+}
+
+/*  As long as a new client has not sent its limit, nobody else can send to it: what is too large could neither be
+    delivered nor be dropped. */
+TEST( no_client_can_end_a_new_one_by_large_packets )
+{
+    static uint8_t large[3000] = "large";
+    world_open( 2 );
+    world.max_packet_bytes = 1200;
+    for ( int delay = 0; delay < 16; delay++ ) {
+        REQUIRE_EQ( world_join_as( 2, 200 + (uint64_t) delay ), MULTIPLAYER_OK );
+        for ( int i = 0; i < delay; i++ )
+            world_step();
+        world_send( &world.clients[0], 0, CHANNEL_RELIABLE, large, (int) sizeof( large ), MULTIPLAYER_OK );
+        world_run( 1.0 );
+        world_send( &world.clients[0], 0, CHANNEL_RELIABLE, "small", 5, MULTIPLAYER_OK );
+        world_run( 1.0 );
+        if ( world.clients[2].status != MULTIPLAYER_CONNECTED || seen_text( SEEN_BY( 2 ), ID( 0 ), "small" ) != 1 )
+            test_fail( __FILE__, __LINE__, "%d ticks later: status %d, \"%s\"", delay, world.clients[2].status,
+                       world.clients[2].why );
+        CHECK_EQ( seen_text( SEEN_BY( 2 ), ID( 0 ), "large" ), 0 );
+        multiplayer_close( &world.clients[2] );
+        world_run( 0.5 );
+    }
+    CHECK_EQ( seen_text( SEEN_BY( 1 ), ID( 0 ), "large" ), 16 );
+}
+
 TEST( who_reads_nothing_is_disconnected_and_holds_up_nobody )
 {
     static uint8_t large[60000];

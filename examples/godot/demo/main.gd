@@ -9,6 +9,7 @@ const PROTOCOL = 0x6e6574636f646501  # of this game, and of each version of it t
 const SPEED = 140.0
 const FIELD = Rect2(20, 70, 600, 300)
 const KEY_FILE = "user://demo.key"
+const KEY_SECONDS = 5.0  # in which a host on this machine must have made it
 
 var peer = null
 var players = {}
@@ -17,6 +18,7 @@ var seconds = 0.0
 var walked = 0.0
 var tick = 0
 var hosted_at = ""
+var attempt = 0  # counts host, join and leave, so that one that waits knows whether it is the latest
 
 onready var address = $Interface/Row/Address
 onready var invitation = $Interface/Row/Invitation
@@ -49,18 +51,29 @@ func _ready():
 
 # In a real game a backend has the private key: it knows the player, and gives a token by HTTPS. The servers have the same key, players never.
 # Here host and players are on one machine, so that a file of the user's stands for both.
+# It is the host that makes it: two that start together would each make one of their own. Empty if there is none.
 func read_key():
 	var file = File.new()
 	var key = PoolByteArray()
 	if file.open(KEY_FILE, File.READ) == OK:
 		key = file.get_buffer(32)
 		file.close()
+	return key if key.size() == 32 else PoolByteArray()
+
+
+func make_key():
+	var key = read_key()
 	if key.size() == 32:
 		return key
 	key = NetcodePeer.new().make_key()
-	file.open(KEY_FILE, File.WRITE)
-	file.store_buffer(key)
-	file.close()
+	var file = File.new()
+	var result = file.open(KEY_FILE, File.WRITE)
+	if result == OK:
+		file.store_buffer(key)
+		result = file.get_error()
+		file.close()
+	if result != OK:
+		print("demo: the key can not be stored in ", OS.get_user_data_dir(), ": only those who have an invitation can join")
 	return key
 
 
@@ -78,11 +91,12 @@ func make_token(where, seconds_valid):
 # ---- host, join, leave ----
 
 func host():
+	attempt += 1
 	peer = NetcodePeer.new()
 	var result = peer.create_server({
 		"address": address.text,
 		"protocol_id": PROTOCOL,
-		"private_key": read_key(),
+		"private_key": make_key(),
 		"max_clients": 16,
 	})
 	if result != OK:
@@ -95,6 +109,10 @@ func host():
 
 
 func join():
+	attempt += 1
+	if invitation.text == "" and read_key().size() != 32:
+		wait_for_key(attempt)
+		return
 	peer = NetcodePeer.new()
 	var token = Marshalls.base64_to_raw(invitation.text) if invitation.text != "" else make_token(address.text, 30)
 	if peer.create_client(token) != OK:
@@ -104,13 +122,34 @@ func join():
 	net.text = "connecting ..."
 
 
+# Joins when the host has made the key, unless another button was pressed meanwhile.
+func wait_for_key(this_attempt):
+	net.text = "waiting for a host on this machine ..."
+	print("demo: waiting for a host on this machine")
+	var waited = 0.0
+	while waited < KEY_SECONDS and read_key().size() != 32:
+		yield(get_tree().create_timer(0.1), "timeout")
+		waited += 0.1
+		if attempt != this_attempt:
+			return
+	if read_key().size() == 32:
+		join()
+		return
+	net.text = "there is no key: host first, or paste an invitation"
+	print("demo: ", net.text)
+
+
 # A token for a player elsewhere, to be pasted there. It is good for one player, for five minutes.
 func invite():
+	if read_key().size() != 32:
+		net.text = "there is no key: host first"
+		return
 	OS.clipboard = Marshalls.raw_to_base64(make_token(hosted_at if hosted_at != "" else address.text, 300))
 	net.text = "the invitation is in the clipboard"
 
 
 func leave():
+	attempt += 1
 	if peer != null:
 		peer.close_connection()
 	on_ended()
@@ -140,7 +179,7 @@ func on_peer_disconnected(id):
 
 
 func add_player(id, position):
-	var player = preload("res://player.gd").new()
+	var player = load("res://player.gd").new()  # Godot 3.2's editor, which reads scripts in two threads, may fail at preload
 	player.id = id
 	player.position = position
 	player.target = position
