@@ -269,8 +269,6 @@ godot4: | build
 	GODOT4=$(CURDIR)/build/godot/unstable/godot4 $(PYTHON) tests/godot/run.py engine4
 	GODOT3_SERVER=$(CURDIR)/build/godot/unstable/godot3-server $(PYTHON) tests/godot/run.py engine
 
-.PHONY: godot godot4 godot-demo
-
 # Two bots play, directly and over a bad network.
 games: build/pong build/relay
 	sh tests/tools/games.sh
@@ -545,4 +543,4 @@ clean:
 	rm -rf build
 
 .PHONY: engine all index test-seeds help help-few help-all deps demo newcomer demo-full plots docs test test-all test-release san coverage peer compile lint size readme format fairness network network-peers bench bench-messages bench-plot bench-sockets \
-	arena arena-plants web cpp cpp-plants csharp csharp-plants games gates gates-plants roam latency latency-plants load instructions threads soak defences attacks sim fuzz torture torture-plain coverage-lines prove model erase ct msan platforms mutate fresh install uninstall clean
+	arena arena-plants web cpp cpp-plants csharp csharp-plants godot godot4 godot-demo games gates gates-plants roam latency latency-plants load instructions threads soak defences attacks sim fuzz torture torture-plain coverage-lines prove model erase ct msan platforms mutate fresh install uninstall clean
