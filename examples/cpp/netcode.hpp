@@ -76,7 +76,7 @@ typedef std::array<uint8_t, NETCODE_KEY_BYTES> private_key;
 typedef std::array<uint8_t, NETCODE_CONNECT_TOKEN_BYTES> connect_token;
 typedef std::array<uint8_t, NETCODE_USER_DATA_BYTES> user_data;
 
-/* ---- bytes: a view of memory that somebody else owns ---- */
+/* ---- bytes: a view of memory that the caller owns ---- */
 
 class bytes
 {
@@ -219,7 +219,7 @@ class status
     const char * text_;
 };
 
-/* Holds one netcode_init. Servers and clients have one of their own, so nobody has to make any. */
+/* Holds one netcode_init. Servers and clients have one of their own, so an application needs none. */
 class library
 {
   public:
@@ -853,7 +853,7 @@ template <class... Channels> class server
         visitor.disconnected( client, ended.reason );
     }
 
-    /*  A `disconnected` that still waits here is of the slot's last session: nobody has connected since, and the messages
+    /*  A `disconnected` that still waits here is of the slot's last session: no client has connected since, and the messages
         are its. A client that this side has disconnected is heard no more. */
     template <class Visitor> void visit_messages( int index, Visitor & visitor )
     {
