@@ -12,6 +12,7 @@
 #include "../../netcode.h"
 
 #include "../secret_file.h"
+#include "matchmaking.h"
 #include "wiping.h"
 
 #include <arpa/inet.h>
@@ -47,7 +48,7 @@
 /* Who sends more than a body may have is heard out up to here, so that the answer is read and not lost in a reset. */
 #define MAX_DRAINED_BYTES 1048576
 #define CONNECTION_MEMORY_BYTES 16384 /* a request's line and headers, and what waits to be sent */
-#define METRICS_BYTES 16384
+#define METRICS_BYTES 32768
 #define SERVER_SILENT_SECONDS 5.0    /* a server that was not heard for so long is not picked */
 #define SERVER_FORGOTTEN_SECONDS 600 /* and after this long it is not known any more */
 #define RETRY_SECONDS 2              /* Retry-After where no server has a free slot */
@@ -69,7 +70,10 @@
     X( rate_limited,       429, "You ask too often: see Retry-After" )                                                     \
     X( no_server,          503, "No server that fits has a free slot: see Retry-After" )                                   \
     X( too_many_servers,   503, "This backend knows as many servers as it can" )                                           \
-    X( internal,           500, "The backend could not do it" )
+    X( internal,           500, "The backend could not do it" )                                                            \
+    X( unknown_ticket,     404, "You have no such ticket: it has ended long ago, or the backend was started anew. Ask for a match again" ) \
+    X( being_matched,      409, "Your match is being made: ask again, then it can be cancelled" )                          \
+    MM_REFUSAL_LIST( X )
 /* clang-format on */
 
 #define REFUSAL_ENUM( name, status, text ) REFUSAL_##name,
@@ -120,6 +124,7 @@ struct server_t {
     int slots;
     int clients;
     int promised; /* tokens that it headed since this report: their players are not among the clients yet */
+    int reserved; /* slots for matches whose players are on their way: match.h */
     int draining;
     int listed; /* it stands in the file, and never reported */
     double heard_at;
@@ -191,6 +196,9 @@ struct request_t {
     struct app_t * app;
     struct MHD_Connection * connection;
     double started_at;
+    struct player_t * player;
+    char rest[NAME_BYTES]; /* of the path, where it is an address for many things */
+    int deletes;
     size_t bytes; /* of the body that came, kept or not */
     char body[MAX_BODY_BYTES + 1];
 };
@@ -618,7 +626,7 @@ static int is_silent( const struct server_t * server, double now )
 
 static int free_slots( const struct server_t * server )
 {
-    int count = server->slots - server->clients - server->promised;
+    int count = server->slots - server->clients - server->promised - server->reserved;
     return count > 0 ? count : 0;
 }
 
@@ -958,6 +966,23 @@ static const char * read_report( const cJSON * json, struct server_t * server )
     return NULL;
 }
 
+/*  Finds the player by the credential that the request brings, takes one of his rate, and goes on with `next`. To ask for
+    a ticket costs nothing of it: tickets have a rate of their own. */
+static enum MHD_Result with_player( struct request_t * request,
+                                    enum MHD_Result ( *next )( struct request_t * request ) )
+{
+    uint8_t hash[HASH_BYTES];
+    size_t place = 0;
+    struct app_t * app = request->app;
+    if ( !read_bearer( request, hash ) )
+        return refuse( request, REFUSAL_no_credential, NULL );
+    request->player = find_hash( &app->files, hash, &place );
+    if ( !request->player )
+        return refuse( request, REFUSAL_unknown_credential, NULL );
+    int seconds = request->rest[0] ? 0 : take_allowance( request->player, app->options.rate );
+    return seconds ? refuse_for( request, REFUSAL_rate_limited, seconds ) : next( request );
+}
+
 /* ---- POST /v1/connect-token ---- */
 
 /* Fills the token for these servers, up to as many addresses as a token has. */
@@ -983,16 +1008,14 @@ static int make_token( struct app_t * app, const struct player_t * player, const
                                            app->files.key, user_data, token ) == NETCODE_OK;
 }
 
-/* 64-bit ids are strings, because JavaScript's numbers end at 2^53. */
-static enum MHD_Result send_token( struct request_t * request, const struct player_t * player, const char * gateway,
-                                   const uint8_t token[NETCODE_CONNECT_TOKEN_BYTES] )
+/* 64-bit ids are strings, because JavaScript's numbers end at 2^53. 0 when memory is short. */
+static int add_token( cJSON * json, const struct player_t * player, const char * gateway,
+                      const uint8_t token[NETCODE_CONNECT_TOKEN_BYTES] )
 {
     char text[sodium_base64_ENCODED_LEN( NETCODE_CONNECT_TOKEN_BYTES, sodium_base64_VARIANT_ORIGINAL )];
     char client_id[32];
     char protocol_id[32];
     struct netcode_connect_token_info_t info;
-    struct answer_t answer = { 200, NULL, NULL, NULL, 0 };
-    cJSON * json = cJSON_CreateObject();
     int good = netcode_connect_token_info( token, &info ) == NETCODE_OK;
     sodium_bin2base64( text, sizeof( text ), token, NETCODE_CONNECT_TOKEN_BYTES, sodium_base64_VARIANT_ORIGINAL );
     snprintf( client_id, sizeof( client_id ), "%llu", (unsigned long long) player->client_id );
@@ -1004,7 +1027,15 @@ static enum MHD_Result send_token( struct request_t * request, const struct play
            cJSON_AddNumberToObject( json, "server_time", (double) time( NULL ) ) &&
            ( !gateway || cJSON_AddStringToObject( json, "gateway", gateway ) );
     sodium_memzero( text, sizeof( text ) );
-    return send_json( request, &answer, json, good );
+    return good;
+}
+
+static enum MHD_Result send_token( struct request_t * request, const struct player_t * player, const char * gateway,
+                                   const uint8_t token[NETCODE_CONNECT_TOKEN_BYTES] )
+{
+    struct answer_t answer = { 200, NULL, NULL, NULL, 0 };
+    cJSON * json = cJSON_CreateObject();
+    return send_json( request, &answer, json, add_token( json, player, gateway, token ) );
 }
 
 static enum MHD_Result issue( struct request_t * request, struct player_t * player, const struct wish_t * wish )
@@ -1027,20 +1058,9 @@ static enum MHD_Result issue( struct request_t * request, struct player_t * play
     return result;
 }
 
-static enum MHD_Result answer_connect_token( struct request_t * request )
+static enum MHD_Result answer_player( struct request_t * request )
 {
-    uint8_t hash[HASH_BYTES];
-    size_t place = 0;
     struct wish_t wish;
-    struct app_t * app = request->app;
-    if ( !read_bearer( request, hash ) )
-        return refuse( request, REFUSAL_no_credential, NULL );
-    struct player_t * player = find_hash( &app->files, hash, &place );
-    if ( !player )
-        return refuse( request, REFUSAL_unknown_credential, NULL );
-    int seconds = take_allowance( player, app->options.rate );
-    if ( seconds )
-        return refuse_for( request, REFUSAL_rate_limited, seconds );
     if ( request->bytes > MAX_BODY_BYTES )
         return refuse( request, REFUSAL_too_large, NULL );
     memset( &wish, 0, sizeof( wish ) );
@@ -1051,8 +1071,17 @@ static enum MHD_Result answer_connect_token( struct request_t * request )
         if ( !json || wrong )
             return refuse( request, json ? REFUSAL_wrong_field : REFUSAL_not_json, wrong );
     }
-    return issue( request, player, &wish );
+    return issue( request, request->player, &wish );
 }
+
+static enum MHD_Result answer_connect_token( struct request_t * request )
+{
+    return with_player( request, answer_player );
+}
+
+/* ---- /v1/match ---- */
+
+#include "match.h"
 
 /* ---- POST /v1/servers ---- */
 
@@ -1069,7 +1098,7 @@ static enum MHD_Result accept_report( struct request_t * request, const struct s
     unlist( &app->files, server );
     app->counts.reports++;
     cJSON * json = cJSON_CreateObject();
-    int good = cJSON_AddStringToObject( json, "status", "ok" ) != NULL;
+    int good = cJSON_AddStringToObject( json, "status", "ok" ) && match_answer_report( app, server, json );
     return send_json( request, &answer, json, good );
 }
 
@@ -1091,6 +1120,8 @@ static enum MHD_Result answer_servers( struct request_t * request )
     const cJSON * id = cJSON_GetObjectItemCaseSensitive( json, "protocol_id" );
     if ( !wrong && ( !cJSON_IsString( id ) || !parse_u64( id->valuestring, 0, &protocol_id ) ) )
         wrong = "protocol_id is a string with a number, 0x... or decimal";
+    if ( !wrong && protocol_id == request->app->options.protocol_id )
+        match_read_report( json );
     cJSON_Delete( json );
     if ( wrong )
         return refuse( request, REFUSAL_wrong_field, wrong );
@@ -1207,6 +1238,23 @@ static void print_servers( struct text_t * text, const struct census_t * census 
     print_number( text, "free_slots", "gauge", "Free slots of the open servers.", census->free_slots );
 }
 
+static void print_matches( struct text_t * text )
+{
+    const struct mm_t * mm = &matchmaker.mm;
+    if ( !matchmaker.modes_file )
+        return;
+    print_head( text, "match_players_waiting", "gauge", "Players in the queue, by mode." );
+    for ( int i = 0; i < mm->num_modes; i++ )
+        print( text, "netcode_backend_match_players_waiting{mode=\"%s\"} %d\n", mm->modes[i].name, mm->waiting[i] );
+    print_number( text, "matches_total", "counter", "Matches that have a server.", (double) mm->committed );
+    print_number( text, "matches_given_back_total", "counter", "Times that a match found no server.",
+                  (double) mm->given_back );
+    print_head( text, "match_tickets_failed_total", "counter", "Tickets that ended without a match, or after it." );
+    for ( int i = 1; i < MM_REASONS; i++ )
+        print( text, "netcode_backend_match_tickets_failed_total{reason=\"%s\"} %llu\n", mm_reason_name( i ),
+               (unsigned long long) mm->failures[i] );
+}
+
 static enum MHD_Result answer_metrics( struct request_t * request )
 {
     struct census_t census;
@@ -1229,6 +1277,7 @@ static enum MHD_Result answer_metrics( struct request_t * request )
            (unsigned long long) counts->reloads_failed );
     print_number( &text, "connections_cut_total", "counter", "Connections that were idle or slow for too long.",
                   (double) counts->connections_cut );
+    print_matches( &text );
     print_durations( &text, counts );
     return send_answer( request, &answer );
 }
@@ -1245,22 +1294,42 @@ struct route_t {
 static const struct route_t routes[] = {
     { "/v1/connect-token", "POST", "POST", answer_connect_token },
     { "/v1/servers", "POST", "POST", answer_servers },
+    { "/v1/match", "POST", "POST", answer_match },
+    { "/v1/match/", "GET", "GET, HEAD, DELETE", answer_match }, /* and what follows it */
+    { "/v1/match/", "DELETE", "GET, HEAD, DELETE", answer_match },
     { "/healthz", "GET", "GET, HEAD", answer_health },
     { "/metrics", "GET", "GET, HEAD", answer_metrics },
 };
 
+/* A path that ends with a slash stands for all that has one thing more. */
+static int is_route( const struct route_t * candidate, const char * path )
+{
+    size_t bytes = strlen( candidate->path );
+    return !strcmp( path, candidate->path )
+               ? candidate->path[bytes - 1] != '/'
+               : candidate->path[bytes - 1] == '/' && !strncmp( path, candidate->path, bytes ) &&
+                     is_word( path + bytes, "" );
+}
+
 static enum MHD_Result route( struct request_t * request, const char * path, const char * method )
 {
+    const struct route_t * other = NULL;
     for ( size_t i = 0; i < sizeof( routes ) / sizeof( routes[0] ); i++ ) {
-        struct answer_t answer = { 0, NULL, NULL, routes[i].allow, 0 };
-        if ( strcmp( path, routes[i].path ) != 0 )
+        const struct route_t * candidate = &routes[i];
+        if ( !is_route( candidate, path ) )
             continue;
-        if ( strcmp( method, routes[i].method ) != 0 &&
-             ( strcmp( method, "HEAD" ) != 0 || strcmp( routes[i].method, "GET" ) != 0 ) )
-            return refuse_with( request, REFUSAL_method_not_allowed, NULL, &answer );
-        return routes[i].answer( request );
+        other = candidate;
+        if ( strcmp( method, candidate->method ) != 0 &&
+             ( strcmp( method, "HEAD" ) != 0 || strcmp( candidate->method, "GET" ) != 0 ) )
+            continue;
+        copy_name( request->rest, path + strlen( candidate->path ) );
+        request->deletes = !strcmp( method, "DELETE" );
+        return candidate->answer( request );
     }
-    return refuse( request, REFUSAL_not_found, NULL );
+    if ( !other )
+        return refuse( request, REFUSAL_not_found, NULL );
+    struct answer_t answer = { 0, NULL, NULL, other->allow, 0 };
+    return refuse_with( request, REFUSAL_method_not_allowed, NULL, &answer );
 }
 
 /* What the request says that its body will have; 0 where it does not say. */
@@ -1414,13 +1483,14 @@ static void print_help( void )
             "  --timeout SECONDS              of silence that end a connection, 1..3600 (5)\n"
             "  --rate N                       requests per player and minute, 1..100000 (30)\n"
             "  --servers-per-token N          1..%d (3)\n"
-            "  --request-seconds N            a slower request is cut, 1..600 (10)\n"
-            "  --help                         this text\n"
+            "  --request-seconds N            a slower request is cut, 1..600 (10)\n",
+            NETCODE_MAX_SERVERS_PER_CONNECT );
+    match_help();
+    printf( "  --help                         this text\n"
             "\n"
             "Key and credential files are refused when others than their owner can use them. SIGHUP reads all files\n"
             "again, SIGINT and SIGTERM end it. Exit status: 0 after a clean end, 1 when it could not start, 2 for\n"
-            "wrong usage.\n",
-            NETCODE_MAX_SERVERS_PER_CONNECT );
+            "wrong usage.\n" );
 }
 
 /* Options with a value; 0 when it is none of them or its value is wrong. */
@@ -1451,7 +1521,7 @@ static int parse_value( const char * name, const char * value, struct options_t 
     else if ( !strcmp( name, "--request-seconds" ) )
         return parse_int( value, 1, 600, &options->request_seconds );
     else
-        return 0;
+        return match_option( name, value );
     return 1;
 }
 
@@ -1603,7 +1673,7 @@ static void run( struct app_t * app )
 {
     while ( !signal_stop ) {
         /* Short, for a signal that comes just before it. */
-        MHD_run_wait( app->daemon, 100 );
+        MHD_run_wait( app->daemon, match_update( app ) );
         cut_slow_connections( app );
         if ( signal_reload ) {
             signal_reload = 0;
@@ -1619,11 +1689,12 @@ static int run_backend( struct app_t * app )
 {
     if ( !read_files( &app->options, &app->files ) )
         return 1;
-    int good = start_daemon( app );
+    int good = match_start( app ) && start_daemon( app );
     if ( good ) {
         say_files( app, "read" );
         run( app );
     }
+    match_stop();
     free_files( &app->files );
     return good ? 0 : 1;
 }

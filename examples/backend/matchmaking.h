@@ -31,24 +31,36 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* What a game may want otherwise; tests are less patient. */
+#ifndef MM_SILENT_SECONDS
+#define MM_SILENT_SECONDS 15.0 /* a player who has not asked for so long is gone */
+#endif
+#ifndef MM_PARTY_SECONDS
+#define MM_PARTY_SECONDS 60.0 /* in which all members of a party must have asked */
+#endif
+#ifndef MM_KEEP_SECONDS
+#define MM_KEEP_SECONDS 60.0 /* how long a ticket that failed says why */
+#endif
+#ifndef MM_RETRY_SECONDS
+#define MM_RETRY_SECONDS 2.0 /* no further match in a mode and region after one found no server */
+#endif
+#ifndef MM_TRIES
+#define MM_TRIES 10 /* of a ticket, to find a server */
+#endif
+
 #define MM_MAX_TICKETS 4096
 #define MM_MAX_MODES 16
 #define MM_MAX_REGIONS 8  /* of a mode */
 #define MM_MAX_PLAYERS 64 /* of a match */
 #define MM_MAX_TEAMS 16
 #define MM_MAX_PARTY 8
-#define MM_MAX_MATCHES 16      /* that want a server at the same time */
-#define MM_NAME_BYTES 64       /* of modes, regions and parties, with the zero at the end */
-#define MM_ID_BYTES 33         /* of tickets and matches: 32 characters and the zero */
-#define MM_PLACE_BYTES 512     /* what the caller has to know of a match's server */
-#define MM_MIN_PARTY_NAME 8    /* shorter ones would be guessed, and their places taken by others */
-#define MM_SILENT_SECONDS 15.0 /* a player who has not asked for so long is gone */
-#define MM_PARTY_SECONDS 60.0  /* in which all members of a party must have asked */
-#define MM_KEEP_SECONDS 60.0   /* how long a ticket that failed says why */
-#define MM_RETRY_SECONDS 2.0   /* no further match in a mode and region after one found no server */
-#define MM_TRIES 10            /* of a ticket, to find a server */
-#define MM_FILL_STEPS 4000     /* of the search for parties that fill teams exactly */
-#define MM_ANYWHERE "any"      /* the one region of a mode that has no list of them */
+#define MM_MAX_MATCHES 16   /* that want a server at the same time */
+#define MM_NAME_BYTES 64    /* of modes, regions and parties, with the zero at the end */
+#define MM_ID_BYTES 33      /* of tickets and matches: 32 characters and the zero */
+#define MM_PLACE_BYTES 640  /* what the caller has to know of a match's server */
+#define MM_MIN_PARTY_NAME 8 /* shorter ones would be guessed, and their places taken by others */
+#define MM_FILL_STEPS 4000  /* of the search for parties that fill teams exactly */
+#define MM_ANYWHERE "any"   /* the one region of a mode that has no list of them */
 
 /* clang-format off */
 /*  Why a request can not join. X( name, HTTP status, sentence ) */
@@ -151,6 +163,7 @@ struct mm_t {
     struct mm_mode_t modes[MM_MAX_MODES];
     int num_modes;
     struct mm_ticket_t tickets[MM_MAX_TICKETS];
+    uint64_t clients[MM_MAX_TICKETS]; /* of the tickets, close together: they are searched with each request */
     struct mm_match_t matches[MM_MAX_MATCHES];
     double blocked_until[MM_MAX_MODES][MM_MAX_REGIONS];
     int waiting[MM_MAX_MODES]; /* players in the queue, as of the last run */
@@ -338,25 +351,21 @@ static void mm_init( struct mm_t * mm, void ( *random_id )( void *, char * ), vo
 
 /* ---- tickets ---- */
 
-/* Of this player alone: for all others there is no such ticket. */
-static struct mm_ticket_t * mm_find( struct mm_t * mm, const char * id, uint64_t client_id )
-{
-    for ( int i = 0; i < MM_MAX_TICKETS; i++ ) {
-        struct mm_ticket_t * ticket = &mm->tickets[i];
-        if ( ticket->state != MM_FREE && ticket->wish.client_id == client_id && !strcmp( ticket->id, id ) )
-            return ticket;
-    }
-    return NULL;
-}
-
 /* Each player has one ticket at most. */
 static struct mm_ticket_t * mm_find_client( struct mm_t * mm, uint64_t client_id )
 {
     for ( int i = 0; i < MM_MAX_TICKETS; i++ ) {
-        if ( mm->tickets[i].state != MM_FREE && mm->tickets[i].wish.client_id == client_id )
+        if ( mm->clients[i] == client_id && mm->tickets[i].state != MM_FREE )
             return &mm->tickets[i];
     }
     return NULL;
+}
+
+/* Of this player alone: for all others there is no such ticket. */
+static struct mm_ticket_t * mm_find( struct mm_t * mm, const char * id, uint64_t client_id )
+{
+    struct mm_ticket_t * ticket = mm_find_client( mm, client_id );
+    return ticket && !strcmp( ticket->id, id ) ? ticket : NULL;
 }
 
 static void mm_fail( struct mm_t * mm, struct mm_ticket_t * ticket, int reason, double now )
@@ -462,6 +471,7 @@ static enum mm_refusal_t mm_join( struct mm_t * mm, const struct mm_wish_t * wis
     if ( !ticket )
         return MM_REFUSAL_queue_full;
     memset( ticket, 0, sizeof( *ticket ) );
+    mm->clients[ticket - mm->tickets] = wish->client_id;
     mm->random_id( mm->context, ticket->id );
     ticket->wish = *wish;
     ticket->state = MM_QUEUED;

@@ -1,0 +1,172 @@
+/*  Asks an Agones allocator service for a game server, over its REST interface (POST /gameserverallocation, TLS with
+    certificates of both sides), without waiting: the body of the request, what stands in the answer, and nothing else.
+    match.h beside it uses this; ../fleet/request.h moves the bytes.
+
+    The request takes a Ready server of the fleet (label agones.dev/fleet, and netcode-region where the mode has
+    regions), and gives it the labels netcode-match and netcode-mode, and the annotations netcode-clients (the ids of
+    the players, with commas) and netcode-seconds (how long their tokens live): the server learns them by `watch`.
+
+    One header, for one program unit, after matchmaking.h; needs libcurl and cJSON. */
+
+#ifndef BACKEND_ALLOCATOR_H
+#define BACKEND_ALLOCATOR_H
+
+/* backend.c's own requests are those that come in; these go out. */
+#ifndef FLEET_REQUEST_H
+#define request_t outgoing_t
+#include "../fleet/request.h"
+#undef request_t
+#endif
+
+#include <cjson/cJSON.h>
+
+#define ALLOCATOR_MILLISECONDS 5000l /* an allocation may go on to another cluster */
+#define ALLOCATOR_PATH "/gameserverallocation"
+#define ALLOCATOR_FLEET "netcode"     /* of modes that name none */
+#define ALLOCATOR_PORT_NAME "netcode" /* of several ports, the one of this name; else the first */
+
+struct allocator_options_t {
+    const char * url;     /* https://HOST[:PORT]; NULL: there is no allocator */
+    const char * ca_file; /* NULL: the system's */
+    const char * certificate_file;
+    const char * key_file;
+    const char * kubernetes_namespace;
+};
+
+/* What came of it. */
+struct allocator_answer_t {
+    char name[64];
+    char address[NETCODE_MAX_ADDRESS_STRING_LENGTH];
+};
+
+/* 0 when memory is short, or libcurl does not take the files. */
+static int allocator_open( struct outgoing_t * request, struct requests_t * requests,
+                           const struct allocator_options_t * options )
+{
+    char url[512];
+    int bytes = snprintf( url, sizeof( url ), "%s" ALLOCATOR_PATH, options->url );
+    return bytes > 0 && (size_t) bytes < sizeof( url ) && request_open( request, requests, "allocator", url ) &&
+           ( !options->ca_file || curl_easy_setopt( request->easy, CURLOPT_CAINFO, options->ca_file ) == CURLE_OK ) &&
+           curl_easy_setopt( request->easy, CURLOPT_SSLCERT, options->certificate_file ) == CURLE_OK &&
+           curl_easy_setopt( request->easy, CURLOPT_SSLKEY, options->key_file ) == CURLE_OK &&
+           curl_easy_setopt( request->easy, CURLOPT_TIMEOUT_MS, ALLOCATOR_MILLISECONDS ) == CURLE_OK;
+}
+
+static int allocator_add_selector( cJSON * root, const struct mm_mode_t * mode, const char * region )
+{
+    cJSON * selectors = cJSON_AddArrayToObject( root, "gameServerSelectors" );
+    cJSON * selector = cJSON_CreateObject();
+    cJSON * labels = cJSON_AddObjectToObject( selector, "matchLabels" );
+    if ( !cJSON_AddItemToArray( selectors, selector ) ) {
+        cJSON_Delete( selector );
+        return 0;
+    }
+    return cJSON_AddStringToObject( labels, "agones.dev/fleet", mode->fleet[0] ? mode->fleet : ALLOCATOR_FLEET ) &&
+           ( !strcmp( region, MM_ANYWHERE ) || cJSON_AddStringToObject( labels, "netcode-region", region ) ) &&
+           cJSON_AddStringToObject( selector, "gameServerState", "READY" );
+}
+
+static int allocator_add_metadata( cJSON * root, const struct mm_match_t * match, const char * mode,
+                                   const char * clients, int seconds )
+{
+    char number[16];
+    cJSON * metadata = cJSON_AddObjectToObject( root, "metadata" );
+    cJSON * labels = cJSON_AddObjectToObject( metadata, "labels" );
+    cJSON * annotations = cJSON_AddObjectToObject( metadata, "annotations" );
+    snprintf( number, sizeof( number ), "%d", seconds );
+    return cJSON_AddStringToObject( labels, "netcode-match", match->id ) &&
+           cJSON_AddStringToObject( labels, "netcode-mode", mode ) &&
+           cJSON_AddStringToObject( annotations, "netcode-clients", clients ) &&
+           cJSON_AddStringToObject( annotations, "netcode-seconds", number );
+}
+
+/* Begins an allocation for this match; its players, `clients`, have `seconds` to connect. 0 when memory is short. */
+static int allocator_send( struct outgoing_t * request, const struct allocator_options_t * options,
+                           const struct mm_mode_t * mode, const struct mm_match_t * match, const char * clients,
+                           int seconds )
+{
+    cJSON * root = cJSON_CreateObject();
+    int good = cJSON_AddStringToObject( root, "namespace", options->kubernetes_namespace ) &&
+               allocator_add_selector( root, mode, mode->regions[match->region] ) &&
+               cJSON_AddStringToObject( root, "scheduling", "Packed" ) &&
+               allocator_add_metadata( root, match, mode->name, clients, seconds );
+    char * body = good ? cJSON_PrintUnformatted( root ) : NULL;
+    cJSON_Delete( root );
+    if ( body )
+        request_send( request, body );
+    cJSON_free( body );
+    return body != NULL;
+}
+
+/* ---- the answer ---- */
+
+static int allocator_read_address( const cJSON * item, struct netcode_address_t * address )
+{
+    return cJSON_IsString( item ) && netcode_parse_address( item->valuestring, address ) == NETCODE_OK &&
+           !address->port;
+}
+
+/*  The address; where that is a host's name, which tokens can not carry, the first ExternalIP among the addresses that
+    newer allocators list. */
+static int allocator_find_address( const cJSON * root, struct netcode_address_t * address )
+{
+    const cJSON * each = NULL;
+    if ( allocator_read_address( cJSON_GetObjectItemCaseSensitive( root, "address" ), address ) )
+        return 1;
+    cJSON_ArrayForEach( each, cJSON_GetObjectItemCaseSensitive( root, "addresses" ) )
+    {
+        const cJSON * type = cJSON_GetObjectItemCaseSensitive( each, "type" );
+        if ( cJSON_IsString( type ) && !strcmp( type->valuestring, "ExternalIP" ) &&
+             allocator_read_address( cJSON_GetObjectItemCaseSensitive( each, "address" ), address ) )
+            return 1;
+    }
+    return 0;
+}
+
+/* 0 when there is none. */
+static uint16_t allocator_find_port( const cJSON * root )
+{
+    uint16_t found = 0;
+    const cJSON * each = NULL;
+    cJSON_ArrayForEach( each, cJSON_GetObjectItemCaseSensitive( root, "ports" ) )
+    {
+        const cJSON * name = cJSON_GetObjectItemCaseSensitive( each, "name" );
+        const cJSON * port = cJSON_GetObjectItemCaseSensitive( each, "port" );
+        int ours = cJSON_IsString( name ) && !strcmp( name->valuestring, ALLOCATOR_PORT_NAME );
+        if ( !cJSON_IsNumber( port ) || !( port->valuedouble >= 1.0 && port->valuedouble <= 65535.0 ) ||
+             port->valuedouble != (double) port->valueint )
+            continue;
+        if ( !found || ours )
+            found = (uint16_t) port->valueint;
+        if ( ours )
+            break;
+    }
+    return found;
+}
+
+/* Returns NULL, or why the answer names no server that players can dial. */
+static const char * allocator_read( const char * text, struct allocator_answer_t * answer )
+{
+    struct netcode_address_t address;
+    const char * why = NULL;
+    cJSON * root = cJSON_Parse( text );
+    const cJSON * name = cJSON_GetObjectItemCaseSensitive( root, "gameServerName" );
+    memset( answer, 0, sizeof( *answer ) );
+    memset( &address, 0, sizeof( address ) );
+    if ( !cJSON_IsObject( root ) )
+        why = "the answer is no JSON object";
+    else if ( !cJSON_IsString( name ) || !mm_is_name( name->valuestring, 1 ) )
+        why = "the answer has no gameServerName";
+    else if ( !allocator_find_address( root, &address ) )
+        why = "the answer has no IP address, neither as its address nor as an ExternalIP among its addresses";
+    else if ( !( address.port = allocator_find_port( root ) ) )
+        why = "the answer has no port";
+    if ( !why ) {
+        netcode_address_to_string( &address, answer->address );
+        snprintf( answer->name, sizeof( answer->name ), "%s", name->valuestring );
+    }
+    cJSON_Delete( root );
+    return why;
+}
+
+#endif
