@@ -397,6 +397,12 @@ static int extras_start( const struct app_t * app, const struct options_t * opti
     return 1;
 }
 
+/* A client has connected. */
+static void extras_connected( uint64_t client_id )
+{
+    (void) client_id;
+}
+
 /* Once a tick; never waits. Returns how long the loop may sleep. */
 static double extras_update( const struct app_t * app, double now )
 {
@@ -605,6 +611,7 @@ static void handle_event( struct app_t * app, const struct netcode_event_t * eve
         say( app, "connected slot=%d client=%llu session=%llu from=%s (%d of %d slots in use)", event->client_index,
              (unsigned long long) event->client_id, (unsigned long long) event->session, address_of( app, event, text ),
              netcode_server_num_connected_clients( server ), netcode_server_max_clients( server ) );
+        extras_connected( event->client_id );
         if ( app->demo && event->client_id == app->demo_client_id )
             write_demo_token( app, netcode_time() );
     } else if ( event->type == NETCODE_EVENT_DISCONNECTED ) {

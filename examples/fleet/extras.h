@@ -13,9 +13,12 @@
 
 #include "../metrics/http.h"
 #include "agones.h"
+#include "arrivals.h"
 #include "report.h"
 
 #define AGONES_WAIT_SECONDS 30
+#define AGONES_HOLD_SECONDS 60
+#define EXTRAS_MATCHES_BYTES 8192
 
 struct extras_options_t {
     char metrics_address[64];
@@ -26,6 +29,7 @@ struct extras_options_t {
     const char * name;
     int agones;
     double agones_wait_seconds;
+    double agones_hold_seconds;
 };
 
 struct extras_t {
@@ -35,11 +39,14 @@ struct extras_t {
     struct report_t report;
     struct agones_t agones;
     struct agones_gameserver_t self;
+    struct arrivals_t arrivals;
+    int num_allocations; /* from outside, so far */
     struct metrics_http_t * metrics;
 };
 
 /* One process is one server. */
-static struct extras_t extras = { .options = { .agones_wait_seconds = AGONES_WAIT_SECONDS } };
+static struct extras_t extras = {
+    .options = { .agones_wait_seconds = AGONES_WAIT_SECONDS, .agones_hold_seconds = AGONES_HOLD_SECONDS } };
 
 /* ---- options ---- */
 
@@ -60,8 +67,11 @@ static void extras_help( void )
             "  --name NAME              of this server, in reports; letters, digits, - _ . (the game server's in "
             "Agones)\n"
             "  --agones                 live in an Agones fleet: its SDK tells the address and port that players dial\n"
-            "  --agones-wait N          end when the SDK has not told them for N seconds (%d)\n",
-            AGONES_WAIT_SECONDS );
+            "  --agones-wait N          end when the SDK has not told them for N seconds (%d)\n"
+            "  --agones-hold N          a matchmaker that took this server and does not say how long its players' "
+            "tokens\n"
+            "                           live: it is not ready again for N seconds (%d)\n",
+            AGONES_WAIT_SECONDS, AGONES_HOLD_SECONDS );
 }
 
 /* PORT, or ADDRESS:PORT. */
@@ -107,6 +117,8 @@ static int extras_option( const char * name, const char * value, struct options_
         options->name = value;
     else if ( !strcmp( name, "--agones-wait" ) && parse_u64( value, &seconds ) && seconds >= 1 && seconds <= 3600 )
         options->agones_wait_seconds = (double) seconds;
+    else if ( !strcmp( name, "--agones-hold" ) && parse_u64( value, &seconds ) && seconds >= 1 && seconds <= 86400 )
+        options->agones_hold_seconds = (double) seconds;
     else
         return 0;
     return 2;
@@ -229,6 +241,71 @@ static int extras_start( const struct app_t * app, const struct options_t * opti
     return !options->publish || extras_start_metrics( app );
 }
 
+/* ---- matches whose players are on their way ---- */
+
+/* A match was announced. Who is in already may have been quicker than the news. */
+static void extras_expect( const struct app_t * app, double now, const struct agones_allocation_t * news )
+{
+    const struct arrival_t * arrival =
+        arrivals_add( &extras.arrivals, now, news->match, news->mode, news->clients, news->seconds );
+    if ( !arrival )
+        return;
+    for ( int i = 0; i < netcode_server_max_clients( app->server ); i++ ) {
+        if ( netcode_server_client_connected( app->server, i ) )
+            arrivals_connected( &extras.arrivals, netcode_server_client_id( app->server, i ) );
+    }
+    say( app, "match %s: %s, %d players are on their way, for %.0f s", arrival->match, arrival->mode, arrival->count,
+         news->seconds );
+}
+
+/* Agones gave this server to a matchmaker, which may be one that says nothing of its match. */
+static void extras_take_allocation( const struct app_t * app, double now, struct agones_allocation_t * news )
+{
+    extras.num_allocations++;
+    if ( news->seconds <= 0.0 )
+        news->seconds = extras.options.agones_hold_seconds;
+    if ( !arrivals_is_name( news->match ) || arrivals_find( &extras.arrivals, news->match ) )
+        snprintf( news->match, sizeof( news->match ), "unnamed-%d", extras.num_allocations );
+    say( app, "Agones: allocated from outside, match %s", news->match );
+    extras_expect( app, now, news );
+}
+
+/* The backend's answer to a report: {"status":"ok","matches":[{"id":...,"mode":...,"clients":"1,2","seconds":30}]}. */
+static void extras_read_answer( const struct app_t * app, double now, const char * text )
+{
+    const cJSON * each = NULL;
+    cJSON * root = cJSON_Parse( text );
+    cJSON_ArrayForEach( each, cJSON_GetObjectItemCaseSensitive( root, "matches" ) )
+    {
+        struct agones_allocation_t news;
+        const cJSON * seconds = cJSON_GetObjectItemCaseSensitive( each, "seconds" );
+        memset( &news, 0, sizeof( news ) );
+        agones_read_text( each, "id", news.match, sizeof( news.match ) );
+        agones_read_text( each, "mode", news.mode, sizeof( news.mode ) );
+        agones_read_text( each, "clients", news.clients, sizeof( news.clients ) );
+        if ( cJSON_IsNumber( seconds ) && seconds->valuedouble >= 1.0 && seconds->valuedouble <= 86400.0 )
+            news.seconds = seconds->valuedouble;
+        extras_expect( app, now, &news );
+    }
+    cJSON_Delete( root );
+}
+
+static void extras_connected( uint64_t client_id )
+{
+    arrivals_connected( &extras.arrivals, client_id );
+}
+
+static void extras_update_matches( const struct app_t * app, double now )
+{
+    struct agones_allocation_t news;
+    const char * answer = extras_is_reporting() ? report_next_answer( &extras.report ) : NULL;
+    if ( answer )
+        extras_read_answer( app, now, answer );
+    if ( extras.options.agones && agones_next_allocation( &extras.agones, &news ) )
+        extras_take_allocation( app, now, &news );
+    arrivals_update( &extras.arrivals, now, extras_say, extras.requests.context );
+}
+
 /* ---- while the game runs ---- */
 
 static void extras_state( const struct app_t * app, struct report_state_t * state )
@@ -238,17 +315,25 @@ static void extras_state( const struct app_t * app, struct report_state_t * stat
     state->draining = app->draining;
 }
 
-/* Once a tick; never waits. Returns how long the loop may sleep. */
+/* Once a tick; never waits. Returns how long the loop may sleep: the watch, which mostly brings nothing, is no reason. */
 static double extras_update( const struct app_t * app, double now )
 {
+    char matches[EXTRAS_MATCHES_BYTES];
     struct report_state_t state;
+    int watching = 0;
     extras_state( app, &state );
     requests_update( &extras.requests );
-    if ( extras.options.agones )
-        agones_update( &extras.agones, now, state.clients > 0 );
+    extras_update_matches( app, now );
+    arrivals_print( &extras.arrivals, matches, sizeof( matches ) );
+    state.matches = matches;
+    if ( extras.options.agones ) {
+        agones_update( &extras.agones, now, state.clients > 0 || arrivals_pending( &extras.arrivals ) > 0 );
+        agones_count( &extras.agones, now, state.clients );
+        watching = extras.agones.watch.state == REQUEST_UNDER_WAY;
+    }
     if ( extras_is_reporting() )
         report_update( &extras.report, now, &state );
-    return extras.requests.packets_in_flight ? REQUEST_BUSY_SECONDS : LOOP_SECONDS;
+    return extras.requests.packets_in_flight > watching ? REQUEST_BUSY_SECONDS : LOOP_SECONDS;
 }
 
 static uint64_t extras_agones_failures( void )
@@ -264,6 +349,8 @@ static void extras_publish( struct metrics_text_t * text )
                      "Reports that the backend did not take." );
     metrics_counter( text, "netcode_server_agones_failures_total", extras_agones_failures(),
                      "Calls that the SDK of Agones did not take." );
+    metrics_gauge( text, "netcode_server_arrivals", arrivals_pending( &extras.arrivals ),
+                   "Players of matches who are on their way." );
     if ( extras.metrics )
         metrics_http_publish( extras.metrics, text );
 }

@@ -5,6 +5,9 @@
         {"name":"eu-1","address":"203.0.113.5:40000","public_addresses":["203.0.113.5:40000"],"slots":32,"clients":5,
          "draining":false,"protocol_id":"0x1122334455667788"}
 
+    While players of a match are on their way it has a field more: "matches":[{"id":"4711","mode":"duel","players":2,
+    "seen":1}]. The backend's answer may name such matches: report_next_answer hands it out, once.
+
     The credential is the servers' own: it can mint no tokens, but who has it could send players anywhere. So it travels
     over https, or to this machine itself, and nowhere else.
 
@@ -28,8 +31,9 @@ struct report_t {
                    ( NETCODE_MAX_PUBLIC_ADDRESSES + 4 )]; /* as JSON: a part of each */
     uint64_t protocol_id;
     double next;
-    int draining; /* as last told */
-    int slots;    /* as last told; 0: nothing was */
+    int draining;      /* as last told */
+    int slots;         /* as last told; 0: nothing was */
+    uint64_t answered; /* reports whose answer was handed out */
 };
 
 /* What changes from report to report. */
@@ -37,6 +41,7 @@ struct report_state_t {
     int slots;
     int clients;
     int draining;
+    const char * matches; /* whose players are on their way, as JSON; "": none */
 };
 
 /* 1 for what needs no escaping in JSON, logs and file names: letters, digits, and - _ . in 1 to 63 characters. */
@@ -107,9 +112,9 @@ static void report_send( struct report_t * report, const struct report_state_t *
 {
     char body[REPORT_BYTES];
     snprintf( body, sizeof( body ),
-              "{\"name\":\"%s\",%s,\"slots\":%d,\"clients\":%d,\"draining\":%s,\"protocol_id\":\"0x%016llx\"}",
+              "{\"name\":\"%s\",%s,\"slots\":%d,\"clients\":%d,\"draining\":%s,\"protocol_id\":\"0x%016llx\"%s%s}",
               report->name, report->addresses, state->slots, state->clients, state->draining ? "true" : "false",
-              (unsigned long long) report->protocol_id );
+              (unsigned long long) report->protocol_id, state->matches[0] ? ",\"matches\":" : "", state->matches );
     report->draining = state->draining;
     report->slots = state->slots;
     request_send( &report->request, body );
@@ -126,10 +131,19 @@ static void report_update( struct report_t * report, double now, const struct re
     report_send( report, state );
 }
 
+/* What the backend answered to the last report, once; NULL when there is nothing new. */
+static const char * report_next_answer( struct report_t * report )
+{
+    if ( report->request.state != REQUEST_WORKED || report->answered == report->request.worked )
+        return NULL;
+    report->answered = report->request.worked;
+    return report->request.answer;
+}
+
 /* Behind the game loop: the last word, so that nobody is sent here during the seconds until the backend forgets us. */
 static void report_end( struct report_t * report )
 {
-    struct report_state_t state = { report->slots, 0, 1 };
+    struct report_state_t state = { report->slots, 0, 1, "" };
     if ( !report->slots )
         return;
     report_send( report, &state );

@@ -48,12 +48,14 @@ struct request_t {
     const char * name; /* in the log */
     CURL * easy;
     struct curl_slist * headers;
-    int state;         /* REQUEST_... */
-    char * answer;     /* of the last one, ended by a zero; garbage is possible, NULL is not */
-    size_t bytes;      /* of the answer */
-    uint64_t worked;   /* how many did */
-    uint64_t failed;   /* how many did not */
-    uint64_t in_a_row; /* of those, since one worked */
+    int state;          /* REQUEST_... */
+    char * answer;      /* of the last one, ended by a zero; garbage is possible, NULL is not */
+    size_t bytes;       /* of the answer */
+    uint64_t worked;    /* how many did */
+    uint64_t failed;    /* how many did not */
+    uint64_t in_a_row;  /* of those, since one worked */
+    long status;        /* of the last answer; 0: there was none */
+    int may_be_unknown; /* whoever answers may not know this call (404, 405, 501): then the log is not told */
     char error[CURL_ERROR_SIZE];
 };
 
@@ -178,6 +180,11 @@ static int request_open( struct request_t * request, struct requests_t * request
     return 0;
 }
 
+static int request_is_unknown( const struct request_t * request )
+{
+    return request->status == 404 || request->status == 405 || request->status == 501;
+}
+
 static void request_end( struct request_t * request, int worked )
 {
     char text[CURL_ERROR_SIZE + 256];
@@ -192,7 +199,7 @@ static void request_end( struct request_t * request, int worked )
     request->worked += worked ? 1 : 0;
     request->failed += worked ? 0 : 1;
     request->in_a_row = worked ? 0 : request->in_a_row + 1;
-    if ( text[0] )
+    if ( text[0] && !( request->may_be_unknown && request_is_unknown( request ) ) )
         request->requests->log( request->requests->context, text );
 }
 
@@ -204,6 +211,7 @@ static void request_send( struct request_t * request, const char * body )
     request->bytes = 0;
     request->answer[0] = '\0';
     request->error[0] = '\0';
+    request->status = 0;
     CURLcode result = curl_easy_setopt( easy, CURLOPT_HTTPHEADER, request->headers );
     if ( result == CURLE_OK && body ) {
         curl_easy_setopt( easy, CURLOPT_POSTFIELDSIZE, -1l );
@@ -223,8 +231,8 @@ static void request_send( struct request_t * request, const char * body )
 /* libcurl is done with it; 2xx is what worked. */
 static void request_finish( struct request_t * request, CURLcode result )
 {
-    long status = 0;
-    curl_easy_getinfo( request->easy, CURLINFO_RESPONSE_CODE, &status );
+    curl_easy_getinfo( request->easy, CURLINFO_RESPONSE_CODE, &request->status );
+    long status = request->status;
     request_forget( request );
     if ( result != CURLE_OK && !request->error[0] )
         snprintf( request->error, sizeof( request->error ), "%s", curl_easy_strerror( result ) );

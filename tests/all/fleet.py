@@ -815,6 +815,24 @@ class Agones:
                 found.append((fields["time"], fields["call"], fields.get("good", fields["known"])))
         return found
 
+    def outside(self, patch):
+        """A matchmaker allocates it: the status of that."""
+        request = urllib.request.Request("http://127.0.0.1:%d/outside/allocate" % self.port, json.dumps(patch).encode())
+        try:
+            return HTTP.open(request, 5).status
+        except urllib.error.HTTPError as error:
+            return error.code
+
+    def state(self):
+        """As it was told last."""
+        states = [json.loads(line).get("state") for _, line in list(self.process.lines)[1:]]
+        return [state for state in states if state][-1]
+
+    def counts(self, version):
+        """What it was told to count, in order."""
+        found = [json.loads(line) for _, line in list(self.process.lines)[1:]]
+        return [json.loads(each["body"])["count"] for each in found if each.get("call", "").startswith(version + "/counters/players")]
+
     def names(self):
         return [call for _, call, _ in self.calls("gameserver", "ready", "allocate", "shutdown")]
 
@@ -866,6 +884,107 @@ def story_agones(story):
     story.check(server.find(r"Agones: \d+ calls worked, 0 failed"), "it counted no failure", server.text(3))
     backend.close()
     relay.over = True
+
+
+def allocation(match, clients, seconds, mode="duel"):
+    return {"labels": {"netcode-match": match, "netcode-mode": mode}, "annotations": {"netcode-clients": clients, "netcode-seconds": str(seconds)}}
+
+
+def story_agones_outside(story):
+    """Allocations from outside: learnt by the watch, with their players waited for."""
+    tools = story.tools
+    tools.key("a.key")
+    agones = Agones(story, game_port=1)
+    backend = Backend()
+    tools.put("servers.credential", CREDENTIAL)
+    server, port = agones.start("--public", "127.0.0.1:0", "--agones-hold", "3", "--metrics", "0", "--report", "http://127.0.0.1:%d/v1/servers" % backend.port,
+                                "--report-credential-file", "servers.credential")
+    address = "127.0.0.1:%d" % port
+    url = server.wait(r"metrics on (\S+)").group(1)
+
+    def names():
+        return agones.names()[1:]
+
+    def visit(client):
+        player = tools.player(tools.mint("a.key", client, address))
+        return player.end()
+
+    settle(lambda: names() == ["ready"] and backend.reports and agones.calls("watch/gameserver"))
+    story.check("matches" not in backend.last(), "without a match its reports are as ever", backend.last())
+    story.check(agones.outside(allocation("match-1", "1,2", 60)) == 200, "a matchmaker takes the server")
+    server.wait("Agones: allocated from outside, match match-1")
+    server.wait("match match-1: duel, 2 players are on their way, for 60 s")
+    story.check(visit(1) == 0, "the first player comes and goes", server.text(4))
+    match = {"id": "match-1", "mode": "duel", "players": 2, "seen": 1}
+    story.check(settle(lambda: backend.last().get("matches") == [match]), "the report tells of the match", backend.last())
+    story.check(settle(lambda: "netcode_server_arrivals 1\n" in HTTP.open(url, 5).read().decode()), "and so do the metrics")
+    time.sleep(2.5)
+    story.check(names() == ["ready"], "the server is not ready while the second one may still arrive", names())
+    story.check(visit(2) == 0 and server.wait("match match-1: all 2 players have come"), "the second one comes", server.text(4))
+    story.check(settle(lambda: names() == ["ready", "ready"]), "when both have left it is ready again, and never allocated itself", names())
+
+    settle(lambda: agones.state() == "Ready")
+    story.check(agones.outside(allocation("match-2", "3,4", 3)) == 200, "the next match, of which nobody comes")
+    begin = time.monotonic()
+    server.wait("match match-2: 2 of 2 players did not come")
+    story.check(settle(lambda: len(names()) == 3) and 2.5 < time.monotonic() - begin < 8, "is waited for as long as its tokens live", names())
+
+    settle(lambda: agones.state() == "Ready")
+    time.sleep(0.5)  # the watch is behind by a moment
+    story.check(agones.outside({}) == 200, "another matchmaker, which says nothing")
+    begin = time.monotonic()
+    server.wait("Agones: allocated from outside, match unnamed-3")
+    server.wait("match unnamed-3: its players are not waited for any longer")
+    story.check(settle(lambda: len(names()) == 4) and 2.5 < time.monotonic() - begin < 8, "holds it for --agones-hold", names())
+
+    settle(lambda: agones.state() == "Ready")
+    player = tools.player(tools.mint("a.key", 9, address))
+    story.check(settle(lambda: names()[4:] == ["allocate"]), "a player without a match: it allocates itself, as ever", names())
+    story.check(player.end() == 0 and settle(lambda: names()[5:] == ["ready"]), "and is ready again", names())
+    story.check(server.count("allocated from outside") == 3, "its own allocation is not taken for one from outside", server.text(6))
+
+    settle(lambda: agones.state() == "Ready")
+    agones.command("watch end")
+    agones.command("watch ok")
+    story.check(agones.outside(allocation("match-5", "5", 60)) == 200, "allocated while the watch has ended")
+    server.wait("match match-5: duel, 1 players are on their way")
+    story.check(len(agones.calls("watch/gameserver")) == 2, "it watches again, and learns of it", agones.calls("watch/gameserver"))
+    story.check(visit(5) == 0 and settle(lambda: len(names()) == 7), "and is ready behind that", names())
+    agones.command("watch garbage")
+    settle(lambda: agones.state() == "Ready")
+    story.check(agones.outside(allocation("match-6", "6", 60)) == 200, "garbage in the stream")
+    server.wait("Agones watch: failed, and is tried again without a word")
+    agones.command("watch ok")
+    server.wait("match match-6: duel, 1 players are on their way")
+    story.check(visit(6) == 0, "is no reason to miss a match")
+    story.check(server.end() == 0 and agones.names()[-1] == "shutdown", "it ends well", server.text(6))
+    backend.close()
+
+
+def story_agones_counters(story):
+    """Players are counted where the SDK can count."""
+    tools = story.tools
+    tools.key("a.key")
+    for kind, calls in (("v1beta1", ["v1beta1"]), ("v1alpha1", ["v1beta1", "v1alpha1"]), ("none", ["v1beta1", "v1alpha1"])):
+        agones = Agones(story, game_port=1, counters=kind, capacity=1)
+        server, port = agones.start("--public", "127.0.0.1:0")
+        address = "127.0.0.1:%d" % port
+        story.check(settle(lambda: agones.counts(calls[-1])[:1] == ["0"]), "%s: it says that nobody is in" % kind, agones.counts(calls[-1]))
+        player = tools.player(tools.mint("a.key", 1, address))
+        if kind == "none":
+            server.wait("Agones: its SDK counts no players")
+            settle(lambda: agones.names()[2:] == ["allocate"])
+            story.check(player.end() == 0 and settle(lambda: agones.names()[3:] == ["ready"]), "none: players come and go", agones.names())
+            story.check(server.count("counts no players") == 1 and not server.find("Agones counters: failed"), "none: it says so once", server.text(8))
+            story.check([len(agones.counts(call)) for call in calls] == [1, 1], "none: and asks no more", [agones.counts(call) for call in calls])
+        else:
+            story.check(settle(lambda: agones.counts(kind) == ["0", "1"]), "%s: then that one is" % kind, agones.counts(kind))
+            agones.command("mode error")
+            story.check(player.end() == 0 and settle(lambda: len(agones.counts(kind)) >= 4), "%s: a count that fails is told again" % kind, agones.counts(kind))
+            agones.command("mode ok")
+            story.check(settle(lambda: agones.process.count('"count": 0') or agones.counts(kind)[-1] == "0"), "%s: that nobody is" % kind, agones.counts(kind))
+            story.check(len(agones.counts("v1beta1")) == (1 if kind == "v1alpha1" else len(agones.counts(kind))), "%s: by its newest name" % kind)
+        story.check(server.end() == 0, "%s: it ends well" % kind, server.text(6))
 
 
 def story_agones_drain(story):
@@ -1045,8 +1164,8 @@ def story_yaml(story):
 
 
 # The long ones first.
-STORIES = [story_agones_failures, story_report_failures, story_report_names, story_agones, story_rotation, story_rotation_full,
-           story_agones_garbage, story_metrics, story_report, story_report_tls, story_backend, story_four_keys, story_drain, story_start,
+STORIES = [story_agones_failures, story_agones_outside, story_report_failures, story_report_names, story_agones, story_rotation, story_rotation_full,
+           story_agones_garbage, story_agones_counters, story_metrics, story_report, story_report_tls, story_backend, story_four_keys, story_drain, story_start,
            story_report_refusals, story_agones_drain, story_yaml]
 
 # ---- plants: (story, file, what stands there, the fault) ----
