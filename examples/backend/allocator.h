@@ -49,6 +49,9 @@ static int allocator_open( struct outgoing_t * request, struct requests_t * requ
            ( !options->ca_file || curl_easy_setopt( request->easy, CURLOPT_CAINFO, options->ca_file ) == CURLE_OK ) &&
            curl_easy_setopt( request->easy, CURLOPT_SSLCERT, options->certificate_file ) == CURLE_OK &&
            curl_easy_setopt( request->easy, CURLOPT_SSLKEY, options->key_file ) == CURLE_OK &&
+           /* A connection that is used again may be dead; libcurl then asks a second time, which could allocate twice. */
+           curl_easy_setopt( request->easy, CURLOPT_FRESH_CONNECT, 1l ) == CURLE_OK &&
+           curl_easy_setopt( request->easy, CURLOPT_FORBID_REUSE, 1l ) == CURLE_OK &&
            curl_easy_setopt( request->easy, CURLOPT_TIMEOUT_MS, ALLOCATOR_MILLISECONDS ) == CURLE_OK;
 }
 

@@ -1,0 +1,1082 @@
+#!/usr/bin/env python3
+"""Tests "find a match" of examples/backend, as real processes on loopback: the module by itself, the endpoints, matches on the backend's
+own servers and on those of an Agones allocator, for which a stub stands that holds requests against the OpenAPI document.
+
+    python3 tests/all/match.py             everything
+    python3 tests/all/match.py WORD...     the stories whose names hold a WORD
+    python3 tests/all/match.py --plants    plants a fault in a copy, one at a time: the story that it names must fail
+
+The backend runs under the address and undefined behaviour sanitizers. MATCH_TOP names another tree to test than this one, MATCH_BUILT a folder
+with programs that are not built again, MATCH_PATIENCE how long to wait for anything."""
+
+import base64
+import concurrent.futures
+import http.client
+import http.server
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+import fleet
+from fleet import Failure, Process, Story, settle
+
+HERE = fleet.HERE
+TOP = os.environ.get("MATCH_TOP", HERE)
+PATIENCE = float(os.environ.get("MATCH_PATIENCE", 30))
+PACKAGES = ["libcurl4-openssl-dev:pc=libcurl", "libmicrohttpd-dev:pc=libmicrohttpd", "libcjson-dev:pc=libcjson", "openssl:openssl",
+            "pkg-config:pkg-config", "nginx-light:nginx"]
+HASTE = "-DMM_SILENT_SECONDS=4.0 -DMM_PARTY_SECONDS=5.0 -DMM_RETRY_SECONDS=0.3 -DMM_TRIES=8 -DMM_KEEP_SECONDS=6.0".split()
+TRIES = 8
+SERVERS_CREDENTIAL = "servers-credential-0123456789"
+PLAYERS = 80
+EXPIRE = 20
+os.environ["PATH"] += os.pathsep + "/usr/sbin" + os.pathsep + "/sbin"  # where Debian keeps nginx
+fleet.TOP, fleet.PATIENCE = TOP, PATIENCE
+
+
+class Tools(fleet.Tools):
+    def build(self):
+        """Two at a time, the slowest first."""
+        full = self.flags("libsodium", "libcurl", "libmicrohttpd", "libcjson") + ["-pthread", "-lm"]
+        plain = self.flags("libsodium", "libmicrohttpd", "libcjson") + ["-lm"]
+        sodium = self.flags("libsodium")
+        jobs = (
+            ("backend", "examples/backend/backend.c", ["-DBACKEND_FULL"] + HASTE + fleet.SANITIZE + full),
+            ("server-full", "examples/server.c", ["-O1", "-DSERVER_FULL"] + full),
+            ("backend-plain", "examples/backend/backend.c", ["-O1"] + plain),
+            ("client", "examples/client.c", ["-O1"] + sodium),
+            ("token", "examples/token.c", ["-O1"] + sodium),
+            ("matchmaking-san", "tests/backend/matchmaking.c", fleet.SANITIZE),
+            ("matchmaking", "tests/backend/matchmaking.c", ["-O2"]),
+        )
+
+        def build(job):
+            name, source, options = job
+            built = os.path.join(os.environ.get("MATCH_BUILT", "/nowhere"), name)
+            if os.path.exists(built):
+                shutil.copy(built, self.program(name))
+                return
+            command = fleet.CC + ["-std=c99"] + fleet.WARNINGS + [os.path.join(TOP, source), "-o", self.program(name)] + options
+            result = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+            if result.returncode:
+                raise Failure("%s does not build: %s" % (name, result.stdout[:2000]))
+
+        with concurrent.futures.ThreadPoolExecutor(2) as pool:
+            list(pool.map(build, jobs))
+
+    def players(self):
+        """Credentials of all players, for all stories, and the file with their hashes."""
+        lines = []
+        for number in range(1, PLAYERS + 1):
+            result = subprocess.run([self.program("backend-plain"), "--hash", str(1000 + number), "Player %d" % number],
+                                    input=credential(number) + "\n", capture_output=True, text=True, check=True)
+            lines.append(result.stdout)
+        self.put("players", "".join(lines))
+
+
+def credential(number):
+    return "the-credential-of-player-%d-0123456789" % number
+
+
+class Backend(Process):
+    """The backend with a key, players and files of its own."""
+
+    def __init__(self, story, modes, *options, servers=None, program="backend", rate=1000, port=0):
+        tools = story.tools
+        self.folder = tools.folder
+        if not os.path.exists(tools.path("a.key")):
+            tools.key("a.key")
+            shutil.copy(os.path.join(os.path.dirname(tools.folder), "players"), tools.path("players"))
+            tools.put("servers.credential", SERVERS_CREDENTIAL)
+        tools.put("modes", modes)
+        command = [tools.program(program), "--listen", "127.0.0.1:%d" % port, "--key-file", "a.key", "--players", "players", "--rate", str(rate)]
+        command += ["--expire", str(EXPIRE), "--modes", "modes", "--server-credential-file", "servers.credential"]
+        if servers:
+            tools.put("servers", servers)
+            command += ["--servers", "servers"]
+        super().__init__(command + list(options), cwd=tools.folder)
+        self.port = int(self.wait(r"listening on 127\.0\.0\.1:(\d+)").group(1))
+
+    def request(self, method, path, body=None, bearer=None):
+        """(status, headers, JSON)"""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
+        try:
+            connection.request(method, path, body if body is None or isinstance(body, str) else json.dumps(body),
+                               {"Authorization": "Bearer " + bearer} if bearer else {})
+            response = connection.getresponse()
+            text = response.read().decode()
+            return response.status, response.headers, json.loads(text) if text.startswith("{") else text
+        finally:
+            connection.close()
+
+    def report(self, name, port, slots=8, clients=0, **more):
+        """One report of a server that need not be there: what the backend answers."""
+        value = {"name": name, "address": "127.0.0.1:%d" % port, "slots": slots, "clients": clients, "draining": False, "protocol_id": fleet.PROTOCOL_ID}
+        status, _, answer = self.request("POST", "/v1/servers", dict(value, **more), SERVERS_CREDENTIAL)
+        if status != 200:
+            raise Failure("a report is refused: %r" % answer)
+        return answer
+
+    def metric(self, name):
+        text = self.request("GET", "/metrics")[2]
+        return float(dict(re.findall(r"^netcode_backend_(\S+) (\S+)$", text, re.M)).get(name, "nan"))
+
+
+class Player:
+    """One who looks for a match."""
+
+    def __init__(self, backend, number):
+        self.backend, self.number, self.ticket, self.answer = backend, number, None, {}
+
+    def ask(self, mode="duel", regions=None, party=None, size=1):
+        wish = {"mode": mode}
+        if regions is not None:
+            wish["regions"] = regions
+        if party:
+            wish["party"] = {"id": party, "size": size}
+        return self.send("POST", "/v1/match", wish)
+
+    def send(self, method, path, body=None):
+        status, headers, answer = self.backend.request(method, path, body, credential(self.number))
+        if status in (200, 202):
+            self.ticket, self.answer = answer["ticket"], answer
+        return status, headers, answer
+
+    def poll(self):
+        """What has become of the ticket: queued, matched, failed; or the status of a refusal."""
+        status, _, answer = self.send("GET", "/v1/match/" + self.ticket)
+        return answer["status"] if status in (200, 202) else status
+
+    def cancel(self):
+        return self.send("DELETE", "/v1/match/" + self.ticket)
+
+    def until(self, *wanted, seconds=PATIENCE):
+        """Polls until it is one of these."""
+        until = time.monotonic() + seconds
+        while True:
+            state = self.poll()
+            if state in wanted:
+                return state
+            if time.monotonic() > until or (state != "queued" and state != 429):
+                raise Failure("player %d is %s and not %s: %r" % (self.number, state, " or ".join(wanted), self.short()))
+            time.sleep(0.4)
+
+    def short(self):
+        return {key: value for key, value in self.answer.items() if key != "connect_token"}
+
+    def reason(self):
+        return self.answer.get("reason")
+
+    def token(self, tools):
+        return tools.put("token-%d" % self.number, base64.b64decode(self.answer["connect_token"], validate=True))
+
+    def inspect(self, tools):
+        result = subprocess.run([tools.program("token"), "inspect", "--key-file", tools.path("a.key"), self.token(tools)], capture_output=True, text=True, check=False)
+        return result.stdout
+
+
+def some(backend, first, count):
+    return [Player(backend, number) for number in range(first, first + count)]
+
+
+def all_until(players, *wanted, seconds=PATIENCE):
+    with concurrent.futures.ThreadPoolExecutor(len(players)) as pool:
+        return list(pool.map(lambda player: player.until(*wanted, seconds=seconds), players))
+
+
+def start_server(story, backend, name, *options, slots=32, **more):
+    """A real one that reports to the backend."""
+    return story.tools.start("--key-file", "a.key", "--slots", str(slots), "--replace", "--name", name, "--report",
+                             "http://127.0.0.1:%d/v1/servers" % backend.port, "--report-credential-file", "servers.credential", *options, full=True, **more)
+
+
+def plays(tools, player):
+    """1: his token leads to a server that lets him in, and payloads come back. Returns the address as well."""
+    client = Process([tools.program("client"), "--strict", "--count", "10", "--rate", "20", player.token(tools)])
+    status = client.ended()
+    found = client.find(r"connected to (\S+)")
+    return status == 0 and found is not None, found[1].group(1) if found else client.text(4)
+
+
+# ---- stories ----
+
+
+def story_module(story):
+    """The module by itself: rows, and random players."""
+    for program, arguments in (("matchmaking-san", ["7", "12"]), ("matchmaking", ["1", "60"])):
+        process = Process([story.tools.program(program)] + arguments)
+        status = process.ended(120)
+        for _, line in process.lines:
+            if line.startswith("ok: "):
+                story.check(1, "%s%s" % (line[4:], " (with sanitizers)" if "san" in program else ""))
+        story.check(status == 0, program + " comes to its end", process.text(3))
+
+
+DUEL = "# modes\n\nduel 2 2 regions=eu,us widen=2 expire=30\n"
+HERE_ARE_SERVERS = "127.0.0.1:40001 eu-1 64\n127.0.0.1:40002 us-1 64\n"
+
+
+def story_start(story):
+    """What the backend refuses to start with."""
+    backend = Backend(story, DUEL, servers=HERE_ARE_SERVERS)
+    story.check(backend.end() == 0, "it starts with modes, and ends well", backend.text(3))
+    tools = story.tools
+    common = [tools.program("backend"), "--listen", "127.0.0.1:0", "--key-file", "a.key", "--players", "players", "--servers", "servers"]
+
+    def refused(status, pattern, *options):
+        process = Process(common + list(options), cwd=tools.folder)
+        story.check(process.ended() == status and process.find(pattern), "refused: %s" % " ".join(options), process.text(3))
+
+    for text, pattern in (("", "holds no mode"), ("duel 3 2\n", "line 1: the players are a multiple"), ("duel 2 2\n\nduel 4 2\n", "line 3: this name stands"),
+                          ("duel 2 2 widen=x\n", "line 1: behind the teams come"), ("duel\n", "line 1: a mode has a name")):
+        tools.put("bad-modes", text)
+        refused(1, "bad-modes .*" + pattern, "--modes", "bad-modes")
+    refused(1, "nowhere", "--modes", "nowhere")
+    for url in ("http://127.0.0.1:1", "https://", "https://127.0.0.1:1/path"):
+        refused(2, "--allocator is no option, or", "--allocator", url)
+    refused(1, "--allocator needs --modes, --allocator-cert and", "--allocator", "https://127.0.0.1:1", "--modes", "modes")
+    tools.put("open.key", "x", 0o644)
+    tools.put("cert.pem", "x")
+    refused(1, "open.key is refused", "--modes", "modes", "--allocator", "https://127.0.0.1:1", "--allocator-cert", "cert.pem", "--allocator-key", "open.key")
+    refused(1, "nowhere.pem", "--modes", "modes", "--allocator", "https://127.0.0.1:1", "--allocator-cert", "nowhere.pem", "--allocator-key", "open.key")
+    process = Process([tools.program("backend-plain")] + common[1:] + ["--allocator", "https://127.0.0.1:1"], cwd=tools.folder)
+    story.check(process.ended() == 2 and process.find("--allocator is no option"), "the plain backend knows no allocator", process.text(3))
+
+
+def story_refusals(story):
+    """Every refusal, with its status and name."""
+    backend = Backend(story, DUEL + "squad 4 2\n", servers=HERE_ARE_SERVERS)
+    alice, bob, carol = some(backend, 1, 3)
+    party = {"id": "party-of-two", "size": 2}
+    rows = [
+        (401, "no_credential", "POST", "/v1/match", {"mode": "duel"}, None),
+        (401, "unknown_credential", "POST", "/v1/match", {"mode": "duel"}, "nobody's credential"),
+        (401, "no_credential", "GET", "/v1/match/0123456789abcdef", None, None),
+        (405, "method_not_allowed", "GET", "/v1/match", None, credential(1)),
+        (405, "method_not_allowed", "POST", "/v1/match/0123456789abcdef", {}, credential(1)),
+        (404, "not_found", "GET", "/v1/match/", None, credential(1)),
+        (404, "not_found", "GET", "/v1/match/a/b", None, credential(1)),
+        (404, "unknown_ticket", "GET", "/v1/match/0123456789abcdef", None, credential(1)),
+        (404, "unknown_ticket", "DELETE", "/v1/match/0123456789abcdef", None, credential(1)),
+        (413, "too_large", "POST", "/v1/match", "x" * 9000, credential(1)),
+        (400, "not_json", "POST", "/v1/match", None, credential(1)),
+        (400, "not_json", "POST", "/v1/match", "[]", credential(1)),
+        (400, "wrong_field", "POST", "/v1/match", {}, credential(1)),
+        (400, "wrong_field", "POST", "/v1/match", {"mode": 1}, credential(1)),
+        (400, "wrong_field", "POST", "/v1/match", {"mode": "duel", "rank": 1}, credential(1)),
+        (400, "wrong_field", "POST", "/v1/match", '{"mode":"duel","mode":"duel"}', credential(1)),
+        (404, "unknown_mode", "POST", "/v1/match", {"mode": "chess"}, credential(1)),
+    ]
+    for regions in ("eu", [], ["asia"], ["eu", "eu"], [1], {}, {"eu": "near"}, {"asia": 1}, {"eu": -1}, {"eu": 1e9}, None):
+        rows.append((400, "unknown_region", "POST", "/v1/match", {"mode": "duel", "regions": regions}, credential(1)))
+    rows.append((400, "unknown_region", "POST", "/v1/match", {"mode": "squad", "regions": ["eu"]}, credential(1)))
+    for wrong in (1, None, [], {}, {"id": "party-of-two"}, {"size": 2}, {"id": "short", "size": 2}, {"id": "party of two", "size": 2}, {"id": "x" * 64, "size": 2},
+                  {"id": "party-of-two", "size": 0}, {"id": "party-of-two", "size": 9}, {"id": "party-of-two", "size": 1.5}, {"id": "party-of-two", "size": "2"},
+                  {"id": "party-of-two", "size": 2, "more": 1}):
+        rows.append((400, "wrong_party", "POST", "/v1/match", {"mode": "duel", "party": wrong}, credential(1)))
+    rows.append((400, "party_too_large", "POST", "/v1/match", {"mode": "duel", "party": party}, credential(1)))
+    wrong = []
+    for status, name, method, path, body, bearer in rows:
+        found, headers, answer = backend.request(method, path, body, bearer)
+        if found != status or answer.get("error") != name or headers["Cache-Control"] != "no-store":
+            wrong.append((method, path, body, found, answer))
+    story.check(not wrong, "%d requests are refused as they should be" % len(rows), wrong[:2])
+    status, headers, answer = alice.ask("squad", party="party-of-two", size=2)
+    fields = ["mode", "party_here", "party_size", "players_waiting", "players_wanted", "status", "ticket", "waited_seconds"]
+    story.check(status == 202 and headers["Retry-After"] == "1" and sorted(answer) == fields, "who asks well is told 202, and when to ask again", answer)
+    story.check(alice.ask("duel")[2].get("error") == "already_queued", "another wish: already_queued")
+    story.check(bob.ask("squad", party="party-of-two", size=1)[2].get("error") == "party_mismatch", "another size: party_mismatch")
+    story.check(bob.ask("squad", party="party-of-two", size=2)[0] == 202 and carol.ask("squad", party="party-of-two", size=2)[2].get("error") == "party_full",
+                "a third of two: party_full")
+    stolen = backend.request("GET", "/v1/match/" + alice.ticket, None, credential(3))
+    story.check(stolen[0] == 404 and backend.request("DELETE", "/v1/match/" + alice.ticket, None, credential(3))[0] == 404, "another player's ticket is none", stolen)
+    story.check(backend.request("HEAD", "/v1/match/" + alice.ticket, None, credential(1))[0] == 202, "HEAD is as GET")
+    for _ in range(20):
+        status, headers, answer = alice.send("GET", "/v1/match/" + alice.ticket)
+    story.check(status == 429 and headers["Retry-After"] == "1" and answer["error"] == "rate_limited", "who polls without a pause is refused", answer)
+    story.check(settle(lambda: backend.metric('match_players_waiting{mode="squad"}') == 2), "the metrics know who waits")
+    story.check(backend.end() == 0, "it ends well", backend.text(3))
+    backend = Backend(story, DUEL, servers=HERE_ARE_SERVERS, rate=2)
+    dave = Player(backend, 4)
+    statuses = [dave.ask()[0] for _ in range(3)]
+    story.check(statuses == [202, 202, 429] and dave.poll() == "queued", "to ask costs of a player's rate, to poll does not", statuses)
+    story.check(backend.end() == 0, "it ends well")
+
+
+def story_duel(story):
+    """Two players, one server that lives: what they are told, and that they play."""
+    tools = story.tools
+    backend = Backend(story, DUEL, program="backend-plain")
+    server, address = start_server(story, backend, "eu-1")
+    settle(lambda: backend.metric('servers{state="open"}') == 1)
+    alice, bob = some(backend, 1, 2)
+    alice.ask(regions=["eu"])
+    story.check(alice.poll() == "queued" and alice.answer["players_wanted"] == 2, "one alone is queued", alice.short())
+    bob.ask(regions={"us": 200, "eu": 10})
+    all_until([alice, bob], "matched")
+    a, b = alice.answer, bob.answer
+    story.check(a["match"] == b["match"] and re.fullmatch("[0-9a-f]{32}", a["match"]) and {a["team"], b["team"]} == {0, 1}, "two are matched, in two teams", alice.short())
+    same = ("server", "region", "players", "mode")
+    story.check([a[name] for name in same] == ["eu-1", "eu", 2, "duel"] and [b[name] for name in same] == ["eu-1", "eu", 2, "duel"], "and told where they play", bob.short())
+    text = alice.inspect(tools)
+    servers = re.findall(r"^server +(\S+)$", text.split("private part")[0], re.M)
+    story.check(servers == [address] and re.search(r"^client id +1001 ", text, re.M), "the token is the player's, for this server alone", text[:600])
+    data = bytes.fromhex(re.search(r"^user data +([0-9a-f]+)$", text, re.M).group(1))
+    story.check(data == b"Player 1".ljust(64, b"\0") + b"match=%s mode=duel team=%d players=2" % (a["match"].encode(), a["team"]), "the server can read match and team in it", data)
+    life = a["expires_at"] - a["server_time"]
+    story.check(EXPIRE - 3 <= life <= EXPIRE, "it lives as long as the match may begin (%d s)" % life)
+    server.wait("match %s: duel, 2 players are on their way" % a["match"])
+    story.check(1, "the server has heard of the match by the answer to its report")
+    again = alice.ask(regions=["eu"])
+    story.check(again[0] == 200 and again[2]["match"] == b["match"], "asked again, it is the same match", alice.short())
+    results = [plays(tools, player) for player in (alice, bob)]
+    story.check(results == [(True, address)] * 2, "both play there", results)
+    server.wait("match %s: all 2 players have come" % a["match"])
+    story.check(alice.cancel()[2].get("reason") == "cancelled" and bob.poll() == "matched", "one who is done says so, and leaves the other alone")
+    story.check(alice.ask(regions=["eu"])[0] == 202, "and can look for the next match")
+    story.check(backend.metric("matches_total") == 1, "that was one match")
+    story.check(server.end() == 0 and backend.end() == 0, "both end well", backend.text(4))
+
+
+PARTIES = [1, 2, 3, 4, 1, 1, 4, 2, 2, 3, 1, 4, 1, 2, 1, 3, 3, 1, 2, 2, 1, 1, 1, 1, 4, 4, 2, 2, 1, 3, 1]
+assert sum(PARTIES) == 64
+
+
+def parties_of(backend):
+    """64 players in parties of one to four, each with the size of his."""
+    found, number = [], 1
+    for index, size in enumerate(PARTIES):
+        for player in some(backend, number, size):
+            player.party, player.size = "the-party-%d" % index if size > 1 else None, size
+            found.append(player)
+        number += size
+    return found
+
+
+def ask_all(players, mode, regions):
+    """All of them at the same time, in no order."""
+    with concurrent.futures.ThreadPoolExecutor(16) as pool:
+        return list(pool.map(lambda player: player.ask(mode, regions, player.party, player.size)[0], players[::2] + players[1::2]))
+
+
+def check_matches(story, players, size):
+    """Of players who all have a match: matches are full, parties whole, teams even."""
+    matches = {}
+    for player in players:
+        matches.setdefault(player.answer["match"], []).append(player)
+    story.check(all(len(match) == size for match in matches.values()), "%d matches, of %d players each" % (len(matches), size), [len(m) for m in matches.values()])
+    even = all(sum(player.answer["team"] == team for player in match) == size // 2 for match in matches.values() for team in (0, 1))
+    story.check(even, "in two teams, as large as each other")
+    homes = {}
+    for player in players:
+        if player.party:
+            homes.setdefault(player.party, set()).add((player.answer["match"], player.answer["team"]))
+    story.check(homes and all(len(home) == 1 for home in homes.values()), "%d parties, each in one match and one team" % len(homes), homes)
+    places = {match: {player.answer["server"] for player in members} for match, members in matches.items()}
+    story.check(all(len(place) == 1 for place in places.values()), "all of a match on the same server", places)
+    return matches
+
+
+def check_play(story, players, addresses):
+    """All connect with their tokens, and end up on the server that they were told."""
+    with concurrent.futures.ThreadPoolExecutor(16) as pool:
+        results = list(pool.map(lambda player: plays(story.tools, player), players))
+    wrong = [(player.number, result) for player, result in zip(players, results) if result != (True, addresses[player.answer["server"]])]
+    story.check(not wrong, "all %d play, on the server of their match" % len(players), wrong[:3])
+
+
+def story_many(story):
+    """64 players in parties, over the backend's own servers."""
+    backend = Backend(story, "squad 8 2 regions=eu\n")
+    started = {name: start_server(story, backend, name) for name in ("eu-1", "eu-2", "eu-3")}
+    settle(lambda: backend.metric('servers{state="open"}') == 3)
+    players = parties_of(backend)
+    begin = time.monotonic()
+    story.check(ask_all(players, "squad", ["eu"]) == [202] * 64, "64 players ask")
+    all_until(players, "matched")
+    story.check(1, "all are matched, in %.1f s" % (time.monotonic() - begin))
+    check_matches(story, players, 8)
+    loads = [sum(player.answer["server"] == name for player in players) for name in started]
+    story.check(sum(loads) == 64 and max(loads) <= 32, "spread over three servers by their free slots: %s" % loads)
+    check_play(story, players, {name: address for name, (_, address) in started.items()})
+    complete = ["match %s: all 8 players have come" % match for match in {player.answer["match"] for player in players}]
+    story.check(settle(lambda: all(any(server.find(line) for server, _ in started.values()) for line in complete), 5), "the servers have seen all of their matches")
+    for server, _ in started.values():
+        story.check(server.end() == 0, "a server ends well", server.text(4))
+    story.check(backend.end() == 0, "the backend ends well", backend.text(4))
+
+
+def story_slots(story):
+    """Slots are kept for a match until its players are in."""
+    backend = Backend(story, "duel 2 2 expire=60\n")
+    backend.report("eu-1", 40001, slots=4)
+    players = some(backend, 1, 6)
+    for player in players[:4]:
+        player.ask()
+    all_until(players[:4], "matched")
+    answer = backend.report("eu-1", 40001, slots=4)
+    told = {match["id"]: match for match in answer["matches"]}
+    first = players[0].answer["match"]
+    mates = ",".join(sorted(str(1000 + p.number) for p in players[:4] if p.answer["match"] == first))
+    story.check(len(told) == 2 and told[first]["clients"].split(",") and ",".join(sorted(told[first]["clients"].split(","))) == mates and told[first]["mode"] == "duel" and
+                0 < told[first]["seconds"] <= EXPIRE, "the answer to the server's report names the matches and their players", answer)
+    for player in players[4:]:
+        player.ask()
+    backend.wait("back to the queue: no server has room for all")
+    story.check([player.poll() for player in players[4:]] == ["queued"] * 2, "a full house of those who are on their way: the next two wait", players[4].short())
+    status, _, refusal = backend.request("POST", "/v1/connect-token", None, credential(9))
+    story.check(status == 503 and refusal["error"] == "no_server", "and so does who asks for a token alone", refusal)
+    other = backend.report("eu-2", 40002, slots=1)
+    story.check("matches" not in other, "a server without a match is told of none", other)
+    backend.report("eu-1", 40001, slots=4, clients=0, matches=[{"id": first, "players": 2, "seen": 2}])
+    all_until(players[4:], "matched")
+    story.check(players[4].answer["server"] == "eu-1", "two have come and gone: their slots are free again", players[4].short())
+    for wrong in (7, [7], [{}], [{"id": first}], [{"id": 7, "seen": 1}], [{"id": first, "seen": -1}], [{"id": first, "seen": 99}], [{"id": first, "seen": "2"}], {"id": first}):
+        backend.report("eu-1", 40001, slots=4, matches=wrong)
+    story.check(backend.running(), "nonsense in a report's matches does no harm")
+    story.check(backend.end() == 0, "it ends well", backend.text(4))
+
+
+def story_no_server(story):
+    """No server: all back to their place, and after some tries it fails."""
+    backend = Backend(story, "duel 2 2 expire=60 regions=eu,us\n")
+    alice, bob, carol = some(backend, 1, 3)
+    alice.ask()
+    bob.ask()
+    backend.wait("duel in eu, 2 players, back to the queue: no server has room for all")
+    backend.wait("duel in us, 2 players, back to the queue: no server has room for all")
+    story.check((alice.poll(), bob.poll()) == ("queued", "queued"), "both stay in the queue, while other regions are tried", alice.short())
+    waited = alice.answer["waited_seconds"]
+    carol.ask()
+    all_until([alice, bob], "failed")
+    story.check(alice.reason() == bob.reason() == "no_server" and alice.answer["message"], "after %d tries it fails, with a name" % TRIES, alice.short())
+    story.check(backend.count("back to the queue") == TRIES and waited >= 0, "no more than that", backend.count("back to the queue"))
+    story.check(carol.poll() == "queued", "who came later has tries of his own")
+    alice.ask()
+    backend.report("us-1", 40001)
+    all_until([alice, carol], "matched")
+    story.check(alice.answer["region"] == "us" and alice.answer["server"] == "us-1", "a server comes: they are matched there", alice.short())
+    story.check(backend.metric("matches_given_back_total") >= TRIES, "and it is counted")
+    backend.report("us-1", 40001, draining=True)
+    dave, erin = some(backend, 4, 2)
+    dave.ask()
+    erin.ask()
+    backend.wait("back to the queue")
+    story.check(dave.poll() == "queued", "a server that drains is not taken")
+    story.check(backend.end() == 0, "it ends well", backend.text(4))
+
+
+def story_queue(story):
+    """Those who vanish, cancel, or wait for a friend who never comes."""
+    backend = Backend(story, "duel 2 2 expire=60\nsquad 4 2 expire=9\n", servers=HERE_ARE_SERVERS)
+    gone, alice, bob, carol, dave, erin = some(backend, 1, 6)
+    gone.ask()
+    time.sleep(4.3)  # MM_SILENT_SECONDS
+    alice.ask()
+    time.sleep(0.5)
+    story.check(alice.poll() == "queued", "one who has vanished is matched with nobody", alice.short())
+    story.check(gone.poll() == "failed" and gone.reason() == "silent", "and learns why, should he come back", gone.short())
+    story.check(gone.ask()[0] == 202, "he may ask anew")
+    all_until([gone, alice], "matched")
+    story.check(1, "and is matched then")
+
+    story.check(bob.ask()[0] == 202 and bob.cancel()[2].get("reason") == "cancelled", "who cancels is out")
+    carol.ask()
+    time.sleep(0.5)
+    story.check(carol.poll() == "queued" and bob.poll() == "failed", "and matched with nobody")
+    story.check(bob.cancel()[0] == 200, "cancelled twice is cancelled")
+    carol.cancel()
+
+    for player in (carol, dave):
+        player.ask("squad", party="party-of-three", size=2)
+    time.sleep(0.3)
+    dave.cancel()
+    story.check(carol.poll() == "failed" and carol.reason() == "party_left", "who leaves his party ends it, and the others are told", carol.short())
+    carol.ask("squad", party="party-of-hope", size=2)
+    story.check(carol.answer["party_here"] == 1 and carol.answer["party_size"] == 2, "a member of a party sees how many are here", carol.short())
+    for player in (dave, erin):
+        player.ask("squad", party="party-of-fate", size=2)
+    all_until([carol, dave, erin], "failed")
+    story.check(carol.reason() == "party_incomplete", "a party that is never complete ends by itself", carol.short())
+    story.check(dave.reason() == "no_match", "a party that finds nobody as well", dave.short())
+    settle(lambda: gone.poll() == 404, 40)
+    story.check(1, "in the end a ticket is forgotten")
+    story.check(backend.metric('match_tickets_failed_total{reason="party_incomplete"}') == 1, "the metrics say why tickets fail")
+    story.check(backend.end() == 0, "it ends well", backend.text(4))
+
+
+def story_widening(story):
+    """Other regions after a while, in each player's order; a smaller match where the mode allows one."""
+    backend = Backend(story, "duel 2 2 regions=eu,us,asia widen=2 expire=30\nsquad 8 2 min=4 shrink=3 expire=30\n", servers=HERE_ARE_SERVERS + "127.0.0.1:40003 asia-1\n127.0.0.1:40004 any-1\n")
+    alice, bob, carol, dave = some(backend, 1, 4)
+    begin = time.monotonic()
+    alice.ask(regions=["eu", "us"])
+    bob.ask(regions={"asia": 30, "us": 90})
+    carol.ask(regions=["eu"])
+    dave.ask(regions=["asia"])
+    all_until([alice, carol], "matched")
+    story.check(carol.answer["match"] == alice.answer["match"] and alice.answer["region"] == "eu", "who wants the same is matched at once", alice.short())
+    all_until([bob, dave], "matched")
+    story.check(bob.answer["region"] == "asia" and time.monotonic() - begin < 2.0 + PATIENCE / 10, "by latency as well", bob.short())
+    erin, fred = some(backend, 5, 2)
+    begin = time.monotonic()
+    erin.ask(regions=["eu", "us"])
+    fred.ask(regions=["asia", "us"])
+    all_until([erin, fred], "matched")
+    seconds = time.monotonic() - begin
+    story.check(erin.answer["region"] == fred.answer["region"] == "us" and seconds >= 1.8, "eu and asia meet in us, after %.1f s" % seconds, erin.short())
+    squad = some(backend, 10, 5)
+    begin = time.monotonic()
+    for player in squad:
+        player.ask("squad")
+    all_until(squad[:4], "matched")
+    seconds = time.monotonic() - begin
+    story.check(squad[0].answer["players"] == 4 and seconds >= 2.8 and squad[4].poll() == "queued", "four of five play after %.1f s" % seconds, squad[0].short())
+    story.check(backend.end() == 0, "it ends well", backend.text(4))
+
+
+def story_repeated(story):
+    """Requests that come again, and answers that are lost: one match for each player."""
+    backend = Backend(story, "duel 2 2 expire=60\n", servers=HERE_ARE_SERVERS)
+    players = some(backend, 1, 8)
+
+    def lose(player):
+        """Sends the request and goes, without waiting for the answer."""
+        body = json.dumps({"mode": "duel"})
+        with socket.create_connection(("127.0.0.1", backend.port)) as connection:
+            connection.sendall(("POST /v1/match HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\n\r\n%s" %
+                                (credential(player.number), len(body), body)).encode())
+
+    jobs = [(lose, player) for player in players for _ in range(4)] + [(lambda player: player.ask(), player) for player in players for _ in range(6)]
+    with concurrent.futures.ThreadPoolExecutor(12) as pool:
+        for job in [pool.submit(function, player) for function, player in jobs]:
+            job.result()
+    for player in players:
+        player.ask()
+    all_until(players, "matched")
+    matches = [player.answer["match"] for player in players]
+    story.check(len(set(matches)) == 4 and all(matches.count(match) == 2 for match in matches), "80 requests of 8 players: 4 matches", matches)
+    story.check(backend.metric("matches_total") == 4, "and no more behind the scenes")
+    tickets = {player.ticket for player in players}
+    for player in players:
+        player.ask()
+    story.check({player.ticket for player in players} == tickets and [p.answer["match"] for p in players] == matches, "asked again: the same tickets and matches")
+    tokens = set()
+    for _ in range(3):
+        players[0].poll()
+        tokens.add(players[0].answer["connect_token"])
+        story.check(players[0].answer["match"] == matches[0], "fetched again: a token for the same match")
+        time.sleep(0.3)
+    story.check(len(tokens) == 3, "each time a new one, as nobody knows which got lost")
+    story.check(backend.end() == 0, "it ends well", backend.text(4))
+
+
+def story_restart(story):
+    """The backend is killed and started anew: who was queued is told, and asks again."""
+    backend = Backend(story, "duel 2 2 expire=60\n", servers=HERE_ARE_SERVERS)
+    alice, bob = some(backend, 1, 2)
+    alice.ask()
+    backend.send(signal.SIGKILL)
+    backend.child.wait()
+    port = backend.port
+    backend = Backend(story, "duel 2 2 expire=60\n", servers=HERE_ARE_SERVERS, port=port)
+    alice.backend = bob.backend = backend
+    status, _, answer = alice.send("GET", "/v1/match/" + alice.ticket)
+    story.check(status == 404 and answer["error"] == "unknown_ticket", "the old ticket is unknown", answer)
+    alice.ask()
+    bob.ask()
+    all_until([alice, bob], "matched")
+    story.check(alice.answer["match"] == bob.answer["match"], "asked again, they are matched")
+    backend.send(signal.SIGTERM)
+    story.check(backend.ended() == 0, "it ends well", backend.text(4))
+
+
+# ---- the allocator ----
+
+STRING, BOOLEAN = str, bool
+LABELS = {"*": STRING}
+PLAYER_SELECTOR = {"minAvailable": STRING, "maxAvailable": STRING}
+SELECTOR = {"matchLabels": LABELS, "gameServerState": ("READY", "ALLOCATED"), "players": PLAYER_SELECTOR}
+META = {"labels": LABELS, "annotations": LABELS}
+# The request of proto/allocation/allocation.proto's OpenAPI document, as POST /gameserverallocation takes it.
+REQUEST = {
+    "namespace": STRING,
+    "multiClusterSetting": {"enabled": BOOLEAN, "policySelector": {"matchLabels": LABELS}},
+    "requiredGameServerSelector": SELECTOR,
+    "preferredGameServerSelectors": [SELECTOR],
+    "scheduling": ("Packed", "Distributed"),
+    "metaPatch": META,
+    "metadata": META,
+    "gameServerSelectors": [SELECTOR],
+}
+LABEL_VALUE = re.compile(r"([A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)?")
+
+
+def misfit(value, schema, where="body"):
+    """None, or what does not fit."""
+    if isinstance(schema, dict):
+        if not isinstance(value, dict):
+            return where + " is no object"
+        for name, item in value.items():
+            if name not in schema and "*" not in schema:
+                return "%s.%s is not known" % (where, name)
+            wrong = misfit(item, schema.get(name, schema.get("*")), "%s.%s" % (where, name))
+            if wrong:
+                return wrong
+        return None
+    if isinstance(schema, list):
+        if not isinstance(value, list):
+            return where + " is no array"
+        return next((wrong for wrong in (misfit(item, schema[0], where + "[]") for item in value) if wrong), None)
+    if isinstance(schema, tuple):
+        return None if value in schema else where + " is none of " + repr(schema)
+    return None if isinstance(value, schema) else where + " has another type"
+
+
+class Allocator:
+    """Stands for agones-allocator: TLS with certificates of both sides. `plan` is how the next requests are answered, then `always`."""
+
+    def __init__(self, story, servers=()):
+        self.story, self.servers, self.plan, self.always = story, list(servers), [], "ok"
+        self.requests, self.misfits, self.given = [], [], []
+        self.lock = threading.Lock()
+        self.over = threading.Event()
+        tools = story.tools
+        make_certificates(tools)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(tools.path("allocator.pem"), tools.path("allocator.key"))
+        context.load_verify_locations(tools.path("ca.pem"))
+        context.verify_mode = ssl.CERT_REQUIRED
+        allocator = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def log_message(self, *_):
+                pass
+
+            def do_POST(self):
+                allocator.post(self, self.rfile.read(int(self.headers.get("Content-Length") or 0)))
+
+        class Server(http.server.ThreadingHTTPServer):
+            daemon_threads = True
+
+            def handle_error(self, *_):
+                pass
+
+        self.server = Server(("127.0.0.1", 0), Handler)
+        self.server.socket = context.wrap_socket(self.server.socket, server_side=True, do_handshake_on_connect=False)
+        self.port = self.server.server_address[1]
+        threading.Thread(target=self.server.serve_forever, args=(0.05,), daemon=True).start()
+
+    def options(self, ca="ca.pem", name="backend"):
+        return ["--allocator", "https://localhost:%d" % self.port, "--allocator-ca", ca, "--allocator-cert", name + ".pem", "--allocator-key", name + ".key"]
+
+    def answer(self, handler, status, body):
+        body = body if isinstance(body, bytes) else json.dumps(body).encode()
+        try:
+            handler.send_response(status)
+            handler.send_header("Content-Type", "application/json")
+            handler.send_header("Content-Length", str(len(body)))
+            handler.end_headers()
+            handler.wfile.write(body)
+        except OSError:
+            handler.close_connection = True
+
+    def check(self, handler, body):
+        try:
+            value = json.loads(body)
+            wrong = misfit(value, REQUEST)
+        except ValueError:
+            value, wrong = {}, "that is no JSON"
+        if handler.path != "/gameserverallocation" or handler.headers.get("Content-Type") != "application/json":
+            wrong = "path or type"
+        labels = value.get("metadata", {}).get("labels", {}) if not wrong else {}
+        for name, label in labels.items():
+            if not LABEL_VALUE.fullmatch(label) or not LABEL_VALUE.fullmatch(name):
+                wrong = "the label %s=%s is none of Kubernetes'" % (name, label)
+        return value, wrong
+
+    def post(self, handler, body):
+        value, wrong = self.check(handler, body)
+        with self.lock:
+            self.requests.append((time.monotonic(), value))
+            how = self.plan.pop(0) if self.plan else self.always
+        if wrong:
+            self.misfits.append(wrong)
+            self.answer(handler, 400, {"code": 3, "message": wrong})
+            return
+        words = how.split()
+        if words[0] in ("slow", "late"):
+            self.over.wait(float(words[1]))
+        if words[0] == "reset":
+            handler.connection.shutdown(socket.SHUT_RDWR)
+            handler.close_connection = True
+        elif words[0] == "garbage":
+            self.answer(handler, 200, bytes(range(256)))
+        elif words[0] == "json":
+            self.answer(handler, 200, json.loads(how[5:]))
+        elif words[0] == "status":
+            self.answer(handler, int(words[1]), {"code": 8, "message": "there is no available GameServer to allocate"})
+        else:
+            self.allocate(handler, value)
+
+    def allocate(self, handler, value):
+        """A Ready server whose labels fit, by its SDK's gateway; 429 when there is none, as the allocator says it."""
+        wanted = value["gameServerSelectors"][0]["matchLabels"]
+        with self.lock:
+            for server in self.servers:
+                if all(server.labels.get(name) == label for name, label in wanted.items()) and server.take(value["metadata"]):
+                    self.given.append((server.name, value))
+                    self.answer(handler, 200, {"gameServerName": server.name, "ports": [{"name": "other", "port": 1}, {"name": "netcode", "port": server.port}],
+                                               "address": "127.0.0.1", "nodeName": "node-1", "source": "local"})
+                    return
+        self.answer(handler, 429, {"code": 8, "message": "there is no available GameServer to allocate", "details": []})
+
+    def close(self):
+        self.over.set()
+        self.server.shutdown()
+        self.server.server_close()
+
+
+class Paper:
+    """A game server that is there for the allocator alone."""
+
+    def __init__(self, name, port, **labels):
+        self.name, self.port, self.labels, self.is_ready = name, port, dict({"agones.dev/fleet": "netcode"}, **labels), True
+
+    def take(self, _):
+        was_ready, self.is_ready = self.is_ready, False
+        return was_ready
+
+
+class Game(Paper):
+    """A real one, with a gateway that stands for Agones' SDK."""
+
+    def __init__(self, story, name, **labels):
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+        super().__init__(name, port, **labels)
+        self.agones = fleet.Agones(story, game_address="127.0.0.1", game_port=port, name=name)
+        self.process = story.tools.server("--address", "0.0.0.0:%d" % port, "--echo", "--replace", "--key-file", "a.key", "--slots", "32", "--agones", full=True,
+                                          env=self.agones.environment())
+        self.process.wait("listening on")
+
+    def take(self, metadata):
+        return self.agones.outside(metadata) == 200
+
+
+def make_certificates(tools):
+    """An authority, the allocator's certificate and the backend's; and another authority with a certificate of the same name."""
+    config = tools.put("openssl.conf", "[req]\ndistinguished_name=dn\n[dn]\n[ca]\nbasicConstraints=critical,CA:true\n[leaf]\nsubjectAltName=DNS:localhost\n")
+    key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-config", config]
+
+    def openssl(*arguments):
+        subprocess.run(["openssl", *arguments], cwd=tools.folder, check=True, capture_output=True)
+
+    for ca, leaves in (("ca", ("allocator", "backend")), ("other-ca", ("stranger",))):
+        openssl("req", "-x509", *key, "-extensions", "ca", "-days", "2", "-subj", "/CN=" + ca, "-keyout", ca + ".key", "-out", ca + ".pem")
+        for leaf in leaves:
+            openssl("req", "-new", *key, "-subj", "/CN=" + leaf, "-keyout", leaf + ".key", "-out", leaf + ".csr")
+            openssl("x509", "-req", "-in", leaf + ".csr", "-CA", ca + ".pem", "-CAkey", ca + ".key", "-CAcreateserial", "-days", "2", "-extfile", config, "-extensions", "leaf", "-out", leaf + ".pem")
+            os.chmod(tools.path(leaf + ".key"), 0o600)
+
+
+def story_allocator(story):
+    """64 players in parties over an allocator, onto real servers in a fleet, one match each."""
+    story.tools.key("a.key")
+    shutil.copy(os.path.join(os.path.dirname(story.tools.folder), "players"), story.tools.path("players"))
+    story.tools.put("servers.credential", SERVERS_CREDENTIAL)
+    games = [Game(story, "fleet-%d" % number, **{"netcode-region": "eu"}) for number in range(1, 9)]
+    allocator = Allocator(story, games)
+    backend = Backend(story, "squad 8 2 regions=eu,us\n", *allocator.options())
+    settle(lambda: all(game.agones.state() == "Ready" for game in games))
+    players = parties_of(backend)
+    ask_all(players, "squad", ["eu"])
+    all_until(players, "matched")
+    matches = check_matches(story, players, 8)
+    story.check(len(matches) == 8 and len({player.answer["server"] for player in players}) == 8, "each match has a server of its own")
+    story.check(not allocator.misfits, "every request fits the OpenAPI document", allocator.misfits[:3])
+    name, value = allocator.given[0]
+    match = value["metadata"]["labels"]["netcode-match"]
+    mates = sorted(str(1000 + player.number) for player in matches[match])
+    story.check(value["namespace"] == "default" and value["gameServerSelectors"][0]["matchLabels"] == {"agones.dev/fleet": "netcode", "netcode-region": "eu"}
+                and value["metadata"]["labels"]["netcode-mode"] == "squad", "it asks for a server of the fleet in the region", value)
+    story.check(sorted(value["metadata"]["annotations"]["netcode-clients"].split(",")) == mates and value["metadata"]["annotations"]["netcode-seconds"] == str(EXPIRE),
+                "and says who will play, and how long they may take to come", value["metadata"])
+    game = next(game for game in games if game.name == name)
+    game.process.wait("match %s: squad, 8 players are on their way, for %d s" % (match, EXPIRE))
+    story.check(1, "the server learns it by its watch")
+    check_play(story, players, {game.name: "127.0.0.1:%d" % game.port for game in games})
+    for game in games:
+        game.process.wait("match [0-9a-f]{32}: all 8 players have come")
+    story.check(settle(lambda: all(game.agones.state() == "Ready" for game in games)), "when all have come and gone, all servers are ready again", [game.agones.state() for game in games])
+    story.check(all(game.agones.names() == ["gameserver", "ready", "ready"] for game in games), "and were not in between", games[0].agones.names())
+    story.check(all(game.process.end() == 0 for game in games) and backend.end() == 0, "all end well", backend.text(4))
+    allocator.close()
+
+
+def is_together(players):
+    """Polled one after the other: once one is matched, all behind him are. Never some with and some without."""
+    states = [player.poll() for player in players]
+    first = states.index("matched") if "matched" in states else len(states)
+    return all(state == "matched" for state in states[first:]), states
+
+
+def story_allocator_failures(story):
+    """An allocator that is late, slow, mad, empty or gone: all or none, and nothing is lost."""
+    allocator = Allocator(story, [])
+    backend = Backend(story, "duel 2 2 expire=120\nsquad 8 2 expire=120\n", *allocator.options())
+    number = 1
+    rows = [
+        ("none available", "status 429", "the answer was 429"),
+        ("the service is down", "status 503", "the answer was 503"),
+        ("garbage", "garbage", "the answer is no JSON object"),
+        ("a reset", "reset", ""),
+        ("no name", 'json {"address":"127.0.0.1","ports":[{"name":"a","port":7}]}', "has no gameServerName"),
+        ("a host's name for an address", 'json {"gameServerName":"a","address":"node.example","ports":[{"name":"a","port":7}]}', "has no IP address"),
+        ("no port", 'json {"gameServerName":"a","address":"127.0.0.1","ports":[]}', "has no port"),
+        ("a port that is none", 'json {"gameServerName":"a","address":"127.0.0.1","ports":[{"name":"a","port":70000}]}', "has no port"),
+        ("an array", "json []", "the answer is no JSON object"),
+    ]
+    for name, how, words in rows:
+        allocator.servers, allocator.plan = [Paper("paper-%d" % number, 40000 + number)], [how]
+        players = some(backend, number, 2)
+        number += 2
+        for player in players:
+            player.ask()
+        backend.wait("duel in any, 2 players, back to the queue: .*" + words)
+        all_until(players, "matched")
+        story.check(players[0].answer["match"] == players[1].answer["match"] and players[0].answer["server"] == allocator.servers[0].name, "%s: back to the queue, then matched" % name,
+                    players[0].short())
+    allocator.servers = [Paper("paper-slow", 40100)]
+    allocator.plan = ["slow 2"]
+    players = some(backend, number, 8)
+    for player in players:
+        player.ask("squad")
+    begin = time.monotonic()
+    seen, busy = [], []
+    while time.monotonic() - begin < PATIENCE:
+        good, states = is_together(players)
+        seen.append(good)
+        busy.append(players[0].cancel()[0] if states[0] == "queued" and 0.5 < time.monotonic() - begin < 1.5 else 409)
+        if states == ["matched"] * 8:
+            break
+        time.sleep(0.25)
+    story.check(all(seen) and len({player.answer["match"] for player in players}) == 1, "slow: at no time some of a match have tokens and some have not (%d looks)" % len(seen), states)
+    story.check(set(busy) == {409}, "and who cancels meanwhile is told to wait", busy)
+    allocator.servers = [Paper("paper-late", 40101), Paper("paper-later", 40102)]
+    allocator.plan = ["late 6"]
+    players = some(backend, number + 8, 2)
+    for player in players:
+        player.ask()
+    settle(lambda: [player.poll() for player in players] and (time.sleep(0.3) or backend.find("back to the queue: .*imed out")))
+    all_until(players, "matched")
+    story.check(players[0].answer["server"] == players[1].answer["server"] == "paper-late", "too late: the next answer counts", players[0].short())
+    time.sleep(2.0)
+    story.check([player.poll() for player in players] == ["matched"] * 2 and players[0].answer["server"] == "paper-late" and len(allocator.given) >= 2,
+                "the late answer is nobody's match", [name for name, _ in allocator.given][-2:])
+    allocator.always = "status 429"
+    players = some(backend, number + 10, 2)
+    for player in players:
+        player.ask()
+    all_until(players, "failed")
+    story.check([player.reason() for player in players] == ["no_server"] * 2, "none for long: it fails for all of them", players[0].short())
+    story.check(len([1 for _, value in allocator.requests if value]) < 60 and not allocator.misfits, "every request fits the OpenAPI document (%d)" % len(allocator.requests), allocator.misfits[:2])
+    ids = [value["metadata"]["labels"]["netcode-match"] for _, value in allocator.requests]
+    story.check(len(set(ids)) == len(ids), "no match id is used twice")
+    allocator.close()
+    players = some(backend, number + 12, 2)
+    for player in players:
+        player.ask()
+    all_until(players, "failed")
+    story.check(players[0].reason() == "no_server", "gone: the same", players[0].short())
+    story.check(backend.end() == 0, "it ends well", backend.text(4))
+
+
+def story_allocator_tls(story):
+    """The allocator verifies us, and we verify the allocator."""
+    allocator = Allocator(story, [Paper("paper-%d" % number, 40000 + number) for number in range(4)])
+    for name, options in (("a wrong authority", allocator.options(ca="other-ca.pem")), ("a certificate that the allocator does not know", allocator.options(name="stranger"))):
+        backend = Backend(story, "duel 2 2\n", *options)
+        players = some(backend, 1, 2)
+        for player in players:
+            player.ask()
+        backend.wait("allocator: failed, and is tried again without a word")
+        all_until(players, "failed")
+        story.check(not allocator.requests and players[0].reason() == "no_server", "%s: nothing is allocated" % name, players[0].short())
+        story.check(backend.end() == 0, "it ends well", backend.text(4))
+    backend = Backend(story, "duel 2 2\nbrawl 2 1 fleet=large\n", *allocator.options(), "--allocator-namespace", "games")
+    allocator.servers.append(Paper("paper-large", 40009, **{"agones.dev/fleet": "large"}))
+    players = some(backend, 1, 4)
+    for player in players[:2]:
+        player.ask()
+    for player in players[2:]:
+        player.ask("brawl")
+    all_until(players, "matched")
+    story.check(players[2].answer["server"] == "paper-large" and players[0].answer["server"] != "paper-large", "both right: matched, each mode in its fleet", players[2].short())
+    story.check({value["namespace"] for _, value in allocator.requests} == {"games"}, "in the namespace that was given")
+    story.check(backend.end() == 0, "it ends well", backend.text(4))
+    allocator.close()
+
+
+def story_nginx(story):
+    """Through nginx with the template."""
+    backend = Backend(story, "duel 2 2\n", servers=HERE_ARE_SERVERS)
+    tools = story.tools
+    make_certificates(tools)
+    with open(os.path.join(TOP, "examples/backend/nginx.conf"), encoding="utf-8") as file:
+        text = file.read()
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen(64)
+        port = listener.getsockname()[1]
+        for name, value in (("LISTEN", "127.0.0.1:%d" % port), ("NAME", "localhost"), ("BACKEND", "127.0.0.1:%d" % backend.port), ("GATEWAY", "127.0.0.1:9"),
+                            ("PAGES", tools.path("pages")), ("SERVERS", "127.0.0.1"), ("CERTIFICATE", tools.path("allocator.pem")), ("CERTIFICATE_KEY", tools.path("allocator.key"))):
+            text = text.replace("@%s@" % name, value)
+        os.mkdir(tools.path("nginx"))
+        tools.put("nginx/nginx.conf", text)
+        nginx = Process(["nginx", "-p", tools.path("nginx"), "-c", "nginx.conf", "-g", "daemon off;"], env=dict(os.environ, NGINX="%d;" % listener.fileno()), pass_fds=[listener.fileno()])
+    context = ssl.create_default_context(cafile=tools.path("ca.pem"))
+    settle(lambda: os.path.exists(tools.path("nginx/nginx.pid")))
+
+    def request(method, path, body, bearer):
+        connection = http.client.HTTPSConnection("localhost", port, timeout=10, context=context)
+        try:
+            connection.request(method, path, body and json.dumps(body), {"Authorization": "Bearer " + bearer})
+            response = connection.getresponse()
+            return response.status, response.headers, json.loads(response.read())
+        finally:
+            connection.close()
+
+    backend.request, direct = request, backend.request
+    alice, bob, carol = some(backend, 1, 3)
+    status, headers, _ = alice.ask()
+    story.check(status == 202 and headers["Retry-After"] == "1" and headers["Cache-Control"] == "no-store", "a request passes", headers)
+    story.check(alice.poll() == "queued", "a poll passes")
+    bob.ask()
+    all_until([alice, bob], "matched")
+    story.check(carol.ask()[0] == 202 and carol.cancel()[2]["reason"] == "cancelled", "and DELETE")
+    status, _, answer = carol.send("GET", "/v1/match/unknown")
+    story.check(status == 404 and answer["error"] == "unknown_ticket", "what the backend refuses is passed on", answer)
+    backend.request = direct
+    with open(tools.path("nginx/access.log"), encoding="utf-8") as file:
+        log = file.read()
+    story.check("DELETE /v1/match/" in log and credential(1) not in log, "no credential is in nginx' log")
+    nginx.send(signal.SIGTERM)
+    story.check(nginx.ended() == 0 and backend.end() == 0, "both end well", backend.text(4))
+
+
+STORIES = [story_allocator_failures, story_queue, story_many, story_allocator, story_module, story_allocator_tls, story_widening, story_repeated, story_no_server, story_slots,
+           story_duel, story_refusals, story_restart, story_nginx, story_start]
+
+# ---- plants: (story, file, what stands there, the fault) ----
+
+MODULE, MATCH, ALLOCATOR = "examples/backend/matchmaking.h", "examples/backend/match.h", "examples/backend/allocator.h"
+PLANTS = (
+    ("module", MODULE, "if ( size > team_size || players < teams * team_size || !counts[size] )", "if ( size > team_size || !counts[size] )"),
+)
+
+
+def try_plant(plant, built):
+    """None when the story noticed, else what went wrong."""
+    story, path, there, fault = plant
+    with tempfile.TemporaryDirectory(prefix="netcode-match-plant-") as top:
+        os.symlink(os.path.join(HERE, "netcode.h"), os.path.join(top, "netcode.h"))
+        ignore = shutil.ignore_patterns("node*", "docs", "packaging", "arena", "web")
+        for name in ("examples", "tests/backend"):
+            shutil.copytree(os.path.join(HERE, name), os.path.join(top, name), ignore=ignore)
+        name = os.path.join(top, path)
+        with open(name, encoding="utf-8") as file:
+            text = file.read()
+        if text.count(there) != 1:
+            return "its place is there %d times" % text.count(there)
+        with open(name, "w", encoding="utf-8") as file:
+            file.write(text.replace(there, fault))
+        made = {"matchmaking", "matchmaking-san"} if story == "module" else {"server-full"} if "fleet/" in path else {"backend", "backend-plain"}
+        programs = os.path.join(top, "programs")
+        os.mkdir(programs)
+        for each in set(os.listdir(built)) - made:
+            os.symlink(os.path.join(built, each), os.path.join(programs, each))
+        status, output = run_story(story, top, programs)
+    if "does not build" in output:
+        return output
+    failed = re.findall(r"  FAIL  (.*)", output)
+    print("  %s  %s, %s: %s" % ("ok  " if failed and status else "FAIL", story, path.split("/")[-1], failed[0][:110] if failed else "not noticed"), flush=True)
+    return None if failed and status else output
+
+
+def run_story(story, top, programs):
+    environment = dict(os.environ, MATCH_TOP=top, MATCH_BUILT=programs, MATCH_PATIENCE="12")
+    child = subprocess.run([sys.executable, os.path.abspath(__file__), "=" + story], env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    return child.returncode, child.stdout
+
+
+def run_plants(words):
+    """Every fault must be noticed by its story, which passes without it."""
+    chosen = [plant for plant in PLANTS if not words or plant[0] in words]
+    with tempfile.TemporaryDirectory(prefix="netcode-match-built-") as built, concurrent.futures.ThreadPoolExecutor(3) as pool:
+        Tools(built, built).build()
+        stories = sorted({plant[0] for plant in chosen})
+        for story, (status, output) in zip(stories, pool.map(lambda story: run_story(story, TOP, built), stories)):
+            if status:
+                print("%s\nmatch plants: without a fault, %s fails" % (output, story))
+                return 1
+        wrong = [(plant, result) for plant, result in zip(chosen, pool.map(lambda plant: try_plant(plant, built), chosen)) if result]
+    for plant, result in wrong:
+        print("  NOT NOTICED  %s\n%s" % (plant, result[-1500:]))
+    print("match plants: %d of %d noticed" % (len(chosen) - len(wrong), len(chosen)))
+    return 0 if chosen and not wrong else 1
+
+
+def run(words):
+    chosen = [tell for tell in STORIES if not words or any(word in tell.__name__ or "=" + tell.__name__[6:] == word for word in words)]
+    folder = tempfile.mkdtemp(prefix="netcode-match-")
+    stories = []
+    begin = time.monotonic()
+    try:
+        tools = Tools(folder, folder)
+        tools.build()
+        tools.players()
+        print("built in %.1f s" % (time.monotonic() - begin), flush=True)
+        for tell in chosen:
+            os.mkdir(os.path.join(folder, tell.__name__))
+            stories.append(Story(Tools(folder, os.path.join(folder, tell.__name__)), tell))
+        fleet.run_stories(stories)
+    except Failure as failure:
+        print("  FAIL  %s" % failure)
+    finally:
+        Process.end_list(Process.all)
+        shutil.rmtree(folder, ignore_errors=True)
+    passed, failed = sum(story.passed for story in stories), sum(story.failed for story in stories)
+    if not stories:
+        failed = 1
+    print("took %.0f s" % (time.monotonic() - begin))
+    print("match: %d passed, %d failed" % (passed, failed))
+    return 0 if passed and not failed else 1
+
+
+def main():
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    if subprocess.run(["sh", os.path.join(HERE, "tests/tools/need.sh")] + PACKAGES, check=False).returncode:
+        return 1
+    if sys.argv[1:2] == ["--plants"]:
+        return run_plants(sys.argv[2:])
+    return run(sys.argv[1:])
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit(130)
