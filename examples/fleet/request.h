@@ -252,7 +252,7 @@ static void requests_update( struct requests_t * requests )
 }
 
 /* Waits for one, for the start and the end of a program: never in a game loop. Its own timeout bounds it. 1: it worked. */
-static int request_wait( struct request_t * request )
+static inline int request_wait( struct request_t * request )
 {
     int descriptors = 0;
     while ( request->state == REQUEST_UNDER_WAY ) {
