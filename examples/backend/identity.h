@@ -24,6 +24,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #define IDENTITY_NAME_BYTES 64 /* as backend.c's NAME_BYTES */
 #define IDENTITY_TOKEN_BYTES 7168
@@ -286,12 +287,16 @@ static int identity_split( const char * token, struct identity_parts_t * parts )
     return at && *at == '\0' && parts->header && parts->claims;
 }
 
-/* Extensions that we must understand ("crit") we do not, and an unencoded payload (RFC 7797) is one of them. */
+/*  Extensions that we must understand ("crit") we do not, and an unencoded payload (RFC 7797) is one of them. A type that is
+    told must be JWT: an access token ("at+jwt", RFC 9068) is no proof of who brings it. */
 static enum identity_result_t identity_read_header( const cJSON * header, enum identity_algorithm_t * algorithm,
                                                     const char ** kid )
 {
     const char * name = identity_text( header, "alg" );
     const cJSON * item = cJSON_GetObjectItemCaseSensitive( header, "kid" );
+    const cJSON * type = cJSON_GetObjectItemCaseSensitive( header, "typ" );
+    if ( type && ( !cJSON_IsString( type ) || strcasecmp( type->valuestring, "JWT" ) != 0 ) )
+        return IDENTITY_MALFORMED;
     if ( cJSON_GetObjectItemCaseSensitive( header, "crit" ) || cJSON_GetObjectItemCaseSensitive( header, "b64" ) ||
          ( item && !cJSON_IsString( item ) ) )
         return IDENTITY_MALFORMED;

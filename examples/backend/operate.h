@@ -207,7 +207,7 @@ static void full_print_help( void )
     printf( "\n"
             "Logins with sessions (POST /v1/login), and what several backends share:\n"
             "\n"
-            "  --session-seconds N            a session's life, 60..%d (%d)\n"
+            "  --session-seconds N            a session's life, 1..%d (%d)\n"
             "  --sessions N                   kept at most in our own memory, 1..10000000 (%d)\n"
             "  --redis ADDRESS:PORT|unix:PATH keep sessions, rates and revocations there instead\n"
             "  --redis-user NAME              of its ACL (its default user)\n"
@@ -265,7 +265,7 @@ static int full_parse_value( const char * name, const char * value, struct full_
     if ( !strcmp( name, "--ticket-app-id" ) )
         return parse_int( value, 1, INT_MAX, &options->ticket_app_id );
     if ( !strcmp( name, "--session-seconds" ) )
-        return parse_int( value, 60, FULL_MAX_SESSION_SECONDS, &options->session_seconds );
+        return parse_int( value, 1, FULL_MAX_SESSION_SECONDS, &options->session_seconds );
     return !strcmp( name, "--sessions" ) && parse_int( value, 1, 10000000, &options->sessions );
 }
 

@@ -78,13 +78,14 @@ static const char store_session_script[] =
 static const char store_login_script[] =
     "local p = ARGV[1] " STORE_TAKE "local refusal = admit(ARGV[2], ARGV[3]) "
     "if refusal then return refusal end "
-    "local logins, now = p .. 'logins:' .. ARGV[2], tonumber(redis.call('TIME')[1]) "
-    "redis.call('ZREMRANGEBYSCORE', logins, '-inf', now) "
+    "local logins, t = p .. 'logins:' .. ARGV[2], redis.call('TIME') "
+    "local now = tonumber(t[1]) + tonumber(t[2]) / 1000000 "
+    "redis.call('ZREMRANGEBYSCORE', logins, '-inf', string.format('%.6f', now)) "
     "while redis.call('ZCARD', logins) >= tonumber(ARGV[6]) do "
     "redis.call('DEL', p .. 'login:' .. redis.call('ZPOPMIN', logins)[1]) end "
     "redis.call('HSET', p .. 'login:' .. ARGV[4], 'id', ARGV[2], 'listed', ARGV[7], 'name', ARGV[8]) "
     "redis.call('EXPIRE', p .. 'login:' .. ARGV[4], ARGV[5]) "
-    "redis.call('ZADD', logins, now + tonumber(ARGV[5]), ARGV[4]) "
+    "redis.call('ZADD', logins, string.format('%.6f', now + tonumber(ARGV[5])), ARGV[4]) "
     "redis.call('EXPIRE', logins, ARGV[5]) "
     "return {'ok', ARGV[2], ARGV[7], ARGV[8], ''}";
 
