@@ -1118,7 +1118,7 @@ def check_nginx():
         reached(*backends)
         for backend in backends:
             backend.line("oidc: 2 keys of")
-        nginx = stack.enter_context(B.Nginx(" fail_timeout=1s; server ".join(backend.address for backend in backends)))
+        nginx = stack.enter_context(B.Nginx(" max_fails=3 fail_timeout=1s; server ".join(backend.address for backend in backends)))
 
         def again(index):
             backends[index] = stack.enter_context(Ends(Full(*options, listen=backends[index].address)))
@@ -1164,7 +1164,7 @@ def check_nginx_load():
         options = [redis.options(), "--rate", "100000"]
         backends = [stack.enter_context(Ends(Full(*options))) for _ in range(2)]
         reached(*backends)
-        nginx = stack.enter_context(B.Nginx(" fail_timeout=1s; server ".join(backend.address for backend in backends)))
+        nginx = stack.enter_context(B.Nginx(" max_fails=3 fail_timeout=1s; server ".join(backend.address for backend in backends)))
         stop, failures, counts, lock = threading.Event(), [], {"good": 0, "retries": 0}, threading.Lock()
 
         def player(name, client_id):
@@ -1209,7 +1209,7 @@ def check_play():
         reached(*backends)
         for backend in backends:
             backend.line("oidc: 2 keys of")
-        nginx = stack.enter_context(B.Nginx(" fail_timeout=1s; server ".join(backend.address for backend in backends)))
+        nginx = stack.enter_context(B.Nginx(" max_fails=3 fail_timeout=1s; server ".join(backend.address for backend in backends)))
         server = stack.enter_context(Ends(B.Server("eu-1", "--replace")))
         listed = write(B.scratch("listed"), "%s eu-1 8\n" % server.address)
         for backend in backends:
