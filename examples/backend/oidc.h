@@ -87,7 +87,7 @@ static int oidc_open( struct oidc_t * oidc, struct requests_t * requests, const 
     oidc->requests = requests;
     oidc->rules = *rules;
     oidc->retry_seconds = OIDC_FIRST_RETRY_SECONDS;
-    if ( !oidc_is_url( rules->issuer ) )
+    if ( !rules->issuer || !oidc_is_url( rules->issuer ) )
         return 0;
     /* A slash at the issuer's end belongs to its name, and not to the address (OpenID Connect Discovery 1.0, section 4). */
     size_t bytes = strlen( rules->issuer );

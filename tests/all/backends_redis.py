@@ -833,6 +833,16 @@ def check_common():
         limited = [answer for answers_of_one in answers for answer in answers_of_one if answer[0] == 429]
         expect(all(1 <= int(answer[3]["Retry-After"]) <= 3 for answer in limited), "Retry-After of a limited one")
 
+        # A full server counts where the player's last token led to it, whichever backend gave that.
+        report = {"name": "ap-1", "address": "127.0.0.1:40007", "slots": 1, "clients": 0, "draining": False, "protocol_id": B.PROTOCOL_ID}
+        for clients in (0, 1):
+            for backend in (one, other):
+                equal(B.report(backend.port, {**report, "clients": clients})[0], 200, "a report")
+            if clients == 0:
+                good_token(one.ask(TOKEN, secret("alice"), '{"server":"ap-1"}'), "1001")
+        found = [backend.ask(TOKEN, secret(name), '{"server":"ap-1"}') for backend, name in ((other, "alice"), (one, "alice"), (other, "bob"), (one, "bob"))]
+        equal([short(answer) for answer in found], [(200, "")] * 2 + [(503, "no_server")] * 2, "tokens for a full server")
+
         # Revocations.
         bob = secret("bob")
         mine, hers = session_of(one.login(bob)), session_of(other.login(id_token=issuer.token(sub="her")))
@@ -1124,8 +1134,9 @@ def check_nginx():
             backends[index] = stack.enter_context(Ends(Full(*options, listen=backends[index].address)))
             reached(backends[index])
             backends[index].line("oidc: 2 keys of")
+            time.sleep(1.1)  # nginx leaves one that failed alone for a second; here the next one is killed then, and not at once
 
-        for proof in ({}, {"id_token": issuer.token(sub="killed")}) * 2:  # between the login and the token
+        for proof in ({}, {"id_token": issuer.token(sub="killed")}):  # between the login and the token
             answer = over_tls(nginx, LOGIN, None if proof else secret("alice"), json.dumps(proof) if proof else None)
             session = session_of(answer)
             killed = max(range(2), key=lambda index: sum(backends[index].number('logins_total{by="%s"}' % by) for by in ("credential", "id_token")))
@@ -1153,8 +1164,8 @@ def check_nginx():
         large = issuer.token(extra="x" * 4500)
         session_of(over_tls(nginx, LOGIN, None, json.dumps({"id_token": large})))
         equal(over_tls(nginx, LOGIN, None, "x" * 9000)[0], 413, "a huge login over TLS")
-    expect(len(retries) <= rounds, "%d retries" % len(retries))
-    return "%d kills, %d retries by players (%s)" % (rounds, len(retries), ", ".join(retries))
+    equal(retries, [], "what players were told to retry for:\n" + nginx.text())
+    return "%d kills, no player had to retry" % rounds
 
 
 def check_nginx_load():
@@ -1285,18 +1296,20 @@ def build(sources, mark=""):
     os.makedirs(B.BUILD, exist_ok=True)
     stamp = "-DSTAMP=%d" % max(os.path.getmtime(os.path.join(sources, "..", "fleet", name)) for name in ("redis.h", "request.h"))
     backend = os.path.join(sources, "backend.c")
+    stamp = [stamp] + (["-O0", "-Wno-error"] if mark else [])
     jobs = {
-        "full": (backend, "backend-full" + mark, PACKAGES, "-DBACKEND_FULL", stamp),
-        "full-san": (backend, "backend-full-san" + mark, PACKAGES, "-DBACKEND_FULL", stamp, *B.SANITIZE),
-        "client": (os.path.join(sources, "client_http.c"), "client_http" + mark, B.CLIENT_PACKAGES),
+        "full": (backend, "backend-full" + mark, PACKAGES, "-DBACKEND_FULL", *stamp),
+        "full-san": (backend, "backend-full-san" + mark, PACKAGES, "-DBACKEND_FULL", *stamp, *B.SANITIZE),
+        "client": (os.path.join(sources, "client_http.c"), "client_http" + mark, B.CLIENT_PACKAGES, *(["-O0"] if mark else [])),
     }
     if mark:
-        jobs["full-san"] = jobs["full"]
+        del jobs["full-san"]  # a fault shows without sanitizers too
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         made = {name: pool.submit(B.build, *job) for name, job in jobs.items()}
         programs = {name: job.result() for name, job in made.items()}
     result = B.run(["make", "-C", B.ROOT, "build/server", "build/token"])
     expect(result.returncode == 0, "make build/server build/token:\n" + result.stderr.decode())
+    programs.setdefault("full-san", programs["full"])
     return {**programs, "backend": programs["full"], "server": os.path.join(B.ROOT, "build", "server"), "token": os.path.join(B.ROOT, "build", "token")}
 
 
@@ -1307,12 +1320,54 @@ def make_keys():
 
 
 # File, text, fault, and the words of the checks of which one must fail.
-PLANTS = []
+PLANTS = [
+    ("identity.h", "if ( strcmp( issuer, rules->issuer ) != 0 )", "if ( 0 )", "all kinds"),
+    ("identity.h", "return found && ( !party", "return ( !party", "all kinds"),
+    ("identity.h", "if ( now >= expires + leeway )", "if ( 0 )", "all kinds"),
+    ("identity.h", " || begins > now + leeway", "", "all kinds"),
+    ("identity.h", "cjose_jws_verify( jws, key->jwk, &error );", "key->jwk;", "all kinds"),
+    ("identity.h", "return *algorithm == IDENTITY_NO_ALGORITHM ? IDENTITY_ALGORITHM : IDENTITY_OK;", "*algorithm = *algorithm == IDENTITY_NO_ALGORITHM ? IDENTITY_RS256 : *algorithm;\n    return IDENTITY_OK;", "all kinds"),
+    ("identity.h", "&& ( !kid || !strcmp( keys->keys[i].kid, kid ) ) ) {", ") {", "all kinds"),
+    ("identity.h", "cJSON_IsObject( json ) && !identity_has_twins( json )", "cJSON_IsObject( json )", "all kinds"),
+    ("identity.h", '|| strcasecmp( type->valuestring, "JWT" ) != 0', "", "all kinds"),
+    ("identity.h", "#define IDENTITY_MIN_RSA_BYTES 256", "#define IDENTITY_MIN_RSA_BYTES 64", "all kinds"),
+    ("identity.h", "!identity_key_is_for( key, algorithm ) ||", "", "all kinds"),
+    ("identity.h", "    if ( strlen( token ) > IDENTITY_TOKEN_BYTES )\n        return IDENTITY_TOO_LARGE;", "", "all kinds"),
+    ("identity.h", "sodium_base64_VARIANT_URLSAFE_NO_PADDING ) != 0 )\n        return NULL;", "sodium_base64_VARIANT_URLSAFE ) != 0 )\n        return NULL;", "all kinds"),
+    ("identity.h", "return id >> 1;", "return id;", "who it is"),
+    ("identity.h", "rules->issuer ) != 0 )\n        return IDENTITY_ISSUER;", "rules->issuer ) != 0 )\n        return IDENTITY_ISSUER;\n    issuer = \"\";", "who it is"),
+    ("oidc.h", "issuer && !strcmp( issuer, oidc->rules.issuer ) &&", "issuer &&", "trouble"),
+    ("oidc.h", "#define OIDC_ASK_SECONDS 10.0", "#define OIDC_ASK_SECONDS 0.0", "rotated"),
+    ("oidc.h", "if ( oidc->stage == OIDC_IDLE && now - oidc->began_at >= OIDC_ASK_SECONDS )", "if ( 0 )", "rotated"),
+    ("oidc.h", "curl_easy_setopt( easy, CURLOPT_CAINFO, ca_file ) == CURLE_OK &&", "curl_easy_setopt( easy, CURLOPT_SSL_VERIFYPEER, 0L ) == CURLE_OK &&", "trouble"),
+    ("ticket.h", "cJSON_IsTrue( platform ) || ", "", "tickets"),
+    ("ticket.h", "!cJSON_IsBool( platform ) || ", "", "tickets"),
+    ("ticket.h", '&&\n           strspn( text, "0123456789abcdefABCDEF" ) == bytes', "", "tickets"),
+    ("ticket.h", "if ( strcmp( result, \"OK\" ) != 0 )", "if ( 0 )", "tickets"),
+    ("store.h", ".. 'revoked:' .. id) == 1 then", ".. 'revoked:' .. id) == 2 then", "common,revoked"),
+    ("store.h", "string.format('%.6f', left - 1)", "string.format('%.6f', left)", "common"),
+    ("store.h", "for _, hash in ipairs(all) do redis.call('DEL', p .. 'login:' .. hash) end ", "", "common"),
+    ("store.h", "while redis.call('ZCARD', logins) >= tonumber(ARGV[6]) do ", "while false do ", "common"),
+    ("store.h", 'if ( !strncmp( text, "OOM ", 4 ) )', "if ( 0 )", "paused"),
+    ("store.h", "return *id >= '0' && *id <= '9' && !*end && !errno;", "return 1;", "at the start"),
+    ("logins.h", "if ( listed && !request->full.is_listed )", "if ( 0 )", "who it is"),
+    ("logins.h", "if ( is_listed )\n        return listed;", "if ( is_listed )\n        return listed ? listed : guest;", "in memory"),
+    ("logins.h", "copy_name( request->player->home, answer->home );", ";", "common"),
+    ("full.h", "#define FULL_MAX_SUSPENDED 128", "#define FULL_MAX_SUSPENDED 100000", "bounds"),
+    ("full.h", "#define FULL_REDIS_SECONDS 1.0", "#define FULL_REDIS_SECONDS 30.0", "paused"),
+    ("sessions.h", "    sessions_end_expired( sessions, owner, now );\n", "", "in memory"),
+    ("sessions.h", "if ( owner->count >= SESSIONS_PER_PLAYER )", "if ( 0 )", "in memory"),
+    ("sessions.h", "if ( !owner->count && sessions_owner_is_whole( sessions, owner, now ) )", "if ( !owner->count )", "in memory"),
+    ("nginx.conf", "proxy_next_upstream_tries 2;", "proxy_next_upstream_tries 1;", "mid-login"),
+    ("login.h", 'cJSON_AddStringToObject( json, "id_token", login->id_token )', 'cJSON_AddStringToObject( json, "ticket", login->id_token )', "play"),
+]
 
 
 def plant(index, name, text, fault, words):
     copy = place("copy/examples/backend")
     shutil.rmtree(place("copy"), ignore_errors=True)
+    for path in B.glob.glob(os.path.join(B.BUILD, "*-planted*")):
+        os.unlink(path)
     shutil.copytree(B.SOURCES, copy)
     shutil.copytree(os.path.join(B.ROOT, "examples", "fleet"), place("copy/examples/fleet"))
     shutil.copy(os.path.join(B.ROOT, "examples", "secret_file.h"), place("copy/examples"))
