@@ -203,6 +203,7 @@ struct request_t {
     struct MHD_Connection * connection;
     double started_at;
     struct player_t * player; /* who asks, once with_player has found him */
+    int is_free;              /* it costs nothing of the player's rate */
     struct full_request_t full;
     size_t bytes; /* of the body that came, kept or not */
     char body[MAX_BODY_BYTES + 1];
@@ -966,7 +967,7 @@ static enum MHD_Result with_player( struct request_t * request,
     request->player = find_hash( &app->files, hash, &place );
     if ( !request->player )
         return refuse( request, REFUSAL_unknown_credential, NULL );
-    int seconds = take_allowance( request->player, app->options.rate );
+    int seconds = request->is_free ? 0 : take_allowance( request->player, app->options.rate );
     return seconds ? refuse_for( request, REFUSAL_rate_limited, seconds ) : next( request );
 }
 #endif

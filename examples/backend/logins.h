@@ -169,9 +169,10 @@ static int ask_who( struct request_t * request, double now, struct waiting_t * w
 {
     struct app_t * app = request->app;
     size_t place = 0;
+    int rate = request->is_free ? 0 : app->options.rate;
     const struct player_t * player = find_hash( &app->files, request->full.hash, &place );
-    return player ? store_ask_player( &app->full.link, now, player->client_id, app->options.rate, on_store, waiting )
-                  : store_ask_session( &app->full.link, now, request->full.hash, app->options.rate, on_store, waiting );
+    return player ? store_ask_player( &app->full.link, now, player->client_id, rate, on_store, waiting )
+                  : store_ask_session( &app->full.link, now, request->full.hash, rate, on_store, waiting );
 }
 
 /*  The player of a session. One of the file lives as long as his line there; nobody else has the id of one. NULL: the
@@ -219,7 +220,7 @@ static enum MHD_Result with_own_player( struct request_t * request )
     }
     if ( !request->player )
         return refuse( request, REFUSAL_unknown_credential, NULL );
-    int seconds = take_allowance( request->player, app->options.rate );
+    int seconds = request->is_free ? 0 : take_allowance( request->player, app->options.rate );
     return seconds ? refuse_for( request, REFUSAL_rate_limited, seconds ) : request->full.next( request );
 }
 

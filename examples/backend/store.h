@@ -6,11 +6,14 @@
         ... in on_answer( context, what, reply ):  store_read( what, reply, &answer )
 
     Keys, behind the prefix:
-        login:HASH_HEX      a session by the hash of its credential: id, listed, name; ends by itself
-        logins:CLIENT_ID    the hashes of a player's sessions by their end, so that a revocation finds them
-        revoked:CLIENT_ID   the player is revoked, for a time or for ever
+        login:HASH_HEX          a session by the hash of its credential: id, listed, name; ends by itself
+        logins:CLIENT_ID        the hashes of a player's sessions by their end, so that a revocation finds them
+        revoked:CLIENT_ID       the player is revoked, for a time or for ever
         rate:player:CLIENT_ID   what is left of the player's rate, and since when
-        home:CLIENT_ID      the server that headed the player's last token, for a day
+        home:CLIENT_ID          the server that headed the player's last token, for a day
+
+    A command whose answer did not come in time may still be done: a session that nobody has then, which ends by itself, and
+    is one of the eight of its player; one less of a rate; a logout or a revocation, as it was meant.
 
     The scripts make keys of what they read, so this is for one Redis (with replicas, if you like), not for a Redis cluster.
     Include it behind ../fleet/redis.h. */
@@ -45,9 +48,11 @@ struct store_answer_t {
     char why[STORE_WHY_BYTES]; /* an error that Redis should not have; "" else */
 };
 
-/* A token bucket: 0 when one could be taken, else in how many seconds. Nothing is written for who is refused. */
+/*  A token bucket: 0 when one could be taken, else in how many seconds. Nothing is written for who is refused, or for what
+    costs nothing (rate 0). */
 #define STORE_TAKE                                                                                        \
     "local function take(key, rate) "                                                                     \
+    "if rate == 0 then return 0 end "                                                                     \
     "local t = redis.call('TIME') "                                                                       \
     "local now = tonumber(t[1]) + tonumber(t[2]) / 1000000 "                                              \
     "local v = redis.call('HMGET', key, 'left', 'at') "                                                   \
