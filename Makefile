@@ -158,6 +158,10 @@ build/backend: examples/backend/backend.c $(wildcard examples/*.h examples/backe
 	@$(NEED) $(HTTP_NEEDS)
 	$(Q)$(COMPILE) $< $(LINK) $$(pkg-config --cflags --libs libmicrohttpd libcjson) -o $@
 
+build/backend-full: examples/backend/backend.c $(wildcard examples/*.h examples/backend/*.h examples/fleet/*.h) netcode.h | deps build
+	@$(NEED) $(HTTP_NEEDS) libhiredis-dev:pc=hiredis libjansson-dev:pc=jansson libcjose-dev:pc=cjose
+	$(Q)$(COMPILE) -DBACKEND_FULL $< $(LINK) $$(pkg-config --cflags --libs libmicrohttpd libcjson libcurl hiredis cjose) -o $@
+
 build/client_http: examples/backend/client_http.c $(wildcard examples/*.h examples/backend/*.h) netcode.h | deps build
 	@$(NEED) $(HTTP_NEEDS)
 	$(Q)$(COMPILE) $< $(LINK) $$(pkg-config --cflags --libs libcurl libcjson) -o $@

@@ -6,17 +6,10 @@
     regions), and gives it the labels netcode-match and netcode-mode, and the annotations netcode-clients (the ids of
     the players, with commas) and netcode-seconds (how long their tokens live): the server learns them by `watch`.
 
-    One header, for one program unit, after matchmaking.h; needs libcurl and cJSON. */
+    One header, for one program unit, behind full.h and matchmaking.h; needs libcurl and cJSON. */
 
 #ifndef BACKEND_ALLOCATOR_H
 #define BACKEND_ALLOCATOR_H
-
-/* backend.c's own requests are those that come in; these go out. */
-#ifndef FLEET_REQUEST_H
-#define request_t outgoing_t
-#include "../fleet/request.h"
-#undef request_t
-#endif
 
 #include <cjson/cJSON.h>
 

@@ -6,6 +6,9 @@
         cc examples/backend/backend.c $(pkg-config --cflags --libs libmicrohttpd libcjson libsodium) -o backend
         ./backend --listen 127.0.0.1:8080 --key-file game.key --players players --server-credential-file servers.credential
 
+    With -DBACKEND_FULL it takes logins by OpenID Connect and by a platform's tickets too, and several of it share sessions,
+    rates and revocations in a Redis: full.h.
+
     One thread does everything: libmicrohttpd is polled by the main loop, so nothing here needs a lock. */
 
 #define NETCODE_IMPLEMENTATION
@@ -76,8 +79,23 @@
     MM_REFUSAL_LIST( X )
 /* clang-format on */
 
+struct player_t {
+    uint8_t hash[HASH_BYTES]; /* of the credential, which we never keep */
+    uint64_t client_id;
+    char name[NAME_BYTES];
+    double allowance; /* requests that are left now; refilled with time, up to the rate of a minute */
+    double refilled_at;
+    char home[NAME_BYTES]; /* the server that headed the last token */
+};
+
+#ifdef BACKEND_FULL
+#include "full.h"
+#else
+#include "plain.h"
+#endif
+
 #define REFUSAL_ENUM( name, status, text ) REFUSAL_##name,
-enum refusal_t { REFUSAL_LIST( REFUSAL_ENUM ) REFUSALS };
+enum refusal_t { REFUSAL_LIST( REFUSAL_ENUM ) FULL_REFUSAL_LIST( REFUSAL_ENUM ) REFUSALS };
 #undef REFUSAL_ENUM
 
 struct refusal_info_t {
@@ -87,7 +105,8 @@ struct refusal_info_t {
 };
 
 #define REFUSAL_ROW( name, status, text ) { #name, status, text },
-static const struct refusal_info_t refusal_infos[REFUSALS] = { REFUSAL_LIST( REFUSAL_ROW ) };
+static const struct refusal_info_t refusal_infos[REFUSALS] = { REFUSAL_LIST( REFUSAL_ROW )
+                                                                   FULL_REFUSAL_LIST( REFUSAL_ROW ) };
 #undef REFUSAL_ROW
 
 struct options_t {
@@ -104,15 +123,6 @@ struct options_t {
     int servers_per_token;
     int request_seconds;
     int allow_remote;
-};
-
-struct player_t {
-    uint8_t hash[HASH_BYTES]; /* of the credential, which we never keep */
-    uint64_t client_id;
-    char name[NAME_BYTES];
-    double allowance; /* requests that are left now; refilled with time, up to the rate of a minute */
-    double refilled_at;
-    char home[NAME_BYTES]; /* the server that headed the last token */
 };
 
 /* A server, as it told of itself last, or as the file says. */
@@ -190,15 +200,18 @@ struct app_t {
     struct counts_t counts;
     double start_time;
     int requests_under_way;
+    struct full_t full;
 };
 
 struct request_t {
     struct app_t * app;
     struct MHD_Connection * connection;
     double started_at;
-    struct player_t * player;
-    char rest[NAME_BYTES]; /* of the path, where it is an address for many things */
+    struct player_t * player; /* who asks, once with_player has found him */
+    int is_free;              /* it costs nothing of the player's rate */
+    char rest[NAME_BYTES];    /* of the path, where it is an address for many things */
     int deletes;
+    struct full_request_t full;
     size_t bytes; /* of the body that came, kept or not */
     char body[MAX_BODY_BYTES + 1];
 };
@@ -508,7 +521,7 @@ static int index_players( const char * path, struct files_t * files )
 
 static int read_players( const char * path, struct files_t * files )
 {
-    return read_list( path, take_player, files ) && index_players( path, files );
+    return ( !path || read_list( path, take_player, files ) ) && index_players( path ? path : "--players", files );
 }
 
 /* ---- servers of the file ---- */
@@ -675,26 +688,6 @@ static void unlist( struct files_t * files, const struct server_t * report )
         const struct server_t * listed = &files->listed[i];
         if ( !strcmp( report->name, listed->name ) || is_dialled( report, &listed->address ) )
             files->listed[i--] = files->listed[--files->num_listed];
-    }
-}
-
-static void reload( struct app_t * app )
-{
-    struct files_t files;
-    if ( !read_files( &app->options, &files ) ) {
-        app->counts.reloads_failed++;
-        say( app, "error: the files could not be read again; what was read before stays" );
-        return;
-    }
-    keep_players( &app->files, &files );
-    free_files( &app->files );
-    app->files = files;
-    sodium_memzero( &files, sizeof( files ) );
-    app->counts.reloads_good++;
-    say_files( app, "read again" );
-    for ( int i = 0; i < MAX_SERVERS; i++ ) {
-        if ( app->servers[i].name[0] )
-            unlist( &app->files, &app->servers[i] );
     }
 }
 
@@ -966,8 +959,10 @@ static const char * read_report( const cJSON * json, struct server_t * server )
     return NULL;
 }
 
-/*  Finds the player by the credential that the request brings, takes one of his rate, and goes on with `next`. To ask for
-    a ticket costs nothing of it: tickets have a rate of their own. */
+#ifdef BACKEND_FULL
+#include "logins.h"
+#else
+/* Finds the player by the credential that the request brings, takes one of his rate, and goes on with `next`. */
 static enum MHD_Result with_player( struct request_t * request,
                                     enum MHD_Result ( *next )( struct request_t * request ) )
 {
@@ -979,9 +974,10 @@ static enum MHD_Result with_player( struct request_t * request,
     request->player = find_hash( &app->files, hash, &place );
     if ( !request->player )
         return refuse( request, REFUSAL_unknown_credential, NULL );
-    int seconds = request->rest[0] ? 0 : take_allowance( request->player, app->options.rate );
+    int seconds = request->is_free ? 0 : take_allowance( request->player, app->options.rate );
     return seconds ? refuse_for( request, REFUSAL_rate_limited, seconds ) : next( request );
 }
+#endif
 
 /* ---- POST /v1/connect-token ---- */
 
@@ -1052,6 +1048,7 @@ static enum MHD_Result issue( struct request_t * request, struct player_t * play
         return refuse( request, REFUSAL_internal, NULL );
     promise( choices[0].server );
     copy_name( player->home, choices[0].server->name );
+    keep_home( app, player );
     app->counts.tokens++;
     enum MHD_Result result = send_token( request, player, app->options.gateway, token );
     sodium_memzero( token, sizeof( token ) );
@@ -1168,13 +1165,17 @@ static enum MHD_Result answer_health( struct request_t * request )
     struct answer_t answer = { 200, NULL, NULL, NULL, 0 };
     cJSON * json = cJSON_CreateObject();
     count_servers( request->app, &census );
-    if ( !census.open && !census.full ) {
+    const char * status = census.open || census.full ? "ok" : "no_server";
+    if ( full_is_without_store( request->app ) )
+        status = "store_unreachable";
+    if ( strcmp( status, "ok" ) != 0 ) {
         answer.status = 503;
         answer.retry_after = RETRY_SECONDS;
     }
-    int good = cJSON_AddStringToObject( json, "status", answer.status == 200 ? "ok" : "no_server" ) &&
+    int good = cJSON_AddStringToObject( json, "status", status ) &&
                cJSON_AddNumberToObject( json, "servers", census.open + census.full ) &&
-               cJSON_AddNumberToObject( json, "free_slots", census.free_slots );
+               cJSON_AddNumberToObject( json, "free_slots", census.free_slots ) &&
+               full_tell_health( request->app, json );
     return send_json( request, &answer, json, good );
 }
 
@@ -1254,6 +1255,9 @@ static void print_matches( struct text_t * text )
         print( text, "netcode_backend_match_tickets_failed_total{reason=\"%s\"} %llu\n", mm_reason_name( i ),
                (unsigned long long) mm->failures[i] );
 }
+#ifdef BACKEND_FULL
+#include "operate.h"
+#endif
 
 static enum MHD_Result answer_metrics( struct request_t * request )
 {
@@ -1279,6 +1283,7 @@ static enum MHD_Result answer_metrics( struct request_t * request )
                   (double) counts->connections_cut );
     print_matches( &text );
     print_durations( &text, counts );
+    full_print_metrics( &text, app );
     return send_answer( request, &answer );
 }
 
@@ -1293,6 +1298,10 @@ struct route_t {
 
 static const struct route_t routes[] = {
     { "/v1/connect-token", "POST", "POST", answer_connect_token },
+#ifdef BACKEND_FULL
+    { "/v1/login", "POST", "POST", answer_login },
+    { "/v1/logout", "POST", "POST", answer_logout },
+#endif
     { "/v1/servers", "POST", "POST", answer_servers },
     { "/v1/match", "POST", "POST", answer_match },
     { "/v1/match/", "GET", "GET, HEAD, DELETE", answer_match }, /* and what follows it */
@@ -1381,7 +1390,8 @@ static enum MHD_Result on_request( void * cls, struct MHD_Connection * connectio
     *bytes = 0;
     if ( count )
         return take_body( request, data, count );
-    return route( request, path, method );
+    /* One that was suspended goes on where it waits no more. */
+    return request->full.then ? request->full.then( request ) : route( request, path, method );
 }
 
 static void count_duration( struct counts_t * counts, double seconds )
@@ -1407,6 +1417,7 @@ static void on_completed( void * cls, struct MHD_Connection * connection, void *
         return;
     count_duration( &app->counts, now - request->started_at );
     app->requests_under_way--;
+    full_end_request( request );
     free( request );
     *context = NULL;
 }
@@ -1491,6 +1502,7 @@ static void print_help( void )
             "Key and credential files are refused when others than their owner can use them. SIGHUP reads all files\n"
             "again, SIGINT and SIGTERM end it. Exit status: 0 after a clean end, 1 when it could not start, 2 for\n"
             "wrong usage.\n" );
+    full_print_help();
 }
 
 /* Options with a value; 0 when it is none of them or its value is wrong. */
@@ -1525,8 +1537,9 @@ static int parse_value( const char * name, const char * value, struct options_t 
     return 1;
 }
 
-static int parse_options( int argc, char ** argv, struct options_t * options )
+static int parse_options( int argc, char ** argv, struct app_t * app )
 {
+    struct options_t * options = &app->options;
     memset( options, 0, sizeof( *options ) );
     options->listen = DEFAULT_LISTEN;
     options->protocol_id = DEFAULT_PROTOCOL_ID;
@@ -1535,18 +1548,21 @@ static int parse_options( int argc, char ** argv, struct options_t * options )
     options->rate = 30;
     options->servers_per_token = 3;
     options->request_seconds = 10;
+    full_default_options( &app->full );
     for ( int i = 1; i < argc; i++ ) {
         if ( !strcmp( argv[i], "--allow-remote" ) )
             options->allow_remote = 1;
-        else if ( i + 1 < argc && parse_value( argv[i], argv[i + 1], options ) )
+        else if ( i + 1 < argc && ( parse_value( argv[i], argv[i + 1], options ) ||
+                                    full_parse_value( argv[i], argv[i + 1], &app->full ) ) )
             i++;
         else
             return complain( argv[i], "is no option, or its value is missing or wrong; see --help" );
     }
-    if ( !options->key_file || !options->players_file || !( options->servers_file || options->server_credential_file ) )
+    if ( !options->key_file || !( options->players_file || full_has_issuer( &app->full ) ) ||
+         !( options->servers_file || options->server_credential_file ) )
         return complain( "--key-file, --players, and --servers or --server-credential-file",
                          "are required; see --help" );
-    return 1;
+    return full_check_options( &app->full );
 }
 
 /* ---- credentials and their hashes ---- */
@@ -1639,7 +1655,8 @@ static int start_daemon( struct app_t * app )
     if ( !is_loopback( &address ) && !app->options.allow_remote )
         return complain( app->options.listen, "is refused, because credentials and tokens would travel in the clear: "
                                               "listen on loopback, behind a proxy with TLS" );
-    unsigned int flags = MHD_USE_AUTO | ( address.type == NETCODE_ADDRESS_IPV6 ? (unsigned int) MHD_USE_IPv6 : 0u );
+    unsigned int flags =
+        FULL_DAEMON_FLAGS | ( address.type == NETCODE_ADDRESS_IPV6 ? (unsigned int) MHD_USE_IPv6 : 0u );
     app->daemon =
         MHD_start_daemon( flags, 0, NULL, NULL, on_request, app, MHD_OPTION_SOCK_ADDR, to_system( &address, &storage ),
                           MHD_OPTION_CONNECTION_LIMIT, (unsigned int) MAX_CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT,
@@ -1651,6 +1668,8 @@ static int start_daemon( struct app_t * app )
         app->daemon ? MHD_get_daemon_info( app->daemon, MHD_DAEMON_INFO_BIND_PORT ) : NULL;
     if ( !info )
         return complain( app->options.listen, strerror( errno ) );
+    if ( !full_use_daemon( &app->full, app->daemon ) )
+        return complain( "libmicrohttpd", "has no epoll here" );
     address.port = info->port;
     printf( "listening on %s\n", netcode_address_to_string( &address, text ) );
     fflush( stdout );
@@ -1663,17 +1682,39 @@ static void stop_daemon( struct app_t * app )
     double until = netcode_time() + LAST_ANSWERS_SECONDS;
     MHD_socket listener = MHD_quiesce_daemon( app->daemon );
     while ( app->requests_under_way && netcode_time() < until )
-        MHD_run_wait( app->daemon, 50 );
+        full_turn( &app->full, app->daemon, 50 );
+    full_give_up_all( &app->full, app->daemon );
     MHD_stop_daemon( app->daemon );
     if ( listener != MHD_INVALID_SOCKET )
         close( listener );
+}
+
+static void reload( struct app_t * app )
+{
+    struct files_t files;
+    if ( !read_files( &app->options, &files ) ) {
+        app->counts.reloads_failed++;
+        say( app, "error: the files could not be read again; what was read before stays" );
+        return;
+    }
+    keep_players( &app->files, &files );
+    free_files( &app->files );
+    app->files = files;
+    sodium_memzero( &files, sizeof( files ) );
+    full_reload( app );
+    app->counts.reloads_good++;
+    say_files( app, "read again" );
+    for ( int i = 0; i < MAX_SERVERS; i++ ) {
+        if ( app->servers[i].name[0] )
+            unlist( &app->files, &app->servers[i] );
+    }
 }
 
 static void run( struct app_t * app )
 {
     while ( !signal_stop ) {
         /* Short, for a signal that comes just before it. */
-        MHD_run_wait( app->daemon, match_update( app ) );
+        full_turn( &app->full, app->daemon, match_update( app ) );
         cut_slow_connections( app );
         if ( signal_reload ) {
             signal_reload = 0;
@@ -1689,14 +1730,32 @@ static int run_backend( struct app_t * app )
 {
     if ( !read_files( &app->options, &app->files ) )
         return 1;
-    int good = match_start( app ) && start_daemon( app );
+    int good = full_open( app ) && match_start( app ) && start_daemon( app );
     if ( good ) {
         say_files( app, "read" );
         run( app );
     }
     match_stop();
+    full_close( app );
     free_files( &app->files );
     return good ? 0 : 1;
+}
+
+/* The exit status. */
+static int run_command_line( struct app_t * app, int argc, char ** argv )
+{
+    int status = full_command( app, argc, argv );
+    if ( status >= 0 )
+        return status;
+    if ( argc == 2 && !strcmp( argv[1], "--credential" ) )
+        return make_credential();
+    if ( argc > 1 && !strcmp( argv[1], "--hash" ) )
+        return print_hash( argc, argv );
+    if ( !parse_options( argc, argv, app ) )
+        return 2;
+    install_signals();
+    use_wiping_memory();
+    return run_backend( app );
 }
 
 int main( int argc, char ** argv )
@@ -1710,17 +1769,8 @@ int main( int argc, char ** argv )
         complain( "netcode_init", "failed" );
         return 1;
     }
-    int status = 2;
     app.start_time = netcode_time();
-    if ( argc == 2 && !strcmp( argv[1], "--credential" ) ) {
-        status = make_credential();
-    } else if ( argc > 1 && !strcmp( argv[1], "--hash" ) ) {
-        status = print_hash( argc, argv );
-    } else if ( parse_options( argc, argv, &app.options ) ) {
-        install_signals();
-        use_wiping_memory();
-        status = run_backend( &app );
-    }
+    int status = run_command_line( &app, argc, argv );
     netcode_term();
     return status;
 }

@@ -43,6 +43,7 @@ struct options_t {
     const char * url;
     const char * ca_file;
     const char * credential_file;
+    const char * id_token_file;
     const char * region;
     const char * server;
     double seconds;
@@ -374,6 +375,8 @@ static void print_help( void )
             "  --url URL              https://HOST:PORT/v1/connect-token; nothing but https\n"
             "  --ca FILE              trust this certificate authority alone (the system's)\n"
             "  --credential-file FILE the player's credential; refused when others than its owner can use it\n"
+            "  --oidc-token FILE      an ID token of OpenID Connect instead, which begins a session; as carefully "
+            "kept\n"
             "  --seconds N            play so long (10)\n"
             "  --rate N               payloads a second, 1..1000 (30)\n"
             "  --silence-ms N         after this silence the server is given up, 150..60000 (500)\n"
@@ -404,6 +407,8 @@ static int parse_value( const char * name, const char * value, struct options_t 
         options->ca_file = value;
     else if ( !strcmp( name, "--credential-file" ) )
         options->credential_file = value;
+    else if ( !strcmp( name, "--oidc-token" ) )
+        options->id_token_file = value;
     else if ( !strcmp( name, "--region" ) )
         options->region = value;
     else if ( !strcmp( name, "--server" ) )
@@ -429,8 +434,8 @@ static int parse_options( int argc, char ** argv, struct options_t * options )
         if ( i + 1 >= argc || !parse_value( argv[i], argv[i + 1], options ) )
             return complain( argv[i], "is no option, or its value is missing or wrong; see --help" );
     }
-    if ( !options->url || !options->credential_file )
-        return complain( "--url and --credential-file", "are required; see --help" );
+    if ( !options->url || !options->credential_file == !options->id_token_file )
+        return complain( "--url, and one of --credential-file and --oidc-token,", "are required; see --help" );
     if ( strncasecmp( options->url, "https://", 8 ) != 0 )
         return complain( "--url", "is refused, because it does not begin with https://" );
     return 1;
@@ -447,8 +452,11 @@ static int run( struct app_t * app )
     app->login.server = app->options.server;
     app->login.must_leave = must_leave;
     app->login.context = app;
-    if ( !secret_read_credential( "client_http", app->options.credential_file, app->login.credential,
-                                  sizeof( app->login.credential ) ) )
+    if ( app->options.id_token_file
+             ? !secret_read_credential( "client_http", app->options.id_token_file, app->login.id_token,
+                                        sizeof( app->login.id_token ) )
+             : !secret_read_credential( "client_http", app->options.credential_file, app->login.credential,
+                                        sizeof( app->login.credential ) ) )
         return EXIT_START;
     if ( !login_create( &app->login ) ) {
         complain( "libcurl:", app->login.why );

@@ -9,6 +9,9 @@
         switch ( login_fetch( &login ) ) ...                       login.token, or login.why
         login_destroy( &login );
 
+    With an ID token of OpenID Connect in login.id_token, and no credential, it begins a session first, whose credential it
+    uses from then on; that wants a full backend (full.h).
+
     Needs libcurl, cJSON and libsodium; curl_global_init is the program's. */
 
 #ifndef BACKEND_LOGIN_H
@@ -20,6 +23,8 @@
 #include <stdio.h>
 
 #define LOGIN_CREDENTIAL_BYTES 512
+#define LOGIN_ID_TOKEN_BYTES 7168
+#define LOGIN_URL_BYTES 1024
 #define LOGIN_ANSWER_BYTES 16384
 #define LOGIN_NAME_BYTES 64
 #define LOGIN_SECONDS 5L         /* for one request to the backend */
@@ -45,9 +50,10 @@ struct login_t {
     const char * ca_file; /* trust this authority alone; NULL: the system's */
     const char * region;  /* what is asked for; NULL: anything */
     const char * server;
-    char avoid[LOGIN_NAME_BYTES]; /* the server that was lost: better not that one again */
-    char credential[LOGIN_CREDENTIAL_BYTES + 2];
-    int ( *must_leave )( void * context ); /* 1 ends a request that waits; may be NULL */
+    char avoid[LOGIN_NAME_BYTES];                /* the server that was lost: better not that one again */
+    char credential[LOGIN_CREDENTIAL_BYTES + 2]; /* of an account, or of the session that the ID token began */
+    char id_token[LOGIN_ID_TOKEN_BYTES + 2];     /* "": the credential is an account's */
+    int ( *must_leave )( void * context );       /* 1 ends a request that waits; may be NULL */
     void * context;
 
     uint8_t token[NETCODE_CONNECT_TOKEN_BYTES];
@@ -95,8 +101,6 @@ static int login_create( struct login_t * login )
            curl_easy_setopt( curl, CURLOPT_SSL_VERIFYPEER, 1L ) == CURLE_OK &&
            curl_easy_setopt( curl, CURLOPT_SSL_VERIFYHOST, 2L ) == CURLE_OK &&
            curl_easy_setopt( curl, CURLOPT_FOLLOWLOCATION, 0L ) == CURLE_OK &&
-           curl_easy_setopt( curl, CURLOPT_HTTPAUTH, (long) CURLAUTH_BEARER ) == CURLE_OK &&
-           curl_easy_setopt( curl, CURLOPT_XOAUTH2_BEARER, login->credential ) == CURLE_OK &&
            curl_easy_setopt( curl, CURLOPT_HTTPHEADER, login->headers ) == CURLE_OK &&
            curl_easy_setopt( curl, CURLOPT_CONNECTTIMEOUT, LOGIN_CONNECT_SECONDS ) == CURLE_OK &&
            curl_easy_setopt( curl, CURLOPT_TIMEOUT, LOGIN_SECONDS ) == CURLE_OK &&
@@ -184,8 +188,19 @@ static const char * login_error_name( const cJSON * json )
     return login_is_made_of( error, "abcdefghijklmnopqrstuvwxyz_" ) ? error->valuestring : "no reason given";
 }
 
-/* Where to go from an answer: play, ask again later, or give up. */
-static enum login_result_t login_read_answer( struct login_t * login )
+/* Takes the session out of the answer: its credential is one word, as all are. */
+static int login_take_session( struct login_t * login, const cJSON * json )
+{
+    const cJSON * session = cJSON_GetObjectItemCaseSensitive( json, "session" );
+    if ( !login_is_made_of( session, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_" ) )
+        return 0;
+    memcpy( login->credential, session->valuestring, strlen( session->valuestring ) + 1 );
+    return 1;
+}
+
+/* Where to go from an answer: go on with what `take` took out of it, ask again later, or give up. */
+static enum login_result_t login_read_answer( struct login_t * login,
+                                              int ( *take )( struct login_t * login, const cJSON * json ) )
 {
     long status = 0;
     curl_off_t retry_after = 0;
@@ -194,11 +209,13 @@ static enum login_result_t login_read_answer( struct login_t * login )
     curl_easy_getinfo( login->curl, CURLINFO_RESPONSE_CODE, &status );
     curl_easy_getinfo( login->curl, CURLINFO_RETRY_AFTER, &retry_after );
     login->retry_after = (double) retry_after;
-    if ( status == 200 && login_take_token( login, json ) ) {
+    if ( status == 200 && take( login, json ) ) {
         result = LOGIN_TOKEN;
     } else {
         snprintf( login->why, sizeof( login->why ), "login refused: %ld %s", status,
-                  status == 200 ? "no connect token" : login_error_name( json ) );
+                  status != 200              ? login_error_name( json )
+                  : take == login_take_token ? "no connect token"
+                                             : "no session" );
         if ( status == 401 || status == 403 )
             result = LOGIN_WRONG_CREDENTIAL;
         else if ( status != 200 && status != 408 && status != 429 && status < 500 )
@@ -208,21 +225,72 @@ static enum login_result_t login_read_answer( struct login_t * login )
     return result;
 }
 
-/* One request to the backend. Blocks for LOGIN_SECONDS at most. */
-static enum login_result_t login_fetch( struct login_t * login )
+/*  One request to the backend, as this bearer, or with NULL as nobody yet: then libcurl has no name to send with its basic
+    authentication. Blocks for LOGIN_SECONDS at most. */
+static enum login_result_t login_post( struct login_t * login, const char * url, const char * bearer, const char * body,
+                                       int ( *take )( struct login_t * login, const cJSON * json ) )
 {
+    CURL * curl = login->curl;
     enum login_result_t result = LOGIN_AGAIN;
-    char * wish = login_print_wish( login );
     login->retry_after = 0.0;
     login->answer.bytes = 0;
     snprintf( login->why, sizeof( login->why ), "login failed: out of memory" );
-    if ( wish && curl_easy_setopt( login->curl, CURLOPT_POSTFIELDSIZE, (long) strlen( wish ) ) == CURLE_OK &&
-         curl_easy_setopt( login->curl, CURLOPT_POSTFIELDS, wish ) == CURLE_OK ) {
-        CURLcode code = curl_easy_perform( login->curl );
-        result = code == CURLE_OK ? login_read_answer( login ) : login_explain_curl( login, code );
+    if ( body && curl_easy_setopt( curl, CURLOPT_URL, url ) == CURLE_OK &&
+         curl_easy_setopt( curl, CURLOPT_HTTPAUTH, (long) ( bearer ? CURLAUTH_BEARER : CURLAUTH_BASIC ) ) == CURLE_OK &&
+         curl_easy_setopt( curl, CURLOPT_XOAUTH2_BEARER, bearer ) == CURLE_OK &&
+         curl_easy_setopt( curl, CURLOPT_POSTFIELDSIZE, (long) strlen( body ) ) == CURLE_OK &&
+         curl_easy_setopt( curl, CURLOPT_POSTFIELDS, body ) == CURLE_OK ) {
+        CURLcode code = curl_easy_perform( curl );
+        result = code == CURLE_OK ? login_read_answer( login, take ) : login_explain_curl( login, code );
     }
     sodium_memzero( &login->answer, sizeof( login->answer ) );
+    return result;
+}
+
+/* The address of logins stands beside that of tokens. */
+static int login_make_url( const struct login_t * login, char url[LOGIN_URL_BYTES] )
+{
+    static const char tokens[] = "/v1/connect-token";
+    size_t bytes = strlen( login->url );
+    size_t tail = sizeof( tokens ) - 1;
+    if ( bytes < tail || bytes >= LOGIN_URL_BYTES || strcmp( login->url + bytes - tail, tokens ) != 0 )
+        return 0;
+    snprintf( url, LOGIN_URL_BYTES, "%.*s/v1/login", (int) ( bytes - tail ), login->url );
+    return 1;
+}
+
+/* LOGIN_TOKEN when login->credential is a session's now. */
+static enum login_result_t login_begin_session( struct login_t * login )
+{
+    char url[LOGIN_URL_BYTES];
+    if ( !login_make_url( login, url ) ) {
+        snprintf( login->why, sizeof( login->why ), "login failed: the URL does not end with /v1/connect-token" );
+        return LOGIN_WRONG_URL;
+    }
+    cJSON * json = cJSON_CreateObject();
+    char * body = cJSON_AddStringToObject( json, "id_token", login->id_token ) ? cJSON_PrintUnformatted( json ) : NULL;
+    enum login_result_t result = login_post( login, url, NULL, body, login_take_session );
+    cJSON_Delete( json );
+    wiping_free( body );
+    return result;
+}
+
+/*  A connect token, in one request to the backend, or in two with an ID token. A session that has ended is begun again, as
+    long as the ID token is good. */
+static enum login_result_t login_fetch( struct login_t * login )
+{
+    enum login_result_t result = LOGIN_TOKEN;
+    if ( login->id_token[0] && !login->credential[0] )
+        result = login_begin_session( login );
+    if ( result != LOGIN_TOKEN )
+        return result;
+    char * wish = login_print_wish( login );
+    result = login_post( login, login->url, login->credential, wish, login_take_token );
     wiping_free( wish );
+    if ( result == LOGIN_WRONG_CREDENTIAL && login->id_token[0] ) {
+        sodium_memzero( login->credential, sizeof( login->credential ) );
+        result = LOGIN_AGAIN;
+    }
     return result;
 }
 

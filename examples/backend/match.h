@@ -235,7 +235,6 @@ static void match_place_here( struct app_t * app, struct mm_match_t * match )
 
 struct match_allocator_t {
     struct allocator_options_t options;
-    struct requests_t requests;
     int is_open;
     struct outgoing_t allocations[MM_MAX_MATCHES]; /* each of the match in the same place */
 };
@@ -270,11 +269,6 @@ static int match_allocator_option( const char * name, const char * value )
     return 1;
 }
 
-static void match_say( void * context, const char * text )
-{
-    say( (const struct app_t *) context, "%s", text );
-}
-
 /* libcurl reads the files with each new connection, and says less well what is wrong with them. */
 static int match_allocator_check_files( void )
 {
@@ -299,21 +293,18 @@ static int match_allocator_start( struct app_t * app )
         return 1;
     if ( !match_allocator_check_files() )
         return 0;
-    match_allocator.is_open = requests_open( &match_allocator.requests, match_say, app );
-    for ( int i = 0; i < MM_MAX_MATCHES && match_allocator.is_open; i++ ) {
-        if ( !allocator_open( &match_allocator.allocations[i], &match_allocator.requests, &match_allocator.options ) )
+    for ( int i = 0; i < MM_MAX_MATCHES; i++ ) {
+        if ( !allocator_open( &match_allocator.allocations[i], &app->full.requests, &match_allocator.options ) )
             return complain( "--allocator", "can not be set up" );
     }
-    return match_allocator.is_open ? 1 : complain( "libcurl", "can not start" );
+    match_allocator.is_open = 1;
+    return 1;
 }
 
 static void match_stop( void )
 {
     for ( int i = 0; i < MM_MAX_MATCHES; i++ )
         request_close( &match_allocator.allocations[i] );
-    if ( match_allocator.is_open )
-        requests_close( &match_allocator.requests );
-    match_allocator.is_open = 0;
 }
 
 /* 1: the allocator is asked, or this match is back in the queue. 0: there is none. */
@@ -350,14 +341,14 @@ static void match_allocator_finish( struct app_t * app, struct mm_match_t * matc
 /* How many are asked for now. */
 static int match_allocator_update( struct app_t * app )
 {
-    if ( match_allocator.is_open )
-        requests_update( &match_allocator.requests );
+    int count = 0;
     for ( int i = 0; i < MM_MAX_MATCHES; i++ ) {
         struct outgoing_t * request = &match_allocator.allocations[i];
         if ( request->state == REQUEST_WORKED || request->state == REQUEST_FAILED )
             match_allocator_finish( app, &matchmaker.mm.matches[i], request );
+        count += request->state == REQUEST_UNDER_WAY;
     }
-    return match_allocator.requests.packets_in_flight;
+    return count;
 }
 #else
 static void match_allocator_help( void )
@@ -709,6 +700,7 @@ static enum MHD_Result match_ticket( struct request_t * request )
 
 static enum MHD_Result answer_match( struct request_t * request )
 {
+    request->is_free = request->rest[0] != '\0'; /* tickets have a rate of their own */
     return with_player( request, request->rest[0] ? match_ticket : match_join );
 }
 

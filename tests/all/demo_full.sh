@@ -131,7 +131,7 @@ plants() {
     run_demo # builds what the copies take over
     plant $in/nginx.conf 'listen @LISTEN@ ssl;' 'listen @LISTEN@;' 1
     plant $in/login.h 'CURLOPT_SSL_VERIFYPEER, 1L' 'CURLOPT_SSL_VERIFYPEER, 0L' 2 client_http
-    plant $in/backend.c 'if ( !player )' 'if ( !player ) player = app->files.players; if ( !player )' 2 backend
+    plant $in/backend.c 'if ( !request->player )' 'if ( !request->player ) request->player = app->files.players; if ( !request->player )' 2 backend
     plant $in/nginx.conf 'access_log access.log plain;' 'access_log off;' 3
     plant $in/backend.c '"Cache-Control", "no-store"' '"Cache-Control", "private"' 4 backend
     plant examples/server.c 'int good = choose_keys( app, options, &keys );' 'int good = choose_keys( app, options, &keys ); memset( keys.data, 7, 32 ); keys.count = 1;' 5 server-full

@@ -33,7 +33,8 @@ HERE = fleet.HERE
 TOP = os.environ.get("MATCH_TOP", HERE)
 PATIENCE = float(os.environ.get("MATCH_PATIENCE", 30))
 PACKAGES = ["libcurl4-openssl-dev:pc=libcurl", "libmicrohttpd-dev:pc=libmicrohttpd", "libcjson-dev:pc=libcjson", "openssl:openssl",
-            "pkg-config:pkg-config", "nginx-light:nginx"]
+            "libhiredis-dev:pc=hiredis", "libjansson-dev:pc=jansson", "libcjose-dev:pc=cjose", "redis-server:redis-server", "pkg-config:pkg-config",
+            "nginx-light:nginx"]
 HASTE = "-DMM_SILENT_SECONDS=4.0 -DMM_PARTY_SECONDS=5.0 -DMM_RETRY_SECONDS=0.3 -DMM_TRIES=8 -DMM_KEEP_SECONDS=6.0".split()
 TRIES = 8
 SERVERS_CREDENTIAL = "servers-credential-0123456789"
@@ -47,10 +48,11 @@ class Tools(fleet.Tools):
     def build(self):
         """Two at a time, the slowest first."""
         full = self.flags("libsodium", "libcurl", "libmicrohttpd", "libcjson") + ["-pthread", "-lm"]
+        redis = self.flags("hiredis", "cjose")
         plain = self.flags("libsodium", "libmicrohttpd", "libcjson") + ["-lm"]
         sodium = self.flags("libsodium")
         jobs = (
-            ("backend", "examples/backend/backend.c", ["-DBACKEND_FULL"] + HASTE + fleet.SANITIZE + full),
+            ("backend", "examples/backend/backend.c", ["-DBACKEND_FULL"] + HASTE + fleet.SANITIZE + full + redis),
             ("server-full", "examples/server.c", ["-O1", "-DSERVER_FULL"] + full),
             ("backend-plain", "examples/backend/backend.c", ["-O1"] + plain),
             ("client", "examples/client.c", ["-O1"] + sodium),
