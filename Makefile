@@ -163,8 +163,8 @@ build/client_http: examples/backend/client_http.c $(wildcard examples/*.h exampl
 	$(Q)$(COMPILE) $< $(LINK) $$(pkg-config --cflags --libs libcurl libcjson) -o $@
 
 build/server-full: examples/server.c $(wildcard examples/*.h examples/fleet/*.h examples/metrics/*.h) netcode.h | deps build
-	@$(NEED) $(HTTP_NEEDS)
-	$(Q)$(COMPILE) -DSERVER_FULL $< $(LINK) $$(pkg-config --cflags --libs libcurl libmicrohttpd libcjson) -pthread -o $@
+	@$(NEED) $(HTTP_NEEDS) libhiredis-dev:pc=hiredis
+	$(Q)$(COMPILE) -DSERVER_FULL $< $(LINK) $$(pkg-config --cflags --libs libcurl libmicrohttpd libcjson hiredis) -pthread -o $@
 
 build/metrics-serve: examples/metrics/serve.c $(wildcard examples/*.h examples/metrics/*.h) netcode.h | deps build
 	@$(NEED) $(HTTP_NEEDS)

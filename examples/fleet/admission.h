@@ -39,12 +39,14 @@
 #define ADMISSION_NAME_BYTES 64
 #define ADMISSION_HOLDER_BYTES 128
 #define ADMISSION_TAG_BYTES 16
-#define ADMISSION_BATCH 64        /* players in one command */
-#define ADMISSION_PATIENCE 3.0    /* a client that does not ask for so long has gone; Redis that is lost for so long is lost */
+#define ADMISSION_BATCH 64 /* players in one command */
+#define ADMISSION_PATIENCE \
+    3.0 /* a client that does not ask for so long has gone; Redis that is lost for so long is lost */
 #define ADMISSION_CONNECT 1.0     /* from the callback's yes to the event CONNECTED */
 #define ADMISSION_RETRY 0.25      /* before Redis is asked again about a player who is elsewhere */
 #define ADMISSION_REMEMBER 1.0    /* a denial, for a client that asks again */
 #define ADMISSION_TOKEN_MARGIN 60 /* seconds: used tokens are remembered beyond their end, and refused from then on */
+#define ADMISSION_STUCK 1.0 /* beyond its time, after which a command does nothing; covers the error of clock_ahead */
 #define ADMISSION_TOKEN_LIFE 86400 /* seconds: a token that lives longer is not taken */
 #define ADMISSION_LINES_PER_SECOND 10
 #define ADMISSION_NONE ( -1 )
@@ -56,18 +58,18 @@
 #define ADMISSION_OPEN 3   /* players come in by this server's own knowledge, and stay */
 
 /*  How a question ended, or why it has not yet. One list: name in metrics, sentence in the log, how Redis' script says it. */
-#define ADMISSION_RESULTS( X )                                                                                         \
-    X( ADMITTED, "admitted", "is admitted" )                                                                           \
-    X( ADMITTED_OPEN, "open", "is admitted by this server alone, as Redis can not be reached" )                        \
-    X( ELSEWHERE, "elsewhere", "has a session on another server" )                                                     \
-    X( USED, "used", "brings a token that was used before" )                                                           \
-    X( REVOKED, "revoked", "is revoked" )                                                                              \
-    X( EXPIRED, "expired", "brings a token that is over by the clock of Redis" )                                       \
-    X( ENDLESS, "endless", "brings a token that lives longer than used tokens are remembered" )                        \
-    X( SETTLING, "settling", "has to wait until the servers have told a new Redis of their players" )                  \
-    X( UNREACHABLE, "unreachable", "can not be checked: Redis can not be reached" )                                    \
-    X( FULL, "full", "can not be checked: Redis is full (maxmemory)" )                                                 \
-    X( ERROR, "error", "can not be checked: Redis reports an error" )
+#define ADMISSION_RESULTS( X )                                                                           \
+    X( ADMITTED, "admitted", "Redis agrees" )                                                            \
+    X( ADMITTED_OPEN, "open", "Redis can not be reached, so this server admits by its own knowledge" )   \
+    X( ELSEWHERE, "elsewhere", "the player has a session on another server" )                            \
+    X( USED, "used", "the token was used before" )                                                       \
+    X( REVOKED, "revoked", "the player is revoked" )                                                     \
+    X( EXPIRED, "expired", "the token is over by the clock of Redis" )                                   \
+    X( ENDLESS, "endless", "the token lives longer than used ones are remembered" )                      \
+    X( SETTLING, "settling", "Redis is new, and waits until the servers have told it of their players" ) \
+    X( UNREACHABLE, "unreachable", "Redis can not be reached" )                                          \
+    X( FULL, "full", "Redis is full (maxmemory)" )                                                       \
+    X( ERROR, "error", "Redis reports an error" )
 
 enum {
 #define X( name, word, sentence ) ADMISSION_##name,
@@ -77,11 +79,11 @@ enum {
 };
 
 /* Why a connected player was disconnected. */
-#define ADMISSION_LOSSES( X )                                                                                          \
-    X( TAKEN, "taken", "another server holds the session" )                                                            \
-    X( WANTED, "wanted", "the same player comes in at another server with a newer token" )                             \
-    X( PLAYER_REVOKED, "revoked", "the player is revoked" )                                                            \
-    X( ENDED, "ended", "the lease ended while Redis could not be reached" )
+#define ADMISSION_LOSSES( X )                                                              \
+    X( TAKEN, "taken", "another server holds the session" )                                \
+    X( WANTED, "wanted", "the same player comes in at another server with a newer token" ) \
+    X( PLAYER_REVOKED, "revoked", "the player is revoked" )                                \
+    X( ENDED, "ended", "the lease ended before Redis renewed it" )
 
 enum {
 #define X( name, word, sentence ) ADMISSION_##name,
@@ -116,10 +118,10 @@ struct admission_player_t {
     int used;
     int slot; /* of the connected client; ADMISSION_NONE */
     uint64_t session;
-    int holds;       /* a lease, as far as we know */
+    int holds;        /* a lease, as far as we know */
     uint64_t counter; /* of the lease */
-    uint64_t expire; /* of the token that it was taken for */
-    double deadline; /* by the loop's time: we may not count on it from then on */
+    uint64_t expire;  /* of the token that it was taken for */
+    double deadline;  /* by the loop's time: we may not count on it from then on */
     struct admission_ask_t ask;
 };
 
@@ -188,7 +190,7 @@ struct admission_t {
     uint64_t counter;
     double excused_until; /* ADMISSION_DIRECT: no lease can have been taken over before */
     double next_renewal;
-    double last_renewal_sent;
+    double next_sweep;
     int renew_from; /* ADMISSION_NONE: all were renewed */
     uint64_t known_connects;
     int announce_from; /* ADMISSION_NONE: all were announced */
@@ -220,59 +222,62 @@ struct admission_t {
     uint64_t given_back; /* leases that nobody came for */
     int pending;         /* questions without an answer */
     int leases;
-    int overdue; /* of these, which ended as far as we know, and whose players stay by the policy */
+    int overdue;            /* of these, which ended as far as we know, and whose players stay by the policy */
     double longest_seconds; /* what one call took at most */
 };
 
 /* ---- the scripts: each is one step for Redis, in which nothing else happens ---- */
 
-/*  When was this Redis first heard of? A new run_id is a process that may have lost everything, or its last second: nobody
+/*  A command that was stuck on its way, and comes when its sender has long given it up, does nothing. And: when was this
+    Redis first heard of? A new run_id is a process that may have lost everything, or its last second: nobody
     comes in for the time of a lease, in which the servers tell it of their players and of used tokens. */
-#define ADMISSION_LUA_EPOCH                                                                                            \
-    "local t=redis.call('TIME') local now=t[1]*1000+math.floor(t[2]/1000) "                                            \
-    "local run,since=string.match(redis.call('GET',KEYS[1]) or '','^(%S+) (%d+)$') "                                   \
+#define ADMISSION_LUA_EPOCH                                                          \
+    "local t=redis.call('TIME') local now=t[1]*1000+math.floor(t[2]/1000) "          \
+    "if now>tonumber(ARGV[2]) then return {'late'} end "                             \
+    "local run,since=string.match(redis.call('GET',KEYS[1]) or '','^(%S+) (%d+)$') " \
     "if run~=ARGV[1] then since=now redis.pcall('SET',KEYS[1],ARGV[1]..' '..string.format('%.0f',now)) end "
 
-/*  KEYS epoch session token revoked; ARGV run_id lease own holder expire margin newer_wins. A lease reads
-    "HOLDER EXPIRE", and "HOLDER EXPIRE WANTED_BY" when a newer session waits for it. */
-static const char admission_lua_ask[] = ADMISSION_LUA_EPOCH
-    "local life=ARGV[5]*1000+ARGV[6]*1000-now "
-    "if redis.call('EXISTS',KEYS[4])==1 then return {'revoked'} end "
-    "if life<=0 then return {'expired'} end "
-    "if life>ARGV[8]*1000 then return {'endless'} end "
-    "local used=redis.call('GET',KEYS[3]) "
-    "if used and used~=ARGV[4] then return {'used'} end "
-    "if since+ARGV[2]>now then return {'settling'} end "
-    "local lease=redis.call('GET',KEYS[2]) "
-    "if lease then "
-    "  local holder,expire=string.match(lease,'^(%S+) (%d+)') "
-    "  holder=holder or '?' expire=expire or 0 "
-    "  if string.sub(holder,1,#ARGV[3])~=ARGV[3] then "
-    "    local left=redis.call('PTTL',KEYS[2]) "
-    "    if ARGV[7]=='1' and left>0 and tonumber(ARGV[5])>=tonumber(expire) then "
-    "      redis.call('SET',KEYS[2],holder..' '..expire..' '..ARGV[4],'PX',left) end "
-    "    return {'elsewhere',left} end end "
-    "redis.call('SET',KEYS[2],ARGV[4]..' '..ARGV[5],'PX',ARGV[2]) "
-    "redis.call('SET',KEYS[3],ARGV[4],'PX',string.format('%.0f',life)) "
-    "return {'admitted'}";
+/*  KEYS epoch session token revoked; ARGV run_id until lease own holder expire margin newer_wins life. A lease reads
+    "HOLDER EXPIRE", and "HOLDER EXPIRE WANTED_BY" when a newer session waits for it. What this server took before is its
+    own: it knows what became of it, and netcode.h connects no token twice here. */
+static const char admission_lua_ask[] =
+    ADMISSION_LUA_EPOCH "local life=ARGV[6]*1000+ARGV[7]*1000-now "
+                        "if redis.call('EXISTS',KEYS[4])==1 then return {'revoked'} end "
+                        "if life<=0 then return {'expired'} end "
+                        "if life>ARGV[9]*1000 then return {'endless'} end "
+                        "local used=redis.call('GET',KEYS[3]) "
+                        "if used and string.sub(used,1,#ARGV[4])~=ARGV[4] then return {'used'} end "
+                        "if since+ARGV[3]>now then return {'settling'} end "
+                        "local lease=redis.call('GET',KEYS[2]) "
+                        "if lease then "
+                        "  local holder,expire=string.match(lease,'^(%S+) (%d+)') "
+                        "  holder=holder or '?' expire=expire or 0 "
+                        "  if string.sub(holder,1,#ARGV[4])~=ARGV[4] then "
+                        "    local left=redis.call('PTTL',KEYS[2]) "
+                        "    if ARGV[8]=='1' and left>0 and tonumber(ARGV[6])>=tonumber(expire) then "
+                        "      redis.call('SET',KEYS[2],holder..' '..expire..' '..ARGV[5],'PX',left) end "
+                        "    return {'elsewhere',left} end end "
+                        "redis.call('SET',KEYS[2],ARGV[5]..' '..ARGV[6],'PX',ARGV[3]) "
+                        "redis.call('SET',KEYS[3],ARGV[5],'PX',string.format('%.0f',life)) "
+                        "return {'admitted'}";
 
-/*  KEYS epoch, then session revoked for each; ARGV run_id lease, then holder expire for each. 1 renewed, 2 was missing and
+/*  KEYS epoch, then session revoked for each; ARGV run_id until lease own, then holder expire for each. 1 renewed, 2 was missing and
     is there again, 3 revoked, 4 taken, 5 wanted, 6 missing and Redis is full. Where it is wanted, the key stays until this
     server has disconnected the player and gives it back. */
-static const char admission_lua_renew[] = ADMISSION_LUA_EPOCH
-    "local out={} "
-    "for i=1,(#KEYS-1)/2 do "
-    "  local key,holder=KEYS[2*i],ARGV[1+2*i] "
-    "  local lease=redis.call('GET',key) "
-    "  local has,_,wanted=string.match(lease or '','^(%S+) (%d+) ?(%S*)$') "
-    "  if redis.call('EXISTS',KEYS[2*i+1])==1 then out[i]=3 "
-    "  elseif not lease then "
-    "    local done=redis.pcall('SET',key,holder..' '..ARGV[2+2*i],'PX',ARGV[2]) "
-    "    out[i]=done.err and 6 or 2 "
-    "  elseif has~=holder then out[i]=4 "
-    "  elseif wanted~='' then out[i]=5 "
-    "  else redis.call('PEXPIRE',key,ARGV[2]) out[i]=1 end end "
-    "return out";
+static const char admission_lua_renew[] =
+    ADMISSION_LUA_EPOCH "local out={} "
+                        "for i=1,(#KEYS-1)/2 do "
+                        "  local key,holder=KEYS[2*i],ARGV[3+2*i] "
+                        "  local lease=redis.call('GET',key) "
+                        "  local has,_,wanted=string.match(lease or '','^(%S+) (%d+) ?(%S*)$') "
+                        "  if redis.call('EXISTS',KEYS[2*i+1])==1 then out[i]=3 "
+                        "  elseif not lease or ( has~=holder and string.sub(has or '',1,#ARGV[4])==ARGV[4] ) then "
+                        "    local done=redis.pcall('SET',key,holder..' '..ARGV[4+2*i],'PX',ARGV[3]) "
+                        "    out[i]=done.err and 6 or lease and 1 or 2 "
+                        "  elseif string.sub(has or '',1,#ARGV[4])~=ARGV[4] then out[i]=4 "
+                        "  elseif wanted~='' then out[i]=5 "
+                        "  else redis.call('PEXPIRE',key,ARGV[3]) out[i]=1 end end "
+                        "return out";
 
 /* KEYS session token for each; ARGV holder what for each. What is not ours stays. */
 static const char admission_lua_return[] =
@@ -283,11 +288,11 @@ static const char admission_lua_return[] =
     "  if what~='0' and redis.call('GET',KEYS[2*i])==holder then redis.call('DEL',KEYS[2*i]) end end "
     "return 1";
 
-/* KEYS epoch, then a token for each; ARGV run_id margin, then holder expire for each. */
+/* KEYS epoch, then a token for each; ARGV run_id until margin, then holder expire for each. */
 static const char admission_lua_announce[] = ADMISSION_LUA_EPOCH
     "for i=1,#KEYS-1 do "
-    "  local life=ARGV[2+2*i]*1000+ARGV[2]*1000-now "
-    "  if life>0 then redis.call('SET',KEYS[1+i],ARGV[1+2*i],'NX','PX',string.format('%.0f',life)) end end "
+    "  local life=ARGV[3+2*i]*1000+ARGV[3]*1000-now "
+    "  if life>0 then redis.call('SET',KEYS[1+i],ARGV[2+2*i],'NX','PX',string.format('%.0f',life)) end end "
     "return 1";
 
 /* ---- small things ---- */
@@ -333,26 +338,31 @@ static inline const char * admission_loss_text( int loss )
 }
 
 /* Many players may be lost in one moment: some lines, and how many more there were. */
-static inline void admission_say( struct admission_t * admission, uint64_t client_id, const char * what,
-                                  const char * why )
+static inline void admission_say( struct admission_t * admission, const char * what, const char * why )
 {
     char line[320];
     if ( !admission->log )
         return;
     if ( admission->now - admission->second >= 1.0 ) {
-        if ( admission->lines > ADMISSION_LINES_PER_SECOND ) {
-            snprintf( line, sizeof( line ), "admission: %d more lines were left out",
-                      admission->lines - ADMISSION_LINES_PER_SECOND );
+        snprintf( line, sizeof( line ), "admission: %d more lines were left out",
+                  admission->lines - ADMISSION_LINES_PER_SECOND );
+        if ( admission->lines > ADMISSION_LINES_PER_SECOND )
             admission->log( admission->log_context, line );
-        }
         admission->second = admission->now;
         admission->lines = 0;
     }
     if ( ++admission->lines > ADMISSION_LINES_PER_SECOND )
         return;
-    snprintf( line, sizeof( line ), "admission: client=%llu %s%s%s", (unsigned long long) client_id, what,
-              why[0] ? ": " : "", why );
+    snprintf( line, sizeof( line ), "admission: %.80s%s%.200s", what, why[0] ? ": " : "", why );
     admission->log( admission->log_context, line );
+}
+
+static inline void admission_say_player( struct admission_t * admission, uint64_t client_id, const char * what,
+                                         const char * why )
+{
+    char text[96];
+    snprintf( text, sizeof( text ), "client=%llu %.60s", (unsigned long long) client_id, what );
+    admission_say( admission, text, why );
 }
 
 /* ---- the words of commands ---- */
@@ -405,6 +415,14 @@ static inline void admission_expire( struct admission_t * admission, uint64_t ex
 {
     uint64_t limit = (uint64_t) 1 << 42;
     admission_word( &admission->words, "%llu", (unsigned long long) ( expire < limit ? expire : limit ) );
+}
+
+/* Which Redis this is meant for, and until when by its time: a little longer than we wait for the answer. */
+static inline void admission_validity( struct admission_t * admission )
+{
+    double until = admission->now + admission->redis.clock_ahead + admission->redis.timeout_seconds + ADMISSION_STUCK;
+    admission_word( &admission->words, "%s", admission->redis.run_id );
+    admission_word( &admission->words, "%.0f", until * 1000.0 );
 }
 
 static inline void admission_lease_word( struct admission_t * admission )
@@ -476,28 +494,6 @@ static inline void admission_remove_idle( struct admission_t * admission, struct
         admission_remove( admission, player );
 }
 
-/* NULL when all entries are in use, and none only remembers a denial. */
-static inline struct admission_player_t * admission_insert( struct admission_t * admission, uint64_t client_id )
-{
-    for ( int i = 0; i < admission->capacity && admission->free_player == ADMISSION_NONE; i++ ) {
-        struct admission_player_t * player = &admission->players[i];
-        if ( player->ask.state == ADMISSION_ASK_DENIED && player->slot == ADMISSION_NONE && !player->holds )
-            admission_remove( admission, player );
-    }
-    int index = admission->free_player;
-    if ( index == ADMISSION_NONE )
-        return NULL;
-    struct admission_player_t * player = &admission->players[index];
-    int * head = &admission->heads[admission_hash( admission, client_id )];
-    admission->free_player = player->next;
-    player->client_id = client_id;
-    player->next = *head;
-    player->used = 1;
-    player->slot = ADMISSION_NONE;
-    *head = index;
-    return player;
-}
-
 /* ---- giving back ---- */
 
 /* When the ring is full the oldest goes: it ends by itself. */
@@ -514,7 +510,10 @@ static inline void admission_queue_return( struct admission_t * admission, const
 /* The lease, which a connected player no longer needs. */
 static inline void admission_return_lease( struct admission_t * admission, struct admission_player_t * player )
 {
-    struct admission_return_t what = { player->client_id, player->counter, { 0 }, ADMISSION_RETURN_LEASE,
+    struct admission_return_t what = { player->client_id,
+                                       player->counter,
+                                       { 0 },
+                                       ADMISSION_RETURN_LEASE,
                                        admission->now + admission->lease };
     if ( player->holds )
         admission_queue_return( admission, &what );
@@ -527,18 +526,44 @@ static inline void admission_return_ask( struct admission_t * admission, struct 
 {
     struct admission_ask_t * ask = &player->ask;
     int adopted = player->slot != ADMISSION_NONE;
-    struct admission_return_t what = { player->client_id, ask->counter, { 0 },
+    struct admission_return_t what = { player->client_id,
+                                       ask->counter,
+                                       { 0 },
                                        adopted ? ADMISSION_RETURN_TOKEN : ADMISSION_RETURN_BOTH,
                                        admission->now + admission->lease };
     memcpy( what.tag, ask->tag, sizeof( what.tag ) );
-    if ( ask->was_sent ) {
+    if ( ask->was_sent || player->holds )
         admission_queue_return( admission, &what );
+    if ( ask->state == ADMISSION_ASK_ADMITTED || ask->state == ADMISSION_ASK_LET_IN )
         admission->given_back++;
-    }
     if ( !adopted )
         player->holds = 0;
     ask->state = ADMISSION_ASK_NONE;
     ask->was_sent = 0;
+}
+
+/* NULL when all entries are in use, and none only remembers a denial. */
+static inline struct admission_player_t * admission_insert( struct admission_t * admission, uint64_t client_id )
+{
+    for ( int i = 0; i < admission->capacity && admission->free_player == ADMISSION_NONE; i++ ) {
+        struct admission_player_t * player = &admission->players[i];
+        if ( player->ask.state != ADMISSION_ASK_DENIED || player->slot != ADMISSION_NONE || player->holds )
+            continue;
+        admission_return_ask( admission, player );
+        admission_remove( admission, player );
+    }
+    int index = admission->free_player;
+    if ( index == ADMISSION_NONE )
+        return NULL;
+    struct admission_player_t * player = &admission->players[index];
+    int * head = &admission->heads[admission_hash( admission, client_id )];
+    admission->free_player = player->next;
+    player->client_id = client_id;
+    player->next = *head;
+    player->used = 1;
+    player->slot = ADMISSION_NONE;
+    *head = index;
+    return player;
 }
 
 static inline void admission_on_return( void * context, int what, const redisReply * reply )
@@ -589,12 +614,14 @@ static inline void admission_lose( struct admission_t * admission, struct admiss
     admission_return_lease( admission, player ); /* no harm where it is another's */
     if ( player->slot != ADMISSION_NONE ) {
         admission->losses[loss]++;
-        admission_say( admission, player->client_id, "is disconnected", admission_loss_text( loss ) );
+        admission_say_player( admission, player->client_id, "is disconnected", admission_loss_text( loss ) );
         if ( netcode_server_client_session( admission->server, player->slot ) == player->session )
             netcode_server_disconnect_client( admission->server, player->slot );
-    } else if ( was_asking ) {
-        ask->state = ADMISSION_ASK_WAITING; /* it has no session yet: it asks again */
+    }
+    if ( was_asking ) {
+        ask->state = ADMISSION_ASK_WAITING; /* it has no session yet: it asks again, for another lease */
         ask->result = loss == ADMISSION_ENDED ? ADMISSION_UNREACHABLE : ADMISSION_ELSEWHERE;
+        ask->counter = ++admission->counter;
         ask->sent = admission->now;
     }
 }
@@ -622,7 +649,7 @@ static inline void admission_finish_ask( struct admission_t * admission, struct 
     ask->sent = admission->now;
     admission->results[result]++;
     if ( state == ADMISSION_ASK_DENIED )
-        admission_say( admission, player->client_id, "is denied", admission_result_text( result ) );
+        admission_say_player( admission, player->client_id, "is denied", admission_result_text( result ) );
 }
 
 /* The lease counts from before the command was sent, so that it ends here before it ends in Redis. */
@@ -671,7 +698,7 @@ static inline void admission_on_ask( void * context, int what, const redisReply 
     }
     int result = admission_read_result( reply );
     if ( result == ADMISSION_ERROR && redis_is_error( reply ) )
-        admission_say( admission, player->client_id, "can not be checked", reply->str );
+        admission_say_player( admission, player->client_id, "can not be checked", reply->str );
     switch ( result ) {
     case ADMISSION_ADMITTED:
         admission_hold( admission, player, sent );
@@ -702,7 +729,7 @@ static inline void admission_send_ask( struct admission_t * admission, struct ad
     admission_key( admission, "session", player->client_id );
     admission_token_key( admission, ask->tag );
     admission_key( admission, "revoked", player->client_id );
-    admission_word( &admission->words, "%s", admission->redis.run_id );
+    admission_validity( admission );
     admission_lease_word( admission );
     admission_word( &admission->words, "%s", admission->own );
     admission_holder( admission, ask->counter );
@@ -739,7 +766,8 @@ static inline void admission_let_in_open( struct admission_t * admission, struct
 {
     admission_hold( admission, player, admission->now );
     admission_finish_ask( admission, player, ADMISSION_ASK_ADMITTED, ADMISSION_ADMITTED_OPEN );
-    admission_say( admission, player->client_id, admission_result_text( ADMISSION_ADMITTED_OPEN ), "" );
+    admission_say_player( admission, player->client_id, "is admitted",
+                          admission_result_text( ADMISSION_ADMITTED_OPEN ) );
 }
 
 /* A question that waits: asks again, or ends. */
@@ -785,7 +813,9 @@ static inline int admission_ask( struct admission_t * admission, uint64_t client
     }
     struct admission_ask_t * ask = &player->ask;
     int is_its = !memcmp( ask->tag, tag, sizeof( ask->tag ) );
-    if ( ask->state == ADMISSION_ASK_NONE || ( ask->state == ADMISSION_ASK_DENIED && !is_its ) )
+    if ( ask->state == ADMISSION_ASK_DENIED && !is_its )
+        admission_return_ask( admission, player );
+    if ( ask->state == ADMISSION_ASK_NONE )
         admission_begin_ask( admission, player, tag, expire );
     else if ( !is_its )
         return NETCODE_ADMIT_LATER; /* the same player by another token: when this question has ended */
@@ -823,7 +853,7 @@ static inline void admission_connected( struct admission_t * admission, const st
     if ( here && netcode_server_client_loopback( admission->server, event->client_index ) )
         return; /* nobody was asked about this one */
     if ( !player || player->ask.state != ADMISSION_ASK_LET_IN ) {
-        admission_say( admission, event->client_id, "is disconnected", "nobody asked for a lease" );
+        admission_say_player( admission, event->client_id, "is disconnected", "nobody asked for a lease" );
         if ( here )
             netcode_server_disconnect_client( admission->server, event->client_index );
         return;
@@ -885,10 +915,11 @@ static inline void admission_on_renew( void * context, int what, const redisRepl
     struct admission_t * admission = call->admission;
     int good = what == REDIS_LINK_ANSWER && reply->type == REDIS_REPLY_ARRAY && reply->elements == (size_t) call->count;
     if ( what == REDIS_LINK_ANSWER && redis_is_error( reply ) )
-        admission_say( admission, 0, "leases are not renewed", reply->str );
+        admission_say( admission, "error: leases are not renewed", reply->str );
     for ( int i = 0; i < call->count && good; i++ ) {
         struct admission_player_t * player = &admission->players[call->index[i]];
-        if ( player->used && player->holds && player->counter == call->counter[i] )
+        if ( reply->element[i]->type == REDIS_REPLY_INTEGER && player->used && player->holds &&
+             player->counter == call->counter[i] )
             admission_renewed( admission, player, reply->element[i]->integer, call->sent );
     }
     admission_free_call( call );
@@ -914,8 +945,9 @@ static inline int admission_send_renewals( struct admission_t * admission )
         admission_key( admission, "session", admission->players[call->index[i]].client_id );
         admission_key( admission, "revoked", admission->players[call->index[i]].client_id );
     }
-    admission_word( &admission->words, "%s", admission->redis.run_id );
+    admission_validity( admission );
     admission_lease_word( admission );
+    admission_word( &admission->words, "%s", admission->own );
     for ( int i = 0; i < call->count; i++ ) {
         admission_holder( admission, call->counter[i] );
         admission_expire( admission, admission->players[call->index[i]].expire );
@@ -933,7 +965,7 @@ static inline void admission_on_announce( void * context, int what, const redisR
 {
     struct admission_call_t * call = (struct admission_call_t *) context;
     if ( what == REDIS_LINK_ANSWER && redis_is_error( reply ) )
-        admission_say( call->admission, 0, "used tokens are not announced", reply->str );
+        admission_say( call->admission, "error: used tokens are not announced", reply->str );
     admission_free_call( call );
 }
 
@@ -953,7 +985,7 @@ static inline int admission_send_tokens( struct admission_t * admission )
     admission_epoch_key( admission );
     for ( int i = 0; i < count; i++ )
         admission_token_key( admission, admission->tokens[from + i].tag );
-    admission_word( &admission->words, "%s", admission->redis.run_id );
+    admission_validity( admission );
     admission_word( &admission->words, "%d", ADMISSION_TOKEN_MARGIN );
     for ( int i = 0; i < count; i++ ) {
         admission_holder( admission, admission->tokens[from + i].counter );
@@ -993,8 +1025,7 @@ static inline void admission_sweep( struct admission_t * admission )
         int ended = player->holds && admission->now >= admission_end( admission, player );
         if ( ended && !admission_stays( admission ) )
             admission_lose( admission, player, ADMISSION_ENDED );
-        admission->pending +=
-            player->ask.state == ADMISSION_ASK_SENT || player->ask.state == ADMISSION_ASK_WAITING;
+        admission->pending += player->ask.state == ADMISSION_ASK_SENT || player->ask.state == ADMISSION_ASK_WAITING;
         admission->leases += player->holds;
         admission->overdue += player->holds && ended;
         admission_remove_idle( admission, player );
@@ -1049,8 +1080,12 @@ static inline double admission_update( struct admission_t * admission, double no
         admission->excused_until = fmax( admission->excused_until, until );
     }
     admission_greet( admission );
-    admission_sweep( admission );
-    admission_send_all( admission );
+    admission_send_all( admission ); /* what goes back goes before new questions */
+    if ( now >= admission->next_sweep ) {
+        admission->next_sweep = now + ( admission->capacity > 4096 ? 0.1 : 0.02 );
+        admission_sweep( admission );
+        admission_send_all( admission );
+    }
     redis_update( &admission->redis, now ); /* what was queued goes now */
     admission->longest_seconds = fmax( admission->longest_seconds, netcode_time() - start );
     return admission->redis.count || admission->pending ? 0.005 : 0.05;
