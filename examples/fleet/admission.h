@@ -33,8 +33,6 @@
 
 #include "redis.h"
 
-#include <math.h>
-
 #define ADMISSION_LEASE_SECONDS 15.0
 #define ADMISSION_NAME_BYTES 64
 #define ADMISSION_HOLDER_BYTES 128
@@ -42,6 +40,8 @@
 #define ADMISSION_BATCH 64 /* players in one command */
 #define ADMISSION_PATIENCE \
     3.0 /* a client that does not ask for so long has gone; Redis that is lost for so long is lost */
+#define ADMISSION_PRESENT \
+    0.5 /* a client that asks comes ten times a second: after so long it may be another that matters */
 #define ADMISSION_CONNECT 1.0     /* from the callback's yes to the event CONNECTED */
 #define ADMISSION_RETRY 0.25      /* before Redis is asked again about a player who is elsewhere */
 #define ADMISSION_REMEMBER 1.0    /* a denial, for a client that asks again */
@@ -536,6 +536,8 @@ static inline void admission_return_ask( struct admission_t * admission, struct 
         admission_queue_return( admission, &what );
     if ( ask->state == ADMISSION_ASK_ADMITTED || ask->state == ADMISSION_ASK_LET_IN )
         admission->given_back++;
+    else if ( ask->state != ADMISSION_ASK_DENIED )
+        admission->results[ask->result]++; /* the client gave up first */
     if ( !adopted )
         player->holds = 0;
     ask->state = ADMISSION_ASK_NONE;
@@ -663,6 +665,8 @@ static inline void admission_hold( struct admission_t * admission, struct admiss
 
 static inline void admission_wait( struct admission_t * admission, struct admission_player_t * player, int result )
 {
+    if ( result == ADMISSION_FULL && player->ask.result != result )
+        admission_say_player( admission, player->client_id, "has to wait", admission_result_text( result ) );
     player->ask.state = ADMISSION_ASK_WAITING;
     player->ask.result = result;
     player->ask.sent = admission->now;
@@ -798,6 +802,12 @@ static inline void admission_begin_ask( struct admission_t * admission, struct a
     ask->began = admission->now;
 }
 
+/* Does the client still ask? One that was let in need not. */
+static inline int admission_is_present( const struct admission_t * admission, const struct admission_ask_t * ask )
+{
+    return ask->state == ADMISSION_ASK_LET_IN || admission->now - ask->seen < ADMISSION_PRESENT;
+}
+
 /* What admit_callback returns: 1, 0, or NETCODE_ADMIT_LATER. */
 static inline int admission_ask( struct admission_t * admission, uint64_t client_id, const uint8_t * tag,
                                  uint64_t expire )
@@ -813,12 +823,13 @@ static inline int admission_ask( struct admission_t * admission, uint64_t client
     }
     struct admission_ask_t * ask = &player->ask;
     int is_its = !memcmp( ask->tag, tag, sizeof( ask->tag ) );
-    if ( ask->state == ADMISSION_ASK_DENIED && !is_its )
+    /* The same player by another token: in place of a client that was denied, or asks no longer. */
+    if ( !is_its && ( ask->state == ADMISSION_ASK_DENIED || !admission_is_present( admission, ask ) ) )
         admission_return_ask( admission, player );
     if ( ask->state == ADMISSION_ASK_NONE )
         admission_begin_ask( admission, player, tag, expire );
     else if ( !is_its )
-        return NETCODE_ADMIT_LATER; /* the same player by another token: when this question has ended */
+        return NETCODE_ADMIT_LATER; /* when that question has ended */
 
     ask->seen = admission->now;
     if ( ask->state == ADMISSION_ASK_WAITING )
@@ -1009,7 +1020,7 @@ static inline void admission_sweep_ask( struct admission_t * admission, struct a
             admission_return_ask( admission, player );
     } else if ( ask->state == ADMISSION_ASK_LET_IN ? old >= ADMISSION_CONNECT : unseen >= ADMISSION_PATIENCE )
         admission_return_ask( admission, player );
-    else if ( ask->state == ADMISSION_ASK_WAITING )
+    else if ( ask->state == ADMISSION_ASK_WAITING && admission_is_present( admission, ask ) )
         admission_step_ask( admission, player );
 }
 
@@ -1077,7 +1088,8 @@ static inline double admission_update( struct admission_t * admission, double no
     redis_update( &admission->redis, now );
     if ( admission->redis.refused_at >= 0.0 ) {
         double until = admission->redis.refused_at + admission->lease - admission->margin;
-        admission->excused_until = fmax( admission->excused_until, until );
+        if ( until > admission->excused_until )
+            admission->excused_until = until;
     }
     admission_greet( admission );
     admission_send_all( admission ); /* what goes back goes before new questions */
@@ -1087,7 +1099,9 @@ static inline double admission_update( struct admission_t * admission, double no
         admission_send_all( admission );
     }
     redis_update( &admission->redis, now ); /* what was queued goes now */
-    admission->longest_seconds = fmax( admission->longest_seconds, netcode_time() - start );
+    double took = netcode_time() - start;
+    if ( took > admission->longest_seconds )
+        admission->longest_seconds = took;
     return admission->redis.count || admission->pending ? 0.005 : 0.05;
 }
 
@@ -1191,7 +1205,7 @@ static inline int admission_open( struct admission_t * admission, const struct a
     admission->log = config->log;
     admission->log_context = config->context;
     admission->lease = config->lease_seconds;
-    admission->margin = fmin( 0.25, config->lease_seconds / 10.0 );
+    admission->margin = config->lease_seconds < 2.5 ? config->lease_seconds / 10.0 : 0.25;
     admission->policy = config->policy;
     admission->older_stays = config->older_stays;
     admission->now = admission->next_renewal = now;

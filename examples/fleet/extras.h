@@ -354,7 +354,8 @@ static double extras_update( const struct app_t * app, double now )
     if ( extras_is_reporting() )
         report_update( &extras.report, now, &state );
     double sleep = extras.requests.packets_in_flight ? REQUEST_BUSY_SECONDS : LOOP_SECONDS;
-    return extras_has_admission() ? fmin( sleep, admission_update( &extras.admission, now ) ) : sleep;
+    double other = extras_has_admission() ? admission_update( &extras.admission, now ) : sleep;
+    return other < sleep ? other : sleep;
 }
 
 static uint64_t extras_agones_failures( void )

@@ -29,7 +29,7 @@
 #define MAX_GONE 1024
 #define PROTOCOL_ID 0x1122334455667788u
 #define TOKEN_SECONDS 30
-#define TIMEOUT_SECONDS 1 /* a client that vanished, or a server that is gone */
+#define TIMEOUT_SECONDS 3 /* a client that vanished, or a server that is gone */
 #define TRY_SECONDS 8.0   /* beyond it a client gives up by itself */
 #define PUBLIC_PART ( 13 + 8 + 8 + 8 + 24 + 1024 )
 #define FIRST_PLAYER 1000
@@ -408,7 +408,7 @@ int main( int argc, char ** argv )
         read_commands();
         update_named();
         update_storm();
-        bury( 4.0 );
+        bury( 6.0 );
         fflush( stdout );
         netcode_sleep( 0.008 );
     }

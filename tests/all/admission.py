@@ -1,0 +1,832 @@
+#!/usr/bin/env python3
+"""Admission over Redis (examples/fleet/admission.h), with real servers, a real redis-server and real clients on loopback.
+
+    python3 tests/all/admission.py             everything, under two minutes
+    python3 tests/all/admission.py WORD...     the stories of these names, or whose names hold a WORD
+    python3 tests/all/admission.py --whole     a storm five times as long, and 1,000 races
+    python3 tests/all/admission.py --measure   what Redis does for it: commands a second and memory for each player
+    python3 tests/all/admission.py --plants    plants a fault in a copy, one at a time: the story that it names must fail
+
+The servers are built with the address and undefined behaviour sanitizers. ADMISSION_TOP names another tree to test than this one,
+ADMISSION_BUILT a folder with programs that are not built again."""
+
+import os
+import queue
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+import fleet
+from fleet import Failure, Process, Story, settle
+
+HERE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+TOP = os.environ.get("ADMISSION_TOP", HERE)
+PACKAGES = ["libcurl4-openssl-dev:pc=libcurl", "libmicrohttpd-dev:pc=libmicrohttpd", "libcjson-dev:pc=libcjson", "libhiredis-dev:pc=hiredis",
+            "redis-server:redis-server", "pkg-config:pkg-config"]
+WHOLE = "--whole" in sys.argv
+LEASE = 2  # seconds; short, so that the test is
+TIMEOUT = 3  # of the players' tokens
+SLACK = 0.15  # until a server's log names the end of a session: two ticks of an idle server, on a busy machine
+PATIENCE = 3  # ADMISSION_PATIENCE
+NOT_WAITED = 0.25  # the longest that a game loop may spend on admission; the faults here would stop it for a second and more
+
+
+# ---- Redis ----
+
+
+class Redis:
+    """A redis-server on loopback, without persistence."""
+
+    def __init__(self, folder, *settings):
+        self.folder, self.settings, self.child = folder, settings, None
+        self.port = free_port()
+        self.start()
+
+    def start(self):
+        self.child = Process(["redis-server", "--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--dir", self.folder, "--daemonize", "no"]
+                             + list(self.settings))
+        if not settle(self.answers, 10):
+            raise Failure("redis-server does not start:\n    %s" % self.child.text(12))
+
+    def answers(self):
+        try:
+            return self.call("PING") == "PONG"
+        except OSError:
+            return False
+
+    def call(self, *words):
+        with socket.create_connection(("127.0.0.1", self.port), timeout=2) as link:
+            link.sendall(b"*%d\r\n" % len(words) + b"".join(b"$%d\r\n%s\r\n" % (len(str(word).encode()), str(word).encode()) for word in words))
+            return read_answer(link.makefile("rb"))
+
+    def key(self, *words):
+        return self.call(words[0], "netcode:" + words[1], *words[2:])
+
+    def signal(self, number):
+        self.child.send(number)
+
+    def kill(self):
+        self.signal(signal.SIGKILL)
+        self.child.child.wait()
+
+
+def read_answer(file):
+    line = file.readline().rstrip(b"\r\n")
+    kind, rest = line[:1], line[1:].decode()
+    if kind == b"$":
+        if rest == "-1":
+            return None
+        text = file.read(int(rest) + 2)[:-2]
+        return text.decode("utf-8", "replace")
+    if kind == b"*":
+        return [read_answer(file) for _ in range(int(rest))]
+    if kind == b"-":
+        return "error: " + rest
+    return int(rest) if kind == b":" else rest
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class Relay:
+    """Between one server and Redis: slow, or cut. What is on its way during a cut arrives after it, as with TCP."""
+
+    def __init__(self, redis):
+        self.redis, self.port, self.delay, self.cut = redis, free_port(), 0.0, False
+        self.listener, self.links = None, []
+        self.listen()
+
+    def listen(self):
+        self.listener = socket.socket()
+        self.listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self.listener.bind(("127.0.0.1", self.port))
+        self.listener.listen(64)
+        threading.Thread(target=self.accept, args=(self.listener,), daemon=True).start()
+
+    def refuse(self):
+        """As the address of a Redis that is dead."""
+        self.listener.shutdown(socket.SHUT_RDWR)
+        self.listener.close()
+
+    def accept(self, listener):
+        while True:
+            try:
+                near, _ = listener.accept()
+            except OSError:
+                return
+            far = socket.socket()
+            try:
+                far.connect(("127.0.0.1", self.redis.port))
+            except OSError:
+                near.close()
+                continue
+            for link in (near, far):
+                link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            for one, other in ((near, far), (far, near)):
+                parcels = queue.Queue()
+                threading.Thread(target=self.take, args=(one, parcels), daemon=True).start()
+                threading.Thread(target=self.give, args=(other, parcels), daemon=True).start()
+
+    def take(self, link, parcels):
+        data = b"x"
+        while data:
+            try:
+                data = link.recv(65536)
+            except OSError:
+                data = b""
+            parcels.put((time.monotonic() + self.delay, data))
+
+    def give(self, link, parcels):
+        data = b"x"
+        while data:
+            due, data = parcels.get()
+            time.sleep(max(0.0, due - time.monotonic()))
+            while self.cut:
+                time.sleep(0.005)
+            try:
+                link.sendall(data)
+                if not data:
+                    link.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                return
+
+
+# ---- programs ----
+
+
+class Tools:
+    def __init__(self, programs, folder):
+        self.programs, self.folder = programs, folder
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def program(self, name):
+        return os.path.join(self.programs, name)
+
+    def build(self):
+        flags = fleet.Tools.flags
+        full = flags("libsodium", "libcurl", "libmicrohttpd", "libcjson", "hiredis") + ["-pthread"]
+        jobs = []
+        for name, source, options in (
+            ("server-full", "examples/server.c", ["-DSERVER_FULL"] + fleet.SANITIZE + full),
+            ("players", "tests/fleet/players.c", ["-O1", "-g"] + flags("libsodium") + ["-lm"]),
+            ("link", "tests/fleet/link.c", fleet.SANITIZE + flags("hiredis", "libsodium") + ["-lm"]),
+        ):
+            built = os.path.join(os.environ.get("ADMISSION_BUILT", "/nowhere"), name)
+            if os.path.exists(built):
+                shutil.copy(built, self.program(name))
+                continue
+            command = fleet.CC + ["-std=c99", "-I" + TOP] + fleet.WARNINGS + [os.path.join(TOP, source), "-o", self.program(name)] + options
+            jobs.append((name, subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)))
+        for name, job in jobs:
+            messages = job.communicate()[0]
+            if job.returncode:
+                raise Failure("%s does not build: %s" % (name, messages[:2000]))
+
+
+class Server:
+    """A game server under a name, with the sessions that its log tells of."""
+
+    def __init__(self, tools, name, redis, *options, lease=LEASE, port=0):
+        self.tools, self.name, self.redis, self.options, self.lease = tools, name, redis, options, lease
+        self.process, self.port, self.killed = None, port, None
+        self.runs = []  # of (process, when it was killed)
+        self.start()
+
+    def start(self):
+        command = [self.tools.program("server-full"), "--address", "127.0.0.1:%d" % self.port, "--slots", "256", "--replace", "--echo", "--key-file",
+                   self.tools.path("game.key"), "--name", self.name, "--admission", "127.0.0.1:%d" % self.redis.port, "--admission-lease", str(self.lease)]
+        self.process = Process(command + list(self.options), cwd=self.tools.folder)
+        self.port = int(self.process.wait(r"listening on 127.0.0.1:(\d+)").group(1))
+        self.process.wait("admission: %s by" % self.name)
+        self.runs.append([self.process, None])
+
+    def ready(self):
+        self.process.wait("can be reached")
+        return self
+
+    def kill(self):
+        self.runs[-1][1] = time.monotonic()
+        self.process.send(signal.SIGKILL)
+        self.process.child.wait()
+
+    def stop(self):
+        """SIGTERM, and whether it ended well."""
+        return self.process.end(signal.SIGTERM)
+
+    def sessions(self):
+        """[client, begin, end] on the common clock, as the server saw them."""
+        found = []
+        for process, killed in self.runs:
+            stamps = [(came, float(line.split()[0]), line) for came, line in process.lines if re.match(r" *\d+\.\d{3}  ", line)]
+            offset = min(came - stamp for came, stamp, _ in stamps)  # a line comes a moment after its stamp, the quickest at once
+            open_sessions = {}
+            for _, stamp, line in stamps:
+                match = re.search(r"  (connected|disconnected) slot=\d+ client=(\d+) session=(\d+)", line)
+                if match and match.group(1) == "connected":
+                    open_sessions[match.group(3)] = (int(match.group(2)), offset + stamp)
+                elif match:
+                    found.append(open_sessions.pop(match.group(3)) + (offset + stamp, self.name))
+            for client, begin in open_sessions.values():
+                found.append((client, begin, killed or float("inf"), self.name))
+        return found
+
+    def connects(self, client):
+        return sum(process.count(r"  connected slot=\d+ client=%d " % client) for process, _ in self.runs)
+
+    def longest(self):
+        """Milliseconds that the loop spent in one call for admission; of a server that was stopped."""
+        return max([float(match.group(1)) for process, _ in self.runs for _, line in process.lines
+                    for match in [re.search(r"longest call ([\d.]+) ms", line)] if match], default=0.0)
+
+
+class Players:
+    """tests/fleet/players.c"""
+
+    def __init__(self, tools, servers=()):
+        with open(tools.path("game.key"), encoding="ascii") as file:
+            self.process = Process([tools.program("players"), file.read().strip()], stdin=subprocess.PIPE)
+        for server in servers:
+            self.say("server %d" % server.port)
+
+    def say(self, line):
+        self.process.child.stdin.write((line + "\n").encode())
+        self.process.child.stdin.flush()
+
+    def join(self, name, player, *servers):
+        """With a token of its own, named as the client."""
+        self.say("mint %s %d %s" % (name, player, " ".join(str(server.port) for server in servers)))
+        self.say("join %s %s" % (name, name))
+
+    def events(self, word, name):
+        with self.process.condition:
+            return [came for came, line in self.process.lines if re.match(r"[\d.]+ %s %s " % (word, name), line)]
+
+    def comes_in(self, name, seconds=5.0, times=1):
+        return settle(lambda: len(self.events("in", name)) >= times, seconds)
+
+    def arrives(self, name, player, server, seconds=5.0):
+        """Tries again and again, with a token for each try, as a game would. How long it took; None when it did not come in."""
+        begin, times = time.monotonic(), len(self.events("in", name))
+        while time.monotonic() - begin < seconds:
+            tries = len(self.events("out", name))
+            self.join(name, player, server)
+            settle(lambda tries=tries: len(self.events("in", name)) > times or len(self.events("out", name)) > tries, 5)
+            if len(self.events("in", name)) > times:
+                return time.monotonic() - begin
+        return None
+
+    def denied(self, name, player, server, why, seconds=10.0):
+        """Tries until the server's log says so; a client may give up before it is denied."""
+        def said():
+            return server.process.count("client=%d is denied: %s" % (player, why))
+
+        begin, before = time.monotonic(), said()
+        while said() == before and time.monotonic() - begin < seconds:
+            self.join(name, player, server)
+            settle(lambda: said() > before, TIMEOUT + 0.5)
+        return said() > before
+
+    def inside(self, name):
+        """It is connected, as far as we heard."""
+        return max(self.events("in", name), default=0.0) > max(self.events("out", name), default=0.0)
+
+    def goes_out(self, name, seconds=5.0, times=1):
+        return settle(lambda: len(self.events("out", name)) >= times, seconds)
+
+
+def make_key(tools):
+    with open(tools.path("game.key"), "w", encoding="ascii") as file:
+        os.chmod(file.name, 0o600)
+        file.write(os.urandom(32).hex() + "\n")
+
+
+def held(redis, player, prefix="netcode:"):
+    """The name of the server that holds a player's session."""
+    lease = redis.call("GET", "%ssession:%d" % (prefix, player))
+    return lease.split("/")[0] if lease else None
+
+
+# ---- stories ----
+
+
+def story_link(story):
+    """redis.h against a Redis that misbehaves"""
+    result = subprocess.run([story.tools.program("link")], capture_output=True, text=True, check=False)
+    for line in result.stdout.splitlines():
+        if not line.startswith("    "):
+            story.check(line.startswith("ok: "), line.split(": ", 1)[1], "" if line.startswith("ok: ") else result.stdout[-1500:])
+    story.check(result.returncode == 0, "it ends well", result.stderr[-1500:])
+
+
+def story_race(story):
+    """one token at four servers in the same instant"""
+    tools, rounds = story.tools, 1000 if WHOLE else 100
+    redis = Redis(tools.folder)
+    servers = [Server(tools, name, redis).ready() for name in "abcd"]
+    players = Players(tools, servers)
+    time.sleep(LEASE + 0.5)  # a Redis that the servers did not know before settles first
+    wrong = []
+    for first in range(0, rounds, 50):
+        chosen = range(first, min(first + 50, rounds))
+        for each in chosen:
+            players.say("mint t%d %d %s" % (each, 5000 + each, " ".join(str(server.port) for server in servers)))
+        for each in chosen:
+            for server in servers[each % 4:] + servers[:each % 4]:  # none is always the first
+                players.say("join %s%d t%d %d" % (server.name, each % 50, each, server.port))
+        for each in chosen:
+            settle(lambda each=each: sum(server.connects(5000 + each) for server in servers), 5)
+        settle(lambda: 0, 0.3)  # a second one would come now
+        wrong += [(each, [server.connects(5000 + each) for server in servers]) for each in chosen
+                  if sum(server.connects(5000 + each) for server in servers) != 1]
+        for each in chosen:
+            for server in servers:
+                players.say("leave %s%d" % (server.name, each % 50))
+        time.sleep(0.1)
+    story.check(not wrong, "%d tokens, each at four servers at once: each connects once" % rounds, wrong[:5])
+    counts = [sum(server.connects(5000 + each) for each in range(rounds)) for server in servers]
+    story.check(all(counts), "every server was the first at times", counts)
+    story.check(all(server.stop() == 0 for server in servers), "the servers end well")
+
+
+def story_players(story):
+    """players who reconnect, move, cheat, are banned, and whose server dies"""
+    tools = story.tools
+    redis = Redis(tools.folder)
+    a, b = Server(tools, "a", redis, "--metrics-file", "a.prom").ready(), Server(tools, "b", redis).ready()
+    players = Players(tools)
+
+    took = players.arrives("first", 1, a)
+    story.check(took is not None and took <= LEASE + TIMEOUT, "the first player of a new Redis comes in, a lease after the servers met it", took)
+    story.check(held(redis, 1) == "a" and 0 < redis.key("PTTL", "session:1") <= 1000 * LEASE, "Redis has the lease, with an end", held(redis, 1))
+    time.sleep(2.0 * LEASE)
+    story.check(held(redis, 1) == "a" and players.inside("first"), "it is renewed while the player is connected")
+
+    players.join("again", 1, a)
+    story.check(players.comes_in("again") and players.goes_out("first"), "the same player, same server, newer token: replaces the older session")
+    time.sleep(1.2 * LEASE)
+    story.check(held(redis, 1) == "a" and not players.events("out", "again"), "and the lease goes on")
+    players.say("leave again")
+    story.check(settle(lambda: held(redis, 1) is None, 1.0), "a player who leaves gives it back at once", held(redis, 1))
+
+    players.say("join again again %d" % a.port)
+    story.check(players.goes_out("again") and not players.events("in", "again")[1:], "the server itself refuses a token that it has seen")
+    players.say("mint two 2 %d %d" % (a.port, b.port))
+    players.say("join two-a two %d" % a.port)
+    story.check(players.comes_in("two-a"), "a token for two servers is good at one")
+    players.say("leave two-a")
+    players.say("join two-b two %d" % b.port)
+    story.check(players.goes_out("two-b") and not players.events("in", "two-b"), "and then at no other")
+    story.check(b.process.find("client=2 is denied: the token was used before"), "whose log says why", b.process.text(5))
+
+    players.join("here", 3, a)
+    players.comes_in("here")
+    begin = time.monotonic()
+    players.join("there", 3, b)
+    story.check(players.comes_in("there") and time.monotonic() - begin < LEASE, "a player who moves is in at the other server within a lease",
+                time.monotonic() - begin)
+    story.check(players.goes_out("here") and a.process.find("client=3 is disconnected: the same player comes in at another server with a newer token"),
+                "and his older session has ended, by name", a.process.text(5))
+    story.check(held(redis, 3) == "b", "the lease is the other server's")
+
+    players.join("ghost", 4, a)
+    players.comes_in("ghost")
+    a.kill()
+    took = players.arrives("back", 4, b)
+    story.check(took is not None and took <= LEASE + 0.75, "a player whose server was killed is in elsewhere within a lease", took)
+    a.start()
+    a.ready()
+
+    redis.key("SET", "revoked:5", "1")
+    players.join("banned", 5, a)
+    story.check(players.goes_out("banned") and a.process.wait("client=5 is denied: the player is revoked"), "a revoked player does not come in")
+    players.join("caught", 6, a)
+    players.comes_in("caught")
+    redis.key("SET", "revoked:6", "1")
+    story.check(players.goes_out("caught", LEASE / 3 + 0.7) and a.process.wait("client=6 is disconnected: the player is revoked"),
+                "one who plays is disconnected at the next renewal")
+    story.check(held(redis, 6) is None, "and his lease is gone")
+    redis.key("DEL", "revoked:5")
+    players.join("pardoned", 5, a)
+    story.check(players.comes_in("pardoned"), "and may come again when that is taken back")
+
+    for each in range(7, 10):
+        players.join("stay%d" % each, each, a)
+        players.comes_in("stay%d" % each)
+    metrics = open(tools.path("a.prom"), encoding="utf-8").read() if settle(lambda: "admission_leases 4" in open(
+        tools.path("a.prom"), encoding="utf-8").read(), 3) else open(tools.path("a.prom"), encoding="utf-8").read()
+    for line in ('netcode_server_admissions_total{result="admitted"} 5', 'netcode_server_admissions_total{result="revoked"} 1',
+                 'netcode_server_admission_losses_total{reason="revoked"} 1', "netcode_server_redis_reachable 1", "netcode_server_admission_pending 0"):
+        story.check(line + "\n" in metrics, "metrics: " + line, re.findall("netcode_server_admission.*", metrics))
+    story.check(a.stop() == 0, "a server that is told to ends well")
+    story.check(all(held(redis, each) is None for each in (5, 7, 8, 9)), "and has given its leases back by then", [held(redis, each) for each in (5, 7, 8, 9)])
+    story.check([key for key in redis.call("KEYS", "*") if redis.call("PTTL", key) == -1 and "revoked" not in key] == ["netcode:epoch"],
+                "no key but the epoch is without an end")
+    story.check(b.stop() == 0, "so does the other")
+
+
+def story_waiting(story):
+    """a client that does not come for its answer, one that waits for an older session, a full Redis, passwords"""
+    tools = story.tools
+    redis = Redis(tools.folder)
+    relay = Relay(redis)
+    slow = Server(tools, "slow", relay).ready()
+    quick = Server(tools, "quick", redis).ready()
+    stay_a, stay_b = (Server(tools, name, redis, "--admission-older-stays", "--admission-prefix", "stay:").ready() for name in ("stay-a", "stay-b"))
+    players = Players(tools)
+    story.check(players.arrives("warm", 90, quick), "Redis has settled")
+    story.check(players.arrives("older", 91, stay_a), "another prefix is another fleet, with an epoch of its own")
+
+    relay.delay = 0.5
+    time.sleep(1.2)
+    players.join("lazy", 1, slow)
+    time.sleep(0.4)
+    players.say("mint both 2 %d %d" % (slow.port, quick.port))
+    players.say("join hasty both %d" % slow.port)
+    time.sleep(0.5)
+    players.say("vanish hasty")
+    story.check(players.comes_in("lazy", 3), "a Redis that takes a second for an answer only takes time")
+    story.check(settle(lambda: held(redis, 2) == "slow", 2), "a client that vanished while Redis was asked has a lease")
+    story.check(settle(lambda: held(redis, 2) is None, PATIENCE + 2.0), "which is given back when it does not come")
+    relay.delay = 0.0
+    players.say("join steady both %d" % quick.port)
+    story.check(players.comes_in("steady"), "with its token, which is good elsewhere")
+
+    begin = time.monotonic()
+    denied = []
+    while time.monotonic() - begin < 2 * LEASE + 1:
+        players.join("newer", 91, stay_b)
+        players.goes_out("newer", 2, times=len(denied) + 1)
+        denied = players.events("out", "newer")
+    story.check(denied and not players.events("in", "newer") and not players.events("out", "older"),
+                "--admission-older-stays: the newer session does not come in while the older one is there")
+    players.say("leave older")
+    story.check(players.arrives("then", 91, stay_b), "but when it has left")
+
+    redis.call("CONFIG", "SET", "maxmemory", "1000")
+    players.join("full", 3, quick)
+    story.check(quick.process.wait("client=3 has to wait: Redis is full"), "a full Redis: the log says so at once")
+    story.check(players.goes_out("full", PATIENCE + 2) and not players.events("in", "full"), "and nobody comes in")
+    time.sleep(LEASE)
+    story.check(held(redis, 90) == "quick" and players.inside("warm"), "but leases are renewed, and players stay")
+    redis.call("CONFIG", "SET", "maxmemory", "0")
+    players.join("room", 4, quick)
+    story.check(players.comes_in("room"), "and come in when it has room again")
+
+    with open(os.path.join(TOP, "examples/fleet/REDIS.md"), encoding="utf-8") as file:
+        rights = re.search(r"ACL SETUSER (.*)", file.read()).group(1).replace(">PASSWORD", ">right-password").split()
+    story.check(redis.call("ACL", "SETUSER", *rights) == "OK", "the ACL of REDIS.md is one")
+    for name, word in (("right", "right-password"), ("wrong", "wrong-password")):
+        with open(tools.path(name + ".password"), "w", encoding="ascii") as file:
+            os.chmod(file.name, 0o600)
+            file.write(word + "\n")
+    user = Server(tools, "user", redis, "--admission-user", "game", "--admission-password-file", "right.password").ready()
+    players.join("by-user", 5, user)
+    story.check(players.comes_in("by-user"), "its rights are enough to come in")
+    time.sleep(LEASE)
+    players.say("leave by-user")
+    story.check(settle(lambda: held(redis, 5) is None, 1), "to stay, and to leave")
+    other = Server(tools, "other", redis, "--admission-user", "game", "--admission-password-file", "wrong.password")
+    story.check(other.process.wait("can not be reached: the password is refused: WRONGPASS"), "a wrong password is refused with a line")
+    shutil.copy(tools.path("right.password"), tools.path("wrong.password"))
+    os.chmod(tools.path("wrong.password"), 0o600)
+    other.process.send(signal.SIGHUP)
+    story.check(other.process.wait("the password was read again") and other.process.wait("can be reached"), "SIGHUP reads the file again")
+
+    redis.call("CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
+    fifth = Server(tools, "fifth", redis)
+    story.check(fifth.process.wait("maxmemory-policy allkeys-lru and may throw leases away"), "a Redis that evicts is warned of")
+    for options in (["--admission", "localhost:6379"], ["--admission-policy", "none"], ["--admission-lease", "0"], ["--admission-prefix", "a b"]):
+        refused = Process([tools.program("server-full")] + options)
+        story.check(refused.ended() == 2, "refused: " + " ".join(options), refused.text())
+    story.check(all(server.stop() == 0 for server in (slow, quick, stay_a, stay_b, user, other, fifth)), "the servers end well")
+
+
+def story_policies(story):
+    """strict, direct, keep and open while one server is cut off, and while Redis is dead"""
+    tools = story.tools
+    redis = Redis(tools.folder)
+    relays, near, far = {}, {}, {}
+    policies = ("strict", "direct", "keep", "open")
+    for policy in policies:
+        relays[policy], relays[policy + "-far"] = Relay(redis), Relay(redis)
+        options = ("--admission-policy", policy, "--admission-prefix", policy + ":")
+        near[policy] = Server(tools, policy, relays[policy], *options).ready()
+        far[policy] = Server(tools, policy + "-far", relays[policy + "-far"], *options).ready()
+    players = Players(tools)
+    number = {policy: 10 * (1 + index) for index, policy in enumerate(policies)}
+    story.check(all(players.arrives(policy, number[policy], near[policy]) for policy in policies), "each policy has a player")
+    for policy in policies:  # a token that was used at a server that will be the only one to know
+        players.say("mint %s-used %d %d %d" % (policy, number[policy] + 1, near[policy].port, far[policy].port))
+        players.say("join %s-used %s-used %d" % (policy, policy, near[policy].port))
+    story.check(all(players.comes_in(policy + "-used") for policy in policies), "and one whose token will be tried again")
+
+    # One server of each pair is cut off; the others reach Redis.
+    cut = time.monotonic()
+    for policy in policies:
+        relays[policy].cut = True
+    for policy in ("strict", "direct"):
+        story.check(settle(lambda policy=policy: not players.inside(policy), LEASE + 0.5), "%s, cut off: the player is disconnected" % policy)
+        story.check(players.events("out", policy)[-1] - cut <= LEASE, "when the lease ends, and no later", players.events("out", policy)[-1] - cut)
+        story.check(near[policy].process.wait("client=%d is disconnected: the lease ended before Redis renewed it" % number[policy]), "by name")
+    for policy in policies:
+        story.check(players.arrives(policy + "-moves", number[policy], far[policy]) and players.events("in", policy + "-moves")[0] - cut <= LEASE + 0.75,
+                    "%s: and is in at a server that reaches Redis, within a lease" % policy)
+    story.check(players.arrives("open-new", number["open"] + 2, near["open"]), "open, cut off: a new player comes in at the cut-off server")
+    story.check(near["open"].process.wait("client=42 is admitted: Redis can not be reached, so"), "and the log says on what ground")
+    for policy in ("strict", "direct", "keep"):
+        story.check(players.denied(policy + "-new", number[policy] + 2, near[policy], "Redis can not be reached"), "%s, cut off: a new player is denied, and the log says why" % policy)
+    story.check(players.inside("keep") and players.inside("open"), "keep and open, cut off: the players are still there")
+    for policy in policies:
+        relays[policy].cut = False
+    healed = time.monotonic()
+    for policy in ("keep", "open"):
+        story.check(settle(lambda policy=policy: not players.inside(policy), 8), "%s, when Redis is back: the older of two sessions ends" % policy)
+        story.check(near[policy].process.wait("client=%d is disconnected: another server holds the session" % number[policy]), "by name")
+    took = max(players.events("out", policy)[-1] for policy in ("keep", "open")) - healed
+    story.check(took <= LEASE / 3 + 1.5, "within a third of a lease and a second and a half", took)
+    story.check(settle(lambda: held(redis, 42, "open:") == "open", 3), "open: and who came in then has a lease now", held(redis, 42, "open:"))
+    story.check(all(players.arrives(policy + "-back", number[policy] + 3, near[policy]) for policy in policies), "all let players in again")
+
+    # Redis dies, for longer than a lease, and comes back without its data.
+    ended = {policy: near[policy].process.count("the lease ended") for policy in policies}
+    for relay in relays.values():
+        relay.refuse()
+    redis.kill()
+    time.sleep(2.0 * LEASE)
+    story.check(not players.inside("strict-back"), "strict, Redis dead: players are disconnected")
+    for policy in ("direct", "keep", "open"):
+        story.check(players.inside(policy + "-back"), "%s, Redis dead: players stay" % policy)
+    story.check(near["direct"].process.count("the lease ended") == ended["direct"], "and no lease of direct is counted as lost")
+    redis.start()
+    for relay in relays.values():
+        relay.listen()
+    begin = time.monotonic()
+    for policy in policies:
+        near[policy].process.wait("can be reached")
+        players.say("leave %s-used" % policy)
+    for policy in ("direct", "keep", "open"):
+        story.check(settle(lambda policy=policy: held(redis, number[policy] + 3, policy + ":") == policy, 2),
+                    "%s, Redis is back, empty: the lease is there again" % policy)
+    for policy in policies:
+        story.check(players.arrives(policy + "-late", number[policy] + 4, far[policy]), "%s: a new player comes in" % policy)
+    took = max(players.events("in", policy + "-late")[0] for policy in policies) - begin
+    story.check(took <= LEASE + 2.0, "a lease after it is back", took)
+    for policy in policies:
+        players.say("join %s-cheat %s-used %d" % (policy, policy, far[policy].port))
+    for policy in policies:
+        story.check(players.goes_out(policy + "-cheat", 5) and not players.events("in", policy + "-cheat"),
+                    "%s: a token that was used before Redis lost its data is still used" % policy)
+        story.check(far[policy].process.wait("client=%d is denied: the token was used before" % (number[policy] + 1)), "by name")
+    story.check(all(server.stop() == 0 for server in list(near.values()) + list(far.values())), "the servers end well")
+
+
+# ---- the storm ----
+
+
+class Storm:
+    """Players who connect, leave, vanish and move at random, while servers and Redis have their faults."""
+
+    def __init__(self, story, connects, count):
+        self.story, self.tools, self.connects = story, story.tools, connects
+        self.redis = Redis(self.tools.folder)
+        self.relays = [Relay(self.redis) for _ in range(4)]
+        self.servers = [Server(self.tools, "abcd"[i], self.relays[i]).ready() for i in range(4)]
+        self.players = Players(self.tools, self.servers)
+        self.unreachable, self.slow = [], []  # (from, to)
+        self.gone = []  # (server, from, to)
+        self.begin = time.monotonic()
+        self.players.say("storm %d %d %d" % (connects, count, 7))
+
+    def tell(self, what):
+        ins = self.players.process.count(r"^\S+ in ")
+        self.story.lines.append("        %5.1f s, %5d connects: %s" % (time.monotonic() - self.begin, ins, what))
+
+    def server_dies(self, index, number):
+        self.tell("server %s gets signal %d" % (self.servers[index].name, number))
+        self.players.say("down %d" % index)
+        begin = time.monotonic()
+        if number == signal.SIGKILL:
+            self.servers[index].kill()
+        else:
+            self.story.check(self.servers[index].stop() == 0, "a server that is told to end does so in the storm")
+        time.sleep(1.0)
+        self.servers[index].start()
+        self.servers[index].ready()
+        self.players.say("up %d" % index)
+        self.gone.append((index, begin, time.monotonic()))
+        time.sleep(1.5)
+
+    def redis_dies(self, seconds):
+        self.tell("Redis is killed for %.1f s, and comes back empty" % seconds)
+        begin = time.monotonic()
+        before = sum(server.process.count("the lease ended") for server in self.servers)
+        for relay in self.relays:
+            relay.refuse()
+        self.redis.kill()
+        time.sleep(seconds)
+        self.redis.start()
+        for relay in self.relays:
+            relay.listen()
+        for server in self.servers:
+            settle(lambda server=server: server.process.lines and self.reached(server), 5)
+        self.unreachable.append((begin, time.monotonic()))
+        time.sleep(LEASE + 1.0)
+        lost = sum(server.process.count("the lease ended") for server in self.servers) - before
+        self.story.check(lost == 0, "nobody was disconnected for it", lost)
+
+    @staticmethod
+    def reached(server):
+        """Does the log's last word on Redis say so?"""
+        with server.process.condition:
+            words = [line for _, line in server.process.lines if "Redis: 127" in line or "Redis: error" in line]
+        return bool(words) and words[-1].endswith("can be reached")
+
+    def redis_pauses(self, seconds):
+        self.tell("Redis is paused for %.1f s" % seconds)
+        begin = time.monotonic()
+        self.redis.signal(signal.SIGSTOP)
+        time.sleep(seconds)
+        self.redis.signal(signal.SIGCONT)
+        for server in self.servers:
+            settle(lambda server=server: self.reached(server), 5)
+        self.unreachable.append((begin, time.monotonic()))
+        time.sleep(2.0)
+
+    def redis_is_slow(self, seconds):
+        self.tell("Redis takes a second for each answer, for %.1f s" % seconds)
+        begin = time.monotonic()
+        for relay in self.relays:
+            relay.delay = 0.5
+        time.sleep(seconds)
+        for relay in self.relays:
+            relay.delay = 0.0
+        self.slow.append((begin, time.monotonic() + 1.0))
+        time.sleep(1.5)
+
+    def redis_is_full(self, seconds):
+        self.tell("Redis is full for %.1f s" % seconds)
+        begin = time.monotonic()
+        self.redis.call("CONFIG", "SET", "maxmemory", "1000")
+        time.sleep(seconds)
+        self.redis.call("CONFIG", "SET", "maxmemory", "0")
+        self.unreachable.append((begin, time.monotonic()))
+        time.sleep(1.5)
+
+    def server_is_cut_off(self, index, seconds):
+        self.tell("server %s is cut off from Redis for %.1f s" % (self.servers[index].name, seconds))
+        self.relays[index].cut = True
+        self.players.say("down %d" % index)  # as a backend would, when its reports say so
+        time.sleep(seconds)
+        self.relays[index].cut = False
+        settle(lambda: self.reached(self.servers[index]), 5)
+        self.players.say("up %d" % index)
+        time.sleep(1.0)
+
+    def faults(self):
+        self.server_dies(0, signal.SIGKILL)
+        self.server_dies(1, signal.SIGTERM)
+        self.redis_dies(LEASE + 1.0)
+        self.redis_pauses(0.6 * LEASE)
+        self.redis_is_slow(5.0)
+        self.server_is_cut_off(3, 2.0 * LEASE + 1.0)
+        self.redis_pauses(1.6 * LEASE)
+        self.redis_is_full(2.5)
+        self.server_dies(2, signal.SIGKILL)
+
+    def run(self):
+        time.sleep(LEASE + 1.5)
+        while True:
+            self.faults()
+            if not WHOLE or self.players.process.count(r"^\S+ in ") >= self.connects:
+                break
+        self.tell("no more faults")
+        done = settle(lambda: self.players.process.find(r" done \d+"), 60)
+        self.tell("the end")
+        ins = self.players.process.count(r"^\S+ in ")
+        self.story.check(done, "%d connects came together" % self.connects, ins)
+        self.players.say("quit")
+        self.story.check(self.players.process.ended() == 0, "the players end well")
+        time.sleep(0.5)
+        self.story.check(all(server.stop() == 0 for server in self.servers), "the servers end well, and no sanitizer reports")
+
+    def overlaps(self):
+        """How long two sessions of one player were there at the same time: the longest, and where."""
+        worst = (0.0, None)
+        sessions = {}
+        for server in self.servers:
+            for client, begin, end, name in server.sessions():
+                sessions.setdefault(client, []).append((begin, end, name))
+        count = 0
+        for client, those in sessions.items():
+            those.sort()
+            count += len(those)
+            latest = those[0]
+            for each in those[1:]:
+                both = min(latest[1], each[1]) - each[0]
+                if both > worst[0]:
+                    worst = (both, (client, latest, each))
+                latest = max(latest, each, key=lambda session: session[1])
+        return count, worst
+
+    def lockouts(self):
+        """For each player who tries: until he is in, as far as Redis could be reached, and the server was there. The longest, and when it was."""
+        begins, last_try, worst, worst_slow = {}, {}, (0.0, None), (0.0, None)
+        for _, line in self.players.process.lines:
+            words = line.split()
+            stamp, word, player = float(words[0]), words[1], words[2]
+            if word == "try":
+                begins.setdefault(player, stamp)
+                last_try[player] = stamp
+            elif word == "fail" and player in begins and any(
+                    int(words[3]) == server and last_try[player] <= last and stamp >= first for server, first, last in self.gone):
+                del begins[player]  # its server died
+            elif word == "in" and player in begins:
+                begin = begins.pop(player)
+                for first, last in self.unreachable:
+                    if begin <= last and stamp >= first:
+                        begin = max(begin, min(last, stamp))
+                entry = (stamp - begin, (player, begin - self.begin, stamp - self.begin))
+                if any(begin <= last and stamp >= first for first, last in self.slow):
+                    worst_slow = max(worst_slow, entry)
+                else:
+                    worst = max(worst, entry)
+        return worst, worst_slow
+
+    def judge(self):
+        story = self.story
+        count, (both, where) = self.overlaps()
+        story.check(count >= self.connects, "the servers' logs tell of all sessions", count)
+        story.check(both <= SLACK, "of %d sessions, never two of one player: %.3f s at most, where a log's line may come %.2f s late" % (count, both, SLACK),
+                    where)
+        (locked, where), (locked_slow, where_slow) = self.lockouts()
+        allowed = LEASE + 0.75
+        story.check(locked <= allowed, "no player was locked out for longer than a lease: %.2f s of %.2f" % (locked, allowed), where)
+        allowed += 3.0
+        story.check(locked_slow <= allowed, "nor while each answer took a second, and three answers: %.2f s of %.2f" % (locked_slow, allowed), where_slow)
+        longest = max(server.longest() for server in self.servers)
+        story.check(0.0 < longest <= 1000 * NOT_WAITED, "no game loop waited: the longest call took %.1f ms" % longest)
+
+
+def story_storm(story):
+    """four servers, 200 players, thousands of connects, while servers and Redis are killed, paused, slow, full and cut off"""
+    storm = Storm(story, 50000 if WHOLE else 10000, 200)
+    storm.run()
+    storm.judge()
+
+
+STORIES = (story_link, story_race, story_players, story_waiting, story_policies, story_storm)
+
+
+# ---- the program ----
+
+
+def run(words):
+    chosen = [tell for tell in STORIES if tell.__name__[6:] in words] or [
+        tell for tell in STORIES if not words or any(word in tell.__name__ for word in words)]
+    folder = tempfile.mkdtemp(prefix="netcode-admission-")
+    stories, begin = [], time.monotonic()
+    try:
+        Tools(folder, folder).build()
+        print("  built in %.1f s" % (time.monotonic() - begin), flush=True)
+        for tell in chosen:
+            tools = Tools(folder, os.path.join(folder, tell.__name__))
+            os.mkdir(tools.folder)
+            make_key(tools)
+            stories.append(Story(tools, tell))
+        fleet.run_stories([story for story in stories if story.tell is not story_storm])
+        fleet.run_stories([story for story in stories if story.tell is story_storm])  # alone: it measures
+    except Failure as failure:
+        print("  FAIL  %s" % failure)
+    finally:
+        Process.end_list(Process.all)
+        shutil.rmtree(folder, ignore_errors=True)
+    passed, failed = sum(story.passed for story in stories), sum(story.failed for story in stories)
+    if not stories:
+        failed = 1
+    print("admission: %d passed, %d failed, %.0f s" % (passed, failed, time.monotonic() - begin))
+    return 0 if passed and not failed else 1
+
+
+def main():
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    if subprocess.run(["sh", os.path.join(HERE, "tests/tools/need.sh")] + PACKAGES, check=False).returncode:
+        return 1
+    return run([word for word in sys.argv[1:] if word != "--whole"])
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit(130)
