@@ -38,16 +38,17 @@
 #define ADMISSION_HOLDER_BYTES 128
 #define ADMISSION_TAG_BYTES 16
 #define ADMISSION_BATCH 64 /* players in one command */
-#define ADMISSION_PATIENCE \
-    3.0 /* a client that does not ask for so long has gone; Redis that is lost for so long is lost */
-#define ADMISSION_PRESENT \
-    0.5 /* a client that asks comes ten times a second: after so long it may be another that matters */
-#define ADMISSION_CONNECT 1.0     /* from the callback's yes to the event CONNECTED */
-#define ADMISSION_RETRY 0.25      /* before Redis is asked again about a player who is elsewhere */
-#define ADMISSION_REMEMBER 1.0    /* a denial, for a client that asks again */
-#define ADMISSION_TOKEN_MARGIN 60 /* seconds: used tokens are remembered beyond their end, and refused from then on */
+/* Seconds. A client that asks comes ten times a second. */
+#define ADMISSION_PRESENT 0.5      /* after which another token of the same player may take its place */
+#define ADMISSION_GONE 1.0         /* after which it does not come any more */
+#define ADMISSION_PATIENCE 3.0     /* it is kept waiting for a Redis that does not answer */
+#define ADMISSION_CONNECT 1.0      /* from the callback's yes to the event CONNECTED */
+#define ADMISSION_RETRY 0.25       /* before Redis is asked again about a player who is elsewhere */
+#define ADMISSION_REMEMBER 1.0     /* a denial, for a client that asks again */
+#define ADMISSION_TOKEN_MARGIN 60  /* used tokens are remembered beyond their end, and refused from then on */
+#define ADMISSION_TOKEN_LIFE 86400 /* a token that lives longer is not taken */
 #define ADMISSION_STUCK 1.0 /* beyond its time, after which a command does nothing; covers the error of clock_ahead */
-#define ADMISSION_TOKEN_LIFE 86400 /* seconds: a token that lives longer is not taken */
+
 #define ADMISSION_LINES_PER_SECOND 10
 #define ADMISSION_NONE ( -1 )
 
@@ -520,20 +521,26 @@ static inline void admission_return_lease( struct admission_t * admission, struc
     player->holds = 0;
 }
 
+static inline void admission_queue_ask( struct admission_t * admission, const struct admission_player_t * player,
+                                        int what )
+{
+    struct admission_return_t it = { player->client_id,
+                                     player->ask.counter,
+                                     { 0 },
+                                     what,
+                                     admission->now + admission->lease };
+    memcpy( it.tag, player->ask.tag, sizeof( it.tag ) );
+    admission_queue_return( admission, &it );
+}
+
 /*  What a question took, for which the client never came: the token is as good as before. A lease that a connected session of
     the same player has adopted stays. */
 static inline void admission_return_ask( struct admission_t * admission, struct admission_player_t * player )
 {
     struct admission_ask_t * ask = &player->ask;
     int adopted = player->slot != ADMISSION_NONE;
-    struct admission_return_t what = { player->client_id,
-                                       ask->counter,
-                                       { 0 },
-                                       adopted ? ADMISSION_RETURN_TOKEN : ADMISSION_RETURN_BOTH,
-                                       admission->now + admission->lease };
-    memcpy( what.tag, ask->tag, sizeof( what.tag ) );
     if ( ask->was_sent || player->holds )
-        admission_queue_return( admission, &what );
+        admission_queue_ask( admission, player, adopted ? ADMISSION_RETURN_TOKEN : ADMISSION_RETURN_BOTH );
     if ( ask->state == ADMISSION_ASK_ADMITTED || ask->state == ADMISSION_ASK_LET_IN )
         admission->given_back++;
     else if ( ask->state != ADMISSION_ASK_DENIED )
@@ -613,7 +620,9 @@ static inline void admission_lose( struct admission_t * admission, struct admiss
 {
     struct admission_ask_t * ask = &player->ask;
     int was_asking = ask->state == ADMISSION_ASK_ADMITTED || ask->state == ADMISSION_ASK_LET_IN;
-    admission_return_lease( admission, player ); /* no harm where it is another's */
+    if ( was_asking )
+        admission_queue_ask( admission, player, ADMISSION_RETURN_BOTH ); /* no harm where it is another's */
+    admission_return_lease( admission, player );
     if ( player->slot != ADMISSION_NONE ) {
         admission->losses[loss]++;
         admission_say_player( admission, player->client_id, "is disconnected", admission_loss_text( loss ) );
@@ -707,6 +716,8 @@ static inline void admission_on_ask( void * context, int what, const redisReply 
     case ADMISSION_ADMITTED:
         admission_hold( admission, player, sent );
         admission_finish_ask( admission, player, ADMISSION_ASK_ADMITTED, result );
+        if ( admission->now - sent > admission->lease / 6.0 )
+            admission->next_renewal = admission->now; /* a slow Redis: the next renewal would come too late */
         break;
     case ADMISSION_USED:
     case ADMISSION_REVOKED:
@@ -824,7 +835,8 @@ static inline int admission_ask( struct admission_t * admission, uint64_t client
     struct admission_ask_t * ask = &player->ask;
     int is_its = !memcmp( ask->tag, tag, sizeof( ask->tag ) );
     /* The same player by another token: in place of a client that was denied, or asks no longer. */
-    if ( !is_its && ( ask->state == ADMISSION_ASK_DENIED || !admission_is_present( admission, ask ) ) )
+    if ( ask->state != ADMISSION_ASK_NONE && !is_its &&
+         ( ask->state == ADMISSION_ASK_DENIED || !admission_is_present( admission, ask ) ) )
         admission_return_ask( admission, player );
     if ( ask->state == ADMISSION_ASK_NONE )
         admission_begin_ask( admission, player, tag, expire );
@@ -1018,7 +1030,7 @@ static inline void admission_sweep_ask( struct admission_t * admission, struct a
     if ( ask->state == ADMISSION_ASK_DENIED ) {
         if ( old >= ADMISSION_REMEMBER )
             admission_return_ask( admission, player );
-    } else if ( ask->state == ADMISSION_ASK_LET_IN ? old >= ADMISSION_CONNECT : unseen >= ADMISSION_PATIENCE )
+    } else if ( ask->state == ADMISSION_ASK_LET_IN ? old >= ADMISSION_CONNECT : unseen >= ADMISSION_GONE )
         admission_return_ask( admission, player );
     else if ( ask->state == ADMISSION_ASK_WAITING && admission_is_present( admission, ask ) )
         admission_step_ask( admission, player );

@@ -30,7 +30,7 @@ TOP = os.environ.get("ADMISSION_TOP", HERE)
 PACKAGES = ["libcurl4-openssl-dev:pc=libcurl", "libmicrohttpd-dev:pc=libmicrohttpd", "libcjson-dev:pc=libcjson", "libhiredis-dev:pc=hiredis",
             "redis-server:redis-server", "pkg-config:pkg-config"]
 WHOLE = "--whole" in sys.argv
-LEASE = 2  # seconds; short, so that the test is
+LEASE = 3  # seconds; short, so that the test is
 TIMEOUT = 3  # of the players' tokens
 SLACK = 0.15  # until a server's log names the end of a session: two ticks of an idle server, on a busy machine
 PATIENCE = 3  # ADMISSION_PATIENCE
@@ -337,13 +337,13 @@ def story_race(story):
     players = Players(tools, servers)
     time.sleep(LEASE + 0.5)  # a Redis that the servers did not know before settles first
     wrong = []
-    for first in range(0, rounds, 50):
-        chosen = range(first, min(first + 50, rounds))
+    for first in range(0, rounds, 20):
+        chosen = range(first, min(first + 20, rounds))
         for each in chosen:
             players.say("mint t%d %d %s" % (each, 5000 + each, " ".join(str(server.port) for server in servers)))
         for each in chosen:
             for server in servers[each % 4:] + servers[:each % 4]:  # none is always the first
-                players.say("join %s%d t%d %d" % (server.name, each % 50, each, server.port))
+                players.say("join %s%d t%d %d" % (server.name, each % 20, each, server.port))
         for each in chosen:
             settle(lambda each=each: sum(server.connects(5000 + each) for server in servers), 5)
         settle(lambda: 0, 0.3)  # a second one would come now
@@ -351,11 +351,11 @@ def story_race(story):
                   if sum(server.connects(5000 + each) for server in servers) != 1]
         for each in chosen:
             for server in servers:
-                players.say("leave %s%d" % (server.name, each % 50))
+                players.say("leave %s%d" % (server.name, each % 20))
         time.sleep(0.1)
     story.check(not wrong, "%d tokens, each at four servers at once: each connects once" % rounds, wrong[:5])
     counts = [sum(server.connects(5000 + each) for each in range(rounds)) for server in servers]
-    story.check(all(counts), "every server was the first at times", counts)
+    story.check(sum(1 for count in counts if count) > 1, "and not always at the same one", counts)
     story.check(all(server.stop() == 0 for server in servers), "the servers end well")
 
 
@@ -457,18 +457,18 @@ def story_waiting(story):
     players.say("vanish hasty")
     story.check(players.comes_in("lazy", 3), "a Redis that takes a second for an answer only takes time")
     story.check(settle(lambda: held(redis, 2) == "slow", 2), "a client that vanished while Redis was asked has a lease")
-    story.check(settle(lambda: held(redis, 2) is None, PATIENCE + 2.0), "which is given back when it does not come")
+    story.check(settle(lambda: held(redis, 2) is None, 3.0), "which is given back when it does not come")
     relay.delay = 0.0
     players.say("join steady both %d" % quick.port)
     story.check(players.comes_in("steady"), "with its token, which is good elsewhere")
 
     begin = time.monotonic()
     denied = []
-    while time.monotonic() - begin < 2 * LEASE + 1:
+    while time.monotonic() - begin < 1.5 * LEASE:
         players.join("newer", 91, stay_b)
-        players.goes_out("newer", 2, times=len(denied) + 1)
+        players.goes_out("newer", TIMEOUT + 1, times=len(denied) + 1)
         denied = players.events("out", "newer")
-    story.check(denied and not players.events("in", "newer") and not players.events("out", "older"),
+    story.check(denied and not players.events("in", "newer") and players.inside("older"),
                 "--admission-older-stays: the newer session does not come in while the older one is there")
     players.say("leave older")
     story.check(players.arrives("then", 91, stay_b), "but when it has left")
@@ -605,8 +605,9 @@ class Storm:
         self.players = Players(self.tools, self.servers)
         self.unreachable, self.slow = [], []  # (from, to)
         self.gone = []  # (server, from, to)
-        self.begin = time.monotonic()
+        time.sleep(LEASE)  # a Redis that the servers did not know settles first
         self.players.say("storm %d %d %d" % (connects, count, 7))
+        self.begin = time.monotonic()
 
     def tell(self, what):
         ins = self.players.process.count(r"^\S+ in ")
@@ -705,7 +706,7 @@ class Storm:
         self.server_dies(2, signal.SIGKILL)
 
     def run(self):
-        time.sleep(LEASE + 1.5)
+        time.sleep(2.0)
         while True:
             self.faults()
             if not WHOLE or self.players.process.count(r"^\S+ in ") >= self.connects:
@@ -740,8 +741,8 @@ class Storm:
         return count, worst
 
     def lockouts(self):
-        """For each player who tries: until he is in, as far as Redis could be reached, and the server was there. The longest, and when it was."""
-        begins, last_try, worst, worst_slow = {}, {}, (0.0, None), (0.0, None)
+        """For each player who tries: until he is in, as far as Redis could be reached, and the server was there. The longest ones, and when they were."""
+        begins, last_try, found, found_slow = {}, {}, [(0.0, "")], [(0.0, "")]
         for _, line in self.players.process.lines:
             words = line.split()
             stamp, word, player = float(words[0]), words[1], words[2]
@@ -756,12 +757,9 @@ class Storm:
                 for first, last in self.unreachable:
                     if begin <= last and stamp >= first:
                         begin = max(begin, min(last, stamp))
-                entry = (stamp - begin, (player, begin - self.begin, stamp - self.begin))
-                if any(begin <= last and stamp >= first for first, last in self.slow):
-                    worst_slow = max(worst_slow, entry)
-                else:
-                    worst = max(worst, entry)
-        return worst, worst_slow
+                slow = any(begin <= last and stamp >= first for first, last in self.slow)
+                (found_slow if slow else found).append((stamp - begin, "%s from %.1f to %.1f s" % (player, begin - self.begin, stamp - self.begin)))
+        return sorted(found, reverse=True)[:5], sorted(found_slow, reverse=True)[:5]
 
     def judge(self):
         story = self.story
@@ -769,11 +767,12 @@ class Storm:
         story.check(count >= self.connects, "the servers' logs tell of all sessions", count)
         story.check(both <= SLACK, "of %d sessions, never two of one player: %.3f s at most, where a log's line may come %.2f s late" % (count, both, SLACK),
                     where)
-        (locked, where), (locked_slow, where_slow) = self.lockouts()
+        longest, longest_slow = self.lockouts()
+        locked, locked_slow = longest[0][0], longest_slow[0][0]
         allowed = LEASE + 0.75
-        story.check(locked <= allowed, "no player was locked out for longer than a lease: %.2f s of %.2f" % (locked, allowed), where)
+        story.check(locked <= allowed, "no player was locked out for longer than a lease: %.2f s of %.2f" % (locked, allowed), longest)
         allowed += 3.0
-        story.check(locked_slow <= allowed, "nor while each answer took a second, and three answers: %.2f s of %.2f" % (locked_slow, allowed), where_slow)
+        story.check(locked_slow <= allowed, "nor while each answer took a second, and three answers: %.2f s of %.2f" % (locked_slow, allowed), longest_slow)
         longest = max(server.longest() for server in self.servers)
         story.check(0.0 < longest <= 1000 * NOT_WAITED, "no game loop waited: the longest call took %.1f ms" % longest)
 
