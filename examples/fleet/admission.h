@@ -192,24 +192,23 @@ struct admission_t {
     double excused_until; /* ADMISSION_DIRECT: no lease can have been taken over before */
     double next_renewal;
     double next_sweep;
-    int renew_from; /* ADMISSION_NONE: all were renewed */
     uint64_t known_connects;
-    int announce_from; /* ADMISSION_NONE: all were announced */
-    double second;     /* in which `lines` were written */
+    double second; /* in which `lines` were written */
     int lines;
+    int renew_from;    /* ADMISSION_NONE: all were renewed */
+    int announce_from; /* ADMISSION_NONE: all were announced */
 
+    int capacity; /* of the table of players */
     struct admission_player_t * players;
-    int capacity;
     int * heads; /* by hash */
-    int free_player;
     struct admission_call_t * calls;
-    int num_calls;
-    int free_call;
     struct admission_return_t * returns; /* a ring */
+    struct admission_used_t * tokens;    /* a ring of those used here, for a Redis that forgot them */
+    int free_player;
+    int free_call;
     int returns_capacity;
     int returns_first;
     int returns_count;
-    struct admission_used_t * tokens; /* a ring of those used here, for a Redis that forgot them */
     int tokens_capacity;
     int tokens_next;
     int tokens_count;
@@ -1152,7 +1151,6 @@ static inline int admission_allocate( struct admission_t * admission, int slots,
     admission->capacity = slots + ( slots > 256 ? slots : 256 );
     admission->returns_capacity = 2 * admission->capacity;
     admission->tokens_capacity = slots > 128 ? 8 * slots : 1024;
-    admission->num_calls = commands;
     admission->players =
         (struct admission_player_t *) calloc( (size_t) admission->capacity, sizeof( *admission->players ) );
     admission->heads = (int *) calloc( (size_t) admission->capacity, sizeof( *admission->heads ) );

@@ -38,6 +38,7 @@ struct extras_t {
     struct agones_t agones;
     struct agones_gameserver_t self;
     struct metrics_http_t * metrics;
+    struct app_t * app; /* for lines in its log */
     struct admission_t admission;
     int admission_is_open;
 };
@@ -249,6 +250,7 @@ static int extras_open_agones( const struct app_t * app, struct options_t * opti
 /* Before there is a server: reads files, and learns the public address. 0 on error. */
 static int extras_prepare( struct app_t * app, struct options_t * options )
 {
+    extras.app = app;
     if ( !extras.options.agones && !extras_is_reporting() )
         return 1;
     if ( !requests_open( &extras.requests, extras_say, app ) ) {
@@ -301,7 +303,7 @@ static int extras_start_admission( const struct app_t * app, const struct option
     config->name = extras.options.name ? extras.options.name : extras.self.name[0] ? extras.self.name : address;
     config->slots = options->slots;
     config->log = extras_say;
-    config->context = (void *) (uintptr_t) app;
+    config->context = extras.app;
     extras.admission_is_open = 1;
     if ( !admission_open( &extras.admission, config, netcode_time() ) ) {
         fprintf( stderr, "server: --admission can not start: %s\n", extras.admission.redis.why );

@@ -338,14 +338,13 @@ static inline void redis_drop( struct redis_link_t * link, double now, const cha
 }
 
 /* Puts a command at the end of the line. 0: it does not fit. */
-static inline int redis_queue( struct redis_link_t * link, double now, int count, const char * const * words,
+static inline int redis_queue( struct redis_link_t * link, double now, int count, const char ** words,
                                const size_t * bytes, redis_callback_t callback, void * context )
 {
     char * text = NULL;
     if ( link->count == link->capacity )
         return 0;
-    /* hiredis promises not to write to the words, though its types do not say so. */
-    long long length = redisFormatCommandArgv( &text, count, (const char **) (uintptr_t) words, bytes );
+    long long length = redisFormatCommandArgv( &text, count, words, bytes );
     if ( length < 0 || !text )
         return 0;
     int fits = (size_t) length <= REDIS_LINK_OUT_BYTES - ( link->out_bytes - link->out_sent );
@@ -371,7 +370,7 @@ static inline int redis_queue( struct redis_link_t * link, double now, int count
 /*  1: it is in the line, and the callback will be called, from redis_update or redis_close. 0: it is not, because Redis can
     not be reached, or is behind, or too much is in flight; link->why or the counter `refused` say so. `bytes` may be NULL
     where the words end with a zero. */
-static inline int redis_send( struct redis_link_t * link, double now, int count, const char * const * words,
+static inline int redis_send( struct redis_link_t * link, double now, int count, const char ** words,
                               const size_t * bytes, redis_callback_t callback, void * context )
 {
     int good = link->state == REDIS_LINK_READY && !link->overdue && callback &&
@@ -458,7 +457,7 @@ static inline void redis_on_time( void * context, int what, const redisReply * r
 
 static inline void redis_ask_time( struct redis_link_t * link, double now )
 {
-    static const char * const words[1] = { "TIME" };
+    const char * words[1] = { "TIME" };
     link->last_ping = now;
     redis_queue( link, now, 1, words, NULL, redis_on_time, link );
 }
@@ -466,8 +465,8 @@ static inline void redis_ask_time( struct redis_link_t * link, double now )
 static inline void redis_greet( struct redis_link_t * link, double now )
 {
     const char * auth[3] = { "AUTH", link->user, link->password };
-    static const char * const server[2] = { "INFO", "server" };
-    static const char * const memory[2] = { "INFO", "memory" };
+    const char * server[2] = { "INFO", "server" };
+    const char * memory[2] = { "INFO", "memory" };
     link->state = REDIS_LINK_GREETING;
     link->last_byte = now;
     link->run_id[0] = '\0';

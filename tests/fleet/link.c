@@ -141,7 +141,7 @@ struct heard_t {
 static void on_answer( void * context, int what, const redisReply * reply )
 {
     struct heard_t * heard = (struct heard_t *) context;
-    static const char * const words[1] = { "AGAIN" };
+    const char * words[1] = { "AGAIN" };
     heard->answers += what == REDIS_LINK_ANSWER;
     heard->timeouts += what == REDIS_LINK_TIMED_OUT;
     heard->lost += what == REDIS_LINK_LOST;
@@ -157,7 +157,7 @@ static void on_answer( void * context, int what, const redisReply * reply )
 
 static int command( struct heard_t * heard )
 {
-    static const char * const words[2] = { "TEST", "word" };
+    const char * words[2] = { "TEST", "word" };
     return redis_send( &redis, now, 2, words, NULL, on_answer, heard );
 }
 
@@ -465,7 +465,7 @@ static void test_passwords( void )
 static void test_limits( void )
 {
     static char word[300000];
-    const char * const words[2] = { "BIG", word };
+    const char * words[2] = { "BIG", word };
     struct heard_t heard[20];
     struct heard_t big;
     int sent = 0;
