@@ -1082,6 +1082,29 @@ static enum MHD_Result answer_connect_token( struct request_t * request )
 
 /* ---- POST /v1/servers ---- */
 
+/* What a server said of itself, to us or to another backend. */
+static void take_report( struct app_t * app, struct server_t * server, const struct server_t * report )
+{
+    if ( strcmp( server->name, report->name ) != 0 || is_silent( server, netcode_time() ) )
+        say( app, "server %s is heard: %d slots, %d clients", report->name, report->slots, report->clients );
+    *server = *report;
+    unlist( &app->files, server );
+}
+
+#ifdef BACKEND_FULL
+#include "servers_store.h"
+#else
+static void servers_store_share( struct app_t * app, const struct server_t * report, const char * text )
+{
+    (void) app, (void) report, (void) text;
+}
+
+static void servers_store_update( struct app_t * app, double now )
+{
+    (void) app, (void) now;
+}
+#endif
+
 static enum MHD_Result accept_report( struct request_t * request, const struct server_t * report )
 {
     struct answer_t answer = { 200, NULL, NULL, NULL, 0 };
@@ -1089,10 +1112,8 @@ static enum MHD_Result accept_report( struct request_t * request, const struct s
     struct server_t * server = find_server( app, report->name );
     if ( !server )
         return refuse_for( request, REFUSAL_too_many_servers, RETRY_SECONDS );
-    if ( strcmp( server->name, report->name ) != 0 || is_silent( server, netcode_time() ) )
-        say( app, "server %s is heard: %d slots, %d clients", report->name, report->slots, report->clients );
-    *server = *report;
-    unlist( &app->files, server );
+    take_report( app, server, report );
+    servers_store_share( app, report, request->body );
     app->counts.reports++;
     cJSON * json = cJSON_CreateObject();
     int good = cJSON_AddStringToObject( json, "status", "ok" ) && match_answer_report( app, server, json );
@@ -1715,6 +1736,7 @@ static void run( struct app_t * app )
     while ( !signal_stop ) {
         /* Short, for a signal that comes just before it. */
         full_turn( &app->full, app->daemon, match_update( app ) );
+        servers_store_update( app, netcode_time() );
         cut_slow_connections( app );
         if ( signal_reload ) {
             signal_reload = 0;

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What `make demo-full` runs: the whole architecture around netcode.h on loopback, as real processes. nginx with TLS, the token backend, two
-dedicated servers and a dozen players; a line for each thing that is promised: what was expected, and what happened.
+"""What `make demo-full` runs: the whole architecture around netcode.h on loopback, as real processes. nginx with TLS, two token backends that
+share a Redis, three dedicated servers, a dozen players and a match of eight; a line for each thing that is promised: what was expected, and what happened.
 
     python3 examples/demo-full/demo_full.py
 
@@ -36,16 +36,17 @@ BUILD = os.path.join(TOP, "build", "demo-full")
 CC = os.environ.get("CC", "cc").split()
 CFLAGS = ["-std=c99", "-O0"]  # half the time to build, and the players notice nothing
 PACKAGES = """libc6-dev:/usr/include/stdio.h pkg-config:pkg-config libsodium-dev:pc=libsodium libmicrohttpd-dev:pc=libmicrohttpd
-    libcjson-dev:pc=libcjson libcurl4-openssl-dev:pc=libcurl libhiredis-dev:pc=hiredis nginx-light:nginx openssl:openssl""".split()
+    libcjson-dev:pc=libcjson libcurl4-openssl-dev:pc=libcurl libhiredis-dev:pc=hiredis libjansson-dev:pc=jansson libcjose-dev:pc=cjose
+    redis-server:redis-server nginx-light:nginx openssl:openssl""".split()
 PROGRAMS = [  # the slowest first
     ("server-full", "server.c", ["-DSERVER_FULL"], ["libsodium", "libmicrohttpd", "libcurl", "libcjson", "hiredis"]),
-    ("backend", "backend/backend.c", [], ["libsodium", "libmicrohttpd", "libcjson"]),
+    ("backend", "backend/backend.c", ["-DBACKEND_FULL"], ["libsodium", "libmicrohttpd", "libcurl", "libcjson", "hiredis", "cjose"]),
     ("client_http", "backend/client_http.c", [], ["libsodium", "libcurl", "libcjson"]),
     ("token", "token.c", [], ["libsodium"]),
     ("client", "client.c", [], ["libsodium"]),
 ]
 
-LIMIT_SECONDS = 110  # for all lines together, whatever happens
+LIMIT_SECONDS = 140  # for all lines together, whatever happens
 BUILD_SECONDS = 300  # for one program, on a machine that has much else to do
 STEP_SECONDS = 15  # for one thing to happen; a busy machine may need more than the moment that it takes on an idle one
 EXPIRE_SECONDS = 8  # of tokens
@@ -53,18 +54,23 @@ TIMEOUT_SECONDS = 5  # of their connections
 MAX_BACK_OFF_SECONDS = 5  # of client_http, between two requests for a token
 SHORT_TIMEOUT_SECONDS = 2  # of tokens that shall be refused: so long their clients keep trying
 MAX_GAP_MS = 1000  # without a payload, for a player whose server lives
+LEASE_SECONDS = 3  # of a player's session in Redis: so long a killed server's players are held to be there
 SILENCE_MS = 900  # after which a player gives a server up
 COLUMNS = 110  # of what is told
 MARGIN = 11
 NOT_OPENED = 4  # what netcode-token inspect ends with when the key is not the token's
-NO_ANSWER = 4  # what client ends with when the server says nothing
+NO_ANSWER, DENIED, ENDED = 4, 3, 9  # what client ends with: the server says nothing, denies, or ends the session
 WRONG_CERTIFICATE, WRONG_CREDENTIAL = 3, 4  # what client_http ends with
 PAYLOADS, PAYLOAD_BYTES, NUMBER_BYTES = 60, 100, 8  # of the session that is looked into
 JUNK, GOODBYES = 20, 10  # datagrams
 PAYLOAD_TYPE = 5  # in the low bits of a packet's first byte
 
-PLAYERS = "Ada Ben Cleo Dan Eve Fay Gus Hal Ida Jon Kim Leo Mia Noa Pia Quy".split()
-DOZEN = PLAYERS[:12]
+PLAYERS = "Ada Ben Cleo Dan Eve Fay Gus Hal Ida Jon Kim Leo Mia Noa Pia Quy Rex Sue Tom Una Vic Wes Xia Yan".split()
+DOZEN, EIGHT = PLAYERS[:12], PLAYERS[16:]
+PARTIES = {"Rex": ("red-team", 3), "Sue": ("red-team", 3), "Tom": ("red-team", 3), "Una": ("blue-team", 2), "Vic": ("blue-team", 2)}  # the others come alone
+
+
+SERVERS = ["eu-1", "eu-2", "eu-3"]
 
 
 class Failure(Exception):
@@ -84,7 +90,9 @@ class Demo:
         self.title = ""
         self.next_progress = 0.0
         self.terminal = sys.stdout.isatty()
-        self.backend = self.nginx = None
+        self.backends = []
+        self.redis = self.nginx = None
+        self.tokens_before = 0  # of the backend that was killed
         self.servers = []
         self.players = {}  # by name: those who play on
         self.visitors = []  # plain clients, which come for a moment
@@ -307,8 +315,8 @@ def scrape(process):
 
 
 def metric(process, name):
-    """As last published. 0 where there is none of that name: no such thing has happened."""
-    return int(scrape(process).get(name, 0))
+    """As last published. 0 where there is none of that name: no such thing has happened. Of a list of processes, the sum."""
+    return int(sum(scrape(each).get(name, 0) for each in (process if isinstance(process, list) else [process])))
 
 
 def wait_metric(process, name, value, minimum=False):
@@ -319,7 +327,7 @@ def wait_metric(process, name, value, minimum=False):
         seen.append(metric(process, name))
         return seen[-1] == value or (minimum and seen[-1] >= value)
 
-    wait_for(look, lambda: "%s of %s is %d and not %d" % (name, process.name, seen[-1], value), pause=0.2)
+    wait_for(look, lambda: "%s of %s is %d and not %d" % (name, "the backends" if isinstance(process, list) else process.name, seen[-1], value), pause=0.2)
     return seen[-1]
 
 
@@ -334,11 +342,16 @@ def fresh(server):
     return wait_for(look, "%s publishes no metrics" % server.name, pause=0.1)
 
 
+def ask(method, path, credential, body=None):
+    """Over TLS, as a player: like request."""
+    context = ssl.create_default_context(cafile=place("ca.pem"))
+    headers = {"Authorization": "Bearer " + credential, "Content-Type": "application/json"}
+    return request(Https("localhost", demo.nginx.port, timeout=5, context=context), method, path, headers, body)
+
+
 def fetch(player, **wish):
     """A token over TLS for a player: (its file, the answer, headers, TLS)."""
-    context = ssl.create_default_context(cafile=place("ca.pem"))
-    headers = {"Authorization": "Bearer " + read(place(player + ".credential")).strip(), "Content-Type": "application/json"}
-    status, headers, text, tls = request(Https("localhost", demo.nginx.port, timeout=5, context=context), "POST", "/v1/connect-token", headers, json.dumps(wish))
+    status, headers, text, tls = ask("POST", "/v1/connect-token", read(place(player + ".credential")).strip(), json.dumps(wish))
     expect(status == 200, "%s asked for a token and was told: %d %s" % (player, status, text))
     demo.fetched += 1
     answer = json.loads(text)
@@ -410,7 +423,7 @@ def make_secrets():
     """Keys, credentials and the players file."""
     for name in ("old.key", "new.key", "foreign.key"):
         must([program("token"), "keygen", "--output", name])
-    for name in ("eu-1-a.key", "eu-1-b.key", "eu-2-a.key", "eu-2-b.key", "backend.key"):
+    for name in ["%s-%s.key" % (server, letter) for server in SERVERS for letter in "ab"] + ["backend.key"]:
         put(name, read(place("old.key")))
     lines = []
     for name in PLAYERS + ["stranger", "servers"]:
@@ -425,11 +438,19 @@ def identity(name):
     return 1001 + PLAYERS.index(name)
 
 
-def start_backend():
+def start_redis():
+    """On a Unix socket in our folder; it keeps nothing on the disk."""
+    demo.redis = Process("Redis", ["redis-server", "--port", "0", "--unixsocket", "redis.sock", "--unixsocketperm", "700", "--save", "", "--maxmemory-policy", "noeviction"], cwd=demo.folder)
+    demo.redis.line("eady to accept connections")
+
+
+def start_backend(name):
     command = [program("backend"), "--listen", "127.0.0.1:0", "--key-file", "backend.key", "--players", "players", "--server-credential-file", "servers.credential"]
-    command += ["--expire", str(EXPIRE_SECONDS), "--timeout", str(TIMEOUT_SECONDS)]
-    demo.backend = Process("the backend", command, cwd=demo.folder)
-    demo.backend.metrics_port = int(demo.backend.line(r"\Alistening on 127\.0\.0\.1:(\d+)$").group(1))
+    command += ["--expire", str(EXPIRE_SECONDS), "--timeout", str(TIMEOUT_SECONDS), "--redis", "unix:redis.sock", "--modes", "modes"]
+    backend = Process(name, command, cwd=demo.folder)
+    backend.metrics_port = int(backend.line(r"\Alistening on 127\.0\.0\.1:(\d+)$").group(1))
+    backend.line("Redis: unix:redis.sock can be reached")
+    demo.backends.append(backend)
 
 
 def start_nginx():
@@ -440,7 +461,7 @@ def start_nginx():
         listener.listen(256)
         port = listener.getsockname()[1]
         text = read(os.path.join(TOP, "examples", "backend", "nginx.conf"))
-        for name, value in (("LISTEN", "127.0.0.1:%d" % port), ("NAME", "localhost"), ("BACKEND", "127.0.0.1:%d" % demo.backend.metrics_port), ("GATEWAY", "127.0.0.1:9"), ("PAGES", place("pages")), ("SERVERS", "127.0.0.1"), ("CERTIFICATE", place("tls.pem")), ("CERTIFICATE_KEY", place("tls.key"))):
+        for name, value in (("LISTEN", "127.0.0.1:%d" % port), ("NAME", "localhost"), ("BACKEND", "127.0.0.1:%d max_fails=3 fail_timeout=1s; server 127.0.0.1:%d" % tuple(backend.metrics_port for backend in demo.backends)), ("GATEWAY", "127.0.0.1:9"), ("PAGES", place("pages")), ("SERVERS", "127.0.0.1"), ("CERTIFICATE", place("tls.pem")), ("CERTIFICATE_KEY", place("tls.key"))):
             text = text.replace("@%s@" % name, value)
         put("nginx/nginx.conf", text)
         environment = dict(os.environ, NGINX="%d;" % listener.fileno())
@@ -453,6 +474,7 @@ def start_nginx():
 def start_server(name):
     command = [program("server-full"), "--address", "127.0.0.1:0", "--slots", "32", "--echo", "--replace", "--roaming", "--key-file", name + "-a.key", "--key-file", name + "-b.key"]
     command += ["--metrics", "0", "--name", name, "--report", demo.nginx.url + "/v1/servers", "--report-ca", "ca.pem", "--report-credential-file", "servers.credential"]
+    command += ["--admission", "unix:redis.sock", "--admission-lease", str(LEASE_SECONDS)]
     server = Process("server " + name, command, cwd=demo.folder)
     server.nickname, server.connects = name, 0
     server.address = server.line(r"listening on (127\.0\.0\.1:\d+),").group(1)
@@ -505,8 +527,8 @@ def welcome(token):
     return client.line(r"connected to (\S+) ").group(1)
 
 
-def mint(name, key, address, client_id):
-    must([program("token"), "mint", "--key-file", key, "--client-id", str(client_id), "--timeout", str(SHORT_TIMEOUT_SECONDS), "--format", "raw", "--output", name, address])
+def mint(name, key, *addresses, client_id, expire=30, timeout=SHORT_TIMEOUT_SECONDS):
+    must([program("token"), "mint", "--key-file", key, "--client-id", str(client_id), "--expire", str(expire), "--timeout", str(timeout), "--format", "raw", "--output", name, *addresses])
     return place(name)
 
 
@@ -532,29 +554,35 @@ def drops(server, reason):
 def tell_start():
     make_certificates()
     make_secrets()
-    start_backend()
+    put("modes", "arena 8 2 regions=eu\n")
+    start_redis()
+    for name in ("the first backend", "the second backend"):
+        start_backend(name)
     start_nginx()
-    for name in ("eu-1", "eu-2"):
+    for name in SERVERS:
         start_server(name)
     for server in demo.servers:
-        demo.backend.line("server %s is heard: 32 slots" % server.nickname)
+        for backend in demo.backends:
+            backend.line("server %s is heard: 32 slots" % server.nickname)
+    # A new Redis lets nobody in for the time of a lease: it may have forgotten who is there.
+    welcome(mint("first.token", "old.key", demo.servers[0].address, client_id=1, timeout=TIMEOUT_SECONDS + LEASE_SECONDS))
     status, _, text, _ = request(http.client.HTTPConnection("127.0.0.1", demo.nginx.port, timeout=5), "POST", "/v1/connect-token")
     expect(status == 400, "without TLS nginx answers %d %s" % (status, text))
-    reports = metric(demo.backend, "netcode_backend_reports_total")
-    return "nginx on %s, which refuses to speak without TLS; behind it the backend on 127.0.0.1:%d; servers eu-1 on %s, eu-2 on %s; %s over TLS" % (
-        demo.nginx.url, demo.backend.metrics_port, demo.servers[0].address, demo.servers[1].address, plural(reports, "report"))
+    reports = metric(demo.backends, "netcode_backend_reports_total")
+    return "nginx on %s, which refuses to speak without TLS; behind it backends on 127.0.0.1:%d and :%d, and Redis; servers %s; %s over TLS" % (
+        demo.nginx.url, demo.backends[0].metrics_port, demo.backends[1].metrics_port, ", ".join("%s on %s" % (server.nickname, server.address) for server in demo.servers), plural(reports, "report"))
 
 
 def tell_authentication():
-    before = metric(demo.backend, 'netcode_backend_refusals_total{reason="unknown_credential"}')
+    before = metric(demo.backends, 'netcode_backend_refusals_total{reason="unknown_credential"}')
     stranger = Player("stranger", must_run=False)
     fooled = Player("Ben", authority="other-ca.pem", must_run=False)
     ada = join("Ada")
     expect(stranger.status() == WRONG_CREDENTIAL, "the stranger's status is %d: %s" % (stranger.status(), stranger.last()))
     expect(fooled.status() == WRONG_CERTIFICATE, "with another authority, the status is %d: %s" % (fooled.status(), fooled.last()))
-    refused = metric(demo.backend, 'netcode_backend_refusals_total{reason="unknown_credential"}') - before
-    expect(refused == 1, "the backend counts %d unknown credentials" % refused)
-    wait_metric(demo.backend, "netcode_backend_tokens_issued_total", 1)
+    refused = metric(demo.backends, 'netcode_backend_refusals_total{reason="unknown_credential"}') - before
+    expect(refused == 1, "the backends count %d unknown credentials" % refused)
+    wait_metric(demo.backends, "netcode_backend_tokens_issued_total", 1)
     expect(not ada.find("login (refused|failed)"), "Ada: " + ada.last())
     return "Ada is let in; a stranger: \"%s\"; a player who trusts another authority only did not even send his credential: \"%s\"" % (
         stranger.find(r"login refused: .*").group(0), fooled.find(r"login failed: .*").group(0))
@@ -567,9 +595,9 @@ def tell_request():
 
     line = wait_for(look, "nginx logs no request for a token")
     expect(len(line) == 1, "there are %d requests that were granted" % len(line))
-    issued = metric(demo.backend, "netcode_backend_tokens_issued_total")
-    expect(issued == 1, "the backend has issued %d tokens" % issued)
-    return "nginx's log: %s; the backend counts %s" % (line[0], plural(issued, "token"))
+    issued = metric(demo.backends, "netcode_backend_tokens_issued_total")
+    expect(issued == 1, "the backends have issued %d tokens" % issued)
+    return "nginx's log: %s; the backends count %s" % (line[0], plural(issued, "token"))
 
 
 def tell_token():
@@ -595,14 +623,14 @@ def tell_connect():
 
 
 def tell_refusals():
-    server, other = demo.servers
+    server, other = demo.servers[:2]
     names = ("token_not_authentic", "token_consumed", "token_for_another_server")
     before = {name: drops(server, name) for name in names}
     others_before = sum_of_drops(server) - sum(before.values())
     address = welcome(place("Ben.token"))
     expect(address == server.address, "Ben's token led to " + address)
-    foreign = mint("foreign.token", "foreign.key", server.address, 7)
-    elsewhere = mint("elsewhere.token", "old.key", "%s=%s" % (server.address, other.address), 8)
+    foreign = mint("foreign.token", "foreign.key", server.address, client_id=7)
+    elsewhere = mint("elsewhere.token", "old.key", "%s=%s" % (server.address, other.address), client_id=8)
     clients = [visit(token) for token in (foreign, place("Ben.token"), elsewhere)]
     answers = send_junk(server)
     statuses = [client.status() for client in clients]
@@ -616,7 +644,8 @@ def tell_refusals():
 
 
 def sum_of_drops(server):
-    return int(sum(value for name, value in scrape(server).items() if name.startswith("netcode_server_packets_dropped_total")))
+    """Without responses that come while Redis is asked: a client repeats them, and how many there are is a matter of time."""
+    return int(sum(value for name, value in scrape(server).items() if name.startswith("netcode_server_packets_dropped_total") and "admission_pending" not in name))
 
 
 def send_junk(server):
@@ -726,14 +755,16 @@ def tell_dozen():
             join(name)
     wait_for(lambda: all(player.where() for player in demo.players.values()), lambda: "not connected: %s" % ", ".join(name for name, player in demo.players.items() if not player.where()))
     counts = [len(players_on(server)) for server in demo.servers]
-    expect(all(counts) and sum(counts) == 12, "the players are %s and %s" % tuple(counts))
+    expect(all(counts) and sum(counts) == 12, "the players are %s, %s and %s" % tuple(counts))
     for server, count in zip(demo.servers, counts):
         wait_metric(server, "netcode_server_clients", count)
     tokens = 12 + demo.fetched
-    wait_metric(demo.backend, "netcode_backend_tokens_issued_total", tokens)
-    free = 64 - 12
-    wait_metric(demo.backend, "netcode_backend_free_slots", free)
-    return "%d players on eu-1 and %d on eu-2, by their own words and by the servers' metrics; the backend's: %d tokens, %d free slots" % (counts[0], counts[1], tokens, free)
+    wait_metric(demo.backends, "netcode_backend_tokens_issued_total", tokens)
+    free = 3 * 32 - 12
+    for backend in demo.backends:
+        wait_metric(backend, "netcode_backend_free_slots", free)
+    leases = [wait_metric(server, "netcode_server_admission_leases", count) for server, count in zip(demo.servers, counts)]
+    return "%d players on eu-1, %d on eu-2 and %d on eu-3, by their own words and by the servers' metrics, which hold as many leases (%d); the backends': %d tokens, %d free slots" % (*counts, sum(leases), tokens, free)
 
 
 def players_on(server):
@@ -741,8 +772,8 @@ def players_on(server):
 
 
 def kill_the_backend():
-    os.kill(demo.backend.child.pid, signal.SIGKILL)
-    tell("", "(DEMO_KILL_BACKEND is set: the backend is killed now)")
+    os.kill(demo.backends[0].child.pid, signal.SIGKILL)
+    tell("", "(DEMO_KILL_BACKEND is set: the first backend is killed now)")
 
 
 def tell_servers_accept_both():
@@ -750,21 +781,22 @@ def tell_servers_accept_both():
         put(server.nickname + "-a.key", read(place("new.key")))
         server.reload(r"keys: read again, 2 in use")
         wait_metric(server, "netcode_server_private_keys", 2)
-    return "both servers: \"keys: read again, 2 in use\", their metrics say 2 keys"
+    return "each server: \"keys: read again, 2 in use\", their metrics say 2 keys"
 
 
 def tell_backend_mints_new():
     old, answer, _, _ = fetch("Mia")
     demo.old_until = int(answer["expires_at"])
     put("backend.key", read(place("new.key")))
-    demo.backend.reload("read again")
-    reloads = metric(demo.backend, 'netcode_backend_reloads_total{result="good"}')
+    for backend in demo.backends:
+        backend.reload("read again")
+    reloads = metric(demo.backends, 'netcode_backend_reloads_total{result="good"}')
     new, _, _, _ = fetch("Noa")
     opened = [inspect(token, key)[0] for token in (old, new) for key in ("old.key", "new.key")]
     expect(opened == [0, NOT_OPENED, NOT_OPENED, 0], "with the old and the new key, inspect ends for the old token and the new one with %s" % opened)
     visits = [server_at(welcome(token)).nickname for token in (old, new)]
     join("Noa").line("connected to ")
-    return "the backend has read its files again (%d); a token from before, sealed with the old key, still gets Mia in (%s); one from now is sealed with the new key, and gets Noa in (%s); she stays" % (reloads, visits[0], visits[1])
+    return "the backends have read their files again (%d); a token from before, sealed with the old key, still gets Mia in (%s); one from now is sealed with the new key, and gets Noa in (%s); she stays" % (reloads, visits[0], visits[1])
 
 
 def tell_servers_drop_old():
@@ -774,12 +806,12 @@ def tell_servers_drop_old():
         server.reload(r"keys: read again, 1 in use")
         wait_metric(server, "netcode_server_private_keys", 1)
     before = [drops(server, "token_not_authentic") for server in demo.servers]
-    clients = [visit(mint("old-%s.token" % server.nickname, "old.key", server.address, 10)) for server in demo.servers]
+    clients = [visit(mint("old-%s.token" % server.nickname, "old.key", server.address, client_id=10)) for server in demo.servers]
     statuses = [client.status() for client in clients]
-    expect(statuses == [NO_ANSWER] * 2, "with tokens of the old key, the statuses are %s: %s" % (statuses, clients[0].last()))
+    expect(statuses == [NO_ANSWER] * 3, "with tokens of the old key, the statuses are %s: %s" % (statuses, clients[0].last()))
     counts = [wait_metric(server, 'netcode_server_packets_dropped_total{reason="token_not_authentic"}', count + 1, minimum=True) - count for server, count in zip(demo.servers, before)]
     pia = join("Pia").line("connected to (\\S+) ").group(1)
-    return "when the last old token had expired, both servers: \"keys: read again, 1 in use\"; fresh tokens of the old key get no answer (%d and %d requests dropped as TOKEN_NOT_AUTHENTIC); Pia got in with a new one (%s) and stays" % (counts[0], counts[1], server_at(pia).nickname)
+    return "when the last old token had expired, each server: \"keys: read again, 1 in use\"; fresh tokens of the old key get no answer (%d, %d and %d requests dropped as TOKEN_NOT_AUTHENTIC); Pia got in with a new one (%s) and stays" % (*counts, server_at(pia).nickname)
 
 
 def tell_nobody_lost():
@@ -797,11 +829,113 @@ def tell_nobody_lost():
     heard = {server: metric(server, 'netcode_server_packets_total{direction="received",type="payload"}') for server in demo.servers}
     for server, before in heard.items():
         wait_metric(server, 'netcode_server_packets_total{direction="received",type="payload"}', before + 30, minimum=True)
-    return "each of the dozen has still its first connection, and both servers go on hearing payloads; metrics: nobody timed out, was replaced or sent away"
+    return "each of the dozen has still its first connection, and all servers go on hearing payloads; metrics: nobody timed out, was replaced or sent away"
+
+
+# ---- stories: several backends, one queue, one session for each player ----
+
+
+def log_in(name):
+    """A session for the player: (its credential, how often it took)."""
+    for turn in (1, 2):
+        status, _, text, _ = ask("POST", "/v1/login", read(place(name + ".credential")).strip())
+        if status == 200:
+            return json.loads(text)["session"], turn
+        expect(status in (502, 503) and turn == 1, "%s wants to log in and is told: %d %s" % (name, status, text))
+    return None, 0
+
+
+def tell_logins():
+    demo.sessions, turns = {}, 0
+    for name in EIGHT[:4]:
+        demo.sessions[name], turn = log_in(name)
+        turns += turn
+    shares = [metric(backend, 'netcode_backend_logins_total{by="credential"}') for backend in demo.backends]
+    expect(sum(shares) == 4 and all(shares), "the backends count %s logins" % shares)
+    first, second = demo.backends
+    demo.tokens_before = metric(first, "netcode_backend_tokens_issued_total")
+    first.send(signal.SIGKILL)
+    expect(first.status() == -signal.SIGKILL, "the first backend %s" % ending_of(first.child.returncode))
+    demo.backends.remove(first)
+    for name in EIGHT[4:]:
+        demo.sessions[name], turn = log_in(name)
+        turns += turn
+    tokens = []
+    for name in EIGHT:
+        status, _, text, _ = ask("POST", "/v1/connect-token", demo.sessions[name], "{}")
+        expect(status == 200 and json.loads(text)["client_id"] == str(identity(name)), "%s has a session, asks for a token and is told: %d %s" % (name, status, text))
+        tokens.append(text)
+        demo.fetched += 1
+    logged = metric(second, 'netcode_backend_logins_total{by="credential"}')
+    expect(logged == shares[1] + 4, "the second backend counts %d logins" % logged)
+    return "four log in, %d at one backend and %d at the other; the first is killed by signal 9; four more log in at the second, all eight in %d requests; then it gives each of the eight a token for a session, those of the dead one as well" % (*shares, turns)
+
+
+def tell_match():
+    tickets, answers = {}, {}
+    for name in EIGHT:
+        wish = {"mode": "arena", "regions": ["eu"]}
+        if name in PARTIES:
+            wish["party"] = dict(zip(("id", "size"), PARTIES[name]))
+
+        def enter(name=name, wish=wish):
+            status, _, text, _ = ask("POST", "/v1/match", demo.sessions[name], json.dumps(wish))
+            expect(status in (200, 202, 502, 503), "%s asks for a match and is told: %d %s" % (name, status, text))
+            return json.loads(text) if status in (200, 202) else None
+
+        # Who finds matches is agreed on in Redis; when that backend was killed, the other one takes over within seconds.
+        tickets[name] = wait_for(enter, "%s is told again and again to come later" % name, pause=0.3)["ticket"]
+
+    def look():
+        for name in EIGHT:
+            status, _, text, _ = ask("GET", "/v1/match/" + tickets[name], demo.sessions[name])
+            expect(status in (200, 202), "%s asks for the match and is told: %d %s" % (name, status, text))
+            answers[name] = json.loads(text)
+            demo.fetched += answers[name]["status"] == "matched"
+            if answers[name]["status"] == "queued":
+                return False
+        return True
+
+    wait_for(look, lambda: "no match: %s" % answers, pause=0.5)
+    kinds = {(answer["status"], answer.get("match"), answer.get("server")) for answer in answers.values()}
+    expect(len(kinds) == 1 and answers["Yan"]["status"] == "matched", "the eight are told: %s" % kinds)
+    teams = {name: answer["team"] for name, answer in answers.items()}
+    expect(len({teams[name] for name in ("Rex", "Sue", "Tom")}) == 1 and teams["Una"] == teams["Vic"] and sorted(teams.values()) == [0] * 4 + [1] * 4, "the teams are %s" % teams)
+    server = next(each for each in demo.servers if each.nickname == answers["Yan"]["server"])
+    server.line("match %s: arena, 8 players are on their way" % answers["Yan"]["match"])
+    begin = len(server.lines)
+    for name in EIGHT:
+        put(name + ".token", base64.b64decode(answers[name]["connect_token"], validate=True))
+    clients = [visit(place(name + ".token"), 200, 60) for name in EIGHT]
+    for name in EIGHT:
+        server.line(r"connected slot=\d+ client=%d " % identity(name), begin)
+    statuses = [client.status() for client in clients]
+    expect(statuses == [0] * 8, "the eight end with %s: %s" % (statuses, clients[0].last()))
+    return "a party of three, one of two and three alone: match %s, four against four, parties together; one server for all, %s, which knew of them; each of the eight got in with a token of their own, and had all payloads back" % (answers["Yan"]["match"], server.nickname)
+
+
+def tell_one_session():
+    first, second = demo.servers[0], demo.servers[2]
+    losses = 'netcode_server_admission_losses_total{reason="wanted"}'
+    used = 'netcode_server_admissions_total{result="used"}'
+    before, used_before = metric(first, losses), metric(second, used)
+    client = visit(mint("one.token", "new.key", first.address, client_id=77), 2000, 60)
+    client.line("connected to " + re.escape(first.address))
+    newer = visit(mint("two.token", "new.key", second.address, client_id=77, expire=60), 60, 60)
+    statuses = [newer.status(), client.status()]
+    expect(statuses == [0, ENDED], "the newer session ends with %d, the older one with %d: %s" % (*statuses, client.last()))
+    wait_metric(first, losses, before + 1)
+    token = mint("twice.token", "new.key", first.address, second.address, client_id=78)
+    expect(welcome(token) == first.address, "78 is elsewhere")
+    again = visit(token)
+    expect(again.status() == DENIED, "the used token: status %d: %s" % (again.status(), again.last()))
+    wait_metric(second, used, used_before + 1, minimum=True)
+    return "a player is in on eu-1, and comes in on eu-3 with a newer token: eu-1 ends the older session (\"%s\"); a token for both that was used on eu-1 is denied by eu-3 (\"%s\")" % (client.last().split(" | ")[0], again.last().split(" | ")[0])
 
 
 def tell_kill():
-    survivor, victim = demo.servers
+    victim = demo.servers[1]
+    survivors = [server for server in demo.servers if server is not victim]
     affected, victims = players_on(victim), []
     expect(affected, "nobody plays on eu-2")
     counts = fresh(victim)
@@ -813,25 +947,28 @@ def tell_kill():
     expect(status == -signal.SIGKILL, "eu-2 %s" % ending_of(status))
     for player in affected:
         player.line(r"lost %s" % re.escape(victim.address), starts[player])
-        player.line(r"connected to %s " % re.escape(survivor.address), starts[player])
+        found = server_at(player.line(r"connected to (\S+) ", starts[player]).group(1))
+        expect(found in survivors, "%s is back on the killed server" % player.name)
         player.away = int(player.line(r"payload gap (\d+) ms", starts[player]).group(1))
-        survivor.line(r"connected slot=\d+ client=%d " % identity(player.nickname))
+        found.line(r"connected slot=\d+ client=%d " % identity(player.nickname))
         victims.append("%s %d" % (player.nickname, player.away))
     longest = max(player.away for player in affected)
     limit = 1000 * (TIMEOUT_SECONDS + MAX_BACK_OFF_SECONDS)
     expect(longest <= limit, "it took %d ms until the last one played again" % longest)
-    wait_metric(survivor, "netcode_server_clients", len(demo.players))
-    return "eu-2 was killed by signal 9 with %s; each lost it, got a newer token from the backend and plays on eu-1; without a payload for (ms): %s; the limit is %d: their token's timeout and the longest back-off" % (
+    for server in survivors:
+        wait_metric(server, "netcode_server_clients", len(players_on(server)))
+    return "eu-2 was killed by signal 9 with %s; each lost it, got a newer token, waited until the dead server's lease was over (3 s), and plays on eu-1 or eu-3; without a payload for (ms): %s; the limit is %d: their token's timeout and the longest back-off" % (
         plural(len(affected), "player"), ", ".join(victims), limit)
 
 
 def tell_backend_forgets():
-    wait_metric(demo.backend, 'netcode_backend_servers{state="silent"}', 1)
+    wait_metric(demo.backends, 'netcode_backend_servers{state="silent"}', 1)
     token, _, _, _ = fetch("Quy")
     named = re.findall(r"^server +(\S+)$", inspect(token, "new.key")[1].split("private part")[0], re.M)
-    expect(named == [demo.servers[0].address], "the token names %s" % named)
-    expect(welcome(token) == demo.servers[0].address, "Quy is elsewhere")
-    return "the backend's metrics: 1 server silent, 1 open; Quy's token names eu-1 alone, and gets him in"
+    living = [demo.servers[0].address, demo.servers[2].address]
+    expect(sorted(named) == sorted(living), "the token names %s" % named)
+    expect(welcome(token) in living, "Quy is elsewhere")
+    return "the backend's metrics: 1 server silent; Quy's token names eu-1 and eu-3, and gets him in"
 
 
 # ---- stories: what everybody counted ----
@@ -846,17 +983,24 @@ def connects_to(server):
     return sum(len(re.findall(r"  connected to (?:%s) as slot " % "|".join(patterns), client.text())) for client in clients)
 
 
+def living():
+    return [server for server in demo.servers if server.running()]
+
+
 def tell_counters():
-    server = demo.servers[0]
-    here = len(players_on(server))
-    expect(here == len(demo.players), "%d of %d players say that they are connected" % (here, len(demo.players)))
-    counts = fresh(server)
-    clients = counts["netcode_server_clients"]
-    expect(clients == here, "the players say that %d are connected, the metrics %d" % (here, clients))
-    said = [connects_to(each) for each in demo.servers]
-    counted = [int(counts["netcode_server_connects_total"]), demo.servers[1].connects]
+    here = {server: len(players_on(server)) for server in living()}
+    expect(sum(here.values()) == len(demo.players), "%d of %d players say that they are connected" % (sum(here.values()), len(demo.players)))
+    said, counted = [], []
+    for server in demo.servers:
+        said.append(connects_to(server))
+        if server in here:
+            counts = fresh(server)
+            expect(counts["netcode_server_clients"] == counts["netcode_server_admission_leases"] == here[server], "the players say that %d are on %s; its metrics %s" % (here[server], server.nickname, counts))
+            server.connects = int(counts["netcode_server_connects_total"])
+        counted.append(server.connects)
     expect(said == counted, "clients say %s connects, the servers' metrics %s" % (said, counted))
-    return "clients now: %d by the players' words, %d by eu-1's metrics; connects to eu-1: %d and %d, to eu-2 until it was killed: %d and %d" % (here, int(clients), said[0], counted[0], said[1], counted[1])
+    return "clients now, by the players' words, the metrics and the leases in Redis: %s; connects to eu-1, eu-2 (until it was killed) and eu-3: %s by their words, %s by the metrics" % (
+        ", ".join("%d on %s" % (count, server.nickname) for server, count in here.items()), "/".join(map(str, said)), "/".join(map(str, counted)))
 
 
 def tell_leave():
@@ -868,12 +1012,13 @@ def tell_leave():
     summaries = [player.summary() for player in demo.players.values()]
     wrong, heard, tokens = (sum(int(summary[name]) for summary in summaries) for name in ("wrong", "heard", "tokens"))
     expect(wrong == 0, "%d payloads came back wrong" % wrong)
-    counts = fresh(demo.servers[0])
-    clients, connects, left = (int(counts[name]) for name in ("netcode_server_clients", "netcode_server_connects_total", 'netcode_server_disconnects_total{reason="client"}'))
-    expect(clients == 0 and left == connects, "eu-1 counts %d connects and %d who left by themselves; %d are there" % (connects, left, clients))
-    issued = metric(demo.backend, "netcode_backend_tokens_issued_total")
-    expect(issued == tokens + demo.fetched, "the backend issued %d tokens; the players say %d, and %d were fetched for this demo" % (issued, tokens, demo.fetched))
-    return "%d payloads came back, %d wrong; eu-1: %d connects, and %d clients left by themselves; the backend issued %d tokens: the players say %d, and %d were fetched for this demo" % (heard, wrong, connects, left, issued, tokens, demo.fetched)
+    names = ["netcode_server_clients", "netcode_server_admission_leases", "netcode_server_connects_total"] + ['netcode_server_disconnects_total{reason="%s"}' % reason for reason in ("client", "server")]
+    readings = [fresh(server) for server in living()]
+    clients, leases, connects, left, ended = (int(sum(reading[name] for reading in readings)) for name in names)
+    expect(clients == leases == 0 and ended == 1 and left + ended == connects, "the servers count %d connects, %d who left by themselves and %d whom they ended; %d are there, with %d leases" % (connects, left, ended, clients, leases))
+    issued = demo.tokens_before + metric(demo.backends, "netcode_backend_tokens_issued_total")
+    expect(issued == tokens + demo.fetched, "the backends issued %d tokens; the players say %d, and %d were fetched for this demo" % (issued, tokens, demo.fetched))
+    return "%d payloads came back, %d wrong; the living servers: %d connects, %d left by themselves, and one older session was ended; the backends issued %d tokens: the players say %d, and %d were fetched for this demo" % (heard, wrong, connects, left, issued, tokens, demo.fetched)
 
 
 def tell_gaps():
@@ -887,41 +1032,44 @@ def tell_gaps():
         # Who was away, and had a longer gap at another time, is measured like the rest.
         survivors.append("%s %d" % (name, gap))
         worst = max(worst, gap)
-    expect(len(survivors) + len(others) == len(demo.players) and len(survivors) >= len(DOZEN) // 3, "only %s were left on eu-1" % survivors)
+    expect(len(survivors) + len(others) == len(demo.players) and len(survivors) >= len(DOZEN) // 3, "only %s were left" % survivors)
     expect(worst <= MAX_GAP_MS, "the largest is %d ms: %s" % (worst, ", ".join(survivors)))
     return "ms: %s; the largest is %d. Nothing longer than their time away: %s" % (", ".join(survivors), worst, ", ".join(others) or "nobody")
 
 
 def tell_end():
-    survivor = demo.servers[0]
     statuses = []
-    for process in (survivor, demo.backend, demo.nginx):
+    for process in living() + demo.backends + [demo.nginx, demo.redis]:
         process.send(signal.SIGTERM)
         statuses.append(process.status())
-    expect(statuses == [0, 0, 0], "the statuses are %s" % statuses)
+    expect(not any(statuses), "the statuses are %s" % statuses)
     alive = [process.name for process in demo.processes if process.running()]
     expect(not alive, "still running: %s" % alive)
     text = "\n".join(process.text() for process in demo.processes) + read(place("nginx/access.log"))
     secrets = [read(path).strip() for pattern in ("*.key", "*.credential") for path in sorted(glob.glob(place(pattern)))]
+    secrets += demo.sessions.values()
     secrets += [base64.b64encode(binascii.unhexlify(key)).decode() for key in secrets if re.fullmatch("[0-9a-f]{64}", key)]
     expect(not [secret for secret in secrets if secret in text], "a secret is in a log")
-    return "eu-1, backend and nginx ended with status 0; of the %d processes none is left; no output of theirs holds one of %d secrets" % (len(demo.processes), len(secrets))
+    return "eu-1, eu-3, backend, nginx and Redis ended with status 0; of the %d processes none is left; no output of theirs holds one of %d secrets" % (len(demo.processes), len(secrets))
 
 
 STORIES = [
-    ("a web backend and two dedicated servers", "nginx speaks TLS only; the backend hears both servers' reports", tell_start),
+    ("two web backends that share a Redis, and three dedicated servers", "nginx speaks TLS only; both backends hear all servers' reports", tell_start),
     ("a client authenticates with the web backend", "by its credential, over TLS; a stranger is refused, and nobody talks to a backend whose certificate is not trusted", tell_authentication),
     ("the authenticated client requests to play a game via REST call to the web backend", "one request, granted", tell_request),
     ("the web backend generates a connect token and returns it to that client over HTTPS", "2048 bytes of which only servers can open the private part, for this player, for %d s" % EXPIRE_SECONDS, tell_token),
     ("the client uses the connect token to establish a connection with a dedicated server over UDP", "client and server say the same", tell_connect),
     ("the dedicated server ensures that only clients with a valid connect token can connect to it", "a used, a foreign and a misdirected token and plain junk get no answer, and each refusal is counted", tell_refusals),
     ("client and server exchange encrypted and signed UDP packets", "who sits on the path can neither read a payload nor change one", tell_packets),
-    ("a dozen players", "the backend spreads them; players, servers and backend count the same", tell_dozen),
+    ("a dozen players", "the backends spread them; players, servers, backends and leases count the same", tell_dozen),
     ("key rotation, 1: the servers accept {new, old}", "they read their key files again while all play", tell_servers_accept_both),
     ("key rotation, 2: the backend mints with the new key", "tokens from before and from now both get players in", tell_backend_mints_new),
     ("key rotation, 3: the servers drop the old key", "a token of the old key is refused from now on, a new one is not", tell_servers_drop_old),
     ("nobody was disconnected by that", "the dozen play on", tell_nobody_lost),
-    ("a server is killed (kill -9), and its players return through the backend to the other one", "each plays again within the limit", tell_kill),
+    ("players log in, and a backend is killed (kill -9) in the middle of it", "each has a session after two requests at most, and the other backend knows the sessions of the dead one", tell_logins),
+    ("a match of eight", "parties stay together; all eight get a token for one server, which expects them", tell_match),
+    ("one session for each player, one use for each token, in all of the fleet", "the newer session replaces the older one on another server; a used token is denied there", tell_one_session),
+    ("a server is killed (kill -9), and its players return through the backend to the others", "each plays again within the limit", tell_kill),
     ("the backend sends nobody there any more", "what it has not heard for 5 s is in no token", tell_backend_forgets),
     ("the metrics say what the clients say", "connects and clients now", tell_counters),
     ("all players leave", "no payload was wrong; nobody timed out; every token is accounted for", tell_leave),
