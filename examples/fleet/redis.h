@@ -449,9 +449,14 @@ static inline void redis_on_memory( void * context, int what, const redisReply *
 static inline void redis_on_time( void * context, int what, const redisReply * reply )
 {
     struct redis_link_t * link = (struct redis_link_t *) context;
-    if ( what != REDIS_LINK_ANSWER || reply->type != REDIS_REPLY_ARRAY || reply->elements != 2 ||
-         reply->element[0]->type != REDIS_REPLY_STRING || reply->element[1]->type != REDIS_REPLY_STRING )
+    if ( what != REDIS_LINK_ANSWER )
         return;
+    if ( reply->type != REDIS_REPLY_ARRAY || reply->elements != 2 || reply->element[0]->type != REDIS_REPLY_STRING ||
+         reply->element[1]->type != REDIS_REPLY_STRING ) {
+        if ( link->state != REDIS_LINK_PAUSED )
+            redis_give_up( link, "TIME does not work", reply );
+        return;
+    }
     link->clock_ahead =
         strtod( reply->element[0]->str, NULL ) + strtod( reply->element[1]->str, NULL ) / 1e6 - link->now;
     link->knows_clock = 1;
