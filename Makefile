@@ -113,6 +113,10 @@ help-all: help-few
 	@echo "                needs (7 min from a clone, 45 s when built)"
 	@echo "make csharp     the C# binding: its native library for Linux and Windows with libsodium inside, and its tests under Mono, against C;"
 	@echo "                installs what it needs (27 s when built); CSHARP=\"layout arena\" for tests with such names"
+	@echo "make admission  one session for each player and one use for each token over Redis: four servers, 200 players, 10,000 connects, while"
+	@echo "                servers and Redis are killed, paused, slow, full and cut off; installs what it needs (under 2 min);"
+	@echo "                ADMISSION=\"race policies\" for parts of it, ADMISSION=--whole for a longer storm, --measure for what it costs Redis"
+	@echo "make admission-plants               planted faults that make admission must find"
 	@echo "make csharp-plants                  planted faults that make csharp must find"
 	@echo "make godot      the plug-in for Godot 3: godot3-server processes, C clients and a hostile one, the demo's picture; installs what it needs"
 	@echo "                (under 60 s when that is there); GODOT=\"unit engine picture\" for parts of it"
@@ -520,6 +524,13 @@ csharp: | deps build
 csharp-plants: csharp
 	$(PYTHON) tests/csharp/plants.py
 
+# Admission over Redis (examples/fleet/admission.h), with a real Redis.
+admission: | deps
+	$(PYTHON) tests/all/admission.py $(ADMISSION)
+
+admission-plants: | deps
+	$(PYTHON) tests/all/admission.py --plants $(ADMISSION)
+
 msan: | deps build
 	sh tests/tools/msan.sh
 
@@ -552,4 +563,4 @@ clean:
 	rm -rf build
 
 .PHONY: engine all index test-seeds help help-few help-all deps demo newcomer demo-full plots docs test test-all test-release san coverage peer compile lint size readme format fairness network network-peers bench bench-messages bench-plot bench-sockets \
-	arena arena-plants web cpp cpp-plants csharp csharp-plants godot godot4 godot-demo games gates gates-plants roam latency latency-plants load instructions threads soak defences attacks sim fuzz torture torture-plain coverage-lines prove model erase ct msan platforms mutate fresh install uninstall clean
+	arena arena-plants web cpp cpp-plants csharp csharp-plants admission admission-plants godot godot4 godot-demo games gates gates-plants roam latency latency-plants load instructions threads soak defences attacks sim fuzz torture torture-plain coverage-lines prove model erase ct msan platforms mutate fresh install uninstall clean

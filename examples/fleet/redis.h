@@ -338,13 +338,15 @@ static inline void redis_drop( struct redis_link_t * link, double now, const cha
 }
 
 /* Puts a command at the end of the line. 0: it does not fit. */
-static inline int redis_queue( struct redis_link_t * link, double now, int count, const char ** words,
+static inline int redis_queue( struct redis_link_t * link, double now, int count, const char * const * words,
                                const size_t * bytes, redis_callback_t callback, void * context )
 {
     char * text = NULL;
     if ( link->count == link->capacity )
         return 0;
-    long long length = redisFormatCommandArgv( &text, count, words, bytes );
+    const char ** plain;
+    memcpy( &plain, &words, sizeof( plain ) ); /* hiredis does not write to the words, though its types do not say so */
+    long long length = redisFormatCommandArgv( &text, count, plain, bytes );
     if ( length < 0 || !text )
         return 0;
     int fits = (size_t) length <= REDIS_LINK_OUT_BYTES - ( link->out_bytes - link->out_sent );
@@ -370,7 +372,7 @@ static inline int redis_queue( struct redis_link_t * link, double now, int count
 /*  1: it is in the line, and the callback will be called, from redis_update or redis_close. 0: it is not, because Redis can
     not be reached, or is behind, or too much is in flight; link->why or the counter `refused` say so. `bytes` may be NULL
     where the words end with a zero. */
-static inline int redis_send( struct redis_link_t * link, double now, int count, const char ** words,
+static inline int redis_send( struct redis_link_t * link, double now, int count, const char * const * words,
                               const size_t * bytes, redis_callback_t callback, void * context )
 {
     int good = link->state == REDIS_LINK_READY && !link->overdue && callback &&
@@ -447,9 +449,14 @@ static inline void redis_on_memory( void * context, int what, const redisReply *
 static inline void redis_on_time( void * context, int what, const redisReply * reply )
 {
     struct redis_link_t * link = (struct redis_link_t *) context;
-    if ( what != REDIS_LINK_ANSWER || reply->type != REDIS_REPLY_ARRAY || reply->elements != 2 ||
-         reply->element[0]->type != REDIS_REPLY_STRING || reply->element[1]->type != REDIS_REPLY_STRING )
+    if ( what != REDIS_LINK_ANSWER )
         return;
+    if ( reply->type != REDIS_REPLY_ARRAY || reply->elements != 2 || reply->element[0]->type != REDIS_REPLY_STRING ||
+         reply->element[1]->type != REDIS_REPLY_STRING ) {
+        if ( link->state != REDIS_LINK_PAUSED )
+            redis_give_up( link, "TIME does not work", reply );
+        return;
+    }
     link->clock_ahead =
         strtod( reply->element[0]->str, NULL ) + strtod( reply->element[1]->str, NULL ) / 1e6 - link->now;
     link->knows_clock = 1;

@@ -27,7 +27,7 @@ from fleet import Failure, Process, Story, settle
 
 HERE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 TOP = os.environ.get("ADMISSION_TOP", HERE)
-PACKAGES = ["libcurl4-openssl-dev:pc=libcurl", "libmicrohttpd-dev:pc=libmicrohttpd", "libcjson-dev:pc=libcjson", "libhiredis-dev:pc=hiredis",
+PACKAGES = ["libsodium-dev:pc=libsodium", "libcurl4-openssl-dev:pc=libcurl", "libmicrohttpd-dev:pc=libmicrohttpd", "libcjson-dev:pc=libcjson", "libhiredis-dev:pc=hiredis",
             "redis-server:redis-server", "pkg-config:pkg-config"]
 WHOLE = "--whole" in sys.argv
 LEASE = 3  # seconds; short, so that the test is
@@ -894,6 +894,76 @@ def run_plants(words):
     return 0 if chosen and not wrong else 1
 
 
+# ---- what it costs Redis ----
+
+
+def read_script(name):
+    """A script as it stands in admission.h."""
+    with open(os.path.join(TOP, "examples/fleet/admission.h"), encoding="utf-8") as file:
+        text = file.read()
+    epoch = text[text.index("#define ADMISSION_LUA_EPOCH"):text.index("/*  KEYS epoch session token revoked")]
+    begin = text.index("static const char admission_lua_%s[]" % name)
+    body = text[begin:text.index(";\n", text.index('return', begin))]
+    strings = re.findall(r'"((?:[^"\\\\]|\\\\.)*)"', (epoch if "ADMISSION_LUA_EPOCH" in body else "") + body)
+    return "".join(strings)
+
+
+def measure():
+    """The scripts' time in Redis, and what players and used tokens take there."""
+    players, folder = 20000, tempfile.mkdtemp(prefix="netcode-admission-")
+    try:
+        redis = Redis(folder)
+        run_id = re.search(r"run_id:(\w+)", redis.call("INFO", "server")).group(1)
+        until = str(10 ** 15)
+        own = "eu-west-1/0123456789abcdef/"
+        link = socket.create_connection(("127.0.0.1", redis.port))
+        file = link.makefile("rb")
+
+        def send(script, keys, arguments):
+            words = [str(word).encode() for word in ["EVAL", script, len(keys)] + keys + arguments]
+            link.sendall(b"*%d\r\n" % len(words) + b"".join(b"$%d\r\n%s\r\n" % (len(word), word) for word in words))
+
+        def spent():
+            match = re.search(r"cmdstat_eval:calls=(\d+),usec=(\d+)", redis.call("INFO", "commandstats"))
+            return float(match.group(2)) if match else 0.0
+
+        def memory():
+            return int(re.search(r"used_memory:(\d+)", redis.call("INFO", "memory")).group(1))
+
+        ask, renew, back = read_script("ask"), read_script("renew"), read_script("return")
+        redis.key("SET", "epoch", "%s 1" % run_id)
+        tokens = [os.urandom(16).hex() for _ in range(players)]
+        expire = int(time.time()) + 60
+        before, free = spent(), memory()
+        for each in range(players):
+            send(ask, ["netcode:epoch", "netcode:session:%d" % (10 ** 9 + each), "netcode:token:" + tokens[each], "netcode:revoked:%d" % (10 ** 9 + each)],
+                 [run_id, until, 15000, own, own + str(each), expire, 60, 1, 86460])
+            if read_answer(file) != ["admitted"]:
+                raise Failure("the script does not admit")
+        asked, used = spent(), memory()
+        for first in range(0, players, 64):
+            those = range(first, min(first + 64, players))
+            send(renew, ["netcode:epoch"] + [key for each in those for key in ("netcode:session:%d" % (10 ** 9 + each), "netcode:revoked:%d" % (10 ** 9 + each))],
+                 [run_id, until, 15000, own] + [word for each in those for word in (own + str(each), expire)])
+            if read_answer(file) != [1] * len(those):
+                raise Failure("the script does not renew")
+        renewed = spent()
+        for first in range(0, players, 64):
+            those = range(first, min(first + 64, players))
+            send(back, [key for each in those for key in ("netcode:session:%d" % (10 ** 9 + each), "netcode:token:" + tokens[each])],
+                 [word for each in those for word in (own + str(each), 0)])
+            if read_answer(file) != 1:
+                raise Failure("the script does not give back")
+        given, kept = spent(), memory()
+    finally:
+        Process.end_list(Process.all)
+        shutil.rmtree(folder, ignore_errors=True)
+    print("of Redis' time: a question %.1f us, a renewal %.2f us a player, a lease that goes back %.2f us" % (
+        (asked - before) / players, (renewed - asked) / players, (given - renewed) / players))
+    print("of its memory: a session %.0f bytes, a used token %.0f bytes" % ((used - kept) / players, (kept - free) / players))
+    return 0
+
+
 # ---- the program ----
 
 
@@ -930,6 +1000,8 @@ def main():
         return 1
     if sys.argv[1:2] == ["--plants"]:
         return run_plants(sys.argv[2:])
+    if sys.argv[1:] == ["--measure"]:
+        return measure()
     return run([word for word in sys.argv[1:] if word != "--whole"])
 
 

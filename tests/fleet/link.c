@@ -455,9 +455,13 @@ static void test_passwords( void )
 
     open_link( NULL, 16 );
     steps( 0.1 );
-    fake_say( "-NOAUTH Authentication required.\r\n-NOAUTH Authentication required.\r\n" );
+    fake_say( "-NOAUTH Authentication required.\r\n" );
     steps( 0.02 );
-    CHECK( strstr( redis.why, "INFO does not work: NOAUTH" ) != NULL );
+    CHECK( strstr( redis.why, "TIME does not work: NOAUTH" ) != NULL );
+    steps( 1.1 );
+    fake_say( TIME "-NOPERM no INFO\r\n" );
+    steps( 0.02 );
+    CHECK( strstr( redis.why, "INFO does not work: NOPERM" ) != NULL );
     end();
     story( "passwords: at each connect, wiped, read again, refused with a reason" );
 }
@@ -586,7 +590,7 @@ static void test_random( void )
             sent[count] = command( &heard[count] );
             count++;
         } else if ( what < 60 && redis.state == REDIS_LINK_GREETING )
-            fake_say( INFO );
+            fake_say( redis.count == 3 ? TIME : INFO );
         else if ( what < 60 && redis.count )
             fake_say( says[rand() % 2] );
         else if ( what == 60 )
