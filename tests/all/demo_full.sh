@@ -2,7 +2,7 @@
 # Tests examples/demo-full: that the demo holds, that it fails with the reason when its backend is killed half-way, and that it leaves nothing
 # behind in either case, nor when it is interrupted.
 #
-#     sh tests/all/demo_full.sh             under 90 s
+#     sh tests/all/demo_full.sh             under 2 minutes
 #     sh tests/all/demo_full.sh --plants    a fault in a copy, one after the other: the line that it is for must fail (NUMBER...: those alone)
 set -u
 
@@ -78,7 +78,7 @@ run_killed() {
     demo .
     unset DEMO_KILL_BACKEND
     check "with its backend killed half-way it ends with 1" ended_with 1
-    check "and says why" says 'FAIL 9 .* happened: the backend was killed by signal 9 \(SIGKILL\)'
+    check "and says why" says 'FAIL 9 .* happened: the first backend was killed by signal 9 \(SIGKILL\)'
     check "and nothing is left" nothing_left
     grep 'the demo is over' "$log"
 }
@@ -146,23 +146,27 @@ $reload" 10 server-full
 $reload" 11 server-full
     plant examples/server.c "$reload" "    netcode_server_disconnect_client( app->server, 1 );
 $reload" 12 server-full
-    plant $in/client_http.c 'while ( fetch_token( app ) && start_client( app ) ) {' 'while ( app->connects < 1 && fetch_token( app ) && start_client( app ) ) {' 13 client_http
-    plant examples/metrics/metrics.h 'connects_total, connects, "Clients' 'connects_total, bytes_received, "Clients' 13 server-full
-    plant $in/backend.c 'now - server->heard_at > SERVER_SILENT_SECONDS;' 'now - server->heard_at > 1e9;' 14 backend
+    plant $in/store.h 'if not s[1] then return' 'if true then return' 13 backend
+    plant $in/servers_store.h 'SERVERS_STORE_SECONDS 1.0' 'SERVERS_STORE_SECONDS 1e9' 1 backend
+    plant $in/match.h 'MATCH_RUN_SECONDS 0.1' 'MATCH_RUN_SECONDS 1e9' 14 backend
+    plant examples/fleet/admission.h "return {'used'}" "return {'admitted'}" 15 server-full
+    plant $in/client_http.c 'while ( fetch_token( app ) && start_client( app ) ) {' 'while ( app->connects < 1 && fetch_token( app ) && start_client( app ) ) {' 16 client_http
+    plant examples/metrics/metrics.h 'connects_total, connects, "Clients' 'connects_total, bytes_received, "Clients' 16 server-full
+    plant $in/backend.c 'now - server->heard_at > SERVER_SILENT_SECONDS;' 'now - server->heard_at > 1e9;' 17 backend
     plant $script '    said = [connects_to' '    demo.visitors.pop(0)
-    said = [connects_to' 15
+    said = [connects_to' 18
     plant examples/server.c '        if ( echo )
 ' '        static int n; if ( ++n == 1500 ) event->data[20] ^= 1;
         if ( echo )
-' 16 server-full
+' 19 server-full
     plant $script 'def tell_nobody_lost():
 ' 'SILENCE_MS = 5000
 def tell_nobody_lost():
     os.kill(demo.servers[0].child.pid, signal.SIGSTOP); time.sleep(1.3); os.kill(demo.servers[0].child.pid, signal.SIGCONT)
-' 17
+' 20
     plant $in/client_http.c '    app->connected = 1;
 ' '    app->connected = 1; say( app, "%s", app->credential );
-' 18 client_http
+' 21 client_http
     rm -rf "$copy"
 }
 
