@@ -1161,7 +1161,6 @@ PLANTS = (
     ("module", MODULE, "count = wider >= unit->num_regions ?", "count = wider >= 0.0 ?"),
     ("module", MODULE, "if ( !mm_is_same_wish( &ticket->wish, wish ) )", "if ( !ticket )"),
     ("module", MODULE, "= now + MM_RETRY_SECONDS;", "= now;"),
-    ("module", MODULE, "        fill->counts[size]++;\n        fill->used", "        fill->used"),
     ("module", MODULE, "sum = rank < 0 ? -1 : sum + rank;", "sum += rank;"),
     ("many", MODULE, "        ticket->state = MM_MATCHED;", "        ticket->state = i ? MM_MATCHED : MM_QUEUED;"),
     ("nginx", MODULE, "return ticket && !strcmp( ticket->id, id ) ? ticket : NULL;", "return id ? ticket : NULL;"),
