@@ -75,6 +75,7 @@
     X( too_many_servers,   503, "This backend knows as many servers as it can" )                                           \
     X( internal,           500, "The backend could not do it" )                                                            \
     X( unknown_ticket,     404, "You have no such ticket: it has ended long ago, or the backend was started anew. Ask for a match again" ) \
+    X( not_matchmaker,     502, "Another backend finds matches, or will in a moment: see Retry-After" )                    \
     X( being_matched,      409, "Your match is being made: ask again, then it can be cancelled" )                          \
     MM_REFUSAL_LIST( X )
 /* clang-format on */
@@ -1260,7 +1261,7 @@ static void print_servers( struct text_t * text, const struct census_t * census 
     print_number( text, "free_slots", "gauge", "Free slots of the open servers.", census->free_slots );
 }
 
-static void print_matches( struct text_t * text )
+static void print_matches( struct text_t * text, const struct app_t * app )
 {
     const struct mm_t * mm = &matchmaker.mm;
     if ( !matchmaker.modes_file )
@@ -1268,6 +1269,8 @@ static void print_matches( struct text_t * text )
     print_head( text, "match_players_waiting", "gauge", "Players in the queue, by mode." );
     for ( int i = 0; i < mm->num_modes; i++ )
         print( text, "netcode_backend_match_players_waiting{mode=\"%s\"} %d\n", mm->modes[i].name, mm->waiting[i] );
+    print_number( text, "match_active", "gauge", "1: this backend finds matches, of those that share a Redis.",
+                  match_store_is_active( app ) );
     print_number( text, "matches_total", "counter", "Matches that have a server.", (double) mm->committed );
     print_number( text, "matches_given_back_total", "counter", "Times that a match found no server.",
                   (double) mm->given_back );
@@ -1302,7 +1305,7 @@ static enum MHD_Result answer_metrics( struct request_t * request )
            (unsigned long long) counts->reloads_failed );
     print_number( &text, "connections_cut_total", "counter", "Connections that were idle or slow for too long.",
                   (double) counts->connections_cut );
-    print_matches( &text );
+    print_matches( &text, app );
     print_durations( &text, counts );
     full_print_metrics( &text, app );
     return send_answer( request, &answer );
@@ -1743,6 +1746,7 @@ static void run( struct app_t * app )
             reload( app );
         }
     }
+    match_store_stop( app );
     stop_daemon( app );
     say( app, "ends: %llu tokens issued, %llu reports taken", (unsigned long long) app->counts.tokens,
          (unsigned long long) app->counts.reports );

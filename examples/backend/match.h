@@ -198,12 +198,15 @@ static int match_answer_report( struct app_t * app, const struct server_t * serv
 
 /* ---- a server for a match ---- */
 
-static void match_commit( struct app_t * app, struct mm_match_t * match, const char * server, const char * place )
+/* All players of the match have it, from now on. */
+static void match_finish_commit( struct app_t * app, struct mm_match_t * match, const char * server, const char * place,
+                                 double ended_at )
 {
+    double now = netcode_time();
     const struct mm_mode_t * mode = &matchmaker.mm.modes[match->mode];
     say( app, "match %s: %s in %s, %d players, on %s", match->id, mode->name, mode->regions[match->region],
          match->count, server );
-    mm_commit( &matchmaker.mm, match, place, netcode_time(), app->options.expire_seconds );
+    mm_commit( &matchmaker.mm, match, place, now, ended_at - now );
 }
 
 static void match_give_back( struct app_t * app, struct mm_match_t * match, const char * why )
@@ -211,21 +214,13 @@ static void match_give_back( struct app_t * app, struct mm_match_t * match, cons
     const struct mm_mode_t * mode = &matchmaker.mm.modes[match->mode];
     say( app, "match %s: %s in %s, %d players, back to the queue: %s", match->id, mode->name,
          mode->regions[match->region], match->count, why );
-    mm_give_back( &matchmaker.mm, match, netcode_time() );
-}
-
-/* From our own list: at once, or not. */
-static void match_place_here( struct app_t * app, struct mm_match_t * match )
-{
-    char place[MM_PLACE_BYTES];
-    const struct mm_mode_t * mode = &matchmaker.mm.modes[match->mode];
-    struct server_t * server = match_choose( app, mode->regions[match->region], match->count );
-    if ( !server || !match_reserve( server, match, netcode_time() + app->options.expire_seconds ) ) {
-        match_give_back( app, match, server ? "too many matches are beginning" : "no server has room for all" );
-        return;
+    for ( int i = 0; i < MATCH_MAX_RESERVATIONS && matchmaker.num_reservations; i++ ) {
+        if ( !strcmp( matchmaker.reservations[i].match, match->id ) ) {
+            memset( &matchmaker.reservations[i], 0, sizeof( matchmaker.reservations[i] ) );
+            matchmaker.num_reservations--;
+        }
     }
-    match_write_place( server, place );
-    match_commit( app, match, server->name, place );
+    mm_give_back( &matchmaker.mm, match, netcode_time() );
 }
 
 /* ---- a server from an allocator ---- */
@@ -240,6 +235,32 @@ struct match_allocator_t {
 };
 
 static struct match_allocator_t match_allocator = { .options = { .kubernetes_namespace = "default" } };
+
+static int match_has_allocator( void )
+{
+    return match_allocator.options.url != NULL;
+}
+
+/* What is under way is nobody's match any more. A server that is allocated all the same waits for nobody for long. */
+static void match_allocator_forget( void )
+{
+    for ( int i = 0; i < MM_MAX_MATCHES; i++ ) {
+        if ( match_allocator.allocations[i].requests )
+            request_forget( &match_allocator.allocations[i] );
+    }
+}
+
+#include "match_store.h"
+
+/* The server is found: the match is made at once, or when all backends could know of it. */
+static void match_commit( struct app_t * app, struct mm_match_t * match, const char * server, const char * place,
+                          double ended_at )
+{
+    if ( match_has_store( app ) )
+        match_store_commit( app, match, server, place, ended_at );
+    else
+        match_finish_commit( app, match, server, place, ended_at );
+}
 
 static void match_allocator_help( void )
 {
@@ -335,7 +356,7 @@ static void match_allocator_finish( struct app_t * app, struct mm_match_t * matc
         return;
     }
     snprintf( place, sizeof( place ), "%s %s %s", answer.name, answer.address, answer.address );
-    match_commit( app, match, answer.name, place );
+    match_commit( app, match, answer.name, place, netcode_time() + app->options.expire_seconds );
 }
 
 /* How many are asked for now. */
@@ -351,6 +372,32 @@ static int match_allocator_update( struct app_t * app )
     return count;
 }
 #else
+static void match_commit( struct app_t * app, struct mm_match_t * match, const char * server, const char * place,
+                          double ended_at )
+{
+    match_finish_commit( app, match, server, place, ended_at );
+}
+
+static int match_has_store( const struct app_t * app )
+{
+    return (void) app, 0;
+}
+
+static int match_store_update( struct app_t * app, double now )
+{
+    return (void) app, (void) now, 1;
+}
+
+static int match_store_is_active( const struct app_t * app )
+{
+    return (void) app, 1;
+}
+
+static void match_store_stop( struct app_t * app )
+{
+    (void) app;
+}
+
 static void match_allocator_help( void )
 {
 }
@@ -385,6 +432,21 @@ static int match_allocator_update( struct app_t * app )
     return 0;
 }
 #endif
+
+/* From our own list: at once, or not. */
+static void match_place_here( struct app_t * app, struct mm_match_t * match )
+{
+    char place[MM_PLACE_BYTES];
+    const struct mm_mode_t * mode = &matchmaker.mm.modes[match->mode];
+    struct server_t * server = match_choose( app, mode->regions[match->region], match->count );
+    double ended_at = netcode_time() + app->options.expire_seconds;
+    if ( !server || !match_reserve( server, match, ended_at ) ) {
+        match_give_back( app, match, server ? "too many matches are beginning" : "no server has room for all" );
+        return;
+    }
+    match_write_place( server, place );
+    match_commit( app, match, server->name, place, ended_at );
+}
 
 /* ---- options and the start ---- */
 
@@ -426,6 +488,9 @@ static int match_start( struct app_t * app )
         return 0;
     if ( matchmaker.modes_file && !matchmaker.mm.num_modes )
         return complain( matchmaker.modes_file, "holds no mode" );
+#ifdef BACKEND_FULL
+    match_random_id( NULL, match_store.me );
+#endif
     return match_allocator_start( app );
 }
 
@@ -437,6 +502,8 @@ static int match_update( struct app_t * app )
     double now = netcode_time();
     struct mm_match_t * match = NULL;
     int busy = match_allocator_update( app );
+    if ( match_has_store( app ) && !match_store_update( app, now ) )
+        return MATCH_IDLE_MILLISECONDS;
     if ( now >= matchmaker.next_run ) {
         matchmaker.next_run = now + MATCH_RUN_SECONDS;
         match_count_reserved( app, now );
@@ -700,6 +767,8 @@ static enum MHD_Result match_ticket( struct request_t * request )
 
 static enum MHD_Result answer_match( struct request_t * request )
 {
+    if ( !match_store_is_active( request->app ) )
+        return refuse_for( request, REFUSAL_not_matchmaker, MATCH_POLL_SECONDS );
     request->is_free = request->rest[0] != '\0'; /* tickets have a rate of their own */
     return with_player( request, request->rest[0] ? match_ticket : match_join );
 }

@@ -133,6 +133,7 @@ struct mm_ticket_t {
     int team;
     int players;
     char place[MM_PLACE_BYTES];
+    int is_changed; /* since the caller last cleared it: for those who keep tickets elsewhere as well */
 };
 
 /* A match that wants a server. */
@@ -371,6 +372,7 @@ static struct mm_ticket_t * mm_find( struct mm_t * mm, const char * id, uint64_t
 static void mm_fail( struct mm_t * mm, struct mm_ticket_t * ticket, int reason, double now )
 {
     ticket->state = MM_FAILED;
+    ticket->is_changed = 1;
     ticket->reason = reason;
     ticket->ended_at = now;
     mm->failures[reason]++;
@@ -477,6 +479,7 @@ static enum mm_refusal_t mm_join( struct mm_t * mm, const struct mm_wish_t * wis
     ticket->state = MM_QUEUED;
     ticket->joined_at = ticket->seen_at = now;
     ticket->sequence = mm->sequence++;
+    ticket->is_changed = 1;
     *found = ticket;
     return MM_JOINED;
 }
@@ -509,12 +512,14 @@ static void mm_expire_tickets( struct mm_t * mm, double now )
 {
     for ( int i = 0; i < MM_MAX_TICKETS; i++ ) {
         struct mm_ticket_t * ticket = &mm->tickets[i];
-        if ( ticket->state == MM_QUEUED && now - ticket->seen_at > MM_SILENT_SECONDS )
+        if ( ticket->state == MM_QUEUED && now - ticket->seen_at > MM_SILENT_SECONDS ) {
             mm_fail_with_party( mm, ticket, MM_REASON_silent, now );
-        else if ( ticket->state == MM_MATCHED && now >= ticket->ended_at )
+        } else if ( ticket->state == MM_MATCHED && now >= ticket->ended_at ) {
             mm_fail( mm, ticket, MM_REASON_too_late, now );
-        else if ( ticket->state == MM_FAILED && now - ticket->ended_at > MM_KEEP_SECONDS )
+        } else if ( ticket->state == MM_FAILED && now - ticket->ended_at > MM_KEEP_SECONDS ) {
             memset( ticket, 0, sizeof( *ticket ) );
+            ticket->is_changed = 1;
+        }
     }
 }
 
@@ -787,6 +792,32 @@ static void mm_run( struct mm_t * mm, double now )
 
 /* ---- matches and their servers ---- */
 
+/* Forgets all tickets and matches, but not the modes and what was counted. */
+static inline void mm_clear( struct mm_t * mm )
+{
+    memset( mm->tickets, 0, sizeof( mm->tickets ) );
+    memset( mm->matches, 0, sizeof( mm->matches ) );
+    memset( mm->blocked_until, 0, sizeof( mm->blocked_until ) );
+    memset( mm->waiting, 0, sizeof( mm->waiting ) );
+}
+
+/*  Puts a ticket in that was kept elsewhere, as a copy. 0 when there is no place for it, or its player has one already. One
+    that was being matched is queued. */
+static inline int mm_restore( struct mm_t * mm, const struct mm_ticket_t * ticket )
+{
+    struct mm_ticket_t * place = mm_find_client( mm, ticket->wish.client_id ) ? NULL : mm_take_ticket( mm );
+    if ( !place )
+        return 0;
+    *place = *ticket;
+    place->is_changed = 0;
+    if ( place->state == MM_TAKEN )
+        place->state = MM_QUEUED;
+    mm->clients[place - mm->tickets] = ticket->wish.client_id;
+    if ( ticket->sequence >= mm->sequence )
+        mm->sequence = ticket->sequence + 1;
+    return 1;
+}
+
 /* A match that wants a server and was not handed out before; NULL when there is none. */
 static struct mm_match_t * mm_next( struct mm_t * mm )
 {
@@ -806,6 +837,7 @@ static void mm_commit( struct mm_t * mm, struct mm_match_t * match, const char *
     for ( int i = 0; i < match->count; i++ ) {
         struct mm_ticket_t * ticket = match->tickets[i];
         ticket->state = MM_MATCHED;
+        ticket->is_changed = 1;
         ticket->ended_at = now + seconds;
         snprintf( ticket->place, sizeof( ticket->place ), "%.*s", MM_PLACE_BYTES - 1, place );
     }
@@ -821,6 +853,7 @@ static void mm_give_back( struct mm_t * mm, struct mm_match_t * match, double no
     for ( int i = 0; i < match->count; i++ ) {
         struct mm_ticket_t * ticket = match->tickets[i];
         ticket->state = MM_QUEUED;
+        ticket->is_changed = 1;
         ticket->match[0] = '\0';
         if ( ++ticket->tries >= MM_TRIES )
             mm_fail( mm, ticket, MM_REASON_no_server, now );

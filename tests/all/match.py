@@ -140,6 +140,7 @@ class Player:
         self.backend, self.number, self.ticket, self.answer = backend, number, None, {}
 
     def ask(self, mode="duel", regions=None, party=None, size=1):
+        self.wish = mode, regions, party, size
         wish = {"mode": mode}
         if regions is not None:
             wish["regions"] = regions
@@ -168,7 +169,7 @@ class Player:
             state = self.poll()
             if state in wanted:
                 return state
-            if time.monotonic() > until or (state != "queued" and state != 429):
+            if time.monotonic() > until or state not in ("queued", 429, 502, 503):
                 raise Failure("player %d is %s and not %s: %r" % (self.number, state, " or ".join(wanted), self.short()))
             time.sleep(0.4)
 
@@ -779,7 +780,9 @@ class Game(Paper):
 
 
 def make_certificates(tools):
-    """An authority, the allocator's certificate and the backend's; and another authority with a certificate of the same name."""
+    """An authority, the allocator's certificate and the backend's; and another authority with a certificate of its own."""
+    if os.path.exists(tools.path("ca.pem")):
+        return
     config = tools.put("openssl.conf", "[req]\ndistinguished_name=dn\n[dn]\n[ca]\nbasicConstraints=critical,CA:true\n[leaf]\nsubjectAltName=DNS:localhost\n")
     key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-config", config]
 
@@ -932,28 +935,32 @@ def story_allocator_tls(story):
     allocator.close()
 
 
-def story_nginx(story):
-    """Through nginx with the template."""
-    backend = Backend(story, "duel 2 2\n", servers=HERE_ARE_SERVERS)
-    tools = story.tools
-    make_certificates(tools)
-    with open(os.path.join(TOP, "examples/backend/nginx.conf"), encoding="utf-8") as file:
-        text = file.read()
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        listener.listen(64)
-        port = listener.getsockname()[1]
-        for name, value in (("LISTEN", "127.0.0.1:%d" % port), ("NAME", "localhost"), ("BACKEND", "127.0.0.1:%d" % backend.port), ("GATEWAY", "127.0.0.1:9"),
-                            ("PAGES", tools.path("pages")), ("SERVERS", "127.0.0.1"), ("CERTIFICATE", tools.path("allocator.pem")), ("CERTIFICATE_KEY", tools.path("allocator.key"))):
-            text = text.replace("@%s@" % name, value)
-        os.mkdir(tools.path("nginx"))
-        tools.put("nginx/nginx.conf", text)
-        nginx = Process(["nginx", "-p", tools.path("nginx"), "-c", "nginx.conf", "-g", "daemon off;"], env=dict(os.environ, NGINX="%d;" % listener.fileno()), pass_fds=[listener.fileno()])
-    context = ssl.create_default_context(cafile=tools.path("ca.pem"))
-    settle(lambda: os.path.exists(tools.path("nginx/nginx.pid")))
+class Nginx(Process):
+    """nginx with the template, in front of some backends. The socket is ours: nginx takes it over, so no port can be lost to others."""
 
-    def request(method, path, body, bearer):
-        connection = http.client.HTTPSConnection("localhost", port, timeout=10, context=context)
+    def __init__(self, story, *backends):
+        tools = story.tools
+        make_certificates(tools)
+        self.folder = tools.path("nginx")
+        with open(os.path.join(TOP, "examples/backend/nginx.conf"), encoding="utf-8") as file:
+            text = file.read()
+        with socket.socket() as listener:
+            listener.bind(("127.0.0.1", 0))
+            listener.listen(64)
+            self.port = listener.getsockname()[1]
+            addresses = " max_fails=3 fail_timeout=1s; server ".join("127.0.0.1:%d" % backend.port for backend in backends)
+            for name, value in (("LISTEN", "127.0.0.1:%d" % self.port), ("NAME", "localhost"), ("BACKEND", addresses), ("GATEWAY", "127.0.0.1:9"),
+                                ("PAGES", tools.path("pages")), ("SERVERS", "127.0.0.1"), ("CERTIFICATE", tools.path("allocator.pem")), ("CERTIFICATE_KEY", tools.path("allocator.key"))):
+                text = text.replace("@%s@" % name, value)
+            os.mkdir(self.folder)
+            tools.put("nginx/nginx.conf", text)
+            super().__init__(["nginx", "-p", self.folder, "-c", "nginx.conf", "-g", "daemon off;"], env=dict(os.environ, NGINX="%d;" % listener.fileno()), pass_fds=[listener.fileno()])
+        self.context = ssl.create_default_context(cafile=tools.path("ca.pem"))
+        settle(lambda: os.path.exists(os.path.join(self.folder, "nginx.pid")))
+
+    def request(self, method, path, body=None, bearer=None):
+        """As a backend's."""
+        connection = http.client.HTTPSConnection("localhost", self.port, timeout=PATIENCE, context=self.context)
         try:
             connection.request(method, path, body and json.dumps(body), {"Authorization": "Bearer " + bearer})
             response = connection.getresponse()
@@ -961,8 +968,12 @@ def story_nginx(story):
         finally:
             connection.close()
 
-    backend.request, direct = request, backend.request
-    alice, bob, carol = some(backend, 1, 3)
+
+def story_nginx(story):
+    """Through nginx with the template."""
+    backend = Backend(story, "duel 2 2\n", servers=HERE_ARE_SERVERS)
+    nginx = Nginx(story, backend)
+    alice, bob, carol = some(nginx, 1, 3)
     status, headers, _ = alice.ask()
     story.check(status == 202 and headers["Retry-After"] == "1" and headers["Cache-Control"] == "no-store", "a request passes", headers)
     story.check(alice.poll() == "queued", "a poll passes")
@@ -971,15 +982,169 @@ def story_nginx(story):
     story.check(carol.ask()[0] == 202 and carol.cancel()[2]["reason"] == "cancelled", "and DELETE")
     status, _, answer = carol.send("GET", "/v1/match/unknown")
     story.check(status == 404 and answer["error"] == "unknown_ticket", "what the backend refuses is passed on", answer)
-    backend.request = direct
-    with open(tools.path("nginx/access.log"), encoding="utf-8") as file:
+    with open(os.path.join(nginx.folder, "access.log"), encoding="utf-8") as file:
         log = file.read()
     story.check("DELETE /v1/match/" in log and credential(1) not in log, "no credential is in nginx' log")
     nginx.send(signal.SIGTERM)
     story.check(nginx.ended() == 0 and backend.end() == 0, "both end well", backend.text(4))
 
 
-STORIES = [story_allocator_failures, story_queue, story_many, story_allocator, story_module, story_allocator_tls, story_widening, story_repeated, story_no_server, story_slots,
+# ---- several backends ----
+
+
+class Redis(Process):
+    def __init__(self, story):
+        self.socket = story.tools.path("redis.sock")
+        super().__init__(["redis-server", "--port", "0", "--unixsocket", self.socket, "--save", "", "--dir", story.tools.folder])
+        self.wait("Ready to accept connections|ready to accept connections")
+
+    def cli(self, *words):
+        result = subprocess.run(["redis-cli", "-s", self.socket, *words], capture_output=True, text=True, check=True)
+        return result.stdout.strip()
+
+
+def backends_on(story, redis, count, modes, *options, **more):
+    """They share a Redis, and nginx stands in front of them."""
+    backends = [Backend(story, modes, "--redis", "unix:redis.sock", *options, **more) for _ in range(count)]
+    nginx = Nginx(story, *backends)
+    settle(lambda: leader_of(backends))
+    return backends, nginx
+
+
+def leader_of(backends):
+    active = [backend for backend in backends if backend.running() and backend.metric("match_active") == 1]
+    return active[0] if len(active) == 1 else None
+
+
+def patiently(player, *arguments, seconds=20):
+    """Asks until somebody finds matches: after a backend was killed that takes as long as its lease."""
+    until = time.monotonic() + seconds
+    while True:
+        status = player.ask(*arguments)[0]
+        if status in (200, 202) or time.monotonic() > until:
+            return status
+        time.sleep(0.3)
+
+
+def outcome(player, seconds=PATIENCE):
+    """As a game does it: polls, waits where nobody answers, asks again where its ticket has failed or is unknown. The state, and how often it had
+    to ask again."""
+    until, again = time.monotonic() + seconds, 0
+    while time.monotonic() < until:
+        state = player.poll()
+        if state == "matched":
+            return state, again
+        if state in (404, "failed"):
+            again += 1
+            player.ask(*player.wish)
+        time.sleep(0.4)
+    return state, again
+
+
+def story_several(story):
+    """Three backends, one Redis, one queue: each request goes to any of them."""
+    redis = Redis(story)
+    backends, nginx = backends_on(story, redis, 3, "duel 2 2 expire=60\nsquad 8 2 regions=eu expire=60\n", servers=HERE_ARE_SERVERS)
+    story.check(sum(backend.metric("match_active") for backend in backends) == 1, "one of three finds matches")
+    leader = leader_of(backends)
+    other = next(backend for backend in backends if backend != leader)
+    status, headers, answer = other.request("POST", "/v1/match", {"mode": "duel"}, credential(1))
+    story.check(status == 502 and answer["error"] == "not_matchmaker" and headers["Retry-After"] == "1", "the others say so", answer)
+    players = some(nginx, 1, 8)
+    statuses = [player.ask()[0] for player in players]
+    all_until(players, "matched")
+    story.check(statuses == [202] * 8 and len({player.answer["match"] for player in players}) == 4, "over nginx all are matched, two by two", statuses)
+    records = redis.cli("HVALS", "netcode:match:tickets").split("\n")
+    story.check(len(records) == 8 and not any("TkVUQ09E" in record or "credential" in record for record in records), "their tickets are in Redis, without tokens", records[:1])
+
+    waiting = some(nginx, 11, 3)  # a party of three in a match of eight
+    for player in waiting:
+        player.ask("squad", ["eu"], "the-party-of-three", 3)
+    settle(lambda: redis.cli("HLEN", "netcode:match:tickets") == "11")
+    tickets = [player.ticket for player in waiting]
+    before = [player.answer["match"] for player in players]
+    leader.send(signal.SIGKILL)
+    leader.child.wait()
+    begin = time.monotonic()
+    settle(lambda: leader_of(backends))
+    seconds = time.monotonic() - begin
+    story.check(leader_of(backends) and seconds < 6, "the one is killed, and after %.1f s another one finds matches" % seconds)
+    story.check(settle(lambda: [player.poll() for player in waiting] == ["queued"] * 3) and [player.ticket for player in waiting] == tickets, "who was queued still is, with the same ticket",
+                waiting[0].short())
+    story.check([player.poll() for player in players] == ["matched"] * 8 and [player.answer["match"] for player in players] == before, "who was matched has the same match")
+    late = some(nginx, 21, 5)
+    statuses = [patiently(player, "squad", ["eu"]) for player in late]
+    all_until(waiting + late, "matched")
+    story.check(len({player.answer["match"] for player in waiting + late}) == 1 and len({player.answer["team"] for player in waiting}) == 1, "and is matched with those who come later", statuses)
+
+    leader = leader_of(backends)
+    leader.send(signal.SIGSTOP)
+    awake = [backend for backend in backends if backend != leader]
+    pair = some(settle(lambda: leader_of(awake)) and leader_of(awake), 31, 2)
+    for player in pair:
+        patiently(player)
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        story.check([state for state, _ in pool.map(outcome, pair)] == ["matched"] * 2, "one that hangs does not hold up what the next one does", pair[0].short())
+    leader.send(signal.SIGCONT)
+    story.check(settle(lambda: leader.metric("match_active") == 0 and leader.find("stops finding matches")), "one that was only asleep finds no more matches when it wakes", leader.text(3))
+    story.check(pair[0].answer["match"] == pair[1].answer["match"] and settle(lambda: leader_of(backends)), "there is one queue")
+    for backend in backends:
+        if backend.running():
+            story.check(backend.end() == 0, "it ends well", backend.text(5))
+
+
+def story_several_killed(story):
+    """64 players in parties; the backend that finds matches is killed again and again, and Redis is cut: never some with and some without."""
+    redis = Redis(story)
+    allocator = Allocator(story, [Paper("paper-%d" % number, 40000 + number, **{"netcode-region": "eu"}) for number in range(40)])
+    modes = "squad 8 2 regions=eu expire=100\n"
+    backends, nginx = backends_on(story, redis, 2, modes, *allocator.options())
+    allocator.plan = ["ok", "slow 1.5", "slow 1.5", "status 429", "slow 0.5"]
+    players = parties_of(nginx)
+    over = threading.Event()
+
+    def disturb():
+        for _ in range(3):
+            if over.wait(0.7):
+                return
+            leader = leader_of(backends)
+            if leader:
+                leader.send(signal.SIGKILL)
+                leader.child.wait()
+                backends.remove(leader)
+                backends.append(Backend(story, modes, "--redis", "unix:redis.sock", *allocator.options(), port=leader.port))
+            over.wait(2.0)
+        redis.send(signal.SIGSTOP)
+        over.wait(1.5)
+        redis.send(signal.SIGCONT)
+
+    first = [patiently(player, "squad", ["eu"], player.party, player.size) for player in players[:4]]
+    chaos = threading.Thread(target=disturb)
+    chaos.start()
+    with concurrent.futures.ThreadPoolExecutor(24) as pool:
+        statuses = list(pool.map(lambda player: patiently(player, "squad", ["eu"], player.party, player.size), players))
+    story.check(set(statuses) <= {200, 202} and set(first) == {202}, "64 players ask, whoever is alive", statuses)
+    with concurrent.futures.ThreadPoolExecutor(64) as pool:
+        results = list(pool.map(lambda player: outcome(player, 60), players))
+    over.set()
+    chaos.join()
+    story.check([state for state, _ in results] == ["matched"] * 64, "all are matched in the end (%d had to ask again)" % sum(again > 0 for _, again in results),
+                [(player.number, player.short()) for player, (state, _) in zip(players, results) if state != "matched"][:3])
+    matches = check_matches(story, players, 8)
+    written = {}
+    for name, value in allocator.given:
+        written[value["metadata"]["labels"]["netcode-match"]] = (name, value["metadata"]["annotations"]["netcode-clients"])
+    good = all(sorted(written[match][1].split(",")) == sorted(str(1000 + player.number) for player in members) and {player.answer["server"] for player in members} == {written[match][0]}
+               for match, members in matches.items())
+    story.check(good, "each match is the one whose players the server was told, on that server")
+    orphans = len(allocator.given) - len(matches)
+    story.check(0 <= orphans <= 12, "%d servers were allocated for matches that did not come about: they wait for their players, in vain and not for long" % orphans)
+    for backend in backends:
+        story.check(settle(lambda b=backend: b.running()) and backend.end() == 0, "a backend ends well", backend.text(5))
+    allocator.close()
+
+
+STORIES = [story_allocator_failures, story_several_killed, story_several, story_queue, story_many, story_allocator, story_module, story_allocator_tls, story_widening, story_repeated, story_no_server, story_slots,
            story_duel, story_refusals, story_restart, story_nginx, story_start]
 
 # ---- plants: (story, file, what stands there, the fault) ----
@@ -996,7 +1161,6 @@ PLANTS = (
     ("module", MODULE, "count = wider >= unit->num_regions ?", "count = wider >= 0.0 ?"),
     ("module", MODULE, "if ( !mm_is_same_wish( &ticket->wish, wish ) )", "if ( !ticket )"),
     ("module", MODULE, "= now + MM_RETRY_SECONDS;", "= now;"),
-    ("module", MODULE, "        fill->counts[size]++;\n        fill->used", "        fill->used"),
     ("module", MODULE, "sum = rank < 0 ? -1 : sum + rank;", "sum += rank;"),
     ("many", MODULE, "        ticket->state = MM_MATCHED;", "        ticket->state = i ? MM_MATCHED : MM_QUEUED;"),
     ("nginx", MODULE, "return ticket && !strcmp( ticket->id, id ) ? ticket : NULL;", "return id ? ticket : NULL;"),

@@ -213,6 +213,25 @@ static void test_parties( void )
     mm_cancel( &mm, a[1], test_now );
     REQUIRE( a[0]->reason == MM_REASON_party_left && a[2]->reason == MM_REASON_party_left, "the others stay" );
 
+    /* The first that fits is the wrong one: two and three leave a place that nobody fills. */
+    fresh( "six 12 2", NULL );
+    join_party( 1, "oldest-pair", 2, a );
+    join_party( 11, "first-three", 3, b );
+    join_party( 21, "other-three", 3, b );
+    join_party( 31, "second-pair", 2, b );
+    join_party( 41, "third-pair-", 2, b );
+    mm_run( &mm, test_now );
+    REQUIRE( a[0]->state == MM_TAKEN && b[0]->team == a[0]->team, "two, two and two, and three and three" );
+
+    fresh( "squad 4 2 regions=eu,us,asia", NULL );
+    a[0] = join( 1, "120", "picky-party", 2 );
+    a[1] = join( 2, "12", "picky-party", 2 );
+    join( 3, "0", "other-party", 2 );
+    join( 4, "0", "other-party", 2 );
+    mm_run( &mm, test_now );
+    REQUIRE( a[0]->state == MM_QUEUED, "a party plays where one of it does not want to" );
+
+    fresh( "squad 8 2 regions=eu,us", "duel 2 2" );
     a[0] = join( 1, "01", "second-party", 2 );
     pass( MM_PARTY_SECONDS - 1.0 );
     REQUIRE( a[0]->state == MM_QUEUED, "the party is over too soon" );
