@@ -13,7 +13,7 @@
         for ( ;; ) {                                             // the game loop
             netcode_server_update( server, now );
             while ( netcode_server_next_event( server, &event ) )
-                admission_event( &admission, &event );           // beside what the game does with it
+                admission_event( &admission, &event );           // beside what the game does with it, as saving a player
             wait at most admission_update( &admission, now ) seconds
         }
         netcode_server_stop( server ), and its events as above
@@ -122,6 +122,7 @@ struct admission_player_t {
     int holds;        /* a lease, as far as we know */
     uint64_t counter; /* of the lease */
     uint64_t expire;  /* of the token that it was taken for */
+    int ending;       /* the client was disconnected because of its lease; the event comes */
     double deadline;  /* by the loop's time: we may not count on it from then on */
     struct admission_ask_t ask;
 };
@@ -614,19 +615,23 @@ static inline int admission_send_returns( struct admission_t * admission )
 
 /* ---- the end of a session, because of its lease ---- */
 
-/* The event DISCONNECTED follows, and forgets the player. */
+/*  The event DISCONNECTED follows. Only when the application has handled it the lease goes back, so that what it saves of the
+    player is saved before another server lets him in. */
 static inline void admission_lose( struct admission_t * admission, struct admission_player_t * player, int loss )
 {
     struct admission_ask_t * ask = &player->ask;
     int was_asking = ask->state == ADMISSION_ASK_ADMITTED || ask->state == ADMISSION_ASK_LET_IN;
     if ( was_asking )
-        admission_queue_ask( admission, player, ADMISSION_RETURN_BOTH ); /* no harm where it is another's */
-    admission_return_lease( admission, player );
+        admission_queue_ask( admission, player,
+                             player->slot == ADMISSION_NONE ? ADMISSION_RETURN_BOTH : ADMISSION_RETURN_TOKEN );
     if ( player->slot != ADMISSION_NONE ) {
         admission->losses[loss]++;
         admission_say_player( admission, player->client_id, "is disconnected", admission_loss_text( loss ) );
         if ( netcode_server_client_session( admission->server, player->slot ) == player->session )
             netcode_server_disconnect_client( admission->server, player->slot );
+        player->ending = 1;
+    } else {
+        player->holds = 0;
     }
     if ( was_asking ) {
         ask->state = ADMISSION_ASK_WAITING; /* it has no session yet: it asks again, for another lease */
@@ -894,13 +899,15 @@ static inline void admission_disconnected( struct admission_t * admission, const
     if ( !player || player->slot == ADMISSION_NONE || player->session != event->session )
         return;
     player->slot = ADMISSION_NONE;
+    player->ending = 0;
     /* A newer session of the same player, which took over the slot, goes on with the lease. */
     if ( player->ask.state != ADMISSION_ASK_LET_IN && player->ask.state != ADMISSION_ASK_ADMITTED )
         admission_return_lease( admission, player );
     admission_remove_idle( admission, player );
 }
 
-/* Every event that netcode_server_next_event returned. */
+/*  Every event that netcode_server_next_event returned. What the application does when a player is disconnected it does
+    before the next admission_update: then the lease goes back, and another server may let him in. */
 static inline void admission_event( struct admission_t * admission, const struct netcode_event_t * event )
 {
     if ( event->type == NETCODE_EVENT_CONNECTED )
@@ -940,7 +947,7 @@ static inline void admission_on_renew( void * context, int what, const redisRepl
         admission_say( admission, "error: leases are not renewed", reply->str );
     for ( int i = 0; i < call->count && good; i++ ) {
         struct admission_player_t * player = &admission->players[call->index[i]];
-        if ( reply->element[i]->type == REDIS_REPLY_INTEGER && player->used && player->holds &&
+        if ( reply->element[i]->type == REDIS_REPLY_INTEGER && player->used && player->holds && !player->ending &&
              player->counter == call->counter[i] )
             admission_renewed( admission, player, reply->element[i]->integer, call->sent );
     }
@@ -956,7 +963,7 @@ static inline int admission_send_renewals( struct admission_t * admission )
         return 0;
     for ( ; at < admission->capacity && call->count < ADMISSION_BATCH; at++ ) {
         const struct admission_player_t * player = &admission->players[at];
-        if ( !player->used || !player->holds )
+        if ( !player->used || !player->holds || player->ending )
             continue;
         call->index[call->count] = at;
         call->counter[call->count++] = player->counter;
@@ -1045,7 +1052,7 @@ static inline void admission_sweep( struct admission_t * admission )
         if ( player->ask.state != ADMISSION_ASK_NONE )
             admission_sweep_ask( admission, player );
         int ended = player->holds && admission->now >= admission_end( admission, player );
-        if ( ended && !admission_stays( admission ) )
+        if ( ended && !player->ending && !admission_stays( admission ) )
             admission_lose( admission, player, ADMISSION_ENDED );
         admission->pending += player->ask.state == ADMISSION_ASK_SENT || player->ask.state == ADMISSION_ASK_WAITING;
         admission->leases += player->holds;

@@ -32,10 +32,10 @@ PACKAGES = ["libsodium-dev:pc=libsodium", "libcurl4-openssl-dev:pc=libcurl", "li
 WHOLE = "--whole" in sys.argv
 LEASE = 3  # seconds; short, so that the test is
 TIMEOUT = 3  # of the players' tokens
-SLACK = 0.15  # until a server's log names the end of a session: two ticks of an idle server, on a busy machine
+SLACK = 0.02  # of the common clock: a server's line comes a moment after its stamp. The server logs the end before it gives the lease back
 PATIENCE = 3  # ADMISSION_PATIENCE
 GIVEN_UP = 1.75  # where a client gave up in the moment of its answer: the lease is given back (ADMISSION_GONE), asked for again, and the loops' ticks
-NOT_WAITED = 0.25  # the longest that a game loop may spend on admission; the faults here would stop it for a second and more
+NOT_WAITED = 0.5  # the longest that a game loop may spend on admission; the faults here would stop it for a second and more
 
 
 # ---- Redis ----
@@ -243,6 +243,21 @@ class Server:
                 found.append((client, begin, killed or float("inf"), self.name))
         return found
 
+    def without_redis(self):
+        """[begin, end]: when the server could not reach Redis, by its log, from when it sent what was not answered."""
+        found = []
+        for process, killed in self.runs:
+            begin = None
+            for came, line in process.lines:
+                if "Redis: error" in line:
+                    begin = begin or came - 2.0
+                elif line.endswith("can be reached") and begin:
+                    found.append((begin, came))
+                    begin = None
+            if begin:
+                found.append((begin, killed or came))
+        return found
+
     def connects(self, client):
         return sum(process.count(r"  connected slot=\d+ client=%d " % client) for process, _ in self.runs)
 
@@ -420,7 +435,7 @@ def story_players(story):
     players.comes_in("ghost")
     a.kill()
     took = players.arrives("back", 4, b)
-    story.check(took is not None and took <= LEASE + 0.75, "a player whose server was killed is in elsewhere within a lease", took)
+    story.check(took is not None and took <= LEASE + GIVEN_UP, "a player whose server was killed is in elsewhere within a lease", took)
     a.start()
     a.ready()
 
@@ -430,9 +445,9 @@ def story_players(story):
     players.join("caught", 6, a)
     players.comes_in("caught")
     redis.key("SET", "revoked:6", "1")
-    story.check(players.goes_out("caught", LEASE / 3 + 0.7) and a.process.wait("client=6 is disconnected: the player is revoked"),
+    story.check(players.goes_out("caught", LEASE / 3 + 1.5) and a.process.wait("client=6 is disconnected: the player is revoked"),
                 "one who plays is disconnected at the next renewal")
-    story.check(held(redis, 6) is None, "and his lease is gone")
+    story.check(settle(lambda: held(redis, 6) is None, 1.0), "and his lease is gone", held(redis, 6))
     redis.key("DEL", "revoked:5")
     players.join("pardoned", 5, a)
     story.check(players.comes_in("pardoned"), "and may come again when that is taken back")
@@ -487,12 +502,15 @@ def story_waiting(story):
     story.check(settle(lambda: held(redis, 6) is None, 2 * LEASE), "a lease that is not renewed ends")
     ended = time.monotonic()
     story.check(not players.inside("edge") and players.events("out", "edge")[-1] < ended, "and the player was disconnected before")
+    slow.kill()  # or it would put right what its own late commands do
     time.sleep(2.0)
-    relay.delay, relay.cut = 0.0, False
-    slow.ready()
-    time.sleep(0.5)
-    story.check(held(redis, 6) is None and held(redis, 1) is None, "commands that were stuck in the cut do nothing when they arrive",
+    relay.cut = False
+    story.check(not settle(lambda: held(redis, 6) or held(redis, 1), 1.5), "commands that were stuck in the cut do nothing when they arrive",
                 (held(redis, 6), held(redis, 1)))
+    slow.start()
+    slow.ready()
+    story.check(players.arrives("slowly", 8, slow), "a server that starts beside a slow Redis lets players in")
+    relay.delay = 0.0
 
     begin = time.monotonic()
     denied = []
@@ -572,10 +590,10 @@ def story_policies(story):
         relays[policy].cut = True
     for policy in ("strict", "direct"):
         story.check(settle(lambda policy=policy: not players.inside(policy), LEASE + 0.5), "%s, cut off: the player is disconnected" % policy)
-        story.check(players.events("out", policy)[-1] - cut <= LEASE, "when the lease ends, and no later", players.events("out", policy)[-1] - cut)
+        story.check(players.events("out", policy)[-1] - cut <= LEASE + 0.25, "when the lease ends, and no later", players.events("out", policy)[-1] - cut)
         story.check(near[policy].process.wait("client=%d is disconnected: the lease ended before Redis renewed it" % number[policy]), "by name")
     for policy in policies:
-        story.check(players.arrives(policy + "-moves", number[policy], far[policy]) and players.events("in", policy + "-moves")[0] - cut <= LEASE + 0.75,
+        story.check(players.arrives(policy + "-moves", number[policy], far[policy]) and players.events("in", policy + "-moves")[0] - cut <= LEASE + GIVEN_UP,
                     "%s: and is in at a server that reaches Redis, within a lease" % policy)
     story.check(players.arrives("open-new", number["open"] + 2, near["open"]), "open, cut off: a new player comes in at the cut-off server")
     story.check(near["open"].process.wait("client=42 is admitted: Redis can not be reached, so"), "and the log says on what ground")
@@ -777,7 +795,11 @@ class Storm:
         """For each player who tries: how long until he is in, since he began or since the last fault. A fault ends when Redis can be reached
         again; a server that dies or is cut off is one in its moment. The longest ones, and when they were."""
         begins, found, found_slow = {}, [(0.0, "")], [(0.0, "")]
-        faults = self.cuts + [last for _, last in self.unreachable] + [first for _, first, _ in self.gone]
+        unreachable = list(self.unreachable)  # and what nobody planned, on a machine that has other things to do
+        for server in self.servers:
+            unreachable += [(first, last) for first, last in server.without_redis() if not any(first - 1.0 <= cut <= last for cut in self.cuts)]
+        stalls = [float(line.split()[0]) for _, line in self.players.process.lines if " stall " in line]
+        faults = self.cuts + stalls + [last for _, last in unreachable] + [first for _, first, _ in self.gone]
         for _, line in self.players.process.lines:
             words = line.split()
             stamp, word, player = float(words[0]), words[1], words[2]
@@ -785,7 +807,7 @@ class Storm:
                 begins.setdefault(player, stamp)
             elif word == "in" and player in begins:
                 begin = begins.pop(player)
-                if any(first <= stamp <= last for first, last in self.unreachable):
+                if any(first <= stamp <= last for first, last in unreachable):
                     continue  # he came in all the same
                 begin = max([begin] + [fault for fault in faults if fault <= stamp])
                 slow = any(begin <= last and stamp >= first for first, last in self.slow)
@@ -797,7 +819,7 @@ class Storm:
         story = self.story
         count, (both, where) = overlaps(self.servers)
         story.check(count >= self.connects, "the servers' logs tell of all sessions", count)
-        story.check(both <= SLACK, "of %d sessions, never two of one player: %.3f s at most, where a log's line may come %.2f s late" % (count, both, SLACK),
+        story.check(both <= SLACK, "of %d sessions, never two of one player: %.3f s at most, where the clocks may differ by %.2f s" % (count, max(both, 0.0), SLACK),
                     where)
         longest, longest_slow = self.lockouts()
         locked, locked_slow = longest[0][0], longest_slow[0][0]

@@ -11,7 +11,7 @@
         down N | up N                     the storm's players avoid a server, as a backend would tell them
         quit
 
-    Lines: in CLIENT PLAYER PORT; out CLIENT PLAYER STATE; and of the storm: try, in, fail, out PLAYER SERVER; done. */
+    Lines: stall SECONDS, when this program had to wait for the machine; in CLIENT PLAYER PORT; out CLIENT PLAYER STATE; and of the storm: try, in, fail, out PLAYER SERVER; done. */
 
 #define NETCODE_IMPLEMENTATION
 #include "netcode.h"
@@ -404,7 +404,10 @@ int main( int argc, char ** argv )
     netcode_log_level( NETCODE_LOG_LEVEL_NONE );
     fcntl( STDIN_FILENO, F_SETFL, O_NONBLOCK );
     while ( !is_over ) {
+        double then = now;
         now = netcode_time();
+        if ( then > 0.0 && now - then > 0.5 )
+            printf( "%.6f stall %.3f\n", now, now - then ); /* the machine had other things to do */
         read_commands();
         update_named();
         update_storm();
