@@ -747,13 +747,14 @@ def check_memory():
         backend.reload()
         equal(short(backend.ask(TOKEN, session)), (401, "unknown_credential"), "a session of one who left the file")
         equal(backend.end(), 0, "the backend's status")
-    with Issuer() as issuer, Ends(Full(issuer.options(), "--rate", "5")) as backend:
+    with Issuer() as issuer, Ends(Full(issuer.options(), "--rate", "5", "--sessions", "20")) as backend:
         backend.line("oidc: 2 keys of")
         answers = [backend.login(id_token=issuer.token()) for _ in range(3)]
         session = session_of(answers[0])
         statuses = [backend.ask(TOKEN, session)[0] for _ in range(4)]
         equal(statuses, [200, 200, 429, 429], "tokens of one who may ask five times")
-        backend.ask(LOGOUT, session)
+        equal([backend.ask(LOGOUT, session_of(answer))[0] for answer in answers], [200] * 3, "the logouts")
+        time.sleep(0.5)  # in which whoever has no session is looked at
         equal(backend.login(id_token=issuer.token())[0], 429, "a new login does not make it more")
         session_of(backend.login(id_token=issuer.token(sub="another")))
     return "8 for each player, 20 in all"
