@@ -120,7 +120,8 @@ struct full_t {
     struct request_t * suspended;
     int num_suspended;
     int num_key_waits;
-    double error_at; /* the last line about an error that Redis answered */
+    double error_at;       /* the last line about an error that Redis answered */
+    uint64_t policy_asked; /* links whose maxmemory-policy was looked at */
     int epoll_fd;
 };
 

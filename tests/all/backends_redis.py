@@ -1090,7 +1090,25 @@ def check_redis_start():
         redis.cli(*password, "flushall")
         good_token(backend.ask(TOKEN, secret("alice")), "1001")
         expect(secret("redis.password") not in backend.text(), "the log tells the password")
+        expect(not backend.find("maxmemory-policy"), "the log complains of a good policy")
         equal(backend.end(), 0, "the backend's status")
+
+        # As the user of the ACL that REDIS.md writes.
+        redis = stack.enter_context(Ends(Redis("--maxmemory-policy", "allkeys-lru")))
+        text = read(os.path.join(B.ROOT, "examples", "fleet", "REDIS.md")).split("    ACL SETUSER backend on >PASSWORD ")[1].split("\n\n")[0]
+        redis.cli("acl", "setuser", "backend", "on", ">" + secret("redis.password"), *text.replace("\\\n", " ").split())
+        user = ["--redis-user", "backend", "--redis-password-file", place("redis.password")]
+        backend = stack.enter_context(Ends(Full(redis.options(), user, "--rate", "1000")))
+        backend.line("its maxmemory-policy is not noeviction")
+        reached(backend)
+        session = [session_of(backend.login(secret("alice"))) for _ in range(10)][-1]
+        for _ in range(2):
+            good_token(backend.ask(TOKEN, session), "1001")
+        equal(short(backend.ask(LOGOUT, session)), (200, ""), "the logout")
+        for words in (["revoke", "1001", "5"], ["revoke", "1001"], ["restore", "1001"]):
+            equal(revoke(redis, *words, *user)[0], 0, "the status of " + " ".join(words))
+        equal(redis.cli("get", "netcode:home:1001"), "eu-1", "the server of the last token")
+        expect(not backend.find("error: it answers"), "the ACL has not all of it:\n" + backend.text())
     return ""
 
 
