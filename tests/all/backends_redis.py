@@ -50,7 +50,7 @@ PACKAGES = ["libmicrohttpd", "libcjson", "libsodium", "libcurl", "hiredis", "cjo
 NEEDS = (
     "pkg-config:pkg-config libmicrohttpd-dev:pc=libmicrohttpd libcjson-dev:pc=libcjson libcurl4-openssl-dev:pc=libcurl libsodium-dev:pc=libsodium "
     "libhiredis-dev:pc=hiredis libjansson-dev:pc=jansson libcjose-dev:pc=cjose redis-server:redis-server redis-tools:redis-cli nginx-light:nginx "
-    "openssl:openssl python3-cryptography:/usr/lib/python3/dist-packages/cryptography"
+    "openssl:openssl curl:curl python3-cryptography:/usr/lib/python3/dist-packages/cryptography"
 )
 TOKEN, LOGIN, LOGOUT = "/v1/connect-token", "/v1/login", "/v1/logout"
 
