@@ -1116,6 +1116,9 @@ static enum MHD_Result accept_report( struct request_t * request, const struct s
     take_report( app, server, report );
     servers_store_share( app, report, request->body );
     app->counts.reports++;
+    /* Heard, and known to all; but which players are on their way to this server, that one knows. */
+    if ( match_store_is_elsewhere( app ) )
+        return refuse_for( request, REFUSAL_not_matchmaker, MATCH_POLL_SECONDS );
     cJSON * json = cJSON_CreateObject();
     int good = cJSON_AddStringToObject( json, "status", "ok" ) && match_answer_report( app, server, json );
     return send_json( request, &answer, json, good );

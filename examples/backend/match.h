@@ -393,6 +393,11 @@ static int match_store_is_active( const struct app_t * app )
     return (void) app, 1;
 }
 
+static int match_store_is_elsewhere( const struct app_t * app )
+{
+    return (void) app, 0;
+}
+
 static void match_store_stop( struct app_t * app )
 {
     (void) app;

@@ -64,6 +64,7 @@ struct match_store_t {
     int is_active;  /* we hold the lease, and have read all tickets */
     int is_loading;
     double lease_until;
+    double other_until; /* until then another backend may well hold it */
     int lease_asked;
     double lease_sent_at;
     double next_lease;
@@ -219,6 +220,7 @@ static void match_on_lease( void * context, int what, const redisReply * reply )
          !parse_u64( store_item( reply, 1 ), 10, &seconds ) || !parse_u64( store_item( reply, 2 ), 10, &micros ) )
         return;
     if ( !strcmp( word, "other" ) ) {
+        match_store.other_until = netcode_time() + MATCH_LEASE_SECONDS;
         if ( match_store.is_active || match_store.is_loading )
             match_step_down( "another one has the lease" );
         return;
@@ -470,6 +472,12 @@ static int match_store_update( struct app_t * app, double now )
 static int match_store_is_active( const struct app_t * app )
 {
     return !match_has_store( app ) || ( match_store.is_active && netcode_time() < match_store.lease_until );
+}
+
+/* Another backend finds matches, as far as we know. */
+static int match_store_is_elsewhere( const struct app_t * app )
+{
+    return !match_store_is_active( app ) && netcode_time() < match_store.other_until;
 }
 
 static void match_ignore( void * context, int what, const redisReply * reply )
