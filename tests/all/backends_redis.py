@@ -868,6 +868,43 @@ def check_common():
     return "%d of 96 logins at both within a rate of 40" % good
 
 
+def check_servers():
+    """A report to one backend is known to the other, as old as it is; a promised slot stays promised."""
+    with contextlib.ExitStack() as stack:
+        redis = stack.enter_context(Ends(Redis()))
+        one, other = two(stack, redis, binary="full-san")
+        foreign = stack.enter_context(Ends(Full(redis.options(), "--protocol-id", "7")))
+        reached(one, other, foreign)
+        alice, bob, key = secret("alice"), secret("bob"), "netcode:servers:0x%x" % int(B.PROTOCOL_ID, 0)
+        report = {"name": "ap-1", "address": "127.0.0.1:40007", "slots": 1, "clients": 0, "draining": False, "protocol_id": B.PROTOCOL_ID}
+        wish = '{"server":"ap-1"}'
+        redis.cli("hset", key, "bad", "nonsense")
+        redis.cli("hset", key, "worse", redis.cli("time").split()[0] + '000 {"name":')
+        equal(B.report(one.port, report)[0], 200, "a report")
+        begun = time.monotonic()
+        wait_for(lambda: short(other.ask(TOKEN, alice, wish)) == (200, ""), "a token for it from the other", 4)
+        took = time.monotonic() - begun
+
+        # Its one slot is promised now, by this backend; what it reads once a second is no newer report.
+        until = time.monotonic() + 2.5
+        while time.monotonic() < until:
+            equal(short(other.ask(TOKEN, bob, wish)), (503, "no_server"), "a token for a promised slot")
+            time.sleep(0.3)
+        equal(B.report(one.port, report)[0], 200, "a newer report")
+        wait_for(lambda: short(other.ask(TOKEN, bob, wish)) == (200, ""), "a token after it", 4)
+
+        equal(foreign.ask(TOKEN, alice, wish)[0], 503, "a server of another protocol id")
+        equal(redis.cli("hexists", key, "bad"), "0", "what is no report is taken out")
+        long = {**report, "name": "ap-2", "note": "x" * 4000}
+        equal(B.report(one.port, long)[0], 200, "a long report")
+        wait_for(lambda: other.metrics()['netcode_backend_servers{state="silent"}'] == "1", "silence, at the other", 9)
+        equal(short(other.ask(TOKEN, alice, '{"server":"ap-2"}')), (503, "no_server"), "a report that is too long to be shared")
+        wait_for(lambda: redis.cli("hlen", key) == "0", "old reports are taken out of Redis", 9)
+        for backend in (one, other, foreign):
+            equal(backend.end(), 0, "the backend's status")
+    return "the other knew after %.1f s" % took
+
+
 def check_revoked_under_load():
     """While a player asks both all the time: after the command has ended, no token and no session is given."""
     with contextlib.ExitStack() as stack:
@@ -1310,6 +1347,7 @@ CHECKS = [
     ("tickets", check_tickets),
     ("redis: common to two", check_common),
     ("redis: revoked under load", check_revoked_under_load),
+    ("redis: servers' reports", check_servers),
     ("oidc: altered tokens", check_altered_tokens),
     ("oidc: who it is", check_identity),
     ("redis: at the start", check_redis_start),
@@ -1401,6 +1439,9 @@ PLANTS = [
     ("store.h", "while redis.call('ZCARD', logins) >= tonumber(ARGV[6]) do ", "while false do ", "common"),
     ("store.h", 'if ( !strncmp( text, "OOM ", 4 ) )', "if ( 0 )", "paused"),
     ("store.h", "return *id >= '0' && *id <= '9' && !*end && !errno;", "return 1;", "at the start"),
+    ("servers_store.h", "report.heard_at > server->heard_at + SERVERS_STORE_NEWER_SECONDS", "1", "reports"),
+    ("servers_store.h", "heard_at = servers_store.sent_at - (double) milliseconds / 1000.0", "heard_at = servers_store.sent_at", "reports"),
+    ("servers_store.h", "ARGV[1] .. 'servers:' .. ARGV[2], redis.call('TIME') \"\n    \"redis", "ARGV[1] .. 'servers:' .. 1, redis.call('TIME') \"\n    \"redis", "reports"),
     ("logins.h", "if ( listed && !request->full.is_listed )", "if ( 0 )", "who it is"),
     ("logins.h", "if ( is_listed )\n        return listed;", "if ( is_listed )\n        return listed ? listed : guest;", "in memory"),
     ("logins.h", "copy_name( request->player->home, answer->home );", ";", "common"),
