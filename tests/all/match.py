@@ -989,6 +989,27 @@ def story_nginx(story):
     story.check(nginx.ended() == 0 and backend.end() == 0, "both end well", backend.text(4))
 
 
+def story_readme(story):
+    """The commands of the README's "Find a match"."""
+    tools = story.tools
+    with open(os.path.join(TOP, "examples/backend/README.md"), encoding="utf-8") as file:
+        text = file.read()
+    block = re.search(r"^## Find a match\n.*?^```sh\n(.*?)^```", text, re.M | re.S).group(1)
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    os.mkdir(tools.path("build"))
+    os.symlink(tools.program("backend-plain"), tools.path("build/backend"))
+    tools.key("game.key")
+    tools.put("servers", "127.0.0.1:40000\n")
+    before = "umask 077\nbuild/backend --credential >alice.credential\nbuild/backend --hash 1001 Alice <alice.credential >>players\n"
+    process = Process(["sh", "-e", "-c", before + block.replace("8082", str(port)) + "\nkill $!\n"], cwd=tools.folder)
+    story.check(process.ended() == 0 and process.find('"status":"matched","mode":"duel".*"server":"127.0.0.1:40000"'), "they find a match", process.text(5)[:600])
+    reasons = set(re.findall(r"^    X\( (\w+), +\"", open(os.path.join(TOP, MODULE), encoding="utf-8").read(), re.M)) - {"none"}
+    told = set(re.findall(r"`(\w+)`", re.search(r"failed` with a `reason`: (.*)", text).group(1))) & reasons
+    story.check(told == reasons, "it names every reason for which a ticket fails", reasons - told)
+
+
 # ---- several backends ----
 
 
@@ -1145,7 +1166,7 @@ def story_several_killed(story):
 
 
 STORIES = [story_allocator_failures, story_several_killed, story_several, story_queue, story_many, story_allocator, story_module, story_allocator_tls, story_widening, story_repeated, story_no_server, story_slots,
-           story_duel, story_refusals, story_restart, story_nginx, story_start]
+           story_duel, story_refusals, story_restart, story_nginx, story_readme, story_start]
 
 # ---- plants: (story, file, what stands there, the fault) ----
 
