@@ -83,6 +83,7 @@ help-few:
 
 help-all: help-few
 	@echo "make test-all   all tests, and those of backends, metrics, captures, bindings and packages; installs what they need, or names it"
+	@echo "make test-matchmaking    who plays with whom (examples/backend/matchmaking.h): rows, and random players; SEED=2 for others"
 	@echo "make peer       the library against a client and a server written in Python from the standard alone"
 	@echo "make test-release, san, coverage    the tests built with -DNDEBUG -O2, with sanitizers, with coverage (MC/DC too)"
 	@echo "make test-seeds all tests from 50 other seeds (a quarter of an hour); SEEDS=5 for fewer"
@@ -168,6 +169,13 @@ build/backend: examples/backend/backend.c $(wildcard examples/*.h examples/backe
 build/backend-full: examples/backend/backend.c $(wildcard examples/*.h examples/backend/*.h examples/fleet/*.h) netcode.h | deps build
 	@$(NEED) $(HTTP_NEEDS) libhiredis-dev:pc=hiredis libjansson-dev:pc=jansson libcjose-dev:pc=cjose
 	$(Q)$(COMPILE) -DBACKEND_FULL $< $(LINK) $$(pkg-config --cflags --libs libmicrohttpd libcjson libcurl hiredis cjose) -o $@
+
+# Who plays with whom, by itself: rows, and random players from a seed (SEED=1, ROUNDS=60).
+build/matchmaking: tests/backend/matchmaking.c examples/backend/matchmaking.h | build
+	$(Q)$(CC) -std=c99 $(CPPFLAGS) $(CFLAGS) $(WARNINGS) $< -o $@
+
+test-matchmaking: build/matchmaking
+	./build/matchmaking $(or $(SEED),1) $(or $(ROUNDS),60)
 
 build/client_http: examples/backend/client_http.c $(wildcard examples/*.h examples/backend/*.h) netcode.h | deps build
 	@$(NEED) $(HTTP_NEEDS)
@@ -562,5 +570,5 @@ uninstall:
 clean:
 	rm -rf build
 
-.PHONY: engine all index test-seeds help help-few help-all deps demo newcomer demo-full plots docs test test-all test-release san coverage peer compile lint size readme format fairness network network-peers bench bench-messages bench-plot bench-sockets \
+.PHONY: engine all index test-seeds test-matchmaking help help-few help-all deps demo newcomer demo-full plots docs test test-all test-release san coverage peer compile lint size readme format fairness network network-peers bench bench-messages bench-plot bench-sockets \
 	arena arena-plants web cpp cpp-plants csharp csharp-plants admission admission-plants godot godot4 godot-demo games gates gates-plants roam latency latency-plants load instructions threads soak defences attacks sim fuzz torture torture-plain coverage-lines prove model erase ct msan platforms mutate fresh install uninstall clean

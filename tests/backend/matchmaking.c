@@ -274,7 +274,7 @@ static void test_widening( void )
     a = join( 1, "102", "", 1 );
     b = join( 2, "210", "", 1 );
     pass( 0.0 );
-    REQUIRE( a->state == MM_TAKEN && a->region == 1,
+    REQUIRE( a->state == MM_TAKEN && b->state == MM_TAKEN && a->region == 1,
              "without widen= all regions count at once, the older one's best first" );
 
     fresh( "squad 4 2 regions=eu,us,asia", NULL );
@@ -418,10 +418,8 @@ static int below( int limit )
 /* What the test knows of a player by itself, and where he was seen in a match. */
 struct player_t {
     struct mm_wish_t wish;
-    char id[MM_ID_BYTES];
-    double joined_at;
-    double asked_at;
     int playing; /* he asks now and then */
+    char id[MM_ID_BYTES];
 };
 
 static struct player_t crowd[CROWD];
@@ -574,7 +572,6 @@ static void random_join( int index )
     }
     memcpy( player->id, ticket->id, sizeof( player->id ) );
     player->playing = 1;
-    player->joined_at = test_now;
 }
 
 static void random_player( int index )
@@ -699,7 +696,7 @@ static void test_random( int rounds )
 
 int main( int argc, char ** argv )
 {
-    int rounds = argc > 2 ? atoi( argv[2] ) : 60;
+    int rounds = argc > 2 ? (int) strtol( argv[2], NULL, 10 ) : 60;
     test_seed = argc > 1 ? strtoull( argv[1], NULL, 0 ) : 1;
     test_modes();
     test_oldest_first();
