@@ -859,7 +859,7 @@ PLANTS = (
     ("policies", "examples/fleet/admission.h", "~='2' and string.match(redis.call('GET',KEYS[2*i-1]) or '','^%S+')==holder then", "~='2' then"),
     ("policies", "examples/fleet/admission.h", "if since+ARGV[3]>now then", "if false then"),
     ("policies", "examples/fleet/admission.h", "    admission->announce_from = 0;\n    admission_warn", "    admission_warn"),
-    ("policies", "examples/fleet/admission.h", "admission->redis.refused_at >= 0.0", "!admission->redis.reachable"),
+    ("policies", "examples/fleet/redis.h", "    link->reachable = 0;\n", "    link->reachable = 0;\n    link->refused_at = now;\n"),
     ("policies", "examples/fleet/admission.h", "admission->policy == ADMISSION_DIRECT && admission->excused_until", "0 && admission->excused_until"),
     ("link", "examples/fleet/redis.h", "#define REDIS_LINK_SEND_FLAGS MSG_NOSIGNAL", "#define REDIS_LINK_SEND_FLAGS 0"),
     ("link", "examples/fleet/redis.h", "        link->answer_bytes += (size_t) bytes;\n", ""),

@@ -320,7 +320,7 @@ static void update_player( int index )
     int state = netcode_client_state( session->client );
     if ( state == NETCODE_CLIENT_STATE_CONNECTED && !session->is_in ) {
         session->is_in = 1;
-        session->until = now + random_between( 0.05, 0.9 );
+        session->until = now + random_between( 0.05, 0.45 );
         connects++;
         printf( "%.6f in %d %d\n", now, FIRST_PLAYER + index, session->server );
     } else if ( state <= NETCODE_CLIENT_STATE_DISCONNECTED ||
