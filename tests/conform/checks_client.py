@@ -532,7 +532,7 @@ def _(w):
     server, silent = w.peer_server(), silent_server(w)
     client, slot = w.accepted(server, timeout=-1)
     waiting = w.starts(w.mint([silent], timeout=-1))
-    w.until(lambda: silent.heard, START, "a request")
+    w.until(lambda: silent.heard and waiting.state == REQUESTING, START, "a request, and `state 1`")
     server.muted = True
     w.never(lambda: client.state != CONNECTED or waiting.state != REQUESTING, 3, "a client without timeout gave up")
     w.echo_client(server, slot, client)

@@ -12,6 +12,7 @@ import json
 import os
 import shlex
 import shutil
+import signal
 import sys
 import time
 import traceback
@@ -88,6 +89,7 @@ def run_all(checks, options, in_namespace, show):
                 results.append(futures[check.id].result())
                 show(results[-1])
         except BaseException:
+            kit.World.interrupted = True
             pool.shutdown(wait=True, cancel_futures=True)
             raise
     return results
@@ -148,8 +150,13 @@ def arguments():
     return options
 
 
+def interrupt(number, frame):
+    raise KeyboardInterrupt
+
+
 def main():
     options = arguments()
+    signal.signal(signal.SIGTERM, interrupt)
     if options.list:
         for one in options.checks:
             print("%-8s %-6s %-6s %s: %s" % (one.id, one.severity, one.role, one.section, one.sentence))

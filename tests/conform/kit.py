@@ -25,9 +25,11 @@ from peer import Address, Endpoint, Failed, PeerClient, PeerServer, Skipped  # n
 MUST, SHOULD = "MUST", "SHOULD"
 START_SECONDS = 10.0  # for a peer to say `listening`: some languages start slowly
 CHECK_SECONDS = 30.0  # for one check as a whole
+VAIN_WAITS = 12  # what was waited for so often in vain, and never came, is not waited for that long again
 STOP_SECONDS = 3.0
 MAX_LINE_BYTES = 65536
-MAX_OUTPUT_BYTES = 32 << 20
+MAX_OUTPUT_BYTES = 8 << 20
+MAX_GARBAGE_LINES = 1000
 
 # ---- the list of checks ----
 
@@ -60,6 +62,19 @@ class Ledger:
 
 
 peer.LEDGER = Ledger()
+
+# ---- patience ----
+
+WAITS = collections.Counter()
+
+
+def note_wait(what, came):
+    WAITS[what, came] += 1
+
+
+def hope(what):
+    return WAITS[what, True] > 0 or WAITS[what, False] < VAIN_WAITS
+
 
 # ---- the peer ----
 
@@ -107,8 +122,8 @@ class Driver:
             *whole, self.rest = (self.rest + data).split(b"\n")
             for line in whole:
                 self.take(line.decode("latin-1").strip())
-            if len(self.rest) > MAX_LINE_BYTES or self.read_bytes > MAX_OUTPUT_BYTES:
-                self.fault = "the driver prints without end: %r" % (self.rest[:60] or whole[-1][:60])
+            if len(self.rest) > MAX_LINE_BYTES or self.read_bytes > MAX_OUTPUT_BYTES or len(self.garbage) > MAX_GARBAGE_LINES:
+                self.fault = "the driver prints without end: %r" % (self.rest or whole[-1])[:60]
 
     def take(self, line):
         words = line.split()
@@ -190,7 +205,7 @@ class Driver:
         """Ends the process and all that it has started. Returns what was wrong about its end."""
         alive = self.process.poll() is None
         self.tell("stop")
-        end = time.monotonic() + STOP_SECONDS
+        end = time.monotonic() + (0.2 if self.fault or not hope("stop") else STOP_SECONDS)
         while self.process.poll() is None and time.monotonic() < end:
             self.write()
             try:
@@ -199,6 +214,7 @@ class Driver:
                 pass
             time.sleep(0.005)
         late = self.process.poll() is None
+        note_wait("stop", not late)
         try:
             os.killpg(self.process.pid, signal.SIGKILL)
         except ProcessLookupError:
@@ -237,6 +253,8 @@ def free_address(host):
 class World(peer.World):
     """What one check holds. The base has the kit's own clients and servers, and `mint`, `until`, `never` and `wait`."""
 
+    interrupted = False  # the whole run ends
+
     def __init__(self, command, in_namespace):
         super().__init__(None, time.monotonic() + CHECK_SECONDS)
         self.command, self.in_namespace, self.drivers, self.note, self.late = command, in_namespace, [], "", False
@@ -245,9 +263,20 @@ class World(peer.World):
     def turn(self):
         if time.monotonic() > self.deadline:
             raise Failed("the check took longer than %d s" % CHECK_SECONDS)
+        if self.interrupted:
+            raise Failed("the run was interrupted")
         super().turn()
         for driver in self.drivers:
             driver.demand()
+
+    def until(self, condition, seconds, what):
+        starts = seconds >= START_SECONDS
+        try:
+            super().until(condition, seconds if not starts or hope(what) else 1, what)
+        except Failed:
+            note_wait(what, not starts)
+            raise
+        note_wait(what, True)
 
     def driver(self):
         self.drivers.append(self.add(Driver(self.command)))
