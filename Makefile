@@ -363,6 +363,9 @@ conform: $(if $(PEER),,build/conform-driver)
 	@sh tests/tools/need.sh python3:python3 libsodium23:/usr/lib/*/libsodium.so.23
 	@$(PYTHON) tests/conform/conform.py --peer "$(or $(PEER),build/conform-driver)" $(if $(PEER),,--strict) $(CONFORM)
 
+conform-plants: | deps build
+	$(PYTHON) tests/faults/run.py --by conform $(CONFORM)
+
 compile: | deps build
 	sh tests/compile/run.sh $(T)
 

@@ -778,9 +778,13 @@ def _(w):
 
 @check("C-PKT-13", READING, MUST, "sequence lengths of 0 and of 9 to 15 bytes are ignored")
 def _(w):
-    server = w.peer_server()
-    client, slot = w.accepted(server)
-    odd = [server.seal(slot.token, PAYLOAD, b"odd", 0, 0)] + [seal_next(server, slot, PAYLOAD, b"odd", count) for count in (9, 10, 15)]
+    server, client, token, there = requested(w)
+    server.send_raw(server.seal(token, CHALLENGE, os.urandom(308), 0, 0), there)
+    w.wait(0.3)
+    w.check(client.state == REQUESTING, "a challenge with sequence 0 in no bytes was read")
+    server.challenging = True
+    slot = w.slot_of(server, client, token)
+    odd = [seal_next(server, slot, PAYLOAD, b"odd", count) for count in (9, 10, 15)]
     unmoved(w, server, slot, client, odd, "such a sequence length")
 
 
