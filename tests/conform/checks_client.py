@@ -768,7 +768,10 @@ def _(w):
     server = w.peer_server()
     client, slot = w.accepted(server)
     for number in range(2000):
-        server.send_raw(os.urandom((1, 18, 25, 33, 100, 333, 1225)[number % 7]), slot.address)
+        noise = os.urandom((1, 18, 25, 33, 100, 333, 1225)[number % 7])
+        if number % 4 == 3:  # with a header that could be the server's next packet's
+            noise = changed(server.seal(slot.token, PAYLOAD, os.urandom(20), slot.sequence + 9), 15)
+        server.send_raw(noise, slot.address)
         if number % 50 == 49:
             w.wait(0.04)
     w.wait(0.3)
@@ -929,7 +932,7 @@ def _(w):
     client, slot = w.accepted(server, timeout=1)
     server.muted, start = True, time.monotonic()
     while client.state == CONNECTED and time.monotonic() - start < 4:
-        server.send_raw(bytes([0x14]) + os.urandom(25), slot.address)
+        server.send_raw(changed(seal_next(server, slot, KEEP_ALIVE, bytes(8)), 15), slot.address)
         server.send_raw(os.urandom(100), slot.address)
         w.wait(0.1)
     w.check(client.state == TIMED_OUT, "noise kept the client connected")

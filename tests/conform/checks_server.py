@@ -838,7 +838,9 @@ def _(w):
     client = w.join(server)
     for number in range(2000):
         size = (1, 18, 25, 33, 100, 1078, 1225)[number % 7]
-        (client if number % 4 == 3 else stranger).send_raw(os.urandom(size), server.address)
+        # A quarter comes from the client's address, and half of that has a header that could be its next packet's.
+        noise = changed(client.seal(PAYLOAD, os.urandom(20), sequence=client.sequence + 9), 20) if number % 8 == 3 else os.urandom(size)
+        (client if number % 4 == 3 else stranger).send_raw(noise, server.address)
         if number % 50 == 49:
             w.wait(0.04)
     w.wait(0.5)
@@ -945,6 +947,7 @@ def _(w):
     client.disconnect()
     w.until(lambda: server.leaves, 2, "`disconnected`")
     w.wait(0.1)
+    w.check(not client.of(DISCONNECT), "%d disconnect packets" % len(client.of(DISCONNECT)))
     count = len(client.heard)
     w.never(lambda: len(client.heard) > count, 0.6, "a packet for a client that has left")
 
@@ -1157,7 +1160,7 @@ def _(w):
     client.send_keep_alive()
     client.muted, start = True, time.monotonic()
     while not server.leaves and time.monotonic() - start < 4:
-        client.send_raw(bytes([0x14]) + os.urandom(25), client.server)
+        client.send_raw(changed(client.seal(KEEP_ALIVE, bytes(8)), 20), client.server)
         client.send_raw(os.urandom(100), client.server)
         w.wait(0.1)
     w.check(server.leaves, "noise kept the client connected for 4 s")

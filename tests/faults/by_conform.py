@@ -24,7 +24,7 @@ def all_checks():
 
 class Conform(judge.Judge):
     KIND = "conform"
-    WORKERS = 2
+    WORKERS = 4  # they wait more than they compute
 
     def __init__(self, everything, options):
         super().__init__(everything, options)
