@@ -48,6 +48,11 @@ static int read_hex( const char * text, uint8_t * data, int capacity )
     return bytes;
 }
 
+static int number( const char * text )
+{
+    return (int) strtol( text, NULL, 10 );
+}
+
 /* ---- what happens ---- */
 
 static void on_state( void * context, int previous, int state )
@@ -122,7 +127,7 @@ static const char * run_server( char ** words )
     server = netcode_server_create( words[1], &config, netcode_time() );
     if ( !server )
         return netcode_server_create_error_text( netcode_server_create_error() );
-    netcode_server_start( server, atoi( words[4] ) );
+    netcode_server_start( server, number( words[4] ) );
     printf( "listening\n" );
     return NULL;
 }
@@ -156,7 +161,7 @@ static const char * run_generate( char ** words )
     if ( read_hex( words[2], key, (int) sizeof( key ) ) != (int) sizeof( key ) ||
          read_hex( words[6], user_data, (int) sizeof( user_data ) ) != (int) sizeof( user_data ) )
         return "no key or user data";
-    if ( netcode_generate_connect_token( count, addresses, addresses, atoi( words[4] ), atoi( words[5] ),
+    if ( netcode_generate_connect_token( count, addresses, addresses, number( words[4] ), number( words[5] ),
                                          strtoull( words[3], NULL, 10 ), strtoull( words[1], NULL, 10 ), key, user_data,
                                          token ) != NETCODE_OK )
         return "the token was refused";
@@ -175,7 +180,7 @@ static const char * run_send( char ** words )
     if ( client )
         netcode_client_send_packet( client, data, bytes );
     if ( server )
-        netcode_server_send_packet( server, atoi( words[1] ), data, bytes );
+        netcode_server_send_packet( server, number( words[1] ), data, bytes );
     return NULL;
 }
 
@@ -184,7 +189,7 @@ static const char * run_disconnect( char ** words )
     if ( client )
         netcode_client_disconnect( client );
     if ( server )
-        netcode_server_disconnect_client( server, atoi( words[1] ) );
+        netcode_server_disconnect_client( server, number( words[1] ) );
     return NULL;
 }
 

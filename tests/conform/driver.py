@@ -33,7 +33,7 @@ def carry_out(verb, *words):
     elif verb == "send":
         data = bytes.fromhex(words[1])
         if len(data) > 1200:
-            print("error: the payload is too large")
+            print("error the payload is too large")
         else:
             client.send(PAYLOAD, data) if client else server.send_payload(server.slots[int(words[0])], data)
     elif verb in ("disconnect", "stop"):

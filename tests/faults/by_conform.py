@@ -14,6 +14,7 @@ import judge
 from judge import TOP
 
 DRIVER = "tests/conform/driver.c"
+EXAMPLE = os.path.join(TOP, "tests", "conform", "driver.py")
 KIT = os.path.join(TOP, "tests", "conform", "conform.py")
 
 
@@ -36,6 +37,9 @@ class Conform(judge.Judge):
     def incomplete(self):
         named, known = {check for fault in self.mine for check in fault.notices("conform")}, all_checks()
         lines = ["%s: the kit has no check %s" % (fault.name, check) for fault in self.mine for check in fault.notices("conform") if check not in known]
+        with open(os.path.join(TOP, "tests", "conform", "README.md"), encoding="utf-8") as page, open(EXAMPLE, encoding="utf-8") as driver:
+            if "```python\n%s```" % driver.read() not in page.read():
+                lines.append("tests/conform/README.md shows another driver than driver.py")
         return lines + ["no fault names the check %s" % check for check in known if check not in named]
 
     def build(self, name, texts):
