@@ -82,7 +82,7 @@ help-all: help-few
 	@echo "make test-all   all tests, and those of backends, metrics, captures, bindings and packages; installs what they need, or names it"
 	@echo "make peer       the library against a client and a server written in Python from the standard alone"
 	@echo "make conform    grades an implementation of netcode 1.02 from the outside, ours or PEER=\"driver command\" (15 s); CONFORM=\"--role client\""
-	@echo "make conform-plants                 broken variants of the library, each of which the checks that it breaks must fail (9 min); the kit among peers that"
+	@echo "make conform-plants                 broken variants of the library, each of which the checks that it breaks must fail (10 min); the kit among peers that"
 	@echo "                crash, hang and print garbage"
 	@echo "make test-release, san, coverage    the tests built with -DNDEBUG -O2, with sanitizers, with coverage (MC/DC too)"
 	@echo "make test-seeds all tests from 50 other seeds (a quarter of an hour); SEEDS=5 for fewer"
