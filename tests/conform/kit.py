@@ -454,11 +454,12 @@ def own_network():
         return False
     child = os.fork()
     if child == 0:
+        status = 1
         try:
             enter_network()
-            os._exit(0)
-        except OSError:
-            os._exit(1)
+            status = 0
+        finally:
+            os._exit(status)
     if os.waitpid(child, 0)[1] != 0:
         return False
     enter_network()
