@@ -641,7 +641,7 @@ def _(w):
     w.silent(server, client, [client.seal(PAYLOAD, b"early")], "a payload before the response")
 
 
-@check("S-PAY-07", PACKETS, MUST, "a payload of 0 or 1201 bytes of the application is not sent")
+@check("S-PAY-07", PACKETS, MUST, "a payload of 1201 bytes of the application is not sent")
 def _(w):
     server = w.server()
     client = w.join(server)
