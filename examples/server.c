@@ -7,8 +7,8 @@
         ./server                (one terminal)
         ./client                (another one, in the same directory)
 
-    With -DSERVER_FULL (make build/server-full; libcurl, libmicrohttpd and cJSON beside libsodium) it also reports to a
-    backend, serves its metrics and lives in an Agones fleet: fleet/extras.h. */
+    With -DSERVER_FULL (make build/server-full; libcurl, libmicrohttpd, cJSON and hiredis beside libsodium) it also
+    reports to a backend, serves its metrics, lives in an Agones fleet and asks Redis who may come in: fleet/extras.h. */
 
 #define NETCODE_IMPLEMENTATION
 #include "../netcode.h"
@@ -397,10 +397,19 @@ static int extras_start( const struct app_t * app, const struct options_t * opti
     return 1;
 }
 
-/* A client has connected. */
-static void extras_connected( uint64_t client_id )
+/* What admit_callback returns for this client. */
+static int extras_admit( uint64_t client_id, const uint8_t * token_tag, uint64_t expire_timestamp )
 {
     (void) client_id;
+    (void) token_tag;
+    (void) expire_timestamp;
+    return 1;
+}
+
+/* Hears every event. */
+static void extras_event( const struct netcode_event_t * event )
+{
+    (void) event;
 }
 
 /* Once a tick; never waits. Returns how long the loop may sleep. */
@@ -602,6 +611,7 @@ static void handle_event( struct app_t * app, const struct netcode_event_t * eve
 {
     char text[NETCODE_MAX_ADDRESS_STRING_LENGTH];
     struct netcode_server_t * server = app->server;
+    extras_event( event );
     if ( event->type == NETCODE_EVENT_PAYLOAD ) {
         if ( echo )
             netcode_server_send_packet_to_session( server, event->client_index, event->session, event->data,
@@ -611,7 +621,6 @@ static void handle_event( struct app_t * app, const struct netcode_event_t * eve
         say( app, "connected slot=%d client=%llu session=%llu from=%s (%d of %d slots in use)", event->client_index,
              (unsigned long long) event->client_id, (unsigned long long) event->session, address_of( app, event, text ),
              netcode_server_num_connected_clients( server ), netcode_server_max_clients( server ) );
-        extras_connected( event->client_id );
         if ( app->demo && event->client_id == app->demo_client_id )
             write_demo_token( app, netcode_time() );
     } else if ( event->type == NETCODE_EVENT_DISCONNECTED ) {
@@ -628,10 +637,9 @@ static void handle_event( struct app_t * app, const struct netcode_event_t * eve
 /* Asked before a client gets its slot. A denied client goes on to the next server of its token at once. */
 static int on_admit( void * context, uint64_t client_id, const uint8_t * token_tag, uint64_t expire_timestamp )
 {
-    (void) client_id;
-    (void) token_tag;
-    (void) expire_timestamp;
-    return !( (const struct app_t *) context )->draining;
+    if ( ( (const struct app_t *) context )->draining )
+        return 0;
+    return extras_admit( client_id, token_tag, expire_timestamp );
 }
 
 static void start_drain( struct app_t * app, const struct options_t * options, double now )

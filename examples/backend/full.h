@@ -85,9 +85,9 @@ enum full_login_t { FULL_BY_CREDENTIAL, FULL_BY_ID_TOKEN, FULL_BY_TICKET, FULL_L
 
 /* What a request that comes in has in addition. */
 struct full_request_t {
-    answerer_t then; /* goes on here, when it is resumed; NULL: it was never suspended */
-    answerer_t next; /* goes on there, when the player is known */
-    int refusal;     /* what it gets when its time is over */
+    answerer_t then;      /* goes on here, when it is resumed; NULL: it was never suspended */
+    answerer_t next;      /* goes on there, when the player is known */
+    unsigned int refusal; /* what it gets when its time is over */
     double until;
     uint64_t rounds; /* of the issuer's keys: goes on when there are more; 0: waits for no keys */
     int keys_asked;  /* once is enough */
@@ -120,7 +120,8 @@ struct full_t {
     struct request_t * suspended;
     int num_suspended;
     int num_key_waits;
-    double error_at; /* the last line about an error that Redis answered */
+    double error_at;       /* the last line about an error that Redis answered */
+    uint64_t policy_asked; /* links whose maxmemory-policy was looked at */
     int epoll_fd;
 };
 

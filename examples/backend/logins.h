@@ -54,7 +54,7 @@ static enum MHD_Result full_suspend( struct waiting_t * waiting, answerer_t then
     struct full_t * full = &request->app->full;
     own->waiting = waiting;
     own->then = then;
-    own->refusal = refusal;
+    own->refusal = (unsigned int) refusal;
     if ( own->until <= 0.0 )
         own->until = netcode_time() + FULL_WAIT_SECONDS;
     own->next_suspended = full->suspended;

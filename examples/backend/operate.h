@@ -42,6 +42,18 @@ static void full_sleep( struct full_t * full, struct MHD_Daemon * daemon, int mi
     curl_multi_poll( full->requests.multi, fds, count, milliseconds, NULL );
 }
 
+/* A Redis that throws keys away when its memory is full may throw revocations away. */
+static void full_look_at_policy( struct full_t * full )
+{
+    const struct redis_link_t * link = &full->link;
+    if ( full->policy_asked == link->connects )
+        return;
+    full->policy_asked = link->connects;
+    if ( link->eviction[0] && strcmp( link->eviction, "noeviction" ) != 0 )
+        full_log( full->requests.context,
+                  "Redis: error: its maxmemory-policy is not noeviction: it may throw revocations away" );
+}
+
 /* One turn: as MHD_run_wait, for all that the full backend has to do with. */
 static void full_turn( struct full_t * full, struct MHD_Daemon * daemon, int milliseconds )
 {
@@ -53,10 +65,12 @@ static void full_turn( struct full_t * full, struct MHD_Daemon * daemon, int mil
         oidc_update( &full->oidc, now );
     if ( full->options.ticket_url )
         tickets_update( &full->tickets );
-    if ( full->options.redis )
+    if ( full->options.redis ) {
         redis_update( &full->link, now );
-    else
+        full_look_at_policy( full );
+    } else {
         sessions_sweep( &full->sessions, now );
+    }
     full_look_at_suspended( full, now );
     MHD_run( daemon ); /* what was resumed is answered in the same turn */
 }

@@ -36,9 +36,9 @@ BUILD = os.path.join(TOP, "build", "demo-full")
 CC = os.environ.get("CC", "cc").split()
 CFLAGS = ["-std=c99", "-O0"]  # half the time to build, and the players notice nothing
 PACKAGES = """libc6-dev:/usr/include/stdio.h pkg-config:pkg-config libsodium-dev:pc=libsodium libmicrohttpd-dev:pc=libmicrohttpd
-    libcjson-dev:pc=libcjson libcurl4-openssl-dev:pc=libcurl nginx-light:nginx openssl:openssl""".split()
+    libcjson-dev:pc=libcjson libcurl4-openssl-dev:pc=libcurl libhiredis-dev:pc=hiredis nginx-light:nginx openssl:openssl""".split()
 PROGRAMS = [  # the slowest first
-    ("server-full", "server.c", ["-DSERVER_FULL"], ["libsodium", "libmicrohttpd", "libcurl", "libcjson"]),
+    ("server-full", "server.c", ["-DSERVER_FULL"], ["libsodium", "libmicrohttpd", "libcurl", "libcjson", "hiredis"]),
     ("backend", "backend/backend.c", [], ["libsodium", "libmicrohttpd", "libcjson"]),
     ("client_http", "backend/client_http.c", [], ["libsodium", "libcurl", "libcjson"]),
     ("token", "token.c", [], ["libsodium"]),

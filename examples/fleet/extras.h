@@ -1,10 +1,10 @@
 /*  What the dedicated server has beside the game when it is built with -DSERVER_FULL: metrics over HTTP, reports to the
-    token backend, and a life in an Agones fleet. examples/server.c includes it, and calls the extras_ functions at the
+    token backend, a life in an Agones fleet, and admission over Redis. examples/server.c includes it, and calls the extras_ functions at the
     bottom; none of them waits while the game runs.
 
         make build/server-full, or
         cc -DSERVER_FULL examples/server.c -o server-full \
-            $(pkg-config --cflags --libs libsodium libcurl libmicrohttpd libcjson)
+            $(pkg-config --cflags --libs libsodium libcurl libmicrohttpd libcjson hiredis)
         ./server-full --address 0.0.0.0:40000 --key-file game.key --agones \
             --report https://backend.example/v1/servers --report-credential-file servers.credential */
 
@@ -12,6 +12,7 @@
 #define FLEET_EXTRAS_H
 
 #include "../metrics/http.h"
+#include "admission.h"
 #include "agones.h"
 #include "arrivals.h"
 #include "report.h"
@@ -30,6 +31,7 @@ struct extras_options_t {
     int agones;
     double agones_wait_seconds;
     double agones_hold_seconds;
+    struct admission_config_t admission; /* its address is NULL: there is none */
 };
 
 struct extras_t {
@@ -42,17 +44,31 @@ struct extras_t {
     struct arrivals_t arrivals;
     int num_allocations; /* from outside, so far */
     struct metrics_http_t * metrics;
+    struct app_t * app; /* for lines in its log */
+    struct admission_t admission;
+    int admission_is_open;
 };
 
 /* One process is one server. */
-static struct extras_t extras = {
-    .options = { .agones_wait_seconds = AGONES_WAIT_SECONDS, .agones_hold_seconds = AGONES_HOLD_SECONDS } };
+static struct extras_t extras = { .options = { .agones_wait_seconds = AGONES_WAIT_SECONDS,
+                                               .agones_hold_seconds = AGONES_HOLD_SECONDS,
+                                               .admission = { .redis = { .program = "server",
+                                                                         .prefix = "netcode:",
+                                                                         .commands = REDIS_LINK_COMMANDS,
+                                                                         .timeout_seconds = 2.0 },
+                                                              .lease_seconds = ADMISSION_LEASE_SECONDS,
+                                                              .policy = ADMISSION_DIRECT } } };
 
 /* ---- options ---- */
 
 static int extras_is_reporting( void )
 {
     return extras.options.report_url != NULL;
+}
+
+static int extras_has_admission( void )
+{
+    return extras.options.admission.redis.address != NULL;
 }
 
 static void extras_help( void )
@@ -70,8 +86,24 @@ static void extras_help( void )
             "  --agones-wait N          end when the SDK has not told them for N seconds (%d)\n"
             "  --agones-hold N          a matchmaker that took this server and does not say how long its players' "
             "tokens\n"
-            "                           live: it is not ready again for N seconds (%d)\n",
-            AGONES_WAIT_SECONDS, AGONES_HOLD_SECONDS );
+            "                           live: it is not ready again for N seconds (%d)\n"
+            "  --admission REDIS        ask Redis who may come in: one session for each player and one use for each "
+            "token\n"
+            "                           in the fleet; ADDRESS:PORT in numbers, or unix:PATH; see REDIS.md in "
+            "examples/fleet\n"
+            "  --admission-password-file FILE  of Redis, mode 0600; SIGHUP reads it again\n"
+            "  --admission-user USER    of an ACL (the default user)\n"
+            "  --admission-prefix TEXT  of all keys (netcode:)\n"
+            "  --admission-lease N      seconds after which a dead server's players are free; the same for all servers "
+            "(%.0f)\n"
+            "  --admission-policy P     while Redis can not be reached: strict (nobody comes in, who is in stays until "
+            "the\n"
+            "                           lease ends), direct (the same, but a Redis that refuses connections ends no "
+            "lease;\n"
+            "                           default), keep (nobody comes in, who is in stays), open (players come in)\n"
+            "  --admission-older-stays  a player's newer session waits for the end of the older one, and does not "
+            "replace it\n",
+            AGONES_WAIT_SECONDS, AGONES_HOLD_SECONDS, ADMISSION_LEASE_SECONDS );
 }
 
 /* PORT, or ADDRESS:PORT. */
@@ -94,6 +126,40 @@ static int extras_parse_metrics( const char * value, struct extras_options_t * o
     return netcode_parse_address( options->metrics_address, &address ) == NETCODE_OK && !address.port;
 }
 
+/* ADMISSION_..., or -1. */
+static int extras_parse_policy( const char * value )
+{
+    static const char * const names[] = { "strict", "direct", "keep", "open" };
+    for ( int i = 0; i < 4; i++ ) {
+        if ( !strcmp( value, names[i] ) )
+            return i;
+    }
+    return -1;
+}
+
+/* Those that begin with --admission. Like extras_option. */
+static int extras_admission_option( const char * name, const char * value )
+{
+    struct admission_config_t * config = &extras.options.admission;
+    struct redis_link_t trial;
+    uint64_t seconds = 0;
+    if ( !strcmp( name, "--admission" ) && redis_parse_address( &trial, value ) )
+        config->redis.address = value;
+    else if ( !strcmp( name, "--admission-password-file" ) )
+        config->redis.password_file = value;
+    else if ( !strcmp( name, "--admission-user" ) )
+        config->redis.user = value;
+    else if ( !strcmp( name, "--admission-prefix" ) && redis_is_prefix( value ) )
+        config->redis.prefix = value;
+    else if ( !strcmp( name, "--admission-lease" ) && parse_u64( value, &seconds ) && seconds >= 1 && seconds <= 3600 )
+        config->lease_seconds = (double) seconds;
+    else if ( !strcmp( name, "--admission-policy" ) && extras_parse_policy( value ) >= 0 )
+        config->policy = extras_parse_policy( value );
+    else
+        return 0;
+    return 2;
+}
+
 /* As in server.c: how many arguments it takes, or 0. */
 static int extras_option( const char * name, const char * value, struct options_t * server_options )
 {
@@ -103,8 +169,14 @@ static int extras_option( const char * name, const char * value, struct options_
         options->agones = 1;
         return 1;
     }
+    if ( !strcmp( name, "--admission-older-stays" ) ) {
+        options->admission.older_stays = 1;
+        return 1;
+    }
     if ( !value )
         return 0;
+    if ( !strncmp( name, "--admission", 11 ) )
+        return extras_admission_option( name, value );
     if ( !strcmp( name, "--report" ) && report_is_url( value ) )
         options->report_url = value;
     else if ( !strcmp( name, "--metrics" ) && extras_parse_metrics( value, options ) )
@@ -190,6 +262,7 @@ static int extras_open_agones( const struct app_t * app, struct options_t * opti
 /* Before there is a server: reads files, and learns the public address. 0 on error. */
 static int extras_prepare( struct app_t * app, struct options_t * options )
 {
+    extras.app = app;
     if ( !extras.options.agones && !extras_is_reporting() )
         return 1;
     if ( !requests_open( &extras.requests, extras_say, app ) ) {
@@ -233,11 +306,33 @@ static int extras_start_metrics( const struct app_t * app )
     return extras.metrics != NULL;
 }
 
+/* Leases bear our name, so that a log says where a player is: the one in reports, or the address that players dial. */
+static int extras_start_admission( const struct app_t * app, const struct options_t * options )
+{
+    struct admission_config_t * config = &extras.options.admission;
+    char address[NETCODE_MAX_ADDRESS_STRING_LENGTH];
+    print_name( app, options->num_public_addresses ? options->public_addresses[0] : options->address, address );
+    config->name = extras.options.name ? extras.options.name : extras.self.name[0] ? extras.self.name : address;
+    config->slots = options->slots;
+    config->log = extras_say;
+    config->context = extras.app;
+    extras.admission_is_open = 1;
+    if ( !admission_open( &extras.admission, config, netcode_time() ) ) {
+        fprintf( stderr, "server: --admission can not start: %s\n", extras.admission.redis.why );
+        return 0;
+    }
+    extras.admission.server = app->server;
+    say( app, "admission: %s by %s, leases of %.0f s", config->name, config->redis.address, config->lease_seconds );
+    return 1;
+}
+
 /* There is a server, and it runs. 0 on error. */
 static int extras_start( const struct app_t * app, const struct options_t * options )
 {
     if ( extras_is_reporting() )
         extras_name_report( app, options );
+    if ( extras_has_admission() && !extras_start_admission( app, options ) )
+        return 0;
     return !options->publish || extras_start_metrics( app );
 }
 
@@ -290,11 +385,6 @@ static void extras_read_answer( const struct app_t * app, double now, const char
     cJSON_Delete( root );
 }
 
-static void extras_connected( uint64_t client_id )
-{
-    arrivals_connected( &extras.arrivals, client_id );
-}
-
 static void extras_update_matches( const struct app_t * app, double now )
 {
     struct agones_allocation_t news;
@@ -315,6 +405,20 @@ static void extras_state( const struct app_t * app, struct report_state_t * stat
     state->draining = app->draining;
 }
 
+/* What admit_callback returns. */
+static int extras_admit( uint64_t client_id, const uint8_t * token_tag, uint64_t expire_timestamp )
+{
+    return extras_has_admission() ? admission_ask( &extras.admission, client_id, token_tag, expire_timestamp ) : 1;
+}
+
+static void extras_event( const struct netcode_event_t * event )
+{
+    if ( event->type == NETCODE_EVENT_CONNECTED )
+        arrivals_connected( &extras.arrivals, event->client_id );
+    if ( extras_has_admission() )
+        admission_event( &extras.admission, event );
+}
+
 /* Once a tick; never waits. Returns how long the loop may sleep: the watch, which mostly brings nothing, is no reason. */
 static double extras_update( const struct app_t * app, double now )
 {
@@ -333,13 +437,45 @@ static double extras_update( const struct app_t * app, double now )
     }
     if ( extras_is_reporting() )
         report_update( &extras.report, now, &state );
-    return extras.requests.packets_in_flight > watching ? REQUEST_BUSY_SECONDS : LOOP_SECONDS;
+    double sleep = extras.requests.packets_in_flight > watching ? REQUEST_BUSY_SECONDS : LOOP_SECONDS;
+    double other = extras_has_admission() ? admission_update( &extras.admission, now ) : sleep;
+    return other < sleep ? other : sleep;
 }
 
 static uint64_t extras_agones_failures( void )
 {
     const struct agones_t * agones = &extras.agones;
     return agones->health.failed + agones->ready.failed + agones->allocate.failed + agones->shutdown.failed;
+}
+
+static void extras_publish_admission( struct metrics_text_t * text )
+{
+    const struct admission_t * admission = &extras.admission;
+    metrics_family( text, "netcode_server_admissions_total", "counter",
+                    "Questions about players that ended, by result." );
+    for ( int i = 0; i < (int) ADMISSION_RESULT_COUNT; i++ )
+        metrics_labelled( text, "netcode_server_admissions_total", "result", admission_result_name( i ),
+                          admission->results[i] );
+    metrics_family( text, "netcode_server_admission_losses_total", "counter",
+                    "Players who were disconnected because their lease was lost, by reason." );
+    for ( int i = 0; i < (int) ADMISSION_LOSS_COUNT; i++ )
+        metrics_labelled( text, "netcode_server_admission_losses_total", "reason", admission_loss_name( i ),
+                          admission->losses[i] );
+    metrics_gauge( text, "netcode_server_admission_pending", admission->pending, "Clients that wait for an answer." );
+    metrics_gauge( text, "netcode_server_admission_leases", admission->leases, "Leases that this server holds." );
+    metrics_gauge( text, "netcode_server_admission_leases_overdue", admission->overdue,
+                   "Of these, not renewed in time: the policy lets the players stay." );
+    metrics_counter( text, "netcode_server_admission_leases_recreated_total", admission->recreated,
+                     "Leases that Redis had lost." );
+    metrics_counter( text, "netcode_server_admission_given_back_total", admission->given_back,
+                     "Leases for which the client never came." );
+    metrics_gauge( text, "netcode_server_redis_reachable", admission->redis.reachable, "1: Redis answers in time." );
+    metrics_counter( text, "netcode_server_redis_commands_total", admission->redis.sent, "Commands sent to Redis." );
+    metrics_counter( text, "netcode_server_redis_timeouts_total", admission->redis.timeouts,
+                     "Of these, without an answer in time." );
+    metrics_counter( text, "netcode_server_redis_connects_total", admission->redis.connects, "Links to Redis." );
+    metrics_gauge( text, "netcode_server_admission_longest_seconds", admission->longest_seconds,
+                   "The longest that the game loop spent in one call for admission." );
 }
 
 /* Adds our own counters to the server's, and shows the text. */
@@ -351,6 +487,8 @@ static void extras_publish( struct metrics_text_t * text )
                      "Calls that the SDK of Agones did not take." );
     metrics_gauge( text, "netcode_server_arrivals", arrivals_pending( &extras.arrivals ),
                    "Players of matches who are on their way." );
+    if ( extras_has_admission() )
+        extras_publish_admission( text );
     if ( extras.metrics )
         metrics_http_publish( extras.metrics, text );
 }
@@ -360,6 +498,9 @@ static void extras_reload( const struct app_t * app )
     if ( extras_is_reporting() )
         say( app, extras_read_credential() ? "report: the credential was read again"
                                            : "report: error: the credential stays as it was" );
+    if ( extras_has_admission() && extras.options.admission.redis.password_file )
+        say( app, redis_read_password( &extras.admission.redis ) ? "Redis: the password was read again"
+                                                                 : "Redis: error: the password stays as it was" );
 }
 
 /* ---- the end ---- */
@@ -377,6 +518,17 @@ static void extras_say_counts( const struct app_t * app )
              (unsigned long long) extras_agones_failures() );
 }
 
+static void extras_say_admission( const struct app_t * app )
+{
+    const struct admission_t * admission = &extras.admission;
+    say( app, "admission: %llu admitted, %llu by this server alone, %llu leases lost, longest call %.3f ms",
+         (unsigned long long) admission->results[ADMISSION_ADMITTED],
+         (unsigned long long) admission->results[ADMISSION_ADMITTED_OPEN],
+         (unsigned long long) ( admission->losses[ADMISSION_TAKEN] + admission->losses[ADMISSION_WANTED] +
+                                admission->losses[ADMISSION_PLAYER_REVOKED] + admission->losses[ADMISSION_ENDED] ),
+         admission->longest_seconds * 1000.0 );
+}
+
 /* Also after a start that failed half-way. `served`: there was a server. */
 static void extras_stop( const struct app_t * app, int served )
 {
@@ -386,6 +538,11 @@ static void extras_stop( const struct app_t * app, int served )
         say( app, "Agones: error: it did not hear that we end: %s", extras.agones.shutdown.error );
     if ( served )
         extras_say_counts( app );
+    if ( served && extras_has_admission() )
+        extras_say_admission( app );
+    if ( extras.admission_is_open )
+        admission_close( &extras.admission, netcode_time );
+    extras.admission_is_open = 0;
     metrics_http_stop( extras.metrics );
     extras.metrics = NULL;
     request_close( &extras.report.request );

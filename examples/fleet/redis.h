@@ -58,7 +58,7 @@
 #define REDIS_LINK_WORD_BYTES 256 /* of a password or a user */
 #define REDIS_LINK_FIRST_PAUSE_SECONDS 0.05
 #define REDIS_LINK_LAST_PAUSE_SECONDS 1.0
-#define REDIS_LINK_PING_SECONDS 1.0   /* after the last command, so that a dead Redis is noticed */
+#define REDIS_LINK_PING_SECONDS 1.0   /* so often the time is asked for, so that a dead Redis is noticed */
 #define REDIS_LINK_SILENT_TIMEOUTS 3  /* so many times the time of a command without a byte: connect again */
 #define REDIS_LINK_REPEAT_SECONDS 5.0 /* before the log names another reason while Redis can not be reached */
 
@@ -75,7 +75,7 @@
 
 #define REDIS_LINK_PAUSED 0     /* no socket; tries again at `next_try` */
 #define REDIS_LINK_CONNECTING 1 /* a socket whose connect is not done */
-#define REDIS_LINK_GREETING 2   /* AUTH and INFO are in flight */
+#define REDIS_LINK_GREETING 2   /* AUTH, TIME and INFO are in flight */
 #define REDIS_LINK_READY 3
 
 typedef void ( *redis_callback_t )( void * context, int what, const redisReply * reply );
@@ -117,7 +117,7 @@ struct redis_link_t {
     double next_try;
     double pause; /* before the next try but one */
     double last_byte;
-    double last_command;
+    double last_ping;
     redisReader * reader;
     size_t answer_bytes; /* since the last whole answer */
     char * out;
@@ -128,6 +128,7 @@ struct redis_link_t {
     int first;
     int count;
     int overdue; /* of these, whose time is over: no further commands until Redis has caught up */
+    double now;  /* of the update that runs */
     int is_busy; /* inside an update: a callback may send, and must not close */
 
     /* To read. */
@@ -136,8 +137,10 @@ struct redis_link_t {
     char why[REDIS_LINK_WHY_BYTES]; /* it is not reachable, or a command was refused */
     double
         refused_at; /* when a connect began that was refused: nothing listens there. Negative: not since it was reachable */
-    char run_id[48];   /* of the process that is connected: another one after each restart of Redis */
-    char eviction[32]; /* its maxmemory-policy */
+    char run_id[48];    /* of the process that is connected: another one after each restart of Redis */
+    char eviction[32];  /* its maxmemory-policy */
+    double clock_ahead; /* Redis' time is at least the loop's and this; known when `knows_clock` is */
+    int knows_clock;
     uint64_t connects; /* links that were ready */
     uint64_t losses;   /* of these, which ended */
     uint64_t failures; /* connects that led to nothing */
@@ -335,14 +338,13 @@ static inline void redis_drop( struct redis_link_t * link, double now, const cha
 }
 
 /* Puts a command at the end of the line. 0: it does not fit. */
-static inline int redis_queue( struct redis_link_t * link, double now, int count, const char * const * words,
+static inline int redis_queue( struct redis_link_t * link, double now, int count, const char ** words,
                                const size_t * bytes, redis_callback_t callback, void * context )
 {
     char * text = NULL;
     if ( link->count == link->capacity )
         return 0;
-    /* hiredis promises not to write to the words, though its types do not say so. */
-    long long length = redisFormatCommandArgv( &text, count, (const char **) (uintptr_t) words, bytes );
+    long long length = redisFormatCommandArgv( &text, count, words, bytes );
     if ( length < 0 || !text )
         return 0;
     int fits = (size_t) length <= REDIS_LINK_OUT_BYTES - ( link->out_bytes - link->out_sent );
@@ -358,7 +360,6 @@ static inline int redis_queue( struct redis_link_t * link, double now, int count
         command->callback = callback;
         command->context = context;
         command->deadline = now + link->timeout_seconds;
-        link->last_command = now;
         link->sent++;
     }
     sodium_memzero( text, (size_t) length );
@@ -369,7 +370,7 @@ static inline int redis_queue( struct redis_link_t * link, double now, int count
 /*  1: it is in the line, and the callback will be called, from redis_update or redis_close. 0: it is not, because Redis can
     not be reached, or is behind, or too much is in flight; link->why or the counter `refused` say so. `bytes` may be NULL
     where the words end with a zero. */
-static inline int redis_send( struct redis_link_t * link, double now, int count, const char * const * words,
+static inline int redis_send( struct redis_link_t * link, double now, int count, const char ** words,
                               const size_t * bytes, redis_callback_t callback, void * context )
 {
     int good = link->state == REDIS_LINK_READY && !link->overdue && callback &&
@@ -441,18 +442,31 @@ static inline void redis_on_memory( void * context, int what, const redisReply *
     link->pause = REDIS_LINK_FIRST_PAUSE_SECONDS;
 }
 
-static inline void redis_on_ping( void * context, int what, const redisReply * reply )
+/*  TIME, once a second. What is measured is too small, by what the answer took on its way and in our own loop; commands that
+    must not be done late compare it with Redis' own time. */
+static inline void redis_on_time( void * context, int what, const redisReply * reply )
 {
-    (void) context;
-    (void) what;
-    (void) reply;
+    struct redis_link_t * link = (struct redis_link_t *) context;
+    if ( what != REDIS_LINK_ANSWER || reply->type != REDIS_REPLY_ARRAY || reply->elements != 2 ||
+         reply->element[0]->type != REDIS_REPLY_STRING || reply->element[1]->type != REDIS_REPLY_STRING )
+        return;
+    link->clock_ahead =
+        strtod( reply->element[0]->str, NULL ) + strtod( reply->element[1]->str, NULL ) / 1e6 - link->now;
+    link->knows_clock = 1;
+}
+
+static inline void redis_ask_time( struct redis_link_t * link, double now )
+{
+    const char * words[1] = { "TIME" };
+    link->last_ping = now;
+    redis_queue( link, now, 1, words, NULL, redis_on_time, link );
 }
 
 static inline void redis_greet( struct redis_link_t * link, double now )
 {
     const char * auth[3] = { "AUTH", link->user, link->password };
-    static const char * const server[2] = { "INFO", "server" };
-    static const char * const memory[2] = { "INFO", "memory" };
+    const char * server[2] = { "INFO", "server" };
+    const char * memory[2] = { "INFO", "memory" };
     link->state = REDIS_LINK_GREETING;
     link->last_byte = now;
     link->run_id[0] = '\0';
@@ -460,6 +474,7 @@ static inline void redis_greet( struct redis_link_t * link, double now )
         auth[1] = link->password;
     if ( link->password[0] )
         redis_queue( link, now, link->user[0] ? 3 : 2, auth, NULL, redis_on_auth, link );
+    redis_ask_time( link, now );
     redis_queue( link, now, 2, server, NULL, redis_on_server, link );
     redis_queue( link, now, 2, memory, NULL, redis_on_memory, link );
 }
@@ -684,9 +699,8 @@ static inline void redis_expire( struct redis_link_t * link, double now )
 /* A link that nobody uses is tried all the same, or a dead one would be noticed by the player who needs it. */
 static inline void redis_ping( struct redis_link_t * link, double now )
 {
-    static const char * const words[1] = { "PING" };
-    if ( link->state == REDIS_LINK_READY && now - link->last_command >= REDIS_LINK_PING_SECONDS )
-        redis_queue( link, now, 1, words, NULL, redis_on_ping, link );
+    if ( link->state == REDIS_LINK_READY && now - link->last_ping >= REDIS_LINK_PING_SECONDS )
+        redis_ask_time( link, now );
 }
 
 /* Once a tick, with the loop's time. Never waits. */
@@ -695,6 +709,7 @@ static inline void redis_update( struct redis_link_t * link, double now )
     if ( link->is_busy )
         return;
     link->is_busy = 1;
+    link->now = now;
     if ( link->fd < 0 && now >= link->next_try )
         redis_connect( link, now );
     if ( link->state == REDIS_LINK_CONNECTING )
@@ -730,7 +745,7 @@ static inline short redis_events( const struct redis_link_t * link )
 /* How long it may sleep when nothing happens at the descriptor. */
 static inline double redis_sleep_seconds( const struct redis_link_t * link, double now )
 {
-    double until = link->last_command + REDIS_LINK_PING_SECONDS;
+    double until = link->last_ping + REDIS_LINK_PING_SECONDS;
     if ( link->fd < 0 )
         until = link->next_try;
     else if ( link->state == REDIS_LINK_CONNECTING )

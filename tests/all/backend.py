@@ -161,7 +161,7 @@ def build_full_server():
         expect(result.returncode == 0, "make build/server-full:\n" + result.stderr.decode())
         return os.path.join(ROOT, "build", "server-full")
     stamp = "-DSTAMP=%d" % max(os.path.getmtime(path) for path in glob.glob(os.path.join(ROOT, "examples", "*", "*.h")))  # another header: another build
-    return build(os.path.join(ROOT, "examples", "server.c"), "server-full", ["libmicrohttpd", "libcurl", "libcjson", "libsodium"], "-DSERVER_FULL", "-w", stamp)
+    return build(os.path.join(ROOT, "examples", "server.c"), "server-full", ["libmicrohttpd", "libcurl", "libcjson", "libsodium", "hiredis"], "-DSERVER_FULL", "-w", stamp)
 
 
 # ---- processes ----
@@ -1763,7 +1763,7 @@ def stop(*_):
 SOURCES = os.path.join(ROOT, "examples", "backend")
 FROM = SOURCES
 PROGRAMS = {}
-NEEDS = "pkg-config:pkg-config libmicrohttpd-dev:pc=libmicrohttpd libcjson-dev:pc=libcjson libcurl4-openssl-dev:pc=libcurl libsodium-dev:pc=libsodium nginx-light:nginx openssl:openssl curl:curl binutils:nm"
+NEEDS = "pkg-config:pkg-config libmicrohttpd-dev:pc=libmicrohttpd libcjson-dev:pc=libcjson libhiredis-dev:pc=hiredis libcurl4-openssl-dev:pc=libcurl libsodium-dev:pc=libsodium nginx-light:nginx openssl:openssl curl:curl binutils:nm"
 
 
 def main():

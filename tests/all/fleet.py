@@ -27,7 +27,7 @@ import urllib.request
 HERE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 TOP = os.environ.get("FLEET_TOP", HERE)
 CC = os.environ.get("CC", "cc").split()
-PACKAGES = ["libcurl4-openssl-dev:pc=libcurl", "libmicrohttpd-dev:pc=libmicrohttpd", "libcjson-dev:pc=libcjson", "openssl:openssl",
+PACKAGES = ["libcurl4-openssl-dev:pc=libcurl", "libmicrohttpd-dev:pc=libmicrohttpd", "libcjson-dev:pc=libcjson", "libhiredis-dev:pc=hiredis", "openssl:openssl",
             "pkg-config:pkg-config", "python3-yaml:/usr/lib/python3/dist-packages/yaml"]
 WARNINGS = "-Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wcast-qual -Wundef -Wdouble-promotion -Werror".split()
 SANITIZE = "-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer".split()
@@ -172,7 +172,7 @@ class Tools:
 
     def build(self):
         sodium = self.flags("libsodium")
-        full = self.flags("libsodium", "libcurl", "libmicrohttpd", "libcjson") + ["-pthread"]
+        full = self.flags("libsodium", "libcurl", "libmicrohttpd", "libcjson", "hiredis") + ["-pthread"]
         jobs = []
         slow_names = self.put("slow_names.c", SLOW_NAMES)
         for name, source, options in (

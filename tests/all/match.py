@@ -53,7 +53,7 @@ class Tools(fleet.Tools):
         sodium = self.flags("libsodium")
         jobs = (
             ("backend", "examples/backend/backend.c", ["-DBACKEND_FULL"] + HASTE + (["-O0"] if "MATCH_BUILT" in os.environ else fleet.SANITIZE) + full + redis),
-            ("server-full", "examples/server.c", ["-O1", "-DSERVER_FULL"] + full),
+            ("server-full", "examples/server.c", ["-O1", "-DSERVER_FULL"] + full + redis),
             ("backend-plain", "examples/backend/backend.c", ["-O1"] + plain),
             ("client", "examples/client.c", ["-O1"] + sodium),
             ("token", "examples/token.c", ["-O1"] + sodium),

@@ -537,7 +537,7 @@ def test_shipped(metrics):
 # ---- examples/server.c ----
 
 def build_server_full():
-    libraries = common.sodium() + common.words("pkg-config", "--cflags", "--libs", "libmicrohttpd", "libcurl", "libcjson") + ["-pthread"]
+    libraries = common.sodium() + common.words("pkg-config", "--cflags", "--libs", "libmicrohttpd", "libcurl", "libcjson", "hiredis") + ["-pthread"]
     return common.build("server-full", "examples/server.c", libraries, ["-DSERVER_FULL"])
 
 
@@ -565,7 +565,7 @@ def play_server(own):
 
 
 def main():
-    common.need("prometheus:promtool", "libmicrohttpd-dev:pc=libmicrohttpd", "libcurl4-openssl-dev:pc=libcurl", "libcjson-dev:pc=libcjson", "pkg-config:pkg-config", "g++:c++",
+    common.need("prometheus:promtool", "libmicrohttpd-dev:pc=libmicrohttpd", "libcurl4-openssl-dev:pc=libcurl", "libcjson-dev:pc=libcjson", "libhiredis-dev:pc=hiredis", "pkg-config:pkg-config", "g++:c++",
                 "locales:/usr/share/i18n/locales/tr_TR", "libc-bin:localedef")
     # Everything that compiles comes first: nobody's game waits for it.
     common.build_record(), common.build_serve(), build_server_full(), build_client()

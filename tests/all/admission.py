@@ -1,0 +1,940 @@
+#!/usr/bin/env python3
+"""Admission over Redis (examples/fleet/admission.h), with real servers, a real redis-server and real clients on loopback.
+
+    python3 tests/all/admission.py             everything, under two minutes
+    python3 tests/all/admission.py WORD...     the stories of these names, or whose names hold a WORD
+    python3 tests/all/admission.py --whole     a storm five times as long, and 1,000 races
+    python3 tests/all/admission.py --measure   what Redis does for it: commands a second and memory for each player
+    python3 tests/all/admission.py --plants    plants a fault in a copy, one at a time: the story that it names must fail
+
+The servers are built with the address and undefined behaviour sanitizers. ADMISSION_TOP names another tree to test than this one,
+ADMISSION_BUILT a folder with programs that are not built again."""
+
+import os
+import queue
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+import fleet
+from fleet import Failure, Process, Story, settle
+
+HERE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+TOP = os.environ.get("ADMISSION_TOP", HERE)
+PACKAGES = ["libcurl4-openssl-dev:pc=libcurl", "libmicrohttpd-dev:pc=libmicrohttpd", "libcjson-dev:pc=libcjson", "libhiredis-dev:pc=hiredis",
+            "redis-server:redis-server", "pkg-config:pkg-config"]
+WHOLE = "--whole" in sys.argv
+LEASE = 3  # seconds; short, so that the test is
+TIMEOUT = 3  # of the players' tokens
+SLACK = 0.15  # until a server's log names the end of a session: two ticks of an idle server, on a busy machine
+PATIENCE = 3  # ADMISSION_PATIENCE
+GIVEN_UP = 1.75  # where a client gave up in the moment of its answer: the lease is given back (ADMISSION_GONE), asked for again, and the loops' ticks
+NOT_WAITED = 0.25  # the longest that a game loop may spend on admission; the faults here would stop it for a second and more
+
+
+# ---- Redis ----
+
+
+class Redis:
+    """A redis-server on loopback, without persistence."""
+
+    def __init__(self, folder, *settings):
+        self.folder, self.settings, self.child = folder, settings, None
+        self.port = free_port()
+        self.start()
+
+    def start(self):
+        self.child = Process(["redis-server", "--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--dir", self.folder, "--daemonize", "no"]
+                             + list(self.settings))
+        if not settle(self.answers, 10):
+            raise Failure("redis-server does not start:\n    %s" % self.child.text(12))
+
+    def answers(self):
+        try:
+            return self.call("PING") == "PONG"
+        except OSError:
+            return False
+
+    def call(self, *words):
+        with socket.create_connection(("127.0.0.1", self.port), timeout=2) as link:
+            link.sendall(b"*%d\r\n" % len(words) + b"".join(b"$%d\r\n%s\r\n" % (len(str(word).encode()), str(word).encode()) for word in words))
+            return read_answer(link.makefile("rb"))
+
+    def key(self, *words):
+        return self.call(words[0], "netcode:" + words[1], *words[2:])
+
+    def signal(self, number):
+        self.child.send(number)
+
+    def kill(self):
+        self.signal(signal.SIGKILL)
+        self.child.child.wait()
+
+
+def read_answer(file):
+    line = file.readline().rstrip(b"\r\n")
+    kind, rest = line[:1], line[1:].decode()
+    if kind == b"$":
+        if rest == "-1":
+            return None
+        text = file.read(int(rest) + 2)[:-2]
+        return text.decode("utf-8", "replace")
+    if kind == b"*":
+        return [read_answer(file) for _ in range(int(rest))]
+    if kind == b"-":
+        return "error: " + rest
+    return int(rest) if kind == b":" else rest
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class Relay:
+    """Between one server and Redis: slow, or cut. What is on its way during a cut arrives after it, as with TCP."""
+
+    def __init__(self, redis):
+        self.redis, self.port, self.delay, self.cut = redis, free_port(), 0.0, False
+        self.listener, self.links = None, []
+        self.listen()
+
+    def listen(self):
+        self.listener = socket.socket()
+        self.listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self.listener.bind(("127.0.0.1", self.port))
+        self.listener.listen(64)
+        threading.Thread(target=self.accept, args=(self.listener,), daemon=True).start()
+
+    def refuse(self):
+        """As the address of a Redis that is dead."""
+        self.listener.shutdown(socket.SHUT_RDWR)
+        self.listener.close()
+
+    def accept(self, listener):
+        while True:
+            try:
+                near, _ = listener.accept()
+            except OSError:
+                return
+            far = socket.socket()
+            try:
+                far.connect(("127.0.0.1", self.redis.port))
+            except OSError:
+                near.close()
+                continue
+            for link in (near, far):
+                link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            for one, other in ((near, far), (far, near)):
+                parcels = queue.Queue()
+                threading.Thread(target=self.take, args=(one, parcels), daemon=True).start()
+                threading.Thread(target=self.give, args=(other, parcels), daemon=True).start()
+
+    def take(self, link, parcels):
+        data = b"x"
+        while data:
+            try:
+                data = link.recv(65536)
+            except OSError:
+                data = b""
+            parcels.put((time.monotonic() + self.delay, data))
+
+    def give(self, link, parcels):
+        data = b"x"
+        while data:
+            due, data = parcels.get()
+            time.sleep(max(0.0, due - time.monotonic()))
+            while self.cut:
+                time.sleep(0.005)
+            try:
+                link.sendall(data)
+                if not data:
+                    link.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                return
+
+
+# ---- programs ----
+
+
+class Tools:
+    def __init__(self, programs, folder):
+        self.programs, self.folder = programs, folder
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def program(self, name):
+        return os.path.join(self.programs, name)
+
+    def build(self):
+        flags = fleet.Tools.flags
+        sanitize = ["-O1"] if os.environ.get("ADMISSION_FAST") else fleet.SANITIZE
+        full = flags("libsodium", "libcurl", "libmicrohttpd", "libcjson", "hiredis") + ["-pthread"]
+        jobs = []
+        for name, source, options in (
+            ("server-full", "examples/server.c", ["-DSERVER_FULL"] + sanitize + full),
+            ("players", "tests/fleet/players.c", ["-O1", "-g"] + flags("libsodium") + ["-lm"]),
+            ("link", "tests/fleet/link.c", sanitize + flags("hiredis", "libsodium") + ["-lm"]),
+        ):
+            built = os.path.join(os.environ.get("ADMISSION_BUILT", "/nowhere"), name)
+            if os.path.exists(built):
+                shutil.copy(built, self.program(name))
+                continue
+            command = fleet.CC + ["-std=c99", "-I" + TOP] + fleet.WARNINGS + [os.path.join(TOP, source), "-o", self.program(name)] + options
+            jobs.append((name, subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)))
+        for name, job in jobs:
+            messages = job.communicate()[0]
+            if job.returncode:
+                raise Failure("%s does not build: %s" % (name, messages[:2000]))
+
+
+class Server:
+    """A game server under a name, with the sessions that its log tells of."""
+
+    def __init__(self, tools, name, redis, *options, lease=LEASE, port=0):
+        self.tools, self.name, self.redis, self.options, self.lease = tools, name, redis, options, lease
+        self.process, self.port, self.killed = None, port, None
+        self.runs = []  # of (process, when it was killed)
+        self.start()
+
+    def start(self):
+        command = [self.tools.program("server-full"), "--address", "127.0.0.1:%d" % self.port, "--slots", "256", "--replace", "--echo", "--key-file",
+                   self.tools.path("game.key"), "--name", self.name, "--admission", "127.0.0.1:%d" % self.redis.port, "--admission-lease", str(self.lease)]
+        self.process = Process(command + list(self.options), cwd=self.tools.folder)
+        self.port = int(self.process.wait(r"listening on 127.0.0.1:(\d+)").group(1))
+        self.process.wait("admission: %s by" % self.name)
+        self.runs.append([self.process, None])
+
+    def ready(self):
+        self.process.wait("can be reached")
+        return self
+
+    def kill(self):
+        self.runs[-1][1] = time.monotonic()
+        self.process.send(signal.SIGKILL)
+        self.process.child.wait()
+
+    def stop(self):
+        """SIGTERM, and whether it ended well."""
+        return self.process.end(signal.SIGTERM)
+
+    def sessions(self):
+        """[client, begin, end] on the common clock, as the server saw them."""
+        found = []
+        for process, killed in self.runs:
+            stamps = [(came, float(line.split()[0]), line) for came, line in process.lines if re.match(r" *\d+\.\d{3}  ", line)]
+            offset = min(came - stamp for came, stamp, _ in stamps)  # a line comes a moment after its stamp, the quickest at once
+            open_sessions = {}
+            for _, stamp, line in stamps:
+                match = re.search(r"  (connected|disconnected) slot=\d+ client=(\d+) session=(\d+)", line)
+                if match and match.group(1) == "connected":
+                    open_sessions[match.group(3)] = (int(match.group(2)), offset + stamp)
+                elif match:
+                    found.append(open_sessions.pop(match.group(3)) + (offset + stamp, self.name))
+            for client, begin in open_sessions.values():
+                found.append((client, begin, killed or float("inf"), self.name))
+        return found
+
+    def connects(self, client):
+        return sum(process.count(r"  connected slot=\d+ client=%d " % client) for process, _ in self.runs)
+
+    def longest(self):
+        """Milliseconds that the loop spent in one call for admission; of a server that was stopped."""
+        return max([float(match.group(1)) for process, _ in self.runs for _, line in process.lines
+                    for match in [re.search(r"longest call ([\d.]+) ms", line)] if match], default=0.0)
+
+
+class Players:
+    """tests/fleet/players.c"""
+
+    def __init__(self, tools, servers=()):
+        with open(tools.path("game.key"), encoding="ascii") as file:
+            self.process = Process([tools.program("players"), file.read().strip()], stdin=subprocess.PIPE)
+        for server in servers:
+            self.say("server %d" % server.port)
+
+    def say(self, line):
+        self.process.child.stdin.write((line + "\n").encode())
+        self.process.child.stdin.flush()
+
+    def join(self, name, player, *servers):
+        """With a token of its own, named as the client."""
+        self.say("mint %s %d %s" % (name, player, " ".join(str(server.port) for server in servers)))
+        self.say("join %s %s" % (name, name))
+
+    def events(self, word, name):
+        with self.process.condition:
+            return [came for came, line in self.process.lines if re.match(r"[\d.]+ %s %s " % (word, name), line)]
+
+    def comes_in(self, name, seconds=5.0, times=1):
+        return settle(lambda: len(self.events("in", name)) >= times, seconds)
+
+    def arrives(self, name, player, server, seconds=5.0):
+        """Tries again and again, with a token for each try, as a game would. How long it took; None when it did not come in."""
+        begin, times = time.monotonic(), len(self.events("in", name))
+        while time.monotonic() - begin < seconds:
+            tries = len(self.events("out", name))
+            self.join(name, player, server)
+            settle(lambda tries=tries: len(self.events("in", name)) > times or len(self.events("out", name)) > tries, 5)
+            if len(self.events("in", name)) > times:
+                return time.monotonic() - begin
+        return None
+
+    def denied(self, name, player, server, why, seconds=10.0):
+        """Tries until the server's log says so; a client may give up before it is denied."""
+        def said():
+            return server.process.count("client=%d is denied: %s" % (player, why))
+
+        begin, before = time.monotonic(), said()
+        while said() == before and time.monotonic() - begin < seconds:
+            self.join(name, player, server)
+            settle(lambda: said() > before, TIMEOUT + 0.5)
+        return said() > before
+
+    def inside(self, name):
+        """It is connected, as far as we heard."""
+        return max(self.events("in", name), default=0.0) > max(self.events("out", name), default=0.0)
+
+    def goes_out(self, name, seconds=5.0, times=1):
+        return settle(lambda: len(self.events("out", name)) >= times, seconds)
+
+
+def make_key(tools):
+    with open(tools.path("game.key"), "w", encoding="ascii") as file:
+        os.chmod(file.name, 0o600)
+        file.write(os.urandom(32).hex() + "\n")
+
+
+def held(redis, player, prefix="netcode:"):
+    """The name of the server that holds a player's session."""
+    lease = redis.call("GET", "%ssession:%d" % (prefix, player))
+    return lease.split("/")[0] if lease else None
+
+
+def overlaps(servers):
+    """How many sessions there were, how long two of one player were there at the same time, at most, and which."""
+    worst, sessions = (0.0, None), {}
+    for server in servers:
+        for client, begin, end, name in server.sessions():
+            sessions.setdefault(client, []).append((begin, end, name))
+    for client, those in sessions.items():
+        those.sort()
+        latest = those[0]
+        for each in those[1:]:
+            worst = max(worst, (min(latest[1], each[1]) - each[0], (client, latest, each)), key=lambda entry: entry[0])
+            latest = max(latest, each, key=lambda session: session[1])
+    return sum(len(those) for those in sessions.values()), worst
+
+
+# ---- stories ----
+
+
+def story_link(story):
+    """redis.h against a Redis that misbehaves"""
+    result = subprocess.run([story.tools.program("link")], capture_output=True, text=True, check=False)
+    for line in result.stdout.splitlines():
+        if not line.startswith("    "):
+            story.check(line.startswith("ok: "), line.split(": ", 1)[1], "" if line.startswith("ok: ") else result.stdout[-1500:])
+    story.check(result.returncode == 0, "it ends well", result.stderr[-1500:])
+
+
+def story_race(story):
+    """one token at four servers in the same instant"""
+    tools, rounds = story.tools, 1000 if WHOLE else 100
+    redis = Redis(tools.folder)
+    servers = [Server(tools, name, redis).ready() for name in "abcd"]
+    players = Players(tools, servers)
+    time.sleep(LEASE + 0.5)  # a Redis that the servers did not know before settles first
+    wrong = []
+    for first in range(0, rounds, 20):
+        chosen = range(first, min(first + 20, rounds))
+        for each in chosen:
+            players.say("mint t%d %d %s" % (each, 5000 + each, " ".join(str(server.port) for server in servers)))
+        for each in chosen:
+            for server in servers[each % 4:] + servers[:each % 4]:  # none is always the first
+                players.say("join %s%d t%d %d" % (server.name, each % 20, each, server.port))
+        for each in chosen:
+            settle(lambda each=each: sum(server.connects(5000 + each) for server in servers), 5)
+        settle(lambda: 0, 0.3)  # a second one would come now
+        wrong += [(each, [server.connects(5000 + each) for server in servers]) for each in chosen
+                  if sum(server.connects(5000 + each) for server in servers) != 1]
+        for each in chosen:
+            for server in servers:
+                players.say("leave %s%d" % (server.name, each % 20))
+        time.sleep(0.1)
+    story.check(not wrong, "%d tokens, each at four servers at once: each connects once" % rounds, wrong[:5])
+    counts = [sum(server.connects(5000 + each) for each in range(rounds)) for server in servers]
+    story.check(sum(1 for count in counts if count) > 1, "and not always at the same one", counts)
+    story.check(all(server.stop() == 0 for server in servers), "the servers end well")
+
+
+def story_players(story):
+    """players who reconnect, move, cheat, are banned, and whose server dies"""
+    tools = story.tools
+    redis = Redis(tools.folder)
+    a, b = Server(tools, "a", redis, "--metrics-file", "a.prom").ready(), Server(tools, "b", redis).ready()
+    players = Players(tools)
+
+    took = players.arrives("first", 1, a)
+    story.check(took is not None and took <= LEASE + TIMEOUT, "the first player of a new Redis comes in, a lease after the servers met it", took)
+    story.check(held(redis, 1) == "a" and 0 < redis.key("PTTL", "session:1") <= 1000 * LEASE, "Redis has the lease, with an end", held(redis, 1))
+    time.sleep(2.0 * LEASE)
+    story.check(held(redis, 1) == "a" and players.inside("first"), "it is renewed while the player is connected")
+
+    players.join("again", 1, a)
+    story.check(players.comes_in("again") and players.goes_out("first"), "the same player, same server, newer token: replaces the older session")
+    time.sleep(1.2 * LEASE)
+    story.check(held(redis, 1) == "a" and not players.events("out", "again"), "and the lease goes on")
+    players.say("leave again")
+    story.check(settle(lambda: held(redis, 1) is None, 1.0), "a player who leaves gives it back at once", held(redis, 1))
+
+    players.say("join again again %d" % a.port)
+    story.check(players.goes_out("again") and not players.events("in", "again")[1:], "the server itself refuses a token that it has seen")
+    players.say("mint two 2 %d %d" % (a.port, b.port))
+    players.say("join two-a two %d" % a.port)
+    story.check(players.comes_in("two-a"), "a token for two servers is good at one")
+    players.say("leave two-a")
+    players.say("join two-b two %d" % b.port)
+    story.check(players.goes_out("two-b") and not players.events("in", "two-b"), "and then at no other")
+    story.check(b.process.find("client=2 is denied: the token was used before"), "whose log says why", b.process.text(5))
+
+    players.join("here", 3, a)
+    players.comes_in("here")
+    begin = time.monotonic()
+    players.join("there", 3, b)
+    story.check(players.comes_in("there") and time.monotonic() - begin < LEASE, "a player who moves is in at the other server within a lease",
+                time.monotonic() - begin)
+    story.check(players.goes_out("here") and a.process.find("client=3 is disconnected: the same player comes in at another server with a newer token"),
+                "and his older session has ended, by name", a.process.text(5))
+    story.check(held(redis, 3) == "b", "the lease is the other server's")
+
+    players.join("ghost", 4, a)
+    players.comes_in("ghost")
+    a.kill()
+    took = players.arrives("back", 4, b)
+    story.check(took is not None and took <= LEASE + 0.75, "a player whose server was killed is in elsewhere within a lease", took)
+    a.start()
+    a.ready()
+
+    redis.key("SET", "revoked:5", "1")
+    players.join("banned", 5, a)
+    story.check(players.goes_out("banned") and a.process.wait("client=5 is denied: the player is revoked"), "a revoked player does not come in")
+    players.join("caught", 6, a)
+    players.comes_in("caught")
+    redis.key("SET", "revoked:6", "1")
+    story.check(players.goes_out("caught", LEASE / 3 + 0.7) and a.process.wait("client=6 is disconnected: the player is revoked"),
+                "one who plays is disconnected at the next renewal")
+    story.check(held(redis, 6) is None, "and his lease is gone")
+    redis.key("DEL", "revoked:5")
+    players.join("pardoned", 5, a)
+    story.check(players.comes_in("pardoned"), "and may come again when that is taken back")
+
+    for each in range(7, 10):
+        players.join("stay%d" % each, each, a)
+        players.comes_in("stay%d" % each)
+    metrics = open(tools.path("a.prom"), encoding="utf-8").read() if settle(lambda: "admission_leases 4" in open(
+        tools.path("a.prom"), encoding="utf-8").read(), 3) else open(tools.path("a.prom"), encoding="utf-8").read()
+    for line in ('netcode_server_admissions_total{result="admitted"} 5', 'netcode_server_admissions_total{result="revoked"} 1',
+                 'netcode_server_admission_losses_total{reason="revoked"} 1', "netcode_server_redis_reachable 1", "netcode_server_admission_pending 0"):
+        story.check(line + "\n" in metrics, "metrics: " + line, re.findall("netcode_server_admission.*", metrics))
+    story.check(a.stop() == 0, "a server that is told to ends well")
+    story.check(all(held(redis, each) is None for each in (5, 7, 8, 9)), "and has given its leases back by then", [held(redis, each) for each in (5, 7, 8, 9)])
+    story.check([key for key in redis.call("KEYS", "*") if redis.call("PTTL", key) == -1 and "revoked" not in key] == ["netcode:epoch"],
+                "no key but the epoch is without an end")
+    story.check(b.stop() == 0, "so does the other")
+    count, (both, where) = overlaps((a, b))
+    story.check(both <= SLACK, "of %d sessions, never two of one player" % count, where)
+
+
+def story_waiting(story):
+    """a client that does not come for its answer, one that waits for an older session, a full Redis, passwords"""
+    tools = story.tools
+    redis = Redis(tools.folder)
+    relay = Relay(redis)
+    slow = Server(tools, "slow", relay).ready()
+    quick = Server(tools, "quick", redis).ready()
+    stay_a, stay_b = (Server(tools, name, redis, "--admission-older-stays", "--admission-prefix", "stay:").ready() for name in ("stay-a", "stay-b"))
+    players = Players(tools)
+    story.check(players.arrives("warm", 90, quick), "Redis has settled")
+    story.check(players.arrives("older", 91, stay_a), "another prefix is another fleet, with an epoch of its own")
+
+    relay.delay = 0.5
+    time.sleep(1.2)
+    players.join("lazy", 1, slow)
+    time.sleep(0.4)
+    players.say("mint both 2 %d %d" % (slow.port, quick.port))
+    players.say("join hasty both %d" % slow.port)
+    time.sleep(0.5)
+    players.say("vanish hasty")
+    story.check(players.comes_in("lazy", 3), "a Redis that takes a second for an answer only takes time")
+    story.check(settle(lambda: held(redis, 2) == "slow", 2), "a client that vanished while Redis was asked has a lease")
+    story.check(settle(lambda: held(redis, 2) is None, 3.0), "which is given back when it does not come")
+    players.say("join steady both %d" % quick.port)
+    story.check(players.comes_in("steady"), "with its token, which is good elsewhere")
+
+    # The view of the server ends before the lease, though each answer takes a second: cut as soon as the first one is there.
+    players.join("edge", 6, slow)
+    players.comes_in("edge", 4)
+    relay.cut = True
+    story.check(settle(lambda: held(redis, 6) is None, 2 * LEASE), "a lease that is not renewed ends")
+    ended = time.monotonic()
+    story.check(not players.inside("edge") and players.events("out", "edge")[-1] < ended, "and the player was disconnected before")
+    time.sleep(2.0)
+    relay.delay, relay.cut = 0.0, False
+    slow.ready()
+    time.sleep(0.5)
+    story.check(held(redis, 6) is None and held(redis, 1) is None, "commands that were stuck in the cut do nothing when they arrive",
+                (held(redis, 6), held(redis, 1)))
+
+    begin = time.monotonic()
+    denied = []
+    while time.monotonic() - begin < 1.5 * LEASE:
+        players.join("newer", 91, stay_b)
+        players.goes_out("newer", TIMEOUT + 1, times=len(denied) + 1)
+        denied = players.events("out", "newer")
+    story.check(denied and not players.events("in", "newer") and players.inside("older"),
+                "--admission-older-stays: the newer session does not come in while the older one is there")
+    players.say("leave older")
+    story.check(players.arrives("then", 91, stay_b), "but when it has left")
+
+    redis.call("CONFIG", "SET", "maxmemory", "1000")
+    players.join("full", 3, quick)
+    story.check(quick.process.wait("client=3 has to wait: Redis is full"), "a full Redis: the log says so at once")
+    story.check(players.goes_out("full", PATIENCE + 2) and not players.events("in", "full"), "and nobody comes in")
+    time.sleep(LEASE)
+    story.check(held(redis, 90) == "quick" and players.inside("warm"), "but leases are renewed, and players stay")
+    redis.call("CONFIG", "SET", "maxmemory", "0")
+    players.join("room", 4, quick)
+    story.check(players.comes_in("room"), "and come in when it has room again")
+
+    with open(os.path.join(TOP, "examples/fleet/REDIS.md"), encoding="utf-8") as file:
+        rights = re.search(r"ACL SETUSER (.*)", file.read()).group(1).replace(">PASSWORD", ">right-password").split()
+    story.check(redis.call("ACL", "SETUSER", *rights) == "OK", "the ACL of REDIS.md is one")
+    for name, word in (("right", "right-password"), ("wrong", "wrong-password")):
+        with open(tools.path(name + ".password"), "w", encoding="ascii") as file:
+            os.chmod(file.name, 0o600)
+            file.write(word + "\n")
+    user = Server(tools, "user", redis, "--admission-user", "game", "--admission-password-file", "right.password").ready()
+    players.join("by-user", 5, user)
+    story.check(players.comes_in("by-user"), "its rights are enough to come in")
+    time.sleep(LEASE)
+    players.say("leave by-user")
+    story.check(settle(lambda: held(redis, 5) is None, 1), "to stay, and to leave")
+    other = Server(tools, "other", redis, "--admission-user", "game", "--admission-password-file", "wrong.password")
+    story.check(other.process.wait("can not be reached: the password is refused: WRONGPASS"), "a wrong password is refused with a line")
+    shutil.copy(tools.path("right.password"), tools.path("wrong.password"))
+    os.chmod(tools.path("wrong.password"), 0o600)
+    other.process.send(signal.SIGHUP)
+    story.check(other.process.wait("the password was read again") and other.process.wait("can be reached"), "SIGHUP reads the file again")
+
+    redis.call("CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
+    fifth = Server(tools, "fifth", redis)
+    story.check(fifth.process.wait("maxmemory-policy allkeys-lru and may throw leases away"), "a Redis that evicts is warned of")
+    for options in (["--admission", "localhost:6379"], ["--admission-policy", "none"], ["--admission-lease", "0"], ["--admission-prefix", "a b"]):
+        refused = Process([tools.program("server-full")] + options)
+        story.check(refused.ended() == 2, "refused: " + " ".join(options), refused.text())
+    story.check(all(server.stop() == 0 for server in (slow, quick, stay_a, stay_b, user, other, fifth)), "the servers end well")
+    story.check(0.0 < slow.longest() <= 1000 * NOT_WAITED, "and their loops never waited", slow.longest())
+    count, (both, where) = overlaps((slow, quick, stay_a, stay_b))
+    story.check(both <= SLACK, "of %d sessions, never two of one player" % count, where)
+
+
+def story_policies(story):
+    """strict, direct, keep and open while one server is cut off, and while Redis is dead"""
+    tools = story.tools
+    redis = Redis(tools.folder)
+    relays, near, far = {}, {}, {}
+    policies = ("strict", "direct", "keep", "open")
+    for policy in policies:
+        relays[policy], relays[policy + "-far"] = Relay(redis), Relay(redis)
+        options = ("--admission-policy", policy, "--admission-prefix", policy + ":")
+        near[policy] = Server(tools, policy, relays[policy], *options).ready()
+        far[policy] = Server(tools, policy + "-far", relays[policy + "-far"], *options).ready()
+    players = Players(tools)
+    number = {policy: 10 * (1 + index) for index, policy in enumerate(policies)}
+    story.check(all(players.arrives(policy, number[policy], near[policy]) for policy in policies), "each policy has a player")
+    for policy in policies:  # a token that was used at a server that will be the only one to know
+        players.say("mint %s-used %d %d %d" % (policy, number[policy] + 1, near[policy].port, far[policy].port))
+        players.say("join %s-used %s-used %d" % (policy, policy, near[policy].port))
+    story.check(all(players.comes_in(policy + "-used") for policy in policies), "and one whose token will be tried again")
+
+    # One server of each pair is cut off; the others reach Redis.
+    cut = time.monotonic()
+    for policy in policies:
+        relays[policy].cut = True
+    for policy in ("strict", "direct"):
+        story.check(settle(lambda policy=policy: not players.inside(policy), LEASE + 0.5), "%s, cut off: the player is disconnected" % policy)
+        story.check(players.events("out", policy)[-1] - cut <= LEASE, "when the lease ends, and no later", players.events("out", policy)[-1] - cut)
+        story.check(near[policy].process.wait("client=%d is disconnected: the lease ended before Redis renewed it" % number[policy]), "by name")
+    for policy in policies:
+        story.check(players.arrives(policy + "-moves", number[policy], far[policy]) and players.events("in", policy + "-moves")[0] - cut <= LEASE + 0.75,
+                    "%s: and is in at a server that reaches Redis, within a lease" % policy)
+    story.check(players.arrives("open-new", number["open"] + 2, near["open"]), "open, cut off: a new player comes in at the cut-off server")
+    story.check(near["open"].process.wait("client=42 is admitted: Redis can not be reached, so"), "and the log says on what ground")
+    for policy in ("strict", "direct", "keep"):
+        story.check(players.denied(policy + "-new", number[policy] + 2, near[policy], "Redis can not be reached"), "%s, cut off: a new player is denied, and the log says why" % policy)
+    story.check(players.inside("keep") and players.inside("open"), "keep and open, cut off: the players are still there")
+    for policy in policies:
+        relays[policy].cut = False
+    healed = time.monotonic()
+    for policy in ("keep", "open"):
+        story.check(settle(lambda policy=policy: not players.inside(policy), 8), "%s, when Redis is back: the older of two sessions ends" % policy)
+        story.check(near[policy].process.wait("client=%d is disconnected: another server holds the session" % number[policy]), "by name")
+    took = max(players.events("out", policy)[-1] for policy in ("keep", "open")) - healed
+    story.check(took <= LEASE / 3 + 1.5, "within a third of a lease and a second and a half", took)
+    time.sleep(0.3)
+    story.check(held(redis, 30, "keep:") == "keep-far", "and gives back no lease but its own", held(redis, 30, "keep:"))
+    story.check(settle(lambda: held(redis, 42, "open:") == "open", 3), "open: and who came in then has a lease now", held(redis, 42, "open:"))
+    story.check(all(players.arrives(policy + "-back", number[policy] + 3, near[policy]) for policy in policies), "all let players in again")
+
+    # Redis dies, for longer than a lease, and comes back without its data.
+    ended = {policy: near[policy].process.count("the lease ended") for policy in policies}
+    for relay in relays.values():
+        relay.refuse()
+    redis.kill()
+    time.sleep(2.0 * LEASE)
+    story.check(not players.inside("strict-back"), "strict, Redis dead: players are disconnected")
+    for policy in ("direct", "keep", "open"):
+        story.check(players.inside(policy + "-back"), "%s, Redis dead: players stay" % policy)
+    story.check(near["direct"].process.count("the lease ended") == ended["direct"], "and no lease of direct is counted as lost")
+    redis.start()
+    for policy in policies:
+        relays[policy + "-far"].listen()
+    begin = time.monotonic()
+    for policy in policies:
+        far[policy].process.wait("can be reached")
+    arrivals = [threading.Thread(target=players.arrives, args=(policy + each, number[policy] + add, far[policy], 12.0), daemon=True)
+                for policy in policies for each, add in (("-twin", 3), ("-late", 4))]  # the twin, before the near server has told of its player
+    for arrival in arrivals:
+        arrival.start()
+    time.sleep(0.7)
+    for policy in policies:
+        relays[policy].listen()
+    for policy in policies:
+        near[policy].process.wait("can be reached")
+        players.say("leave %s-used" % policy)
+    for arrival in arrivals:
+        arrival.join()
+    for policy in ("direct", "keep", "open"):
+        story.check(near[policy].process.count("client=%d is disconnected: the same player comes in at another server" % (number[policy] + 3)),
+                    "%s, Redis is back, empty: the server tells of its player before he comes in elsewhere" % policy)
+    for policy in policies:
+        took = max(players.events("in", policy + "-late") + [begin]) - begin
+        story.check(0.0 < took <= LEASE + GIVEN_UP, "%s: a new player comes in, a lease after it is back" % policy, took)
+    for policy in policies:
+        players.say("join %s-cheat %s-used %d" % (policy, policy, far[policy].port))
+    for policy in policies:
+        story.check(players.goes_out(policy + "-cheat", 5) and not players.events("in", policy + "-cheat"),
+                    "%s: a token that was used before Redis lost its data is still used" % policy)
+        story.check(far[policy].process.wait("client=%d is denied: the token was used before" % (number[policy] + 1)), "by name")
+    story.check(all(server.stop() == 0 for server in list(near.values()) + list(far.values())), "the servers end well")
+    for policy in ("strict", "direct"):
+        count, (both, where) = overlaps((near[policy], far[policy]))
+        story.check(both <= SLACK, "%s: of %d sessions, never two of one player" % (policy, count), where)
+
+
+# ---- the storm ----
+
+
+class Storm:
+    """Players who connect, leave, vanish and move at random, while servers and Redis have their faults."""
+
+    def __init__(self, story, connects, count):
+        self.story, self.tools, self.connects = story, story.tools, connects
+        self.redis = Redis(self.tools.folder)
+        self.relays = [Relay(self.redis) for _ in range(4)]
+        self.servers = [Server(self.tools, "abcd"[i], self.relays[i]).ready() for i in range(4)]
+        self.players = Players(self.tools, self.servers)
+        self.unreachable, self.slow = [], []  # (from, to)
+        self.gone = []  # (server, from, to)
+        self.cuts = []  # when
+        time.sleep(LEASE)  # a Redis that the servers did not know settles first
+        self.players.say("storm %d %d %d" % (connects, count, 7))
+        self.begin = time.monotonic()
+
+    def tell(self, what):
+        ins = self.players.process.count(r"^\S+ in ")
+        self.story.lines.append("        %5.1f s, %5d connects: %s" % (time.monotonic() - self.begin, ins, what))
+
+    def server_dies(self, index, number):
+        self.tell("server %s gets signal %d" % (self.servers[index].name, number))
+        self.players.say("down %d" % index)
+        begin = time.monotonic()
+        if number == signal.SIGKILL:
+            self.servers[index].kill()
+        else:
+            self.story.check(self.servers[index].stop() == 0, "a server that is told to end does so in the storm")
+        time.sleep(1.0)
+        self.servers[index].start()
+        self.servers[index].ready()
+        self.players.say("up %d" % index)
+        self.gone.append((index, begin, time.monotonic()))
+        time.sleep(1.5)
+
+    def redis_dies(self, seconds):
+        self.tell("Redis is killed for %.1f s, and comes back empty" % seconds)
+        begin = time.monotonic()
+        before = sum(server.process.count("the lease ended") for server in self.servers)
+        for relay in self.relays:
+            relay.refuse()
+        self.redis.kill()
+        time.sleep(seconds)
+        self.redis.start()
+        for relay in self.relays:
+            relay.listen()
+        for server in self.servers:
+            settle(lambda server=server: server.process.lines and self.reached(server), 5)
+        self.unreachable.append((begin, time.monotonic()))
+        time.sleep(LEASE + 1.0)
+        lost = sum(server.process.count("the lease ended") for server in self.servers) - before
+        self.story.check(lost == 0, "nobody was disconnected for it", lost)
+
+    @staticmethod
+    def reached(server):
+        """Does the log's last word on Redis say so?"""
+        with server.process.condition:
+            words = [line for _, line in server.process.lines if "Redis: 127" in line or "Redis: error" in line]
+        return bool(words) and words[-1].endswith("can be reached")
+
+    def redis_pauses(self, seconds):
+        self.tell("Redis is paused for %.1f s" % seconds)
+        begin = time.monotonic()
+        self.redis.signal(signal.SIGSTOP)
+        time.sleep(seconds)
+        self.redis.signal(signal.SIGCONT)
+        for server in self.servers:
+            settle(lambda server=server: self.reached(server), 5)
+        self.unreachable.append((begin, time.monotonic()))
+        time.sleep(2.0)
+
+    def redis_is_slow(self, seconds):
+        self.tell("Redis takes a second for each answer, for %.1f s" % seconds)
+        begin = time.monotonic()
+        for relay in self.relays:
+            relay.delay = 0.5
+        time.sleep(seconds)
+        for relay in self.relays:
+            relay.delay = 0.0
+        self.slow.append((begin, time.monotonic() + 1.0))
+        time.sleep(1.5)
+
+    def redis_is_full(self, seconds):
+        self.tell("Redis is full for %.1f s" % seconds)
+        begin = time.monotonic()
+        self.redis.call("CONFIG", "SET", "maxmemory", "1000")
+        time.sleep(seconds)
+        self.redis.call("CONFIG", "SET", "maxmemory", "0")
+        self.unreachable.append((begin, time.monotonic()))
+        time.sleep(1.5)
+
+    def server_is_cut_off(self, index, seconds):
+        self.tell("server %s is cut off from Redis for %.1f s" % (self.servers[index].name, seconds))
+        self.relays[index].cut = True
+        self.cuts.append(time.monotonic())
+        self.players.say("down %d" % index)  # as a backend would, when its reports say so
+        time.sleep(seconds)
+        self.relays[index].cut = False
+        settle(lambda: self.reached(self.servers[index]), 5)
+        self.players.say("up %d" % index)
+        time.sleep(1.0)
+
+    def faults(self):
+        self.server_dies(0, signal.SIGKILL)
+        self.server_dies(1, signal.SIGTERM)
+        self.redis_dies(LEASE + 1.0)
+        self.redis_pauses(0.6 * LEASE)
+        self.redis_is_slow(5.0)
+        self.server_is_cut_off(3, 2.0 * LEASE + 1.0)
+        self.redis_pauses(1.6 * LEASE)
+        self.redis_is_full(2.5)
+        self.server_dies(2, signal.SIGKILL)
+
+    def run(self):
+        time.sleep(2.0)
+        while True:
+            self.faults()
+            if not WHOLE or self.players.process.count(r"^\S+ in ") >= self.connects:
+                break
+        self.tell("no more faults")
+        done = settle(lambda: self.players.process.find(r" done \d+"), 60)
+        self.tell("the end")
+        ins = self.players.process.count(r"^\S+ in ")
+        self.story.check(done, "%d connects came together" % self.connects, ins)
+        self.players.say("quit")
+        self.story.check(self.players.process.ended() == 0, "the players end well")
+        time.sleep(0.5)
+        self.story.check(all(server.stop() == 0 for server in self.servers), "the servers end well, and no sanitizer reports")
+
+    def lockouts(self):
+        """For each player who tries: how long until he is in, since he began or since the last fault. A fault ends when Redis can be reached
+        again; a server that dies or is cut off is one in its moment. The longest ones, and when they were."""
+        begins, found, found_slow = {}, [(0.0, "")], [(0.0, "")]
+        faults = self.cuts + [last for _, last in self.unreachable] + [first for _, first, _ in self.gone]
+        for _, line in self.players.process.lines:
+            words = line.split()
+            stamp, word, player = float(words[0]), words[1], words[2]
+            if word == "try":
+                begins.setdefault(player, stamp)
+            elif word == "in" and player in begins:
+                begin = begins.pop(player)
+                if any(first <= stamp <= last for first, last in self.unreachable):
+                    continue  # he came in all the same
+                begin = max([begin] + [fault for fault in faults if fault <= stamp])
+                slow = any(begin <= last and stamp >= first for first, last in self.slow)
+                (found_slow if slow else found).append((stamp - begin, "%s from %.1f to %.1f s" % (player, begin - self.begin, stamp - self.begin)))
+        found += [(stamp - max([begin] + faults), "%s is not in at the end" % player) for player, begin in begins.items()]
+        return sorted(found, reverse=True)[:5], sorted(found_slow, reverse=True)[:5]
+
+    def judge(self):
+        story = self.story
+        count, (both, where) = overlaps(self.servers)
+        story.check(count >= self.connects, "the servers' logs tell of all sessions", count)
+        story.check(both <= SLACK, "of %d sessions, never two of one player: %.3f s at most, where a log's line may come %.2f s late" % (count, both, SLACK),
+                    where)
+        longest, longest_slow = self.lockouts()
+        locked, locked_slow = longest[0][0], longest_slow[0][0]
+        allowed = LEASE + GIVEN_UP
+        story.check(locked <= allowed, "no player was locked out for longer than a lease after the last fault: %.2f s of %d + %.2f" % (
+            locked, LEASE, GIVEN_UP), longest)
+        allowed += 3.0
+        story.check(locked_slow <= allowed, "nor while each answer took a second, and three answers: %.2f s of %.2f" % (locked_slow, allowed), longest_slow)
+        longest = max(server.longest() for server in self.servers)
+        story.check(0.0 < longest <= 1000 * NOT_WAITED, "no game loop waited: the longest call took %.1f ms" % longest)
+
+
+def story_storm(story):
+    """four servers, 200 players, thousands of connects, while servers and Redis are killed, paused, slow, full and cut off"""
+    storm = Storm(story, 50000 if WHOLE else 10000, 200)
+    storm.run()
+    storm.judge()
+
+
+STORIES = (story_link, story_race, story_players, story_waiting, story_policies, story_storm)
+
+
+# ---- planted faults ----
+
+PLANTS = (
+    ("players", "examples/fleet/admission.h", "admission->next_renewal = admission->now + admission->lease / 3.0;",
+     "admission->next_renewal = admission->now + 1000.0;"),
+    ("players", "examples/fleet/admission.h", '"if lease then "', '"if false then "'),
+    ("players", "examples/fleet/admission.h", '"  elseif wanted~=\'\' then out[i]=5 "', '""'),
+    ("players", "examples/fleet/admission.h", '"if redis.call(\'EXISTS\',KEYS[4])==1 then return {\'revoked\'} end "', '""'),
+    ("players", "examples/fleet/extras.h", "        admission_close( &extras.admission, netcode_time );", "        admission_free( &extras.admission );"),
+    ("race", "examples/fleet/admission.h", "\"if used and string.sub", "\"if false and string.sub"),
+    ("waiting", "examples/fleet/admission.h", "admission_hold( admission, player, sent );", "admission_hold( admission, player, admission->now );"),
+    ("waiting", "examples/fleet/admission.h", '"if now>tonumber(ARGV[2]) then', '"if false then'),
+    ("waiting", "examples/fleet/admission.h", ": unseen >= ADMISSION_GONE )", ": unseen >= 1e9 )"),
+    ("waiting", "examples/fleet/admission.h", "    ask->was_sent = 1;\n", "    ask->was_sent = 1;\n    redis_finish( &admission->redis, 2.0, netcode_time );\n"),
+    ("policies", "examples/fleet/admission.h", "~='2' and string.match(redis.call('GET',KEYS[2*i-1]) or '','^%S+')==holder then", "~='2' then"),
+    ("policies", "examples/fleet/admission.h", "if since+ARGV[3]>now then", "if false then"),
+    ("policies", "examples/fleet/admission.h", "    admission->announce_from = 0;\n    admission_warn", "    admission_warn"),
+    ("policies", "examples/fleet/admission.h", "admission->redis.refused_at >= 0.0", "!admission->redis.reachable"),
+    ("policies", "examples/fleet/admission.h", "admission->policy == ADMISSION_DIRECT && admission->excused_until", "0 && admission->excused_until"),
+    ("link", "examples/fleet/redis.h", "#define REDIS_LINK_SEND_FLAGS MSG_NOSIGNAL", "#define REDIS_LINK_SEND_FLAGS 0"),
+    ("link", "examples/fleet/redis.h", "        link->answer_bytes += (size_t) bytes;\n", ""),
+    ("link", "examples/fleet/redis.h", "        command->callback = NULL;\n", "        redis_shift( link );\n        i--;\n"),
+)
+
+
+def run_story(story, top, programs):
+    environment = dict(os.environ, ADMISSION_TOP=top, ADMISSION_BUILT=programs, ADMISSION_FAST="1")
+    child = subprocess.run([sys.executable, os.path.abspath(__file__), story], env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                           check=False)
+    return child.returncode, child.stdout
+
+
+def try_plant(plant):
+    """None when the story noticed, else what went wrong."""
+    story, path, there, fault = plant
+    with tempfile.TemporaryDirectory(prefix="netcode-admission-plant-") as top:
+        os.symlink(os.path.join(HERE, "netcode.h"), os.path.join(top, "netcode.h"))
+        for each in ("examples/fleet", "examples/metrics", "tests/fleet"):
+            shutil.copytree(os.path.join(HERE, each), os.path.join(top, each))
+        for each in ("server.c", "secret_file.h"):
+            shutil.copy(os.path.join(HERE, "examples", each), os.path.join(top, "examples"))
+        name = os.path.join(top, path)
+        with open(name, encoding="utf-8") as file:
+            text = file.read()
+        if text.count(there) != 1:
+            return "its place is there %d times" % text.count(there)
+        with open(name, "w", encoding="utf-8") as file:
+            file.write(text.replace(there, fault))
+        status, output = run_story(story, top, "/nowhere")
+    if "does not build" in output:
+        return output
+    failed = re.findall(r"  FAIL  (.*)", output)
+    print("  %s  %s: %s: %s" % ("ok  " if failed and status else "FAIL", story, there.strip()[:60], failed[0][:100] if failed else "not noticed"), flush=True)
+    return None if failed and status else output
+
+
+def run_plants(words):
+    """Every fault must be noticed by its story, which passes without it."""
+    import concurrent.futures
+
+    chosen = [plant for plant in PLANTS if not words or plant[0] in words]
+    for story in sorted({plant[0] for plant in chosen}):
+        status, output = run_story(story, TOP, "/nowhere")
+        if status:
+            print("%s\nadmission plants: without a fault, %s fails" % (output, story))
+            return 1
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        wrong = [(plant, result) for plant, result in zip(chosen, pool.map(try_plant, chosen)) if result]
+    for plant, result in wrong:
+        print("  NOT NOTICED  %s\n%s" % (plant, result[-1500:]))
+    print("admission plants: %d of %d noticed" % (len(chosen) - len(wrong), len(chosen)))
+    return 0 if chosen and not wrong else 1
+
+
+# ---- the program ----
+
+
+def run(words):
+    chosen = [tell for tell in STORIES if tell.__name__[6:] in words] or [
+        tell for tell in STORIES if not words or any(word in tell.__name__ for word in words)]
+    folder = tempfile.mkdtemp(prefix="netcode-admission-")
+    stories, begin = [], time.monotonic()
+    try:
+        Tools(folder, folder).build()
+        print("  built in %.1f s" % (time.monotonic() - begin), flush=True)
+        for tell in chosen:
+            tools = Tools(folder, os.path.join(folder, tell.__name__))
+            os.mkdir(tools.folder)
+            make_key(tools)
+            stories.append(Story(tools, tell))
+        fleet.run_stories([story for story in stories if story.tell is not story_storm])
+        fleet.run_stories([story for story in stories if story.tell is story_storm])  # alone: it measures
+    except Failure as failure:
+        print("  FAIL  %s" % failure)
+    finally:
+        Process.end_list(Process.all)
+        shutil.rmtree(folder, ignore_errors=True)
+    passed, failed = sum(story.passed for story in stories), sum(story.failed for story in stories)
+    if not stories:
+        failed = 1
+    print("admission: %d passed, %d failed, %.0f s" % (passed, failed, time.monotonic() - begin))
+    return 0 if passed and not failed else 1
+
+
+def main():
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    if subprocess.run(["sh", os.path.join(HERE, "tests/tools/need.sh")] + PACKAGES, check=False).returncode:
+        return 1
+    if sys.argv[1:2] == ["--plants"]:
+        return run_plants(sys.argv[2:])
+    return run([word for word in sys.argv[1:] if word != "--whole"])
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit(130)
