@@ -53,7 +53,7 @@ class Tools(fleet.Tools):
         sodium = self.flags("libsodium")
         jobs = (
             ("backend", "examples/backend/backend.c", ["-DBACKEND_FULL"] + HASTE + (["-O0"] if "MATCH_BUILT" in os.environ else fleet.SANITIZE) + full + redis),
-            ("server-full", "examples/server.c", ["-O1", "-DSERVER_FULL"] + full),
+            ("server-full", "examples/server.c", ["-O1", "-DSERVER_FULL"] + full + redis),
             ("backend-plain", "examples/backend/backend.c", ["-O1"] + plain),
             ("client", "examples/client.c", ["-O1"] + sodium),
             ("token", "examples/token.c", ["-O1"] + sodium),
@@ -766,14 +766,20 @@ class Game(Paper):
     """A real one, with a gateway that stands for Agones' SDK."""
 
     def __init__(self, story, name, **labels):
-        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
-        super().__init__(name, port, **labels)
-        self.agones = fleet.Agones(story, game_address="127.0.0.1", game_port=port, name=name)
-        self.process = story.tools.server("--address", "0.0.0.0:%d" % port, "--echo", "--replace", "--key-file", "a.key", "--slots", "32", "--agones", full=True,
-                                          env=self.agones.environment())
-        self.process.wait("listening on")
+        for attempt in range(5):  # its port has to be known before it is bound, and others may take it in between
+            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+                probe.bind(("127.0.0.1", 0))
+                port = probe.getsockname()[1]
+            super().__init__(name, port, **labels)
+            self.agones = fleet.Agones(story, game_address="127.0.0.1", game_port=port, name=name)
+            self.process = story.tools.server("--address", "0.0.0.0:%d" % port, "--echo", "--replace", "--key-file", "a.key", "--slots", "32", "--agones", full=True,
+                                              env=self.agones.environment())
+            try:
+                self.process.wait("listening on")
+                return
+            except Failure:
+                if attempt == 4:
+                    raise
 
     def take(self, metadata):
         return self.agones.outside(metadata) == 200
