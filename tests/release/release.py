@@ -209,7 +209,11 @@ def check_tree(tree):
     """Why this commit is no release; nothing if it is one."""
     version = tree.version()
     with tempfile.TemporaryDirectory() as folder:
-        unpack(tree, folder)
+        for path in {"netcode.h"} | {path for path in tree.files if re.match("examples/(packaging|python|csharp)/", path)}:
+            target = os.path.join(folder, path)
+            os.makedirs(os.path.dirname(target), exist_ok=True)
+            with open(target, "wb") as file:
+                file.write(tree.files[path][1])
         faults = check_versions(folder)
     changelog = tree.text(CHANGELOG)
     if unreleased(changelog):
@@ -236,15 +240,6 @@ def check_clean():
 
 
 # ---- what a release consists of ----
-
-
-def unpack(tree, folder):
-    for path, (program, data) in tree.files.items():
-        target = os.path.join(folder, path)
-        os.makedirs(os.path.dirname(target), exist_ok=True)
-        with open(target, "wb") as file:
-            file.write(data)
-        os.chmod(target, 0o755 if program else 0o644)
 
 
 def manifest(tree):
@@ -375,14 +370,17 @@ def make(tree, name, version):
     return files
 
 
-def sign(key, folder, name, tree):
-    """minisign signs the hashes, and in its trusted comment which release and commit they are of. The signature is verified at once."""
+def check_key(key):
     if not shutil.which("minisign"):
         raise Refused("there is no minisign to sign with (Debian's package: minisign)")
     if not os.path.isfile(key):
         raise Refused(f"SIGN_KEY: there is no file {key}")
     if os.path.commonpath([os.path.realpath(key), os.path.realpath(TOP)]) == os.path.realpath(TOP):
         raise Refused(f"SIGN_KEY: {key} is in the project's folder; a secret key has no place there")
+
+
+def sign(key, folder, name, tree):
+    """minisign signs the hashes, and in its trusted comment which release and commit they are of. The signature is verified at once."""
     sums, comment = os.path.join(folder, "SHA256SUMS"), f"{name} {tree.commit}"
     command = ["minisign", "-S", "-s", key, "-m", sums, "-c", "signature of a netcode.h release", "-t", comment]
     if subprocess.run(command, check=False, stdout=subprocess.DEVNULL).returncode:
@@ -400,6 +398,8 @@ def sign(key, folder, name, tree):
 
 
 def release(arguments):
+    if arguments.sign:
+        check_key(arguments.sign)
     tree = the_tree()
     version = tree.version()
     if arguments.snapshot:
