@@ -21,7 +21,7 @@ from concurrent.futures import ThreadPoolExecutor
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.join(ROOT, "tests", "release"))
 NEEDS = (
-    "python3:python3 python3-pycparser:/usr/lib/python3/dist-packages/pycparser abigail-tools:abidiff git:git gcc:gcc g++:g++ minisign:minisign"
+    "python3:python3 python3-pycparser:/usr/lib/python3/dist-packages/pycparser abigail-tools:abidiff git:git make:make gcc:gcc g++:g++ minisign:minisign"
     " faketime:faketime diffoscope-minimal:diffoscope util-linux:setpriv libc6-dev:/usr/include/stdio.h libsodium-dev:/usr/include/sodium.h"
 )
 COMMITTED = "2026-11-30T12:34:56Z"
@@ -36,15 +36,14 @@ class Wrong(Exception):
 
 def check(what, function, *arguments):
     global passed, failed
-    started = time.monotonic()
     try:
         note = function(*arguments)
     except Exception as error:  # whatever goes wrong in a check fails it, and the others run
         failed += 1
-        print(f"{time.monotonic() - started:5.1f} FAILED: {what}\n    {type(error).__name__}: {error}", flush=True)
+        print(f"FAILED: {what}\n    {type(error).__name__}: {error}", flush=True)
         return
     passed += 1
-    print(f"{time.monotonic() - started:5.1f} ok: {what}" + (f" ({note})" if note else ""), flush=True)
+    print(f"ok: {what}" + (f" ({note})" if note else ""), flush=True)
 
 
 def want(condition, what):
@@ -122,12 +121,19 @@ class Stage:
         self.before, self.clone = os.path.join(work, "before"), os.path.join(work, "clone")
         os.mkdir(self.before)
         copy_of_the_tree(self.before)
-        self.planned = re.search(r"^The next version: (\S+)\.$", read(os.path.join(self.before, ".github/CHANGELOG.md")), re.M)
-        self.version = self.planned.group(1) if self.planned else kept.version_of(read(os.path.join(self.before, "netcode.h")))
+        changelog, header = (os.path.join(self.before, name) for name in (".github/CHANGELOG.md", "netcode.h"))
+        planned = re.search(r"^The next version: (\S+)\.$", read(changelog), re.M)
+        if planned:
+            self.version = planned.group(1)
+        else:  # the tree is that of a release, and nothing has come since
+            major, minor, _ = api.triple(kept.version_of(read(header)))
+            self.version = f"{major}.{minor + 1}.0"
+            edit(changelog, r"^## \[Unreleased\]$", rf"## [Unreleased]\n\nThe next version: {self.version}.\n\n- Something.")
+            edit(header, r"^    CHANGELOG$", r"    CHANGELOG\n    later  Something.")
+            commit(self.before, "Something")
         run(["git", "clone", "-q", self.before, self.clone], work)
-        if self.planned:
-            release(self.clone, "prepare", "--date", "2026-11-30")
-            commit(self.clone, f"Release {self.version}")
+        release(self.clone, "prepare", "--date", "2026-11-30")
+        commit(self.clone, f"Release {self.version}")
         self.files = [name.format(self.version) for name in FILES]
 
     def another(self, name):
@@ -145,10 +151,8 @@ def hashes(stage):
 
 
 def not_yet(stage):
-    want(stage.planned, "the changelog plans no next version, so nothing was prepared")
     output = release(stage.before, expect=1)
-    for part in ("has something below [Unreleased]", f"netcode-{kept.version_of(read(os.path.join(stage.before, 'netcode.h')))}.api as kept.py"):
-        want(part in output, output)
+    want("has something below [Unreleased]" in output, output)
     want(not os.path.exists(build(stage.before)), "something was built")
 
 
@@ -371,7 +375,7 @@ def signature(stage):
     os.mkdir(keys)
     for name in ("test", "other"):
         run(["minisign", "-G", "-W", "-p", f"{keys}/{name}.pub", "-s", f"{keys}/{name}.key"], stage.work)
-    release(folder, "--sign", f"{keys}/test.key")
+    run(["make", "-s", "release", f"SIGN_KEY={keys}/test.key", f"PYTHON={sys.executable}"], folder, env=WITHOUT_GIT)
     same(stage, folder, "signed")
     place = build(folder)
     want(sorted(os.listdir(place)) == sorted(stage.files + ["SHA256SUMS.minisig"]), f"{os.listdir(place)}")
@@ -482,41 +486,65 @@ def refusals(stage):
         return os.path.join(folder, name)
 
     digest = run(["sha256sum", "netcode.h"], folder).split()[0]
+    changelog, version = ".github/CHANGELOG.md", stage.version
+    kept_file = f"tests/release/netcode-{version}.api"
+    # Each row: is it committed? and its faults, which do not hide each other: a sentence, and what brings it about.
     rows = (
-        ("a changed file", "not committed:  M netcode.h", False, lambda: write(path("netcode.h"), read(path("netcode.h")) + "\n")),
-        ("a new file", "not committed: ?? tests/planted.c", False, lambda: write(path("tests/planted.c"), "")),
-        ("a deleted file", "not committed:  D LICENSE", False, lambda: os.remove(path("LICENSE"))),
-        ("something unreleased", "has something below [Unreleased]", True, lambda: edit(path(".github/CHANGELOG.md"), r"^## \[Unreleased\]\n", "## [Unreleased]\n\n- more\n")),
-        ("no entry for the version", "and there is no entry for", True, lambda: edit(path(".github/CHANGELOG.md"), rf"^## \[{stage.version}\] - ", "## [0.9.0] - ")),
-        ("no changelog", "the tree has no .github/CHANGELOG.md", True, lambda: os.remove(path(".github/CHANGELOG.md"))),
-        ("an entry of another day", "is dated 2027-01-01, after its commit", True, lambda: edit(path(".github/CHANGELOG.md"), rf"^(## \[{stage.version}\] - ).*$", r"\g<1>2027-01-01")),
-        ("another hash in the changelog", "gives another SHA-256", True, lambda: edit(path(".github/CHANGELOG.md"), digest, "0" * 64)),
-        ("another hash in README.md", "README.md gives", True, lambda: edit(path("README.md"), digest, "0" * 64)),
-        ("another version in README.md", "README.md gives", True, lambda: edit(path("README.md"), rf"netcode\.h {stage.version}, SHA", "netcode.h 0.9.0, SHA")),
-        ("no hash in README.md", "README.md gives no hash", True, lambda: edit(path("README.md"), digest, "")),
-        ("a header that changed after it was prepared", "gives another SHA-256", True, lambda: write(path("netcode.h"), read(path("netcode.h")) + "\n")),
-        ("the header's number", "version numbers differ: NETCODE_VERSION_MAJOR.MINOR.PATCH", True, lambda: edit(path("netcode.h"), r"^(#define NETCODE_VERSION_PATCH) \d+$", r"\1 9")),
-        ("the header's changelog", "version numbers differ: netcode.h, changelog", True, lambda: edit(path("netcode.h"), rf"^    {stage.version}  ", "    later  ")),
-        ("Unity's number", "version numbers differ: csharp/unity/package.json", True, lambda: edit(path("examples/csharp/unity/package.json"), rf'"version": "{stage.version}"', '"version": "0.9.0"')),
-        ("NuGet's number", "version numbers differ: csharp/nuget", True, lambda: edit(path("examples/csharp/nuget/NetcodeH.nuspec"), rf"<version>{stage.version}<", "<version>0.9.0<")),
-        ("a recipe's number", "version numbers differ: vcpkg.json", True, lambda: edit(path("examples/packaging/vcpkg/vcpkg.json"), rf'"version": "{stage.version}"', '"version": "0.9.0"')),
-        ("the kept API", "and not this one", True, lambda: edit(path(f"tests/release/netcode-{stage.version}.api"), r"^#define NETCODE_KEY_BYTES 32$", "")),
-        ("a second kept API", "and not this one", True, lambda: shutil.copy(path(f"tests/release/netcode-{stage.version}.api"), path("tests/release/netcode-0.9.0.api"))),
-        ("a link", "is no plain file", True, lambda: os.symlink("netcode.h", path("link.h"))),
-        ("a committed manifest", ".release is committed", True, lambda: write(path(".release"), "")),
+        (False, ("not committed:  M netcode.h", lambda: write(path("netcode.h"), read(path("netcode.h")) + "\n")),
+         ("not committed: ?? tests/planted.c", lambda: write(path("tests/planted.c"), "")), ("not committed:  D LICENSE", lambda: os.remove(path("LICENSE")))),
+        (True, ("has something below [Unreleased]", lambda: edit(path(changelog), r"^## \[Unreleased\]\n", "## [Unreleased]\n\n- more\n"))),
+        (True, ("and there is no entry for", lambda: edit(path(changelog), rf"^## \[{version}\] - ", "## [0.9.0] - "))),
+        (True, ("the tree has no .github/CHANGELOG.md", lambda: os.remove(path(changelog)))),
+        (True, (f"the entry of {version} gives another SHA-256", lambda: edit(path(changelog), digest, "0" * 64)),
+         ("is dated 2027-01-01, after its commit", lambda: edit(path(changelog), rf"^(## \[{version}\] - ).*$", r"\g<1>2027-01-01"))),
+        (True, (f"README.md gives {version} {'0' * 64}", lambda: edit(path("README.md"), digest, "0" * 64))),
+        (True, (f"README.md gives 0.9.0 {digest}", lambda: edit(path("README.md"), rf"netcode\.h {version}, SHA", "netcode.h 0.9.0, SHA")),
+         ("and not this one", lambda: edit(path(kept_file), r"^#define NETCODE_KEY_BYTES 32$", ""))),
+        (True, ("README.md gives no hash", lambda: edit(path("README.md"), digest, "")),
+         ("and not this one", lambda: shutil.copy(path(kept_file), path("tests/release/netcode-0.9.0.api")))),
+        (True, (f"the entry of {version} gives another SHA-256", lambda: write(path("netcode.h"), read(path("netcode.h")) + "\n"))),
+        (True, ("differ: NETCODE_VERSION_MAJOR.MINOR.PATCH", lambda: edit(path("netcode.h"), r"^(#define NETCODE_VERSION_PATCH) \d+$", r"\1 9")),
+         ("differ: netcode.h, changelog", lambda: edit(path("netcode.h"), rf"^    {version}  ", "    later  ")),
+         ("differ: csharp/unity/package.json 0.9.0", lambda: edit(path("examples/csharp/unity/package.json"), rf'"version": "{version}"', '"version": "0.9.0"')),
+         ("differ: csharp/nuget/NetcodeH.nuspec 0.9.0", lambda: edit(path("examples/csharp/nuget/NetcodeH.nuspec"), rf"<version>{version}<", "<version>0.9.0<")),
+         ("differ: vcpkg.json 0.9.0", lambda: edit(path("examples/packaging/vcpkg/vcpkg.json"), rf'"version": "{version}"', '"version": "0.9.0"'))),
+        (True, ("is no plain file", lambda: os.symlink("netcode.h", path("link.h")))),
+        (True, (".release is committed", lambda: write(path(".release"), ""))),
     )  # fmt: skip
-    for title, sentence, committed, change in rows:
-        change()
+    count = 0
+    for committed, *faults in rows:
+        for _, change in faults:
+            change()
         if committed:
-            commit(folder, title)
+            commit(folder, "Faults")
         output = release(folder, expect=1)
-        want(sentence in output, f"{title}: {output}")
-        want(not os.path.exists(build(folder)), f"{title}: something was built")
+        for sentence, _ in faults:
+            want(sentence in output, f"not said: {sentence}\n{output}")
+            count += 1
+        want(not os.path.exists(build(folder)), "something was built")
         run(["git", "reset", "-q", "--hard", "origin/main"], folder)
         run(["git", "clean", "-q", "-f", "-d", "-x"], folder)
     release(folder)
     same(stage, folder, "after all that")
-    return f"{len(rows)} reasons"
+    return f"{count} reasons"
+
+
+def of_the_api(text):
+    """(title, function, arguments) of each check of API and ABI."""
+    for row in BREAKS:
+        yield f"noticed: {row[0]}" + (", by abidiff too" if row[4] else ""), break_is_noticed, (text, *row[1:])
+    for row in ADDITIONS:
+        yield f"passes as an addition: {row[0]}", addition_passes, (text, *row[1:])
+    yield "a program that uses all names notices breaks by itself", programs, (text,)
+
+
+def of_a_release(stage):
+    yield "twice", "the same bytes at another place, time, zone, language, umask and order", twice, (stage,)
+    yield "unpacked", "the same bytes from the unpacked tarball without git, unless it was changed", unpacked, (stage,)
+    yield "sign", "minisign's signature is verified, and a changed byte or another key is not", signature, (stage,)
+    yield "sbom", "the SBOM is SPDX 2.3, and true", sbom, (stage,)
+    yield "sbom", "a broken SBOM is noticed", sbom_breaks, (stage,)
+    yield "refuse", "what is no release is refused", refusals, (stage,)
 
 
 def everything(words):
@@ -524,41 +552,28 @@ def everything(words):
         return not words or any(word in name for word in words)
 
     text = kept.cut(read(os.path.join(ROOT, "netcode.h")))
-    with ThreadPoolExecutor(2) as pool:
+    jobs = []
+    with ThreadPoolExecutor(2) as pool, tempfile.TemporaryDirectory() as work:
+        if wanted("refuse") or wanted("release") or any(wanted(name) for name in ("twice", "unpacked", "sign", "sbom")):
+            stages = []
+            check("make release-prepare writes a release into a copy of this tree", lambda: stages.append(Stage(work)))
+            if stages:
+                stage = stages[0]
+                check("README.md and the changelog give one hash of the last release's netcode.h", hashes, stage)
+                check("before it is prepared a commit is no release, and it is said why", not_yet, stage)
+                check("version, changelog, README and the kept API are those of the new release", prepared, stage)
+                check("the release is whole: tarball, header, SBOM, hashes", whole, stage)
+                jobs += [(title, pool.submit(function, *arguments)) for name, title, function, arguments in of_a_release(stage) if wanted(name)]
         if wanted("abi"):
-            check("API and ABI of the last release are there as they were, as real as declared", lambda: re.search(r"\d+ names.*", run([sys.executable, "tests/release/api.py"], ROOT)).group(0))
+            command = [sys.executable, "tests/release/api.py"]
+            title = "API and ABI of the last release are there as they were, as real as declared"
+            jobs.append((title, pool.submit(lambda: re.search(r"\d+ names.*", run(command, ROOT)).group(0))))
         if wanted("api"):
-            jobs = [(f"noticed: {row[0]}" + (", by abidiff too" if row[4] else ""), pool.submit(break_is_noticed, text, *row[1:])) for row in BREAKS]
-            jobs += [(f"passes as an addition: {row[0]}", pool.submit(addition_passes, text, *row[1:])) for row in ADDITIONS]
-            for title, job in jobs:
-                check(title, job.result)
-            check("a program that uses all names notices breaks by itself", programs, text)
+            jobs += [(title, pool.submit(function, *arguments)) for title, function, arguments in of_the_api(text)]
         if wanted("bumps"):
-            check("additions force a new minor version, breaks a new major one", bumps, text)
-    parts = ("release", "twice", "unpacked", "sign", "sbom", "refuse")
-    if not any(wanted(part) for part in parts):
-        return
-    with tempfile.TemporaryDirectory() as work:
-        stages = []
-        check("make release-prepare writes a release into a copy of this tree", lambda: stages.append(Stage(work)))
-        if not stages:
-            return
-        stage = stages[0]
-        check("README.md and the changelog give one hash of the last release's netcode.h", hashes, stage)
-        check("before it is prepared a commit is no release, and it is said why", not_yet, stage)
-        check("version, changelog, README and the kept API are those of the new release", prepared, stage)
-        check("the release is whole: tarball, header, SBOM, hashes", whole, stage)
-        if wanted("twice"):
-            check("the same bytes at another place, time, zone, language, umask and order", twice, stage)
-        if wanted("unpacked"):
-            check("the same bytes from the unpacked tarball without git, unless it was changed", unpacked, stage)
-        if wanted("sign"):
-            check("minisign's signature is verified, and a changed byte or another key is not", signature, stage)
-        if wanted("sbom"):
-            check("the SBOM is SPDX 2.3, and true", sbom, stage)
-            check("a broken SBOM is noticed", sbom_breaks, stage)
-        if wanted("refuse"):
-            check("what is no release is refused", refusals, stage)
+            jobs.append(("additions force a new minor version, breaks a new major one", pool.submit(bumps, text)))
+        for title, job in jobs:
+            check(title, job.result)
 
 
 def main():

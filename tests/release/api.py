@@ -461,7 +461,8 @@ def check_api(old_text, new_text, changelog):
     if level != "major":  # else it was said
         faults += use(old, new, new_text)
     added = sum(1 for _, sentence in differences if sentence.startswith("added"))
-    return faults, f"{len(old[0])} names of {before}, {added} new ones, so the next version is {least_next(before, level)} at least; it is to be {following}"
+    news = f"{added} new ones, so the next version is {least_next(before, level)} at least; it is to be {following}" if differences else "and no others"
+    return faults, f"{len(old[0])} names of {before}, {news}"
 
 
 def report(title, faults, notes=""):
