@@ -162,6 +162,10 @@ def not_yet(stage):
 BREAKS = (
     ("a function is gone", r"^NETCODE_API void netcode_server_flush\(.*\n", "", "removed: function netcode_server_flush", True),
     ("a parameter has another type", r"netcode_sleep\( double seconds \)", "netcode_sleep( float seconds )", "changed: function netcode_sleep", True),
+    ("a pointer to pointers to const", r"(?<=num_server_addresses, )const char \*\* public_server_addresses", "char ** public_server_addresses",
+     "changed: function netcode_generate_connect_token", False),
+    ("a callback that may not change what it gets", r"netcode_set_printf_function\( int \( \*function ?\)\( const char \*", "netcode_set_printf_function( int ( *function )( char *",
+     "changed: function netcode_set_printf_function", False),
     ("a parameter more", r"netcode_sleep\( double seconds \)", "netcode_sleep( double seconds, int how )", "changed: function netcode_sleep", True),
     ("a result has another type", r"^NETCODE_API double netcode_time\(", "NETCODE_API float netcode_time(", "changed: function netcode_time", True),
     ("a result is const", r"^NETCODE_API uint8_t \* netcode_client_receive_packet\(", "NETCODE_API const uint8_t * netcode_client_receive_packet(",
@@ -194,6 +198,9 @@ ADDITIONS = (
     ("a row at the end of a list", r"^(    X\( OVER_SHARE, .*)$", r'\1 \\\n    X( PLANTED, "" )', "added: value NETCODE_DROP_PLANTED"),
     ("a constant", r"^#define NETCODE_MAX_SLOTS .*\n", r"\g<0>#define NETCODE_PLANTED 1\n", "added: macro NETCODE_PLANTED"),
     ("a pointer to const", r"(netcode_server_free_packet\( struct netcode_server_t \* server, )void \*", r"\1const void *", "loosened: function netcode_server_free_packet"),
+    ("a structure whose fields are known now", r"^struct netcode_client_t;$", "struct netcode_client_t {\n    int planted;\n};", "opened: fields of struct netcode_client_t"),
+    ("a function that needs no messages any more", r"^(NETCODE_API const char \* netcode_messages_drop_reason_name\(.*\n)", r"#endif\n\1#if defined( NETCODE_MESSAGES )\n",
+     "opened: function netcode_messages_drop_reason_name"),
     ("a newer wire of messages, with its numbers", r"messages \d+ \*/$", "messages 9 */", "of another version of the wire of messages"),
 )  # fmt: skip
 
@@ -257,6 +264,14 @@ def bumps(text):
     # A header that has its new number already is held to that one.
     renamed = addition.replace(f'"{version}"', f'"{major}.{minor}.{patch + 1}"')
     want([one for one in api.check_api(text, renamed, entry.format("9.0.0"))[0] if "may be followed" in one], "the header's own new number is not asked")
+    # A pointer to pointers can not be passed where one to pointers to const is asked for.
+    for was, now, good in (
+        ("void f( char * )", "void f( const char * )", True), ("void f( char * * )", "void f( const char * * )", False),
+        ("void f( const char * )", "void f( char * )", False), ("void f( int )", "void f( const int )", False),
+        ("void f( void ( * )( char * ) )", "void f( void ( * )( const char * ) )", False), ("int f( char * )", "void f( const char * )", False),
+        ("void f( char * )" + api.WITH_MESSAGES, "void f( const char * )" + api.WITH_MESSAGES, True),
+    ):  # fmt: skip
+        want(api.loosened(was, now) == good, f"{was} -> {now}")
     return f"{len(rows) + 2} cases"
 
 

@@ -37,7 +37,7 @@ OF_THE_VERSION = re.compile(r"NETCODE_VERSION_(MAJOR|MINOR|PATCH|FULL)$")
 COUNTS = {"NETCODE_DROP_REASONS", "NETCODE_MESSAGES_DROP_REASONS", "NETCODE_SERVER_CLIENT_DISCONNECT_REASONS"}
 # Numbers of the wire of messages: they may change when its version is raised, and only then.
 OF_THE_WIRE = {"NETCODE_MESSAGES_HEADER_BYTES", "NETCODE_MESSAGES_WHOLE_BYTES", "NETCODE_MESSAGES_FRAGMENT_BYTES"}
-# What marks the file as read, and what the library tells itself that way.
+# They mark the file, or a part of it, as read: nobody else's affair.
 GUARDS = {"NETCODE_H", "NETCODE_SINGLE_FILE_H", "NETCODE_IMPLEMENTED"}
 LEVELS = ("patch", "minor", "major")
 SYSTEM = {
@@ -184,7 +184,7 @@ def api_of(text):
             reader.items.update(macros(copy, folder, options))
             both.append(reader)
     for key in both[1].items.keys() - both[0].items.keys():
-        both[1].items[key] += " (with NETCODE_MESSAGES)"
+        both[1].items[key] += WITH_MESSAGES
     both[1].items.update({("build switch", name): "listed" for name in besides(text, "build switches").split()})
     both[1].items["wire", "of the protocol and of messages"] = besides(text, "wire")
     return both[1].items, both[1].order
@@ -198,15 +198,20 @@ def lines(text):
         yield f"order {name}: {' '.join(fields)}"
 
 
+WITH_MESSAGES = " (with NETCODE_MESSAGES)"
+
+
 def loosened(was, now):
-    """Whether a function differs by this alone: what it takes a pointer to, it promises not to change now. Calls compile as before."""
-    parts = (was.split("( ", 1), now.split("( ", 1))
-    arguments = [part[1].split(", ") for part in parts]
+    """Whether a function differs by this alone: what it takes a plain pointer to, it promises not to change now. Calls compile as before."""
+    (was_head, was_tail), (now_head, now_tail) = (text.removesuffix(WITH_MESSAGES).split("( ", 1) for text in (was, now))
+    was_arguments, now_arguments = was_tail.split(", "), now_tail.split(", ")
     return (
         was != now
-        and parts[0][0] == parts[1][0]
-        and len(arguments[0]) == len(arguments[1])
-        and all(a == b or (" * " in f"{a} " and b == "const " + a) for a, b in zip(*arguments))
+        and was.endswith(WITH_MESSAGES) == now.endswith(WITH_MESSAGES)
+        and was_head == now_head
+        and "(" not in was_tail
+        and len(was_arguments) == len(now_arguments)
+        and all(a == b or (a.count("*") == 1 and b == "const " + a) for a, b in zip(was_arguments, now_arguments))
     )
 
 
@@ -231,6 +236,8 @@ def compare(old, new):
             yield "minor", f"grown: {name}: {what} -> {new_items[key]}"
         elif key[0] == "function" and loosened(what, new_items[key]):
             yield "minor", f"loosened: {name}: {what} -> {new_items[key]}"
+        elif key[0] == "fields of" and what.startswith("private") or what == new_items[key] + WITH_MESSAGES:
+            yield "minor", f"opened: {name}: {what} -> {new_items[key]}"
         else:
             yield "major", f"changed: {name}: {what} -> {new_items[key]}"
     for key, what in sorted(new_items.items()):
@@ -253,8 +260,8 @@ def user(old, new):
     items = {key: what for key, what in old[0].items() if key[1] not in OF_THE_WIRE and not (key[0] == "function" and loosened(what, new[0].get(key, what)))}
     names, body, top = [], [], []
     for (kind, name), what in sorted(items.items()):
-        messages = what.endswith(" (with NETCODE_MESSAGES)")
-        what = what.removesuffix(" (with NETCODE_MESSAGES)")
+        messages = what.endswith(WITH_MESSAGES)
+        what = what.removesuffix(WITH_MESSAGES)
         line = ""
         if kind in ("function", "variable"):
             # Before it is declared once more: else one that is gone would be there again.
