@@ -543,12 +543,13 @@ abi: | deps build
 	@sh tests/tools/need.sh python3:python3 python3-pycparser:/usr/lib/python3/dist-packages/pycparser abigail-tools:abidiff g++:g++
 	@$(PYTHON) tests/release/api.py
 
-# The release is built twice by reprotest; the tarball alone is built, tested and used in a new Debian (root).
+# The release is built twice by reprotest; the tarball alone is built, tested and used in a new Debian (root). TARBALL=file: that one, as it
+# was made by make release; else a snapshot of the commit.
 release-check: | build
 	sh tests/release/twice.sh
 
 dist-check: | build
-	bash tests/release/dist.sh
+	bash tests/release/dist.sh $(TARBALL)
 
 install: build/token
 	install -d "$(DESTDIR)$(PREFIX)/include" "$(DESTDIR)$(PREFIX)/lib/pkgconfig" "$(DESTDIR)$(PREFIX)/bin"
