@@ -68,7 +68,7 @@ inside() { # $1: cut or open, the network; $2: the user; the rest: a command in 
     local spaces=(--mount --pid --fork --kill-child)
     [ "$network" = open ] || spaces+=(--net)
     # shellcheck disable=SC2016 # for the inner shells
-    env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 TERM=dumb DEPS="$([ "$network" = open ] && echo yes || echo no)" \
+    env -i PATH=/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 TERM=dumb DEPS="$([ "$network" = open ] && echo yes || echo no)" \
         ${http_proxy:+http_proxy="$http_proxy"} unshare "${spaces[@]}" sh -euc '
             root=$1 network=$2 user=$3
             shift 3
