@@ -15144,6 +15144,7 @@ NETCODE_API void netcode_messages_server_send( struct netcode_messages_t * messa
            receives nothing (netcode_client_rebind); stray_callback hands packets to another server on the same port.
            Round trip, loss, reordering and jitter are measured on both sides, in the statistics. The simulator moves
            addresses. A slot takes 2,053 bytes instead of 1,922.
+           admit_callback may answer later (NETCODE_ADMIT_LATER, ADMISSION_PENDING); a negative answer accepts no more.
     1.0.0  The first version: the netcode 1.02 protocol with the decisions that the manual lists, and messages on top of
            it.
    ================================================================================================================ */
