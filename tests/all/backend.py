@@ -456,6 +456,7 @@ class Nginx(Process):
         listener = socket.socket()
         listener.bind(("127.0.0.1", 0))
         listener.listen(256)
+        listener.setblocking(False)  # nginx leaves it as it is: else a worker waits in accept for others' connections
         self.port = listener.getsockname()[1]
         values = {
             "LISTEN": "127.0.0.1:%d" % self.port,

@@ -979,6 +979,8 @@ def story_agones_counters(story):
             story.check([len(agones.counts(call)) for call in calls] == [1, 1], "none: and asks no more", [agones.counts(call) for call in calls])
         else:
             story.check(settle(lambda: agones.counts(kind) == ["0", "1"]), "%s: then that one is" % kind, agones.counts(kind))
+            time.sleep(1.3)
+            story.check(agones.counts(kind) == ["0", "1"], "%s: and says it once" % kind, agones.counts(kind))
             agones.command("mode error")
             story.check(player.end() == 0 and settle(lambda: len(agones.counts(kind)) >= 4), "%s: a count that fails is told again" % kind, agones.counts(kind))
             agones.command("mode ok")

@@ -953,6 +953,7 @@ class Nginx(Process):
         with socket.socket() as listener:
             listener.bind(("127.0.0.1", 0))
             listener.listen(64)
+            listener.setblocking(False)  # nginx leaves a socket that it takes over as it is: a worker would wait in accept for others' connections
             self.port = listener.getsockname()[1]
             addresses = " max_fails=3 fail_timeout=1s; server ".join("127.0.0.1:%d" % backend.port for backend in backends)
             for name, value in (("LISTEN", "127.0.0.1:%d" % self.port), ("NAME", "localhost"), ("BACKEND", addresses), ("GATEWAY", "127.0.0.1:9"),
@@ -961,6 +962,7 @@ class Nginx(Process):
             os.mkdir(self.folder)
             tools.put("nginx/nginx.conf", text)
             super().__init__(["nginx", "-p", self.folder, "-c", "nginx.conf", "-g", "daemon off;"], env=dict(os.environ, NGINX="%d;" % listener.fileno()), pass_fds=[listener.fileno()])
+        self.child.kill = self.child.terminate  # however a story ends: only so it takes its workers along
         self.context = ssl.create_default_context(cafile=tools.path("ca.pem"))
         settle(lambda: os.path.exists(os.path.join(self.folder, "nginx.pid")))
 
