@@ -140,6 +140,11 @@ help-all: help-few
 	@echo "make platforms  the tests on other processors, C libraries and systems, as far as they can be had here"
 	@echo "make mutate     changes netcode.h in a thousand places: a test must notice; MUTANTS=100 for a sample"
 	@echo "make readme     compiles or runs every block of code in README.md"
+	@echo "make release    tarball, single header, SBOM and hashes of what is committed, in build/release; SIGN_KEY=file signs them with minisign"
+	@echo "make release-prepare                writes the next version, its hash and its changelog into the tree, for the commit before make release"
+	@echo "make release-check                  reprotest builds it twice: another path, user, time, zone, language, umask, order of files (root; 2 min)"
+	@echo "make dist-check                     builds, tests, installs and uses the tarball in a new Debian without git (root, debootstrap; minutes)"
+	@echo "make abi        nothing public of the last release has gone or changed, and which version number what is new asks for (abidiff)"
 	@echo "make fresh      README.md's commands in a new Debian that holds git, make and gcc only (root, debootstrap)"
 	@echo "make newcomer   the same for the path from the clone to make demo-full"
 	@echo "make plots      round trip, jitter, loss and throughput of a client on a good and on a bad network, as a picture (gnuplot)"
@@ -561,6 +566,27 @@ fresh:
 newcomer:
 	bash tests/newcomer.sh
 
+# What a release is made of, in build/release; SIGN_KEY=file signs it with minisign. release-prepare writes what is committed before that.
+release:
+	@$(PYTHON) tests/release/release.py $(if $(SIGN_KEY),--sign "$(SIGN_KEY)")
+
+release-prepare: abi
+	@$(PYTHON) tests/release/release.py prepare
+
+# The public names, types and numbers of the last release, and its symbols, are there as they were.
+abi: | build
+	@sh tests/tools/need.sh python3:python3 python3-pycparser:/usr/lib/python3/dist-packages/pycparser abigail-tools:abidiff gcc:gcc g++:g++ \
+		libc6-dev:/usr/include/stdio.h libsodium-dev:/usr/include/sodium.h
+	@$(PYTHON) tests/release/api.py
+
+# The release is built twice by reprotest; the tarball alone is built, tested and used in a new Debian (root). TARBALL=file: that one, as it
+# was made by make release; else a snapshot of the commit.
+release-check: | build
+	sh tests/release/twice.sh
+
+dist-check: | build
+	bash tests/release/dist.sh $(TARBALL)
+
 install: build/token
 	install -d "$(DESTDIR)$(PREFIX)/include" "$(DESTDIR)$(PREFIX)/lib/pkgconfig" "$(DESTDIR)$(PREFIX)/bin"
 	install -m 644 netcode.h "$(DESTDIR)$(PREFIX)/include/netcode.h"
@@ -577,5 +603,5 @@ uninstall:
 clean:
 	rm -rf build
 
-.PHONY: engine all index test-seeds conform conform-plants help help-few help-all deps demo newcomer demo-full plots docs test test-all test-release san coverage peer compile lint size readme format fairness network network-peers bench bench-messages bench-plot bench-sockets \
+.PHONY: engine all index test-seeds conform conform-plants release release-prepare release-check dist-check abi help help-few help-all deps demo newcomer demo-full plots docs test test-all test-release san coverage peer compile lint size readme format fairness network network-peers bench bench-messages bench-plot bench-sockets \
 	arena arena-plants web cpp cpp-plants csharp csharp-plants admission admission-plants godot godot4 godot-demo games gates gates-plants roam latency latency-plants load instructions threads soak defences attacks sim fuzz torture torture-plain coverage-lines prove model erase ct msan platforms mutate fresh install uninstall clean

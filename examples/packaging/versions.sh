@@ -4,7 +4,7 @@
 #     versions.sh                          the header's and the recipes'
 #     versions.sh PREFIX [PACKAGE.deb...]  those of an installation too (pkg-config, CMake), and of Debian packages
 #
-# A new release: NETCODE_VERSION_* and the first line and the changelog in netcode.h, then what this lists as different.
+# `make release-prepare` changes all of them; `make release` refuses while they differ.
 set -u
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -52,6 +52,13 @@ from "conanfile.py" "$here/conan/conanfile.py" 's/^    version = "\(.*\)"$/\1/p'
 from "netcode.rb (the tag)" "$here/homebrew/netcode.rb" 's|^  url ".*/v\([0-9.]*\)\.tar\.gz"$|\1|p'
 binding=$here/../python/netcode.py # its layouts are those of one header
 [ ! -e "$binding" ] || from "python/netcode.py" "$binding" 's/^VERSION = "\(.*\)".*/\1/p'
+csharp=$here/../csharp
+[ ! -e "$csharp" ] || {
+    from "csharp/Netcode.cs" "$csharp/Netcode.cs" 's/.*HeaderVersion = "\(.*\)";$/\1/p'
+    from "csharp/Netcode.cs, first line" "$csharp/Netcode.cs" '1s|^// netcode\.h \([0-9.]*\) .*|\1|p'
+    from "csharp/unity/package.json" "$csharp/unity/package.json" 's/.*"version": "\(.*\)".*/\1/p'
+    from "csharp/nuget/NetcodeH.nuspec" "$csharp/nuget/NetcodeH.nuspec" 's|.*<version>\(.*\)</version>.*|\1|p'
+}
 if [ $# -gt 0 ]; then
     row "pkg-config --modversion netcode" "$(pc_version "$1")"
     row "CMake's netcodeConfigVersion" "$(cmake_version "$1")"

@@ -429,13 +429,13 @@ marked() { # what was not tried says so before anything else
 
 same_versions() {
     sh "$packaging/versions.sh" "$work/prefix" "$dev" "$tools"
-    [ "$(sh "$packaging/versions.sh" "$work/prefix" "$dev" "$tools" | grep -c "  *$version\$")" = 15 ]
+    [ "$(sh "$packaging/versions.sh" "$work/prefix" "$dev" "$tools" | grep -c "  *$version\$")" = 19 ]
 }
 
 faults() { # versions.sh notices each place that a release forgets
     rm -rf "$work/faults"
     repository "$work/faults"
-    cp -r examples/python "$work/faults/examples"
+    cp -r examples/python examples/csharp "$work/faults/examples"
     place=$work/faults/examples/packaging
     sh "$place/versions.sh"
     while IFS='|' read -r file expression; do
@@ -448,7 +448,7 @@ faults() { # versions.sh notices each place that a release forgets
     done <<END
 netcode.h|s/^\(#define NETCODE_VERSION_MINOR\) .*/\1 7/
 netcode.h|1s/$version/1.7.0/
-netcode.h|s/^    $version  The first/    1.7.0  The first/
+netcode.h|/^    CHANGELOG/,/====/s/^    $version  /    1.7.0  /
 examples/packaging/consumer/CMakeLists.txt|s/GIT_TAG v$version/GIT_TAG v1.7.0/
 examples/packaging/meson/netcode.wrap|s/v$version/v1.7.0/
 examples/packaging/meson/packagefiles/netcode/meson.build|s/version: '$version'/version: '1.7.0'/
@@ -456,10 +456,14 @@ examples/packaging/vcpkg/vcpkg.json|s/$version/1.7.0/
 examples/packaging/conan/conanfile.py|s/    version = .*/    version = "1.7.0"/
 examples/packaging/homebrew/netcode.rb|s/v$version/v1.7.0/
 examples/python/netcode.py|s/^VERSION = "$version"/VERSION = "1.7.0"/
+examples/csharp/Netcode.cs|s/HeaderVersion = "$version"/HeaderVersion = "1.7.0"/
+examples/csharp/Netcode.cs|1s/$version/1.7.0/
+examples/csharp/unity/package.json|s/"version": "$version"/"version": "1.7.0"/
+examples/csharp/nuget/NetcodeH.nuspec|s/$version/1.7.0/
 END
     sed -i 's/_FULL "[0-9.]*"/_FULL "1.7.0"/' "$work/faults/netcode.h"
     refused sh "$place/versions.sh" "$work/prefix" "$dev" "$tools"
-    says "14 differ from"
+    says "18 differ from"
 }
 
 # ---- the checks can fail ----
