@@ -28,7 +28,7 @@ def read(path):
 def escaped(text):
     """Plain text as Markdown; what stands between backticks stays code."""
     parts = re.split(r"(`[^`]*`)", text)
-    return "".join(part if i % 2 else re.sub(r"([\\*_\[\]<>#|])", r"\\\1", part).replace("&", "&amp;") for i, part in enumerate(parts))
+    return "".join(part if i % 2 else re.sub(r"([\\*\[\]<>#|]|\b_|_\b)", r"\\\1", part.replace("&", "&amp;")) for i, part in enumerate(parts))
 
 
 def coded(text):
@@ -187,7 +187,7 @@ class Api:
             if kind == "define":
                 self.macro(out, element, name, sentence)
                 continue
-            out.append("### %s {#%s}" % (escaped(name), name))
+            out.append("### %s {#%s}" % (name, name))
             if kind in ("function", "variable"):
                 out.append("```c\n%s;\n```" % prototype(self.source(line)))
             out.append(coded(sentence))
@@ -204,15 +204,14 @@ class Api:
         out.append('<span id="%s">%s</span>\n:   %s' % (name, shown, coded(sentence)))
 
     def values(self, out, name, element):
-        """An enum that an X-macro makes: the macro has the sentences."""
-        macro = re.search(r"(NETCODE_\w+_LIST)", "\n".join(self.lines[line_of(element) - 1 : line_of(element) + 5]))[1]
-        text = "\n".join(self.lines)
-        text = text[text.index("#define " + macro) :].split("clang-format on")[0]
-        sentences = dict(re.findall(r'X\(\s*(\w+)\s*,\s*"((?:[^"\\]|\\.)*)"\s*\)', text))
-        for number, value in enumerate(each.findtext("name") for each in element.iter("enumvalue")):
-            sentence = sentences.get(value.replace(macro[: -len("LIST")], ""), "how many there are")
-            self.where[value], self.sentences[value] = self.where[name], sentence
-            out.append('<span id="%s">`%s` = `%d`</span>\n:   %s' % (value, value, number, coded(sentence)))
+        """An enum that an X-macro makes: the macro has the names and their sentences."""
+        text = "\n".join(self.lines[line_of(element) - 1 :])
+        macro = re.search(r"(NETCODE_\w+_)LIST", text)[1]
+        body = "\n".join(self.lines).split("#define %sLIST(" % macro)[1].split("clang-format on")[0]
+        values = re.findall(r'X\(\s*(\w+)\s*,\s*"((?:[^"\\]|\\.)*)"\s*\)', body) + [("REASONS", "How many reasons there are.")]
+        for number, (value, sentence) in enumerate(values):
+            self.where[macro + value], self.sentences[macro + value] = self.where[name], sentence
+            out.append('<span id="%s">`%s` = `%d`</span>\n:   %s' % (macro + value, macro + value, number, coded(sentence)))
 
     def fields(self, out, owner, struct):
         last, union = None, ""
