@@ -11,12 +11,12 @@ import sys
 import tempfile
 import xml.etree.ElementTree
 
-import markdown
+import markdown.extensions
+import markdown.treeprocessors
 
 HOME = os.path.dirname(os.path.abspath(__file__))
 TOP = os.path.dirname(os.path.dirname(HOME))
 HEADER = os.environ.get("NETCODE_HEADER", os.path.join(TOP, "netcode.h"))
-NAME = re.compile(r"\b(?:netcode_\w+|NETCODE_\w+)\b")
 FENCED = re.compile(r"(^```.*?^```$)", re.M | re.S)
 
 
@@ -170,7 +170,7 @@ class Api:
         return before[1]
 
     def write(self, elements):
-        last = None
+        last, known = None, {each.findtext("name") for each in elements}
         for element in elements:
             name, line, kind = element.findtext("compoundname") or element.findtext("name"), line_of(element), element.get("kind")
             opaque = kind == "typedef" and name not in self.structs
@@ -185,6 +185,12 @@ class Api:
             self.sentences[name] = sentence
             out = self.pages[path]
             if kind == "define":
+                # A switch of which the preprocessor, here, takes the other branch, stands above this one.
+                for other in re.findall(r"#define (NETCODE_\w+)", "\n".join(self.lines[line - 8 : line])):
+                    if other not in known and not re.search("_ENUM$|^NETCODE_H$", other):
+                        known.add(other)
+                        self.where[other], self.sentences[other] = path, sentence
+                        self.macro(out, None, other, sentence)
                 self.macro(out, element, name, sentence)
                 continue
             out.append("### %s {#%s}" % (name, name))
@@ -197,9 +203,7 @@ class Api:
                 self.values(out, name, element)
 
     def macro(self, out, element, name, sentence):
-        value = element.findtext("initializer") or ""
-        if "_LIST" in name:
-            value = ""
+        value = element.findtext("initializer") or "" if element is not None and "_LIST" not in name else ""
         shown = "`%s`" % name if "\n" in value or not value else "`%s` = `%s`" % (name, " ".join(value.split()))
         out.append('<span id="%s">%s</span>\n:   %s' % (name, shown, coded(sentence)))
 
@@ -228,6 +232,15 @@ class Api:
                 sentence = next((described(each) for each in struct.iter("memberdef") if line_of(each) == line and described(each)), "")
             self.where[full], self.sentences[full] = self.where[owner], sentence
             out.append('<span id="%s">`%s`</span>\n:   %s' % (full, self.source(line), coded(sentence)))
+
+    def find(self, code):
+        """The name that a piece of code begins with; one without its beginning (TOKEN_EXPIRED); a field that one struct alone has."""
+        match = re.match(r"(?:const )?(?:struct )?((?:netcode_|NETCODE_)\w+)", code)
+        if match:
+            return match[1] if match[1] in self.where else None
+        names = [prefix + code for prefix in ("NETCODE_DROP_", "NETCODE_MESSAGE_", "NETCODE_CLIENT_STATE_") if prefix + code in self.where]
+        names += [name for name in self.where if name.endswith("." + code) and "_" in code]
+        return names[0] if len(names) == 1 else None
 
     def index(self):
         out = ["# All names"]
@@ -284,6 +297,7 @@ class Site:
     def __init__(self, config):
         self.out, self.made = config["docs_dir"], config["extra"]["made"]
         self.nav = [(title, re.sub("^github/", ".github/", path)) for title, path in nav_pages(config["nav"])]
+        self.titles = {page: title for title, page in self.nav}
         self.header = read(HEADER)
         self.manual, self.api = manual(self.header), Api(self.header)
         self.moved = {tuple(part.split("#", 1)): path for path, parts in self.made.items() for part in parts if "#" in part}
@@ -314,7 +328,8 @@ class Site:
         found = [body for title, body in parts_of(read(path)) if title == which]
         if len(found) != 1:
             raise SystemExit("mkdocs.yml: %s has no section '%s'" % (path, which))
-        return self.linked("## %s\n%s" % (which, found[0]), os.path.dirname(path), page)
+        head = "" if self.titles[page] == which else "## %s\n" % which
+        return self.linked(head + found[0], os.path.dirname(path), page)
 
     def text(self, title, page):
         if page in self.api.pages:
@@ -338,7 +353,7 @@ class Site:
         """Where a file of the repository is in the site: it may be a page; pictures, and other files as text, are copied."""
         if os.path.isdir(os.path.join(TOP, path)):
             path = os.path.normpath(path + "/README.md")
-        if path in [each for _, each in self.nav] or os.path.exists(os.path.join(self.out, path)):
+        if path in self.titles or os.path.exists(os.path.join(self.out, path)):
             return self.relative(path, page)
         copy = self.place(path if path.endswith((".png", ".svg")) else path + ".txt")
         os.makedirs(os.path.dirname(os.path.join(self.out, copy)), exist_ok=True)
@@ -352,9 +367,8 @@ class Site:
             return "](" + self.target(os.path.normpath(os.path.join(home, match[1])), page)
 
         def name_link(match):
-            name = NAME.search(match[1]) if re.match(r"(const )?(struct )?netcode_|NETCODE_", match[1]) else None
-            where = name and self.api.where.get(name[0])
-            return "[%s](%s#%s)" % (match[0], self.relative(where, page), name[0]) if where else match[0]
+            name = self.api.find(match[1])
+            return "[%s](%s#%s)" % (match[0], self.relative(self.api.where[name], page), name) if name else match[0]
 
         def section_link(match):
             before, number = match.groups()

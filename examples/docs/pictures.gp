@@ -1,15 +1,15 @@
 # Draws costs.dat and latency.dat, which pages.py writes, in the folder that it is called in.
-set terminal svg size 760,380 font "sans-serif,13" background "white"
+set terminal svg size 520,360 font "sans-serif,14" background "white"
 set border 3 lc rgb "#888888"
 set tics nomirror textcolor rgb "#333333"
 set grid ytics lc rgb "#dddddd"
 set key top left reverse Left
 
 set output "costs.svg"
-set title "A payload in and one out, as a multiple of libsodium alone (the range of eight runs' medians)"
+set title "A payload in and one out, to libsodium alone:\nrange of the medians"
 set style data histograms
 set style histogram errorbars gap 1.5 lw 1.5
-set style fill solid 0.8 noborder
+set style fill solid 0.8 border lc rgb "#333333"
 set yrange [1:1.2]
 set format y "%.2f ×"
 set xtics ("64 bytes" 0, "256 bytes" 1, "1200 bytes" 2)
@@ -17,7 +17,7 @@ plot "costs.dat" using (($2+$3)/2):2:3 lc rgb "#1b6ca8" title "16 clients", \
      "" using (($4+$5)/2):4:5 lc rgb "#2e8b57" title "256 clients", "" using (($6+$7)/2):6:7 lc rgb "#c0392b" title "10,000 clients"
 
 set output "latency.svg"
-set title "Ordered messages of 64 bytes at 60 Hz, 50 ms one way: 99th percentile"
+set title "99th percentile of ordered messages:\n64 bytes at 60 Hz, 50 ms one way"
 set yrange [0:600]
 set format y "%g ms"
 set xlabel "packets lost, %"
