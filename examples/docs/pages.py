@@ -243,7 +243,8 @@ class Api:
         return names[0] if len(names) == 1 else None
 
     def index(self):
-        out = ["# All names"]
+        conventions = re.search(r"PUBLIC API\n\n(.*?)\n *=====", "\n".join(self.lines), re.S)[1]
+        out = ["# All names", coded(" ".join(conventions.split()))]
         for _, title, path in dict.fromkeys(self.banners):
             names = [name for name, page in self.where.items() if page == path and "." not in name]
             if names and "## " + title not in out:
@@ -345,7 +346,8 @@ class Site:
             lines = self.header[self.header.rindex("    CHANGELOG\n") :].split("\n")[1:]
             return "# Changelog\n\n" + self.linked(prose([line for line in lines if "====" not in line]), ".", page, True)
         parts = [("## %s\n" % title if title else "") + body for title, body in parts_of(read(page)) if (page, title) not in self.moved]
-        return self.linked("".join(parts), os.path.dirname(page), page)
+        # GitHub nests a list by two spaces, Python's Markdown by four.
+        return self.linked(re.sub(r"(?m)^  (?=- )", "    ", "".join(parts)), os.path.dirname(page), page)
 
     # Links.
 
