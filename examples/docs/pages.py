@@ -28,7 +28,7 @@ def read(path):
 def escaped(text):
     """Plain text as Markdown; what stands between backticks stays code."""
     parts = re.split(r"(`[^`]*`)", text)
-    return "".join(part if i % 2 else re.sub(r"([\\*\[\]<>#|]|\b_|_\b)", r"\\\1", part.replace("&", "&amp;")) for i, part in enumerate(parts))
+    return "".join(part if i % 2 else re.sub(r"([\\*\[\]#]|\b_|_\b)", r"\\\1", part.replace("&", "&amp;").replace("<", "&lt;")) for i, part in enumerate(parts))
 
 
 def coded(text):
@@ -218,14 +218,16 @@ class Api:
             out.append('<span id="%s">`%s` = `%d`</span>\n:   %s' % (macro + value, macro + value, number, coded(sentence)))
 
     def fields(self, out, owner, struct):
-        last, union = None, ""
+        last = None
         for member in sorted(struct.iter("memberdef"), key=line_of):
             line, name = line_of(member), member.findtext("name")
             twin = owner.replace("netcode_server_client_", "netcode_client_").replace("netcode_server_", "netcode_client_") + "." + name
             sentence = self.sentence(member, last)
             behind = "/*" in self.lines[line - 1]
             last = last if behind and last else (member, "" if behind else sentence)
-            full = owner + "." + name
+            # Inside a union, as the lines say: up to the one that closes it.
+            union = re.match(r"(?:[^;{}]*;[^\n]*\n)*\s*\} (\w+);", "\n".join(self.lines[line - 1 :]))
+            full = ".".join([owner] + ([union[1]] if union and "}" not in self.lines[line - 1] else []) + [name])
             if not described(member) and twin != full and twin in self.sentences:
                 sentence = "as in %s: %s" % (twin.split(".")[0], self.sentences[twin])
             if not sentence and re.search(r"\b%s\b.*,|,.*\b%s\b" % (name, name), self.source(line)):  # several in one line
