@@ -33,7 +33,7 @@ def escaped(text):
 
 def coded(text):
     """Comments of the header as Markdown: names in them are code."""
-    names = r"`[^`]*`|(?:\b(?:examples|tests)/[\w./*]*\w)|\b-?[A-Za-z]\w*_\w+(?:_\.\.\.)?(?:\( ?[^()`]*? ?\))?"
+    names = r"`[^`]*`|(?:\b(?:examples|tests)/[\w./*]*\w)|\b-?[A-Za-z]\w*_\w+(?:(?<=_)\.\.\.)?(?:\( ?[^()`]*? ?\))?"
     out, at = "", 0
     for match in re.finditer(names, text):
         out, at = out + escaped(text[at : match.start()]) + "`" + match[0].strip("`") + "`", match.end()
@@ -322,12 +322,12 @@ class Site:
         return "## %d. %s {#section-%d}\n\n%s" % (number, title, number, text)
 
     def part(self, part, page):
-        """A section of a file, or of the manual; a picture."""
+        """A section of a file, or of the manual; or Markdown, for a picture."""
         path, _, which = part.partition("#")
         if path == "netcode.h":
             return self.linked(self.manual_section(int(which)), ".", page, True)
-        if not which:
-            return "![](%s)" % self.target(path, page)
+        if part.startswith("!"):
+            return self.linked(part, ".", page)
         found = [body for title, body in parts_of(read(path)) if title == which]
         if len(found) != 1:
             raise SystemExit("mkdocs.yml: %s has no section '%s'" % (path, which))

@@ -3,7 +3,7 @@ set terminal svg size 520,360 font "sans-serif,14" background "white"
 set border 3 lc rgb "#888888"
 set tics nomirror textcolor rgb "#333333"
 set grid ytics lc rgb "#dddddd"
-set key top left reverse Left
+set key below
 
 set output "costs.svg"
 set title "A payload in and one out, to libsodium alone:\nrange of the medians"

@@ -919,18 +919,20 @@ WIDE = """(() => {
     return out.slice(0, 4);
 })()"""
 
+# Types as a reader does: who is quicker than the index waits for it.
 SEARCH = """(async () => {
+    const until = async (condition) => {
+        for (let i = 0; i < 500 && !condition(); i++) await new Promise((wake) => setTimeout(wake, 50));
+    };
     const input = document.querySelector("[data-md-component=search-query]");
+    const links = () => [...document.querySelectorAll(".md-search-result__link")].map((each) => each.href);
     document.querySelector("#__search").click();
     input.focus();
+    await until(() => !/Initializing/.test(document.querySelector(".md-search-result__meta").textContent));
     input.value = %s;
-    for (let i = 0; i < 200; i++) {
-        input.dispatchEvent(new Event(i %% 2 ? "keyup" : "input", {bubbles: true}));
-        await new Promise((wake) => setTimeout(wake, 50));
-        const links = [...document.querySelectorAll(".md-search-result__link")].map((each) => each.href);
-        if (links.length) return links;
-    }
-    return [];
+    input.dispatchEvent(new Event("keyup", {bubbles: true}));
+    await until(() => links().length || /^No match/.test(document.querySelector(".md-search-result__meta").textContent));
+    return links();
 })()"""
 
 

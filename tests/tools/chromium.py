@@ -15,7 +15,7 @@ import time
 
 OPTIONS = ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
            "--disable-component-update", "--disable-sync", "--disable-extensions", "--hide-scrollbars", "--remote-debugging-pipe"]  # fmt: skip
-LIMIT_SECONDS = 30
+LIMIT_SECONDS = 90  # that is met only when something hangs
 
 
 class Browser:
