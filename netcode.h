@@ -795,12 +795,12 @@
 #define NETCODE_OK 1
 #define NETCODE_ERROR 0
 
-/* Types of addresses. */
+/* Types of addresses: */
 #define NETCODE_ADDRESS_NONE 0 /* no address */
 #define NETCODE_ADDRESS_IPV4 1 /* in data.ipv4, and IPv4-mapped IPv6 too */
 #define NETCODE_ADDRESS_IPV6 2 /* in data.ipv6 */
 
-/* Levels of netcode_log_level. Each includes those before it. */
+/* Levels of netcode_log_level, each with those before it: */
 #define NETCODE_LOG_LEVEL_NONE 0  /* nothing */
 #define NETCODE_LOG_LEVEL_ERROR 1 /* mistakes of the caller, and what the system refused; the default */
 #define NETCODE_LOG_LEVEL_INFO 2  /* connects, disconnects, moves, and why players could not connect */
@@ -836,7 +836,7 @@
 #define NETCODE_SERVER_CLIENT_DISCONNECT_REASON_REPLACED 4
 #define NETCODE_SERVER_CLIENT_DISCONNECT_REASONS 5
 
-/* Why netcode_client_create returned NULL. */
+/* Why netcode_client_create returned NULL: */
 #define NETCODE_CLIENT_CREATE_ERROR_NONE 0                 /* no error */
 #define NETCODE_CLIENT_CREATE_ERROR_PARSE_ADDRESS_FAILED 1 /* the address can not be read */
 /* the second one can not be read, or is of the first one's family */
@@ -848,7 +848,7 @@
 /* override_send_and_receive, or the socket, lacks a callback */
 #define NETCODE_CLIENT_CREATE_ERROR_MISSING_OVERRIDE_CALLBACK 7
 
-/* Why netcode_server_create returned NULL. */
+/* Why netcode_server_create returned NULL: */
 #define NETCODE_SERVER_CREATE_ERROR_NONE 0                 /* no error */
 #define NETCODE_SERVER_CREATE_ERROR_PARSE_ADDRESS_FAILED 1 /* the address can not be read */
 /* the second one can not be read, or is of the first one's family */
@@ -1110,7 +1110,7 @@ struct netcode_server_config_t {
     int ( *stray_callback )( void * context, const struct netcode_address_t * from, const uint8_t * data, int bytes );
 };
 
-/* Types of events. */
+/* Types of events: */
 #define NETCODE_EVENT_NONE 0         /* there is no event */
 #define NETCODE_EVENT_CONNECTED 1    /* server: a client got a slot. client: it is connected */
 #define NETCODE_EVENT_PAYLOAD 2      /* a payload was received; free it */
@@ -1322,7 +1322,7 @@ typedef struct netcode_server_t netcode_server_t; /* opaque: netcode_server_crea
 #define NETCODE_MESSAGES_REPEATS_ALWAYS 1   /* twice */
 #define NETCODE_MESSAGES_REPEATS_NEVER 2    /* only when a packet was lost */
 
-/* Types of events of messages. */
+/* Types of events of messages: */
 #define NETCODE_MESSAGES_EVENT_NONE 0     /* there is no event */
 #define NETCODE_MESSAGES_EVENT_ACKED 1    /* the other side has it */
 #define NETCODE_MESSAGES_EVENT_LOST 2     /* unreliable: its packet was lost; else given up, or the connection ended */

@@ -133,125 +133,103 @@ def manual(header):
 
 
 class Api:
-    """Pages by the banners of netcode.h's public part. `where` has the page of each name."""
+    """Pages by the banners of netcode.h's public part. `where` has the page of each name, `sentences` what it says of it."""
 
     def __init__(self, header):
-        self.lines, self.pages, self.where, self.sentences = header.split("\n"), {}, {}, {}
-        self.banners = []
-        for number, line in enumerate(self.lines, 1):
-            if banner := re.match(r"/\* ---- ([\w ]+)(?:[:,.] (.*?))? ---- \*/$", line):
-                self.banners.append((number, banner[1], "api/%s.md" % banner[1].replace(" ", "-")))
+        self.text, self.lines = header, header.split("\n")
+        self.pages, self.where, self.sentences, self.run = {}, {}, {}, (0, "")
+        banners = ((number, re.match(r"/\* ---- ([\w ]+)(?:[:,.] .*)? ---- \*/$", line)) for number, line in enumerate(self.lines, 1))
+        self.banners = [(number, match[1], "api/%s.md" % match[1].replace(" ", "-")) for number, match in banners if match]
         with tempfile.TemporaryDirectory() as out:
-            subprocess.run(["doxygen", os.path.join(HOME, "Doxyfile")], cwd=TOP, check=True, input="",
-                           env=dict(os.environ, OUT=out, PYTHON=sys.executable, NETCODE_HEADER=HEADER))  # fmt: skip
-            files = sorted(os.listdir(out + "/xml"))
-            roots = [xml.etree.ElementTree.parse(os.path.join(out, "xml", name)).getroot() for name in files if name.endswith("h.xml") or name.startswith("struct")]
-        compounds = [compound for root in roots for compound in root.iter("compounddef")]
+            environment = dict(os.environ, OUT=out, PYTHON=sys.executable, NETCODE_HEADER=HEADER)
+            subprocess.run(["doxygen", os.path.join(HOME, "Doxyfile")], cwd=TOP, check=True, env=environment)
+            names = [os.path.join(out, "xml", name) for name in os.listdir(out + "/xml") if re.match(r"struct.*\.xml|.*_8h\.xml", name)]
+            compounds = [each for name in names for each in xml.etree.ElementTree.parse(name).getroot().iter("compounddef")]
         self.structs = {each.findtext("compoundname"): each for each in compounds if each.get("kind") == "struct"}
         members = [each for compound in compounds if compound.get("kind") == "file" for each in compound.iter("memberdef")]
-        self.write(sorted(members + list(self.structs.values()), key=line_of))
+        self.known = {each.findtext("name") for each in members}
+        for element in sorted(members + list(self.structs.values()), key=line_of):
+            self.write(element)
         self.index()
-
-    def page(self, line):
-        number, title, path = max(banner for banner in self.banners if banner[0] <= line)
-        self.pages.setdefault(path, ["# " + title[0].upper() + title[1:]])
-        return path
 
     def source(self, line):
         """The declaration that begins in this line, as it stands there, in one line and without comments."""
         text = re.sub(r"/\*.*?\*/", "", "\n".join(self.lines[line - 1 : line + 20]), flags=re.S)
         return " ".join(re.match(r"[^;{]*", text)[0].split()).replace("NETCODE_API ", "")
 
-    def sentence(self, member, before):
-        """The comment of a member; or that of the run of declarations that it stands in: lines without an empty one between them."""
-        own = described(member)
-        if own or not before or any(not line.strip() for line in self.lines[line_of(before[0]) : line_of(member)]):
-            return own
-        return before[1]
+    def meaning(self, element, own=""):
+        """Its comment; else the one above the run of lines that it stands in, which an empty line ends."""
+        line, own = line_of(element), described(element) or own
+        shared = self.run[1] if all(self.lines[self.run[0] : line]) else ""
+        above = own and "*/" not in self.lines[line - 1] and "/*" not in self.lines[line - 1]
+        self.run = (line, own if above else shared)
+        return own or shared
 
-    def write(self, elements):
-        last, known = None, {each.findtext("name") for each in elements}
-        for element in elements:
-            name, line, kind = element.findtext("compoundname") or element.findtext("name"), line_of(element), element.get("kind")
-            opaque = kind == "typedef" and name not in self.structs
-            if kind == "typedef" and not opaque or name in self.where or name.endswith("_DROP_ENUM") or line < self.banners[0][0]:
-                continue
-            path = self.page(line)
-            sentence = self.sentence(element, last)
-            # A comment behind a line is that line's alone.
-            behind = "*/" in self.lines[line - 1] or "/*" in self.lines[line - 1]
-            last = last if behind and last else (element, "" if behind else sentence)
-            self.where[name] = path
-            self.sentences[name] = sentence
-            out = self.pages[path]
-            if kind == "define":
-                # A switch of which the preprocessor, here, takes the other branch, stands above this one.
-                for other in re.findall(r"#define (NETCODE_\w+)", "\n".join(self.lines[line - 8 : line])):
-                    if other not in known and not re.search("_ENUM$|^NETCODE_H$", other):
-                        known.add(other)
-                        self.where[other], self.sentences[other] = path, sentence
-                        self.macro(out, None, other, sentence)
-                self.macro(out, element, name, sentence)
-                continue
-            out.append("### %s {#%s}" % (name, name))
-            if kind in ("function", "variable"):
-                out.append("```c\n%s;\n```" % prototype(self.source(line)))
-            out.append(coded(sentence))
-            if kind == "struct":
-                self.fields(out, name, element)
-            elif kind == "enum":
-                self.values(out, name, element)
+    def term(self, name, path, shown, sentence):
+        self.where[name], self.sentences[name] = path, sentence
+        self.pages[path].append('<span id="%s">%s</span>\n:   %s' % (name, shown, coded(sentence)))
 
-    def macro(self, out, element, name, sentence):
-        value = element.findtext("initializer") or "" if element is not None and "_LIST" not in name else ""
-        shown = "`%s`" % name if "\n" in value or not value else "`%s` = `%s`" % (name, " ".join(value.split()))
-        out.append('<span id="%s">%s</span>\n:   %s' % (name, shown, coded(sentence)))
+    def write(self, element):
+        name, line, kind = element.findtext("compoundname") or element.findtext("name"), line_of(element), element.get("kind")
+        if kind == "typedef" and name in self.structs or name.endswith("_DROP_ENUM") or line < self.banners[0][0]:
+            return
+        _, title, path = max(banner for banner in self.banners if banner[0] <= line)
+        out = self.pages.setdefault(path, ["# " + title.capitalize()])
+        sentence = self.meaning(element)
+        if kind == "define":
+            # A switch of which the preprocessor, here, takes the other branch, stands above this one.
+            for other in re.findall(r"#define (NETCODE_\w+)(?<!_ENUM)", "\n".join(self.lines[line - 8 : line])):
+                if other not in self.known | self.where.keys():
+                    self.term(other, path, "`%s`" % other, sentence)
+            value = " ".join((element.findtext("initializer") or "").split())
+            self.term(name, path, "`%s`" % name + (" = `%s`" % value if value and "(" not in value[1:] else ""), sentence)
+            return
+        self.where[name], self.sentences[name] = path, sentence
+        out.append("### %s {#%s}" % (name, name))
+        if kind in ("function", "variable"):
+            out.append("```c\n%s;\n```" % prototype(self.source(line)))
+        out.append(coded(sentence))
+        if kind == "struct":
+            self.fields(name, path, element)
+        elif kind == "enum":
+            self.values(name, path, line)
 
-    def values(self, out, name, element):
+    def values(self, name, path, line):
         """An enum that an X-macro makes: the macro has the names and their sentences."""
-        text = "\n".join(self.lines[line_of(element) - 1 :])
-        macro = re.search(r"(NETCODE_\w+_)LIST", text)[1]
-        body = "\n".join(self.lines).split("#define %sLIST(" % macro)[1].split("clang-format on")[0]
+        macro = re.search(r"(NETCODE_\w+_)LIST", "\n".join(self.lines[line - 1 :]))[1]
+        body = self.text.split("#define %sLIST(" % macro)[1].split("clang-format on")[0]
         values = re.findall(r'X\(\s*(\w+)\s*,\s*"((?:[^"\\]|\\.)*)"\s*\)', body) + [("REASONS", "How many reasons there are.")]
         for number, (value, sentence) in enumerate(values):
-            self.where[macro + value], self.sentences[macro + value] = self.where[name], sentence
-            out.append('<span id="%s">`%s` = `%d`</span>\n:   %s' % (macro + value, macro + value, number, coded(sentence)))
+            self.term(macro + value, path, "`%s` = `%d`" % (macro + value, number), sentence)
 
-    def fields(self, out, owner, struct):
-        last = None
-        for member in sorted(struct.iter("memberdef"), key=line_of):
+    def fields(self, owner, path, struct):
+        members, self.run = sorted(struct.iter("memberdef"), key=line_of), (line_of(struct), "")
+        of_line = {line_of(member): described(member) for member in members if described(member)}
+        client = re.sub("netcode_server_(client_)?", "netcode_client_", owner)
+        for member in members:
             line, name = line_of(member), member.findtext("name")
-            twin = owner.replace("netcode_server_client_", "netcode_client_").replace("netcode_server_", "netcode_client_") + "." + name
-            sentence = self.sentence(member, last)
-            behind = "/*" in self.lines[line - 1]
-            last = last if behind and last else (member, "" if behind else sentence)
+            sentence = self.meaning(member, of_line.get(line, ""))
+            twin = "%s.%s" % (client, name)
+            if line not in of_line and twin in self.sentences:
+                sentence = "as in %s: %s" % (client, self.sentences[twin])
             # Inside a union, as the lines say: up to the one that closes it.
-            union = re.match(r"(?:[^;{}]*;[^\n]*\n)*\s*\} (\w+);", "\n".join(self.lines[line - 1 :]))
-            full = ".".join([owner] + ([union[1]] if union and "}" not in self.lines[line - 1] else []) + [name])
-            if not described(member) and twin != full and twin in self.sentences:
-                sentence = "as in %s: %s" % (twin.split(".")[0], self.sentences[twin])
-            if not sentence and re.search(r"\b%s\b.*,|,.*\b%s\b" % (name, name), self.source(line)):  # several in one line
-                sentence = next((described(each) for each in struct.iter("memberdef") if line_of(each) == line and described(each)), "")
-            self.where[full], self.sentences[full] = self.where[owner], sentence
-            out.append('<span id="%s">`%s`</span>\n:   %s' % (full, self.source(line), coded(sentence)))
+            union = re.match(r"[^}\n]*\n(?:[^;{}]*;[^\n]*\n)*\s*\} (\w+);", "\n".join(self.lines[line - 1 :]))
+            self.term("%s.%s%s" % (owner, union[1] + "." if union else "", name), path, "`%s`" % self.source(line), sentence)
 
     def find(self, code):
         """The name that a piece of code begins with; one without its beginning (TOKEN_EXPIRED); a field that one struct alone has."""
-        match = re.match(r"(?:const )?(?:struct )?((?:netcode_|NETCODE_)\w+)", code)
-        if match:
+        if match := re.match(r"(?:const )?(?:struct )?((?:netcode_|NETCODE_)\w+)", code):
             return match[1] if match[1] in self.where else None
         names = [prefix + code for prefix in ("NETCODE_DROP_", "NETCODE_MESSAGE_", "NETCODE_CLIENT_STATE_") if prefix + code in self.where]
         names += [name for name in self.where if name.endswith("." + code) and "_" in code]
         return names[0] if len(names) == 1 else None
 
     def index(self):
-        conventions = re.search(r"PUBLIC API\n\n(.*?)\n *=====", "\n".join(self.lines), re.S)[1]
+        conventions = re.search(r"PUBLIC API\n\n(.*?)\n *=====", self.text, re.S)[1]
         out = ["# All names", coded(" ".join(conventions.split()))]
-        for _, title, path in dict.fromkeys(self.banners):
+        for path, title in {path: title for _, title, path in self.banners if path in self.pages}.items():
             names = [name for name, page in self.where.items() if page == path and "." not in name]
-            if names and "## " + title not in out:
-                out.append("## " + title)
-                out.append("\n".join("- [`%s`](%s#%s)" % (name, path, name) for name in names))
+            out += ["## " + title.capitalize(), "\n".join("- [`%s`](%s#%s)" % (name, path, name) for name in names)]
         self.pages["api/index.md"] = out
 
 
