@@ -53,6 +53,9 @@ TEST_SOURCES = netcode.h $(wildcard tests/*.c tests/*.h tests/unit/* tests/story
 TEST_ARGUMENTS = $(T) $(if $(SEED),--seed $(SEED))
 TEST_RUN = sh tests/tools/loopback.sh
 
+# Each program compiles the whole header: `make demo` and `make test` use all cores for that, unless -j says how many.
+PARALLEL = $(MAKE) -s --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2))
+
 .DELETE_ON_ERROR:
 
 all: $(EXAMPLES:%=build/%)
@@ -296,7 +299,8 @@ load: build/match_server build/loadgen
 	@./build/match_server --slots 100 --measure-clients 100 --seconds $$(( $(SECONDS) + 10 )) & sleep 1; \
 	./build/loadgen --clients 100 --seconds $(SECONDS); status=$$?; wait; exit $$status
 
-demo: all build/demo
+demo: | deps build
+	@+$(PARALLEL) build/server build/client build/token build/demo
 	./build/demo
 
 # Unoptimized, unless CFLAGS are given: it compiles in a sixth of the time. test-release optimizes.
@@ -313,7 +317,8 @@ build/fuzz_replay: $(wildcard tests/fuzz/*.c tests/fuzz/*.h) netcode.h | deps bu
 	$(Q)$(COMPILE) $(if $(filter file,$(origin CFLAGS)),-O0) tests/fuzz/replay.c $(LINK) -o $@
 
 # All inputs that fuzzing has kept run too, unless a test is asked for by name.
-test: build/test build/fuzz_replay
+test: | deps build
+	@+$(PARALLEL) build/test build/fuzz_replay
 	@$(if $(T),,./build/fuzz_replay tests/fuzz/corpus)
 	@$(TEST_RUN) ./build/test $(TEST_ARGUMENTS)
 

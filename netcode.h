@@ -106,7 +106,8 @@
     update       receives, replies, sends keep-alives, ends what timed out. The work of one update is limited, so that
                  a flood can not block it, and each client has a share of that work: see 9.
     admission    admit_callback is called last, before a client gets its slot: 0 denies it. Use it for bans, and where
-                 several servers must agree (6).
+                 several servers must agree (6). An answer that has to be fetched: start that, return
+                 NETCODE_ADMIT_LATER, and accept or deny when the client asks again, a tenth of a second later.
     a crash      a player whose game crashed can reconnect at once with a newer token if replace_existing_clients is
                  on; otherwise when the old session has timed out.
     keys         netcode_server_set_private_keys sets up to four, tried in order. To rotate: give servers {new, old},
@@ -848,6 +849,9 @@
 /* override_send_and_receive, or the socket, lacks a callback */
 #define NETCODE_CLIENT_CREATE_ERROR_MISSING_OVERRIDE_CALLBACK 7
 
+/* What admit_callback returns when it does not know yet, for example because it waits for a database. */
+#define NETCODE_ADMIT_LATER ( -1 )
+
 /* Why netcode_server_create returned NULL: */
 #define NETCODE_SERVER_CREATE_ERROR_NONE 0                 /* no error */
 #define NETCODE_SERVER_CREATE_ERROR_PARSE_ADDRESS_FAILED 1 /* the address can not be read */
@@ -913,7 +917,8 @@
     X( CHALLENGE_NOT_AUTHENTIC, "the response's challenge was not made by this server, or was changed" )                  \
     X( CHALLENGE_FOR_ANOTHER, "the response's challenge was made for another token, address or client id" )               \
     X( REQUEST_NOT_OPENED, "more requests arrived since the last update than tokens are opened: the client asks again" )  \
-    X( OVER_SHARE, "more packets came from this client's address since the last update than its share of the work" )
+    X( OVER_SHARE, "more packets came from this client's address since the last update than its share of the work" )       \
+    X( ADMISSION_PENDING, "admit_callback has no answer yet, or was called too often for this client: it asks again" )
 /* clang-format on */
 
 /* NETCODE_DROP_LIST as numbers. */
@@ -1092,8 +1097,10 @@ struct netcode_server_config_t {
     /* handshakes that can be pending at once; max( 4 x slots, 256 ) */
     int pending_handshakes;
     int consumed_tokens; /* used tokens that are remembered; max( 8 x slots, 1024 ) */
-    /*  Called last before a client gets its slot: 1 accepts it, 0 denies it. For bans, and where several servers must
-        agree: see 6 in the manual. May be called again for the same client: 4 times at once, then ten a second. */
+    /*  Called last before a client gets its slot: 1 accepts it, 0 denies it, NETCODE_ADMIT_LATER has no answer yet: the
+        client gets none, asks again after a tenth of a second, and gives up after its token's timeout. For bans, and
+        where several servers must agree: see 6 in the manual. May be called again for the same client: 4 times at once,
+        then ten a second. */
     int ( *admit_callback )( void * context, uint64_t client_id, const uint8_t * token_tag, uint64_t expire_timestamp );
     /*  Linux: 1 makes the system drop datagrams of impossible size or prefix before they are copied. They count as
         kernel_drops then, and not by reason. Elsewhere, or where the system refuses, a log line says so and nothing
@@ -9499,13 +9506,15 @@ static int nc_server_ask_application( struct netcode_server_t * server, nc_hands
 {
     nc_pending_t * live = &server->handshakes.pending[it->entry];
     if ( !nc_handshake_may_answer( &server->handshakes, live->admit_ration ) )
-        return NETCODE_DROP_NOT_ADMITTED;
+        return NETCODE_DROP_ADMISSION_PENDING;
     nc_handshake_charge( &server->handshakes, &live->admit_ration );
     int admitted = server->config.admit_callback( server->config.callback_context, it->pending.client_id,
                                                   it->pending.tag, it->pending.expire_timestamp );
     if ( live->created != it->pending.created )
         return NETCODE_DROP_NOT_CONNECTED;
-    return admitted ? nc_server_check_response( server, it ) : NETCODE_DROP_NOT_ADMITTED;
+    if ( admitted <= 0 )
+        return admitted ? NETCODE_DROP_ADMISSION_PENDING : NETCODE_DROP_NOT_ADMITTED;
+    return nc_server_check_response( server, it );
 }
 
 /* The steps after decryption. Returns a drop reason. */

@@ -87,6 +87,8 @@ namespace NetcodeH
         public const int KeyBytes = 32;
         /// <summary>The authentication tag of a token, as the admit callback gets it.</summary>
         public const int MacBytes = 16;
+        /// <summary>What C's admit callback returns for "no answer yet"; here that is null.</summary>
+        public const int AdmitLater = -1;
         /// <summary>The application's own data inside a connect token.</summary>
         public const int UserDataBytes = 256;
         public const int MaxServersPerConnect = 32;
@@ -413,7 +415,8 @@ namespace NetcodeH
         ChallengeNotAuthentic,
         ChallengeForAnother,
         RequestNotOpened,
-        OverShare
+        OverShare,
+        AdmissionPending
     }
 
     /// <summary>How a message is delivered. Sequenced: one that arrives after a newer one of its channel is dropped. Ordered: in the order of
@@ -778,8 +781,9 @@ namespace NetcodeH
     public delegate void DropHandler(DropReason reason, Address from, int bytes);
     /// <summary>A client got its slot, or is about to leave it: its id, address, user data and reason can still be read.</summary>
     public delegate void ConnectHandler(NetcodeServer server, int clientIndex, bool connected);
-    /// <summary>Asked last before a client gets a slot: false denies it. tokenTag has 16 bytes and is yours.</summary>
-    public delegate bool AdmitHandler(NetcodeServer server, ulong clientId, byte[] tokenTag, ulong expireTimestamp);
+    /// <summary>Asked last before a client gets a slot: false denies it, null has no answer yet and is asked again after a tenth of a second.
+    /// tokenTag has 16 bytes and is yours.</summary>
+    public delegate bool? AdmitHandler(NetcodeServer server, ulong clientId, byte[] tokenTag, ulong expireTimestamp);
     /// <summary>A packet of a session that no client here has: true if you passed it on to another server of the same port.</summary>
     public delegate bool StrayHandler(NetcodeServer server, Address from, byte[] data, int count);
 
@@ -3614,7 +3618,8 @@ namespace NetcodeH
                     return 0;
                 var tag = new byte[NetcodeLibrary.MacBytes];
                 Marshal.Copy((IntPtr)tokenTag, tag, 0, tag.Length);
-                return server.Config.Admit(server, clientId, tag, expireTimestamp) ? 1 : 0;
+                bool? answer = server.Config.Admit(server, clientId, tag, expireTimestamp);
+                return !answer.HasValue ? NetcodeLibrary.AdmitLater : answer.Value ? 1 : 0;
             }
             catch (Exception exception) { Faults.Add(exception); }
             return 0;
@@ -4087,12 +4092,12 @@ namespace NetcodeH
         internal const int Ok = 1;
         internal const int DatagramOk = 0;
         internal const int DatagramTruncated = 1;
-        internal const int DropReasons = 43;
+        internal const int DropReasons = 44;
         internal const int DisconnectReasons = 5;
         internal const int MessagesDropReasons = 13;
 
         // Of the layout of all structs here, where pointers have 64 bits: netcode_csharp_layout of the library that fits.
-        internal const ulong Layout64 = 0x8aa8650a534d96fb;
+        internal const ulong Layout64 = 0xc867d86a571ffa0b;
 
         // A library of another layout is refused here, before a byte of it is read or written. Where pointers have 32 bits there are several
         // layouts, and the version alone is compared.

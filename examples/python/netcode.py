@@ -76,6 +76,7 @@ VERSION = "1.0.0"  # of the header that the layouts below were written for
 CONNECT_TOKEN_BYTES = 2048
 KEY_BYTES = 32
 MAC_BYTES = 16
+ADMIT_LATER = -1
 USER_DATA_BYTES = 256
 MAX_SERVERS_PER_CONNECT = 32
 MAX_SLOTS = 65535
@@ -161,7 +162,7 @@ _DROP_NAMES = """NONE EMPTY_DATAGRAM OVERSIZED_DATAGRAM SOURCE_PORT_ZERO TOO_SMA
     REQUEST_OLD_VERSION REQUEST_WRONG_VERSION REQUEST_WRONG_PROTOCOL_ID REQUEST_TOO_SOON TOKEN_EXPIRED TOKEN_MAYBE_USED
     TOKEN_REFUSED_UP_TO TOKEN_CONSUMED TOKEN_NO_RECORD_FREE TOKEN_NOT_AUTHENTIC TOKEN_MALFORMED TOKEN_FOR_ANOTHER_SERVER
     TOKEN_OUTLIVED ADDRESS_CONNECTED CLIENT_ID_CONNECTED SERVER_FULL NOT_ADMITTED CHALLENGE_NOT_ISSUED
-    CHALLENGE_NOT_AUTHENTIC CHALLENGE_FOR_ANOTHER REQUEST_NOT_OPENED OVER_SHARE""".split()
+    CHALLENGE_NOT_AUTHENTIC CHALLENGE_FOR_ANOTHER REQUEST_NOT_OPENED OVER_SHARE ADMISSION_PENDING""".split()
 
 DropReason = enum.IntEnum("DropReason", _DROP_NAMES, start=0)
 DropReason.__doc__ = """Why a datagram was dropped; drop_reason_text has a sentence for each."""
@@ -757,6 +758,10 @@ def _integer(name: str, value: Any, low: int, high: int) -> int:
 
 def _int32(name: str, value: Any) -> int:
     return _integer(name, value, -(2**31), 2**31 - 1)
+
+
+def _admit_answer(answer: Any) -> int:
+    return ADMIT_LATER if answer == ADMIT_LATER else int(bool(answer))
 
 
 def _uint64(name: str, value: Any) -> int:
@@ -1894,7 +1899,7 @@ class Server(_Peer):
     `address` is what tokens call it ("203.0.113.5:40000"; port 0 takes any free one, `port` tells which). It binds the
     wildcard of that family, or `bind_address`; `public_addresses` are other names for it (NAT, containers). `network`
     as for Client. Callbacks: on_connect_disconnect(client_index, connected), admit(client_id, token_tag,
-    expire_timestamp) -> bool, on_stray(address, data) -> is it taken, for another server?, on_log, on_drop,
+    expire_timestamp) -> True, False, or ADMIT_LATER: ask again, in a tenth of a second; on_stray(address, data) -> is it taken, for another server?, on_log, on_drop,
     on_send_loopback, unix_time as for Client. The other options are numbers of netcode_server_config_t:
     max_connect_token_lifetime, sequence_base, packet_pool_buffers, packet_quota, update_budget, batch_sends,
     receive_buffer_bytes, send_buffer_bytes, replace_existing_clients, pending_handshakes, consumed_tokens,
@@ -1918,7 +1923,7 @@ class Server(_Peer):
         simulator: Optional[NetworkSimulator] = None,
         network: Any = None,
         on_connect_disconnect: Optional[Callable[[int, bool], None]] = None,
-        admit: Optional[Callable[[int, bytes, int], bool]] = None,
+        admit: Optional[Callable[[int, bytes, int], Union[bool, int]]] = None,
         on_stray: Optional[Callable[[Address, bytes], bool]] = None,
         on_log: Optional[Callable[[LogLevel, str], None]] = None,
         on_drop: Optional[Callable[[DropReason, Optional[Address], int], None]] = None,
@@ -1939,7 +1944,7 @@ class Server(_Peer):
             )
         if admit:
             config.admit_callback = hooks.wrap(
-                _Admit, lambda id_, tag, expire: int(bool(admit(id_, ctypes.string_at(tag, MAC_BYTES), expire))), 0
+                _Admit, lambda id_, tag, expire: _admit_answer(admit(id_, ctypes.string_at(tag, MAC_BYTES), expire)), 0
             )
         if on_stray:
             config.stray_callback = hooks.wrap(

@@ -801,6 +801,8 @@ def check_server_options(n):
 
     def admit(client_id, tag, expire):
         asked.append((client_id, len(tag), expire))
+        if client_id == 14 and [each[0] for each in asked].count(14) < 3:
+            return n.ADMIT_LATER
         return client_id != 13
 
     options = dict(admit=admit, replace_existing_clients=1)
@@ -809,6 +811,7 @@ def check_server_options(n):
         world.until(lambda: bad.state < 0 and good.connected)
         same(bad.state, n.ClientState.CONNECTION_DENIED)
         same({(client_id, size) for client_id, size, _ in asked}, {(13, 16), (14, 16)})
+        same(([each[0] for each in asked].count(14), world.server.stats().dropped[n.DropReason.ADMISSION_PENDING]), (3, 2))
         again = world.join(14, expire_seconds=60)
         world.until(lambda: again.connected)
         same([event.reason for event in world.seen("server", n.Disconnected)], [n.DisconnectReason.REPLACED])

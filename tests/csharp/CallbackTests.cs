@@ -25,6 +25,8 @@ internal static class CallbackTests
             {
                 Runner.True(tag.Length == 16 && expires > 0 && server != null, "what admit gets");
                 calls.Add("admit " + id);
+                if (id == 1 && calls.Count(call => call == "admit 1") < 3)
+                    return null; // no answer yet
                 return id != 2;
             };
             config.Dropped = (reason, from, bytes) => calls.Add("drop " + reason + " " + from + " " + bytes);
@@ -49,6 +51,10 @@ internal static class CallbackTests
                 "state Connected Disconnected", "stray 9.9.9.9:9 40 21", "drop UnknownAddress 9.9.9.9:9 40"
             })
                 Runner.True(calls.Contains(want), "no call \"" + want + "\" among " + string.Join(", ", calls));
+            Runner.Equal(3, calls.Count(call => call == "admit 1"), "asked again until there is an answer");
+            ServerStats counts;
+            world.Server.GetStats(out counts);
+            Runner.Equal(2UL, counts.Dropped(DropReason.AdmissionPending), "without an answer");
             Runner.True(calls.Any(call => call.StartsWith("log Info")) && calls.Any(call => call.StartsWith("client log")), "log lines");
         }
 

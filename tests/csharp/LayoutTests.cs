@@ -48,6 +48,7 @@ internal static class LayoutTests
         { "NETCODE_CONNECT_TOKEN_BYTES", NetcodeLibrary.ConnectTokenBytes },
         { "NETCODE_KEY_BYTES", NetcodeLibrary.KeyBytes },
         { "NETCODE_MAC_BYTES", NetcodeLibrary.MacBytes },
+        { "NETCODE_ADMIT_LATER", NetcodeLibrary.AdmitLater },
         { "NETCODE_USER_DATA_BYTES", NetcodeLibrary.UserDataBytes },
         { "NETCODE_MAX_SERVERS_PER_CONNECT", NetcodeLibrary.MaxServersPerConnect },
         { "NETCODE_MAX_SLOTS", NetcodeLibrary.MaxSlots },

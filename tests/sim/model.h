@@ -246,6 +246,8 @@ static int sim_on_admit( void * context, uint64_t client_id, const uint8_t * tok
     (void) context;
     (void) token_tag;
     (void) expire_timestamp;
+    if ( !net.is_calm && sim_rarely( 4 ) )
+        return NETCODE_ADMIT_LATER;
     return !sim_is_banned( client_id );
 }
 

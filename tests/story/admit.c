@@ -223,7 +223,82 @@ TEST( admit_denials_are_rationed )
     CHECK_LE( p.challenges + p.denials, 4 + 20 );
     CHECK_GE( admit.calls, 4 + 18 ); /* the question has a ration of its own */
     CHECK_LE( admit.calls, 4 + 20 );
-    CHECK_EQ( server_drops( w, 0, NETCODE_DROP_NOT_ADMITTED ), responses );
+    CHECK_EQ( server_drops( w, 0, NETCODE_DROP_NOT_ADMITTED ), admit.calls );
+    CHECK_EQ( server_drops( w, 0, NETCODE_DROP_ADMISSION_PENDING ), responses - admit.calls );
+}
+
+/* No answer yet is no denial: the client hears nothing, asks again, and is accepted or denied when the answer is there. */
+TEST( drop_ADMISSION_PENDING )
+{
+    for ( int answer = 0; answer <= 1; answer++ ) {
+        struct world_t * w = admit_world( 4, 1 );
+        admit.answer[0] = NETCODE_ADMIT_LATER;
+        world_connect( w, 0, 1 );
+        REQUIRE( world_until( w, 0, NETCODE_CLIENT_STATE_SENDING_CONNECTION_RESPONSE, 2.0 ) );
+        for ( double end = w->time + 1.0; w->time < end; )
+            world_step( w );
+        CHECK_GE( admit.calls, 8 );
+        CHECK_LE( admit.calls, 11 );
+        CHECK_EQ( server_drops( w, 0, NETCODE_DROP_ADMISSION_PENDING ), admit.calls );
+        CHECK_EQ( server_drops( w, 0, NETCODE_DROP_NOT_ADMITTED ), 0 );
+        CHECK_EQ( netcode_client_state( w->clients[0] ), NETCODE_CLIENT_STATE_SENDING_CONNECTION_RESPONSE );
+        CHECK( world_last( w, NULL, &w->client_addresses[0], NETCODE_PACKET_DENIED ) == NULL );
+        CHECK_EQ( server_stats( w, 0 ).pending, 1 );
+        CHECK_EQ( server_stats( w, 0 ).consumed, 0 );
+        admit.answer[0] = answer;
+        REQUIRE( world_until( w, 0, answer ? NETCODE_CLIENT_STATE_CONNECTED : NETCODE_CLIENT_STATE_CONNECTION_DENIED,
+                              0.3 ) );
+        CHECK_EQ( server_drops( w, 0, NETCODE_DROP_NOT_ADMITTED ), !answer );
+    }
+}
+
+/* An answer that never comes: the client gives up after its token's timeout, and goes on to the token's next server. */
+static int admit_never_at_the_first( void * context, uint64_t client_id, const uint8_t * token_tag,
+                                     uint64_t expire_timestamp )
+{
+    (void) client_id;
+    (void) token_tag;
+    (void) expire_timestamp;
+    return ( (struct world_party_t *) context )->index == 1 ? 1 : NETCODE_ADMIT_LATER;
+}
+
+TEST( admit_that_never_answers_sends_the_client_on )
+{
+    struct world_t * w = world_new( CLEAN );
+    w->server_config.admit_callback = admit_never_at_the_first;
+    world_add_server( w, 4 );
+    world_add_server( w, 4 );
+    world_add_client( w );
+    world_connect( w, 0, 1 );
+    REQUIRE( world_until( w, 0, NETCODE_CLIENT_STATE_CONNECTED, 15.0 ) );
+    CHECK_EQ( netcode_server_num_connected_clients( w->servers[0] ), 0 );
+    CHECK_EQ( netcode_server_num_connected_clients( w->servers[1] ), 1 );
+    CHECK_EQ( server_drops( w, 0, NETCODE_DROP_NOT_ADMITTED ), 0 );
+}
+
+/* Copies of the response, as an observer could send them, do not turn "not yet" into a denial. */
+TEST( admit_later_is_no_denial_under_copies )
+{
+    struct world_t * w = admit_world( 4, 0 );
+    struct puppet_t p;
+    w->step = 0.001;
+    admit_puppet( &p, w, 5, "10.2.0.1:6000" );
+    admit.answer[0] = NETCODE_ADMIT_LATER;
+    for ( int i = 0; i < 500; i++ ) {
+        puppet_respond( &p );
+        puppet_step( &p );
+    }
+    CHECK_EQ( p.denials, 0 );
+    CHECK_GE( admit.calls, 4 + 3 );
+    CHECK_LE( admit.calls, 4 + 6 );
+    CHECK_EQ( server_drops( w, 0, NETCODE_DROP_ADMISSION_PENDING ), 500 );
+    admit.answer[0] = 1;
+    admit_respond( &p );
+    for ( int i = 0; i < 200 && p.keep_alives == 0; i++ ) {
+        puppet_respond( &p );
+        puppet_step( &p );
+    }
+    CHECK_GE( p.keep_alives, 1 );
 }
 
 /* Nobody is asked about a response that proves nothing. */
