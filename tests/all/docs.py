@@ -833,7 +833,7 @@ def fault_of_block(block, folder, path, tree):
             return "it says not why it is not run"
         return unrun(block, folder, path) if block.language == "sh" else ""
     if block.language == "sh" and path not in RUN_BY:
-        return readme.run(["sh", "-ec", block.text], tree(), DEPS="no")
+        return readme.run(["sh", "-ec", block.text], tree(), DEPS="no", CFLAGS="-O0", CXXFLAGS="-O0")
     if block.language in ("sh", "csharp") and path in RUN_BY:
         return "" if os.path.basename(path) in read(RUN_BY[path]) else "%s does not look at it" % RUN_BY[path]
     judge = JUDGES.get(block.language)
