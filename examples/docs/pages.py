@@ -33,7 +33,7 @@ def escaped(text):
 
 def coded(text):
     """Comments of the header as Markdown: names in them are code."""
-    names = r"`[^`]*`|(?:\b(?:examples|tests)/[\w./*]*\w)|\b-?[A-Za-z]\w*_\w+(?:(?<=_)\.\.\.)?(?:\( ?[^()`]*? ?\))?"
+    names = r"`[^`]*`|(?:\b(?:examples|tests)/[\w./*]*\w)|\b-?[A-Za-z](?:\w|\.(?=\w))*_\w+(?:(?<=_)\.\.\.)?(?:\( ?[^()`]*? ?\))?"
     out, at = "", 0
     for match in re.finditer(names, text):
         out, at = out + escaped(text[at : match.start()]) + "`" + match[0].strip("`") + "`", match.end()
@@ -58,9 +58,9 @@ def verbatim(lines):
 def items(lines):
     """A block of text: paragraphs, rows of a term and its meaning, lists. Everything hangs on indentation."""
     hangs = any(re.match(r" {6}[^ -]", line) and not ROW.match(line) for line in lines)
-    found, column = [], 0
+    found, column, depth = [], 0, 4
     for line in lines:
-        depth, row = len(line) - len(line.lstrip()), ROW.match(line)
+        before, depth, row = depth, len(line) - len(line.lstrip()), ROW.match(line)
         if found and column and depth == column:
             found[-1][2].append(line.strip())
         elif found and column and depth == 8 and "  " in line.strip():  # the row's term goes on, and its meaning
@@ -74,11 +74,11 @@ def items(lines):
             found.append(["row", row[2], [row[4]]])
         elif line.startswith("      - "):
             found.append(["- ", "", [line.strip()[2:]]])
+        elif hangs and depth == 8 and (found[-1][0] == "    - " or found[-1][2][-1].endswith(":")):
+            found.append(["    - ", "", [line.strip()]])
         elif found and found[-1][0] == "- " and depth == 8:
             found[-1][2].append(line.strip())
-        elif hangs and depth == 8 and found[-1][2][-1].endswith(":") or hangs and depth == 8 and found[-1][0] == "    - ":
-            found.append(["    - ", "", [line.strip()]])
-        elif hangs and (depth == 4 or found[-1][0] == "    - " and depth == 6):
+        elif hangs and (depth == 4 or depth == 6 and before >= 8):
             found.append(["- ", "", [line.strip()]])
         elif found and (hangs or found[-1][0] == "p"):
             found[-1][2].append(line.strip())
