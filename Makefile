@@ -84,6 +84,9 @@ help-few:
 help-all: help-few
 	@echo "make test-all   all tests, and those of backends, metrics, captures, bindings and packages; installs what they need, or names it"
 	@echo "make peer       the library against a client and a server written in Python from the standard alone"
+	@echo "make conform    grades an implementation of netcode 1.02 from the outside, ours or PEER=\"driver command\" (15 s); CONFORM=\"--role client\""
+	@echo "make conform-plants                 broken variants of the library, each of which the checks that it breaks must fail (10 min); the kit among peers that"
+	@echo "                crash, hang and print garbage"
 	@echo "make test-release, san, coverage    the tests built with -DNDEBUG -O2, with sanitizers, with coverage (MC/DC too)"
 	@echo "make test-seeds all tests from 50 other seeds (a quarter of an hour); SEEDS=5 for fewer"
 	@echo "make index      writes the index of rooms and public functions at the top of netcode.h"
@@ -358,6 +361,22 @@ test-all: test all
 peer: build/subject
 	$(TEST_RUN) $(PYTHON) tests/peer.py --subject build/subject
 
+build/conform-driver: tests/conform/driver.c netcode.h | deps build
+	$(Q)$(COMPILE) $< $(LINK) -o $@
+
+# PEER="command of a driver" grades another implementation, CONFORM="--role client -k replay" a part. Our own must pass every SHOULD, too.
+conform: | build
+	@sh tests/tools/deps.sh && sh tests/tools/need.sh python3:python3 libc6-dev:/usr/include/stdio.h
+	@$(if $(PEER),,$(MAKE) -s --no-print-directory build/conform-driver)
+	@$(PYTHON) tests/conform/conform.py --peer "$(or $(PEER),build/conform-driver)" $(if $(PEER),,--strict) $(CONFORM)
+
+# CONFORM="S-REQ keep_alive" for the variants whose name or checks hold one of these words.
+conform-plants: | build
+	@sh tests/tools/deps.sh && sh tests/tools/need.sh python3:python3 libc6-dev:/usr/include/stdio.h
+	@$(MAKE) -s --no-print-directory build/conform-driver
+	$(if $(CONFORM),,$(PYTHON) tests/conform/selftest.py build/conform-driver)
+	$(PYTHON) tests/faults/run.py --by conform $(CONFORM)
+
 compile: | deps build
 	sh tests/compile/run.sh $(T)
 
@@ -547,5 +566,5 @@ uninstall:
 clean:
 	rm -rf build
 
-.PHONY: engine all index test-seeds help help-few help-all deps demo newcomer demo-full plots docs test test-all test-release san coverage peer compile lint size readme format fairness network network-peers bench bench-messages bench-plot bench-sockets \
+.PHONY: engine all index test-seeds conform conform-plants help help-few help-all deps demo newcomer demo-full plots docs test test-all test-release san coverage peer compile lint size readme format fairness network network-peers bench bench-messages bench-plot bench-sockets \
 	arena arena-plants web cpp cpp-plants csharp csharp-plants godot godot4 godot-demo games gates gates-plants roam latency latency-plants load instructions threads soak defences attacks sim fuzz torture torture-plain coverage-lines prove model erase ct msan platforms mutate fresh install uninstall clean

@@ -31,7 +31,7 @@ sys.path.insert(0, os.path.join(TOP, "tests", "lint"))
 import source  # noqa: E402 (its folder is not on the path before)
 
 HEADER = "netcode.h"
-KINDS = ("test", "sim", "fuzz", "prove", "erase", "ct", "gates", "latency", "torture", "msan")
+KINDS = ("test", "sim", "fuzz", "prove", "erase", "ct", "gates", "latency", "torture", "msan", "conform")
 TOKEN = re.compile(
     r"""(?P<skip> \s+ | \\\n | /\*.*?\*/ | //[^\n]* ) | "(?:\\.|[^"\\\n])*" | '(?:\\.|[^'\\\n])*' | \.?\d(?:[eEpP][+-]|[\w.])* | \w+ |
     <<= | >>= | \.\.\. | \#\# | -> | \+\+ | -- | << | >> | <= | >= | == | != | && | \|\| | [-+*/%&|^]= | .""",

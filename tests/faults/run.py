@@ -2,7 +2,7 @@
 """Plants each fault of the tables beside this file in a copy, one at a time, and demands that what it names notices.
 
     run.py [FILTER...]              the faults whose names contain a FILTER, by every kind of evidence; all without one: many hours
-    run.py --by KIND [FILTER...]    by one kind: test, sim, fuzz, prove, erase, ct, gates, latency, torture or msan
+    run.py --by KIND [FILTER...]    by one kind: test, sim, fuzz, prove, erase, ct, gates, latency, torture, msan or conform
     run.py --by test --sample       a third of those of the attacks, and a twentieth of the others: which ones follows from the commit, so that all have their turn
     run.py --stale                  looks whether each fault finds its text and each has what it must, and plants none: seconds
     run.py --by fuzz --empty        the fuzzers begin with nothing, not with the corpus

@@ -1,0 +1,106 @@
+#!/usr/bin/env python3
+"""Looks whether the conformance kit copes with peers that crash, hang and print garbage, and says what it saw.
+
+    selftest.py DRIVER    DRIVER is the program built from driver.c"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+KIT = [sys.executable, os.path.join(HERE, "conform.py")]
+FEW = "S-REQ-01,C-REQ-04,T-TOK-01"
+FAULTS = []
+
+
+def check(truth, what):
+    print("%s: %s" % ("ok" if truth else "FAILED", what), flush=True)
+    if not truth:
+        FAULTS.append(what)
+
+
+def run(*arguments):
+    start = time.monotonic()
+    done = subprocess.run([*KIT, *arguments], capture_output=True, text=True, timeout=120, check=False)
+    return done.returncode, done.stdout + done.stderr, time.monotonic() - start
+
+
+def running(mark):
+    """How many processes have this word in their command line."""
+    count = 0
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open("/proc/%s/cmdline" % name, "rb") as file:
+                count += mark.encode() in file.read() and int(name) != os.getpid()
+        except OSError:
+            continue
+    return count
+
+
+def script(text):
+    return "sh -c '%s'" % text
+
+
+PEERS = [
+    ("ends at once", "false", FEW, ["the peer ended with status 1"]),
+    ("crashes", script("echo listening; echo state 1; kill -SEGV $$"), FEW, ["was ended by SIGSEGV"]),
+    ("prints without end", "yes", FEW, ["prints without end"]),
+    ("prints noise", "cat /dev/urandom", FEW, ["prints without end"]),
+    ("says nonsense", script("echo state 9; sleep 5"), "C-REQ-04", ["the driver's line can not be read: 'state 9'"]),
+    ("hangs", script("sleep 61.5; true"), FEW, ["not seen: the driver says `listening`", "did not end within 3 s"]),
+    ("closes its output", script("exec >&-; sleep 61.5"), "S-REQ-01", ["closed its output"]),
+    ("reports an error", script("echo error no such port; cat >/dev/null"), "S-REQ-01", ["does not start: [", "no such port"]),
+]
+
+
+def dead_peers():
+    for name, peer, checks, words in PEERS:
+        status, text, seconds = run("--peer", peer, "-k", checks)
+        missing = [word for word in words if word not in text]
+        check(status == 1 and not missing, "a peer that %s: status %d in %.0f s%s" % (name, status, seconds, missing and ", not said: %s" % missing or ""))
+    check(running("sleep\x0061.5") == 0 and running("/dev/urandom") == 0, "nothing of them is left running")
+
+
+def statuses(driver):
+    status, text, _ = run("--peer", script("while read -r verb rest; do [ $verb != stop ] || exit 0; echo unsupported $verb; done"), "-k", FEW)
+    check(status == 1 and "0 failed, 3 not applicable" in text, "a driver that supports nothing: three are not applicable, and nothing is shown")
+    for wrong in ([], ["--peer", "no-such-program"], ["--peer", driver, "-k", "no such check"], ["--peer", driver, "--jobs", "0"], ["--role", "judge"]):
+        check(run(*wrong)[0] == 2, "status 2 for the command line %r" % wrong[-2:])
+    with tempfile.NamedTemporaryFile(suffix=".json") as file:
+        status, text, _ = run("--peer", driver, "-k", FEW, "--strict", "--json", file.name)
+        rows = json.load(file)["results"]
+    check(status == 0 and "MUST 3 passed, 0 failed, 0 not applicable" in text, "status 0 for a sound driver")
+    check({row["id"]: row["result"] for row in rows} == dict.fromkeys(FEW.split(","), "pass"), "and the same as JSON")
+    example = "%s %s" % (sys.executable, os.path.join(HERE, "driver.py"))
+    check(run("--peer", example, "-k", "S-RES-15," + FEW)[0] == 0, "status 0 where a SHOULD fails")
+    check(run("--peer", example, "-k", "S-RES-15," + FEW, "--strict")[0] == 1, "and 1 with --strict")
+    listed = run("--list")[1].splitlines()
+    check(len({line.split()[0] for line in listed[:-1]}) == int(listed[-1].split()[0]), "--list: %s, each once" % listed[-1])
+
+
+def interrupted():
+    for number in (signal.SIGTERM, signal.SIGINT):
+        process = subprocess.Popen([*KIT, "--peer", "sleep 62.5"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        time.sleep(1.5)
+        there = running("sleep\x0062.5")
+        process.send_signal(number)
+        status = process.wait(30)
+        check(there > 1 and status == 1 and running("sleep\x0062.5") == 0, "%s ends the kit and its %d peers" % (signal.Signals(number).name, there))
+
+
+def main():
+    if len(sys.argv) != 2 or not os.access(sys.argv[1], os.X_OK):
+        sys.exit("usage: selftest.py DRIVER")
+    dead_peers()
+    statuses(os.path.abspath(sys.argv[1]))
+    interrupted()
+    print("selftest of the conformance kit: %s" % ("; ".join(FAULTS) or "all passed"))
+    return 1 if FAULTS else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
