@@ -845,7 +845,7 @@ def unrun(block, folder, path):
     fault = readme.run(["sh", "-n", "-c", block.text], folder)
     targets = make_targets()
     for line in [] if fault else block.text.replace("\\\n", " ").split("\n"):
-        words = re.sub(r"[()&;]|#.*", " ", line).split()
+        words = re.sub(r"=(\"[^\"]*\"|'[^']*')", "=", re.sub(r"[()&;]|#.*", " ", line)).split()
         if words[:1] == ["make"]:
             fault = fault or "".join("there is no `make %s`" % word for word in words[1:] if "=" not in word and word not in targets and not made(word))
         for word in words:
