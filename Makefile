@@ -77,7 +77,7 @@ help-few:
 	@echo "make attacks    the table of attacks and faults, each row with its outcome"
 	@echo "make bench      what packets cost, as ratios to libsodium alone, each with its limit; fails beyond (ROUNDS=101)"
 	@echo "make lint       format, clang-tidy, cppcheck, and the rules of the house; make format lays out every C file"
-	@echo "make docs       the manual, the API and the pages around them as HTML, in build/docs (pandoc)"
+	@echo "make docs       all texts as pages with a search, in build/docs (mkdocs, doxygen)"
 	@echo "make install    netcode.h, netcode.pc, CMake files and netcode-token; PREFIX=$(PREFIX), DESTDIR; make uninstall"
 	@echo "make clean      removes build/"
 

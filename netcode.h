@@ -695,11 +695,13 @@
 
 /* ---- version, platform, build switches ---- */
 
+/* The version of this header, as numbers and as text. netcode_version has that of the implementation. */
 #define NETCODE_VERSION_MAJOR 1
 #define NETCODE_VERSION_MINOR 0
 #define NETCODE_VERSION_PATCH 0
 #define NETCODE_VERSION_FULL "1.0.0"
 
+/* One of the two is defined, for code that uses them: RELEASE where NDEBUG is. Asserts follow NDEBUG. */
 #if defined( NETCODE_DEBUG ) && defined( NETCODE_RELEASE )
 #error "define NETCODE_DEBUG or NETCODE_RELEASE, not both"
 #elif !defined( NETCODE_DEBUG ) && !defined( NETCODE_RELEASE )
@@ -710,6 +712,7 @@
 #endif
 #endif
 
+/* The values of NETCODE_PLATFORM, which is detected unless you define it. UNIX is Linux and every other. */
 #define NETCODE_PLATFORM_WINDOWS 1
 #define NETCODE_PLATFORM_MAC 2
 #define NETCODE_PLATFORM_UNIX 3
@@ -720,10 +723,11 @@
 #elif defined( __APPLE__ )
 #define NETCODE_PLATFORM NETCODE_PLATFORM_MAC
 #else
-#define NETCODE_PLATFORM NETCODE_PLATFORM_UNIX
+#define NETCODE_PLATFORM NETCODE_PLATFORM_UNIX /* the system that this is compiled for */
 #endif
 #endif
 
+/* One of the two is defined, for code that uses them: the library is the same on every byte order. */
 #if !defined( NETCODE_LITTLE_ENDIAN ) && !defined( NETCODE_BIG_ENDIAN )
 #if defined( __BYTE_ORDER__ ) && defined( __ORDER_BIG_ENDIAN__ )
 #if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
@@ -738,6 +742,7 @@
 #endif
 #endif
 
+/* 0 leaves netcode_enable_packet_tagging without effect, and out of the build; the default on MinGW. */
 #ifndef NETCODE_PACKET_TAGGING
 #if defined( __MINGW32__ )
 #define NETCODE_PACKET_TAGGING 0
@@ -765,7 +770,7 @@
 #define NETCODE_API_DATA
 #endif
 
-#define NETCODE_CONST const
+#define NETCODE_CONST const /* kept for code that uses it */
 
 /* ---- sizes and limits ---- */
 
@@ -784,19 +789,23 @@
 #define NETCODE_MAX_PUBLIC_ADDRESSES 32       /* addresses of one server in tokens */
 /* request, denied, challenge, response, keep-alive, payload, disconnect */
 #define NETCODE_PACKET_TYPES 7
+/* seconds: what max_connect_token_lifetime is by default where sequences start at zero */
 #define NETCODE_DEFAULT_MAX_CONNECT_TOKEN_LIFETIME 30
 
+/* What functions return that can fail. */
 #define NETCODE_OK 1
 #define NETCODE_ERROR 0
 
-#define NETCODE_ADDRESS_NONE 0
-#define NETCODE_ADDRESS_IPV4 1
-#define NETCODE_ADDRESS_IPV6 2
+/* Types of addresses: */
+#define NETCODE_ADDRESS_NONE 0 /* no address */
+#define NETCODE_ADDRESS_IPV4 1 /* in data.ipv4, and IPv4-mapped IPv6 too */
+#define NETCODE_ADDRESS_IPV6 2 /* in data.ipv6 */
 
-#define NETCODE_LOG_LEVEL_NONE 0
-#define NETCODE_LOG_LEVEL_ERROR 1
-#define NETCODE_LOG_LEVEL_INFO 2
-#define NETCODE_LOG_LEVEL_DEBUG 3
+/* Levels of netcode_log_level, each with those before it: */
+#define NETCODE_LOG_LEVEL_NONE 0  /* nothing */
+#define NETCODE_LOG_LEVEL_ERROR 1 /* mistakes of the caller, and what the system refused; the default */
+#define NETCODE_LOG_LEVEL_INFO 2  /* connects, disconnects, moves, and why players could not connect */
+#define NETCODE_LOG_LEVEL_DEBUG 3 /* every dropped datagram */
 
 /* Packet types, the low four bits of the prefix byte. Standard: Packets */
 #define NETCODE_PACKET_REQUEST 0
@@ -828,26 +837,32 @@
 #define NETCODE_SERVER_CLIENT_DISCONNECT_REASON_REPLACED 4
 #define NETCODE_SERVER_CLIENT_DISCONNECT_REASONS 5
 
-#define NETCODE_CLIENT_CREATE_ERROR_NONE 0
-#define NETCODE_CLIENT_CREATE_ERROR_PARSE_ADDRESS_FAILED 1
+/* Why netcode_client_create returned NULL: */
+#define NETCODE_CLIENT_CREATE_ERROR_NONE 0                 /* no error */
+#define NETCODE_CLIENT_CREATE_ERROR_PARSE_ADDRESS_FAILED 1 /* the address can not be read */
+/* the second one can not be read, or is of the first one's family */
 #define NETCODE_CLIENT_CREATE_ERROR_PARSE_ADDRESS2_FAILED 2
-#define NETCODE_CLIENT_CREATE_ERROR_SIMULATOR_REQUIRES_PORT 3
-#define NETCODE_CLIENT_CREATE_ERROR_CREATE_SOCKET_IPV4_FAILED 4
-#define NETCODE_CLIENT_CREATE_ERROR_CREATE_SOCKET_IPV6_FAILED 5
-#define NETCODE_CLIENT_CREATE_ERROR_ALLOCATE_CLIENT_FAILED 6
+#define NETCODE_CLIENT_CREATE_ERROR_SIMULATOR_REQUIRES_PORT 3   /* on a simulator the address needs a port */
+#define NETCODE_CLIENT_CREATE_ERROR_CREATE_SOCKET_IPV4_FAILED 4 /* the IPv4 socket could not be opened */
+#define NETCODE_CLIENT_CREATE_ERROR_CREATE_SOCKET_IPV6_FAILED 5 /* the IPv6 socket could not be opened */
+#define NETCODE_CLIENT_CREATE_ERROR_ALLOCATE_CLIENT_FAILED 6    /* the memory could not be had */
+/* override_send_and_receive, or the socket, lacks a callback */
 #define NETCODE_CLIENT_CREATE_ERROR_MISSING_OVERRIDE_CALLBACK 7
 
 /* What admit_callback returns when it does not know yet, for example because it waits for a database. */
 #define NETCODE_ADMIT_LATER ( -1 )
 
-#define NETCODE_SERVER_CREATE_ERROR_NONE 0
-#define NETCODE_SERVER_CREATE_ERROR_PARSE_ADDRESS_FAILED 1
+/* Why netcode_server_create returned NULL: */
+#define NETCODE_SERVER_CREATE_ERROR_NONE 0                 /* no error */
+#define NETCODE_SERVER_CREATE_ERROR_PARSE_ADDRESS_FAILED 1 /* the address can not be read */
+/* the second one can not be read, or is of the first one's family */
 #define NETCODE_SERVER_CREATE_ERROR_PARSE_ADDRESS2_FAILED 2
-#define NETCODE_SERVER_CREATE_ERROR_CREATE_SOCKET_IPV4_FAILED 3
-#define NETCODE_SERVER_CREATE_ERROR_CREATE_SOCKET_IPV6_FAILED 4
-#define NETCODE_SERVER_CREATE_ERROR_BIND_SOCKET_IPV4_FAILED 5
-#define NETCODE_SERVER_CREATE_ERROR_BIND_SOCKET_IPV6_FAILED 6
-#define NETCODE_SERVER_CREATE_ERROR_ALLOCATE_SERVER_FAILED 7
+#define NETCODE_SERVER_CREATE_ERROR_CREATE_SOCKET_IPV4_FAILED 3 /* the IPv4 socket could not be opened */
+#define NETCODE_SERVER_CREATE_ERROR_CREATE_SOCKET_IPV6_FAILED 4 /* the IPv6 socket could not be opened */
+#define NETCODE_SERVER_CREATE_ERROR_BIND_SOCKET_IPV4_FAILED 5   /* the IPv4 address could not be bound */
+#define NETCODE_SERVER_CREATE_ERROR_BIND_SOCKET_IPV6_FAILED 6   /* the IPv6 address could not be bound */
+#define NETCODE_SERVER_CREATE_ERROR_ALLOCATE_SERVER_FAILED 7    /* the memory could not be had */
+/* override_send_and_receive, or the socket, lacks a callback */
 #define NETCODE_SERVER_CREATE_ERROR_MISSING_OVERRIDE_CALLBACK 8
 
 /* The choice `sequence_base` in both configs: where the packet sequences of a connection start. */
@@ -906,6 +921,7 @@
     X( ADMISSION_PENDING, "admit_callback has no answer yet, or was called too often for this client: it asks again" )
 /* clang-format on */
 
+/* NETCODE_DROP_LIST as numbers. */
 enum netcode_drop_reason_t {
 #define NETCODE_DROP_ENUM( name, sentence ) NETCODE_DROP_##name,
     NETCODE_DROP_LIST( NETCODE_DROP_ENUM )
@@ -918,8 +934,9 @@ enum netcode_drop_reason_t {
 /*  An IPv4 or IPv6 address with its port. IPv4-mapped IPv6 is always stored as IPv4, so that equal addresses have one
     form. A link-local IPv6 address may have the number of its interface in ipv6[1], which is zero on the wire. */
 struct netcode_address_t {
+    /* which of the two: see `type` */
     union {
-        uint8_t ipv4[4];
+        uint8_t ipv4[4];  /* in the order in which they are written */
         uint16_t ipv6[8]; /* host byte order */
     } data;
     uint16_t port; /* host byte order */
@@ -932,20 +949,22 @@ struct netcode_address_t {
 /* no datagram: the system reported `error` (about an earlier one sent to `address`, where known) */
 #define NETCODE_DATAGRAM_ERROR 2
 
+/* One entry of a batch of datagrams: see netcode_socket_t. */
 struct netcode_datagram_t {
     struct netcode_address_t address; /* receive: the sender. send: the destination */
-    uint8_t * data;
-    int bytes;    /* receive: the size, which may be 0. send: the size */
-    int capacity; /* receive: how many bytes fit into `data` */
-    int status;   /* receive: NETCODE_DATAGRAM_... */
-    int error;    /* receive: the system's error number where status is NETCODE_DATAGRAM_ERROR */
+    uint8_t * data;                   /* the bytes: of the library, valid during the call */
+    int bytes;                        /* receive: the size, which may be 0. send: the size */
+    int capacity;                     /* receive: how many bytes fit into `data` */
+    int status;                       /* receive: NETCODE_DATAGRAM_... */
+    int error;                        /* receive: the system's error number where status is NETCODE_DATAGRAM_ERROR */
 };
 
+/* What a socket is bound to and what the system granted and dropped: see netcode_socket_t. */
 struct netcode_socket_info_t {
     struct netcode_address_t address;  /* the bound address, with its actual port */
     struct netcode_address_t address2; /* the second one of a dual-stack socket, else NETCODE_ADDRESS_NONE */
     int receive_buffer_bytes;          /* what the system granted; 0 where it has no such buffer */
-    int send_buffer_bytes;
+    int send_buffer_bytes;             /* the same for sending */
     /*  datagrams that the system dropped because the receive buffer was full, by the kernel_filter or as a flood (9 in
         the manual), where it reports them: with the next datagram that it returns */
     uint64_t kernel_drops;
@@ -956,7 +975,7 @@ struct netcode_socket_info_t {
     simulator and from the override callbacks; make your own to send packets over another transport. No function may
     block except `wait`. The struct is copied. */
 struct netcode_socket_t {
-    void * context;
+    void * context; /* yours: the first argument of each function below */
     /*  Fills up to `count` datagrams and returns how many entries were filled (errors that concern one datagram fill
         one entry each), 0 when no datagram waits, a negative number when the socket is broken. Required. It writes
         address, bytes, status, error, and the bytes that `data` points to, but never changes `data` itself. */
@@ -986,25 +1005,29 @@ struct netcode_network_simulator_t {
     float reorder_packet_percent;   /* 0..100: delayed by up to 100 ms more, so that later ones overtake it */
     /* takes effect at the next netcode_network_simulator_reset; 0 after create */
     uint64_t seed;
-    void * internal;
+    void * internal; /* the library's; do not touch it */
 };
 
 /*  A client's configuration. Zero is the default of every field, so a zeroed config works. The client uses the first of
     these networks that is given: socket, network_simulator, override_send_and_receive, the operating system's UDP. */
 struct netcode_client_config_t {
-    void * allocator_context;
+    void * allocator_context; /* yours: the first argument of the two functions below */
     void * ( *allocate_function )( void * context, size_t bytes ); /* NULL: malloc. Aligned as malloc's */
     void ( *free_function )( void * context, void * pointer );     /* NULL: free */
     /* the network is this simulator, which must outlive the client */
     struct netcode_network_simulator_t * network_simulator;
     /* the first argument of every callback below */
     void * callback_context;
+    /* called when the state changes: NETCODE_CLIENT_STATE_..., before and after */
     void ( *state_change_callback )( void * context, int previous, int state );
+    /*  called with each payload that a loopback client sends: hand it to netcode_server_process_loopback_packet, a server's
+        to netcode_client_process_loopback_packet. `data` is valid during the call */
     void ( *send_loopback_packet_callback )( void * context, int client_index, const uint8_t * data, int bytes,
                                              uint64_t sequence );
     int override_send_and_receive; /* 1: the two callbacks below are the network */
+    /* sends a datagram; the arguments are valid during the call */
     void ( *send_packet_override )( void * context, struct netcode_address_t * to, const uint8_t * data, int bytes );
-    /* returns <= 0 when no datagram waits */
+    /* fills `from` and `data` with the next datagram and returns its bytes; <= 0 when no datagram waits */
     int ( *receive_packet_override )( void * context, struct netcode_address_t * from, uint8_t * data, int capacity );
 
     /* This library's additions. Zero is the default everywhere. */
@@ -1094,10 +1117,11 @@ struct netcode_server_config_t {
     int ( *stray_callback )( void * context, const struct netcode_address_t * from, const uint8_t * data, int bytes );
 };
 
-#define NETCODE_EVENT_NONE 0
-#define NETCODE_EVENT_CONNECTED 1
-#define NETCODE_EVENT_PAYLOAD 2
-#define NETCODE_EVENT_DISCONNECTED 3
+/* Types of events: */
+#define NETCODE_EVENT_NONE 0         /* there is no event */
+#define NETCODE_EVENT_CONNECTED 1    /* server: a client got a slot. client: it is connected */
+#define NETCODE_EVENT_PAYLOAD 2      /* a payload was received; free it */
+#define NETCODE_EVENT_DISCONNECTED 3 /* server: the slot was emptied. client: the connection, or the attempt, ended */
 /* server only, with `roaming`: the client has another address. Not reported if it disconnects before this is read */
 #define NETCODE_EVENT_MOVED 4
 
@@ -1110,29 +1134,29 @@ struct netcode_event_t {
     uint64_t client_id; /* server only */
     /* DISCONNECTED: the server's disconnect reason; on a client its new state, 0 or negative */
     int reason;
-    int bytes;         /* PAYLOAD */
+    int bytes;         /* PAYLOAD: its size, 1 to 1200 */
     uint8_t * data;    /* PAYLOAD; aligned to 16 bytes, and 8 readable bytes follow it */
-    uint64_t sequence; /* PAYLOAD */
+    uint64_t sequence; /* PAYLOAD: the number of its packet; it grows with each packet of the sender */
 };
 
 /* Counts since the object was created. Bytes are those of datagrams, without IP and UDP headers. */
 struct netcode_client_stats_t {
     uint64_t packets_sent[NETCODE_PACKET_TYPES];     /* by type */
     uint64_t packets_received[NETCODE_PACKET_TYPES]; /* accepted ones, by type */
-    uint64_t bytes_sent;
-    uint64_t bytes_received;     /* of every datagram, dropped ones too */
-    uint64_t datagrams_received; /* dropped ones too */
-    uint64_t dropped[NETCODE_DROP_REASONS];
-    uint64_t connects;       /* times that CONNECTED was reached */
-    uint64_t disconnects;    /* times that a connected client was disconnected */
-    uint64_t send_errors;    /* datagrams that the system refused to send */
-    uint64_t receive_errors; /* errors that the system reported on receiving, ICMP among them */
-    uint64_t kernel_drops;   /* see netcode_socket_info_t */
-    int last_socket_error;   /* the system's number; 0 for none */
-    int receive_buffer_bytes;
-    int send_buffer_bytes;
-    int packets_queued; /* received and not yet read */
-    int packets_held;   /* read and not yet freed */
+    uint64_t bytes_sent;                             /* of every datagram that was sent */
+    uint64_t bytes_received;                         /* of every datagram, dropped ones too */
+    uint64_t datagrams_received;                     /* dropped ones too */
+    uint64_t dropped[NETCODE_DROP_REASONS];          /* datagrams by reason, NETCODE_DROP_... */
+    uint64_t connects;                               /* times that CONNECTED was reached */
+    uint64_t disconnects;                            /* times that a connected client was disconnected */
+    uint64_t send_errors;                            /* datagrams that the system refused to send */
+    uint64_t receive_errors;                         /* errors that the system reported on receiving, ICMP among them */
+    uint64_t kernel_drops;                           /* see netcode_socket_info_t */
+    int last_socket_error;                           /* the system's number; 0 for none */
+    int receive_buffer_bytes;                        /* what the system granted; 0 where it has no such buffer */
+    int send_buffer_bytes;                           /* the same */
+    int packets_queued;                              /* received and not yet read */
+    int packets_held;                                /* read and not yet freed */
     /*  Of the current connection, or the last one. Round trips are measured once a second, update to update: what both
         sides wait for their next update counts. All of them are 0 until known, and with servers that do not answer. */
     double round_trip_seconds;           /* smoothed, as in RFC 6298 */
@@ -1148,6 +1172,7 @@ struct netcode_client_stats_t {
     uint64_t rebinds; /* times that the socket took a fresh local address: see netcode_client_rebind */
 };
 
+/* Counts since the server was created, of all clients. Fields that a client has too are described there. */
 struct netcode_server_stats_t {
     uint64_t packets_sent[NETCODE_PACKET_TYPES];
     uint64_t packets_received[NETCODE_PACKET_TYPES];
@@ -1155,8 +1180,8 @@ struct netcode_server_stats_t {
     uint64_t bytes_received;
     uint64_t datagrams_received;
     uint64_t dropped[NETCODE_DROP_REASONS];
-    uint64_t connects;
-    uint64_t disconnects[NETCODE_SERVER_CLIENT_DISCONNECT_REASONS];
+    uint64_t connects;                                              /* clients that got a slot */
+    uint64_t disconnects[NETCODE_SERVER_CLIENT_DISCONNECT_REASONS]; /* slots that were emptied, by reason */
     uint64_t send_errors;
     uint64_t receive_errors;
     uint64_t kernel_drops;
@@ -1169,12 +1194,12 @@ struct netcode_server_stats_t {
     uint64_t handshakes_expired; /* that ended without a connection */
     uint64_t handshakes_evicted; /* that were replaced by newer ones */
     uint64_t backlogs;           /* updates that ended with work left for the next */
-    int slots;
-    int clients;              /* connected now, loopback clients included */
-    int pending;              /* handshakes pending now */
-    int consumed;             /* used tokens remembered, expired ones included until their records are needed */
-    uint64_t probes_sent;     /* keep-alives that measure a round trip, or ask for an answer from another address */
-    uint64_t probes_answered; /* those that came back in time */
+    int slots;                   /* as netcode_server_max_clients; 0 while stopped */
+    int clients;                 /* connected now, loopback clients included */
+    int pending;                 /* handshakes pending now */
+    int consumed;                /* used tokens remembered, expired ones included until their records are needed */
+    uint64_t probes_sent;        /* keep-alives that measure a round trip, or ask for an answer from another address */
+    uint64_t probes_answered;    /* those that came back in time */
     /* With `roaming`: see 16 in the manual */
     uint64_t moves;           /* clients' addresses that changed */
     uint64_t path_candidates; /* addresses from which a connected client's packet came, and that were probed */
@@ -1182,19 +1207,20 @@ struct netcode_server_stats_t {
     uint64_t trials_refused; /* those that were not, because the client's ration or the update's was used up */
 };
 
+/* Counts of the client that is connected in one slot, since it connected. All zero if there is none. */
 struct netcode_server_client_stats_t {
-    uint64_t session; /* 0: no client is connected */
-    uint64_t client_id;
-    uint64_t packets_sent;
+    uint64_t session;          /* 0: no client is connected */
+    uint64_t client_id;        /* from its token */
+    uint64_t packets_sent;     /* to it, of all types */
     uint64_t packets_received; /* accepted */
-    uint64_t bytes_sent;
-    uint64_t bytes_received;
+    uint64_t bytes_sent;       /* of the datagrams to it, without IP and UDP headers */
+    uint64_t bytes_received;   /* of its datagrams that were accepted */
     uint64_t packets_dropped; /* payloads dropped: no buffer was free, or the queue was full (then before decryption) */
-    double seconds_connected;
-    double seconds_silent; /* since the last accepted packet */
-    int packets_queued;
-    int confirmed; /* it has sent a packet that only a connected client sends */
-    int loopback;
+    double seconds_connected; /* since it got the slot */
+    double seconds_silent;    /* since the last accepted packet */
+    int packets_queued;       /* received from it and not yet read */
+    int confirmed;            /* 1: it has sent a packet that only a connected client sends */
+    int loopback;             /* 1: a client of this process */
     /* as in struct netcode_client_stats_t, of this client's packets */
     double round_trip_seconds;
     double round_trip_lowest_seconds;
@@ -1206,12 +1232,13 @@ struct netcode_server_client_stats_t {
     uint64_t moves; /* times that its address changed */
 };
 
+/* What the client's last attempt to connect met at one of the token's servers. */
 struct netcode_client_report_server_t {
-    struct netcode_address_t address;
-    uint64_t requests_sent;
-    uint64_t responses_sent;
-    int challenged; /* it answered with a challenge */
-    int denied;     /* it replied that it is full */
+    struct netcode_address_t address; /* as the token has it */
+    uint64_t requests_sent;           /* connection requests sent to it; 0: not tried yet */
+    uint64_t responses_sent;          /* responses sent to its challenges */
+    int challenged;                   /* 1: it answered with a challenge */
+    int denied;                       /* 1: it replied that it is full */
     /* the system's error number of the last socket error, ICMP's "unreachable" included; 0 for none */
     int last_error;
     int errors;            /* socket errors */
@@ -1220,9 +1247,10 @@ struct netcode_client_report_server_t {
 
 /* Why can't I connect? Filled by netcode_client_report. */
 struct netcode_client_report_t {
-    int state;
+    int state;        /* NETCODE_CLIENT_STATE_... */
     int num_servers;  /* in the token */
     int server_index; /* the server being tried, or tried last */
+    /* num_servers of them, in the token's order */
     struct netcode_client_report_server_t servers[NETCODE_MAX_SERVERS_PER_CONNECT];
     double token_seconds_left; /* by the client's clock; 1e300 for a token that never expires */
     char text[256];            /* one sentence for the player */
@@ -1232,12 +1260,13 @@ struct netcode_client_report_t {
 
 /* The public part of a connect token. */
 struct netcode_connect_token_info_t {
-    char version[14]; /* printable; "NETCODE 1.02" */
-    uint64_t protocol_id;
-    uint64_t create_timestamp;
-    uint64_t expire_timestamp; /* UINT64_MAX: never */
+    char version[14];          /* printable; "NETCODE 1.02" */
+    uint64_t protocol_id;      /* the game's, and its version's */
+    uint64_t create_timestamp; /* when it was minted: seconds since 1970 */
+    uint64_t expire_timestamp; /* seconds since 1970; UINT64_MAX: never */
     int timeout_seconds;       /* 0 or less: no timeout */
-    int num_server_addresses;
+    int num_server_addresses;  /* 1 to 32 */
+    /* in the order in which clients try them */
     struct netcode_address_t server_addresses[NETCODE_MAX_SERVERS_PER_CONNECT];
 };
 
@@ -1258,8 +1287,8 @@ typedef struct netcode_server_client_stats_t netcode_server_client_stats_t;
 typedef struct netcode_client_report_server_t netcode_client_report_server_t;
 typedef struct netcode_client_report_t netcode_client_report_t;
 typedef struct netcode_connect_token_info_t netcode_connect_token_info_t;
-typedef struct netcode_client_t netcode_client_t;
-typedef struct netcode_server_t netcode_server_t;
+typedef struct netcode_client_t netcode_client_t; /* opaque: netcode_client_create makes it */
+typedef struct netcode_server_t netcode_server_t; /* opaque: netcode_server_create makes it */
 
 /* ---- messages: selective reliability on top of a connection. Define NETCODE_MESSAGES to have them ---- */
 
@@ -1278,15 +1307,16 @@ typedef struct netcode_server_t netcode_server_t;
 #define NETCODE_MESSAGE_KINDS 8
 #define NETCODE_MESSAGE_STREAM 8 /* in events: of netcode_messages_send_stream */
 
-#define NETCODE_MESSAGES_CHANNELS 32
-#define NETCODE_MESSAGES_HEADER_BYTES 11  /* of a packet, at most */
-#define NETCODE_MESSAGES_WHOLE_BYTES 1180 /* the largest message that is sent in one piece */
-#define NETCODE_MESSAGES_FRAGMENT_BYTES 1168
-#define NETCODE_MESSAGES_MAX_BYTES 16777216 /* the largest max_message_bytes */
+#define NETCODE_MESSAGES_CHANNELS 32         /* of one connection, at most */
+#define NETCODE_MESSAGES_HEADER_BYTES 11     /* of a packet, at most */
+#define NETCODE_MESSAGES_WHOLE_BYTES 1180    /* the largest message that is sent in one piece */
+#define NETCODE_MESSAGES_FRAGMENT_BYTES 1168 /* of a larger message, in each of its fragments */
+#define NETCODE_MESSAGES_MAX_BYTES 16777216  /* the largest max_message_bytes */
 
 /* What netcode_messages_send returns. NETCODE_OK: it is queued. */
 #define NETCODE_MESSAGES_FULL 0           /* no space in the buffer: try again after messages were acknowledged */
 #define NETCODE_MESSAGES_TOO_LARGE ( -1 ) /* for a packet, for max_message_bytes or for the peer's */
+/* no such channel or kind, bytes below 0, an ordered message with a time to live */
 #define NETCODE_MESSAGES_BAD_ARGUMENT ( -2 )
 #define NETCODE_MESSAGES_BROKEN ( -3 ) /* see NETCODE_MESSAGES_EVENT_BROKEN; only a reset helps */
 
@@ -1297,9 +1327,10 @@ typedef struct netcode_server_t netcode_server_t;
 /* Small reliable messages are sent again in the next flights, before anything is known to be lost. */
 #define NETCODE_MESSAGES_REPEATS_ADAPTIVE 0 /* not, once or twice: by the loss that was measured; at first once */
 #define NETCODE_MESSAGES_REPEATS_ALWAYS 1   /* twice */
-#define NETCODE_MESSAGES_REPEATS_NEVER 2
+#define NETCODE_MESSAGES_REPEATS_NEVER 2    /* only when a packet was lost */
 
-#define NETCODE_MESSAGES_EVENT_NONE 0
+/* Types of events of messages: */
+#define NETCODE_MESSAGES_EVENT_NONE 0     /* there is no event */
 #define NETCODE_MESSAGES_EVENT_ACKED 1    /* the other side has it */
 #define NETCODE_MESSAGES_EVENT_LOST 2     /* unreliable: its packet was lost; else given up, or the connection ended */
 #define NETCODE_MESSAGES_EVENT_SPURIOUS 3 /* LOST was reported too early: the message has arrived */
@@ -1326,6 +1357,7 @@ typedef struct netcode_server_t netcode_server_t;
 /* clang-format on */
 
 #define NETCODE_MESSAGES_DROP_ENUM( name, sentence ) NETCODE_MESSAGES_DROP_##name,
+/* NETCODE_MESSAGES_DROP_LIST as numbers. */
 enum netcode_messages_drop_reason_t {
     NETCODE_MESSAGES_DROP_LIST( NETCODE_MESSAGES_DROP_ENUM ) NETCODE_MESSAGES_DROP_REASONS
 };
@@ -1362,7 +1394,7 @@ struct netcode_messages_stream_t {
 
 /* Zero is the default everywhere. */
 struct netcode_messages_config_t {
-    void * allocator_context;
+    void * allocator_context; /* yours: the first argument of the two functions below */
     void * ( *allocate_function )( void * context, size_t bytes ); /* NULL: malloc. Aligned as malloc's */
     void ( *free_function )( void * context, void * pointer );     /* NULL: free */
     int channels;                                                  /* 1 to 32; 32. The same on both sides */
@@ -1384,14 +1416,15 @@ struct netcode_messages_config_t {
     /* The other side sends a stream: set `context`, `write_function` and perhaps `end_function`, and return 1; or 0 to
        refuse it. NULL: all are refused */
     int ( *accept_stream_function )( void * context, struct netcode_messages_stream_t * stream );
-    void * accept_stream_context;
+    void * accept_stream_context; /* yours: its first argument */
 };
 
+/* What became of a message that was sent: of those with a receipt. */
 struct netcode_messages_event_t {
-    int type; /* NETCODE_MESSAGES_EVENT_... */
-    int channel;
-    int kind;
-    int bytes;
+    int type;                                 /* NETCODE_MESSAGES_EVENT_... */
+    int channel;                              /* the message's */
+    int kind;                                 /* the message's, or NETCODE_MESSAGE_STREAM */
+    int bytes;                                /* the message's size */
     int bytes_done;                           /* of PROGRESS */
     uint64_t receipt;                         /* the message's */
     uint32_t stream_bytes, stream_bytes_done; /* of a stream; bytes and bytes_done end at 2^31 - 1 */
@@ -1405,8 +1438,9 @@ struct netcode_messages_stats_t {
     uint64_t dropped_old_total;        /* packets older than the window */
     uint64_t dropped_window_total;     /* packets, or their messages, beyond the window */
     uint64_t drops[NETCODE_MESSAGES_DROP_REASONS]; /* packets by reason, those three included */
+    /* accepted ones are received; lost: not acknowledged in time; spuriously: of those, acknowledged later after all */
     uint64_t packets_sent, packets_received, packets_lost, packets_lost_spuriously;
-    uint64_t bytes_sent, bytes_received;
+    uint64_t bytes_sent, bytes_received;       /* of those packets */
     uint64_t messages_sent, messages_received; /* begun to be sent; handed to the application */
     uint64_t messages_repeated;                /* small reliable messages sent once more before anything was lost */
     uint64_t messages_duplicate;               /* received again: repeats and retries */
@@ -1418,14 +1452,16 @@ struct netcode_messages_stats_t {
     double ping;                     /* the round trip and the other side's tick: the delay for a player */
     double loss_sent, loss_received; /* 0 to 1, of the latest packets */
     double send_rate, receive_rate;  /* bytes a second */
+    /* how many bytes may be in flight: sent and not yet acknowledged or lost; and how many are */
     double congestion_window, bytes_in_flight;
-    double send_buffer_used, receive_buffer_used;
-    double credit; /* bytes of reliable messages that the other side would accept now */
+    double send_buffer_used, receive_buffer_used; /* bytes of the two buffers that are in use */
+    double credit;                                /* bytes of reliable messages that the other side would accept now */
 };
 
+/* What one channel has queued. Measured now. */
 struct netcode_messages_channel_stats_t {
-    int queued_messages; /* of which nothing was sent yet */
-    int queued_bytes;
+    int queued_messages;   /* of which nothing was sent yet */
+    int queued_bytes;      /* of their contents */
     double queued_seconds; /* the age of the oldest of them */
 };
 
@@ -1437,7 +1473,7 @@ typedef struct netcode_messages_stream_t netcode_messages_stream_t;
 typedef struct netcode_messages_event_t netcode_messages_event_t;
 typedef struct netcode_messages_stats_t netcode_messages_stats_t;
 typedef struct netcode_messages_channel_stats_t netcode_messages_channel_stats_t;
-typedef struct netcode_messages_t netcode_messages_t;
+typedef struct netcode_messages_t netcode_messages_t; /* opaque: netcode_messages_create makes it */
 
 #endif
 

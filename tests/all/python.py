@@ -360,9 +360,8 @@ def check_layout(module):
 
 # What a changed header might do, as one edit each: the comparison must notice every one.
 PLANTS = (
-    ("a new field", "    uint64_t send_errors;    /* datagrams", "    int new_field;\n    uint64_t send_errors;    /* datagrams"),
-    ("two fields swapped", "    int packets_queued; /* received and not yet read */\n    int packets_held;   /* read and not yet freed */",
-     "    int packets_held;\n    int packets_queued;"),
+    ("a new field", "    uint64_t send_errors;", "    int new_field;\n    uint64_t send_errors;"),
+    ("two fields swapped", "    int packets_queued;\n    int packets_held;\n", "    int packets_held;\n    int packets_queued;\n"),
     ("another type of the same size", "    int client_index;   /* the slot; a client's as netcode_client_index has it */", "    unsigned client_index;"),
     ("another size", "    char text[256];", "    char text[512];"),
     ("a new drop reason", '    X( EMPTY_DATAGRAM, ', '    X( PLANTED, "planted" ) \\\n    X( EMPTY_DATAGRAM, '),
