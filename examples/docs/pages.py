@@ -322,9 +322,6 @@ class Site:
                     for number in self.manual if number and self.section(number) != page}  # fmt: skip
             parts = ["## %d. %s {#section-%d}\n\n%s" % (n, self.manual[n][0], n, away[n]) if n in away else self.manual_section(n) for n in self.manual if n]
             return self.linked("# Manual\n\n%s\n\n%s" % (self.manual[0][1], "\n\n".join(parts)), ".", page, True)
-        if page == "changelog.md":
-            lines = self.header[self.header.rindex("    CHANGELOG\n") :].split("\n")[1:]
-            return "# Changelog\n\n" + self.linked(prose([line for line in lines if "====" not in line]), ".", page, True)
         parts = [("## %s\n" % title if title else "") + body for title, body in parts_of(read(page)) if (page, title) not in self.moved]
         # GitHub nests a list by two spaces, Python's Markdown by four.
         return self.linked(re.sub(r"(?m)^  (?=- )", "    ", "".join(parts)), os.path.dirname(page), page)
