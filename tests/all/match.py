@@ -1073,8 +1073,13 @@ def outcome(player, seconds=PATIENCE):
 def story_several(story):
     """Three backends, one Redis, one queue: each request goes to any of them."""
     redis = Redis(story)
-    backends, nginx = backends_on(story, redis, 3, "duel 2 2 expire=60\nsquad 8 2 regions=eu expire=60\n", servers=HERE_ARE_SERVERS)
-    story.check(sum(backend.metric("match_active") for backend in backends) == 1, "one of three finds matches")
+    with open(os.path.join(TOP, "examples/fleet/REDIS.md"), encoding="utf-8") as file:
+        rights = file.read().split("    ACL SETUSER backend on >PASSWORD ")[1].split("\n\n")[0]
+    redis.cli("acl", "setuser", "backend", "on", ">the-password-of-redis", *rights.replace("\\\n", " ").split())
+    story.tools.put("redis.password", "the-password-of-redis")
+    backends, nginx = backends_on(story, redis, 3, "duel 2 2 expire=60\nsquad 8 2 regions=eu expire=60\n", "--redis-user", "backend", "--redis-password-file", "redis.password",
+                                  servers=HERE_ARE_SERVERS)
+    story.check(sum(backend.metric("match_active") for backend in backends) == 1, "one of three finds matches, with the rights that REDIS.md gives")
     leader = leader_of(backends)
     other = next(backend for backend in backends if backend != leader)
     status, headers, answer = other.request("POST", "/v1/match", {"mode": "duel"}, credential(1))
