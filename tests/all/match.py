@@ -519,7 +519,8 @@ def story_queue(story):
 
 def story_widening(story):
     """Other regions after a while, in each player's order; a smaller match where the mode allows one."""
-    backend = Backend(story, "duel 2 2 regions=eu,us,asia widen=2 expire=30\nsquad 8 2 min=4 shrink=3 expire=30\n", servers=HERE_ARE_SERVERS + "127.0.0.1:40003 asia-1\n127.0.0.1:40004 any-1\n")
+    backend = Backend(story, "duel 2 2 regions=eu,us,asia widen=2 expire=30\nsquad 8 2 min=4 shrink=3 expire=30\nnear 2 2 regions=eu,us,asia\n",
+                      servers=HERE_ARE_SERVERS + "127.0.0.1:40003 asia-1\n127.0.0.1:40004 any-1\n")
     alice, bob, carol, dave = some(backend, 1, 4)
     begin = time.monotonic()
     alice.ask(regions=["eu", "us"])
@@ -530,6 +531,11 @@ def story_widening(story):
     story.check(carol.answer["match"] == alice.answer["match"] and alice.answer["region"] == "eu", "who wants the same is matched at once", alice.short())
     all_until([bob, dave], "matched")
     story.check(bob.answer["region"] == "asia" and time.monotonic() - begin < 2.0 + PATIENCE / 10, "by latency as well", bob.short())
+    gina, hank = some(backend, 20, 2)
+    gina.ask("near", regions={"us": 90, "asia": 30})
+    hank.ask("near", regions=["us", "asia"])
+    all_until([gina, hank], "matched")
+    story.check(gina.answer["region"] == "asia", "where all count at once, it is the nearest of who has waited longest", gina.short())
     erin, fred = some(backend, 5, 2)
     begin = time.monotonic()
     erin.ask(regions=["eu", "us"])
@@ -541,7 +547,7 @@ def story_widening(story):
     begin = time.monotonic()
     for player in squad:
         player.ask("squad")
-    all_until(squad[:4], "matched")
+    settle(lambda: [player.poll() for player in squad].count("matched") == 4 or time.sleep(0.4))
     seconds = time.monotonic() - begin
     story.check(squad[0].answer["players"] == 4 and seconds >= 2.8 and squad[4].poll() == "queued", "four of five play after %.1f s" % seconds, squad[0].short())
     story.check(backend.end() == 0, "it ends well", backend.text(4))
