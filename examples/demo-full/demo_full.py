@@ -459,6 +459,7 @@ def start_nginx():
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         listener.listen(256)
+        listener.setblocking(False)  # nginx does not do that to sockets that it takes over, and its workers would wait in accept
         port = listener.getsockname()[1]
         text = read(os.path.join(TOP, "examples", "backend", "nginx.conf"))
         for name, value in (("LISTEN", "127.0.0.1:%d" % port), ("NAME", "localhost"), ("BACKEND", "127.0.0.1:%d max_fails=3 fail_timeout=1s; server 127.0.0.1:%d" % tuple(backend.metrics_port for backend in demo.backends)), ("GATEWAY", "127.0.0.1:9"), ("PAGES", place("pages")), ("SERVERS", "127.0.0.1"), ("CERTIFICATE", place("tls.pem")), ("CERTIFICATE_KEY", place("tls.key"))):

@@ -33,8 +33,8 @@ HERE = fleet.HERE
 TOP = os.environ.get("MATCH_TOP", HERE)
 PATIENCE = float(os.environ.get("MATCH_PATIENCE", 30))
 PACKAGES = ["libcurl4-openssl-dev:pc=libcurl", "libmicrohttpd-dev:pc=libmicrohttpd", "libcjson-dev:pc=libcjson", "openssl:openssl",
-            "libhiredis-dev:pc=hiredis", "libjansson-dev:pc=jansson", "libcjose-dev:pc=cjose", "redis-server:redis-server", "pkg-config:pkg-config",
-            "nginx-light:nginx"]
+            "libhiredis-dev:pc=hiredis", "libjansson-dev:pc=jansson", "libcjose-dev:pc=cjose", "libsodium-dev:pc=libsodium",
+            "redis-server:redis-server", "redis-tools:redis-cli", "nginx-light:nginx", "curl:curl", "pkg-config:pkg-config"]
 HASTE = "-DMM_SILENT_SECONDS=4.0 -DMM_PARTY_SECONDS=5.0 -DMM_RETRY_SECONDS=0.3 -DMM_TRIES=8 -DMM_KEEP_SECONDS=6.0".split()
 TRIES = 8
 SERVERS_CREDENTIAL = "servers-credential-0123456789"
@@ -519,7 +519,8 @@ def story_queue(story):
 
 def story_widening(story):
     """Other regions after a while, in each player's order; a smaller match where the mode allows one."""
-    backend = Backend(story, "duel 2 2 regions=eu,us,asia widen=2 expire=30\nsquad 8 2 min=4 shrink=3 expire=30\n", servers=HERE_ARE_SERVERS + "127.0.0.1:40003 asia-1\n127.0.0.1:40004 any-1\n")
+    backend = Backend(story, "duel 2 2 regions=eu,us,asia widen=2 expire=30\nsquad 8 2 min=4 shrink=3 expire=30\nnear 2 2 regions=eu,us,asia\n",
+                      servers=HERE_ARE_SERVERS + "127.0.0.1:40003 asia-1\n127.0.0.1:40004 any-1\n")
     alice, bob, carol, dave = some(backend, 1, 4)
     begin = time.monotonic()
     alice.ask(regions=["eu", "us"])
@@ -530,6 +531,11 @@ def story_widening(story):
     story.check(carol.answer["match"] == alice.answer["match"] and alice.answer["region"] == "eu", "who wants the same is matched at once", alice.short())
     all_until([bob, dave], "matched")
     story.check(bob.answer["region"] == "asia" and time.monotonic() - begin < 2.0 + PATIENCE / 10, "by latency as well", bob.short())
+    gina, hank = some(backend, 20, 2)
+    gina.ask("near", regions={"us": 90, "asia": 30})
+    hank.ask("near", regions=["us", "asia"])
+    all_until([gina, hank], "matched")
+    story.check(gina.answer["region"] == "asia", "where all count at once, it is the nearest of who has waited longest", gina.short())
     erin, fred = some(backend, 5, 2)
     begin = time.monotonic()
     erin.ask(regions=["eu", "us"])
@@ -541,7 +547,7 @@ def story_widening(story):
     begin = time.monotonic()
     for player in squad:
         player.ask("squad")
-    all_until(squad[:4], "matched")
+    settle(lambda: [player.poll() for player in squad].count("matched") == 4 or time.sleep(0.4))
     seconds = time.monotonic() - begin
     story.check(squad[0].answer["players"] == 4 and seconds >= 2.8 and squad[4].poll() == "queued", "four of five play after %.1f s" % seconds, squad[0].short())
     story.check(backend.end() == 0, "it ends well", backend.text(4))
@@ -1073,8 +1079,13 @@ def outcome(player, seconds=PATIENCE):
 def story_several(story):
     """Three backends, one Redis, one queue: each request goes to any of them."""
     redis = Redis(story)
-    backends, nginx = backends_on(story, redis, 3, "duel 2 2 expire=60\nsquad 8 2 regions=eu expire=60\n", servers=HERE_ARE_SERVERS)
-    story.check(sum(backend.metric("match_active") for backend in backends) == 1, "one of three finds matches")
+    with open(os.path.join(TOP, "examples/fleet/REDIS.md"), encoding="utf-8") as file:
+        rights = file.read().split("    ACL SETUSER backend on >PASSWORD ")[1].split("\n\n")[0]
+    redis.cli("acl", "setuser", "backend", "on", ">the-password-of-redis", *rights.replace("\\\n", " ").split())
+    story.tools.put("redis.password", "the-password-of-redis")
+    backends, nginx = backends_on(story, redis, 3, "duel 2 2 expire=60\nsquad 8 2 regions=eu expire=60\n", "--redis-user", "backend", "--redis-password-file", "redis.password",
+                                  servers=HERE_ARE_SERVERS)
+    story.check(sum(backend.metric("match_active") for backend in backends) == 1, "one of three finds matches, with the rights that REDIS.md gives")
     leader = leader_of(backends)
     other = next(backend for backend in backends if backend != leader)
     status, headers, answer = other.request("POST", "/v1/match", {"mode": "duel"}, credential(1))
@@ -1196,14 +1207,14 @@ PLANTS = (
     ("allocator_failures", MODULE, "    if ( ticket->state == MM_TAKEN )\n        return 0;", "    if ( ticket->state == MM_FREE )\n        return 0;"),
     ("slots", MATCH, "reserved += reservation->count - reservation->seen;", "reserved += 0 * reservation->count;"),
     ("slots", MATCH, "                reservation->seen = seen;", "                reservation->seen = seen * 0;"),
-    ("slots", MATCH, "if ( !reservation->match[0] || strcmp( reservation->server, server->name ) != 0 )", "if ( !reservation->match[0] )"),
+    ("slots", MATCH, "if ( !reservation->match[0] || strcmp( reservation->server, server->name ) != 0 )", "if ( !reservation->match[0] || strcmp( reservation->server, server->name ) == 4711 )"),
     ("duel", MATCH, "seconds < 1 ? 1 : seconds", "seconds < 1 ? 1 : 300"),
     ("duel", MATCH, "\"match=%s mode=%s team=%d players=%d\", ticket->match,", "\"match=%s mode=%s team=%d players=%d\", ticket->id,"),
     ("duel", "examples/fleet/arrivals.h", "                arrival->seen++;", "                arrival->seen += 0;"),
     ("refusals", MATCH, "    polls->left -= 1.0;\n", ""),
     ("refusals", MATCH, "if ( region < 0 || mm_rank( wish, region ) >= 0 )", "if ( region < 0 )"),
     ("widening", MATCH, "at > 0 && latencies[at - 1] > item->valuedouble;", "at > 0 && latencies[at - 1] < 0.0;"),
-    ("no_server", MATCH, "int room = fits( server, &wish, now ) ? match_room( server, count ) : -1;", "int room = server->name[0] ? match_room( server, count ) : -1;"),
+    ("no_server", MATCH, "int room = fits( server, &wish, now ) ? match_room( server, count ) : -1;", "int room = fits( server, &wish, now ) || server->name[0] ? match_room( server, count ) : -1;"),
     ("start", MATCH, "    return key != NULL;", "    return 1;"),
     ("allocator_tls", ALLOCATOR, "\"gameServerSelectors\"", "\"gameServerSelector\""),
     ("allocator_tls", ALLOCATOR, "CURLOPT_TIMEOUT_MS, ALLOCATOR_MILLISECONDS )", "CURLOPT_SSL_VERIFYPEER, 0l )"),
