@@ -918,7 +918,7 @@ def try_plant(plant):
     if "does not build" in output:
         return output
     failed = re.findall(r"  FAIL  (.*)", output)
-    print("  %s  %s: %s: %s" % ("ok  " if failed and status else "FAIL", story, there.strip()[:60], failed[0][:100] if failed else "not noticed"), flush=True)
+    print("  %s  %s: %s: %s" % ("ok  " if failed and status else "FAIL", story, " ".join(there.split())[:60], failed[0][:100] if failed else "not noticed"), flush=True)
     return None if failed and status else output
 
 
