@@ -175,7 +175,7 @@ build/backend: examples/backend/backend.c $(wildcard examples/*.h examples/backe
 	$(Q)$(COMPILE) $< $(LINK) $$(pkg-config --cflags --libs libmicrohttpd libcjson) -o $@
 
 build/backend-full: examples/backend/backend.c $(wildcard examples/*.h examples/backend/*.h examples/fleet/*.h) netcode.h | deps build
-	@$(NEED) $(HTTP_NEEDS) libhiredis-dev:pc=hiredis libjansson-dev:pc=jansson libcjose-dev:pc=cjose
+	@$(NEED) $(HTTP_NEEDS) libhiredis-dev:pc=hiredis libjansson-dev:pc=jansson libssl-dev:pc=libcrypto libcjose-dev:pc=cjose
 	$(Q)$(COMPILE) -DBACKEND_FULL $< $(LINK) $$(pkg-config --cflags --libs libmicrohttpd libcjson libcurl hiredis cjose) -o $@
 
 # Who plays with whom, by itself: rows, and random players from a seed (SEED=1, ROUNDS=60).

@@ -36,7 +36,7 @@ BUILD = os.path.join(TOP, "build", "demo-full")
 CC = os.environ.get("CC", "cc").split()
 CFLAGS = ["-std=c99", "-O0"]  # half the time to build, and the players notice nothing
 PACKAGES = """libc6-dev:/usr/include/stdio.h pkg-config:pkg-config libsodium-dev:pc=libsodium libmicrohttpd-dev:pc=libmicrohttpd
-    libcjson-dev:pc=libcjson libcurl4-openssl-dev:pc=libcurl libhiredis-dev:pc=hiredis libjansson-dev:pc=jansson libcjose-dev:pc=cjose
+    libcjson-dev:pc=libcjson libcurl4-openssl-dev:pc=libcurl libhiredis-dev:pc=hiredis libjansson-dev:pc=jansson libssl-dev:pc=libcrypto libcjose-dev:pc=cjose
     redis-server:redis-server nginx-light:nginx openssl:openssl""".split()
 PROGRAMS = [  # the slowest first
     ("server-full", "server.c", ["-DSERVER_FULL"], ["libsodium", "libmicrohttpd", "libcurl", "libcjson", "hiredis"]),

@@ -49,7 +49,7 @@ PLATFORM_KEY = "PUBLISHERKEY0123456789ABCDEF"
 PACKAGES = ["libmicrohttpd", "libcjson", "libsodium", "libcurl", "hiredis", "cjose"]
 NEEDS = (
     "pkg-config:pkg-config libmicrohttpd-dev:pc=libmicrohttpd libcjson-dev:pc=libcjson libcurl4-openssl-dev:pc=libcurl libsodium-dev:pc=libsodium "
-    "libhiredis-dev:pc=hiredis libjansson-dev:pc=jansson libcjose-dev:pc=cjose redis-server:redis-server redis-tools:redis-cli nginx-light:nginx "
+    "libhiredis-dev:pc=hiredis libjansson-dev:pc=jansson libssl-dev:pc=libcrypto libcjose-dev:pc=cjose redis-server:redis-server redis-tools:redis-cli nginx-light:nginx "
     "openssl:openssl curl:curl python3-cryptography:/usr/lib/python3/dist-packages/cryptography"
 )
 TOKEN, LOGIN, LOGOUT = "/v1/connect-token", "/v1/login", "/v1/logout"

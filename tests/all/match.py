@@ -33,7 +33,7 @@ HERE = fleet.HERE
 TOP = os.environ.get("MATCH_TOP", HERE)
 PATIENCE = float(os.environ.get("MATCH_PATIENCE", 30))
 PACKAGES = ["libcurl4-openssl-dev:pc=libcurl", "libmicrohttpd-dev:pc=libmicrohttpd", "libcjson-dev:pc=libcjson", "openssl:openssl",
-            "libhiredis-dev:pc=hiredis", "libjansson-dev:pc=jansson", "libcjose-dev:pc=cjose", "libsodium-dev:pc=libsodium",
+            "libhiredis-dev:pc=hiredis", "libjansson-dev:pc=jansson", "libssl-dev:pc=libcrypto", "libcjose-dev:pc=cjose", "libsodium-dev:pc=libsodium",
             "redis-server:redis-server", "redis-tools:redis-cli", "nginx-light:nginx", "curl:curl", "pkg-config:pkg-config"]
 HASTE = "-DMM_SILENT_SECONDS=4.0 -DMM_PARTY_SECONDS=5.0 -DMM_RETRY_SECONDS=0.3 -DMM_TRIES=8 -DMM_KEEP_SECONDS=6.0".split()
 TRIES = 8
