@@ -1322,7 +1322,7 @@ def check_readme():
         shutil.copy(place(source), os.path.join(folder, name))
     blocks = [block.split("```")[0] for block in read(os.path.join(B.SOURCES, "README.md")).split("```sh\n")]
     block = [block for block in blocks if block.startswith("redis-server")][0]
-    for port in ("8080", "8081"):
+    for port in ("8084", "8085"):
         block = block.replace(port, str(B.free_port()))
     script = "trap 'kill $(jobs -p); wait' EXIT\n" + block
     result = B.run(["bash", "-euc", script], cwd=folder, timeout=30)
