@@ -241,7 +241,8 @@ fetch_project() { # $1: a folder; $2: the line that declares netcode
 # shellcheck disable=SC2016 # backquotes of the README
 fetch_as_told() { # the README's line, with an archive; without SOURCE_SUBDIR it fails as the README says
     git -C "$work/repository" archive --prefix=netcode/ -o "$work/archive.tar.gz" HEAD
-    line=$(sed -n 's/.*`\(FetchContent_Declare([^`]*)\)`.*/\1/p' "$packaging/README.md" | sed "s|YOUR_ARCHIVE|file://$work/archive.tar.gz|")
+    line=$(sed -n 's/.*`\(FetchContent_Declare([^`]*)\)`.*/\1/p' "$packaging/README.md" | sed -e "s|YOUR_ARCHIVE|file://$work/archive.tar.gz|" \
+        -e "s|SHA256=[.]*|SHA256=$(sha256sum "$work/archive.tar.gz" | cut -d ' ' -f 1)|")
     fetch_project "$work/fetch-archive" "$line"
     cmake -S "$work/fetch-archive" -B "$work/fetch-archive/build"
     cmake --build "$work/fetch-archive/build"
