@@ -424,7 +424,7 @@ def on_post_build(config):
     (worker,) = [name for name in os.listdir(workers) if name.endswith(".js")]
     source = json.dumps(read(os.path.join(workers, worker)))
     with open(os.path.join(site, "search/offline.js"), "w", encoding="utf-8") as file:
-        file.write("var __search = {index: Promise.resolve(%s), worker: URL.createObjectURL(new Blob([%s]))}\n" % (index, source))
+        file.write("Object.assign(__search, {index: Promise.resolve(%s), worker: URL.createObjectURL(new Blob([%s]))})\n" % (index, source))
     for name in ("sitemap.xml", "sitemap.xml.gz", "costs.dat", "latency.dat"):
         if not config["site_url"] or name.endswith(".dat"):
             os.remove(os.path.join(site, name))

@@ -1032,6 +1032,8 @@ def check_browser(site, plants):
                 faults = search_faults(browser, where + "index.html", "netcode_server_create", r"api/server\.html.*#netcode_server_create$")
                 faults += search_faults(browser, where + "api/types.html", "roaming", r"paths\.html|#netcode_server_config_t|FAQ")
                 faults += search_faults(browser, where + "examples/docs/FAQ.html", "TOKEN_CONSUMED", r"FAQ|troubleshooting|types|sizes")
+                faults += search_faults(browser, where + "index.html", "ban a player", r"FAQ\.html.*ban")
+                faults += search_faults(browser, where + "index.html", "matchmaking", r"backend/index\.html")
                 report("the search finds names and words, from %s" % name, faults)
             report("light and dark follow the system, and the button", scheme_faults(browser, address + "index.html"))
             report("text and links have contrast, light and dark", contrast_faults(browser, address + "examples/docs/FAQ.html"))

@@ -502,7 +502,7 @@ def prepare(date):
     for path in glob.glob(os.path.join(TOP, "tests/release/netcode-*.api")):
         os.remove(path)
     write(f"tests/release/netcode-{version}.api", kept.cut(header))
-    print(f"{version} is written everywhere; netcode.h has the SHA-256 {digest}\nlook at `git diff`, commit, then: make release SIGN_KEY=...")
+    print(f"{version} is written everywhere; netcode.h has the SHA-256 {digest}\n`git add -A`, look at `git diff --cached`, commit, then: make release SIGN_KEY=...")
 
 
 def main():
