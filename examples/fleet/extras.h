@@ -137,6 +137,18 @@ static int extras_parse_policy( const char * value )
     return -1;
 }
 
+/* 0, and what the value of the option has to be. */
+static int extras_admission_complaint( const char * name )
+{
+    if ( !strcmp( name, "--admission" ) )
+        fprintf( stderr, "server: --admission is ADDRESS:PORT in numbers, or unix:PATH\n" );
+    else if ( !strcmp( name, "--admission-lease" ) )
+        fprintf( stderr, "server: --admission-lease is 1 to 3600 seconds\n" );
+    else if ( !strcmp( name, "--admission-policy" ) )
+        fprintf( stderr, "server: --admission-policy is strict, direct, keep or open\n" );
+    return 0;
+}
+
 /* Those that begin with --admission. Like extras_option. */
 static int extras_admission_option( const char * name, const char * value )
 {
@@ -156,7 +168,7 @@ static int extras_admission_option( const char * name, const char * value )
     else if ( !strcmp( name, "--admission-policy" ) && extras_parse_policy( value ) >= 0 )
         config->policy = extras_parse_policy( value );
     else
-        return 0;
+        return extras_admission_complaint( name );
     return 2;
 }
 

@@ -150,6 +150,7 @@ struct redis_link_t {
     uint64_t lost;    /* commands */
     uint64_t refused; /* commands */
     double log_time;
+    char logged[REDIS_LINK_WHY_BYTES]; /* the last reason that the log has */
 };
 
 /* ---- addresses and settings ---- */
@@ -275,14 +276,16 @@ static inline void redis_unreached( struct redis_link_t * link, double now, cons
 {
     char line[sizeof( link->name ) + REDIS_LINK_WHY_BYTES + 64];
     int news = link->reachable || link->log_time < 0.0 ||
-               ( strcmp( why, link->why ) != 0 && now - link->log_time >= REDIS_LINK_REPEAT_SECONDS );
+               ( strcmp( why, link->logged ) != 0 && now - link->log_time >= REDIS_LINK_REPEAT_SECONDS );
     if ( link->reachable )
         link->since = now;
     link->reachable = 0;
     snprintf( link->why, sizeof( link->why ), "%s", why );
     snprintf( line, sizeof( line ), "Redis: error: %s can not be reached: %s", link->name, link->why );
-    if ( news )
+    if ( news ) {
+        snprintf( link->logged, sizeof( link->logged ), "%s", why );
         redis_say( link, now, line );
+    }
 }
 
 /* ---- the line of commands ---- */

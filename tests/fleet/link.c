@@ -463,6 +463,18 @@ static void test_passwords( void )
     steps( 0.02 );
     CHECK( strstr( redis.why, "INFO does not work: NOPERM" ) != NULL );
     end();
+
+    /* A Redis that comes back with another password: the log has the new reason, and not the broken link alone. */
+    begin();
+    fake_hang_up();
+    steps( 0.1 );
+    CHECK( strstr( log_text, "the link broke" ) != NULL );
+    for ( int i = 0; i < 60; i++ ) {
+        fake_say( "-NOAUTH Authentication required.\r\n" );
+        steps( 0.1 );
+    }
+    CHECK( strstr( log_text, "TIME does not work: NOAUTH" ) != NULL && log_lines == 3 );
+    end();
     story( "passwords: at each connect, wiped, read again, refused with a reason" );
 }
 
