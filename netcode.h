@@ -43,6 +43,11 @@
                 }
         }
 
+        const char * address = "203.0.113.5:40000";                  // the web backend, for each player who logs in
+        uint8_t connect_token[NETCODE_CONNECT_TOKEN_BYTES];          // good for 30 s; 5 s of silence end the connection
+        netcode_generate_connect_token( 1, &address, &address, 30, 5, client_id, 0x1122334455667788, key, NULL,
+                                        connect_token );
+
         struct netcode_client_config_t config;                       // the client
         netcode_default_client_config( &config );
         struct netcode_client_t * client = netcode_client_create( "0.0.0.0", &config, time );
@@ -163,7 +168,7 @@
       - a token can connect once in each, from another address, as with several servers of one token (14).
     Where that matters, let admit_callback look into a table of your own, under a lock: the connected ids (removed when
     connect_disconnect_callback reports their end) and the tags of used tokens, until they expire. tests/threads.c is
-    such a program.
+    such a program; between machines, examples/fleet/admission.h keeps that table in Redis.
 
     7  CLOCKS
 

@@ -752,6 +752,7 @@ extern struct netcode_client_t * client;
 extern struct netcode_server_t * server;
 extern struct netcode_messages_t * messages, * slots[16];
 extern uint8_t key[NETCODE_KEY_BYTES], connect_token[NETCODE_CONNECT_TOKEN_BYTES];
+extern uint64_t client_id;
 extern const uint8_t * data;
 extern void * map;
 extern uint32_t map_bytes, map_capacity;

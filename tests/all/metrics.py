@@ -487,6 +487,13 @@ tests:
       - {series: 'netcode_server_packets_dropped_total{instance="a", reason="token_not_authentic"}', values: '0+50x120'}
       - {series: 'netcode_server_packets_dropped_total{instance="b", reason="token_not_authentic"}', values: '0x120'}
       - {series: 'netcode_server_packets_dropped_total{instance="b", reason="unknown_address"}', values: '0+50x120'}
+      - {series: 'netcode_server_redis_reachable{instance="a"}', values: '1x6 0x60'}
+      - {series: 'netcode_server_redis_reachable{instance="b"}', values: '1x60'}
+      - {series: 'netcode_backend_store_reachable{instance="c"}', values: '0x60'}
+      - {series: 'netcode_server_admission_losses_total{instance="a", reason="ended"}', values: '0+1x60'}
+      - {series: 'netcode_server_admission_losses_total{instance="b", reason="wanted"}', values: '0+1x60'}
+      - {series: 'netcode_server_admissions_total{instance="b", result="admitted"}', values: '0+1x60'}
+      - {series: 'netcode_server_admissions_total{instance="c", result="full"}', values: '0+1x60'}
     promql_expr_test:
       - {expr: 'count by (alertname, instance) (ALERTS{alertstate="firing"})', eval_time: 2m30s, exp_samples: [
           {labels: '{alertname="netcode-server-down", instance="a"}', value: 1},
@@ -494,7 +501,11 @@ tests:
           {labels: '{alertname="netcode-server-full", instance="a"}', value: 1},
           {labels: '{alertname="netcode-update-slow", instance="a"}', value: 1},
           {labels: '{alertname="netcode-packets-lost-here", instance="a"}', value: 1},
-          {labels: '{alertname="netcode-tokens-refused", instance="a"}', value: 1}]}
+          {labels: '{alertname="netcode-tokens-refused", instance="a"}', value: 1},
+          {labels: '{alertname="netcode-redis-unreachable", instance="a"}', value: 1},
+          {labels: '{alertname="netcode-redis-unreachable", instance="c"}', value: 1},
+          {labels: '{alertname="netcode-sessions-taken-away", instance="a"}', value: 1},
+          {labels: '{alertname="netcode-sessions-taken-away", instance="c"}', value: 1}]}
 """
 
 
@@ -509,7 +520,7 @@ def test_alerts():
             file.write(ALERT_TESTS % path)
         result = subprocess.run(["promtool", "test", "rules", test], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         if name:
-            check("the six alerts " + name, result.returncode == 0, result.stdout.decode())
+            check("the eight alerts " + name, result.returncode == 0, result.stdout.decode())
         else:
             check("an alert that never fires is noticed", result.returncode != 0)
     result = subprocess.run(["promtool", "check", "config", "examples/metrics/prometheus.yml"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
