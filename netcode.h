@@ -1,4 +1,4 @@
-/*  netcode.h 1.0.0: secure client/server connections over UDP, the netcode 1.02 protocol, in a single file.
+/*  netcode.h 1.1.0: secure client/server connections over UDP, the netcode 1.02 protocol, in a single file.
     Needs libsodium and the C library. MIT licence, at the end of this manual.
 
     In one C or C++ file of your program:
@@ -702,9 +702,9 @@
 
 /* The version of this header, as numbers and as text. netcode_version has that of the implementation. */
 #define NETCODE_VERSION_MAJOR 1
-#define NETCODE_VERSION_MINOR 0
+#define NETCODE_VERSION_MINOR 1
 #define NETCODE_VERSION_PATCH 0
-#define NETCODE_VERSION_FULL "1.0.0"
+#define NETCODE_VERSION_FULL "1.1.0"
 
 /* One of the two is defined, for code that uses them: RELEASE where NDEBUG is. Asserts follow NDEBUG. */
 #if defined( NETCODE_DEBUG ) && defined( NETCODE_RELEASE )
@@ -15159,7 +15159,7 @@ NETCODE_API void netcode_messages_server_send( struct netcode_messages_t * messa
 
 /* ================================================================================================================
     CHANGELOG
-    later  One attacker can not block other clients' packets: each client has a share of an update's work, tokens are
+    1.1.0  One attacker can not block other clients' packets: each client has a share of an update's work, tokens are
            opened at a limited rate, and the budget grows with the time since the last update (make fairness). Two new
            drop reasons, REQUEST_NOT_OPENED and OVER_SHARE. Timers are charged, too. On Linux a packet filter drops
            floods.

@@ -1,4 +1,4 @@
-// netcode.h 1.0.0 for C#: secure client/server connections over UDP, with messages. One file to copy.
+// netcode.h 1.1.0 for C#: secure client/server connections over UDP, with messages. One file to copy.
 // MIT licence, as netcode.h. C# 7.2 or newer, .NET Standard 2.0 or newer; compile with unsafe code allowed.
 //
 // It needs the native library beside the program: libnetcode.so, netcode.dll or libnetcode.dylib, which build.sh makes of
@@ -81,7 +81,7 @@ namespace NetcodeH
     public static unsafe class NetcodeLibrary
     {
         /// <summary>The version of netcode.h that this file was written for.</summary>
-        public const string HeaderVersion = "1.0.0";
+        public const string HeaderVersion = "1.1.0";
 
         public const int ConnectTokenBytes = 2048;
         public const int KeyBytes = 32;

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Makes the packages of the C# binding from what build.sh has built: Python's standard library alone.
 
-    pack.py nuget      build/csharp/NetcodeH.1.0.0.nupkg
-    pack.py unity      build/csharp/unity: a folder for a project's Packages/, and the same as netcode-unity-1.0.0.tgz
+    pack.py nuget      build/csharp/NetcodeH.1.1.0.nupkg
+    pack.py unity      build/csharp/unity: a folder for a project's Packages/, and the same as netcode-unity-1.1.0.tgz
     pack.py            both
 
 A native library of another system that lies in build/csharp (libnetcode.dylib, android/libnetcode.so) goes in too."""

@@ -69,7 +69,7 @@ from ctypes import POINTER, c_char, c_char_p, c_double, c_float, c_int, c_size_t
 from ctypes import c_uint8, c_uint16, c_uint32, c_uint64, c_void_p
 from typing import Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional, Tuple, Union
 
-VERSION = "1.0.0"  # of the header that the layouts below were written for
+VERSION = "1.1.0"  # of the header that the layouts below were written for
 
 # ---- sizes and limits ----
 

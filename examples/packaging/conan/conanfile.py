@@ -14,7 +14,7 @@ from conan.tools.layout import basic_layout
 
 class NetcodeConan(ConanFile):
     name = "netcode"
-    version = "1.0.0"
+    version = "1.1.0"
     license = "MIT"
     description = "Secure client/server connections over UDP, the netcode 1.02 protocol, in one header"
     topics = ("network", "udp", "games", "header-only")

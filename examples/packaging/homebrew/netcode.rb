@@ -6,7 +6,7 @@
 class Netcode < Formula
   desc "Secure client/server connections over UDP, netcode 1.02, in one C header"
   homepage "https://example.org/netcode"
-  url "https://example.org/netcode/archive/v1.0.0.tar.gz"
+  url "https://example.org/netcode/archive/v1.1.0.tar.gz"
   sha256 "0000000000000000000000000000000000000000000000000000000000000000"
   license "MIT"
 
