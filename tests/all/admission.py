@@ -519,8 +519,8 @@ def story_waiting(story):
     story.check(players.comes_in("room"), "and come in when it has room again")
 
     with open(os.path.join(TOP, "examples/fleet/REDIS.md"), encoding="utf-8") as file:
-        rights = re.search(r"ACL SETUSER (.*)", file.read()).group(1).replace(">PASSWORD", ">right-password").split()
-    story.check(redis.call("ACL", "SETUSER", *rights) == "OK", "the ACL of REDIS.md is one")
+        rights = re.search(r"^    user (game on .*)", file.read(), re.M).group(1).replace(">PASSWORD", ">right-password").split()
+    story.check(redis.call("ACL", "SETUSER", *rights) == "OK", "the rights in REDIS.md are some")
     for name, word in (("right", "right-password"), ("wrong", "wrong-password")):
         with open(tools.path(name + ".password"), "w", encoding="ascii") as file:
             os.chmod(file.name, 0o600)

@@ -1132,7 +1132,7 @@ def check_redis_start():
 
         # As the user of the ACL that REDIS.md writes.
         redis = stack.enter_context(Ends(Redis("--maxmemory-policy", "allkeys-lru")))
-        text = read(os.path.join(B.ROOT, "examples", "fleet", "REDIS.md")).split("    ACL SETUSER backend on >PASSWORD ")[1].split("\n\n")[0]
+        text = read(os.path.join(B.ROOT, "examples", "fleet", "REDIS.md")).split("    user backend on >PASSWORD ")[1].split("\n")[0]
         redis.cli("acl", "setuser", "backend", "on", ">" + secret("redis.password"), *text.replace("\\\n", " ").split())
         user = ["--redis-user", "backend", "--redis-password-file", place("redis.password")]
         backend = stack.enter_context(Ends(Full(redis.options(), user, "--rate", "1000")))

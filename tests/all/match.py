@@ -1080,7 +1080,7 @@ def story_several(story):
     """Three backends, one Redis, one queue: each request goes to any of them."""
     redis = Redis(story)
     with open(os.path.join(TOP, "examples/fleet/REDIS.md"), encoding="utf-8") as file:
-        rights = file.read().split("    ACL SETUSER backend on >PASSWORD ")[1].split("\n\n")[0]
+        rights = file.read().split("    user backend on >PASSWORD ")[1].split("\n")[0]
     redis.cli("acl", "setuser", "backend", "on", ">the-password-of-redis", *rights.replace("\\\n", " ").split())
     story.tools.put("redis.password", "the-password-of-redis")
     backends, nginx = backends_on(story, redis, 3, "duel 2 2 expire=60\nsquad 8 2 regions=eu expire=60\n", "--redis-user", "backend", "--redis-password-file", "redis.password",
