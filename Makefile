@@ -67,7 +67,7 @@ help: help-few
 help-few:
 	@echo "make            the examples, in build/"
 	@echo "make demo       a real server and real clients on loopback tell their story: 11 s, and before that it builds"
-	@echo "                (57 s in all on a new machine with two cores)"
+	@echo "                (under 40 s in all from a clone, on two cores)"
 	@echo "make demo-full  the whole architecture: TLS, two backends, Redis, three servers, two dozen clients; installs what it"
 	@echo "                needs; 45 s, under 100 s with building"
 	@echo "make arena      a game to copy: 64 bots for a minute on bad networks, a window, the tutorial; installs what it needs (6 min)"
