@@ -72,7 +72,7 @@ help-few:
 	@echo "                needs; 45 s, under 100 s with building"
 	@echo "make arena      a game to copy: 64 bots for a minute on bad networks, a window, the tutorial; installs what it needs (6 min)"
 	@echo "make games      bots play Pong over messages, directly and through a lossy relay (under 60 s)"
-	@echo "make test       all tests (27 s from a clone, on two cores; 20 s when built);"
+	@echo "make test       all tests (40 s from a clone, on two cores; 30 s when built);"
 	@echo "                T=replay for those with that name, SEED=7 to rerun a random one"
 	@echo "make attacks    the table of attacks and faults, each row with its outcome"
 	@echo "make bench      what packets cost, as ratios to libsodium alone, each with its limit; fails beyond (ROUNDS=101)"
