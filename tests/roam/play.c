@@ -10,7 +10,8 @@
         --seconds N    the longest time that it runs; SIGTERM ends it before
 
     The clients call netcode_client_rebind on SIGUSR1, and print "connected" when all are. At its end each process prints what it counted, and
-    a line for each client. The private key is of no use elsewhere. */
+    a line for each client. In it, rtt and jitter are the library's, transit and uneven what came of payloads that carry the time at which
+    they were sent: all four are means over the same time. The private key is of no use elsewhere. */
 
 #if !defined( _DEFAULT_SOURCE )
 #define _DEFAULT_SOURCE 1
@@ -20,6 +21,7 @@
 #include "netcode.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,7 +31,9 @@
 
 #define PROTOCOL_ID 0x526f616d526f616du
 enum { KEY_BYTE = 7, MOST_CLIENTS = 2048, PAYLOAD_BYTES = 64, TIMEOUT_SECONDS = 10 };
-enum { AT_CLIENT_ID, AT_HEARD_ID, AT_NUMBER, WORDS }; /* what a payload begins with */
+enum { AT_CLIENT_ID, AT_HEARD_ID, AT_NUMBER, AT_SENT_NS, WORDS }; /* what a payload begins with */
+enum { SAMPLE_EVERY = 25 };                                       /* payloads: the library's figures are read */
+#define WARM_UP_SECONDS 2.0
 
 struct options_t {
     const char *at, *record;
@@ -40,6 +44,15 @@ struct options_t {
 struct arrival_t {
     uint64_t id;
     double time;
+};
+
+/*  What became of the payloads from one peer. A sender that is late counts as uneven here, as it does for the library, which does not know
+    either when a payload was sent. */
+struct measure_t {
+    double first_time, last_time, last_number;
+    double transits, unevens;    /* sums, in seconds */
+    double round_trips, jitters; /* the same of the library */
+    uint64_t payloads, samples;
 };
 
 static volatile sig_atomic_t signal_stop, signal_rebind;
@@ -91,28 +104,58 @@ static void note_arrival( uint64_t id, double time )
     arrivals[num_arrivals++].time = time;
 }
 
-static void payload_make( uint8_t * data, uint64_t client_id, uint64_t heard_id, uint64_t number )
+static void payload_make( uint8_t * data, uint64_t client_id, uint64_t heard_id, uint64_t number, uint64_t sent_ns )
 {
     uint64_t words[WORDS];
     words[AT_CLIENT_ID] = client_id;
     words[AT_HEARD_ID] = heard_id;
     words[AT_NUMBER] = number;
+    words[AT_SENT_NS] = sent_ns;
     memcpy( data, words, sizeof( words ) );
     for ( int i = (int) sizeof( words ); i < PAYLOAD_BYTES; i++ )
         data[i] = (uint8_t) ( number + (uint64_t) i );
 }
 
-/* Is it a payload of this client? Its heard id goes to `heard`. */
-static int payload_read( const uint8_t * data, int bytes, uint64_t client_id, uint64_t * heard )
+/* Is it a payload of this client? What it begins with goes to `words`. */
+static int payload_read( const uint8_t * data, int bytes, uint64_t client_id, uint64_t words[WORDS] )
 {
     uint8_t expected[PAYLOAD_BYTES];
-    uint64_t words[WORDS];
+    memset( words, 0, WORDS * sizeof( words[0] ) );
     if ( bytes != PAYLOAD_BYTES )
         return 0;
-    memcpy( words, data, sizeof( words ) );
-    payload_make( expected, client_id, words[AT_HEARD_ID], words[AT_NUMBER] );
-    *heard = words[AT_HEARD_ID];
+    memcpy( words, data, WORDS * sizeof( words[0] ) );
+    payload_make( expected, client_id, words[AT_HEARD_ID], words[AT_NUMBER], words[AT_SENT_NS] );
     return memcmp( expected, data, PAYLOAD_BYTES ) == 0;
+}
+
+/* `period`: seconds between two payloads. True where the library's figures shall be read and given to measure_sample. */
+static int measure_payload( struct measure_t * it, const uint64_t words[WORDS], double period, double now )
+{
+    double number = (double) words[AT_NUMBER],
+           uneven = fabs( now - it->last_time - ( number - it->last_number ) * period );
+    if ( it->first_time == 0.0 )
+        it->first_time = now;
+    it->last_time = now;
+    it->last_number = number;
+    if ( now - it->first_time < WARM_UP_SECONDS )
+        return 0;
+    it->transits += now - (double) words[AT_SENT_NS] * 1e-9;
+    it->unevens += uneven;
+    return ++it->payloads % SAMPLE_EVERY == 0;
+}
+
+static void measure_sample( struct measure_t * it, double round_trip, double jitter )
+{
+    it->round_trips += round_trip;
+    it->jitters += jitter;
+    it->samples++;
+}
+
+static void measure_print( const struct measure_t * it )
+{
+    double payloads = it->payloads ? (double) it->payloads : 1.0, samples = it->samples ? (double) it->samples : 1.0;
+    printf( " rtt=%.6f jitter=%.6f transit=%.6f uneven=%.6f\n", it->round_trips / samples, it->jitters / samples,
+            it->transits / payloads, it->unevens / payloads );
 }
 
 static int write_record( const char * path )
@@ -135,19 +178,25 @@ static void log_line( void * context, int level, const char * text )
 /* ---- the server ---- */
 
 static uint64_t heard_ids[MOST_CLIENTS];
+static struct measure_t heard[MOST_CLIENTS];
 static uint64_t moved_events;
 
-static void server_read( struct netcode_server_t * server, double now )
+static void server_read( const struct options_t * options, struct netcode_server_t * server, double now )
 {
     struct netcode_event_t event;
+    struct netcode_server_client_stats_t one;
     while ( netcode_server_next_event( server, &event ) ) {
         moved_events += event.type == NETCODE_EVENT_MOVED;
         if ( event.type != NETCODE_EVENT_PAYLOAD )
             continue;
-        uint64_t id = netcode_server_client_id( server, event.client_index ), heard = 0;
+        uint64_t id = netcode_server_client_id( server, event.client_index ), words[WORDS];
         int good = ( id == event.client_id || id == 0 ) && /* 0: it has left meanwhile */
-                   payload_read( event.data, event.bytes, event.client_id, &heard );
+                   payload_read( event.data, event.bytes, event.client_id, words );
         wrong += (uint64_t) !good;
+        if ( good && measure_payload( &heard[event.client_index], words, options->every / options->hz, now ) ) {
+            netcode_server_client_stats( server, event.client_index, &one );
+            measure_sample( &heard[event.client_index], one.round_trip_seconds, one.jitter_seconds );
+        }
         memcpy( &heard_ids[event.client_index], event.data, sizeof( uint64_t ) );
         note_arrival( event.client_id, now );
         netcode_server_free_packet( server, event.data );
@@ -172,11 +221,12 @@ static void server_tell( struct netcode_server_t * server )
     for ( int i = 0; i < netcode_server_max_clients( server ); i++ ) {
         struct netcode_server_client_stats_t one;
         netcode_server_client_stats( server, i, &one );
-        if ( one.session )
-            printf( "client id=%" PRIu64 " rtt=%.6f lowest=%.6f lost=%" PRIu64 " received=%" PRIu64
-                    " share=%.6f jitter=%.6f moves=%" PRIu64 "\n",
-                    one.client_id, one.round_trip_seconds, one.round_trip_lowest_seconds, one.packets_lost,
-                    one.packets_received, one.loss_share, one.jitter_seconds, one.moves );
+        if ( one.session ) {
+            printf( "client id=%" PRIu64 " lowest=%.6f lost=%" PRIu64 " received=%" PRIu64 " share=%.6f moves=%" PRIu64,
+                    one.client_id, one.round_trip_lowest_seconds, one.packets_lost, one.packets_received,
+                    one.loss_share, one.moves );
+            measure_print( &heard[i] );
+        }
     }
 }
 
@@ -203,10 +253,11 @@ static int run_server( const struct options_t * options )
     double next = now;
     for ( uint64_t tick = 0; !signal_stop && now < end; tick++ ) {
         netcode_server_update( server, now );
-        server_read( server, now );
+        server_read( options, server, now );
         for ( int i = 0; tick % (uint64_t) options->every == 0 && i < (int) options->slots; i++ )
             if ( netcode_server_client_connected( server, i ) ) {
-                payload_make( data, netcode_server_client_id( server, i ), heard_ids[i], tick );
+                payload_make( data, netcode_server_client_id( server, i ), heard_ids[i],
+                              tick / (uint64_t) options->every, (uint64_t) ( now * 1e9 ) );
                 netcode_server_send_packet( server, i, data, PAYLOAD_BYTES );
             }
         netcode_server_flush( server );
@@ -224,6 +275,7 @@ static int run_server( const struct options_t * options )
 struct guest_t {
     struct netcode_client_t * client;
     uint64_t id, number, ticks;
+    struct measure_t heard;
     double next; /* its ticks are its own: they meet the server's in another phase than its neighbour's */
     int was_connected, disconnects;
 };
@@ -258,14 +310,20 @@ static void guest_tick( const struct options_t * options, struct guest_t * guest
     guest->disconnects += guest->was_connected && !connected;
     guest->was_connected = connected;
     while ( ( packet = netcode_client_receive_packet( guest->client, &bytes, NULL ) ) != NULL ) {
-        uint64_t heard = 0;
-        int good = payload_read( packet, bytes, guest->id, &heard ) && ( heard == guest->id || heard == 0 );
+        struct netcode_client_stats_t it;
+        uint64_t words[WORDS];
+        int good = payload_read( packet, bytes, guest->id, words ) &&
+                   ( words[AT_HEARD_ID] == guest->id || words[AT_HEARD_ID] == 0 );
         wrong += (uint64_t) !good;
+        if ( good && measure_payload( &guest->heard, words, options->every / options->hz, now ) ) {
+            netcode_client_stats( guest->client, &it );
+            measure_sample( &guest->heard, it.round_trip_seconds, it.jitter_seconds );
+        }
         note_arrival( guest->id, now );
         netcode_client_free_packet( guest->client, packet );
     }
     if ( connected && guest->ticks++ % (uint64_t) options->every == 0 ) {
-        payload_make( data, guest->id, 0, guest->number++ );
+        payload_make( data, guest->id, 0, guest->number++, (uint64_t) ( now * 1e9 ) );
         netcode_client_send_packet( guest->client, data, PAYLOAD_BYTES );
     }
 }
@@ -277,11 +335,11 @@ static void guest_tell( const struct guest_t * guest )
     uint64_t received = 0;
     for ( int i = 0; i < NETCODE_PACKET_TYPES; i++ )
         received += it.packets_received[i];
-    printf( "client id=%" PRIu64 " port=%d connected=%d disconnects=%d rtt=%.6f lowest=%.6f lost=%" PRIu64
-            " received=%" PRIu64 " share=%.6f jitter=%.6f rebinds=%" PRIu64 " send_errors=%" PRIu64 "\n",
+    printf( "client id=%" PRIu64 " port=%d connected=%d disconnects=%d lowest=%.6f lost=%" PRIu64 " received=%" PRIu64
+            " share=%.6f rebinds=%" PRIu64 " send_errors=%" PRIu64,
             guest->id, netcode_client_get_port( guest->client ), guest->was_connected, guest->disconnects,
-            it.round_trip_seconds, it.round_trip_lowest_seconds, it.packets_lost, received, it.loss_share,
-            it.jitter_seconds, it.rebinds, it.send_errors );
+            it.round_trip_lowest_seconds, it.packets_lost, received, it.loss_share, it.rebinds, it.send_errors );
+    measure_print( &guest->heard );
 }
 
 /* One of them is due first; all of those that are due have their tick. Returns when the next one is due. */
