@@ -11,12 +11,13 @@
 #ifndef BACKEND_ALLOCATOR_H
 #define BACKEND_ALLOCATOR_H
 
+#include "../fleet/agones_address.h"
+
 #include <cjson/cJSON.h>
 
 #define ALLOCATOR_MILLISECONDS 5000l /* an allocation may go on to another cluster */
 #define ALLOCATOR_PATH "/gameserverallocation"
-#define ALLOCATOR_FLEET "netcode"     /* of modes that name none */
-#define ALLOCATOR_PORT_NAME "netcode" /* of several ports, the one of this name; else the first */
+#define ALLOCATOR_FLEET "netcode" /* of modes that name none */
 
 struct allocator_options_t {
     const char * url;     /* https://HOST[:PORT]; NULL: there is no allocator */
@@ -96,50 +97,6 @@ static int allocator_send( struct outgoing_t * request, const struct allocator_o
 
 /* ---- the answer ---- */
 
-static int allocator_read_address( const cJSON * item, struct netcode_address_t * address )
-{
-    return cJSON_IsString( item ) && netcode_parse_address( item->valuestring, address ) == NETCODE_OK &&
-           !address->port;
-}
-
-/*  The address; where that is a host's name, which tokens can not carry, the first ExternalIP among the addresses that
-    newer allocators list. */
-static int allocator_find_address( const cJSON * root, struct netcode_address_t * address )
-{
-    const cJSON * each = NULL;
-    if ( allocator_read_address( cJSON_GetObjectItemCaseSensitive( root, "address" ), address ) )
-        return 1;
-    cJSON_ArrayForEach( each, cJSON_GetObjectItemCaseSensitive( root, "addresses" ) )
-    {
-        const cJSON * type = cJSON_GetObjectItemCaseSensitive( each, "type" );
-        if ( cJSON_IsString( type ) && !strcmp( type->valuestring, "ExternalIP" ) &&
-             allocator_read_address( cJSON_GetObjectItemCaseSensitive( each, "address" ), address ) )
-            return 1;
-    }
-    return 0;
-}
-
-/* 0 when there is none. */
-static uint16_t allocator_find_port( const cJSON * root )
-{
-    uint16_t found = 0;
-    const cJSON * each = NULL;
-    cJSON_ArrayForEach( each, cJSON_GetObjectItemCaseSensitive( root, "ports" ) )
-    {
-        const cJSON * name = cJSON_GetObjectItemCaseSensitive( each, "name" );
-        const cJSON * port = cJSON_GetObjectItemCaseSensitive( each, "port" );
-        int ours = cJSON_IsString( name ) && !strcmp( name->valuestring, ALLOCATOR_PORT_NAME );
-        if ( !cJSON_IsNumber( port ) || !( port->valuedouble >= 1.0 && port->valuedouble <= 65535.0 ) ||
-             port->valuedouble != (double) port->valueint )
-            continue;
-        if ( !found || ours )
-            found = (uint16_t) port->valueint;
-        if ( ours )
-            break;
-    }
-    return found;
-}
-
 /* Returns NULL, or why the answer names no server that players can dial. */
 static const char * allocator_read( const char * text, struct allocator_answer_t * answer )
 {
@@ -153,9 +110,9 @@ static const char * allocator_read( const char * text, struct allocator_answer_t
         why = "the answer is no JSON object";
     else if ( !cJSON_IsString( name ) || !mm_is_name( name->valuestring, 1 ) )
         why = "the answer has no gameServerName";
-    else if ( !allocator_find_address( root, &address ) )
+    else if ( !agones_find_address( root, &address ) )
         why = "the answer has no IP address, neither as its address nor as an ExternalIP among its addresses";
-    else if ( !( address.port = allocator_find_port( root ) ) )
+    else if ( !( address.port = agones_find_port( root ) ) )
         why = "the answer has no port";
     if ( !why ) {
         netcode_address_to_string( &address, answer->address );

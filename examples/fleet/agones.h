@@ -29,6 +29,7 @@
 #ifndef FLEET_AGONES_H
 #define FLEET_AGONES_H
 
+#include "agones_address.h"
 #include "request.h"
 
 #include <cjson/cJSON.h>
@@ -37,7 +38,6 @@
 #define AGONES_DEFAULT_PORT 9358
 #define AGONES_HEALTH_SECONDS 2.0
 #define AGONES_RETRY_SECONDS 1.0
-#define AGONES_PORT_NAME "netcode" /* of several ports, the one of this name; else the first */
 #define AGONES_SHUTDOWN_TRIES 2
 #define AGONES_WATCH_RETRY_SECONDS 30.0 /* at most, while the watch does not work */
 #define AGONES_COUNT_SECONDS 0.5        /* between two counts */
@@ -94,50 +94,6 @@ struct agones_gameserver_t {
 };
 
 /* ---- what the gateway says about this game server ---- */
-
-static int agones_is_address( const cJSON * item, struct netcode_address_t * address )
-{
-    return cJSON_IsString( item ) && netcode_parse_address( item->valuestring, address ) == NETCODE_OK &&
-           !address->port;
-}
-
-/*  status.address; where that is a host's name, which tokens can not carry, the first ExternalIP among
-    status.addresses. */
-static int agones_find_address( const cJSON * status, struct netcode_address_t * address )
-{
-    const cJSON * each = NULL;
-    if ( agones_is_address( cJSON_GetObjectItemCaseSensitive( status, "address" ), address ) )
-        return 1;
-    cJSON_ArrayForEach( each, cJSON_GetObjectItemCaseSensitive( status, "addresses" ) )
-    {
-        const cJSON * type = cJSON_GetObjectItemCaseSensitive( each, "type" );
-        if ( cJSON_IsString( type ) && !strcmp( type->valuestring, "ExternalIP" ) &&
-             agones_is_address( cJSON_GetObjectItemCaseSensitive( each, "address" ), address ) )
-            return 1;
-    }
-    return 0;
-}
-
-/* 0 when there is none. */
-static uint16_t agones_find_port( const cJSON * status )
-{
-    uint16_t found = 0;
-    const cJSON * each = NULL;
-    cJSON_ArrayForEach( each, cJSON_GetObjectItemCaseSensitive( status, "ports" ) )
-    {
-        const cJSON * name = cJSON_GetObjectItemCaseSensitive( each, "name" );
-        const cJSON * port = cJSON_GetObjectItemCaseSensitive( each, "port" );
-        int ours = cJSON_IsString( name ) && !strcmp( name->valuestring, AGONES_PORT_NAME );
-        if ( !cJSON_IsNumber( port ) || !( port->valuedouble >= 1.0 && port->valuedouble <= 65535.0 ) ||
-             port->valuedouble != (double) port->valueint )
-            continue;
-        if ( !found || ours )
-            found = (uint16_t) port->valueint;
-        if ( ours )
-            break;
-    }
-    return found;
-}
 
 /* Names go into logs and reports, so only what Kubernetes allows is taken. */
 static void agones_find_name( const cJSON * root, char name[64] )

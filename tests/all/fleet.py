@@ -1124,8 +1124,10 @@ def story_yaml(story):
     game = fleet["spec"]["template"]["spec"]
     port = game["ports"][0]
     story.check(len(game["ports"]) == 1 and port["portPolicy"] == "Dynamic" and port["protocol"] == "UDP", "one UDP port, Dynamic", port)
-    with open(os.path.join(TOP, "examples/fleet/agones.h"), encoding="utf-8") as file:
-        source = file.read()
+    source = ""
+    for name in ("agones.h", "agones_address.h"):
+        with open(os.path.join(TOP, "examples/fleet", name), encoding="utf-8") as file:
+            source += file.read()
     story.check('AGONES_PORT_NAME "%s"' % port["name"] in source, "the name of the port is the one that the server looks for")
     period = float(re.search(r"AGONES_HEALTH_SECONDS ([\d.]+)", source).group(1))
     health = game["health"]
@@ -1210,7 +1212,7 @@ PLANTS = (
     ("agones_failures", "fleet/agones.h", "        request_send( &agones->health, \"{}\" );",
      "        request_send( &agones->health, \"{}\" ), request_wait( &agones->health );"),
     ("agones_failures", "fleet/agones.h", "agones->next_try = now + AGONES_RETRY_SECONDS;", "agones->next_try = now + 1e9 * AGONES_RETRY_SECONDS;"),
-    ("agones_garbage", "fleet/agones.h", "!( port->valuedouble >= 1.0 && port->valuedouble <= 65535.0 )", "!( port->valuedouble >= 0.5 )"),
+    ("agones_garbage", "fleet/agones_address.h", "!( port->valuedouble >= 1.0 && port->valuedouble <= 65535.0 )", "!( port->valuedouble >= 0.5 )"),
     ("agones_garbage", "fleet/agones.h", "if ( !*why )\n            return 1;", "if ( !*why || !self->address[0] )\n            return 1;"),
     ("agones_garbage", "fleet/agones.h", "while ( !*stop ) {", "while ( stop ) {"),
     ("agones_garbage", "fleet/extras.h", "    term_drains = 0;", ""),

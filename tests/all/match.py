@@ -1219,7 +1219,7 @@ PLANTS = (
     ("allocator_tls", ALLOCATOR, "\"gameServerSelectors\"", "\"gameServerSelector\""),
     ("allocator_tls", ALLOCATOR, "CURLOPT_TIMEOUT_MS, ALLOCATOR_MILLISECONDS )", "CURLOPT_SSL_VERIFYPEER, 0l )"),
     ("allocator_tls", ALLOCATOR, "mode->fleet[0] ? mode->fleet :", "mode->fleet[0] ? ALLOCATOR_FLEET :"),
-    ("allocator_failures", ALLOCATOR, "!( address.port = allocator_find_port( root ) )", "!( address.port = (uint16_t) ( allocator_find_port( root ) | 1 ) )"),
+    ("allocator_failures", ALLOCATOR, "!( address.port = agones_find_port( root ) )", "!( address.port = (uint16_t) ( agones_find_port( root ) | 1 ) )"),
     ("allocator_failures", ALLOCATOR, "CURLOPT_TIMEOUT_MS, ALLOCATOR_MILLISECONDS )", "CURLOPT_TIMEOUT_MS, 20000l )"),
     ("several", "examples/backend/match_store.h", "if ( !ticket->is_changed || ticket->state == MM_TAKEN )", "if ( !ticket->is_changed || ticket->state == MM_QUEUED )"),
     ("several", "examples/backend/match_store.h", "if v and v ~= ARGV[2] then return", "if v and v == 'x' then return"),
