@@ -57,6 +57,7 @@
 #define RETRY_SECONDS 2              /* Retry-After where no server has a free slot */
 #define LAST_ANSWERS_SECONDS 2.0     /* for requests under way when we are told to end */
 #define CREDENTIAL_RANDOM_BYTES 32   /* of a credential that --credential makes */
+#define MIN_CREDENTIAL_BYTES 16      /* that --hash takes: the hash of a shorter one, a password, gives it away */
 
 /* clang-format off */
 /*  Why a request was refused. One list gives the enum, the status, the name in the JSON and the metrics, the sentence.
@@ -1613,8 +1614,11 @@ static int read_credential_hash( uint8_t hash[HASH_BYTES] )
     char * text = NULL;
     int number = 0;
     setvbuf( stdin, NULL, _IONBF, 0 );
-    int good = read_line( stdin, line, &text, &number ) == 1 && hash_credential( text, strlen( text ), hash );
+    size_t bytes = read_line( stdin, line, &text, &number ) == 1 ? strlen( text ) : 0;
+    int good = hash_credential( text, bytes, hash );
     sodium_memzero( line, sizeof( line ) );
+    if ( good && bytes < MIN_CREDENTIAL_BYTES )
+        return complain( "--hash", "wants a credential that can not be guessed; see --credential" );
     return good ? 1 : complain( "--hash", "wants a credential on standard input" );
 }
 

@@ -37,6 +37,7 @@ const MAX_SLOTS = 65535;
 const MAX_ADDRESSES = 32; // of a server, and of a token
 const MAX_CONNECTIONS = 256;
 const MAX_LINE_BYTES = 511;
+const MIN_CREDENTIAL_BYTES = 16; // that --hash takes: the hash of a shorter one, a password, gives it away
 const MAX_HEAD_BYTES = 16384; // a request's line and headers
 const MAX_BODY_BYTES = 8192;
 // Who sends more than a body may have is heard out up to here, so that the answer is read and not lost in a reset.
@@ -794,13 +795,18 @@ function parseOptions(args) {
 /* The hash alone, or the line of a player. The credential comes from standard input: command lines can be read. */
 function printHash(words) {
     const [line] = fs.readFileSync(0, 'latin1').split('\n');
-    const hash = hashCredential(trim(line));
+    const credential = trim(line);
+    const hash = hashCredential(credential);
     const text = [hash, ...words].join(' ');
     const match = PLAYER_LINE.exec(Buffer.from(text, 'utf8').toString('latin1'));
     const isPlayer = match && Buffer.from(match[3], 'latin1').toString('utf8') === words[1] && BigInt(match[2]) < 1n << 64n;
     if (!hash || (words.length && !isPlayer)) {
         console.error('backend.mjs --hash [CLIENT_ID NAME] wants a credential on standard input, a decimal id and a name');
         return 2;
+    }
+    if (credential.length < MIN_CREDENTIAL_BYTES) {
+        console.error('backend.mjs --hash wants a credential that can not be guessed; see --credential');
+        return 1;
     }
     console.log(text);
     return 0;

@@ -50,6 +50,7 @@ MAX_SERVERS = 256  # that report, and as many in the file
 LISTED_SLOTS = 32  # of a server in the file that does not say how many it has
 MAX_CONNECTIONS = 256
 MAX_LINE_BYTES = 511
+MIN_CREDENTIAL_BYTES = 16  # that --hash takes: the hash of a shorter one, a password, gives it away
 MAX_NAME_BYTES = 63
 MAX_HEAD_BYTES = 16384  # a request's line and headers
 MAX_BODY_BYTES = 8192
@@ -917,11 +918,15 @@ def parse_options(arguments: List[str]) -> argparse.Namespace:
 
 def print_hash(arguments: List[str]) -> int:
     """The hash alone, or the line of a player. The credential comes from standard input: command lines can be read."""
-    hash_ = hash_credential(sys.stdin.buffer.readline(MAX_LINE_BYTES + 1).strip())
+    credential = sys.stdin.buffer.readline(MAX_LINE_BYTES + 1).strip()
+    hash_ = hash_credential(credential)
     words = [os.fsencode(word) for word in arguments]
     if len(words) not in (0, 2) or hash_ is None:
         print("backend.py --hash [CLIENT_ID NAME] wants a credential on standard input", file=sys.stderr)
         return 2
+    if len(credential) < MIN_CREDENTIAL_BYTES:
+        print("backend.py --hash wants a credential that can not be guessed; see --credential", file=sys.stderr)
+        return 1
     line = b" ".join([hash_.hex().encode("ascii")] + words)
     match = PLAYER_LINE.fullmatch(line)
     if words and (match is None or match.group(3) != words[1] or int(match.group(2)) >= 2**64):

@@ -88,7 +88,9 @@ def wait_for(condition, what, seconds=None):
 
 def run(command, **options):
     options.setdefault("timeout", 300)
-    return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=options.pop("stdin", subprocess.DEVNULL), **options)
+    if "input" not in options:
+        options.setdefault("stdin", subprocess.DEVNULL)
+    return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
 
 
 def flags(packages):
@@ -535,6 +537,9 @@ def check_usage(binary):
         refuses(binary, arguments(listen="127.0.0.1:%d" % taken.getsockname()[1]), 1, "in use")
     result = run([binary, "--hash"])
     equal(result.returncode, 1, "the status of --hash without a credential")
+    result = run([binary, "--hash"], input=b"123456789012345\n")
+    equal((result.returncode, b"can not be guessed" in result.stderr, result.stdout), (1, True, b""), "--hash of a password")
+    equal(run([binary, "--hash"], input=b"1234567890123456\n").returncode, 0, "the status of --hash of 16 bytes")
     refuses(binary, ["--hash", "x", "name"], 2, "takes a CLIENT_ID")
     expected = hashlib.blake2b(read(place("alice")).strip().encode(), digest_size=32).hexdigest()
     equal(hash_line("alice"), expected + "\n", "what --hash says")

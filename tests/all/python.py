@@ -2257,6 +2257,8 @@ def check_commands(command):
         status, said = run_status(command + ["--hash", *words], input=made[1])
         holds(status == 2 and digest not in said, repr((words, status, said)))
     holds(run_status(command + ["--hash", "5", "Ann"], input="")[0] != 0)
+    holds("can not be guessed" in run_status(command + ["--hash"], input="123456789012345\n")[1])
+    same(run_status(command + ["--hash"], input="1234567890123456\n")[0], 0)
     same(run_status(command + ["--help"])[0], 0)
 
 
