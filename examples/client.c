@@ -61,7 +61,7 @@ struct options_t {
 
 struct app_t {
     struct netcode_client_t * client;
-    struct netcode_address_t server_address; /* the one that was told last */
+    struct netcode_address_t server_address; /* the one that was logged last */
     struct options_t options;
     double start_time;
     uint64_t sent;
@@ -274,8 +274,8 @@ static void on_connected( struct app_t * app, double now )
          ( now - app->start_time ) * 1000.0 );
 }
 
-/* Tells when the token's next server is tried: the state does not show that. */
-static void tell_server( struct app_t * app )
+/* Logs when the token's next server is tried: the state does not show that. */
+static void log_server( struct app_t * app )
 {
     char text[NETCODE_MAX_ADDRESS_STRING_LENGTH];
     const struct netcode_address_t * address = netcode_client_server_address( app->client );
@@ -284,7 +284,7 @@ static void tell_server( struct app_t * app )
     app->server_address = *address;
 }
 
-/* We were told to leave, or the time that we were given is over. */
+/* A signal stopped us, or the time that we were given is over. */
 static int must_leave( const struct app_t * app, double now )
 {
     return signal_stop || ( app->options.seconds > 0.0 && now - app->start_time >= app->options.seconds );
@@ -317,7 +317,7 @@ static int run( struct app_t * app, uint8_t * token )
         double wait_seconds = 0.1;
         netcode_client_update( app->client, now );
         state = netcode_client_state( app->client );
-        tell_server( app );
+        log_server( app );
         receive_payloads( app );
         if ( state == NETCODE_CLIENT_STATE_CONNECTED ) {
             if ( !app->connected )
@@ -336,7 +336,7 @@ static int run( struct app_t * app, uint8_t * token )
     return state;
 }
 
-/* ---- what is told at the end ---- */
+/* ---- what is printed at the end ---- */
 
 static void print_report( const struct app_t * app )
 {
@@ -511,7 +511,7 @@ static int parse_options( int argc, char ** argv, struct options_t * options )
 
 /* ---- the client ---- */
 
-/* Sends from wildcard addresses of the families that the token names, unless told otherwise. */
+/* Sends from wildcard addresses of the families that the token names, unless an option says otherwise. */
 static void choose_bind_addresses( const uint8_t * token, struct options_t * options )
 {
     struct netcode_connect_token_info_t info;
@@ -548,7 +548,7 @@ static int create_client( struct app_t * app, const uint8_t * token )
     return app->client != NULL;
 }
 
-/* Connects, and tells how it went. */
+/* Connects, and reports how it went. */
 static int play( struct app_t * app, uint8_t * token )
 {
     int state = run( app, token );

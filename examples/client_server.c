@@ -22,7 +22,7 @@ int main( void )
     network->latency_milliseconds = 100;
     network->packet_loss_percent = 5;
 
-    /* The server opens 16 slots. It shares its private key with the web backend, and with nobody else. */
+    /* The server opens 16 slots. It shares its private key with the web backend only. */
     struct netcode_server_config_t server_config;
     netcode_default_server_config( &server_config );
     server_config.protocol_id = PROTOCOL_ID;

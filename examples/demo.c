@@ -1,7 +1,7 @@
 /*  What `make demo` runs: real server processes and real client processes (the examples beside this one) on
     loopback, and a line for each thing that the protocol promises: what was expected, and what happened. Every
     verdict is read from the other process's state or counters: the server's log and counters for a client's story,
-    and the client's exit status and output for what it was told. Every token is minted here, as a web backend
+    and the client's exit status and output for what it learned. Every token is minted here, as a web backend
     would, and handed over in a file. POSIX only.
 
         cc examples/server.c -lsodium -o server && cc examples/client.c -lsodium -o client
@@ -55,7 +55,7 @@
 #define PATH_BYTES 512
 #define FILE_PATH_BYTES ( (size_t) 2 * PATH_BYTES )
 #define LINE_BYTES 1024
-#define COLUMNS 110 /* of what is told */
+#define COLUMNS 110 /* of what is printed */
 #define MARGIN 11
 
 /* The exit statuses of the example client that the stories tell of. */
@@ -69,7 +69,7 @@ struct child_t {
     const char * name;
     pid_t pid;  /* 0: it has ended */
     int output; /* what it writes; -1 when that has ended */
-    int status; /* as waitpid tells it */
+    int status; /* as waitpid returns it */
     int is_server;
     char text[MAX_OUTPUT_BYTES];
     size_t bytes;
@@ -337,7 +337,7 @@ static void relay_from_server( struct relay_t * relay )
         ssize_t bytes = recv( relay->server_side, data, sizeof( data ), 0 );
         if ( bytes <= 0 )
             return;
-        /* What the client does not get it asks for again; after its end nobody waits for it. */
+        /* What the client does not get it asks for again; after its end no process waits for it. */
         if ( relay->have_client && sendto( relay->client_side, data, (size_t) bytes, 0,
                                            (struct sockaddr *) &relay->client, sizeof( relay->client ) ) != bytes )
             return;
@@ -568,7 +568,7 @@ static struct child_t * start_client( const char * token_name, const char * cons
     return start( "client", arguments );
 }
 
-/* A client that stays until it is told to leave. */
+/* A client that stays until a signal stops it. */
 static struct child_t * start_staying_client( const char * token_name )
 {
     static const char * const options[] = { "--count", "0", "--rate", "60", "--strict", NULL };
@@ -597,7 +597,7 @@ static void start_server( struct server_t * server, const char * slots )
     const char * address = strstr( line, "listening on " ) + strlen( "listening on " );
     snprintf( server->address, sizeof( server->address ), "%.*s", (int) strcspn( address, "," ), address );
     if ( netcode_parse_address( server->address, &server->parsed ) != NETCODE_OK || !server->parsed.port )
-        give_up( "the server tells no address: %s", line );
+        give_up( "the server reports no address: %s", line );
 }
 
 /* The part of a client's last line that follows `name`, or -1. */
@@ -745,7 +745,7 @@ static void full_server( void )
              occupant_status );
 }
 
-/* Refused by a server that serves nobody else at the time: so it must not have sent a single byte. */
+/* Refused by a server that serves no other client at the time: so it must not have sent a single byte. */
 static int refused_in_silence( const struct counters_t * before, const struct counters_t * after, const char * drop )
 {
     return difference( before, after, drop ) > 0 && difference( before, after, "connects" ) == 0 &&
@@ -769,7 +769,8 @@ static void expired_token( void )
 static void used_token( void )
 {
     static const char * const options[] = { "--count", "1", NULL };
-    begin( "used token from another address", "the token that connected client 1001 connects nobody again; no answer" );
+    begin( "used token from another address",
+           "the token that connected client 1001 connects no client again; no answer" );
     struct counters_t before = read_counters( &demo.small );
     struct child_t * client = start_client( "first.json", options );
     int status = wait_exit( client, STEP_SECONDS );
@@ -1039,11 +1040,11 @@ static void servers_end( void )
     wait_counter( &demo.large, "clients", 1 );
     demo.small.child->is_server = 0; /* from here on they may end */
     demo.large.child->is_server = 0;
-    double told = netcode_time();
+    double signalled = netcode_time();
     send_signal( demo.small.child, SIGTERM );
     send_signal( demo.large.child, SIGTERM );
     int client_status = wait_exit( client, STEP_SECONDS );
-    double seconds = netcode_time() - told;
+    double seconds = netcode_time() - signalled;
     int small_status = wait_exit( demo.small.child, STEP_SECONDS );
     int large_status = wait_exit( demo.large.child, STEP_SECONDS );
     verdict( client_status == CLIENT_SERVER_DISCONNECTED && seconds < 2.0 && small_status == 0 && large_status == 0,
@@ -1166,7 +1167,7 @@ int main( int argc, char ** argv )
     } else if ( argc > 1 ) {
         printf( "usage: demo [--kill-server-halfway]\n"
                 "\n"
-                "Starts real servers and clients on loopback and tells their story. Exit status 0 only if every line "
+                "Starts real servers and clients on loopback and prints what happens. Exit status 0 only if every line "
                 "held.\n"
                 "With the option, or with DEMO_KILL_SERVER=1, it kills the server in the middle, and must fail.\n" );
         return strcmp( argv[1], "--help" ) ? 2 : 0;

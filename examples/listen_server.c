@@ -27,7 +27,7 @@ struct player_t {
     struct netcode_client_t * client;
     uint64_t client_id;
     int inputs_sent;
-    uint8_t world[SLOTS]; /* as last told by the server: the inputs counted for each slot */
+    uint8_t world[SLOTS]; /* as last reported by the server: the inputs counted for each slot */
 };
 
 struct game_t {

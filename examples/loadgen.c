@@ -1,5 +1,5 @@
 /*  A load generator: many clients in one process, each a player of examples/match_server.c with a connection and
-    messages of its own, at a tick rate. It tells how long inputs took to be acknowledged by the application, what was
+    messages of its own, at a tick rate. It reports how long inputs took to be acknowledged by the application, what was
     sent, received and lost, and all counters of messages summed.
 
         cc examples/loadgen.c -lsodium -o loadgen

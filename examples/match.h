@@ -335,7 +335,7 @@ static inline void sending_start( struct sending_t * sending, struct netcode_mes
     sending->begin_time = now;
 }
 
-/* What became of files. `took`, if it is not NULL, is told how long each took; `counts`: the warm-up is over. */
+/* What became of files. `took`, if it is not NULL, records how long each took; `counts`: the warm-up is over. */
 static inline void sending_events( struct sending_t * sending, struct netcode_messages_t * messages, double now,
                                    int counts, struct durations_t * took )
 {

@@ -1,7 +1,7 @@
 /*  An authoritative server of many matches of Pong, two players each, with messages: 60 ticks a second;
     inputs are acknowledged by the application, snapshots go unreliable sequenced, the score reliable ordered, and files
-    in the background if --file says so. At its end it tells how its ticks went and what was counted. examples/loadgen.c
-    plays against it.
+    in the background if --file says so. At its end it reports how its ticks went and what was counted.
+    examples/loadgen.c plays against it.
 
         cc examples/match_server.c -lsodium -o match_server
         ./match_server --slots 100 --seconds 60
@@ -185,7 +185,7 @@ static void receive_all( struct app_t * app, double now )
     }
 }
 
-/* One step of every match that somebody is in; a bot stands in for who is missing. */
+/* One step of every match with a player in it; a bot stands in for a missing one. */
 static void step_all( struct app_t * app )
 {
     for ( int i = 0; i < app->options.slots; i += 2 ) {

@@ -36,7 +36,7 @@
 #define TIMEOUT_SECONDS 5
 #define TICK_SECONDS ( 1.0 / PONG_HZ )
 #define LONGEST_DELAY_SECONDS 0.25 /* a tick that is later is left out */
-#define LAST_SECONDS 60.0          /* how long a bot waits for what is still under way when its time is over */
+#define LAST_SECONDS 60.0          /* how long a bot waits for what is still in flight when its time is over */
 
 enum {
     MATCHES = 8,
@@ -46,7 +46,7 @@ enum {
     INPUT_BYTES = 5,                  /* number 4, move 1: 0 up, 1 stay, 2 down */
     SNAPSHOT_BYTES = 20 + PONG_BYTES, /* number 4, input 4, of the file 4, send buffer 4, retries 4, the match */
     WELCOME_BYTES = 5 + HASH_BYTES,   /* type 1, the file's size 4 and hash */
-    MATCH_BYTES = 5,                  /* type 1, your side 1, is somebody on the other 1, scores 1 each */
+    MATCH_BYTES = 5,                  /* type 1, your side 1, is a player on the other 1, scores 1 each */
     SCORE_BYTES = 4,                  /* type 1, who has scored 1, scores 1 each */
     MAX_CREDIT = PONG_HZ / 2,         /* inputs that may come at once */
     INPUTS_REMEMBERED = 1024
@@ -68,7 +68,7 @@ struct options_t {
     double seconds;   /* 0: until a signal comes */
 };
 
-static volatile sig_atomic_t signal_stop; /* 2: at once, whatever is under way */
+static volatile sig_atomic_t signal_stop; /* 2: at once, whatever is in flight */
 
 static void on_signal( int number )
 {
@@ -113,12 +113,12 @@ static int move_paddle( int paddle, int move )
 
 struct player_t {
     struct netcode_messages_t * messages;
-    uint64_t session; /* 0: nobody */
+    uint64_t session; /* 0: no player */
     uint64_t client_id;
     double joined_at;
     int match;
     int side;
-    int credit;         /* inputs that it may send: one more each tick, so that nobody moves faster than the others */
+    int credit;         /* inputs that it may send: one more each tick, so that no player is faster than others */
     uint32_t inputs;    /* that were taken, all of them in their order */
     uint32_t snapshots; /* that were sent */
     uint32_t file_done; /* bytes of the file that it has */
@@ -126,7 +126,7 @@ struct player_t {
 
 struct match_t {
     struct pong_t pong;
-    int slots[2]; /* who plays on each side; -1: nobody */
+    int slots[2]; /* who plays on each side; -1: no player */
 };
 
 struct server_t {
@@ -177,7 +177,7 @@ static void server_send_event( struct server_t * server, int slot, const uint8_t
     server_send( server, slot, &message );
 }
 
-/* The session is the receipt, so that nobody is told of the file of who was in the slot before. */
+/* The session is the receipt, so that no player is notified of the file of the slot's former player. */
 static void server_send_file( struct server_t * server, int slot )
 {
     uint8_t welcome[WELCOME_BYTES];
@@ -204,8 +204,8 @@ static int match_is_empty( const struct match_t * match )
     return match->slots[0] < 0 && match->slots[1] < 0;
 }
 
-/* Tells who is there that somebody came or left. */
-static void server_tell_match( struct server_t * server, const struct match_t * match )
+/* Notifies the players of a match that one joined or left. */
+static void server_send_match( struct server_t * server, const struct match_t * match )
 {
     for ( int side = 0; side < 2; side++ ) {
         uint8_t event[MATCH_BYTES];
@@ -219,7 +219,7 @@ static void server_tell_match( struct server_t * server, const struct match_t * 
     }
 }
 
-/* A match in which somebody waits, or an empty one: there is room for as many as there are slots. */
+/* A match in which a player waits, or an empty one: there is room for as many as there are slots. */
 static int server_find_match( const struct server_t * server )
 {
     int empty = 0;
@@ -259,7 +259,7 @@ static void server_join( struct server_t * server, int slot )
     say( server, "player %016llx plays %s in match %d", (unsigned long long) player->client_id,
          player->side ? "right" : "left", player->match );
     server_send_file( server, slot );
-    server_tell_match( server, match );
+    server_send_match( server, match );
 }
 
 static void server_leave( struct server_t * server, int slot )
@@ -269,7 +269,7 @@ static void server_leave( struct server_t * server, int slot )
     match->slots[player->side] = -1;
     say( server, "player %016llx has left match %d, having sent %u inputs", (unsigned long long) player->client_id,
          player->match, player->inputs );
-    server_tell_match( server, match );
+    server_send_match( server, match );
 }
 
 static void server_take_input( struct server_t * server, int slot, const struct netcode_message_t * message )
@@ -409,7 +409,7 @@ static int server_open( struct server_t * server, const char * address )
     config.protocol_id = PROTOCOL_ID;
     memcpy( config.private_key, example_key, sizeof( example_key ) );
     config.bind_address =
-        address; /* and no wildcard: with this key it should not be on more networks than it was told */
+        address; /* and no wildcard: with this key it should not be on more networks than its options name */
     config.callback_context = server;
     config.log_callback = on_server_log;
     config.roaming = 1;
@@ -473,7 +473,7 @@ struct client_t {
     uint32_t ticks;
 
     struct pong_t world; /* of the newest snapshot, with our paddle where it will be */
-    int side;            /* -1 until we are told */
+    int side;            /* -1 until the server reports it */
     int playing;
     int was_playing;
     int move; /* of the player */
@@ -482,7 +482,7 @@ struct client_t {
     struct input_t inputs[INPUTS_REMEMBERED];
     uint32_t sent, acknowledged, corrections;
     uint32_t snapshots, newest_snapshot;
-    int scores[2]; /* as told by events */
+    int scores[2]; /* as reported by events */
     uint32_t points;
     uint32_t server_buffer, server_retries;
     uint32_t wrong; /* messages that the server should not have sent */
@@ -534,7 +534,7 @@ static int client_take_snapshot( struct client_t * client, const uint8_t * at, i
     return 1;
 }
 
-/* Every point is told, once and in order, so each makes the score one higher; after the last of a match it is 0:0. */
+/* Each point is reported once, in order, so each makes the score one higher; after the last of a match it is 0:0. */
 static int client_take_score( struct client_t * client, const uint8_t * event )
 {
     int over = client->scores[0] >= PONG_POINTS || client->scores[1] >= PONG_POINTS;
@@ -605,7 +605,7 @@ static int find_landing( const struct pong_t * world, int side )
     return ahead.ball_y;
 }
 
-/* A middling player. So that there are points to be told of, the two let the ball pass by turns. */
+/* A middling player. So that there are points to report, the two let the ball pass by turns. */
 static int bot_move( const struct client_t * client )
 {
     int lets_pass = ( client->scores[0] + client->scores[1] ) % 2 == client->side;
@@ -643,9 +643,9 @@ static void client_tick( struct client_t * client, double now )
 /* The events say what the snapshots say. After the last point of a match these say 0:0, and those nothing new. */
 static int score_is_known( const struct client_t * client )
 {
-    const int *told = client->scores, *seen = client->world.scores;
-    return ( told[0] == seen[0] && told[1] == seen[1] ) ||
-           ( ( told[0] == PONG_POINTS || told[1] == PONG_POINTS ) && seen[0] == 0 && seen[1] == 0 );
+    const int *reported = client->scores, *seen = client->world.scores;
+    return ( reported[0] == seen[0] && reported[1] == seen[1] ) ||
+           ( ( reported[0] == PONG_POINTS || reported[1] == PONG_POINTS ) && seen[0] == 0 && seen[1] == 0 );
 }
 
 /* It came as it was sent, and the server has the receipt. */
@@ -758,7 +758,7 @@ static void draw_numbers( const struct client_t * client, struct frame_t * frame
     frame_line( frame, "out %5.1f KiB/s, in %5.1f KiB/s | queue %d, in flight %.0f B | repeats %llu",
                 stats->send_rate / 1024.0, stats->receive_rate / 1024.0, count_queued( client ), stats->bytes_in_flight,
                 (unsigned long long) stats->messages_repeated );
-    frame_line( frame, "inputs %u, %u under way | snapshots %u of %u | retries %llu", client->sent,
+    frame_line( frame, "inputs %u, %u in flight | snapshots %u of %u | retries %llu", client->sent,
                 client->sent - client->acknowledged, client->snapshots, client->newest_snapshot,
                 (unsigned long long) stats->reliable_retries_total );
 }
@@ -1026,12 +1026,12 @@ static int is_all_well( const struct client_t * client )
         const char * what;
     } claims[] = {
         { client->state == NETCODE_CLIENT_STATE_CONNECTED, "it was connected until it left" },
-        { client->was_playing, "it had somebody to play with" },
+        { client->was_playing, "it had another player to play with" },
         { client->sent > 0 && client->acknowledged == client->sent, "the server has all of its inputs" },
         { client->snapshots > 0 && client->snapshots >= client->newest_snapshot / 2, "half of the snapshots came" },
         { file_is_good( client ), "the file came as it was sent" },
         { file_is_done( client ), "the server has the receipt for the file" },
-        { score_is_known( client ), "it was told the score" },
+        { score_is_known( client ), "it received the score" },
         { client->wrong == 0, "all messages were as they must be" },
         { client->stats.reliable_timeouts_total == 0, "no reliable message was given up" },
     };
@@ -1086,7 +1086,7 @@ static int print_help( int status )
              "ADDRESS is the server's, " DEFAULT_ADDRESS " where it is not given.\n"
              "\n"
              "  --bot            play without a terminal, print a summary, and end with 0 only if all was well\n"
-             "  --seconds N      end by itself; a bot then waits up to %.0f s for what is still under way\n"
+             "  --seconds N      end by itself; a bot then waits up to %.0f s for what is still in flight\n"
              "  --via ADDRESS    dial a relay, which must send on to the server\n",
              LAST_SECONDS );
     return status;

@@ -72,10 +72,10 @@ struct keys_t {
     int count;
 };
 
-/* Each kind of dropped packet is told when it first happens, and then counted. */
+/* Each kind of dropped packet is logged when it first happens, and then counted. */
 struct drop_log_t {
     uint64_t count;
-    uint64_t told;
+    uint64_t logged;
     char last_sender[NETCODE_MAX_ADDRESS_STRING_LENGTH];
 };
 
@@ -88,7 +88,7 @@ struct app_t {
     int library_lines;
     char last_line[256]; /* of the library, and how often it came again */
     int last_line_again;
-    int draining; /* nobody new comes in, and the end comes when the last player has left */
+    int draining; /* no new client is accepted, and the server ends when the last player has left */
     double drain_until;
     int num_keys;
     struct metrics_text_t metrics;
@@ -187,23 +187,23 @@ static int parse_u64( const char * text, uint64_t * value )
     return 1;
 }
 
-/* ---- what the library tells ---- */
+/* ---- what the library reports ---- */
 
-static void tell_repeats( struct app_t * app )
+static void log_repeats( struct app_t * app )
 {
     if ( app->last_line_again )
         say( app, "netcode: the same %d more times: %s", app->last_line_again, app->last_line );
     app->last_line_again = 0;
 }
 
-/* A client that tries ten times a second gives the same line as often: it is told once, and then counted. */
+/* A client that tries ten times a second gives the same line as often: it is logged once, and then counted. */
 static int is_again( struct app_t * app, const char * text )
 {
     if ( !strncmp( app->last_line, text, sizeof( app->last_line ) - 1 ) ) {
         app->last_line_again++;
         return 1;
     }
-    tell_repeats( app );
+    log_repeats( app );
     snprintf( app->last_line, sizeof( app->last_line ), "%s", text );
     return 0;
 }
@@ -231,7 +231,7 @@ static void on_drop( void * context, int reason, const struct netcode_address_t 
     struct drop_log_t * drop = &app->drops[reason];
     netcode_address_to_string( from, drop->last_sender );
     if ( ++drop->count == 1 ) {
-        drop->told = 1;
+        drop->logged = 1;
         say( app, "dropped %s: %s (%d bytes from %s)", netcode_drop_reason_name( reason ),
              netcode_drop_reason_text( reason ), bytes, drop->last_sender );
     }
@@ -242,13 +242,13 @@ static void report_drops( struct app_t * app, double now )
     if ( now < app->next_drop_report )
         return;
     app->next_drop_report = now + DROP_REPORT_SECONDS;
-    tell_repeats( app );
+    log_repeats( app );
     for ( int i = 0; i < (int) NETCODE_DROP_REASONS; i++ ) {
         struct drop_log_t * drop = &app->drops[i];
-        if ( drop->count > drop->told )
+        if ( drop->count > drop->logged )
             say( app, "dropped %s: %llu more, the last from %s", netcode_drop_reason_name( i ),
-                 (unsigned long long) ( drop->count - drop->told ), drop->last_sender );
-        drop->told = drop->count;
+                 (unsigned long long) ( drop->count - drop->logged ), drop->last_sender );
+        drop->logged = drop->count;
     }
 }
 
@@ -300,7 +300,7 @@ static void say_stats( const struct app_t * app )
 
 /* ---- the private keys ---- */
 
-/* One that is there already is left out: each key costs a stranger's junk token one more attempt to open it. */
+/* One that is there already is left out: the server tries each key on a forged token. */
 static void add_key( struct keys_t * keys, const uint8_t key[NETCODE_KEY_BYTES] )
 {
     for ( int i = 0; i < keys->count; i++ ) {
@@ -598,7 +598,7 @@ static int parse_options( int argc, char ** argv, struct options_t * options )
 
 /* ---- the server ---- */
 
-/* The address of an event's client. The event is history: whoever it tells of may have left the slot by now. */
+/* The address of an event's client. The event is history: its client may have left the slot by now. */
 static const char * address_of( const struct app_t * app, const struct netcode_event_t * event,
                                 char text[NETCODE_MAX_ADDRESS_STRING_LENGTH] )
 {
@@ -648,7 +648,7 @@ static void start_drain( struct app_t * app, const struct options_t * options, d
         return;
     app->draining = 1;
     app->drain_until = options->drain_seconds > 0.0 ? now + options->drain_seconds : 1e300;
-    say( app, "draining: nobody new comes in, %d clients are left",
+    say( app, "draining: no new client is accepted, %d clients are still connected",
          netcode_server_num_connected_clients( app->server ) );
 }
 
@@ -679,7 +679,7 @@ static void obey_signals( struct app_t * app, const struct options_t * options, 
     }
 }
 
-/* Told once, and again when it works again: a full disk must not fill the log as well. */
+/* Logged once, and again when it works again: a full disk must not fill the log as well. */
 static void write_metrics_file( struct app_t * app, const char * path )
 {
     int good = metrics_write_file( &app->metrics, path );
@@ -786,7 +786,7 @@ static void start_demo( struct app_t * app, const struct options_t * options )
 {
     print_name( app, options->num_public_addresses ? options->public_addresses[0] : options->address,
                 app->demo_address );
-    say( app, "no key was given: this run has a throwaway key, and says payloads back (--help tells of real ones)" );
+    say( app, "no key was given: this run has a throwaway key, and says payloads back (--help shows real ones)" );
     app->demo_client_id = 1000;
     write_demo_token( app, netcode_time() );
 }

@@ -1118,7 +1118,7 @@ static void set_sides( struct connection_t * connection, const struct capture_pa
     connection->is_sided = 1;
 }
 
-/* Anybody can repeat recorded requests under somebody else's address: what never opened a packet gives way first. */
+/* Anyone can replay requests from another client's address: a token that never opened a packet is evicted first. */
 static void add_use( struct connection_t * connection, const struct session_t * session )
 {
     for ( int i = 0; i < connection->num_uses; i++ )

@@ -15,7 +15,7 @@ const KEYS = {
     Enter: 32, NumpadEnter: 32, Backspace: 64, Escape: 128,
 };
 const HELD = 31; // the others count once, when they are pressed
-const HIDDEN_MS = 200; // frames of a tab that nobody sees: enough to stay connected
+const HIDDEN_MS = 200; // frames of a hidden tab: enough to stay connected
 
 /* What screen_web.h draws with and reads from. */
 class Screen {

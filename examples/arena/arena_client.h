@@ -430,7 +430,7 @@ static inline int arena_turn( int from, int to, double part )
     return ( from + (int) ( change * part ) + 256 ) % 256;
 }
 
-/*  Another player at the render clock: on a straight line between two snapshots. 0 if it is not there, or out. Nobody is
+/*  Another player at the render clock: on a straight line between two snapshots. 0 if it is not there, or out. None is
     drawn ahead of what is known: without news, players stand. */
 static inline int arena_client_other( const struct arena_client_t * client, int slot, struct arena_drawn_t * drawn )
 {

@@ -191,7 +191,7 @@ static inline const struct arena_snapshot_t * arena_find_kept( const struct aren
     return NULL;
 }
 
-/* What the first snapshot is a difference to: nobody, in the middle. */
+/* What the first snapshot is a difference to: no player, in the middle. */
 static inline struct arena_view_t arena_no_view( void )
 {
     struct arena_view_t view;

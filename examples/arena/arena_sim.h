@@ -88,7 +88,7 @@ struct arena_map_t {
     int16_t item_x[ARENA_ITEMS], item_y[ARENA_ITEMS];
 };
 
-/* Where everybody stood after a step; y is -1 where nobody could be hit. */
+/* Where everybody stood after a step; y is -1 where no player could be hit. */
 struct arena_past_t {
     int16_t x[ARENA_PLAYERS], y[ARENA_PLAYERS];
 };
@@ -324,7 +324,7 @@ static inline int arena_nearest_enemy( const struct arena_t * arena, int slot, i
     return nearest;
 }
 
-/* The best of four places that were drawn, so that nobody comes back before an enemy. */
+/* The best of four places that were drawn, so that no player comes back before an enemy. */
 static inline void arena_spawn( struct arena_t * arena, int slot, struct arena_events_t * events )
 {
     struct arena_player_t * player = &arena->players[slot];

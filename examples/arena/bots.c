@@ -5,8 +5,8 @@
         ./arena-bots --bots 14 --seconds 60
         ./arena-bots --bots 64 --seconds 60 --via 127.0.0.1:40001          through a relay
 
-    screen     an input's way to another player's screen: from the press to the moment at which somebody else sees what
-               came of it
+    screen     an input's way to another player's screen: from the press to the moment at which another player sees
+               what came of it
     confirmed  its way to the server and back
     corrections  how often a minute the server's word on a bot's own place was not what the bot had predicted */
 

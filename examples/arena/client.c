@@ -102,7 +102,7 @@ static int begin( const uint8_t * token, double time )
 
 static void end( void )
 {
-    netcode_client_destroy( app.net ); /* tells the server, if it was connected */
+    netcode_client_destroy( app.net ); /* notifies the server, if it was connected */
     if ( app.net )
         arena_client_destroy( &app.player );
     app.net = NULL;

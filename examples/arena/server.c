@@ -41,10 +41,10 @@ struct options_t {
 };
 
 struct slot_t {
-    uint64_t session; /* 0: nobody plays here */
+    uint64_t session; /* 0: the slot is free */
     struct netcode_messages_t * messages;
     char name[ARENA_NAME_BYTES + 1];
-    int must_leave;                                 /* it can not be told what it has to know */
+    int must_leave;                                 /* it can not be sent what it has to know */
     int is_welcome;                                 /* it was sent the map and who plays */
     struct arena_command_t commands[COMMANDS_KEPT]; /* for tick t at t % COMMANDS_KEPT */
     uint32_t command_ticks[COMMANDS_KEPT];

@@ -1,7 +1,7 @@
 /*  The token backend: it knows the players, hears from the servers or reads them in a file, and gives each player who
     asks a connect token for the servers with the most free slots. It speaks plain HTTP on loopback: TLS is the business
-    of the proxy in front of it, for which nginx.conf beside this file is a tested template. README.md tells of the
-    endpoints and of the files.
+    of the proxy in front of it, for which nginx.conf beside this file is a tested template. README.md describes
+    the endpoints and the files.
 
         cc examples/backend/backend.c $(pkg-config --cflags --libs libmicrohttpd libcjson libsodium) -o backend
         ./backend --listen 127.0.0.1:8080 --key-file game.key --players players --server-credential-file servers.credential
@@ -55,7 +55,7 @@
 #define SERVER_SILENT_SECONDS 5.0    /* a server that was not heard for so long is not picked */
 #define SERVER_FORGOTTEN_SECONDS 600 /* and after this long it is not known any more */
 #define RETRY_SECONDS 2              /* Retry-After where no server has a free slot */
-#define LAST_ANSWERS_SECONDS 2.0     /* for requests under way when we are told to end */
+#define LAST_ANSWERS_SECONDS 2.0     /* for requests in progress when a signal ends us */
 #define CREDENTIAL_RANDOM_BYTES 32   /* of a credential that --credential makes */
 #define MIN_CREDENTIAL_BYTES 16      /* that --hash takes: the hash of a shorter one, a password, gives it away */
 
@@ -66,7 +66,7 @@
     X( not_found,          404, "There is nothing at this address" )                                                       \
     X( method_not_allowed, 405, "This address takes another method: see Allow" )                                           \
     X( no_credential,      401, "Say who you are: Authorization: Bearer and your credential" )                             \
-    X( unknown_credential, 401, "Nobody here has this credential" )                                                        \
+    X( unknown_credential, 401, "This credential is not known here" )                                                      \
     X( too_large,          413, "The body is too large" )                                                                  \
     X( not_json,           400, "The body is no JSON object" )                                                             \
     X( wrong_field,        400, "A field is missing, unknown, there twice, or has a value that it can not have" )          \
@@ -127,7 +127,7 @@ struct options_t {
     int allow_remote;
 };
 
-/* A server, as it told of itself last, or as the file says. */
+/* A server, as it reported last, or as the file says. */
 struct server_t {
     char name[NAME_BYTES];            /* "" for a free place */
     struct netcode_address_t address; /* how it knows itself */
@@ -155,7 +155,7 @@ struct files_t {
     uint32_t * by_hash; /* open addressing: index + 1, 0 for free */
     uint32_t * by_id;
     size_t mask;
-    uint8_t index_key[crypto_shorthash_KEYBYTES]; /* nobody can know which place a credential leads to */
+    uint8_t index_key[crypto_shorthash_KEYBYTES]; /* no client can know which bucket a credential leads to */
 };
 
 /* What a player asks for; "" where he does not care. */
@@ -724,7 +724,7 @@ static int choose_servers( struct app_t * app, const struct player_t * player, c
     return count;
 }
 
-/*  A token heads a player there. Nobody tells of a server in the file when players leave it: when all of its slots were
+/*  A token heads a player there. A server in the file does not report when players leave it: when all of its slots were
     given away, it is taken to be empty again. */
 static void promise( struct server_t * server )
 {
@@ -785,7 +785,7 @@ static enum MHD_Result send_json( struct request_t * request, struct answer_t * 
     return send_answer( request, answer );
 }
 
-/* Counts the refusal, and tells it. `detail` says which field, or is NULL. */
+/* Counts the refusal, and answers with it. `detail` says which field, or is NULL. */
 static enum MHD_Result refuse_with( struct request_t * request, enum refusal_t refusal, const char * detail,
                                     struct answer_t * answer )
 {
@@ -814,7 +814,7 @@ static enum MHD_Result refuse_for( struct request_t * request, enum refusal_t re
 
 /* ---- who asks ---- */
 
-/* The hash of the bearer's credential. 0 when the request has none that can be one. X-Forwarded-For tells us nothing. */
+/* The hash of the bearer's credential. 0 when the request has none that can be one. X-Forwarded-For is ignored. */
 static int read_bearer( struct request_t * request, uint8_t hash[HASH_BYTES] )
 {
     static const char scheme[] = "Bearer ";
@@ -999,7 +999,7 @@ static int make_token( struct app_t * app, const struct player_t * player, const
             internal[n] = netcode_address_to_string( &server->address, texts[1][n] );
         }
     }
-    memcpy( user_data, player->name, strlen( player->name ) ); /* so the server knows it, from nobody but us */
+    memcpy( user_data, player->name, strlen( player->name ) ); /* so the server knows it, and only from us */
     return n &&
            netcode_generate_connect_token( n, dialled, internal, app->options.expire_seconds,
                                            app->options.timeout_seconds, player->client_id, app->options.protocol_id,
@@ -1508,7 +1508,7 @@ static void print_help( void )
             "       backend --hash [CLIENT_ID NAME] < FILE makes of a credential what the players file holds\n"
             "\n"
             "Gives players connect tokens, for the servers that report to it or stand in a file. README.md beside it\n"
-            "tells the rest.\n"
+            "describes the rest.\n"
             "\n"
             "  --listen ADDRESS:PORT          loopback, port 0 for any (" DEFAULT_LISTEN ")\n"
             "  --allow-remote                 lets --listen be no loopback address: the proxy with TLS is elsewhere\n"
@@ -1707,7 +1707,7 @@ static int start_daemon( struct app_t * app )
     return 1;
 }
 
-/* Takes no new connections, and gives the requests under way a moment to be answered. */
+/* Takes no new connections, and gives the requests in progress a moment to be answered. */
 static void stop_daemon( struct app_t * app )
 {
     double until = netcode_time() + LAST_ANSWERS_SECONDS;

@@ -1,6 +1,6 @@
 /*  A player's client: logs in at a backend over TLS with its credential, gets a connect token, and plays. When the
-    connection is lost it asks the backend for a newer token and goes on, wherever that leads, and tells how long no
-    payload was heard. Certificates are always verified: there is no option against that. The private key is not here
+    connection is lost it asks the backend for a newer token and goes on, wherever that leads, and reports how long
+    no payload was heard. Certificates are always verified: there is no option against that. The private key is not here
     and never will be; with -O1 or more even the code that makes tokens is left out by the compiler.
 
         cc -O2 examples/backend/client_http.c $(pkg-config --cflags --libs libcurl libcjson libsodium) -lm -o client_http
@@ -27,7 +27,7 @@
 #define MAX_DELAY_SECONDS 5.0
 #define MAX_RETRY_AFTER_SECONDS 60.0
 #define ECHO_SECONDS 1.0        /* how long the last echoes are waited for */
-#define UNREACHABLE_SECONDS 0.2 /* of silence, when the network says too that nobody is there */
+#define UNREACHABLE_SECONDS 0.2 /* of silence, when the network reports too that no server is there */
 
 /* The exit status. */
 #define EXIT_FINE 0
@@ -60,7 +60,7 @@ struct app_t {
     int status;        /* the exit status of a fatal login */
     int connected;     /* this connection was, at some time */
     uint64_t packets;  /* heard on this connection, of any kind */
-    uint64_t errors;   /* that the network told of, before the last packet */
+    uint64_t errors;   /* that the network reported, before the last packet */
     double heard_at;   /* the last of them */
     double paced_from; /* payloads are due since */
     uint64_t paced;    /* payloads sent since */
@@ -100,7 +100,7 @@ static int complain( const char * what, const char * why )
     return 0;
 }
 
-/* We were told to leave, or our time is over. */
+/* A signal stopped us, or our time is over. */
 static int must_leave( void * context )
 {
     const struct app_t * app = (const struct app_t *) context;
@@ -110,7 +110,7 @@ static int must_leave( void * context )
 /* ---- the login ---- */
 
 /*  Twice as long each time, and never the same for all players: a backend that comes back must not meet them all at
-    once. What the backend asked for comes on top, as it tells all of them the same. */
+    once. What the backend asked for comes on top, as it asks the same of all of them. */
 static double delay_seconds( const struct app_t * app )
 {
     uint8_t random = 0;
@@ -264,7 +264,8 @@ static void on_connected( struct app_t * app, double now )
 }
 
 /*  A server sends ten times a second, so silence means that it or the way to it is gone, long before the token's timeout
-    would say so. Sooner still where the network says that nobody is there; alone that proves nothing, anyone can forge it. */
+    would say so. Sooner still where the network reports that no server is there; alone that proves nothing: anyone
+    can forge it. */
 static int is_silent( struct app_t * app, double now )
 {
     struct netcode_client_stats_t stats;

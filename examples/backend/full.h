@@ -26,7 +26,7 @@
 
 #define FULL_DAEMON_FLAGS ( (unsigned int) MHD_USE_EPOLL | (unsigned int) MHD_ALLOW_SUSPEND_RESUME )
 
-#define FULL_MAX_SUSPENDED 128 /* of MAX_CONNECTIONS, so that health and metrics are always told */
+#define FULL_MAX_SUSPENDED 128 /* of MAX_CONNECTIONS, so that health and metrics are always answered */
 #define FULL_MAX_KEY_WAITS 32  /* of these, for an issuer's keys: whoever sends unknown key ids gets no more */
 #define FULL_WAIT_SECONDS 4.0  /* for all that a request waits for; nginx waits for 5 */
 #define FULL_REDIS_SECONDS 1.0 /* for one command */

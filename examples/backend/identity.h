@@ -288,7 +288,7 @@ static int identity_split( const char * token, struct identity_parts_t * parts )
 }
 
 /*  Extensions that we must understand ("crit") we do not, and an unencoded payload (RFC 7797) is one of them. A type that is
-    told must be JWT: an access token ("at+jwt", RFC 9068) is no proof of who brings it. */
+    given must be JWT: an access token ("at+jwt", RFC 9068) is no proof of who brings it. */
 static enum identity_result_t identity_read_header( const cJSON * header, enum identity_algorithm_t * algorithm,
                                                     const char ** kid )
 {

@@ -225,7 +225,7 @@ static enum login_result_t login_read_answer( struct login_t * login,
     return result;
 }
 
-/*  One request to the backend, as this bearer, or with NULL as nobody yet: then libcurl has no name to send with its basic
+/*  One request to the backend, as this bearer, or without one (NULL): then libcurl has no name to send with its basic
     authentication. Blocks for LOGIN_SECONDS at most. */
 static enum login_result_t login_post( struct login_t * login, const char * url, const char * bearer, const char * body,
                                        int ( *take )( struct login_t * login, const cJSON * json ) )

@@ -1,5 +1,5 @@
 /*  The full backend's endpoints: POST /v1/login, POST /v1/logout, who a bearer is, and how a request waits. backend.c includes
-    it behind its own answers; full.h tells of it, and operate.h has the loop. */
+    it behind its own answers; full.h describes it, and operate.h has the loop. */
 
 #ifndef BACKEND_LOGINS_H
 #define BACKEND_LOGINS_H
@@ -73,7 +73,7 @@ static enum MHD_Result refuse_late( struct request_t * request )
     return refuse_for( request, (enum refusal_t) request->full.refusal, FULL_RETRY_SECONDS );
 }
 
-/* It waited for too long, or we end. What it asked for may still be answered, and finds nobody. */
+/* It waited for too long, or we end. What it asked for may still be answered, and that answer is discarded. */
 static void full_give_up( struct request_t * request )
 {
     struct waiting_t * waiting = request->full.waiting;
@@ -175,8 +175,8 @@ static int ask_who( struct request_t * request, double now, struct waiting_t * w
                   : store_ask_session( &app->full.link, now, request->full.hash, rate, on_store, waiting );
 }
 
-/*  The player of a session. One of the file lives as long as his line there; nobody else has the id of one. NULL: the
-    session is good for nothing any more. */
+/*  The player of a session. One of the file lives as long as his line there; no other player has the id of one. NULL:
+    the session is good for nothing any more. */
 static struct player_t * player_of_session( struct request_t * request, uint64_t client_id, int is_listed,
                                             struct player_t * guest )
 {

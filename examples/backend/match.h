@@ -3,14 +3,14 @@
     calls the match_ functions at the bottom; none of them waits.
 
     All or none: a match's players have tokens when a server has been found for all of them, and else all of them are in
-    the queue. A token is made when its player asks, and holds that one server. README.md tells of the endpoints. */
+    the queue. A token is made when its player asks, and holds that one server. README.md describes the endpoints. */
 
 #ifndef BACKEND_MATCH_H
 #define BACKEND_MATCH_H
 
 #define MATCH_CLIENTS_BYTES ( MM_MAX_PLAYERS * 21 + 1 ) /* ids with commas */
 #define MATCH_RUN_SECONDS 0.1
-#define MATCH_BUSY_MILLISECONDS 10 /* how long the loop may wait while an allocation is under way */
+#define MATCH_BUSY_MILLISECONDS 10 /* how long the loop may wait while an allocation is in progress */
 #define MATCH_IDLE_MILLISECONDS 100
 #define MATCH_POLL_SECONDS 1 /* Retry-After of who waits */
 #define MATCH_POLLS_PER_SECOND 4.0
@@ -18,7 +18,7 @@
 #define MATCH_MAX_RESERVATIONS 1024
 #define MATCH_MAX_DIALLED 4  /* addresses of one server in a token */
 #define MATCH_DATA_OFFSET 64 /* in a token's user data, behind the player's name */
-#define MATCH_PER_REPORT 16  /* matches that a server is told of with one answer */
+#define MATCH_PER_REPORT 16  /* matches in one answer to a server */
 
 /* Slots of a server that are kept for a match's players until they are in, or their tokens are over. */
 struct reservation_t {
@@ -128,7 +128,7 @@ static void match_clients( const struct mm_match_t * match, char text[MATCH_CLIE
 static int match_reserve( struct server_t * server, const struct mm_match_t * match, double until )
 {
     struct reservation_t * reservation = NULL;
-    if ( server->listed ) { /* nobody tells when its players come and go: see promise */
+    if ( server->listed ) { /* it does not report when its players come and go: see promise */
         if ( free_slots( server ) < match->count )
             server->promised = 0;
         server->promised += match->count;
@@ -241,7 +241,8 @@ static int match_has_allocator( void )
     return match_allocator.options.url != NULL;
 }
 
-/* What is under way is nobody's match any more. A server that is allocated all the same waits for nobody for long. */
+/*  Allocations in progress belong to no match any more. A server that is allocated all the same waits for players in
+    vain, but not for long. */
 static void match_allocator_forget( void )
 {
     for ( int i = 0; i < MM_MAX_MATCHES; i++ ) {
@@ -523,7 +524,7 @@ static int match_update( struct app_t * app )
     return busy ? MATCH_BUSY_MILLISECONDS : MATCH_IDLE_MILLISECONDS;
 }
 
-/* ---- what a player is told ---- */
+/* ---- what a player is answered ---- */
 
 /* A token for the one server of the match, good until the match's time is over. */
 static int match_make_token( const struct app_t * app, const struct player_t * player,

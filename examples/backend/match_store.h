@@ -285,7 +285,7 @@ static void match_take_record( uint64_t client_id, char * text, double now )
     if ( !match_read_record( text, &ticket ) )
         return;
     ticket.wish.client_id = client_id;
-    ticket.seen_at = now; /* nobody knows when he asked last */
+    ticket.seen_at = now; /* when he asked last is not known */
     if ( mm_restore( &matchmaker.mm, &ticket ) )
         match_restore_reservation( &ticket );
 }
@@ -336,7 +336,7 @@ static void match_load( struct app_t * app, double now )
 
 /* ---- writing ---- */
 
-/* What came of a script that writes: 1 it was done, 0 it was not, -1 nobody knows. Steps down when the lease is another's. */
+/* What came of a script that writes: 1 done, 0 not done, -1 unknown. Steps down when the lease is another's. */
 static int match_was_written( int what, const redisReply * reply )
 {
     const char * word = what == REDIS_LINK_ANSWER && reply->type == REDIS_REPLY_ARRAY ? store_item( reply, 0 ) : NULL;
@@ -413,7 +413,7 @@ static void match_on_commit( void * context, int what, const redisReply * reply 
         return;
     int written = match_was_written( what, reply );
     if ( written < 0 || !commit->is_open )
-        return; /* nobody knows: it is written again, which does no harm, until our lease is over */
+        return; /* not known: it is written again, which does no harm, until our lease is over */
     commit->is_open = 0;
     if ( written )
         match_finish_commit( match_store.app, match, commit->server, commit->place, commit->ended_at );

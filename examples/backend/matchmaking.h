@@ -142,7 +142,7 @@ struct mm_match_t {
     int mode;
     int region;
     int count;
-    int handed_out; /* mm_next has told of it */
+    int handed_out; /* mm_next has returned it */
     struct mm_ticket_t * tickets[MM_MAX_PLAYERS];
 };
 
@@ -421,7 +421,7 @@ static int mm_party_has_region( const struct mm_t * mm, const struct mm_wish_t *
 static enum mm_refusal_t mm_check_party( const struct mm_t * mm, const struct mm_wish_t * wish )
 {
     int members = 0;
-    int strangers = 0;
+    int mismatches = 0;
     const struct mm_mode_t * mode = &mm->modes[wish->mode];
     if ( !wish->party[0] )
         return wish->party_size == 1 ? MM_JOINED : MM_REFUSAL_wrong_party;
@@ -434,9 +434,9 @@ static enum mm_refusal_t mm_check_party( const struct mm_t * mm, const struct mm
         if ( !mm_is_same_party( ticket, wish ) )
             continue;
         members++;
-        strangers += ticket->wish.mode != wish->mode || ticket->wish.party_size != wish->party_size;
+        mismatches += ticket->wish.mode != wish->mode || ticket->wish.party_size != wish->party_size;
     }
-    if ( strangers || !mm_party_has_region( mm, wish ) )
+    if ( mismatches || !mm_party_has_region( mm, wish ) )
         return MM_REFUSAL_party_mismatch;
     return members < wish->party_size ? MM_JOINED : MM_REFUSAL_party_full;
 }

@@ -128,7 +128,7 @@ static void oidc_end( struct oidc_t * oidc, double now, int worked )
         oidc->retry_seconds = OIDC_LAST_RETRY_SECONDS;
 }
 
-/* The document must be this issuer's, to the letter: else its keys are somebody else's. Goes on to the keys. */
+/* The document must be this issuer's, to the letter: else its keys are another issuer's. Goes on to the keys. */
 static int oidc_read_discovery( struct oidc_t * oidc )
 {
     cJSON * json = identity_parse( oidc->discovery.answer, oidc->discovery.bytes );

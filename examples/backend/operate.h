@@ -1,5 +1,5 @@
 /*  How the full backend is run: its loop, metrics, options, and the commands that revoke. backend.c includes it behind its own
-    metrics; full.h tells of it. */
+    metrics; full.h describes it. */
 
 #ifndef BACKEND_OPERATE_H
 #define BACKEND_OPERATE_H

@@ -12,8 +12,8 @@
         rate:player:CLIENT_ID   what is left of the player's rate, and since when
         home:CLIENT_ID          the server that headed the player's last token, for a day
 
-    A command whose answer did not come in time may still be done: a session that nobody has then, which ends by itself, and
-    is one of the eight of its player; one less of a rate; a logout or a revocation, as it was meant.
+    A command whose answer did not come in time may still be done: a session that no player has then, which ends by
+    itself, and is one of the eight of its player; one less of a rate; a logout or a revocation, as it was meant.
 
     The scripts make keys of what they read, so this is for one Redis (with replicas, if you like), not for a Redis cluster.
     Include it behind ../fleet/redis.h. */
@@ -241,7 +241,7 @@ static int store_number( const redisReply * reply, size_t index )
                : 0;
 }
 
-/* 0 when it is not what the scripts return: somebody else wrote to our keys. */
+/* 0 when it is not what the scripts return: another program wrote to our keys. */
 static int store_read_player( const redisReply * reply, struct store_answer_t * answer )
 {
     char * end = NULL;

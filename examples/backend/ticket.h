@@ -109,7 +109,7 @@ static uint64_t ticket_read_id( const char * text )
     return *end || errno ? 0 : (uint64_t) id;
 }
 
-/* Bans must be told: an answer without them is none. */
+/* Bans must be reported: an answer without them is none. */
 static enum ticket_result_t ticket_read_params( const cJSON * params, uint64_t * id )
 {
     const char * result = identity_text( params, "result" );

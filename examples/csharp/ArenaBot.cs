@@ -131,7 +131,7 @@ internal struct PlayerView
     internal bool IsThere;
     internal int Health, Aim, Rapid, Score, X, Y; // X and Y in eighths
 
-    // What the first snapshot is a difference to: nobody, in the middle.
+    // What the first snapshot is a difference to: no player, in the middle.
     internal static readonly PlayerView None = new PlayerView
     {
         Health = Arena.FullHealth,

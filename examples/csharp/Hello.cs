@@ -18,7 +18,7 @@ internal static class Hello
         using (var serverMessages = new NetcodeMessages())
         using (var client = new NetcodeClient())
         using (var messages = new NetcodeMessages())
-        using (var stranger = new NetcodeClient())
+        using (var refused = new NetcodeClient())
         {
             server.Start(1);
             string address = "127.0.0.1:" + server.Port;
@@ -27,11 +27,11 @@ internal static class Hello
             // The backend makes a token for a player who has logged in, and sends it by HTTPS.
             string token = ConnectToken.Generate(new[] { address }, 42, ProtocolId, key, 30, 5).ToBase64();
             client.Connect(ConnectToken.FromBase64(token));
-            stranger.Connect(ConnectToken.Generate(new[] { address }, 43, ProtocolId + 1, key, 1, 5));
+            refused.Connect(ConnectToken.Generate(new[] { address }, 43, ProtocolId + 1, key, 1, 5));
 
             bool isSaid = false, isDone = false;
             double end = NetcodeLibrary.Time + 10;
-            while ((!isDone || stranger.IsConnecting) && NetcodeLibrary.Time < end)
+            while ((!isDone || refused.IsConnecting) && NetcodeLibrary.Time < end)
             {
                 NetcodeEvent e;
                 Message message;
@@ -63,7 +63,7 @@ internal static class Hello
                 messages.SendTo(client);
                 client.ThrowIfFailed();
 
-                stranger.Update();
+                refused.Update();
                 client.Wait(0.005);
             }
             server.Update();
@@ -74,9 +74,9 @@ internal static class Hello
 
             ServerStats stats;
             server.GetStats(out stats);
-            Console.WriteLine("stranger: " + stranger.GetReport().Text);
+            Console.WriteLine("refused client: " + refused.GetReport().Text);
             Console.WriteLine("server: " + stats.Dropped(DropReason.RequestWrongProtocolId) + " requests dropped: " + DropReason.RequestWrongProtocolId.Text());
-            return isDone && !stranger.IsConnecting ? 0 : 1;
+            return isDone && !refused.IsConnecting ? 0 : 1;
         }
     }
 }

@@ -108,7 +108,7 @@ namespace NetcodeH
         private static Action<string> logHandler;
         private static AssertHandler assertHandler;
 
-        /// <summary>Initializes the library; calls are counted. Nobody has to call it: the first object does.</summary>
+        /// <summary>Initializes the library; calls are counted. It is optional: the first object does it.</summary>
         /// <exception cref="NetcodeException">The native library is of another version, or can not be initialized.</exception>
         /// <exception cref="DllNotFoundException">The native library was not found.</exception>
         public static void Initialize()
@@ -1039,7 +1039,7 @@ namespace NetcodeH
             socket->rebind = Callbacks.SocketRebind;
         }
 
-        // The owner is gone, or was not created: then nobody has closed the socket, and it can get another owner.
+        // The owner is gone, or was not created: then the socket is still open, and it can get another owner.
         internal virtual void Forget(bool wasCreated)
         {
             if (self.IsAllocated)
@@ -2723,7 +2723,7 @@ namespace NetcodeH
             return new ArraySource(data);
         }
 
-        /// <summary>From a stream that can seek; nobody else may use it meanwhile.</summary>
+        /// <summary>From a stream that can seek; no other code may use it meanwhile.</summary>
         public static MessageStreamSource FromStream(Stream stream)
         {
             Check.NotNull(stream, "stream");

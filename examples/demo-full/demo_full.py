@@ -6,7 +6,7 @@ share a Redis, three dedicated servers, a dozen players and a match of eight; a 
 
 Every verdict is read from another side than the one that acts: from logs, counters and metrics of servers, backend and nginx for what a player
 does, from the players' own output for what was done to them. Nothing waits for a fixed time: each wait ends when what it waits for is seen, or
-fails. It ends with 0 only if every line held, else at the first that did not, with 1. README.md beside this file tells more.
+fails. It ends with 0 only if every line held, else at the first that did not, with 1. README.md beside this file describes it.
 
 DEMO_KILL_BACKEND=1 in the environment kills the backend in the middle: then it must fail, which shows that it can. CC is the compiler.
 """
@@ -56,7 +56,7 @@ SHORT_TIMEOUT_SECONDS = 2  # of tokens that shall be refused: so long their clie
 MAX_GAP_MS = 1000  # without a payload, for a player whose server lives
 LEASE_SECONDS = 3  # of a player's session in Redis: so long a killed server's players are held to be there
 SILENCE_MS = 900  # after which a player gives a server up
-COLUMNS = 110  # of what is told
+COLUMNS = 110  # of what is printed
 MARGIN = 11
 NOT_OPENED = 4  # what netcode-token inspect ends with when the key is not the token's
 NO_ANSWER, DENIED, ENDED = 4, 3, 9  # what client ends with: the server says nothing, denies, or ends the session
@@ -117,7 +117,7 @@ def read(path):
 
 
 def put(name, data):
-    """Puts a file in its place in one step, as an operator should: nobody reads a half."""
+    """Puts a file in its place in one step, as an operator should: no program reads a half."""
     data = data if isinstance(data, bytes) else data.encode()
     with open(place(name) + ".new", "wb") as file:
         file.write(data)
@@ -226,7 +226,7 @@ def check_all():
 
 
 def wait_for(condition, what, pause=0.02, seconds=STEP_SECONDS):
-    """Returns what the condition says as soon as it says something. `what` tells why it failed: a text, or what makes one."""
+    """Returns what the condition says as soon as it says something. `what` explains why it failed: a text, or what makes one."""
     until = time.monotonic() + seconds
     while True:
         pump(0.0)
@@ -352,7 +352,7 @@ def ask(method, path, credential, body=None):
 def fetch(player, **wish):
     """A token over TLS for a player: (its file, the answer, headers, TLS)."""
     status, headers, text, tls = ask("POST", "/v1/connect-token", read(place(player + ".credential")).strip(), json.dumps(wish))
-    expect(status == 200, "%s asked for a token and was told: %d %s" % (player, status, text))
+    expect(status == 200, "%s asked for a token and received: %d %s" % (player, status, text))
     demo.fetched += 1
     answer = json.loads(text)
     return put(player + ".token", base64.b64decode(answer["connect_token"], validate=True)), answer, headers, tls
@@ -410,7 +410,7 @@ authorityKeyIdentifier = keyid
 
 
 def make_certificates():
-    """An authority of our own, its certificate for localhost, and another authority which nobody here should trust."""
+    """An authority of our own, its certificate for localhost, and another authority which no program here should trust."""
     put("openssl.conf", CERTIFICATES)
     new = ["-config", "openssl.conf", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
     for name in ("ca", "other-ca"):
@@ -426,7 +426,7 @@ def make_secrets():
     for name in ["%s-%s.key" % (server, letter) for server in SERVERS for letter in "ab"] + ["backend.key"]:
         put(name, read(place("old.key")))
     lines = []
-    for name in PLAYERS + ["stranger", "servers"]:
+    for name in PLAYERS + ["unknown", "servers"]:
         put(name + ".credential", must([program("backend"), "--credential"]))
         if name in PLAYERS:
             with open(place(name + ".credential"), "rb") as file:
@@ -565,7 +565,7 @@ def tell_start():
     for server in demo.servers:
         for backend in demo.backends:
             backend.line("server %s is heard: 32 slots" % server.nickname)
-    # A new Redis lets nobody in for the time of a lease: it may have forgotten who is there.
+    # With a new Redis no client is admitted for the time of a lease: it may have forgotten who is there.
     welcome(mint("first.token", "old.key", demo.servers[0].address, client_id=1, timeout=TIMEOUT_SECONDS + LEASE_SECONDS))
     status, _, text, _ = request(http.client.HTTPConnection("127.0.0.1", demo.nginx.port, timeout=5), "POST", "/v1/connect-token")
     expect(status == 400, "without TLS nginx answers %d %s" % (status, text))
@@ -576,17 +576,17 @@ def tell_start():
 
 def tell_authentication():
     before = metric(demo.backends, 'netcode_backend_refusals_total{reason="unknown_credential"}')
-    stranger = Player("stranger", must_run=False)
+    unknown = Player("unknown", must_run=False)
     fooled = Player("Ben", authority="other-ca.pem", must_run=False)
     ada = join("Ada")
-    expect(stranger.status() == WRONG_CREDENTIAL, "the stranger's status is %d: %s" % (stranger.status(), stranger.last()))
+    expect(unknown.status() == WRONG_CREDENTIAL, "with an unknown credential, the status is %d: %s" % (unknown.status(), unknown.last()))
     expect(fooled.status() == WRONG_CERTIFICATE, "with another authority, the status is %d: %s" % (fooled.status(), fooled.last()))
     refused = metric(demo.backends, 'netcode_backend_refusals_total{reason="unknown_credential"}') - before
     expect(refused == 1, "the backends count %d unknown credentials" % refused)
     wait_metric(demo.backends, "netcode_backend_tokens_issued_total", 1)
     expect(not ada.find("login (refused|failed)"), "Ada: " + ada.last())
-    return "Ada is let in; a stranger: \"%s\"; a player who trusts another authority only did not even send his credential: \"%s\"" % (
-        stranger.find(r"login refused: .*").group(0), fooled.find(r"login failed: .*").group(0))
+    return "Ada is let in; an unknown credential: \"%s\"; a player who trusts another authority only did not even send his credential: \"%s\"" % (
+        unknown.find(r"login refused: .*").group(0), fooled.find(r"login failed: .*").group(0))
 
 
 def tell_request():
@@ -650,7 +650,7 @@ def sum_of_drops(server):
 
 
 def send_junk(server):
-    """Some datagrams. Returns a function that tells whether there was an answer."""
+    """Some datagrams. Returns a function that returns whether there was an answer."""
     host, port = server.address.split(":")
     line = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     line.setblocking(False)
@@ -694,7 +694,7 @@ class Relay:
 
     def forward(self, to_server, data, send):
         self.datagrams.append((to_server, data))
-        # Of each tenth payload somebody on the way changes one bit, and is quicker than the truth.
+        # Of each tenth payload an attacker on the path changes one bit, and is quicker than the original.
         if data[0] & 15 == PAYLOAD_TYPE:
             self.payloads[to_server] += 1
             if self.payloads[to_server] % 10 == 0:
@@ -830,7 +830,7 @@ def tell_nobody_lost():
     heard = {server: metric(server, 'netcode_server_packets_total{direction="received",type="payload"}') for server in demo.servers}
     for server, before in heard.items():
         wait_metric(server, 'netcode_server_packets_total{direction="received",type="payload"}', before + 30, minimum=True)
-    return "each of the dozen has still its first connection, and all servers go on hearing payloads; metrics: nobody timed out, was replaced or sent away"
+    return "each of the dozen has still its first connection, and all servers go on hearing payloads; metrics: no client timed out, was replaced or sent away"
 
 
 # ---- stories: several backends, one queue, one session for each player ----
@@ -842,7 +842,7 @@ def log_in(name):
         status, _, text, _ = ask("POST", "/v1/login", read(place(name + ".credential")).strip())
         if status == 200:
             return json.loads(text)["session"], turn
-        expect(status in (502, 503) and turn == 1, "%s wants to log in and is told: %d %s" % (name, status, text))
+        expect(status in (502, 503) and turn == 1, "%s wants to log in and receives: %d %s" % (name, status, text))
     return None, 0
 
 
@@ -865,7 +865,7 @@ def tell_logins():
     tokens = []
     for name in EIGHT:
         status, _, text, _ = ask("POST", "/v1/connect-token", demo.sessions[name], "{}")
-        expect(status == 200 and json.loads(text)["client_id"] == str(identity(name)), "%s has a session, asks for a token and is told: %d %s" % (name, status, text))
+        expect(status == 200 and json.loads(text)["client_id"] == str(identity(name)), "%s has a session, asks for a token and receives: %d %s" % (name, status, text))
         tokens.append(text)
         demo.fetched += 1
     logged = metric(second, 'netcode_backend_logins_total{by="credential"}')
@@ -882,16 +882,16 @@ def tell_match():
 
         def enter(name=name, wish=wish):
             status, _, text, _ = ask("POST", "/v1/match", demo.sessions[name], json.dumps(wish))
-            expect(status in (200, 202, 502, 503), "%s asks for a match and is told: %d %s" % (name, status, text))
+            expect(status in (200, 202, 502, 503), "%s asks for a match and receives: %d %s" % (name, status, text))
             return json.loads(text) if status in (200, 202) else None
 
         # Who finds matches is agreed on in Redis; when that backend was killed, the other one takes over within seconds.
-        tickets[name] = wait_for(enter, "%s is told again and again to come later" % name, pause=0.3)["ticket"]
+        tickets[name] = wait_for(enter, "%s is asked again and again to come later" % name, pause=0.3)["ticket"]
 
     def look():
         for name in EIGHT:
             status, _, text, _ = ask("GET", "/v1/match/" + tickets[name], demo.sessions[name])
-            expect(status in (200, 202), "%s asks for the match and is told: %d %s" % (name, status, text))
+            expect(status in (200, 202), "%s asks for the match and receives: %d %s" % (name, status, text))
             answers[name] = json.loads(text)
             demo.fetched += answers[name]["status"] == "matched"
             if answers[name]["status"] == "queued":
@@ -900,7 +900,7 @@ def tell_match():
 
     wait_for(look, lambda: "no match: %s" % answers, pause=0.5)
     kinds = {(answer["status"], answer.get("match"), answer.get("server")) for answer in answers.values()}
-    expect(len(kinds) == 1 and answers["Yan"]["status"] == "matched", "the eight are told: %s" % kinds)
+    expect(len(kinds) == 1 and answers["Yan"]["status"] == "matched", "the eight received: %s" % kinds)
     teams = {name: answer["team"] for name, answer in answers.items()}
     expect(len({teams[name] for name in ("Rex", "Sue", "Tom")}) == 1 and teams["Una"] == teams["Vic"] and sorted(teams.values()) == [0] * 4 + [1] * 4, "the teams are %s" % teams)
     server = next(each for each in demo.servers if each.nickname == answers["Yan"]["server"])
@@ -940,7 +940,7 @@ def tell_kill():
     victim = demo.servers[1]
     survivors = [server for server in demo.servers if server is not victim]
     affected, victims = players_on(victim), []
-    expect(affected, "nobody plays on eu-2")
+    expect(affected, "no player is on eu-2")
     counts = fresh(victim)
     victim.connects = int(counts["netcode_server_connects_total"])
     expect(counts["netcode_server_clients"] == len(affected), "%d players say that they are on eu-2, and its metrics %d" % (len(affected), counts["netcode_server_clients"]))
@@ -1037,7 +1037,7 @@ def tell_gaps():
         worst = max(worst, gap)
     expect(len(survivors) + len(others) == len(demo.players) and len(survivors) >= len(DOZEN) // 3, "only %s were left" % survivors)
     expect(worst <= MAX_GAP_MS, "the largest is %d ms: %s" % (worst, ", ".join(survivors)))
-    return "ms: %s; the largest is %d. Nothing longer than their time away: %s" % (", ".join(survivors), worst, ", ".join(others) or "nobody")
+    return "ms: %s; the largest is %d. Nothing longer than their time away: %s" % (", ".join(survivors), worst, ", ".join(others) or "none")
 
 
 def tell_end():
@@ -1058,7 +1058,7 @@ def tell_end():
 
 STORIES = [
     ("two web backends that share a Redis, and three dedicated servers", "nginx speaks TLS only; both backends hear all servers' reports", tell_start),
-    ("a client authenticates with the web backend", "by its credential, over TLS; a stranger is refused, and nobody talks to a backend whose certificate is not trusted", tell_authentication),
+    ("a client authenticates with the web backend", "by its credential, over TLS; an unknown credential is refused, and no client talks to a backend whose certificate is not trusted", tell_authentication),
     ("the authenticated client requests to play a game via REST call to the web backend", "one request, granted", tell_request),
     ("the web backend generates a connect token and returns it to that client over HTTPS", "2048 bytes of which only servers can open the private part, for this player, for %d s" % EXPIRE_SECONDS, tell_token),
     ("the client uses the connect token to establish a connection with a dedicated server over UDP", "client and server say the same", tell_connect),
@@ -1068,14 +1068,14 @@ STORIES = [
     ("key rotation, 1: the servers accept {new, old}", "they read their key files again while all play", tell_servers_accept_both),
     ("key rotation, 2: the backend mints with the new key", "tokens from before and from now both get players in", tell_backend_mints_new),
     ("key rotation, 3: the servers drop the old key", "a token of the old key is refused from now on, a new one is not", tell_servers_drop_old),
-    ("nobody was disconnected by that", "the dozen play on", tell_nobody_lost),
+    ("no player was disconnected by that", "the dozen play on", tell_nobody_lost),
     ("players log in, and a backend is killed (kill -9) in the middle of it", "each has a session after two requests at most, and the other backend knows the sessions of the dead one", tell_logins),
     ("a match of eight", "parties stay together; all eight get a token for one server, which expects them", tell_match),
     ("one session for each player, one use for each token, in all of the fleet", "the newer session replaces the older one on another server; a used token is denied there", tell_one_session),
     ("a server is killed (kill -9), and its players return through the backend to the others", "each plays again within the limit", tell_kill),
-    ("the backend sends nobody there any more", "what it has not heard for 5 s is in no token", tell_backend_forgets),
+    ("the backend sends no player there any more", "what it has not heard for 5 s is in no token", tell_backend_forgets),
     ("the metrics say what the clients say", "connects and clients now", tell_counters),
-    ("all players leave", "no payload was wrong; nobody timed out; every token is accounted for", tell_leave),
+    ("all players leave", "no payload was wrong; no client timed out; every token is accounted for", tell_leave),
     ("the largest payload gap of every player, over rotation and kill", "at most %d ms, the time away from a killed server apart" % MAX_GAP_MS, tell_gaps),
     ("the end", "all end cleanly, and no log holds a secret", tell_end),
 ]

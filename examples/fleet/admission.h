@@ -53,9 +53,9 @@
 #define ADMISSION_NONE ( -1 )
 
 /* What happens to players when Redis can not be reached. README.md says what each promises. */
-#define ADMISSION_STRICT 0 /* nobody comes in, and players are disconnected when their lease has ended */
+#define ADMISSION_STRICT 0 /* no client is admitted, and players are disconnected when their lease has ended */
 #define ADMISSION_DIRECT 1 /* the same, but while the address of Redis refuses connections, players stay */
-#define ADMISSION_KEEP 2   /* nobody comes in, players stay */
+#define ADMISSION_KEEP 2   /* no client is admitted, players stay */
 #define ADMISSION_OPEN 3   /* players come in by this server's own knowledge, and stay */
 
 /*  How a question ended, or why it has not yet. One list: name in metrics, sentence in the log, how Redis' script says it. */
@@ -67,7 +67,7 @@
     X( REVOKED, "revoked", "the player is revoked" )                                                     \
     X( EXPIRED, "expired", "the token is over by the clock of Redis" )                                   \
     X( ENDLESS, "endless", "the token lives longer than used ones are remembered" )                      \
-    X( SETTLING, "settling", "Redis is new, and waits until the servers have told it of their players" ) \
+    X( SETTLING, "settling", "Redis is new, and waits until the servers have registered their players" ) \
     X( UNREACHABLE, "unreachable", "Redis can not be reached" )                                          \
     X( FULL, "full", "Redis is full (maxmemory)" )                                                       \
     X( ERROR, "error", "Redis reports an error" )
@@ -137,7 +137,7 @@ struct admission_return_t {
 };
 
 #define ADMISSION_RETURN_LEASE 0
-#define ADMISSION_RETURN_BOTH 1 /* nobody connected with the token */
+#define ADMISSION_RETURN_BOTH 1 /* no client connected with the token */
 #define ADMISSION_RETURN_TOKEN 2
 
 struct admission_used_t {
@@ -220,7 +220,7 @@ struct admission_t {
     uint64_t losses[ADMISSION_LOSS_COUNT];
     uint64_t no_entry;   /* questions for which there was no entry: the client asks again */
     uint64_t recreated;  /* leases that Redis had lost */
-    uint64_t given_back; /* leases that nobody came for */
+    uint64_t given_back; /* leases whose client did not connect */
     int pending;         /* questions without an answer */
     int leases;
     int overdue;            /* of these, which ended as far as we know, and whose players stay by the policy */
@@ -230,8 +230,8 @@ struct admission_t {
 /* ---- the scripts: each is one step for Redis, in which nothing else happens ---- */
 
 /*  A command that was stuck on its way, and comes when its sender has long given it up, does nothing. And: when was this
-    Redis first heard of? A new run_id is a process that may have lost everything, or its last second: nobody
-    comes in for the time of a lease, in which the servers tell it of their players and of used tokens. */
+    Redis first heard of? A new run_id is a process that may have lost everything, or its last second: no client
+    is admitted for the time of a lease, in which the servers report their players and used tokens to it. */
 #define ADMISSION_LUA_EPOCH                                                          \
     "local t=redis.call('TIME') local now=t[1]*1000+math.floor(t[2]/1000) "          \
     "if now>tonumber(ARGV[2]) then return {'late'} end "                             \
@@ -878,9 +878,9 @@ static inline void admission_connected( struct admission_t * admission, const st
     struct admission_player_t * player = admission_find( admission, event->client_id );
     int here = netcode_server_client_session( admission->server, event->client_index ) == event->session;
     if ( here && netcode_server_client_loopback( admission->server, event->client_index ) )
-        return; /* nobody was asked about this one */
+        return; /* Redis was not asked about this one */
     if ( !player || player->ask.state != ADMISSION_ASK_LET_IN ) {
-        admission_say_player( admission, event->client_id, "is disconnected", "nobody asked for a lease" );
+        admission_say_player( admission, event->client_id, "is disconnected", "no lease was requested" );
         if ( here )
             netcode_server_disconnect_client( admission->server, event->client_index );
         return;
@@ -981,7 +981,7 @@ static inline int admission_send_renewals( struct admission_t * admission )
         admission_holder( admission, call->counter[i] );
         admission_expire( admission, admission->players[call->index[i]].expire );
     }
-    /* Without players it still tells a new Redis that there is a fleet, so that its first player need not wait. */
+    /* Without players it still reports to a new Redis that there is a fleet, so that its first player need not wait. */
     if ( !admission_send( call, admission_on_renew ) )
         return 0;
     admission->renew_from = at < admission->capacity ? at : ADMISSION_NONE;
@@ -1182,7 +1182,7 @@ static inline int admission_allocate( struct admission_t * admission, int slots,
     return 1;
 }
 
-/* Also after an open that failed. Waiting commands are told, so the tables go last. */
+/* Also after an open that failed. Waiting commands call back, so the tables are freed last. */
 static inline void admission_free( struct admission_t * admission )
 {
     admission->log = NULL;

@@ -46,7 +46,7 @@
 #define AGONES_LABEL_BYTES 64
 #define AGONES_CLIENTS_BYTES 2048
 
-/* What Agones was told last. */
+/* The state that was reported to Agones last. */
 #define AGONES_NOTHING 0
 #define AGONES_READY 1
 #define AGONES_ALLOCATED 2
@@ -82,8 +82,8 @@ struct agones_t {
     struct agones_allocation_t seen; /* by the watch last */
     int is_allocated_seen;
     int counter_calls; /* that were tried and are not known; 2: there are no counters */
-    int counted;       /* what was told last; -1: nothing */
-    int counting;      /* what is being told */
+    int counted;       /* what was reported last; -1: nothing */
+    int counting;      /* what is being reported */
     double next_count;
     double count_pause;
 };
@@ -179,7 +179,7 @@ static int agones_is_from_outside( const struct agones_t * agones, double now )
              ( agones->ready.state == REQUEST_IDLE && now - agones->ready_at > AGONES_STALE_SECONDS ) );
 }
 
-/* The server is Allocated, by what the watch told last: if that was not us, it is news. */
+/* The server is Allocated, by what the watch reported last: if that was not us, it is news. */
 static void agones_judge( struct agones_t * agones, double now )
 {
     if ( !agones->is_allocated_seen || !agones_is_from_outside( agones, now ) )
@@ -248,7 +248,7 @@ static void agones_keep_watching( struct agones_t * agones, double now )
         agones_judge( agones, now );
         return;
     }
-    agones->is_allocated_seen = 0; /* nobody tells of changes now */
+    agones->is_allocated_seen = 0; /* no watch reports changes now */
     if ( watch->state != REQUEST_IDLE ) {
         agones->watch_pause =
             agones->watched || agones->watch_pause <= 0.0 ? AGONES_RETRY_SECONDS : agones->watch_pause * 2.0;
@@ -301,7 +301,7 @@ static void agones_finish_count( struct agones_t * agones, double now )
     agones->next_count = now + agones->count_pause;
 }
 
-/* Once a tick, behind requests_update; never waits. Tells how many players are in, when that has changed. */
+/* Once a tick, behind requests_update; never waits. Reports how many players are in, when that has changed. */
 static void agones_count( struct agones_t * agones, double now, int players )
 {
     char body[32];
@@ -388,7 +388,7 @@ static int agones_gameserver( struct agones_t * agones, double seconds, const vo
 {
     double until = netcode_time() + seconds;
     memset( self, 0, sizeof( *self ) );
-    *why = "it was told to stop";
+    *why = "a signal stopped it";
     while ( !*stop ) {
         request_send( &agones->gameserver, NULL );
         *why = request_wait( &agones->gameserver ) ? agones_parse( agones->gameserver.answer, self )
@@ -402,7 +402,7 @@ static int agones_gameserver( struct agones_t * agones, double seconds, const vo
     return 0;
 }
 
-/* Ready or allocated, whichever is meant and was not told yet: one at a time, so that they arrive in their order. */
+/* Ready or allocated, whichever is meant and was not reported yet: one at a time, so that they arrive in order. */
 static void agones_tell( struct agones_t * agones, double now, int wanted )
 {
     struct request_t * request = wanted == AGONES_ALLOCATED ? &agones->allocate : &agones->ready;
@@ -428,7 +428,7 @@ static void agones_tell( struct agones_t * agones, double now, int wanted )
     }
 }
 
-/* Once a tick, behind requests_update; never waits. `busy`: somebody plays here, or is on the way. */
+/* Once a tick, behind requests_update; never waits. `busy`: a player is connected, or expected. */
 static void agones_update( struct agones_t * agones, double now, int busy )
 {
     agones_tell( agones, now, busy ? AGONES_ALLOCATED : AGONES_READY );

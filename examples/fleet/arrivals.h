@@ -1,9 +1,9 @@
 /*  The matches whose players are on their way to this server: who is expected, who has come, and until when their tokens
-    live. A server told of a match is not free as long as others of it may still arrive.
+    live. A server that was notified of a match is not free as long as others of it may still arrive.
 
         struct arrivals_t arrivals;
         memset( &arrivals, 0, sizeof( arrivals ) );
-        arrivals_add( &arrivals, now, "4711", "duel", "1001,1002", 30.0 );     // told again it changes nothing
+        arrivals_add( &arrivals, now, "4711", "duel", "1001,1002", 30.0 );     // a repetition changes nothing
         arrivals_connected( &arrivals, client_id );                            // for each client that connects
         arrivals_update( &arrivals, now, log, context );                       // once a tick: a line for what has ended
         if ( arrivals_pending( &arrivals ) ) ... others may still arrive
@@ -19,7 +19,7 @@
 #include <string.h>
 
 #define ARRIVALS_MATCHES 32
-#define ARRIVALS_PLAYERS 64       /* of a match that are told apart */
+#define ARRIVALS_PLAYERS 64       /* of a match that are distinguished */
 #define ARRIVALS_NAME_BYTES 64    /* of matches and modes, with the zero at the end */
 #define ARRIVALS_KEEP_SECONDS 5.0 /* a match that has ended is not taken for a new one */
 
@@ -28,7 +28,7 @@ struct arrival_t {
     char mode[ARRIVALS_NAME_BYTES];
     uint64_t clients[ARRIVALS_PLAYERS];
     uint8_t is_here[ARRIVALS_PLAYERS]; /* has come, once */
-    int count;                         /* 0: nobody said who */
+    int count;                         /* 0: their ids are not known */
     int seen;
     double until;
     int is_over;
@@ -106,7 +106,7 @@ static int arrivals_is_pending( const struct arrival_t * arrival )
     return arrival->match[0] && !arrival->is_over;
 }
 
-/* How many players of known matches may still arrive; at least 1 for a match of which nobody said who plays. */
+/* How many players of known matches may still arrive; at least 1 for a match whose players' ids are not known. */
 static int arrivals_pending( const struct arrivals_t * arrivals )
 {
     int pending = 0;

@@ -82,8 +82,8 @@ static void extras_help( void )
             "  --report-ca FILE         the certificates that the backend's is verified with (the system's)\n"
             "  --name NAME              of this server, in reports; letters, digits, - _ . (the game server's in "
             "Agones)\n"
-            "  --agones                 live in an Agones fleet: its SDK tells the address and port that players dial\n"
-            "  --agones-wait N          end when the SDK has not told them for N seconds (%d)\n"
+            "  --agones                 live in an Agones fleet: its SDK gives the address and port that players dial\n"
+            "  --agones-wait N          end when the SDK has not given them for N seconds (%d)\n"
             "  --agones-hold N          a matchmaker that took this server and does not say how long its players' "
             "tokens\n"
             "                           live: it is not ready again for N seconds (%d)\n"
@@ -96,11 +96,12 @@ static void extras_help( void )
             "  --admission-prefix TEXT  of all keys (netcode:)\n"
             "  --admission-lease N      seconds after which a dead server's players are free; the same for all servers "
             "(%.0f)\n"
-            "  --admission-policy P     while Redis can not be reached: strict (nobody comes in, who is in stays until "
-            "the\n"
+            "  --admission-policy P     while Redis can not be reached: strict (no client is admitted, players stay "
+            "until the\n"
             "                           lease ends), direct (the same, but a Redis that refuses connections ends no "
             "lease;\n"
-            "                           default), keep (nobody comes in, who is in stays), open (players come in)\n"
+            "                           default), keep (no client is admitted, players stay), open (clients are "
+            "admitted)\n"
             "  --admission-older-stays  a player's newer session waits for the end of the older one, and does not "
             "replace it\n",
             AGONES_WAIT_SECONDS, AGONES_HOLD_SECONDS, ADMISSION_LEASE_SECONDS );
@@ -257,7 +258,7 @@ static int extras_open_agones( const struct app_t * app, struct options_t * opti
         return 0;
     }
     sig_atomic_t drains = term_drains;
-    term_drains = 0; /* nobody is here who could be waited for: SIGTERM ends it */
+    term_drains = 0; /* there is no player yet to wait for: SIGTERM ends it */
     int known =
         agones_gameserver( &extras.agones, extras.options.agones_wait_seconds, &signal_stop, &extras.self, &why );
     term_drains = drains;

@@ -681,7 +681,7 @@ static inline void redis_read( struct redis_link_t * link, double now )
 
 /* ---- time ---- */
 
-/* Tells those whose time is over; they keep their place. */
+/* Reports the timeout of commands whose time is over; they keep their entry. */
 static inline void redis_expire( struct redis_link_t * link, double now )
 {
     char why[REDIS_LINK_WHY_BYTES];
@@ -706,7 +706,7 @@ static inline void redis_expire( struct redis_link_t * link, double now )
     }
 }
 
-/* A link that nobody uses is tried all the same, or a dead one would be noticed by the player who needs it. */
+/* An unused link is tried all the same, or a dead one would be noticed by the player who needs it. */
 static inline void redis_ping( struct redis_link_t * link, double now )
 {
     if ( link->state == REDIS_LINK_READY && now - link->last_ping >= REDIS_LINK_PING_SECONDS )

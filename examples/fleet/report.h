@@ -31,8 +31,8 @@ struct report_t {
                    ( NETCODE_MAX_PUBLIC_ADDRESSES + 4 )]; /* as JSON: a part of each */
     uint64_t protocol_id;
     double next;
-    int draining;      /* as last told */
-    int slots;         /* as last told; 0: nothing was */
+    int draining;      /* as last reported */
+    int slots;         /* as last reported; 0: nothing was */
     uint64_t answered; /* reports whose answer was handed out */
 };
 
@@ -120,7 +120,7 @@ static void report_send( struct report_t * report, const struct report_state_t *
     request_send( &report->request, body );
 }
 
-/* Once a tick, behind requests_update; never waits. That this server drains is told at once. */
+/* Once a tick, behind requests_update; never waits. That this server drains is reported at once. */
 static void report_update( struct report_t * report, double now, const struct report_state_t * state )
 {
     int news = state->draining != report->draining;
@@ -140,7 +140,7 @@ static const char * report_next_answer( struct report_t * report )
     return report->request.answer;
 }
 
-/* Behind the game loop: the last word, so that nobody is sent here during the seconds until the backend forgets us. */
+/* Behind the game loop: the last report, so that no player is sent here in the seconds until the backend forgets us. */
 static void report_end( struct report_t * report )
 {
     struct report_state_t state = { report->slots, 0, 1, "" };

@@ -1,5 +1,5 @@
 /*  HTTP requests that a game loop can afford: libcurl's multi interface, driven by one call a tick that never waits.
-    A request that fails is counted, told once, and told again when it works again.
+    A request that fails is counted, logged once, and logged again when it works again.
 
         struct requests_t requests;
         struct request_t health;
@@ -28,7 +28,7 @@
 #define REQUEST_CONNECT_MILLISECONDS 1000l
 #define REQUEST_MILLISECONDS 2000l /* from the start to the last byte of the answer */
 #define REQUEST_ANSWER_BYTES 65536 /* an answer that is longer is a failure */
-#define REQUEST_BUSY_SECONDS 0.01  /* how long a loop may sleep while a request is under way */
+#define REQUEST_BUSY_SECONDS 0.01  /* how long a loop may sleep while a request is in progress */
 #define REQUEST_FINISH_MILLISECONDS 50
 
 #define REQUEST_IDLE 0
@@ -55,7 +55,7 @@ struct request_t {
     uint64_t failed;    /* how many did not */
     uint64_t in_a_row;  /* of those, since one worked */
     long status;        /* of the last answer; 0: there was none */
-    int may_be_unknown; /* whoever answers may not know this call (404, 405, 501): then the log is not told */
+    int may_be_unknown; /* the other side may not know this call (404, 405, 501): then nothing is logged */
     char error[CURL_ERROR_SIZE];
 };
 
@@ -129,7 +129,7 @@ static int request_set_up( struct request_t * request, const char * url )
     good = good && curl_easy_setopt( easy, CURLOPT_PROTOCOLS, (long) ( CURLPROTO_HTTP | CURLPROTO_HTTPS ) ) == CURLE_OK;
 #endif
 #if LIBCURL_VERSION_NUM >= 0x075700
-    /* A name that nobody answers for must not hold up the game: the thread that looks it up is left to itself. */
+    /* A name that no server answers for must not hold up the game: the thread that looks it up is left to itself. */
     curl_easy_setopt( easy, CURLOPT_QUICK_EXIT, 1l );
 #endif
     return good && curl_easy_setopt( easy, CURLOPT_PROXY, "" ) == CURLE_OK &&
@@ -203,7 +203,7 @@ static void request_end( struct request_t * request, int worked )
         request->requests->log( request->requests->context, text );
 }
 
-/* Begins one: a POST of `body`, which is copied, or a GET. One that is under way is given up. */
+/* Begins one: a POST of `body`, which is copied, or a GET. One that is in progress is given up. */
 static void request_send( struct request_t * request, const char * body )
 {
     CURL * easy = request->easy;
@@ -241,7 +241,7 @@ static void request_finish( struct request_t * request, CURLcode result )
     request_end( request, result == CURLE_OK && status >= 200 && status <= 299 );
 }
 
-/* Moves everything that is under way as far as it goes by itself. Call it once a tick. */
+/* Advances all requests in progress as far as they go by themselves. Call it once a tick. */
 static void requests_update( struct requests_t * requests )
 {
     int running = 0;

@@ -7,7 +7,7 @@
         at the end:
             metrics_http_stop( http );
 
-    It speaks plain HTTP and asks nobody who they are: leave it on loopback, or on a network of your own. A game loop
+    It speaks plain HTTP without authentication: leave it on loopback, or on a network of your own. A game loop
     that stands still must not look healthy: when nothing was published for ten seconds, the answer is 503, and
     Prometheus' `up` turns 0.
 
@@ -158,7 +158,7 @@ static inline struct MHD_Daemon * metrics_http_daemon( struct metrics_http_t * h
     return daemon;
 }
 
-/* `port` 0: the system chooses one, which metrics_http_port tells. NULL on error, and errno says why. */
+/* `port` 0: the system chooses one, which metrics_http_port returns. NULL on error, and errno says why. */
 static inline struct metrics_http_t * metrics_http_start( const char * address, int port )
 {
     struct sockaddr_storage where;

@@ -400,10 +400,10 @@ static inline void metrics_drops( struct metrics_text_t * text, const char * nam
     X( gauge, slots, slots, "How many clients can be connected." ) \
     X( gauge, clients, clients, "How many clients are connected." ) \
     X( counter, connects_total, connects, "Clients that connected." ) \
-    X( gauge, handshakes_pending, pending, "Handshakes under way." ) \
+    X( gauge, handshakes_pending, pending, "Handshakes pending." ) \
     X( counter, handshakes_total, handshakes, "Handshakes that began." ) \
     X( counter, handshakes_expired_total, handshakes_expired, "Handshakes that ended without a connection." ) \
-    X( counter, handshakes_evicted_total, handshakes_evicted, "Handshakes that gave way to newer ones." ) \
+    X( counter, handshakes_evicted_total, handshakes_evicted, "Handshakes that were evicted for newer ones." ) \
     X( counter, backlogs_total, backlogs, "Updates that ended with work left for the next one." ) \
     X( gauge, tokens_consumed, consumed, "Used connect tokens that are remembered." ) \
     X( counter, probes_sent_total, probes_sent, "Keep-alives that ask for an answer, to measure or to validate a path." ) \
@@ -422,7 +422,7 @@ static inline void metrics_drops( struct metrics_text_t * text, const char * nam
 
 /* ---- servers and clients ---- */
 
-/* `update_seconds`: what netcode_server_update took each time; NULL when nobody measured it. */
+/* `update_seconds`: what netcode_server_update took each time; NULL when it was not measured. */
 static inline void metrics_server( struct metrics_text_t * text, const struct netcode_server_stats_t * stats,
                                    const struct metrics_histogram_t * update_seconds )
 {
@@ -516,7 +516,7 @@ static inline void metrics_client( struct metrics_text_t * text, const struct ne
     X( messages_duplicate, "Messages that were received again." ) \
     X( messages_outdated, "Sequenced messages that came behind a newer one." ) \
     X( messages_expired, "Messages that were dropped unsent." ) \
-    X( messages_unstored, "Unreliable messages that came while nobody made room." ) \
+    X( messages_unstored, "Unreliable messages that were dropped on arrival, as the application reads too slowly." ) \
     X( probes, "Packets that were sent because nothing was acknowledged for too long." )
 
 /* X( field, name of the metric, how several connections become one, help ) */
@@ -531,8 +531,8 @@ static inline void metrics_client( struct metrics_text_t * text, const struct ne
     X( loss_received, loss_received_ratio, MEAN, "Missing ones of the last packets from the other side, 0 to 1." ) \
     X( send_rate, send_rate_bytes_per_second, SUM, "What is sent now." ) \
     X( receive_rate, receive_rate_bytes_per_second, SUM, "What is received now." ) \
-    X( congestion_window, congestion_window_bytes, SUM, "What may be under way at once." ) \
-    X( bytes_in_flight, in_flight_bytes, SUM, "What is under way." ) \
+    X( congestion_window, congestion_window_bytes, SUM, "What may be in flight at once." ) \
+    X( bytes_in_flight, in_flight_bytes, SUM, "What is in flight." ) \
     X( send_buffer_used, send_buffer_used_bytes, SUM, "Messages that wait or are not acknowledged." ) \
     X( receive_buffer_used, receive_buffer_used_bytes, SUM, "Messages that wait to be read or completed." ) \
     X( credit, credit_bytes, SUM, "Reliable messages that the other side would take now." )
@@ -565,7 +565,7 @@ static inline void metrics_messages( struct metrics_text_t * text, const struct 
 
         metrics_messages_begin( &all );
         for each slot:
-            metrics_messages_slot( &all, slot, session, &stats );         session 0: nobody is there
+            metrics_messages_slot( &all, slot, session, &stats );         session 0: the slot is free
         metrics_messages( &text, metrics_messages_end( &all ) ); */
 struct metrics_messages_slot_t {
     uint64_t session;

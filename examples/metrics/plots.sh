@@ -64,7 +64,7 @@ wait $good || status=1 # waiting, not working: a signal is obeyed at once
 wait $bad || status=1
 kill $relay_id
 wait $relay_id  # its last lines are its counts
-started=$serve_id # the others' numbers may be somebody else's now
+started=$serve_id # the others' numbers may be other processes' now
 [ $status = 0 ] || {
     echo "plots: a client fell out, so there is nothing to draw" >&2
     exit 1

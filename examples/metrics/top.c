@@ -48,7 +48,7 @@ struct reading_t {
     char * text;
     size_t bytes;
     int num_samples, bad_lines;
-    double received, clock; /* the clock is the server's own, or ours where it tells none */
+    double received, clock; /* the clock is the server's own, or ours where it reports none */
     struct sample_t samples[MAX_SAMPLES];
 };
 
@@ -580,7 +580,7 @@ static void show_messages( struct screen_t * screen, const struct app_t * app )
     double received = value_of( app, "netcode_messages_loss_received_ratio" ) * 100.0;
     put( screen, 0, BOLD, "messages" );
     if ( !isfinite( sent ) ) {
-        put( screen, 12, DIM, "this server tells nothing of messages" );
+        put( screen, 12, DIM, "this server reports nothing of messages" );
         next_row( screen, 2 );
         return;
     }

@@ -1,5 +1,5 @@
 /*  The token backend in Node.js: the endpoint of examples/backend/backend.c, by Node's http module. Tokens are made by the
-    netcode-token command, so the private key never enters this process, whose memory nobody could wipe.
+    netcode-token command, so the private key never enters this process, whose memory could not be wiped.
 
         make build/token
         cd examples/node && npm ci
@@ -46,7 +46,7 @@ const SERVER_SILENT_SECONDS = 5; // a server that was not heard for so long is n
 const SERVER_FORGOTTEN_SECONDS = 600; // and after this long it is not known any more
 const MAX_JSON_DEPTH = 1000;
 const RETRY_SECONDS = 2; // Retry-After where no server has a free slot
-const LAST_ANSWERS_SECONDS = 2; // for requests under way when we are told to end
+const LAST_ANSWERS_SECONDS = 2; // for requests in progress when a signal ends us
 const DURATION_BOUNDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1]; // of the histogram, seconds
 const MINTS_AT_ONCE = 8; // processes; the others wait
 const MINTS_WAITING = 1024; // more than that are refused
@@ -58,7 +58,7 @@ const REFUSALS = {
     not_found: [404, 'There is nothing at this address'],
     method_not_allowed: [405, 'This address takes another method: see Allow'],
     no_credential: [401, 'Say who you are: Authorization: Bearer and your credential'],
-    unknown_credential: [401, 'Nobody here has this credential'],
+    unknown_credential: [401, 'This credential is not known here'],
     too_large: [413, 'The body is too large'],
     head_too_large: [431, "The request's line and headers are too large"],
     bad_request: [400, 'This is no HTTP request that can be understood'],
@@ -509,8 +509,8 @@ class App {
 
     async mint(player, servers) {
         const pairs = servers.flatMap((server) => server.dialled.map((dialled) => `${dialled}=${server.address}`));
-        // Promised at once: while this one is made, others ask. Nobody tells when players leave a server in the file: when
-        // all of its slots were given away, it is taken to be empty again.
+        // Promised at once: while this one is made, others ask. A server in the file does not report when players
+        // leave it: when all of its slots were given away, it is taken to be empty again.
         servers[0].promised++;
         if (servers[0].listed && !freeSlots(servers[0])) servers[0].promised = 0;
         try {
@@ -605,7 +605,7 @@ class App {
 
 /* ---- HTTP ---- */
 
-/* The bearer's credential, '' when there is none. X-Forwarded-For tells us nothing. */
+/* The bearer's credential, '' when there is none. X-Forwarded-For is ignored. */
 function credentialOf(request) {
     const value = request.headers.authorization ?? '';
     return value.slice(0, 7).toLowerCase() === 'bearer ' ? value.slice(7).replace(/^ +| +$/g, '') : '';

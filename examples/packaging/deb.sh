@@ -4,7 +4,7 @@
 #     libnetcode-dev    netcode.h, netcode.pc, the CMake files
 #     netcode-tools     netcode-token, with a manual page
 #
-#     sh examples/packaging/deb.sh [FOLDER]      into build/deb, unless told; prints their names
+#     sh examples/packaging/deb.sh [FOLDER]      into build/deb by default; prints their names
 #
 # Needs dpkg-dev, and what `make install` needs. The same source gives the same bytes: all times are SOURCE_DATE_EPOCH, or the last
 # commit's. MAINTAINER="Name <address>" is written into the packages: set it to yours.

@@ -60,7 +60,7 @@ SERVER_SILENT_SECONDS = 5.0  # a server that was not heard for so long is not pi
 SERVER_FORGOTTEN_SECONDS = 600.0  # and after this long it is not known any more
 MAX_JSON_DEPTH = 1000
 RETRY_SECONDS = 2  # Retry-After where no server has a free slot
-LAST_ANSWERS_SECONDS = 2.0  # for requests under way when we are told to end
+LAST_ANSWERS_SECONDS = 2.0  # for requests in progress when a signal ends us
 DURATION_BOUNDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0)  # of the histogram, seconds
 
 # Why a request was refused: the name in the JSON, the HTTP status, the sentence.
@@ -68,7 +68,7 @@ REFUSALS = {
     "not_found": (404, "There is nothing at this address"),
     "method_not_allowed": (405, "This address takes another method: see Allow"),
     "no_credential": (401, "Say who you are: Authorization: Bearer and your credential"),
-    "unknown_credential": (401, "Nobody here has this credential"),
+    "unknown_credential": (401, "This credential is not known here"),
     "too_large": (413, "The body is too large"),
     "head_too_large": (431, "The request's line and headers are too large"),
     "bad_request": (400, "This is no HTTP request that can be understood"),
@@ -194,7 +194,7 @@ def read_players(path: str, rate: int) -> Dict[bytes, Player]:
 
 
 class Server(NamedTuple):
-    """A server, as it told of itself last, or as the file says."""
+    """A server, as it reported last, or as the file says."""
 
     name: str
     address: netcode.Address  # how it knows itself
@@ -259,7 +259,7 @@ def parse_listed(number: int, line: str) -> Server:
 class Files(NamedTuple):
     """What the files say. SIGHUP makes new ones, and takes them only as a whole."""
 
-    key: netcode.PrivateKey  # wiped when nobody uses it any more
+    key: netcode.PrivateKey  # wiped when it is not used any more
     server_hashes: List[bytes]
     listed: Dict[str, Server]  # those of the file, but for who has reported since
     players: Dict[bytes, Player]
@@ -286,7 +286,7 @@ def parse_object(body: bytes) -> List[Tuple[str, Any]]:
     """The members of the JSON object, those that are there twice too."""
 
     class Members(list):
-        """Tells an object from an array."""
+        """Distinguishes an object from an array."""
 
     try:
         text = body.decode("utf-8-sig")
@@ -469,7 +469,7 @@ class App:
         return sorted(fitting, key=order)[: self.options.servers_per_token]
 
     def promise(self, server: Server) -> None:
-        """Nobody tells when players leave a server in the file: when all of its slots were given away, it is empty."""
+        """A server in the file reports no players that leave: when all of its slots were given away, it is empty."""
         self.promised[server.name] = self.promised.get(server.name, 0) + 1
         if server.listed and not self.free_slots(server):
             self.promised[server.name] = 0
@@ -516,7 +516,7 @@ class App:
                 private_key=self.files.key,
                 expire_seconds=self.options.expire,
                 timeout_seconds=self.options.timeout,
-                user_data=player.name,  # so the server knows it, from nobody but us
+                user_data=player.name,  # so the server knows it, and only from us
             )
         except netcode.NetcodeError as error:
             self.say("error: no token for %d: %s" % (player.client_id, error))
@@ -703,7 +703,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.refuse(refusal)
 
     def credential(self) -> Optional[bytes]:
-        """The bearer's credential. None when there is none. X-Forwarded-For tells us nothing."""
+        """The bearer's credential. None when there is none. X-Forwarded-For is ignored."""
         value = self.headers.get("Authorization", "")
         if value[:7].lower() != "bearer ":
             return None

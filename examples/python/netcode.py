@@ -718,7 +718,7 @@ def sleep(seconds: float) -> None:
 
 
 def random_bytes(count: int) -> bytes:
-    """Bytes that nobody can guess."""
+    """Bytes that can not be guessed."""
     if not 0 <= count < 2**31:
         raise ValueError("count is out of range: %r" % count)
     data = ctypes.create_string_buffer(max(count, 1))
@@ -888,7 +888,7 @@ _BASE64 = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 
 
 def _key_from_digits(text: bytearray, alphabet: bytes, bits: int, key: "ctypes.Array[c_char]") -> bool:
-    """Decodes hex or base64 into the buffer, without copies of the key that nobody could wipe."""
+    """Decodes hex or base64 into the buffer, without copies of the key that could not be wiped."""
     value, held, at = 0, 0, 0
     for digit in text:
         number = alphabet.find(digit)
@@ -1125,7 +1125,7 @@ class Disconnected(NamedTuple):
 
 
 class Moved(NamedTuple):
-    """A client has another address, which client_address tells. On servers with `roaming` only."""
+    """A client has another address, which client_address returns. On servers with `roaming` only."""
 
     client_index: int
     session: int
@@ -1196,7 +1196,7 @@ class ServerStats(_PeerStats):
 
 @dataclasses.dataclass(frozen=True)
 class ServerClientStats:
-    """The same for the client in one slot; all zero where nobody is connected."""
+    """The same for the client in one slot; all zero where no client is connected."""
 
     session: int
     client_id: int
@@ -1426,7 +1426,7 @@ class _Handle:
         _handles.add(self)
 
     def finish(self) -> None:
-        """By destroy(), or when nobody uses the object any more, or at exit: in whatever thread finds that."""
+        """By destroy(), or when the object is not used any more, or at exit: in whatever thread finds that."""
         if not self.ended:
             self.ended = True
             self.guard.ending.append(self)
@@ -1779,7 +1779,7 @@ class Client(_Peer):
         self._call(lib.netcode_client_update, _now(time))
 
     def disconnect(self) -> None:
-        """Tells the server and goes to DISCONNECTED."""
+        """Notifies the server and goes to DISCONNECTED."""
         self._call(lib.netcode_client_disconnect)
 
     def send_packet(self, data: Any) -> None:
@@ -1896,9 +1896,9 @@ class Client(_Peer):
 class Server(_Peer):
     """A dedicated server.
 
-    `address` is what tokens call it ("203.0.113.5:40000"; port 0 takes any free one, `port` tells which). It binds the
-    wildcard of that family, or `bind_address`; `public_addresses` are other names for it (NAT, containers). `network`
-    as for Client. Callbacks: on_connect_disconnect(client_index, connected), admit(client_id, token_tag,
+    `address` is what tokens call it ("203.0.113.5:40000"; port 0 takes any free one, `port` returns which). It binds
+    the wildcard of that family, or `bind_address`; `public_addresses` are other names for it (NAT, containers).
+    `network` as for Client. Callbacks: on_connect_disconnect(client_index, connected), admit(client_id, token_tag,
     expire_timestamp) -> True, False, or ADMIT_LATER: ask again, in a tenth of a second; on_stray(address, data) -> is it taken, for another server?, on_log, on_drop,
     on_send_loopback, unix_time as for Client. The other options are numbers of netcode_server_config_t:
     max_connect_token_lifetime, sequence_base, packet_pool_buffers, packet_quota, update_budget, batch_sends,
@@ -2035,11 +2035,11 @@ class Server(_Peer):
         return bool(self._call(lib.netcode_server_client_loopback, self._index(client_index)))
 
     def client_id(self, client_index: int) -> int:
-        """Who is in the slot; 0 for nobody."""
+        """The id of the client in the slot; 0 without one."""
         return self._call(lib.netcode_server_client_id, self._index(client_index))
 
     def client_address(self, client_index: int) -> Optional[Address]:
-        """From where; None for nobody."""
+        """The address of the client in the slot; None without one."""
 
         def read(raw: Any, index: int) -> Optional[Address]:
             return _optional_raw(lib.netcode_server_client_address(raw, index))
@@ -2047,7 +2047,7 @@ class Server(_Peer):
         return self._call(read, self._index(client_index))
 
     def client_user_data(self, client_index: int) -> Optional[bytes]:
-        """The 256 bytes that the backend put into the token; None for nobody."""
+        """The 256 bytes that the backend put into the token; None without a client."""
 
         def read(raw: Any, index: int) -> Optional[bytes]:
             data = lib.netcode_server_client_user_data(raw, index)
@@ -2056,11 +2056,11 @@ class Server(_Peer):
         return self._call(read, self._index(client_index))
 
     def client_session(self, client_index: int) -> int:
-        """The number of this stay of this client, never used again; 0 for nobody."""
+        """The number of this stay of this client, never used again; 0 without a client."""
         return self._call(lib.netcode_server_client_session, self._index(client_index))
 
     def disconnect_client(self, client_index: int) -> None:
-        """Tells the client and empties the slot."""
+        """Notifies the client and empties the slot."""
         self._call(lib.netcode_server_disconnect_client, self._index(client_index))
 
     def disconnect_all_clients(self) -> None:
@@ -2068,11 +2068,11 @@ class Server(_Peer):
         self._call(lib.netcode_server_disconnect_all_clients)
 
     def next_packet_sequence(self, client_index: int) -> int:
-        """The sequence that the next packet to this client will carry; 0 where nobody is connected."""
+        """The sequence that the next packet to this client will carry; 0 where no client is connected."""
         return self._call(lib.netcode_server_next_packet_sequence, self._index(client_index))
 
     def send_packet(self, client_index: int, data: Any) -> None:
-        """Sends a payload of 1 to 1200 bytes. Does nothing where nobody is connected."""
+        """Sends a payload of 1 to 1200 bytes. Does nothing where no client is connected."""
         data = _payload(data)
         self._call(lib.netcode_server_send_packet, self._index(client_index), data, len(data))
 
@@ -2529,7 +2529,7 @@ class Messages(_Object):
         self._call(lib.netcode_messages_set_time, _now(time))
 
     def update(self, time: Optional[float] = None) -> None:
-        """Tells the time, does what is due, flushes."""
+        """Sets the time, does what is due, flushes."""
         self._call(lib.netcode_messages_update, _now(time))
 
     @property

@@ -420,7 +420,7 @@ def story_drain(story):
     stays = tools.player(tools.mint("a.key", 1, address))
     early = tools.mint("a.key", 2, address)
     draining.send(signal.SIGUSR2)
-    draining.wait("draining: nobody new comes in, 1 clients are left")
+    draining.wait("draining: no new client is accepted, 1 clients are still connected")
     status = tools.status(early)
     story.check(status == 3, "a newcomer is denied, with a token from before the drain too", status)
     moved = tools.client(tools.mint("a.key", 3, address, other_address), "--count", "10", "--rate", "50")

@@ -177,7 +177,7 @@ def readme_commands():
     assert len(commands.strip().split("\n")) <= 3, "more than three commands"
     output = run(["sh", "-ec", commands])
     for want in ("client 42 is in slot 0", 'server: got "hello, server"', 'client: got "hello, player"', "has left: ClientDisconnect",
-                 "stranger: The connect token expired", "requests dropped: the request's protocol id is not this server's"):
+                 "refused client: The connect token expired", "requests dropped: the request's protocol id is not this server's"):
         assert want in output, f"no \"{want}\" in:\n{output}"
 
 
