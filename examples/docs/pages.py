@@ -416,7 +416,7 @@ def on_pre_build(config):
 
 
 def on_post_build(config):
-    """The search's index and worker as one script, for pages that are read from a disk; and no list of addresses that nobody knows."""
+    """The search's index and worker as one script, for pages that are read from a disk; and no list of addresses that are not known."""
     site = config["site_dir"]
     with open(os.path.join(site, "search/search_index.json"), encoding="utf-8") as file:
         index = file.read()
