@@ -90,7 +90,7 @@ struct multiplayer_slot_t {
     int state; /* GONE: disconnected, its last messages are to be read. LEAVING: no peer any more, gets the reason */
     int32_t id;
     int announce; /* the others are to be notified that it is gone */
-    int met;      /* its limits are known, and the others were told of it */
+    int met;      /* its limits are known, and the others were notified of it */
     int complete; /* GONE: no more of it can arrive */
     uint64_t client_id, session;
     double leave_time;

@@ -57,7 +57,7 @@ static void multiplayer_drop( struct multiplayer_t * m, struct multiplayer_slot_
 
 /*  A frame of `bytes` bytes for one client. An unreliable one is dropped where the buffer is full; a reliable one can
     not be, so that a client which reads too slowly is disconnected. What another client sent, and is too large for this
-    one, is dropped: nobody can end another's connection so. */
+    one, is dropped: no client can end another's connection so. */
 static int multiplayer_send_frame( struct multiplayer_t * m, struct multiplayer_slot_t * slot, int32_t source,
                                    int channel, const uint8_t * frame, int bytes )
 {
@@ -124,8 +124,8 @@ static void multiplayer_introduce( struct multiplayer_t * m, struct multiplayer_
     }
 }
 
-/*  Tells the others of a new client as soon as its LIMIT is here. Before that nobody knows what is too large for it: a
-    reliable message that proves to be so ends its connection. */
+/*  Announces a new client to the others as soon as its LIMIT is here. Before that it is not known what is too large
+    for it: a reliable message that proves to be so ends its connection. */
 static void multiplayer_meet( struct multiplayer_t * m, struct multiplayer_slot_t * slot )
 {
     struct netcode_messages_stats_t stats;

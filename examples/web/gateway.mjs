@@ -29,7 +29,7 @@ const MAX_BUFFERED_BYTES = 65536; // to a page that does not read: more is dropp
 const OPEN_SECONDS = 10; // from the offer to the open channel, and from the WebSocket to its first message
 const EVICT_SECONDS = 5; // at its limit, an address may replace a session of its own that was silent for so long
 const SWEEP_MS = 500;
-const END_MS = 500; // for the last words when it is told to end
+const END_MS = 500; // for the last packets when a signal ends it
 
 // Why a request was refused: the name in the JSON, the HTTP status, the sentence.
 const REFUSALS = {
@@ -82,7 +82,7 @@ function readJson(text, names) {
     return value;
 }
 
-/*  What is needed of a page's offer, in an offer of our own: libdatachannel gets nothing that a stranger wrote, and above all
+/*  What is needed of a page's offer, in an offer of our own: libdatachannel gets nothing that a page wrote, and above all
     no candidates, to which it would send. It answers where authentic packets come from. */
 export function cleanOffer(sdp) {
     if (typeof sdp !== 'string' || sdp.length > MAX_SDP_BYTES) throw new Refusal('wrong_offer');
@@ -236,7 +236,7 @@ export class Gateway {
 
     // ---- who comes in ----
 
-    /* Proxies are believed only where we are told that there is one, and then they must say exactly one address. */
+    /* Proxies are believed only where an option says that there is one, and then they must say exactly one address. */
     addressOf(request) {
         if (!this.options.behindProxy) return request.socket.remoteAddress;
         const claimed = request.headers['x-forwarded-for'];
@@ -488,7 +488,7 @@ export class Gateway {
         } catch (error) {
             if (request.destroyed && !request.complete) {
                 if (error instanceof Refusal) this.refusals[error.code]++;
-                return undefined; // nobody is there to read an answer
+                return undefined; // no client is there to read an answer
             }
             const { status, body } = this.refusal(error);
             if (status === 429 || status === 503) headers['Retry-After'] = '2';

@@ -399,12 +399,12 @@ export class Netcode {
         return this.#alive()._netcode_wasm_rebind() === 1;
     }
 
-    /* Tells the server, and ends the connection or the attempt. */
+    /* Notifies the server, and ends the connection or the attempt. */
     disconnect() {
         const module = this.#alive();
         this.#attempt++;
         module._netcode_wasm_disconnect();
-        if (this.#waiting) this.#settle(new Error('The client was told to disconnect.'));
+        if (this.#waiting) this.#settle(new Error('The application disconnected the client.'));
         this.#moved(module._netcode_wasm_state());
     }
 

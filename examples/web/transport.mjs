@@ -102,7 +102,7 @@ async function openWebRtc(options, signal, events) {
         if (ended) throw new GatewayError('The data channel closed at once.');
         return { kind: 'webrtc', send: (bytes) => channel.send(bytes), buffered: () => channel.bufferedAmount, close: end };
     } catch (error) {
-        ended = true; // it never was open: nobody is to hear that it closed
+        ended = true; // it never was open: that it closed is not reported
         connection.close();
         throw error;
     }

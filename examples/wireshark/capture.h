@@ -9,7 +9,7 @@
 
     Link types: Ethernet (VLAN tags too), Linux cooked v1 and v2, raw IP, BSD null and loopback. IPv4 and IPv6.
     Nothing is put together again: fragments, and packets that the capture cut off, are named and left out. A capture
-    is whatever somebody sent; each length in it is checked against what is really there. Its memory is this one
+    holds whatever was sent; each length in it is checked against what is really there. Its memory is this one
     struct, however long the file is. */
 
 #if !defined( CAPTURE_H )

@@ -23,7 +23,7 @@ CANCELLED, REFUSED = 8, 9
 
 
 class Discard:
-    """What a stream is written to, where nobody reads it."""
+    """What a stream is written to, where it is not read."""
 
     def write(self, offset, data):
         pass

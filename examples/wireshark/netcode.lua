@@ -171,7 +171,7 @@ local errors = { Field.new("icmp.type"), Field.new("icmpv6.type") }
 
 netcode.prefs.ports = Pref.range("UDP ports", "", "All UDP of these ports is netcode. Other ports are found by their connection requests, and by key logs", 65535)
 netcode.prefs.keylog_file = Pref.string("Key log", "", "A file of lines that netcode-token keylog printed")
-netcode.prefs.private_key_file = Pref.string("Private key", "", "A file with the private key: 32 bytes, or the same in hex. It opens every session whose request was captured; a key log tells less")
+netcode.prefs.private_key_file = Pref.string("Private key", "", "A file with the private key: 32 bytes, or the same in hex. It opens every session whose request was captured; a key log opens fewer")
 netcode.prefs.verify = Pref.bool("Verify tags", true, "Off: decrypts faster, and labels everything as not authenticated")
 netcode.prefs.messages = Pref.enum("Payloads are messages", DETECT, "Of netcode.h's messages (NETCODE_MESSAGES). Detect: those that are a packet of messages from their first byte to their last",
     { { 1, "Detect", DETECT }, { 2, "Always", ALWAYS }, { 3, "Never", NEVER } }, false)
@@ -306,7 +306,7 @@ local KEYLOG_LABELS = {
     NETCODE_PROTOCOL_ID = { "protocol_id", 16 }
 }
 
--- true: a key was in it; false: it has a label of ours and is wrong; nil: a comment, or somebody else's.
+-- true: a key was in it; false: it has a label of ours and is wrong; nil: a comment, or another program's.
 local function read_keylog_line(line)
     local label, nonce, value = line:match("^%s*(%S+)%s+(%x+)%s+(%x+)%s*$")
     local row = KEYLOG_LABELS[label or line:match("^%s*(%S+)") or ""]
@@ -425,8 +425,8 @@ local function add_connection(name)
     return connection
 end
 
--- A token that a connection uses; the newest comes first. Anybody can send requests under somebody else's address: what never
--- opened anything gives way first.
+-- A token that a connection uses; the newest comes first. Anyone can send requests from another client's address: a token that
+-- never opened anything is evicted first.
 local function add_use(connection, nonce, frame)
     for _, use in ipairs(connection.uses) do
         if use.nonce == nonce then return use end
