@@ -29,6 +29,7 @@ import subprocess
 import sys
 import tempfile
 import textwrap
+import threading
 import time
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -53,9 +54,9 @@ EXPIRE_SECONDS = 8  # of tokens
 TIMEOUT_SECONDS = 5  # of their connections
 MAX_BACK_OFF_SECONDS = 5  # of client_http, between two requests for a token
 SHORT_TIMEOUT_SECONDS = 2  # of tokens that shall be refused: so long their clients keep trying
-MAX_GAP_MS = 1000  # without a payload, for a player whose server lives
+MAX_GAP_MS = 1000  # without a payload, for a player whose server lives; what the machine stood still comes on top
 LEASE_SECONDS = 3  # of a player's session in Redis: so long a killed server's players are held to be there
-SILENCE_MS = 900  # after which a player gives a server up
+SILENCE_MS = 2500  # after which a player gives a server up that the system does not report as gone; a machine may stand still for a second
 COLUMNS = 110  # of what is printed
 MARGIN = 11
 NOT_OPENED = 4  # what netcode-token inspect ends with when the key is not the token's
@@ -77,6 +78,20 @@ class Failure(Exception):
     """A line does not hold; the text says why."""
 
 
+class StandstillWatch(threading.Thread):
+    """How long this machine kept a process from running that had nothing else to do."""
+
+    def __init__(self):
+        super().__init__(daemon=True)
+        self.longest_ms = 0
+
+    def run(self):
+        while True:
+            due = time.monotonic() + 0.01
+            time.sleep(0.01)
+            self.longest_ms = max(self.longest_ms, 1000 * (time.monotonic() - due))
+
+
 class Demo:
     """Everything that is running, and what was seen so far."""
 
@@ -86,6 +101,7 @@ class Demo:
         self.selector = selectors.DefaultSelector()
         self.start = time.monotonic()  # with all packages there
         self.begin = None  # of the first story
+        self.watch = StandstillWatch()
         self.number = 0
         self.title = ""
         self.next_progress = 0.0
@@ -1036,8 +1052,9 @@ def tell_gaps():
         survivors.append("%s %d" % (name, gap))
         worst = max(worst, gap)
     expect(len(survivors) + len(others) == len(demo.players) and len(survivors) >= len(DOZEN) // 3, "only %s were left" % survivors)
-    expect(worst <= MAX_GAP_MS, "the largest is %d ms: %s" % (worst, ", ".join(survivors)))
-    return "ms: %s; the largest is %d. Nothing longer than their time away: %s" % (", ".join(survivors), worst, ", ".join(others) or "none")
+    stood = demo.watch.longest_ms
+    expect(worst <= MAX_GAP_MS + stood, "the largest is %d ms, and the machine stood still for %d ms at most: %s" % (worst, stood, ", ".join(survivors)))
+    return "ms: %s; the largest is %d; the machine stood still for %d ms at most. Nothing longer than their time away: %s" % (", ".join(survivors), worst, stood, ", ".join(others) or "no player")
 
 
 def tell_end():
@@ -1144,6 +1161,7 @@ def main():
     try:
         if prepare():
             demo.begin = time.monotonic()
+            demo.watch.start()
             held = tell_stories()
     finally:
         clean_up()

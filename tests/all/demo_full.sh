@@ -151,10 +151,10 @@ $reload" 12 server-full
     plant $in/match.h 'MATCH_RUN_SECONDS 0.1' 'MATCH_RUN_SECONDS 1e9' 14 backend
     plant examples/fleet/admission.h "return {'used'}" "return {'admitted'}" 15 server-full
     plant $in/client_http.c 'while ( fetch_token( app ) && start_client( app ) ) {' 'while ( app->connects < 1 && fetch_token( app ) && start_client( app ) ) {' 16 client_http
-    plant examples/metrics/metrics.h 'connects_total, connects, "Clients' 'connects_total, bytes_received, "Clients' 16 server-full
+    plant examples/metrics/metrics.h 'connects_total, connects, "Clients' 'connects_total, bytes_received, "Clients' 18 server-full
     plant $in/backend.c 'now - server->heard_at > SERVER_SILENT_SECONDS;' 'now - server->heard_at > 1e9;' 17 backend
-    plant $script '    said = [connects_to' '    demo.visitors.pop(0)
-    said = [connects_to' 18
+    plant $script '    said, counted = [], []' '    demo.visitors.pop(0)
+    said, counted = [], []' 18
     plant examples/server.c '        if ( echo )
 ' '        static int n; if ( ++n == 1500 ) event->data[20] ^= 1;
         if ( echo )
