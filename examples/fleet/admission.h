@@ -8,7 +8,7 @@
         config.slots = 64;
         if ( !admission_open( &admission, &config, now ) )       // admission.redis.why says what is wrong
             return 1;
-        server_config.admit_callback = ...                       // returns admission_ask( &admission, ... )
+        server_config.admit_callback = ...                       // returns admission_ask( &admission, ..., netcode_time() )
         admission.server = netcode_server_create( ... );
         for ( ;; ) {                                             // the game loop
             netcode_server_update( server, now );
@@ -231,45 +231,50 @@ struct admission_t {
 
 /*  A command that was stuck on its way, and comes when its sender has long given it up, does nothing. And: when was this
     Redis first heard of? A new run_id is a process that may have lost everything, or its last second: no client
-    is admitted for the time of a lease, in which the servers report their players and used tokens to it. */
+    is admitted for the time of a lease, in which the servers report their players and used tokens to it. Where that was
+    in the future, its clock was set back, and it is heard of now. */
 #define ADMISSION_LUA_EPOCH                                                          \
     "local t=redis.call('TIME') local now=t[1]*1000+math.floor(t[2]/1000) "          \
     "if now>tonumber(ARGV[2]) then return {'late'} end "                             \
     "local run,since=string.match(redis.call('GET',KEYS[1]) or '','^(%S+) (%d+)$') " \
-    "if run~=ARGV[1] then since=now redis.pcall('SET',KEYS[1],ARGV[1]..' '..string.format('%.0f',now)) end "
+    "if run~=ARGV[1] or tonumber(since)>now then "                                   \
+    "  since=now redis.pcall('SET',KEYS[1],ARGV[1]..' '..string.format('%.0f',now)) end "
 
 /*  KEYS epoch session token revoked; ARGV run_id until lease own holder expire margin newer_wins life. A lease reads
     "HOLDER EXPIRE", and "HOLDER EXPIRE WANTED_BY" when a newer session waits for it. What this server took before is its
-    own: it knows what became of it, and netcode.h connects no token twice here. */
-static const char admission_lua_ask[] =
-    ADMISSION_LUA_EPOCH "local life=ARGV[6]*1000+ARGV[7]*1000-now "
-                        "if redis.call('EXISTS',KEYS[4])==1 then return {'revoked'} end "
-                        "if life<=0 then return {'expired'} end "
-                        "if life>ARGV[9]*1000 then return {'endless'} end "
-                        "local used=redis.call('GET',KEYS[3]) "
-                        "if used and string.sub(used,1,#ARGV[4])~=ARGV[4] then return {'used'} end "
-                        "if since+ARGV[3]>now then return {'settling'} end "
-                        "local lease=redis.call('GET',KEYS[2]) "
-                        "if lease then "
-                        "  local holder,expire=string.match(lease,'^(%S+) (%d+)') "
-                        "  holder=holder or '?' expire=expire or 0 "
-                        "  if string.sub(holder,1,#ARGV[4])~=ARGV[4] then "
-                        "    local left=redis.call('PTTL',KEYS[2]) "
-                        "    if ARGV[8]=='1' and left>0 and tonumber(ARGV[6])>=tonumber(expire) then "
-                        "      redis.call('SET',KEYS[2],holder..' '..expire..' '..ARGV[5],'PX',left) end "
-                        "    return {'elsewhere',left} end end "
-                        "redis.call('SET',KEYS[2],ARGV[5]..' '..ARGV[6],'PX',ARGV[3]) "
-                        "redis.call('SET',KEYS[3],ARGV[5],'PX',string.format('%.0f',life)) "
-                        "return {'admitted'}";
+    own: it knows what became of it, and netcode.h connects no token twice here. A lease that lasts longer than a lease is
+    one from before the clock of Redis was set back. */
+static const char admission_lua_ask[] = ADMISSION_LUA_EPOCH
+    "local life=ARGV[6]*1000+ARGV[7]*1000-now "
+    "if redis.call('EXISTS',KEYS[4])==1 then return {'revoked'} end "
+    "if life<=0 then return {'expired'} end "
+    "if life>ARGV[9]*1000 then return {'endless'} end "
+    "local used=redis.call('GET',KEYS[3]) "
+    "if used and string.sub(used,1,#ARGV[4])~=ARGV[4] then return {'used'} end "
+    "if since+ARGV[3]>now then return {'settling'} end "
+    "local lease=redis.call('GET',KEYS[2]) "
+    "if lease then "
+    "  local holder,expire=string.match(lease,'^(%S+) (%d+)') "
+    "  holder=holder or '?' expire=expire or 0 "
+    "  if string.sub(holder,1,#ARGV[4])~=ARGV[4] then "
+    "    local left=redis.call('PTTL',KEYS[2]) "
+    "    if left>tonumber(ARGV[3]) then left=tonumber(ARGV[3]) redis.call('PEXPIRE',KEYS[2],left) end "
+    "    if ARGV[8]=='1' and left>0 and tonumber(ARGV[6])>=tonumber(expire) then "
+    "      redis.call('SET',KEYS[2],holder..' '..expire..' '..ARGV[5],'PX',left) end "
+    "    return {'elsewhere',left} end end "
+    "redis.call('SET',KEYS[2],ARGV[5]..' '..ARGV[6],'PX',ARGV[3]) "
+    "redis.call('SET',KEYS[3],ARGV[5],'PX',string.format('%.0f',life)) "
+    "return {'admitted'}";
 
 /*  KEYS epoch, then session revoked for each; ARGV run_id until lease own, then holder expire for each. 1 renewed, 2 was missing and
-    is there again, 3 revoked, 4 taken, 5 wanted, 6 missing and Redis is full. Where it is wanted, the key stays until this
+    is there again, 3 revoked, 4 taken, 5 wanted, 6 can not be set: Redis is full, or the key is none of ours. Where it is wanted, the key stays until this
     server has disconnected the player and gives it back. */
 static const char admission_lua_renew[] =
     ADMISSION_LUA_EPOCH "local out={} "
                         "for i=1,(#KEYS-1)/2 do "
                         "  local key,holder=KEYS[2*i],ARGV[3+2*i] "
-                        "  local lease=redis.call('GET',key) "
+                        "  local lease=redis.pcall('GET',key) "
+                        "  if type(lease)=='table' then out[i]=6 else " /* not a lease: somebody else's key */
                         "  local has,_,wanted=string.match(lease or '','^(%S+) (%d+) ?(%S*)$') "
                         "  if redis.call('EXISTS',KEYS[2*i+1])==1 then out[i]=3 "
                         "  elseif not lease or ( has~=holder and string.sub(has or '',1,#ARGV[4])==ARGV[4] ) then "
@@ -277,7 +282,7 @@ static const char admission_lua_renew[] =
                         "    out[i]=done.err and 6 or lease and 1 or 2 "
                         "  elseif string.sub(has or '',1,#ARGV[4])~=ARGV[4] then out[i]=4 "
                         "  elseif wanted~='' then out[i]=5 "
-                        "  else redis.call('PEXPIRE',key,ARGV[3]) out[i]=1 end end "
+                        "  else redis.call('PEXPIRE',key,ARGV[3]) out[i]=1 end end end "
                         "return out";
 
 /* KEYS session token for each; ARGV holder what for each. What is not ours stays. */
@@ -723,7 +728,6 @@ static inline void admission_on_ask( void * context, int what, const redisReply 
         if ( admission->now - sent > admission->lease / 6.0 )
             admission->next_renewal = admission->now; /* a slow Redis: the next renewal would come too late */
         break;
-    case ADMISSION_USED:
     case ADMISSION_REVOKED:
     case ADMISSION_EXPIRED:
     case ADMISSION_ENDLESS:
@@ -769,9 +773,12 @@ static inline int admission_is_cut( const struct admission_t * admission, double
     return !admission->redis.reachable && admission->now - admission->redis.since >= seconds;
 }
 
-/* How long may a client wait for a change of this? */
+/*  How long may a client wait for a change of this? A used token goes back when the server that took it has sent the
+    client on, because it is full or drains: that server waits for ADMISSION_GONE. */
 static inline double admission_patience( const struct admission_t * admission, int result )
 {
+    if ( result == ADMISSION_USED )
+        return ADMISSION_GONE + 1.0;
     return result == ADMISSION_ELSEWHERE || result == ADMISSION_SETTLING ? admission->lease + 1.0 : ADMISSION_PATIENCE;
 }
 
@@ -823,10 +830,12 @@ static inline int admission_is_present( const struct admission_t * admission, co
     return ask->state == ADMISSION_ASK_LET_IN || admission->now - ask->seen < ADMISSION_PRESENT;
 }
 
-/* What admit_callback returns: 1, 0, or NETCODE_ADMIT_LATER. */
+/*  What admit_callback returns: 1, 0, or NETCODE_ADMIT_LATER. `now` is the time of the call: the loop may have stood still
+    since the last admission_update, and a lease may have ended meanwhile. */
 static inline int admission_ask( struct admission_t * admission, uint64_t client_id, const uint8_t * tag,
-                                 uint64_t expire )
+                                 uint64_t expire, double now )
 {
+    admission->now = now;
     struct admission_player_t * player = admission_find( admission, client_id );
     if ( admission->closing )
         return 0;
@@ -918,6 +927,14 @@ static inline void admission_event( struct admission_t * admission, const struct
 
 /* ---- renewals ---- */
 
+/* At this time there was no Redis that could have given a lease to others. */
+static inline void admission_excuse( struct admission_t * admission, double at )
+{
+    double until = at + admission->lease - admission->margin;
+    if ( until > admission->excused_until )
+        admission->excused_until = until;
+}
+
 static inline void admission_renewed( struct admission_t * admission, struct admission_player_t * player,
                                       long long result, double sent )
 {
@@ -943,8 +960,12 @@ static inline void admission_on_renew( void * context, int what, const redisRepl
     struct admission_call_t * call = (struct admission_call_t *) context;
     struct admission_t * admission = call->admission;
     int good = what == REDIS_LINK_ANSWER && reply->type == REDIS_REPLY_ARRAY && reply->elements == (size_t) call->count;
-    if ( what == REDIS_LINK_ANSWER && redis_is_error( reply ) )
+    if ( what == REDIS_LINK_ANSWER && redis_is_error( reply ) ) {
         admission_say( admission, "error: leases are not renewed", reply->str );
+        /* It reads its data, and gives no lease to others; with its new run_id it settles after that. */
+        if ( !strncmp( reply->str, "LOADING ", 8 ) )
+            admission_excuse( admission, call->sent );
+    }
     for ( int i = 0; i < call->count && good; i++ ) {
         struct admission_player_t * player = &admission->players[call->index[i]];
         if ( reply->element[i]->type == REDIS_REPLY_INTEGER && player->used && player->holds && !player->ending &&
@@ -1104,11 +1125,8 @@ static inline double admission_update( struct admission_t * admission, double no
     double start = netcode_time();
     admission->now = now;
     redis_update( &admission->redis, now );
-    if ( admission->redis.refused_at >= 0.0 ) {
-        double until = admission->redis.refused_at + admission->lease - admission->margin;
-        if ( until > admission->excused_until )
-            admission->excused_until = until;
-    }
+    if ( admission->redis.refused_at >= 0.0 )
+        admission_excuse( admission, admission->redis.refused_at );
     admission_greet( admission );
     admission_send_all( admission ); /* what goes back goes before new questions */
     if ( now >= admission->next_sweep ) {

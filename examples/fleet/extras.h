@@ -421,7 +421,9 @@ static void extras_state( const struct app_t * app, struct report_state_t * stat
 /* What admit_callback returns. */
 static int extras_admit( uint64_t client_id, const uint8_t * token_tag, uint64_t expire_timestamp )
 {
-    return extras_has_admission() ? admission_ask( &extras.admission, client_id, token_tag, expire_timestamp ) : 1;
+    if ( !extras_has_admission() )
+        return 1;
+    return admission_ask( &extras.admission, client_id, token_tag, expire_timestamp, netcode_time() );
 }
 
 static void extras_event( const struct netcode_event_t * event )

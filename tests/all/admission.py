@@ -550,6 +550,100 @@ def story_waiting(story):
     story.check(both <= SLACK, "of %d sessions, never two of one player" % count, where)
 
 
+def story_passed_on(story):
+    """clients that a full or draining server sends on while it asks about them, and a game loop that stood still"""
+    tools = story.tools
+    redis = Redis(tools.folder)
+    relay = Relay(redis)
+    full = Server(tools, "full", relay, "--slots", "4").ready()
+    drains = Server(tools, "drains", relay).ready()
+    roomy = Server(tools, "roomy", redis).ready()
+    players = Players(tools)
+    story.check(players.arrives("warm", 90, roomy), "Redis has settled")
+
+    relay.delay = 0.15  # the questions of all are in flight at the same time
+    time.sleep(0.5)
+    names = ["crowd%d" % each for each in range(12)]
+    for each, name in enumerate(names):
+        players.say("mint %s %d %d %d" % (name, 100 + each, full.port, roomy.port))
+    for name in names:
+        players.say("join %s %s" % (name, name))
+    story.check(settle(lambda: all(players.inside(name) for name in names), 4), "12 players for a server of 4 slots and one with room: all are in",
+                [name for name in names if not players.inside(name)])
+    story.check(sum(full.connects(100 + each) for each in range(12)) == 4, "4 of them at the first")
+
+    relay.delay = 0.4
+    time.sleep(0.5)
+    names = ["drained%d" % each for each in range(5)]
+    for each, name in enumerate(names):
+        players.say("mint %s %d %d %d" % (name, 200 + each, drains.port, roomy.port))
+        players.say("join %s %s" % (name, name))
+    story.check(settle(lambda: held(redis, 204) == "drains", 3), "a server has asked about 5 players")
+    drains.process.send(signal.SIGUSR2)
+    story.check(settle(lambda: all(players.inside(name) for name in names), 4), "it drains: all are in at the other one",
+                [name for name in names if not players.inside(name)])
+
+    # Redis has admitted the player; the server stands still before the client asks again, and for longer than the lease.
+    late, rounds = Server(tools, "late", redis).ready(), 3
+    for each in range(rounds):
+        first, second = "first%d" % each, "second%d" % each
+        players.join(first, 300 + each, late)
+        settle(lambda each=each: held(redis, 300 + each) == "late", 3)
+        late.process.send(signal.SIGSTOP)
+        connects = late.connects(300 + each)
+        time.sleep(LEASE + 0.1)
+        players.join(second, 300 + each, roomy)
+        story.check(players.comes_in(second, 3), "a server stands still for longer than a lease: its player is in elsewhere")
+        late.process.send(signal.SIGCONT)
+        time.sleep(0.5)
+        story.check(late.connects(300 + each) == connects and players.inside(second), "and does not come in there when it goes on", late.process.text(6))
+
+    story.check(all(server.stop() == 0 for server in (full, roomy, late)), "the servers end well")
+    count, (both, where) = overlaps((full, roomy, late))
+    story.check(both <= SLACK, "of %d sessions, never two of one player" % count, where)
+
+
+def story_trouble(story):
+    """a Redis whose clock was set back, one that loads for longer than a lease, and keys that are none of ours"""
+    tools = story.tools
+    redis = Redis(tools.folder, "--key-load-delay", "250000", "--loading-process-events-interval-bytes", "1024")
+    server = Server(tools, "one", redis).ready()
+    players = Players(tools)
+    story.check(players.arrives("stays", 1, server), "Redis has settled")
+
+    # What a clock that is set back by ten minutes leaves: times that are ten minutes ahead.
+    run, since = redis.key("GET", "epoch").split()
+    redis.key("SET", "epoch", "%s %d" % (run, int(since) + 600000))
+    redis.key("SET", "session:2", "gone/0123456789abcdef/1 %d" % (time.time() + 1), "PX", str(600000))
+    took = players.arrives("second", 2, server, 2 * LEASE + 5)
+    story.check(took is not None and took <= 2 * LEASE + GIVEN_UP, "the clock of Redis is set back: it settles, and no lease lasts longer than one", took)
+    story.check(players.inside("stays"), "who is in stays in")
+
+    redis.key("HSET", "session:3", "a", "b")
+    players.join("odd", 3, server)
+    story.check(players.goes_out("odd", 6) and not players.events("in", "odd"), "a session's key of another type: that player does not come in")
+    redis.key("DEL", "session:1")
+    redis.key("HSET", "session:1", "a", "b")
+    story.check(players.goes_out("stays", 2 * LEASE), "it ends the session that it stands for")
+    story.check(players.inside("second"), "and no other")
+    redis.key("DEL", "session:1", "session:3")
+
+    for each in range(40):
+        redis.call("SET", "other:%d" % each, os.urandom(2048).hex())
+    redis.call("SAVE")
+    redis.kill()
+    time.sleep(0.3)
+    command = ["redis-server", "--port", str(redis.port), "--bind", "127.0.0.1", "--save", "", "--dir", redis.folder, "--daemonize", "no"]
+    redis.child = Process(command + list(redis.settings))
+    story.check(server.process.wait("leases are not renewed: LOADING"), "Redis restarts, and loads its data")
+    begin = time.monotonic()
+    story.check(settle(redis.answers, 60) and time.monotonic() - begin > LEASE, "for longer than a lease", time.monotonic() - begin)
+    story.check(players.inside("second"), "who is in stays in")
+    time.sleep(LEASE)
+    story.check(players.inside("second") and held(redis, 2) == "one", "and has a lease again")
+    story.check(server.stop() == 0, "the server ends well")
+
+
 def story_edges(story):
     """the ends of leases beside a slow Redis, and commands that are stuck in a cut"""
     tools = story.tools
@@ -862,7 +956,7 @@ def story_storm(story):
     storm.judge()
 
 
-STORIES = (story_link, story_policies, story_waiting, story_edges, story_players, story_race, story_storm)
+STORIES = (story_link, story_policies, story_trouble, story_passed_on, story_waiting, story_edges, story_players, story_race, story_storm)
 
 
 # ---- planted faults ----
@@ -882,9 +976,15 @@ PLANTS = (
     ("policies", "examples/fleet/admission.h", "~='2' and string.match(redis.call('GET',KEYS[2*i-1]) or '','^%S+')==holder then", "~='2' then"),
     ("policies", "examples/fleet/admission.h", "if since+ARGV[3]>now then", "if false then"),
     ("policies", "examples/fleet/admission.h", "    admission->announce_from = 0;\n    admission_warn", "    admission_warn"),
-    ("policies", "examples/fleet/admission.h", "if ( admission->redis.refused_at >= 0.0 ) {\n        double until = admission->redis.refused_at +",
-     "{\n        double until = now +"),
+    ("policies", "examples/fleet/admission.h", "    if ( admission->redis.refused_at >= 0.0 )\n        admission_excuse( admission, admission->redis.refused_at );",
+     "    admission_excuse( admission, now );"),
     ("policies", "examples/fleet/admission.h", "admission->policy == ADMISSION_DIRECT && admission->excused_until", "0 && admission->excused_until"),
+    ("passed_on", "examples/fleet/admission.h", "        return ADMISSION_GONE + 1.0;", "        return 0.0;"),
+    ("passed_on", "examples/fleet/admission.h", "{\n    admission->now = now;\n    struct", "{\n    (void) now;\n    struct"),
+    ("trouble", "examples/fleet/admission.h", " or tonumber(since)>now then", " then"),
+    ("trouble", "examples/fleet/admission.h", "if left>tonumber(ARGV[3]) then", "if false then"),
+    ("trouble", "examples/fleet/admission.h", "redis.pcall('GET',key)", "redis.call('GET',key)"),
+    ("trouble", "examples/fleet/admission.h", "            admission_excuse( admission, call->sent );", "            ;"),
     ("link", "examples/fleet/redis.h", "#define REDIS_LINK_SEND_FLAGS MSG_NOSIGNAL", "#define REDIS_LINK_SEND_FLAGS 0"),
     ("link", "examples/fleet/redis.h", "        link->answer_bytes += (size_t) bytes;\n", ""),
     ("link", "examples/fleet/redis.h", "        command->callback = NULL;\n", "        redis_shift( link );\n        i--;\n"),
