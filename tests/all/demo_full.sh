@@ -131,10 +131,10 @@ plants() {
     run_demo # builds what the copies take over
     plant $in/nginx.conf 'listen @LISTEN@ ssl;' 'listen @LISTEN@;' 1
     plant $in/login.h 'CURLOPT_SSL_VERIFYPEER, 1L' 'CURLOPT_SSL_VERIFYPEER, 0L' 2 client_http
-    plant $in/backend.c 'if ( !request->player )' 'if ( !request->player ) request->player = app->files.players; if ( !request->player )' 2 backend
+    plant $in/logins.h 'case STORE_UNKNOWN: return refuse( request, REFUSAL_unknown_credential, NULL );' 'case STORE_UNKNOWN: request->player = request->app->files.players; return request->full.next( request );' 2 backend
     plant $in/nginx.conf 'access_log access.log plain;' 'access_log off;' 3
     plant $in/backend.c '"Cache-Control", "no-store"' '"Cache-Control", "private"' 4 backend
-    plant examples/server.c 'int good = choose_keys( app, options, &keys );' 'int good = choose_keys( app, options, &keys ); memset( keys.data, 7, 32 ); keys.count = 1;' 5 server-full
+    plant examples/server.c 'int good = choose_keys( app, options, &keys );' 'int good = choose_keys( app, options, &keys ); memset( keys.data, 7, 32 ); keys.count = 1;' 1 server-full
     plant netcode.h '        return NETCODE_DROP_TOKEN_CONSUMED;' '        (void) 0;' 6 server-full
     plant $script '                send(data[:-20]' '                data = (data[:-20]' 7
     plant $in/backend.c 'return right->free_slots - left->free_slots;' 'return left->free_slots - right->free_slots;' 8 backend
