@@ -165,7 +165,7 @@ def tell_nobody_lost():
     os.kill(demo.servers[0].child.pid, signal.SIGSTOP); time.sleep(1.3); os.kill(demo.servers[0].child.pid, signal.SIGCONT)
 ' 20
     plant $in/client_http.c '    app->connected = 1;
-' '    app->connected = 1; say( app, "%s", app->credential );
+' '    app->connected = 1; say( app, "%s", app->login.credential );
 ' 21 client_http
     rm -rf "$copy"
 }
