@@ -778,7 +778,7 @@ static inline int admission_is_cut( const struct admission_t * admission, double
 static inline double admission_patience( const struct admission_t * admission, int result )
 {
     if ( result == ADMISSION_USED )
-        return ADMISSION_GONE + 1.0;
+        return ADMISSION_GONE + 0.5;
     return result == ADMISSION_ELSEWHERE || result == ADMISSION_SETTLING ? admission->lease + 1.0 : ADMISSION_PATIENCE;
 }
 

@@ -989,7 +989,7 @@ PLANTS = (
     ("policies", "examples/fleet/admission.h", "    if ( admission->redis.refused_at >= 0.0 )\n        admission_excuse( admission, admission->redis.refused_at );",
      "    admission_excuse( admission, now );"),
     ("policies", "examples/fleet/admission.h", "admission->policy == ADMISSION_DIRECT && admission->excused_until", "0 && admission->excused_until"),
-    ("passed_on", "examples/fleet/admission.h", "        return ADMISSION_GONE + 1.0;", "        return 0.0;"),
+    ("passed_on", "examples/fleet/admission.h", "        return ADMISSION_GONE + 0.5;", "        return 0.0;"),
     ("passed_on", "examples/fleet/admission.h", "{\n    admission->now = now;\n    struct", "{\n    (void) now;\n    struct"),
     ("trouble", "examples/fleet/admission.h", " or tonumber(since)>now then", " then"),
     ("trouble", "examples/fleet/admission.h", "if left>tonumber(ARGV[3]) then", "if false then"),
