@@ -234,9 +234,7 @@ static int extras_open_report( void )
         fprintf( stderr, "server: --report needs --report-credential-file, and --name outside Agones\n" );
         return 0;
     }
-    if ( !request_open( &report->request, &extras.requests, "report", extras.options.report_url ) ||
-         ( extras.options.report_ca &&
-           curl_easy_setopt( report->request.easy, CURLOPT_CAINFO, extras.options.report_ca ) != CURLE_OK ) ) {
+    if ( !report_open( report, &extras.requests, extras.options.report_url, extras.options.report_ca ) ) {
         fprintf( stderr, "server: the reports can not be set up\n" );
         return 0;
     }
@@ -342,8 +340,11 @@ static int extras_start_admission( const struct app_t * app, const struct option
 /* There is a server, and it runs. 0 on error. */
 static int extras_start( const struct app_t * app, const struct options_t * options )
 {
-    if ( extras_is_reporting() )
+    struct report_state_t state = { options->slots, 0, 0, "" };
+    if ( extras_is_reporting() ) {
         extras_name_report( app, options );
+        report_begin( &extras.report, netcode_time(), &state );
+    }
     if ( extras_has_admission() && !extras_start_admission( app, options ) )
         return 0;
     return !options->publish || extras_start_metrics( app );
