@@ -970,6 +970,28 @@ def story_agones_outside(story):
     backend.close()
 
 
+def story_agones_late_watch(story):
+    """A watch that is silent for longer than news may be late invents no allocation, and misses none."""
+    tools = story.tools
+    tools.key("a.key")
+    agones = Agones(story, game_port=1)
+    server, port = agones.start("--public", "127.0.0.1:0", "--agones-hold", "12")
+    settle(lambda: agones.names()[1:] == ["ready"] and agones.calls("watch/gameserver"))
+    player = tools.player(tools.mint("a.key", 1, "127.0.0.1:%d" % port))
+    settle(lambda: agones.names()[1:] == ["ready", "allocate"])
+    time.sleep(1)  # the watch has reported that
+    agones.command("watch quiet")
+    good = player.end() == 0 and settle(lambda: agones.names()[1:] == ["ready", "allocate", "ready"])
+    story.check(good, "the player leaves while the watch is silent", agones.names())
+    time.sleep(6.5)
+    story.check(not server.find("allocated from outside"), "its own allocation, the last that it saw, is not taken for one from outside", server.text(4))
+    agones.command("watch ok")
+    story.check(agones.outside({}) == 200, "a matchmaker that says nothing takes the server")
+    server.wait("Agones: allocated from outside, match unnamed-1")
+    story.check(agones.names()[1:] == ["ready", "allocate", "ready"], "which it notices, though the watch never said Ready", agones.names())
+    story.check(server.end() == 0, "it ends well", server.text(4))
+
+
 def story_agones_counters(story):
     """Players are counted where the SDK can count."""
     tools = story.tools
@@ -1177,9 +1199,9 @@ def story_yaml(story):
 
 
 # The long ones first.
-STORIES = [story_agones_failures, story_agones_outside, story_report_failures, story_report_names, story_agones, story_rotation, story_rotation_full,
-           story_agones_garbage, story_agones_counters, story_metrics, story_report, story_report_tls, story_backend, story_four_keys, story_drain, story_start,
-           story_report_refusals, story_agones_drain, story_yaml]
+STORIES = [story_agones_failures, story_agones_outside, story_report_failures, story_report_names, story_agones, story_agones_late_watch, story_rotation,
+           story_rotation_full, story_agones_garbage, story_agones_counters, story_metrics, story_report, story_report_tls, story_backend, story_four_keys,
+           story_drain, story_start, story_report_refusals, story_agones_drain, story_yaml]
 
 # ---- plants: (story, file, what stands there, the fault) ----
 
@@ -1231,6 +1253,7 @@ PLANTS = (
     ("agones_outside", "fleet/agones.h", "if ( now >= agones->next_watch )", "if ( now >= agones->next_watch && agones->next_watch <= 0.0 )"),
     ("agones_outside", "fleet/agones.h", "agones->told = agones->is_taken ? AGONES_ALLOCATED : AGONES_READY;", "agones->told = AGONES_NOTHING;"),
     ("agones_outside", "fleet/agones.h", "allocation->seconds = number[0] &&", "allocation->seconds = number[0] == 0 &&"),
+    ("agones_late_watch", "fleet/agones.h", "        agones->is_allocated_seen = 0; /* what came before", "        /* what came before"),
     ("agones_outside", "fleet/arrivals.h", "now >= arrival->until )", "now >= arrival->until + 1e9 )"),
     ("agones_counters", "fleet/agones.h", "agones->counter_calls = 2;", "agones->counter_calls = 1;"),
     ("agones_counters", "fleet/agones.h", "players == agones->counted ||", ""),
