@@ -9,6 +9,7 @@ reports to a backend, Agones (examples/fleet/gateway.py stands in for its SDK), 
 The server with extras is built with the address and undefined behaviour sanitizers; one report of theirs fails the story. FLEET_TOP names
 another tree to test than this one, FLEET_BUILT a folder with programs that are not built again, FLEET_PATIENCE how long to wait for anything."""
 
+import fcntl
 import http.server
 import json
 import os
@@ -37,6 +38,7 @@ KEEP = 12  # the timeout of those who stay
 AT_ONCE = 5
 CREDENTIAL = "servers-credential-0123456789"
 PROTOCOL_ID = "0x1122334455667788"
+F_SETPIPE_SZ = 1031  # in Python's fcntl from 3.10 on
 
 
 # Linked into the server with extras: what nobody may be asked in a test is looked up as where no name server answers.
@@ -73,7 +75,8 @@ class Process:
 
     def __init__(self, arguments, **options):
         self.lines, self.seen = [], 0
-        self.condition = threading.Condition()
+        self.condition, self.reading = threading.Condition(), threading.Event()
+        self.reading.set()
         self.child = subprocess.Popen(arguments, stdin=options.pop("stdin", subprocess.DEVNULL), stdout=subprocess.PIPE,
                                       stderr=subprocess.STDOUT, **options)
         Process.all.append(self)
@@ -83,6 +86,7 @@ class Process:
 
     def read(self):
         for line in self.child.stdout:
+            self.reading.wait()
             with self.condition:
                 self.lines.append((time.monotonic(), line.decode("utf-8", "replace").rstrip("\n")))
                 self.condition.notify_all()
@@ -447,6 +451,30 @@ def story_drain(story):
     server.wait("draining: ")
     server.send(signal.SIGTERM)
     story.check(server.ended() == 0 and stays.ended() == 9, "a second SIGTERM ends it", server.text(4))
+
+
+def story_log(story):
+    """A reader of the log that stands still: the game goes on, and the log says what is missing."""
+    tools = story.tools
+    tools.key("a.key")
+    server, address = tools.start("--key-file", "a.key")
+    fcntl.fcntl(server.child.stdout, F_SETPIPE_SZ, 16384)
+    player = tools.player(tools.mint("a.key", 1, address), rate=60)
+    server.reading.clear()
+    for _ in range(80):  # of some 700 bytes each
+        server.send(signal.SIGUSR1)
+        time.sleep(0.05)
+    newcomer = tools.plays(tools.mint("a.key", 2, address))
+    story.check(newcomer and player.end() == 0, "a player comes in, plays and leaves, and another one loses no payload", player.text(3))
+    p99 = float(re.search(r"p99=([\d.]+)", player.text()).group(1))
+    story.check(p99 < 500, "the loop never stood still: the 99th percentile of round trips is %.1f ms" % p99)
+    server.reading.set()
+    time.sleep(0.5)
+    server.send(signal.SIGUSR1)
+    lost = int(server.wait(r"(\d+) lines of log were lost").group(1))
+    story.check(10 < lost < 150, "when it is read again it says how many lines were lost: %d" % lost, server.text(4))
+    story.check(server.end() == 0 and server.count("lines of log were lost") == 1, "once", server.text(4))
+    story.check(server.count(r"^ *\d+\.\d{3}  \S") == len(server.lines), "all lines that were not are whole", server.text(12))
 
 
 def story_metrics(story):
@@ -1201,7 +1229,7 @@ def story_yaml(story):
 # The long ones first.
 STORIES = [story_agones_failures, story_agones_outside, story_report_failures, story_report_names, story_agones, story_agones_late_watch, story_rotation,
            story_rotation_full, story_agones_garbage, story_agones_counters, story_metrics, story_report, story_report_tls, story_backend, story_four_keys,
-           story_drain, story_start, story_report_refusals, story_agones_drain, story_yaml]
+           story_drain, story_log, story_start, story_report_refusals, story_agones_drain, story_yaml]
 
 # ---- plants: (story, file, what stands there, the fault) ----
 
@@ -1218,6 +1246,8 @@ PLANTS = (
     ("drain", "server.c", "( netcode_server_num_connected_clients( app->server ) && now < app->drain_until )", "0"),
     ("drain", "server.c", "now + options->drain_seconds : 1e300", "now + 1e9 * options->drain_seconds : 1e300"),
     ("drain", "server.c", "            term_drains = 0;", "            term_drains = 1;"),
+    ("log", "server.c", "return poll( &room, 1, 0 ) == 1 &&", "return poll( &room, 1, 0 ) <= 1 &&"),
+    ("log", "server.c", "        if ( log_write( &news ) )\n            log_lines_lost = 0;", "        log_lines_lost = 0;"),
     ("metrics", "server.c", "if ( !good && !app->metrics_file_failed )", "if ( !good )"),
     ("metrics", "server.c", "\"netcode_server_draining\", app->draining,", "\"netcode_server_draining\", 0,"),
     ("metrics", "server.c", "if ( sodium_memcmp(", "if ( keys->count > 9 && sodium_memcmp("),
@@ -1269,7 +1299,7 @@ PLANTS = (
 
 def made_of(story, path):
     """The programs that a fault in this file changes, as far as the story uses them."""
-    if path == "server.c" and story in ("rotation", "four_keys", "drain"):
+    if path == "server.c" and story in ("rotation", "four_keys", "drain", "log"):
         return {"server"}
     return {"server", "server-full"} if path in ("server.c", "secret_file.h") else {"server-full"} if path.endswith(".h") else set()
 
