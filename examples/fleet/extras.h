@@ -543,20 +543,21 @@ static void extras_say_admission( const struct app_t * app )
          admission->longest_seconds * 1000.0 );
 }
 
-/* Also after a start that failed half-way. `served`: there was a server. */
+/*  Also after a start that failed half-way. `served`: there was a server, which has stopped, and admission has heard all of
+    its events. The leases go back first: players wait for them, and the rest may wait for a backend that hangs. */
 static void extras_stop( const struct app_t * app, int served )
 {
+    if ( served && extras_has_admission() )
+        extras_say_admission( app );
+    if ( extras.admission_is_open )
+        admission_close( &extras.admission, netcode_time );
+    extras.admission_is_open = 0;
     if ( served && extras_is_reporting() )
         report_end( &extras.report );
     if ( served && extras.options.agones && !agones_shutdown( &extras.agones ) )
         say( app, "Agones: error: it did not hear that we end: %s", extras.agones.shutdown.error );
     if ( served )
         extras_say_counts( app );
-    if ( served && extras_has_admission() )
-        extras_say_admission( app );
-    if ( extras.admission_is_open )
-        admission_close( &extras.admission, netcode_time );
-    extras.admission_is_open = 0;
     metrics_http_stop( extras.metrics );
     extras.metrics = NULL;
     request_close( &extras.report.request );

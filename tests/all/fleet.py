@@ -680,6 +680,41 @@ def story_report_failures(story):
                 server.text(4))
 
 
+class SilentRedis:
+    """Takes connections, answers nothing, and remembers when the last one came and when it ended."""
+
+    def __init__(self):
+        self.came, self.ended = 0.0, 0.0
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.address = "127.0.0.1:%d" % self.listener.getsockname()[1]
+        threading.Thread(target=self.serve, daemon=True).start()
+
+    def serve(self):
+        while True:
+            link, _ = self.listener.accept()
+            self.came, self.ended = time.monotonic(), 0.0
+            with link:
+                while link.recv(4096):
+                    pass
+            self.ended = time.monotonic()
+
+
+def story_stop(story):
+    """The end beside a backend that hangs: the admission, whose leases players wait for, ends first."""
+    tools = story.tools
+    tools.key("a.key")
+    redis, backend = SilentRedis(), Backend()
+    server, _ = tools.start(*reporting(tools, "http://127.0.0.1:%d/v1/servers" % backend.port), "--admission", redis.address, full=True)
+    settle(lambda: backend.reports and redis.came)
+    backend.mode = "hang"
+    before = redis.came
+    settle(lambda: redis.came > before)  # one that will not end by itself in the next second
+    begin = time.monotonic()
+    story.check(server.end(signal.SIGTERM) == 0 and time.monotonic() - begin > 1.5, "the last report waits for the backend", server.text(4))
+    story.check(begin < redis.ended < begin + 1.5, "the link to Redis had ended before that (%.1f s)" % (redis.ended - begin), server.text(4))
+    backend.close()
+
+
 def story_report_names(story):
     """The backend's name is looked up, and no name server answers: the game does not notice."""
     tools = story.tools
@@ -1229,7 +1264,7 @@ def story_yaml(story):
 # The long ones first.
 STORIES = [story_agones_failures, story_agones_outside, story_report_failures, story_report_names, story_agones, story_agones_late_watch, story_rotation,
            story_rotation_full, story_agones_garbage, story_agones_counters, story_metrics, story_report, story_report_tls, story_backend, story_four_keys,
-           story_drain, story_log, story_start, story_report_refusals, story_agones_drain, story_yaml]
+           story_drain, story_log, story_stop, story_start, story_report_refusals, story_agones_drain, story_yaml]
 
 # ---- plants: (story, file, what stands there, the fault) ----
 
@@ -1259,6 +1294,8 @@ PLANTS = (
     ("report", "fleet/report.h", "#define REPORT_SECONDS 1.0", "#define REPORT_SECONDS 3.0"),
     ("report", "fleet/report.h", "{ report->slots, 0, 1, \"\" }", "{ report->slots, 1, 0, \"\" }"),
     ("backend", "fleet/report.h", "{ report->slots, 0, 1, \"\" }", "{ 0, 0, 1, \"\" }"),
+    ("stop", "fleet/extras.h", "        extras_say_admission( app );\n    if", "        extras_say_admission( app );\n    if ( served && extras_is_reporting() )\n"
+     "        report_end( &extras.report );\n    if"),
     ("report_refusals", "secret_file.h", "text[i] >= '!' && text[i] <= '~'", "text[i]"),
     ("report_names", "fleet/request.h", "CURLOPT_QUICK_EXIT, 1l", "CURLOPT_QUICK_EXIT, 0l"),
     ("report_refusals", "fleet/report.h", "if ( *rest == '/' || *rest == '\\0' )", "if ( rest )"),
