@@ -518,6 +518,26 @@ def story_metrics(story):
 
     story.check(settle(lambda: "netcode_server_clients 0\n" in scrape()), "--metrics serves them over HTTP", scrape()[:200])
     story.check("netcode_server_agones_failures_total 0\n" in scrape(), "with the extras' own counters")
+    port = int(url.split(":")[2].split("/")[0])
+    crowd = [socket.create_connection(("127.0.0.1", port), source_address=("127.0.0.2", 0)) for _ in range(16)]
+    over = threading.Event()
+
+    def trickle():
+        while not over.wait(0.3):
+            for each in crowd:
+                try:
+                    each.sendall(b"G")
+                except OSError:
+                    pass  # one too many: it was closed
+
+    trickling = threading.Thread(target=trickle, daemon=True)
+    trickling.start()
+    time.sleep(1)
+    story.check("netcode_server_clients 0\n" in scrape(), "16 connections of another address that trickle their requests keep no scraper away", scrape()[:200])
+    over.set()
+    trickling.join()
+    for each in crowd:
+        each.close()
     taken = tools.server("--address", "127.0.0.1:0", "--key-file", "a.key", "--metrics", url.split(":")[2].split("/")[0], full=True)
     story.check(taken.ended() == 1 and taken.find("metrics can not be served"), "a port that is taken is an error", taken.text(3))
     for wrong in ("x", "70000", "1.2.3.4.5:1", ":1", "-1", "[::1:5"):
@@ -1286,6 +1306,8 @@ PLANTS = (
     ("metrics", "server.c", "if ( !good && !app->metrics_file_failed )", "if ( !good )"),
     ("metrics", "server.c", "\"netcode_server_draining\", app->draining,", "\"netcode_server_draining\", 0,"),
     ("metrics", "server.c", "if ( sodium_memcmp(", "if ( keys->count > 9 && sodium_memcmp("),
+    ("metrics", "metrics/http.h", "MHD_OPTION_PER_IP_CONNECTION_LIMIT,\n                          (unsigned int) METRICS_HTTP_CONNECTIONS_OF_ONE,",
+     "MHD_OPTION_PER_IP_CONNECTION_LIMIT,\n                          (unsigned int) METRICS_HTTP_CONNECTIONS,"),
     ("report_failures", "fleet/report.h", "    report_send( report, state );\n", "    report_send( report, state );\n    request_wait( &report->request );\n"),
     ("report_failures", "fleet/request.h", "else if ( !worked && !request->in_a_row )", "else if ( !worked )"),
     ("report_failures", "fleet/request.h", "if ( bytes > REQUEST_ANSWER_BYTES - request->bytes )", "if ( bytes > 1ul << 40 )"),
