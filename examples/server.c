@@ -28,6 +28,7 @@
 #include <windows.h>
 #else
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #endif
@@ -42,6 +43,7 @@
 #define DEMO_TIMEOUT_SECONDS 10
 #define DROP_REPORT_SECONDS 5.0
 #define LIBRARY_LINES_PER_SECOND 10
+#define LOG_LINE_BYTES 4096 /* a pipe of Linux that has any room has room for these; what is longer is cut */
 #define PUBLISH_SECONDS 1.0 /* how old metrics get */
 #define LOOP_SECONDS 0.1    /* short enough for a signal that comes just before the wait, or does not end it */
 
@@ -154,16 +156,74 @@ static void install_signals( void )
 #endif
 }
 
-/* One line of the log: seconds since the start, then the text. Flushed, so that it can be followed through a pipe. */
-static void say( const struct app_t * app, const char * format, ... )
+/* ---- the log, on standard output ---- */
+
+struct log_line_t {
+    char text[LOG_LINE_BYTES];
+    size_t bytes;
+};
+
+static uint64_t log_lines_lost; /* since a line was last written */
+
+/*  0 when it found no room: a reader of the log that stands still must not stop the game. The other end may share what is
+    open here, so it is asked for room, and not made non-blocking. Windows has no such question for all kinds of output. */
+static int log_write( const struct log_line_t * line )
+{
+#ifdef _WIN32
+    return fwrite( line->text, 1, line->bytes, stdout ) == line->bytes && fflush( stdout ) == 0;
+#else
+    struct pollfd room = { STDOUT_FILENO, POLLOUT, 0 };
+    return poll( &room, 1, 0 ) == 1 && write( STDOUT_FILENO, line->text, line->bytes ) == (ssize_t) line->bytes;
+#endif
+}
+
+static void log_add_list( struct log_line_t * line, const char * format, va_list arguments )
+{
+    size_t room = sizeof( line->text ) - line->bytes; /* the zero's place is the end of line's */
+    int bytes = vsnprintf( line->text + line->bytes, room, format, arguments );
+    if ( bytes > 0 )
+        line->bytes += (size_t) bytes < room ? (size_t) bytes : room - 1;
+}
+
+static void log_add( struct log_line_t * line, const char * format, ... )
 {
     va_list arguments;
-    printf( "%9.3f  ", netcode_time() - app->start_time );
     va_start( arguments, format );
-    vprintf( format, arguments );
+    log_add_list( line, format, arguments );
     va_end( arguments );
-    putchar( '\n' );
-    fflush( stdout );
+}
+
+/* Each line begins with the seconds since the start. */
+static void log_begin( const struct app_t * app, struct log_line_t * line )
+{
+    line->bytes = 0;
+    log_add( line, "%9.3f  ", netcode_time() - app->start_time );
+}
+
+/* Written whole and at once, so that it can be followed through a pipe; or lost, and counted. */
+static void log_end( const struct app_t * app, struct log_line_t * line )
+{
+    struct log_line_t news;
+    line->text[line->bytes++] = '\n';
+    if ( log_lines_lost ) {
+        log_begin( app, &news );
+        log_add( &news, "%llu lines of log were lost: nobody read them\n", (unsigned long long) log_lines_lost );
+        if ( log_write( &news ) )
+            log_lines_lost = 0;
+    }
+    if ( log_lines_lost || !log_write( line ) )
+        log_lines_lost++;
+}
+
+static void say( const struct app_t * app, const char * format, ... )
+{
+    struct log_line_t line;
+    va_list arguments;
+    log_begin( app, &line );
+    va_start( arguments, format );
+    log_add_list( &line, format, arguments );
+    va_end( arguments );
+    log_end( app, &line );
 }
 
 /* The name by which tokens know the server, with the port that was really bound. */
@@ -274,28 +334,30 @@ static void say_stats( const struct app_t * app )
     static const char * const reasons[NETCODE_SERVER_CLIENT_DISCONNECT_REASONS] = { "none", "timed_out", "client",
                                                                                     "server", "replaced" };
     struct netcode_server_stats_t stats;
+    struct log_line_t line;
     netcode_server_stats( app->server, &stats );
-    printf( "%9.3f  stats clients=%d slots=%d pending=%d consumed=%d connects=%llu", netcode_time() - app->start_time,
-            stats.clients, stats.slots, stats.pending, stats.consumed, (unsigned long long) stats.connects );
+    log_begin( app, &line );
+    log_add( &line, "stats clients=%d slots=%d pending=%d consumed=%d connects=%llu", stats.clients, stats.slots,
+             stats.pending, stats.consumed, (unsigned long long) stats.connects );
     for ( int i = 1; i < NETCODE_SERVER_CLIENT_DISCONNECT_REASONS; i++ )
-        printf( " disconnects_%s=%llu", reasons[i], (unsigned long long) stats.disconnects[i] );
-    printf( " datagrams_received=%llu bytes_received=%llu bytes_sent=%llu kernel_drops=%llu backlogs=%llu",
-            (unsigned long long) stats.datagrams_received, (unsigned long long) stats.bytes_received,
-            (unsigned long long) stats.bytes_sent, (unsigned long long) stats.kernel_drops,
-            (unsigned long long) stats.backlogs );
-    printf( " probes_sent=%llu probes_answered=%llu moves=%llu path_candidates=%llu trials=%llu trials_refused=%llu",
-            (unsigned long long) stats.probes_sent, (unsigned long long) stats.probes_answered,
-            (unsigned long long) stats.moves, (unsigned long long) stats.path_candidates,
-            (unsigned long long) stats.trials, (unsigned long long) stats.trials_refused );
+        log_add( &line, " disconnects_%s=%llu", reasons[i], (unsigned long long) stats.disconnects[i] );
+    log_add( &line, " datagrams_received=%llu bytes_received=%llu bytes_sent=%llu kernel_drops=%llu backlogs=%llu",
+             (unsigned long long) stats.datagrams_received, (unsigned long long) stats.bytes_received,
+             (unsigned long long) stats.bytes_sent, (unsigned long long) stats.kernel_drops,
+             (unsigned long long) stats.backlogs );
+    log_add( &line,
+             " probes_sent=%llu probes_answered=%llu moves=%llu path_candidates=%llu trials=%llu trials_refused=%llu",
+             (unsigned long long) stats.probes_sent, (unsigned long long) stats.probes_answered,
+             (unsigned long long) stats.moves, (unsigned long long) stats.path_candidates,
+             (unsigned long long) stats.trials, (unsigned long long) stats.trials_refused );
     for ( int i = 0; i < NETCODE_PACKET_TYPES; i++ )
-        printf( " sent_%s=%llu received_%s=%llu", types[i], (unsigned long long) stats.packets_sent[i], types[i],
-                (unsigned long long) stats.packets_received[i] );
+        log_add( &line, " sent_%s=%llu received_%s=%llu", types[i], (unsigned long long) stats.packets_sent[i],
+                 types[i], (unsigned long long) stats.packets_received[i] );
     for ( int i = 0; i < (int) NETCODE_DROP_REASONS; i++ ) {
         if ( stats.dropped[i] )
-            printf( " drop_%s=%llu", netcode_drop_reason_name( i ), (unsigned long long) stats.dropped[i] );
+            log_add( &line, " drop_%s=%llu", netcode_drop_reason_name( i ), (unsigned long long) stats.dropped[i] );
     }
-    putchar( '\n' );
-    fflush( stdout );
+    log_end( app, &line );
 }
 
 /* ---- the private keys ---- */

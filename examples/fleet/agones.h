@@ -413,6 +413,7 @@ static void agones_tell( struct agones_t * agones, double now, int wanted )
     if ( agones->ready.state == REQUEST_WORKED ) {
         agones->told = agones->is_taken ? AGONES_ALLOCATED : AGONES_READY;
         agones->ready_at = now;
+        agones->is_allocated_seen = 0; /* what came before is our own allocation; a late watch says so for long */
     }
     if ( agones->allocate.state == REQUEST_WORKED )
         agones->told = AGONES_ALLOCATED;

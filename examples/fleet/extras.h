@@ -234,9 +234,7 @@ static int extras_open_report( void )
         fprintf( stderr, "server: --report needs --report-credential-file, and --name outside Agones\n" );
         return 0;
     }
-    if ( !request_open( &report->request, &extras.requests, "report", extras.options.report_url ) ||
-         ( extras.options.report_ca &&
-           curl_easy_setopt( report->request.easy, CURLOPT_CAINFO, extras.options.report_ca ) != CURLE_OK ) ) {
+    if ( !report_open( report, &extras.requests, extras.options.report_url, extras.options.report_ca ) ) {
         fprintf( stderr, "server: the reports can not be set up\n" );
         return 0;
     }
@@ -342,8 +340,11 @@ static int extras_start_admission( const struct app_t * app, const struct option
 /* There is a server, and it runs. 0 on error. */
 static int extras_start( const struct app_t * app, const struct options_t * options )
 {
-    if ( extras_is_reporting() )
+    struct report_state_t state = { options->slots, 0, 0, "" };
+    if ( extras_is_reporting() ) {
         extras_name_report( app, options );
+        report_begin( &extras.report, netcode_time(), &state );
+    }
     if ( extras_has_admission() && !extras_start_admission( app, options ) )
         return 0;
     return !options->publish || extras_start_metrics( app );
@@ -544,20 +545,21 @@ static void extras_say_admission( const struct app_t * app )
          admission->longest_seconds * 1000.0 );
 }
 
-/* Also after a start that failed half-way. `served`: there was a server. */
+/*  Also after a start that failed half-way. `served`: there was a server, which has stopped, and admission has heard all of
+    its events. The leases go back first: players wait for them, and the rest may wait for a backend that hangs. */
 static void extras_stop( const struct app_t * app, int served )
 {
+    if ( served && extras_has_admission() )
+        extras_say_admission( app );
+    if ( extras.admission_is_open )
+        admission_close( &extras.admission, netcode_time );
+    extras.admission_is_open = 0;
     if ( served && extras_is_reporting() )
         report_end( &extras.report );
     if ( served && extras.options.agones && !agones_shutdown( &extras.agones ) )
         say( app, "Agones: error: it did not hear that we end: %s", extras.agones.shutdown.error );
     if ( served )
         extras_say_counts( app );
-    if ( served && extras_has_admission() )
-        extras_say_admission( app );
-    if ( extras.admission_is_open )
-        admission_close( &extras.admission, netcode_time );
-    extras.admission_is_open = 0;
     metrics_http_stop( extras.metrics );
     extras.metrics = NULL;
     request_close( &extras.report.request );

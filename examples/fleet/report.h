@@ -30,6 +30,7 @@ struct report_t {
     char addresses[NETCODE_MAX_ADDRESS_STRING_LENGTH *
                    ( NETCODE_MAX_PUBLIC_ADDRESSES + 4 )]; /* as JSON: a part of each */
     uint64_t protocol_id;
+    int is_secure; /* over https */
     double next;
     int draining;      /* as last reported */
     int slots;         /* as last reported; 0: nothing was */
@@ -81,6 +82,24 @@ static int report_is_url( const char * url )
     return 0;
 }
 
+/*  Once, before the game loop. What libcurl has read of the authorities' certificates serves as long as the process lives,
+    as reading them anew would stop the game for 30 to 130 ms. `authorities` is their file, NULL: the system's. 0 on error. */
+static int report_open( struct report_t * report, struct requests_t * requests, const char * url,
+                        const char * authorities )
+{
+    int once = 0;
+    if ( !request_open( &report->request, requests, "report", url ) )
+        return 0;
+#if LIBCURL_VERSION_NUM >= 0x075700
+    once = curl_easy_setopt( report->request.easy, CURLOPT_CA_CACHE_TIMEOUT, -1l ) == CURLE_OK;
+#endif
+    report->is_secure = report_url_begins( url, "https://" );
+    if ( report->is_secure && !once )
+        requests->log( requests->context, "this libcurl reads the authorities' certificates for each connection of the "
+                                          "reports while its caller waits: have 7.87 or newer" );
+    return request_set_authorities( &report->request, authorities );
+}
+
 /* Takes another credential; the old one is wiped. 0 when memory is short: then there is none. */
 static int report_set_credential( struct report_t * report, const char * credential )
 {
@@ -118,6 +137,17 @@ static void report_send( struct report_t * report, const struct report_state_t *
     report->draining = state->draining;
     report->slots = state->slots;
     request_send( &report->request, body );
+}
+
+/*  The server runs, and its game loop has not begun: the first report over https waits for its answer, two seconds at most,
+    so that the certificates are read and the connection is made before a player can notice. */
+static void report_begin( struct report_t * report, double now, const struct report_state_t * state )
+{
+    if ( !report->is_secure )
+        return;
+    report->next = now + REPORT_SECONDS;
+    report_send( report, state );
+    request_wait( &report->request );
 }
 
 /* Once a tick, behind requests_update; never waits. That this server drains is reported at once. */

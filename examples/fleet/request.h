@@ -117,6 +117,20 @@ static void request_wipe_headers( struct request_t * request )
     request->headers = NULL;
 }
 
+/*  `file` holds the certificates of the only authorities that are trusted; NULL: the system's. libcurl reads them while its
+    caller waits, and keeps them for the next connection (7.87), but not where it also looks into a directory, as it does
+    by default in Debian. The system's file holds what its directory does. 0 on error. */
+static int request_set_authorities( struct request_t * request, const char * file )
+{
+    char * known = NULL;
+#if LIBCURL_VERSION_NUM >= 0x075700
+    curl_easy_getinfo( request->easy, CURLINFO_CAINFO, &known );
+#endif
+    if ( file || known )
+        curl_easy_setopt( request->easy, CURLOPT_CAPATH, NULL );
+    return !file || curl_easy_setopt( request->easy, CURLOPT_CAINFO, file ) == CURLE_OK;
+}
+
 /*  Only http and https, no redirects (they would carry a credential elsewhere), no proxy from the environment, certificates
     verified, which is libcurl's default. */
 static int request_set_up( struct request_t * request, const char * url )
@@ -132,7 +146,8 @@ static int request_set_up( struct request_t * request, const char * url )
     /* A name that no server answers for must not hold up the game: the thread that looks it up is left to itself. */
     curl_easy_setopt( easy, CURLOPT_QUICK_EXIT, 1l );
 #endif
-    return good && curl_easy_setopt( easy, CURLOPT_PROXY, "" ) == CURLE_OK &&
+    return good && request_set_authorities( request, NULL ) &&
+           curl_easy_setopt( easy, CURLOPT_PROXY, "" ) == CURLE_OK &&
            curl_easy_setopt( easy, CURLOPT_NOSIGNAL, 1l ) == CURLE_OK &&
            curl_easy_setopt( easy, CURLOPT_CONNECTTIMEOUT_MS, REQUEST_CONNECT_MILLISECONDS ) == CURLE_OK &&
            curl_easy_setopt( easy, CURLOPT_TIMEOUT_MS, REQUEST_MILLISECONDS ) == CURLE_OK &&

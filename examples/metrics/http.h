@@ -28,7 +28,8 @@
 
 enum {
     METRICS_HTTP_CONNECTIONS = 16,
-    METRICS_HTTP_TIMEOUT_SECONDS = 5 /* of a reader that neither asks nor reads */
+    METRICS_HTTP_CONNECTIONS_OF_ONE = 4, /* address: a reader that trickles its request can hold these for ever */
+    METRICS_HTTP_TIMEOUT_SECONDS = 5     /* of a reader that neither asks nor reads */
 };
 
 #if !defined( METRICS_HTTP_STALE_SECONDS )
@@ -150,7 +151,8 @@ static inline struct MHD_Daemon * metrics_http_daemon( struct metrics_http_t * h
     struct MHD_Daemon * daemon =
         MHD_start_daemon( flags, 0, NULL, NULL, metrics_http_handle, http, MHD_OPTION_SOCK_ADDR,
                           (struct sockaddr *) address, MHD_OPTION_CONNECTION_LIMIT,
-                          (unsigned int) METRICS_HTTP_CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT,
+                          (unsigned int) METRICS_HTTP_CONNECTIONS, MHD_OPTION_PER_IP_CONNECTION_LIMIT,
+                          (unsigned int) METRICS_HTTP_CONNECTIONS_OF_ONE, MHD_OPTION_CONNECTION_TIMEOUT,
                           (unsigned int) METRICS_HTTP_TIMEOUT_SECONDS, MHD_OPTION_END );
     int error = errno;
     pthread_sigmask( SIG_SETMASK, &before, NULL );

@@ -9,6 +9,7 @@ reports to a backend, Agones (examples/fleet/gateway.py stands in for its SDK), 
 The server with extras is built with the address and undefined behaviour sanitizers; one report of theirs fails the story. FLEET_TOP names
 another tree to test than this one, FLEET_BUILT a folder with programs that are not built again, FLEET_PATIENCE how long to wait for anything."""
 
+import fcntl
 import http.server
 import json
 import os
@@ -37,6 +38,7 @@ KEEP = 12  # the timeout of those who stay
 AT_ONCE = 5
 CREDENTIAL = "servers-credential-0123456789"
 PROTOCOL_ID = "0x1122334455667788"
+F_SETPIPE_SZ = 1031  # in Python's fcntl from 3.10 on
 
 
 # Linked into the server with extras: what nobody may be asked in a test is looked up as where no name server answers.
@@ -73,7 +75,8 @@ class Process:
 
     def __init__(self, arguments, **options):
         self.lines, self.seen = [], 0
-        self.condition = threading.Condition()
+        self.condition, self.reading = threading.Condition(), threading.Event()
+        self.reading.set()
         self.child = subprocess.Popen(arguments, stdin=options.pop("stdin", subprocess.DEVNULL), stdout=subprocess.PIPE,
                                       stderr=subprocess.STDOUT, **options)
         Process.all.append(self)
@@ -83,6 +86,7 @@ class Process:
 
     def read(self):
         for line in self.child.stdout:
+            self.reading.wait()
             with self.condition:
                 self.lines.append((time.monotonic(), line.decode("utf-8", "replace").rstrip("\n")))
                 self.condition.notify_all()
@@ -449,6 +453,30 @@ def story_drain(story):
     story.check(server.ended() == 0 and stays.ended() == 9, "a second SIGTERM ends it", server.text(4))
 
 
+def story_log(story):
+    """A reader of the log that stands still: the game goes on, and the log says what is missing."""
+    tools = story.tools
+    tools.key("a.key")
+    server, address = tools.start("--key-file", "a.key")
+    fcntl.fcntl(server.child.stdout, F_SETPIPE_SZ, 16384)
+    player = tools.player(tools.mint("a.key", 1, address), rate=60)
+    server.reading.clear()
+    for _ in range(80):  # of some 700 bytes each
+        server.send(signal.SIGUSR1)
+        time.sleep(0.05)
+    newcomer = tools.plays(tools.mint("a.key", 2, address))
+    story.check(newcomer and player.end() == 0, "a player comes in, plays and leaves, and another one loses no payload", player.text(3))
+    p99 = float(re.search(r"p99=([\d.]+)", player.text()).group(1))
+    story.check(p99 < 500, "the loop never stood still: the 99th percentile of round trips is %.1f ms" % p99)
+    server.reading.set()
+    time.sleep(0.5)
+    server.send(signal.SIGUSR1)
+    lost = int(server.wait(r"(\d+) lines of log were lost").group(1))
+    story.check(10 < lost < 150, "when it is read again it says how many lines were lost: %d" % lost, server.text(4))
+    story.check(server.end() == 0 and server.count("lines of log were lost") == 1, "once", server.text(4))
+    story.check(server.count(r"^ *\d+\.\d{3}  \S") == len(server.lines), "all lines that were not are whole", server.text(12))
+
+
 def story_metrics(story):
     """--metrics-file in the plain server, --metrics in the full one."""
     tools = story.tools
@@ -490,6 +518,26 @@ def story_metrics(story):
 
     story.check(settle(lambda: "netcode_server_clients 0\n" in scrape()), "--metrics serves them over HTTP", scrape()[:200])
     story.check("netcode_server_agones_failures_total 0\n" in scrape(), "with the extras' own counters")
+    port = int(url.split(":")[2].split("/")[0])
+    crowd = [socket.create_connection(("127.0.0.1", port), source_address=("127.0.0.2", 0)) for _ in range(16)]
+    over = threading.Event()
+
+    def trickle():
+        while not over.wait(0.3):
+            for each in crowd:
+                try:
+                    each.sendall(b"G")
+                except OSError:
+                    pass  # one too many: it was closed
+
+    trickling = threading.Thread(target=trickle, daemon=True)
+    trickling.start()
+    time.sleep(1)
+    story.check("netcode_server_clients 0\n" in scrape(), "16 connections of another address that trickle their requests keep no scraper away", scrape()[:200])
+    over.set()
+    trickling.join()
+    for each in crowd:
+        each.close()
     taken = tools.server("--address", "127.0.0.1:0", "--key-file", "a.key", "--metrics", url.split(":")[2].split("/")[0], full=True)
     story.check(taken.ended() == 1 and taken.find("metrics can not be served"), "a port that is taken is an error", taken.text(3))
     for wrong in ("x", "70000", "1.2.3.4.5:1", ":1", "-1", "[::1:5"):
@@ -652,6 +700,41 @@ def story_report_failures(story):
                 server.text(4))
 
 
+class SilentRedis:
+    """Takes connections, answers nothing, and remembers when the last one came and when it ended."""
+
+    def __init__(self):
+        self.came, self.ended = 0.0, 0.0
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.address = "127.0.0.1:%d" % self.listener.getsockname()[1]
+        threading.Thread(target=self.serve, daemon=True).start()
+
+    def serve(self):
+        while True:
+            link, _ = self.listener.accept()
+            self.came, self.ended = time.monotonic(), 0.0
+            with link:
+                while link.recv(4096):
+                    pass
+            self.ended = time.monotonic()
+
+
+def story_stop(story):
+    """The end beside a backend that hangs: the admission, whose leases players wait for, ends first."""
+    tools = story.tools
+    tools.key("a.key")
+    redis, backend = SilentRedis(), Backend()
+    server, _ = tools.start(*reporting(tools, "http://127.0.0.1:%d/v1/servers" % backend.port), "--admission", redis.address, full=True)
+    settle(lambda: backend.reports and redis.came)
+    backend.mode = "hang"
+    before = redis.came
+    settle(lambda: redis.came > before)  # one that will not end by itself in the next second
+    begin = time.monotonic()
+    story.check(server.end(signal.SIGTERM) == 0 and time.monotonic() - begin > 1.5, "the last report waits for the backend", server.text(4))
+    story.check(begin < redis.ended < begin + 1.5, "the link to Redis had ended before that (%.1f s)" % (redis.ended - begin), server.text(4))
+    backend.close()
+
+
 def story_report_names(story):
     """The backend's name is looked up, and no name server answers: the game does not notice."""
     tools = story.tools
@@ -717,12 +800,21 @@ def story_report_tls(story):
     context.load_cert_chain(tools.path("tls.pem"), tools.path("tls.key"))
     backend = Backend(context)
     url = "https://127.0.0.1:%d/v1/servers" % backend.port
-    server, _ = tools.start(*reporting(tools, url, "--report-ca", "wrong.pem"), full=True)
-    server.wait("report: failed, .*certificate")
+    server, _ = tools.start(*reporting(tools, url, "--report-ca", "wrong.pem", "--metrics", "0"), full=True)
+    server.wait("metrics on")  # the last line before the game begins
+    story.check(server.find("report: failed, .*certificate"), "the first handshake is over before the game begins", server.text(4))
     time.sleep(1.5)
     story.check(server.end() == 0 and not backend.reports, "a backend with a certificate of nobody we trust is told nothing", len(backend.reports))
     server, _ = tools.start(*reporting(tools, url, "--report-ca", "ca.pem"), full=True)
     story.check(settle(lambda: len(backend.reports) >= 2) and backend.last()["name"] == "eu-1", "one with a certificate that we trust is", server.text(4))
+    if subprocess.run(["pkg-config", "--atleast-version=7.87", "libcurl"], check=False).returncode:
+        story.check(server.find("for each connection of the reports"), "a libcurl that reads the authorities' certificates each time says so", server.text(4))
+    else:
+        # Reading them again would stop the game, and fail now.
+        os.remove(tools.path("ca.pem"))
+        backend.closed = True
+        begin = len(backend.reports)
+        story.check(settle(lambda: len(backend.reports) > begin + 3), "a new connection does not read the authorities' certificates again", server.text(4))
     story.check(server.end() == 0 and server.find(r"report: \d+ worked, 0 failed"), "it ends well", server.text(4))
     backend.close()
 
@@ -961,6 +1053,28 @@ def story_agones_outside(story):
     backend.close()
 
 
+def story_agones_late_watch(story):
+    """A watch that is silent for longer than news may be late invents no allocation, and misses none."""
+    tools = story.tools
+    tools.key("a.key")
+    agones = Agones(story, game_port=1)
+    server, port = agones.start("--public", "127.0.0.1:0", "--agones-hold", "12")
+    settle(lambda: agones.names()[1:] == ["ready"] and agones.calls("watch/gameserver"))
+    player = tools.player(tools.mint("a.key", 1, "127.0.0.1:%d" % port))
+    settle(lambda: agones.names()[1:] == ["ready", "allocate"])
+    time.sleep(1)  # the watch has reported that
+    agones.command("watch quiet")
+    good = player.end() == 0 and settle(lambda: agones.names()[1:] == ["ready", "allocate", "ready"])
+    story.check(good, "the player leaves while the watch is silent", agones.names())
+    time.sleep(6.5)
+    story.check(not server.find("allocated from outside"), "its own allocation, the last that it saw, is not taken for one from outside", server.text(4))
+    agones.command("watch ok")
+    story.check(agones.outside({}) == 200, "a matchmaker that says nothing takes the server")
+    server.wait("Agones: allocated from outside, match unnamed-1")
+    story.check(agones.names()[1:] == ["ready", "allocate", "ready"], "which it notices, though the watch never said Ready", agones.names())
+    story.check(server.end() == 0, "it ends well", server.text(4))
+
+
 def story_agones_counters(story):
     """Players are counted where the SDK can count."""
     tools = story.tools
@@ -1168,9 +1282,9 @@ def story_yaml(story):
 
 
 # The long ones first.
-STORIES = [story_agones_failures, story_agones_outside, story_report_failures, story_report_names, story_agones, story_rotation, story_rotation_full,
-           story_agones_garbage, story_agones_counters, story_metrics, story_report, story_report_tls, story_backend, story_four_keys, story_drain, story_start,
-           story_report_refusals, story_agones_drain, story_yaml]
+STORIES = [story_agones_failures, story_agones_outside, story_report_failures, story_report_names, story_agones, story_agones_late_watch, story_rotation,
+           story_rotation_full, story_agones_garbage, story_agones_counters, story_metrics, story_report, story_report_tls, story_backend, story_four_keys,
+           story_drain, story_log, story_stop, story_start, story_report_refusals, story_agones_drain, story_yaml]
 
 # ---- plants: (story, file, what stands there, the fault) ----
 
@@ -1187,9 +1301,13 @@ PLANTS = (
     ("drain", "server.c", "( netcode_server_num_connected_clients( app->server ) && now < app->drain_until )", "0"),
     ("drain", "server.c", "now + options->drain_seconds : 1e300", "now + 1e9 * options->drain_seconds : 1e300"),
     ("drain", "server.c", "            term_drains = 0;", "            term_drains = 1;"),
+    ("log", "server.c", "return poll( &room, 1, 0 ) == 1 &&", "return poll( &room, 1, 0 ) <= 1 &&"),
+    ("log", "server.c", "        if ( log_write( &news ) )\n            log_lines_lost = 0;", "        log_lines_lost = 0;"),
     ("metrics", "server.c", "if ( !good && !app->metrics_file_failed )", "if ( !good )"),
     ("metrics", "server.c", "\"netcode_server_draining\", app->draining,", "\"netcode_server_draining\", 0,"),
     ("metrics", "server.c", "if ( sodium_memcmp(", "if ( keys->count > 9 && sodium_memcmp("),
+    ("metrics", "metrics/http.h", "MHD_OPTION_PER_IP_CONNECTION_LIMIT,\n                          (unsigned int) METRICS_HTTP_CONNECTIONS_OF_ONE,",
+     "MHD_OPTION_PER_IP_CONNECTION_LIMIT,\n                          (unsigned int) METRICS_HTTP_CONNECTIONS,"),
     ("report_failures", "fleet/report.h", "    report_send( report, state );\n", "    report_send( report, state );\n    request_wait( &report->request );\n"),
     ("report_failures", "fleet/request.h", "else if ( !worked && !request->in_a_row )", "else if ( !worked )"),
     ("report_failures", "fleet/request.h", "if ( bytes > REQUEST_ANSWER_BYTES - request->bytes )", "if ( bytes > 1ul << 40 )"),
@@ -1198,11 +1316,15 @@ PLANTS = (
     ("report", "fleet/report.h", "#define REPORT_SECONDS 1.0", "#define REPORT_SECONDS 3.0"),
     ("report", "fleet/report.h", "{ report->slots, 0, 1, \"\" }", "{ report->slots, 1, 0, \"\" }"),
     ("backend", "fleet/report.h", "{ report->slots, 0, 1, \"\" }", "{ 0, 0, 1, \"\" }"),
+    ("stop", "fleet/extras.h", "        extras_say_admission( app );\n    if", "        extras_say_admission( app );\n    if ( served && extras_is_reporting() )\n"
+     "        report_end( &extras.report );\n    if"),
     ("report_refusals", "secret_file.h", "text[i] >= '!' && text[i] <= '~'", "text[i]"),
     ("report_names", "fleet/request.h", "CURLOPT_QUICK_EXIT, 1l", "CURLOPT_QUICK_EXIT, 0l"),
     ("report_refusals", "fleet/report.h", "if ( *rest == '/' || *rest == '\\0' )", "if ( rest )"),
     ("report_tls", "fleet/request.h", "curl_easy_setopt( easy, CURLOPT_PROXY, \"\" ) == CURLE_OK &&",
      "curl_easy_setopt( easy, CURLOPT_SSL_VERIFYPEER, 0l ) == CURLE_OK &&"),
+    ("report_tls", "fleet/request.h", "    if ( file || known )\n        curl_easy_setopt( request->easy, CURLOPT_CAPATH, NULL );\n", ""),
+    ("report_tls", "fleet/report.h", "    if ( !report->is_secure )\n        return;", "    if ( report )\n        return;"),
     ("agones", "fleet/agones.h", "#define AGONES_HEALTH_SECONDS 2.0", "#define AGONES_HEALTH_SECONDS 6.0"),
     ("agones", "fleet/agones.h", "agones_tell( agones, now, busy ? AGONES_ALLOCATED : AGONES_READY );", "agones_tell( agones, now, busy ? AGONES_READY : AGONES_READY );"),
     ("agones", "fleet/agones.h", "    cJSON_Delete( root );\n    return why;", "    return why;"),
@@ -1220,6 +1342,7 @@ PLANTS = (
     ("agones_outside", "fleet/agones.h", "if ( now >= agones->next_watch )", "if ( now >= agones->next_watch && agones->next_watch <= 0.0 )"),
     ("agones_outside", "fleet/agones.h", "agones->told = agones->is_taken ? AGONES_ALLOCATED : AGONES_READY;", "agones->told = AGONES_NOTHING;"),
     ("agones_outside", "fleet/agones.h", "allocation->seconds = number[0] &&", "allocation->seconds = number[0] == 0 &&"),
+    ("agones_late_watch", "fleet/agones.h", "        agones->is_allocated_seen = 0; /* what came before", "        /* what came before"),
     ("agones_outside", "fleet/arrivals.h", "now >= arrival->until )", "now >= arrival->until + 1e9 )"),
     ("agones_counters", "fleet/agones.h", "agones->counter_calls = 2;", "agones->counter_calls = 1;"),
     ("agones_counters", "fleet/agones.h", "players == agones->counted ||", ""),
@@ -1235,7 +1358,7 @@ PLANTS = (
 
 def made_of(story, path):
     """The programs that a fault in this file changes, as far as the story uses them."""
-    if path == "server.c" and story in ("rotation", "four_keys", "drain"):
+    if path == "server.c" and story in ("rotation", "four_keys", "drain", "log"):
         return {"server"}
     return {"server", "server-full"} if path in ("server.c", "secret_file.h") else {"server-full"} if path.endswith(".h") else set()
 
