@@ -207,7 +207,7 @@ static void log_end( const struct app_t * app, struct log_line_t * line )
     line->text[line->bytes++] = '\n';
     if ( log_lines_lost ) {
         log_begin( app, &news );
-        log_add( &news, "%llu lines of log were lost: nobody read them\n", (unsigned long long) log_lines_lost );
+        log_add( &news, "%llu lines of log were lost: they were not read\n", (unsigned long long) log_lines_lost );
         if ( log_write( &news ) )
             log_lines_lost = 0;
     }
