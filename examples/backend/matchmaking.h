@@ -647,7 +647,8 @@ static void mm_make_units( struct mm_t * mm, double now )
     qsort( queued, (size_t) count, sizeof( queued[0] ), mm_compare_members );
     for ( int i = 0; i < count; i = next ) {
         next = i + 1;
-        while ( next < count && queued[i]->wish.party[0] && !strcmp( queued[next]->wish.party, queued[i]->wish.party ) )
+        while ( next < count && next - i < MM_MAX_PARTY && queued[i]->wish.party[0] &&
+                !strcmp( queued[next]->wish.party, queued[i]->wish.party ) )
             next++;
         mm_add_unit( mm, queued + i, next - i, now );
     }
@@ -801,12 +802,13 @@ static inline void mm_clear( struct mm_t * mm )
     memset( mm->waiting, 0, sizeof( mm->waiting ) );
 }
 
-/*  Puts a ticket in that was kept elsewhere, as a copy. 0 when there is no place for it, or its player has one already. One
-    that was being matched is queued. */
+/*  Puts a ticket in that was kept elsewhere, as a copy. 0 when there is no place for it, its player has one already, or it
+    does not fit its party: what others wrote is checked as what a player asks for. One that was being matched is queued. */
 static inline int mm_restore( struct mm_t * mm, const struct mm_ticket_t * ticket )
 {
+    int is_queued = ticket->state == MM_QUEUED || ticket->state == MM_TAKEN;
     struct mm_ticket_t * place = mm_find_client( mm, ticket->wish.client_id ) ? NULL : mm_take_ticket( mm );
-    if ( !place )
+    if ( !place || ( is_queued && mm_check_party( mm, &ticket->wish ) != MM_JOINED ) )
         return 0;
     *place = *ticket;
     place->is_changed = 0;

@@ -1133,6 +1133,30 @@ def story_several(story):
             story.check(backend.end() == 0, "it ends well", backend.text(5))
 
 
+def keep(redis, number, version=None, state=1, joined=None, ended="0.000", match="-", mode="duel", party="-", size=1, place=""):
+    """A ticket in Redis, as a backend writes it, or would not. Its id is returned."""
+    ticket = "%032x" % number
+    redis.cli("HSET", "netcode:match:tickets", str(1000 + number), "%d 1 %s %d 0 0 %d %s %s %s any 0 0 %s %s %d any %s" % (
+        (version or time.time()) * 1e6, ticket, state, number, joined or "%.3f" % time.time(), ended, match, mode, party, size, place))
+    return ticket
+
+
+def story_records(story):
+    """What stands in Redis is checked: more members than a party has."""
+    redis = Redis(story)
+    players = some(None, 1, 20)
+    for player in players[:9]:
+        player.ticket = keep(redis, player.number, mode="big", party="the-party-of-eight", size=8)
+    backend = Backend(story, "duel 2 2 expire=60\nbig 16 2 expire=60\n", "--redis", "unix:redis.sock", servers=HERE_ARE_SERVERS)
+    for player in players:
+        player.backend = backend
+    settle(lambda: leader_of([backend]))
+    time.sleep(0.5)
+    states = [player.poll() for player in players[:9]]
+    story.check(sorted(map(str, states)) == ["404"] + ["queued"] * 8, "nine of a party of eight: eight are queued, and the ninth is refused", states)
+    story.check(backend.end() == 0, "it ends well", backend.text(4))
+
+
 def story_several_killed(story):
     """64 players in parties; the backend that finds matches is killed again and again, and Redis is cut: never some with and some without."""
     redis = Redis(story)
@@ -1184,7 +1208,7 @@ def story_several_killed(story):
     allocator.close()
 
 
-STORIES = [story_allocator_failures, story_several_killed, story_several, story_queue, story_many, story_allocator, story_module, story_allocator_tls, story_widening, story_repeated, story_no_server, story_slots,
+STORIES = [story_allocator_failures, story_several_killed, story_several, story_records, story_queue, story_many, story_allocator, story_module, story_allocator_tls, story_widening, story_repeated, story_no_server, story_slots,
            story_duel, story_refusals, story_restart, story_nginx, story_readme, story_start]
 
 # ---- plants: (story, file, what stands there, the fault) ----
@@ -1199,8 +1223,10 @@ PLANTS = (
     ("module", MODULE, "        *hopeless = 1;", "        memset( mm->hopeless, 1, sizeof( mm->hopeless ) );"),
     ("module", MODULE, "mm_take_unit( mm, match, unit, team, players );", "mm_take_unit( mm, match, unit, 0, players );"),
     ("module", MODULE, "count = wider >= unit->num_regions ?", "count = wider >= 0.0 ?"),
-    ("module", MODULE, "if ( !mm_is_same_wish( &ticket->wish, wish ) )", "if ( !ticket )"),
+    ("module", MODULE, "if ( !mm_is_same_wish( &ticket->wish, wish ) )", "if ( !mm_is_same_wish( &ticket->wish, wish ) && !ticket )"),
     ("module", MODULE, "= now + MM_RETRY_SECONDS;", "= now;"),
+    ("module", MODULE, "if ( !place || ( is_queued && mm_check_party( mm, &ticket->wish ) != MM_JOINED ) )", "if ( !place || is_queued > 1 )"),
+    ("module", MODULE, "next < count && next - i < MM_MAX_PARTY &&", "next < count &&"),
     ("module", MODULE, "sum = rank < 0 ? -1 : sum + rank;", "sum += rank;"),
     ("many", MODULE, "        ticket->state = MM_MATCHED;", "        ticket->state = i ? MM_MATCHED : MM_QUEUED;"),
     ("nginx", MODULE, "return ticket && !strcmp( ticket->id, id ) ? ticket : NULL;", "return id ? ticket : NULL;"),

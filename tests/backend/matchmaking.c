@@ -256,6 +256,51 @@ static void test_party_in_between( void )
     printf( "ok: the places of a party that is being matched are not free\n" );
 }
 
+/* A ticket as another backend could have kept it. */
+static int restore( uint64_t client_id, const char * party, int size, int mode, int state )
+{
+    struct mm_ticket_t ticket;
+    memset( &ticket, 0, sizeof( ticket ) );
+    snprintf( ticket.id, sizeof( ticket.id ), "kept-%llu", (unsigned long long) client_id );
+    snprintf( ticket.wish.party, sizeof( ticket.wish.party ), "%s", party );
+    ticket.wish.client_id = client_id;
+    ticket.wish.mode = mode;
+    ticket.wish.num_regions = 1;
+    ticket.wish.party_size = size;
+    ticket.state = state;
+    ticket.sequence = client_id;
+    ticket.joined_at = ticket.seen_at = test_now;
+    return mm_restore( &mm, &ticket );
+}
+
+static void test_restored( void )
+{
+    fresh( "big 32 2", "duel 2 2" );
+    for ( uint64_t id = 1; id <= 8; id++ )
+        REQUIRE( restore( id, "party-of-eight", 8, 0, id % 2 ? MM_QUEUED : MM_TAKEN ), "member %d", (int) id );
+    REQUIRE( !restore( 8, "", 1, 0, MM_QUEUED ), "a second ticket of a player" );
+    REQUIRE( !restore( 9, "party-of-eight", 8, 0, MM_QUEUED ), "a ninth of eight, queued" );
+    REQUIRE( !restore( 9, "party-of-eight", 8, 0, MM_TAKEN ), "a ninth of eight, being matched" );
+    REQUIRE( !restore( 9, "party-of-three", 3, 1, MM_QUEUED ), "three in a team of one" );
+    REQUIRE( !restore( 9, "", 2, 0, MM_QUEUED ), "two without a name" );
+    REQUIRE( restore( 9, "party-of-eight", 8, 0, MM_FAILED ), "one that has failed takes no place in the party" );
+    REQUIRE( restore( 10, "other-party", 2, 0, MM_QUEUED ), "the first of two" );
+    REQUIRE( !restore( 11, "other-party", 3, 0, MM_QUEUED ), "a member with another size" );
+    mm_run( &mm, test_now );
+    REQUIRE( mm.num_units == 1 && mm.units[0].size == 8, "a party of %d", mm.units[0].size );
+
+    /* Whatever is in the queue, nothing is written behind a unit's members. */
+    fresh( "big 32 2", NULL );
+    for ( uint64_t id = 1; id <= 20; id++ ) {
+        restore( id, "", 1, 0, MM_QUEUED );
+        snprintf( mm.tickets[id - 1].wish.party, MM_NAME_BYTES, "the-same-party" );
+    }
+    mm_run( &mm, test_now );
+    for ( int i = 0; i < mm.num_units; i++ )
+        REQUIRE( mm.units[i].size <= MM_MAX_PARTY && mm.units[i].mode == 0, "a unit of %d", mm.units[i].size );
+    printf( "ok: tickets that were kept elsewhere come back, but for those that do not fit their party\n" );
+}
+
 static void test_widening( void )
 {
     fresh( "duel 2 2 regions=eu,us,asia widen=10", NULL );
@@ -703,6 +748,7 @@ int main( int argc, char ** argv )
     test_idempotence();
     test_parties();
     test_party_in_between();
+    test_restored();
     test_widening();
     test_shrinking();
     test_starvation();
