@@ -35,16 +35,21 @@ static const char match_release_script[] = "local k = ARGV[1] .. 'match:lease' "
                                            "if redis.call('GET', k) == ARGV[2] then redis.call('DEL', k) end "
                                            "return {'ok'}";
 
-/*  prefix, who, then client id and record ("version": delete it). A command that arrives late, on a link that was lost, does
-    not undo what was written after it. */
+/*  prefix, who, then client id and record ("version": delete it): all are written, or none. None when one of them has a
+    newer record: a command that arrives late, on a link that was lost, does not undo what was written after it, and who
+    counts behind others gets the version that is to be passed. 9e15 micros are the year 2255: no version of ours. */
 static const char match_write_script[] =
     "local k = ARGV[1] .. 'match:tickets' "
     "if redis.call('GET', ARGV[1] .. 'match:lease') ~= ARGV[2] then return {'other'} end "
+    "local newest, behind = 0, false "
     "for i = 3, #ARGV, 2 do "
-    "local old = redis.call('HGET', k, ARGV[i]) local version = tonumber(string.match(ARGV[i + 1], '^%d+')) "
-    "if not old or (tonumber(string.match(old, '^%d+')) or 0) < version then "
+    "local old = tonumber(string.match(redis.call('HGET', k, ARGV[i]) or '', '^%d+')) or 0 "
+    "if old < 9e15 then newest = math.max(newest, old) "
+    "behind = behind or old >= tonumber(string.match(ARGV[i + 1], '^%d+')) end end "
+    "if behind then return {'behind', string.format('%.0f', newest)} end "
+    "for i = 3, #ARGV, 2 do "
     "if string.find(ARGV[i + 1], ' ', 1, true) then redis.call('HSET', k, ARGV[i], ARGV[i + 1]) "
-    "else redis.call('HDEL', k, ARGV[i]) end end end "
+    "else redis.call('HDEL', k, ARGV[i]) end end "
     "redis.call('EXPIRE', k, 86400) "
     "return {'ok'}";
 
@@ -92,6 +97,13 @@ static int match_has_store( const struct app_t * app )
 }
 
 /* ---- records ---- */
+
+/* There is such a record, of another backend whose clock may be ahead of ours. */
+static void match_pass_version( uint64_t version )
+{
+    if ( version > match_store.version && version < 9000000000000000ull )
+        match_store.version = version;
+}
 
 /* Higher than all before it, also than those of a backend that had the lease before us. */
 static uint64_t match_next_version( double now )
@@ -311,6 +323,7 @@ static void match_on_page( void * context, int what, const redisReply * reply )
         if ( !id || !record || !parse_u64( id, 10, &client_id ) || strlen( record ) >= sizeof( text ) )
             continue;
         memcpy( text, record, strlen( record ) + 1 );
+        match_pass_version( strtoull( text, NULL, 10 ) );
         match_take_record( client_id, text, now );
     }
     snprintf( match_store.cursor, sizeof( match_store.cursor ), "%.20s", cursor );
@@ -336,14 +349,22 @@ static void match_load( struct app_t * app, double now )
 
 /* ---- writing ---- */
 
-/* What came of a script that writes: 1 done, 0 not done, -1 unknown. Steps down when the lease is another's. */
+/*  What came of a script that writes: 1 done, 0 not done, -1 unknown, or to be done again with newer versions. Steps down
+    when the lease is another's. */
 static int match_was_written( int what, const redisReply * reply )
 {
+    uint64_t version = 0;
     const char * word = what == REDIS_LINK_ANSWER && reply->type == REDIS_REPLY_ARRAY ? store_item( reply, 0 ) : NULL;
     if ( what != REDIS_LINK_ANSWER )
         return -1;
     if ( word && !strcmp( word, "ok" ) )
         return 1;
+    if ( word && !strcmp( word, "behind" ) && store_item( reply, 1 ) &&
+         parse_u64( store_item( reply, 1 ), 10, &version ) ) {
+        say( match_store.app, "matchmaking: Redis has newer tickets than ours, which are written again" );
+        match_pass_version( version );
+        return -1;
+    }
     if ( word )
         match_step_down( "another one has the lease" );
     return 0;

@@ -1142,16 +1142,35 @@ def keep(redis, number, version=None, state=1, joined=None, ended="0.000", match
 
 
 def story_records(story):
-    """What stands in Redis is checked: more members than a party has."""
+    """What stands in Redis is checked: more members than a party has, and versions of a clock that is ahead."""
     redis = Redis(story)
     players = some(None, 1, 20)
     for player in players[:9]:
         player.ticket = keep(redis, player.number, mode="big", party="the-party-of-eight", size=8)
+    ahead = players[9:11]
+    for player in ahead:
+        player.ticket = keep(redis, player.number, version=time.time() + 3600)
     backend = Backend(story, "duel 2 2 expire=60\nbig 16 2 expire=60\n", "--redis", "unix:redis.sock", servers=HERE_ARE_SERVERS)
     for player in players:
         player.backend = backend
     settle(lambda: leader_of([backend]))
-    time.sleep(0.5)
+
+    def stored(player):
+        """(version, state) of his record, or (0, 0)."""
+        words = redis.cli("HGET", "netcode:match:tickets", str(1000 + player.number)).split()
+        return (int(words[0]) / 1e6, int(words[3])) if len(words) > 3 else (0, 0)
+
+    all_until(ahead, "matched")
+    story.check([stored(player)[1] for player in ahead] == [3, 3] and stored(ahead[0])[0] > time.time() + 3000, "who was queued by a clock that is ahead is matched, and Redis has it",
+                [stored(player) for player in ahead])
+    story.check(not backend.find("newer tickets than ours"), "with versions that are newer at once")
+    late = players[11]
+    late.ask("big")
+    settle(lambda: stored(late)[1] == 1)
+    keep(redis, late.number, version=time.time() + 7200, mode="big")  # as another backend whose clock is ahead
+    late.cancel()
+    story.check(settle(lambda: stored(late)[1] == 4) and stored(late)[0] > time.time() + 7000 and backend.find("Redis has newer tickets than ours"),
+                "a ticket whose record is newer is written again, with a line", stored(late))
     states = [player.poll() for player in players[:9]]
     story.check(sorted(map(str, states)) == ["404"] + ["queued"] * 8, "nine of a party of eight: eight are queued, and the ninth is refused", states)
     story.check(backend.end() == 0, "it ends well", backend.text(4))
@@ -1248,6 +1267,8 @@ PLANTS = (
     ("allocator_failures", ALLOCATOR, "!( address.port = agones_find_port( root ) )", "!( address.port = (uint16_t) ( agones_find_port( root ) | 1 ) )"),
     ("allocator_failures", ALLOCATOR, "CURLOPT_TIMEOUT_MS, ALLOCATOR_MILLISECONDS )", "CURLOPT_TIMEOUT_MS, 20000l )"),
     ("several", "examples/backend/match_store.h", "if ( !ticket->is_changed || ticket->state == MM_TAKEN )", "if ( !ticket->is_changed || ticket->state == MM_QUEUED )"),
+    ("records", "examples/backend/match_store.h", "        match_pass_version( strtoull( text, NULL, 10 ) );\n", ""),
+    ("records", "examples/backend/match_store.h", "if behind then return {'behind'", "if behind then return {'ok'"),
     ("several", "examples/backend/match_store.h", "if v and v ~= ARGV[2] then return", "if v and v == 'x' then return"),
     ("allocator", "examples/fleet/agones.h", "annotations, \"netcode-clients\"", "labels, \"netcode-clients\""),
 )
