@@ -773,12 +773,20 @@ static enum MHD_Result match_ticket( struct request_t * request )
     return match_send( request, player, ticket );
 }
 
-static enum MHD_Result answer_match( struct request_t * request )
+/* The player is recognised. Redis may have been asked who he is, and our lease may have ended meanwhile. */
+static enum MHD_Result match_go_on( struct request_t * request )
 {
     if ( !match_store_is_active( request->app ) )
         return refuse_for( request, REFUSAL_not_matchmaker, MATCH_POLL_SECONDS );
+    return request->rest[0] ? match_ticket( request ) : match_join( request );
+}
+
+static enum MHD_Result answer_match( struct request_t * request )
+{
+    if ( !match_store_is_active( request->app ) ) /* and nothing is taken of the player's rate */
+        return refuse_for( request, REFUSAL_not_matchmaker, MATCH_POLL_SECONDS );
     request->is_free = request->rest[0] != '\0'; /* tickets have a rate of their own */
-    return with_player( request, request->rest[0] ? match_ticket : match_join );
+    return with_player( request, match_go_on );
 }
 
 #endif

@@ -21,6 +21,7 @@
 #define MATCH_RECORD_BYTES 2048
 #define MATCH_FLUSH_TICKETS 32
 #define MATCH_LOAD_COUNT "200"
+#define MATCH_STOP_SECONDS 1.0 /* at the end, to write what has changed */
 #define MATCH_WRITE_WORDS ( 6 + 2 * MM_MAX_PLAYERS )
 
 /* prefix, who, milliseconds */
@@ -506,19 +507,33 @@ static void match_ignore( void * context, int what, const redisReply * reply )
     (void) context, (void) what, (void) reply;
 }
 
-/* We end in order: the next one need not wait for the lease to run out. */
+static int match_has_changes( void )
+{
+    for ( int i = 0; i < MM_MAX_TICKETS; i++ ) {
+        if ( matchmaker.mm.tickets[i].is_changed && matchmaker.mm.tickets[i].state != MM_TAKEN )
+            return 1;
+    }
+    return 0;
+}
+
+/*  We end in order: the next one need not wait for the lease to run out. From now on nothing is answered out of our memory,
+    and what was answered is written before the lease is given back. */
 static void match_store_stop( struct app_t * app )
 {
-    double now = netcode_time();
     const char * words[] = { match_store.me, NULL };
+    double until = netcode_time() + MATCH_STOP_SECONDS;
     if ( !match_has_store( app ) || !match_store.is_active )
         return;
-    match_flush( app, now );
-    store_eval( &app->full.link, now, match_release_script, words, match_ignore, NULL );
-    for ( int i = 0; i < 20; i++ ) {
+    match_store.is_active = 0;
+    while ( netcode_time() < until && ( match_store.flush_asked || match_has_changes() ) ) {
+        if ( !match_store.flush_asked )
+            match_flush( app, netcode_time() );
         redis_update( &app->full.link, netcode_time() );
-        if ( !match_store.flush_asked && !app->full.link.count )
-            break;
+        netcode_sleep( 0.001 );
+    }
+    store_eval( &app->full.link, netcode_time(), match_release_script, words, match_ignore, NULL );
+    for ( int i = 0; i < 20 && app->full.link.count; i++ ) {
+        redis_update( &app->full.link, netcode_time() );
         netcode_sleep( 0.01 );
     }
 }

@@ -1176,6 +1176,43 @@ def story_records(story):
     story.check(backend.end() == 0, "it ends well", backend.text(4))
 
 
+def story_several_ends(story):
+    """The one that finds matches ends, or sleeps, while it waits for Redis: what it answers then is true."""
+    redis = Redis(story)
+    backends = [Backend(story, "big 64 1 expire=60\n", "--redis", "unix:redis.sock") for _ in range(2)]
+    settle(lambda: leader_of(backends))
+    leader = leader_of(backends)
+    other = next(backend for backend in backends if backend != leader)
+    players = some(leader, 1, 40)
+    with concurrent.futures.ThreadPoolExecutor(40) as pool:
+        redis.send(signal.SIGSTOP)
+        answers = [pool.submit(player.ask, "big") for player in players]
+        time.sleep(0.4)
+        leader.send(signal.SIGTERM)
+        time.sleep(0.2)
+        redis.send(signal.SIGCONT)
+        statuses = [answer.result()[0] for answer in answers]
+    story.check(leader.ended() == 0 and settle(lambda: leader_of([other])), "it ends well, and the other one finds matches", leader.text(4))
+    for player in players:
+        player.backend = other
+    lost = [player.number for player, status in zip(players, statuses) if status == 202 and player.poll() != "queued"]
+    story.check(set(statuses) <= {202, 502, 503} and not lost, "no ticket that it gave out is lost: it had %d answers 202" % statuses.count(202), (lost, statuses))
+
+    leader, other = other, Backend(story, "big 64 1 expire=60\n", "--redis", "unix:redis.sock")
+    player = Player(leader, 50)
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        redis.send(signal.SIGSTOP)
+        answer = pool.submit(player.ask, "big")
+        time.sleep(0.3)
+        leader.send(signal.SIGSTOP)
+        redis.send(signal.SIGCONT)
+        settle(lambda: leader_of([other]))
+        leader.send(signal.SIGCONT)
+        status = answer.result()[0]
+    story.check(status in (502, 503), "one that sleeps longer than its lease while it asks who the player is gives out no ticket", (status, player.answer))
+    story.check(leader.end() == 0 and other.end() == 0, "both end well", leader.text(4))
+
+
 def story_several_killed(story):
     """64 players in parties; the backend that finds matches is killed again and again, and Redis is cut: never some with and some without."""
     redis = Redis(story)
@@ -1227,7 +1264,7 @@ def story_several_killed(story):
     allocator.close()
 
 
-STORIES = [story_allocator_failures, story_several_killed, story_several, story_records, story_queue, story_many, story_allocator, story_module, story_allocator_tls, story_widening, story_repeated, story_no_server, story_slots,
+STORIES = [story_allocator_failures, story_several_killed, story_several, story_several_ends, story_records, story_queue, story_many, story_allocator, story_module, story_allocator_tls, story_widening, story_repeated, story_no_server, story_slots,
            story_duel, story_refusals, story_restart, story_nginx, story_readme, story_start]
 
 # ---- plants: (story, file, what stands there, the fault) ----
@@ -1267,6 +1304,8 @@ PLANTS = (
     ("allocator_failures", ALLOCATOR, "!( address.port = agones_find_port( root ) )", "!( address.port = (uint16_t) ( agones_find_port( root ) | 1 ) )"),
     ("allocator_failures", ALLOCATOR, "CURLOPT_TIMEOUT_MS, ALLOCATOR_MILLISECONDS )", "CURLOPT_TIMEOUT_MS, 20000l )"),
     ("several", "examples/backend/match_store.h", "if ( !ticket->is_changed || ticket->state == MM_TAKEN )", "if ( !ticket->is_changed || ticket->state == MM_QUEUED )"),
+    ("several_ends", "examples/backend/match_store.h", "    match_store.is_active = 0;\n    while", "    while"),
+    ("several_ends", MATCH, "{\n    if ( !match_store_is_active( request->app ) )\n        return refuse_for( request, REFUSAL_not_matchmaker, MATCH_POLL_SECONDS );\n    return request->rest", "{\n    return request->rest"),
     ("records", "examples/backend/match_store.h", "        match_pass_version( strtoull( text, NULL, 10 ) );\n", ""),
     ("records", "examples/backend/match_store.h", "if behind then return {'behind'", "if behind then return {'ok'"),
     ("several", "examples/backend/match_store.h", "if v and v ~= ARGV[2] then return", "if v and v == 'x' then return"),
