@@ -410,6 +410,10 @@ static void match_flush( struct app_t * app, double now )
         struct mm_ticket_t * ticket = &matchmaker.mm.tickets[i];
         if ( !ticket->is_changed || ticket->state == MM_TAKEN )
             continue;
+        if ( ticket->state == MM_FREE && mm_find_client( &matchmaker.mm, matchmaker.mm.clients[i] ) ) {
+            ticket->is_changed = 0; /* the player has come back, and his new ticket is not to be deleted */
+            continue;
+        }
         match_store.flushed[count] = matchmaker.mm.clients[i];
         match_fill( count, ticket, matchmaker.mm.clients[i], match_next_version( now ) );
         ticket->is_changed = 0;

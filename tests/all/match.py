@@ -1154,25 +1154,46 @@ def story_records(story):
     for player in players:
         player.backend = backend
     settle(lambda: leader_of([backend]))
-
-    def stored(player):
-        """(version, state) of his record, or (0, 0)."""
-        words = redis.cli("HGET", "netcode:match:tickets", str(1000 + player.number)).split()
-        return (int(words[0]) / 1e6, int(words[3])) if len(words) > 3 else (0, 0)
-
     all_until(ahead, "matched")
-    story.check([stored(player)[1] for player in ahead] == [3, 3] and stored(ahead[0])[0] > time.time() + 3000, "who was queued by a clock that is ahead is matched, and Redis has it",
-                [stored(player) for player in ahead])
+    story.check([stored(redis, player)[1] for player in ahead] == [3, 3] and stored(redis, ahead[0])[0] > time.time() + 3000, "who was queued by a clock that is ahead is matched, and Redis has it",
+                [stored(redis, player) for player in ahead])
     story.check(not backend.find("newer tickets than ours"), "with versions that are newer at once")
     late = players[11]
     late.ask("big")
-    settle(lambda: stored(late)[1] == 1)
+    settle(lambda: stored(redis, late)[1] == 1)
     keep(redis, late.number, version=time.time() + 7200, mode="big")  # as another backend whose clock is ahead
     late.cancel()
-    story.check(settle(lambda: stored(late)[1] == 4) and stored(late)[0] > time.time() + 7000 and backend.find("Redis has newer tickets than ours"),
-                "a ticket whose record is newer is written again, with a line", stored(late))
+    story.check(settle(lambda: stored(redis, late)[1] == 4) and stored(redis, late)[0] > time.time() + 7000 and backend.find("Redis has newer tickets than ours"),
+                "a ticket whose record is newer is written again, with a line", stored(redis, late))
     states = [player.poll() for player in players[:9]]
     story.check(sorted(map(str, states)) == ["404"] + ["queued"] * 8, "nine of a party of eight: eight are queued, and the ninth is refused", states)
+    story.check(backend.end() == 0, "it ends well", backend.text(4))
+
+
+def stored(redis, player):
+    """(version, state) of his record, or (0, 0)."""
+    words = redis.cli("HGET", "netcode:match:tickets", str(1000 + player.number)).split()
+    return (int(words[0]) / 1e6, int(words[3])) if len(words) > 3 else (0, 0)
+
+
+def story_errors(story):
+    """Redis answers errors to what is written, and then does not."""
+    redis = Redis(story)
+    backend = Backend(story, "duel 2 2 expire=60\n", "--redis", "unix:redis.sock", servers=HERE_ARE_SERVERS)
+    settle(lambda: leader_of([backend]))
+    alice, bob, carol = some(backend, 1, 3)
+    for player in (alice, bob, carol):  # one after the other: each in a place of its own, and back when all are free
+        player.ask()
+        player.cancel()
+    story.check(settle(lambda: redis.cli("HKEYS", "netcode:match:tickets") == "", 20), "what has ended is deleted in Redis as well", redis.cli("HKEYS", "netcode:match:tickets"))
+    carol.ask()
+    story.check(settle(lambda: stored(redis, carol)[1] == 1), "one comes back, and has another place")
+    redis.cli("RENAME", "netcode:match:tickets", "aside")
+    redis.cli("SET", "netcode:match:tickets", "no hash")
+    carol.cancel()
+    time.sleep(1.5)
+    redis.cli("RENAME", "aside", "netcode:match:tickets")
+    story.check(settle(lambda: stored(redis, carol)[1] == 4, 5), "a write that failed is done later, and deletes no ticket of a player who came back", redis.cli("HGETALL", "netcode:match:tickets"))
     story.check(backend.end() == 0, "it ends well", backend.text(4))
 
 
@@ -1264,7 +1285,7 @@ def story_several_killed(story):
     allocator.close()
 
 
-STORIES = [story_allocator_failures, story_several_killed, story_several, story_several_ends, story_records, story_queue, story_many, story_allocator, story_module, story_allocator_tls, story_widening, story_repeated, story_no_server, story_slots,
+STORIES = [story_allocator_failures, story_several_killed, story_several, story_several_ends, story_errors, story_records, story_queue, story_many, story_allocator, story_module, story_allocator_tls, story_widening, story_repeated, story_no_server, story_slots,
            story_duel, story_refusals, story_restart, story_nginx, story_readme, story_start]
 
 # ---- plants: (story, file, what stands there, the fault) ----
@@ -1306,6 +1327,7 @@ PLANTS = (
     ("several", "examples/backend/match_store.h", "if ( !ticket->is_changed || ticket->state == MM_TAKEN )", "if ( !ticket->is_changed || ticket->state == MM_QUEUED )"),
     ("several_ends", "examples/backend/match_store.h", "    match_store.is_active = 0;\n    while", "    while"),
     ("several_ends", MATCH, "{\n    if ( !match_store_is_active( request->app ) )\n        return refuse_for( request, REFUSAL_not_matchmaker, MATCH_POLL_SECONDS );\n    return request->rest", "{\n    return request->rest"),
+    ("errors", "examples/backend/match_store.h", "if ( ticket->state == MM_FREE && mm_find_client(", "if ( ticket->state == MM_TAKEN && mm_find_client("),
     ("records", "examples/backend/match_store.h", "        match_pass_version( strtoull( text, NULL, 10 ) );\n", ""),
     ("records", "examples/backend/match_store.h", "if behind then return {'behind'", "if behind then return {'ok'"),
     ("several", "examples/backend/match_store.h", "if v and v ~= ARGV[2] then return", "if v and v == 'x' then return"),
