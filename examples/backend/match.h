@@ -26,7 +26,8 @@ struct reservation_t {
     char server[NAME_BYTES];
     int mode;
     int count;
-    int seen; /* of them, by the server's reports */
+    int seen;     /* of them, by the server's reports */
+    int is_known; /* the server's last report names it */
     double until;
     char clients[MATCH_CLIENTS_BYTES];
 };
@@ -154,6 +155,10 @@ static void match_read_report( const cJSON * json )
 {
     const cJSON * each = NULL;
     const cJSON * name = cJSON_GetObjectItemCaseSensitive( json, "name" );
+    for ( int i = 0; i < MATCH_MAX_RESERVATIONS && matchmaker.num_reservations; i++ ) {
+        if ( !strcmp( matchmaker.reservations[i].server, name->valuestring ) )
+            matchmaker.reservations[i].is_known = 0; /* it may have been started anew */
+    }
     cJSON_ArrayForEach( each, cJSON_GetObjectItemCaseSensitive( json, "matches" ) )
     {
         const cJSON * id = cJSON_GetObjectItemCaseSensitive( each, "id" );
@@ -162,13 +167,16 @@ static void match_read_report( const cJSON * json )
             struct reservation_t * reservation = &matchmaker.reservations[i];
             if ( reservation->match[0] && cJSON_IsString( id ) && !strcmp( reservation->match, id->valuestring ) &&
                  !strcmp( reservation->server, name->valuestring ) &&
-                 read_count( each, "seen", 0, reservation->count, &seen ) )
+                 read_count( each, "seen", 0, reservation->count, &seen ) ) {
                 reservation->seen = seen;
+                reservation->is_known = 1;
+            }
         }
     }
 }
 
-/* In the answer to a report: the matches whose players are on their way. 0 when memory is short. */
+/*  In the answer to a report: the matches whose players are on their way and that the server did not name. One that it
+    knows would take the place of one that it has not heard of. 0 when memory is short. */
 static int match_answer_report( struct app_t * app, const struct server_t * server, cJSON * json )
 {
     int count = 0;
@@ -178,6 +186,8 @@ static int match_answer_report( struct app_t * app, const struct server_t * serv
     for ( int i = 0; i < MATCH_MAX_RESERVATIONS && matchmaker.num_reservations && count < MATCH_PER_REPORT; i++ ) {
         const struct reservation_t * reservation = &matchmaker.reservations[i];
         if ( !reservation->match[0] || strcmp( reservation->server, server->name ) != 0 )
+            continue;
+        if ( reservation->is_known || reservation->seen == reservation->count )
             continue;
         if ( !list )
             list = cJSON_AddArrayToObject( json, "matches" );

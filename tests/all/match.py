@@ -443,6 +443,18 @@ def story_slots(story):
     backend.report("eu-1", 40001, slots=4, clients=0, matches=[{"id": first, "players": 2, "seen": 2}])
     all_until(players[4:], "matched")
     story.check(players[4].answer["server"] == "eu-1", "two have come and gone: their slots are free again", players[4].short())
+    backend.report("us-1", 40003, slots=64)
+    crowd = some(backend, 11, 40)
+    for player in crowd:
+        player.ask()
+    all_until(crowd, "matched")
+    known, counts = {}, []
+    for turn in range(4):  # two players of each, of whom one has come: its place in the answer is needed for those that the server does not know
+        answer = backend.report("us-1", 40003, slots=64, matches=[{"id": match, "seen": 1 + turn % 2} for match in known])
+        counts.append(len(answer.get("matches", [])))
+        known.update({match["id"]: match for match in answer.get("matches", [])})
+    story.check(set(known) == {player.answer["match"] for player in crowd} and counts == [16, 4, 0, 0], "a server with 20 matches hears of all of them, 16 at a time", counts)
+    story.check(len(backend.report("us-1", 40003, slots=64).get("matches", [])) == 0, "and of those whose players have all come no more", counts)
     for wrong in (7, [7], [{}], [{"id": first}], [{"id": 7, "seen": 1}], [{"id": first, "seen": -1}], [{"id": first, "seen": 99}], [{"id": first, "seen": "2"}], {"id": first}):
         backend.report("eu-1", 40001, slots=4, matches=wrong)
     story.check(backend.running(), "nonsense in a report's matches does no harm")
@@ -1311,6 +1323,8 @@ PLANTS = (
     ("slots", MATCH, "reserved += reservation->count - reservation->seen;", "reserved += 0 * reservation->count;"),
     ("slots", MATCH, "                reservation->seen = seen;", "                reservation->seen = seen * 0;"),
     ("slots", MATCH, "if ( !reservation->match[0] || strcmp( reservation->server, server->name ) != 0 )", "if ( !reservation->match[0] || strcmp( reservation->server, server->name ) == 4711 )"),
+    ("slots", MATCH, "if ( reservation->is_known || reservation->seen == reservation->count )", "if ( reservation->count < 0 )"),
+    ("slots", MATCH, "                reservation->is_known = 1;\n", ""),
     ("duel", MATCH, "seconds < 1 ? 1 : seconds", "seconds < 1 ? 1 : 300"),
     ("duel", MATCH, "\"match=%s mode=%s team=%d players=%d\", ticket->match,", "\"match=%s mode=%s team=%d players=%d\", ticket->id,"),
     ("duel", "examples/fleet/arrivals.h", "                arrival->seen++;", "                arrival->seen += 0;"),
