@@ -206,6 +206,17 @@ static int match_answer_report( struct app_t * app, const struct server_t * serv
     return 1;
 }
 
+/* All players of the match were seen on its server. An allocator's servers do not report to us: there it is not known. */
+static int match_is_complete( const char * match )
+{
+    for ( int i = 0; i < MATCH_MAX_RESERVATIONS && matchmaker.num_reservations; i++ ) {
+        const struct reservation_t * reservation = &matchmaker.reservations[i];
+        if ( match[0] && !strcmp( reservation->match, match ) )
+            return reservation->seen == reservation->count;
+    }
+    return 0;
+}
+
 /* ---- a server for a match ---- */
 
 /* All players of the match have it, from now on. */
@@ -741,9 +752,12 @@ static enum MHD_Result match_join( struct request_t * request )
     cJSON_Delete( json );
     if ( wrong != REFUSALS )
         return refuse( request, wrong, detail );
-    enum mm_refusal_t refusal = mm_join( &matchmaker.mm, &wish, netcode_time(), &ticket );
+    double now = netcode_time();
+    enum mm_refusal_t refusal = mm_join( &matchmaker.mm, &wish, now, &ticket );
     if ( refusal == MM_REFUSAL_queue_full )
         return refuse_for( request, REFUSAL_queue_full, RETRY_SECONDS );
+    if ( refusal == MM_REFUSAL_match_given_up )
+        return refuse_for( request, REFUSAL_match_given_up, (int) ceil( ticket->ended_at - now ) );
     if ( refusal == MM_REFUSAL_already_queued )
         return refuse( request, REFUSAL_already_queued, ticket->id );
     if ( refusal != MM_JOINED )
@@ -778,7 +792,7 @@ static enum MHD_Result match_ticket( struct request_t * request )
     int seconds = match_take_poll( ticket );
     if ( seconds )
         return refuse_for( request, REFUSAL_rate_limited, seconds );
-    if ( request->deletes && !mm_cancel( &matchmaker.mm, ticket, netcode_time() ) )
+    if ( request->deletes && !mm_cancel( &matchmaker.mm, ticket, match_is_complete( ticket->match ), netcode_time() ) )
         return refuse_for( request, REFUSAL_being_matched, MATCH_POLL_SECONDS );
     return match_send( request, player, ticket );
 }

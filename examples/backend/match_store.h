@@ -264,12 +264,13 @@ static void match_renew_lease( struct app_t * app, double now )
 
 /* ---- reading all tickets ---- */
 
-/* Slots are kept for the players of matches that another backend made. */
-static void match_restore_reservation( const struct mm_ticket_t * ticket )
+/* Slots are kept for the players of matches that another backend made, also for one who gave his place up. */
+static void match_restore_reservation( const struct mm_ticket_t * ticket, double now )
 {
     struct reservation_t * reservation = NULL;
     char id[24];
-    if ( ticket->state != MM_MATCHED || match_has_allocator() )
+    int is_kept = ticket->state == MM_MATCHED || ( ticket->state == MM_FAILED && ticket->ended_at > now );
+    if ( !is_kept || !ticket->match[0] || match_has_allocator() )
         return;
     for ( int i = 0; i < MATCH_MAX_RESERVATIONS && !reservation; i++ ) {
         if ( !strcmp( matchmaker.reservations[i].match, ticket->match ) )
@@ -300,7 +301,7 @@ static void match_take_record( uint64_t client_id, char * text, double now )
     ticket.wish.client_id = client_id;
     ticket.seen_at = now; /* when he asked last is not known */
     if ( mm_restore( &matchmaker.mm, &ticket ) )
-        match_restore_reservation( &ticket );
+        match_restore_reservation( &ticket, now );
 }
 
 static void match_on_page( void * context, int what, const redisReply * reply )

@@ -72,6 +72,7 @@
     X( party_mismatch,     409, "The party's other members asked for another mode, size, or for no region of yours" )      \
     X( party_full,         409, "The party has all of its members" )                                                       \
     X( already_queued,     409, "You have asked for another match: see its ticket, or cancel it first" )                   \
+    X( match_given_up,     409, "You have given up a match whose tokens are not over yet: see Retry-After" )               \
     X( queue_full,         503, "The queue is full: see Retry-After" )
 
 /*  Why a ticket has failed. X( name, sentence ) */
@@ -127,7 +128,7 @@ struct mm_ticket_t {
     uint64_t sequence; /* the order of those who joined at the same time */
     double joined_at;
     double seen_at;
-    double ended_at; /* when it failed; while it is matched: when its time is over */
+    double ended_at; /* when it failed; of a match, also of one that was given up: when its time is over */
     char match[MM_ID_BYTES];
     int region;
     int team;
@@ -452,8 +453,9 @@ static struct mm_ticket_t * mm_take_ticket( struct mm_t * mm )
 }
 
 /*  A player asks for a match. Asked again with the same wish, he has the ticket that he has: an answer that was lost
-    costs nothing. With another wish he has to cancel first; one that has failed is replaced. `found` is the new ticket,
-    or the one that is in the way. */
+    costs nothing. With another wish he has to cancel first; one that has failed is replaced, but for a match that he gave
+    up, before its time is over: its slots are kept so long, and else a few players could have all of them. `found` is the
+    new ticket, or the one that is in the way. */
 static enum mm_refusal_t mm_join( struct mm_t * mm, const struct mm_wish_t * wish, double now,
                                   struct mm_ticket_t ** found )
 {
@@ -465,6 +467,8 @@ static enum mm_refusal_t mm_join( struct mm_t * mm, const struct mm_wish_t * wis
         ticket->seen_at = now;
         return MM_JOINED;
     }
+    if ( ticket && now < ticket->ended_at )
+        return MM_REFUSAL_match_given_up;
     enum mm_refusal_t refusal = mm_check_party( mm, wish );
     if ( refusal != MM_JOINED )
         return refusal;
@@ -494,15 +498,16 @@ static struct mm_ticket_t * mm_poll( struct mm_t * mm, const char * id, uint64_t
 }
 
 /*  0 while a server is looked for: then it is too late for that match, and too early for the next. A player who is
-    matched gives up his own place alone: the others may have their tokens already. */
-static int mm_cancel( struct mm_t * mm, struct mm_ticket_t * ticket, double now )
+    matched gives up his own place alone: the others may have their tokens already. Where the match is `complete`, as all
+    of its players were seen on the server, he gives up nothing, and may ask for the next one at once. */
+static int mm_cancel( struct mm_t * mm, struct mm_ticket_t * ticket, int complete, double now )
 {
     if ( ticket->state == MM_TAKEN )
         return 0;
     if ( ticket->state == MM_QUEUED )
         mm_fail_with_party( mm, ticket, MM_REASON_cancelled, now );
     else if ( ticket->state == MM_MATCHED )
-        mm_fail( mm, ticket, MM_REASON_cancelled, now );
+        mm_fail( mm, ticket, MM_REASON_cancelled, complete ? now : ticket->ended_at );
     return 1;
 }
 

@@ -344,6 +344,7 @@ def story_duel(story):
     results = [plays(tools, player) for player in (alice, bob)]
     story.check(results == [(True, address)] * 2, "both play there", results)
     server.wait("match %s: all 2 players have come" % a["match"])
+    settle(lambda: backend.metric("free_slots") == 32)  # the server has reported it
     story.check(alice.cancel()[2].get("reason") == "cancelled" and bob.poll() == "matched", "one who is done says so, and leaves the other alone")
     story.check(alice.ask(regions=["eu"])[0] == 202, "and can look for the next match")
     story.check(backend.metric("matches_total") == 1, "that was one match")
@@ -443,6 +444,12 @@ def story_slots(story):
     backend.report("eu-1", 40001, slots=4, clients=0, matches=[{"id": first, "players": 2, "seen": 2}])
     all_until(players[4:], "matched")
     story.check(players[4].answer["server"] == "eu-1", "two have come and gone: their slots are free again", players[4].short())
+    backend.report("eu-1", 40001, slots=4)
+    refused = players[5].cancel()[2].get("reason"), players[5].ask()
+    seconds = int(refused[1][1]["Retry-After"] or 0)
+    story.check(refused[0] == "cancelled" and refused[1][0] == 409 and refused[1][2]["error"] == "match_given_up" and 0 < seconds <= EXPIRE,
+                "who gives up a match gets no other one before its tokens are over", refused[1][2])
+    story.check(players[4].poll() == "matched" and backend.metric("free_slots") <= 1, "his slot is kept so long, for he may have a token", backend.metric("free_slots"))
     backend.report("us-1", 40003, slots=64)
     crowd = some(backend, 11, 40)
     for player in crowd:
@@ -1325,6 +1332,8 @@ PLANTS = (
     ("slots", MATCH, "if ( !reservation->match[0] || strcmp( reservation->server, server->name ) != 0 )", "if ( !reservation->match[0] || strcmp( reservation->server, server->name ) == 4711 )"),
     ("slots", MATCH, "if ( reservation->is_known || reservation->seen == reservation->count )", "if ( reservation->count < 0 )"),
     ("slots", MATCH, "                reservation->is_known = 1;\n", ""),
+    ("module", MODULE, "    if ( ticket && now < ticket->ended_at )\n        return MM_REFUSAL_match_given_up;\n", ""),
+    ("duel", MATCH, "return reservation->seen == reservation->count;", "return reservation->seen < 0;"),
     ("duel", MATCH, "seconds < 1 ? 1 : seconds", "seconds < 1 ? 1 : 300"),
     ("duel", MATCH, "\"match=%s mode=%s team=%d players=%d\", ticket->match,", "\"match=%s mode=%s team=%d players=%d\", ticket->id,"),
     ("duel", "examples/fleet/arrivals.h", "                arrival->seen++;", "                arrival->seen += 0;"),

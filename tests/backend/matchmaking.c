@@ -171,12 +171,30 @@ static void test_idempotence( void )
     join( 2, "0", "", 1 );
     mm_run( &mm, test_now );
     REQUIRE( join( 1, "0", "", 1 ) == ticket && ticket->state == MM_TAKEN, "asked again while a server is looked for" );
-    REQUIRE( !mm_cancel( &mm, ticket, test_now ), "cancelled while a server is looked for" );
+    REQUIRE( !mm_cancel( &mm, ticket, 0, test_now ), "cancelled while a server is looked for" );
     commit_all();
     REQUIRE( join( 1, "0", "", 1 ) == ticket && ticket->state == MM_MATCHED, "asked again when it is matched" );
     REQUIRE( mm_find( &mm, id, 1 ) == ticket && !mm_find( &mm, id, 2 ) && !mm_find( &mm, "", 1 ), "whose ticket" );
-    REQUIRE( mm_cancel( &mm, ticket, test_now ) && ticket->reason == MM_REASON_cancelled, "cancelled when matched" );
+    REQUIRE( mm_cancel( &mm, ticket, 0, test_now ) && ticket->reason == MM_REASON_cancelled, "cancelled when matched" );
+    REQUIRE( mm_cancel( &mm, ticket, 0, test_now ) && ticket->ended_at > test_now, "cancelled twice" );
+    pass( 29.0 );
+    REQUIRE( join_as( 1, 0, "0", "", 1, &again ) == MM_REFUSAL_match_given_up && again == ticket,
+             "the next one at once" );
+    REQUIRE( join_as( 1, 1, "0", "", 1, &again ) == MM_REFUSAL_match_given_up && again == ticket, "in another mode" );
+    pass( 1.1 );
     REQUIRE( join( 1, "0", "", 1 ) == ticket && ticket->state == MM_QUEUED && strcmp( ticket->id, id ) != 0, "anew" );
+    REQUIRE( mm_cancel( &mm, ticket, 0, test_now ) && join( 1, "0", "", 1 ) == ticket,
+             "out of the queue, and in again" );
+
+    /* The match's time may be longer than a ticket that failed is kept otherwise. */
+    join( 3, "0", "", 1 );
+    mm_run( &mm, test_now );
+    mm_commit( &mm, mm_next( &mm ), "somewhere", test_now, 3 * MM_KEEP_SECONDS );
+    mm_cancel( &mm, ticket, 0, test_now );
+    pass( 2 * MM_KEEP_SECONDS );
+    REQUIRE( join_as( 1, 0, "0", "", 1, &again ) == MM_REFUSAL_match_given_up, "forgotten too soon" );
+    ticket = mm_find_client( &mm, 3 );
+    REQUIRE( mm_cancel( &mm, ticket, 1, test_now ) && join( 3, "0", "", 1 )->state == MM_QUEUED, "all have come" );
     printf( "ok: asked again, a player has the ticket that he has, whatever became of it\n" );
 }
 
@@ -210,7 +228,7 @@ static void test_parties( void )
     REQUIRE( join_as( 3, 0, "0", "first-party", 3, &other ) == MM_REFUSAL_party_mismatch, "no region of all three" );
     a[2] = join( 3, "10", "first-party", 3 );
     REQUIRE( join_as( 4, 0, "1", "first-party", 3, &other ) == MM_REFUSAL_party_full, "a fourth of three" );
-    mm_cancel( &mm, a[1], test_now );
+    mm_cancel( &mm, a[1], 0, test_now );
     REQUIRE( a[0]->reason == MM_REASON_party_left && a[2]->reason == MM_REASON_party_left, "the others stay" );
 
     /* The first that fits is the wrong one: two and three leave a place that nobody fills. */
@@ -634,7 +652,7 @@ static void random_player( int index )
     } else if ( dice < 6 ) {
         struct mm_ticket_t * ticket = mm_find( &mm, player->id, player->wish.client_id );
         if ( ticket )
-            mm_cancel( &mm, ticket, test_now );
+            mm_cancel( &mm, ticket, 0, test_now );
     } else if ( dice < 12 ) { /* an answer was lost, so it is asked again */
         struct mm_ticket_t * ticket = NULL;
         struct mm_ticket_t * before = mm_find( &mm, player->id, player->wish.client_id );
