@@ -114,20 +114,21 @@ static uint64_t match_next_version( double now )
     return match_store.version;
 }
 
-/*  "version 1 id state reason tries sequence joined ended match region team players mode party size regions place": times by
-    Redis' clock, names and not numbers where backends may count differently, "-" for what is empty. */
+/*  "version 1 id state reason 0 sequence joined ended match region team players mode party size regions place": times by
+    Redis' clock, names and not numbers where backends may count differently, "-" for what is empty. How often a server was
+    looked for in vain is not kept: who gets the lease next may know others. */
 static void match_print_record( const struct mm_ticket_t * ticket, uint64_t version, char text[MATCH_RECORD_BYTES] )
 {
     const struct mm_mode_t * mode = &matchmaker.mm.modes[ticket->wish.mode];
     int at = snprintf( text, MATCH_RECORD_BYTES, "%llu", (unsigned long long) version );
     if ( ticket->state == MM_FREE )
         return;
-    at += snprintf( text + at, (size_t) ( MATCH_RECORD_BYTES - at ),
-                    " 1 %s %d %d %d %llu %.3f %.3f %s %s %d %d %s %s %d ", ticket->id, ticket->state, ticket->reason,
-                    ticket->tries, (unsigned long long) ticket->sequence, ticket->joined_at + match_store.offset,
-                    ticket->ended_at + match_store.offset, ticket->match[0] ? ticket->match : "-",
-                    mode->regions[ticket->region], ticket->team, ticket->players, mode->name,
-                    ticket->wish.party[0] ? ticket->wish.party : "-", ticket->wish.party_size );
+    at +=
+        snprintf( text + at, (size_t) ( MATCH_RECORD_BYTES - at ), " 1 %s %d %d 0 %llu %.3f %.3f %s %s %d %d %s %s %d ",
+                  ticket->id, ticket->state, ticket->reason, (unsigned long long) ticket->sequence,
+                  ticket->joined_at + match_store.offset, ticket->ended_at + match_store.offset,
+                  ticket->match[0] ? ticket->match : "-", mode->regions[ticket->region], ticket->team, ticket->players,
+                  mode->name, ticket->wish.party[0] ? ticket->wish.party : "-", ticket->wish.party_size );
     for ( int i = 0; i < ticket->wish.num_regions && at < MATCH_RECORD_BYTES; i++ )
         at += snprintf( text + at, (size_t) ( MATCH_RECORD_BYTES - at ), "%s%s", i ? "," : "",
                         mode->regions[ticket->wish.regions[i]] );
@@ -176,14 +177,14 @@ static int match_read_record( char * text, struct mm_ticket_t * ticket )
     char region[MM_NAME_BYTES];
     char mode_name[MM_NAME_BYTES];
     uint64_t version = 0;
+    int tries = 0; /* of those that wrote them */
     memset( ticket, 0, sizeof( *ticket ) );
     if ( !parse_u64( take_word( &text ), 10, &version ) || strcmp( take_word( &text ), "1" ) != 0 ||
          !match_read_word( &text, ticket->id, sizeof( ticket->id ) ) ||
          !match_read_number( &text, MM_QUEUED, MM_FAILED, &ticket->state ) ||
          !match_read_number( &text, 0, MM_REASONS - 1, &ticket->reason ) ||
-         !match_read_number( &text, 0, MM_TRIES, &ticket->tries ) ||
-         !parse_u64( take_word( &text ), 10, &ticket->sequence ) || !match_read_time( &text, &ticket->joined_at ) ||
-         !match_read_time( &text, &ticket->ended_at ) ||
+         !match_read_number( &text, 0, 1000, &tries ) || !parse_u64( take_word( &text ), 10, &ticket->sequence ) ||
+         !match_read_time( &text, &ticket->joined_at ) || !match_read_time( &text, &ticket->ended_at ) ||
          !match_read_word( &text, ticket->match, sizeof( ticket->match ) ) ||
          !match_read_word( &text, region, sizeof( region ) ) ||
          !match_read_number( &text, 0, MM_MAX_TEAMS - 1, &ticket->team ) ||

@@ -45,7 +45,7 @@
 #define MM_RETRY_SECONDS 2.0 /* no further match in a mode and region after one found no server */
 #endif
 #ifndef MM_TRIES
-#define MM_TRIES 10 /* of a ticket, to find a server */
+#define MM_TRIES 10 /* of a ticket, to find a server in a region: then that region does not count for it any more */
 #endif
 
 #define MM_MAX_TICKETS 4096
@@ -122,10 +122,10 @@ struct mm_wish_t {
 struct mm_ticket_t {
     char id[MM_ID_BYTES];
     struct mm_wish_t wish;
-    int state;  /* MM_... */
-    int reason; /* why it failed */
-    int tries;
-    uint64_t sequence; /* the order of those who joined at the same time */
+    int state;                     /* MM_... */
+    int reason;                    /* why it failed */
+    uint8_t tries[MM_MAX_REGIONS]; /* without a server */
+    uint64_t sequence;             /* the order of those who joined at the same time */
     double joined_at;
     double seen_at;
     double ended_at; /* when it failed; of a match, also of one that was given up: when its time is over */
@@ -559,14 +559,16 @@ static int mm_rank( const struct mm_wish_t * wish, int region )
     return -1;
 }
 
-/* The regions that all members want, the one with the lowest sum of ranks first. */
+/*  The regions that all members want, the one with the lowest sum of ranks first; but for those in which no server was
+    found too often. Other regions go on: who wants one alone that has no servers ends no one else's ticket. */
 static void mm_join_regions( const struct mm_mode_t * mode, struct mm_unit_t * unit )
 {
     int sums[MM_MAX_REGIONS];
     for ( int region = 0; region < mode->num_regions; region++ ) {
         int sum = 0;
         for ( int i = 0; i < unit->size && sum >= 0; i++ ) {
-            int rank = mm_rank( &unit->tickets[i]->wish, region );
+            const struct mm_ticket_t * ticket = unit->tickets[i];
+            int rank = ticket->tries[region] < MM_TRIES ? mm_rank( &ticket->wish, region ) : -1;
             sum = rank < 0 ? -1 : sum + rank;
         }
         if ( sum < 0 )
@@ -616,12 +618,12 @@ static void mm_add_unit( struct mm_t * mm, struct mm_ticket_t ** members, int co
         unit->tickets[i] = members[i];
     unit->since = members[count - 1]->joined_at; /* they stand in the order in which they have asked */
     unit->sequence = members[count - 1]->sequence;
-    if ( now - unit->since > mode->expire_seconds ) {
+    mm_join_regions( mode, unit );
+    if ( !unit->num_regions || now - unit->since > mode->expire_seconds ) {
         for ( int i = 0; i < count; i++ )
-            mm_fail( mm, members[i], MM_REASON_no_match, now );
+            mm_fail( mm, members[i], unit->num_regions ? MM_REASON_no_match : MM_REASON_no_server, now );
         return;
     }
-    mm_join_regions( mode, unit );
     unit->eligible = mm_eligible( mode, unit, now );
     mm->num_units++;
 }
@@ -852,8 +854,8 @@ static void mm_commit( struct mm_t * mm, struct mm_match_t * match, const char *
     memset( match, 0, sizeof( *match ) );
 }
 
-/*  There is none: all go back to where they were, and the mode rests for a while in this region. Who has come back too
-    often fails. */
+/*  There is none: all go back to where they were, and the mode rests for a while in this region. Who has come back from
+    all of his regions too often fails in the next run. */
 static void mm_give_back( struct mm_t * mm, struct mm_match_t * match, double now )
 {
     mm->blocked_until[match->mode][match->region] = now + MM_RETRY_SECONDS;
@@ -862,8 +864,7 @@ static void mm_give_back( struct mm_t * mm, struct mm_match_t * match, double no
         ticket->state = MM_QUEUED;
         ticket->is_changed = 1;
         ticket->match[0] = '\0';
-        if ( ++ticket->tries >= MM_TRIES )
-            mm_fail( mm, ticket, MM_REASON_no_server, now );
+        ticket->tries[match->region]++; /* no further match is formed there at MM_TRIES */
     }
     mm->given_back++;
     memset( match, 0, sizeof( *match ) );

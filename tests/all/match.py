@@ -480,8 +480,8 @@ def story_no_server(story):
     waited = alice.answer["waited_seconds"]
     carol.ask()
     all_until([alice, bob], "failed")
-    story.check(alice.reason() == bob.reason() == "no_server" and alice.answer["message"], "after %d tries it fails, with a name" % TRIES, alice.short())
-    story.check(backend.count("back to the queue") == TRIES and waited >= 0, "no more than that", backend.count("back to the queue"))
+    story.check(alice.reason() == bob.reason() == "no_server" and alice.answer["message"], "after %d tries in each region it fails, with a name" % TRIES, alice.short())
+    story.check(backend.count("back to the queue") == 2 * TRIES and waited >= 0, "no more than that", backend.count("back to the queue"))
     story.check(carol.poll() == "queued", "who came later has tries of his own")
     alice.ask()
     backend.report("us-1", 40001)
@@ -1315,7 +1315,8 @@ PLANTS = (
     ("module", MODULE, "now - ticket->seen_at > MM_SILENT_SECONDS", "now - ticket->seen_at > 1e9"),
     ("module", MODULE, "( ticket->state == MM_QUEUED || ticket->state == MM_TAKEN )", "ticket->state == MM_QUEUED"),
     ("module", MODULE, "        ticket->is_changed = 1;\n        ticket->match[0]", "        ticket->joined_at = now;\n        ticket->match[0]"),
-    ("module", MODULE, "if ( ++ticket->tries >= MM_TRIES )", "if ( ++ticket->tries < 0 )"),
+    ("module", MODULE, "ticket->tries[region] < MM_TRIES ? mm_rank(", "ticket->tries[region] < 255 ? mm_rank("),
+    ("module", MODULE, "        ticket->tries[match->region]++;", "        for ( int k = 0; k < MM_MAX_REGIONS; k++ )\n            ticket->tries[k]++;"),
     ("module", MODULE, "        *hopeless = 1;", "        memset( mm->hopeless, 1, sizeof( mm->hopeless ) );"),
     ("module", MODULE, "mm_take_unit( mm, match, unit, team, players );", "mm_take_unit( mm, match, unit, 0, players );"),
     ("module", MODULE, "count = wider >= unit->num_regions ?", "count = wider >= 0.0 ?"),

@@ -405,7 +405,7 @@ static void test_servers( void )
     struct mm_ticket_t * a = join( 1, "01", "", 1 );
     struct mm_ticket_t * b = join( 2, "01", "", 1 );
     double joined_at = a->joined_at;
-    for ( int i = 0; i < MM_TRIES; i++ ) {
+    for ( int i = 0; i < 2 * MM_TRIES; i++ ) {
         REQUIRE( a->state == MM_QUEUED && a->joined_at <= joined_at, "its place in the queue is lost" );
         pass( MM_RETRY_SECONDS / 2 + 0.1 );
         struct mm_match_t * match = mm_next( &mm );
@@ -414,6 +414,7 @@ static void test_servers( void )
         REQUIRE( match->region == i % 2, "region %d in try %d", match->region, i );
         mm_give_back( &mm, match, test_now );
     }
+    mm_run( &mm, test_now );
     REQUIRE( a->reason == MM_REASON_no_server && b->reason == MM_REASON_no_server, "tried for ever" );
     a = join( 1, "0", "", 1 );
     b = join( 2, "0", "", 1 );
@@ -424,8 +425,44 @@ static void test_servers( void )
     REQUIRE( a->reason == MM_REASON_too_late, "a match is kept for ever" );
     pass( MM_KEEP_SECONDS + 1.0 );
     REQUIRE( a->state == MM_FREE && b->state == MM_FREE, "what has ended is kept for ever" );
-    printf( "ok: without a server all go back to their old place, %d times, trying other regions; then it fails\n",
-            MM_TRIES );
+    printf( "ok: without a server all go back to their old place, %d times in each region; then it fails\n", MM_TRIES );
+}
+
+/* A player asks again and again for the region without servers alone; others want that one as well. */
+static void test_region_without_servers( void )
+{
+    struct mm_ticket_t * party[2];
+    struct mm_ticket_t * other = NULL;
+    fresh( "duel 2 2 regions=eu,us expire=1000", NULL );
+    struct mm_ticket_t * a = join( 1, "10", "", 1 );
+    for ( int i = 0; i < 5 * MM_TRIES; i++ ) {
+        join( 2, "1", "", 1 );
+        pass( MM_RETRY_SECONDS + 0.1 );
+        struct mm_match_t * match = mm_next( &mm );
+        REQUIRE( !match == ( i >= MM_TRIES ) && a->state != MM_FAILED, "try %d, %s", i, mm_reason_name( a->reason ) );
+        if ( match )
+            mm_give_back( &mm, match, test_now );
+    }
+    mm_cancel( &mm, mm_find_client( &mm, 2 ), 0, test_now );
+    other = join( 3, "01", "", 1 );
+    pass( 0.1 );
+    REQUIRE( a->state == MM_TAKEN && a->region == 0 && other->region == 0, "the region with servers is given up too" );
+    commit_all();
+
+    /* A party has the regions that all members want: it fails together when none is left of those. */
+    fresh( "squad 4 2 regions=eu,us expire=1000", NULL );
+    party[0] = join( 1, "01", "a-party-of-two", 2 );
+    party[1] = join( 2, "1", "a-party-of-two", 2 );
+    for ( int i = 0; i < MM_TRIES; i++ ) {
+        other = join( 3, "1", "", 1 );
+        join( 4, "1", "", 1 );
+        pass( MM_RETRY_SECONDS + 0.1 );
+        mm_give_back( &mm, mm_next( &mm ), test_now );
+    }
+    pass( 0.1 );
+    REQUIRE( party[0]->reason == MM_REASON_no_server && party[1]->reason == MM_REASON_no_server, "a part of a party" );
+    REQUIRE( other->reason == MM_REASON_no_server, "it has no other region" );
+    printf( "ok: a region without servers is given up by itself: other regions go on\n" );
 }
 
 static void test_limits( void )
@@ -771,6 +808,7 @@ int main( int argc, char ** argv )
     test_shrinking();
     test_starvation();
     test_servers();
+    test_region_without_servers();
     test_limits();
     test_silence();
     test_random( rounds );
