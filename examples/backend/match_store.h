@@ -21,6 +21,7 @@
 #define MATCH_RECORD_BYTES 2048
 #define MATCH_FLUSH_TICKETS 32
 #define MATCH_LOAD_COUNT "200"
+#define MATCH_FARTHEST_SECONDS 100000.0 /* ahead; a match lives for a day at most, see --expire */
 #define MATCH_STOP_SECONDS 1.0 /* at the end, to write what has changed */
 #define MATCH_WRITE_WORDS ( 6 + 2 * MM_MAX_PLAYERS )
 
@@ -141,12 +142,13 @@ static int match_read_number( char ** text, int minimum, int maximum, int * valu
     return parse_int( take_word( text ), minimum, maximum, value );
 }
 
+/* None that is no number or years away: tickets would have no end, and seconds do not fit into an int. */
 static int match_read_time( char ** text, double * value )
 {
     char * end = NULL;
     const char * word = take_word( text );
     *value = strtod( word, &end ) - match_store.offset;
-    return end != word && *end == '\0';
+    return end != word && *end == '\0' && *value > -1e10 && *value < netcode_time() + MATCH_FARTHEST_SECONDS;
 }
 
 static int match_read_word( char ** text, char * to, size_t bytes )
@@ -301,6 +303,8 @@ static void match_take_record( uint64_t client_id, char * text, double now )
         return;
     ticket.wish.client_id = client_id;
     ticket.seen_at = now; /* when he asked last is not known */
+    if ( ticket.joined_at > now )
+        ticket.joined_at = now; /* by a clock that was ahead of ours */
     if ( mm_restore( &matchmaker.mm, &ticket ) )
         match_restore_reservation( &ticket, now );
 }

@@ -1161,7 +1161,7 @@ def keep(redis, number, version=None, state=1, joined=None, ended="0.000", match
 
 
 def story_records(story):
-    """What stands in Redis is checked: more members than a party has, and versions of a clock that is ahead."""
+    """What stands in Redis is checked: more members than a party has, versions of a clock that is ahead, times that are none."""
     redis = Redis(story)
     players = some(None, 1, 20)
     for player in players[:9]:
@@ -1169,7 +1169,10 @@ def story_records(story):
     ahead = players[9:11]
     for player in ahead:
         player.ticket = keep(redis, player.number, version=time.time() + 3600)
-    backend = Backend(story, "duel 2 2 expire=60\nbig 16 2 expire=60\n", "--redis", "unix:redis.sock", servers=HERE_ARE_SERVERS)
+    timeless = players[12:]
+    for player, (state, joined, ended) in zip(timeless, ((3, None, "nan"), (3, None, "1e400"), (3, None, "9e9"), (1, "nan", "0"), (1, "1e300", "0"), (1, "-1e300", "0"), (4, None, "inf"), (1, "soon", "0"))):
+        player.ticket = keep(redis, player.number, state=state, joined=joined, ended=ended, match="%032x" % 1, mode="solo", place="eu-1 127.0.0.1:40001 127.0.0.1:40001")
+    backend = Backend(story, "duel 2 2 expire=60\nbig 16 2 expire=60\nsolo 2 2 expire=60 widen=1\n", "--redis", "unix:redis.sock", servers=HERE_ARE_SERVERS)
     for player in players:
         player.backend = backend
     settle(lambda: leader_of([backend]))
@@ -1184,6 +1187,7 @@ def story_records(story):
     late.cancel()
     story.check(settle(lambda: stored(redis, late)[1] == 4) and stored(redis, late)[0] > time.time() + 7000 and backend.find("Redis has newer tickets than ours"),
                 "a ticket whose record is newer is written again, with a line", stored(redis, late))
+    story.check([player.poll() for player in timeless] == [404] * 8, "a ticket with a time that is none, or years away, is none", [player.short() for player in timeless if player.answer][:2])
     states = [player.poll() for player in players[:9]]
     story.check(sorted(map(str, states)) == ["404"] + ["queued"] * 8, "nine of a party of eight: eight are queued, and the ninth is refused", states)
     story.check(backend.end() == 0, "it ends well", backend.text(4))
@@ -1352,6 +1356,7 @@ PLANTS = (
     ("several_ends", "examples/backend/match_store.h", "    match_store.is_active = 0;\n    while", "    while"),
     ("several_ends", MATCH, "{\n    if ( !match_store_is_active( request->app ) )\n        return refuse_for( request, REFUSAL_not_matchmaker, MATCH_POLL_SECONDS );\n    return request->rest", "{\n    return request->rest"),
     ("errors", "examples/backend/match_store.h", "if ( ticket->state == MM_FREE && mm_find_client(", "if ( ticket->state == MM_TAKEN && mm_find_client("),
+    ("records", "examples/backend/match_store.h", " && *value > -1e10 && *value < netcode_time() + MATCH_FARTHEST_SECONDS;", ";"),
     ("records", "examples/backend/match_store.h", "        match_pass_version( strtoull( text, NULL, 10 ) );\n", ""),
     ("records", "examples/backend/match_store.h", "if behind then return {'behind'", "if behind then return {'ok'"),
     ("several", "examples/backend/match_store.h", "if v and v ~= ARGV[2] then return", "if v and v == 'x' then return"),
