@@ -415,6 +415,11 @@ static int match_store_is_active( const struct app_t * app )
     return (void) app, 1;
 }
 
+static enum refusal_t match_store_refusal( void )
+{
+    return REFUSAL_not_matchmaker;
+}
+
 static int match_store_is_elsewhere( const struct app_t * app )
 {
     return (void) app, 0;
@@ -801,14 +806,14 @@ static enum MHD_Result match_ticket( struct request_t * request )
 static enum MHD_Result match_go_on( struct request_t * request )
 {
     if ( !match_store_is_active( request->app ) )
-        return refuse_for( request, REFUSAL_not_matchmaker, MATCH_POLL_SECONDS );
+        return refuse_for( request, match_store_refusal(), MATCH_POLL_SECONDS );
     return request->rest[0] ? match_ticket( request ) : match_join( request );
 }
 
 static enum MHD_Result answer_match( struct request_t * request )
 {
     if ( !match_store_is_active( request->app ) ) /* and nothing is taken of the player's rate */
-        return refuse_for( request, REFUSAL_not_matchmaker, MATCH_POLL_SECONDS );
+        return refuse_for( request, match_store_refusal(), MATCH_POLL_SECONDS );
     request->is_free = request->rest[0] != '\0'; /* tickets have a rate of their own */
     return with_player( request, match_go_on );
 }

@@ -22,7 +22,8 @@
 #define MATCH_FLUSH_TICKETS 32
 #define MATCH_LOAD_COUNT "200"
 #define MATCH_FARTHEST_SECONDS 100000.0 /* ahead; a match lives for a day at most, see --expire */
-#define MATCH_STOP_SECONDS 1.0 /* at the end, to write what has changed */
+#define MATCH_ERROR_SECONDS 1.0         /* before the next write, when Redis answered one with an error */
+#define MATCH_STOP_SECONDS 1.0          /* at the end, to write what has changed */
 #define MATCH_WRITE_WORDS ( 6 + 2 * MM_MAX_PLAYERS )
 
 /* prefix, who, milliseconds */
@@ -87,6 +88,10 @@ struct match_store_t {
     struct match_commit_t commits[MM_MAX_MATCHES];
     char text[MATCH_WRITE_WORDS / 2][MATCH_RECORD_BYTES];
     char ids[MATCH_WRITE_WORDS / 2][24];
+    double next_flush;
+    double full_until; /* until then we take it that Redis has no memory for a lease */
+    int write_refused; /* Redis answers errors: there was a line */
+    int lease_refused;
     uint64_t takeovers;
     struct app_t * app;
 };
@@ -207,6 +212,18 @@ static int match_read_record( char * text, struct mm_ticket_t * ticket )
 
 /* ---- the lease ---- */
 
+/* Redis answers, but with an error. A line, when it begins. 1: it is full. */
+static int match_on_error( const redisReply * reply, const char * what, int * is_said )
+{
+    struct store_answer_t answer;
+    store_read( REDIS_LINK_ANSWER, reply, &answer );
+    int is_full = answer.result == STORE_FULL;
+    if ( !*is_said )
+        say( match_store.app, "matchmaking: Redis does not take %s: %s", what, is_full ? "it is full" : answer.why );
+    *is_said = 1;
+    return is_full;
+}
+
 /* We do not find matches any more, or not yet: what is true stands in Redis. */
 static void match_step_down( const char * why )
 {
@@ -229,12 +246,17 @@ static void match_on_lease( void * context, int what, const redisReply * reply )
     uint64_t micros = 0;
     (void) context;
     match_store.lease_asked = 0;
+    if ( what == REDIS_LINK_ANSWER && reply->type == REDIS_REPLY_ERROR &&
+         match_on_error( reply, "our lease", &match_store.lease_refused ) )
+        match_store.full_until = netcode_time() + MATCH_LEASE_SECONDS;
     if ( what != REDIS_LINK_ANSWER || reply->type != REDIS_REPLY_ARRAY )
         return;
     const char * word = store_item( reply, 0 );
     if ( !word || !store_item( reply, 1 ) || !store_item( reply, 2 ) ||
          !parse_u64( store_item( reply, 1 ), 10, &seconds ) || !parse_u64( store_item( reply, 2 ), 10, &micros ) )
         return;
+    match_store.lease_refused = 0;
+    match_store.full_until = 0.0;
     if ( !strcmp( word, "other" ) ) {
         match_store.other_until = netcode_time() + MATCH_LEASE_SECONDS;
         if ( match_store.is_active || match_store.is_loading )
@@ -364,16 +386,20 @@ static int match_was_written( int what, const redisReply * reply )
     const char * word = what == REDIS_LINK_ANSWER && reply->type == REDIS_REPLY_ARRAY ? store_item( reply, 0 ) : NULL;
     if ( what != REDIS_LINK_ANSWER )
         return -1;
-    if ( word && !strcmp( word, "ok" ) )
+    if ( !word ) {
+        match_store.next_flush = netcode_time() + MATCH_ERROR_SECONDS;
+        match_on_error( reply, "our tickets", &match_store.write_refused );
+        return 0;
+    }
+    match_store.write_refused = 0;
+    if ( !strcmp( word, "ok" ) )
         return 1;
-    if ( word && !strcmp( word, "behind" ) && store_item( reply, 1 ) &&
-         parse_u64( store_item( reply, 1 ), 10, &version ) ) {
+    if ( !strcmp( word, "behind" ) && store_item( reply, 1 ) && parse_u64( store_item( reply, 1 ), 10, &version ) ) {
         say( match_store.app, "matchmaking: Redis has newer tickets than ours, which are written again" );
         match_pass_version( version );
         return -1;
     }
-    if ( word )
-        match_step_down( "another one has the lease" );
+    match_step_down( "another one has the lease" );
     return 0;
 }
 
@@ -496,7 +522,7 @@ static int match_store_update( struct app_t * app, double now )
         if ( commit->is_open && !commit->is_asked )
             match_send_commit( app, now, commit );
     }
-    if ( !match_store.flush_asked )
+    if ( !match_store.flush_asked && now >= match_store.next_flush )
         match_flush( app, now );
     return 1;
 }
@@ -504,6 +530,12 @@ static int match_store_update( struct app_t * app, double now )
 static int match_store_is_active( const struct app_t * app )
 {
     return !match_has_store( app ) || ( match_store.is_active && netcode_time() < match_store.lease_until );
+}
+
+/* Why this backend finds no matches now. */
+static enum refusal_t match_store_refusal( void )
+{
+    return netcode_time() < match_store.full_until ? REFUSAL_store_full : REFUSAL_not_matchmaker;
 }
 
 /* Another backend finds matches, as far as we know. */
@@ -536,7 +568,7 @@ static void match_store_stop( struct app_t * app )
         return;
     match_store.is_active = 0;
     while ( netcode_time() < until && ( match_store.flush_asked || match_has_changes() ) ) {
-        if ( !match_store.flush_asked )
+        if ( !match_store.flush_asked && netcode_time() >= match_store.next_flush )
             match_flush( app, netcode_time() );
         redis_update( &app->full.link, netcode_time() );
         netcode_sleep( 0.001 );

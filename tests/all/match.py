@@ -1214,9 +1214,20 @@ def story_errors(story):
     redis.cli("RENAME", "netcode:match:tickets", "aside")
     redis.cli("SET", "netcode:match:tickets", "no hash")
     carol.cancel()
+    answered = 'store_commands_total{result="answered"}'
+    before = backend.metric(answered)
     time.sleep(1.5)
+    commands, line = backend.metric(answered) - before, "Redis does not take our tickets: WRONGTYPE"
+    story.check(commands < 30 and backend.count(line) == 1, "while it does, there is a line, and no more than %d commands in 1.5 s" % commands, backend.text(3))
     redis.cli("RENAME", "aside", "netcode:match:tickets")
     story.check(settle(lambda: stored(redis, carol)[1] == 4, 5), "a write that failed is done later, and deletes no ticket of a player who came back", redis.cli("HGETALL", "netcode:match:tickets"))
+    redis.cli("CONFIG", "SET", "maxmemory", "1")
+    story.check(settle(lambda: backend.metric("match_active") == 0), "a Redis that is full takes no lease")
+    status, headers, answer = alice.ask()
+    story.check(status == 503 and answer["error"] == "store_full" and headers["Retry-After"] == "1", "which the answer names", answer)
+    story.check(backend.count("Redis does not take our lease: it is full") == 1, "and a line", backend.text(3))
+    redis.cli("CONFIG", "SET", "maxmemory", "0")
+    story.check(patiently(alice) == 202, "and when it has room again, all is well", backend.text(3))
     story.check(backend.end() == 0, "it ends well", backend.text(4))
 
 
@@ -1354,8 +1365,10 @@ PLANTS = (
     ("allocator_failures", ALLOCATOR, "CURLOPT_TIMEOUT_MS, ALLOCATOR_MILLISECONDS )", "CURLOPT_TIMEOUT_MS, 20000l )"),
     ("several", "examples/backend/match_store.h", "if ( !ticket->is_changed || ticket->state == MM_TAKEN )", "if ( !ticket->is_changed || ticket->state == MM_QUEUED )"),
     ("several_ends", "examples/backend/match_store.h", "    match_store.is_active = 0;\n    while", "    while"),
-    ("several_ends", MATCH, "{\n    if ( !match_store_is_active( request->app ) )\n        return refuse_for( request, REFUSAL_not_matchmaker, MATCH_POLL_SECONDS );\n    return request->rest", "{\n    return request->rest"),
+    ("several_ends", MATCH, "{\n    if ( !match_store_is_active( request->app ) )\n        return refuse_for( request, match_store_refusal(), MATCH_POLL_SECONDS );\n    return request->rest", "{\n    return request->rest"),
     ("errors", "examples/backend/match_store.h", "if ( ticket->state == MM_FREE && mm_find_client(", "if ( ticket->state == MM_TAKEN && mm_find_client("),
+    ("errors", "examples/backend/match_store.h", "        match_store.next_flush = netcode_time() + MATCH_ERROR_SECONDS;\n", ""),
+    ("errors", "examples/backend/match_store.h", "        match_store.full_until = netcode_time() + MATCH_LEASE_SECONDS;", "        match_store.full_until = 0.0;"),
     ("records", "examples/backend/match_store.h", " && *value > -1e10 && *value < netcode_time() + MATCH_FARTHEST_SECONDS;", ";"),
     ("records", "examples/backend/match_store.h", "        match_pass_version( strtoull( text, NULL, 10 ) );\n", ""),
     ("records", "examples/backend/match_store.h", "if behind then return {'behind'", "if behind then return {'ok'"),
