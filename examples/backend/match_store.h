@@ -38,19 +38,23 @@ static const char match_release_script[] = "local k = ARGV[1] .. 'match:lease' "
                                            "if redis.call('GET', k) == ARGV[2] then redis.call('DEL', k) end "
                                            "return {'ok'}";
 
-/*  prefix, who, then client id and record ("version": delete it): all are written, or none. None when one of them has a
+/*  prefix, who, "match" or "tickets", then client id and record ("version": delete it): all are written, or none. No match
+    is written of players of whom one is revoked: the answer names all such, who may be in the queue from before that. None when one of them has a
     newer record: a command that arrives late, on a link that was lost, does not undo what was written after it, and who
     counts behind others gets the version that is to be passed. 9e15 micros are the year 2255: no version of ours. */
 static const char match_write_script[] =
     "local k = ARGV[1] .. 'match:tickets' "
     "if redis.call('GET', ARGV[1] .. 'match:lease') ~= ARGV[2] then return {'other'} end "
-    "local newest, behind = 0, false "
-    "for i = 3, #ARGV, 2 do "
+    "local newest, behind, revoked = 0, false, {'revoked'} "
+    "for i = 4, #ARGV, 2 do "
+    "if ARGV[3] == 'match' and redis.call('EXISTS', ARGV[1] .. 'revoked:' .. ARGV[i]) == 1 then "
+    "table.insert(revoked, ARGV[i]) end "
     "local old = tonumber(string.match(redis.call('HGET', k, ARGV[i]) or '', '^%d+')) or 0 "
     "if old < 9e15 then newest = math.max(newest, old) "
     "behind = behind or old >= tonumber(string.match(ARGV[i + 1], '^%d+')) end end "
+    "if #revoked > 1 then return revoked end "
     "if behind then return {'behind', string.format('%.0f', newest)} end "
-    "for i = 3, #ARGV, 2 do "
+    "for i = 4, #ARGV, 2 do "
     "if string.find(ARGV[i + 1], ' ', 1, true) then redis.call('HSET', k, ARGV[i], ARGV[i + 1]) "
     "else redis.call('HDEL', k, ARGV[i]) end end "
     "redis.call('EXPIRE', k, 86400) "
@@ -394,6 +398,8 @@ static int match_was_written( int what, const redisReply * reply )
     match_store.write_refused = 0;
     if ( !strcmp( word, "ok" ) )
         return 1;
+    if ( !strcmp( word, "revoked" ) )
+        return 0;
     if ( !strcmp( word, "behind" ) && store_item( reply, 1 ) && parse_u64( store_item( reply, 1 ), 10, &version ) ) {
         say( match_store.app, "matchmaking: Redis has newer tickets than ours, which are written again" );
         match_pass_version( version );
@@ -403,15 +409,17 @@ static int match_was_written( int what, const redisReply * reply )
     return 0;
 }
 
-static int match_write( struct app_t * app, double now, int count, redis_callback_t done, void * context )
+static int match_write( struct app_t * app, double now, int count, redis_callback_t done,
+                        struct match_commit_t * match )
 {
-    const char * words[MATCH_WRITE_WORDS] = { "EVAL", match_write_script, "0", app->full.link.prefix, match_store.me };
-    int n = 5;
+    const char * words[MATCH_WRITE_WORDS] = { "EVAL",         match_write_script,         "0", app->full.link.prefix,
+                                              match_store.me, match ? "match" : "tickets" };
+    int n = 6;
     for ( int i = 0; i < count; i++ ) {
         words[n++] = match_store.ids[i];
         words[n++] = match_store.text[i];
     }
-    return redis_send( &app->full.link, now, n, words, NULL, done, context );
+    return redis_send( &app->full.link, now, n, words, NULL, done, match );
 }
 
 static void match_fill( int at, const struct mm_ticket_t * ticket, uint64_t client_id, uint64_t version )
@@ -462,6 +470,20 @@ static void match_flush( struct app_t * app, double now )
 
 /* ---- a match ---- */
 
+/* Those whom Redis named are out of the queue, and their parties with them. Their next request hears that they are revoked. */
+static void match_drop_revoked( const redisReply * reply )
+{
+    for ( size_t i = 1; i < reply->elements; i++ ) {
+        uint64_t client_id = 0;
+        const char * id = store_item( reply, i );
+        struct mm_ticket_t * ticket = NULL;
+        if ( id && parse_u64( id, 10, &client_id ) )
+            ticket = mm_find_client( &matchmaker.mm, client_id );
+        if ( ticket )
+            mm_cancel( &matchmaker.mm, ticket, 0, netcode_time() );
+    }
+}
+
 static void match_on_commit( void * context, int what, const redisReply * reply )
 {
     struct match_commit_t * commit = (struct match_commit_t *) context;
@@ -473,10 +495,14 @@ static void match_on_commit( void * context, int what, const redisReply * reply 
     if ( written < 0 || !commit->is_open )
         return; /* not known: it is written again, which does no harm, until our lease is over */
     commit->is_open = 0;
-    if ( written )
+    if ( written ) {
         match_finish_commit( match_store.app, match, commit->server, commit->place, commit->ended_at );
-    else
-        match_give_back( match_store.app, match, "Redis does not take it" );
+        return;
+    }
+    const char * word = reply->type == REDIS_REPLY_ARRAY ? store_item( reply, 0 ) : NULL;
+    match_give_back( match_store.app, match, word ? "a player is revoked" : "Redis does not take it" );
+    if ( word )
+        match_drop_revoked( reply );
 }
 
 /* Writes all tickets of the match as they will be. */

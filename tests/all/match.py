@@ -1231,6 +1231,32 @@ def story_errors(story):
     story.check(backend.end() == 0, "it ends well", backend.text(4))
 
 
+def story_revoked(story):
+    """A player is revoked while he is in the queue."""
+    redis = Redis(story)
+    backend = Backend(story, "duel 2 2 expire=60\nsquad 4 2 expire=60\n", "--redis", "unix:redis.sock", servers=HERE_ARE_SERVERS)
+    settle(lambda: leader_of([backend]))
+    alice, bob, carol, dave, erin, fred = some(backend, 1, 6)
+    alice.ask()
+    dave.ask("squad", party="the-party-of-two", size=2)
+    erin.ask("squad", party="the-party-of-two", size=2)
+    for player in (alice, dave):
+        command = Process([story.tools.program("backend"), "revoke", str(1000 + player.number), "--redis", "unix:redis.sock"], cwd=story.tools.folder)
+        story.check(command.ended() == 0, "player %d is revoked" % player.number, command.text(3))
+    bob.ask()
+    for player in (fred, Player(backend, 7)):
+        player.ask("squad", party="the-other-two", size=2)
+    backend.wait("duel in any, 2 players, back to the queue: a player is revoked")
+    backend.wait("squad in any, 4 players, back to the queue: a player is revoked")
+    story.check(bob.poll() == "queued" and fred.poll() == "queued", "there is no match with who is revoked: the others are in the queue", bob.short())
+    story.check(alice.poll() == 403 and settle(lambda: stored(redis, alice)[1] == 4), "and he is not")
+    story.check(erin.poll() == "failed" and erin.reason() == "party_left", "nor his party, which learns why", erin.short())
+    carol.ask()
+    all_until([bob, carol], "matched")
+    story.check(bob.answer["match"] == carol.answer["match"], "the next who comes is matched with who waited")
+    story.check(backend.end() == 0, "it ends well", backend.text(4))
+
+
 def story_several_ends(story):
     """The one that finds matches ends, or sleeps, while it waits for Redis: what it answers then is true."""
     redis = Redis(story)
@@ -1319,7 +1345,7 @@ def story_several_killed(story):
     allocator.close()
 
 
-STORIES = [story_allocator_failures, story_several_killed, story_several, story_several_ends, story_errors, story_records, story_queue, story_many, story_allocator, story_module, story_allocator_tls, story_widening, story_repeated, story_no_server, story_slots,
+STORIES = [story_allocator_failures, story_several_killed, story_several, story_several_ends, story_errors, story_revoked, story_records, story_queue, story_many, story_allocator, story_module, story_allocator_tls, story_widening, story_repeated, story_no_server, story_slots,
            story_duel, story_refusals, story_restart, story_nginx, story_readme, story_start]
 
 # ---- plants: (story, file, what stands there, the fault) ----
@@ -1369,6 +1395,8 @@ PLANTS = (
     ("errors", "examples/backend/match_store.h", "if ( ticket->state == MM_FREE && mm_find_client(", "if ( ticket->state == MM_TAKEN && mm_find_client("),
     ("errors", "examples/backend/match_store.h", "        match_store.next_flush = netcode_time() + MATCH_ERROR_SECONDS;\n", ""),
     ("errors", "examples/backend/match_store.h", "        match_store.full_until = netcode_time() + MATCH_LEASE_SECONDS;", "        match_store.full_until = 0.0;"),
+    ("revoked", "examples/backend/match_store.h", "if ARGV[3] == 'match' and", "if ARGV[3] == 'mash' and"),
+    ("revoked", "examples/backend/match_store.h", "        match_drop_revoked( reply );\n", "        match_store.full_until = 0.0;\n"),
     ("records", "examples/backend/match_store.h", " && *value > -1e10 && *value < netcode_time() + MATCH_FARTHEST_SECONDS;", ";"),
     ("records", "examples/backend/match_store.h", "        match_pass_version( strtoull( text, NULL, 10 ) );\n", ""),
     ("records", "examples/backend/match_store.h", "if behind then return {'behind'", "if behind then return {'ok'"),
