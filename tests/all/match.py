@@ -1396,7 +1396,7 @@ PLANTS = (
     ("errors", "examples/backend/match_store.h", "        match_store.next_flush = netcode_time() + MATCH_ERROR_SECONDS;\n", ""),
     ("errors", "examples/backend/match_store.h", "        match_store.full_until = netcode_time() + MATCH_LEASE_SECONDS;", "        match_store.full_until = 0.0;"),
     ("revoked", "examples/backend/match_store.h", "if ARGV[3] == 'match' and", "if ARGV[3] == 'mash' and"),
-    ("revoked", "examples/backend/match_store.h", "        match_drop_revoked( reply );\n", "        match_store.full_until = 0.0;\n"),
+    ("revoked", "examples/backend/match_store.h", "    if ( word )\n        match_drop_revoked( reply );", "    if ( !word )\n        match_drop_revoked( reply );"),
     ("records", "examples/backend/match_store.h", " && *value > -1e10 && *value < netcode_time() + MATCH_FARTHEST_SECONDS;", ";"),
     ("records", "examples/backend/match_store.h", "        match_pass_version( strtoull( text, NULL, 10 ) );\n", ""),
     ("records", "examples/backend/match_store.h", "if behind then return {'behind'", "if behind then return {'ok'"),
