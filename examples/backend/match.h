@@ -26,7 +26,8 @@ struct reservation_t {
     char server[NAME_BYTES];
     int mode;
     int count;
-    int seen; /* of them, by the server's reports */
+    int seen;     /* of them, by the server's reports */
+    int is_known; /* the server's last report names it */
     double until;
     char clients[MATCH_CLIENTS_BYTES];
 };
@@ -154,6 +155,10 @@ static void match_read_report( const cJSON * json )
 {
     const cJSON * each = NULL;
     const cJSON * name = cJSON_GetObjectItemCaseSensitive( json, "name" );
+    for ( int i = 0; i < MATCH_MAX_RESERVATIONS && matchmaker.num_reservations; i++ ) {
+        if ( !strcmp( matchmaker.reservations[i].server, name->valuestring ) )
+            matchmaker.reservations[i].is_known = 0; /* it may have been started anew */
+    }
     cJSON_ArrayForEach( each, cJSON_GetObjectItemCaseSensitive( json, "matches" ) )
     {
         const cJSON * id = cJSON_GetObjectItemCaseSensitive( each, "id" );
@@ -162,13 +167,16 @@ static void match_read_report( const cJSON * json )
             struct reservation_t * reservation = &matchmaker.reservations[i];
             if ( reservation->match[0] && cJSON_IsString( id ) && !strcmp( reservation->match, id->valuestring ) &&
                  !strcmp( reservation->server, name->valuestring ) &&
-                 read_count( each, "seen", 0, reservation->count, &seen ) )
+                 read_count( each, "seen", 0, reservation->count, &seen ) ) {
                 reservation->seen = seen;
+                reservation->is_known = 1;
+            }
         }
     }
 }
 
-/* In the answer to a report: the matches whose players are on their way. 0 when memory is short. */
+/*  In the answer to a report: the matches whose players are on their way and that the server did not name. One that it
+    knows would take the place of one that it has not heard of. 0 when memory is short. */
 static int match_answer_report( struct app_t * app, const struct server_t * server, cJSON * json )
 {
     int count = 0;
@@ -178,6 +186,8 @@ static int match_answer_report( struct app_t * app, const struct server_t * serv
     for ( int i = 0; i < MATCH_MAX_RESERVATIONS && matchmaker.num_reservations && count < MATCH_PER_REPORT; i++ ) {
         const struct reservation_t * reservation = &matchmaker.reservations[i];
         if ( !reservation->match[0] || strcmp( reservation->server, server->name ) != 0 )
+            continue;
+        if ( reservation->is_known || reservation->seen == reservation->count )
             continue;
         if ( !list )
             list = cJSON_AddArrayToObject( json, "matches" );
@@ -194,6 +204,17 @@ static int match_answer_report( struct app_t * app, const struct server_t * serv
         count++;
     }
     return 1;
+}
+
+/* All players of the match were seen on its server. An allocator's servers do not report to us: there it is not known. */
+static int match_is_complete( const char * match )
+{
+    for ( int i = 0; i < MATCH_MAX_RESERVATIONS && matchmaker.num_reservations; i++ ) {
+        const struct reservation_t * reservation = &matchmaker.reservations[i];
+        if ( match[0] && !strcmp( reservation->match, match ) )
+            return reservation->seen == reservation->count;
+    }
+    return 0;
 }
 
 /* ---- a server for a match ---- */
@@ -392,6 +413,11 @@ static int match_store_update( struct app_t * app, double now )
 static int match_store_is_active( const struct app_t * app )
 {
     return (void) app, 1;
+}
+
+static enum refusal_t match_store_refusal( void )
+{
+    return REFUSAL_not_matchmaker;
 }
 
 static int match_store_is_elsewhere( const struct app_t * app )
@@ -731,9 +757,12 @@ static enum MHD_Result match_join( struct request_t * request )
     cJSON_Delete( json );
     if ( wrong != REFUSALS )
         return refuse( request, wrong, detail );
-    enum mm_refusal_t refusal = mm_join( &matchmaker.mm, &wish, netcode_time(), &ticket );
+    double now = netcode_time();
+    enum mm_refusal_t refusal = mm_join( &matchmaker.mm, &wish, now, &ticket );
     if ( refusal == MM_REFUSAL_queue_full )
         return refuse_for( request, REFUSAL_queue_full, RETRY_SECONDS );
+    if ( refusal == MM_REFUSAL_match_given_up )
+        return refuse_for( request, REFUSAL_match_given_up, (int) ceil( ticket->ended_at - now ) );
     if ( refusal == MM_REFUSAL_already_queued )
         return refuse( request, REFUSAL_already_queued, ticket->id );
     if ( refusal != MM_JOINED )
@@ -768,17 +797,25 @@ static enum MHD_Result match_ticket( struct request_t * request )
     int seconds = match_take_poll( ticket );
     if ( seconds )
         return refuse_for( request, REFUSAL_rate_limited, seconds );
-    if ( request->deletes && !mm_cancel( &matchmaker.mm, ticket, netcode_time() ) )
+    if ( request->deletes && !mm_cancel( &matchmaker.mm, ticket, match_is_complete( ticket->match ), netcode_time() ) )
         return refuse_for( request, REFUSAL_being_matched, MATCH_POLL_SECONDS );
     return match_send( request, player, ticket );
 }
 
-static enum MHD_Result answer_match( struct request_t * request )
+/* The player is recognised. Redis may have been asked who he is, and our lease may have ended meanwhile. */
+static enum MHD_Result match_go_on( struct request_t * request )
 {
     if ( !match_store_is_active( request->app ) )
-        return refuse_for( request, REFUSAL_not_matchmaker, MATCH_POLL_SECONDS );
+        return refuse_for( request, match_store_refusal(), MATCH_POLL_SECONDS );
+    return request->rest[0] ? match_ticket( request ) : match_join( request );
+}
+
+static enum MHD_Result answer_match( struct request_t * request )
+{
+    if ( !match_store_is_active( request->app ) ) /* and nothing is taken of the player's rate */
+        return refuse_for( request, match_store_refusal(), MATCH_POLL_SECONDS );
     request->is_free = request->rest[0] != '\0'; /* tickets have a rate of their own */
-    return with_player( request, request->rest[0] ? match_ticket : match_join );
+    return with_player( request, match_go_on );
 }
 
 #endif

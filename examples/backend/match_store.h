@@ -21,6 +21,9 @@
 #define MATCH_RECORD_BYTES 2048
 #define MATCH_FLUSH_TICKETS 32
 #define MATCH_LOAD_COUNT "200"
+#define MATCH_FARTHEST_SECONDS 100000.0 /* ahead; a match lives for a day at most, see --expire */
+#define MATCH_ERROR_SECONDS 1.0         /* before the next write, when Redis answered one with an error */
+#define MATCH_STOP_SECONDS 1.0          /* at the end, to write what has changed */
 #define MATCH_WRITE_WORDS ( 6 + 2 * MM_MAX_PLAYERS )
 
 /* prefix, who, milliseconds */
@@ -35,16 +38,25 @@ static const char match_release_script[] = "local k = ARGV[1] .. 'match:lease' "
                                            "if redis.call('GET', k) == ARGV[2] then redis.call('DEL', k) end "
                                            "return {'ok'}";
 
-/*  prefix, who, then client id and record ("version": delete it). A command that arrives late, on a link that was lost, does
-    not undo what was written after it. */
+/*  prefix, who, "match" or "tickets", then client id and record ("version": delete it): all are written, or none. No match
+    is written of players of whom one is revoked: the answer names all such, who may be in the queue from before that. None when one of them has a
+    newer record: a command that arrives late, on a link that was lost, does not undo what was written after it, and who
+    counts behind others gets the version that is to be passed. 9e15 micros are the year 2255: no version of ours. */
 static const char match_write_script[] =
     "local k = ARGV[1] .. 'match:tickets' "
     "if redis.call('GET', ARGV[1] .. 'match:lease') ~= ARGV[2] then return {'other'} end "
-    "for i = 3, #ARGV, 2 do "
-    "local old = redis.call('HGET', k, ARGV[i]) local version = tonumber(string.match(ARGV[i + 1], '^%d+')) "
-    "if not old or (tonumber(string.match(old, '^%d+')) or 0) < version then "
+    "local newest, behind, revoked = 0, false, {'revoked'} "
+    "for i = 4, #ARGV, 2 do "
+    "if ARGV[3] == 'match' and redis.call('EXISTS', ARGV[1] .. 'revoked:' .. ARGV[i]) == 1 then "
+    "table.insert(revoked, ARGV[i]) end "
+    "local old = tonumber(string.match(redis.call('HGET', k, ARGV[i]) or '', '^%d+')) or 0 "
+    "if old < 9e15 then newest = math.max(newest, old) "
+    "behind = behind or old >= tonumber(string.match(ARGV[i + 1], '^%d+')) end end "
+    "if #revoked > 1 then return revoked end "
+    "if behind then return {'behind', string.format('%.0f', newest)} end "
+    "for i = 4, #ARGV, 2 do "
     "if string.find(ARGV[i + 1], ' ', 1, true) then redis.call('HSET', k, ARGV[i], ARGV[i + 1]) "
-    "else redis.call('HDEL', k, ARGV[i]) end end end "
+    "else redis.call('HDEL', k, ARGV[i]) end end "
     "redis.call('EXPIRE', k, 86400) "
     "return {'ok'}";
 
@@ -80,6 +92,10 @@ struct match_store_t {
     struct match_commit_t commits[MM_MAX_MATCHES];
     char text[MATCH_WRITE_WORDS / 2][MATCH_RECORD_BYTES];
     char ids[MATCH_WRITE_WORDS / 2][24];
+    double next_flush;
+    double full_until; /* until then we take it that Redis has no memory for a lease */
+    int write_refused; /* Redis answers errors: there was a line */
+    int lease_refused;
     uint64_t takeovers;
     struct app_t * app;
 };
@@ -93,6 +109,13 @@ static int match_has_store( const struct app_t * app )
 
 /* ---- records ---- */
 
+/* There is such a record, of another backend whose clock may be ahead of ours. */
+static void match_pass_version( uint64_t version )
+{
+    if ( version > match_store.version && version < 9000000000000000ull )
+        match_store.version = version;
+}
+
 /* Higher than all before it, also than those of a backend that had the lease before us. */
 static uint64_t match_next_version( double now )
 {
@@ -101,20 +124,21 @@ static uint64_t match_next_version( double now )
     return match_store.version;
 }
 
-/*  "version 1 id state reason tries sequence joined ended match region team players mode party size regions place": times by
-    Redis' clock, names and not numbers where backends may count differently, "-" for what is empty. */
+/*  "version 1 id state reason 0 sequence joined ended match region team players mode party size regions place": times by
+    Redis' clock, names and not numbers where backends may count differently, "-" for what is empty. How often a server was
+    looked for in vain is not kept: who gets the lease next may know others. */
 static void match_print_record( const struct mm_ticket_t * ticket, uint64_t version, char text[MATCH_RECORD_BYTES] )
 {
     const struct mm_mode_t * mode = &matchmaker.mm.modes[ticket->wish.mode];
     int at = snprintf( text, MATCH_RECORD_BYTES, "%llu", (unsigned long long) version );
     if ( ticket->state == MM_FREE )
         return;
-    at += snprintf( text + at, (size_t) ( MATCH_RECORD_BYTES - at ),
-                    " 1 %s %d %d %d %llu %.3f %.3f %s %s %d %d %s %s %d ", ticket->id, ticket->state, ticket->reason,
-                    ticket->tries, (unsigned long long) ticket->sequence, ticket->joined_at + match_store.offset,
-                    ticket->ended_at + match_store.offset, ticket->match[0] ? ticket->match : "-",
-                    mode->regions[ticket->region], ticket->team, ticket->players, mode->name,
-                    ticket->wish.party[0] ? ticket->wish.party : "-", ticket->wish.party_size );
+    at +=
+        snprintf( text + at, (size_t) ( MATCH_RECORD_BYTES - at ), " 1 %s %d %d 0 %llu %.3f %.3f %s %s %d %d %s %s %d ",
+                  ticket->id, ticket->state, ticket->reason, (unsigned long long) ticket->sequence,
+                  ticket->joined_at + match_store.offset, ticket->ended_at + match_store.offset,
+                  ticket->match[0] ? ticket->match : "-", mode->regions[ticket->region], ticket->team, ticket->players,
+                  mode->name, ticket->wish.party[0] ? ticket->wish.party : "-", ticket->wish.party_size );
     for ( int i = 0; i < ticket->wish.num_regions && at < MATCH_RECORD_BYTES; i++ )
         at += snprintf( text + at, (size_t) ( MATCH_RECORD_BYTES - at ), "%s%s", i ? "," : "",
                         mode->regions[ticket->wish.regions[i]] );
@@ -127,12 +151,13 @@ static int match_read_number( char ** text, int minimum, int maximum, int * valu
     return parse_int( take_word( text ), minimum, maximum, value );
 }
 
+/* None that is no number or years away: tickets would have no end, and seconds do not fit into an int. */
 static int match_read_time( char ** text, double * value )
 {
     char * end = NULL;
     const char * word = take_word( text );
     *value = strtod( word, &end ) - match_store.offset;
-    return end != word && *end == '\0';
+    return end != word && *end == '\0' && *value > -1e10 && *value < netcode_time() + MATCH_FARTHEST_SECONDS;
 }
 
 static int match_read_word( char ** text, char * to, size_t bytes )
@@ -163,14 +188,14 @@ static int match_read_record( char * text, struct mm_ticket_t * ticket )
     char region[MM_NAME_BYTES];
     char mode_name[MM_NAME_BYTES];
     uint64_t version = 0;
+    int tries = 0; /* of those that wrote them */
     memset( ticket, 0, sizeof( *ticket ) );
     if ( !parse_u64( take_word( &text ), 10, &version ) || strcmp( take_word( &text ), "1" ) != 0 ||
          !match_read_word( &text, ticket->id, sizeof( ticket->id ) ) ||
          !match_read_number( &text, MM_QUEUED, MM_FAILED, &ticket->state ) ||
          !match_read_number( &text, 0, MM_REASONS - 1, &ticket->reason ) ||
-         !match_read_number( &text, 0, MM_TRIES, &ticket->tries ) ||
-         !parse_u64( take_word( &text ), 10, &ticket->sequence ) || !match_read_time( &text, &ticket->joined_at ) ||
-         !match_read_time( &text, &ticket->ended_at ) ||
+         !match_read_number( &text, 0, 1000, &tries ) || !parse_u64( take_word( &text ), 10, &ticket->sequence ) ||
+         !match_read_time( &text, &ticket->joined_at ) || !match_read_time( &text, &ticket->ended_at ) ||
          !match_read_word( &text, ticket->match, sizeof( ticket->match ) ) ||
          !match_read_word( &text, region, sizeof( region ) ) ||
          !match_read_number( &text, 0, MM_MAX_TEAMS - 1, &ticket->team ) ||
@@ -190,6 +215,18 @@ static int match_read_record( char * text, struct mm_ticket_t * ticket )
 }
 
 /* ---- the lease ---- */
+
+/* Redis answers, but with an error. A line, when it begins. 1: it is full. */
+static int match_on_error( const redisReply * reply, const char * what, int * is_said )
+{
+    struct store_answer_t answer;
+    store_read( REDIS_LINK_ANSWER, reply, &answer );
+    int is_full = answer.result == STORE_FULL;
+    if ( !*is_said )
+        say( match_store.app, "matchmaking: Redis does not take %s: %s", what, is_full ? "it is full" : answer.why );
+    *is_said = 1;
+    return is_full;
+}
 
 /* We do not find matches any more, or not yet: what is true stands in Redis. */
 static void match_step_down( const char * why )
@@ -213,12 +250,17 @@ static void match_on_lease( void * context, int what, const redisReply * reply )
     uint64_t micros = 0;
     (void) context;
     match_store.lease_asked = 0;
+    if ( what == REDIS_LINK_ANSWER && reply->type == REDIS_REPLY_ERROR &&
+         match_on_error( reply, "our lease", &match_store.lease_refused ) )
+        match_store.full_until = netcode_time() + MATCH_LEASE_SECONDS;
     if ( what != REDIS_LINK_ANSWER || reply->type != REDIS_REPLY_ARRAY )
         return;
     const char * word = store_item( reply, 0 );
     if ( !word || !store_item( reply, 1 ) || !store_item( reply, 2 ) ||
          !parse_u64( store_item( reply, 1 ), 10, &seconds ) || !parse_u64( store_item( reply, 2 ), 10, &micros ) )
         return;
+    match_store.lease_refused = 0;
+    match_store.full_until = 0.0;
     if ( !strcmp( word, "other" ) ) {
         match_store.other_until = netcode_time() + MATCH_LEASE_SECONDS;
         if ( match_store.is_active || match_store.is_loading )
@@ -251,12 +293,13 @@ static void match_renew_lease( struct app_t * app, double now )
 
 /* ---- reading all tickets ---- */
 
-/* Slots are kept for the players of matches that another backend made. */
-static void match_restore_reservation( const struct mm_ticket_t * ticket )
+/* Slots are kept for the players of matches that another backend made, also for one who gave his place up. */
+static void match_restore_reservation( const struct mm_ticket_t * ticket, double now )
 {
     struct reservation_t * reservation = NULL;
     char id[24];
-    if ( ticket->state != MM_MATCHED || match_has_allocator() )
+    int is_kept = ticket->state == MM_MATCHED || ( ticket->state == MM_FAILED && ticket->ended_at > now );
+    if ( !is_kept || !ticket->match[0] || match_has_allocator() )
         return;
     for ( int i = 0; i < MATCH_MAX_RESERVATIONS && !reservation; i++ ) {
         if ( !strcmp( matchmaker.reservations[i].match, ticket->match ) )
@@ -286,8 +329,10 @@ static void match_take_record( uint64_t client_id, char * text, double now )
         return;
     ticket.wish.client_id = client_id;
     ticket.seen_at = now; /* when he asked last is not known */
+    if ( ticket.joined_at > now )
+        ticket.joined_at = now; /* by a clock that was ahead of ours */
     if ( mm_restore( &matchmaker.mm, &ticket ) )
-        match_restore_reservation( &ticket );
+        match_restore_reservation( &ticket, now );
 }
 
 static void match_on_page( void * context, int what, const redisReply * reply )
@@ -311,6 +356,7 @@ static void match_on_page( void * context, int what, const redisReply * reply )
         if ( !id || !record || !parse_u64( id, 10, &client_id ) || strlen( record ) >= sizeof( text ) )
             continue;
         memcpy( text, record, strlen( record ) + 1 );
+        match_pass_version( strtoull( text, NULL, 10 ) );
         match_take_record( client_id, text, now );
     }
     snprintf( match_store.cursor, sizeof( match_store.cursor ), "%.20s", cursor );
@@ -336,28 +382,44 @@ static void match_load( struct app_t * app, double now )
 
 /* ---- writing ---- */
 
-/* What came of a script that writes: 1 done, 0 not done, -1 unknown. Steps down when the lease is another's. */
+/*  What came of a script that writes: 1 done, 0 not done, -1 unknown, or to be done again with newer versions. Steps down
+    when the lease is another's. */
 static int match_was_written( int what, const redisReply * reply )
 {
+    uint64_t version = 0;
     const char * word = what == REDIS_LINK_ANSWER && reply->type == REDIS_REPLY_ARRAY ? store_item( reply, 0 ) : NULL;
     if ( what != REDIS_LINK_ANSWER )
         return -1;
-    if ( word && !strcmp( word, "ok" ) )
+    if ( !word ) {
+        match_store.next_flush = netcode_time() + MATCH_ERROR_SECONDS;
+        match_on_error( reply, "our tickets", &match_store.write_refused );
+        return 0;
+    }
+    match_store.write_refused = 0;
+    if ( !strcmp( word, "ok" ) )
         return 1;
-    if ( word )
-        match_step_down( "another one has the lease" );
+    if ( !strcmp( word, "revoked" ) )
+        return 0;
+    if ( !strcmp( word, "behind" ) && store_item( reply, 1 ) && parse_u64( store_item( reply, 1 ), 10, &version ) ) {
+        say( match_store.app, "matchmaking: Redis has newer tickets than ours, which are written again" );
+        match_pass_version( version );
+        return -1;
+    }
+    match_step_down( "another one has the lease" );
     return 0;
 }
 
-static int match_write( struct app_t * app, double now, int count, redis_callback_t done, void * context )
+static int match_write( struct app_t * app, double now, int count, redis_callback_t done,
+                        struct match_commit_t * match )
 {
-    const char * words[MATCH_WRITE_WORDS] = { "EVAL", match_write_script, "0", app->full.link.prefix, match_store.me };
-    int n = 5;
+    const char * words[MATCH_WRITE_WORDS] = { "EVAL",         match_write_script,         "0", app->full.link.prefix,
+                                              match_store.me, match ? "match" : "tickets" };
+    int n = 6;
     for ( int i = 0; i < count; i++ ) {
         words[n++] = match_store.ids[i];
         words[n++] = match_store.text[i];
     }
-    return redis_send( &app->full.link, now, n, words, NULL, done, context );
+    return redis_send( &app->full.link, now, n, words, NULL, done, match );
 }
 
 static void match_fill( int at, const struct mm_ticket_t * ticket, uint64_t client_id, uint64_t version )
@@ -388,6 +450,10 @@ static void match_flush( struct app_t * app, double now )
         struct mm_ticket_t * ticket = &matchmaker.mm.tickets[i];
         if ( !ticket->is_changed || ticket->state == MM_TAKEN )
             continue;
+        if ( ticket->state == MM_FREE && mm_find_client( &matchmaker.mm, matchmaker.mm.clients[i] ) ) {
+            ticket->is_changed = 0; /* the player has come back, and his new ticket is not to be deleted */
+            continue;
+        }
         match_store.flushed[count] = matchmaker.mm.clients[i];
         match_fill( count, ticket, matchmaker.mm.clients[i], match_next_version( now ) );
         ticket->is_changed = 0;
@@ -404,6 +470,20 @@ static void match_flush( struct app_t * app, double now )
 
 /* ---- a match ---- */
 
+/* Those whom Redis named are out of the queue, and their parties with them. Their next request hears that they are revoked. */
+static void match_drop_revoked( const redisReply * reply )
+{
+    for ( size_t i = 1; i < reply->elements; i++ ) {
+        uint64_t client_id = 0;
+        const char * id = store_item( reply, i );
+        struct mm_ticket_t * ticket = NULL;
+        if ( id && parse_u64( id, 10, &client_id ) )
+            ticket = mm_find_client( &matchmaker.mm, client_id );
+        if ( ticket )
+            mm_cancel( &matchmaker.mm, ticket, 0, netcode_time() );
+    }
+}
+
 static void match_on_commit( void * context, int what, const redisReply * reply )
 {
     struct match_commit_t * commit = (struct match_commit_t *) context;
@@ -415,10 +495,14 @@ static void match_on_commit( void * context, int what, const redisReply * reply 
     if ( written < 0 || !commit->is_open )
         return; /* not known: it is written again, which does no harm, until our lease is over */
     commit->is_open = 0;
-    if ( written )
+    if ( written ) {
         match_finish_commit( match_store.app, match, commit->server, commit->place, commit->ended_at );
-    else
-        match_give_back( match_store.app, match, "Redis does not take it" );
+        return;
+    }
+    const char * word = reply->type == REDIS_REPLY_ARRAY ? store_item( reply, 0 ) : NULL;
+    match_give_back( match_store.app, match, word ? "a player is revoked" : "Redis does not take it" );
+    if ( word )
+        match_drop_revoked( reply );
 }
 
 /* Writes all tickets of the match as they will be. */
@@ -464,7 +548,7 @@ static int match_store_update( struct app_t * app, double now )
         if ( commit->is_open && !commit->is_asked )
             match_send_commit( app, now, commit );
     }
-    if ( !match_store.flush_asked )
+    if ( !match_store.flush_asked && now >= match_store.next_flush )
         match_flush( app, now );
     return 1;
 }
@@ -472,6 +556,12 @@ static int match_store_update( struct app_t * app, double now )
 static int match_store_is_active( const struct app_t * app )
 {
     return !match_has_store( app ) || ( match_store.is_active && netcode_time() < match_store.lease_until );
+}
+
+/* Why this backend finds no matches now. */
+static enum refusal_t match_store_refusal( void )
+{
+    return netcode_time() < match_store.full_until ? REFUSAL_store_full : REFUSAL_not_matchmaker;
 }
 
 /* Another backend finds matches, as far as we know. */
@@ -485,19 +575,33 @@ static void match_ignore( void * context, int what, const redisReply * reply )
     (void) context, (void) what, (void) reply;
 }
 
-/* We end in order: the next one need not wait for the lease to run out. */
+static int match_has_changes( void )
+{
+    for ( int i = 0; i < MM_MAX_TICKETS; i++ ) {
+        if ( matchmaker.mm.tickets[i].is_changed && matchmaker.mm.tickets[i].state != MM_TAKEN )
+            return 1;
+    }
+    return 0;
+}
+
+/*  We end in order: the next one need not wait for the lease to run out. From now on nothing is answered out of our memory,
+    and what was answered is written before the lease is given back. */
 static void match_store_stop( struct app_t * app )
 {
-    double now = netcode_time();
     const char * words[] = { match_store.me, NULL };
+    double until = netcode_time() + MATCH_STOP_SECONDS;
     if ( !match_has_store( app ) || !match_store.is_active )
         return;
-    match_flush( app, now );
-    store_eval( &app->full.link, now, match_release_script, words, match_ignore, NULL );
-    for ( int i = 0; i < 20; i++ ) {
+    match_store.is_active = 0;
+    while ( netcode_time() < until && ( match_store.flush_asked || match_has_changes() ) ) {
+        if ( !match_store.flush_asked && netcode_time() >= match_store.next_flush )
+            match_flush( app, netcode_time() );
         redis_update( &app->full.link, netcode_time() );
-        if ( !match_store.flush_asked && !app->full.link.count )
-            break;
+        netcode_sleep( 0.001 );
+    }
+    store_eval( &app->full.link, netcode_time(), match_release_script, words, match_ignore, NULL );
+    for ( int i = 0; i < 20 && app->full.link.count; i++ ) {
+        redis_update( &app->full.link, netcode_time() );
         netcode_sleep( 0.01 );
     }
 }

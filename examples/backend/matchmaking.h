@@ -45,7 +45,7 @@
 #define MM_RETRY_SECONDS 2.0 /* no further match in a mode and region after one found no server */
 #endif
 #ifndef MM_TRIES
-#define MM_TRIES 10 /* of a ticket, to find a server */
+#define MM_TRIES 10 /* of a ticket, to find a server in a region: then that region does not count for it any more */
 #endif
 
 #define MM_MAX_TICKETS 4096
@@ -72,6 +72,7 @@
     X( party_mismatch,     409, "The party's other members asked for another mode, size, or for no region of yours" )      \
     X( party_full,         409, "The party has all of its members" )                                                       \
     X( already_queued,     409, "You have asked for another match: see its ticket, or cancel it first" )                   \
+    X( match_given_up,     409, "You have given up a match whose tokens are not over yet: see Retry-After" )               \
     X( queue_full,         503, "The queue is full: see Retry-After" )
 
 /*  Why a ticket has failed. X( name, sentence ) */
@@ -121,13 +122,13 @@ struct mm_wish_t {
 struct mm_ticket_t {
     char id[MM_ID_BYTES];
     struct mm_wish_t wish;
-    int state;  /* MM_... */
-    int reason; /* why it failed */
-    int tries;
-    uint64_t sequence; /* the order of those who joined at the same time */
+    int state;                     /* MM_... */
+    int reason;                    /* why it failed */
+    uint8_t tries[MM_MAX_REGIONS]; /* without a server */
+    uint64_t sequence;             /* the order of those who joined at the same time */
     double joined_at;
     double seen_at;
-    double ended_at; /* when it failed; while it is matched: when its time is over */
+    double ended_at; /* when it failed; of a match, also of one that was given up: when its time is over */
     char match[MM_ID_BYTES];
     int region;
     int team;
@@ -452,8 +453,9 @@ static struct mm_ticket_t * mm_take_ticket( struct mm_t * mm )
 }
 
 /*  A player asks for a match. Asked again with the same wish, he has the ticket that he has: an answer that was lost
-    costs nothing. With another wish he has to cancel first; one that has failed is replaced. `found` is the new ticket,
-    or the one that is in the way. */
+    costs nothing. With another wish he has to cancel first; one that has failed is replaced, but for a match that he gave
+    up, before its time is over: its slots are kept so long, and else a few players could have all of them. `found` is the
+    new ticket, or the one that is in the way. */
 static enum mm_refusal_t mm_join( struct mm_t * mm, const struct mm_wish_t * wish, double now,
                                   struct mm_ticket_t ** found )
 {
@@ -465,6 +467,8 @@ static enum mm_refusal_t mm_join( struct mm_t * mm, const struct mm_wish_t * wis
         ticket->seen_at = now;
         return MM_JOINED;
     }
+    if ( ticket && now < ticket->ended_at )
+        return MM_REFUSAL_match_given_up;
     enum mm_refusal_t refusal = mm_check_party( mm, wish );
     if ( refusal != MM_JOINED )
         return refusal;
@@ -494,15 +498,16 @@ static struct mm_ticket_t * mm_poll( struct mm_t * mm, const char * id, uint64_t
 }
 
 /*  0 while a server is looked for: then it is too late for that match, and too early for the next. A player who is
-    matched gives up his own place alone: the others may have their tokens already. */
-static int mm_cancel( struct mm_t * mm, struct mm_ticket_t * ticket, double now )
+    matched gives up his own place alone: the others may have their tokens already. Where the match is `complete`, as all
+    of its players were seen on the server, he gives up nothing, and may ask for the next one at once. */
+static int mm_cancel( struct mm_t * mm, struct mm_ticket_t * ticket, int complete, double now )
 {
     if ( ticket->state == MM_TAKEN )
         return 0;
     if ( ticket->state == MM_QUEUED )
         mm_fail_with_party( mm, ticket, MM_REASON_cancelled, now );
     else if ( ticket->state == MM_MATCHED )
-        mm_fail( mm, ticket, MM_REASON_cancelled, now );
+        mm_fail( mm, ticket, MM_REASON_cancelled, complete ? now : ticket->ended_at );
     return 1;
 }
 
@@ -554,14 +559,16 @@ static int mm_rank( const struct mm_wish_t * wish, int region )
     return -1;
 }
 
-/* The regions that all members want, the one with the lowest sum of ranks first. */
+/*  The regions that all members want, the one with the lowest sum of ranks first; but for those in which no server was
+    found too often. Other regions go on: who wants one alone that has no servers ends no one else's ticket. */
 static void mm_join_regions( const struct mm_mode_t * mode, struct mm_unit_t * unit )
 {
     int sums[MM_MAX_REGIONS];
     for ( int region = 0; region < mode->num_regions; region++ ) {
         int sum = 0;
         for ( int i = 0; i < unit->size && sum >= 0; i++ ) {
-            int rank = mm_rank( &unit->tickets[i]->wish, region );
+            const struct mm_ticket_t * ticket = unit->tickets[i];
+            int rank = ticket->tries[region] < MM_TRIES ? mm_rank( &ticket->wish, region ) : -1;
             sum = rank < 0 ? -1 : sum + rank;
         }
         if ( sum < 0 )
@@ -611,12 +618,12 @@ static void mm_add_unit( struct mm_t * mm, struct mm_ticket_t ** members, int co
         unit->tickets[i] = members[i];
     unit->since = members[count - 1]->joined_at; /* they stand in the order in which they have asked */
     unit->sequence = members[count - 1]->sequence;
-    if ( now - unit->since > mode->expire_seconds ) {
+    mm_join_regions( mode, unit );
+    if ( !unit->num_regions || now - unit->since > mode->expire_seconds ) {
         for ( int i = 0; i < count; i++ )
-            mm_fail( mm, members[i], MM_REASON_no_match, now );
+            mm_fail( mm, members[i], unit->num_regions ? MM_REASON_no_match : MM_REASON_no_server, now );
         return;
     }
-    mm_join_regions( mode, unit );
     unit->eligible = mm_eligible( mode, unit, now );
     mm->num_units++;
 }
@@ -647,7 +654,8 @@ static void mm_make_units( struct mm_t * mm, double now )
     qsort( queued, (size_t) count, sizeof( queued[0] ), mm_compare_members );
     for ( int i = 0; i < count; i = next ) {
         next = i + 1;
-        while ( next < count && queued[i]->wish.party[0] && !strcmp( queued[next]->wish.party, queued[i]->wish.party ) )
+        while ( next < count && next - i < MM_MAX_PARTY && queued[i]->wish.party[0] &&
+                !strcmp( queued[next]->wish.party, queued[i]->wish.party ) )
             next++;
         mm_add_unit( mm, queued + i, next - i, now );
     }
@@ -801,12 +809,13 @@ static inline void mm_clear( struct mm_t * mm )
     memset( mm->waiting, 0, sizeof( mm->waiting ) );
 }
 
-/*  Puts a ticket in that was kept elsewhere, as a copy. 0 when there is no place for it, or its player has one already. One
-    that was being matched is queued. */
+/*  Puts a ticket in that was kept elsewhere, as a copy. 0 when there is no place for it, its player has one already, or it
+    does not fit its party: what others wrote is checked as what a player asks for. One that was being matched is queued. */
 static inline int mm_restore( struct mm_t * mm, const struct mm_ticket_t * ticket )
 {
+    int is_queued = ticket->state == MM_QUEUED || ticket->state == MM_TAKEN;
     struct mm_ticket_t * place = mm_find_client( mm, ticket->wish.client_id ) ? NULL : mm_take_ticket( mm );
-    if ( !place )
+    if ( !place || ( is_queued && mm_check_party( mm, &ticket->wish ) != MM_JOINED ) )
         return 0;
     *place = *ticket;
     place->is_changed = 0;
@@ -845,8 +854,8 @@ static void mm_commit( struct mm_t * mm, struct mm_match_t * match, const char *
     memset( match, 0, sizeof( *match ) );
 }
 
-/*  There is none: all go back to where they were, and the mode rests for a while in this region. Who has come back too
-    often fails. */
+/*  There is none: all go back to where they were, and the mode rests for a while in this region. Who has come back from
+    all of his regions too often fails in the next run. */
 static void mm_give_back( struct mm_t * mm, struct mm_match_t * match, double now )
 {
     mm->blocked_until[match->mode][match->region] = now + MM_RETRY_SECONDS;
@@ -855,8 +864,7 @@ static void mm_give_back( struct mm_t * mm, struct mm_match_t * match, double no
         ticket->state = MM_QUEUED;
         ticket->is_changed = 1;
         ticket->match[0] = '\0';
-        if ( ++ticket->tries >= MM_TRIES )
-            mm_fail( mm, ticket, MM_REASON_no_server, now );
+        ticket->tries[match->region]++; /* no further match is formed there at MM_TRIES */
     }
     mm->given_back++;
     memset( match, 0, sizeof( *match ) );

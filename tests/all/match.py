@@ -344,6 +344,7 @@ def story_duel(story):
     results = [plays(tools, player) for player in (alice, bob)]
     story.check(results == [(True, address)] * 2, "both play there", results)
     server.wait("match %s: all 2 players have come" % a["match"])
+    settle(lambda: backend.metric("free_slots") == 32)  # the server has reported it
     story.check(alice.cancel()[2].get("reason") == "cancelled" and bob.poll() == "matched", "one who is done says so, and leaves the other alone")
     story.check(alice.ask(regions=["eu"])[0] == 202, "and can look for the next match")
     story.check(backend.metric("matches_total") == 1, "that was one match")
@@ -443,6 +444,24 @@ def story_slots(story):
     backend.report("eu-1", 40001, slots=4, clients=0, matches=[{"id": first, "players": 2, "seen": 2}])
     all_until(players[4:], "matched")
     story.check(players[4].answer["server"] == "eu-1", "two have come and gone: their slots are free again", players[4].short())
+    backend.report("eu-1", 40001, slots=4)
+    refused = players[5].cancel()[2].get("reason"), players[5].ask()
+    seconds = int(refused[1][1]["Retry-After"] or 0)
+    story.check(refused[0] == "cancelled" and refused[1][0] == 409 and refused[1][2]["error"] == "match_given_up" and 0 < seconds <= EXPIRE,
+                "who gives up a match gets no other one before its tokens are over", refused[1][2])
+    story.check(players[4].poll() == "matched" and backend.metric("free_slots") <= 1, "his slot is kept so long, for he may have a token", backend.metric("free_slots"))
+    backend.report("us-1", 40003, slots=64)
+    crowd = some(backend, 11, 40)
+    for player in crowd:
+        player.ask()
+    all_until(crowd, "matched")
+    known, counts = {}, []
+    for turn in range(4):  # two players of each, of whom one has come: its place in the answer is needed for those that the server does not know
+        answer = backend.report("us-1", 40003, slots=64, matches=[{"id": match, "seen": 1 + turn % 2} for match in known])
+        counts.append(len(answer.get("matches", [])))
+        known.update({match["id"]: match for match in answer.get("matches", [])})
+    story.check(set(known) == {player.answer["match"] for player in crowd} and counts == [16, 4, 0, 0], "a server with 20 matches hears of all of them, 16 at a time", counts)
+    story.check(len(backend.report("us-1", 40003, slots=64).get("matches", [])) == 0, "and of those whose players have all come no more", counts)
     for wrong in (7, [7], [{}], [{"id": first}], [{"id": 7, "seen": 1}], [{"id": first, "seen": -1}], [{"id": first, "seen": 99}], [{"id": first, "seen": "2"}], {"id": first}):
         backend.report("eu-1", 40001, slots=4, matches=wrong)
     story.check(backend.running(), "nonsense in a report's matches does no harm")
@@ -461,8 +480,8 @@ def story_no_server(story):
     waited = alice.answer["waited_seconds"]
     carol.ask()
     all_until([alice, bob], "failed")
-    story.check(alice.reason() == bob.reason() == "no_server" and alice.answer["message"], "after %d tries it fails, with a name" % TRIES, alice.short())
-    story.check(backend.count("back to the queue") == TRIES and waited >= 0, "no more than that", backend.count("back to the queue"))
+    story.check(alice.reason() == bob.reason() == "no_server" and alice.answer["message"], "after %d tries in each region it fails, with a name" % TRIES, alice.short())
+    story.check(backend.count("back to the queue") == 2 * TRIES and waited >= 0, "no more than that", backend.count("back to the queue"))
     story.check(carol.poll() == "queued", "who came later has tries of his own")
     alice.ask()
     backend.report("us-1", 40001)
@@ -1133,6 +1152,148 @@ def story_several(story):
             story.check(backend.end() == 0, "it ends well", backend.text(5))
 
 
+def keep(redis, number, version=None, state=1, joined=None, ended="0.000", match="-", mode="duel", party="-", size=1, place=""):
+    """A ticket in Redis, as a backend writes it, or would not. Its id is returned."""
+    ticket = "%032x" % number
+    redis.cli("HSET", "netcode:match:tickets", str(1000 + number), "%d 1 %s %d 0 0 %d %s %s %s any 0 0 %s %s %d any %s" % (
+        (version or time.time()) * 1e6, ticket, state, number, joined or "%.3f" % time.time(), ended, match, mode, party, size, place))
+    return ticket
+
+
+def story_records(story):
+    """What stands in Redis is checked: more members than a party has, versions of a clock that is ahead, times that are none."""
+    redis = Redis(story)
+    players = some(None, 1, 20)
+    for player in players[:9]:
+        player.ticket = keep(redis, player.number, mode="big", party="the-party-of-eight", size=8)
+    ahead = players[9:11]
+    for player in ahead:
+        player.ticket = keep(redis, player.number, version=time.time() + 3600)
+    timeless = players[12:]
+    for player, (state, joined, ended) in zip(timeless, ((3, None, "nan"), (3, None, "1e400"), (3, None, "9e9"), (1, "nan", "0"), (1, "1e300", "0"), (1, "-1e300", "0"), (4, None, "inf"), (1, "soon", "0"))):
+        player.ticket = keep(redis, player.number, state=state, joined=joined, ended=ended, match="%032x" % 1, mode="solo", place="eu-1 127.0.0.1:40001 127.0.0.1:40001")
+    backend = Backend(story, "duel 2 2 expire=60\nbig 16 2 expire=60\nsolo 2 2 expire=60 widen=1\n", "--redis", "unix:redis.sock", servers=HERE_ARE_SERVERS)
+    for player in players:
+        player.backend = backend
+    settle(lambda: leader_of([backend]))
+    all_until(ahead, "matched")
+    story.check([stored(redis, player)[1] for player in ahead] == [3, 3] and stored(redis, ahead[0])[0] > time.time() + 3000, "who was queued by a clock that is ahead is matched, and Redis has it",
+                [stored(redis, player) for player in ahead])
+    story.check(not backend.find("newer tickets than ours"), "with versions that are newer at once")
+    late = players[11]
+    late.ask("big")
+    settle(lambda: stored(redis, late)[1] == 1)
+    keep(redis, late.number, version=time.time() + 7200, mode="big")  # as another backend whose clock is ahead
+    late.cancel()
+    story.check(settle(lambda: stored(redis, late)[1] == 4) and stored(redis, late)[0] > time.time() + 7000 and backend.find("Redis has newer tickets than ours"),
+                "a ticket whose record is newer is written again, with a line", stored(redis, late))
+    story.check([player.poll() for player in timeless] == [404] * 8, "a ticket with a time that is none, or years away, is none", [player.short() for player in timeless if player.answer][:2])
+    states = [player.poll() for player in players[:9]]
+    story.check(sorted(map(str, states)) == ["404"] + ["queued"] * 8, "nine of a party of eight: eight are queued, and the ninth is refused", states)
+    story.check(backend.end() == 0, "it ends well", backend.text(4))
+
+
+def stored(redis, player):
+    """(version, state) of his record, or (0, 0)."""
+    words = redis.cli("HGET", "netcode:match:tickets", str(1000 + player.number)).split()
+    return (int(words[0]) / 1e6, int(words[3])) if len(words) > 3 else (0, 0)
+
+
+def story_errors(story):
+    """Redis answers errors to what is written, and then does not."""
+    redis = Redis(story)
+    backend = Backend(story, "duel 2 2 expire=60\n", "--redis", "unix:redis.sock", servers=HERE_ARE_SERVERS)
+    settle(lambda: leader_of([backend]))
+    alice, bob, carol = some(backend, 1, 3)
+    for player in (alice, bob, carol):  # one after the other: each in a place of its own, and back when all are free
+        player.ask()
+        player.cancel()
+    story.check(settle(lambda: redis.cli("HKEYS", "netcode:match:tickets") == "", 20), "what has ended is deleted in Redis as well", redis.cli("HKEYS", "netcode:match:tickets"))
+    carol.ask()
+    story.check(settle(lambda: stored(redis, carol)[1] == 1), "one comes back, and has another place")
+    redis.cli("RENAME", "netcode:match:tickets", "aside")
+    redis.cli("SET", "netcode:match:tickets", "no hash")
+    carol.cancel()
+    answered = 'store_commands_total{result="answered"}'
+    before = backend.metric(answered)
+    time.sleep(1.5)
+    commands, line = backend.metric(answered) - before, "Redis does not take our tickets: WRONGTYPE"
+    story.check(commands < 30 and backend.count(line) == 1, "while it does, there is a line, and no more than %d commands in 1.5 s" % commands, backend.text(3))
+    redis.cli("RENAME", "aside", "netcode:match:tickets")
+    story.check(settle(lambda: stored(redis, carol)[1] == 4, 5), "a write that failed is done later, and deletes no ticket of a player who came back", redis.cli("HGETALL", "netcode:match:tickets"))
+    redis.cli("CONFIG", "SET", "maxmemory", "1")
+    story.check(settle(lambda: backend.metric("match_active") == 0), "a Redis that is full takes no lease")
+    status, headers, answer = alice.ask()
+    story.check(status == 503 and answer["error"] == "store_full" and headers["Retry-After"] == "1", "which the answer names", answer)
+    story.check(backend.count("Redis does not take our lease: it is full") == 1, "and a line", backend.text(3))
+    redis.cli("CONFIG", "SET", "maxmemory", "0")
+    story.check(patiently(alice) == 202, "and when it has room again, all is well", backend.text(3))
+    story.check(backend.end() == 0, "it ends well", backend.text(4))
+
+
+def story_revoked(story):
+    """A player is revoked while he is in the queue."""
+    redis = Redis(story)
+    backend = Backend(story, "duel 2 2 expire=60\nsquad 4 2 expire=60\n", "--redis", "unix:redis.sock", servers=HERE_ARE_SERVERS)
+    settle(lambda: leader_of([backend]))
+    alice, bob, carol, dave, erin, fred = some(backend, 1, 6)
+    alice.ask()
+    dave.ask("squad", party="the-party-of-two", size=2)
+    erin.ask("squad", party="the-party-of-two", size=2)
+    for player in (alice, dave):
+        command = Process([story.tools.program("backend"), "revoke", str(1000 + player.number), "--redis", "unix:redis.sock"], cwd=story.tools.folder)
+        story.check(command.ended() == 0, "player %d is revoked" % player.number, command.text(3))
+    bob.ask()
+    for player in (fred, Player(backend, 7)):
+        player.ask("squad", party="the-other-two", size=2)
+    backend.wait("duel in any, 2 players, back to the queue: a player is revoked")
+    backend.wait("squad in any, 4 players, back to the queue: a player is revoked")
+    story.check(bob.poll() == "queued" and fred.poll() == "queued", "there is no match with who is revoked: the others are in the queue", bob.short())
+    story.check(alice.poll() == 403 and settle(lambda: stored(redis, alice)[1] == 4), "and he is not")
+    story.check(erin.poll() == "failed" and erin.reason() == "party_left", "nor his party, which learns why", erin.short())
+    carol.ask()
+    all_until([bob, carol], "matched")
+    story.check(bob.answer["match"] == carol.answer["match"], "the next who comes is matched with who waited")
+    story.check(backend.end() == 0, "it ends well", backend.text(4))
+
+
+def story_several_ends(story):
+    """The one that finds matches ends, or sleeps, while it waits for Redis: what it answers then is true."""
+    redis = Redis(story)
+    backends = [Backend(story, "big 64 1 expire=60\n", "--redis", "unix:redis.sock") for _ in range(2)]
+    settle(lambda: leader_of(backends))
+    leader = leader_of(backends)
+    other = next(backend for backend in backends if backend != leader)
+    players = some(leader, 1, 40)
+    with concurrent.futures.ThreadPoolExecutor(40) as pool:
+        redis.send(signal.SIGSTOP)
+        answers = [pool.submit(player.ask, "big") for player in players]
+        time.sleep(0.4)
+        leader.send(signal.SIGTERM)
+        time.sleep(0.2)
+        redis.send(signal.SIGCONT)
+        statuses = [answer.result()[0] for answer in answers]
+    story.check(leader.ended() == 0 and settle(lambda: leader_of([other])), "it ends well, and the other one finds matches", leader.text(4))
+    for player in players:
+        player.backend = other
+    lost = [player.number for player, status in zip(players, statuses) if status == 202 and player.poll() != "queued"]
+    story.check(set(statuses) <= {202, 502, 503} and not lost, "no ticket that it gave out is lost: it had %d answers 202" % statuses.count(202), (lost, statuses))
+
+    leader, other = other, Backend(story, "big 64 1 expire=60\n", "--redis", "unix:redis.sock")
+    player = Player(leader, 50)
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        redis.send(signal.SIGSTOP)
+        answer = pool.submit(player.ask, "big")
+        time.sleep(0.3)
+        leader.send(signal.SIGSTOP)
+        redis.send(signal.SIGCONT)
+        settle(lambda: leader_of([other]))
+        leader.send(signal.SIGCONT)
+        status = answer.result()[0]
+    story.check(status in (502, 503), "one that sleeps longer than its lease while it asks who the player is gives out no ticket", (status, player.answer))
+    story.check(leader.end() == 0 and other.end() == 0, "both end well", leader.text(4))
+
+
 def story_several_killed(story):
     """64 players in parties; the backend that finds matches is killed again and again, and Redis is cut: never some with and some without."""
     redis = Redis(story)
@@ -1184,7 +1345,7 @@ def story_several_killed(story):
     allocator.close()
 
 
-STORIES = [story_allocator_failures, story_several_killed, story_several, story_queue, story_many, story_allocator, story_module, story_allocator_tls, story_widening, story_repeated, story_no_server, story_slots,
+STORIES = [story_allocator_failures, story_several_killed, story_several, story_several_ends, story_errors, story_revoked, story_records, story_queue, story_many, story_allocator, story_module, story_allocator_tls, story_widening, story_repeated, story_no_server, story_slots,
            story_duel, story_refusals, story_restart, story_nginx, story_readme, story_start]
 
 # ---- plants: (story, file, what stands there, the fault) ----
@@ -1195,12 +1356,15 @@ PLANTS = (
     ("module", MODULE, "now - ticket->seen_at > MM_SILENT_SECONDS", "now - ticket->seen_at > 1e9"),
     ("module", MODULE, "( ticket->state == MM_QUEUED || ticket->state == MM_TAKEN )", "ticket->state == MM_QUEUED"),
     ("module", MODULE, "        ticket->is_changed = 1;\n        ticket->match[0]", "        ticket->joined_at = now;\n        ticket->match[0]"),
-    ("module", MODULE, "if ( ++ticket->tries >= MM_TRIES )", "if ( ++ticket->tries < 0 )"),
+    ("module", MODULE, "ticket->tries[region] < MM_TRIES ? mm_rank(", "ticket->tries[region] < 255 ? mm_rank("),
+    ("module", MODULE, "        ticket->tries[match->region]++;", "        for ( int k = 0; k < MM_MAX_REGIONS; k++ )\n            ticket->tries[k]++;"),
     ("module", MODULE, "        *hopeless = 1;", "        memset( mm->hopeless, 1, sizeof( mm->hopeless ) );"),
     ("module", MODULE, "mm_take_unit( mm, match, unit, team, players );", "mm_take_unit( mm, match, unit, 0, players );"),
     ("module", MODULE, "count = wider >= unit->num_regions ?", "count = wider >= 0.0 ?"),
-    ("module", MODULE, "if ( !mm_is_same_wish( &ticket->wish, wish ) )", "if ( !ticket )"),
+    ("module", MODULE, "if ( !mm_is_same_wish( &ticket->wish, wish ) )", "if ( !mm_is_same_wish( &ticket->wish, wish ) && !ticket )"),
     ("module", MODULE, "= now + MM_RETRY_SECONDS;", "= now;"),
+    ("module", MODULE, "if ( !place || ( is_queued && mm_check_party( mm, &ticket->wish ) != MM_JOINED ) )", "if ( !place || is_queued > 1 )"),
+    ("module", MODULE, "next < count && next - i < MM_MAX_PARTY &&", "next < count &&"),
     ("module", MODULE, "sum = rank < 0 ? -1 : sum + rank;", "sum += rank;"),
     ("many", MODULE, "        ticket->state = MM_MATCHED;", "        ticket->state = i ? MM_MATCHED : MM_QUEUED;"),
     ("nginx", MODULE, "return ticket && !strcmp( ticket->id, id ) ? ticket : NULL;", "return id ? ticket : NULL;"),
@@ -1208,6 +1372,10 @@ PLANTS = (
     ("slots", MATCH, "reserved += reservation->count - reservation->seen;", "reserved += 0 * reservation->count;"),
     ("slots", MATCH, "                reservation->seen = seen;", "                reservation->seen = seen * 0;"),
     ("slots", MATCH, "if ( !reservation->match[0] || strcmp( reservation->server, server->name ) != 0 )", "if ( !reservation->match[0] || strcmp( reservation->server, server->name ) == 4711 )"),
+    ("slots", MATCH, "if ( reservation->is_known || reservation->seen == reservation->count )", "if ( reservation->count < 0 )"),
+    ("slots", MATCH, "                reservation->is_known = 1;\n", ""),
+    ("module", MODULE, "    if ( ticket && now < ticket->ended_at )\n        return MM_REFUSAL_match_given_up;\n", ""),
+    ("duel", MATCH, "return reservation->seen == reservation->count;", "return reservation->seen < 0;"),
     ("duel", MATCH, "seconds < 1 ? 1 : seconds", "seconds < 1 ? 1 : 300"),
     ("duel", MATCH, "\"match=%s mode=%s team=%d players=%d\", ticket->match,", "\"match=%s mode=%s team=%d players=%d\", ticket->id,"),
     ("duel", "examples/fleet/arrivals.h", "                arrival->seen++;", "                arrival->seen += 0;"),
@@ -1222,6 +1390,16 @@ PLANTS = (
     ("allocator_failures", ALLOCATOR, "!( address.port = agones_find_port( root ) )", "!( address.port = (uint16_t) ( agones_find_port( root ) | 1 ) )"),
     ("allocator_failures", ALLOCATOR, "CURLOPT_TIMEOUT_MS, ALLOCATOR_MILLISECONDS )", "CURLOPT_TIMEOUT_MS, 20000l )"),
     ("several", "examples/backend/match_store.h", "if ( !ticket->is_changed || ticket->state == MM_TAKEN )", "if ( !ticket->is_changed || ticket->state == MM_QUEUED )"),
+    ("several_ends", "examples/backend/match_store.h", "    match_store.is_active = 0;\n    while", "    while"),
+    ("several_ends", MATCH, "{\n    if ( !match_store_is_active( request->app ) )\n        return refuse_for( request, match_store_refusal(), MATCH_POLL_SECONDS );\n    return request->rest", "{\n    return request->rest"),
+    ("errors", "examples/backend/match_store.h", "if ( ticket->state == MM_FREE && mm_find_client(", "if ( ticket->state == MM_TAKEN && mm_find_client("),
+    ("errors", "examples/backend/match_store.h", "        match_store.next_flush = netcode_time() + MATCH_ERROR_SECONDS;\n", ""),
+    ("errors", "examples/backend/match_store.h", "        match_store.full_until = netcode_time() + MATCH_LEASE_SECONDS;", "        match_store.full_until = 0.0;"),
+    ("revoked", "examples/backend/match_store.h", "if ARGV[3] == 'match' and", "if ARGV[3] == 'mash' and"),
+    ("revoked", "examples/backend/match_store.h", "    if ( word )\n        match_drop_revoked( reply );", "    if ( !word )\n        match_drop_revoked( reply );"),
+    ("records", "examples/backend/match_store.h", " && *value > -1e10 && *value < netcode_time() + MATCH_FARTHEST_SECONDS;", ";"),
+    ("records", "examples/backend/match_store.h", "        match_pass_version( strtoull( text, NULL, 10 ) );\n", ""),
+    ("records", "examples/backend/match_store.h", "if behind then return {'behind'", "if behind then return {'ok'"),
     ("several", "examples/backend/match_store.h", "if v and v ~= ARGV[2] then return", "if v and v == 'x' then return"),
     ("allocator", "examples/fleet/agones.h", "annotations, \"netcode-clients\"", "labels, \"netcode-clients\""),
 )

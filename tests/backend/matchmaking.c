@@ -171,12 +171,30 @@ static void test_idempotence( void )
     join( 2, "0", "", 1 );
     mm_run( &mm, test_now );
     REQUIRE( join( 1, "0", "", 1 ) == ticket && ticket->state == MM_TAKEN, "asked again while a server is looked for" );
-    REQUIRE( !mm_cancel( &mm, ticket, test_now ), "cancelled while a server is looked for" );
+    REQUIRE( !mm_cancel( &mm, ticket, 0, test_now ), "cancelled while a server is looked for" );
     commit_all();
     REQUIRE( join( 1, "0", "", 1 ) == ticket && ticket->state == MM_MATCHED, "asked again when it is matched" );
     REQUIRE( mm_find( &mm, id, 1 ) == ticket && !mm_find( &mm, id, 2 ) && !mm_find( &mm, "", 1 ), "whose ticket" );
-    REQUIRE( mm_cancel( &mm, ticket, test_now ) && ticket->reason == MM_REASON_cancelled, "cancelled when matched" );
+    REQUIRE( mm_cancel( &mm, ticket, 0, test_now ) && ticket->reason == MM_REASON_cancelled, "cancelled when matched" );
+    REQUIRE( mm_cancel( &mm, ticket, 0, test_now ) && ticket->ended_at > test_now, "cancelled twice" );
+    pass( 29.0 );
+    REQUIRE( join_as( 1, 0, "0", "", 1, &again ) == MM_REFUSAL_match_given_up && again == ticket,
+             "the next one at once" );
+    REQUIRE( join_as( 1, 1, "0", "", 1, &again ) == MM_REFUSAL_match_given_up && again == ticket, "in another mode" );
+    pass( 1.1 );
     REQUIRE( join( 1, "0", "", 1 ) == ticket && ticket->state == MM_QUEUED && strcmp( ticket->id, id ) != 0, "anew" );
+    REQUIRE( mm_cancel( &mm, ticket, 0, test_now ) && join( 1, "0", "", 1 ) == ticket,
+             "out of the queue, and in again" );
+
+    /* The match's time may be longer than a ticket that failed is kept otherwise. */
+    join( 3, "0", "", 1 );
+    mm_run( &mm, test_now );
+    mm_commit( &mm, mm_next( &mm ), "somewhere", test_now, 3 * MM_KEEP_SECONDS );
+    mm_cancel( &mm, ticket, 0, test_now );
+    pass( 2 * MM_KEEP_SECONDS );
+    REQUIRE( join_as( 1, 0, "0", "", 1, &again ) == MM_REFUSAL_match_given_up, "forgotten too soon" );
+    ticket = mm_find_client( &mm, 3 );
+    REQUIRE( mm_cancel( &mm, ticket, 1, test_now ) && join( 3, "0", "", 1 )->state == MM_QUEUED, "all have come" );
     printf( "ok: asked again, a player has the ticket that he has, whatever became of it\n" );
 }
 
@@ -210,7 +228,7 @@ static void test_parties( void )
     REQUIRE( join_as( 3, 0, "0", "first-party", 3, &other ) == MM_REFUSAL_party_mismatch, "no region of all three" );
     a[2] = join( 3, "10", "first-party", 3 );
     REQUIRE( join_as( 4, 0, "1", "first-party", 3, &other ) == MM_REFUSAL_party_full, "a fourth of three" );
-    mm_cancel( &mm, a[1], test_now );
+    mm_cancel( &mm, a[1], 0, test_now );
     REQUIRE( a[0]->reason == MM_REASON_party_left && a[2]->reason == MM_REASON_party_left, "the others stay" );
 
     /* The first that fits is the wrong one: two and three leave a place that nobody fills. */
@@ -254,6 +272,51 @@ static void test_party_in_between( void )
     pass( MM_RETRY_SECONDS + 0.1 );
     REQUIRE( party[7]->state == MM_TAKEN, "the party is not matched again" );
     printf( "ok: the places of a party that is being matched are not free\n" );
+}
+
+/* A ticket as another backend could have kept it. */
+static int restore( uint64_t client_id, const char * party, int size, int mode, int state )
+{
+    struct mm_ticket_t ticket;
+    memset( &ticket, 0, sizeof( ticket ) );
+    snprintf( ticket.id, sizeof( ticket.id ), "kept-%llu", (unsigned long long) client_id );
+    snprintf( ticket.wish.party, sizeof( ticket.wish.party ), "%s", party );
+    ticket.wish.client_id = client_id;
+    ticket.wish.mode = mode;
+    ticket.wish.num_regions = 1;
+    ticket.wish.party_size = size;
+    ticket.state = state;
+    ticket.sequence = client_id;
+    ticket.joined_at = ticket.seen_at = test_now;
+    return mm_restore( &mm, &ticket );
+}
+
+static void test_restored( void )
+{
+    fresh( "big 32 2", "duel 2 2" );
+    for ( uint64_t id = 1; id <= 8; id++ )
+        REQUIRE( restore( id, "party-of-eight", 8, 0, id % 2 ? MM_QUEUED : MM_TAKEN ), "member %d", (int) id );
+    REQUIRE( !restore( 8, "", 1, 0, MM_QUEUED ), "a second ticket of a player" );
+    REQUIRE( !restore( 9, "party-of-eight", 8, 0, MM_QUEUED ), "a ninth of eight, queued" );
+    REQUIRE( !restore( 9, "party-of-eight", 8, 0, MM_TAKEN ), "a ninth of eight, being matched" );
+    REQUIRE( !restore( 9, "party-of-three", 3, 1, MM_QUEUED ), "three in a team of one" );
+    REQUIRE( !restore( 9, "", 2, 0, MM_QUEUED ), "two without a name" );
+    REQUIRE( restore( 9, "party-of-eight", 8, 0, MM_FAILED ), "one that has failed takes no place in the party" );
+    REQUIRE( restore( 10, "other-party", 2, 0, MM_QUEUED ), "the first of two" );
+    REQUIRE( !restore( 11, "other-party", 3, 0, MM_QUEUED ), "a member with another size" );
+    mm_run( &mm, test_now );
+    REQUIRE( mm.num_units == 1 && mm.units[0].size == 8, "a party of %d", mm.units[0].size );
+
+    /* Whatever is in the queue, nothing is written behind a unit's members. */
+    fresh( "big 32 2", NULL );
+    for ( uint64_t id = 1; id <= 20; id++ ) {
+        restore( id, "", 1, 0, MM_QUEUED );
+        snprintf( mm.tickets[id - 1].wish.party, MM_NAME_BYTES, "the-same-party" );
+    }
+    mm_run( &mm, test_now );
+    for ( int i = 0; i < mm.num_units; i++ )
+        REQUIRE( mm.units[i].size <= MM_MAX_PARTY && mm.units[i].mode == 0, "a unit of %d", mm.units[i].size );
+    printf( "ok: tickets that were kept elsewhere come back, but for those that do not fit their party\n" );
 }
 
 static void test_widening( void )
@@ -342,7 +405,7 @@ static void test_servers( void )
     struct mm_ticket_t * a = join( 1, "01", "", 1 );
     struct mm_ticket_t * b = join( 2, "01", "", 1 );
     double joined_at = a->joined_at;
-    for ( int i = 0; i < MM_TRIES; i++ ) {
+    for ( int i = 0; i < 2 * MM_TRIES; i++ ) {
         REQUIRE( a->state == MM_QUEUED && a->joined_at <= joined_at, "its place in the queue is lost" );
         pass( MM_RETRY_SECONDS / 2 + 0.1 );
         struct mm_match_t * match = mm_next( &mm );
@@ -351,6 +414,7 @@ static void test_servers( void )
         REQUIRE( match->region == i % 2, "region %d in try %d", match->region, i );
         mm_give_back( &mm, match, test_now );
     }
+    mm_run( &mm, test_now );
     REQUIRE( a->reason == MM_REASON_no_server && b->reason == MM_REASON_no_server, "tried for ever" );
     a = join( 1, "0", "", 1 );
     b = join( 2, "0", "", 1 );
@@ -361,8 +425,44 @@ static void test_servers( void )
     REQUIRE( a->reason == MM_REASON_too_late, "a match is kept for ever" );
     pass( MM_KEEP_SECONDS + 1.0 );
     REQUIRE( a->state == MM_FREE && b->state == MM_FREE, "what has ended is kept for ever" );
-    printf( "ok: without a server all go back to their old place, %d times, trying other regions; then it fails\n",
-            MM_TRIES );
+    printf( "ok: without a server all go back to their old place, %d times in each region; then it fails\n", MM_TRIES );
+}
+
+/* A player asks again and again for the region without servers alone; others want that one as well. */
+static void test_region_without_servers( void )
+{
+    struct mm_ticket_t * party[2];
+    struct mm_ticket_t * other = NULL;
+    fresh( "duel 2 2 regions=eu,us expire=1000", NULL );
+    struct mm_ticket_t * a = join( 1, "10", "", 1 );
+    for ( int i = 0; i < 5 * MM_TRIES; i++ ) {
+        join( 2, "1", "", 1 );
+        pass( MM_RETRY_SECONDS + 0.1 );
+        struct mm_match_t * match = mm_next( &mm );
+        REQUIRE( !match == ( i >= MM_TRIES ) && a->state != MM_FAILED, "try %d, %s", i, mm_reason_name( a->reason ) );
+        if ( match )
+            mm_give_back( &mm, match, test_now );
+    }
+    mm_cancel( &mm, mm_find_client( &mm, 2 ), 0, test_now );
+    other = join( 3, "01", "", 1 );
+    pass( 0.1 );
+    REQUIRE( a->state == MM_TAKEN && a->region == 0 && other->region == 0, "the region with servers is given up too" );
+    commit_all();
+
+    /* A party has the regions that all members want: it fails together when none is left of those. */
+    fresh( "squad 4 2 regions=eu,us expire=1000", NULL );
+    party[0] = join( 1, "01", "a-party-of-two", 2 );
+    party[1] = join( 2, "1", "a-party-of-two", 2 );
+    for ( int i = 0; i < MM_TRIES; i++ ) {
+        other = join( 3, "1", "", 1 );
+        join( 4, "1", "", 1 );
+        pass( MM_RETRY_SECONDS + 0.1 );
+        mm_give_back( &mm, mm_next( &mm ), test_now );
+    }
+    pass( 0.1 );
+    REQUIRE( party[0]->reason == MM_REASON_no_server && party[1]->reason == MM_REASON_no_server, "a part of a party" );
+    REQUIRE( other->reason == MM_REASON_no_server, "it has no other region" );
+    printf( "ok: a region without servers is given up by itself: other regions go on\n" );
 }
 
 static void test_limits( void )
@@ -589,7 +689,7 @@ static void random_player( int index )
     } else if ( dice < 6 ) {
         struct mm_ticket_t * ticket = mm_find( &mm, player->id, player->wish.client_id );
         if ( ticket )
-            mm_cancel( &mm, ticket, test_now );
+            mm_cancel( &mm, ticket, 0, test_now );
     } else if ( dice < 12 ) { /* an answer was lost, so it is asked again */
         struct mm_ticket_t * ticket = NULL;
         struct mm_ticket_t * before = mm_find( &mm, player->id, player->wish.client_id );
@@ -703,10 +803,12 @@ int main( int argc, char ** argv )
     test_idempotence();
     test_parties();
     test_party_in_between();
+    test_restored();
     test_widening();
     test_shrinking();
     test_starvation();
     test_servers();
+    test_region_without_servers();
     test_limits();
     test_silence();
     test_random( rounds );
