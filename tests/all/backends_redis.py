@@ -863,6 +863,18 @@ def check_common():
         equal(revoke(redis, "restore", str(B.BOB))[0], 0, "the command that takes it back")
         equal(revoke(redis, "restore", str(B.BOB)), (0, "%d was not revoked" % B.BOB), "and again")
         good_token(other.ask(TOKEN, bob), str(B.BOB))
+
+        # A backend with shorter sessions: the list of a player's sessions ends with the last of them, not with the newest.
+        short_lived = stack.enter_context(Ends(Full(redis.options(), "--session-seconds", "1")))
+        reached(short_lived)
+        lasting = session_of(one.login(bob))
+        session_of(short_lived.login(bob))
+        time.sleep(1.5)
+        equal(revoke(redis, "revoke", str(B.BOB))[0], 0, "the command")
+        equal(revoke(redis, "restore", str(B.BOB))[0], 0, "the command that takes it back")
+        equal(short(other.ask(TOKEN, lasting)), (401, "unknown_credential"), "a revoked session that outlives a newer one")
+        session_of(short_lived.login(bob))
+        wait_for(lambda: redis.cli("exists", "netcode:logins:%d" % B.BOB) == "0", "the list's end, with that of its last session", 5)
         for backend in (one, other):
             equal(backend.end(), 0, "the backend's status")
     return "%d of 96 logins at both within a rate of 40" % good
@@ -1437,6 +1449,7 @@ PLANTS = [
     ("store.h", "string.format('%.6f', left - 1)", "string.format('%.6f', left)", "common"),
     ("store.h", "for _, hash in ipairs(all) do redis.call('DEL', p .. 'login:' .. hash) end ", "", "common"),
     ("store.h", "while redis.call('ZCARD', logins) >= tonumber(ARGV[6]) do ", "while false do ", "common"),
+    ("store.h", "logins, math.ceil(tonumber(last) - now)", "logins, ARGV[5]", "common"),
     ("store.h", 'if ( !strncmp( text, "OOM ", 4 ) )', "if ( 0 )", "paused"),
     ("store.h", "return *id >= '0' && *id <= '9' && !*end && !errno;", "return 1;", "at the start"),
     ("servers_store.h", "report.heard_at > server->heard_at + SERVERS_STORE_NEWER_SECONDS", "1", "reports"),
