@@ -747,6 +747,7 @@ def check_memory():
         backend.reload()
         equal(short(backend.ask(TOKEN, session)), (401, "unknown_credential"), "a session of one who left the file")
         equal(backend.end(), 0, "the backend's status")
+    check_kinds_of_sessions(players)
     with Issuer() as issuer, Ends(Full(issuer.options(), "--rate", "5", "--sessions", "20")) as backend:
         backend.line("oidc: 2 keys of")
         answers = [backend.login(id_token=issuer.token()) for _ in range(3)]
@@ -758,6 +759,28 @@ def check_memory():
         equal(backend.login(id_token=issuer.token())[0], 429, "a new login does not make it more")
         session_of(backend.login(id_token=issuer.token(sub="another")))
     return "8 for each player, 20 in all"
+
+
+def check_kinds_of_sessions(players):
+    """An account and a guest of the same id, one after the other: no session of one is ever the other's."""
+    listed = read(place("players"))
+    without = "".join(line for line in listed.splitlines(True) if " 1001 " not in line)
+    write(players, without, 0o644)
+    with Platform() as platform, Ends(Full(platform.options(), "--rate", "1000", "--players", players, binary="full-san")) as backend:
+        ticket = "a1" + "0" * 20  # of the platform's player 1001
+        guest = session_of(backend.login(ticket=ticket))
+        good_token(backend.ask(TOKEN, guest), "1001")
+        write(players, listed, 0o644)
+        backend.reload()
+        equal(short(backend.ask(TOKEN, guest)), (401, "unknown_credential"), "a guest's session where an account has the id now")
+        account = session_of(backend.login(secret("alice")))
+        equal(short(backend.ask(TOKEN, guest)), (401, "unknown_credential"), "the guest's session after the account's login")
+        good_token(backend.ask(TOKEN, account), "1001")
+        write(players, without, 0o644)
+        backend.reload()
+        session_of(backend.login(ticket=ticket))
+        equal(short(backend.ask(TOKEN, account)), (401, "unknown_credential"), "the account's session after the guest's login")
+        equal(backend.end(), 0, "the backend's status")
 
 
 def check_options():
@@ -1457,6 +1480,7 @@ PLANTS = [
     ("servers_store.h", "ARGV[1] .. 'servers:' .. ARGV[2], redis.call('TIME') \"\n    \"redis", "ARGV[1] .. 'servers:' .. 1, redis.call('TIME') \"\n    \"redis", "reports"),
     ("logins.h", "if ( listed && !request->full.is_listed )", "if ( 0 )", "who it is"),
     ("logins.h", "if ( is_listed )\n        return listed;", "if ( is_listed )\n        return listed ? listed : guest;", "in memory"),
+    ("logins.h", "    session->is_listed = listed != NULL;", "    for ( uint32_t i = owner->newest; i != SESSIONS_NONE; i = sessions->all[i].older )\n        sessions->all[i].is_listed = listed != NULL;", "in memory"),
     ("logins.h", "copy_name( request->player->home, answer->home );", ";", "common"),
     ("full.h", "#define FULL_MAX_SUSPENDED 128", "#define FULL_MAX_SUSPENDED 100000", "bounds"),
     ("full.h", "#define FULL_REDIS_SECONDS 1.0", "#define FULL_REDIS_SECONDS 30.0", "paused"),
