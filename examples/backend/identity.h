@@ -220,7 +220,7 @@ static void identity_free_keys( struct identity_keys_t * keys )
 }
 
 /*  Replaces the keys by those of a JWK set. Keys that are of no use here are left out, as the standard wants it (RFC 7517,
-    section 5). 0 when it is no set or none of its keys is of use: then those from before stay. */
+    section 5), and where none is of use there are none any more. 0 when it is no set: then those from before stay. */
 static int identity_read_keys( const char * text, struct identity_keys_t * keys )
 {
     struct identity_keys_t found;
@@ -235,8 +235,9 @@ static int identity_read_keys( const char * text, struct identity_keys_t * keys 
                 identity_add_key( key, &found );
         }
     }
+    int is_set = cJSON_IsArray( list );
     cJSON_Delete( json );
-    if ( !found.count )
+    if ( !is_set )
         return 0;
     identity_free_keys( keys );
     *keys = found;

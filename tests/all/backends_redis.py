@@ -633,7 +633,15 @@ def check_rotation():
         expect(short(backend.login(id_token=issuer.token())) in ((401, "wrong_identity"), (503, "issuer_unreachable")), "the old key's token is good")
         many(30, lambda index: backend.login(id_token=issuer.rsa.sign(issuer.claims(), kid="k%d" % index)))
         equal(issuer.count("/keys"), 2, "the fetches after 30 unknown keys")
-    return "2 fetches for 72 tokens"
+
+        # A set without any key that is of use: the last one is withdrawn.
+        issuer.keys = [KEYS["weak"].jwk()]
+        wait_for(lambda: backend.login(id_token=issuer.rsa.sign(issuer.claims(), kid="asks")) and issuer.count("/keys") == 3, "another fetch", 15)
+        wait_for(lambda: backend.number("issuer_keys") == 0, "the end of the last key", 5)
+        expect(short(backend.login(id_token=KEYS["stranger"].sign(issuer.claims()))) in ((401, "wrong_identity"), (503, "issuer_unreachable")), "the withdrawn key's token is good")
+        equal(backend.number('issuer_fetches_total{result="failed"}'), 0, "the fetches that failed")
+        expect(backend.find("the issuer has none for RS256 or ES256"), "the log does not tell of it:\n" + backend.text())
+    return "2 fetches for 72 tokens, and one that ends all keys"
 
 
 def check_issuer_trouble():
@@ -1461,6 +1469,7 @@ PLANTS = [
     ("identity.h", "return id >> 1;", "return id;", "who it is"),
     ("identity.h", "rules->issuer ) != 0 )\n        return IDENTITY_ISSUER;", "rules->issuer ) != 0 )\n        return IDENTITY_ISSUER;\n    issuer = \"\";", "who it is"),
     ("oidc.h", "issuer && !strcmp( issuer, oidc->rules.issuer ) &&", "issuer &&", "trouble"),
+    ("identity.h", "if ( !is_set )", "if ( !found.count )", "rotated"),
     ("oidc.h", "#define OIDC_ASK_SECONDS 10.0", "#define OIDC_ASK_SECONDS 0.0", "rotated"),
     ("oidc.h", "if ( oidc->stage == OIDC_IDLE && now - oidc->began_at >= OIDC_ASK_SECONDS )", "if ( 0 )", "rotated"),
     ("oidc.h", "curl_easy_setopt( easy, CURLOPT_CAINFO, ca_file ) == CURLE_OK &&", "curl_easy_setopt( easy, CURLOPT_SSL_VERIFYPEER, 0L ) == CURLE_OK &&", "trouble"),
