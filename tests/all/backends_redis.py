@@ -587,6 +587,12 @@ def check_altered_tokens():
     return "%d changes" % count
 
 
+def raw_token(issuer, **texts):
+    """An ID token with these bytes as claims, which json.dumps would not write."""
+    claims = json.dumps(issuer.claims(name=None))[:-1].encode() + b"".join(b', "%s": "%s"' % (name.encode(), text) for name, text in texts.items()) + b"}"
+    return issuer.rsa.sign_raw({"alg": "RS256", "kid": issuer.rsa.kid, "typ": "JWT"}, claims)
+
+
 def check_identity():
     """The same player each time, another id for another subject or issuer; names; no account's id."""
     with Issuer() as issuer, Issuer() as other, Ends(Full(issuer.options(), "--rate", "100000")) as backend:
@@ -604,6 +610,16 @@ def check_identity():
         for claims, name in (({"name": "Zo\u00eb"}, "Zo\u00eb"), ({"name": None, "preferred_username": "zo"}, "zo"), ({"name": "a\nb", "preferred_username": "c"}, "c"), ({"name": "\u00e9" * 50}, "\u00e9" * 31), ({"name": 5}, None)):
             answer = backend.login(id_token=issuer.token(**claims))
             equal(answer[2]["name"], name or answer[2]["client_id"], "the name for %r" % claims)
+        wrong = ("ff", "80", "c080", "c1bf", "c3", "c320", "e08080", "e09fbf", "eda080", "edbfbf", "e282", "f0808080", "f08fbfbf", "f4908080", "f5808080", "f09f98")
+        right = ("c280", "dfbf", "e0a080", "ed9fbf", "ee8080", "efbfbd", "f0908080", "f48fbfbf", "f09f9880")
+        for text in wrong + right:
+            name, other = bytes.fromhex("78" + text + "79"), text in wrong
+            answer = backend.login(id_token=raw_token(issuer, name=name, preferred_username=b"zo"))  # and its JSON is UTF-8, or it is no answer
+            equal(answer[2]["name"], "zo" if other else name.decode(), "the name of " + text)
+            session = session_of(answer)
+            good_token(backend.ask(TOKEN, session), answer[2]["client_id"])
+        answer = backend.login(id_token=raw_token(issuer, name=b"x\xff", preferred_username=b"\xfe"))
+        equal(answer[2]["name"], answer[2]["client_id"], "the name where both are wrong")
         session_of(backend.login(id_token=issuer.rsa.sign(issuer.claims(), kid=None)))  # there is one key of its algorithm
     with Issuer() as issuer:
         digest = hashlib.blake2b(b"anybody", digest_size=32).hexdigest()
@@ -1467,6 +1483,8 @@ PLANTS = [
     ("identity.h", "    if ( strlen( token ) > IDENTITY_TOKEN_BYTES )\n        return IDENTITY_TOO_LARGE;", "", "all kinds"),
     ("identity.h", "sodium_base64_VARIANT_URLSAFE_NO_PADDING ) != 0 )\n        return NULL;", "sodium_base64_VARIANT_URLSAFE ) != 0 )\n        return NULL;", "all kinds"),
     ("identity.h", "return id >> 1;", "return id;", "who it is"),
+    ("identity.h", "text && identity_is_utf8( text ) ?", "text ?", "who it is"),
+    ("identity.h", "return is_wrong ? 0 : bytes;", "return is_wrong ? bytes : bytes;", "who it is"),
     ("identity.h", "rules->issuer ) != 0 )\n        return IDENTITY_ISSUER;", "rules->issuer ) != 0 )\n        return IDENTITY_ISSUER;\n    issuer = \"\";", "who it is"),
     ("oidc.h", "issuer && !strcmp( issuer, oidc->rules.issuer ) &&", "issuer &&", "trouble"),
     ("identity.h", "if ( !is_set )", "if ( !found.count )", "rotated"),
