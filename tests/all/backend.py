@@ -1208,12 +1208,15 @@ def check_nginx():
             answers.append((response.status, response.headers["Retry-After"], json.loads(response.read())["error"]))
         connection.close()
         expect((429, "1", "rate_limited") in answers, "nginx limits nothing")
-        for name in ("alice", "servers"):
-            expect(read(place(name)).strip() not in stage.nginx.log() + stage.nginx.text(), "a credential is in nginx's log")
         stage.backend.end()
         time.sleep(1)  # the limit of nginx has room again
-        status, headers, body = curl(url, *ca, *alice, "-X", "POST")
+        status, headers, body = curl(url + "?to=hide", *ca, *alice, "-e", "https://localhost/?to=hide", "-d", '{"region":"a-body"}')
         equal((status, json.loads(body)["error"], headers["retry-after"]), (503, "backend_down", "2"), "without a backend")
+        wait_for(lambda: '"POST /v1/connect-token" 503 ' in stage.nginx.log(), "its line in the access log")
+        expect("to=hide" not in stage.nginx.log(), "what the access log has:\n" + stage.nginx.log())
+        expect(stage.nginx.find("connect.. failed .*refused.* upstream: .*" + stage.backend.address), "the error log does not name the backend:\n" + stage.nginx.text())
+        for secret in (read(place("alice")).strip(), read(place("servers")).strip(), "a-body"):
+            expect(secret not in stage.nginx.log() + stage.nginx.text(), "a credential or a body is in nginx's logs")
 
 
 def report_over_tls(port):
