@@ -1211,9 +1211,9 @@ def check_redis_start():
 # ---- nginx in front of two ----
 
 
-def over_tls(nginx, path, credential=None, body=None, seconds=15):
+def over_tls(nginx, path, credential=None, body=None, seconds=15, source=None):
     context = ssl.create_default_context(cafile=place("ca.pem"))
-    connection = B.http.client.HTTPSConnection("localhost", nginx.port, timeout=seconds, context=context)
+    connection = B.http.client.HTTPSConnection("localhost", nginx.port, timeout=seconds, context=context, source_address=source and (source, 0))
     try:
         connection.request("POST", path, body, headers_of(credential))
         response = connection.getresponse()
@@ -1283,6 +1283,22 @@ def check_nginx():
     # nginx counts a backend's failures until it works again: so many kills with so little between them may leave it without any for a moment.
     expect(len(retries) <= rounds // 3, "players had to retry %d times:\n%s" % (len(retries), nginx.text()))
     return "%d kills, %d retries by players" % (rounds, len(retries))
+
+
+def check_login_places():
+    """One address logs in by tickets, as often as it may and a platform is slow: another address has places."""
+    with Platform() as platform, Ends(Full(platform.options(), "--rate", "1000")) as backend, B.Nginx(backend.address) as nginx:
+        platform.slow = 1.5
+        body = json.dumps({"ticket": "aa" + "0" * 20})
+        with concurrent.futures.ThreadPoolExecutor(24) as pool:
+            greedy = [pool.submit(over_tls, nginx, LOGIN, None, body, 15, "127.0.0.1") for _ in range(23)]
+            wait_for(lambda: sum(future.done() for future in greedy) == 19, "the end of those that are too many", 10)
+            other = pool.submit(over_tls, nginx, LOGIN, None, body, 15, "127.0.0.2")
+            answers = [future.result() for future in greedy]
+            session_of(other.result())
+        equal(sorted(map(short, answers)), [(200, "")] * 4 + [(429, "rate_limited")] * 19, "what the first address heard")
+        equal({answer[3]["Retry-After"] for answer in answers if answer[0] == 429}, {"1"}, "Retry-After")
+    return "4 of 23"
 
 
 def check_nginx_load():
@@ -1403,6 +1419,7 @@ CHECKS = [
     ("sessions: in memory", check_memory),
     ("redis: bounds", check_bounds),
     ("nginx: under load", check_nginx_load),
+    ("nginx: logins of one address", check_login_places),
     ("tickets", check_tickets),
     ("redis: common to two", check_common),
     ("redis: revoked under load", check_revoked_under_load),
@@ -1515,6 +1532,7 @@ PLANTS = [
     ("sessions.h", "if ( owner->count >= SESSIONS_PER_PLAYER )", "if ( 0 )", "in memory"),
     ("sessions.h", "if ( !owner->count && sessions_owner_is_whole( sessions, owner, now ) )", "if ( !owner->count )", "in memory"),
     ("nginx.conf", "proxy_next_upstream_tries 2;", "proxy_next_upstream_tries 1;", "mid-login"),
+    ("nginx.conf", "            limit_conn logins 4;\n", "", "one address"),
     ("login.h", "if ( result == LOGIN_WRONG_CREDENTIAL && login->id_token[0] ) {", "if ( 0 ) {", "play"),
     ("login.h", 'cJSON_AddStringToObject( json, "id_token", login->id_token )', 'cJSON_AddStringToObject( json, "ticket", login->id_token )', "play"),
 ]
