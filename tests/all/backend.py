@@ -1731,7 +1731,7 @@ PLANTS = [
     ("nginx.conf", 'proxy_set_header X-Forwarded-For "";', "", "gets to see"),
     ("nginx.conf", "proxy_http_version 1.1;", "", "gets to see"),
     ("nginx.conf", "client_header_timeout 5s", "client_header_timeout 300s", "nginx: slow"),
-    ("nginx.conf", "limit_req zone=players burst=50 nodelay;\n            proxy_pass", "proxy_pass", "nginx: passes"),
+    ("nginx.conf", "location = /v1/connect-token {\n            limit_req zone=players burst=50 nodelay;", "location = /v1/connect-token {", "nginx: passes"),
     ("nginx.conf", "ssl_protocols TLSv1.2 TLSv1.3;", "ssl_protocols TLSv1.2;", "nginx: passes"),
     ("nginx.conf", "error_page 413 /error/413;", "", "nginx: passes"),
     ("nginx.conf", "400 405 414 494 497 501 505 =400", "400 405 494 497 501 505 =400", "nginx: passes"),
