@@ -21,7 +21,7 @@
 
 struct allocator_options_t {
     const char * url;     /* https://HOST[:PORT]; NULL: there is no allocator */
-    const char * ca_file; /* NULL: the system's */
+    const char * ca_file; /* the only authority that is trusted; NULL: the system's are */
     const char * certificate_file;
     const char * key_file;
     const char * kubernetes_namespace;
@@ -40,7 +40,7 @@ static int allocator_open( struct outgoing_t * request, struct requests_t * requ
     char url[512];
     int bytes = snprintf( url, sizeof( url ), "%s" ALLOCATOR_PATH, options->url );
     return bytes > 0 && (size_t) bytes < sizeof( url ) && request_open( request, requests, "allocator", url ) &&
-           ( !options->ca_file || curl_easy_setopt( request->easy, CURLOPT_CAINFO, options->ca_file ) == CURLE_OK ) &&
+           outgoing_secure( request, options->ca_file ) &&
            curl_easy_setopt( request->easy, CURLOPT_SSLCERT, options->certificate_file ) == CURLE_OK &&
            curl_easy_setopt( request->easy, CURLOPT_SSLKEY, options->key_file ) == CURLE_OK &&
            /* A connection that is used again may be dead; libcurl then asks a second time, which could allocate twice. */

@@ -52,12 +52,11 @@
 #define MAX_DRAINED_BYTES 1048576
 #define CONNECTION_MEMORY_BYTES 16384 /* a request's line and headers, and what waits to be sent */
 #define METRICS_BYTES 32768
-#define SERVER_SILENT_SECONDS 5.0    /* a server that was not heard for so long is not picked */
-#define SERVER_FORGOTTEN_SECONDS 600 /* and after this long it is not known any more */
-#define RETRY_SECONDS 2              /* Retry-After where no server has a free slot */
-#define LAST_ANSWERS_SECONDS 2.0     /* for requests in progress when a signal ends us */
-#define CREDENTIAL_RANDOM_BYTES 32   /* of a credential that --credential makes */
-#define MIN_CREDENTIAL_BYTES 16      /* that --hash takes: the hash of a shorter one, a password, gives it away */
+#define SERVER_SILENT_SECONDS 5.0  /* a server that was not heard for so long is not picked */
+#define RETRY_SECONDS 2            /* Retry-After where no server has a free slot */
+#define LAST_ANSWERS_SECONDS 2.0   /* for requests in progress when a signal ends us */
+#define CREDENTIAL_RANDOM_BYTES 32 /* of a credential that --credential makes */
+#define MIN_CREDENTIAL_BYTES 16    /* that --hash takes: the hash of a shorter one, a password, gives it away */
 
 /* clang-format off */
 /*  Why a request was refused. One list gives the enum, the status, the name in the JSON and the metrics, the sentence.
@@ -733,19 +732,24 @@ static void promise( struct server_t * server )
         server->promised = 0;
 }
 
-/* The place of a server by its name, or one that it can have. NULL when there is none. */
+/*  The entry of a server by its name, or one that it can have: an empty one, else that of the server that has been silent
+    longest, or servers that end and start by other names would shut new ones out. NULL when there is none. */
 static struct server_t * find_server( struct app_t * app, const char * name )
 {
-    struct server_t * place = NULL;
-    double now = netcode_time();
+    struct server_t * empty = NULL;
+    struct server_t * oldest = &app->servers[0];
     for ( int i = 0; i < MAX_SERVERS; i++ ) {
         struct server_t * server = &app->servers[i];
         if ( !strcmp( server->name, name ) )
             return server;
-        if ( !server->name[0] || now - server->heard_at > SERVER_FORGOTTEN_SECONDS )
-            place = place && !place->name[0] ? place : server;
+        if ( !server->name[0] )
+            empty = server;
+        else if ( server->heard_at < oldest->heard_at )
+            oldest = server;
     }
-    return place;
+    if ( empty )
+        return empty;
+    return is_silent( oldest, netcode_time() ) ? oldest : NULL;
 }
 
 /* ---- answers ---- */

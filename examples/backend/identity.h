@@ -220,7 +220,7 @@ static void identity_free_keys( struct identity_keys_t * keys )
 }
 
 /*  Replaces the keys by those of a JWK set. Keys that are of no use here are left out, as the standard wants it (RFC 7517,
-    section 5). 0 when it is no set or none of its keys is of use: then those from before stay. */
+    section 5), and where none is of use there are none any more. 0 when it is no set: then those from before stay. */
 static int identity_read_keys( const char * text, struct identity_keys_t * keys )
 {
     struct identity_keys_t found;
@@ -235,8 +235,9 @@ static int identity_read_keys( const char * text, struct identity_keys_t * keys 
                 identity_add_key( key, &found );
         }
     }
+    int is_set = cJSON_IsArray( list );
     cJSON_Delete( json );
-    if ( !found.count )
+    if ( !is_set )
         return 0;
     identity_free_keys( keys );
     *keys = found;
@@ -396,10 +397,36 @@ static int identity_subject_is_good( const char * subject )
     return bytes >= 1 && bytes < IDENTITY_SUBJECT_BYTES;
 }
 
-/* 1 when the text can stand in a token's user data and in a line: cut between characters, where it is too long. */
+/* How many bytes the UTF-8 character here has; 0 when it is none (RFC 3629, section 4). Reads no further than the zero. */
+static size_t identity_character_bytes( const char * text )
+{
+    const unsigned char * at = (const unsigned char *) text;
+    size_t bytes = at[0] < 0x80 ? 1 : at[0] < 0xc2 ? 0 : at[0] < 0xe0 ? 2 : at[0] < 0xf0 ? 3 : at[0] < 0xf5 ? 4 : 0;
+    for ( size_t i = 1; i < bytes; i++ ) {
+        if ( ( at[i] & 0xc0 ) != 0x80 )
+            return 0;
+    }
+    /* Spelt longer than it has to be, half of a pair of UTF-16, beyond U+10FFFF. */
+    int is_wrong = ( at[0] == 0xe0 && at[1] < 0xa0 ) || ( at[0] == 0xed && at[1] > 0x9f ) ||
+                   ( at[0] == 0xf0 && at[1] < 0x90 ) || ( at[0] == 0xf4 && at[1] > 0x8f );
+    return is_wrong ? 0 : bytes;
+}
+
+static int identity_is_utf8( const char * text )
+{
+    size_t bytes = 1;
+    while ( *text && bytes ) {
+        bytes = identity_character_bytes( text );
+        text += bytes;
+    }
+    return !*text;
+}
+
+/*  1 when the text can stand in a token's user data, in JSON and in a line: cut between characters, where it is too long.
+    cJSON takes any bytes for a string. */
 static int identity_take_name( const char * text, char name[IDENTITY_NAME_BYTES] )
 {
-    size_t bytes = text ? strlen( text ) : 0;
+    size_t bytes = text && identity_is_utf8( text ) ? strlen( text ) : 0;
     if ( bytes >= IDENTITY_NAME_BYTES ) {
         bytes = IDENTITY_NAME_BYTES - 1;
         while ( bytes && ( (unsigned char) text[bytes] & 0xc0 ) == 0x80 )

@@ -214,9 +214,11 @@ static enum MHD_Result with_own_player( struct request_t * request )
     struct app_t * app = request->app;
     request->player = find_hash( &app->files, request->full.hash, &place );
     if ( !request->player ) {
-        struct session_owner_t * owner = sessions_find( &app->full.sessions, request->full.hash, netcode_time() );
-        if ( owner )
-            request->player = player_of_session( request, owner->player.client_id, owner->is_listed, &owner->player );
+        struct sessions_t * sessions = &app->full.sessions;
+        const struct session_t * session = sessions_find( sessions, request->full.hash, netcode_time() );
+        struct player_t * guest = session ? &sessions->owners[session->owner].player : NULL;
+        if ( session )
+            request->player = player_of_session( request, guest->client_id, session->is_listed, guest );
     }
     if ( !request->player )
         return refuse( request, REFUSAL_unknown_credential, NULL );
@@ -297,10 +299,12 @@ static enum MHD_Result login_here( struct request_t * request, struct player_t *
     if ( seconds )
         return refuse_for( request, REFUSAL_rate_limited, seconds );
     sessions_end_expired( sessions, owner, now );
-    owner->is_listed = listed != NULL;
     copy_name( owner->player.name, request->full.guest.name );
-    if ( !sessions_add( sessions, request->full.hash, owner, now + app->full.options.session_seconds ) )
+    struct session_t * session =
+        sessions_add( sessions, request->full.hash, owner, now + app->full.options.session_seconds );
+    if ( !session )
         return refuse_for( request, REFUSAL_too_many_sessions, FULL_RETRY_SECONDS );
+    session->is_listed = listed != NULL;
     return send_session( request );
 }
 

@@ -147,15 +147,18 @@ static int oidc_read_discovery( struct oidc_t * oidc )
     return 1;
 }
 
+/* A set without a key that is of use is an answer too: the issuer has withdrawn those from before. */
 static int oidc_read_keys( struct oidc_t * oidc )
 {
     int before = oidc->keys.count;
     if ( strlen( oidc->key_set.answer ) != oidc->key_set.bytes ||
          !identity_read_keys( oidc->key_set.answer, &oidc->keys ) ) {
-        oidc_log( oidc, "error: oidc keys: there is none for RS256 or ES256 in the answer; those from before stay" );
+        oidc_log( oidc, "error: oidc keys: the answer is no key set; those from before stay" );
         return 0;
     }
-    if ( !before )
+    if ( !oidc->keys.count )
+        oidc_log( oidc, "error: oidc keys: the issuer has none for RS256 or ES256 any more: no ID token is good" );
+    else if ( !before )
         oidc_log( oidc, "oidc: %d keys of %s", oidc->keys.count, oidc->rules.issuer );
     return 1;
 }

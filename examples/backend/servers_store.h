@@ -61,7 +61,7 @@ static void servers_store_share( struct app_t * app, const struct server_t * rep
     store_eval( &app->full.link, netcode_time(), servers_share_script, words, store_ignore, NULL );
 }
 
-/* Takes what is newer than what we know. Another backend has checked it; a backend of another version may differ. */
+/* Takes what is newer than what its entry holds. Another backend has checked it; a backend of another version may differ. */
 static void servers_store_take( struct app_t * app, const char * age, const char * text )
 {
     struct server_t report;
@@ -69,9 +69,8 @@ static void servers_store_take( struct app_t * app, const char * age, const char
     cJSON * json = cJSON_Parse( text );
     if ( json && parse_u64( age, 10, &milliseconds ) && !read_report( json, &report ) ) {
         struct server_t * server = find_server( app, report.name );
-        int known = server && !strcmp( server->name, report.name );
         report.heard_at = servers_store.sent_at - (double) milliseconds / 1000.0;
-        if ( server && ( !known || report.heard_at > server->heard_at + SERVERS_STORE_NEWER_SECONDS ) ) {
+        if ( server && ( !server->name[0] || report.heard_at > server->heard_at + SERVERS_STORE_NEWER_SECONDS ) ) {
             take_report( app, server, &report );
             match_read_report( json );
         }

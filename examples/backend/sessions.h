@@ -3,8 +3,9 @@
 
         sessions_open( &sessions, 100000, rate )
         struct session_owner_t * owner = sessions_owner( &sessions, client_id, now );     // NULL: there is no place
-        sessions_add( &sessions, hash, owner, until )                                     // 0: as well
-        owner = sessions_find( &sessions, hash, now );
+        struct session_t * session = sessions_add( &sessions, hash, owner, until );       // NULL: as well
+        session->is_listed = ...
+        session = sessions_find( &sessions, hash, now );     // and sessions.owners[session->owner] is its player
         sessions_remove( &sessions, hash, now );
         sessions_sweep( &sessions, now );                                  // in each turn of the loop
 
@@ -24,7 +25,7 @@ struct session_t {
     uint32_t owner;
     uint32_t next;  /* in its bucket, or in the list of free ones */
     uint32_t older; /* of the same owner */
-    int used;
+    int is_listed;  /* an account's, which ends with its line of the players file; a guest's ends where there is one */
 };
 
 struct session_owner_t {
@@ -32,7 +33,6 @@ struct session_owner_t {
     uint32_t newest;        /* session; SESSIONS_NONE: he has none */
     uint32_t next;          /* in its bucket, or in the list of free ones */
     int count;
-    int is_listed; /* he is in the players file, and ends with his line there */
     int used;
 };
 
@@ -147,15 +147,15 @@ static void sessions_end_expired( struct sessions_t * sessions, const struct ses
     }
 }
 
-/* The player of this session, or NULL. Good until the next call. */
-static struct session_owner_t * sessions_find( struct sessions_t * sessions, const uint8_t hash[HASH_BYTES],
+/* The session, or NULL. Good until the next call. */
+static const struct session_t * sessions_find( struct sessions_t * sessions, const uint8_t hash[HASH_BYTES],
                                                double now )
 {
     uint32_t index = *sessions_link( sessions, hash );
     if ( index == SESSIONS_NONE )
         return NULL;
     if ( now < sessions->all[index].until )
-        return &sessions->owners[sessions->all[index].owner];
+        return &sessions->all[index];
     sessions_end( sessions, index );
     return NULL;
 }
@@ -181,29 +181,28 @@ static struct session_owner_t * sessions_owner( struct sessions_t * sessions, ui
     return owner;
 }
 
-/* 0 when there is no place. */
-static int sessions_add( struct sessions_t * sessions, const uint8_t hash[HASH_BYTES], struct session_owner_t * owner,
-                         double until )
+/* NULL when there is no place. */
+static struct session_t * sessions_add( struct sessions_t * sessions, const uint8_t hash[HASH_BYTES],
+                                        struct session_owner_t * owner, double until )
 {
     if ( owner->count >= SESSIONS_PER_PLAYER )
         sessions_end_oldest( sessions, owner );
     uint32_t index = sessions->free_session;
     if ( index == SESSIONS_NONE )
-        return 0;
+        return NULL;
     struct session_t * session = &sessions->all[index];
     uint32_t * bucket = sessions_bucket( sessions, sessions->by_hash, hash, HASH_BYTES );
     sessions->free_session = session->next;
     memcpy( session->hash, hash, HASH_BYTES );
     session->until = until;
     session->owner = (uint32_t) ( owner - sessions->owners );
-    session->used = 1;
     session->next = *bucket;
     *bucket = index;
     session->older = owner->newest;
     owner->newest = index;
     owner->count++;
     sessions->count++;
-    return 1;
+    return session;
 }
 
 /* 0 when there is none. */

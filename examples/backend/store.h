@@ -7,7 +7,8 @@
 
     Keys, behind the prefix:
         login:HASH_HEX          a session by the hash of its credential: id, listed, name; ends by itself
-        logins:CLIENT_ID        the hashes of a player's sessions by their end, so that a revocation finds them
+        logins:CLIENT_ID        the hashes of a player's sessions by their end, so that a revocation finds them;
+                                ends with the last of them
         revoked:CLIENT_ID       the player is revoked, for a time or for ever
         rate:player:CLIENT_ID   what is left of the player's rate, and since when
         home:CLIENT_ID          the server that headed the player's last token, for a day
@@ -91,7 +92,8 @@ static const char store_login_script[] =
     "redis.call('HSET', p .. 'login:' .. ARGV[4], 'id', ARGV[2], 'listed', ARGV[7], 'name', ARGV[8]) "
     "redis.call('EXPIRE', p .. 'login:' .. ARGV[4], ARGV[5]) "
     "redis.call('ZADD', logins, string.format('%.6f', now + tonumber(ARGV[5])), ARGV[4]) "
-    "redis.call('EXPIRE', logins, ARGV[5]) "
+    "local last = redis.call('ZRANGE', logins, -1, -1, 'WITHSCORES')[2] "
+    "redis.call('EXPIRE', logins, math.ceil(tonumber(last) - now)) "
     "return {'ok', ARGV[2], ARGV[7], ARGV[8], ''}";
 
 /* prefix, hash */

@@ -43,7 +43,6 @@ const MAX_BODY_BYTES = 8192;
 // Who sends more than a body may have is heard out up to here, so that the answer is read and not lost in a reset.
 const MAX_DRAINED_BYTES = 1048576;
 const SERVER_SILENT_SECONDS = 5; // a server that was not heard for so long is not picked
-const SERVER_FORGOTTEN_SECONDS = 600; // and after this long it is not known any more
 const MAX_JSON_DEPTH = 1000;
 const RETRY_SECONDS = 2; // Retry-After where no server has a free slot
 const LAST_ANSWERS_SECONDS = 2; // for requests in progress when a signal ends us
@@ -539,9 +538,10 @@ class App {
         return { status: 'ok' };
     }
 
+    /* The one that has been silent longest: servers that end and start by other names must not shut new ones out. */
     forgetOne() {
         const oldest = [...this.servers.values()].reduce((a, b) => (a.heardAt <= b.heardAt ? a : b));
-        if (seconds() - oldest.heardAt <= SERVER_FORGOTTEN_SECONDS)
+        if (!isSilent(oldest))
             throw new Refusal('too_many_servers', '', { retryAfter: RETRY_SECONDS });
         this.servers.delete(oldest.name);
     }

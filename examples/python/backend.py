@@ -57,7 +57,6 @@ MAX_BODY_BYTES = 8192
 # Who sends more than a body may have is heard out up to here, so that the answer is read and not lost in a reset.
 MAX_DRAINED_BYTES = 1048576
 SERVER_SILENT_SECONDS = 5.0  # a server that was not heard for so long is not picked
-SERVER_FORGOTTEN_SECONDS = 600.0  # and after this long it is not known any more
 MAX_JSON_DEPTH = 1000
 RETRY_SECONDS = 2  # Retry-After where no server has a free slot
 LAST_ANSWERS_SECONDS = 2.0  # for requests in progress when a signal ends us
@@ -548,8 +547,9 @@ class App:
         self.reports += 1
 
     def forget_one(self) -> None:
+        """The one that has been silent longest: servers that end and start by other names must not shut new ones out."""
         oldest = min(self.servers.values(), key=lambda server: server.heard_at)
-        if time.monotonic() - oldest.heard_at <= SERVER_FORGOTTEN_SECONDS:
+        if not oldest.is_silent():
             raise Refusal("too_many_servers", retry_after=RETRY_SECONDS)
         del self.servers[oldest.name]
         del self.promised[oldest.name]

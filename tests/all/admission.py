@@ -62,9 +62,16 @@ class Redis:
             return False
 
     def call(self, *words):
-        with socket.create_connection(("127.0.0.1", self.port), timeout=2) as link:
-            link.sendall(b"*%d\r\n" % len(words) + b"".join(b"$%d\r\n%s\r\n" % (len(str(word).encode()), str(word).encode()) for word in words))
-            return read_answer(link.makefile("rb"))
+        return self.call_all(words)[-1]
+
+    def call_as(self, user, password, *words):
+        return self.call_all(["AUTH", user, password], words)[-1]
+
+    def call_all(self, *commands):
+        with socket.create_connection(("127.0.0.1", self.port), timeout=2) as link, link.makefile("rb") as file:
+            for words in commands:
+                link.sendall(b"*%d\r\n" % len(words) + b"".join(b"$%d\r\n%s\r\n" % (len(str(word).encode()), str(word).encode()) for word in words))
+            return [read_answer(file) for _ in commands]
 
     def key(self, *words):
         return self.call(words[0], "netcode:" + words[1], *words[2:])
@@ -521,6 +528,14 @@ def story_waiting(story):
     with open(os.path.join(TOP, "examples/fleet/REDIS.md"), encoding="utf-8") as file:
         rights = re.search(r"^    user (game on .*)", file.read(), re.M).group(1).replace(">PASSWORD", ">right-password").split()
     story.check(redis.call("ACL", "SETUSER", *rights) == "OK", "the rights in REDIS.md are some")
+    redis.key("SET", "revoked:77", "1")
+    forbidden = [["DEL", "netcode:revoked:77"], ["SET", "netcode:revoked:78", "1"], ["GET", "netcode:revoked:77"], ["SET", "netcode:match:lease", "game"],
+                 ["DEL", "netcode:match:tickets"], ["GET", "netcode:login:x"], ["SET", "netcode:servers:1", "x"]]
+    forbidden += [["EVAL", "return redis.call('%s')" % "','".join(words), "1", "netcode:session:1"] for words in forbidden]
+    forbidden += [["EVAL", "return redis.call('DEL',KEYS[1])", "1", "netcode:revoked:77"], ["EVAL", "return 1", "1", "netcode:match:lease"]]
+    answers = [redis.call_as("game", "right-password", *words) for words in forbidden]
+    story.check(all(re.match(r"error: (NOPERM|ERR The user executing the script can't) ", str(answer)) for answer in answers), "its user changes no ban, and nothing of the backends", answers)
+    story.check(redis.key("GET", "revoked:77") == "1" and redis.key("EXISTS", "revoked:78", "netcode:match:lease") == 0, "all stands as it stood")
     for name, word in (("right", "right-password"), ("wrong", "wrong-password")):
         with open(tools.path(name + ".password"), "w", encoding="ascii") as file:
             os.chmod(file.name, 0o600)
@@ -981,6 +996,8 @@ PLANTS = (
     ("race", "examples/fleet/admission.h", "\"if used and string.sub", "\"if false and string.sub"),
     ("edges", "examples/fleet/admission.h", "admission_hold( admission, player, sent );", "admission_hold( admission, player, admission->now );"),
     ("edges", "examples/fleet/admission.h", '"if now>tonumber(ARGV[2]) then', '"if false then'),
+    ("waiting", "examples/fleet/REDIS.md", "~netcode:revoked:* -@all +eval +exists)", "~netcode:revoked:* -@all +eval +exists +del)"),
+    ("waiting", "examples/fleet/REDIS.md", "~netcode:epoch resetchannels", "~netcode:* resetchannels"),
     ("waiting", "examples/fleet/admission.h", ": unseen >= ADMISSION_GONE )", ": unseen >= 1e9 )"),
     ("waiting", "examples/fleet/admission.h", "    ask->was_sent = 1;\n", "    ask->was_sent = 1;\n    redis_finish( &admission->redis, 2.0, netcode_time );\n"),
     ("policies", "examples/fleet/admission.h", "~='2' and string.match(redis.call('GET',KEYS[2*i-1]) or '','^%S+')==holder then", "~='2' then"),

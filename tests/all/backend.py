@@ -836,6 +836,24 @@ def check_silence(binary):
         return "silent after %.1f s" % silent
 
 
+def check_places(binary):
+    """As many servers as there are entries: a new one takes that of the one that has been silent longest, and no other's."""
+    with Ends(Backend(binary)) as backend:
+
+        def reports_of(*names):
+            return [report(backend.port, fake(name, 1))[0] for name in names]
+
+        others = ["pod-%d" % number for number in range(1, 256)]
+        equal(reports_of(*others[:200], "pod-0"), [200] * 201, "reports")
+        began = time.monotonic()
+        equal(reports_of(*others[200:]), [200] * 55, "reports")
+        equal(reports_of("early"), [503], "one more while none is silent")
+        while time.monotonic() - began < 5.2:
+            equal(reports_of(*others), [200] * 255, "reports")
+        equal(reports_of("new", "late"), [200, 503], "two more when pod-0 alone is silent")
+        equal(reports_of("pod-0", *others, "new"), [503] + [200] * 256, "reports afterwards")
+
+
 def check_listed(binary):
     """--servers: there without a word of theirs, until they report; SIGHUP reads the file again."""
     path = write(scratch("list"), "# a note\n\n127.0.0.1:1 eu-1 8\n  [::1]:2\r\n127.0.0.1:3\tus-1\n")
@@ -1190,12 +1208,15 @@ def check_nginx():
             answers.append((response.status, response.headers["Retry-After"], json.loads(response.read())["error"]))
         connection.close()
         expect((429, "1", "rate_limited") in answers, "nginx limits nothing")
-        for name in ("alice", "servers"):
-            expect(read(place(name)).strip() not in stage.nginx.log() + stage.nginx.text(), "a credential is in nginx's log")
         stage.backend.end()
         time.sleep(1)  # the limit of nginx has room again
-        status, headers, body = curl(url, *ca, *alice, "-X", "POST")
+        status, headers, body = curl(url + "?to=hide", *ca, *alice, "-e", "https://localhost/?to=hide", "-d", '{"region":"a-body"}')
         equal((status, json.loads(body)["error"], headers["retry-after"]), (503, "backend_down", "2"), "without a backend")
+        wait_for(lambda: '"POST /v1/connect-token" 503 ' in stage.nginx.log(), "its line in the access log")
+        expect("to=hide" not in stage.nginx.log(), "what the access log has:\n" + stage.nginx.log())
+        expect(stage.nginx.find("connect.. failed .*refused.* upstream: .*" + stage.backend.address), "the error log does not name the backend:\n" + stage.nginx.text())
+        for secret in (read(place("alice")).strip(), read(place("servers")).strip(), "a-body"):
+            expect(secret not in stage.nginx.log() + stage.nginx.text(), "a credential or a body is in nginx's logs")
 
 
 def report_over_tls(port):
@@ -1593,6 +1614,7 @@ def check(name, function, *values):
 OF_THE_BACKEND = [
     ("servers of a file", check_listed),
     ("silent servers", check_silence),
+    ("more servers than entries", check_places),
     ("slow clients", check_slow),
     ("the rate of a player", check_rate),
     ("options", check_usage),
@@ -1672,6 +1694,9 @@ PLANTS = [
     ("backend.c", "if ( player->allowance < 1.0 )", "if ( player->allowance < -1e9 )", "the rate of a player"),
     ("backend.c", '"Cache-Control", "no-store"', '"Cache-Control", "private"', "every error"),
     ("backend.c", "now - server->heard_at > SERVER_SILENT_SECONDS;", "now - server->heard_at > 1e9;", "silent servers"),
+    ("backend.c", "return is_silent( oldest, netcode_time() ) ? oldest : NULL;", "return NULL;", "more servers"),
+    ("backend.c", "return is_silent( oldest, netcode_time() ) ? oldest : NULL;", "return oldest;", "more servers"),
+    ("backend.c", "else if ( server->heard_at < oldest->heard_at )", "else if ( server->heard_at > oldest->heard_at )", "more servers"),
     ("backend.c", "return right->free_slots - left->free_slots;", "return left->free_slots - right->free_slots;", "the choice"),
     ("backend.c", "!server->draining && !is_silent", "!is_silent", "the choice"),
     ("backend.c", "server->promised++;", "", "the choice"),
@@ -1706,7 +1731,7 @@ PLANTS = [
     ("nginx.conf", 'proxy_set_header X-Forwarded-For "";', "", "gets to see"),
     ("nginx.conf", "proxy_http_version 1.1;", "", "gets to see"),
     ("nginx.conf", "client_header_timeout 5s", "client_header_timeout 300s", "nginx: slow"),
-    ("nginx.conf", "limit_req zone=players burst=50 nodelay;\n            proxy_pass", "proxy_pass", "nginx: passes"),
+    ("nginx.conf", "location = /v1/connect-token {\n            limit_req zone=players burst=50 nodelay;", "location = /v1/connect-token {", "nginx: passes"),
     ("nginx.conf", "ssl_protocols TLSv1.2 TLSv1.3;", "ssl_protocols TLSv1.2;", "nginx: passes"),
     ("nginx.conf", "error_page 413 /error/413;", "", "nginx: passes"),
     ("nginx.conf", "400 405 414 494 497 501 505 =400", "400 405 494 497 501 505 =400", "nginx: passes"),

@@ -195,13 +195,19 @@ def check_heads(backends):
             compare(repr(data), backends, lambda backend: endpoint.raw(backend.port, data)[9:12])
 
 
+# Reasons of C's backend alone, which finds matches too.
+OF_MATCHES = (
+    "unknown_region|wrong_party|party_too_large|unknown_mode|unknown_ticket|already_queued|party_mismatch|party_full|being_matched|not_matchmaker|queue_full"
+)
+
+
 def check_same_metrics(backends):
     """After the same requests the same numbers by the same names; two reasons are those of HTTP libraries that let us answer."""
     found = {}
     for name, backend in backends.items():
         values, text = endpoint.metrics(backend)
         types = dict(re.findall(r"^# TYPE (\S+) (\S+)$", text, re.M))
-        values = {key: value for key, value in values.items() if not re.search("duration_seconds_(sum|bucket)|bad_request|head_too_large", key)}
+        values = {key: value for key, value in values.items() if not re.search("duration_seconds_(sum|bucket)|bad_request|head_too_large|" + OF_MATCHES, key)}
         bounds = re.findall(r"duration_seconds_bucket\{(\S+)\}", text)
         for key in ("netcode_backend_request_duration_seconds_count", 'netcode_backend_refusals_total{reason="method_not_allowed"}'):
             values.pop(key)  # of requests that libraries answer in their own words
@@ -282,6 +288,25 @@ def check_listed(commands, module):
     heart.reports.clear()
 
 
+def check_places(backends):
+    """As many servers as there are entries: a new one takes that of the one that has been silent longest, and no other's."""
+
+    def reports_of(backend, *names):
+        return [backend.ask("POST", SERVERS, report(name='"%s"' % name).encode(), backend.server_secret)[0] for name in names]
+
+    for backend in backends.values():
+        others = ["pod-%d" % number for number in range(1, 256)]
+        same(reports_of(backend, *others[:200], "pod-0"), [200] * 201)
+        began = time.monotonic()
+        same(reports_of(backend, *others[200:]), [200] * 55)
+        same(reports_of(backend, "early"), [503])  # none is silent
+        while time.monotonic() - began < 5.2:
+            same(reports_of(backend, *others), [200] * 255)
+        same(reports_of(backend, "new", "late"), [200, 503])  # pod-0's entry; the others are not silent
+        same(reports_of(backend, "pod-0", *others, "new"), [503] + [200] * 256)
+        same(backend.ask("GET", HEALTH)[2]["servers"], 256)
+
+
 def write(folder, text):
     path = os.path.join(folder, "servers")
     with open(path, "w", encoding="utf-8") as file:
@@ -312,6 +337,9 @@ FAULTS = (
     ("python/backend.py", "if server.listed and not self.free_slots(server):", "if False:", "a file"),
     ("node/backend.mjs", "if (servers[0].listed && !freeSlots(servers[0]))", "if (false)", "a file"),
     ("node/backend.mjs", " || report.dialled.includes(address)", "", "a file"),
+    ("python/backend.py", "if not oldest.is_silent():", "if True:", "entries"),
+    ("node/backend.mjs", "if (!isSilent(oldest))", "if (true)", "entries"),
+    ("node/backend.mjs", "(a.heardAt <= b.heardAt ? a : b)", "(a.heardAt >= b.heardAt ? a : b)", "entries"),
     ("python/backend.py", '"free_slots", "gauge"', '"free", "gauge"', "metrics"),
     ("node/backend.mjs", "([1-9][0-9]{0,4})$/.exec(text)", "([0-9]{1,5})$/.exec(text)", "table"),
     ("node/backend.mjs", "deepest > MAX_JSON_DEPTH ||", "", "table"),
@@ -344,6 +372,8 @@ def main():
     heart.reports.clear()
     check("rates", check_rates, commands, module)
     check("servers of a file", check_listed, commands, module)
+    with contextlib.ExitStack() as stack:
+        check("more servers than entries", check_places, start(stack, commands, "--rate", "100000"))
     return endpoint.end("backends")
 
 

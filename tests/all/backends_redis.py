@@ -587,6 +587,12 @@ def check_altered_tokens():
     return "%d changes" % count
 
 
+def raw_token(issuer, **texts):
+    """An ID token with these bytes as claims, which json.dumps would not write."""
+    claims = json.dumps(issuer.claims(name=None))[:-1].encode() + b"".join(b', "%s": "%s"' % (name.encode(), text) for name, text in texts.items()) + b"}"
+    return issuer.rsa.sign_raw({"alg": "RS256", "kid": issuer.rsa.kid, "typ": "JWT"}, claims)
+
+
 def check_identity():
     """The same player each time, another id for another subject or issuer; names; no account's id."""
     with Issuer() as issuer, Issuer() as other, Ends(Full(issuer.options(), "--rate", "100000")) as backend:
@@ -604,6 +610,16 @@ def check_identity():
         for claims, name in (({"name": "Zo\u00eb"}, "Zo\u00eb"), ({"name": None, "preferred_username": "zo"}, "zo"), ({"name": "a\nb", "preferred_username": "c"}, "c"), ({"name": "\u00e9" * 50}, "\u00e9" * 31), ({"name": 5}, None)):
             answer = backend.login(id_token=issuer.token(**claims))
             equal(answer[2]["name"], name or answer[2]["client_id"], "the name for %r" % claims)
+        wrong = ("ff", "80", "c080", "c1bf", "c3", "c320", "e08080", "e09fbf", "eda080", "edbfbf", "e282", "f0808080", "f08fbfbf", "f4908080", "f5808080", "f09f98")
+        right = ("c280", "dfbf", "e0a080", "ed9fbf", "ee8080", "efbfbd", "f0908080", "f48fbfbf", "f09f9880")
+        for text in wrong + right:
+            name, other = bytes.fromhex("78" + text + "79"), text in wrong
+            answer = backend.login(id_token=raw_token(issuer, name=name, preferred_username=b"zo"))  # and its JSON is UTF-8, or it is no answer
+            equal(answer[2]["name"], "zo" if other else name.decode(), "the name of " + text)
+            session = session_of(answer)
+            good_token(backend.ask(TOKEN, session), answer[2]["client_id"])
+        answer = backend.login(id_token=raw_token(issuer, name=b"x\xff", preferred_username=b"\xfe"))
+        equal(answer[2]["name"], answer[2]["client_id"], "the name where both are wrong")
         session_of(backend.login(id_token=issuer.rsa.sign(issuer.claims(), kid=None)))  # there is one key of its algorithm
     with Issuer() as issuer:
         digest = hashlib.blake2b(b"anybody", digest_size=32).hexdigest()
@@ -633,7 +649,15 @@ def check_rotation():
         expect(short(backend.login(id_token=issuer.token())) in ((401, "wrong_identity"), (503, "issuer_unreachable")), "the old key's token is good")
         many(30, lambda index: backend.login(id_token=issuer.rsa.sign(issuer.claims(), kid="k%d" % index)))
         equal(issuer.count("/keys"), 2, "the fetches after 30 unknown keys")
-    return "2 fetches for 72 tokens"
+
+        # A set without any key that is of use: the last one is withdrawn.
+        issuer.keys = [KEYS["weak"].jwk()]
+        wait_for(lambda: backend.login(id_token=issuer.rsa.sign(issuer.claims(), kid="asks")) and issuer.count("/keys") == 3, "another fetch", 15)
+        wait_for(lambda: backend.number("issuer_keys") == 0, "the end of the last key", 5)
+        expect(short(backend.login(id_token=KEYS["stranger"].sign(issuer.claims()))) in ((401, "wrong_identity"), (503, "issuer_unreachable")), "the withdrawn key's token is good")
+        equal(backend.number('issuer_fetches_total{result="failed"}'), 0, "the fetches that failed")
+        expect(backend.find("the issuer has none for RS256 or ES256"), "the log does not tell of it:\n" + backend.text())
+    return "2 fetches for 72 tokens, and one that ends all keys"
 
 
 def check_issuer_trouble():
@@ -747,6 +771,7 @@ def check_memory():
         backend.reload()
         equal(short(backend.ask(TOKEN, session)), (401, "unknown_credential"), "a session of one who left the file")
         equal(backend.end(), 0, "the backend's status")
+    check_kinds_of_sessions(players)
     with Issuer() as issuer, Ends(Full(issuer.options(), "--rate", "5", "--sessions", "20")) as backend:
         backend.line("oidc: 2 keys of")
         answers = [backend.login(id_token=issuer.token()) for _ in range(3)]
@@ -758,6 +783,28 @@ def check_memory():
         equal(backend.login(id_token=issuer.token())[0], 429, "a new login does not make it more")
         session_of(backend.login(id_token=issuer.token(sub="another")))
     return "8 for each player, 20 in all"
+
+
+def check_kinds_of_sessions(players):
+    """An account and a guest of the same id, one after the other: no session of one is ever the other's."""
+    listed = read(place("players"))
+    without = "".join(line for line in listed.splitlines(True) if " 1001 " not in line)
+    write(players, without, 0o644)
+    with Platform() as platform, Ends(Full(platform.options(), "--rate", "1000", "--players", players, binary="full-san")) as backend:
+        ticket = "a1" + "0" * 20  # of the platform's player 1001
+        guest = session_of(backend.login(ticket=ticket))
+        good_token(backend.ask(TOKEN, guest), "1001")
+        write(players, listed, 0o644)
+        backend.reload()
+        equal(short(backend.ask(TOKEN, guest)), (401, "unknown_credential"), "a guest's session where an account has the id now")
+        account = session_of(backend.login(secret("alice")))
+        equal(short(backend.ask(TOKEN, guest)), (401, "unknown_credential"), "the guest's session after the account's login")
+        good_token(backend.ask(TOKEN, account), "1001")
+        write(players, without, 0o644)
+        backend.reload()
+        session_of(backend.login(ticket=ticket))
+        equal(short(backend.ask(TOKEN, account)), (401, "unknown_credential"), "the account's session after the guest's login")
+        equal(backend.end(), 0, "the backend's status")
 
 
 def check_options():
@@ -863,6 +910,18 @@ def check_common():
         equal(revoke(redis, "restore", str(B.BOB))[0], 0, "the command that takes it back")
         equal(revoke(redis, "restore", str(B.BOB)), (0, "%d was not revoked" % B.BOB), "and again")
         good_token(other.ask(TOKEN, bob), str(B.BOB))
+
+        # A backend with shorter sessions: the list of a player's sessions ends with the last of them, not with the newest.
+        short_lived = stack.enter_context(Ends(Full(redis.options(), "--session-seconds", "1")))
+        reached(short_lived)
+        lasting = session_of(one.login(bob))
+        session_of(short_lived.login(bob))
+        time.sleep(1.5)
+        equal(revoke(redis, "revoke", str(B.BOB))[0], 0, "the command")
+        equal(revoke(redis, "restore", str(B.BOB))[0], 0, "the command that takes it back")
+        equal(short(other.ask(TOKEN, lasting)), (401, "unknown_credential"), "a revoked session that outlives a newer one")
+        session_of(short_lived.login(bob))
+        wait_for(lambda: redis.cli("exists", "netcode:logins:%d" % B.BOB) == "0", "the list's end, with that of its last session", 5)
         for backend in (one, other):
             equal(backend.end(), 0, "the backend's status")
     return "%d of 96 logins at both within a rate of 40" % good
@@ -1152,9 +1211,9 @@ def check_redis_start():
 # ---- nginx in front of two ----
 
 
-def over_tls(nginx, path, credential=None, body=None, seconds=15):
+def over_tls(nginx, path, credential=None, body=None, seconds=15, source=None):
     context = ssl.create_default_context(cafile=place("ca.pem"))
-    connection = B.http.client.HTTPSConnection("localhost", nginx.port, timeout=seconds, context=context)
+    connection = B.http.client.HTTPSConnection("localhost", nginx.port, timeout=seconds, context=context, source_address=source and (source, 0))
     try:
         connection.request("POST", path, body, headers_of(credential))
         response = connection.getresponse()
@@ -1224,6 +1283,22 @@ def check_nginx():
     # nginx counts a backend's failures until it works again: so many kills with so little between them may leave it without any for a moment.
     expect(len(retries) <= rounds // 3, "players had to retry %d times:\n%s" % (len(retries), nginx.text()))
     return "%d kills, %d retries by players" % (rounds, len(retries))
+
+
+def check_login_places():
+    """One address logs in by tickets, as often as it may and a platform is slow: another address has places."""
+    with Platform() as platform, Ends(Full(platform.options(), "--rate", "1000")) as backend, B.Nginx(backend.address) as nginx:
+        platform.slow = 1.5
+        body = json.dumps({"ticket": "aa" + "0" * 20})
+        with concurrent.futures.ThreadPoolExecutor(24) as pool:
+            greedy = [pool.submit(over_tls, nginx, LOGIN, None, body, 15, "127.0.0.1") for _ in range(23)]
+            wait_for(lambda: sum(future.done() for future in greedy) == 19, "the end of those that are too many", 10)
+            other = pool.submit(over_tls, nginx, LOGIN, None, body, 15, "127.0.0.2")
+            answers = [future.result() for future in greedy]
+            session_of(other.result())
+        equal(sorted(map(short, answers)), [(200, "")] * 4 + [(429, "rate_limited")] * 19, "what the first address heard")
+        equal({answer[3]["Retry-After"] for answer in answers if answer[0] == 429}, {"1"}, "Retry-After")
+    return "4 of 23"
 
 
 def check_nginx_load():
@@ -1344,6 +1419,7 @@ CHECKS = [
     ("sessions: in memory", check_memory),
     ("redis: bounds", check_bounds),
     ("nginx: under load", check_nginx_load),
+    ("nginx: logins of one address", check_login_places),
     ("tickets", check_tickets),
     ("redis: common to two", check_common),
     ("redis: revoked under load", check_revoked_under_load),
@@ -1424,8 +1500,11 @@ PLANTS = [
     ("identity.h", "    if ( strlen( token ) > IDENTITY_TOKEN_BYTES )\n        return IDENTITY_TOO_LARGE;", "", "all kinds"),
     ("identity.h", "sodium_base64_VARIANT_URLSAFE_NO_PADDING ) != 0 )\n        return NULL;", "sodium_base64_VARIANT_URLSAFE ) != 0 )\n        return NULL;", "all kinds"),
     ("identity.h", "return id >> 1;", "return id;", "who it is"),
+    ("identity.h", "text && identity_is_utf8( text ) ?", "text ?", "who it is"),
+    ("identity.h", "return is_wrong ? 0 : bytes;", "return is_wrong ? bytes : bytes;", "who it is"),
     ("identity.h", "rules->issuer ) != 0 )\n        return IDENTITY_ISSUER;", "rules->issuer ) != 0 )\n        return IDENTITY_ISSUER;\n    issuer = \"\";", "who it is"),
     ("oidc.h", "issuer && !strcmp( issuer, oidc->rules.issuer ) &&", "issuer &&", "trouble"),
+    ("identity.h", "if ( !is_set )", "if ( !found.count )", "rotated"),
     ("oidc.h", "#define OIDC_ASK_SECONDS 10.0", "#define OIDC_ASK_SECONDS 0.0", "rotated"),
     ("oidc.h", "if ( oidc->stage == OIDC_IDLE && now - oidc->began_at >= OIDC_ASK_SECONDS )", "if ( 0 )", "rotated"),
     ("oidc.h", "curl_easy_setopt( easy, CURLOPT_CAINFO, ca_file ) == CURLE_OK &&", "curl_easy_setopt( easy, CURLOPT_SSL_VERIFYPEER, 0L ) == CURLE_OK &&", "trouble"),
@@ -1437,6 +1516,7 @@ PLANTS = [
     ("store.h", "string.format('%.6f', left - 1)", "string.format('%.6f', left)", "common"),
     ("store.h", "for _, hash in ipairs(all) do redis.call('DEL', p .. 'login:' .. hash) end ", "", "common"),
     ("store.h", "while redis.call('ZCARD', logins) >= tonumber(ARGV[6]) do ", "while false do ", "common"),
+    ("store.h", "logins, math.ceil(tonumber(last) - now)", "logins, ARGV[5]", "common"),
     ("store.h", 'if ( !strncmp( text, "OOM ", 4 ) )', "if ( 0 )", "paused"),
     ("store.h", "return *id >= '0' && *id <= '9' && !*end && !errno;", "return 1;", "at the start"),
     ("servers_store.h", "report.heard_at > server->heard_at + SERVERS_STORE_NEWER_SECONDS", "1", "reports"),
@@ -1444,6 +1524,7 @@ PLANTS = [
     ("servers_store.h", "ARGV[1] .. 'servers:' .. ARGV[2], redis.call('TIME') \"\n    \"redis", "ARGV[1] .. 'servers:' .. 1, redis.call('TIME') \"\n    \"redis", "reports"),
     ("logins.h", "if ( listed && !request->full.is_listed )", "if ( 0 )", "who it is"),
     ("logins.h", "if ( is_listed )\n        return listed;", "if ( is_listed )\n        return listed ? listed : guest;", "in memory"),
+    ("logins.h", "    session->is_listed = listed != NULL;", "    for ( uint32_t i = owner->newest; i != SESSIONS_NONE; i = sessions->all[i].older )\n        sessions->all[i].is_listed = listed != NULL;", "in memory"),
     ("logins.h", "copy_name( request->player->home, answer->home );", ";", "common"),
     ("full.h", "#define FULL_MAX_SUSPENDED 128", "#define FULL_MAX_SUSPENDED 100000", "bounds"),
     ("full.h", "#define FULL_REDIS_SECONDS 1.0", "#define FULL_REDIS_SECONDS 30.0", "paused"),
@@ -1451,6 +1532,7 @@ PLANTS = [
     ("sessions.h", "if ( owner->count >= SESSIONS_PER_PLAYER )", "if ( 0 )", "in memory"),
     ("sessions.h", "if ( !owner->count && sessions_owner_is_whole( sessions, owner, now ) )", "if ( !owner->count )", "in memory"),
     ("nginx.conf", "proxy_next_upstream_tries 2;", "proxy_next_upstream_tries 1;", "mid-login"),
+    ("nginx.conf", "            limit_conn logins 4;\n", "", "one address"),
     ("login.h", "if ( result == LOGIN_WRONG_CREDENTIAL && login->id_token[0] ) {", "if ( 0 ) {", "play"),
     ("login.h", 'cJSON_AddStringToObject( json, "id_token", login->id_token )', 'cJSON_AddStringToObject( json, "ticket", login->id_token )', "play"),
 ]

@@ -90,9 +90,9 @@ def credential(number):
 
 
 class Backend(Process):
-    """The backend with a key, players and files of its own."""
+    """The backend with a key, players and files of its own. `through` are words that run it, as env does."""
 
-    def __init__(self, story, modes, *options, servers=None, program="backend", rate=1000, port=0):
+    def __init__(self, story, modes, *options, servers=None, program="backend", rate=1000, port=0, through=()):
         tools = story.tools
         self.folder = tools.folder
         if not os.path.exists(tools.path("a.key")):
@@ -105,7 +105,7 @@ class Backend(Process):
         if servers:
             tools.put("servers", servers)
             command += ["--servers", "servers"]
-        super().__init__(command + list(options), cwd=tools.folder)
+        super().__init__(list(through) + command + list(options), cwd=tools.folder)
         self.port = int(self.wait(r"listening on 127\.0\.0\.1:(\d+)").group(1))
 
     def request(self, method, path, body=None, bearer=None):
@@ -940,11 +940,32 @@ def story_allocator_failures(story):
     story.check(backend.end() == 0, "it ends well", backend.text(4))
 
 
+def system_trusts(tools, ca):
+    """Words that run a program on a system whose own authority is this one, or None: it wants a name space for mounts."""
+    folder = tools.path("authorities")
+    os.makedirs(folder, exist_ok=True)
+    shutil.copy(tools.path(ca), folder)
+    digest = subprocess.run(["openssl", "x509", "-hash", "-noout", "-in", tools.path(ca)], check=True, capture_output=True, text=True).stdout.strip()
+    os.symlink(ca, os.path.join(folder, digest + ".0"))
+    words = ["unshare", "-rm", "sh", "-c", 'mount --bind "$0" /etc/ssl/certs && exec "$@"', folder]
+    try:
+        result = subprocess.run(words + ["test", "-e", "/etc/ssl/certs/" + ca], check=False, capture_output=True)
+    except OSError:
+        return None
+    return words if result.returncode == 0 else None
+
+
 def story_allocator_tls(story):
     """The allocator verifies us, and we verify the allocator."""
     allocator = Allocator(story, [Paper("paper-%d" % number, 40000 + number) for number in range(4)])
-    for name, options in (("a wrong authority", allocator.options(ca="other-ca.pem")), ("a certificate that the allocator does not know", allocator.options(name="stranger"))):
-        backend = Backend(story, "duel 2 2\n", *options)
+    rows = [("a wrong authority", allocator.options(ca="other-ca.pem"), ()), ("a certificate that the allocator does not know", allocator.options(name="stranger"), ())]
+    through = system_trusts(story.tools, "ca.pem")
+    if through:
+        rows.append(("an authority that the system alone trusts", allocator.options(ca="other-ca.pem"), through))
+    else:
+        print("  no name spaces here: the system's authorities stay as they are", flush=True)
+    for name, options, words in rows:
+        backend = Backend(story, "duel 2 2\n", *options, through=words)
         players = some(backend, 1, 2)
         for player in players:
             player.ask()
@@ -1384,6 +1405,7 @@ PLANTS = (
     ("widening", MATCH, "at > 0 && latencies[at - 1] > item->valuedouble;", "at > 0 && latencies[at - 1] < 0.0;"),
     ("no_server", MATCH, "int room = fits( server, &wish, now ) ? match_room( server, count ) : -1;", "int room = fits( server, &wish, now ) || server->name[0] ? match_room( server, count ) : -1;"),
     ("start", MATCH, "    return key != NULL;", "    return 1;"),
+    ("allocator_tls", ALLOCATOR, "outgoing_secure( request, options->ca_file )", "( !options->ca_file || curl_easy_setopt( request->easy, CURLOPT_CAINFO, options->ca_file ) == CURLE_OK )"),
     ("allocator_tls", ALLOCATOR, "\"gameServerSelectors\"", "\"gameServerSelector\""),
     ("allocator_tls", ALLOCATOR, "CURLOPT_TIMEOUT_MS, ALLOCATOR_MILLISECONDS )", "CURLOPT_SSL_VERIFYPEER, 0l )"),
     ("allocator_tls", ALLOCATOR, "mode->fleet[0] ? mode->fleet :", "mode->fleet[0] ? ALLOCATOR_FLEET :"),
