@@ -274,7 +274,7 @@ static const char admission_lua_renew[] =
                         "for i=1,(#KEYS-1)/2 do "
                         "  local key,holder=KEYS[2*i],ARGV[3+2*i] "
                         "  local lease=redis.pcall('GET',key) "
-                        "  if type(lease)=='table' then out[i]=6 else " /* not a lease: somebody else's key */
+                        "  if type(lease)=='table' then out[i]=6 else " /* a key that is none of ours */
                         "  local has,_,wanted=string.match(lease or '','^(%S+) (%d+) ?(%S*)$') "
                         "  if redis.call('EXISTS',KEYS[2*i+1])==1 then out[i]=3 "
                         "  elseif not lease or ( has~=holder and string.sub(has or '',1,#ARGV[4])==ARGV[4] ) then "
