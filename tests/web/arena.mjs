@@ -52,7 +52,8 @@ let template = fs.readFileSync(path.join(ROOT, 'examples/backend/nginx.conf'), '
 for (const [name, value] of Object.entries(settings)) template = template.replaceAll(`@${name}@`, value);
 fs.chmodSync(FOLDER, 0o755); // nginx's workers are another user
 fs.writeFileSync(place('nginx/nginx.conf'), (process.getuid() === 0 ? 'user root;\n' : '') + template);
-new Process('nginx', '-p', place('nginx'), '-c', 'nginx.conf', '-g', 'daemon off;');
+const nginx = new Process('nginx', '-p', place('nginx'), '-c', 'nginx.conf', '-g', 'daemon off;');
+atEnd(() => nginx.end('SIGTERM')); // killed, it would leave its workers
 await until(() => fs.existsSync(place('nginx/nginx.pid')), 'nginx');
 
 const browser = await puppeteer.launch({ headless: true, executablePath: '/usr/bin/chromium', acceptInsecureCerts: true, userDataDir: place('chromium'), args: CHROMIUM.split(' ') });
