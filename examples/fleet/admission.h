@@ -683,7 +683,8 @@ static inline void admission_hold( struct admission_t * admission, struct admiss
 
 static inline void admission_wait( struct admission_t * admission, struct admission_player_t * player, int result )
 {
-    if ( result == ADMISSION_FULL && player->ask.result != result )
+    int is_for_operators = result == ADMISSION_FULL || result == ADMISSION_SETTLING;
+    if ( is_for_operators && player->ask.result != result )
         admission_say_player( admission, player->client_id, "has to wait", admission_result_text( result ) );
     player->ask.state = ADMISSION_ASK_WAITING;
     player->ask.result = result;

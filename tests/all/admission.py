@@ -486,6 +486,7 @@ def story_waiting(story):
     stay_a, stay_b = (Server(tools, name, redis, "--admission-older-stays", "--admission-prefix", "stay:").ready() for name in ("stay-a", "stay-b"))
     players = Players(tools)
     story.check(players.arrives("warm", 90, quick), "Redis has settled")
+    story.check(quick.process.wait("client=90 has to wait: Redis is new"), "before that, the log says what a client waits for")
     story.check(players.arrives("older", 91, stay_a), "another prefix is another fleet, with an epoch of its own")
 
     relay.delay = 0.5
