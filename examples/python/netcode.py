@@ -8,6 +8,7 @@ Needs Python 3.9 or newer, its standard library, and netcode.h as a shared libra
 
 or, without make:
 
+    mkdir -p build
     cc -shared -fPIC -O2 -DNETCODE_IMPLEMENTATION -DNETCODE_MESSAGES -x c netcode.h -lsodium -lm -o build/libnetcode.so
 
 The library is looked for where the environment's NETCODE_LIBRARY says, beside this file, in build/ of the repository,
