@@ -433,9 +433,12 @@ static void reload_keys( struct app_t * app, const struct options_t * options )
 /* How many arguments the option takes, itself included; 0 when it is none of these, or its value is wrong. */
 static int extras_option( const char * name, const char * value, struct options_t * options )
 {
-    (void) name;
+    static const char * const full[] = { "--metrics", "--report", "--agones", "--admission" };
     (void) value;
     (void) options;
+    for ( size_t i = 0; i < sizeof( full ) / sizeof( full[0] ); i++ )
+        if ( !strncmp( name, full[i], strlen( full[i] ) ) && strcmp( name, "--metrics-file" ) != 0 )
+            fprintf( stderr, "server: %s is one of the full server's: make build/server-full\n", name );
     return 0;
 }
 

@@ -60,7 +60,13 @@ static void full_default_options( struct full_t * full )
 
 static int full_parse_value( const char * name, const char * value, struct full_t * full )
 {
-    return (void) name, (void) value, (void) full, 0;
+    static const char * const options[] = { "--redis", "--session", "--oidc", "--ticket-", "--allocator" };
+    (void) value;
+    (void) full;
+    for ( size_t i = 0; i < sizeof( options ) / sizeof( options[0] ); i++ )
+        if ( !strncmp( name, options[i], strlen( options[i] ) ) )
+            fprintf( stderr, "backend: %s is one of the full backend's: make build/backend-full\n", name );
+    return 0;
 }
 
 static int full_check_options( const struct full_t * full )

@@ -204,8 +204,11 @@ static int extras_option( const char * name, const char * value, struct options_
         options->agones_wait_seconds = (double) seconds;
     else if ( !strcmp( name, "--agones-hold" ) && parse_u64( value, &seconds ) && seconds >= 1 && seconds <= 86400 )
         options->agones_hold_seconds = (double) seconds;
-    else
+    else {
+        if ( !strcmp( name, "--report" ) )
+            fprintf( stderr, "server: --report is an https:// URL, or http:// and an address of this machine\n" );
         return 0;
+    }
     return 2;
 }
 

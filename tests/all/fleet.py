@@ -334,6 +334,12 @@ def story_start(story):
         story.check(server.ended() == 2, kind + " refuses --drain 0", server.text())
     server = tools.server("--agones")
     story.check(server.ended() == 2 and server.find("--agones is no option"), "the plain server knows no --agones", server.text())
+    story.check(server.find("--agones is one of the full server's: make build/server-full"), "and says which server does", server.text())
+    server = tools.server("--metrics-file")
+    story.check(server.ended() == 2 and not server.find("full server"), "which it does not say of an option of its own", server.text())
+    server = tools.server("--report", "http://192.0.2.1/v1/servers", full=True)
+    story.check(server.ended() == 2 and server.find("--report is an https:// URL, or"), "reports in the clear to another machine are refused with the reason",
+                server.text())
 
 
 def rotate(story, full):

@@ -253,6 +253,7 @@ def story_start(story):
     refused(1, "nowhere.pem", "--modes", "modes", "--allocator", "https://127.0.0.1:1", "--allocator-cert", "nowhere.pem", "--allocator-key", "open.key")
     process = Process([tools.program("backend-plain")] + common[1:] + ["--allocator", "https://127.0.0.1:1"], cwd=tools.folder)
     story.check(process.ended() == 2 and process.find("--allocator is no option"), "the plain backend knows no allocator", process.text(3))
+    story.check(process.find("--allocator is one of the full backend's: make build/backend-full"), "and says which backend does", process.text(3))
 
 
 def story_refusals(story):
