@@ -410,7 +410,6 @@ def check_links(site):
             if target.startswith("/") and path != "404.html":
                 faults.append("%s: %s is no relative link" % (path, target))
             there = posixpath.normpath(posixpath.join(posixpath.dirname(path), urllib.parse.unquote(address.path).lstrip("/"))) if address.path else path
-            there = "index.html" if there == "." else there
             count += 1
             if there not in site.there:
                 faults.append("%s: a link leads to %s, which is not there" % (path, target))
@@ -819,7 +818,7 @@ def fault_of_js(block, folder, path):
     return result.stdout if result.returncode else ""
 
 
-JUDGES = {"c": fault_of_c, "cpp": fault_of_cpp, "json": fault_of_json, "python": fault_of_python, "js": fault_of_js, "text": lambda *_: ""}
+JUDGES = {"c": fault_of_c, "cpp": fault_of_cpp, "json": fault_of_json, "python": fault_of_python, "js": fault_of_js, "text": lambda *block: fault_of_text(*block)}
 
 
 def fault_of_block(block, folder, path, tree):
@@ -866,6 +865,65 @@ def check_code(site):
     return faults + ([] if count > 50 or len(site.sources) == 1 else ["only %d pieces of code were found" % count])
 
 
+def indented(text):
+    """(line, text) of each piece of code that is set apart by four spaces; in fences is other code, and in lists text."""
+    lines = re.sub(r"^```.*?^```|<!--.*?-->", lambda match: re.sub(".", "", match[0]), text, flags=re.M | re.S).split("\n")
+    at = 0
+    while at < len(lines):
+        start = at
+        while at < len(lines) and (lines[at].startswith("    ") or (at > start and not lines[at] and lines[at + 1 : at + 2] and lines[at + 1].startswith("    "))):
+            at += 1
+        above = next((line for line in reversed(lines[:start]) if line), "")
+        if at > start and not lines[start - 1] and not re.match(r"\s*([-*]|\d+\.) |  ", above):
+            yield start + 1, "\n".join(line[4:] for line in lines[start:at]) + "\n"
+        at = max(at, start + 1)
+
+
+def fault_of_words(words):
+    """What is wrong with one command: a target, a file, a program of this project, its subcommand or an option that is not there."""
+    while words and re.match(r"[A-Z_]+=", words[0]):
+        words = words[1:]
+    if not words:
+        return ""
+    named = [word for word in words if re.match(r"(examples|tests)/[\w./-]+\.\w+$", word)]
+    fault = "".join(fault_of_path(word) for word in named)
+    if words[0] == "make":
+        return fault or "".join("there is no `make %s`" % word for word in words[1:] if "=" not in word and word not in make_targets() and not made(word))
+    program = re.match(r"(?:\./)?build/([\w-]+)$|netcode-(token)$", words[0])
+    if not program:
+        return fault
+    name = program[1] or program[2]
+    sources = re.findall(r"(?m)^build/%s:(.*)" % re.escape(name), read("Makefile")) or ["examples/%s.c" % name]
+    folders = {os.path.dirname(file) for line in sources for file in re.findall(r"examples/[\w/.*-]+", line)} | {"examples"}
+    known = "".join(read(os.path.join(folder, file)) for folder in folders for file in os.listdir(os.path.join(ROOT, folder)) if file.endswith((".c", ".h")))
+    if source_of(name) is None and not made("build/" + name):
+        return "there is no program %s" % name
+    asked = [word for word in words[1:] if word.startswith("--")] + (words[1:2] if name == "token" else [])
+    return fault or "".join("%s does not know %s" % (name, word) for word in asked if '"%s"' % word.lstrip("-") not in known and '"%s"' % word not in known)
+
+
+def check_indented(site):
+    """What is written without a fence has no language, and is not run: its programs, targets, options and files exist, and C is in a fence."""
+    faults, count = [], 0
+    for path in site.sources:
+        for start, text in indented(site.files[path]):
+            count += 1
+            if re.search(r"(?m)^#(define|include)\b|;$", text):
+                faults.append("%s:%d: code in no fence is not compiled" % (path, start))
+            for line in text.replace("\\\n", " ").split("\n"):
+                for part in re.split(r"\||&&|;", re.sub(r"(^|\s)#.*|\s{8,}.*", "", line)):
+                    fault = fault_of_words(part.split())
+                    faults += ["%s:%d: %s" % (path, start, fault)] if fault else []
+    return faults + ([] if count > 10 or len(site.sources) == 1 else ["only %d of them were found" % count])
+
+
+def fault_of_text(block, *_):
+    """Output and drawings have no language. Python has, so it is not passed off as text."""
+    if not re.search(r"(?m)^(import|from|def|class) \w|^\w+ = \w+\.\w+\(", block.text):
+        return ""
+    return "it looks like Python, and is to be compiled as that"
+
+
 CHECKS = {
     "the menu's pages are there, and no other": check_nav,
     "every link leads to a page and a place in it, every id is there once": check_links,
@@ -887,6 +945,7 @@ CHECKS = {
     "MIGRATION.md's empty slots, log, loopback and memory are the library's": check_stumbles,
     "one version: macros, netcode_version(), changelog, first line, page": check_version,
     "every piece of code in the manual compiles": check_manual_code,
+    "every command in code without a fence exists, and no other code is there": check_indented,
     "every piece of code is compiled or run, or says why not": check_code,
 }
 
@@ -912,6 +971,11 @@ WIDE = """(() => {
     }
     return out.slice(0, 4);
 })()"""
+
+# What is cut on paper, where nothing scrolls: A4 without its margins.
+PAPER_WIDTH = 718
+CUT = """[...document.querySelectorAll("article *")].filter((each) => each.getClientRects().length && each.getBoundingClientRect().right > innerWidth + 1)
+    .map((each) => each.tagName + " " + each.textContent.trim().slice(0, 30)).slice(0, 4)"""
 
 # Types as a reader does: who is quicker than the index waits for it.
 SEARCH = """(async () => {
@@ -954,6 +1018,8 @@ def layout_faults(browser, address, pages, planted=""):
         for width in WIDTHS:
             browser.size(width)
             faults += ["%s at %d: %s" % (page, width, fault) for fault in browser.run(WIDE)]
+        browser.size(PAPER_WIDTH, media="print")
+        faults += ["%s on paper: %s" % (page, fault) for fault in browser.run(CUT)]
     return faults
 
 
@@ -1026,6 +1092,8 @@ def check_browser(site, plants):
             cut = layout_faults(browser, address, ["api/client.html"], "article .language-c code { white-space: pre !important; }")
             report("a paragraph that is too wide, and a prototype that is cut, are seen",
                    [] if any(" P " in each for each in wide) and any("cut" in each for each in cut) else ["%s, %s" % (wide, cut)])  # fmt: skip
+            paper = layout_faults(browser, address, ["examples/fleet/HOSTING.html"], "@media print { article th { min-width: 5rem !important; } }")
+            report("a table that is cut on paper is seen", [] if any("on paper: TABLE" in each for each in paper) else ["%s" % paper])
             report("faint links are seen", [] if contrast_faults(browser, address + "examples/docs/FAQ.html", "article a { color: #777 !important; }") else ["they are not"])
             report("a search for what is nowhere finds nothing", [] if search_faults(browser, disk + "index.html", "zyxwvutsr", "html") else ["it found something"])
         else:
@@ -1040,7 +1108,7 @@ def check_browser(site, plants):
             report("text and links have contrast, light and dark", contrast_faults(browser, address + "examples/docs/FAQ.html"))
             report("a wrong address shows the page for that", missing_faults(browser, address))
             faults = layout_faults(browser, address, sorted(site.pages))
-            report("nothing sticks out or is cut at %s pixels, light and dark" % ", ".join(map(str, WIDTHS)), faults, "%d pages" % len(site.pages))
+            report("nothing sticks out or is cut at %s pixels, light and dark, and on paper" % ", ".join(map(str, WIDTHS)), faults, "%d pages" % len(site.pages))
             elsewhere = [each for each in browser.requests() if not each.startswith((address, disk, "data:", "blob:"))]
             report("the browser asked no other host for anything", elsewhere, "%d requests" % len(browser.requests()))
             errors = [each for each in browser.errors() if "404" not in each]
@@ -1068,6 +1136,7 @@ PLANTS = (
     (check_links, "site/manual.html", 'id="section-5"', 'id="section-4"'),
     (check_links, "site/api/server.html", 'href="../', 'href="/'),
     (check_links, "site/benchmarks.html", 'src="costs.svg"', 'src="cost.svg"'),
+    (check_links, "site/benchmarks.html", 'href="index.html" title="netcode.h"', 'href="." title="netcode.h"'),
     (check_alone, "site/index.html", "</head>", '<link rel="stylesheet" href="https://fonts.example.org/css"></head>'),
     (check_alone, "site/style.css", ".md-grid {", ".md-grid { background: url(//example.org/x.png);"),
     (check_names, "site/api/server.html", 'id="netcode_server_flush"', 'id="flush"'),
@@ -1122,6 +1191,15 @@ PLANTS = (
     (check_code, "examples/arena/TUTORIAL.md", "netcode_server_start( server, 4 );", "netcode_server_start( server );"),
     (check_code, "examples/python/README.md", "    while True:", "    while true"),
     (check_code, "examples/web/README.md", "sh examples/web/build.sh", "sh examples/web/make.sh"),
+    (check_code, "examples/python/README.md", "sender = netcode.Messages()", "sender = netcode.Messages("),
+    (check_code, "examples/python/README.md", "```python\nimport netcode\n\nsender", "```text\nimport netcode\n\nsender"),
+    (check_indented, "examples/fleet/HOSTING.md", "build/token keygen", "build/token keyring"),
+    (check_indented, "examples/fleet/README.md", "./build/server-full --help", "./build/server-ful --help"),
+    (check_indented, "examples/fleet/README.md", "--admission 127", "--admissions 127"),
+    (check_indented, "examples/metrics/README.md", "make build/metrics-serve", "make build/metrics-server"),
+    (check_indented, "examples/demo-full/README.md", "    make demo-full\n", "    make demofull\n"),
+    (check_indented, "examples/wireshark/README.md", "-r examples/wireshark/sample.pcap", "-r examples/wireshark/simple.pcap"),
+    (check_indented, "examples/packaging/README.md", "```c\n#define NETCODE_IMPLEMENTATION\n#include <netcode.h>\n```", "    #define NETCODE_IMPLEMENTATION"),
     (check_code, "examples/godot/README.md", "<!-- not run: GDScript", "<!-- GDScript"),
 )
 

@@ -75,7 +75,7 @@ def _(w):
 
 @check("T-TOK-06", TOKENS, MUST, "both parts hold the timeout, negative ones as two's complement")
 def _(w):
-    for timeout in (7, -1):
+    for timeout in (7, -1, 86400):
         raw = made(w, timeout=timeout)
         both = number(private_of(w, raw), 8, "i"), number(raw, PRIVATE_END, "i")
         w.check(both == (timeout, timeout), "%r, not %d" % (both, timeout))

@@ -32,11 +32,16 @@ SEEN_CHARACTERS = 300
 LONG = ("-TIM-", "-EXP-", "-NXT-", "S-PKT-08", "S-REP-0", "S-PKT-12", "C-PKT-12", "S-KA-0", "C-CON-")
 
 
+def plain(text):
+    """A peer's words for a terminal, which would carry out some of them."""
+    return "".join(one if one.isprintable() else "\\x%02x" % ord(one) for one in text)
+
+
 class Result:
     def __init__(self, check, verdict, seen, world, seconds):
         self.check, self.verdict, self.seconds = check, verdict, seconds
-        self.seen = " / ".join(seen.split("\n"))[:SEEN_CHARACTERS]
-        self.late, self.garbage, self.words = world.late, world.garbage, world.words
+        self.seen = plain(" / ".join(seen.split("\n")))[:SEEN_CHARACTERS]
+        self.late, self.garbage, self.words = world.late, world.garbage, "\n".join(map(plain, world.words.split("\n")))
 
     def line(self):
         text = "%-8s %-6s %-4s  %s" % (self.check.id, self.check.severity, self.verdict, self.check.sentence)
@@ -58,8 +63,9 @@ def explain(fault):
 def surroundings(world):
     """What else was seen, for a check that failed."""
     said = [error for driver in world.drivers for error in driver.errors[-1:]]
+    ended = [text for text in (driver.half_ended() for driver in world.drivers) if text]
     ignored = sorted({why for actor in world.actors for why in getattr(actor, "ignored", [])[-1:]})
-    return ["the driver said: error %s" % error for error in said] + ["the kit ignored what came: %s" % why for why in ignored]
+    return ended + ["the driver said: error %s" % error for error in said] + ["the kit ignored what came: %s" % why for why in ignored]
 
 
 def run(check, command, in_namespace):
@@ -111,9 +117,11 @@ def table(results):
     return lines
 
 
-def remarks(results):
+def remarks(results, orphans):
     """What concerns the driver, and no check."""
     lines = []
+    if orphans:
+        lines.append("note: the driver left %d processes in sessions of their own, which were killed" % orphans)
     late = sum(one.late for one in results)
     if late:
         lines.append("note: in %d checks the driver did not end within %g s after `stop`, and was killed" % (late, kit.STOP_SECONDS))
@@ -157,6 +165,8 @@ def interrupt(number, frame):
 def main():
     options = arguments()
     signal.signal(signal.SIGTERM, interrupt)
+    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # as under nohup
+        signal.signal(signal.SIGHUP, interrupt)  # drivers have sessions of their own: the end of a terminal is not theirs
     if options.list:
         for one in options.checks:
             print("%-8s %-6s %-6s %s: %s" % (one.id, one.severity, one.role, one.section, one.sentence))
@@ -172,8 +182,13 @@ def main():
     in_namespace = not options.no_namespace and kit.own_network()
     if not in_namespace:
         print("note: without a network namespace of its own, the kit leaves out what could send packets beyond this machine")
-    results = run_all(options.checks, options, in_namespace, show)
-    print("\n" + "\n".join(table(results) + remarks(results)) + "\n")
+    kit.adopt_orphans()
+    orphans = 0
+    try:
+        results = run_all(options.checks, options, in_namespace, show)
+    finally:
+        orphans = kit.end_orphans()
+    print("\n" + "\n".join(table(results) + remarks(results, orphans)) + "\n")
     failed = [one for one in results if one.verdict == FAIL]
     for one in failed:
         print("%-8s %-6s FAIL  seen: %s" % (one.check.id, one.check.severity, one.seen))
@@ -190,4 +205,7 @@ if __name__ == "__main__":
     try:
         sys.exit(main())
     except KeyboardInterrupt:
+        sys.exit(1)
+    except BrokenPipeError:  # whoever read the results has gone
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)

@@ -30,6 +30,7 @@ STOP_SECONDS = 3.0
 MAX_LINE_BYTES = 65536
 MAX_OUTPUT_BYTES = 8 << 20
 MAX_GARBAGE_LINES = 1000
+MAX_ERROR_BYTES = 16 << 20  # of standard error: of more, the end is kept
 
 # ---- the list of checks ----
 
@@ -117,6 +118,7 @@ class Driver:
 
     def receive(self):
         self.write()
+        self.trim_errors()
         while not self.ended and not self.fault:
             try:
                 data = os.read(self.process.stdout.fileno(), 65536)
@@ -200,18 +202,28 @@ class Driver:
     def state(self):
         return self.states[-1] if self.states else None
 
+    def trim_errors(self):
+        """A peer may log without end: what it has written is given back to the disk, and it goes on writing behind the hole."""
+        if os.fstat(self.errors_file.fileno()).st_blocks * 512 > MAX_ERROR_BYTES:
+            os.ftruncate(self.errors_file.fileno(), 0)
+
+    def half_ended(self):
+        """What is to be said where the process has ended, and something that it has started goes on and holds its output."""
+        return "" if self.ended or self.process.poll() is None else "the driver's process %s, but its output is still open" % self.end_text()
+
     def last_words(self):
         self.errors_file.seek(0, os.SEEK_END)
         self.errors_file.seek(max(0, self.errors_file.tell() - 2000))
-        return self.errors_file.read().decode("latin-1").strip()
+        return self.errors_file.read(2000).decode("latin-1").strip("\0 \t\r\n")
 
     def close(self):
-        """Ends the process and all that it has started. Returns what was wrong about its end."""
+        """Ends the process and its group; end_orphans has the rest. Returns what was wrong about its end."""
         alive = self.process.poll() is None
         self.tell("stop")
         end = time.monotonic() + (0.2 if self.fault or not hope("stop") else STOP_SECONDS)
         while self.process.poll() is None and time.monotonic() < end:
             self.write()
+            self.trim_errors()
             try:
                 os.read(self.process.stdout.fileno(), 65536)
             except OSError:
@@ -428,6 +440,44 @@ class World(peer.World):
             if not isinstance(actor, Driver):
                 actor.close()
         return faults
+
+
+# ---- what peers have started ----
+
+
+def adopt_orphans():
+    """On Linux: what a peer has started and left becomes a child of this process, whatever session it has moved to."""
+    if sys.platform.startswith("linux"):
+        ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
+
+
+def children():
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open("/proc/%s/stat" % name, "rb") as file:
+                parent = int(file.read().rpartition(b")")[2].split()[1])
+        except (OSError, ValueError, IndexError):
+            continue  # it has ended meanwhile
+        if parent == os.getpid():
+            yield int(name)
+
+
+def end_orphans():
+    """Once all drivers have ended: ends what they have left, and what that has left. Returns how many there were."""
+    count = 0
+    for _ in range(100 if sys.platform.startswith("linux") else 0):
+        killed = []
+        for child in children():
+            try:
+                os.kill(child, signal.SIGKILL)
+                killed.append(child)
+            except PermissionError:
+                continue  # it has become another user's
+        for child in killed:
+            count += os.WIFSIGNALED(os.waitpid(child, 0)[1])
+        if not killed:
+            break
+    return count
 
 
 # ---- a network of its own ----

@@ -5,6 +5,8 @@
 
 import json
 import os
+import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -51,6 +53,8 @@ PEERS = [
     ("prints without end", "yes", FEW, ["prints without end"]),
     ("prints noise", "cat /dev/urandom", FEW, ["prints without end"]),
     ("says nonsense", script("echo state 9; sleep 5"), "C-REQ-04", ["the driver's line can not be read: 'state 9'"]),
+    ("has a child that holds its output", script("sleep 61.5 & exit 3"), "S-REQ-01", ["the driver's process ended with status 3, but its output is still open"]),
+    ("says what terminals carry out", script("printf \"error \\033[2J\\n\"; cat >/dev/null"), "S-REQ-01", ["the driver said: error \\x1b[2J"]),
     ("hangs", script("sleep 61.5; true"), FEW, ["not seen: the driver says `listening`", "did not end within 3 s"]),
     ("closes its output", script("exec >&-; sleep 61.5"), "S-REQ-01", ["closed its output"]),
     ("reports an error", script("echo error no such port; cat >/dev/null"), "S-REQ-01", ["does not start: [", "no such port"]),
@@ -62,7 +66,20 @@ def dead_peers():
         status, text, seconds = run("--peer", peer, "-k", checks)
         missing = [word for word in words if word not in text]
         check(status == 1 and not missing, "a peer that %s: status %d in %.0f s%s" % (name, status, seconds, missing and ", not said: %s" % missing or ""))
+    status, text, _ = run("--peer", script("setsid sleep 61.5 </dev/null >/dev/null 2>&1 & exit 0"), "-k", "S-REQ-01")
+    check("left 1 processes in sessions of their own" in text, "what a peer left in a session of its own is named")
     check(running("sleep\x0061.5") == 0 and running("/dev/urandom") == 0, "nothing of them is left running")
+
+
+def chatty(driver):
+    """A sound peer that logs without end passes, fills no disk, and its last words are kept."""
+    log = "import os, subprocess, sys; p = subprocess.Popen(sys.argv[1:]); line = b'x' * 65536\nwhile p.poll() is None: os.write(2, line)\nos.write(2, b'its last words'); sys.exit(p.returncode)"
+    free, least = shutil.disk_usage(tempfile.gettempdir()).free, []
+    kit = subprocess.Popen([*KIT, "--peer", shlex.join([sys.executable, "-c", log, driver]), "-k", "S-TIM-04"], stdout=subprocess.PIPE, text=True)
+    while kit.poll() is None:
+        least.append(shutil.disk_usage(tempfile.gettempdir()).free)
+        time.sleep(0.1)
+    check(kit.returncode == 0 and free - min(least) < 256 << 20, "a peer that logs without end: status %d, %d MB of the disk" % (kit.returncode, (free - min(least)) >> 20))
 
 
 def statuses(driver):
@@ -83,7 +100,7 @@ def statuses(driver):
 
 
 def interrupted():
-    for number in (signal.SIGTERM, signal.SIGINT):
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         process = subprocess.Popen([*KIT, "--peer", "sleep 62.5"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         time.sleep(1.5)
         there = running("sleep\x0062.5")
@@ -92,10 +109,18 @@ def interrupted():
         check(there > 1 and status == 1 and running("sleep\x0062.5") == 0, "%s ends the kit and its %d peers" % (signal.Signals(number).name, there))
 
 
+    deaf = "trap true TERM HUP; while :; do sleep 62.5; done"
+    process = subprocess.Popen([*KIT, "--peer", script(deaf), "-k", "S-REQ-0"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process.stdout.close()
+    errors = process.stderr.read()
+    check(process.wait(60) == 1 and not errors and running("sleep\x0062.5") == 0, "a reader that goes away ends the kit and its peers, without a traceback")
+
+
 def main():
     if len(sys.argv) != 2 or not os.access(sys.argv[1], os.X_OK):
         sys.exit("usage: selftest.py DRIVER")
     dead_peers()
+    chatty(os.path.abspath(sys.argv[1]))
     statuses(os.path.abspath(sys.argv[1]))
     interrupted()
     print("selftest of the conformance kit: %s" % ("; ".join(FAULTS) or "all passed"))

@@ -82,9 +82,9 @@ class Browser:
             raise RuntimeError(answer["exceptionDetails"].get("exception", {}).get("description", answer["exceptionDetails"]["text"]))
         return answer["result"].get("value")
 
-    def size(self, width, height=900, dark=False):
+    def size(self, width, height=900, dark=False, media=""):
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 600)
-        self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}])
+        self.call("Emulation.setEmulatedMedia", media=media, features=[{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}])
 
     def open(self, address, width=1400, dark=False):
         self.size(width, dark=dark)
