@@ -106,7 +106,7 @@ TEST( admit_is_told_who_comes )
     puppet_make( &p, w, 0, 0x123456789ABCDEF0u, "10.2.0.1:6000" );
     puppet_expires( &p, p.r.expire + 77 );
     REQUIRE( puppet_challenged( &p ) );
-    CHECK_EQ( admit.calls, 0 ); /* who only asks for a challenge bothers nobody */
+    CHECK_EQ( admit.calls, 0 ); /* a request alone makes no call */
     admit_respond( &p );
     CHECK_EQ( admit.calls, 1 );
     CHECK_EQ( admit.client_id, 0x123456789ABCDEF0u );
@@ -114,7 +114,7 @@ TEST( admit_is_told_who_comes )
     CHECK_EQ( admit.expire, p.r.expire );
     CHECK_GE( p.keep_alives, 1 );
     CHECK_EQ( admit_sessions( w, 0x123456789ABCDEF0u ), 1 );
-    admit_respond( &p ); /* the answer was lost: nobody is asked about who is in */
+    admit_respond( &p ); /* the answer was lost: no call for a client that is connected */
     CHECK_EQ( admit.calls, 1 );
     CHECK_EQ( server_stats( w, 0 ).connects, 1 );
 }
@@ -301,7 +301,7 @@ TEST( admit_later_is_no_denial_under_copies )
     CHECK_GE( p.keep_alives, 1 );
 }
 
-/* Nobody is asked about a response that proves nothing. */
+/* No call for a response that proves nothing. */
 TEST( admit_is_not_asked_about_forgeries )
 {
     struct world_t * w = admit_world( 4, 0 );
@@ -464,7 +464,7 @@ TEST( admit_while_the_server_starts_again )
         admit_expect_pairs( w );
         admit.deed = NULL;
         admit.answer[0] = 1;
-        admit_respond( &p ); /* nobody knows this handshake any more */
+        admit_respond( &p ); /* the server does not know this handshake any more */
         CHECK_EQ( admit_sessions( w, 5 ), 0 );
         REQUIRE( world_join( w, 0, 6 ) );
     }
@@ -510,7 +510,7 @@ TEST( admit_while_the_same_response_comes_again )
 
 static struct puppet_t admit_other;
 
-/* Somebody else's response, handled meanwhile. */
+/* Another client's response, handled meanwhile. */
 static void deed_other_responds( struct world_t * w )
 {
     uint8_t wire[400];
@@ -667,7 +667,7 @@ TEST( admit_while_any_function_is_called )
         }
 }
 
-/* ---- 63: somebody on the path repeats the victim's request, many times a second, while it connects ---- */
+/* ---- 63: an attacker on the path repeats the victim's request, many times a second, while it connects ---- */
 
 /*  From its own address, or from ever new ones. The victim is 100 ms away; whoever repeats its request has seen it, so the copies come behind it.
     Returns whether it connects within two seconds. */

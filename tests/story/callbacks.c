@@ -426,7 +426,7 @@ TEST( a_broadcast_that_loses_its_receivers_on_the_way )
 }
 
 /*  The network itself throws the player out, at each packet to it in turn: a slot that is empty sends nothing, and
-    tells in order. */
+    reports in order. */
 static int kick_at, kick_count;
 
 static int kick_in_send( struct world_t * w, const struct world_datagram_t * d )
@@ -583,7 +583,7 @@ TEST( a_session_that_ends_while_a_full_batch_leaves )
                 netcode_server_send_packet( w->servers[0], 0, data, 20 );
             else
                 netcode_client_send_packet( w->clients[0], data, 20 );
-        world_run( w, 0.3 ); /* a packet sealed with wiped keys would be the ledger's to tell */
+        world_run( w, 0.3 ); /* a packet sealed with wiped keys would be reported by the ledger */
         CHECK_EQ( netcode_client_state( w->clients[0] ), NETCODE_CLIENT_STATE_DISCONNECTED );
         CHECK_EQ( netcode_server_num_connected_clients( w->servers[0] ), 0 );
         world_close( w );
@@ -641,7 +641,7 @@ TEST( sending_from_within_a_send_loses_nothing )
     send_from_within_a_send( 0 );
 }
 
-/* Who is thrown out from within the network's functions is told, and does not have to time out. */
+/* A client that is disconnected from within the network's functions is notified, and does not have to time out. */
 TEST( thrown_out_from_within_a_send_is_told )
 {
     int batched;

@@ -62,7 +62,7 @@ TEST( next_server_after_silence )
     CHECK( netcode_address_equal( netcode_client_server_address( w->clients[0] ), &w->server_addresses[2] ) );
 }
 
-/* A challenge that nobody follows up counts as a failure as well: the next server is tried. */
+/* A challenge without an end of its handshake counts as a failure as well: the next server is tried. */
 TEST( next_server_after_a_response_without_answer )
 {
     struct world_t * w = world_open( CLEAN, 2, 1, 1 );

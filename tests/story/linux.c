@@ -139,7 +139,7 @@ struct letter_t {
 static struct {
     struct netcode_socket_t out;
     struct allocator_t allocator;
-    int handles[POST_DOORS]; /* -1: nobody is there */
+    int handles[POST_DOORS]; /* -1: none is there */
     struct netcode_address_t at[POST_DOORS];
     struct letter_t letters[POST_LETTERS];
     int count;
@@ -407,7 +407,7 @@ TEST( linux_sends_of_both_families )
     post_close();
 }
 
-/* A family without a handle is not sent, is not counted, and holds nobody up. */
+/* A family without a handle is not sent, is not counted, and holds no other up. */
 TEST( linux_sends_of_a_family_that_is_not_there )
 {
     post_open( 0, 0 );
@@ -942,7 +942,7 @@ TEST( linux_filter_passes_what_could_be_accepted )
         CHECK_EQ( filter_try_all( "[::1]:0" ), expected );
 }
 
-/* What the filter throws away is not seen by the library, and is told as the system's own drops. */
+/* What the filter throws away is not seen by the library, and is reported as the system's own drops. */
 TEST( linux_filter_of_a_server )
 {
     enum { JUNK = 500 };
@@ -1008,7 +1008,7 @@ TEST( linux_filter_that_is_refused )
 #endif
 }
 
-/* A filter that the system refuses changes nothing, and nobody has to hear of it. */
+/* A filter that the system refuses changes nothing, and need not be reported. */
 TEST( corners_filter_refused_without_a_log )
 {
 #if !defined( _WIN32 ) && LINUX_WRAPPED
@@ -1042,7 +1042,7 @@ static int lan_system_port( int client, int type )
     return at.port;
 }
 
-/* The system drops what others send to a client; where it can not be told to, the client does. */
+/* The system drops what others send to a client; where it can not, the client does. */
 TEST( linux_client_hears_its_server_only )
 {
     enum { JUNK = 100 };
@@ -1349,7 +1349,7 @@ static void forged_round( struct forged_t * found, int round, struct netcode_soc
     found->fragments[round] = forged_fragments() - before;
 }
 
-/* The child: opens a server's or a client's socket, hears the lie, and sends. */
+/* The child: opens a server's or a client's socket, is given the forged answer, and sends. */
 static struct forged_t forged_story( int client )
 {
     struct forged_t found;

@@ -438,7 +438,7 @@ static void threat_on_fault( int number )
     siglongjmp( threat_over_the_wall, 1 );
 }
 
-/* The end of readable memory: behind it stands a page that nobody may touch. NULL where there is none. */
+/* The end of readable memory: behind it stands a page that may not be touched. NULL where there is none. */
 static uint8_t * threat_wall( void )
 {
     static uint8_t * wall;

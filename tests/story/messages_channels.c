@@ -315,7 +315,7 @@ TEST( messages_at_the_end_of_a_connection )
     netcode_messages_server_receive( server, w->servers[0], 0, w->time );
     CHECK_EQ( netcode_messages_send( server, 1, NETCODE_MESSAGE_RELIABLE, "goodbye", 7 ), NETCODE_OK );
     netcode_messages_server_send( server, w->servers[0], 0, w->time );
-    world_run( w, 0.3 ); /* it arrives, and nobody asks */
+    world_run( w, 0.3 ); /* it arrives, and is not asked for */
     netcode_server_disconnect_client( w->servers[0], 0 );
     world_run( w, 0.5 );
     CHECK_NE( netcode_client_state( w->clients[0] ), NETCODE_CLIENT_STATE_CONNECTED );
@@ -354,7 +354,7 @@ TEST( messages_to_another_session_wait )
     CHECK_GT( (int64_t) said, 30 );
     netcode_client_disconnect( d.w->clients[0] );
     world_run( d.w, 0.5 );
-    netcode_messages_server_send( d.server, d.w->servers[0], 0, d.w->time ); /* nobody is there */
+    netcode_messages_server_send( d.server, d.w->servers[0], 0, d.w->time ); /* no client is there */
     CHECK_EQ( d.server->next_number, said );
     REQUIRE( world_join( d.w, 0, 100 ) );
     netcode_messages_server_send( d.server, d.w->servers[0], 0, d.w->time + 1.0 ); /* another one is */

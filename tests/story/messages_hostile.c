@@ -22,7 +22,7 @@ static void victim_open( struct victim_t * v, const struct netcode_messages_conf
     v->before = malloc( v->size );
     if ( !v->m || !v->before )
         abort();
-    messages_drain( v->m, 0.01 ); /* its first LIMIT is under way */
+    messages_drain( v->m, 0.01 ); /* its first LIMIT is in progress */
 }
 
 static void victim_close( struct victim_t * v )

@@ -87,7 +87,7 @@ TEST( nested_keep_alive_that_ends_its_own_slot )
     CHECK( netcode_server_client_loopback( w->servers[0], 0 ) );
 }
 
-/* Nobody is thrown out with the remote players who shares a process with the server. */
+/* No player that shares a process with the server is disconnected with the remote ones. */
 TEST( disconnect_all_leaves_loopback_clients )
 {
     struct world_t * w = world_open( CLEAN, 1, 4, 2 );
@@ -153,7 +153,7 @@ TEST( rotation_follows_a_key_from_place_to_place )
 }
 
 /*  Sessions come and go, and the application, which reads events, reads none for long: the oldest sessions are forgotten,
-    each with the payloads that it left, whether its slot was used again or not; and nobody else's go. */
+    each with the payloads that it left, whether its slot was used again or not; and no other client's go. */
 TEST( forgotten_sessions_take_their_payloads_along )
 {
     struct world_t * w = world_open( CLEAN, 1, 3, 0 );

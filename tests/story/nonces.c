@@ -326,7 +326,7 @@ TEST( decision_1_restart_of_the_server_at_every_step )
         for ( i = 0; i < at; i++ )
             world_step( w );
         if ( at % 2 )
-            w->cut_from = w->server_addresses[0]; /* a crash: nobody is told */
+            w->cut_from = w->server_addresses[0]; /* a crash: no client is notified */
         world_destroy_server( w, 0 );
         world_make_server( w, 0 );
         memset( &w->cut_from, 0, sizeof( w->cut_from ) );
@@ -365,7 +365,7 @@ static int threat_next_life( int at )
     }
     state = netcode_client_state( w->clients[0] );
     sent = w->records.count;
-    w->cut_from = w->server_addresses[0]; /* nobody is told */
+    w->cut_from = w->server_addresses[0]; /* no client is notified */
     world_destroy_server( w, 0 );
     memset( &w->cut_from, 0, sizeof( w->cut_from ) );
     world_make_server( w, 0 );

@@ -1,5 +1,5 @@
-/*  Story: what an object says of itself: a client's report where nobody lets it in, and what the log tells a server's
-    operator. */
+/*  Story: what an object says of itself: a client's report where no server accepts it, and what the log reports to a
+    server's operator. */
 
 /* ---- why can't I connect? ---- */
 
@@ -231,7 +231,7 @@ TEST( the_report_forgets_refusals_when_a_packet_is_accepted )
     CHECK_STR( refused_report( w ).text, "The connection was lost: nothing came from the server any more." );
 }
 
-/* ---- what the log tells a server's operator ---- */
+/* ---- what the log reports to a server's operator ---- */
 
 /* What keeps a player out, each at INFO: one line a second, which counts the others. */
 TEST( the_log_names_what_keeps_a_player_out )

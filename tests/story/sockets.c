@@ -337,7 +337,7 @@ TEST( real_file_descriptor_0 )
     }
 }
 
-/* A server that nobody listens at: the system says so, and the report tells it. */
+/* An address at which no server listens: the system says so, and the report names it. */
 TEST( real_unreachable_server_is_reported )
 {
     struct real_t r;
