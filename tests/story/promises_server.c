@@ -195,8 +195,8 @@ TEST( promise_names_that_tokens_may_call_a_server )
 
 /* ---- slots ---- */
 
-/*  "Is there a client in this slot? [...] any index from 0 on [...] past the last slot no client is connected." "0 and NULL where
-    nobody is connected." "Why the slot's last client left; NONE while one is connected." */
+/*  "Is there a client in this slot? [...] any index from 0 on [...] past the last slot no client is connected." "0 and
+    NULL if no client is connected." "Why the slot's last client left; NONE while one is connected." */
 TEST( promise_each_slot_is_its_own )
 {
     int i, j;

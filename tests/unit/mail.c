@@ -422,7 +422,7 @@ TEST( table_inbox_default_pool )
     free( block );
 }
 
-/* Where nobody takes events, sessions that came and went are forgotten as pairs, and nobody who stays is. */
+/* Where events are not taken, sessions that came and went are forgotten as pairs, and none that stays is. */
 TEST( table_inbox_notes_run_out )
 {
     struct netcode_event_t event;
@@ -460,7 +460,7 @@ TEST( table_inbox_notes_in_random_churn )
 {
     struct netcode_event_t event;
     uint64_t session[8] = { 0 }, sessions = 0;
-    int connected[8] = { 0 }, told[8] = { 0 }, step;
+    int connected[8] = { 0 }, reported[8] = { 0 }, step;
     inbox_open( 8, 64, 256 );
     for ( step = 0; step < 30000; step++ ) {
         uint32_t client = (uint32_t) test_random_below( 8 );
@@ -475,18 +475,18 @@ TEST( table_inbox_notes_in_random_churn )
             continue;
         /* now the caller reads everything: each end follows its own beginning, and the state is true at the end */
         while ( nc_inbox_next_event( &inbox_world.inbox, &event ) ) {
-            CHECK_EQ( told[event.client_index], event.type == NETCODE_EVENT_DISCONNECTED );
-            told[event.client_index] = event.type == NETCODE_EVENT_CONNECTED;
+            CHECK_EQ( reported[event.client_index], event.type == NETCODE_EVENT_DISCONNECTED );
+            reported[event.client_index] = event.type == NETCODE_EVENT_CONNECTED;
         }
         for ( client = 0; client < 8; client++ )
-            REQUIRE_EQ( told[client], connected[client] );
+            REQUIRE_EQ( reported[client], connected[client] );
         CHECK_EQ( inbox_world.inbox.free_note_count, inbox_world.inbox.note_count );
         CHECK_EQ( inbox_world.inbox.ended.count, 0 );
     }
     free( inbox_world.block );
 }
 
-/* A client object that fails to connect again and again: its newest failures are told. */
+/* A client object that fails to connect again and again: its newest failures are reported. */
 TEST( table_inbox_failures_of_a_client )
 {
     struct netcode_event_t event;

@@ -526,7 +526,7 @@ TEST( messages_starts_end )
     } rows[] = {
         { 8, 0.1126, 0.02, 500e3, 0, 50000.0 },  /* 12.6 ms of 100 */
         { 8, 0.1124, 0.02, 500e3, 1, 120000.0 }, /* not an eighth */
-        { 7, 0.1126, 0.02, 500e3, 1, 120000.0 }, /* too few to tell */
+        { 7, 0.1126, 0.02, 500e3, 1, 120000.0 }, /* too few to decide */
         { 8, 0.1126, 0.02, 2e6, 0, 200000.0 },   /* the rate is believed, beyond 0.7 of the window, too */
         { 8, 0.2, 0.2, 500e3, 0, 50000.0 },      { 8, 0.1, 0.2, 500e3, 1, 120000.0 },
     };
@@ -898,7 +898,7 @@ TEST( messages_tokens_are_filled )
     netcode_messages_destroy( m );
 }
 
-/* What was sent and received a second, told after a quarter of a second at the earliest. */
+/* What was sent and received a second, reported after a quarter of a second at the earliest. */
 TEST( messages_rates_are_measured )
 {
     struct netcode_messages_t * m = numbers_open( 0 );
@@ -951,23 +951,23 @@ TEST( messages_statistics_by_name )
     m->credit_limit = 500;
     m->credit_spent = 300;
     netcode_messages_stats( m, &stats );
-    const uint64_t told[] = { stats.reliable_retries_total,
-                              stats.reliable_timeouts_total,
-                              stats.packets_sent,
-                              stats.packets_received,
-                              stats.packets_lost,
-                              stats.packets_lost_spuriously,
-                              stats.bytes_sent,
-                              stats.bytes_received,
-                              stats.messages_sent,
-                              stats.messages_received,
-                              stats.messages_repeated,
-                              stats.messages_duplicate,
-                              stats.messages_outdated,
-                              stats.messages_expired,
-                              stats.messages_unstored,
-                              stats.probes };
-    CHECK_MEM( told, all, offsetof( nc_messages_counters_t, drops ) );
+    const uint64_t reported[] = { stats.reliable_retries_total,
+                                  stats.reliable_timeouts_total,
+                                  stats.packets_sent,
+                                  stats.packets_received,
+                                  stats.packets_lost,
+                                  stats.packets_lost_spuriously,
+                                  stats.bytes_sent,
+                                  stats.bytes_received,
+                                  stats.messages_sent,
+                                  stats.messages_received,
+                                  stats.messages_repeated,
+                                  stats.messages_duplicate,
+                                  stats.messages_outdated,
+                                  stats.messages_expired,
+                                  stats.messages_unstored,
+                                  stats.probes };
+    CHECK_MEM( reported, all, offsetof( nc_messages_counters_t, drops ) );
     for ( int i = 0; i < NETCODE_MESSAGES_DROP_REASONS; i++ )
         CHECK_EQ( stats.drops[i], 50 + i );
     CHECK_EQ( stats.dropped_duplicates_total, 50 + NETCODE_MESSAGES_DROP_DUPLICATE );
@@ -991,7 +991,7 @@ TEST( messages_statistics_by_name )
     netcode_messages_destroy( m );
 }
 
-/* The same over time: ten packets of 100 bytes a second are told as about a thousand. */
+/* The same over time: ten packets of 100 bytes a second are reported as about a thousand. */
 TEST( messages_rates_are_told )
 {
     struct netcode_messages_t * ends[2] = { numbers_open( 0 ), numbers_open( 0 ) };
@@ -1098,7 +1098,7 @@ TEST( messages_deadlines_of_what_is_due )
     deadline_is( m, 10.5 );
 }
 
-/* One reliable message under way, and then one lost: the timeout, and 10 ms after the round trip. */
+/* One reliable message in flight, and then one lost: the timeout, and 10 ms after the round trip. */
 TEST( messages_deadlines_of_what_is_under_way )
 {
     struct craft_t craft;

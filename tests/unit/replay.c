@@ -109,7 +109,7 @@ TEST( replay_rows )
     }
 }
 
-/* Sequence 0 can not stand in the rows. It connects nobody twice: whatever the floor, it is old. */
+/* Sequence 0 can not stand in the rows. It connects no client twice: whatever the floor, it is old. */
 TEST( replay_sequence_zero )
 {
     nc_replay_t replay;

@@ -419,7 +419,7 @@ TEST( simulator_short_of_memory )
     }
 }
 
-/* A socket that nobody reads holds 16384 datagrams; the rest is lost, and the memory with it comes back. */
+/* A socket that is not read holds 16384 datagrams; the rest is lost, and the memory with it comes back. */
 TEST( simulator_full_queue )
 {
     int i, count = 0;
@@ -630,7 +630,7 @@ TEST( simulator_moves )
     got.data = in;
     got.capacity = 2048;
     simulator->latency_milliseconds = 100.0f;
-    CHECK_EQ( netcode_network_simulator_move( simulator, &to, &there, 0 ), NETCODE_ERROR );   /* nobody is there */
+    CHECK_EQ( netcode_network_simulator_move( simulator, &to, &there, 0 ), NETCODE_ERROR );   /* no socket is there */
     CHECK_EQ( netcode_network_simulator_move( simulator, &from, &there, 0 ), NETCODE_ERROR ); /* it is in use */
     CHECK_EQ( netcode_network_simulator_move( simulator, &from, &from, 0 ), NETCODE_ERROR );
     for ( round = 0; round < 2; round++ ) {

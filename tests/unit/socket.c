@@ -337,7 +337,7 @@ TEST( socket_buffers_are_told )
     CHECK_EQ( info.last_send_error, 0 );
     CHECK_EQ( info.address2.type, NETCODE_ADDRESS_NONE );
     a.close( a.context );
-    request.receive_buffer_bytes = request.send_buffer_bytes = 1 << 30; /* more than anybody grants: said in the log */
+    request.receive_buffer_bytes = request.send_buffer_bytes = 1 << 30; /* more than any system grants: logged */
     lines = 0;
     netcode_log_level( NETCODE_LOG_LEVEL_INFO );
     REQUIRE_EQ( nc_socket_open_udp( &a, &udp_extras, &request, &family ), NC_SOCKET_OK );
@@ -527,7 +527,7 @@ TEST( socket_icmp_errors )
         here = socket_where( &a, 0 );
         REQUIRE( socket_open( &b, "127.0.0.1", NULL ) ); /* after a, which could get b's port else */
         gone = socket_where( &b, 0 );
-        b.close( b.context ); /* nobody listens there now */
+        b.close( b.context ); /* no socket is there now */
         for ( attempt = 0; attempt < 3; attempt++ ) {
             CHECK_EQ( socket_send( &a, &gone, "x", 1 ), 1 );
             if ( reports ) {
@@ -551,7 +551,7 @@ TEST( socket_icmp_errors )
     }
 }
 
-/* The kernel's own drops are counted where it tells, by the handle of the first family or of the second. */
+/* The kernel's own drops are counted where it reports them, by the handle of the first family or of the second. */
 static void socket_drops_story( int second )
 {
     struct netcode_address_t at = socket_address( "127.0.0.1" ), six = socket_address( "::1" ), to;
@@ -728,7 +728,7 @@ TEST( socket_from_override_callbacks )
     CHECK_EQ( socket.receive( socket.context, socket_ready( 8 ), 8 ), 0 );
     socket_override.waiting[0] = 7;
     socket_override.waiting[1] = 1300;
-    socket_override.waiting[2] = 5000; /* a callback that lies about its capacity */
+    socket_override.waiting[2] = 5000; /* a callback that claims a larger capacity than it has */
     socket_override.waiting[3] = 3;
     socket_override.waiting[4] = -1;
     CHECK_EQ( socket.receive( socket.context, socket_ready( 2 ), 2 ), 2 );
@@ -1000,7 +1000,7 @@ TEST( mutants_control_messages_of_another_level )
     CHECK_EQ( udp.kernel_drops[0], 5 );
 }
 
-/* What the system is told holds no bytes of the stack. */
+/* What is passed to the system holds no bytes of the stack. */
 TEST( mutants_control_messages_have_padding_of_zeros )
 {
     struct msghdr header;
@@ -1027,7 +1027,7 @@ TEST( mutants_both_families_are_drained )
     both.close( both.context );
 }
 
-/* Of what the system tells beside a datagram, its count of drops alone is read. */
+/* Of what the system reports beside a datagram, its count of drops alone is read. */
 TEST( corners_control_messages_of_other_kinds )
 {
     static const int kinds[][2] = { { SOL_SOCKET, SO_TIMESTAMP },
