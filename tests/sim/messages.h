@@ -184,7 +184,7 @@ static void sim_mate_write( struct sim_mate_t * mate, int direction )
         netcode_messages_send( mate->messages, channel, sim_message_kinds[channel], data, bytes ) == NETCODE_OK;
 }
 
-/* After each update; `time` is what the update was told, however wrong. */
+/* After each update; `time` is what the update was given, however wrong. */
 static void sim_client_messages( struct sim_client_t * c, double time )
 {
     struct sim_mate_t * mate = &sim_client_mates[c->port.index];

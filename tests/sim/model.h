@@ -1,5 +1,5 @@
 /*  What must be true: the model of who holds which token, who is in which slot, and what was sent to whom. The library
-    tells by callbacks and events, and every word of it is checked. */
+    reports by callbacks and events, and every word of it is checked. */
 
 #ifndef SIM_MODEL_H
 #define SIM_MODEL_H
@@ -127,8 +127,8 @@ static void sim_check_admission( struct sim_server_t * s, int slot, uint32_t ser
     const struct sim_token_t * token = &net.tokens[serial];
     int at = sim_at_of( netcode_server_client_address( s->server, slot ) );
     uint64_t low = s->unix_low[0] < s->unix_low[1] ? s->unix_low[0] : s->unix_low[1];
-    SIM_CHECK( presenter, sim_holds( token, at ), "server %d: token %u connects at address %d, where nobody holds it",
-               s->port.index, serial, at );
+    SIM_CHECK( presenter, sim_holds( token, at ),
+               "server %d: token %u connects at address %d, where no client holds it", s->port.index, serial, at );
     SIM_CHECK( token_once, token->process_of_use[s->port.index] != s->process || sim_may_be_forgotten( s, token ),
                "token %u connects again on server %d, process %u", serial, s->port.index, s->process );
     SIM_CHECK( admission, !s->config.admit_callback || !sim_is_banned( token->client_id ),
@@ -224,7 +224,7 @@ static void sim_on_slot( void * context, int slot, int connected )
 {
     struct sim_server_t * s = (struct sim_server_t *) context;
     SIM_CHECK( callbacks_alternate, slot >= 0 && slot < s->slots && connected == ( s->in_slot[slot] == 0 ),
-               "server %d, slot %d: told %s", s->port.index, slot, connected ? "connected twice" : "left twice" );
+               "server %d, slot %d: reported %s", s->port.index, slot, connected ? "connected twice" : "left twice" );
     sim_trace( (uint64_t) slot << 8 | (uint64_t) connected );
     if ( connected ) {
         sim_on_connect( s, slot );
@@ -455,7 +455,7 @@ static void sim_server_read( struct sim_server_t * s, const struct netcode_event
         s->event_last = event->session;
         *open = record = sim_find_session( s, event->session );
         SIM_CHECK( events_agree, record != 0 && net.tokens[net.sessions[record].token].client_id == event->client_id,
-                   "server %d: CONNECTED of a session that no callback told of", s->port.index );
+                   "server %d: CONNECTED of a session that no callback reported", s->port.index );
         return;
     }
     SIM_CHECK( events_agree, record != 0 && net.sessions[record].session == event->session,
@@ -551,7 +551,7 @@ static void sim_on_state( void * context, int previous, int state )
 {
     struct sim_client_t * c = (struct sim_client_t *) context;
     SIM_CHECK( callbacks_alternate, previous == c->state && sim_is_arrow( previous, state ),
-               "client %d: told %s -> %s while it was %s", c->port.index, netcode_client_state_name( previous ),
+               "client %d: reported %s -> %s while it was %s", c->port.index, netcode_client_state_name( previous ),
                netcode_client_state_name( state ), netcode_client_state_name( c->state ) );
     c->state = state;
     sim_trace( (uint64_t) ( state + 16 ) );

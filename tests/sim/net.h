@@ -61,7 +61,7 @@ struct sim_clock_t {
     int rate;          /* 64ths too fast */
 };
 
-/* One stay of one client, as the server's callbacks tell. */
+/* One stay of one client, as the server's callbacks report. */
 /* Messages from one end of one connection, channel by channel. */
 struct sim_letters_t {
     uint32_t written[SIM_CHANNELS];
@@ -72,13 +72,13 @@ struct sim_session_t {
     uint64_t session;
     uint64_t since; /* unix time */
     uint32_t token;
-    uint32_t conn; /* whose payloads came first; 0: nobody's yet */
+    uint32_t conn; /* whose payloads came first; 0: none yet */
     int32_t at;
     uint32_t process;
     uint16_t sent;
     uint8_t server;
     uint8_t slot;
-    uint8_t moved;                       /* untold: 1, its address was taken away; 2, it has another */
+    uint8_t moved;                       /* not reported: 1, its address was taken away; 2, it has another */
     uint8_t delivered[SIM_PAYLOADS / 8]; /* of the server's payloads */
     uint16_t delivered_count;
     struct sim_letters_t letters;
@@ -137,7 +137,7 @@ struct sim_server_t {
     uint64_t event_last;
     uint64_t connects;
     uint64_t handshakes;  /* noted in the totals already */
-    uint64_t unix_low[2]; /* the lowest unix time that it was told, in this and the last span of 32 s */
+    uint64_t unix_low[2]; /* the lowest unix time that it was given, in this and the last span of 32 s */
     int64_t unix_span;
     uint64_t start_unix;
     int64_t pause_until;
@@ -152,10 +152,10 @@ struct sim_client_t {
     struct sim_port_t port;
     struct sim_clock_t clock;
     struct netcode_client_t * client;
-    uint32_t object; /* counts all that there ever were, so that two are told apart */
+    uint32_t object; /* counts all that there ever were, so that two are distinguished */
     int router;      /* that it is behind: at first its own */
     int port_number; /* that the router shows */
-    int state;       /* as told by the callback */
+    int state;       /* as reported by the callback */
     int phase;
     int is_lazy;
     uint32_t token;
@@ -164,7 +164,7 @@ struct sim_client_t {
     int64_t next_deed;
     int64_t leave_at;
     int64_t pause_until;
-    int64_t found_at;                      /* when its machine tells of a new network after it lost one */
+    int64_t found_at;                      /* when its machine reports a new network after it lost one */
     const struct sim_client_t * took_from; /* who had its address, before its last move in a calm */
     int talk;                              /* a payload each so many ticks */
     int64_t talk_at;
@@ -222,7 +222,7 @@ static struct {
     struct sim_weather_t weather;
     int is_zero;  /* sequences start at zero everywhere */
     int is_calm;  /* no faults, no floods: what is promised to honest clients holds */
-    int is_quiet; /* nobody talks, so that what is under way can arrive */
+    int is_quiet; /* none sends, so that what is in flight can arrive */
     uint32_t backend_key;
     struct sim_token_t * tokens; /* the first is not used; so with the next two */
     uint32_t token_count;
@@ -785,7 +785,7 @@ static void sim_close( void * context )
     sim_port_empty( port );
 }
 
-/* A port of this router that nobody has. */
+/* A port of this router that no client has. */
 static void sim_settle_anew( struct sim_client_t * c, int router )
 {
     int port = c->port_number;

@@ -165,14 +165,14 @@ static void sim_check_nothing_left( struct sim_server_t * s )
     while ( s->held_count )
         netcode_server_free_packet( s->server, s->held[--s->held_count] );
     sim_server_read_all( s );
-    for ( int i = 0; sim.has_messages && i < s->slots; i++ ) { /* what nobody took to be a message's */
+    for ( int i = 0; sim.has_messages && i < s->slots; i++ ) { /* what was not taken to be a message's */
         int bytes;
         for ( uint8_t * data; ( data = netcode_server_receive_packet( s->server, i, &bytes, NULL ) ) != NULL; )
             netcode_server_free_packet( s->server, data );
     }
     SIM_CHECK( slots_left, netcode_server_num_connected_clients( s->server ) == 0 && s->clients == 0,
                "server %d has %d clients", s->port.index, netcode_server_num_connected_clients( s->server ) );
-    SIM_CHECK( pending_left, s->server->handshakes.in_progress.count == 0, "server %d has %u handshakes under way",
+    SIM_CHECK( pending_left, s->server->handshakes.in_progress.count == 0, "server %d has %u handshakes pending",
                s->port.index, s->server->handshakes.in_progress.count );
     SIM_CHECK( pool_left, pool->free_count + NC_RECEIVE_BATCH == pool->count && !s->server->retired_pools,
                "server %d has %u of %u buffers", s->port.index, pool->free_count, pool->count - NC_RECEIVE_BATCH );
@@ -198,7 +198,7 @@ static void sim_wait_for_ends( void )
                    "a server does not get through what waits in its socket" );
         sim_step( SIM_FAST_STEP );
     }
-    for ( int i = 0; i < SIM_SERVERS; i++ ) /* what waited there may have let somebody in */
+    for ( int i = 0; i < SIM_SERVERS; i++ ) /* what waited there may have let a client in */
         sim_kick_endless( &net.servers[i] );
     for ( end = sim.tick + 45 * SIM_SECOND; sim.tick < end; )
         sim_step( SIM_SECOND / 2 );
@@ -337,7 +337,7 @@ static void sim_calm_move( struct sim_client_t * c )
         sim_settle_anew( c, sim_below( SIM_CLIENTS ) );
 }
 
-/* Nobody is lost by it, and what is said thereafter is heard. */
+/* No client is lost by it, and what is sent thereafter arrives. */
 static void sim_calm_moves( void )
 {
     int64_t began = sim.tick;
@@ -430,7 +430,7 @@ static void sim_begin( uint64_t seed, int64_t seconds )
     memset( net.mail, 0, sizeof( net.mail ) );
     memset( net.behind, 0, sizeof( net.behind ) );
     net.token_count = net.session_count = net.conn_count = 0;
-    sim_new_token( SIM_ADVERSARY, 0, 0, 0 ); /* number 0 is nobody */
+    sim_new_token( SIM_ADVERSARY, 0, 0, 0 ); /* number 0 is none */
     sim_new_session();
     sim_new_conn( 0 );
     net.seen_count = 0;

@@ -58,7 +58,7 @@ static struct {
     int cpu_seconds; /* that a run may take: it takes a hundredth of that */
     int report;      /* the handle to which the report goes */
     struct watch_shared_t * shared;
-    int hurry;         /* nobody waits for real time */
+    int hurry;         /* real time is not waited for */
     int updates;       /* since watch_arm */
     int updates_limit; /* a run of the runner's tests ends behind so many; 0: never */
 } watcher;
@@ -128,8 +128,8 @@ static void watch_open( void )
     signal( SIGPROF, watch_stuck );
 }
 
-/*  The sweeps run in a child: a sanitizer ends the program that it finds a fault in, and somebody has to say in which run
-    that was. Returns the exit status. */
+/*  The sweeps run in a child: a sanitizer ends the program that it finds a fault in, and another process has to say in
+    which run that was. Returns the exit status. */
 static int watch_child( int ( *sweeps )( int count, char ** arguments ), int count, char ** arguments )
 {
     int status = 0;
@@ -193,7 +193,7 @@ static void watch_remove( void * pointer, const void * context )
     while ( *link && ( *link )->pointer != pointer )
         link = &( *link )->next;
     if ( !*link ) {
-        watch_finding( "a block was freed that nobody took" );
+        watch_finding( "a block was freed that was not allocated" );
         return;
     }
     struct watch_block_t * block = *link;
@@ -243,7 +243,7 @@ static int watch_count_owned( const void * owner )
     return count;
 }
 
-/* What is left is nobody's loss any more. */
+/* What is left counts as lost no more. */
 static void watch_forget_blocks( void )
 {
     struct watch_block_t * block;
