@@ -101,7 +101,7 @@ struct stream_t {
 struct end_t {
     const struct transport_t * transport;
     int side;
-    uint32_t count, per_tick, warm_up; /* messages; how late the first ones were made is not told */
+    uint32_t count, per_tick, warm_up; /* messages; how late the first ones were made is not printed */
     double limit_seconds;
     const char *through, *congestion;
     int server_port;
@@ -195,7 +195,7 @@ static void take_message( struct end_t * end, const uint8_t data[MESSAGE_BYTES] 
     end->micros[end->received++] = (uint32_t) ( passed / 1000 );
 }
 
-/* A tick that the machine held up is made up for; how late the latest one began is told. */
+/* A tick that the machine held up is made up for; how late the latest one began is printed. */
 static void send_messages( struct end_t * end )
 {
     uint8_t data[MESSAGE_BYTES];
@@ -753,7 +753,7 @@ static void run( struct end_t * end )
     }
 }
 
-static void tell( struct end_t * end )
+static void print_counts( struct end_t * end )
 {
     printf( "{\"count\": %u, \"sent\": %u, \"refused\": %u, \"received\": %u, \"out_of_order\": %llu, \"damaged\": "
             "%llu, ",
@@ -847,6 +847,6 @@ int main( int argc, char ** argv )
         return 0;
     }
     run( &end );
-    tell( &end );
+    print_counts( &end );
     return 0;
 }
