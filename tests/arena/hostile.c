@@ -140,7 +140,7 @@ TEST( hostile_late_commands_replace_none )
     CHECK_EQ( play.game.messages_wrong, 0 );
 }
 
-/* Many for one tick count once: nobody is faster than the others. */
+/* Many for one tick count once: no player is faster than the others. */
 static void hostile_twice( void )
 {
     for ( uint32_t i = 0; i < 8; i++ )
@@ -311,7 +311,7 @@ TEST( hostile_server_sends_garbage )
     CHECK( client->is_playing );
 }
 
-/* A snapshot that is one, of any tick and with anybody anywhere. */
+/* A snapshot that is one, of any tick and with any player anywhere. */
 static void hostile_send_snapshot( uint32_t tick )
 {
     struct arena_snapshot_t snapshot;
@@ -422,7 +422,7 @@ TEST( hostile_server_with_streams_of_other_sizes )
     CHECK( netcode_client_state( play.players[0].net ) == NETCODE_CLIENT_STATE_CONNECTED );
 }
 
-/* News and shots that nobody reads: the newest are left out, and what is kept stays in order. */
+/* News and shots that are not read: the newest are left out, and what is kept stays in order. */
 TEST( hostile_server_with_news_that_nobody_reads )
 {
     hostile_server_begin();

@@ -153,7 +153,7 @@ static void sim_check_events( const struct arena_events_t * events )
     }
 }
 
-/* A game of 64; its hash. Nobody is ever in a wall or beyond the map. */
+/* A game of 64; its hash. No player is ever in a wall or beyond the map. */
 static uint64_t sim_play( struct arena_t * arena, uint64_t seed, int steps, int come_and_go )
 {
     struct arena_command_t commands[ARENA_PLAYERS];
@@ -658,7 +658,7 @@ TEST( sim_the_past_begins_with_the_player )
         int x = 0, y = 0;
         CHECK_EQ( arena_rewind( &sim, 1, age, &x, &y ),
                   age <= 4 * 8 );                            /* its first tick, and nothing between that and none */
-        CHECK_EQ( arena_rewind( &sim, 2, age, &x, &y ), 0 ); /* nobody */
+        CHECK_EQ( arena_rewind( &sim, 2, age, &x, &y ), 0 ); /* no player */
     }
 }
 

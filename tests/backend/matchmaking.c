@@ -218,7 +218,7 @@ static void test_parties( void )
     a[0] = join( 1, "01", "first-party", 3 );
     REQUIRE( join_as( 2, 0, "1", "short", 3, &other ) == MM_REFUSAL_wrong_party, "a short name" );
     REQUIRE( join_as( 2, 0, "1", "party name", 3, &other ) == MM_REFUSAL_wrong_party, "a name with a blank" );
-    REQUIRE( join_as( 2, 0, "1", "first-party", 0, &other ) == MM_REFUSAL_wrong_party, "nobody" );
+    REQUIRE( join_as( 2, 0, "1", "first-party", 0, &other ) == MM_REFUSAL_wrong_party, "no other party" );
     REQUIRE( join_as( 2, 0, "1", "first-party", 9, &other ) == MM_REFUSAL_wrong_party, "nine" );
     REQUIRE( join_as( 2, 0, "1", "", 2, &other ) == MM_REFUSAL_wrong_party, "two without a name" );
     REQUIRE( join_as( 2, 0, "1", "first-party", 5, &other ) == MM_REFUSAL_party_too_large, "five in a team of four" );
@@ -231,7 +231,7 @@ static void test_parties( void )
     mm_cancel( &mm, a[1], 0, test_now );
     REQUIRE( a[0]->reason == MM_REASON_party_left && a[2]->reason == MM_REASON_party_left, "the others stay" );
 
-    /* The first that fits is the wrong one: two and three leave a place that nobody fills. */
+    /* The first that fits is the wrong one: two and three leave a place that no party fills. */
     fresh( "six 12 2", NULL );
     join_party( 1, "oldest-pair", 2, a );
     join_party( 11, "first-three", 3, b );
@@ -258,7 +258,7 @@ static void test_parties( void )
     printf( "ok: parties are matched together, in one team; what breaks them has a name\n" );
 }
 
-/* A party that is being matched may come back: nobody else gets its places meanwhile. */
+/* A party that is being matched may come back: no other gets its places meanwhile. */
 static void test_party_in_between( void )
 {
     struct mm_ticket_t * other = NULL;
@@ -493,7 +493,7 @@ static void test_silence( void )
     mm_run( &mm, test_now );
     REQUIRE( a->reason == MM_REASON_silent && b->state == MM_QUEUED, "matched with one who is gone" );
     REQUIRE( !mm_poll( &mm, a->id, 2, test_now ) && mm_poll( &mm, a->id, 1, test_now ) == a, "he does not learn why" );
-    printf( "ok: who asks no more is in nobody's match\n" );
+    printf( "ok: a player that asks no more is in no match\n" );
 }
 
 /* ---- random players ---- */
@@ -732,7 +732,7 @@ static void random_servers( void )
     }
 }
 
-/* Everybody stops joining and goes on asking: in bounded time, nobody is left in the queue. */
+/* All players stop joining and go on asking: in bounded time, none is left in the queue. */
 static void random_end( void )
 {
     for ( int i = 0; i < 8000; i++ ) {

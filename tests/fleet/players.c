@@ -8,7 +8,7 @@
         join CLIENT TOKEN [PORT]          a client, kept under a name; with PORT it sees only that one of the token's servers
         leave CLIENT | vanish CLIENT      with a word to the server, or without
         storm CONNECTS PLAYERS SEED       until so many connects
-        down N | up N                     the storm's players avoid a server, as a backend would tell them
+        down N | up N                     the storm's players avoid a server, as a backend would send them
         quit
 
     Lines: stall SECONDS, when this program had to wait for the machine; in CLIENT PLAYER PORT; out CLIENT PLAYER STATE; and of the storm: try, in, fail, out PLAYER SERVER; done. */
@@ -337,11 +337,11 @@ static void update_player( int index )
 
 static void update_storm( void )
 {
-    static int told;
+    static int reported;
     for ( int i = 0; i < num_players; i++ )
         update_player( i );
-    if ( num_players && connects >= connects_wanted && !told ) {
-        told = 1;
+    if ( num_players && connects >= connects_wanted && !reported ) {
+        reported = 1;
         printf( "%.6f done %d\n", now, connects );
     }
 }

@@ -354,7 +354,7 @@ def part_picture():
     check(editor.end(60) == 0 and not editor.errors() and "Failed load" not in editor.text(), "the demo project opens in the editor", editor.text())
     address = free_port()
     alone = Process("demo_alone", "godot3-server", "--path", demo, "--join=" + address, "--seconds=7")
-    check(alone.wait_for("^demo: there is no key: host first"), "one who joins where nobody has hosted is asked to host first", alone.text())
+    check(alone.wait_for("^demo: there is no key: host first"), "a player that joins where none has hosted is asked to host first", alone.text())
     alone.end()
     bot = Process("demo_bot", "godot3-server", "--path", demo, "--join=" + address, "--walk=circle", "--seconds=30")
     check(bot.wait_for("^demo: waiting"), "one who joins before the first host waits, and makes no key of its own", bot.text())

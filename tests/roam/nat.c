@@ -359,7 +359,7 @@ static void run( void )
     }
 }
 
-static void tell( void )
+static void print_counts( void )
 {
     const char * names[WAYS] = { "to_server", "to_client" };
     for ( int i = 0; i < num_clients; i++ )
@@ -447,6 +447,6 @@ int main( int argc, char ** argv )
     printf( "port %d\n", ntohs( bound.sin_port ) );
     fflush( stdout );
     run();
-    tell();
+    print_counts();
     return record && fclose( record ) != 0;
 }
