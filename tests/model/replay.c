@@ -212,7 +212,7 @@ static void step_leave( int server, int token, int address )
     netcode_server_disconnect_client( now.w->servers[server], slot );
 }
 
-/* With sequences from zero a server tells by their expiry which tokens are older than its start: it begins later. */
+/* With sequences from zero a server decides by their expiry which tokens are older than its start: it begins later. */
 static void step_start( int server, int is_crash )
 {
     if ( options.zero )

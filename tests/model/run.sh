@@ -49,7 +49,7 @@ fails|pending handshakes are found by address alone: another's user data|$one -D
 fails|pending handshakes are found by address alone: the client is locked out|$fair -DBY_ADDRESS|everybody_gets_in
 fails|sequences from zero, and old tokens are let in after a restart|$one -DBASE_ZERO -DWITHOUT_EARLIEST_EXPIRY -DONLY=6|
 fails|a second client under an id that is connected is let in|$one -DWITHOUT_RIVALS -DONLY=10|
-fails|a client believes a keep-alive that nobody sealed|$one -DKEEP_ALIVE_UNSEALED -DONLY=8|
+fails|a client believes a keep-alive that no server sealed|$one -DKEEP_ALIVE_UNSEALED -DONLY=8|
 fails|a client object connects with its token again|$one -DCLIENT_FORGETS -DONLY=7|
 fails|a client waits for ever for the answer to its response|$timed -DCHALLENGES=1 -DTRIES=1 -DENDLESS_CLIENT|clients_end
 fails|pending entries do not end|$timed -DCHALLENGES=1 -DTRIES=1 -DENDLESS_ENTRIES|entries_end
@@ -177,7 +177,7 @@ switch() { # $1: a name, $2: its value where the switches do not say, $3: the sw
     echo "${value:-$2}"
 }
 
-# What replay.c is told of a world.
+# What replay.c is given of a world.
 world_of() { # $1: its switches
     zero=0
     case $1 in *BASE_ZERO*) zero=1 ;; esac
@@ -279,9 +279,9 @@ quarter=$((${RUNS:-1000} / 4))
 for world in 1 2 3 4; do
     mkdir -p "$work/runs/$world"
     seq 1 "$quarter" | xargs -P 2 -n 1 sh "$0" --run "$world"
-    told=$(world_of "$(worlds | sed -n "${world}p")")
+    options=$(world_of "$(worlds | sed -n "${world}p")")
     # shellcheck disable=SC2086 # a list of numbers
-    find "$work/runs/$world" -type f -exec "$work/replay" $told follows {} + >"$work/replay.log" ||
+    find "$work/runs/$world" -type f -exec "$work/replay" $options follows {} + >"$work/replay.log" ||
         wrong=$((wrong + 1))
     grep -E 'replay\.c|traces,' "$work/replay.log"
 done

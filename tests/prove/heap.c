@@ -16,7 +16,7 @@ typedef struct {
     uint32_t hash;
 } place_t;
 
-enum { BY_TAG, BY_ID, TABLES }; /* nc_table_t.mask tells which */
+enum { BY_TAG, BY_ID, TABLES }; /* nc_table_t.mask says which */
 
 static place_t tables[TABLES][CAPACITY];
 static place_t * const table = tables[BY_TAG];
@@ -210,8 +210,8 @@ static void claim_remembered( const any_used_t * it, const nc_used_record_t * ne
     CLAIM( table[record].is_there && table[record].hash == hash && is_same( it, record, newcomer ) );
 }
 
-/*  A token that expires is remembered, and nothing gives way for it but the record that its client id has too many by, or
-    one that expires first of all; what this one was, newcomer or not, expires at or before the mark. */
+/*  A token that expires is remembered, and nothing is evicted for it but the record that its client id has too many by,
+    or one that expires first of all; what this one was, newcomer or not, expires at or before the mark. */
 void prove_used_insert( void )
 {
     any_used_t it, before;
@@ -246,7 +246,7 @@ void prove_used_insert( void )
         claim_kept( &it, &before, &place, probe );
 }
 
-/* Of tokens that never expire the oldest gives way, and no other. Whether it may is asked before. */
+/* Of tokens that never expire the oldest is evicted, and no other. Whether it may is asked before. */
 void prove_used_insert_never( void )
 {
     any_used_t it, before;

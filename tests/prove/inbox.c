@@ -56,7 +56,7 @@ void prove_pool( void )
     CLAIM( nc_pool_take( &box.pool ) == taken[back] );
 }
 
-/* Whatever address a caller hands in: it is the buffer's in which it lies, and nobody's outside of all. */
+/* Whatever address a caller hands in: it is the buffer's in which it lies, and none's outside of all. */
 void prove_pool_find( void )
 {
     box_t box;
@@ -223,8 +223,8 @@ static int is_unread( uint32_t buffer )
     return states[buffer] == NC_BUFFER_QUEUED || states[buffer] == NC_BUFFER_ORPHANED;
 }
 
-/*  Of two payloads that nobody has read, which came first? A client's queue and the events say the same. The orphans stand in
-    the order in which their slots were taken. */
+/*  Of two payloads that are not read yet, which came first? A client's queue and the events say the same. The orphans
+    stand in the order in which their slots were taken. */
 static int is_in_order( uint32_t a, uint32_t b )
 {
     int a_is_first = headers[a].sequence < headers[b].sequence;

@@ -30,7 +30,7 @@ static struct netcode_messages_t messages;
 #define heap messages.in
 
 /*  What is where: sets of units, and for what begins at a unit how many it has and who stands before and behind
-    it in its list. Ranks rise along a list, so none is a ring. NONE is nobody, BAD is no place. */
+    it in its list. Ranks rise along a list, so none is a ring. NONE is no piece, BAD is no place. */
 enum { NONE = 0x40, BAD = 0x80 };
 
 typedef struct {
@@ -79,7 +79,7 @@ static int are_pieces( pieces_t * it )
     return good && next == UNITS && memory[3 + 4 * UNITS] == before;
 }
 
-/* A list begins with a free place of its size that nobody stands before. */
+/* A list begins with a free place of its size that none stands before. */
 static int is_free_list( const pieces_t * it, uint32_t list )
 {
     uint8_t head = unit_of( heap.lists[list] );
@@ -161,7 +161,7 @@ static void any_cells( void )
         memory[i] = any_u32();
 }
 
-/* The heap before the step, and one word of what somebody has in it. */
+/* The heap before the step, and one word of what is allocated in it. */
 static pieces_t state;
 static uint32_t probe, probe_value;
 

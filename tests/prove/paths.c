@@ -147,8 +147,9 @@ int answer_try_slot( struct netcode_server_t * unused, uint32_t index, nc_arriva
 }
 
 /*  Two keys are tried at most, of the first eight slots that are filed there: of those that are connected, and of whose
-    packets this one would be the newest, not too far ahead. Who is found is the one under whose key it is authentic. Where
-    nobody is and fewer keys were tried, nobody was left out. What is dropped before it is looked at would have found nobody. */
+    packets this one would be the newest, not too far ahead. The client that is found is the one under
+    whose key it is authentic. Where none is and fewer keys were tried, none was left out. What is dropped before it is
+    looked at would have found none. */
 static void claim_found( uint32_t first, uint32_t second )
 {
     nc_arrival_t arrival;
@@ -265,7 +266,7 @@ static int is_one_of( const nc_candidate_t * candidate, uint32_t index )
     return candidate == first || candidate == first + 1 || candidate == first + 2;
 }
 
-/* Who is found is alive and has the address; where nobody is found, nobody is and has. */
+/* A client that is found is alive and has the address; where none is found, none is and has. */
 void prove_paths_find_candidate( void )
 {
     struct netcode_address_t address = any_address();
