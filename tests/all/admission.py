@@ -204,7 +204,7 @@ class Tools:
 
 
 class Server:
-    """A game server under a name, with the sessions that its log tells of."""
+    """A game server under a name, with the sessions that its log reports."""
 
     def __init__(self, tools, name, redis, *options, lease=LEASE, port=0):
         self.tools, self.name, self.redis, self.options, self.lease = tools, name, redis, options, lease
@@ -467,7 +467,7 @@ def story_players(story):
     for line in ('netcode_server_admissions_total{result="admitted"} 5', 'netcode_server_admissions_total{result="revoked"} 1',
                  'netcode_server_admission_losses_total{reason="revoked"} 1', "netcode_server_redis_reachable 1", "netcode_server_admission_pending 0"):
         story.check(line + "\n" in metrics, "metrics: " + line, re.findall("netcode_server_admission.*", metrics))
-    story.check(a.stop() == 0, "a server that is told to ends well")
+    story.check(a.stop() == 0, "a server ends well on SIGTERM")
     story.check(all(held(redis, each) is None for each in (5, 7, 8, 9)), "and has given its leases back by then", [held(redis, each) for each in (5, 7, 8, 9)])
     story.check([key for key in redis.call("KEYS", "*") if redis.call("PTTL", key) == -1 and "revoked" not in key] == ["netcode:epoch"],
                 "no key but the epoch is without an end")
@@ -518,7 +518,7 @@ def story_waiting(story):
     redis.call("CONFIG", "SET", "maxmemory", "1000")
     players.join("full", 3, quick)
     story.check(quick.process.wait("client=3 has to wait: Redis is full"), "a full Redis: the log says so at once")
-    story.check(players.goes_out("full", PATIENCE + 2) and not players.events("in", "full"), "and nobody comes in")
+    story.check(players.goes_out("full", PATIENCE + 2) and not players.events("in", "full"), "and no player is accepted")
     time.sleep(LEASE)
     story.check(held(redis, 90) == "quick" and players.inside("warm"), "but leases are renewed, and players stay")
     redis.call("CONFIG", "SET", "maxmemory", "0")
@@ -772,7 +772,7 @@ def story_policies(story):
     for policy in policies:
         far[policy].process.wait("can be reached")
     arrivals = [threading.Thread(target=players.arrives, args=(policy + each, number[policy] + add, far[policy], 12.0), daemon=True)
-                for policy in policies for each, add in (("-twin", 3), ("-late", 4))]  # the twin, before the near server has told of its player
+                for policy in policies for each, add in (("-twin", 3), ("-late", 4))]  # the twin, before the near server has reported its player
     for arrival in arrivals:
         arrival.start()
     time.sleep(0.7)
@@ -785,7 +785,7 @@ def story_policies(story):
         arrival.join()
     for policy in ("direct", "keep", "open"):
         story.check(near[policy].process.count("client=%d is disconnected: the same player comes in at another server" % (number[policy] + 3)),
-                    "%s, Redis is back, empty: the server tells of its player before he comes in elsewhere" % policy)
+                    "%s, Redis is back, empty: the server reports its player before he is accepted elsewhere" % policy)
     for policy in policies:
         took = max(players.events("in", policy + "-late") + [begin]) - begin
         story.check(0.0 < took <= LEASE + GIVEN_UP, "%s: a new player comes in, a lease after it is back" % policy, took)
@@ -831,7 +831,7 @@ class Storm:
         if number == signal.SIGKILL:
             self.servers[index].kill()
         else:
-            self.story.check(self.servers[index].stop() == 0, "a server that is told to end does so in the storm")
+            self.story.check(self.servers[index].stop() == 0, "a server ends in the storm")
         time.sleep(1.0)
         self.servers[index].start()
         self.servers[index].ready()
@@ -855,7 +855,7 @@ class Storm:
         self.unreachable.append((begin, time.monotonic()))
         time.sleep(LEASE + 1.0)
         lost = sum(server.process.count("the lease ended") for server in self.servers) - before
-        self.story.check(lost == 0, "nobody was disconnected for it", lost)
+        self.story.check(lost == 0, "no player was disconnected for it", lost)
 
     @staticmethod
     def reached(server):
@@ -937,7 +937,7 @@ class Storm:
         """For each player who tries: how long until he is in, since he began or since the last fault. A fault ends when Redis can be reached
         again; a server that dies or is cut off is one in its moment. The longest ones, and when they were."""
         begins, found, found_slow = {}, [(0.0, "")], [(0.0, "")]
-        unreachable = list(self.unreachable)  # and what nobody planned, on a machine that has other things to do
+        unreachable = list(self.unreachable)  # and what was not planned, on a machine that has other things to do
         for server in self.servers:
             unreachable += [(first, last) for first, last in server.without_redis() if not any(first - 1.0 <= cut <= last for cut in self.cuts)]
         stalls = [float(line.split()[0]) for _, line in self.players.process.lines if " stall " in line]
@@ -960,7 +960,7 @@ class Storm:
     def judge(self):
         story = self.story
         count, (both, where) = overlaps(self.servers)
-        story.check(count >= self.connects, "the servers' logs tell of all sessions", count)
+        story.check(count >= self.connects, "the servers' logs report all sessions", count)
         story.check(both <= SLACK, "of %d sessions, never two of one player: %.3f s at most, where the clocks may differ by %.2f s" % (count, max(both, 0.0), SLACK),
                     where)
         longest, longest_slow = self.lockouts()

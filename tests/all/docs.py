@@ -4,7 +4,7 @@ network, and what its texts say exists, compiles and runs.
 
     python3 tests/all/docs.py                 builds the site in a folder of its own and checks it
     python3 tests/all/docs.py --plants        plants a fault for each check, which must be noticed, and builds the site from headers with faults
-    python3 tests/all/docs.py --pictures DIR  takes pictures of some pages, at three widths, light and dark, for somebody to look at
+    python3 tests/all/docs.py --pictures DIR  takes pictures of some pages, at three widths, light and dark, to be looked at
 
 What the API is comes from the compiler's preprocessor and from the header's plain lines, not from the program that makes the pages.
 """
@@ -674,7 +674,7 @@ def check_figures(site):
     faults = []
     for said, path, measured in FIGURES:
         if said not in re.sub(r"\s+", " ", site.files[FAQ] + site.files[MIGRATION]):
-            faults.append("nobody says '%s' any more: take it out of the list of figures" % said)
+            faults.append("no page says '%s' any more: take it out of the list of figures" % said)
         source = site.truth.header if path == "netcode.h" else site.files.get(path) or read(path)
         if re.sub(r"\s+", " ", measured) not in re.sub(r"\s+", " ", source):
             faults.append("'%s' is said, but %s no longer says '%s'" % (said, path, measured))

@@ -262,7 +262,7 @@ def story_refusals(story):
     party = {"id": "party-of-two", "size": 2}
     rows = [
         (401, "no_credential", "POST", "/v1/match", {"mode": "duel"}, None),
-        (401, "unknown_credential", "POST", "/v1/match", {"mode": "duel"}, "nobody's credential"),
+        (401, "unknown_credential", "POST", "/v1/match", {"mode": "duel"}, "an unknown credential"),
         (401, "no_credential", "GET", "/v1/match/0123456789abcdef", None, None),
         (405, "method_not_allowed", "GET", "/v1/match", None, credential(1)),
         (405, "method_not_allowed", "POST", "/v1/match/0123456789abcdef", {}, credential(1)),
@@ -295,7 +295,7 @@ def story_refusals(story):
     story.check(not wrong, "%d requests are refused as they should be" % len(rows), wrong[:2])
     status, headers, answer = alice.ask("squad", party="party-of-two", size=2)
     fields = ["mode", "party_here", "party_size", "players_waiting", "players_wanted", "status", "ticket", "waited_seconds"]
-    story.check(status == 202 and headers["Retry-After"] == "1" and sorted(answer) == fields, "who asks well is told 202, and when to ask again", answer)
+    story.check(status == 202 and headers["Retry-After"] == "1" and sorted(answer) == fields, "a good request gets 202, and when to ask again", answer)
     story.check(alice.ask("duel")[2].get("error") == "already_queued", "another wish: already_queued")
     story.check(bob.ask("squad", party="party-of-two", size=1)[2].get("error") == "party_mismatch", "another size: party_mismatch")
     story.check(bob.ask("squad", party="party-of-two", size=2)[0] == 202 and carol.ask("squad", party="party-of-two", size=2)[2].get("error") == "party_full",
@@ -316,7 +316,7 @@ def story_refusals(story):
 
 
 def story_duel(story):
-    """Two players, one server that lives: what they are told, and that they play."""
+    """Two players, one server that lives: what they are sent, and that they play."""
     tools = story.tools
     backend = Backend(story, DUEL, program="backend-plain")
     server, address = start_server(story, backend, "eu-1")
@@ -329,7 +329,7 @@ def story_duel(story):
     a, b = alice.answer, bob.answer
     story.check(a["match"] == b["match"] and re.fullmatch("[0-9a-f]{32}", a["match"]) and {a["team"], b["team"]} == {0, 1}, "two are matched, in two teams", alice.short())
     same = ("server", "region", "players", "mode")
-    story.check([a[name] for name in same] == ["eu-1", "eu", 2, "duel"] and [b[name] for name in same] == ["eu-1", "eu", 2, "duel"], "and told where they play", bob.short())
+    story.check([a[name] for name in same] == ["eu-1", "eu", 2, "duel"] and [b[name] for name in same] == ["eu-1", "eu", 2, "duel"], "and both get where they play", bob.short())
     text = alice.inspect(tools)
     servers = re.findall(r"^server +(\S+)$", text.split("private part")[0], re.M)
     story.check(servers == [address] and re.search(r"^client id +1001 ", text, re.M), "the token is the player's, for this server alone", text[:600])
@@ -391,7 +391,7 @@ def check_matches(story, players, size):
 
 
 def check_play(story, players, addresses):
-    """All connect with their tokens, and end up on the server that they were told."""
+    """All connect with their tokens, and end up on the server that they were given."""
     with concurrent.futures.ThreadPoolExecutor(16) as pool:
         results = list(pool.map(lambda player: plays(story.tools, player), players))
     wrong = [(player.number, result) for player, result in zip(players, results) if result != (True, addresses[player.answer["server"]])]
@@ -440,7 +440,7 @@ def story_slots(story):
     status, _, refusal = backend.request("POST", "/v1/connect-token", None, credential(9))
     story.check(status == 503 and refusal["error"] == "no_server", "and so does who asks for a token alone", refusal)
     other = backend.report("eu-2", 40002, slots=1)
-    story.check("matches" not in other, "a server without a match is told of none", other)
+    story.check("matches" not in other, "a server without a match gets none", other)
     backend.report("eu-1", 40001, slots=4, clients=0, matches=[{"id": first, "players": 2, "seen": 2}])
     all_until(players[4:], "matched")
     story.check(players[4].answer["server"] == "eu-1", "two have come and gone: their slots are free again", players[4].short())
@@ -505,7 +505,7 @@ def story_queue(story):
     time.sleep(4.3)  # MM_SILENT_SECONDS
     alice.ask()
     time.sleep(0.5)
-    story.check(alice.poll() == "queued", "one who has vanished is matched with nobody", alice.short())
+    story.check(alice.poll() == "queued", "one who has vanished is matched with no one", alice.short())
     story.check(gone.poll() == "failed" and gone.reason() == "silent", "and learns why, should he come back", gone.short())
     story.check(gone.ask()[0] == 202, "he may ask anew")
     all_until([gone, alice], "matched")
@@ -514,7 +514,7 @@ def story_queue(story):
     story.check(bob.ask()[0] == 202 and bob.cancel()[2].get("reason") == "cancelled", "who cancels is out")
     carol.ask()
     time.sleep(0.5)
-    story.check(carol.poll() == "queued" and bob.poll() == "failed", "and matched with nobody")
+    story.check(carol.poll() == "queued" and bob.poll() == "failed", "and matched with no one")
     story.check(bob.cancel()[0] == 200, "cancelled twice is cancelled")
     carol.cancel()
 
@@ -522,14 +522,14 @@ def story_queue(story):
         player.ask("squad", party="party-of-three", size=2)
     time.sleep(0.3)
     dave.cancel()
-    story.check(carol.poll() == "failed" and carol.reason() == "party_left", "who leaves his party ends it, and the others are told", carol.short())
+    story.check(carol.poll() == "failed" and carol.reason() == "party_left", "a player that leaves its party ends it, and the others are notified", carol.short())
     carol.ask("squad", party="party-of-hope", size=2)
     story.check(carol.answer["party_here"] == 1 and carol.answer["party_size"] == 2, "a member of a party sees how many are here", carol.short())
     for player in (dave, erin):
         player.ask("squad", party="party-of-fate", size=2)
     all_until([carol, dave, erin], "failed")
     story.check(carol.reason() == "party_incomplete", "a party that is never complete ends by itself", carol.short())
-    story.check(dave.reason() == "no_match", "a party that finds nobody as well", dave.short())
+    story.check(dave.reason() == "no_match", "a party that finds no match as well", dave.short())
     settle(lambda: gone.poll() == 404, 40)
     story.check(1, "in the end a ticket is forgotten")
     story.check(backend.metric('match_tickets_failed_total{reason="party_incomplete"}') == 1, "the metrics say why tickets fail")
@@ -604,12 +604,12 @@ def story_repeated(story):
         tokens.add(players[0].answer["connect_token"])
         story.check(players[0].answer["match"] == matches[0], "fetched again: a token for the same match")
         time.sleep(0.3)
-    story.check(len(tokens) == 3, "each time a new one, as nobody knows which got lost")
+    story.check(len(tokens) == 3, "each time a new one, as it is not known which got lost")
     story.check(backend.end() == 0, "it ends well", backend.text(4))
 
 
 def story_restart(story):
-    """The backend is killed and started anew: who was queued is told, and asks again."""
+    """The backend is killed and started anew: a player that was queued is notified, and asks again."""
     backend = Backend(story, "duel 2 2 expire=60\n", servers=HERE_ARE_SERVERS)
     alice, bob = some(backend, 1, 2)
     alice.ask()
@@ -820,7 +820,7 @@ def make_certificates(tools):
     def openssl(*arguments):
         subprocess.run(["openssl", *arguments], cwd=tools.folder, check=True, capture_output=True)
 
-    for ca, leaves in (("ca", ("allocator", "backend")), ("other-ca", ("stranger",))):
+    for ca, leaves in (("ca", ("allocator", "backend")), ("other-ca", ("outsider",))):
         openssl("req", "-x509", *key, "-extensions", "ca", "-days", "2", "-subj", "/CN=" + ca, "-keyout", ca + ".key", "-out", ca + ".pem")
         for leaf in leaves:
             openssl("req", "-new", *key, "-subj", "/CN=" + leaf, "-keyout", leaf + ".key", "-out", leaf + ".csr")
@@ -910,7 +910,7 @@ def story_allocator_failures(story):
             break
         time.sleep(0.25)
     story.check(all(seen) and len({player.answer["match"] for player in players}) == 1, "slow: at no time some of a match have tokens and some have not (%d looks)" % len(seen), states)
-    story.check(set(busy) == {409}, "and who cancels meanwhile is told to wait", busy)
+    story.check(set(busy) == {409}, "and a player that cancels meanwhile is asked to wait", busy)
     allocator.servers = [Paper("paper-late", 40101), Paper("paper-later", 40102)]
     allocator.plan = ["late 6"]
     players = some(backend, number + 8, 2)
@@ -921,7 +921,7 @@ def story_allocator_failures(story):
     story.check(players[0].answer["server"] == players[1].answer["server"] == "paper-late", "too late: the next answer counts", players[0].short())
     time.sleep(2.0)
     story.check([player.poll() for player in players] == ["matched"] * 2 and players[0].answer["server"] == "paper-late" and len(allocator.given) >= 2,
-                "the late answer is nobody's match", [name for name, _ in allocator.given][-2:])
+                "the late answer is no player's match", [name for name, _ in allocator.given][-2:])
     allocator.always = "status 429"
     players = some(backend, number + 10, 2)
     for player in players:
@@ -958,7 +958,7 @@ def system_trusts(tools, ca):
 def story_allocator_tls(story):
     """The allocator verifies us, and we verify the allocator."""
     allocator = Allocator(story, [Paper("paper-%d" % number, 40000 + number) for number in range(4)])
-    rows = [("a wrong authority", allocator.options(ca="other-ca.pem"), ()), ("a certificate that the allocator does not know", allocator.options(name="stranger"), ())]
+    rows = [("a wrong authority", allocator.options(ca="other-ca.pem"), ()), ("a certificate that the allocator does not know", allocator.options(name="outsider"), ())]
     through = system_trusts(story.tools, "ca.pem")
     if through:
         rows.append(("an authority that the system alone trusts", allocator.options(ca="other-ca.pem"), through))
@@ -1092,7 +1092,7 @@ def leader_of(backends):
 
 
 def patiently(player, *arguments, seconds=20):
-    """Asks until somebody finds matches: after a backend was killed that takes as long as its lease."""
+    """Asks until a backend finds matches: after a backend was killed that takes as long as its lease."""
     until = time.monotonic() + seconds
     while True:
         status = player.ask(*arguments)[0]
@@ -1102,7 +1102,7 @@ def patiently(player, *arguments, seconds=20):
 
 
 def outcome(player, seconds=PATIENCE):
-    """As a game does it: polls, waits where nobody answers, asks again where its ticket has failed or is unknown. The state, and how often it had
+    """As a game does it: polls, waits where none answers, asks again where its ticket has failed or is unknown. The state, and how often it had
     to ask again."""
     until, again = time.monotonic() + seconds, 0
     while time.monotonic() < until:
@@ -1358,7 +1358,7 @@ def story_several_killed(story):
         written[value["metadata"]["labels"]["netcode-match"]] = (name, value["metadata"]["annotations"]["netcode-clients"])
     good = all(sorted(written[match][1].split(",")) == sorted(str(1000 + player.number) for player in members) and {player.answer["server"] for player in members} == {written[match][0]}
                for match, members in matches.items())
-    story.check(good, "each match is the one whose players the server was told, on that server")
+    story.check(good, "each match is the one whose players the server was sent, on that server")
     orphans = len(allocator.given) - len(matches)
     story.check(0 <= orphans <= 12, "%d servers were allocated for matches that did not come about: they wait for their players, in vain and not for long" % orphans)
     for backend in backends:
