@@ -378,7 +378,7 @@ await check('a WebSocket: datagrams there and back, each as it was', async () =>
 await check('datagrams that are none are dropped and counted', async () => {
     const before = await metrics(gateway);
     const socket = await openSocket(gateway, [server.name]);
-    const stranger = await bareServer();
+    const outsider = await bareServer();
     server.heard.length = 0;
     socket.send(frame(0));
     socket.send(Buffer.alloc(0));
@@ -390,7 +390,7 @@ await check('datagrams that are none are dropped and counted', async () => {
     const heard = await until(() => server.heard[0], 'the one that is good');
     same(server.heard.length, 1);
     socket.heard.length = 0;
-    stranger.send(Buffer.from([1, 2, 3]), heard.from.port, '127.0.0.1');
+    outsider.send(Buffer.from([1, 2, 3]), heard.from.port, '127.0.0.1');
     second.send(Buffer.from([1, 2, 3]), heard.from.port, '127.0.0.1'); // allowed, but not of this session
     server.send(Buffer.alloc(0), heard.from.port, '127.0.0.1');
     server.send(Buffer.alloc(1301), heard.from.port, '127.0.0.1');
