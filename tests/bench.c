@@ -17,7 +17,7 @@
     the earliest-expiring one is evicted.
 
     Each line times some work of the library and, in the same round, the libsodium calls that no implementation can do
-    without, on one hot buffer and key; who goes first alternates. Printed are the median of the rounds' ratios, the
+    without, on one hot buffer and key; which goes first alternates. Printed are the median of the rounds' ratios, the
     tenth and ninetieth percentile, and the medians in nanoseconds. An idle update has its limit in nanoseconds. Where
     two lines are compared, `ns` and `floor ns` are theirs. */
 
@@ -132,8 +132,8 @@ static void up_reset( int bytes )
 
 /*  Requests that are refused without a look at their sealed part travel without it: only the public part and the tag
     are copied, and between them stays what lies in the server's buffer, which is as good as any noise. So the price
-    of the copy does not hide that of the refusal, and who decrypts anything can not refuse for the reason that is
-    demanded. */
+    of the copy does not hide that of the refusal, and a server that decrypts anything can not refuse for the reason
+    that is demanded. */
 static void up_reset_abridged( void )
 {
     up_reset( ABRIDGED_BYTES );
@@ -378,7 +378,7 @@ struct world_t {
     int in_at;
     int out_at;
     int moment;                            /* counts idle timings */
-    int generation;                        /* counts those who came and went */
+    int generation;                        /* counts clients that connected and disconnected */
     uint8_t ( *requests )[ABRIDGED_BYTES]; /* that connected the clients: their tokens are used */
     uint64_t stamp;                        /* counts payloads, so that each is another one */
 };
@@ -511,9 +511,9 @@ static void world_welcome( struct world_t * world, int first, int count )
         stop( "a client was not connected", world->name );
 }
 
-/*  Connects peers with fresh tokens; returns what the server's two updates took. Those who come and go have tokens that
-    expire before those of who stays, and each time later than the last time: so their records may be evicted by newer
-    ones. */
+/*  Connects peers with fresh tokens; returns what the server's two updates took. Those that come and go have tokens
+    that expire before those of the others, and each time later than the last time: so their records may be evicted by
+    newer ones. */
 static double world_connect( struct world_t * world, int first, int count )
 {
     int expire_seconds = first < world->clients ? TIMEOUT_SECONDS : 3600 + ++world->generation;
@@ -1134,7 +1134,7 @@ static void measure_line( int index, int round )
     struct cost_t sum = { 0.0, 0.0, 0.0 };
     double alone = 0.0, items = (double) line->items * line->passes;
     int pass, first;
-    for ( first = 0; first < 2; first++ ) { /* who goes first changes from round to round */
+    for ( first = 0; first < 2; first++ ) { /* which goes first changes from round to round */
         if ( first == ( round & 1 ) )
             alone = line->floor( line->parameter, line->items * line->passes );
         for ( pass = 0; first != ( round & 1 ) && pass < line->passes; pass++ ) {

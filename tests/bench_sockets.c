@@ -4,14 +4,14 @@
 
     The first part times the server's share of some work in CPU time of its thread, and beside it, in the same round,
     what the work is compared with: bare recvfrom and sendto of as many bytes, or the library built without its Linux
-    extras. Who goes first changes from round to round. The clients stand on 256 sockets that all servers share, so that
-    no server meets other receivers than the next, and every datagram must arrive, once and unchanged. The floor of a
-    line is what would be left of it if libsodium and the kernel were all that costs anything.
-    The second part lets another process flood a server of 64 clients, at half and at twice what that server refuses in
-    a second. The flooder shares the clients' sockets, so part of its forgeries come from their addresses.
-    Printed are the medians of the rounds' ratios, the tenth and ninetieth percentile, and the limits; FILE gets the
-    same as JSON. The exit code is 1 if something is beyond its limit; BENCH_PRINT_ONLY in the environment
-    forgives what depends on how fast the machine is: ratios, times and shares, and not that all stay connected.
+    extras. Which goes first changes from round to round. The clients stand on 256 sockets that all servers share, so
+    that no server meets other receivers than the next, and every datagram must arrive, once and unchanged. The floor of
+    a line is what would be left of it if libsodium and the kernel were all that costs anything. The second part lets
+    another process flood a server of 64 clients, at half and at twice what that server refuses in a second. The flooder
+    shares the clients' sockets, so part of its forgeries come from their addresses. Printed are the medians of the
+    rounds' ratios, the tenth and ninetieth percentile, and the limits; FILE gets the same as JSON. The exit code is 1
+    if something is beyond its limit; BENCH_PRINT_ONLY in the environment forgives what depends on how fast the machine
+    is: ratios, times and shares, and not that all stay connected.
 
     This file is compiled twice, for two builds of the library in one program: with -DBENCH_PLAIN -c, and as it is. */
 
@@ -1342,7 +1342,7 @@ static int print_checks( void )
         int good = check_is_good( &checks[i] );
         printf( "%-40s %12.3f %-2s %s %5.0f %s\n", checks[i].name, checks[i].value, checks[i].unit,
                 checks[i].at_most ? "<=" : ">=", checks[i].limit, good ? "ok" : "OVER" );
-        over += !good && !( getenv( "BENCH_PRINT_ONLY" ) && checks[i].unit[0] ); /* whoever stays connected stays so */
+        over += !good && !( getenv( "BENCH_PRINT_ONLY" ) && checks[i].unit[0] ); /* a connected client stays so */
     }
     return over;
 }

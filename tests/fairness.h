@@ -39,7 +39,7 @@ struct fair_setting_t {
 
 struct fair_result_t {
     double heard;        /* share of the others' packets */
-    double heard_least;  /* of the one who is heard least */
+    double heard_least;  /* of the one that is heard least */
     double late;         /* share of what was heard more than one tick after the first update that could have */
     double victim;       /* heard of the client whose address is forged or replayed, or of the one that floods */
     double core;         /* the server's share of a core */
@@ -212,7 +212,7 @@ static int fair_client_send( void * context, const struct netcode_datagram_t * d
     return count;
 }
 
-/* ---- who is there ---- */
+/* ---- the clients ---- */
 
 static struct netcode_address_t fair_address( uint32_t number, uint16_t port )
 {

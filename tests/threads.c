@@ -101,7 +101,7 @@ static void let_go( uint64_t client_id )
     pthread_mutex_unlock( &books.lock );
 }
 
-/* ---- the witness, who counts for himself ---- */
+/* ---- the witness, which counts for itself ---- */
 
 static struct {
     pthread_mutex_t lock;
@@ -126,7 +126,7 @@ static int is_over( void )
     return over;
 }
 
-/* ---- payloads: who sends it and its number, then bytes that follow from these ---- */
+/* ---- payloads: the sender and its number, then bytes that follow from these ---- */
 
 static uint64_t mix( uint64_t x )
 {
@@ -183,7 +183,7 @@ static void came_or_left( void * context, int client_index, int connected )
         let_go( id );
 }
 
-/* Every payload goes back to whom it came from. */
+/* Every payload goes back to its sender. */
 static void shard_serve( struct shard_t * shard )
 {
     struct netcode_event_t event;
@@ -483,7 +483,7 @@ static int verdict( double seconds )
 }
 
 /*  ---- the group: servers on one port, whose number changes while a thousand clients are connected ----
-A third server joins, and the system leads a part of the clients to it, who are unknown there; it leaves again. Some clients take a new
+A third server joins, and the system leads a part of the clients to it, which are unknown there; it leaves again. Some clients take a new
 port in each of the three phases, and the system leads half of them or more to another server. A server hands each stray to the others:
 it is copied into their rings, and each reads its own on its own thread. A stray from a ring goes no further. */
 
@@ -583,7 +583,7 @@ static void member_take_strays( struct member_t * member )
     member->moved_from_ring += after.moves - before.moves;
 }
 
-/* Until its ring is closed. Every payload goes back to whom it came from. */
+/* Until its ring is closed. Every payload goes back to its sender. */
 static void * member_run( void * context )
 {
     struct member_t * member = (struct member_t *) context;

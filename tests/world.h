@@ -1,4 +1,4 @@
-/*  A world for stories: a simulated network, servers and clients in virtual time, and an adversary who sees, records,
+/*  A world for stories: a simulated network, servers and clients in virtual time, and an adversary that sees, records,
     drops and injects datagrams. Everything follows from the test's seed. Tokens and packets are written here from the
     standard alone, so that the library is not checked against itself.
 

@@ -246,7 +246,8 @@ TEST( hostile_news_of_other_types )
             if ( news.type != ARENA_NEWS_CHAT )
                 continue;
             lines++;
-            CHECK_EQ( news.player, play.players[0].client->slot ); /* who said it, and not who it said it was */
+            CHECK_EQ( news.player,
+                      play.players[0].client->slot ); /* the sender, and not the one that it claimed to be */
         }
         CHECK_EQ( lines, 1 );
     }

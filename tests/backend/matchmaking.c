@@ -396,7 +396,7 @@ static void test_starvation( void )
     }
     pass( 1.0 );
     REQUIRE( party[0]->state == MM_TAKEN, "the oldest is passed over, though it fits" );
-    printf( "ok: who has waited longest is served as soon as there is a way\n" );
+    printf( "ok: the one that has waited longest is served as soon as it is possible\n" );
 }
 
 static void test_servers( void )
@@ -491,7 +491,7 @@ static void test_silence( void )
     test_now += MM_SILENT_SECONDS + 0.1;
     struct mm_ticket_t * b = join( 2, "0", "", 1 );
     mm_run( &mm, test_now );
-    REQUIRE( a->reason == MM_REASON_silent && b->state == MM_QUEUED, "matched with one who is gone" );
+    REQUIRE( a->reason == MM_REASON_silent && b->state == MM_QUEUED, "matched with one that is gone" );
     REQUIRE( !mm_poll( &mm, a->id, 2, test_now ) && mm_poll( &mm, a->id, 1, test_now ) == a, "he does not learn why" );
     printf( "ok: a player that asks no more is in no match\n" );
 }
@@ -539,7 +539,7 @@ static void check_match( const struct mm_match_t * match )
         REQUIRE( rank >= 0, "a region that he does not want" );
         if ( mode->widen_seconds > 0.0 && !ticket->wish.party[0] )
             REQUIRE( rank * mode->widen_seconds <= test_now - ticket->joined_at, "wider too soon" );
-        REQUIRE( test_now - ticket->seen_at <= MM_SILENT_SECONDS, "with one who is gone" );
+        REQUIRE( test_now - ticket->seen_at <= MM_SILENT_SECONDS, "with one that is gone" );
         for ( int k = 0; k < match->count; k++ ) {
             const struct mm_ticket_t * other = match->tickets[k];
             REQUIRE( k == i || other->wish.client_id != ticket->wish.client_id, "a player twice in a match" );

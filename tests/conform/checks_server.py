@@ -268,7 +268,7 @@ def _(w):
         w.check(max(len(data) for data in client.heard) < 1078, "an answer of %d bytes" % max(len(data) for data in client.heard))
 
 
-@check("S-REQ-23", REQUESTS, MUST, "who has no token gets no answer, whatever is sent")
+@check("S-REQ-23", REQUESTS, MUST, "a client without a valid token gets no answer, whatever is sent")
 def _(w):
     server, outsider = w.server(), w.add(Endpoint())
     client = forged(w, server)

@@ -44,8 +44,8 @@
 #define DEFAULT_PORT 2342
 #define DEFAULT_PROTOCOL_ID 0x1122334455667788ull
 
-/*  The engine knows 16 nodes. The other slots are for those who only ask for the server's state, and for sessions that
-    the engine has finished with. */
+/*  The engine knows 16 nodes. The other slots are for clients that only ask for the server's state, and for sessions
+    that the engine has finished with. */
 #define SLOTS ( 2 * MAXNETNODES )
 #ifndef UNUSED_SECONDS
 #define UNUSED_SECONDS 10.0 /* a session that the engine holds no client for gives its slot back */

@@ -327,7 +327,7 @@ def play():
 
 
 def same_game():
-    """The engine records a game by the input of all players in each tic. Who quits first has fewer tics."""
+    """The engine records a game by the input of all players in each tic. The player that quits first has fewer tics."""
     files = []
     for number in (1, 2):
         try:

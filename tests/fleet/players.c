@@ -1,6 +1,6 @@
-/*  Many clients in one process, for tests/all/admission.py: it says who joins which server by which token, or starts a storm,
-    in which players connect, leave, vanish and move between servers at random. Tokens are minted here, so this has the
-    private key. The time in front of each line is the monotonic clock, which Python reads too.
+/*  Many clients in one process, for tests/all/admission.py: it reports which player joins which server by which token,
+    or starts a storm, in which players connect, leave, vanish and move between servers at random. Tokens are minted
+    here, so this has the private key. The time in front of each line is the monotonic clock, which Python reads too.
 
         players KEY_FILE_IN_HEX
         server PORT                       the next server, numbered from 0
@@ -48,7 +48,7 @@ struct named_client_t {
     int state;
 };
 
-/* A client of a storm's player: the present one, and the older one of a player who moved. */
+/* A client of a storm's player: the present one, and the older one of a player that moved. */
 struct session_t {
     struct netcode_client_t * client;
     int server;

@@ -40,7 +40,7 @@ enum {
 #define SESSION_START 100.0
 #define SESSION_PROTOCOL 0x1122334455667788u
 
-/* ---- who and what there is: the same for every input ---- */
+/* ---- what there is: the same for every input ---- */
 
 static const char * const session_places[SESSION_ADDRESSES] = {
     "10.0.0.1:40000",                                                         /* the server */
@@ -174,7 +174,7 @@ static struct {
     int64_t unix_offset;
     uint64_t unix_lowest;
     int slots;
-    int slot_tokens[SESSION_SLOTS]; /* who is in it; -1: none, -2: a loopback client */
+    int slot_tokens[SESSION_SLOTS]; /* whose client is in it; -1: none, -2: a loopback client */
     uint64_t slot_sessions[SESSION_SLOTS];
     uint64_t connects_of_token[SESSION_TOKENS]; /* to this server object */
     uint64_t bytes_in[SESSION_ADDRESSES];       /* but for packets of sessions */
@@ -319,8 +319,8 @@ FUZZ_UNCOUNTED static int session_slot_of( int token )
     return -1;
 }
 
-/*  A slot is at another place than before: an echo of a probe that was sent there has come from there. Whoever had the place
-    was silent for 0.25 s, or was heard from elsewhere. */
+/*  A slot is at another place than before: an echo of a probe that was sent there has come from there. The one that had
+    the place was silent for 0.25 s, or was heard from elsewhere. */
 FUZZ_UNCOUNTED static void session_check_move( int token, int place )
 {
     struct session_path_t * path = &s.paths[token];
@@ -498,7 +498,7 @@ FUZZ_UNCOUNTED static void session_check_sent( int party, const struct netcode_d
         return;
     }
     s.bytes_out[place] += (uint64_t) d->bytes;
-    if ( !s.proved[place] ) /* whoever has not answered a challenge */
+    if ( !s.proved[place] ) /* one that has not answered a challenge */
         FUZZ_CHECK( (double) s.bytes_out[place] <= 0.31 * (double) s.bytes_in[place] );
 }
 

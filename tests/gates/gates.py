@@ -343,7 +343,7 @@ def check_fair(gate, loads, server, moved):
 
 
 def gate_fair():
-    """Two clients that send; then two to whom one server sends."""
+    """Two clients that send; then two that one server sends to."""
     load = {"warm_up": 10}
     check_fair("fair up", [dict(load, file=FILE_BYTES)] * 2, None, "file_bytes_acked")
     check_fair("fair down", [load] * 2, {"file": FILE_BYTES}, "file_bytes_received")

@@ -346,7 +346,7 @@ static void udp_send( const struct end_t * end, const uint8_t * data, size_t byt
         (void) !sendto( end->socket, data, bytes, 0, (const struct sockaddr *) &end->peer, sizeof( end->peer ) );
 }
 
-/* The peer is whoever sends: the relay. Returns the bytes, or -1. */
+/* The peer is the sender: the relay. Returns the bytes, or -1. */
 static int udp_receive( struct end_t * end, uint8_t data[DATAGRAM_BYTES] )
 {
     struct sockaddr_in from;
@@ -714,7 +714,7 @@ static const struct transport_t transports[] = { { "messages", messages_open, me
 
 /* ---- the run ---- */
 
-/* Whoever started this one has closed its standard input, or is gone. */
+/* The parent process has closed its standard input, or is gone. */
 static int is_over( void )
 {
     struct pollfd file = { 0, POLLIN, 0 };
@@ -810,7 +810,7 @@ static int parse_options( struct end_t * end, int argc, char ** argv )
            ( end->side != PROBE || end->transport->open == stream_open );
 }
 
-/* Becomes another program, which does not outlive whoever started this one. */
+/* Becomes another program, which does not outlive the parent process. */
 static int guard( char ** command )
 {
 #if defined( __linux__ )

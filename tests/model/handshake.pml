@@ -1,6 +1,6 @@
-/*  The handshake of netcode.h with an adversary who is the network, for Spin. Run it with `make model` (run.sh).
+/*  The handshake of netcode.h with an adversary that is the network, for Spin. Run it with `make model` (run.sh).
 
-    Cryptography is perfect here: who has not the key can neither make nor open a packet. The network is the adversary's
+    Cryptography is perfect here: without the key one can neither make nor open a packet. The network is the adversary's
     memory: whatever was ever sent stays in it, and may be delivered to any party, from any source address, any number of
     times, in any order, or never. That is recording, replay, redirection, spoofing, duplication, reordering and loss at
     once. Beyond that he owns tokens of his own, and every challenge that a server ever sealed is given to him, whoever it
@@ -59,7 +59,7 @@
 #define IS_HONEST( t ) ( ( t ) < CLIENTS )
 #define OWN_ADDRESS ( ADDRESSES - 1 ) /* the adversary's */
 
-/* Whom a token names. The adversary's tokens all name him, so that a challenge of one fits the id of the other. */
+/* The party that a token names. The adversary's tokens all name him, so that a challenge of one fits the id of the other. */
 #define ID( t ) ( IS_HONEST( t ) -> ( t ) : CLIENTS )
 
 /* ---- a server ---- */
@@ -307,7 +307,7 @@ inline on_response( s, t, a, b )
         printf( "@ answer %d %d %d %d connected\n", s, t, a, b );
         CLAIM( 1, FOR_TOKEN( b ) == t && FOR_ADDRESS( b ) == a ); /* the challenge was made for this token and address, */
         CLAIM( 2, SEQUENCE( b ) + 1 >= ENTRY( s, t, a ) && SERVER_OF( b ) == s ); /* and issued to this very entry; */
-        CLAIM( 3, ID( USER_DATA_OF( b ) ) == ID( t ) ); /* he is connected as the one whom his token names, */
+        CLAIM( 3, ID( USER_DATA_OF( b ) ) == ID( t ) ); /* he is connected as the one that his token names, */
         CLAIM( 9, USER_DATA_OF( b ) == t ); /* with the user data of this token; */
 #if defined( NO_SESSION_AFTER_A_RESTART )
         assert( life[s] == 0 ); /* false, or the claims about restarts say nothing */
@@ -564,7 +564,7 @@ end:
     :: else -> state[c] = ENDED \
     fi
 
-/* nc_client_read: a challenge that its own key opens, whoever brings it; nc_client_send: it is answered from now on. */
+/* nc_client_read: a challenge that its own key opens, whichever party brings it; nc_client_send: it is answered from now on. */
 #define ANSWER_EVENT( b ) \
     :: d_step { state[c] == REQUESTING && challenge[b] != 0 && FOR_TOKEN( b ) == c && TO_CLIENT( c, b ) -> \
         printf( "@ reply %d %d\n", c, b ); state[c] = RESPONDING; ADD( answered[c], b ); ADD( answered_now[c], b ); HEARD( c ) }

@@ -1,8 +1,8 @@
-/*  Roaming: sessions of netcode.h that outlive an address, with an adversary who is the network, for Spin. Run it with
+/*  Roaming: sessions of netcode.h that outlive an address, with an adversary that is the network, for Spin. Run it with
     `make model` (run.sh).
 
     The handshakes are over (handshake.pml): each session has a slot of the server, and its path is the address of its
-    handshake. Cryptography is perfect: who has not a session's keys can neither make nor open its packets. The network is
+    handshake. Cryptography is perfect: without a session's keys one can neither make nor open its packets. The network is
     the adversary. It delivers each packet of a client from any source address, any number of times, in any order, or
     never; and what the server sends to an address, to any client that sits there when it arrives, or to none. Clients
     move whenever they like, also to where another one sits.
@@ -794,7 +794,7 @@ init
 #define NO_SIDE 2
 #define VALUES 4
 #define MAKER( v ) ( ( v ) % 2 )
-byte comes_to[VALUES] = NO_SIDE; /* to whom it is on its way */
+byte comes_to[VALUES] = NO_SIDE; /* the side that it is on its way to */
 bit waited[VALUES];             /* its maker counts on its echo */
 bool at_rest;                   /* no side makes probes any more */
 

@@ -121,7 +121,7 @@ JOB
     arguments=$depth
     if [ -n "$claim" ]; then
         how="-DNFAIR=5"
-        arguments="$depth -a -f -N $claim" # weakly fair: who can go on for ever does so at some time
+        arguments="$depth -a -f -N $claim" # weakly fair: what can go on for ever does so at some time
     fi
     optimize=-O2
     [ "$expected" = holds ] || optimize=-O0 # these end soon

@@ -36,7 +36,7 @@ static size_t rest_of( const nc_source_t * source )
     return (size_t) ( source->end - source->at );
 }
 
-/* What every read leaves behind: a place between where it was and the end; who failed stays failed. */
+/* What every read leaves behind: a place between where it was and the end; a reader that failed stays failed. */
 static void claim_moved( const nc_source_t * before, const nc_source_t * after )
 {
     CLAIM( after->end == before->end && after->at >= before->at && after->at <= after->end );
@@ -360,7 +360,7 @@ static int64_t any_newest( void )
     return newest;
 }
 
-/* Sixteen bits are enough for whoever is less than 2^15 away. */
+/* Sixteen bits are enough for an index that is less than 2^15 away. */
 void prove_messages_near( void )
 {
     int64_t newest = any_newest(), number = (int64_t) any_u64();

@@ -29,7 +29,7 @@ static uint32_t memory[WORDS];
 static struct netcode_messages_t messages;
 #define heap messages.in
 
-/*  What is where: sets of units, and for what begins at a unit how many it has and who stands before and behind
+/*  What is where: sets of units, and for what begins at a unit how many it has and what stands before and behind
     it in its list. Ranks rise along a list, so none is a ring. NONE is no piece, BAD is no place. */
 enum { NONE = 0x40, BAD = 0x80 };
 
@@ -89,7 +89,7 @@ static int is_free_list( const pieces_t * it, uint32_t list )
            ( heap.filled >> list & 1 );
 }
 
-/* A free place is in the list of its size, between who says so too. */
+/* A free place is in the list of its size, between two that say so too. */
 static int is_listed( const pieces_t * it, uint32_t unit )
 {
     uint8_t list = list_of[it->units[unit] & 15], next = it->next[unit], before = it->before[unit];

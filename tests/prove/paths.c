@@ -36,7 +36,7 @@ static void place_slots( void )
     server.finds_strays = 1;
 }
 
-/* prove_table: who is inserted is there until it is removed. */
+/* prove_table: a slot that is inserted is there until it is removed. */
 void answer_table_insert( nc_table_t * table, uint32_t hash, uint32_t index )
 {
     CLAIM( table == &server.memory.slot_by_sequence && index < SLOTS && !is_in[index] );
@@ -89,7 +89,7 @@ void prove_paths_file( void )
     CLAIM( paths[index].filed == ( is_to_be ? (uint32_t) ( newest >> 16 ) : 0 ) );
 }
 
-/* ---- the index: who is found ---- */
+/* ---- the index: which slot is found ---- */
 
 /*  What is filed under the packet's number, and under the number before: so many slots. They are looked at one after the other
     and not again, so one entry stands for all: it is another slot when it is given once more. More than nine are as good as
@@ -186,8 +186,9 @@ void prove_paths_find( void )
             claim_found( first, 0 );
 }
 
-/*  Who is filed is looked for under its number, or under the one above it, by a packet that is at most 2^16 above its newest
-    one, for all sequences of 64 bits. Who is not has sent too little, or its number is 0 in 32 bits. */
+/*  A slot that is filed is looked for under its number, or under the one above it, by a packet that is at most 2^16
+    above its newest one, for all sequences of 64 bits. One that is not has sent too little, or its number is 0 in 32
+    bits. */
 void prove_paths_numbers( void )
 {
     uint64_t newest = any_u64();

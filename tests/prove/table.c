@@ -165,7 +165,7 @@ static int is_alike( uint64_t a, uint64_t b )
     return ( ( a ^ b ) >> 32 & ( SIEVE_SETS - 1 ) ) == 0 && ( ( a ^ b ) & 0x7fff0000 ) == 0;
 }
 
-/*  Whoever is in is never said to be nowhere, and an index that is found is a member's, with a key that is alike. The last
+/*  A member is never said to be nowhere, and an index that is found is a member's, with a key that is alike. The last
     of all that leaves takes the crowd along. */
 void prove_sieve( void )
 {

@@ -158,7 +158,7 @@ def macros(path, folder, options):
     for line in preprocess(path, folder, "-dM", *options).split("\n"):
         found = re.match(r"#define ((?:NETCODE|netcode)_\w+)(\([^)]*\))?[ ]?(.*)", line)
         if found and line not in own and found.group(1) not in GUARDS and not OF_THE_VERSION.match(found.group(1)):
-            # What a macro with arguments stands for is its own affair; NETCODE_MESSAGES is who asks.
+            # What a macro with arguments stands for is its own affair; NETCODE_MESSAGES is what asks.
             if found.group(2):
                 yield ("macro", found.group(1)), "( " + ", ".join(found.group(2).strip("()").replace(" ", "").split(",")) + " )"
             elif f"-D{found.group(1)}" not in options:

@@ -122,7 +122,7 @@ struct sim_event_t {
     uint64_t number;
     int64_t tick;
     const char * what;
-    int who;
+    int index;
     int state;
     int is_server;
 };
@@ -275,8 +275,8 @@ static const char * sim_state_name( const struct sim_event_t * event )
 static void sim_print_event( const struct sim_event_t * event )
 {
     printf( "    %10" PRIu64 "  %10" PRId64 ".%03d s  %s %d (%s) %s\n", event->number, event->tick / SIM_SECOND,
-            (int) ( event->tick % SIM_SECOND * 1000 / SIM_SECOND ), event->is_server ? "server" : "client", event->who,
-            sim_state_name( event ), event->what );
+            (int) ( event->tick % SIM_SECOND * 1000 / SIM_SECOND ), event->is_server ? "server" : "client",
+            event->index, sim_state_name( event ), event->what );
 }
 
 static void sim_print_last( void )
@@ -286,13 +286,13 @@ static void sim_print_last( void )
         sim_print_event( &sim.last[from % SIM_LAST_EVENTS] );
 }
 
-static void sim_note( int is_server, int who, int state, const char * what )
+static void sim_note( int is_server, int index, int state, const char * what )
 {
     struct sim_event_t * event = &sim.last[sim.event % SIM_LAST_EVENTS];
     event->number = ++sim.event;
     event->tick = sim.tick;
     event->what = what;
-    event->who = who;
+    event->index = index;
     event->state = state;
     event->is_server = is_server;
     if ( sim.tracing )

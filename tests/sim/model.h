@@ -1,5 +1,5 @@
-/*  What must be true: the model of who holds which token, who is in which slot, and what was sent to whom. The library
-    reports by callbacks and events, and every word of it is checked. */
+/*  What must be true: the model of which token is held where, which client has which slot, and what was sent where. The
+    library reports by callbacks and events, and every word of it is checked. */
 
 #ifndef SIM_MODEL_H
 #define SIM_MODEL_H
@@ -62,7 +62,7 @@ static uint32_t sim_new_session( void )
     return net.session_count++;
 }
 
-/* ---- who may be in a slot ---- */
+/* ---- which client may have a slot ---- */
 
 static int sim_names( const struct sim_token_t * token, const struct sim_server_t * s )
 {
@@ -320,7 +320,7 @@ static int sim_payload_make( uint8_t * out, int direction, uint32_t id, int numb
     return bytes;
 }
 
-/* Reads who sent it and checks every byte; returns the number of the payload. */
+/* Reads its sender and checks every byte; returns the number of the payload. */
 static int sim_payload_check( const uint8_t * data, int bytes, int direction, uint32_t * id )
 {
     uint8_t expected[NETCODE_MAX_PACKET_SIZE];
@@ -349,7 +349,7 @@ static void sim_deliver( uint8_t * delivered, uint16_t * count, int number, int 
 }
 
 /*  A session and an attempt belong together. Two things the manual (14) allows where one token is used twice and bases
-    are random: whoever recorded the first use can play it to a second client object, and a recorded packet of a client
+    are random: a recorder of the first use can play it to a second client object, and a recorded packet of a client
     falls into the window of another session with probability 2^-15. Both are counted. Returns whether it is neither. */
 static int sim_bind( uint32_t session, uint32_t conn, int direction )
 {
@@ -364,7 +364,7 @@ static int sim_bind( uint32_t session, uint32_t conn, int direction )
     if ( s->conn == conn && c->session == session )
         return 1;
     if ( c->is_hostile || net.conns[s->conn].is_hostile )
-        return 1; /* who holds the keys can say what he likes: manual, 14 */
+        return 1; /* a holder of the keys can send anything: manual, 14 */
     SIM_CHECK( payload_session, !net.is_zero, "a payload of attempt %u reaches session %u", conn, session );
     if ( direction == SIM_TO_CLIENT && net.conns[s->conn].object != c->object ) {
         sim_total.replayed_tokens++;

@@ -91,7 +91,7 @@ struct sim_conn_t {
     uint32_t session;                    /* whose payloads came first */
     uint32_t broadcasts[SIM_BROADCASTS]; /* the last ones heard */
     uint32_t broadcast_count;
-    int is_hostile; /* the adversary's, who holds the keys and may send to whichever session has them */
+    int is_hostile; /* the adversary's, that holds the keys and may send to whichever session has them */
     uint16_t sent;
     uint8_t delivered[SIM_PAYLOADS / 8];
     uint16_t delivered_count;
@@ -165,7 +165,7 @@ struct sim_client_t {
     int64_t leave_at;
     int64_t pause_until;
     int64_t found_at;                      /* when its machine reports a new network after it lost one */
-    const struct sim_client_t * took_from; /* who had its address, before its last move in a calm */
+    const struct sim_client_t * took_from; /* the one that had its address, before its last move in a calm */
     int talk;                              /* a payload each so many ticks */
     int64_t talk_at;
     int is_banned;
@@ -243,8 +243,8 @@ static struct {
     struct sim_tape_t tapes[SIM_TAPES];
     int tape_next;
     struct sim_mail_t mail[SIM_PUPPETS];
-    uint8_t puppet_at[SIM_ADDRESSES];       /* who reads what is sent there: puppet + 1 */
-    uint8_t behind[SIM_CLIENTS][SIM_PORTS]; /* who has this port of this router: client + 1 */
+    uint8_t puppet_at[SIM_ADDRESSES];       /* the reader of what is sent there: puppet + 1 */
+    uint8_t behind[SIM_CLIENTS][SIM_PORTS]; /* the one that has this port of this router: client + 1 */
     int live_blocks;
     int fail_allocation; /* counts down; 0: none fails */
 } net;
@@ -398,7 +398,7 @@ static int sim_client_now( const struct sim_client_t * c, int six )
     return sim_client_at( c->router, six, c->port_number );
 }
 
-/* From now on the client is at this port of this router. Who had it gets the client's old one. */
+/* From now on the client is at this port of this router. The client that had it gets this one's old one. */
 static void sim_settle( struct sim_client_t * c, int router, int port )
 {
     int other = net.behind[router][port];
@@ -628,7 +628,7 @@ static void sim_see_stray( struct sim_server_t * s, const struct sim_datagram_t 
     }
 }
 
-/* A new call begins: who is in a slot now has its paths. */
+/* A new call begins: a client that has a slot now has its paths. */
 static void sim_assign_paths( struct sim_server_t * s )
 {
     for ( int i = 0; i < s->slots; i++ ) {
@@ -712,7 +712,7 @@ static int sim_receive( void * context, struct netcode_datagram_t * datagrams, i
     return filled;
 }
 
-/* May the server send this there? Only who has a slot may get more than 0.31 bytes for a byte. */
+/* May the server send this there? Only a client with a slot may get more than 0.31 bytes for a byte. */
 static void sim_check_amplification( struct sim_server_t * s, int to, const uint8_t * data, int bytes )
 {
     if ( s->config.roaming && sim_sends_probe( s, to, data, bytes ) )
@@ -735,7 +735,7 @@ static void sim_check_amplification( struct sim_server_t * s, int to, const uint
                "server %d sent a packet of type %d to address %d", s->port.index, data[0] & 15, to );
 }
 
-/* Who sends a request holds the token's keys, and may be connected where it sends from. */
+/* The sender of a request holds the token's keys, and may be connected where it sends from. */
 static void sim_add_holder( uint32_t token, int at )
 {
     struct sim_token_t * t = &net.tokens[token];

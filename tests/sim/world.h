@@ -299,7 +299,7 @@ static int64_t sim_move_bound( const struct sim_client_t * c )
     return c->took_from && c->took_from->found_at > sim.tick ? bound + SIM_SECOND / 4 + net.weather.step : bound;
 }
 
-/* Does it move? Only who is connected to a server with roaming, and sends sequences by which it is found. */
+/* Does it move? Only a client that is connected to a server with roaming, and sends sequences by which it is found. */
 static int sim_may_move( const struct sim_client_t * c )
 {
     const struct sim_server_t * s = sim_server_of( c );
@@ -316,7 +316,8 @@ static int sim_is_followed( const struct sim_client_t * c )
     return 0;
 }
 
-/* Some get another address, some that of another who moves, and some lose their network without a word of the machine. */
+/*  Some get another address, some that of another that moves, and some lose their network without a word of the
+    machine. */
 static void sim_calm_move( struct sim_client_t * c )
 {
     const struct sim_client_t * other = &net.clients[sim_below( SIM_CLIENTS )];

@@ -99,7 +99,7 @@ static void admission_try_throttle( const char * address, const char * other, in
         admission_send( 0, 0x16, 18 );
     admission_count( counts );
     CHECK_EQ( counts[0], ADMISSION_DATAGRAMS );
-    /* all of eight, the last of whom is sender 0; and what the screen refuses is refused where it is wanted */
+    /* all of eight, the last of which is sender 0; and what the screen refuses is refused where it is wanted */
     for ( i = 0; i < NC_FLOODERS; i++ ) {
         rig.admission.throttled[i] = rig.at[0];
         rig.admission.throttled[i].port = (uint16_t) ( rig.at[0].port ^ ( 1 << ( NC_FLOODERS - 1 - i ) ) );

@@ -1,9 +1,9 @@
-/*  Story: the application has the last word on who gets a slot (admit_callback), and may do anything while it is asked.
+/*  Story: the application decides which client gets a slot (admit_callback), and may do anything while it is asked.
     Deterministic worlds: runner admit.c */
 
 static struct {
     struct world_t * world;
-    struct puppet_t * puppet; /* who responds */
+    struct puppet_t * puppet; /* the one that responds */
     int answer[2];            /* to the first question of a response, and to those inside it */
     int calls;
     int depth;
@@ -62,7 +62,7 @@ static int admit_sessions( struct world_t * w, uint64_t client_id )
     return count;
 }
 
-/* The response of a challenged puppet arrives, and is kept for whoever wants to bring it again. */
+/* The response of a challenged puppet arrives, and is kept to be brought again. */
 static void admit_respond( struct puppet_t * p )
 {
     admit.puppet = p;
@@ -322,8 +322,8 @@ TEST( admit_is_not_asked_about_forgeries )
     CHECK_EQ( admit.calls, 0 );
 }
 
-/*  It is asked last: who can not get a slot anyway, because the server is full or the player is in already, is no
-    question to the application, which may keep books of whom it let in. */
+/*  It is asked last: a client that can not get a slot anyway, because the server is full or the player is in already,
+    is no question to the application, which may keep books of the clients that it accepted. */
 TEST( admit_is_asked_last )
 {
     struct world_t * w = admit_world( 2, 0 );
@@ -424,7 +424,7 @@ static void deed_destroy( struct world_t * w )
     w->servers[0] = NULL;
 }
 
-/* Everyone who came is gone again: the callbacks came in pairs. */
+/* All that connected are disconnected again: the callbacks came in pairs. */
 static void admit_expect_pairs( struct world_t * w )
 {
     int i, balance = 0;
@@ -483,7 +483,7 @@ TEST( admit_while_the_server_is_destroyed )
     }
 }
 
-/* The very same response, handled inside its own handling: one token, one session, whoever says what. */
+/* The very same response, handled inside its own handling: one token, one session, whatever is answered. */
 TEST( admit_while_the_same_response_comes_again )
 {
     int outer, inner;
@@ -669,8 +669,8 @@ TEST( admit_while_any_function_is_called )
 
 /* ---- 63: an attacker on the path repeats the victim's request, many times a second, while it connects ---- */
 
-/*  From its own address, or from ever new ones. The victim is 100 ms away; whoever repeats its request has seen it, so the copies come behind it.
-    Returns whether it connects within two seconds. */
+/*  From its own address, or from ever new ones. The victim is 100 ms away; the sender that repeats its request has seen
+    it, so the copies come behind it. Returns whether it connects within two seconds. */
 static int admit_victim( uint64_t client_id, int copies_per_second, int from_elsewhere )
 {
     struct world_t * w = admit_world( 4, 1 );

@@ -180,7 +180,7 @@ TEST( slots_past_the_last_one_can_be_asked_for )
         ask_about_slot( w->servers[1], i );
 }
 
-/* Who does something to a slot that is not there makes a mistake, perhaps on every tick: it is said once a second. */
+/* A call for a slot that is not there is a mistake, perhaps on every tick: it is said once a second. */
 TEST( acting_on_slots_past_the_last_one_is_logged_once_a_second )
 {
     struct world_t * w = logged_world( NETCODE_LOG_LEVEL_ERROR );

@@ -682,7 +682,7 @@ TEST( corners_destroyed_twice_in_a_callback )
     CHECK_EQ( w->allocator.live, 0 );
 }
 
-/* The first who leaves makes it start again, and the one who leaves because of that makes it end. */
+/* The first that leaves makes it start again, and the one that leaves because of that makes it end. */
 static void start_then_destroy( struct world_party_t * party, int client_index, int connected )
 {
     struct world_t * w = party->world;

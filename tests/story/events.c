@@ -119,7 +119,7 @@ TEST( unread_events_are_bounded )
     CHECK_GE( count, 1 );
     CHECK_LE( count, 200 );
     CHECK_EQ( open_session,
-              netcode_server_client_session( w->servers[0], 0 ) ); /* who is here now is never forgotten */
+              netcode_server_client_session( w->servers[0], 0 ) ); /* the present client is never forgotten */
 }
 
 /* A payload is handed out once, by whichever way is asked first. */

@@ -196,7 +196,7 @@ TEST( decision_3_an_unconfirmed_slot_ends )
 
 /* ---- how many there are, and which is evicted ---- */
 
-/* One token from more than four addresses: the oldest is evicted, and the owner, who asks again, gets in. */
+/* One token from more than four addresses: the oldest is evicted, and the owner, which asks again, is accepted. */
 TEST( decision_3_at_most_four_addresses_per_token )
 {
     struct world_t * w = world_open( CLEAN, 1, 8, 0 );
@@ -244,8 +244,8 @@ TEST( decision_3_at_most_four_tokens_per_address )
     }
 }
 
-/*  Four entries per client id: the earliest-expiring is evicted, among equals the oldest; who expires before all of
-    them is refused. */
+/*  Four entries per client id: the earliest-expiring is evicted, among equals the oldest; one that expires before all
+    of them is refused. */
 TEST( decision_3_at_most_four_entries_per_client_id )
 {
     struct world_t * w = world_open( CLEAN, 1, 8, 0 );
@@ -426,7 +426,7 @@ TEST( hostile_28_copies_behind_the_owner )
     copies_from_elsewhere( 0.25, 0 );
 }
 
-/* 28, the limit that the manual states: who holds the whole token first, wins. */
+/* 28, the limit that the manual states: the first that holds the whole token connects. */
 TEST( hostile_28_who_holds_the_whole_token_first_wins )
 {
     struct world_t * w = world_open( CLEAN, 1, 2, 1 );

@@ -197,7 +197,7 @@ static void post_open_socket( struct netcode_socket_t * out, const char * first,
     REQUIRE_EQ( nc_socket_open_udp( out, &udp_extras, &request, &family ), NC_SOCKET_OK );
 }
 
-/* Everybody is there but who lives at the closed door; IPv6 only where this machine has it. */
+/* All are there but the one at the closed door; IPv6 only where this machine has it. */
 static void post_open( int dual, int errors )
 {
     linux_reset();
@@ -681,7 +681,7 @@ static void lan_leaves( int client )
             CHECK_EQ( netcode_server_num_connected_clients( lan.servers[i] ), 0 );
 }
 
-/* The server sends every payload back to whom it came from. */
+/* The server sends every payload back to its sender. */
 static void lan_echo_all( void )
 {
     struct netcode_event_t event;
@@ -1506,7 +1506,7 @@ TEST( linux_shared_port_of_both_families )
     lan_close();
 }
 
-/* Both must say so, whoever comes first. */
+/* Both must say so, whichever comes first. */
 TEST( linux_port_that_is_not_shared )
 {
     int first, second;
@@ -1630,7 +1630,7 @@ TEST( linux_huge_pages )
     lan_close();
 }
 
-/* Who names a size gets that size, however many slots there are. */
+/* A size that is named is granted, however many slots there are. */
 TEST( linux_buffers_of_an_explicit_size_stay )
 {
     int which;

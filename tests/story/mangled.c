@@ -1,5 +1,5 @@
-/*  Story: datagrams that are changed, cut, made longer, called something else or sent back to who sent them. Rows 1 to 11 of the table
-    of attacks; `make attacks` prints it, and tests/attacks/rows.py says which tests hold which row. */
+/*  Story: datagrams that are changed, cut, made longer, called something else or sent back to their sender. Rows 1 to
+    11 of the table of attacks; `make attacks` prints it, and tests/attacks/rows.py says which tests hold which row. */
 
 /* ---- 1: each bit of every byte ---- */
 
@@ -712,7 +712,7 @@ TEST( threat_7_the_matrix_of_prefixes_and_what_was_sealed_under_them )
 
 /* ---- 9: reflected ---- */
 
-/* 9: a packet sent back to who sent it. */
+/* 9: a packet sent back to its sender. */
 TEST( hostile_9_reflected_packets )
 {
     struct world_t * w = world_open( CLEAN, 1, 2, 1 );

@@ -1,6 +1,6 @@
-/*  Story: hostile messages. A peer who holds the keys says whatever it likes: forged acks, ids, orders, totals, limits, floods and
-    noise. Nothing crashes, memory stays bounded, a refused packet has changed nothing, and what holds of an object holds after
-    every packet (messages_check). Run: runner messages_hostile.c */
+/*  Story: hostile messages. A peer that holds the keys sends anything: forged acks, ids, orders, totals, limits, floods
+    and noise. Nothing crashes, memory stays bounded, a refused packet has changed nothing, and what holds of an object
+    holds after every packet (messages_check). Run: runner messages_hostile.c */
 
 struct victim_t {
     struct netcode_messages_t * m;

@@ -628,7 +628,7 @@ TEST( messages_quiet_periods )
     }
 }
 
-/*  The other side says nothing of what it hears. Who only acknowledges asks in the end, so that its numbers do not
+/*  The other side acknowledges nothing. A side that only acknowledges asks in the end, so that its numbers do not
     run away. */
 TEST( messages_who_only_acknowledges_asks_now_and_then )
 {
@@ -1265,7 +1265,7 @@ TEST( messages_a_better_priority_goes_first )
     CHECK_LT( (int) ( shares[2] * 1000.0 ), 1 );
 }
 
-/* Who was silent has no claim to what the others were served meanwhile. */
+/* A channel that was silent has no claim to what the others were served meanwhile. */
 TEST( messages_silence_saves_no_shares )
 {
     struct flow_t f;
@@ -1418,7 +1418,7 @@ static void glue_hear( struct netcode_messages_t * to, int tag, uint32_t * expec
     struct netcode_message_t message;
     while ( netcode_messages_receive( to, &message ) ) {
         REQUIRE( message.bytes >= 5 );
-        CHECK_EQ( message.data[4], tag ); /* it is from whom it should be */
+        CHECK_EQ( message.data[4], tag ); /* it is from the expected client */
         CHECK_EQ( get( message.data, 4 ), *expected );
         CHECK_EQ( message.channel, tag % 4 );
         ( *expected )++;
@@ -1458,8 +1458,8 @@ TEST( messages_between_clients_and_a_server )
     }
 }
 
-/*  The network swallows what the server says to the first client. Whoever comes behind it into the slot hears nothing
-    of it. */
+/*  The network swallows what the server says to the first client. The client that comes behind it into the slot hears
+    nothing of it. */
 TEST( messages_of_the_last_one_in_the_slot )
 {
     struct glue_t g;
@@ -1530,7 +1530,7 @@ TEST( messages_begin_anew_with_each_connection )
     glue_close( &g );
 }
 
-/* A player who loses the connection, and is back before the messages were asked: they notice. */
+/* A player that loses the connection, and is back before the messages were asked: they notice. */
 TEST( messages_notice_a_connection_that_nobody_saw_end )
 {
     struct glue_t g;

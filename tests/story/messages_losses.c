@@ -716,8 +716,8 @@ TEST( messages_repeats_ride_along )
     }
 }
 
-/*  Who sends little learns little from its own packets: the losses of those that arrive count too, but not what may only have been
-    overtaken, or skipped by the sender. */
+/*  A sender of little learns little from its own packets: the losses of those that arrive count too, but not what may
+    only have been overtaken, or skipped by the sender. */
 TEST( messages_repeats_by_the_losses_of_what_arrives )
 {
     static const struct {

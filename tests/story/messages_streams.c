@@ -164,8 +164,8 @@ TEST( messages_streams_over_a_bad_link )
     link_close( &link );
 }
 
-/*  Refused by one who has no function, by its answer, by one that sets nothing to write with, and in the middle: LOST, however
-    many packets are lost, and never ACKED. */
+/*  Refused by one that has no function, by its answer, by one that sets nothing to write with, and in the middle: LOST,
+    however many packets are lost, and never ACKED. */
 TEST( messages_streams_are_refused )
 {
     for ( int way = 0; way < 5; way++ )

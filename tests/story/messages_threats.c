@@ -1,5 +1,5 @@
-/*  Story: the rows of the attack table that are about messages. A player who holds the keys, and what it can not do with them.
-    Run: runner messages_threats.c */
+/*  Story: the rows of the attack table that are about messages. A player that holds the keys, and what it can not do
+    with them. Run: runner messages_threats.c */
 
 /* ---- 59: orders that make a receiver work ---- */
 

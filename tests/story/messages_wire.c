@@ -597,7 +597,7 @@ TEST( messages_a_packet_costs_what_was_reckoned )
 }
 
 /*  What a tick's calls are, in the orders that the manual shows: joined objects set the time before packets are processed, others
-    call set_time themselves, or update first; whoever updates twice changes nothing. */
+    call set_time themselves, or update first; a second update changes nothing. */
 static void path_tick( struct link_t * link, int end, int order )
 {
     uint8_t packet[NETCODE_MAX_PACKET_SIZE];

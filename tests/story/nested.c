@@ -34,8 +34,8 @@ static void nested_loopback( struct world_party_t * party, int client_index, con
         netcode_server_broadcast( party->world->servers[0], second, NESTED_B, 0 );
 }
 
-/*  The first to hear of broadcast A sends B to all others. Those who stay get both, once; who comes in meanwhile gets what
-    is still on its way; and no walk over the slots ends early because another one's receivers change. */
+/*  The first to hear of broadcast A sends B to all others. Those that stay get both, once; one that joins meanwhile
+    gets what is still on its way; and no walk over the slots ends early because another one's receivers change. */
 TEST( nested_broadcasts_lose_nobody )
 {
     static const int to_client[4] = { 1, 2, 1, 2 }; /* slots 1 to 4: 1 and 3 had B before they left */
@@ -70,7 +70,7 @@ static int nested_keep_alive( struct world_t * w, const struct world_datagram_t 
     return 0;
 }
 
-/* No timer is set for whoever has the slot then. */
+/* No timer is set for the client that has the slot then. */
 TEST( nested_keep_alive_that_ends_its_own_slot )
 {
     struct world_t * w = world_open( CLEAN, 1, 2, 1 );

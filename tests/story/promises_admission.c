@@ -1,4 +1,5 @@
-/*  Story: what is promised of who may come in: tokens, keys, handshakes, their limits and ends, and every refusal. */
+/*  Story: what is promised of which clients are accepted: tokens, keys, handshakes, their limits and ends, and every
+    refusal. */
 
 static struct netcode_address_t promise_dropped_from;
 static int promise_dropped_bytes, promise_dropped_as, promise_drop_calls;

@@ -628,8 +628,8 @@ static int roam_copy_hook( struct world_t * w, const struct world_datagram_t * d
     return 0;
 }
 
-/*  An observer who copies packets and is faster than they are: probes reach it that it can not open, never more bytes than it
-    sent, and no payload; the client stays where it is and is heard. */
+/*  An observer that copies packets and is faster than they are: probes reach it that it can not open, never more bytes
+    than it sent, and no payload; the client stays where it is and is heard. */
 TEST( threat_73_a_faster_copy_moves_nothing )
 {
     struct world_t * w = roam_world( 4, 1 );
@@ -1015,8 +1015,8 @@ TEST( roaming_sessions_only )
 
 /* ---- an address changes hands ---- */
 
-/*  A player who receives what is sent to another's address takes it over: the other keeps its slot, its keys and its clocks,
-    nothing is sent to it until it is heard and validated again, perhaps there. */
+/*  A player that receives what is sent to another's address takes it over: the other keeps its slot, its keys and its
+    clocks, nothing is sent to it until it is heard and validated again, perhaps there. */
 TEST( threat_76_an_address_belongs_to_one_slot )
 {
     struct world_t * w = roam_world( 4, 0 );
@@ -1047,8 +1047,8 @@ TEST( threat_76_an_address_belongs_to_one_slot )
     CHECK_EQ( netcode_server_num_connected_clients( w->servers[0] ), 0 );
 }
 
-/*  An observer who has a token of its own, sends its packets from where another client is, and reads and returns the probes:
-    it gets nothing while that client is heard from there, and the address once it is silent for 0.25 s. */
+/*  An observer that has a token of its own, sends its packets from where another client is, and reads and returns the
+    probes: it gets nothing while that client is heard from there, and the address once it is silent for 0.25 s. */
 TEST( threat_81_an_address_where_a_client_is_heard )
 {
     int spacing;

@@ -38,7 +38,7 @@ static void speed_prepare( struct world_t * w )
     }
 }
 
-/* A payload that names who sent it. */
+/* A payload that names its sender. */
 static void speed_say( int player )
 {
     uint8_t body[SPEED_SAYING], *at = body;
@@ -217,7 +217,7 @@ static struct netcode_server_stats_t speed_bother( int way, void ( *deed )( stru
     return before;
 }
 
-/* Whoever can still play plays on. */
+/* Each client that can still play plays on. */
 static void speed_play_on( void )
 {
     speed.w->server_parties[0].on_drop = NULL;
@@ -478,9 +478,9 @@ TEST( speed_a_batch_of_comings_and_goings )
     struct speed_result_t result = speed_run( 7, SPEED_AT_ONCE, speed_leaving_batch );
     CHECK_EQ( result.slots[0], -1 );
     CHECK_EQ( result.slots[2], -1 );
-    CHECK_EQ( result.slots[4], 0 ); /* in the slot of the one who left: what he sends on does not reach it */
+    CHECK_EQ( result.slots[4], 0 ); /* in the slot of the one that left: what it sends on does not reach it */
     CHECK_EQ( result.slots[5], 2 );
-    CHECK_EQ( result.stats.pending, 3 ); /* players 6 and 7, and the one who may take over */
+    CHECK_EQ( result.stats.pending, 3 ); /* players 6 and 7, and the one that may take over */
     CHECK_EQ( speed.read[104] + speed.read[105], 0 );
     CHECK_EQ( speed.read[100], 1 );
     speed_compare( 7, speed_leaving_batch );
@@ -559,7 +559,7 @@ static void speed_meet( uint64_t factor, int waiting )
         REQUIRE( i == inside ? puppet_challenged( &players[i] ) : puppet_connect( &players[i] ) );
     }
     CHECK_EQ( memory->sieve.sets[0].crowded, inside - NC_SIEVE_WORDS );
-    for ( round = 0; round < 4; round++ ) { /* those who leave have words at first, then they are of the crowd */
+    for ( round = 0; round < 4; round++ ) { /* those that leave have entries at first, then they are of the crowd */
         int64_t unknown = server_drops( w, 0, NETCODE_DROP_UNKNOWN_ADDRESS );
         int64_t early = server_drops( w, 0, NETCODE_DROP_NOT_CONNECTED );
         puppet_keep_alive( &newcomer );
@@ -743,8 +743,8 @@ TEST( speed_places_of_a_client_are_ready )
 
 /* ---- events over a start ---- */
 
-/*  Who takes events takes them after a start with other slots as well: what a player left in a slot is reported in its
-    turn. */
+/*  A program that takes events takes them after a start with other slots as well: what a player left in a slot is
+    reported in its turn. */
 TEST( speed_events_are_taken_after_a_start_with_other_slots )
 {
     static const int slots[] = { 3, SPEED_SLOTS, 1 };

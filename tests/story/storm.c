@@ -345,7 +345,7 @@ static int storm_datagram( uint8_t * data, struct netcode_address_t * from )
     return bytes;
 }
 
-/* One payload, sometimes more than a batch holds. The network's own function may end whoever sends, or is sent to. */
+/* One payload, sometimes more than a batch holds. The network's own function may end the sender, or the receiver. */
 static void storm_burst( struct netcode_server_t * s, int slot, int client, const uint8_t * data, int bytes )
 {
     struct netcode_client_t * c = storm.w->clients[client];

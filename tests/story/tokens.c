@@ -48,7 +48,7 @@ TEST( decision_4_a_token_connects_once )
     CHECK_EQ( p.challenges, 0 );
 }
 
-/* 27: who was connected with it keeps it. */
+/* 27: a client that was connected with it keeps it. */
 TEST( hostile_27_a_used_token_from_another_address )
 {
     struct world_t * w = world_open( CLEAN, 1, 4, 1 );

@@ -368,7 +368,7 @@ static void stage_end_messages( void )
 
 /* ---- time ---- */
 
-/* The system delivers at once, unless it is busy: who has waited long waits in real time too. */
+/* The system delivers at once, unless it is busy: one that has waited long waits in real time too. */
 static void stage_step( int steps )
 {
     int i;

@@ -36,7 +36,7 @@ TEST( table_arena )
     }
 }
 
-/* Sizes beyond all memory do not wrap around: whoever asks for that much gets none. */
+/* Sizes beyond all memory do not wrap around: a request for that much gets none. */
 TEST( table_arena_of_impossible_sizes )
 {
     static const size_t counts[] = { SIZE_MAX, SIZE_MAX / 2, SIZE_MAX / 8 + 2, SIZE_MAX / 64 + 1 };
@@ -140,7 +140,7 @@ TEST( table_map_against_a_model )
     }
 }
 
-/* ---- sieve: against a list of who is in it ---- */
+/* ---- sieve: against a list of its members ---- */
 
 enum { SIEVE_MEMBERS = 100, SIEVE_KEYS = 40 };
 

@@ -99,7 +99,7 @@ TEST( table_used_against_a_model )
         used_world.count = 0;
         used_world.refused_up_to = 0;
         for ( step = 0; step < 1000; step++ ) {
-            /* every expiry of its own, so that the model knows who goes; some are past already */
+            /* every expiry of its own, so that the model knows which is evicted; some are past already */
             now += (uint64_t) test_random_below( 10 );
             used_insert( ( now + (uint64_t) test_random_below( 400 ) ) * 4096 + (uint64_t) step );
             used_earliest( &live );

@@ -211,7 +211,8 @@ static void inbox_end_session( uint32_t client )
     inbox_add( NETCODE_EVENT_DISCONNECTED, client, 0 );
 }
 
-/* What is given up first when room is wanted: the oldest orphan, else the oldest payload of who went first; or -1. */
+/*  What is given up first when capacity is needed: the oldest orphan, else the oldest payload of the client that went
+    first; or -1. */
 static int inbox_first_left( void )
 {
     int i, first = -1;
@@ -227,7 +228,7 @@ static int inbox_first_left( void )
     return first;
 }
 
-/* Quota, then who is gone makes room, then the pool, then the share of the others. */
+/* Quota, then a client that is gone frees capacity, then the pool, then the share of the others. */
 static int inbox_expected( uint32_t client )
 {
     int queued = inbox_queued( client ), first, room;
@@ -371,7 +372,7 @@ TEST( table_inbox_without_events_against_a_model )
     inbox_run( 8, 0 );
 }
 
-/* One who floods never takes the others' share. attacks/rows.py, rows 40 and 41 */
+/* One that floods never takes the others' share. attacks/rows.py, rows 40 and 41 */
 TEST( table_inbox_keeps_everyones_share )
 {
     uint32_t client;
@@ -438,7 +439,7 @@ TEST( table_inbox_notes_run_out )
     CHECK_EQ( inbox_world.inbox.note_count - inbox_world.inbox.free_note_count, inbox_world.inbox.events.count );
     REQUIRE_EQ( nc_inbox_next_event( &inbox_world.inbox, &event ), 1 );
     CHECK_EQ( event.type, NETCODE_EVENT_CONNECTED );
-    CHECK_EQ( event.session, 1 ); /* the one who stays */
+    CHECK_EQ( event.session, 1 ); /* the one that stays */
     while ( nc_inbox_next_event( &inbox_world.inbox, &event ) ) {
         other = event.type == NETCODE_EVENT_CONNECTED ? 1 : 0;
         events++;
@@ -506,7 +507,8 @@ TEST( table_inbox_failures_of_a_client )
     free( inbox_world.block );
 }
 
-/* What was queued when a client left can be read until its slot is used again, whoever comes and goes elsewhere. */
+/*  What was queued when a client left can be read until its slot is used again, whichever clients come and go
+    elsewhere. */
 TEST( table_inbox_keeps_what_a_client_left )
 {
     int i;
@@ -524,7 +526,8 @@ TEST( table_inbox_keeps_what_a_client_left )
     free( inbox_world.block );
 }
 
-/* Who takes events, but too slowly: the oldest session that came and went is forgotten with all that it sent. */
+/*  A program that takes events, but too slowly: the oldest session that came and went is forgotten with all that it
+    sent. */
 TEST( table_inbox_forgets_what_a_pair_sent )
 {
     struct netcode_event_t event;

@@ -315,7 +315,7 @@ static const struct reason_row_t reason_rows[] = {
     { H "27 0000 9c09",                         NETCODE_MESSAGES_DROP_NONE,     "takes back 1180 bytes" },
     { H "27 0000 9d09",                         NETCODE_MESSAGES_DROP_FRAME,    "takes back 1181 bytes in one piece" },
     { H "37 0000",                              NETCODE_MESSAGES_DROP_NONE,     "refuses a stream that is not sent" },
-    { H "37 00",                                NETCODE_MESSAGES_DROP_FRAME,    "half of whom it refuses" },
+    { H "37 00",                                NETCODE_MESSAGES_DROP_FRAME,    "half of what it refuses" },
      { H "3f", NETCODE_MESSAGES_DROP_FRAME, "type 3f" },
     { H "40 00", NETCODE_MESSAGES_DROP_FRAME, "bit 6" }, { H "80 00", NETCODE_MESSAGES_DROP_FRAME, "bit 7" },
     { H "47 01 00 01", NETCODE_MESSAGES_DROP_FRAME, "type 47" }, { H "ff", NETCODE_MESSAGES_DROP_FRAME, "type ff" },

@@ -495,7 +495,7 @@ TEST( simulator_odd_times )
     simulated_close();
 }
 
-/* Whoever asks for more than a simulated datagram can hold gets none of that size. */
+/* A request for more than a simulated datagram can hold gets none of that size. */
 TEST( corners_simulator_of_a_giant )
 {
     struct world_t * w = world_new( CLEAN );
