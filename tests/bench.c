@@ -1340,7 +1340,7 @@ static double server_bytes( int slots, int pool_buffers )
     netcode_server_start( server, slots );
     netcode_server_destroy( server );
     if ( allocated_bytes - before != netcode_server_memory( &config, slots ) )
-        stop( "netcode_server_memory is not what was taken", "server_bytes" );
+        stop( "netcode_server_memory is not what was allocated", "server_bytes" );
     return (double) ( allocated_bytes - before );
 }
 
@@ -1358,7 +1358,7 @@ static double client_bytes( int pool_buffers )
         stop( netcode_client_create_error_text( netcode_client_create_error() ), "client_bytes" );
     netcode_client_destroy( client );
     if ( allocated_bytes - before != netcode_client_memory( &config ) )
-        stop( "netcode_client_memory is not what was taken", "client_bytes" );
+        stop( "netcode_client_memory is not what was allocated", "client_bytes" );
     return (double) ( allocated_bytes - before );
 }
 

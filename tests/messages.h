@@ -82,7 +82,7 @@ static struct check_block_t * check_find( uint32_t place )
     return &check_blocks[low];
 }
 
-/*  Small places that were given back and are kept look like places in use: here they leave check_blocks. Returns
+/*  Small blocks that were given back and are kept look like blocks in use: here they leave check_blocks. Returns
     their bytes. */
 static uint32_t check_ready_lists( const nc_heap_t * heap )
 {

@@ -50,7 +50,7 @@ static struct {
     int refused_tokens;
 } books = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-/* The place of an id; of 0: a free place. NULL where there is none. */
+/* The entry of an id; of 0: a free entry. NULL where there is none. */
 static uint64_t * books_find( uint64_t id )
 {
     for ( int i = 0; i < SHARDS * SLOTS; i++ )
@@ -59,7 +59,7 @@ static uint64_t * books_find( uint64_t id )
     return NULL;
 }
 
-/* A place to remember the token in. NULL where it was used, or where there is no place. */
+/* An entry to remember the token in. NULL where it was used, or where there is no entry. */
 static struct used_token_t * books_place( const uint8_t * tag )
 {
     struct used_token_t * free_place = NULL;
@@ -501,7 +501,7 @@ struct ring_t {
     pthread_mutex_t lock;
     int is_open;
     unsigned first, count;
-    uint64_t refused; /* strays for which there was no place */
+    uint64_t refused; /* strays for which there was no entry */
     struct stray_t strays[RING];
 };
 

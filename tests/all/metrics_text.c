@@ -272,7 +272,7 @@ static void test_http( void )
     if ( !http )
         return;
     int port = metrics_http_port( http );
-    check( "a port that is taken is said", !metrics_http_start( "127.0.0.1", port ) && errno == EADDRINUSE );
+    check( "a port that is in use is reported", !metrics_http_start( "127.0.0.1", port ) && errno == EADDRINUSE );
     check( "nothing published yet: 503", is_answer( port, ask, "HTTP/1.1 503 " ) );
     metrics_begin( &text );
     metrics_counter( &text, "a_total", 1, "A." );

@@ -123,7 +123,7 @@ static void test_modes( void )
     mm_init( &mm, next_id, NULL );
     for ( size_t i = 0; i < sizeof( wrong ) / sizeof( wrong[0] ); i++ ) {
         snprintf( text, sizeof( text ), "%s", wrong[i] );
-        REQUIRE( mm_add_mode( &mm, text ), "a mode is taken: %s", wrong[i] );
+        REQUIRE( mm_add_mode( &mm, text ), "a mode is accepted: %s", wrong[i] );
     }
     snprintf( text, sizeof( text ), "  squad\t8 2  min=4 widen=5 shrink=20 expire=60 regions=eu,us fleet=big " );
     const char * why = mm_add_mode( &mm, text );
@@ -133,7 +133,7 @@ static void test_modes( void )
              "numbers" );
     REQUIRE( mode->num_regions == 2 && mm_find_region( mode, "us" ) == 1 && !strcmp( mode->fleet, "big" ), "names" );
     snprintf( text, sizeof( text ), "squad 2 2" );
-    REQUIRE( mm_add_mode( &mm, text ), "a mode is taken twice" );
+    REQUIRE( mm_add_mode( &mm, text ), "a mode is accepted twice" );
     for ( int i = 1; i <= MM_MAX_MODES; i++ ) {
         snprintf( text, sizeof( text ), "mode%d 2 2", i );
         REQUIRE( !mm_add_mode( &mm, text ) == ( i < MM_MAX_MODES ), "%d modes", i + 1 );

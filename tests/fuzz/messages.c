@@ -339,7 +339,7 @@ static void messages_give( int end, const struct messages_packet_t * packet )
         FUZZ_CHECK( mf.calls == calls );
         if ( reason == NETCODE_MESSAGES_DROP_ACK )
             before.broken = it->broken; /* made-up acks may name a skipped number */
-        before.in = it->in;             /* looking for room may have tidied it up */
+        before.in = it->in;             /* looking for memory may have tidied it up */
         FUZZ_CHECK( memcmp( &before, it, sizeof( before ) ) == 0 );
     }
     free( block );
@@ -352,7 +352,7 @@ static void messages_deliver( int end, uint8_t which, uint8_t how )
         return;
     int index = which % from->wire_count;
     struct messages_packet_t packet = from->wire[index];
-    if ( how & 2 ) { /* changed on its way */
+    if ( how & 2 ) { /* changed in transit */
         packet.data[fuzz_number( mf.input, 2 ) % (uint64_t) packet.bytes] ^= (uint8_t) ( fuzz_u8( mf.input ) | 1 );
         mf.tainted = 1;
     }
@@ -409,7 +409,7 @@ static uint8_t * messages_make_frame( const struct netcode_messages_t * it, uint
     }
 }
 
-/* A packet of the input's own words, or of frames of transfers, behind a header that fits. */
+/* A packet of the input's own bytes, or of frames of transfers, behind a header that fits. */
 static void messages_make_up( int end )
 {
     struct messages_packet_t packet;

@@ -46,7 +46,7 @@ uint32_t answer_crowded( const nc_used_t * used, uint64_t client_id, uint32_t id
     return crowded;
 }
 
-/*  The records under a hash, in the order of their places: which token has which place is left to chance, so any order
+/*  The records under a hash, in the order of their entries: which token has which entry is left to chance, so any order
     is among these. */
 static uint32_t first_from( const place_t * places, uint32_t index, uint32_t hash )
 {
@@ -86,8 +86,8 @@ static nc_used_record_t any_record( void )
     return record;
 }
 
-/*  Are the heap's places in order, and does each know its record, and expire no later, and each record have its place and
-    its entries in the tables? */
+/*  Are the heap's entries in order, and does each know its record, and expire no later, and each record have its place
+    and its entries in the tables? */
 static int is_heap( const any_used_t * it )
 {
     const nc_used_t * used = &it->used;
@@ -178,7 +178,7 @@ uint64_t answer_earliest( nc_used_t * used )
     return proved->heap[0].expire_timestamp;
 }
 
-/* What is in a place; of those that never expire only the tag is kept. */
+/* What is in an entry; of those that never expire only the tag is kept. */
 static nc_used_record_t record_of( const any_used_t * it, uint32_t place )
 {
     nc_used_record_t record = { UINT64_MAX, 0, { 0 } };
@@ -197,7 +197,7 @@ static int is_same( const any_used_t * it, uint32_t place, const nc_used_record_
            memcmp( a->tag, b->tag, NC_TOKEN_TAG_BYTES ) == 0;
 }
 
-/* Whatever was in a record's place is there yet, and is found under its hash. */
+/* Whatever was in a record's entry is there yet, and is found under its hash. */
 static void claim_kept( const any_used_t * it, const any_used_t * before, const place_t * place, uint32_t record )
 {
     CLAIM( table[record].is_there == place->is_there && table[record].hash == place->hash );

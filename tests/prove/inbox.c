@@ -224,7 +224,7 @@ static int is_unread( uint32_t buffer )
 }
 
 /*  Of two payloads that are not read yet, which came first? A client's queue and the events say the same. The orphans
-    stand in the order in which their slots were taken. */
+    stand in the order in which their slots were filled. */
 static int is_in_order( uint32_t a, uint32_t b )
 {
     int a_is_first = headers[a].sequence < headers[b].sequence;

@@ -33,7 +33,7 @@ enum { SIM_SERVERS = 4, SIM_CLIENTS = 12, SIM_PUPPETS = 10 };
     X( amplification       , "bytes to where no slot is <= 0.31 of those that came in this call; probes <= new packets" ) \
     X( path_proven         , "nothing but probes leaves for where no client connected or sent a probe back" )         \
     X( path_kept           , "an address leads to one slot, and is taken from it for another or for silence only" )   \
-    X( datagram_shape      , "what is sent has 18 to 1225 bytes and a place to go to" )                               \
+    X( datagram_shape      , "what is sent has 18 to 1225 bytes and a target" )                                       \
     X( update_opens        , "an update opens no more than its budget pays for" )                                     \
     X( update_datagrams    , "an update takes no more datagrams than its budget pays for" )                           \
     X( update_seals        , "an update seals no more than its slots and what it took explain" )                      \

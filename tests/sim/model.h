@@ -94,7 +94,8 @@ static int sim_is_banned( uint64_t client_id )
     return client_id >= 1000 && client_id < 1000 + SIM_CLIENTS && net.clients[client_id - 1000].is_banned;
 }
 
-/* A never-expiring token may connect again when its record has given way to as many newer ones as there is room for. */
+/*  A never-expiring token may connect again when its record was evicted by as many newer ones as there is capacity
+    for. */
 static int sim_may_be_forgotten( const struct sim_server_t * s, const struct sim_token_t * token )
 {
     return token->expire == SIM_FOREVER && !net.is_zero &&

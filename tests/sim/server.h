@@ -167,7 +167,7 @@ static void sim_server_stop( struct sim_server_t * s )
     sim_server_read_all( s );
 }
 
-/* A crash: the process is gone without a word, and so is all that it remembered. */
+/* A crash: the process is gone without a packet, and so is all that it remembered. */
 static void sim_server_destroy( struct sim_server_t * s, int is_crash )
 {
     int before = net.live_blocks;

@@ -206,8 +206,8 @@ static void sim_wait_for_ends( void )
         sim_check_nothing_left( &net.servers[i] );
 }
 
-/*  An honest client's way in, on a network that loses nothing and takes at most `latency + jitter` one way: request,
-    challenge, response, keep-alive, so four ways; each of the five updates between them comes up to one step late; and
+/*  An honest client's handshake, on a network that loses nothing and takes at most `latency + jitter` one way: request,
+    challenge, response, keep-alive, so four trips; each of the five updates between them comes up to one step late; and
     three more, where what else arrives uses an update's budget up. */
 static int64_t sim_connect_bound( void )
 {
@@ -288,9 +288,9 @@ static void sim_check_delivered( void )
 
 /* ---- moves in a calm ---- */
 
-/*  From a client's move until its server has followed: what it sends next, the probe, and the probe back, so three ways;
-    and updates as in sim_connect_bound. One that has lost its network notices after a second of silence; its address
-    is its own for a quarter of one. */
+/*  From a client's move until its server has followed: what it sends next, the probe, and the probe back, so three
+    trips; and updates as in sim_connect_bound. One that has lost its network notices after a second of silence; its
+    address is its own for a quarter of one. */
 static int64_t sim_move_bound( const struct sim_client_t * c )
 {
     int64_t bound = 3 * ( net.weather.latency + net.weather.jitter ) + 8 * net.weather.step;
@@ -316,7 +316,7 @@ static int sim_is_followed( const struct sim_client_t * c )
     return 0;
 }
 
-/*  Some get another address, some that of another that moves, and some lose their network without a word of the
+/*  Some get another address, some that of another that moves, and some lose their network without a report of the
     machine. */
 static void sim_calm_move( struct sim_client_t * c )
 {

@@ -293,7 +293,7 @@ TEST( admission_finds_flooding_addresses )
     for ( i = 1; i <= 12; i++ )
         admission_update( &watch, 100.0 + i / 60.0, 0, 8, 400 );
     CHECK_EQ( watch.admission.throttled_count, 8 );
-    /* ... and a ninth finds no place, nor takes another's */
+    /* ... and a ninth finds no entry, nor takes another's */
     CHECK_EQ( admission_update( &watch, 100.3, 5000, 8, 130 ), 0 );
     CHECK_EQ( admission_update( &watch, 101.3, 0, 0, 0 ), 0 );
     CHECK_EQ( watch.admission.throttled_count, 8 );

@@ -869,7 +869,7 @@ static int jump_at( int where, int nth, int batched )
     }
     CHECK_EQ( netcode_server_num_connected_clients( w->servers[0] ), 2 );
     check_counts( w );
-    w->cut_from = w->client_addresses[0]; /* timers ring */
+    w->cut_from = w->client_addresses[0]; /* timers expire */
     world_run( w, 6.0 );
     CHECK_EQ( netcode_server_num_connected_clients( w->servers[0] ), 1 );
     for ( int i = 0; i < NETCODE_DROP_REASONS;

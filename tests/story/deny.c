@@ -78,7 +78,7 @@ TEST( next_server_after_a_response_without_answer )
     REQUIRE( world_until( w, 0, NETCODE_CLIENT_STATE_CONNECTED, 1.0 ) );
 }
 
-/* One row for each end: what is lost on the way, after how long, the state. */
+/* One row for each end: what is lost in transit, after how long, the state. */
 TEST( every_way_in_which_connecting_ends )
 {
     static const struct {

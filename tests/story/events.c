@@ -122,7 +122,7 @@ TEST( unread_events_are_bounded )
               netcode_server_client_session( w->servers[0], 0 ) ); /* the present client is never forgotten */
 }
 
-/* A payload is handed out once, by whichever way is asked first. */
+/* A payload is handed out once, by whichever function is asked first. */
 TEST( events_and_per_slot_calls_share_the_payloads )
 {
     struct world_t * w = world_open( CLEAN, 1, 2, 1 );

@@ -331,7 +331,7 @@ TEST( decision_3_a_full_table_gives_way_at_its_oldest_entry )
 
 #if !defined( _WIN32 )
 
-/* Keys that lead to the same place in a table by chance are different keys. Decision 3 */
+/* Keys that lead to the same bucket of a table by chance are different keys. Decision 3 */
 TEST( mutants_handshakes_whose_hashes_collide_leave_each_other_alone )
 {
     struct world_t * w = world_open( CLEAN, 1, 1, 0 );

@@ -280,7 +280,7 @@ static void post_send( int unsendable )
     post.count = 0;
 }
 
-/* Can the system cut here, by its own word? */
+/* Can the system cut here, as it reports itself? */
 static int post_cuts( void )
 {
     int zero = 0;

@@ -245,7 +245,7 @@ static const uint64_t * threat_drops( const struct threat_t * t )
     return t->to_client ? t->w->clients[0]->base.counters.dropped : t->w->servers[0]->base.counters.dropped;
 }
 
-/* Hands over these very bytes. Returns why they were dropped; NETCODE_DROP_NONE: they were taken. */
+/* Hands over these very bytes. Returns why they were dropped; NETCODE_DROP_NONE: they were accepted. */
 static int threat_hand( struct threat_t * t, uint8_t * data, int bytes )
 {
     uint64_t before[NETCODE_DROP_REASONS];
@@ -341,7 +341,7 @@ static void threat_forget( struct threat_state_t * state )
     free( state->memory );
 }
 
-/* What was built is what it claims to be: the genuine packet is taken, and changes the state. */
+/* What was built is what it claims to be: the genuine packet is accepted, and changes the state. */
 static void threat_close( struct threat_t * t, struct threat_state_t * state )
 {
     threat_check( t, threat_hand_copy( t, t->data, t->bytes ), NETCODE_DROP_NONE, "the genuine one of", t->bytes );
@@ -731,7 +731,7 @@ TEST( hostile_9_reflected_packets )
     }
     CHECK_EQ( server_drain( w, 0, 0 ), 0 );
     CHECK_EQ( client_drain( w, 0 ), 0 );
-    CHECK_GE( all_client_drops( w, 0 ) + all_server_drops( w ), count ); /* not one was taken for genuine */
+    CHECK_GE( all_client_drops( w, 0 ) + all_server_drops( w ), count ); /* not one was accepted as genuine */
     CHECK_EQ( netcode_client_state( w->clients[0] ), NETCODE_CLIENT_STATE_CONNECTED );
 }
 

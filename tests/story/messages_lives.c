@@ -1,7 +1,9 @@
-/*  Story: lives of messages. What an outsider tried and found: words that arrive with the end of their connection, peers that
-    are silent, clocks that step back, slow ticks, deadlines at which nothing can be done. Run: runner messages_lives.c */
+/*  Story: lives of messages. What an outsider tried and found: messages that arrive with the end of their connection,
+    peers that are silent, clocks that step back, slow ticks, deadlines at which nothing can be done. Run: runner
+    messages_lives.c */
 
-/* The last words of a connection arrive in the same update as its end, and are heard; the next connection begins anew. */
+/*  The last messages of a connection arrive in the same update as its end, and are heard; the next connection begins
+    anew. */
 TEST( messages_last_words_are_heard )
 {
     struct glue_t g;
@@ -185,8 +187,8 @@ TEST( messages_slow_ticks_keep_the_rate )
 }
 
 /*  Three minutes of transfers that follow one another without a gap, so that the queue at the bottleneck is never empty by
-    itself: whoever fills the way does not take his own queue for the way's length, and add another to it. What else is sent
-    waits no longer in the last half minute than in the first. */
+    itself: a sender that fills the path does not take its own queue for the path's length, and add another to it. What else
+    is sent waits no longer in the last half minute than in the first. */
 TEST( messages_transfers_know_their_own_queue )
 {
     static uint8_t file[200000];

@@ -1,5 +1,5 @@
-/*  Story: losses of messages. What is lost, repeated, given up, taken back and acknowledged at once, and the probes that ask whether
-    a peer is there; each with what is then on the wire. Run: runner messages_losses.c */
+/*  Story: losses of messages. What is lost, repeated, given up, cancelled and acknowledged at once, and the probes that
+    ask whether a peer is there; each with what is then on the wire. Run: runner messages_losses.c */
 
 static struct netcode_messages_t * sender_open( int window, int congestion, int max_retries )
 {
@@ -104,7 +104,7 @@ TEST( messages_lost_and_outlived )
         CHECK_EQ( sender_event( m ), 70 + NETCODE_MESSAGES_EVENT_LOST );
         CHECK_EQ( m->stats.reliable_timeouts_total, 1 );
         m->tokens = 100.0;
-        if ( way == 1 ) /* its packet is acknowledged when that is forgotten: it stays taken back */
+        if ( way == 1 ) /* its packet is acknowledged when that is forgotten: it stays cancelled */
             sender_acks( m, 0, 0 );
         if ( way == 2 ) /* only now its packet is lost: that changes nothing */
             sender_lose( m, 0 );
@@ -123,7 +123,7 @@ TEST( messages_lost_and_outlived )
 }
 
 /*  Two are given up while their packets are in flight. The first packet is heard before a CANCEL could leave: SPURIOUS,
-    and only the other one is taken back. */
+    and only the other one is cancelled. */
 TEST( messages_given_up_and_heard )
 {
     for ( int reported = 0; reported < 2; reported++ ) {
@@ -192,7 +192,7 @@ TEST( messages_a_buffer_without_room )
     netcode_messages_destroy( m );
 }
 
-/* One that was taken back is not repeated in the flights behind it, as small ones are. */
+/* One that was cancelled is not repeated in the flights behind it, as small ones are. */
 TEST( messages_what_was_taken_back_is_not_repeated )
 {
     struct netcode_messages_t * m = sender_open( 16, 1, 0 );
@@ -209,7 +209,8 @@ TEST( messages_what_was_taken_back_is_not_repeated )
     sender_close( m );
 }
 
-/* The first in the list was taken back and not heard of: those behind it have their time too, whole ones and large ones. */
+/*  The first in the list was cancelled and not heard of: those behind it have their time too, whole ones and large
+    ones. */
 TEST( messages_each_has_its_own_time )
 {
     static const int lives[] = { 1, 3, 2 };
@@ -387,7 +388,8 @@ TEST( messages_late_acks )
     }
 }
 
-/* Parts of what was given up are acknowledged: that is no progress, it is still taken back. Once all are, it has arrived. */
+/*  Parts of what was given up are acknowledged: that is no progress, it is still cancelled. Once all are, it has
+    arrived. */
 TEST( messages_parts_of_what_was_given_up )
 {
     for ( int heard = 0; heard < 3; heard++ ) {
@@ -549,7 +551,7 @@ TEST( messages_what_was_begun_later )
     sender_acks( m, 0, 0 );
     CHECK_EQ( sender_event( m ), 10 + NETCODE_MESSAGES_EVENT_SPURIOUS );
     CHECK_EQ( sender_event( m ), 0 );
-    CHECK_EQ( m->reliable.count, 1 ); /* to be taken back yet */
+    CHECK_EQ( m->reliable.count, 1 ); /* to be cancelled yet */
     sender_close( m );
 }
 
@@ -746,7 +748,7 @@ TEST( messages_repeats_by_the_losses_of_what_arrives )
     }
 }
 
-/*  What is to be taken back is not repeated either, as long as its CANCEL waits behind something lost that does not
+/*  What is to be cancelled is not repeated either, as long as its CANCEL waits behind something lost that does not
     fit. */
 TEST( messages_repeats_of_what_is_given_up )
 {
@@ -948,7 +950,7 @@ TEST( messages_probes_beyond_what_is_remembered )
     }
 }
 
-/* What a probe is: the message, or a ping where that is in parts, taken back, or not there. */
+/* What a probe is: the message, or a ping where that is in parts, cancelled, or not there. */
 TEST( messages_what_a_probe_is )
 {
     struct seen_t seen;

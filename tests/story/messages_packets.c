@@ -1,5 +1,5 @@
-/*  Story: packets of messages. What fits into one, what waits for company, and what windows, rates and places let through; each
-    with what is then on the wire. Run: runner messages_packets.c */
+/*  Story: packets of messages. What fits into one, what waits for company, and what windows, rates and tables let
+    through; each with what is then on the wire. Run: runner messages_packets.c */
 
 /* ---- packets that are just full ---- */
 
@@ -67,7 +67,7 @@ TEST( messages_a_cancel_without_room )
     }
 }
 
-/* ---- windows, rates and places that are used up ---- */
+/* ---- windows, rates and tables that are used up ---- */
 
 struct gate_row_t {
     int congestion, probe;
@@ -138,7 +138,7 @@ TEST( messages_what_was_held_back )
 }
 
 /*  Sixteen packets in flight are all that are remembered. What needs to be remembered waits, what does not goes, and
-    once the oldest is settled there is a place again. */
+    once the oldest is settled there is an entry again. */
 TEST( messages_no_place_for_another_packet )
 {
     struct netcode_messages_t * m = sender_open( 16, 2, 0 );
@@ -159,7 +159,7 @@ TEST( messages_no_place_for_another_packet )
     sender_send( m, 3, NETCODE_MESSAGE_UNRELIABLE, 201, 0.0, 0 );
     sender_tick( m, 0.021, &seen );
     CHECK( seen.count == 1 && seen.frames[0].bytes == 201 && !seen.asks );
-    sender_lose( m, 0 ); /* not heard of, but settled: it makes place for one */
+    sender_lose( m, 0 ); /* not heard of, but settled: it frees an entry for one */
     netcode_messages_update( m, 0.022 );
     REQUIRE( seen_next( &seen, m ) > 0 );
     CHECK( seen.frames[0].id == 5 && seen.frames[1].id == 0 && seen.frames[1].kind == 2 ); /* those that were lost */

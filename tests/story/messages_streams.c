@@ -229,7 +229,8 @@ TEST( messages_streams_that_disagree )
     CHECK( streams.ends[1].ended && !streams.ends[1].complete );
 }
 
-/* Cancelled while it waits, and while it is sent: LOST here, an end that is not complete there, and all room is free again. */
+/*  Cancelled while it waits, and while it is sent: LOST here, an end that is not complete there, and all memory is free
+    again. */
 TEST( messages_streams_are_cancelled )
 {
     struct netcode_messages_config_t config = stream_config();

@@ -89,7 +89,7 @@ TEST( threat_59_no_order_costs_more_than_honest_ones )
     }
 }
 
-/* What comes under an order that is taken is counted, and nothing of it is kept: no room, no credit, no id. */
+/* What comes under an order that is in use is counted, and nothing of it is kept: no room, no credit, no id. */
 TEST( threat_59_a_taken_order_is_refused_before_anything_is_stored )
 {
     struct victim_t v;

@@ -343,7 +343,7 @@ TEST( messages_parts_too_far_ahead )
 
 /* ---- said twice, and one behind the other ---- */
 
-/* What came before is counted and changes nothing: parts, orders under another id, messages taken back. */
+/* What came before is counted and changes nothing: parts, orders under another id, cancelled messages. */
 TEST( messages_said_twice )
 {
     struct netcode_messages_t * m = netcode_messages_create( small_config(), 0.0 );

@@ -123,11 +123,12 @@ TEST( loopback_silence_is_counted )
     CHECK( fabs( stats.seconds_silent - 1.0 ) < 0.05 && fabs( stats.seconds_connected - 4.0 ) < 0.05 );
 }
 
-/* The keys change places and then one goes: the handshakes under it end, and the others stay, whichever place they had. */
+/*  The keys change places and then one goes: the handshakes under it end, and the others stay, whichever position they
+    had. */
 TEST( rotation_follows_a_key_from_place_to_place )
 {
     int stays, i;
-    for ( stays = 0; stays < 2; stays++ ) { /* the key that stays in the end, by its first place */
+    for ( stays = 0; stays < 2; stays++ ) { /* the key that stays in the end, by its first position */
         struct world_t * w = world_open( CLEAN, 1, 4, 0 );
         struct puppet_t p[2];
         uint8_t keys[2][NETCODE_KEY_BYTES], swapped[2][NETCODE_KEY_BYTES];

@@ -320,7 +320,7 @@ TEST( paths_reordering_is_counted )
     CHECK_NEAR( path_slot( w, 0 ).loss_share, 0.0, 0.0 );
 }
 
-/* The responses that follow the one that connected are no losses, however long the way. */
+/* The responses that follow the one that connected are no losses, however long the path. */
 TEST( paths_responses_are_no_losses )
 {
     struct world_t * w = path_world( 400.0f, 0.0f, 0.0 );

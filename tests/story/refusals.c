@@ -145,7 +145,7 @@ TEST( defence_7_chains_are_short )
     struct puppet_t p;
     int i;
     w->recording = 0;
-    for ( i = 0; i < 1200; i++ ) { /* neighbours in address, port and id: what a careless hash puts into one place */
+    for ( i = 0; i < 1200; i++ ) { /* neighbours in address, port and id: what a careless hash puts into one bucket */
         puppet_make( &p, w, 0, 1 + (uint64_t) i, "10.3.0.0:4096" );
         p.address.data.ipv4[3] = (uint8_t) ( i / 16 );
         p.address.port = (uint16_t) ( 4096 + i % 16 * 256 );

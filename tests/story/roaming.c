@@ -1859,7 +1859,8 @@ TEST( mutants_a_rebind_is_due_after_a_second )
     CHECK_EQ( client_stats( w, 0 ).rebinds, 1 );
 }
 
-/* A candidate ends two seconds after its last packet, and its place is the next one's, not that of one that is alive. */
+/*  A candidate ends two seconds after its last packet, and its entry is the next one's, not that of one that is
+    alive. */
 TEST( mutants_candidates_that_end )
 {
     struct world_t * w = roam_world( 4, 0 );

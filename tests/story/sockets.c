@@ -555,7 +555,7 @@ static int deaf_send( void * context, const struct netcode_datagram_t * datagram
     return 0;
 }
 
-/* Says that it filled more places than there are. */
+/* Says that it filled more entries than there are. */
 static int boasting_receive( void * context, struct netcode_datagram_t * datagrams, int count )
 {
     (void) context;

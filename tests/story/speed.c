@@ -1,6 +1,6 @@
 /*  Story: what the server does for speed changes nothing that can be seen. It screens a whole batch of datagrams and
-    looks their clients up before it handles the first one, and it receives into places that stay ready between updates.
-    Run it with `make test T=speed`. */
+    looks their clients up before it handles the first one, and it receives into entries that stay ready between
+    updates. Run it with `make test T=speed`. */
 
 enum { SPEED_PLAYERS = 10, SPEED_SLOTS = 8, SPEED_SAYING = 16, SPEED_INTRUDER = 900 };
 
@@ -90,7 +90,7 @@ static void speed_read( void )
     }
 }
 
-/* Every place is ready, each over a buffer of its own, and no buffer of the pool is lost. */
+/* Every entry is ready, each over a buffer of its own, and no buffer of the pool is lost. */
 static void speed_check_places( void )
 {
     const struct netcode_server_t * server = speed.w->servers[0];
@@ -422,7 +422,7 @@ static struct speed_result_t speed_run( uint64_t seed, int way, void ( *batch )(
     int mark;
     memset( &result, 0, sizeof( result ) );
     test_state.random = ledger_random_state = seed;
-    ledger_reset(); /* the other ways seal the same: each is a world of its own */
+    ledger_reset(); /* the other variants seal the same: each is a world of its own */
     w->mapped = speed_receive;
     w->server_config.replace_existing_clients = 1;
     speed.w = w;
@@ -616,7 +616,7 @@ TEST( speed_a_leaving_player_is_not_heard )
     CHECK_EQ( speed.payloads, 0 );
 }
 
-/* ---- places ---- */
+/* ---- entries of the batch ---- */
 
 static uint8_t * speed_places[NC_RECEIVE_BATCH];
 
@@ -637,7 +637,7 @@ static void speed_check_ready( const struct netcode_datagram_t * places, int cou
     }
 }
 
-/* Turns what lies in one place into something else that a network may report. */
+/* Turns what lies in one entry into something else that a network may report. */
 static void speed_spoil( struct netcode_datagram_t * place )
 {
     struct netcode_address_t elsewhere = address_of( "[2001:db8::8]:7000" );
@@ -669,7 +669,7 @@ static int speed_receive_spoilt( void * context, struct netcode_datagram_t * dat
     return filled;
 }
 
-/* As many payloads as the server's batch holds and more, some of them spoilt on the way; some are held for long. */
+/* As many payloads as the server's batch holds and more, some of them spoilt in transit; some are held for long. */
 TEST( speed_places_are_ready )
 {
     struct world_t * w = world_new( CLEAN );
@@ -714,7 +714,7 @@ TEST( speed_places_are_ready )
             netcode_server_free_packet( w->servers[0], held[i].data );
 }
 
-/* A client's places likewise. */
+/* A client's entries likewise. */
 TEST( speed_places_of_a_client_are_ready )
 {
     struct world_t * w = world_open( CLEAN, 1, SPEED_SLOTS, 0 );

@@ -65,7 +65,7 @@ static void storm_check_slot( const struct netcode_server_t * s, uint32_t index,
     CHECK( s->running || !is_taken );
     CHECK_EQ( memory->inbox.queues[index].is_open, is_taken );
     CHECK_EQ( memory->free_slots.words[index / 64] >> ( index % 64 ) & 1, !is_taken );
-    CHECK( has_timer ? is_remote : nested || !is_remote ); /* the one that rings is off the wheel meanwhile */
+    CHECK( has_timer ? is_remote : nested || !is_remote ); /* the one that expires is off the wheel meanwhile */
     CHECK_EQ( sodium_is_zero( slot->server_to_client_key, NETCODE_KEY_BYTES ), !is_remote );
     CHECK_EQ( sodium_is_zero( slot->client_to_server_key, NETCODE_KEY_BYTES ), !is_remote );
     if ( slot->state != NC_SLOT_CONNECTED )

@@ -31,7 +31,7 @@ enum { WATCH_FINDINGS = 20, WATCH_HANDLES = 1024, WATCH_SECONDS = 240 };
 struct watch_block_t {
     void * pointer;
     const void * context; /* of its allocator */
-    const void * owner;   /* the object in whose create or start it was taken; NULL: taken at another time */
+    const void * owner;   /* the object in whose create or start it was allocated; NULL: allocated at another time */
     int64_t serial;
     int stale; /* of a test that is over: it may still free it */
     struct watch_block_t * next;
@@ -281,7 +281,7 @@ static void watch_close_handles( void )
             close( i );
 }
 
-/* How many handles the process has, by the system's own word. */
+/* How many handles the process has, as the system reports them. */
 static int watch_count_handles( void )
 {
     int i, count = 0;
@@ -306,7 +306,7 @@ static struct watch_mark_t watch_enter( void )
     return mark;
 }
 
-/* What was taken since the mark belongs to `object`; if there is none, nothing may have been taken. */
+/* What was allocated since the mark belongs to `object`; if there is none, nothing may have been allocated. */
 static void watch_leave( struct watch_mark_t mark, const void * object, const char * call )
 {
     struct watch_block_t * block;

@@ -64,7 +64,7 @@ TEST( mutants_a_pool_begins_with_free_buffers )
 
 enum { INBOX_CLIENTS = 3, INBOX_BUFFERS = 36, INBOX_ITEMS = 2000 };
 
-/* One event of the model: a note, or a payload in its true place. */
+/* One event of the model: a note, or a payload at its true position. */
 struct inbox_item_t {
     int type;
     uint32_t client;

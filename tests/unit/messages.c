@@ -1,6 +1,6 @@
-/*  Messages, piece by piece: the worked examples of its wire are read from the header's text, every way in which a packet can be
-    wrong has a row with its reason, and the heap, the history of packets and the ids are held against models.
-    Run: runner messages.c */
+/*  Messages, piece by piece: the worked examples of its wire are read from the header's text, every respect in which a
+    packet can be wrong has a row with its reason, and the heap, the history of packets and the ids are held against
+    models. Run: runner messages.c */
 
 /* ---- bytes as text: hex, | between parts, aa*157 for repeats ---- */
 
@@ -235,7 +235,7 @@ TEST( messages_wire_examples_are_written )
     wire_expect( m, 4, 1 );
 }
 
-/* ---- each way in which a packet can be wrong ---- */
+/* ---- each respect in which a packet can be malformed ---- */
 
 #define H "42 0000 0000 00000000 " /* number 0, no ack */
 #define A "52 0000 c700 00000000 " /* acks 199 */
@@ -356,7 +356,7 @@ static const struct reason_row_t reason_rows[] = {
     { H "0a 0000 00000000 00",                        NETCODE_MESSAGES_DROP_FRAGMENT, "nothing in fragments" },
     { H "0a 0000 9d040000 02",                      NETCODE_MESSAGES_DROP_FRAGMENT, "fragment 2 of 2" },
     { H "0a 0000 9d040000 ffffff7f",                NETCODE_MESSAGES_DROP_FRAGMENT, "the last fragment of all" },
-    { H "0a 0000 01200000 07 aa*17",                   NETCODE_MESSAGES_DROP_FRAGMENT, "8193 bytes where 8192 are taken" },
+    { H "0a 0000 01200000 07 aa*17",                   NETCODE_MESSAGES_DROP_FRAGMENT, "8193 bytes where 8192 are accepted" },
     { H "0a 0000 00200000 07 aa*16",              NETCODE_MESSAGES_DROP_NONE,     "8192 bytes" },
     { H "0a 0000 9d040000 01 aa*12",               NETCODE_MESSAGES_DROP_FRAME,    "a fragment cut short" },
     { H "0a 0000 9d040000 8100 aa*13",             NETCODE_MESSAGES_DROP_FRAME,    "an index of two bytes where one is enough" },

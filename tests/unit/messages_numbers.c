@@ -150,7 +150,7 @@ TEST( messages_heap_keeps_small_places_ready )
     }
 }
 
-/* A heap of these sizes with a wall of 32 bytes behind each; places are in the same order. */
+/* A heap of these sizes with a wall of 32 bytes behind each; blocks are in the same order. */
 static void walled_open( nc_heap_t * heap, uint64_t * block, uint32_t bytes, const uint32_t * sizes, int count,
                          uint32_t * places )
 {
@@ -161,7 +161,8 @@ static void walled_open( nc_heap_t * heap, uint64_t * block, uint32_t bytes, con
     }
 }
 
-/* A list is searched eight places far, and no further: what is found then lies in the next larger list that has something. */
+/*  A list is searched eight blocks far, and no further: what is found then lies in the next larger list that has
+    something. */
 TEST( messages_heap_searches_eight_places )
 {
     static uint64_t block[4096];
@@ -183,7 +184,7 @@ TEST( messages_heap_searches_eight_places )
     }
 }
 
-/* What is kept ready counts as room once it is asked for, and only then. */
+/* What is kept ready counts as free once it is asked for, and only then. */
 TEST( messages_heap_promises_what_is_kept_ready )
 {
     static uint64_t block[256];
@@ -202,7 +203,7 @@ TEST( messages_heap_promises_what_is_kept_ready )
     places[0] = nc_heap_take( &heap, 56 );
     nc_heap_free( &heap, places[0] );
     CHECK( nc_heap_fits( &heap, 64 ) );
-    CHECK_EQ( heap.ready[1], places[0] ); /* there was room enough without it */
+    CHECK_EQ( heap.ready[1], places[0] ); /* there was memory enough without it */
     heap_check( &heap );
 }
 
@@ -556,13 +557,14 @@ TEST( messages_windows_settle )
         numbers_round( m, 10, 0.2, 0.0, rates[i] );
         nc_controller_judge( m );
         NUMBERS_SAME( m->controller.window,
-                      windows[i] ); /* at last, by a quarter of the wait, which is as long as the way */
+                      windows[i] ); /* at last, by a quarter of the wait, which is as long as the path */
         CHECK_EQ( m->controller.settling, i == 0 );
     }
     netcode_messages_destroy( m );
 }
 
-/* Every ten seconds the queue drains, so that the way is measured anew; and only where the window holds something back. */
+/*  Every ten seconds the queue drains, so that the path is measured anew; and only where the window holds something
+    back. */
 TEST( messages_queues_are_drained )
 {
     for ( int held = 0; held < 2; held++ ) {
@@ -575,7 +577,7 @@ TEST( messages_queues_are_drained )
         CHECK_EQ( m->controller.settling, held ? 2 : 0 );
         if ( held ) {
             NUMBERS_SAME( m->controller.base_time, 100.0 );
-            for ( int i = 0; i < 2; i++ ) { /* a way that has become longer, say */
+            for ( int i = 0; i < 2; i++ ) { /* a path that has become longer, say */
                 NUMBERS_SAME( m->controller.window, 60000.0 );
                 m->now += 0.2;
                 numbers_round( m, 10, i ? 0.13 : 0.15, 0.0, 1e6 );

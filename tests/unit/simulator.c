@@ -351,7 +351,7 @@ TEST( simulator_sockets )
     BAD( CHECK_EQ( netcode_network_simulator_socket( NULL, &address, &socket ), NETCODE_ERROR ) );
 }
 
-/* Empty, larger than the receiver's room, and larger than a packet of the simulator: each is what UDP makes of it. */
+/* Empty, larger than the receiver's buffer, and larger than a packet of the simulator: each is what UDP makes of it. */
 TEST( simulator_sizes )
 {
     static const int sizes[] = { 0, 1, 64, 65, 1225, 2048, 2049, 5000 };
@@ -436,7 +436,7 @@ TEST( simulator_full_queue )
     simulated_close();
 }
 
-/* Many sockets, which share the places of a small table: each gets its own datagrams, and each can go. */
+/* Many sockets, which share the buckets of a small table: each gets its own datagrams, and each can go. */
 TEST( simulator_many_sockets )
 {
     enum { SOCKETS = 6000 };

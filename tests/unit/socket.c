@@ -12,7 +12,7 @@ static struct netcode_datagram_t socket_places[SOCKET_PLACES];
 static uint8_t socket_bytes[SOCKET_PLACES][SOCKET_CAPACITY];
 static struct allocator_t socket_allocator;
 
-/* Empty places for `count` datagrams. */
+/* Empty entries for `count` datagrams. */
 static struct netcode_datagram_t * socket_ready( int count )
 {
     int i;
@@ -79,7 +79,7 @@ static int socket_send( struct netcode_socket_t * socket, const struct netcode_a
     return socket->send( socket->context, &datagram, 1 );
 }
 
-/* Receives until `count` places are filled, for 2 s at most; returns how many were. */
+/* Receives until `count` entries are filled, for 2 s at most; returns how many were. */
 static int socket_receive( struct netcode_socket_t * socket, int count )
 {
     double start = netcode_time();
@@ -139,7 +139,7 @@ TEST( socket_ipv6 )
     socket_exchange( "::1" );
 }
 
-/* Empty and oversized datagrams between real ones fill a place each and end nothing. */
+/* Empty and oversized datagrams between real ones fill an entry each and end nothing. */
 TEST( socket_empty_and_oversized_between_real_ones )
 {
     struct netcode_socket_t a, b;
@@ -214,7 +214,7 @@ TEST( socket_dual_serves_both_in_turn )
             for ( at = 0; at < filled; at++ )
                 found |= socket_places[at].bytes == 6;
         }
-        CHECK( found ); /* in the first call, or in the second where only one place was offered */
+        CHECK( found ); /* in the first call, or in the second where only one entry was offered */
         while ( dual.receive( dual.context, socket_ready( 32 ), 32 ) > 0 )
             ;
     }
@@ -512,7 +512,7 @@ TEST( socket_send_errors )
 
 #if defined( __linux__ ) && !defined( NETCODE_NO_LINUX_EXTRAS )
 
-/* An ICMP error fills one place where it was asked for, names the address that it is about, and what comes behind it
+/* An ICMP error fills one entry where it was asked for, names the address that it is about, and what comes behind it
    still arrives. Nor does a pending one keep the next datagram from being sent. */
 TEST( socket_icmp_errors )
 {
@@ -867,7 +867,7 @@ TEST( corners_errors_of_a_broken_handle )
     CHECK_EQ( nc_socket_judge( ENOMEM ), NC_SOCKET_PASSING );
 }
 
-/* Handles in either order, and one that select has no place for. */
+/* Handles in either order, and one that select has no bit for. */
 TEST( corners_waits_of_odd_handles )
 {
     struct netcode_socket_t dual;
@@ -891,9 +891,9 @@ TEST( corners_waits_of_odd_handles )
     dual.close( dual.context );
 }
 
-/* The port is taken in the family that came second to most people's minds. */
+/* The port is in use in the family that came second to most people's minds. */
 /*  A socket is replaced by one at its address and port, by one at this port where the address is gone, and at any port where
-    that is taken. What waited in the old one is lost. */
+    that is in use. What waited in the old one is lost. */
 TEST( socket_rebinds )
 {
     struct netcode_socket_t a, b, c;
@@ -1121,7 +1121,7 @@ TEST( socket_system_calls_fail )
 {
     static const struct {
         int error;
-        int place;  /* a failing receive fills a place with the error, and goes on */
+        int place;  /* a failing receive fills an entry with the error, and goes on */
         int resent; /* a failing send is tried again */
     } rows[] = {
         { EAGAIN, 0, 0 },  { EINTR, 0, 1 },       { ECONNREFUSED, 1, 1 }, { EMSGSIZE, 1, 1 },
