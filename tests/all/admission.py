@@ -399,7 +399,7 @@ def story_race(story):
 
 
 def story_players(story):
-    """players who reconnect, move, cheat, are banned, and whose server dies"""
+    """players that reconnect, move, cheat, are banned, and whose server dies"""
     tools = story.tools
     redis = Redis(tools.folder)
     a, b = Server(tools, "a", redis, "--metrics-file", "a.prom").ready(), Server(tools, "b", redis).ready()
@@ -416,7 +416,7 @@ def story_players(story):
     time.sleep(1.2 * LEASE)
     story.check(held(redis, 1) == "a" and not players.events("out", "again"), "and the lease goes on")
     players.say("leave again")
-    story.check(settle(lambda: held(redis, 1) is None, 1.0), "a player who leaves gives it back at once", held(redis, 1))
+    story.check(settle(lambda: held(redis, 1) is None, 1.0), "a player that leaves gives it back at once", held(redis, 1))
 
     players.say("join again again %d" % a.port)
     story.check(players.goes_out("again") and not players.events("in", "again")[1:], "the server itself refuses a token that it has seen")
@@ -432,7 +432,7 @@ def story_players(story):
     players.comes_in("here")
     begin = time.monotonic()
     players.join("there", 3, b)
-    story.check(players.comes_in("there") and time.monotonic() - begin < LEASE, "a player who moves is in at the other server within a lease",
+    story.check(players.comes_in("there") and time.monotonic() - begin < LEASE, "a player that moves is in at the other server within a lease",
                 time.monotonic() - begin)
     story.check(players.goes_out("here") and a.process.find("client=3 is disconnected: the same player comes in at another server with a newer token"),
                 "and his older session has ended, by name", a.process.text(5))
@@ -453,7 +453,7 @@ def story_players(story):
     players.comes_in("caught")
     redis.key("SET", "revoked:6", "1")
     story.check(players.goes_out("caught", LEASE / 3 + 1.5) and a.process.wait("client=6 is disconnected: the player is revoked"),
-                "one who plays is disconnected at the next renewal")
+                "one that plays is disconnected at the next renewal")
     story.check(settle(lambda: held(redis, 6) is None, 1.0), "and his lease is gone", held(redis, 6))
     redis.key("DEL", "revoked:5")
     players.join("pardoned", 5, a)
@@ -641,7 +641,7 @@ def story_trouble(story):
     redis.key("SET", "session:2", "gone/0123456789abcdef/1 %d" % (time.time() + 1), "PX", str(600000))
     took = players.arrives("second", 2, server, 2 * LEASE + 5)
     story.check(took is not None and took <= 2 * LEASE + GIVEN_UP, "the clock of Redis is set back: it settles, and no lease lasts longer than one", took)
-    story.check(players.inside("stays"), "who is in stays in")
+    story.check(players.inside("stays"), "a connected player stays in")
 
     redis.key("HSET", "session:3", "a", "b")
     players.join("odd", 3, server)
@@ -663,7 +663,7 @@ def story_trouble(story):
     story.check(server.process.wait("leases are not renewed: LOADING"), "Redis restarts, and loads its data")
     begin = time.monotonic()
     story.check(settle(redis.answers, 60) and time.monotonic() - begin > LEASE, "for longer than a lease", time.monotonic() - begin)
-    story.check(players.inside("second"), "who is in stays in")
+    story.check(players.inside("second"), "a connected player stays in")
     time.sleep(LEASE)
     story.check(players.inside("second") and held(redis, 2) == "one", "and has a lease again")
     story.check(server.stop() == 0, "the server ends well")
@@ -752,7 +752,7 @@ def story_policies(story):
     story.check(took <= LEASE / 3 + 1.5, "within a third of a lease and a second and a half", took)
     time.sleep(0.3)
     story.check(held(redis, 30, "keep:") == "keep-far", "and gives back no lease but its own", held(redis, 30, "keep:"))
-    story.check(settle(lambda: held(redis, 42, "open:") == "open", 3), "open: and who came in then has a lease now", held(redis, 42, "open:"))
+    story.check(settle(lambda: held(redis, 42, "open:") == "open", 3), "open: and a player that came in then has a lease now", held(redis, 42, "open:"))
     story.check(all(players.arrives(policy + "-back", number[policy] + 3, near[policy]) for policy in policies), "all let players in again")
 
     # Redis dies, for longer than a lease, and comes back without its data.
@@ -805,7 +805,7 @@ def story_policies(story):
 
 
 class Storm:
-    """Players who connect, leave, vanish and move at random, while servers and Redis have their faults."""
+    """Players that connect, leave, vanish and move at random, while servers and Redis have their faults."""
 
     def __init__(self, story, connects, count):
         self.story, self.tools, self.connects = story, story.tools, connects
@@ -934,7 +934,7 @@ class Storm:
         self.story.check(all(server.stop() == 0 for server in self.servers), "the servers end well, and no sanitizer reports")
 
     def lockouts(self):
-        """For each player who tries: how long until he is in, since he began or since the last fault. A fault ends when Redis can be reached
+        """For each player that tries: how long until it is in, since he began or since the last fault. A fault ends when Redis can be reached
         again; a server that dies or is cut off is one in its moment. The longest ones, and when they were."""
         begins, found, found_slow = {}, [(0.0, "")], [(0.0, "")]
         unreachable = list(self.unreachable)  # and what was not planned, on a machine that has other things to do

@@ -800,7 +800,7 @@ def check_choice(binary):
             equal(login(port, "bob", {"server": "eu-1"})[0] if wanted == 200 else login(port, "carol", {"server": "eu-1"})[0], wanted, "the status")
         # Full, but bob's last token led there: the slot may be his own, after a crash.
         report(port, fake("eu-1", 1, clients=10))
-        equal(login(port, "bob", {"server": "eu-1"})[0], 200, "the status of one who comes back to a full server")
+        equal(login(port, "bob", {"server": "eu-1"})[0], 200, "the status of one that comes back to a full server")
         equal(login(port, "carol", {"server": "eu-1"})[0], 503, "the status of another one")
         counts = backend.metrics()
         for state, wanted in (("open", "2"), ("full", "2"), ("draining", "1"), ("silent", "0")):
@@ -943,8 +943,8 @@ def check_reload(binary):
             equal((inspect(answer)[0], inspect(answer, "new-key")[0]), (NOT_OPENED, OPENED), "the token after SIGHUP, under both keys")
             write_players([("alice", "1001"), ("outsider", "5")])
             backend.reload()
-            equal(login(backend.port, "bob")[0], 401, "the status of one who was taken out")
-            equal(login(backend.port, "outsider")[2]["client_id"], "5", "the id of one who was put in")
+            equal(login(backend.port, "bob")[0], 401, "the status of one that was removed")
+            equal(login(backend.port, "outsider")[2]["client_id"], "5", "the id of one that was added")
             equal(backend.metrics()["netcode_backend_players"], "2", "players")
             write(place("servers"), read(place("other-servers")) + servers)
             backend.reload()
@@ -1327,7 +1327,7 @@ def check_play(binary):
         with Ends(client("--rate", "50", url=stage.nginx.url, seconds=2, binary=binary, credential="bob")) as player:
             equal(player.wait(), 0, "the exit status\n" + player.text())
             summary = player.line(SUMMARY)
-            equal(summary.group(1), str(BOB), "who played")
+            equal(summary.group(1), str(BOB), "the player")
             equal(summary.group(2, 3), ("1", "1"), "tokens and connects")
             sent, heard = int(summary.group(4)), int(summary.group(5))
             expect(sent >= 20 and heard >= sent // 2, "%d sent, %d heard" % (sent, heard))

@@ -674,7 +674,7 @@ def check_issuer_trouble():
                 waits = [threading.Thread(target=backend.login, kwargs={"id_token": issuer.token()}) for _ in range(5)]
                 for thread in waits:
                     thread.start()
-                session_of(backend.login(secret("alice")))  # who brings another proof is not held up
+                session_of(backend.login(secret("alice")))  # a login with another proof is not held up
                 equal(B.get(backend.port, "/healthz")[0], 200, "health")
                 took = time.monotonic() - begun
                 expect(took < 1.0, "others waited for %.1f s" % took)
@@ -769,7 +769,7 @@ def check_memory():
         session = session_of(backend.login(alice))
         write(players, "".join(line for line in read(players).splitlines(True) if " 1001 " not in line), 0o644)
         backend.reload()
-        equal(short(backend.ask(TOKEN, session)), (401, "unknown_credential"), "a session of one who left the file")
+        equal(short(backend.ask(TOKEN, session)), (401, "unknown_credential"), "a session of one that left the file")
         equal(backend.end(), 0, "the backend's status")
     check_kinds_of_sessions(players)
     with Issuer() as issuer, Ends(Full(issuer.options(), "--rate", "5", "--sessions", "20")) as backend:
@@ -777,7 +777,7 @@ def check_memory():
         answers = [backend.login(id_token=issuer.token()) for _ in range(3)]
         session = session_of(answers[0])
         statuses = [backend.ask(TOKEN, session)[0] for _ in range(4)]
-        equal(statuses, [200, 200, 429, 429], "tokens of one who may ask five times")
+        equal(statuses, [200, 200, 429, 429], "tokens of one that may ask five times")
         equal([backend.ask(LOGOUT, session_of(answer))[0] for answer in answers], [200] * 3, "the logouts")
         time.sleep(0.5)  # in which whoever has no session is looked at
         equal(backend.login(id_token=issuer.token())[0], 429, "a new login does not make it more")
@@ -996,7 +996,7 @@ def check_revoked_under_load():
 
 
 class Load:
-    """Players who log in and ask for tokens all the time; what they hear is counted, and must be named."""
+    """Players that log in and ask for tokens all the time; what they hear is counted, and must be named."""
 
     ALLOWED = {(200, ""), (503, "store_unreachable"), (503, "store_full"), (503, "busy"), (503, "backend_down")}
 
@@ -1339,7 +1339,7 @@ def check_nginx_load():
         stop.set()
         for thread in threads:
             thread.join()
-        equal(failures, [], "players who were answered wrongly:\n" + nginx.text() + "\n" + nginx.log() + "\n" + "\n".join(backend.text() for backend in backends))
+        equal(failures, [], "players that were answered wrongly:\n" + nginx.text() + "\n" + nginx.log() + "\n" + "\n".join(backend.text() for backend in backends))
         expect(counts["good"] >= 8, "only %d logins" % counts["good"])
     return "4 kills, %(good)d logins with tokens, %(retries)d retries by players" % counts
 

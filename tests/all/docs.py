@@ -913,7 +913,7 @@ WIDE = """(() => {
     return out.slice(0, 4);
 })()"""
 
-# Types as a reader does: who is quicker than the index waits for it.
+# Types as a reader does: one that is quicker than the index waits for it.
 SEARCH = """(async () => {
     const until = async (condition) => {
         for (let i = 0; i < 500 && !condition(); i++) await new Promise((wake) => setTimeout(wake, 50));

@@ -34,7 +34,7 @@ WARNINGS = "-Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wcast-qual -Wundef -
 SANITIZE = "-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer".split()
 PATIENCE = float(os.environ.get("FLEET_PATIENCE", 30))  # seconds until something that has to happen counts as not happening
 REFUSED = 3  # seconds after which a client whose token is refused gives up: its token's timeout
-KEEP = 12  # the timeout of those who stay
+KEEP = 12  # the timeout of those that stay
 AT_ONCE = 5
 CREDENTIAL = "servers-credential-0123456789"
 PROTOCOL_ID = "0x1122334455667788"
@@ -379,7 +379,7 @@ def rotate(story, full):
 
     story.check(stats(server, "clients") == 3 and all(player.running() for player in players), kind + ": no player was disconnected")
     results = [player.end() for player in players]
-    story.check(results == [0, 0, 0], kind + ": no payload was lost by those who played through it all", [p.text(3) for p in players])
+    story.check(results == [0, 0, 0], kind + ": no payload was lost by those that played through it all", [p.text(3) for p in players])
     story.check(server.end() == 0 and not server.find(": timed out"), kind + ": it ends well, no player timed out", server.text(8))
     keys = [open(tools.path(name), "rb").read().strip() for name in ("old.key", "new.key")]
     shown = server.text().encode()
@@ -430,7 +430,7 @@ def story_drain(story):
     moved = tools.client(tools.mint("a.key", 3, address, other_address), "--count", "10", "--rate", "50")
     story.check(moved.ended() == 0 and moved.find("connected to " + re.escape(other_address)), "its client goes on to the token's next server",
                 moved.text(6))
-    story.check(stays.running() and draining.running() and stats(draining, "clients") == 1, "who was in stays")
+    story.check(stays.running() and draining.running() and stats(draining, "clients") == 1, "a connected player stays")
     story.check(stays.end() == 0, "and loses nothing", stays.text(3))
     story.check(draining.ended() == 0 and draining.find("drained: 0 clients are left"), "when the last one has left it ends", draining.text(4))
     other.send(signal.SIGUSR2)
@@ -852,7 +852,7 @@ def story_backend(story):
     story.check(settle(lambda: sorted(fetch()[1]) == sorted([first_address, second_address])), "and a second one beside it", fetch())
     first.send(signal.SIGUSR2)
     story.check(settle(lambda: fetch() == (200, [second_address])), "one that drains is not given any more", fetch())
-    story.check(player.end() == 0 and first.ended() == 0, "who was in stays until the end", player.text(3))
+    story.check(player.end() == 0 and first.ended() == 0, "a connected player stays until the end", player.text(3))
     story.check(second.end(signal.SIGTERM) == 0 and fetch()[0] == 503, "one that has ended is not given for a second longer", fetch())
     story.check(first.find(r"report: \d+ worked, 0 failed") and second.find(r"report: \d+ worked, 0 failed"), "the backend took every report", second.text(4))
     story.check(backend.end(signal.SIGTERM) == 0, "the backend ends well", backend.text(4))

@@ -134,7 +134,7 @@ class Backend(Process):
 
 
 class Player:
-    """One who looks for a match."""
+    """One that looks for a match."""
 
     def __init__(self, backend, number):
         self.backend, self.number, self.ticket, self.answer = backend, number, None, {}
@@ -305,8 +305,8 @@ def story_refusals(story):
     story.check(backend.request("HEAD", "/v1/match/" + alice.ticket, None, credential(1))[0] == 202, "HEAD is as GET")
     for _ in range(20):
         status, headers, answer = alice.send("GET", "/v1/match/" + alice.ticket)
-    story.check(status == 429 and headers["Retry-After"] == "1" and answer["error"] == "rate_limited", "who polls without a pause is refused", answer)
-    story.check(settle(lambda: backend.metric('match_players_waiting{mode="squad"}') == 2), "the metrics know who waits")
+    story.check(status == 429 and headers["Retry-After"] == "1" and answer["error"] == "rate_limited", "a player that polls without a pause is refused", answer)
+    story.check(settle(lambda: backend.metric('match_players_waiting{mode="squad"}') == 2), "the metrics count the players that wait")
     story.check(backend.end() == 0, "it ends well", backend.text(3))
     backend = Backend(story, DUEL, servers=HERE_ARE_SERVERS, rate=2)
     dave = Player(backend, 4)
@@ -345,7 +345,7 @@ def story_duel(story):
     story.check(results == [(True, address)] * 2, "both play there", results)
     server.wait("match %s: all 2 players have come" % a["match"])
     settle(lambda: backend.metric("free_slots") == 32)  # the server has reported it
-    story.check(alice.cancel()[2].get("reason") == "cancelled" and bob.poll() == "matched", "one who is done says so, and leaves the other alone")
+    story.check(alice.cancel()[2].get("reason") == "cancelled" and bob.poll() == "matched", "one that is done says so, and leaves the other alone")
     story.check(alice.ask(regions=["eu"])[0] == 202, "and can look for the next match")
     story.check(backend.metric("matches_total") == 1, "that was one match")
     story.check(server.end() == 0 and backend.end() == 0, "both end well", backend.text(4))
@@ -373,7 +373,7 @@ def ask_all(players, mode, regions):
 
 
 def check_matches(story, players, size):
-    """Of players who all have a match: matches are full, parties whole, teams even."""
+    """Of players that all have a match: matches are full, parties whole, teams even."""
     matches = {}
     for player in players:
         matches.setdefault(player.answer["match"], []).append(player)
@@ -436,9 +436,9 @@ def story_slots(story):
     for player in players[4:]:
         player.ask()
     backend.wait("back to the queue: no server has room for all")
-    story.check([player.poll() for player in players[4:]] == ["queued"] * 2, "a full house of those who are on their way: the next two wait", players[4].short())
+    story.check([player.poll() for player in players[4:]] == ["queued"] * 2, "a full house of those that are on their way: the next two wait", players[4].short())
     status, _, refusal = backend.request("POST", "/v1/connect-token", None, credential(9))
-    story.check(status == 503 and refusal["error"] == "no_server", "and so does who asks for a token alone", refusal)
+    story.check(status == 503 and refusal["error"] == "no_server", "and so does one that asks for a token alone", refusal)
     other = backend.report("eu-2", 40002, slots=1)
     story.check("matches" not in other, "a server without a match gets none", other)
     backend.report("eu-1", 40001, slots=4, clients=0, matches=[{"id": first, "players": 2, "seen": 2}])
@@ -448,7 +448,7 @@ def story_slots(story):
     refused = players[5].cancel()[2].get("reason"), players[5].ask()
     seconds = int(refused[1][1]["Retry-After"] or 0)
     story.check(refused[0] == "cancelled" and refused[1][0] == 409 and refused[1][2]["error"] == "match_given_up" and 0 < seconds <= EXPIRE,
-                "who gives up a match gets no other one before its tokens are over", refused[1][2])
+                "a player that gives up a match gets no other one before its tokens are over", refused[1][2])
     story.check(players[4].poll() == "matched" and backend.metric("free_slots") <= 1, "his slot is kept so long, for he may have a token", backend.metric("free_slots"))
     backend.report("us-1", 40003, slots=64)
     crowd = some(backend, 11, 40)
@@ -482,7 +482,7 @@ def story_no_server(story):
     all_until([alice, bob], "failed")
     story.check(alice.reason() == bob.reason() == "no_server" and alice.answer["message"], "after %d tries in each region it fails, with a name" % TRIES, alice.short())
     story.check(backend.count("back to the queue") == 2 * TRIES and waited >= 0, "no more than that", backend.count("back to the queue"))
-    story.check(carol.poll() == "queued", "who came later has tries of his own")
+    story.check(carol.poll() == "queued", "one that came later has tries of its own")
     alice.ask()
     backend.report("us-1", 40001)
     all_until([alice, carol], "matched")
@@ -498,20 +498,20 @@ def story_no_server(story):
 
 
 def story_queue(story):
-    """Those who vanish, cancel, or wait for a friend who never comes."""
+    """Those that vanish, cancel, or wait for a friend that never comes."""
     backend = Backend(story, "duel 2 2 expire=60\nsquad 4 2 expire=9\n", servers=HERE_ARE_SERVERS)
     gone, alice, bob, carol, dave, erin = some(backend, 1, 6)
     gone.ask()
     time.sleep(4.3)  # MM_SILENT_SECONDS
     alice.ask()
     time.sleep(0.5)
-    story.check(alice.poll() == "queued", "one who has vanished is matched with no one", alice.short())
+    story.check(alice.poll() == "queued", "one that has vanished is matched with no one", alice.short())
     story.check(gone.poll() == "failed" and gone.reason() == "silent", "and learns why, should he come back", gone.short())
     story.check(gone.ask()[0] == 202, "he may ask anew")
     all_until([gone, alice], "matched")
     story.check(1, "and is matched then")
 
-    story.check(bob.ask()[0] == 202 and bob.cancel()[2].get("reason") == "cancelled", "who cancels is out")
+    story.check(bob.ask()[0] == 202 and bob.cancel()[2].get("reason") == "cancelled", "a player that cancels is out")
     carol.ask()
     time.sleep(0.5)
     story.check(carol.poll() == "queued" and bob.poll() == "failed", "and matched with no one")
@@ -547,14 +547,14 @@ def story_widening(story):
     carol.ask(regions=["eu"])
     dave.ask(regions=["asia"])
     all_until([alice, carol], "matched")
-    story.check(carol.answer["match"] == alice.answer["match"] and alice.answer["region"] == "eu", "who wants the same is matched at once", alice.short())
+    story.check(carol.answer["match"] == alice.answer["match"] and alice.answer["region"] == "eu", "one that wants the same is matched at once", alice.short())
     all_until([bob, dave], "matched")
     story.check(bob.answer["region"] == "asia" and time.monotonic() - begin < 2.0 + PATIENCE / 10, "by latency as well", bob.short())
     gina, hank = some(backend, 20, 2)
     gina.ask("near", regions={"us": 90, "asia": 30})
     hank.ask("near", regions=["us", "asia"])
     all_until([gina, hank], "matched")
-    story.check(gina.answer["region"] == "asia", "where all count at once, it is the nearest of who has waited longest", gina.short())
+    story.check(gina.answer["region"] == "asia", "where all count at once, it is the nearest of the one that has waited longest", gina.short())
     erin, fred = some(backend, 5, 2)
     begin = time.monotonic()
     erin.ask(regions=["eu", "us"])
@@ -849,7 +849,7 @@ def story_allocator(story):
     story.check(value["namespace"] == "default" and value["gameServerSelectors"][0]["matchLabels"] == {"agones.dev/fleet": "netcode", "netcode-region": "eu"}
                 and value["metadata"]["labels"]["netcode-mode"] == "squad", "it asks for a server of the fleet in the region", value)
     story.check(sorted(value["metadata"]["annotations"]["netcode-clients"].split(",")) == mates and value["metadata"]["annotations"]["netcode-seconds"] == str(EXPIRE),
-                "and says who will play, and how long they may take to come", value["metadata"])
+                "and names the players, and how long they may take to come", value["metadata"])
     game = next(game for game in games if game.name == name)
     game.process.wait("match %s: squad, 8 players are on their way, for %d s" % (match, EXPIRE))
     story.check(1, "the server learns it by its watch")
@@ -1149,13 +1149,13 @@ def story_several(story):
     settle(lambda: leader_of(backends))
     seconds = time.monotonic() - begin
     story.check(leader_of(backends) and seconds < 6, "the one is killed, and after %.1f s another one finds matches" % seconds)
-    story.check(settle(lambda: [player.poll() for player in waiting] == ["queued"] * 3) and [player.ticket for player in waiting] == tickets, "who was queued still is, with the same ticket",
+    story.check(settle(lambda: [player.poll() for player in waiting] == ["queued"] * 3) and [player.ticket for player in waiting] == tickets, "a player that was queued still is, with the same ticket",
                 waiting[0].short())
-    story.check([player.poll() for player in players] == ["matched"] * 8 and [player.answer["match"] for player in players] == before, "who was matched has the same match")
+    story.check([player.poll() for player in players] == ["matched"] * 8 and [player.answer["match"] for player in players] == before, "a player that was matched has the same match")
     late = some(nginx, 21, 5)
     statuses = [patiently(player, "squad", ["eu"]) for player in late]
     all_until(waiting + late, "matched")
-    story.check(len({player.answer["match"] for player in waiting + late}) == 1 and len({player.answer["team"] for player in waiting}) == 1, "and is matched with those who come later", statuses)
+    story.check(len({player.answer["match"] for player in waiting + late}) == 1 and len({player.answer["team"] for player in waiting}) == 1, "and is matched with those that come later", statuses)
 
     leader = leader_of(backends)
     leader.send(signal.SIGSTOP)
@@ -1198,7 +1198,7 @@ def story_records(story):
         player.backend = backend
     settle(lambda: leader_of([backend]))
     all_until(ahead, "matched")
-    story.check([stored(redis, player)[1] for player in ahead] == [3, 3] and stored(redis, ahead[0])[0] > time.time() + 3000, "who was queued by a clock that is ahead is matched, and Redis has it",
+    story.check([stored(redis, player)[1] for player in ahead] == [3, 3] and stored(redis, ahead[0])[0] > time.time() + 3000, "a player that was queued by a clock that is ahead is matched, and Redis has it",
                 [stored(redis, player) for player in ahead])
     story.check(not backend.find("newer tickets than ours"), "with versions that are newer at once")
     late = players[11]
@@ -1241,7 +1241,7 @@ def story_errors(story):
     commands, line = backend.metric(answered) - before, "Redis does not take our tickets: WRONGTYPE"
     story.check(commands < 30 and backend.count(line) == 1, "while it does, there is a line, and no more than %d commands in 1.5 s" % commands, backend.text(3))
     redis.cli("RENAME", "aside", "netcode:match:tickets")
-    story.check(settle(lambda: stored(redis, carol)[1] == 4, 5), "a write that failed is done later, and deletes no ticket of a player who came back", redis.cli("HGETALL", "netcode:match:tickets"))
+    story.check(settle(lambda: stored(redis, carol)[1] == 4, 5), "a write that failed is done later, and deletes no ticket of a player that came back", redis.cli("HGETALL", "netcode:match:tickets"))
     redis.cli("CONFIG", "SET", "maxmemory", "1")
     story.check(settle(lambda: backend.metric("match_active") == 0), "a Redis that is full takes no lease")
     status, headers, answer = alice.ask()
@@ -1269,12 +1269,12 @@ def story_revoked(story):
         player.ask("squad", party="the-other-two", size=2)
     backend.wait("duel in any, 2 players, back to the queue: a player is revoked")
     backend.wait("squad in any, 4 players, back to the queue: a player is revoked")
-    story.check(bob.poll() == "queued" and fred.poll() == "queued", "there is no match with who is revoked: the others are in the queue", bob.short())
+    story.check(bob.poll() == "queued" and fred.poll() == "queued", "there is no match with a revoked player: the others are in the queue", bob.short())
     story.check(alice.poll() == 403 and settle(lambda: stored(redis, alice)[1] == 4), "and he is not")
     story.check(erin.poll() == "failed" and erin.reason() == "party_left", "nor his party, which learns why", erin.short())
     carol.ask()
     all_until([bob, carol], "matched")
-    story.check(bob.answer["match"] == carol.answer["match"], "the next who comes is matched with who waited")
+    story.check(bob.answer["match"] == carol.answer["match"], "the next that comes is matched with the one that waited")
     story.check(backend.end() == 0, "it ends well", backend.text(4))
 
 
@@ -1311,7 +1311,7 @@ def story_several_ends(story):
         settle(lambda: leader_of([other]))
         leader.send(signal.SIGCONT)
         status = answer.result()[0]
-    story.check(status in (502, 503), "one that sleeps longer than its lease while it asks who the player is gives out no ticket", (status, player.answer))
+    story.check(status in (502, 503), "one that sleeps longer than its lease while it asks for the player's identity gives out no ticket", (status, player.answer))
     story.check(leader.end() == 0 and other.end() == 0, "both end well", leader.text(4))
 
 

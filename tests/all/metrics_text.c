@@ -153,7 +153,7 @@ static void test_sessions( void )
     observe_messages( &all, 3, 20, 0.3 );
     sum = metrics_messages_end( &all );
     check( "a new session does not take back the old one's", sum->packets_sent == 125 );
-    check( "who measured nothing is no part of the mean", fabs( sum->rtt - 0.3 ) < 1e-9 );
+    check( "a server that measured nothing is no part of the mean", fabs( sum->rtt - 0.3 ) < 1e-9 );
     struct netcode_messages_stats_t none;
     memset( &none, 0, sizeof( none ) );
     for ( int i = 0; i < 3; i++ ) {

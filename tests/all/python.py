@@ -2285,7 +2285,7 @@ def check_early_signal(command):
     """A SIGHUP while it starts does not end it."""
     with Backend(command) as backend:
         os.remove(backend.path("players"))
-        os.mkfifo(backend.path("players"))  # who opens it waits
+        os.mkfifo(backend.path("players"))  # a reader waits at its opening
         process = subprocess.Popen(command + backend.arguments(), cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         try:
             end = time.monotonic() + 20

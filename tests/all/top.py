@@ -83,7 +83,7 @@ class Answers(http.server.BaseHTTPRequestHandler):
         try:
             self.wfile.write(body)
         except OSError:
-            pass  # who has read enough goes away
+            pass  # a client that has read enough closes
 
     def log_message(self, *_):
         pass

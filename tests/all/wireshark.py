@@ -1226,7 +1226,7 @@ def check_growing_keylog(packets):
     environment = dict(os.environ, LC_ALL="C", HOME=WORK, XDG_CONFIG_HOME=WORK)
     with open(path("growing.log"), "wb") as out:
         child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=out, stderr=subprocess.STDOUT, env=environment)
-    guard = threading.Timer(120, child.kill)  # who does not read holds the writer
+    guard = threading.Timer(120, child.kill)  # a reader that does not read holds the writer
     guard.start()
     try:
         child.stdin.write(data[:cut])
