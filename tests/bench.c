@@ -8,16 +8,16 @@
     One process, one server for each number of clients, all through the public API. The clients are peers: their
     packets are sealed here with libsodium, from the standard alone, each with the keys of its own connect token. They
     come in shuffled order, and each payload is answered as its event is read, which is how a server's loop follows
-    the packets; at 10,000 clients three lines more tell what sending in another order costs. A timing of payloads
+    the packets; at 10,000 clients three lines more show what sending in another order costs. A timing of payloads
     takes so many that the first ones, for which the lines before have left nothing in the cache, do not tip it. The
     network is a socket in memory, which copies a datagram as a kernel would; that copy is in every figure, and the
-    column `socket` tells what the socket alone took, so that nobody has to guess. Datagrams lie in the cache when the
+    column `socket` is what the socket alone took, so that no reader has to guess. Datagrams lie in the cache when the
     server gets them, as they do when a kernel has just copied them; slots and tables do not, where there are many.
     The servers have long been up: they remember as many used tokens as they have room for, and with each handshake
-    the earliest-expiring one gives way.
+    the earliest-expiring one is evicted.
 
     Each line times some work of the library and, in the same round, the libsodium calls that no implementation can do
-    without, on one hot buffer and key; who goes first alternates. Printed are the median of the rounds' ratios, the
+    without, on one hot buffer and key; which goes first alternates. Printed are the median of the rounds' ratios, the
     tenth and ninetieth percentile, and the medians in nanoseconds. An idle update has its limit in nanoseconds. Where
     two lines are compared, `ns` and `floor ns` are theirs. */
 
@@ -112,7 +112,7 @@ struct wire_t {
 static struct wire_t up;
 
 /*  A ring: `count` is of all that were ever sent. What is kept of each is where it goes, and its bytes only where
-    somebody will look. */
+    they will be looked at. */
 static struct {
     int count;
     int keeps_bytes;
@@ -132,8 +132,8 @@ static void up_reset( int bytes )
 
 /*  Requests that are refused without a look at their sealed part travel without it: only the public part and the tag
     are copied, and between them stays what lies in the server's buffer, which is as good as any noise. So the price
-    of the copy does not hide that of the refusal, and who decrypts anything can not refuse for the reason that is
-    demanded. */
+    of the copy does not hide that of the refusal, and a server that decrypts anything can not refuse for the reason
+    that is demanded. */
 static void up_reset_abridged( void )
 {
     up_reset( ABRIDGED_BYTES );
@@ -272,7 +272,7 @@ static uint64_t load_number( const uint8_t * bytes, int count )
     return number;
 }
 
-/* 10.x.y.z: whose it is can be told from the address without a search. */
+/* 10.x.y.z: whose it is follows from the address without a search. */
 static struct netcode_address_t address_of_number( uint8_t network, uint32_t number )
 {
     struct netcode_address_t address;
@@ -378,7 +378,7 @@ struct world_t {
     int in_at;
     int out_at;
     int moment;                            /* counts idle timings */
-    int generation;                        /* counts those who came and went */
+    int generation;                        /* counts clients that connected and disconnected */
     uint8_t ( *requests )[ABRIDGED_BYTES]; /* that connected the clients: their tokens are used */
     uint64_t stamp;                        /* counts payloads, so that each is another one */
 };
@@ -511,9 +511,9 @@ static void world_welcome( struct world_t * world, int first, int count )
         stop( "a client was not connected", world->name );
 }
 
-/*  Connects peers with fresh tokens; returns what the server's two updates took. Those who come and go have tokens that
-    expire before those of who stays, and each time later than the last time: so their records may give way to newer
-    ones. */
+/*  Connects peers with fresh tokens; returns what the server's two updates took. Those that come and go have tokens
+    that expire before those of the others, and each time later than the last time: so their records may be evicted by
+    newer ones. */
 static double world_connect( struct world_t * world, int first, int count )
 {
     int expire_seconds = first < world->clients ? TIMEOUT_SECONDS : 3600 + ++world->generation;
@@ -828,7 +828,7 @@ static double payloads_exchange( struct world_t * world, int bytes, double * in 
     return start;
 }
 
-/* Every client gets its keep-alive now: for the next 0.09 s none is due, and nobody's handshake ends. */
+/* Every client gets its keep-alive now: for the next 0.09 s none is due, and no handshake ends. */
 static void world_settle( struct world_t * world )
 {
     up_reset( 0 );
@@ -891,7 +891,7 @@ static void world_spread( struct world_t * world )
     }
 }
 
-/* One second at 60 Hz in which nobody speaks. */
+/* One second at 60 Hz in which none sends a payload. */
 static struct cost_t bench_silence( struct world_t * world, int unused, int expected )
 {
     struct cost_t cost = { 0.0, 0.0, 0.0 };
@@ -937,7 +937,7 @@ enum {
     NO_LENGTH_PREFIX = 0x05 /* a payload without a sequence */
 };
 
-/* Fills the wire with noise of strangers behind this prefix byte. */
+/* Fills the wire with noise from unknown addresses behind this prefix byte. */
 static void noise( uint8_t prefix, int bytes, int count )
 {
     int i, k, written = up.abridged ? ABRIDGED_BYTES : bytes;
@@ -1009,7 +1009,7 @@ static struct cost_t bench_unknown_address( struct world_t * world, int unused, 
     return refuse( world, NETCODE_DROP_UNKNOWN_ADDRESS );
 }
 
-/* Requests with tokens that have connected someone: from strangers, or from those whom they connected. */
+/* Requests with tokens that have connected a client: from unknown addresses, or from those clients. */
 static struct cost_t bench_used_token( struct world_t * world, int from_its_owner, int count )
 {
     int i;
@@ -1034,7 +1034,7 @@ static struct cost_t bench_replay( struct world_t * world, int bytes, int count 
     return refuse( world, NETCODE_DROP_REPLAYED );
 }
 
-/* The right address and a sequence that could be: all that is left to tell is the tag. */
+/* The right address and a sequence that could be: all that is left to decide is the tag. */
 static struct cost_t bench_forged_payload( struct world_t * world, int bytes, int count )
 {
     int i;
@@ -1134,7 +1134,7 @@ static void measure_line( int index, int round )
     struct cost_t sum = { 0.0, 0.0, 0.0 };
     double alone = 0.0, items = (double) line->items * line->passes;
     int pass, first;
-    for ( first = 0; first < 2; first++ ) { /* who goes first changes from round to round */
+    for ( first = 0; first < 2; first++ ) { /* which goes first changes from round to round */
         if ( first == ( round & 1 ) )
             alone = line->floor( line->parameter, line->items * line->passes );
         for ( pass = 0; first != ( round & 1 ) && pass < line->passes; pass++ ) {
@@ -1340,7 +1340,7 @@ static double server_bytes( int slots, int pool_buffers )
     netcode_server_start( server, slots );
     netcode_server_destroy( server );
     if ( allocated_bytes - before != netcode_server_memory( &config, slots ) )
-        stop( "netcode_server_memory is not what was taken", "server_bytes" );
+        stop( "netcode_server_memory is not what was allocated", "server_bytes" );
     return (double) ( allocated_bytes - before );
 }
 
@@ -1358,7 +1358,7 @@ static double client_bytes( int pool_buffers )
         stop( netcode_client_create_error_text( netcode_client_create_error() ), "client_bytes" );
     netcode_client_destroy( client );
     if ( allocated_bytes - before != netcode_client_memory( &config ) )
-        stop( "netcode_client_memory is not what was taken", "client_bytes" );
+        stop( "netcode_client_memory is not what was allocated", "client_bytes" );
     return (double) ( allocated_bytes - before );
 }
 
@@ -1499,7 +1499,7 @@ static void result_of_burst( void )
     world_close( &crowd );
 }
 
-/* ---- what is told ---- */
+/* ---- what is printed ---- */
 
 static int is_over( const struct result_t * result )
 {

@@ -4,11 +4,11 @@
 
     Two objects hand each other packets in memory, a tick after a tick of virtual time; each packet is on its way for three ticks,
     50 ms, so that what is reliable is repeated in the next two packets, as the default has it. A round times some hundred ticks
-    with one small message in them, and with MANY; who goes first alternates. From the medians: a message is what each further
-    one costs the side that sends it (queued, written, repeated, acknowledged, forgotten) and the side that receives it (read,
-    handed over, known again); the limit is for either side, as each pays for its own. A packet is what is left of a tick with one
-    message, by the packets of that tick, their acks included. Exit code 1 when a line is over its limit; BENCH_PRINT_ONLY in the
-    environment makes it 0. */
+    with one small message in them, and with MANY; which goes first alternates. From the medians: a message is what each
+    further one costs the side that sends it (queued, written, repeated, acknowledged, forgotten) and the side that
+    receives it (read, handed over, known again); the limit is for either side, as each pays for its own. A packet is
+    what is left of a tick with one message, by the packets of that tick, their acks included. Exit code 1 when a line
+    is over its limit; BENCH_PRINT_ONLY in the environment makes it 0. */
 
 #define NETCODE_IMPLEMENTATION
 #define NETCODE_MESSAGES

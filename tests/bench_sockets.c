@@ -4,14 +4,14 @@
 
     The first part times the server's share of some work in CPU time of its thread, and beside it, in the same round,
     what the work is compared with: bare recvfrom and sendto of as many bytes, or the library built without its Linux
-    extras. Who goes first changes from round to round. The clients stand on 256 sockets that all servers share, so that
-    no server meets other receivers than the next, and every datagram must arrive, once and unchanged. The floor of a
-    line is what would be left of it if libsodium and the kernel were all that costs anything.
-    The second part lets another process flood a server of 64 clients, at half and at twice what that server refuses in
-    a second. The flooder shares the clients' sockets, so part of its forgeries come from their addresses.
-    Printed are the medians of the rounds' ratios, the tenth and ninetieth percentile, and the limits; FILE gets the
-    same as JSON. The exit code is 1 if something is beyond its limit; BENCH_PRINT_ONLY in the environment
-    forgives what depends on how fast the machine is: ratios, times and shares, and not that all stay connected.
+    extras. Which goes first changes from round to round. The clients stand on 256 sockets that all servers share, so
+    that no server meets other receivers than the next, and every datagram must arrive, once and unchanged. The floor of
+    a line is what would be left of it if libsodium and the kernel were all that costs anything. The second part lets
+    another process flood a server of 64 clients, at half and at twice what that server refuses in a second. The flooder
+    shares the clients' sockets, so part of its forgeries come from their addresses. Printed are the medians of the
+    rounds' ratios, the tenth and ninetieth percentile, and the limits; FILE gets the same as JSON. The exit code is 1
+    if something is beyond its limit; BENCH_PRINT_ONLY in the environment forgives what depends on how fast the machine
+    is: ratios, times and shares, and not that all stay connected.
 
     This file is compiled twice, for two builds of the library in one program: with -DBENCH_PLAIN -c, and as it is. */
 
@@ -900,7 +900,7 @@ static int print_table( int rounds )
 #define HONEST 64
 #define HONEST_BYTES 200
 #define TIMEOUT_SECONDS 5
-#define STRANGERS 16
+#define UNKNOWN_SOCKETS 16
 #define NOISE_BYTES 65536
 #define SATURATING_RATE 200000.0
 #define HALF_SECONDS 35.0 /* 2100 updates: two of them are beyond the 99.9th percentile */
@@ -921,7 +921,7 @@ static struct flood_t * flood;
 static pid_t flooder;
 static uint8_t requests[HONEST][REQUEST_BYTES]; /* the honest clients', of tokens that were used since */
 static struct datagram_t overheard[HONEST];     /* a payload of each */
-static int strangers[STRANGERS];
+static int unknown_sockets[UNKNOWN_SOCKETS];
 static uint8_t noise[NOISE_BYTES];
 
 static void stop_flooder( void )
@@ -937,7 +937,7 @@ static int flood_noise( uint64_t seed, uint8_t prefix, int bytes )
 {
     uint8_t * data = noise + mix( seed ) % ( NOISE_BYTES - 2048 );
     data[0] = prefix;
-    return handle_send( strangers[seed % STRANGERS], data, bytes, flood->port );
+    return handle_send( unknown_sockets[seed % UNKNOWN_SOCKETS], data, bytes, flood->port );
 }
 
 /* In order but for the token itself. Each names another one, so that nothing that is remembered helps. */
@@ -946,10 +946,10 @@ static int flood_forged_request( uint64_t seed )
     uint8_t data[REQUEST_BYTES];
     memcpy( data, requests[0], sizeof( data ) );
     memcpy( data + sizeof( data ) - sizeof( seed ), &seed, sizeof( seed ) );
-    return handle_send( strangers[seed % STRANGERS], data, (int) sizeof( data ), flood->port );
+    return handle_send( unknown_sockets[seed % UNKNOWN_SOCKETS], data, (int) sizeof( data ), flood->port );
 }
 
-/* From an honest client's own address, with a sequence that could be: only the tag tells. */
+/* From an honest client's own address, with a sequence that could be: only the tag decides. */
 static int flood_forged_payload( uint64_t seed )
 {
     struct datagram_t forged = overheard[seed % HONEST];
@@ -972,7 +972,9 @@ static int flood_one( uint64_t number )
     case 2: return flood_noise( seed, 0x60 | NETCODE_PACKET_RESPONSE, 331 );
     case 3: return flood_noise( seed, 0x60 | NETCODE_PACKET_PAYLOAD, NETCODE_MAX_PACKET_SIZE + OVERHEAD_BYTES );
     case 4: return flood_forged_request( seed );
-    case 5: return handle_send( strangers[seed % STRANGERS], requests[seed % HONEST], REQUEST_BYTES, flood->port );
+    case 5:
+        return handle_send( unknown_sockets[seed % UNKNOWN_SOCKETS], requests[seed % HONEST], REQUEST_BYTES,
+                            flood->port );
     case 6: return handle_send( ports[seed % HONEST].handle, kept->data, kept->bytes, flood->port );
     default: return flood_forged_payload( seed );
     }
@@ -1203,8 +1205,8 @@ static void open_flood( struct world_t * world )
         stop( "no memory to share with the flooder" );
     atexit( stop_flooder );
     randombytes_buf( noise, sizeof( noise ) );
-    for ( i = 0; i < STRANGERS; i++ )
-        strangers[i] = handle_open( 256 * 1024, INADDR_LOOPBACK );
+    for ( i = 0; i < UNKNOWN_SOCKETS; i++ )
+        unknown_sockets[i] = handle_open( 256 * 1024, INADDR_LOOPBACK );
     netcode_default_server_config( &config );
     world_open( world, &build_full, HONEST, &config );
     flood->port = netcode_server_get_port( world->server );
@@ -1340,7 +1342,7 @@ static int print_checks( void )
         int good = check_is_good( &checks[i] );
         printf( "%-40s %12.3f %-2s %s %5.0f %s\n", checks[i].name, checks[i].value, checks[i].unit,
                 checks[i].at_most ? "<=" : ">=", checks[i].limit, good ? "ok" : "OVER" );
-        over += !good && !( getenv( "BENCH_PRINT_ONLY" ) && checks[i].unit[0] ); /* whoever stays connected stays so */
+        over += !good && !( getenv( "BENCH_PRINT_ONLY" ) && checks[i].unit[0] ); /* a connected client stays so */
     }
     return over;
 }

@@ -7,7 +7,7 @@
 
         fairness            all cells, some minutes
         fairness --short    a tenth of them
-        fairness --usual    with the buffer of a system that was never told otherwise
+        fairness --usual    with the buffer of a system as it is installed
         fairness --real     over loopback: server and players of this library, and an attacker that is a process of its own, a minute
         fairness --slow     without the limit on a core's share, which a sanitizer or an emulated processor would miss */
 

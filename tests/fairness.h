@@ -9,7 +9,7 @@
 enum { FAIR_CELL_BYTES = 1232, FAIR_CELLS = 32768, FAIR_SLOTS = 1000, FAIR_TOKENS = 512, FAIR_ONSET_MS = 500 };
 
 /*  A socket's receive buffer of 4 MiB, which is what the library asks for, as Linux counts it: twice as many bytes, of which a datagram takes 768 or
-    2304. A system that was never told otherwise grants 208 KiB. */
+    2304. A system as it is installed grants 208 KiB. */
 enum { FAIR_BUFFER = 8 << 20, FAIR_BUFFER_USUAL = 2 * 212992 };
 
 static int fair_buffer = FAIR_BUFFER;
@@ -39,7 +39,7 @@ struct fair_setting_t {
 
 struct fair_result_t {
     double heard;        /* share of the others' packets */
-    double heard_least;  /* of the one who is heard least */
+    double heard_least;  /* of the one that is heard least */
     double late;         /* share of what was heard more than one tick after the first update that could have */
     double victim;       /* heard of the client whose address is forged or replayed, or of the one that floods */
     double core;         /* the server's share of a core */
@@ -212,7 +212,7 @@ static int fair_client_send( void * context, const struct netcode_datagram_t * d
     return count;
 }
 
-/* ---- who is there ---- */
+/* ---- the clients ---- */
 
 static struct netcode_address_t fair_address( uint32_t number, uint16_t port )
 {
@@ -252,7 +252,7 @@ static int fair_join( struct fair_peer_t * peer, int keys )
         return 0;
     netcode_client_connect( client, token );
     for ( i = 0; i < 20 && netcode_client_state( client ) != NETCODE_CLIENT_STATE_CONNECTED; i++ ) {
-        fair.time += 1e-5; /* they all join before anybody could time out */
+        fair.time += 1e-5; /* they all join before any could time out */
         netcode_client_update( client, fair.time );
         netcode_server_update( fair.server, fair.time );
     }
@@ -335,12 +335,12 @@ static void fair_request( uint8_t * out, const uint8_t * token )
 static void fair_attack( const struct fair_setting_t * setting )
 {
     uint8_t out[FAIR_CELL_BYTES] = { 0 };
-    struct netcode_address_t stranger =
+    struct netcode_address_t unknown =
         fair_address( 0x800000 + fair_random() % 0x700000, (uint16_t) ( 1024 + fair_random() % 60000 ) );
     struct fair_peer_t * first = &fair.peers[0];
     int i;
     switch ( setting->attack ) {
-    case FAIR_PAYLOADS: fair_offer( &first->address, out, fair_seal( first, out, &stranger, 20 ) ); break;
+    case FAIR_PAYLOADS: fair_offer( &first->address, out, fair_seal( first, out, &unknown, 20 ) ); break;
     case FAIR_REQUESTS:
         out[0] = NETCODE_PACKET_REQUEST;
         memcpy( out + 1, "NETCODE 1.02", NC_VERSION_BYTES );
@@ -348,11 +348,11 @@ static void fair_attack( const struct fair_setting_t * setting )
         nc_store_u64( out + 22, (uint64_t) time( NULL ) + 100 );
         for ( i = 30; i + 4 <= NC_REQUEST_BYTES; i += 4 )
             fair_store_random( out + i );
-        fair_offer( &stranger, out, NC_REQUEST_BYTES );
+        fair_offer( &unknown, out, NC_REQUEST_BYTES );
         break;
     case FAIR_TOKENS_VALID:
         fair_request( out, fair.tokens[fair.tokens_used++ % FAIR_TOKENS] );
-        fair_offer( &stranger, out, NC_REQUEST_BYTES );
+        fair_offer( &unknown, out, NC_REQUEST_BYTES );
         break;
     case FAIR_REPLAYS:
         first = &fair.peers[fair_random() % (uint32_t) setting->slots];
@@ -364,7 +364,7 @@ static void fair_attack( const struct fair_setting_t * setting )
         nc_store_u64( out + 1, first->sequence + fair_random() % 1000 );
         for ( i = 7; i < 43; i += 4 )
             fair_store_random( out + i );
-        fair_offer( setting->attack == FAIR_FORGED ? &first->address : &stranger, out, 43 );
+        fair_offer( setting->attack == FAIR_FORGED ? &first->address : &unknown, out, 43 );
     }
 }
 
@@ -434,7 +434,7 @@ static int fair_run( const struct fair_setting_t * setting, struct fair_result_t
     for ( i = 0; i < 3; i++ )
         fair_tick( setting, ++update, 0, result, &late ); /* each has said something */
     for ( i = 0; i < setting->hz * FAIR_ONSET_MS / 1000; i++ )
-        fair_tick( setting, ++update, 1, result, &late ); /* how it begins is told apart */
+        fair_tick( setting, ++update, 1, result, &late ); /* how it begins is counted apart */
     fair.counted = update + 1;
     for ( i = 0; i < setting->slots; i++ )
         fair.peers[i].sent = fair.peers[i].heard = 0;

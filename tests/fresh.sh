@@ -1,5 +1,5 @@
 #!/bin/bash
-# make fresh: a new Debian stable that holds git, make and gcc only. What README.md tells a newcomer to type is typed there as it stands,
+# make fresh: a new Debian stable that holds git, make and gcc only. What README.md has a newcomer type is typed there as it stands,
 # in a clone of the committed tree. Needs root, debootstrap and the Debian mirror that this machine's apt uses.
 #
 #     fresh.sh               `make demo` and `make test`
@@ -29,7 +29,7 @@ clean() {
 trap clean EXIT
 trap 'exit 1' INT TERM
 
-# The blocks of sh in which a newcomer is told to type something, in the order of the README. The one with make demo-full is the path of its
+# The blocks of sh in which a newcomer types something, in the order of the README. The one with make demo-full is the path of its
 # own: it installs what make demo and make test have to do without.
 readme_commands() {
     awk -v newcomer="$newcomer" '

@@ -82,7 +82,7 @@ static struct check_block_t * check_find( uint32_t place )
     return &check_blocks[low];
 }
 
-/*  Small places that were given back and are kept look like places in use: here they leave check_blocks. Returns
+/*  Small blocks that were given back and are kept look like blocks in use: here they leave check_blocks. Returns
     their bytes. */
 static uint32_t check_ready_lists( const nc_heap_t * heap )
 {
@@ -189,7 +189,7 @@ static void check_fragments( const struct netcode_messages_t * m, uint32_t place
     nc_message_t * message = nc_message_at( m, place );
     uint32_t first = message->first_fragment, lost = 0;
     uint64_t acked_bytes = (uint64_t) first * NETCODE_MESSAGES_FRAGMENT_BYTES;
-    static uint8_t here[NC_MESSAGES_FRAGMENTS]; /* acknowledged, to be sent again, or in a packet under way */
+    static uint8_t here[NC_MESSAGES_FRAGMENTS]; /* acknowledged, to be sent again, or in a packet in flight */
     if ( !message->fragments || message->flags & ( NC_MESSAGE_CANCELLED | NC_MESSAGE_DONE ) )
         return;
     if ( !( message->flags & NC_MESSAGE_STARTED ) ) {
@@ -218,7 +218,7 @@ static void check_fragments( const struct netcode_messages_t * m, uint32_t place
         CHECK( here[i % NC_MESSAGES_FRAGMENTS] );
 }
 
-/* Packets under way. */
+/* Packets in flight. */
 static void check_sent( const struct netcode_messages_t * m )
 {
     uint32_t count = 0, packets_in_flight = 0, before = 0;
@@ -247,7 +247,7 @@ static int check_is_under_way( const struct netcode_messages_t * m, uint32_t num
     return 0;
 }
 
-/* Of the packets that this message remembers, those that are neither settled nor forgotten are under way. */
+/* Of the packets that this message remembers, those that are neither settled nor forgotten are in flight. */
 static void check_carriers( const struct netcode_messages_t * m, const nc_message_t * message )
 {
     CHECK( message->next_carrier < NC_MESSAGES_CARRIERS && message->carried < 1 << NC_MESSAGES_CARRIERS );
@@ -262,7 +262,7 @@ static void check_carriers( const struct netcode_messages_t * m, const nc_messag
     }
 }
 
-/* What was begun, oldest first: packets under way hold it, or it is to be sent again, or it was told to be lost. */
+/* What was begun, oldest first: packets in flight hold it, or it is to be sent again, or it was reported lost. */
 static void check_begun( const struct netcode_messages_t * m, const nc_message_list_t * list )
 {
     uint32_t before = 0;
@@ -283,7 +283,7 @@ static void check_begun( const struct netcode_messages_t * m, const nc_message_l
 static void check_lost_and_told( const struct netcode_messages_t * m )
 {
     uint32_t tail = 0;
-    int lost = 0, told = 0;
+    int lost = 0, reported = 0;
     for ( uint32_t at = m->lost_head; at; tail = at, at = nc_message_at( m, at )->next_lost ) {
         REQUIRE( lost++ < check_block_count );
         check_find( at );
@@ -292,7 +292,7 @@ static void check_lost_and_told( const struct netcode_messages_t * m )
     CHECK_EQ( m->lost_tail, tail );
     tail = 0;
     for ( uint32_t at = m->event_head; at; tail = at, at = nc_message_at( m, at )->next_event ) {
-        REQUIRE( told++ < check_block_count );
+        REQUIRE( reported++ < check_block_count );
         check_find( at );
         CHECK_NE( nc_message_at( m, at )->event, 0 );
     }
@@ -300,10 +300,10 @@ static void check_lost_and_told( const struct netcode_messages_t * m )
     for ( int i = 0; i < check_block_count; i++ ) {
         const nc_message_t * message = nc_message_at( m, check_blocks[i].place );
         lost -= ( message->flags & NC_MESSAGE_LOST ) != 0;
-        told -= message->event != 0;
+        reported -= message->event != 0;
     }
     CHECK_EQ( lost, 0 );
-    CHECK_EQ( told, 0 );
+    CHECK_EQ( reported, 0 );
 }
 
 static void check_sending( const struct netcode_messages_t * m )
@@ -504,7 +504,7 @@ static void messages_skip_nothing( struct netcode_messages_t * m )
     memset( m->skipped, 0, sizeof( m->skipped ) );
 }
 
-/* All that an object has to say at a time, to nobody. */
+/* All that an object has to say at a time, to no peer. */
 static int messages_drain( struct netcode_messages_t * from, double time )
 {
     uint8_t packet[NETCODE_MAX_PACKET_SIZE];

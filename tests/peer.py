@@ -96,7 +96,7 @@ UPPER_HALF, SEQUENCE_LIMIT = 1 << 63, 1 << 64
 
 
 class Ignored(Exception):
-    """Bytes that the standard tells a reader to ignore; the text says why."""
+    """Bytes that the standard has a reader ignore; the text says why."""
 
 
 class Address:
@@ -425,7 +425,7 @@ class Endpoint:
 
 
 class PeerClient(Endpoint):
-    """Standard: Client State Machine. With `manual`, it sends nothing but what the story tells it to send."""
+    """Standard: Client State Machine. With `manual`, it sends nothing but what the story has it send."""
 
     def __init__(self, raw_token, manual=False, rate=10, base=0, count_requests=True, zero_in_no_bytes=False,
                  host="127.0.0.1", via=None):
@@ -622,7 +622,7 @@ class PeerServer(Endpoint):
         past = next((slot for slot in reversed(self.left) if slot.address == source), None)
         known = slot or self.pending.get(source) or past
         if known is None:
-            raise Ignored("nobody at %s" % source)
+            raise Ignored("no client at %s" % source)
         token = known.token
         LEDGER.note(token.to_server_key, read_packet(data, token.to_server_key, self.protocol_id, TO_SERVER))
         packet = read_packet(data, token.to_server_key, self.protocol_id, TO_SERVER, slot and slot.replay)
@@ -681,7 +681,7 @@ class PeerServer(Endpoint):
             raise Ignored("no handshake pending")
         token = self.pending[source].token
         if not self.accepting:
-            raise Ignored("told not to accept")
+            raise Ignored("set not to accept")
         if self.denying or None not in self.slots:
             return self.send_global(token, source, DENIED)
         token.user_data = user_data
@@ -916,7 +916,7 @@ class World:
                 self.wait(0.05)
 
     def ignored(self, server, client, datagrams, what, seconds=0.4):
-        """The server answers none of these datagrams, connects nobody for them and says that it dropped them."""
+        """The server answers none of these datagrams, connects no client for them and reports that it dropped them."""
         self.wait(0.05)
         session = client.state == CONNECTED  # whose keep-alives go on, and are no answers
 
@@ -928,7 +928,7 @@ class World:
         self.send_below_a_flood(client, datagrams)
         self.wait(seconds)
         self.check(answers() == heard, "%s: was answered" % what)
-        self.check(len(server.find(r"connected .*")) == connects, "%s: connected somebody" % what)
+        self.check(len(server.find(r"connected .*")) == connects, "%s: connected a client" % what)
         self.check(len(server.payloads()) == payloads, "%s: delivered a payload" % what)
         self.check(len(server.find(r"drop \S+ \S+ \d+")) > drops, "%s: no `drop` line" % what)
 
@@ -963,7 +963,7 @@ def refused(function, *arguments):
 
 @story
 def codec_addresses(w):
-    """IPv6 words are little-endian; a token written in network order names somebody else, so nothing is sent there."""
+    """IPv6 words are little-endian; a token written in network order names another server, so nothing is sent there."""
     w.check(Address("1.2.3.4", 0x5060).write() == bytes((1, 1, 2, 3, 4, 0x60, 0x50)), "the bytes of an IPv4 address")
     there = Address("2001:db8::1", 0x5060)
     wire = bytes.fromhex("02" "0120b80d000000000000000000000100" "6050")
@@ -1089,7 +1089,7 @@ def self_timeouts(w):
 
 @story
 def self_hostile(w):
-    """The peer's own server refuses what the standard tells it to refuse."""
+    """The peer's own server refuses what the standard has it refuse."""
     server = w.peer_server()
     client, slot = self_joined(w, server)
     data = client.send(PAYLOAD, b"once")
@@ -1128,7 +1128,7 @@ def server_connect_and_payloads(w):
     client = w.join(server)
     w.check(client.seen[3].lower() == client.minted.user_data.hex(), "the user data is the token's")
     w.check(Address.parse(client.seen[4]) == client.address, "the address is the client's: %s" % client.seen[4])
-    w.check((client.index, client.max_clients) == (client.slot, 4), "the keep-alive tells slot and slots")
+    w.check((client.index, client.max_clients) == (client.slot, 4), "the keep-alive holds slot and slots")
     for size in (1, 100, 1200):
         data = os.urandom(size)
         client.send(PAYLOAD, data)
@@ -1140,7 +1140,7 @@ def server_connect_and_payloads(w):
 
 @story
 def server_many_clients(w):
-    """Eight players; each gets its own echo and nobody else's."""
+    """Eight players; each gets its own echo and no other's."""
     server = w.subject_server("--echo", slots=8)
     clients = [w.join(server, rate=20) for _ in range(8)]
     w.check(sorted(client.slot for client in clients) == list(range(8)), "eight different slots")
@@ -1188,7 +1188,7 @@ def server_sees_a_disconnect(w):
     second = w.join(server)
     w.check(second.session != first.session, "a new session number")
     w.check(len(server.find(r"disconnected .*")) == 1, "one disconnect")
-    w.check(not first.of(DISCONNECT), "a client that left is not told so")
+    w.check(not first.of(DISCONNECT), "a client that left is not notified")
 
 
 @story
@@ -1210,11 +1210,11 @@ def server_kicks(w):
 
 @story
 def server_stop_and_start(w):
-    """Stop tells everybody; after start the old tokens stay consumed and sequences do not begin again."""
+    """Stop notifies all clients; after start the old tokens stay consumed and sequences do not begin again."""
     server = w.subject_server()
     clients = [w.join(server), w.join(server)]
     server.tell("stop")
-    w.until(lambda: all(client.state == DISCONNECTED for client in clients), 2, "both are told")
+    w.until(lambda: all(client.state == DISCONNECTED for client in clients), 2, "both are notified")
     w.wait(0.1)
     w.check([len(client.of(DISCONNECT)) for client in clients] == [10, 10], "ten disconnect packets each")
     w.check(len(server.find(r"disconnected \d+ \d+ 3")) == 2, "two disconnects with reason 3")
@@ -1477,7 +1477,7 @@ def server_restarted_process(w):
     w.until(lambda: client.payloads, 2, "a payload from the first process")
     w.actors.remove(server)
     w.check(server.close() is None, "the first process ends well")
-    w.until(lambda: client.state == DISCONNECTED, 2, "its end tells the client")
+    w.until(lambda: client.state == DISCONNECTED, 2, "its end notifies the client")
     again = w.subject_server(address=str(server.address))
     returned = w.join(again, client.minted)
     again.tell("send %d 0202" % returned.slot)
@@ -1501,7 +1501,7 @@ def server_ids_and_user_data_at_the_edges(w):
 
 @story
 def server_repeated_response(w):
-    """A response that is sent again connects nobody twice and does not confirm the slot."""
+    """A response that is sent again connects no client twice and does not confirm the slot."""
     server = w.subject_server()
     client = w.challenged(server)
     response = client.send_response(client.challenges[0])
@@ -1549,7 +1549,7 @@ def server_vanished_client(w):
         other.send(PAYLOAD, b"%d" % number)
         server.tell("send %d %02x" % (other.slot, number))
         w.wait(0.01)
-    w.check(not server.find(r"disconnected .*"), "nobody is dropped for a refusal")
+    w.check(not server.find(r"disconnected .*"), "no client is disconnected for a refusal")
     w.until(lambda: len(server.payloads()) == 100 and len(other.payloads) == 100, 2, "the other's hundred payloads")
     w.expect(server, r"disconnected %d %d 1" % (gone.slot, gone.minted.client_id), 3)
 
@@ -1750,11 +1750,11 @@ def server_wrong_sizes(w):
 
 @story
 def server_wrong_prefixes(w):
-    """All 256 prefix bytes in front of noise, from a stranger and from a client's address; packets of the wrong way."""
+    """All 256 prefix bytes in front of noise, from an unknown address and from a client's; packets of the wrong direction."""
     server = w.subject_server()
-    client, stranger = w.join(server), w.client(w.mint([server]), manual=True)
+    client, outsider = w.join(server), w.client(w.mint([server]), manual=True)
     noise = [bytes([prefix]) + os.urandom(size) for prefix in range(256) for size in (16, 40, 332)]
-    w.ignored(server, stranger, noise, "noise from a stranger")
+    w.ignored(server, outsider, noise, "noise from an unknown address")
     connects = len(server.find(r"connected .*"))
     noise += [client.seal(kind, bytes(BODY_BYTES[kind][0])) for kind in (DENIED, CHALLENGE)]
     w.send_below_a_flood(client, noise + list(client.heard))
@@ -1831,7 +1831,7 @@ def server_unconfirmed_payloads_follow_keep_alives(w):
     for payload in client.of(PAYLOAD):
         before = kinds.get(payload.sequence - 1)
         w.check(before is not None and before.kind == KEEP_ALIVE, "before payload %d: %r" % (payload.sequence, before))
-        w.check(before.body == struct.pack("<II", client.index, 4), "it tells slot and slots")
+        w.check(before.body == struct.pack("<II", client.index, 4), "it holds slot and slots")
     count = len(client.packets)
     w.wait(1)
     w.check(7 <= len(client.packets) - count <= 12, "%d keep-alives in 1 s" % (len(client.packets) - count))
@@ -1916,11 +1916,11 @@ def server_answers_are_few_and_small(w):
 def server_empty_datagrams_between(w):
     """An empty datagram after each payload costs no payload; neither do oversized ones."""
     server = w.subject_server()
-    client, stranger = w.join(server), w.add(Endpoint())
+    client, outsider = w.join(server), w.add(Endpoint())
     for number in range(300):
         client.send(PAYLOAD, b"%d" % number)
         client.send_raw(b"", client.server)
-        stranger.send_raw(b"" if number % 10 else bytes(3000), client.server)
+        outsider.send_raw(b"" if number % 10 else bytes(3000), client.server)
         if number % 10 == 9:
             w.wait(0.005)
     w.until(lambda: len(server.payloads()) >= 297, 3, "99 %% of 300 payloads")
@@ -1951,7 +1951,7 @@ def server_replace_mode(w):
     w.expect(server, r"disconnected 0 %d 4" % ident)
     line = w.expect(server, r"connected 0 %d (\d+) (\S*) (\S+)" % ident)
     w.check(int(line[1]) != old.session and Address.parse(line[3]) == new.address, "the new session, the new address")
-    w.until(lambda: old.state == DISCONNECTED and len(old.of(DISCONNECT)) == 10, 2, "the old address is told")
+    w.until(lambda: old.state == DISCONNECTED and len(old.of(DISCONNECT)) == 10, 2, "the old address is notified")
     new.send(PAYLOAD, b"back")
     w.until(lambda: server.payloads() == [b"back"], 2, "the player is back")
     w.ignored(server, old, [old.seal(PAYLOAD, b"ghost"), old.token.request()], "the old session speaks on")
@@ -2032,7 +2032,7 @@ def server_ipv6(w):
 
 
 def free_port_of_both_families():
-    """A port that, a moment ago, nobody had in either family."""
+    """A port that, a moment ago, none had in either family."""
     for _ in range(100):
         four = Endpoint()
         try:
@@ -2099,7 +2099,7 @@ def start_connect(w, subject, *servers, **fields):
 
 
 def closed_port():
-    """A loopback address where, a moment ago, nobody listened."""
+    """A loopback address where, a moment ago, none listened."""
     endpoint = Endpoint()
     endpoint.close()
     return endpoint.address
@@ -2422,14 +2422,14 @@ def client_first_challenge_of_later_ones(w):
 @story
 def client_ignores_what_is_not_its_servers(w):
     """Challenges, denials and farewells under another key, or from another address, do nothing."""
-    server, subject, stranger = w.peer_server(), w.subject_client(), w.add(Endpoint())
+    server, subject, outsider = w.peer_server(), w.subject_client(), w.add(Endpoint())
     server.challenging = False
     token = start_connect(w, subject, server)
     w.until(lambda: server.pending, 2, "a request")
     there, other = next(iter(server.pending)), w.mint([server])
     for kind, size in ((CHALLENGE, 308), (DENIED, 0), (KEEP_ALIVE, 8), (DISCONNECT, 0)):
         server.send_global(other, there, kind, bytes(size))
-        stranger.send_raw(server.seal(token, kind, bytes(size), 5 + kind), there)
+        outsider.send_raw(server.seal(token, kind, bytes(size), 5 + kind), there)
     w.never(lambda: len(subject.find(r"state .*")) > 1, 0.5, "the client moved")
     w.check(len(subject.find(r"drop \S+ \S+ \d+")) >= 4, "`drop` lines: %r" % subject.find(r"drop .*"))
     server.challenging = True
@@ -2437,7 +2437,7 @@ def client_ignores_what_is_not_its_servers(w):
     slot = server.clients()[0]
     for kind, size in ((DENIED, 0), (DISCONNECT, 0), (PAYLOAD, 9)):
         server.send_global(other, there, kind, bytes(size))
-        stranger.send_raw(server.seal(token, kind, bytes(size), slot.sequence + 20 + kind), there)
+        outsider.send_raw(server.seal(token, kind, bytes(size), slot.sequence + 20 + kind), there)
     for data in list(server.heard):
         server.send_raw(data, there)
     w.never(lambda: subject.find(r"state DISC.*") or subject.payloads(), 0.5, "the connected client was moved")
@@ -2626,12 +2626,12 @@ def client_retries_a_token_that_never_connected(w):
 @story
 def client_empty_datagrams_between(w):
     """An empty and a huge datagram between each two payloads cost no payload."""
-    server, subject, stranger = w.peer_server(), w.subject_client(), w.add(Endpoint())
+    server, subject, outsider = w.peer_server(), w.subject_client(), w.add(Endpoint())
     slot = w.accept(subject, server)
     for number in range(300):
         server.send(slot, PAYLOAD, b"%d" % number)
         server.send_raw(b"", slot.address)
-        stranger.send_raw(b"" if number % 10 else bytes(3000), slot.address)
+        outsider.send_raw(b"" if number % 10 else bytes(3000), slot.address)
         if number % 10 == 9:
             w.wait(0.01)
     w.until(lambda: len(set(subject.payloads())) >= 297, 3, "99 % of 300 payloads")

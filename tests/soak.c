@@ -24,7 +24,8 @@
 #define PROTOCOL_ID 0x534f414b53u
 #define MIN_BYTES 24
 
-/* What one direction of one connection has seen. Sums of numbers that a stranger could not guess stand for the set of payloads. */
+/*  What one direction of one connection has seen. Sums of numbers that an attacker could not guess stand for the set of
+    payloads. */
 struct flow_t {
     uint64_t sent;
     uint64_t received;
@@ -249,7 +250,7 @@ static int flows_are_whole( const struct flow_t * flows, const char * title )
     return whole && sent > 0;
 }
 
-/* A payload that does not arrive was dropped by someone, who counted it. */
+/* A payload that does not arrive was dropped where it was counted. */
 static void print_drops( struct soak_t * soak )
 {
     struct netcode_server_stats_t stats;

@@ -16,7 +16,7 @@
 #endif
 #endif
 /*  Elsewhere than on x86-64 what is found there need not be the library's: Debian's libsodium for i386 leaves its last key, and for s390x it
-    is not known yet who leaves a copy. */
+    is not known yet which function leaves a copy. */
 #if !defined( STACK_SEARCHED ) && defined( SA_ONSTACK ) && defined( __x86_64__ )
 #define STACK_SEARCHED 1
 #endif

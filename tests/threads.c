@@ -1,15 +1,18 @@
 /*  make threads: several server objects, one on each thread, share one port (SO_REUSEPORT) and the players, under ThreadSanitizer. Crowds
     of clients on threads of their own connect, exchange payloads that are checked, leave and come again; some try to be in twice at
-    once, some try a token a second time. The servers are strangers to one another, so what must hold for all of them together (a player
-    is in once, a token is used once) is kept in common books, by the admit_callback: see `the books` below, which is all it takes.
+    once, some try a token a second time. The servers share nothing, so what must hold for all of them together (a
+    player is in once, a token is used once) is kept in common books, by the admit_callback: see `the books` below,
+    which is all it takes.
 
         threads [SECONDS]
 
-    Passes when nobody was ever in twice, no used token got in, every payload came back as it was sent, every player got in, the books
-    are empty at the end, and the sanitizer found nothing. Where ports can not be shared, each server has a port of its own.
+    Passes when no player was ever in twice, no used token got in, every payload came back as it was sent, every player
+    got in, the books are empty at the end, and the sanitizer found nothing. Where ports can not be shared, each server
+    has a port of its own.
 
     Then a group of two servers that know of each other becomes one of three and again of two, while a thousand clients are connected, and
-    some of them change their port: see `the group`. Nobody may be lost. SECONDS is for the first part; the second takes some 15 s. */
+    some of them change their port: see `the group`. No player may be lost. SECONDS is for the first part; the second
+    takes some 15 s. */
 
 #define NETCODE_IMPLEMENTATION
 #include "netcode.h"
@@ -47,7 +50,7 @@ static struct {
     int refused_tokens;
 } books = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-/* The place of an id; of 0: a free place. NULL where there is none. */
+/* The entry of an id; of 0: a free entry. NULL where there is none. */
 static uint64_t * books_find( uint64_t id )
 {
     for ( int i = 0; i < SHARDS * SLOTS; i++ )
@@ -56,7 +59,7 @@ static uint64_t * books_find( uint64_t id )
     return NULL;
 }
 
-/* A place to remember the token in. NULL where it was used, or where there is no place. */
+/* An entry to remember the token in. NULL where it was used, or where there is no entry. */
 static struct used_token_t * books_place( const uint8_t * tag )
 {
     struct used_token_t * free_place = NULL;
@@ -98,12 +101,12 @@ static void let_go( uint64_t client_id )
     pthread_mutex_unlock( &books.lock );
 }
 
-/* ---- the witness, who counts for himself ---- */
+/* ---- the witness, which counts for itself ---- */
 
 static struct {
     pthread_mutex_t lock;
     int inside[MOST_IDS];
-    int twice; /* times that somebody was in more than once */
+    int twice; /* times that a player was in more than once */
     int over;
 } witness = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
@@ -123,7 +126,7 @@ static int is_over( void )
     return over;
 }
 
-/* ---- payloads: who sends it and its number, then bytes that follow from these ---- */
+/* ---- payloads: the sender and its number, then bytes that follow from these ---- */
 
 static uint64_t mix( uint64_t x )
 {
@@ -180,7 +183,7 @@ static void came_or_left( void * context, int client_index, int connected )
         let_go( id );
 }
 
-/* Every payload goes back to whom it came from. */
+/* Every payload goes back to its sender. */
 static void shard_serve( struct shard_t * shard )
 {
     struct netcode_event_t event;
@@ -426,7 +429,7 @@ static int everybody_joined( void )
     return good;
 }
 
-/* Nobody is left in the books, and the witness agrees. */
+/* No player is left in the books, and the witness agrees. */
 static int everybody_left( void )
 {
     for ( int i = 0; i < SHARDS * SLOTS; i++ )
@@ -471,7 +474,7 @@ static int verdict( double seconds )
     good &= check( wrong + sum.wrong == 0, "a payload came back changed, twice or out of order" );
     good &= check( sum.payloads > 0 && served == SHARDS, "a server got no client" );
     good &= check( everybody_joined(), "a player never got in" );
-    good &= check( everybody_left(), "somebody is still in the books" );
+    good &= check( everybody_left(), "a player is still in the books" );
     good &= check( books.refused_ids > 0, "no rival was ever refused for its id" );
     good &= check( sum.second_uses > 0 && books.refused_tokens > 0, "no used token was ever refused by the books" );
     good &= check( denied == (uint64_t) ( books.refused_ids + books.refused_tokens ),
@@ -480,7 +483,7 @@ static int verdict( double seconds )
 }
 
 /*  ---- the group: servers on one port, whose number changes while a thousand clients are connected ----
-A third server joins, and the system leads a part of the clients to it, who are strangers there; it leaves again. Some clients take a new
+A third server joins, and the system leads a part of the clients to it, which are unknown there; it leaves again. Some clients take a new
 port in each of the three phases, and the system leads half of them or more to another server. A server hands each stray to the others:
 it is copied into their rings, and each reads its own on its own thread. A stray from a ring goes no further. */
 
@@ -498,7 +501,7 @@ struct ring_t {
     pthread_mutex_t lock;
     int is_open;
     unsigned first, count;
-    uint64_t refused; /* strays for which there was no place */
+    uint64_t refused; /* strays for which there was no entry */
     struct stray_t strays[RING];
 };
 
@@ -580,7 +583,7 @@ static void member_take_strays( struct member_t * member )
     member->moved_from_ring += after.moves - before.moves;
 }
 
-/* Until its ring is closed. Every payload goes back to whom it came from. */
+/* Until its ring is closed. Every payload goes back to its sender. */
 static void * member_run( void * context )
 {
     struct member_t * member = (struct member_t *) context;

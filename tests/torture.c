@@ -139,15 +139,15 @@ static void torture_memory_of( const struct story_t * story, int hooks, int fail
 static void torture_memory( void )
 {
     static const int lengths[] = { 1, 3, 20 };
-    int i, length, told = 0;
+    int i, length, tried = 0;
     for ( i = 0; i < STORIES; i++ )
         for ( length = 0; length < 3 && torture_can( &stories[i] ); length++ ) {
             torture_memory_of( &stories[i], 1, lengths[length] );
             torture_memory_of( &stories[i], 0, lengths[length] );
-            told += length == 0;
+            tried += length == 0;
         }
     watch_print( "1 memory: %d stories, %d runs in which allocations failed (%d creates and %d starts with them)\n",
-                 told, tally.points, tally.refused_creates, tally.refused_starts );
+                 tried, tally.points, tally.refused_creates, tally.refused_starts );
 }
 
 /* ---- 2: system calls ---- */
@@ -196,7 +196,7 @@ static int torture_system_of( const struct story_t * story, const struct torture
 
 static void torture_system( void )
 {
-    int i, mode, kind, told = 0;
+    int i, mode, kind, tried = 0;
     if ( !TORTURE_SYSTEM ) {
         watch_print( "2 system: skipped: needs glibc on x86-64, or -DTORTURE_STORIES_ONLY and glibc on 64 bits\n" );
         return;
@@ -210,10 +210,10 @@ static void torture_system( void )
                          tally.runs - runs );
             tally.points += mode == 0 ? points : 0;
         }
-        told++;
+        tried++;
     }
-    watch_print( "2 system: %d stories, %d calls x %d errors, %d runs (%d creates failed with them)\n   refused:", told,
-                 tally.points, TORTURE_ERRORS, tally.runs, tally.refused_creates );
+    watch_print( "2 system: %d stories, %d calls x %d errors, %d runs (%d creates failed with them)\n   refused:",
+                 tried, tally.points, TORTURE_ERRORS, tally.runs, tally.refused_creates );
     for ( kind = 0; kind < SYSTEM_CALL_KINDS; kind++ )
         if ( torture_kinds[kind] )
             watch_print( " %s %d", system_names[kind], torture_kinds[kind] );
@@ -274,7 +274,7 @@ static void torture_test( const struct test_t * test )
 static void torture_tests( void )
 {
     const struct test_t * test;
-    int kept = torture_quiet(), told = 0;
+    int kept = torture_quiet(), tried = 0;
     test_state.seed = 1;
 #if TORTURE_SANITIZED
     __lsan_disable(); /* what a test of the runner loses when it ends early is its own; the library's blocks are watched */
@@ -282,7 +282,7 @@ static void torture_tests( void )
     for ( test = test_state.first; test; test = test->next )
         if ( torture_wanted( test->name, test_file_name( test ) ) ) {
             torture_test( test );
-            told++;
+            tried++;
         }
 #if TORTURE_SANITIZED
     __lsan_enable();
@@ -290,7 +290,7 @@ static void torture_tests( void )
     fflush( stdout );
     dup2( kept, 1 );
     close( kept );
-    watch_print( "3 runner: %d tests, %d runs, in %d of them an allocation failed\n", told, tally.runs, tally.points );
+    watch_print( "3 runner: %d tests, %d runs, in %d of them an allocation failed\n", tried, tally.runs, tally.points );
 }
 
 #else

@@ -65,7 +65,7 @@ def unsigned(number):
 
 
 def many_addresses(count):
-    """Alternating families; the hosts are documentation addresses, that nobody owns."""
+    """Alternating families; the hosts are documentation addresses, that no one owns."""
     return [Address("2001:db8:%x::%x:%x" % (number, 0xabcd, number), 1 + number * 2114) if number % 2
             else Address("192.0.2.%d" % number, 65535 - number) for number in range(count)]
 

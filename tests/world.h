@@ -1,4 +1,4 @@
-/*  A world for stories: a simulated network, servers and clients in virtual time, and an adversary who sees, records,
+/*  A world for stories: a simulated network, servers and clients in virtual time, and an adversary that sees, records,
     drops and injects datagrams. Everything follows from the test's seed. Tokens and packets are written here from the
     standard alone, so that the library is not checked against itself.
 
@@ -640,7 +640,7 @@ static void world_destroy_server( struct world_t * w, int server )
     netcode_server_stats( w->servers[server], &stats );
     for ( reason = 0; reason < NETCODE_DROP_REASONS; reason++ )
         if ( stats.dropped[reason] != (uint64_t) w->server_parties[server].drops[reason] )
-            test_fail( __FILE__, __LINE__, "server %d: %s was counted %d times and told %d times", server,
+            test_fail( __FILE__, __LINE__, "server %d: %s was counted %d times and reported %d times", server,
                        netcode_drop_reason_name( reason ), (int) stats.dropped[reason],
                        (int) w->server_parties[server].drops[reason] );
     netcode_server_destroy( w->servers[server] );
@@ -656,7 +656,7 @@ static void world_destroy_client( struct world_t * w, int client )
     netcode_client_stats( w->clients[client], &stats );
     for ( reason = 0; reason < NETCODE_DROP_REASONS; reason++ )
         if ( stats.dropped[reason] != (uint64_t) w->client_parties[client].drops[reason] )
-            test_fail( __FILE__, __LINE__, "client %d: %s was counted %d times and told %d times", client,
+            test_fail( __FILE__, __LINE__, "client %d: %s was counted %d times and reported %d times", client,
                        netcode_drop_reason_name( reason ), (int) stats.dropped[reason],
                        (int) w->client_parties[client].drops[reason] );
     netcode_client_destroy( w->clients[client] );

@@ -204,7 +204,7 @@ class Tools:
 
 
 class Server:
-    """A game server under a name, with the sessions that its log tells of."""
+    """A game server under a name, with the sessions that its log reports."""
 
     def __init__(self, tools, name, redis, *options, lease=LEASE, port=0):
         self.tools, self.name, self.redis, self.options, self.lease = tools, name, redis, options, lease
@@ -399,7 +399,7 @@ def story_race(story):
 
 
 def story_players(story):
-    """players who reconnect, move, cheat, are banned, and whose server dies"""
+    """players that reconnect, move, cheat, are banned, and whose server dies"""
     tools = story.tools
     redis = Redis(tools.folder)
     a, b = Server(tools, "a", redis, "--metrics-file", "a.prom").ready(), Server(tools, "b", redis).ready()
@@ -416,7 +416,7 @@ def story_players(story):
     time.sleep(1.2 * LEASE)
     story.check(held(redis, 1) == "a" and not players.events("out", "again"), "and the lease goes on")
     players.say("leave again")
-    story.check(settle(lambda: held(redis, 1) is None, 1.0), "a player who leaves gives it back at once", held(redis, 1))
+    story.check(settle(lambda: held(redis, 1) is None, 1.0), "a player that leaves gives it back at once", held(redis, 1))
 
     players.say("join again again %d" % a.port)
     story.check(players.goes_out("again") and not players.events("in", "again")[1:], "the server itself refuses a token that it has seen")
@@ -432,7 +432,7 @@ def story_players(story):
     players.comes_in("here")
     begin = time.monotonic()
     players.join("there", 3, b)
-    story.check(players.comes_in("there") and time.monotonic() - begin < LEASE, "a player who moves is in at the other server within a lease",
+    story.check(players.comes_in("there") and time.monotonic() - begin < LEASE, "a player that moves is in at the other server within a lease",
                 time.monotonic() - begin)
     story.check(players.goes_out("here") and a.process.find("client=3 is disconnected: the same player comes in at another server with a newer token"),
                 "and his older session has ended, by name", a.process.text(5))
@@ -453,7 +453,7 @@ def story_players(story):
     players.comes_in("caught")
     redis.key("SET", "revoked:6", "1")
     story.check(players.goes_out("caught", LEASE / 3 + 1.5) and a.process.wait("client=6 is disconnected: the player is revoked"),
-                "one who plays is disconnected at the next renewal")
+                "one that plays is disconnected at the next renewal")
     story.check(settle(lambda: held(redis, 6) is None, 1.0), "and his lease is gone", held(redis, 6))
     redis.key("DEL", "revoked:5")
     players.join("pardoned", 5, a)
@@ -467,7 +467,7 @@ def story_players(story):
     for line in ('netcode_server_admissions_total{result="admitted"} 5', 'netcode_server_admissions_total{result="revoked"} 1',
                  'netcode_server_admission_losses_total{reason="revoked"} 1', "netcode_server_redis_reachable 1", "netcode_server_admission_pending 0"):
         story.check(line + "\n" in metrics, "metrics: " + line, re.findall("netcode_server_admission.*", metrics))
-    story.check(a.stop() == 0, "a server that is told to ends well")
+    story.check(a.stop() == 0, "a server ends well on SIGTERM")
     story.check(all(held(redis, each) is None for each in (5, 7, 8, 9)), "and has given its leases back by then", [held(redis, each) for each in (5, 7, 8, 9)])
     story.check([key for key in redis.call("KEYS", "*") if redis.call("PTTL", key) == -1 and "revoked" not in key] == ["netcode:epoch"],
                 "no key but the epoch is without an end")
@@ -519,7 +519,7 @@ def story_waiting(story):
     redis.call("CONFIG", "SET", "maxmemory", "1000")
     players.join("full", 3, quick)
     story.check(quick.process.wait("client=3 has to wait: Redis is full"), "a full Redis: the log says so at once")
-    story.check(players.goes_out("full", PATIENCE + 2) and not players.events("in", "full"), "and nobody comes in")
+    story.check(players.goes_out("full", PATIENCE + 2) and not players.events("in", "full"), "and no player is accepted")
     time.sleep(LEASE)
     story.check(held(redis, 90) == "quick" and players.inside("warm"), "but leases are renewed, and players stay")
     redis.call("CONFIG", "SET", "maxmemory", "0")
@@ -642,7 +642,7 @@ def story_trouble(story):
     redis.key("SET", "session:2", "gone/0123456789abcdef/1 %d" % (time.time() + 1), "PX", str(600000))
     took = players.arrives("second", 2, server, 2 * LEASE + 5)
     story.check(took is not None and took <= 2 * LEASE + GIVEN_UP, "the clock of Redis is set back: it settles, and no lease lasts longer than one", took)
-    story.check(players.inside("stays"), "who is in stays in")
+    story.check(players.inside("stays"), "a connected player stays in")
 
     redis.key("HSET", "session:3", "a", "b")
     players.join("odd", 3, server)
@@ -664,7 +664,7 @@ def story_trouble(story):
     story.check(server.process.wait("leases are not renewed: LOADING"), "Redis restarts, and loads its data")
     begin = time.monotonic()
     story.check(settle(redis.answers, 60) and time.monotonic() - begin > LEASE, "for longer than a lease", time.monotonic() - begin)
-    story.check(players.inside("second"), "who is in stays in")
+    story.check(players.inside("second"), "a connected player stays in")
     time.sleep(LEASE)
     story.check(players.inside("second") and held(redis, 2) == "one", "and has a lease again")
     story.check(server.stop() == 0, "the server ends well")
@@ -753,7 +753,7 @@ def story_policies(story):
     story.check(took <= LEASE / 3 + 1.5, "within a third of a lease and a second and a half", took)
     time.sleep(0.3)
     story.check(held(redis, 30, "keep:") == "keep-far", "and gives back no lease but its own", held(redis, 30, "keep:"))
-    story.check(settle(lambda: held(redis, 42, "open:") == "open", 3), "open: and who came in then has a lease now", held(redis, 42, "open:"))
+    story.check(settle(lambda: held(redis, 42, "open:") == "open", 3), "open: and a player that came in then has a lease now", held(redis, 42, "open:"))
     story.check(all(players.arrives(policy + "-back", number[policy] + 3, near[policy]) for policy in policies), "all let players in again")
 
     # Redis dies, for longer than a lease, and comes back without its data.
@@ -773,7 +773,7 @@ def story_policies(story):
     for policy in policies:
         far[policy].process.wait("can be reached")
     arrivals = [threading.Thread(target=players.arrives, args=(policy + each, number[policy] + add, far[policy], 12.0), daemon=True)
-                for policy in policies for each, add in (("-twin", 3), ("-late", 4))]  # the twin, before the near server has told of its player
+                for policy in policies for each, add in (("-twin", 3), ("-late", 4))]  # the twin, before the near server has reported its player
     for arrival in arrivals:
         arrival.start()
     time.sleep(0.7)
@@ -786,7 +786,7 @@ def story_policies(story):
         arrival.join()
     for policy in ("direct", "keep", "open"):
         story.check(near[policy].process.count("client=%d is disconnected: the same player comes in at another server" % (number[policy] + 3)),
-                    "%s, Redis is back, empty: the server tells of its player before he comes in elsewhere" % policy)
+                    "%s, Redis is back, empty: the server reports its player before he is accepted elsewhere" % policy)
     for policy in policies:
         took = max(players.events("in", policy + "-late") + [begin]) - begin
         story.check(0.0 < took <= LEASE + GIVEN_UP, "%s: a new player comes in, a lease after it is back" % policy, took)
@@ -806,7 +806,7 @@ def story_policies(story):
 
 
 class Storm:
-    """Players who connect, leave, vanish and move at random, while servers and Redis have their faults."""
+    """Players that connect, leave, vanish and move at random, while servers and Redis have their faults."""
 
     def __init__(self, story, connects, count):
         self.story, self.tools, self.connects = story, story.tools, connects
@@ -832,7 +832,7 @@ class Storm:
         if number == signal.SIGKILL:
             self.servers[index].kill()
         else:
-            self.story.check(self.servers[index].stop() == 0, "a server that is told to end does so in the storm")
+            self.story.check(self.servers[index].stop() == 0, "a server ends in the storm")
         time.sleep(1.0)
         self.servers[index].start()
         self.servers[index].ready()
@@ -856,7 +856,7 @@ class Storm:
         self.unreachable.append((begin, time.monotonic()))
         time.sleep(LEASE + 1.0)
         lost = sum(server.process.count("the lease ended") for server in self.servers) - before
-        self.story.check(lost == 0, "nobody was disconnected for it", lost)
+        self.story.check(lost == 0, "no player was disconnected for it", lost)
 
     @staticmethod
     def reached(server):
@@ -935,10 +935,10 @@ class Storm:
         self.story.check(all(server.stop() == 0 for server in self.servers), "the servers end well, and no sanitizer reports")
 
     def lockouts(self):
-        """For each player who tries: how long until he is in, since he began or since the last fault. A fault ends when Redis can be reached
+        """For each player that tries: how long until it is in, since he began or since the last fault. A fault ends when Redis can be reached
         again; a server that dies or is cut off is one in its moment. The longest ones, and when they were."""
         begins, found, found_slow = {}, [(0.0, "")], [(0.0, "")]
-        unreachable = list(self.unreachable)  # and what nobody planned, on a machine that has other things to do
+        unreachable = list(self.unreachable)  # and what was not planned, on a machine that has other things to do
         for server in self.servers:
             unreachable += [(first, last) for first, last in server.without_redis() if not any(first - 1.0 <= cut <= last for cut in self.cuts)]
         stalls = [float(line.split()[0]) for _, line in self.players.process.lines if " stall " in line]
@@ -961,7 +961,7 @@ class Storm:
     def judge(self):
         story = self.story
         count, (both, where) = overlaps(self.servers)
-        story.check(count >= self.connects, "the servers' logs tell of all sessions", count)
+        story.check(count >= self.connects, "the servers' logs report all sessions", count)
         story.check(both <= SLACK, "of %d sessions, never two of one player: %.3f s at most, where the clocks may differ by %.2f s" % (count, max(both, 0.0), SLACK),
                     where)
         longest, longest_slow = self.lockouts()

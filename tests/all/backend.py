@@ -123,7 +123,7 @@ def read(path):
 
 
 def write(path, text, mode=0o600):
-    """In one step, as editors do: nobody reads a half."""
+    """In one step, as editors do: no reader sees a half."""
     with open(path + ".new", "w", encoding="utf-8") as file:
         os.chmod(file.fileno(), mode)
         file.write(text)
@@ -175,7 +175,7 @@ class Process:
     def __init__(self, command, **options):
         self.lines = []
         with lock:
-            expect(not stopping, "we were told to stop")
+            expect(not stopping, "the test is to stop")
             self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **options)
             processes.append(self.process)
         self.pid = self.process.pid
@@ -266,7 +266,7 @@ class Server(Process):
 
 
 class Reporter:
-    """Reports for servers, twice a second, until it is told to stop."""
+    """Reports for servers, twice a second, until it is stopped."""
 
     def __init__(self, backend, *servers):
         self.backend, self.servers, self.stopped = backend, list(servers), threading.Event()
@@ -396,7 +396,7 @@ def make_key(name):
 
 
 def make_files():
-    for name in ("alice", "bob", "carol", "stranger", "servers", "other-servers"):
+    for name in ("alice", "bob", "carol", "outsider", "servers", "other-servers"):
         make_credential(name)
     for name in ("key", "new-key"):
         make_key(name)
@@ -607,7 +607,7 @@ def check_bad_files(binary):
     for option, error in (("key_file", "can not be read: "), ("players", "line 1: it is too long, or can not be read"), ("servers", "line 1: it is too long, or"), ("server_credential_file", "holds no servers' credential")):
         refuses(binary, arguments(**{option: place("nothing")}), 1, "No such file")
         refuses(binary, arguments(**{option: folder}), 1, "is no file|others than its owner")
-        if os.path.exists("/proc/self/mem"):  # which can be opened, and then not be read: nobody lives at its beginning
+        if os.path.exists("/proc/self/mem"):  # which can be opened, and then not be read: nothing is mapped at its beginning
             refuses(binary, arguments(**{option: "/proc/self/mem"}), 1, error)
     with open(place("raw-key"), "wb", opener=lambda path, mode: os.open(path, mode, 0o600)) as file:
         file.write(os.urandom(32))
@@ -654,7 +654,7 @@ def check_errors(binary):
             (401, "no_credential", token, post + ["-H", "Authorization: Bearer " + "x" * 513]),
             (401, "no_credential", token, post + ["-H", "X-Forwarded-For: 127.0.0.1", "-H", "X-Real-IP: 127.0.0.1"]),
             (401, "unknown_credential", token, post + ["-H", "Authorization: Bearer " + "x" * 512]),
-            (401, "unknown_credential", token, post + ["-H", "Authorization: " + bearer("stranger")["Authorization"]]),
+            (401, "unknown_credential", token, post + ["-H", "Authorization: " + bearer("outsider")["Authorization"]]),
             (401, "unknown_credential", token, post + credential),
             (401, "unknown_credential", token, post + ["-H", "Authorization: Bearer " + hash_line("alice").strip()]),
             (401, "no_credential", servers, post + ["-d", "{}"]),
@@ -800,7 +800,7 @@ def check_choice(binary):
             equal(login(port, "bob", {"server": "eu-1"})[0] if wanted == 200 else login(port, "carol", {"server": "eu-1"})[0], wanted, "the status")
         # Full, but bob's last token led there: the slot may be his own, after a crash.
         report(port, fake("eu-1", 1, clients=10))
-        equal(login(port, "bob", {"server": "eu-1"})[0], 200, "the status of one who comes back to a full server")
+        equal(login(port, "bob", {"server": "eu-1"})[0], 200, "the status of one that comes back to a full server")
         equal(login(port, "carol", {"server": "eu-1"})[0], 503, "the status of another one")
         counts = backend.metrics()
         for state, wanted in (("open", "2"), ("full", "2"), ("draining", "1"), ("silent", "0")):
@@ -870,7 +870,7 @@ def check_listed(binary):
         equal(ask(avoid="us-1"), ["[::1]:2", "127.0.0.1:1", "127.0.0.1:3"], "those with one to avoid")
         equal(ask(server="[::1]:2"), ["[::1]:2"], "one by its address")
         equal(ask(server="eu-1"), ["127.0.0.1:1"], "one by its name")
-        equal([ask(region="eu") for _ in range(8)] + [ask("carol", region="eu")], [["127.0.0.1:1"]] * 9, "more tokens than slots: nobody says that it is full")
+        equal([ask(region="eu") for _ in range(8)] + [ask("carol", region="eu")], [["127.0.0.1:1"]] * 9, "more tokens than slots: no server reports that it is full")
         equal(ask(region="ap"), 503, "a region without servers")
         write(path, read(path) + "127.0.0.1:4 ap-1\n")
         equal(ask(region="ap"), 503, "before SIGHUP")
@@ -884,7 +884,7 @@ def check_listed(binary):
             equal(report(backend.port, fake(who, port, clients=10, **changed))[0], 200, "the status of a report")
         heard = time.monotonic()
         equal(ask("carol"), 503, "all of them full")
-        equal(backend.metrics()['netcode_backend_servers{state="full"}'], "4", "full servers: nobody counts twice")
+        equal(backend.metrics()['netcode_backend_servers{state="full"}'], "4", "full servers: none counts twice")
         report(backend.port, fake("eu-9", 1, clients=1, draining=True))
         equal(ask("carol", region="eu"), 503, "one that drains")
         report(backend.port, fake("eu-9", 1, clients=1))
@@ -941,10 +941,10 @@ def check_reload(binary):
             expect("read again" in backend.reload(), "it was not read again")
             answer = login(backend.port)[2]
             equal((inspect(answer)[0], inspect(answer, "new-key")[0]), (NOT_OPENED, OPENED), "the token after SIGHUP, under both keys")
-            write_players([("alice", "1001"), ("stranger", "5")])
+            write_players([("alice", "1001"), ("outsider", "5")])
             backend.reload()
-            equal(login(backend.port, "bob")[0], 401, "the status of one who was taken out")
-            equal(login(backend.port, "stranger")[2]["client_id"], "5", "the id of one who was put in")
+            equal(login(backend.port, "bob")[0], 401, "the status of one that was removed")
+            equal(login(backend.port, "outsider")[2]["client_id"], "5", "the id of one that was added")
             equal(backend.metrics()["netcode_backend_players"], "2", "players")
             write(place("servers"), read(place("other-servers")) + servers)
             backend.reload()
@@ -958,7 +958,7 @@ def check_reload(binary):
                 before = read(place(name))
                 write(place(name), text, mode)
                 expect("could not be read again; what was read before stays" in backend.reload(), "a broken file was taken")
-                answer = login(backend.port, "stranger")[2]
+                answer = login(backend.port, "outsider")[2]
                 equal(inspect(answer, "new-key")[0], OPENED, "the token after a reload that failed")
                 write(place(name), before)
             counts = backend.metrics()
@@ -987,7 +987,7 @@ def check_metrics(binary):
         equal(counts["netcode_backend_free_slots"], "7", "free slots: those of the report without the promised ones")
         buckets = [int(value) for name, value in counts.items() if "_bucket" in name]
         equal(buckets, sorted(buckets), "the histogram, which adds up")
-        # The request that asks is under way itself.
+        # The request that asks is in progress itself.
         equal(buckets[-1], int(counts["netcode_backend_request_duration_seconds_count"]), "the last bucket")
         equal(buckets[-1], 5, "requests measured")
         if not shutil.which("promtool"):
@@ -1043,7 +1043,7 @@ def others_meanwhile(connections, ask, seconds):
 
 
 def check_slow(binary):
-    """Slow clients block nobody, however busily they dribble, and are cut after --request-seconds."""
+    """Slow clients block no other, however busily they dribble, and are cut after --request-seconds."""
     with Ends(Backend(binary, "--request-seconds", "3", "--rate", "1000")) as backend:
         report(backend.port, fake("eu-1", 1, slots=1000))
 
@@ -1114,7 +1114,7 @@ def check_ipv6(binary):
 
 
 def check_end(binary):
-    """SIGTERM: the request that is under way is answered, status 0. Then the same port again, at once."""
+    """SIGTERM: the request that is in progress is answered, status 0. Then the same port again, at once."""
     with Ends(Backend(binary)) as backend:
         report(backend.port, fake("eu-1", 1))
         connection = http.client.HTTPConnection("127.0.0.1", backend.port, timeout=LONG)
@@ -1122,12 +1122,12 @@ def check_end(binary):
         connection.putheader("Content-Length", "2")
         connection.putheader("Authorization", bearer("alice")["Authorization"])
         connection.endheaders()
-        # The backend has the headers once it has answered someone who came after.
+        # The backend has the headers once it has answered a client that came after.
         get(backend.port, "/healthz")
         backend.process.send_signal(signal.SIGTERM)
         time.sleep(0.3)
         connection.send(b"{}")
-        equal(connection.getresponse().status, 200, "the status of the request that was under way")
+        equal(connection.getresponse().status, 200, "the status of the request that was in progress")
         connection.close()
         equal(backend.wait(), 0, "the exit status")
         expect(backend.find(r"ends: 1 tokens issued"), "no last words")
@@ -1276,13 +1276,13 @@ def check_nginx_slow():
         expect(cut > 3.0, "cut after %.1f s already" % cut)
         after = int(stage.backend.metrics()["netcode_backend_request_duration_seconds_count"])
         posts = sum("POST" in line and " 400 " not in line for line in stage.nginx.log().splitlines())
-        expect(after > before, "nobody was served")
+        expect(after > before, "no client was served")
         equal(sum(int(v) for k, v in stage.backend.metrics().items() if "refusals" in k and "not_" not in k), 0, "slow requests that the backend heard (%d)" % posts)
         return "cut after %.1f s; others waited up to %.0f ms" % (cut, slowest * 1000)
 
 
 class Upstream:
-    """A backend behind nginx that says what it is told to, and knows when it was asked. None: it says nothing."""
+    """A backend behind nginx that answers what it is given, and knows when it was asked. None: it says nothing."""
 
     def __init__(self, status, body, **headers):
         upstream = self
@@ -1327,7 +1327,7 @@ def check_play(binary):
         with Ends(client("--rate", "50", url=stage.nginx.url, seconds=2, binary=binary, credential="bob")) as player:
             equal(player.wait(), 0, "the exit status\n" + player.text())
             summary = player.line(SUMMARY)
-            equal(summary.group(1), str(BOB), "who played")
+            equal(summary.group(1), str(BOB), "the player")
             equal(summary.group(2, 3), ("1", "1"), "tokens and connects")
             sent, heard = int(summary.group(4)), int(summary.group(5))
             expect(sent >= 20 and heard >= sent // 2, "%d sent, %d heard" % (sent, heard))
@@ -1368,7 +1368,7 @@ def check_certificates():
 def check_client_refused():
     """A wrong credential and wrong requests end it; a backend without servers is asked again, with patience."""
     with Stage() as stage:
-        fails(client(url=stage.nginx.url, credential="stranger"), 4, "login refused: 401 unknown_credential")
+        fails(client(url=stage.nginx.url, credential="outsider"), 4, "login refused: 401 unknown_credential")
         fails(client("--region", "e u", url=stage.nginx.url), 5, "login refused: 400 wrong_field")
         fails(client(url=stage.nginx.host + "/nothing"), 5, "login refused: 404 not_found")
         opened = write(scratch("open"), read(place("alice")), 0o644)

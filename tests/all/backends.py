@@ -101,7 +101,7 @@ def rows():
         yield path + " without credential", "POST", path, None, "{}", {}
         for value in BEARERS + ("Bearer " + "x" * 512, "Bearer " + "x" * 513, b"Bearer \xff\xfe"):
             yield "%s %.40r" % (path, value), "POST", path, None, "{}", {"Authorization": value}
-        for body in ("nonsense", "x" * 8193):  # who may not ask is not told what is wrong with his body
+        for body in ("nonsense", "x" * 8193):  # a client that may not ask does not learn what is wrong with its body
             yield path + " wrong, twice", "POST", path, "nobody", body, {}
     yield "a player reports", "POST", SERVERS, "ann", report(), {}
     yield "spaces behind a credential", "POST", TOKEN, "bob  ", "", {}

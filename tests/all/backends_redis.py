@@ -449,7 +449,7 @@ def der_signature(issuer):
 def token_rows(issuer):
     """(what, token, what comes of it): ok, or the name of what is wrong."""
     rsa, ec, now = issuer.rsa, issuer.ec, int(time.time())
-    stranger, good = KEYS["stranger"], issuer.token()
+    outsider, good = KEYS["outsider"], issuer.token()
 
     def claims(**changes):
         return rsa.sign(issuer.claims(**changes))
@@ -506,8 +506,8 @@ def token_rows(issuer):
     yield "HMAC with the modulus", hmac_token(issuer, rsa.jwk()["n"].encode()), "algorithm"
     yield "HMAC with nothing", hmac_token(issuer, b""), "algorithm"
     for what, token in (
-        ("another's key by our kid", Key.sign_raw(stranger, {"alg": "RS256", "kid": rsa.kid}, issuer.claims())), ("a key inside, by our kid", Key.sign_raw(stranger, {"alg": "RS256", "kid": rsa.kid, "jwk": stranger.jwk()}, issuer.claims())),
-        ("an address inside", Key.sign_raw(stranger, {"alg": "RS256", "kid": rsa.kid, "jku": "https://elsewhere.example/keys"}, issuer.claims())),
+        ("another's key by our kid", Key.sign_raw(outsider, {"alg": "RS256", "kid": rsa.kid}, issuer.claims())), ("a key inside, by our kid", Key.sign_raw(outsider, {"alg": "RS256", "kid": rsa.kid, "jwk": outsider.jwk()}, issuer.claims())),
+        ("an address inside", Key.sign_raw(outsider, {"alg": "RS256", "kid": rsa.kid, "jku": "https://elsewhere.example/keys"}, issuer.claims())),
         ("other claims", spell(good, 1, b64(json.dumps(issuer.claims(sub="other")).encode()))), ("another token's signature", spell(good, 2, claims(sub="other").split(".")[2])),
         ("the signature cut", good[:-2]), ("the signature longer", good + "AAAA"), ("zeros as signature", spell(good, 2, b64(b"\0" * 256))), ("zeros of an EC signature", spell(ec.sign(issuer.claims()), 2, b64(b"\0" * 64))),
         ("DER of an EC signature", der_signature(issuer)), ("half an EC signature", spell(ec.sign(issuer.claims()), 2, b64(b"\1" * 32))), ("one byte", spell(good, 2, "AA")),
@@ -522,7 +522,7 @@ def unknown_rows(issuer):
     yield "unknown kid", issuer.rsa.sign(issuer.claims(), kid="another")
     yield "the EC key's kid for RS256", issuer.rsa.sign(issuer.claims(), kid=issuer.ec.kid)
     yield "the RSA key's kid for ES256", issuer.ec.sign(issuer.claims(), kid=issuer.rsa.kid)
-    yield "a key inside", KEYS["stranger"].sign(issuer.claims(), jwk=KEYS["stranger"].jwk())
+    yield "a key inside", KEYS["outsider"].sign(issuer.claims(), jwk=KEYS["outsider"].jwk())
     for name in ("weak", "curve", "encrypts", "twins"):
         yield "a key in the set: " + name, KEYS[name].sign(issuer.claims(), alg="ES256" if name == "curve" else "RS256")
 
@@ -637,13 +637,13 @@ def check_rotation():
         backend.line("oidc: 2 keys of")
         begun = time.monotonic()
         equal(issuer.count("/keys"), 1, "the fetches at the start")
-        issuer.keys = [KEYS["stranger"].jwk()]
+        issuer.keys = [KEYS["outsider"].jwk()]
         for _ in range(20):
-            named_refusal(backend.login(id_token=KEYS["stranger"].sign(issuer.claims())), "issuer_unreachable")
+            named_refusal(backend.login(id_token=KEYS["outsider"].sign(issuer.claims())), "issuer_unreachable")
         equal(issuer.count("/keys"), 1, "the fetches in the first seconds")
         session_of(backend.login(id_token=issuer.token()))
         time.sleep(max(0.0, 10.2 - (time.monotonic() - begun)))
-        answers = many(20, lambda _: backend.login(id_token=KEYS["stranger"].sign(issuer.claims())))
+        answers = many(20, lambda _: backend.login(id_token=KEYS["outsider"].sign(issuer.claims())))
         equal({short(answer) for answer in answers}, {(200, "")}, "the new key's tokens")
         equal(issuer.count("/keys"), 2, "the fetches")
         expect(short(backend.login(id_token=issuer.token())) in ((401, "wrong_identity"), (503, "issuer_unreachable")), "the old key's token is good")
@@ -654,14 +654,14 @@ def check_rotation():
         issuer.keys = [KEYS["weak"].jwk()]
         wait_for(lambda: backend.login(id_token=issuer.rsa.sign(issuer.claims(), kid="asks")) and issuer.count("/keys") == 3, "another fetch", 15)
         wait_for(lambda: backend.number("issuer_keys") == 0, "the end of the last key", 5)
-        expect(short(backend.login(id_token=KEYS["stranger"].sign(issuer.claims()))) in ((401, "wrong_identity"), (503, "issuer_unreachable")), "the withdrawn key's token is good")
+        expect(short(backend.login(id_token=KEYS["outsider"].sign(issuer.claims()))) in ((401, "wrong_identity"), (503, "issuer_unreachable")), "the withdrawn key's token is good")
         equal(backend.number('issuer_fetches_total{result="failed"}'), 0, "the fetches that failed")
-        expect(backend.find("the issuer has none for RS256 or ES256"), "the log does not tell of it:\n" + backend.text())
+        expect(backend.find("the issuer has none for RS256 or ES256"), "the log does not report it:\n" + backend.text())
     return "2 fetches for 72 tokens, and one that ends all keys"
 
 
 def check_issuer_trouble():
-    """Down, slow, garbage, huge, a redirect, another's document, another authority: named refusals, nobody else waits, and it works again."""
+    """Down, slow, garbage, huge, a redirect, another's document, another authority: named refusals, no other client waits, and it works again."""
     modes = ("down", "garbage", "huge", "redirect", "document", "http", "slow")
 
     def one(mode):
@@ -674,7 +674,7 @@ def check_issuer_trouble():
                 waits = [threading.Thread(target=backend.login, kwargs={"id_token": issuer.token()}) for _ in range(5)]
                 for thread in waits:
                     thread.start()
-                session_of(backend.login(secret("alice")))  # who brings another proof is not held up
+                session_of(backend.login(secret("alice")))  # a login with another proof is not held up
                 equal(B.get(backend.port, "/healthz")[0], 200, "health")
                 took = time.monotonic() - begun
                 expect(took < 1.0, "others waited for %.1f s" % took)
@@ -714,7 +714,7 @@ def check_tickets():
         good_token(backend.ask(TOKEN, session), "76561197960287930")
         for ticket in ("", "aa", "aa" * 2561, "xx" * 20, "a" * 21, "aa&key=other" + "0" * 20):
             equal(short(backend.login(ticket=ticket)), (400, "wrong_field"), "a ticket %.20r" % ticket)
-        expect(PLATFORM_KEY not in backend.text(), "the log tells the key")
+        expect(PLATFORM_KEY not in backend.text(), "the log holds the key")
         platform.slow = 1.0
         begun = time.monotonic()
         threads = [threading.Thread(target=backend.login, kwargs={"ticket": "aa" + "0" * 20}) for _ in range(16)]
@@ -750,9 +750,9 @@ def check_memory():
         good_token(backend.ask(TOKEN, alice), "1001")  # the credential itself is as good as before
         equal(short(backend.ask(LOGIN, session)), (401, "unknown_credential"), "a session that wants a session")
         equal(short(backend.ask(LOGOUT, alice)), (401, "unknown_credential"), "an account that logs out")
-        equal(short(backend.ask(LOGIN)), (401, "no_credential"), "nobody's login")
-        equal(short(backend.ask(LOGOUT)), (401, "no_credential"), "nobody's logout")
-        equal(short(backend.ask(LOGIN, secret("stranger"))), (401, "unknown_credential"), "a stranger's login")
+        equal(short(backend.ask(LOGIN)), (401, "no_credential"), "a login without a credential")
+        equal(short(backend.ask(LOGOUT)), (401, "no_credential"), "a logout without a credential")
+        equal(short(backend.ask(LOGIN, secret("outsider"))), (401, "unknown_credential"), "a login with an unknown credential")
         equal(short(backend.ask(LOGOUT, session)), (200, ""), "the logout")
         equal(short(backend.ask(LOGOUT, session)), (401, "unknown_credential"), "another logout")
         equal(short(backend.ask(TOKEN, session)), (401, "unknown_credential"), "a token after the logout")
@@ -769,7 +769,7 @@ def check_memory():
         session = session_of(backend.login(alice))
         write(players, "".join(line for line in read(players).splitlines(True) if " 1001 " not in line), 0o644)
         backend.reload()
-        equal(short(backend.ask(TOKEN, session)), (401, "unknown_credential"), "a session of one who left the file")
+        equal(short(backend.ask(TOKEN, session)), (401, "unknown_credential"), "a session of one that left the file")
         equal(backend.end(), 0, "the backend's status")
     check_kinds_of_sessions(players)
     with Issuer() as issuer, Ends(Full(issuer.options(), "--rate", "5", "--sessions", "20")) as backend:
@@ -777,7 +777,7 @@ def check_memory():
         answers = [backend.login(id_token=issuer.token()) for _ in range(3)]
         session = session_of(answers[0])
         statuses = [backend.ask(TOKEN, session)[0] for _ in range(4)]
-        equal(statuses, [200, 200, 429, 429], "tokens of one who may ask five times")
+        equal(statuses, [200, 200, 429, 429], "tokens of one that may ask five times")
         equal([backend.ask(LOGOUT, session_of(answer))[0] for answer in answers], [200] * 3, "the logouts")
         time.sleep(0.5)  # in which whoever has no session is looked at
         equal(backend.login(id_token=issuer.token())[0], 429, "a new login does not make it more")
@@ -996,7 +996,7 @@ def check_revoked_under_load():
 
 
 class Load:
-    """Players who log in and ask for tokens all the time; what they hear is counted, and must be named."""
+    """Players that log in and ask for tokens all the time; what they hear is counted, and must be named."""
 
     ALLOWED = {(200, ""), (503, "store_unreachable"), (503, "store_full"), (503, "busy"), (503, "backend_down")}
 
@@ -1061,7 +1061,7 @@ def quick(backend):
 
 def check_trouble():
     """Redis killed, paused, cut off, slow, full, restarted, under load: named refusals with Retry-After, then all is well again."""
-    told = []
+    faults_met = []
     with contextlib.ExitStack() as stack:
         folder = B.scratch("kept")
         redis = [stack.enter_context(Ends(Redis(keeps=folder)))]
@@ -1090,7 +1090,7 @@ def check_trouble():
             for backend in who:
                 wait_for(lambda: backend.ask(TOKEN, session)[0] == 200, "it works again after " + name, 15)
                 equal(quick(backend)[0], 200, "health after " + name)
-            told.append("%s %.1f s" % (name, time.monotonic() - begun))
+            faults_met.append("%s %.1f s" % (name, time.monotonic() - begun))
             good_token(who[0].ask(TOKEN, session), "3")  # the session is there still
 
         def start():
@@ -1107,7 +1107,7 @@ def check_trouble():
         full = lambda: redis[0].cli("config", "set", "maxmemory", str(used // 2))
         trouble("full", "store_full", full, lambda: redis[0].cli("config", "set", "maxmemory", "0"), [one, other])
         load.take()
-        set_delay(0.15)  # slow, but in time: nobody is refused
+        set_delay(0.15)  # slow, but in time: no client is refused
         time.sleep(0.8)
         equal(short(other.ask(TOKEN, session)), (200, ""), "a token over a slow way")
         relay.cut()
@@ -1116,17 +1116,17 @@ def check_trouble():
         load.stopped.set()
         for thread in load.threads:
             thread.join()
-        equal(load.wrong, [], "answers that nobody should get")
+        equal(load.wrong, [], "answers that no client should get")
         expect(load.slowest < 4.5, "the slowest answer took %.1f s" % load.slowest)
         for backend in (one, other):
-            expect(backend.find("error: .* can not be reached") and backend.find("can be reached$"), "the log does not tell of it:\n" + backend.text())
+            expect(backend.find("error: .* can not be reached") and backend.find("can be reached$"), "the log does not report it:\n" + backend.text())
             expect(len(backend.lines) < 60, "the log has %d lines" % len(backend.lines))
             equal(backend.number("suspended_requests"), 0, "requests that wait at the end")
-    return "well again after: %s; slowest answer %.1f s" % (", ".join(told), load.slowest)
+    return "well again after: %s; slowest answer %.1f s" % (", ".join(faults_met), load.slowest)
 
 
 def check_bounds():
-    """Redis hangs and 220 ask: 128 wait, the others are told that it is busy; memory stays; SIGTERM ends it in time, with answers."""
+    """Redis hangs and 220 ask: 128 wait, the others are refused as busy; memory stays; SIGTERM ends it in time, with answers."""
     with contextlib.ExitStack() as stack:
         redis = stack.enter_context(Ends(Redis()))
         backend = stack.enter_context(Ends(Full(redis.options(), "--rate", "100000", binary="full")))
@@ -1185,7 +1185,7 @@ def check_redis_start():
         expect(backend.find("error: it answers: (WRONGTYPE|an answer that our)"), "the log does not say what Redis answers:\n" + backend.text())
         redis.cli(*password, "flushall")
         good_token(backend.ask(TOKEN, secret("alice")), "1001")
-        expect(secret("redis.password") not in backend.text(), "the log tells the password")
+        expect(secret("redis.password") not in backend.text(), "the log holds the password")
         expect(not backend.find("maxmemory-policy"), "the log complains of a good policy")
         equal(backend.end(), 0, "the backend's status")
 
@@ -1339,7 +1339,7 @@ def check_nginx_load():
         stop.set()
         for thread in threads:
             thread.join()
-        equal(failures, [], "players who were answered wrongly:\n" + nginx.text() + "\n" + nginx.log() + "\n" + "\n".join(backend.text() for backend in backends))
+        equal(failures, [], "players that were answered wrongly:\n" + nginx.text() + "\n" + nginx.log() + "\n" + "\n".join(backend.text() for backend in backends))
         expect(counts["good"] >= 8, "only %d logins" % counts["good"])
     return "4 kills, %(good)d logins with tokens, %(retries)d retries by players" % counts
 
@@ -1381,7 +1381,7 @@ def check_play():
         player = stack.enter_context(Ends(B.Process(command)))
         equal(player.wait(), 4, "the status with another's token:\n" + player.text())
         expect(player.find("login refused: 401 wrong_identity"), player.text())
-        expect(issuer.token()[:40] not in player.text(), "the player's log tells the token")
+        expect(issuer.token()[:40] not in player.text(), "the player's log holds the token")
         for words in (["--credential-file", place("alice")], ["--oidc-token", place("nothing")]):
             result = B.run(command[:3] + ["--oidc-token", path] + words + command[5:])
             expect(result.returncode in (1, 2), "the status with %s: %d" % (words, result.returncode))
@@ -1479,7 +1479,7 @@ def build(sources, mark=""):
 
 
 def make_keys():
-    jobs = {"rsa": ("rsa-1",), "ec": ("ec-1", "ES256"), "stranger": ("rsa-2",), "weak": ("weak", "RS256", 1024), "curve": ("curve", "ES256", 0, "P-384"), "encrypts": ("encrypts",), "twins": ("twins",)}
+    jobs = {"rsa": ("rsa-1",), "ec": ("ec-1", "ES256"), "outsider": ("rsa-2",), "weak": ("weak", "RS256", 1024), "curve": ("curve", "ES256", 0, "P-384"), "encrypts": ("encrypts",), "twins": ("twins",)}
     for name, job in jobs.items():
         KEYS[name] = Key(*job)
 

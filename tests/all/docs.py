@@ -4,7 +4,7 @@ network, and what its texts say exists, compiles and runs.
 
     python3 tests/all/docs.py                 builds the site in a folder of its own and checks it
     python3 tests/all/docs.py --plants        plants a fault for each check, which must be noticed, and builds the site from headers with faults
-    python3 tests/all/docs.py --pictures DIR  takes pictures of some pages, at three widths, light and dark, for somebody to look at
+    python3 tests/all/docs.py --pictures DIR  takes pictures of some pages, at three widths, light and dark, to be looked at
 
 What the API is comes from the compiler's preprocessor and from the header's plain lines, not from the program that makes the pages.
 """
@@ -673,7 +673,7 @@ def check_figures(site):
     faults = []
     for said, path, measured in FIGURES:
         if said not in re.sub(r"\s+", " ", site.files[FAQ] + site.files[MIGRATION]):
-            faults.append("nobody says '%s' any more: take it out of the list of figures" % said)
+            faults.append("no page says '%s' any more: take it out of the list of figures" % said)
         source = site.truth.header if path == "netcode.h" else site.files.get(path) or read(path)
         if re.sub(r"\s+", " ", measured) not in re.sub(r"\s+", " ", source):
             faults.append("'%s' is said, but %s no longer says '%s'" % (said, path, measured))
@@ -977,7 +977,7 @@ PAPER_WIDTH = 718
 CUT = """[...document.querySelectorAll("article *")].filter((each) => each.getClientRects().length && each.getBoundingClientRect().right > innerWidth + 1)
     .map((each) => each.tagName + " " + each.textContent.trim().slice(0, 30)).slice(0, 4)"""
 
-# Types as a reader does: who is quicker than the index waits for it.
+# Types as a reader does: one that is quicker than the index waits for it.
 SEARCH = """(async () => {
     const until = async (condition) => {
         for (let i = 0; i < 500 && !condition(); i++) await new Promise((wake) => setTimeout(wake, 50));

@@ -34,14 +34,14 @@ WARNINGS = "-Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wcast-qual -Wundef -
 SANITIZE = "-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer".split()
 PATIENCE = float(os.environ.get("FLEET_PATIENCE", 30))  # seconds until something that has to happen counts as not happening
 REFUSED = 3  # seconds after which a client whose token is refused gives up: its token's timeout
-KEEP = 12  # the timeout of those who stay
+KEEP = 12  # the timeout of those that stay
 AT_ONCE = 5
 CREDENTIAL = "servers-credential-0123456789"
 PROTOCOL_ID = "0x1122334455667788"
 F_SETPIPE_SZ = 1031  # in Python's fcntl from 3.10 on
 
 
-# Linked into the server with extras: what nobody may be asked in a test is looked up as where no name server answers.
+# Linked into the server with extras: what may not be asked of others in a test is looked up as where no name server answers.
 SLOW_NAMES = """#define _GNU_SOURCE
 #include <dlfcn.h>
 #include <netdb.h>
@@ -245,7 +245,7 @@ class Tools:
         return Process([self.program("client"), "--strict", *arguments, token])
 
     def player(self, token, rate=30):
-        """A client that is connected and plays until it is told to stop."""
+        """A client that is connected and plays until it is stopped."""
         client = self.client(token, "--count", "0", "--rate", str(rate))
         client.wait("connected to")
         return client
@@ -383,10 +383,10 @@ def rotate(story, full):
     story.check(tools.status(late) == 4 and stats(server, "drop_TOKEN_NOT_AUTHENTIC") > before, kind + ": after, the old key's tokens are refused")
     story.check(tools.plays(tools.mint("new.key", 206, address)), kind + ": and the new key's are taken")
 
-    story.check(stats(server, "clients") == 3 and all(player.running() for player in players), kind + ": nobody was disconnected")
+    story.check(stats(server, "clients") == 3 and all(player.running() for player in players), kind + ": no player was disconnected")
     results = [player.end() for player in players]
-    story.check(results == [0, 0, 0], kind + ": no payload was lost by those who played through it all", [p.text(3) for p in players])
-    story.check(server.end() == 0 and not server.find(": timed out"), kind + ": it ends well, nobody timed out", server.text(8))
+    story.check(results == [0, 0, 0], kind + ": no payload was lost by those that played through it all", [p.text(3) for p in players])
+    story.check(server.end() == 0 and not server.find(": timed out"), kind + ": it ends well, no player timed out", server.text(8))
     keys = [open(tools.path(name), "rb").read().strip() for name in ("old.key", "new.key")]
     shown = server.text().encode()
     story.check(len(keys[0]) == 64 and not any(key in shown for key in keys), kind + ": no key is in its log")
@@ -436,7 +436,7 @@ def story_drain(story):
     moved = tools.client(tools.mint("a.key", 3, address, other_address), "--count", "10", "--rate", "50")
     story.check(moved.ended() == 0 and moved.find("connected to " + re.escape(other_address)), "its client goes on to the token's next server",
                 moved.text(6))
-    story.check(stays.running() and draining.running() and stats(draining, "clients") == 1, "who was in stays")
+    story.check(stays.running() and draining.running() and stats(draining, "clients") == 1, "a connected player stays")
     story.check(stays.end() == 0, "and loses nothing", stays.text(3))
     story.check(draining.ended() == 0 and draining.find("drained: 0 clients are left"), "when the last one has left it ends", draining.text(4))
     other.send(signal.SIGUSR2)
@@ -449,7 +449,7 @@ def story_drain(story):
     server.wait("draining: ")
     story.check(server.ended() == 0 and time.monotonic() - begin >= 1.9 and server.find("drained: 1 clients are left"),
                 "--drain 2: SIGTERM drains, for two seconds at most", server.text(4))
-    story.check(stays.ended() == 9, "who is still in then is told", stays.text(3))
+    story.check(stays.ended() == 9, "a player that is still connected then is notified", stays.text(3))
 
     server, address = tools.start("--key-file", "a.key", "--drain", "600")
     stays = tools.player(tools.mint("a.key", 5, address))
@@ -507,7 +507,7 @@ def story_metrics(story):
     server, address = tools.start("--key-file", "a.key", "--metrics-file", tools.path("nowhere/server.prom"))
     server.wait("metrics: error: .*nowhere.* can not be written")
     time.sleep(2.2)
-    story.check(server.count("can not be written") == 1, "a file that can not be written is told once", server.text(6))
+    story.check(server.count("can not be written") == 1, "a file that can not be written is reported once", server.text(6))
     os.mkdir(tools.path("nowhere"))
     server.wait("is written again")
     story.check(server.end() == 0, "and again when it can be")
@@ -611,7 +611,7 @@ class Backend:
         return json.loads(self.reports[-1][3]) if self.reports else {}
 
     def close(self):
-        """Nobody listens any more; a connection that is open ends with the next answer."""
+        """The server does not listen any more; a connection that is open ends with the next answer."""
         self.mode, self.closed = "ok", True
         self.server.shutdown()
         self.server.server_close()
@@ -661,7 +661,7 @@ def story_report(story):
     server.send(signal.SIGUSR2)
     story.check(settle(lambda: backend.last()["draining"] is True and backend.last()["clients"] == 1), "a drain is reported", backend.last())
     story.check(player.end() == 0 and server.ended() == 0, "it drains and ends", server.text(6))
-    story.check(backend.last()["draining"] is True and backend.last()["clients"] == 0, "its last report sends nobody here any more", backend.last())
+    story.check(backend.last()["draining"] is True and backend.last()["clients"] == 0, "its last report sends no player here any more", backend.last())
     story.check(server.find(r"report: \d+ worked, 0 failed"), "it counted no failure", server.text(3))
     if has_ipv6():
         dual = tools.server("--address", "127.0.0.1:9", "--bind", "127.0.0.1:0", "--address2", "[::1]:9", "--bind2", "[::1]:0",
@@ -691,8 +691,8 @@ def story_report_failures(story):
         settle(lambda: len(backend.reports) > begin + 1)
         backend.mode = "ok"
         server.wait(r"report: works again, after \d+ failures")
-        told = server.count("report: failed") - failures, server.count("report: works again") - words
-        story.check(told == (1, 1), "%s: told once, and once when it works again" % mode, told)
+        reported = server.count("report: failed") - failures, server.count("report: works again") - words
+        story.check(reported == (1, 1), "%s: reported once, and once when it works again" % mode, reported)
     backend.close()
     server.wait("report: failed, .*(refused|connect)")
     time.sleep(2.0)
@@ -810,7 +810,7 @@ def story_report_tls(story):
     server.wait("metrics on")  # the last line before the game begins
     story.check(server.find("report: failed, .*certificate"), "the first handshake is over before the game begins", server.text(4))
     time.sleep(1.5)
-    story.check(server.end() == 0 and not backend.reports, "a backend with a certificate of nobody we trust is told nothing", len(backend.reports))
+    story.check(server.end() == 0 and not backend.reports, "a backend with a certificate of no authority that we trust gets nothing", len(backend.reports))
     server, _ = tools.start(*reporting(tools, url, "--report-ca", "ca.pem"), full=True)
     story.check(settle(lambda: len(backend.reports) >= 2) and backend.last()["name"] == "eu-1", "one with a certificate that we trust is", server.text(4))
     if subprocess.run(["pkg-config", "--atleast-version=7.87", "libcurl"], check=False).returncode:
@@ -858,7 +858,7 @@ def story_backend(story):
     story.check(settle(lambda: sorted(fetch()[1]) == sorted([first_address, second_address])), "and a second one beside it", fetch())
     first.send(signal.SIGUSR2)
     story.check(settle(lambda: fetch() == (200, [second_address])), "one that drains is not given any more", fetch())
-    story.check(player.end() == 0 and first.ended() == 0, "who was in stays until the end", player.text(3))
+    story.check(player.end() == 0 and first.ended() == 0, "a connected player stays until the end", player.text(3))
     story.check(second.end(signal.SIGTERM) == 0 and fetch()[0] == 503, "one that has ended is not given for a second longer", fetch())
     story.check(first.find(r"report: \d+ worked, 0 failed") and second.find(r"report: \d+ worked, 0 failed"), "the backend took every report", second.text(4))
     story.check(backend.end(signal.SIGTERM) == 0, "the backend ends well", backend.text(4))
@@ -922,12 +922,12 @@ class Agones:
             return error.code
 
     def state(self):
-        """As it was told last."""
+        """As it was reported last."""
         states = [json.loads(line).get("state") for _, line in list(self.process.lines)[1:]]
         return [state for state in states if state][-1]
 
     def counts(self, version):
-        """What it was told to count, in order."""
+        """The counts that it was sent, in order."""
         found = [json.loads(line) for _, line in list(self.process.lines)[1:]]
         return [json.loads(each["body"])["count"] for each in found if each.get("call", "").startswith(version + "/counters/players")]
 
@@ -959,7 +959,7 @@ def story_agones(story):
     story.check(server.find("Agones: game server fleet-x1-y2, players dial " + re.escape(relay.address)), "it learns its name and address", server.text(5))
     story.check(settle(lambda: agones.names() == ["gameserver", "ready"]), "it is ready once it runs", agones.names())
     story.check(settle(lambda: backend.reports) and backend.last()["name"] == "fleet-x1-y2" and backend.last()["address"] == relay.address,
-                "the backend is told the public address, and the game server's name", backend.last())
+                "the backend gets the public address, and the game server's name", backend.last())
 
     player = tools.player(tools.mint("a.key", 1, relay.address))
     story.check(settle(lambda: agones.names()[2:] == ["allocate"]), "a token for the public address is taken; then it is allocated", agones.names())
@@ -1014,7 +1014,7 @@ def story_agones_outside(story):
     server.wait("match match-1: duel, 2 players are on their way, for 60 s")
     story.check(visit(1) == 0, "the first player comes and goes", server.text(4))
     match = {"id": "match-1", "mode": "duel", "players": 2, "seen": 1}
-    story.check(settle(lambda: backend.last().get("matches") == [match]), "the report tells of the match", backend.last())
+    story.check(settle(lambda: backend.last().get("matches") == [match]), "the report names the match", backend.last())
     story.check(settle(lambda: "netcode_server_arrivals 1\n" in HTTP.open(url, 5).read().decode()), "and so do the metrics")
     time.sleep(2.5)
     story.check(names() == ["ready"], "the server is not ready while the second one may still arrive", names())
@@ -1022,7 +1022,7 @@ def story_agones_outside(story):
     story.check(settle(lambda: names() == ["ready", "ready"]), "when both have left it is ready again, and never allocated itself", names())
 
     settle(lambda: agones.state() == "Ready")
-    story.check(agones.outside(allocation("match-2", "3,4", 3)) == 200, "the next match, of which nobody comes")
+    story.check(agones.outside(allocation("match-2", "3,4", 3)) == 200, "the next match, of which no player comes")
     begin = time.monotonic()
     server.wait("match match-2: 2 of 2 players did not come")
     story.check(settle(lambda: len(names()) == 3) and 2.5 < time.monotonic() - begin < 8, "is waited for as long as its tokens live", names())
@@ -1089,7 +1089,7 @@ def story_agones_counters(story):
         agones = Agones(story, game_port=1, counters=kind, capacity=1)
         server, port = agones.start("--public", "127.0.0.1:0")
         address = "127.0.0.1:%d" % port
-        story.check(settle(lambda: agones.counts(calls[-1])[:1] == ["0"]), "%s: it says that nobody is in" % kind, agones.counts(calls[-1]))
+        story.check(settle(lambda: agones.counts(calls[-1])[:1] == ["0"]), "%s: it reports that no player is in" % kind, agones.counts(calls[-1]))
         player = tools.player(tools.mint("a.key", 1, address))
         if kind == "none":
             server.wait("Agones: its SDK counts no players")
@@ -1102,9 +1102,9 @@ def story_agones_counters(story):
             time.sleep(1.3)
             story.check(agones.counts(kind) == ["0", "1"], "%s: and says it once" % kind, agones.counts(kind))
             agones.command("mode error")
-            story.check(player.end() == 0 and settle(lambda: len(agones.counts(kind)) >= 4), "%s: a count that fails is told again" % kind, agones.counts(kind))
+            story.check(player.end() == 0 and settle(lambda: len(agones.counts(kind)) >= 4), "%s: a count that fails is reported again" % kind, agones.counts(kind))
             agones.command("mode ok")
-            story.check(settle(lambda: agones.process.count('"count": 0') or agones.counts(kind)[-1] == "0"), "%s: that nobody is" % kind, agones.counts(kind))
+            story.check(settle(lambda: agones.process.count('"count": 0') or agones.counts(kind)[-1] == "0"), "%s: that none is" % kind, agones.counts(kind))
             story.check(len(agones.counts("v1beta1")) == (1 if kind == "v1alpha1" else len(agones.counts(kind))), "%s: by its newest name" % kind)
         story.check(server.end() == 0, "%s: it ends well" % kind, server.text(6))
 
@@ -1146,7 +1146,7 @@ def story_agones_failures(story):
         agones.command("mode ok")
         server.wait(r"Agones health: works again, after \d+ failures")
         story.check(stats(server, "clients") == 1, "%s: the game goes on, and health comes again" % mode)
-    story.check(server.count("Agones health: failed") == 4, "each was told once", server.text(20))
+    story.check(server.count("Agones health: failed") == 4, "each was reported once", server.text(20))
     agones.command("mode error")
     story.check(player.end() == 0, "no payload was lost", player.text(3))
     p99 = float(re.search(r"p99=([\d.]+)", player.text()).group(1))
@@ -1206,7 +1206,7 @@ def story_agones_garbage(story):
     agones.process.child.stdin.close()
     agones.process.ended()
     server = agones.server("--agones-wait", "1")
-    story.check(server.ended() == 1 and server.find("does not tell our address: .*(refused|connect)"), "nobody there", server.text(3))
+    story.check(server.ended() == 1 and server.find("does not tell our address: .*(refused|connect)"), "no service there", server.text(3))
     for port in ("0", "x", "65536", "1 "):
         server = tools.server("--key-file", "a.key", "--agones", full=True, env=dict(os.environ, AGONES_SDK_HTTP_PORT=port))
         story.check(server.ended() == 1 and server.find("is AGONES_SDK_HTTP_PORT a port"), "AGONES_SDK_HTTP_PORT='%s' is refused" % port, server.text(3))

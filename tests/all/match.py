@@ -134,7 +134,7 @@ class Backend(Process):
 
 
 class Player:
-    """One who looks for a match."""
+    """One that looks for a match."""
 
     def __init__(self, backend, number):
         self.backend, self.number, self.ticket, self.answer = backend, number, None, {}
@@ -263,7 +263,7 @@ def story_refusals(story):
     party = {"id": "party-of-two", "size": 2}
     rows = [
         (401, "no_credential", "POST", "/v1/match", {"mode": "duel"}, None),
-        (401, "unknown_credential", "POST", "/v1/match", {"mode": "duel"}, "nobody's credential"),
+        (401, "unknown_credential", "POST", "/v1/match", {"mode": "duel"}, "an unknown credential"),
         (401, "no_credential", "GET", "/v1/match/0123456789abcdef", None, None),
         (405, "method_not_allowed", "GET", "/v1/match", None, credential(1)),
         (405, "method_not_allowed", "POST", "/v1/match/0123456789abcdef", {}, credential(1)),
@@ -296,7 +296,7 @@ def story_refusals(story):
     story.check(not wrong, "%d requests are refused as they should be" % len(rows), wrong[:2])
     status, headers, answer = alice.ask("squad", party="party-of-two", size=2)
     fields = ["mode", "party_here", "party_size", "players_waiting", "players_wanted", "status", "ticket", "waited_seconds"]
-    story.check(status == 202 and headers["Retry-After"] == "1" and sorted(answer) == fields, "who asks well is told 202, and when to ask again", answer)
+    story.check(status == 202 and headers["Retry-After"] == "1" and sorted(answer) == fields, "a good request gets 202, and when to ask again", answer)
     story.check(alice.ask("duel")[2].get("error") == "already_queued", "another wish: already_queued")
     story.check(bob.ask("squad", party="party-of-two", size=1)[2].get("error") == "party_mismatch", "another size: party_mismatch")
     story.check(bob.ask("squad", party="party-of-two", size=2)[0] == 202 and carol.ask("squad", party="party-of-two", size=2)[2].get("error") == "party_full",
@@ -306,8 +306,8 @@ def story_refusals(story):
     story.check(backend.request("HEAD", "/v1/match/" + alice.ticket, None, credential(1))[0] == 202, "HEAD is as GET")
     for _ in range(20):
         status, headers, answer = alice.send("GET", "/v1/match/" + alice.ticket)
-    story.check(status == 429 and headers["Retry-After"] == "1" and answer["error"] == "rate_limited", "who polls without a pause is refused", answer)
-    story.check(settle(lambda: backend.metric('match_players_waiting{mode="squad"}') == 2), "the metrics know who waits")
+    story.check(status == 429 and headers["Retry-After"] == "1" and answer["error"] == "rate_limited", "a player that polls without a pause is refused", answer)
+    story.check(settle(lambda: backend.metric('match_players_waiting{mode="squad"}') == 2), "the metrics count the players that wait")
     story.check(backend.end() == 0, "it ends well", backend.text(3))
     backend = Backend(story, DUEL, servers=HERE_ARE_SERVERS, rate=2)
     dave = Player(backend, 4)
@@ -317,7 +317,7 @@ def story_refusals(story):
 
 
 def story_duel(story):
-    """Two players, one server that lives: what they are told, and that they play."""
+    """Two players, one server that lives: what they are sent, and that they play."""
     tools = story.tools
     backend = Backend(story, DUEL, program="backend-plain")
     server, address = start_server(story, backend, "eu-1")
@@ -330,7 +330,7 @@ def story_duel(story):
     a, b = alice.answer, bob.answer
     story.check(a["match"] == b["match"] and re.fullmatch("[0-9a-f]{32}", a["match"]) and {a["team"], b["team"]} == {0, 1}, "two are matched, in two teams", alice.short())
     same = ("server", "region", "players", "mode")
-    story.check([a[name] for name in same] == ["eu-1", "eu", 2, "duel"] and [b[name] for name in same] == ["eu-1", "eu", 2, "duel"], "and told where they play", bob.short())
+    story.check([a[name] for name in same] == ["eu-1", "eu", 2, "duel"] and [b[name] for name in same] == ["eu-1", "eu", 2, "duel"], "and both get where they play", bob.short())
     text = alice.inspect(tools)
     servers = re.findall(r"^server +(\S+)$", text.split("private part")[0], re.M)
     story.check(servers == [address] and re.search(r"^client id +1001 ", text, re.M), "the token is the player's, for this server alone", text[:600])
@@ -346,7 +346,7 @@ def story_duel(story):
     story.check(results == [(True, address)] * 2, "both play there", results)
     server.wait("match %s: all 2 players have come" % a["match"])
     settle(lambda: backend.metric("free_slots") == 32)  # the server has reported it
-    story.check(alice.cancel()[2].get("reason") == "cancelled" and bob.poll() == "matched", "one who is done says so, and leaves the other alone")
+    story.check(alice.cancel()[2].get("reason") == "cancelled" and bob.poll() == "matched", "one that is done says so, and leaves the other alone")
     story.check(alice.ask(regions=["eu"])[0] == 202, "and can look for the next match")
     story.check(backend.metric("matches_total") == 1, "that was one match")
     story.check(server.end() == 0 and backend.end() == 0, "both end well", backend.text(4))
@@ -374,7 +374,7 @@ def ask_all(players, mode, regions):
 
 
 def check_matches(story, players, size):
-    """Of players who all have a match: matches are full, parties whole, teams even."""
+    """Of players that all have a match: matches are full, parties whole, teams even."""
     matches = {}
     for player in players:
         matches.setdefault(player.answer["match"], []).append(player)
@@ -392,7 +392,7 @@ def check_matches(story, players, size):
 
 
 def check_play(story, players, addresses):
-    """All connect with their tokens, and end up on the server that they were told."""
+    """All connect with their tokens, and end up on the server that they were given."""
     with concurrent.futures.ThreadPoolExecutor(16) as pool:
         results = list(pool.map(lambda player: plays(story.tools, player), players))
     wrong = [(player.number, result) for player, result in zip(players, results) if result != (True, addresses[player.answer["server"]])]
@@ -437,11 +437,11 @@ def story_slots(story):
     for player in players[4:]:
         player.ask()
     backend.wait("back to the queue: no server has room for all")
-    story.check([player.poll() for player in players[4:]] == ["queued"] * 2, "a full house of those who are on their way: the next two wait", players[4].short())
+    story.check([player.poll() for player in players[4:]] == ["queued"] * 2, "a full house of those that are on their way: the next two wait", players[4].short())
     status, _, refusal = backend.request("POST", "/v1/connect-token", None, credential(9))
-    story.check(status == 503 and refusal["error"] == "no_server", "and so does who asks for a token alone", refusal)
+    story.check(status == 503 and refusal["error"] == "no_server", "and so does one that asks for a token alone", refusal)
     other = backend.report("eu-2", 40002, slots=1)
-    story.check("matches" not in other, "a server without a match is told of none", other)
+    story.check("matches" not in other, "a server without a match gets none", other)
     backend.report("eu-1", 40001, slots=4, clients=0, matches=[{"id": first, "players": 2, "seen": 2}])
     all_until(players[4:], "matched")
     story.check(players[4].answer["server"] == "eu-1", "two have come and gone: their slots are free again", players[4].short())
@@ -449,7 +449,7 @@ def story_slots(story):
     refused = players[5].cancel()[2].get("reason"), players[5].ask()
     seconds = int(refused[1][1]["Retry-After"] or 0)
     story.check(refused[0] == "cancelled" and refused[1][0] == 409 and refused[1][2]["error"] == "match_given_up" and 0 < seconds <= EXPIRE,
-                "who gives up a match gets no other one before its tokens are over", refused[1][2])
+                "a player that gives up a match gets no other one before its tokens are over", refused[1][2])
     story.check(players[4].poll() == "matched" and backend.metric("free_slots") <= 1, "his slot is kept so long, for he may have a token", backend.metric("free_slots"))
     backend.report("us-1", 40003, slots=64)
     crowd = some(backend, 11, 40)
@@ -483,7 +483,7 @@ def story_no_server(story):
     all_until([alice, bob], "failed")
     story.check(alice.reason() == bob.reason() == "no_server" and alice.answer["message"], "after %d tries in each region it fails, with a name" % TRIES, alice.short())
     story.check(backend.count("back to the queue") == 2 * TRIES and waited >= 0, "no more than that", backend.count("back to the queue"))
-    story.check(carol.poll() == "queued", "who came later has tries of his own")
+    story.check(carol.poll() == "queued", "one that came later has tries of its own")
     alice.ask()
     backend.report("us-1", 40001)
     all_until([alice, carol], "matched")
@@ -499,23 +499,23 @@ def story_no_server(story):
 
 
 def story_queue(story):
-    """Those who vanish, cancel, or wait for a friend who never comes."""
+    """Those that vanish, cancel, or wait for a friend that never comes."""
     backend = Backend(story, "duel 2 2 expire=60\nsquad 4 2 expire=9\n", servers=HERE_ARE_SERVERS)
     gone, alice, bob, carol, dave, erin = some(backend, 1, 6)
     gone.ask()
     time.sleep(4.3)  # MM_SILENT_SECONDS
     alice.ask()
     time.sleep(0.5)
-    story.check(alice.poll() == "queued", "one who has vanished is matched with nobody", alice.short())
+    story.check(alice.poll() == "queued", "one that has vanished is matched with no one", alice.short())
     story.check(gone.poll() == "failed" and gone.reason() == "silent", "and learns why, should he come back", gone.short())
     story.check(gone.ask()[0] == 202, "he may ask anew")
     all_until([gone, alice], "matched")
     story.check(1, "and is matched then")
 
-    story.check(bob.ask()[0] == 202 and bob.cancel()[2].get("reason") == "cancelled", "who cancels is out")
+    story.check(bob.ask()[0] == 202 and bob.cancel()[2].get("reason") == "cancelled", "a player that cancels is out")
     carol.ask()
     time.sleep(0.5)
-    story.check(carol.poll() == "queued" and bob.poll() == "failed", "and matched with nobody")
+    story.check(carol.poll() == "queued" and bob.poll() == "failed", "and matched with no one")
     story.check(bob.cancel()[0] == 200, "cancelled twice is cancelled")
     carol.cancel()
 
@@ -523,14 +523,14 @@ def story_queue(story):
         player.ask("squad", party="party-of-three", size=2)
     time.sleep(0.3)
     dave.cancel()
-    story.check(carol.poll() == "failed" and carol.reason() == "party_left", "who leaves his party ends it, and the others are told", carol.short())
+    story.check(carol.poll() == "failed" and carol.reason() == "party_left", "a player that leaves its party ends it, and the others are notified", carol.short())
     carol.ask("squad", party="party-of-hope", size=2)
     story.check(carol.answer["party_here"] == 1 and carol.answer["party_size"] == 2, "a member of a party sees how many are here", carol.short())
     for player in (dave, erin):
         player.ask("squad", party="party-of-fate", size=2)
     all_until([carol, dave, erin], "failed")
     story.check(carol.reason() == "party_incomplete", "a party that is never complete ends by itself", carol.short())
-    story.check(dave.reason() == "no_match", "a party that finds nobody as well", dave.short())
+    story.check(dave.reason() == "no_match", "a party that finds no match as well", dave.short())
     settle(lambda: gone.poll() == 404, 40)
     story.check(1, "in the end a ticket is forgotten")
     story.check(backend.metric('match_tickets_failed_total{reason="party_incomplete"}') == 1, "the metrics say why tickets fail")
@@ -548,14 +548,14 @@ def story_widening(story):
     carol.ask(regions=["eu"])
     dave.ask(regions=["asia"])
     all_until([alice, carol], "matched")
-    story.check(carol.answer["match"] == alice.answer["match"] and alice.answer["region"] == "eu", "who wants the same is matched at once", alice.short())
+    story.check(carol.answer["match"] == alice.answer["match"] and alice.answer["region"] == "eu", "one that wants the same is matched at once", alice.short())
     all_until([bob, dave], "matched")
     story.check(bob.answer["region"] == "asia" and time.monotonic() - begin < 2.0 + PATIENCE / 10, "by latency as well", bob.short())
     gina, hank = some(backend, 20, 2)
     gina.ask("near", regions={"us": 90, "asia": 30})
     hank.ask("near", regions=["us", "asia"])
     all_until([gina, hank], "matched")
-    story.check(gina.answer["region"] == "asia", "where all count at once, it is the nearest of who has waited longest", gina.short())
+    story.check(gina.answer["region"] == "asia", "where all count at once, it is the nearest of the one that has waited longest", gina.short())
     erin, fred = some(backend, 5, 2)
     begin = time.monotonic()
     erin.ask(regions=["eu", "us"])
@@ -605,12 +605,12 @@ def story_repeated(story):
         tokens.add(players[0].answer["connect_token"])
         story.check(players[0].answer["match"] == matches[0], "fetched again: a token for the same match")
         time.sleep(0.3)
-    story.check(len(tokens) == 3, "each time a new one, as nobody knows which got lost")
+    story.check(len(tokens) == 3, "each time a new one, as it is not known which got lost")
     story.check(backend.end() == 0, "it ends well", backend.text(4))
 
 
 def story_restart(story):
-    """The backend is killed and started anew: who was queued is told, and asks again."""
+    """The backend is killed and started anew: a player that was queued is notified, and asks again."""
     backend = Backend(story, "duel 2 2 expire=60\n", servers=HERE_ARE_SERVERS)
     alice, bob = some(backend, 1, 2)
     alice.ask()
@@ -821,7 +821,7 @@ def make_certificates(tools):
     def openssl(*arguments):
         subprocess.run(["openssl", *arguments], cwd=tools.folder, check=True, capture_output=True)
 
-    for ca, leaves in (("ca", ("allocator", "backend")), ("other-ca", ("stranger",))):
+    for ca, leaves in (("ca", ("allocator", "backend")), ("other-ca", ("outsider",))):
         openssl("req", "-x509", *key, "-extensions", "ca", "-days", "2", "-subj", "/CN=" + ca, "-keyout", ca + ".key", "-out", ca + ".pem")
         for leaf in leaves:
             openssl("req", "-new", *key, "-subj", "/CN=" + leaf, "-keyout", leaf + ".key", "-out", leaf + ".csr")
@@ -850,7 +850,7 @@ def story_allocator(story):
     story.check(value["namespace"] == "default" and value["gameServerSelectors"][0]["matchLabels"] == {"agones.dev/fleet": "netcode", "netcode-region": "eu"}
                 and value["metadata"]["labels"]["netcode-mode"] == "squad", "it asks for a server of the fleet in the region", value)
     story.check(sorted(value["metadata"]["annotations"]["netcode-clients"].split(",")) == mates and value["metadata"]["annotations"]["netcode-seconds"] == str(EXPIRE),
-                "and says who will play, and how long they may take to come", value["metadata"])
+                "and names the players, and how long they may take to come", value["metadata"])
     game = next(game for game in games if game.name == name)
     game.process.wait("match %s: squad, 8 players are on their way, for %d s" % (match, EXPIRE))
     story.check(1, "the server learns it by its watch")
@@ -911,7 +911,7 @@ def story_allocator_failures(story):
             break
         time.sleep(0.25)
     story.check(all(seen) and len({player.answer["match"] for player in players}) == 1, "slow: at no time some of a match have tokens and some have not (%d looks)" % len(seen), states)
-    story.check(set(busy) == {409}, "and who cancels meanwhile is told to wait", busy)
+    story.check(set(busy) == {409}, "and a player that cancels meanwhile is asked to wait", busy)
     allocator.servers = [Paper("paper-late", 40101), Paper("paper-later", 40102)]
     allocator.plan = ["late 6"]
     players = some(backend, number + 8, 2)
@@ -922,7 +922,7 @@ def story_allocator_failures(story):
     story.check(players[0].answer["server"] == players[1].answer["server"] == "paper-late", "too late: the next answer counts", players[0].short())
     time.sleep(2.0)
     story.check([player.poll() for player in players] == ["matched"] * 2 and players[0].answer["server"] == "paper-late" and len(allocator.given) >= 2,
-                "the late answer is nobody's match", [name for name, _ in allocator.given][-2:])
+                "the late answer is no player's match", [name for name, _ in allocator.given][-2:])
     allocator.always = "status 429"
     players = some(backend, number + 10, 2)
     for player in players:
@@ -959,7 +959,7 @@ def system_trusts(tools, ca):
 def story_allocator_tls(story):
     """The allocator verifies us, and we verify the allocator."""
     allocator = Allocator(story, [Paper("paper-%d" % number, 40000 + number) for number in range(4)])
-    rows = [("a wrong authority", allocator.options(ca="other-ca.pem"), ()), ("a certificate that the allocator does not know", allocator.options(name="stranger"), ())]
+    rows = [("a wrong authority", allocator.options(ca="other-ca.pem"), ()), ("a certificate that the allocator does not know", allocator.options(name="outsider"), ())]
     through = system_trusts(story.tools, "ca.pem")
     if through:
         rows.append(("an authority that the system alone trusts", allocator.options(ca="other-ca.pem"), through))
@@ -1093,7 +1093,7 @@ def leader_of(backends):
 
 
 def patiently(player, *arguments, seconds=20):
-    """Asks until somebody finds matches: after a backend was killed that takes as long as its lease."""
+    """Asks until a backend finds matches: after a backend was killed that takes as long as its lease."""
     until = time.monotonic() + seconds
     while True:
         status = player.ask(*arguments)[0]
@@ -1103,7 +1103,7 @@ def patiently(player, *arguments, seconds=20):
 
 
 def outcome(player, seconds=PATIENCE):
-    """As a game does it: polls, waits where nobody answers, asks again where its ticket has failed or is unknown. The state, and how often it had
+    """As a game does it: polls, waits where none answers, asks again where its ticket has failed or is unknown. The state, and how often it had
     to ask again."""
     until, again = time.monotonic() + seconds, 0
     while time.monotonic() < until:
@@ -1150,13 +1150,13 @@ def story_several(story):
     settle(lambda: leader_of(backends))
     seconds = time.monotonic() - begin
     story.check(leader_of(backends) and seconds < 6, "the one is killed, and after %.1f s another one finds matches" % seconds)
-    story.check(settle(lambda: [player.poll() for player in waiting] == ["queued"] * 3) and [player.ticket for player in waiting] == tickets, "who was queued still is, with the same ticket",
+    story.check(settle(lambda: [player.poll() for player in waiting] == ["queued"] * 3) and [player.ticket for player in waiting] == tickets, "a player that was queued still is, with the same ticket",
                 waiting[0].short())
-    story.check([player.poll() for player in players] == ["matched"] * 8 and [player.answer["match"] for player in players] == before, "who was matched has the same match")
+    story.check([player.poll() for player in players] == ["matched"] * 8 and [player.answer["match"] for player in players] == before, "a player that was matched has the same match")
     late = some(nginx, 21, 5)
     statuses = [patiently(player, "squad", ["eu"]) for player in late]
     all_until(waiting + late, "matched")
-    story.check(len({player.answer["match"] for player in waiting + late}) == 1 and len({player.answer["team"] for player in waiting}) == 1, "and is matched with those who come later", statuses)
+    story.check(len({player.answer["match"] for player in waiting + late}) == 1 and len({player.answer["team"] for player in waiting}) == 1, "and is matched with those that come later", statuses)
 
     leader = leader_of(backends)
     leader.send(signal.SIGSTOP)
@@ -1199,7 +1199,7 @@ def story_records(story):
         player.backend = backend
     settle(lambda: leader_of([backend]))
     all_until(ahead, "matched")
-    story.check([stored(redis, player)[1] for player in ahead] == [3, 3] and stored(redis, ahead[0])[0] > time.time() + 3000, "who was queued by a clock that is ahead is matched, and Redis has it",
+    story.check([stored(redis, player)[1] for player in ahead] == [3, 3] and stored(redis, ahead[0])[0] > time.time() + 3000, "a player that was queued by a clock that is ahead is matched, and Redis has it",
                 [stored(redis, player) for player in ahead])
     story.check(not backend.find("newer tickets than ours"), "with versions that are newer at once")
     late = players[11]
@@ -1242,7 +1242,7 @@ def story_errors(story):
     commands, line = backend.metric(answered) - before, "Redis does not take our tickets: WRONGTYPE"
     story.check(commands < 30 and backend.count(line) == 1, "while it does, there is a line, and no more than %d commands in 1.5 s" % commands, backend.text(3))
     redis.cli("RENAME", "aside", "netcode:match:tickets")
-    story.check(settle(lambda: stored(redis, carol)[1] == 4, 5), "a write that failed is done later, and deletes no ticket of a player who came back", redis.cli("HGETALL", "netcode:match:tickets"))
+    story.check(settle(lambda: stored(redis, carol)[1] == 4, 5), "a write that failed is done later, and deletes no ticket of a player that came back", redis.cli("HGETALL", "netcode:match:tickets"))
     redis.cli("CONFIG", "SET", "maxmemory", "1")
     story.check(settle(lambda: backend.metric("match_active") == 0), "a Redis that is full takes no lease")
     status, headers, answer = alice.ask()
@@ -1270,12 +1270,12 @@ def story_revoked(story):
         player.ask("squad", party="the-other-two", size=2)
     backend.wait("duel in any, 2 players, back to the queue: a player is revoked")
     backend.wait("squad in any, 4 players, back to the queue: a player is revoked")
-    story.check(bob.poll() == "queued" and fred.poll() == "queued", "there is no match with who is revoked: the others are in the queue", bob.short())
+    story.check(bob.poll() == "queued" and fred.poll() == "queued", "there is no match with a revoked player: the others are in the queue", bob.short())
     story.check(alice.poll() == 403 and settle(lambda: stored(redis, alice)[1] == 4), "and he is not")
     story.check(erin.poll() == "failed" and erin.reason() == "party_left", "nor his party, which learns why", erin.short())
     carol.ask()
     all_until([bob, carol], "matched")
-    story.check(bob.answer["match"] == carol.answer["match"], "the next who comes is matched with who waited")
+    story.check(bob.answer["match"] == carol.answer["match"], "the next that comes is matched with the one that waited")
     story.check(backend.end() == 0, "it ends well", backend.text(4))
 
 
@@ -1312,7 +1312,7 @@ def story_several_ends(story):
         settle(lambda: leader_of([other]))
         leader.send(signal.SIGCONT)
         status = answer.result()[0]
-    story.check(status in (502, 503), "one that sleeps longer than its lease while it asks who the player is gives out no ticket", (status, player.answer))
+    story.check(status in (502, 503), "one that sleeps longer than its lease while it asks for the player's identity gives out no ticket", (status, player.answer))
     story.check(leader.end() == 0 and other.end() == 0, "both end well", leader.text(4))
 
 
@@ -1359,7 +1359,7 @@ def story_several_killed(story):
         written[value["metadata"]["labels"]["netcode-match"]] = (name, value["metadata"]["annotations"]["netcode-clients"])
     good = all(sorted(written[match][1].split(",")) == sorted(str(1000 + player.number) for player in members) and {player.answer["server"] for player in members} == {written[match][0]}
                for match, members in matches.items())
-    story.check(good, "each match is the one whose players the server was told, on that server")
+    story.check(good, "each match is the one whose players the server was sent, on that server")
     orphans = len(allocator.given) - len(matches)
     story.check(0 <= orphans <= 12, "%d servers were allocated for matches that did not come about: they wait for their players, in vain and not for long" % orphans)
     for backend in backends:

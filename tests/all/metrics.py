@@ -26,7 +26,7 @@ opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 # ---- text ----
 
 def fetch(url, method="GET"):
-    """Status, headers and body; status 0 when nobody answers."""
+    """Status, headers and body; status 0 when no server answers."""
     try:
         with opener.open(urllib.request.Request(url, method=method), timeout=TIMEOUT) as answer:
             return answer.status, answer.headers, answer.read().decode()
@@ -160,7 +160,7 @@ def test_fields():
     planted = os.path.join(folder, "netcode.h")
     with open(planted, "w") as file:
         file.write(header)
-    check("a new field that nobody prints is noticed", missing_fields(planted, "planted")[0] == ["planted[0]"] * 3)
+    check("a new field that is not printed is noticed", missing_fields(planted, "planted")[0] == ["planted[0]"] * 3)
 
 
 def test_cpp():
@@ -528,7 +528,7 @@ def test_alerts():
 
 
 def test_shipped(metrics):
-    """prometheus.yml and alerts.yml as they are, but for the server's port and the patience: one server runs, so nobody is woken."""
+    """prometheus.yml and alerts.yml as they are, but for the server's port and the patience: one server runs, so no alert fires."""
     texts = {}
     for name in ("prometheus.yml", "alerts.yml"):
         with open(os.path.join(common.ROOT, "examples/metrics", name)) as file:
@@ -541,7 +541,7 @@ def test_shipped(metrics):
     check("prometheus.yml as shipped scrapes the server at port 9101", up == [[({}, 1.0)]], up)
     wait_for(lambda: prometheus.query("min(count_over_time(up[20s])) >= 5"), 20)
     said = prometheus.query('ALERTS{severity="page"} or up == 0')
-    check("and while that one runs it wakes nobody", said == [], said)
+    check("and while that one runs no alert fires", said == [], said)
     stop(prometheus.process)
 
 
@@ -578,7 +578,7 @@ def play_server(own):
 def main():
     common.need("prometheus:promtool", "libmicrohttpd-dev:pc=libmicrohttpd", "libcurl4-openssl-dev:pc=libcurl", "libcjson-dev:pc=libcjson", "libhiredis-dev:pc=hiredis", "pkg-config:pkg-config", "g++:c++",
                 "locales:/usr/share/i18n/locales/tr_TR", "libc-bin:localedef")
-    # Everything that compiles comes first: nobody's game waits for it.
+    # Everything that compiles comes first: no game waits for it.
     common.build_record(), common.build_serve(), build_server_full(), build_client()
     run_text_tests()
     test_fields()

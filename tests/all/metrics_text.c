@@ -153,7 +153,7 @@ static void test_sessions( void )
     observe_messages( &all, 3, 20, 0.3 );
     sum = metrics_messages_end( &all );
     check( "a new session does not take back the old one's", sum->packets_sent == 125 );
-    check( "who measured nothing is no part of the mean", fabs( sum->rtt - 0.3 ) < 1e-9 );
+    check( "a server that measured nothing is no part of the mean", fabs( sum->rtt - 0.3 ) < 1e-9 );
     struct netcode_messages_stats_t none;
     memset( &none, 0, sizeof( none ) );
     for ( int i = 0; i < 3; i++ ) {
@@ -272,7 +272,7 @@ static void test_http( void )
     if ( !http )
         return;
     int port = metrics_http_port( http );
-    check( "a port that is taken is said", !metrics_http_start( "127.0.0.1", port ) && errno == EADDRINUSE );
+    check( "a port that is in use is reported", !metrics_http_start( "127.0.0.1", port ) && errno == EADDRINUSE );
     check( "nothing published yet: 503", is_answer( port, ask, "HTTP/1.1 503 " ) );
     metrics_begin( &text );
     metrics_counter( &text, "a_total", 1, "A." );

@@ -44,7 +44,7 @@ def install_locked():
         wanted = file.read()
     for name in ("backend.mjs", "package.json", "package-lock.json"):
         shutil.copyfile(os.path.join(SOURCE, name), os.path.join(PLACE, name + ".new"))
-        os.replace(os.path.join(PLACE, name + ".new"), os.path.join(PLACE, name))  # nobody reads a half of it
+        os.replace(os.path.join(PLACE, name + ".new"), os.path.join(PLACE, name))  # no reader sees a half of it
     if os.path.exists(lock) and open(lock, encoding="utf-8").read() == wanted:
         return
     command = ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
@@ -75,7 +75,7 @@ def check_packages():
 
 
 def check_token_command(command):
-    """Without the token command it does not start; when that fails later, players are told 500, and it goes on."""
+    """Without the token command it does not start; when that fails later, players get 500, and it goes on."""
     with endpoint.Backend(command) as backend:
         started = endpoint.run_status(command + backend.arguments(**{"--token-command": "/nowhere/netcode-token"}))
         endpoint.holds(started[0] == 1 and "ENOENT" in started[1], repr(started))
@@ -105,7 +105,7 @@ FAULTS = (
     ("backend.mjs", "request.headers.host === undefined", "false", "every status"),
     ("backend.mjs", "([1-9][0-9]{0,4})$/.exec(text)", "([0-9]{1,5})$/.exec(text)", "every status"),
     ("backend.mjs", ".reverse()); // of what", "); // of what", "field by field"),
-    ("backend.mjs", "stream.on('error', () => {})", "stream.on('drain', () => {})", "nobody reads"),
+    ("backend.mjs", "stream.on('error', () => {})", "stream.on('drain', () => {})", "a log that is not read"),
     ("backend.mjs", "    process.on('SIGHUP', () => onHangup());\n", "", "while it starts"),
     ("backend.mjs", "    app.refusals[refusal.name]++;\n", "", "metrics"),
     ("backend.mjs", "if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT') app.cut++;", "", "metrics"),

@@ -325,7 +325,7 @@ package_fields() {
     field "$tools" Architecture "$(dpkg --print-architecture)"
 }
 
-package_contents() { # owned by root, writable by nobody else, only where Debian's policy allows it; all listed with its sum
+package_contents() { # owned by root, writable by no other, only where Debian's policy allows it; all listed with its sum
     for package in "$dev" "$tools"; do
         dpkg-deb --contents "$package" >"$work/contents"
         cat "$work/contents"
@@ -384,7 +384,7 @@ overlay() { # this system with a layer above it that takes every change and is f
         chroot root sh -c 'set -e; cd /packaging; $1'"
 }
 
-installed_by_dpkg() { # nothing tells the compilers where: the packages put it where they look
+installed_by_dpkg() { # no option names the place to the compilers: the packages put it where they look
     # shellcheck disable=SC2016 # for the shell inside
     overlay '
         dpkg --log=/dev/null -i libnetcode-dev_*.deb netcode-tools_*.deb

@@ -47,7 +47,7 @@ def rows_of(path):
 
 
 def curves_of(path):
-    """What gnuplot has drawn, as it tells itself: a list of points for each curve."""
+    """What gnuplot has drawn, as its own file shows: a list of points for each curve."""
     curves = []
     with open(path) as file:
         for line in file:
@@ -143,7 +143,7 @@ def faults_of(rows, network, relay):
     sent = (last["packets_lost"] - last["packets_lost_spuriously"]) / last["packets_sent"]
     if not is_near(sent, loss, last["packets_sent"]):
         faults.append("loss of what was sent %.4f" % sent)
-    # The library tells the loss of the last packets. Its mean over time counts each packet about once, the first and last ones less.
+    # The library reports the loss of the last packets. Its mean over time counts each packet about once, the first and last ones less.
     received = statistics.mean(row["loss_received_percent"] for row in rows) / 100
     if not is_near(received, loss, last["packets_received"] / 2):
         faults.append("loss of what was received %.4f" % received)
@@ -176,8 +176,8 @@ def test_good(name, rows):
 
 
 def test_failure():
-    """A client that finds nobody: a status, a word, and no picture."""
-    out = os.path.join(folder, "nobody")
+    """A client that finds no server: a status, a word, and no picture."""
+    out = os.path.join(folder, "no_server")
     environment = dict(os.environ, BIN=common.BUILD, OUT=out, SECONDS_EACH="1", LOSS="100")
     result = subprocess.run(["sh", "examples/metrics/plots.sh"], env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     check("a network that loses everything: no picture, and it is said why", result.returncode == 1 and b"never answered" in result.stdout and

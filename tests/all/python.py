@@ -513,7 +513,7 @@ def check_keys(n):
             buffer = key._buffer
             del key
             gc.collect()
-            same(bytes(buffer), bytes(32))  # wiped when nobody held it any more
+            same(bytes(buffer), bytes(32))  # wiped when nothing held it any more
         for data in (b"", b"x" * 31, secret.hex().encode()[:32], b"g" * 64, secret.hex().encode()[:-1], base64.b64encode(secret)[:-1], b"=" * 44):
             write(data)
             raises(n.KeyFileError, n.PrivateKey.from_file, path, text="holds no key")
@@ -939,7 +939,7 @@ def exchange(n, world, client, ours, theirs, done, seconds=60):
 
 
 def check_messages(n):
-    """Each kind over a bad network: what must arrive arrives, in its order, and receipts tell."""
+    """Each kind over a bad network: what must arrive arrives, in its order, and receipts report it."""
     kinds, counts = n.MessageKind, {}
     with World(n, seed=3, latency_milliseconds=40, packet_loss_percent=5) as world:
         client = world.join()
@@ -1009,7 +1009,7 @@ def check_large_messages(n):
             raises(n.MessageTooLarge, ours.send, b"x" * 1181, kind=kinds.UNRELIABLE)
             raises(n.MessageTooLarge, ours.send, b"x" * 262145)
             raises(n.MessageTooLarge, ours.send, Long(b"x", 2**31 - 1))
-            raises(ValueError, ours.send, Long(b"x", 2**32 + 5))  # C would be told 5
+            raises(ValueError, ours.send, Long(b"x", 2**32 + 5))  # C would get 5
             raises(ValueError, ours.send, b"x", channel=32)
             raises(ValueError, ours.send, b"x", kind=8)
             raises(ValueError, ours.send, b"x", ttl_seconds=1.0)
@@ -1105,7 +1105,7 @@ class Ticks:
 
 
 class Reader:
-    """A source that fails where it is told to."""
+    """A source that fails where it is set to."""
 
     def __init__(self, size, fault=None):
         self.size, self.fault, self.reads = size, fault, 0
@@ -1361,7 +1361,7 @@ def planted():
 
 
 class Striking(Wire):
-    """Does what it was told to when the next datagram leaves, in the middle of the call that sends it."""
+    """Does what it was given when the next datagram leaves, in the middle of the call that sends it."""
 
     strike = None
 
@@ -1669,7 +1669,7 @@ def check_destroy_order(n):
 
 
 def memory_in_use():
-    """Bytes that malloc has given out; None where the C library does not tell."""
+    """Bytes that malloc has given out; None where the C library does not report them."""
 
     class Info(ctypes.Structure):
         names = "arena ordblks smblks hblks hblkhd usmblks fsmblks uordblks fordblks keepcost".split()
@@ -1714,7 +1714,7 @@ def growth(n, lives, keep=None):
 
 def check_leaks(n):
     if memory_in_use() is None or not os.path.isdir("/proc/self/fd"):
-        return skip("leaks", "this system does not tell how much memory is in use")
+        return skip("leaks", "this system does not report how much memory is in use")
     memory, objects, files = growth(n, 1000)
     holds(memory < 65536, "%d bytes of memory more" % memory)
     holds(objects < 200 and files <= 0, "%d objects, %d files more" % (objects, files))
@@ -2085,7 +2085,7 @@ def check_token_answer(command, n):
 
 
 def check_full(backend, dialled):
-    """A full server is picked for nobody but the player whose last token led there."""
+    """A full server is picked for no player but the one whose last token led there."""
     for name, port in (("eu-1", 1001), ("eu-2", 1002), ("us-1", 1003)):
         backend.report(name, address="127.0.0.1:%d" % port, slots=4, clients=4 if name != "us-1" else 3)
     same(dialled(backend.token("cid")), ["127.0.0.1:1003"])
@@ -2285,7 +2285,7 @@ def check_early_signal(command):
     """A SIGHUP while it starts does not end it."""
     with Backend(command) as backend:
         os.remove(backend.path("players"))
-        os.mkfifo(backend.path("players"))  # who opens it waits
+        os.mkfifo(backend.path("players"))  # a reader waits at its opening
         process = subprocess.Popen(command + backend.arguments(), cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         try:
             end = time.monotonic() + 20
@@ -2431,7 +2431,7 @@ def check_endpoint(command, n):
     check("backend: limits", check_limits, command)
     check("backend: fifty at once", check_at_once, command)
     check("backend: files, signals, options", check_files, command)
-    check("backend: a log that nobody reads", check_lost_log, command)
+    check("backend: a log that is not read", check_lost_log, command)
     if os.path.isdir("/proc/self"):
         check("backend: a signal while it starts", check_early_signal, command)
     else:
@@ -2464,7 +2464,7 @@ def build_library(path, *flags):
     libs = run(["sh", "tests/tools/deps.sh", "--libs"]).split()
     sources = ["-DNETCODE_IMPLEMENTATION", "-DNETCODE_MESSAGES", "-x", "c", "netcode.h", "-x", "none"]
     compiler("-shared", "-fPIC", *flags, *sources, *libs, "-lm", "-o", path + ".new")
-    os.replace(path + ".new", path)  # nobody loads a half of it
+    os.replace(path + ".new", path)  # no reader loads a half of it
 
 
 def check_sanitized():
@@ -2565,7 +2565,7 @@ FAULTS = (
     ("backend.py", 'if b"\\0" in line or', "if False and", "every status"),
     ("backend.py", 'raise OSError("the head ends early")', "pass", "every status"),
     ("backend.py", 'self.requestline.split()[1].partition', "self.path.partition", "every status"),
-    ("backend.py", "        except OSError:\n            pass  # who read", "        except KeyError:\n            pass  # who read", "nobody reads"),
+    ("backend.py", "        except OSError:\n            pass  # who read", "        except KeyError:\n            pass  # who read", "a log that is not read"),
     ("backend.py", "    asked = install_signals()\n    try:\n        app = App(options)", "    try:\n        app = App(options)\n        asked = install_signals()", "while it starts"),
     ("backend.py", "        app.files.key.wipe()", "        pass", "key is wiped"),
     ("backend.py", "app.refusals[refusal.name] += 1", "app.refusals[refusal.name] += 2", "metrics"),

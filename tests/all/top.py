@@ -72,7 +72,7 @@ def snapshot(*arguments, timeout=30):
     return result.returncode, result.stdout.decode(errors="replace")
 
 
-# ---- a source that says what it is told to say ----
+# ---- a source that says what it is given to say ----
 
 class Answers(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
@@ -83,7 +83,7 @@ class Answers(http.server.BaseHTTPRequestHandler):
         try:
             self.wfile.write(body)
         except OSError:
-            pass  # who has read enough goes away
+            pass  # a client that has read enough closes
 
     def log_message(self, *_):
         pass
@@ -173,7 +173,7 @@ def test_bad_sources():
     status, out = snapshot(folder, "--snapshot")
     check("so is a folder", status == 1 and "GONE" in out, out)
     status, out = snapshot("http://127.0.0.1:%d/" % closed_port(), "--snapshot")
-    check("so is a port where nobody listens", status == 1 and "GONE" in out, out)
+    check("so is a port where no server listens", status == 1 and "GONE" in out, out)
 
 
 def closed_port():
@@ -248,7 +248,7 @@ def cpu_seconds(pid):
 
 
 def test_no_keyboard():
-    """Where nobody can press a key it must not ask without end; where there is no screen it says what to do."""
+    """Where no key can be pressed it must not ask without end; where there is no screen it says what to do."""
     path = os.path.join(folder, "known.prom")
     with open(path, "w") as file:
         file.write(KNOWN % FIRST)

@@ -359,12 +359,12 @@ def difference(shark, token):
 
 
 def compare(capture, key, lua=None):
-    """Every packet of a capture, told by both. Returns the two lists."""
+    """Every packet of a capture, read by both. Returns the two lists."""
     options = {"key": ["-o", "netcode.private_key_file:" + path("game.key")], "keylog": ["-o", "netcode.keylog_file:" + path("keys.txt")]}[key]
     tokens, _ = from_token(capture, *{"key": ["--key-file", path("game.key")], "keylog": ["--keylog", path("keys.txt")]}[key])
     sharks, count = from_tshark(capture, *options, lua=lua)
     faults = []
-    # Wireshark asks nobody about a datagram without bytes.
+    # Wireshark asks no dissector about a datagram without bytes.
     tokens = {number: row for number, row in tokens.items() if row.get("refused") != "EMPTY_DATAGRAM"}
     if set(sharks) != set(tokens):
         faults.append("packets that one alone shows: %s" % sorted(set(sharks) ^ set(tokens))[:20])
@@ -547,11 +547,11 @@ def check_links(packets):
         write(name, data)
         rows, result = from_token(name, "--key-file", path("game.key"))
         wanted = expected
-        told = {number: {key: row.get(key) for key in ("type", "sequence", "refused", "payload", "ok")} for number, row in rows.items()}
+        shown = {number: {key: row.get(key) for key in ("type", "sequence", "refused", "payload", "ok")} for number, row in rows.items()}
         if name.startswith(("ipv6", "null6", "extensions", "atomic")):
-            faults = [] if told == wanted and all(row["source"].startswith("[") for row in rows.values()) else ["not the same"]
+            faults = [] if shown == wanted and all(row["source"].startswith("[") for row in rows.values()) else ["not the same"]
         else:
-            faults = [] if told == wanted else [(number, told.get(number), wanted.get(number)) for number in wanted if told.get(number) != wanted[number]][:3]
+            faults = [] if shown == wanted else [(number, shown.get(number), wanted.get(number)) for number in wanted if shown.get(number) != wanted[number]][:3]
         check("decrypt reads %s" % name, not faults and result.returncode == 0, (faults, result.stderr, result.stdout[-300:]))
     for name in ("nano.pcap", "vlan.pcap", "cooked2.pcap", "null.pcap", "extensions.pcap", "binary.pcapng"):
         sharks, _, count, faults = compare(name, "key")
@@ -631,11 +631,11 @@ def check_uncut(packets):
         out.append((seconds, micros, whole))
     write("uncut.pcap", pcap(out, 101))
     text = run([PROGRAMS["token"], "decrypt", "--payload", "hex", "--key-file", path("game.key"), path("uncut.pcap")]).stdout.decode()
-    told = re.findall(r" ok .*payload=(\S+)", text)
-    check("packets that the system has not cut yet are cut again by decrypt: %d pieces" % pieces, pieces > 20 and sorted(told) == sorted(want) and "part=2/" in text, text[-300:])
+    shown = re.findall(r" ok .*payload=(\S+)", text)
+    check("packets that the system has not cut yet are cut again by decrypt: %d pieces" % pieces, pieces > 20 and sorted(shown) == sorted(want) and "part=2/" in text, text[-300:])
     sharks, count = from_tshark("uncut.pcap", "-o", "netcode.keylog_file:" + path("keys.txt"))
-    told = [it for row in sharks.values() if row["netcode.refused"] == "" for it in row["netcode.payload"].split(",") if it]
-    check("and by tshark", len(sharks) == count and sorted(told) == sorted(want), len(told))
+    shown = [it for row in sharks.values() if row["netcode.refused"] == "" for it in row["netcode.payload"].split(",") if it]
+    check("and by tshark", len(sharks) == count and sorted(shown) == sorted(want), len(shown))
 
 
 def check_keys(packets):
@@ -690,7 +690,7 @@ def check_keylog():
     result = run([PROGRAMS["token"], "decrypt", "--keylog", path("one.json"), path("relay.pcap")])
     check("what is no key log is refused by name", result.returncode == 1 and b"one.json: is no key log" in result.stderr, result.stderr)
     write("half.txt", b"NETCODE_CLIENT_TO_SER")
-    check("half of a first line is nobody's fault", "half.txt" not in tshark("relay.pcap", "-V", "-c", "1", "-o", "netcode.keylog_file:" + path("half.txt")))
+    check("half of a first line is not an error", "half.txt" not in tshark("relay.pcap", "-V", "-c", "1", "-o", "netcode.keylog_file:" + path("half.txt")))
     check("a folder is no key log for tshark either", WORK + " can not be read" in tshark("relay.pcap", "-V", "-c", "1", "-o", "netcode.keylog_file:" + WORK))
     check("in tshark too", "one.json is no key log" in tshark("relay.pcap", "-V", "-c", "1", "-o", "netcode.keylog_file:" + path("one.json")))
     result = run([PROGRAMS["token"], "decrypt", "-"], input=read("relay.pcap"), environment={"NETCODE_PRIVATE_KEY": read("game.key").decode().strip()})
@@ -800,14 +800,14 @@ def check_mutated_packets(packets):
     for _ in range(MUTATED_PACKETS):
         seconds, micros, whole = random_.choice(packets)
         out.append((seconds, micros, with_udp(whole, mutate_payload(random_, whole[28:]))))
-    # Somebody else's UDP, which neither may take for netcode.
-    strangers = [(out[-1][0], out[-1][1], with_udp(packets[0][2], random_.randbytes(random_.randrange(1, 600)), (23000 + i, 23999))) for i in range(200)]
-    write("mutated.pcap", pcap(out + strangers, 101))
+    # Other UDP, which neither may take for netcode.
+    others = [(out[-1][0], out[-1][1], with_udp(packets[0][2], random_.randbytes(random_.randrange(1, 600)), (23000 + i, 23999))) for i in range(200)]
+    write("mutated.pcap", pcap(out + others, 101))
     before = len(lua_errors)
     sharks, tokens, count, faults = compare("mutated.pcap", "key")
     reasons = {row.get("refused", "ok") for row in tokens.values()}
     check("%d mutated packets: both name the same reasons: %s" % (MUTATED_PACKETS, " ".join(sorted(reasons))), not faults and len(reasons) >= 12, faults[:8])
-    check("200 packets of somebody else are taken for netcode by neither", max(sharks) <= len(out) and max(tokens) <= len(out) and count == len(out) + 200, max(sharks))
+    check("200 other packets are taken for netcode by neither", max(sharks) <= len(out) and max(tokens) <= len(out) and count == len(out) + 200, max(sharks))
     malformed = [row for row in sharks.values() if row["netcode.refused"] in ("TOO_SMALL", "WRONG_BODY_SIZE", "BAD_SEQUENCE_LENGTH", "UNKNOWN_PACKET_TYPE", "OVERSIZED_DATAGRAM")]
     check("%d malformed ones have expert info" % len(malformed), len(malformed) > 500 and all(row["netcode.refused"] in row["_ws.expert.message"] for row in malformed))
     text = tshark("mutated.pcap", "-V", "-o", "netcode.keylog_file:" + path("keys.txt"))
@@ -820,7 +820,7 @@ def what_became(rows):
 
 
 def check_forged_requests(packets):
-    """Requests are in the clear and can be repeated by anybody, under any address. They must not hide what a real player says."""
+    """Requests are in the clear and can be repeated by anyone, under any address. They must not hide what a real player says."""
     whole = packets[0][2]
     mine = [it for it in packets if ends(it[2]) == ends(whole)]
     stamp = mine[30][:2]
@@ -833,7 +833,7 @@ def check_forged_requests(packets):
         token = read("raw.token")
         recorded.append(with_udp(whole, b"\0" + token[:21] + token[29:1085]))
     unknown = [with_udp(whole, whole[28:58] + bytes([i] * 24) + whole[82:]) for i in range(5)]
-    for name, forged in (("of five tokens that nobody knows", unknown), ("of five others' tokens", recorded)):
+    for name, forged in (("of five tokens that are not known", unknown), ("of five others' tokens", recorded)):
         for where, out in (("in between", mine[:30] + [(*stamp, it) for it in forged] + mine[30:]), ("from the server's address, first of all", [(*mine[0][:2], way_back(it)) for it in forged] + mine)):
             write("forged.pcap", pcap(out, 101))
             for key in ("key", "keylog"):
@@ -866,10 +866,10 @@ def check_other_headers(packets):
     write("wireshark/hosts", b"10.0.0.1 one.name.example\n10.0.0.2 one.name.example\n")
     named = tshark("names.pcap", "-N", "n", "-T", "fields", "-e", "ip.src_host", "-e", "netcode.connection", "-o", "netcode.keylog_file:" + path("keys.txt"))
     os.remove(path("wireshark/hosts"))
-    told = {tuple(line.split("\t")) for line in named.splitlines()}
-    check("two clients whose addresses have one name are two connections", {("one.name.example", "0"), ("one.name.example", "1")} <= told, told)
-    strangers = [(*packets[0][:2], with_udp(packets[0][2], bytes(50), (23000 + i, 23999))) for i in range(20)]
-    write("late.pcap", pcap(strangers + packets, 101))
+    shown = {tuple(line.split("\t")) for line in named.splitlines()}
+    check("two clients whose addresses have one name are two connections", {("one.name.example", "0"), ("one.name.example", "1")} <= shown, shown)
+    others = [(*packets[0][:2], with_udp(packets[0][2], bytes(50), (23000 + i, 23999))) for i in range(20)]
+    write("late.pcap", pcap(others + packets, 101))
     sharks, _ = from_tshark("late.pcap", "-o", "netcode.keylog_file:" + path("keys.txt"))
     check("other UDP takes no numbers of connections away", {row["netcode.connection"] for row in sharks.values()} == {"0", "1"}, {row["netcode.connection"] for row in sharks.values()})
 
@@ -929,9 +929,9 @@ def check_sealed_here(packets):
     write("sequences.pcap", pcap([(*packets[0][:2], it) for it in out], 101))
     sharks, _ = from_tshark("sequences.pcap", "-o", "netcode.private_key_file:" + path("game.key"))
     rows, _ = from_token("sequences.pcap", "--key-file", path("game.key"))
-    told = [(int(sharks[2 + 2 * i]["netcode.sequence"]), sharks[2 + 2 * i]["netcode.decryption"], bytes.fromhex(sharks[2 + 2 * i]["netcode.payload"]).decode()) for i in range(len(sequences))]
-    check("%d sequences from 0 to 2^64-1, in 1 to 8 bytes: shown to the last digit" % len(sequences), told == [(number, "authenticated", "%d in %d" % (number, size)) for number, size in sequences] and
-          [int(rows[2 + 2 * i]["sequence"]) for i in range(len(sequences))] == [number for number, _ in sequences], told[-3:])
+    shown = [(int(sharks[2 + 2 * i]["netcode.sequence"]), sharks[2 + 2 * i]["netcode.decryption"], bytes.fromhex(sharks[2 + 2 * i]["netcode.payload"]).decode()) for i in range(len(sequences))]
+    check("%d sequences from 0 to 2^64-1, in 1 to 8 bytes: shown to the last digit" % len(sequences), shown == [(number, "authenticated", "%d in %d" % (number, size)) for number, size in sequences] and
+          [int(rows[2 + 2 * i]["sequence"]) for i in range(len(sequences))] == [number for number, _ in sequences], shown[-3:])
     again = {(number, way) for number, size in sequences for way in (0, 1)}
     check("one number in another length is the same packet again", sum(row["netcode.refused"] == "REPLAYED" for row in sharks.values()) == 2 * len(sequences) - len(again), len(again))
     check("a keep-alive's numbers are shown as they are", sharks[3]["netcode.client_index"] == "4294967295" and sharks[3]["netcode.max_clients"] == "2147483647", sharks[3])
@@ -1213,7 +1213,7 @@ def check_messages_sample():
 
 
 def check_growing_keylog(packets):
-    """tshark reads a capture that goes on, while the game writes its key log. A half-written line is nobody's fault."""
+    """tshark reads a capture that goes on, while the game writes its key log. A half-written line is not an error."""
     packets = [it for it in packets if ends(it[2]) == ends(packets[0][2])]
     keys = b"".join(line for line in read("keys.txt").splitlines(True) if packets[0][2][58:82].hex().encode() in line)
     middle = keys.index(b"NETCODE_SERVER_TO_CLIENT") + 40
@@ -1226,7 +1226,7 @@ def check_growing_keylog(packets):
     environment = dict(os.environ, LC_ALL="C", HOME=WORK, XDG_CONFIG_HOME=WORK)
     with open(path("growing.log"), "wb") as out:
         child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=out, stderr=subprocess.STDOUT, env=environment)
-    guard = threading.Timer(120, child.kill)  # who does not read holds the writer
+    guard = threading.Timer(120, child.kill)  # a reader that does not read holds the writer
     guard.start()
     try:
         child.stdin.write(data[:cut])

@@ -140,7 +140,7 @@ TEST( hostile_late_commands_replace_none )
     CHECK_EQ( play.game.messages_wrong, 0 );
 }
 
-/* Many for one tick count once: nobody is faster than the others. */
+/* Many for one tick count once: no player is faster than the others. */
 static void hostile_twice( void )
 {
     for ( uint32_t i = 0; i < 8; i++ )
@@ -246,7 +246,8 @@ TEST( hostile_news_of_other_types )
             if ( news.type != ARENA_NEWS_CHAT )
                 continue;
             lines++;
-            CHECK_EQ( news.player, play.players[0].client->slot ); /* who said it, and not who it said it was */
+            CHECK_EQ( news.player,
+                      play.players[0].client->slot ); /* the sender, and not the one that it claimed to be */
         }
         CHECK_EQ( lines, 1 );
     }
@@ -311,7 +312,7 @@ TEST( hostile_server_sends_garbage )
     CHECK( client->is_playing );
 }
 
-/* A snapshot that is one, of any tick and with anybody anywhere. */
+/* A snapshot that is one, of any tick and with any player anywhere. */
 static void hostile_send_snapshot( uint32_t tick )
 {
     struct arena_snapshot_t snapshot;
@@ -422,7 +423,7 @@ TEST( hostile_server_with_streams_of_other_sizes )
     CHECK( netcode_client_state( play.players[0].net ) == NETCODE_CLIENT_STATE_CONNECTED );
 }
 
-/* News and shots that nobody reads: the newest are left out, and what is kept stays in order. */
+/* News and shots that are not read: the newest are left out, and what is kept stays in order. */
 TEST( hostile_server_with_news_that_nobody_reads )
 {
     hostile_server_begin();

@@ -178,7 +178,7 @@ def check_far_crowd():
 
 
 def check_bad_network():
-    """Eight players on a network that no one would play on: nobody falls out, and what they see is what there is, later."""
+    """Eight players on a network that no one would play on: no player is disconnected, and what they see is what there is, later."""
     server, at = serve("--trace", place("bad-server"))
     way, via = relay(at, 25, "--seed", 3, "--delay", 80, "--jitter", 40, "--loss", 15, "--duplicate", 5, "--reorder", 5)
     words = end(start("arena-bots", "--address", at, "--via", via, "--bots", 8, "--seconds", 20, "--trace", place("bad-bots")), 50)

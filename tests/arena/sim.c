@@ -52,7 +52,7 @@ static const struct arena_event_t * sim_event( enum arena_event_type_t type )
     return NULL;
 }
 
-/* Slot 0 fires in one step. Whom it hit, or ARENA_NOBODY; -1: no shot. */
+/* Slot 0 fires in one step. The player that it hit, or ARENA_NOBODY; -1: no shot. */
 static int sim_fire( int aim, int view_age )
 {
     sim_commands[0].buttons = ARENA_FIRE;
@@ -153,7 +153,7 @@ static void sim_check_events( const struct arena_events_t * events )
     }
 }
 
-/* A game of 64; its hash. Nobody is ever in a wall or beyond the map. */
+/* A game of 64; its hash. No player is ever in a wall or beyond the map. */
 static uint64_t sim_play( struct arena_t * arena, uint64_t seed, int steps, int come_and_go )
 {
     struct arena_command_t commands[ARENA_PLAYERS];
@@ -189,7 +189,7 @@ TEST( sim_games_repeat )
     CHECK_NE( sim_play( &b, seed + 1, 1000, 1 ), sim_play( &a, seed, 1000, 1 ) );
 }
 
-/* Each compiler, level of optimization and machine must get here. Who changes the rules writes another number. */
+/* Each compiler, level of optimization and machine must get here. A change of the rules needs another number. */
 TEST( sim_golden_game )
 {
     static struct arena_t arena;
@@ -658,7 +658,7 @@ TEST( sim_the_past_begins_with_the_player )
         int x = 0, y = 0;
         CHECK_EQ( arena_rewind( &sim, 1, age, &x, &y ),
                   age <= 4 * 8 );                            /* its first tick, and nothing between that and none */
-        CHECK_EQ( arena_rewind( &sim, 2, age, &x, &y ), 0 ); /* nobody */
+        CHECK_EQ( arena_rewind( &sim, 2, age, &x, &y ), 0 ); /* no player */
     }
 }
 
@@ -721,7 +721,7 @@ TEST( sim_the_returned_have_no_past )
     CHECK_EQ( sim_fire( 0, 0 ), 1 );
 }
 
-/* Who comes into a slot is not hit where the one before it stood. */
+/* A player that comes into a slot is not hit where the one before it stood. */
 TEST( sim_the_next_in_a_slot_has_no_past )
 {
     for ( int gone = 0; gone < 3; gone++ ) {

@@ -217,7 +217,7 @@ TEST( together_a_slot_is_not_inherited )
     REQUIRE_EQ( play.players[0].client->slot, slot );
     const struct arena_player_t * player = play_truth( 0 );
     CHECK( player->score == 0 && player->rapid == 0 && player->wait_fire == 0 && player->health == 100 );
-    CHECK_EQ( play.players[0].client->corrections, 0 );      /* nobody else's commands were run */
+    CHECK_EQ( play.players[0].client->corrections, 0 );      /* no other player's commands were run */
     CHECK_EQ( play.players[0].client->snapshots_unread, 0 ); /* nor are they built on what another one has */
     CHECK_STR( play.game.slots[slot].name, "another" );
     CHECK_STR( play.players[1].client->names[slot], "another" );

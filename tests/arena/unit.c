@@ -12,7 +12,7 @@
 
 #include "../test.h"
 
-/* The server says who joins, and what they chat. The tests listen. */
+/* The server sends which players join, and what they chat. The tests listen. */
 static char said[65536];
 static int said_bytes;
 

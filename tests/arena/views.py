@@ -5,7 +5,7 @@
 
 A server writes a line for each tick: the tick, then slot:x:y:health for each player. A client writes its slot, the tick that it drew (a
 fraction), and what it drew. A view is right if it is off by no more than BOUND units for SHARE of all, and by no more than WORST ever; if
-nobody is drawn who is out, and nobody is missing who plays. Prints figures, and ends with 1 where something is not right."""
+no player is drawn that is out, and none is missing that plays. Prints figures, and ends with 1 where something is not right."""
 
 import bisect
 import math

@@ -123,7 +123,7 @@ static void test_modes( void )
     mm_init( &mm, next_id, NULL );
     for ( size_t i = 0; i < sizeof( wrong ) / sizeof( wrong[0] ); i++ ) {
         snprintf( text, sizeof( text ), "%s", wrong[i] );
-        REQUIRE( mm_add_mode( &mm, text ), "a mode is taken: %s", wrong[i] );
+        REQUIRE( mm_add_mode( &mm, text ), "a mode is accepted: %s", wrong[i] );
     }
     snprintf( text, sizeof( text ), "  squad\t8 2  min=4 widen=5 shrink=20 expire=60 regions=eu,us fleet=big " );
     const char * why = mm_add_mode( &mm, text );
@@ -133,7 +133,7 @@ static void test_modes( void )
              "numbers" );
     REQUIRE( mode->num_regions == 2 && mm_find_region( mode, "us" ) == 1 && !strcmp( mode->fleet, "big" ), "names" );
     snprintf( text, sizeof( text ), "squad 2 2" );
-    REQUIRE( mm_add_mode( &mm, text ), "a mode is taken twice" );
+    REQUIRE( mm_add_mode( &mm, text ), "a mode is accepted twice" );
     for ( int i = 1; i <= MM_MAX_MODES; i++ ) {
         snprintf( text, sizeof( text ), "mode%d 2 2", i );
         REQUIRE( !mm_add_mode( &mm, text ) == ( i < MM_MAX_MODES ), "%d modes", i + 1 );
@@ -218,7 +218,7 @@ static void test_parties( void )
     a[0] = join( 1, "01", "first-party", 3 );
     REQUIRE( join_as( 2, 0, "1", "short", 3, &other ) == MM_REFUSAL_wrong_party, "a short name" );
     REQUIRE( join_as( 2, 0, "1", "party name", 3, &other ) == MM_REFUSAL_wrong_party, "a name with a blank" );
-    REQUIRE( join_as( 2, 0, "1", "first-party", 0, &other ) == MM_REFUSAL_wrong_party, "nobody" );
+    REQUIRE( join_as( 2, 0, "1", "first-party", 0, &other ) == MM_REFUSAL_wrong_party, "no other party" );
     REQUIRE( join_as( 2, 0, "1", "first-party", 9, &other ) == MM_REFUSAL_wrong_party, "nine" );
     REQUIRE( join_as( 2, 0, "1", "", 2, &other ) == MM_REFUSAL_wrong_party, "two without a name" );
     REQUIRE( join_as( 2, 0, "1", "first-party", 5, &other ) == MM_REFUSAL_party_too_large, "five in a team of four" );
@@ -231,7 +231,7 @@ static void test_parties( void )
     mm_cancel( &mm, a[1], 0, test_now );
     REQUIRE( a[0]->reason == MM_REASON_party_left && a[2]->reason == MM_REASON_party_left, "the others stay" );
 
-    /* The first that fits is the wrong one: two and three leave a place that nobody fills. */
+    /* The first that fits is the wrong one: two and three leave a place that no party fills. */
     fresh( "six 12 2", NULL );
     join_party( 1, "oldest-pair", 2, a );
     join_party( 11, "first-three", 3, b );
@@ -258,7 +258,7 @@ static void test_parties( void )
     printf( "ok: parties are matched together, in one team; what breaks them has a name\n" );
 }
 
-/* A party that is being matched may come back: nobody else gets its places meanwhile. */
+/* A party that is being matched may come back: no other gets its places meanwhile. */
 static void test_party_in_between( void )
 {
     struct mm_ticket_t * other = NULL;
@@ -396,7 +396,7 @@ static void test_starvation( void )
     }
     pass( 1.0 );
     REQUIRE( party[0]->state == MM_TAKEN, "the oldest is passed over, though it fits" );
-    printf( "ok: who has waited longest is served as soon as there is a way\n" );
+    printf( "ok: the one that has waited longest is served as soon as it is possible\n" );
 }
 
 static void test_servers( void )
@@ -491,9 +491,9 @@ static void test_silence( void )
     test_now += MM_SILENT_SECONDS + 0.1;
     struct mm_ticket_t * b = join( 2, "0", "", 1 );
     mm_run( &mm, test_now );
-    REQUIRE( a->reason == MM_REASON_silent && b->state == MM_QUEUED, "matched with one who is gone" );
+    REQUIRE( a->reason == MM_REASON_silent && b->state == MM_QUEUED, "matched with one that is gone" );
     REQUIRE( !mm_poll( &mm, a->id, 2, test_now ) && mm_poll( &mm, a->id, 1, test_now ) == a, "he does not learn why" );
-    printf( "ok: who asks no more is in nobody's match\n" );
+    printf( "ok: a player that asks no more is in no match\n" );
 }
 
 /* ---- random players ---- */
@@ -539,7 +539,7 @@ static void check_match( const struct mm_match_t * match )
         REQUIRE( rank >= 0, "a region that he does not want" );
         if ( mode->widen_seconds > 0.0 && !ticket->wish.party[0] )
             REQUIRE( rank * mode->widen_seconds <= test_now - ticket->joined_at, "wider too soon" );
-        REQUIRE( test_now - ticket->seen_at <= MM_SILENT_SECONDS, "with one who is gone" );
+        REQUIRE( test_now - ticket->seen_at <= MM_SILENT_SECONDS, "with one that is gone" );
         for ( int k = 0; k < match->count; k++ ) {
             const struct mm_ticket_t * other = match->tickets[k];
             REQUIRE( k == i || other->wish.client_id != ticket->wish.client_id, "a player twice in a match" );
@@ -732,7 +732,7 @@ static void random_servers( void )
     }
 }
 
-/* Everybody stops joining and goes on asking: in bounded time, nobody is left in the queue. */
+/* All players stop joining and go on asking: in bounded time, none is left in the queue. */
 static void random_end( void )
 {
     for ( int i = 0; i < 8000; i++ ) {

@@ -192,9 +192,9 @@ def _(w):
 @check("C-REQ-09", REQUESTS, MUST, "challenges and denials from another address than the server's do nothing")
 def _(w):
     server, client, token, there = requested(w)
-    stranger = w.add(Endpoint())
-    stranger.send_raw(server.seal(token, DENIED, b"", 5), there)
-    stranger.send_raw(server.seal(token, CHALLENGE, os.urandom(308), 6), there)
+    outsider = w.add(Endpoint())
+    outsider.send_raw(server.seal(token, DENIED, b"", 5), there)
+    outsider.send_raw(server.seal(token, CHALLENGE, os.urandom(308), 6), there)
     w.wait(0.4)
     w.check(client.state == REQUESTING and not server.responses, "the state is %s" % client.state)
 
@@ -303,9 +303,9 @@ def _(w):
 @check("C-RES-09", RESPONSES, MUST, "keep-alives under another key, or from another address, do not connect")
 def _(w):
     server, client, token, there = responding(w)
-    body, stranger = struct.pack("<II", 0, 4), w.add(Endpoint())
+    body, outsider = struct.pack("<II", 0, 4), w.add(Endpoint())
     server.send_global(w.mint([server]), there, KEEP_ALIVE, body)
-    stranger.send_raw(server.seal(token, KEEP_ALIVE, body, 77), there)
+    outsider.send_raw(server.seal(token, KEEP_ALIVE, body, 77), there)
     server.send_raw(changed(server.seal(token, KEEP_ALIVE, body, 78), 5), there)
     w.wait(0.4)
     w.check(client.state == RESPONDING, "the state is %s" % client.state)
@@ -633,9 +633,9 @@ def _(w):
 
 @check("C-DIS-05", SESSION, MUST, "disconnect packets under another key, or from another address, end nothing")
 def _(w):
-    server, stranger = w.peer_server(), w.add(Endpoint())
+    server, outsider = w.peer_server(), w.add(Endpoint())
     client, slot = w.accepted(server)
-    stranger.send_raw(seal_next(server, slot, DISCONNECT), slot.address)
+    outsider.send_raw(seal_next(server, slot, DISCONNECT), slot.address)
     foreign = server.seal(w.mint([server]), DISCONNECT, b"", slot.sequence + 50)
     unmoved(w, server, slot, client, [foreign], "a foreign disconnect packet")
 
@@ -722,11 +722,11 @@ def _(w):
 
 @check("C-PKT-08", SESSION, MUST, "packets of its session from another address than the server's are ignored, and cost it nothing")
 def _(w):
-    server, stranger, first = w.peer_server(), w.add(Endpoint()), w.peer_server()
+    server, outsider, first = w.peer_server(), w.add(Endpoint()), w.peer_server()
     first.denying = True
     client, slot = w.accepted(server, w.mint([first, server]))
     fresh = seal_next(server, slot, PAYLOAD, b"fresh")
-    stranger.send_raw(fresh, slot.address)
+    outsider.send_raw(fresh, slot.address)
     first.send_raw(fresh, slot.address)  # it is in the token and has the same keys, but the session is not with it
     w.wait(0.2)
     w.check(not client.received, "it was delivered")

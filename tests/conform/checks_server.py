@@ -271,18 +271,18 @@ def _(w):
         w.check(max(len(data) for data in client.heard) < 1078, "an answer of %d bytes" % max(len(data) for data in client.heard))
 
 
-@check("S-REQ-23", REQUESTS, MUST, "who has no token gets no answer, whatever is sent")
+@check("S-REQ-23", REQUESTS, MUST, "a client without a valid token gets no answer, whatever is sent")
 def _(w):
-    server, stranger = w.server(), w.add(Endpoint())
+    server, outsider = w.server(), w.add(Endpoint())
     client = forged(w, server)
     noise = [bytes([prefix]) + os.urandom(size) for prefix in range(0, 256, 5) for size in (0, 17, 40, 332, 1077)]
     for number, data in enumerate(noise):
-        stranger.send_raw(data, server.address)
+        outsider.send_raw(data, server.address)
         if number % 32 == 31:
             w.wait(0.02)
     w.control(server)
     w.silent(server, client, [], "noise")
-    w.check(not stranger.heard, "%d answers to noise" % len(stranger.heard))
+    w.check(not outsider.heard, "%d answers to noise" % len(outsider.heard))
 
 
 @check("S-REQ-24", REQUESTS, MUST, "a repeated request of a client that waits is answered again")
@@ -436,7 +436,7 @@ def _(w):
     w.respond(server, client, client.challenges[0])
 
 
-@check("S-RES-10", RESPONSES, MUST, "a response that is repeated by a connected client connects nobody again")
+@check("S-RES-10", RESPONSES, MUST, "a response that is repeated by a connected client connects no client again")
 def _(w):
     server = w.server()
     client = w.challenged(server)
@@ -482,7 +482,7 @@ def _(w):
     w.check(slots == [0, 1, 2, 3], "slots %r" % slots)
 
 
-@check("S-RES-15", RESPONSES, SHOULD, "a challenge that was made for one token connects nobody with another token")
+@check("S-RES-15", RESPONSES, SHOULD, "a challenge that was made for one token connects no client with another token")
 def _(w):
     server = w.server()
     seven, other = (w.challenged(server, w.mint([server], client_id=ident)) for ident in (7, 66))
@@ -490,7 +490,7 @@ def _(w):
     w.respond(server, seven)
 
 
-@check("S-RES-16", RESPONSES, SHOULD, "a challenge that was kept from an earlier session connects nobody later")
+@check("S-RES-16", RESPONSES, SHOULD, "a challenge that was kept from an earlier session connects no client later")
 def _(w):
     server = w.server()
     client = w.join(server)
@@ -812,11 +812,11 @@ def _(w):
 
 @check("S-PKT-10", READING, MUST, "empty datagrams between packets cost no packet")
 def _(w):
-    server, stranger = w.server(), w.add(Endpoint())
+    server, outsider = w.server(), w.add(Endpoint())
     client = w.join(server)
     for number in range(200):
         client.send(PAYLOAD, b"%d" % number)
-        stranger.send_raw(b"", client.server)
+        outsider.send_raw(b"", client.server)
         client.send_raw(b"", client.server)
         if number % 10 == 9:
             w.wait(0.012)
@@ -825,11 +825,11 @@ def _(w):
 
 @check("S-PKT-11", READING, MUST, "datagrams of 1226 to 65507 bytes are ignored and cost no packet")
 def _(w):
-    server, stranger = w.server(), w.add(Endpoint())
+    server, outsider = w.server(), w.add(Endpoint())
     client = w.join(server)
     for number in range(60):
         client.send(PAYLOAD, b"%d" % number)
-        stranger.send_raw(bytes([number]) + os.urandom((1225, 1500, 3000, 65506)[number % 4]), client.server)
+        outsider.send_raw(bytes([number]) + os.urandom((1225, 1500, 3000, 65506)[number % 4]), client.server)
         if number % 10 == 9:
             w.wait(0.03)
     w.until(lambda: len(set(server.payloads())) >= 59, 3, "59 of 60 payloads")
@@ -837,17 +837,17 @@ def _(w):
 
 @check("S-PKT-12", READING, MUST, "two thousand datagrams of noise end neither the server nor a connection")
 def _(w):
-    server, stranger = w.server(), w.add(Endpoint())
+    server, outsider = w.server(), w.add(Endpoint())
     client = w.join(server)
     for number in range(2000):
         size = (1, 18, 25, 33, 100, 1078, 1225)[number % 7]
         # A quarter comes from the client's address, and half of that has a header that could be its next packet's.
         noise = changed(client.seal(PAYLOAD, os.urandom(20), sequence=client.sequence + 9), 20) if number % 8 == 3 else os.urandom(size)
-        (client if number % 4 == 3 else stranger).send_raw(noise, server.address)
+        (client if number % 4 == 3 else outsider).send_raw(noise, server.address)
         if number % 50 == 49:
             w.wait(0.04)
     w.wait(0.5)
-    w.check(client.state == CONNECTED and not server.leaves and not stranger.heard, "the noise was answered, or ended a connection")
+    w.check(client.state == CONNECTED and not server.leaves and not outsider.heard, "the noise was answered, or ended a connection")
     w.echo(server, client)
 
 
@@ -931,7 +931,7 @@ def _(w):
     w.join(server)
 
 
-@check("S-DIS-06", CLIENTS, SHOULD, "a server that stops tells its clients with disconnect packets")
+@check("S-DIS-06", CLIENTS, SHOULD, "a server that stops notifies its clients with disconnect packets")
 def _(w):
     server = w.server()
     client = w.join(server)

@@ -374,7 +374,7 @@ internal static class CallbackTests
                 }
                 Runner.True(free >= 98, "only " + free + " of 100 addresses are free again");
             }
-            Runner.True(client.IsConnected, "who is not forgotten stays");
+            Runner.True(client.IsConnected, "a client that is not forgotten stays");
         }
     }
 

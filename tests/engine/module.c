@@ -115,7 +115,7 @@ static void serve( net_context_t * context )
     int quit = 0;
 
     prctl( PR_SET_PDEATHSIG, SIGKILL );         /* it never outlives the test */
-    if ( !freopen( "/dev/null", "w", stdout ) ) /* what the server logs; its status tells whether all was well */
+    if ( !freopen( "/dev/null", "w", stdout ) ) /* what the server logs; its status says whether all was well */
         exit( 2 );
     net_sdl_module.InitServer();
     netcode_log_level( NETCODE_LOG_LEVEL_NONE );
@@ -297,14 +297,14 @@ static void check_many( void )
     NET_ReleaseAddress( address );
 }
 
-/* What the engine must be told, when the server gives a slot back, and when it does not. */
+/* What the engine must be notified of, when the server gives a slot back, and when it does not. */
 static void check_unused( void )
 {
     fresh_token( 3 );
     net_addr_t * address = address_of_server();
     int good = comes_back( address, 10, 0 );
     check( good && next_is( NET_PACKET_TYPE_DISCONNECT, 4.0 ),
-           "a session that the engine holds no client for is disconnected, and the client's engine is told" );
+           "a session that the engine holds no client for is disconnected, and the client's engine is notified" );
     NET_ReleaseAddress( address );
 }
 
@@ -340,7 +340,7 @@ static void check_replaced( void )
 
     struct netcode_client_t * second = plain_client( 4 );
     check( netcode_client_state( second ) == NETCODE_CLIENT_STATE_CONNECTED && heard( 2.0 ) == 'D',
-           "the player comes back with a newer token: the engine is told that the old session ended" );
+           "the player comes back with a newer token: the engine is notified that the old session ended" );
     netcode_client_destroy( first );
     netcode_client_destroy( second );
 }
@@ -426,9 +426,10 @@ static void check_refused( void )
     have_token = 0;
     net_addr_t * address = address_of_server();
     send_pattern( address, 10, 0 );
-    check( next_is( NET_PACKET_TYPE_REJECTED, 0.5 ), "without a token the engine is told at once that it is rejected" );
+    check( next_is( NET_PACKET_TYPE_REJECTED, 0.5 ),
+           "without a token the engine is notified at once that it is rejected" );
     send_pattern( address, 10, 0 );
-    check( next_packet( 0.2 ) == NULL, "and told once" );
+    check( next_packet( 0.2 ) == NULL, "and notified once" );
     NET_ReleaseAddress( address );
 
     uint8_t wrong[NETCODE_KEY_BYTES] = { 1 };
@@ -437,9 +438,9 @@ static void check_refused( void )
     address = address_of_server();
     double since = netcode_time();
     send_pattern( address, 10, 0 );
-    int told = next_is( NET_PACKET_TYPE_REJECTED, 4.0 );
+    int rejected = next_is( NET_PACKET_TYPE_REJECTED, 4.0 );
     double seconds = netcode_time() - since;
-    check( told && seconds > PATIENCE_SECONDS && seconds < PATIENCE_SECONDS + 0.5,
+    check( rejected && seconds > PATIENCE_SECONDS && seconds < PATIENCE_SECONDS + 0.5,
            "with a wrong one before the engine gives up" );
     NET_ReleaseAddress( address );
 }
@@ -570,7 +571,7 @@ int main( void )
     NET_SendPacket( address, quit );
     NET_FreePacket( quit );
     check( next_is( NET_PACKET_TYPE_DISCONNECT, 4.0 ) || next_is( NET_PACKET_TYPE_DISCONNECT, 4.0 ),
-           "the server ends: the client's engine is told" );
+           "the server ends: the client's engine is notified" );
     NET_ReleaseAddress( address );
     waitpid( child, &status, 0 );
     check( WIFEXITED( status ) && WEXITSTATUS( status ) == 0 && !peers,

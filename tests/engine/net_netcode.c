@@ -1,6 +1,7 @@
 /*  Chocolate Doom's network module over netcode.h. It takes the place of the engine's own `net_sdl.c`: the same module,
     under the same name, written from what the engine's headers declare (net_defs.h, net_packet.h) and its callers expect.
-    No line of the engine stands here, and no other C file of it is changed; examples/docs/ENGINES.md tells what is, and why.
+    No line of the engine stands here, and no other C file of it is changed; examples/docs/ENGINES.md says what is, and
+    why.
 
         server:  chocolate-server -netkey FILE -netaddress ADDRESS:PORT [-port PORT] [-netprotocol ID]
         client:  chocolate-doom -connect ADDRESS:PORT -nettoken FILE
@@ -43,8 +44,8 @@
 #define DEFAULT_PORT 2342
 #define DEFAULT_PROTOCOL_ID 0x1122334455667788ull
 
-/*  The engine knows 16 nodes. The other slots are for those who only ask for the server's state, and for sessions that
-    the engine has finished with. */
+/*  The engine knows 16 nodes. The other slots are for clients that only ask for the server's state, and for sessions
+    that the engine has finished with. */
 #define SLOTS ( 2 * MAXNETNODES )
 #ifndef UNUSED_SECONDS
 #define UNUSED_SECONDS 10.0 /* a session that the engine holds no client for gives its slot back */
@@ -76,7 +77,7 @@ struct peer_t {
     int open;              /* there is a connection, or one is being made */
     int connected;         /* it was connected */
     int engine_knows;      /* the last packet from there ended the engine's own connection */
-    int tell;              /* the next packet for the engine is one that the module makes: NET_PACKET_TYPE_..., or 0 */
+    int notice;            /* the next packet for the engine is one that the module makes: NET_PACKET_TYPE_..., or 0 */
     double since;          /* when the client began to connect; when the server's engine released the address */
     char reason[256];      /* why it could not connect, or ended */
     uint8_t packet_number; /* of the next packet that is sent */
@@ -151,13 +152,13 @@ static const char * peer_name( const struct peer_t * peer )
     return netcode_address_to_string( &peer->address, name );
 }
 
-/*  The connection has ended, or there will be none: the engine is told in the order of its packets. Not where it has just
-    ended its own connection there: a second DISCONNECT makes it wait for five seconds more. */
+/*  The connection has ended, or there will be none: the engine is notified in the order of its packets. Not where it
+    has just ended its own connection there: a second DISCONNECT makes it wait for five seconds more. */
 static void peer_end( struct peer_t * peer, const char * reason )
 {
     peer->open = 0;
     if ( !peer->engine_knows )
-        peer->tell = peer->connected ? NET_PACKET_TYPE_DISCONNECT : NET_PACKET_TYPE_REJECTED;
+        peer->notice = peer->connected ? NET_PACKET_TYPE_DISCONNECT : NET_PACKET_TYPE_REJECTED;
     snprintf( peer->reason, sizeof( peer->reason ), "%s", reason );
 }
 
@@ -355,7 +356,7 @@ static void client_end( struct peer_t * peer )
 
 static void client_send( struct peer_t * peer, net_packet_t * packet )
 {
-    if ( !peer->client && !peer->tell && !peer->reason[0] )
+    if ( !peer->client && !peer->notice && !peer->reason[0] )
         client_open( peer );
     if ( peer->connected )
         send_parts( peer, packet->data, (int) packet->len );
@@ -427,7 +428,7 @@ static void server_connected( const struct netcode_event_t * event )
     slots[event->client_index] = peer;
 }
 
-/* 1 if the engine is to be told. The library's log says why it ended. */
+/* 1 if the engine is to be notified. The library's log says why it ended. */
 static int server_disconnected( struct peer_t * peer )
 {
     slots[peer->client_index] = NULL;
@@ -436,7 +437,7 @@ static int server_disconnected( struct peer_t * peer )
         return 0;
     }
     peer_end( peer, "" );
-    return peer->tell;
+    return peer->notice;
 }
 
 static net_packet_t * server_receive( struct peer_t ** from )
@@ -543,15 +544,15 @@ static net_packet_t * receive_end( struct peer_t ** from )
 {
     for ( struct peer_t * peer = peers; peer; peer = peer->next ) {
         net_packet_t * packet;
-        if ( !peer->tell )
+        if ( !peer->notice )
             continue;
         if ( !server )
             fprintf( stderr, "netcode: %s: %s\n", peer_name( peer ), peer->reason );
         packet = NET_NewPacket( (int) sizeof( peer->reason ) + 2 );
-        NET_WriteInt16( packet, (unsigned int) peer->tell );
-        if ( peer->tell == NET_PACKET_TYPE_REJECTED )
+        NET_WriteInt16( packet, (unsigned int) peer->notice );
+        if ( peer->notice == NET_PACKET_TYPE_REJECTED )
             NET_WriteString( packet, peer->reason );
-        peer->tell = 0;
+        peer->notice = 0;
         *from = peer;
         return packet;
     }

@@ -327,7 +327,7 @@ def play():
 
 
 def same_game():
-    """The engine records a game by the input of all players in each tic. Who quits first has fewer tics."""
+    """The engine records a game by the input of all players in each tic. The player that quits first has fewer tics."""
     files = []
     for number in (1, 2):
         try:
@@ -377,7 +377,7 @@ def replays(capture, servers):
         sent, came_back = replay(session)
         connected = read(servers["netcode"]).count("connected to slot") - before
         line = query("netcode", token(1004))
-        check(sent > 1000 and connected == 0 and " 0/" in line, "%d recorded datagrams sent again, to %s: nobody is connected, %d datagrams come back; it has %s" % (
+        check(sent > 1000 and connected == 0 and " 0/" in line, "%d recorded datagrams sent again, to %s: no client is connected, %d datagrams come back; it has %s" % (
             sent, "a server started afresh" if fresh else "the same server", came_back, line))
 
 

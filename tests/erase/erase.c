@@ -196,7 +196,7 @@ static void look( const struct world_t * w, const char * when )
     totals.stack_bytes += STACK_BYTES;
 }
 
-/* Between these two only the library is called, so that nobody else's copies are found on the stack. */
+/* Between these two only the library is called, so that no other copies are found on the stack. */
 #define BEGIN() stack_visit( 1 )
 #define LOOK( w, when )   \
     do {                  \
@@ -468,7 +468,7 @@ static void letters_write( struct netcode_messages_t * messages, const char * ow
     message.kind = NETCODE_MESSAGE_RELIABLE_ORDERED;
     message.data = letter;
     message.bytes = LETTER_BYTES;
-    message.receipt = 1; /* nobody reads what becomes of it: its place outlives a reset */
+    message.receipt = 1; /* what becomes of it is not read: its place outlives a reset */
     ledger_random_bytes( map, sizeof( map ) );
     ledger_random_bytes( letter, sizeof( letter ) );
     needle_add( owner, "letter", letter, sizeof( letter ) );
@@ -494,7 +494,7 @@ TEST( messages_are_destroyed )
     letters_write( ends[1], "server's own" );
     BEGIN();
     letters_run( w, ends, 0.5 );
-    needles_are( HELD, "client's" ); /* at the server, where nobody reads it */
+    needles_are( HELD, "client's" ); /* at the server, where it is not read */
     needles_are( HELD, "server's own" );
     LOOK( w, "while messages wait to be read" );
     BEGIN();
@@ -610,7 +610,7 @@ static void hand( struct puppet_t * p, uint8_t * data, int bytes )
     netcode_server_process_packet( p->w->servers[p->server], &p->address, data, bytes );
 }
 
-static struct puppet_t stranger( struct world_t * w, const char * owner, uint64_t client_id )
+static struct puppet_t newcomer( struct world_t * w, const char * owner, uint64_t client_id )
 {
     struct puppet_t p;
     w->recording = 1; /* puppets read what was recorded */
@@ -626,7 +626,7 @@ TEST( a_request_is_refused_after_it_was_opened )
     int i;
     for ( i = 0; i < 3; i++ ) {
         struct world_t * w = searched_world( 1, 0 );
-        struct puppet_t p = stranger( w, "stranger's", 7 );
+        struct puppet_t p = newcomer( w, "newcomer's", 7 );
         if ( i == 0 )
             p.r.private_addresses[0].port++;
         if ( i == 1 )
@@ -636,7 +636,7 @@ TEST( a_request_is_refused_after_it_was_opened )
         puppet_mint( &p );
         BEGIN();
         hand( &p, p.request, REQUEST_BYTES );
-        needles_are( GONE, "stranger's" );
+        needles_are( GONE, "newcomer's" );
         LOOK( w, why[i] );
         CHECK_EQ( server_stats( w, 0 ).pending, 0 );
         needle_count = 0;
@@ -650,10 +650,10 @@ TEST( a_request_is_refused_for_a_rival )
     struct world_t * w = searched_world( 2, 1 );
     struct puppet_t p;
     ann_joins( w );
-    p = stranger( w, "stranger's", 1 );
+    p = newcomer( w, "newcomer's", 1 );
     BEGIN();
     hand( &p, p.request, REQUEST_BYTES );
-    needles_are( GONE, "stranger's" );
+    needles_are( GONE, "newcomer's" );
     LOOK( w, "after the refusal" );
     CHECK_EQ( server_stats( w, 0 ).pending, 0 );
 }
@@ -662,7 +662,7 @@ TEST( a_request_is_refused_for_a_rival )
 TEST( an_entry_gives_way )
 {
     struct world_t * w = searched_world( 2, 0 );
-    struct puppet_t p = stranger( w, "stranger's", 7 ), q[4];
+    struct puppet_t p = newcomer( w, "newcomer's", 7 ), q[4];
     int i;
     for ( i = 0; i < 4; i++ ) {
         puppet_make( &q[i], w, 0, 7, "10.2.0.1:6001" );
@@ -671,25 +671,25 @@ TEST( an_entry_gives_way )
     }
     BEGIN();
     hand( &p, p.request, REQUEST_BYTES );
-    needles_are( HELD, "stranger's client" );
-    needles_are( HELD, "stranger's server" );
+    needles_are( HELD, "newcomer's client" );
+    needles_are( HELD, "newcomer's server" );
     LOOK( w, "while it is pending" );
     BEGIN();
     for ( i = 0; i < 4; i++ )
         hand( &q[i], q[i].request, REQUEST_BYTES );
-    needles_are( GONE, "stranger's" );
-    LOOK( w, "after it gave way to four others of its id" );
+    needles_are( GONE, "newcomer's" );
+    LOOK( w, "after it was evicted by four others of its id" );
     CHECK_EQ( (int64_t) server_stats( w, 0 ).handshakes_evicted, 1 );
 }
 
 TEST( an_entry_expires )
 {
     struct world_t * w = searched_world( 2, 0 );
-    struct puppet_t p = stranger( w, "stranger's", 7 );
+    struct puppet_t p = newcomer( w, "newcomer's", 7 );
     BEGIN();
     hand( &p, p.request, REQUEST_BYTES );
     world_run( w, 11.0 );
-    needles_are( GONE, "stranger's" );
+    needles_are( GONE, "newcomer's" );
     LOOK( w, "after ten seconds" );
     CHECK_EQ( (int64_t) server_stats( w, 0 ).handshakes_expired, 1 );
 }
@@ -698,14 +698,14 @@ TEST( an_entry_expires )
 TEST( a_response_is_refused_after_it_was_opened )
 {
     struct world_t * w = searched_world( 2, 0 );
-    struct puppet_t p = stranger( w, "stranger's", 7 ), q;
+    struct puppet_t p = newcomer( w, "newcomer's", 7 ), q;
     uint8_t response[400];
     int bytes;
     puppet_make( &q, w, 0, 8, "10.2.0.2:6000" );
     REQUIRE( puppet_challenged( &q ) );
     REQUIRE( puppet_challenged( &p ) );
     bytes = wire_seal( response, NETCODE_PACKET_RESPONSE, q.sequence++, 0, q.r.to_server_key, p.challenge, 308 );
-    needles_are( GONE, "stranger's user" );
+    needles_are( GONE, "newcomer's user" );
     BEGIN();
     hand( &q, response, bytes );
     LOOK( w, "after the refusal" );
@@ -717,7 +717,7 @@ TEST( a_response_is_refused_after_it_was_opened )
 TEST( private_keys_are_replaced )
 {
     struct world_t * w = searched_world( 2, 0 );
-    struct puppet_t p = stranger( w, "stranger's", 7 );
+    struct puppet_t p = newcomer( w, "newcomer's", 7 );
     uint8_t keys[2][NETCODE_KEY_BYTES];
     ledger_random_bytes( keys, sizeof( keys ) );
     needle_add( "second", "private key", keys[0], 32 );
@@ -726,7 +726,7 @@ TEST( private_keys_are_replaced )
     hand( &p, p.request, REQUEST_BYTES );
     netcode_server_set_private_keys( w->servers[0], keys[0], 2 );
     needles_are( GONE, "server's private" );
-    needles_are( GONE, "stranger's" ); /* its key is gone */
+    needles_are( GONE, "newcomer's" ); /* its key is gone */
     needles_are( HELD, "second" );
     needles_are( HELD, "third" );
     LOOK( w, "after the rotation" );

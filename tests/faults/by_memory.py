@@ -2,7 +2,7 @@
 
 erase: tests/erase/erase.c must find a secret that was left, at one of the optimization levels. Every fault decision_09_... is for it, but OTHERS.
 ct: valgrind must report a branch that depends on a secret outside of the calls that open something, or more than one in such a call.
-msan: the memory sanitizer must report memory that nobody wrote, in the tests whose names contain FILTER.
+msan: the memory sanitizer must report memory that was not written, in the tests whose names contain FILTER.
 CC, CFLAGS, LIBS, LEVELS and VALGRIND come from the scripts of these searches."""
 
 import os

@@ -4,7 +4,7 @@
     mend.py              mends the tables beside this file, and says which faults are still stale
 
 A place that is gone was renamed to the one that holds the most of the texts that faults look for in it, if no other holds as many. A text that
-its place has no more was moved, if one other place has it. Short texts tell nothing. Only `in` lines are changed: look at the difference, and
+its place has no more was moved, if one other place has it. Short texts prove nothing. Only `in` lines are changed: look at the difference, and
 plant what was mended."""
 
 import collections
@@ -17,8 +17,8 @@ SHORT = 4  # words and signs
 
 def renamed(changes, text):
     """Where a place went that is gone, '' in doubt."""
-    telling = [change for change in changes if len(change.pattern()) >= SHORT]
-    votes = collections.Counter(place for change in telling for place in change.elsewhere(text)).most_common(2)
+    significant = [change for change in changes if len(change.pattern()) >= SHORT]
+    votes = collections.Counter(place for change in significant for place in change.elsewhere(text)).most_common(2)
     if not votes or len(votes) == 2 and votes[0][1] == votes[1][1]:
         return ""
     return votes[0][0]

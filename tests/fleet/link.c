@@ -396,11 +396,11 @@ static void test_silence( void )
     steps( 0.02 );
     CHECK( redis.reachable );
 
-    fake.heard_bytes = 0; /* nobody sends anything: it is tried all the same */
+    fake.heard_bytes = 0; /* nothing is sent: it is tried all the same */
     steps( 1.2 );
     CHECK( strstr( fake.heard, "TIME" ) != NULL );
     end();
-    story( "a silent Redis: commands are told in time, the link is made again, an idle one is tried" );
+    story( "a silent Redis: commands are reported in time, the link is made again, an idle one is tried" );
 }
 
 static void test_refusal( void )
@@ -506,10 +506,10 @@ static void test_limits( void )
     steps( 0.3 );
     end();
     CHECK( big.lost == 3 && calls( &big ) == 3 );
-    story( "limits: commands in flight and bytes; a close tells all of them" );
+    story( "limits: commands in flight and bytes; a close reports all of them" );
 }
 
-/* The server is gone while we write: no SIGPIPE, and everybody is told. */
+/* The server is gone while we write: no SIGPIPE, and every command is reported. */
 static void test_pipe( void )
 {
     struct heard_t heard;
@@ -585,7 +585,7 @@ static void test_poll( void )
     story( "descriptor, events and time for a loop that sleeps in poll" );
 }
 
-/* Everything at random: every command is told exactly once, and the memory checker has nothing to say. */
+/* Everything at random: every command is reported exactly once, and the memory checker has nothing to say. */
 static void test_random( void )
 {
     static struct heard_t heard[4000];
@@ -624,7 +624,7 @@ static void test_random( void )
     CHECK( answered > 100 && late > 5 && lost > 50 );
     printf( "    %d commands: %d answered, %d timed out, %d lost; %llu links\n", count, answered, late, lost,
             (unsigned long long) redis.connects );
-    story( "at random: every command is told exactly once" );
+    story( "at random: every command is reported exactly once" );
 }
 
 int main( void )

@@ -1,6 +1,6 @@
-/*  Many clients in one process, for tests/all/admission.py: it says who joins which server by which token, or starts a storm,
-    in which players connect, leave, vanish and move between servers at random. Tokens are minted here, so this has the
-    private key. The time in front of each line is the monotonic clock, which Python reads too.
+/*  Many clients in one process, for tests/all/admission.py: it reports which player joins which server by which token,
+    or starts a storm, in which players connect, leave, vanish and move between servers at random. Tokens are minted
+    here, so this has the private key. The time in front of each line is the monotonic clock, which Python reads too.
 
         players KEY_FILE_IN_HEX
         server PORT                       the next server, numbered from 0
@@ -8,7 +8,7 @@
         join CLIENT TOKEN [PORT]          a client, kept under a name; with PORT it sees only that one of the token's servers
         leave CLIENT | vanish CLIENT      with a word to the server, or without
         storm CONNECTS PLAYERS SEED       until so many connects
-        down N | up N                     the storm's players avoid a server, as a backend would tell them
+        down N | up N                     the storm's players avoid a server, as a backend would send them
         quit
 
     Lines: stall SECONDS, when this program had to wait for the machine; in CLIENT PLAYER PORT; out CLIENT PLAYER STATE; and of the storm: try, in, fail, out PLAYER SERVER; done. */
@@ -48,7 +48,7 @@ struct named_client_t {
     int state;
 };
 
-/* A client of a storm's player: the present one, and the older one of a player who moved. */
+/* A client of a storm's player: the present one, and the older one of a player that moved. */
 struct session_t {
     struct netcode_client_t * client;
     int server;
@@ -337,11 +337,11 @@ static void update_player( int index )
 
 static void update_storm( void )
 {
-    static int told;
+    static int reported;
     for ( int i = 0; i < num_players; i++ )
         update_player( i );
-    if ( num_players && connects >= connects_wanted && !told ) {
-        told = 1;
+    if ( num_players && connects >= connects_wanted && !reported ) {
+        reported = 1;
         printf( "%.6f done %d\n", now, connects );
     }
 }

@@ -46,7 +46,7 @@ static time_t fuzz_time( time_t * out )
 
 /* ---- findings ---- */
 
-static const char * fuzz_input_name = ""; /* the replayer tells which file it runs */
+static const char * fuzz_input_name = ""; /* the replayer names the file that it runs */
 
 static void fuzz_fail( const char * text, const char * file, int line )
 {

@@ -18,7 +18,7 @@ enum { MESSAGES_WIRE = 32, MESSAGES_SENT = 512, MESSAGES_OPS = 300, MESSAGES_CHA
 enum { MESSAGES_STREAMS = 48, MESSAGES_HEARD = 96, MESSAGES_STREAM_BYTES = 8000, MESSAGES_STREAM_RECEIPT = 0x10000 };
 
 struct messages_sent_t {
-    uint8_t kind, channel, arrived, told, dropped;
+    uint8_t kind, channel, arrived, reported, dropped;
     int bytes;
     int wants_receipt;
 };
@@ -27,12 +27,12 @@ struct messages_sent_t {
 struct messages_stream_t {
     struct messages_end_t * from;
     uint32_t bytes, tag;
-    uint8_t channel, told, cancelled, accepted, complete, refused;
+    uint8_t channel, reported, cancelled, accepted, complete, refused;
 };
 
 /* A stream that has begun to arrive, forged ones included. */
 struct messages_heard_t {
-    struct messages_stream_t * stream; /* NULL: a packet was changed or made up, and it may be nobody's */
+    struct messages_stream_t * stream; /* NULL: a packet was changed or made up, and it may belong to none */
     uint32_t bytes, written;
     int writes_left, ended;
     uint8_t times[MESSAGES_STREAM_BYTES];
@@ -59,7 +59,7 @@ static struct {
     struct fuzz_input_t * input;
     struct messages_end_t ends[2];
     double now;
-    int tainted; /* somebody heard what nobody said */
+    int tainted; /* an end received what neither sent */
     int limited; /* messages may be given up */
     int ending;  /* the connection is over */
     int calls;   /* of streams' functions */
@@ -116,7 +116,7 @@ static uint8_t messages_stream_byte( uint32_t tag, uint32_t offset )
 static void messages_stream_read( void * context, uint32_t offset, uint8_t * data, int bytes )
 {
     const struct messages_stream_t * stream = (const struct messages_stream_t *) context;
-    FUZZ_CHECK( bytes >= 1 && bytes <= NETCODE_MESSAGES_FRAGMENT_BYTES && !stream->told && !stream->cancelled );
+    FUZZ_CHECK( bytes >= 1 && bytes <= NETCODE_MESSAGES_FRAGMENT_BYTES && !stream->reported && !stream->cancelled );
     FUZZ_CHECK( (uint64_t) offset + (uint64_t) bytes <= stream->bytes );
     for ( uint32_t i = 0; i < (uint32_t) bytes; i++ )
         data[i] = messages_stream_byte( stream->tag, offset + i );
@@ -203,7 +203,7 @@ static void messages_cancel( int end, int index )
 {
     struct messages_stream_t * sent = &mf.ends[end].streams[index];
     int answer = netcode_messages_cancel_stream( mf.ends[end].it, MESSAGES_STREAM_RECEIPT + (uint64_t) index );
-    FUZZ_CHECK( answer == NETCODE_ERROR || mf.ends[end].it->broken || ( !sent->told && !sent->cancelled ) );
+    FUZZ_CHECK( answer == NETCODE_ERROR || mf.ends[end].it->broken || ( !sent->reported && !sent->cancelled ) );
     sent->cancelled |= answer == NETCODE_OK;
 }
 
@@ -216,8 +216,9 @@ static void messages_hear_of_stream( struct messages_end_t * e, const struct net
     FUZZ_CHECK( event->stream_bytes == sent->bytes && event->stream_bytes_done <= sent->bytes );
     if ( event->type == NETCODE_MESSAGES_EVENT_PROGRESS )
         return;
-    FUZZ_CHECK( sent->told == ( event->type == NETCODE_MESSAGES_EVENT_SPURIOUS ? NETCODE_MESSAGES_EVENT_LOST : 0 ) );
-    sent->told = (uint8_t) event->type;
+    FUZZ_CHECK( sent->reported ==
+                ( event->type == NETCODE_MESSAGES_EVENT_SPURIOUS ? NETCODE_MESSAGES_EVENT_LOST : 0 ) );
+    sent->reported = (uint8_t) event->type;
     if ( mf.tainted )
         return;
     if ( event->type == NETCODE_MESSAGES_EVENT_LOST )
@@ -230,7 +231,7 @@ static void messages_hear_of_stream( struct messages_end_t * e, const struct net
 static void messages_streams_are_over( struct messages_end_t * e )
 {
     for ( int i = 0; i < e->stream_count; i++ )
-        FUZZ_CHECK( e->streams[i].told != 0 );
+        FUZZ_CHECK( e->streams[i].reported != 0 );
     for ( int i = 0; i < e->heard_count; i++ )
         FUZZ_CHECK( e->heard[i].ended == 1 );
 }
@@ -280,7 +281,7 @@ static void messages_hear( int end )
         fuzz_note( (uint64_t) event.type );
         FUZZ_CHECK( event.type >= NETCODE_MESSAGES_EVENT_ACKED && event.type <= NETCODE_MESSAGES_EVENT_BROKEN );
         if ( event.type == NETCODE_MESSAGES_EVENT_BROKEN ) {
-            FUZZ_CHECK( mf.limited || mf.tainted ); /* or a liar said that it takes none so large */
+            FUZZ_CHECK( mf.limited || mf.tainted ); /* or a forged packet said that it takes none so large */
             continue;
         }
         if ( event.receipt >= MESSAGES_STREAM_RECEIPT ) {
@@ -292,8 +293,9 @@ static void messages_hear( int end )
         FUZZ_CHECK( sent->bytes == event.bytes && event.bytes_done <= event.bytes );
         if ( event.type == NETCODE_MESSAGES_EVENT_PROGRESS )
             continue;
-        FUZZ_CHECK( sent->told == ( event.type == NETCODE_MESSAGES_EVENT_SPURIOUS ? NETCODE_MESSAGES_EVENT_LOST : 0 ) );
-        sent->told = (uint8_t) event.type;
+        FUZZ_CHECK( sent->reported ==
+                    ( event.type == NETCODE_MESSAGES_EVENT_SPURIOUS ? NETCODE_MESSAGES_EVENT_LOST : 0 ) );
+        sent->reported = (uint8_t) event.type;
         FUZZ_CHECK( mf.tainted || event.type != NETCODE_MESSAGES_EVENT_LOST || mf.limited || mf.ending ||
                     sent->dropped || !nc_kind_is_reliable( nc_kind_on_wire( sent->kind ) ) );
     }
@@ -337,7 +339,7 @@ static void messages_give( int end, const struct messages_packet_t * packet )
         FUZZ_CHECK( mf.calls == calls );
         if ( reason == NETCODE_MESSAGES_DROP_ACK )
             before.broken = it->broken; /* made-up acks may name a skipped number */
-        before.in = it->in;             /* looking for room may have tidied it up */
+        before.in = it->in;             /* looking for memory may have tidied it up */
         FUZZ_CHECK( memcmp( &before, it, sizeof( before ) ) == 0 );
     }
     free( block );
@@ -350,7 +352,7 @@ static void messages_deliver( int end, uint8_t which, uint8_t how )
         return;
     int index = which % from->wire_count;
     struct messages_packet_t packet = from->wire[index];
-    if ( how & 2 ) { /* changed on its way */
+    if ( how & 2 ) { /* changed in transit */
         packet.data[fuzz_number( mf.input, 2 ) % (uint64_t) packet.bytes] ^= (uint8_t) ( fuzz_u8( mf.input ) | 1 );
         mf.tainted = 1;
     }
@@ -367,7 +369,7 @@ static void messages_deliver( int end, uint8_t which, uint8_t how )
         messages_give( end, &packet );
 }
 
-/* A frame of a transfer, as a peer that lies writes it. */
+/* A frame of a transfer, as a malicious peer writes it. */
 static uint8_t * messages_make_frame( const struct netcode_messages_t * it, uint8_t * at, uint8_t how )
 {
     uint32_t entry = how >> 3 & 3, tag = fuzz_u8( mf.input ), generation = it->generations[entry];
@@ -407,7 +409,7 @@ static uint8_t * messages_make_frame( const struct netcode_messages_t * it, uint
     }
 }
 
-/* A packet of the input's own words, or of frames of transfers, behind a header that fits. */
+/* A packet of the input's own bytes, or of frames of transfers, behind a header that fits. */
 static void messages_make_up( int end )
 {
     struct messages_packet_t packet;
@@ -440,7 +442,7 @@ static void messages_make_up( int end )
     messages_give( end, &packet );
 }
 
-/* Another connection: who waits for a receipt is told, and nothing of the old one is left. */
+/* Another connection: what waits for a receipt is reported, and nothing of the old one is left. */
 static void messages_renew( void )
 {
     mf.ending = 1;
@@ -449,7 +451,7 @@ static void messages_renew( void )
         netcode_messages_reset( e->it, mf.now );
         messages_hear( end );
         for ( int i = 0; i < e->sent_count; i++ )
-            FUZZ_CHECK( ( e->sent[i].told != 0 ) == e->sent[i].wants_receipt );
+            FUZZ_CHECK( ( e->sent[i].reported != 0 ) == e->sent[i].wants_receipt );
         FUZZ_CHECK( e->it->out.used == 0 && e->it->in.used == 0 && e->it->queued_bytes == 0 );
         messages_streams_are_over( e );
         e->sent_count = e->wire_count = e->stream_count = e->heard_count = 0;
@@ -458,7 +460,7 @@ static void messages_renew( void )
     mf.ending = mf.tainted = 0;
 }
 
-/* What is told of an object fits together. */
+/* What is reported of an object fits together. */
 static void messages_look( int end )
 {
     struct netcode_messages_t * it = mf.ends[end].it;
@@ -592,7 +594,7 @@ static void messages_step( uint8_t op )
     FUZZ_CHECK( netcode_messages_next_deadline( mf.ends[end].it ) >= mf.now - 1e9 );
 }
 
-/* The network heals, everybody reads: what is reliable arrives, what is told is told, and the buffers are empty. */
+/* The network heals, both ends read: what is reliable arrives, each receipt is reported, and the buffers are empty. */
 static void messages_heal( void )
 {
     if ( mf.tainted || mf.limited )
@@ -620,7 +622,7 @@ static void messages_heal( void )
         for ( int i = 0; i < e->stream_count; i++ )
             FUZZ_CHECK( e->streams[i].complete || e->streams[i].cancelled || e->streams[i].refused );
         for ( int i = 0; i < e->sent_count; i++ ) {
-            FUZZ_CHECK( ( e->sent[i].told != 0 ) == e->sent[i].wants_receipt );
+            FUZZ_CHECK( ( e->sent[i].reported != 0 ) == e->sent[i].wants_receipt );
             FUZZ_CHECK( e->sent[i].arrived || e->sent[i].dropped ||
                         e->sent[i].kind == NETCODE_MESSAGE_RELIABLE_SEQUENCED ||
                         !nc_kind_is_reliable( nc_kind_on_wire( e->sent[i].kind ) ) );

@@ -156,7 +156,7 @@ static void packet_read_case( struct fuzz_input_t * input, struct packet_case_t 
     fuzz_bytes( input, it->body, 4 );
 }
 
-/* Changes the datagram, the key or the protocol id in one of the ways that an attacker has. */
+/* Changes the datagram, the key or the protocol id as an attacker can. */
 static void packet_change( struct fuzz_input_t * input, struct packet_case_t * it )
 {
     uint8_t how = fuzz_u8( input );

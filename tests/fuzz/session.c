@@ -3,13 +3,13 @@
     or sent to others, and by sealing packets of its own with the tokens' keys. Where the input says so, clients' addresses
     change, with or without `roaming`.
 
-    Checked all the time: nobody is connected but by a token of the list, as its client, once; every payload that arrives was
-    sent, is unchanged and arrives once; what was changed is never accepted; no sequence is used twice; bytes out per byte in to
-    an unproved address stay under 0.31; a client's packets go to the address from which it connected, or echoed a probe, and
-    nowhere else but probes, which are never more bytes than its newer packets from there; every counter agrees with what went
-    over the socket; lists, tables, pool and timers agree with one another; all memory comes back. At the end, when the input
-    asks for it, an honest client must get in.
-    Built and run by run.sh. */
+    Checked all the time: no client is connected but by a token of the list, as its client, once; every payload that
+    arrives was sent, is unchanged and arrives once; what was changed is never accepted; no sequence is used twice;
+    bytes out per byte in to an unproved address stay under 0.31; a client's packets go to the address from which it
+    connected, or echoed a probe, and nowhere else but probes, which are never more bytes than its newer packets from
+    there; every counter agrees with what went over the socket; lists, tables, pool and timers agree with one another;
+    all memory comes back. At the end, when the input asks for it, an honest client must get in. Built and run by
+    run.sh. */
 
 #include "fuzz.h"
 
@@ -40,17 +40,17 @@ enum {
 #define SESSION_START 100.0
 #define SESSION_PROTOCOL 0x1122334455667788u
 
-/* ---- who and what there is: the same for every input ---- */
+/* ---- what there is: the same for every input ---- */
 
 static const char * const session_places[SESSION_ADDRESSES] = {
     "10.0.0.1:40000",                                                         /* the server */
     "10.1.0.1:50001", "10.1.0.2:50002", "[fd00::3]:50003",  "10.1.0.4:50004", /* clients */
-    "10.9.9.9:9",     "10.66.0.1:6661", "[fe80::66%4]:666", "10.66.0.3:6663", /* nobody, and spoofed sources */
+    "10.9.9.9:9",     "10.66.0.1:6661", "[fe80::66%4]:666", "10.66.0.3:6663", /* unused, and spoofed sources */
     "[fd00::1]:40000"                                                         /* the server's other name */
 };
 enum { SESSION_DEAD = 5, SESSION_SERVER2 = 9 };
 
-/* Where clients may move: to one another's places, as behind a NAT that deals its ports anew, and to nobody's. */
+/* Where clients may move: to one another's places, as behind a NAT that deals its ports anew, and to unused ones. */
 static const int session_moves[] = { 1, 2, 3, 5, 6, 7, 8 };
 enum { SESSION_MOVES = sizeof( session_moves ) / sizeof( session_moves[0] ) };
 
@@ -100,12 +100,12 @@ struct session_datagram_t {
     int bytes;
     int status;
     int error;
-    int clean; /* somebody who has the key sealed just this, for this direction */
+    int clean; /* a holder of the key sealed just this, for this direction */
     int taken; /* of the wire: it was delivered, or is lost */
     uint8_t data[SESSION_DATAGRAM];
 };
 
-/* A payload that somebody sealed. */
+/* A payload that was sealed. */
 struct session_sent_t {
     int to_server;
     int token;
@@ -121,7 +121,7 @@ struct session_party_t {
     int broken;  /* so many receives fail */
     int refuses; /* so many sends fail */
     int inbox_count;
-    int token;        /* of a client: the one it was told to use */
+    int token;        /* of a client: the one it was given */
     uint64_t offered; /* datagrams that the library gave to the socket */
     uint64_t offered_bytes;
     uint64_t refused;
@@ -174,7 +174,7 @@ static struct {
     int64_t unix_offset;
     uint64_t unix_lowest;
     int slots;
-    int slot_tokens[SESSION_SLOTS]; /* who is in it; -1: nobody, -2: a loopback client */
+    int slot_tokens[SESSION_SLOTS]; /* whose client is in it; -1: none, -2: a loopback client */
     uint64_t slot_sessions[SESSION_SLOTS];
     uint64_t connects_of_token[SESSION_TOKENS]; /* to this server object */
     uint64_t bytes_in[SESSION_ADDRESSES];       /* but for packets of sessions */
@@ -189,18 +189,18 @@ static struct {
     uint64_t handed[SESSION_HANDED]; /* hashes of what the server got last */
     uint32_t handed_count;
     int place_of_party[SESSION_PARTIES];
-    int party_at[SESSION_ADDRESSES]; /* -1: nobody */
+    int party_at[SESSION_ADDRESSES]; /* -1: none */
     int last_opener;
     int wire_count;
     struct session_sent_t sent[SESSION_SENT];
     int sent_count;
-    int inside; /* actions under way within callbacks */
+    int inside; /* actions in progress within callbacks */
     int on_connect;
     int on_leave;
     int on_state;
     int on_send;
     int actions_left;
-    int admit; /* 0: everyone, 1: no callback, 2: odd ids, 3: nobody */
+    int admit; /* 0: all, 1: no callback, 2: odd ids, 3: none */
     int allocations;
     int fail_at;
     int live;
@@ -319,8 +319,8 @@ FUZZ_UNCOUNTED static int session_slot_of( int token )
     return -1;
 }
 
-/*  A slot is at another place than before: an echo of a probe that was sent there has come from there. Whoever had the place
-    was silent for 0.25 s, or was heard from elsewhere. */
+/*  A slot is at another place than before: an echo of a probe that was sent there has come from there. The one that had
+    the place was silent for 0.25 s, or was heard from elsewhere. */
 FUZZ_UNCOUNTED static void session_check_move( int token, int place )
 {
     struct session_path_t * path = &s.paths[token];
@@ -498,7 +498,7 @@ FUZZ_UNCOUNTED static void session_check_sent( int party, const struct netcode_d
         return;
     }
     s.bytes_out[place] += (uint64_t) d->bytes;
-    if ( !s.proved[place] ) /* whoever has not answered a challenge */
+    if ( !s.proved[place] ) /* one that has not answered a challenge */
         FUZZ_CHECK( (double) s.bytes_out[place] <= 0.31 * (double) s.bytes_in[place] );
 }
 
@@ -744,7 +744,7 @@ FUZZ_UNCOUNTED static int session_token_in( int slot )
     return -1;
 }
 
-/* Somebody has a slot: is it theirs? */
+/* A client has a slot: is it its own? */
 FUZZ_UNCOUNTED static void session_check_newcomer( int slot, int token )
 {
     FUZZ_CHECK( token >= 0 );
@@ -757,7 +757,7 @@ FUZZ_UNCOUNTED static void session_check_newcomer( int slot, int token )
     FUZZ_CHECK( memcmp( there->client_to_server_key, it->inner.route.client_to_server_key, NETCODE_KEY_BYTES ) == 0 );
     FUZZ_CHECK( memcmp( there->server_to_client_key, it->inner.route.server_to_client_key, NETCODE_KEY_BYTES ) == 0 );
     FUZZ_CHECK( place >= 0 && ( s.admit != 3 ) && ( s.admit != 2 || it->client_id & 1 ) );
-    s.connects_of_token[token]++; /* records of never-ending ones may give way where there are few */
+    s.connects_of_token[token]++; /* records of never-ending ones may be evicted where there are few */
     if ( expiring || s.server->handshakes.used.never_capacity >= 3 )
         FUZZ_CHECK( s.connects_of_token[token] == 1 );
     s.proved[place] = 1;
@@ -790,7 +790,7 @@ static void session_on_connect( void * context, int slot, int connected )
     } else {
         FUZZ_CHECK( s.slot_tokens[slot] != -1 );
         FUZZ_CHECK( netcode_server_client_id( s.server, slot ) != 0 );
-        session_act( s.on_leave ); /* until it returns, the client can still be told something */
+        session_act( s.on_leave ); /* until it returns, the client can still be sent something */
         s.slot_tokens[slot] = -1;
     }
 }
@@ -832,7 +832,7 @@ static struct session_sent_t * session_register( int to_server, int token, uint6
     return it;
 }
 
-/* A payload has arrived: somebody sealed just this, and it did not arrive here before. */
+/* A payload has arrived: just this was sealed, and it did not arrive here before. */
 FUZZ_UNCOUNTED static void session_check_payload( int party, int token, uint64_t sequence, const uint8_t * data,
                                                   int bytes )
 {
@@ -859,7 +859,7 @@ FUZZ_UNCOUNTED static void session_check_payload( int party, int token, uint64_t
         FUZZ_CHECK( data[bytes + i] == 0 );
 }
 
-/* What went by loopback is not sealed; it is told by its sequence, which no sealed packet here has. */
+/* What went by loopback is not sealed; it is recognized by its sequence, which no sealed packet here has. */
 #define SESSION_LOOPBACK_SEQUENCE ( (uint64_t) 0xff00000000000000u )
 
 static void session_got( int party, int token, uint64_t sequence, uint8_t * data, int bytes )
@@ -946,7 +946,7 @@ static void session_read_client( int party )
 {
     int bytes = 0;
     uint64_t sequence = 0;
-    if ( s.on_send ) { /* sequences are not known beforehand then: the event tells whose payload it is */
+    if ( s.on_send ) { /* sequences are not known beforehand then: the event names whose payload it is */
         session_read_client_events( party, 1 );
         return;
     }
@@ -968,8 +968,8 @@ static void session_client_says( int party, int bytes )
     netcode_client_send_packet( client, data, bytes );
 }
 
-/*  Registers what the server is about to send to a slot. While the last packets of a client leave, the application was told
-    that it left, and what the network's callback sends still reaches it. */
+/*  Registers what the server is about to send to a slot. While the last packets of a client leave, the application was
+    notified that it left, and what the network's callback sends still reaches it. */
 static void session_server_will_say( int slot, uint64_t serial, int bytes )
 {
     const nc_slot_t * it = &s.server->memory.slots[slot];
@@ -1359,7 +1359,7 @@ static int session_aim( int nth, struct netcode_address_t * from )
     return -1;
 }
 
-/* A packet by somebody who holds a token's keys: a client gone bad, or a server. */
+/* A packet by a holder of a token's keys: a client gone bad, or a server. */
 static void session_forge( void )
 {
     static struct session_datagram_t d;
@@ -1368,7 +1368,7 @@ static void session_forge( void )
     int token = what % ( SESSION_TOKENS - 1 ), to_server = how & 1, type = ( how >> 1 & 7 ) % NETCODE_PACKET_TYPES;
     int place = 1 + ( what >> 4 ) % SESSION_CLIENTS, party = to_server ? 0 : place;
     d.from = session_addresses[to_server ? s.place_of_party[place] : 0];
-    if ( how & 128 ) /* rather one that somebody is waiting for */
+    if ( how & 128 ) /* rather one that a peer is waiting for */
         token = !to_server ? s.parties[party].token : s.server ? session_aim( size >> 6, &d.from ) : -1;
     if ( how & 32 )
         d.from = session_addresses[fuzz_u8( s.input ) % SESSION_ADDRESSES];
@@ -1419,7 +1419,7 @@ static void session_echo( uint8_t how, uint8_t where )
     }
 }
 
-/* Somebody on the path is faster: the newest datagram of a client arrives from elsewhere, first or instead. */
+/* An attacker on the path is faster: the newest datagram of a client arrives from elsewhere, first or instead. */
 static void session_overtake( uint8_t how, uint8_t where )
 {
     static struct session_datagram_t d;
@@ -1924,21 +1924,21 @@ static void session_ticks( void )
         session_tick( steps[how & 7] );
 }
 
-/* Times that no clock should tell. */
+/* Times that no clock should show. */
 static void session_odd_time( uint8_t how )
 {
     static const double odd[] = { -3600.0, 1e9, 1e308, -1e308, 0.5, 60.0, 1e-9, 4e9 };
-    double told = how & 8 ? ( how & 1 ? (double) NAN : (double) INFINITY ) : s.time + odd[how & 7];
+    double now = how & 8 ? ( how & 1 ? (double) NAN : (double) INFINITY ) : s.time + odd[how & 7];
     if ( how & 16 ) {
         s.unix_offset += how & 1 ? -3600 : how & 2 ? 30 : 5;
         session_unix();
         return;
     }
     if ( s.server && how & 32 )
-        netcode_server_update( s.server, told );
+        netcode_server_update( s.server, now );
     for ( int i = 1; i <= SESSION_CLIENTS; i++ )
         if ( s.clients[i] && how & 64 )
-            netcode_client_update( s.clients[i], told );
+            netcode_client_update( s.clients[i], now );
 }
 
 static void session_drop_wire( uint8_t which )

@@ -201,7 +201,7 @@ static void token_challenge( struct fuzz_input_t * input )
     FUZZ_CHECK( opened.client_id == 0xeeeeeeeeeeeeeeeeu ); /* nothing of it leaves */
 }
 
-/* ---- the way from the backend to the server ---- */
+/* ---- the path from the backend to the server ---- */
 
 static const char * const token_texts[] = { "10.0.0.1:40000",     "[fd00::1:2]:50000", "[fe80::7%3]:9",  "127.0.0.1:1",
                                             "[::ffff:1.2.3.4]:5", "1.2.3.4",           "not an address", NULL };

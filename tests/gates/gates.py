@@ -143,7 +143,7 @@ def sum_of(run, name, part="messages"):
 
 
 def check_stayed(gate, run):
-    """Nobody fell out, and nobody's messages came out of order, twice or damaged."""
+    """No player was disconnected, and no messages came out of order, twice or damaged."""
     lost = sum(load["disconnects"] + load["clients"] - load["connected"] for load in run["loads"])
     timed_out = run["server"]["disconnects"]["timed_out"]
     row(gate + ": disconnects", "%d, %d timed out" % (lost, timed_out), "0", lost == 0 and timed_out == 0)
@@ -257,7 +257,7 @@ def relayed(seed, packets=2000):
 
 
 def gate_relay():
-    """The network itself: it does what it was told, and the same again for the same seed."""
+    """The network itself: it does what was asked of it, and the same again for the same seed."""
     (first, said), (again, _), (other, _) = relayed(1), relayed(1), relayed(2)
     lost, twice = first.count(0), first.count(2)
     row("relay: lost and doubled of 2000", "%d and %d" % (lost, twice), "150-250, 60-120", 150 <= lost <= 250 and 60 <= twice <= 120)
@@ -343,7 +343,7 @@ def check_fair(gate, loads, server, moved):
 
 
 def gate_fair():
-    """Two clients that send; then two to whom one server sends."""
+    """Two clients that send; then two that one server sends to."""
     load = {"warm_up": 10}
     check_fair("fair up", [dict(load, file=FILE_BYTES)] * 2, None, "file_bytes_acked")
     check_fair("fair down", [load] * 2, {"file": FILE_BYTES}, "file_bytes_received")

@@ -5,7 +5,7 @@
     run.py WORD...    those of: unit engine picture engine4
 
 unit     the engine-free part with sanitizers, in virtual time
-engine   godot3-server processes (GODOT3_SERVER: another command): a server, two clients behind a relay that loses 5 %, players who are refused; C clients, one of them hostile
+engine   godot3-server processes (GODOT3_SERVER: another command): a server, two clients behind a relay that loses 5 %, players that are refused; C clients, one of them hostile
 picture  the demo project in godot3 under a virtual display: host, join, and a picture that is not blank (PICTURE=FILE keeps it)
 
 engine4  the same as engine in Godot 4, only when asked for: GODOT4 is the command that runs it
@@ -266,7 +266,7 @@ def part_engine4():
 
 
 def part_engine():
-    """A server, clients and those who are refused, in processes of the engine, beside clients in C."""
+    """A server, clients and those that are refused, in processes of the engine, beside clients in C."""
     shutil.rmtree(PROJECT, ignore_errors=True)
     shutil.rmtree(TOKENS, ignore_errors=True)
     os.makedirs(TOKENS)
@@ -354,10 +354,10 @@ def part_picture():
     check(editor.end(60) == 0 and not editor.errors() and "Failed load" not in editor.text(), "the demo project opens in the editor", editor.text())
     address = free_port()
     alone = Process("demo_alone", "godot3-server", "--path", demo, "--join=" + address, "--seconds=7")
-    check(alone.wait_for("^demo: there is no key: host first"), "one who joins where nobody has hosted is asked to host first", alone.text())
+    check(alone.wait_for("^demo: there is no key: host first"), "a player that joins where none has hosted is asked to host first", alone.text())
     alone.end()
     bot = Process("demo_bot", "godot3-server", "--path", demo, "--join=" + address, "--walk=circle", "--seconds=30")
-    check(bot.wait_for("^demo: waiting"), "one who joins before the first host waits, and makes no key of its own", bot.text())
+    check(bot.wait_for("^demo: waiting"), "a player that joins before the first host waits, and makes no key of its own", bot.text())
     host = Process("demo_host", "godot3-server", "--path", demo, "--host=" + address, "--seconds=40")
     if not check(host.wait_for("^demo: hosting") is not None, "the demo hosts a game", host.text()):
         return

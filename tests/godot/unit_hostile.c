@@ -65,7 +65,7 @@ TEST( a_flood_is_relayed_no_faster_than_allowed )
     CHECK_EQ( world.clients[0].status, MULTIPLAYER_CONNECTED );
 }
 
-/* What is too large for another client harms nobody: it is not delivered there. */
+/* What is too large for another client harms no one: it is not delivered there. */
 TEST( no_client_can_end_another_one_by_a_large_packet )
 {
     static uint8_t large[3000] = "large";
@@ -94,7 +94,7 @@ TEST( no_client_can_end_another_one_by_a_large_packet )
     CHECK_EQ( world.clients[2].status, MULTIPLAYER_DISCONNECTED );
 }
 
-/*  As long as a new client has not sent its limit, nobody else can send to it: what is too large could neither be
+/*  As long as a new client has not sent its limit, no other can send to it: what is too large could neither be
     delivered nor be dropped. */
 TEST( no_client_can_end_a_new_one_by_large_packets )
 {

@@ -101,7 +101,7 @@ struct stream_t {
 struct end_t {
     const struct transport_t * transport;
     int side;
-    uint32_t count, per_tick, warm_up; /* messages; how late the first ones were made is not told */
+    uint32_t count, per_tick, warm_up; /* messages; how late the first ones were made is not printed */
     double limit_seconds;
     const char *through, *congestion;
     int server_port;
@@ -195,7 +195,7 @@ static void take_message( struct end_t * end, const uint8_t data[MESSAGE_BYTES] 
     end->micros[end->received++] = (uint32_t) ( passed / 1000 );
 }
 
-/* A tick that the machine held up is made up for; how late the latest one began is told. */
+/* A tick that the machine held up is made up for; how late the latest one began is printed. */
 static void send_messages( struct end_t * end )
 {
     uint8_t data[MESSAGE_BYTES];
@@ -346,7 +346,7 @@ static void udp_send( const struct end_t * end, const uint8_t * data, size_t byt
         (void) !sendto( end->socket, data, bytes, 0, (const struct sockaddr *) &end->peer, sizeof( end->peer ) );
 }
 
-/* The peer is whoever sends: the relay. Returns the bytes, or -1. */
+/* The peer is the sender: the relay. Returns the bytes, or -1. */
 static int udp_receive( struct end_t * end, uint8_t data[DATAGRAM_BYTES] )
 {
     struct sockaddr_in from;
@@ -714,7 +714,7 @@ static const struct transport_t transports[] = { { "messages", messages_open, me
 
 /* ---- the run ---- */
 
-/* Whoever started this one has closed its standard input, or is gone. */
+/* The parent process has closed its standard input, or is gone. */
 static int is_over( void )
 {
     struct pollfd file = { 0, POLLIN, 0 };
@@ -753,7 +753,7 @@ static void run( struct end_t * end )
     }
 }
 
-static void tell( struct end_t * end )
+static void print_counts( struct end_t * end )
 {
     printf( "{\"count\": %u, \"sent\": %u, \"refused\": %u, \"received\": %u, \"out_of_order\": %llu, \"damaged\": "
             "%llu, ",
@@ -810,7 +810,7 @@ static int parse_options( struct end_t * end, int argc, char ** argv )
            ( end->side != PROBE || end->transport->open == stream_open );
 }
 
-/* Becomes another program, which does not outlive whoever started this one. */
+/* Becomes another program, which does not outlive the parent process. */
 static int guard( char ** command )
 {
 #if defined( __linux__ )
@@ -847,6 +847,6 @@ int main( int argc, char ** argv )
         return 0;
     }
     run( &end );
-    tell( &end );
+    print_counts( &end );
     return 0;
 }

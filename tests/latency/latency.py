@@ -11,7 +11,7 @@ but a tun device, whose packets go through the same relay. Where none can be had
 is left out; where the kernel has it, TCP is measured with cubic too.
 
 Written to build/latency: latency.json with all that was measured, and a picture, latency.svg and latency.png, if gnuplot is there. The exit
-status is 1 if a message was lost, damaged or out of order, if the network was not as bad as it was told to be, or if at 1 % loss and above
+status is 1 if a message was lost, damaged or out of order, if the network was not as bad as it was set to be, or if at 1 % loss and above
 the 99th percentile of netcode.h's messages is not the lowest. All traffic stays on 127.0.0.1.
 """
 
@@ -34,7 +34,7 @@ HERE = os.path.join(TOP, "tests", "latency")
 OUT = os.environ.get("LATENCY_OUT", os.path.join(TOP, "build", "latency"))
 DELAY_MS = 50
 RATE = 60
-WARM_UP = 2 * RATE  # messages at the start of each run that are not measured: nobody knows the round trip then
+WARM_UP = 2 * RATE  # messages at the start of each run that are not measured: the round trip is not known then
 BLOCK = 5 * RATE  # neighbouring messages wait for the same lost packet, so chance is estimated from blocks of them
 RESAMPLES = 2000
 PERCENTILES = (("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99_9", 0.999), ("max", 1.0))
@@ -237,7 +237,7 @@ def check_delivery(transport, runs):
 
 
 def check_network(loss, result):
-    """That the relay did what it was told, for each transport: else the comparison says nothing."""
+    """That the relay did what it was set to do, for each transport: else the comparison says nothing."""
     for transport, figure in result.items():
         part, packets = loss / 100, figure["packets"]
         bound = 5 * math.sqrt(part * (1 - part) / max(1, packets))
@@ -367,8 +367,8 @@ def main():
     print_table(results)
     draw(results)
     with open(os.path.join(OUT, "latency.json"), "w", encoding="utf-8") as file:
-        told = {"seconds": seconds, "seeds": seeds, "delay_ms": DELAY_MS, "rate": RATE, "rows": rows, "results": results, "runs": runs}
-        json.dump(told, file)
+        figures = {"seconds": seconds, "seeds": seeds, "delay_ms": DELAY_MS, "rate": RATE, "rows": rows, "results": results, "runs": runs}
+        json.dump(figures, file)
     failures = [what for what, _, _, good in rows if not good]
     print("%d of %d hold%s" % (len(rows) - len(failures), len(rows), "".join("\n     failed: " + what for what in failures)))
     return 1 if failures else 0

@@ -1,13 +1,13 @@
-/*  The handshake of netcode.h with an adversary who is the network, for Spin. Run it with `make model` (run.sh).
+/*  The handshake of netcode.h with an adversary that is the network, for Spin. Run it with `make model` (run.sh).
 
-    Cryptography is perfect here: who has not the key can neither make nor open a packet. The network is the adversary's
-    memory: whatever was ever sent stays in it, and may be delivered to anybody, from any source address, any number of
+    Cryptography is perfect here: without the key one can neither make nor open a packet. The network is the adversary's
+    memory: whatever was ever sent stays in it, and may be delivered to any party, from any source address, any number of
     times, in any order, or never. That is recording, replay, redirection, spoofing, duplication, reordering and loss at
-    once. Beyond that he owns tokens of his own, and every challenge that a server ever sealed is told to him, whoever it
+    once. Beyond that he owns tokens of his own, and every challenge that a server ever sealed is given to him, whoever it
     was for. What a client is handed is left to him too.
 
     Beside each rule stands the function of netcode.h that it is written after. Where the library is finer than the model
-    (how long an entry lives, who gives way in a full table), the model lets it happen at any time, which allows more.
+    (how long an entry lives, which is evicted in a full table), the model lets it happen at any time, which allows more.
 
     Bounds, which run.sh sets: CLIENTS honest clients with a token each; TOKENS tokens, the further ones are the
     adversary's; ADDRESSES source addresses, one for each client and then the adversary's own; SERVERS that every token
@@ -59,7 +59,7 @@
 #define IS_HONEST( t ) ( ( t ) < CLIENTS )
 #define OWN_ADDRESS ( ADDRESSES - 1 ) /* the adversary's */
 
-/* Whom a token names. The adversary's tokens all name him, so that a challenge of one fits the id of the other. */
+/* The party that a token names. The adversary's tokens all name him, so that a challenge of one fits the id of the other. */
 #define ID( t ) ( IS_HONEST( t ) -> ( t ) : CLIENTS )
 
 /* ---- a server ---- */
@@ -149,7 +149,7 @@ byte client_aged, overdue;
 /* nc_server_check_records, nc_server_screen_request: TOKEN_REFUSED_UP_TO */
 #define REFUSED_UP_TO( s, t ) ( ( t ) < mark[s] )
 
-/* nc_server_check_connected: is somebody there already, at this address or under this id? */
+/* nc_server_check_connected: is a client there already, at this address or under this id? */
 #define RIVAL_IN( s, t, a, i ) ( SLOT( s, i ) != 0 && ( SLOT_ADDRESS( s, i ) == ( a ) || ID( SLOT_TOKEN( s, i ) ) == ID( t ) ) )
 #if SLOTS == 1
 #define IS_RIVALLED( s, t, a ) RIVAL_IN( s, t, a, 0 )
@@ -169,7 +169,7 @@ byte client_aged, overdue;
 
 /*  nc_server_insert_pending, nc_server_challenge. A repeated request is answered by another challenge, while the bound
     allows it; what goes beyond is lost (FAIR: by the same one, so that the bound is never met). An entry without a
-    challenge connects nobody: only where it is asked whether entries end is it made. `e`: the token of the entry that answers. */
+    challenge connects no client: only where it is asked whether entries end is it made. `e`: the token of the entry that answers. */
 #if defined( TIMED ) && SERVERS == 1
 #define GETS_ENTRY( s ) true
 #else
@@ -263,7 +263,7 @@ inline on_request( s, t, a )
 #define COUNT( set ) ( HAS( set, 0 ) + HAS( set, 1 ) + HAS( set, 2 ) )
 #define FIRST( set ) ( HAS( set, 0 ) -> 0 : ( HAS( set, 1 ) -> 1 : 2 ) )
 
-/* nc_used_insert: in a full table the earliest-expiring record gives way, which may be the newcomer, and leaves its mark. */
+/* nc_used_insert: in a full table the earliest-expiring record is evicted, which may be the newcomer, and leaves its mark. */
 inline record_used( s, t )
 {
     if
@@ -307,12 +307,12 @@ inline on_response( s, t, a, b )
         printf( "@ answer %d %d %d %d connected\n", s, t, a, b );
         CLAIM( 1, FOR_TOKEN( b ) == t && FOR_ADDRESS( b ) == a ); /* the challenge was made for this token and address, */
         CLAIM( 2, SEQUENCE( b ) + 1 >= ENTRY( s, t, a ) && SERVER_OF( b ) == s ); /* and issued to this very entry; */
-        CLAIM( 3, ID( USER_DATA_OF( b ) ) == ID( t ) ); /* he is connected as the one whom his token names, */
+        CLAIM( 3, ID( USER_DATA_OF( b ) ) == ID( t ) ); /* he is connected as the one that his token names, */
         CLAIM( 9, USER_DATA_OF( b ) == t ); /* with the user data of this token; */
 #if defined( NO_SESSION_AFTER_A_RESTART )
         assert( life[s] == 0 ); /* false, or the claims about restarts say nothing */
 #endif
-        CLAIM( 10, !IS_RIVALLED( s, t, a ) ); /* nobody else is connected under this id, or at this address; */
+        CLAIM( 10, !IS_RIVALLED( s, t, a ) ); /* no other client is connected under this id, or at this address; */
         CLAIM( 4, !HAS( sessions[s], t ) ); /* his token had no session in this process, */
         CLAIM( 5, !IS_HONEST( t ) || ( HAS( answered_now[t], b ) && !HAS( used, b ) ) ); /* its owner answered, once for each; */
 #if defined( BASE_ZERO )
@@ -441,7 +441,7 @@ inline crash( s )
 #define SLOT_EVENT( s ) SLOT_EVENT_OF( s, 0 )
 #endif
 
-/* An entry ends by silence or gives way to another one: nc_server_ring_pending, nc_server_evict_pending. */
+/* An entry ends by silence or is evicted by another one: nc_server_ring_pending, nc_server_evict_pending. */
 #define ENTRY_EVENT( s, t, a ) :: d_step { ENTRY( s, t, a ) != 0 -> printf( "@ end %d %d %d\n", s, t, a ); FORGET( s, t, a ) }
 
 /* The object is stopped and started (nc_server_reset_hall leaves the consumed tokens alone), or the process is killed. */
@@ -547,7 +547,7 @@ end:
     PATH_EVENT( 3 )
     od
 }
-#define TO_CLIENT( c, b ) ( FOR_ADDRESS( b ) == ( c ) ) /* nobody redirects to him what was sent to others */
+#define TO_CLIENT( c, b ) ( FOR_ADDRESS( b ) == ( c ) ) /* none redirects to him what was sent to others */
 #else
 #define TO_CLIENT( c, b ) true
 #endif
@@ -564,7 +564,7 @@ end:
     :: else -> state[c] = ENDED \
     fi
 
-/* nc_client_read: a challenge that its own key opens, whoever brings it; nc_client_send: it is answered from now on. */
+/* nc_client_read: a challenge that its own key opens, whichever party brings it; nc_client_send: it is answered from now on. */
 #define ANSWER_EVENT( b ) \
     :: d_step { state[c] == REQUESTING && challenge[b] != 0 && FOR_TOKEN( b ) == c && TO_CLIENT( c, b ) -> \
         printf( "@ reply %d %d\n", c, b ); state[c] = RESPONDING; ADD( answered[c], b ); ADD( answered_now[c], b ); HEARD( c ) }
@@ -592,7 +592,7 @@ end:
 #define MAY_GIVE_UP( c ) ( state[c] == REQUESTING || state[c] == RESPONDING )
 #endif
 
-/* nc_client_read. Broken: a keep-alive that anybody could have made. */
+/* nc_client_read. Broken: a keep-alive that any party could have made. */
 #if defined( KEEP_ALIVE_UNSEALED )
 #define KEEP_ALIVE_OPENS( c ) true
 #else

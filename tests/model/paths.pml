@@ -1,10 +1,10 @@
-/*  Roaming: sessions of netcode.h that outlive an address, with an adversary who is the network, for Spin. Run it with
+/*  Roaming: sessions of netcode.h that outlive an address, with an adversary that is the network, for Spin. Run it with
     `make model` (run.sh).
 
     The handshakes are over (handshake.pml): each session has a slot of the server, and its path is the address of its
-    handshake. Cryptography is perfect: who has not a session's keys can neither make nor open its packets. The network is
+    handshake. Cryptography is perfect: without a session's keys one can neither make nor open its packets. The network is
     the adversary. It delivers each packet of a client from any source address, any number of times, in any order, or
-    never; and what the server sends to an address, to any client that sits there when it arrives, or to nobody. Clients
+    never; and what the server sends to an address, to any client that sits there when it arrives, or to none. Clients
     move whenever they like, also to where another one sits.
 
     A sequence number is a place in the record of what a client sent. The record holds the last RECORDED packets; older ones
@@ -13,7 +13,7 @@
     brings back nothing. So is the echo of a probe that reaches a client later.
 
     Beside each rule stands the function of netcode.h that it belongs to. Where the library is finer than the model (when a
-    candidate ends, which one gives way, when a probe leaves, when a slot loses the address that its client has left), the
+    candidate ends, which one is evicted, when a probe leaves, when a slot loses the address that its client has left), the
     model lets it happen at any time, which allows more. Only with SILENCE a slot ends: nothing moves by that.
 
     Bounds, which run.sh sets: HONEST clients; with MALICIOUS a further session, which is the adversary's: he makes any
@@ -34,7 +34,7 @@
     3  A packet that is not newer than all that were accepted makes no candidate and moves nothing.
     4  To an address that is not the slot's path nothing leaves but probes, and not more than came from there.
     5  When the adversary rests, every client is moved to where it is and stays there (the ltl claim `moved`), and it takes
-       no more probes than may be under way at once (an assertion).
+       no more probes than may be in flight at once (an assertion).
     6  A slot moves to no address at which its client did not sit while the probe lasted; no malicious client's either.
     7  Echoes end (the ltl claim `echoes_end`).
     8  SILENCE: a payload leaves for no address at which the client, a malicious one, has not sat for three timeouts, as
@@ -176,7 +176,7 @@ byte balance[SESSIONS * ADDRESSES]; /* what came from there and did not go there
 byte probed[SESSIONS]; /* probes to where the client is, since the adversary rests and before the slot is moved there */
 #endif
 
-/* FAIR: the adversary rests, and nobody moves any more. */
+/* FAIR: the adversary rests, and no client moves any more. */
 #if defined( FAIR )
 bool calm;
 #else
@@ -298,7 +298,7 @@ inline move( c, a )
 #define IS_PROOF( c, a ) BRINGS_BACK( c, a )
 #endif
 
-/*  nc_server_on_stray: a packet of the slot has come from an address that is not its path. Nothing gives way to a new
+/*  nc_server_on_stray: a packet of the slot has come from an address that is not its path. Nothing is evicted by a new
     candidate here: any may have ended before. */
 inline on_stray( c, a )
 {
@@ -543,7 +543,7 @@ end:
 #else
 #define REPLACE( c, v, a )
 #endif
-#if defined( FASTER ) /* probes to him are of no use to anybody */
+#if defined( FASTER ) /* probes to him are of no use to either */
 #define IS_PROBED( a ) ( ( a ) != LAST )
 #else
 #define IS_PROBED( a ) true
@@ -607,7 +607,7 @@ end:
 }
 #endif
 
-/* A candidate ends or gives way. When the adversary rests, the one does not from which packets come. */
+/* A candidate ends or is evicted. When the adversary rests, the one does not from which packets come. */
 #if defined( CANDIDATES_STAY ) /* broken */
 #define MAY_END( c, a ) false
 #elif defined( FAIR )
@@ -791,12 +791,12 @@ init
     arrives once or never. Nothing in one says to others whether it is a probe or an echo. Side v % 2 makes value v. */
 #define SERVER 0
 #define CLIENT 1
-#define NOBODY 2
+#define NO_SIDE 2
 #define VALUES 4
 #define MAKER( v ) ( ( v ) % 2 )
-byte comes_to[VALUES] = NOBODY; /* to whom it is on its way */
+byte comes_to[VALUES] = NO_SIDE; /* the side that it is on its way to */
 bit waited[VALUES];             /* its maker counts on its echo */
-bool at_rest;                   /* nobody makes probes any more */
+bool at_rest;                   /* no side makes probes any more */
 
 /* A secret mark in the value. Broken: a side knows for its own only what it still waits for. */
 #if defined( WITHOUT_MARK )
@@ -806,10 +806,10 @@ bool at_rest;                   /* nobody makes probes any more */
 #endif
 
 #define VALUE_EVENTS( v ) \
-    :: STEP { MAKER( v ) == side && comes_to[v] == NOBODY && !waited[v] && !at_rest -> comes_to[v] = 1 - side; waited[v] = 1 } \
-    :: STEP { comes_to[v] == side && IS_OWN( v ) -> comes_to[v] = NOBODY; waited[v] = 0 } \
+    :: STEP { MAKER( v ) == side && comes_to[v] == NO_SIDE && !waited[v] && !at_rest -> comes_to[v] = 1 - side; waited[v] = 1 } \
+    :: STEP { comes_to[v] == side && IS_OWN( v ) -> comes_to[v] = NO_SIDE; waited[v] = 0 } \
     :: STEP { comes_to[v] == side && !IS_OWN( v ) -> comes_to[v] = 1 - side } \
-    :: STEP { comes_to[v] == side -> comes_to[v] = NOBODY } /* it is lost */ \
+    :: STEP { comes_to[v] == side -> comes_to[v] = NO_SIDE } /* it is lost */ \
     :: STEP { MAKER( v ) == side && waited[v] -> waited[v] = 0 } /* it is too old */
 proctype Side( byte side )
 {
@@ -828,7 +828,7 @@ end:
     at_rest = true
 }
 
-#define IS_STILL ( comes_to[0] == NOBODY && comes_to[1] == NOBODY && comes_to[2] == NOBODY && comes_to[3] == NOBODY )
+#define IS_STILL ( comes_to[0] == NO_SIDE && comes_to[1] == NO_SIDE && comes_to[2] == NO_SIDE && comes_to[3] == NO_SIDE )
 ltl echoes_end { ( <> at_rest ) -> ( <> [] IS_STILL ) }
 
 init

@@ -1,6 +1,6 @@
 /*  Replays on the library what Spin's runs of handshake.pml report (lines that begin with @), step by step: packets by hand
-    from any address, written from the standard, and after each step what the server answered, who is connected, under which
-    id and with which user data.
+    from any address, written from the standard, and after each step what the server answered, which clients are
+    connected, under which id and with which user data.
 
         replay CLIENTS TOKENS SERVERS SLOTS ZERO follows FILE...   each step comes out as the model says
         replay CLIENTS TOKENS SERVERS SLOTS ZERO refuses FILE...   attacks on broken models: the server refuses a step of each
@@ -149,7 +149,7 @@ static void step_ask( int server, int token, int address, int expected, int b )
         memcpy( now.challenges[b], body, RESPONSE_BODY );
 }
 
-/* Who is connected is the token's player, with its user data; and confirms. */
+/* The connected client is the token's player, with its user data; and confirms. */
 static void greet( int server, int token, int address )
 {
     uint8_t out[64], body[8] = { 0 };
@@ -212,7 +212,7 @@ static void step_leave( int server, int token, int address )
     netcode_server_disconnect_client( now.w->servers[server], slot );
 }
 
-/* With sequences from zero a server tells by their expiry which tokens are older than its start: it begins later. */
+/* With sequences from zero a server decides by their expiry which tokens are older than its start: it begins later. */
 static void step_start( int server, int is_crash )
 {
     if ( options.zero )

@@ -49,7 +49,7 @@ fails|pending handshakes are found by address alone: another's user data|$one -D
 fails|pending handshakes are found by address alone: the client is locked out|$fair -DBY_ADDRESS|everybody_gets_in
 fails|sequences from zero, and old tokens are let in after a restart|$one -DBASE_ZERO -DWITHOUT_EARLIEST_EXPIRY -DONLY=6|
 fails|a second client under an id that is connected is let in|$one -DWITHOUT_RIVALS -DONLY=10|
-fails|a client believes a keep-alive that nobody sealed|$one -DKEEP_ALIVE_UNSEALED -DONLY=8|
+fails|a client believes a keep-alive that no server sealed|$one -DKEEP_ALIVE_UNSEALED -DONLY=8|
 fails|a client object connects with its token again|$one -DCLIENT_FORGETS -DONLY=7|
 fails|a client waits for ever for the answer to its response|$timed -DCHALLENGES=1 -DTRIES=1 -DENDLESS_CLIENT|clients_end
 fails|pending entries do not end|$timed -DCHALLENGES=1 -DTRIES=1 -DENDLESS_ENTRIES|entries_end
@@ -62,7 +62,7 @@ JOBS
 # found lest the claims say nothing.
 path_jobs() {
     two="-DHONEST=2 -DPROBES=1 -DRECORDED=2 -DCANDIDATES=1"
-    liar="-DHONEST=0 -DMALICIOUS"
+    malicious="-DHONEST=0 -DMALICIOUS"
     fair="-DFAIR -DHONEST=1"
     swap="-DFAIR -DALONE -DHONEST=2 -DPROBES=1 -DRECORDED=2"
     cat <<JOBS
@@ -72,14 +72,14 @@ holds|paths: a client, in units|-DHONEST=1 -DCOUNTED -DRECORDED=2||paths
 holds|paths: a client, four addresses|-DHONEST=1 -DADDRESSES=4||paths
 holds|paths: a client, four addresses, the adversary is a relay at one|-DHONEST=1 -DADDRESSES=4 -DRELAY||paths
 holds|paths: a client, the adversary is a relay|-DHONEST=1 -DRELAY -DRECORDED=2 -DCOVERED||paths
-holds|paths: a malicious client, four addresses|$liar -DADDRESSES=4||paths
-holds|paths: a malicious client, in units|$liar -DCOUNTED -DCOVERED||paths
+holds|paths: a malicious client, four addresses|$malicious -DADDRESSES=4||paths
+holds|paths: a malicious client, in units|$malicious -DCOUNTED -DCOVERED||paths
 holds|paths: a client is moved, four addresses|$fair -DADDRESSES=4|moved|paths
 holds|paths: a client is moved, in units|$fair -DCOUNTED|moved|paths
 holds|paths: a client is moved, one candidate|$fair -DCANDIDATES=1 -DCOVERED|moved|paths
 holds|paths: two clients are moved, also to each other's address|$swap -DCOVERED|moved|paths
 holds|paths: a client whose address a malicious one took gets it back|$fair -DMALICIOUS -DPROBES=1 -DRECORDED=2 -DCANDIDATES=1|moved|paths
-holds|paths: payloads end where a malicious client is no more|$liar -DSILENCE -DCOVERED||paths
+holds|paths: payloads end where a malicious client is no more|$malicious -DSILENCE -DCOVERED||paths
 holds|paths: echoes end|-DECHOES -DCOVERED|echoes_end|paths
 fails|paths: payloads go to candidates|-DHONEST=1 -DPAYLOADS_TO_CANDIDATES -DONLY=1||paths
 fails|paths: any authentic packet validates|-DHONEST=1 -DANY_PACKET -DONLY=1||paths
@@ -94,14 +94,14 @@ fails|paths: each packet pays for itself alone|$fair -DCOUNTED -DCREDIT_FORGOTTE
 fails|paths: candidates do not end|$fair -DCANDIDATES=1 -DCANDIDATES_STAY|moved|paths
 fails|paths: from an owned address only the owner's packets are tried|$swap -DOWNERS_ONLY|moved|paths
 fails|paths: a slot without a path is not looked for|$swap -DPATHLESS_LOST|moved|paths
-fails|paths: a malicious client: all probes of a slot have one value|$liar -DONE_VALUE -DONLY=6||paths
-fails|paths: a malicious client: the echo of a probe to another address validates|$liar -DSENT_ANYWHERE -DONLY=6||paths
-fails|paths: a malicious client: values of probes can be guessed|$liar -DGUESSABLE -DONLY=6||paths
-fails|paths: a malicious client: probes do not end|$liar -DENDLESS_PROBES -DONLY=6||paths
+fails|paths: a malicious client: all probes of a slot have one value|$malicious -DONE_VALUE -DONLY=6||paths
+fails|paths: a malicious client: the echo of a probe to another address validates|$malicious -DSENT_ANYWHERE -DONLY=6||paths
+fails|paths: a malicious client: values of probes can be guessed|$malicious -DGUESSABLE -DONLY=6||paths
+fails|paths: a malicious client: probes do not end|$malicious -DENDLESS_PROBES -DONLY=6||paths
 fails|paths: a late echo is answered as if it were a probe|-DECHOES -DWITHOUT_MARK|echoes_end|paths
-fails|paths: a client that is heard from elsewhere alone keeps its address|$liar -DSILENCE -DUNWATCHED -DONLY=8||paths
-fails|paths: a packet from the slot's own address counts for ever|$liar -DSILENCE -DONCE_SEEN -DONLY=8||paths
-fails|paths: (payloads end within two timeouts, not three)|$liar -DSILENCE -DLONGEST=4 -DONLY=8||paths
+fails|paths: a client that is heard from elsewhere alone keeps its address|$malicious -DSILENCE -DUNWATCHED -DONLY=8||paths
+fails|paths: a packet from the slot's own address counts for ever|$malicious -DSILENCE -DONCE_SEEN -DONLY=8||paths
+fails|paths: (payloads end within two timeouts, not three)|$malicious -DSILENCE -DLONGEST=4 -DONLY=8||paths
 fails|paths: (an observer overtakes some packets: the client is not moved)|$fair -DFASTER|moved|paths
 fails|paths: (no payload goes to a relay: it must find one)|-DHONEST=1 -DRELAY -DNOTHING_IS_RELAYED||paths
 fails|paths: (nothing moves: it must find a move)|-DHONEST=1 -DNOTHING_MOVES -DONLY=1||paths
@@ -121,7 +121,7 @@ JOB
     arguments=$depth
     if [ -n "$claim" ]; then
         how="-DNFAIR=5"
-        arguments="$depth -a -f -N $claim" # weakly fair: who can go on for ever does so at some time
+        arguments="$depth -a -f -N $claim" # weakly fair: what can go on for ever does so at some time
     fi
     optimize=-O2
     [ "$expected" = holds ] || optimize=-O0 # these end soon
@@ -177,7 +177,7 @@ switch() { # $1: a name, $2: its value where the switches do not say, $3: the sw
     echo "${value:-$2}"
 }
 
-# What replay.c is told of a world.
+# What replay.c is given of a world.
 world_of() { # $1: its switches
     zero=0
     case $1 in *BASE_ZERO*) zero=1 ;; esac
@@ -279,9 +279,9 @@ quarter=$((${RUNS:-1000} / 4))
 for world in 1 2 3 4; do
     mkdir -p "$work/runs/$world"
     seq 1 "$quarter" | xargs -P 2 -n 1 sh "$0" --run "$world"
-    told=$(world_of "$(worlds | sed -n "${world}p")")
+    options=$(world_of "$(worlds | sed -n "${world}p")")
     # shellcheck disable=SC2086 # a list of numbers
-    find "$work/runs/$world" -type f -exec "$work/replay" $told follows {} + >"$work/replay.log" ||
+    find "$work/runs/$world" -type f -exec "$work/replay" $options follows {} + >"$work/replay.log" ||
         wrong=$((wrong + 1))
     grep -E 'replay\.c|traces,' "$work/replay.log"
 done

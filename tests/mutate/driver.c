@@ -27,7 +27,7 @@ static unsigned char * mutant_reached;
 
 enum { DRIVER_MUTANTS = 1 << 16, DRIVER_TESTS = 4096 };
 
-/* What a child tells, in memory that it shares with its parent. */
+/* What a child reports, in memory that it shares with its parent. */
 typedef struct {
     volatile int test;     /* that runs, or ran last */
     volatile int finished; /* all of its tests */

@@ -26,9 +26,9 @@ TYPE_WORDS |= {"fd_set", "WSADATA", "DWORD"}
 CONTROL = {"if", "for", "while", "switch"}
 KEYWORDS = CONTROL | {"else", "do", "return", "break", "continue", "goto", "case", "default", "sizeof"}
 
-# What these say is for people or for the processor's cache: asserts watch, logs tell, and a prefetch is a hint.
+# What these say is for people or for the processor's cache: asserts watch, logs inform, and a prefetch is a hint.
 WATCHERS = {"netcode_assert", "NC_LOG", "nc_log_write", "NC_PREFETCH"}
-# Functions that do nothing but watch or tell.
+# Functions that do nothing but watch or log.
 WATCHING_FUNCTIONS = {"nc_assert_default", "nc_log_write"}
 COPIES = {"memcpy", "memset", "memmove", "memcmp"}
 
@@ -49,7 +49,7 @@ OPERATORS = {
     "unary": "! dropped, ~ dropped, minus dropped",
     "index +-1": "a[i] to a[i + 1], and to a[i - 1]",
     "size -1": "memcpy, memset, memcmp: one byte less",
-    "call deleted": "a call whose result nobody uses",
+    "call deleted": "a call whose result is not used",
     "assignment deleted": "x = y; dropped, x++; dropped",
     "wipe deleted": "nc_crypto_wipe( ... ); dropped",
     "jump deleted": "break, continue, or return; dropped, break and continue swapped",

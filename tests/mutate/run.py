@@ -5,7 +5,7 @@
 
 COUNT mutants (1030) are chosen by the seed, spread evenly over the rooms and over the operators of mutants.py; `all` takes every one.
 --list prints them and stops; --fast leaves the sanitizers out. The mutants share one binary (see mutants.py), driver.c runs the tests that
-reach a mutant, the fastest first, until one fails. Who survives is tried again under the address and undefined behaviour sanitizers, then
+reach a mutant, the fastest first, until one fails. A mutant that survives is tried again under the address and undefined behaviour sanitizers, then
 compiled alone at -O2: object code that is byte for byte the original's proves that nothing changed ("same code", counted apart). What is
 left must be in equivalent.txt, with its reason. Fails below 95 % killed of those not equivalent, or above 5 % declared equivalent.
 
@@ -127,7 +127,7 @@ def namespace():
 
 
 def read_verdicts():
-    """Who noticed what in the run before this one."""
+    """Which test noticed what in the run before this one."""
     found = {}
     if os.path.exists(VERDICTS):
         with open(VERDICTS, encoding="utf-8") as file:
@@ -409,7 +409,7 @@ class Run:
         return None
 
     def run_sanitized(self, survivors):
-        """Who survived, and is not declared equivalent, once more."""
+        """What survived, and is not declared equivalent, once more."""
         again = [m for m in survivors if not m.own and self.suite.reach.get(m.id) and not self.equivalent(m)]
         if not again or self.options.fast:
             return

@@ -105,7 +105,7 @@ static int digit_of( char letter, int base )
     return -1;
 }
 
-/* A number as an address wants it, told by its length: NULL where there is none. */
+/* A number as an address wants it, given by its length: NULL where there is none. */
 static const char * expected_number( const char * text, int base, int digits, uint32_t max, uint32_t * value )
 {
     int length = 0;
@@ -327,7 +327,7 @@ static int is_end( size_t at )
     return text_block[at] == 0 || text_block[at] == ']' || text_block[at] == '%';
 }
 
-/* Standard notation: eight words, or fewer and a gap. Tells where it ends, or NOWHERE. */
+/* Standard notation: eight words, or fewer and a gap. Returns where it ends, or NOWHERE. */
 static size_t expected_words( size_t at, uint16_t words[8], int * count, int * gap )
 {
     for ( int nth = 0; nth < 9; nth++ ) {

@@ -24,7 +24,7 @@ static nc_writer_t any_writer( void )
     return writer;
 }
 
-/* What every read does to a reader: all or nothing, and who failed stays failed and where it is. */
+/* What every read does to a reader: all or nothing, and a reader that failed stays failed and where it is. */
 static void claim_read( const nc_reader_t * before, const nc_reader_t * after, size_t bytes )
 {
     int fits = !before->failed && bytes <= before->end && before->at <= before->end - bytes;

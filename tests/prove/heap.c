@@ -16,7 +16,7 @@ typedef struct {
     uint32_t hash;
 } place_t;
 
-enum { BY_TAG, BY_ID, TABLES }; /* nc_table_t.mask tells which */
+enum { BY_TAG, BY_ID, TABLES }; /* nc_table_t.mask says which */
 
 static place_t tables[TABLES][CAPACITY];
 static place_t * const table = tables[BY_TAG];
@@ -46,7 +46,7 @@ uint32_t answer_crowded( const nc_used_t * used, uint64_t client_id, uint32_t id
     return crowded;
 }
 
-/*  The records under a hash, in the order of their places: which token has which place is left to chance, so any order
+/*  The records under a hash, in the order of their entries: which token has which entry is left to chance, so any order
     is among these. */
 static uint32_t first_from( const place_t * places, uint32_t index, uint32_t hash )
 {
@@ -86,8 +86,8 @@ static nc_used_record_t any_record( void )
     return record;
 }
 
-/*  Are the heap's places in order, and does each know its record, and expire no later, and each record have its place and
-    its entries in the tables? */
+/*  Are the heap's entries in order, and does each know its record, and expire no later, and each record have its place
+    and its entries in the tables? */
 static int is_heap( const any_used_t * it )
 {
     const nc_used_t * used = &it->used;
@@ -178,7 +178,7 @@ uint64_t answer_earliest( nc_used_t * used )
     return proved->heap[0].expire_timestamp;
 }
 
-/* What is in a place; of those that never expire only the tag is kept. */
+/* What is in an entry; of those that never expire only the tag is kept. */
 static nc_used_record_t record_of( const any_used_t * it, uint32_t place )
 {
     nc_used_record_t record = { UINT64_MAX, 0, { 0 } };
@@ -197,7 +197,7 @@ static int is_same( const any_used_t * it, uint32_t place, const nc_used_record_
            memcmp( a->tag, b->tag, NC_TOKEN_TAG_BYTES ) == 0;
 }
 
-/* Whatever was in a record's place is there yet, and is found under its hash. */
+/* Whatever was in a record's entry is there yet, and is found under its hash. */
 static void claim_kept( const any_used_t * it, const any_used_t * before, const place_t * place, uint32_t record )
 {
     CLAIM( table[record].is_there == place->is_there && table[record].hash == place->hash );
@@ -210,8 +210,8 @@ static void claim_remembered( const any_used_t * it, const nc_used_record_t * ne
     CLAIM( table[record].is_there && table[record].hash == hash && is_same( it, record, newcomer ) );
 }
 
-/*  A token that expires is remembered, and nothing gives way for it but the record that its client id has too many by, or
-    one that expires first of all; what this one was, newcomer or not, expires at or before the mark. */
+/*  A token that expires is remembered, and nothing is evicted for it but the record that its client id has too many by,
+    or one that expires first of all; what this one was, newcomer or not, expires at or before the mark. */
 void prove_used_insert( void )
 {
     any_used_t it, before;
@@ -246,7 +246,7 @@ void prove_used_insert( void )
         claim_kept( &it, &before, &place, probe );
 }
 
-/* Of tokens that never expire the oldest gives way, and no other. Whether it may is asked before. */
+/* Of tokens that never expire the oldest is evicted, and no other. Whether it may is asked before. */
 void prove_used_insert_never( void )
 {
     any_used_t it, before;

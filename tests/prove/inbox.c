@@ -56,7 +56,7 @@ void prove_pool( void )
     CLAIM( nc_pool_take( &box.pool ) == taken[back] );
 }
 
-/* Whatever address a caller hands in: it is the buffer's in which it lies, and nobody's outside of all. */
+/* Whatever address a caller hands in: it is the buffer's in which it lies, and none's outside of all. */
 void prove_pool_find( void )
 {
     box_t box;
@@ -110,7 +110,7 @@ void answer_never( nc_inbox_t * unused )
 /* A list, as far as its proof says: its members, in the order in which they were inserted. */
 typedef struct {
     uint8_t list;
-    uint8_t stamp; /* lower for who was inserted earlier */
+    uint8_t stamp; /* lower for what was inserted earlier */
 } member_t;
 
 static member_t queue_members[BUFFERS], event_members[BUFFERS + NOTES], left_members[CLIENTS], ended_members[NOTES];
@@ -129,7 +129,7 @@ static uint32_t first_after( const member_t * members, uint32_t most, uint8_t li
     return first;
 }
 
-/* What the inbox sees of a list: its head, how many there are, and who comes next. The harness sees its tail too. */
+/* What the inbox sees of a list: its head, how many there are, and which comes next. The harness sees its tail too. */
 static void show( nc_list_t * list, nc_link_t * links, const member_t * members, uint32_t most, uint8_t id )
 {
     list->head = first_after( members, most, id, -1 );
@@ -223,8 +223,8 @@ static int is_unread( uint32_t buffer )
     return states[buffer] == NC_BUFFER_QUEUED || states[buffer] == NC_BUFFER_ORPHANED;
 }
 
-/*  Of two payloads that nobody has read, which came first? A client's queue and the events say the same. The orphans stand in
-    the order in which their slots were taken. */
+/*  Of two payloads that are not read yet, which came first? A client's queue and the events say the same. The orphans
+    stand in the order in which their slots were filled. */
 static int is_in_order( uint32_t a, uint32_t b )
 {
     int a_is_first = headers[a].sequence < headers[b].sequence;
@@ -557,9 +557,9 @@ static void claim_note( uint32_t nth, const nc_note_t * expected )
            note->type == expected->type && note->reason == expected->reason );
 }
 
-/*  A session begins in a slot that is free: nothing of before is in its queue. Who reads events gets it yet. In cases,
-    because a solver is done with each far sooner than with all: whose slot, and whether a note is free or a pair has to
-    go. */
+/*  A session begins in a slot that is free: nothing of before is in its queue. A reader of events gets it yet. In
+    cases, because a solver is done with each far sooner than with all: whose slot, and whether a note is free or a pair
+    has to go. */
 static void claim_open( uint32_t client )
 {
     before_t it = before_any();

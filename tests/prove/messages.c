@@ -36,7 +36,7 @@ static size_t rest_of( const nc_source_t * source )
     return (size_t) ( source->end - source->at );
 }
 
-/* What every read leaves behind: a place between where it was and the end; who failed stays failed. */
+/* What every read leaves behind: a place between where it was and the end; a reader that failed stays failed. */
 static void claim_moved( const nc_source_t * before, const nc_source_t * after )
 {
     CLAIM( after->end == before->end && after->at >= before->at && after->at <= after->end );
@@ -141,7 +141,7 @@ uint32_t answer_varint( nc_source_t * source )
     return value;
 }
 
-/* Ranges that are taken go downwards from 33 below the newest, apart from each other, and end 255 below it. */
+/* Ranges that are accepted go downwards from 33 below the newest, apart from each other, and end 255 below it. */
 static void claim_ranges( const nc_acks_t * acks )
 {
     int nth = any_int();
@@ -151,7 +151,8 @@ static void claim_ranges( const nc_acks_t * acks )
     CLAIM( nth == 0 || acks->high[nth] > acks->low[nth - 1] );
 }
 
-/* Any frame of ranges is read: `before` is where, `had` how many ranges there were, the result whether it is taken. */
+/*  Any frame of ranges is read: `before` is where, `had` how many ranges there were, the result whether it is
+    accepted. */
 static int read_any_ranges( nc_source_t * before, nc_acks_t * acks, int * had, int * failed )
 {
     nc_source_t source = any_beginning( 1 + NC_MESSAGES_RANGES * 8 + 1 );
@@ -177,14 +178,15 @@ void prove_messages_read_ranges( void )
     }
 }
 
-/* The same from both sides: what is taken, and that nothing else is refused. */
+/* The same from both sides: what is accepted, and that nothing else is refused. */
 void prove_messages_read_ranges_exact( void )
 {
     nc_source_t before;
     nc_acks_t acks;
     int had, failed, good = read_any_ranges( &before, &acks, &had, &failed );
 
-    /* The other side: it is taken exactly if an ack is valid, there was no such frame before, and each range fits. */
+    /*  The other side: it is accepted exactly if an ack is valid, there was no such frame before, and each range
+        fits. */
     uint32_t wanted = rest_of( &before ) ? *before.at : 0, at = 33;
     int fits = acks.valid && had == 0 && wanted >= 1 && wanted <= NC_MESSAGES_RANGES;
     for ( uint32_t i = 0; i < NC_MESSAGES_RANGES && fits; i++ ) {
@@ -266,7 +268,8 @@ void prove_messages_read_frame( void )
         claim_message( &frame, before.at[0], &source );
 }
 
-/* A fragment's head, from both sides: it is taken exactly if the format allows it, and each field is what stands there. */
+/*  A fragment's head, from both sides: it is accepted exactly if the format allows it, and each field is what stands
+    there. */
 void prove_messages_read_fragment( void )
 {
     nc_source_t source = any_beginning( MOST ), before = source;
@@ -360,7 +363,7 @@ static int64_t any_newest( void )
     return newest;
 }
 
-/* Sixteen bits are enough for whoever is less than 2^15 away. */
+/* Sixteen bits are enough for an index that is less than 2^15 away. */
 void prove_messages_near( void )
 {
     int64_t newest = any_newest(), number = (int64_t) any_u64();
@@ -381,7 +384,7 @@ static nc_history_t any_history( void )
     return history;
 }
 
-/* What was received stays received, so many places lower, and nothing else was. */
+/* What was received stays received, so many positions lower, and nothing else was. */
 void prove_messages_history( void )
 {
     nc_history_t history = any_history(), before = history;
@@ -391,7 +394,7 @@ void prove_messages_history( void )
     CLAIM( nc_history_has( &history, probe ) == ( probe >= by ? has( &before, probe - by ) : 0 ) );
 }
 
-/* A number that was taken is remembered, and all others are as they were. */
+/* A number that was accepted is remembered, and all others are as they were. */
 void prove_messages_take_number( void )
 {
     struct netcode_messages_t messages;

@@ -259,8 +259,8 @@ void prove_messages_cost( void )
     CLAIM( 16 * NC_MESSAGES_TRANSFERS <= NC_MESSAGES_LEAST_BUFFER / 4 );
 }
 
-/*  The packets that a message remembers: the new one takes the place of the oldest, is under way, and has its CANCEL if the message was
-    given up; of the others everything is as it was. */
+/*  The packets that a message remembers: the new one takes the place of the oldest, is in flight, and has its CANCEL if
+    the message was given up; of the others everything is as it was. */
 void prove_messages_carriers( void )
 {
     nc_message_t the_message, *message = &the_message;

@@ -1,5 +1,5 @@
 /*  Proofs of the messages' heap: one step from any heap of 10 units of 16 bytes, with two sizes that are kept ready
-    and two places of a list that are looked at instead of eight (small.faults). Run: tests/prove/run.sh
+    and two blocks of a list that are looked at instead of eight (small.faults). Run: tests/prove/run.sh
     messages_heap
 
     messages_heap_few.c has the same with 6 units, for steps that change more, messages_heap_one.c with one place
@@ -29,8 +29,8 @@ static uint32_t memory[WORDS];
 static struct netcode_messages_t messages;
 #define heap messages.in
 
-/*  What is where: sets of units, and for what begins at a unit how many it has and who stands before and behind
-    it in its list. Ranks rise along a list, so none is a ring. NONE is nobody, BAD is no place. */
+/*  What is where: sets of units, and for what begins at a unit how many it has and what stands before and behind
+    it in its list. Ranks rise along a list, so none is a ring. NONE is no piece, BAD is no block. */
 enum { NONE = 0x40, BAD = 0x80 };
 
 typedef struct {
@@ -55,7 +55,7 @@ static int is_in( uint32_t set, uint32_t unit )
     return unit < UNITS && ( set >> unit & 1 );
 }
 
-/* The words in front agree with each other from one end to the other, and two free places are never side by side. */
+/* The words in front agree with each other from one end to the other, and two free blocks are never side by side. */
 static int are_pieces( pieces_t * it )
 {
     uint32_t before = 0, next = 0, was_free = 0;
@@ -79,7 +79,7 @@ static int are_pieces( pieces_t * it )
     return good && next == UNITS && memory[3 + 4 * UNITS] == before;
 }
 
-/* A list begins with a free place of its size that nobody stands before. */
+/* A list begins with a free block of its size that none stands before. */
 static int is_free_list( const pieces_t * it, uint32_t list )
 {
     uint8_t head = unit_of( heap.lists[list] );
@@ -89,7 +89,7 @@ static int is_free_list( const pieces_t * it, uint32_t list )
            ( heap.filled >> list & 1 );
 }
 
-/* A free place is in the list of its size, between who says so too. */
+/* A free block is in the list of its size, between two that say so too. */
 static int is_listed( const pieces_t * it, uint32_t unit )
 {
     uint8_t list = list_of[it->units[unit] & 15], next = it->next[unit], before = it->before[unit];
@@ -161,7 +161,7 @@ static void any_cells( void )
         memory[i] = any_u32();
 }
 
-/* The heap before the step, and one word of what somebody has in it. */
+/* The heap before the step, and one word of what is allocated in it. */
 static pieces_t state;
 static uint32_t probe, probe_value;
 
@@ -195,7 +195,7 @@ static int is_head( uint32_t unit )
     return found;
 }
 
-/* What the heap says of itself is still true, so much more and so much less is taken, and what is in it stays. */
+/* What the heap says of itself is still true, so much more and so much less is allocated, and what is in it stays. */
 static void claim_heap( uint32_t more, uint32_t less )
 {
     pieces_t after;
@@ -209,7 +209,7 @@ static void claim_heap( uint32_t more, uint32_t less )
     CLAIM( same );
 }
 
-/* Is there a place of so many bytes among those of its list that are looked at? The first of a list always is. */
+/* Is there a block of so many bytes among those of its list that are looked at? The first of a list always is. */
 static int is_found( uint32_t bytes )
 {
     int found = 0;
@@ -244,7 +244,7 @@ void answer_tidy( nc_heap_t * it )
     GIVEN( memory[probe] == probe_value );
 }
 
-/*  Nothing, or any free place that is large enough: prove_messages_heap_search. Where that is not the heap from
+/*  Nothing, or any free block that is large enough: prove_messages_heap_search. Where that is not the heap from
     before, it is another one with nothing ready and the same in use: one of those that the proof begins with. */
 uint32_t answer_search( nc_heap_t * it, uint32_t size )
 {
@@ -253,8 +253,8 @@ uint32_t answer_search( nc_heap_t * it, uint32_t size )
     return unit == UNITS ? 0 : place_of( unit );
 }
 
-/*  The rule that what a packet needs is found by: where a place among those that are looked at has room for it,
-    each of its parts is found, in any order, without tidying, and such a place has room for the rest. */
+/*  The rule that what a packet needs is found by: where a block among those that are looked at is large enough for it,
+    each of its parts is found, in any order, without tidying, and such a block is large enough for the rest. */
 void prove_messages_heap_rule( void )
 {
     any_heap();
@@ -322,7 +322,7 @@ void prove_messages_heap_give( void )
     claim_heap( 0, 1u << unit );
 }
 
-/* One step of it: a place is ready, or none is. */
+/* One step of it: a block is ready, or none is. */
 void prove_messages_heap_tidy( void )
 {
     any_heap();

@@ -36,7 +36,7 @@ static void place_slots( void )
     server.finds_strays = 1;
 }
 
-/* prove_table: who is inserted is there until it is removed. */
+/* prove_table: a slot that is inserted is there until it is removed. */
 void answer_table_insert( nc_table_t * table, uint32_t hash, uint32_t index )
 {
     CLAIM( table == &server.memory.slot_by_sequence && index < SLOTS && !is_in[index] );
@@ -89,7 +89,7 @@ void prove_paths_file( void )
     CLAIM( paths[index].filed == ( is_to_be ? (uint32_t) ( newest >> 16 ) : 0 ) );
 }
 
-/* ---- the index: who is found ---- */
+/* ---- the index: which slot is found ---- */
 
 /*  What is filed under the packet's number, and under the number before: so many slots. They are looked at one after the other
     and not again, so one entry stands for all: it is another slot when it is given once more. More than nine are as good as
@@ -147,8 +147,9 @@ int answer_try_slot( struct netcode_server_t * unused, uint32_t index, nc_arriva
 }
 
 /*  Two keys are tried at most, of the first eight slots that are filed there: of those that are connected, and of whose
-    packets this one would be the newest, not too far ahead. Who is found is the one under whose key it is authentic. Where
-    nobody is and fewer keys were tried, nobody was left out. What is dropped before it is looked at would have found nobody. */
+    packets this one would be the newest, not too far ahead. The client that is found is the one under
+    whose key it is authentic. Where none is and fewer keys were tried, none was left out. What is dropped before it is
+    looked at would have found none. */
 static void claim_found( uint32_t first, uint32_t second )
 {
     nc_arrival_t arrival;
@@ -185,8 +186,9 @@ void prove_paths_find( void )
             claim_found( first, 0 );
 }
 
-/*  Who is filed is looked for under its number, or under the one above it, by a packet that is at most 2^16 above its newest
-    one, for all sequences of 64 bits. Who is not has sent too little, or its number is 0 in 32 bits. */
+/*  A slot that is filed is looked for under its number, or under the one above it, by a packet that is at most 2^16
+    above its newest one, for all sequences of 64 bits. One that is not has sent too little, or its number is 0 in 32
+    bits. */
 void prove_paths_numbers( void )
 {
     uint64_t newest = any_u64();
@@ -265,7 +267,7 @@ static int is_one_of( const nc_candidate_t * candidate, uint32_t index )
     return candidate == first || candidate == first + 1 || candidate == first + 2;
 }
 
-/* Who is found is alive and has the address; where nobody is found, nobody is and has. */
+/* A client that is found is alive and has the address; where none is found, none is and has. */
 void prove_paths_find_candidate( void )
 {
     struct netcode_address_t address = any_address();

@@ -159,13 +159,13 @@ void prove_table( void )
 
 enum { SIEVE_SETS = 2, SIEVE_MEMBERS = 5 };
 
-/* What is kept of a key; two that share it can not be told apart. */
+/* What is kept of a key; two that share it can not be distinguished. */
 static int is_alike( uint64_t a, uint64_t b )
 {
     return ( ( a ^ b ) >> 32 & ( SIEVE_SETS - 1 ) ) == 0 && ( ( a ^ b ) & 0x7fff0000 ) == 0;
 }
 
-/*  Whoever is in is never said to be nowhere, and an index that is found is a member's, with a key that is alike. The last
+/*  A member is never said to be nowhere, and an index that is found is a member's, with a key that is alike. The last
     of all that leaves takes the crowd along. */
 void prove_sieve( void )
 {
@@ -213,7 +213,7 @@ static nc_bits_t any_bits( void )
     return bits;
 }
 
-/* The summary has a bit exactly for each word that is not zero. Told at one word, which stands for all. */
+/* The summary has a bit exactly for each word that is not zero. Shown at one word, which stands for all. */
 static int is_summed_up( const nc_bits_t * bits, uint32_t word )
 {
     return (int) ( bits->summary[word / 64] >> ( word % 64 ) & 1 ) == ( bits->words[word] != 0 );
@@ -238,7 +238,7 @@ void prove_bits_step( void )
     CLAIM( is_summed_up( &bits, probe / 64 ) );
 }
 
-/* Nobody is below the lowest, and it is one of them; where there is none, nobody is there. */
+/* None is below the lowest, and it is one of them; where there is none, the answer is none. */
 void prove_bits_lowest( void )
 {
     nc_bits_t bits = any_bits();

@@ -32,7 +32,7 @@ static int is_mapped( const struct netcode_address_t * address )
     return address->data.ipv6[5] == 0xffff;
 }
 
-/* The words of an address as the token has them; the interface of a link-local one is nobody else's business. */
+/* The words of an address as the token has them; the interface of a link-local one is not part of it. */
 static uint16_t expected_word( const uint8_t * data, int nth )
 {
     int is_link_local = ( number_at( data, 2 ) & 0xffc0 ) == 0xfe80;

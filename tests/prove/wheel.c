@@ -98,7 +98,7 @@ static int is_busy( uint32_t bucket )
     return (int) ( it.wheel.busy[bucket / 4] >> bucket % 4 & 1 );
 }
 
-/*  The invariant: every timer is in the list that it says or in none, and a bucket is busy exactly if somebody stands
+/*  The invariant: every timer is in the list that it says or in none, and a bucket is busy exactly if a timer stands
     in it. */
 static int is_wheel( void )
 {
@@ -169,8 +169,8 @@ void prove_wheel_remove( void )
     CLAIM( is_wheel() && it.list_of[probe] == ( probe == timer ? NC_WHEEL_LISTS : list ) );
 }
 
-/*  Who is due is collected, and nobody else: those whose tick the clock has reached, however far it jumped. In cases,
-    because a solver is done with each far sooner than with all: which bucket is the next. */
+/*  A timer that is due is collected, and no other: those whose tick the clock has reached, however far it jumped. In
+    cases, because a solver is done with each far sooner than with all: which bucket is the next. */
 static void claim_advance( uint32_t bucket )
 {
     uint32_t probe = any_below( TIMERS );
@@ -186,7 +186,7 @@ static void claim_advance( uint32_t bucket )
         CLAIM( it.list_of[probe] == list && tick_of( probe ) == tick );
 }
 
-/* Who is due is taken, once, and nobody else. */
+/* A timer that is due is taken, once, and no other. */
 void prove_wheel_take( void )
 {
     uint32_t probe = any_below( TIMERS );
@@ -199,8 +199,8 @@ void prove_wheel_take( void )
     CLAIM( it.list_of[probe] == ( timer == probe ? NC_WHEEL_LISTS : list ) );
 }
 
-/*  Whoever waits as long as it is told is late for nobody: it is the time up to the earliest tick where somebody
-    stands. With nobody there it is a second. */
+/*  A wait as long as is returned is late for no timer: it is the time up to the earliest tick where one
+    stands. With no timer there it is a second. */
 void prove_wheel_seconds_left( void )
 {
     uint64_t earliest = NEVER;

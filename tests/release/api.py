@@ -37,7 +37,7 @@ OF_THE_VERSION = re.compile(r"NETCODE_VERSION_(MAJOR|MINOR|PATCH|FULL)$")
 COUNTS = {"NETCODE_DROP_REASONS", "NETCODE_MESSAGES_DROP_REASONS", "NETCODE_SERVER_CLIENT_DISCONNECT_REASONS"}
 # Numbers of the wire of messages: they may change when its version is raised, and only then.
 OF_THE_WIRE = {"NETCODE_MESSAGES_HEADER_BYTES", "NETCODE_MESSAGES_WHOLE_BYTES", "NETCODE_MESSAGES_FRAGMENT_BYTES"}
-# They mark the file, or a part of it, as read: nobody else's affair.
+# They mark the file, or a part of it, as read: no other's affair.
 GUARDS = {"NETCODE_H", "NETCODE_SINGLE_FILE_H", "NETCODE_IMPLEMENTED"}
 LEVELS = ("patch", "minor", "major")
 SYSTEM = {
@@ -158,7 +158,7 @@ def macros(path, folder, options):
     for line in preprocess(path, folder, "-dM", *options).split("\n"):
         found = re.match(r"#define ((?:NETCODE|netcode)_\w+)(\([^)]*\))?[ ]?(.*)", line)
         if found and line not in own and found.group(1) not in GUARDS and not OF_THE_VERSION.match(found.group(1)):
-            # What a macro with arguments stands for is its own affair; NETCODE_MESSAGES is who asks.
+            # What a macro with arguments stands for is its own affair; NETCODE_MESSAGES is what asks.
             if found.group(2):
                 yield ("macro", found.group(1)), "( " + ", ".join(found.group(2).strip("()").replace(" ", "").split(",")) + " )"
             elif f"-D{found.group(1)}" not in options:

@@ -11,8 +11,9 @@
         --record FILE                    "rebind PORT SECONDS" for each, PORT the client's own; "restart SECONDS SECONDS"
         --seed N --seconds N
 
-    SIGUSR1 restarts the NAT: for 100 ms nothing passes, all ports are closed, and those who send afterwards get ports anew. At its end
-    it prints a line for each client and direction: packets, those lost, the mean of their delays and their jitter, both in seconds. */
+    SIGUSR1 restarts the NAT: for 100 ms nothing passes, all ports are closed, and clients that send afterwards get
+    ports anew. At its end it prints a line for each client and direction: packets, those lost, the mean of their delays
+    and their jitter, both in seconds. */
 
 #if !defined( _DEFAULT_SOURCE )
 #define _DEFAULT_SOURCE 1
@@ -359,7 +360,7 @@ static void run( void )
     }
 }
 
-static void tell( void )
+static void print_counts( void )
 {
     const char * names[WAYS] = { "to_server", "to_client" };
     for ( int i = 0; i < num_clients; i++ )
@@ -447,6 +448,6 @@ int main( int argc, char ** argv )
     printf( "port %d\n", ntohs( bound.sin_port ) );
     fflush( stdout );
     run();
-    tell();
+    print_counts();
     return record && fclose( record ) != 0;
 }

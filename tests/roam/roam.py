@@ -10,7 +10,7 @@ when this process is. It needs root, or user namespaces; where neither can be ha
 A *gap* is the longest time between two successive payloads that one side read, of all such times that overlap the change or the three
 round trips after it, less a tick, which is the usual time. So it holds the losses that happened to be near, and the waits for ticks.
 
-What can be expected. After a change that nobody announced, the server goes on sending to the old port until a packet from the new one has
+What can be expected. After a change that was not announced, the server goes on sending to the old port until a packet from the new one has
 come, a probe has gone there, and its echo has come back; all that it sent there is lost, because no payload goes to an address that was
 not validated. So payloads to the server have no gap, but those to the client have one of two round trips: half a one until the client's
 next packet arrives, one for the probe and its echo, half a one for the next payload; and a tick at each of these four steps. That is
@@ -129,7 +129,7 @@ class World:
             + "ip -n %s addr add %s.9.1/24 dev out\nip -n %s link set out up\n" % (r, net, r)
             + "ip -n %s addr add %s.9.2/24 dev in\nip -n %s link set in up\n" % (s, net, s)
             + "ip -n %s route add default via %s.9.1\n" % (s, net)
-            # It asks for a gateway in the name of the interface that it asks on: nobody answers another provider's address.
+            # It asks for a gateway in the name of the interface that it asks on: no router answers another provider's address.
             + "ip netns exec %s sysctl -qw net.ipv4.conf.all.arp_announce=2\n" % c
             # A provider forwards no packet whose source address is another provider's.
             + "ip netns exec %s sysctl -qw net.ipv4.ip_forward=1 net.ipv4.conf.all.rp_filter=1 net.ipv4.conf.default.rp_filter=1\n" % r

@@ -1,5 +1,5 @@
 /*  The adversary. He sees every datagram and keeps what he likes; he replays packets and whole sessions, sends them
-    back, changes them, floods, lies about where he is, steals tokens, and holds valid tokens of his own. What he can
+    back, changes them, floods, forges his address, steals tokens, and holds valid tokens of his own. What he can
     not do is break the cryptography, or keep every packet of an honest player from arriving for ever. */
 
 #ifndef SIM_ADVERSARY_H
@@ -211,7 +211,7 @@ static struct sim_puppet_t * sim_free_puppet( void )
     return NULL;
 }
 
-/* He reads what is sent to this address, as far as nobody of his does so already. */
+/* He reads what is sent to this address, as far as none of his does so already. */
 static int sim_puppet_address( void )
 {
     int at = sim_rarely( 4 ) ? sim_any_client() : sim_any_stranger();

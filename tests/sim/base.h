@@ -1,5 +1,5 @@
 /*  The ground of the simulation: numbers that a seed repeats, the trace, the checks with their counts, the table of
-    events and states, and how a failure is told. Run by tests/sim.c. */
+    events and states, and how a failure is reported. Run by tests/sim.c. */
 
 #ifndef SIM_BASE_H
 #define SIM_BASE_H
@@ -24,16 +24,16 @@ enum { SIM_SERVERS = 4, SIM_CLIENTS = 12, SIM_PUPPETS = 10 };
     X( identity            , "a slot's id, user data and keys are those of one token, which names this server" )      \
     X( token_once          , "no token connects twice on one server process" )                                        \
     X( presenter           , "a client is connected only at an address where its token's keys are held" )             \
-    X( admission           , "nobody connects whom the application refused, or under a key that was taken out" )      \
+    X( admission           , "no client connects that the application refused, or under a removed key" )              \
     X( one_id              , "a client id is connected once on a server" )                                            \
     X( client_connected    , "a client believes it is connected only where a server has or had it" )                  \
     X( payload_intact      , "a payload is what was sent" )                                                           \
     X( payload_once        , "a payload is delivered once" )                                                          \
     X( payload_session     , "a payload stays in its session" )                                                       \
     X( amplification       , "bytes to where no slot is <= 0.31 of those that came in this call; probes <= new packets" ) \
-    X( path_proven         , "nothing but probes leaves for where nobody connected or sent a probe of there back" )   \
+    X( path_proven         , "nothing but probes leaves for where no client connected or sent a probe back" )         \
     X( path_kept           , "an address leads to one slot, and is taken from it for another or for silence only" )   \
-    X( datagram_shape      , "what is sent has 18 to 1225 bytes and a place to go to" )                               \
+    X( datagram_shape      , "what is sent has 18 to 1225 bytes and a target" )                                       \
     X( update_opens        , "an update opens no more than its budget pays for" )                                     \
     X( update_datagrams    , "an update takes no more datagrams than its budget pays for" )                           \
     X( update_seals        , "an update seals no more than its slots and what it took explain" )                      \
@@ -46,11 +46,11 @@ enum { SIM_SERVERS = 4, SIM_CLIENTS = 12, SIM_PUPPETS = 10 };
     X( invariants          , "the books of every object balance" )                                                    \
     X( counters            , "every datagram is counted once, as accepted or as dropped" )                            \
     X( slots_left          , "after everyone left and the longest timeout has passed, no slot is taken" )             \
-    X( pending_left        , "then no handshake is under way" )                                                       \
+    X( pending_left        , "then no handshake is pending" )                                                         \
     X( pool_left           , "then every packet buffer is back" )                                                     \
     X( memory_left         , "what was destroyed has given its memory and its socket back" )                          \
     X( connect_bound       , "on a healed network an honest client connects within the bound" )                       \
-    X( undisturbed         , "on a healed network nobody who is connected is lost" )                                  \
+    X( undisturbed         , "on a healed network no connected client is lost" )                                      \
     X( calm_delivery       , "on a healed network every payload arrives" )                                            \
     X( move_bound          , "on a healed network a client's new address is found within the bound" )                 \
     X( message_intact      , "a message is what was sent" )                                                           \
@@ -122,7 +122,7 @@ struct sim_event_t {
     uint64_t number;
     int64_t tick;
     const char * what;
-    int who;
+    int index;
     int state;
     int is_server;
 };
@@ -275,8 +275,8 @@ static const char * sim_state_name( const struct sim_event_t * event )
 static void sim_print_event( const struct sim_event_t * event )
 {
     printf( "    %10" PRIu64 "  %10" PRId64 ".%03d s  %s %d (%s) %s\n", event->number, event->tick / SIM_SECOND,
-            (int) ( event->tick % SIM_SECOND * 1000 / SIM_SECOND ), event->is_server ? "server" : "client", event->who,
-            sim_state_name( event ), event->what );
+            (int) ( event->tick % SIM_SECOND * 1000 / SIM_SECOND ), event->is_server ? "server" : "client",
+            event->index, sim_state_name( event ), event->what );
 }
 
 static void sim_print_last( void )
@@ -286,13 +286,13 @@ static void sim_print_last( void )
         sim_print_event( &sim.last[from % SIM_LAST_EVENTS] );
 }
 
-static void sim_note( int is_server, int who, int state, const char * what )
+static void sim_note( int is_server, int index, int state, const char * what )
 {
     struct sim_event_t * event = &sim.last[sim.event % SIM_LAST_EVENTS];
     event->number = ++sim.event;
     event->tick = sim.tick;
     event->what = what;
-    event->who = who;
+    event->index = index;
     event->state = state;
     event->is_server = is_server;
     if ( sim.tracing )

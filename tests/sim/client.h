@@ -18,7 +18,7 @@ static void sim_client_end( struct sim_client_t * c )
 {
     sim_total.seals += sim_ledger.seals;
     sim_total.opens += sim_ledger.opens;
-    SIM_CHECK( callbacks_alternate, c->state == netcode_client_state( c->client ), "client %d is %s, told %s",
+    SIM_CHECK( callbacks_alternate, c->state == netcode_client_state( c->client ), "client %d is %s, reported %s",
                c->port.index, netcode_client_state_name( netcode_client_state( c->client ) ),
                netcode_client_state_name( c->state ) );
     c->events_lost |= c->client->inbox.free_note_count <= 2;
@@ -73,7 +73,7 @@ static void sim_client_create( struct sim_client_t * c )
     memset( sim_client_conns[c->port.index], 0, sizeof( sim_client_conns[0] ) );
 }
 
-/* A crash: nobody is told. */
+/* A crash: no peer is notified. */
 static void sim_client_destroy( struct sim_client_t * c, int is_crash )
 {
     int before = net.live_blocks;
@@ -210,7 +210,8 @@ static void sim_client_move( struct sim_client_t * c )
     }
 }
 
-/* Its network is gone. If it is connected, the library takes another within a second or so; else, the machine tells of one. */
+/*  Its network is gone. If it is connected, the library takes another within a second or so; else, the machine reports
+    one. */
 static void sim_client_lose( struct sim_client_t * c )
 {
     sim_client_event( c, SIM_C_LOSE );

@@ -33,7 +33,7 @@ static struct {
     uint64_t token_opens;
 } sim_ledger;
 
-/* Tells whose key that is, before the failure is told. */
+/* Prints whose key that is, before the failure is reported. */
 static void ( *sim_explain_key )( const uint8_t * key );
 
 static void * sim_grow( void * old, size_t count, size_t bytes )

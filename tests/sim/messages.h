@@ -1,6 +1,6 @@
 /*  Messages of the honest players: in a run with --messages each client and each slot has a message object on top, which
-    lives through everything that happens to its connections, and no other payloads are sent. Each message says who sent it
-    in which connection, on which channel, and its number; what must hold of them is checked when they arrive. */
+    lives through everything that happens to its connections, and no other payloads are sent. Each message names its
+    sender in which connection, on which channel, and its number; what must hold of them is checked when they arrive. */
 
 #ifndef SIM_MESSAGES_H
 #define SIM_MESSAGES_H
@@ -97,8 +97,8 @@ static uint32_t sim_token_behind( int direction, uint32_t id )
     return direction == SIM_TO_SERVER ? net.conns[id].token : net.sessions[id].token;
 }
 
-/*  Whose is it? Of the one other side that this one hears in this connection, which has the same token. As with payloads,
-    a recording of another use of the token falls into the window with probability 2^-15: manual, 14. */
+/*  Which sender's is it? Of the one other side that this one hears in this connection, which has the same token. As
+    with payloads, a recording of another use of the token falls into the window with probability 2^-15: manual, 14. */
 static int sim_message_whose( struct sim_mate_t * mate, int direction, uint32_t id )
 {
     uint32_t own = sim_token_behind( 1 - direction, mate->id );
@@ -184,7 +184,7 @@ static void sim_mate_write( struct sim_mate_t * mate, int direction )
         netcode_messages_send( mate->messages, channel, sim_message_kinds[channel], data, bytes ) == NETCODE_OK;
 }
 
-/* After each update; `time` is what the update was told, however wrong. */
+/* After each update; `time` is what the update was given, however wrong. */
 static void sim_client_messages( struct sim_client_t * c, double time )
 {
     struct sim_mate_t * mate = &sim_client_mates[c->port.index];

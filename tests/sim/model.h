@@ -1,5 +1,5 @@
-/*  What must be true: the model of who holds which token, who is in which slot, and what was sent to whom. The library
-    tells by callbacks and events, and every word of it is checked. */
+/*  What must be true: the model of which token is held where, which client has which slot, and what was sent where. The
+    library reports by callbacks and events, and every word of it is checked. */
 
 #ifndef SIM_MODEL_H
 #define SIM_MODEL_H
@@ -62,7 +62,7 @@ static uint32_t sim_new_session( void )
     return net.session_count++;
 }
 
-/* ---- who may be in a slot ---- */
+/* ---- which client may have a slot ---- */
 
 static int sim_names( const struct sim_token_t * token, const struct sim_server_t * s )
 {
@@ -94,7 +94,8 @@ static int sim_is_banned( uint64_t client_id )
     return client_id >= 1000 && client_id < 1000 + SIM_CLIENTS && net.clients[client_id - 1000].is_banned;
 }
 
-/* A never-expiring token may connect again when its record has given way to as many newer ones as there is room for. */
+/*  A never-expiring token may connect again when its record was evicted by as many newer ones as there is capacity
+    for. */
 static int sim_may_be_forgotten( const struct sim_server_t * s, const struct sim_token_t * token )
 {
     return token->expire == SIM_FOREVER && !net.is_zero &&
@@ -127,8 +128,8 @@ static void sim_check_admission( struct sim_server_t * s, int slot, uint32_t ser
     const struct sim_token_t * token = &net.tokens[serial];
     int at = sim_at_of( netcode_server_client_address( s->server, slot ) );
     uint64_t low = s->unix_low[0] < s->unix_low[1] ? s->unix_low[0] : s->unix_low[1];
-    SIM_CHECK( presenter, sim_holds( token, at ), "server %d: token %u connects at address %d, where nobody holds it",
-               s->port.index, serial, at );
+    SIM_CHECK( presenter, sim_holds( token, at ),
+               "server %d: token %u connects at address %d, where no client holds it", s->port.index, serial, at );
     SIM_CHECK( token_once, token->process_of_use[s->port.index] != s->process || sim_may_be_forgotten( s, token ),
                "token %u connects again on server %d, process %u", serial, s->port.index, s->process );
     SIM_CHECK( admission, !s->config.admit_callback || !sim_is_banned( token->client_id ),
@@ -224,7 +225,7 @@ static void sim_on_slot( void * context, int slot, int connected )
 {
     struct sim_server_t * s = (struct sim_server_t *) context;
     SIM_CHECK( callbacks_alternate, slot >= 0 && slot < s->slots && connected == ( s->in_slot[slot] == 0 ),
-               "server %d, slot %d: told %s", s->port.index, slot, connected ? "connected twice" : "left twice" );
+               "server %d, slot %d: reported %s", s->port.index, slot, connected ? "connected twice" : "left twice" );
     sim_trace( (uint64_t) slot << 8 | (uint64_t) connected );
     if ( connected ) {
         sim_on_connect( s, slot );
@@ -320,7 +321,7 @@ static int sim_payload_make( uint8_t * out, int direction, uint32_t id, int numb
     return bytes;
 }
 
-/* Reads who sent it and checks every byte; returns the number of the payload. */
+/* Reads its sender and checks every byte; returns the number of the payload. */
 static int sim_payload_check( const uint8_t * data, int bytes, int direction, uint32_t * id )
 {
     uint8_t expected[NETCODE_MAX_PACKET_SIZE];
@@ -349,7 +350,7 @@ static void sim_deliver( uint8_t * delivered, uint16_t * count, int number, int 
 }
 
 /*  A session and an attempt belong together. Two things the manual (14) allows where one token is used twice and bases
-    are random: whoever recorded the first use can play it to a second client object, and a recorded packet of a client
+    are random: a recorder of the first use can play it to a second client object, and a recorded packet of a client
     falls into the window of another session with probability 2^-15. Both are counted. Returns whether it is neither. */
 static int sim_bind( uint32_t session, uint32_t conn, int direction )
 {
@@ -364,7 +365,7 @@ static int sim_bind( uint32_t session, uint32_t conn, int direction )
     if ( s->conn == conn && c->session == session )
         return 1;
     if ( c->is_hostile || net.conns[s->conn].is_hostile )
-        return 1; /* who holds the keys can say what he likes: manual, 14 */
+        return 1; /* a holder of the keys can send anything: manual, 14 */
     SIM_CHECK( payload_session, !net.is_zero, "a payload of attempt %u reaches session %u", conn, session );
     if ( direction == SIM_TO_CLIENT && net.conns[s->conn].object != c->object ) {
         sim_total.replayed_tokens++;
@@ -455,7 +456,7 @@ static void sim_server_read( struct sim_server_t * s, const struct netcode_event
         s->event_last = event->session;
         *open = record = sim_find_session( s, event->session );
         SIM_CHECK( events_agree, record != 0 && net.tokens[net.sessions[record].token].client_id == event->client_id,
-                   "server %d: CONNECTED of a session that no callback told of", s->port.index );
+                   "server %d: CONNECTED of a session that no callback reported", s->port.index );
         return;
     }
     SIM_CHECK( events_agree, record != 0 && net.sessions[record].session == event->session,
@@ -551,7 +552,7 @@ static void sim_on_state( void * context, int previous, int state )
 {
     struct sim_client_t * c = (struct sim_client_t *) context;
     SIM_CHECK( callbacks_alternate, previous == c->state && sim_is_arrow( previous, state ),
-               "client %d: told %s -> %s while it was %s", c->port.index, netcode_client_state_name( previous ),
+               "client %d: reported %s -> %s while it was %s", c->port.index, netcode_client_state_name( previous ),
                netcode_client_state_name( state ), netcode_client_state_name( c->state ) );
     c->state = state;
     sim_trace( (uint64_t) ( state + 16 ) );

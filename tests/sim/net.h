@@ -61,7 +61,7 @@ struct sim_clock_t {
     int rate;          /* 64ths too fast */
 };
 
-/* One stay of one client, as the server's callbacks tell. */
+/* One stay of one client, as the server's callbacks report. */
 /* Messages from one end of one connection, channel by channel. */
 struct sim_letters_t {
     uint32_t written[SIM_CHANNELS];
@@ -72,13 +72,13 @@ struct sim_session_t {
     uint64_t session;
     uint64_t since; /* unix time */
     uint32_t token;
-    uint32_t conn; /* whose payloads came first; 0: nobody's yet */
+    uint32_t conn; /* whose payloads came first; 0: none yet */
     int32_t at;
     uint32_t process;
     uint16_t sent;
     uint8_t server;
     uint8_t slot;
-    uint8_t moved;                       /* untold: 1, its address was taken away; 2, it has another */
+    uint8_t moved;                       /* not reported: 1, its address was taken away; 2, it has another */
     uint8_t delivered[SIM_PAYLOADS / 8]; /* of the server's payloads */
     uint16_t delivered_count;
     struct sim_letters_t letters;
@@ -91,7 +91,7 @@ struct sim_conn_t {
     uint32_t session;                    /* whose payloads came first */
     uint32_t broadcasts[SIM_BROADCASTS]; /* the last ones heard */
     uint32_t broadcast_count;
-    int is_hostile; /* the adversary's, who holds the keys and may send to whichever session has them */
+    int is_hostile; /* the adversary's, that holds the keys and may send to whichever session has them */
     uint16_t sent;
     uint8_t delivered[SIM_PAYLOADS / 8];
     uint16_t delivered_count;
@@ -137,7 +137,7 @@ struct sim_server_t {
     uint64_t event_last;
     uint64_t connects;
     uint64_t handshakes;  /* noted in the totals already */
-    uint64_t unix_low[2]; /* the lowest unix time that it was told, in this and the last span of 32 s */
+    uint64_t unix_low[2]; /* the lowest unix time that it was given, in this and the last span of 32 s */
     int64_t unix_span;
     uint64_t start_unix;
     int64_t pause_until;
@@ -152,10 +152,10 @@ struct sim_client_t {
     struct sim_port_t port;
     struct sim_clock_t clock;
     struct netcode_client_t * client;
-    uint32_t object; /* counts all that there ever were, so that two are told apart */
+    uint32_t object; /* counts all that there ever were, so that two are distinguished */
     int router;      /* that it is behind: at first its own */
     int port_number; /* that the router shows */
-    int state;       /* as told by the callback */
+    int state;       /* as reported by the callback */
     int phase;
     int is_lazy;
     uint32_t token;
@@ -164,8 +164,8 @@ struct sim_client_t {
     int64_t next_deed;
     int64_t leave_at;
     int64_t pause_until;
-    int64_t found_at;                      /* when its machine tells of a new network after it lost one */
-    const struct sim_client_t * took_from; /* who had its address, before its last move in a calm */
+    int64_t found_at;                      /* when its machine reports a new network after it lost one */
+    const struct sim_client_t * took_from; /* the one that had its address, before its last move in a calm */
     int talk;                              /* a payload each so many ticks */
     int64_t talk_at;
     int is_banned;
@@ -222,7 +222,7 @@ static struct {
     struct sim_weather_t weather;
     int is_zero;  /* sequences start at zero everywhere */
     int is_calm;  /* no faults, no floods: what is promised to honest clients holds */
-    int is_quiet; /* nobody talks, so that what is under way can arrive */
+    int is_quiet; /* none sends, so that what is in flight can arrive */
     uint32_t backend_key;
     struct sim_token_t * tokens; /* the first is not used; so with the next two */
     uint32_t token_count;
@@ -243,8 +243,8 @@ static struct {
     struct sim_tape_t tapes[SIM_TAPES];
     int tape_next;
     struct sim_mail_t mail[SIM_PUPPETS];
-    uint8_t puppet_at[SIM_ADDRESSES];       /* who reads what is sent there: puppet + 1 */
-    uint8_t behind[SIM_CLIENTS][SIM_PORTS]; /* who has this port of this router: client + 1 */
+    uint8_t puppet_at[SIM_ADDRESSES];       /* the reader of what is sent there: puppet + 1 */
+    uint8_t behind[SIM_CLIENTS][SIM_PORTS]; /* the one that has this port of this router: client + 1 */
     int live_blocks;
     int fail_allocation; /* counts down; 0: none fails */
 } net;
@@ -398,7 +398,7 @@ static int sim_client_now( const struct sim_client_t * c, int six )
     return sim_client_at( c->router, six, c->port_number );
 }
 
-/* From now on the client is at this port of this router. Who had it gets the client's old one. */
+/* From now on the client is at this port of this router. The client that had it gets this one's old one. */
 static void sim_settle( struct sim_client_t * c, int router, int port )
 {
     int other = net.behind[router][port];
@@ -628,7 +628,7 @@ static void sim_see_stray( struct sim_server_t * s, const struct sim_datagram_t 
     }
 }
 
-/* A new call begins: who is in a slot now has its paths. */
+/* A new call begins: a client that has a slot now has its paths. */
 static void sim_assign_paths( struct sim_server_t * s )
 {
     for ( int i = 0; i < s->slots; i++ ) {
@@ -712,7 +712,7 @@ static int sim_receive( void * context, struct netcode_datagram_t * datagrams, i
     return filled;
 }
 
-/* May the server send this there? Only who has a slot may get more than 0.31 bytes for a byte. */
+/* May the server send this there? Only a client with a slot may get more than 0.31 bytes for a byte. */
 static void sim_check_amplification( struct sim_server_t * s, int to, const uint8_t * data, int bytes )
 {
     if ( s->config.roaming && sim_sends_probe( s, to, data, bytes ) )
@@ -735,7 +735,7 @@ static void sim_check_amplification( struct sim_server_t * s, int to, const uint
                "server %d sent a packet of type %d to address %d", s->port.index, data[0] & 15, to );
 }
 
-/* Who sends a request holds the token's keys, and may be connected where it sends from. */
+/* The sender of a request holds the token's keys, and may be connected where it sends from. */
 static void sim_add_holder( uint32_t token, int at )
 {
     struct sim_token_t * t = &net.tokens[token];
@@ -785,7 +785,7 @@ static void sim_close( void * context )
     sim_port_empty( port );
 }
 
-/* A port of this router that nobody has. */
+/* A port of this router that no client has. */
 static void sim_settle_anew( struct sim_client_t * c, int router )
 {
     int port = c->port_number;

@@ -154,7 +154,7 @@ static void sim_server_start( struct sim_server_t * s, int slots )
         memset( s->event_open, 0, sizeof( s->event_open ) );
     s->slots = (int) s->server->memory.slot_count;
     sim_server_end( s );
-    if ( sim.has_messages ) /* before anybody says anything there */
+    if ( sim.has_messages ) /* before anything is sent there */
         sim_server_messages( s, (double) NAN );
 }
 
@@ -167,7 +167,7 @@ static void sim_server_stop( struct sim_server_t * s )
     sim_server_read_all( s );
 }
 
-/* A crash: the process is gone without a word, and so is all that it remembered. */
+/* A crash: the process is gone without a packet, and so is all that it remembered. */
 static void sim_server_destroy( struct sim_server_t * s, int is_crash )
 {
     int before = net.live_blocks;
@@ -184,8 +184,8 @@ static void sim_server_destroy( struct sim_server_t * s, int is_crash )
     s->slots = 0;
     SIM_CHECK( memory_left, !s->port.is_open && net.live_blocks < before, "server %d left its socket or its memory",
                s->port.index );
-    SIM_CHECK( callbacks_alternate, s->clients == 0, "server %d was destroyed with %d clients untold", s->port.index,
-               s->clients );
+    SIM_CHECK( callbacks_alternate, s->clients == 0, "server %d was destroyed with %d clients not reported",
+               s->port.index, s->clients );
 }
 
 /* ---- wrong clocks ---- */
@@ -241,7 +241,7 @@ static void sim_server_say( struct sim_server_t * s, int slot )
             netcode_server_send_packet( s->server, slot, data, bytes );
         else
             netcode_server_send_packet_to_session( s->server, slot, net.sessions[record].session, data, bytes );
-    } else if ( !record ) /* nobody is there: nothing happens */
+    } else if ( !record ) /* no client is there: nothing happens */
         netcode_server_send_packet( s->server, slot, data, 1 );
     sim_server_end( s );
 }

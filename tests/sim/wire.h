@@ -19,7 +19,8 @@
 
 enum { SIM_PORTS = 64, SIM_STRANGERS = 1024, SIM_REQUEST_BYTES = 1078, SIM_DATAGRAM_BYTES = 1225 };
 
-/* Every address has a number: servers, clients (each with the ports that its router gave it), strangers, nowhere. */
+/*  Every address has a number: servers, clients (each with the ports that its router gave it), unknown addresses,
+    nowhere. */
 enum {
     SIM_AT_SERVERS = 0,
     SIM_AT_CLIENTS = 2 * SIM_SERVERS,
@@ -126,7 +127,7 @@ struct sim_token_t {
     uint32_t key;                         /* the generation of the private key */
     uint32_t process_of_use[SIM_SERVERS]; /* the server process that it connected on; 0: none */
     uint16_t servers[SIM_TOKEN_SERVERS];  /* addresses, in the order in which they are tried */
-    uint16_t holders[SIM_HOLDERS];        /* addresses at which somebody holds it */
+    uint16_t holders[SIM_HOLDERS];        /* addresses at which a client holds it */
     uint32_t holder_count;                /* ever */
     uint32_t object;                      /* the client object that used it last */
     uint32_t objects;                     /* how many did */
@@ -138,7 +139,7 @@ struct sim_token_t {
     uint8_t to_client_key[32];
 };
 
-/* The words tell tokens apart, and their order does not depend on the processor's. */
+/* The numbers distinguish tokens, and their order does not depend on the processor's. */
 static void sim_user_data( uint32_t serial, uint8_t data[NETCODE_USER_DATA_BYTES] )
 {
     uint64_t state = sim.seed * 1000003u + serial;

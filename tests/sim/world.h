@@ -165,14 +165,14 @@ static void sim_check_nothing_left( struct sim_server_t * s )
     while ( s->held_count )
         netcode_server_free_packet( s->server, s->held[--s->held_count] );
     sim_server_read_all( s );
-    for ( int i = 0; sim.has_messages && i < s->slots; i++ ) { /* what nobody took to be a message's */
+    for ( int i = 0; sim.has_messages && i < s->slots; i++ ) { /* what was not taken to be a message's */
         int bytes;
         for ( uint8_t * data; ( data = netcode_server_receive_packet( s->server, i, &bytes, NULL ) ) != NULL; )
             netcode_server_free_packet( s->server, data );
     }
     SIM_CHECK( slots_left, netcode_server_num_connected_clients( s->server ) == 0 && s->clients == 0,
                "server %d has %d clients", s->port.index, netcode_server_num_connected_clients( s->server ) );
-    SIM_CHECK( pending_left, s->server->handshakes.in_progress.count == 0, "server %d has %u handshakes under way",
+    SIM_CHECK( pending_left, s->server->handshakes.in_progress.count == 0, "server %d has %u handshakes pending",
                s->port.index, s->server->handshakes.in_progress.count );
     SIM_CHECK( pool_left, pool->free_count + NC_RECEIVE_BATCH == pool->count && !s->server->retired_pools,
                "server %d has %u of %u buffers", s->port.index, pool->free_count, pool->count - NC_RECEIVE_BATCH );
@@ -198,7 +198,7 @@ static void sim_wait_for_ends( void )
                    "a server does not get through what waits in its socket" );
         sim_step( SIM_FAST_STEP );
     }
-    for ( int i = 0; i < SIM_SERVERS; i++ ) /* what waited there may have let somebody in */
+    for ( int i = 0; i < SIM_SERVERS; i++ ) /* what waited there may have let a client in */
         sim_kick_endless( &net.servers[i] );
     for ( end = sim.tick + 45 * SIM_SECOND; sim.tick < end; )
         sim_step( SIM_SECOND / 2 );
@@ -206,8 +206,8 @@ static void sim_wait_for_ends( void )
         sim_check_nothing_left( &net.servers[i] );
 }
 
-/*  An honest client's way in, on a network that loses nothing and takes at most `latency + jitter` one way: request,
-    challenge, response, keep-alive, so four ways; each of the five updates between them comes up to one step late; and
+/*  An honest client's handshake, on a network that loses nothing and takes at most `latency + jitter` one way: request,
+    challenge, response, keep-alive, so four trips; each of the five updates between them comes up to one step late; and
     three more, where what else arrives uses an update's budget up. */
 static int64_t sim_connect_bound( void )
 {
@@ -288,9 +288,9 @@ static void sim_check_delivered( void )
 
 /* ---- moves in a calm ---- */
 
-/*  From a client's move until its server has followed: what it sends next, the probe, and the probe back, so three ways;
-    and updates as in sim_connect_bound. One that has lost its network notices after a second of silence; its address
-    is its own for a quarter of one. */
+/*  From a client's move until its server has followed: what it sends next, the probe, and the probe back, so three
+    trips; and updates as in sim_connect_bound. One that has lost its network notices after a second of silence; its
+    address is its own for a quarter of one. */
 static int64_t sim_move_bound( const struct sim_client_t * c )
 {
     int64_t bound = 3 * ( net.weather.latency + net.weather.jitter ) + 8 * net.weather.step;
@@ -299,7 +299,7 @@ static int64_t sim_move_bound( const struct sim_client_t * c )
     return c->took_from && c->took_from->found_at > sim.tick ? bound + SIM_SECOND / 4 + net.weather.step : bound;
 }
 
-/* Does it move? Only who is connected to a server with roaming, and sends sequences by which it is found. */
+/* Does it move? Only a client that is connected to a server with roaming, and sends sequences by which it is found. */
 static int sim_may_move( const struct sim_client_t * c )
 {
     const struct sim_server_t * s = sim_server_of( c );
@@ -316,7 +316,8 @@ static int sim_is_followed( const struct sim_client_t * c )
     return 0;
 }
 
-/* Some get another address, some that of another who moves, and some lose their network without a word of the machine. */
+/*  Some get another address, some that of another that moves, and some lose their network without a report of the
+    machine. */
 static void sim_calm_move( struct sim_client_t * c )
 {
     const struct sim_client_t * other = &net.clients[sim_below( SIM_CLIENTS )];
@@ -337,7 +338,7 @@ static void sim_calm_move( struct sim_client_t * c )
         sim_settle_anew( c, sim_below( SIM_CLIENTS ) );
 }
 
-/* Nobody is lost by it, and what is said thereafter is heard. */
+/* No client is lost by it, and what is sent thereafter arrives. */
 static void sim_calm_moves( void )
 {
     int64_t began = sim.tick;
@@ -430,7 +431,7 @@ static void sim_begin( uint64_t seed, int64_t seconds )
     memset( net.mail, 0, sizeof( net.mail ) );
     memset( net.behind, 0, sizeof( net.behind ) );
     net.token_count = net.session_count = net.conn_count = 0;
-    sim_new_token( SIM_ADVERSARY, 0, 0, 0 ); /* number 0 is nobody */
+    sim_new_token( SIM_ADVERSARY, 0, 0, 0 ); /* number 0 is none */
     sim_new_session();
     sim_new_conn( 0 );
     net.seen_count = 0;

@@ -99,7 +99,7 @@ static void admission_try_throttle( const char * address, const char * other, in
         admission_send( 0, 0x16, 18 );
     admission_count( counts );
     CHECK_EQ( counts[0], ADMISSION_DATAGRAMS );
-    /* all of eight, the last of whom is sender 0; and what the screen refuses is refused where it is wanted */
+    /* all of eight, the last of which is sender 0; and what the screen refuses is refused where it is wanted */
     for ( i = 0; i < NC_FLOODERS; i++ ) {
         rig.admission.throttled[i] = rig.at[0];
         rig.admission.throttled[i].port = (uint16_t) ( rig.at[0].port ^ ( 1 << ( NC_FLOODERS - 1 - i ) ) );
@@ -293,7 +293,7 @@ TEST( admission_finds_flooding_addresses )
     for ( i = 1; i <= 12; i++ )
         admission_update( &watch, 100.0 + i / 60.0, 0, 8, 400 );
     CHECK_EQ( watch.admission.throttled_count, 8 );
-    /* ... and a ninth finds no place, nor takes anybody's */
+    /* ... and a ninth finds no entry, nor takes another's */
     CHECK_EQ( admission_update( &watch, 100.3, 5000, 8, 130 ), 0 );
     CHECK_EQ( admission_update( &watch, 101.3, 0, 0, 0 ), 0 );
     CHECK_EQ( watch.admission.throttled_count, 8 );
@@ -459,7 +459,7 @@ TEST( admission_counts_after_kernel_drops )
     CHECK_EQ( live.r.server->watch.overrun, 0 );
     live_close();
 #else
-    SKIP( "the system does not tell" );
+    SKIP( "the system does not report it" );
 #endif
 }
 

@@ -1,9 +1,9 @@
-/*  Story: the application has the last word on who gets a slot (admit_callback), and may do anything while it is asked.
+/*  Story: the application decides which client gets a slot (admit_callback), and may do anything while it is asked.
     Deterministic worlds: runner admit.c */
 
 static struct {
     struct world_t * world;
-    struct puppet_t * puppet; /* who responds */
+    struct puppet_t * puppet; /* the one that responds */
     int answer[2];            /* to the first question of a response, and to those inside it */
     int calls;
     int depth;
@@ -62,7 +62,7 @@ static int admit_sessions( struct world_t * w, uint64_t client_id )
     return count;
 }
 
-/* The response of a challenged puppet arrives, and is kept for whoever wants to bring it again. */
+/* The response of a challenged puppet arrives, and is kept to be brought again. */
 static void admit_respond( struct puppet_t * p )
 {
     admit.puppet = p;
@@ -106,7 +106,7 @@ TEST( admit_is_told_who_comes )
     puppet_make( &p, w, 0, 0x123456789ABCDEF0u, "10.2.0.1:6000" );
     puppet_expires( &p, p.r.expire + 77 );
     REQUIRE( puppet_challenged( &p ) );
-    CHECK_EQ( admit.calls, 0 ); /* who only asks for a challenge bothers nobody */
+    CHECK_EQ( admit.calls, 0 ); /* a request alone makes no call */
     admit_respond( &p );
     CHECK_EQ( admit.calls, 1 );
     CHECK_EQ( admit.client_id, 0x123456789ABCDEF0u );
@@ -114,7 +114,7 @@ TEST( admit_is_told_who_comes )
     CHECK_EQ( admit.expire, p.r.expire );
     CHECK_GE( p.keep_alives, 1 );
     CHECK_EQ( admit_sessions( w, 0x123456789ABCDEF0u ), 1 );
-    admit_respond( &p ); /* the answer was lost: nobody is asked about who is in */
+    admit_respond( &p ); /* the answer was lost: no call for a client that is connected */
     CHECK_EQ( admit.calls, 1 );
     CHECK_EQ( server_stats( w, 0 ).connects, 1 );
 }
@@ -301,7 +301,7 @@ TEST( admit_later_is_no_denial_under_copies )
     CHECK_GE( p.keep_alives, 1 );
 }
 
-/* Nobody is asked about a response that proves nothing. */
+/* No call for a response that proves nothing. */
 TEST( admit_is_not_asked_about_forgeries )
 {
     struct world_t * w = admit_world( 4, 0 );
@@ -322,8 +322,8 @@ TEST( admit_is_not_asked_about_forgeries )
     CHECK_EQ( admit.calls, 0 );
 }
 
-/*  It is asked last: who can not get a slot anyway, because the server is full or the player is in already, is no
-    question to the application, which may keep books of whom it let in. */
+/*  It is asked last: a client that can not get a slot anyway, because the server is full or the player is in already,
+    is no question to the application, which may keep books of the clients that it accepted. */
 TEST( admit_is_asked_last )
 {
     struct world_t * w = admit_world( 2, 0 );
@@ -424,7 +424,7 @@ static void deed_destroy( struct world_t * w )
     w->servers[0] = NULL;
 }
 
-/* Everyone who came is gone again: the callbacks came in pairs. */
+/* All that connected are disconnected again: the callbacks came in pairs. */
 static void admit_expect_pairs( struct world_t * w )
 {
     int i, balance = 0;
@@ -464,7 +464,7 @@ TEST( admit_while_the_server_starts_again )
         admit_expect_pairs( w );
         admit.deed = NULL;
         admit.answer[0] = 1;
-        admit_respond( &p ); /* nobody knows this handshake any more */
+        admit_respond( &p ); /* the server does not know this handshake any more */
         CHECK_EQ( admit_sessions( w, 5 ), 0 );
         REQUIRE( world_join( w, 0, 6 ) );
     }
@@ -483,7 +483,7 @@ TEST( admit_while_the_server_is_destroyed )
     }
 }
 
-/* The very same response, handled inside its own handling: one token, one session, whoever says what. */
+/* The very same response, handled inside its own handling: one token, one session, whatever is answered. */
 TEST( admit_while_the_same_response_comes_again )
 {
     int outer, inner;
@@ -510,7 +510,7 @@ TEST( admit_while_the_same_response_comes_again )
 
 static struct puppet_t admit_other;
 
-/* Somebody else's response, handled meanwhile. */
+/* Another client's response, handled meanwhile. */
 static void deed_other_responds( struct world_t * w )
 {
     uint8_t wire[400];
@@ -667,10 +667,10 @@ TEST( admit_while_any_function_is_called )
         }
 }
 
-/* ---- 63: somebody on the path repeats the victim's request, many times a second, while it connects ---- */
+/* ---- 63: an attacker on the path repeats the victim's request, many times a second, while it connects ---- */
 
-/*  From its own address, or from ever new ones. The victim is 100 ms away; whoever repeats its request has seen it, so the copies come behind it.
-    Returns whether it connects within two seconds. */
+/*  From its own address, or from ever new ones. The victim is 100 ms away; the sender that repeats its request has seen
+    it, so the copies come behind it. Returns whether it connects within two seconds. */
 static int admit_victim( uint64_t client_id, int copies_per_second, int from_elsewhere )
 {
     struct world_t * w = admit_world( 4, 1 );

@@ -1,7 +1,7 @@
 /*  Story: bad arguments. A caller's mistake trips netcode_assert in debug builds; in every build it is logged,
     refused and harmless. */
 
-/* The calls of `say` once with the log, and once with it off: then nobody hears a word. */
+/* The calls of `say` once with the log, and once with it off: then nothing is logged. */
 static void arguments_twice( void ( *say )( void ) )
 {
     say();
@@ -180,7 +180,7 @@ TEST( slots_past_the_last_one_can_be_asked_for )
         ask_about_slot( w->servers[1], i );
 }
 
-/* Who does something to a slot that is not there makes a mistake, perhaps on every tick: it is said once a second. */
+/* A call for a slot that is not there is a mistake, perhaps on every tick: it is said once a second. */
 TEST( acting_on_slots_past_the_last_one_is_logged_once_a_second )
 {
     struct world_t * w = logged_world( NETCODE_LOG_LEVEL_ERROR );
@@ -263,7 +263,7 @@ TEST( sizes_and_indices_out_of_range )
     TOLERATE( netcode_server_process_packet( s, &w->client_addresses[0], data, -1 ) );
     CHECK_EQ( w->records.count, before );
     CHECK_EQ( netcode_server_num_connected_clients( s ), 1 );
-    netcode_server_broadcast( s, data, 10, 1000 ); /* an exception that does not exist excepts nobody */
+    netcode_server_broadcast( s, data, 10, 1000 ); /* an exception that does not exist excepts no client */
     world_run( w, 1.0 );
     CHECK_EQ( client_drain( w, 0 ), 1 );
     CHECK_EQ( netcode_client_state( c ), NETCODE_CLIENT_STATE_CONNECTED );
@@ -284,7 +284,7 @@ TEST( start_out_of_range )
     CHECK_EQ( netcode_server_max_clients( w->servers[0] ), NETCODE_MAX_SLOTS );
 }
 
-/* Callers ask every slot on every tick: where nobody is, they get silence, not a log line. */
+/* Callers ask every slot on every tick: where no client is, they get no log line. */
 TEST( wrong_states_are_silent )
 {
     struct world_t * w = world_open( CLEAN, 1, 3, 1 );

@@ -426,7 +426,7 @@ TEST( a_broadcast_that_loses_its_receivers_on_the_way )
 }
 
 /*  The network itself throws the player out, at each packet to it in turn: a slot that is empty sends nothing, and
-    tells in order. */
+    reports in order. */
 static int kick_at, kick_count;
 
 static int kick_in_send( struct world_t * w, const struct world_datagram_t * d )
@@ -583,7 +583,7 @@ TEST( a_session_that_ends_while_a_full_batch_leaves )
                 netcode_server_send_packet( w->servers[0], 0, data, 20 );
             else
                 netcode_client_send_packet( w->clients[0], data, 20 );
-        world_run( w, 0.3 ); /* a packet sealed with wiped keys would be the ledger's to tell */
+        world_run( w, 0.3 ); /* a packet sealed with wiped keys would be reported by the ledger */
         CHECK_EQ( netcode_client_state( w->clients[0] ), NETCODE_CLIENT_STATE_DISCONNECTED );
         CHECK_EQ( netcode_server_num_connected_clients( w->servers[0] ), 0 );
         world_close( w );
@@ -641,7 +641,7 @@ TEST( sending_from_within_a_send_loses_nothing )
     send_from_within_a_send( 0 );
 }
 
-/* Who is thrown out from within the network's functions is told, and does not have to time out. */
+/* A client that is disconnected from within the network's functions is notified, and does not have to time out. */
 TEST( thrown_out_from_within_a_send_is_told )
 {
     int batched;
@@ -682,7 +682,7 @@ TEST( corners_destroyed_twice_in_a_callback )
     CHECK_EQ( w->allocator.live, 0 );
 }
 
-/* The first who leaves makes it start again, and the one who leaves because of that makes it end. */
+/* The first that leaves makes it start again, and the one that leaves because of that makes it end. */
 static void start_then_destroy( struct world_party_t * party, int client_index, int connected )
 {
     struct world_t * w = party->world;
@@ -869,7 +869,7 @@ static int jump_at( int where, int nth, int batched )
     }
     CHECK_EQ( netcode_server_num_connected_clients( w->servers[0] ), 2 );
     check_counts( w );
-    w->cut_from = w->client_addresses[0]; /* timers ring */
+    w->cut_from = w->client_addresses[0]; /* timers expire */
     world_run( w, 6.0 );
     CHECK_EQ( netcode_server_num_connected_clients( w->servers[0] ), 1 );
     for ( int i = 0; i < NETCODE_DROP_REASONS;

@@ -8,7 +8,7 @@ TEST( a_client_that_idled_for_an_hour_connects )
     w->step = 0.01;
     REQUIRE( world_join( w, 0, 1 ) );
     netcode_client_disconnect( w->clients[0] );
-    w->time += 7200.0; /* nobody updated anything for two hours */
+    w->time += 7200.0; /* nothing was updated for two hours */
     REQUIRE( world_join( w, 0, 2 ) );
     world_connect( w, 1, 3 ); /* and an hour passes between connect and the first update */
     w->time += 200.0;
@@ -60,7 +60,7 @@ TEST( unix_clock_steps_leave_connections_alone )
     CHECK_EQ( netcode_client_state( w->clients[1] ), NETCODE_CLIENT_STATE_SENDING_CONNECTION_REQUEST );
 }
 
-/* A unix clock that went a day forward and back locks nobody out for longer than one token's lifetime. */
+/* A unix clock that went a day forward and back locks no client out for longer than one token's lifetime. */
 TEST( a_day_forward_and_back_locks_nobody_out )
 {
     struct world_t * w = world_new( CLEAN );
@@ -213,7 +213,7 @@ TEST( decision_12_the_clock_adds_only_positive_finite_steps )
         CHECK_EQ( netcode_client_state( w->clients[0] ), NETCODE_CLIENT_STATE_CONNECTED );
         CHECK_EQ( netcode_server_num_connected_clients( w->servers[0] ), 1 );
     }
-    time = -2e6; /* and from wherever it stands, it goes on: keep-alives resume, nobody is lost */
+    time = -2e6; /* and from wherever it stands, it goes on: keep-alives resume, no client is lost */
     netcode_server_update( w->servers[0], time );
     netcode_client_update( w->clients[0], time );
     for ( i = 0; i < 2000; i++ ) {
@@ -273,7 +273,7 @@ static void odd_recover( struct world_t * w, double * clocks, double seconds )
     }
 }
 
-/* `may_be_lost`: the odd time is a jump ahead, in which somebody may have timed out: then it connects again. */
+/* `may_be_lost`: the odd time is a jump ahead, in which a client may have timed out: then it connects again. */
 static void odd_row( double odd, int sides, int may_be_lost )
 {
     struct world_t * w = world_open( CLEAN, 1, 2, 1 );
@@ -294,7 +294,7 @@ static void odd_row( double odd, int sides, int may_be_lost )
         odd_recover( w, clocks, 2.0 ); /* keep-alives come as before: 10 a second */
         CHECK_GE( world_count( w, mark, &w->server_addresses[0], NULL, NETCODE_PACKET_KEEP_ALIVE, 0 ), 18 );
         CHECK_GE( world_count( w, mark, &w->client_addresses[0], NULL, NETCODE_PACKET_KEEP_ALIVE, 0 ), 18 );
-        odd_recover( w, clocks, 20.0 ); /* nobody is lost */
+        odd_recover( w, clocks, 20.0 ); /* no client is lost */
     } else {
         odd_recover( w, clocks, 12.0 );
         CHECK_EQ( netcode_server_num_connected_clients( w->servers[0] ),

@@ -62,7 +62,7 @@ TEST( next_server_after_silence )
     CHECK( netcode_address_equal( netcode_client_server_address( w->clients[0] ), &w->server_addresses[2] ) );
 }
 
-/* A challenge that nobody follows up counts as a failure as well: the next server is tried. */
+/* A challenge without an end of its handshake counts as a failure as well: the next server is tried. */
 TEST( next_server_after_a_response_without_answer )
 {
     struct world_t * w = world_open( CLEAN, 2, 1, 1 );
@@ -78,7 +78,7 @@ TEST( next_server_after_a_response_without_answer )
     REQUIRE( world_until( w, 0, NETCODE_CLIENT_STATE_CONNECTED, 1.0 ) );
 }
 
-/* One row for each end: what is lost on the way, after how long, the state. */
+/* One row for each end: what is lost in transit, after how long, the state. */
 TEST( every_way_in_which_connecting_ends )
 {
     static const struct {

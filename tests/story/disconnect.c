@@ -248,7 +248,7 @@ TEST( private_keys_can_be_rotated )
 
 #if !defined( _WIN32 )
 
-/* The place for a further private key holds zeros, which are no key. */
+/* The entry for a further private key holds zeros, which are no key. */
 TEST( mutants_a_key_of_zeros_opens_nothing )
 {
     struct world_t * w = world_open( CLEAN, 1, 1, 0 );

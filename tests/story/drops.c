@@ -527,7 +527,7 @@ TEST( drop_TOKEN_CONSUMED )
     expect_refusal( &p, NETCODE_DROP_TOKEN_CONSUMED );
 }
 
-/* Never-expiring tokens have a half of their own; where bases are not random the oldest record may not give way. */
+/* Never-expiring tokens have a half of their own; where bases are not random the oldest record may not be evicted. */
 TEST( drop_TOKEN_NO_RECORD_FREE )
 {
     struct world_t * w = world_new( CLEAN );
@@ -756,7 +756,7 @@ TEST( what_is_spare_is_kept )
     }
 }
 
-/* Nobody hears of what is dropped but the log. */
+/* What is dropped is reported to the log alone. */
 TEST( corners_drops_without_a_callback )
 {
     struct world_t * w = world_new( CLEAN );

@@ -3,7 +3,7 @@
 
 /* ---- errors between datagrams ---- */
 
-/* Empty, oversized and error places in a batch do not end the receive loop. */
+/* Empty, oversized and error entries in a batch do not end the receive loop. */
 TEST( decision_6_nothing_ends_the_receive_loop_early )
 {
     struct world_t * w = world_open( CLEAN, 1, 4, 1 );

@@ -91,7 +91,7 @@ TEST( a_slot_that_is_used_again_has_a_new_session )
     }
 }
 
-/* Nobody reads them: they are bounded, what is told makes sense, and memory does not grow. */
+/* They are not read: they are bounded, what is reported makes sense, and memory does not grow. */
 TEST( unread_events_are_bounded )
 {
     struct world_t * w = world_open( CLEAN, 1, 2, 0 );
@@ -119,10 +119,10 @@ TEST( unread_events_are_bounded )
     CHECK_GE( count, 1 );
     CHECK_LE( count, 200 );
     CHECK_EQ( open_session,
-              netcode_server_client_session( w->servers[0], 0 ) ); /* who is here now is never forgotten */
+              netcode_server_client_session( w->servers[0], 0 ) ); /* the present client is never forgotten */
 }
 
-/* A payload is handed out once, by whichever way is asked first. */
+/* A payload is handed out once, by whichever function is asked first. */
 TEST( events_and_per_slot_calls_share_the_payloads )
 {
     struct world_t * w = world_open( CLEAN, 1, 2, 1 );
@@ -230,7 +230,7 @@ TEST( a_clients_events_name_its_slot )
     CHECK_EQ( next, 3 );
 }
 
-/* Notes of attempts that failed give way to newer ones; a payload among them stays. */
+/* Notes of attempts that failed are evicted by newer ones; a payload among them stays. */
 TEST( corners_a_payload_outlives_failed_attempts )
 {
     struct world_t * w = world_open( CLEAN, 1, 2, 1 );

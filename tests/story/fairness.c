@@ -62,7 +62,8 @@ TEST( threat_61_forged_responses_cost_one_handshake_only )
     CHECK_EQ( netcode_server_num_connected_clients( w->servers[0] ), 1 );
 }
 
-/* Four hundred clients fall silent at one moment: their timeouts spread over updates, and nobody sleeps meanwhile. */
+/*  Four hundred clients fall silent at one moment: their timeouts spread over updates, and the server does not sleep
+    meanwhile. */
 TEST( many_timeouts_at_once_spread_over_updates )
 {
     enum { CLIENTS = 400 };

@@ -257,7 +257,8 @@ TEST( decision_6_nobody_is_timed_out_behind_a_backlog )
     CHECK_EQ( netcode_server_num_connected_clients( w->servers[0] ), 0 );
 }
 
-/* What was dropped while the server had a backlog can not be told from silence: once it has none, a second is left to be heard. */
+/*  What was dropped while the server had a backlog can not be distinguished from silence: once it has none, a second is
+    left to be heard. */
 TEST( decision_6_a_second_is_left_after_a_backlog )
 {
     int is_heard, i;
@@ -387,7 +388,7 @@ TEST( decision_6_a_flooding_client_fills_only_its_own_queue )
     CHECK_LE( server_drain( w, 0, world_slot( w, 0, 2 ) ), 256 );
 }
 
-/* 40: 100,000 payloads that nobody reads, while another client talks. */
+/* 40: 100,000 payloads that are not read, while another client talks. */
 TEST( threat_40_a_hundred_thousand_payloads_fill_one_queue )
 {
     struct world_t * w = world_new( CLEAN );
@@ -420,7 +421,8 @@ TEST( threat_40_a_hundred_thousand_payloads_fill_one_queue )
 }
 
 /*  41: one connected client sends 1,000 payloads between two updates, more than an update handles; seven others say something in each of these
-    moments, and their words stand in the same queue of the network. Nobody is lost, and what they say arrives. */
+    moments, and their payloads stand in the same queue of the network. No player is lost, and what they send
+    arrives. */
 TEST( threat_41_the_others_are_heard_beside_a_flood )
 {
     struct world_t * w = world_open( CLEAN, 1, 8, 0 );
@@ -456,7 +458,7 @@ static struct {
     struct world_t * w;
     struct puppet_t in;      /* connected */
     struct puppet_t pending; /* challenged */
-    struct puppet_t stranger;
+    struct puppet_t newcomer;
 } junk_world;
 
 static void junk_open( void )
@@ -471,7 +473,7 @@ static void junk_open( void )
     puppet_step( &junk_world.in );
     puppet_make( &junk_world.pending, w, 0, 2, "10.2.0.2:6000" );
     REQUIRE( puppet_challenged( &junk_world.pending ) );
-    puppet_make( &junk_world.stranger, w, 0, 3, "10.2.0.3:6000" );
+    puppet_make( &junk_world.newcomer, w, 0, 3, "10.2.0.3:6000" );
 }
 
 /* Injects one datagram; in the next step it is refused for this reason, after so many decryptions of packets and of tokens. */
@@ -503,15 +505,15 @@ static void junk_at( struct puppet_t * p, uint64_t sequence, int reason )
 
 static void junk_datagrams( void )
 {
-    junk_bytes( &junk_world.stranger, 0x15, 0, NETCODE_DROP_EMPTY_DATAGRAM, 0 );
-    junk_bytes( &junk_world.stranger, 0x15, DATAGRAM_BYTES + 1, NETCODE_DROP_OVERSIZED_DATAGRAM, 0 );
-    junk_bytes( &junk_world.stranger, 0x15, 17, NETCODE_DROP_TOO_SMALL, 0 );
+    junk_bytes( &junk_world.newcomer, 0x15, 0, NETCODE_DROP_EMPTY_DATAGRAM, 0 );
+    junk_bytes( &junk_world.newcomer, 0x15, DATAGRAM_BYTES + 1, NETCODE_DROP_OVERSIZED_DATAGRAM, 0 );
+    junk_bytes( &junk_world.newcomer, 0x15, 17, NETCODE_DROP_TOO_SMALL, 0 );
     junk_bytes( &junk_world.in, 0x17, 60, NETCODE_DROP_UNKNOWN_PACKET_TYPE, 0 );
     junk_bytes( &junk_world.in, 0x12, 326, NETCODE_DROP_WRONG_DIRECTION, 0 );
     junk_bytes( &junk_world.in, 0x95, 60, NETCODE_DROP_BAD_SEQUENCE_LENGTH, 0 );
     junk_bytes( &junk_world.in, 0x14, 60, NETCODE_DROP_WRONG_BODY_SIZE, 0 );
-    junk_bytes( &junk_world.stranger, 0x25, 60, NETCODE_DROP_UNKNOWN_ADDRESS, 0 );
-    junk_bytes( &junk_world.stranger, 0x23, 327, NETCODE_DROP_UNKNOWN_ADDRESS, 0 );
+    junk_bytes( &junk_world.newcomer, 0x25, 60, NETCODE_DROP_UNKNOWN_ADDRESS, 0 );
+    junk_bytes( &junk_world.newcomer, 0x23, 327, NETCODE_DROP_UNKNOWN_ADDRESS, 0 );
     junk_bytes( &junk_world.pending, 0x25, 60, NETCODE_DROP_NOT_CONNECTED, 0 );
     junk_bytes( &junk_world.in, 0x23, 327, NETCODE_DROP_ADDRESS_CONNECTED, 0 );
     junk_bytes( &junk_world.pending, 0x23, 327, NETCODE_DROP_AUTHENTICATION_FAILED, 1 );
@@ -522,10 +524,10 @@ static void junk_datagrams( void )
     junk_at( &junk_world.in, (uint64_t) 1 << 40, NETCODE_DROP_SEQUENCE_TOO_FAR_AHEAD );
 }
 
-/* A request that differs from the stranger's good one as the recipe says. */
+/* A request that differs from the newcomer's good one as the recipe says. */
 static void junk_ask( const struct recipe_t * r, int reason, int tokens )
 {
-    struct puppet_t p = junk_world.stranger;
+    struct puppet_t p = junk_world.newcomer;
     p.r = *r;
     puppet_mint( &p );
     puppet_ask( &p );
@@ -534,28 +536,28 @@ static void junk_ask( const struct recipe_t * r, int reason, int tokens )
 
 static void junk_requests( void )
 {
-    struct recipe_t r = junk_world.stranger.r;
+    struct recipe_t r = junk_world.newcomer.r;
     memcpy( r.version, "NETCODE 1.03", 13 );
     junk_ask( &r, NETCODE_DROP_REQUEST_WRONG_VERSION, 0 );
-    r = junk_world.stranger.r;
+    r = junk_world.newcomer.r;
     r.protocol_id++;
     junk_ask( &r, NETCODE_DROP_REQUEST_WRONG_PROTOCOL_ID, 0 );
-    r = junk_world.stranger.r;
+    r = junk_world.newcomer.r;
     r.expire = r.create - 1;
     junk_ask( &r, NETCODE_DROP_TOKEN_EXPIRED, 0 );
     r.expire = r.create + 30;
     junk_ask( &r, NETCODE_DROP_TOKEN_MAYBE_USED, 0 );
     junk_ask( &junk_world.in.r, NETCODE_DROP_TOKEN_CONSUMED, 0 );
-    r = junk_world.stranger.r;
+    r = junk_world.newcomer.r;
     r.private_key[5] ^= 1;
     junk_ask( &r, NETCODE_DROP_TOKEN_NOT_AUTHENTIC, 1 );
-    r = junk_world.stranger.r;
+    r = junk_world.newcomer.r;
     r.private_addresses[0] = address_of( "10.9.9.9:40000" );
     junk_ask( &r, NETCODE_DROP_TOKEN_FOR_ANOTHER_SERVER, 1 );
-    r = junk_world.stranger.r;
+    r = junk_world.newcomer.r;
     r.private_count = 0;
     junk_ask( &r, NETCODE_DROP_TOKEN_MALFORMED, 1 );
-    r = junk_world.stranger.r;
+    r = junk_world.newcomer.r;
     r.client_id = 1;
     junk_ask( &r, NETCODE_DROP_CLIENT_ID_CONNECTED, 1 );
 }
@@ -806,7 +808,8 @@ TEST( threat_5_message_too_large_errors )
     CHECK_EQ( netcode_server_num_connected_clients( w->servers[0] ), 1 );
 }
 
-/* 41: over sockets. One floods with 300 payloads to an update, which nobody reads; three others say something every time. */
+/*  41: over sockets. One floods with 300 payloads to an update, which are not read; three others send something every
+    time. */
 TEST( threat_41_the_others_are_heard_beside_a_flood_over_a_socket )
 {
     struct real_t r;

@@ -102,7 +102,7 @@ TEST( decision_2_any_challenge_of_this_handshake_is_valid )
     CHECK( p.keep_alives > 0 );
 }
 
-/* A challenge kept from an earlier handshake of the very same token and address connects nobody. */
+/* A challenge kept from an earlier handshake of the very same token and address connects no client. */
 TEST( decision_2_a_kept_challenge_of_an_earlier_handshake_is_refused )
 {
     struct world_t * w = world_open( CLEAN, 1, 8, 0 );
@@ -194,9 +194,9 @@ TEST( decision_3_an_unconfirmed_slot_ends )
     }
 }
 
-/* ---- how many there are, and who gives way ---- */
+/* ---- how many there are, and which is evicted ---- */
 
-/* One token from more than four addresses: the oldest gives way, and the owner, who asks again, gets in. */
+/* One token from more than four addresses: the oldest is evicted, and the owner, which asks again, is accepted. */
 TEST( decision_3_at_most_four_addresses_per_token )
 {
     struct world_t * w = world_open( CLEAN, 1, 8, 0 );
@@ -244,8 +244,8 @@ TEST( decision_3_at_most_four_tokens_per_address )
     }
 }
 
-/*  Four entries per client id: the earliest-expiring gives way, among equals the oldest; who expires before all of
-    them is refused. */
+/*  Four entries per client id: the earliest-expiring is evicted, among equals the oldest; one that expires before all
+    of them is refused. */
 TEST( decision_3_at_most_four_entries_per_client_id )
 {
     struct world_t * w = world_open( CLEAN, 1, 8, 0 );
@@ -260,7 +260,7 @@ TEST( decision_3_at_most_four_entries_per_client_id )
     }
     CHECK_EQ( server_drops( w, 0, NETCODE_DROP_TOKEN_OUTLIVED ), 1 );
     CHECK_EQ( server_stats( w, 0 ).pending, 4 );
-    puppet_respond( &p[1] ); /* the one that gave way: 200, and older than its equal */
+    puppet_respond( &p[1] ); /* the one that was evicted: 200, and older than its equal */
     puppet_step( &p[1] );
     CHECK_EQ( netcode_server_num_connected_clients( w->servers[0] ), 0 );
     puppet_answer( &p[3] );
@@ -331,7 +331,7 @@ TEST( decision_3_a_full_table_gives_way_at_its_oldest_entry )
 
 #if !defined( _WIN32 )
 
-/* Keys that lead to the same place in a table by chance are different keys. Decision 3 */
+/* Keys that lead to the same bucket of a table by chance are different keys. Decision 3 */
 TEST( mutants_handshakes_whose_hashes_collide_leave_each_other_alone )
 {
     struct world_t * w = world_open( CLEAN, 1, 1, 0 );
@@ -386,7 +386,7 @@ TEST( hostile_32_34_ten_thousand_half_open_handshakes )
     CHECK_EQ( netcode_server_num_connected_clients( w->servers[0] ), 2 );
 }
 
-/* ---- 28 and 33: somebody in the way ---- */
+/* ---- 28 and 33: an attacker on the path ---- */
 
 /* 28: copies of the owner's request from elsewhere, arriving first, 2 and 4 a second: the owner connects. */
 static void copies_from_elsewhere( double interval, int before )
@@ -426,7 +426,7 @@ TEST( hostile_28_copies_behind_the_owner )
     copies_from_elsewhere( 0.25, 0 );
 }
 
-/* 28, the limit that the manual states: who holds the whole token first, wins. */
+/* 28, the limit that the manual states: the first that holds the whole token connects. */
 TEST( hostile_28_who_holds_the_whole_token_first_wins )
 {
     struct world_t * w = world_open( CLEAN, 1, 2, 1 );
@@ -476,8 +476,8 @@ TEST( hostile_33_four_tokens_with_the_victims_source )
     spoofed_source( 4 );
 }
 
-/*  33: up to three tokens, fewer than an address may have under way, are asked with at the victim's address, a hundred times a second each. The victim
-    connects as if they were not there. */
+/*  33: up to three tokens, fewer than an address may have pending, are asked with at the victim's address, a hundred
+    times a second each. The victim connects as if they were not there. */
 TEST( threat_33_a_victim_among_three_tokens_at_any_rate )
 {
     int tokens;

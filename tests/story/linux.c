@@ -139,7 +139,7 @@ struct letter_t {
 static struct {
     struct netcode_socket_t out;
     struct allocator_t allocator;
-    int handles[POST_DOORS]; /* -1: nobody is there */
+    int handles[POST_DOORS]; /* -1: none is there */
     struct netcode_address_t at[POST_DOORS];
     struct letter_t letters[POST_LETTERS];
     int count;
@@ -197,7 +197,7 @@ static void post_open_socket( struct netcode_socket_t * out, const char * first,
     REQUIRE_EQ( nc_socket_open_udp( out, &udp_extras, &request, &family ), NC_SOCKET_OK );
 }
 
-/* Everybody is there but who lives at the closed door; IPv6 only where this machine has it. */
+/* All are there but the one at the closed door; IPv6 only where this machine has it. */
 static void post_open( int dual, int errors )
 {
     linux_reset();
@@ -280,7 +280,7 @@ static void post_send( int unsendable )
     post.count = 0;
 }
 
-/* Can the system cut here, by its own word? */
+/* Can the system cut here, as it reports itself? */
 static int post_cuts( void )
 {
     int zero = 0;
@@ -407,7 +407,7 @@ TEST( linux_sends_of_both_families )
     post_close();
 }
 
-/* A family without a handle is not sent, is not counted, and holds nobody up. */
+/* A family without a handle is not sent, is not counted, and holds no other up. */
 TEST( linux_sends_of_a_family_that_is_not_there )
 {
     post_open( 0, 0 );
@@ -681,7 +681,7 @@ static void lan_leaves( int client )
             CHECK_EQ( netcode_server_num_connected_clients( lan.servers[i] ), 0 );
 }
 
-/* The server sends every payload back to whom it came from. */
+/* The server sends every payload back to its sender. */
 static void lan_echo_all( void )
 {
     struct netcode_event_t event;
@@ -942,7 +942,7 @@ TEST( linux_filter_passes_what_could_be_accepted )
         CHECK_EQ( filter_try_all( "[::1]:0" ), expected );
 }
 
-/* What the filter throws away is not seen by the library, and is told as the system's own drops. */
+/* What the filter throws away is not seen by the library, and is reported as the system's own drops. */
 TEST( linux_filter_of_a_server )
 {
     enum { JUNK = 500 };
@@ -1008,7 +1008,7 @@ TEST( linux_filter_that_is_refused )
 #endif
 }
 
-/* A filter that the system refuses changes nothing, and nobody has to hear of it. */
+/* A filter that the system refuses changes nothing, and need not be reported. */
 TEST( corners_filter_refused_without_a_log )
 {
 #if !defined( _WIN32 ) && LINUX_WRAPPED
@@ -1042,7 +1042,7 @@ static int lan_system_port( int client, int type )
     return at.port;
 }
 
-/* The system drops what others send to a client; where it can not be told to, the client does. */
+/* The system drops what others send to a client; where it can not, the client does. */
 TEST( linux_client_hears_its_server_only )
 {
     enum { JUNK = 100 };
@@ -1349,7 +1349,7 @@ static void forged_round( struct forged_t * found, int round, struct netcode_soc
     found->fragments[round] = forged_fragments() - before;
 }
 
-/* The child: opens a server's or a client's socket, hears the lie, and sends. */
+/* The child: opens a server's or a client's socket, is given the forged answer, and sends. */
 static struct forged_t forged_story( int client )
 {
     struct forged_t found;
@@ -1506,7 +1506,7 @@ TEST( linux_shared_port_of_both_families )
     lan_close();
 }
 
-/* Both must say so, whoever comes first. */
+/* Both must say so, whichever comes first. */
 TEST( linux_port_that_is_not_shared )
 {
     int first, second;
@@ -1630,7 +1630,7 @@ TEST( linux_huge_pages )
     lan_close();
 }
 
-/* Who names a size gets that size, however many slots there are. */
+/* A size that is named is granted, however many slots there are. */
 TEST( linux_buffers_of_an_explicit_size_stay )
 {
     int which;

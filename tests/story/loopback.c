@@ -121,7 +121,7 @@ TEST( loopback_in_wrong_states_is_refused )
     struct world_t * w = world_open( CLEAN, 1, 2, 1 );
     uint8_t data[10] = { 0 };
     REQUIRE( world_join( w, 0, 1 ) );
-    test_state.expecting = 1; /* a wrong state may be told by an assert: no harm is what counts here */
+    test_state.expecting = 1; /* a wrong state may be reported by an assert: no harm is what counts here */
     netcode_client_connect_loopback( w->clients[0], 1, 2 );
     CHECK_EQ( netcode_client_loopback( w->clients[0] ), 0 );
     netcode_client_disconnect_loopback( w->clients[0] );
@@ -140,7 +140,7 @@ TEST( loopback_in_wrong_states_is_refused )
     test_state.expecting = 0;
 }
 
-/* What a loopback client sends and nobody reads fills its queue; the rest is dropped and counted. */
+/* What a loopback client sends and the server does not read fills its queue; the rest is dropped and counted. */
 TEST( loopback_queue_is_full )
 {
     struct world_t * w = world_open( CLEAN, 1, 2, 0 );

@@ -1,5 +1,5 @@
-/*  Story: datagrams that are changed, cut, made longer, called something else or sent back to who sent them. Rows 1 to 11 of the table
-    of attacks; `make attacks` prints it, and tests/attacks/rows.py says which tests hold which row. */
+/*  Story: datagrams that are changed, cut, made longer, called something else or sent back to their sender. Rows 1 to
+    11 of the table of attacks; `make attacks` prints it, and tests/attacks/rows.py says which tests hold which row. */
 
 /* ---- 1: each bit of every byte ---- */
 
@@ -245,7 +245,7 @@ static const uint64_t * threat_drops( const struct threat_t * t )
     return t->to_client ? t->w->clients[0]->base.counters.dropped : t->w->servers[0]->base.counters.dropped;
 }
 
-/* Hands over these very bytes. Returns why they were dropped; NETCODE_DROP_NONE: they were taken. */
+/* Hands over these very bytes. Returns why they were dropped; NETCODE_DROP_NONE: they were accepted. */
 static int threat_hand( struct threat_t * t, uint8_t * data, int bytes )
 {
     uint64_t before[NETCODE_DROP_REASONS];
@@ -341,7 +341,7 @@ static void threat_forget( struct threat_state_t * state )
     free( state->memory );
 }
 
-/* What was built is what it claims to be: the genuine packet is taken, and changes the state. */
+/* What was built is what it claims to be: the genuine packet is accepted, and changes the state. */
 static void threat_close( struct threat_t * t, struct threat_state_t * state )
 {
     threat_check( t, threat_hand_copy( t, t->data, t->bytes ), NETCODE_DROP_NONE, "the genuine one of", t->bytes );
@@ -438,7 +438,7 @@ static void threat_on_fault( int number )
     siglongjmp( threat_over_the_wall, 1 );
 }
 
-/* The end of readable memory: behind it stands a page that nobody may touch. NULL where there is none. */
+/* The end of readable memory: behind it stands a page that may not be touched. NULL where there is none. */
 static uint8_t * threat_wall( void )
 {
     static uint8_t * wall;
@@ -712,7 +712,7 @@ TEST( threat_7_the_matrix_of_prefixes_and_what_was_sealed_under_them )
 
 /* ---- 9: reflected ---- */
 
-/* 9: a packet sent back to who sent it. */
+/* 9: a packet sent back to its sender. */
 TEST( hostile_9_reflected_packets )
 {
     struct world_t * w = world_open( CLEAN, 1, 2, 1 );
@@ -731,7 +731,7 @@ TEST( hostile_9_reflected_packets )
     }
     CHECK_EQ( server_drain( w, 0, 0 ), 0 );
     CHECK_EQ( client_drain( w, 0 ), 0 );
-    CHECK_GE( all_client_drops( w, 0 ) + all_server_drops( w ), count ); /* not one was taken for genuine */
+    CHECK_GE( all_client_drops( w, 0 ) + all_server_drops( w ), count ); /* not one was accepted as genuine */
     CHECK_EQ( netcode_client_state( w->clients[0] ), NETCODE_CLIENT_STATE_CONNECTED );
 }
 

@@ -239,7 +239,7 @@ TEST( default_pool_takes_16_packets_of_each_of_256_clients )
 }
 
 /*  Clients that fill their queues and leave, on a server whose application reads the connected slots only: what they
-    left behind gives way to the living. */
+    left behind is evicted by the living. */
 TEST( payloads_left_in_empty_slots_give_way )
 {
     struct world_t * w = world_open( CLEAN, 1, 64, 0 );

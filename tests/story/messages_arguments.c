@@ -244,16 +244,16 @@ TEST( messages_times_that_jump )
     netcode_messages_destroy( m );
 }
 
-/* The glue tells the time of what has arrived, unless it is none. */
-TEST( messages_glue_tells_the_time )
+/* The glue passes the time of what has arrived, unless it is none. */
+TEST( messages_glue_passes_the_time )
 {
     struct world_t * w = world_open( CLEAN, 1, 1, 1 );
     struct netcode_messages_t * m = netcode_messages_create( small_config(), 5.0 );
     static const struct {
-        double told, now;
+        double caller_time, now;
     } rows[] = { { 6.0, 6.0 }, { 5.5, 6.0 }, { 1e12, 6.0 }, { NOT_A_NUMBER, 6.0 }, { 7.0, 7.5 } };
     for ( int i = 0; i < 5; i++ ) {
-        netcode_messages_client_receive( m, w->clients[0], rows[i].told );
+        netcode_messages_client_receive( m, w->clients[0], rows[i].caller_time );
         CHECK_NEAR( m->now, rows[i].now, 1e-9 );
     }
     netcode_messages_server_receive( m, w->servers[0], 0, 8.0 );

@@ -1,5 +1,6 @@
-/*  Story: channels of messages. What waits in each, against a model that sees only what was sent and what left; and who is served
-    from a server down to a client: by priority, then by weight, however long the counts have run. Run: runner messages_channels.c */
+/*  Story: channels of messages. What waits in each, against a model that sees only what was sent and what left; and
+    which is served from a server down to a client: by priority, then by weight, however long the counts have run. Run:
+    runner messages_channels.c */
 
 /* ---- what waits in each ---- */
 
@@ -44,7 +45,7 @@ static void lines_send( double now )
     item->until = message.ttl_seconds > 0.0 ? now + message.ttl_seconds : message.kind < 2 ? now + 0.5 : 1e300;
 }
 
-/* Who has outlived its time leaves the line, wherever it stands. */
+/* A message that has outlived its time leaves the line, wherever it stands. */
 static void lines_expire( double now )
 {
     for ( int i = 0; i < 2 * LINES_CHANNELS; i++ ) {
@@ -141,7 +142,7 @@ TEST( messages_channels_tell_what_waits )
     netcode_messages_destroy( lines.m );
 }
 
-/* Who begins to send again is not owed what it did not ask for, and has not been forgiven what it took. */
+/* A channel that begins to send again is not owed what it did not ask for, and has not been forgiven what it took. */
 TEST( messages_channels_that_begin_again )
 {
     static const uint32_t served[] = { 5000, 5000u - 76801u, 5000 + 76801, 5000 + 76800 };
@@ -315,7 +316,7 @@ TEST( messages_at_the_end_of_a_connection )
     netcode_messages_server_receive( server, w->servers[0], 0, w->time );
     CHECK_EQ( netcode_messages_send( server, 1, NETCODE_MESSAGE_RELIABLE, "goodbye", 7 ), NETCODE_OK );
     netcode_messages_server_send( server, w->servers[0], 0, w->time );
-    world_run( w, 0.3 ); /* it arrives, and nobody asks */
+    world_run( w, 0.3 ); /* it arrives, and is not asked for */
     netcode_server_disconnect_client( w->servers[0], 0 );
     world_run( w, 0.5 );
     CHECK_NE( netcode_client_state( w->clients[0] ), NETCODE_CLIENT_STATE_CONNECTED );
@@ -343,7 +344,7 @@ TEST( messages_at_the_end_of_a_connection )
     netcode_messages_destroy( server );
 }
 
-/* Nothing is said to whom the server does not know yet, and nothing of the last one's to the next. */
+/* Nothing is sent to a client that the server does not know yet, and nothing of the last one's to the next. */
 TEST( messages_to_another_session_wait )
 {
     static const uint8_t zeros[DOWN_CHANNELS] = { 0, 0, 0, 0 };
@@ -354,7 +355,7 @@ TEST( messages_to_another_session_wait )
     CHECK_GT( (int64_t) said, 30 );
     netcode_client_disconnect( d.w->clients[0] );
     world_run( d.w, 0.5 );
-    netcode_messages_server_send( d.server, d.w->servers[0], 0, d.w->time ); /* nobody is there */
+    netcode_messages_server_send( d.server, d.w->servers[0], 0, d.w->time ); /* no client is there */
     CHECK_EQ( d.server->next_number, said );
     REQUIRE( world_join( d.w, 0, 100 ) );
     netcode_messages_server_send( d.server, d.w->servers[0], 0, d.w->time + 1.0 ); /* another one is */

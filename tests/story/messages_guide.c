@@ -210,8 +210,8 @@ TEST( messages_guide_is_this_server )
     fclose( header );
 }
 
-/*  Players come, say something and go: before anybody looks, after that, or with another one in their slot at once. None of it
-    leaks, and what they said last is heard, but where the slot has another one. */
+/*  Players come, say something and go: before the program looks, after that, or with another one in their slot at once.
+    None of it leaks, and what they said last is heard, but where the slot has another one. */
 static void guide_departures( void ( *tick )( struct netcode_server_t *, struct netcode_messages_t **, double ) )
 {
     struct world_t * w = world_open( CLEAN, 1, DEPARTURE_SLOTS, 1 );

@@ -1,6 +1,6 @@
-/*  Story: hostile messages. A peer who holds the keys says whatever it likes: forged acks, ids, orders, totals, limits, floods and
-    noise. Nothing crashes, memory stays bounded, a refused packet has changed nothing, and what holds of an object holds after
-    every packet (messages_check). Run: runner messages_hostile.c */
+/*  Story: hostile messages. A peer that holds the keys sends anything: forged acks, ids, orders, totals, limits, floods
+    and noise. Nothing crashes, memory stays bounded, a refused packet has changed nothing, and what holds of an object
+    holds after every packet (messages_check). Run: runner messages_hostile.c */
 
 struct victim_t {
     struct netcode_messages_t * m;
@@ -22,7 +22,7 @@ static void victim_open( struct victim_t * v, const struct netcode_messages_conf
     v->before = malloc( v->size );
     if ( !v->m || !v->before )
         abort();
-    messages_drain( v->m, 0.01 ); /* its first LIMIT is under way */
+    messages_drain( v->m, 0.01 ); /* its first LIMIT is in progress */
 }
 
 static void victim_close( struct victim_t * v )
@@ -121,7 +121,7 @@ static void victim_fill( struct victim_t * v, uint32_t promise )
         }
 }
 
-/* A packet that takes back many messages of one size, so that their room is free, and begins one that is larger. */
+/* A packet that cancels many messages of one size, so that their memory is free, and begins one that is larger. */
 TEST( messages_room_that_a_packet_frees )
 {
     struct victim_t v;
@@ -146,7 +146,7 @@ TEST( messages_room_that_a_packet_frees )
     victim_close( &v );
 }
 
-/* ---- packets that are wrong in every way that still looks like a packet ---- */
+/* ---- packets that are malformed in every respect that still looks like a packet ---- */
 
 static int hostile_near( int64_t newest, int window )
 {
@@ -375,7 +375,7 @@ static void victim_live( struct victim_t * v )
     messages_drain( v->m, v->now );
 }
 
-/* The last word after all that: the next connection works. */
+/* After all that the next connection works. */
 static void victim_recovers( struct victim_t * v )
 {
     struct netcode_messages_t * ends[2] = { v->m, netcode_messages_create( small_config(), v->now ) };
@@ -581,7 +581,8 @@ static void crowd( struct victim_t * v, int kind, int units )
     CHECK_EQ( craft_give( &v->craft, v->m ), NETCODE_MESSAGES_DROP_NONE );
 }
 
-/* One place of 38 or 40 units, and many of 35 that lie ready in two parts each until room is looked for: then they are in front. */
+/*  One block of 38 or 40 units, and many of 35 that lie ready in two parts each until room is looked for: then they are
+    in front. */
 static void victim_crowd( struct victim_t * v, int units )
 {
     crowd( v, NETCODE_MESSAGE_RELIABLE_ORDERED, 2 );
@@ -678,7 +679,7 @@ TEST( messages_limits_that_are_forged )
     victim_close( &v );
 }
 
-/* Sixteen messages in fragments and no more, however they are begun; what is taken back makes room again. */
+/* Sixteen messages in fragments and no more, however they are begun; what is cancelled frees capacity again. */
 TEST( messages_transfers_are_counted )
 {
     struct victim_t v;

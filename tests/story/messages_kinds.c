@@ -22,7 +22,7 @@ struct model_way_t {
     int expected[MODEL_CHANNELS], last[MODEL_CHANNELS]; /* ordered: the next to come, the last that was sent */
     int newest[MODEL_CHANNELS][2],
         final[MODEL_CHANNELS]; /* sequenced: the newest that came; the last reliable one sent */
-    int short_sent, short_seen, outcomes, told;
+    int short_sent, short_seen, outcomes, reported;
 };
 
 struct model_t {
@@ -222,7 +222,7 @@ static void model_send( struct model_t * o, int from )
     model_note( way, way->count++ );
 }
 
-/* Which one this is, or MODEL_NONE where it is too short to tell. */
+/* Which one this is, or MODEL_NONE where it is too short to say. */
 static int model_identify( struct model_way_t * way, const struct netcode_message_t * message )
 {
     int index = MODEL_NONE;
@@ -281,7 +281,7 @@ static void model_events( struct model_t * o, int end )
         }
         CHECK_EQ( item->outcome, 0 ); /* one end for each */
         item->outcome = (uint8_t) event.type;
-        way->told++;
+        way->reported++;
         if ( event.type == NETCODE_MESSAGES_EVENT_LOST )
             CHECK( model_wire_kind( item->kind ) == NETCODE_MESSAGE_UNRELIABLE ||
                    model_is_refused( item, (int) event.receipt - 1 ) );
@@ -330,7 +330,7 @@ static void model_judge( struct model_t * o )
         netcode_messages_stats( o->link.ends[!i], &stats );
         CHECK_EQ( (int) stats.receive_buffer_used, 0 );
         CHECK_EQ( stats.reliable_timeouts_total, 0 );
-        CHECK_EQ( way->told, way->outcomes );
+        CHECK_EQ( way->reported, way->outcomes );
         CHECK_EQ( way->short_seen, way->short_sent );
         for ( int k = 0; k < MODEL_CHANNELS; k++ ) {
             CHECK_EQ( way->expected[k], MODEL_NONE );
@@ -346,7 +346,7 @@ static void model_judge( struct model_t * o )
             CHECK_EQ( o->link.refused[i], 0 ); /* an honest peer is never accused */
 }
 
-/* Until everything is told and nothing is left. */
+/* Until everything is reported and nothing is left. */
 static void model_run( struct model_t * o )
 {
     double end = 600.0 + o->limit;
@@ -424,7 +424,7 @@ TEST( messages_kinds_model )
 
 /* ---- where the sources can not work: a test for each row ---- */
 
-/* Hears these packets, which ask for nothing but an ack, and tells what it acknowledges. */
+/* Hears these packets, which ask for nothing but an ack, and returns what it acknowledges. */
 static void row_acks( const int * numbers, int count, uint32_t * ack, uint32_t * bits, nc_acks_t * acks )
 {
     struct netcode_messages_t * m = netcode_messages_create( small_config(), 0.0 );
@@ -471,7 +471,7 @@ TEST( messages_row_2_a_gap_sets_no_bits )
         numbers[1] = 10 + gap;
         row_acks( numbers, 2, &ack, &bits, &acks );
         CHECK_EQ( bits, gap <= 32 ? 1u << ( gap - 1 ) : 0 );
-        for ( uint32_t number = 0; number <= ack; number++ ) /* the ranges tell of what the bits do not reach */
+        for ( uint32_t number = 0; number <= ack; number++ ) /* the ranges report what the bits do not reach */
             CHECK_EQ( nc_acks_hold( &acks, number ), number == ack || number == 10 );
     }
 }
@@ -628,7 +628,7 @@ TEST( messages_quiet_periods )
     }
 }
 
-/*  The other side says nothing of what it hears. Who only acknowledges asks in the end, so that its numbers do not
+/*  The other side acknowledges nothing. A side that only acknowledges asks in the end, so that its numbers do not
     run away. */
 TEST( messages_who_only_acknowledges_asks_now_and_then )
 {
@@ -837,7 +837,8 @@ static struct netcode_messages_stats_t flow_stats( struct flow_t * f, int end )
     return stats;
 }
 
-/* Nobody reads for half a minute: the sender is told FULL, nobody gives up, and once it reads all is there. */
+/*  The receiver does not read for half a minute: the sender gets FULL, neither gives up, and once it reads all is
+    there. */
 TEST( messages_a_reader_that_never_reads )
 {
     struct flow_t f;
@@ -862,7 +863,7 @@ TEST( messages_a_reader_that_never_reads )
     flow_close( &f );
 }
 
-/*  Unreliable messages that nobody reads are counted, and reliable ones still find the room that was promised to
+/*  Unreliable messages that are not read are counted, and reliable ones still find the room that was promised to
     them. */
 TEST( messages_unreliable_ones_take_no_promised_room )
 {
@@ -956,7 +957,7 @@ TEST( messages_too_large_for_the_peer )
 
 /* ---- giving up ---- */
 
-/* Packets with messages are lost; pings get through, and their acks tell what was lost before them. */
+/* Packets with messages are lost; pings get through, and their acks report what was lost before them. */
 struct deaf_t {
     struct flow_t f;
     int acked, lost, spurious, broken, progress, cancels;
@@ -1071,7 +1072,7 @@ TEST( messages_never_give_up )
     flow_close( &d.f );
 }
 
-/*  A message that was told LOST and still waits for its CANCEL to be heard is not told again when the connection
+/*  A message that was reported LOST and still waits for the ack of its CANCEL is not reported again when the connection
     ends. */
 TEST( messages_lost_is_told_once )
 {
@@ -1264,7 +1265,7 @@ TEST( messages_a_better_priority_goes_first )
     CHECK_LT( (int) ( shares[2] * 1000.0 ), 1 );
 }
 
-/* Who was silent has no claim to what the others were served meanwhile. */
+/* A channel that was silent has no claim to what the others were served meanwhile. */
 TEST( messages_silence_saves_no_shares )
 {
     struct flow_t f;
@@ -1289,13 +1290,13 @@ TEST( messages_silence_saves_no_shares )
 
 /* ---- resets ---- */
 
-/* Of the last connection nothing is left but what is to be told: the object is as a new one. */
+/* Of the last connection nothing is left but what is to be reported: the object is as a new one. */
 TEST( messages_reset )
 {
     static struct link_t link;
     struct netcode_messages_t * fresh = netcode_messages_create( small_config(), 50.0 );
     struct netcode_messages_event_t event;
-    uint64_t told = 0;
+    uint64_t reported = 0;
     link_open( &link, small_config(), test_random(), 0.05, 0.1 );
     link.checked = 1;
     struct netcode_messages_t * m = link.ends[0];
@@ -1306,22 +1307,22 @@ TEST( messages_reset )
         message.data = flow_data;
         message.bytes = i % 13 == 6 ? 3000 : 100;
         message.receipt = i + 1;
-        told += netcode_messages_send_message( m, &message ) == NETCODE_OK;
+        reported += netcode_messages_send_message( m, &message ) == NETCODE_OK;
         netcode_messages_send( link.ends[1], 2, (int) i % 5, flow_data, 50 );
         link_tick( &link );
         while ( netcode_messages_event( m, &event ) )
-            told -= event.type != NETCODE_MESSAGES_EVENT_PROGRESS && event.type != NETCODE_MESSAGES_EVENT_SPURIOUS;
+            reported -= event.type != NETCODE_MESSAGES_EVENT_PROGRESS && event.type != NETCODE_MESSAGES_EVENT_SPURIOUS;
     }
-    CHECK_GT( told, 0 );
+    CHECK_GT( reported, 0 );
     CHECK( m->rtt > 0.0 && m->in.used > 0 );
     netcode_messages_reset( m, 50.0 );
     messages_check( m );
-    for ( ; netcode_messages_event( m, &event ); told-- )
+    for ( ; netcode_messages_event( m, &event ); reported-- )
         CHECK_EQ( event.type, NETCODE_MESSAGES_EVENT_LOST );
-    CHECK_EQ( told, 0 );
+    CHECK_EQ( reported, 0 );
     CHECK_EQ( m->out.used + m->in.used, 0 );
     CHECK_EQ( messages_read( m ), 0 );
-    netcode_messages_reset( m, 50.0 ); /* now that all is told, even the buffers are as new */
+    netcode_messages_reset( m, 50.0 ); /* now that all is reported, even the buffers are as new */
     nc_heap_t *out = &m->out, *in = &m->in;
     CHECK( nc_heap_size( out, 16 ) == out->bytes && nc_heap_size( in, 16 ) == in->bytes );
     out->base = fresh->out.base;
@@ -1417,7 +1418,7 @@ static void glue_hear( struct netcode_messages_t * to, int tag, uint32_t * expec
     struct netcode_message_t message;
     while ( netcode_messages_receive( to, &message ) ) {
         REQUIRE( message.bytes >= 5 );
-        CHECK_EQ( message.data[4], tag ); /* it is from whom it should be */
+        CHECK_EQ( message.data[4], tag ); /* it is from the expected client */
         CHECK_EQ( get( message.data, 4 ), *expected );
         CHECK_EQ( message.channel, tag % 4 );
         ( *expected )++;
@@ -1457,8 +1458,8 @@ TEST( messages_between_clients_and_a_server )
     }
 }
 
-/*  The network swallows what the server says to the first client. Whoever comes behind it into the slot hears nothing
-    of it. */
+/*  The network swallows what the server says to the first client. The client that comes behind it into the slot hears
+    nothing of it. */
 TEST( messages_of_the_last_one_in_the_slot )
 {
     struct glue_t g;
@@ -1529,7 +1530,7 @@ TEST( messages_begin_anew_with_each_connection )
     glue_close( &g );
 }
 
-/* A player who loses the connection, and is back before the messages were asked: they notice. */
+/* A player that loses the connection, and is back before the messages were asked: they notice. */
 TEST( messages_notice_a_connection_that_nobody_saw_end )
 {
     struct glue_t g;

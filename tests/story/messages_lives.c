@@ -1,7 +1,9 @@
-/*  Story: lives of messages. What an outsider tried and found: words that arrive with the end of their connection, peers that
-    are silent, clocks that step back, slow ticks, deadlines at which nothing can be done. Run: runner messages_lives.c */
+/*  Story: lives of messages. What an outsider tried and found: messages that arrive with the end of their connection,
+    peers that are silent, clocks that step back, slow ticks, deadlines at which nothing can be done. Run: runner
+    messages_lives.c */
 
-/* The last words of a connection arrive in the same update as its end, and are heard; the next connection begins anew. */
+/*  The last messages of a connection arrive in the same update as its end, and are heard; the next connection begins
+    anew. */
 TEST( messages_last_words_are_heard )
 {
     struct glue_t g;
@@ -24,7 +26,7 @@ TEST( messages_last_words_are_heard )
     glue_close( &g );
 }
 
-/* A whole connection comes and goes while nobody asks the messages: its numbers do not count in the next one. */
+/* A whole connection comes and goes while the messages are not asked: its numbers do not count in the next one. */
 TEST( messages_of_a_connection_that_was_slept_through )
 {
     struct glue_t g;
@@ -61,7 +63,7 @@ TEST( messages_of_the_last_connection_do_not_leave )
     REQUIRE_EQ( glue_connect( &g, 0, 100 ), 0 );
     netcode_client_disconnect( g.w->clients[0] );
     world_run( g.w, 0.5 );
-    CHECK( glue_say( g.clients[0], 8, 0 ) ); /* nobody has told it yet */
+    CHECK( glue_say( g.clients[0], 8, 0 ) ); /* it has not been notified yet */
     REQUIRE( world_join( g.w, 0, 100 ) );
     uint64_t sent = g.clients[0]->stats.packets_sent;
     for ( int i = 0; i < 30; i++ ) {
@@ -115,7 +117,8 @@ static void lives_talk( struct flow_t * f, int from )
         netcode_messages_process_packet( f->ends[!from], packet, bytes );
 }
 
-/* Larger than the other side takes, and queued before it could say so: told, counted, and an order never has a hole. */
+/*  Larger than the other side takes, and queued before it could say so: reported, counted, and an order never has a
+    hole. */
 TEST( messages_too_large_and_ordered )
 {
     for ( int bytes = 3000; bytes <= 5000; bytes += 2000 ) {
@@ -139,7 +142,7 @@ TEST( messages_too_large_and_ordered )
     }
 }
 
-/* The caller's clock steps back by an hour, and forward again: what is under way goes on as if nothing had been. */
+/* The caller's clock steps back by an hour, and forward again: what is in flight goes on as if nothing had been. */
 TEST( messages_clocks_that_step_back )
 {
     static const double steps[] = { -3600.0, -0.02, -1e6 };
@@ -184,8 +187,8 @@ TEST( messages_slow_ticks_keep_the_rate )
 }
 
 /*  Three minutes of transfers that follow one another without a gap, so that the queue at the bottleneck is never empty by
-    itself: whoever fills the way does not take his own queue for the way's length, and add another to it. What else is sent
-    waits no longer in the last half minute than in the first. */
+    itself: a sender that fills the path does not take its own queue for the path's length, and add another to it. What else
+    is sent waits no longer in the last half minute than in the first. */
 TEST( messages_transfers_know_their_own_queue )
 {
     static uint8_t file[200000];

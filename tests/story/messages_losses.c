@@ -1,5 +1,5 @@
-/*  Story: losses of messages. What is lost, repeated, given up, taken back and acknowledged at once, and the probes that ask whether
-    anybody is there; each with what is then on the wire. Run: runner messages_losses.c */
+/*  Story: losses of messages. What is lost, repeated, given up, cancelled and acknowledged at once, and the probes that
+    ask whether a peer is there; each with what is then on the wire. Run: runner messages_losses.c */
 
 static struct netcode_messages_t * sender_open( int window, int congestion, int max_retries )
 {
@@ -104,7 +104,7 @@ TEST( messages_lost_and_outlived )
         CHECK_EQ( sender_event( m ), 70 + NETCODE_MESSAGES_EVENT_LOST );
         CHECK_EQ( m->stats.reliable_timeouts_total, 1 );
         m->tokens = 100.0;
-        if ( way == 1 ) /* its packet is acknowledged when that is forgotten: it stays taken back */
+        if ( way == 1 ) /* its packet is acknowledged when that is forgotten: it stays cancelled */
             sender_acks( m, 0, 0 );
         if ( way == 2 ) /* only now its packet is lost: that changes nothing */
             sender_lose( m, 0 );
@@ -122,11 +122,11 @@ TEST( messages_lost_and_outlived )
     }
 }
 
-/*  Two are given up while their packets are under way. The first packet is heard before a CANCEL could leave: SPURIOUS,
-    and only the other one is taken back. */
+/*  Two are given up while their packets are in flight. The first packet is heard before a CANCEL could leave: SPURIOUS,
+    and only the other one is cancelled. */
 TEST( messages_given_up_and_heard )
 {
-    for ( int told = 0; told < 2; told++ ) {
+    for ( int reported = 0; reported < 2; reported++ ) {
         struct netcode_messages_t * m = sender_open( 16, 1, 0 );
         struct seen_t seen;
         sender_send( m, 0, NETCODE_MESSAGE_RELIABLE, 200, 0.2, 1 );
@@ -135,17 +135,18 @@ TEST( messages_given_up_and_heard )
         sender_tick( m, 0.01, &seen );
         m->tokens = -1e9;
         sender_silence( m, 0.2 );
-        if ( told ) {
+        if ( reported ) {
             CHECK_EQ( sender_event( m ), 10 + NETCODE_MESSAGES_EVENT_LOST );
             CHECK_EQ( sender_event( m ), 20 + NETCODE_MESSAGES_EVENT_LOST );
         }
         sender_acks( m, 0, 0 );
-        CHECK_EQ( sender_event( m ), 10 + ( told ? NETCODE_MESSAGES_EVENT_SPURIOUS : NETCODE_MESSAGES_EVENT_ACKED ) );
+        CHECK_EQ( sender_event( m ),
+                  10 + ( reported ? NETCODE_MESSAGES_EVENT_SPURIOUS : NETCODE_MESSAGES_EVENT_ACKED ) );
         m->tokens = 100.0;
         sender_tick( m, 0.21, &seen );
         CHECK( seen_count( &seen, 0x27, 1 ) == 1 && seen.count == 1 );
         sender_acks( m, 2, 0 );
-        CHECK_EQ( sender_event( m ), told ? 0 : 20 + NETCODE_MESSAGES_EVENT_LOST );
+        CHECK_EQ( sender_event( m ), reported ? 0 : 20 + NETCODE_MESSAGES_EVENT_LOST );
         CHECK( m->reliable.head == 0 && m->lost_head == 0 );
         sender_lose( m, 1 ); /* its first packet holds it until that is settled and forgotten */
         sender_silence( m, 1.0 );
@@ -178,7 +179,7 @@ TEST( messages_a_cancel_that_is_lost )
     sender_close( m );
 }
 
-/* Room is always found before; who asks without that is told that there is none. */
+/* Room is always found before; a call without that returns that there is none. */
 TEST( messages_a_buffer_without_room )
 {
     struct netcode_messages_t * m = sender_open( 16, 1, 0 );
@@ -191,7 +192,7 @@ TEST( messages_a_buffer_without_room )
     netcode_messages_destroy( m );
 }
 
-/* One that was taken back is not repeated in the flights behind it, as small ones are. */
+/* One that was cancelled is not repeated in the flights behind it, as small ones are. */
 TEST( messages_what_was_taken_back_is_not_repeated )
 {
     struct netcode_messages_t * m = sender_open( 16, 1, 0 );
@@ -208,7 +209,8 @@ TEST( messages_what_was_taken_back_is_not_repeated )
     sender_close( m );
 }
 
-/* The first in the list was taken back and not heard of: those behind it have their time too, whole ones and large ones. */
+/*  The first in the list was cancelled and not heard of: those behind it have their time too, whole ones and large
+    ones. */
 TEST( messages_each_has_its_own_time )
 {
     static const int lives[] = { 1, 3, 2 };
@@ -250,21 +252,21 @@ TEST( messages_reset_with_something_lost )
     sender_close( m );
 }
 
-/* A reset while something waits in every queue: who is to be told of it is told, each once. */
+/* A reset while something waits in every queue: what is to be reported of it is reported, each once. */
 TEST( messages_reset_with_full_queues )
 {
     struct netcode_messages_t * m = sender_open( 16, 1, 0 );
-    int told[8] = { 0, 0, 0, 0, 0, 0, 0, 0 };
+    int reported[8] = { 0, 0, 0, 0, 0, 0, 0, 0 };
     for ( int i = 0; i < 8; i++ )
         sender_send( m, i / 2, i & 1 ? NETCODE_MESSAGE_RELIABLE_ORDERED : NETCODE_MESSAGE_UNRELIABLE, 9, 0.0,
                      1 + (uint64_t) i );
     netcode_messages_reset( m, 1.0 );
     for ( int event; ( event = sender_event( m ) ) != 0; ) {
         REQUIRE( event / 10 >= 1 && event / 10 <= 8 && event % 10 == NETCODE_MESSAGES_EVENT_LOST );
-        told[event / 10 - 1]++;
+        reported[event / 10 - 1]++;
     }
     for ( int i = 0; i < 8; i++ )
-        CHECK_EQ( told[i], 1 );
+        CHECK_EQ( reported[i], 1 );
     CHECK( m->out.used == 0 && m->active[0] == 0 && m->active[1] == 0 );
     sender_close( m );
 }
@@ -286,7 +288,7 @@ TEST( messages_reset_with_something_given_up )
     sender_close( m );
 }
 
-/* Two messages in a lost packet, one of them told LOST: its copy is kept for a late ack, the other's is not. */
+/* Two messages in a lost packet, one of them reported LOST: its copy is kept for a late ack, the other's is not. */
 TEST( messages_copies_of_a_lost_packet )
 {
     for ( int first = 0; first < 2; first++ ) {
@@ -386,7 +388,8 @@ TEST( messages_late_acks )
     }
 }
 
-/* Parts of what was given up are acknowledged: that is no progress, it is still taken back. Once all are, it has arrived. */
+/*  Parts of what was given up are acknowledged: that is no progress, it is still cancelled. Once all are, it has
+    arrived. */
 TEST( messages_parts_of_what_was_given_up )
 {
     for ( int heard = 0; heard < 3; heard++ ) {
@@ -440,7 +443,7 @@ TEST( messages_acked_and_then_lost )
     sender_close( m );
 }
 
-/* Lost in one packet, under way in another: it is not sent again before that is lost too. */
+/* Lost in one packet, in flight in another: it is not sent again before that is lost too. */
 TEST( messages_another_copy_may_arrive )
 {
     struct netcode_messages_t * m = sender_open( 16, 1, 0 );
@@ -482,7 +485,8 @@ TEST( messages_an_earlier_packet_is_heard_late )
     }
 }
 
-/* Given up after three packets, all called lost: that one of them did arrive is told, whichever it was, and while CANCEL is on its way. */
+/*  Given up after three packets, all called lost: that one of them did arrive is reported, whichever it was, and while
+    CANCEL is on its way. */
 TEST( messages_given_up_and_there_in_any_packet )
 {
     for ( int heard = 0; heard < 6; heard++ ) {
@@ -529,7 +533,7 @@ TEST( messages_acks_without_news )
 }
 
 /*  Two messages, both lost and one of them begun later: what was begun in a later packet is no business of an earlier one, even
-    where it was told to be lost before it was in any. */
+    where it was reported lost before it was in any. */
 TEST( messages_what_was_begun_later )
 {
     struct netcode_messages_t * m = sender_open( 16, 1, 0 );
@@ -547,7 +551,7 @@ TEST( messages_what_was_begun_later )
     sender_acks( m, 0, 0 );
     CHECK_EQ( sender_event( m ), 10 + NETCODE_MESSAGES_EVENT_SPURIOUS );
     CHECK_EQ( sender_event( m ), 0 );
-    CHECK_EQ( m->reliable.count, 1 ); /* to be taken back yet */
+    CHECK_EQ( m->reliable.count, 1 ); /* to be cancelled yet */
     sender_close( m );
 }
 
@@ -590,7 +594,7 @@ TEST( messages_outlived_between_update_and_packet )
     }
 }
 
-/* What is given up may have arrived with each of its packets: that is told, whichever is heard of first or late. */
+/* What is given up may have arrived with each of its packets: that is reported, whichever is heard of first or late. */
 TEST( messages_given_up_and_there )
 {
     for ( int packet = 0; packet < 4; packet++ ) {
@@ -636,7 +640,7 @@ TEST( messages_settling_many_receipts )
         sender_send( m, 0, NETCODE_MESSAGE_UNRELIABLE_WITH_RECEIPT, 20, 0.0, 1 );
         if ( m->queued_bytes >= 900 ) {
             if ( m->packets_in_flight == 2044 )
-                netcode_messages_update( m, 0.12 ); /* the last four are sent so much later that they tell of losses */
+                netcode_messages_update( m, 0.12 ); /* the last four are sent so much later that they reveal losses */
             netcode_messages_flush( m );
             while ( netcode_messages_generate_packet( m, packet, sizeof( packet ) ) )
                 ;
@@ -714,8 +718,8 @@ TEST( messages_repeats_ride_along )
     }
 }
 
-/*  Who sends little learns little from its own packets: the losses of those that arrive count too, but not what may only have been
-    overtaken, or skipped by the sender. */
+/*  A sender of little learns little from its own packets: the losses of those that arrive count too, but not what may
+    only have been overtaken, or skipped by the sender. */
 TEST( messages_repeats_by_the_losses_of_what_arrives )
 {
     static const struct {
@@ -744,7 +748,7 @@ TEST( messages_repeats_by_the_losses_of_what_arrives )
     }
 }
 
-/*  What is to be taken back is not repeated either, as long as its CANCEL waits behind something lost that does not
+/*  What is to be cancelled is not repeated either, as long as its CANCEL waits behind something lost that does not
     fit. */
 TEST( messages_repeats_of_what_is_given_up )
 {
@@ -838,7 +842,8 @@ TEST( messages_lost_ones_are_sent_again_twice )
     }
 }
 
-/* What waits to be sent again a second time is heard, outlived, or all of it ends: it is not sent, and told once. */
+/*  What waits to be sent again a second time is heard, outlived, or all of it ends: it is not sent, and reported
+    once. */
 TEST( messages_sent_again_and_then_something_else )
 {
     for ( int way = 0; way < 3; way++ ) {
@@ -945,7 +950,7 @@ TEST( messages_probes_beyond_what_is_remembered )
     }
 }
 
-/* What a probe is: the message, or a ping where that is in parts, taken back, or not there. */
+/* What a probe is: the message, or a ping where that is in parts, cancelled, or not there. */
 TEST( messages_what_a_probe_is )
 {
     struct seen_t seen;
@@ -976,7 +981,7 @@ TEST( messages_what_a_probe_is )
     sender_close( m );
 }
 
-/* A probe leaves even where the window is full: the oldest packet under way is called lost for it. */
+/* A probe leaves even where the window is full: the oldest packet in flight is called lost for it. */
 TEST( messages_a_probe_finds_a_place )
 {
     struct netcode_messages_t * m = sender_open( 16, 2, 0 );
@@ -1027,13 +1032,13 @@ TEST( messages_pings_put_nothing_off )
     sender_tick( m, 0.15, &seen );
     CHECK_NEAR( netcode_messages_next_deadline( m ), 0.35, 1e-9 ); /* a message does */
     sender_acks( m, 2, 3 );
-    m->ping_due = 1; /* and so does a ping that is alone under way */
+    m->ping_due = 1; /* and so does a ping that is alone in flight */
     sender_tick( m, 1.0, &seen );
     CHECK_NEAR( netcode_messages_next_deadline( m ), 1.0 + nc_messages_timeout( m ), 1e-9 );
     sender_close( m );
 }
 
-/*  Unreliable messages to somebody who never answers: 16384 packets, and then a probe every two seconds. One answer, and
+/*  Unreliable messages to a peer that never answers: 16384 packets, and then a probe every two seconds. One answer, and
     it goes on. */
 TEST( messages_nobody_answers )
 {

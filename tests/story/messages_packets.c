@@ -1,5 +1,5 @@
-/*  Story: packets of messages. What fits into one, what waits for company, and what windows, rates and places let through; each
-    with what is then on the wire. Run: runner messages_packets.c */
+/*  Story: packets of messages. What fits into one, what waits for company, and what windows, rates and tables let
+    through; each with what is then on the wire. Run: runner messages_packets.c */
 
 /* ---- packets that are just full ---- */
 
@@ -67,7 +67,7 @@ TEST( messages_a_cancel_without_room )
     }
 }
 
-/* ---- windows, rates and places that are used up ---- */
+/* ---- windows, rates and tables that are used up ---- */
 
 struct gate_row_t {
     int congestion, probe;
@@ -137,8 +137,8 @@ TEST( messages_what_was_held_back )
     }
 }
 
-/*  Sixteen packets under way are all that are remembered. What needs to be remembered waits, what does not goes, and
-    once the oldest is settled there is a place again. */
+/*  Sixteen packets in flight are all that are remembered. What needs to be remembered waits, what does not goes, and
+    once the oldest is settled there is an entry again. */
 TEST( messages_no_place_for_another_packet )
 {
     struct netcode_messages_t * m = sender_open( 16, 2, 0 );
@@ -159,7 +159,7 @@ TEST( messages_no_place_for_another_packet )
     sender_send( m, 3, NETCODE_MESSAGE_UNRELIABLE, 201, 0.0, 0 );
     sender_tick( m, 0.021, &seen );
     CHECK( seen.count == 1 && seen.frames[0].bytes == 201 && !seen.asks );
-    sender_lose( m, 0 ); /* not heard of, but settled: it makes place for one */
+    sender_lose( m, 0 ); /* not heard of, but settled: it frees an entry for one */
     netcode_messages_update( m, 0.022 );
     REQUIRE( seen_next( &seen, m ) > 0 );
     CHECK( seen.frames[0].id == 5 && seen.frames[1].id == 0 && seen.frames[1].kind == 2 ); /* those that were lost */
@@ -170,7 +170,7 @@ TEST( messages_no_place_for_another_packet )
     sender_close( m );
 }
 
-/* However many ask for a receipt, one packet holds as many as it has room for; each is told. */
+/* However many ask for a receipt, one packet holds as many as it has room for; each is reported. */
 TEST( messages_many_receipts_of_one_packet )
 {
     for ( int lost = 0; lost < 2; lost++ ) {
@@ -198,7 +198,7 @@ TEST( messages_many_receipts_of_one_packet )
 
 /* ---- flush, pings, broken ---- */
 
-/* Small messages wait for company until 1100 bytes are there, or until they are told to go. */
+/* Small messages wait for company until 1100 bytes are there, or until they are flushed. */
 TEST( messages_small_ones_wait_for_company )
 {
     struct netcode_messages_t * m = sender_open( 16, 1, 0 );
@@ -220,7 +220,7 @@ TEST( messages_small_ones_wait_for_company )
     sender_close( m );
 }
 
-/* A PING goes every so often and comes back as it was; what it takes is told, if it is less than a minute. */
+/* A PING goes every so often and comes back as it was; what it takes is reported, if it is less than a minute. */
 TEST( messages_pings )
 {
     struct netcode_messages_config_t config = *small_config();
@@ -230,7 +230,8 @@ TEST( messages_pings )
     struct craft_t craft;
     int number = 0;
     messages_drain( m, 2.0 );
-    static const double trips[] = { 0.0625, 59.99992, 60.00002, 60.5 }, told[] = { 0.0625, 59.9999, 59.9999, 59.9999 };
+    static const double trips[] = { 0.0625, 59.99992, 60.00002, 60.5 },
+                        reported[] = { 0.0625, 59.9999, 59.9999, 59.9999 };
     sender_acks( m, number++, 0 );
     sender_silence( m, 2.249 );
     sender_tick( m, 2.25, &seen );
@@ -244,7 +245,7 @@ TEST( messages_pings )
         put( &craft.at, 0x17, 1 );
         put( &craft.at, 25000, 4 );
         CHECK_EQ( craft_give( &craft, m ), NETCODE_MESSAGES_DROP_NONE );
-        CHECK_NEAR( m->ping, told[i], 1e-9 );
+        CHECK_NEAR( m->ping, reported[i], 1e-9 );
     }
     craft_begin( &craft, m->newest_received + 1, -1, 0 );
     put( &craft.at, 0x0f, 1 );

@@ -92,24 +92,24 @@ static struct netcode_messages_stream_t stream_of( uint32_t tag, int channel, ui
 }
 
 /* The events of one sender: the last of each receipt but PROGRESS, and what PROGRESS said. */
-struct stream_told_t {
+struct stream_reported_t {
     int last[STREAM_ENDS], progress[STREAM_ENDS];
     uint32_t done[STREAM_ENDS];
 };
 
-static void stream_listen( struct netcode_messages_t * m, struct stream_told_t * told )
+static void stream_listen( struct netcode_messages_t * m, struct stream_reported_t * reported )
 {
     struct netcode_messages_event_t event;
     while ( netcode_messages_event( m, &event ) ) {
         uint32_t tag = (uint32_t) event.receipt - 100;
         REQUIRE( tag < STREAM_ENDS && event.kind == NETCODE_MESSAGE_STREAM );
         CHECK( event.stream_bytes == streams.ends[tag].bytes && event.channel == streams.ends[tag].channel );
-        CHECK_GE( event.stream_bytes_done, event.type == NETCODE_MESSAGES_EVENT_LOST ? 0 : told->done[tag] );
-        told->done[tag] = event.stream_bytes_done;
+        CHECK_GE( event.stream_bytes_done, event.type == NETCODE_MESSAGES_EVENT_LOST ? 0 : reported->done[tag] );
+        reported->done[tag] = event.stream_bytes_done;
         if ( event.type == NETCODE_MESSAGES_EVENT_PROGRESS )
-            told->progress[tag]++;
+            reported->progress[tag]++;
         else
-            told->last[tag] = 10 * told->last[tag] + event.type;
+            reported->last[tag] = 10 * reported->last[tag] + event.type;
     }
 }
 
@@ -118,11 +118,11 @@ TEST( messages_streams_over_a_bad_link )
 {
     static const uint32_t bytes[STREAM_ENDS] = { 300001, 0, 1, 1168, 1169, 1180, 60000, 100000 };
     struct netcode_messages_config_t config = stream_config();
-    struct stream_told_t told;
+    struct stream_reported_t reported;
     struct link_t link;
     int others = 0;
     uint32_t most_out = 0, most_in = 0;
-    memset( &told, 0, sizeof( told ) );
+    memset( &reported, 0, sizeof( reported ) );
     link_open( &link, &config, test_random(), 0.03, 0.1 );
     link.checked = 1;
     for ( int i = 0; i < 2; i++ ) {
@@ -140,13 +140,13 @@ TEST( messages_streams_over_a_bad_link )
             netcode_messages_send( link.ends[0], i % 4, NETCODE_MESSAGE_RELIABLE_ORDERED, flow_data,
                                    i % 5 ? 50 : 3000 );
         link_tick( &link );
-        stream_listen( link.ends[0], &told );
+        stream_listen( link.ends[0], &reported );
         most_out = most_out > link.ends[0]->out.used ? most_out : link.ends[0]->out.used;
         most_in = most_in > link.ends[1]->in.used ? most_in : link.ends[1]->in.used;
         while ( netcode_messages_receive( link.ends[1], &message ) )
             others++;
     }
-    stream_listen( link.ends[0], &told );
+    stream_listen( link.ends[0], &reported );
     CHECK_EQ( others, 20 );
     CHECK_LT( most_out, 60000 ); /* neither side keeps what passes */
     CHECK_LT( most_in, 30000 );
@@ -154,9 +154,9 @@ TEST( messages_streams_over_a_bad_link )
         const struct stream_end_t * end = &streams.ends[tag];
         CHECK( end->begun == 1 && end->ended == 1 && end->complete == 1 );
         CHECK_EQ( end->written, bytes[tag] );
-        CHECK_EQ( told.last[tag], NETCODE_MESSAGES_EVENT_ACKED );
-        CHECK_EQ( told.done[tag], bytes[tag] );
-        CHECK( bytes[tag] < 50000 || told.progress[tag] > 3 );
+        CHECK_EQ( reported.last[tag], NETCODE_MESSAGES_EVENT_ACKED );
+        CHECK_EQ( reported.done[tag], bytes[tag] );
+        CHECK( bytes[tag] < 50000 || reported.progress[tag] > 3 );
         free( streams.ends[tag].times );
     }
     CHECK_EQ( link.ends[1]->in.used, 0 );
@@ -164,16 +164,16 @@ TEST( messages_streams_over_a_bad_link )
     link_close( &link );
 }
 
-/*  Refused by one who has no function, by its answer, by one that sets nothing to write with, and in the middle: LOST, however
-    many packets are lost, and never ACKED. */
+/*  Refused by one that has no function, by its answer, by one that sets nothing to write with, and in the middle: LOST,
+    however many packets are lost, and never ACKED. */
 TEST( messages_streams_are_refused )
 {
     for ( int way = 0; way < 5; way++ )
         for ( uint32_t bytes = 1; bytes <= 30000; bytes += 29999 ) {
             struct netcode_messages_config_t config = stream_config();
-            struct stream_told_t told;
+            struct stream_reported_t reported;
             struct link_t link;
-            memset( &told, 0, sizeof( told ) );
+            memset( &reported, 0, sizeof( reported ) );
             link_open( &link, &config, test_random(), 0.03, 0.3 );
             link.checked = 1;
             struct netcode_messages_stream_t stream = stream_of( 2, 1, bytes );
@@ -185,10 +185,10 @@ TEST( messages_streams_are_refused )
             CHECK_EQ( netcode_messages_send_stream( link.ends[0], &stream ), NETCODE_OK );
             for ( int i = 0; i < 600; i++ ) {
                 link_tick( &link );
-                stream_listen( link.ends[0], &told );
+                stream_listen( link.ends[0], &reported );
             }
             int passes = way == 3 && bytes == 1; /* it is over before the seventh write */
-            CHECK_EQ( told.last[2], passes ? NETCODE_MESSAGES_EVENT_ACKED : NETCODE_MESSAGES_EVENT_LOST );
+            CHECK_EQ( reported.last[2], passes ? NETCODE_MESSAGES_EVENT_ACKED : NETCODE_MESSAGES_EVENT_LOST );
             CHECK_EQ( streams.ends[2].begun, way > 0 );
             CHECK_EQ( streams.ends[2].ended, way == 2 || way == 3 );
             CHECK_EQ( streams.ends[2].complete, passes );
@@ -229,13 +229,14 @@ TEST( messages_streams_that_disagree )
     CHECK( streams.ends[1].ended && !streams.ends[1].complete );
 }
 
-/* Cancelled while it waits, and while it is sent: LOST here, an end that is not complete there, and all room is free again. */
+/*  Cancelled while it waits, and while it is sent: LOST here, an end that is not complete there, and all memory is free
+    again. */
 TEST( messages_streams_are_cancelled )
 {
     struct netcode_messages_config_t config = stream_config();
-    struct stream_told_t told;
+    struct stream_reported_t reported;
     struct link_t link;
-    memset( &told, 0, sizeof( told ) );
+    memset( &reported, 0, sizeof( reported ) );
     link_open( &link, &config, test_random(), 0.03, 0.1 );
     link.checked = 1;
     for ( uint32_t tag = 0; tag < 3; tag++ ) {
@@ -249,16 +250,16 @@ TEST( messages_streams_are_cancelled )
     CHECK_EQ( netcode_messages_cancel_stream( link.ends[0], 100 ), NETCODE_OK );
     CHECK_EQ( netcode_messages_cancel_stream( link.ends[0], 100 ), NETCODE_ERROR );
     uint32_t reads = streams.ends[0].reads;
-    for ( int i = 0; i < 2000 && !told.last[1]; i++ ) {
+    for ( int i = 0; i < 2000 && !reported.last[1]; i++ ) {
         link_tick( &link );
-        stream_listen( link.ends[0], &told );
+        stream_listen( link.ends[0], &reported );
     }
     CHECK_EQ( streams.ends[0].reads, reads ); /* nothing is read any more */
     CHECK( streams.ends[0].ended == 1 && !streams.ends[0].complete && streams.ends[2].begun == 0 );
     CHECK( streams.ends[1].ended == 1 && streams.ends[1].complete );
-    CHECK_EQ( told.last[0], NETCODE_MESSAGES_EVENT_LOST );
-    CHECK_EQ( told.last[1], NETCODE_MESSAGES_EVENT_ACKED );
-    CHECK_EQ( told.last[2], NETCODE_MESSAGES_EVENT_LOST );
+    CHECK_EQ( reported.last[0], NETCODE_MESSAGES_EVENT_LOST );
+    CHECK_EQ( reported.last[1], NETCODE_MESSAGES_EVENT_ACKED );
+    CHECK_EQ( reported.last[2], NETCODE_MESSAGES_EVENT_LOST );
     CHECK_EQ( link.ends[0]->stats.reliable_timeouts_total, 1 );
     CHECK_EQ( netcode_messages_cancel_stream( link.ends[0], 101 ), NETCODE_ERROR );
     for ( int i = 0; i < 60; i++ )
@@ -272,9 +273,9 @@ TEST( messages_streams_end_with_the_connection )
 {
     for ( int way = 0; way < 3; way++ ) {
         struct netcode_messages_config_t config = stream_config();
-        struct stream_told_t told;
+        struct stream_reported_t reported;
         struct link_t link;
-        memset( &told, 0, sizeof( told ) );
+        memset( &reported, 0, sizeof( reported ) );
         link_open( &link, &config, test_random(), 0.03, 0.0 );
         struct netcode_messages_stream_t stream = stream_of( 1, 0, 1000000 );
         CHECK_EQ( netcode_messages_send_stream( link.ends[0], &stream ), NETCODE_OK );
@@ -291,8 +292,8 @@ TEST( messages_streams_end_with_the_connection )
         uint32_t reads = streams.ends[1].reads, written = streams.ends[1].written;
         if ( way == 1 ) {
             netcode_messages_reset( link.ends[0], link.now );
-            stream_listen( link.ends[0], &told );
-            CHECK_EQ( told.last[1], NETCODE_MESSAGES_EVENT_LOST );
+            stream_listen( link.ends[0], &reported );
+            CHECK_EQ( reported.last[1], NETCODE_MESSAGES_EVENT_LOST );
             link.ways[0].count = link.ways[1].count = 0;
             for ( int i = 0; i < 20; i++ )
                 link_tick( &link );
@@ -308,10 +309,10 @@ TEST( messages_streams_end_with_the_connection )
 TEST( messages_a_stream_of_four_gibibytes )
 {
     struct netcode_messages_config_t config = stream_config();
-    struct stream_told_t told;
+    struct stream_reported_t reported;
     struct link_t link;
     const uint32_t skipped = 3677100;
-    memset( &told, 0, sizeof( told ) );
+    memset( &reported, 0, sizeof( reported ) );
     link_open( &link, &config, 1, 0.03, 0.05 );
     struct netcode_messages_stream_t stream = stream_of( 3, 0, UINT32_MAX );
     CHECK_EQ( netcode_messages_send_stream( link.ends[0], &stream ), NETCODE_OK );
@@ -333,7 +334,7 @@ TEST( messages_a_stream_of_four_gibibytes )
     link.checked = 1;
     struct netcode_messages_event_t event;
     int at_the_end = 0;
-    for ( int i = 0; i < 600 && !told.last[3]; i++ ) {
+    for ( int i = 0; i < 600 && !reported.last[3]; i++ ) {
         link_tick( &link );
         while ( netcode_messages_event( sender, &event ) ) {
             CHECK( event.bytes == INT32_MAX && event.bytes_done == INT32_MAX && event.stream_bytes == UINT32_MAX );

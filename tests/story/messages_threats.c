@@ -1,5 +1,5 @@
-/*  Story: the rows of the attack table that are about messages. A player who holds the keys, and what it can not do with them.
-    Run: runner messages_threats.c */
+/*  Story: the rows of the attack table that are about messages. A player that holds the keys, and what it can not do
+    with them. Run: runner messages_threats.c */
 
 /* ---- 59: orders that make a receiver work ---- */
 
@@ -89,7 +89,7 @@ TEST( threat_59_no_order_costs_more_than_honest_ones )
     }
 }
 
-/* What comes under an order that is taken is counted, and nothing of it is kept: no room, no credit, no id. */
+/* What comes under an order that is in use is counted, and nothing of it is kept: no room, no credit, no id. */
 TEST( threat_59_a_taken_order_is_refused_before_anything_is_stored )
 {
     struct victim_t v;
@@ -121,23 +121,23 @@ TEST( threat_59_a_taken_order_is_refused_before_anything_is_stored )
 
 /* ---- 66: acknowledgements for what never arrived ---- */
 
-enum { LINE_BYTES_PER_SECOND = 20000, LIAR_SECONDS = 10 };
-enum liar_t { LIAR_ALL, LIAR_HALF, LIAR_AHEAD, LIARS };
+enum { LINE_BYTES_PER_SECOND = 20000, FORGER_SECONDS = 10 };
+enum forger_t { FORGER_ALL, FORGER_HALF, FORGER_AHEAD, FORGERS };
 
 /* One number of the wire, next to the newest that was seen. */
-static int64_t liar_number( int64_t newest, const uint8_t * packet )
+static int64_t forger_number( int64_t newest, const uint8_t * packet )
 {
     return newest + (int16_t) (uint16_t) ( packet[1] + 256u * packet[2] - (uint32_t) newest );
 }
 
-/* What the liar says of all that its line did not carry. */
-static void liar_acks( struct craft_t * craft, int liar, int64_t number, int64_t newest )
+/* What the forger acknowledges of all that its link did not carry. */
+static void forger_acks( struct craft_t * craft, int forger, int64_t number, int64_t newest )
 {
-    uint32_t bits = liar == LIAR_HALF ? (uint32_t) test_random() : 0xffffffff;
-    int64_t ack = liar == LIAR_AHEAD ? newest + 8 : newest;
+    uint32_t bits = forger == FORGER_HALF ? (uint32_t) test_random() : 0xffffffff;
+    int64_t ack = forger == FORGER_AHEAD ? newest + 8 : newest;
     craft_begin( craft, number, ack, ack < 32 ? bits & ( ( 1u << ack ) - 1 ) : bits );
     craft->data[0] = 0x12;
-    if ( ack > 255 && liar != LIAR_HALF ) {
+    if ( ack > 255 && forger != FORGER_HALF ) {
         put( &craft->at, 0x07, 1 );
         put( &craft->at, 1, 1 );
         craft_varint( craft, 0 );
@@ -146,7 +146,7 @@ static void liar_acks( struct craft_t * craft, int liar, int64_t number, int64_t
 }
 
 /* A sender with more to send than fits, and a peer that hears what 20 kB a second carry and acknowledges the rest, too. */
-static void liar_plays( int liar )
+static void forger_plays( int forger )
 {
     static uint8_t part[1000];
     struct netcode_messages_config_t config;
@@ -161,7 +161,7 @@ static void liar_plays( int liar )
     link_open( &link, &config, test_random(), 0.025, 0.0 );
     struct netcode_messages_t * m = link.ends[0];
     link.ways[0].bytes_per_second = LINE_BYTES_PER_SECOND;
-    while ( link.now < LIAR_SECONDS ) {
+    while ( link.now < FORGER_SECONDS ) {
         struct netcode_messages_event_t event;
         link.now += link.step;
         netcode_messages_set_time( m, link.now );
@@ -177,22 +177,22 @@ static void liar_plays( int liar )
             link_put( &link, 0, packet, bytes );
         after -= broken ? m->stats.bytes_sent : 0;
         while ( ( bytes = link_get( &link, 1, packet ) ) > 0 ) {
-            int64_t seen = liar_number( newest, packet );
+            int64_t seen = forger_number( newest, packet );
             newest = seen > newest ? seen : newest;
         }
         if ( newest < 0 )
             continue;
-        liar_acks( &craft, liar, number++, newest );
+        forger_acks( &craft, forger, number++, newest );
         craft_limit( &craft, m->credit_spent + 1000000, 262144 );
         link_put( &link, 1, craft.data, craft_bytes( &craft ) );
     }
-    static const char * const names[LIARS] = { "all", "half", "what is ahead, too" };
-    printf( "    measured: acknowledging %s over %d kB/s: %.0f kB were emitted in %d s; %s\n", names[liar],
-            LINE_BYTES_PER_SECOND / 1000, (double) m->stats.bytes_sent / 1000.0, LIAR_SECONDS,
+    static const char * const names[FORGERS] = { "all", "half", "what is ahead, too" };
+    printf( "    measured: acknowledging %s over %d kB/s: %.0f kB were emitted in %d s; %s\n", names[forger],
+            LINE_BYTES_PER_SECOND / 1000, (double) m->stats.bytes_sent / 1000.0, FORGER_SECONDS,
             broken ? "the connection was broken" : "it goes on" );
     /* Losses that are half admitted shrink the window: then it need not break. */
     CHECK( broken == 1 ||
-           ( liar == LIAR_HALF && m->stats.bytes_sent <= LINE_BYTES_PER_SECOND * LIAR_SECONDS * 3 / 2 ) );
+           ( forger == FORGER_HALF && m->stats.bytes_sent <= LINE_BYTES_PER_SECOND * FORGER_SECONDS * 3 / 2 ) );
     CHECK_LE( m->stats.bytes_sent, 2000000 );
     CHECK_EQ( after, 0 );
     CHECK( !broken || link.refused[NETCODE_MESSAGES_DROP_ACK] > 0 );
@@ -201,8 +201,8 @@ static void liar_plays( int liar )
 
 TEST( threat_66_acks_for_what_never_arrived )
 {
-    for ( int liar = 0; liar < LIARS; liar++ )
-        liar_plays( liar );
+    for ( int forger = 0; forger < FORGERS; forger++ )
+        forger_plays( forger );
 }
 
 /* The ack of a skipped number, by each of the three ways to say it, breaks; that of its neighbours does not. */
@@ -303,7 +303,7 @@ TEST( threat_66_skips_can_not_be_foreseen )
 
 /* ---- 69: what a former player said ---- */
 
-static const char former[] = "what a former player said, and was told, is nobody's any more";
+static const char former[] = "what a former player said, and was sent, is gone";
 
 /* Messages of all kinds and sizes: queued, in flight, acknowledged, received, waiting for their order, half there, being read. */
 static void former_talks( struct link_t * link )
@@ -339,7 +339,7 @@ TEST( threat_69_nothing_of_a_former_player_is_left )
         struct netcode_messages_config_t config = *small_config();
         struct netcode_messages_event_t event;
         struct link_t link;
-        int told = 0;
+        int events = 0;
         memset( &memory, 0, sizeof( memory ) );
         memory.keep = 1;
         config.allocator_context = &memory;
@@ -352,7 +352,7 @@ TEST( threat_69_nothing_of_a_former_player_is_left )
         CHECK( link.ends[0]->in.used && link.ends[1]->in.used && link.ends[0]->lent && link.ends[1]->lent );
         for ( int end = 0; end < 2; end++ ) {
             while ( read_events && netcode_messages_event( link.ends[end], &event ) )
-                told++;
+                events++;
             CHECK( link.ends[end]->in.used || link.ends[end]->out.used );
             netcode_messages_reset( link.ends[end], 50.0 );
             messages_check( link.ends[end] );
@@ -360,8 +360,8 @@ TEST( threat_69_nothing_of_a_former_player_is_left )
         CHECK_EQ( former_is_there( &memory ), 0 );
         for ( int end = 0; end < 2; end++ )
             while ( netcode_messages_event( link.ends[end], &event ) )
-                told++;
-        CHECK_GT( told, 50 );
+                events++;
+        CHECK_GT( events, 50 );
         link.ways[0].count = link.ways[1].count = 0;
         former_talks( &link );
         CHECK_GT( former_is_there( &memory ), 500 );

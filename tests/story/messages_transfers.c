@@ -13,8 +13,8 @@ static int sender_part( struct netcode_messages_t * m )
     return seen.frames[0].bytes;
 }
 
-/*  The better priority goes first, also before what is under way; those of one channel one behind the other, those of equal
-    channels side by side. */
+/*  The better priority goes first, also before what is in progress; those of one channel one behind the other, those of
+    equal channels side by side. */
 TEST( messages_transfers_by_priority )
 {
     struct netcode_messages_t * m = sender_open( 64, 2, 0 );
@@ -195,7 +195,7 @@ TEST( messages_ordered_ones_do_not_run_away_from_a_transfer )
             messages_drain( m, 0.0001 * i );
             m->reorder_seconds = 1e9;
             m->rtt = 10.0;
-            struct craft_t craft; /* all but those with a part: they have numbers that are under way for ever */
+            struct craft_t craft; /* all but those with a part: they have numbers that are in flight for ever */
             craft_begin( &craft, m->newest_received + 1, messages_newest( m ), 0 );
             craft.data[0] = 0x12;
             if ( m->next_number > 2 )
@@ -269,7 +269,8 @@ TEST( messages_large_sequenced_ones_in_order )
 
 /* ---- parts that do not fit to each other ---- */
 
-/* All parts of a message are of one kind, channel, order and length; whichever of these is another one, it is a lie. */
+/*  All parts of a message are of one kind, channel, order and length; whichever of these is another one, it is
+    malformed. */
 TEST( messages_parts_of_one_shape )
 {
     static const struct {
@@ -342,7 +343,7 @@ TEST( messages_parts_too_far_ahead )
 
 /* ---- said twice, and one behind the other ---- */
 
-/* What came before is counted and changes nothing: parts, orders under another id, messages taken back. */
+/* What came before is counted and changes nothing: parts, orders under another id, cancelled messages. */
 TEST( messages_said_twice )
 {
     struct netcode_messages_t * m = netcode_messages_create( small_config(), 0.0 );

@@ -1,6 +1,6 @@
 /*  Story: messages on the wire. A reader of packets that was written from the description of the wire alone, and with it: what an
-    object says of itself against what was seen to pass, which acks and ranges are told, when, and what a packet would cost
-    against what it did cost. Run: runner messages_wire.c */
+    object says of itself against what was seen to pass, which acks and ranges are sent, when, and what a packet would
+    cost against what it did cost. Run: runner messages_wire.c */
 
 /* ---- the reader ---- */
 
@@ -19,7 +19,7 @@ struct seen_t {
     uint32_t bits;
     struct seen_frame_t frames[SEEN_FRAMES];
     int count;
-    uint8_t told[SEEN_RANGES]; /* by the ranges, how far below the ack */
+    uint8_t reported[SEEN_RANGES]; /* by the ranges, how far below the ack */
     const uint8_t *at, *end;
 };
 
@@ -51,7 +51,7 @@ static void seen_ranges( struct seen_t * seen )
         int run = seen_varint( seen );
         REQUIRE( run > 0 && below + run <= SEEN_RANGES );
         while ( run-- )
-            seen->told[below++] = 1;
+            seen->reported[below++] = 1;
     }
 }
 
@@ -319,10 +319,10 @@ static int told_holds( const struct seen_t * seen, int64_t below )
 {
     if ( below == 0 )
         return 1;
-    return below <= 32 ? (int) ( seen->bits >> ( below - 1 ) & 1 ) : below < SEEN_RANGES && seen->told[below];
+    return below <= 32 ? (int) ( seen->bits >> ( below - 1 ) & 1 ) : below < SEEN_RANGES && seen->reported[below];
 }
 
-/* The next packet tells nothing that did not come, and all that came since the last packet but one. */
+/* The next packet acknowledges nothing that did not arrive, and all that came since the last packet but one. */
 static void told_judge( struct told_t * t )
 {
     struct seen_t seen;
@@ -332,7 +332,7 @@ static void told_judge( struct told_t * t )
     for ( int64_t below = 0; below <= 2047 && below <= t->newest; below++ ) {
         CHECK( !told_holds( &seen, below ) || t->came[t->newest - below] );
         CHECK( below > 32 || told_holds( &seen, below ) == t->came[t->newest - below] );
-        runs += below > 33 && seen.told[below] && !seen.told[below - 1];
+        runs += below > 33 && seen.reported[below] && !seen.reported[below - 1];
     }
     for ( int k = 0; k < 2 && runs < 15; k++ )
         for ( int i = 0; i < t->counts[k]; i++ )
@@ -597,7 +597,7 @@ TEST( messages_a_packet_costs_what_was_reckoned )
 }
 
 /*  What a tick's calls are, in the orders that the manual shows: joined objects set the time before packets are processed, others
-    call set_time themselves, or update first; whoever updates twice changes nothing. */
+    call set_time themselves, or update first; a second update changes nothing. */
 static void path_tick( struct link_t * link, int end, int order )
 {
     uint8_t packet[NETCODE_MAX_PACKET_SIZE];

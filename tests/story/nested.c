@@ -34,8 +34,8 @@ static void nested_loopback( struct world_party_t * party, int client_index, con
         netcode_server_broadcast( party->world->servers[0], second, NESTED_B, 0 );
 }
 
-/*  The first to hear of broadcast A sends B to all others. Those who stay get both, once; who comes in meanwhile gets what
-    is still on its way; and no walk over the slots ends early because another one's receivers change. */
+/*  The first to hear of broadcast A sends B to all others. Those that stay get both, once; one that joins meanwhile
+    gets what is still on its way; and no walk over the slots ends early because another one's receivers change. */
 TEST( nested_broadcasts_lose_nobody )
 {
     static const int to_client[4] = { 1, 2, 1, 2 }; /* slots 1 to 4: 1 and 3 had B before they left */
@@ -70,7 +70,7 @@ static int nested_keep_alive( struct world_t * w, const struct world_datagram_t 
     return 0;
 }
 
-/* No timer is set for whoever has the slot then. */
+/* No timer is set for the client that has the slot then. */
 TEST( nested_keep_alive_that_ends_its_own_slot )
 {
     struct world_t * w = world_open( CLEAN, 1, 2, 1 );
@@ -87,7 +87,7 @@ TEST( nested_keep_alive_that_ends_its_own_slot )
     CHECK( netcode_server_client_loopback( w->servers[0], 0 ) );
 }
 
-/* Nobody is thrown out with the remote players who shares a process with the server. */
+/* No player that shares a process with the server is disconnected with the remote ones. */
 TEST( disconnect_all_leaves_loopback_clients )
 {
     struct world_t * w = world_open( CLEAN, 1, 4, 2 );
@@ -123,11 +123,12 @@ TEST( loopback_silence_is_counted )
     CHECK( fabs( stats.seconds_silent - 1.0 ) < 0.05 && fabs( stats.seconds_connected - 4.0 ) < 0.05 );
 }
 
-/* The keys change places and then one goes: the handshakes under it end, and the others stay, whichever place they had. */
+/*  The keys change places and then one goes: the handshakes under it end, and the others stay, whichever position they
+    had. */
 TEST( rotation_follows_a_key_from_place_to_place )
 {
     int stays, i;
-    for ( stays = 0; stays < 2; stays++ ) { /* the key that stays in the end, by its first place */
+    for ( stays = 0; stays < 2; stays++ ) { /* the key that stays in the end, by its first position */
         struct world_t * w = world_open( CLEAN, 1, 4, 0 );
         struct puppet_t p[2];
         uint8_t keys[2][NETCODE_KEY_BYTES], swapped[2][NETCODE_KEY_BYTES];
@@ -153,7 +154,7 @@ TEST( rotation_follows_a_key_from_place_to_place )
 }
 
 /*  Sessions come and go, and the application, which reads events, reads none for long: the oldest sessions are forgotten,
-    each with the payloads that it left, whether its slot was used again or not; and nobody else's go. */
+    each with the payloads that it left, whether its slot was used again or not; and no other client's go. */
 TEST( forgotten_sessions_take_their_payloads_along )
 {
     struct world_t * w = world_open( CLEAN, 1, 3, 0 );

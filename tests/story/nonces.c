@@ -79,7 +79,7 @@ TEST( decision_1_the_servers_global_sequence_is_random_in_the_upper_half )
     CHECK( zeros == UINT64_MAX >> 1 ); /* each of the 63 bits was seen as 1, and as 0 */
 }
 
-/* 47 random bits and six bytes on the wire, on both sides; a new place for each connection. */
+/* 47 random bits and six bytes on the wire, on both sides; a new start for each connection. */
 TEST( decision_1_sequences_start_at_a_random_base )
 {
     struct world_t * w = world_open( CLEAN, 1, 16, 16 );
@@ -326,7 +326,7 @@ TEST( decision_1_restart_of_the_server_at_every_step )
         for ( i = 0; i < at; i++ )
             world_step( w );
         if ( at % 2 )
-            w->cut_from = w->server_addresses[0]; /* a crash: nobody is told */
+            w->cut_from = w->server_addresses[0]; /* a crash: no client is notified */
         world_destroy_server( w, 0 );
         world_make_server( w, 0 );
         memset( &w->cut_from, 0, sizeof( w->cut_from ) );
@@ -350,8 +350,9 @@ static void replay_to_server( struct world_t * w, const struct netcode_address_t
     }
 }
 
-/*  21: the server is killed and restarted at every step of a client's way in. In the new life everything that the client sent is replayed, and the
-    client itself asks again with the same token, unless it was connected with it: then it refuses. */
+/*  21: the server is killed and restarted at every step of a client's handshake. In the new life everything that the
+    client sent is replayed, and the client itself asks again with the same token, unless it was connected with it: then
+    it refuses. */
 static int threat_next_life( int at )
 {
     struct world_t * w = world_open( CLEAN, 1, 2, 1 );
@@ -365,7 +366,7 @@ static int threat_next_life( int at )
     }
     state = netcode_client_state( w->clients[0] );
     sent = w->records.count;
-    w->cut_from = w->server_addresses[0]; /* nobody is told */
+    w->cut_from = w->server_addresses[0]; /* no client is notified */
     world_destroy_server( w, 0 );
     memset( &w->cut_from, 0, sizeof( w->cut_from ) );
     world_make_server( w, 0 );

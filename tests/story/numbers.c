@@ -37,7 +37,7 @@ static const struct {
                               EDGE_FIELD( server, kernel_filter ),
                               EDGE_FIELD( server, share_port ) };
 
-/* Whoever could be made connects, and a payload goes each way; who could not says why. */
+/* A client that could be made connects, and a payload goes each way; one that could not says why. */
 static void numbers_talk( struct world_t * w, struct netcode_client_t * c, struct netcode_server_t * s )
 {
     if ( !c || !s || !netcode_server_running( s ) )

@@ -51,7 +51,7 @@ static void order_exchange( order_t * o, struct netcode_client_t * client )
     netcode_network_simulator_update( o->net, 0.0 );
 }
 
-/* The only slot is taken by a client with a timeout of 2 s. */
+/* The only slot has a client with a timeout of 2 s. */
 static struct netcode_client_t * order_fill( order_t * o )
 {
     struct netcode_client_t * client = order_client( o, 1, 30, 2 );

@@ -80,7 +80,7 @@ TEST( paths_round_trips )
         }
 }
 
-/* The smoothed one follows a change within ten seconds, the lowest stays, and the variation tells of it. */
+/* The smoothed one follows a change within ten seconds, the lowest stays, and the variation shows it. */
 TEST( paths_round_trips_that_change )
 {
     struct world_t * w = path_world( 20.0f, 0.0f, 0.0 );
@@ -163,7 +163,7 @@ TEST( paths_probes_are_answered )
     CHECK( p.probe != get( body, 8 ) );
 }
 
-/* Neither does a client answer more of a server's: it would send as much as it is told to. */
+/* Neither does a client answer more of a server's: it would send as much as the server wants. */
 TEST( paths_a_client_answers_few_probes )
 {
     struct world_t * w = world_open( CLEAN, 1, 2, 1 );
@@ -320,7 +320,7 @@ TEST( paths_reordering_is_counted )
     CHECK_NEAR( path_slot( w, 0 ).loss_share, 0.0, 0.0 );
 }
 
-/* The responses that follow the one that connected are no losses, however long the way. */
+/* The responses that follow the one that connected are no losses, however long the path. */
 TEST( paths_responses_are_no_losses )
 {
     struct world_t * w = path_world( 400.0f, 0.0f, 0.0 );

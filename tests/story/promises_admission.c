@@ -1,4 +1,5 @@
-/*  Story: what is promised of who may come in: tokens, keys, handshakes, their limits and ends, and every refusal. */
+/*  Story: what is promised of which clients are accepted: tokens, keys, handshakes, their limits and ends, and every
+    refusal. */
 
 static struct netcode_address_t promise_dropped_from;
 static int promise_dropped_bytes, promise_dropped_as, promise_drop_calls;
@@ -71,7 +72,7 @@ TEST( promise_max_connect_token_lifetime )
 }
 
 /*  drop_callback: "see NETCODE_DROP_LIST; `from` is valid during the call". Each refusal that one datagram can bring about,
-    from addresses of both families, with its size; and nobody gets an answer. */
+    from addresses of both families, with its size; and none gets an answer. */
 TEST( promise_each_refusal_is_reported )
 {
     /* clang-format off */
@@ -130,7 +131,7 @@ TEST( promise_a_token_an_address_an_id_and_a_slot_are_used_once )
     promise_refused( &pp[2], D( CLIENT_ID_CONNECTED ), 1078 );
     EQ( promise_try( promise_new( 2, 7, promise_places[1] ) ), 0 );
     promise_refused( &pp[2], D( ADDRESS_CONNECTED ), 1078 );
-    REQUIRE( puppet_challenged( promise_new( 3, 8, promise_places[5] ) ) ); /* under way when the last slot is taken */
+    REQUIRE( puppet_challenged( promise_new( 3, 8, promise_places[5] ) ) ); /* pending when the last slot is taken */
     EQ( promise_try( promise_new( 2, 7, promise_places[4] ) ), 1 ), promise_refused( NULL, D( NONE ), 0 );
     puppet_respond( &pp[3] ), puppet_step( &pp[3] ), EQ( pp[3].denials, 1 ), EQ( pp[3].keep_alives, 0 );
     promise_refused( &pp[3], D( SERVER_FULL ), 1 + 2 + 308 + 16 );
@@ -207,7 +208,7 @@ TEST( promise_replace_existing_clients )
     promise_world()->server_config.replace_existing_clients = 1, promise_open( 3, 3 ), slot = (int) now->client_index;
     puppet_make( &old, pw, 0, 1002, promise_places[5] ), old.r.expire -= 1; /* older than the one that is connected */
     EQ( promise_try( &old ), 0 ), EQ( old.denials, 0 );
-    EQ( promise_try( promise_new( 3, 1002, promise_places[0] ) ), 0 ); /* from where somebody else is */
+    EQ( promise_try( promise_new( 3, 1002, promise_places[0] ) ), 0 ); /* from another client's address */
     promise_drops( D( CLIENT_ID_CONNECTED ), 1, D( ADDRESS_CONNECTED ), 1, D( NONE ) );
     for ( round = 1; round <= 2; round++ ) {
         old = *now, session = ASK( session, slot ), puppet_say( now, 10, round ), world_step( pw );

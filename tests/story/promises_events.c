@@ -63,7 +63,8 @@ TEST( promise_events_in_their_true_order )
 /* ---- loopback ---- */
 
 /*  "a client in the same process takes a slot without a handshake [...] `user_data` may be NULL." Each payload is one callback with
-    the slot, the bytes and the sequence; nothing is sent; it never times out; a slot that is taken is nobody else's. */
+    the slot, the bytes and the sequence; nothing is sent; it never times out; a slot that is taken is given to no
+    other. */
 TEST( promise_loopback_clients )
 {
     struct netcode_server_client_stats_t s;

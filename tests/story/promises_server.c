@@ -88,7 +88,7 @@ static struct netcode_server_client_stats_t promise_slot( int slot )
     return stats;
 }
 
-/* This player, all of it and nobody else, is in the slot that it was told. */
+/* This player, all of it and no other, is in the slot that was reported to it. */
 static void promise_is( const struct puppet_t * p )
 {
     int slot = (int) p->client_index;
@@ -195,8 +195,8 @@ TEST( promise_names_that_tokens_may_call_a_server )
 
 /* ---- slots ---- */
 
-/*  "Is there a client in this slot? [...] any index from 0 on [...] past the last slot no client is connected." "0 and NULL where
-    nobody is connected." "Why the slot's last client left; NONE while one is connected." */
+/*  "Is there a client in this slot? [...] any index from 0 on [...] past the last slot no client is connected." "0 and
+    NULL if no client is connected." "Why the slot's last client left; NONE while one is connected." */
 TEST( promise_each_slot_is_its_own )
 {
     int i, j;
@@ -371,7 +371,7 @@ TEST( promise_disconnect_all_spares_loopback )
         if ( i != 2 )
             EQ( pp[i].disconnects, 10 ), promise_nobody( i, BY_SERVER );
     EQ( ASK( id, 2 ), 99 ), EQ( ASK( loopback, 2 ), 1 );
-    netcode_server_disconnect_all_clients( ps ); /* again: there is nobody to tell */
+    netcode_server_disconnect_all_clients( ps ); /* again: there is no client to notify */
     EQ( netcode_server_num_connected_clients( ps ), 1 ), EQ( STATS.packets_sent[NETCODE_PACKET_DISCONNECT], 40 );
     EQ( PARTY.log_count, 9 );
 }

@@ -87,7 +87,8 @@ TEST( defence_7_refused_tokens_are_not_decrypted )
     expect_no_decryption( &p, NETCODE_DROP_TOKEN_CONSUMED );
 }
 
-/* Who saw a request can copy it with other bytes in it; it is refused, and uses up nothing of what the owner is granted. */
+/*  An observer of a request can copy it with other bytes in it; it is refused, and uses up nothing of what the owner is
+    granted. */
 TEST( defence_7_forged_copies_are_not_charged )
 {
     struct world_t * w = world_open( CLEAN, 1, 4, 0 );
@@ -144,7 +145,7 @@ TEST( defence_7_chains_are_short )
     struct puppet_t p;
     int i;
     w->recording = 0;
-    for ( i = 0; i < 1200; i++ ) { /* neighbours in address, port and id: what a careless hash puts into one place */
+    for ( i = 0; i < 1200; i++ ) { /* neighbours in address, port and id: what a careless hash puts into one bucket */
         puppet_make( &p, w, 0, 1 + (uint64_t) i, "10.3.0.0:4096" );
         p.address.data.ipv4[3] = (uint8_t) ( i / 16 );
         p.address.port = (uint16_t) ( 4096 + i % 16 * 256 );
@@ -301,8 +302,8 @@ static int64_t amplified( struct world_t * w, int mark, int direction )
                      : world_count( w, mark, &w->server_addresses[0], &w->client_addresses[0], -1, 1 );
 }
 
-/*  Request and response of a session that has ended come again, and again. The server broadcasts to whoever is connected, as games do. A token of
-    long patience makes the most of it. */
+/*  Request and response of a session that has ended come again, and again. The server broadcasts to all that are
+    connected, as games do. A token of long patience makes the most of it. */
 TEST( threat_39_a_recorded_handshake_is_no_amplifier )
 {
     struct world_t * w = world_open( CLEAN, 1, 4, 1 );

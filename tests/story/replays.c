@@ -289,7 +289,8 @@ TEST( hostile_24_an_old_response_on_a_fresh_handshake )
     CHECK( puppet_connect( &q ) );
 }
 
-/* 24: the very bytes of a response, recorded in a handshake that ended without it; a new one of the same token is under way. */
+/*  24: the very bytes of a response, recorded in a handshake that ended without it; a new one of the same token is
+    pending. */
 TEST( threat_24_a_recorded_response_in_a_new_handshake )
 {
     struct world_t * w = world_open( CLEAN, 1, 4, 0 );

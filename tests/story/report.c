@@ -1,5 +1,5 @@
-/*  Story: what an object says of itself: a client's report where nobody lets it in, and what the log tells a server's
-    operator. */
+/*  Story: what an object says of itself: a client's report where no server accepts it, and what the log reports to a
+    server's operator. */
 
 /* ---- why can't I connect? ---- */
 
@@ -231,7 +231,7 @@ TEST( the_report_forgets_refusals_when_a_packet_is_accepted )
     CHECK_STR( refused_report( w ).text, "The connection was lost: nothing came from the server any more." );
 }
 
-/* ---- what the log tells a server's operator ---- */
+/* ---- what the log reports to a server's operator ---- */
 
 /* What keeps a player out, each at INFO: one line a second, which counts the others. */
 TEST( the_log_names_what_keeps_a_player_out )
@@ -272,7 +272,7 @@ TEST( the_log_names_what_keeps_a_player_out )
     CHECK_EQ( logged_times( "server kept " ), 15 );
 }
 
-/* Why a client left is said in words. */
+/* Why a client disconnected is logged in words. */
 TEST( the_log_says_in_words_why_a_client_left )
 {
     struct world_t * w = logged_world( NETCODE_LOG_LEVEL_INFO );
@@ -364,7 +364,7 @@ TEST( corners_wrong_servers_in_the_log )
     }
 }
 
-/* ---- 50: strange words in the log ---- */
+/* ---- 50: malformed text in the log ---- */
 
 /* 50: whatever stands in tokens and packets, log lines hold printable characters only. */
 static int log_dirty;

@@ -10,7 +10,7 @@ static struct world_t * roam_world( int slots, int clients )
     return w;
 }
 
-/* A player that the tests play by hand, whose sequences are where slots are told apart, and confirmed. */
+/* A player that the tests play by hand, whose sequences are where slots are distinguished, and confirmed. */
 static void roam_join( struct puppet_t * p, struct world_t * w, uint64_t client_id, const char * address )
 {
     puppet_make( p, w, 0, client_id, address );
@@ -70,7 +70,8 @@ static int roam_payloads_to( struct world_t * w, int mark, const char * address 
 
 /* ---- a whole client ---- */
 
-/* The NAT gives another port: nobody is disconnected, nothing that the client sends is lost, the application hears of it. */
+/*  The NAT gives another port: no client is disconnected, nothing that the client sends is lost, the application hears
+    of it. */
 TEST( roaming_a_client_moves )
 {
     struct world_t * w = roam_world( 4, 1 );
@@ -286,7 +287,7 @@ TEST( roaming_a_client_rebinds_by_itself )
     CHECK_EQ( netcode_client_get_port( w->clients[0] ), 777 );
 }
 
-/* Called where the system tells of a new network, it takes a round trip and a few ticks. */
+/* Called where the system reports a new network, it takes a round trip and a few ticks. */
 TEST( roaming_a_client_is_told_to_rebind )
 {
     struct world_t * w = roam_world( 4, 1 );
@@ -334,7 +335,7 @@ static int roam_one_way_hook( struct world_t * w, const struct world_datagram_t 
 }
 
 /*  A client that still hears its server and is not heard by it, as where a NAT let go of one direction, finds out by probes
-    that do not come back. Where none ever did, or where they take long, it can not tell, and stays. */
+    that do not come back. Where none ever did, or where they take long, it can not decide, and stays. */
 TEST( roaming_a_client_that_is_not_heard )
 {
     static const struct {
@@ -342,7 +343,7 @@ TEST( roaming_a_client_that_is_not_heard )
         int mute;
         int cut;
         int rebinds;
-        int told; /* rebinds that the application asks for, while it is heard: they delay nothing */
+        int requested; /* rebinds that the application asks for, while it is heard: they delay nothing */
     } rows[] = { { 0.0f, 0, 1, 1, 0 },   { 100.0f, 0, 1, 1, 0 }, { 0.0f, 1, 1, 0, 0 },
                  { 300.0f, 0, 1, 0, 0 }, { 0.0f, 0, 0, 0, 0 },   { 0.0f, 0, 1, 1, 9 } };
     size_t i;
@@ -359,21 +360,21 @@ TEST( roaming_a_client_that_is_not_heard )
             server_send( w, 0, 0, 20, step );
             client_drain( w, 0 );
         }
-        for ( step = 0; step < rows[i].told; step++ )
+        for ( step = 0; step < rows[i].requested; step++ )
             netcode_client_rebind( w->clients[0] );
         if ( rows[i].cut )
             one_way.cut = w->client_addresses[0];
-        for ( step = 0; step < 450 && client_stats( w, 0 ).rebinds == (uint64_t) rows[i].told; step++ ) {
+        for ( step = 0; step < 450 && client_stats( w, 0 ).rebinds == (uint64_t) rows[i].requested; step++ ) {
             world_step( w );
             server_send( w, 0, 0, 20, step );
             client_drain( w, 0 );
         }
-        CHECK_EQ( client_stats( w, 0 ).rebinds, rows[i].told + rows[i].rebinds );
+        CHECK_EQ( client_stats( w, 0 ).rebinds, rows[i].requested + rows[i].rebinds );
         if ( rows[i].rebinds )
             CHECK_GE( step, 250 );                /* three probes, and half a second for the last */
         memset( &one_way, 0, sizeof( one_way ) ); /* the NAT lets its packets pass again */
         world_run( w, WORLD_TIMEOUT );
-        CHECK_EQ( client_stats( w, 0 ).rebinds, rows[i].told + rows[i].rebinds );
+        CHECK_EQ( client_stats( w, 0 ).rebinds, rows[i].requested + rows[i].rebinds );
         CHECK_EQ( netcode_client_state( w->clients[0] ), NETCODE_CLIENT_STATE_CONNECTED );
         server_drain( w, 0, 0 );
         world_close( w );
@@ -627,8 +628,8 @@ static int roam_copy_hook( struct world_t * w, const struct world_datagram_t * d
     return 0;
 }
 
-/*  An observer who copies packets and is faster than they are: probes reach it that it can not open, never more bytes than it
-    sent, and no payload; the client stays where it is and is heard. */
+/*  An observer that copies packets and is faster than they are: probes reach it that it can not open, never more bytes
+    than it sent, and no payload; the client stays where it is and is heard. */
 TEST( threat_73_a_faster_copy_moves_nothing )
 {
     struct world_t * w = roam_world( 4, 1 );
@@ -654,8 +655,8 @@ TEST( threat_73_a_faster_copy_moves_nothing )
     CHECK_GE( heard, 1990 );
 }
 
-/*  The same makes nobody think that it is not heard: a probe is answered from wherever it came, to where its client is. Nor
-    does it delay what the client is told. */
+/*  The same makes no client think that it is not heard: a probe is answered from wherever it came, to where its client
+    is. Nor does it delay the client's notice. */
 TEST( threat_82_a_faster_copy_of_probes )
 {
     struct world_t * w = roam_world( 4, 1 );
@@ -1014,8 +1015,8 @@ TEST( roaming_sessions_only )
 
 /* ---- an address changes hands ---- */
 
-/*  A player who receives what is sent to another's address takes it over: the other keeps its slot, its keys and its clocks,
-    nothing is sent to it until it is heard and validated again, perhaps there. */
+/*  A player that receives what is sent to another's address takes it over: the other keeps its slot, its keys and its
+    clocks, nothing is sent to it until it is heard and validated again, perhaps there. */
 TEST( threat_76_an_address_belongs_to_one_slot )
 {
     struct world_t * w = roam_world( 4, 0 );
@@ -1046,8 +1047,8 @@ TEST( threat_76_an_address_belongs_to_one_slot )
     CHECK_EQ( netcode_server_num_connected_clients( w->servers[0] ), 0 );
 }
 
-/*  An observer who has a token of its own, sends its packets from where another client is, and reads and returns the probes:
-    it gets nothing while that client is heard from there, and the address once it is silent for 0.25 s. */
+/*  An observer that has a token of its own, sends its packets from where another client is, and reads and returns the
+    probes: it gets nothing while that client is heard from there, and the address once it is silent for 0.25 s. */
 TEST( threat_81_an_address_where_a_client_is_heard )
 {
     int spacing;
@@ -1271,7 +1272,7 @@ TEST( roaming_strays_are_offered )
         world_step( w );
         CHECK_EQ( stray.calls, 2 );
         p.r.to_server_key[0] ^= 1;
-        roam_to( &p, "10.2.0.1:6000" ); /* what was received before is nobody else's */
+        roam_to( &p, "10.2.0.1:6000" ); /* what was received before is no other client's */
         puppet_keep_alive( &p );
         p.sequence--;
         puppet_keep_alive( &p );
@@ -1332,7 +1333,8 @@ TEST( roaming_across_servers )
 
 /* ---- corners ---- */
 
-/* Before and after a connection there is nobody to tell; a loopback client has no path; not every socket knows its address. */
+/*  Before and after a connection there is no peer to notify; a loopback client has no path; not every socket knows its
+    address. */
 TEST( corners_rebinds_of_clients_that_are_not_connected )
 {
     struct world_t * w = roam_world( 4, 2 );
@@ -1362,7 +1364,8 @@ static int roam_end_hook( struct world_t * w, const struct world_datagram_t * d 
     return 0;
 }
 
-/* The batch is full when a probe is to be sent, and what the network does with it ends the slot: no probe of nobody. */
+/*  The batch is full when a probe is to be sent, and what the network does with it ends the slot: no probe of no
+    client. */
 TEST( corners_a_probe_whose_slot_ends )
 {
     struct world_t * w = world_new( CLEAN );
@@ -1502,7 +1505,7 @@ static void roam_disconnect_callback( struct world_party_t * party, int client_i
     netcode_server_process_packet( party->world->servers[0], &p->address, copy, bytes );
 }
 
-/* While the callback hears of the end of a slot, packets of its client from elsewhere are nobody's. */
+/* While the callback hears of the end of a slot, packets of its client from elsewhere are dropped. */
 TEST( corners_a_slot_that_is_ending_does_not_roam )
 {
     struct world_t * w = roam_world( 2, 0 );
@@ -1517,8 +1520,8 @@ TEST( corners_a_slot_that_is_ending_does_not_roam )
     CHECK_EQ( server_drops( w, 0, NETCODE_DROP_UNKNOWN_ADDRESS ), 1 );
 }
 
-/*  Nobody takes the payloads of a client that comes from elsewhere: once its queue is full they are refused as at home, and
-    what is refused validates nothing. */
+/*  The server does not take the payloads of a client that comes from elsewhere: once its queue is full they are refused
+    as at home, and what is refused validates nothing. */
 TEST( corners_a_full_queue_from_elsewhere )
 {
     struct world_t * w = roam_world( 4, 0 );
@@ -1635,7 +1638,7 @@ TEST( corners_the_share_of_a_candidate )
             server_drain( w, 0, 0 );
         }
         w->servers[0]->work.spare = NC_SERVER_SPARE;
-        for ( i = 0; i < 400; i++ ) { /* nobody takes them: its queue is full */
+        for ( i = 0; i < 400; i++ ) { /* they are not taken: its queue is full */
             puppet_say( &p, 30, i );
             world_step( w );
             CHECK_LE( path_slot( w, 0 ).seconds_silent, 0.011 );
@@ -1697,8 +1700,8 @@ TEST( corners_sequences_of_a_client_that_stays )
     CHECK_EQ( server_drops( w, 0, NETCODE_DROP_AUTHENTICATION_FAILED ), 0 );
 }
 
-/*  An address that was left is sent to for the token's timeout and two seconds, for a minute where it has none. The log tells
-    of it, and of moves. */
+/*  An address that was left is sent to for the token's timeout and two seconds, for a minute where it has none. The log
+    names of it, and of moves. */
 TEST( corners_how_long_an_address_that_was_left_is_sent_to )
 {
     static const struct {
@@ -1856,7 +1859,8 @@ TEST( mutants_a_rebind_is_due_after_a_second )
     CHECK_EQ( client_stats( w, 0 ).rebinds, 1 );
 }
 
-/* A candidate ends two seconds after its last packet, and its place is the next one's, not that of one that is alive. */
+/*  A candidate ends two seconds after its last packet, and its entry is the next one's, not that of one that is
+    alive. */
 TEST( mutants_candidates_that_end )
 {
     struct world_t * w = roam_world( 4, 0 );

@@ -337,7 +337,7 @@ TEST( real_file_descriptor_0 )
     }
 }
 
-/* A server that nobody listens at: the system says so, and the report tells it. */
+/* An address at which no server listens: the system says so, and the report names it. */
 TEST( real_unreachable_server_is_reported )
 {
     struct real_t r;
@@ -555,7 +555,7 @@ static int deaf_send( void * context, const struct netcode_datagram_t * datagram
     return 0;
 }
 
-/* Says that it filled more places than there are. */
+/* Says that it filled more entries than there are. */
 static int boasting_receive( void * context, struct netcode_datagram_t * datagrams, int count )
 {
     (void) context;

@@ -1,13 +1,13 @@
 /*  Story: what the server does for speed changes nothing that can be seen. It screens a whole batch of datagrams and
-    looks their clients up before it handles the first one, and it receives into places that stay ready between updates.
-    Run it with `make test T=speed`. */
+    looks their clients up before it handles the first one, and it receives into entries that stay ready between
+    updates. Run it with `make test T=speed`. */
 
 enum { SPEED_PLAYERS = 10, SPEED_SLOTS = 8, SPEED_SAYING = 16, SPEED_INTRUDER = 900 };
 
 static struct {
     struct world_t * w;
     struct puppet_t players[SPEED_PLAYERS];
-    uint64_t sessions[SPEED_INTRUDER + 1]; /* by client id, as the events tell them */
+    uint64_t sessions[SPEED_INTRUDER + 1]; /* by client id, as the events report them */
     uint64_t serial;                       /* of the next payload */
     uint64_t hash;                         /* of all that the events said */
     int payloads;                          /* read from the events, of all players */
@@ -38,7 +38,7 @@ static void speed_prepare( struct world_t * w )
     }
 }
 
-/* A payload that names who sent it. */
+/* A payload that names its sender. */
 static void speed_say( int player )
 {
     uint8_t body[SPEED_SAYING], *at = body;
@@ -62,7 +62,7 @@ static void speed_junk( const char * address, int bytes )
     world_inject( speed.w, &from, &speed.w->server_addresses[0], data, bytes );
 }
 
-/* Each payload belongs to the session in which it is told, and says so itself. */
+/* Each payload belongs to the session in which it is reported, and names it itself. */
 static void speed_note( const struct netcode_event_t * event )
 {
     REQUIRE( event->client_id <= SPEED_INTRUDER );
@@ -90,7 +90,7 @@ static void speed_read( void )
     }
 }
 
-/* Every place is ready, each over a buffer of its own, and no buffer of the pool is lost. */
+/* Every entry is ready, each over a buffer of its own, and no buffer of the pool is lost. */
 static void speed_check_places( void )
 {
     const struct netcode_server_t * server = speed.w->servers[0];
@@ -121,7 +121,7 @@ static void speed_check_sums( const struct netcode_server_stats_t * before, int 
 
 /* ---- callbacks in the middle of a batch ---- */
 
-/* Two players go, and somebody else sits in the slot of one of them at once. */
+/* Two players go, and another client has the slot of one of them at once. */
 static void speed_deed_end( struct netcode_server_t * server )
 {
     netcode_server_disconnect_client( server, 0 );
@@ -181,7 +181,7 @@ static void speed_bothered_batch( void )
     if ( speed.way == 0 )
         puppet_raw( &speed.players[1], nothing, 5 ); /* refused when it is screened */
     else if ( speed.way == 1 )
-        speed_junk( "10.9.0.1:1", 40 ); /* refused when nobody is found there */
+        speed_junk( "10.9.0.1:1", 40 ); /* refused when no client is found there */
     else
         speed_forge( 2 ); /* refused when it is opened */
     speed_say( 1 );
@@ -190,7 +190,7 @@ static void speed_bothered_batch( void )
     puppet_ask( &speed.players[6] );
     puppet_keep_alive( &speed.players[1] );
     if ( speed.way == 2 )
-        speed_forge( 3 ); /* strangers are refused ahead of what is opened */
+        speed_forge( 3 ); /* unknown addresses are refused ahead of what is opened */
     else
         speed_junk( "10.9.0.2:1", 40 );
     speed_say( 3 );
@@ -217,7 +217,7 @@ static struct netcode_server_stats_t speed_bother( int way, void ( *deed )( stru
     return before;
 }
 
-/* Whoever can still play plays on. */
+/* Each client that can still play plays on. */
 static void speed_play_on( void )
 {
     speed.w->server_parties[0].on_drop = NULL;
@@ -233,7 +233,7 @@ static void speed_play_on( void )
     CHECK_EQ( server_stats( speed.w, 0 ).packets_queued, 0 );
 }
 
-/* What the gone players sent reaches nobody: not the loopback client in one slot, nor the newcomer in the other. */
+/* What the gone players sent reaches no other: not the loopback client in one slot, nor the newcomer in the other. */
 TEST( speed_a_drop_callback_ends_clients )
 {
     for ( int way = 0; way < 3; way++ ) {
@@ -312,7 +312,7 @@ TEST( speed_a_drop_callback_hands_in_further_packets )
     }
 }
 
-/* The rest of the batch is nobody's any more; world_close finds what would be lost. */
+/* The rest of the batch is dropped; world_close finds what would be lost. */
 TEST( speed_a_drop_callback_destroys_the_server )
 {
     for ( int way = 0; way < 3; way++ ) {
@@ -422,7 +422,7 @@ static struct speed_result_t speed_run( uint64_t seed, int way, void ( *batch )(
     int mark;
     memset( &result, 0, sizeof( result ) );
     test_state.random = ledger_random_state = seed;
-    ledger_reset(); /* the other ways seal the same: each is a world of its own */
+    ledger_reset(); /* the other variants seal the same: each is a world of its own */
     w->mapped = speed_receive;
     w->server_config.replace_existing_clients = 1;
     speed.w = w;
@@ -451,7 +451,7 @@ static struct speed_result_t speed_run( uint64_t seed, int way, void ( *batch )(
     return result;
 }
 
-/* Whatever is counted, told and sent is the same. */
+/* Whatever is counted, reported and sent is the same. */
 static void speed_compare( uint64_t seed, void ( *batch )( void ) )
 {
     struct speed_result_t results[SPEED_WAYS];
@@ -478,9 +478,9 @@ TEST( speed_a_batch_of_comings_and_goings )
     struct speed_result_t result = speed_run( 7, SPEED_AT_ONCE, speed_leaving_batch );
     CHECK_EQ( result.slots[0], -1 );
     CHECK_EQ( result.slots[2], -1 );
-    CHECK_EQ( result.slots[4], 0 ); /* in the slot of the one who left: what he sends on does not reach it */
+    CHECK_EQ( result.slots[4], 0 ); /* in the slot of the one that left: what it sends on does not reach it */
     CHECK_EQ( result.slots[5], 2 );
-    CHECK_EQ( result.stats.pending, 3 ); /* players 6 and 7, and the one who may take over */
+    CHECK_EQ( result.stats.pending, 3 ); /* players 6 and 7, and the one that may take over */
     CHECK_EQ( speed.read[104] + speed.read[105], 0 );
     CHECK_EQ( speed.read[100], 1 );
     speed_compare( 7, speed_leaving_batch );
@@ -492,7 +492,8 @@ TEST( speed_a_batch_is_as_good_as_one_by_one )
         speed_compare( test_random(), speed_random_batch );
 }
 
-/* A client answers and gives up at once: its goodbyes lie in one batch with the response, and leave nobody behind. */
+/*  A client answers and gives up at once: its goodbyes lie in one batch with the response, and leave no client
+    behind. */
 TEST( speed_goodbyes_right_behind_a_response )
 {
     struct world_t * w = world_open( CLEAN, 1, SPEED_SLOTS, 1 );
@@ -531,8 +532,9 @@ TEST( speed_payloads_right_behind_a_response )
     speed_compare( 9, speed_eager_batch );
 }
 
-/*  All players meet in one set of the sieve, as if somebody had found out the server's number. With 0 all that is kept of
-    them is alike, so that it means another player for everybody but one; with 1 they differ, and there are too many. */
+/*  All players meet in one set of the sieve, as if an attacker had found out the server's number. With 0 all that is
+    kept of them is alike, so that it means another player for everybody but one; with 1 they differ, and there are too
+    many. */
 static void speed_meet( uint64_t factor, int waiting )
 {
     struct netcode_address_t address;
@@ -540,11 +542,11 @@ static void speed_meet( uint64_t factor, int waiting )
     int inside = PLAYERS - waiting; /* the last may have a handshake alone */
     struct world_t * w = world_open( CLEAN, 1, PLAYERS, 0 );
     const nc_server_memory_t * memory = &w->servers[0]->memory;
-    struct puppet_t players[PLAYERS], stranger;
+    struct puppet_t players[PLAYERS], newcomer;
     int i, round, next = 0;
     w->servers[0]->address_factor = factor;
     for ( i = 0; i <= PLAYERS; i++ ) {
-        struct puppet_t * p = i < PLAYERS ? &players[i] : &stranger;
+        struct puppet_t * p = i < PLAYERS ? &players[i] : &newcomer;
         char text[32];
         do {
             snprintf( text, sizeof( text ), "10.%d.%d.1:6000", next / 256, next % 256 );
@@ -557,10 +559,10 @@ static void speed_meet( uint64_t factor, int waiting )
         REQUIRE( i == inside ? puppet_challenged( &players[i] ) : puppet_connect( &players[i] ) );
     }
     CHECK_EQ( memory->sieve.sets[0].crowded, inside - NC_SIEVE_WORDS );
-    for ( round = 0; round < 4; round++ ) { /* those who leave have words at first, then they are of the crowd */
+    for ( round = 0; round < 4; round++ ) { /* those that leave have entries at first, then they are of the crowd */
         int64_t unknown = server_drops( w, 0, NETCODE_DROP_UNKNOWN_ADDRESS );
         int64_t early = server_drops( w, 0, NETCODE_DROP_NOT_CONNECTED );
-        puppet_keep_alive( &stranger );
+        puppet_keep_alive( &newcomer );
         if ( waiting )
             puppet_keep_alive( &players[inside] );
         for ( i = round; i < inside; i++ )
@@ -587,7 +589,7 @@ TEST( speed_players_who_meet_in_one_set )
     }
 }
 
-/* A player who is about to leave is nobody any more: what he sends while the application is told is not his. */
+/* A player that is about to leave is not connected any more: what it sends during the callback is not its own. */
 static void speed_on_leaving( struct world_party_t * party, int slot, int connected )
 {
     struct puppet_t * p = &speed.players[slot];
@@ -614,7 +616,7 @@ TEST( speed_a_leaving_player_is_not_heard )
     CHECK_EQ( speed.payloads, 0 );
 }
 
-/* ---- places ---- */
+/* ---- entries of the batch ---- */
 
 static uint8_t * speed_places[NC_RECEIVE_BATCH];
 
@@ -635,7 +637,7 @@ static void speed_check_ready( const struct netcode_datagram_t * places, int cou
     }
 }
 
-/* Turns what lies in one place into something else that a network may report. */
+/* Turns what lies in one entry into something else that a network may report. */
 static void speed_spoil( struct netcode_datagram_t * place )
 {
     struct netcode_address_t elsewhere = address_of( "[2001:db8::8]:7000" );
@@ -667,7 +669,7 @@ static int speed_receive_spoilt( void * context, struct netcode_datagram_t * dat
     return filled;
 }
 
-/* As many payloads as the server's batch holds and more, some of them spoilt on the way; some are held for long. */
+/* As many payloads as the server's batch holds and more, some of them spoilt in transit; some are held for long. */
 TEST( speed_places_are_ready )
 {
     struct world_t * w = world_new( CLEAN );
@@ -712,7 +714,7 @@ TEST( speed_places_are_ready )
             netcode_server_free_packet( w->servers[0], held[i].data );
 }
 
-/* A client's places likewise. */
+/* A client's entries likewise. */
 TEST( speed_places_of_a_client_are_ready )
 {
     struct world_t * w = world_open( CLEAN, 1, SPEED_SLOTS, 0 );
@@ -741,8 +743,8 @@ TEST( speed_places_of_a_client_are_ready )
 
 /* ---- events over a start ---- */
 
-/*  Who takes events takes them after a start with other slots as well: what a player left in a slot is told in its
-    turn. */
+/*  A program that takes events takes them after a start with other slots as well: what a player left in a slot is
+    reported in its turn. */
 TEST( speed_events_are_taken_after_a_start_with_other_slots )
 {
     static const int slots[] = { 3, SPEED_SLOTS, 1 };

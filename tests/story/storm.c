@@ -2,7 +2,7 @@
     back, changed or not, from anywhere. Whatever happens, what the library counts about itself adds up after each
     call. */
 
-/* ---- what holds after every call. Inside a callback an operation is under way: there, `nested` asks for less ---- */
+/* ---- what holds after every call. Inside a callback an operation is in progress: `nested` asks for less ---- */
 
 static void storm_check_inbox( const nc_inbox_t * inbox, uint32_t batch )
 {
@@ -65,7 +65,7 @@ static void storm_check_slot( const struct netcode_server_t * s, uint32_t index,
     CHECK( s->running || !is_taken );
     CHECK_EQ( memory->inbox.queues[index].is_open, is_taken );
     CHECK_EQ( memory->free_slots.words[index / 64] >> ( index % 64 ) & 1, !is_taken );
-    CHECK( has_timer ? is_remote : nested || !is_remote ); /* the one that rings is off the wheel meanwhile */
+    CHECK( has_timer ? is_remote : nested || !is_remote ); /* the one that expires is off the wheel meanwhile */
     CHECK_EQ( sodium_is_zero( slot->server_to_client_key, NETCODE_KEY_BYTES ), !is_remote );
     CHECK_EQ( sodium_is_zero( slot->client_to_server_key, NETCODE_KEY_BYTES ), !is_remote );
     if ( slot->state != NC_SLOT_CONNECTED )
@@ -221,7 +221,7 @@ static struct {
     int destroy;               /* servers too */
     struct allocator_t memory; /* the server's own: it is asked only where there is a new memory */
     int memory_allocations;
-    int in_slot[STORM_SLOTS]; /* by what the callback told */
+    int in_slot[STORM_SLOTS]; /* by what the callback reported */
     int is_connected[STORM_CLIENTS];
     int connects;
     int disconnects;
@@ -345,7 +345,7 @@ static int storm_datagram( uint8_t * data, struct netcode_address_t * from )
     return bytes;
 }
 
-/* One payload, sometimes more than a batch holds. The network's own function may end whoever sends, or is sent to. */
+/* One payload, sometimes more than a batch holds. The network's own function may end the sender, or the receiver. */
 static void storm_burst( struct netcode_server_t * s, int slot, int client, const uint8_t * data, int bytes )
 {
     struct netcode_client_t * c = storm.w->clients[client];
@@ -861,10 +861,10 @@ static int hail_change( uint8_t * data, int bytes, int capacity )
 
 static struct netcode_address_t hail_address( void )
 {
-    struct netcode_address_t stranger = address_of( "10.9.0.1:7000" );
-    stranger.port = (uint16_t) test_random_below( 8 ); /* 0 among them */
+    struct netcode_address_t unknown = address_of( "10.9.0.1:7000" );
+    unknown.port = (uint16_t) test_random_below( 8 ); /* 0 among them */
     switch ( test_random_below( 3 ) ) {
-    case 0: return stranger;
+    case 0: return unknown;
     case 1: return hail.w->server_addresses[0];
     default: return hail.w->client_addresses[test_random_below( HAIL_CLIENTS )];
     }
@@ -888,7 +888,7 @@ static void hail_throw( void )
     case 1: d.from = hail_address(); break;
     case 2: d.to = hail_address(); break;
     }
-    if ( !world_find_socket( w, &d.to ) ) /* nobody is there */
+    if ( !world_find_socket( w, &d.to ) ) /* no socket is there */
         d.to = w->server_addresses[0];
     if ( test_random_below( 2 ) || !netcode_address_equal( &d.to, &w->server_addresses[0] ) ) {
         world_inject( w, &d.from, &d.to, data, bytes );
@@ -1032,7 +1032,7 @@ TEST( broken_invariants_trip_the_next_call )
 
 /* ---- noise of every kind ---- */
 
-/* Noise of every kind at once, from every side, for a while: nobody honest is lost, nothing dishonest gets in. */
+/* Noise of every kind at once, from every side, for a while: no honest client is lost, nothing dishonest gets in. */
 TEST( hostile_storm )
 {
     struct world_t * w = world_open( LOSSY, 1, 8, 4 );
@@ -1059,7 +1059,7 @@ TEST( hostile_storm )
         }
         world_step( w );
         for ( j = 0; j < 8; j++ )
-            CHECK_EQ( server_drain( w, 0, j ), 0 ); /* nobody honest sent a payload */
+            CHECK_EQ( server_drain( w, 0, j ), 0 ); /* no honest client sent a payload */
         for ( j = 0; j < 4; j++ )
             CHECK_EQ( client_drain( w, j ), 0 );
     }

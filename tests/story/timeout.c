@@ -96,7 +96,7 @@ TEST( junk_does_not_keep_a_connection )
     CHECK_EQ( netcode_server_num_connected_clients( w->servers[0] ), 0 );
 }
 
-/* The token's expiry is about connecting: who is connected stays. Standard: Connect Token Expired */
+/* The token's expiry is about connecting: a connected client stays. Standard: Connect Token Expired */
 TEST( a_connection_outlives_its_token )
 {
     struct world_t * w = world_open( CLEAN, 1, 2, 1 );

@@ -48,7 +48,7 @@ TEST( decision_4_a_token_connects_once )
     CHECK_EQ( p.challenges, 0 );
 }
 
-/* 27: who was connected with it keeps it. */
+/* 27: a client that was connected with it keeps it. */
 TEST( hostile_27_a_used_token_from_another_address )
 {
     struct world_t * w = world_open( CLEAN, 1, 4, 1 );
@@ -77,7 +77,7 @@ TEST( decision_4_a_token_that_was_merely_seen_is_forgotten )
     CHECK_EQ( server_stats( w, 0 ).consumed, 1 );
 }
 
-/* The record is checked at the response too: two handshakes of one token under way, one wins. */
+/* The record is checked at the response too: two handshakes of one token pending, one wins. */
 TEST( decision_4_a_consumed_token_is_refused_at_the_response )
 {
     struct world_t * w = world_open( CLEAN, 1, 4, 0 );
@@ -110,7 +110,7 @@ TEST( decision_4_never_expiring_tokens_have_their_own_half )
     REQUIRE( puppet_connect( &q ) );
     netcode_server_disconnect_client( w->servers[0], 0 );
     CHECK( !puppet_again( &q ) );
-    consume_tokens( w, 30, FOREVER, 1000 ); /* the oldest of its half gives way, with random bases */
+    consume_tokens( w, 30, FOREVER, 1000 ); /* the oldest of its half is evicted, with random bases */
     CHECK( !puppet_again( &p ) );
     CHECK_EQ( server_drops( w, 0, NETCODE_DROP_TOKEN_REFUSED_UP_TO ), 0 );
     CHECK_EQ( server_drops( w, 0, NETCODE_DROP_TOKEN_NO_RECORD_FREE ), 0 );
@@ -172,7 +172,7 @@ static struct world_t * forgetful_world( void )
     return w;
 }
 
-/* The mark passes a token while its handshake is under way. */
+/* The mark passes a token while its handshake is pending. */
 TEST( defence_4_the_mark_is_asked_at_the_response )
 {
     struct world_t * w = forgetful_world();
@@ -204,7 +204,7 @@ TEST( defence_4_the_earliest_newcomer_moves_the_mark )
     CHECK_EQ( netcode_server_num_connected_clients( w->servers[0] ), 0 );
 }
 
-/*  A clock that steps forward lets records be purged; stepping back again opens none of them, and locks out nobody
+/*  A clock that steps forward lets records be purged; stepping back again opens none of them, and locks out no client
     for longer than a token lives. */
 TEST( decision_4_a_clock_that_steps_reopens_nothing )
 {

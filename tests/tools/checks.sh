@@ -1,7 +1,7 @@
 #!/bin/sh
 # Counted checks for the shell programs of tests/all, which read this file with checks_name and checks_log set: what the last line begins with,
 # and a file for what a check says. A line "detail: ..." there stands behind the check's title.
-# shellcheck disable=SC2154 # both are set by who reads this
+# shellcheck disable=SC2154 # both are set by the script that reads this
 passed=0
 failed=0
 skipped=0

@@ -105,7 +105,7 @@ class Browser:
         return [each["params"]["request"]["url"] for each in self.events if each.get("method") == "Network.requestWillBeSent"]
 
     def errors(self):
-        """What the console was told, and what was thrown."""
+        """What was written to the console, and what was thrown."""
         said = [each["params"]["entry"]["text"] for each in self.events if each.get("method") == "Log.entryAdded"]
         return said + [each["params"]["exceptionDetails"]["text"] for each in self.events if each.get("method") == "Runtime.exceptionThrown"]
 

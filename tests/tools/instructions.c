@@ -98,7 +98,7 @@ static void box_add( struct box_t * box, const struct netcode_address_t * from, 
     box->count++;
 }
 
-/* The name is what callgrind is told to leave out. */
+/* The name is what callgrind leaves out. */
 int network_receive( void * context, struct netcode_datagram_t * datagrams, int count );
 
 int network_receive( void * context, struct netcode_datagram_t * datagrams, int count )
@@ -237,7 +237,7 @@ static const struct kind_t kinds[] = {
 };
 /* clang-format on */
 
-/* Fills the server's box with noise of strangers. */
+/* Fills the server's box with noise from unknown addresses. */
 static void fill( const struct kind_t * kind )
 {
     struct netcode_address_t from;

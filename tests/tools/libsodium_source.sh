@@ -3,9 +3,9 @@
 #
 #     libsodium_source    sets source_tree, the folder of the unpacked source below $work; fetches it first where it is not there
 #
-# Who reads this has set `work`, a folder in build/, and a function `no_libsodium` that gets a sentence and ends the script. Needs the packages
+# The script that reads this has set `work`, a folder in build/, and a function `no_libsodium` that gets a sentence and ends the script. Needs the packages
 # dpkg-dev, autoconf, automake and libtool, and apt sources to read the package from.
-# shellcheck disable=SC2154 # `work` is set by who reads this
+# shellcheck disable=SC2154 # `work` is set by the script that reads this
 
 # The machine's own sources, as deb-src lines. Other suppliers' entries are left out: Debian's name it, and have the component main.
 libsodium_source_lines() {

@@ -1,5 +1,5 @@
 #!/bin/sh
-# make msan: all tests under clang's memory sanitizer, which reports each branch and each system call that depends on memory nobody wrote.
+# make msan: all tests under clang's memory sanitizer, which reports each branch and each system call that depends on memory that was not written.
 #
 #     msan.sh [FILTER] [--seed N]     as the test runner's own arguments
 #     msan.sh --plant                 plants the faults of tests/faults that are for the sanitizer, which must notice

@@ -1,4 +1,4 @@
-/*  A UDP relay that is as bad a network as it is told to be, for loopback alone: so real processes can be tried on
+/*  A UDP relay that is as bad a network as it is set to be, for loopback alone: so real processes can be tried on
     one without root. Clients talk to --listen; each has a socket of its own behind it, which talks to the server at
     --to. Both directions are treated alike. What happens to the n-th packet of a client in one direction follows from
     the seed, whatever else goes on.
@@ -90,7 +90,7 @@ struct relay_t {
     struct timeval wall_start;
     int num_clients, rebinds;
     struct client_t clients[MAX_CLIENTS];
-    int16_t by_port[65536]; /* the client that last came from this port, and 1; 0: nobody */
+    int16_t by_port[65536]; /* the client that last came from this port, and 1; 0: none */
     struct way_t ways[WAYS];
     int num_packets;
     struct packet_t ** packets; /* a heap: the one that is due first is on top */
@@ -324,7 +324,7 @@ static void deliver( struct relay_t * relay, const struct packet_t * packet )
         sent = sendto( relay->socket, packet->data, (size_t) packet->bytes, 0,
                        (const struct sockaddr *) &client->address, sizeof( client->address ) );
     if ( sent != packet->bytes ) {
-        way->refused++; /* nobody is there any more */
+        way->refused++; /* no client is there any more */
         return;
     }
     way->passed++;
@@ -463,7 +463,7 @@ static void run( struct relay_t * relay )
     }
 }
 
-/* ---- what is told ---- */
+/* ---- what is printed ---- */
 
 static double queue_percentile( const struct way_t * way, double part )
 {
@@ -478,7 +478,7 @@ static double queue_percentile( const struct way_t * way, double part )
     return way->queued_longest * 1e3;
 }
 
-static void tell( const char * name, const struct way_t * way )
+static void print_counts( const char * name, const struct way_t * way )
 {
     printf( "%s received=%llu passed=%llu lost=%llu queue_full=%llu duplicated=%llu reordered=%llu refused=%llu "
             "bytes_received=%llu bytes_passed=%llu queue_ms_p50=%.1f queue_ms_p99=%.1f queue_ms_max=%.1f\n",
@@ -634,8 +634,8 @@ int main( int argc, char ** argv )
     good = open_relay( &relay );
     if ( good ) {
         run( &relay );
-        tell( "to_server", &relay.ways[TO_SERVER] );
-        tell( "to_client", &relay.ways[TO_CLIENT] );
+        print_counts( "to_server", &relay.ways[TO_SERVER] );
+        print_counts( "to_client", &relay.ways[TO_CLIENT] );
         if ( relay.options.rebind_every > 0.0 )
             printf( "rebinds %d\n", relay.rebinds );
     }

@@ -55,7 +55,7 @@ struct subject_options_t {
     int num_public_addresses;
 };
 
-/* Exactly one of server and client is there: it tells which commands are known. */
+/* Exactly one of server and client is there: it decides which commands are known. */
 struct subject_t {
     struct netcode_server_t * server;
     struct netcode_client_t * client;
@@ -139,7 +139,7 @@ static int fail( const char * what )
     return 1;
 }
 
-/* ---- what the library tells ---- */
+/* ---- what the library reports ---- */
 
 static void on_log( void * context, int level, const char * text )
 {

@@ -41,8 +41,8 @@ static void runner_sleep( double seconds )
     netcode_sleep( watcher.hurry && seconds > 0.0001 ? 0.0001 : seconds );
 }
 
-/*  A test that goes on without what it asked for would read what nobody wrote: it ends here. Not from within a callback,
-    as above. */
+/*  A test that goes on without what it asked for would read what was not written: it ends here. Not from within a
+    callback, as above. */
 static void runner_need( int good )
 {
     if ( !good && watcher.refused && watcher.depth == 0 )

@@ -54,7 +54,7 @@ static struct {
     int refused_starts;
     uint64_t send_errors; /* of all clients and servers that are gone */
     uint64_t receive_errors;
-    struct stage_letter_t post[STAGE_POST]; /* under way between the override callbacks */
+    struct stage_letter_t post[STAGE_POST]; /* in transit between the override callbacks */
     int post_count;
 } stage;
 
@@ -368,7 +368,7 @@ static void stage_end_messages( void )
 
 /* ---- time ---- */
 
-/* The system delivers at once, unless it is busy: who has waited long waits in real time too. */
+/* The system delivers at once, unless it is busy: one that has waited long waits in real time too. */
 static void stage_step( int steps )
 {
     int i;
@@ -436,7 +436,7 @@ static int stage_known( const uint8_t * data, int bytes, uint8_t first )
     for ( i = 1; i < bytes && data[i] == (uint8_t) ( i * 7 ); i++ )
         continue;
     if ( data[0] != first || i != bytes || bytes != 100 )
-        watch_finding( "a payload of %d bytes arrived that nobody sent", bytes );
+        watch_finding( "a payload of %d bytes arrived that was not sent", bytes );
     return 1;
 }
 
@@ -522,7 +522,7 @@ static int stage_read( struct netcode_messages_t * messages, uint8_t first, int 
         for ( i = 1; i < message.bytes && data[i] == (uint8_t) ( i * 7 ); i++ )
             continue;
         if ( data[0] != first || i != message.bytes || message.bytes != ( arrived ? 100 : STAGE_MAP_BYTES ) )
-            watch_finding( "a message of %d bytes arrived that nobody sent so", message.bytes );
+            watch_finding( "a message of %d bytes arrived that was not sent so", message.bytes );
         arrived++;
     }
     return arrived;
@@ -570,7 +570,7 @@ static void stage_leave( void )
         stage_fail( "a slot is not emptied" );
 }
 
-/* The server went away under the client: it is told, or finds out. */
+/* The server went away under the client: it is notified, or finds out. */
 static void stage_abandoned( void )
 {
     int steps;

@@ -34,7 +34,7 @@ static void script_visits( void )
     script_visit();
 }
 
-/* Started with other slots while somebody is connected, and while the application holds a packet; stopped, started. */
+/* Started with other slots while a client is connected, and while the application holds a packet; stopped, started. */
 static void script_restart( void )
 {
     uint8_t * held = NULL;
@@ -106,7 +106,7 @@ static void script_share( void )
     script_visit();
 }
 
-/* A port where nobody is any more: the system's errors about it make the client go on to the next server. */
+/* A port where no server is any more: the system's errors about it make the client go on to the next server. */
 static void script_dead_first( void )
 {
     stage_make_server( 0 );

@@ -137,7 +137,7 @@ static void system_note_send( int refused, int handle )
         system_owe( SYSTEM_SENDTO, handle );
 }
 
-/* Nothing there, and interrupted, are no errors. All others of threat 52 fill one place each. */
+/* Nothing there, and interrupted, are no errors. All others of threat 52 fill one entry each. */
 static void system_note_receive( int kind, int handle )
 {
     if ( errno != EAGAIN )

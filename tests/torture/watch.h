@@ -31,7 +31,7 @@ enum { WATCH_FINDINGS = 20, WATCH_HANDLES = 1024, WATCH_SECONDS = 240 };
 struct watch_block_t {
     void * pointer;
     const void * context; /* of its allocator */
-    const void * owner;   /* the object in whose create or start it was taken; NULL: taken at another time */
+    const void * owner;   /* the object in whose create or start it was allocated; NULL: allocated at another time */
     int64_t serial;
     int stale; /* of a test that is over: it may still free it */
     struct watch_block_t * next;
@@ -58,7 +58,7 @@ static struct {
     int cpu_seconds; /* that a run may take: it takes a hundredth of that */
     int report;      /* the handle to which the report goes */
     struct watch_shared_t * shared;
-    int hurry;         /* nobody waits for real time */
+    int hurry;         /* real time is not waited for */
     int updates;       /* since watch_arm */
     int updates_limit; /* a run of the runner's tests ends behind so many; 0: never */
 } watcher;
@@ -128,8 +128,8 @@ static void watch_open( void )
     signal( SIGPROF, watch_stuck );
 }
 
-/*  The sweeps run in a child: a sanitizer ends the program that it finds a fault in, and somebody has to say in which run
-    that was. Returns the exit status. */
+/*  The sweeps run in a child: a sanitizer ends the program that it finds a fault in, and another process has to say in
+    which run that was. Returns the exit status. */
 static int watch_child( int ( *sweeps )( int count, char ** arguments ), int count, char ** arguments )
 {
     int status = 0;
@@ -193,7 +193,7 @@ static void watch_remove( void * pointer, const void * context )
     while ( *link && ( *link )->pointer != pointer )
         link = &( *link )->next;
     if ( !*link ) {
-        watch_finding( "a block was freed that nobody took" );
+        watch_finding( "a block was freed that was not allocated" );
         return;
     }
     struct watch_block_t * block = *link;
@@ -243,7 +243,7 @@ static int watch_count_owned( const void * owner )
     return count;
 }
 
-/* What is left is nobody's loss any more. */
+/* What is left counts as lost no more. */
 static void watch_forget_blocks( void )
 {
     struct watch_block_t * block;
@@ -281,7 +281,7 @@ static void watch_close_handles( void )
             close( i );
 }
 
-/* How many handles the process has, by the system's own word. */
+/* How many handles the process has, as the system reports them. */
 static int watch_count_handles( void )
 {
     int i, count = 0;
@@ -306,7 +306,7 @@ static struct watch_mark_t watch_enter( void )
     return mark;
 }
 
-/* What was taken since the mark belongs to `object`; if there is none, nothing may have been taken. */
+/* What was allocated since the mark belongs to `object`; if there is none, nothing may have been allocated. */
 static void watch_leave( struct watch_mark_t mark, const void * object, const char * call )
 {
     struct watch_block_t * block;

@@ -387,7 +387,7 @@ TEST( address_equal )
         }
 }
 
-/* A key tells addresses apart by every bit of them; of IPv4 no two have the same. */
+/* A key distinguishes addresses by every bit of them; of IPv4 no two have the same. */
 TEST( address_key_looks_at_every_bit )
 {
     struct netcode_address_t a, b;

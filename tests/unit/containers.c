@@ -36,7 +36,7 @@ TEST( table_arena )
     }
 }
 
-/* Sizes beyond all memory do not wrap around: whoever asks for that much gets none. */
+/* Sizes beyond all memory do not wrap around: a request for that much gets none. */
 TEST( table_arena_of_impossible_sizes )
 {
     static const size_t counts[] = { SIZE_MAX, SIZE_MAX / 2, SIZE_MAX / 8 + 2, SIZE_MAX / 64 + 1 };
@@ -140,7 +140,7 @@ TEST( table_map_against_a_model )
     }
 }
 
-/* ---- sieve: against a list of who is in it ---- */
+/* ---- sieve: against a list of its members ---- */
 
 enum { SIEVE_MEMBERS = 100, SIEVE_KEYS = 40 };
 
@@ -234,9 +234,9 @@ TEST( table_sieve_against_a_model )
     free( block );
 }
 
-/* ---- sieve: neighbours in address or port, as a provider or a router makes them, spread as strangers do ---- */
+/* ---- sieve: neighbours in address or port, as a provider or a router makes them, spread at random ---- */
 
-enum { SIEVE_PLAYERS = 4096, SIEVE_SHAPES = 16, SIEVE_SHAPES_IPV4 = 8, SIEVE_SHAPE_STRANGERS = 15 };
+enum { SIEVE_PLAYERS = 4096, SIEVE_SHAPES = 16, SIEVE_SHAPES_IPV4 = 8, SIEVE_SHAPE_RANDOM = 15 };
 
 static const char * const sieve_shapes[SIEVE_SHAPES] = { "neighbouring ports of one router",
                                                          "every other port of one router",
@@ -253,7 +253,7 @@ static const char * const sieve_shapes[SIEVE_SHAPES] = { "neighbouring ports of 
                                                          "/48 networks side by side, one host each",
                                                          "the /64 networks of a /48, hosts 16 apart",
                                                          "ports of one router beside hosts of a /64",
-                                                         "strangers of both families" };
+                                                         "random ones of both families" };
 
 static void sieve_random_words( uint16_t * words, int count )
 {
@@ -301,7 +301,7 @@ static struct netcode_address_t sieve_address( int shape, int i )
         words[3] = (uint16_t) i;
         words[7] = (uint16_t) ( 16 * i + 1 );
         break;
-    case SIEVE_SHAPE_STRANGERS:
+    case SIEVE_SHAPE_RANDOM:
         address = i % 2 ? address_of( "1.2.3.4:5" ) : address;
         sieve_random_words( address.data.ipv6, i % 2 ? 2 : 8 );
         address.port = (uint16_t) test_random();

@@ -161,7 +161,7 @@ TEST( crypto_hash_is_siphash_2_4 )
     CHECK_EQ( nc_crypto_hash( key, data, 63 ), 0x958a324ceb064572u );
 }
 
-/* The keyed hash is the same as libsodium's, and the key matters: nobody without it can choose collisions. */
+/* The keyed hash is the same as libsodium's, and the key matters: without it no attacker can choose collisions. */
 TEST( crypto_hash_is_keyed )
 {
     uint8_t key[crypto_shorthash_KEYBYTES], other[crypto_shorthash_KEYBYTES], data[300], raw[crypto_shorthash_BYTES];

@@ -68,7 +68,7 @@ static void used_forget( int index )
         used_world.refused_up_to = used_world.history[index].expire_timestamp;
 }
 
-/* Is a token with this id and expiry refused though nobody remembers it? */
+/* Is a token with this id and expiry refused though no record has it? */
 static int used_is_refused( const nc_used_t * used, uint64_t client_id, uint64_t expire )
 {
     uint32_t crowded = nc_used_earliest_if_full( used, client_id, used_id_hash( client_id ) );
@@ -99,7 +99,7 @@ TEST( table_used_against_a_model )
         used_world.count = 0;
         used_world.refused_up_to = 0;
         for ( step = 0; step < 1000; step++ ) {
-            /* every expiry of its own, so that the model knows who goes; some are past already */
+            /* every expiry of its own, so that the model knows which is evicted; some are past already */
             now += (uint64_t) test_random_below( 10 );
             used_insert( ( now + (uint64_t) test_random_below( 400 ) ) * 4096 + (uint64_t) step );
             used_earliest( &live );
@@ -135,7 +135,7 @@ static int used_earliest_of( uint64_t client_id, int * count )
 }
 
 /*  Few client ids and many tokens: of an id that has its share the earliest goes, and no other; else, in a full table, the
-    earliest of all. Nobody but this id is refused for the former. */
+    earliest of all. No client but this id is refused for the former. */
 TEST( table_used_shares_of_client_ids_against_a_model )
 {
     static const int ids[] = { 1, 3, 20, 400 };
@@ -191,7 +191,7 @@ static void used_shuffle( uint64_t * expiries, int count, int order )
     }
 }
 
-/* Six full levels of four children each, filled in some order; then each one gives way to somebody later, in its turn. */
+/* Six full levels of four children each, filled in some order; then each one is evicted by a later one, in its turn. */
 TEST( table_used_full_heap_gives_way_in_order )
 {
     enum { ROOM = 1 + 4 + 16 + 64 + 256 + 1024 };
@@ -220,7 +220,7 @@ TEST( table_used_full_heap_gives_way_in_order )
     }
 }
 
-/* With many equal expiries it does not matter who goes, but nobody who went may come back. */
+/* With many equal expiries it does not matter which is evicted, but none that was may be accepted again. */
 TEST( table_used_with_equal_expiries )
 {
     int step;

@@ -64,7 +64,7 @@ TEST( mutants_a_pool_begins_with_free_buffers )
 
 enum { INBOX_CLIENTS = 3, INBOX_BUFFERS = 36, INBOX_ITEMS = 2000 };
 
-/* One event of the model: a note, or a payload in its true place. */
+/* One event of the model: a note, or a payload at its true position. */
 struct inbox_item_t {
     int type;
     uint32_t client;
@@ -211,7 +211,8 @@ static void inbox_end_session( uint32_t client )
     inbox_add( NETCODE_EVENT_DISCONNECTED, client, 0 );
 }
 
-/* What is given up first when room is wanted: the oldest orphan, else the oldest payload of who went first; or -1. */
+/*  What is given up first when capacity is needed: the oldest orphan, else the oldest payload of the client that went
+    first; or -1. */
 static int inbox_first_left( void )
 {
     int i, first = -1;
@@ -227,7 +228,7 @@ static int inbox_first_left( void )
     return first;
 }
 
-/* Quota, then who is gone makes room, then the pool, then the share of the others. */
+/* Quota, then a client that is gone frees capacity, then the pool, then the share of the others. */
 static int inbox_expected( uint32_t client )
 {
     int queued = inbox_queued( client ), first, room;
@@ -371,7 +372,7 @@ TEST( table_inbox_without_events_against_a_model )
     inbox_run( 8, 0 );
 }
 
-/* One who floods never takes the others' share. attacks/rows.py, rows 40 and 41 */
+/* One that floods never takes the others' share. attacks/rows.py, rows 40 and 41 */
 TEST( table_inbox_keeps_everyones_share )
 {
     uint32_t client;
@@ -422,7 +423,7 @@ TEST( table_inbox_default_pool )
     free( block );
 }
 
-/* Where nobody takes events, sessions that came and went are forgotten as pairs, and nobody who stays is. */
+/* Where events are not taken, sessions that came and went are forgotten as pairs, and none that stays is. */
 TEST( table_inbox_notes_run_out )
 {
     struct netcode_event_t event;
@@ -438,7 +439,7 @@ TEST( table_inbox_notes_run_out )
     CHECK_EQ( inbox_world.inbox.note_count - inbox_world.inbox.free_note_count, inbox_world.inbox.events.count );
     REQUIRE_EQ( nc_inbox_next_event( &inbox_world.inbox, &event ), 1 );
     CHECK_EQ( event.type, NETCODE_EVENT_CONNECTED );
-    CHECK_EQ( event.session, 1 ); /* the one who stays */
+    CHECK_EQ( event.session, 1 ); /* the one that stays */
     while ( nc_inbox_next_event( &inbox_world.inbox, &event ) ) {
         other = event.type == NETCODE_EVENT_CONNECTED ? 1 : 0;
         events++;
@@ -460,7 +461,7 @@ TEST( table_inbox_notes_in_random_churn )
 {
     struct netcode_event_t event;
     uint64_t session[8] = { 0 }, sessions = 0;
-    int connected[8] = { 0 }, told[8] = { 0 }, step;
+    int connected[8] = { 0 }, reported[8] = { 0 }, step;
     inbox_open( 8, 64, 256 );
     for ( step = 0; step < 30000; step++ ) {
         uint32_t client = (uint32_t) test_random_below( 8 );
@@ -475,18 +476,18 @@ TEST( table_inbox_notes_in_random_churn )
             continue;
         /* now the caller reads everything: each end follows its own beginning, and the state is true at the end */
         while ( nc_inbox_next_event( &inbox_world.inbox, &event ) ) {
-            CHECK_EQ( told[event.client_index], event.type == NETCODE_EVENT_DISCONNECTED );
-            told[event.client_index] = event.type == NETCODE_EVENT_CONNECTED;
+            CHECK_EQ( reported[event.client_index], event.type == NETCODE_EVENT_DISCONNECTED );
+            reported[event.client_index] = event.type == NETCODE_EVENT_CONNECTED;
         }
         for ( client = 0; client < 8; client++ )
-            REQUIRE_EQ( told[client], connected[client] );
+            REQUIRE_EQ( reported[client], connected[client] );
         CHECK_EQ( inbox_world.inbox.free_note_count, inbox_world.inbox.note_count );
         CHECK_EQ( inbox_world.inbox.ended.count, 0 );
     }
     free( inbox_world.block );
 }
 
-/* A client object that fails to connect again and again: its newest failures are told. */
+/* A client object that fails to connect again and again: its newest failures are reported. */
 TEST( table_inbox_failures_of_a_client )
 {
     struct netcode_event_t event;
@@ -506,7 +507,8 @@ TEST( table_inbox_failures_of_a_client )
     free( inbox_world.block );
 }
 
-/* What was queued when a client left can be read until its slot is used again, whoever comes and goes elsewhere. */
+/*  What was queued when a client left can be read until its slot is used again, whichever clients come and go
+    elsewhere. */
 TEST( table_inbox_keeps_what_a_client_left )
 {
     int i;
@@ -524,7 +526,8 @@ TEST( table_inbox_keeps_what_a_client_left )
     free( inbox_world.block );
 }
 
-/* Who takes events, but too slowly: the oldest session that came and went is forgotten with all that it sent. */
+/*  A program that takes events, but too slowly: the oldest session that came and went is forgotten with all that it
+    sent. */
 TEST( table_inbox_forgets_what_a_pair_sent )
 {
     struct netcode_event_t event;

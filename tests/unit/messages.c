@@ -1,6 +1,6 @@
-/*  Messages, piece by piece: the worked examples of its wire are read from the header's text, every way in which a packet can be
-    wrong has a row with its reason, and the heap, the history of packets and the ids are held against models.
-    Run: runner messages.c */
+/*  Messages, piece by piece: the worked examples of its wire are read from the header's text, every respect in which a
+    packet can be wrong has a row with its reason, and the heap, the history of packets and the ids are held against
+    models. Run: runner messages.c */
 
 /* ---- bytes as text: hex, | between parts, aa*157 for repeats ---- */
 
@@ -173,7 +173,7 @@ TEST( messages_wire_examples_are_read )
     CHECK( expected == end );
 }
 
-/* The library's own writer, brought into the state that an example tells of. */
+/* The library's own writer, brought into the state that an example describes. */
 static struct netcode_messages_t * wire_writer( int number, int newest, uint64_t received )
 {
     struct netcode_messages_t * m = netcode_messages_create( NULL, 1.0 );
@@ -235,7 +235,7 @@ TEST( messages_wire_examples_are_written )
     wire_expect( m, 4, 1 );
 }
 
-/* ---- each way in which a packet can be wrong ---- */
+/* ---- each respect in which a packet can be malformed ---- */
 
 #define H "42 0000 0000 00000000 " /* number 0, no ack */
 #define A "52 0000 c700 00000000 " /* acks 199 */
@@ -314,8 +314,8 @@ static const struct reason_row_t reason_rows[] = {
     { H "2f 0000 9d040000",                     NETCODE_MESSAGES_DROP_NONE,     "takes back 1181 bytes in fragments" },
     { H "27 0000 9c09",                         NETCODE_MESSAGES_DROP_NONE,     "takes back 1180 bytes" },
     { H "27 0000 9d09",                         NETCODE_MESSAGES_DROP_FRAME,    "takes back 1181 bytes in one piece" },
-    { H "37 0000",                              NETCODE_MESSAGES_DROP_NONE,     "refuses a stream that nobody sends" },
-    { H "37 00",                                NETCODE_MESSAGES_DROP_FRAME,    "half of whom it refuses" },
+    { H "37 0000",                              NETCODE_MESSAGES_DROP_NONE,     "refuses a stream that is not sent" },
+    { H "37 00",                                NETCODE_MESSAGES_DROP_FRAME,    "half of what it refuses" },
      { H "3f", NETCODE_MESSAGES_DROP_FRAME, "type 3f" },
     { H "40 00", NETCODE_MESSAGES_DROP_FRAME, "bit 6" }, { H "80 00", NETCODE_MESSAGES_DROP_FRAME, "bit 7" },
     { H "47 01 00 01", NETCODE_MESSAGES_DROP_FRAME, "type 47" }, { H "ff", NETCODE_MESSAGES_DROP_FRAME, "type ff" },
@@ -356,7 +356,7 @@ static const struct reason_row_t reason_rows[] = {
     { H "0a 0000 00000000 00",                        NETCODE_MESSAGES_DROP_FRAGMENT, "nothing in fragments" },
     { H "0a 0000 9d040000 02",                      NETCODE_MESSAGES_DROP_FRAGMENT, "fragment 2 of 2" },
     { H "0a 0000 9d040000 ffffff7f",                NETCODE_MESSAGES_DROP_FRAGMENT, "the last fragment of all" },
-    { H "0a 0000 01200000 07 aa*17",                   NETCODE_MESSAGES_DROP_FRAGMENT, "8193 bytes where 8192 are taken" },
+    { H "0a 0000 01200000 07 aa*17",                   NETCODE_MESSAGES_DROP_FRAGMENT, "8193 bytes where 8192 are accepted" },
     { H "0a 0000 00200000 07 aa*16",              NETCODE_MESSAGES_DROP_NONE,     "8192 bytes" },
     { H "0a 0000 9d040000 01 aa*12",               NETCODE_MESSAGES_DROP_FRAME,    "a fragment cut short" },
     { H "0a 0000 9d040000 8100 aa*13",             NETCODE_MESSAGES_DROP_FRAME,    "an index of two bytes where one is enough" },
@@ -368,7 +368,7 @@ static const struct reason_row_t reason_rows[] = {
     { H "0b 0000 0000 21090000 02 aa 0b 0000 0100 21090000 02 aa", NETCODE_MESSAGES_DROP_FRAGMENT, "they disagree on the order" },
     { H "0f 00000000",                          NETCODE_MESSAGES_DROP_NONE,     "a ping" },
     { H "0f 000000",                            NETCODE_MESSAGES_DROP_FRAME,    "a ping cut short" },
-    { H "17 00000000",                          NETCODE_MESSAGES_DROP_NONE,     "a pong that nobody asked for" },
+    { H "17 00000000",                          NETCODE_MESSAGES_DROP_NONE,     "a pong without a ping" },
     { H "17 000000",                            NETCODE_MESSAGES_DROP_FRAME,    "a pong cut short" },
     { H "1f 00000040 9c09",                     NETCODE_MESSAGES_DROP_NONE,     "2^30 more than was used" },
     { H "1f 01000040 9c09",                     NETCODE_MESSAGES_DROP_LIMIT,    "2^30 + 1 more than was used" },
@@ -406,7 +406,7 @@ static void free_zeros( void * context, void * block )
     free( block );
 }
 
-/* An object that messages_same may read: also what nobody wrote yet has a value. */
+/* An object that messages_same may read: also what was not written yet has a value. */
 static struct netcode_messages_t * messages_create_zeroed( const struct netcode_messages_config_t * config )
 {
     struct netcode_messages_config_t zeroed;
@@ -580,7 +580,7 @@ static void heap_model_give( struct heap_model_t * model )
         return;
     struct heap_piece_t * piece = &model->pieces[test_random_below( model->count )];
     for ( uint32_t i = 0; i < piece->bytes; i++ )
-        REQUIRE_EQ( model->heap.base[piece->place + i], piece->mark ); /* nobody else was given it */
+        REQUIRE_EQ( model->heap.base[piece->place + i], piece->mark ); /* it was given to no other */
     nc_heap_free( &model->heap, piece->place );
     *piece = model->pieces[--model->count];
 }

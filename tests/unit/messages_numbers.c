@@ -150,7 +150,7 @@ TEST( messages_heap_keeps_small_places_ready )
     }
 }
 
-/* A heap of these sizes with a wall of 32 bytes behind each; places are in the same order. */
+/* A heap of these sizes with a wall of 32 bytes behind each; blocks are in the same order. */
 static void walled_open( nc_heap_t * heap, uint64_t * block, uint32_t bytes, const uint32_t * sizes, int count,
                          uint32_t * places )
 {
@@ -161,7 +161,8 @@ static void walled_open( nc_heap_t * heap, uint64_t * block, uint32_t bytes, con
     }
 }
 
-/* A list is searched eight places far, and no further: what is found then lies in the next larger list that has something. */
+/*  A list is searched eight blocks far, and no further: what is found then lies in the next larger list that has
+    something. */
 TEST( messages_heap_searches_eight_places )
 {
     static uint64_t block[4096];
@@ -183,7 +184,7 @@ TEST( messages_heap_searches_eight_places )
     }
 }
 
-/* What is kept ready counts as room once it is asked for, and only then. */
+/* What is kept ready counts as free once it is asked for, and only then. */
 TEST( messages_heap_promises_what_is_kept_ready )
 {
     static uint64_t block[256];
@@ -202,7 +203,7 @@ TEST( messages_heap_promises_what_is_kept_ready )
     places[0] = nc_heap_take( &heap, 56 );
     nc_heap_free( &heap, places[0] );
     CHECK( nc_heap_fits( &heap, 64 ) );
-    CHECK_EQ( heap.ready[1], places[0] ); /* there was room enough without it */
+    CHECK_EQ( heap.ready[1], places[0] ); /* there was memory enough without it */
     heap_check( &heap );
 }
 
@@ -526,7 +527,7 @@ TEST( messages_starts_end )
     } rows[] = {
         { 8, 0.1126, 0.02, 500e3, 0, 50000.0 },  /* 12.6 ms of 100 */
         { 8, 0.1124, 0.02, 500e3, 1, 120000.0 }, /* not an eighth */
-        { 7, 0.1126, 0.02, 500e3, 1, 120000.0 }, /* too few to tell */
+        { 7, 0.1126, 0.02, 500e3, 1, 120000.0 }, /* too few to decide */
         { 8, 0.1126, 0.02, 2e6, 0, 200000.0 },   /* the rate is believed, beyond 0.7 of the window, too */
         { 8, 0.2, 0.2, 500e3, 0, 50000.0 },      { 8, 0.1, 0.2, 500e3, 1, 120000.0 },
     };
@@ -556,13 +557,14 @@ TEST( messages_windows_settle )
         numbers_round( m, 10, 0.2, 0.0, rates[i] );
         nc_controller_judge( m );
         NUMBERS_SAME( m->controller.window,
-                      windows[i] ); /* at last, by a quarter of the wait, which is as long as the way */
+                      windows[i] ); /* at last, by a quarter of the wait, which is as long as the path */
         CHECK_EQ( m->controller.settling, i == 0 );
     }
     netcode_messages_destroy( m );
 }
 
-/* Every ten seconds the queue drains, so that the way is measured anew; and only where the window holds something back. */
+/*  Every ten seconds the queue drains, so that the path is measured anew; and only where the window holds something
+    back. */
 TEST( messages_queues_are_drained )
 {
     for ( int held = 0; held < 2; held++ ) {
@@ -575,7 +577,7 @@ TEST( messages_queues_are_drained )
         CHECK_EQ( m->controller.settling, held ? 2 : 0 );
         if ( held ) {
             NUMBERS_SAME( m->controller.base_time, 100.0 );
-            for ( int i = 0; i < 2; i++ ) { /* a way that has become longer, say */
+            for ( int i = 0; i < 2; i++ ) { /* a path that has become longer, say */
                 NUMBERS_SAME( m->controller.window, 60000.0 );
                 m->now += 0.2;
                 numbers_round( m, 10, i ? 0.13 : 0.15, 0.0, 1e6 );
@@ -898,7 +900,7 @@ TEST( messages_tokens_are_filled )
     netcode_messages_destroy( m );
 }
 
-/* What was sent and received a second, told after a quarter of a second at the earliest. */
+/* What was sent and received a second, reported after a quarter of a second at the earliest. */
 TEST( messages_rates_are_measured )
 {
     struct netcode_messages_t * m = numbers_open( 0 );
@@ -951,23 +953,23 @@ TEST( messages_statistics_by_name )
     m->credit_limit = 500;
     m->credit_spent = 300;
     netcode_messages_stats( m, &stats );
-    const uint64_t told[] = { stats.reliable_retries_total,
-                              stats.reliable_timeouts_total,
-                              stats.packets_sent,
-                              stats.packets_received,
-                              stats.packets_lost,
-                              stats.packets_lost_spuriously,
-                              stats.bytes_sent,
-                              stats.bytes_received,
-                              stats.messages_sent,
-                              stats.messages_received,
-                              stats.messages_repeated,
-                              stats.messages_duplicate,
-                              stats.messages_outdated,
-                              stats.messages_expired,
-                              stats.messages_unstored,
-                              stats.probes };
-    CHECK_MEM( told, all, offsetof( nc_messages_counters_t, drops ) );
+    const uint64_t reported[] = { stats.reliable_retries_total,
+                                  stats.reliable_timeouts_total,
+                                  stats.packets_sent,
+                                  stats.packets_received,
+                                  stats.packets_lost,
+                                  stats.packets_lost_spuriously,
+                                  stats.bytes_sent,
+                                  stats.bytes_received,
+                                  stats.messages_sent,
+                                  stats.messages_received,
+                                  stats.messages_repeated,
+                                  stats.messages_duplicate,
+                                  stats.messages_outdated,
+                                  stats.messages_expired,
+                                  stats.messages_unstored,
+                                  stats.probes };
+    CHECK_MEM( reported, all, offsetof( nc_messages_counters_t, drops ) );
     for ( int i = 0; i < NETCODE_MESSAGES_DROP_REASONS; i++ )
         CHECK_EQ( stats.drops[i], 50 + i );
     CHECK_EQ( stats.dropped_duplicates_total, 50 + NETCODE_MESSAGES_DROP_DUPLICATE );
@@ -991,7 +993,7 @@ TEST( messages_statistics_by_name )
     netcode_messages_destroy( m );
 }
 
-/* The same over time: ten packets of 100 bytes a second are told as about a thousand. */
+/* The same over time: ten packets of 100 bytes a second are reported as about a thousand. */
 TEST( messages_rates_are_told )
 {
     struct netcode_messages_t * ends[2] = { numbers_open( 0 ), numbers_open( 0 ) };
@@ -1098,7 +1100,7 @@ TEST( messages_deadlines_of_what_is_due )
     deadline_is( m, 10.5 );
 }
 
-/* One reliable message under way, and then one lost: the timeout, and 10 ms after the round trip. */
+/* One reliable message in flight, and then one lost: the timeout, and 10 ms after the round trip. */
 TEST( messages_deadlines_of_what_is_under_way )
 {
     struct craft_t craft;

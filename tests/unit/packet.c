@@ -1,7 +1,7 @@
 /*  Packet: which packets are read at all, in what order things are refused, and what is sealed.
     Standard: Packets; Reading Encrypted Packets; Processing Connection Requests */
 
-/* What the standard says about each type: who may receive it, and how large its data are. */
+/* What the standard says about each type: which side may receive it, and how large its data are. */
 #if NETCODE_PACKET_TYPES != 7
 #error "a packet type is new: what follows needs it"
 #endif

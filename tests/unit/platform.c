@@ -221,7 +221,7 @@ TEST( platform_log_cuts_long_texts )
     }
 }
 
-/* What strangers write comes to the log escaped: here through a call of the API. */
+/* What peers write comes to the log escaped: here through a call of the API. */
 TEST( platform_log_levels )
 {
     const char * bad = "\x1b[31m not an address \x07";

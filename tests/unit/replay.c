@@ -31,10 +31,10 @@ static const struct replay_row_t replay_rows[] = {
     { 5, 0, { 2, 1, 1 }, AGAIN, "swapped, then repeated" },
     { 6, 0, { 2, 1, 2 }, AGAIN, "the newest repeated after an older one" },
     { 7, 0, { W }, NEW, "a whole window at once" },
-    { 8, 0, { W, 1 }, NEW, "the oldest place of the window" },
+    { 8, 0, { W, 1 }, NEW, "the oldest entry of the window" },
     { 9, 0, { W, 1, 1 }, AGAIN, "and it remembers" },
     { 10, 0, { W + 1, 1 }, OLD, "one older than the window" },
-    { 11, 0, { W + 1, 2 }, NEW, "the window's last place, moved by one" },
+    { 11, 0, { W + 1, 2 }, NEW, "the window's last entry, moved by one" },
     { 12, 0, { 1, W, 1 }, AGAIN, "still inside: replayed, not old" },
     { 13, 0, { 1, W + 1, 1 }, OLD, "just outside: old" },
     { 14, 0, { 5, W + 4, 5 }, AGAIN, "the edge keeps what it saw" },
@@ -109,7 +109,7 @@ TEST( replay_rows )
     }
 }
 
-/* Sequence 0 can not stand in the rows. It connects nobody twice: whatever the floor, it is old. */
+/* Sequence 0 can not stand in the rows. It connects no client twice: whatever the floor, it is old. */
 TEST( replay_sequence_zero )
 {
     nc_replay_t replay;

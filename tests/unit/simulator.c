@@ -351,7 +351,7 @@ TEST( simulator_sockets )
     BAD( CHECK_EQ( netcode_network_simulator_socket( NULL, &address, &socket ), NETCODE_ERROR ) );
 }
 
-/* Empty, larger than the receiver's room, and larger than a packet of the simulator: each is what UDP makes of it. */
+/* Empty, larger than the receiver's buffer, and larger than a packet of the simulator: each is what UDP makes of it. */
 TEST( simulator_sizes )
 {
     static const int sizes[] = { 0, 1, 64, 65, 1225, 2048, 2049, 5000 };
@@ -419,7 +419,7 @@ TEST( simulator_short_of_memory )
     }
 }
 
-/* A socket that nobody reads holds 16384 datagrams; the rest is lost, and the memory with it comes back. */
+/* A socket that is not read holds 16384 datagrams; the rest is lost, and the memory with it comes back. */
 TEST( simulator_full_queue )
 {
     int i, count = 0;
@@ -436,7 +436,7 @@ TEST( simulator_full_queue )
     simulated_close();
 }
 
-/* Many sockets, which share the places of a small table: each gets its own datagrams, and each can go. */
+/* Many sockets, which share the buckets of a small table: each gets its own datagrams, and each can go. */
 TEST( simulator_many_sockets )
 {
     enum { SOCKETS = 6000 };
@@ -495,7 +495,7 @@ TEST( simulator_odd_times )
     simulated_close();
 }
 
-/* Whoever asks for more than a simulated datagram can hold gets none of that size. */
+/* A request for more than a simulated datagram can hold gets none of that size. */
 TEST( corners_simulator_of_a_giant )
 {
     struct world_t * w = world_new( CLEAN );
@@ -630,7 +630,7 @@ TEST( simulator_moves )
     got.data = in;
     got.capacity = 2048;
     simulator->latency_milliseconds = 100.0f;
-    CHECK_EQ( netcode_network_simulator_move( simulator, &to, &there, 0 ), NETCODE_ERROR );   /* nobody is there */
+    CHECK_EQ( netcode_network_simulator_move( simulator, &to, &there, 0 ), NETCODE_ERROR );   /* no socket is there */
     CHECK_EQ( netcode_network_simulator_move( simulator, &from, &there, 0 ), NETCODE_ERROR ); /* it is in use */
     CHECK_EQ( netcode_network_simulator_move( simulator, &from, &from, 0 ), NETCODE_ERROR );
     for ( round = 0; round < 2; round++ ) {

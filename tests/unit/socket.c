@@ -12,7 +12,7 @@ static struct netcode_datagram_t socket_places[SOCKET_PLACES];
 static uint8_t socket_bytes[SOCKET_PLACES][SOCKET_CAPACITY];
 static struct allocator_t socket_allocator;
 
-/* Empty places for `count` datagrams. */
+/* Empty entries for `count` datagrams. */
 static struct netcode_datagram_t * socket_ready( int count )
 {
     int i;
@@ -79,7 +79,7 @@ static int socket_send( struct netcode_socket_t * socket, const struct netcode_a
     return socket->send( socket->context, &datagram, 1 );
 }
 
-/* Receives until `count` places are filled, for 2 s at most; returns how many were. */
+/* Receives until `count` entries are filled, for 2 s at most; returns how many were. */
 static int socket_receive( struct netcode_socket_t * socket, int count )
 {
     double start = netcode_time();
@@ -139,7 +139,7 @@ TEST( socket_ipv6 )
     socket_exchange( "::1" );
 }
 
-/* Empty and oversized datagrams between real ones fill a place each and end nothing. */
+/* Empty and oversized datagrams between real ones fill an entry each and end nothing. */
 TEST( socket_empty_and_oversized_between_real_ones )
 {
     struct netcode_socket_t a, b;
@@ -214,7 +214,7 @@ TEST( socket_dual_serves_both_in_turn )
             for ( at = 0; at < filled; at++ )
                 found |= socket_places[at].bytes == 6;
         }
-        CHECK( found ); /* in the first call, or in the second where only one place was offered */
+        CHECK( found ); /* in the first call, or in the second where only one entry was offered */
         while ( dual.receive( dual.context, socket_ready( 32 ), 32 ) > 0 )
             ;
     }
@@ -337,7 +337,7 @@ TEST( socket_buffers_are_told )
     CHECK_EQ( info.last_send_error, 0 );
     CHECK_EQ( info.address2.type, NETCODE_ADDRESS_NONE );
     a.close( a.context );
-    request.receive_buffer_bytes = request.send_buffer_bytes = 1 << 30; /* more than anybody grants: said in the log */
+    request.receive_buffer_bytes = request.send_buffer_bytes = 1 << 30; /* more than any system grants: logged */
     lines = 0;
     netcode_log_level( NETCODE_LOG_LEVEL_INFO );
     REQUIRE_EQ( nc_socket_open_udp( &a, &udp_extras, &request, &family ), NC_SOCKET_OK );
@@ -512,7 +512,7 @@ TEST( socket_send_errors )
 
 #if defined( __linux__ ) && !defined( NETCODE_NO_LINUX_EXTRAS )
 
-/* An ICMP error fills one place where it was asked for, names the address that it is about, and what comes behind it
+/* An ICMP error fills one entry where it was asked for, names the address that it is about, and what comes behind it
    still arrives. Nor does a pending one keep the next datagram from being sent. */
 TEST( socket_icmp_errors )
 {
@@ -527,7 +527,7 @@ TEST( socket_icmp_errors )
         here = socket_where( &a, 0 );
         REQUIRE( socket_open( &b, "127.0.0.1", NULL ) ); /* after a, which could get b's port else */
         gone = socket_where( &b, 0 );
-        b.close( b.context ); /* nobody listens there now */
+        b.close( b.context ); /* no socket is there now */
         for ( attempt = 0; attempt < 3; attempt++ ) {
             CHECK_EQ( socket_send( &a, &gone, "x", 1 ), 1 );
             if ( reports ) {
@@ -551,7 +551,7 @@ TEST( socket_icmp_errors )
     }
 }
 
-/* The kernel's own drops are counted where it tells, by the handle of the first family or of the second. */
+/* The kernel's own drops are counted where it reports them, by the handle of the first family or of the second. */
 static void socket_drops_story( int second )
 {
     struct netcode_address_t at = socket_address( "127.0.0.1" ), six = socket_address( "::1" ), to;
@@ -728,7 +728,7 @@ TEST( socket_from_override_callbacks )
     CHECK_EQ( socket.receive( socket.context, socket_ready( 8 ), 8 ), 0 );
     socket_override.waiting[0] = 7;
     socket_override.waiting[1] = 1300;
-    socket_override.waiting[2] = 5000; /* a callback that lies about its capacity */
+    socket_override.waiting[2] = 5000; /* a callback that claims a larger capacity than it has */
     socket_override.waiting[3] = 3;
     socket_override.waiting[4] = -1;
     CHECK_EQ( socket.receive( socket.context, socket_ready( 2 ), 2 ), 2 );
@@ -867,7 +867,7 @@ TEST( corners_errors_of_a_broken_handle )
     CHECK_EQ( nc_socket_judge( ENOMEM ), NC_SOCKET_PASSING );
 }
 
-/* Handles in either order, and one that select has no place for. */
+/* Handles in either order, and one that select has no bit for. */
 TEST( corners_waits_of_odd_handles )
 {
     struct netcode_socket_t dual;
@@ -891,9 +891,9 @@ TEST( corners_waits_of_odd_handles )
     dual.close( dual.context );
 }
 
-/* The port is taken in the family that came second to most people's minds. */
+/* The port is in use in the family that came second to most people's minds. */
 /*  A socket is replaced by one at its address and port, by one at this port where the address is gone, and at any port where
-    that is taken. What waited in the old one is lost. */
+    that is in use. What waited in the old one is lost. */
 TEST( socket_rebinds )
 {
     struct netcode_socket_t a, b, c;
@@ -1000,7 +1000,7 @@ TEST( mutants_control_messages_of_another_level )
     CHECK_EQ( udp.kernel_drops[0], 5 );
 }
 
-/* What the system is told holds no bytes of the stack. */
+/* What is passed to the system holds no bytes of the stack. */
 TEST( mutants_control_messages_have_padding_of_zeros )
 {
     struct msghdr header;
@@ -1027,7 +1027,7 @@ TEST( mutants_both_families_are_drained )
     both.close( both.context );
 }
 
-/* Of what the system tells beside a datagram, its count of drops alone is read. */
+/* Of what the system reports beside a datagram, its count of drops alone is read. */
 TEST( corners_control_messages_of_other_kinds )
 {
     static const int kinds[][2] = { { SOL_SOCKET, SO_TIMESTAMP },
@@ -1121,7 +1121,7 @@ TEST( socket_system_calls_fail )
 {
     static const struct {
         int error;
-        int place;  /* a failing receive fills a place with the error, and goes on */
+        int place;  /* a failing receive fills an entry with the error, and goes on */
         int resent; /* a failing send is tried again */
     } rows[] = {
         { EAGAIN, 0, 0 },  { EINTR, 0, 1 },       { ECONNREFUSED, 1, 1 }, { EMSGSIZE, 1, 1 },

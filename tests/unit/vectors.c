@@ -274,7 +274,7 @@ TEST( vectors_packets_in_the_wrong_direction )
         CHECK_EQ( nc_packet_parse( &packet, row->sealed, row->sealed_bytes,
                                    row->to_server ? NC_TO_CLIENT : NC_TO_SERVER ),
                   both ? NETCODE_DROP_NONE : NETCODE_DROP_WRONG_DIRECTION );
-        if ( both ) { /* reflected to its sender, who opens with the other direction's key. attacks/rows.py, row 9 */
+        if ( both ) { /* reflected to its sender, which opens with the other direction's key. attacks/rows.py, row 9 */
             nc_packet_context_t channel;
             channel.key = vector_packets[( i + 1 ) % VECTOR_PACKETS].key;
             channel.protocol_id = row->protocol_id;

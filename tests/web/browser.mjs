@@ -307,7 +307,7 @@ await check('Firefox: a page plays', async () => {
     return `over ${stats.transport.kind}, connected after ${took} ms`;
 });
 
-await check('the gateway ends when it is told to, with pages in it', async () => {
+await check('the gateway ends on SIGTERM, with pages in it', async () => {
     const page = await openPage();
     same(await connect(page, mint(server.address, { 'client-id': ++nextId })), 'CONNECTED');
     const counts = await metrics(gateway);

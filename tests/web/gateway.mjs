@@ -378,7 +378,7 @@ await check('a WebSocket: datagrams there and back, each as it was', async () =>
 await check('datagrams that are none are dropped and counted', async () => {
     const before = await metrics(gateway);
     const socket = await openSocket(gateway, [server.name]);
-    const stranger = await bareServer();
+    const outsider = await bareServer();
     server.heard.length = 0;
     socket.send(frame(0));
     socket.send(Buffer.alloc(0));
@@ -390,7 +390,7 @@ await check('datagrams that are none are dropped and counted', async () => {
     const heard = await until(() => server.heard[0], 'the one that is good');
     same(server.heard.length, 1);
     socket.heard.length = 0;
-    stranger.send(Buffer.from([1, 2, 3]), heard.from.port, '127.0.0.1');
+    outsider.send(Buffer.from([1, 2, 3]), heard.from.port, '127.0.0.1');
     second.send(Buffer.from([1, 2, 3]), heard.from.port, '127.0.0.1'); // allowed, but not of this session
     server.send(Buffer.alloc(0), heard.from.port, '127.0.0.1');
     server.send(Buffer.alloc(1301), heard.from.port, '127.0.0.1');
@@ -428,7 +428,7 @@ await check('first messages of a WebSocket that are wrong', async () => {
     refused(await (await openSocket(gateway, null, { origin: undefined })).refusal, 403, 'wrong_origin');
 });
 
-await check('an address has its sessions, and those that are silent give way', async () => {
+await check('an address has its sessions, and those that are silent are evicted', async () => {
     const sockets = [];
     for (let number = 0; number < 8; number++) sockets.push(await openSocket(gateway, [server.name]));
     for (const socket of sockets) same(socket.heard[0], '{"open":true}');
@@ -445,7 +445,7 @@ await check('an address has its sessions, and those that are silent give way', a
     await until(async () => (await ask(gateway, 'GET', '/healthz')).json.sessions === 0, 'the sessions to end');
 });
 
-await check('thousands of offers, and offers that nobody follows, leave nothing behind', async () => {
+await check('thousands of offers, and offers without an answer, leave nothing behind', async () => {
     const small = await startGateway(server.name, { origin: ORIGIN, sessions: 20, 'sessions-per-address': 100 });
     const counts = {};
     const one = async () => {
@@ -457,7 +457,7 @@ await check('thousands of offers, and offers that nobody follows, leave nothing 
     const before = memory();
     const begun = Date.now();
     for (let round = 0; round < 30; round++) await Promise.all(Array.from({ length: 100 }, one));
-    // An offer that nobody follows ends after ten seconds: a machine that takes longer for all has room for twenty more then.
+    // An offer without an answer ends after ten seconds: a machine that takes longer for all has room for twenty more then.
     const most = 20 * (1 + Math.floor((Date.now() - begun) / 10000));
     holds(counts[200] >= 20 && counts[200] <= most, `${counts[200]} were answered, and at most ${most} may be`);
     same(counts[200] + counts[503], 3001, 'how many were answered or refused');
@@ -573,7 +573,7 @@ await check('a data channel: there and back, and other channels are of no use', 
 await check('a hostile gateway can drop, delay and repeat, and no more', async () => {
     const echo = await startServer('--echo', '--roaming');
     const honest = await startGateway(echo.address, { origin: ORIGIN });
-    // Between the page and the gateway, or what is the same, a gateway that somebody has changed.
+    // Between the page and the gateway, or what is the same, a gateway that an attacker has changed.
     class Hostile extends Transport {
         kept = [];
         mode = '';
@@ -708,7 +708,7 @@ await check('behind nginx: TLS, the real address, limits', async () => {
     const open = async () => openSocket(outer, [echo.address], options);
     const pages = [await open(), await open()];
     for (const page of pages) same(page.heard[0], '{"open":true}', 'the answer');
-    options.headers['X-Forwarded-For'] = '203.0.113.2'; // a lie that does not count: this is the third of 127.0.0.1
+    options.headers['X-Forwarded-For'] = '203.0.113.2'; // a claim that does not count: this is the third of 127.0.0.1
     holds((await (await open()).closed).includes('as many sessions'), 'a page made up its address');
     // A client plays through all of it.
     pages[0].close();
@@ -741,10 +741,10 @@ await check('behind nginx: TLS, the real address, limits', async () => {
     await inner.end();
 });
 
-await check('it ends with status 0 when it is told to, and closes its pages', async () => {
+await check('it ends with status 0 on SIGTERM, and closes its pages', async () => {
     const page = await openSocket(gateway, [server.name]);
     same(await gateway.end('SIGTERM'), 0, 'the status');
-    holds((await page.closed).startsWith('1001'), 'the page was not told');
+    holds((await page.closed).startsWith('1001'), 'the page was not notified');
     holds(!/[^\x20-\x7e\n]/.test(gateway.text), 'there are bytes in its log');
     // With data channels too, of which one has ended before.
     for (let round = 0; round < 3; round++) {
