@@ -629,7 +629,7 @@ struct kicker : heard {
     using heard::message;
 };
 
-static void test_who_is_kicked_is_heard_no_more()
+static void test_a_kicked_client_is_heard_no_more()
 {
     world w;
     w.connect( 0, 1 );
@@ -648,7 +648,7 @@ static void test_who_is_kicked_is_heard_no_more()
 }
 
 /* In a receipt, which comes first. */
-static void test_who_is_kicked_at_a_receipt()
+static void test_a_client_kicked_at_a_receipt()
 {
     struct receipt_kicker : heard {
         void receipt( game_server::session client, const netcode_messages_event_t & )
@@ -1099,8 +1099,8 @@ int main()
                   { "broadcast leaves one out", test_broadcast_leaves_one_out },
                   { "a loopback client", test_a_loopback_client },
                   { "a channel that is not here", test_a_channel_that_is_not_here },
-                  { "who is kicked is heard no more", test_who_is_kicked_is_heard_no_more },
-                  { "who is kicked at a receipt", test_who_is_kicked_at_a_receipt },
+                  { "a kicked client is heard no more", test_a_kicked_client_is_heard_no_more },
+                  { "a client kicked at a receipt", test_a_client_kicked_at_a_receipt },
                   { "connecting anew at an end", test_connecting_anew_at_an_end },
                   { "an exception at an end", test_an_exception_at_an_end },
                   { "exceptions pass through", test_exceptions_pass_through },
