@@ -159,7 +159,7 @@ struct heard : netcode::visitor {
     void message( game_client &, chat, netcode::bytes data )
     {
         chats++;
-        lines.push_back( "told " + data.text() );
+        lines.push_back( "received " + data.text() );
     }
 
     bool has( const std::string & line ) const
@@ -264,7 +264,7 @@ static void test_messages_arrive_by_channel()
             CHECK( line == "chat 2 " + std::to_string( next++ ) );
     CHECK( w.by_server.disorders == 0 && w.by_server.inputs_seen > 150 && w.by_server.inputs_seen <= 200 );
     CHECK( w.by_client[0].chats == 10 && w.by_client[1].chats == 10 && w.by_client[2].chats == 0 );
-    CHECK( w.by_client[0].at( "told news 0" ) < w.by_client[0].at( "told news 180" ) );
+    CHECK( w.by_client[0].at( "received news 0" ) < w.by_client[0].at( "received news 180" ) );
     CHECK( w.by_server.has( "connected 1" ) && w.by_server.has( "connected 2" ) && w.by_client[0].has( "joined 0" ) );
 }
 
@@ -294,8 +294,8 @@ static void test_last_messages_of_a_server()
     w.server.stop();
     CHECK( !w.server.running() && w.server.clients() == 0 && w.server.native() == nullptr );
     w.run( 0.5 );
-    CHECK( w.by_client[0].at( "told closing" ) >= 0 );
-    CHECK( w.by_client[0].at( "told closing" ) < w.by_client[0].at( "left DISCONNECTED" ) );
+    CHECK( w.by_client[0].at( "received closing" ) >= 0 );
+    CHECK( w.by_client[0].at( "received closing" ) < w.by_client[0].at( "left DISCONNECTED" ) );
     CHECK( !w.by_server.has( "disconnected 1" ) ); /* it was stopped, not visited */
 }
 
@@ -353,7 +353,7 @@ static void test_a_replaced_client()
     CHECK( w.by_server.has( "reason " + std::to_string( NETCODE_SERVER_CLIENT_DISCONNECT_REASON_REPLACED ) ) );
     CHECK( w.by_server.sessions[1].send<chat>( "you are the new one" ) == netcode::sent::ok );
     w.run( 0.5 );
-    CHECK( w.by_client[1].has( "told you are the new one" ) );
+    CHECK( w.by_client[1].has( "received you are the new one" ) );
 }
 
 static void test_a_moved_client()
