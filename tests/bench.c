@@ -292,7 +292,7 @@ static int number_of_address( const struct netcode_address_t * address )
 }
 
 /* Somewhere that no client is. */
-static struct netcode_address_t address_of_stranger( void )
+static struct netcode_address_t address_of_unknown( void )
 {
     struct netcode_address_t address = address_of_number( 11, (uint32_t) random_number() );
     address.port = (uint16_t) ( 1024 + random_number() % 60000 );
@@ -942,7 +942,7 @@ static void noise( uint8_t prefix, int bytes, int count )
 {
     int i, k, written = up.abridged ? ABRIDGED_BYTES : bytes;
     for ( i = 0; i < count; i++ ) {
-        struct netcode_address_t from = address_of_stranger();
+        struct netcode_address_t from = address_of_unknown();
         uint8_t * data = up_add( &from );
         for ( k = 0; k < written; k += 8 ) {
             uint64_t number = random_number();
@@ -1016,7 +1016,7 @@ static struct cost_t bench_used_token( struct world_t * world, int from_its_owne
     up_reset_abridged();
     for ( i = 0; i < count; i++ ) {
         int number = (int) ( random_number() % (uint64_t) world->clients );
-        struct netcode_address_t from = from_its_owner ? world->peers[number].address : address_of_stranger();
+        struct netcode_address_t from = from_its_owner ? world->peers[number].address : address_of_unknown();
         memcpy( up_add( &from ), world->requests[number], ABRIDGED_BYTES );
         up_end( REQUEST_BYTES );
     }

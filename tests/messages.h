@@ -239,7 +239,7 @@ static void check_sent( const struct netcode_messages_t * m )
     CHECK_EQ( (int64_t) bulk, (int64_t) m->bulk_in_flight );
 }
 
-static int check_is_under_way( const struct netcode_messages_t * m, uint32_t number )
+static int check_is_in_flight( const struct netcode_messages_t * m, uint32_t number )
 {
     for ( uint32_t i = m->sent_first; i != m->sent_end; i++ )
         if ( nc_sent_at( m, i )->number == number )
@@ -256,7 +256,7 @@ static void check_carriers( const struct netcode_messages_t * m, const nc_messag
     for ( int i = 0; i < NC_MESSAGES_CARRIERS; i++ ) {
         if ( !( message->carried >> i & 1 ) )
             continue;
-        CHECK_NE( check_is_under_way( m, message->carriers[i] ), message->carried_lost >> i & 1 );
+        CHECK_NE( check_is_in_flight( m, message->carriers[i] ), message->carried_lost >> i & 1 );
         for ( int k = 0; k < i; k++ )
             CHECK_NE( message->carriers[i], message->carriers[k] );
     }
@@ -272,15 +272,15 @@ static void check_begun( const struct netcode_messages_t * m, const nc_message_l
         CHECK( place == list->head || (int32_t) ( message->first - before ) >= 0 );
         before = message->first;
         check_carriers( m, message );
-        int under_way = message->carried != message->carried_lost;
+        int is_carried = message->carried != message->carried_lost;
         if ( !nc_kind_is_reliable( message->wire ) )
-            CHECK_EQ( !under_way, ( message->flags & NC_MESSAGE_REPORTED_LOST ) != 0 );
+            CHECK_EQ( !is_carried, ( message->flags & NC_MESSAGE_REPORTED_LOST ) != 0 );
         else if ( !m->broken && ( !message->fragments || cancelled ) )
-            CHECK( under_way || message->flags & NC_MESSAGE_LOST );
+            CHECK( is_carried || message->flags & NC_MESSAGE_LOST );
     }
 }
 
-static void check_lost_and_told( const struct netcode_messages_t * m )
+static void check_lost_and_reported( const struct netcode_messages_t * m )
 {
     uint32_t tail = 0;
     int lost = 0, reported = 0;
@@ -318,7 +318,7 @@ static void check_sending( const struct netcode_messages_t * m )
     check_begun( m, &m->watched );
     check_transfers( m );
     check_sent( m );
-    check_lost_and_told( m );
+    check_lost_and_reported( m );
     for ( int i = 0; i < check_block_count; i++ ) {
         const struct check_block_t * block = &check_blocks[i];
         const nc_message_t * message = nc_message_at( m, block->place );

@@ -1411,7 +1411,7 @@ def server_used_token(w):
 
 
 @story
-def server_copy_of_a_request_locks_nobody_out(w):
+def server_copy_of_a_request_locks_no_client_out(w):
     """A recorder's copies arrive first, from three other addresses; the owner still connects, once."""
     server = w.subject_server()
     token = w.mint([server])

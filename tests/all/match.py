@@ -429,11 +429,11 @@ def story_slots(story):
         player.ask()
     all_until(players[:4], "matched")
     answer = backend.report("eu-1", 40001, slots=4)
-    told = {match["id"]: match for match in answer["matches"]}
+    sent_back = {match["id"]: match for match in answer["matches"]}
     first = players[0].answer["match"]
     mates = ",".join(sorted(str(1000 + p.number) for p in players[:4] if p.answer["match"] == first))
-    story.check(len(told) == 2 and told[first]["clients"].split(",") and ",".join(sorted(told[first]["clients"].split(","))) == mates and told[first]["mode"] == "duel" and
-                0 < told[first]["seconds"] <= EXPIRE, "the answer to the server's report names the matches and their players", answer)
+    story.check(len(sent_back) == 2 and sent_back[first]["clients"].split(",") and ",".join(sorted(sent_back[first]["clients"].split(","))) == mates and sent_back[first]["mode"] == "duel" and
+                0 < sent_back[first]["seconds"] <= EXPIRE, "the answer to the server's report names the matches and their players", answer)
     for player in players[4:]:
         player.ask()
     backend.wait("back to the queue: no server has room for all")
@@ -1061,8 +1061,8 @@ def story_readme(story):
     process = Process(["sh", "-e", "-c", before + block.replace("8082", str(port)) + "\nkill $!\n"], cwd=tools.folder)
     story.check(process.ended() == 0 and process.find('"status":"matched","mode":"duel".*"server":"127.0.0.1:40000"'), "they find a match", process.text(5)[:600])
     reasons = set(re.findall(r"^    X\( (\w+), +\"", open(os.path.join(TOP, MODULE), encoding="utf-8").read(), re.M)) - {"none"}
-    told = set(re.findall(r"`(\w+)`", re.search(r"failed` with a `reason`: (.*)", text).group(1))) & reasons
-    story.check(told == reasons, "it names every reason for which a ticket fails", reasons - told)
+    named = set(re.findall(r"`(\w+)`", re.search(r"failed` with a `reason`: (.*)", text).group(1))) & reasons
+    story.check(named == reasons, "it names every reason for which a ticket fails", reasons - named)
 
 
 # ---- several backends ----

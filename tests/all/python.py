@@ -1412,10 +1412,10 @@ def check_callbacks_that_destroy(n):
 
 def check_slots_in_callbacks(n):
     """Which slots there are is what the server says: after a stop out of which a callback raised, there are none."""
-    told = []
+    notified = []
 
     def restart(index, connected):
-        told.append((index, connected, world.server.client_id(index)))
+        notified.append((index, connected, world.server.client_id(index)))
         if not connected:
             raise Planted()
 
@@ -1423,7 +1423,7 @@ def check_slots_in_callbacks(n):
     with World(n, server_options=options) as world:
         world.server.connect_loopback_client(3, 33)
         raises(Planted, world.server.start, 2)
-        same(told, [(3, True, 33), (3, False, 33)])
+        same(notified, [(3, True, 33), (3, False, 33)])
         raises(IndexError, world.server.client_id, 3)
         world.server.connect_loopback_client(1, 44)
         raises(Planted, world.server.stop)
@@ -1431,7 +1431,7 @@ def check_slots_in_callbacks(n):
         world.server.start(1)
         world.server.connect_loopback_client(0, 55)
         raises(Planted, world.server.destroy)
-        same((told[-1], world.server.destroyed), ((0, False, 55), True))
+        same((notified[-1], world.server.destroyed), ((0, False, 55), True))
         raises(n.Destroyed, world.server.client_id, 0)
 
 

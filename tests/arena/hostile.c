@@ -424,7 +424,7 @@ TEST( hostile_server_with_streams_of_other_sizes )
 }
 
 /* News and shots that are not read: the newest are left out, and what is kept stays in order. */
-TEST( hostile_server_with_news_that_nobody_reads )
+TEST( hostile_server_with_news_that_are_not_read )
 {
     hostile_server_begin();
     struct arena_client_t * client = play.players[0].client;

@@ -142,13 +142,13 @@ static void sim_check_events( const struct arena_events_t * events )
     CHECK_LT( events->count, ARENA_EVENTS );
     for ( int i = 0; i < events->count; i++ ) {
         const struct arena_event_t * e = &events->list[i];
-        int is_nobody = e->other == ARENA_NOBODY;
+        int has_no_other = e->other == ARENA_NOBODY;
         CHECK( e->player < ARENA_PLAYERS && e->x >= 0 && e->x < ARENA_WIDTH && e->y >= 0 && e->y < ARENA_HEIGHT );
         switch ( e->type ) {
-        case ARENA_EVENT_SHOT: CHECK( is_nobody || ( e->other < ARENA_PLAYERS && e->other != e->player ) ); break;
+        case ARENA_EVENT_SHOT: CHECK( has_no_other || ( e->other < ARENA_PLAYERS && e->other != e->player ) ); break;
         case ARENA_EVENT_KILL: CHECK( e->other < ARENA_PLAYERS && e->other != e->player ); break;
         case ARENA_EVENT_PICKUP: CHECK_LT( e->other, ARENA_ITEMS ); break;
-        default: CHECK( e->type == ARENA_EVENT_SPAWN && is_nobody );
+        default: CHECK( e->type == ARENA_EVENT_SPAWN && has_no_other );
         }
     }
 }
@@ -201,7 +201,7 @@ TEST( sim_golden_game )
     CHECK_GT( kills, 300 ); /* it was a game */
 }
 
-TEST( sim_nobody_is_ever_in_a_wall )
+TEST( sim_no_player_is_ever_in_a_wall )
 {
     static struct arena_t arena;
     for ( int game = 0; game < 20; game++ )
@@ -534,7 +534,7 @@ TEST( sim_shots_meet_discs )
         }
 }
 
-TEST( sim_shots_hit_the_nearest_and_nobody_behind )
+TEST( sim_shots_hit_the_nearest_and_none_behind )
 {
     sim_draw_map();
     REQUIRE( sim_start() );

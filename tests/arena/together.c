@@ -158,7 +158,7 @@ TEST( together_chat_is_limited )
 
 /* ---- silence ---- */
 
-TEST( together_who_is_silent_stands )
+TEST( together_a_silent_player_stands )
 {
     sim_draw_map();
     play_open( 4, sim_map );
@@ -233,7 +233,7 @@ TEST( together_a_slot_is_not_inherited )
 }
 
 /* Its game crashed: it is back at once, and the old session does not keep the place. */
-TEST( together_who_crashed_is_back )
+TEST( together_a_crashed_player_is_back )
 {
     play_open( 4, NULL );
     play_begin( 2, 0 );

@@ -159,7 +159,7 @@ struct heard : netcode::visitor {
     void message( game_client &, chat, netcode::bytes data )
     {
         chats++;
-        lines.push_back( "told " + data.text() );
+        lines.push_back( "received " + data.text() );
     }
 
     bool has( const std::string & line ) const
@@ -264,7 +264,7 @@ static void test_messages_arrive_by_channel()
             CHECK( line == "chat 2 " + std::to_string( next++ ) );
     CHECK( w.by_server.disorders == 0 && w.by_server.inputs_seen > 150 && w.by_server.inputs_seen <= 200 );
     CHECK( w.by_client[0].chats == 10 && w.by_client[1].chats == 10 && w.by_client[2].chats == 0 );
-    CHECK( w.by_client[0].at( "told news 0" ) < w.by_client[0].at( "told news 180" ) );
+    CHECK( w.by_client[0].at( "received news 0" ) < w.by_client[0].at( "received news 180" ) );
     CHECK( w.by_server.has( "connected 1" ) && w.by_server.has( "connected 2" ) && w.by_client[0].has( "joined 0" ) );
 }
 
@@ -294,8 +294,8 @@ static void test_last_messages_of_a_server()
     w.server.stop();
     CHECK( !w.server.running() && w.server.clients() == 0 && w.server.native() == nullptr );
     w.run( 0.5 );
-    CHECK( w.by_client[0].at( "told closing" ) >= 0 );
-    CHECK( w.by_client[0].at( "told closing" ) < w.by_client[0].at( "left DISCONNECTED" ) );
+    CHECK( w.by_client[0].at( "received closing" ) >= 0 );
+    CHECK( w.by_client[0].at( "received closing" ) < w.by_client[0].at( "left DISCONNECTED" ) );
     CHECK( !w.by_server.has( "disconnected 1" ) ); /* it was stopped, not visited */
 }
 
@@ -353,7 +353,7 @@ static void test_a_replaced_client()
     CHECK( w.by_server.has( "reason " + std::to_string( NETCODE_SERVER_CLIENT_DISCONNECT_REASON_REPLACED ) ) );
     CHECK( w.by_server.sessions[1].send<chat>( "you are the new one" ) == netcode::sent::ok );
     w.run( 0.5 );
-    CHECK( w.by_client[1].has( "told you are the new one" ) );
+    CHECK( w.by_client[1].has( "received you are the new one" ) );
 }
 
 static void test_a_moved_client()
@@ -629,7 +629,7 @@ struct kicker : heard {
     using heard::message;
 };
 
-static void test_who_is_kicked_is_heard_no_more()
+static void test_a_kicked_client_is_heard_no_more()
 {
     world w;
     w.connect( 0, 1 );
@@ -648,7 +648,7 @@ static void test_who_is_kicked_is_heard_no_more()
 }
 
 /* In a receipt, which comes first. */
-static void test_who_is_kicked_at_a_receipt()
+static void test_a_client_kicked_at_a_receipt()
 {
     struct receipt_kicker : heard {
         void receipt( game_server::session client, const netcode_messages_event_t & )
@@ -1099,8 +1099,8 @@ int main()
                   { "broadcast leaves one out", test_broadcast_leaves_one_out },
                   { "a loopback client", test_a_loopback_client },
                   { "a channel that is not here", test_a_channel_that_is_not_here },
-                  { "who is kicked is heard no more", test_who_is_kicked_is_heard_no_more },
-                  { "who is kicked at a receipt", test_who_is_kicked_at_a_receipt },
+                  { "a kicked client is heard no more", test_a_kicked_client_is_heard_no_more },
+                  { "a client kicked at a receipt", test_a_client_kicked_at_a_receipt },
                   { "connecting anew at an end", test_connecting_anew_at_an_end },
                   { "an exception at an end", test_an_exception_at_an_end },
                   { "exceptions pass through", test_exceptions_pass_through },

@@ -47,7 +47,7 @@ internal static unsafe class ConnectionTests
         Runner.Equal(32, ConnectToken.Generate(Enumerable.Repeat("1.2.3.4:5", 32).ToArray(), 7, 99, key).ServerAddresses.Count, "32 servers");
     }
 
-    public static void payloads_pass_both_ways_and_events_tell()
+    public static void payloads_pass_both_ways_and_events_report()
     {
         using (var world = new World())
         {
@@ -216,7 +216,7 @@ internal static unsafe class ConnectionTests
         }
     }
 
-    public static void the_simulator_loses_what_it_is_told_to_and_repeats_it_from_a_seed()
+    public static void the_simulator_loses_what_it_is_set_to_and_repeats_it_from_a_seed()
     {
         Func<ulong, string> run = seed =>
         {

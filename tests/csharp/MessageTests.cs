@@ -59,7 +59,7 @@ internal static class MessageTests
         }
     }
 
-    public static void each_kind_arrives_and_receipts_tell()
+    public static void each_kind_arrives_and_receipts_report()
     {
         using (var pair = new Pair())
         {

@@ -659,7 +659,7 @@ TEST( a_request_is_refused_for_a_rival )
 }
 
 /* A fifth address of one token sends the first one away. */
-TEST( an_entry_gives_way )
+TEST( an_entry_is_evicted )
 {
     struct world_t * w = searched_world( 2, 0 );
     struct puppet_t p = newcomer( w, "newcomer's", 7 ), q[4];

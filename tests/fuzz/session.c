@@ -147,14 +147,14 @@ struct session_probe_t {
 
 /* What is known of the paths of a token's session, from what went over the socket. */
 struct session_path_t {
-    int place;           /* the slot's address when it was last looked at; -1: it has none */
-    unsigned allowed;    /* places, a bit each, where its packets may go */
-    unsigned echoed;     /* places from which it has returned a probe since it moved last */
-    uint64_t sequence;   /* of its last packet, plus 1 */
-    double heard_time;   /* of its last packet, if that came from its own address; else long ago */
-    int has_strayed;     /* a packet of it came from elsewhere since then */
-    uint32_t echoes;     /* in all */
-    uint32_t moves_told; /* those before the last event that said so */
+    int place;               /* the slot's address when it was last looked at; -1: it has none */
+    unsigned allowed;        /* places, a bit each, where its packets may go */
+    unsigned echoed;         /* places from which it has returned a probe since it moved last */
+    uint64_t sequence;       /* of its last packet, plus 1 */
+    double heard_time;       /* of its last packet, if that came from its own address; else long ago */
+    int has_strayed;         /* a packet of it came from elsewhere since then */
+    uint32_t echoes;         /* in all */
+    uint32_t moves_reported; /* those before the last event that said so */
     int probe_count;
     double probes_left; /* that may be sent to candidates, at probes_time */
     double probes_time;
@@ -901,8 +901,8 @@ FUZZ_UNCOUNTED static void session_check_moved_event( const struct netcode_event
     struct session_path_t * path = &s.paths[s.slot_tokens[slot]];
     FUZZ_CHECK( event->session == s.slot_sessions[slot] && event->bytes == 0 && event->reason == 0 );
     FUZZ_CHECK( event->client_id == session_tokens[s.slot_tokens[slot]].client_id );
-    FUZZ_CHECK( s.server->memory.paths[slot].moves > path->moves_told );
-    path->moves_told = s.server->memory.paths[slot].moves;
+    FUZZ_CHECK( s.server->memory.paths[slot].moves > path->moves_reported );
+    path->moves_reported = s.server->memory.paths[slot].moves;
 }
 
 static void session_read_server_events( int count )
@@ -1584,7 +1584,7 @@ FUZZ_UNCOUNTED static void session_check_slot( uint32_t index )
                     !netcode_address_equal( &memory->slots[i].address, &slot->address ) );
     if ( s.server_config.roaming )
         FUZZ_CHECK( ( memory->inbox.queues[index].moved_note != FUZZ_NOWHERE ) ==
-                    ( memory->paths[index].moves > s.paths[s.slot_tokens[index]].moves_told ) );
+                    ( memory->paths[index].moves > s.paths[s.slot_tokens[index]].moves_reported ) );
     FUZZ_CHECK( memory->wheel.list_of[index] < NC_WHEEL_BUCKETS );
     if ( session_tokens[s.slot_tokens[index]].expire != UINT64_MAX && s.server->handshakes.used.refused_up_to == 0 )
         FUZZ_CHECK(

@@ -119,7 +119,7 @@ TEST( no_client_can_end_a_new_one_by_large_packets )
     CHECK_EQ( seen_text( SEEN_BY( 1 ), ID( 0 ), "large" ), 16 );
 }
 
-TEST( who_reads_nothing_is_disconnected_and_holds_up_nobody )
+TEST( a_client_that_reads_nothing_is_disconnected_and_holds_up_no_other )
 {
     static uint8_t large[60000];
     world_open( 2 );
@@ -179,7 +179,7 @@ TEST( an_engine_that_does_not_read_loses_nothing_reliable )
     CHECK_EQ( world.clients[0].status, MULTIPLAYER_CONNECTED );
 }
 
-TEST( random_messages_harm_nobody_else )
+TEST( random_messages_harm_no_other )
 {
     world_open( 2 );
     for ( int round = 0; round < 20; round++ ) {

@@ -23,7 +23,7 @@ TEST( a_client_joins_and_both_sides_hear_of_it_in_order )
     CHECK_EQ( netcode_server_client_id( world.server.server, multiplayer_slot_index( &world.server, slot ) ), 100 );
 }
 
-TEST( clients_are_told_of_each_other_and_of_who_leaves )
+TEST( clients_are_notified_of_each_other_and_of_those_that_leave )
 {
     world_open( 4 );
     for ( int i = 0; i < 4; i++ )
@@ -168,7 +168,7 @@ TEST( who_is_kicked_learns_why_and_is_gone_at_once )
     CHECK( ID( 1 ) != kicked && seen_event( SEEN_BY( 1 ), MULTIPLAYER_SERVER_DISCONNECTED, 0 ) == 0 );
 }
 
-TEST( banned_players_and_those_who_come_too_late_are_denied )
+TEST( banned_players_and_those_that_come_too_late_are_denied )
 {
     world_open( 2 );
     CHECK_EQ( multiplayer_ban( &world.server, 101 ), MULTIPLAYER_OK );
@@ -309,7 +309,7 @@ TEST( an_expired_token_and_one_of_another_key_end_with_a_reason )
 }
 
 /* Peers come, leave, are kicked, and talk: whenever it is quiet, all know the same ones. */
-TEST( everyone_agrees_on_who_is_there )
+TEST( all_agree_on_the_connected_players )
 {
     world_serve( PEERS - 2, 0 ); /* fewer slots than clients */
     world.network->packet_loss_percent = 5.0f;

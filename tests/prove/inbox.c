@@ -292,7 +292,7 @@ static int is_present( uint32_t client, uint32_t used )
 /*  Of one client: a DISCONNECTED whose CONNECTED was read comes before all other notes, the present session's CONNECTED
     behind them, and between a pair there is none. Where the present session's CONNECTED was read there is none at
     all. */
-static int is_told_in_order( uint32_t nth, uint32_t used )
+static int is_reported_in_order( uint32_t nth, uint32_t used )
 {
     const nc_note_t * note = &notes[nth];
     int is_connected = note->type == NETCODE_EVENT_CONNECTED, good = 1;
@@ -316,7 +316,7 @@ static int are_notes( uint32_t used )
     int good = is_present( 0, used ) && is_present( 1, used );
     for ( uint32_t i = 0; i < NOTES; i++ ) {
         int is_used = (int) ( used >> i & 1 );
-        good = good && ( !is_used || ( is_note( i, used ) && is_told_in_order( i, used ) ) );
+        good = good && ( !is_used || ( is_note( i, used ) && is_reported_in_order( i, used ) ) );
         int is_ended = is_used && notes[i].pair != NOWHERE && notes[i].type == NETCODE_EVENT_DISCONNECTED;
         good &= ended_members[i].list == ( is_ended ? ENDED : NO_LIST );
         good &= event_members[BUFFERS + i].list == ( is_used ? EVENTS : NO_LIST );
@@ -515,9 +515,9 @@ typedef struct {
     uint32_t buffer, note;
     nc_buffer_t header;
     uint32_t state;
-    uint8_t is_told;  /* the note is an event */
-    uint32_t pair[2]; /* the notes that are dropped because none is free: the oldest pair */
-    uint64_t session; /* theirs */
+    uint8_t is_reported; /* the note is an event */
+    uint32_t pair[2];    /* the notes that are dropped because none is free: the oldest pair */
+    uint64_t session;    /* theirs */
     uint32_t pair_client;
 } before_t;
 
@@ -526,7 +526,7 @@ static before_t before_any( void )
     before_t it = { any_below( BUFFERS ), any_below( NOTES ), { 0, 0, 0, 0, 0 }, 0, 0, { NOWHERE, NOWHERE }, 0, 0 };
     it.header = headers[it.buffer];
     it.state = states[it.buffer];
-    it.is_told = event_members[BUFFERS + it.note].list == EVENTS;
+    it.is_reported = event_members[BUFFERS + it.note].list == EVENTS;
     if ( inbox.free_note_count == 0 ) {
         it.pair[0] = inbox.ended.head;
         it.pair[1] = notes[it.pair[0]].pair;
@@ -546,7 +546,7 @@ static void claim_others( const before_t * it, uint32_t state, uint32_t added )
     CLAIM( states[it->buffer] == ( goes ? (uint32_t) NC_BUFFER_FREE : state ) );
     int is_dropped = it->note == it->pair[0] || it->note == it->pair[1];
     CLAIM( event_members[BUFFERS + it->note].list ==
-           ( ( it->is_told && !is_dropped ) || it->note == added ? EVENTS : NO_LIST ) );
+           ( ( it->is_reported && !is_dropped ) || it->note == added ? EVENTS : NO_LIST ) );
 }
 
 static void claim_note( uint32_t nth, const nc_note_t * expected )

@@ -203,7 +203,7 @@ static void server_read( const struct options_t * options, struct netcode_server
     }
 }
 
-static void server_tell( struct netcode_server_t * server )
+static void server_report( struct netcode_server_t * server )
 {
     struct netcode_server_stats_t it;
     uint64_t dropped = 0;
@@ -266,7 +266,7 @@ static int run_server( const struct options_t * options )
         now = time_now();
     }
     /* It takes no leave: what its clients count as a disconnect is one. */
-    server_tell( server );
+    server_report( server );
     return 0;
 }
 
@@ -328,7 +328,7 @@ static void guest_tick( const struct options_t * options, struct guest_t * guest
     }
 }
 
-static void guest_tell( const struct guest_t * guest )
+static void guest_report( const struct guest_t * guest )
 {
     struct netcode_client_stats_t it;
     netcode_client_stats( guest->client, &it );
@@ -385,7 +385,7 @@ static int run_clients( struct options_t * options )
     }
     printf( "all wrong=%" PRIu64 " late=%.6f\n", wrong, late_most );
     for ( int i = 0; i < count; i++ ) {
-        guest_tell( &guests[i] );
+        guest_report( &guests[i] );
         netcode_client_destroy( guests[i].client );
     }
     return 0;

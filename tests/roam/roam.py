@@ -307,14 +307,14 @@ def part_kernel():
 KINDS = ("address removed", "link down", "uplink dead", "default route changed")
 
 
-def change_interface(world, turn, told):
+def change_interface(world, turn, notified):
     """The interface in use leads to the server no longer, in one of four ways, and the other one does. In the last, packets to the old
     address still arrive; those from there are dropped, as each provider drops what has another provider's address."""
     old, new = turn % 2, (turn + 1) % 2
     kind = turn // 2 % len(KINDS)
     switch = "ip route replace default via %s.%d.1 dev u%d metric 100" % (world.net, new + 1, new)
     line = ("ip addr del %s.%d.2/24 dev u%d" % (world.net, old + 1, old), "ip link set u%d down" % old, switch, switch)[kind]
-    line += "\nkill -USR1 %d" % world.clients.process.pid if told else ""
+    line += "\nkill -USR1 %d" % world.clients.process.pid if notified else ""
     cut = ""
     if kind == KINDS.index("uplink dead"):
         cut = "ip -n %s route replace blackhole %s.%d.2/32\n" % (world.r, world.net, old + 1)
@@ -333,14 +333,14 @@ def restore_interface(world, turn):
         sh("ip -n %s route del blackhole %s.%d.2/32" % (world.r, world.net, old + 1))
 
 
-def interfaces(number, told, turns):
+def interfaces(number, notified, turns):
     world = World(number, uplinks=2)
     world.play(1, {"delay": RTT_MS / 2}, nat_is_router=False)
     time.sleep(2)
     changes = []
     for turn in range(turns):
-        changes.append(change_interface(world, turn, told))
-        time.sleep(4.0 if not told and changes[-1][2] == KINDS.index("default route changed") else 1.35)
+        changes.append(change_interface(world, turn, notified))
+        time.sleep(4.0 if not notified and changes[-1][2] == KINDS.index("default route changed") else 1.35)
         restore_interface(world, turn)
         time.sleep(1.25 + 0.1 * (turn * 7 % 10) / 10)  # the system may take a second until a link that is up carries packets
     time.sleep(1)
@@ -350,11 +350,11 @@ def interfaces(number, told, turns):
     return world, gaps
 
 
-def part_interfaces(told, first):
+def part_interfaces(notified, first):
     """Three clients at once, so that it takes a third of the time."""
-    what = "interface changes, %s" % ("told" if told else "not told")
+    what = "interface changes, %s" % ("notified" if notified else "not notified")
     with concurrent.futures.ThreadPoolExecutor(3) as pool:
-        runs = list(pool.map(lambda number: interfaces(number, told, 17), range(first, first + 3)))
+        runs = list(pool.map(lambda number: interfaces(number, notified, 17), range(first, first + 3)))
     worlds, turns = [world for world, _ in runs], 51
     gaps = {side: [gap for _, of in runs for gap in of[side]] for side in ("server", "clients")}
 
@@ -364,9 +364,9 @@ def part_interfaces(told, first):
         show_stay(what, worlds, moves=turns)
         for side, way in (("server", "server"), ("clients", "client")):
             every = [gap for _, gap in gaps[side]]
-            if told and way == "server":
+            if notified and way == "server":
                 show_gaps(what, way, every, one, three)
-            elif told:
+            elif notified:
                 show_gaps(what, way, every, two, three, one)
             else:
                 heard = [gap for kind, gap in gaps[side] if kind != KINDS.index("default route changed")]
@@ -382,11 +382,11 @@ def part_interfaces(told, first):
     return show
 
 
-def part_told():
+def part_notified():
     return part_interfaces(True, 11)
 
 
-def part_not_told():
+def part_not_notified():
     return part_interfaces(False, 14)
 
 
@@ -463,7 +463,7 @@ def part_statistics():
 
 
 # What can wait together; the others need the machine for themselves.
-TOGETHER = {"rebinds": part_rebinds, "far rebinds": part_far_rebinds, "kernel": part_kernel, "told": part_told, "not told": part_not_told}
+TOGETHER = {"rebinds": part_rebinds, "far rebinds": part_far_rebinds, "kernel": part_kernel, "notified": part_notified, "not notified": part_not_notified}
 ALONE = {"restart": part_restart, "statistics": part_statistics}
 
 

@@ -53,7 +53,7 @@ static int sim_any_client( void )
     return sim_client_now( &net.clients[client], sim_rarely( 3 ) );
 }
 
-static int sim_any_stranger( void )
+static int sim_any_unknown( void )
 {
     int six = sim_rarely( 4 );
     return sim_stranger_at( sim_below( SIM_STRANGERS ), six );
@@ -66,7 +66,7 @@ static int sim_any_address( void )
     case 1: return sim_any_server();
     case 2:
     case 3: return sim_any_client();
-    default: return sim_any_stranger();
+    default: return sim_any_unknown();
     }
 }
 
@@ -214,7 +214,7 @@ static struct sim_puppet_t * sim_free_puppet( void )
 /* He reads what is sent to this address, as far as none of his does so already. */
 static int sim_puppet_address( void )
 {
-    int at = sim_rarely( 4 ) ? sim_any_client() : sim_any_stranger();
+    int at = sim_rarely( 4 ) ? sim_any_client() : sim_any_unknown();
     while ( net.puppet_at[at] )
         at = sim_stranger_at( sim_below( SIM_STRANGERS ), 0 );
     return at;

@@ -62,7 +62,7 @@ static void sim_server_configure( struct sim_server_t * s )
     config->packet_quota = sim_rarely( 4 ) ? 4 : 0;
 }
 
-static void sim_server_tell_keys( struct sim_server_t * s )
+static void sim_server_pass_keys( struct sim_server_t * s )
 {
     uint8_t keys[SIM_KEYS * 32];
     for ( int i = 0; i < s->key_count; i++ )
@@ -79,7 +79,7 @@ static void sim_server_set_keys( struct sim_server_t * s, uint32_t newest, int c
     for ( int i = 0; i < count; i++ )
         s->keys[i] = newest - (uint32_t) i;
     sim_server_begin( s );
-    sim_server_tell_keys( s );
+    sim_server_pass_keys( s );
     sim_server_end( s );
 }
 
@@ -126,7 +126,7 @@ static void sim_server_create( struct sim_server_t * s )
     s->handshakes = 0;
     s->unix_low[0] = s->unix_low[1] = UINT64_MAX;
     s->unix_span = 0;
-    sim_server_tell_keys( s );
+    sim_server_pass_keys( s );
 }
 
 static void sim_server_messages( struct sim_server_t * s, double time )

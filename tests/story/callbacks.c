@@ -642,7 +642,7 @@ TEST( sending_from_within_a_send_loses_nothing )
 }
 
 /* A client that is disconnected from within the network's functions is notified, and does not have to time out. */
-TEST( thrown_out_from_within_a_send_is_told )
+TEST( disconnected_from_within_a_send_is_reported )
 {
     int batched;
     for ( batched = 0; batched < 2; batched++ ) {

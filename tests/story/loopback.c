@@ -281,7 +281,7 @@ TEST( loopback_without_a_callback )
 }
 
 /* Each refusal of a loopback client says which it is. */
-TEST( refused_loopback_clients_are_told_why )
+TEST( refused_loopback_clients_get_the_reason )
 {
     struct world_t * w = logged_world( NETCODE_LOG_LEVEL_ERROR );
     world_add_server( w, 4 );

@@ -118,7 +118,7 @@ static void lines_tick( double now, int sends )
     lines_judge( now );
 }
 
-TEST( messages_channels_tell_what_waits )
+TEST( messages_channels_report_what_waits )
 {
     struct netcode_messages_config_t config = *small_config();
     config.congestion = NETCODE_MESSAGES_CONGESTION_FIXED;

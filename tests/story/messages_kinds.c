@@ -38,7 +38,7 @@ static int model_wire_kind( int kind )
     return kinds[kind];
 }
 
-static int model_is_told( int kind )
+static int model_is_reported( int kind )
 {
     return kind >= NETCODE_MESSAGE_UNRELIABLE_WITH_RECEIPT;
 }
@@ -172,7 +172,7 @@ static void model_note( struct model_way_t * way, int index )
     struct model_item_t * item = &way->items[index];
     int kind = model_wire_kind( item->kind );
     item->next = MODEL_NONE;
-    way->outcomes += model_is_told( item->kind );
+    way->outcomes += model_is_reported( item->kind );
     if ( kind == NETCODE_MESSAGE_RELIABLE_ORDERED ) {
         if ( way->last[item->channel] != MODEL_NONE )
             way->items[way->last[item->channel]].next = index;
@@ -210,7 +210,7 @@ static void model_send( struct model_t * o, int from )
     message.channel = item.channel = (uint8_t) test_random_below( MODEL_CHANNELS );
     message.bytes = item.bytes = model_size( item.kind );
     message.data = o->data;
-    message.receipt = model_is_told( item.kind ) ? (uint64_t) way->count + 1 : 0;
+    message.receipt = model_is_reported( item.kind ) ? (uint64_t) way->count + 1 : 0;
     model_fill( o->data, way->count, item.bytes );
     way->items[way->count] = item;
     int answer = item.kind == NETCODE_MESSAGE_STREAM ? model_send_stream( o, from, &way->items[way->count] )
@@ -308,7 +308,7 @@ static void model_judge_item( const struct model_way_t * way, const struct model
         CHECK_EQ( item->seen, 1 );
     if ( kind <= NETCODE_MESSAGE_UNRELIABLE_SEQUENCED && item->bytes >= 4 )
         CHECK_LE( item->seen, item->on_wire );
-    if ( !model_is_told( item->kind ) )
+    if ( !model_is_reported( item->kind ) )
         return;
     CHECK_NE( item->outcome, 0 );
     if ( model_is_refused( item, (int) ( item - way->items ) ) ) {
@@ -1074,7 +1074,7 @@ TEST( messages_never_give_up )
 
 /*  A message that was reported LOST and still waits for the ack of its CANCEL is not reported again when the connection
     ends. */
-TEST( messages_lost_is_told_once )
+TEST( messages_lost_is_reported_once )
 {
     for ( int bytes = 10; bytes <= 5000; bytes += 4990 ) {
         struct flow_t f;

@@ -1040,7 +1040,7 @@ TEST( messages_pings_put_nothing_off )
 
 /*  Unreliable messages to a peer that never answers: 16384 packets, and then a probe every two seconds. One answer, and
     it goes on. */
-TEST( messages_nobody_answers )
+TEST( messages_without_an_answer )
 {
     struct netcode_messages_t * m = sender_open( 16, 2, 0 );
     struct seen_t seen;

@@ -291,7 +291,7 @@ TEST( messages_statistics_are_what_passed )
 
 /* ---- acks: which, when, and how often ---- */
 
-struct told_t {
+struct reported_t {
     struct netcode_messages_t * m;
     int64_t newest;
     uint8_t came[4096];
@@ -299,7 +299,7 @@ struct told_t {
     int counts[2];
 };
 
-static void told_hear( struct told_t * t, int64_t number )
+static void reported_hear( struct reported_t * t, int64_t number )
 {
     struct craft_t craft;
     craft_begin( &craft, number, -1, 0 );
@@ -315,7 +315,7 @@ static void told_hear( struct told_t * t, int64_t number )
     t->newest = number > t->newest ? number : t->newest;
 }
 
-static int told_holds( const struct seen_t * seen, int64_t below )
+static int reported_holds( const struct seen_t * seen, int64_t below )
 {
     if ( below == 0 )
         return 1;
@@ -323,36 +323,36 @@ static int told_holds( const struct seen_t * seen, int64_t below )
 }
 
 /* The next packet acknowledges nothing that did not arrive, and all that came since the last packet but one. */
-static void told_judge( struct told_t * t )
+static void reported_judge( struct reported_t * t )
 {
     struct seen_t seen;
     int runs = 0;
     REQUIRE( seen_next( &seen, t->m ) > 0 );
     CHECK( seen.valid && seen.ack == (int) t->newest );
     for ( int64_t below = 0; below <= 2047 && below <= t->newest; below++ ) {
-        CHECK( !told_holds( &seen, below ) || t->came[t->newest - below] );
-        CHECK( below > 32 || told_holds( &seen, below ) == t->came[t->newest - below] );
+        CHECK( !reported_holds( &seen, below ) || t->came[t->newest - below] );
+        CHECK( below > 32 || reported_holds( &seen, below ) == t->came[t->newest - below] );
         runs += below > 33 && seen.reported[below] && !seen.reported[below - 1];
     }
     for ( int k = 0; k < 2 && runs < 15; k++ )
         for ( int i = 0; i < t->counts[k]; i++ )
             if ( t->newest - t->since[k][i] < 2048 )
-                CHECK( told_holds( &seen, t->newest - t->since[k][i] ) );
+                CHECK( reported_holds( &seen, t->newest - t->since[k][i] ) );
     memcpy( t->since[1], t->since[0], sizeof( t->since[0] ) );
     t->counts[1] = t->counts[0];
     t->counts[0] = 0;
 }
 
-TEST( messages_acks_tell_what_came )
+TEST( messages_acks_report_what_arrived )
 {
-    static struct told_t t;
+    static struct reported_t t;
     for ( int round = 0; round < 30; round++ ) {
         memset( &t, 0, sizeof( t ) );
         t.m = netcode_messages_create( small_config(), 0.0 );
         t.m->ping_seconds = 1e300;
         messages_drain( t.m, 0.0 );
         t.newest = -1;
-        told_hear( &t, test_random_below( 3 ) );
+        reported_hear( &t, test_random_below( 3 ) );
         for ( int i = 1; i < 60; i++ ) {
             for ( int k = 1 + test_random_below( round % 3 ? 8 : 60 ); k > 0; k-- ) {
                 int64_t number = t.newest + 1 + test_random_below( round & 1 ? 3 : 20 );
@@ -361,11 +361,11 @@ TEST( messages_acks_tell_what_came )
                 if ( test_random_below( 3 ) == 0 )
                     number = t.newest - test_random_below( round % 3 ? 300 : 2300 );
                 if ( number >= 0 && number < 4096 )
-                    told_hear( &t, number );
+                    reported_hear( &t, number );
             }
             netcode_messages_update( t.m, 0.1 * i );
             if ( nc_messages_ack_is_due( t.m ) )
-                told_judge( &t );
+                reported_judge( &t );
             messages_check( t.m );
         }
         netcode_messages_destroy( t.m );

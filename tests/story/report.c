@@ -14,7 +14,7 @@ static struct netcode_client_report_t report_of( struct world_t * w )
     return report;
 }
 
-TEST( report_tells_each_end_apart )
+TEST( report_distinguishes_each_end )
 {
     char seen[9][256];
     int i, j;

@@ -380,7 +380,7 @@ TEST( defence_13_the_report_names_the_reason )
 
 #if !defined( _WIN32 )
 
-TEST( mutants_remembered_tokens_are_told_apart_by_every_byte )
+TEST( mutants_remembered_tokens_are_distinguished_by_every_byte )
 {
     struct world_t * w = world_open( CLEAN, 1, 1, 1 );
     struct netcode_client_t * client = w->clients[0];

@@ -521,7 +521,7 @@ TEST( mutants_an_empty_wheel_has_a_second )
     CHECK_NEAR( nc_wheel_seconds_left( &wheel, 5.3 ), 1.0, 0.0 );
 }
 
-TEST( mutants_a_wheel_tells_when_it_rings )
+TEST( mutants_a_wheel_reports_when_it_expires )
 {
     nc_wheel_t wheel;
     nc_link_t links[2];

@@ -319,7 +319,7 @@ TEST( table_used_adopt )
     }
 }
 
-TEST( mutants_used_tokens_are_told_apart_by_every_byte )
+TEST( mutants_used_tokens_are_distinguished_by_every_byte )
 {
     nc_arena_t arena;
     nc_used_t used;

@@ -994,7 +994,7 @@ TEST( messages_statistics_by_name )
 }
 
 /* The same over time: ten packets of 100 bytes a second are reported as about a thousand. */
-TEST( messages_rates_are_told )
+TEST( messages_rates_are_reported )
 {
     struct netcode_messages_t * ends[2] = { numbers_open( 0 ), numbers_open( 0 ) };
     struct netcode_messages_stats_t stats;
@@ -1101,7 +1101,7 @@ TEST( messages_deadlines_of_what_is_due )
 }
 
 /* One reliable message in flight, and then one lost: the timeout, and 10 ms after the round trip. */
-TEST( messages_deadlines_of_what_is_under_way )
+TEST( messages_deadlines_of_what_is_in_flight )
 {
     struct craft_t craft;
     struct netcode_messages_t * m = deadline_open( -1.0 );

@@ -317,7 +317,7 @@ static void socket_log_callback( void * context, int level, const char * text )
     ++*(int *) context;
 }
 
-TEST( socket_buffers_are_told )
+TEST( socket_buffers_are_reported )
 {
     struct netcode_address_t at = socket_address( "127.0.0.1" );
     nc_socket_request_t request = socket_request( &at, NULL );
