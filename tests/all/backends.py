@@ -197,7 +197,7 @@ def check_heads(backends):
 
 # Reasons of C's backend alone, which finds matches too.
 OF_MATCHES = (
-    "unknown_region|wrong_party|party_too_large|unknown_mode|unknown_ticket|already_queued|party_mismatch|party_full|being_matched|not_matchmaker|queue_full"
+    "unknown_region|wrong_party|party_too_large|unknown_mode|unknown_ticket|already_queued|party_mismatch|party_full|being_matched|match_given_up|not_matchmaker|queue_full"
 )
 
 
