@@ -39,6 +39,7 @@
 #define AGONES_HEALTH_SECONDS 2.0
 #define AGONES_RETRY_SECONDS 1.0
 #define AGONES_SHUTDOWN_TRIES 2
+#define AGONES_STATE_SECONDS 0.5        /* at most, until a state that is on its way is heard */
 #define AGONES_WATCH_RETRY_SECONDS 30.0 /* at most, while the watch does not work */
 #define AGONES_COUNT_SECONDS 0.5        /* between two counts */
 #define AGONES_COUNTER "players"
@@ -440,10 +441,23 @@ static void agones_update( struct agones_t * agones, double now, int busy )
     }
 }
 
+/* A state that is on its way on one connection must not arrive behind the shutdown on another, so it is heard first. */
+static void agones_finish_state( struct agones_t * agones )
+{
+    double until = netcode_time() + AGONES_STATE_SECONDS;
+    int descriptors = 0;
+    while ( ( agones->ready.state == REQUEST_UNDER_WAY || agones->allocate.state == REQUEST_UNDER_WAY ) &&
+            netcode_time() < until ) {
+        requests_update( agones->ready.requests );
+        curl_multi_poll( agones->ready.requests->multi, NULL, 0, 10, &descriptors );
+    }
+}
+
 /* Behind the game loop. Waits for the answer, a few seconds at most. 1: Agones has heard it. */
 static int agones_shutdown( struct agones_t * agones )
 {
     int heard = 0;
+    agones_finish_state( agones );
     request_forget( &agones->ready );
     request_forget( &agones->allocate );
     request_forget( &agones->watch );
