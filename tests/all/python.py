@@ -2492,11 +2492,12 @@ def check_example():
 
 
 def check_readme():
-    """Its programs run as they stand, but for the port and the server's endless loop."""
+    """Its programs run as they stand, but for the port and the server's endless loop. The lines about streams name no peer: they compile."""
     with open(os.path.join(ROOT, "examples", "python", "README.md"), encoding="utf-8") as file:
         blocks = re.findall(r"```python\n(.*?)```", file.read(), re.S)
-    same(len(blocks), 2)
-    loop, session = blocks
+    same(len(blocks), 3)
+    loop, session, streams = blocks
+    compile(streams, "README.md", "exec")
     same((loop.count("while True:"), loop.count('"203.0.113.5:40000"'), session.count('"127.0.0.1:40000"')), (1, 1, 1))
     with tempfile.TemporaryDirectory() as place:
         with open(os.path.join(place, "game.key"), "wb", opener=lambda path, flags: os.open(path, flags, 0o600)) as file:
