@@ -70,6 +70,26 @@ shell() {
     shellcheck .ci/run $sh_files
 }
 
+# One step of .ci/run with a make that does what it is told: the status of the whole is that of the step, and when it is ended in the
+# middle it shows what the step had said.
+# shellcheck disable=SC2016 # the fake make and the inner shell expand it
+ci_status() {
+    fake=$(mktemp -d)
+    wrong=0
+    for status in 0 7; do
+        printf '#!/bin/sh\nexit %s\n' "$status" >"$fake/make"
+        chmod +x "$fake/make"
+        PATH="$fake:$PATH" .ci/run make erase >"$fake/log" 2>&1
+        [ "$?" = $((status != 0)) ] && grep -q "^$((status == 0)) passed, $((status != 0)) failed$" "$fake/log" || wrong=1
+    done
+    printf '#!/bin/sh\necho half\nkill "$(cat %s/pid)"\n' "$fake" >"$fake/make"
+    PATH="$fake:$PATH" sh -c 'echo $$ >"$0/pid" && exec .ci/run make erase' "$fake" >"$fake/log" 2>&1
+    [ "$?" = 143 ] && grep -qx half "$fake/log" || wrong=1
+    [ "$wrong" = 0 ] || cat "$fake/log"
+    rm -rf "$fake"
+    return "$wrong"
+}
+
 need "${CLANG_FORMAT:-clang-format}"
 need "${CLANG_TIDY:-clang-tidy}"
 need cppcheck
@@ -86,4 +106,5 @@ step "clang-tidy" tidy
 step "cppcheck" check
 step "tests/unit/vectors.inc is what tests/vectors.py prints" vectors
 step "shellcheck" shell
+step ".ci/run's status is that of its steps" ci_status
 [ "$failed" = 0 ]
