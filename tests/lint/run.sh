@@ -1,21 +1,14 @@
 #!/bin/sh
-# make lint: the format, two analysers, the rules of the house, the tables of faults, and the checks of these checks. Runs all of it before it fails.
+# make lint: the format, two analysers, the rules of the house, the tables of faults, and the checks of these checks. Runs all of it before
+# it fails, as many steps at a time as there are cores.
+#
+#     run.sh           everything
+#     run.sh STEP      one step, by the name it has at the end of this file
 set -u
 
 cd "$(dirname "$0")/../.." || exit 1
+PYTHON=${PYTHON:-python3}
 CFLAGS_SODIUM=$(sh tests/tools/deps.sh --cflags)
-failed=0
-
-step() { # $1: the title; the rest: a command
-    title=$1
-    shift
-    if "$@"; then
-        echo "ok   $title"
-    else
-        echo "FAIL $title"
-        failed=$((failed + 1))
-    fi
-}
 
 need() {
     command -v "$1" >/dev/null 2>&1 && return
@@ -33,22 +26,19 @@ format() {
     return $unformatted
 }
 
-# The library as one C file, and each example beside its public part alone, so that it is not analysed again with each of them. Tests
+# $1: the library as one C file, or an example beside its public part alone, so that it is not analysed again with each of them. Tests
 # break rules on purpose (they misuse the library), so they are not asked.
 tidy() {
-    good=0
+    if [ "$1" = netcode.h ]; then
+        file=$1
+        flags="-x c -DNETCODE_IMPLEMENTATION -DNETCODE_MESSAGES"
+    else
+        file=build/tidy/$(echo "${1#examples/}" | tr / _)
+        flags="-D_DEFAULT_SOURCE -Iexamples -Iexamples/arena -I."
+        sed 's/^#define NETCODE_IMPLEMENTATION$//' "$1" >"$file"
+    fi
     # shellcheck disable=SC2086 # flags are words
-    "${CLANG_TIDY:-clang-tidy}" --quiet netcode.h -- -x c -std=c99 -DNETCODE_IMPLEMENTATION -DNETCODE_MESSAGES $CFLAGS_SODIUM 2>build/tidy.log || good=1
-    rm -rf build/tidy && mkdir build/tidy
-    # Of the arena, what needs libsodium alone.
-    for file in examples/*.c examples/arena/server.c examples/arena/bots.c; do
-        copy=build/tidy/$(echo "${file#examples/}" | tr / _)
-        sed 's/^#define NETCODE_IMPLEMENTATION$//' "$file" >"$copy"
-        # shellcheck disable=SC2086
-        "${CLANG_TIDY:-clang-tidy}" --quiet "$copy" -- -std=c99 -D_DEFAULT_SOURCE -Iexamples -Iexamples/arena -I. $CFLAGS_SODIUM 2>>build/tidy.log ||
-            good=1
-    done
-    return $good
+    "${CLANG_TIDY:-clang-tidy}" --quiet "$file" -- -std=c99 $flags $CFLAGS_SODIUM 2>"build/tidy/$(basename "$file").log"
 }
 
 # Left out: what is filled through a callback or read after a test of its length looks uninitialised to cppcheck (clang-tidy and the
@@ -61,7 +51,7 @@ check() {
 
 # The vectors come from the codec in peer.py, which shares nothing with the library. They are kept, so that make test needs no Python.
 vectors() {
-    "${PYTHON:-python3}" tests/vectors.py | cmp - tests/unit/vectors.inc
+    "$PYTHON" tests/vectors.py | cmp - tests/unit/vectors.inc
 }
 
 shell() {
@@ -90,21 +80,42 @@ ci_status() {
     return "$wrong"
 }
 
+# The name of a step: what it says and what it does.
+run() {
+    case $1 in
+    tidy:*) say="clang-tidy of ${1#tidy:}" && tidy "${1#tidy:}" ;;
+    selftest) say="the checks of the house can fail" && "$PYTHON" tests/lint/lint.py --selftest ;;
+    rules) say="the rules of the house" && "$PYTHON" tests/lint/lint.py ;;
+    stale) say="each fault of tests/faults finds its text" && "$PYTHON" tests/faults/run.py --stale ;;
+    claims) say="the numbers in tests/README.md are what can be counted" && "$PYTHON" tests/lint/claims.py ;;
+    format) say="format (make format mends it)" && format ;;
+    cppcheck) say="cppcheck" && check ;;
+    vectors) say="tests/unit/vectors.inc is what tests/vectors.py prints" && vectors ;;
+    shell) say="shellcheck" && shell ;;
+    ci) say=".ci/run's status is that of its steps" && ci_status ;;
+    *) say="$1 is no step" && false ;;
+    esac
+}
+STEPS="tidy:netcode.h rules format cppcheck shell selftest stale claims vectors ci"
+for file in examples/*.c examples/arena/server.c examples/arena/bots.c; do # of the arena, what needs libsodium alone
+    STEPS="$STEPS tidy:$file"
+done
+
+if [ $# = 1 ]; then # what a step says stays together
+    log=$(mktemp)
+    start=$(date +%s)
+    run "$1" >"$log" 2>&1 && word="ok  " || word=FAIL
+    echo "$word $say, $(($(date +%s) - start)) s" | cat "$log" -
+    rm -f "$log"
+    [ "$word" = "ok  " ]
+    exit
+fi
+
 need "${CLANG_FORMAT:-clang-format}"
 need "${CLANG_TIDY:-clang-tidy}"
 need cppcheck
 need shellcheck
-need "${PYTHON:-python3}"
-mkdir -p build
-
-step "the checks of the house can fail" "${PYTHON:-python3}" tests/lint/lint.py --selftest
-step "the rules of the house" "${PYTHON:-python3}" tests/lint/lint.py
-step "each fault of tests/faults finds its text" "${PYTHON:-python3}" tests/faults/run.py --stale
-step "the numbers in tests/README.md are what can be counted" "${PYTHON:-python3}" tests/lint/claims.py
-step "format (make format mends it)" format
-step "clang-tidy" tidy
-step "cppcheck" check
-step "tests/unit/vectors.inc is what tests/vectors.py prints" vectors
-step "shellcheck" shell
-step ".ci/run's status is that of its steps" ci_status
-[ "$failed" = 0 ]
+need "$PYTHON"
+mkdir -p build/tidy
+# shellcheck disable=SC2086 # names
+printf '%s\n' $STEPS | xargs -n 1 -P "$(nproc 2>/dev/null || echo 2)" sh tests/lint/run.sh
