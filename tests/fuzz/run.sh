@@ -137,8 +137,9 @@ run_libfuzzer() {
     fi
     fresh_corpus
     for target in $TARGETS; do
-        build_target "$target" || exit 1
+        rm -f "$BUILD/${target}_san" "$BUILD/${target}_fast"
     done
+    in_parallel build_target
     in_parallel fuzz_target
     report || exit 1
     FUZZ_CORPUS=$BUILD/corpus FUZZ_CC=$CLANG sh "$HERE/coverage.sh"
