@@ -3,7 +3,7 @@
 comparison of API and ABI with the last release. Breaks what each check looks for, and expects it to notice.
 
     python3 tests/all/release.py            all of it
-    python3 tests/all/release.py WORD...    the parts whose names hold a WORD: api abi bumps release twice unpacked sign sbom refuse
+    python3 tests/all/release.py WORD...    the parts whose names hold a WORD: api abi bumps release twice unpacked sign sbom refuse replace
 """
 
 import copy
@@ -24,7 +24,7 @@ NEEDS = (
     "python3:python3 python3-pycparser:/usr/lib/python3/dist-packages/pycparser abigail-tools:abidiff git:git make:make gcc:gcc g++:g++ minisign:minisign"
     " faketime:faketime diffoscope-minimal:diffoscope util-linux:setpriv libc6-dev:/usr/include/stdio.h libsodium-dev:/usr/include/sodium.h"
 )
-COMMITTED = "2026-11-30T12:34:56Z"
+COMMITTED, COMMITTED_SECONDS = "2026-11-30T12:34:56Z", 1796042096
 FILES = ("netcode-{}.tar.gz", "netcode-{}.h", "netcode-{}.spdx.json", "SHA256SUMS")
 passed = failed = 0
 api = kept = spdx = None  # modules of tests/release, read when their packages are there
@@ -290,7 +290,7 @@ def whole(stage):
         members = tar.getmembers()
         names = [one.name for one in members]
         want(names == sorted(names, key=lambda name: name.split("/", 1)[1:]), "the names are not sorted")
-        want({(one.uid, one.gid, one.uname, one.gname, one.mtime) for one in members} == {(0, 0, "root", "root", 1796042096)}, "owner or time")
+        want({(one.uid, one.gid, one.uname, one.gname, one.mtime) for one in members} == {(0, 0, "root", "root", COMMITTED_SECONDS)}, "owner or time")
         files = {one.name.split("/", 1)[1]: one for one in members if one.isfile()}
         want(files.keys() == set(committed) | {".release"}, f"{files.keys() ^ set(committed)}")
         for name in committed:
@@ -553,6 +553,56 @@ def refusals(stage):
     return f"{count} reasons"
 
 
+def replaced(stage):
+    """`git replace` shows a blob, a time or a tree in the place of another, and `git status` is content. The real commit is released, or none."""
+    folder = stage.another("replaced")
+    environment = dict(WITHOUT_GIT, GIT_COMMITTER_DATE="2026-12-24T00:00:00Z", GIT_AUTHOR_DATE="2026-12-24T00:00:00Z")
+
+    def git(*arguments):
+        return run(GIT + list(arguments), folder, env=environment).strip()
+
+    def replace(name, fake):
+        git("replace", name, fake)
+        said = git("status", "--porcelain")
+        want(said == "", f"git status says {said}")
+
+    licence = os.path.join(folder, "LICENSE")
+    write(licence, read(licence) + "planted\n")
+    fake = git("hash-object", "-w", "LICENSE")
+    git("checkout", "LICENSE")
+    replace("HEAD:LICENSE", fake)
+    want(git("show", "HEAD:LICENSE").endswith("planted"), "git does not show the replacement")
+    release(folder)
+    same(stage, folder, "with a replaced blob")
+    git("replace", "-d", git("rev-parse", "HEAD:LICENSE"))
+    replace("HEAD", git("commit-tree", "-m", "Later", "HEAD^{tree}"))
+    want(git("show", "-s", "--format=%ct", "HEAD") != str(COMMITTED_SECONDS), "git does not show the replacement")
+    release(folder)
+    same(stage, folder, "with a replaced commit of another time")
+    git("replace", "-d", "HEAD")
+    write(licence, read(licence) + "planted\n")
+    git("add", "LICENSE")
+    replace("HEAD", git("commit-tree", "-m", "Another tree", git("write-tree")))
+    output = release(folder, expect=1)
+    want("not committed: M  LICENSE" in output, output)
+    return "a blob, a commit's time, a commit's tree"
+
+
+def shown_signature(stage):
+    """log.showSignature lets `git log` print what gpg says of a signed commit; nothing of it may come between."""
+    folder, gpg = stage.another("shown"), os.path.join(stage.work, "gpg")
+    write(gpg, "#!/bin/sh\necho 'gpg: planted' >&2\necho '[GNUPG:] GOODSIG 0 planted'\n")
+    os.chmod(gpg, 0o755)
+    plain = run(["git", "cat-file", "commit", "HEAD"], folder)
+    signature = "gpgsig -----BEGIN PGP SIGNATURE-----\n \n iQ==\n -----END PGP SIGNATURE-----\n\n"
+    signed = run(["git", "hash-object", "-t", "commit", "-w", "--stdin"], folder, input=plain.replace("\n\n", "\n" + signature, 1).encode()).strip()
+    run(["git", "update-ref", "HEAD", signed], folder)
+    for name, value in (("log.showSignature", "true"), ("gpg.program", gpg)):
+        run(["git", "config", name, value], folder)
+    want("gpg: planted" in run(["git", "log", "-1", "--format=%H %ct"], folder), "git log does not show the signature")
+    want(f"commit {signed[:12]} of {COMMITTED}" in release(folder), "another commit or time")
+
+
 def of_the_api(text):
     """(title, function, arguments) of each check of API and ABI."""
     for row in BREAKS:
@@ -569,6 +619,8 @@ def of_a_release(stage):
     yield "sbom", "the SBOM is SPDX 2.3, and true", sbom, (stage,)
     yield "sbom", "a broken SBOM is noticed", sbom_breaks, (stage,)
     yield "refuse", "what is no release is refused", refusals, (stage,)
+    yield "replace", "what git shows in the place of the commit is not released", replaced, (stage,)
+    yield "replace", "a signed commit is released where git log shows signatures", shown_signature, (stage,)
 
 
 def everything(words):
@@ -578,7 +630,7 @@ def everything(words):
     text = kept.cut(read(os.path.join(ROOT, "netcode.h")))
     jobs = []
     with ThreadPoolExecutor(2) as pool, tempfile.TemporaryDirectory() as work:
-        if wanted("refuse") or wanted("release") or any(wanted(name) for name in ("twice", "unpacked", "sign", "sbom")):
+        if wanted("refuse") or wanted("release") or any(wanted(name) for name in ("twice", "unpacked", "sign", "sbom", "replace")):
             stages = []
             check("make release-prepare writes a release into a copy of this tree", lambda: stages.append(Stage(work)))
             if stages:

@@ -77,8 +77,9 @@ class Tree:
 
 
 def git(*arguments, given=b""):
-    # Nothing that the user has set up may change what is read, and refresh no index: reading is all.
-    command = ["git", "-C", TOP, "--no-optional-locks", "-c", "core.quotePath=false", *arguments]
+    # Nothing that the user has set up may change what is read, and refresh no index: reading is all. A ref in refs/replace/ would show another
+    # content under the id of the real one.
+    command = ["git", "-C", TOP, "--no-replace-objects", "--no-optional-locks", "-c", "core.quotePath=false", *arguments]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     result = subprocess.run(command, input=given, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False, env=environment)
     if result.returncode:
@@ -92,7 +93,9 @@ def in_a_clone():
 
 def committed():
     """HEAD as git has stored it: filters and line ends of a working tree do not come in."""
-    listed = [entry.split(b"\t", 1) for entry in git("ls-tree", "-r", "-z", "--full-tree", "HEAD").split(b"\0") if entry]
+    # Not `git log`, which prints what log.showSignature asks for, too.
+    seconds, commit = git("rev-list", "--max-count=1", "--timestamp", "HEAD").decode().split()
+    listed = [entry.split(b"\t", 1) for entry in git("ls-tree", "-r", "-z", "--full-tree", commit).split(b"\0") if entry]
     names = []
     for about, path in listed:
         mode, kind, _ = about.split()
@@ -108,7 +111,6 @@ def committed():
         output.read(1)
     if MANIFEST in files:
         raise Refused(f"{MANIFEST} is committed: only a tarball has it")
-    commit, seconds = git("log", "-1", "--format=%H %ct").decode().split()
     return Tree(commit, int(seconds), files)
 
 
