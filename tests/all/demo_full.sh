@@ -135,6 +135,7 @@ plants() {
     plant $in/nginx.conf 'access_log access.log plain;' 'access_log off;' 3
     plant $in/backend.c '"Cache-Control", "no-store"' '"Cache-Control", "private"' 4 backend
     plant examples/server.c 'int good = choose_keys( app, options, &keys );' 'int good = choose_keys( app, options, &keys ); memset( keys.data, 7, 32 ); keys.count = 1;' 1 server-full
+    plant $in/backend.c 'player->client_id, app->options.protocol_id,' 'player->client_id, app->options.protocol_id + 1,' 5 backend
     plant netcode.h '        return NETCODE_DROP_TOKEN_CONSUMED;' '        (void) 0;' 6 server-full
     plant $script '                send(data[:-20]' '                data = (data[:-20]' 7
     plant $in/backend.c 'return right->free_slots - left->free_slots;' 'return left->free_slots - right->free_slots;' 8 backend
