@@ -506,6 +506,9 @@ tests:
           {labels: '{alertname="netcode-redis-unreachable", instance="c"}', value: 1},
           {labels: '{alertname="netcode-sessions-taken-away", instance="a"}', value: 1},
           {labels: '{alertname="netcode-sessions-taken-away", instance="c"}', value: 1}]}
+      # Redis is gone at 35 s, seen then, and a third of a lease later somebody is called.
+      - {expr: 'ALERTS{alertname="netcode-redis-unreachable", instance="a", alertstate="firing"}', eval_time: 35s, exp_samples: []}
+      - {expr: 'count(ALERTS{alertname="netcode-redis-unreachable", instance="a", alertstate="firing"})', eval_time: 40s, exp_samples: [{labels: '{}', value: 1}]}
 """
 
 
