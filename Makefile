@@ -85,7 +85,7 @@ help-all: help-few
 	@echo "make test-all   all tests, and those of backends, metrics, captures, bindings and packages; installs what they need, or names it"
 	@echo "make test-matchmaking    who plays with whom (examples/backend/matchmaking.h): rows, and random players; SEED=2 for others"
 	@echo "make peer       the library against a client and a server written in Python from the standard alone"
-	@echo "make conform    grades an implementation of netcode 1.02 from the outside, ours or PEER=\"driver command\" (15 s); CONFORM=\"--role client\""
+	@echo "make conform    grades an implementation of netcode 1.02 from the outside, ours or PEER=\"driver command\" (11 s); CONFORM=\"--role client\""
 	@echo "make conform-plants                 broken variants of the library, each of which the checks that it breaks must fail (10 min); the kit among peers that"
 	@echo "                crash, hang and print garbage"
 	@echo "make test-release, san, coverage    the tests built with -DNDEBUG -O2, with sanitizers, with coverage (MC/DC too)"
