@@ -6,13 +6,16 @@
         servers_store_update( app, now )            // each turn: once a second, all reports that are newer than ours
 
     Key, behind the prefix: the hash servers:PROTOCOL_ID, by the server's name "milliseconds report"; what is older than ten
-    seconds is taken out. logins.h includes this with -DBACKEND_FULL; without --redis nothing here is in use. */
+    seconds is taken out, and what is dated ahead: it is from before the clock of Redis was set back. logins.h includes this
+    with -DBACKEND_FULL; without --redis nothing here is in use. */
 
 #ifndef BACKEND_SERVERS_STORE_H
 #define BACKEND_SERVERS_STORE_H
 
 #define SERVERS_STORE_SECONDS 1.0
 #define SERVERS_STORE_MILLISECONDS "10000"
+/* Milliseconds. Redis dates all reports itself, but a replica that takes over has a clock of its own. */
+#define SERVERS_STORE_AHEAD "1000"
 /* All of them fit into one answer (REDIS_LINK_ANSWER_BYTES). A report of one address has 250. */
 #define SERVERS_STORE_REPORT_BYTES 3500
 #define SERVERS_STORE_SERVERS "256"
@@ -40,9 +43,10 @@ static const char servers_read_script[] =
     "local now, all = t[1] * 1000 + math.floor(t[2] / 1000), redis.call('HGETALL', k) "
     "for i = 1, #all, 2 do "
     "local at, report = string.match(all[i + 1], '^(%d+) (.*)$') "
-    "if not at or now - tonumber(at) > " SERVERS_STORE_MILLISECONDS " then redis.call('HDEL', k, all[i]) "
+    "local age = now - tonumber(at or 0) "
+    "if age > " SERVERS_STORE_MILLISECONDS " or age < -" SERVERS_STORE_AHEAD " then redis.call('HDEL', k, all[i]) "
     "elseif #out < 2 * " SERVERS_STORE_SERVERS " then "
-    "out[#out + 1] = tostring(math.max(0, now - tonumber(at))) out[#out + 1] = report end end "
+    "out[#out + 1] = tostring(math.max(0, age)) out[#out + 1] = report end end "
     "return out";
 
 static void servers_store_id( const struct app_t * app, char id[24] )

@@ -50,15 +50,17 @@ struct store_answer_t {
 };
 
 /*  A token bucket: 0 when one could be taken, else in how many seconds. Nothing is written for who is refused, or for what
-    costs nothing (rate 0). */
+    costs nothing (rate 0). A bucket of a later time is from before the clock of Redis was set back: what was taken since
+    can not be known, and it counts as whole. */
 #define STORE_TAKE                                                                                        \
     "local function take(key, rate) "                                                                     \
     "if rate == 0 then return 0 end "                                                                     \
     "local t = redis.call('TIME') "                                                                       \
     "local now = tonumber(t[1]) + tonumber(t[2]) / 1000000 "                                              \
     "local v = redis.call('HMGET', key, 'left', 'at') "                                                   \
-    "local left = tonumber(v[1]) or rate "                                                                \
-    "left = math.min(rate, left + math.max(0, now - (tonumber(v[2]) or now)) * rate / 60) "               \
+    "local left, at = tonumber(v[1]) or rate, tonumber(v[2]) or now "                                     \
+    "if at > now then left, at = rate, now end "                                                          \
+    "left = math.min(rate, left + (now - at) * rate / 60) "                                               \
     "if left < 1 then return math.ceil((1 - left) * 60 / rate) end "                                      \
     "redis.call('HSET', key, 'left', string.format('%.6f', left - 1), 'at', string.format('%.6f', now)) " \
     "redis.call('EXPIRE', key, 61) "                                                                      \

@@ -964,6 +964,36 @@ def check_servers():
     return "the other knew after %.1f s" % took
 
 
+def check_clock():
+    """What a clock of Redis that is set back by an hour leaves: times that are an hour ahead."""
+    ahead = time.time() + 3600
+    with contextlib.ExitStack() as stack:
+        redis = stack.enter_context(Ends(Redis()))
+        hasty = stack.enter_context(Ends(Full(redis.options(), "--rate", "5", binary="full-san")))
+        other = stack.enter_context(Ends(Full(redis.options(), "--rate", "1000", binary="full-san")))
+        reached(hasty, other)
+
+        # A player who had used up his rate just before: it is whole, and counts from now on.
+        redis.cli("hset", "netcode:rate:player:1001", "left", "0.000000", "at", "%.6f" % ahead)
+        answers = [hasty.ask(TOKEN, secret("alice")) for _ in range(7)]
+        equal([answer[0] for answer in answers], [200] * 5 + [429] * 2, "tokens of one whose rate was used up an hour ahead")
+        expect(1 <= int(answers[-1][3]["Retry-After"]) <= 12, "Retry-After is %s" % answers[-1][3]["Retry-After"])
+
+        # A server that died just before: its last report is not taken for a new one. One that lives is known by its next.
+        key, bob = "netcode:servers:0x%x" % int(B.PROTOCOL_ID, 0), secret("bob")
+        report = {"name": "ap-1", "address": "127.0.0.1:40007", "slots": 8, "clients": 0, "draining": False, "protocol_id": B.PROTOCOL_ID}
+        now = int(redis.cli("time").split()[0]) * 1000
+        redis.cli("hset", key, "ap-1", "%d %s" % (ahead * 1000, json.dumps(report)), "ap-2", "%d %s" % (now, json.dumps({**report, "name": "ap-2", "address": "127.0.0.1:40008"})))
+        wait_for(lambda: short(other.ask(TOKEN, bob, '{"server":"ap-2"}')) == (200, ""), "a token for a server that has just reported", 4)
+        equal(short(other.ask(TOKEN, bob, '{"server":"ap-1"}')), (503, "no_server"), "a token for a server whose report is dated ahead")
+        equal((redis.cli("hexists", key, "ap-1"), redis.cli("hexists", key, "ap-2")), ("0", "1"), "what is dated ahead is taken out")
+        equal(B.report(hasty.port, report)[0], 200, "its next report")
+        wait_for(lambda: short(other.ask(TOKEN, bob, '{"server":"ap-1"}')) == (200, ""), "a token after it", 4)
+        for backend in (hasty, other):
+            equal(backend.end(), 0, "the backend's status")
+    return "by an hour"
+
+
 def check_revoked_under_load():
     """While a player asks both all the time: after the command has ended, no token and no session is given."""
     with contextlib.ExitStack() as stack:
@@ -1424,6 +1454,7 @@ CHECKS = [
     ("redis: common to two", check_common),
     ("redis: revoked under load", check_revoked_under_load),
     ("redis: servers' reports", check_servers),
+    ("redis: its clock is set back", check_clock),
     ("oidc: altered tokens", check_altered_tokens),
     ("oidc: who it is", check_identity),
     ("redis: at the start", check_redis_start),
@@ -1514,6 +1545,7 @@ PLANTS = [
     ("ticket.h", "if ( strcmp( result, \"OK\" ) != 0 )", "if ( 0 )", "tickets"),
     ("store.h", ".. 'revoked:' .. id) == 1 then", ".. 'revoked:' .. id) == 2 then", "common,revoked"),
     ("store.h", "string.format('%.6f', left - 1)", "string.format('%.6f', left)", "common"),
+    ("store.h", "if at > now then left, at = rate, now end ", "if at > now then at = now end ", "clock"),
     ("store.h", "for _, hash in ipairs(all) do redis.call('DEL', p .. 'login:' .. hash) end ", "", "common"),
     ("store.h", "while redis.call('ZCARD', logins) >= tonumber(ARGV[6]) do ", "while false do ", "common"),
     ("store.h", "logins, math.ceil(tonumber(last) - now)", "logins, ARGV[5]", "common"),
@@ -1522,6 +1554,7 @@ PLANTS = [
     ("servers_store.h", "report.heard_at > server->heard_at + SERVERS_STORE_NEWER_SECONDS", "1", "reports"),
     ("servers_store.h", "heard_at = servers_store.sent_at - (double) milliseconds / 1000.0", "heard_at = servers_store.sent_at", "reports"),
     ("servers_store.h", "ARGV[1] .. 'servers:' .. ARGV[2], redis.call('TIME') \"\n    \"redis", "ARGV[1] .. 'servers:' .. 1, redis.call('TIME') \"\n    \"redis", "reports"),
+    ("servers_store.h", " or age < -\" SERVERS_STORE_AHEAD \" then", "\" \" then", "clock"),
     ("logins.h", "if ( listed && !request->full.is_listed )", "if ( 0 )", "who it is"),
     ("logins.h", "if ( is_listed )\n        return listed;", "if ( is_listed )\n        return listed ? listed : guest;", "in memory"),
     ("logins.h", "    session->is_listed = listed != NULL;", "    for ( uint32_t i = owner->newest; i != SESSIONS_NONE; i = sessions->all[i].older )\n        sessions->all[i].is_listed = listed != NULL;", "in memory"),
