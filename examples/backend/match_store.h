@@ -26,10 +26,13 @@
 #define MATCH_STOP_SECONDS 1.0          /* at the end, to write what has changed */
 #define MATCH_WRITE_WORDS ( 6 + 2 * MM_MAX_PLAYERS )
 
-/* prefix, who, milliseconds */
+/*  prefix, who, milliseconds. A lease that lasts longer than a lease is one from before the clock of Redis was set back: it
+    is shortened, or no backend would find matches until the clock is where it was. */
 static const char match_lease_script[] =
     "local k = ARGV[1] .. 'match:lease' local t = redis.call('TIME') local v = redis.call('GET', k) "
-    "if v and v ~= ARGV[2] then return {'other', t[1], t[2]} end "
+    "if v and v ~= ARGV[2] then "
+    "if redis.call('PTTL', k) > tonumber(ARGV[3]) then redis.call('PEXPIRE', k, ARGV[3]) end "
+    "return {'other', t[1], t[2]} end "
     "redis.call('SET', k, ARGV[2], 'PX', ARGV[3]) "
     "return {v and 'kept' or 'new', t[1], t[2]}";
 
@@ -322,6 +325,19 @@ static void match_restore_reservation( const struct mm_ticket_t * ticket, double
     strncat( reservation->clients, id, sizeof( reservation->clients ) - strlen( reservation->clients ) - 1 );
 }
 
+/*  Times by a clock that was ahead of ours, as that of Redis before it was set back: no one has joined later than now, and
+    no match has more time than one that begins now. 1 when there were such. */
+static int match_bound_times( struct mm_ticket_t * ticket, double now )
+{
+    double latest = now + match_store.app->options.expire_seconds;
+    int is_ahead = ticket->joined_at > now || ticket->ended_at > latest;
+    if ( ticket->joined_at > now )
+        ticket->joined_at = now;
+    if ( ticket->ended_at > latest )
+        ticket->ended_at = latest;
+    return is_ahead;
+}
+
 static void match_take_record( uint64_t client_id, char * text, double now )
 {
     struct mm_ticket_t ticket;
@@ -329,10 +345,12 @@ static void match_take_record( uint64_t client_id, char * text, double now )
         return;
     ticket.wish.client_id = client_id;
     ticket.seen_at = now; /* when he asked last is not known */
-    if ( ticket.joined_at > now )
-        ticket.joined_at = now; /* by a clock that was ahead of ours */
-    if ( mm_restore( &matchmaker.mm, &ticket ) )
-        match_restore_reservation( &ticket, now );
+    int is_ahead = match_bound_times( &ticket, now );
+    if ( !mm_restore( &matchmaker.mm, &ticket ) )
+        return;
+    match_restore_reservation( &ticket, now );
+    if ( is_ahead ) /* or who takes over from us would give the match as much time again */
+        mm_find_client( &matchmaker.mm, client_id )->is_changed = 1;
 }
 
 static void match_on_page( void * context, int what, const redisReply * reply )

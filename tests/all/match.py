@@ -1147,9 +1147,10 @@ def story_several(story):
     leader.send(signal.SIGKILL)
     leader.child.wait()
     begin = time.monotonic()
+    redis.cli("PEXPIRE", "netcode:match:lease", "3600000")  # as a clock leaves it that is set back by an hour
     settle(lambda: leader_of(backends))
     seconds = time.monotonic() - begin
-    story.check(leader_of(backends) and seconds < 6, "the one is killed, and after %.1f s another one finds matches" % seconds)
+    story.check(leader_of(backends) and seconds < 6, "the one is killed, the clock of Redis is set back by an hour, and after %.1f s another one finds matches" % seconds)
     story.check(settle(lambda: [player.poll() for player in waiting] == ["queued"] * 3) and [player.ticket for player in waiting] == tickets, "a player that was queued still is, with the same ticket",
                 waiting[0].short())
     story.check([player.poll() for player in players] == ["matched"] * 8 and [player.answer["match"] for player in players] == before, "a player that was matched has the same match")
@@ -1183,21 +1184,33 @@ def keep(redis, number, version=None, state=1, joined=None, ended="0.000", match
 
 
 def story_records(story):
-    """What stands in Redis is checked: more members than a party has, versions of a clock that is ahead, times that are none."""
+    """What stands in Redis is checked: more members than a party has, versions and times of a clock that is ahead, times that are none."""
     redis = Redis(story)
-    players = some(None, 1, 20)
+    players = some(None, 1, 22)
     for player in players[:9]:
         player.ticket = keep(redis, player.number, mode="big", party="the-party-of-eight", size=8)
     ahead = players[9:11]
     for player in ahead:
         player.ticket = keep(redis, player.number, version=time.time() + 3600)
-    timeless = players[12:]
+    timeless = players[12:20]
     for player, (state, joined, ended) in zip(timeless, ((3, None, "nan"), (3, None, "1e400"), (3, None, "9e9"), (1, "nan", "0"), (1, "1e300", "0"), (1, "-1e300", "0"), (4, None, "inf"), (1, "soon", "0"))):
         player.ticket = keep(redis, player.number, state=state, joined=joined, ended=ended, match="%032x" % 1, mode="solo", place="eu-1 127.0.0.1:40001 127.0.0.1:40001")
+    matched, gave_up = players[20:]  # by a clock that was set back by an hour since
+    for player, state in ((matched, 3), (gave_up, 4)):
+        player.ticket = keep(redis, player.number, state=state, ended="%.3f" % (time.time() + 3600 + EXPIRE), match="%032x" % player.number, mode="solo",
+                             place="ap-1 127.0.0.1:40007 127.0.0.1:40007")
     backend = Backend(story, "duel 2 2 expire=60\nbig 16 2 expire=60\nsolo 2 2 expire=60 widen=1\n", "--redis", "unix:redis.sock", servers=HERE_ARE_SERVERS)
     for player in players:
         player.backend = backend
     settle(lambda: leader_of([backend]))
+    state = matched.poll()
+    life = matched.answer["expires_at"] - matched.answer["server_time"] if state == "matched" else None
+    story.check(life and 0 < life <= EXPIRE, "a match of an hour ahead has tokens that live as long as one's of now", (state, life))
+    status, headers, answer = gave_up.ask("solo")
+    story.check(status == 409 and answer["error"] == "match_given_up" and 0 < int(headers["Retry-After"]) <= EXPIRE, "who gave one up waits no longer than others", (status, answer, headers["Retry-After"]))
+    kept = {match["id"]: match["seconds"] for match in backend.report("ap-1", 40007).get("matches", [])}
+    story.check(set(kept) == {"%032x" % player.number for player in (matched, gave_up)} and max(kept.values()) <= EXPIRE, "and their slots are kept no longer", kept)
+    story.check(settle(lambda: ended_at(redis, matched) < time.time() + EXPIRE, 5), "which the next backend reads as well", ended_at(redis, matched))
     all_until(ahead, "matched")
     story.check([stored(redis, player)[1] for player in ahead] == [3, 3] and stored(redis, ahead[0])[0] > time.time() + 3000, "a player that was queued by a clock that is ahead is matched, and Redis has it",
                 [stored(redis, player) for player in ahead])
@@ -1219,6 +1232,10 @@ def stored(redis, player):
     """(version, state) of his record, or (0, 0)."""
     words = redis.cli("HGET", "netcode:match:tickets", str(1000 + player.number)).split()
     return (int(words[0]) / 1e6, int(words[3])) if len(words) > 3 else (0, 0)
+
+
+def ended_at(redis, player):
+    return float(redis.cli("HGET", "netcode:match:tickets", str(1000 + player.number)).split()[8])
 
 
 def story_errors(story):
@@ -1423,7 +1440,11 @@ PLANTS = (
     ("records", "examples/backend/match_store.h", " && *value > -1e10 && *value < netcode_time() + MATCH_FARTHEST_SECONDS;", ";"),
     ("records", "examples/backend/match_store.h", "        match_pass_version( strtoull( text, NULL, 10 ) );\n", ""),
     ("records", "examples/backend/match_store.h", "if behind then return {'behind'", "if behind then return {'ok'"),
-    ("several", "examples/backend/match_store.h", "if v and v ~= ARGV[2] then return", "if v and v == 'x' then return"),
+    ("several", "examples/backend/match_store.h", "if v and v ~= ARGV[2] then \"", "if v and v == 'x' then \""),
+    ("several", "examples/backend/match_store.h", "if redis.call('PTTL', k) > tonumber(ARGV[3]) then", "if false then"),
+    ("several", "examples/fleet/REDIS.md", "+expire +pttl +pexpire", "+expire +pexpire"),
+    ("records", "examples/backend/match_store.h", "        ticket->ended_at = latest;", "        ticket->ended_at += 0.0;"),
+    ("records", "examples/backend/match_store.h", "        mm_find_client( &matchmaker.mm, client_id )->is_changed = 1;", "        (void) client_id;"),
     ("allocator", "examples/fleet/agones.h", "annotations, \"netcode-clients\"", "labels, \"netcode-clients\""),
 )
 
