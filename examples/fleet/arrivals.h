@@ -19,9 +19,10 @@
 #include <string.h>
 
 #define ARRIVALS_MATCHES 32
-#define ARRIVALS_PLAYERS 64       /* of a match that are distinguished */
-#define ARRIVALS_NAME_BYTES 64    /* of matches and modes, with the zero at the end */
-#define ARRIVALS_KEEP_SECONDS 5.0 /* a match that has ended is not taken for a new one */
+#define ARRIVALS_PLAYERS 64        /* of a match that are distinguished */
+#define ARRIVALS_NAME_BYTES 64     /* of matches and modes, with the zero at the end */
+#define ARRIVALS_KEEP_SECONDS 5.0  /* a match that has ended is not taken for a new one, unless others need its place */
+#define ARRIVALS_LINE_SECONDS 10.0 /* between lines about matches for which there is no place */
 
 struct arrival_t {
     char match[ARRIVALS_NAME_BYTES]; /* "": free */
@@ -36,6 +37,9 @@ struct arrival_t {
 
 struct arrivals_t {
     struct arrival_t list[ARRIVALS_MATCHES];
+    char left_out[ARRIVALS_NAME_BYTES]; /* the last match for which there was no place */
+    unsigned long long num_left_out;    /* announcements since the last line about them; the backend repeats its own */
+    double next_line;
 };
 
 /* Letters, digits and - _ . in 1 to 63 characters: what is safe in logs and reports. */
@@ -69,17 +73,35 @@ static struct arrival_t * arrivals_find( struct arrivals_t * arrivals, const cha
     return NULL;
 }
 
+/* A free place, or that of the match that is over and whose time ends first. NULL when players of all may still arrive. */
+static struct arrival_t * arrivals_place( struct arrivals_t * arrivals )
+{
+    struct arrival_t * place = arrivals_find( arrivals, "" );
+    if ( place )
+        return place;
+    for ( int i = 0; i < ARRIVALS_MATCHES; i++ ) {
+        struct arrival_t * arrival = &arrivals->list[i];
+        if ( arrival->is_over && ( !place || arrival->until < place->until ) )
+            place = arrival;
+    }
+    return place;
+}
+
 /*  A match of these players, who may arrive for so many seconds. NULL when it is known already, has no name that is one,
-    or there are as many as can be kept: then the server only knows its players as they come. */
+    or players of as many as can be kept may still arrive: then the server only knows its players as they come, and
+    arrivals_update has a line about it. */
 static struct arrival_t * arrivals_add( struct arrivals_t * arrivals, double now, const char * match, const char * mode,
                                         const char * clients, double seconds )
 {
     struct arrival_t * arrival = NULL;
     if ( !arrivals_is_name( match ) || arrivals_find( arrivals, match ) || !( seconds > 0.0 ) )
         return NULL;
-    arrival = arrivals_find( arrivals, "" );
-    if ( !arrival )
+    arrival = arrivals_place( arrivals );
+    if ( !arrival ) {
+        arrivals->num_left_out++;
+        snprintf( arrivals->left_out, sizeof( arrivals->left_out ), "%s", match );
         return NULL;
+    }
     memset( arrival, 0, sizeof( *arrival ) );
     snprintf( arrival->match, sizeof( arrival->match ), "%s", match );
     snprintf( arrival->mode, sizeof( arrival->mode ), "%s", arrivals_is_name( mode ) ? mode : "-" );
@@ -118,7 +140,23 @@ static int arrivals_pending( const struct arrivals_t * arrivals )
     return pending;
 }
 
-/* Ends those of whom all have come, or whose time is over, with a line each. */
+static void arrivals_say_left_out( struct arrivals_t * arrivals, double now, void ( *log )( void *, const char * ),
+                                   void * context )
+{
+    char text[ARRIVALS_NAME_BYTES + 160];
+    if ( !arrivals->num_left_out || now < arrivals->next_line )
+        return;
+    snprintf( text, sizeof( text ),
+              "match %s: not waited for, as %d others whose players may still arrive are as many as can be kept; "
+              "announcements left out: %llu",
+              arrivals->left_out, ARRIVALS_MATCHES, arrivals->num_left_out );
+    log( context, text );
+    arrivals->num_left_out = 0;
+    arrivals->next_line = now + ARRIVALS_LINE_SECONDS;
+}
+
+/*  Ends those of whom all have come, or whose time is over, with a line each, and has one now and then about those for
+    which there was no place. */
 static void arrivals_update( struct arrivals_t * arrivals, double now, void ( *log )( void *, const char * ),
                              void * context )
 {
@@ -142,6 +180,7 @@ static void arrivals_update( struct arrivals_t * arrivals, double now, void ( *l
         if ( arrival->is_over && now >= arrival->until + ARRIVALS_KEEP_SECONDS )
             memset( arrival, 0, sizeof( *arrival ) );
     }
+    arrivals_say_left_out( arrivals, now, log, context );
 }
 
 /* For a report: [{"id":"4711","mode":"duel","players":2,"seen":1}]; "" when there is none. */

@@ -556,10 +556,10 @@ def story_metrics(story):
 
 
 class Backend:
-    """Takes reports. `mode`: ok, error, hang, garbage, endless."""
+    """Takes reports. `mode`: ok, error, hang, garbage, endless. `matches` are announced in each answer."""
 
     def __init__(self, context=None):
-        self.reports, self.mode, self.closed = [], "ok", False
+        self.reports, self.mode, self.closed, self.matches = [], "ok", False, []
         backend = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -602,10 +602,12 @@ class Backend:
                 pass
             handler.close_connection = True
         else:
+            body = json.dumps({"status": "ok", "matches": self.matches}).encode() if self.matches else b""
             handler.close_connection = self.closed
-            handler.send_response(204 if self.mode == "ok" else 503)
-            handler.send_header("Content-Length", "0")
+            handler.send_response((200 if body else 204) if self.mode == "ok" else 503)
+            handler.send_header("Content-Length", str(len(body)))
             handler.end_headers()
+            handler.wfile.write(body)
 
     def last(self):
         return json.loads(self.reports[-1][3]) if self.reports else {}
@@ -1059,6 +1061,41 @@ def story_agones_outside(story):
     backend.close()
 
 
+def story_report_matches(story):
+    """More matches than a server can wait for: those that are over make room, and what is left out is named."""
+    tools = story.tools
+    tools.key("a.key")
+    backend = Backend()
+    server, address = tools.start(*reporting(tools, "http://127.0.0.1:%d/v1/servers" % backend.port, "--slots", "64"), full=True)
+
+    def announce(*numbers, seconds=60, players=2):
+        return [{"id": "match-%d" % number, "mode": "duel", "clients": ",".join(str(100 * each + number) for each in range(players)), "seconds": seconds} for number in numbers]
+
+    def reported():
+        return {match["id"] for match in backend.last().get("matches", [])}
+
+    def visit(client):
+        return tools.player(tools.mint("a.key", client, address)).end()
+
+    backend.matches = announce(1, players=1) + announce(2, players=1, seconds=50) + announce(*range(3, 33))
+    story.check(settle(lambda: server.count("players are on their way") == 32 and len(reported()) == 32), "32 matches are announced by the backend, and reported", server.text(3))
+    story.check(visit(1) == 0 and visit(2) == 0 and settle(lambda: server.count("all 1 players have come") == 2), "the players of two have come", server.text(3))
+    backend.matches = announce(33, players=1)
+    server.wait("match match-33: duel, 1 players are on their way")
+    story.check(settle(lambda: reported() == {"match-%d" % number for number in range(1, 34)} - {"match-2"}), "one more takes the place of that of both whose time ends first", sorted(reported()))
+    backend.matches = announce(34, 35, 36)
+    server.wait("match match-34: duel, 2 players are on their way")
+    server.wait("match match-36: not waited for, as 32 others whose players may still arrive are as many as can be kept; announcements left out: 2")
+    begin = len(backend.reports)
+    story.check(settle(lambda: len(backend.reports) > begin + 2) and server.count("not waited for") == 1, "and what has no place is named, once, though it is announced again and again", server.text(4))
+    story.check(not reported() & {"match-1", "match-35", "match-36"} and "match-34" in reported(), "which the report does not name, so that the backend knows it", sorted(reported()))
+    story.check(visit(33) == 0, "the player of one comes")
+    server.wait("match match-35: duel, 2 players are on their way")
+    story.check(settle(lambda: "match-35" in reported() and not reported() & {"match-33", "match-36"}), "and one that waited has the place", sorted(reported()))
+    story.check(server.end() == 0, "it ends well", server.text(4))
+    backend.close()
+
+
 def story_agones_late_watch(story):
     """A watch that is silent for longer than news may be late invents no allocation, and misses none."""
     tools = story.tools
@@ -1288,7 +1325,7 @@ def story_yaml(story):
 
 
 # The long ones first.
-STORIES = [story_agones_failures, story_agones_outside, story_report_failures, story_report_names, story_agones, story_agones_late_watch, story_rotation,
+STORIES = [story_agones_failures, story_agones_outside, story_report_failures, story_report_names, story_report_matches, story_agones, story_agones_late_watch, story_rotation,
            story_rotation_full, story_agones_garbage, story_agones_counters, story_metrics, story_report, story_report_tls, story_backend, story_four_keys,
            story_drain, story_log, story_stop, story_start, story_report_refusals, story_agones_drain, story_yaml]
 
@@ -1350,6 +1387,10 @@ PLANTS = (
     ("agones_outside", "fleet/agones.h", "allocation->seconds = number[0] &&", "allocation->seconds = number[0] == 0 &&"),
     ("agones_late_watch", "fleet/agones.h", "        agones->is_allocated_seen = 0; /* what came before", "        /* what came before"),
     ("agones_outside", "fleet/arrivals.h", "now >= arrival->until )", "now >= arrival->until + 1e9 )"),
+    ("report_matches", "fleet/arrivals.h", "if ( arrival->is_over && ( !place", "if ( arrival->count < 0 && ( !place"),
+    ("report_matches", "fleet/arrivals.h", "arrival->until < place->until )", "arrival->until > place->until )"),
+    ("report_matches", "fleet/arrivals.h", "        arrivals->num_left_out++;\n", ""),
+    ("report_matches", "fleet/arrivals.h", "    arrivals->next_line = now + ARRIVALS_LINE_SECONDS;\n", ""),
     ("agones_counters", "fleet/agones.h", "agones->counter_calls = 2;", "agones->counter_calls = 1;"),
     ("agones_counters", "fleet/agones.h", "players == agones->counted ||", ""),
     ("yaml", "fleet/fleet.yaml", "portPolicy: Dynamic", "portPolicy: Static"),
