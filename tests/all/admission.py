@@ -10,6 +10,7 @@
 The servers are built with the address and undefined behaviour sanitizers. ADMISSION_TOP names another tree to test than this one,
 ADMISSION_BUILT a folder with programs that are not built again."""
 
+import contextlib
 import os
 import queue
 import re
@@ -34,6 +35,7 @@ LEASE = 3  # seconds; short, so that the test is
 TIMEOUT = 3  # of the players' tokens
 SLACK = 0.02  # of the common clock: a server's line comes a moment after its stamp. The server logs the end before it gives the lease back
 PATIENCE = 3  # ADMISSION_PATIENCE
+NO_END = 10 ** 9  # connects: the storm goes on until its faults are over
 GIVEN_UP = 1.75  # where a client gave up in the moment of its answer: the lease is given back (ADMISSION_GONE), asked for again, and the loops' ticks
 NOT_WAITED = 0.5  # the longest that a game loop may spend on admission; the faults here would stop it for a second and more
 
@@ -817,38 +819,50 @@ class Storm:
         self.unreachable, self.slow = [], []  # (from, to)
         self.gone = []  # (server, from, to)
         self.cuts = []  # when
+        self.windows = []  # (fault, connects before it, from, to)
         time.sleep(LEASE)  # a Redis that the servers did not know settles first
-        self.players.say("storm %d %d %d" % (connects, count, 7))
+        self.count = count
+        self.goes_on_for(NO_END)
         self.begin = time.monotonic()
 
+    def goes_on_for(self, connects):
+        self.players.say("storm %d %d %d" % (connects, self.count, 7))
+
     def tell(self, what):
+        """How many connects there were until now."""
         ins = self.players.process.count(r"^\S+ in ")
         self.story.lines.append("        %5.1f s, %5d connects: %s" % (time.monotonic() - self.begin, ins, what))
+        return ins
+
+    @contextlib.contextmanager
+    def fault(self, what):
+        """It lasts as long as the block, which gets the time when it began."""
+        before, begin = self.tell(what), time.monotonic()
+        yield begin
+        self.windows.append((what, before, begin, time.monotonic()))
 
     def server_dies(self, index, number):
-        self.tell("server %s gets signal %d" % (self.servers[index].name, number))
-        self.players.say("down %d" % index)
-        begin = time.monotonic()
-        if number == signal.SIGKILL:
-            self.servers[index].kill()
-        else:
-            self.story.check(self.servers[index].stop() == 0, "a server ends in the storm")
-        time.sleep(1.0)
-        self.servers[index].start()
-        self.servers[index].ready()
-        self.players.say("up %d" % index)
+        with self.fault("server %s gets signal %d" % (self.servers[index].name, number)) as begin:
+            self.players.say("down %d" % index)
+            if number == signal.SIGKILL:
+                self.servers[index].kill()
+            else:
+                self.story.check(self.servers[index].stop() == 0, "a server ends in the storm")
+            time.sleep(1.0)
+            self.servers[index].start()
+            self.servers[index].ready()
+            self.players.say("up %d" % index)
         self.gone.append((index, begin, time.monotonic()))
         time.sleep(1.5)
 
     def redis_dies(self, seconds):
-        self.tell("Redis is killed for %.1f s, and comes back empty" % seconds)
-        begin = time.monotonic()
         before = sum(server.process.count("the lease ended") for server in self.servers)
-        for relay in self.relays:
-            relay.refuse()
-        self.redis.kill()
-        time.sleep(seconds)
-        self.redis.start()
+        with self.fault("Redis is killed for %.1f s, and comes back empty" % seconds) as begin:
+            for relay in self.relays:
+                relay.refuse()
+            self.redis.kill()
+            time.sleep(seconds)
+            self.redis.start()
         for relay in self.relays:
             relay.listen()
         for server in self.servers:
@@ -866,43 +880,40 @@ class Storm:
         return bool(words) and words[-1].endswith("can be reached")
 
     def redis_pauses(self, seconds):
-        self.tell("Redis is paused for %.1f s" % seconds)
-        begin = time.monotonic()
-        self.redis.signal(signal.SIGSTOP)
-        time.sleep(seconds)
-        self.redis.signal(signal.SIGCONT)
+        with self.fault("Redis is paused for %.1f s" % seconds) as begin:
+            self.redis.signal(signal.SIGSTOP)
+            time.sleep(seconds)
+            self.redis.signal(signal.SIGCONT)
         for server in self.servers:
             settle(lambda server=server: self.reached(server), 5)
         self.unreachable.append((begin, time.monotonic()))
         time.sleep(2.0)
 
     def redis_is_slow(self, seconds):
-        self.tell("Redis takes a second for each answer, for %.1f s" % seconds)
-        begin = time.monotonic()
-        for relay in self.relays:
-            relay.delay = 0.5
-        time.sleep(seconds)
-        for relay in self.relays:
-            relay.delay = 0.0
+        with self.fault("Redis takes a second for each answer, for %.1f s" % seconds) as begin:
+            for relay in self.relays:
+                relay.delay = 0.5
+            time.sleep(seconds)
+            for relay in self.relays:
+                relay.delay = 0.0
         self.slow.append((begin, time.monotonic() + 1.0))
         time.sleep(1.5)
 
     def redis_is_full(self, seconds):
-        self.tell("Redis is full for %.1f s" % seconds)
-        begin = time.monotonic()
-        self.redis.call("CONFIG", "SET", "maxmemory", "1000")
-        time.sleep(seconds)
-        self.redis.call("CONFIG", "SET", "maxmemory", "0")
+        with self.fault("Redis is full for %.1f s" % seconds) as begin:
+            self.redis.call("CONFIG", "SET", "maxmemory", "1000")
+            time.sleep(seconds)
+            self.redis.call("CONFIG", "SET", "maxmemory", "0")
         self.unreachable.append((begin, time.monotonic()))
         time.sleep(1.5)
 
     def server_is_cut_off(self, index, seconds):
-        self.tell("server %s is cut off from Redis for %.1f s" % (self.servers[index].name, seconds))
-        self.relays[index].cut = True
-        self.cuts.append(time.monotonic())
-        self.players.say("down %d" % index)  # as a backend would, when its reports say so
-        time.sleep(seconds)
-        self.relays[index].cut = False
+        with self.fault("server %s is cut off from Redis for %.1f s" % (self.servers[index].name, seconds)):
+            self.relays[index].cut = True
+            self.cuts.append(time.monotonic())
+            self.players.say("down %d" % index)  # as a backend would, when its reports say so
+            time.sleep(seconds)
+            self.relays[index].cut = False
         settle(lambda: self.reached(self.servers[index]), 5)
         self.players.say("up %d" % index)
         time.sleep(1.0)
@@ -924,11 +935,11 @@ class Storm:
             self.faults()
             if not WHOLE or self.players.process.count(r"^\S+ in ") >= self.connects:
                 break
-        self.tell("no more faults")
+        self.goes_on_for(max(self.connects, self.tell("no more faults")))
         done = settle(lambda: self.players.process.find(r" done \d+"), 60)
-        self.tell("the end")
-        ins = self.players.process.count(r"^\S+ in ")
-        self.story.check(done, "%d connects came together" % self.connects, ins)
+        ins = self.tell("the end")
+        self.story.check(done and ins >= self.connects, "%d connects came together, and at least %d were wanted" % (ins, self.connects))
+        self.story.check(self.windows[-1][1] < ins, "%d of them before the last fault began" % self.windows[-1][1])
         self.players.say("quit")
         self.story.check(self.players.process.ended() == 0, "the players end well")
         time.sleep(0.5)
@@ -936,8 +947,8 @@ class Storm:
 
     def lockouts(self):
         """For each player that tries: how long until it is in, since he began or since the last fault. A fault ends when Redis can be reached
-        again; a server that dies or is cut off is one in its moment. The longest ones, and when they were."""
-        begins, found, found_slow = {}, [(0.0, "")], [(0.0, "")]
+        again; a server that dies or is cut off is one in its moment. The longest first, and when they were; those while Redis was slow apart."""
+        begins, found, found_slow = {}, [], []
         unreachable = list(self.unreachable)  # and what was not planned, on a machine that has other things to do
         for server in self.servers:
             unreachable += [(first, last) for first, last in server.without_redis() if not any(first - 1.0 <= cut <= last for cut in self.cuts)]
@@ -956,7 +967,12 @@ class Storm:
                 slow = any(begin <= last and stamp >= first for first, last in self.slow)
                 (found_slow if slow else found).append((stamp - begin, "%s from %.1f to %.1f s" % (player, begin - self.begin, stamp - self.begin)))
         found += [(stamp - max([begin] + faults), "%s is not in at the end" % player) for player, begin in begins.items()]
-        return sorted(found, reverse=True)[:5], sorted(found_slow, reverse=True)[:5]
+        return sorted(found, reverse=True), sorted(found_slow, reverse=True)
+
+    def tries(self):
+        """For each fault: how often players tried, or came in, while it lasted."""
+        stamps = [float(line.split()[0]) for _, line in self.players.process.lines if line.split()[1] in ("try", "in")]
+        return [(sum(begin <= stamp <= end for stamp in stamps), what) for what, _, begin, end in self.windows]
 
     def judge(self):
         story = self.story
@@ -964,13 +980,16 @@ class Storm:
         story.check(count >= self.connects, "the servers' logs report all sessions", count)
         story.check(both <= SLACK, "of %d sessions, never two of one player: %.3f s at most, where the clocks may differ by %.2f s" % (count, max(both, 0.0), SLACK),
                     where)
+        tries = self.tries()
+        story.check(min(tries)[0] > 0, "in each of %d faults players tried or came in, %d times at least" % (len(tries), min(tries)[0]), tries)
         longest, longest_slow = self.lockouts()
-        locked, locked_slow = longest[0][0], longest_slow[0][0]
+        story.check(longest and longest_slow, "%d times a player came in, and %d times while each answer took a second" % (len(longest), len(longest_slow)))
+        locked, locked_slow = max(longest, default=(0.0,))[0], max(longest_slow, default=(0.0,))[0]
         allowed = LEASE + GIVEN_UP
         story.check(locked <= allowed, "no player was locked out for longer than a lease after the last fault: %.2f s of %d + %.2f" % (
-            locked, LEASE, GIVEN_UP), longest)
+            locked, LEASE, GIVEN_UP), longest[:5])
         allowed += 3.0
-        story.check(locked_slow <= allowed, "nor while each answer took a second, and three answers: %.2f s of %.2f" % (locked_slow, allowed), longest_slow)
+        story.check(locked_slow <= allowed, "nor while each answer took a second, and three answers: %.2f s of %.2f" % (locked_slow, allowed), longest_slow[:5])
         longest = max(server.longest() for server in self.servers)
         story.check(0.0 < longest <= 1000 * NOT_WAITED, "no game loop waited: the longest call took %.1f ms" % longest)
 
