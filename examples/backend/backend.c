@@ -1091,9 +1091,11 @@ static enum MHD_Result answer_connect_token( struct request_t * request )
 /* What a server said of itself, to us or to another backend. */
 static void take_report( struct app_t * app, struct server_t * server, const struct server_t * report )
 {
+    int reserved = !strcmp( server->name, report->name ) ? server->reserved : 0;
     if ( strcmp( server->name, report->name ) != 0 || is_silent( server, netcode_time() ) )
         say( app, "server %s is heard: %d slots, %d clients", report->name, report->slots, report->clients );
     *server = *report;
+    server->reserved = reserved; /* what is kept for matches the report does not know */
     unlist( &app->files, server );
 }
 
@@ -1125,7 +1127,7 @@ static enum MHD_Result accept_report( struct request_t * request, const struct s
     if ( match_store_is_elsewhere( app ) )
         return refuse_for( request, REFUSAL_not_matchmaker, MATCH_POLL_SECONDS );
     cJSON * json = cJSON_CreateObject();
-    int good = cJSON_AddStringToObject( json, "status", "ok" ) && match_answer_report( app, server, json );
+    int good = cJSON_AddStringToObject( json, "status", "ok" ) && match_answer_report( server, json );
     return send_json( request, &answer, json, good );
 }
 

@@ -175,17 +175,28 @@ static void match_read_report( const cJSON * json )
     }
 }
 
+/* The same for one server, whose report says how many have come. */
+static void match_count_server( struct server_t * server, double now )
+{
+    server->reserved = 0;
+    for ( int i = 0; i < MATCH_MAX_RESERVATIONS && matchmaker.num_reservations; i++ ) {
+        const struct reservation_t * reservation = &matchmaker.reservations[i];
+        if ( reservation->match[0] && now < reservation->until && !strcmp( server->name, reservation->server ) )
+            server->reserved += reservation->count - reservation->seen;
+    }
+}
+
 /*  In the answer to a report: the matches whose players are on their way and that the server did not name. One that it
     knows would take the place of one that it has not heard of. 0 when memory is short. */
-static int match_answer_report( struct app_t * app, const struct server_t * server, cJSON * json )
+static int match_answer_report( struct server_t * server, cJSON * json )
 {
     int count = 0;
     double now = netcode_time();
     cJSON * list = NULL;
-    match_count_reserved( app, now );
+    match_count_server( server, now );
     for ( int i = 0; i < MATCH_MAX_RESERVATIONS && matchmaker.num_reservations && count < MATCH_PER_REPORT; i++ ) {
         const struct reservation_t * reservation = &matchmaker.reservations[i];
-        if ( !reservation->match[0] || strcmp( reservation->server, server->name ) != 0 )
+        if ( !reservation->match[0] || strcmp( reservation->server, server->name ) != 0 || now >= reservation->until )
             continue;
         if ( reservation->is_known || reservation->seen == reservation->count )
             continue;

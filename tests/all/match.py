@@ -1332,6 +1332,34 @@ def story_several_ends(story):
     story.check(leader.end() == 0 and other.end() == 0, "both end well", leader.text(4))
 
 
+def story_several_slots(story):
+    """What one backend keeps for matches stays kept when the server's reports come in at another one."""
+    Redis(story)
+    backends = [Backend(story, "big 8 1 expire=60\n", "--redis", "unix:redis.sock", rate=100000) for _ in range(2)]
+    settle(lambda: leader_of(backends))
+    leader = leader_of(backends)
+    other = next(backend for backend in backends if backend != leader)
+    report = {"name": "eu-1", "address": "127.0.0.1:40001", "slots": 8, "clients": 0, "draining": False, "protocol_id": fleet.PROTOCOL_ID}
+
+    def reports():
+        return other.request("POST", "/v1/servers", report, SERVERS_CREDENTIAL)[0]
+
+    players = some(leader, 1, 8)
+    story.check(reports() == 502, "a server reports to the backend that finds no matches, and is asked to try the other one")
+    for player in players:
+        player.ask("big")
+    all_until(players, "matched")
+    story.check([player.answer["server"] for player in players] == ["eu-1"] * 8, "it has a match of eight all the same", players[0].short())
+    statuses, end = [], time.monotonic() + 4
+    while time.monotonic() < end:
+        reports()
+        statuses += [leader.request("POST", "/v1/connect-token", {"region": "eu"}, credential(20))[0] for _ in range(10)]
+        time.sleep(0.02)
+    story.check(len(statuses) > 300 and set(statuses) == {503}, "nobody else is given one of its eight slots, in %d tries" % len(statuses), {status: statuses.count(status) for status in set(statuses)})
+    for backend in backends:
+        story.check(backend.end() == 0, "it ends well", backend.text(4))
+
+
 def story_several_killed(story):
     """64 players in parties; the backend that finds matches is killed again and again, and Redis is cut: never some with and some without."""
     redis = Redis(story)
@@ -1383,13 +1411,14 @@ def story_several_killed(story):
     allocator.close()
 
 
-STORIES = [story_allocator_failures, story_several_killed, story_several, story_several_ends, story_errors, story_revoked, story_records, story_queue, story_many, story_allocator, story_module, story_allocator_tls, story_widening, story_repeated, story_no_server, story_slots,
+STORIES = [story_allocator_failures, story_several_killed, story_several, story_several_ends, story_several_slots, story_errors, story_revoked, story_records, story_queue, story_many, story_allocator, story_module, story_allocator_tls, story_widening, story_repeated, story_no_server, story_slots,
            story_duel, story_refusals, story_restart, story_nginx, story_readme, story_start]
 
 # ---- plants: (story, file, what stands there, the fault) ----
 
 MODULE, MATCH, ALLOCATOR = "examples/backend/matchmaking.h", "examples/backend/match.h", "examples/backend/allocator.h"
 PLANTS = (
+    ("several_slots", "examples/backend/backend.c", "    server->reserved = reserved; /*", "    (void) reserved; /*"),
     ("module", MODULE, "return left->since < right->since ? -1 : 1;", "return left->since < right->since ? 1 : -1;"),
     ("module", MODULE, "now - ticket->seen_at > MM_SILENT_SECONDS", "now - ticket->seen_at > 1e9"),
     ("module", MODULE, "( ticket->state == MM_QUEUED || ticket->state == MM_TAKEN )", "ticket->state == MM_QUEUED"),
