@@ -644,12 +644,12 @@ static int free_slots( const struct server_t * server )
     return count > 0 ? count : 0;
 }
 
-/* "eu-1" stands in the region "eu"; what has no dash is its own region. */
+/*  "eu-1" stands in the region "eu", and so does "eu-llg4x-rx6rc", as Agones calls a server of the Fleet "eu"; so "eu"
+    has those of "eu-west" too. A server that is called as the region is stands in it. */
 static int is_in_region( const struct server_t * server, const char * region )
 {
-    const char * dash = strrchr( server->name, '-' );
-    size_t bytes = dash ? (size_t) ( dash - server->name ) : strlen( server->name );
-    return strlen( region ) == bytes && !strncmp( server->name, region, bytes );
+    size_t bytes = strlen( region );
+    return !strncmp( server->name, region, bytes ) && ( !server->name[bytes] || server->name[bytes] == '-' );
 }
 
 static int is_dialled( const struct server_t * server, const struct netcode_address_t * address )

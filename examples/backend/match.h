@@ -485,8 +485,9 @@ static void match_place_here( struct app_t * app, struct mm_match_t * match )
     double ended_at = netcode_time() + app->options.expire_seconds;
     if ( !server || !match_reserve( server, match, ended_at ) ) {
         match_give_back( app, match,
-                         server ? "too many matches are beginning"
-                                : "no server has room for all (of those whose names begin with the region)" );
+                         server
+                             ? "too many matches are beginning"
+                             : "no server has room for all (of those whose names begin with the region and a dash)" );
         return;
     }
     match_write_place( server, place );

@@ -379,8 +379,8 @@ class Minter {
 
 const isSilent = (server) => seconds() - server.heardAt > SERVER_SILENT_SECONDS;
 const freeSlots = (server) => Math.max(0, server.slots - server.clients - server.promised);
-/* "eu-1" stands in the region "eu"; what has no dash is its own region. */
-const regionOf = (server) => (server.name.includes('-') ? server.name.slice(0, server.name.lastIndexOf('-')) : server.name);
+/* "eu-1" and "eu-west-1" stand in the region "eu", and so does a server that is called "eu". */
+const isInRegion = (server, region) => server.name === region || server.name.startsWith(`${region}-`);
 /* Servers go by their name, or by an address at which players dial them. */
 const isCalled = (server, name) => server.name === name || server.dialled.includes(readAddress(name));
 
@@ -467,7 +467,7 @@ class App {
         return (
             !server.draining &&
             !isSilent(server) &&
-            (wish.region === undefined || regionOf(server) === wish.region) &&
+            (wish.region === undefined || isInRegion(server, wish.region)) &&
             (wish.server === undefined || isCalled(server, wish.server)) &&
             (freeSlots(server) > 0 || player.home === server.name)
         );

@@ -207,9 +207,9 @@ class Server(NamedTuple):
     def is_silent(self) -> bool:
         return time.monotonic() - self.heard_at > SERVER_SILENT_SECONDS
 
-    def region(self) -> str:
-        """ "eu-1" stands in the region "eu"; what has no dash is its own region."""
-        return self.name.rpartition("-")[0] if "-" in self.name else self.name
+    def is_in_region(self, region: str) -> bool:
+        """ "eu-1" and "eu-west-1" stand in the region "eu", and so does a server that is called "eu"."""
+        return self.name == region or self.name.startswith(region + "-")
 
     def is_called(self, name: str) -> bool:
         """Servers go by their name, or by an address at which players dial them."""
@@ -453,7 +453,7 @@ class App:
         return (
             not server.draining
             and not server.is_silent()
-            and ("region" not in wish or server.region() == wish["region"])
+            and ("region" not in wish or server.is_in_region(wish["region"]))
             and ("server" not in wish or server.is_called(wish["server"]))
             and (self.free_slots(server) > 0 or player.home == server.name)
         )

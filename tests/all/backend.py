@@ -813,6 +813,25 @@ def check_choice(binary):
         equal(report(port, fake("eu-1", 1))[0], 200, "the status of the first one's next report")
 
 
+def check_regions(binary):
+    """A server stands in a region when its name begins with it and a dash, as often as there are dashes, or is the region's."""
+    names = ["eu-llg4x-rx6rc", "eu-west-1", "eu", "europe-1", "e-1", "us-eu-1"]
+    with Ends(Backend(binary, "--rate", "1000", "--servers-per-token", "9")) as backend:
+
+        def those_of(region):
+            for port, name in enumerate(names, 1):
+                report(backend.port, fake(name, port, clients=port))
+            status, _, answer = login(backend.port, "alice", {"region": region})
+            return [names[int(address.split(":")[1]) - 1] for address in servers_of(answer)] if status == 200 else answer["error"]
+
+        equal(those_of("eu"), ["eu-llg4x-rx6rc", "eu-west-1", "eu"], "those of eu: Agones' names, those of eu-west, and the one that is called so")
+        equal(those_of("eu-west"), ["eu-west-1"], "those of a region with a dash")
+        equal(those_of("eu-llg4x"), ["eu-llg4x-rx6rc"], "those of a longer beginning")
+        equal(those_of("e"), ["e-1"], "those of a letter that others begin with")
+        for region in ("europ", "eu-", "eu-w", "west", "1", "eu-west-1-", "EU"):
+            equal(those_of(region), "no_server", "those of %s" % region)
+
+
 def check_silence(binary):
     """A server that was not heard for 5 s is not picked, /healthz says so, and its next word brings it back."""
     with Ends(Backend(binary)) as backend:
@@ -1624,6 +1643,7 @@ OF_THE_BACKEND = [
     ("servers' reports", check_reports),
     ("the token's answer", check_token),
     ("the choice of servers", check_choice),
+    ("regions", check_regions),
     ("metrics", check_metrics),
     ("IPv6", check_ipv6),
     ("noise", check_noise),
@@ -1700,6 +1720,8 @@ PLANTS = [
     ("backend.c", "return right->free_slots - left->free_slots;", "return left->free_slots - right->free_slots;", "the choice"),
     ("backend.c", "!server->draining && !is_silent", "!is_silent", "the choice"),
     ("backend.c", "server->promised++;", "", "the choice"),
+    ("backend.c", "( !server->name[bytes] || server->name[bytes] == '-' )", "strrchr( server->name, '-' ) == server->name + bytes", "regions"),
+    ("backend.c", "( !server->name[bytes] || server->name[bytes] == '-' )", "bytes", "regions"),
     ("../secret_file.h", "status.st_mode & ( S_IRWXG | S_IRWXO )", "status.st_mode & S_IRWXO", "modes of files"),
     ("../secret_file.h", "&& !secret_is_text( data, SECRET_KEY_BYTES )", "", "broken files"),
     ("../secret_file.h", "if ( ferror( file ) ) {", "if ( !file ) {", "broken files"),

@@ -270,12 +270,14 @@ def check_listed(commands, module):
             same(each()[2]["servers"], 4)  # each takes the place of a line: by its name, and by its address
             heart.hear(body)
             each("")
-        write(folder, LISTED + "1.2.3.9:5 ap-1\n")
+        write(folder, LISTED + "1.2.3.9:5 ap-1\n1.2.3.9:6 ap-llg4x-rx6rc 3\n1.2.3.9:7 ap-west-1 2\n1.2.3.9:8 ap 4\n1.2.3.9:9 apart-1 5\n")
         for backend in backends.values():
             backend.process.send_signal(signal.SIGHUP)
             backend.wait_for("read again")
-        same(each()[2]["servers"], 5)
+        same(each()[2]["servers"], 9)
         each("")
+        for region, status in (("ap", 200), ("ap-west", 200), ("ap-llg4x", 200), ("apart", 200), ("a", 503), ("ap-", 503), ("ap-w", 503), ("west", 503), ("AP", 503)):
+            same((region, each('{"region":"%s"}' % region)[0]), (region, status))
         backend = backends["C"]
         alone = ["--listen", "127.0.0.1:0", "--key-file", backend.path("key"), "--players", backend.path("players"), "--servers", path]
         for text in WRONG_LISTS:
@@ -336,6 +338,8 @@ FAULTS = (
     ("python/backend.py", "        self.promised[server.name] = 0\n        self.unlist(server)\n", "        self.promised[server.name] = 0\n", "a file"),
     ("python/backend.py", "if server.listed and not self.free_slots(server):", "if False:", "a file"),
     ("node/backend.mjs", "if (servers[0].listed && !freeSlots(servers[0]))", "if (false)", "a file"),
+    ("python/backend.py", 'self.name == region or self.name.startswith(region + "-")', 'self.name.rpartition("-")[0] == region', "a file"),
+    ("node/backend.mjs", "server.name.startsWith(`${region}-`)", "server.name.startsWith(region)", "a file"),
     ("node/backend.mjs", " || report.dialled.includes(address)", "", "a file"),
     ("python/backend.py", "if not oldest.is_silent():", "if True:", "entries"),
     ("node/backend.mjs", "if (!isSilent(oldest))", "if (true)", "entries"),

@@ -2078,6 +2078,16 @@ def check_token_answer(command, n):
         same(dialled(backend.token(wish={"server": "[2001:0db8::0002]:2002"}))[0], "203.0.113.2:2002")
         same(dialled(backend.token(wish={"avoid": "203.0.113.2:2002"}))[-1], "127.0.0.1:1001")
         refused(backend.token(wish={"region": "asia"}), 503, "no_server")
+        for port, name in enumerate(("ap-llg4x-rx6rc", "ap-west-1", "ap"), 1):  # the first as Agones calls a server of the Fleet "ap"
+            backend.report(name, address="127.0.0.1:%d" % port, slots=9 - port)
+        same(sorted(dialled(backend.token(wish={"region": "ap"}))), ["127.0.0.1:1", "127.0.0.1:2"])
+        same(dialled(backend.token(wish={"region": "ap-west"})), ["127.0.0.1:2"])
+        for region in ("a", "ap-", "ap-w", "west", "llg4x"):
+            refused(backend.token(wish={"region": region}), 503, "no_server")
+        backend.report("ap", address="127.0.0.1:3", slots=99)
+        same(dialled(backend.token(wish={"region": "ap"}))[0], "127.0.0.1:3")
+        for name in ("ap-llg4x-rx6rc", "ap-west-1", "ap"):
+            backend.report(name, address="127.0.0.1:9", slots=1, draining=True)
         refused(backend.token(wish={"server": "old"}), 503, "no_server")
         check_full(backend, dialled)
         check_private_part(backend, answer)
