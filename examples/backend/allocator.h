@@ -2,9 +2,10 @@
     certificates of both sides), without waiting: the body of the request, what stands in the answer, and nothing else.
     match.h beside it uses this; ../fleet/request.h moves the bytes.
 
-    The request takes a Ready server of the fleet (label agones.dev/fleet, and netcode-region where the mode has
-    regions), and gives it the labels netcode-match and netcode-mode, and the annotations netcode-clients (the ids of
-    the players, with commas) and netcode-seconds (how long their tokens live): the server learns them by `watch`.
+    The request takes a Ready server by its label netcode-region where the mode has regions, and by agones.dev/fleet
+    where the mode names Fleets or has no regions. It gives it the labels netcode-match and netcode-mode, and the
+    annotations netcode-clients (the ids of the players, with commas) and netcode-seconds (how long their tokens live):
+    the server learns them by `watch`.
 
     One header, for one program unit, behind full.h and matchmaking.h; needs libcurl and cJSON. */
 
@@ -17,7 +18,7 @@
 
 #define ALLOCATOR_MILLISECONDS 5000l /* an allocation may go on to another cluster */
 #define ALLOCATOR_PATH "/gameserverallocation"
-#define ALLOCATOR_FLEET "netcode" /* of modes that name none */
+#define ALLOCATOR_FLEET "netcode" /* of modes that name none, and have no regions */
 
 struct allocator_options_t {
     const char * url;     /* https://HOST[:PORT]; NULL: there is no allocator */
@@ -49,7 +50,23 @@ static int allocator_open( struct outgoing_t * request, struct requests_t * requ
            curl_easy_setopt( request->easy, CURLOPT_TIMEOUT_MS, ALLOCATOR_MILLISECONDS ) == CURLE_OK;
 }
 
-static int allocator_add_selector( cJSON * root, const struct mm_mode_t * mode, const char * region )
+/* What Kubernetes takes for the value of a label, of what mm_is_name takes. */
+static int allocator_is_label( const char * name )
+{
+    return !strchr( "-_.", name[0] ) && !strchr( "-_.", name[strlen( name ) - 1] );
+}
+
+/*  All servers of a Fleet have the labels of its template, and so one region: there are as many Fleets as regions, and
+    no two have one name. Where the mode names none, the region's label alone finds them. */
+static int allocator_add_labels( cJSON * labels, const struct mm_mode_t * mode, int region )
+{
+    int is_anywhere = !strcmp( mode->regions[region], MM_ANYWHERE );
+    const char * fleet = mode->num_fleets ? mode->fleets[region] : is_anywhere ? ALLOCATOR_FLEET : NULL;
+    return ( !fleet || cJSON_AddStringToObject( labels, "agones.dev/fleet", fleet ) ) &&
+           ( is_anywhere || cJSON_AddStringToObject( labels, "netcode-region", mode->regions[region] ) );
+}
+
+static int allocator_add_selector( cJSON * root, const struct mm_mode_t * mode, int region )
 {
     cJSON * selectors = cJSON_AddArrayToObject( root, "gameServerSelectors" );
     cJSON * selector = cJSON_CreateObject();
@@ -58,8 +75,7 @@ static int allocator_add_selector( cJSON * root, const struct mm_mode_t * mode, 
         cJSON_Delete( selector );
         return 0;
     }
-    return cJSON_AddStringToObject( labels, "agones.dev/fleet", mode->fleet[0] ? mode->fleet : ALLOCATOR_FLEET ) &&
-           ( !strcmp( region, MM_ANYWHERE ) || cJSON_AddStringToObject( labels, "netcode-region", region ) ) &&
+    return allocator_add_labels( labels, mode, region ) &&
            cJSON_AddStringToObject( selector, "gameServerState", "READY" );
 }
 
@@ -84,7 +100,7 @@ static int allocator_send( struct outgoing_t * request, const struct allocator_o
 {
     cJSON * root = cJSON_CreateObject();
     int good = cJSON_AddStringToObject( root, "namespace", options->kubernetes_namespace ) &&
-               allocator_add_selector( root, mode, mode->regions[match->region] ) &&
+               allocator_add_selector( root, mode, match->region ) &&
                cJSON_AddStringToObject( root, "scheduling", "Packed" ) &&
                allocator_add_metadata( root, match, mode->name, clients, seconds );
     char * body = good ? cJSON_PrintUnformatted( root ) : NULL;

@@ -340,12 +340,32 @@ static int match_allocator_check_files( void )
     return key != NULL;
 }
 
-/* 0, and a line, when a file is missing or others can use the key. */
+/* What the allocator would refuse with each request, or could not find a server for. */
+static int match_allocator_check_modes( void )
+{
+    for ( int i = 0; i < matchmaker.mm.num_modes; i++ ) {
+        const struct mm_mode_t * mode = &matchmaker.mm.modes[i];
+        int good = allocator_is_label( mode->name );
+        for ( int k = 0; k < mode->num_regions; k++ )
+            good = good && allocator_is_label( mode->regions[k] );
+        for ( int k = 0; k < mode->num_fleets; k++ )
+            good = good && allocator_is_label( mode->fleets[k] );
+        if ( !good )
+            return complain( mode->name, "is a mode for --allocator: its name, regions and fleets become labels, which "
+                                         "begin and end with a letter or a digit" );
+        if ( mode->num_fleets && mode->num_fleets != mode->num_regions )
+            return complain( mode->name, "is a mode for --allocator: its fleet= names a Fleet for each region, as all "
+                                         "servers of a Fleet are in one" );
+    }
+    return 1;
+}
+
+/* 0, and a line, when a file is missing, others can use the key, or a mode is none for an allocator. */
 static int match_allocator_start( struct app_t * app )
 {
     if ( !match_allocator.options.url )
         return 1;
-    if ( !match_allocator_check_files() )
+    if ( !match_allocator_check_files() || !match_allocator_check_modes() )
         return 0;
     for ( int i = 0; i < MM_MAX_MATCHES; i++ ) {
         if ( !allocator_open( &match_allocator.allocations[i], &app->full.requests, &match_allocator.options ) )
@@ -499,7 +519,7 @@ static void match_place_here( struct app_t * app, struct mm_match_t * match )
 static void match_help( void )
 {
     printf( "  --modes FILE                   finds matches: lines \"name players teams [min=N] [widen=S] [shrink=S]\n"
-            "                                 [expire=S] [regions=A,B] [fleet=NAME]\"\n" );
+            "                                 [expire=S] [regions=A,B] [fleet=A,B]\"\n" );
     match_allocator_help();
 }
 

@@ -98,10 +98,11 @@ enum mm_state_t { MM_FREE, MM_QUEUED, MM_TAKEN, MM_MATCHED, MM_FAILED };
 
 struct mm_mode_t {
     char name[MM_NAME_BYTES];
-    char fleet[MM_NAME_BYTES]; /* where an allocator looks for servers; "": the caller's default */
     char regions[MM_MAX_REGIONS][MM_NAME_BYTES];
     int num_regions;
-    int players; /* of a full match: a multiple of the teams */
+    char fleets[MM_MAX_REGIONS][MM_NAME_BYTES]; /* where an allocator looks for servers, region by region */
+    int num_fleets;                             /* 0: the caller's default */
+    int players;                                /* of a full match: a multiple of the teams */
     int teams;
     int minimum;          /* of players, after shrink_seconds; as many as `players` where a match must be full */
     double widen_seconds; /* after each of these another region counts; 0: all count at once */
@@ -245,18 +246,22 @@ static int mm_find_mode( const struct mm_t * mm, const char * name )
 }
 
 /* "eu,us,asia" */
-static int mm_parse_regions( struct mm_mode_t * mode, const char * text )
+static int mm_parse_names( char names[MM_MAX_REGIONS][MM_NAME_BYTES], int * count, const char * text )
 {
     for ( ;; ) {
         char name[MM_NAME_BYTES];
         size_t bytes = strcspn( text, "," );
-        if ( bytes >= sizeof( name ) || mode->num_regions == MM_MAX_REGIONS )
+        if ( bytes >= sizeof( name ) || *count == MM_MAX_REGIONS )
             return 0;
         memcpy( name, text, bytes );
         name[bytes] = '\0';
-        if ( !mm_is_name( name, 1 ) || mm_find_region( mode, name ) >= 0 )
+        for ( int i = 0; i < *count; i++ ) {
+            if ( !strcmp( names[i], name ) )
+                return 0;
+        }
+        if ( !mm_is_name( name, 1 ) )
             return 0;
-        memcpy( mode->regions[mode->num_regions++], name, bytes + 1 );
+        memcpy( names[( *count )++], name, bytes + 1 );
         if ( text[bytes] == '\0' )
             return 1;
         text += bytes + 1;
@@ -271,13 +276,14 @@ static const char * mm_parse_option( struct mm_mode_t * mode, const char * word 
     const char * value = equals ? equals + 1 : "";
     size_t bytes = equals ? (size_t) ( equals - word ) : 0;
     if ( bytes == 7 && !strncmp( word, "regions", bytes ) ) {
-        return !mode->num_regions && mm_parse_regions( mode, value )
+        return !mode->num_regions && mm_parse_names( mode->regions, &mode->num_regions, value )
                    ? NULL
                    : "regions= is up to 8 different names, with commas";
     }
     if ( bytes == 5 && !strncmp( word, "fleet", bytes ) ) {
-        snprintf( mode->fleet, sizeof( mode->fleet ), "%.*s", MM_NAME_BYTES - 1, value );
-        return mm_is_name( value, 1 ) ? NULL : "fleet= is a name";
+        return !mode->num_fleets && mm_parse_names( mode->fleets, &mode->num_fleets, value )
+                   ? NULL
+                   : "fleet= is a name, or up to 8 different ones, with commas";
     }
     if ( bytes == 3 && !strncmp( word, "min", bytes ) )
         return mm_parse_number( value, 1, MM_MAX_PLAYERS, &mode->minimum ) ? NULL : "min= is a number of players";
@@ -309,7 +315,7 @@ static const char * mm_check_mode( const struct mm_t * mm, struct mm_mode_t * mo
     return mm->num_modes == MM_MAX_MODES ? "no more than 16 modes fit" : NULL;
 }
 
-/*  "name players teams [min=N] [widen=S] [shrink=S] [expire=S] [regions=A,B] [fleet=NAME]". NULL, or what is wrong. The
+/*  "name players teams [min=N] [widen=S] [shrink=S] [expire=S] [regions=A,B] [fleet=A,B]". NULL, or what is wrong. The
     text is cut into its words. */
 static const char * mm_add_mode( struct mm_t * mm, char * text )
 {

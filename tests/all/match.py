@@ -251,6 +251,15 @@ def story_start(story):
     tools.put("cert.pem", "x")
     refused(1, "open.key is refused", "--modes", "modes", "--allocator", "https://127.0.0.1:1", "--allocator-cert", "cert.pem", "--allocator-key", "open.key")
     refused(1, "nowhere.pem", "--modes", "modes", "--allocator", "https://127.0.0.1:1", "--allocator-cert", "nowhere.pem", "--allocator-key", "open.key")
+    tools.put("good.key", "x", 0o600)
+    allocator = ["--allocator", "https://127.0.0.1:1", "--allocator-cert", "cert.pem", "--allocator-key", "good.key"]
+    for text, pattern in (("-duel 2 2", "-duel is a mode for --allocator: .* labels"), ("duel_ 2 2", "duel_ .* labels"), ("duel 2 2 regions=eu,us-", "duel .* labels"),
+                          ("duel 2 2 fleet=.x", "duel .* labels"), ("duel 2 2 regions=eu,us fleet=duel", "duel .* a Fleet for each region"), ("duel 2 2 fleet=a,b", "duel .* a Fleet for each region")):
+        tools.put("modes", text + "\n")
+        process = Process(common + ["--modes", "modes"] + allocator, cwd=tools.folder)
+        story.check(process.ended() == 1 and process.find(pattern), "refused with --allocator: %s" % text, process.text(3))
+    backend = Backend(story, "-duel 2 2\nduel_ 2 2 regions=eu,us- fleet=.x\n", servers=HERE_ARE_SERVERS)
+    story.check(backend.end() == 0, "but where nobody makes labels of them they are names", backend.text(3))
     process = Process([tools.program("backend-plain")] + common[1:] + ["--allocator", "https://127.0.0.1:1"], cwd=tools.folder)
     story.check(process.ended() == 2 and process.find("--allocator is no option"), "the plain backend knows no allocator", process.text(3))
     story.check(process.find("--allocator is one of the full backend's: make build/backend-full"), "and says which backend does", process.text(3))
@@ -728,9 +737,9 @@ class Allocator:
             value, wrong = {}, "that is no JSON"
         if handler.path != "/gameserverallocation" or handler.headers.get("Content-Type") != "application/json":
             wrong = "path or type"
-        labels = value.get("metadata", {}).get("labels", {}) if not wrong else {}
+        labels = dict(value["gameServerSelectors"][0]["matchLabels"], **value["metadata"]["labels"]) if not wrong else {}
         for name, label in labels.items():
-            if not LABEL_VALUE.fullmatch(label) or not LABEL_VALUE.fullmatch(name):
+            if not LABEL_VALUE.fullmatch(label) or not LABEL_VALUE.fullmatch(name.replace("agones.dev/", "")):
                 wrong = "the label %s=%s is none of Kubernetes'" % (name, label)
         return value, wrong
 
@@ -846,8 +855,8 @@ def story_allocator(story):
     name, value = allocator.given[0]
     match = value["metadata"]["labels"]["netcode-match"]
     mates = sorted(str(1000 + player.number) for player in matches[match])
-    story.check(value["namespace"] == "default" and value["gameServerSelectors"][0]["matchLabels"] == {"agones.dev/fleet": "netcode", "netcode-region": "eu"}
-                and value["metadata"]["labels"]["netcode-mode"] == "squad", "it asks for a server of the fleet in the region", value)
+    story.check(value["namespace"] == "default" and value["gameServerSelectors"][0]["matchLabels"] == {"netcode-region": "eu"}
+                and value["metadata"]["labels"]["netcode-mode"] == "squad", "it asks for a server in the region", value)
     story.check(sorted(value["metadata"]["annotations"]["netcode-clients"].split(",")) == mates and value["metadata"]["annotations"]["netcode-seconds"] == str(EXPIRE),
                 "and names the players, and how long they may take to come", value["metadata"])
     game = next(game for game in games if game.name == name)
@@ -859,6 +868,37 @@ def story_allocator(story):
     story.check(settle(lambda: all(game.agones.state() == "Ready" for game in games)), "when all have come and gone, all servers are ready again", [game.agones.state() for game in games])
     story.check(all(game.agones.names() == ["gameserver", "ready", "ready"] for game in games), "and were not in between", games[0].agones.names())
     story.check(all(game.process.end() == 0 for game in games) and backend.end() == 0, "all end well", backend.text(4))
+    allocator.close()
+
+
+def story_allocator_regions(story):
+    """A Fleet for each region, as all servers of one have the same labels; and modes with Fleets of their own."""
+
+    def server(fleet, number, **labels):
+        return Paper(fleet + "-llg4x-%d" % number, 40000 + number, **{"agones.dev/fleet": fleet}, **labels)
+
+    eu, us = {"netcode-region": "eu"}, {"netcode-region": "us"}
+    allocator = Allocator(story, [server("large-us", 1, **us), server("large-eu", 2, **eu)])
+    backend = Backend(story, "duel 2 2 regions=eu,us\nbrawl 2 1 regions=eu,us fleet=large-eu,large-us\ncoop 2 1\n", *allocator.options())
+
+    def match(first, mode, regions, wanted):
+        players = some(backend, first, 2)
+        for player in players:
+            player.ask(mode, regions=regions)
+        all_until(players, "matched")
+        names = {player.answer["server"] for player in players}
+        story.check(len(names) == 1 and names.pop().startswith(wanted + "-llg4x-"), "%s in %s: on a server of the Fleet %s" % (mode, regions, wanted), players[0].short())
+        return allocator.given[-1][1]["gameServerSelectors"]
+
+    match(1, "brawl", ["eu"], "large-eu")
+    match(3, "brawl", ["us"], "large-us")
+    allocator.servers += [server("netcode", 3), server("us", 4, **us), server("eu", 5, **eu), server("us", 6, **us), server("large-eu", 7, **eu), server("netcode", 8)]
+    selectors = [match(5, "duel", ["eu"], "eu"), match(7, "duel", ["us"], "us"), match(9, "duel", {"us": 9, "eu": 80}, "us"), match(11, "coop", None, "netcode")]
+    story.check([selector[0]["matchLabels"] for selector in selectors] == [eu, us, us, {"agones.dev/fleet": "netcode"}], "they are found by the region, and without regions by the Fleet", selectors)
+    selectors = match(13, "brawl", ["eu"], "large-eu")
+    story.check(selectors == [{"matchLabels": dict(eu, **{"agones.dev/fleet": "large-eu"}), "gameServerState": "READY"}], "a mode that names Fleets is given no other's", selectors)
+    story.check(not allocator.misfits and not backend.count("back to the queue"), "no request is in vain, and each fits the OpenAPI document", allocator.misfits)
+    story.check(backend.end() == 0, "it ends well", backend.text(4))
     allocator.close()
 
 
@@ -1411,7 +1451,7 @@ def story_several_killed(story):
     allocator.close()
 
 
-STORIES = [story_allocator_failures, story_several_killed, story_several, story_several_ends, story_several_slots, story_errors, story_revoked, story_records, story_queue, story_many, story_allocator, story_module, story_allocator_tls, story_widening, story_repeated, story_no_server, story_slots,
+STORIES = [story_allocator_failures, story_several_killed, story_several, story_several_ends, story_several_slots, story_errors, story_revoked, story_records, story_queue, story_many, story_allocator, story_allocator_regions, story_module, story_allocator_tls, story_widening, story_repeated, story_no_server, story_slots,
            story_duel, story_refusals, story_restart, story_nginx, story_readme, story_start]
 
 # ---- plants: (story, file, what stands there, the fault) ----
@@ -1454,7 +1494,12 @@ PLANTS = (
     ("allocator_tls", ALLOCATOR, "outgoing_secure( request, options->ca_file )", "( !options->ca_file || curl_easy_setopt( request->easy, CURLOPT_CAINFO, options->ca_file ) == CURLE_OK )"),
     ("allocator_tls", ALLOCATOR, "\"gameServerSelectors\"", "\"gameServerSelector\""),
     ("allocator_tls", ALLOCATOR, "CURLOPT_TIMEOUT_MS, ALLOCATOR_MILLISECONDS )", "CURLOPT_SSL_VERIFYPEER, 0l )"),
-    ("allocator_tls", ALLOCATOR, "mode->fleet[0] ? mode->fleet :", "mode->fleet[0] ? ALLOCATOR_FLEET :"),
+    ("allocator_tls", ALLOCATOR, "mode->num_fleets ? mode->fleets[region] :", "mode->num_fleets ? ALLOCATOR_FLEET :"),
+    ("allocator_regions", ALLOCATOR, "is_anywhere ? ALLOCATOR_FLEET : NULL;", "ALLOCATOR_FLEET;"),
+    ("allocator_regions", ALLOCATOR, "mode->fleets[region]", "mode->fleets[0]"),
+    ("start", ALLOCATOR, "return !strchr( \"-_.\", name[0] ) && ", "return "),
+    ("start", MATCH, "int good = allocator_is_label( mode->name );", "int good = 1;"),
+    ("start", MATCH, "if ( mode->num_fleets && mode->num_fleets != mode->num_regions )", "if ( mode->num_fleets > MM_MAX_REGIONS )"),
     ("allocator_failures", ALLOCATOR, "!( address.port = agones_find_port( root ) )", "!( address.port = (uint16_t) ( agones_find_port( root ) | 1 ) )"),
     ("allocator_failures", ALLOCATOR, "CURLOPT_TIMEOUT_MS, ALLOCATOR_MILLISECONDS )", "CURLOPT_TIMEOUT_MS, 20000l )"),
     ("several", "examples/backend/match_store.h", "if ( !ticket->is_changed || ticket->state == MM_TAKEN )", "if ( !ticket->is_changed || ticket->state == MM_QUEUED )"),

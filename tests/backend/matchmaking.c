@@ -115,6 +115,9 @@ static void test_modes( void )
         "duel 2 1 regions=eu,eu",
         "duel 2 1 regions=a,b,c,d,e,f,g,h,i",
         "duel 2 1 fleet=",
+        "duel 2 1 fleet=a,",
+        "duel 2 1 fleet=a,a",
+        "duel 2 1 fleet=a fleet=b",
         "duel 8 2 widen=999999",
         "duel 2x 2",
         "duel 2 1 regions=eu regions=us",
@@ -125,13 +128,15 @@ static void test_modes( void )
         snprintf( text, sizeof( text ), "%s", wrong[i] );
         REQUIRE( mm_add_mode( &mm, text ), "a mode is accepted: %s", wrong[i] );
     }
-    snprintf( text, sizeof( text ), "  squad\t8 2  min=4 widen=5 shrink=20 expire=60 regions=eu,us fleet=big " );
+    snprintf( text, sizeof( text ), "  squad\t8 2  min=4 widen=5 shrink=20 expire=60 regions=eu,us fleet=a,b " );
     const char * why = mm_add_mode( &mm, text );
     REQUIRE( !why, "a good mode is refused: %s", why );
     const struct mm_mode_t * mode = &mm.modes[0];
     REQUIRE( !strcmp( mode->name, "squad" ) && mode->players == 8 && mode->teams == 2 && mode->minimum == 4,
              "numbers" );
-    REQUIRE( mode->num_regions == 2 && mm_find_region( mode, "us" ) == 1 && !strcmp( mode->fleet, "big" ), "names" );
+    REQUIRE( mode->num_regions == 2 && mm_find_region( mode, "us" ) == 1 && mode->num_fleets == 2 &&
+                 !strcmp( mode->fleets[1], "b" ),
+             "names" );
     snprintf( text, sizeof( text ), "squad 2 2" );
     REQUIRE( mm_add_mode( &mm, text ), "a mode is accepted twice" );
     for ( int i = 1; i <= MM_MAX_MODES; i++ ) {
