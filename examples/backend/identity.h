@@ -365,8 +365,9 @@ static enum identity_result_t identity_check_times( const cJSON * claims, double
     return issued > now + leeway || begins > now + leeway ? IDENTITY_NOT_YET : IDENTITY_OK;
 }
 
-/*  "aud" is one, or a list of which one must be we. A token for more than one says in "azp" for whom it was made: for us
-    (OpenID Connect Core 1.0, section 3.1.3.7). */
+/*  "aud" is one, or a list of which one must be we. A token for others too says in "azp" for whom it was made: for us.
+    In one for us alone, "azp" is the extensions' business (OpenID Connect Core 1.0, section 3.1.3.7): an issuer may name
+    there the app that asked for it, with a client id of its own, as Google's does. */
 static enum identity_result_t identity_check_audience( const cJSON * claims, const char * audience )
 {
     const cJSON * list = cJSON_GetObjectItemCaseSensitive( claims, "aud" );
@@ -381,9 +382,9 @@ static enum identity_result_t identity_check_audience( const cJSON * claims, con
             return IDENTITY_CLAIMS;
         found |= !strcmp( item->valuestring, audience );
     }
-    if ( cJSON_GetArraySize( list ) > 1 && !party )
+    if ( cJSON_GetArraySize( list ) > 1 && ( !party || strcmp( party->valuestring, audience ) != 0 ) )
         return IDENTITY_AUDIENCE;
-    return found && ( !party || !strcmp( party->valuestring, audience ) ) ? IDENTITY_OK : IDENTITY_AUDIENCE;
+    return found ? IDENTITY_OK : IDENTITY_AUDIENCE;
 }
 
 /* Visible ASCII, which OpenID Connect wants, so that a log line is what it seems to be. */

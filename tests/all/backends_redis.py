@@ -470,7 +470,9 @@ def token_rows(issuer):
         yield "aud: " + what, claims(aud=value), result
     yield "aud: two, azp ours", claims(aud=["other", AUDIENCE], azp=AUDIENCE), "ok"
     yield "aud: two, azp another", claims(aud=["other", AUDIENCE], azp="other"), "audience"
-    yield "aud: ours, azp another", claims(azp="other"), "audience"
+    yield "aud: ours, azp another", claims(azp="other"), "ok"
+    yield "aud: ours in a list, azp another", claims(aud=[AUDIENCE], azp="other"), "ok"
+    yield "aud: another, azp ours", claims(aud="other", azp=AUDIENCE), "audience"
     yield "aud: ours, azp a number", claims(azp=5), "claims"
     for value, result in (("https://elsewhere.example", "issuer"), (issuer.url + "/", "issuer"), (issuer.url.upper(), "issuer"), (None, "claims"), (5, "claims"), ([issuer.url], "claims")):
         yield "iss: %s" % value, claims(iss=value), result
@@ -1518,7 +1520,9 @@ def make_keys():
 # File, text, fault, and the words of the checks of which one must fail.
 PLANTS = [
     ("identity.h", "if ( strcmp( issuer, rules->issuer ) != 0 )", "if ( 0 )", "all kinds"),
-    ("identity.h", "return found && ( !party", "return ( !party", "all kinds"),
+    ("identity.h", "return found ? IDENTITY_OK", "return list ? IDENTITY_OK", "all kinds"),
+    ("identity.h", "if ( cJSON_GetArraySize( list ) > 1 && (", "if ( ( cJSON_GetArraySize( list ) > 1 || party ) && (", "all kinds"),
+    ("identity.h", "( !party || strcmp( party->valuestring, audience ) != 0 )", "!party", "all kinds"),
     ("identity.h", "if ( now >= expires + leeway )", "if ( 0 )", "all kinds"),
     ("identity.h", " || begins > now + leeway", "", "all kinds"),
     ("identity.h", "cjose_jws_verify( jws, key->jwk, &error );", "key->jwk;", "all kinds"),
