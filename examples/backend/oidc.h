@@ -67,8 +67,7 @@ static int outgoing_secure( struct outgoing_t * request, const char * ca_file )
 #endif
     good = good && curl_easy_setopt( easy, CURLOPT_SSLVERSION, (long) CURL_SSLVERSION_TLSv1_2 ) == CURLE_OK;
     /* With an authority of its own, that one alone is trusted. */
-    return good && ( !ca_file || ( curl_easy_setopt( easy, CURLOPT_CAINFO, ca_file ) == CURLE_OK &&
-                                   curl_easy_setopt( easy, CURLOPT_CAPATH, NULL ) == CURLE_OK ) );
+    return good && request_set_authorities( request, ca_file );
 }
 
 static void oidc_close( struct oidc_t * oidc )

@@ -1542,7 +1542,7 @@ PLANTS = [
     ("identity.h", "if ( !is_set )", "if ( !found.count )", "rotated"),
     ("oidc.h", "#define OIDC_ASK_SECONDS 10.0", "#define OIDC_ASK_SECONDS 0.0", "rotated"),
     ("oidc.h", "if ( oidc->stage == OIDC_IDLE && now - oidc->began_at >= OIDC_ASK_SECONDS )", "if ( 0 )", "rotated"),
-    ("oidc.h", "curl_easy_setopt( easy, CURLOPT_CAINFO, ca_file ) == CURLE_OK &&", "curl_easy_setopt( easy, CURLOPT_SSL_VERIFYPEER, 0L ) == CURLE_OK &&", "trouble"),
+    ("oidc.h", "request_set_authorities( request, ca_file )", "curl_easy_setopt( easy, CURLOPT_SSL_VERIFYPEER, 0L ) == CURLE_OK", "trouble"),
     ("ticket.h", "cJSON_IsTrue( platform ) || ", "", "tickets"),
     ("ticket.h", "!cJSON_IsBool( platform ) || ", "", "tickets"),
     ("ticket.h", '&&\n           strspn( text, "0123456789abcdefABCDEF" ) == bytes', "", "tickets"),

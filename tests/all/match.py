@@ -1491,7 +1491,7 @@ PLANTS = (
     ("widening", MATCH, "at > 0 && latencies[at - 1] > item->valuedouble;", "at > 0 && latencies[at - 1] < 0.0;"),
     ("no_server", MATCH, "int room = fits( server, &wish, now ) ? match_room( server, count ) : -1;", "int room = fits( server, &wish, now ) || server->name[0] ? match_room( server, count ) : -1;"),
     ("start", MATCH, "    return key != NULL;", "    return 1;"),
-    ("allocator_tls", ALLOCATOR, "outgoing_secure( request, options->ca_file )", "( !options->ca_file || curl_easy_setopt( request->easy, CURLOPT_CAINFO, options->ca_file ) == CURLE_OK )"),
+    ("allocator_tls", ALLOCATOR, "outgoing_secure( request, options->ca_file )", "outgoing_secure( request, options->ca_file ) && curl_easy_setopt( request->easy, CURLOPT_CAPATH, \"/etc/ssl/certs\" ) == CURLE_OK"),
     ("allocator_tls", ALLOCATOR, "\"gameServerSelectors\"", "\"gameServerSelector\""),
     ("allocator_tls", ALLOCATOR, "CURLOPT_TIMEOUT_MS, ALLOCATOR_MILLISECONDS )", "CURLOPT_SSL_VERIFYPEER, 0l )"),
     ("allocator_tls", ALLOCATOR, "mode->num_fleets ? mode->fleets[region] :", "mode->num_fleets ? ALLOCATOR_FLEET :"),
