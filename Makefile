@@ -69,7 +69,7 @@ help-few:
 	@echo "make demo       a real server and real clients on loopback tell their story: 11 s, and before that it builds"
 	@echo "                (under 40 s in all from a clone, on two cores)"
 	@echo "make demo-full  the whole architecture: TLS, two backends, Redis, three servers, two dozen clients; installs what it"
-	@echo "                needs; 45 s, under 100 s with building"
+	@echo "                needs; 45 s, under 2 min with building"
 	@echo "make arena      a game to copy: 64 bots for a minute on bad networks, a window, the tutorial; installs what it needs (6 min)"
 	@echo "make games      bots play Pong over messages, directly and through a lossy relay (under 60 s)"
 	@echo "make test       all tests (40 s from a clone, on two cores; 30 s when built);"

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Admission over Redis (examples/fleet/admission.h), with real servers, a real redis-server and real clients on loopback.
 
-    python3 tests/all/admission.py             everything, under three minutes
+    python3 tests/all/admission.py             everything, under four minutes
     python3 tests/all/admission.py WORD...     the stories of these names, or whose names hold a WORD
     python3 tests/all/admission.py --whole     a storm five times as long, and 1,000 races
     python3 tests/all/admission.py --measure   what Redis does for it: commands a second and memory for each player
