@@ -52,6 +52,7 @@ struct measure_t {
     double first_time, last_time, last_number;
     double transits, unevens;    /* sums, in seconds */
     double round_trips, jitters; /* the same of the library */
+    double loss_shares;
     uint64_t payloads, samples;
 };
 
@@ -144,18 +145,19 @@ static int measure_payload( struct measure_t * it, const uint64_t words[WORDS], 
     return ++it->payloads % SAMPLE_EVERY == 0;
 }
 
-static void measure_sample( struct measure_t * it, double round_trip, double jitter )
+static void measure_sample( struct measure_t * it, double round_trip, double jitter, double loss_share )
 {
     it->round_trips += round_trip;
     it->jitters += jitter;
+    it->loss_shares += loss_share;
     it->samples++;
 }
 
 static void measure_print( const struct measure_t * it )
 {
     double payloads = it->payloads ? (double) it->payloads : 1.0, samples = it->samples ? (double) it->samples : 1.0;
-    printf( " rtt=%.6f jitter=%.6f transit=%.6f uneven=%.6f\n", it->round_trips / samples, it->jitters / samples,
-            it->transits / payloads, it->unevens / payloads );
+    printf( " rtt=%.6f jitter=%.6f share=%.6f transit=%.6f uneven=%.6f\n", it->round_trips / samples,
+            it->jitters / samples, it->loss_shares / samples, it->transits / payloads, it->unevens / payloads );
 }
 
 static int write_record( const char * path )
@@ -195,7 +197,7 @@ static void server_read( const struct options_t * options, struct netcode_server
         wrong += (uint64_t) !good;
         if ( good && measure_payload( &heard[event.client_index], words, options->every / options->hz, now ) ) {
             netcode_server_client_stats( server, event.client_index, &one );
-            measure_sample( &heard[event.client_index], one.round_trip_seconds, one.jitter_seconds );
+            measure_sample( &heard[event.client_index], one.round_trip_seconds, one.jitter_seconds, one.loss_share );
         }
         memcpy( &heard_ids[event.client_index], event.data, sizeof( uint64_t ) );
         note_arrival( event.client_id, now );
@@ -222,9 +224,8 @@ static void server_report( struct netcode_server_t * server )
         struct netcode_server_client_stats_t one;
         netcode_server_client_stats( server, i, &one );
         if ( one.session ) {
-            printf( "client id=%" PRIu64 " lowest=%.6f lost=%" PRIu64 " received=%" PRIu64 " share=%.6f moves=%" PRIu64,
-                    one.client_id, one.round_trip_lowest_seconds, one.packets_lost, one.packets_received,
-                    one.loss_share, one.moves );
+            printf( "client id=%" PRIu64 " lowest=%.6f lost=%" PRIu64 " received=%" PRIu64 " moves=%" PRIu64,
+                    one.client_id, one.round_trip_lowest_seconds, one.packets_lost, one.packets_received, one.moves );
             measure_print( &heard[i] );
         }
     }
@@ -317,7 +318,7 @@ static void guest_tick( const struct options_t * options, struct guest_t * guest
         wrong += (uint64_t) !good;
         if ( good && measure_payload( &guest->heard, words, options->every / options->hz, now ) ) {
             netcode_client_stats( guest->client, &it );
-            measure_sample( &guest->heard, it.round_trip_seconds, it.jitter_seconds );
+            measure_sample( &guest->heard, it.round_trip_seconds, it.jitter_seconds, it.loss_share );
         }
         note_arrival( guest->id, now );
         netcode_client_free_packet( guest->client, packet );
@@ -336,9 +337,9 @@ static void guest_report( const struct guest_t * guest )
     for ( int i = 0; i < NETCODE_PACKET_TYPES; i++ )
         received += it.packets_received[i];
     printf( "client id=%" PRIu64 " port=%d connected=%d disconnects=%d lowest=%.6f lost=%" PRIu64 " received=%" PRIu64
-            " share=%.6f rebinds=%" PRIu64 " send_errors=%" PRIu64,
+            " rebinds=%" PRIu64 " send_errors=%" PRIu64,
             guest->id, netcode_client_get_port( guest->client ), guest->was_connected, guest->disconnects,
-            it.round_trip_lowest_seconds, it.packets_lost, received, it.loss_share, it.rebinds, it.send_errors );
+            it.round_trip_lowest_seconds, it.packets_lost, received, it.rebinds, it.send_errors );
     measure_print( &guest->heard );
 }
 

@@ -447,8 +447,10 @@ def part_statistics():
             for name, unit, most in (("jitter", "ms", 0.5), ("loss", "points", 1)):
                 text = "mean %+.2f, from %+.2f to %+.2f" % (statistics.mean(errors[name]), min(errors[name]), max(errors[name]))
                 row("%s: %s, %s" % (what, name, unit), text, "each within %g" % most, max(map(abs, errors[name])) <= most)
+            # Each is of 256 packets, of which 5 % are lost: one by one they are off by 1.4 points by chance (their standard deviation), so
+            # all of a run's are in the mean.
             mean = statistics.mean(errors["share"])
-            row("%s: loss_share, points" % what, "mean %+.2f of %d clients" % (mean, len(figures)), "within 1", abs(mean) <= 1)
+            row("%s: loss_share, points" % what, "mean %+.2f of %d clients" % (mean, len(figures)), "within 0.25", abs(mean) <= 0.25)
         some = network["to_client"].values()
         text = "%.1f ms one way, jitter %.2f ms, loss %.2f %%; what became of payloads there: %.1f ms, %.2f ms" % (
             1000 * statistics.mean(it["delay"] for it in some),
