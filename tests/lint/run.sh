@@ -101,6 +101,7 @@ for file in examples/*.c examples/arena/server.c examples/arena/bots.c; do # of 
     STEPS="$STEPS tidy:$file"
 done
 
+mkdir -p build/tidy
 if [ $# = 1 ]; then # what a step says stays together
     log=$(mktemp)
     start=$(date +%s)
@@ -116,6 +117,5 @@ need "${CLANG_TIDY:-clang-tidy}"
 need cppcheck
 need shellcheck
 need "$PYTHON"
-mkdir -p build/tidy
 # shellcheck disable=SC2086 # names
 printf '%s\n' $STEPS | xargs -n 1 -P "$(nproc 2>/dev/null || echo 2)" sh tests/lint/run.sh
