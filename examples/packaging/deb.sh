@@ -14,7 +14,7 @@ cd "$(dirname "$0")/../.."
 out=${1:-build/deb}
 maintainer=${MAINTAINER:-Nobody in particular <nobody@example.org>}
 version=$(sed -n 's/^#define NETCODE_VERSION_FULL "\(.*\)"$/\1/p' netcode.h)
-SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || echo 1767225600)}
+SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git --no-replace-objects log -1 --no-show-signature --format=%ct 2>/dev/null || echo 1767225600)}
 export SOURCE_DATE_EPOCH
 umask 022
 mkdir -p "$out"
