@@ -1059,7 +1059,9 @@ def contrast_faults(browser, address, planted=""):
             document.body.setAttribute("data-md-color-scheme", scheme);
             const back = light(getComputedStyle(document.body).backgroundColor);
             return ["article p", "article p a", "article h3", ".md-nav__link--active"].map((where) => {
-                let color = getComputedStyle(document.querySelector(where)).color, mine = light(color), alpha = numbers(color)[3] ?? 1;
+                const element = document.querySelector(where);
+                if (!element) throw new Error(`no ${where} on ${location}, ${document.readyState}: ${document.title}`);
+                let color = getComputedStyle(element).color, mine = light(color), alpha = numbers(color)[3] ?? 1;
                 mine = alpha * mine + (1 - alpha) * back;
                 return [scheme + " " + where, (Math.max(mine, back) + 0.05) / (Math.min(mine, back) + 0.05)];
             });

@@ -41,6 +41,7 @@ class Browser:
         self.session = self.call("Target.attachToTarget", targetId=target["targetId"], flatten=True)["sessionId"]
         for domain in ("Page", "Network", "Runtime", "Log"):
             self.call(domain + ".enable")
+        self.call("Page.setLifecycleEventsEnabled", enabled=True)
 
     def __enter__(self):
         return self
@@ -88,9 +89,12 @@ class Browser:
 
     def open(self, address, width=1400, dark=False):
         self.size(width, dark=dark)
-        self.events = [each for each in self.events if each.get("method") != "Page.loadEventFired"]
-        self.call("Page.navigate", url=address)
-        self.until(lambda: any(each.get("method") == "Page.loadEventFired" for each in self.events), "the page to be loaded")
+        answer = self.call("Page.navigate", url=address)
+        if "errorText" in answer:
+            raise RuntimeError("%s: %s" % (address, answer["errorText"]))
+        # The load event that is this page's: one of the page before may still come.
+        wanted = {"name": "load", "loaderId": answer["loaderId"]}
+        self.until(lambda: any(each.get("method") == "Page.lifecycleEvent" and wanted.items() <= each["params"].items() for each in self.events), address + " to be loaded")
 
     def until(self, condition, what):
         end = time.monotonic() + LIMIT_SECONDS
