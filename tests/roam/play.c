@@ -32,7 +32,6 @@
 #define PROTOCOL_ID 0x526f616d526f616du
 enum { KEY_BYTE = 7, MOST_CLIENTS = 2048, PAYLOAD_BYTES = 64, TIMEOUT_SECONDS = 10 };
 enum { AT_CLIENT_ID, AT_HEARD_ID, AT_NUMBER, AT_SENT_NS, WORDS }; /* what a payload begins with */
-enum { SAMPLE_EVERY = 25 };                                       /* payloads: the library's figures are read */
 #define WARM_UP_SECONDS 2.0
 
 struct options_t {
@@ -53,7 +52,7 @@ struct measure_t {
     double transits, unevens;    /* sums, in seconds */
     double round_trips, jitters; /* the same of the library */
     double loss_shares;
-    uint64_t payloads, samples;
+    uint64_t payloads;
 };
 
 static volatile sig_atomic_t signal_stop, signal_rebind;
@@ -129,7 +128,8 @@ static int payload_read( const uint8_t * data, int bytes, uint64_t client_id, ui
     return memcmp( expected, data, PAYLOAD_BYTES ) == 0;
 }
 
-/* `period`: seconds between two payloads. True where the library's figures shall be read and given to measure_sample. */
+/*  `period`: seconds between two payloads. True where the library's figures shall be read and given to measure_library: at each payload,
+    as its jitter fades within sixteen. */
 static int measure_payload( struct measure_t * it, const uint64_t words[WORDS], double period, double now )
 {
     double number = (double) words[AT_NUMBER],
@@ -142,22 +142,22 @@ static int measure_payload( struct measure_t * it, const uint64_t words[WORDS], 
         return 0;
     it->transits += now - (double) words[AT_SENT_NS] * 1e-9;
     it->unevens += uneven;
-    return ++it->payloads % SAMPLE_EVERY == 0;
+    it->payloads++;
+    return 1;
 }
 
-static void measure_sample( struct measure_t * it, double round_trip, double jitter, double loss_share )
+static void measure_library( struct measure_t * it, double round_trip, double jitter, double loss_share )
 {
     it->round_trips += round_trip;
     it->jitters += jitter;
     it->loss_shares += loss_share;
-    it->samples++;
 }
 
 static void measure_print( const struct measure_t * it )
 {
-    double payloads = it->payloads ? (double) it->payloads : 1.0, samples = it->samples ? (double) it->samples : 1.0;
-    printf( " rtt=%.6f jitter=%.6f share=%.6f transit=%.6f uneven=%.6f\n", it->round_trips / samples,
-            it->jitters / samples, it->loss_shares / samples, it->transits / payloads, it->unevens / payloads );
+    double payloads = it->payloads ? (double) it->payloads : 1.0;
+    printf( " rtt=%.6f jitter=%.6f share=%.6f transit=%.6f uneven=%.6f\n", it->round_trips / payloads,
+            it->jitters / payloads, it->loss_shares / payloads, it->transits / payloads, it->unevens / payloads );
 }
 
 static int write_record( const char * path )
@@ -197,7 +197,7 @@ static void server_read( const struct options_t * options, struct netcode_server
         wrong += (uint64_t) !good;
         if ( good && measure_payload( &heard[event.client_index], words, options->every / options->hz, now ) ) {
             netcode_server_client_stats( server, event.client_index, &one );
-            measure_sample( &heard[event.client_index], one.round_trip_seconds, one.jitter_seconds, one.loss_share );
+            measure_library( &heard[event.client_index], one.round_trip_seconds, one.jitter_seconds, one.loss_share );
         }
         memcpy( &heard_ids[event.client_index], event.data, sizeof( uint64_t ) );
         note_arrival( event.client_id, now );
@@ -318,7 +318,7 @@ static void guest_tick( const struct options_t * options, struct guest_t * guest
         wrong += (uint64_t) !good;
         if ( good && measure_payload( &guest->heard, words, options->every / options->hz, now ) ) {
             netcode_client_stats( guest->client, &it );
-            measure_sample( &guest->heard, it.round_trip_seconds, it.jitter_seconds, it.loss_share );
+            measure_library( &guest->heard, it.round_trip_seconds, it.jitter_seconds, it.loss_share );
         }
         note_arrival( guest->id, now );
         netcode_client_free_packet( guest->client, packet );
