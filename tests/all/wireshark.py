@@ -960,7 +960,7 @@ def check_probes():
     relay = Child("relay2", [PROGRAMS["relay"], "--listen", "127.0.0.1:0", "--to", "127.0.0.1:%d" % port, "--delay", "30", "--rebind-every", "3", "--seconds", "60", "--pcap", path("moved.pcap")])
     keys = mint("moved.json", 1, "127.0.0.1:%s=127.0.0.1:%d" % (relay.said(r"listening on 127\.0\.0\.1:(\d+)").group(1), port))
     write("moved.keys", keys)
-    client = play("moved.json", "--count", "0", "--rate", "20", "--seconds", "5")
+    client = play("moved.json", "--count", "0", "--rate", "60", "--seconds", "5")
     client.process.wait(30)
     time.sleep(0.5)
     relay.stop()
