@@ -313,9 +313,14 @@ def story_refusals(story):
     stolen = backend.request("GET", "/v1/match/" + alice.ticket, None, credential(3))
     story.check(stolen[0] == 404 and backend.request("DELETE", "/v1/match/" + alice.ticket, None, credential(3))[0] == 404, "another player's ticket is none", stolen)
     story.check(backend.request("HEAD", "/v1/match/" + alice.ticket, None, credential(1))[0] == 202, "HEAD is as GET")
-    for _ in range(20):
+    begin = time.monotonic()
+    for polls in range(200):
         status, headers, answer = alice.send("GET", "/v1/match/" + alice.ticket)
+        if status == 429:
+            break
     story.check(status == 429 and headers["Retry-After"] == "1" and answer["error"] == "rate_limited", "a player that polls without a pause is refused", answer)
+    seconds = time.monotonic() - begin
+    story.check(polls <= 10 + 4 * seconds, "after ten, and four a second", (polls, seconds))
     story.check(settle(lambda: backend.metric('match_players_waiting{mode="squad"}') == 2), "the metrics count the players that wait")
     story.check(backend.end() == 0, "it ends well", backend.text(3))
     backend = Backend(story, DUEL, servers=HERE_ARE_SERVERS, rate=2)
