@@ -696,7 +696,7 @@ class Allocator:
         self.story, self.servers, self.plan, self.always = story, list(servers), [], "ok"
         self.requests, self.misfits, self.given = [], [], []
         self.lock = threading.Lock()
-        self.over = threading.Event()
+        self.over, self.release = threading.Event(), threading.Event()
         tools = story.tools
         make_certificates(tools)
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -763,8 +763,13 @@ class Allocator:
             self.answer(handler, 400, {"code": 3, "message": wrong})
             return
         words = how.split()
-        if words[0] in ("slow", "late"):
+        if words[0] == "slow":
             self.over.wait(float(words[1]))
+        elif words[0] == "held":
+            self.release.wait(PATIENCE)
+        elif words[0] == "late":  # until one that came later has its server
+            given = len(self.given)
+            settle(lambda: len(self.given) > given or self.over.is_set())
         if words[0] == "reset":
             handler.connection.shutdown(socket.SHUT_RDWR)
             handler.close_connection = True
@@ -791,6 +796,7 @@ class Allocator:
 
     def close(self):
         self.over.set()
+        self.release.set()
         self.server.shutdown()
         self.server.server_close()
 
@@ -946,31 +952,38 @@ def story_allocator_failures(story):
         story.check(players[0].answer["match"] == players[1].answer["match"] and players[0].answer["server"] == allocator.servers[0].name, "%s: back to the queue, then matched" % name,
                     players[0].short())
     allocator.servers = [Paper("paper-slow", 40100)]
-    allocator.plan = ["slow 2"]
+    allocator.plan = ["held"]
     players = some(backend, number, 8)
+    before = len(allocator.requests)
     for player in players:
         player.ask("squad")
-    begin = time.monotonic()
-    seen, busy = [], []
+    settle(lambda: len(allocator.requests) > before)
+    busy = [players[0].cancel()[0] for _ in range(2)]
+    seen, begin = [], time.monotonic()
     while time.monotonic() - begin < PATIENCE:
         good, states = is_together(players)
         seen.append(good)
-        busy.append(players[0].cancel()[0] if states[0] == "queued" and 0.5 < time.monotonic() - begin < 1.5 else 409)
+        if len(seen) == 4:
+            allocator.release.set()
         if states == ["matched"] * 8:
             break
         time.sleep(0.25)
     story.check(all(seen) and len({player.answer["match"] for player in players}) == 1, "slow: at no time some of a match have tokens and some have not (%d looks)" % len(seen), states)
     story.check(set(busy) == {409}, "and a player that cancels meanwhile is asked to wait", busy)
     allocator.servers = [Paper("paper-late", 40101), Paper("paper-later", 40102)]
-    allocator.plan = ["late 6"]
+    allocator.plan = ["late"]
     players = some(backend, number + 8, 2)
+    before = len(allocator.given)
     for player in players:
         player.ask()
     settle(lambda: [player.poll() for player in players] and (time.sleep(0.3) or backend.find("back to the queue: .*imed out")))
+    late = backend.find(r"back to the queue: .*imed out after (\d+) milliseconds")
+    story.check(late and 5000 <= int(late[1].group(1)) < 10000, "too late: back to the queue", backend.text(2))
     all_until(players, "matched")
-    story.check(players[0].answer["server"] == players[1].answer["server"] == "paper-late", "too late: the next answer counts", players[0].short())
-    time.sleep(2.0)
-    story.check([player.poll() for player in players] == ["matched"] * 2 and players[0].answer["server"] == "paper-late" and len(allocator.given) >= 2,
+    story.check(players[0].answer["server"] == players[1].answer["server"] == "paper-late", "the next answer counts", players[0].short())
+    settle(lambda: len(allocator.given) == before + 2)
+    time.sleep(0.5)  # in which the backend could hear it
+    story.check([player.poll() for player in players] == ["matched"] * 2 and players[0].answer["server"] == "paper-late" and len(allocator.given) == before + 2,
                 "the late answer is no player's match", [name for name, _ in allocator.given][-2:])
     allocator.always = "status 429"
     players = some(backend, number + 10, 2)
