@@ -431,9 +431,11 @@ def story_many(story):
     check_matches(story, players, 8)
     loads = [sum(player.answer["server"] == name for player in players) for name in started]
     story.check(sum(loads) == 64 and max(loads) <= 32, "spread over three servers by their free slots: %s" % loads)
+    places = {player.answer["match"]: started[player.answer["server"]][0] for player in players}
+    for match, server in places.items():  # who has played and left by then is not counted
+        settle(lambda m=match, s=server: s.find("match %s: squad, 8 players are on their way" % m))
     check_play(story, players, {name: address for name, (_, address) in started.items()})
-    complete = ["match %s: all 8 players have come" % match for match in {player.answer["match"] for player in players}]
-    story.check(settle(lambda: all(any(server.find(line) for server, _ in started.values()) for line in complete), 5), "the servers have seen all of their matches")
+    story.check(settle(lambda: all(server.find("match %s: all 8 players have come" % match) for match, server in places.items())), "the servers have seen all of their matches")
     for server, _ in started.values():
         story.check(server.end() == 0, "a server ends well", server.text(4))
     story.check(backend.end() == 0, "the backend ends well", backend.text(4))
@@ -878,6 +880,9 @@ def story_allocator(story):
     game = next(game for game in games if game.name == name)
     game.process.wait("match %s: squad, 8 players are on their way, for %d s" % (match, EXPIRE))
     story.check(1, "the server learns it by its watch")
+    for match, members in matches.items():  # all do: who has played and left by then is not counted
+        process = next(game.process for game in games if game.name == members[0].answer["server"])
+        settle(lambda m=match, p=process: p.find("match %s: squad, 8 players are on their way" % m))
     check_play(story, players, {game.name: "127.0.0.1:%d" % game.port for game in games})
     for game in games:
         game.process.wait("match [0-9a-f]{32}: all 8 players have come")
