@@ -1363,17 +1363,20 @@ def story_revoked(story):
     alice.ask()
     dave.ask("squad", party="the-party-of-two", size=2)
     erin.ask("squad", party="the-party-of-two", size=2)
-    for player in (alice, dave):
-        command = Process([story.tools.program("backend"), "revoke", str(1000 + player.number), "--redis", "unix:redis.sock"], cwd=story.tools.folder)
+    for player in (alice, dave, erin):  # who is revoked may not ask from then on, and who does not ask for four seconds is silent
+        player.state()
+    commands = [(player, Process([story.tools.program("backend"), "revoke", str(1000 + player.number), "--redis", "unix:redis.sock"], cwd=story.tools.folder)) for player in (alice, dave)]
+    for player, command in commands:
         story.check(command.ended() == 0, "player %d is revoked" % player.number, command.text(3))
+    erin.state()
     bob.ask()
     for player in (fred, Player(backend, 7)):
         player.ask("squad", party="the-other-two", size=2)
     backend.wait("duel in any, 2 players, back to the queue: a player is revoked")
     backend.wait("squad in any, 4 players, back to the queue: a player is revoked")
-    story.check(bob.poll() == "queued" and fred.poll() == "queued", "there is no match with a revoked player: the others are in the queue", bob.short())
-    story.check(alice.poll() == 403 and settle(lambda: stored(redis, alice)[1] == 4), "and he is not")
-    story.check(erin.poll() == "failed" and erin.reason() == "party_left", "nor his party, which learns why", erin.short())
+    story.check(bob.state() == "queued" and fred.state() == "queued", "there is no match with a revoked player: the others are in the queue", bob.short())
+    story.check(alice.state() == 403 and settle(lambda: stored(redis, alice)[1] == 4), "and he is not")
+    story.check(erin.state() == "failed" and erin.reason() == "party_left", "nor his party, which learns why", erin.short())
     carol.ask()
     all_until([bob, carol], "matched")
     story.check(bob.answer["match"] == carol.answer["match"], "the next that comes is matched with the one that waited")
