@@ -1130,16 +1130,23 @@ def story_readme(story):
     with open(os.path.join(TOP, "examples/backend/README.md"), encoding="utf-8") as file:
         text = file.read()
     block = re.search(r"^## Find a match\n.*?^```sh\n(.*?)^```", text, re.M | re.S).group(1)
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
     os.mkdir(tools.path("build"))
     os.symlink(tools.program("backend-plain"), tools.path("build/backend"))
     tools.key("game.key")
     tools.put("servers", "127.0.0.1:40000\n")
-    before = "umask 077\nbuild/backend --credential >alice.credential\nbuild/backend --hash 1001 Alice <alice.credential >>players\n"
-    process = Process(["sh", "-e", "-c", before + block.replace("8082", str(port)) + "\nkill $!\n"], cwd=tools.folder)
-    story.check(process.ended() == 0 and process.find('"status":"matched","mode":"duel".*"server":"127.0.0.1:40000"'), "they find a match", process.text(5)[:600])
+    before = "umask 077\nbuild/backend --credential >alice.credential\nbuild/backend --hash 1001 Alice <alice.credential >players\n"
+    for _ in range(5):  # its port has to be known before it is bound, and others may take it in between
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+        start, ask, see = block.replace("8082", str(port)).split("sleep 1\n")  # a second is enough but for a slow machine
+        start += "until curl -so /dev/null http://127.0.0.1:%d; do kill -0 $!; sleep 0.1; done\n" % port
+        ask += 'while curl -sH "Authorization: Bearer $(cat bob.credential)" $match/$(cat ticket) | grep -q queued; do sleep 0.3; done\n'
+        process = Process(["sh", "-e", "-c", before + start + ask + see + "\nkill $!\n"], cwd=tools.folder)
+        status = process.ended()
+        if not process.find("Address already in use"):
+            break
+    story.check(status == 0 and process.find('"status":"matched","mode":"duel".*"server":"127.0.0.1:40000"'), "they find a match", process.text(5)[:600])
     reasons = set(re.findall(r"^    X\( (\w+), +\"", open(os.path.join(TOP, MODULE), encoding="utf-8").read(), re.M)) - {"none"}
     named = set(re.findall(r"`(\w+)`", re.search(r"failed` with a `reason`: (.*)", text).group(1))) & reasons
     story.check(named == reasons, "it names every reason for which a ticket fails", reasons - named)
