@@ -562,8 +562,7 @@ def story_queue(story):
     all_until([carol, dave, erin], "failed")
     story.check(carol.reason() == "party_incomplete", "a party that is never complete ends by itself", carol.short())
     story.check(dave.reason() == "no_match", "a party that finds no match as well", dave.short())
-    settle(lambda: gone.poll() == 404, 40)
-    story.check(1, "in the end a ticket is forgotten")
+    story.check(settle(lambda: gone.poll() == 404, PATIENCE + EXPIRE), "in the end a ticket is forgotten")
     story.check(backend.metric('match_tickets_failed_total{reason="party_incomplete"}') == 1, "the metrics say why tickets fail")
     story.check(backend.end() == 0, "it ends well", backend.text(4))
 
