@@ -1344,15 +1344,16 @@ def story_errors(story):
     redis.cli("RENAME", "netcode:match:tickets", "aside")
     redis.cli("SET", "netcode:match:tickets", "no hash")
     carol.cancel()
-    answered = 'store_commands_total{result="answered"}'
+    answered, line = 'store_commands_total{result="answered"}', "Redis does not take our tickets: WRONGTYPE"
+    settle(lambda: backend.count(line))
     before = backend.metric(answered)
     time.sleep(1.5)
-    commands, line = backend.metric(answered) - before, "Redis does not take our tickets: WRONGTYPE"
+    commands = backend.metric(answered) - before
     story.check(commands < 30 and backend.count(line) == 1, "while it does, there is a line, and no more than %d commands in 1.5 s" % commands, backend.text(3))
     redis.cli("RENAME", "aside", "netcode:match:tickets")
-    story.check(settle(lambda: stored(redis, carol)[1] == 4, 5), "a write that failed is done later, and deletes no ticket of a player that came back", redis.cli("HGETALL", "netcode:match:tickets"))
+    story.check(settle(lambda: stored(redis, carol)[1] == 4), "a write that failed is done later, and deletes no ticket of a player that came back", redis.cli("HGETALL", "netcode:match:tickets"))
     redis.cli("CONFIG", "SET", "maxmemory", "1")
-    story.check(settle(lambda: backend.metric("match_active") == 0), "a Redis that is full takes no lease")
+    story.check(settle(lambda: backend.metric("match_active") == 0 and backend.count("it is full")), "a Redis that is full takes no lease")
     status, headers, answer = alice.ask()
     story.check(status == 503 and answer["error"] == "store_full" and headers["Retry-After"] == "1", "which the answer names", answer)
     story.check(backend.count("Redis does not take our lease: it is full") == 1, "and a line", backend.text(3))
