@@ -1179,7 +1179,7 @@ def leader_of(backends):
     return active[0] if len(active) == 1 else None
 
 
-def patiently(player, *arguments, seconds=20):
+def patiently(player, *arguments, seconds=PATIENCE):
     """Asks until a backend finds matches: after a backend was killed that takes as long as its lease."""
     until = time.monotonic() + seconds
     while True:
@@ -1294,9 +1294,9 @@ def story_records(story):
     for player in players:
         player.backend = backend
     settle(lambda: leader_of([backend]))
-    states = [player.poll() for player in players[:9]]
+    states = [player.state() for player in players[:9]]
     story.check(sorted(map(str, states)) == ["404"] + ["queued"] * 8, "nine of a party of eight: eight are queued, and the ninth is refused", states)
-    state = matched.poll()
+    state = matched.state()
     life = matched.answer["expires_at"] - matched.answer["server_time"] if state == "matched" else None
     story.check(life and 0 < life <= EXPIRE, "a match of an hour ahead has tokens that live as long as one's of now", (state, life))
     status, headers, answer = gave_up.ask("solo")
@@ -1315,7 +1315,7 @@ def story_records(story):
     late.cancel()
     story.check(settle(lambda: stored(redis, late)[1] == 4) and stored(redis, late)[0] > time.time() + 7000 and backend.find("Redis has newer tickets than ours"),
                 "a ticket whose record is newer is written again, with a line", stored(redis, late))
-    story.check([player.poll() for player in timeless] == [404] * 8, "a ticket with a time that is none, or years away, is none", [player.short() for player in timeless if player.answer][:2])
+    story.check([player.state() for player in timeless] == [404] * 8, "a ticket with a time that is none, or years away, is none", [player.short() for player in timeless if player.answer][:2])
     story.check(backend.end() == 0, "it ends well", backend.text(4))
 
 
