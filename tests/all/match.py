@@ -367,7 +367,8 @@ def story_duel(story):
     data = bytes.fromhex(re.search(r"^user data +([0-9a-f]+)$", text, re.M).group(1))
     story.check(data == b"Player 1".ljust(64, b"\0") + b"match=%s mode=duel team=%d players=2" % (a["match"].encode(), a["team"]), "the server can read match and team in it", data)
     life = a["expires_at"] - a["server_time"]
-    story.check(begin + EXPIRE - 2 <= a["expires_at"] <= end + EXPIRE and life <= EXPIRE, "it lives as long as the match may begin (%d s)" % life)  # two times are cut to seconds
+    good = begin + EXPIRE - 2 <= a["expires_at"] <= end + EXPIRE and life <= EXPIRE  # two times are cut to seconds
+    story.check(good, "it lives as long as the match may begin (%d s)" % life)
     server.wait("match %s: duel, 2 players are on their way" % a["match"])
     story.check(1, "the server has heard of the match by the answer to its report")
     again = alice.ask(regions=["eu"])
@@ -446,7 +447,8 @@ def story_many(story):
     for match, server in places.items():  # who has played and left by then is not counted
         settle(lambda m=match, s=server: s.find("match %s: squad, 8 players are on their way" % m))
     check_play(story, players, {name: address for name, (_, address) in started.items()})
-    story.check(settle(lambda: all(server.find("match %s: all 8 players have come" % match) for match, server in places.items())), "the servers have seen all of their matches")
+    story.check(settle(lambda: all(server.find("match %s: all 8 players have come" % match) for match, server in places.items())),
+                "the servers have seen all of their matches")
     for server, _ in started.values():
         story.check(server.end() == 0, "a server ends well", server.text(4))
     story.check(backend.end() == 0, "the backend ends well", backend.text(4))
@@ -525,7 +527,8 @@ def story_no_server(story):
     before = backend.count("back to the queue")
     dave.ask()
     erin.ask()
-    story.check(settle(lambda: backend.count("back to the queue") > before) and are_queued(backend, [dave, erin], before + 2 * TRIES), "a server that drains is not taken", dave.short())
+    good = settle(lambda: backend.count("back to the queue") > before) and are_queued(backend, [dave, erin], before + 2 * TRIES)
+    story.check(good, "a server that drains is not taken", dave.short())
     story.check(backend.end() == 0, "it ends well", backend.text(4))
 
 
@@ -1118,7 +1121,8 @@ def story_nginx(story):
         with open(os.path.join(nginx.folder, "access.log"), encoding="utf-8") as file:
             return file.read()
 
-    story.check(settle(lambda: "DELETE /v1/match/" in log() and "GET /v1/match/unknown" in log()), "nginx' log has the requests", log())  # a line is written behind its answer
+    good = settle(lambda: "DELETE /v1/match/" in log() and "GET /v1/match/unknown" in log())  # a line is written behind its answer
+    story.check(good, "nginx' log has the requests", log())
     story.check(not any(credential(number) in log() for number in (1, 2, 3)), "and no credential", log())
     nginx.send(signal.SIGTERM)
     story.check(nginx.ended() == 0 and backend.end() == 0, "both end well", backend.text(4))
@@ -1244,7 +1248,8 @@ def story_several(story):
     bounded = settle(lambda: -1 != int(redis.cli("PTTL", "netcode:match:lease")) <= 3000)  # -1 is one without an end
     story.check(bounded, "the one is killed, the clock of Redis is set back by an hour, and no lease lasts longer than one", redis.cli("PTTL", "netcode:match:lease"))
     story.check(settle(lambda: leader_of(backends)), "and after %.1f s another one finds matches" % (time.monotonic() - begin))
-    story.check([player.state() for player in waiting] == ["queued"] * 3 and [player.ticket for player in waiting] == tickets, "a player that was queued still is, with the same ticket", waiting[0].short())
+    story.check([player.state() for player in waiting] == ["queued"] * 3 and [player.ticket for player in waiting] == tickets,
+                "a player that was queued still is, with the same ticket", waiting[0].short())
     story.check([player.state() for player in players] == ["matched"] * 8 and [player.answer["match"] for player in players] == before, "a player that was matched has the same match")
     late = some(nginx, 21, 5)
     statuses = [patiently(player, "squad", ["eu"]) for player in late]
@@ -1373,8 +1378,9 @@ def story_revoked(story):
     erin.ask("squad", party="the-party-of-two", size=2)
     for player in (alice, dave, erin):  # who is revoked may not ask from then on, and who does not ask for four seconds is silent
         player.state()
-    commands = [(player, Process([story.tools.program("backend"), "revoke", str(1000 + player.number), "--redis", "unix:redis.sock"], cwd=story.tools.folder)) for player in (alice, dave)]
-    for player, command in commands:
+    words = [story.tools.program("backend"), "revoke"]
+    commands = [Process(words + [str(1000 + player.number), "--redis", "unix:redis.sock"], cwd=story.tools.folder) for player in (alice, dave)]
+    for player, command in zip((alice, dave), commands):
         story.check(command.ended() == 0, "player %d is revoked" % player.number, command.text(3))
     erin.state()
     bob.ask()
