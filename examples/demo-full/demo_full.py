@@ -245,12 +245,13 @@ def wait_for(condition, what, pause=0.02, seconds=STEP_SECONDS):
     """Returns what the condition says as soon as it says something. `what` explains why it failed: a text, or what makes one."""
     until = time.monotonic() + seconds
     while True:
+        late = time.monotonic() >= until  # before the look: one that was held up has seen what was true before that
         pump(0.0)
         check_all()
         value = condition()
         if value:
             return value
-        expect(time.monotonic() < until, "after %d s: %s" % (seconds, what() if callable(what) else what))
+        expect(not late, "after %d s: %s" % (seconds, what() if callable(what) else what))
         show_progress()
         again = time.monotonic() + pause
         while time.monotonic() < again:

@@ -76,10 +76,11 @@ def wait_for(condition, what, seconds=None):
     seconds = seconds or LONG
     until = time.monotonic() + seconds
     while True:
+        late = time.monotonic() >= until  # before the look: one that was held up has seen what was true before that
         value = condition()
         if value:
             return value
-        expect(time.monotonic() < until, "in %d s it did not come: %s" % (seconds, what))
+        expect(not late, "in %d s it did not come: %s" % (seconds, what))
         time.sleep(0.02)
 
 
