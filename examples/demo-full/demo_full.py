@@ -940,13 +940,13 @@ def tell_one_session():
     losses = 'netcode_server_admission_losses_total{reason="wanted"}'
     used = 'netcode_server_admissions_total{result="used"}'
     before, used_before = metric(first, losses), metric(second, used)
-    client = visit(mint("one.token", "new.key", first.address, client_id=77), 2000, 60)
+    client = visit(mint("one.token", "new.key", first.address, client_id=77, timeout=TIMEOUT_SECONDS), 2000, 60)
     client.line("connected to " + re.escape(first.address))
-    newer = visit(mint("two.token", "new.key", second.address, client_id=77, expire=60), 60, 60)
+    newer = visit(mint("two.token", "new.key", second.address, client_id=77, expire=60, timeout=TIMEOUT_SECONDS), 60, 60)
     statuses = [newer.status(), client.status()]
     expect(statuses == [0, ENDED], "the newer session ends with %d, the older one with %d: %s" % (*statuses, client.last()))
     wait_metric(first, losses, before + 1)
-    token = mint("twice.token", "new.key", first.address, second.address, client_id=78)
+    token = mint("twice.token", "new.key", first.address, second.address, client_id=78, timeout=TIMEOUT_SECONDS)
     expect(welcome(token) == first.address, "78 is elsewhere")
     again = visit(token)
     expect(again.status() == DENIED, "the used token: status %d: %s" % (again.status(), again.last()))
