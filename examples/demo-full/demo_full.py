@@ -627,8 +627,11 @@ def tell_token():
     expect(answer["client_id"] == str(identity("Ben")) and headers["Cache-Control"] == "no-store", "the answer: %s, %s" % (answer["client_id"], headers))
     expect(size == 2048 and status == 0 and other == NOT_OPENED, "a token of %d bytes; inspect ends with %d, with a foreign key with %d" % (size, status, other))
     expect(named == [demo.servers[0].address], "the token names %s" % named)
-    left = int(answer["expires_at"]) - int(answer["server_time"])
+    # By its own time: the answer's was read after that, perhaps in the next second.
+    created = int(re.search(r"^created +(\d+) ", text, re.M).group(1))
+    left = int(answer["expires_at"]) - created
     expect(left == EXPIRE_SECONDS, "the token lives for %d s" % left)
+    expect(created - 1 <= int(answer["server_time"]) <= time.time(), "the token is of %d, and the answer of %s" % (created, answer["server_time"]))
     return "over %s (%s): %d bytes for client %s at %s, for %d s; the backend's key opens the private part, another key does not" % (tls[0], tls[1], size, answer["client_id"], named[0], left)
 
 
