@@ -1344,7 +1344,7 @@ SUMMARY = r"summary client_id=(\S+) tokens=(\d+) connects=(\d+) sent=(\d+) heard
 def check_play(binary):
     """Over TLS to a token, with the token to the real server, and back with every payload."""
     with Stage("eu-1", "eu-2", binary="backend-san" if binary.endswith("-san") else "backend") as stage:
-        with Ends(client("--rate", "50", url=stage.nginx.url, seconds=2, binary=binary, credential="bob")) as player:
+        with Ends(client("--rate", "50", "--silence-ms", "2500", url=stage.nginx.url, seconds=4, binary=binary, credential="bob")) as player:
             equal(player.wait(), 0, "the exit status\n" + player.text())
             summary = player.line(SUMMARY)
             equal(summary.group(1), str(BOB), "the player")
@@ -1487,7 +1487,7 @@ def check_lost_server(binary):
 
     The backend does not know yet: the reports of the dead one go on, and a token holds one server. So the player has to say it."""
     with Stage("eu-1", "eu-2", slots=4, options=("--servers-per-token", "1")) as stage:
-        with Ends(client("--rate", "50", url=stage.nginx.url, binary=binary)) as player:
+        with Ends(client("--rate", "50", "--silence-ms", "2500", url=stage.nginx.url, binary=binary)) as player:
             address = player.line(r"connected to (\S+) as").group(1)
             time.sleep(1)
             server = next(server for server in stage.servers if server.address == address)
