@@ -1046,9 +1046,9 @@ def slow_connections(port, count, wrap=None):
     return connections
 
 
-def others_meanwhile(connections, ask, seconds):
-    """Dribbles until the slow ones are cut; `ask` is asked all the while. Returns (the slowest answer, when the last was cut)."""
-    begun, slowest = time.monotonic(), 0.0
+def others_meanwhile(begun, connections, ask, seconds):
+    """Dribbles until the slow ones are cut; `ask` is asked all the while. Returns (the slowest answer, how long after `begun` the last was cut)."""
+    slowest = 0.0
     rounds = 0
     while connections:
         expect(time.monotonic() - begun < seconds, "%d slow ones are still there" % len(connections))
@@ -1070,7 +1070,7 @@ def check_slow(binary):
         def ask():
             equal(get(backend.port, "/metrics")[0], 200, "the status of another one")
 
-        slowest, cut = others_meanwhile(slow_connections(backend.port, 60), ask, LONG)
+        slowest, cut = others_meanwhile(time.monotonic(), slow_connections(backend.port, 60), ask, LONG)
         expect(cut > 2.5, "cut after %.1f s already" % cut)
         expect(slowest < 2.5, "another one waited %.1f s" % slowest)
         equal(backend.metrics()["netcode_backend_connections_cut_total"], "60", "connections cut")
@@ -1292,8 +1292,9 @@ def check_nginx_slow():
         before = int(stage.backend.metrics()["netcode_backend_request_duration_seconds_count"])
         # Half of these have a header that never ends, which nginx cuts after 5 s whatever comes. The other half send their bodies a byte
         # at a time: nginx cuts the pause, not the sum, so they may go on until 1000 bytes are there.
+        begun = time.monotonic()
         connections = [c for i, c in enumerate(slow_connections(stage.nginx.port, 60, context)) if i % 2]
-        slowest, cut = others_meanwhile(connections, ask, LONG)
+        slowest, cut = others_meanwhile(begun, connections, ask, LONG)
         expect(cut > 3.0, "cut after %.1f s already" % cut)
         after = int(stage.backend.metrics()["netcode_backend_request_duration_seconds_count"])
         posts = sum("POST" in line and " 400 " not in line for line in stage.nginx.log().splitlines())
