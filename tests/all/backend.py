@@ -1133,24 +1133,39 @@ def check_ipv6(binary):
         equal(backend.end(), 0, "the exit status")
 
 
+def end_in_the_middle(backend):
+    """SIGTERM in the middle of a request: (its status, or what became of it; the seconds until then)"""
+    report(backend.port, fake("eu-1", 1))
+    connection = http.client.HTTPConnection("127.0.0.1", backend.port, timeout=LONG)
+    connection.putrequest("POST", "/v1/connect-token")
+    connection.putheader("Content-Length", "2")
+    connection.putheader("Authorization", bearer("alice")["Authorization"])
+    connection.endheaders()
+    # The backend has the headers once it has answered a client that came after.
+    get(backend.port, "/healthz")
+    begun = time.monotonic()
+    backend.process.send_signal(signal.SIGTERM)
+    time.sleep(0.3)
+    try:
+        connection.send(b"{}")
+        status = connection.getresponse().status
+    except (OSError, http.client.HTTPException) as error:
+        status = repr(error)
+    took = time.monotonic() - begun
+    connection.close()
+    return status, took
+
+
 def check_end(binary):
     """SIGTERM: the request that is in progress is answered, status 0. Then the same port again, at once."""
-    with Ends(Backend(binary)) as backend:
-        report(backend.port, fake("eu-1", 1))
-        connection = http.client.HTTPConnection("127.0.0.1", backend.port, timeout=LONG)
-        connection.putrequest("POST", "/v1/connect-token")
-        connection.putheader("Content-Length", "2")
-        connection.putheader("Authorization", bearer("alice")["Authorization"])
-        connection.endheaders()
-        # The backend has the headers once it has answered a client that came after.
-        get(backend.port, "/healthz")
-        backend.process.send_signal(signal.SIGTERM)
-        time.sleep(0.3)
-        connection.send(b"{}")
-        equal(connection.getresponse().status, 200, "the status of the request that was in progress")
-        connection.close()
-        equal(backend.wait(), 0, "the exit status")
-        expect(backend.find(r"ends: 1 tokens issued"), "no last words")
+    for _ in range(3):  # it waits for 2 s: where one of us stands still so long, it has to end without an answer
+        with Ends(Backend(binary)) as backend:
+            status, took = end_in_the_middle(backend)
+            equal(backend.wait(), 0, "the exit status")
+            if status == 200 or took < 1.5:
+                break
+    equal(status, 200, "the status of the request that was in progress, after %.1f s" % took)
+    expect(backend.find(r"ends: 1 tokens issued"), "no last words")
     with Ends(Backend(binary, listen=backend.address)) as again:
         equal(login(again.port)[0], 503, "the status before a server is heard")
         report(again.port, fake("eu-1", 1))
