@@ -55,7 +55,7 @@ TIMEOUT_SECONDS = 5  # of their connections
 MAX_BACK_OFF_SECONDS = 5  # of client_http, between two requests for a token
 SHORT_TIMEOUT_SECONDS = 2  # of tokens that shall be refused: so long their clients keep trying
 MAX_GAP_MS = 1000  # without a payload, for a player whose server lives; what the machine stood still comes on top
-LEASE_SECONDS = 3  # of a player's session in Redis: so long a killed server's players are held to be there
+LEASE_SECONDS = 5  # of a player's session in Redis: so long a killed server's players are held to be there; at 3 s it ends while a server stands still for 2 s
 SILENCE_MS = 2500  # after which a player gives a server up that the system does not report as gone; a machine may stand still for a second
 COLUMNS = 110  # of what is printed
 MARGIN = 11
@@ -985,8 +985,8 @@ def tell_kill():
     expect(longest <= limit, "it took %d ms until the last one played again" % longest)
     for server in survivors:
         wait_metric(server, "netcode_server_clients", len(players_on(server)))
-    return "eu-2 was killed by signal 9 with %s; each lost it, got a newer token, waited until the dead server's lease was over (3 s), and plays on eu-1 or eu-3; without a payload for (ms): %s; the limit is %d: their token's timeout and the longest back-off" % (
-        plural(len(affected), "player"), ", ".join(victims), limit)
+    return "eu-2 was killed by signal 9 with %s; each lost it, got a newer token, waited until the dead server's lease was over (%d s), and plays on eu-1 or eu-3; without a payload for (ms): %s; the limit is %d: their token's timeout and the longest back-off" % (
+        plural(len(affected), "player"), LEASE_SECONDS, ", ".join(victims), limit)
 
 
 def tell_backend_forgets():
