@@ -1332,17 +1332,30 @@ def check_nginx():
     return "%d kills, %d retries by players" % (rounds, len(retries))
 
 
+def logins_of_two_addresses(platform, backend, nginx):
+    """While the platform holds all that come to it: what 23 of one address hear, and one of another, which comes when 19 of them have their answers."""
+    body = json.dumps({"ticket": "aa" + "0" * 20})
+    platform.released.clear()
+    try:
+        with concurrent.futures.ThreadPoolExecutor(24) as pool:
+            greedy = [pool.submit(over_tls, nginx, LOGIN, None, body, 15, "127.0.0.1") for _ in range(23)]
+            wait_for(lambda: sum(future.done() for future in greedy) >= 19, "the end of those that are too many")
+            other = pool.submit(over_tls, nginx, LOGIN, None, body, 15, "127.0.0.2")
+            wait_for(lambda: backend.number("suspended_requests") == 5 or other.done(), "the other address")
+            platform.released.set()
+            return [future.result() for future in greedy], other.result()
+    finally:
+        platform.released.set()
+
+
 def check_login_places():
     """One address logs in by tickets, as often as it may and a platform is slow: another address has places."""
     with Platform() as platform, Ends(Full(platform.options(), "--rate", "1000")) as backend, B.Nginx(backend.address) as nginx:
-        platform.slow = 1.5
-        body = json.dumps({"ticket": "aa" + "0" * 20})
-        with concurrent.futures.ThreadPoolExecutor(24) as pool:
-            greedy = [pool.submit(over_tls, nginx, LOGIN, None, body, 15, "127.0.0.1") for _ in range(23)]
-            wait_for(lambda: sum(future.done() for future in greedy) == 19, "the end of those that are too many", 10)
-            other = pool.submit(over_tls, nginx, LOGIN, None, body, 15, "127.0.0.2")
-            answers = [future.result() for future in greedy]
-            session_of(other.result())
+        for _ in range(3):  # the backend gives a platform 2 s: where one of us stands still so long, those that wait are refused
+            answers, other = logins_of_two_addresses(platform, backend, nginx)
+            if [answer[0] for answer in answers].count(200) == 4 and other[0] == 200:
+                break
+        session_of(other)
         equal(sorted(map(short, answers)), [(200, "")] * 4 + [(429, "rate_limited")] * 19, "what the first address heard")
         equal({answer[3]["Retry-After"] for answer in answers if answer[0] == 429}, {"1"}, "Retry-After")
     return "4 of 23"
