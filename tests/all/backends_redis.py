@@ -892,10 +892,12 @@ def check_common():
         equal([one.ask(TOKEN, each)[0] for each in sessions], [401] * 2 + [200] * 8, "the sessions of one player, the oldest first")
 
         # A rate: forty a minute in all, however many ask at once, and whomever.
+        begun = time.monotonic()
         answers = many(32, lambda index: [(one, other)[(index + turn) % 2].login(id_token=issuer.token(sub="hasty")) for turn in range(3)])
+        most = 40 + int((time.monotonic() - begun) * 40 / 60) + 1  # one comes back every 1.5 s
         statuses = [answer[0] for answers_of_one in answers for answer in answers_of_one]
         good = statuses.count(200)
-        expect(40 <= good <= 42 and statuses.count(429) == 96 - good, "of 96 logins %d were good, %d limited" % (good, statuses.count(429)))
+        expect(40 <= good <= most and statuses.count(429) == 96 - good, "of 96 logins %d were good, %d limited; at most %d may be good" % (good, statuses.count(429), most))
         limited = [answer for answers_of_one in answers for answer in answers_of_one if answer[0] == 429]
         expect(all(1 <= int(answer[3]["Retry-After"]) <= 3 for answer in limited), "Retry-After of a limited one")
 
