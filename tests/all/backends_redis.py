@@ -1425,18 +1425,19 @@ def check_play():
         for backend in backends:
             backend.line("oidc: 2 keys of")
         path = write(B.scratch("id-token"), issuer.token(sub="plays") + "\n")
-        command = [B.PROGRAMS["client"], "--url", nginx.url, "--oidc-token", path, "--ca", place("ca.pem"), "--seconds", "2"]
+        command = [B.PROGRAMS["client"], "--url", nginx.url, "--oidc-token", path, "--ca", place("ca.pem"), "--silence-ms", "2500", "--seconds", "4"]
         player = stack.enter_context(Ends(B.Process(command)))
         equal(player.wait(), 0, "the player's status:\n" + player.text())
         expect(player.find("client_id=%s " % client_id_of(issuer.url, "plays")), "whom the player plays as:\n" + player.text())
         expect(player.find(r"connects=1 .*wrong=0"), player.text())
 
         # Its server and its session end: it begins another session with the ID token, and plays on elsewhere.
-        player = stack.enter_context(Ends(B.Process(command[:-1] + ["4"])))
+        player = stack.enter_context(Ends(B.Process(command[:-1] + [str(B.LONG)])))
         address = player.line(r"connected to (\S+) ").group(1)
         redis.cli("flushall")
         [server.end(signal.SIGKILL) for server in servers if server.address == address]
-        equal(player.wait(), 0, "the player's status:\n" + player.text())
+        wait_for(lambda: player.text().count("connected to ") == 2, "another connection:\n" + player.text())
+        equal(player.end(), 0, "the player's status:\n" + player.text())
         expect(player.find("login refused: 401 unknown_credential") and player.find(r"connects=2 .*wrong=0"), player.text())
 
         write(path, issuer.token(aud="other") + "\n")
