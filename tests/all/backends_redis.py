@@ -1147,7 +1147,7 @@ def check_trouble():
                 if error == "store_unreachable":
                     equal((status, health["status"], health["store"]), (503, "store_unreachable", "unreachable"), "health while it is " + name)
                     equal(backend.number("store_reachable"), 0, "the metric while it is " + name)
-            expect(load.take().get((503, error), 0) > 0, "the load heard no %s" % error)
+            wait_for(lambda: load.take().get((503, error), 0) > 0, "the load hears %s" % error)
             end()
             begun = time.monotonic()
             for backend in who:
@@ -1172,7 +1172,7 @@ def check_trouble():
         load.take()
         set_delay(0.15)  # slow, but in time: no client is refused
         time.sleep(0.8)
-        equal(short(other.ask(TOKEN, session)), (200, ""), "a token over a slow way")
+        wait_for(lambda: other.ask(TOKEN, session)[0] == 200, "a token over a slow way", 15)
         relay.cut()
         wait_for(lambda: other.ask(TOKEN, session)[0] == 200, "another connection after the cut", 15)
         set_delay(0.0)
