@@ -76,10 +76,11 @@ def wait_for(condition, what, seconds=None):
     seconds = seconds or LONG
     until = time.monotonic() + seconds
     while True:
+        late = time.monotonic() >= until  # before the look: one that was held up has seen what was true before that
         value = condition()
         if value:
             return value
-        expect(time.monotonic() < until, "in %d s it did not come: %s" % (seconds, what))
+        expect(not late, "in %d s it did not come: %s" % (seconds, what))
         time.sleep(0.02)
 
 
@@ -936,11 +937,11 @@ def check_rate(binary):
             expect(1 <= seconds <= 3, "Retry-After is %d" % seconds)
         equal(login(backend.port, "bob")[0], 200, "another player's status")
         backend.reload()
-        more = 0
-        while login(backend.port)[0] == 200:
-            more += 1
-            expect(more <= (time.monotonic() - begun) / 3, "%d logins more: the reload gave back what was used up" % more)
-        status, headers, _ = login(backend.port)
+        for more in itertools.count():
+            status, headers, _ = login(backend.port)
+            if status != 200:
+                break
+            expect(more + 1 <= (time.monotonic() - begun) / 3, "%d logins more: the reload gave back what was used up" % (more + 1))
         equal(status, 429, "the status after a reload")
         time.sleep(int(headers["Retry-After"]) + 0.05)
         equal(login(backend.port)[0], 200, "the status after Retry-After")
@@ -1045,9 +1046,9 @@ def slow_connections(port, count, wrap=None):
     return connections
 
 
-def others_meanwhile(connections, ask, seconds):
-    """Dribbles until the slow ones are cut; `ask` is asked all the while. Returns (the slowest answer, when the last was cut)."""
-    begun, slowest = time.monotonic(), 0.0
+def others_meanwhile(begun, connections, ask, seconds):
+    """Dribbles until the slow ones are cut; `ask` is asked all the while. Returns (the slowest answer, how long after `begun` the last was cut)."""
+    slowest = 0.0
     rounds = 0
     while connections:
         expect(time.monotonic() - begun < seconds, "%d slow ones are still there" % len(connections))
@@ -1069,7 +1070,7 @@ def check_slow(binary):
         def ask():
             equal(get(backend.port, "/metrics")[0], 200, "the status of another one")
 
-        slowest, cut = others_meanwhile(slow_connections(backend.port, 60), ask, LONG)
+        slowest, cut = others_meanwhile(time.monotonic(), slow_connections(backend.port, 60), ask, LONG)
         expect(cut > 2.5, "cut after %.1f s already" % cut)
         expect(slowest < 2.5, "another one waited %.1f s" % slowest)
         equal(backend.metrics()["netcode_backend_connections_cut_total"], "60", "connections cut")
@@ -1132,24 +1133,39 @@ def check_ipv6(binary):
         equal(backend.end(), 0, "the exit status")
 
 
+def end_in_the_middle(backend):
+    """SIGTERM in the middle of a request: (its status, or what became of it; the seconds until then)"""
+    report(backend.port, fake("eu-1", 1))
+    connection = http.client.HTTPConnection("127.0.0.1", backend.port, timeout=LONG)
+    connection.putrequest("POST", "/v1/connect-token")
+    connection.putheader("Content-Length", "2")
+    connection.putheader("Authorization", bearer("alice")["Authorization"])
+    connection.endheaders()
+    # The backend has the headers once it has answered a client that came after.
+    get(backend.port, "/healthz")
+    begun = time.monotonic()
+    backend.process.send_signal(signal.SIGTERM)
+    time.sleep(0.3)
+    try:
+        connection.send(b"{}")
+        status = connection.getresponse().status
+    except (OSError, http.client.HTTPException) as error:
+        status = repr(error)
+    took = time.monotonic() - begun
+    connection.close()
+    return status, took
+
+
 def check_end(binary):
     """SIGTERM: the request that is in progress is answered, status 0. Then the same port again, at once."""
-    with Ends(Backend(binary)) as backend:
-        report(backend.port, fake("eu-1", 1))
-        connection = http.client.HTTPConnection("127.0.0.1", backend.port, timeout=LONG)
-        connection.putrequest("POST", "/v1/connect-token")
-        connection.putheader("Content-Length", "2")
-        connection.putheader("Authorization", bearer("alice")["Authorization"])
-        connection.endheaders()
-        # The backend has the headers once it has answered a client that came after.
-        get(backend.port, "/healthz")
-        backend.process.send_signal(signal.SIGTERM)
-        time.sleep(0.3)
-        connection.send(b"{}")
-        equal(connection.getresponse().status, 200, "the status of the request that was in progress")
-        connection.close()
-        equal(backend.wait(), 0, "the exit status")
-        expect(backend.find(r"ends: 1 tokens issued"), "no last words")
+    for _ in range(3):  # it waits for 2 s: where one of us stands still so long, it has to end without an answer
+        with Ends(Backend(binary)) as backend:
+            status, took = end_in_the_middle(backend)
+            equal(backend.wait(), 0, "the exit status")
+            if status == 200 or took < 1.5:
+                break
+    equal(status, 200, "the status of the request that was in progress, after %.1f s" % took)
+    expect(backend.find(r"ends: 1 tokens issued"), "no last words")
     with Ends(Backend(binary, listen=backend.address)) as again:
         equal(login(again.port)[0], 503, "the status before a server is heard")
         report(again.port, fake("eu-1", 1))
@@ -1212,7 +1228,8 @@ def check_nginx():
             equal(json.loads(body)["error"], name, "the error")
             equal(headers["content-type"], "application/json", "the type of " + name)
             equal(headers["cache-control"], "no-store", "Cache-Control of " + name)
-        expect('"GET /nothing" 404 ' in stage.nginx.log() and "to=hide" not in stage.nginx.log(), "what nginx logs:\n" + stage.nginx.log())
+        wait_for(lambda: '"GET /nothing" 404 ' in stage.nginx.log(), "its line in the access log")  # which follows the answer
+        expect("to=hide" not in stage.nginx.log(), "what nginx logs:\n" + stage.nginx.log())
         equal(report_over_tls(stage.nginx.port)[0], 200, "the status of a server's report over TLS")
         for version, wanted in (("1.1", False), ("1.2", True), ("1.3", True)):
             result = run(["curl", "-sS", "--tls-max", version, "--tlsv1.%s" % version[2], *ca, stage.nginx.host + "/healthz"])
@@ -1290,8 +1307,9 @@ def check_nginx_slow():
         before = int(stage.backend.metrics()["netcode_backend_request_duration_seconds_count"])
         # Half of these have a header that never ends, which nginx cuts after 5 s whatever comes. The other half send their bodies a byte
         # at a time: nginx cuts the pause, not the sum, so they may go on until 1000 bytes are there.
+        begun = time.monotonic()
         connections = [c for i, c in enumerate(slow_connections(stage.nginx.port, 60, context)) if i % 2]
-        slowest, cut = others_meanwhile(connections, ask, LONG)
+        slowest, cut = others_meanwhile(begun, connections, ask, LONG)
         expect(cut > 3.0, "cut after %.1f s already" % cut)
         after = int(stage.backend.metrics()["netcode_backend_request_duration_seconds_count"])
         posts = sum("POST" in line and " 400 " not in line for line in stage.nginx.log().splitlines())
@@ -1343,7 +1361,7 @@ SUMMARY = r"summary client_id=(\S+) tokens=(\d+) connects=(\d+) sent=(\d+) heard
 def check_play(binary):
     """Over TLS to a token, with the token to the real server, and back with every payload."""
     with Stage("eu-1", "eu-2", binary="backend-san" if binary.endswith("-san") else "backend") as stage:
-        with Ends(client("--rate", "50", url=stage.nginx.url, seconds=2, binary=binary, credential="bob")) as player:
+        with Ends(client("--rate", "50", "--silence-ms", "2500", url=stage.nginx.url, seconds=4, binary=binary, credential="bob")) as player:
             equal(player.wait(), 0, "the exit status\n" + player.text())
             summary = player.line(SUMMARY)
             equal(summary.group(1), str(BOB), "the player")
@@ -1380,7 +1398,7 @@ def check_certificates():
         text = read(os.path.join(FROM, "client_http.c")) + read(os.path.join(FROM, "login.h"))
         expect("CURLOPT_SSL_VERIFYPEER, 1L" in text and "CURLOPT_SSL_VERIFYHOST, 2L" in text, "the source does not ask for verification")
         equal(len(re.findall("VERIFYPEER|VERIFYHOST", text)), 2, "places in the source that speak of verification")
-        with Ends(client(url=stage.nginx.url, seconds=1)) as player:
+        with Ends(client(url=stage.nginx.url, seconds=4)) as player:
             equal(player.wait(), 0, "the exit status with everything right\n" + player.text())
 
 
@@ -1398,7 +1416,9 @@ def check_client_refused():
             equal(player.wait(), 6, "the exit status without servers\n" + player.text())
             asked = len(re.findall("login refused: 503 no_server", player.text()))
             expect(2 <= asked <= 4, "asked %d times in 5 s, with Retry-After: 2" % asked)
-        fails(client(url="https://localhost:%d/" % free_port(), seconds=2), 6, "login failed: .*connect")
+        with Ends(client(url="https://localhost:%d/" % free_port())) as player:
+            player.line("login failed: .*connect")
+            equal(player.end(), 6, "the exit status without a backend\n" + player.text())
 
 
 def check_client_patience():
@@ -1446,7 +1466,7 @@ def check_listed_play(address):
     with Ends(Server("eu-1", address=address)) as server:
         path = write(scratch("list"), server.address + " eu-1 4\n")
         with Stage(options=("--servers", path)) as stage:
-            with Ends(client("--server", "eu-1", url=stage.nginx.url, seconds=1)) as player:
+            with Ends(client("--server", "eu-1", url=stage.nginx.url, seconds=4)) as player:
                 equal(player.wait(), 0, "the exit status\n" + player.text())
                 player.line("connected to %s as" % re.escape(server.address))
 
@@ -1460,7 +1480,7 @@ def check_rotation():
         try:
             write(place("key"), read(place("new-key")))
             stage.backend.reload()
-            with Ends(client(url=stage.nginx.url, seconds=1)) as player:
+            with Ends(client(url=stage.nginx.url, seconds=4)) as player:
                 equal(player.wait(), 0, "the exit status with a token of the new key\n" + player.text())
         finally:
             write(place("key"), kept)
@@ -1476,7 +1496,7 @@ def check_crash():
             wait_for(lambda: stage.backend.metrics()['netcode_backend_servers{state="full"}'] == "1", "a full server")
             first.end(signal.SIGKILL)
         equal(login(stage.backend.port, "bob")[0], 503, "another player's status")
-        with Ends(client(url=stage.nginx.url, seconds=2)) as second:
+        with Ends(client(url=stage.nginx.url, seconds=4)) as second:
             equal(second.wait(), 0, "the exit status\n" + second.text())
         server.line("client=1001 .*replaced by the same player's newer token")
 
@@ -1486,7 +1506,7 @@ def check_lost_server(binary):
 
     The backend does not know yet: the reports of the dead one go on, and a token holds one server. So the player has to say it."""
     with Stage("eu-1", "eu-2", slots=4, options=("--servers-per-token", "1")) as stage:
-        with Ends(client("--rate", "50", url=stage.nginx.url, binary=binary)) as player:
+        with Ends(client("--rate", "50", "--silence-ms", "2500", url=stage.nginx.url, binary=binary)) as player:
             address = player.line(r"connected to (\S+) as").group(1)
             time.sleep(1)
             server = next(server for server in stage.servers if server.address == address)

@@ -219,12 +219,15 @@ class Platform(Web):
     def __init__(self):
         super().__init__()
         self.slow = 0.0
+        self.released = threading.Event()  # cleared, it answers nobody
+        self.released.set()
         self.key_file = write(B.scratch("platform.key"), PLATFORM_KEY + "\n")
 
     def answer(self, handler):
         query = dict(urllib.parse.parse_qsl(urllib.parse.urlsplit(handler.path).query))
         if self.slow:
             self.stopped.wait(self.slow)
+        self.released.wait(B.LONG)
         if query.get("key") != PLATFORM_KEY or query.get("appid") != APP:
             return handler.send(403, b"<html>Forbidden</html>")
         rows = {
@@ -662,6 +665,22 @@ def check_rotation():
     return "2 fetches for 72 tokens, and one that ends all keys"
 
 
+def others_of_an_issuer(backend, issuer):
+    """While five log in by it, in one of its fetches: the seconds that a login with another proof and the health take."""
+    asked = len(issuer.requests)
+    wait_for(lambda: len(issuer.requests) > asked, "another fetch")
+    begun = time.monotonic()
+    waits = [threading.Thread(target=backend.login, kwargs={"id_token": issuer.token()}) for _ in range(5)]
+    for thread in waits:
+        thread.start()
+    session_of(backend.login(secret("alice")))  # it is not held up
+    equal(B.get(backend.port, "/healthz")[0], 200, "health")
+    took = time.monotonic() - begun
+    for thread in waits:
+        thread.join()
+    return took
+
+
 def check_issuer_trouble():
     """Down, slow, garbage, huge, a redirect, another's document, another authority: named refusals, no other client waits, and it works again."""
     modes = ("down", "garbage", "huge", "redirect", "document", "http", "slow")
@@ -672,16 +691,11 @@ def check_issuer_trouble():
             issuer.document = {"document": {"issuer": "https://elsewhere.example"}, "http": {"jwks_uri": "http://localhost:%d/keys" % issuer.port}}.get(mode, {})
             with Ends(Full(issuer.options(), "--rate", "100000")) as backend:
                 named_refusal(backend.login(id_token=issuer.token()), "issuer_unreachable")
-                begun = time.monotonic()
-                waits = [threading.Thread(target=backend.login, kwargs={"id_token": issuer.token()}) for _ in range(5)]
-                for thread in waits:
-                    thread.start()
-                session_of(backend.login(secret("alice")))  # a login with another proof is not held up
-                equal(B.get(backend.port, "/healthz")[0], 200, "health")
-                took = time.monotonic() - begun
+                for _ in range(3):  # who really waits is slow each time
+                    took = others_of_an_issuer(backend, issuer)
+                    if took < 1.0:
+                        break
                 expect(took < 1.0, "others waited for %.1f s" % took)
-                for thread in waits:
-                    thread.join()
                 equal(backend.number("issuer_keys"), 0, "the keys")
                 issuer.mode, issuer.document = "good", {}
                 wait_for(lambda: backend.login(id_token=issuer.token())[0] == 200, "the issuer again, after " + mode)
@@ -704,6 +718,24 @@ def check_issuer_trouble():
 # ---- tickets ----
 
 
+def others_of_a_platform(platform, backend):
+    """While the platform holds 16 logins: (what the 17th hears, the status of a login without it, how many wait still behind that)"""
+    platform.released.clear()
+    try:
+        with concurrent.futures.ThreadPoolExecutor(16) as pool:
+            held = [pool.submit(backend.login, None, ticket="aa" + "0" * 20) for _ in range(16)]
+            wait_for(lambda: backend.number("suspended_requests") == 16 or any(future.done() for future in held), "16 that wait")
+            refused = backend.login(ticket="aa" + "0" * 20)
+            other = backend.login(secret("alice"))
+            waiting = int(backend.number("suspended_requests"))
+            platform.released.set()
+    finally:
+        platform.released.set()
+    if refused[1] == "busy":
+        named_refusal(refused, "busy")
+    return refused[1], other[0], waiting
+
+
 def check_tickets():
     rows = {"aa": (200, ""), "ab": (200, ""), "a1": (403, "identity_taken"), "ba": (403, "banned"), "bb": (403, "banned"), "ca": (401, "wrong_ticket"), "cb": (401, "wrong_ticket")}
     with Platform() as platform, Ends(Full(platform.options(), "--rate", "100000", binary="full-san")) as backend:
@@ -717,17 +749,11 @@ def check_tickets():
         for ticket in ("", "aa", "aa" * 2561, "xx" * 20, "a" * 21, "aa&key=other" + "0" * 20):
             equal(short(backend.login(ticket=ticket)), (400, "wrong_field"), "a ticket %.20r" % ticket)
         expect(PLATFORM_KEY not in backend.text(), "the log holds the key")
-        platform.slow = 1.0
-        begun = time.monotonic()
-        threads = [threading.Thread(target=backend.login, kwargs={"ticket": "aa" + "0" * 20}) for _ in range(16)]
-        for thread in threads:
-            thread.start()
-        wait_for(lambda: backend.number("suspended_requests") == 16, "16 that wait")
-        named_refusal(backend.login(ticket="aa" + "0" * 20), "busy")
-        session_of(backend.login(secret("alice")))
-        expect(time.monotonic() - begun < 0.9, "others waited for the platform")
-        for thread in threads:
-            thread.join()
+        for _ in range(3):  # the backend gives a platform 2 s: where one of us stands still so long, nobody waits any more
+            heard = others_of_a_platform(platform, backend)
+            if heard == ("busy", 200, 16):
+                break
+        equal(heard, ("busy", 200, 16), "while 16 wait for the platform: a ticket's login, a credential's, and how many wait still")
         platform.slow = 3.0
         named_refusal(backend.login(ticket="aa" + "0" * 20), "platform_unreachable")
         platform.slow = 0.0
@@ -744,7 +770,7 @@ def check_tickets():
 
 def check_memory():
     players = write(B.scratch("players"), read(place("players")), 0o644)
-    with Issuer() as issuer, Ends(Full(issuer.options(), "--rate", "1000", "--sessions", "20", "--session-seconds", "3", "--players", players, binary="full-san")) as backend:
+    with Issuer() as issuer, Ends(Full(issuer.options(), "--rate", "1000", "--sessions", "20", "--session-seconds", "10", "--players", players, binary="full-san")) as backend:
         backend.line("oidc: 2 keys of")
         alice = secret("alice")
         session = session_of(backend.login(alice))
@@ -764,7 +790,7 @@ def check_memory():
         equal([short(answer) for answer in guests], [(200, "")] * 12 + [(503, "too_many_sessions")] * 3, "logins beyond --sessions")
         equal(backend.number("sessions"), 20, "the sessions")
         begun = time.monotonic()
-        wait_for(lambda: backend.number("sessions") == 0, "their end", 8)
+        wait_for(lambda: backend.number("sessions") == 0, "their end", 20)
         expect(time.monotonic() - begun > 1.0, "they ended at once")
         equal(backend.ask(TOKEN, sessions[-1])[0], 401, "an ended session's token")
         wait_for(lambda: backend.login(id_token=issuer.token(sub="later"))[0] == 200, "a place for a new one", 65)
@@ -877,10 +903,12 @@ def check_common():
         equal([one.ask(TOKEN, each)[0] for each in sessions], [401] * 2 + [200] * 8, "the sessions of one player, the oldest first")
 
         # A rate: forty a minute in all, however many ask at once, and whomever.
+        begun = time.monotonic()
         answers = many(32, lambda index: [(one, other)[(index + turn) % 2].login(id_token=issuer.token(sub="hasty")) for turn in range(3)])
+        most = 40 + int((time.monotonic() - begun) * 40 / 60) + 1  # one comes back every 1.5 s
         statuses = [answer[0] for answers_of_one in answers for answer in answers_of_one]
         good = statuses.count(200)
-        expect(40 <= good <= 42 and statuses.count(429) == 96 - good, "of 96 logins %d were good, %d limited" % (good, statuses.count(429)))
+        expect(40 <= good <= most and statuses.count(429) == 96 - good, "of 96 logins %d were good, %d limited; at most %d may be good" % (good, statuses.count(429), most))
         limited = [answer for answers_of_one in answers for answer in answers_of_one if answer[0] == 429]
         expect(all(1 <= int(answer[3]["Retry-After"]) <= 3 for answer in limited), "Retry-After of a limited one")
 
@@ -899,15 +927,15 @@ def check_common():
         mine, hers = session_of(one.login(bob)), session_of(other.login(id_token=issuer.token(sub="her")))
         her = client_id_of(issuer.url, "her")
         equal(revoke(redis, "revoke", str(B.BOB)), (0, "%d is revoked, and 1 sessions have ended" % B.BOB), "the command")
-        equal(revoke(redis, "revoke", her, "2"), (0, "%s is revoked, and 1 sessions have ended" % her), "the command")
+        equal(revoke(redis, "revoke", her, "4"), (0, "%s is revoked, and 1 sessions have ended" % her), "the command")
+        equal(short(one.login(id_token=issuer.token(sub="her"))), (403, "revoked"), "her login")
         for backend in (one, other):
             for session in (mine, hers):
                 equal(short(backend.ask(TOKEN, session)), (401, "unknown_credential"), "a revoked player's session")
             equal(short(backend.ask(TOKEN, bob)), (403, "revoked"), "a revoked player's account")
             equal(short(backend.login(bob)), (403, "revoked"), "a revoked player's login")
         equal(redis.cli("exists", "netcode:revoked:%d" % B.BOB), "1", "the key that game servers look at")
-        equal(short(one.login(id_token=issuer.token(sub="her"))), (403, "revoked"), "her login")
-        wait_for(lambda: one.login(id_token=issuer.token(sub="her"))[0] == 200, "the end of her two seconds", 5)
+        wait_for(lambda: one.login(id_token=issuer.token(sub="her"))[0] == 200, "the end of her four seconds", 10)
         equal(short(other.ask(TOKEN, hers)), (401, "unknown_credential"), "a session from before stays ended")
         equal(revoke(redis, "restore", str(B.BOB))[0], 0, "the command that takes it back")
         equal(revoke(redis, "restore", str(B.BOB)), (0, "%d was not revoked" % B.BOB), "and again")
@@ -1083,10 +1111,13 @@ def memory_of(process):
 
 def quick(backend):
     """Health and metrics at once, whatever Redis does."""
-    begun = time.monotonic()
-    status, _, text = B.get(backend.port, "/healthz")
-    backend.metrics()
-    took = time.monotonic() - begun
+    for _ in range(3):  # who really waits is slow each time
+        begun = time.monotonic()
+        status, _, text = B.get(backend.port, "/healthz")
+        backend.metrics()
+        took = time.monotonic() - begun
+        if took < 0.5:
+            break
     expect(took < 0.5, "health and metrics took %.2f s" % took)
     return status, json.loads(text)
 
@@ -1116,7 +1147,7 @@ def check_trouble():
                 if error == "store_unreachable":
                     equal((status, health["status"], health["store"]), (503, "store_unreachable", "unreachable"), "health while it is " + name)
                     equal(backend.number("store_reachable"), 0, "the metric while it is " + name)
-            expect(load.take().get((503, error), 0) > 0, "the load heard no %s" % error)
+            wait_for(lambda: load.take().get((503, error), 0) > 0, "the load hears %s" % error)
             end()
             begun = time.monotonic()
             for backend in who:
@@ -1141,7 +1172,7 @@ def check_trouble():
         load.take()
         set_delay(0.15)  # slow, but in time: no client is refused
         time.sleep(0.8)
-        equal(short(other.ask(TOKEN, session)), (200, ""), "a token over a slow way")
+        wait_for(lambda: other.ask(TOKEN, session)[0] == 200, "a token over a slow way", 15)
         relay.cut()
         wait_for(lambda: other.ask(TOKEN, session)[0] == 200, "another connection after the cut", 15)
         set_delay(0.0)
@@ -1178,10 +1209,16 @@ def check_bounds():
         equal(sorted(heard), ["busy", "store_unreachable"], "what they heard")
         grown = memory_of(backend) - before
         expect(grown < 16 << 20, "the memory grew by %d KB" % (grown >> 10))
-        redis.process.send_signal(signal.SIGSTOP)
         with concurrent.futures.ThreadPoolExecutor(5) as pool:
-            last = [pool.submit(backend.ask, TOKEN, secret("alice")) for _ in range(5)]
-            wait_for(lambda: backend.number("suspended_requests") == 5, "five that wait")
+            for _ in range(3):  # they wait for a second only: who looks too late must try again
+                redis.process.send_signal(signal.SIGSTOP)
+                last = [pool.submit(backend.ask, TOKEN, secret("alice")) for _ in range(5)]
+                if wait_for(lambda: backend.number("suspended_requests") == 5 or all(future.done() for future in last) and "late", "five that wait") != "late":
+                    break
+                redis.process.send_signal(signal.SIGCONT)
+                wait_for(lambda: backend.ask(TOKEN, secret("alice"))[0] == 200, "Redis again", 10)
+            else:
+                raise B.Failure("five that wait were never seen together")
             begun = time.monotonic()
             equal(backend.end(), 0, "the status with requests that wait")
             took = time.monotonic() - begun
@@ -1243,6 +1280,9 @@ def check_redis_start():
 # ---- nginx in front of two ----
 
 
+NGINX_FORGIVES = 2.1  # seconds: a worker leaves one that failed alone until its fail_timeout is over, and counts whole seconds
+
+
 def over_tls(nginx, path, credential=None, body=None, seconds=15, source=None):
     context = ssl.create_default_context(cafile=place("ca.pem"))
     connection = B.http.client.HTTPSConnection("localhost", nginx.port, timeout=seconds, context=context, source_address=source and (source, 0))
@@ -1282,7 +1322,7 @@ def check_nginx():
             backends[index] = stack.enter_context(Ends(Full(*options, listen=backends[index].address)))
             reached(backends[index])
             backends[index].line("oidc: 2 keys of")
-            time.sleep(1.1)  # nginx leaves one that failed alone for a second; here the next one is killed then, and not at once
+            time.sleep(NGINX_FORGIVES)  # here the next one is killed then, and not at once
 
         for proof in ({}, {"id_token": issuer.token(sub="killed")}):  # between the login and the token
             answer = over_tls(nginx, LOGIN, None if proof else secret("alice"), json.dumps(proof) if proof else None)
@@ -1294,13 +1334,23 @@ def check_nginx():
             again(killed)
             rounds += 1
         for proof in ({}, {"id_token": issuer.token(sub="killed")}) * 2:  # in the middle: Redis holds the login up, so it is in flight
-            redis.process.send_signal(signal.SIGSTOP)
-            with concurrent.futures.ThreadPoolExecutor(1) as pool:
-                future = pool.submit(patient, nginx, retries, LOGIN, None if proof else secret("alice"), json.dumps(proof) if proof else None)
-                holder = wait_for(lambda: [index for index in range(2) if backends[index].number("suspended_requests") == 1], "a login in flight", 5)[0]
-                backends[holder].end(signal.SIGKILL)
-                redis.process.send_signal(signal.SIGCONT)
-                answer = future.result()
+            for _ in range(3):  # it is for a second: who looks too late must try again
+                mine = []
+                redis.process.send_signal(signal.SIGSTOP)
+                with concurrent.futures.ThreadPoolExecutor(1) as pool:
+                    future = pool.submit(patient, nginx, mine, LOGIN, None if proof else secret("alice"), json.dumps(proof) if proof else None)
+                    holders = lambda: [-1] * len(mine) or [index for index in range(2) if backends[index].number("suspended_requests") == 1]
+                    holder = wait_for(holders, "a login in flight")[0]
+                    if holder >= 0:
+                        backends[holder].end(signal.SIGKILL)
+                    redis.process.send_signal(signal.SIGCONT)
+                    answer = future.result()
+                if holder >= 0:
+                    break
+                reached(*backends)
+            else:
+                raise B.Failure("no login was seen in flight")
+            retries += mine
             session = session_of(answer)
             equal(answer[2]["client_id"], client_id_of(issuer.url, "killed") if proof else "1001", "who it is")
             good_token(patient(nginx, retries, TOKEN, session), answer[2]["client_id"])
@@ -1317,17 +1367,30 @@ def check_nginx():
     return "%d kills, %d retries by players" % (rounds, len(retries))
 
 
+def logins_of_two_addresses(platform, backend, nginx):
+    """While the platform holds all that come to it: what 23 of one address hear, and one of another, which comes when 19 of them have their answers."""
+    body = json.dumps({"ticket": "aa" + "0" * 20})
+    platform.released.clear()
+    try:
+        with concurrent.futures.ThreadPoolExecutor(24) as pool:
+            greedy = [pool.submit(over_tls, nginx, LOGIN, None, body, 15, "127.0.0.1") for _ in range(23)]
+            wait_for(lambda: sum(future.done() for future in greedy) >= 19, "the end of those that are too many")
+            other = pool.submit(over_tls, nginx, LOGIN, None, body, 15, "127.0.0.2")
+            wait_for(lambda: backend.number("suspended_requests") == 5 or other.done(), "the other address")
+            platform.released.set()
+            return [future.result() for future in greedy], other.result()
+    finally:
+        platform.released.set()
+
+
 def check_login_places():
     """One address logs in by tickets, as often as it may and a platform is slow: another address has places."""
     with Platform() as platform, Ends(Full(platform.options(), "--rate", "1000")) as backend, B.Nginx(backend.address) as nginx:
-        platform.slow = 1.5
-        body = json.dumps({"ticket": "aa" + "0" * 20})
-        with concurrent.futures.ThreadPoolExecutor(24) as pool:
-            greedy = [pool.submit(over_tls, nginx, LOGIN, None, body, 15, "127.0.0.1") for _ in range(23)]
-            wait_for(lambda: sum(future.done() for future in greedy) == 19, "the end of those that are too many", 10)
-            other = pool.submit(over_tls, nginx, LOGIN, None, body, 15, "127.0.0.2")
-            answers = [future.result() for future in greedy]
-            session_of(other.result())
+        for _ in range(3):  # the backend gives a platform 2 s: where one of us stands still so long, those that wait are refused
+            answers, other = logins_of_two_addresses(platform, backend, nginx)
+            if [answer[0] for answer in answers].count(200) == 4 and other[0] == 200:
+                break
+        session_of(other)
         equal(sorted(map(short, answers)), [(200, "")] * 4 + [(429, "rate_limited")] * 19, "what the first address heard")
         equal({answer[3]["Retry-After"] for answer in answers if answer[0] == 429}, {"1"}, "Retry-After")
     return "4 of 23"
@@ -1341,7 +1404,7 @@ def check_nginx_load():
         backends = [stack.enter_context(Ends(Full(*options))) for _ in range(2)]
         reached(*backends)
         nginx = stack.enter_context(B.Nginx(" max_fails=3 fail_timeout=1s; server ".join(backend.address for backend in backends)))
-        stop, failures, counts, lock = threading.Event(), [], {"good": 0, "retries": 0}, threading.Lock()
+        stop, failures, counts, lock = threading.Event(), [], {"alice": 0, "bob": 0, "retries": 0}, threading.Lock()
 
         def player(name, client_id):
             while not stop.is_set():
@@ -1351,7 +1414,7 @@ def check_nginx_load():
                     good_token(patient(nginx, retries, TOKEN, session), client_id)
                     expect(len(retries) <= 1, "%d retries" % len(retries))
                     with lock:
-                        counts["good"] += 1
+                        counts[name] += 1
                         counts["retries"] += len(retries)
                     time.sleep(0.3)  # nginx allows an address ten a second
                 except (B.Failure, OSError, ValueError, B.http.client.HTTPException) as problem:
@@ -1367,13 +1430,17 @@ def check_nginx_load():
             time.sleep(0.4)
             backends[index] = stack.enter_context(Ends(Full(*options, listen=backends[index].address)))
             reached(backends[index])
-        time.sleep(0.6)
+            # Whoever was told to come again has done so before the next is killed, and no worker of nginx leaves this one alone any more.
+            time.sleep(NGINX_FORGIVES)
+            before = dict(counts)
+            wait_for(lambda: failures or all(counts[name] > before[name] for name in ("alice", "bob")), "a login of each player")
         stop.set()
         for thread in threads:
             thread.join()
         equal(failures, [], "players that were answered wrongly:\n" + nginx.text() + "\n" + nginx.log() + "\n" + "\n".join(backend.text() for backend in backends))
-        expect(counts["good"] >= 8, "only %d logins" % counts["good"])
-    return "4 kills, %(good)d logins with tokens, %(retries)d retries by players" % counts
+        good = counts["alice"] + counts["bob"]
+        expect(good >= 8, "only %d logins" % good)
+    return "4 kills, %d logins with tokens, %d retries by players" % (good, counts["retries"])
 
 
 def check_play():
@@ -1395,18 +1462,19 @@ def check_play():
         for backend in backends:
             backend.line("oidc: 2 keys of")
         path = write(B.scratch("id-token"), issuer.token(sub="plays") + "\n")
-        command = [B.PROGRAMS["client"], "--url", nginx.url, "--oidc-token", path, "--ca", place("ca.pem"), "--seconds", "2"]
+        command = [B.PROGRAMS["client"], "--url", nginx.url, "--oidc-token", path, "--ca", place("ca.pem"), "--silence-ms", "2500", "--seconds", "4"]
         player = stack.enter_context(Ends(B.Process(command)))
         equal(player.wait(), 0, "the player's status:\n" + player.text())
         expect(player.find("client_id=%s " % client_id_of(issuer.url, "plays")), "whom the player plays as:\n" + player.text())
         expect(player.find(r"connects=1 .*wrong=0"), player.text())
 
         # Its server and its session end: it begins another session with the ID token, and plays on elsewhere.
-        player = stack.enter_context(Ends(B.Process(command[:-1] + ["4"])))
+        player = stack.enter_context(Ends(B.Process(command[:-1] + [str(B.LONG)])))
         address = player.line(r"connected to (\S+) ").group(1)
         redis.cli("flushall")
         [server.end(signal.SIGKILL) for server in servers if server.address == address]
-        equal(player.wait(), 0, "the player's status:\n" + player.text())
+        wait_for(lambda: player.text().count("connected to ") == 2, "another connection:\n" + player.text())
+        equal(player.end(), 0, "the player's status:\n" + player.text())
         expect(player.find("login refused: 401 unknown_credential") and player.find(r"connects=2 .*wrong=0"), player.text())
 
         write(path, issuer.token(aud="other") + "\n")
