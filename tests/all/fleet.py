@@ -100,7 +100,7 @@ class Process:
 
     def wait(self, pattern, seconds=PATIENCE):
         """The match in the next line that has one; lines up to it count as seen. Fails when none comes."""
-        until = time.monotonic() + seconds
+        until, late = time.monotonic() + seconds, False
         with self.condition:
             while True:
                 found = self.find(pattern, self.seen)
@@ -108,8 +108,9 @@ class Process:
                     self.seen = found[0] + 1
                     return found[1]
                 ended = self.child.poll() is not None and not self.reader.is_alive()
-                if ended or time.monotonic() >= until:
+                if ended or late:
                     raise Failure("no line with '%s'%s:\n    %s" % (pattern, " before it ended" if ended else "", self.text(12)))
+                late = time.monotonic() >= until
                 self.condition.wait(0.1)
 
     def text(self, last=100000):
@@ -268,10 +269,11 @@ def stats(server, name):
 
 def settle(condition, seconds=PATIENCE):
     """Waits until something holds; 1 when it does."""
-    until = time.monotonic() + seconds
+    until, late = time.monotonic() + seconds, False
     while not condition():
-        if time.monotonic() >= until:
+        if late:
             return 0
+        late = time.monotonic() >= until  # asked once more all the same: what was read before a pause says nothing
         time.sleep(0.05)
     return 1
 
