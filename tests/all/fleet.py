@@ -475,15 +475,19 @@ def story_log(story):
     fcntl.fcntl(server.child.stdout, F_SETPIPE_SZ, 16384)
     player = tools.player(tools.mint("a.key", 1, address), rate=60)
     server.reading.clear()
-    for _ in range(80):  # of some 700 bytes each
+    for _ in range(140):  # of some 700 bytes each; those of a pause count as one
         server.send(signal.SIGUSR1)
         time.sleep(0.05)
     newcomer = tools.plays(tools.mint("a.key", 2, address))
     story.check(newcomer and player.end() == 0, "a player comes in, plays and leaves, and another one loses no payload", player.text(3))
     check_loop(story, player, "median")  # it lasts for five seconds only
     server.reading.set()
-    time.sleep(0.5)
-    server.send(signal.SIGUSR1)
+
+    def told():  # with the next line for which there is room again
+        server.send(signal.SIGUSR1)
+        return server.find("lines of log were lost")
+
+    settle(told)
     lost = int(server.wait(r"(\d+) lines of log were lost").group(1))
     story.check(10 < lost < 150, "when it is read again it says how many lines were lost: %d" % lost, server.text(4))
     story.check(server.end() == 0 and server.count("lines of log were lost") == 1, "once", server.text(4))
@@ -647,7 +651,7 @@ def story_report(story):
     backend = Backend()
     url = "http://127.0.0.1:%d/v1/servers" % backend.port
     server, address = tools.start(*reporting(tools, url, "--slots", "7", "--public", "127.0.0.2:555"), full=True)
-    story.check(settle(lambda: len(backend.reports) >= 4), "reports come", server.text(6))
+    story.check(settle(lambda: len(backend.reports) >= 12), "reports come", server.text(6))
     path, bearer = backend.reports[0][1:3]
     story.check(path == "/v1/servers" and bearer == "Bearer " + CREDENTIAL, "to the URL, with the credential", (path, bearer))
     expected = {"name": "eu-1", "address": address, "public_addresses": ["127.0.0.2:555"], "slots": 7, "clients": 0, "draining": False,
