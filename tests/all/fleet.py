@@ -988,7 +988,8 @@ def story_agones(story):
     story.check(backend.last()["draining"] is True, "and the backend has heard that, too")
     health = [at for at, _, good in agones.calls("health") if good]
     gaps = [b - a for a, b in zip(health, health[1:])]
-    story.check(len(gaps) >= 4 and 1.5 < min(gaps) and max(gaps) < 5.0, "health came every %.1f to %.1f s, %d times" % (min(gaps), max(gaps), len(health)))
+    mean = (health[-1] - health[0]) / len(gaps)  # one that arrives late makes the next gap short
+    story.check(len(gaps) >= 4 and mean > 1.5 and max(gaps) < 5.0, "health came every %.1f s, at most %.1f s apart, %d times" % (mean, max(gaps), len(health)))
     story.check(all(good for _, _, good in agones.calls()) and not agones.process.find("Unhealthy"), "every call was one of the SDK's", agones.calls())
     story.check(server.find(r"Agones: \d+ calls worked, 0 failed"), "it counted no failure", server.text(3))
     backend.close()
