@@ -1056,15 +1056,15 @@ def story_agones_outside(story):
     story.check(settle(lambda: names() == ["ready", "ready"]), "when both have left it is ready again, and never allocated itself", names())
 
     settle(lambda: agones.state() == "Ready")
-    story.check(agones.outside(allocation("match-2", "3,4", 3)) == 200, "the next match, of which no player comes")
     begin = time.monotonic()
+    story.check(agones.outside(allocation("match-2", "3,4", 3)) == 200, "the next match, of which no player comes")
     server.wait("match match-2: 2 of 2 players did not come")
     story.check(settle(lambda: len(names()) == 3) and 2.5 < time.monotonic() - begin < 8, "is waited for as long as its tokens live", names())
 
     settle(lambda: agones.state() == "Ready")
     time.sleep(0.5)  # the watch is behind by a moment
-    story.check(agones.outside({}) == 200, "another matchmaker, which says nothing")
     begin = time.monotonic()
+    story.check(agones.outside({}) == 200, "another matchmaker, which says nothing")
     server.wait("Agones: allocated from outside, match unnamed-3")
     server.wait("match unnamed-3: its players are not waited for any longer")
     story.check(settle(lambda: len(names()) == 4) and 2.5 < time.monotonic() - begin < 8, "holds it for --agones-hold", names())
