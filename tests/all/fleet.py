@@ -1394,7 +1394,7 @@ PLANTS = (
     ("metrics", "server.c", "if ( sodium_memcmp(", "if ( keys->count > 9 && sodium_memcmp("),
     ("metrics", "metrics/http.h", "MHD_OPTION_PER_IP_CONNECTION_LIMIT,\n                          (unsigned int) METRICS_HTTP_CONNECTIONS_OF_ONE,",
      "MHD_OPTION_PER_IP_CONNECTION_LIMIT,\n                          (unsigned int) METRICS_HTTP_CONNECTIONS,"),
-    ("report_failures", "fleet/report.h", "    report_send( report, state );\n", "    report_send( report, state );\n    request_wait( &report->request );\n"),
+    ("report_failures", "fleet/report.h", "    report_send( report, state );\n}", "    report_send( report, state );\n    request_wait( &report->request );\n}"),
     ("report_failures", "fleet/request.h", "else if ( !worked && !request->in_a_row )", "else if ( !worked )"),
     ("report_failures", "fleet/request.h", "if ( bytes > REQUEST_ANSWER_BYTES - request->bytes )", "if ( bytes > 1ul << 40 )"),
     ("report", "fleet/report.h", "\"Authorization: Bearer %s\"", "\"Authorisation: Bearer %s\""),
