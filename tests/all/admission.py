@@ -79,6 +79,26 @@ class Redis:
     def key(self, *words):
         return self.call(words[0], "netcode:" + words[1], *words[2:])
 
+    def watch(self):
+        """What Redis executes from now on, a line for each command and each one in a script: a list that grows."""
+        link = socket.create_connection(("127.0.0.1", self.port))
+        file, commands = link.makefile("r", encoding="utf-8", errors="replace"), []
+        link.sendall(b"MONITOR\r\n")
+        file.readline()
+
+        def read():
+            with contextlib.suppress(OSError), link:
+                for line in file:
+                    commands.append(line)
+
+        threading.Thread(target=read, daemon=True).start()
+        return commands
+
+    def ends(self, player, prefix="netcode:"):
+        """When a lease ends if it is not renewed, at the latest; in the past when there is none."""
+        left = self.call("PTTL", "%ssession:%d" % (prefix, player))
+        return time.monotonic() + left / 1000.0
+
     def signal(self, number):
         self.child.send(number)
 
@@ -236,19 +256,29 @@ class Server:
         """SIGTERM, and whether it ended well."""
         return self.process.end(signal.SIGTERM)
 
+    @staticmethod
+    def stamps(process, pattern):
+        """[(time on the common clock, line)] of a run's lines with a stamp. A line comes a moment after its stamp, the quickest at once."""
+        stamps = [(came, float(line.split()[0]), line) for came, line in list(process.lines) if re.match(r" *\d+\.\d{3}  ", line)]
+        offset = min(came - stamp for came, stamp, _ in stamps)
+        return [(offset + stamp, line) for _, stamp, line in stamps if re.search(pattern, line)]
+
+    def alive(self, begin, pattern):
+        """How often it showed between this time and its line with the pattern that it did not stand still: see show_alive."""
+        end = self.stamps(self.process, pattern)[-1][0]
+        return sum(begin < stamp < end for stamp, _ in self.stamps(self.process, "  stats "))
+
     def sessions(self):
         """[client, begin, end] on the common clock, as the server saw them."""
         found = []
         for process, killed in self.runs:
-            stamps = [(came, float(line.split()[0]), line) for came, line in process.lines if re.match(r" *\d+\.\d{3}  ", line)]
-            offset = min(came - stamp for came, stamp, _ in stamps)  # a line comes a moment after its stamp, the quickest at once
-            open_sessions = {}
-            for _, stamp, line in stamps:
-                match = re.search(r"  (connected|disconnected) slot=\d+ client=(\d+) session=(\d+)", line)
-                if match and match.group(1) == "connected":
-                    open_sessions[match.group(3)] = (int(match.group(2)), offset + stamp)
-                elif match:
-                    found.append(open_sessions.pop(match.group(3)) + (offset + stamp, self.name))
+            pattern, open_sessions = r"  (connected|disconnected) slot=\d+ client=(\d+) session=(\d+)", {}
+            for stamp, line in self.stamps(process, pattern):
+                match = re.search(pattern, line)
+                if match.group(1) == "connected":
+                    open_sessions[match.group(3)] = (int(match.group(2)), stamp)
+                else:
+                    found.append(open_sessions.pop(match.group(3)) + (stamp, self.name))
             for client, begin in open_sessions.values():
                 found.append((client, begin, killed or float("inf"), self.name))
         return found
@@ -283,6 +313,7 @@ class Players:
     def __init__(self, tools, servers=()):
         with open(tools.path("game.key"), encoding="ascii") as file:
             self.process = Process([tools.program("players"), file.read().strip()], stdin=subprocess.PIPE)
+        self.joined = {}  # when, by name
         for server in servers:
             self.say("server %d" % server.port)
 
@@ -292,6 +323,7 @@ class Players:
 
     def join(self, name, player, *servers):
         """With a token of its own, named as the client."""
+        self.joined.setdefault(name, []).append(time.monotonic())
         self.say("mint %s %d %s" % (name, player, " ".join(str(server.port) for server in servers)))
         self.say("join %s %s" % (name, name))
 
@@ -313,14 +345,21 @@ class Players:
                 return time.monotonic() - begin
         return None
 
-    def denied(self, name, player, server, why, seconds=10.0):
+    def tries(self, name, since=0.0):
+        """How often it joined, from this time on. A client gives up after TIMEOUT, so that a count does for a time that a process stood still."""
+        return sum(at > since for at in self.joined[name])
+
+    def denied(self, name, player, server, why, seconds=10.0, token=None):
         """Tries until the server's log says so; a client may give up before it is denied."""
         def said():
             return server.process.count("client=%d is denied: %s" % (player, why))
 
         begin, before = time.monotonic(), said()
         while said() == before and time.monotonic() - begin < seconds:
-            self.join(name, player, server)
+            if token:
+                self.say("join %s %s %d" % (name, token, server.port))
+            else:
+                self.join(name, player, server)
             settle(lambda: said() > before, TIMEOUT + 0.5)
         return said() > before
 
@@ -342,6 +381,35 @@ def held(redis, player, prefix="netcode:"):
     """The name of the server that holds a player's session."""
     lease = redis.call("GET", "%ssession:%d" % (prefix, player))
     return lease.split("/")[0] if lease else None
+
+
+def given_back(commands, what):
+    """How often a server gave this key back, which it does only while it is there."""
+    return sum(1 for line in list(commands) if re.search(r' lua\] "DEL" "netcode:%s"' % what, line))
+
+
+def was_renewed(redis, player):
+    """Waits for it: the lease has long to go."""
+    return settle(lambda: redis.key("PTTL", "session:%d" % player) > 1000 * LEASE - 500, 2 * LEASE)
+
+
+@contextlib.contextmanager
+def show_alive(*servers):
+    """Meanwhile their logs show it all the time, so that one that was late is told from one that stood still."""
+    over = threading.Event()
+
+    def ask():
+        while not over.wait(0.03):
+            for server in servers:
+                server.process.send(signal.SIGUSR1)
+
+    asking = threading.Thread(target=ask, daemon=True)
+    asking.start()
+    try:
+        yield
+    finally:
+        over.set()
+        asking.join()
 
 
 def overlaps(servers):
