@@ -390,8 +390,8 @@ static void print_summary( struct app_t * app )
         size_t count = app->num_round_trips;
         const double * sorted = app->round_trips;
         qsort( app->round_trips, count, sizeof( double ), compare_doubles );
-        printf( " round_trip_ms_min=%.3f median=%.3f p99=%.3f", sorted[0] * 1000.0, sorted[count / 2] * 1000.0,
-                sorted[count * 99 / 100] * 1000.0 );
+        printf( " round_trip_ms_min=%.3f median=%.3f p90=%.3f p99=%.3f", sorted[0] * 1000.0, sorted[count / 2] * 1000.0,
+                sorted[count * 9 / 10] * 1000.0, sorted[count * 99 / 100] * 1000.0 );
     }
     putchar( '\n' );
     fflush( stdout );
