@@ -1305,6 +1305,23 @@ def patient(nginx, retries, *arguments):
     return answer
 
 
+def kill_in_mid_login(redis, backends, nginx, *proof):
+    """A login that Redis holds up while its backend is killed: (the answer, the player's retries, the backend; None: its second was over before we saw it)"""
+    retries = []
+    redis.process.send_signal(signal.SIGSTOP)
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        future = pool.submit(patient, nginx, retries, LOGIN, *proof)
+
+        def holders():
+            return [None] if retries else [index for index in range(2) if backends[index].number("suspended_requests") == 1]
+
+        holder = wait_for(holders, "a login in flight")[0]
+        if holder is not None:
+            backends[holder].end(signal.SIGKILL)
+        redis.process.send_signal(signal.SIGCONT)
+        return future.result(), retries, holder
+
+
 def check_nginx():
     """One backend is killed between a login and its token, and in the middle of a login: the player gets in by the other."""
     retries, rounds = [], 0
@@ -1335,22 +1352,13 @@ def check_nginx():
             rounds += 1
         for proof in ({}, {"id_token": issuer.token(sub="killed")}) * 2:  # in the middle: Redis holds the login up, so it is in flight
             for _ in range(3):  # it is for a second: who looks too late must try again
-                mine = []
-                redis.process.send_signal(signal.SIGSTOP)
-                with concurrent.futures.ThreadPoolExecutor(1) as pool:
-                    future = pool.submit(patient, nginx, mine, LOGIN, None if proof else secret("alice"), json.dumps(proof) if proof else None)
-                    holders = lambda: [-1] * len(mine) or [index for index in range(2) if backends[index].number("suspended_requests") == 1]
-                    holder = wait_for(holders, "a login in flight")[0]
-                    if holder >= 0:
-                        backends[holder].end(signal.SIGKILL)
-                    redis.process.send_signal(signal.SIGCONT)
-                    answer = future.result()
-                if holder >= 0:
+                answer, tries, holder = kill_in_mid_login(redis, backends, nginx, None if proof else secret("alice"), json.dumps(proof) if proof else None)
+                if holder is not None:
                     break
                 reached(*backends)
             else:
                 raise B.Failure("no login was seen in flight")
-            retries += mine
+            retries += tries
             session = session_of(answer)
             equal(answer[2]["client_id"], client_id_of(issuer.url, "killed") if proof else "1001", "who it is")
             good_token(patient(nginx, retries, TOKEN, session), answer[2]["client_id"])
