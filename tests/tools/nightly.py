@@ -1,0 +1,220 @@
+#!/usr/bin/env python3
+"""make nightly: every check that this project has, whole. It takes the better part of a day, and goes on where it was ended.
+
+    nightly.py                the steps that have not passed on this tree; writes tests/NIGHTLY.md after each
+    nightly.py WORD...        the steps whose names hold a WORD, whether they have passed or not
+    nightly.py --list         the steps and their commands
+    nightly.py --compare      the steps whose result is older than the files that they check; runs nothing, and its status is 0
+
+A step's output is in build/nightly. A result belongs to the commit that is checked out, so nothing may be changed and not committed. The
+status is 1 where a step failed. Needs root for what makes a Debian of its own."""
+
+import datetime
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+TABLE = "tests/NIGHTLY.md"
+STEP_SECONDS = 6 * 3600
+SUMMARY = r"^(?!make)[^/|]*\d+ (?:of \d+ )?(?:passed|noticed|killed|failed|hold|found)\b[^/|]*$"
+
+HEAD = """# What was run whole, and when
+
+`make nightly` writes this table: the last result of each step, and the commit that it is of. `make lint` lists the steps whose files have
+changed since. What every commit has to pass is in `.ci/run`.
+
+| step | result | seconds | commit | date |
+|---|---|---|---|---|
+"""
+
+# A step, its command, and the files that it checks besides netcode.h: when one of them has changed, its result is an old one.
+STEPS = [
+    ("test-seeds", "make test-seeds", "tests/unit tests/story tests/*.h"),
+    ("peer", "make peer", "tests/peer.py tests/tools/subject.c"),
+    ("conform-plants", "make conform-plants", "tests/conform tests/faults tests/peer.py"),
+    ("compile", "make compile", "tests/compile examples"),
+    ("defences", "make defences", "tests/attacks tests/faults tests/unit tests/story"),
+    ("mutate", "make mutate", "tests/mutate tests/unit tests/story"),
+    ("sim", "make sim DAYS=5", "tests/sim tests/sim.c"),
+    ("sim-plants", "python3 tests/faults/run.py --by sim", "tests/sim tests/sim.c tests/faults"),
+    ("fuzz", "make fuzz", "tests/fuzz"),
+    ("fuzz-plants", "python3 tests/faults/run.py --by fuzz", "tests/fuzz tests/faults"),
+    ("torture", "make torture", "tests/torture tests/torture.c tests/unit tests/story"),
+    ("torture-plain", "make torture-plain", "tests/torture tests/torture.c"),
+    ("torture-plants", "python3 tests/faults/run.py --by torture", "tests/torture tests/torture.c tests/faults"),
+    ("erase", "make erase", "tests/erase"),
+    ("erase-plants", "sh tests/erase/run.sh --plants", "tests/erase tests/faults"),
+    ("ct", "make ct", "tests/ct"),
+    ("msan", "make msan", "tests/unit tests/story tests/tools/msan.sh"),
+    ("prove", "make prove", "tests/prove"),
+    ("prove-plants", "sh tests/prove/run.sh --plants", "tests/prove tests/faults"),
+    ("model", "make model", "tests/model"),
+    ("platforms", "make platforms", "tests/platforms tests/unit tests/story"),
+    ("network", "make network", "tests/network"),
+    ("fairness", "make fairness", "tests/fairness.c tests/fairness.h"),
+    ("fairness over loopback", "make fairness FAIRNESS=--real", "tests/fairness.c tests/fairness.h"),
+    ("latency", "make latency", "tests/latency tests/tools/relay.c"),
+    ("latency-plants", "make latency-plants", "tests/latency tests/faults"),
+    ("gates", "make gates", "tests/gates tests/tools/relay.c"),
+    ("gates-plants", "make gates-plants", "tests/gates tests/faults"),
+    ("roam", "make roam", "tests/roam"),
+    ("games", "make games", "examples/pong.c tests/tools/games.sh"),
+    ("soak", "make soak", "tests/soak.c"),
+    ("bench", "make bench", "tests/bench.c"),
+    ("bench-messages", "make bench-messages", "tests/bench_messages.c"),
+    ("bench-sockets", "make bench-sockets", "tests/bench_sockets.c"),
+    ("instructions", "make instructions", "tests/tools/instructions.c tests/tools/instructions.sh"),
+    ("arena", "make arena", "examples/arena tests/arena"),
+    ("arena-plants", "make arena-plants", "examples/arena tests/arena"),
+    ("web", "make web SECONDS_LONG=600 PACKETS=1000000", "examples/web tests/web"),
+    ("cpp", "make cpp", "examples/cpp tests/cpp"),
+    ("cpp-plants", "make cpp-plants", "examples/cpp tests/cpp"),
+    ("csharp", "make csharp", "examples/csharp tests/csharp"),
+    ("csharp-plants", "make csharp-plants", "examples/csharp tests/csharp"),
+    ("godot", "make godot", "examples/godot tests/godot"),
+    ("godot4", "make godot4", "examples/godot tests/godot"),
+    ("engine", "make engine", "tests/engine"),
+    ("admission", "make admission ADMISSION=--whole", "examples/fleet tests/all/admission.py tests/all/fleet.py"),
+    ("admission-plants", "make admission-plants", "examples/fleet tests/all/admission.py tests/all/fleet.py"),
+]
+# What tests/all has: each test, and its planted faults.
+for name, files, has_plants in (
+    ("backend", "examples/backend", True),
+    ("backends", "examples/backend examples/python examples/node", True),
+    ("backends_redis", "examples/backend examples/fleet", True),
+    ("bindgen", "", False),
+    ("demo_full", "examples/demo-full examples/backend examples/fleet", False),
+    ("docs", "examples README.md", True),
+    ("fleet", "examples/fleet examples/server.c", True),
+    ("match", "examples/backend examples/fleet", True),
+    ("metrics", "examples/metrics", False),
+    ("mint", "examples/token.c", False),
+    ("node", "examples/node", True),
+    ("packaging", "examples/packaging", False),
+    ("plots", "examples/metrics", False),
+    ("python", "examples/python", True),
+    ("release", "tests/release", False),
+    ("top", "examples/metrics", False),
+    ("wireshark", "examples/wireshark examples/token.c", True),
+):
+    suffix = ".sh" if os.path.exists(os.path.join(TOP, "tests/all", name + ".sh")) else ".py"
+    program = "tests/all/" + name + suffix
+    STEPS.append(("all: " + name, ("sh " if suffix == ".sh" else "python3 ") + program, program + " " + files))
+    if has_plants:
+        STEPS.append(("all: %s, plants" % name, "python3 %s --plants" % program, program + " " + files))
+STEPS += [
+    ("fresh", "make fresh", "README.md Makefile tests/tools/deps.sh tests/unit tests/story"),
+    ("newcomer", "make newcomer", "README.md Makefile tests/tools/need.sh examples/demo-full"),
+    ("dist-check", "make dist-check", "Makefile tests/release"),
+    ("release-check", "make release-check", "tests/release"),
+]
+
+
+def git(*words):
+    result = subprocess.run(["git", *words], cwd=TOP, capture_output=True, text=True, check=False)
+    return result.stdout.strip() if result.returncode == 0 else None
+
+
+def read_table():
+    """{step: (result, seconds, commit, date)}"""
+    try:
+        with open(os.path.join(TOP, TABLE), encoding="utf-8") as file:
+            rows = [[cell.strip() for cell in line.strip().strip("|").split("|")] for line in file if line.startswith("| ")]
+    except FileNotFoundError:
+        return {}
+    return {row[0]: tuple(row[1:]) for row in rows if len(row) == 5 and row[0] != "step"}
+
+
+def write_table(table):
+    with open(os.path.join(TOP, TABLE + ".new"), "w", encoding="utf-8") as file:
+        file.write(HEAD)
+        for name, _, _ in STEPS:
+            file.write("| %s | %s | %s | %s | %s |\n" % (name, *table.get(name, ("never run", "", "", ""))))
+    os.replace(os.path.join(TOP, TABLE + ".new"), os.path.join(TOP, TABLE))
+
+
+def is_same_tree(commit, *files):
+    """Whether these files, or all but the table, are as they were at that commit."""
+    return bool(commit) and git("diff", "--quiet", commit, "--", *(files or (".", ":!" + TABLE))) is not None
+
+
+def compare(table):
+    old, failed = [], []
+    for name, _, files in STEPS:
+        result, _, commit, _ = table.get(name, ("never run", "", "", ""))
+        if result.startswith("FAILED"):
+            failed.append(name)
+        if not is_same_tree(commit, "netcode.h", *files.split()):
+            old.append(name)
+    unknown = [name for name in table if name not in [step[0] for step in STEPS]]
+    for title, names in (("changed since their last run", old), ("failed when last run", failed), ("in the table, and no step", unknown)):
+        if names:
+            print("nightly: %d of %d steps %s: %s" % (len(names), len(STEPS), title, ", ".join(names)))
+
+
+def run_step(name, command):
+    """Its result, and the seconds that it took."""
+    os.makedirs(os.path.join(TOP, "build/nightly"), exist_ok=True)
+    path = os.path.join(TOP, "build/nightly", re.sub(r"\W+", "_", name) + ".log")
+    begun = time.monotonic()
+    with open(path, "w", encoding="utf-8") as log:
+        child = subprocess.Popen(command, shell=True, cwd=TOP, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, start_new_session=True,
+                                 env=dict(os.environ, SKIPS="no", LC_ALL="C.UTF-8"))
+        try:
+            status = child.wait(STEP_SECONDS)
+        except subprocess.TimeoutExpired:
+            status = "none after %d s" % STEP_SECONDS
+        finally:
+            try:
+                os.killpg(child.pid, signal.SIGTERM)
+            except ProcessLookupError:
+                pass
+    with open(path, encoding="utf-8", errors="replace") as log:
+        summary = re.findall(SUMMARY, log.read(), re.M)[-1:]
+    result = ": ".join(["passed" if status == 0 else "FAILED, status %s" % status] + [line.strip()[:100] for line in summary])
+    return result, time.monotonic() - begun
+
+
+def run(words, table):
+    if git("status", "--porcelain", "--", ".", ":!" + TABLE):
+        sys.exit("nightly: there are changes that are not committed; a result would belong to no commit")
+    commit = git("rev-parse", "--short=12", "HEAD")
+    failed = 0
+    for name, command, _ in STEPS:
+        if words and not any(word in name for word in words):
+            continue
+        last = table.get(name, ("", "", "", ""))
+        if not words and last[0].startswith("passed") and is_same_tree(last[2]):
+            print("%-26s passed on this tree before" % name, flush=True)
+            continue
+        print("%-26s " % name, end="", flush=True)
+        result, seconds = run_step(name, command)
+        print("%s, %.0f s" % (result, seconds), flush=True)
+        failed += not result.startswith("passed")
+        table[name] = (result, "%.0f" % seconds, commit, datetime.date.today().isoformat())
+        write_table(table)
+    return 1 if failed else 0
+
+
+def main():
+    words = sys.argv[1:]
+    if words == ["--list"]:
+        for name, command, _ in STEPS:
+            print("%-26s %s" % (name, command))
+        return 0
+    if words == ["--compare"]:
+        compare(read_table())
+        return 0
+    return run(words, read_table())
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit(130)
