@@ -84,6 +84,8 @@ help-few:
 help-all: help-few
 	@echo "make test-all   all tests, and those of backends, metrics, captures, bindings and packages; installs what they need, or names it"
 	@echo "make test-matchmaking    who plays with whom (examples/backend/matchmaking.h): rows, and random players; SEED=2 for others"
+	@echo "make nightly    every check there is, whole, most of a day; it goes on where it was ended, and writes tests/NIGHTLY.md; NIGHTLY=\"prove torture\""
+	@echo "                for steps with such names, NIGHTLY=--list for all. What every commit passes is in .ci/run"
 	@echo "make peer       the library against a client and a server written in Python from the standard alone"
 	@echo "make conform    grades an implementation of netcode 1.02 from the outside, ours or PEER=\"driver command\" (11 s); CONFORM=\"--role client\""
 	@echo "make conform-plants                 broken variants of the library, each of which the checks that it breaks must fail (10 min); the kit among peers that"
@@ -379,6 +381,10 @@ build/subject: tests/tools/subject.c netcode.h | deps build
 test-all: test all
 	sh tests/all/run.sh $(ALL)
 
+# NIGHTLY="prove model" for the steps whose names hold one of these words, NIGHTLY=--compare for those whose files have changed since they ran.
+nightly:
+	@$(PYTHON) tests/tools/nightly.py $(NIGHTLY)
+
 peer: build/subject
 	$(TEST_RUN) $(PYTHON) tests/peer.py --subject build/subject
 
@@ -617,5 +623,5 @@ uninstall:
 clean:
 	rm -rf build
 
-.PHONY: engine all conform conform-plants release release-prepare release-check dist-check abi index test-seeds test-matchmaking help help-few help-all deps demo newcomer demo-full plots docs test test-all test-release san coverage peer compile lint size readme format fairness network network-peers bench bench-messages bench-plot bench-sockets \
+.PHONY: engine all conform conform-plants release release-prepare release-check dist-check abi index test-seeds test-matchmaking help help-few help-all deps demo newcomer demo-full plots docs test test-all nightly test-release san coverage peer compile lint size readme format fairness network network-peers bench bench-messages bench-plot bench-sockets \
 	arena arena-plants web cpp cpp-plants csharp csharp-plants admission admission-plants godot godot4 godot-demo games gates gates-plants roam latency latency-plants load instructions threads soak defences attacks sim fuzz torture torture-plain coverage-lines prove model erase ct msan platforms mutate fresh install uninstall clean

@@ -69,11 +69,11 @@ ci_status() {
     for status in 0 7; do
         printf '#!/bin/sh\nexit %s\n' "$status" >"$fake/make"
         chmod +x "$fake/make"
-        PATH="$fake:$PATH" .ci/run make erase >"$fake/log" 2>&1
+        PATH="$fake:$PATH" .ci/run make abi >"$fake/log" 2>&1
         [ "$?" = $((status != 0)) ] && grep -q "^$((status == 0)) passed, $((status != 0)) failed$" "$fake/log" || wrong=1
     done
     printf '#!/bin/sh\necho half\nkill "$(cat %s/pid)"\n' "$fake" >"$fake/make"
-    PATH="$fake:$PATH" sh -c 'echo $$ >"$0/pid" && exec .ci/run make erase' "$fake" >"$fake/log" 2>&1
+    PATH="$fake:$PATH" sh -c 'echo $$ >"$0/pid" && exec .ci/run make abi' "$fake" >"$fake/log" 2>&1
     [ "$?" = 143 ] && grep -qx half "$fake/log" || wrong=1
     [ "$wrong" = 0 ] || cat "$fake/log"
     rm -rf "$fake"
@@ -93,10 +93,11 @@ run() {
     vectors) say="tests/unit/vectors.inc is what tests/vectors.py prints" && vectors ;;
     shell) say="shellcheck" && shell ;;
     ci) say=".ci/run's status is that of its steps" && ci_status ;;
+    nightly) say="what of tests/NIGHTLY.md is old is listed, and fails nothing" && "$PYTHON" tests/tools/nightly.py --compare ;;
     *) say="$1 is no step" && false ;;
     esac
 }
-STEPS="tidy:netcode.h rules format cppcheck shell selftest stale claims vectors ci"
+STEPS="tidy:netcode.h rules format cppcheck shell selftest stale claims vectors ci nightly"
 for file in examples/*.c examples/arena/server.c examples/arena/bots.c; do # of the arena, what needs libsodium alone
     STEPS="$STEPS tidy:$file"
 done

@@ -105,7 +105,7 @@ for name, files, has_plants in (
     program = "tests/all/" + name + suffix
     STEPS.append(("all: " + name, ("sh " if suffix == ".sh" else "python3 ") + program, program + " " + files))
     if has_plants:
-        STEPS.append(("all: %s, plants" % name, "python3 %s --plants" % program, program + " " + files))
+        STEPS.append(("all: %s plants" % name, "python3 %s --plants" % program, program + " " + files))
 STEPS += [
     ("fresh", "make fresh", "README.md Makefile tests/tools/deps.sh tests/unit tests/story"),
     ("newcomer", "make newcomer", "README.md Makefile tests/tools/need.sh examples/demo-full"),
@@ -143,17 +143,20 @@ def is_same_tree(commit, *files):
 
 
 def compare(table):
-    old, failed = [], []
+    never, old, failed = [], [], []
     for name, _, files in STEPS:
-        result, _, commit, _ = table.get(name, ("never run", "", "", ""))
-        if result.startswith("FAILED"):
+        result, _, commit, _ = table.get(name, ("", "", "", ""))
+        if not commit:
+            never.append(name)
+        elif result.startswith("FAILED"):
             failed.append(name)
-        if not is_same_tree(commit, "netcode.h", *files.split()):
+        elif not is_same_tree(commit, "netcode.h", *files.split()):
             old.append(name)
     unknown = [name for name in table if name not in [step[0] for step in STEPS]]
-    for title, names in (("changed since their last run", old), ("failed when last run", failed), ("in the table, and no step", unknown)):
+    for title, names in (("were never run", never), ("failed when last run", failed), ("check files that have changed since", old),
+                         ("of the table are steps no more", unknown)):
         if names:
-            print("nightly: %d of %d steps %s: %s" % (len(names), len(STEPS), title, ", ".join(names)))
+            print("nightly: %d of %d steps %s: %s" % (len(names), len(STEPS), title, "; ".join(names)))
 
 
 def run_step(name, command):
