@@ -93,7 +93,7 @@ run() {
     vectors) say="tests/unit/vectors.inc is what tests/vectors.py prints" && vectors ;;
     shell) say="shellcheck" && shell ;;
     ci) say=".ci/run's status is that of its steps" && ci_status ;;
-    nightly) say="what of tests/NIGHTLY.md is old is listed, and fails nothing" && "$PYTHON" tests/tools/nightly.py --compare ;;
+    nightly) say="make nightly goes on where it was ended; which of its results are old is listed" && "$PYTHON" tests/lint/nightly_selftest.py ;;
     *) say="$1 is no step" && false ;;
     esac
 }

@@ -1,0 +1,86 @@
+"""Shows, in a repository of its own, that tests/tools/nightly.py runs what has to be run, no more, and says which results are old. Then lists
+those of this tree, which fails nothing."""
+
+import contextlib
+import io
+import os
+import subprocess
+import sys
+import tempfile
+
+TOP = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+sys.path.insert(0, os.path.join(TOP, "tests", "tools"))
+import nightly  # noqa: E402 (its folder is not on the path before)
+
+
+def commit(name, text):
+    with open(os.path.join(nightly.TOP, name), "w", encoding="utf-8") as file:
+        file.write(text)
+    identity = ["-c", "user.name=test", "-c", "user.email=test@example.org"]
+    subprocess.run(["git", "add", "."], cwd=nightly.TOP, check=True)
+    subprocess.run(["git", *identity, "-c", "commit.gpgsign=false", "commit", "-q", "-m", name], cwd=nightly.TOP, check=True)
+
+
+def steps_run(*words):
+    """A letter for each step that ran, in order; the steps write them."""
+    with contextlib.redirect_stdout(io.StringIO()):
+        status = nightly.run(list(words), nightly.read_table())
+    path = os.path.join(nightly.TOP, "build", "ran")
+    with open(path, encoding="utf-8") as file:
+        ran = file.read().split()
+    os.remove(path)
+    return "".join(ran), status
+
+
+def lists():
+    with contextlib.redirect_stdout(io.StringIO()) as text:
+        nightly.compare(nightly.read_table())
+    return text.getvalue()
+
+
+def scenario():
+    for folder in ("tests", "build"):
+        os.mkdir(os.path.join(nightly.TOP, folder))
+    subprocess.run(["git", "init", "-q"], cwd=nightly.TOP, check=True)
+    commit(".gitignore", "build\n")
+    commit("netcode.h", "1")
+    commit("b.c", "1")
+    yield "all steps are new", "2 of 2 steps were never run: a; b" in lists()
+    yield "all run, and one fails", steps_run() == ("ab", 1)
+    yield "its failure is in the table, without the words of its output", "| b | FAILED, status 3 |" in open(os.path.join(nightly.TOP, nightly.TABLE)).read()
+    yield "a summary is", nightly.read_table()["a"][0] == "passed: a: 7 passed, 0 failed"
+    commit("tests/other", "the table goes with this")
+    yield "on another tree both run again", steps_run() == ("ab", 1)
+    commit("unused", "")
+    yield "which the list does not ask for", lists() == "nightly: 1 of 2 steps failed when last run: b\n"
+    nightly.STEPS[1] = ("b", "echo b >>build/ran", "b.c")
+    steps_run()
+    commit(nightly.TABLE, open(os.path.join(nightly.TOP, nightly.TABLE)).read() + "\n")
+    nightly.STEPS.append(("c", "echo c >>build/ran", ""))
+    yield "when only the table has changed, what has passed does not run", steps_run() == ("c", 0)
+    yield "what is named does", steps_run("a") == ("a", 0)
+    commit("b.c", "2")
+    yield "a step whose file has changed is listed", lists() == "nightly: 1 of 3 steps check files that have changed since: b\n"
+    commit("netcode.h", "2")
+    yield "and each, when the header has", "3 of 3 steps check" in lists()
+    with open(os.path.join(nightly.TOP, "b.c"), "w", encoding="utf-8") as file:
+        file.write("3")
+    try:
+        nightly.run([], {})
+        yield "what is not committed has no results", False
+    except SystemExit:
+        pass
+
+
+def main():
+    failures = 0
+    with tempfile.TemporaryDirectory() as nightly.TOP:
+        nightly.STEPS = [("a", "echo a >>build/ran; echo a: 7 passed, 0 failed", ""), ("b", "echo b >>build/ran; echo /secret; exit 3", "b.c")]
+        for what, holds in scenario():
+            failures += not holds
+            print("%s %s" % ("ok  " if holds else "FAIL", what))
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main() or subprocess.run([sys.executable, os.path.join(TOP, "tests/tools/nightly.py"), "--compare"], check=False).returncode)
