@@ -31,6 +31,15 @@ changed since. What every commit has to pass is in `.ci/run`.
 |---|---|---|---|---|
 """
 
+# What steps use and do not install by themselves, as tests/tools/need.sh wants it.
+NEEDS = """gcc:gcc g++:g++ make:make clang:clang++ python3:python3 pkg-config:pkg-config iproute2:ip util-linux:unshare valgrind:valgrind gnuplot-nox:gnuplot
+    libc6-dev-i386:/usr/include/x86_64-linux-gnu/gnu/stubs-32.h gcc-s390x-linux-gnu:s390x-linux-gnu-gcc
+    libc6-dev-s390x-cross:/usr/s390x-linux-gnu/include/stdio.h qemu-user:qemu-s390x musl-tools:musl-gcc
+    gcc-mingw-w64-x86-64-posix:x86_64-w64-mingw32-gcc g++-mingw-w64-x86-64-posix:x86_64-w64-mingw32-g++ spin:spin
+    clang-19:clang-19 llvm-19:llvm-cov-19 libclang-rt-19-dev:/usr/lib/llvm-19/lib/clang/19/lib/linux/libclang_rt.fuzzer-x86_64.a
+    libclang-rt-dev:/usr/lib/llvm-*/lib/clang/*/lib/linux/libclang_rt.asan-x86_64.a libenet-dev:/usr/include/enet/enet.h
+    debootstrap:debootstrap dpkg-dev:dpkg-source autoconf:autoconf automake:automake libtool:libtoolize patch:patch"""
+
 # A step, its command, and the files that it checks besides netcode.h: when one of them has changed, its result is an old one.
 STEPS = [
     ("test-seeds", "make test-seeds", "tests/unit tests/story tests/*.h"),
@@ -212,6 +221,9 @@ def main():
     if words == ["--compare"]:
         compare(read_table())
         return 0
+    version = subprocess.run(["gcc", "-dumpversion"], capture_output=True, text=True, check=True).stdout.split(".")[0].strip()
+    needs = NEEDS.split() + ["lib32gcc-%s-dev:/usr/lib/gcc/x86_64-linux-gnu/*/32/libgcc.a" % version]
+    subprocess.run(["sh", "tests/tools/need.sh", *needs], cwd=TOP, check=True)
     return run(words, read_table())
 
 
