@@ -42,7 +42,7 @@ def load(name):
 
 
 B = load("backend")
-expect, equal, wait_for, place, write, read, Ends = B.expect, B.equal, B.wait_for, B.place, B.write, B.read, B.Ends
+expect, equal, until, place, write, read, Ends = B.expect, B.equal, B.until, B.place, B.write, B.read, B.Ends
 AUDIENCE = "game"
 APP = "480"
 PLATFORM_KEY = "PUBLISHERKEY0123456789ABCDEF"
@@ -227,7 +227,7 @@ class Platform(Web):
         query = dict(urllib.parse.parse_qsl(urllib.parse.urlsplit(handler.path).query))
         if self.slow:
             self.stopped.wait(self.slow)
-        self.released.wait(B.LONG)
+        self.released.wait(B.LIMIT_SECONDS)
         if query.get("key") != PLATFORM_KEY or query.get("appid") != APP:
             return handler.send(403, b"<html>Forbidden</html>")
         rows = {
@@ -276,7 +276,7 @@ class Redis(B.Process):
         command = ["redis-server", "--port", "0", "--unixsocket", self.socket, "--dir", self.folder, "--save", "", "--loglevel", "notice"]
         command += ["--appendonly", "yes", "--appendfsync", "always"] if keeps else []
         super().__init__(command + list(options))
-        wait_for(self.answers, "Redis:\n" + self.text())
+        until(self.answers, "Redis:\n" + self.text())
 
     def answers(self):
         with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX) as probe:
@@ -370,7 +370,7 @@ class Full(B.Backend):
     def number(self, name):
         return float(self.metrics()["netcode_backend_" + name])
 
-    def end(self, number=signal.SIGTERM, seconds=B.LONG):
+    def end(self, number=signal.SIGTERM, seconds=B.LIMIT_SECONDS):
         status = super().end(number, seconds)
         expect(not self.find("Sanitizer|runtime error"), "a sanitizer speaks:\n" + self.text())
         return status
@@ -657,8 +657,8 @@ def check_rotation():
 
         # A set without any key that is of use: the last one is withdrawn.
         issuer.keys = [KEYS["weak"].jwk()]
-        wait_for(lambda: backend.login(id_token=issuer.rsa.sign(issuer.claims(), kid="asks")) and issuer.count("/keys") == 3, "another fetch", 15)
-        wait_for(lambda: backend.number("issuer_keys") == 0, "the end of the last key", 5)
+        until(lambda: backend.login(id_token=issuer.rsa.sign(issuer.claims(), kid="asks")) and issuer.count("/keys") == 3, "another fetch")
+        until(lambda: backend.number("issuer_keys") == 0, "the end of the last key")
         expect(short(backend.login(id_token=KEYS["outsider"].sign(issuer.claims()))) in ((401, "wrong_identity"), (503, "issuer_unreachable")), "the withdrawn key's token is good")
         equal(backend.number('issuer_fetches_total{result="failed"}'), 0, "the fetches that failed")
         expect(backend.find("the issuer has none for RS256 or ES256"), "the log does not report it:\n" + backend.text())
@@ -668,7 +668,7 @@ def check_rotation():
 def others_of_an_issuer(backend, issuer):
     """While five log in by it, in one of its fetches: the seconds that a login with another proof and the health take."""
     asked = len(issuer.requests)
-    wait_for(lambda: len(issuer.requests) > asked, "another fetch")
+    until(lambda: len(issuer.requests) > asked, "another fetch")
     begun = time.monotonic()
     waits = [threading.Thread(target=backend.login, kwargs={"id_token": issuer.token()}) for _ in range(5)]
     for thread in waits:
@@ -698,7 +698,7 @@ def check_issuer_trouble():
                 expect(took < 1.0, "others waited for %.1f s" % took)
                 equal(backend.number("issuer_keys"), 0, "the keys")
                 issuer.mode, issuer.document = "good", {}
-                wait_for(lambda: backend.login(id_token=issuer.token())[0] == 200, "the issuer again, after " + mode)
+                until(lambda: backend.login(id_token=issuer.token())[0] == 200, "the issuer again, after " + mode)
                 issuer.mode = "down"  # what is known stays good
                 session_of(backend.login(id_token=issuer.token()))
                 equal(issuer.count("elsewhere"), 0, "redirects that were followed")
@@ -709,7 +709,7 @@ def check_issuer_trouble():
         options = issuer.options()
         options[-1] = place("other-ca.pem")
         with Ends(Full(options)) as backend:
-            wait_for(lambda: backend.number('issuer_fetches_total{result="failed"}') >= 1, "a fetch that fails")
+            until(lambda: backend.number('issuer_fetches_total{result="failed"}') >= 1, "a fetch that fails")
             named_refusal(backend.login(id_token=issuer.token()), "issuer_unreachable")
             equal(issuer.requests, [], "what an issuer of another authority was asked")
     return "%d kinds of it" % (len(modes) + 1)
@@ -724,7 +724,7 @@ def others_of_a_platform(platform, backend):
     try:
         with concurrent.futures.ThreadPoolExecutor(16) as pool:
             held = [pool.submit(backend.login, None, ticket="aa" + "0" * 20) for _ in range(16)]
-            wait_for(lambda: backend.number("suspended_requests") == 16 or any(future.done() for future in held), "16 that wait")
+            until(lambda: backend.number("suspended_requests") == 16 or any(future.done() for future in held), "16 that wait")
             refused = backend.login(ticket="aa" + "0" * 20)
             other = backend.login(secret("alice"))
             waiting = int(backend.number("suspended_requests"))
@@ -790,10 +790,10 @@ def check_memory():
         equal([short(answer) for answer in guests], [(200, "")] * 12 + [(503, "too_many_sessions")] * 3, "logins beyond --sessions")
         equal(backend.number("sessions"), 20, "the sessions")
         begun = time.monotonic()
-        wait_for(lambda: backend.number("sessions") == 0, "their end", 20)
+        until(lambda: backend.number("sessions") == 0, "their end")
         expect(time.monotonic() - begun > 1.0, "they ended at once")
         equal(backend.ask(TOKEN, sessions[-1])[0], 401, "an ended session's token")
-        wait_for(lambda: backend.login(id_token=issuer.token(sub="later"))[0] == 200, "a place for a new one", 65)
+        until(lambda: backend.login(id_token=issuer.token(sub="later"))[0] == 200, "a place for a new one", 60 + B.LIMIT_SECONDS)
         session = session_of(backend.login(alice))
         write(players, "".join(line for line in read(players).splitlines(True) if " 1001 " not in line), 0o644)
         backend.reload()
@@ -871,7 +871,7 @@ def two(stack, redis, *options, binary="full"):
 
 def reached(*backends):
     for backend in backends:
-        wait_for(lambda: backend.number("store_reachable") == 1, "Redis, from a backend")
+        until(lambda: backend.number("store_reachable") == 1, "Redis, from a backend")
 
 
 def revoke(redis, *words):
@@ -935,7 +935,7 @@ def check_common():
             equal(short(backend.ask(TOKEN, bob)), (403, "revoked"), "a revoked player's account")
             equal(short(backend.login(bob)), (403, "revoked"), "a revoked player's login")
         equal(redis.cli("exists", "netcode:revoked:%d" % B.BOB), "1", "the key that game servers look at")
-        wait_for(lambda: one.login(id_token=issuer.token(sub="her"))[0] == 200, "the end of her four seconds", 10)
+        until(lambda: one.login(id_token=issuer.token(sub="her"))[0] == 200, "the end of her four seconds")
         equal(short(other.ask(TOKEN, hers)), (401, "unknown_credential"), "a session from before stays ended")
         equal(revoke(redis, "restore", str(B.BOB))[0], 0, "the command that takes it back")
         equal(revoke(redis, "restore", str(B.BOB)), (0, "%d was not revoked" % B.BOB), "and again")
@@ -951,7 +951,7 @@ def check_common():
         equal(revoke(redis, "restore", str(B.BOB))[0], 0, "the command that takes it back")
         equal(short(other.ask(TOKEN, lasting)), (401, "unknown_credential"), "a revoked session that outlives a newer one")
         session_of(short_lived.login(bob))
-        wait_for(lambda: redis.cli("exists", "netcode:logins:%d" % B.BOB) == "0", "the list's end, with that of its last session", 5)
+        until(lambda: redis.cli("exists", "netcode:logins:%d" % B.BOB) == "0", "the list's end, with that of its last session")
         for backend in (one, other):
             equal(backend.end(), 0, "the backend's status")
     return "%d of 96 logins at both within a rate of 40" % good
@@ -971,24 +971,24 @@ def check_servers():
         redis.cli("hset", key, "worse", redis.cli("time").split()[0] + '000 {"name":')
         equal(B.report(one.port, report)[0], 200, "a report")
         begun = time.monotonic()
-        wait_for(lambda: short(other.ask(TOKEN, alice, wish)) == (200, ""), "a token for it from the other", 4)
+        until(lambda: short(other.ask(TOKEN, alice, wish)) == (200, ""), "a token for it from the other")
         took = time.monotonic() - begun
 
         # Its one slot is promised now, by this backend; what it reads once a second is no newer report.
-        until = time.monotonic() + 2.5
-        while time.monotonic() < until:
+        end = time.monotonic() + 2.5
+        while time.monotonic() < end:
             equal(short(other.ask(TOKEN, bob, wish)), (503, "no_server"), "a token for a promised slot")
             time.sleep(0.3)
         equal(B.report(one.port, report)[0], 200, "a newer report")
-        wait_for(lambda: short(other.ask(TOKEN, bob, wish)) == (200, ""), "a token after it", 4)
+        until(lambda: short(other.ask(TOKEN, bob, wish)) == (200, ""), "a token after it")
 
         equal(foreign.ask(TOKEN, alice, wish)[0], 503, "a server of another protocol id")
         equal(redis.cli("hexists", key, "bad"), "0", "what is no report is taken out")
         long = {**report, "name": "ap-2", "note": "x" * 4000}
         equal(B.report(one.port, long)[0], 200, "a long report")
-        wait_for(lambda: other.metrics()['netcode_backend_servers{state="silent"}'] == "1", "silence, at the other", 9)
+        until(lambda: other.metrics()['netcode_backend_servers{state="silent"}'] == "1", "silence, at the other")
         equal(short(other.ask(TOKEN, alice, '{"server":"ap-2"}')), (503, "no_server"), "a report that is too long to be shared")
-        wait_for(lambda: redis.cli("hlen", key) == "0", "old reports are taken out of Redis", 9)
+        until(lambda: redis.cli("hlen", key) == "0", "old reports are taken out of Redis")
         for backend in (one, other, foreign):
             equal(backend.end(), 0, "the backend's status")
     return "the other knew after %.1f s" % took
@@ -1014,11 +1014,11 @@ def check_clock():
         report = {"name": "ap-1", "address": "127.0.0.1:40007", "slots": 8, "clients": 0, "draining": False, "protocol_id": B.PROTOCOL_ID}
         now = int(redis.cli("time").split()[0]) * 1000
         redis.cli("hset", key, "ap-1", "%d %s" % (ahead * 1000, json.dumps(report)), "ap-2", "%d %s" % (now, json.dumps({**report, "name": "ap-2", "address": "127.0.0.1:40008"})))
-        wait_for(lambda: short(other.ask(TOKEN, bob, '{"server":"ap-2"}')) == (200, ""), "a token for a server that has just reported", 4)
+        until(lambda: short(other.ask(TOKEN, bob, '{"server":"ap-2"}')) == (200, ""), "a token for a server that has just reported")
         equal(short(other.ask(TOKEN, bob, '{"server":"ap-1"}')), (503, "no_server"), "a token for a server whose report is dated ahead")
         equal((redis.cli("hexists", key, "ap-1"), redis.cli("hexists", key, "ap-2")), ("0", "1"), "what is dated ahead is taken out")
         equal(B.report(hasty.port, report)[0], 200, "its next report")
-        wait_for(lambda: short(other.ask(TOKEN, bob, '{"server":"ap-1"}')) == (200, ""), "a token after it", 4)
+        until(lambda: short(other.ask(TOKEN, bob, '{"server":"ap-1"}')) == (200, ""), "a token after it")
         for backend in (hasty, other):
             equal(backend.end(), 0, "the backend's status")
     return "by an hour"
@@ -1139,7 +1139,7 @@ def check_trouble():
             load.take()
             begin()
             for backend in who:
-                wait_for(lambda: short(backend.ask(TOKEN, session)) == (503, error), "%s at %s" % (error, name))
+                until(lambda: short(backend.ask(TOKEN, session)) == (503, error), "%s at %s" % (error, name))
             load.take()
             time.sleep(0.4)
             for backend in who:
@@ -1147,11 +1147,11 @@ def check_trouble():
                 if error == "store_unreachable":
                     equal((status, health["status"], health["store"]), (503, "store_unreachable", "unreachable"), "health while it is " + name)
                     equal(backend.number("store_reachable"), 0, "the metric while it is " + name)
-            wait_for(lambda: load.take().get((503, error), 0) > 0, "the load hears %s" % error)
+            until(lambda: load.take().get((503, error), 0) > 0, "the load hears %s" % error)
             end()
             begun = time.monotonic()
             for backend in who:
-                wait_for(lambda: backend.ask(TOKEN, session)[0] == 200, "it works again after " + name, 15)
+                until(lambda: backend.ask(TOKEN, session)[0] == 200, "it works again after " + name)
                 equal(quick(backend)[0], 200, "health after " + name)
             faults_met.append("%s %.1f s" % (name, time.monotonic() - begun))
             good_token(who[0].ask(TOKEN, session), "3")  # the session is there still
@@ -1172,9 +1172,9 @@ def check_trouble():
         load.take()
         set_delay(0.15)  # slow, but in time: no client is refused
         time.sleep(0.8)
-        wait_for(lambda: other.ask(TOKEN, session)[0] == 200, "a token over a slow way", 15)
+        until(lambda: other.ask(TOKEN, session)[0] == 200, "a token over a slow way")
         relay.cut()
-        wait_for(lambda: other.ask(TOKEN, session)[0] == 200, "another connection after the cut", 15)
+        until(lambda: other.ask(TOKEN, session)[0] == 200, "another connection after the cut")
         set_delay(0.0)
         load.stopped.set()
         for thread in load.threads:
@@ -1205,7 +1205,7 @@ def check_bounds():
             for answer in answers:
                 named_refusal(answer, answer[1])
                 heard[answer[1]] = heard.get(answer[1], 0) + 1
-            wait_for(lambda: backend.ask(TOKEN, secret("alice"))[0] == 200, "Redis again", 10)
+            until(lambda: backend.ask(TOKEN, secret("alice"))[0] == 200, "Redis again")
         equal(sorted(heard), ["busy", "store_unreachable"], "what they heard")
         grown = memory_of(backend) - before
         expect(grown < 16 << 20, "the memory grew by %d KB" % (grown >> 10))
@@ -1213,10 +1213,10 @@ def check_bounds():
             for _ in range(3):  # they wait for a second only: who looks too late must try again
                 redis.process.send_signal(signal.SIGSTOP)
                 last = [pool.submit(backend.ask, TOKEN, secret("alice")) for _ in range(5)]
-                if wait_for(lambda: backend.number("suspended_requests") == 5 or all(future.done() for future in last) and "late", "five that wait") != "late":
+                if until(lambda: backend.number("suspended_requests") == 5 or all(future.done() for future in last) and "late", "five that wait") != "late":
                     break
                 redis.process.send_signal(signal.SIGCONT)
-                wait_for(lambda: backend.ask(TOKEN, secret("alice"))[0] == 200, "Redis again", 10)
+                until(lambda: backend.ask(TOKEN, secret("alice"))[0] == 200, "Redis again")
             else:
                 raise B.Failure("five that wait were never seen together")
             begun = time.monotonic()
@@ -1241,7 +1241,7 @@ def check_redis_start():
         result = B.run([B.PROGRAMS["full"], "revoke", "5", "--redis", "unix:%s/redis.sock" % folder], timeout=20)
         expect(result.returncode == 1 and b"did not confirm" in result.stderr, "a revocation without Redis: %s" % result.stderr.decode())
         redis = stack.enter_context(Ends(Redis("--requirepass", secret("redis.password"), keeps=folder)))
-        wait_for(lambda: backend.ask(TOKEN, secret("alice"))[0] == 200, "Redis", 10)
+        until(lambda: backend.ask(TOKEN, secret("alice"))[0] == 200, "Redis")
         result = B.run([B.PROGRAMS["full"], "revoke", "5", "--redis", "unix:%s/redis.sock" % folder], timeout=20)
         equal(result.returncode, 1, "the status of a revocation without the password")
         password = ["-a", secret("redis.password"), "--no-auth-warning"]
@@ -1315,7 +1315,7 @@ def kill_in_mid_login(redis, backends, nginx, *proof):
         def holders():
             return [None] if retries else [index for index in range(2) if backends[index].number("suspended_requests") == 1]
 
-        holder = wait_for(holders, "a login in flight")[0]
+        holder = until(holders, "a login in flight")[0]
         if holder is not None:
             backends[holder].end(signal.SIGKILL)
         redis.process.send_signal(signal.SIGCONT)
@@ -1382,9 +1382,9 @@ def logins_of_two_addresses(platform, backend, nginx):
     try:
         with concurrent.futures.ThreadPoolExecutor(24) as pool:
             greedy = [pool.submit(over_tls, nginx, LOGIN, None, body, 15, "127.0.0.1") for _ in range(23)]
-            wait_for(lambda: sum(future.done() for future in greedy) >= 19, "the end of those that are too many")
+            until(lambda: sum(future.done() for future in greedy) >= 19, "the end of those that are too many")
             other = pool.submit(over_tls, nginx, LOGIN, None, body, 15, "127.0.0.2")
-            wait_for(lambda: backend.number("suspended_requests") == 5 or other.done(), "the other address")
+            until(lambda: backend.number("suspended_requests") == 5 or other.done(), "the other address")
             platform.released.set()
             return [future.result() for future in greedy], other.result()
     finally:
@@ -1441,7 +1441,7 @@ def check_nginx_load():
             # Whoever was told to come again has done so before the next is killed, and no worker of nginx leaves this one alone any more.
             time.sleep(NGINX_FORGIVES)
             before = dict(counts)
-            wait_for(lambda: failures or all(counts[name] > before[name] for name in ("alice", "bob")), "a login of each player")
+            until(lambda: failures or all(counts[name] > before[name] for name in ("alice", "bob")), "a login of each player")
         stop.set()
         for thread in threads:
             thread.join()
@@ -1477,11 +1477,11 @@ def check_play():
         expect(player.find(r"connects=1 .*wrong=0"), player.text())
 
         # Its server and its session end: it begins another session with the ID token, and plays on elsewhere.
-        player = stack.enter_context(Ends(B.Process(command[:-1] + [str(B.LONG)])))
+        player = stack.enter_context(Ends(B.Process(command[:-1] + [str(B.LIMIT_SECONDS)])))
         address = player.line(r"connected to (\S+) ").group(1)
         redis.cli("flushall")
         [server.end(signal.SIGKILL) for server in servers if server.address == address]
-        wait_for(lambda: player.text().count("connected to ") == 2, "another connection:\n" + player.text())
+        until(lambda: player.text().count("connected to ") == 2, "another connection:\n" + player.text())
         equal(player.end(), 0, "the player's status:\n" + player.text())
         expect(player.find("login refused: 401 unknown_credential") and player.find(r"connects=2 .*wrong=0"), player.text())
 
@@ -1689,7 +1689,6 @@ def main():
         write(place("redis.password"), "a-password-of-the-test\n")
         write(place("listed"), "127.0.0.1:40000 eu-1 64\n127.0.0.1:40001 us-1 32\n")
         if "--plants" in sys.argv:
-            B.LONG = 15
             results = [plant(index, *row) for index, row in enumerate(PLANTS) if not words or str(index) in words]
         else:
             results = run_checks(words)
