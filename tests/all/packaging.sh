@@ -3,7 +3,8 @@
 # (find_package, FetchContent, add_subdirectory), Meson (wrap, folder, pkg-config), Debian packages. Runs the recipes with stand-ins for tools
 # that are not here, compares all version numbers, and plants faults that each kind of check has to notice.
 #
-#     sh tests/all/packaging.sh
+#     sh tests/all/packaging.sh          everything
+#     sh tests/all/packaging.sh quick    the ways in that most take: make install, pkg-config, CMake, the Debian packages
 #
 # Works on a copy in a temporary folder that it removes; KEEP=1 leaves it. Where it may, it cuts the network off first: nothing is fetched by a
 # build.
@@ -23,7 +24,7 @@ if [ -z "${PACKAGING_CUT:-}" ]; then
     }
     PACKAGING_CUT=no
     export PACKAGING_CUT
-    [ "$(id -u)" = 0 ] && unshare --net true 2>/dev/null && PACKAGING_CUT=yes exec unshare --net sh tests/all/packaging.sh
+    [ "$(id -u)" = 0 ] && unshare --net true 2>/dev/null && PACKAGING_CUT=yes exec unshare --net sh tests/all/packaging.sh "$@"
 fi
 
 work=$(mktemp -d) || exit 1
@@ -506,6 +507,11 @@ check "plain cc, C, C++ and both" compile "$work/plain" "-I$top" -lsodium
 check "pkg-config, C, C++ and both" compile "$work/pc" "$(pkg_config "$work/prefix/lib/pkgconfig" --cflags)" \
     "$(pkg_config "$work/prefix/lib/pkgconfig" --libs)"
 check "CMake find_package, from a prefix that was moved; C, C++ and both" moved
+check "Debian packages are made, twice the same" packages
+check "Debian packages: their fields" package_fields
+check "Debian packages: their contents" package_contents
+check "Debian packages, extracted: pkg-config and CMake" package_extracted
+[ "${1:-}" != quick ] || finish
 check "CMake find_package in a project that is C alone" one_language C consumer_c C
 check "CMake find_package in a project that is C++ alone" one_language CXX consumer_cpp C++
 check "CMake find_package: 10 requests for versions are taken, 10 refused" versions_asked
@@ -524,10 +530,6 @@ check "Meson wrap from a repository" meson_wrap
 check "Meson subproject as a folder" meson_folder
 check "Meson finds an installed one by pkg-config" meson_installed
 check "Meson refuses the meson.build of another release" meson_stale
-check "Debian packages are made, twice the same" packages
-check "Debian packages: their fields" package_fields
-check "Debian packages: their contents" package_contents
-check "Debian packages, extracted: pkg-config and CMake" package_extracted
 check "folders with a space in their names: make install and uninstall, pkg-config, CMake, deb.sh" with_spaces
 if command -v lintian >/dev/null 2>&1; then
     check "Debian packages: lintian has nothing to say" no_lintian_words
