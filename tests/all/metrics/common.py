@@ -8,9 +8,11 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", "..", ".."))
+sys.path.insert(0, os.path.join(ROOT, "tests", "tools"))
+from waiting import LIMIT_SECONDS, TimedOut, until  # noqa: E402
+
 BUILD = os.path.join(ROOT, "build", "all", "metrics-san" if os.environ.get("SANITIZE") else "metrics")
 CC = os.environ.get("CC", "cc").split()
 WARNINGS = "-Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wcast-qual -Wundef -Wdouble-promotion -Werror".split()
@@ -44,7 +46,7 @@ def stop(process, number=signal.SIGTERM):
     if process.poll() is None:
         process.send_signal(number)
         try:
-            process.wait(10)
+            process.wait(LIMIT_SECONDS)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
@@ -152,14 +154,12 @@ def text_of(log):
         return file.read()
 
 
-def wait_for(what, seconds=20.0):
-    """The first true answer of `what`, or the last false one."""
-    end = time.monotonic() + seconds
-    while True:
-        answer = what()
-        if answer or time.monotonic() > end:
-            return answer
-        time.sleep(0.1)
+def wait_for(what):
+    """The first true answer of `what`, or None where there is none: a check says so then."""
+    try:
+        return until(what)
+    except TimedOut:
+        return None
 
 
 def said(log, words_before):
@@ -178,6 +178,6 @@ def said(log, words_before):
 
 def start_serve(*options, log="serve.log"):
     """A server with messages: the process, its address and the address of its metrics."""
-    process = start([build_serve(), "--address", "127.0.0.1:0", "--metrics", "0", "--seconds", "300"] + list(options), log)
+    process = start([build_serve(), "--address", "127.0.0.1:0", "--metrics", "0", "--seconds", "1000"] + list(options), log)
     address = said(log, "listening on ")
     return process, address, said(log, "metrics on ")
