@@ -13,9 +13,10 @@ import subprocess
 import tempfile
 import time
 
+from waiting import LIMIT_SECONDS, until
+
 OPTIONS = ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
            "--disable-component-update", "--disable-sync", "--disable-extensions", "--hide-scrollbars", "--remote-debugging-pipe"]  # fmt: skip
-LIMIT_SECONDS = 90  # that is met only when something hangs
 
 
 class Browser:
@@ -37,7 +38,8 @@ class Browser:
                                         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # fmt: skip
         os.close(commands)
         os.close(answers)
-        target = next(each for each in self.call("Target.getTargets")["targetInfos"] if each["type"] == "page")
+        # A browser that has only just begun may have no page yet.
+        target = until(lambda: [each for each in self.call("Target.getTargets")["targetInfos"] if each["type"] == "page"], "the browser's first page")[0]
         self.session = self.call("Target.attachToTarget", targetId=target["targetId"], flatten=True)["sessionId"]
         for domain in ("Page", "Network", "Runtime", "Log"):
             self.call(domain + ".enable")
@@ -89,20 +91,14 @@ class Browser:
 
     def open(self, address, width=1400, dark=False):
         self.size(width, dark=dark)
+        first, end = len(self.events), time.monotonic() + LIMIT_SECONDS
         answer = self.call("Page.navigate", url=address)
         if "errorText" in answer:
             raise RuntimeError("%s: %s" % (address, answer["errorText"]))
         # The load event that is this page's: one of the page before may still come.
         wanted = {"name": "load", "loaderId": answer["loaderId"]}
-        self.until(lambda: any(each.get("method") == "Page.lifecycleEvent" and wanted.items() <= each["params"].items() for each in self.events), address + " to be loaded")
-
-    def until(self, condition, what):
-        end = time.monotonic() + LIMIT_SECONDS
-        while not condition():
-            if time.monotonic() > end:
-                raise TimeoutError("in %d s it did not come: %s" % (LIMIT_SECONDS, what))
-            time.sleep(0.02)
-            self.run("0")
+        while not any(each.get("method") == "Page.lifecycleEvent" and wanted.items() <= each["params"].items() for each in self.events[first:]):
+            self.events.append(self.message(end))
 
     def requests(self):
         """Every address that was asked for so far."""
