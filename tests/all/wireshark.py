@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Captures: tshark with examples/wireshark/netcode.lua, and `netcode-token decrypt`, on real sessions and on hostile files.
 
-    python3 tests/all/wireshark.py             everything, under 60 s on two idle cores
+    python3 tests/all/wireshark.py             everything
+    python3 tests/all/wireshark.py WORD...     the checks whose names hold a WORD
     python3 tests/all/wireshark.py --plants [WORD...]   planted faults in copies of the dissector and of the tool: each must be noticed
 
 Captures what server.c and client.c say through tests/tools/relay.c, and from the loopback interface where tcpdump may (root). Nothing leaves
@@ -22,6 +23,9 @@ import threading
 import time
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.join(TOP, "tests", "tools"))
+from waiting import LIMIT_SECONDS, TimedOut, until  # noqa: E402
+
 OUT = os.path.join(TOP, "build", "wireshark")
 LUA = os.environ.get("WIRESHARK_LUA", os.path.join(TOP, "examples", "wireshark", "netcode.lua"))
 TOKEN = os.environ.get("WIRESHARK_TOKEN", "examples/token.c")
@@ -202,22 +206,21 @@ class Child:
             self.process = subprocess.Popen(command, stdout=file, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
         children.append(self)
 
-    def said(self, pattern, seconds=20):
-        deadline = time.monotonic() + seconds
-        while time.monotonic() < deadline:
+    def said(self, pattern):
+        def look():
+            has_ended = self.process.poll() is not None  # before the look: it says nothing after that
             found = re.search(pattern, read(self.log).decode(errors="replace"))
-            if found:
-                return found
-            if self.process.poll() is not None:
-                break
-            time.sleep(0.05)
-        raise RuntimeError("%s never said %s: %s" % (self.log, pattern, read(self.log).decode(errors="replace")))
+            if not found and has_ended:
+                raise RuntimeError("%s never said %s: %s" % (self.log, pattern, read(self.log).decode(errors="replace")))
+            return found
+
+        return until(look, "%s in %s" % (pattern, self.log))
 
     def stop(self, number=signal.SIGTERM):
         if self.process.poll() is None:
             self.process.send_signal(number)
             try:
-                self.process.wait(10)
+                self.process.wait(LIMIT_SECONDS)
             except subprocess.TimeoutExpired:
                 self.process.kill()
                 self.process.wait()
@@ -249,18 +252,23 @@ def tcpdump(name, *options):
         return None
 
 
+def goodbyes(name):
+    """How many ends have said goodbye to a server in a capture that goes on."""
+    return len({row["source"] for row in from_token(name, "--key-file", path("game.key"))[0].values() if row["type"] == "DISCONNECT" and row["direction"] == "to_server"})
+
+
 def capture_sessions():
     """relay.pcap, and lo.pcap, any.pcap, any2.pcap where it is allowed; keys.txt. Returns the captures' names, and why some are missing."""
     address = "127.0.0.1"
-    server = Child("server", [PROGRAMS["server"], "--address", address + ":0", "--key-file", path("game.key"), "--echo", "--seconds", "100"])
+    server = Child("server", [PROGRAMS["server"], "--address", address + ":0", "--key-file", path("game.key"), "--echo", "--seconds", "300"])
     port = int(server.said(r"listening on 127\.0\.0\.1:(\d+)").group(1))
-    server6 = Child("server6", [PROGRAMS["server"], "--address", "[::1]:0", "--key-file", path("game.key"), "--echo", "--seconds", "100"])
+    server6 = Child("server6", [PROGRAMS["server"], "--address", "[::1]:0", "--key-file", path("game.key"), "--echo", "--seconds", "300"])
     try:
         port6 = int(server6.said(r"listening on \[::1\]:(\d+)").group(1))
     except RuntimeError:
         port6 = 0
     relay = Child("relay", [PROGRAMS["relay"], "--listen", address + ":0", "--to", "%s:%d" % (address, port), "--loss", "2", "--duplicate", "6", "--reorder", "4",
-                            "--seed", "5", "--seconds", "100", "--pcap", path("relay.pcap")])
+                            "--seed", "5", "--seconds", "300", "--pcap", path("relay.pcap")])
     entrance = int(relay.said(r"listening on 127\.0\.0\.1:(\d+)").group(1))
     only = "udp and (port %d%s)" % (port, " or port %d" % port6 if port6 else "")
     dumps = {"lo.pcap": tcpdump("lo.pcap", "-i", "lo", only), "any.pcap": tcpdump("any.pcap", "-i", "any", "-y", "LINUX_SLL", only),
@@ -273,8 +281,13 @@ def capture_sessions():
         keys += mint("six.json", 6, "[::1]:%d" % port6)
         clients.append(play("six.json", "--count", "20", "--rate", "60", "--bytes", "33"))
     for client in clients:
-        client.process.wait(40)
-    time.sleep(0.5)
+        client.process.wait(LIMIT_SECONDS)
+    # What says goodbye comes last: it is through the relay when the servers know it, and in the captures when it is in their files.
+    for number in (1, 2):
+        server.said(r" disconnected .*client=%d " % number)
+    for name, child in dumps.items():
+        if child:
+            until(lambda name=name: goodbyes(name) == len(clients), "the clients' goodbyes in " + name)
     for child in [relay, *filter(None, dumps.values()), server, server6]:
         child.stop()
     write("keys.txt", b"# a comment\n\nSOME_OTHER_TOOL 00 11\n" + keys)
@@ -955,14 +968,14 @@ MESSAGE_FIELDS = ["frame", "frame_type", "number", "ack", "ack_bits", "acked", "
 
 def check_probes():
     """Probes and their echoes, sealed here; and a session whose port the relay changes in mid-game."""
-    server = Child("server2", [PROGRAMS["server"], "--address", "127.0.0.1:0", "--key-file", path("game.key"), "--echo", "--roaming", "--seconds", "60"])
+    server = Child("server2", [PROGRAMS["server"], "--address", "127.0.0.1:0", "--key-file", path("game.key"), "--echo", "--roaming", "--seconds", "300"])
     port = int(server.said(r"listening on 127\.0\.0\.1:(\d+)").group(1))
-    relay = Child("relay2", [PROGRAMS["relay"], "--listen", "127.0.0.1:0", "--to", "127.0.0.1:%d" % port, "--delay", "30", "--rebind-every", "3", "--seconds", "60", "--pcap", path("moved.pcap")])
+    relay = Child("relay2", [PROGRAMS["relay"], "--listen", "127.0.0.1:0", "--to", "127.0.0.1:%d" % port, "--delay", "30", "--rebind-every", "3", "--seconds", "300", "--pcap", path("moved.pcap")])
     keys = mint("moved.json", 1, "127.0.0.1:%s=127.0.0.1:%d" % (relay.said(r"listening on 127\.0\.0\.1:(\d+)").group(1), port))
     write("moved.keys", keys)
     client = play("moved.json", "--count", "0", "--rate", "60", "--seconds", "5")
-    client.process.wait(30)
-    time.sleep(0.5)
+    client.process.wait(LIMIT_SECONDS)
+    server.said(" disconnected ")
     relay.stop()
     server.stop()
     moves = re.findall(r" moved slot=0 client=1 .* to=127\.0\.0\.1:(\d+)", read("server2.log").decode())
@@ -1231,16 +1244,14 @@ def check_growing_keylog(packets):
     try:
         child.stdin.write(data[:cut])
         child.stdin.flush()
-        deadline = time.monotonic() + 30
-        while time.monotonic() < deadline and read("growing.log").count(b"\n") < half // 2:
-            time.sleep(0.1)
+        until(lambda: child.poll() is not None or read("growing.log").count(b"\n") >= half // 2, "what tshark says of the first half")
         with open(path("growing.txt"), "ab") as file:
             file.write(keys[middle:].rstrip(b"\n"))  # the last line has no end yet
         child.stdin.write(data[cut:])
         child.stdin.close()
-        child.wait(60)
-    except BrokenPipeError:
-        pass  # it has ended: its log says why
+        child.wait(LIMIT_SECONDS)
+    except (BrokenPipeError, TimedOut):
+        pass  # its log says why
     finally:
         guard.cancel()
         child.kill()
@@ -1321,16 +1332,16 @@ def check_sample():
 
 def check_denied():
     """A server without a free slot says DENIED: the one type that a peaceful session does not have."""
-    server = Child("server1", [PROGRAMS["server"], "--address", "127.0.0.1:0", "--key-file", path("game.key"), "--slots", "1", "--seconds", "60"])
+    server = Child("server1", [PROGRAMS["server"], "--address", "127.0.0.1:0", "--key-file", path("game.key"), "--slots", "1", "--seconds", "300"])
     port = int(server.said(r"listening on 127\.0\.0\.1:(\d+)").group(1))
-    relay = Child("relay1", [PROGRAMS["relay"], "--listen", "127.0.0.1:0", "--to", "127.0.0.1:%d" % port, "--seconds", "60", "--pcap", path("denied.pcap")])
+    relay = Child("relay1", [PROGRAMS["relay"], "--listen", "127.0.0.1:0", "--to", "127.0.0.1:%d" % port, "--seconds", "300", "--pcap", path("denied.pcap")])
     where = "127.0.0.1:%s=127.0.0.1:%d" % (relay.said(r"listening on 127\.0\.0\.1:(\d+)").group(1), port)
     mint("first.json", 1, where)
     mint("second.json", 2, where)
-    first = play("first.json", "--listen", "--seconds", "30")
+    first = play("first.json", "--listen", "--seconds", "300")
     first.said(r"connected to")
-    second = play("second.json", "--listen", "--seconds", "5")
-    second.process.wait(20)
+    second = play("second.json", "--listen", "--seconds", "300")
+    second.process.wait(LIMIT_SECONDS)
     for child in (first, relay, server):
         child.stop()
     sharks, tokens, count, faults = compare("denied.pcap", "key")
@@ -1375,9 +1386,9 @@ def run_checks():
               "luas": check_luas, "forged": lambda: check_forged_requests(packets), "headers": lambda: check_other_headers(packets), "many": lambda: check_many_connections(packets), "cut": lambda: check_cut(packets),
               "probes": check_probes, "sealed here": lambda: check_sealed_here(packets), "growing": lambda: check_growing_keylog(packets), "frames": lambda: check_mutated_frames(packets), "port": lambda: check_port_preference(packets, port), "packets": lambda: check_mutated_packets(packets),
               "messages": lambda: check_messages(packets), "messages sample": check_messages_sample, "sample": check_sample, "files": check_mutated_files}
-    only = os.environ.get("WIRESHARK_ONLY")
-    for name in [only] if only else checks:
-        checks[name]()
+    for name in checks:
+        if len(sys.argv) < 2 or any(word in name for word in sys.argv[1:]):
+            checks[name]()
     check("no Lua error in any run of tshark", not lua_errors, lua_errors)
 
 
@@ -1474,8 +1485,8 @@ def plants():
             print("MISSED   %s: there is no place for: %s" % (name, what), flush=True)
             continue
         planted = {"WIRESHARK_LUA": os.path.join(folder, "netcode.lua")} if name == "netcode.lua" else {"WIRESHARK_TOKEN": "build/wireshark/plant/token.c"}
-        planted.update(WIRESHARK_STOP="1", WIRESHARK_REUSE=WORK, WIRESHARK_ONLY=only)
-        result = run([sys.executable, os.path.abspath(__file__)], seconds=500, environment=planted)
+        planted.update(WIRESHARK_STOP="1", WIRESHARK_REUSE=WORK)
+        result = run([sys.executable, os.path.abspath(__file__), only], seconds=500, environment=planted)
         text = (result.stdout + result.stderr).decode()
         seen = re.search(r"FAILED  (.{0,150})|(RuntimeError.{0,150})", text)
         missed += result.returncode == 0 or not seen
