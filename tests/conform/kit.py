@@ -25,6 +25,9 @@ from peer import Address, Endpoint, Failed, Skipped  # noqa: E402
 MUST, SHOULD = "MUST", "SHOULD"
 START_SECONDS = 10.0  # for a peer to say `listening`: some languages start slowly
 CHECK_SECONDS = 30.0  # for one check as a whole
+STALL_SECONDS = 0.2  # a check that failed while the kit or its peer stood still for so long has measured the machine
+MEASUREMENTS = 20  # of such a check, at most
+LOOK_SECONDS, LOOKS_TO_FIND = 0.05, 10  # between two looks at the peers' processes, and how many of them go by before new ones are sought
 VAIN_WAITS = 12  # what was waited for so often in vain, and never came, is not waited for that long again
 STOP_SECONDS = 3.0
 MAX_LINE_BYTES = 65536
@@ -77,6 +80,84 @@ def hope(what):
     return WAITS[what, True] > 0 or WAITS[what, False] < VAIN_WAITS
 
 
+# ---- what stands still ----
+
+
+def fields_of(process):
+    """What Linux says of a process behind its name: state, parent, group, session and so on. Nothing of one that has ended."""
+    try:
+        with open("/proc/%s/stat" % process, "rb") as file:
+            return file.read().rpartition(b")")[2].split()
+    except OSError:
+        return []
+
+
+def running():
+    return filter(str.isdigit, os.listdir("/proc")) if sys.platform.startswith("linux") else ()
+
+
+def held(process):
+    """None of a process that sleeps: that is its own doing. Of one that is stopped, or could run, what it has run so far: as long as this stays the
+    same, something else keeps it from running."""
+    fields = fields_of(process)
+    if not fields or fields[0] not in (b"R", b"T", b"t"):
+        return None
+    try:
+        with open("/proc/%s/schedstat" % process, "rb") as file:
+            return fields[11:13], file.read()
+    except OSError:
+        return fields[11:13], b""  # a kernel without it counts by hundredths of a second alone
+
+
+class Watch(threading.Thread):
+    """Notes for how long each driver stood still at worst: one of its processes did, or this thread, which could not look then."""
+
+    def __init__(self):
+        super().__init__(daemon=True)
+        self.lock, self.drivers, self.looked = threading.Lock(), set(), time.monotonic()
+
+    def run(self):
+        for number in itertools.count():
+            if number % LOOKS_TO_FIND == 0:
+                self.find()
+            self.look()
+            time.sleep(LOOK_SECONDS)
+
+    def find(self):
+        """Whatever is in a driver's session, or has been started by what is known to be a driver's."""
+        with self.lock:
+            known = {process: driver.processes for driver in self.drivers for process in driver.processes}
+            for process, fields in ((name, fields_of(name)) for name in running() if known):
+                processes = known.get(int(fields[3]), known.get(int(fields[1]))) if fields else None
+                if processes is not None:
+                    processes.setdefault(int(process), (None, 0))
+
+    def look(self):
+        with self.lock:
+            now = time.monotonic()
+            blind, self.looked = now - self.looked, now
+            for driver in self.drivers:
+                driver.stood = max(driver.stood, blind if blind >= STALL_SECONDS else 0)
+                for process, (before, since) in driver.processes.items():
+                    state = held(process)
+                    if state is None or state != before:
+                        driver.processes[process] = state, now
+                    else:
+                        driver.stood = max(driver.stood, now - since)
+
+    def add(self, driver):
+        with self.lock:
+            self.drivers.add(driver)
+
+    def remove(self, driver):
+        self.look()
+        with self.lock:
+            self.drivers.discard(driver)
+
+
+WATCH = Watch()
+
+
 # ---- the peer ----
 
 # Until it has become another program, a forked process has all sockets of this one: a port that was tried in that time would not be free.
@@ -94,6 +175,8 @@ class Driver:
             )
         for pipe in (self.process.stdin, self.process.stdout):
             os.set_blocking(pipe.fileno(), False)
+        self.stood, self.processes = 0, {self.process.pid: (None, 0)}  # for how long, and which: WATCH writes them
+        WATCH.add(self)
         self.rest, self.read_bytes, self.to_write, self.ended, self.fault = b"", 0, b"", False, ""
         self.listening, self.address, self.token_raw = False, None, None
         self.states, self.slot, self.max_clients = [], None, None  # of a client
@@ -230,7 +313,9 @@ class Driver:
                 pass
             time.sleep(0.005)
         late = self.process.poll() is None
-        note_wait("stop", not late)
+        WATCH.remove(self)
+        if not late or self.stood < STALL_SECONDS:
+            note_wait("stop", not late)
         try:
             os.killpg(self.process.pid, signal.SIGKILL)
         except ProcessLookupError:
@@ -273,14 +358,25 @@ class World(peer.World):
     def __init__(self, command, in_namespace):
         super().__init__(None, time.monotonic() + CHECK_SECONDS)
         self.command, self.in_namespace, self.drivers, self.note, self.late = command, in_namespace, [], "", False
-        self.garbage = []
+        self.garbage, self.gap, self.turned = [], 0, time.monotonic()
+
+    def stood(self):
+        """For how long this check, or one of its drivers, stood still at worst."""
+        WATCH.look()
+        return max([self.gap] + [driver.stood for driver in self.drivers])
+
+    def note_gap(self):
+        now = time.monotonic()
+        self.gap, self.turned = max(self.gap, now - self.turned), now
 
     def turn(self):
-        if time.monotonic() > self.deadline:
+        self.note_gap()
+        if self.turned > self.deadline:
             raise Failed("the check took longer than %d s" % CHECK_SECONDS)
         if self.interrupted:
             raise Failed("the run was interrupted")
         super().turn()
+        self.note_gap()
         for driver in self.drivers:
             driver.demand()
 
@@ -289,7 +385,8 @@ class World(peer.World):
         try:
             super().until(condition, seconds if not starts or hope(what) else 1, what)
         except Failed:
-            note_wait(what, not starts)
+            if self.stood() < STALL_SECONDS:
+                note_wait(what, not starts)
             raise
         note_wait(what, True)
 
@@ -302,6 +399,7 @@ class World(peer.World):
         self.actors.remove(driver)
         self.drivers.remove(driver)
         wrong = driver.close()
+        self.gap, self.turned = max(self.gap, driver.stood), time.monotonic()  # that a peer is slow to end is no gap
         self.late = self.late or wrong == "late"
         self.garbage += driver.garbage
         self.check(not wrong or wrong == "late", wrong)
@@ -452,20 +550,16 @@ def adopt_orphans():
 
 
 def children():
-    for name in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            with open("/proc/%s/stat" % name, "rb") as file:
-                parent = int(file.read().rpartition(b")")[2].split()[1])
-        except (OSError, ValueError, IndexError):
-            continue  # it has ended meanwhile
-        if parent == os.getpid():
+    for name in running():
+        fields = fields_of(name)
+        if fields and int(fields[1]) == os.getpid():
             yield int(name)
 
 
 def end_orphans():
     """Once all drivers have ended: ends what they have left, and what that has left. Returns how many there were."""
     count = 0
-    for _ in range(100 if sys.platform.startswith("linux") else 0):
+    for _ in range(100):
         killed = []
         for child in children():
             try:
