@@ -140,6 +140,7 @@ static struct {
     struct netcode_socket_t out;
     struct allocator_t allocator;
     int handles[POST_DOORS]; /* -1: none is there */
+    int shut;                /* the socket of the closed door */
     struct netcode_address_t at[POST_DOORS];
     struct letter_t letters[POST_LETTERS];
     int count;
@@ -150,11 +151,11 @@ static nc_socket_udp_t * post_udp( void )
     return (nc_socket_udp_t *) post.out.context;
 }
 
-/* A plain socket on loopback with room for all that these tests send, that gives up waiting after a second. */
+/* A plain socket on loopback with room for all that these tests send, that gives up waiting where nothing comes. */
 static int plain_socket( const char * text, struct netcode_address_t * at )
 {
     struct sockaddr_storage storage;
-    struct timeval second = { 1, 0 };
+    struct timeval limit = { (time_t) TEST_LIMIT_SECONDS, 0 };
     socklen_t length;
     int bytes = 4 << 20, handle;
     *at = address_of( text );
@@ -166,8 +167,18 @@ static int plain_socket( const char * text, struct netcode_address_t * at )
     REQUIRE_EQ( getsockname( handle, (struct sockaddr *) &storage, &length ), 0 );
     nc_socket_from_system( at, &storage );
     (void) setsockopt( handle, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof( bytes ) );
-    (void) setsockopt( handle, SOL_SOCKET, SO_RCVTIMEO, &second, sizeof( second ) );
+    (void) setsockopt( handle, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof( limit ) );
     return handle;
+}
+
+/* Closes its port, which no other socket gets until it is gone: it hears but one other, from which nothing is sent. */
+static void plain_shut( int handle, const struct netcode_address_t * at )
+{
+    struct netcode_address_t other = *at;
+    struct sockaddr_storage storage;
+    other.port = 9;
+    socklen_t length = nc_socket_to_system( &other, &storage );
+    REQUIRE_EQ( connect( handle, (struct sockaddr *) &storage, length ), 0 );
 }
 
 static ssize_t plain_send( int handle, const struct netcode_address_t * to, const void * data, int bytes )
@@ -204,7 +215,8 @@ static void post_open( int dual, int errors )
     memset( &post, 0, sizeof( post ) );
     post.handles[DOOR_A] = plain_socket( "127.0.0.1:0", &post.at[DOOR_A] );
     post.handles[DOOR_B] = plain_socket( "127.0.0.1:0", &post.at[DOOR_B] );
-    close( plain_socket( "127.0.0.1:0", &post.at[DOOR_CLOSED] ) );
+    post.shut = plain_socket( "127.0.0.1:0", &post.at[DOOR_CLOSED] );
+    plain_shut( post.shut, &post.at[DOOR_CLOSED] );
     post.handles[DOOR_CLOSED] = post.handles[DOOR_SIX] = -1;
     post.at[DOOR_SIX] = address_of( "[::1]:9" );
     if ( dual )
@@ -219,6 +231,7 @@ static void post_close( void )
     for ( i = 0; i < POST_DOORS; i++ )
         if ( post.handles[i] >= 0 )
             close( post.handles[i] );
+    close( post.shut );
     post.out.close( post.out.context );
     CHECK_EQ( post.allocator.live, 0 );
     linux_reset();
@@ -1079,7 +1092,7 @@ static void next_server_story( const char * bind_to, int silent, const char * de
     char name[NETCODE_MAX_ADDRESS_STRING_LENGTH];
     int handle = plain_socket( dead, &at ), port, type = address_of( alive ).type;
     if ( !silent )
-        close( handle );
+        plain_shut( handle, &at );
     lan_close();
     netcode_address_to_string( &at, name );
     lan_plain_server( 0, alive );
@@ -1095,15 +1108,14 @@ static void next_server_story( const char * bind_to, int silent, const char * de
         CHECK_EQ( netcode_server_client_address( lan.servers[0], 0 )->port, port );
     }
     lan_close();
-    if ( silent )
-        close( handle );
+    close( handle );
 }
 
-/* A port that was free a moment ago, in the manner of a fixed one. */
+/* A port that is free, in the manner of a fixed one. */
 static const char * some_port( char * text )
 {
-    struct netcode_address_t at;
-    close( plain_socket( "127.0.0.1:0", &at ) );
+    struct netcode_address_t at = address_of( "127.0.0.1:1" );
+    at.port = (uint16_t) socket_free_port();
     return netcode_address_to_string( &at, text );
 }
 

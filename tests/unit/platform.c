@@ -96,20 +96,20 @@ TEST( platform_time_and_sleep )
     static const double nothing[] = { 0.0, -0.0, -1.0, -1e300, (double) NAN, (double) INFINITY, -(double) INFINITY };
     double start = netcode_time(), then;
     size_t i;
+    test_waited = -1.0;
     for ( i = 0; i < sizeof( nothing ) / sizeof( nothing[0] ); i++ )
         netcode_sleep( nothing[i] );
     then = netcode_time();
     CHECK( then >= start );
-    CHECK( then - start < 0.5 );
+    CHECK( test_waited < 0.0 );
     netcode_sleep( 0.02 );
     CHECK( netcode_time() - then >= 0.0195 );
-    CHECK( netcode_time() - then < 2.0 );
 }
 
 TEST( platform_unix_time_is_the_systems )
 {
-    uint64_t ours = nc_unix_default( NULL ), system = (uint64_t) time( NULL );
-    CHECK( system - ours <= 2 );
+    uint64_t before = (uint64_t) time( NULL ), ours = nc_unix_default( NULL ), after = (uint64_t) time( NULL );
+    CHECK( ours >= before && ours <= after );
 }
 
 /* ---- log. attacks/rows.py, row 50 ---- */
@@ -431,7 +431,7 @@ TEST( mutants_sleep_of_more_than_a_second )
     double start = netcode_time();
     netcode_sleep( 1.05 );
     CHECK_GE( ( netcode_time() - start ) * 100.0, 104 );
-    CHECK_LT( netcode_time() - start, 3.0 ); /* 1.05 + 2 * 1 would be later still */
+    CHECK_NEAR( test_waited, 1.05, 2e-6 );
 }
 
 TEST( mutants_names_of_what_does_not_exist )

@@ -79,13 +79,13 @@ static int socket_send( struct netcode_socket_t * socket, const struct netcode_a
     return socket->send( socket->context, &datagram, 1 );
 }
 
-/* Receives until `count` entries are filled, for 2 s at most; returns how many were. */
+/* Receives until `count` entries are filled, or the time is over; returns how many were. */
 static int socket_receive( struct netcode_socket_t * socket, int count )
 {
     double start = netcode_time();
     int filled = 0;
     socket_ready( count );
-    while ( filled < count && netcode_time() - start < 2.0 ) {
+    while ( filled < count && netcode_time() - start < TEST_LIMIT_SECONDS ) {
         int more = socket->receive( socket->context, socket_places + filled, count - filled );
         if ( more < 0 )
             return more;
@@ -270,18 +270,18 @@ TEST( socket_wait )
     double start;
     REQUIRE( socket_open( &a, "127.0.0.1", NULL ) );
     to = socket_where( &a, 0 );
-    start = netcode_time();
+    test_waited = -1.0;
     a.wait( a.context, 0.0 );
     a.wait( a.context, -1.0 );
     a.wait( a.context, (double) NAN );
-    CHECK( netcode_time() - start < 0.5 );
+    CHECK( test_waited < 0.0 );
     start = netcode_time();
     a.wait( a.context, 0.03 );
     CHECK( netcode_time() - start >= 0.025 );
     socket_send( &a, &to, "x", 1 );
     start = netcode_time();
-    a.wait( a.context, 1e9 ); /* something waits: at once */
-    CHECK( netcode_time() - start < 1.0 );
+    a.wait( a.context, 1e9 ); /* something waits: at once, not after the hour that it would wait at most */
+    CHECK( netcode_time() - start < TEST_LIMIT_SECONDS );
     a.close( a.context );
 }
 
@@ -762,7 +762,6 @@ TEST( socket_wait_with_a_high_handle )
 {
     struct netcode_socket_t a;
     nc_socket_udp_t * udp;
-    double start;
     int high, low;
     REQUIRE( socket_open( &a, "127.0.0.1", NULL ) );
     udp = (nc_socket_udp_t *) a.context;
@@ -770,9 +769,8 @@ TEST( socket_wait_with_a_high_handle )
     high = fcntl( low, F_DUPFD, FD_SETSIZE + 10 );
     if ( high >= 0 ) {
         udp->handles[0] = high;
-        start = netcode_time();
         a.wait( a.context, 5.0 );
-        CHECK( netcode_time() - start < 1.0 );
+        CHECK_NEAR( test_waited, 0.001, 1e-9 );
         CHECK_EQ( a.receive( a.context, socket_ready( 4 ), 4 ), 0 );
         close( low );
     }
@@ -841,20 +839,35 @@ TEST( mutants_an_aimed_socket_still_sends_elsewhere )
     c.close( c.context );
 }
 
+/*  A port that is free, and that the system gives to nobody who asks for any, as those are higher. What a socket had that was closed can be the
+    next one's, or another process's. */
+static int socket_free_port( void )
+{
+    static int turn;
+    struct netcode_socket_t probe;
+    char text[NETCODE_MAX_ADDRESS_STRING_LENGTH];
+    int port, is_free = 0;
+    for ( port = 0; !is_free; turn++ ) {
+        port = 10000 + ( (int) getpid() % 1000 * 20 + turn ) % 20000;
+        snprintf( text, sizeof( text ), "127.0.0.1:%d", port );
+        is_free = socket_open( &probe, text, NULL );
+        if ( is_free )
+            probe.close( probe.context );
+    }
+    return port;
+}
+
 /* A port of one's own choice in the second family stays, whatever the first one is. */
 TEST( mutants_a_second_port_that_was_chosen )
 {
-    struct netcode_socket_t probe, both;
-    struct netcode_address_t at;
+    struct netcode_socket_t both;
     char text[NETCODE_MAX_ADDRESS_STRING_LENGTH];
+    int port = socket_free_port();
     memset( &socket_allocator, 0, sizeof( socket_allocator ) );
-    if ( !socket_open( &probe, "::1", NULL ) )
+    snprintf( text, sizeof( text ), "[::1]:%d", port );
+    if ( !socket_open( &both, "127.0.0.1", text ) )
         SKIP( "no IPv6 here" );
-    at = socket_where( &probe, 0 );
-    probe.close( probe.context );
-    netcode_address_to_string( &at, text );
-    REQUIRE( socket_open( &both, "127.0.0.1", text ) );
-    CHECK_EQ( socket_where( &both, 1 ).port, at.port );
+    CHECK_EQ( socket_where( &both, 1 ).port, port );
     both.close( both.context );
 }
 
@@ -873,12 +886,13 @@ TEST( corners_waits_of_odd_handles )
     struct netcode_socket_t dual;
     nc_socket_udp_t *udp, far;
     nc_socket_handle_t kept;
-    double start = netcode_time();
     memset( &far, 0, sizeof( far ) );
     far.count = 1;
     far.handles[0] = FD_SETSIZE + 1;
     nc_socket_udp_wait( &far, 0.0001 );
+    CHECK_NEAR( test_waited, 0.0001, 1e-9 );
     nc_socket_udp_wait( &far, 0.01 );
+    CHECK_NEAR( test_waited, 0.001, 1e-9 );
     if ( !socket_open( &dual, "127.0.0.1", "::1" ) )
         SKIP( "no ::1" );
     udp = (nc_socket_udp_t *) dual.context;
@@ -887,7 +901,6 @@ TEST( corners_waits_of_odd_handles )
     udp->handles[0] = udp->handles[1];
     udp->handles[1] = kept;
     dual.wait( dual.context, 0.001 );
-    CHECK( netcode_time() - start < 5.0 );
     dual.close( dual.context );
 }
 
