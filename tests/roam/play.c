@@ -9,9 +9,10 @@
         --record FILE  a line "ID SECONDS" for each payload that was read, on the clock of all processes of this machine
         --seconds N    the longest time that it runs; SIGTERM ends it before
 
-    The clients call netcode_client_rebind on SIGUSR1, and print "connected" when all are. At its end each process prints what it counted, and
-    a line for each client. In it, rtt and jitter are the library's, transit and uneven what came of payloads that carry the time at which
-    they were sent: all four are means over the same time. The private key is of no use elsewhere. */
+    The clients call netcode_client_rebind on SIGUSR1, and print "connected" when all are. The server writes "moved ID" to its standard error
+    for each move. At its end each process prints what it counted, and a line for each client. In it, rtt and jitter are the library's,
+    transit and uneven what came of payloads that carry the time at which they were sent: all four are means over the same time. The
+    private key is of no use elsewhere. */
 
 #if !defined( _DEFAULT_SOURCE )
 #define _DEFAULT_SOURCE 1
@@ -188,7 +189,10 @@ static void server_read( const struct options_t * options, struct netcode_server
     struct netcode_event_t event;
     struct netcode_server_client_stats_t one;
     while ( netcode_server_next_event( server, &event ) ) {
-        moved_events += event.type == NETCODE_EVENT_MOVED;
+        if ( event.type == NETCODE_EVENT_MOVED ) {
+            moved_events++;
+            fprintf( stderr, "moved %" PRIu64 "\n", event.client_id );
+        }
         if ( event.type != NETCODE_EVENT_PAYLOAD )
             continue;
         uint64_t id = netcode_server_client_id( server, event.client_index ), words[WORDS];
