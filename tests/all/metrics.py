@@ -4,6 +4,7 @@ structs is in it; it agrees with what the servers say themselves; every query of
     python3 tests/all/metrics.py                 SANITIZE=1: the programs are built with sanitizers
     python3 tests/all/metrics.py WORD...         parts of it: text, fields, alerts, servers
 """
+import concurrent.futures
 import json
 import os
 import re
@@ -595,7 +596,8 @@ def play_server(own):
 
 def test_servers():
     # Everything that compiles comes first: no game waits for it.
-    common.build_record(), common.build_serve(), build_server_full(), build_client()
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        list(pool.map(lambda build: build(), (build_server_full, common.build_serve, common.build_record, build_client)))
     file_path = os.path.join(folder, "serve.prom")
     serve, address, metrics = common.start_serve("--metrics-file", file_path)
     url = "http://%s/metrics" % metrics

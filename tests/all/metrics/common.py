@@ -110,7 +110,7 @@ def build(name, source, flags, extra=()):
     path = built[name] = os.path.join(BUILD, name)
     os.makedirs(BUILD, exist_ok=True)
     parts = glob.glob("examples/*.[ch]") + glob.glob("examples/metrics/*.[ch]") + glob.glob("examples/fleet/*.h") + ["netcode.h", source]
-    with open(os.path.join(BUILD, "lock"), "w") as lock:
+    with open(path + ".lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if os.path.exists(path) and os.path.getmtime(path) >= max(os.path.getmtime(part) for part in parts):
             return path
