@@ -7,7 +7,7 @@ own servers and on those of an Agones allocator, for which a stub stands that ho
     python3 tests/all/match.py --plants    plants a fault in a copy, one at a time: the story that it names must fail
 
 The backend runs under the address and undefined behaviour sanitizers. MATCH_TOP names another tree to test than this one, MATCH_BUILT a folder
-with programs that are not built again (and the backend then has no sanitizers), MATCH_PATIENCE how long to wait for anything."""
+with programs that are not built again (and the backend then has no sanitizers)."""
 
 import base64
 import concurrent.futures
@@ -27,11 +27,10 @@ import threading
 import time
 
 import fleet
-from fleet import Failure, Process, Story, settle
+from fleet import LIMIT_SECONDS, Failure, Process, Story, settle, until
 
 HERE = fleet.HERE
 TOP = os.environ.get("MATCH_TOP", HERE)
-PATIENCE = float(os.environ.get("MATCH_PATIENCE", 30))
 PACKAGES = ["libcurl4-openssl-dev:pc=libcurl", "libmicrohttpd-dev:pc=libmicrohttpd", "libcjson-dev:pc=libcjson", "openssl:openssl",
             "libhiredis-dev:pc=hiredis", "libjansson-dev:pc=jansson", "libssl-dev:pc=libcrypto", "libcjose-dev:pc=cjose", "libsodium-dev:pc=libsodium",
             "redis-server:redis-server", "redis-tools:redis-cli", "nginx-light:nginx", "curl:curl", "pkg-config:pkg-config"]
@@ -40,49 +39,42 @@ TRIES = 8
 SERVERS_CREDENTIAL = "servers-credential-0123456789"
 PLAYERS = 80
 EXPIRE = 20
+UNANSWERED = (429, 502, 503)  # where the backend that finds matches has to be found
 os.environ["PATH"] += os.pathsep + "/usr/sbin" + os.pathsep + "/sbin"  # where Debian keeps nginx
-fleet.TOP, fleet.PATIENCE = TOP, PATIENCE
+fleet.TOP = TOP
 
 
 class Tools(fleet.Tools):
-    def build(self):
-        """Two at a time, the slowest first."""
-        full = self.flags("libsodium", "libcurl", "libmicrohttpd", "libcjson") + ["-pthread", "-lm"]
-        redis = self.flags("hiredis", "cjose")
+    def build(self, stories):
+        """What these stories need."""
+        full = self.flags("libsodium", "libcurl", "libmicrohttpd", "libcjson") + ["-pthread", "-lm"] + self.flags("hiredis", "cjose")
         plain = self.flags("libsodium", "libmicrohttpd", "libcjson") + ["-lm"]
         sodium = self.flags("libsodium")
-        jobs = (
-            ("backend", "examples/backend/backend.c", ["-DBACKEND_FULL"] + HASTE + (["-O0"] if "MATCH_BUILT" in os.environ else fleet.SANITIZE) + full + redis),
-            ("server-full", "examples/server.c", ["-O1", "-DSERVER_FULL"] + full + redis),
-            ("backend-plain", "examples/backend/backend.c", ["-O1"] + plain),
-            ("client", "examples/client.c", ["-O1"] + sodium),
-            ("token", "examples/token.c", ["-O1"] + sodium),
-            ("matchmaking-san", "tests/backend/matchmaking.c", fleet.SANITIZE),
-            ("matchmaking", "tests/backend/matchmaking.c", ["-O2"]),
-        )
+        sanitize = [] if "MATCH_BUILT" in os.environ else fleet.SANITIZE
+        jobs = [("backend", "examples/backend/backend.c", ["-DBACKEND_FULL"] + HASTE + sanitize + full)] if are_large(stories) else []
+        jobs += [
+            ("backend-plain", "examples/backend/backend.c", sanitize + plain),
+            ("server-full", "examples/server.c", ["-DSERVER_FULL"] + full),
+            ("client", self.patient_client(), sodium),
+            ("token", "examples/token.c", sodium),
+        ]
+        if story_module in stories:
+            jobs += [("matchmaking-san", "tests/backend/matchmaking.c", fleet.SANITIZE), ("matchmaking", "tests/backend/matchmaking.c", ["-O2"])]
+        self.compile(os.environ.get("MATCH_BUILT"), jobs)
 
-        def build(job):
-            name, source, options = job
-            built = os.path.join(os.environ.get("MATCH_BUILT", "/nowhere"), name)
-            if os.path.exists(built):
-                shutil.copy(built, self.program(name))
-                return
-            command = fleet.CC + ["-std=c99"] + fleet.WARNINGS + [os.path.join(TOP, source), "-o", self.program(name)] + options
-            result = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
-            if result.returncode:
-                raise Failure("%s does not build: %s" % (name, result.stdout[:2000]))
-
-        with concurrent.futures.ThreadPoolExecutor(2) as pool:
-            list(pool.map(build, jobs))
-
-    def players(self):
-        """Credentials of all players, for all stories, and the file with their hashes."""
+    def players(self, stories):
+        """Credentials of all players that these stories have, and the file with their hashes."""
         lines = []
-        for number in range(1, PLAYERS + 1):
+        for number in range(1, PLAYERS + 1 if are_large(stories) else 10):
             result = subprocess.run([self.program("backend-plain"), "--hash", str(1000 + number), "Player %d" % number],
                                     input=credential(number) + "\n", capture_output=True, text=True, check=True)
             lines.append(result.stdout)
         self.put("players", "".join(lines))
+
+
+def are_large(stories):
+    """Some of them take the full backend, or many players."""
+    return set(stories) - {story_module, story_refusals, story_duel}
 
 
 def credential(number):
@@ -92,7 +84,7 @@ def credential(number):
 class Backend(Process):
     """The backend with a key, players and files of its own. `through` are words that run it, as env does."""
 
-    def __init__(self, story, modes, *options, servers=None, program="backend", rate=1000, port=0, through=()):
+    def __init__(self, story, modes, *options, servers=None, program="backend", rate=1000, expire=EXPIRE, port=0, through=()):
         tools = story.tools
         self.folder = tools.folder
         if not os.path.exists(tools.path("a.key")):
@@ -101,7 +93,7 @@ class Backend(Process):
             tools.put("servers.credential", SERVERS_CREDENTIAL)
         tools.put("modes", modes)
         command = [tools.program(program), "--listen", "127.0.0.1:%d" % port, "--key-file", "a.key", "--players", "players", "--rate", str(rate)]
-        command += ["--expire", str(EXPIRE), "--modes", "modes", "--server-credential-file", "servers.credential"]
+        command += ["--expire", str(expire), "--modes", "modes", "--server-credential-file", "servers.credential"]
         if servers:
             tools.put("servers", servers)
             command += ["--servers", "servers"]
@@ -110,7 +102,7 @@ class Backend(Process):
 
     def request(self, method, path, body=None, bearer=None):
         """(status, headers, JSON)"""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=LIMIT_SECONDS)
         try:
             connection.request(method, path, body if body is None or isinstance(body, str) else json.dumps(body),
                                {"Authorization": "Bearer " + bearer} if bearer else {})
@@ -161,26 +153,20 @@ class Player:
 
     def state(self):
         """The same, when a backend answers: the lease of one that stood still for a while is lost, and soon taken again."""
-        until = time.monotonic() + PATIENCE
-        while True:
-            state = self.poll()
-            if state not in (429, 502, 503) or time.monotonic() > until:
-                return state
-            time.sleep(0.3)
+        states = []
+        settle(lambda: states.append(self.poll()) or states[-1] not in UNANSWERED, pause=0.3)
+        return states[-1]
 
     def cancel(self):
         return self.send("DELETE", "/v1/match/" + self.ticket)
 
-    def until(self, *wanted, seconds=PATIENCE):
+    def until(self, *wanted):
         """Polls until it is one of these."""
-        until = time.monotonic() + seconds
-        while True:
-            state = self.poll()
-            if state in wanted:
-                return state
-            if time.monotonic() > until or state not in ("queued", 429, 502, 503):
-                raise Failure("player %d is %s and not %s: %r" % (self.number, state, " or ".join(wanted), self.short()))
-            time.sleep(0.4)
+        states = []
+        settle(lambda: states.append(self.poll()) or states[-1] in wanted or states[-1] not in ("queued",) + UNANSWERED, pause=0.4)
+        if states[-1] not in wanted:
+            raise Failure("player %d is %s and not %s: %r" % (self.number, states[-1], " or ".join(wanted), self.short()))
+        return states[-1]
 
     def short(self):
         return {key: value for key, value in self.answer.items() if key != "connect_token"}
@@ -200,9 +186,9 @@ def some(backend, first, count):
     return [Player(backend, number) for number in range(first, first + count)]
 
 
-def all_until(players, *wanted, seconds=PATIENCE):
+def all_until(players, *wanted):
     with concurrent.futures.ThreadPoolExecutor(len(players)) as pool:
-        return list(pool.map(lambda player: player.until(*wanted, seconds=seconds), players))
+        return list(pool.map(lambda player: player.until(*wanted), players))
 
 
 def are_queued(backend, players, tries):
@@ -238,7 +224,7 @@ def story_module(story):
         story.check(status == 0, program + " comes to its end", process.text(3))
 
 
-DUEL = "# modes\n\nduel 2 2 regions=eu,us widen=2 expire=30\n"
+DUEL = "# modes\n\nduel 2 2 regions=eu,us widen=2 expire=300\n"
 HERE_ARE_SERVERS = "127.0.0.1:40001 eu-1 64\n127.0.0.1:40002 us-1 64\n"
 
 
@@ -281,7 +267,7 @@ def story_start(story):
 
 def story_refusals(story):
     """Every refusal, with its status and name."""
-    backend = Backend(story, DUEL + "squad 4 2\n", servers=HERE_ARE_SERVERS)
+    backend = Backend(story, DUEL + "squad 4 2\n", servers=HERE_ARE_SERVERS, program="backend-plain")  # where who does not ask for 15 s is gone
     alice, bob, carol = some(backend, 1, 3)
     party = {"id": "party-of-two", "size": 2}
     rows = [
@@ -324,6 +310,7 @@ def story_refusals(story):
     story.check(bob.ask("squad", party="party-of-two", size=1)[2].get("error") == "party_mismatch", "another size: party_mismatch")
     story.check(bob.ask("squad", party="party-of-two", size=2)[0] == 202 and carol.ask("squad", party="party-of-two", size=2)[2].get("error") == "party_full",
                 "a third of two: party_full")
+    story.check(settle(lambda: backend.metric('match_players_waiting{mode="squad"}') == 2), "the metrics count the players that wait")
     stolen = backend.request("GET", "/v1/match/" + alice.ticket, None, credential(3))
     story.check(stolen[0] == 404 and backend.request("DELETE", "/v1/match/" + alice.ticket, None, credential(3))[0] == 404, "another player's ticket is none", stolen)
     story.check(backend.request("HEAD", "/v1/match/" + alice.ticket, None, credential(1))[0] == 202, "HEAD is as GET")
@@ -335,9 +322,8 @@ def story_refusals(story):
     story.check(status == 429 and headers["Retry-After"] == "1" and answer["error"] == "rate_limited", "a player that polls without a pause is refused", answer)
     seconds = time.monotonic() - begin
     story.check(polls <= 10 + 4 * seconds, "after ten, and four a second", (polls, seconds))
-    story.check(settle(lambda: backend.metric('match_players_waiting{mode="squad"}') == 2), "the metrics count the players that wait")
     story.check(backend.end() == 0, "it ends well", backend.text(3))
-    backend = Backend(story, DUEL, servers=HERE_ARE_SERVERS, rate=2)
+    backend = Backend(story, DUEL, servers=HERE_ARE_SERVERS, program="backend-plain", rate=2)
     dave = Player(backend, 4)
     statuses = [dave.ask()[0] for _ in range(3)]
     story.check(statuses == [202, 202, 429] and dave.poll() == "queued", "to ask costs of a player's rate, to poll does not", statuses)
@@ -347,9 +333,10 @@ def story_refusals(story):
 def story_duel(story):
     """Two players, one server that lives: what they are sent, and that they play."""
     tools = story.tools
-    backend = Backend(story, DUEL, program="backend-plain")
+    expire = 200  # the tokens may be used late, where processes stand still
+    backend = Backend(story, DUEL, "--timeout", "60", program="backend-plain", expire=expire)
     server, address = start_server(story, backend, "eu-1")
-    settle(lambda: backend.metric('servers{state="open"}') == 1)
+    until(lambda: backend.metric('servers{state="open"}') == 1, "a server")
     alice, bob = some(backend, 1, 2)
     alice.ask(regions=["eu"])
     story.check(alice.poll() == "queued" and alice.answer["players_wanted"] == 2, "one alone is queued", alice.short())
@@ -367,7 +354,7 @@ def story_duel(story):
     data = bytes.fromhex(re.search(r"^user data +([0-9a-f]+)$", text, re.M).group(1))
     story.check(data == b"Player 1".ljust(64, b"\0") + b"match=%s mode=duel team=%d players=2" % (a["match"].encode(), a["team"]), "the server can read match and team in it", data)
     life = a["expires_at"] - a["server_time"]
-    good = begin + EXPIRE - 2 <= a["expires_at"] <= end + EXPIRE and life <= EXPIRE  # two times are cut to seconds
+    good = begin + expire - 2 <= a["expires_at"] <= end + expire and life <= expire  # two times are cut to seconds
     story.check(good, "it lives as long as the match may begin (%d s)" % life)
     server.wait("match %s: duel, 2 players are on their way" % a["match"])
     story.check(1, "the server has heard of the match by the answer to its report")
@@ -376,7 +363,7 @@ def story_duel(story):
     results = [plays(tools, player) for player in (alice, bob)]
     story.check(results == [(True, address)] * 2, "both play there", results)
     server.wait("match %s: all 2 players have come" % a["match"])
-    settle(lambda: backend.metric("free_slots") == 32)  # the server has reported it
+    until(lambda: backend.metric("free_slots") == 32, "the server has reported that both have left")
     story.check(alice.cancel()[2].get("reason") == "cancelled" and bob.poll() == "matched", "one that is done says so, and leaves the other alone")
     story.check(alice.ask(regions=["eu"])[0] == 202, "and can look for the next match")
     story.check(backend.metric("matches_total") == 1, "that was one match")
@@ -434,7 +421,7 @@ def story_many(story):
     """64 players in parties, over the backend's own servers."""
     backend = Backend(story, "squad 8 2 regions=eu\n")
     started = {name: start_server(story, backend, name) for name in ("eu-1", "eu-2", "eu-3")}
-    settle(lambda: backend.metric('servers{state="open"}') == 3)
+    until(lambda: backend.metric('servers{state="open"}') == 3, "three servers")
     players = parties_of(backend)
     begin = time.monotonic()
     story.check(ask_all(players, "squad", ["eu"]) == [202] * 64, "64 players ask")
@@ -445,7 +432,7 @@ def story_many(story):
     story.check(sum(loads) == 64 and max(loads) <= 32, "spread over three servers by their free slots: %s" % loads)
     places = {player.answer["match"]: started[player.answer["server"]][0] for player in players}
     for match, server in places.items():  # who has played and left by then is not counted
-        settle(lambda m=match, s=server: s.find("match %s: squad, 8 players are on their way" % m))
+        until(lambda m=match, s=server: s.find("match %s: squad, 8 players are on their way" % m), "its server knows of a match")
     check_play(story, players, {name: address for name, (_, address) in started.items()})
     story.check(settle(lambda: all(server.find("match %s: all 8 players have come" % match) for match, server in places.items())),
                 "the servers have seen all of their matches")
@@ -513,7 +500,7 @@ def story_no_server(story):
     backend.wait("duel in us, 2 players, back to the queue: no server has room for all")
     story.check(are_queued(backend, [alice, bob], 2 * TRIES), "both stay in the queue, while other regions are tried", alice.short())
     carol.ask()
-    settle(lambda: [player.poll() for player in (carol, alice, bob)][1:] == ["failed"] * 2 or time.sleep(0.4))  # carol too, or she would be silent
+    until(lambda: [player.poll() for player in (carol, alice, bob)][1:] == ["failed"] * 2, "both fail", pause=0.4)  # carol too, or she would be silent
     story.check(alice.reason() == bob.reason() == "no_server" and alice.answer["message"], "after %d tries in each region it fails, with a name" % TRIES, alice.short())
     story.check(settle(lambda: backend.count("back to the queue") == 2 * TRIES), "no more than that", backend.count("back to the queue"))
     story.check(carol.poll() == "queued", "one that came later has tries of its own")
@@ -565,7 +552,7 @@ def story_queue(story):
     all_until([carol, dave, erin], "failed")
     story.check(carol.reason() == "party_incomplete", "a party that is never complete ends by itself", carol.short())
     story.check(dave.reason() == "no_match", "a party that finds no match as well", dave.short())
-    story.check(settle(lambda: gone.poll() == 404, PATIENCE + EXPIRE), "in the end a ticket is forgotten")
+    story.check(settle(lambda: gone.poll() == 404, LIMIT_SECONDS + EXPIRE), "in the end a ticket is forgotten")
     story.check(backend.metric('match_tickets_failed_total{reason="party_incomplete"}') == 1, "the metrics say why tickets fail")
     story.check(backend.end() == 0, "it ends well", backend.text(4))
 
@@ -599,7 +586,7 @@ def story_widening(story):
     begin = time.monotonic()
     for player in squad:
         player.ask("squad")
-    settle(lambda: [player.poll() for player in squad].count("matched") == 4 or time.sleep(0.4))
+    until(lambda: [player.poll() for player in squad].count("matched") == 4, "four are matched", pause=0.4)
     seconds = time.monotonic() - begin
     story.check(squad[0].answer["players"] == 4 and seconds >= 2.8 and squad[4].poll() == "queued", "four of five play after %.1f s" % seconds, squad[0].short())
     story.check(backend.end() == 0, "it ends well", backend.text(4))
@@ -780,10 +767,10 @@ class Allocator:
         if words[0] == "slow":
             self.over.wait(float(words[1]))
         elif words[0] == "held":
-            self.release.wait(PATIENCE)
+            self.release.wait(LIMIT_SECONDS)
         elif words[0] == "late":  # until one that came later has its server
             given = len(self.given)
-            settle(lambda: len(self.given) > given or self.over.is_set())
+            until(lambda: len(self.given) > given or self.over.is_set(), "another one has its server")
         if words[0] == "reset":
             handler.connection.shutdown(socket.SHUT_RDWR)
             handler.close_connection = True
@@ -875,7 +862,7 @@ def story_allocator(story):
     games = [Game(story, "fleet-%d" % number, **{"netcode-region": "eu"}) for number in range(1, 9)]
     allocator = Allocator(story, games)
     backend = Backend(story, "squad 8 2 regions=eu,us\n", *allocator.options())
-    settle(lambda: all(game.agones.state() == "Ready" for game in games))
+    until(lambda: all(game.agones.state() == "Ready" for game in games), "all games are ready")
     players = parties_of(backend)
     ask_all(players, "squad", ["eu"])
     all_until(players, "matched")
@@ -894,7 +881,7 @@ def story_allocator(story):
     story.check(1, "the server learns it by its watch")
     for match, members in matches.items():  # all do: who has played and left by then is not counted
         process = next(game.process for game in games if game.name == members[0].answer["server"])
-        settle(lambda m=match, p=process: p.find("match %s: squad, 8 players are on their way" % m))
+        until(lambda m=match, p=process: p.find("match %s: squad, 8 players are on their way" % m), "its server knows of a match")
     check_play(story, players, {game.name: "127.0.0.1:%d" % game.port for game in games})
     for game in games:
         game.process.wait("match [0-9a-f]{32}: all 8 players have come")
@@ -974,18 +961,19 @@ def story_allocator_failures(story):
     before = len(allocator.requests)
     for player in players:
         player.ask("squad")
-    settle(lambda: len(allocator.requests) > before)
+    until(lambda: len(allocator.requests) > before, "a request")
     busy = [players[0].cancel()[0] for _ in range(2)]
-    seen, begin = [], time.monotonic()
-    while time.monotonic() - begin < PATIENCE:
+    seen = []
+
+    def are_matched():
         good, states = is_together(players)
         seen.append(good)
         if len(seen) == 4:
             allocator.release.set()
-        if states == ["matched"] * 8:
-            break
-        time.sleep(0.25)
-    story.check(all(seen) and len({player.answer["match"] for player in players}) == 1, "slow: at no time some of a match have tokens and some have not (%d looks)" % len(seen), states)
+        return states == ["matched"] * 8
+
+    until(are_matched, "all are matched", pause=0.25)
+    story.check(all(seen) and len({player.answer["match"] for player in players}) == 1, "slow: at no time some of a match have tokens and some have not (%d looks)" % len(seen))
     story.check(set(busy) == {409}, "and a player that cancels meanwhile is asked to wait", busy)
     allocator.servers = [Paper("paper-late", 40101), Paper("paper-later", 40102)]
     allocator.plan = ["late"]
@@ -993,12 +981,11 @@ def story_allocator_failures(story):
     before = len(allocator.given)
     for player in players:
         player.ask()
-    settle(lambda: [player.poll() for player in players] and (time.sleep(0.3) or backend.find("back to the queue: .*imed out")))
-    late = backend.find(r"back to the queue: .*imed out after (\d+) milliseconds")
-    story.check(late and 5000 <= int(late[1].group(1)) < 10000, "too late: back to the queue", backend.text(2))
+    late = until(lambda: [player.poll() for player in players] and backend.find(r"back to the queue: .*imed out after (\d+) milliseconds"), "an allocation is too late", pause=0.3)
+    story.check(5000 <= int(late[1].group(1)) < 10000, "too late: back to the queue", backend.text(2))
     all_until(players, "matched")
     story.check(players[0].answer["server"] == players[1].answer["server"] == "paper-late", "the next answer counts", players[0].short())
-    settle(lambda: len(allocator.given) == before + 2)
+    until(lambda: len(allocator.given) == before + 2, "the late one is given as well")
     time.sleep(0.5)  # in which the backend could hear it
     story.check([player.poll() for player in players] == ["matched"] * 2 and players[0].answer["server"] == "paper-late" and len(allocator.given) == before + 2,
                 "the late answer is no player's match", [name for name, _ in allocator.given][-2:])
@@ -1090,11 +1077,11 @@ class Nginx(Process):
             super().__init__(["nginx", "-p", self.folder, "-c", "nginx.conf", "-g", "daemon off;"], env=dict(os.environ, NGINX="%d;" % listener.fileno()), pass_fds=[listener.fileno()])
         self.child.kill = self.child.terminate  # however a story ends: only so it takes its workers along
         self.context = ssl.create_default_context(cafile=tools.path("ca.pem"))
-        settle(lambda: os.path.exists(os.path.join(self.folder, "nginx.pid")))
+        until(lambda: os.path.exists(os.path.join(self.folder, "nginx.pid")), "nginx has begun")
 
     def request(self, method, path, body=None, bearer=None):
         """As a backend's."""
-        connection = http.client.HTTPSConnection("localhost", self.port, timeout=PATIENCE, context=self.context)
+        connection = http.client.HTTPSConnection("localhost", self.port, timeout=LIMIT_SECONDS, context=self.context)
         try:
             connection.request(method, path, body and json.dumps(body), {"Authorization": "Bearer " + bearer})
             response = connection.getresponse()
@@ -1174,7 +1161,7 @@ def backends_on(story, redis, count, modes, *options, **more):
     """They share a Redis, and nginx stands in front of them."""
     backends = [Backend(story, modes, "--redis", "unix:redis.sock", *options, **more) for _ in range(count)]
     nginx = Nginx(story, *backends)
-    settle(lambda: leader_of(backends))
+    first_leader(backends)
     return backends, nginx
 
 
@@ -1183,29 +1170,30 @@ def leader_of(backends):
     return active[0] if len(active) == 1 else None
 
 
-def patiently(player, *arguments, seconds=PATIENCE):
+def first_leader(backends):
+    return until(lambda: leader_of(backends), "one backend finds matches")
+
+
+def patiently(player, *arguments):
     """Asks until a backend finds matches: after a backend was killed that takes as long as its lease."""
-    until = time.monotonic() + seconds
-    while True:
-        status = player.ask(*arguments)[0]
-        if status in (200, 202) or time.monotonic() > until:
-            return status
-        time.sleep(0.3)
+    statuses = []
+    settle(lambda: statuses.append(player.ask(*arguments)[0]) or statuses[-1] in (200, 202), pause=0.3)
+    return statuses[-1]
 
 
-def outcome(player, seconds=PATIENCE):
+def outcome(player):
     """As a game does it: polls, waits where none answers, asks again where its ticket has failed or is unknown. The state, and how often it had
     to ask again."""
-    until, again = time.monotonic() + seconds, 0
-    while time.monotonic() < until:
-        state = player.poll()
-        if state == "matched":
-            return state, again
-        if state in (404, "failed"):
-            again += 1
+    states = []
+
+    def is_matched():
+        states.append(player.poll())
+        if states[-1] in (404, "failed"):
             player.ask(*player.wish)
-        time.sleep(0.4)
-    return state, again
+        return states[-1] == "matched"
+
+    settle(is_matched, pause=0.4)
+    return states[-1], sum(state in (404, "failed") for state in states)
 
 
 def all_matched(players):
@@ -1238,7 +1226,7 @@ def story_several(story):
     waiting = some(nginx, 11, 3)  # a party of three in a match of eight
     for player in waiting:
         player.ask("squad", ["eu"], "the-party-of-three", 3)
-    settle(lambda: redis.cli("HLEN", "netcode:match:tickets") == "11")
+    until(lambda: redis.cli("HLEN", "netcode:match:tickets") == "11", "eleven tickets in Redis")
     tickets = [player.ticket for player in waiting]
     before = [player.answer["match"] for player in players]
     leader.send(signal.SIGKILL)
@@ -1259,7 +1247,7 @@ def story_several(story):
     leader = leader_of(backends)
     leader.send(signal.SIGSTOP)
     awake = [backend for backend in backends if backend != leader]
-    pair = some(settle(lambda: leader_of(awake)) and leader_of(awake), 31, 2)
+    pair = some(first_leader(awake), 31, 2)
     for player in pair:
         patiently(player)
     story.check(all_matched(pair), "one that hangs does not hold up what the next one does", pair[0].short())
@@ -1298,7 +1286,7 @@ def story_records(story):
     backend = Backend(story, "duel 2 2 expire=60\nbig 16 2 expire=60\nsolo 2 2 expire=60 widen=1\n", "--redis", "unix:redis.sock", servers=HERE_ARE_SERVERS)
     for player in players:
         player.backend = backend
-    settle(lambda: leader_of([backend]))
+    first_leader([backend])
     states = [player.state() for player in players[:9]]
     story.check(sorted(map(str, states)) == ["404"] + ["queued"] * 8, "nine of a party of eight: eight are queued, and the ninth is refused", states)
     state = matched.state()
@@ -1315,7 +1303,7 @@ def story_records(story):
     story.check(not backend.find("newer tickets than ours"), "with versions that are newer at once")
     late = players[11]
     late.ask("big")
-    settle(lambda: stored(redis, late)[1] == 1)
+    until(lambda: stored(redis, late)[1] == 1, "Redis has the ticket")
     keep(redis, late.number, version=time.time() + 7200, mode="big")  # as another backend whose clock is ahead
     late.cancel()
     story.check(settle(lambda: stored(redis, late)[1] == 4) and stored(redis, late)[0] > time.time() + 7000 and backend.find("Redis has newer tickets than ours"),
@@ -1338,19 +1326,19 @@ def story_errors(story):
     """Redis answers errors to what is written, and then does not."""
     redis = Redis(story)
     backend = Backend(story, "duel 2 2 expire=60\n", "--redis", "unix:redis.sock", servers=HERE_ARE_SERVERS)
-    settle(lambda: leader_of([backend]))
+    first_leader([backend])
     alice, bob, carol = some(backend, 1, 3)
     for player in (alice, bob, carol):  # one after the other: each in a place of its own, and back when all are free
         player.ask()
         player.cancel()
-    story.check(settle(lambda: redis.cli("HKEYS", "netcode:match:tickets") == "", 20), "what has ended is deleted in Redis as well", redis.cli("HKEYS", "netcode:match:tickets"))
+    story.check(settle(lambda: redis.cli("HKEYS", "netcode:match:tickets") == ""), "what has ended is deleted in Redis as well", redis.cli("HKEYS", "netcode:match:tickets"))
     carol.ask()
     story.check(settle(lambda: stored(redis, carol)[1] == 1), "one comes back, and has another place")
     redis.cli("RENAME", "netcode:match:tickets", "aside")
     redis.cli("SET", "netcode:match:tickets", "no hash")
     carol.cancel()
     answered, line = 'store_commands_total{result="answered"}', "Redis does not take our tickets: WRONGTYPE"
-    settle(lambda: backend.count(line))
+    until(lambda: backend.count(line), line)
     before = backend.metric(answered)
     time.sleep(1.5)
     commands = backend.metric(answered) - before
@@ -1371,7 +1359,7 @@ def story_revoked(story):
     """A player is revoked while he is in the queue."""
     redis = Redis(story)
     backend = Backend(story, "duel 2 2 expire=60\nsquad 4 2 expire=60\n", "--redis", "unix:redis.sock", servers=HERE_ARE_SERVERS)
-    settle(lambda: leader_of([backend]))
+    first_leader([backend])
     alice, bob, carol, dave, erin, fred = some(backend, 1, 6)
     alice.ask()
     dave.ask("squad", party="the-party-of-two", size=2)
@@ -1401,14 +1389,13 @@ def story_several_ends(story):
     """The one that finds matches ends, or sleeps, while it waits for Redis: what it answers then is true."""
     redis = Redis(story)
     backends = [Backend(story, "big 64 1 expire=60\n", "--redis", "unix:redis.sock") for _ in range(2)]
-    settle(lambda: leader_of(backends))
-    leader = leader_of(backends)
+    leader = first_leader(backends)
     other = next(backend for backend in backends if backend != leader)
     players = some(leader, 1, 40)
     with concurrent.futures.ThreadPoolExecutor(40) as pool:
         redis.send(signal.SIGSTOP)
         answers = [pool.submit(player.ask, "big") for player in players]
-        settle(lambda: leader.metric("suspended_requests") + sum(answer.done() for answer in answers) == 40)  # it refuses what it has not accepted by its end
+        until(lambda: leader.metric("suspended_requests") + sum(answer.done() for answer in answers) == 40, "all wait")  # it refuses what it has not accepted by its end
         leader.send(signal.SIGTERM)
         time.sleep(0.2)
         redis.send(signal.SIGCONT)
@@ -1424,10 +1411,10 @@ def story_several_ends(story):
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
         redis.send(signal.SIGSTOP)
         answer = pool.submit(player.ask, "big")
-        settle(lambda: leader.metric("suspended_requests") == 1 or answer.done())
+        until(lambda: leader.metric("suspended_requests") == 1 or answer.done(), "it waits")
         leader.send(signal.SIGSTOP)
         redis.send(signal.SIGCONT)
-        settle(lambda: leader_of([other]))
+        first_leader([other])
         leader.send(signal.SIGCONT)
         status = answer.result()[0]
     story.check(status in (502, 503), "one that sleeps longer than its lease while it asks for the player's identity gives out no ticket", (status, player.answer))
@@ -1438,8 +1425,7 @@ def story_several_slots(story):
     """What one backend keeps for matches stays kept when the server's reports come in at another one."""
     Redis(story)
     backends = [Backend(story, "big 8 1 expire=60\n", "--redis", "unix:redis.sock", rate=100000) for _ in range(2)]
-    settle(lambda: leader_of(backends))
-    leader = leader_of(backends)
+    leader = first_leader(backends)
     other = next(backend for backend in backends if backend != leader)
     report = {"name": "eu-1", "address": "127.0.0.1:40001", "slots": 8, "clients": 0, "draining": False, "protocol_id": fleet.PROTOCOL_ID}
 
@@ -1495,7 +1481,7 @@ def story_several_killed(story):
         statuses = list(pool.map(lambda player: patiently(player, "squad", ["eu"], player.party, player.size), players))
     story.check(set(statuses) <= {200, 202} and set(first) == {202}, "64 players ask, whoever is alive", statuses)
     with concurrent.futures.ThreadPoolExecutor(64) as pool:
-        results = list(pool.map(lambda player: outcome(player, 60), players))
+        results = list(pool.map(lambda player: outcome(player), players))
     over.set()
     chaos.join()
     story.check([state for state, _ in results] == ["matched"] * 64, "all are matched in the end (%d had to ask again)" % sum(again > 0 for _, again in results),
@@ -1614,7 +1600,7 @@ def try_plant(plant, built):
 
 
 def run_story(story, top, programs):
-    environment = dict(os.environ, MATCH_TOP=top, MATCH_BUILT=programs, MATCH_PATIENCE="12")
+    environment = dict(os.environ, MATCH_TOP=top, MATCH_BUILT=programs, TEST_LIMIT_SECONDS="12")
     child = subprocess.run([sys.executable, os.path.abspath(__file__), "=" + story], env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     return child.returncode, child.stdout
 
@@ -1624,7 +1610,7 @@ def run_plants(words):
     chosen = [plant for plant in PLANTS if not words or plant[0] in words]
     with tempfile.TemporaryDirectory(prefix="netcode-match-built-") as built, concurrent.futures.ThreadPoolExecutor(3) as pool:
         os.environ["MATCH_BUILT"] = built  # where nothing is yet: what is tested here are the checks, so no sanitizers
-        Tools(built, built).build()
+        Tools(built, built).build(STORIES)
         stories = sorted({plant[0] for plant in chosen})
         for story, (status, output) in zip(stories, pool.map(lambda story: run_story(story, TOP, built), stories)):
             if status:
@@ -1644,8 +1630,8 @@ def run(words):
     begin = time.monotonic()
     try:
         tools = Tools(folder, folder)
-        tools.build()
-        tools.players()
+        tools.build(chosen)
+        tools.players(chosen)
         print("built in %.1f s" % (time.monotonic() - begin), flush=True)
         for tell in chosen:
             os.mkdir(os.path.join(folder, tell.__name__))
