@@ -1418,9 +1418,11 @@ def check_client_refused():
             equal(player.wait(), 6, "the exit status without servers\n" + player.text())
             asked = len(re.findall("login refused: 503 no_server", player.text()))
             expect(2 <= asked <= 4, "asked %d times in 5 s, with Retry-After: 2" % asked)
-        with Ends(client(url="https://localhost:%d/" % free_port())) as player:
-            player.line("login failed: .*connect")
-            equal(player.end(), 6, "the exit status without a backend\n" + player.text())
+        with socket.socket() as taken:  # nobody listens there, and nobody else can
+            taken.bind(("127.0.0.1", 0))
+            with Ends(client(url="https://localhost:%d/" % taken.getsockname()[1])) as player:
+                player.line("login failed: .*connect")
+                equal(player.end(), 6, "the exit status without a backend\n" + player.text())
 
 
 def check_client_patience():
