@@ -8,26 +8,12 @@
     Where the linker has no --wrap: add -DTEST_NO_WRAP and leave the -Wl out; the nonce ledger is then absent.
     runner [FILTER] [--seed N] [--list]: FILTER is a part of a test's or a file's name. */
 
-/* How long the library last asked select to wait, so that no test has to measure it. On Windows it stays as the test has set it. */
-static double test_waited;
-
-#if !defined( _WIN32 )
-#if !defined( _GNU_SOURCE )
-#define _GNU_SOURCE 1 /* as netcode.h does, where it is included first */
-#endif
-#include <sys/select.h>
-
-static int test_select( int count, fd_set * in, fd_set * out, fd_set * wrong, struct timeval * wait )
-{
-    test_waited = (double) wait->tv_sec + (double) wait->tv_usec * 1e-6;
-    return (select) ( count, in, out, wrong, wait );
-}
-#define select( count, in, out, wrong, wait ) test_select( count, in, out, wrong, wait )
-#endif
+#include "waits.h"
 
 #define NETCODE_IMPLEMENTATION
 #define NETCODE_MESSAGES
 #include "../netcode.h"
+#undef select
 
 #if !defined( _WIN32 )
 static nc_socket_extras_t udp_extras; /* of the socket that a test opened last */

@@ -26,6 +26,8 @@
 
 #include "torture/watch.h"
 
+#include "waits.h"
+
 #define NETCODE_IMPLEMENTATION
 #define NETCODE_MESSAGES
 #define malloc( bytes ) watch_malloc( bytes )
@@ -33,11 +35,15 @@
 #include "../netcode.h"
 #undef malloc
 #undef free
+#undef select
 
 #include "torture/stories.h"
 
 #if !defined( TORTURE_STORIES_ONLY )
 #include "torture/runner.h"
+/* What was refused does not come, however long a test waits for it. */
+#undef TEST_LIMIT_SECONDS
+#define TEST_LIMIT_SECONDS ( watcher.hurry ? 2.0 : 60.0 )
 /* Beside the system's own header, a union of pointers in the place of an address is a warning. */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wpedantic"

@@ -1,0 +1,22 @@
+/* Included before netcode.h: what the library asks select for is noted, so that no test has to measure how long it waits. */
+
+#ifndef WAITS_H
+#define WAITS_H
+
+static double test_waited; /* the seconds of the last call. On Windows it stays as a test has set it */
+
+#if !defined( _WIN32 )
+#if !defined( _GNU_SOURCE )
+#define _GNU_SOURCE 1 /* as netcode.h does, where it is included first */
+#endif
+#include <sys/select.h>
+
+static int test_select( int count, fd_set * in, fd_set * out, fd_set * wrong, struct timeval * wait )
+{
+    test_waited = (double) wait->tv_sec + (double) wait->tv_usec * 1e-6;
+    return select( count, in, out, wrong, wait );
+}
+#define select( count, in, out, wrong, wait ) test_select( count, in, out, wrong, wait )
+#endif
+
+#endif
