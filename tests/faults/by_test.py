@@ -7,6 +7,7 @@ once more with cc: where old memory lies is a matter of the compiler. Every reas
 import os
 import re
 import shutil
+import signal
 import subprocess
 import threading
 
@@ -14,7 +15,8 @@ import faults
 import judge
 from judge import CC, TOP
 
-SECONDS = 40
+SECONDS = 40  # of the processor's time: what hangs uses it up
+PATIENCE_SECONDS = 600  # where it waits, or the machine stands still
 DECISIONS = range(1, 14)
 HELPERS = {"messages.c", "address.c", "containers.c", "socket.c"}  # other files of units use what they define
 WORDS = {"failed": "notices", "skip": "is skipped here"}
@@ -47,11 +49,11 @@ class Worker:
     def run(self, *arguments):
         """Returns the exit status, None at the time limit, and the output."""
         try:
-            command = [self.runner, *arguments]
-            result = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=SECONDS, check=False)
+            command = ["sh", "-c", 'ulimit -t %d; exec "$0" "$@"' % SECONDS, self.runner, *arguments]
+            result = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=PATIENCE_SECONDS, check=False)
         except subprocess.TimeoutExpired:
             return None, ""
-        return result.returncode, result.stdout
+        return None if -result.returncode in (signal.SIGXCPU, signal.SIGKILL) else result.returncode, result.stdout
 
     def verdict(self, test):
         """passed, failed, crash, hang, skip or absent."""
