@@ -2,8 +2,7 @@
 # make compile: every compiler, language version and build switch that the manual promises, all warnings as errors. What is not on this
 # machine (a compiler, 32-bit libraries, MinGW) is named and skipped. Jobs run side by side; one line for each that fails.
 #
-# run.sh WORD runs the jobs whose titles hold the word; run.sh --third each third job, another third after each commit; run.sh --one RECORD
-# runs one job: "expectation|title|command".
+# run.sh WORD runs the jobs whose titles hold the word; run.sh --one RECORD runs one job: "expectation|title|command".
 set -u
 
 WARNINGS="-Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wcast-qual -Wundef -Wdouble-promotion -Werror"
@@ -35,8 +34,6 @@ if [ "${1:-}" = --one ]; then
     exit 0
 fi
 
-third=
-[ "${1:-}" = --third ] && third=yes && shift
 word=${1:-}
 cd "$(dirname "$0")/../.." || exit 1
 rm -rf $OUT
@@ -200,11 +197,6 @@ for cc in x86_64-w64-mingw32-gcc "x86_64-w64-mingw32-g++ -x c++"; do
         $cc $WARNINGS -I. tests/compile/assert.c -x none $at.a -o $at.exe"
 done
 
-if [ -n "$third" ]; then
-    turn=$(git rev-list --count HEAD 2>/dev/null || echo 0)
-    sed -z -n "$((turn % 3 + 1))~3p" $OUT/jobs >$OUT/third && mv $OUT/third $OUT/jobs
-    jobs=$(tr -dc '\0' <$OUT/jobs | wc -c)
-fi
 : >$OUT/results
 xargs -0 -n 1 -P "${JOBS:-2}" sh tests/compile/run.sh --one <$OUT/jobs
 failed=$(grep -c '^FAIL' $OUT/results)

@@ -344,8 +344,10 @@ class Run:
             wanted = {int(n) for n in self.options.only.split(",")}
             return [m for m in found if m.id in wanted]
         count = len(found) if self.options.count == "all" else int(self.options.count)
-        self.say("%d mutants are possible in netcode.h as it are compiled here" % len(found))
-        return choose(found, count, self.options.seed)
+        chosen = choose(found, count, self.options.seed)
+        self.say("a sample: %d of the %d mutants that are possible in netcode.h as it is compiled here, chosen by seed %d" % (
+            len(chosen), len(found), self.options.seed))
+        return chosen
 
     def report_stale(self, found):
         there = {(m.function, m.operator, m.mark) for m in found} | {(m.function, "*", "*") for m in found}

@@ -2,7 +2,6 @@
 # make platforms: the tests on other processors, C libraries and systems, as far as they can be had here.
 #
 #   run.sh [NAME...]       x86-64 x86-32 arm64 s390x musl windows; all of them without a name
-#   run.sh --quick         those that show most in little time: x86-32 s390x musl, s390x by qemu-user
 #   T=replay run.sh NAME   only the tests with that in their name (beside the vectors and the trace)
 #   QEMU=user run.sh NAME  arm64 and s390x by qemu-user on this machine's kernel, and not on a kernel of their own
 #
@@ -486,10 +485,6 @@ case ${1:-} in
 --one)
     one "$2"
     exit 0
-    ;;
---quick)
-    set -- x86-32 s390x musl
-    export QEMU="${QEMU:-user}" # a whole machine takes minutes
     ;;
 '') set -- x86-64 x86-32 arm64 s390x musl windows ;;
 esac

@@ -124,20 +124,12 @@ def fits(words, *names):
     return not words or any(word in name for word in words for name in names)
 
 
-def sampled(quick):
-    """A third of them; which one follows from the commit."""
-    commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=TOP, capture_output=True, text=True, check=False).stdout.strip()
-    return quick[int(commit or "0", 16) % 3 :: 3]
-
-
 def main():
     words = sys.argv[1:]
-    mode = words.pop(0) if words and words[0] in ("quick", "sample", "open") else "all"
+    mode = words.pop(0) if words and words[0] in ("quick", "open") else "all"
     listed, header = proofs(), faults.text_of()
     os.makedirs(ROOT + INSIDE)
     try:
-        if mode == "sample":
-            return prove_all(header, sampled([proof for proof in listed if proof.when == "quick"]))
         return prove_all(header, [proof for proof in listed if fits(words, proof.name, proof.file) and (mode == proof.when or mode == "all" and proof.when != "open")])
     finally:
         if not os.environ.get("PROVE_KEEP"):

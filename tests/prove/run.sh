@@ -3,7 +3,6 @@
 #
 #     run.sh [FILTER...]          all proofs but the open ones, or of those the ones whose names or files hold a FILTER
 #     run.sh quick [FILTER...]    those that take five minutes of one core altogether
-#     run.sh sample              a third of these, another one with other commits
 #     run.sh open [FILTER...]     those that no run has been seen to end with, see proofs.list
 #     run.sh --plants [FILTER...] plants the faults of tests/faults that are for proofs: each proof must fail
 #
