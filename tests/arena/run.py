@@ -2,7 +2,7 @@
 """What `make arena` runs: the game of examples/arena, from its bits to a window, in real processes on loopback.
 
     run.py            every part
-    run.py WORD...    those whose titles hold one of these words
+    run.py WORD...    those whose titles hold one of these words; `smoke` plays for seconds, and nothing in it is judged by time
 
 ARENA_SECONDS=10 makes the minute of 64 bots shorter. Every part prints a line, with what it measured; the last line counts them."""
 
@@ -17,8 +17,9 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
-sys.path.insert(0, HERE)
+sys.path[:0] = [HERE, os.path.join(ROOT, "tests", "tools")]
 import views  # noqa: E402
+from waiting import LIMIT_SECONDS, TimedOut, until  # noqa: E402
 
 SECONDS = int(os.environ.get("ARENA_SECONDS", "60"))
 FUZZ_SECONDS = int(os.environ.get("ARENA_FUZZ_SECONDS", "10"))
@@ -70,10 +71,10 @@ def text(process):
         return file.read()
 
 
-def end(process, limit=30):
-    """Waits until it has ended by itself; its words."""
+def end(process, seconds=0):
+    """Waits until it has ended by itself, which it does after so many seconds or at once; its words."""
     try:
-        status = process.wait(limit)
+        status = process.wait(seconds + LIMIT_SECONDS)
     except subprocess.TimeoutExpired:
         raise Failure("it did not end: " + text(process)) from None
     expect(status == 0, "it ended with %s: %s" % (status, text(process)))
@@ -95,25 +96,18 @@ def summary(words):
     return {name: float(value) for name, value in re.findall(r"(\w+)=(-?[0-9.]+)", found[-1])}
 
 
-def wait_for(condition, limit, what):
-    until = time.monotonic() + limit
-    while not condition():
-        expect(time.monotonic() < until, "in %d s it did not come: %s" % (limit, what))
-        time.sleep(0.05)
-
-
 def serve(*options):
     """A server that is ready, and its address."""
     at = address()
     server = start("arena-server", "--address", at, *options)
-    wait_for(lambda: "the arena is open" in text(server), 10, "a server")
+    until(lambda: "the arena is open" in text(server), "a server")
     return server, at
 
 
 def relay(to, seconds, *options):
     at = address()
     process = start("relay", "--listen", at, "--to", to, "--seconds", seconds, *options)
-    wait_for(lambda: "listening" in text(process), 10, "a relay")
+    until(lambda: "listening" in text(process), "a relay")
     return process, at
 
 
@@ -146,7 +140,7 @@ def crowd(seconds, limits, *network):
     server, at = serve()
     way, via = relay(at, seconds + 5, "--seed", 7, *network)
     bots = start("arena-bots", "--address", at, "--via", via, "--bots", 64, "--seconds", seconds)
-    words = end(bots, seconds + 30)
+    words = end(bots, seconds)
     of_server, cpu = stop(server)
     figures = summary(words)
     of_server = summary(of_server)
@@ -154,7 +148,7 @@ def crowd(seconds, limits, *network):
     expect(of_server["wrong"] == 0, "the server was sent what it does not understand")
     figures["cpu_ms_a_tick"] = round(1000 * cpu / of_server["ticks"], 2)
     figures["late_percent"] = of_server["missed_percent"]
-    end(way, seconds + 30)
+    end(way, seconds)
     return check_limits(figures, limits)
 
 
@@ -181,9 +175,9 @@ def check_bad_network():
     """Eight players on a network that no one would play on: no player is disconnected, and what they see is what there is, later."""
     server, at = serve("--trace", place("bad-server"))
     way, via = relay(at, 25, "--seed", 3, "--delay", 80, "--jitter", 40, "--loss", 15, "--duplicate", 5, "--reorder", 5)
-    words = end(start("arena-bots", "--address", at, "--via", via, "--bots", 8, "--seconds", 20, "--trace", place("bad-bots")), 50)
+    words = end(start("arena-bots", "--address", at, "--via", via, "--bots", 8, "--seconds", 20, "--trace", place("bad-bots")), 20)
     stop(server)
-    end(way)
+    end(way, 25)
     figures = summary(words)
     expect(figures["playing"] == 8, words)
     # Where several snapshots in a row are lost, and it waits for the next, a view may be two tiles and a half off.
@@ -196,9 +190,9 @@ def check_moves():
     """A bad router gives every player another port each three seconds."""
     server, at = serve()
     way, via = relay(at, 20, "--delay", 20, "--rebind-every", 3)
-    words = end(start("arena-bots", "--address", at, "--via", via, "--bots", 8, "--seconds", 14), 40)
+    words = end(start("arena-bots", "--address", at, "--via", via, "--bots", 8, "--seconds", 14), 14)
     of_server, _ = stop(server)
-    end(way)
+    end(way, 25)
     expect(summary(words)["playing"] == 8, words)
     figures = summary(of_server)
     expect(figures["moves"] >= 8 * 2 and figures["joined"] == 8, of_server)
@@ -208,11 +202,11 @@ def check_moves():
 def screen():
     if not shutil.which("Xvfb"):
         raise Skip("no Xvfb (package xvfb)")
-    display = ":%d" % (100 + os.getpid() % 400)
-    process = subprocess.Popen(["Xvfb", display, "-screen", "0", "1400x1000x24", "-nolisten", "tcp"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    # It takes the first number that is free, and says which when it is ready.
+    command = ["Xvfb", "-displayfd", "1", "-screen", "0", "1400x1000x24", "-nolisten", "tcp"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     running.append(process)
-    wait_for(lambda: os.path.exists("/tmp/.X11-unix/X" + display[1:]), 10, "a virtual display")
-    return dict(os.environ, DISPLAY=display, SDL_AUDIODRIVER="dummy")
+    return dict(os.environ, DISPLAY=":" + process.stdout.readline().strip(), SDL_AUDIODRIVER="dummy")
 
 
 def colors_of(path):
@@ -229,8 +223,8 @@ def check_window():
     server, at = serve("--trace", place("match-server"))
     bots = start("arena-bots", "--address", at, "--bots", 14, "--seconds", 20, "--trace", place("match-bots"))
     window = start("arena-client", "--address", at, "--bot", "--name", "Alice", "--seconds", 16, "--trace", place("match-window"), "--picture", place("window.bmp"), env=environment)
-    words = end(window, 40)
-    end(bots, 40)
+    words = end(window, 16)
+    end(bots, 20)
     stop(server)
     figures = summary(words)
     expect(figures["playing"] == 1 and figures["frames"] > 16 * 15, words)
@@ -242,12 +236,41 @@ def check_window():
     return "%d frames; %s" % (figures["frames"], line)
 
 
+def travelled(trace):
+    """The slots of those whom the server has seen at a hundred places, and of those who were there in its newest tick that is written."""
+    rows = [players for _, players in views.read(trace)]
+    places = {slot: {players[slot][:2] for players in rows if slot in players} for slot in range(3)}
+    return {slot for slot in places if len(places[slot]) > 100}, set(rows[-1] if rows else ())
+
+
+def check_smoke():
+    """A window and two bots come in, walk and leave. How long each of that takes is not asked."""
+    environment = screen()
+    trace = place("smoke")
+    server, at = serve("--trace", trace)
+    window = start("arena-client", "--address", at, "--bot", "--name", "Alice", "--picture", place("smoke.bmp"), env=environment)
+    until(lambda: travelled(trace)[0] == {0} or window.poll() is not None, "a window whose player walks", pause=0.2)
+    bots = start("arena-bots", "--address", at, "--bots", 2, "--seconds", 600)
+    until(lambda: travelled(trace)[0] == {0, 1, 2} or window.poll() is not None, "two bots that walk", pause=0.2)
+    words = stop(window)[0]
+    figures = summary(words)
+    expect(figures["playing"] == 1 and figures["snapshots"] > 0, words)
+    expect(colors_of(place("smoke.bmp")) > 10, "the picture is nearly blank")
+    until(lambda: travelled(trace)[1] == {1, 2}, "a server that knows who left", pause=0.2)
+    words = stop(bots)[0]
+    expect(summary(words)["playing"] == 2, words)
+    words = stop(server)[0]
+    expect(summary(words)["joined"] == 3, words)
+    return "%d frames, %d snapshots" % (figures["frames"], figures["snapshots"])
+
+
 def check_dialog():
     """A window that can not connect says why."""
     environment = screen()
-    silent = address()
-    window = start("arena-client", "--address", silent, "--seconds", 12, "--picture", place("sorry.bmp"), env=environment)
-    status = window.wait(40)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as silent:
+        silent.bind(("127.0.0.1", 0))
+        window = start("arena-client", "--address", "127.0.0.1:%d" % silent.getsockname()[1], "--seconds", 12, "--picture", place("sorry.bmp"), env=environment)
+        status = window.wait(12 + LIMIT_SECONDS)
     words = text(window)
     expect(status == 1 and "can not be reached" in words, "status %s: %s" % (status, words))
     expect(colors_of(place("sorry.bmp")) > 2, "the picture is blank")
@@ -263,11 +286,8 @@ def run(command, pattern):
 
 
 def check_tutorial():
-    """Its servers have the ports that stand in it: in a network of their own, where that can be had, they are free."""
+    """Its servers have the ports that stand in it: in a network of their own they are free."""
     command = [sys.executable, os.path.join(HERE, "tutorial.py")]
-    own = ["unshare", "--net", "sh", "-c", 'ip link set lo up && exec "$@"', "tutorial"]
-    if subprocess.run(own + ["true"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False).returncode == 0:
-        command = own + command
     return run(command, r"(?m)^tutorial: \d+ files")
 
 
@@ -284,6 +304,7 @@ PARTS = [
     ("moves: every port changes each three seconds", check_moves),
     ("window: it draws what the server knows", check_window),
     ("dialog: why it can not connect", check_dialog),
+    ("smoke: a window and two bots walk", check_smoke),
 ]
 
 
@@ -300,7 +321,7 @@ def main():
         except Skip as why:
             skipped.append(title)
             print("skipped %s: %s" % (title, why), flush=True)
-        except (Failure, OSError, subprocess.SubprocessError) as why:
+        except (Failure, TimedOut, OSError, subprocess.SubprocessError) as why:
             failed.append(title)
             print("FAILED %s: %s" % (title, why), flush=True)
         finally:
@@ -313,7 +334,16 @@ def main():
     return 1 if failed or not passed or (skipped and os.environ.get("SKIPS") == "no") else 0
 
 
+def inside_own_network():
+    """Runs this again where there is no other program that could take a port which address() found free."""
+    own = ["unshare", "--net", "sh", "-c", 'ip link set lo up && exec "$@"', "arena"]
+    if not os.environ.get("ARENA_INSIDE") and subprocess.run(own + ["true"], stderr=subprocess.DEVNULL, check=False).returncode == 0:
+        os.environ["ARENA_INSIDE"] = "1"
+        os.execvp(own[0], own + [sys.executable, *sys.argv])
+
+
 if __name__ == "__main__":
+    inside_own_network()
     FOLDER = tempfile.mkdtemp(prefix="arena-")
     try:
         sys.exit(main())
