@@ -124,7 +124,7 @@ async function openChannel(gateway, servers) {
     const answer = await offer(gateway, { sdp: page.localDescription().sdp, servers });
     same(answer.status, 200, answer.text);
     page.setRemoteDescription(answer.json.sdp, 'answer');
-    await until(() => open, 'the channel to open', 10000);
+    await until(() => open, 'the channel to open');
     return { page, channel, heard, sdp: answer.json.sdp };
 }
 
@@ -145,11 +145,7 @@ async function bareServer() {
 
 /* What a counter is more than before. */
 async function counted(gateway, name, before, more) {
-    await until(
-        async () => ((await metrics(gateway))[name] ?? 0) >= (before[name] ?? 0) + more,
-        `${name} to grow by ${more}, from ${before[name]}`,
-        5000,
-    );
+    await until(async () => ((await metrics(gateway))[name] ?? 0) >= (before[name] ?? 0) + more, `${name} to grow by ${more}, from ${before[name]}`);
 }
 
 const dropped = (reason) => `netcode_gateway_dropped_total{reason="${reason}"}`;
@@ -461,7 +457,7 @@ await check('thousands of offers, and offers without an answer, leave nothing be
     const most = 20 * (1 + Math.floor((Date.now() - begun) / 10000));
     holds(counts[200] >= 20 && counts[200] <= most, `${counts[200]} were answered, and at most ${most} may be`);
     same(counts[200] + counts[503], 3001, 'how many were answered or refused');
-    await until(async () => (await ask(small, 'GET', '/healthz')).json.sessions === 0, 'the sessions to end', 15000);
+    await until(async () => (await ask(small, 'GET', '/healthz')).json.sessions === 0, 'the sessions to end');
     same((await metrics(small))['netcode_gateway_sessions_ended_total{reason="not_opened"}'], counts[200], 'sessions that did not open');
     const growth = memory() - before;
     holds(growth < 65536, `it grew by ${growth} KiB`);
@@ -537,7 +533,7 @@ await check('connections that say nothing end', async () => {
         dribble.on('close', resolve).on('data', () => {});
     });
     const begun = Date.now();
-    await Promise.all([silent.closed, until(() => dribble.destroyed || dribble.readableEnded, 'the slow request to be cut', 40000), gone]);
+    await Promise.all([silent.closed, until(() => dribble.destroyed || dribble.readableEnded, 'the slow request to be cut'), gone]);
     same((await ask(gateway, 'GET', '/healthz')).status, 200);
     return `after ${((Date.now() - begun) / 1000).toFixed(0)} s`;
 });
@@ -563,11 +559,11 @@ await check('a data channel: there and back, and other channels are of no use', 
     const extra = page.createDataChannel('more', {});
     let closed = false;
     extra.onClosed(() => (closed = true));
-    await until(() => closed, 'the other channel to be closed', 5000);
+    await until(() => closed, 'the other channel to be closed');
     channel.sendMessage('text');
     await counted(gateway, dropped('text'), before, 1);
     page.close();
-    await until(async () => (await ask(gateway, 'GET', '/healthz')).json.sessions === 0, 'the session to end', 20000);
+    await until(async () => (await ask(gateway, 'GET', '/healthz')).json.sessions === 0, 'the session to end');
 });
 
 await check('a hostile gateway can drop, delay and repeat, and no more', async () => {

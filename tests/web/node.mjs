@@ -65,18 +65,14 @@ async function makeClient(options = {}) {
 }
 
 /* Updates until the condition is true, 60 times a second. */
-async function play(client, condition, what, ms = 20000) {
-    return until(
-        async () => {
-            client.update();
-            const value = condition();
-            client.flush();
-            if (!value) await sleep(16);
-            return value;
-        },
-        what,
-        ms,
-    );
+async function play(client, condition, what) {
+    return until(async () => {
+        client.update();
+        const value = condition();
+        client.flush();
+        if (!value) await sleep(16);
+        return value;
+    }, what);
 }
 
 async function connect(client, token) {

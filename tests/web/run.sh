@@ -3,6 +3,7 @@
 #
 #     run.sh              every part
 #     run.sh WORD...      those of: wasm node gateway browser arena
+#     run.sh page         of browser: a page in Chromium plays, and another survives its gateway; nothing in it is judged by time
 #
 # SECONDS_LONG=600 runs the long check of a page for that long (20), PACKETS=1000000 the check of memory with so many (100000). Each part
 # prints a line for each check, and `NAME: N passed, N failed`.
@@ -97,6 +98,11 @@ if wanted browser "$@"; then
     sh tests/tools/need.sh chromium:chromium firefox-esr:firefox-esr python3:python3 || exit 1
     install_packages tests/web "$web/tests/browsers"
     run_browsers tests/web/browser.mjs "--seconds=${SECONDS_LONG:-20}"
+fi
+if [ "${1:-}" = page ]; then
+    sh tests/tools/need.sh chromium:chromium || exit 1
+    install_packages tests/web "$web/tests/browsers"
+    run_browsers tests/web/browser.mjs "plays over a data channel" "the session stays (websocket)"
 fi
 if wanted arena "$@"; then
     sh tests/tools/need.sh chromium:chromium firefox-esr:firefox-esr xvfb:Xvfb python3:python3 nginx-light:/usr/sbin/nginx openssl:openssl || exit 1
