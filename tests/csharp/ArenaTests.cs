@@ -1,7 +1,6 @@
 // The bot in C# on the arena's server in C, among bots in C.
 
 using System;
-using System.Diagnostics;
 using System.Globalization;
 using System.IO;
 using System.Linq;
@@ -30,13 +29,12 @@ internal static class ArenaTests
         string address = "127.0.0.1:" + FreePort(), trace = Path.Combine(Program.Root, "build/csharp/arena.trace");
         using (var server = new Program("build/arena-server", "--address " + address + " --seconds 60 --slots 8 --trace " + trace))
         {
-            for (var watch = Stopwatch.StartNew(); !server.Output.Contains("open at"); System.Threading.Thread.Sleep(20))
-                Runner.True(watch.Elapsed.TotalSeconds < 5 && !server.HasEnded, "the arena is not open: " + server.Output);
+            Runner.Until(() => server.Output.Contains("open at"), () => System.Threading.Thread.Sleep(20), "an arena that is open");
             using (var bots = new Program("build/arena-bots", "--address " + address + " --bots 4 --seconds 9.5"))
             using (var bot = new Program("/usr/bin/env", "mono build/csharp/ArenaBot.exe --address " + address + " --name Csharp --seconds 7.5"))
             {
-                Runner.Equal(0, bot.Wait(20), "the bot's exit status: " + bot.Output);
-                Runner.Equal(0, bots.Wait(20), "the C bots' exit status: " + bots.Output);
+                Runner.Equal(0, bot.Wait(), "the bot's exit status: " + bot.Output);
+                Runner.Equal(0, bots.Wait(), "the C bots' exit status: " + bots.Output);
                 string summary = bot.Output.Split('\n').Last(line => line.StartsWith("summary"));
                 Runner.True(Number(summary, "snapshots") > 150, "snapshots: " + summary);
                 Runner.Equal(0.0, Number(summary, "unreadable"), "unreadable messages: " + summary);
@@ -46,7 +44,7 @@ internal static class ArenaTests
                 Runner.Note(summary.Replace("summary ", ""));
             }
             server.Terminate();
-            Runner.Equal(0, server.Wait(10), "the server's exit status: " + server.Output);
+            Runner.Equal(0, server.Wait(), "the server's exit status: " + server.Output);
             string played = server.Output.Split('\n').Last(line => line.StartsWith("summary"));
             Runner.True(Number(played, "joined") == 5 && Number(played, "wrong") == 0, "the server's view: " + played);
         }

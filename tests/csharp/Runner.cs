@@ -19,7 +19,19 @@ internal sealed class TestFailure : Exception
 
 internal static class Runner
 {
+    // Of a wait for something that must happen: a machine that is shared may stand still for seconds. As tests/tools/waiting.py has it.
+    internal static readonly double LimitSeconds = double.Parse(Environment.GetEnvironmentVariable("TEST_LIMIT_SECONDS") ?? "60",
+        System.Globalization.CultureInfo.InvariantCulture);
+
     private static string note;
+
+    // Calls `tick` until it is done.
+    internal static void Until(Func<bool> isDone, Action tick, string what)
+    {
+        for (double end = NetcodeLibrary.Time + LimitSeconds; !isDone(); tick())
+            if (NetcodeLibrary.Time > end)
+                throw new TestFailure("not within " + LimitSeconds + " s: " + what);
+    }
 
     // Added to the line of the running test: what it measured.
     internal static void Note(string text) { note = note == null ? text : note + "; " + text; }
@@ -227,10 +239,10 @@ internal sealed class Program : IDisposable
             kill.WaitForExit();
     }
 
-    internal int Wait(double seconds)
+    internal int Wait()
     {
-        if (!process.WaitForExit((int)(seconds * 1000)))
-            throw new TestFailure("a program did not end within " + seconds + " s: " + Output);
+        if (!process.WaitForExit((int)(Runner.LimitSeconds * 1000)))
+            throw new TestFailure("a program did not end within " + Runner.LimitSeconds + " s: " + Output);
         process.WaitForExit(); // its output too
         return process.ExitCode;
     }
