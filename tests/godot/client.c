@@ -9,6 +9,8 @@
 
 #include "client.h"
 
+#define LIMIT_SECONDS 60.0 /* for what must happen: a busy machine may stand still for seconds */
+
 static struct raw_t raw;
 static int failures;
 static uint64_t noise_state = 7;
@@ -48,15 +50,15 @@ static int join( const char * path )
 {
     if ( !open_token( path ) )
         return 0;
-    for ( double end = netcode_time() + 5.0; netcode_time() < end && raw.id == 0; )
+    for ( double end = netcode_time() + LIMIT_SECONDS; netcode_time() < end && raw.id == 0; )
         step();
     return raw.id != 0;
 }
 
-/* 1 if the server ends the connection within three seconds, and sends the reason. */
+/* 1 if the server ends the connection, and sends the reason. */
 static int dismissed( void )
 {
-    for ( double end = netcode_time() + 3.0; netcode_time() < end; ) {
+    for ( double end = netcode_time() + LIMIT_SECONDS; netcode_time() < end; ) {
         step();
         if ( netcode_client_state( raw.client ) <= 0 )
             return strstr( raw.goodbye, "malformed" ) != NULL;
@@ -85,7 +87,7 @@ static int echo( const char * path )
     check( raw.num_peers > 0, "it knows the other clients" );
     check( say( 1, CHANNEL_RELIABLE, "hello from C" ), "it sends to the server" );
     raw.received = 0;
-    for ( double end = netcode_time() + 3.0; netcode_time() < end && raw.received == 0; )
+    for ( double end = netcode_time() + LIMIT_SECONDS; netcode_time() < end && raw.received == 0; )
         step();
     check( raw.received > 0 && raw.from == 1 && raw.bytes == 13 && raw.data[0] == (uint8_t) raw_code &&
                memcmp( raw.data + 1, "hello from C", 12 ) == 0,

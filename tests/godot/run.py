@@ -2,12 +2,13 @@
 """What `make godot` runs: the plug-in of examples/godot, in the engine and without it, in a network namespace of its own where that can be had.
 
     run.py            every part
-    run.py WORD...    those of: unit engine picture engine4
+    run.py WORD...    those of: unit engine picture smoke engine4
 
 unit     the engine-free part with sanitizers, in virtual time
 engine   godot3-server processes (GODOT3_SERVER: another command): a server, two clients behind a relay that loses 5 %, players that are refused; C clients, one of them hostile
 picture  the demo project in godot3 under a virtual display: host, join, and a picture that is not blank (PICTURE=FILE keeps it)
 
+smoke    of engine what no clock judges, in seconds: a server, two clients without a relay; only when asked for
 engine4  the same as engine in Godot 4, only when asked for: GODOT4 is the command that runs it
 
 Each line that begins with "ok:" is something that was shown. The last line counts them."""
@@ -25,11 +26,14 @@ import zlib
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
+sys.path.insert(0, os.path.join(ROOT, "tests", "tools"))
+from waiting import LIMIT_SECONDS, TimedOut, until  # noqa: E402
+
 BUILT = os.path.join(ROOT, "build", "godot")
 PLUGIN = os.path.join(BUILT, "libnetcode_godot.so")
 # What part_engine runs: Godot 3, unless part_engine4 changes it.
 ENGINE = {"command": os.environ.get("GODOT3_SERVER", "godot3-server").split(), "separator": [], "client": [], "project": "project", "plugin": PLUGIN}
-PARTS = ("unit", "engine", "picture", "engine4")
+PARTS = ("unit", "engine", "picture", "smoke", "engine4")
 PINGS = 200
 HOSTILE_TOKENS = 24
 LOSS = 5  # percent, each way
@@ -71,21 +75,13 @@ class Process:
     def find(self, pattern):
         return re.search(pattern, self.text(), re.M)
 
-    def wait_for(self, pattern, limit=20):
-        until = time.monotonic() + limit
-        while time.monotonic() < until:
-            found = self.find(pattern)
-            if found:
-                return found
-            if self.process.poll() is not None:
-                return self.find(pattern)
-            time.sleep(0.05)
-        return None
+    def wait_for(self, pattern):
+        return wait_for(pattern, self)
 
-    def end(self, limit=20):
+    def end(self):
         """Its status; None if it had to be stopped."""
         try:
-            return self.process.wait(limit)
+            return self.process.wait(LIMIT_SECONDS)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
@@ -97,6 +93,18 @@ class Process:
         return "\n".join(line for line in self.text().splitlines() if any(sign in line for sign in signs))
 
 
+def wait_for(pattern, *processes):
+    """The first match in what they print; None if all ended without, or it does not come."""
+    def look():
+        ended = all(one.process.poll() is not None for one in processes)  # before the look: what they printed last counts
+        return next(filter(None, (one.find(pattern) for one in processes)), ended)
+    try:
+        found = until(look, pattern)
+    except TimedOut:
+        return None
+    return None if found is True else found
+
+
 def environment():
     """The engine writes to its user's folders: these are the test's own."""
     home = os.path.join(FOLDER, "home")
@@ -106,10 +114,15 @@ def environment():
                 XDG_DATA_HOME=home + "/.local/share", LANG="en_US.UTF-8", LC_ALL="en_US.UTF-8")
 
 
-def free_port():
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as one:
+def free_ports(count):
+    """Held together: a socket that is opened when another is closed may get its port."""
+    sockets = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(count)]
+    for one in sockets:
         one.bind(("127.0.0.1", 0))
-        return "127.0.0.1:%d" % one.getsockname()[1]
+    addresses = ["127.0.0.1:%d" % one.getsockname()[1] for one in sockets]
+    for one in sockets:
+        one.close()
+    return addresses
 
 
 def go(name):
@@ -136,11 +149,11 @@ def engine(title, *options):
     return Process(title, *ENGINE["command"], "--path", PROJECT, *ENGINE["separator"], "--folder=" + TOKENS, *options)
 
 
-def check_start(server, client_a, client_b):
+def check_start(server, client_a, client_b, way):
     id_a = client_a.wait_for(r"^test: client_a connected id=(\d+) status=2$")
     id_b = client_b.wait_for(r"^test: client_b connected id=(\d+) status=2$")
     both = id_a is not None and id_b is not None
-    if not check(both, "two clients connect to a server, all three processes of the engine, through a relay that loses %d %% each way" % LOSS,
+    if not check(both, "two clients connect to a server, all three processes of the engine, " + way,
                  server.text() + client_a.text() + client_b.text()):
         return 0, 0
     id_a, id_b = int(id_a[1]), int(id_b[1])
@@ -153,10 +166,16 @@ def check_start(server, client_a, client_b):
     return id_a, id_b
 
 
+def check_relayed(client_a, client_b, id_a, id_b):
+    check(client_b.wait_for(r"^test: client_b hello from=%d text=only for you$" % id_a) and
+          client_a.wait_for(r"^test: client_a hello_back from=%d text=only for you: thank you$" % id_b),
+          "an RPC from client to client, and back; the server relays it under its sender's id")
+
+
 def check_play(server, client_a, client_b, id_a, id_b):
     results = {}
     for mode in ("reliable", "ordered", "unreliable"):
-        found = client_a.wait_for(r"^test: client_a result %s count=(\d+) increasing=(\w+)$" % mode, 30)
+        found = client_a.wait_for(r"^test: client_a result %s count=(\d+) increasing=(\w+)$" % mode)
         results[mode] = (int(found[1]), found[2].lower() == "true") if found else (0, False)
     check(results["reliable"] == (PINGS, True), "all %d reliable RPCs arrive, in order" % PINGS, str(results))
     for mode, title in (("ordered", "unreliable ordered packets"), ("unreliable", "unreliable RPCs")):
@@ -164,9 +183,7 @@ def check_play(server, client_a, client_b, id_a, id_b):
         good = 0.85 * PINGS < count < PINGS and (increasing or mode == "unreliable")
         check(good, "%d of %d %s arrive%s: the others are lost on the way" % (count, PINGS, title, ", none older than one before it" if mode == "ordered" else ""),
               str(results))
-    check(client_b.wait_for(r"^test: client_b hello from=%d text=only for you$" % id_a) and
-          client_a.wait_for(r"^test: client_a hello_back from=%d text=only for you: thank you$" % id_b),
-          "an RPC from client to client, and back; the server relays it under its sender's id")
+    check_relayed(client_a, client_b, id_a, id_b)
     check(server.wait_for(r"^test: server everyone from=%d number=7$" % id_a) and client_b.wait_for(r"^test: client_b everyone from=%d number=7$" % id_a),
           "an RPC to all reaches the server and the other client")
     check(client_a.wait_for(r"^test: client_a not_for own=[Ff]alse$") and not client_b.find("not_for"), "an RPC to all but one reaches all but one")
@@ -179,7 +196,7 @@ def check_play(server, client_a, client_b, id_a, id_b):
 
 def check_refused(server):
     refused = engine("refused", "--role=refused")
-    status = refused.end(30)
+    status = refused.end()
     for title, result, why in (("no token", 31, "no connect token"), ("noise", 31, "no connect token"), ("expired", 0, "expired"),
                                ("another key", 0, "never answered")):
         found = refused.find(r"^test: refused: %s: result=%d failed=%d why=(.*)$" % (title, result, result == 0))
@@ -196,11 +213,11 @@ def check_c_clients(server, client_a, client_b, ids):
     check(good and identity is not None, "a plain C client of netcode.h joins the same server, and gets its words back", echo.text())
     check(identity is not None and client_a.wait_for(r"^test: client_a raw from=%s text=greetings$" % identity[1]), "a Godot client gets what it sends")
     hostile = Process("hostile", client, *ENGINE["client"], "hostile", TOKENS, str(HOSTILE_TOKENS))
-    check(hostile.end(60) == 0, "a hostile C client sends what no honest one does: %d kinds of malformed messages, impossible targets, noise for the "
+    check(hostile.end() == 0, "a hostile C client sends what no honest one does: %d kinds of malformed messages, impossible targets, noise for the "
           "engine, a flood; each malformed message ends its own connection, with the reason" % len(re.findall("^ok: a client that sends", hostile.text(), re.M)),
           hostile.text())
     forged = r"^test: client_\w raw from=(\d+) text=forged"  # the victim is the first one that the server reported
-    forger = client_a.wait_for(forged, 1) or client_b.wait_for(forged, 2)
+    forger = wait_for(forged, client_a, client_b)
     check(forger is not None and int(forger[1]) not in (1, *ids) and server.find(r"^test: server connected id=%s client_id=20\d\d " % forger[1]),
           "a message in another's name arrives under its sender's own id", client_a.text())
     check(server.process.poll() is None and client_a.process.poll() is None and not client_a.find("server_disconnected"),
@@ -265,8 +282,8 @@ def part_engine4():
         part_engine()
 
 
-def part_engine():
-    """A server, clients and those that are refused, in processes of the engine, beside clients in C."""
+def start_server(address, front):
+    """Of the engine, in a project of its own. None if it does not start."""
     shutil.rmtree(PROJECT, ignore_errors=True)
     shutil.rmtree(TOKENS, ignore_errors=True)
     os.makedirs(TOKENS)
@@ -277,9 +294,40 @@ def part_engine():
         os.makedirs(os.path.join(PROJECT, ".godot"))
         with open(os.path.join(PROJECT, ".godot", "extension_list.cfg"), "w", encoding="ascii") as file:
             file.write("res://netcode.gdextension\n")
-    address, front = free_port(), free_port()
     server = engine("server", "--role=server", "--address=" + address, "--relay=" + front)
-    if not check(server.wait_for("^test: server ready") is not None, "a server starts; wrong options are errors with a sentence", server.text()):
+    ready = server.wait_for("^test: server ready") is not None
+    return server if check(ready, "a server starts; wrong options are errors with a sentence", server.text()) else None
+
+
+def part_smoke():
+    """A server and two clients in processes of the engine, on a path that loses nothing."""
+    [address] = free_ports(1)
+    server = start_server(address, address)
+    if not server:
+        return
+    client_a, client_b = engine("client_a", "--role=client_a"), engine("client_b", "--role=client_b")
+    id_a, id_b = check_start(server, client_a, client_b, "directly")
+    if not id_a:
+        return
+    check(client_a.wait_for(r"^test: client_a result reliable count=%d increasing=[Tt]rue$" % PINGS), "all %d reliable RPCs arrive, in order" % PINGS,
+          server.text() + client_a.text())
+    check_relayed(client_a, client_b, id_a, id_b)
+    go("kick")
+    check(client_b.wait_for(r"^test: client_b failed status=0 why=.*does not admit") and client_b.end() == 0 and
+          client_b.find(r"^test: client_b server_disconnected why=.*: you were rude$"), "one is kicked, learns why, and is denied afterwards", client_b.text())
+    for name in ("refuse", "accept", "finish"):
+        go(name)
+    check(client_a.end() == 0 and client_a.find("server_disconnected why=the server ended the connection: the server closes") and server.end() == 0,
+          "the server closes, and its client learns that", server.text() + client_a.text())
+    crashed = [process.title for process in running if process.errors()]
+    check(not crashed, "no process crashed, and no script had an error", ", ".join(crashed))
+
+
+def part_engine():
+    """A server, clients and those that are refused, in processes of the engine, beside clients in C."""
+    address, front = free_ports(2)
+    server = start_server(address, front)
+    if not server:
         return
     capture = os.path.join(FOLDER, "relay.pcap")
     relay = Process("relay", os.path.join(ROOT, "build", "relay"), "--listen", front, "--to", address, "--loss", str(LOSS), "--delay", "20",
@@ -289,7 +337,7 @@ def part_engine():
     relay.began = time.monotonic()
     client_a = engine("client_a", "--role=client_a")
     client_b = engine("client_b", "--role=client_b")
-    id_a, id_b = check_start(server, client_a, client_b)
+    id_a, id_b = check_start(server, client_a, client_b, "through a relay that loses %d %% each way" % LOSS)
     if not id_a:
         return
     refused = check_refused(server)
@@ -351,8 +399,8 @@ def part_picture():
         return
     window_options = ("--path", demo, "--video-driver", "GLES2", "--audio-driver", "Dummy")
     editor = Process("editor", "godot3", *window_options, "-e", "--quit", DISPLAY=":" + display[1])
-    check(editor.end(60) == 0 and not editor.errors() and "Failed load" not in editor.text(), "the demo project opens in the editor", editor.text())
-    address = free_port()
+    check(editor.end() == 0 and not editor.errors() and "Failed load" not in editor.text(), "the demo project opens in the editor", editor.text())
+    [address] = free_ports(1)
     alone = Process("demo_alone", "godot3-server", "--path", demo, "--join=" + address, "--seconds=7")
     check(alone.wait_for("^demo: there is no key: host first"), "a player that joins where none has hosted is asked to host first", alone.text())
     alone.end()
@@ -364,8 +412,8 @@ def part_picture():
     check(bot.wait_for("^demo: joined"), "and joins then", bot.text())
     window = Process("demo_window", "godot3", *window_options, "--join=" + address, "--walk=square", "--picture=" + shot, "--seconds=30",
                      DISPLAY=":" + display[1])
-    joined = window.wait_for("^demo: joined", 30)
-    taken = window.wait_for("^demo: picture", 40)
+    joined = window.wait_for("^demo: joined")
+    taken = window.wait_for("^demo: picture")
     check(joined is not None and taken is not None and bot.find("^demo: joined"), "two more join it, one of them godot3 in a window", window.text())
     if not check(os.path.exists(shot), "it takes a picture of itself", window.text()):
         return
