@@ -2,6 +2,9 @@
 # make engine: netcode.h in a real engine's source tree. Fetches Chocolate Doom from Debian, builds its client and its dedicated server as they
 # are, and again with net_netcode.c in the place of their network file; then run.py plays both, in a network of their own.
 #
+#     run.sh          everything
+#     run.sh build    builds, and shows what was touched
+#
 # No line of the engine is stored here. It is built in build/engine, once; later runs only play.
 set -u
 
@@ -108,8 +111,9 @@ sh tests/tools/deps.sh || exit 1
 fetch
 build_original
 build_ours
-build_module
 show_edits
+[ "${1:-}" != build ] || exit "$failed"
+build_module
 make -s build/token || exit 1
 
 # A network of their own, with loopback alone: nothing can leave it, and no port of this machine is used.
