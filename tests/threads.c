@@ -523,6 +523,20 @@ struct member_t {
 
 static struct member_t members[MEMBERS];
 
+/*  The clock of a thread of the group: the real one, in which a pause is 20 ms. After a longer one each client would think that its path is gone,
+    and all would take new ports at once. */
+struct steady_t {
+    double time, last;
+};
+
+static double steady_time( struct steady_t * it )
+{
+    double now = netcode_time(), step = now - it->last;
+    it->time = it->last > 0.0 ? it->time + ( step < 0.02 ? step : 0.02 ) : now;
+    it->last = now;
+    return it->time;
+}
+
 static int ring_put( struct ring_t * ring, const struct netcode_address_t * from, const uint8_t * data, int bytes )
 {
     pthread_mutex_lock( &ring->lock );
@@ -594,9 +608,10 @@ static void member_take_strays( struct member_t * member )
 static void * member_run( void * context )
 {
     struct member_t * member = (struct member_t *) context;
+    struct steady_t clock = { 0.0, 0.0 };
     while ( ring_is_open( &member->ring ) ) {
         struct netcode_event_t event;
-        netcode_server_update( member->server, netcode_time() );
+        netcode_server_update( member->server, steady_time( &clock ) );
         member_take_strays( member );
         while ( netcode_server_next_event( member->server, &event ) ) {
             if ( event.type != NETCODE_EVENT_PAYLOAD )
@@ -704,7 +719,7 @@ struct roamer_t {
     struct netcode_client_t * client;
     struct line_t line;
     uint64_t id, sent, received;
-    double next;      /* when it sends */
+    double next, due; /* when it sends, and when it takes a new port */
     uint64_t since;   /* `sent` when the phase began */
     int unheard;      /* payloads that it has sent since it last received one */
     int ports, moves; /* new ports that it has taken since it was connected; those at which it has heard */
@@ -725,7 +740,6 @@ struct stage_t {
     int connected;    /* clients, of all bands */
     int heard, moves; /* of these: in this phase, and in all */
     int phase;        /* 0: not all are connected; 1 to 3 */
-    double start;     /* of the phase */
     int over;
 };
 
@@ -799,6 +813,8 @@ static void roamer_talk( struct band_t * band, struct roamer_t * roamer, double 
     if ( roamer->phase != at->phase ) {
         roamer->phase = at->phase;
         roamer->since = roamer->sent;
+        /* In the middle of each phase, not all at once. */
+        roamer->due = now + PHASE_SECONDS * ( 0.3 + 0.4 * (double) ( roamer->id % 97 ) / 97.0 );
     }
     roamer_hear( band, roamer, seen );
     if ( now >= roamer->next ) {
@@ -808,9 +824,7 @@ static void roamer_talk( struct band_t * band, struct roamer_t * roamer, double 
     }
     if ( at->phase > 0 && roamer->unheard > band->most_unheard )
         band->most_unheard = roamer->unheard;
-    /* In the middle of each phase, not all at once. */
-    double due = at->start + PHASE_SECONDS * ( 0.3 + 0.4 * (double) ( roamer->id % 97 ) / 97.0 );
-    if ( roamer->id % ROAMERS_IN == 0 && roamer->ports < at->phase && now >= due ) {
+    if ( roamer->id % ROAMERS_IN == 0 && roamer->ports < at->phase && now >= roamer->due ) {
         roamer->ports++;
         netcode_client_rebind( roamer->client );
     }
@@ -820,10 +834,11 @@ static void * band_run( void * context )
 {
     struct band_t * band = (struct band_t *) context;
     struct stage_t at = { .phase = 0 };
+    struct steady_t clock = { 0.0, 0.0 };
     int is_lost[BAND] = { 0 }, is_in[BAND] = { 0 };
     for ( int first = 0; !at.over; first = ( first + TURN ) % BAND ) {
         struct stage_t seen = { .phase = at.phase };
-        double now = netcode_time();
+        double now = steady_time( &clock );
         for ( int i = first; i < first + TURN; i++ ) {
             struct roamer_t * roamer = &band->roamers[i];
             netcode_client_update( roamer->client, now );
@@ -867,7 +882,6 @@ static int stage_phase( int phase )
     pthread_mutex_lock( &stage_lock );
     stage.phase = phase;
     stage.heard = 0;
-    stage.start = netcode_time();
     pthread_mutex_unlock( &stage_lock );
     netcode_sleep( PHASE_SECONDS );
     return stage_reaches( 0, BAND * BANDS, phase * ROAMERS );
