@@ -88,7 +88,8 @@ static void child( int mutant, const int * tests, int count )
     for ( i = 0; i < count && !shared->failed; i++ ) {
         shared->test = tests[i];
         set_limit( ITIMER_PROF, driver_limits[tests[i]] );
-        set_limit( ITIMER_REAL, 60.0 + 6.0 * driver_limits[tests[i]] ); /* for what sleeps; a machine may stand still, too */
+        set_limit( ITIMER_REAL,
+                   60.0 + 6.0 * driver_limits[tests[i]] ); /* for what sleeps; a machine may stand still, too */
         shared->failed = test_run_one( driver_tests[tests[i]] ) == 0 || leaked();
     }
     shared->cpu_seconds = cpu_now() - start;
