@@ -1062,7 +1062,8 @@ static void test_real_sockets()
     CHECK( netcode::make_token( token, made ) );
     client.connect( made );
     heard by_server, by_client;
-    for ( double end = time + LIMIT_SECONDS; time < end && !by_server.has( "chat 1 over a socket" ); time = netcode_time() ) {
+    for ( double end = time + LIMIT_SECONDS; time < end && !by_server.has( "chat 1 over a socket" );
+          time = netcode_time() ) {
         server.receive( time, by_server );
         client.receive( time, by_client );
         if ( by_client.has( "joined 0" ) && client.stats().packets_sent[NETCODE_PACKET_PAYLOAD] == 0 )
