@@ -59,7 +59,7 @@ class Tools(fleet.Tools):
             ("token", "examples/token.c", sodium),
         ]
         if story_module in stories:
-            jobs += [("matchmaking-san", "tests/backend/matchmaking.c", fleet.SANITIZE), ("matchmaking", "tests/backend/matchmaking.c", ["-O2"])]
+            jobs += [("matchmaking-san", "tests/backend/matchmaking.c", fleet.SANITIZE + ["-O1"]), ("matchmaking", "tests/backend/matchmaking.c", ["-O2"])]
         self.compile(os.environ.get("MATCH_BUILT"), jobs)
 
     def players(self, stories):
@@ -1212,7 +1212,7 @@ def story_several(story):
     backends, nginx = backends_on(story, redis, 3, "duel 2 2 expire=60\nsquad 8 2 regions=eu expire=60\n", "--redis-user", "backend", "--redis-password-file", "redis.password",
                                   servers=HERE_ARE_SERVERS)
     story.check(sum(backend.metric("match_active") for backend in backends) == 1, "one of three finds matches, with the rights that REDIS.md gives")
-    leader = leader_of(backends)
+    leader = first_leader(backends)
     other = next(backend for backend in backends if backend != leader)
     status, headers, answer = other.request("POST", "/v1/match", {"mode": "duel"}, credential(1))
     story.check(status == 502 and answer["error"] == "not_matchmaker" and headers["Retry-After"] == "1", "the others say so", answer)
@@ -1244,7 +1244,7 @@ def story_several(story):
     all_until(waiting + late, "matched")
     story.check(len({player.answer["match"] for player in waiting + late}) == 1 and len({player.answer["team"] for player in waiting}) == 1, "and is matched with those that come later", statuses)
 
-    leader = leader_of(backends)
+    leader = first_leader(backends)
     leader.send(signal.SIGSTOP)
     awake = [backend for backend in backends if backend != leader]
     pair = some(first_leader(awake), 31, 2)
