@@ -503,15 +503,15 @@ else
 fi
 check "make install into a temporary prefix" by_make
 check "CMake installs the same files" installed_by_cmake
-check "plain cc, C, C++ and both" compile "$work/plain" "-I$top" -lsodium
 check "pkg-config, C, C++ and both" compile "$work/pc" "$(pkg_config "$work/prefix/lib/pkgconfig" --cflags)" \
     "$(pkg_config "$work/prefix/lib/pkgconfig" --libs)"
 check "CMake find_package, from a prefix that was moved; C, C++ and both" moved
 check "Debian packages are made, twice the same" packages
 check "Debian packages: their fields" package_fields
 check "Debian packages: their contents" package_contents
-check "Debian packages, extracted: pkg-config and CMake" package_extracted
 [ "${1:-}" != quick ] || finish
+check "Debian packages, extracted: pkg-config and CMake" package_extracted
+check "plain cc, C, C++ and both" compile "$work/plain" "-I$top" -lsodium
 check "CMake find_package in a project that is C alone" one_language C consumer_c C
 check "CMake find_package in a project that is C++ alone" one_language CXX consumer_cpp C++
 check "CMake find_package: 10 requests for versions are taken, 10 refused" versions_asked
