@@ -36,6 +36,20 @@ enum { RIVAL_IDS = 1000, MOST_IDS = RIVAL_IDS + RIVALS, PAYLOADS = 200, MIN_BYTE
 #define PROTOCOL_ID 0x54485245414453u
 #define LIMIT_SECONDS 60.0 /* for what has to happen */
 
+/*  The clock of a thread: the real one, in which a pause is 20 ms. After a longer one each client would think that its path is gone, or its
+    server. */
+struct steady_t {
+    double time, last;
+};
+
+static double steady_time( struct steady_t * it )
+{
+    double now = netcode_time(), step = now - it->last;
+    it->time = it->last > 0.0 ? it->time + ( step < 0.02 ? step : 0.02 ) : now;
+    it->last = now;
+    return it->time;
+}
+
 /* ---- the books: what all servers agree on, from their admit_callback and connect_disconnect_callback ---- */
 
 enum { TAG_BYTES = 16, USED_TOKENS = 16384, NEIGHBOURS = 32 };
@@ -93,6 +107,15 @@ static int admit( void * context, uint64_t client_id, const uint8_t * token_tag,
     books.refused_tokens += place && !token;
     pthread_mutex_unlock( &books.lock );
     return admitted;
+}
+
+/* Have they refused both an id and a token? */
+static int books_have_refused( void )
+{
+    pthread_mutex_lock( &books.lock );
+    int both = books.refused_ids > 0 && books.refused_tokens > 0;
+    pthread_mutex_unlock( &books.lock );
+    return both;
 }
 
 static void let_go( uint64_t client_id )
@@ -203,8 +226,9 @@ static void shard_serve( struct shard_t * shard )
 static void * shard_run( void * context )
 {
     struct shard_t * shard = (struct shard_t *) context;
+    struct steady_t clock = { 0.0, 0.0 };
     while ( !is_over() ) {
-        netcode_server_update( shard->server, netcode_time() );
+        netcode_server_update( shard->server, steady_time( &clock ) );
         shard_serve( shard );
         netcode_server_wait( shard->server, 0.005 );
     }
@@ -275,7 +299,8 @@ struct guest_t {
 struct crowd_t {
     pthread_t thread;
     struct guest_t guests[GUESTS];
-    double end;
+    double end;  /* when nobody comes any more */
+    int is_over; /* and everything that it is for has happened */
     uint64_t payloads;
     uint64_t wrong;
     uint64_t refused;         /* tries that ended without a connection */
@@ -365,7 +390,7 @@ static void guest_talk( struct crowd_t * crowd, struct guest_t * guest )
 static void guest_step( struct crowd_t * crowd, struct guest_t * guest, double now )
 {
     if ( guest->phase == AWAY ) {
-        if ( now < crowd->end || guest->sessions == 0 )
+        if ( !crowd->is_over )
             guest_come( crowd, guest );
         return;
     }
@@ -382,24 +407,34 @@ static void guest_step( struct crowd_t * crowd, struct guest_t * guest, double n
     }
 }
 
-/* All were in, and have left. */
 static int crowd_is_away( const struct crowd_t * crowd )
 {
     for ( int i = 0; i < GUESTS; i++ )
-        if ( crowd->guests[i].phase != AWAY || crowd->guests[i].sessions == 0 )
+        if ( crowd->guests[i].phase != AWAY )
             return 0;
     return 1;
+}
+
+/* Its time is over, everybody was in, and the books have refused what they have to. */
+static int crowd_is_over( const struct crowd_t * crowd )
+{
+    int all = netcode_time() >= crowd->end && books_have_refused();
+    for ( int i = 0; i < GUESTS && all; i++ )
+        all = crowd->guests[i].sessions > 0;
+    return all;
 }
 
 static void * crowd_run( void * context )
 {
     struct crowd_t * crowd = (struct crowd_t *) context;
-    double now = netcode_time();
-    while ( !crowd->failed && ( now < crowd->end || !crowd_is_away( crowd ) ) && now < crowd->end + LIMIT_SECONDS ) {
+    struct steady_t clock = { 0.0, 0.0 };
+    while ( !crowd->failed && !( crowd->is_over && crowd_is_away( crowd ) ) &&
+            netcode_time() < crowd->end + LIMIT_SECONDS ) {
+        double now = steady_time( &clock );
         for ( int i = 0; i < GUESTS && !crowd->failed; i++ )
             guest_step( crowd, &crowd->guests[i], now );
+        crowd->is_over = crowd->is_over || crowd_is_over( crowd );
         netcode_sleep( 0.001 );
-        now = netcode_time();
     }
     for ( int i = 0; i < GUESTS; i++ )
         netcode_client_destroy( crowd->guests[i].client );
@@ -522,20 +557,6 @@ struct member_t {
 };
 
 static struct member_t members[MEMBERS];
-
-/*  The clock of a thread of the group: the real one, in which a pause is 20 ms. After a longer one each client would think that its path is gone,
-    and all would take new ports at once. */
-struct steady_t {
-    double time, last;
-};
-
-static double steady_time( struct steady_t * it )
-{
-    double now = netcode_time(), step = now - it->last;
-    it->time = it->last > 0.0 ? it->time + ( step < 0.02 ? step : 0.02 ) : now;
-    it->last = now;
-    return it->time;
-}
 
 static int ring_put( struct ring_t * ring, const struct netcode_address_t * from, const uint8_t * data, int bytes )
 {
