@@ -3,7 +3,7 @@
 #
 #     run.sh              all faults that are for tests
 #     run.sh replay       those whose names contain `replay`
-#     run.sh --sample     every third of those of the attacks and every twentieth of the others
+#     run.sh --sample     every tenth of those of the attacks and every fortieth of the others
 set -u
 
 cd "$(dirname "$0")/../.." || exit 1
