@@ -1224,7 +1224,7 @@ def try_plant(plant):
     story, path, there, fault = plant
     with tempfile.TemporaryDirectory(prefix="netcode-admission-plant-") as top:
         os.symlink(os.path.join(HERE, "netcode.h"), os.path.join(top, "netcode.h"))
-        for each in ("examples/fleet", "examples/metrics", "tests/fleet"):
+        for each in ("examples/fleet", "examples/metrics", "examples/wireshark", "tests/fleet"):
             shutil.copytree(os.path.join(HERE, each), os.path.join(top, each))
         for each in ("server.c", "client.c", "token.c", "secret_file.h"):
             shutil.copy(os.path.join(HERE, "examples", each), os.path.join(top, "examples"))

@@ -1405,7 +1405,7 @@ PLANTS = (
     ("rotation", "server.c", "    keys->count = 0;\n    for", "    keys->count = options->num_key_files * 0;\n    puts( options->key_files[0] );\n"
      "    system( \"cat *.key\" );\n    for"),
     ("four_keys", "server.c", "    keys->count++;", "    keys->count += keys->count < 3;"),
-    ("drain", "server.c", "return !( (const struct app_t *) context )->draining;", "return context != NULL;"),
+    ("drain", "server.c", "if ( ( (const struct app_t *) context )->draining )", "if ( !context )"),
     ("drain", "server.c", "( netcode_server_num_connected_clients( app->server ) && now < app->drain_until )", "0"),
     ("drain", "server.c", "now + options->drain_seconds : 1e300", "now + 1e9 * options->drain_seconds : 1e300"),
     ("drain", "server.c", "            term_drains = 0;", "            term_drains = 1;"),
