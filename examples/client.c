@@ -31,6 +31,7 @@
 #define IN_FLIGHT 32             /* payloads on their way at once with --rate 0 */
 #define ECHO_SECONDS 1.0         /* how long the last echoes are waited for */
 #define STALL_SECONDS 0.25       /* with --rate 0: what has not come back by then is given up */
+#define STRICT_SECONDS 60.0      /* both, with --strict: a server that stands still for a moment has lost nothing */
 
 /* The exit status. */
 #define EXIT_FINE 0
@@ -245,7 +246,7 @@ static double send_payloads( struct app_t * app, double now )
             send_payload( app );
         return app->connected_at + (double) app->sent / options->rate - now;
     }
-    if ( now - app->last_progress > STALL_SECONDS ) {
+    if ( now - app->last_progress > ( options->strict ? STRICT_SECONDS : STALL_SECONDS ) ) {
         app->in_flight = 0;
         app->last_progress = now;
     }
@@ -294,7 +295,8 @@ static int must_leave( const struct app_t * app, double now )
 static int has_echoes( const struct app_t * app, double now )
 {
     return app->options.listen || app->received == app->sent ||
-           now - app->sent_at[( app->sent - 1 ) % NUMBERS_REMEMBERED] > ECHO_SECONDS;
+           now - app->sent_at[( app->sent - 1 ) % NUMBERS_REMEMBERED] >
+               ( app->options.strict ? STRICT_SECONDS : ECHO_SECONDS );
 }
 
 /*  Everything was sent and came back; or we must leave, which --strict does not while an echo is on its way: it would
