@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""make nightly: every check that this project has, whole. It takes the better part of a day, and goes on where it was ended.
+"""make nightly: every check that this project has, whole. It takes the better part of a day, and resumes where it stopped.
 
     nightly.py                the steps that have not passed on this tree; writes tests/NIGHTLY.md after each
     nightly.py WORD...        the steps whose names hold a WORD, whether they have passed or not
@@ -20,11 +20,11 @@ import time
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 TABLE = "tests/NIGHTLY.md"
 STEP_SECONDS = 6 * 3600
-SUMMARY = r"^(?!make)[^/|]*\d+ (?:of \d+ )?(?:passed|noticed|killed|failed|hold|found)\b[^/|]*$"
+SUMMARY = r"^(?!make)[^/|\n]*\b\d+ (?:of \d+ )?(?:passed|noticed|killed|failed|hold|found)\b[^/|\n]*$"
 
-HEAD = """# What was run whole, and when
+HEAD = """# The last full run of each step
 
-`make nightly` writes this table: the last result of each step, and the commit that it is of. `make lint` lists the steps whose files have
+`make nightly` writes this table: the last result of each step, and the commit it ran on. `make lint` lists the steps whose files have
 changed since. What every commit has to pass is in `.ci/run`.
 
 | step | result | seconds | commit | date |
@@ -58,7 +58,9 @@ STEPS = [
     ("erase", "make erase", "tests/erase"),
     ("erase-plants", "sh tests/erase/run.sh --plants", "tests/erase tests/faults"),
     ("ct", "make ct", "tests/ct"),
+    ("ct-plants", "sh tests/ct/run.sh --plants", "tests/ct tests/faults"),
     ("msan", "make msan", "tests/unit tests/story tests/tools/msan.sh"),
+    ("msan-plant", "sh tests/tools/msan.sh --plant", "tests/tools/msan.sh tests/faults"),
     ("prove", "make prove", "tests/prove"),
     ("prove-plants", "sh tests/prove/run.sh --plants", "tests/prove tests/faults"),
     ("model", "make model", "tests/model"),
@@ -73,7 +75,7 @@ STEPS = [
     ("roam", "make roam", "tests/roam"),
     ("games", "make games", "examples/pong.c tests/tools/games.sh"),
     ("soak", "make soak", "tests/soak.c"),
-    ("bench", "make bench", "tests/bench.c"),
+    ("bench", "make bench bench-plot", "tests/bench.c tests/bench.gp"),
     ("bench-messages", "make bench-messages", "tests/bench_messages.c"),
     ("bench-sockets", "make bench-sockets", "tests/bench_sockets.c"),
     ("instructions", "make instructions", "tests/tools/instructions.c tests/tools/instructions.sh"),
@@ -87,34 +89,36 @@ STEPS = [
     ("godot", "make godot", "examples/godot tests/godot"),
     ("godot4", "make godot4", "examples/godot tests/godot"),
     ("engine", "make engine", "tests/engine"),
-    ("admission", "make admission ADMISSION=--whole", "examples/fleet tests/all/admission.py tests/all/fleet.py"),
-    ("admission-plants", "make admission-plants", "examples/fleet tests/all/admission.py tests/all/fleet.py"),
+    ("admission", "make admission ADMISSION=--whole", "examples/fleet tests/fleet tests/all/admission.py tests/all/fleet.py"),
+    ("admission-plants", "make admission-plants", "examples/fleet tests/fleet tests/all/admission.py tests/all/fleet.py"),
+    ("test-matchmaking", "make test-matchmaking", "examples/backend/matchmaking.h tests/backend"),
 ]
 # What tests/all has: each test, and its planted faults.
 for name, files, has_plants in (
     ("backend", "examples/backend", True),
     ("backends", "examples/backend examples/python examples/node", True),
-    ("backends_redis", "examples/backend examples/fleet", True),
+    ("backends_redis", "examples/backend examples/fleet tests/all/backend.py", True),
     ("bindgen", "", False),
-    ("demo_full", "examples/demo-full examples/backend examples/fleet", False),
+    ("demo_full", "examples/demo-full examples/backend examples/fleet", True),
     ("docs", "examples README.md", True),
     ("fleet", "examples/fleet examples/server.c", True),
-    ("match", "examples/backend examples/fleet", True),
-    ("metrics", "examples/metrics", False),
+    ("match", "examples/backend examples/fleet tests/all/fleet.py", True),
+    ("metrics", "examples/metrics tests/all/metrics tests/all/metrics_text.c", False),
     ("mint", "examples/token.c", False),
     ("node", "examples/node", True),
-    ("packaging", "examples/packaging", False),
-    ("plots", "examples/metrics", False),
+    ("packaging", "examples/packaging tests/all/packaging", False),
+    ("plots", "examples/metrics tests/all/metrics", False),
     ("python", "examples/python", True),
     ("release", "tests/release", False),
-    ("top", "examples/metrics", False),
+    ("top", "examples/metrics tests/all/metrics", False),
     ("wireshark", "examples/wireshark examples/token.c", True),
 ):
     suffix = ".sh" if os.path.exists(os.path.join(TOP, "tests/all", name + ".sh")) else ".py"
     program = "tests/all/" + name + suffix
-    STEPS.append(("all: " + name, ("sh " if suffix == ".sh" else "python3 ") + program, program + " " + files))
+    command, files = ("sh " if suffix == ".sh" else "python3 ") + program, program + " tests/tools/waiting.py " + files
+    STEPS.append(("all: " + name, command, files))
     if has_plants:
-        STEPS.append(("all: %s plants" % name, "python3 %s --plants" % program, program + " " + files))
+        STEPS.append(("all: %s plants" % name, command + " --plants", files))
 STEPS += [
     ("fresh", "make fresh", "README.md Makefile tests/tools/deps.sh tests/unit tests/story"),
     ("newcomer", "make newcomer", "README.md Makefile tests/tools/need.sh examples/demo-full"),
@@ -162,10 +166,20 @@ def compare(table):
         elif not is_same_tree(commit, "netcode.h", *files.split()):
             old.append(name)
     unknown = [name for name in table if name not in [step[0] for step in STEPS]]
-    for title, names in (("were never run", never), ("failed when last run", failed), ("check files that have changed since", old),
-                         ("of the table are steps no more", unknown)):
+    for title, names in (("steps were never run", never), ("steps failed when last run", failed), ("steps check files that have changed since", old),
+                         ("rows are of no step", unknown)):
         if names:
-            print("nightly: %d of %d steps %s: %s" % (len(names), len(STEPS), title, "; ".join(names)))
+            print("nightly: %d %s: %s" % (len(names), title, "; ".join(names)))
+
+
+def end_group(child):
+    """What a step leaves behind would be in the next one's way."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        try:
+            os.killpg(child.pid, number)
+            child.wait(60)
+        except (ProcessLookupError, subprocess.TimeoutExpired):
+            pass
 
 
 def run_step(name, command):
@@ -181,30 +195,34 @@ def run_step(name, command):
         except subprocess.TimeoutExpired:
             status = "none after %d s" % STEP_SECONDS
         finally:
-            try:
-                os.killpg(child.pid, signal.SIGTERM)
-            except ProcessLookupError:
-                pass
+            end_group(child)
     with open(path, encoding="utf-8", errors="replace") as log:
         summary = re.findall(SUMMARY, log.read(), re.M)[-1:]
     result = ": ".join(["passed" if status == 0 else "FAILED, status %s" % status] + [line.strip()[:100] for line in summary])
     return result, time.monotonic() - begun
 
 
+def committed():
+    """The commit that a result is of. Ends the run where there is none: git fails, or files differ from it."""
+    if git("status", "--porcelain", "--", ".", ":!" + TABLE) != "":
+        sys.exit("nightly: git fails, or there are changes that are not committed; a result would belong to no commit")
+    return git("rev-parse", "--short=12", "HEAD")
+
+
 def run(words, table):
-    if git("status", "--porcelain", "--", ".", ":!" + TABLE):
-        sys.exit("nightly: there are changes that are not committed; a result would belong to no commit")
-    commit = git("rev-parse", "--short=12", "HEAD")
-    failed = 0
-    for name, command, _ in STEPS:
-        if words and not any(word in name for word in words):
-            continue
+    commit = committed()
+    failed, chosen = 0, [step for step in STEPS if not words or any(word in step[0] for word in words)]
+    if not chosen:
+        sys.exit("nightly: no step is called that: " + " ".join(words))
+    for name, command, _ in chosen:
         last = table.get(name, ("", "", "", ""))
         if not words and last[0].startswith("passed") and is_same_tree(last[2]):
             print("%-26s passed on this tree before" % name, flush=True)
             continue
         print("%-26s " % name, end="", flush=True)
         result, seconds = run_step(name, command)
+        if committed() != commit:
+            sys.exit("\nnightly: another commit was checked out meanwhile; what ran last has no result")
         print("%s, %.0f s" % (result, seconds), flush=True)
         failed += not result.startswith("passed")
         table[name] = (result, "%.0f" % seconds, commit, datetime.date.today().isoformat())
