@@ -8,6 +8,7 @@ pause=${DISTURB_PAUSE:-0.5}
 RANDOM=${DISTURB_SEED:-$$}
 log=$(mktemp)
 stopped=
+command=
 
 # A process that stays stopped would never end.
 go_on() {
@@ -17,7 +18,7 @@ go_on() {
 # shellcheck disable=SC2317 # traps call it
 end() {
     go_on
-    kill -TERM -- "-$command" 2>/dev/null
+    [ -z "$command" ] || { kill -TERM -- "-$command" && wait "$command"; } 2>/dev/null
     rm -f "$log"
     exit 143
 }
