@@ -5,7 +5,10 @@
 
 static double test_waited; /* the seconds of the last call. On Windows it stays as a test has set it */
 
-#if !defined( _WIN32 )
+#if defined( _WIN32 )
+enum { test_notes_waits = 0 };
+#else
+enum { test_notes_waits = 1 };
 #if !defined( _GNU_SOURCE )
 #define _GNU_SOURCE 1 /* as netcode.h does, where it is included first */
 #endif
