@@ -21,7 +21,7 @@
 
 #define INPUT_BYTES 24
 #define TOKEN_SECONDS 60
-#define TIMEOUT_SECONDS 5
+#define TIMEOUT_SECONDS 10
 #define CONNECT_SECONDS 15.0
 
 struct options_t {

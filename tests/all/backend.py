@@ -1358,7 +1358,7 @@ SUMMARY = r"summary client_id=(\S+) tokens=(\d+) connects=(\d+) sent=(\d+) heard
 
 def check_play(binary):
     """Over TLS to a token, with the token to the real server, and back with every payload."""
-    with Stage("eu-1", "eu-2", binary="backend-san" if binary.endswith("-san") else "backend") as stage:
+    with Stage("eu-1", "eu-2", binary="backend-san" if binary.endswith("-san") else "backend", options=("--timeout", "60")) as stage:
         with Ends(client("--rate", "50", "--silence-ms", "60000", url=stage.nginx.url, binary=binary, credential="bob")) as player:
             address = player.line(r"connected to (\S+) as").group(1)
             server = next(server for server in stage.servers if server.address == address)

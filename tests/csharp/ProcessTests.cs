@@ -171,7 +171,7 @@ internal static class ProcessTests
             var outside = new UdpClient(new IPEndPoint(IPAddress.Loopback, 0));
             var serverPoint = new IPEndPoint(IPAddress.Loopback, server.Port);
             int insidePort = ((IPEndPoint)inside.Client.LocalEndPoint).Port;
-            client.Connect(ConnectToken.Generate(new[] { "127.0.0.1:" + insidePort }, 1, 1, key, 30, 5, null, new[] { "127.0.0.1:" + server.Port }));
+            client.Connect(ConnectToken.Generate(new[] { "127.0.0.1:" + insidePort }, 1, 1, key, 300, 60, null, new[] { "127.0.0.1:" + server.Port }));
             IPEndPoint clientPoint = null;
             bool hasMoved = false;
             int payloads = 0;

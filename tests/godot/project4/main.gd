@@ -99,7 +99,7 @@ func start_server():
 func mint(title, key, client_id, expire):
 	var addresses = [options["relay"] if title in ["a", "b"] else options["address"]]
 	var token = peer.make_token({"addresses": addresses, "internal_addresses": [options["address"]], "client_id": client_id,
-			"private_key": key, "protocol_id": PROTOCOL, "expire_seconds": expire, "timeout_seconds": 3 if name == "wrong" else 30,
+			"private_key": key, "protocol_id": PROTOCOL, "expire_seconds": expire, "timeout_seconds": 3 if title == "wrong" else 30,
 			"user_data": ("player " + title).to_utf8_buffer()})
 	if token.size() != 2048:
 		return fail("make_token")
