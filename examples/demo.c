@@ -8,10 +8,10 @@
         cc examples/token.c -lsodium -o token && cc examples/demo.c -lsodium -o demo
         ./demo [--kill-server-halfway]
 
-    It takes less than 20 s and ends with 0 only if every line held. The times in its lines are told, and none is
-    judged: where the machine, or one of the processes, stands still for seconds, it takes longer, and no line fails.
-    With --kill-server-halfway, or DEMO_KILL_SERVER=1 in the environment, it kills the server in the middle: then it
-    must fail quickly, which shows that it can. */
+    It takes less than 20 s and ends with 0 only if every line held. The times in its lines are printed, not judged:
+    where the machine, or one of the processes, stands still for seconds, it takes longer, and no line fails. With
+    --kill-server-halfway, or DEMO_KILL_SERVER=1 in the environment, it kills the server in the middle: then it must
+    fail, which shows that it can. */
 
 #define NETCODE_IMPLEMENTATION
 #include "../netcode.h"

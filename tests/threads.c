@@ -528,9 +528,8 @@ it is copied into their rings, and each reads its own on its own thread. A stray
 
 enum { MEMBERS = 3, BAND = 500, BANDS = 2, RING = 1024, RATE = 4, GROUP_TIMEOUT_SECONDS = 300 };
 enum { ROAMERS_IN = 5, ROAMERS = BAND * BANDS / ROAMERS_IN };
-enum {
-    TURN = 50
-}; /* clients whose turn it is together: after a pause all have something to send, more than a socket's buffer holds */
+/* Clients whose turn it is together: after a pause all have something to send, more than a socket's buffer holds. */
+enum { TURN = 50 };
 #define PHASE_SECONDS 4.0
 
 struct stray_t {

@@ -1108,7 +1108,7 @@ def check_browser(site, plants):
             report("light and dark follow the system, and the button", scheme_faults(browser, address + "index.html"))
             report("text and links have contrast, light and dark", contrast_faults(browser, address + "examples/docs/FAQ.html"))
             report("a wrong address shows the page for that", missing_faults(browser, address))
-            pages = sorted(site.pages) if is_wanted("layout") else ["api/client.html", "index.html"]
+            pages = sorted(site.pages) if is_wanted("layout") or "--plants" in sys.argv else ["api/client.html", "index.html"]
             faults = layout_faults(browser, address, pages)
             report("nothing sticks out or is cut at %s pixels, light and dark, and on paper" % ", ".join(map(str, WIDTHS)), faults, "%d pages" % len(pages))
             elsewhere = [each for each in browser.requests() if not each.startswith((address, disk, "data:", "blob:"))]

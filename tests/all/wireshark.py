@@ -248,7 +248,7 @@ def tcpdump(name, *options):
     try:
         child.said(r"listening on")
         return child
-    except RuntimeError:
+    except (RuntimeError, TimedOut):
         return None
 
 
@@ -265,7 +265,7 @@ def capture_sessions():
     server6 = Child("server6", [PROGRAMS["server"], "--address", "[::1]:0", "--key-file", path("game.key"), "--echo", "--seconds", "300"])
     try:
         port6 = int(server6.said(r"listening on \[::1\]:(\d+)").group(1))
-    except RuntimeError:
+    except (RuntimeError, TimedOut):
         port6 = 0
     relay = Child("relay", [PROGRAMS["relay"], "--listen", address + ":0", "--to", "%s:%d" % (address, port), "--loss", "2", "--duplicate", "6", "--reorder", "4",
                             "--seed", "5", "--seconds", "300", "--pcap", path("relay.pcap")])

@@ -848,6 +848,7 @@ static int socket_free_port( void )
     char text[NETCODE_MAX_ADDRESS_STRING_LENGTH];
     int port, is_free = 0;
     for ( port = 0; !is_free; turn++ ) {
+        REQUIRE( turn < 20000 );
         port = 10000 + ( (int) getpid() % 1000 * 20 + turn ) % 20000;
         snprintf( text, sizeof( text ), "127.0.0.1:%d", port );
         is_free = socket_open( &probe, text, NULL );
