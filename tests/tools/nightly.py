@@ -20,7 +20,7 @@ import time
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 TABLE = "tests/NIGHTLY.md"
 STEP_SECONDS = 6 * 3600
-SUMMARY = r"^(?!make)[^/|\n]*\b\d+ (?:of \d+ )?(?:passed|noticed|killed|failed|hold|found)\b[^/|\n]*$"
+SUMMARY = r"^[^/|\n]*\b(?:\d+ passed, \d+ failed|\d+ noticed, \d+ missed|\d+ of \d+ (?:noticed|found|hold))\b[^/|\n]*$"
 
 HEAD = """# The last full run of each step
 
