@@ -84,7 +84,7 @@ help-few:
 help-all: help-few
 	@echo "make test-all   all tests, and those of backends, metrics, captures, bindings and packages; installs what they need, or names it"
 	@echo "make test-matchmaking    who plays with whom (examples/backend/matchmaking.h): rows, and random players; SEED=2 for others"
-	@echo "make nightly    every check there is, whole, most of a day; it goes on where it was ended, and writes tests/NIGHTLY.md; NIGHTLY=\"prove torture\""
+	@echo "make nightly    every check there is, whole, most of a day; it resumes where it stopped, and writes tests/NIGHTLY.md; NIGHTLY=\"prove torture\""
 	@echo "                for steps with such names, NIGHTLY=--list for all. What every commit passes is in .ci/run"
 	@echo "make peer       the library against a client and a server written in Python from the standard alone"
 	@echo "make conform    grades an implementation of netcode 1.02 from the outside, ours or PEER=\"driver command\" (11 s); CONFORM=\"--role client\""

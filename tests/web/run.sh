@@ -5,7 +5,7 @@
 #     run.sh WORD...      those of: wasm node gateway browser arena
 #     run.sh page         of browser: a page in Chromium plays, and another survives its gateway; nothing in it is judged by time
 #
-# SECONDS_LONG=600 runs the long check of a page for that long (20), PACKETS=1000000 the check of memory with so many (100000). Each part
+# MATCH_SECONDS=20 plays a match of the arena for that long (60). SECONDS_LONG=600 runs the long check of a page for that long (20), PACKETS=1000000 the check of memory with so many (100000). Each part
 # prints a line for each check, and `NAME: N passed, N failed`.
 set -u
 
