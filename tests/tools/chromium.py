@@ -90,7 +90,12 @@ class Browser:
         self.call("Emulation.setEmulatedMedia", media=media, features=[{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}])
 
     def open(self, address, width=1400, dark=False):
+        # From a page that has no scripts: one that follows the system's colors may load itself again when they change, and that would end this navigation.
+        self.navigate("about:blank")
         self.size(width, dark=dark)
+        self.navigate(address)
+
+    def navigate(self, address):
         first, end = len(self.events), time.monotonic() + LIMIT_SECONDS
         answer = self.call("Page.navigate", url=address)
         if "errorText" in answer:
@@ -98,7 +103,10 @@ class Browser:
         # The load event that is this page's: one of the page before may still come.
         wanted = {"name": "load", "loaderId": answer["loaderId"]}
         while not any(each.get("method") == "Page.lifecycleEvent" and wanted.items() <= each["params"].items() for each in self.events[first:]):
-            self.events.append(self.message(end))
+            try:
+                self.events.append(self.message(end))
+            except TimeoutError as why:
+                raise TimeoutError("%s does not load; it got %s" % (address, self.events[first:])) from why
 
     def requests(self):
         """Every address that was asked for so far."""
