@@ -43,7 +43,7 @@ class Browser:
         self.session = self.call("Target.attachToTarget", targetId=target["targetId"], flatten=True)["sessionId"]
         for domain in ("Page", "Network", "Runtime", "Log"):
             self.call(domain + ".enable")
-        self.call("Page.setLifecycleEventsEnabled", enabled=True)
+        self.call("Page.addScriptToEvaluateOnNewDocument", source="var beganDark = matchMedia('(prefers-color-scheme: dark)').matches")
 
     def __enter__(self):
         return self
@@ -90,23 +90,25 @@ class Browser:
         self.call("Emulation.setEmulatedMedia", media=media, features=[{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}])
 
     def open(self, address, width=1400, dark=False):
-        # From a page that has no scripts: one that follows the system's colors may load itself again when they change, and that would end this navigation.
+        """A page may load itself again when the system's colors change. So they change between two pages, and where that reaches the new one late, it has loaded itself again."""
         self.navigate("about:blank")
         self.size(width, dark=dark)
         self.navigate(address)
+        until(lambda: self.is_loaded(dark), "%s is loaded" % address)
 
     def navigate(self, address):
         first, end = len(self.events), time.monotonic() + LIMIT_SECONDS
         answer = self.call("Page.navigate", url=address)
         if "errorText" in answer:
             raise RuntimeError("%s: %s" % (address, answer["errorText"]))
-        # The load event that is this page's: one of the page before may still come.
-        wanted = {"name": "load", "loaderId": answer["loaderId"]}
-        while not any(each.get("method") == "Page.lifecycleEvent" and wanted.items() <= each["params"].items() for each in self.events[first:]):
-            try:
-                self.events.append(self.message(end))
-            except TimeoutError as why:
-                raise TimeoutError("%s does not load; it got %s" % (address, self.events[first:])) from why
+        while not any(each.get("method") == "Page.frameNavigated" and each["params"]["frame"]["loaderId"] == answer["loaderId"] for each in self.events[first:]):
+            self.events.append(self.message(end))
+
+    def is_loaded(self, dark):
+        try:
+            return self.run("document.readyState == 'complete' && beganDark == %s" % json.dumps(dark))
+        except RuntimeError:  # it has just been replaced
+            return False
 
     def requests(self):
         """Every address that was asked for so far."""
