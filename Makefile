@@ -360,9 +360,9 @@ test-release: build/test-release
 san: build/test-san
 	ASAN_OPTIONS=detect_leaks=1:detect_stack_use_after_return=1 $(TEST_RUN) ./build/test-san $(TEST_ARGUMENTS)
 
-# clang 19 counts lines, branches and MC/DC; where it is missing (status 3), gcov counts lines and branches.
+# clang 19 counts lines, branches and MC/DC; where it is missing (status 3), gcov counts lines and branches, unless SKIPS=no.
 coverage: $(TEST_SOURCES) | deps build
-	@status=0; sh tests/tools/mcdc.sh build/mcdc || status=$$?; if [ $$status = 3 ]; then $(MAKE) coverage-lines; \
+	@status=0; sh tests/tools/mcdc.sh build/mcdc || status=$$?; if [ $$status = 3 ] && [ "$(SKIPS)" != no ]; then $(MAKE) coverage-lines; \
 	else $(PYTHON) tests/tools/coverage.py build/mcdc && [ $$status = 0 ]; fi
 
 # One translation unit holds the library and its tests, so gcov sees each line of netcode.h that they run.
@@ -481,12 +481,13 @@ fairness: build/fairness
 instructions: | deps build
 	CFLAGS="$(CFLAGS)" sh tests/tools/instructions.sh
 
-# Where the thread sanitizer can not be linked, or not run, that is said and nothing fails.
+# Where the thread sanitizer can not be linked, or not run, that is said and nothing fails, unless SKIPS=no.
 threads: | deps build
 	@echo 'int main( void ) { return 0; }' >build/tsan.c
 	@if $(CC) -fsanitize=thread build/tsan.c -o build/tsan >build/threads.log 2>&1 && ./build/tsan >>build/threads.log 2>&1; then \
 		$(COMPILE) -fsanitize=thread -pthread tests/threads.c $(LINK) -o build/threads && ./build/threads $(THREADS_SECONDS); \
-	else tail -1 build/threads.log; echo "threads skipped: $(CC) -fsanitize=thread can not be linked or run here"; fi
+	else tail -1 build/threads.log; . tests/tools/skip.sh; \
+		skip threads "$(CC) -fsanitize=thread can not be linked or run here"; fi
 
 build/soak: tests/soak.c tests/allocations.h netcode.h | deps build
 	$(Q)$(COMPILE) $< $(MALLOC_WRAP) $(LINK) -o $@
