@@ -2,6 +2,7 @@
 those of this tree, which fails nothing."""
 
 import contextlib
+import glob
 import io
 import os
 import subprocess
@@ -72,13 +73,20 @@ def scenario():
     yield "a step whose file has changed is listed", lists() == "nightly: 1 steps check files that have changed since: b\n"
     commit("netcode.h", "2")
     yield "and each, when the header has", "3 steps check" in lists()
+    nightly.STEPS[:] = [("a", "echo a >>build/ran; echo 'a: 7 passed, 1 failed'", ""), ("b", "echo b >>build/ran; echo 'b: 0 passed, 0 failed'", ""),
+                        ("c", "echo c >>build/ran; test -z \"$SEED$MAKEFLAGS\"", "")]
+    os.environ.update(MAKEFLAGS="i -- SEED=8", SEED="8")
+    yield "a status of 0 beside a summary that fails is a failure; make's own variables reach no step", steps_run("a", "b", "c") == ("abc", 1) \
+        and [nightly.read_table()[name][0].split(":")[0] for name in "abc"] == ["FAILED, status 0", "FAILED, status 0", "passed"]
     with open(os.path.join(nightly.TOP, "b.c"), "w", encoding="utf-8") as file:
         file.write("3")
     yield "what is not committed has no results", is_refused()
 
 
 def main():
-    failures = 0
+    missing = [file for _, _, files in nightly.STEPS for file in files.split() if not glob.glob(os.path.join(TOP, file))]
+    print("%s all files of the steps are there %s" % ("FAIL" if missing else "ok  ", " ".join(missing)))
+    failures = len(missing)
     with tempfile.TemporaryDirectory() as nightly.TOP:
         nightly.STEPS = [("a", "echo a >>build/ran; echo a: 7 passed, 0 failed; echo its last words", ""), ("b", "echo b >>build/ran; echo /secret; exit 3", "b.c")]
         for what, holds in scenario():

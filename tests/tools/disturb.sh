@@ -18,7 +18,8 @@ go_on() {
 # shellcheck disable=SC2317 # traps call it
 end() {
     go_on
-    [ -z "$command" ] || { kill -TERM -- "-$command" && wait "$command"; } 2>/dev/null
+    # shellcheck disable=SC2046 # ids are words
+    [ -z "$command" ] || { kill -TERM $(descendants "$command" | cut -d" " -f1) && wait "$command"; } 2>/dev/null
     rm -f "$log"
     exit 143
 }
@@ -33,14 +34,14 @@ descendants() { # $1: its id
 }
 
 # A session of its own, so that a terminal's end and this script's signals are told apart.
-setsid "$@" &
+setsid "$@" <&0 &
 command=$!
 while kill -0 "$command" 2>/dev/null; do
     mapfile -t all < <(descendants "$command")
     if [ ${#all[@]} -gt 0 ]; then
         one=${all[RANDOM % ${#all[@]}]}
-        if kill -STOP "${one%% *}" 2>/dev/null; then
-            stopped=${one%% *}
+        stopped=${one%% *} # first, since a signal may come between
+        if kill -STOP "$stopped" 2>/dev/null; then
             echo "${one#* }" >>"$log"
             sleep 2
             go_on

@@ -9,9 +9,11 @@
 A step's output is in build/nightly. A result belongs to the commit that is checked out, so nothing may be changed and not committed. The
 status is 1 where a step failed. Needs root for what makes a Debian of its own."""
 
+import ctypes
 import datetime
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -40,57 +42,59 @@ NEEDS = """gcc:gcc g++:g++ make:make clang:clang++ python3:python3 pkg-config:pk
     libclang-rt-dev:/usr/lib/llvm-*/lib/clang/*/lib/linux/libclang_rt.asan-x86_64.a libenet-dev:/usr/include/enet/enet.h
     debootstrap:debootstrap dpkg-dev:dpkg-source autoconf:autoconf automake:automake libtool:libtoolize patch:patch"""
 
+CLIENTS = "examples/server.c examples/client.c examples/token.c examples/match.h tests/tools/waiting.py tests/tools/relay.c "
+RUNNER = "tests/main.c tests/test.h tests/unit tests/story "
 # A step, its command, and the files that it checks besides netcode.h: when one of them has changed, its result is an old one.
 STEPS = [
-    ("test-seeds", "make test-seeds", "tests/unit tests/story tests/*.h"),
+    ("test-seeds", "make test-seeds", RUNNER + "tests/*.h"),
     ("peer", "make peer", "tests/peer.py tests/tools/subject.c"),
     ("conform-plants", "make conform-plants", "tests/conform tests/faults tests/peer.py"),
     ("compile", "make compile", "tests/compile examples"),
-    ("defences", "make defences", "tests/attacks tests/faults tests/unit tests/story"),
-    ("mutate", "make mutate", "tests/mutate tests/unit tests/story"),
+    ("defences", "make defences", RUNNER + "tests/attacks tests/faults"),
+    ("mutate", "make mutate", RUNNER + "tests/mutate"),
     ("sim", "make sim DAYS=5", "tests/sim tests/sim.c"),
     ("sim-plants", "python3 tests/faults/run.py --by sim", "tests/sim tests/sim.c tests/faults"),
     ("fuzz", "make fuzz", "tests/fuzz"),
     ("fuzz-plants", "python3 tests/faults/run.py --by fuzz", "tests/fuzz tests/faults"),
-    ("torture", "make torture", "tests/torture tests/torture.c tests/unit tests/story"),
+    ("torture", "make torture", RUNNER + "tests/torture tests/torture.c"),
     ("torture-plain", "make torture-plain", "tests/torture tests/torture.c"),
     ("torture-plants", "python3 tests/faults/run.py --by torture", "tests/torture tests/torture.c tests/faults"),
     ("erase", "make erase", "tests/erase"),
     ("erase-plants", "sh tests/erase/run.sh --plants", "tests/erase tests/faults"),
     ("ct", "make ct", "tests/ct"),
     ("ct-plants", "sh tests/ct/run.sh --plants", "tests/ct tests/faults"),
-    ("msan", "make msan", "tests/unit tests/story tests/tools/msan.sh"),
+    ("msan", "make msan", RUNNER + "tests/tools/msan.sh"),
     ("msan-plant", "sh tests/tools/msan.sh --plant", "tests/tools/msan.sh tests/faults"),
     ("prove", "make prove", "tests/prove"),
     ("prove-plants", "sh tests/prove/run.sh --plants", "tests/prove tests/faults"),
     ("model", "make model", "tests/model"),
-    ("platforms", "make platforms", "tests/platforms tests/unit tests/story"),
+    ("platforms", "make platforms", RUNNER + "tests/platforms"),
     ("network", "make network", "tests/network"),
     ("fairness", "make fairness", "tests/fairness.c tests/fairness.h"),
     ("fairness over loopback", "make fairness FAIRNESS=--real", "tests/fairness.c tests/fairness.h"),
-    ("latency", "make latency", "tests/latency tests/tools/relay.c"),
+    ("latency", "make latency", CLIENTS + "tests/latency"),
     ("latency-plants", "make latency-plants", "tests/latency tests/faults"),
-    ("gates", "make gates", "tests/gates tests/tools/relay.c"),
+    ("gates", "make gates", CLIENTS + "tests/gates"),
     ("gates-plants", "make gates-plants", "tests/gates tests/faults"),
-    ("roam", "make roam", "tests/roam"),
+    ("roam", "make roam", CLIENTS + "tests/roam"),
     ("games", "make games", "examples/pong.c tests/tools/games.sh"),
-    ("soak", "make soak", "tests/soak.c"),
+    ("soak", "make soak", "tests/soak.c tests/allocations.h"),
     ("bench", "make bench bench-plot", "tests/bench.c tests/bench.gp"),
     ("bench-messages", "make bench-messages", "tests/bench_messages.c"),
     ("bench-sockets", "make bench-sockets", "tests/bench_sockets.c"),
     ("instructions", "make instructions", "tests/tools/instructions.c tests/tools/instructions.sh"),
-    ("arena", "make arena", "examples/arena tests/arena"),
-    ("arena-plants", "make arena-plants", "examples/arena tests/arena"),
-    ("web", "make web SECONDS_LONG=600 PACKETS=1000000", "examples/web tests/web"),
+    ("arena", "make arena", CLIENTS + "tests/test.h examples/arena tests/arena"),
+    ("arena-plants", "make arena-plants", CLIENTS + "tests/test.h examples/arena tests/arena"),
+    ("web", "make web SECONDS_LONG=600 PACKETS=1000000", RUNNER + CLIENTS + "examples/web examples/arena examples/backend tests/web"),
     ("cpp", "make cpp", "examples/cpp tests/cpp"),
     ("cpp-plants", "make cpp-plants", "examples/cpp tests/cpp"),
     ("csharp", "make csharp", "examples/csharp tests/csharp"),
     ("csharp-plants", "make csharp-plants", "examples/csharp tests/csharp"),
-    ("godot", "make godot", "examples/godot tests/godot"),
-    ("godot4", "make godot4", "examples/godot tests/godot"),
+    ("godot", "make godot", CLIENTS + "examples/godot tests/godot"),
+    ("godot4", "make godot4", CLIENTS + "examples/godot tests/godot"),
     ("engine", "make engine", "tests/engine"),
-    ("admission", "make admission ADMISSION=--whole", "examples/fleet tests/fleet tests/all/admission.py tests/all/fleet.py"),
-    ("admission-plants", "make admission-plants", "examples/fleet tests/fleet tests/all/admission.py tests/all/fleet.py"),
+    ("admission", "make admission ADMISSION=--whole", CLIENTS + "examples/fleet tests/fleet tests/all/admission.py tests/all/fleet.py"),
+    ("admission-plants", "make admission-plants", CLIENTS + "examples/fleet tests/fleet tests/all/admission.py tests/all/fleet.py"),
     ("test-matchmaking", "make test-matchmaking", "examples/backend/matchmaking.h tests/backend"),
 ]
 # What tests/all has: each test, and its planted faults.
@@ -101,26 +105,26 @@ for name, files, has_plants in (
     ("bindgen", "", False),
     ("demo_full", "examples/demo-full examples/backend examples/fleet", True),
     ("docs", "examples README.md", True),
-    ("fleet", "examples/fleet examples/server.c", True),
-    ("match", "examples/backend examples/fleet tests/all/fleet.py", True),
+    ("fleet", "examples/fleet examples/backend", True),
+    ("match", "examples/backend examples/fleet tests/all/fleet.py tests/backend", True),
     ("metrics", "examples/metrics tests/all/metrics tests/all/metrics_text.c", False),
-    ("mint", "examples/token.c", False),
+    ("mint", "", False),
     ("node", "examples/node", True),
     ("packaging", "examples/packaging tests/all/packaging", False),
     ("plots", "examples/metrics tests/all/metrics", False),
     ("python", "examples/python", True),
     ("release", "tests/release", False),
     ("top", "examples/metrics tests/all/metrics", False),
-    ("wireshark", "examples/wireshark examples/token.c", True),
+    ("wireshark", "examples/wireshark", True),
 ):
     suffix = ".sh" if os.path.exists(os.path.join(TOP, "tests/all", name + ".sh")) else ".py"
     program = "tests/all/" + name + suffix
-    command, files = ("sh " if suffix == ".sh" else "python3 ") + program, program + " tests/tools/waiting.py " + files
+    command, files = ("sh " if suffix == ".sh" else "python3 ") + program, CLIENTS + program + " " + files
     STEPS.append(("all: " + name, command, files))
     if has_plants:
         STEPS.append(("all: %s plants" % name, command + " --plants", files))
 STEPS += [
-    ("fresh", "make fresh", "README.md Makefile tests/tools/deps.sh tests/unit tests/story"),
+    ("fresh", "make fresh", RUNNER + "README.md Makefile tests/tools/deps.sh"),
     ("newcomer", "make newcomer", "README.md Makefile tests/tools/need.sh examples/demo-full"),
     ("dist-check", "make dist-check", "Makefile tests/release"),
     ("release-check", "make release-check", "tests/release"),
@@ -172,14 +176,26 @@ def compare(table):
             print("nightly: %d %s: %s" % (len(names), title, "; ".join(names)))
 
 
-def end_group(child):
-    """What a step leaves behind would be in the next one's way."""
+def end_all(child):
+    """What a step leaves behind would be in the next one's way: its process group, and processes that left it and whose parents have ended."""
     for number in (signal.SIGTERM, signal.SIGKILL):
         try:
             os.killpg(child.pid, number)
             child.wait(60)
         except (ProcessLookupError, subprocess.TimeoutExpired):
             pass
+    path = "/proc/self/task/%d/children" % os.getpid()
+    while os.path.exists(path) and (left := open(path, encoding="ascii").read().split()):
+        for pid in map(int, left):
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+
+
+def environment():
+    """Without what the command line of `make nightly` has set: `make nightly SEED=8` would be another test."""
+    flags = shlex.split(os.environ.get("MAKEFLAGS", ""))
+    gone = ["MAKEFLAGS", "MFLAGS", "MAKEOVERRIDES", "MAKELEVEL"] + [word.split("=")[0] for word in flags if "=" in word]
+    return dict({name: value for name, value in os.environ.items() if name not in gone}, SKIPS="no", LC_ALL="C.UTF-8")
 
 
 def run_step(name, command):
@@ -189,22 +205,23 @@ def run_step(name, command):
     begun = time.monotonic()
     with open(path, "w", encoding="utf-8") as log:
         child = subprocess.Popen(command, shell=True, cwd=TOP, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, start_new_session=True,
-                                 env=dict(os.environ, SKIPS="no", LC_ALL="C.UTF-8"))
+                                 env=environment())
         try:
             status = child.wait(STEP_SECONDS)
         except subprocess.TimeoutExpired:
             status = "none after %d s" % STEP_SECONDS
         finally:
-            end_group(child)
+            end_all(child)
     with open(path, encoding="utf-8", errors="replace") as log:
         summary = re.findall(SUMMARY, log.read(), re.M)[-1:]
-    result = ": ".join(["passed" if status == 0 else "FAILED, status %s" % status] + [line.strip()[:100] for line in summary])
+    is_good = status == 0 and not any(re.search(r"\b[1-9]\d* (failed|missed)\b|\b0 passed, 0 failed\b", line) for line in summary)
+    result = ": ".join(["passed" if is_good else "FAILED, status %s" % status] + [line.strip()[:100] for line in summary])
     return result, time.monotonic() - begun
 
 
 def committed():
     """The commit that a result is of. Ends the run where there is none: git fails, or files differ from it."""
-    if git("status", "--porcelain", "--", ".", ":!" + TABLE) != "":
+    if git("status", "--porcelain", "--untracked-files=all", "--", ".", ":!" + TABLE) != "":
         sys.exit("nightly: git fails, or there are changes that are not committed; a result would belong to no commit")
     return git("rev-parse", "--short=12", "HEAD")
 
@@ -247,6 +264,7 @@ def main():
 
 if __name__ == "__main__":
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER: processes whose parents have ended become children of this one
     try:
         sys.exit(main())
     except KeyboardInterrupt:
