@@ -468,7 +468,8 @@ def story_drain(story):
     stays = tools.player(tools.mint("a.key", 4, address))
     server.send(signal.SIGTERM)
     server.wait("draining: ")
-    story.check(server.ended() == 0 and server.find("drained: 1 clients are left") and server.stamp("drained: ") - server.stamp("draining: ") >= 1.9,
+    ends = server.ended() == 0 and server.find("drained: 1 clients are left")
+    story.check(ends and 1.9 <= server.stamp("drained: ") - server.stamp("draining: ") < 10.0,  # a pause of the server's makes it longer
                 "--drain 2: SIGTERM drains, and ends without the last one by its own clock", server.text(4))
     story.check(stays.ended() == 9, "a player that is still connected then is notified", stays.text(3))
 
@@ -894,14 +895,24 @@ def story_backend(story):
         shown = subprocess.run([tools.program("token"), "inspect", path], check=True, capture_output=True, text=True).stdout
         return 200, re.findall(r"^server +(\S+)", shown, re.M)
 
+    def figure(name):
+        """One of the backend's metrics."""
+        with HTTP.open(url + "/metrics", timeout=LIMIT_SECONDS) as answer:
+            return float(re.search("^netcode_backend_%s (.*)" % name, answer.read().decode(), re.M).group(1))
+
     arguments = ["--key-file", "a.key", "--report", url + "/v1/servers", "--report-credential-file", "servers.credential", "--name"]
     first, first_address = tools.start(*arguments, "eu-1", "--slots", "8", full=True)
     story.check(settle(lambda: fetch() == (200, [first_address])), "a server that reports is given to players", fetch())
     player = tools.player(tools.path("token"))
+    reports = figure("reports_total")
+    until(lambda: figure("reports_total") > reports + 1, "two reports")  # from then on a token that was given no longer takes a slot
+    story.check(settle(lambda: figure("free_slots") == 7), "its reports count the player", figure("free_slots"))
     second, second_address = tools.start(*arguments, "eu-2", "--slots", "8", full=True)
     story.check(settle(lambda: sorted(fetch()[1]) == sorted([first_address, second_address])), "and a second one beside it", fetch())
     first.send(signal.SIGUSR2)
-    story.check(settle(lambda: fetch() == (200, [second_address])), "one that drains is not given any more", fetch())
+    story.check(settle(lambda: figure('servers{state="draining"}') == 1), "one that drains reports that", figure('servers{state="silent"}'))
+    story.check(settle(lambda: fetch() == (200, [second_address])) and all(first_address not in fetch()[1] for _ in range(5)),
+                "and is not given any more", fetch())
     story.check(player.end() == 0 and first.ended() == 0, "a connected player stays until the end", player.text(3))
     good = second.end(signal.SIGTERM) == 0
     at_once = fetch()[0] == 503  # unless its last report was too late, as when the backend stands still
