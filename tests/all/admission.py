@@ -1334,8 +1334,7 @@ def measure():
 
 
 def run(words):
-    chosen = [tell for tell in STORIES if tell.__name__[6:] in words] or [
-        tell for tell in STORIES if not words or any(word in tell.__name__ for word in words)]
+    chosen = fleet.choose(STORIES, words)
     folder = tempfile.mkdtemp(prefix="netcode-admission-")
     stories, begin = [], time.monotonic()
     try:

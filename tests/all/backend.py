@@ -35,7 +35,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 sys.path.insert(0, os.path.join(ROOT, "tests", "tools"))
 if "--plants" in sys.argv:  # plants that make something hang need not hang for a minute
     os.environ.setdefault("TEST_LIMIT_SECONDS", "15")
-from waiting import LIMIT_SECONDS, until  # noqa: E402
+from waiting import LIMIT_SECONDS, know, until  # noqa: E402
 
 BUILD = os.path.join(ROOT, "build", "backend_test")
 CC = os.environ.get("CC", "cc").split()
@@ -1711,7 +1711,9 @@ def list_checks():
 
 def run_checks(words):
     """Most of them wait most of the time, so several run at once."""
-    together, alone = [[row for row in rows if not words or any(word in row[0] for word in words)] for rows in list_checks()]
+    lists = list_checks()
+    know(words, [row[0] for rows in lists for row in rows])
+    together, alone = [[row for row in rows if not words or any(word in row[0] for word in words)] for rows in lists]
     queue = list(together)
 
     def work():

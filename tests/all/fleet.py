@@ -30,7 +30,7 @@ HERE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 TOP = os.environ.get("FLEET_TOP", HERE)
 sys.path.insert(0, os.path.join(HERE, "tests/tools"))
 
-from waiting import LIMIT_SECONDS, TimedOut, until
+from waiting import LIMIT_SECONDS, TimedOut, know, until
 
 CC = os.environ.get("CC", "cc").split()
 PACKAGES = ["libcurl4-openssl-dev:pc=libcurl", "libmicrohttpd-dev:pc=libmicrohttpd", "libcjson-dev:pc=libcjson", "libhiredis-dev:pc=hiredis", "openssl:openssl",
@@ -1560,9 +1560,15 @@ def run_stories(stories):
         thread.join()
 
 
+def choose(stories, words):
+    """For each word the story of this name, or those whose names hold it."""
+    names = [tell.__name__[6:] for tell in stories]
+    know(words, names)
+    return [tell for tell, name in zip(stories, names) if not words or any(word == name or word not in names and word in name for word in words)]
+
+
 def run(words):
-    chosen = [tell for tell in STORIES if tell.__name__[6:] in words] or [
-        tell for tell in STORIES if not words or any(word in tell.__name__ for word in words)]
+    chosen = choose(STORIES, words)
     folder = tempfile.mkdtemp(prefix="netcode-fleet-")
     stories = []
     try:

@@ -3,7 +3,7 @@
 own servers and on those of an Agones allocator, for which a stub stands that holds requests against the OpenAPI document.
 
     python3 tests/all/match.py             everything
-    python3 tests/all/match.py WORD...     the stories whose names hold a WORD
+    python3 tests/all/match.py WORD...     the stories of these names, or whose names hold a WORD
     python3 tests/all/match.py --plants    plants a fault in a copy, one at a time: the story that it names must fail
 
 The backend runs under the address and undefined behaviour sanitizers. MATCH_TOP names another tree to test than this one, MATCH_BUILT a folder
@@ -1603,7 +1603,7 @@ def try_plant(plant, built):
 
 def run_story(story, top, programs):
     environment = dict(os.environ, MATCH_TOP=top, MATCH_BUILT=programs, TEST_LIMIT_SECONDS="12")
-    child = subprocess.run([sys.executable, os.path.abspath(__file__), "=" + story], env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    child = subprocess.run([sys.executable, os.path.abspath(__file__), story], env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     return child.returncode, child.stdout
 
 
@@ -1626,7 +1626,7 @@ def run_plants(words):
 
 
 def run(words):
-    chosen = [tell for tell in STORIES if not words or any(word in tell.__name__ or "=" + tell.__name__[6:] == word for word in words)]
+    chosen = fleet.choose(STORIES, words)
     folder = tempfile.mkdtemp(prefix="netcode-match-")
     stories = []
     begin = time.monotonic()

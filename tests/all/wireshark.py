@@ -24,7 +24,7 @@ import time
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.join(TOP, "tests", "tools"))
-from waiting import LIMIT_SECONDS, TimedOut, until  # noqa: E402
+from waiting import LIMIT_SECONDS, TimedOut, know, until  # noqa: E402
 
 OUT = os.path.join(TOP, "build", "wireshark")
 LUA = os.environ.get("WIRESHARK_LUA", os.path.join(TOP, "examples", "wireshark", "netcode.lua"))
@@ -1386,6 +1386,7 @@ def run_checks():
               "luas": check_luas, "forged": lambda: check_forged_requests(packets), "headers": lambda: check_other_headers(packets), "many": lambda: check_many_connections(packets), "cut": lambda: check_cut(packets),
               "probes": check_probes, "sealed here": lambda: check_sealed_here(packets), "growing": lambda: check_growing_keylog(packets), "frames": lambda: check_mutated_frames(packets), "port": lambda: check_port_preference(packets, port), "packets": lambda: check_mutated_packets(packets),
               "messages": lambda: check_messages(packets), "messages sample": check_messages_sample, "sample": check_sample, "files": check_mutated_files}
+    know(sys.argv[1:], checks)
     for name in checks:
         if len(sys.argv) < 2 or any(word in name for word in sys.argv[1:]):
             checks[name]()

@@ -3,6 +3,7 @@ no sooner: on a machine that is shared, or that stands still for seconds, a shor
 happen is tested by what must come after it, not by a time."""
 
 import os
+import sys
 import time
 
 LIMIT_SECONDS = float(os.environ.get("TEST_LIMIT_SECONDS", 60))
@@ -23,3 +24,11 @@ def until(condition, what="", seconds=LIMIT_SECONDS, pause=0.02):
         if is_late:
             raise TimedOut("in %g s it did not come: %s" % (seconds, what))
         time.sleep(pause)
+
+
+def know(words, names):
+    """Ends the program where a word is in none of the names: what was renamed would drop out of a run without a word."""
+    unknown = [word for word in words if not any(word in name for name in names)]
+    if unknown:
+        print("nothing here is called '%s', but: %s" % ("' or '".join(unknown), "; ".join(names)), file=sys.stderr)
+        sys.exit(2)
