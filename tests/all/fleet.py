@@ -83,6 +83,7 @@ class Process:
         self.reading.set()
         self.child = subprocess.Popen(arguments, stdin=options.pop("stdin", subprocess.DEVNULL), stdout=subprocess.PIPE,
                                       stderr=subprocess.STDOUT, **options)
+        self.pid = self.child.pid
         Process.all.append(self)
         Process.mine.__dict__.setdefault("list", []).append(self)
         self.reader = threading.Thread(target=self.read, daemon=True)

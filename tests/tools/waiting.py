@@ -4,9 +4,11 @@ happen is tested by what must come after it, not by a time."""
 
 import os
 import sys
+import threading
 import time
 
 LIMIT_SECONDS = float(os.environ.get("TEST_LIMIT_SECONDS", 60))
+STALL_SECONDS = 0.5  # a process that stood still for so long may have missed something
 
 
 class TimedOut(Exception):
@@ -32,3 +34,42 @@ def know(words, names):
     if unknown:
         print("nothing here is called '%s', but: %s" % ("' or '".join(unknown), "; ".join(names)), file=sys.stderr)
         sys.exit(2)
+
+
+class Stalls(threading.Thread):
+    """Notes when one of the processes (what has a pid; the list may grow), or this one, last stood still: only then may something be too late."""
+
+    def __init__(self, processes):
+        super().__init__(daemon=True)
+        self.processes, self.lock, self.marks = processes, threading.Lock(), {}
+        self.looked, self.latest = time.monotonic(), 0.0
+        self.start()
+
+    def run(self):
+        while True:
+            self.look()
+            time.sleep(0.05)
+
+    def look(self):
+        with self.lock:
+            now = time.monotonic()
+            if now - self.looked >= STALL_SECONDS:
+                self.latest = now
+            self.looked = now
+            for process in list(self.processes):
+                try:
+                    with open("/proc/%d/stat" % process.pid, "rb") as file:
+                        fields = file.read().rpartition(b")")[2].split()
+                except OSError:  # it has ended
+                    continue
+                mark = fields[0], fields[11:13]  # state, and the time that it has run
+                since, before = self.marks.get(process, (now, None))
+                if mark != before or fields[0] not in (b"R", b"D", b"T"):  # one that sleeps does so by its own will
+                    self.marks[process] = now, mark
+                elif now - since >= STALL_SECONDS:
+                    self.latest = now
+
+    def since(self, begin):
+        """1 when one of them stood still after `begin`."""
+        self.look()
+        return self.latest >= begin
