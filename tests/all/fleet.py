@@ -1427,6 +1427,8 @@ PLANTS = (
     ("report", "fleet/report.h", "#define REPORT_SECONDS 1.0", "#define REPORT_SECONDS 3.0"),
     ("report", "fleet/report.h", "{ report->slots, 0, 1, \"\" }", "{ report->slots, 1, 0, \"\" }"),
     ("backend", "fleet/report.h", "{ report->slots, 0, 1, \"\" }", "{ 0, 0, 1, \"\" }"),
+    ("backend", "fleet/report.h", "state->slots, state->clients, state->draining ?", "state->slots, 0, state->draining ?"),
+    ("backend", "fleet/report.h", "    int news = state", "    if ( state->draining )\n        return;\n    int news = state"),
     ("stop", "fleet/extras.h", "        extras_say_admission( app );\n    if", "        extras_say_admission( app );\n    if ( served && extras_is_reporting() )\n"
      "        report_end( &extras.report );\n    if"),
     ("report_refusals", "secret_file.h", "text[i] >= '!' && text[i] <= '~'", "text[i]"),
