@@ -9,6 +9,7 @@ ARENA_SECONDS=10 makes the minute of 64 bots shorter. Every part prints a line, 
 import os
 import re
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -308,6 +309,7 @@ PARTS = [
 
 
 def main():
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     words = sys.argv[1:]
     for title, part in PARTS:
         if words and not any(word in title for word in words):

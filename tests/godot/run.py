@@ -17,6 +17,7 @@ import glob
 import os
 import re
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -57,7 +58,7 @@ def inside_own_network():
     environment = dict(os.environ, GODOT_TEST_INSIDE="1")
     command = ["unshare", "--net", "sh", "-c", 'ip link set lo up && exec "$@"', "sh", sys.executable, *sys.argv]
     if subprocess.run(["unshare", "--net", "true"], stderr=subprocess.DEVNULL, check=False).returncode == 0:
-        sys.exit(subprocess.run(command, env=environment, check=False).returncode)
+        os.execvpe(command[0], command, environment)  # in the place of this one, so that signals reach it
 
 
 class Process:
@@ -444,6 +445,7 @@ def main():
     if unknown:
         sys.exit("run.py: there is no part %s: the parts are %s" % (unknown[0], ", ".join(PARTS)))
     start = time.monotonic()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     try:
         for part in wanted:
             globals()["part_" + part]()
