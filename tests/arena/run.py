@@ -26,6 +26,7 @@ SECONDS = int(os.environ.get("ARENA_SECONDS", "60"))
 FUZZ_SECONDS = int(os.environ.get("ARENA_FUZZ_SECONDS", "10"))
 MAX_LINES = 600  # of a file that is to be read from top to bottom
 WARM = 5  # seconds: joining, and clocks that find their pace
+SNAPSHOT_TICKS = 2  # as arena_net.h has it
 
 passed, failed, skipped = [], [], []
 running = []
@@ -203,8 +204,8 @@ def check_moves():
 def screen():
     if not shutil.which("Xvfb"):
         raise Skip("no Xvfb (package xvfb)")
-    # It takes the first number that is free, and says which when it is ready.
-    command = ["Xvfb", "-displayfd", "1", "-screen", "0", "1400x1000x24", "-nolisten", "tcp"]
+    # It takes the first number that is free, and says which when it is ready. Its pixels are in a file.
+    command = ["Xvfb", "-displayfd", "1", "-screen", "0", "1400x1000x24", "-nolisten", "tcp", "-fbdir", FOLDER]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     running.append(process)
     return dict(os.environ, DISPLAY=":" + process.stdout.readline().strip(), SDL_AUDIODRIVER="dummy")
@@ -216,6 +217,13 @@ def colors_of(path):
         data = file.read()
     pixels = data[int.from_bytes(data[10:14], "little") :]
     return len({pixels[at : at + 3] for at in range(0, len(pixels) - 3, 4 * 97)})
+
+
+def others_on_screen():
+    """Which of slots 1 and 2 are on the screen now, by client.c's colours. Its last 200 rows are no map: names and curves have these colours too."""
+    with open(place("Xvfb_screen0"), "rb") as file:
+        map_rows = file.read()[-1000 * 1400 * 4 : -200 * 1400 * 4]
+    return {slot for slot, color in ((1, 0x4DABF7), (2, 0x69DB7C)) if color.to_bytes(3, "little") in map_rows}
 
 
 def check_window():
@@ -247,22 +255,29 @@ def travelled(trace):
 def check_smoke():
     """A window and two bots come in, walk and leave. How long each of that takes is not asked."""
     environment = screen()
-    trace = place("smoke")
+    trace, drawn, seen = place("smoke"), place("smoke-window"), set()
     server, at = serve("--trace", trace)
-    window = start("arena-client", "--address", at, "--bot", "--name", "Alice", "--picture", place("smoke.bmp"), env=environment)
+    window = start("arena-client", "--address", at, "--bot", "--name", "Alice", "--picture", place("smoke.bmp"), "--trace", drawn, env=environment)
     until(lambda: travelled(trace)[0] == {0} or window.poll() is not None, "a window whose player walks", pause=0.2)
+    expect(not others_on_screen(), "a player is drawn who has not come in")
     bots = start("arena-bots", "--address", at, "--bots", 2, "--seconds", 600)
     until(lambda: travelled(trace)[0] == {0, 1, 2} or window.poll() is not None, "two bots that walk", pause=0.2)
+    until(lambda: seen.update(others_on_screen()) or seen == {1, 2} or window.poll() is not None, "both bots in the window", pause=0.1)
     words = stop(window)[0]
     figures = summary(words)
-    expect(figures["playing"] == 1 and figures["snapshots"] > 0, words)
+    expect(figures["playing"] == 1, words)
     expect(colors_of(place("smoke.bmp")) > 10, "the picture is nearly blank")
     until(lambda: travelled(trace)[1] == {1, 2}, "a server that knows who left", pause=0.2)
     words = stop(bots)[0]
     expect(summary(words)["playing"] == 2, words)
     words = stop(server)[0]
     expect(summary(words)["joined"] == 3, words)
-    return "%d frames, %d snapshots" % (figures["frames"], figures["snapshots"])
+    # Of the server's ticks, not of a time: up to the last that the window drew, so that no pause before its end counts.
+    newest = views.read(drawn)[-1][0][1]
+    sent = sum(0 in players and tick <= newest for (tick,), players in views.read(trace)) // SNAPSHOT_TICKS
+    line = "%d frames, %d of %d snapshots" % (figures["frames"], figures["snapshots"], sent)
+    expect(sent > 0 and figures["snapshots"] > 0.75 * sent, line)
+    return line
 
 
 def check_dialog():
