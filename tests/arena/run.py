@@ -326,6 +326,10 @@ PARTS = [
 def main():
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     words = sys.argv[1:]
+    unknown = [word for word in words if not any(word in title for title, _ in PARTS)]
+    if unknown:
+        print("run.py: no part's title holds: " + ", ".join(unknown), file=sys.stderr)
+        return 2
     for title, part in PARTS:
         if words and not any(word in title for word in words):
             continue

@@ -9,7 +9,11 @@ set -u
 cd "$(dirname "$0")/../.." || exit 1
 CC=${CC:-cc}
 smoke=no
-[ "${1:-}" != smoke ] || smoke=yes
+case $* in
+'') ;;
+smoke) smoke=yes ;;
+*) echo "run.sh: there is only the part smoke, not: $*" >&2 && exit 2 ;;
+esac
 warnings="-Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wcast-qual -Wundef -Wdouble-promotion -Werror"
 sodium_cflags=$(sh tests/tools/deps.sh --cflags)
 sodium_libs=$(sh tests/tools/deps.sh --libs)

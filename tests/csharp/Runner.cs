@@ -87,10 +87,12 @@ internal static class Runner
             return LoadOther();
         Type[] groups = typeof(Runner).Assembly.GetTypes().Where(type => type.Name.EndsWith("Tests")).OrderBy(type => type.Name).ToArray();
         int passed = 0, failed = 0;
+        var unknown = new HashSet<string>(words);
         foreach (Type group in groups)
             foreach (var method in group.GetMethods(System.Reflection.BindingFlags.Static | System.Reflection.BindingFlags.Public))
             {
                 string name = group.Name.Replace("Tests", "").ToLowerInvariant() + ": " + method.Name.Replace('_', ' ');
+                unknown.RemoveWhere(word => name.Contains(word));
                 if (words.Length > 0 && !Array.Exists(words, word => name.Contains(word)))
                     continue;
                 note = null;
@@ -116,7 +118,9 @@ internal static class Runner
                     (error != null ? "\n    " + error : ""));
             }
         Console.WriteLine("C#: " + passed + " passed, " + failed + " failed");
-        return failed == 0 && passed > 0 ? 0 : 1;
+        if (unknown.Count > 0)
+            Console.WriteLine("no test's name holds: " + string.Join(", ", unknown));
+        return unknown.Count > 0 ? 2 : failed == 0 && passed > 0 ? 0 : 1;
     }
 }
 

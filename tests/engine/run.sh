@@ -12,6 +12,10 @@ cd "$(dirname "$0")/../.." || exit 1
 . tests/tools/skip.sh
 work=$PWD/build/engine
 failed=0
+case $* in
+'' | build) ;;
+*) echo "run.sh: there is only the part build, not: $*" >&2 && exit 2 ;;
+esac
 
 # libsodium_source.sh ends the script by this, in its own words.
 # shellcheck disable=SC2317 # it is called there

@@ -18,6 +18,7 @@ export const CLIENT_ID = 7001;
 // Of a wait for something that must happen: a machine that is shared may stand still for seconds. As tests/tools/waiting.py has it.
 export const LIMIT_MS = 1000 * Number(process.env.TEST_LIMIT_SECONDS ?? 60);
 const words = process.argv.slice(2).filter((word) => !word.startsWith('--'));
+const unknown = new Set(words); // no check's title has held these yet
 const ends = [];
 let passed = 0;
 let failed = 0;
@@ -61,7 +62,9 @@ export async function until(condition, what) {
 
 /* Runs one check, if its title holds one of the words that were asked for. It may return a detail. */
 export async function check(title, call) {
-    if (words.length && !words.some((word) => title.includes(word))) return;
+    const held = words.filter((word) => title.includes(word));
+    held.forEach((word) => unknown.delete(word));
+    if (words.length && !held.length) return;
     const begun = Date.now();
     let timer = null;
     try {
@@ -98,6 +101,10 @@ export async function finish(name) {
     }
     fs.rmSync(FOLDER, { recursive: true, force: true });
     console.log(`${name}: ${passed} passed, ${failed} failed${skipped ? `, ${skipped} skipped` : ''}`);
+    if (unknown.size && name !== 'stopped') {
+        console.log(`no check's title holds: ${[...unknown].join(', ')}`);
+        process.exit(2);
+    }
     process.exit(failed || !passed ? 1 : 0);
 }
 

@@ -73,6 +73,12 @@ run_browsers() {
     fi
 }
 
+for word; do
+    case $word in
+    wasm | node | gateway | browser | page | arena) ;;
+    *) echo "run.sh: there is no part $word" >&2 && exit 2 ;;
+    esac
+done
 sh tests/tools/need.sh nodejs:node npm:npm util-linux:unshare iproute2:ip || exit 1
 mkdir -p "$web/tests"
 sh examples/web/build.sh || exit 1
@@ -99,7 +105,7 @@ if wanted browser "$@"; then
     install_packages tests/web "$web/tests/browsers"
     run_browsers tests/web/browser.mjs "--seconds=${SECONDS_LONG:-20}"
 fi
-if [ "${1:-}" = page ]; then
+if [ $# -gt 0 ] && wanted page "$@"; then
     sh tests/tools/need.sh chromium:chromium || exit 1
     install_packages tests/web "$web/tests/browsers"
     run_browsers tests/web/browser.mjs "plays over a data channel" "the session stays (websocket)"
