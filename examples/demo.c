@@ -967,20 +967,21 @@ static void changed_port( void )
     double seconds = netcode_time() - changed;
     struct counters_t then = read_counters( &demo.small );
     pump_packets( relay, 30 );
+    struct counters_t played = read_counters( &demo.small ); /* once the client has left, nothing is echoed */
     send_signal( client, SIGTERM );
     int status = wait_exit( client, STEP_SECONDS );
     struct counters_t after = wait_counter( &demo.small, "clients", 0 );
     close_relay( relay );
-    long long more = difference( &then, &after, "received_payload" );
+    long long more = difference( &then, &played, "received_payload" );
+    long long echoed = difference( &then, &played, "sent_payload" );
     double lost = summary_value( client, "lost" );
-    verdict( moved && more > 15 && lost >= 0.0 && status == CLIENT_FINE &&
+    verdict( moved && more > 15 && echoed > 15 && lost >= 0.0 && status == CLIENT_FINE &&
                  difference( &before, &after, "moves" ) == 1 && difference( &before, &after, "connects" ) == 1 &&
                  difference( &before, &after, "disconnects_client" ) == 1,
-             "\"%s\" after %.0f ms; %.0f of %.0f echoes were lost, %lld payloads came after it; connects: %lld; "
-             "client's "
-             "status %d",
+             "\"%s\" after %.0f ms; %.0f of %.0f echoes were lost, %lld payloads came after it, %lld were echoed; "
+             "connects: %lld; client's status %d",
              moved ? line + strspn( line, " .0123456789" ) : "no line", seconds * 1000.0, lost,
-             summary_value( client, "sent" ), more, difference( &before, &after, "connects" ), status );
+             summary_value( client, "sent" ), more, echoed, difference( &before, &after, "connects" ), status );
 }
 
 static void clean_disconnect( void )
@@ -1037,6 +1038,7 @@ static void crash( void )
     int killed = WIFSIGNALED( first->status ) && WTERMSIG( first->status ) == SIGKILL;
     verdict( killed && replaced && back && status == CLIENT_FINE &&
                  difference( &before, &after, "disconnects_replaced" ) == 1 &&
+                 difference( &before, &after, "drop_CLIENT_ID_CONNECTED" ) == 0 && /* at once: it is never refused */
                  difference( &before, &after, "connects" ) == 1 &&
                  difference( &before, &after, "disconnects_timed_out" ) == 0,
              "%s; back in slot 0 after %.0f ms (%lld session replaced, %lld timed out); its echoes: status %d",
