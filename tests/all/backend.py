@@ -259,14 +259,16 @@ class Server(Process):
     def echoes(self):
         """How many payloads it has sent back: those of its last line of counters but one, so that what was counted there has left. Asks for another line."""
         self.process.send_signal(signal.SIGUSR1)
-        return int(([0, 0] + re.findall(r"sent_payload=(\d+)", self.text()))[-2])
+        counts = ([("0", "0")] * 2 + re.findall(r"sent_payload=(\d+) received_payload=(\d+)", self.text()))[-2]
+        equal(counts[0], counts[1], "the number of echoes, beside that of payloads,")  # between two lines it answers all that it has read
+        return int(counts[0])
 
 
 class Reporter:
     """Reports for servers, twice a second, until it is stopped."""
 
     def __init__(self, backend, *servers):
-        self.backend, self.servers, self.stopped = backend, list(servers), threading.Event()
+        self.backend, self.servers, self.stopped, self.taken = backend, list(servers), threading.Event(), 0
         for server in self.servers:
             self.report(server)
         self.thread = threading.Thread(target=self.work, daemon=True)
@@ -275,6 +277,7 @@ class Reporter:
     def report(self, server):
         status, _, text = report(self.backend.port, server.report)
         equal(status, 200, "the status of a report (%s)" % text)
+        self.taken += 1
 
     def work(self):
         while not self.stopped.wait(0.5):
@@ -1175,10 +1178,11 @@ def check_end(binary):
 class Stage:
     """Backend, nginx, and servers that are heard."""
 
-    def __init__(self, *names, binary="backend", options=(), key="key", **server):
+    def __init__(self, *names, binary="backend", options=(), key="key", clients=0, **server):
+        """`clients`: how many the first server reports, so that another one has more room."""
         self.backend = Backend(PROGRAMS[binary], "--rate", "1000", *options)
         self.nginx = Nginx(self.backend.address)
-        self.servers = [Server(name, "--replace", key=key, **server) for name in names]
+        self.servers = [Server(name, "--replace", key=key, clients=0 if i else clients, **server) for i, name in enumerate(names)]
         self.reporter = Reporter(self.backend, *self.servers)
 
     def __enter__(self):
@@ -1358,10 +1362,10 @@ SUMMARY = r"summary client_id=(\S+) tokens=(\d+) connects=(\d+) sent=(\d+) heard
 
 def check_play(binary):
     """Over TLS to a token, with the token to the real server, and back with every payload."""
-    with Stage("eu-1", "eu-2", binary="backend-san" if binary.endswith("-san") else "backend", options=("--timeout", "60")) as stage:
+    with Stage("eu-1", "eu-2", binary="backend-san" if binary.endswith("-san") else "backend", options=("--timeout", "60"), clients=4) as stage:
         with Ends(client("--rate", "50", "--silence-ms", "60000", url=stage.nginx.url, binary=binary, credential="bob")) as player:
-            address = player.line(r"connected to (\S+) as").group(1)
-            server = next(server for server in stage.servers if server.address == address)
+            server = stage.servers[1]
+            equal(player.line(r"connected to (\S+) as").group(1), server.address, "the server, of two the one with more room,")
             server.line(r"connected slot=\d+ client=%d " % BOB)
             until(lambda: server.echoes() >= ECHOES, "%d echoes" % ECHOES)
             equal(player.end(), 0, "the exit status\n" + player.text())
@@ -1371,7 +1375,9 @@ def check_play(binary):
             sent, heard = int(summary.group(4)), int(summary.group(5))
             # Those lay in the player's socket before it was told to end.
             expect(sent >= heard >= ECHOES, "%d sent, %d heard" % (sent, heard))
+        stage.reporter.stop()
         equal(stage.backend.end(), 0, "the backend's exit status\n" + stage.backend.text())
+        stage.backend.line("ends: 1 tokens issued, %d reports taken$" % stage.reporter.taken)
         return "%d of %d payloads back, longest gap %s ms" % (heard, sent, summary.group(6))
 
 
