@@ -99,9 +99,14 @@ def build(source, name, packages, *options):
     parts = [os.path.getmtime(path) for path in [source, os.path.join(ROOT, "netcode.h")] + headers]
     if os.path.exists(target) and os.path.getmtime(target) > max(parts) and read(target + ".stamp") == stamp:
         return target
-    result = run(["nice", "-n", "10"] + command)
-    if result.returncode:
-        raise Failure("%s does not compile:\n%s" % (source, result.stderr.decode()))
+    with lock:
+        expect(not stopping, "the test is to stop")
+        # `timeout` hands a signal on to all that the compiler has started.
+        compiler = subprocess.Popen(["timeout", "300", "nice", "-n", "10"] + command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        processes.append(compiler)
+    _, errors = compiler.communicate()
+    if compiler.returncode:
+        raise Failure("%s does not compile:\n%s" % (source, errors.decode()))
     write(target + ".stamp", stamp)
     return target
 
@@ -140,8 +145,12 @@ def build_all(sources):
         jobs["backend-san"] = (backend, "backend-san", SERVER_PACKAGES, *SANITIZE)
         jobs["client-san"] = (client, "client_http-san", CLIENT_PACKAGES, *SANITIZE)
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
-        made = {name: pool.submit(build, *job) for name, job in jobs.items()}
-        programs = {name: job.result() for name, job in made.items()}
+        try:
+            made = {name: pool.submit(build, *job) for name, job in jobs.items()}
+            programs = {name: job.result() for name, job in made.items()}
+        except SystemExit:
+            clean_up()  # the compilers, for which leaving the pool waits
+            raise
     result = run(["make", "-C", ROOT, "build/server", "build/token"])
     if result.returncode:
         raise Failure("make build/server build/token:\n" + result.stderr.decode())
