@@ -225,12 +225,16 @@ def check_c_clients(server, client_a, client_b, ids):
           "the server goes on, and the other clients stay")
 
 
+def check_gone(server, client_a, id_b):
+    check(client_a.wait_for(r"^test: client_a peer_disconnected id=%d$" % id_b) and server.wait_for(r"^test: server peer_disconnected id=%d$" % id_b),
+          "the server and the other client are notified that it is gone", server.text() + client_a.text())
+
+
 def check_kick(server, client_a, client_b, id_b):
     go("kick")
     check(client_b.wait_for(r"^test: client_b server_disconnected why=the server ended the connection: you were rude$"),
           "one is kicked and learns why: \"you were rude\"", client_b.text())
-    check(client_a.wait_for(r"^test: client_a peer_disconnected id=%d$" % id_b) and server.wait_for(r"^test: server peer_disconnected id=%d$" % id_b),
-          "the server and the other client are notified that it is gone")
+    check_gone(server, client_a, id_b)
     check(client_b.wait_for(r"^test: client_b failed status=0 why=.*does not admit") and client_b.end() == 0,
           "banned, it is denied with a new token", client_b.text())
     check(server.find("^test: server statistics [Tt]rue$") and client_b.find("^test: client_b connecting status=1"), "statistics have its round trip")
@@ -312,10 +316,13 @@ def part_smoke():
         return
     check(client_a.wait_for(r"^test: client_a result reliable count=%d increasing=[Tt]rue$" % PINGS), "all %d reliable RPCs arrive, in order" % PINGS,
           server.text() + client_a.text())
+    check(client_a.wait_for(r"^test: client_a result ordered count=[1-9]\d* increasing=[Tt]rue$") and
+          client_a.wait_for(r"^test: client_a result unreliable count=[1-9]"), "and so do packets of both unreliable modes, those of one in order", client_a.text())
     check_relayed(client_a, client_b, id_a, id_b)
     go("kick")
     check(client_b.wait_for(r"^test: client_b failed status=0 why=.*does not admit") and client_b.end() == 0 and
           client_b.find(r"^test: client_b server_disconnected why=.*: you were rude$"), "one is kicked, learns why, and is denied afterwards", client_b.text())
+    check_gone(server, client_a, id_b)
     for name in ("refuse", "accept", "finish"):
         go(name)
     check(client_a.end() == 0 and client_a.find("server_disconnected why=the server ended the connection: the server closes") and server.end() == 0,

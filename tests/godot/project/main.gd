@@ -291,6 +291,10 @@ func run_client_a():
 	var big = PoolByteArray()
 	big.resize(40000)
 	rpc_unreliable_id(other, "large", big)
+	for mode in 3:
+		peer.transfer_mode = mode
+		if peer.transfer_mode != mode:
+			fail("transfer mode %d became %d" % [mode, peer.transfer_mode])
 	peer.set_target_peer(12345)
 	if peer.put_packet(PoolByteArray([1])) != ERR_INVALID_PARAMETER:
 		fail("an unknown target was accepted")
