@@ -337,7 +337,8 @@ static void read_mapping( int number )
 static void run( void )
 {
     double end = time_now() + seconds;
-    while ( !signal_stop && ( now = time_now() ) < end ) {
+    int count = 1;
+    while ( ( !signal_stop || count > 0 ) && ( now = time_now() ) < end ) { /* what has arrived is counted */
         struct epoll_event events[EVENTS];
         double wait = num_packets && packets[0]->due < now + 0.001 ? packets[0]->due - now : 0.001;
         struct timespec until = { 0, wait > 0.0 ? (long) ( wait * 1e9 ) : 0 };
@@ -345,7 +346,7 @@ static void run( void )
         FD_ZERO( &ready );
         FD_SET( epoll, &ready );
         pselect( epoll + 1, &ready, NULL, NULL, &until, NULL ); /* it counts in less than a millisecond */
-        int count = epoll_wait( epoll, events, EVENTS, 0 );
+        count = epoll_wait( epoll, events, EVENTS, 0 );
         now = time_now();
         if ( signal_restart )
             restart();

@@ -1,6 +1,7 @@
 /*  The players of make roam: a server whose clients may change their address, or many clients in one process, over real UDP sockets.
-    Each tick of a client sends a payload with its id, each tick of the server answers with the id that its books have for that slot, and
-    with the one that was heard from there last; both sides compare. Each writes down when each payload was read.
+    Each tick of a client sends a payload with its id and the number of the last one that it read, each tick of the server answers with the
+    id that its books have for that slot, and with the one that was heard from there last; both sides compare. Each writes down when each
+    payload was read.
 
         play server --at ADDRESS:PORT [--slots N] OPTIONS
         play clients --through ADDRESS:PORT --server ADDRESS:PORT --clients N [--first N] OPTIONS
@@ -10,9 +11,9 @@
         --seconds N    the longest time that it runs; SIGTERM ends it before
 
     The clients call netcode_client_rebind on SIGUSR1, and print "connected" when all are. The server writes "moved ID" to its standard error
-    for each move. At its end each process prints what it counted, and a line for each client. In it, rtt and jitter are the library's,
-    transit and uneven what came of payloads that carry the time at which they were sent: all four are means over the same time. The
-    private key is of no use elsewhere. */
+    for each move, and "answered ID" when the client has read a payload that was sent there. At its end each process prints what it counted,
+    and a line for each client. In it, rtt and jitter are the library's, transit and uneven what came of payloads that carry the time at
+    which they were sent: all four are means over the same time. The private key is of no use elsewhere. */
 
 #if !defined( _DEFAULT_SOURCE )
 #define _DEFAULT_SOURCE 1
@@ -32,7 +33,7 @@
 
 #define PROTOCOL_ID 0x526f616d526f616du
 enum { KEY_BYTE = 7, MOST_CLIENTS = 2048, PAYLOAD_BYTES = 64, TIMEOUT_SECONDS = 10 };
-enum { AT_CLIENT_ID, AT_HEARD_ID, AT_NUMBER, AT_SENT_NS, WORDS }; /* what a payload begins with */
+enum { AT_CLIENT_ID, AT_HEARD, AT_NUMBER, AT_SENT_NS, WORDS }; /* what a payload begins with */
 #define WARM_UP_SECONDS 2.0
 
 struct options_t {
@@ -49,9 +50,9 @@ struct arrival_t {
 /*  What became of the payloads from one peer. A sender that is late counts as uneven here, as it does for the library, which does not know
     either when a payload was sent. */
 struct measure_t {
-    double first_time, last_time, last_number;
-    double transits, unevens;    /* sums, in seconds */
-    double round_trips, jitters; /* the same of the library */
+    double first_time, last_time, last_number, missing; /* numbers between those that came */
+    double transits, unevens;                           /* sums, in seconds */
+    double round_trips, jitters;                        /* the same of the library */
     double loss_shares;
     uint64_t payloads;
 };
@@ -105,11 +106,11 @@ static void note_arrival( uint64_t id, double time )
     arrivals[num_arrivals++].time = time;
 }
 
-static void payload_make( uint8_t * data, uint64_t client_id, uint64_t heard_id, uint64_t number, uint64_t sent_ns )
+static void payload_make( uint8_t * data, uint64_t client_id, uint64_t heard, uint64_t number, uint64_t sent_ns )
 {
     uint64_t words[WORDS];
     words[AT_CLIENT_ID] = client_id;
-    words[AT_HEARD_ID] = heard_id;
+    words[AT_HEARD] = heard;
     words[AT_NUMBER] = number;
     words[AT_SENT_NS] = sent_ns;
     memcpy( data, words, sizeof( words ) );
@@ -125,7 +126,7 @@ static int payload_read( const uint8_t * data, int bytes, uint64_t client_id, ui
     if ( bytes != PAYLOAD_BYTES )
         return 0;
     memcpy( words, data, WORDS * sizeof( words[0] ) );
-    payload_make( expected, client_id, words[AT_HEARD_ID], words[AT_NUMBER], words[AT_SENT_NS] );
+    payload_make( expected, client_id, words[AT_HEARD], words[AT_NUMBER], words[AT_SENT_NS] );
     return memcmp( expected, data, PAYLOAD_BYTES ) == 0;
 }
 
@@ -137,6 +138,8 @@ static int measure_payload( struct measure_t * it, const uint64_t words[WORDS], 
            uneven = fabs( now - it->last_time - ( number - it->last_number ) * period );
     if ( it->first_time == 0.0 )
         it->first_time = now;
+    else
+        it->missing += number - it->last_number - 1.0;
     it->last_time = now;
     it->last_number = number;
     if ( now - it->first_time < WARM_UP_SECONDS )
@@ -157,8 +160,9 @@ static void measure_library( struct measure_t * it, double round_trip, double ji
 static void measure_print( const struct measure_t * it )
 {
     double payloads = it->payloads ? (double) it->payloads : 1.0;
-    printf( " rtt=%.6f jitter=%.6f share=%.6f transit=%.6f uneven=%.6f\n", it->round_trips / payloads,
-            it->jitters / payloads, it->loss_shares / payloads, it->transits / payloads, it->unevens / payloads );
+    printf( " rtt=%.6f jitter=%.6f share=%.6f transit=%.6f uneven=%.6f missing=%.0f\n", it->round_trips / payloads,
+            it->jitters / payloads, it->loss_shares / payloads, it->transits / payloads, it->unevens / payloads,
+            it->missing );
 }
 
 static int write_record( const char * path )
@@ -182,15 +186,20 @@ static void log_line( void * context, int level, const char * text )
 
 static uint64_t heard_ids[MOST_CLIENTS];
 static struct measure_t heard[MOST_CLIENTS];
-static uint64_t moved_events;
+/* Each client's payloads from this number on were sent after its move; 0: it has read one of them. */
+static uint64_t moved_at[MOST_CLIENTS];
+static uint64_t moved_events, sent;
 
-static void server_read( const struct options_t * options, struct netcode_server_t * server, double now )
+/* `number`: of the last payloads that were sent, or less. */
+static void server_read( const struct options_t * options, struct netcode_server_t * server, uint64_t number,
+                         double now )
 {
     struct netcode_event_t event;
     struct netcode_server_client_stats_t one;
     while ( netcode_server_next_event( server, &event ) ) {
         if ( event.type == NETCODE_EVENT_MOVED ) {
             moved_events++;
+            moved_at[event.client_index] = number + 1;
             fprintf( stderr, "moved %" PRIu64 "\n", event.client_id );
         }
         if ( event.type != NETCODE_EVENT_PAYLOAD )
@@ -202,6 +211,10 @@ static void server_read( const struct options_t * options, struct netcode_server
         if ( good && measure_payload( &heard[event.client_index], words, options->every / options->hz, now ) ) {
             netcode_server_client_stats( server, event.client_index, &one );
             measure_library( &heard[event.client_index], one.round_trip_seconds, one.jitter_seconds, one.loss_share );
+        }
+        if ( good && moved_at[event.client_index] && words[AT_HEARD] >= moved_at[event.client_index] ) {
+            moved_at[event.client_index] = 0;
+            fprintf( stderr, "answered %" PRIu64 "\n", event.client_id );
         }
         memcpy( &heard_ids[event.client_index], event.data, sizeof( uint64_t ) );
         note_arrival( event.client_id, now );
@@ -218,9 +231,9 @@ static void server_report( struct netcode_server_t * server )
         dropped += it.dropped[i];
     printf( "all connects=%" PRIu64 " clients=%d moves=%" PRIu64 " moved_events=%" PRIu64 " candidates=%" PRIu64
             " trials=%" PRIu64 " trials_refused=%" PRIu64 " dropped=%" PRIu64 " probes_sent=%" PRIu64
-            " probes_answered=%" PRIu64 " backlogs=%" PRIu64 " wrong=%" PRIu64 " late=%.6f\n",
+            " probes_answered=%" PRIu64 " backlogs=%" PRIu64 " wrong=%" PRIu64 " sent=%" PRIu64 " late=%.6f\n",
             it.connects, it.clients, it.moves, moved_events, it.path_candidates, it.trials, it.trials_refused, dropped,
-            it.probes_sent, it.probes_answered, it.backlogs, wrong, late_most );
+            it.probes_sent, it.probes_answered, it.backlogs, wrong, sent, late_most );
     for ( int i = 0; i < NETCODE_DROP_REASONS; i++ )
         if ( it.dropped[i] )
             printf( "dropped %s=%" PRIu64 "\n", netcode_drop_reason_name( i ), it.dropped[i] );
@@ -258,12 +271,13 @@ static int run_server( const struct options_t * options )
     double next = now;
     for ( uint64_t tick = 0; !signal_stop && now < end; tick++ ) {
         netcode_server_update( server, now );
-        server_read( options, server, now );
+        server_read( options, server, tick / (uint64_t) options->every, now );
         for ( int i = 0; tick % (uint64_t) options->every == 0 && i < (int) options->slots; i++ )
             if ( netcode_server_client_connected( server, i ) ) {
                 payload_make( data, netcode_server_client_id( server, i ), heard_ids[i],
                               tick / (uint64_t) options->every, (uint64_t) ( now * 1e9 ) );
                 netcode_server_send_packet( server, i, data, PAYLOAD_BYTES );
+                sent++;
             }
         netcode_server_flush( server );
         next += 1.0 / options->hz;
@@ -279,7 +293,7 @@ static int run_server( const struct options_t * options )
 
 struct guest_t {
     struct netcode_client_t * client;
-    uint64_t id, number, ticks;
+    uint64_t id, number, last_read, ticks;
     struct measure_t heard;
     double next; /* its ticks are its own: they meet the server's in another phase than its neighbour's */
     int was_connected, disconnects;
@@ -317,18 +331,19 @@ static void guest_tick( const struct options_t * options, struct guest_t * guest
     while ( ( packet = netcode_client_receive_packet( guest->client, &bytes, NULL ) ) != NULL ) {
         struct netcode_client_stats_t it;
         uint64_t words[WORDS];
-        int good = payload_read( packet, bytes, guest->id, words ) &&
-                   ( words[AT_HEARD_ID] == guest->id || words[AT_HEARD_ID] == 0 );
+        int good =
+            payload_read( packet, bytes, guest->id, words ) && ( words[AT_HEARD] == guest->id || words[AT_HEARD] == 0 );
         wrong += (uint64_t) !good;
         if ( good && measure_payload( &guest->heard, words, options->every / options->hz, now ) ) {
             netcode_client_stats( guest->client, &it );
             measure_library( &guest->heard, it.round_trip_seconds, it.jitter_seconds, it.loss_share );
         }
+        guest->last_read = words[AT_NUMBER];
         note_arrival( guest->id, now );
         netcode_client_free_packet( guest->client, packet );
     }
     if ( connected && guest->ticks++ % (uint64_t) options->every == 0 ) {
-        payload_make( data, guest->id, 0, guest->number++, (uint64_t) ( now * 1e9 ) );
+        payload_make( data, guest->id, guest->last_read, guest->number++, (uint64_t) ( now * 1e9 ) );
         netcode_client_send_packet( guest->client, data, PAYLOAD_BYTES );
     }
 }

@@ -161,12 +161,12 @@ class World:
         self.clients.says("connected")
 
     def followed(self, clients, count):
-        """Waits until the server has moved each client so many times."""
+        """Waits until the server has moved each client so many times, and the client has read what was sent to its new port."""
 
         def done():
             with open(self.server.log, encoding="utf-8") as file:
-                moved = re.findall(r"^moved (\d+)$", file.read(), flags=re.M)
-            return all(moved.count(str(1 + at)) >= count for at in range(clients))
+                answered = re.findall(r"^answered (\d+)$", file.read(), flags=re.M)
+            return all(answered.count(str(1 + at)) >= count for at in range(clients))
 
         until(done, "move %d of each client" % count)
 
@@ -242,6 +242,20 @@ def show_stay(what, worlds, moves=None):
         refused = sum(world.all["trials_refused"] for world in worlds)
         tried = sum(world.all["trials"] for world in worlds)
         row(what + ": moves", "%d (%d trials, %d refused)" % (done, tried, refused), ">= %d" % moves, done >= moves)
+
+
+def show_packets(what, world, clients):
+    """Where the nat closes no port: it has seen all that was sent, and each port of a client."""
+    seen = {way: [values for word, values in world.said["nat"] if word == way] for way in ("to_client", "to_server")}
+    ports, moves = len(seen["to_server"]) - clients, world.all["moves"]
+    row(what + ": new ports that the nat saw", "%d" % ports, ">= the moves", ports >= moves)
+    packets, sent = sum(values["packets"] for values in seen["to_client"]), world.all["sent"]
+    row(what + ": packets to clients", "%d, of %d payloads" % (packets, sent), "no fewer", packets >= sent > 0)
+    missing = sum(values["missing"] for word, values in world.said["server"] if word == "client")
+    lost = sum(values["lost"] + values["stale"] for values in seen["to_server"])
+    refused = world.all["trials_refused"]  # after a pause more come from a new address than the rations allow for at once
+    text = "%d missing, %d packets lost on purpose, %d refused" % (missing, lost, refused)
+    row(what + ": payloads to the server", text, "no more", missing <= lost + refused)
 
 
 def limits(rtt_ms):
@@ -323,6 +337,7 @@ def part_kernel():
         one, three, two = limits(RTT_MS)
         row(what, "%d flushes, %d changes of a port" % (turns, turns * clients), "", True)
         show_stay(what, [world], moves=turns * clients)
+        show_packets(what, world, clients)
         show_gaps(what, "server", gaps["server"], one, three)
         show_gaps(what, "client", gaps["clients"], two, three, one)
 
