@@ -364,7 +364,7 @@ export class Transport {
         this.#rebindAt = now + this.#rebindPause;
         this.#rebindPause = Math.min(this.#rebindPause * 2, REBIND_SECONDS[1]);
         this.#counters.reconnects++;
-        this.#connect().catch(() => {});
+        this.#connect().catch(() => this.#carrier || this.#retry(0)); // the path in use may have ended meanwhile
         return true;
     }
 

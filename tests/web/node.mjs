@@ -233,6 +233,39 @@ await check('after destroy every call throws, but destroy', async () => {
     for (const call of calls) await refuses(call, /was destroyed/);
 });
 
+/*  A page asks for another path beside one that is silent; the silent one ends, and then the try for the other one fails. */
+await check('a page whose paths end in either order tries again', async () => {
+    const { Transport } = await import(path.join(WEB, 'transport.mjs'));
+    const real = globalThis.WebSocket;
+    try {
+        for (const order of [[0, 1], [1, 0]]) {
+            const sockets = [];
+            globalThis.WebSocket = class {
+                bufferedAmount = 0;
+                constructor() {
+                    sockets.push(this);
+                }
+                close() {}
+            };
+            const transport = new Transport();
+            const opened = transport.open({ gateway: 'http://127.0.0.1:1', servers: ['127.0.0.1:2'], webrtc: false });
+            await until(() => sockets[0]?.onmessage, 'the first try');
+            sockets[0].onmessage({ data: 'ok' });
+            await opened;
+            same(transport.rebind(), true);
+            await until(() => sockets[1]?.onclose, 'the second path');
+            for (const each of order) {
+                sockets[each].onclose({ code: 1006, reason: '' });
+                await sleep(50); // for the timer of a try, which is set or not
+            }
+            await until(() => sockets[2], 'a third try');
+            transport.close();
+        }
+    } finally {
+        globalThis.WebSocket = real;
+    }
+});
+
 await check('messages of every kind and size, ordered over losses', async () => {
     const echo = new Process(path.join(WEB, 'tests/messages_server'), KEY_FILE);
     const [, address] = await echo.line(/listening on (\S+)/);
