@@ -22,6 +22,8 @@ if [ -z "${PACKAGING_CUT:-}" ]; then
         echo "packaging: 0 passed, 1 failed"
         exit 1
     }
+    # Where these two can not be had, their checks are skipped.
+    [ "${1:-}" = quick ] || sh tests/tools/need.sh lintian:lintian ruby:ruby >&2
     PACKAGING_CUT=no
     export PACKAGING_CUT
     [ "$(id -u)" = 0 ] && unshare --net true 2>/dev/null && PACKAGING_CUT=yes exec unshare --net sh tests/all/packaging.sh "$@"
@@ -344,6 +346,10 @@ package_contents() { # owned by root, writable by no other, only where Debian's 
     none grep -a -q "$work" "$work/dev.tar" "$work/sums/usr/bin/netcode-token"
     zcat "$work/sums/usr/share/man/man1/netcode-token.1.gz" | grep -q 'mint *makes a connect token'
     tar -xOf "$work/dev.tar" ./usr/include/netcode.h | cmp - netcode.h
+    # Each of them is there: all that is above holds of a package without them.
+    tar -tf "$work/dev.tar" ./usr/share/pkgconfig/netcode.pc \
+        ./usr/share/cmake/netcode/netcodeConfig.cmake ./usr/share/cmake/netcode/netcodeConfigVersion.cmake ./usr/share/cmake/netcode/netcodeSodium.cmake
+    [ -x "$work/sums/usr/bin/netcode-token" ]
 }
 
 package_extracted() { # pkg-config and CMake in a folder that stands for the system
