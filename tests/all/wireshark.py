@@ -1407,7 +1407,9 @@ def main():
     # In a network of its own no other program sends to a port that was another's before: every datagram of a capture is from here.
     if not os.environ.get("WIRESHARK_ALONE") and subprocess.run(["unshare", "--net", "true"], stderr=subprocess.DEVNULL, check=False).returncode == 0:
         os.environ["WIRESHARK_ALONE"] = "yes"
-        os.execvp("unshare", ["unshare", "--net", "sh", "-c", 'ip link set lo up && exec "$@"', "alone", sys.executable, *sys.argv])
+        # Ports from 33434 on are traceroute's to tshark, which says so in the expert info.
+        command = 'ip link set lo up && echo 40000 60999 >/proc/sys/net/ipv4/ip_local_port_range && exec "$@"'
+        os.execvp("unshare", ["unshare", "--net", "sh", "-c", command, "alone", sys.executable, *sys.argv])
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     PROGRAMS = build_all()
     try:
