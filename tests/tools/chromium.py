@@ -90,7 +90,7 @@ class Browser:
         self.call("Emulation.setEmulatedMedia", media=media, features=[{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}])
 
     def open(self, address, width=1400, dark=False):
-        """A page may load itself again when the system's colors change. So they change between two pages, and where that reaches the new one late, it has loaded itself again."""
+        # A page may reload when the system's colors change, so they change between two pages. If Chromium applies them late, the new page reloads, and that is waited for.
         self.navigate("about:blank")
         self.size(width, dark=dark)
         self.navigate(address)
