@@ -1,7 +1,7 @@
 """By proofs: `prove NAME, NAME`, each of which CBMC must refuse with the fault. Every proof that is not open has one.
 
 A fault of open proofs alone is planted only where a FILTER names one of them. Calls tests/prove/run.py; tests/prove/run.sh finds the prover.
-JOBS=2 proves two at a time; PROVE_SECONDS=1800 is the longest that one may take; PROVE_KEEP=1 keeps the folders."""
+JOBS=2 proves two at a time; PROVE_SECONDS=1800 is the most processor time that one may take; PROVE_KEEP=1 keeps the folders."""
 
 import importlib.util
 import os

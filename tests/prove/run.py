@@ -10,6 +10,7 @@ import concurrent.futures
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -59,17 +60,18 @@ class Place:
                 file.write(text)
 
     def run(self, log, *command):
-        """Returns the exit status, None at the time limit, and the seconds of processor and the MB of memory that it took."""
+        """Returns the exit status, None at the limit of processor time, and the seconds of processor and the MB of memory that it took."""
+        limit = ["prlimit", "--cpu=%d:%d" % (SECONDS, SECONDS + 5)]
         if ROOT:
-            command = ["chroot", ROOT, "env", "-C", self.inside, "PATH=/usr/bin:/bin", "timeout", str(SECONDS), *command]
+            command = [*limit, "chroot", ROOT, "env", "-C", self.inside, "PATH=/usr/bin:/bin", *command]
         else:
-            command = ["env", "-C", self.inside, "timeout", str(SECONDS), *command]
+            command = [*limit, "env", "-C", self.inside, *command]
         with open(os.path.join(self.folder, log), "wb") as output:
             process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
             _, status, usage = os.wait4(process.pid, 0)
-            process.returncode = os.WEXITSTATUS(status) if os.WIFEXITED(status) else -1
+            process.returncode = os.waitstatus_to_exitcode(status)
         took = Took(usage.ru_utime + usage.ru_stime, usage.ru_maxrss // 1024)
-        return (None if process.returncode == 124 else process.returncode), took
+        return (None if process.returncode == -signal.SIGXCPU else process.returncode), took
 
     def compile(self, file):
         """Returns the compiler's first error, '' for success."""
@@ -99,7 +101,7 @@ def judge(place, proof):
     if status == 0 and place.lines(proof.name, "VERIFICATION SUCCESSFUL"):
         line_of("ok", proof, took, "%s [%s]" % (proof.shows, proof.bound))
         return True, took.seconds
-    reasons = place.lines(proof.name, ": FAILURE") or ["over %d s" % SECONDS if status is None else "status %s" % status]
+    reasons = place.lines(proof.name, ": FAILURE") or ["over %d s of processor" % SECONDS if status is None else "status %s" % status]
     line_of("FAIL", proof, took, "; ".join(reasons[:4]))
     return False, took.seconds
 

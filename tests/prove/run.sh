@@ -9,7 +9,7 @@
 # CBMC 6 is in Debian 13, and so is kissat, a solver. Where they are not installed, they are run in a Debian 13 of their own, made once by
 # debootstrap in build/prove/trixie (PROVE_ROOT names another folder), which needs root and the network. Where that can not be had, nothing
 # is proved and nothing fails.
-# JOBS=2 proves two at a time; PROVE_SECONDS=1800 is the longest that one may take.
+# JOBS=2 proves two at a time; PROVE_SECONDS=1800 is the most processor time that one may take.
 set -u
 
 cd "$(dirname "$0")/../.." || exit 1
