@@ -5,8 +5,9 @@
 #                               and undefined behaviour, the rest without, which is several times as fast
 #     run.sh --afl [SECONDS]    the same targets under AFL++, in persistent mode
 #
-# FUZZ_TARGETS="packet token" picks targets, FUZZ_JOBS says how many run at a time, FUZZ_CC names a clang. It starts from tests/fuzz/corpus,
-# unpacked: build/fuzz/corpus is what it grew to. What was found lies in build/fuzz, runs again by the first line and is kept by the second:
+# FUZZ_TARGETS="packet token" picks targets, FUZZ_JOBS says how many run at a time, FUZZ_SEED=1 fixes the random seed, FUZZ_CC names a clang.
+# It starts from tests/fuzz/corpus, unpacked: build/fuzz/corpus is what it grew to. What was found lies in build/fuzz, runs again by the first
+# line and is kept by the second:
 #     build/fuzz/TARGET_san FILE
 #     python3 tests/fuzz/corpus.py pack TARGET FILE
 set -u
@@ -79,7 +80,7 @@ stat_of() { # $1: a log; $2: the name of a number in it
 fuzz_build() { # $1: target; $2: san or fast; $3: seconds
     name=$1_$2
     rm -f "$BUILD/$name.failed" "$BUILD/$name".found-*
-    "$BUILD/$name" -max_len="$(longest "$1")" -max_total_time="$3" -timeout=20 -rss_limit_mb=2048 -print_final_stats=1 -verbosity=1 \
+    "$BUILD/$name" -max_len="$(longest "$1")" -max_total_time="$3" -seed="${FUZZ_SEED:-0}" -timeout=20 -rss_limit_mb=2048 -print_final_stats=1 -verbosity=1 \
         -artifact_prefix="$BUILD/$name.found-" "$BUILD/corpus/$1" >"$BUILD/$name.log" 2>&1 || : >"$BUILD/$name.failed"
     count=$(stat_of "$BUILD/$name.log" number_of_executed_units)
     [ -n "$count" ] || : >"$BUILD/$name.failed"
