@@ -157,8 +157,9 @@ async function survive(kind) {
     same(await connect(page, mint(server.address, { 'client-id': id, timeout: 60 })), 'CONNECTED');
     const before = await echoes(page, 30);
     same(before.stats.transport.kind, kind);
-    // A WebSocket loses nothing, unless more waits than the transport lets through.
-    if (kind === 'websocket' && !before.stats.transport.dropped) same(before.gaps, 0, 'the number of gaps in what came back');
+    // A WebSocket loses nothing, unless too much waits to be sent, or another path has replaced it after a silence.
+    const { dropped, reconnects } = before.stats.transport;
+    if (kind === 'websocket' && !dropped && !reconnects) same(before.gaps, 0, 'the number of gaps in what came back');
     const { port, udpPort } = gateway;
     await gateway.end('SIGKILL');
     await sleep(500);
