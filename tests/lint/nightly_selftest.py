@@ -54,14 +54,16 @@ def scenario():
     commit(".gitignore", "build\n")
     commit("netcode.h", "1")
     commit("b.c", "1")
-    yield "all steps are new", lists() == "nightly: 2 steps were never run: a; b\n"
+    yield "all steps are new", lists() == "nightly: steps never run: 2: a; b\n"
     yield "all run, and one fails", steps_run() == ("ab", 1)
+    with open(os.path.join(nightly.TOP, "build", "left"), encoding="utf-8") as file:
+        yield "a process that left its step's group is ended with the step", not os.path.exists("/proc/" + file.read().strip())
     yield "its failure is in the table, without the words of its output", "| b | FAILED, status 3 |" in open(os.path.join(nightly.TOP, nightly.TABLE)).read()
     yield "a summary is", nightly.read_table()["a"][0] == "passed: a: 7 passed, 0 failed"
     commit("tests/other", "the table goes with this")
     yield "on another tree both run again", steps_run() == ("ab", 1)
     commit("unused", "")
-    yield "which the list does not ask for", lists() == "nightly: 1 steps failed when last run: b\n"
+    yield "which the list does not ask for", lists() == "nightly: steps that failed when last run: 1: b\n"
     nightly.STEPS[1] = ("b", "echo b >>build/ran", "b.c")
     steps_run()
     commit(nightly.TABLE, open(os.path.join(nightly.TOP, nightly.TABLE)).read() + "\n")
@@ -70,9 +72,9 @@ def scenario():
     yield "what is named does", steps_run("a") == ("a", 0)
     yield "a name that no step has is refused", is_refused("nothing")
     commit("b.c", "2")
-    yield "a step whose file has changed is listed", lists() == "nightly: 1 steps check files that have changed since: b\n"
+    yield "a step whose file has changed is listed", lists() == "nightly: steps whose files have changed since: 1: b\n"
     commit("netcode.h", "2")
-    yield "and each, when the header has", "3 steps check" in lists()
+    yield "and each, when the header has", "changed since: 3:" in lists()
     nightly.STEPS[:] = [("a", "echo a >>build/ran; echo 'a: 7 passed, 1 failed'", ""), ("b", "echo b >>build/ran; echo 'b: 0 passed, 0 failed'", ""),
                         ("c", "echo c >>build/ran; test -z \"$SEED$MAKEFLAGS\"", "")]
     os.environ.update(MAKEFLAGS="i -- SEED=8", SEED="8")
@@ -88,7 +90,7 @@ def main():
     print("%s all files of the steps are there %s" % ("FAIL" if missing else "ok  ", " ".join(missing)))
     failures = len(missing)
     with tempfile.TemporaryDirectory() as nightly.TOP:
-        nightly.STEPS = [("a", "echo a >>build/ran; echo a: 7 passed, 0 failed; echo its last words", ""), ("b", "echo b >>build/ran; echo /secret; exit 3", "b.c")]
+        nightly.STEPS = [("a", "echo a >>build/ran; echo a: 7 passed, 0 failed; echo its last words; setsid sleep 600 & echo $! >build/left", ""), ("b", "echo b >>build/ran; echo /secret; exit 3", "b.c")]
         for what, holds in scenario():
             failures += not holds
             print("%s %s" % ("ok  " if holds else "FAIL", what))

@@ -42,7 +42,8 @@ NEEDS = """gcc:gcc g++:g++ make:make clang:clang++ python3:python3 pkg-config:pk
     libclang-rt-dev:/usr/lib/llvm-*/lib/clang/*/lib/linux/libclang_rt.asan-x86_64.a libenet-dev:/usr/include/enet/enet.h
     debootstrap:debootstrap dpkg-dev:dpkg-source autoconf:autoconf automake:automake libtool:libtoolize patch:patch"""
 
-CLIENTS = "examples/server.c examples/client.c examples/token.c examples/match.h tests/tools/waiting.py tests/tools/relay.c "
+# What most tests of a product build and import.
+PROGRAMS = "examples/server.c examples/client.c examples/token.c examples/match.h tests/tools/waiting.py tests/tools/relay.c "
 RUNNER = "tests/main.c tests/test.h tests/unit tests/story "
 # A step, its command, and the files that it checks besides netcode.h: when one of them has changed, its result is an old one.
 STEPS = [
@@ -72,29 +73,29 @@ STEPS = [
     ("network", "make network", "tests/network"),
     ("fairness", "make fairness", "tests/fairness.c tests/fairness.h"),
     ("fairness over loopback", "make fairness FAIRNESS=--real", "tests/fairness.c tests/fairness.h"),
-    ("latency", "make latency", CLIENTS + "tests/latency"),
-    ("latency-plants", "make latency-plants", "tests/latency tests/faults"),
-    ("gates", "make gates", CLIENTS + "tests/gates"),
-    ("gates-plants", "make gates-plants", "tests/gates tests/faults"),
-    ("roam", "make roam", CLIENTS + "tests/roam"),
+    ("latency", "make latency", PROGRAMS + "tests/latency"),
+    ("latency-plants", "make latency-plants", PROGRAMS + "tests/latency tests/faults"),
+    ("gates", "make gates", PROGRAMS + "tests/gates examples/match_server.c examples/loadgen.c"),
+    ("gates-plants", "make gates-plants", PROGRAMS + "tests/gates examples/match_server.c examples/loadgen.c tests/faults"),
+    ("roam", "make roam", PROGRAMS + "tests/roam"),
     ("games", "make games", "examples/pong.c tests/tools/games.sh"),
     ("soak", "make soak", "tests/soak.c tests/allocations.h"),
     ("bench", "make bench bench-plot", "tests/bench.c tests/bench.gp"),
     ("bench-messages", "make bench-messages", "tests/bench_messages.c"),
     ("bench-sockets", "make bench-sockets", "tests/bench_sockets.c"),
     ("instructions", "make instructions", "tests/tools/instructions.c tests/tools/instructions.sh"),
-    ("arena", "make arena", CLIENTS + "tests/test.h examples/arena tests/arena"),
-    ("arena-plants", "make arena-plants", CLIENTS + "tests/test.h examples/arena tests/arena"),
-    ("web", "make web SECONDS_LONG=600 PACKETS=1000000", RUNNER + CLIENTS + "examples/web examples/arena examples/backend tests/web"),
+    ("arena", "make arena", PROGRAMS + "tests/test.h examples/arena tests/arena"),
+    ("arena-plants", "make arena-plants", PROGRAMS + "tests/test.h examples/arena tests/arena"),
+    ("web", "make web SECONDS_LONG=600 PACKETS=1000000", RUNNER + PROGRAMS + "examples/web examples/arena examples/backend tests/web"),
     ("cpp", "make cpp", "examples/cpp tests/cpp"),
     ("cpp-plants", "make cpp-plants", "examples/cpp tests/cpp"),
     ("csharp", "make csharp", "examples/csharp tests/csharp"),
     ("csharp-plants", "make csharp-plants", "examples/csharp tests/csharp"),
-    ("godot", "make godot", CLIENTS + "examples/godot tests/godot"),
-    ("godot4", "make godot4", CLIENTS + "examples/godot tests/godot"),
+    ("godot", "make godot", PROGRAMS + "examples/godot tests/godot"),
+    ("godot4", "make godot4", PROGRAMS + "examples/godot tests/godot"),
     ("engine", "make engine", "tests/engine"),
-    ("admission", "make admission ADMISSION=--whole", CLIENTS + "examples/fleet tests/fleet tests/all/admission.py tests/all/fleet.py"),
-    ("admission-plants", "make admission-plants", CLIENTS + "examples/fleet tests/fleet tests/all/admission.py tests/all/fleet.py"),
+    ("admission", "make admission ADMISSION=--whole", PROGRAMS + "examples/fleet tests/fleet tests/all/admission.py tests/all/fleet.py"),
+    ("admission-plants", "make admission-plants", PROGRAMS + "examples/fleet tests/fleet tests/all/admission.py tests/all/fleet.py"),
     ("test-matchmaking", "make test-matchmaking", "examples/backend/matchmaking.h tests/backend"),
 ]
 # What tests/all has: each test, and its planted faults.
@@ -102,15 +103,15 @@ for name, files, has_plants in (
     ("backend", "examples/backend", True),
     ("backends", "examples/backend examples/python examples/node", True),
     ("backends_redis", "examples/backend examples/fleet tests/all/backend.py", True),
-    ("bindgen", "", False),
+    ("bindgen", "tests/tools/checks.sh", False),
     ("demo_full", "examples/demo-full examples/backend examples/fleet", True),
-    ("docs", "examples README.md", True),
+    ("docs", "examples README.md tests/README.md tests/tools/chromium.py tests/lint/readme.py", True),
     ("fleet", "examples/fleet examples/backend", True),
     ("match", "examples/backend examples/fleet tests/all/fleet.py tests/backend", True),
     ("metrics", "examples/metrics tests/all/metrics tests/all/metrics_text.c", False),
     ("mint", "", False),
     ("node", "examples/node", True),
-    ("packaging", "examples/packaging tests/all/packaging", False),
+    ("packaging", "examples/packaging tests/all/packaging tests/tools/checks.sh", False),
     ("plots", "examples/metrics tests/all/metrics", False),
     ("python", "examples/python", True),
     ("release", "tests/release", False),
@@ -119,7 +120,7 @@ for name, files, has_plants in (
 ):
     suffix = ".sh" if os.path.exists(os.path.join(TOP, "tests/all", name + ".sh")) else ".py"
     program = "tests/all/" + name + suffix
-    command, files = ("sh " if suffix == ".sh" else "python3 ") + program, CLIENTS + program + " " + files
+    command, files = ("sh " if suffix == ".sh" else "python3 ") + program, PROGRAMS + program + " " + files
     STEPS.append(("all: " + name, command, files))
     if has_plants:
         STEPS.append(("all: %s plants" % name, command + " --plants", files))
@@ -170,10 +171,10 @@ def compare(table):
         elif not is_same_tree(commit, "netcode.h", *files.split()):
             old.append(name)
     unknown = [name for name in table if name not in [step[0] for step in STEPS]]
-    for title, names in (("steps were never run", never), ("steps failed when last run", failed), ("steps check files that have changed since", old),
-                         ("rows are of no step", unknown)):
+    for title, names in (("steps never run", never), ("steps that failed when last run", failed), ("steps whose files have changed since", old),
+                         ("rows of no step", unknown)):
         if names:
-            print("nightly: %d %s: %s" % (len(names), title, "; ".join(names)))
+            print("nightly: %s: %d: %s" % (title, len(names), "; ".join(names)))
 
 
 def end_all(child):
@@ -227,6 +228,7 @@ def committed():
 
 
 def run(words, table):
+    ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER: processes whose parents have ended become children of this one
     commit = committed()
     failed, chosen = 0, [step for step in STEPS if not words or any(word in step[0] for word in words)]
     if not chosen:
@@ -263,8 +265,8 @@ def main():
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
-    ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER: processes whose parents have ended become children of this one
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda *_: sys.exit(1))
     try:
         sys.exit(main())
     except KeyboardInterrupt:
