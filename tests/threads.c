@@ -8,7 +8,7 @@
 
     Passes when no player was ever in twice, no used token got in, every payload came back as it was sent, every player
     had a whole session, the books are empty at the end, and the sanitizer found nothing. Where ports can not be shared,
-    which must not be on Linux, each server has a port of its own.
+    each server has a port of its own; on Linux that is a failure.
 
     Then a group of two servers that know of each other becomes one of three and again of two, while a thousand clients are connected, and
     some of them change their port: see `the group`. No player may be lost. SECONDS is for the first part; the second

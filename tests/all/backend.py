@@ -35,7 +35,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 sys.path.insert(0, os.path.join(ROOT, "tests", "tools"))
 if "--plants" in sys.argv:  # plants that make something hang need not hang for a minute
     os.environ.setdefault("TEST_LIMIT_SECONDS", "15")
-from waiting import LIMIT_SECONDS, know, until  # noqa: E402
+from waiting import LIMIT_SECONDS, refuse_unknown, until  # noqa: E402
 
 BUILD = os.path.join(ROOT, "build", "backend_test")
 CC = os.environ.get("CC", "cc").split()
@@ -101,8 +101,8 @@ def build(source, name, packages, *options):
         return target
     with lock:
         expect(not stopping, "the test is to stop")
-        # `timeout` hands a signal on to all that the compiler has started.
-        compiler = subprocess.Popen(["timeout", "300", "nice", "-n", "10"] + command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        # `timeout 0` has no limit: it hands a signal on to all that the compiler has started.
+        compiler = subprocess.Popen(["timeout", "0", "nice", "-n", "10"] + command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
         processes.append(compiler)
     _, errors = compiler.communicate()
     if compiler.returncode:
@@ -1727,7 +1727,7 @@ def list_checks():
 def run_checks(words):
     """Most of them wait most of the time, so several run at once."""
     lists = list_checks()
-    know(words, [row[0] for rows in lists for row in rows])
+    refuse_unknown(words, [row[0] for rows in lists for row in rows])
     together, alone = [[row for row in rows if not words or any(word in row[0] for word in words)] for rows in lists]
     queue = list(together)
 

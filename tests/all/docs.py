@@ -31,7 +31,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 sys.path[:0] = [os.path.join(ROOT, "tests", "tools"), os.path.join(ROOT, "tests", "lint")]
 import chromium  # noqa: E402
 import readme  # noqa: E402
-from waiting import know  # noqa: E402
+from waiting import refuse_unknown  # noqa: E402
 
 CC = os.environ.get("CC", "cc").split()
 CXX = os.environ.get("CXX", "c++").split()
@@ -1277,7 +1277,7 @@ def main():
             report("headers with a fault are seen", [each for each in [plant_header(place, header, row) for row in HEADERS] if each], "%d of %d" % (len(HEADERS), len(HEADERS)))
             check_browser(site, True)
         else:
-            know(sys.argv[1:], [*CHECKS, ELSEWHERE, "browser's layout"])
+            refuse_unknown(sys.argv[1:], [*CHECKS, ELSEWHERE, "browser's layout"])
             found = [(name, pool.submit(check, site)) for name, check in CHECKS.items() if is_wanted(name)]
             if is_wanted(ELSEWHERE):
                 found.append((ELSEWHERE, pool.submit(address_faults, place + "/elsewhere")))

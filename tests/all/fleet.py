@@ -30,7 +30,7 @@ HERE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 TOP = os.environ.get("FLEET_TOP", HERE)
 sys.path.insert(0, os.path.join(HERE, "tests/tools"))
 
-from waiting import LIMIT_SECONDS, TimedOut, know, until
+from waiting import LIMIT_SECONDS, TimedOut, refuse_unknown, until
 
 CC = os.environ.get("CC", "cc").split()
 PACKAGES = ["libcurl4-openssl-dev:pc=libcurl", "libmicrohttpd-dev:pc=libmicrohttpd", "libcjson-dev:pc=libcjson", "libhiredis-dev:pc=hiredis", "openssl:openssl",
@@ -1566,7 +1566,7 @@ def run_stories(stories):
 def choose(stories, words):
     """For each word the story of this name, or those whose names hold it."""
     names = [tell.__name__[6:] for tell in stories]
-    know(words, names)
+    refuse_unknown(words, names)
     return [tell for tell, name in zip(stories, names) if not words or any(word == name or word not in names and word in name for word in words)]
 
 

@@ -24,7 +24,7 @@ import time
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.join(TOP, "tests", "tools"))
-from waiting import LIMIT_SECONDS, TimedOut, know, until  # noqa: E402
+from waiting import LIMIT_SECONDS, TimedOut, refuse_unknown, until  # noqa: E402
 
 OUT = os.path.join(TOP, "build", "wireshark")
 LUA = os.environ.get("WIRESHARK_LUA", os.path.join(TOP, "examples", "wireshark", "netcode.lua"))
@@ -1393,7 +1393,7 @@ def run_checks():
               "luas": check_luas, "forged": lambda: check_forged_requests(packets), "headers": lambda: check_other_headers(packets), "many": lambda: check_many_connections(packets), "cut": lambda: check_cut(packets),
               "probes": check_probes, "sealed here": lambda: check_sealed_here(packets), "growing": lambda: check_growing_keylog(packets), "frames": lambda: check_mutated_frames(packets), "port": lambda: check_port_preference(packets, port), "packets": lambda: check_mutated_packets(packets),
               "messages": lambda: check_messages(packets), "messages sample": check_messages_sample, "sample": check_sample, "files": check_mutated_files}
-    know(sys.argv[1:], checks)
+    refuse_unknown(sys.argv[1:], checks)
     for name in checks:
         if len(sys.argv) < 2 or any(word in name for word in sys.argv[1:]):
             checks[name]()
@@ -1407,7 +1407,7 @@ def main():
     # In a network of its own no other program sends to a port that was another's before: every datagram of a capture is from here.
     if not os.environ.get("WIRESHARK_ALONE") and subprocess.run(["unshare", "--net", "true"], stderr=subprocess.DEVNULL, check=False).returncode == 0:
         os.environ["WIRESHARK_ALONE"] = "yes"
-        # Ports from 33434 on are traceroute's to tshark, which says so in the expert info.
+        # tshark reports a datagram to a port from 33434 on as a possible traceroute, in the expert info that is compared here.
         command = 'ip link set lo up && echo 40000 60999 >/proc/sys/net/ipv4/ip_local_port_range && exec "$@"'
         os.execvp("unshare", ["unshare", "--net", "sh", "-c", command, "alone", sys.executable, *sys.argv])
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))

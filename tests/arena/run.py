@@ -20,7 +20,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 sys.path[:0] = [HERE, os.path.join(ROOT, "tests", "tools")]
 import views  # noqa: E402
-from waiting import LIMIT_SECONDS, TimedOut, until  # noqa: E402
+from waiting import LIMIT_SECONDS, TimedOut, refuse_unknown, until  # noqa: E402
 
 SECONDS = int(os.environ.get("ARENA_SECONDS", "60"))
 FUZZ_SECONDS = int(os.environ.get("ARENA_FUZZ_SECONDS", "10"))
@@ -326,10 +326,7 @@ PARTS = [
 def main():
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     words = sys.argv[1:]
-    unknown = [word for word in words if not any(word in title for title, _ in PARTS)]
-    if unknown:
-        print("run.py: no part's title holds: " + ", ".join(unknown), file=sys.stderr)
-        return 2
+    refuse_unknown(words, [title for title, _ in PARTS])
     for title, part in PARTS:
         if words and not any(word in title for word in words):
             continue

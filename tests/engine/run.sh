@@ -14,7 +14,7 @@ work=$PWD/build/engine
 failed=0
 case $* in
 '' | build) ;;
-*) echo "run.sh: there is only the part build, not: $*" >&2 && exit 2 ;;
+*) echo "run.sh: unknown: $*; there is: build" >&2 && exit 2 ;;
 esac
 
 # libsodium_source.sh ends the script by this, in its own words.

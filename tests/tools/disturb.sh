@@ -1,5 +1,5 @@
 #!/bin/bash
-# disturb.sh COMMAND...: runs a command while one of its processes after the other, chosen at random, is stopped for two seconds: what a busy
+# disturb.sh COMMAND...: runs a command while, again and again, one of its processes, chosen at random, is stopped for two seconds: what a busy
 # machine does to a test, only more often. Between two stops half a second passes (DISTURB_PAUSE). The status is the command's, and the last
 # line says which programs were stopped how often. DISTURB_SEED repeats the choices, as far as the same processes run.
 set -u
@@ -33,7 +33,7 @@ descendants() { # $1: its id
         END { for ( pid in parent ) if ( state[pid] !~ /^[ZTt]/ && below( pid ) ) print pid, name[pid] }'
 }
 
-# A session of its own, so that a terminal's end and this script's signals are told apart.
+# In a session of its own: a terminal's signals reach this script alone, which passes them on. <&0: a background command would read /dev/null.
 setsid "$@" <&0 &
 command=$!
 while kill -0 "$command" 2>/dev/null; do

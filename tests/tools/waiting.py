@@ -28,16 +28,17 @@ def until(condition, what="", seconds=LIMIT_SECONDS, pause=0.02):
         time.sleep(pause)
 
 
-def know(words, names):
-    """Ends the program where a word is in none of the names: what was renamed would drop out of a run without a word."""
+def refuse_unknown(words, names):
+    """Ends the program with status 2 if a word is part of no name: otherwise a renamed scenario would drop out of a run unnoticed."""
     unknown = [word for word in words if not any(word in name for name in names)]
     if unknown:
-        print("nothing here is called '%s', but: %s" % ("' or '".join(unknown), "; ".join(names)), file=sys.stderr)
+        print("unknown: %s; there are: %s" % (", ".join(unknown), "; ".join(names)), file=sys.stderr)
         sys.exit(2)
 
 
 class Stalls(threading.Thread):
-    """Notes when one of the processes (what has a pid; the list may grow), or this one, last stood still: only then may something be too late."""
+    """Notes when one of the processes (what has a pid; the list may grow), or this one, last stood still: only then may something be too late.
+    conform/kit.py has one of its own, since it is used without this tree."""
 
     def __init__(self, processes):
         super().__init__(daemon=True)
@@ -70,6 +71,6 @@ class Stalls(threading.Thread):
                     self.latest = now
 
     def since(self, begin):
-        """1 when one of them stood still after `begin`."""
+        """True when one of them stood still after `begin`."""
         self.look()
         return self.latest >= begin

@@ -11,7 +11,7 @@ import tempfile
 
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", "..", ".."))
 sys.path.insert(0, os.path.join(ROOT, "tests", "tools"))
-from waiting import LIMIT_SECONDS, TimedOut, know, until  # noqa: E402
+from waiting import LIMIT_SECONDS, TimedOut, refuse_unknown, until  # noqa: E402
 
 BUILD = os.path.join(ROOT, "build", "all", "metrics-san" if os.environ.get("SANITIZE") else "metrics")
 CC = os.environ.get("CC", "cc").split()
