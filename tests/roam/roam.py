@@ -68,7 +68,7 @@ def in_own_network():
             os.environ["ROAM_INSIDE"] = "yes"
             os.execvp(words[0], words + [sys.executable, os.path.abspath(__file__)] + sys.argv[1:])
     print("roam: 0 passed, 0 failed, 1 skipped: no network namespaces can be made here")
-    sys.exit(1 if os.environ.get("SKIPS") == "no" else 0)
+    sys.exit(1 if os.environ.get("SKIPS", "yes") != "yes" else 0)
 
 
 def sh(text):

@@ -32,6 +32,6 @@ skip() { # $1: what; $2: why
 
 finish() {
     echo "$checks_name: $passed passed, $failed failed$([ "$skipped" = 0 ] || echo ", $skipped skipped")"
-    [ "$failed" = 0 ] && { [ "$skipped" = 0 ] || [ "${SKIPS:-yes}" != no ]; } # SKIPS=no: as skip.sh has it
+    [ "$failed" = 0 ] && { [ "$skipped" = 0 ] || [ "${SKIPS:-yes}" = yes ]; } # SKIPS=no: as skip.sh has it
     exit
 }

@@ -5,6 +5,6 @@
 
 skip() {
     echo "$1: 0 passed, 0 failed, 1 skipped: $2"
-    [ "${SKIPS:-yes}" != no ]
+    [ "${SKIPS:-yes}" = yes ]
     exit
 }
