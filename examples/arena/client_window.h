@@ -8,7 +8,7 @@
 
 struct options_t {
     struct arena_login_t login;
-    double seconds;       /* 0: until the window is closed */
+    double seconds;       /* or until it did not work; 0: until the window is closed */
     const char * picture; /* a file: the last frame, as BMP */
     const char * trace;   /* a file: what was drawn of the others, and when */
 };
@@ -24,7 +24,7 @@ static int usage( void )
                      "  --name N             your name; player\n"
                      "  --id N               your client id; 1\n"
                      "  --bot                plays by itself\n"
-                     "  --seconds S          ends after so long\n"
+                     "  --seconds S          ends after so long, or when it did not work\n"
                      "  --picture F          writes the last frame, as BMP\n"
                      "  --trace F            writes what it drew of the others\n" );
     return 2;
@@ -90,9 +90,9 @@ static void log_in( const struct options_t * options, double now )
 
 static void run( const struct options_t * options, FILE * trace )
 {
-    double start = netcode_time(), now = start;
+    double until = options->seconds > 0.0 ? netcode_time() + options->seconds : 1e300, now = netcode_time();
     int wants_token = 0;
-    while ( frame( now, &wants_token ) && ( options->seconds <= 0.0 || now - start < options->seconds ) ) {
+    while ( frame( now, &wants_token ) && now < until && ( options->seconds <= 0.0 || app.phase != PHASE_SORRY ) ) {
         if ( wants_token )
             log_in( options, now );
         if ( trace && app.phase == PHASE_PLAYING && app.frames % ARENA_TRACE_FRAMES == 0 )

@@ -284,8 +284,8 @@ def check_dialog():
     """A window that can not connect says why."""
     environment = screen()
     # No port that the system gives away is 9: nobody has it.
-    window = start("arena-client", "--address", "127.0.0.1:9", "--seconds", 12, "--picture", place("sorry.bmp"), env=environment)
-    status = window.wait(12 + LIMIT_SECONDS)
+    window = start("arena-client", "--address", "127.0.0.1:9", "--seconds", LIMIT_SECONDS, "--picture", place("sorry.bmp"), env=environment)
+    status = window.wait(2 * LIMIT_SECONDS)
     words = text(window)
     expect(status == 1 and "can not be reached" in words, "status %s: %s" % (status, words))
     expect(colors_of(place("sorry.bmp")) > 2, "the picture is blank")
