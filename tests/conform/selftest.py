@@ -149,10 +149,16 @@ def statuses(driver):
     check(len({line.split()[0] for line in listed[:-1]}) == int(listed[-1].split()[0]), "--list: %s, each once" % listed[-1])
 
 
+def heed_signals():
+    """What a shell has in the background ignores SIGINT, and what nohup starts SIGHUP."""
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+
+
 def interrupted():
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        process = subprocess.Popen([*KIT, "--peer", "sleep 62.5"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        time.sleep(1.5)
+        process = subprocess.Popen([*KIT, "--peer", "sleep 62.5"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, preexec_fn=heed_signals)
+        until(lambda: running("sleep\x0062.5") > 1, "its peers")
         there = running("sleep\x0062.5")
         process.send_signal(number)
         status = process.wait(30)
