@@ -5,6 +5,7 @@ import contextlib
 import glob
 import io
 import os
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -12,6 +13,10 @@ import tempfile
 TOP = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 sys.path.insert(0, os.path.join(TOP, "tests", "tools"))
 import nightly  # noqa: E402 (its folder is not on the path before)
+
+
+def shell(text):
+    return "sh -c " + shlex.quote(text)
 
 
 def commit(name, text):
@@ -54,6 +59,7 @@ def scenario():
     commit(".gitignore", "build\n")
     commit("netcode.h", "1")
     commit("b.c", "1")
+    commit("Makefile", "$(SEED)")
     yield "all steps are new", lists() == "nightly: steps never run: 2: a; b\n"
     yield "all run, and one fails", steps_run() == ("ab", 1)
     with open(os.path.join(nightly.TOP, "build", "left"), encoding="utf-8") as file:
@@ -64,10 +70,10 @@ def scenario():
     yield "on another tree both run again", steps_run() == ("ab", 1)
     commit("unused", "")
     yield "which the list does not ask for", lists() == "nightly: steps that failed when last run: 1: b\n"
-    nightly.STEPS[1] = ("b", "echo b >>build/ran", "b.c")
+    nightly.STEPS[1] = ("b", shell("echo b >>build/ran"), "b.c")
     steps_run()
     commit(nightly.TABLE, open(os.path.join(nightly.TOP, nightly.TABLE)).read() + "\n")
-    nightly.STEPS.append(("c", "echo c >>build/ran", ""))
+    nightly.STEPS.append(("c", shell("echo c >>build/ran"), ""))
     yield "when only the table has changed, what has passed does not run", steps_run() == ("c", 0)
     yield "what is named does", steps_run("a") == ("a", 0)
     yield "a name that no step has is refused", is_refused("nothing")
@@ -75,9 +81,9 @@ def scenario():
     yield "a step whose file has changed is listed", lists() == "nightly: steps whose files have changed since: 1: b\n"
     commit("netcode.h", "2")
     yield "and each, when the header has", "changed since: 3:" in lists()
-    nightly.STEPS[:] = [("a", "echo a >>build/ran; echo 'a: 7 passed, 1 failed'", ""), ("b", "echo b >>build/ran; echo 'b: 0 passed, 0 failed'", ""),
-                        ("c", "echo c >>build/ran; test -z \"$SEED$MAKEFLAGS\"", "")]
-    os.environ.update(MAKEFLAGS="i -- SEED=8", SEED="8")
+    nightly.STEPS[:] = [("a", shell("echo a >>build/ran; echo 'a: 7 passed, 1 failed'"), ""), ("b", shell("echo b >>build/ran; echo 'b: 0 passed, 0 failed'"), ""),
+                        ("c", shell('echo c >>build/ran; test -z "$SEED$MAKEFLAGS$GNUMAKEFLAGS"'), "")]
+    os.environ.update(MAKEFLAGS="i -- SEED=8", SEED="8", GNUMAKEFLAGS="-i")
     yield "a status of 0 beside a summary that fails is a failure; make's own variables reach no step", steps_run("a", "b", "c") == ("abc", 1) \
         and [nightly.read_table()[name][0].split(":")[0] for name in "abc"] == ["FAILED, status 0", "FAILED, status 0", "passed"]
     with open(os.path.join(nightly.TOP, "b.c"), "w", encoding="utf-8") as file:
@@ -90,7 +96,8 @@ def main():
     print("%s all files of the steps are there %s" % ("FAIL" if missing else "ok  ", " ".join(missing)))
     failures = len(missing)
     with tempfile.TemporaryDirectory() as nightly.TOP:
-        nightly.STEPS = [("a", "echo a >>build/ran; echo a: 7 passed, 0 failed; echo its last words; setsid sleep 600 & echo $! >build/left", ""), ("b", "echo b >>build/ran; echo /secret; exit 3", "b.c")]
+        nightly.STEPS = [("a", shell("echo a >>build/ran; echo a: 7 passed, 0 failed; echo its last words; setsid sleep 600 & echo $! >build/left"), ""),
+                         ("b", shell("echo b >>build/ran; echo /secret; exit 3"), "b.c")]
         for what, holds in scenario():
             failures += not holds
             print("%s %s" % ("ok  " if holds else "FAIL", what))

@@ -22,12 +22,13 @@ import time
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 TABLE = "tests/NIGHTLY.md"
 STEP_SECONDS = 6 * 3600
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 SUMMARY = r"^[^/|\n]*\b(?:\d+ passed, \d+ failed|\d+ noticed, \d+ missed|\d+ of \d+ (?:noticed|found|hold))\b[^/|\n]*$"
 
 HEAD = """# The last full run of each step
 
 `make nightly` writes this table: the last result of each step, and the commit it ran on. `make lint` lists the steps whose files have
-changed since. What every commit has to pass is in `.ci/run`.
+changed since; the Makefile and tests/tools, which all use, do not count. What every commit has to pass is in `.ci/run`.
 
 | step | result | seconds | commit | date |
 |---|---|---|---|---|
@@ -43,11 +44,11 @@ NEEDS = """gcc:gcc g++:g++ make:make clang:clang++ python3:python3 pkg-config:pk
     debootstrap:debootstrap dpkg-dev:dpkg-source autoconf:autoconf automake:automake libtool:libtoolize patch:patch"""
 
 # What most tests of a product build and import.
-PROGRAMS = "examples/server.c examples/client.c examples/token.c examples/match.h tests/tools/waiting.py tests/tools/relay.c "
-RUNNER = "tests/main.c tests/test.h tests/unit tests/story "
+PROGRAMS = "examples/server.c examples/client.c examples/token.c examples/secret_file.h examples/match.h tests/tools/waiting.py tests/tools/relay.c "
+RUNNER = "tests/main.c tests/*.h tests/unit tests/story "
 # A step, its command, and the files that it checks besides netcode.h: when one of them has changed, its result is an old one.
 STEPS = [
-    ("test-seeds", "make test-seeds", RUNNER + "tests/*.h"),
+    ("test-seeds", "make test-seeds", RUNNER),
     ("peer", "make peer", "tests/peer.py tests/tools/subject.c"),
     ("conform-plants", "make conform-plants", "tests/conform tests/faults tests/peer.py"),
     ("compile", "make compile", "tests/compile examples"),
@@ -58,17 +59,17 @@ STEPS = [
     ("fuzz", "make fuzz", "tests/fuzz"),
     ("fuzz-plants", "python3 tests/faults/run.py --by fuzz", "tests/fuzz tests/faults"),
     ("torture", "make torture", RUNNER + "tests/torture tests/torture.c"),
-    ("torture-plain", "make torture-plain", "tests/torture tests/torture.c"),
-    ("torture-plants", "python3 tests/faults/run.py --by torture", "tests/torture tests/torture.c tests/faults"),
-    ("erase", "make erase", "tests/erase"),
-    ("erase-plants", "sh tests/erase/run.sh --plants", "tests/erase tests/faults"),
-    ("ct", "make ct", "tests/ct"),
-    ("ct-plants", "sh tests/ct/run.sh --plants", "tests/ct tests/faults"),
+    ("torture-plain", "make torture-plain", "tests/*.h tests/torture tests/torture.c"),
+    ("torture-plants", "python3 tests/faults/run.py --by torture", "tests/*.h tests/torture tests/torture.c tests/faults"),
+    ("erase", "make erase", "tests/*.h tests/erase"),
+    ("erase-plants", "sh tests/erase/run.sh --plants", "tests/*.h tests/erase tests/faults"),
+    ("ct", "make ct", "tests/*.h tests/ct"),
+    ("ct-plants", "sh tests/ct/run.sh --plants", "tests/*.h tests/ct tests/faults"),
     ("msan", "make msan", RUNNER + "tests/tools/msan.sh"),
     ("msan-plant", "sh tests/tools/msan.sh --plant", "tests/tools/msan.sh tests/faults"),
-    ("prove", "make prove", "tests/prove"),
+    ("prove", "make prove", "tests/prove tests/faults/faults.py"),
     ("prove-plants", "sh tests/prove/run.sh --plants", "tests/prove tests/faults"),
-    ("model", "make model", "tests/model"),
+    ("model", "make model", "tests/*.h tests/model"),
     ("platforms", "make platforms", RUNNER + "tests/platforms"),
     ("network", "make network", "tests/network"),
     ("fairness", "make fairness", "tests/fairness.c tests/fairness.h"),
@@ -84,15 +85,15 @@ STEPS = [
     ("bench-messages", "make bench-messages", "tests/bench_messages.c"),
     ("bench-sockets", "make bench-sockets", "tests/bench_sockets.c"),
     ("instructions", "make instructions", "tests/tools/instructions.c tests/tools/instructions.sh"),
-    ("arena", "make arena", PROGRAMS + "tests/test.h examples/arena tests/arena"),
-    ("arena-plants", "make arena-plants", PROGRAMS + "tests/test.h examples/arena tests/arena"),
+    ("arena", "make arena", PROGRAMS + "tests/*.h examples/arena tests/arena"),
+    ("arena-plants", "make arena-plants", PROGRAMS + "tests/*.h examples/arena tests/arena"),
     ("web", "make web SECONDS_LONG=600 PACKETS=1000000", RUNNER + PROGRAMS + "examples/web examples/arena examples/backend tests/web"),
     ("cpp", "make cpp", "examples/cpp tests/cpp"),
     ("cpp-plants", "make cpp-plants", "examples/cpp tests/cpp"),
-    ("csharp", "make csharp", "examples/csharp tests/csharp"),
-    ("csharp-plants", "make csharp-plants", "examples/csharp tests/csharp"),
-    ("godot", "make godot", PROGRAMS + "examples/godot tests/godot"),
-    ("godot4", "make godot4", PROGRAMS + "examples/godot tests/godot"),
+    ("csharp", "make csharp", "examples/csharp tests/csharp tests/web/messages_server.c"),
+    ("csharp-plants", "make csharp-plants", "examples/csharp tests/csharp tests/web/messages_server.c"),
+    ("godot", "make godot", PROGRAMS + "tests/*.h examples/godot tests/godot"),
+    ("godot4", "make godot4", PROGRAMS + "tests/*.h examples/godot tests/godot"),
     ("engine", "make engine", "tests/engine"),
     ("admission", "make admission ADMISSION=--whole", PROGRAMS + "examples/fleet tests/fleet tests/all/admission.py tests/all/fleet.py"),
     ("admission-plants", "make admission-plants", PROGRAMS + "examples/fleet tests/fleet tests/all/admission.py tests/all/fleet.py"),
@@ -101,19 +102,19 @@ STEPS = [
 # What tests/all has: each test, and its planted faults.
 for name, files, has_plants in (
     ("backend", "examples/backend", True),
-    ("backends", "examples/backend examples/python examples/node", True),
+    ("backends", "examples/backend examples/python examples/node tests/all/backend.py", True),
     ("backends_redis", "examples/backend examples/fleet tests/all/backend.py", True),
     ("bindgen", "tests/tools/checks.sh", False),
-    ("demo_full", "examples/demo-full examples/backend examples/fleet", True),
+    ("demo_full", "examples/demo-full examples/backend examples/fleet examples/metrics", True),
     ("docs", "examples README.md tests/README.md tests/tools/chromium.py tests/lint/readme.py", True),
     ("fleet", "examples/fleet examples/backend", True),
     ("match", "examples/backend examples/fleet tests/all/fleet.py tests/backend", True),
     ("metrics", "examples/metrics tests/all/metrics tests/all/metrics_text.c", False),
-    ("mint", "", False),
-    ("node", "examples/node", True),
+    ("mint", "tests/peer.py", False),
+    ("node", "examples/node tests/all/python.py", True),
     ("packaging", "examples/packaging tests/all/packaging tests/tools/checks.sh", False),
     ("plots", "examples/metrics tests/all/metrics", False),
-    ("python", "examples/python", True),
+    ("python", "examples/python tests/all/backend.py", True),
     ("release", "tests/release", False),
     ("top", "examples/metrics tests/all/metrics", False),
     ("wireshark", "examples/wireshark", True),
@@ -148,11 +149,12 @@ def read_table():
 
 
 def write_table(table):
-    with open(os.path.join(TOP, TABLE + ".new"), "w", encoding="utf-8") as file:
+    new = os.path.join(TOP, "build/nightly/table")
+    with open(new, "w", encoding="utf-8") as file:
         file.write(HEAD)
         for name, _, _ in STEPS:
             file.write("| %s | %s | %s | %s | %s |\n" % (name, *table.get(name, ("never run", "", "", ""))))
-    os.replace(os.path.join(TOP, TABLE + ".new"), os.path.join(TOP, TABLE))
+    os.replace(new, os.path.join(TOP, TABLE))
 
 
 def is_same_tree(commit, *files):
@@ -179,6 +181,7 @@ def compare(table):
 
 def end_all(child):
     """What a step leaves behind would be in the next one's way: its process group, and processes that left it and whose parents have ended."""
+    heeded = {number: signal.signal(number, signal.SIG_IGN) for number in ENDING}  # a second Ctrl-C, or hang-up, must not end this
     for number in (signal.SIGTERM, signal.SIGKILL):
         try:
             os.killpg(child.pid, number)
@@ -190,12 +193,14 @@ def end_all(child):
         for pid in map(int, left):
             os.kill(pid, signal.SIGKILL)
             os.waitpid(pid, 0)
+    for number, handler in heeded.items():
+        signal.signal(number, handler)
 
 
 def environment():
-    """Without what the command line of `make nightly` has set: `make nightly SEED=8` would be another test."""
-    flags = shlex.split(os.environ.get("MAKEFLAGS", ""))
-    gone = ["MAKEFLAGS", "MFLAGS", "MAKEOVERRIDES", "MAKELEVEL"] + [word.split("=")[0] for word in flags if "=" in word]
+    """Without variables of make, and those that the Makefile reads: `make nightly SEED=8` would be another test."""
+    with open(os.path.join(TOP, "Makefile"), encoding="utf-8") as file:
+        gone = ["MAKEFLAGS", "MFLAGS", "GNUMAKEFLAGS", "MAKEFILES", "MAKEOVERRIDES", "MAKELEVEL", *re.findall(r"\$\(([A-Z_]+)\)", file.read())]
     return dict({name: value for name, value in os.environ.items() if name not in gone}, SKIPS="no", LC_ALL="C.UTF-8")
 
 
@@ -205,7 +210,7 @@ def run_step(name, command):
     path = os.path.join(TOP, "build/nightly", re.sub(r"\W+", "_", name) + ".log")
     begun = time.monotonic()
     with open(path, "w", encoding="utf-8") as log:
-        child = subprocess.Popen(command, shell=True, cwd=TOP, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, start_new_session=True,
+        child = subprocess.Popen(shlex.split(command), cwd=TOP, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, start_new_session=True,
                                  env=environment())
         try:
             status = child.wait(STEP_SECONDS)
@@ -265,8 +270,9 @@ def main():
 
 
 if __name__ == "__main__":
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, lambda *_: sys.exit(1))
+    for number in ENDING[1:]:
+        if signal.getsignal(number) != signal.SIG_IGN:  # as under nohup
+            signal.signal(number, lambda *_: sys.exit(1))
     try:
         sys.exit(main())
     except KeyboardInterrupt:
