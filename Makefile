@@ -362,7 +362,7 @@ san: build/test-san
 
 # clang 19 counts lines, branches and MC/DC; where it is missing (status 3), gcov counts lines and branches, unless SKIPS=no.
 coverage: $(TEST_SOURCES) | deps build
-	@status=0; sh tests/tools/mcdc.sh build/mcdc || status=$$?; if [ $$status = 3 ] && [ "$(SKIPS)" != no ]; then $(MAKE) coverage-lines; \
+	@status=0; sh tests/tools/mcdc.sh build/mcdc || status=$$?; if [ $$status = 3 ] && [ "$${SKIPS:-yes}" = yes ]; then $(MAKE) coverage-lines; \
 	else $(PYTHON) tests/tools/coverage.py build/mcdc && [ $$status = 0 ]; fi
 
 # One translation unit holds the library and its tests, so gcov sees each line of netcode.h that they run.

@@ -24,7 +24,7 @@ import time
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.join(TOP, "tests", "tools"))
-from waiting import LIMIT_SECONDS, TimedOut, refuse_unknown, until  # noqa: E402
+from waiting import LIMIT_SECONDS, SKIPS_FAIL, TimedOut, refuse_unknown, until  # noqa: E402
 
 OUT = os.path.join(TOP, "build", "wireshark")
 LUA = os.environ.get("WIRESHARK_LUA", os.path.join(TOP, "examples", "wireshark", "netcode.lua"))
@@ -1420,7 +1420,7 @@ def main():
         if WORK and not (os.environ.get("WIRESHARK_REUSE") or os.environ.get("WIRESHARK_KEEP")):
             shutil.rmtree(WORK, ignore_errors=True)
     print("wireshark: %d passed, %d failed%s" % (passed, failed, ", %d skipped" % skipped if skipped else ""))
-    return 1 if failed or (skipped and os.environ.get("SKIPS") == "no") else 0
+    return 1 if failed or (skipped and SKIPS_FAIL) else 0
 
 
 # ---- planted faults: where, what is taken out of a copy, what stands there instead, what that means, which checks are run ----

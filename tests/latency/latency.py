@@ -30,6 +30,9 @@ import threading
 import time
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.join(TOP, "tests", "tools"))
+from waiting import SKIPS_FAIL  # noqa: E402 (its folder is not on the path before)
+
 HERE = os.path.join(TOP, "tests", "latency")
 OUT = os.environ.get("LATENCY_OUT", os.path.join(TOP, "build", "latency"))
 DELAY_MS = 50
@@ -158,6 +161,8 @@ def choose_transports():
     usual, why = probe()
     if usual is None:
         print("TCP skipped: %s" % why, flush=True)
+        if SKIPS_FAIL:
+            sys.exit(1)
         return ["messages", "fixed"]
     return ["messages", "fixed", "tcp " + usual] + (["tcp cubic"] if usual != "cubic" and probe("cubic")[0] else [])
 

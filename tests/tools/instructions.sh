@@ -5,10 +5,12 @@
 #   sh tests/tools/instructions.sh --functions   and where in the library they are spent
 #
 # The limits hold for datagrams that netcode_server_update receives from its socket, in batches. Those handed to
-# netcode_server_process_packet one by one are printed beside them. Where valgrind is missing nothing is counted, and status is 0.
+# netcode_server_process_packet one by one are printed beside them. Where valgrind is missing nothing is counted: skip.sh.
 set -u
 
 cd "$(dirname "$0")/../.." || exit 1
+# shellcheck source=tests/tools/skip.sh
+. tests/tools/skip.sh
 CC=${CC:-cc}
 CFLAGS=${CFLAGS:--O2 -g}
 work=build/instructions
@@ -16,13 +18,11 @@ functions=0
 [ "${1:-}" = --functions ] && functions=1
 
 if ! command -v valgrind >/dev/null 2>&1; then
-    echo "instructions: valgrind is not installed, so none were counted"
-    exit 0
+    skip instructions "valgrind is not installed, so none were counted"
 fi
 # shellcheck disable=SC2086 # a compiler such as `ccache gcc` is a list of words
 if ! echo '#include <valgrind/callgrind.h>' | $CC -E -x c - >/dev/null 2>&1; then
-    echo "instructions: <valgrind/callgrind.h> is not installed, so none were counted"
-    exit 0
+    skip instructions "<valgrind/callgrind.h> is not installed, so none were counted"
 fi
 
 dumps() { # $1: what their names begin with

@@ -8,6 +8,7 @@ import threading
 import time
 
 LIMIT_SECONDS = float(os.environ.get("TEST_LIMIT_SECONDS", 60))
+SKIPS_FAIL = (os.environ.get("SKIPS") or "yes") != "yes"  # as in skip.sh: what is skipped is a failure
 STALL_SECONDS = 0.5  # a process that stood still for so long may have missed something
 
 

@@ -105,7 +105,7 @@ export async function finish(name) {
         console.log(`no check's title holds: ${[...unknown].join(', ')}`);
         process.exit(2);
     }
-    process.exit(failed || !passed || (skipped && process.env.SKIPS === 'no') ? 1 : 0);
+    process.exit(failed || !passed || (skipped && (process.env.SKIPS || 'yes') !== 'yes') ? 1 : 0);
 }
 
 /* A program whose lines are read while it runs. */

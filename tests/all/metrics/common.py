@@ -11,7 +11,7 @@ import tempfile
 
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", "..", ".."))
 sys.path.insert(0, os.path.join(ROOT, "tests", "tools"))
-from waiting import LIMIT_SECONDS, TimedOut, refuse_unknown, until  # noqa: E402
+from waiting import LIMIT_SECONDS, SKIPS_FAIL, TimedOut, refuse_unknown, until  # noqa: E402
 
 BUILD = os.path.join(ROOT, "build", "all", "metrics-san" if os.environ.get("SANITIZE") else "metrics")
 CC = os.environ.get("CC", "cc").split()
@@ -19,7 +19,6 @@ WARNINGS = "-Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wcast-qual -Wundef -
 SANITIZE = "-fsanitize=address,undefined,float-cast-overflow -fno-sanitize-recover=all".split() if os.environ.get("SANITIZE") else []
 
 counts = {"passed": 0, "failed": 0, "skipped": 0}
-ALL_IS_PROMISED = os.environ.get("SKIPS") == "no"  # then what is skipped is a failure
 running = []
 built = {}
 folder = tempfile.mkdtemp(prefix="netcode-metrics-")
@@ -39,7 +38,7 @@ def skip(name, why):
 def finish(name):
     line = "%s: %d passed, %d failed" % (name, counts["passed"], counts["failed"])
     print(line + (", %d skipped" % counts["skipped"] if counts["skipped"] else ""), flush=True)
-    sys.exit(1 if counts["failed"] or not counts["passed"] or (counts["skipped"] and ALL_IS_PROMISED) else 0)
+    sys.exit(1 if counts["failed"] or not counts["passed"] or (counts["skipped"] and SKIPS_FAIL) else 0)
 
 
 def stop(process, number=signal.SIGTERM):
@@ -87,7 +86,7 @@ def need(*packages):
         finish(name)
     skip("all of it", said_there.splitlines()[0] if said_there else "need.sh says nothing")
     print("%s: 0 passed, 0 failed, 1 skipped" % name)
-    sys.exit(1 if ALL_IS_PROMISED else 0)
+    sys.exit(1 if SKIPS_FAIL else 0)
 
 
 def words(*command):
