@@ -157,9 +157,12 @@ async function survive(kind) {
     same(await connect(page, mint(server.address, { 'client-id': id, timeout: 60 })), 'CONNECTED');
     const before = await echoes(page, 30);
     same(before.stats.transport.kind, kind);
-    // A WebSocket loses nothing, unless too much waits to be sent, or another path has replaced it after a silence.
-    const { dropped, reconnects } = before.stats.transport;
-    if (kind === 'websocket' && !dropped && !reconnects) same(before.gaps, 0, 'the number of gaps in what came back');
+    if (before.stats.transport.reconnects) { // another path has replaced it after a silence: what that costs is not known
+        await close(page);
+        await noSessions();
+        return { kind: 'another path than at first' };
+    }
+    if (kind === 'websocket' && !before.stats.transport.dropped) same(before.gaps, 0, 'the number of gaps in what came back');
     const { port, udpPort } = gateway;
     await gateway.end('SIGKILL');
     await sleep(500);
@@ -183,7 +186,7 @@ for (const kind of ['webrtc', 'websocket'])
     await check(`Chromium: the gateway is killed and comes back, and the session stays (${kind})`, async () => {
         // Where the request for a data channel just misses the new gateway, or a busy machine is slow, the page is right to take a WebSocket.
         let result = null;
-        for (let tries = 0; !result || (result.kind !== kind && tries < 3); tries++) result = await survive(kind);
+        for (let tries = 0; !result || (result.kind !== kind && tries < 10); tries++) result = await survive(kind);
         same(result.kind, kind);
         return result.said;
     });
