@@ -27,6 +27,7 @@ INSIDE = "/srv/prove.%d" % os.getpid() if ROOT else os.path.join(TOP, "build", "
 CHECKS = """--bounds-check --pointer-check --pointer-overflow-check --signed-overflow-check --div-by-zero-check --undefined-shift-check
  --unwinding-assertions --no-malloc-may-fail --drop-unused-functions --slice-formula""".split()
 FAILED = 10  # CBMC's exit status where a claim does not hold
+running = set()
 
 
 Took = collections.namedtuple("Took", "seconds megabytes")
@@ -60,18 +61,21 @@ class Place:
                 file.write(text)
 
     def run(self, log, *command):
-        """Returns the exit status, None at the limit of processor time, and the seconds of processor and the MB of memory that it took."""
-        limit = ["prlimit", "--cpu=%d:%d" % (SECONDS, SECONDS + 5)]
+        """Returns the exit status, None at the limit, and the seconds of processor and the MB of memory that it took. The limit is of processor
+        time, for each process; ten times as much by the clock, for a proof that waits."""
+        limit = ["timeout", str(10 * SECONDS), "prlimit", "--cpu=%d:%d" % (SECONDS, SECONDS + 5)]
         if ROOT:
             command = [*limit, "chroot", ROOT, "env", "-C", self.inside, "PATH=/usr/bin:/bin", *command]
         else:
             command = [*limit, "env", "-C", self.inside, *command]
         with open(os.path.join(self.folder, log), "wb") as output:
             process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
+            running.add(process)
             _, status, usage = os.wait4(process.pid, 0)
+            running.discard(process)
             process.returncode = os.waitstatus_to_exitcode(status)
         took = Took(usage.ru_utime + usage.ru_stime, usage.ru_maxrss // 1024)
-        return (None if process.returncode == -signal.SIGXCPU else process.returncode), took
+        return (None if process.returncode in (-signal.SIGXCPU, 124) else process.returncode), took
 
     def compile(self, file):
         """Returns the compiler's first error, '' for success."""
@@ -101,7 +105,7 @@ def judge(place, proof):
     if status == 0 and place.lines(proof.name, "VERIFICATION SUCCESSFUL"):
         line_of("ok", proof, took, "%s [%s]" % (proof.shows, proof.bound))
         return True, took.seconds
-    reasons = place.lines(proof.name, ": FAILURE") or ["over %d s of processor" % SECONDS if status is None else "status %s" % status]
+    reasons = place.lines(proof.name, ": FAILURE") or ["over %d s of processor" % SECONDS if status is None else "status %s, its solver perhaps over the limit" % status]
     line_of("FAIL", proof, took, "; ".join(reasons[:4]))
     return False, took.seconds
 
@@ -126,7 +130,16 @@ def fits(words, *names):
     return not words or any(word in name for word in words for name in names)
 
 
+def end_all(number, _):
+    for process in list(running):
+        process.terminate()  # timeout passes it on
+    shutil.rmtree(ROOT + INSIDE, ignore_errors=True)
+    os._exit(128 + number)
+
+
 def main():
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, end_all)
     words = sys.argv[1:]
     mode = words.pop(0) if words and words[0] in ("quick", "open") else "all"
     listed, header = proofs(), faults.text_of()
