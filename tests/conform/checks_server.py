@@ -313,7 +313,7 @@ def _(w):
     for copy in copies:
         copy.send_request()
     w.wait(0.05)
-    w.join(server, token)
+    w.join(server, token, seconds=2)  # before the copies' handshakes time out
 
 
 # ---- the challenge ----
