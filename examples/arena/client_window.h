@@ -8,7 +8,7 @@
 
 struct options_t {
     struct arena_login_t login;
-    double seconds;       /* or until it did not work; 0: until the window is closed */
+    double seconds;       /* 0: until the window is closed */
     const char * picture; /* a file: the last frame, as BMP */
     const char * trace;   /* a file: what was drawn of the others, and when */
 };
@@ -24,7 +24,7 @@ static int usage( void )
                      "  --name N             your name; player\n"
                      "  --id N               your client id; 1\n"
                      "  --bot                plays by itself\n"
-                     "  --seconds S          ends after so long, or when it did not work\n"
+                     "  --seconds S          ends after S seconds, or at once if it can not connect\n"
                      "  --picture F          writes the last frame, as BMP\n"
                      "  --trace F            writes what it drew of the others\n" );
     return 2;

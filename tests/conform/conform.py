@@ -105,8 +105,8 @@ def run_all(checks, options, in_namespace, show):
     results = []
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         first = sorted(checks, key=lambda check: not any(part in check.id for part in LONG))
-        futures = {check.id: pool.submit(run, check, options.command, in_namespace) for check in first}
         try:
+            futures = {check.id: pool.submit(run, check, options.command, in_namespace) for check in first}
             for check in checks:
                 results.append(futures[check.id].result())
                 show(results[-1])

@@ -14,7 +14,7 @@ import judge
 from judge import TOP
 
 MEASURED = ("netcode.h", "tests/latency/latency.py", "tests/latency/latency.c", "tests/latency/latency.gp")
-TOOLS = ("tests/tools/relay.c", "tests/tools/deps.sh")
+TOOLS = ("tests/tools/relay.c", "tests/tools/deps.sh", "tests/tools/waiting.py")
 
 
 class Gates(judge.Judge):

@@ -52,6 +52,7 @@ class Proofs(judge.Judge):
         return [fault for fault in super().chosen(filters) if not all(map(self.is_open, fault.notices("prove"))) or asked_for(fault)]
 
     def prepare(self, chosen):
+        prove.heed_signals()
         os.makedirs(prove.ROOT + prove.INSIDE)
         return {}
 

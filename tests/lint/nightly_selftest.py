@@ -82,8 +82,8 @@ def scenario():
     commit("netcode.h", "2")
     yield "and each, when the header has", "changed since: 3:" in lists()
     nightly.STEPS[:] = [("a", shell("echo a >>build/ran; echo 'a: 7 passed, 1 failed'"), ""), ("b", shell("echo b >>build/ran; echo 'b: 0 passed, 0 failed'"), ""),
-                        ("c", shell('echo c >>build/ran; test -z "$SEED$MAKEFLAGS$GNUMAKEFLAGS"'), "")]
-    os.environ.update(MAKEFLAGS="i -- SEED=8", SEED="8", GNUMAKEFLAGS="-i")
+                        ("c", shell('echo c >>build/ran; test -z "$SEED$DAYS$MAKEFLAGS$GNUMAKEFLAGS"'), "")]
+    os.environ.update(MAKEFLAGS="i -- DAYS=8", DAYS="8", SEED="8", GNUMAKEFLAGS="-i")
     yield "a status of 0 beside a summary that fails is a failure; make's own variables reach no step", steps_run("a", "b", "c") == ("abc", 1) \
         and [nightly.read_table()[name][0].split(":")[0] for name in "abc"] == ["FAILED, status 0", "FAILED, status 0", "passed"]
     with open(os.path.join(nightly.TOP, "b.c"), "w", encoding="utf-8") as file:

@@ -105,7 +105,7 @@ def judge(place, proof):
     if status == 0 and place.lines(proof.name, "VERIFICATION SUCCESSFUL"):
         line_of("ok", proof, took, "%s [%s]" % (proof.shows, proof.bound))
         return True, took.seconds
-    reasons = place.lines(proof.name, ": FAILURE") or ["over %d s of processor" % SECONDS if status is None else "status %s, its solver perhaps over the limit" % status]
+    reasons = place.lines(proof.name, ": FAILURE") or ["over the limit of %d s of processor, or ten times that by the clock" % SECONDS if status is None else "status %s (perhaps its solver reached the limit)" % status]
     line_of("FAIL", proof, took, "; ".join(reasons[:4]))
     return False, took.seconds
 
@@ -130,16 +130,27 @@ def fits(words, *names):
     return not words or any(word in name for word in words for name in names)
 
 
+def clean_up():
+    if not os.environ.get("PROVE_KEEP"):
+        shutil.rmtree(ROOT + INSIDE, ignore_errors=True)
+
+
 def end_all(number, _):
     for process in list(running):
         process.terminate()  # timeout passes it on
-    shutil.rmtree(ROOT + INSIDE, ignore_errors=True)
+    clean_up()
     os._exit(128 + number)
 
 
+def heed_signals():
+    """A proof is in a process group of its own: a signal to this one's does not reach it."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, end_all)
+
+
 def main():
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, end_all)
+    heed_signals()
     words = sys.argv[1:]
     mode = words.pop(0) if words and words[0] in ("quick", "open") else "all"
     listed, header = proofs(), faults.text_of()
@@ -147,8 +158,7 @@ def main():
     try:
         return prove_all(header, [proof for proof in listed if fits(words, proof.name, proof.file) and (mode == proof.when or mode == "all" and proof.when != "open")])
     finally:
-        if not os.environ.get("PROVE_KEEP"):
-            shutil.rmtree(ROOT + INSIDE, ignore_errors=True)
+        clean_up()
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@
 #   sh tests/tools/instructions.sh --functions   and where in the library they are spent
 #
 # The limits hold for datagrams that netcode_server_update receives from its socket, in batches. Those handed to
-# netcode_server_process_packet one by one are printed beside them. Where valgrind is missing nothing is counted: skip.sh.
+# netcode_server_process_packet one by one are printed beside them. Where valgrind is missing nothing is counted, and skip.sh decides the status.
 set -u
 
 cd "$(dirname "$0")/../.." || exit 1

@@ -28,7 +28,7 @@ SUMMARY = r"^[^/|\n]*\b(?:\d+ passed, \d+ failed|\d+ noticed, \d+ missed|\d+ of 
 HEAD = """# The last full run of each step
 
 `make nightly` writes this table: the last result of each step, and the commit it ran on. `make lint` lists the steps whose files have
-changed since; the Makefile and tests/tools, which all use, do not count. What every commit has to pass is in `.ci/run`.
+changed since; what most of them use, as the Makefile and tests/tools, does not count for all. What every commit has to pass is in `.ci/run`.
 
 | step | result | seconds | commit | date |
 |---|---|---|---|---|
@@ -181,7 +181,7 @@ def compare(table):
 
 def end_all(child):
     """What a step leaves behind would be in the next one's way: its process group, and processes that left it and whose parents have ended."""
-    heeded = {number: signal.signal(number, signal.SIG_IGN) for number in ENDING}  # a second Ctrl-C, or hang-up, must not end this
+    signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)  # a second Ctrl-C, or hang-up, must not end this; it comes afterwards
     for number in (signal.SIGTERM, signal.SIGKILL):
         try:
             os.killpg(child.pid, number)
@@ -193,14 +193,14 @@ def end_all(child):
         for pid in map(int, left):
             os.kill(pid, signal.SIGKILL)
             os.waitpid(pid, 0)
-    for number, handler in heeded.items():
-        signal.signal(number, handler)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING)
 
 
 def environment():
-    """Without variables of make, and those that the Makefile reads: `make nightly SEED=8` would be another test."""
+    """Without variables of make and of its command line, and those that the Makefile reads: `make nightly SEED=8` would be another test."""
     with open(os.path.join(TOP, "Makefile"), encoding="utf-8") as file:
-        gone = ["MAKEFLAGS", "MFLAGS", "GNUMAKEFLAGS", "MAKEFILES", "MAKEOVERRIDES", "MAKELEVEL", *re.findall(r"\$\(([A-Z_]+)\)", file.read())]
+        gone = re.findall(r"\$\(([A-Z_]+)\)", file.read()) + ["MAKEFLAGS", "MFLAGS", "GNUMAKEFLAGS", "MAKEFILES", "MAKEOVERRIDES", "MAKELEVEL"]
+    gone += [word.split("=")[0] for word in shlex.split(os.environ.get("MAKEFLAGS", "")) if "=" in word]
     return dict({name: value for name, value in os.environ.items() if name not in gone}, SKIPS="no", LC_ALL="C.UTF-8")
 
 
