@@ -18,7 +18,7 @@ from waiting import until  # noqa: E402 (its folder is not on the path before)
 
 KIT = [sys.executable, os.path.join(HERE, "conform.py")]
 FEW = "S-REQ-01,C-REQ-04,T-TOK-01"
-AT_ONCE = 12  # checks, by default
+AT_ONCE = 12  # checks
 FAULTS = []
 
 
@@ -150,7 +150,7 @@ def statuses(driver):
     check(len({line.split()[0] for line in listed[:-1]}) == int(listed[-1].split()[0]), "--list: %s, each once" % listed[-1])
 
 
-def heed_signals():
+def default_signals():
     """Undoes what is inherited: SIGINT is ignored in a shell's background, SIGHUP under nohup."""
     for number in (signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)
@@ -158,7 +158,7 @@ def heed_signals():
 
 def interrupted():
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        process = subprocess.Popen([*KIT, "--peer", "sleep 62.5"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, preexec_fn=heed_signals)
+        process = subprocess.Popen([*KIT, "--peer", "sleep 62.5", "--jobs", str(AT_ONCE)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, preexec_fn=default_signals)
         until(lambda: running("sleep\x0062.5") >= AT_ONCE, "its peers")
         process.send_signal(number)
         status = process.wait(30)

@@ -223,7 +223,7 @@ TEST( decision_6_the_time_for_receiving_grows_with_the_time_since_the_last_updat
     struct netcode_server_t * server = w->servers[0];
     nc_work_t * work = &server->work;
     for ( work->scale = 1.0; work->scale <= 3.0; work->scale += 2.0 ) {
-        double most = work->scale * 1e-6 * NC_SERVER_RECEIVE_US, before, until;
+        double most = work->scale * ( 1e-6 * NC_SERVER_RECEIVE_US ), before, until; /* rounded as the server does */
         work->until = 0.0;
         nc_server_watch_batch( server, NC_RECEIVE_BATCH - 1 );
         CHECK( work->until == 0.0 );

@@ -28,7 +28,7 @@ SUMMARY = r"^[^/|\n]*\b(?:\d+ passed, \d+ failed|\d+ noticed, \d+ missed|\d+ of 
 HEAD = """# The last full run of each step
 
 `make nightly` writes this table: the last result of each step, and the commit it ran on. `make lint` lists the steps whose files have
-changed since; what most of them use, as the Makefile and tests/tools, does not count for all. What every commit has to pass is in `.ci/run`.
+changed since; not every file that most of them use, such as the Makefile and tests/tools, is counted. What every commit has to pass is in `.ci/run`.
 
 | step | result | seconds | commit | date |
 |---|---|---|---|---|
