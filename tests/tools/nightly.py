@@ -41,6 +41,7 @@ NEEDS = """gcc:gcc g++:g++ make:make clang:clang++ python3:python3 pkg-config:pk
     gcc-mingw-w64-x86-64-posix:x86_64-w64-mingw32-gcc g++-mingw-w64-x86-64-posix:x86_64-w64-mingw32-g++ spin:spin
     clang-19:clang-19 llvm-19:llvm-cov-19 libclang-rt-19-dev:/usr/lib/llvm-19/lib/clang/19/lib/linux/libclang_rt.fuzzer-x86_64.a
     libclang-rt-dev:/usr/lib/llvm-*/lib/clang/*/lib/linux/libclang_rt.asan-x86_64.a libenet-dev:/usr/include/enet/enet.h
+    gcc-aarch64-linux-gnu:aarch64-linux-gnu-gcc libc6-dev-arm64-cross:/usr/aarch64-linux-gnu/include/stdio.h wine64:/usr/lib/wine/wine64
     debootstrap:debootstrap dpkg-dev:dpkg-source autoconf:autoconf automake:automake libtool:libtoolize patch:patch"""
 
 # What most tests of a product build and import.
