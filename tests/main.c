@@ -15,9 +15,7 @@
 #include "../netcode.h"
 #undef select
 
-#if !defined( _WIN32 )
 static nc_socket_extras_t udp_extras; /* of the socket that a test opened last */
-#endif
 
 #include "test.h"
 
