@@ -808,6 +808,25 @@ TEST( socket_dual_with_one_broken_handle )
     }
 }
 
+/*  A port that is free, and that the system gives to nobody who asks for any, as those are higher. What a socket had that was closed can be the
+    next one's, or another process's. */
+static int socket_free_port( void )
+{
+    static int turn;
+    struct netcode_socket_t probe;
+    char text[NETCODE_MAX_ADDRESS_STRING_LENGTH];
+    int port, is_free = 0;
+    for ( port = 0; !is_free; turn++ ) {
+        REQUIRE( turn < 20000 );
+        port = 10000 + ( (int) getpid() % 1000 * 20 + turn ) % 20000;
+        snprintf( text, sizeof( text ), "127.0.0.1:%d", port );
+        is_free = socket_open( &probe, text, NULL );
+        if ( is_free )
+            probe.close( probe.context );
+    }
+    return port;
+}
+
 #if !defined( _WIN32 )
 
 TEST( mutants_a_system_that_grants_no_buffer_is_not_asked_for_ever )
@@ -837,25 +856,6 @@ TEST( mutants_an_aimed_socket_still_sends_elsewhere )
     a.close( a.context );
     b.close( b.context );
     c.close( c.context );
-}
-
-/*  A port that is free, and that the system gives to nobody who asks for any, as those are higher. What a socket had that was closed can be the
-    next one's, or another process's. */
-static int socket_free_port( void )
-{
-    static int turn;
-    struct netcode_socket_t probe;
-    char text[NETCODE_MAX_ADDRESS_STRING_LENGTH];
-    int port, is_free = 0;
-    for ( port = 0; !is_free; turn++ ) {
-        REQUIRE( turn < 20000 );
-        port = 10000 + ( (int) getpid() % 1000 * 20 + turn ) % 20000;
-        snprintf( text, sizeof( text ), "127.0.0.1:%d", port );
-        is_free = socket_open( &probe, text, NULL );
-        if ( is_free )
-            probe.close( probe.context );
-    }
-    return port;
 }
 
 /* A port of one's own choice in the second family stays, whatever the first one is. */
