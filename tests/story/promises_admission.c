@@ -11,6 +11,12 @@ static void promise_drop( void * context, int reason, const struct netcode_addre
     promise_drop_calls++;
 }
 
+static void promise_watch_drops( void )
+{
+    promise_world()->server_config.drop_callback = promise_drop;
+    promise_drop_calls = promise_dropped_as = 0;
+}
+
 /* Only this was dropped since the last look (D( NONE ): nothing), once, and it came from this player. */
 static void promise_refused( const struct puppet_t * p, int reason, int bytes )
 {
@@ -84,7 +90,7 @@ TEST( promise_each_refusal_is_reported )
         { D( REQUEST_WRONG_PROTOCOL_ID ), 1078 }, { D( TOKEN_NOT_AUTHENTIC ), 1078 }, { D( TOKEN_MALFORMED ), 1078 } };
     /* clang-format on */
     int i, j;
-    promise_world()->server_config.drop_callback = promise_drop, promise_open( 4, 2 );
+    promise_watch_drops(), promise_open( 4, 2 );
     for ( i = 0; i < 17; i++ ) {
         struct puppet_t * p = promise_new( 2, 50 + (uint64_t) i, promise_places[i % 2 ? 3 : 4] );
         uint8_t data[2048] = { 0 };
@@ -124,7 +130,7 @@ TEST( promise_each_refusal_is_reported )
 TEST( promise_a_token_an_address_an_id_and_a_slot_are_used_once )
 {
     struct recipe_t used;
-    promise_world()->server_config.drop_callback = promise_drop, promise_open( 3, 2 ), used = pp[1].r;
+    promise_watch_drops(), promise_open( 3, 2 ), used = pp[1].r;
     promise_new( 2, 7, promise_places[4] )->r = used; /* the same token from elsewhere, while connected ... */
     EQ( promise_try( &pp[2] ), 0 ), promise_refused( &pp[2], D( TOKEN_CONSUMED ), 1078 );
     EQ( promise_try( promise_new( 2, 1002, promise_places[4] ) ), 0 );
@@ -165,8 +171,8 @@ static int promise_admit( void * context, uint64_t client_id, const uint8_t * to
 TEST( promise_admit_callback )
 {
     int i;
-    promise_world()->server_config.admit_callback = promise_admit, CONFIG.drop_callback = promise_drop;
-    promise_open( 2, 0 ), memset( &promise_asked, 0, sizeof( promise_asked ) ), promise_drop_calls = 0;
+    promise_watch_drops(), CONFIG.admit_callback = promise_admit;
+    promise_open( 2, 0 ), memset( &promise_asked, 0, sizeof( promise_asked ) );
     for ( i = 0; i < 3; i++ ) {
         struct puppet_t * p = promise_new( i, 0xfedcba9800000000u + (uint64_t) i, promise_places[i] );
         p->r.expire += (uint64_t) i * 100, puppet_mint( p );

@@ -381,6 +381,12 @@ TEST( roaming_a_client_that_is_not_heard )
     }
 }
 
+#if defined( _WIN32 ) /* whose sockets have numbers of their own for errors */
+#define ROAM_ERROR( name ) WSA##name
+#else
+#define ROAM_ERROR( name ) name
+#endif
+
 static int roam_refuse( void * context, const struct netcode_datagram_t * datagrams, int count )
 {
     (void) context, (void) datagrams, (void) count;
@@ -390,7 +396,7 @@ static int roam_refuse( void * context, const struct netcode_datagram_t * datagr
 static void roam_refuse_info( void * context, struct netcode_socket_info_t * info )
 {
     world_socket_info( context, info );
-    info->last_send_error = ENETUNREACH;
+    info->last_send_error = ROAM_ERROR( ENETUNREACH );
 }
 
 /* The system refuses to send because the network is gone: the client does not wait for a second of silence. */
@@ -402,7 +408,7 @@ TEST( roaming_a_client_whose_network_is_gone )
     w->clients[0]->base.socket.info = roam_refuse_info;
     world_run( w, 0.3 );
     CHECK_EQ( client_stats( w, 0 ).rebinds, 1 );
-    CHECK_EQ( client_stats( w, 0 ).last_socket_error, ENETUNREACH );
+    CHECK_EQ( client_stats( w, 0 ).last_socket_error, ROAM_ERROR( ENETUNREACH ) );
     w->clients[0]->base.socket.send = world_send;
     w->clients[0]->base.socket.info = world_socket_info;
     world_run( w, 3.0 );
@@ -413,12 +419,14 @@ TEST( roaming_a_client_whose_network_is_gone )
 /* Errors of sending that say that the network is gone, and those that do not. */
 TEST( roaming_lost_networks )
 {
-    static const int gone[] = { EADDRNOTAVAIL, ENETUNREACH, ENETDOWN, EHOSTUNREACH, ENODEV, EINVAL };
+    static const int gone[] = { ROAM_ERROR( EADDRNOTAVAIL ), ROAM_ERROR( ENETUNREACH ), ROAM_ERROR( ENETDOWN ),
+                                ROAM_ERROR( EHOSTUNREACH ), ROAM_ERROR( EINVAL ) };
     static const int other[] = { EPERM, ENOBUFS, EMSGSIZE, EAGAIN, ECONNREFUSED, 0 };
     size_t i;
-#if !defined( _WIN32 )
     for ( i = 0; i < sizeof( gone ) / sizeof( gone[0] ); i++ )
         CHECK_EQ( nc_socket_lost_network( gone[i] ), 1 );
+#if !defined( _WIN32 )
+    CHECK_EQ( nc_socket_lost_network( ENODEV ), 1 );
 #endif
     for ( i = 0; i < sizeof( other ) / sizeof( other[0] ); i++ )
         CHECK_EQ( nc_socket_lost_network( other[i] ), 0 );
