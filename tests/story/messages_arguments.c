@@ -257,7 +257,7 @@ TEST( messages_glue_passes_the_time )
         CHECK_NEAR( m->now, rows[i].now, 1e-9 );
     }
     netcode_messages_server_receive( m, w->servers[0], 0, 8.0 );
-    CHECK_NEAR( m->now, 8.5, 1e-9 ); /* the step back is no step, the steps behind it are */
+    CHECK_NEAR( m->now, 8.5, 1e-9 );                             /* the step back is no step, the steps behind it are */
     netcode_messages_server_receive( m, w->servers[0], 1, 9.0 ); /* a slot that the server does not have */
     CHECK_EQ( m->session, 0 );
     CHECK_NEAR( m->now, 9.5, 1e-9 );
