@@ -259,8 +259,10 @@ TEST( messages_glue_passes_the_time )
     netcode_messages_server_receive( m, w->servers[0], 0, 8.0 );
     CHECK_NEAR( m->now, 8.5, 1e-9 );                             /* the step back is no step, the steps behind it are */
     netcode_messages_server_receive( m, w->servers[0], 1, 9.0 ); /* a slot that the server does not have */
+    netcode_server_stop( w->servers[0] );
+    netcode_messages_server_receive( m, w->servers[0], 0, 11.0 );
     CHECK_EQ( m->session, 0 );
-    CHECK_NEAR( m->now, 9.5, 1e-9 );
+    CHECK_NEAR( m->now, 11.5, 1e-9 );
     netcode_messages_destroy( m );
 }
 
