@@ -1405,7 +1405,8 @@ struct netcode_messages_config_t {
     int channels;                                                  /* 1 to 32; 32. The same on both sides */
     int max_message_bytes;    /* either way, up to NETCODE_MESSAGES_MAX_BYTES; 262144 */
     int send_buffer_bytes;    /* messages queued or not yet acknowledged, and 32 bytes for each packet of the window;
-                                 2 x max_send_message_bytes + 64 KiB; at least one of them, and half or 64 KiB more */
+                                 2 x max_send_message_bytes + 64 KiB; at least one of them, and half, 64 KiB or an
+                                 eighth more */
     int receive_buffer_bytes; /* messages that wait to be read or to be completed; the same for the receiving limit */
     int window_packets;       /* packets in flight, 16 to 4096; 1024, or fewer for a small send buffer: 64 for 32 KiB */
     int congestion;           /* NETCODE_MESSAGES_CONGESTION_... */
@@ -11334,7 +11335,8 @@ enum nc_messages_limit_t {
     NC_MESSAGES_FIRST_CREDIT = 16384,
     NC_MESSAGES_COST = 80, /* the overhead of a message in a buffer, in bytes, and in fragments: */
     NC_MESSAGES_FRAGMENTED_COST = NC_MESSAGES_COST + NC_MESSAGES_FRAGMENTS / 8,
-    NC_MESSAGES_UNPROMISED = 49152, /* of the receive buffer: for unreliable messages, and gaps between blocks */
+    NC_MESSAGES_UNPROMISED =
+        49152, /* of the receive buffer, or a twelfth: for unreliable messages and unused handles */
     NC_MESSAGES_JUMP = 24576,
     NC_MESSAGES_AHEAD = 16384, /* packets sent after the newest acknowledged; a jump is more */
     NC_MESSAGES_QUIET = 1024,  /* after as many, a packet asks for an ack even if it need not */
@@ -11347,222 +11349,144 @@ enum nc_messages_limit_t {
     NC_MESSAGES_CARRIERS = 6,      /* packets that a message in one piece remembers: with it, its repeats, or CANCEL */
     NC_MESSAGES_BROKEN_REPORTED = 1,
     NC_MESSAGES_BROKEN_UNREPORTED = 2,
-    NC_HEAP_UNIT = 32,
-    NC_HEAP_LISTS = 42, /* enough for 2^21 units, 64 MiB */
-    NC_HEAP_SMALL = 8,  /* units of blocks that are kept ready */
-    NC_HEAP_TRIES = 8
+    NC_STORE_OVERHEAD = 19, /* bytes of a block's head, its handle, and to the next multiple of 8, at most */
+    NC_STORE_SPARE = 4096   /* bytes that may be free between blocks in any case */
 };
 
 #define NC_MESSAGES_PATIENCE 2.0 /* seconds without an ack */
 #define NC_MESSAGES_REORDER 0.01 /* seconds by which packets may overtake others, before any was seen to */
 
-/*  ---- heap: blocks for messages of any size in one memory, in constant time ---- Places are offsets of blocks, 0 is
-none. Before each block are two words: its size, with the lowest bit set while it is in use, and the size of the block
-before it. Free blocks are in lists by size, two lists for each power of two. Small ones that are freed are kept for
-the next message of their size, until their memory is needed. */
+/*  ---- store: blocks of any size in one memory, appended behind each other ---- Once more of it is free than in use, or its
+end is reached, all blocks are moved together: so what is free always fits. They are found by their handles. The table of
+handles grows downwards from the end of the memory; it has the offset of each block, or the next free handle. 0 is none. */
 
 typedef struct {
     uint8_t * base;
-    uint32_t bytes; /* that can be allocated */
-    uint32_t used;
-    uint32_t high;   /* the end of what was ever allocated */
-    uint64_t filled; /* which lists are not empty */
-    uint32_t lists[NC_HEAP_LISTS];
-    uint32_t ready[NC_HEAP_SMALL];
-} nc_heap_t;
+    uint32_t bytes;                /* a multiple of 8 */
+    uint32_t used;                 /* by blocks */
+    uint32_t end, high;            /* of the last block, and of all that there ever were */
+    uint32_t handles, free_handle; /* how many entries the table has, and the first free one */
+    uint32_t fixed;                /* the handle of a block that must not be moved */
+} nc_store_t;
 
-static int nc_heap_highest( uint64_t bits )
+/* At the start of each block, a multiple of 8 bytes. */
+typedef struct {
+    uint32_t bytes, handle; /* of all of the block; 0: it is free */
+} nc_block_t;
+
+static uint32_t * nc_store_entry( const nc_store_t * store, uint32_t handle )
 {
-#if defined( __GNUC__ ) || defined( __clang__ )
-    return 63 - __builtin_clzll( bits );
-#else
-    int at = 63;
-    while ( !( bits >> at & 1 ) )
-        at--;
-    return at;
-#endif
+    return (uint32_t *) (void *) ( store->base + store->bytes ) - handle;
 }
 
-static uint32_t * nc_heap_words( const nc_heap_t * heap, uint32_t place )
+static nc_block_t * nc_store_block( const nc_store_t * store, uint32_t offset )
 {
-    return (uint32_t *) (void *) ( heap->base + place );
+    return (nc_block_t *) (void *) ( store->base + offset );
 }
 
-static uint32_t nc_heap_size( const nc_heap_t * heap, uint32_t place )
+/* Its address, until another block is taken. */
+static void * nc_store_at( const nc_store_t * store, uint32_t handle )
 {
-    return nc_heap_words( heap, place )[-2] & ~1u;
+    return nc_store_block( store, *nc_store_entry( store, handle ) ) + 1;
 }
 
-static int nc_heap_list( uint32_t size )
+/* The bytes of a block with so much in it. */
+static uint32_t nc_store_round( uint32_t bytes )
 {
-    uint32_t units = size / NC_HEAP_UNIT;
-    int power = nc_heap_highest( units );
-    return power ? 2 * power + (int) ( units >> ( power - 1 ) & 1 ) : 0;
+    return ( bytes + (uint32_t) sizeof( nc_block_t ) + 7 ) / 8 * 8;
 }
 
-static uint32_t nc_heap_round( uint32_t bytes )
+/* What a block takes of the memory, with its handle. */
+static uint32_t nc_store_cost( uint32_t bytes )
 {
-    return ( bytes + 8 + NC_HEAP_UNIT - 1 ) / NC_HEAP_UNIT * NC_HEAP_UNIT;
+    return nc_store_round( bytes ) + (uint32_t) sizeof( uint32_t );
 }
 
-static void nc_heap_insert( nc_heap_t * heap, uint32_t place, uint32_t size )
+/* Moves all blocks together, towards the start; the fixed one stays, and what is free before it. */
+static void nc_store_compact( nc_store_t * store )
 {
-    int list = nc_heap_list( size );
-    uint32_t * words = nc_heap_words( heap, place );
+    uint32_t to = 0;
+    for ( uint32_t from = 0, bytes; from < store->end; from += bytes ) {
+        nc_block_t * block = nc_store_block( store, from );
+        bytes = block->bytes;
+        if ( block->handle == 0 )
+            continue;
 
-    words[-2] = size;
-    words[0] = heap->lists[list];
-    words[1] = 0;
-    if ( words[0] )
-        nc_heap_words( heap, words[0] )[1] = place;
-    heap->lists[list] = place;
-    heap->filled |= (uint64_t) 1 << list;
-    nc_heap_words( heap, place + size )[-1] = size;
-}
-
-static void nc_heap_remove( nc_heap_t * heap, uint32_t place )
-{
-    int list = nc_heap_list( nc_heap_size( heap, place ) );
-    const uint32_t * words = nc_heap_words( heap, place );
-    if ( words[0] )
-        nc_heap_words( heap, words[0] )[1] = words[1];
-    if ( words[1] )
-        nc_heap_words( heap, words[1] )[0] = words[0];
-    else
-        heap->lists[list] = words[0];
-
-    if ( !heap->lists[list] )
-        heap->filled &= ~( (uint64_t) 1 << list );
-}
-
-static void nc_heap_init( nc_heap_t * heap, uint8_t * base, uint32_t bytes )
-{
-    memset( heap, 0, sizeof( *heap ) );
-    heap->base = base;
-    heap->bytes = ( bytes - 16 ) / NC_HEAP_UNIT * NC_HEAP_UNIT;
-    nc_heap_words( heap, 16 )[-1] = 0;
-    nc_heap_words( heap, 16 + heap->bytes )[-2] = 1; /* no block is joined with what is behind the end */
-    nc_heap_insert( heap, 16, heap->bytes );
-}
-
-static uint32_t nc_heap_find( const nc_heap_t * heap, uint32_t size )
-{
-    int list = nc_heap_list( size ), tries = NC_HEAP_TRIES;
-    for ( uint32_t place = heap->lists[list]; place && tries--; place = nc_heap_words( heap, place )[0] )
-        if ( nc_heap_size( heap, place ) >= size )
-            return place;
-    uint64_t larger = heap->filled & ~( ( (uint64_t) 2 << list ) - 1 );
-    return larger ? heap->lists[nc_heap_highest( larger & ( ~larger + 1 ) )] : 0;
-}
-
-/* Frees a block and merges it with free neighbours. */
-static void nc_heap_join( nc_heap_t * heap, uint32_t place )
-{
-    uint32_t size = nc_heap_size( heap, place ), before = nc_heap_words( heap, place )[-1];
-    if ( !( nc_heap_words( heap, place + size )[-2] & 1 ) ) {
-        nc_heap_remove( heap, place + size );
-        size += nc_heap_size( heap, place + size );
-    }
-    if ( before && !( nc_heap_words( heap, place - before )[-2] & 1 ) ) {
-        place -= before;
-        nc_heap_remove( heap, place );
-        size += before;
-    }
-
-    nc_heap_insert( heap, place, size );
-}
-
-static void nc_heap_tidy( nc_heap_t * heap )
-{
-    for ( int i = 0; i < NC_HEAP_SMALL; i++ )
-        while ( heap->ready[i] ) {
-            uint32_t place = heap->ready[i];
-            heap->ready[i] = nc_heap_words( heap, place )[0];
-            nc_heap_join( heap, place );
+        if ( block->handle == store->fixed && to < from ) {
+            nc_store_block( store, to )->bytes = from - to;
+            nc_store_block( store, to )->handle = 0;
+            to = from;
         }
-}
-
-static uint32_t nc_heap_search( nc_heap_t * heap, uint32_t size )
-{
-    uint32_t place = nc_heap_find( heap, size );
-    if ( place )
-        return place;
-    nc_heap_tidy( heap );
-    return nc_heap_find( heap, size );
-}
-
-static uint32_t nc_heap_cut( nc_heap_t * heap, uint32_t place, uint32_t size )
-{
-    uint32_t rest = nc_heap_size( heap, place ) - size;
-    nc_heap_remove( heap, place );
-    if ( rest ) {
-        nc_heap_words( heap, place + size )[-1] = size;
-        nc_heap_insert( heap, place + size, rest );
+        *nc_store_entry( store, block->handle ) = to;
+        if ( to < from )
+            memmove( store->base + to, block, bytes );
+        to += bytes;
     }
-    nc_heap_words( heap, place )[-2] = size | 1;
-    heap->high = heap->high > place + size ? heap->high : place + size;
-    return place;
+    store->end = to;
 }
 
-/* The list of kept blocks of a size; of larger ones none is kept. */
-static uint32_t nc_heap_ready( uint32_t size )
+/* Do blocks of this cost fit? They do until a block is taken for something else. */
+static int nc_store_fits( nc_store_t * store, uint32_t cost )
 {
-    return size <= NC_HEAP_SMALL * NC_HEAP_UNIT ? size / NC_HEAP_UNIT - 1 : (uint32_t) NC_HEAP_SMALL;
-}
-
-static uint32_t nc_heap_take( nc_heap_t * heap, uint32_t bytes )
-{
-    uint32_t size = nc_heap_round( bytes ), list = nc_heap_ready( size ), place;
-    if ( list < NC_HEAP_SMALL && heap->ready[list] ) {
-        place = heap->ready[list];
-        heap->ready[list] = nc_heap_words( heap, place )[0];
-        heap->used += size;
-        return place;
-    }
-
-    place = nc_heap_search( heap, size );
-    if ( !place )
+    uint32_t room = store->bytes - store->handles * (uint32_t) sizeof( uint32_t );
+    if ( store->used + cost > room )
         return 0;
-    heap->used += size;
-    return nc_heap_cut( heap, place, size );
+    if ( store->end + cost > room || ( store->end > 2 * store->used + NC_STORE_SPARE && !store->fixed ) )
+        nc_store_compact( store );
+    return store->end + cost <= room;
 }
 
-static void nc_heap_free( nc_heap_t * heap, uint32_t place )
+/* Would less than a part in 32 be free? Then nearly each block that is taken would move all others. */
+static int nc_store_is_full( const nc_store_t * store, uint32_t cost )
 {
-    uint32_t size = nc_heap_size( heap, place ), list = nc_heap_ready( size );
-    heap->used -= size;
-    if ( list < NC_HEAP_SMALL ) {
-        nc_heap_words( heap, place )[0] = heap->ready[list];
-        heap->ready[list] = place;
-    } else
-        nc_heap_join( heap, place );
+    return store->used + cost + store->handles * (uint32_t) sizeof( uint32_t ) > store->bytes - store->bytes / 32;
 }
 
-/* Empties the heap and wipes what it contained. */
-static void nc_heap_reset( nc_heap_t * heap )
+static uint32_t nc_store_take( nc_store_t * store, uint32_t bytes )
 {
-    nc_crypto_wipe( heap->base, heap->high );
-    nc_heap_init( heap, heap->base, heap->bytes + 16 );
+    uint32_t handle = store->free_handle;
+    if ( !nc_store_fits( store, nc_store_cost( bytes ) ) )
+        return 0;
+
+    if ( handle )
+        store->free_handle = *nc_store_entry( store, handle );
+    else
+        handle = ++store->handles;
+    nc_block_t * block = nc_store_block( store, store->end );
+    *nc_store_entry( store, handle ) = store->end;
+    block->bytes = nc_store_round( bytes );
+    block->handle = handle;
+    store->used += block->bytes;
+    store->end += block->bytes;
+    store->high = store->high > store->end ? store->high : store->end;
+    return handle;
 }
 
-/* Wipes the free blocks, except for the two words before each and the two of its list. */
-static void nc_heap_wipe_free( nc_heap_t * heap )
+static void nc_store_free( nc_store_t * store, uint32_t handle )
 {
-    nc_heap_tidy( heap );
-    for ( int list = 0; list < NC_HEAP_LISTS; list++ )
-        for ( uint32_t place = heap->lists[list]; place; place = nc_heap_words( heap, place )[0] ) {
-            uint32_t end = place + nc_heap_size( heap, place ) - 8;
-            end = end < heap->high ? end : heap->high;
-            if ( end > place + 8 )
-                nc_crypto_wipe( heap->base + place + 8, end - place - 8 );
-        }
+    nc_block_t * block = nc_store_block( store, *nc_store_entry( store, handle ) );
+    block->handle = 0;
+    store->used -= block->bytes;
+    *nc_store_entry( store, handle ) = store->free_handle;
+    store->free_handle = handle;
+    if ( store->used == 0 )
+        store->end = store->handles = store->free_handle = 0;
 }
 
-/*  If so much fits as one block, it also fits in parts, in any order, until a block is freed or the heap is tidied: the
-    rest of a block becomes the first of its list, and no other block ever comes before the block that was found. */
-static int nc_heap_fits( nc_heap_t * heap, uint32_t rounded )
+/* Wipes what is free. What the table has grown over is gone. */
+static void nc_store_wipe_free( nc_store_t * store )
 {
-    return nc_heap_search( heap, rounded ) != 0;
+    uint32_t table = store->bytes - store->handles * (uint32_t) sizeof( uint32_t );
+    nc_store_compact( store );
+    nc_crypto_wipe( store->base + store->end, ( store->high < table ? store->high : table ) - store->end );
+    store->high = store->end;
+}
+
+/* Empties the store and wipes what it contained. */
+static void nc_store_reset( nc_store_t * store )
+{
+    store->used = store->end = store->handles = store->free_handle = store->fixed = 0;
+    nc_store_wipe_free( store );
 }
 
 /* ---- bytes: a reader that does not copy strings, and a writer whose caller has checked for space ---- */
@@ -11739,9 +11663,9 @@ typedef struct {
 /* Checks at compile time what the comments above say about layouts. */
 NC_STATIC_ASSERT( data_follow_the_head, offsetof( nc_message_t, head ) + 8 == sizeof( nc_message_t ) );
 NC_STATIC_ASSERT( zeros_come_first, offsetof( nc_message_t, fragments ) <= 24 );
-NC_STATIC_ASSERT( cost_is_enough, sizeof( nc_arrived_t ) + 8 + NC_HEAP_UNIT - 1 <= NC_MESSAGES_COST );
-NC_STATIC_ASSERT( stream_cost_is_enough, sizeof( nc_stream_t ) + NC_MESSAGES_FRAGMENTS / 8 + NC_MESSAGES_COST <=
-                                             NC_MESSAGES_FRAGMENTED_COST + NC_HEAP_UNIT );
+NC_STATIC_ASSERT( cost_is_enough, sizeof( nc_arrived_t ) + NC_STORE_OVERHEAD <= NC_MESSAGES_COST );
+NC_STATIC_ASSERT( stream_cost_is_enough, sizeof( nc_arrived_t ) + sizeof( nc_stream_t ) + NC_STORE_OVERHEAD <=
+                                             NC_MESSAGES_COST + 16 ); /* of what is not promised */
 NC_STATIC_ASSERT( heads_have_room, 2 + 2 + 2 + 2 <= 8 && NETCODE_MESSAGES_WHOLE_BYTES < 0x4000 );
 NC_STATIC_ASSERT( packets_fit_below_flags, NETCODE_MAX_PACKET_SIZE <= NC_SENT_BYTES && NC_SENT_BYTES < NC_SENT_BULK );
 NC_STATIC_ASSERT( fragments_are_found, (int) NC_MESSAGES_FRAGMENTS < UINT16_MAX / 2 );
@@ -11794,7 +11718,7 @@ struct netcode_messages_t {
     void * accept_stream_context;
     nc_message_channel_t * channels;
     nc_sent_t * sent; /* a circular buffer: first to end, modulo its size */
-    nc_heap_t out, in;
+    nc_store_t out, in;
     double now;         /* all fields from here on are of one connection, and start as zero */
     double caller_time; /* the caller's last time: steps back are ignored */
     int broken, flush, flown;
@@ -11844,8 +11768,7 @@ struct netcode_messages_t {
     uint32_t refused_since;                 /* all packets from this one on have them */
     int is_busy;                            /* a stream's functions may be called */
     uint32_t partial[NC_MESSAGES_TRANSFERS];
-    uint32_t discarded;                    /* to be freed after the whole packet is stored */
-    uint32_t ready_head, ready_tail, lent; /* to be read, in order; the message that the application reads now */
+    uint32_t ready_head, ready_tail; /* to be read, in order */
     uint32_t credit_granted, credit_received, credit_released;
     nc_messages_counters_t stats;
 };
@@ -11864,7 +11787,7 @@ static uint32_t nc_messages_stamp( const struct netcode_messages_t * messages )
 
 static nc_message_t * nc_message_at( const struct netcode_messages_t * messages, uint32_t place )
 {
-    return (nc_message_t *) (void *) ( messages->out.base + place );
+    return (nc_message_t *) nc_store_at( &messages->out, place );
 }
 
 /* Asserts the object's invariants at the start of each call, in debug builds; costs a few comparisons. */
@@ -11872,8 +11795,9 @@ static void nc_messages_check( const struct netcode_messages_t * messages )
 {
     uint32_t sent = messages->sent_end - messages->sent_first;
     netcode_assert( sent <= messages->window && messages->packets_in_flight <= sent );
-    netcode_assert( messages->out.used <= messages->out.bytes && messages->in.used <= messages->in.bytes );
-    netcode_assert( messages->out.high <= messages->out.bytes + 16 && messages->in.high <= messages->in.bytes + 16 );
+    netcode_assert( messages->out.used <= messages->out.end && messages->out.end <= messages->out.high );
+    netcode_assert( messages->in.used <= messages->in.end && messages->in.end <= messages->in.high );
+    netcode_assert( messages->out.high <= messages->out.bytes && messages->in.high <= messages->in.bytes );
 
     netcode_assert( ( messages->lost_head == 0 ) == ( messages->lost_tail == 0 ) );
     netcode_assert( ( messages->event_head == 0 ) == ( messages->event_tail == 0 ) );
@@ -11886,7 +11810,7 @@ static void nc_messages_check( const struct netcode_messages_t * messages )
     netcode_assert( messages->newest_received < 0 || messages->history.bits[0] & 1 );
     netcode_assert( (int32_t) ( messages->credit_limit - messages->credit_spent ) >= 0 );
     netcode_assert( (int32_t) ( messages->credit_granted - messages->credit_received ) >= 0 );
-    netcode_assert( messages->discarded == 0 && messages->broken <= NC_MESSAGES_BROKEN_UNREPORTED );
+    netcode_assert( messages->broken <= NC_MESSAGES_BROKEN_UNREPORTED );
 
     (void) sent;
     (void) messages;
@@ -11921,7 +11845,7 @@ static uint8_t * nc_message_state( nc_message_t * message, uint32_t index )
 
 static nc_arrived_t * nc_arrived_at( const struct netcode_messages_t * messages, uint32_t place )
 {
-    return (nc_arrived_t *) (void *) ( messages->in.base + place );
+    return (nc_arrived_t *) nc_store_at( &messages->in, place );
 }
 
 static uint8_t * nc_arrived_data( nc_arrived_t * arrived )
@@ -12069,7 +11993,7 @@ static void nc_message_release( struct netcode_messages_t * messages, uint32_t p
 {
     const nc_message_t * message = nc_message_at( messages, place );
     if ( message->flags & NC_MESSAGE_DONE && !( message->flags & NC_MESSAGE_LOST ) && message->event == 0 )
-        nc_heap_free( &messages->out, place );
+        nc_store_free( &messages->out, place );
 }
 
 static int nc_message_wants_report( const nc_message_t * message )
@@ -12930,12 +12854,6 @@ static void nc_build_fragment( struct netcode_messages_t * messages, nc_build_t 
     uint8_t * at = nc_put_head( build->at, message, NC_FRAME_FRAGMENT );
     at = nc_put_number( at, message->bytes, 4 );
     at = nc_put_varint( at, index );
-    if ( message->wire != NC_KIND_STREAM )
-        memcpy( at, nc_message_data( message ) + offset, bytes );
-    else if ( bytes ) {
-        const netcode_messages_stream_t * stream = nc_message_stream( message );
-        stream->read_function( stream->context, offset, at, (int) bytes );
-    }
 
     build->at = at + bytes;
     build->last = NULL;
@@ -12945,6 +12863,13 @@ static void nc_build_fragment( struct netcode_messages_t * messages, nc_build_t 
     build->fragment = (uint16_t) index;
     build->holds = 1;
     nc_channel_serve( &messages->channels[message->channel], NETCODE_MESSAGES_FRAGMENT_BYTES, 1 );
+
+    if ( message->wire != NC_KIND_STREAM )
+        memcpy( at, nc_message_data( message ) + offset, bytes );
+    else if ( bytes ) { /* last: it may send messages, which may move this one */
+        const netcode_messages_stream_t * stream = nc_message_stream( message );
+        stream->read_function( stream->context, offset, at, (int) bytes );
+    }
 }
 
 static void nc_build_cancel( struct netcode_messages_t * messages, nc_build_t * build, uint32_t place )
@@ -13125,7 +13050,7 @@ static int nc_messages_choose( const struct netcode_messages_t * messages, const
 
     for ( int reliable = bulk; reliable < 2; reliable++ )
         for ( uint32_t mask = masks[reliable]; mask; mask &= mask - 1 ) {
-            int index = nc_heap_highest( mask & ( ~mask + 1 ) );
+            int index = (int) nc_bits_lowest_of_word( mask );
             const nc_message_channel_t * channel = &messages->channels[index];
             if ( ( nc_message_at( messages, channel->queues[reliable].head )->fragments != 0 ) != bulk )
                 continue;
@@ -13227,7 +13152,7 @@ static void nc_channel_join( const struct netcode_messages_t * messages, nc_mess
 {
     const nc_message_channel_t * least = NULL;
     for ( ; others; others &= others - 1 ) {
-        const nc_message_channel_t * other = &messages->channels[nc_heap_highest( others & ( ~others + 1 ) )];
+        const nc_message_channel_t * other = &messages->channels[nc_bits_lowest_of_word( others )];
         if ( other != channel && other->priority == channel->priority &&
              ( !least || nc_channel_is_before( other, least, bulk ) ) )
             least = other;
@@ -13766,7 +13691,7 @@ static int nc_frame_check_fragment( struct netcode_messages_t * messages, const 
         *same = *frame;
         plan->begun |= 1u << entry;
         plan->cost += nc_messages_cost( frame->kind == NC_KIND_STREAM ? 0 : frame->bytes, 1 );
-        plan->reliable_room += nc_heap_round( nc_arrived_bytes( frame->kind, frame->bytes ) );
+        plan->reliable_room += nc_store_cost( nc_arrived_bytes( frame->kind, frame->bytes ) );
     }
 
     return same->kind == frame->kind && same->channel == frame->channel && same->bytes == frame->bytes &&
@@ -13779,7 +13704,7 @@ static int nc_frame_check_fragment( struct netcode_messages_t * messages, const 
 static int nc_frame_check_message( struct netcode_messages_t * messages, const nc_frame_t * frame, nc_plan_t * plan )
 {
     int fragment = frame->type == -2, kind = frame->kind;
-    uint32_t room = fragment ? 0 : nc_heap_round( nc_arrived_bytes( kind, frame->bytes ) );
+    uint32_t room = fragment ? 0 : nc_store_cost( nc_arrived_bytes( kind, frame->bytes ) );
     int64_t id = nc_messages_near( plan->newest_id, frame->id );
 
     if ( frame->channel >= messages->channel_count )
@@ -13855,24 +13780,7 @@ static void nc_arrived_free( struct netcode_messages_t * messages, uint32_t plac
     if ( arrived->id >= 0 )
         messages->credit_released += nc_messages_cost( kind == NC_KIND_STREAM ? 0 : arrived->bytes,
                                                        nc_fragments_of( kind, arrived->bytes ) != 0 );
-    nc_heap_free( &messages->in, place );
-}
-
-/*  Discards a message. It is freed after the whole packet is stored: until then the checked free blocks stay as they
-    are. */
-static void nc_arrived_discard( struct netcode_messages_t * messages, uint32_t place )
-{
-    nc_arrived_at( messages, place )->next = messages->discarded;
-    messages->discarded = place;
-}
-
-static void nc_arrived_sweep( struct netcode_messages_t * messages )
-{
-    while ( messages->discarded ) {
-        uint32_t place = messages->discarded;
-        messages->discarded = nc_arrived_at( messages, place )->next;
-        nc_arrived_free( messages, place );
-    }
+    nc_store_free( &messages->in, place );
 }
 
 static void nc_arrived_ready( struct netcode_messages_t * messages, uint32_t place )
@@ -13945,14 +13853,14 @@ static void nc_arrived_deliver( struct netcode_messages_t * messages, uint32_t p
 
     if ( outdated ) {
         messages->stats.messages_outdated++;
-        nc_arrived_discard( messages, place );
+        nc_arrived_free( messages, place );
     } else
         nc_arrived_ready( messages, place );
 }
 
 static uint32_t nc_arrived_make( struct netcode_messages_t * messages, const nc_frame_t * frame, int64_t id )
 {
-    uint32_t bytes = nc_arrived_bytes( frame->kind, frame->bytes ), place = nc_heap_take( &messages->in, bytes );
+    uint32_t place = nc_store_take( &messages->in, nc_arrived_bytes( frame->kind, frame->bytes ) );
     uint32_t fragments = nc_fragments_of( frame->kind, frame->bytes );
     if ( !place )
         return 0;
@@ -14004,7 +13912,7 @@ static void nc_transfer_close( struct netcode_messages_t * messages, uint32_t * 
             stream->end_function( stream->context, complete );
     }
     if ( arrived->kind == NC_KIND_STREAM || !complete )
-        nc_arrived_discard( messages, *slot );
+        nc_arrived_free( messages, *slot );
     *slot = 0;
 }
 
@@ -14214,13 +14122,11 @@ static int nc_messages_check_packet( struct netcode_messages_t * messages, nc_so
         return NETCODE_MESSAGES_DROP_LIMIT;
 
     /* What was promised to reliable messages is not given to unreliable ones. */
-    if ( plan->room && ( messages->in.used + promised + plan->room > messages->in.bytes ||
-                         !nc_heap_fits( &messages->in, plan->reliable_room + plan->room ) ) )
+    if ( plan->room && ( nc_store_is_full( &messages->in, promised + plan->room ) ||
+                         !nc_store_fits( &messages->in, plan->reliable_room + plan->room ) ) )
         plan->room = 0;
-
-    /* Last, because the check above may have tidied the heap: blocks found before may not be free any more. */
-    if ( plan->reliable_room && !nc_heap_fits( &messages->in, plan->reliable_room ) )
-        return NETCODE_MESSAGES_DROP_NO_ROOM;
+    if ( plan->reliable_room && !nc_store_fits( &messages->in, plan->reliable_room ) )
+        return NETCODE_MESSAGES_DROP_NO_ROOM; /* the application still reads a message in the middle */
     return NETCODE_MESSAGES_DROP_NONE;
 }
 
@@ -14267,7 +14173,7 @@ static size_t nc_round_up( size_t bytes )
 static uint32_t nc_messages_buffer( int value, uint32_t largest, uint32_t * least )
 {
     uint32_t bytes = nc_or_default( value, 2 * largest + 65536 );
-    *least = largest + ( largest < 131072 ? largest / 2 : 65536 );
+    *least = largest + ( largest < 131072 ? largest / 2 : largest < 524288 ? 65536 : largest / 8 );
     if ( *least < NC_MESSAGES_LEAST_BUFFER )
         *least = NC_MESSAGES_LEAST_BUFFER;
     return bytes < *least ? *least : bytes;
@@ -14340,9 +14246,9 @@ static void nc_messages_begin( struct netcode_messages_t * messages, double time
     nc_controller_begin( &messages->controller, time, 10.0 * NETCODE_MAX_PACKET_SIZE );
     messages->tokens = 2.0 * NETCODE_MAX_PACKET_SIZE;
 
-    nc_heap_reset( &messages->in );
+    nc_store_reset( &messages->in );
     if ( !messages->event_head )
-        nc_heap_reset( &messages->out );
+        nc_store_reset( &messages->out );
 
     for ( int i = 0; i < messages->channel_count; i++ ) {
         nc_message_channel_t *channel = &messages->channels[i], fresh;
@@ -14396,13 +14302,13 @@ static void nc_messages_configure( struct netcode_messages_t * messages,
                              : config->ping_seconds < 0.0 ? 1e300
                                                           : 1.0;
 
-    messages->credit_window = layout->in_bytes / 4 * 3;
-    if ( layout->in_bytes - messages->credit_window > NC_MESSAGES_UNPROMISED )
-        messages->credit_window = layout->in_bytes - NC_MESSAGES_UNPROMISED;
+    uint32_t unpromised = layout->in_bytes / 12, quarter = layout->in_bytes / 4;
+    unpromised = unpromised > NC_MESSAGES_UNPROMISED ? unpromised : NC_MESSAGES_UNPROMISED;
+    messages->credit_window = layout->in_bytes - ( unpromised < quarter ? unpromised : quarter );
     messages->out.base = block + layout->out_at;
-    messages->out.bytes = layout->out_bytes - 16;
+    messages->out.bytes = layout->out_bytes / 8 * 8;
     messages->in.base = block + layout->in_at;
-    messages->in.bytes = layout->in_bytes - 16;
+    messages->in.bytes = layout->in_bytes / 8 * 8;
 
     for ( int i = 0; i < messages->channel_count; i++ ) {
         messages->channels[i].priority = config->priorities[i];
@@ -14440,7 +14346,6 @@ static void nc_messages_end_streams( struct netcode_messages_t * messages )
     for ( int i = 0; i < NC_MESSAGES_TRANSFERS; i++ )
         if ( messages->partial[i] )
             nc_transfer_close( messages, &messages->partial[i], 0 );
-    nc_arrived_sweep( messages );
     messages->is_busy = 0;
 }
 
@@ -14463,10 +14368,11 @@ static void nc_messages_wipe_sent( struct netcode_messages_t * messages )
 {
     for ( uint32_t place = messages->event_head; place; place = nc_message_at( messages, place )->next_event ) {
         nc_message_t * message = nc_message_at( messages, place );
-        nc_crypto_wipe( nc_message_data( message ), nc_heap_size( &messages->out, place ) - 8 - sizeof( *message ) );
+        size_t bytes = ( (nc_block_t *) (void *) message - 1 )->bytes - sizeof( nc_block_t ) - sizeof( *message );
+        nc_crypto_wipe( nc_message_data( message ), bytes );
         memset( message->carriers, 0, sizeof( message->carriers ) ); /* bytes between its entries may be old data */
     }
-    nc_heap_wipe_free( &messages->out );
+    nc_store_wipe_free( &messages->out );
 }
 
 NETCODE_API void netcode_messages_reset( struct netcode_messages_t * messages, double time )
@@ -14519,9 +14425,10 @@ static uint32_t nc_message_make( struct netcode_messages_t * messages, int kind,
 {
     int wire = nc_kind_on_wire( kind );
     uint32_t fragments = nc_fragments_of( wire, bytes ), states = nc_fragments_in_flight( fragments );
-    uint32_t place = nc_heap_take( &messages->out, (uint32_t) sizeof( nc_message_t ) + kept + states );
-    if ( !place )
+    uint32_t all = (uint32_t) sizeof( nc_message_t ) + kept + states, place;
+    if ( nc_store_is_full( &messages->out, nc_store_cost( all ) ) )
         return 0;
+    place = nc_store_take( &messages->out, all );
 
     nc_message_t * message = nc_message_at( messages, place );
     memset( message, 0, offsetof( nc_message_t, fragments ) );
@@ -14651,13 +14558,13 @@ NETCODE_API int netcode_messages_receive( struct netcode_messages_t * messages, 
     nc_messages_check( messages );
     memset( message, 0, sizeof( *message ) );
 
-    if ( messages->lent )
-        nc_arrived_free( messages, messages->lent );
-    messages->lent = messages->ready_head;
-    if ( !messages->lent )
+    if ( messages->in.fixed )
+        nc_arrived_free( messages, messages->in.fixed );
+    messages->in.fixed = messages->ready_head;
+    if ( !messages->in.fixed )
         return 0;
 
-    nc_arrived_t * arrived = nc_arrived_at( messages, messages->lent );
+    nc_arrived_t * arrived = nc_arrived_at( messages, messages->in.fixed );
     messages->ready_head = arrived->next;
     if ( !messages->ready_head )
         messages->ready_tail = 0;
@@ -14743,7 +14650,6 @@ NETCODE_API int netcode_messages_process_packet( struct netcode_messages_t * mes
         nc_frame_read( &source, &frame, &plan.acks );
         nc_frame_take( messages, &frame, &plan );
     }
-    nc_arrived_sweep( messages );
     messages->is_busy = 0;
     return NETCODE_MESSAGES_DROP_NONE;
 }
@@ -15175,7 +15081,8 @@ NETCODE_API void netcode_messages_server_send( struct netcode_messages_t * messa
            Queries about slots past the last one return 0 or NULL; create_dual without a second address works; an object
            works again after a callback that did not return; sizes in a config are at most 2^24; a private key of zeros
            is logged.
-           Messages: ordered messages that wait cost no search; some packet numbers are skipped, and acknowledging one
+           Messages: blocks of the buffers move, so that what is free always fits: a large message among small ones could
+           wait for ever. Ordered messages that wait cost no search; some packet numbers are skipped, and acknowledging one
            breaks the connection; buffers are wiped; payloads of joined slots are read by messages only. One window for
            all follows the link's delay, so that losses do not stop messages and transfers; small ones are repeated only
            where packets are lost; 4,096 may be in flight (make network). Streams of up to 4 GiB are read from and written to the

@@ -40,7 +40,7 @@ struct link_t {
 
 enum { CHECK_BLOCKS = 65536 };
 
-/* A block of a heap that is in use, and what was found to need it. */
+/* A block of a store that is in use, and what was found to need it. */
 struct check_block_t {
     uint32_t place;
     int listed;
@@ -49,84 +49,51 @@ struct check_block_t {
 static struct check_block_t check_blocks[CHECK_BLOCKS];
 static int check_block_count;
 
-/* Free blocks are listed once, in the list of their size. */
-static void check_free_lists( const nc_heap_t * heap, int free_count )
-{
-    int listed = 0;
-    for ( int list = 0; list < NC_HEAP_LISTS; list++ ) {
-        uint32_t before = 0;
-        CHECK_EQ( heap->lists[list] != 0, heap->filled >> list & 1 );
-        for ( uint32_t place = heap->lists[list]; place; place = nc_heap_words( heap, place )[0] ) {
-            const uint32_t * words = nc_heap_words( heap, place );
-            REQUIRE( place % 16 == 0 && place < 16 + heap->bytes && listed++ < free_count );
-            CHECK( !( words[-2] & 1 ) );
-            CHECK_EQ( words[1], before );
-            CHECK_EQ( nc_heap_list( words[-2] ), list );
-            before = place;
-        }
-    }
-    CHECK_EQ( listed, free_count );
-}
+static int check_index[CHECK_BLOCKS]; /* of each handle, its position in check_blocks, or -1 */
 
 static struct check_block_t * check_find( uint32_t place )
 {
-    int low = 0, high = check_block_count;
-    while ( low < high ) {
-        int middle = ( low + high ) / 2;
-        if ( check_blocks[middle].place < place )
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    REQUIRE( low < check_block_count && check_blocks[low].place == place );
-    return &check_blocks[low];
+    REQUIRE( place < CHECK_BLOCKS && check_index[place] >= 0 );
+    return &check_blocks[check_index[place]];
 }
 
-/*  Small blocks that were given back and are kept look like blocks in use: here they leave check_blocks. Returns
-    their bytes. */
-static uint32_t check_ready_lists( const nc_heap_t * heap )
+static uint32_t store_bytes( const nc_store_t * store, uint32_t place )
 {
-    uint32_t bytes = 0;
-    int kept = 0;
-    for ( uint32_t i = 0; i < NC_HEAP_SMALL; i++ )
-        for ( uint32_t place = heap->ready[i]; place; place = nc_heap_words( heap, place )[0] ) {
-            REQUIRE_EQ( check_find( place )->listed++, 0 );
-            CHECK_EQ( nc_heap_size( heap, place ), ( i + 1 ) * NC_HEAP_UNIT );
-            bytes += ( i + 1 ) * NC_HEAP_UNIT;
-        }
-    for ( int i = 0; i < check_block_count; i++ )
-        if ( !check_blocks[i].listed )
-            check_blocks[kept++] = check_blocks[i];
-    check_block_count = kept;
-    return bytes;
+    return nc_store_block( store, *nc_store_entry( store, place ) )->bytes;
 }
 
-/* From one end to the other; leaves the blocks in use in check_blocks. */
-static void heap_check( const nc_heap_t * heap )
+/* Blocks and handles name each other, and all others are free. Leaves the blocks in use in check_blocks. */
+static void store_check( const nc_store_t * store )
 {
-    uint32_t place = 16, before = 0, used = 0, end = 16 + heap->bytes;
-    int was_free = 0, free_count = 0;
+    uint32_t used = 0, free_handles = 0;
+    REQUIRE( store->handles < CHECK_BLOCKS );
+    CHECK_LE( store->end, store->high );
+    CHECK_LE( store->end + 4 * store->handles, store->bytes );
     check_block_count = 0;
-    while ( place < end ) {
-        uint32_t word = nc_heap_words( heap, place )[-2], size = word & ~1u;
-        REQUIRE( size != 0 && size % NC_HEAP_UNIT == 0 && size <= end - place );
-        CHECK_EQ( nc_heap_words( heap, place )[-1], before );
-        CHECK( ( word & 1 ) || !was_free ); /* free neighbours are one */
-        free_count += !( word & 1 );
-        if ( word & 1 ) {
-            struct check_block_t block = { place, 0 };
-            REQUIRE( check_block_count < CHECK_BLOCKS );
-            check_blocks[check_block_count++] = block;
-            used += size;
-        }
-        was_free = !( word & 1 );
-        before = size;
-        place += size;
+    for ( uint32_t i = 0; i <= store->handles; i++ )
+        check_index[i] = -1;
+    for ( uint32_t at = 0; at < store->end; at += nc_store_block( store, at )->bytes ) {
+        const nc_block_t * found = nc_store_block( store, at );
+        REQUIRE( found->bytes >= 8 && found->bytes % 8 == 0 && found->bytes <= store->end - at );
+        if ( !found->handle )
+            continue;
+        struct check_block_t block = { found->handle, 0 };
+        REQUIRE( found->handle <= store->handles && check_index[found->handle] < 0 );
+        CHECK_EQ( *nc_store_entry( store, found->handle ), at );
+        check_index[found->handle] = check_block_count;
+        check_blocks[check_block_count++] = block;
+        used += found->bytes;
     }
-    CHECK_EQ( nc_heap_words( heap, end )[-1], before );
-    CHECK_EQ( nc_heap_words( heap, end )[-2], 1 );
-    check_free_lists( heap, free_count );
-    CHECK_EQ( used - check_ready_lists( heap ), heap->used );
+    CHECK_EQ( used, store->used );
+    for ( uint32_t handle = store->free_handle; handle; handle = *nc_store_entry( store, handle ) )
+        REQUIRE( handle <= store->handles && check_index[handle] < 0 && free_handles++ < store->handles );
+    CHECK_EQ( (uint32_t) check_block_count + free_handles, store->handles );
+}
+
+static uint32_t store_blocks( const nc_store_t * store )
+{
+    store_check( store );
+    return (uint32_t) check_block_count;
 }
 
 /* A list of messages hangs together; each is in it once. */
@@ -308,7 +275,7 @@ static void check_lost_and_reported( const struct netcode_messages_t * m )
 
 static void check_sending( const struct netcode_messages_t * m )
 {
-    heap_check( &m->out );
+    store_check( &m->out );
     check_queues( m );
     check_list( m, &m->reliable );
     check_list( m, &m->bulk );
@@ -327,9 +294,9 @@ static void check_sending( const struct netcode_messages_t * m )
         CHECK( !done || message->flags & NC_MESSAGE_LOST || message->event ); /* or it should have been given back */
         uint32_t kept =
             message->wire == NC_KIND_STREAM ? (uint32_t) sizeof( netcode_messages_stream_t ) : message->bytes;
-        CHECK_EQ( nc_heap_size( &m->out, block->place ),
-                  nc_heap_round( (uint32_t) sizeof( nc_message_t ) + kept +
-                                 nc_fragments_in_flight( message->fragments ) ) );
+        CHECK_EQ( store_bytes( &m->out, block->place ),
+                  nc_store_round( (uint32_t) sizeof( nc_message_t ) + kept +
+                                  nc_fragments_in_flight( message->fragments ) ) );
         check_fragments( m, block->place );
     }
     CHECK_GE( (int32_t) ( m->credit_limit - m->credit_spent ), 0 );
@@ -344,7 +311,7 @@ static void check_arrived( const struct netcode_messages_t * m, uint32_t place, 
     CHECK_EQ( block->listed++, 0 );
     CHECK_LT( arrived->channel, m->channel_count );
     CHECK_EQ( arrived->id >= 0, nc_kind_is_reliable( arrived->kind ) );
-    CHECK_EQ( nc_heap_size( &m->in, place ), nc_heap_round( nc_arrived_bytes( arrived->kind, arrived->bytes ) ) );
+    CHECK_EQ( store_bytes( &m->in, place ), nc_store_round( nc_arrived_bytes( arrived->kind, arrived->bytes ) ) );
     if ( arrived->id >= 0 )
         *cost += ( arrived->kind == NC_KIND_STREAM ? 0 : arrived->bytes ) + 80 +
                  ( nc_fragments_of( arrived->kind, arrived->bytes ) ? 512 : 0 );
@@ -381,12 +348,12 @@ static void check_waiting( const struct netcode_messages_t * m, uint32_t place, 
 static void check_receiving( const struct netcode_messages_t * m )
 {
     uint32_t cost = 0, tail = 0;
-    heap_check( &m->in );
+    store_check( &m->in );
     for ( uint32_t at = m->ready_head; at; tail = at, at = nc_arrived_at( m, at )->next )
         check_arrived( m, at, &cost );
     CHECK_EQ( m->ready_tail, tail );
-    if ( m->lent )
-        check_arrived( m, m->lent, &cost );
+    if ( m->in.fixed )
+        check_arrived( m, m->in.fixed, &cost );
     for ( int i = 0; i < m->channel_count; i++ )
         check_waiting( m, m->channels[i].waiting, 0, 0, &cost );
     for ( int i = 0; i < NC_MESSAGES_TRANSFERS; i++ )

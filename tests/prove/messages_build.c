@@ -246,8 +246,8 @@ void prove_messages_build_control( void )
         CLAIM( frame.value == ( which == NC_FRAME_PONG ? messages.pong_value : nc_messages_stamp( &messages ) ) );
 }
 
-/*  What a reliable message costs of the credit is enough for its block, so that what was promised has room. A stream's block
-    may be half a unit larger, for at most 16 streams: that is taken from what is not promised. */
+/*  What a reliable message costs of the credit is enough for its block and handle, so that what was promised has room. A stream's block
+    may be 16 bytes larger, for at most 16 streams: that is taken from what is not promised. */
 void prove_messages_cost( void )
 {
     int kind = (int) ( 2 + any_below( 4 ) );
@@ -255,7 +255,7 @@ void prove_messages_cost( void )
     GIVEN( kind == NC_KIND_STREAM || bytes <= NETCODE_MESSAGES_MAX_BYTES );
     uint64_t cost = nc_messages_cost( kind == NC_KIND_STREAM ? 0 : bytes, fragments != 0 );
     CLAIM( nc_arrived_bytes( kind, bytes ) <= cost );
-    CLAIM( nc_heap_round( nc_arrived_bytes( kind, bytes ) ) <= cost + ( kind == NC_KIND_STREAM ? 16 : 0 ) );
+    CLAIM( nc_store_cost( nc_arrived_bytes( kind, bytes ) ) <= cost + ( kind == NC_KIND_STREAM ? 16 : 0 ) );
     CLAIM( 16 * NC_MESSAGES_TRANSFERS <= NC_MESSAGES_LEAST_BUFFER / 4 );
 }
 

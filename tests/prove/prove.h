@@ -15,9 +15,6 @@
 #define NETCODE_NO_SOCKETS
 #define NETCODE_IMPLEMENTATION
 #if defined( PROVE_SMALL )
-#ifndef PROVE_TRIES
-#define PROVE_TRIES 2
-#endif
 double prove_left( uint64_t tick, double now );
 #include "netcode_small.h" /* with smaller tables: small.faults */
 #else

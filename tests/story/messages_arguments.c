@@ -328,7 +328,7 @@ static const struct layout_row_t layout_rows[] = {
     { { .max_message_bytes = 1181, .send_buffer_bytes = 32767, .receive_buffer_bytes = 32769 },
                                                                    32, 64, 1181, 32768, 32769 },
     { { .max_message_bytes = 5000000, .send_buffer_bytes = 1, .receive_buffer_bytes = 1 },
-                                                                   32, 1024, 5000000, 5065536, 5065536 },
+                                                                   32, 1024, 5000000, 5625000, 5625000 },
     { { .max_message_bytes = 1, .max_send_message_bytes = 5000000, .max_receive_message_bytes = 2000 },
                                                                    32, 1024, 2000, 10032768, 69536 },
 };
@@ -348,16 +348,18 @@ TEST( messages_memory_is_what_was_asked_for )
         struct netcode_messages_t * m = netcode_messages_create( &row->config, 0.0 );
         size_t window = (size_t) row->window, channels = (size_t) row->channels;
         int least = row->out == 150000 || row->out == 32768 ||
-                    row->out == 5065536; /* else what its packets do not need, where they need less */
+                    row->out == 5625000; /* else what its packets do not need, where they need less */
         size_t out = row->out + ( least ? 0 : window * ( 32 - sizeof( nc_sent_t ) ) );
         REQUIRE( m != NULL );
         CHECK_EQ( m->channel_count, row->channels );
         CHECK_EQ( m->window, row->window );
         CHECK_EQ( m->max_receive_bytes, row->largest );
         CHECK_EQ( m->max_send_bytes, row->config.max_send_message_bytes ? 5000000 : row->largest );
-        CHECK_EQ( m->out.bytes, ( out - 16 ) / 32 * 32 );
-        CHECK_EQ( m->in.bytes, ( row->in - 16 ) / 32 * 32 );
-        CHECK_EQ( m->credit_window, row->in > 4 * 49152 ? row->in - 49152 : row->in / 4 * 3 );
+        CHECK_EQ( m->out.bytes, out / 8 * 8 );
+        CHECK_EQ( m->in.bytes, row->in / 8 * 8 );
+        CHECK_EQ( m->credit_window, row->in - ( row->in > 12 * 49152  ? row->in / 12
+                                                : row->in > 4 * 49152 ? 49152
+                                                                      : row->in / 4 ) );
         size_t channels_at = layout_rounded( sizeof( struct netcode_messages_t ) );
         size_t sent_at = channels_at + layout_rounded( channels * sizeof( nc_message_channel_t ) );
         size_t out_at = sent_at + layout_rounded( window * sizeof( nc_sent_t ) );

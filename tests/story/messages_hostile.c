@@ -41,7 +41,7 @@ static int victim_take( struct victim_t * v, const uint8_t * packet, int bytes )
 {
     int tidy = test_random_below( 2 ); /* or the search for room may do it, which changes nothing that counts */
     if ( tidy )
-        nc_heap_tidy( &v->m->in );
+        nc_store_compact( &v->m->in );
     memcpy( v->before, v->m, v->size );
     int reason = netcode_messages_process_packet( v->m, packet, bytes );
     v->taken += reason == NETCODE_MESSAGES_DROP_NONE;
@@ -101,49 +101,6 @@ TEST( messages_ids_that_a_packet_moves )
         }
         victim_close( &v );
     }
-}
-
-/* Fills the victim's buffer with what is not read, but for what is promised to reliable messages. */
-static void victim_fill( struct victim_t * v, uint32_t promise )
-{
-    uint32_t left;
-    while ( ( left = v->m->credit_granted - v->m->credit_received ) > promise + 2 * NC_MESSAGES_COST ) {
-        uint32_t bytes = left - promise - NC_MESSAGES_COST;
-        victim_begin( v );
-        craft_message( &v->craft, 2, 0, (int) v->m->newest_id + 1, 0, hostile_data, bytes > 1000 ? 1000 : (int) bytes );
-        REQUIRE_EQ( victim_hear( v ), NETCODE_MESSAGES_DROP_NONE );
-    }
-    for ( int bytes = 1000; bytes >= 0; bytes -= 500 )
-        for ( uint64_t before = v->m->stats.messages_unstored; v->m->stats.messages_unstored == before; ) {
-            victim_begin( v );
-            craft_message( &v->craft, 0, 0, 0, 0, hostile_data, bytes );
-            REQUIRE_EQ( victim_hear( v ), NETCODE_MESSAGES_DROP_NONE );
-        }
-}
-
-/* A packet that cancels many messages of one size, so that their memory is free, and begins one that is larger. */
-TEST( messages_room_that_a_packet_frees )
-{
-    struct victim_t v;
-    struct netcode_messages_config_t config;
-    memset( &config, 0, sizeof( config ) );
-    config.max_message_bytes = 40000;
-    config.receive_buffer_bytes = 400000;
-    victim_open( &v, &config );
-    for ( int i = 0; i < 9; i++ ) {
-        victim_begin( &v );
-        craft_fragment( &v.craft, 2, 0, i, 0, hostile_data, 24577, 21 );
-        craft_message( &v.craft, 2, 0, i, 0, hostile_data, 1 ); /* stands between them */
-        REQUIRE_EQ( victim_hear( &v ), NETCODE_MESSAGES_DROP_NONE );
-    }
-    victim_fill( &v, 32600 );
-    victim_begin( &v );
-    for ( int i = 0; i < 9; i++ )
-        craft_cancel( &v.craft, i, 24577 );
-    craft_fragment( &v.craft, 2, 0, 9, 0, hostile_data, 31745, 27 );
-    CHECK_EQ( victim_hear( &v ), NETCODE_MESSAGES_DROP_NONE );
-    CHECK_EQ( v.m->partial[9] != 0, 1 );
-    victim_close( &v );
 }
 
 /* ---- packets that are malformed in every respect that still looks like a packet ---- */
@@ -568,63 +525,6 @@ TEST( messages_orders_that_are_forged )
     }
     CHECK_EQ( read, 600 );
     victim_close( &v );
-}
-
-/* A message that fills so many units of the receive buffer, in a packet of its own. The ordered ones stay: the first is missing. */
-static void crowd( struct victim_t * v, int kind, int units )
-{
-    static int order;
-    order =
-        kind == NETCODE_MESSAGE_RELIABLE_ORDERED ? v->m->channels[0].expected_order + ( order + 1 ) % 500 + 1 : order;
-    craft_begin( &v->craft, v->number++, -1, 0 );
-    craft_message( &v->craft, kind, 0, (int) v->m->newest_id + 1, order, hostile_data, 32 * units - 48 );
-    CHECK_EQ( craft_give( &v->craft, v->m ), NETCODE_MESSAGES_DROP_NONE );
-}
-
-/*  One block of 38 or 40 units, and many of 35 that lie ready in two parts each until room is looked for: then they are
-    in front. */
-static void victim_crowd( struct victim_t * v, int units )
-{
-    crowd( v, NETCODE_MESSAGE_RELIABLE_ORDERED, 2 );
-    crowd( v, NETCODE_MESSAGE_RELIABLE, units / 2 );
-    crowd( v, NETCODE_MESSAGE_RELIABLE, units / 2 );
-    for ( int i = 0; i < 16; i++ ) {
-        crowd( v, NETCODE_MESSAGE_RELIABLE_ORDERED, 2 );
-        crowd( v, NETCODE_MESSAGE_RELIABLE, 30 );
-        crowd( v, NETCODE_MESSAGE_RELIABLE, 5 );
-    }
-    crowd( v, NETCODE_MESSAGE_RELIABLE_ORDERED, 2 );
-    messages_read( v->m );
-    messages_drain( v->m, 2.0 );
-    for ( int i = 0; i < 3; i++ ) { /* the rest of the buffer */
-        victim_begin( v );
-        craft_fragment( &v->craft, 2, 0, i, 0, hostile_data, i < 2 ? 4096 : 4076 - 32 * ( units - 38 ), 0 );
-        CHECK_EQ( craft_give( &v->craft, v->m ), NETCODE_MESSAGES_DROP_NONE );
-    }
-}
-
-/* What was found for a reliable message is lost sight of while room for an unreliable one is looked for. */
-TEST( messages_room_that_is_asked_for_twice )
-{
-    for ( int fragment = 0; fragment < 2; fragment++ ) {
-        struct victim_t v;
-        struct netcode_messages_config_t config = *small_config();
-        config.max_message_bytes = 4096;
-        victim_open( &v, &config );
-        victim_crowd( &v, fragment ? 40 : 38 );
-        uint32_t used = v.m->in.used;
-        victim_begin( &v );
-        if ( fragment )
-            craft_fragment( &v.craft, 2, 0, 3, 0, hostile_data, 1184, 1 );
-        else
-            craft_message( &v.craft, 2, 0, (int) v.m->newest_id + 1, 0, hostile_data, 32 * 37 - 48 );
-        craft_message( &v.craft, 0, 0, 0, 0, hostile_data, 20 );
-        int reason = craft_give( &v.craft, v.m );
-        messages_check( v.m );
-        CHECK( reason == NETCODE_MESSAGES_DROP_NO_ROOM ? v.m->in.used == used
-                                                       : !reason && v.m->in.used >= used + 32 * 37 );
-        victim_close( &v );
-    }
 }
 
 /* Acks of everything, again and again, of what is lost, of what is on its way: no more than once each. */

@@ -186,7 +186,7 @@ TEST( messages_a_buffer_without_room )
     nc_frame_t frame;
     memset( &frame, 0, sizeof( frame ) );
     frame.bytes = 100;
-    while ( nc_heap_take( &m->in, 100 ) )
+    while ( nc_store_take( &m->in, 100 ) )
         ;
     CHECK_EQ( nc_arrived_make( m, &frame, 0 ), 0 );
     netcode_messages_destroy( m );
@@ -307,7 +307,7 @@ TEST( messages_copies_of_a_lost_packet )
         CHECK( seen.count == 1 && seen.frames[0].bytes == 300 );
         sender_acks( m, 1, 0 );
         CHECK( m->out.used > 0 && m->out.used < both );
-        CHECK_EQ( nc_heap_round( (uint32_t) sizeof( nc_message_t ) + 200 ), m->out.used );
+        CHECK_EQ( nc_store_round( (uint32_t) sizeof( nc_message_t ) + 200 ), m->out.used );
         sender_acks( m, 1, 1 ); /* it comes late */
         CHECK_EQ( sender_event( m ), 40 + NETCODE_MESSAGES_EVENT_SPURIOUS );
         CHECK_EQ( m->stats.packets_lost_spuriously, 1 );

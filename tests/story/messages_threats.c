@@ -349,7 +349,7 @@ TEST( threat_69_nothing_of_a_former_player_is_left )
         link_open( &link, &config, test_random(), 0.05, 0.2 );
         former_talks( &link );
         CHECK_GT( former_is_there( &memory ), 500 );
-        CHECK( link.ends[0]->in.used && link.ends[1]->in.used && link.ends[0]->lent && link.ends[1]->lent );
+        CHECK( link.ends[0]->in.used && link.ends[1]->in.used && link.ends[0]->in.fixed && link.ends[1]->in.fixed );
         for ( int end = 0; end < 2; end++ ) {
             while ( read_events && netcode_messages_event( link.ends[end], &event ) )
                 events++;

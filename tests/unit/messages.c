@@ -523,23 +523,34 @@ TEST( messages_varints )
     }
 }
 
-/* ---- the heap against a model ---- */
+/* ---- the store against a model ---- */
 
-enum { HEAP_BYTES = 60000, HEAP_PIECES = 400 };
+enum { STORE_BYTES = 60000, STORE_PIECES = 400 };
 
-struct heap_piece_t {
+struct store_piece_t {
     uint32_t place, bytes;
     uint8_t mark;
 };
 
-struct heap_model_t {
-    nc_heap_t heap;
-    uint64_t block[HEAP_BYTES / 8];
-    struct heap_piece_t pieces[HEAP_PIECES];
+struct store_model_t {
+    nc_store_t store;
+    uint64_t block[STORE_BYTES / 8];
+    struct store_piece_t pieces[STORE_PIECES];
     int count;
+    uint32_t most; /* that was in use at a time */
 };
 
-static uint32_t heap_model_bytes( void )
+static void store_model_open( struct store_model_t * model, uint32_t bytes )
+{
+    memset( &model->store, 0, sizeof( model->store ) );
+    memset( model->block, 0, sizeof( model->block ) );
+    model->store.base = (uint8_t *) model->block;
+    model->store.bytes = bytes / 8 * 8;
+    model->count = 0;
+    model->most = 0;
+}
+
+static uint32_t store_model_bytes( void )
 {
     int how = test_random_below( 10 );
     return (uint32_t) ( how < 6   ? test_random_below( 200 )
@@ -547,103 +558,116 @@ static uint32_t heap_model_bytes( void )
                                   : test_random_below( 20000 ) );
 }
 
-/* The first of the last list. */
-static uint32_t heap_model_largest( const struct heap_model_t * model )
+static int store_model_take( struct store_model_t * model, uint32_t bytes )
 {
-    uint32_t largest = 0;
-    for ( int list = 0; list < NC_HEAP_LISTS; list++ )
-        if ( model->heap.lists[list] )
-            largest = nc_heap_size( &model->heap, model->heap.lists[list] );
-    return largest;
-}
-
-static void heap_model_take( struct heap_model_t * model )
-{
-    struct heap_piece_t * piece = &model->pieces[model->count];
-    if ( model->count == HEAP_PIECES )
-        return;
-    piece->bytes = heap_model_bytes();
+    struct store_piece_t * piece = &model->pieces[model->count];
+    if ( model->count == STORE_PIECES )
+        return 0;
+    piece->bytes = bytes;
     piece->mark = (uint8_t) test_random();
-    piece->place = nc_heap_take( &model->heap, piece->bytes );
-    /* What lies in the last list is found, and nothing is kept back. */
-    CHECK( piece->place || heap_model_largest( model ) < nc_heap_round( piece->bytes ) );
+    piece->place = nc_store_take( &model->store, bytes );
     if ( !piece->place )
-        return;
-    CHECK_EQ( piece->place % 16, 0 );
-    memset( model->heap.base + piece->place, piece->mark, piece->bytes );
+        return 0;
+    uint8_t * data = (uint8_t *) nc_store_at( &model->store, piece->place );
+    CHECK_EQ( ( data - model->store.base ) % 8, 0 );
+    memset( data, piece->mark, bytes );
+    model->most = model->store.used > model->most ? model->store.used : model->most;
     model->count++;
+    return 1;
 }
 
-static void heap_model_give( struct heap_model_t * model )
+static void store_model_free( struct store_model_t * model )
 {
     if ( model->count == 0 )
         return;
-    struct heap_piece_t * piece = &model->pieces[test_random_below( model->count )];
+    struct store_piece_t * piece = &model->pieces[test_random_below( model->count )];
+    const uint8_t * data = (const uint8_t *) nc_store_at( &model->store, piece->place );
     for ( uint32_t i = 0; i < piece->bytes; i++ )
-        REQUIRE_EQ( model->heap.base[piece->place + i], piece->mark ); /* it was given to no other */
-    nc_heap_free( &model->heap, piece->place );
+        REQUIRE_EQ( data[i], piece->mark ); /* wherever it was moved to */
+    if ( model->store.fixed == piece->place )
+        model->store.fixed = 0;
+    nc_store_free( &model->store, piece->place );
     *piece = model->pieces[--model->count];
 }
 
-TEST( messages_heap )
+/* All that is free has been wiped, and nothing that is in use. */
+static void store_model_wipe( struct store_model_t * model )
 {
-    static struct heap_model_t model;
+    uint32_t table = model->store.bytes - 4 * model->store.handles, high = model->store.high;
+    nc_store_wipe_free( &model->store );
+    for ( uint32_t at = model->store.end; at < high && at < table; at++ )
+        REQUIRE_EQ( model->store.base[at], 0 );
+}
+
+/* Whatever was taken and freed before, what is free fits. */
+TEST( messages_store_fits_what_is_free )
+{
+    static struct store_model_t model;
     for ( int round = 0; round < 40; round++ ) {
-        uint32_t size = (uint32_t) ( 64 + test_random_below( HEAP_BYTES - 64 ) );
-        model.count = 0;
-        nc_heap_init( &model.heap, (uint8_t *) model.block, size );
-        heap_check( &model.heap );
+        store_model_open( &model, (uint32_t) ( 64 + test_random_below( STORE_BYTES - 64 ) ) );
         for ( int i = 0; i < 400; i++ ) {
+            uint32_t bytes = store_model_bytes(), cost = nc_store_cost( bytes );
+            int fits = model.store.used + cost + 4 * model.store.handles <= model.store.bytes;
             if ( test_random_below( 100 ) < ( i / 100 % 2 ? 30 : 70 ) )
-                heap_model_take( &model );
+                CHECK_EQ( store_model_take( &model, bytes ), fits && model.count < STORE_PIECES );
             else
-                heap_model_give( &model );
+                store_model_free( &model );
             if ( i % 8 == 0 )
-                heap_check( &model.heap );
+                store_check( &model.store );
+            if ( i % 64 == 0 )
+                store_model_wipe( &model );
         }
         while ( model.count )
-            heap_model_give( &model );
-        nc_heap_tidy( &model.heap );
-        heap_check( &model.heap );
-        CHECK_EQ( model.heap.used, 0 );
-        CHECK_EQ( nc_heap_size( &model.heap, 16 ), model.heap.bytes ); /* one piece again */
+            store_model_free( &model );
+        CHECK_EQ( model.store.used + model.store.end + model.store.handles, 0 );
     }
 }
 
-/* If nc_heap_fits says so, pieces of that sum can be taken, in any sizes and order. */
-TEST( messages_heap_keeps_its_promise )
+/* A connection whose messages are few needs few pages of its buffers, however many have passed. */
+TEST( messages_store_touches_little_memory )
 {
-    static struct heap_model_t model;
-    int promises = 0;
+    static struct store_model_t model;
+    store_model_open( &model, STORE_BYTES );
+    for ( int i = 0; i < 10000; i++ ) {
+        store_model_take( &model, (uint32_t) test_random_below( 300 ) );
+        if ( model.count > test_random_below( 20 ) )
+            store_model_free( &model );
+    }
+    CHECK_LE( model.store.high, 2 * model.most + NC_STORE_SPARE + nc_store_round( 300 ) );
+}
+
+/* What fits together fits in any order, and the message that the application reads stays where it is. */
+TEST( messages_store_keeps_its_promise )
+{
+    static struct store_model_t model;
+    int promises = 0, refusals = 0;
     for ( int round = 0; round < 3000; round++ ) {
-        uint32_t room = (uint32_t) ( 64 + 32 * test_random_below( 1 + test_random_below( 1000 ) ) );
-        if ( round % 50 == 0 ) {
-            model.count = 0;
-            nc_heap_init( &model.heap, (uint8_t *) model.block, HEAP_BYTES );
-        }
+        if ( round % 50 == 0 )
+            store_model_open( &model, STORE_BYTES );
         for ( int i = 0; i < 20; i++ )
             if ( test_random_below( 5 ) < 3 )
-                heap_model_take( &model );
+                store_model_take( &model, store_model_bytes() );
             else
-                heap_model_give( &model );
-        if ( round & 1 ) /* at the edge of what there is */
-            room = heap_model_largest( &model ) + 64 - 32 * (uint32_t) test_random_below( 4 );
-        if ( room == 0 || !nc_heap_fits( &model.heap, room ) || model.count > HEAP_PIECES / 2 )
-            continue;
-        promises++;
-        for ( ; room >= NC_HEAP_UNIT && model.count < HEAP_PIECES; model.count++ ) {
-            uint32_t size = (uint32_t) ( NC_HEAP_UNIT * ( 1 + test_random_below( (int) ( room / NC_HEAP_UNIT ) ) ) );
-            struct heap_piece_t * piece = &model.pieces[model.count];
-            piece->bytes = size - 8;
-            piece->mark = (uint8_t) round;
-            piece->place = nc_heap_take( &model.heap, piece->bytes );
-            REQUIRE( piece->place != 0 );
-            memset( model.heap.base + piece->place, piece->mark, piece->bytes );
-            room -= size;
+                store_model_free( &model );
+        if ( !model.store.fixed && model.count )
+            model.store.fixed = model.pieces[test_random_below( model.count )].place;
+
+        const void * fixed = model.store.fixed ? nc_store_at( &model.store, model.store.fixed ) : NULL;
+        uint32_t rest = STORE_BYTES - model.store.used - 4 * model.store.handles;
+        rest -= (uint32_t) test_random_below( 1 + (int) ( round & 1 && rest > 64 ? 64 : rest ) ); /* or nearly all */
+        int fits = nc_store_fits( &model.store, rest );
+        promises += fits;
+        refusals += !fits;
+        while ( fits && rest >= nc_store_cost( 0 ) && model.count < STORE_PIECES / 2 ) {
+            uint32_t bytes = (uint32_t) test_random_below( (int) ( rest - nc_store_cost( 0 ) + 1 ) ) / 8 * 8;
+            REQUIRE( store_model_take( &model, bytes ) );
+            rest -= nc_store_cost( bytes );
         }
-        heap_check( &model.heap );
+        CHECK( !model.store.fixed || nc_store_at( &model.store, model.store.fixed ) == fixed );
+        store_check( &model.store );
     }
     CHECK_GT( promises, 200 );
+    CHECK_GT( refusals, 200 ); /* beside a fixed one in the middle */
 }
 
 /* ---- what was received: bits against a list of numbers ---- */

@@ -87,126 +87,6 @@ TEST( messages_fragments_are_counted )
     CHECK_EQ( nc_fragment_bytes( UINT32_MAX, 3677198 ), 31 );
 }
 
-/* Of the heap: two lists for each power of two of units, and blocks that hold what was asked and eight bytes. */
-TEST( messages_heap_lists_by_size )
-{
-    for ( uint32_t units = 1; units < 1u << 21; units += 1 + units / 7 ) {
-        int power = 0;
-        while ( units >> ( power + 1 ) )
-            power++;
-        CHECK_EQ( nc_heap_highest( units ), power );
-        int upper = power > 0 && units >= ( 3u << power ) / 2;
-        CHECK_EQ( nc_heap_list( units * 32 ), power ? 2 * power + upper : 0 );
-        CHECK_EQ( nc_heap_round( units * 32 - 8 ), units * 32 );
-        CHECK_EQ( nc_heap_round( units * 32 - 7 ), units * 32 + 32 );
-    }
-    CHECK_EQ( nc_heap_highest( (uint64_t) 1 << 63 ), 63 );
-}
-
-/* A heap begins as one free block, whatever was in its memory and in its struct. */
-TEST( messages_heap_begins_clean )
-{
-    static uint64_t block[512];
-    nc_heap_t heap;
-    memset( &heap, 0xff, sizeof( heap ) );
-    memset( block, 0xff, sizeof( block ) );
-    nc_heap_init( &heap, (uint8_t *) block, sizeof( block ) );
-    heap_check( &heap );
-    CHECK_EQ( check_block_count, 0 );
-    CHECK_EQ( heap.bytes, 4064 );
-    CHECK( !nc_heap_fits( &heap, 4096 ) && nc_heap_fits( &heap, 4064 ) );
-    uint32_t all = nc_heap_take( &heap, 4056 );
-    CHECK_EQ( all, 16 );
-    CHECK_EQ( heap.used, 4064 );
-    CHECK( !nc_heap_fits( &heap, 32 ) ); /* nothing is left: no list, no piece */
-    CHECK_EQ( nc_heap_take( &heap, 1 ), 0 );
-    nc_heap_free( &heap, all );
-    CHECK_EQ( heap.used, 0 );
-    heap_check( &heap );
-}
-
-/*  Places of up to 256 bytes are kept ready for the next of their size; the room they take is found again when
-    nothing else is left. */
-TEST( messages_heap_keeps_small_places_ready )
-{
-    static uint64_t block[1024];
-    nc_heap_t heap;
-    for ( uint32_t size = 32; size <= 320; size += 32 ) {
-        nc_heap_init( &heap, (uint8_t *) block, sizeof( block ) );
-        uint32_t first = nc_heap_take( &heap, size - 8 ), second = nc_heap_take( &heap, size - 8 );
-        uint32_t wall = nc_heap_take( &heap, 8192 - 16 - 2 * size - 64 - 8 );
-        CHECK( first && second && wall && first != second );
-        nc_heap_free( &heap, first );
-        nc_heap_free( &heap, second );
-        heap_check( &heap );
-        CHECK_EQ( heap.ready[0] || heap.ready[size <= 256 ? size / 32 - 1 : 7], size <= 256 );
-        if ( size <= 256 )
-            CHECK_EQ( nc_heap_take( &heap, size - 8 ), second ); /* the last one given back is the next */
-        else
-            CHECK_EQ( nc_heap_take( &heap, size - 8 ), first );
-        nc_heap_free( &heap, size <= 256 ? second : first );
-        CHECK_EQ( nc_heap_take( &heap, 2 * size - 8 ), first ); /* both as one */
-        heap_check( &heap );
-    }
-}
-
-/* A heap of these sizes with a wall of 32 bytes behind each; blocks are in the same order. */
-static void walled_open( nc_heap_t * heap, uint64_t * block, uint32_t bytes, const uint32_t * sizes, int count,
-                         uint32_t * places )
-{
-    nc_heap_init( heap, (uint8_t *) block, bytes );
-    for ( int i = 0; i < count; i++ ) {
-        places[i] = nc_heap_take( heap, sizes[i] - 8 );
-        REQUIRE( places[i] && nc_heap_take( heap, 24 ) );
-    }
-}
-
-/*  A list is searched eight blocks far, and no further: what is found then lies in the next larger list that has
-    something. */
-TEST( messages_heap_searches_eight_places )
-{
-    static uint64_t block[4096];
-    uint32_t sizes[16], places[16];
-    for ( int smaller = 6; smaller <= 9; smaller++ ) {
-        nc_heap_t heap;
-        for ( int i = 0; i < 16; i++ )
-            sizes[i] = i == 0 ? 31 * 32 : i <= smaller ? 24 * 32 : i == 14 ? 40 * 32 : i == 15 ? 100 * 32 : 32;
-        walled_open( &heap, block, sizeof( block ), sizes, 16, places );
-        nc_heap_free( &heap, places[15] );
-        nc_heap_free( &heap, places[14] );
-        for ( int i = 0; i <= smaller; i++ )
-            nc_heap_free( &heap, places[i] ); /* the last one given back is the first of its list */
-        CHECK_EQ( nc_heap_find( &heap, 28 * 32 ), smaller < 8 ? places[0] : places[14] );
-        CHECK_EQ( nc_heap_find( &heap, 24 * 32 ), places[smaller] );
-        CHECK_EQ( nc_heap_find( &heap, 60 * 32 ), places[15] );
-        CHECK_EQ( nc_heap_take( &heap, 28 * 32 - 8 ), smaller < 8 ? places[0] : places[14] );
-        heap_check( &heap );
-    }
-}
-
-/* What is kept ready counts as free once it is asked for, and only then. */
-TEST( messages_heap_promises_what_is_kept_ready )
-{
-    static uint64_t block[256];
-    nc_heap_t heap;
-    uint32_t places[100];
-    int count = 0;
-    nc_heap_init( &heap, (uint8_t *) block, sizeof( block ) );
-    while ( count < 100 && ( places[count] = nc_heap_take( &heap, 56 ) ) != 0 )
-        count++;
-    CHECK_GT( count, 20 );
-    for ( int i = 0; i < count; i++ )
-        nc_heap_free( &heap, places[i] );
-    CHECK( heap.ready[1] != 0 && heap.used == 0 );
-    CHECK( nc_heap_fits( &heap, heap.bytes ) );
-    CHECK( heap.ready[1] == 0 && nc_heap_size( &heap, 16 ) == heap.bytes );
-    places[0] = nc_heap_take( &heap, 56 );
-    nc_heap_free( &heap, places[0] );
-    CHECK( nc_heap_fits( &heap, 64 ) );
-    CHECK_EQ( heap.ready[1], places[0] ); /* there was memory enough without it */
-    heap_check( &heap );
-}
-
 /* ---- round trips: RFC 6298, and a minimum that is forgotten ---- */
 
 struct trips_t {
@@ -948,8 +828,8 @@ TEST( messages_statistics_by_name )
     m->rate_received = 0.9;
     m->controller.window = 1.1;
     m->in_flight = 1.2;
-    m->out.used = 96;
-    m->in.used = 128;
+    m->out.used = m->out.end = m->out.high = 96;
+    m->in.used = m->in.end = m->in.high = 128;
     m->credit_limit = 500;
     m->credit_spent = 300;
     netcode_messages_stats( m, &stats );
