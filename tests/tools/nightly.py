@@ -23,7 +23,7 @@ TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))
 TABLE = "tests/NIGHTLY.md"
 STEP_SECONDS = 6 * 3600
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-SUMMARY = r"^[^/|\n]*\b(?:\d+ passed, \d+ failed|\d+ noticed, \d+ missed|\d+ of \d+ (?:noticed|found|hold))\b[^/|\n]*$"
+SUMMARY = r"^[^/|\n]*\b(?:\d+ passed, \d+ failed|\d+ noticed, \d+ missed|\d+ of \d+ (?:noticed|found|hold|within|lines over))\b[^/|\n]*$"
 
 HEAD = """# The last full run of each step
 
