@@ -440,8 +440,9 @@
                  They use space in the send buffer until you read them.
     large        above 1180 bytes a message is sent in fragments, after all others: it uses the rate that they leave
                  unused, and slows down when the round trip grows. Up to 16 are sent at a time, as far as the other
-                 side's buffer has room: by default for two of the largest. Those of a channel are sent one behind the
-                 other, channels of one priority side by side, by weight. A large unreliable message is refused, or sent
+                 side's buffer has room: by default for two of the largest; while one waits for it, small messages of other
+                 channels use half of what is granted. Those of a channel are sent one behind the other, channels of one
+                 priority side by side, by weight. A large unreliable message is refused, or sent
                  reliably (upgrade_large).
     streams      a map, a replay, a file: netcode_messages_send_stream sends up to 4 GiB that it reads from your memory,
                  piece by piece, while packets are written, and the other side's functions get the pieces as they arrive.
@@ -481,11 +482,11 @@
 
     giving up    by default never, until the connection ends: max_retries ends it sooner. An ordered message that is
                  given up breaks the connection (BROKEN), because its channel then has a gap; others are LOST.
-    memory       3.5 KiB a connection with 4 channels, and the two buffers, which hold two messages of the largest size
-                 and 64 KiB (netcode_messages_memory returns the sum: 1.2 MB by default, 70 KiB at the least); the system
-                 provides no pages for unused parts. A side that only sends large messages, or only receives them, says so
-                 with max_send_message_bytes and max_receive_message_bytes, and a buffer may be for one. reset and
-                 destroy wipe what was used. Both sides should have the same channels. Messages that were queued before
+    memory       2.6 KiB a connection with 4 channels, and the two buffers, which hold two messages of the largest size,
+                 and 64 KiB or a quarter of one (netcode_messages_memory returns the sum: 1.2 MB by default, 69 KiB at the
+                 least); parts that no message has needed use no pages of the system. A side that only sends large
+                 messages, or only receives them, says so with max_send_message_bytes and max_receive_message_bytes, and a
+                 buffer may be for one. reset and destroy wipe what was used. Both sides should have the same channels. Messages that were queued before
                  the other side reported a smaller limit, and exceed it, are LOST; an ordered one breaks the
                  connection: BROKEN.
     trust        input from the peer is not trusted: every byte of a packet is checked before any has an effect, and
@@ -1319,7 +1320,7 @@ typedef struct netcode_server_t netcode_server_t; /* opaque: netcode_server_crea
 #define NETCODE_MESSAGES_MAX_BYTES 16777216  /* the largest max_message_bytes */
 
 /* What netcode_messages_send returns. NETCODE_OK: it is queued. */
-#define NETCODE_MESSAGES_FULL 0           /* no space in the buffer: try again after messages were acknowledged */
+#define NETCODE_MESSAGES_FULL 0 /* no space in the send buffer: try again after acks, and after their events are read */
 #define NETCODE_MESSAGES_TOO_LARGE ( -1 ) /* for a packet, for max_message_bytes or for the peer's */
 /* no such channel or kind, bytes below 0, an ordered message with a time to live */
 #define NETCODE_MESSAGES_BAD_ARGUMENT ( -2 )
@@ -1356,7 +1357,7 @@ typedef struct netcode_server_t netcode_server_t; /* opaque: netcode_server_crea
     X( CHANNEL      , "a message is for a channel that is not open here" )                           \
     X( FRAGMENT     , "a fragment does not fit to its message, or that is larger than allowed" )     \
     X( LIMIT        , "the peer sends more than it was allowed, or takes back what it allowed" )     \
-    X( NO_ROOM      , "the receive buffer has no room for its reliable messages; the peer repeats" ) \
+    X( NO_ROOM      , "no space in one piece for its reliable messages while the application reads one; the peer repeats" ) \
     X( BROKEN       , "the connection is broken until it is reset" )                                 \
     X( VERSION      , "the other side uses another version of this format" )
 /* clang-format on */
@@ -1404,9 +1405,9 @@ struct netcode_messages_config_t {
     void ( *free_function )( void * context, void * pointer );     /* NULL: free */
     int channels;                                                  /* 1 to 32; 32. The same on both sides */
     int max_message_bytes;    /* either way, up to NETCODE_MESSAGES_MAX_BYTES; 262144 */
-    int send_buffer_bytes;    /* messages queued or not yet acknowledged, and 32 bytes for each packet of the window;
-                                 2 x max_send_message_bytes + 64 KiB; at least one of them, and half, 64 KiB or an
-                                 eighth more */
+    int send_buffer_bytes;    /* messages queued or not yet acknowledged, and what packets in flight have; by default
+                                 2 x max_send_message_bytes, and 64 KiB or a quarter of one more; at least one of them and
+                                 half of it below 128 KiB, 64 KiB below 512 KiB, else an eighth; 32 KiB in any case */
     int receive_buffer_bytes; /* messages that wait to be read or to be completed; the same for the receiving limit */
     int window_packets;       /* packets in flight, 16 to 4096; 1024, or fewer for a small send buffer: 64 for 32 KiB */
     int congestion;           /* NETCODE_MESSAGES_CONGESTION_... */
@@ -11335,8 +11336,10 @@ enum nc_messages_limit_t {
     NC_MESSAGES_FIRST_CREDIT = 16384,
     NC_MESSAGES_COST = 80, /* the overhead of a message in a buffer, in bytes, and in fragments: */
     NC_MESSAGES_FRAGMENTED_COST = NC_MESSAGES_COST + NC_MESSAGES_FRAGMENTS / 8,
-    NC_MESSAGES_UNPROMISED =
-        49152, /* of the receive buffer, or a twelfth: for unreliable messages and unused handles */
+    /* Of the receive buffer so much, or a twelfth if that is more, but at most a quarter, is not promised to reliable
+       messages: it is for unreliable ones, and for handles that are not in use. */
+    NC_MESSAGES_UNPROMISED = 49152,
+    NC_MESSAGES_UNPROMISED_PART = 12,
     NC_MESSAGES_JUMP = 24576,
     NC_MESSAGES_AHEAD = 16384, /* packets sent after the newest acknowledged; a jump is more */
     NC_MESSAGES_QUIET = 1024,  /* after as many, a packet asks for an ack even if it need not */
@@ -11346,19 +11349,27 @@ enum nc_messages_limit_t {
     NC_MESSAGES_LEAST_BUFFER = 32768,
     NC_MESSAGES_LEAST_WINDOW = 16,
     NC_MESSAGES_FULL_BYTES = 1100, /* with so many queued, a packet counts as full */
-    NC_MESSAGES_CARRIERS = 6,      /* packets that a message in one piece remembers: with it, its repeats, or CANCEL */
+    NC_MESSAGES_CARRIED = 64,      /* messages in one piece in a packet */
+    NC_CARRIED_RESERVE = 40,       /* bytes of the send buffer for each message: it may be in three packets, alone */
     NC_MESSAGES_BROKEN_REPORTED = 1,
     NC_MESSAGES_BROKEN_UNREPORTED = 2,
-    NC_STORE_OVERHEAD = 19, /* bytes of a block's head, its handle, and to the next multiple of 8, at most */
-    NC_STORE_SPARE = 4096   /* bytes that may be free between blocks in any case */
+    NC_HEAP_OVERHEAD = 19, /* at most: a block's head (8), its handle (4), and up to the next multiple of 8 (7) */
+    NC_HEAP_SPARE = 4096   /* so many free bytes between blocks are never a reason to move them */
 };
 
+#define NC_HEAP_FREE 0x80000000u
+#define NC_CARRIED_CANCEL 0x80000000u
+#define NC_CARRIED_BYTES \
+    ( (uint32_t) sizeof( nc_carried_list_t ) + NC_MESSAGES_CARRIED * (uint32_t) sizeof( nc_carried_t ) )
 #define NC_MESSAGES_PATIENCE 2.0 /* seconds without an ack */
 #define NC_MESSAGES_REORDER 0.01 /* seconds by which packets may overtake others, before any was seen to */
 
-/*  ---- store: blocks of any size in one memory, appended behind each other ---- Once more of it is free than in use, or its
-end is reached, all blocks are moved together: so what is free always fits. They are found by their handles. The table of
-handles grows downwards from the end of the memory; it has the offset of each block, or the next free handle. 0 is none. */
+/*  ---- heap: blocks of any size in one memory ----
+    A new block is placed behind the last one. All blocks are moved together when the end of the memory is reached, or when
+    more is free between them than in use. So all that is free can be used, except what is free before the fixed block. As
+    blocks move, they are named by handles. A table at the end of the memory, which grows downwards, has the offset of each
+    handle's block or, of a free handle, NC_HEAP_FREE and the next free one; handle 0 is none. It becomes smaller only when
+    the heap is empty. */
 
 typedef struct {
     uint8_t * base;
@@ -11366,127 +11377,150 @@ typedef struct {
     uint32_t used;                 /* by blocks */
     uint32_t end, high;            /* of the last block, and of all that there ever were */
     uint32_t handles, free_handle; /* how many entries the table has, and the first free one */
-    uint32_t fixed;                /* the handle of a block that must not be moved */
-} nc_store_t;
+    uint32_t fixed, gap;           /* the handle of a block that must not be moved, and how much is free before it */
+} nc_heap_t;
 
 /* At the start of each block, a multiple of 8 bytes. */
 typedef struct {
-    uint32_t bytes, handle; /* of all of the block; 0: it is free */
+    uint32_t bytes, handle; /* the size of the whole block; 0 if the block is free */
 } nc_block_t;
 
-static uint32_t * nc_store_entry( const nc_store_t * store, uint32_t handle )
+static void nc_heap_check( const nc_heap_t * heap )
 {
-    return (uint32_t *) (void *) ( store->base + store->bytes ) - handle;
+    uint32_t table = heap->handles * (uint32_t) sizeof( uint32_t );
+    netcode_assert( heap->used <= heap->end && heap->end <= heap->high && heap->high <= heap->bytes );
+    netcode_assert( heap->end + table <= heap->bytes );
+    netcode_assert( heap->free_handle <= heap->handles && heap->fixed <= heap->handles );
+    netcode_assert( heap->used || heap->end + heap->handles == 0 );
+    (void) heap;
+    (void) table;
 }
 
-static nc_block_t * nc_store_block( const nc_store_t * store, uint32_t offset )
+static uint32_t * nc_heap_entry( const nc_heap_t * heap, uint32_t handle )
 {
-    return (nc_block_t *) (void *) ( store->base + offset );
+    return (uint32_t *) (void *) ( heap->base + heap->bytes ) - handle;
 }
 
-/* Its address, until another block is taken. */
-static void * nc_store_at( const nc_store_t * store, uint32_t handle )
+static nc_block_t * nc_heap_block( const nc_heap_t * heap, uint32_t offset )
 {
-    return nc_store_block( store, *nc_store_entry( store, handle ) ) + 1;
+    return (nc_block_t *) (void *) ( heap->base + offset );
 }
 
-/* The bytes of a block with so much in it. */
-static uint32_t nc_store_round( uint32_t bytes )
+/* Does a block have this handle now? One had it since the heap was empty. */
+static int nc_heap_has( const nc_heap_t * heap, uint32_t handle )
+{
+    return *nc_heap_entry( heap, handle ) < NC_HEAP_FREE;
+}
+
+/* The address of a block's data, valid until nc_heap_fits, nc_heap_take or nc_heap_wipe_free moves blocks. */
+static void * nc_heap_at( const nc_heap_t * heap, uint32_t handle )
+{
+    return nc_heap_block( heap, *nc_heap_entry( heap, handle ) ) + 1;
+}
+
+static uint32_t nc_heap_size( const nc_heap_t * heap, uint32_t handle )
+{
+    return nc_heap_block( heap, *nc_heap_entry( heap, handle ) )->bytes;
+}
+
+/* The size of a block for so many bytes of data. */
+static uint32_t nc_heap_round( uint32_t bytes )
 {
     return ( bytes + (uint32_t) sizeof( nc_block_t ) + 7 ) / 8 * 8;
 }
 
-/* What a block takes of the memory, with its handle. */
-static uint32_t nc_store_cost( uint32_t bytes )
+/* The same, and its entry in the table. */
+static uint32_t nc_heap_cost( uint32_t bytes )
 {
-    return nc_store_round( bytes ) + (uint32_t) sizeof( uint32_t );
+    return nc_heap_round( bytes ) + (uint32_t) sizeof( uint32_t );
 }
 
-/* Moves all blocks together, towards the start; the fixed one stays, and what is free before it. */
-static void nc_store_compact( nc_store_t * store )
+/* Moves all blocks together, towards the start. The fixed one stays where it is, behind a free block. */
+static void nc_heap_compact( nc_heap_t * heap )
 {
     uint32_t to = 0;
-    for ( uint32_t from = 0, bytes; from < store->end; from += bytes ) {
-        nc_block_t * block = nc_store_block( store, from );
+    heap->gap = 0;
+    for ( uint32_t from = 0, bytes; from < heap->end; from += bytes ) {
+        nc_block_t * block = nc_heap_block( heap, from );
         bytes = block->bytes;
         if ( block->handle == 0 )
             continue;
 
-        if ( block->handle == store->fixed && to < from ) {
-            nc_store_block( store, to )->bytes = from - to;
-            nc_store_block( store, to )->handle = 0;
+        if ( block->handle == heap->fixed && to < from ) {
+            nc_heap_block( heap, to )->bytes = heap->gap = from - to;
+            nc_heap_block( heap, to )->handle = 0;
             to = from;
         }
-        *nc_store_entry( store, block->handle ) = to;
+        *nc_heap_entry( heap, block->handle ) = to;
         if ( to < from )
-            memmove( store->base + to, block, bytes );
+            memmove( heap->base + to, block, bytes );
         to += bytes;
     }
-    store->end = to;
+    heap->end = to;
 }
 
-/* Do blocks of this cost fit? They do until a block is taken for something else. */
-static int nc_store_fits( nc_store_t * store, uint32_t cost )
+/* Do blocks that cost so much together fit? Then they do in any order, unless others are taken. May move blocks. */
+static NC_INLINE int nc_heap_fits( nc_heap_t * heap, uint32_t cost )
 {
-    uint32_t room = store->bytes - store->handles * (uint32_t) sizeof( uint32_t );
-    if ( store->used + cost > room )
+    uint32_t room = heap->bytes - heap->handles * (uint32_t) sizeof( uint32_t );
+    if ( heap->used + heap->gap + cost > room )
         return 0;
-    if ( store->end + cost > room || ( store->end > 2 * store->used + NC_STORE_SPARE && !store->fixed ) )
-        nc_store_compact( store );
-    return store->end + cost <= room;
+    if ( heap->end + cost > room || ( heap->end > 2 * heap->used + NC_HEAP_SPARE && !heap->fixed ) )
+        nc_heap_compact( heap );
+    return heap->end + cost <= room;
 }
 
-/* Would less than a part in 32 be free? Then nearly each block that is taken would move all others. */
-static int nc_store_is_full( const nc_store_t * store, uint32_t cost )
+/* Would less than 1/64 be free? Then almost every new block would move all others. */
+static int nc_heap_is_full( const nc_heap_t * heap, uint32_t cost )
 {
-    return store->used + cost + store->handles * (uint32_t) sizeof( uint32_t ) > store->bytes - store->bytes / 32;
+    return heap->used + cost + heap->handles * (uint32_t) sizeof( uint32_t ) > heap->bytes - heap->bytes / 64;
 }
 
-static uint32_t nc_store_take( nc_store_t * store, uint32_t bytes )
+static uint32_t nc_heap_take( nc_heap_t * heap, uint32_t bytes )
 {
-    uint32_t handle = store->free_handle;
-    if ( !nc_store_fits( store, nc_store_cost( bytes ) ) )
+    uint32_t handle = heap->free_handle;
+    if ( !nc_heap_fits( heap, nc_heap_cost( bytes ) ) )
         return 0;
 
     if ( handle )
-        store->free_handle = *nc_store_entry( store, handle );
+        heap->free_handle = *nc_heap_entry( heap, handle ) - NC_HEAP_FREE;
     else
-        handle = ++store->handles;
-    nc_block_t * block = nc_store_block( store, store->end );
-    *nc_store_entry( store, handle ) = store->end;
-    block->bytes = nc_store_round( bytes );
+        handle = ++heap->handles;
+    nc_block_t * block = nc_heap_block( heap, heap->end );
+    *nc_heap_entry( heap, handle ) = heap->end;
+    block->bytes = nc_heap_round( bytes );
     block->handle = handle;
-    store->used += block->bytes;
-    store->end += block->bytes;
-    store->high = store->high > store->end ? store->high : store->end;
+    heap->used += block->bytes;
+    heap->end += block->bytes;
+    heap->high = heap->high > heap->end ? heap->high : heap->end;
     return handle;
 }
 
-static void nc_store_free( nc_store_t * store, uint32_t handle )
+static void nc_heap_free( nc_heap_t * heap, uint32_t handle )
 {
-    nc_block_t * block = nc_store_block( store, *nc_store_entry( store, handle ) );
+    nc_block_t * block = nc_heap_block( heap, *nc_heap_entry( heap, handle ) );
     block->handle = 0;
-    store->used -= block->bytes;
-    *nc_store_entry( store, handle ) = store->free_handle;
-    store->free_handle = handle;
-    if ( store->used == 0 )
-        store->end = store->handles = store->free_handle = 0;
+    heap->used -= block->bytes;
+    *nc_heap_entry( heap, handle ) = NC_HEAP_FREE + heap->free_handle;
+    heap->free_handle = handle;
+    if ( heap->used == 0 )
+        heap->end = heap->handles = heap->free_handle = 0;
 }
 
-/* Wipes what is free. What the table has grown over is gone. */
-static void nc_store_wipe_free( nc_store_t * store )
+/* Moves all blocks together and wipes what is behind them. Entries of the table have replaced what was there. */
+static void nc_heap_wipe_free( nc_heap_t * heap )
 {
-    uint32_t table = store->bytes - store->handles * (uint32_t) sizeof( uint32_t );
-    nc_store_compact( store );
-    nc_crypto_wipe( store->base + store->end, ( store->high < table ? store->high : table ) - store->end );
-    store->high = store->end;
+    uint32_t table = heap->bytes - heap->handles * (uint32_t) sizeof( uint32_t );
+    nc_heap_compact( heap );
+    nc_crypto_wipe( heap->base + heap->end, ( heap->high < table ? heap->high : table ) - heap->end );
+    heap->high = heap->end;
 }
 
-/* Empties the store and wipes what it contained. */
-static void nc_store_reset( nc_store_t * store )
+/* Empties the heap and wipes what it contained. */
+static void nc_heap_reset( nc_heap_t * heap )
 {
-    store->used = store->end = store->handles = store->free_handle = store->fixed = 0;
-    nc_store_wipe_free( store );
+    heap->used = heap->end = heap->handles = heap->free_handle = heap->fixed = heap->gap = 0;
+    nc_heap_wipe_free( heap );
 }
 
 /* ---- bytes: a reader that does not copy strings, and a writer whose caller has checked for space ---- */
@@ -11563,20 +11597,19 @@ static uint8_t * nc_put_varint( uint8_t * out, uint32_t value )
 /*  A message to be sent. After it are its data, or the stream that they are read from, and, if it is sent in fragments, a
     byte for each of those that may be in flight. */
 typedef struct {
+    uint32_t serial; /* counts the messages that were begun; 0: none, or this block is no message */
     uint8_t flags, event, retries, channel;
-    uint8_t next_carrier, carried, carried_lost, carried_cancel; /* bits of `carriers`: used, lost, with its CANCEL */
+    uint32_t packets;                       /* in flight with it, or with its CANCEL */
     uint32_t first_fragment, next_fragment; /* all before the first are acknowledged, all from the next on not sent */
     uint32_t lost_fragments;
     uint32_t acked_bytes;
-    uint32_t fragments;      /* 0: sent in one piece. The fields from here on need not start as zero */
-    uint32_t next, previous; /* in its list: a channel's queue, reliable or watched */
+    uint32_t fragments;      /* 0: sent in one piece */
+    uint32_t next, previous; /* in its list: a channel's queue, reliable, bulk or watched */
     uint32_t next_lost;
     uint32_t next_event;
     uint32_t bytes;
-    uint32_t born, copied;                   /* the flights in which it was first and last sent */
-    uint32_t first;                          /* the packet in which it was first sent */
-    uint32_t carriers[NC_MESSAGES_CARRIERS]; /* the last packets with it, or with its CANCEL */
-    uint32_t order;                          /* a stream's tag */
+    uint32_t born, copied; /* the flights in which it was first and last sent */
+    uint32_t order;        /* a stream's tag */
     uint16_t id;
     uint8_t kind;
     uint8_t wire;       /* the kind in its frames */
@@ -11636,14 +11669,26 @@ typedef struct {
     int64_t newest_packet, newest_key; /* of sequenced messages that arrived */
 } nc_message_channel_t;
 
-/* A packet that asked for an ack. Messages in one piece know their packets; a fragment is in one at a time. */
+/* A message in one piece that a packet has, or a CANCEL. */
+typedef struct {
+    uint32_t handle; /* and NC_CARRIED_CANCEL. Another message may have this handle since: then */
+    uint32_t serial; /* differs from the message's */
+} nc_carried_t;
+
+/* A block of the send buffer: all that a packet has. */
+typedef struct {
+    uint32_t serial; /* 0: it is no message */
+    uint32_t count;
+} nc_carried_list_t;
+
+/* A packet that asked for an ack. */
 typedef struct {
     double time;
     uint32_t number;
     uint32_t delivered;          /* the bytes that were acknowledged when it was sent */
+    uint32_t carried;            /* its list, or 0 */
     uint16_t transfer, fragment; /* if it has a fragment: its message's id, and the index modulo 2^16 */
     uint16_t bytes;              /* and flags above them */
-    uint32_t watched;            /* the first of its unreliable messages whose receipt is awaited, or 0 */
 } nc_sent_t;
 
 enum {
@@ -11662,10 +11707,15 @@ typedef struct {
 
 /* Checks at compile time what the comments above say about layouts. */
 NC_STATIC_ASSERT( data_follow_the_head, offsetof( nc_message_t, head ) + 8 == sizeof( nc_message_t ) );
-NC_STATIC_ASSERT( zeros_come_first, offsetof( nc_message_t, fragments ) <= 24 );
-NC_STATIC_ASSERT( cost_is_enough, sizeof( nc_arrived_t ) + NC_STORE_OVERHEAD <= NC_MESSAGES_COST );
-NC_STATIC_ASSERT( stream_cost_is_enough, sizeof( nc_arrived_t ) + sizeof( nc_stream_t ) + NC_STORE_OVERHEAD <=
-                                             NC_MESSAGES_COST + 16 ); /* of what is not promised */
+NC_STATIC_ASSERT( serials_tell_messages, offsetof( nc_message_t, serial ) == offsetof( nc_carried_list_t, serial ) );
+NC_STATIC_ASSERT( a_list_always_fits,
+                  NC_CARRIED_BYTES + NC_HEAP_OVERHEAD <= NC_MESSAGES_LEAST_BUFFER / 64 + NC_CARRIED_RESERVE );
+NC_STATIC_ASSERT( cost_is_enough, sizeof( nc_arrived_t ) + NC_HEAP_OVERHEAD <= NC_MESSAGES_COST );
+NC_STATIC_ASSERT( stream_cost_is_enough,
+                  sizeof( nc_arrived_t ) + sizeof( nc_stream_t ) + NC_HEAP_OVERHEAD <=
+                      NC_MESSAGES_COST + 16 ); /* at most 16 streams: from what is not promised */
+NC_STATIC_ASSERT( a_part_holds_all_handles,
+                  NC_MESSAGES_UNPROMISED_PART * sizeof( uint32_t ) <= sizeof( nc_block_t ) + sizeof( nc_arrived_t ) );
 NC_STATIC_ASSERT( heads_have_room, 2 + 2 + 2 + 2 <= 8 && NETCODE_MESSAGES_WHOLE_BYTES < 0x4000 );
 NC_STATIC_ASSERT( packets_fit_below_flags, NETCODE_MAX_PACKET_SIZE <= NC_SENT_BYTES && NC_SENT_BYTES < NC_SENT_BULK );
 NC_STATIC_ASSERT( fragments_are_found, (int) NC_MESSAGES_FRAGMENTS < UINT16_MAX / 2 );
@@ -11718,7 +11768,7 @@ struct netcode_messages_t {
     void * accept_stream_context;
     nc_message_channel_t * channels;
     nc_sent_t * sent; /* a circular buffer: first to end, modulo its size */
-    nc_store_t out, in;
+    nc_heap_t out, in;
     double now;         /* all fields from here on are of one connection, and start as zero */
     double caller_time; /* the caller's last time: steps back are ignored */
     int broken, flush, flown;
@@ -11731,8 +11781,10 @@ struct netcode_messages_t {
     uint32_t lost_head, lost_tail, event_head, event_tail;
     uint32_t transfers[NC_MESSAGES_TRANSFERS];
     uint16_t next_generations[NC_MESSAGES_TRANSFERS];
-    uint32_t queued_bytes, next_id, flight;
+    uint32_t queued_bytes, next_id, flight, last_serial;
+    uint32_t message_count;                              /* in the send buffer */
     uint32_t credit_limit, credit_spent, peer_max_bytes; /* the last: 0 until the other side has sent it */
+    uint32_t claimant, claim; /* a large message that waits for credit, and how much of the credit is kept for it */
     double next_expiry;
     /* sending: packets */
     uint32_t sent_first, sent_end, packets_in_flight;
@@ -11785,9 +11837,9 @@ static uint32_t nc_messages_stamp( const struct netcode_messages_t * messages )
     return (uint32_t) (int64_t) ( messages->now * 1e4 );
 }
 
-static nc_message_t * nc_message_at( const struct netcode_messages_t * messages, uint32_t place )
+static nc_message_t * nc_message_at( const struct netcode_messages_t * messages, uint32_t handle )
 {
-    return (nc_message_t *) nc_store_at( &messages->out, place );
+    return (nc_message_t *) nc_heap_at( &messages->out, handle );
 }
 
 /* Asserts the object's invariants at the start of each call, in debug builds; costs a few comparisons. */
@@ -11795,9 +11847,8 @@ static void nc_messages_check( const struct netcode_messages_t * messages )
 {
     uint32_t sent = messages->sent_end - messages->sent_first;
     netcode_assert( sent <= messages->window && messages->packets_in_flight <= sent );
-    netcode_assert( messages->out.used <= messages->out.end && messages->out.end <= messages->out.high );
-    netcode_assert( messages->in.used <= messages->in.end && messages->in.end <= messages->in.high );
-    netcode_assert( messages->out.high <= messages->out.bytes && messages->in.high <= messages->in.bytes );
+    nc_heap_check( &messages->out );
+    nc_heap_check( &messages->in );
 
     netcode_assert( ( messages->lost_head == 0 ) == ( messages->lost_tail == 0 ) );
     netcode_assert( ( messages->event_head == 0 ) == ( messages->event_tail == 0 ) );
@@ -11843,9 +11894,9 @@ static uint8_t * nc_message_state( nc_message_t * message, uint32_t index )
     return nc_message_data( message ) + data + index % NC_MESSAGES_FRAGMENTS;
 }
 
-static nc_arrived_t * nc_arrived_at( const struct netcode_messages_t * messages, uint32_t place )
+static nc_arrived_t * nc_arrived_at( const struct netcode_messages_t * messages, uint32_t handle )
 {
-    return (nc_arrived_t *) nc_store_at( &messages->in, place );
+    return (nc_arrived_t *) nc_heap_at( &messages->in, handle );
 }
 
 static uint8_t * nc_arrived_data( nc_arrived_t * arrived )
@@ -11961,22 +12012,22 @@ static int64_t nc_messages_near( int64_t newest, uint32_t low )
 
 /* ---- lists of messages ---- */
 
-static void nc_messages_append( struct netcode_messages_t * messages, nc_message_list_t * list, uint32_t place )
+static void nc_messages_append( struct netcode_messages_t * messages, nc_message_list_t * list, uint32_t handle )
 {
-    nc_message_t * message = nc_message_at( messages, place );
+    nc_message_t * message = nc_message_at( messages, handle );
     message->next = 0;
     message->previous = list->tail;
     if ( list->tail )
-        nc_message_at( messages, list->tail )->next = place;
+        nc_message_at( messages, list->tail )->next = handle;
     else
-        list->head = place;
-    list->tail = place;
+        list->head = handle;
+    list->tail = handle;
     list->count++;
 }
 
-static void nc_messages_unlink( struct netcode_messages_t * messages, nc_message_list_t * list, uint32_t place )
+static void nc_messages_unlink( struct netcode_messages_t * messages, nc_message_list_t * list, uint32_t handle )
 {
-    const nc_message_t * message = nc_message_at( messages, place );
+    const nc_message_t * message = nc_message_at( messages, handle );
     if ( message->previous )
         nc_message_at( messages, message->previous )->next = message->next;
     else
@@ -11989,11 +12040,13 @@ static void nc_messages_unlink( struct netcode_messages_t * messages, nc_message
 }
 
 /* Frees a message when it is not needed any more. */
-static void nc_message_release( struct netcode_messages_t * messages, uint32_t place )
+static void nc_message_release( struct netcode_messages_t * messages, uint32_t handle )
 {
-    const nc_message_t * message = nc_message_at( messages, place );
-    if ( message->flags & NC_MESSAGE_DONE && !( message->flags & NC_MESSAGE_LOST ) && message->event == 0 )
-        nc_store_free( &messages->out, place );
+    const nc_message_t * message = nc_message_at( messages, handle );
+    if ( message->flags & NC_MESSAGE_DONE && !( message->flags & NC_MESSAGE_LOST ) && message->event == 0 ) {
+        nc_heap_free( &messages->out, handle );
+        messages->message_count--;
+    }
 }
 
 static int nc_message_wants_report( const nc_message_t * message )
@@ -12002,9 +12055,9 @@ static int nc_message_wants_report( const nc_message_t * message )
 }
 
 /* Reports an event. It replaces one that the application has not read yet. */
-static void nc_message_report( struct netcode_messages_t * messages, uint32_t place, int event )
+static void nc_message_report( struct netcode_messages_t * messages, uint32_t handle, int event )
 {
-    nc_message_t * message = nc_message_at( messages, place );
+    nc_message_t * message = nc_message_at( messages, handle );
     if ( event == NETCODE_MESSAGES_EVENT_NONE || !nc_message_wants_report( message ) )
         return;
 
@@ -12018,74 +12071,76 @@ static void nc_message_report( struct netcode_messages_t * messages, uint32_t pl
     if ( message->event == 0 ) {
         message->next_event = 0;
         if ( messages->event_tail )
-            nc_message_at( messages, messages->event_tail )->next_event = place;
+            nc_message_at( messages, messages->event_tail )->next_event = handle;
         else
-            messages->event_head = place;
-        messages->event_tail = place;
+            messages->event_head = handle;
+        messages->event_tail = handle;
     }
     message->event = (uint8_t) event;
 }
 
 /* Ends the sending of a message that was begun. */
-static void nc_message_finish( struct netcode_messages_t * messages, uint32_t place, int event )
+static void nc_message_finish( struct netcode_messages_t * messages, uint32_t handle, int event )
 {
-    nc_message_t * message = nc_message_at( messages, place );
+    nc_message_t * message = nc_message_at( messages, handle );
     nc_message_list_t * list = nc_kind_is_reliable( message->wire ) ? &messages->reliable : &messages->watched;
-    nc_messages_unlink( messages, message->fragments ? &messages->bulk : list, place );
+    nc_messages_unlink( messages, message->fragments ? &messages->bulk : list, handle );
     if ( message->fragments )
         messages->transfers[message->id % NC_MESSAGES_TRANSFERS] = 0;
     message->flags |= NC_MESSAGE_DONE;
-    nc_message_report( messages, place, event );
-    nc_message_release( messages, place );
+    nc_message_report( messages, handle, event );
+    nc_message_release( messages, handle );
 }
 
-static void nc_channel_dequeue( struct netcode_messages_t * messages, uint32_t place )
+static void nc_channel_dequeue( struct netcode_messages_t * messages, uint32_t handle )
 {
-    const nc_message_t * message = nc_message_at( messages, place );
+    const nc_message_t * message = nc_message_at( messages, handle );
     nc_message_channel_t * channel = &messages->channels[message->channel];
     int reliable = nc_kind_is_reliable( message->wire );
-    nc_messages_unlink( messages, &channel->queues[reliable], place );
+    nc_messages_unlink( messages, &channel->queues[reliable], handle );
     channel->queued_bytes -= nc_message_kept( message );
     messages->queued_bytes -= nc_message_kept( message );
+    if ( handle == messages->claimant )
+        messages->claimant = messages->claim = 0;
     if ( !channel->queues[reliable].head )
         messages->active[reliable] &= ~( (uint32_t) 1 << message->channel );
 }
 
 /* Drops a message of which nothing was sent. */
-static void nc_message_drop( struct netcode_messages_t * messages, uint32_t place )
+static void nc_message_drop( struct netcode_messages_t * messages, uint32_t handle )
 {
-    nc_message_t * message = nc_message_at( messages, place );
-    nc_channel_dequeue( messages, place );
+    nc_message_t * message = nc_message_at( messages, handle );
+    nc_channel_dequeue( messages, handle );
     messages->stats.messages_expired++;
     message->flags |= NC_MESSAGE_DONE;
-    nc_message_report( messages, place, NETCODE_MESSAGES_EVENT_LOST );
-    nc_message_release( messages, place );
+    nc_message_report( messages, handle, NETCODE_MESSAGES_EVENT_LOST );
+    nc_message_release( messages, handle );
 }
 
-static void nc_message_lose( struct netcode_messages_t * messages, uint32_t place )
+static void nc_message_lose( struct netcode_messages_t * messages, uint32_t handle )
 {
-    nc_message_t * message = nc_message_at( messages, place );
+    nc_message_t * message = nc_message_at( messages, handle );
     if ( message->flags & NC_MESSAGE_LOST )
         return;
 
     message->flags |= NC_MESSAGE_LOST;
     message->next_lost = 0;
     if ( messages->lost_tail )
-        nc_message_at( messages, messages->lost_tail )->next_lost = place;
+        nc_message_at( messages, messages->lost_tail )->next_lost = handle;
     else
-        messages->lost_head = place;
-    messages->lost_tail = place;
+        messages->lost_head = handle;
+    messages->lost_tail = handle;
 }
 
 static void nc_message_pop_lost( struct netcode_messages_t * messages )
 {
-    uint32_t place = messages->lost_head;
-    nc_message_t * message = nc_message_at( messages, place );
+    uint32_t handle = messages->lost_head;
+    nc_message_t * message = nc_message_at( messages, handle );
     messages->lost_head = message->next_lost;
     if ( !messages->lost_head )
         messages->lost_tail = 0;
     message->flags &= (uint8_t) ~NC_MESSAGE_LOST;
-    nc_message_release( messages, place );
+    nc_message_release( messages, handle );
 }
 
 /* ---- giving up ---- */
@@ -12108,9 +12163,9 @@ static void nc_messages_lose_all( struct netcode_messages_t * messages )
 
 /*  Gives up a reliable message that was begun. The other side must be notified, or it would reserve memory for it for
     ever: from now on CANCEL is sent instead of it. An ordered channel with a gap can not continue. */
-static void nc_message_give_up( struct netcode_messages_t * messages, uint32_t place )
+static void nc_message_give_up( struct netcode_messages_t * messages, uint32_t handle )
 {
-    nc_message_t * message = nc_message_at( messages, place );
+    nc_message_t * message = nc_message_at( messages, handle );
     if ( messages->broken )
         return;
     messages->stats.reliable_timeouts_total++;
@@ -12120,18 +12175,18 @@ static void nc_message_give_up( struct netcode_messages_t * messages, uint32_t p
     }
 
     message->flags |= NC_MESSAGE_CANCELLED;
-    nc_message_report( messages, place, NETCODE_MESSAGES_EVENT_LOST );
-    nc_message_lose( messages, place );
+    nc_message_report( messages, handle, NETCODE_MESSAGES_EVENT_LOST );
+    nc_message_lose( messages, handle );
 }
 
 static void nc_messages_expire_queue( struct netcode_messages_t * messages, const nc_message_list_t * queue )
 {
-    uint32_t place = queue->head, next;
-    for ( ; place; place = next ) {
-        const nc_message_t * message = nc_message_at( messages, place );
+    uint32_t handle = queue->head, next;
+    for ( ; handle; handle = next ) {
+        const nc_message_t * message = nc_message_at( messages, handle );
         next = message->next;
         if ( message->expires <= messages->now )
-            nc_message_drop( messages, place );
+            nc_message_drop( messages, handle );
         else if ( message->expires < messages->next_expiry )
             messages->next_expiry = message->expires;
     }
@@ -12139,12 +12194,12 @@ static void nc_messages_expire_queue( struct netcode_messages_t * messages, cons
 
 static void nc_messages_expire_begun( struct netcode_messages_t * messages, const nc_message_list_t * list )
 {
-    for ( uint32_t place = list->head; place; place = nc_message_at( messages, place )->next ) {
-        const nc_message_t * message = nc_message_at( messages, place );
+    for ( uint32_t handle = list->head; handle; handle = nc_message_at( messages, handle )->next ) {
+        const nc_message_t * message = nc_message_at( messages, handle );
         if ( message->flags & NC_MESSAGE_CANCELLED )
             continue;
         if ( message->expires <= messages->now )
-            nc_message_give_up( messages, place );
+            nc_message_give_up( messages, handle );
         else if ( message->expires < messages->next_expiry )
             messages->next_expiry = message->expires;
     }
@@ -12172,38 +12227,37 @@ static nc_sent_t * nc_sent_at( const struct netcode_messages_t * messages, uint3
 /* The transfer in flight with this id, or 0. */
 static uint32_t nc_transfer_find( const struct netcode_messages_t * messages, uint16_t id )
 {
-    uint32_t place = messages->transfers[id % NC_MESSAGES_TRANSFERS];
-    return place && nc_message_at( messages, place )->id == id ? place : 0;
+    uint32_t handle = messages->transfers[id % NC_MESSAGES_TRANSFERS];
+    return handle && nc_message_at( messages, handle )->id == id ? handle : 0;
 }
 
-/* The bit of this packet if it is among those with the message, else 0. */
-static uint32_t nc_message_carrier( const nc_message_t * message, uint32_t number )
+/* The message of an entry, or NULL if nothing more is to be sent of it. */
+static nc_message_t * nc_carried_message( const struct netcode_messages_t * messages, const nc_carried_t * carried )
 {
-    for ( int i = 0; i < NC_MESSAGES_CARRIERS; i++ )
-        if ( message->carried >> i & 1 && message->carriers[i] == number )
-            return 1u << i;
-    return 0;
+    uint32_t handle = carried->handle & ~NC_CARRIED_CANCEL;
+    nc_message_t * message = nc_heap_has( &messages->out, handle ) ? nc_message_at( messages, handle ) : NULL;
+    return message && message->serial == carried->serial && !( message->flags & NC_MESSAGE_DONE ) ? message : NULL;
 }
 
-/* A packet with it has arrived; perhaps late, after it was reported lost. */
-static void nc_whole_acked( struct netcode_messages_t * messages, uint32_t place, uint32_t carrier )
+/* A packet with it, or with its CANCEL, has arrived; perhaps late, after it was reported lost. */
+static void nc_whole_acked( struct netcode_messages_t * messages, uint32_t handle, int is_cancel )
 {
-    const nc_message_t * message = nc_message_at( messages, place );
-    nc_message_finish( messages, place,
-                       carrier & message->carried_cancel           ? NETCODE_MESSAGES_EVENT_NONE
+    const nc_message_t * message = nc_message_at( messages, handle );
+    nc_message_finish( messages, handle,
+                       is_cancel                                   ? NETCODE_MESSAGES_EVENT_NONE
                        : message->flags & NC_MESSAGE_REPORTED_LOST ? NETCODE_MESSAGES_EVENT_SPURIOUS
                                                                    : NETCODE_MESSAGES_EVENT_ACKED );
 }
 
 /*  The state of the fragment that a packet has; NULL if it was acknowledged with another packet, or if the packet has
     none. */
-static uint8_t * nc_sent_fragment( struct netcode_messages_t * messages, const nc_sent_t * sent, uint32_t * place,
+static uint8_t * nc_sent_fragment( struct netcode_messages_t * messages, const nc_sent_t * sent, uint32_t * handle,
                                    uint32_t * index )
 {
-    *place = sent->bytes & NC_SENT_BULK ? nc_transfer_find( messages, sent->transfer ) : 0;
-    if ( !*place )
+    *handle = sent->bytes & NC_SENT_BULK ? nc_transfer_find( messages, sent->transfer ) : 0;
+    if ( !*handle )
         return NULL;
-    nc_message_t * message = nc_message_at( messages, *place );
+    nc_message_t * message = nc_message_at( messages, *handle );
     *index = message->first_fragment + (uint16_t) ( sent->fragment - message->first_fragment );
     if ( *index >= message->next_fragment )
         return NULL;
@@ -12213,97 +12267,95 @@ static uint8_t * nc_sent_fragment( struct netcode_messages_t * messages, const n
 
 static void nc_fragment_acked( struct netcode_messages_t * messages, const nc_sent_t * sent )
 {
-    uint32_t place, index;
-    uint8_t * state = nc_sent_fragment( messages, sent, &place, &index );
+    uint32_t handle, index;
+    uint8_t * state = nc_sent_fragment( messages, sent, &handle, &index );
     if ( !state )
         return;
 
-    nc_message_t * message = nc_message_at( messages, place );
+    nc_message_t * message = nc_message_at( messages, handle );
     message->lost_fragments -= ( *state & NC_FRAGMENT_LOST ) != 0;
     message->acked_bytes += nc_fragment_bytes( message->bytes, index );
     *state = NC_FRAGMENT_ACKED;
     while ( *( state = nc_message_state( message, message->first_fragment ) ) & NC_FRAGMENT_ACKED ) {
         *state = 0;
         if ( ++message->first_fragment == message->fragments ) {
-            nc_whole_acked( messages, place, 0 );
+            nc_whole_acked( messages, handle, 0 );
             return;
         }
     }
 
     if ( !( message->flags & NC_MESSAGE_CANCELLED ) )
-        nc_message_report( messages, place, NETCODE_MESSAGES_EVENT_PROGRESS );
+        nc_message_report( messages, handle, NETCODE_MESSAGES_EVENT_PROGRESS );
 }
 
 static void nc_fragment_lost( struct netcode_messages_t * messages, const nc_sent_t * sent )
 {
-    uint32_t place, index;
-    uint8_t * state = nc_sent_fragment( messages, sent, &place, &index );
-    if ( !state || nc_message_at( messages, place )->flags & NC_MESSAGE_CANCELLED )
+    uint32_t handle, index;
+    uint8_t * state = nc_sent_fragment( messages, sent, &handle, &index );
+    if ( !state || nc_message_at( messages, handle )->flags & NC_MESSAGE_CANCELLED )
         return;
     if ( messages->max_retries && ( *state & NC_FRAGMENT_TRIES ) >= messages->max_retries ) {
-        nc_message_give_up( messages, place );
+        nc_message_give_up( messages, handle );
         return;
     }
 
     if ( ( *state & NC_FRAGMENT_TRIES ) < NC_FRAGMENT_TRIES )
         *state = (uint8_t) ( *state + 1 );
     *state |= NC_FRAGMENT_LOST;
-    nc_message_at( messages, place )->lost_fragments++;
+    nc_message_at( messages, handle )->lost_fragments++;
 }
 
-static void nc_reliable_lost( struct netcode_messages_t * messages, uint32_t place )
+static void nc_reliable_lost( struct netcode_messages_t * messages, uint32_t handle )
 {
-    nc_message_t * message = nc_message_at( messages, place );
-    if ( message->carried != message->carried_lost || message->flags & NC_MESSAGE_LOST )
+    nc_message_t * message = nc_message_at( messages, handle );
+    if ( message->packets || message->flags & NC_MESSAGE_LOST )
         return; /* another packet may still arrive with it, or it is to be sent again */
     if ( messages->max_retries && message->retries >= messages->max_retries &&
          !( message->flags & NC_MESSAGE_CANCELLED ) ) {
-        nc_message_give_up( messages, place );
+        nc_message_give_up( messages, handle );
         return;
     }
 
     if ( message->retries < 255 )
         message->retries++;
-    nc_message_lose( messages, place );
+    nc_message_lose( messages, handle );
 }
 
 /* An unreliable one is kept as long as its packet: the ack may arrive late. */
-static void nc_whole_lost( struct netcode_messages_t * messages, uint32_t place, uint32_t carrier )
+static void nc_whole_lost( struct netcode_messages_t * messages, uint32_t handle )
 {
-    nc_message_t * message = nc_message_at( messages, place );
-    message->carried_lost |= (uint8_t) carrier;
+    nc_message_t * message = nc_message_at( messages, handle );
+    message->packets--;
     if ( nc_kind_is_reliable( message->wire ) )
-        nc_reliable_lost( messages, place );
+        nc_reliable_lost( messages, handle );
     else
-        nc_message_report( messages, place, NETCODE_MESSAGES_EVENT_LOST );
+        nc_message_report( messages, handle, NETCODE_MESSAGES_EVENT_LOST );
 }
 
 enum nc_sent_fate_t { NC_SENT_ARRIVED, NC_SENT_WENT_LOST, NC_SENT_FORGOTTEN };
 
-/* Settles a packet's messages in a list, from `place` on, oldest first; ends at one begun in a later packet. */
-static void nc_messages_settle( struct netcode_messages_t * messages, uint32_t place, uint32_t number, int fate )
+/* Settles all that a packet has in one piece. Its list is kept only if it was lost: the ack may arrive late. */
+static void nc_sent_settle_messages( struct netcode_messages_t * messages, nc_sent_t * sent, int fate )
 {
-    for ( uint32_t next; place; place = next ) {
-        nc_message_t * message = nc_message_at( messages, place );
-        next = message->next;
-        if ( (int32_t) ( message->first - number ) > 0 )
-            return;
-
-        uint32_t carrier = nc_message_carrier( message, number );
-        if ( carrier && fate == NC_SENT_WENT_LOST )
-            nc_whole_lost( messages, place, carrier );
-        else if ( carrier && fate == NC_SENT_ARRIVED )
-            nc_whole_acked( messages, place, carrier );
-        else if ( carrier ) /* forgotten */
-            nc_message_finish( messages, place, NETCODE_MESSAGES_EVENT_NONE );
+    if ( !sent->carried )
+        return;
+    const nc_carried_list_t * list = (nc_carried_list_t *) nc_heap_at( &messages->out, sent->carried );
+    const nc_carried_t * carried = (const nc_carried_t *) (const void *) ( list + 1 );
+    for ( const nc_carried_t * end = carried + list->count; carried != end; carried++ ) {
+        uint32_t handle = carried->handle & ~NC_CARRIED_CANCEL;
+        const nc_message_t * message = nc_carried_message( messages, carried );
+        if ( message && fate == NC_SENT_ARRIVED )
+            nc_whole_acked( messages, handle, ( carried->handle & NC_CARRIED_CANCEL ) != 0 );
+        else if ( message && fate == NC_SENT_WENT_LOST )
+            nc_whole_lost( messages, handle );
+        else if ( message && !nc_kind_is_reliable( message->wire ) ) /* forgotten */
+            nc_message_finish( messages, handle, NETCODE_MESSAGES_EVENT_NONE );
     }
-}
 
-static void nc_sent_settle_messages( struct netcode_messages_t * messages, const nc_sent_t * sent, int fate )
-{
-    nc_messages_settle( messages, messages->reliable.head, sent->number, fate );
-    nc_messages_settle( messages, messages->bulk.head, sent->number, fate );
-    nc_messages_settle( messages, sent->watched, sent->number, fate );
+    if ( fate != NC_SENT_WENT_LOST ) {
+        nc_heap_free( &messages->out, sent->carried );
+        sent->carried = 0;
+    }
 }
 
 /* ---- round trips and pacing. Constants: RFC 6298 ---- */
@@ -12620,9 +12672,7 @@ static void nc_sent_acked( struct netcode_messages_t * messages, nc_sent_t * sen
 /* Forgets the oldest packet: its messages can not be acknowledged by it any more. */
 static void nc_sent_drop( struct netcode_messages_t * messages )
 {
-    const nc_sent_t * sent = nc_sent_at( messages, messages->sent_first++ );
-    if ( !( sent->bytes & NC_SENT_ACKED ) )
-        nc_messages_settle( messages, sent->watched, sent->number, NC_SENT_FORGOTTEN );
+    nc_sent_settle_messages( messages, nc_sent_at( messages, messages->sent_first++ ), NC_SENT_FORGOTTEN );
 }
 
 /* Forgets settled packets, from the oldest on; lost ones are kept for a while, because an ack may arrive late. */
@@ -12763,11 +12813,12 @@ typedef struct {
     uint32_t last_head_bytes;
     uint16_t transfer, fragment; /* of the fragment that it has */
     uint16_t flags;
-    uint32_t watched;               /* as in nc_sent_t */
     int holds;                      /* it has frames that may have to be sent again */
-    int asks, tracked;              /* it asks for an ack; it may, because an entry for it is free */
+    int asks, tracked;              /* it asks for an ack; it may, because there is space to remember it */
     int unreliable, reliable, bulk; /* what the window and the rate allow */
     int delay;
+    nc_carried_list_t list; /* its messages: directly before the entries, as in the send buffer */
+    nc_carried_t carried[NC_MESSAGES_CARRIED];
 } nc_build_t;
 
 static uint32_t nc_varint_bytes( uint32_t value )
@@ -12780,16 +12831,19 @@ static int nc_build_has_room( const nc_build_t * build, uint32_t bytes )
     return (size_t) ( build->end - build->at ) >= bytes;
 }
 
-/* Stores in the message that this packet has it, or its CANCEL, in place of the oldest of those that it remembers. */
-static void nc_build_carry( const struct netcode_messages_t * messages, nc_build_t * build, nc_message_t * message )
+/* May it have another message that has to be remembered? */
+static int nc_build_may_carry( const nc_build_t * build )
 {
-    uint32_t at = message->next_carrier, bit = 1u << at;
-    message->carriers[at] = (uint32_t) messages->next_number;
-    message->next_carrier = (uint8_t) ( ( at + 1 ) % NC_MESSAGES_CARRIERS );
-    message->carried |= (uint8_t) bit;
-    message->carried_lost &= (uint8_t) ~bit;
-    if ( message->flags & NC_MESSAGE_CANCELLED )
-        message->carried_cancel |= (uint8_t) bit;
+    return build->tracked && build->list.count < NC_MESSAGES_CARRIED;
+}
+
+/* Remembers that this packet has the message, or its CANCEL. */
+static void nc_build_carry( nc_build_t * build, nc_message_t * message, uint32_t handle )
+{
+    nc_carried_t * carried = &build->carried[build->list.count++];
+    carried->handle = handle | ( message->flags & NC_MESSAGE_CANCELLED ? NC_CARRIED_CANCEL : 0 );
+    carried->serial = message->serial;
+    message->packets++;
     build->holds = 1;
 }
 
@@ -12822,12 +12876,13 @@ static int nc_build_fits( const nc_build_t * build, const nc_message_t * message
 {
     uint32_t bytes = message->fragments ? NETCODE_MESSAGES_FRAGMENT_BYTES + 4 : message->bytes;
     return nc_build_has_room( build, message->head_bytes + bytes ) &&
-           ( build->tracked || !( nc_kind_is_reliable( message->wire ) || nc_message_wants_report( message ) ) );
+           ( nc_build_may_carry( build ) ||
+             !( nc_kind_is_reliable( message->wire ) || nc_message_wants_report( message ) ) );
 }
 
-static void nc_build_message( struct netcode_messages_t * messages, nc_build_t * build, uint32_t place, int remember )
+static void nc_build_message( struct netcode_messages_t * messages, nc_build_t * build, uint32_t handle, int remember )
 {
-    nc_message_t * message = nc_message_at( messages, place );
+    nc_message_t * message = nc_message_at( messages, handle );
     uint32_t bytes = message->head_bytes + message->bytes;
     memcpy( build->at, nc_message_data( message ) - message->head_bytes, bytes );
 
@@ -12838,7 +12893,7 @@ static void nc_build_message( struct netcode_messages_t * messages, nc_build_t *
     messages->small_time = messages->now;
     message->copied = messages->flight;
     if ( remember )
-        nc_build_carry( messages, build, message );
+        nc_build_carry( build, message, handle );
 }
 
 static void nc_channel_serve( nc_message_channel_t * channel, uint32_t bytes, int bulk )
@@ -12846,10 +12901,10 @@ static void nc_channel_serve( nc_message_channel_t * channel, uint32_t bytes, in
     channel->served[bulk] += ( bytes + 16 ) * 64 / channel->weight;
 }
 
-static void nc_build_fragment( struct netcode_messages_t * messages, nc_build_t * build, uint32_t place,
+static void nc_build_fragment( struct netcode_messages_t * messages, nc_build_t * build, uint32_t handle,
                                uint32_t index )
 {
-    nc_message_t * message = nc_message_at( messages, place );
+    nc_message_t * message = nc_message_at( messages, handle );
     uint32_t bytes = nc_fragment_bytes( message->bytes, index ), offset = index * NETCODE_MESSAGES_FRAGMENT_BYTES;
     uint8_t * at = nc_put_head( build->at, message, NC_FRAME_FRAGMENT );
     at = nc_put_number( at, message->bytes, 4 );
@@ -12866,22 +12921,22 @@ static void nc_build_fragment( struct netcode_messages_t * messages, nc_build_t 
 
     if ( message->wire != NC_KIND_STREAM )
         memcpy( at, nc_message_data( message ) + offset, bytes );
-    else if ( bytes ) { /* last: it may send messages, which may move this one */
+    else if ( bytes ) { /* last: this function may send messages, which can move this one */
         const netcode_messages_stream_t * stream = nc_message_stream( message );
         stream->read_function( stream->context, offset, at, (int) bytes );
     }
 }
 
-static void nc_build_cancel( struct netcode_messages_t * messages, nc_build_t * build, uint32_t place )
+static void nc_build_cancel( struct netcode_messages_t * messages, nc_build_t * build, uint32_t handle )
 {
-    nc_message_t * message = nc_message_at( messages, place );
+    nc_message_t * message = nc_message_at( messages, handle );
     *build->at++ = message->fragments ? NC_FRAME_CANCEL_FRAGMENTS : NC_FRAME_CANCEL;
     build->at = nc_put_number( build->at, message->id, 2 );
     build->at = message->fragments ? nc_put_number( build->at, nc_message_kept( message ), 4 )
                                    : nc_put_varint( build->at, message->bytes );
     build->last = NULL;
     build->asks = 1;
-    nc_build_carry( messages, build, message );
+    nc_build_carry( build, message, handle );
 }
 
 /* Writes the received numbers that are beyond the ack bits, in runs, downwards. */
@@ -12997,24 +13052,24 @@ static uint32_t nc_messages_repeats( const struct netcode_messages_t * messages 
 static void nc_build_lost( struct netcode_messages_t * messages, nc_build_t * build )
 {
     while ( messages->lost_head ) {
-        uint32_t place = messages->lost_head;
-        nc_message_t * message = nc_message_at( messages, place );
+        uint32_t handle = messages->lost_head;
+        nc_message_t * message = nc_message_at( messages, handle );
         if ( message->flags & NC_MESSAGE_DONE ) {
             nc_message_pop_lost( messages );
             continue;
         }
-        if ( !build->reliable || !build->tracked ||
+        if ( !build->reliable || !nc_build_may_carry( build ) ||
              ( message->flags & NC_MESSAGE_AGAIN && message->copied == messages->flight ) )
             return;
 
         if ( message->flags & NC_MESSAGE_CANCELLED ) {
             if ( !nc_build_has_room( build, 7 ) )
                 return;
-            nc_build_cancel( messages, build, place );
+            nc_build_cancel( messages, build, handle );
         } else {
             if ( !nc_build_fits( build, message ) )
                 return;
-            nc_build_message( messages, build, place, 1 );
+            nc_build_message( messages, build, handle, 1 );
             if ( message->flags & NC_MESSAGE_AGAIN )
                 messages->stats.messages_repeated++;
             else
@@ -13026,7 +13081,7 @@ static void nc_build_lost( struct netcode_messages_t * messages, nc_build_t * bu
         message->flags &= (uint8_t) ~NC_MESSAGE_AGAIN;
         nc_message_pop_lost( messages );
         if ( again ) {
-            nc_message_lose( messages, place );
+            nc_message_lose( messages, handle );
             message->flags |= NC_MESSAGE_AGAIN;
         }
     }
@@ -13069,18 +13124,18 @@ static int nc_message_is_too_large( const struct netcode_messages_t * messages, 
 }
 
 /* Has this queued message waited too long, or is it too large for the other side, which has sent a LIMIT since? */
-static int nc_message_is_over( const struct netcode_messages_t * messages, uint32_t place )
+static int nc_message_is_over( const struct netcode_messages_t * messages, uint32_t handle )
 {
-    const nc_message_t * message = nc_message_at( messages, place );
+    const nc_message_t * message = nc_message_at( messages, handle );
     return message->expires <= messages->now || nc_message_is_too_large( messages, nc_message_kept( message ) );
 }
 
 /* An ordered one is never dropped silently: its channel would have a gap. */
-static void nc_message_drop_queued( struct netcode_messages_t * messages, uint32_t place )
+static void nc_message_drop_queued( struct netcode_messages_t * messages, uint32_t handle )
 {
-    if ( nc_message_at( messages, place )->wire == NETCODE_MESSAGE_RELIABLE_ORDERED )
+    if ( nc_message_at( messages, handle )->wire == NETCODE_MESSAGE_RELIABLE_ORDERED )
         messages->broken = NC_MESSAGES_BROKEN_UNREPORTED;
-    nc_message_drop( messages, place );
+    nc_message_drop( messages, handle );
 }
 
 static uint32_t nc_message_cost( const nc_message_t * message )
@@ -13105,14 +13160,26 @@ static int nc_message_is_far( const struct netcode_messages_t * messages, const 
     return message->fragments && count == NC_MESSAGES_TRANSFERS;
 }
 
+/*  Is there credit for it? Small messages could spend each grant before a large one's whole cost is there: while one waits, half of
+    what is granted is kept for it. */
+static int nc_message_has_credit( struct netcode_messages_t * messages, const nc_message_t * message, uint32_t handle )
+{
+    uint32_t kept = handle == messages->claimant ? 0 : messages->claim;
+    if ( (int32_t) ( messages->credit_limit - messages->credit_spent - nc_message_cost( message ) - kept ) >= 0 )
+        return 1;
+    if ( message->fragments && !messages->claimant )
+        messages->claimant = handle;
+    return 0;
+}
+
 /* Is it within the other side's limits, and within the ids that both sides remember? */
-static int nc_message_may_start( const struct netcode_messages_t * messages, const nc_message_t * message )
+static int nc_message_may_start( struct netcode_messages_t * messages, const nc_message_t * message, uint32_t handle )
 {
     if ( !nc_kind_is_reliable( message->wire ) )
         return 1;
     if ( message->fragments && messages->peer_max_bytes == 0 && message->wire != NC_KIND_STREAM )
         return 0; /* the other side would refuse every packet with a part of it */
-    if ( (int32_t) ( messages->credit_limit - messages->credit_spent - nc_message_cost( message ) ) < 0 )
+    if ( !nc_message_has_credit( messages, message, handle ) )
         return 0;
     if ( ( !message->fragments || message->wire == NETCODE_MESSAGE_RELIABLE_SEQUENCED ) && messages->reliable.head &&
          (uint16_t) ( messages->next_id - nc_message_at( messages, messages->reliable.head )->id ) >= NC_MESSAGES_IDS )
@@ -13120,29 +13187,29 @@ static int nc_message_may_start( const struct netcode_messages_t * messages, con
     return !nc_message_is_far( messages, message );
 }
 
-static void nc_transfer_start( struct netcode_messages_t * messages, uint32_t place )
+static void nc_transfer_start( struct netcode_messages_t * messages, uint32_t handle )
 {
-    nc_message_t * message = nc_message_at( messages, place );
+    nc_message_t * message = nc_message_at( messages, handle );
     int i = 0;
     while ( messages->transfers[i] )
         i++; /* nc_message_is_far has checked that one is free */
-    messages->transfers[i] = place;
+    messages->transfers[i] = handle;
     message->id = (uint16_t) ( i | messages->next_generations[i]++ << 4 );
     if ( message->wire == NETCODE_MESSAGE_RELIABLE_SEQUENCED )
         message->order = messages->next_id++;
 }
 
-static void nc_reliable_start( struct netcode_messages_t * messages, uint32_t place )
+static void nc_reliable_start( struct netcode_messages_t * messages, uint32_t handle )
 {
-    nc_message_t * message = nc_message_at( messages, place );
+    nc_message_t * message = nc_message_at( messages, handle );
     messages->credit_spent += nc_message_cost( message );
     if ( message->fragments )
-        nc_transfer_start( messages, place );
+        nc_transfer_start( messages, handle );
     else
         message->id = (uint16_t) messages->next_id++;
     if ( message->wire == NETCODE_MESSAGE_RELIABLE_ORDERED )
         message->order = messages->channels[message->channel].next_order++;
-    nc_messages_append( messages, message->fragments ? &messages->bulk : &messages->reliable, place );
+    nc_messages_append( messages, message->fragments ? &messages->bulk : &messages->reliable, handle );
 }
 
 /*  A channel begins to send beside `others`: what they have sent meanwhile, or it before they began, counts for one message at
@@ -13172,11 +13239,11 @@ static uint32_t nc_transfers_channels( const struct netcode_messages_t * message
     return channels;
 }
 
-static void nc_message_start( struct netcode_messages_t * messages, uint32_t place )
+static void nc_message_start( struct netcode_messages_t * messages, uint32_t handle )
 {
-    nc_message_t * message = nc_message_at( messages, place );
+    nc_message_t * message = nc_message_at( messages, handle );
     nc_message_channel_t * channel = &messages->channels[message->channel];
-    nc_channel_dequeue( messages, place );
+    nc_channel_dequeue( messages, handle );
     if ( message->fragments )
         nc_channel_join( messages, channel, nc_transfers_channels( messages ), 1 );
     else
@@ -13185,13 +13252,13 @@ static void nc_message_start( struct netcode_messages_t * messages, uint32_t pla
 
     message->flags |= NC_MESSAGE_STARTED;
     message->born = messages->flight;
-    message->first = (uint32_t) messages->next_number;
+    message->serial = ( messages->last_serial += 2 ) | 1; /* never 0 */
 
     if ( !nc_kind_is_reliable( message->wire ) ) {
         if ( nc_message_wants_report( message ) )
-            nc_messages_append( messages, &messages->watched, place );
+            nc_messages_append( messages, &messages->watched, handle );
     } else
-        nc_reliable_start( messages, place );
+        nc_reliable_start( messages, handle );
 
     if ( !message->fragments )
         nc_message_write_head( message );
@@ -13206,23 +13273,21 @@ static void nc_build_new( struct netcode_messages_t * messages, nc_build_t * bui
 
     for ( int chosen; ( chosen = nc_messages_choose( messages, masks, 0 ) ) >= 0; ) {
         nc_message_channel_t * channel = &messages->channels[chosen / 2];
-        uint32_t place = channel->queues[chosen & 1].head, bit = (uint32_t) 1 << chosen / 2;
-        nc_message_t * message = nc_message_at( messages, place );
+        uint32_t handle = channel->queues[chosen & 1].head, bit = (uint32_t) 1 << chosen / 2;
+        nc_message_t * message = nc_message_at( messages, handle );
 
-        if ( nc_message_is_over( messages, place ) )
-            nc_message_drop_queued( messages, place );
-        else if ( !nc_build_fits( build, message ) || !nc_message_may_start( messages, message ) ) {
+        if ( nc_message_is_over( messages, handle ) )
+            nc_message_drop_queued( messages, handle );
+        else if ( !nc_build_fits( build, message ) || !nc_message_may_start( messages, message, handle ) ) {
             masks[chosen & 1] &= ~bit;
             continue;
         } else {
             int remember = ( chosen & 1 ) || nc_message_wants_report( message );
-            nc_message_start( messages, place );
-            nc_build_message( messages, build, place, remember );
-            if ( !( chosen & 1 ) && remember && !build->watched )
-                build->watched = place;
+            nc_message_start( messages, handle );
+            nc_build_message( messages, build, handle, remember );
             if ( !remember ) {
                 message->flags |= NC_MESSAGE_DONE;
-                nc_message_release( messages, place );
+                nc_message_release( messages, handle );
             }
         }
 
@@ -13249,7 +13314,7 @@ static int nc_transfer_is_before( const struct netcode_messages_t * messages, co
                                   const nc_message_t * other )
 {
     if ( message->channel == other->channel )
-        return (int32_t) ( message->first - other->first ) < 0;
+        return (int32_t) ( message->serial - other->serial ) < 0;
     return nc_channel_is_before( &messages->channels[message->channel], &messages->channels[other->channel], 1 );
 }
 
@@ -13259,10 +13324,10 @@ static uint32_t nc_transfer_choose( const struct netcode_messages_t * messages )
 {
     uint32_t best = 0;
     for ( int i = 0; messages->bulk.count && i < NC_MESSAGES_TRANSFERS; i++ ) {
-        uint32_t place = messages->transfers[i];
-        if ( !place )
+        uint32_t handle = messages->transfers[i];
+        if ( !handle )
             continue;
-        const nc_message_t * message = nc_message_at( messages, place );
+        const nc_message_t * message = nc_message_at( messages, handle );
         uint32_t end = message->first_fragment + NC_MESSAGES_FRAGMENTS;
         end = end < message->fragments ? end : message->fragments;
         if ( message->flags & NC_MESSAGE_CANCELLED ||
@@ -13270,7 +13335,7 @@ static uint32_t nc_transfer_choose( const struct netcode_messages_t * messages )
             continue;
 
         if ( !best || nc_transfer_is_before( messages, message, nc_message_at( messages, best ) ) )
-            best = place;
+            best = handle;
     }
     return best;
 }
@@ -13279,13 +13344,12 @@ static uint32_t nc_transfer_choose( const struct netcode_messages_t * messages )
     all that is sent between two updates: so messages that are lost in a burst were not repeated in the same burst. */
 static void nc_build_repeats( struct netcode_messages_t * messages, nc_build_t * build )
 {
-    uint32_t place = messages->reliable.tail, previous, repeats = nc_messages_repeats( messages );
-    if ( !repeats || !build->reliable || !build->tracked ||
-         !( build->asks || ( build->bulk && nc_transfer_choose( messages ) ) ) )
+    uint32_t handle = messages->reliable.tail, previous, repeats = nc_messages_repeats( messages );
+    if ( !repeats || !build->reliable || !( build->asks || ( build->bulk && nc_transfer_choose( messages ) ) ) )
         return; /* no packet is sent for repeats only */
 
-    for ( ; place; place = previous ) {
-        const nc_message_t * message = nc_message_at( messages, place );
+    for ( ; handle; handle = previous ) {
+        const nc_message_t * message = nc_message_at( messages, handle );
         uint32_t age = messages->flight - message->born;
         previous = message->previous;
         if ( age > repeats )
@@ -13294,10 +13358,10 @@ static void nc_build_repeats( struct netcode_messages_t * messages, nc_build_t *
         if ( message->copied == messages->flight || message->bytes > NC_MESSAGES_SMALL || message->retries ||
              message->flags & ( NC_MESSAGE_LOST | NC_MESSAGE_CANCELLED ) )
             continue;
-        if ( !nc_build_has_room( build, message->head_bytes + message->bytes ) )
+        if ( !nc_build_fits( build, message ) )
             return;
 
-        nc_build_message( messages, build, place, 1 );
+        nc_build_message( messages, build, handle, 1 );
         messages->stats.messages_repeated++;
     }
 }
@@ -13305,32 +13369,32 @@ static void nc_build_repeats( struct netcode_messages_t * messages, nc_build_t *
 /* Fills the rest of the packet with fragments: of transfers in flight, or of a new one with a better priority. */
 static void nc_build_bulk( struct netcode_messages_t * messages, nc_build_t * build )
 {
-    uint32_t masks[2] = { 0, messages->active[1] }, place;
+    uint32_t masks[2] = { 0, messages->active[1] }, handle;
     if ( !build->bulk || !build->tracked )
         return;
 
-    place = nc_transfer_choose( messages );
+    handle = nc_transfer_choose( messages );
     for ( int chosen; ( chosen = nc_messages_choose( messages, masks, 1 ) ) >= 0; ) {
         const nc_message_channel_t * channel = &messages->channels[chosen / 2];
         uint32_t first = channel->queues[1].head;
         const nc_message_t * message = nc_message_at( messages, first );
-        if ( place &&
-             !nc_channel_is_before( channel, &messages->channels[nc_message_at( messages, place )->channel], 1 ) )
+        if ( handle &&
+             !nc_channel_is_before( channel, &messages->channels[nc_message_at( messages, handle )->channel], 1 ) )
             break;
 
         if ( nc_message_is_over( messages, first ) )
             nc_message_drop_queued( messages, first );
-        else if ( nc_message_may_start( messages, message ) && nc_build_fits( build, message ) ) {
+        else if ( nc_message_may_start( messages, message, first ) && nc_build_fits( build, message ) ) {
             nc_message_start( messages, first );
-            place = first;
+            handle = first;
             break;
         } else
             masks[1] &= ~( (uint32_t) 1 << chosen / 2 );
         masks[1] &= messages->active[1];
     }
 
-    if ( place && nc_build_fits( build, nc_message_at( messages, place ) ) )
-        nc_build_fragment( messages, build, place, nc_transfer_next( messages, nc_message_at( messages, place ) ) );
+    if ( handle && nc_build_fits( build, nc_message_at( messages, handle ) ) )
+        nc_build_fragment( messages, build, handle, nc_transfer_next( messages, nc_message_at( messages, handle ) ) );
 }
 
 /* Nothing was acknowledged for too long: sends the oldest messages again, as many as fit, or at least a ping. */
@@ -13341,13 +13405,13 @@ static void nc_build_probe( struct netcode_messages_t * messages, nc_build_t * b
     if ( build->asks )
         return;
 
-    for ( uint32_t place = messages->reliable.head; place; place = nc_message_at( messages, place )->next ) {
-        const nc_message_t * message = nc_message_at( messages, place );
+    for ( uint32_t handle = messages->reliable.head; handle; handle = nc_message_at( messages, handle )->next ) {
+        const nc_message_t * message = nc_message_at( messages, handle );
         if ( message->flags & ( NC_MESSAGE_CANCELLED | NC_MESSAGE_LOST ) )
             continue;
         if ( !nc_build_fits( build, message ) )
             break;
-        nc_build_message( messages, build, place, 1 );
+        nc_build_message( messages, build, handle, 1 );
     }
     if ( !build->asks ) {
         messages->ping_due = 1;
@@ -13361,7 +13425,7 @@ static void nc_build_begin( struct netcode_messages_t * messages, nc_build_t * b
     int free_rate = probe || messages->congestion == NETCODE_MESSAGES_CONGESTION_NONE;
     double packet_bytes = NETCODE_MAX_PACKET_SIZE, window = messages->controller.window;
 
-    memset( build, 0, sizeof( *build ) );
+    memset( build, 0, offsetof( nc_build_t, carried ) );
     build->start = packet;
     build->delay = messages->acks_due != 0;
     build->at = packet + NC_MESSAGES_FIXED_HEADER + ( build->delay ? 2 : 0 );
@@ -13377,7 +13441,8 @@ static void nc_build_begin( struct netcode_messages_t * messages, nc_build_t * b
             nc_sent_drop( messages );
     }
 
-    build->tracked = messages->sent_end - messages->sent_first < messages->window;
+    build->tracked = messages->sent_end - messages->sent_first < messages->window &&
+                     nc_heap_fits( &messages->out, nc_heap_cost( NC_CARRIED_BYTES ) );
     build->unreliable = free_rate || messages->tokens > -packet_bytes;
     /* Small messages do not wait behind a transfer: its bytes in flight do not count for them. */
     double small = messages->in_flight - messages->bulk_in_flight;
@@ -13402,6 +13467,10 @@ static void nc_build_fill( struct netcode_messages_t * messages, nc_build_t * bu
 static void nc_build_remember( struct netcode_messages_t * messages, const nc_build_t * build, uint32_t bytes )
 {
     nc_sent_t * sent = nc_sent_at( messages, messages->sent_end++ );
+    uint32_t list_bytes = (uint32_t) ( sizeof( build->list ) + build->list.count * sizeof( nc_carried_t ) );
+    sent->carried = build->list.count ? nc_heap_take( &messages->out, list_bytes ) : 0;
+    if ( sent->carried )
+        memcpy( nc_heap_at( &messages->out, sent->carried ), &build->list, list_bytes );
     sent->time = messages->now;
     if ( build->holds || messages->packets_in_flight == 0 )
         messages->last_asked = messages->now; /* pings do not delay what is to be sent again */
@@ -13409,7 +13478,6 @@ static void nc_build_remember( struct netcode_messages_t * messages, const nc_bu
     sent->delivered = messages->controller.delivered;
     sent->transfer = build->transfer;
     sent->fragment = build->fragment;
-    sent->watched = build->watched;
     sent->bytes = (uint16_t) ( bytes | NC_SENT_IN_FLIGHT | build->flags );
 
     messages->in_flight += bytes;
@@ -13691,7 +13759,7 @@ static int nc_frame_check_fragment( struct netcode_messages_t * messages, const 
         *same = *frame;
         plan->begun |= 1u << entry;
         plan->cost += nc_messages_cost( frame->kind == NC_KIND_STREAM ? 0 : frame->bytes, 1 );
-        plan->reliable_room += nc_store_cost( nc_arrived_bytes( frame->kind, frame->bytes ) );
+        plan->reliable_room += nc_heap_cost( nc_arrived_bytes( frame->kind, frame->bytes ) );
     }
 
     return same->kind == frame->kind && same->channel == frame->channel && same->bytes == frame->bytes &&
@@ -13704,7 +13772,7 @@ static int nc_frame_check_fragment( struct netcode_messages_t * messages, const 
 static int nc_frame_check_message( struct netcode_messages_t * messages, const nc_frame_t * frame, nc_plan_t * plan )
 {
     int fragment = frame->type == -2, kind = frame->kind;
-    uint32_t room = fragment ? 0 : nc_store_cost( nc_arrived_bytes( kind, frame->bytes ) );
+    uint32_t room = fragment ? 0 : nc_heap_cost( nc_arrived_bytes( kind, frame->bytes ) );
     int64_t id = nc_messages_near( plan->newest_id, frame->id );
 
     if ( frame->channel >= messages->channel_count )
@@ -13751,8 +13819,8 @@ static int nc_frame_check( struct netcode_messages_t * messages, const nc_frame_
         return NETCODE_MESSAGES_DROP_LIMIT;
 
     if ( frame->type == NC_FRAME_REFUSE ) {
-        uint32_t place = nc_transfer_find( messages, (uint16_t) frame->id );
-        if ( place && nc_message_at( messages, place )->wire == NC_KIND_STREAM )
+        uint32_t handle = nc_transfer_find( messages, (uint16_t) frame->id );
+        if ( handle && nc_message_at( messages, handle )->wire == NC_KIND_STREAM )
             plan->refused |= 1u << nc_transfer_entry( frame );
     }
 
@@ -13773,31 +13841,31 @@ static int nc_frame_check( struct netcode_messages_t * messages, const nc_frame_
 
 /* ---- storing a packet's frames ---- */
 
-static void nc_arrived_free( struct netcode_messages_t * messages, uint32_t place )
+static void nc_arrived_free( struct netcode_messages_t * messages, uint32_t handle )
 {
-    const nc_arrived_t * arrived = nc_arrived_at( messages, place );
+    const nc_arrived_t * arrived = nc_arrived_at( messages, handle );
     int kind = arrived->kind;
     if ( arrived->id >= 0 )
         messages->credit_released += nc_messages_cost( kind == NC_KIND_STREAM ? 0 : arrived->bytes,
                                                        nc_fragments_of( kind, arrived->bytes ) != 0 );
-    nc_store_free( &messages->in, place );
+    nc_heap_free( &messages->in, handle );
 }
 
-static void nc_arrived_ready( struct netcode_messages_t * messages, uint32_t place )
+static void nc_arrived_ready( struct netcode_messages_t * messages, uint32_t handle )
 {
-    nc_arrived_at( messages, place )->next = 0;
+    nc_arrived_at( messages, handle )->next = 0;
     if ( messages->ready_tail )
-        nc_arrived_at( messages, messages->ready_tail )->next = place;
+        nc_arrived_at( messages, messages->ready_tail )->next = handle;
     else
-        messages->ready_head = place;
-    messages->ready_tail = place;
+        messages->ready_head = handle;
+    messages->ready_tail = handle;
 }
 
 /* Removes a message from its tree; one without any below it takes its position. */
 static uint32_t nc_waiting_remove( const struct netcode_messages_t * messages, uint32_t * link )
 {
     nc_arrived_t *arrived = nc_arrived_at( messages, *link ), *other = arrived;
-    uint32_t place = *link, *lowest = link;
+    uint32_t handle = *link, *lowest = link;
     while ( other->below[0] | other->below[1] ) {
         lowest = &other->below[other->below[0] == 0];
         other = nc_arrived_at( messages, *lowest );
@@ -13809,22 +13877,22 @@ static uint32_t nc_waiting_remove( const struct netcode_messages_t * messages, u
         memcpy( other->below, arrived->below, sizeof( other->below ) );
         *link = instead;
     }
-    return place;
+    return handle;
 }
 
-static void nc_arrived_in_order( struct netcode_messages_t * messages, nc_message_channel_t * channel, uint32_t place )
+static void nc_arrived_in_order( struct netcode_messages_t * messages, nc_message_channel_t * channel, uint32_t handle )
 {
-    nc_arrived_t * arrived = nc_arrived_at( messages, place );
+    nc_arrived_t * arrived = nc_arrived_at( messages, handle );
     if ( !channel->waiting && arrived->order == channel->expected_order ) {
         channel->expected_order++;
-        nc_arrived_ready( messages, place );
+        nc_arrived_ready( messages, handle );
         return;
     }
 
     uint32_t * link = nc_waiting_find( messages, channel, arrived->order );
     netcode_assert( *link == 0 );
     arrived->below[0] = arrived->below[1] = 0;
-    *link = place;
+    *link = handle;
     while ( *( link = nc_waiting_find( messages, channel, channel->expected_order ) ) ) {
         nc_arrived_ready( messages, nc_waiting_remove( messages, link ) );
         channel->expected_order++;
@@ -13832,14 +13900,14 @@ static void nc_arrived_in_order( struct netcode_messages_t * messages, nc_messag
 }
 
 /* A message is complete: its kind decides whether it can be read now, later or never. */
-static void nc_arrived_deliver( struct netcode_messages_t * messages, uint32_t place, int64_t number )
+static void nc_arrived_deliver( struct netcode_messages_t * messages, uint32_t handle, int64_t number )
 {
-    const nc_arrived_t * arrived = nc_arrived_at( messages, place );
+    const nc_arrived_t * arrived = nc_arrived_at( messages, handle );
     nc_message_channel_t * channel = &messages->channels[arrived->channel];
     int outdated = 0;
 
     if ( arrived->kind == NETCODE_MESSAGE_RELIABLE_ORDERED ) {
-        nc_arrived_in_order( messages, channel, place );
+        nc_arrived_in_order( messages, channel, handle );
         return;
     }
 
@@ -13853,19 +13921,19 @@ static void nc_arrived_deliver( struct netcode_messages_t * messages, uint32_t p
 
     if ( outdated ) {
         messages->stats.messages_outdated++;
-        nc_arrived_free( messages, place );
+        nc_arrived_free( messages, handle );
     } else
-        nc_arrived_ready( messages, place );
+        nc_arrived_ready( messages, handle );
 }
 
 static uint32_t nc_arrived_make( struct netcode_messages_t * messages, const nc_frame_t * frame, int64_t id )
 {
-    uint32_t place = nc_store_take( &messages->in, nc_arrived_bytes( frame->kind, frame->bytes ) );
+    uint32_t handle = nc_heap_take( &messages->in, nc_arrived_bytes( frame->kind, frame->bytes ) );
     uint32_t fragments = nc_fragments_of( frame->kind, frame->bytes );
-    if ( !place )
+    if ( !handle )
         return 0;
 
-    nc_arrived_t * arrived = nc_arrived_at( messages, place );
+    nc_arrived_t * arrived = nc_arrived_at( messages, handle );
     arrived->bytes = frame->bytes;
     arrived->first_fragment = 0;
     arrived->id = id;
@@ -13878,7 +13946,7 @@ static uint32_t nc_arrived_make( struct netcode_messages_t * messages, const nc_
         memset( nc_arrived_bits( arrived, 0 ), 0, ( nc_fragments_in_flight( fragments ) + 7 ) / 8 );
     else if ( frame->bytes )
         memcpy( nc_arrived_data( arrived ), frame->data, frame->bytes );
-    return place;
+    return handle;
 }
 
 /* The stream begins, and the application takes it or not. */
@@ -13948,8 +14016,8 @@ static void nc_messages_take_fragment( struct netcode_messages_t * messages, con
         messages->credit_received += nc_messages_cost( frame->kind == NC_KIND_STREAM ? 0 : frame->bytes, 1 );
     }
 
-    uint32_t place = *slot;
-    nc_arrived_t * arrived = nc_arrived_at( messages, place );
+    uint32_t handle = *slot;
+    nc_arrived_t * arrived = nc_arrived_at( messages, handle );
     if ( !begins && nc_arrived_has( arrived, index ) ) {
         messages->stats.messages_duplicate++;
         return;
@@ -13970,7 +14038,7 @@ static void nc_messages_take_fragment( struct netcode_messages_t * messages, con
 
     nc_transfer_close( messages, slot, 1 );
     if ( frame->kind != NC_KIND_STREAM )
-        nc_arrived_deliver( messages, place, number );
+        nc_arrived_deliver( messages, handle, number );
 }
 
 static void nc_messages_take_message( struct netcode_messages_t * messages, const nc_frame_t * frame,
@@ -13978,12 +14046,12 @@ static void nc_messages_take_message( struct netcode_messages_t * messages, cons
 {
     int fragment = frame->type == -2;
     int64_t id = nc_messages_near( plan->newest_id, frame->id );
-    uint32_t place;
+    uint32_t handle;
 
     if ( !nc_kind_is_reliable( frame->kind ) ) {
-        place = plan->room ? nc_arrived_make( messages, frame, -1 ) : 0;
-        if ( place )
-            nc_arrived_deliver( messages, place, plan->number );
+        handle = plan->room ? nc_arrived_make( messages, frame, -1 ) : 0;
+        if ( handle )
+            nc_arrived_deliver( messages, handle, plan->number );
         else
             messages->stats.messages_unstored++;
     } else if ( nc_messages_had( messages, frame, id, fragment ) || nc_order_was_received( messages, frame ) )
@@ -13993,8 +14061,8 @@ static void nc_messages_take_message( struct netcode_messages_t * messages, cons
     else {
         nc_messages_take_id( messages, id );
         messages->credit_received += nc_messages_cost( frame->bytes, 0 );
-        place = nc_arrived_make( messages, frame, id );
-        nc_arrived_deliver( messages, place, plan->number );
+        handle = nc_arrived_make( messages, frame, id );
+        nc_arrived_deliver( messages, handle, plan->number );
     }
 }
 
@@ -14017,6 +14085,19 @@ static void nc_messages_take_cancel( struct netcode_messages_t * messages, const
     }
 }
 
+static void nc_messages_grant( struct netcode_messages_t * messages, uint32_t limit )
+{
+    uint32_t more = limit - messages->credit_limit;
+    if ( (int32_t) ( limit - messages->credit_spent ) <= (int32_t) ( messages->credit_limit - messages->credit_spent ) )
+        return;
+    messages->credit_limit = limit;
+    if ( messages->claimant ) {
+        uint32_t all = nc_message_cost( nc_message_at( messages, messages->claimant ) );
+        messages->claim += more / 2;
+        messages->claim = messages->claim < all ? messages->claim : all;
+    }
+}
+
 static void nc_frame_take( struct netcode_messages_t * messages, const nc_frame_t * frame, const nc_plan_t * plan )
 {
     if ( frame->type < 0 )
@@ -14031,9 +14112,7 @@ static void nc_frame_take( struct netcode_messages_t * messages, const nc_frame_
         if ( passed < 600000 )
             messages->ping = (double) passed * 1e-4;
     } else if ( frame->type == NC_FRAME_LIMIT ) {
-        if ( (int32_t) ( frame->value - messages->credit_spent ) >
-             (int32_t) ( messages->credit_limit - messages->credit_spent ) )
-            messages->credit_limit = frame->value;
+        nc_messages_grant( messages, frame->value );
         messages->peer_max_bytes = frame->bytes;
     }
 }
@@ -14122,11 +14201,11 @@ static int nc_messages_check_packet( struct netcode_messages_t * messages, nc_so
         return NETCODE_MESSAGES_DROP_LIMIT;
 
     /* What was promised to reliable messages is not given to unreliable ones. */
-    if ( plan->room && ( nc_store_is_full( &messages->in, promised + plan->room ) ||
-                         !nc_store_fits( &messages->in, plan->reliable_room + plan->room ) ) )
+    if ( plan->room && ( nc_heap_is_full( &messages->in, promised + plan->room ) ||
+                         !nc_heap_fits( &messages->in, promised + plan->room ) ) )
         plan->room = 0;
-    if ( plan->reliable_room && !nc_store_fits( &messages->in, plan->reliable_room ) )
-        return NETCODE_MESSAGES_DROP_NO_ROOM; /* the application still reads a message in the middle */
+    if ( plan->reliable_room && !nc_heap_fits( &messages->in, plan->reliable_room ) )
+        return NETCODE_MESSAGES_DROP_NO_ROOM; /* only where the message that the application reads splits what is free */
     return NETCODE_MESSAGES_DROP_NONE;
 }
 
@@ -14169,10 +14248,10 @@ static size_t nc_round_up( size_t bytes )
     return ( bytes + 15 ) / 16 * 16;
 }
 
-/* A buffer's bytes: by default for two of the largest messages. */
+/* A buffer's bytes: by default there is space for two of the largest messages. */
 static uint32_t nc_messages_buffer( int value, uint32_t largest, uint32_t * least )
 {
-    uint32_t bytes = nc_or_default( value, 2 * largest + 65536 );
+    uint32_t bytes = nc_or_default( value, 2 * largest + ( largest < 262144 ? 65536 : largest / 4 ) );
     *least = largest + ( largest < 131072 ? largest / 2 : largest < 524288 ? 65536 : largest / 8 );
     if ( *least < NC_MESSAGES_LEAST_BUFFER )
         *least = NC_MESSAGES_LEAST_BUFFER;
@@ -14246,9 +14325,9 @@ static void nc_messages_begin( struct netcode_messages_t * messages, double time
     nc_controller_begin( &messages->controller, time, 10.0 * NETCODE_MAX_PACKET_SIZE );
     messages->tokens = 2.0 * NETCODE_MAX_PACKET_SIZE;
 
-    nc_store_reset( &messages->in );
+    nc_heap_reset( &messages->in );
     if ( !messages->event_head )
-        nc_store_reset( &messages->out );
+        nc_heap_reset( &messages->out );
 
     for ( int i = 0; i < messages->channel_count; i++ ) {
         nc_message_channel_t *channel = &messages->channels[i], fresh;
@@ -14302,8 +14381,9 @@ static void nc_messages_configure( struct netcode_messages_t * messages,
                              : config->ping_seconds < 0.0 ? 1e300
                                                           : 1.0;
 
-    uint32_t unpromised = layout->in_bytes / 12, quarter = layout->in_bytes / 4;
-    unpromised = unpromised > NC_MESSAGES_UNPROMISED ? unpromised : NC_MESSAGES_UNPROMISED;
+    uint32_t unpromised = layout->in_bytes / NC_MESSAGES_UNPROMISED_PART, quarter = layout->in_bytes / 4;
+    if ( unpromised < NC_MESSAGES_UNPROMISED )
+        unpromised = NC_MESSAGES_UNPROMISED;
     messages->credit_window = layout->in_bytes - ( unpromised < quarter ? unpromised : quarter );
     messages->out.base = block + layout->out_at;
     messages->out.bytes = layout->out_bytes / 8 * 8;
@@ -14366,13 +14446,12 @@ NETCODE_API void netcode_messages_destroy( struct netcode_messages_t * messages 
 /* Wipes the data of messages to the last peer; only their receipts are kept. */
 static void nc_messages_wipe_sent( struct netcode_messages_t * messages )
 {
-    for ( uint32_t place = messages->event_head; place; place = nc_message_at( messages, place )->next_event ) {
-        nc_message_t * message = nc_message_at( messages, place );
-        size_t bytes = ( (nc_block_t *) (void *) message - 1 )->bytes - sizeof( nc_block_t ) - sizeof( *message );
+    for ( uint32_t handle = messages->event_head; handle; handle = nc_message_at( messages, handle )->next_event ) {
+        nc_message_t * message = nc_message_at( messages, handle );
+        size_t bytes = nc_heap_size( &messages->out, handle ) - sizeof( nc_block_t ) - sizeof( *message );
         nc_crypto_wipe( nc_message_data( message ), bytes );
-        memset( message->carriers, 0, sizeof( message->carriers ) ); /* bytes between its entries may be old data */
     }
-    nc_store_wipe_free( &messages->out );
+    nc_heap_wipe_free( &messages->out );
 }
 
 NETCODE_API void netcode_messages_reset( struct netcode_messages_t * messages, double time )
@@ -14381,6 +14460,8 @@ NETCODE_API void netcode_messages_reset( struct netcode_messages_t * messages, d
     nc_messages_check( messages );
     nc_messages_end_streams( messages );
     nc_messages_lose_all( messages );
+    while ( messages->sent_first != messages->sent_end )
+        nc_sent_drop( messages );
     nc_messages_wipe_sent( messages );
 
     struct netcode_messages_t kept = *messages;
@@ -14388,6 +14469,7 @@ NETCODE_API void netcode_messages_reset( struct netcode_messages_t * messages, d
     memset( (uint8_t *) messages + from, 0, sizeof( *messages ) - from );
     messages->event_head = kept.event_head;
     messages->event_tail = kept.event_tail;
+    messages->message_count = kept.message_count;
     nc_messages_begin( messages, nc_messages_is_time( time ) ? time : kept.caller_time );
 }
 
@@ -14425,13 +14507,16 @@ static uint32_t nc_message_make( struct netcode_messages_t * messages, int kind,
 {
     int wire = nc_kind_on_wire( kind );
     uint32_t fragments = nc_fragments_of( wire, bytes ), states = nc_fragments_in_flight( fragments );
-    uint32_t all = (uint32_t) sizeof( nc_message_t ) + kept + states, place;
-    if ( nc_store_is_full( &messages->out, nc_store_cost( all ) ) )
+    uint32_t all = (uint32_t) sizeof( nc_message_t ) + kept + states, handle;
+    uint32_t reserve = ( messages->message_count + 1 ) * NC_CARRIED_RESERVE;
+    if ( nc_heap_is_full( &messages->out, nc_heap_cost( all ) + reserve ) )
         return 0;
-    place = nc_store_take( &messages->out, all );
+    handle = nc_heap_take( &messages->out, all );
+    netcode_assert( handle != 0 ); /* no block of this heap is ever fixed, so what is free fits */
+    messages->message_count++;
 
-    nc_message_t * message = nc_message_at( messages, place );
-    memset( message, 0, offsetof( nc_message_t, fragments ) );
+    nc_message_t * message = nc_message_at( messages, handle );
+    memset( message, 0, sizeof( *message ) );
     message->bytes = bytes;
     message->fragments = fragments;
     message->kind = (uint8_t) kind;
@@ -14440,12 +14525,12 @@ static uint32_t nc_message_make( struct netcode_messages_t * messages, int kind,
     message->expires = nc_kind_is_reliable( wire ) ? 1e300 : messages->now + 0.5;
     if ( states )
         memset( nc_message_state( message, 0 ), 0, states );
-    return place;
+    return handle;
 }
 
-static void nc_message_enqueue( struct netcode_messages_t * messages, uint32_t place, int index, uint64_t receipt )
+static void nc_message_enqueue( struct netcode_messages_t * messages, uint32_t handle, int index, uint64_t receipt )
 {
-    nc_message_t * message = nc_message_at( messages, place );
+    nc_message_t * message = nc_message_at( messages, handle );
     nc_message_channel_t * channel = &messages->channels[index];
     int reliable = nc_kind_is_reliable( message->wire );
     uint32_t bit = (uint32_t) 1 << index;
@@ -14457,7 +14542,7 @@ static void nc_message_enqueue( struct netcode_messages_t * messages, uint32_t p
         nc_channel_join( messages, channel, others, 0 );
 
     messages->active[reliable] |= bit;
-    nc_messages_append( messages, &channel->queues[reliable], place );
+    nc_messages_append( messages, &channel->queues[reliable], handle );
     channel->queued_bytes += nc_message_kept( message );
     messages->queued_bytes += nc_message_kept( message );
     messages->next_expiry = nc_real_smaller( messages->next_expiry, message->expires );
@@ -14476,16 +14561,16 @@ NETCODE_API int netcode_messages_send_message( struct netcode_messages_t * messa
 
     uint32_t bytes = (uint32_t) message->bytes, fragments = nc_fragments_of( 0, bytes );
     int kind = fragments ? nc_kind_upgrade( message->kind ) : message->kind;
-    uint32_t place = nc_message_make( messages, kind, bytes, bytes );
-    if ( !place )
+    uint32_t handle = nc_message_make( messages, kind, bytes, bytes );
+    if ( !handle )
         return NETCODE_MESSAGES_FULL;
 
-    nc_message_t * queued = nc_message_at( messages, place );
+    nc_message_t * queued = nc_message_at( messages, handle );
     if ( message->ttl_seconds > 0.0 )
         queued->expires = messages->now + message->ttl_seconds;
     if ( bytes )
         memcpy( nc_message_data( queued ), message->data, bytes );
-    nc_message_enqueue( messages, place, message->channel, message->receipt );
+    nc_message_enqueue( messages, handle, message->channel, message->receipt );
     return NETCODE_OK;
 }
 
@@ -14498,14 +14583,14 @@ NETCODE_API int netcode_messages_send_stream( struct netcode_messages_t * messag
     nc_messages_check( messages );
     if ( messages->broken )
         return NETCODE_MESSAGES_BROKEN;
-    uint32_t place = nc_message_make( messages, NETCODE_MESSAGE_STREAM, stream->bytes, (uint32_t) sizeof( *stream ) );
-    if ( !place )
+    uint32_t handle = nc_message_make( messages, NETCODE_MESSAGE_STREAM, stream->bytes, (uint32_t) sizeof( *stream ) );
+    if ( !handle )
         return NETCODE_MESSAGES_FULL;
 
-    nc_message_t * queued = nc_message_at( messages, place );
+    nc_message_t * queued = nc_message_at( messages, handle );
     *nc_message_stream( queued ) = *stream;
     queued->order = stream->tag;
-    nc_message_enqueue( messages, place, stream->channel, stream->receipt );
+    nc_message_enqueue( messages, handle, stream->channel, stream->receipt );
     return NETCODE_OK;
 }
 
@@ -14514,16 +14599,16 @@ static int nc_messages_cancel_in( struct netcode_messages_t * messages, const nc
                                   uint64_t receipt )
 {
     int found = 0;
-    for ( uint32_t place = list->head, next; place; place = next ) {
-        const nc_message_t * message = nc_message_at( messages, place );
+    for ( uint32_t handle = list->head, next; handle; handle = next ) {
+        const nc_message_t * message = nc_message_at( messages, handle );
         next = message->next;
         if ( message->wire != NC_KIND_STREAM || message->receipt != receipt || message->flags & NC_MESSAGE_CANCELLED )
             continue;
         found = 1;
         if ( message->flags & NC_MESSAGE_STARTED )
-            nc_message_give_up( messages, place );
+            nc_message_give_up( messages, handle );
         else
-            nc_message_drop( messages, place );
+            nc_message_drop( messages, handle );
     }
     return found;
 }
@@ -14560,6 +14645,8 @@ NETCODE_API int netcode_messages_receive( struct netcode_messages_t * messages, 
 
     if ( messages->in.fixed )
         nc_arrived_free( messages, messages->in.fixed );
+    messages->in.fixed = messages->in.gap = 0; /* now what was promised is made to fit behind the next one */
+    nc_heap_fits( &messages->in, messages->credit_granted - messages->credit_received );
     messages->in.fixed = messages->ready_head;
     if ( !messages->in.fixed )
         return 0;
@@ -14589,10 +14676,10 @@ NETCODE_API int netcode_messages_event( struct netcode_messages_t * messages, st
         return 1;
     }
 
-    uint32_t place = messages->event_head;
-    if ( !place )
+    uint32_t handle = messages->event_head;
+    if ( !handle )
         return 0;
-    nc_message_t * message = nc_message_at( messages, place );
+    nc_message_t * message = nc_message_at( messages, handle );
     messages->event_head = message->next_event;
     if ( !messages->event_head )
         messages->event_tail = 0;
@@ -14610,7 +14697,7 @@ NETCODE_API int netcode_messages_event( struct netcode_messages_t * messages, st
     event->stream_bytes_done = message->wire == NC_KIND_STREAM ? done : 0;
 
     message->event = NETCODE_MESSAGES_EVENT_NONE;
-    nc_message_release( messages, place );
+    nc_message_release( messages, handle );
     return 1;
 }
 
@@ -14754,11 +14841,11 @@ static void nc_messages_measure_rates( struct netcode_messages_t * messages )
 /* Without acks nothing is declared lost: with max_retries, a timeout counts as a try of the oldest message. */
 static void nc_messages_try_oldest( struct netcode_messages_t * messages, const nc_message_list_t * list )
 {
-    uint32_t place = list->head;
-    while ( place && nc_message_at( messages, place )->flags & NC_MESSAGE_CANCELLED )
-        place = nc_message_at( messages, place )->next;
-    if ( place && messages->max_retries && nc_message_at( messages, place )->retries++ >= messages->max_retries )
-        nc_message_give_up( messages, place );
+    uint32_t handle = list->head;
+    while ( handle && nc_message_at( messages, handle )->flags & NC_MESSAGE_CANCELLED )
+        handle = nc_message_at( messages, handle )->next;
+    if ( handle && messages->max_retries && nc_message_at( messages, handle )->retries++ >= messages->max_retries )
+        nc_message_give_up( messages, handle );
 }
 
 static void nc_messages_time_out( struct netcode_messages_t * messages )
@@ -15024,6 +15111,9 @@ NETCODE_API void netcode_messages_server_send( struct netcode_messages_t * messa
 #undef NC_MESSAGES_DROP_NAME
 #undef NC_MESSAGES_DROP_TEXT
 #undef NC_MESSAGES_PATIENCE
+#undef NC_HEAP_FREE
+#undef NC_CARRIED_CANCEL
+#undef NC_CARRIED_BYTES
 #undef NC_MESSAGES_REORDER
 
 #endif /* NETCODE_MESSAGES */
@@ -15081,8 +15171,9 @@ NETCODE_API void netcode_messages_server_send( struct netcode_messages_t * messa
            Queries about slots past the last one return 0 or NULL; create_dual without a second address works; an object
            works again after a callback that did not return; sizes in a config are at most 2^24; a private key of zeros
            is logged.
-           Messages: blocks of the buffers move, so that what is free always fits: a large message among small ones could
-           wait for ever. Ordered messages that wait cost no search; some packet numbers are skipped, and acknowledging one
+           Messages: a large message among small ones could wait for ever; now blocks move within the buffers, so that all
+           free space can be used. The smallest buffer for messages above 512 KiB is an eighth larger than one of them.
+           An ack costs what its packets carried. Ordered messages that wait cost no search; some packet numbers are skipped, and acknowledging one
            breaks the connection; buffers are wiped; payloads of joined slots are read by messages only. One window for
            all follows the link's delay, so that losses do not stop messages and transfers; small ones are repeated only
            where packets are lost; 4,096 may be in flight (make network). Streams of up to 4 GiB are read from and written to the

@@ -40,10 +40,11 @@ struct link_t {
 
 enum { CHECK_BLOCKS = 65536 };
 
-/* A block of a store that is in use, and what was found to need it. */
+/* A block of a heap that is in use, and what was found to need it. */
 struct check_block_t {
-    uint32_t place;
-    int listed;
+    uint32_t handle;
+    int listed, is_list; /* of what a packet has */
+    uint32_t packets;    /* in flight with it */
 };
 
 static struct check_block_t check_blocks[CHECK_BLOCKS];
@@ -51,62 +52,58 @@ static int check_block_count;
 
 static int check_index[CHECK_BLOCKS]; /* of each handle, its position in check_blocks, or -1 */
 
-static struct check_block_t * check_find( uint32_t place )
+static struct check_block_t * check_find( uint32_t handle )
 {
-    REQUIRE( place < CHECK_BLOCKS && check_index[place] >= 0 );
-    return &check_blocks[check_index[place]];
-}
-
-static uint32_t store_bytes( const nc_store_t * store, uint32_t place )
-{
-    return nc_store_block( store, *nc_store_entry( store, place ) )->bytes;
+    REQUIRE( handle < CHECK_BLOCKS && check_index[handle] >= 0 );
+    return &check_blocks[check_index[handle]];
 }
 
 /* Blocks and handles name each other, and all others are free. Leaves the blocks in use in check_blocks. */
-static void store_check( const nc_store_t * store )
+static void heap_check( const nc_heap_t * heap )
 {
     uint32_t used = 0, free_handles = 0;
-    REQUIRE( store->handles < CHECK_BLOCKS );
-    CHECK_LE( store->end, store->high );
-    CHECK_LE( store->end + 4 * store->handles, store->bytes );
+    REQUIRE( heap->handles < CHECK_BLOCKS );
+    CHECK_LE( heap->end, heap->high );
+    CHECK_LE( heap->end + 4 * heap->handles, heap->bytes );
     check_block_count = 0;
-    for ( uint32_t i = 0; i <= store->handles; i++ )
+    for ( uint32_t i = 0; i <= heap->handles; i++ )
         check_index[i] = -1;
-    for ( uint32_t at = 0; at < store->end; at += nc_store_block( store, at )->bytes ) {
-        const nc_block_t * found = nc_store_block( store, at );
-        REQUIRE( found->bytes >= 8 && found->bytes % 8 == 0 && found->bytes <= store->end - at );
+    for ( uint32_t at = 0; at < heap->end; at += nc_heap_block( heap, at )->bytes ) {
+        const nc_block_t * found = nc_heap_block( heap, at );
+        REQUIRE( found->bytes >= 8 && found->bytes % 8 == 0 && found->bytes <= heap->end - at );
         if ( !found->handle )
             continue;
-        struct check_block_t block = { found->handle, 0 };
-        REQUIRE( found->handle <= store->handles && check_index[found->handle] < 0 );
-        CHECK_EQ( *nc_store_entry( store, found->handle ), at );
+        struct check_block_t block = { found->handle, 0, 0, 0 };
+        REQUIRE( found->handle <= heap->handles && check_index[found->handle] < 0 );
+        CHECK_EQ( *nc_heap_entry( heap, found->handle ), at );
         check_index[found->handle] = check_block_count;
         check_blocks[check_block_count++] = block;
         used += found->bytes;
     }
-    CHECK_EQ( used, store->used );
-    for ( uint32_t handle = store->free_handle; handle; handle = *nc_store_entry( store, handle ) )
-        REQUIRE( handle <= store->handles && check_index[handle] < 0 && free_handles++ < store->handles );
-    CHECK_EQ( (uint32_t) check_block_count + free_handles, store->handles );
+    CHECK_EQ( used, heap->used );
+    for ( uint32_t handle = heap->free_handle; handle; handle = *nc_heap_entry( heap, handle ) - 0x80000000u )
+        REQUIRE( handle <= heap->handles && !nc_heap_has( heap, handle ) && check_index[handle] < 0 &&
+                 free_handles++ < heap->handles );
+    CHECK_EQ( (uint32_t) check_block_count + free_handles, heap->handles );
 }
 
-static uint32_t store_blocks( const nc_store_t * store )
+static uint32_t heap_blocks( const nc_heap_t * heap )
 {
-    store_check( store );
+    heap_check( heap );
     return (uint32_t) check_block_count;
 }
 
 /* A list of messages hangs together; each is in it once. */
 static void check_list( const struct netcode_messages_t * m, const nc_message_list_t * list )
 {
-    uint32_t before = 0, count = 0, place = list->head;
-    for ( ; place; place = nc_message_at( m, place )->next ) {
-        struct check_block_t * block = check_find( place );
+    uint32_t before = 0, count = 0, handle = list->head;
+    for ( ; handle; handle = nc_message_at( m, handle )->next ) {
+        struct check_block_t * block = check_find( handle );
         REQUIRE( count++ < list->count );
-        CHECK_EQ( nc_message_at( m, place )->previous, before );
+        CHECK_EQ( nc_message_at( m, handle )->previous, before );
         CHECK_EQ( block->listed++, 0 );
-        CHECK( !( nc_message_at( m, place )->flags & NC_MESSAGE_DONE ) );
-        before = place;
+        CHECK( !( nc_message_at( m, handle )->flags & NC_MESSAGE_DONE ) );
+        before = handle;
     }
     CHECK_EQ( list->tail, before );
     CHECK_EQ( list->count, count );
@@ -151,9 +148,9 @@ static void check_transfers( const struct netcode_messages_t * m )
     CHECK_EQ( count, m->bulk.count );
 }
 
-static void check_fragments( const struct netcode_messages_t * m, uint32_t place )
+static void check_fragments( const struct netcode_messages_t * m, uint32_t handle )
 {
-    nc_message_t * message = nc_message_at( m, place );
+    nc_message_t * message = nc_message_at( m, handle );
     uint32_t first = message->first_fragment, lost = 0;
     uint64_t acked_bytes = (uint64_t) first * NETCODE_MESSAGES_FRAGMENT_BYTES;
     static uint8_t here[NC_MESSAGES_FRAGMENTS]; /* acknowledged, to be sent again, or in a packet in flight */
@@ -206,26 +203,24 @@ static void check_sent( const struct netcode_messages_t * m )
     CHECK_EQ( (int64_t) bulk, (int64_t) m->bulk_in_flight );
 }
 
-static int check_is_in_flight( const struct netcode_messages_t * m, uint32_t number )
+/* What packets remember: how many of those in flight have each message. Their lists are blocks of the send buffer. */
+static void check_carried( const struct netcode_messages_t * m )
 {
-    for ( uint32_t i = m->sent_first; i != m->sent_end; i++ )
-        if ( nc_sent_at( m, i )->number == number )
-            return ( nc_sent_at( m, i )->bytes & NC_SENT_IN_FLIGHT ) != 0;
-    return 0;
-}
-
-/* Of the packets that this message remembers, those that are neither settled nor forgotten are in flight. */
-static void check_carriers( const struct netcode_messages_t * m, const nc_message_t * message )
-{
-    CHECK( message->next_carrier < NC_MESSAGES_CARRIERS && message->carried < 1 << NC_MESSAGES_CARRIERS );
-    CHECK( !( ( message->carried_lost | message->carried_cancel ) & ~message->carried ) );
-    CHECK( !message->carried_cancel || message->flags & NC_MESSAGE_CANCELLED );
-    for ( int i = 0; i < NC_MESSAGES_CARRIERS; i++ ) {
-        if ( !( message->carried >> i & 1 ) )
+    for ( uint32_t i = m->sent_first; i != m->sent_end; i++ ) {
+        const nc_sent_t * sent = nc_sent_at( m, i );
+        if ( !sent->carried )
             continue;
-        CHECK_NE( check_is_in_flight( m, message->carriers[i] ), message->carried_lost >> i & 1 );
-        for ( int k = 0; k < i; k++ )
-            CHECK_NE( message->carriers[i], message->carriers[k] );
+        const nc_carried_list_t * list = (const nc_carried_list_t *) nc_heap_at( &m->out, sent->carried );
+        const nc_carried_t * carried = (const nc_carried_t *) (const void *) ( list + 1 );
+        struct check_block_t * block = check_find( sent->carried );
+        CHECK_EQ( block->listed++, 0 );
+        block->is_list = 1;
+        CHECK( !( sent->bytes & NC_SENT_ACKED ) && list->serial == 0 );
+        REQUIRE( list->count > 0 && list->count <= NC_MESSAGES_CARRIED );
+        CHECK_EQ( nc_heap_size( &m->out, sent->carried ), nc_heap_round( 8 + 8 * list->count ) );
+        for ( uint32_t k = 0; k < list->count; k++ )
+            if ( nc_carried_message( m, &carried[k] ) && sent->bytes & NC_SENT_IN_FLIGHT )
+                check_find( carried[k].handle & ~0x80000000u )->packets++;
     }
 }
 
@@ -233,13 +228,13 @@ static void check_carriers( const struct netcode_messages_t * m, const nc_messag
 static void check_begun( const struct netcode_messages_t * m, const nc_message_list_t * list )
 {
     uint32_t before = 0;
-    for ( uint32_t place = list->head; place; place = nc_message_at( m, place )->next ) {
-        const nc_message_t * message = nc_message_at( m, place );
+    for ( uint32_t handle = list->head; handle; handle = nc_message_at( m, handle )->next ) {
+        const nc_message_t * message = nc_message_at( m, handle );
         int cancelled = ( message->flags & NC_MESSAGE_CANCELLED ) != 0;
-        CHECK( place == list->head || (int32_t) ( message->first - before ) >= 0 );
-        before = message->first;
-        check_carriers( m, message );
-        int is_carried = message->carried != message->carried_lost;
+        CHECK( handle == list->head || (int32_t) ( message->serial - before ) > 0 );
+        before = message->serial;
+        CHECK_EQ( message->packets, check_find( handle )->packets );
+        int is_carried = message->packets != 0;
         if ( !nc_kind_is_reliable( message->wire ) )
             CHECK_EQ( !is_carried, ( message->flags & NC_MESSAGE_REPORTED_LOST ) != 0 );
         else if ( !m->broken && ( !message->fragments || cancelled ) )
@@ -265,7 +260,9 @@ static void check_lost_and_reported( const struct netcode_messages_t * m )
     }
     CHECK_EQ( m->event_tail, tail );
     for ( int i = 0; i < check_block_count; i++ ) {
-        const nc_message_t * message = nc_message_at( m, check_blocks[i].place );
+        const nc_message_t * message = nc_message_at( m, check_blocks[i].handle );
+        if ( check_blocks[i].is_list )
+            continue;
         lost -= ( message->flags & NC_MESSAGE_LOST ) != 0;
         reported -= message->event != 0;
     }
@@ -275,11 +272,13 @@ static void check_lost_and_reported( const struct netcode_messages_t * m )
 
 static void check_sending( const struct netcode_messages_t * m )
 {
-    store_check( &m->out );
+    uint32_t count = 0;
+    heap_check( &m->out );
     check_queues( m );
     check_list( m, &m->reliable );
     check_list( m, &m->bulk );
     check_list( m, &m->watched );
+    check_carried( m );
     check_begun( m, &m->reliable );
     check_begun( m, &m->bulk );
     check_begun( m, &m->watched );
@@ -288,38 +287,42 @@ static void check_sending( const struct netcode_messages_t * m )
     check_lost_and_reported( m );
     for ( int i = 0; i < check_block_count; i++ ) {
         const struct check_block_t * block = &check_blocks[i];
-        const nc_message_t * message = nc_message_at( m, block->place );
+        const nc_message_t * message = nc_message_at( m, block->handle );
+        if ( block->is_list )
+            continue;
+        count++;
         int done = ( message->flags & NC_MESSAGE_DONE ) != 0;
         CHECK_EQ( block->listed, !done );
         CHECK( !done || message->flags & NC_MESSAGE_LOST || message->event ); /* or it should have been given back */
         uint32_t kept =
             message->wire == NC_KIND_STREAM ? (uint32_t) sizeof( netcode_messages_stream_t ) : message->bytes;
-        CHECK_EQ( store_bytes( &m->out, block->place ),
-                  nc_store_round( (uint32_t) sizeof( nc_message_t ) + kept +
-                                  nc_fragments_in_flight( message->fragments ) ) );
-        check_fragments( m, block->place );
+        CHECK_EQ( nc_heap_size( &m->out, block->handle ),
+                  nc_heap_round( (uint32_t) sizeof( nc_message_t ) + kept +
+                                 nc_fragments_in_flight( message->fragments ) ) );
+        check_fragments( m, block->handle );
     }
+    CHECK_EQ( count, m->message_count );
     CHECK_GE( (int32_t) ( m->credit_limit - m->credit_spent ), 0 );
     CHECK_GE( (int64_t) m->controller.window, 2 * NETCODE_MAX_PACKET_SIZE );
     CHECK_LE( (int64_t) m->controller.window, (int64_t) m->window * NETCODE_MAX_PACKET_SIZE );
 }
 
-static void check_arrived( const struct netcode_messages_t * m, uint32_t place, uint32_t * cost )
+static void check_arrived( const struct netcode_messages_t * m, uint32_t handle, uint32_t * cost )
 {
-    const nc_arrived_t * arrived = nc_arrived_at( m, place );
-    struct check_block_t * block = check_find( place );
+    const nc_arrived_t * arrived = nc_arrived_at( m, handle );
+    struct check_block_t * block = check_find( handle );
     CHECK_EQ( block->listed++, 0 );
     CHECK_LT( arrived->channel, m->channel_count );
     CHECK_EQ( arrived->id >= 0, nc_kind_is_reliable( arrived->kind ) );
-    CHECK_EQ( store_bytes( &m->in, place ), nc_store_round( nc_arrived_bytes( arrived->kind, arrived->bytes ) ) );
+    CHECK_EQ( nc_heap_size( &m->in, handle ), nc_heap_round( nc_arrived_bytes( arrived->kind, arrived->bytes ) ) );
     if ( arrived->id >= 0 )
         *cost += ( arrived->kind == NC_KIND_STREAM ? 0 : arrived->bytes ) + 80 +
                  ( nc_fragments_of( arrived->kind, arrived->bytes ) ? 512 : 0 );
 }
 
-static void check_partial( const struct netcode_messages_t * m, uint32_t place )
+static void check_partial( const struct netcode_messages_t * m, uint32_t handle )
 {
-    nc_arrived_t * arrived = nc_arrived_at( m, place );
+    nc_arrived_t * arrived = nc_arrived_at( m, handle );
     uint32_t fragments = nc_fragments_of( arrived->kind, arrived->bytes );
     CHECK( arrived->first_fragment < fragments && !nc_arrived_has( arrived, arrived->first_fragment ) );
     for ( uint32_t i = fragments; i < nc_fragments_in_flight( fragments + 7 ) / 8 * 8; i++ )
@@ -328,15 +331,15 @@ static void check_partial( const struct netcode_messages_t * m, uint32_t place )
 
 /*  The tree of what waits for its order: below a message on level n are orders that agree with its own in their lowest n bits,
     so no level is deeper than the twelve bits in which those that may wait differ. */
-static void check_waiting( const struct netcode_messages_t * m, uint32_t place, uint32_t level, uint32_t bits,
+static void check_waiting( const struct netcode_messages_t * m, uint32_t handle, uint32_t level, uint32_t bits,
                            uint32_t * cost )
 {
     const nc_arrived_t * arrived;
-    if ( !place )
+    if ( !handle )
         return;
     REQUIRE( level <= 12 );
-    check_arrived( m, place, cost );
-    arrived = nc_arrived_at( m, place );
+    check_arrived( m, handle, cost );
+    arrived = nc_arrived_at( m, handle );
     uint16_t ahead = (uint16_t) ( arrived->order - m->channels[arrived->channel].expected_order );
     CHECK( ahead != 0 && ahead < NC_MESSAGES_IDS );
     CHECK_EQ( arrived->kind, NETCODE_MESSAGE_RELIABLE_ORDERED );
@@ -348,7 +351,7 @@ static void check_waiting( const struct netcode_messages_t * m, uint32_t place, 
 static void check_receiving( const struct netcode_messages_t * m )
 {
     uint32_t cost = 0, tail = 0;
-    store_check( &m->in );
+    heap_check( &m->in );
     for ( uint32_t at = m->ready_head; at; tail = at, at = nc_arrived_at( m, at )->next )
         check_arrived( m, at, &cost );
     CHECK_EQ( m->ready_tail, tail );

@@ -5,12 +5,14 @@
 #define NETCODE_MESSAGES
 #include "prove.h"
 
-enum { PLACE = 16, DATA = 8, FRAGMENT_PACKET = 1200 };
+enum { HANDLE = 1, DATA = 8, FRAGMENT_PACKET = 1200 };
 
+/* A send buffer with one message, whose handle is HANDLE. */
 static struct {
-    uint8_t front[PLACE];
+    nc_block_t head;
     nc_message_t message;
     uint8_t data[DATA];
+    uint32_t more, offset;
 } block;
 
 static struct netcode_messages_t messages;
@@ -24,20 +26,16 @@ static void any_build( size_t most )
     build.start = build.at = packet + sizeof( packet ) - bytes;
     build.end = packet + sizeof( packet );
     build.tracked = any_int() != 0;
-}
-
-static void any_carriers( nc_message_t * message )
-{
-    message->next_carrier = (uint8_t) any_below( NC_MESSAGES_CARRIERS );
-    message->carried = (uint8_t) any_below( 1 << NC_MESSAGES_CARRIERS );
-    message->carried_lost = (uint8_t) any_below( 1 << NC_MESSAGES_CARRIERS );
-    message->carried_cancel = (uint8_t) any_below( 1 << NC_MESSAGES_CARRIERS );
+    build.list.count = any_below( NC_MESSAGES_CARRIED + 1 );
 }
 
 static nc_message_t * any_message( uint32_t most )
 {
     nc_message_t * message = &block.message;
     messages.out.base = (uint8_t *) &block;
+    messages.out.bytes = sizeof( block );
+    messages.out.handles = 1;
+    block.offset = 0;
     message->bytes = any_u32();
     GIVEN( message->bytes <= most );
     message->channel = (uint8_t) any_below( NETCODE_MESSAGES_CHANNELS );
@@ -45,7 +43,8 @@ static nc_message_t * any_message( uint32_t most )
     message->id = any_u16();
     message->order = any_u32();
     message->receipt = any_u64();
-    any_carriers( message );
+    message->serial = any_u32();
+    message->packets = any_u32();
     message->wire = (uint8_t) nc_kind_on_wire( message->kind );
     message->fragments = nc_fragments_of( message->wire, message->bytes );
     GIVEN( message->wire == NC_KIND_STREAM || message->bytes <= NETCODE_MESSAGES_MAX_BYTES );
@@ -87,15 +86,16 @@ void prove_messages_build_message( void )
     any_build( 24 );
     nc_message_t * message = any_message( DATA );
     uint32_t probe = any_below( DATA );
-    int kind = nc_kind_on_wire( message->kind ), at = message->next_carrier, carried = message->carried,
-        remember = nc_kind_is_reliable( kind ) || nc_message_wants_report( message );
+    uint32_t at = build.list.count, packets = message->packets;
+    int kind = nc_kind_on_wire( message->kind );
+    int remember = nc_kind_is_reliable( kind ) || nc_message_wants_report( message );
     GIVEN( kind != NC_KIND_STREAM );
     nc_message_write_head( message );
     GIVEN( nc_build_fits( &build, message ) );
-    nc_build_message( &messages, &build, PLACE, remember );
+    nc_build_message( &messages, &build, HANDLE, remember );
     CLAIM( build.at <= build.end && build.last == build.start );
-    CLAIM( message->carried == ( remember ? carried | 1 << at : carried ) );
-    CLAIM( !remember || message->carriers[at] == (uint32_t) messages.next_number );
+    CLAIM( build.list.count == at + (uint32_t) remember && message->packets == packets + (uint32_t) remember );
+    CLAIM( !remember || ( build.carried[at].handle == HANDLE && build.carried[at].serial == message->serial ) );
     CLAIM( build.start + build.last_head_bytes + message->bytes == build.at );
     nc_frame_t frame = read_back();
     CLAIM( frame.type == -1 && frame.kind == kind && frame.channel == message->channel );
@@ -110,7 +110,8 @@ void prove_messages_build_cancel( void )
     nc_message_t * message = any_message( UINT32_MAX );
     int is_stream = message->wire == NC_KIND_STREAM, in_fragments = is_stream || message->bytes > 1180;
     GIVEN( nc_build_has_room( &build, 7 ) );
-    nc_build_cancel( &messages, &build, PLACE );
+    GIVEN( nc_build_may_carry( &build ) );
+    nc_build_cancel( &messages, &build, HANDLE );
     CLAIM( build.at <= build.end );
     nc_frame_t frame = read_back();
     CLAIM( frame.type == ( in_fragments ? NC_FRAME_CANCEL_FRAGMENTS : NC_FRAME_CANCEL ) && frame.id == message->id );
@@ -134,10 +135,11 @@ void prove_messages_build_refusals( void )
 /* ---- fragments ---- */
 
 static struct {
-    uint8_t front[PLACE];
+    nc_block_t head;
     nc_message_t message;
     netcode_messages_stream_t stream;
     uint8_t states[NC_MESSAGES_FRAGMENTS];
+    uint32_t more, offset;
 } transfer;
 
 static uint32_t read_index, read_count;
@@ -157,6 +159,9 @@ static nc_message_t * any_transfer( void )
 {
     nc_message_t * message = &transfer.message;
     messages.out.base = (uint8_t *) &transfer;
+    messages.out.bytes = sizeof( transfer );
+    messages.out.handles = 1;
+    transfer.offset = 0;
     message->kind = NETCODE_MESSAGE_STREAM;
     message->wire = NC_KIND_STREAM;
     message->bytes = any_u32();
@@ -182,8 +187,9 @@ void prove_messages_build_fragment( void )
     build.start = build.at = packet;
     build.end = packet + any_size_up_to( FRAGMENT_PACKET );
     build.tracked = any_int() != 0;
+    build.list.count = any_below( NC_MESSAGES_CARRIED + 1 );
     GIVEN( nc_build_fits( &build, message ) );
-    nc_build_fragment( &messages, &build, PLACE, read_index );
+    nc_build_fragment( &messages, &build, HANDLE, read_index );
     CLAIM( build.at <= build.end && build.tracked && build.holds && build.asks && !build.last );
     CLAIM( build.flags == NC_SENT_BULK && build.transfer == message->id && build.fragment == (uint16_t) read_index );
     CLAIM( read_count == ( message->bytes != 0 ) );
@@ -200,9 +206,9 @@ void prove_messages_sent_fragment( void )
 {
     nc_message_t * message = any_transfer();
     nc_sent_t sent;
-    uint32_t true_index = any_u32(), place, index;
+    uint32_t true_index = any_u32(), handle, index;
     memset( messages.transfers, 0, sizeof( messages.transfers ) );
-    messages.transfers[message->id % NC_MESSAGES_TRANSFERS] = PLACE;
+    messages.transfers[message->id % NC_MESSAGES_TRANSFERS] = HANDLE;
     message->first_fragment = any_below( message->fragments );
     message->next_fragment = any_u32();
     GIVEN( message->next_fragment >= message->first_fragment && message->next_fragment <= message->fragments &&
@@ -212,12 +218,12 @@ void prove_messages_sent_fragment( void )
     sent.bytes = any_u16();
     sent.transfer = any_u16();
     sent.fragment = (uint16_t) true_index;
-    uint8_t * state = nc_sent_fragment( &messages, &sent, &place, &index );
+    uint8_t * state = nc_sent_fragment( &messages, &sent, &handle, &index );
     uint8_t * expected = &transfer.states[true_index % NC_MESSAGES_FRAGMENTS];
     int is_there = sent.bytes & NC_SENT_BULK && sent.transfer == message->id && true_index >= message->first_fragment &&
                    !( *expected & NC_FRAGMENT_ACKED );
     CLAIM( state == ( is_there ? expected : NULL ) );
-    CLAIM( !is_there || ( place == PLACE && index == true_index ) );
+    CLAIM( !is_there || ( handle == HANDLE && index == true_index ) );
 }
 
 void prove_messages_build_control( void )
@@ -255,24 +261,27 @@ void prove_messages_cost( void )
     GIVEN( kind == NC_KIND_STREAM || bytes <= NETCODE_MESSAGES_MAX_BYTES );
     uint64_t cost = nc_messages_cost( kind == NC_KIND_STREAM ? 0 : bytes, fragments != 0 );
     CLAIM( nc_arrived_bytes( kind, bytes ) <= cost );
-    CLAIM( nc_store_cost( nc_arrived_bytes( kind, bytes ) ) <= cost + ( kind == NC_KIND_STREAM ? 16 : 0 ) );
+    CLAIM( nc_heap_cost( nc_arrived_bytes( kind, bytes ) ) <= cost + ( kind == NC_KIND_STREAM ? 16 : 0 ) );
     CLAIM( 16 * NC_MESSAGES_TRANSFERS <= NC_MESSAGES_LEAST_BUFFER / 4 );
 }
 
-/*  The packets that a message remembers: the new one takes the place of the oldest, is in flight, and has its CANCEL if
-    the message was given up; of the others everything is as it was. */
-void prove_messages_carriers( void )
+/* What a packet has of a message is remembered, and whether it is its CANCEL; the entries before stay. */
+void prove_messages_carry( void )
 {
     nc_message_t the_message, *message = &the_message;
-    any_carriers( message );
-    messages.next_number = any_u64();
-    uint32_t at = message->next_carrier, replaced = 1u << at, carried = message->carried, lost = message->carried_lost;
-    uint32_t cancel = message->carried_cancel, cancelled = any_below( 2 ) ? (uint32_t) NC_MESSAGE_CANCELLED : 0;
-    message->flags = (uint8_t) cancelled;
-    GIVEN( cancelled || !cancel );
-    nc_build_carry( &messages, &build, message );
-    CLAIM( build.holds && message->next_carrier == ( at + 1 ) % NC_MESSAGES_CARRIERS );
-    CLAIM( message->carriers[at] == (uint32_t) messages.next_number );
-    CLAIM( message->carried == ( carried | replaced ) && message->carried_lost == ( lost & ~replaced ) );
-    CLAIM( message->carried_cancel == ( cancelled ? cancel | replaced : cancel ) );
+    uint32_t count = any_below( NC_MESSAGES_CARRIED ), before = any_below( NC_MESSAGES_CARRIED ), handle = any_u32();
+    nc_carried_t entry = { any_u32(), any_u32() };
+    int cancelled = any_int() != 0;
+    GIVEN( handle < 0x80000000u );
+    message->flags = cancelled ? NC_MESSAGE_CANCELLED : 0;
+    message->serial = any_u32();
+    message->packets = 5;
+    build.list.count = count;
+    build.carried[before] = entry;
+    nc_build_carry( &build, message, handle );
+    CLAIM( build.holds && build.list.count == count + 1 && message->packets == 6 );
+    CLAIM( build.carried[count].serial == message->serial );
+    CLAIM( build.carried[count].handle == ( cancelled ? 0x80000000u | handle : handle ) );
+    CLAIM( before == count ||
+           ( build.carried[before].handle == entry.handle && build.carried[before].serial == entry.serial ) );
 }

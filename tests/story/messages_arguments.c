@@ -330,7 +330,7 @@ static const struct layout_row_t layout_rows[] = {
     { { .max_message_bytes = 5000000, .send_buffer_bytes = 1, .receive_buffer_bytes = 1 },
                                                                    32, 1024, 5000000, 5625000, 5625000 },
     { { .max_message_bytes = 1, .max_send_message_bytes = 5000000, .max_receive_message_bytes = 2000 },
-                                                                   32, 1024, 2000, 10032768, 69536 },
+                                                                   32, 1024, 2000, 11217232, 69536 },
 };
 /* clang-format on */
 
@@ -339,6 +339,22 @@ static size_t layout_rounded( size_t bytes )
     while ( bytes % 16 )
         bytes++;
     return bytes;
+}
+
+TEST( messages_default_buffers_hold_two_of_the_largest )
+{
+    static uint8_t data[NETCODE_MESSAGES_MAX_BYTES];
+    for ( int bytes = 1; bytes <= NETCODE_MESSAGES_MAX_BYTES; bytes += bytes / 3 + 1 ) {
+        struct netcode_messages_config_t config;
+        netcode_default_messages_config( &config );
+        config.max_message_bytes = bytes;
+        struct netcode_messages_t * m = netcode_messages_create( &config, 0.0 );
+        REQUIRE( m != NULL );
+        for ( int i = 0; i < 2; i++ )
+            CHECK_EQ( netcode_messages_send( m, 0, NETCODE_MESSAGE_RELIABLE, data, bytes ), NETCODE_OK );
+        CHECK_GE( m->credit_window, 2 * nc_messages_cost( (uint32_t) bytes, bytes > NETCODE_MESSAGES_WHOLE_BYTES ) );
+        netcode_messages_destroy( m );
+    }
 }
 
 TEST( messages_memory_is_what_was_asked_for )

@@ -39,16 +39,16 @@ static void victim_begin( struct victim_t * v )
 /* All of a packet counts, or nothing of it. */
 static int victim_take( struct victim_t * v, const uint8_t * packet, int bytes )
 {
-    int tidy = test_random_below( 2 ); /* or the search for room may do it, which changes nothing that counts */
-    if ( tidy )
-        nc_store_compact( &v->m->in );
+    int compacted = test_random_below( 2 ); /* or nc_heap_fits does it later; no message changes by that */
+    if ( compacted )
+        nc_heap_compact( &v->m->in );
     memcpy( v->before, v->m, v->size );
     int reason = netcode_messages_process_packet( v->m, packet, bytes );
     v->taken += reason == NETCODE_MESSAGES_DROP_NONE;
     v->refused += reason != NETCODE_MESSAGES_DROP_NONE;
     if ( reason == NETCODE_MESSAGES_DROP_ACK && v->m->broken == NC_MESSAGES_BROKEN_UNREPORTED )
         v->m->broken = 0; /* it has acknowledged a skipped number: that alone changed, and here it goes on */
-    if ( reason != NETCODE_MESSAGES_DROP_NONE && ( tidy || reason != NETCODE_MESSAGES_DROP_NO_ROOM ) )
+    if ( reason != NETCODE_MESSAGES_DROP_NONE && ( compacted || reason != NETCODE_MESSAGES_DROP_NO_ROOM ) )
         CHECK( messages_same( v->m, v->before, v->size ) );
     return reason;
 }
@@ -101,6 +101,34 @@ TEST( messages_ids_that_a_packet_moves )
         }
         victim_close( &v );
     }
+}
+
+/*  A message that the application still reads splits what is free: the packet of one that is larger than both parts is dropped,
+    and nothing of it counts. With the next read it fits, and so it does for an application that always reads one. */
+TEST( messages_no_room_until_the_next_read )
+{
+    struct victim_t v;
+    struct netcode_messages_config_t config = *small_config();
+    struct netcode_message_t message;
+    config.max_message_bytes = 16384;
+    victim_open( &v, &config );
+    for ( int i = 0; i < 22; i++ ) {
+        victim_begin( &v );
+        craft_message( &v.craft, 2, 0, i, 0, hostile_data, 1000 );
+        REQUIRE_EQ( victim_hear( &v ), NETCODE_MESSAGES_DROP_NONE );
+    }
+    for ( int i = 0; i < 13; i++ )
+        CHECK_EQ( netcode_messages_receive( v.m, &message ), 1 );
+    messages_drain( v.m, 0.1 ); /* a LIMIT promises what was read */
+    for ( int i = 0; i < 2; i++ ) {
+        victim_begin( &v );
+        craft_fragment( &v.craft, 2, 0, 0, 0, hostile_data, 12000, 0 );
+        CHECK_EQ( victim_hear( &v ), i ? NETCODE_MESSAGES_DROP_NONE : NETCODE_MESSAGES_DROP_NO_ROOM );
+        CHECK_EQ( v.m->partial[0] != 0, i );
+        CHECK_EQ( netcode_messages_receive( v.m, &message ), 1 );
+    }
+    CHECK_EQ( v.m->stats.drops[NETCODE_MESSAGES_DROP_NO_ROOM], 1 );
+    victim_close( &v );
 }
 
 /* ---- packets that are malformed in every respect that still looks like a packet ---- */

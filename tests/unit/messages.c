@@ -523,34 +523,34 @@ TEST( messages_varints )
     }
 }
 
-/* ---- the store against a model ---- */
+/* ---- the heap against a model ---- */
 
-enum { STORE_BYTES = 60000, STORE_PIECES = 400 };
+enum { HEAP_BYTES = 60000, HEAP_PIECES = 400 };
 
-struct store_piece_t {
-    uint32_t place, bytes;
+struct heap_piece_t {
+    uint32_t handle, bytes;
     uint8_t mark;
 };
 
-struct store_model_t {
-    nc_store_t store;
-    uint64_t block[STORE_BYTES / 8];
-    struct store_piece_t pieces[STORE_PIECES];
+struct heap_model_t {
+    nc_heap_t heap;
+    uint64_t block[HEAP_BYTES / 8];
+    struct heap_piece_t pieces[HEAP_PIECES];
     int count;
     uint32_t most; /* that was in use at a time */
 };
 
-static void store_model_open( struct store_model_t * model, uint32_t bytes )
+static void heap_model_open( struct heap_model_t * model, uint32_t bytes )
 {
-    memset( &model->store, 0, sizeof( model->store ) );
+    memset( &model->heap, 0, sizeof( model->heap ) );
     memset( model->block, 0, sizeof( model->block ) );
-    model->store.base = (uint8_t *) model->block;
-    model->store.bytes = bytes / 8 * 8;
+    model->heap.base = (uint8_t *) model->block;
+    model->heap.bytes = bytes / 8 * 8;
     model->count = 0;
     model->most = 0;
 }
 
-static uint32_t store_model_bytes( void )
+static uint32_t heap_model_bytes( void )
 {
     int how = test_random_below( 10 );
     return (uint32_t) ( how < 6   ? test_random_below( 200 )
@@ -558,113 +558,113 @@ static uint32_t store_model_bytes( void )
                                   : test_random_below( 20000 ) );
 }
 
-static int store_model_take( struct store_model_t * model, uint32_t bytes )
+static int heap_model_take( struct heap_model_t * model, uint32_t bytes )
 {
-    struct store_piece_t * piece = &model->pieces[model->count];
-    if ( model->count == STORE_PIECES )
+    struct heap_piece_t * piece = &model->pieces[model->count];
+    if ( model->count == HEAP_PIECES )
         return 0;
     piece->bytes = bytes;
     piece->mark = (uint8_t) test_random();
-    piece->place = nc_store_take( &model->store, bytes );
-    if ( !piece->place )
+    piece->handle = nc_heap_take( &model->heap, bytes );
+    if ( !piece->handle )
         return 0;
-    uint8_t * data = (uint8_t *) nc_store_at( &model->store, piece->place );
-    CHECK_EQ( ( data - model->store.base ) % 8, 0 );
+    uint8_t * data = (uint8_t *) nc_heap_at( &model->heap, piece->handle );
+    CHECK_EQ( ( data - model->heap.base ) % 8, 0 );
     memset( data, piece->mark, bytes );
-    model->most = model->store.used > model->most ? model->store.used : model->most;
+    model->most = model->heap.used > model->most ? model->heap.used : model->most;
     model->count++;
     return 1;
 }
 
-static void store_model_free( struct store_model_t * model )
+static void heap_model_free( struct heap_model_t * model )
 {
     if ( model->count == 0 )
         return;
-    struct store_piece_t * piece = &model->pieces[test_random_below( model->count )];
-    const uint8_t * data = (const uint8_t *) nc_store_at( &model->store, piece->place );
+    struct heap_piece_t * piece = &model->pieces[test_random_below( model->count )];
+    const uint8_t * data = (const uint8_t *) nc_heap_at( &model->heap, piece->handle );
     for ( uint32_t i = 0; i < piece->bytes; i++ )
         REQUIRE_EQ( data[i], piece->mark ); /* wherever it was moved to */
-    if ( model->store.fixed == piece->place )
-        model->store.fixed = 0;
-    nc_store_free( &model->store, piece->place );
+    if ( model->heap.fixed == piece->handle )
+        model->heap.fixed = 0;
+    nc_heap_free( &model->heap, piece->handle );
     *piece = model->pieces[--model->count];
 }
 
 /* All that is free has been wiped, and nothing that is in use. */
-static void store_model_wipe( struct store_model_t * model )
+static void heap_model_wipe( struct heap_model_t * model )
 {
-    uint32_t table = model->store.bytes - 4 * model->store.handles, high = model->store.high;
-    nc_store_wipe_free( &model->store );
-    for ( uint32_t at = model->store.end; at < high && at < table; at++ )
-        REQUIRE_EQ( model->store.base[at], 0 );
+    uint32_t table = model->heap.bytes - 4 * model->heap.handles, high = model->heap.high;
+    nc_heap_wipe_free( &model->heap );
+    for ( uint32_t at = model->heap.end; at < high && at < table; at++ )
+        REQUIRE_EQ( model->heap.base[at], 0 );
 }
 
 /* Whatever was taken and freed before, what is free fits. */
-TEST( messages_store_fits_what_is_free )
+TEST( messages_heap_fits_what_is_free )
 {
-    static struct store_model_t model;
+    static struct heap_model_t model;
     for ( int round = 0; round < 40; round++ ) {
-        store_model_open( &model, (uint32_t) ( 64 + test_random_below( STORE_BYTES - 64 ) ) );
+        heap_model_open( &model, (uint32_t) ( 64 + test_random_below( HEAP_BYTES - 64 ) ) );
         for ( int i = 0; i < 400; i++ ) {
-            uint32_t bytes = store_model_bytes(), cost = nc_store_cost( bytes );
-            int fits = model.store.used + cost + 4 * model.store.handles <= model.store.bytes;
+            uint32_t bytes = heap_model_bytes(), cost = nc_heap_cost( bytes );
+            int fits = model.heap.used + cost + 4 * model.heap.handles <= model.heap.bytes;
             if ( test_random_below( 100 ) < ( i / 100 % 2 ? 30 : 70 ) )
-                CHECK_EQ( store_model_take( &model, bytes ), fits && model.count < STORE_PIECES );
+                CHECK_EQ( heap_model_take( &model, bytes ), fits && model.count < HEAP_PIECES );
             else
-                store_model_free( &model );
+                heap_model_free( &model );
             if ( i % 8 == 0 )
-                store_check( &model.store );
+                heap_check( &model.heap );
             if ( i % 64 == 0 )
-                store_model_wipe( &model );
+                heap_model_wipe( &model );
         }
         while ( model.count )
-            store_model_free( &model );
-        CHECK_EQ( model.store.used + model.store.end + model.store.handles, 0 );
+            heap_model_free( &model );
+        CHECK_EQ( model.heap.used + model.heap.end + model.heap.handles, 0 );
     }
 }
 
 /* A connection whose messages are few needs few pages of its buffers, however many have passed. */
-TEST( messages_store_touches_little_memory )
+TEST( messages_heap_touches_little_memory )
 {
-    static struct store_model_t model;
-    store_model_open( &model, STORE_BYTES );
+    static struct heap_model_t model;
+    heap_model_open( &model, HEAP_BYTES );
     for ( int i = 0; i < 10000; i++ ) {
-        store_model_take( &model, (uint32_t) test_random_below( 300 ) );
+        heap_model_take( &model, (uint32_t) test_random_below( 300 ) );
         if ( model.count > test_random_below( 20 ) )
-            store_model_free( &model );
+            heap_model_free( &model );
     }
-    CHECK_LE( model.store.high, 2 * model.most + NC_STORE_SPARE + nc_store_round( 300 ) );
+    CHECK_LE( model.heap.high, 2 * model.most + NC_HEAP_SPARE + nc_heap_round( 300 ) );
 }
 
 /* What fits together fits in any order, and the message that the application reads stays where it is. */
-TEST( messages_store_keeps_its_promise )
+TEST( messages_heap_keeps_its_promise )
 {
-    static struct store_model_t model;
+    static struct heap_model_t model;
     int promises = 0, refusals = 0;
     for ( int round = 0; round < 3000; round++ ) {
         if ( round % 50 == 0 )
-            store_model_open( &model, STORE_BYTES );
+            heap_model_open( &model, HEAP_BYTES );
         for ( int i = 0; i < 20; i++ )
             if ( test_random_below( 5 ) < 3 )
-                store_model_take( &model, store_model_bytes() );
+                heap_model_take( &model, heap_model_bytes() );
             else
-                store_model_free( &model );
-        if ( !model.store.fixed && model.count )
-            model.store.fixed = model.pieces[test_random_below( model.count )].place;
+                heap_model_free( &model );
+        if ( !model.heap.fixed && model.count )
+            model.heap.fixed = model.pieces[test_random_below( model.count )].handle;
 
-        const void * fixed = model.store.fixed ? nc_store_at( &model.store, model.store.fixed ) : NULL;
-        uint32_t rest = STORE_BYTES - model.store.used - 4 * model.store.handles;
+        const void * fixed = model.heap.fixed ? nc_heap_at( &model.heap, model.heap.fixed ) : NULL;
+        uint32_t rest = HEAP_BYTES - model.heap.used - 4 * model.heap.handles;
         rest -= (uint32_t) test_random_below( 1 + (int) ( round & 1 && rest > 64 ? 64 : rest ) ); /* or nearly all */
-        int fits = nc_store_fits( &model.store, rest );
+        int fits = nc_heap_fits( &model.heap, rest );
         promises += fits;
         refusals += !fits;
-        while ( fits && rest >= nc_store_cost( 0 ) && model.count < STORE_PIECES / 2 ) {
-            uint32_t bytes = (uint32_t) test_random_below( (int) ( rest - nc_store_cost( 0 ) + 1 ) ) / 8 * 8;
-            REQUIRE( store_model_take( &model, bytes ) );
-            rest -= nc_store_cost( bytes );
+        while ( fits && rest >= nc_heap_cost( 0 ) && model.count < HEAP_PIECES / 2 ) {
+            uint32_t bytes = (uint32_t) test_random_below( (int) ( rest - nc_heap_cost( 0 ) + 1 ) ) / 8 * 8;
+            REQUIRE( heap_model_take( &model, bytes ) );
+            rest -= nc_heap_cost( bytes );
         }
-        CHECK( !model.store.fixed || nc_store_at( &model.store, model.store.fixed ) == fixed );
-        store_check( &model.store );
+        CHECK( !model.heap.fixed || nc_heap_at( &model.heap, model.heap.fixed ) == fixed );
+        heap_check( &model.heap );
     }
     CHECK_GT( promises, 200 );
     CHECK_GT( refusals, 200 ); /* beside a fixed one in the middle */
