@@ -148,7 +148,8 @@ $reload" 11 server-full
     plant examples/server.c "$reload" "    netcode_server_disconnect_client( app->server, 1 );
 $reload" 12 server-full
     plant $in/store.h 'if not s[1] then return' 'if true then return' 13 backend
-    # By itself a backend hears what nginx happens to hand to it first: of each server once, and line 1 holds; but not of each all the time.
+    # Without the shared store a backend knows only the servers whose reports nginx sends to it. By chance these can be all of them at line 1,
+    # but not until line 8.
     plant $in/servers_store.h 'now < servers_store.next' 'now >= servers_store.next' '(1|8) .*the (first|second) backend' backend
     plant $in/match.h 'MATCH_RUN_SECONDS 0.1' 'MATCH_RUN_SECONDS 1e9' 14 backend
     plant examples/fleet/admission.h "return {'used'}" "return {'admitted'}" 15 server-full

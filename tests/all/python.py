@@ -846,7 +846,7 @@ def check_roaming(n):
         for number, at_rebind in ((1, False), (2, True)):
             old, new = world.server.client_address(0), n.Address("127.0.0.2:%d" % (6000 + number))
             world.network.move(old, new, at_rebind)
-            if at_rebind:  # until then nothing of the client's arrives
+            if at_rebind:  # until then the server receives nothing; half a second is less than the silence after which the client rebinds
                 received = world.server.stats().packets_received
                 for _ in range(30):
                     world.step()

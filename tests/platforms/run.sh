@@ -37,8 +37,6 @@ QEMU_USER_CAN_NOT_TURN="socket_batches linux_sends_arrive_whole_and_in_order lin
     linux_sends_of_a_family_that_is_not_there linux_sends_past_a_closed_port linux_sends_taken_in_parts linux_batched_sends_of_a_server
     linux_batched_sends_of_a_client linux_forged_icmp_fragments_nothing"
 
-LOADER_32=/lib32/ld-linux.so.2
-
 # ---- what a platform is ----
 
 # Sets: cc; from, where its libsodium comes from (system, package or source); arch, Debian's name; triplet; libs; exe; packages that it needs;
@@ -51,8 +49,9 @@ describe() {
         ;;
     x86-32)
         cc=$(compiler_for_x86_32) arch=i386 libs='-lpthread -lm' packages='libc6-dev-i386 and lib32gcc-VERSION-dev'
-        # A kernel can be told to run no such programs.
-        [ ! -x $LOADER_32 ] || $LOADER_32 --version >/dev/null 2>&1 || by=$(emulator '' qemu-i386) triplet=i386-linux-gnu
+        # Some kernels are configured without 32-bit programs: then qemu-user runs them.
+        loader=/lib32/ld-linux.so.2
+        [ ! -x $loader ] || $loader --version >/dev/null 2>&1 || by=$(emulator no-whole-machine qemu-i386) triplet=i386-linux-gnu
         ;;
     arm64)
         cc=aarch64-linux-gnu-gcc arch=arm64 triplet=aarch64-linux-gnu libs='-lpthread -lm'

@@ -381,7 +381,7 @@ TEST( roaming_a_client_that_is_not_heard )
     }
 }
 
-#if defined( _WIN32 ) /* whose sockets have numbers of their own for errors */
+#if defined( _WIN32 ) /* Windows has its own error numbers for sockets */
 #define ROAM_ERROR( name ) WSA##name
 #else
 #define ROAM_ERROR( name ) name
@@ -421,7 +421,8 @@ TEST( roaming_lost_networks )
 {
     static const int gone[] = { ROAM_ERROR( EADDRNOTAVAIL ), ROAM_ERROR( ENETUNREACH ), ROAM_ERROR( ENETDOWN ),
                                 ROAM_ERROR( EHOSTUNREACH ), ROAM_ERROR( EINVAL ) };
-    static const int other[] = { EPERM, ENOBUFS, EMSGSIZE, EAGAIN, ECONNREFUSED, 0 };
+    static const int other[] = { EPERM,  ROAM_ERROR( ENOBUFS ),      ROAM_ERROR( EMSGSIZE ),
+                                 EAGAIN, ROAM_ERROR( ECONNREFUSED ), 0 };
     size_t i;
     for ( i = 0; i < sizeof( gone ) / sizeof( gone[0] ); i++ )
         CHECK_EQ( nc_socket_lost_network( gone[i] ), 1 );

@@ -59,6 +59,7 @@ STEPS = [
     ("sim-plants", "python3 tests/faults/run.py --by sim", "tests/sim tests/sim.c tests/faults"),
     ("fuzz", "make fuzz", "tests/fuzz"),
     ("fuzz-plants", "python3 tests/faults/run.py --by fuzz", "tests/fuzz tests/faults"),
+    ("mixes", "env MESSAGES_MIXES=10000 MESSAGES_DEFAULT_SEEDS=50 make test-release T=messages_mixes", RUNNER),
     ("torture", "make torture", RUNNER + "tests/torture tests/torture.c"),
     ("torture-plain", "make torture-plain", "tests/*.h tests/torture tests/torture.c"),
     ("torture-plants", "python3 tests/faults/run.py --by torture", "tests/*.h tests/torture tests/torture.c tests/faults"),

@@ -808,8 +808,8 @@ TEST( socket_dual_with_one_broken_handle )
     }
 }
 
-/*  A port that is free, and that the system gives to nobody who asks for any, as those are higher. What a socket had that was closed can be the
-    next one's, or another process's. */
+/*  A free port below those that the system assigns by itself: a port of a closed socket can be assigned again, here or in another
+    process. */
 static int socket_free_port( void )
 {
     static int turn;
