@@ -486,9 +486,9 @@
                  and 64 KiB or a quarter of one (netcode_messages_memory returns the sum: 1.2 MB by default, 69 KiB at the
                  least); parts that no message has needed use no pages of the system. A side that only sends large
                  messages, or only receives them, says so with max_send_message_bytes and max_receive_message_bytes, and a
-                 buffer may be for one. reset and destroy wipe what was used. Both sides should have the same channels. Messages that were queued before
-                 the other side reported a smaller limit, and exceed it, are LOST; an ordered one breaks the
-                 connection: BROKEN.
+                 buffer may be for one. reset and destroy wipe what was used. Both sides should have the same channels.
+                 Messages that were queued before the other side reported a smaller limit, and exceed it, are LOST; an
+                 ordered one breaks the connection: BROKEN.
     trust        input from the peer is not trusted: every byte of a packet is checked before any has an effect, and
                  netcode_messages_stats counts what was dropped, by reason. A peer may acknowledge packets that never
                  arrived, to get a higher rate. One packet number in 256 is skipped at random: a peer that acknowledges
