@@ -460,8 +460,9 @@ TEST( messages_a_stream_whose_function_sends )
     struct netcode_messages_stream_t stream = stream_of( 9, 0, 3000 );
     struct netcode_messages_event_t event;
     struct craft_t craft;
-    uint8_t data[1100] = { 0 };
+    uint8_t data[1100];
     int acked = 0;
+    memset( data, 0xaa, sizeof( data ) );
     stream.channel = 3;
     stream.context = m;
     stream.read_function = read_and_send;
