@@ -457,7 +457,7 @@ static void read_and_send( void * context, uint32_t offset, uint8_t * data, int 
 TEST( messages_a_stream_whose_function_sends )
 {
     struct netcode_messages_t * m = netcode_messages_create( small_config(), 0.0 );
-    struct netcode_messages_stream_t stream = stream_of( 9, 0, 3000 );
+    struct netcode_messages_stream_t stream = stream_of( 7, 0, 3000 );
     struct netcode_messages_event_t event;
     struct craft_t craft;
     uint8_t data[1100];
