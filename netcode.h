@@ -11368,7 +11368,7 @@ enum nc_messages_limit_t {
     A new block is placed behind the last one. All blocks are moved together when the end of the memory is reached, or when
     more is free between them than in use. So all that is free can be used, except what is free before the fixed block. As
     blocks move, they are named by handles. A table at the end of the memory, which grows downwards, has the offset of each
-    handle's block or, of a free handle, NC_HEAP_FREE and the next free one; handle 0 is none. It becomes smaller only when
+    handle's data or, of a free handle, NC_HEAP_FREE and the next free one; handle 0 is none. It becomes smaller only when
     the heap is empty. */
 
 typedef struct {
@@ -11415,12 +11415,12 @@ static int nc_heap_has( const nc_heap_t * heap, uint32_t handle )
 /* The address of a block's data, valid until nc_heap_fits, nc_heap_take or nc_heap_wipe_free moves blocks. */
 static void * nc_heap_at( const nc_heap_t * heap, uint32_t handle )
 {
-    return nc_heap_block( heap, *nc_heap_entry( heap, handle ) ) + 1;
+    return heap->base + *nc_heap_entry( heap, handle );
 }
 
 static uint32_t nc_heap_size( const nc_heap_t * heap, uint32_t handle )
 {
-    return nc_heap_block( heap, *nc_heap_entry( heap, handle ) )->bytes;
+    return ( (nc_block_t *) nc_heap_at( heap, handle ) - 1 )->bytes;
 }
 
 /* The size of a block for so many bytes of data. */
@@ -11451,7 +11451,7 @@ static void nc_heap_compact( nc_heap_t * heap )
             nc_heap_block( heap, to )->handle = 0;
             to = from;
         }
-        *nc_heap_entry( heap, block->handle ) = to;
+        *nc_heap_entry( heap, block->handle ) = to + (uint32_t) sizeof( *block );
         if ( to < from )
             memmove( heap->base + to, block, bytes );
         to += bytes;
@@ -11460,7 +11460,7 @@ static void nc_heap_compact( nc_heap_t * heap )
 }
 
 /* Do blocks that cost so much together fit? Then they do in any order, unless others are taken. May move blocks. */
-static NC_INLINE int nc_heap_fits( nc_heap_t * heap, uint32_t cost )
+static int nc_heap_fits( nc_heap_t * heap, uint32_t cost )
 {
     uint32_t room = heap->bytes - heap->handles * (uint32_t) sizeof( uint32_t );
     if ( heap->used + heap->gap + cost > room )
@@ -11487,7 +11487,7 @@ static uint32_t nc_heap_take( nc_heap_t * heap, uint32_t bytes )
     else
         handle = ++heap->handles;
     nc_block_t * block = nc_heap_block( heap, heap->end );
-    *nc_heap_entry( heap, handle ) = heap->end;
+    *nc_heap_entry( heap, handle ) = heap->end + (uint32_t) sizeof( *block );
     block->bytes = nc_heap_round( bytes );
     block->handle = handle;
     heap->used += block->bytes;
@@ -11498,7 +11498,7 @@ static uint32_t nc_heap_take( nc_heap_t * heap, uint32_t bytes )
 
 static void nc_heap_free( nc_heap_t * heap, uint32_t handle )
 {
-    nc_block_t * block = nc_heap_block( heap, *nc_heap_entry( heap, handle ) );
+    nc_block_t * block = (nc_block_t *) nc_heap_at( heap, handle ) - 1;
     block->handle = 0;
     heap->used -= block->bytes;
     *nc_heap_entry( heap, handle ) = NC_HEAP_FREE + heap->free_handle;
@@ -11519,8 +11519,8 @@ static void nc_heap_wipe_free( nc_heap_t * heap )
 /* Empties the heap and wipes what it contained. */
 static void nc_heap_reset( nc_heap_t * heap )
 {
-    heap->used = heap->end = heap->handles = heap->free_handle = heap->fixed = heap->gap = 0;
-    nc_heap_wipe_free( heap );
+    nc_crypto_wipe( heap->base, heap->high );
+    heap->used = heap->end = heap->high = heap->handles = heap->free_handle = heap->fixed = heap->gap = 0;
 }
 
 /* ---- bytes: a reader that does not copy strings, and a writer whose caller has checked for space ---- */

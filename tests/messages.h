@@ -75,7 +75,7 @@ static void heap_check( const nc_heap_t * heap )
             continue;
         struct check_block_t block = { found->handle, 0, 0, 0 };
         REQUIRE( found->handle <= heap->handles && check_index[found->handle] < 0 );
-        CHECK_EQ( *nc_heap_entry( heap, found->handle ), at );
+        CHECK_EQ( *nc_heap_entry( heap, found->handle ), at + 8 );
         check_index[found->handle] = check_block_count;
         check_blocks[check_block_count++] = block;
         used += found->bytes;

@@ -35,7 +35,7 @@ static nc_message_t * any_message( uint32_t most )
     messages.out.base = (uint8_t *) &block;
     messages.out.bytes = sizeof( block );
     messages.out.handles = 1;
-    block.offset = 0;
+    block.offset = sizeof( nc_block_t );
     message->bytes = any_u32();
     GIVEN( message->bytes <= most );
     message->channel = (uint8_t) any_below( NETCODE_MESSAGES_CHANNELS );
@@ -161,7 +161,7 @@ static nc_message_t * any_transfer( void )
     messages.out.base = (uint8_t *) &transfer;
     messages.out.bytes = sizeof( transfer );
     messages.out.handles = 1;
-    transfer.offset = 0;
+    transfer.offset = sizeof( nc_block_t );
     message->kind = NETCODE_MESSAGE_STREAM;
     message->wire = NC_KIND_STREAM;
     message->bytes = any_u32();

@@ -61,7 +61,7 @@ static int are_blocks( blocks_t * blocks )
             continue;
         good &= is_handle( handle );
         if ( !good || blocks->at[handle] != NO_CELL || !nc_heap_has( &heap, handle ) ||
-             *nc_heap_entry( &heap, handle ) != 8 * cell )
+             *nc_heap_entry( &heap, handle ) != 8 * cell + 8 )
             return 0;
         blocks->at[handle] = (uint8_t) cell;
         blocks->cells[handle] = (uint8_t) ( bytes / 8 );
