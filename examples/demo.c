@@ -408,12 +408,13 @@ static int find_line( struct child_t * child, const char * text, char * line, si
     return 0;
 }
 
-/* Waits for a line of a process. 0, and an empty line, when it does not come in time or the process ends without it. */
+/*  Waits for a line of a process. 0, and an empty line, when it does not come in time or the process ends without it. Its output
+    ends before its exit status can be read: the pump that reads the status is the one that says why a server ended. */
 static int wait_line( struct child_t * child, const char * text, double seconds, char * line, size_t line_bytes )
 {
     double end = netcode_time() + seconds;
     for ( ;; ) {
-        int ended = child->output < 0;
+        int ended = child->output < 0 && !child->pid;
         if ( find_line( child, text, line, line_bytes ) )
             return 1;
         line[0] = '\0';
