@@ -453,13 +453,18 @@
     counters     reliable_retries_total and similar, in netcode_messages_stats. Over a connection few packets arrive
                  twice or late: the core's replay window has dropped those before (REPLAYED in the core's statistics).
     slowness     a slow reader stops the sender: sooner or later it gets FULL. It is not disconnected for that.
-    rates        one window for all. It grows while packets do not wait in queues, and shrinks in proportion to their
-                 wait. Losses shrink it only where more are lost than the link loses by itself (3 %, or what it loses
-                 directly after the window was cut, up to 15 %) and than chance explains. The rate is never below
-                 least_bytes_per_second. FIXED or NONE if you know the network. A transfer has what other messages leave
-                 of the window. window_packets limits it; by default 1,024 packets: 1.2 MB a round trip. Unreliable
-                 messages wait for the rate only; one that waits longer than its time to live (0.5 s by default) is
+    rates        a window for fragments and unreliable messages. It grows while packets do not wait in queues, and shrinks
+                 in proportion to their wait. If more is lost than the link loses by itself (3 %, or what it loses while
+                 the window is held after a cut, up to 10 %), the window becomes what was delivered in the last round
+                 trips. Where others keep a queue full, delays do not count. Reliable messages in one piece wait for a
+                 rate only, of four windows in a round trip, so that what an interruption held up leaves at once. FIXED
+                 or NONE if you know the network. window_packets limits what is remembered; by default 1,024 packets: 1.2
+                 MB a round trip. An unreliable message that waits longer than its time to live (0.5 s by default) is
                  dropped and counted.
+    guarantees   while both sides live and read, every reliable message that was accepted arrives, whatever the mix of sizes,
+                 kinds, channels, buffers, losses and pauses. Up to least_bytes_per_second, a message in one piece leaves
+                 in its tick, whatever the window is. After an interruption of up to three seconds, delivery goes on
+                 within four round trips and three ticks.
 
     What make network measures, in virtual time and ticks of 60 Hz, the worst of 30 runs: 5 MB at 92 % of a link of 1
     MB/s and of 25 ms each way, 90 % with 1 % loss; 53 % of 10 MB/s, where the start takes its time, and 34 % with 1 %
@@ -1418,7 +1423,7 @@ struct netcode_messages_config_t {
     uint8_t priorities[NETCODE_MESSAGES_CHANNELS]; /* of each channel: 0 is sent before 1 and so on */
     uint8_t weights[NETCODE_MESSAGES_CHANNELS];    /* shares among channels of one priority; 0 is 1 */
     int repeats;                                   /* NETCODE_MESSAGES_REPEATS_... */
-    int least_bytes_per_second;                    /* the rate is never below it, however bad the link seems; 16000 */
+    int least_bytes_per_second; /* up to it, messages in one piece leave at once, however bad the link seems; 16000 */
     int max_send_message_bytes, max_receive_message_bytes; /* one way; max_message_bytes */
     /* The other side sends a stream: set `context`, `write_function` and perhaps `end_function`, and return 1; or 0 to
        refuse it. NULL: all are refused */
@@ -11361,8 +11366,9 @@ enum nc_messages_limit_t {
 #define NC_CARRIED_CANCEL 0x80000000u
 #define NC_CARRIED_BYTES \
     ( (uint32_t) sizeof( nc_carried_list_t ) + NC_MESSAGES_CARRIED * (uint32_t) sizeof( nc_carried_t ) )
-#define NC_MESSAGES_PATIENCE 2.0 /* seconds without an ack */
-#define NC_MESSAGES_REORDER 0.01 /* seconds by which packets may overtake others, before any was seen to */
+#define NC_MESSAGES_PATIENCE 2.0        /* seconds without an ack */
+#define NC_MESSAGES_ACK_INTERVAL 0.0156 /* seconds between packets that only have acks */
+#define NC_MESSAGES_REORDER 0.01        /* seconds by which packets may overtake others, before any was seen to */
 
 /*  ---- heap: blocks of any size in one memory ----
     A new block is placed behind the last one. All blocks are moved together when the end of the memory is reached, or when
@@ -11496,6 +11502,20 @@ static uint32_t nc_heap_take( nc_heap_t * heap, uint32_t bytes )
     return handle;
 }
 
+/* What is behind the first `bytes` of a block's data becomes free. */
+static void nc_heap_shrink( nc_heap_t * heap, uint32_t handle, uint32_t bytes )
+{
+    nc_block_t * block = (nc_block_t *) nc_heap_at( heap, handle ) - 1;
+    uint32_t rest = block->bytes - nc_heap_round( bytes );
+    if ( rest == 0 )
+        return;
+    block->bytes -= rest;
+    heap->used -= rest;
+    block = (nc_block_t *) (void *) ( (uint8_t *) block + block->bytes );
+    block->bytes = rest;
+    block->handle = 0;
+}
+
 static void nc_heap_free( nc_heap_t * heap, uint32_t handle )
 {
     nc_block_t * block = (nc_block_t *) nc_heap_at( heap, handle ) - 1;
@@ -11599,7 +11619,7 @@ static uint8_t * nc_put_varint( uint8_t * out, uint32_t value )
 typedef struct {
     uint32_t serial; /* counts the messages that were begun; 0: none, or this block is no message */
     uint8_t flags, event, retries, channel;
-    uint32_t packets;                       /* in flight with it, or with its CANCEL */
+    uint32_t packets;                       /* in flight with it, or with its CANCEL, whose acks are not overdue */
     uint32_t first_fragment, next_fragment; /* all before the first are acknowledged, all from the next on not sent */
     uint32_t lost_fragments;
     uint32_t acked_bytes;
@@ -11695,8 +11715,9 @@ enum {
     NC_SENT_BYTES = 0x7ff,
     NC_SENT_IN_FLIGHT = 0x8000,
     NC_SENT_ACKED = 0x4000,
-    NC_SENT_LIMIT = 0x2000, /* it has a LIMIT */
-    NC_SENT_BULK = 0x1000   /* it has a fragment */
+    NC_SENT_LIMIT = 0x2000,  /* it has a LIMIT */
+    NC_SENT_BULK = 0x1000,   /* it has a fragment */
+    NC_SENT_OVERDUE = 0x0800 /* its ack is overdue: it counts as not in flight any more */
 };
 
 /* A packet with acks, and the lowest number that it was the first to acknowledge. */
@@ -11717,28 +11738,58 @@ NC_STATIC_ASSERT( stream_cost_is_enough,
 NC_STATIC_ASSERT( a_part_holds_all_handles,
                   NC_MESSAGES_UNPROMISED_PART * sizeof( uint32_t ) <= sizeof( nc_block_t ) + sizeof( nc_arrived_t ) );
 NC_STATIC_ASSERT( heads_have_room, 2 + 2 + 2 + 2 <= 8 && NETCODE_MESSAGES_WHOLE_BYTES < 0x4000 );
-NC_STATIC_ASSERT( packets_fit_below_flags, NETCODE_MAX_PACKET_SIZE <= NC_SENT_BYTES && NC_SENT_BYTES < NC_SENT_BULK );
+NC_STATIC_ASSERT( packets_fit_below_flags,
+                  NETCODE_MAX_PACKET_SIZE <= NC_SENT_BYTES && NC_SENT_BYTES < NC_SENT_OVERDUE );
 NC_STATIC_ASSERT( fragments_are_found, (int) NC_MESSAGES_FRAGMENTS < UINT16_MAX / 2 );
 NC_STATIC_ASSERT( tries_are_counted, (int) NC_MESSAGES_RETRIES <= (int) NC_FRAGMENT_TRIES );
 NC_STATIC_ASSERT( orders_are_a_tree, NC_MESSAGES_IDS == 1 << 12 );
 NC_STATIC_ASSERT( skips_are_bytes, NC_MESSAGES_BLOCK - 1 <= UINT8_MAX );
 
-/*  How much may be in flight. The window follows the mean time that packets of a round trip wait in queues: it grows
-    while they do not wait, and shrinks in proportion to their wait. */
+/*  How much may be in flight: a window that follows the mean time that packets of a round trip wait in queues, after
+    LEDBAT++ (draft-irtf-iccrg-ledbat-plus-plus): it grows while they do not wait, shrinks in proportion to their wait,
+    and lets the queue drain at times to measure the empty link. Where it departs from the draft:
+
+    - Growth is half the root of the window in packets, so that shares become equal at 10 MB/s, too, in time.
+    - A loss beyond what the link itself loses sets the window to what was delivered in the last round trips, and keeps
+      it from growing beyond that for a while: at shallow queues and policers, each attempt to grow loses packets. What
+      is still lost meanwhile is the link's own.
+    - If the queue did not drain although this sender let it, others fill it. Then delays do not count, as their queue
+      would leave nothing for a game: until the next attempt, the window grows by a quarter in a round trip.
+    - Messages in one piece do not wait for the window: reliable ones are sent at four times its rate, so that what a
+      burst of losses held up leaves at once, and all up to the least rate of the config. */
 typedef struct {
-    double window;                           /* bytes */
-    int is_starting, was_starting, settling; /* the last: round trips until the window is judged again */
-    double cut_time, undo_window;            /* of the last cut, and the window before it */
-    uint32_t undo_losses;                    /* losses that led to it and are not known to be spurious */
-    double base, base_next, base_time;       /* the mean round trip of an empty link, and since when it is measured */
-    double wait;
-    double speed, step; /* of growing: doubled in each round trip in which nothing waits; bytes in a round trip */
-    double saved;       /* the window before the queue was let drain, or 0 */
-    uint32_t delivered; /* bytes that were acknowledged in all, modulo 2^32 */
-    double relief_count, relief_lost;                    /* packets sent in the round trip after a cut */
-    double round_time, round_sum, round_off, round_rate; /* of the samples in this round trip */
-    uint32_t round_samples, round_settled, round_lost;
+    double window; /* bytes */
+    int is_starting;
+    int settling;                      /* round trips until the window is judged again */
+    int is_shared;                     /* others fill the queue */
+    double step;                       /* bytes by which it grows in a round trip */
+    uint32_t delivered;                /* bytes that were acknowledged in all, modulo 2^32 */
+    double base, base_next, base_time; /* the mean round trip of an empty link, and since when it is measured */
+    double shortest, shortest_ever;    /* round trips: since the queue was let drain last; at any such time */
+    double saved;                      /* the window before the queue was let drain, or 0 */
+    int is_held;                       /* after a cut, until a time, the window does not grow above the ceiling: */
+    double cut_time, hold_until, ceiling;
+    double settled, lost, own_loss; /* packets since the last cut, older ones count less; the link's own part */
+    double through, through_before; /* bytes delivered in a round trip, in this round and the one before */
+    double round_time, round_sum, round_off, round_through; /* of the samples in this round trip */
+    uint32_t round_samples;
 } nc_controller_t;
+
+enum {
+    NC_CONTROLLER_START = 10, /* packets (RFC 6928) */
+    NC_CONTROLLER_GENTLE = 4, /* packets, beside messages of others (RFC 3390) */
+    NC_CONTROLLER_LEAST = 2,  /* packets */
+    NC_CONTROLLER_PERIOD = 10 /* seconds after which the queue is let drain */
+};
+
+#define NC_CONTROLLER_HOLD 2.5     /* seconds without growth after a cut */
+#define NC_CONTROLLER_LOSS 0.03    /* the part of packets that a link may always lose */
+#define NC_CONTROLLER_MOST 0.1     /* the largest part that counts as the link's own */
+#define NC_CONTROLLER_PACE 1.05    /* windows in a round trip */
+#define NC_CONTROLLER_URGENT 4.0   /* the same for reliable messages in one piece */
+#define NC_CONTROLLER_TARGET 0.025 /* seconds of waiting that are a queue, beside a quarter of the round trip */
+#define NC_CONTROLLER_ROUND \
+    0.08 /* seconds: a shorter round trip counts as this one, because ticks make waits inexact */
 
 /* The counters of netcode_messages_stats_t. */
 typedef struct {
@@ -11791,22 +11842,24 @@ struct netcode_messages_t {
     uint64_t next_number, newest_acked;
     uint8_t skipped[NC_MESSAGES_BLOCKS]; /* of each block: which of its numbers; 0: none */
     double small_time;                   /* when a message in one piece was sent last */
-    double last_asked;                   /* when the last packet that asked for an ack was sent */
-    uint32_t timeouts;                   /* in a row */
+    double silent_since; /* no ack was new since then, though packets were in flight, and no probe was sent */
+    uint32_t timeouts;   /* in a row */
     int probe_due, limit_due, ping_due, pong_due;
     uint32_t pong_value;
     /* measurement and congestion */
     double rtt, rtt_variation, rtt_min, rtt_min_time, rtt_latest, jitter, ping, ping_time, peer_delay;
-    double in_flight, bulk_in_flight, tokens, tokens_time; /* bytes; of tokens: that may be sent now */
-    int held_back;                                         /* the window or the rate holds something back */
-    double reorder_seconds;                                /* so much later packets may overtake earlier ones */
-    double reorder_time;                                   /* when one was last found to do so */
+    double in_flight;                  /* bytes */
+    double paced, urgent, tokens_time; /* bytes that may be sent now; the second of reliable messages in one piece */
+    int held_back;                     /* the window or the rate holds something back */
+    double reorder_seconds;            /* so much later packets may overtake earlier ones */
+    double reorder_time;               /* when one was last found to do so */
     nc_controller_t controller;
     double loss_sent, loss_long, loss_received, rate_time, rate_sent, rate_received;
     uint64_t rate_bytes_sent, rate_bytes_received;
     /* receiving */
     int64_t newest_received;
-    double newest_time, ack_since;
+    double newest_time, ack_since,
+        ack_time; /* of the newest packet; since when an ack is due; when the last was sent */
     int acks_due;
     nc_history_t history;
     int64_t unacked; /* the lowest received number that no report has, or INT64_MAX */
@@ -12370,13 +12423,20 @@ static double nc_real_smaller( double a, double b )
     return a < b ? a : b;
 }
 
-/* How long to wait for an ack before a probe is sent: 2 s at most, even if a round trip once took half a minute. */
+/* Numbers of packets after the newest acknowledged one. */
+static uint64_t nc_messages_gap( const struct netcode_messages_t * messages )
+{
+    return messages->next_number - ( messages->newest_acked + 1 );
+}
+
+/*  How long to wait for an ack before a probe is sent: 2 s at most, even if a round trip once took half a minute, and no longer each
+    time, as long as full probes stay within the least rate and numbers within reach of the other side. */
 static double nc_messages_timeout( const struct netcode_messages_t * messages )
 {
     double timeout = messages->rtt > 0.0 ? messages->rtt + 4.0 * messages->rtt_variation + messages->peer_delay : 0.2;
-    for ( uint32_t i = 0; i < messages->timeouts && timeout < NC_MESSAGES_PATIENCE; i++ )
-        timeout *= 2.0;
-    return nc_real_smaller( timeout, NC_MESSAGES_PATIENCE );
+    timeout = nc_real_larger( timeout, NETCODE_MAX_PACKET_SIZE / messages->least_rate );
+    return nc_messages_gap( messages ) < NC_MESSAGES_AHEAD ? nc_real_smaller( timeout, NC_MESSAGES_PATIENCE )
+                                                           : NC_MESSAGES_PATIENCE;
 }
 
 static void nc_messages_measure( struct netcode_messages_t * messages, double sample )
@@ -12403,24 +12463,32 @@ static void nc_messages_measure( struct netcode_messages_t * messages, double sa
     messages->jitter += ( step - messages->jitter ) / 16.0;
 }
 
-/* Bytes a second: a little more than one window in a round trip. */
-static double nc_messages_rate( const struct netcode_messages_t * messages )
+/* Bytes a second: so many windows in a round trip. */
+static double nc_messages_rate( const struct netcode_messages_t * messages, double windows )
 {
     if ( messages->congestion == NETCODE_MESSAGES_CONGESTION_FIXED )
         return messages->fixed_rate;
-    double round_trip = nc_real_larger( messages->rtt > 0.0 ? messages->rtt : 0.1, 0.001 );
-    return nc_real_larger( messages->controller.window * 1.25 / round_trip, messages->least_rate );
+    double round_trip = messages->rtt > 0.0 ? nc_real_larger( messages->rtt, messages->rtt_latest ) : 0.1;
+    double rate = messages->controller.window * windows / nc_real_larger( round_trip, 0.001 );
+    return nc_real_larger( rate, messages->least_rate );
 }
 
-/*  Adds the bytes of the time that has passed, and keeps at most those of this tick or of 17 ms: packets sent in one
-    burst form a queue, in which other packets must wait. */
+/*  Adds the bytes of the time that has passed. At most those of this tick or of 17 ms are kept, and always those of one
+    packet: packets sent in one burst form a queue, in which other packets must wait. As many may be owed. */
+static double nc_messages_fill( double tokens, double rate, double passed )
+{
+    double most = rate * nc_real_smaller( nc_real_larger( passed, 0.017 ), 0.25 );
+    most = nc_real_larger( most, NETCODE_MAX_PACKET_SIZE );
+    return nc_real_larger( nc_real_smaller( tokens + passed * rate, most ), -most );
+}
+
 static void nc_messages_fill_tokens( struct netcode_messages_t * messages )
 {
-    double passed = messages->now - messages->tokens_time, rate = nc_messages_rate( messages );
-    double most = rate * nc_real_smaller( nc_real_larger( passed, 0.017 ), 0.25 );
+    double passed = messages->now - messages->tokens_time;
+    double windows = messages->controller.is_starting ? 1.25 : NC_CONTROLLER_PACE;
     messages->tokens_time = messages->now;
-    messages->tokens =
-        nc_real_smaller( messages->tokens + passed * rate, nc_real_larger( 2.0 * NETCODE_MAX_PACKET_SIZE, most ) );
+    messages->paced = nc_messages_fill( messages->paced, nc_messages_rate( messages, windows ), passed );
+    messages->urgent = nc_messages_fill( messages->urgent, nc_messages_rate( messages, NC_CONTROLLER_URGENT ), passed );
 }
 
 /* ---- congestion: the window ---- */
@@ -12439,144 +12507,147 @@ static double nc_real_lowest( double lowest, double value )
     return lowest <= 0.0 || value < lowest ? value : lowest;
 }
 
-/* Starts anew, and keeps what was measured. */
-static void nc_controller_begin( nc_controller_t * controller, double now, double window )
-{
-    controller->window = window;
-    controller->is_starting = 1;
-    controller->speed = 1.0;
-    controller->step = NETCODE_MAX_PACKET_SIZE;
-    controller->cut_time = -1e300;
-    controller->round_time = controller->base_time = now;
-    controller->saved = 0.0;
-    controller->settling = 0;
-}
-
-/*  Never fewer than two packets, nor less than the least rate needs in two round trips: what is lost is in flight for a second
-    one. */
+/*  Never fewer than two packets, nor, where others fill the queue, less than the least rate needs in two round trips: what is
+    lost is in flight for a second one. */
 static void nc_controller_set( struct netcode_messages_t * messages, double window )
 {
-    double least = nc_real_larger( 2.0 * NETCODE_MAX_PACKET_SIZE, 2.0 * messages->least_rate * messages->rtt );
-    double largest = (double) messages->window * NETCODE_MAX_PACKET_SIZE;
-    messages->controller.window = nc_real_smaller( nc_real_larger( window, least ), largest );
+    nc_controller_t * controller = &messages->controller;
+    double least = NC_CONTROLLER_LEAST * NETCODE_MAX_PACKET_SIZE;
+    if ( controller->is_shared )
+        least = nc_real_larger( least, 2.0 * messages->least_rate * messages->rtt );
+    controller->window =
+        nc_real_smaller( nc_real_larger( window, least ), (double) messages->window * NETCODE_MAX_PACKET_SIZE );
 }
 
-static void nc_controller_sample( struct netcode_messages_t * messages, const nc_sent_t * sent, double round_trip )
+static void nc_controller_sample( struct netcode_messages_t * messages, double round_trip )
 {
     nc_controller_t * controller = &messages->controller;
     double off = round_trip - messages->rtt;
-    double bytes = (double) ( controller->delivered - sent->delivered );
     controller->round_sum += round_trip;
     controller->round_off += off < 0.0 ? -off : off;
-    controller->round_rate =
-        nc_real_larger( controller->round_rate, bytes / nc_real_larger( messages->now - sent->time, 0.001 ) );
     controller->round_samples++;
+    controller->shortest = nc_real_lowest( controller->shortest, round_trip );
 }
 
-/* Packets of the round trip after a cut show what the link loses while nothing waits. */
-static void nc_controller_count( struct netcode_messages_t * messages, const nc_sent_t * sent, uint32_t lost )
+/* Packets sent before the last cut do not count. */
+static void nc_controller_count( nc_controller_t * controller, const nc_sent_t * sent, double lost )
 {
-    nc_controller_t * controller = &messages->controller;
-    double since = sent->time - controller->cut_time;
-    controller->round_settled++;
-    controller->round_lost += lost;
-    if ( since <= 0.0 || since > messages->rtt )
-        return;
-
-    if ( controller->relief_count > 1000.0 ) {
-        controller->relief_count /= 2.0;
-        controller->relief_lost /= 2.0;
+    if ( sent->time > controller->cut_time ) {
+        controller->settled += 1.0;
+        controller->lost += lost;
     }
-    controller->relief_count += 1.0;
-    controller->relief_lost += lost;
 }
 
-/*  In a round trip the window grows by a packet, or by half the root of its packets, so that two transfers come to equal
-    shares; twice as fast in each further one in which nothing waits. At the start it grows to three or five times in a
-    round trip, and to 1.3 times if others' messages would wait in the queue that this makes. */
+/*  At the start it grows to three or five times in a round trip, and to 1.3 times if messages of others would wait in the
+    queue that this makes. */
+static double nc_controller_growth( const struct netcode_messages_t * messages )
+{
+    const nc_controller_t * controller = &messages->controller;
+    double part = nc_real_smaller( controller->step / controller->window, 0.5 );
+    if ( controller->is_starting ) {
+        int others = messages->bulk.count && messages->now - messages->small_time < 0.25;
+        return others ? 0.3 : controller->window < 128.0 * NETCODE_MAX_PACKET_SIZE ? 4.0 : 2.0;
+    }
+    return controller->is_shared ? nc_real_larger( part, 0.25 ) : part;
+}
+
 static void nc_controller_acked( struct netcode_messages_t * messages, const nc_sent_t * sent )
 {
     nc_controller_t * controller = &messages->controller;
-    double window = controller->window, packet = NETCODE_MAX_PACKET_SIZE, bytes = sent->bytes & NC_SENT_BYTES;
+    double window = controller->window, bytes = sent->bytes & NC_SENT_BYTES;
     controller->delivered += sent->bytes & NC_SENT_BYTES;
-    nc_controller_count( messages, sent, 0 );
+    nc_controller_count( controller, sent, 0.0 );
     if ( messages->congestion != NETCODE_MESSAGES_CONGESTION_AIMD || sent->time <= controller->cut_time ||
          controller->settling || !( messages->held_back || messages->in_flight >= window / 2.0 ) )
         return;
 
-    double part = nc_real_smaller( controller->step / window, 0.5 );
-    int others = messages->bulk.count && messages->now - messages->small_time < 0.25;
-    if ( controller->is_starting )
-        part = others ? 0.3 : window < 128.0 * packet ? 4.0 : 2.0;
-    nc_controller_set( messages, window + bytes * part );
+    double grown = window + bytes * nc_controller_growth( messages );
+    if ( controller->is_held )
+        grown = nc_real_larger( window, nc_real_smaller( grown, controller->ceiling ) );
+    nc_controller_set( messages, grown );
 }
 
-/*  Losses beyond those of the link itself, and beyond what chance makes of these, mean that a queue has overflowed, even
-    one so short that its wait is not seen: 3 % count as the link's own in any case, and at most 15 %. One cut in two round
-    trips. */
-static void nc_controller_lost( struct netcode_messages_t * messages, const nc_sent_t * sent )
+/*  Cuts the window if more was lost than the link's own losses, and than chance: a queue has overflowed, perhaps one so short
+    that its wait is not seen. What was delivered in a round trip fits. */
+NC_COLD static void nc_controller_cut( struct netcode_messages_t * messages )
 {
     nc_controller_t * controller = &messages->controller;
-    nc_controller_count( messages, sent, 1 );
-    controller->undo_losses++;
-
-    double own = controller->relief_count > 0.0 ? 1.5 * controller->relief_lost / controller->relief_count : 0.0;
-    double expected = nc_real_smaller( nc_real_larger( own, 0.03 ), 0.15 ) * controller->round_settled;
-    if ( messages->congestion != NETCODE_MESSAGES_CONGESTION_AIMD || sent->time <= controller->cut_time ||
-         messages->in_flight < controller->window / 2.0 ||
-         controller->round_lost <= 2.0 + 1.5 * nc_real_root( 1.0 + expected ) + expected ||
-         messages->now < controller->cut_time + 2.0 * messages->rtt )
+    double allowed =
+        nc_real_smaller( nc_real_larger( 1.5 * controller->own_loss, NC_CONTROLLER_LOSS ), NC_CONTROLLER_MOST );
+    if ( controller->is_held )
+        allowed = NC_CONTROLLER_MOST; /* the link's own losses are being measured */
+    if ( controller->lost <= 2.0 + allowed * controller->settled )
         return;
 
-    controller->undo_window = controller->window;
-    controller->was_starting = controller->is_starting;
-    controller->undo_losses = controller->round_lost;
+    double through = 0.95 * nc_real_larger( controller->through, controller->through_before );
     controller->cut_time = messages->now;
+    controller->hold_until =
+        messages->now +
+        ( controller->is_shared ? messages->rtt : nc_real_larger( NC_CONTROLLER_HOLD, 2.0 * messages->rtt ) );
     controller->is_starting = 0;
-    controller->speed = 1.0;
-    nc_controller_set( messages, controller->window * 0.7 );
+    controller->is_held = 1;
+    controller->settled = controller->lost = 0.0;
+    nc_controller_set( messages, nc_real_smaller( through, controller->window ) );
+    controller->ceiling = controller->window;
 }
 
-/* A loss was none. If none of those was that led to the last cut, the window is as before. */
-static void nc_controller_undo( struct netcode_messages_t * messages )
-{
-    nc_controller_t * controller = &messages->controller;
-    if ( controller->undo_losses == 0 || --controller->undo_losses || controller->undo_window <= controller->window )
-        return;
-    nc_controller_set( messages, controller->undo_window );
-    controller->is_starting = controller->was_starting;
-}
-
-/* The queue has drained, or the start's has: what the link carries in an empty round trip is the window. */
-static void nc_controller_settle( struct netcode_messages_t * messages, double rate )
+/*  The queue has drained, or the start's has. Then the window is what the link carries in an empty round trip, or what it was
+    before; and if a round trip was still long, the queue is that of others. */
+NC_COLD static void nc_controller_settle( struct netcode_messages_t * messages, double fits )
 {
     nc_controller_t * controller = &messages->controller;
     controller->settling--;
     if ( controller->saved <= 0.0 )
-        nc_controller_set( messages, nc_real_larger( controller->window, rate * controller->base ) );
+        nc_controller_set( messages, nc_real_larger( controller->window, fits ) );
     else if ( !controller->settling ) {
+        double packet = NETCODE_MAX_PACKET_SIZE; /* its own packets make a slow link's round trip longer */
+        double own = 2.0 * packet * messages->rtt / nc_real_larger( controller->through_before, packet );
+        controller->shortest_ever = nc_real_smaller( 1.2 * controller->shortest_ever, controller->shortest );
+        controller->is_shared = controller->shortest > 1.25 * controller->shortest_ever + NC_CONTROLLER_TARGET + own;
         controller->base = controller->base_next;
         nc_controller_set( messages, controller->saved );
         controller->saved = 0.0;
     }
 }
 
-/*  Every ten seconds the queue is let drain for two round trips: or a transfer that began when others filled it would
-    measure their queue as part of the link. */
-static void nc_controller_drain( struct netcode_messages_t * messages )
+/*  The queue is let drain for two round trips: or a transfer that began when others filled it would measure their queue as
+    part of the link. */
+NC_COLD static void nc_controller_drain( struct netcode_messages_t * messages )
 {
     nc_controller_t * controller = &messages->controller;
+    double packet = NETCODE_MAX_PACKET_SIZE, window = controller->window;
+    controller->shortest_ever = nc_real_lowest( controller->shortest_ever, controller->shortest );
     controller->base_time = messages->now;
-    controller->base_next = 0.0;
-    controller->saved = controller->window * 0.85;
+    controller->base_next = controller->shortest = 0.0;
+    controller->saved = 0.85 * window;
     controller->settling = 2;
-    nc_controller_set( messages, controller->window / 2.0 );
+    controller->window = nc_real_larger( packet, nc_real_smaller( 0.6 * window, window - 4.0 * packet ) );
+}
+
+/* The round trip is over: what was lost in it, what was delivered in one, and what the link loses while the window is held. */
+static void nc_controller_end_round( struct netcode_messages_t * messages )
+{
+    nc_controller_t * controller = &messages->controller;
+    controller->through_before = controller->through;
+    controller->through = controller->round_through;
+    nc_controller_cut( messages );
+    if ( controller->is_held && messages->now >= controller->hold_until ) {
+        controller->own_loss = controller->settled > 0.0 ? controller->lost / controller->settled : 0.0;
+        controller->settled = controller->lost = 0.0;
+        controller->is_held = 0;
+    }
+    if ( controller->settled > 100.0 ) {
+        controller->settled /= 2.0;
+        controller->lost /= 2.0;
+    }
+    controller->round_time = messages->now;
+    controller->round_sum = controller->round_off = controller->round_through = 0.0;
+    controller->round_samples = 0;
 }
 
 /*  Called for acks. Means over all packets of a round trip are compared: one packet is measured in whole ticks, and its
     position in both sides' ticks would decide which transfer slows down. What scatters around the mean is not counted as
-    wait. In a round trip the window shrinks by a quarter of the wait, as a part of the empty round trip, which counts as
-    at least 60 ms, because ticks make waits inexact. */
+    wait. In a round trip the window shrinks by a quarter of the wait, as a part of the empty round trip. */
 static void nc_controller_judge( struct netcode_messages_t * messages )
 {
     nc_controller_t * controller = &messages->controller;
@@ -12586,35 +12657,28 @@ static void nc_controller_judge( struct netcode_messages_t * messages )
 
     double mean = controller->round_sum / samples, scatter = controller->round_off / samples / nc_real_root( samples );
     double base = nc_real_lowest( controller->base, mean + scatter ), wait = mean - scatter - base;
-    int fills = controller->is_starting && samples >= 8 && wait > nc_real_larger( base / 8.0, 0.012 );
+    int fills = controller->is_starting && wait > nc_real_larger( base / 8.0, 0.012 );
     if ( !fills && messages->now - controller->round_time < messages->rtt )
         return;
 
-    double rate = controller->round_rate;
+    nc_controller_end_round( messages );
+    double fits = controller->through * base / mean;
     controller->base = base;
     controller->base_next = nc_real_lowest( controller->base_next, mean + scatter );
-    controller->wait = wait;
-    controller->round_time = messages->now;
-    controller->round_sum = controller->round_off = controller->round_rate = 0.0;
-    controller->round_samples = controller->round_settled = controller->round_lost = 0;
-
     if ( fills ) {
         controller->is_starting = 0;
         controller->settling = 3;
-        nc_controller_set( messages, nc_real_smaller( rate * base, controller->window * 0.7 ) );
+        nc_controller_set( messages, nc_real_smaller( fits, controller->window ) );
     }
     if ( controller->settling )
-        nc_controller_settle( messages, rate );
-    else if ( messages->held_back && messages->now - controller->base_time > 10.0 )
+        nc_controller_settle( messages, fits );
+    else if ( messages->held_back && messages->now - controller->base_time > NC_CONTROLLER_PERIOD )
         nc_controller_drain( messages );
-    else if ( !controller->is_starting ) {
-        int empty = messages->held_back && wait < nc_real_smaller( base / 16.0, 0.004 );
-        double part = 1.0 - 0.25 * nc_real_larger( wait, 0.0 ) / nc_real_larger( base, 0.06 );
-        controller->speed = empty ? nc_real_smaller( 2.0 * controller->speed, 1e6 ) : 1.0;
-        nc_controller_set( messages, controller->window * nc_real_larger( part, 0.5 ) );
+    else if ( !controller->is_starting && !controller->is_shared ) {
+        double part = 0.25 * nc_real_larger( wait, 0.0 ) / nc_real_larger( base, NC_CONTROLLER_ROUND );
+        nc_controller_set( messages, controller->window * nc_real_larger( 1.0 - part, 0.5 ) );
     }
-    double packet = NETCODE_MAX_PACKET_SIZE;
-    controller->step = controller->speed * nc_real_larger( packet, nc_real_root( controller->window * packet ) / 2.0 );
+    controller->step = nc_real_root( controller->window * NETCODE_MAX_PACKET_SIZE ) / 2.0;
 }
 
 /* ---- acknowledged and lost packets ---- */
@@ -12622,9 +12686,8 @@ static void nc_controller_judge( struct netcode_messages_t * messages )
 static void nc_sent_settle( struct netcode_messages_t * messages, nc_sent_t * sent )
 {
     sent->bytes &= (uint16_t) ~NC_SENT_IN_FLIGHT;
-    messages->in_flight -= sent->bytes & NC_SENT_BYTES;
-    if ( sent->bytes & NC_SENT_BULK )
-        messages->bulk_in_flight -= sent->bytes & NC_SENT_BYTES;
+    if ( !( sent->bytes & NC_SENT_OVERDUE ) )
+        messages->in_flight -= sent->bytes & NC_SENT_BYTES;
     messages->packets_in_flight--;
 }
 
@@ -12637,7 +12700,7 @@ static void nc_messages_measure_loss( struct netcode_messages_t * messages, doub
 
 static void nc_sent_lost( struct netcode_messages_t * messages, nc_sent_t * sent )
 {
-    nc_controller_lost( messages, sent );
+    nc_controller_count( &messages->controller, sent, 1.0 );
     nc_sent_settle( messages, sent );
     nc_messages_measure_loss( messages, 1.0 );
     messages->stats.packets_lost++;
@@ -12659,7 +12722,8 @@ static void nc_sent_acked( struct netcode_messages_t * messages, nc_sent_t * sen
         messages->reorder_time = messages->now;
         messages->reorder_seconds = nc_real_smaller( messages->reorder_seconds + messages->rtt_min / 4.0,
                                                      nc_real_larger( messages->rtt, 0.02 ) );
-        nc_controller_undo( messages );
+        if ( sent->time > messages->controller.cut_time && messages->controller.lost >= 1.0 )
+            messages->controller.lost -= 1.0;
     }
 
     sent->bytes |= NC_SENT_ACKED;
@@ -12709,6 +12773,49 @@ static double nc_messages_find_lost( struct netcode_messages_t * messages )
     return next;
 }
 
+/*  This packet's ack is overdue: what it has is sent again, though it may still arrive. Only unreliable messages stay in its
+    list, or the lists of an interruption would fill the send buffer. */
+static void nc_sent_overdue( struct netcode_messages_t * messages, nc_sent_t * sent )
+{
+    sent->bytes |= NC_SENT_OVERDUE;
+    messages->in_flight -= sent->bytes & NC_SENT_BYTES;
+    if ( !sent->carried )
+        return;
+    nc_carried_list_t * list = (nc_carried_list_t *) nc_heap_at( &messages->out, sent->carried );
+    nc_carried_t * carried = (nc_carried_t *) (void *) ( list + 1 );
+    uint32_t count = list->count;
+    list->count = 0;
+    for ( uint32_t i = 0; i < count; i++ ) {
+        nc_message_t * message = nc_carried_message( messages, &carried[i] );
+        if ( message && !nc_kind_is_reliable( message->wire ) )
+            carried[list->count++] = carried[i];
+        else if ( message && --message->packets == 0 )
+            nc_message_lose( messages, carried[i].handle & ~NC_CARRIED_CANCEL );
+    }
+
+    if ( list->count )
+        nc_heap_shrink( &messages->out, sent->carried,
+                        (uint32_t) ( sizeof( *list ) + list->count * sizeof( *carried ) ) );
+    else {
+        nc_heap_free( &messages->out, sent->carried );
+        sent->carried = 0;
+    }
+}
+
+/*  While the path is interrupted no ack tells what was lost: so that the first packets after it have the oldest messages,
+    messages in one piece are sent again each time that the acks of all packets with them are overdue. */
+static void nc_messages_find_overdue( struct netcode_messages_t * messages )
+{
+    double before = messages->now - nc_messages_timeout( messages );
+    for ( uint32_t i = messages->sent_first; i != messages->sent_end; i++ ) {
+        nc_sent_t * sent = nc_sent_at( messages, i );
+        if ( sent->time > before )
+            return;
+        if ( sent->bytes & NC_SENT_IN_FLIGHT && !( sent->bytes & NC_SENT_OVERDUE ) )
+            nc_sent_overdue( messages, sent );
+    }
+}
+
 /* What a packet acknowledges, as distances below `ack`. */
 typedef struct {
     uint32_t ack, bits, delay;
@@ -12742,9 +12849,9 @@ static uint32_t nc_sent_find( const struct netcode_messages_t * messages, uint32
 }
 
 /*  Applies the acks of the packets that are `low` to `high` numbers below the newest acknowledged one. Returns whether
-    there were any. */
+    there were any, and in `before` what had been delivered when the newest was sent. */
 static int nc_messages_take_range( struct netcode_messages_t * messages, const nc_acks_t * acks, uint32_t low,
-                                   uint32_t high )
+                                   uint32_t high, uint32_t * before )
 {
     double delay = (double) acks->delay * 1e-4;
     int news = 0;
@@ -12756,9 +12863,11 @@ static int nc_messages_take_range( struct netcode_messages_t * messages, const n
             continue;
 
         if ( sent->bytes & NC_SENT_IN_FLIGHT )
-            nc_controller_sample( messages, sent, nc_real_larger( messages->now - sent->time - delay, 0.0 ) );
+            nc_controller_sample( messages, nc_real_larger( messages->now - sent->time - delay, 0.0 ) );
         if ( sent->number == acks->ack && sent->bytes & NC_SENT_IN_FLIGHT ) {
-            messages->peer_delay = nc_real_larger( messages->peer_delay, delay );
+            *before = sent->delivered;
+            messages->peer_delay =
+                nc_real_larger( messages->peer_delay + ( delay - messages->peer_delay ) / 64.0, delay );
             nc_messages_measure( messages, nc_real_larger( messages->now - sent->time - delay, 1e-6 ) );
         }
 
@@ -12784,13 +12893,17 @@ static void nc_reports_confirm( struct netcode_messages_t * messages, const nc_a
 /* Oldest first. A packet costs a search for each range, not a look at all that is remembered. */
 static void nc_messages_take_acks( struct netcode_messages_t * messages, const nc_acks_t * acks )
 {
+    nc_controller_t * controller = &messages->controller;
     int news = 0;
     if ( !acks->valid )
         return;
+    uint32_t before = controller->delivered;
     nc_reports_confirm( messages, acks );
     for ( int i = acks->count; i-- > 0; )
-        news |= nc_messages_take_range( messages, acks, acks->low[i], acks->high[i] );
-    news |= nc_messages_take_range( messages, acks, 32, 0 );
+        news |= nc_messages_take_range( messages, acks, acks->low[i], acks->high[i], &before );
+    news |= nc_messages_take_range( messages, acks, 32, 0, &before );
+    controller->round_through =
+        nc_real_larger( controller->round_through, (double) ( controller->delivered - before ) );
 
     if ( (int32_t) ( acks->ack - (uint32_t) messages->newest_acked ) > 0 )
         messages->newest_acked += acks->ack - (uint32_t) messages->newest_acked;
@@ -12798,6 +12911,7 @@ static void nc_messages_take_acks( struct netcode_messages_t * messages, const n
         return;
 
     messages->timeouts = 0;
+    messages->silent_since = messages->now;
     nc_controller_judge( messages );
     nc_messages_find_lost( messages );
     nc_sent_forget( messages );
@@ -12813,7 +12927,6 @@ typedef struct {
     uint32_t last_head_bytes;
     uint16_t transfer, fragment; /* of the fragment that it has */
     uint16_t flags;
-    int holds;                      /* it has frames that may have to be sent again */
     int asks, tracked;              /* it asks for an ack; it may, because there is space to remember it */
     int unreliable, reliable, bulk; /* what the window and the rate allow */
     int delay;
@@ -12844,7 +12957,6 @@ static void nc_build_carry( nc_build_t * build, nc_message_t * message, uint32_t
     carried->handle = handle | ( message->flags & NC_MESSAGE_CANCELLED ? NC_CARRIED_CANCEL : 0 );
     carried->serial = message->serial;
     message->packets++;
-    build->holds = 1;
 }
 
 static uint8_t * nc_put_head( uint8_t * at, const nc_message_t * message, uint32_t flags )
@@ -12916,7 +13028,6 @@ static void nc_build_fragment( struct netcode_messages_t * messages, nc_build_t 
     build->flags |= NC_SENT_BULK;
     build->transfer = message->id;
     build->fragment = (uint16_t) index;
-    build->holds = 1;
     nc_channel_serve( &messages->channels[message->channel], NETCODE_MESSAGES_FRAGMENT_BYTES, 1 );
 
     if ( message->wire != NC_KIND_STREAM )
@@ -12987,6 +13098,8 @@ static void nc_build_acks( struct netcode_messages_t * messages, nc_build_t * bu
 /* A packet with acks was sent. */
 static void nc_messages_acks_sent( struct netcode_messages_t * messages )
 {
+    if ( messages->acks_due )
+        messages->ack_time = messages->now;
     messages->acks_due = 0;
     if ( messages->unacked == INT64_MAX )
         return;
@@ -13048,7 +13161,8 @@ static uint32_t nc_messages_repeats( const struct netcode_messages_t * messages 
     return loss >= 0.001 || messages->bulk.count;
 }
 
-/* Lost messages are sent first; small ones again in the next flight: a second loss would cost a round trip more. */
+/*  Lost messages are sent first; small ones again in the next flight: a second loss would cost a round trip more. What is only
+    overdue is not. */
 static void nc_build_lost( struct netcode_messages_t * messages, nc_build_t * build )
 {
     while ( messages->lost_head ) {
@@ -13076,7 +13190,7 @@ static void nc_build_lost( struct netcode_messages_t * messages, nc_build_t * bu
                 messages->stats.reliable_retries_total++;
         }
 
-        int again = !( message->flags & ( NC_MESSAGE_AGAIN | NC_MESSAGE_CANCELLED ) ) &&
+        int again = !( message->flags & ( NC_MESSAGE_AGAIN | NC_MESSAGE_CANCELLED ) ) && message->retries &&
                     message->bytes <= NC_MESSAGES_SMALL && nc_messages_repeats( messages ) != 0;
         message->flags &= (uint8_t) ~NC_MESSAGE_AGAIN;
         nc_message_pop_lost( messages );
@@ -13190,7 +13304,10 @@ static int nc_message_may_start( struct netcode_messages_t * messages, const nc_
 static void nc_transfer_start( struct netcode_messages_t * messages, uint32_t handle )
 {
     nc_message_t * message = nc_message_at( messages, handle );
+    double gentle = NC_CONTROLLER_GENTLE * NETCODE_MAX_PACKET_SIZE;
     int i = 0;
+    if ( messages->controller.is_starting && !messages->bulk.count && messages->now - messages->small_time < 0.25 )
+        messages->controller.window = nc_real_smaller( messages->controller.window, gentle );
     while ( messages->transfers[i] )
         i++; /* nc_message_is_far has checked that one is free */
     messages->transfers[i] = handle;
@@ -13397,33 +13514,10 @@ static void nc_build_bulk( struct netcode_messages_t * messages, nc_build_t * bu
         nc_build_fragment( messages, build, handle, nc_transfer_next( messages, nc_message_at( messages, handle ) ) );
 }
 
-/* Nothing was acknowledged for too long: sends the oldest messages again, as many as fit, or at least a ping. */
-static void nc_build_probe( struct netcode_messages_t * messages, nc_build_t * build )
-{
-    messages->probe_due = 0;
-    messages->stats.probes++;
-    if ( build->asks )
-        return;
-
-    for ( uint32_t handle = messages->reliable.head; handle; handle = nc_message_at( messages, handle )->next ) {
-        const nc_message_t * message = nc_message_at( messages, handle );
-        if ( message->flags & ( NC_MESSAGE_CANCELLED | NC_MESSAGE_LOST ) )
-            continue;
-        if ( !nc_build_fits( build, message ) )
-            break;
-        nc_build_message( messages, build, handle, 1 );
-    }
-    if ( !build->asks ) {
-        messages->ping_due = 1;
-        nc_build_control( messages, build );
-    }
-}
-
 static void nc_build_begin( struct netcode_messages_t * messages, nc_build_t * build, uint8_t * packet )
 {
     int aimd = messages->congestion == NETCODE_MESSAGES_CONGESTION_AIMD, probe = messages->probe_due;
     int free_rate = probe || messages->congestion == NETCODE_MESSAGES_CONGESTION_NONE;
-    double packet_bytes = NETCODE_MAX_PACKET_SIZE, window = messages->controller.window;
 
     memset( build, 0, offsetof( nc_build_t, carried ) );
     build->start = packet;
@@ -13443,12 +13537,14 @@ static void nc_build_begin( struct netcode_messages_t * messages, nc_build_t * b
 
     build->tracked = messages->sent_end - messages->sent_first < messages->window &&
                      nc_heap_fits( &messages->out, nc_heap_cost( NC_CARRIED_BYTES ) );
-    build->unreliable = free_rate || messages->tokens > -packet_bytes;
-    /* Small messages do not wait behind a transfer: its bytes in flight do not count for them. */
-    double small = messages->in_flight - messages->bulk_in_flight;
-    build->reliable = build->unreliable && ( probe || !aimd || small < window );
-    build->bulk =
-        ( free_rate || messages->tokens > 0.0 ) && ( probe || !aimd || messages->in_flight + packet_bytes <= window );
+    double most = NETCODE_MAX_PACKET_SIZE, in_flight = messages->in_flight, window = messages->controller.window;
+    double round_trip = messages->rtt > 0.0 ? messages->rtt : 1.0;
+    double open = nc_real_larger( window, 2.0 * messages->least_rate * round_trip );
+    build->unreliable = free_rate || ( messages->paced > -most && ( !aimd || in_flight < open ) );
+    build->reliable = free_rate || messages->urgent > -most;
+    /* While nothing is acknowledged, no fragments leave: a probe's ack tells which were lost. */
+    build->bulk = messages->congestion == NETCODE_MESSAGES_CONGESTION_NONE ||
+                  ( messages->paced > 0.0 && ( !aimd || ( !messages->timeouts && in_flight + most <= window ) ) );
     nc_build_acks( messages, build );
 }
 
@@ -13460,8 +13556,12 @@ static void nc_build_fill( struct netcode_messages_t * messages, nc_build_t * bu
         nc_build_new( messages, build );
     nc_build_repeats( messages, build );
     nc_build_bulk( messages, build );
-    if ( messages->probe_due )
-        nc_build_probe( messages, build );
+    if ( messages->probe_due && !build->asks ) {
+        messages->ping_due = 1;
+        nc_build_control( messages, build );
+    }
+    messages->stats.probes += (uint64_t) messages->probe_due;
+    messages->probe_due = 0;
 }
 
 static void nc_build_remember( struct netcode_messages_t * messages, const nc_build_t * build, uint32_t bytes )
@@ -13472,8 +13572,8 @@ static void nc_build_remember( struct netcode_messages_t * messages, const nc_bu
     if ( sent->carried )
         memcpy( nc_heap_at( &messages->out, sent->carried ), &build->list, list_bytes );
     sent->time = messages->now;
-    if ( build->holds || messages->packets_in_flight == 0 )
-        messages->last_asked = messages->now; /* pings do not delay what is to be sent again */
+    if ( messages->packets_in_flight == 0 )
+        messages->silent_since = messages->now;
     sent->number = (uint32_t) messages->next_number;
     sent->delivered = messages->controller.delivered;
     sent->transfer = build->transfer;
@@ -13481,8 +13581,6 @@ static void nc_build_remember( struct netcode_messages_t * messages, const nc_bu
     sent->bytes = (uint16_t) ( bytes | NC_SENT_IN_FLIGHT | build->flags );
 
     messages->in_flight += bytes;
-    if ( build->flags & NC_SENT_BULK )
-        messages->bulk_in_flight += bytes;
     messages->packets_in_flight++;
     messages->flown = 1;
 }
@@ -13535,8 +13633,10 @@ static int nc_build_end( struct netcode_messages_t * messages, nc_build_t * buil
     if ( asks )
         nc_build_remember( messages, build, (uint32_t) bytes );
     nc_messages_acks_sent( messages );
-    if ( build->asks )
-        messages->tokens -= bytes;
+    if ( build->asks ) {
+        messages->paced -= bytes;
+        messages->urgent -= bytes;
+    }
 
     nc_messages_count_number( messages );
     messages->stats.packets_sent++;
@@ -14304,9 +14404,9 @@ static int nc_messages_lay_out( const struct netcode_messages_config_t * config,
 static void nc_messages_begin( struct netcode_messages_t * messages, double time )
 {
     messages->now = messages->caller_time = messages->tokens_time = messages->rate_time = messages->ping_time = time;
-    messages->last_asked = time;
+    messages->silent_since = time;
     messages->small_time = -1e300;
-    messages->ack_since = -1e300;
+    messages->ack_since = messages->ack_time = -1e300;
     messages->next_expiry = 1e300;
 
     messages->newest_received = messages->newest_id = -1;
@@ -14322,8 +14422,11 @@ static void nc_messages_begin( struct netcode_messages_t * messages, double time
     messages->credit_limit = messages->credit_granted = NC_MESSAGES_FIRST_CREDIT;
     messages->limit_due = 1;
 
-    nc_controller_begin( &messages->controller, time, 10.0 * NETCODE_MAX_PACKET_SIZE );
-    messages->tokens = 2.0 * NETCODE_MAX_PACKET_SIZE;
+    messages->controller.window = NC_CONTROLLER_START * NETCODE_MAX_PACKET_SIZE;
+    messages->controller.is_starting = 1;
+    messages->controller.round_time = messages->controller.base_time = time;
+    messages->controller.cut_time = -1e300;
+    messages->paced = messages->urgent = NETCODE_MAX_PACKET_SIZE;
 
     nc_heap_reset( &messages->in );
     if ( !messages->event_head )
@@ -14741,13 +14844,11 @@ NETCODE_API int netcode_messages_process_packet( struct netcode_messages_t * mes
     return NETCODE_MESSAGES_DROP_NONE;
 }
 
-static uint64_t nc_messages_gap( const struct netcode_messages_t * messages )
-{
-    return messages->next_number - ( messages->newest_acked + 1 );
-}
-
+/* At most 64 in a second, however often it is asked: more would fill a slow way back. */
 static int nc_messages_ack_is_due( const struct netcode_messages_t * messages )
 {
+    if ( messages->now - messages->ack_time < NC_MESSAGES_ACK_INTERVAL )
+        return 0;
     return messages->acks_due >= 2 || ( messages->acks_due && messages->now - messages->ack_since >= 0.0099 );
 }
 
@@ -14767,7 +14868,8 @@ NETCODE_API int netcode_messages_generate_packet( struct netcode_messages_t * me
     messages->is_busy = 0;
 
     int nothing = build.at == empty;
-    messages->held_back = ( !build.reliable && ( messages->active[1] || messages->lost_head ) ) ||
+    messages->held_back = ( !build.unreliable && messages->active[0] ) ||
+                          ( !build.reliable && ( messages->active[1] || messages->lost_head ) ) ||
                           ( !build.bulk && ( messages->active[1] || nc_transfer_choose( messages ) ) );
 
     if ( nothing ) {
@@ -14850,17 +14952,15 @@ static void nc_messages_try_oldest( struct netcode_messages_t * messages, const 
 
 static void nc_messages_time_out( struct netcode_messages_t * messages )
 {
-    int silent =
-        messages->packets_in_flight != 0 && messages->now >= messages->last_asked + nc_messages_timeout( messages );
-    int stopped = nc_messages_gap( messages ) >= NC_MESSAGES_AHEAD &&
-                  messages->now >= messages->last_asked + NC_MESSAGES_PATIENCE;
-    if ( !silent && !stopped )
+    int waits = messages->packets_in_flight != 0 || nc_messages_gap( messages ) >= NC_MESSAGES_AHEAD;
+    if ( !waits || messages->now < messages->silent_since + nc_messages_timeout( messages ) )
         return;
 
     messages->probe_due = 1;
-    messages->last_asked = messages->now;
-    if ( ++messages->timeouts >= 2 && messages->congestion == NETCODE_MESSAGES_CONGESTION_AIMD )
-        nc_controller_begin( &messages->controller, messages->now, 2.0 * NETCODE_MAX_PACKET_SIZE );
+    messages->silent_since = messages->now;
+    messages->timeouts++;
+    if ( messages->timeouts & ( messages->timeouts - 1 ) )
+        return; /* tries are further and further apart */
     nc_messages_try_oldest( messages, &messages->reliable );
     nc_messages_try_oldest( messages, &messages->bulk );
 }
@@ -14880,6 +14980,7 @@ NETCODE_API void netcode_messages_update( struct netcode_messages_t * messages, 
 
     nc_messages_expire( messages );
     nc_messages_find_lost( messages );
+    nc_messages_find_overdue( messages );
     nc_messages_time_out( messages );
 
     if ( messages->now - messages->ping_time >= messages->ping_seconds ) {
@@ -14909,17 +15010,17 @@ NETCODE_API double netcode_messages_next_deadline( struct netcode_messages_t * m
     if ( messages->acks_due )
         next = nc_real_smaller( next, messages->ack_since + 0.01 );
     if ( messages->packets_in_flight )
-        next = nc_real_smaller( next, messages->last_asked + nc_messages_timeout( messages ) );
+        next = nc_real_smaller( next, messages->silent_since + nc_messages_timeout( messages ) );
     next = nc_real_smaller( next, nc_messages_find_lost( messages ) );
     if ( messages->limit_due || messages->pong_due || messages->probe_due )
         next = now;
     next = nc_real_smaller( next, messages->next_expiry );
 
-    int held = messages->tokens <= 0.0; /* by the rate */
+    int held = messages->paced <= 0.0; /* by the rate */
     if ( ( messages->fresh || held ) &&
          ( messages->active[0] || messages->active[1] || messages->lost_head || nc_transfer_choose( messages ) ) ) {
-        double behind = messages->tokens < 0.0 ? -messages->tokens : 0.0; /* bytes until the rate allows more */
-        next = nc_real_smaller( next, now + nc_real_larger( behind / nc_messages_rate( messages ), 0.001 ) );
+        double behind = messages->paced < 0.0 ? -messages->paced : 0.0; /* bytes until the rate allows more */
+        next = nc_real_smaller( next, now + nc_real_larger( behind / nc_messages_rate( messages, 1.0 ), 0.001 ) );
     }
 
     return messages->caller_time + nc_real_larger( next - now, 0.0 );
@@ -15115,6 +15216,14 @@ NETCODE_API void netcode_messages_server_send( struct netcode_messages_t * messa
 #undef NC_CARRIED_CANCEL
 #undef NC_CARRIED_BYTES
 #undef NC_MESSAGES_REORDER
+#undef NC_MESSAGES_ACK_INTERVAL
+#undef NC_CONTROLLER_HOLD
+#undef NC_CONTROLLER_LOSS
+#undef NC_CONTROLLER_MOST
+#undef NC_CONTROLLER_PACE
+#undef NC_CONTROLLER_URGENT
+#undef NC_CONTROLLER_TARGET
+#undef NC_CONTROLLER_ROUND
 
 #endif /* NETCODE_MESSAGES */
 

@@ -190,7 +190,7 @@ void prove_messages_build_fragment( void )
     build.list.count = any_below( NC_MESSAGES_CARRIED + 1 );
     GIVEN( nc_build_fits( &build, message ) );
     nc_build_fragment( &messages, &build, HANDLE, read_index );
-    CLAIM( build.at <= build.end && build.tracked && build.holds && build.asks && !build.last );
+    CLAIM( build.at <= build.end && build.tracked && build.asks && !build.last );
     CLAIM( build.flags == NC_SENT_BULK && build.transfer == message->id && build.fragment == (uint16_t) read_index );
     CLAIM( read_count == ( message->bytes != 0 ) );
     nc_frame_t frame = read_back();
@@ -279,7 +279,7 @@ void prove_messages_carry( void )
     build.list.count = count;
     build.carried[before] = entry;
     nc_build_carry( &build, message, handle );
-    CLAIM( build.holds && build.list.count == count + 1 && message->packets == 6 );
+    CLAIM( build.list.count == count + 1 && message->packets == 6 );
     CLAIM( build.carried[count].serial == message->serial );
     CLAIM( build.carried[count].handle == ( cancelled ? 0x80000000u | handle : handle ) );
     CLAIM( before == count ||

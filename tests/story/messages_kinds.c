@@ -771,6 +771,7 @@ TEST( messages_a_sender_does_not_run_away )
     CHECK_EQ( m->next_id, 4096 );
     netcode_messages_destroy( m );
     m = netcode_messages_create( NULL, 0.0 );
+    m->congestion = NETCODE_MESSAGES_CONGESTION_NONE; /* a link that loses one message has no rate that fits it */
     far_run( m, 3000, NETCODE_MESSAGE_RELIABLE, 1200, -2 ); /* one in parts stops nothing but its entry */
     CHECK( m->next_generations[0] == 1 && m->next_generations[1] > 100 );
     netcode_messages_destroy( m );
@@ -1119,7 +1120,7 @@ TEST( messages_time_to_live )
     struct flow_t f;
     flow_open( &f, small_config() );
     flow_run( &f, 0.5, 0 );
-    f.ends[0]->tokens = -1e9; /* the rate lets nothing go for now */
+    messages_hold( f.ends[0] ); /* the rate lets nothing go for now */
     CHECK_EQ( flow_send( &f, NETCODE_MESSAGE_UNRELIABLE, 10, 0.0, 1 ),
               NETCODE_OK ); /* half a second, unless it is said */
     CHECK_EQ( flow_send( &f, NETCODE_MESSAGE_UNRELIABLE, 10, 2.0, 2 ), NETCODE_OK );
@@ -1131,7 +1132,7 @@ TEST( messages_time_to_live )
     static const uint64_t dropped[] = { 0, 1, 2, 3 };
     for ( int i = 0; i < 4; i++ ) {
         flow_run( &f, until[i], 0 );
-        f.ends[0]->tokens = -1e9;
+        messages_hold( f.ends[0] );
         CHECK_EQ( flow_stats( &f, 0 ).messages_expired, dropped[i] );
         CHECK_EQ( flow_event( &f,
                               dropped[i] == 1   ? 1
@@ -1140,7 +1141,7 @@ TEST( messages_time_to_live )
                               NETCODE_MESSAGES_EVENT_LOST ),
                   dropped[i] != 0 );
     }
-    f.ends[0]->tokens = 0.0;
+    messages_let_go( f.ends[0] );
     flow_run( &f, 1.0, 0 );
     CHECK_EQ( messages_read( f.ends[1] ), 1 );
     CHECK_EQ( flow_event( &f, 4, NETCODE_MESSAGES_EVENT_ACKED ), 1 );

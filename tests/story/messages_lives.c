@@ -90,6 +90,7 @@ TEST( messages_a_silent_peer_is_given_up )
             memset( &event, 0, sizeof( event ) );
             uint8_t packet[NETCODE_MAX_PACKET_SIZE];
             config.max_retries = 5;
+            config.window_packets = 1024; /* nothing is lost because it can not be remembered any more */
             flow_open( &f, &config );
             flow_run( &f, 0.5, 0 );
             CHECK_EQ( flow_send( &f, kind, bulk ? 5000 : 10, 0.0, 9 ), NETCODE_OK );
@@ -239,7 +240,7 @@ TEST( messages_deadlines_do_not_poll )
         while ( netcode_messages_generate_packet( f.ends[0], packet, (int) sizeof( packet ) ) )
             ;
     }
-    CHECK( wakes > 5 && wakes < 100 );
+    CHECK( wakes > 5 && wakes < 200 );
     flow_close( &f );
 }
 
@@ -250,7 +251,7 @@ TEST( messages_what_expires_has_a_deadline )
     flow_run( &f, 0.5, 0 );
     messages_talk( f.ends, f.now += 0.01, 1 );
     CHECK_EQ( flow_send( &f, NETCODE_MESSAGE_RELIABLE, 5000, 0.05, 7 ), NETCODE_OK );
-    f.ends[0]->tokens = -1e9; /* the rate allows nothing for a long time */
+    messages_hold( f.ends[0] ); /* the rate allows nothing for a long time */
     double wanted = f.now + 0.05, next = netcode_messages_next_deadline( f.ends[0] );
     while ( next < wanted - 1e-6 && f.now < wanted ) {
         netcode_messages_update( f.ends[0], f.now = next );

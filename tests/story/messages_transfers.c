@@ -43,14 +43,15 @@ TEST( messages_what_leaves_is_taken_off )
         struct netcode_messages_t * m = sender_open( 16, 0, 0 );
         struct seen_t seen;
         netcode_messages_update( m, 0.5 );
-        m->tokens = 2000.0;
+        m->paced = m->urgent = 2000.0;
         if ( bytes[i] )
             sender_send( m, 0, NETCODE_MESSAGE_RELIABLE, bytes[i], 0.0, 0 );
         else
             m->acks_due = 2;
         int left = seen_next( &seen, m );
         REQUIRE( left > 0 );
-        CHECK_NEAR( m->tokens, bytes[i] ? 2000.0 - left : 2000.0, 1e-9 );
+        CHECK_NEAR( m->paced, bytes[i] ? 2000.0 - left : 2000.0, 1e-9 );
+        CHECK_NEAR( m->urgent, bytes[i] ? 2000.0 - left : 2000.0, 1e-9 );
         CHECK_NEAR( m->in_flight, bytes[i] ? left : 0.0, 1e-9 );
         sender_close( m );
     }
