@@ -455,36 +455,18 @@
     slowness     a slow reader stops the sender: sooner or later it gets FULL. It is not disconnected for that.
     rates        a window for fragments and unreliable messages. It grows while packets do not wait in queues, and shrinks
                  in proportion to their wait. If more is lost than the link loses by itself (3 %, or what it loses while
-                 the window is held after a cut, up to 10 %), the window becomes what was delivered in the last round
+                 the window is held after a cut, up to 15 %), the window becomes what was delivered in the last round
                  trips. Where others keep a queue full, delays do not count. Reliable messages in one piece wait for a
-                 rate only, of four windows in a round trip, so that what an interruption held up leaves at once. FIXED
+                 rate only: four windows in a round trip while no queue grows, so that what an interruption held up leaves
+                 at once, and one otherwise. FIXED
                  or NONE if you know the network. window_packets limits what is remembered; by default 1,024 packets: 1.2
                  MB a round trip. An unreliable message that waits longer than its time to live (0.5 s by default) is
                  dropped and counted.
-    guarantees   while both sides live and read, every reliable message that was accepted arrives, whatever the mix of sizes,
-                 kinds, channels, buffers, losses and pauses. Up to least_bytes_per_second, a message in one piece leaves
-                 in its tick, whatever the window is. After an interruption of up to three seconds, delivery goes on
-                 within four round trips and three ticks.
-
-    What make network measures, in virtual time and ticks of 60 Hz, the worst of 30 runs: 5 MB at 92 % of a link of 1
-    MB/s and of 25 ms each way, 90 % with 1 % loss; 53 % of 10 MB/s, where the start takes its time, and 34 % with 1 %
-    loss (60 and 55 % in half of the runs). The p99 of a game's ordered messages beside it grows by 20 to 50 ms, with
-    losses by 80 ms at worst. Two transfers share a link unequally: each has 40 % in two thirds of the settings, and
-    where a queue holds 50 ms or less one may get next to nothing. Beside TCP with CUBIC a transfer has 40 to 54 %
-    where the queue holds 100 ms; where it holds 10 ms, less than a tick's packets, it has half and leaves TCP 8 %.
-    Losses in bursts, five packets in a row, are its weakness: with 5 % and 50 ms each way the p99 is 0.8 s for one
-    message a tick and 1.9 s for five, ENet's 0.6. Three other ways to control the window were tried in its place, each
-    written for this and not tuned (ten runs, the worst, before chance was allowed for):
-
-                                                        this one   AIMD that asks the delay   a model like BBR's   COPA
-        48 cells of ordered messages: stalled                  4                         10                    4      0
-        5 MB, 1 MB/s: kB/s                                   938                        941                  941    728
-        5 MB, 10 MB/s, 1 % lost: kB/s                      4,147                      4,565                4,636  4,565
-        5 MB, 1 MB/s, +-10 ms: kB/s                          867                        488                  817    578
-        a game's p99 beside 1 MB/s: ms                        73                        240                  140    206
-        two transfers: each has 40 %, of settings           73 %                       44 %                 53 %   56 %
-        CUBIC beside it, queue of 100 ms: its part          50 %                       13 %                 34 %   59 %
-
+    guarantees   while both sides live and read, every reliable message that was accepted, is not cancelled and has no time to
+                 live arrives, whatever the mix of sizes, kinds, channels, buffers, losses and pauses. Messages in one piece
+                 wait for the rate only beyond least_bytes_per_second. After an interruption of up to a second, delivery
+                 goes on within four round trips and three ticks, as long as round trips are longer than what the least
+                 rate needs for a packet.
     giving up    by default never, until the connection ends: max_retries ends it sooner. An ordered message that is
                  given up breaks the connection (BROKEN), because its channel then has a gap; others are LOST.
     memory       2.6 KiB a connection with 4 channels, and the two buffers, which hold two messages of the largest size,
@@ -11367,7 +11349,7 @@ enum nc_messages_limit_t {
 #define NC_CARRIED_BYTES \
     ( (uint32_t) sizeof( nc_carried_list_t ) + NC_MESSAGES_CARRIED * (uint32_t) sizeof( nc_carried_t ) )
 #define NC_MESSAGES_PATIENCE 2.0        /* seconds without an ack */
-#define NC_MESSAGES_ACK_INTERVAL 0.0156 /* seconds between packets that only have acks */
+#define NC_MESSAGES_ACK_INTERVAL 0.0125 /* seconds between packets that only have acks */
 #define NC_MESSAGES_REORDER 0.01        /* seconds by which packets may overtake others, before any was seen to */
 
 /*  ---- heap: blocks of any size in one memory ----
@@ -11755,8 +11737,9 @@ NC_STATIC_ASSERT( skips_are_bytes, NC_MESSAGES_BLOCK - 1 <= UINT8_MAX );
       is still lost meanwhile is the link's own.
     - If the queue did not drain although this sender let it, others fill it. Then delays do not count, as their queue
       would leave nothing for a game: until the next attempt, the window grows by a quarter in a round trip.
-    - Messages in one piece do not wait for the window: reliable ones are sent at four times its rate, so that what a
-      burst of losses held up leaves at once, and all up to the least rate of the config. */
+    - Reliable messages in one piece do not wait for the window, but for a rate: of one window in a round trip where
+      packets wait in queues, of four where they do not, so that what a burst of losses held up leaves at once. Unreliable
+      ones, and one fragment at a time, leave in any case up to the least rate of the config. */
 typedef struct {
     double window; /* bytes */
     int is_starting;
@@ -11766,6 +11749,7 @@ typedef struct {
     uint32_t delivered;                /* bytes that were acknowledged in all, modulo 2^32 */
     double base, base_next, base_time; /* the mean round trip of an empty link, and since when it is measured */
     double shortest, shortest_ever;    /* round trips: since the queue was let drain last; at any such time */
+    double wait;                       /* in queues, in the last round trip */
     double saved;                      /* the window before the queue was let drain, or 0 */
     int is_held;                       /* after a cut, until a time, the window does not grow above the ceiling: */
     double cut_time, hold_until, ceiling;
@@ -11784,9 +11768,9 @@ enum {
 
 #define NC_CONTROLLER_HOLD 2.5     /* seconds without growth after a cut */
 #define NC_CONTROLLER_LOSS 0.03    /* the part of packets that a link may always lose */
-#define NC_CONTROLLER_MOST 0.1     /* the largest part that counts as the link's own */
+#define NC_CONTROLLER_MOST 0.15    /* the largest part that counts as the link's own */
 #define NC_CONTROLLER_PACE 1.05    /* windows in a round trip */
-#define NC_CONTROLLER_URGENT 4.0   /* the same for reliable messages in one piece */
+#define NC_CONTROLLER_URGENT 4.0   /* the same for reliable messages in one piece, while no queue grows */
 #define NC_CONTROLLER_TARGET 0.025 /* seconds of waiting that are a queue, beside a quarter of the round trip */
 #define NC_CONTROLLER_ROUND \
     0.08 /* seconds: a shorter round trip counts as this one, because ticks make waits inexact */
@@ -11839,6 +11823,8 @@ struct netcode_messages_t {
     double next_expiry;
     /* sending: packets */
     uint32_t sent_first, sent_end, packets_in_flight;
+    uint32_t fragments_in_flight;
+    uint32_t sent_overdue; /* the acks of all before it are overdue, or came */
     uint64_t next_number, newest_acked;
     uint8_t skipped[NC_MESSAGES_BLOCKS]; /* of each block: which of its numbers; 0: none */
     double small_time;                   /* when a message in one piece was sent last */
@@ -11848,11 +11834,12 @@ struct netcode_messages_t {
     uint32_t pong_value;
     /* measurement and congestion */
     double rtt, rtt_variation, rtt_min, rtt_min_time, rtt_latest, jitter, ping, ping_time, peer_delay;
-    double in_flight;                  /* bytes */
-    double paced, urgent, tokens_time; /* bytes that may be sent now; the second of reliable messages in one piece */
-    int held_back;                     /* the window or the rate holds something back */
-    double reorder_seconds;            /* so much later packets may overtake earlier ones */
-    double reorder_time;               /* when one was last found to do so */
+    double in_flight; /* bytes */
+    double paced, urgent, least,
+        tokens_time;        /* bytes that may be sent now; the second of reliable messages in one piece */
+    int held_back;          /* the window or the rate holds something back */
+    double reorder_seconds; /* so much later packets may overtake earlier ones */
+    double reorder_time;    /* when one was last found to do so */
     nc_controller_t controller;
     double loss_sent, loss_long, loss_received, rate_time, rate_sent, rate_received;
     uint64_t rate_bytes_sent, rate_bytes_received;
@@ -12429,12 +12416,18 @@ static uint64_t nc_messages_gap( const struct netcode_messages_t * messages )
     return messages->next_number - ( messages->newest_acked + 1 );
 }
 
-/*  How long to wait for an ack before a probe is sent: 2 s at most, even if a round trip once took half a minute, and no longer each
-    time, as long as full probes stay within the least rate and numbers within reach of the other side. */
+/*  How long the ack of a packet takes at most. Constants: RFC 6298, section 2, with the delay of RFC 9002, 5.3. Without a clock's
+    granularity: measured in ticks, the variation has it. */
+static double nc_messages_ack_time( const struct netcode_messages_t * messages )
+{
+    return messages->rtt > 0.0 ? messages->rtt + 4.0 * messages->rtt_variation + messages->peer_delay : 0.2;
+}
+
+/*  How long nothing is acknowledged before a probe is sent: 2 s at most, even if a round trip once took half a minute. Probes do not back
+    off, as long as full ones stay within the least rate and their numbers within reach of the other side. */
 static double nc_messages_timeout( const struct netcode_messages_t * messages )
 {
-    double timeout = messages->rtt > 0.0 ? messages->rtt + 4.0 * messages->rtt_variation + messages->peer_delay : 0.2;
-    timeout = nc_real_larger( timeout, NETCODE_MAX_PACKET_SIZE / messages->least_rate );
+    double timeout = nc_real_larger( nc_messages_ack_time( messages ), NETCODE_MAX_PACKET_SIZE / messages->least_rate );
     return nc_messages_gap( messages ) < NC_MESSAGES_AHEAD ? nc_real_smaller( timeout, NC_MESSAGES_PATIENCE )
                                                            : NC_MESSAGES_PATIENCE;
 }
@@ -12474,21 +12467,30 @@ static double nc_messages_rate( const struct netcode_messages_t * messages, doub
 }
 
 /*  Adds the bytes of the time that has passed. At most those of this tick or of 17 ms are kept, and always those of one
-    packet: packets sent in one burst form a queue, in which other packets must wait. As many may be owed. */
-static double nc_messages_fill( double tokens, double rate, double passed )
+    packet and `spare`: packets sent in one burst form a queue, in which other packets must wait. At most those of a quarter of a
+    second are owed. */
+static double nc_messages_fill( double tokens, double rate, double passed, double spare )
 {
     double most = rate * nc_real_smaller( nc_real_larger( passed, 0.017 ), 0.25 );
-    most = nc_real_larger( most, NETCODE_MAX_PACKET_SIZE );
-    return nc_real_larger( nc_real_smaller( tokens + passed * rate, most ), -most );
+    most = nc_real_larger( most, nc_real_larger( NETCODE_MAX_PACKET_SIZE, spare ) );
+    double owed = nc_real_larger( 0.25 * rate, 2.0 * NETCODE_MAX_PACKET_SIZE );
+    return nc_real_larger( nc_real_smaller( tokens + passed * rate, most ), -owed );
 }
 
+/* Reliable messages in one piece may leave faster as long as no queue grows, and after it has drained; in a silence, at the least rate. */
 static void nc_messages_fill_tokens( struct netcode_messages_t * messages )
 {
-    double passed = messages->now - messages->tokens_time;
+    double passed = messages->now - messages->tokens_time, least = messages->least_rate;
     double windows = messages->controller.is_starting ? 1.25 : NC_CONTROLLER_PACE;
+    double rate = nc_messages_rate( messages, windows ), urgent = rate;
+    if ( messages->congestion != NETCODE_MESSAGES_CONGESTION_FIXED ) {
+        int waits = messages->controller.wait > nc_real_larger( messages->controller.base / 4.0, NC_CONTROLLER_TARGET );
+        urgent = messages->timeouts > 16 ? least : waits ? rate : nc_messages_rate( messages, NC_CONTROLLER_URGENT );
+    }
     messages->tokens_time = messages->now;
-    messages->paced = nc_messages_fill( messages->paced, nc_messages_rate( messages, windows ), passed );
-    messages->urgent = nc_messages_fill( messages->urgent, nc_messages_rate( messages, NC_CONTROLLER_URGENT ), passed );
+    messages->least = nc_messages_fill( messages->least, least, passed, 0.0 );
+    messages->paced = nc_messages_fill( messages->paced, rate, passed, 0.0 );
+    messages->urgent = nc_messages_fill( messages->urgent, urgent, passed, messages->controller.window );
 }
 
 /* ---- congestion: the window ---- */
@@ -12621,7 +12623,9 @@ NC_COLD static void nc_controller_drain( struct netcode_messages_t * messages )
     controller->base_next = controller->shortest = 0.0;
     controller->saved = 0.85 * window;
     controller->settling = 2;
-    controller->window = nc_real_larger( packet, nc_real_smaller( 0.6 * window, window - 4.0 * packet ) );
+    controller->window = controller->is_shared
+                             ? packet
+                             : nc_real_larger( packet, nc_real_smaller( 0.6 * window, window - 4.0 * packet ) );
 }
 
 /* The round trip is over: what was lost in it, what was delivered in one, and what the link loses while the window is held. */
@@ -12662,6 +12666,7 @@ static void nc_controller_judge( struct netcode_messages_t * messages )
         return;
 
     nc_controller_end_round( messages );
+    controller->wait = wait;
     double fits = controller->through * base / mean;
     controller->base = base;
     controller->base_next = nc_real_lowest( controller->base_next, mean + scatter );
@@ -12688,6 +12693,7 @@ static void nc_sent_settle( struct netcode_messages_t * messages, nc_sent_t * se
     sent->bytes &= (uint16_t) ~NC_SENT_IN_FLIGHT;
     if ( !( sent->bytes & NC_SENT_OVERDUE ) )
         messages->in_flight -= sent->bytes & NC_SENT_BYTES;
+    messages->fragments_in_flight -= ( sent->bytes & NC_SENT_BULK ) != 0;
     messages->packets_in_flight--;
 }
 
@@ -12806,12 +12812,14 @@ static void nc_sent_overdue( struct netcode_messages_t * messages, nc_sent_t * s
     messages in one piece are sent again each time that the acks of all packets with them are overdue. */
 static void nc_messages_find_overdue( struct netcode_messages_t * messages )
 {
-    double before = messages->now - nc_messages_timeout( messages );
-    for ( uint32_t i = messages->sent_first; i != messages->sent_end; i++ ) {
-        nc_sent_t * sent = nc_sent_at( messages, i );
+    double before = messages->now - nc_messages_ack_time( messages );
+    if ( (int32_t) ( messages->sent_overdue - messages->sent_first ) < 0 )
+        messages->sent_overdue = messages->sent_first;
+    for ( ; messages->sent_overdue != messages->sent_end; messages->sent_overdue++ ) {
+        nc_sent_t * sent = nc_sent_at( messages, messages->sent_overdue );
         if ( sent->time > before )
             return;
-        if ( sent->bytes & NC_SENT_IN_FLIGHT && !( sent->bytes & NC_SENT_OVERDUE ) )
+        if ( sent->bytes & NC_SENT_IN_FLIGHT )
             nc_sent_overdue( messages, sent );
     }
 }
@@ -12863,7 +12871,7 @@ static int nc_messages_take_range( struct netcode_messages_t * messages, const n
             continue;
 
         if ( sent->bytes & NC_SENT_IN_FLIGHT )
-            nc_controller_sample( messages, nc_real_larger( messages->now - sent->time - delay, 0.0 ) );
+            nc_controller_sample( messages, nc_real_larger( messages->now - sent->time - delay, 1e-6 ) );
         if ( sent->number == acks->ack && sent->bytes & NC_SENT_IN_FLIGHT ) {
             *before = sent->delivered;
             messages->peer_delay =
@@ -13026,6 +13034,7 @@ static void nc_build_fragment( struct netcode_messages_t * messages, nc_build_t 
     build->last = NULL;
     build->asks = 1;
     build->flags |= NC_SENT_BULK;
+    messages->least -= bytes;
     build->transfer = message->id;
     build->fragment = (uint16_t) index;
     nc_channel_serve( &messages->channels[message->channel], NETCODE_MESSAGES_FRAGMENT_BYTES, 1 );
@@ -13306,7 +13315,8 @@ static void nc_transfer_start( struct netcode_messages_t * messages, uint32_t ha
     nc_message_t * message = nc_message_at( messages, handle );
     double gentle = NC_CONTROLLER_GENTLE * NETCODE_MAX_PACKET_SIZE;
     int i = 0;
-    if ( messages->controller.is_starting && !messages->bulk.count && messages->now - messages->small_time < 0.25 )
+    if ( messages->controller.is_starting && !messages->bulk.count && messages->now - messages->small_time < 0.25 &&
+         messages->controller.window <= NC_CONTROLLER_START * NETCODE_MAX_PACKET_SIZE )
         messages->controller.window = nc_real_smaller( messages->controller.window, gentle );
     while ( messages->transfers[i] )
         i++; /* nc_message_is_far has checked that one is free */
@@ -13400,6 +13410,7 @@ static void nc_build_new( struct netcode_messages_t * messages, nc_build_t * bui
             continue;
         } else {
             int remember = ( chosen & 1 ) || nc_message_wants_report( message );
+            messages->least -= chosen & 1 ? 0 : message->bytes;
             nc_message_start( messages, handle );
             nc_build_message( messages, build, handle, remember );
             if ( !remember ) {
@@ -13538,13 +13549,14 @@ static void nc_build_begin( struct netcode_messages_t * messages, nc_build_t * b
     build->tracked = messages->sent_end - messages->sent_first < messages->window &&
                      nc_heap_fits( &messages->out, nc_heap_cost( NC_CARRIED_BYTES ) );
     double most = NETCODE_MAX_PACKET_SIZE, in_flight = messages->in_flight, window = messages->controller.window;
-    double round_trip = messages->rtt > 0.0 ? messages->rtt : 1.0;
-    double open = nc_real_larger( window, 2.0 * messages->least_rate * round_trip );
-    build->unreliable = free_rate || ( messages->paced > -most && ( !aimd || in_flight < open ) );
+    build->unreliable = free_rate || ( aimd && messages->least > 0.0 ) ||
+                        ( messages->paced > -most && ( !aimd || in_flight < window ) );
     build->reliable = free_rate || messages->urgent > -most;
     /* While nothing is acknowledged, no fragments leave: a probe's ack tells which were lost. */
+    int open = messages->paced > 0.0 && ( !aimd || in_flight + most <= window );
+    int least = aimd && messages->least > 0.0 && messages->fragments_in_flight == 0;
     build->bulk = messages->congestion == NETCODE_MESSAGES_CONGESTION_NONE ||
-                  ( messages->paced > 0.0 && ( !aimd || ( !messages->timeouts && in_flight + most <= window ) ) );
+                  ( ( open || least ) && !( aimd && messages->timeouts ) );
     nc_build_acks( messages, build );
 }
 
@@ -13581,6 +13593,7 @@ static void nc_build_remember( struct netcode_messages_t * messages, const nc_bu
     sent->bytes = (uint16_t) ( bytes | NC_SENT_IN_FLIGHT | build->flags );
 
     messages->in_flight += bytes;
+    messages->fragments_in_flight += ( build->flags & NC_SENT_BULK ) != 0;
     messages->packets_in_flight++;
     messages->flown = 1;
 }
@@ -14359,7 +14372,7 @@ static uint32_t nc_messages_buffer( int value, uint32_t largest, uint32_t * leas
 }
 
 /* Lays out the one block. 0 if the config is invalid. */
-static int nc_messages_lay_out( const struct netcode_messages_config_t * config, nc_messages_layout_t * layout )
+NC_COLD static int nc_messages_lay_out( const struct netcode_messages_config_t * config, nc_messages_layout_t * layout )
 {
     uint32_t window = nc_or_default( config->window_packets, NC_MESSAGES_LEAST_WINDOW );
     memset( layout, 0, sizeof( *layout ) );
@@ -14457,9 +14470,9 @@ NETCODE_API size_t netcode_messages_memory( const struct netcode_messages_config
     return nc_messages_lay_out( config ? config : &defaults, &layout ) ? layout.bytes : 0;
 }
 
-static void nc_messages_configure( struct netcode_messages_t * messages,
-                                   const struct netcode_messages_config_t * config,
-                                   const nc_messages_layout_t * layout )
+NC_COLD static void nc_messages_configure( struct netcode_messages_t * messages,
+                                           const struct netcode_messages_config_t * config,
+                                           const nc_messages_layout_t * layout )
 {
     uint8_t * block = (uint8_t *) messages;
     memset( messages, 0, layout->out_at );
@@ -14844,7 +14857,7 @@ NETCODE_API int netcode_messages_process_packet( struct netcode_messages_t * mes
     return NETCODE_MESSAGES_DROP_NONE;
 }
 
-/* At most 64 in a second, however often it is asked: more would fill a slow way back. */
+/* At most 80 in a second, however often it is asked: more would fill a slow return path. */
 static int nc_messages_ack_is_due( const struct netcode_messages_t * messages )
 {
     if ( messages->now - messages->ack_time < NC_MESSAGES_ACK_INTERVAL )
@@ -14959,7 +14972,7 @@ static void nc_messages_time_out( struct netcode_messages_t * messages )
     messages->probe_due = 1;
     messages->silent_since = messages->now;
     messages->timeouts++;
-    if ( messages->timeouts & ( messages->timeouts - 1 ) )
+    if ( messages->timeouts < 16 ? messages->timeouts & ( messages->timeouts - 1 ) : messages->timeouts % 16 )
         return; /* tries are further and further apart */
     nc_messages_try_oldest( messages, &messages->reliable );
     nc_messages_try_oldest( messages, &messages->bulk );
@@ -15008,9 +15021,13 @@ NETCODE_API double netcode_messages_next_deadline( struct netcode_messages_t * m
 
     next = nc_real_smaller( next, messages->ping_time + messages->ping_seconds );
     if ( messages->acks_due )
-        next = nc_real_smaller( next, messages->ack_since + 0.01 );
-    if ( messages->packets_in_flight )
+        next = nc_real_smaller( next, nc_real_larger( messages->ack_since + 0.01,
+                                                      messages->ack_time + NC_MESSAGES_ACK_INTERVAL ) );
+    if ( messages->packets_in_flight || nc_messages_gap( messages ) >= NC_MESSAGES_AHEAD )
         next = nc_real_smaller( next, messages->silent_since + nc_messages_timeout( messages ) );
+    if ( messages->sent_end - messages->sent_overdue - 1 < messages->sent_end - messages->sent_first )
+        next = nc_real_smaller( next, nc_sent_at( messages, messages->sent_overdue )->time +
+                                          nc_messages_ack_time( messages ) );
     next = nc_real_smaller( next, nc_messages_find_lost( messages ) );
     if ( messages->limit_due || messages->pong_due || messages->probe_due )
         next = now;

@@ -185,7 +185,7 @@ static void check_fragments( const struct netcode_messages_t * m, uint32_t handl
 /* Packets in flight. */
 static void check_sent( const struct netcode_messages_t * m )
 {
-    uint32_t count = 0, packets_in_flight = 0, before = 0;
+    uint32_t count = 0, packets_in_flight = 0, fragments_in_flight = 0, before = 0;
     double bytes = 0.0;
     REQUIRE( m->sent_end - m->sent_first <= m->window );
     for ( uint32_t i = m->sent_first; i != m->sent_end; i++ ) {
@@ -195,9 +195,11 @@ static void check_sent( const struct netcode_messages_t * m )
         CHECK( !out || !( sent->bytes & NC_SENT_ACKED ) );
         before = sent->number;
         packets_in_flight += (uint32_t) out;
+        fragments_in_flight += out && sent->bytes & NC_SENT_BULK;
         bytes += out && !( sent->bytes & NC_SENT_OVERDUE ) ? sent->bytes & NC_SENT_BYTES : 0;
     }
     CHECK_EQ( packets_in_flight, m->packets_in_flight );
+    CHECK_EQ( fragments_in_flight, m->fragments_in_flight );
     CHECK_EQ( (int64_t) bytes, (int64_t) m->in_flight );
 }
 

@@ -240,7 +240,7 @@ TEST( messages_deadlines_do_not_poll )
         while ( netcode_messages_generate_packet( f.ends[0], packet, (int) sizeof( packet ) ) )
             ;
     }
-    CHECK( wakes > 5 && wakes < 200 );
+    CHECK( wakes > 5 && wakes < 300 ); /* two a probe */
     flow_close( &f );
 }
 

@@ -903,7 +903,7 @@ TEST( messages_sent_again_and_then_something_else )
 /* ---- interruptions ---- */
 
 /*  The path is interrupted for up to three seconds, at full rate, beside nothing or with nothing but a transfer: delivery goes on
-    within four round trips and three ticks of the path's return, and soon nothing waits. */
+    within four round trips and three ticks of the path's return, after more than a second within ten, and soon nothing waits. */
 TEST( messages_after_an_interruption )
 {
     static const double outages[] = { 0.1, 0.35, 0.55, 1.0, 3.0 };
@@ -924,7 +924,7 @@ TEST( messages_after_an_interruption )
             for ( int k = 0; k < ( messages ? messages : 4 ) && link.now < 9.0; k++ )
                 netcode_messages_send( link.ends[0], 0, NETCODE_MESSAGE_RELIABLE_ORDERED, flow_data, bulk );
         }
-        CHECK( delivered > 0.0 && delivered <= 0.4 + 3.0 / 60.0 );
+        CHECK( delivered > 0.0 && delivered <= ( outages[i / 3] > 1.0 ? 1.0 : 0.4 ) + 3.0 / 60.0 );
         CHECK_EQ( link.ends[0]->out.used, 0 );
         if ( test_state.failures )
             printf( "    outage of %.2f s, %d messages a tick: %.3f s\n", outages[i / 3], messages, delivered );
@@ -946,6 +946,30 @@ TEST( messages_least_rate_holds )
             netcode_messages_channel_stats( link.ends[0], 0, &stats );
             CHECK_EQ( stats.queued_messages, 0 );
         }
+        link_close( &link );
+    }
+}
+
+/* Any round trip, also one longer than any timer: all arrives, is known to have arrived, and nothing is sent again for ever. */
+TEST( messages_over_any_round_trip )
+{
+    static const double delays[] = { 0.0, 0.02, 0.09, 0.3, 1.0, 2.5, 6.0 };
+    for ( int i = 0; i < 7; i++ ) {
+        struct link_t link;
+        struct netcode_message_t message;
+        int read = 0;
+        link_open( &link, NULL, (uint64_t) i, delays[i], 0.0 );
+        for ( int tick = 0; tick < 6000; tick++ ) {
+            if ( tick < 300 )
+                netcode_messages_send( link.ends[0], 0, NETCODE_MESSAGE_RELIABLE_ORDERED, flow_data,
+                                       tick % 60 ? 64 : 4000 );
+            link_tick( &link );
+            while ( netcode_messages_receive( link.ends[1], &message ) )
+                read++;
+        }
+        CHECK_EQ( read, 300 );
+        CHECK_EQ( link.ends[0]->out.used, 0 );
+        CHECK_LT( link.ends[0]->stats.bytes_sent, 400000 );
         link_close( &link );
     }
 }
@@ -984,7 +1008,7 @@ TEST( messages_overdue_packets_keep_no_lists )
     }
 }
 
-/* At 144 ticks a second, acks leave 64 times at most, and each packet is acknowledged within two of these times. */
+/* At 144 ticks a second, acks leave 80 times at most, and each packet is acknowledged within three ticks. */
 TEST( messages_acks_are_thinned )
 {
     struct netcode_messages_t * m = sender_open( 16, 0, 0 );
@@ -1000,9 +1024,9 @@ TEST( messages_acks_are_thinned )
         int sent = netcode_messages_generate_packet( m, packet, (int) sizeof( packet ) ) > 0;
         acks += sent;
         unacked = sent ? 0 : unacked + 1;
-        CHECK_LE( unacked, 4 );
+        CHECK_LE( unacked, 2 );
     }
-    CHECK_LE( acks, 65 );
+    CHECK_LE( acks, 80 );
     CHECK_GE( acks, 40 );
     sender_close( m );
 }

@@ -324,6 +324,7 @@ TEST( messages_a_stream_of_four_gibibytes )
     link.ways[0].count = link.ways[1].count = 0; /* all but the end is taken as done */
     for ( uint32_t i = sender->sent_first; i != sender->sent_end; i++ )
         nc_sent_at( sender, i )->bytes &= (uint16_t) ~NC_SENT_BULK;
+    sender->fragments_in_flight = 0;
     memset( nc_message_state( message, 0 ), 0, NC_MESSAGES_FRAGMENTS );
     memset( nc_arrived_bits( arrived, 0 ), 0, NC_MESSAGES_FRAGMENTS / 8 );
     message->first_fragment = message->next_fragment = arrived->first_fragment = skipped;
