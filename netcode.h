@@ -13011,6 +13011,7 @@ static void nc_build_message( struct netcode_messages_t * messages, nc_build_t *
     build->at += bytes;
     build->asks = 1;
     messages->small_time = messages->now;
+    messages->urgent -= nc_kind_is_reliable( message->wire ) ? bytes : 0;
     message->copied = messages->flight;
     if ( remember )
         nc_build_carry( build, message, handle );
@@ -13646,10 +13647,8 @@ static int nc_build_end( struct netcode_messages_t * messages, nc_build_t * buil
     if ( asks )
         nc_build_remember( messages, build, (uint32_t) bytes );
     nc_messages_acks_sent( messages );
-    if ( build->asks ) {
+    if ( build->asks )
         messages->paced -= bytes;
-        messages->urgent -= bytes;
-    }
 
     nc_messages_count_number( messages );
     messages->stats.packets_sent++;

@@ -51,7 +51,7 @@ TEST( messages_what_leaves_is_taken_off )
         int left = seen_next( &seen, m );
         REQUIRE( left > 0 );
         CHECK_NEAR( m->paced, bytes[i] ? 2000.0 - left : 2000.0, 1e-9 );
-        CHECK_NEAR( m->urgent, bytes[i] ? 2000.0 - left : 2000.0, 1e-9 );
+        CHECK_NEAR( m->urgent, i == 1 ? 2000.0 - 305.0 : 2000.0, 1e-9 ); /* only reliable messages in one piece */
         CHECK_NEAR( m->in_flight, bytes[i] ? left : 0.0, 1e-9 );
         sender_close( m );
     }
