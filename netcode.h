@@ -12728,7 +12728,7 @@ static void nc_sent_acked( struct netcode_messages_t * messages, nc_sent_t * sen
         messages->reorder_time = messages->now;
         messages->reorder_seconds = nc_real_smaller( messages->reorder_seconds + messages->rtt_min / 4.0,
                                                      nc_real_larger( messages->rtt, 0.02 ) );
-        if ( sent->time > messages->controller.cut_time && messages->controller.lost >= 1.0 )
+        if ( sent->time > messages->controller.cut_time )
             messages->controller.lost -= 1.0;
     }
 

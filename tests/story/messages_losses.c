@@ -1179,6 +1179,7 @@ TEST( messages_without_an_answer )
     m->silent_since = m->now;
     netcode_messages_update( m, m->now + 1.999 );
     CHECK_EQ( m->probe_due, 0 );
+    CHECK_LE( netcode_messages_next_deadline( m ), m->now + 0.01 );
     netcode_messages_update( m, m->now + 0.001 );
     CHECK_EQ( m->probe_due, 1 );
     m->packets_in_flight = 16;
