@@ -1231,4 +1231,3 @@ TEST( messages_too_far_ahead_to_go_on )
         netcode_messages_destroy( m );
     }
 }
-
