@@ -11759,13 +11759,10 @@ typedef struct {
     uint32_t round_samples;
 } nc_controller_t;
 
-enum {
-    NC_CONTROLLER_START = 10, /* packets (RFC 6928) */
-    NC_CONTROLLER_GENTLE = 4, /* packets, beside messages of others (RFC 3390) */
-    NC_CONTROLLER_LEAST = 2,  /* packets */
-    NC_CONTROLLER_PERIOD = 10 /* seconds after which the queue is let drain */
-};
-
+#define NC_CONTROLLER_START 10.0   /* packets (RFC 6928) */
+#define NC_CONTROLLER_GENTLE 4.0   /* packets, beside messages of others (RFC 3390 has three) */
+#define NC_CONTROLLER_LEAST 2.0    /* packets */
+#define NC_CONTROLLER_PERIOD 10.0  /* seconds after which the queue is let drain */
 #define NC_CONTROLLER_HOLD 2.5     /* seconds without growth after a cut */
 #define NC_CONTROLLER_LOSS 0.03    /* the part of packets that a link may always lose */
 #define NC_CONTROLLER_MOST 0.15    /* the largest part that counts as the link's own */
@@ -15233,6 +15230,10 @@ NETCODE_API void netcode_messages_server_send( struct netcode_messages_t * messa
 #undef NC_CARRIED_BYTES
 #undef NC_MESSAGES_REORDER
 #undef NC_MESSAGES_ACK_INTERVAL
+#undef NC_CONTROLLER_START
+#undef NC_CONTROLLER_GENTLE
+#undef NC_CONTROLLER_LEAST
+#undef NC_CONTROLLER_PERIOD
 #undef NC_CONTROLLER_HOLD
 #undef NC_CONTROLLER_LOSS
 #undef NC_CONTROLLER_MOST
