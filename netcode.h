@@ -12579,6 +12579,7 @@ NC_COLD static void nc_controller_cut( struct netcode_messages_t * messages )
         return;
 
     double through = 0.95 * nc_real_larger( controller->through, controller->through_before );
+    through = nc_real_larger( through, 0.3 * controller->window ); /* a reader who paused let nothing through */
     controller->cut_time = messages->now;
     controller->hold_until =
         messages->now +

@@ -134,7 +134,7 @@ TEST( packets_may_be_large_in_every_mode )
         world_send( &world.clients[0], ID( 1 ), channel, large, MULTIPLAYER_DEFAULT_PACKET + 1,
                     MULTIPLAYER_BAD_ARGUMENT );
     }
-    world_run( 8.0 ); /* a transfer beside a game begins gently */
+    world_run( 4.0 );
     CHECK_EQ( SEEN_BY( 1 )->num_packets, 3 );
     for ( int i = 0; i < SEEN_BY( 1 )->num_packets; i++ )
         CHECK_EQ( SEEN_BY( 1 )->packets[i].bytes, MULTIPLAYER_DEFAULT_PACKET );
