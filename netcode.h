@@ -435,7 +435,8 @@
         RELIABLE_ORDERED_WITH_RECEIPT    a trade, a purchase                    nothing; ACKED once the other side has it
 
     channels     32, each with an order of its own: a loss in one never delays another. Give a channel a priority (0 is
-                 sent first) and a weight among equals. Unreliable messages never wait for reliable ones.
+                 sent first) and a weight among equals. Unreliable messages have the least rate for
+                 themselves; beyond it they share the window with all others.
     receipts     netcode_messages_event: ACKED, LOST, PROGRESS of large ones and streams; SPURIOUS if LOST was reported too early.
                  They use space in the send buffer until you read them.
     large        above 1180 bytes a message is sent in fragments, after all others: it uses the rate that they leave
@@ -454,8 +455,8 @@
                  twice or late: the core's replay window has dropped those before (REPLAYED in the core's statistics).
     slowness     a slow reader stops the sender: sooner or later it gets FULL. It is not disconnected for that.
     rates        a window for fragments and unreliable messages. It grows while packets do not wait in queues, and shrinks
-                 in proportion to their wait. If more is lost than the link loses by itself (3 %, or what it loses while
-                 the window is held after a cut, up to 15 %), the window becomes what was delivered in the last round
+                 in proportion to their wait. If more is lost than the link loses by itself (3 %, or
+                 one and a half times what it loses while the window is held after a cut, up to 15 %), the window becomes what was delivered in the last round
                  trips. Where others keep a queue full, delays do not count. Reliable messages in one piece wait for a
                  rate only: four windows in a round trip while no queue grows, so that what an interruption held up leaves
                  at once, and one otherwise. FIXED
@@ -11662,7 +11663,7 @@ typedef struct {
 } nc_message_list_t;
 
 typedef struct {
-    nc_message_list_t queues[2]; /* unreliable, reliable: unreliable ones never wait for reliable ones */
+    nc_message_list_t queues[2]; /* unreliable, reliable: no unreliable one is behind a reliable one */
     uint32_t queued_bytes;
     uint32_t served[2]; /* bytes by weight, in one piece and in fragments: the channel with the least is next */
     uint32_t waiting;   /* messages that arrived before earlier ones: the root of their tree */
@@ -11731,7 +11732,10 @@ NC_STATIC_ASSERT( skips_are_bytes, NC_MESSAGES_BLOCK - 1 <= UINT8_MAX );
     LEDBAT++ (draft-irtf-iccrg-ledbat-plus-plus): it grows while they do not wait, shrinks in proportion to their wait,
     and lets the queue drain at times to measure the empty link. Where it departs from the draft:
 
-    - Growth is half the root of the window in packets, so that shares become equal at 10 MB/s, too, in time.
+    - There is no target: the window shrinks in proportion to the wait. Means over a round trip are compared, not the
+      shortest, because ticks scatter what one packet sees. The start grows to five times in a round trip and ends with
+      the first wait; the queue is let drain each ten seconds, to 0.6 of the window.
+    - Growth is half the root of the window in packets, so that two flows at 10 MB/s come to equal shares as well.
     - A loss beyond what the link itself loses sets the window to what was delivered in the last round trips, and keeps
       it from growing beyond that for a while: at shallow queues and policers, each attempt to grow loses packets. What
       is still lost meanwhile is the link's own.
@@ -11748,12 +11752,13 @@ typedef struct {
     double step;                       /* bytes by which it grows in a round trip */
     uint32_t delivered;                /* bytes that were acknowledged in all, modulo 2^32 */
     double base, base_next, base_time; /* the mean round trip of an empty link, and since when it is measured */
-    double shortest, shortest_ever;    /* round trips: since the queue was let drain last; at any such time */
-    double wait;                       /* in queues, in the last round trip */
-    double saved;                      /* the window before the queue was let drain, or 0 */
-    int is_held;                       /* after a cut, until a time, the window does not grow above the ceiling: */
+    double shortest,
+        shortest_ever; /* round trips: since the queue was let drain last; ever, a fifth longer each time */
+    double wait;       /* in queues, in the last round trip */
+    double saved;      /* the window after the queue was let drain, or 0 */
+    int is_held;       /* after a cut, until a time, the window does not grow above the ceiling: */
     double cut_time, hold_until, ceiling;
-    double settled, lost, own_loss; /* packets since the last cut, older ones count less; the link's own part */
+    double settled, lost, own_loss; /* packets since the last cut or hold, older ones count half; the link's own part */
     double through, through_before; /* bytes delivered in a round trip, in this round and the one before */
     double round_time, round_sum, round_off, round_through; /* of the samples in this round trip */
     uint32_t round_samples;
@@ -12506,8 +12511,8 @@ static double nc_real_lowest( double lowest, double value )
     return lowest <= 0.0 || value < lowest ? value : lowest;
 }
 
-/*  Never fewer than two packets, nor, where others fill the queue, less than the least rate needs in two round trips: what is
-    lost is in flight for a second one. */
+/*  Never fewer than two packets, except while the queue is let drain, nor, where others fill the queue, less than the least rate
+    needs in two round trips: what is lost is in flight for a second one. */
 static void nc_controller_set( struct netcode_messages_t * messages, double window )
 {
     nc_controller_t * controller = &messages->controller;
@@ -12806,8 +12811,8 @@ static void nc_sent_overdue( struct netcode_messages_t * messages, nc_sent_t * s
     }
 }
 
-/*  While the path is interrupted no ack tells what was lost: so that the first packets after it have the oldest messages,
-    messages in one piece are sent again each time that the acks of all packets with them are overdue. */
+/*  While the path is interrupted no ack tells what was lost. So messages in one piece are sent again each time that the acks of
+    all packets with them are overdue, and are in the first packets after it. */
 static void nc_messages_find_overdue( struct netcode_messages_t * messages )
 {
     double before = messages->now - nc_messages_ack_time( messages );

@@ -771,7 +771,7 @@ TEST( messages_a_sender_does_not_run_away )
     CHECK_EQ( m->next_id, 4096 );
     netcode_messages_destroy( m );
     m = netcode_messages_create( NULL, 0.0 );
-    m->congestion = NETCODE_MESSAGES_CONGESTION_NONE;       /* a link that loses one message has no rate that fits it */
+    m->congestion = NETCODE_MESSAGES_CONGESTION_NONE; /* all that this link loses is one message: no window fits that */
     far_run( m, 3000, NETCODE_MESSAGE_RELIABLE, 1200, -2 ); /* one in parts stops nothing but its entry */
     CHECK( m->next_generations[0] == 1 && m->next_generations[1] > 100 );
     netcode_messages_destroy( m );
