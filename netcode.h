@@ -8242,7 +8242,7 @@ typedef struct {
     uint32_t create_time;     /* in milliseconds, as the next two: see nc_handshake_milliseconds */
     uint32_t reply_ration;    /* the ration of replies to its requests, and of denials, is used up to this time */
     uint32_t admit_ration;    /* the ration of calls of admit_callback: copies of its request do not use it */
-    nc_opened_t opened;       /* of its responses */
+    nc_opened_t opened;       /* of its packets */
     uint8_t tag[NC_TOKEN_TAG_BYTES];
     uint8_t client_to_server_key[NETCODE_KEY_BYTES];
     uint8_t server_to_client_key[NETCODE_KEY_BYTES];
@@ -8598,12 +8598,16 @@ static int nc_handshake_screen_request( nc_handshakes_t * handshakes, nc_handsha
         return NETCODE_DROP_TOKEN_CONSUMED;
 
     it->pending = nc_handshake_find( handshakes, arrival );
-    if ( it->pending == NC_NONE )
-        return handshakes->token_units <= 0 && nc_handshake_is_rationed( arrival ) ? NETCODE_DROP_REQUEST_NOT_OPENED
-                                                                                   : NETCODE_DROP_NONE;
-    if ( !nc_handshake_may_answer( handshakes, handshakes->pending[it->pending].reply_ration ) )
+    nc_pending_t * pending = it->pending == NC_NONE ? NULL : &handshakes->pending[it->pending];
+    if ( pending && !nc_handshake_may_answer( handshakes, pending->reply_ration ) )
         return NETCODE_DROP_REQUEST_TOO_SOON;
-    return NETCODE_DROP_NONE;
+    if ( handshakes->token_units > 0 || !nc_handshake_is_rationed( arrival ) )
+        return NETCODE_DROP_NONE;
+
+    /* A flood of new tokens has used the units up. The repeated requests of a handshake go on, forged copies or not. */
+    return pending && nc_handshake_count_opened( handshakes, &pending->opened, NC_ANSWER_BURST )
+               ? NETCODE_DROP_NONE
+               : NETCODE_DROP_REQUEST_NOT_OPENED;
 }
 
 /* Opens the token with one of the private keys. Returns a drop reason. */

@@ -705,6 +705,7 @@ TEST( drop_REQUEST_NOT_OPENED )
 {
     struct world_t * w = world_open( CLEAN, 1, 4, 0 );
     struct puppet_t p;
+    uint64_t opened;
     int i;
     for ( i = 0; i < 300; i++ ) { /* sealed with another key, and none like the other */
         puppet_make( &p, w, 0, 1 + (uint64_t) i, "10.2.0.1:6000" );
@@ -715,7 +716,19 @@ TEST( drop_REQUEST_NOT_OPENED )
     CHECK_EQ( server_drops( w, 0, NETCODE_DROP_TOKEN_NOT_AUTHENTIC ), NC_SERVER_TOKENS / NC_COST_REQUEST + 1 );
     CHECK_EQ( server_drops( w, 0, NETCODE_DROP_REQUEST_NOT_OPENED ), 300 - NC_SERVER_TOKENS / NC_COST_REQUEST - 1 );
     puppet_make( &p, w, 0, 1, "10.2.0.1:6000" );
-    CHECK( puppet_connect( &p ) ); /* the next update opens tokens again */
+    REQUIRE( puppet_challenged( &p ) ); /* the next update opens tokens again */
+
+    /* Copies of a handshake's request, with another bit in each: as many, and four more for its own repeated ones. */
+    opened = server_drops( w, 0, NETCODE_DROP_TOKEN_NOT_AUTHENTIC );
+    for ( i = 0; i < 300; i++ ) {
+        p.request[500 + i % 100] ^= (uint8_t) ( 1 << i / 100 );
+        puppet_raw( &p, p.request, REQUEST_BYTES );
+    }
+    world_step( w );
+    opened = server_drops( w, 0, NETCODE_DROP_TOKEN_NOT_AUTHENTIC ) - opened;
+    CHECK_EQ( opened, NC_SERVER_TOKENS / NC_COST_REQUEST + 1 + 4 );
+    puppet_answer( &p );
+    CHECK( p.keep_alives > 0 );
 }
 
 TEST( drop_OVER_SHARE )

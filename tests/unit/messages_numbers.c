@@ -756,7 +756,7 @@ TEST( messages_acks_measure )
         NUMBERS_SAME( m->controller.round_sum, rows[i].sum );
         CHECK_EQ( m->controller.round_samples, rows[i].samples );
         int known = rows[i].ack < 3; /* what had been delivered when the newest was sent */
-        CHECK_EQ( m->controller.round_through, m->controller.delivered - ( known ? 10 * rows[i].ack : 0 ) );
+        CHECK_EQ( m->controller.round_through, m->controller.delivered - ( known ? 10 * (uint32_t) rows[i].ack : 0 ) );
         CHECK_EQ( m->newest_acked, rows[i].ack );
         netcode_messages_destroy( m );
     }
