@@ -705,7 +705,7 @@ TEST( drop_REQUEST_NOT_OPENED )
 {
     struct world_t * w = world_open( CLEAN, 1, 4, 0 );
     struct puppet_t p;
-    uint64_t opened;
+    int64_t opened;
     int i;
     for ( i = 0; i < 300; i++ ) { /* sealed with another key, and none like the other */
         puppet_make( &p, w, 0, 1 + (uint64_t) i, "10.2.0.1:6000" );
