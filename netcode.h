@@ -417,10 +417,10 @@
             }
         }
 
-    The last messages of a client follow its DISCONNECTED, unless another client has its slot by then. For the
-    slot's next client the object is reset, and nothing that was queued for the last one reaches it: send to a new
-    client after the first netcode_messages_server_receive of its session, not in the connect callback. To be sure
-    that your last messages arrive, wait for their ACKED before you disconnect.
+    The last messages of a client follow its DISCONNECTED, unless another client has its slot by then. When a slot's
+    client has gone, the next netcode_messages_server_receive resets the object: nothing that was queued for that client
+    reaches the next one. What you send to a client that has just connected is kept, unless it took the slot over from
+    another session in the same update. To be sure that your last messages arrive, wait for their ACKED before you disconnect.
 
     Which kind for what:
 
@@ -439,12 +439,12 @@
                  themselves; beyond it they share the window with all others.
     receipts     netcode_messages_event: ACKED, LOST, PROGRESS of large ones and streams; SPURIOUS if LOST was reported too early.
                  They use space in the send buffer until you read them.
-    large        above 1180 bytes a message is sent in fragments, after all others: it uses the rate that they leave
-                 unused, and slows down when the round trip grows. Up to 16 are sent at a time, as far as the other
-                 side's buffer has room: by default for two of the largest; while one waits for it, small messages of other
-                 channels use half of what is granted. Those of a channel are sent one behind the other, channels of one
-                 priority side by side, by weight. A large unreliable message is refused, or sent
-                 reliably (upgrade_large).
+    large        above 1180 bytes a message is sent in fragments, after all others: above 4 fragments (4672 bytes) it uses
+                 the rate that they leave unused, and slows down when the round trip grows; below, it leaves as they do. As
+                 many are in flight as both buffers hold: by default two of the largest; while one waits for the other
+                 side's buffer, small messages of other channels use half of what is granted. Those of a channel are sent
+                 one behind the other, channels of one priority side by side, by weight. A large unreliable message is
+                 refused, or sent reliably (upgrade_large).
     streams      a map, a replay, a file: netcode_messages_send_stream sends up to 4 GiB that it reads from your memory,
                  piece by piece, while packets are written, and the other side's functions get the pieces as they arrive.
                  No side keeps a copy: one map for 64 players is in memory once. See below.
@@ -463,24 +463,31 @@
                  or NONE if you know the network. window_packets limits what is remembered; by default 1,024 packets: 1.2
                  MB a round trip. An unreliable message that waits longer than its time to live (0.5 s by default) is
                  dropped and counted.
-    guarantees   while both sides live and read, every reliable message that was accepted, is not cancelled and has no time to
-                 live arrives, whatever the mix of sizes, kinds, channels, buffers, losses and pauses. Messages in one piece
-                 wait for the rate only beyond least_bytes_per_second. After an interruption of up to a second, delivery
-                 goes on within four round trips and three ticks, as long as round trips are longer than what the least
-                 rate needs for a packet.
+    guarantees   Progress: while both sides live and read, every reliable message that was accepted, is not cancelled and has
+                 no time to live arrives, whatever the mix of sizes, kinds, channels, buffers, losses and pauses.
+                 The least rate holds: messages in one piece wait for the rate only beyond least_bytes_per_second. After an
+                 interruption of up to a second, delivery goes on within four round trips and three ticks, as long as round
+                 trips are longer than what the least rate needs for a packet.
+                 No cliff: up to 4672 bytes a message takes a path's delay and no more, and any number of messages is in
+                 flight that the buffers hold. A lower priority delays a higher one only by what is in flight.
+                 A share for each channel: unreliable and unordered messages never wait for large ones of their channel, and a
+                 channel that is filled until FULL leaves a part of the send buffer to the others.
+                 No silent death: what can not go on is reported by BROKEN with a reason, on both sides, within seconds; within
+                 15 s if only one side was reset, or uses another version.
+                 An ack costs what its packets carried, and streams are accepted at a ration (256, and 1,024 a second).
     giving up    by default never, until the connection ends: max_retries ends it sooner. An ordered message that is
                  given up breaks the connection (BROKEN), because its channel then has a gap; others are LOST.
     memory       2.6 KiB a connection with 4 channels, and the two buffers, which hold two messages of the largest size,
                  and 64 KiB or a quarter of one (netcode_messages_memory returns the sum: 1.2 MB by default, 69 KiB at the
                  least); parts that no message has needed use no pages of the system. A side that only sends large
                  messages, or only receives them, says so with max_send_message_bytes and max_receive_message_bytes, and a
-                 buffer may be for one. reset and destroy wipe what was used. Both sides should have the same channels.
-                 Messages that were queued before the other side reported a smaller limit, and exceed it, are LOST; an
-                 ordered one breaks the connection: BROKEN.
+                 buffer may be for one. reset and destroy wipe what was used. A message that is larger than the other side
+                 accepts, or for a channel that it does not have, is refused (TOO_LARGE, NO_CHANNEL). If it was queued before
+                 the other side had reported that, it is LOST; an ordered one, or one that is under way, breaks: BROKEN.
     trust        input from the peer is not trusted: every byte of a packet is checked before any has an effect, and
                  netcode_messages_stats counts what was dropped, by reason. A peer may acknowledge packets that never
                  arrived, to get a higher rate. One packet number in 256 is skipped at random: a peer that acknowledges
-                 such a number breaks the connection (BROKEN), and nothing more is sent.
+                 such a number breaks the connection (BROKEN), and nothing but that is sent any more.
 
     A stream's functions on the sending side, and on the receiving side, which is told in its config:
 
@@ -516,7 +523,7 @@
 
         config.accept_stream_function = accept_stream;               // of the receiver's netcode_messages_config_t
 
-    A stream takes 4.3 KiB of the send buffer and 0.7 KiB of the receive buffer, however long it is. Its bytes arrive in
+    A stream takes 4.3 KiB of the send buffer and 0.6 KiB of the receive buffer, however long it is. Its bytes arrive in
     any order of offsets, each once. netcode_messages_cancel_stream ends it.
 
     A packet capture shows sizes and times only: the contents are what netcode_messages_generate_packet wrote. For what
@@ -1312,7 +1319,8 @@ typedef struct netcode_server_t netcode_server_t; /* opaque: netcode_server_crea
 #define NETCODE_MESSAGES_TOO_LARGE ( -1 ) /* for a packet, for max_message_bytes or for the peer's */
 /* no such channel or kind, bytes below 0, an ordered message with a time to live */
 #define NETCODE_MESSAGES_BAD_ARGUMENT ( -2 )
-#define NETCODE_MESSAGES_BROKEN ( -3 ) /* see NETCODE_MESSAGES_EVENT_BROKEN; only a reset helps */
+#define NETCODE_MESSAGES_BROKEN ( -3 )     /* see NETCODE_MESSAGES_EVENT_BROKEN; only a reset of both sides helps */
+#define NETCODE_MESSAGES_NO_CHANNEL ( -4 ) /* the other side has fewer channels */
 
 #define NETCODE_MESSAGES_CONGESTION_AIMD 0  /* follows the link: delays, and losses beyond those of the link itself */
 #define NETCODE_MESSAGES_CONGESTION_FIXED 1 /* bytes_per_second, whatever is lost */
@@ -1329,8 +1337,15 @@ typedef struct netcode_server_t netcode_server_t; /* opaque: netcode_server_crea
 #define NETCODE_MESSAGES_EVENT_LOST 2     /* unreliable: its packet was lost; else given up, or the connection ended */
 #define NETCODE_MESSAGES_EVENT_SPURIOUS 3 /* LOST was reported too early: the message has arrived */
 #define NETCODE_MESSAGES_EVENT_PROGRESS 4 /* of a message in fragments: bytes_done of its bytes have arrived */
-/* an ordered message was given up (max_retries), or the peer acknowledged what was never sent: reset or disconnect */
-#define NETCODE_MESSAGES_EVENT_BROKEN 5
+#define NETCODE_MESSAGES_EVENT_BROKEN 5   /* messages can not go on, on either side: `reason`. Reset both, or disconnect */
+
+/* Reasons of BROKEN: */
+#define NETCODE_MESSAGES_REASON_GIVEN_UP 1    /* an ordered message was: max_retries */
+#define NETCODE_MESSAGES_REASON_CHANNEL 2     /* a message for a channel that the other side does not have */
+#define NETCODE_MESSAGES_REASON_TOO_LARGE 3   /* an ordered message is larger than the other side accepts */
+#define NETCODE_MESSAGES_REASON_FORGED_ACK 4  /* the peer acknowledged what was never sent */
+#define NETCODE_MESSAGES_REASON_OUT_OF_STEP 5 /* no packet could be used for 10 s: only one side was reset */
+#define NETCODE_MESSAGES_REASON_VERSION 6     /* the same: the other side uses another version of this format */
 
 /* Why a whole packet was dropped. X( name, sentence ) */
 /* clang-format off */
@@ -1391,7 +1406,7 @@ struct netcode_messages_config_t {
     void * allocator_context; /* yours: the first argument of the two functions below */
     void * ( *allocate_function )( void * context, size_t bytes ); /* NULL: malloc. Aligned as malloc's */
     void ( *free_function )( void * context, void * pointer );     /* NULL: free */
-    int channels;                                                  /* 1 to 32; 32. The same on both sides */
+    int channels;                                                  /* 1 to 32; 32 */
     int max_message_bytes;    /* either way, up to NETCODE_MESSAGES_MAX_BYTES; 262144 */
     int send_buffer_bytes;    /* messages queued or not yet acknowledged, and what packets in flight have; by default
                                  2 x max_send_message_bytes, and 64 KiB or a quarter of one more; at least one of them and
@@ -1423,6 +1438,7 @@ struct netcode_messages_event_t {
     int bytes_done;                           /* of PROGRESS */
     uint64_t receipt;                         /* the message's */
     uint32_t stream_bytes, stream_bytes_done; /* of a stream; bytes and bytes_done end at 2^31 - 1 */
+    int reason;                               /* of BROKEN: NETCODE_MESSAGES_REASON_... */
 };
 
 /* Counts since create or the last reset, and measurements. Seconds, bytes. */
@@ -11233,7 +11249,7 @@ NETCODE_API void netcode_server_client_stats( struct netcode_server_t * server, 
     THE WIRE. Numbers are little-endian. A varint has 7 bits a byte, the lowest first, with bit 7 set if another byte
     follows, in its shortest form, 4 bytes at most. A packet is a header, then frames until its end:
 
-        byte     1  bits 0-3 version 2; bit 4 "ack is valid"; bit 5 "ack delay follows"; bit 6 "please ack"; bit 7 zero
+        byte     1  bits 0-3 version 3; bit 4 "ack is valid"; bit 5 "ack delay follows"; bit 6 "please ack"; bit 7 zero
         seq      2  the packet's number, one more with each packet, modulo 2^16; numbers may be skipped (this sender skips
                     one of 256 at random; a peer that acknowledges it forges acks). A sender stays within
                     16384 of the newest acknowledged; a number 2048 or more behind the newest received, or more than 24576
@@ -11245,18 +11261,16 @@ NETCODE_API void netcode_server_client_stats( struct netcode_server_t * server, 
     A packet asks for an ack only if it has other frames than ACK_RANGES and PONG. Frames of messages begin with a byte
 
         bits 0-2  0 unreliable, 1 unreliable sequenced, 2 reliable, 3 reliable ordered, 4 reliable sequenced, 5 stream
-        bit 3     it is a FRAGMENT (2, 3, 4, and always 5)
+        bit 3     it is a FRAGMENT (2, 3, 4, and always 5), one in a packet at most
         bit 4     a byte follows with the channel, 1 to 31; else it is channel 0
         bit 5     MESSAGE: without a length, the data end with the packet; zero in a FRAGMENT
         bits 6-7  zero
 
     followed, in this order, by the fields of the kind:
 
-        id       2  2 to 4: counts the connection's reliable messages; never 4096 or more above one in flight. For a
-                    FRAGMENT: bits 0-3 which of 16 entries the message has while it is in flight, bits 4-15 how many had
-                    the entry before. The next one begins when the last one was acknowledged in full, or its CANCEL
-        order    2  3: counts the ordered messages of its channel; never 4096 or more above one in flight. For a
-                    FRAGMENT of 4: an id of the other messages that none of them has, which defines its age
+        id       2  2 to 5: counts the connection's reliable messages; never 4096 or more above one of which nothing was
+                    acknowledged. The ids of messages in fragments that are in flight are left out
+        order    2  3: counts the ordered messages of its channel; never 4096 or more above one in flight
         tag      4  5: for the application
         MESSAGE:   [length varint], data of up to 1180 bytes
         FRAGMENT:  total 4 (1181 and more; any for 5), index varint, then 1168 bytes of data, or the rest in the last
@@ -11268,35 +11282,36 @@ NETCODE_API void netcode_server_client_stats( struct netcode_server_t * server, 
                        downwards from ack - 33; no number more than 2047 below ack. Needs bit 4; once in a packet
         0f PING        4 bytes, to be returned
         17 PONG        4 bytes of a PING
-        1f LIMIT       credit 4, the largest message accepted (varint): the sender may begin reliable messages until the
-                       sum of their lengths, 80 more for each and 512 more if in fragments, is the credit; modulo 2^32.
-                       A stream's length counts as 0. Before the first LIMIT the credit is 16384. The largest
-                       message is 1180 at least
-        27 CANCEL      id 2, length varint, up to 1180: this reliable message, not an ordered one, is not sent any more
-        2f CANCEL_FRAGMENTS  id 2, length 4: the same for one in fragments, 1181 and more; for a stream the length is 0
-        37 REFUSE      id 2: the receiver of this stream does not want it. In each packet until one of them is
-                       acknowledged, and effective before the acks in its packet: a refused stream is never ACKED
+        1f LIMIT       credit 4, the largest message accepted (varint), channels 1 (1 to 32): the sender may begin reliable
+                       messages until the sum of their costs is the credit; modulo 2^32. A message costs its length
+                       (a stream 32), 80 more, and one for each 8 of its fragments, 512 at most. Before the first LIMIT the
+                       credit is 16384. The largest message is 1180 at least
+        27 CANCEL      id 2, cost (varint): this reliable message, not an ordered one, is not sent any more
+        2f REFUSE      count 1 (1 to 16), ids 2 each: the receiver of these streams does not want them. In each packet
+                       until one of them is acknowledged, once, and effective before the acks in its packet: a refused
+                       stream is never ACKED
+        37 BROKEN      reason 1 (1 to 6): nothing more is sent or accepted until a reset
 
     Worked examples, byte by byte; a test reads them from here:
 
-        wire: 42 00 00 00 00 00 00 00 00 | 22 00 00 68 69
+        wire: 43 00 00 00 00 00 00 00 00 | 22 00 00 68 69
               the first packet: number 0, nothing to ack yet, please ack; reliable, id 0, to the packet's end: "hi"
-        wire: 52 02 00 07 00 05 00 00 00 | 00 01 61 | 33 01 05 00 02 00 62
+        wire: 53 02 00 07 00 05 00 00 00 | 00 01 61 | 33 01 05 00 02 00 62
               number 2, acks 7, 6 and 4; unreliable, 1 byte: "a"; ordered, channel 1, id 5, order 2, to the end: "b"
-        wire: 32 03 00 64 00 0d 00 00 00 19 00
+        wire: 33 03 00 64 00 0d 00 00 00 19 00
               number 3, acks 100, 99, 97 and 96, 2.5 ms after 100 arrived; asks for nothing
-        wire: 52 04 00 64 00 ff ff ff ff | 07 02 00 03 02 01 | 1f 00 00 01 00 80 80 10 | 0f 78 56 34 12
-              acks 100 to 68, 67 to 65 and 62; credit 65536 and messages up to 262144; a ping
-        wire: 42 05 00 00 00 00 00 00 00 | 0b 10 00 04 00 9d 04 00 00 01 aa*13
-              ordered, entry 0, the second there, order 4, 1181 bytes in all: fragment 1, its last 13 bytes
-        wire: 42 06 00 00 00 00 00 00 00 | 1d 02 0a 00 07 00 00 00 00 00 00 80 ff 1f aa*1168
-              channel 2, a stream, entry 10, the first there, tag 7, 2^31 bytes: fragment 4095
+        wire: 53 04 00 64 00 ff ff ff ff | 07 02 00 03 02 01 | 1f 00 00 01 00 80 80 10 20 | 0f 78 56 34 12
+              acks 100 to 68, 67 to 65 and 62; credit 65536, messages up to 262144, 32 channels; a ping
+        wire: 43 05 00 00 00 00 00 00 00 | 0b 10 00 04 00 9d 04 00 00 01 aa*13
+              ordered, id 16, order 4, 1181 bytes in all: fragment 1, its last 13 bytes
+        wire: 43 06 00 00 00 00 00 00 00 | 1d 02 0a 00 07 00 00 00 00 00 00 80 ff 1f aa*1168
+              channel 2, a stream, id 10, tag 7, 2^31 bytes: fragment 4095
    ================================================================================================================ */
 
 #if defined( NETCODE_MESSAGES )
 
 enum nc_messages_limit_t {
-    NC_MESSAGES_VERSION = 2,
+    NC_MESSAGES_VERSION = 3,
     NC_MESSAGES_ACK_VALID = 0x10, /* bits of a packet's first byte */
     NC_MESSAGES_ACK_DELAY = 0x20,
     NC_MESSAGES_PLEASE_ACK = 0x40,
@@ -11310,8 +11325,8 @@ enum nc_messages_limit_t {
     NC_FRAME_PONG = 0x17,
     NC_FRAME_LIMIT = 0x1f,
     NC_FRAME_CANCEL = 0x27,
-    NC_FRAME_CANCEL_FRAGMENTS = 0x2f,
-    NC_FRAME_REFUSE = 0x37,
+    NC_FRAME_REFUSE = 0x2f,
+    NC_FRAME_BROKEN = 0x37,
     NC_KIND_STREAM = 5,            /* on the wire */
     NC_FRAME_IS_DONE = -1,         /* checked, and nothing of it is to be stored */
     NC_MESSAGES_REMEMBERED = 2048, /* numbers of packets */
@@ -11321,13 +11336,15 @@ enum nc_messages_limit_t {
     NC_MESSAGES_DELAY = 1000,      /* the largest delay of an ack that is used, in 0.1 ms */
     NC_MESSAGES_IDS = 4096,
     NC_MESSAGES_RANGES = 16,
-    NC_MESSAGES_REPORTS = 16,       /* packets whose acks the other side may not have */
-    NC_MESSAGES_TRANSFERS = 16,     /* messages in fragments in flight: the lowest four bits of their ids */
-    NC_MESSAGES_GENERATIONS = 4096, /* the upper bits */
-    NC_MESSAGES_FRAGMENTS = 4096,   /* of one of them in flight */
+    NC_MESSAGES_REPORTS = 16,     /* packets whose acks the other side may not have */
+    NC_MESSAGES_REFUSED = 16,     /* streams refused whose sender may not know it yet */
+    NC_STREAMS_AT_ONCE = 256,     /* streams that the application is asked about: so many at once, */
+    NC_STREAMS_PER_SECOND = 1024,
+    NC_MESSAGES_FRAGMENTS = 4096, /* of one message in flight */
+    NC_MESSAGES_PROMPT = 4,       /* fragments of the largest message that leaves as those in one piece do */
     NC_MESSAGES_FIRST_CREDIT = 16384,
-    NC_MESSAGES_COST = 80, /* the overhead of a message in a buffer, in bytes, and in fragments: */
-    NC_MESSAGES_FRAGMENTED_COST = NC_MESSAGES_COST + NC_MESSAGES_FRAGMENTS / 8,
+    NC_MESSAGES_COST = 80,        /* the overhead of a message in a buffer, in bytes */
+    NC_MESSAGES_STREAM_COST = 32, /* a stream's data in a buffer */
     /* Of the receive buffer so much, or a twelfth if that is more, but at most a quarter, is not promised to reliable
        messages: it is for unreliable ones, and for handles that are not in use. */
     NC_MESSAGES_UNPROMISED = 49152,
@@ -11343,8 +11360,6 @@ enum nc_messages_limit_t {
     NC_MESSAGES_FULL_BYTES = 1100, /* with so many queued, a packet counts as full */
     NC_MESSAGES_CARRIED = 64,      /* messages in one piece in a packet */
     NC_CARRIED_RESERVE = 40,       /* bytes of the send buffer for each message: it may be in three packets, alone */
-    NC_MESSAGES_BROKEN_REPORTED = 1,
-    NC_MESSAGES_BROKEN_UNREPORTED = 2,
     NC_HEAP_OVERHEAD = 19, /* at most: a block's head (8), its handle (4), and up to the next multiple of 8 (7) */
     NC_HEAP_SPARE = 4096   /* so many free bytes between blocks are never a reason to move them */
 };
@@ -11354,6 +11369,9 @@ enum nc_messages_limit_t {
 #define NC_CARRIED_BYTES \
     ( (uint32_t) sizeof( nc_carried_list_t ) + NC_MESSAGES_CARRIED * (uint32_t) sizeof( nc_carried_t ) )
 #define NC_MESSAGES_PATIENCE 2.0        /* seconds without an ack */
+#define NC_MESSAGES_TIME 1e16           /* seconds from the caller's zero, at most */
+#define NC_MESSAGES_STEP 1e9            /* seconds; a longer step counts as this one */
+#define NC_MESSAGES_USELESS 10.0        /* seconds in which no packet could be used */
 #define NC_MESSAGES_ACK_INTERVAL 0.0125 /* seconds between packets that only have acks */
 #define NC_MESSAGES_REORDER 0.01        /* seconds by which packets may overtake others, before any was seen to */
 
@@ -11371,6 +11389,7 @@ typedef struct {
     uint32_t end, high;            /* of the last block, and of all that there ever were */
     uint32_t handles, free_handle; /* how many entries the table has, and the first free one */
     uint32_t fixed, gap;           /* the handle of a block that must not be moved, and how much is free before it */
+    uint32_t node;                 /* where in a block's data the node of a tree is */
 } nc_heap_t;
 
 /* At the start of each block, a multiple of 8 bytes. */
@@ -11530,6 +11549,58 @@ static void nc_heap_reset( nc_heap_t * heap )
     heap->used = heap->end = heap->high = heap->handles = heap->free_handle = heap->fixed = heap->gap = 0;
 }
 
+/*  ---- tree: blocks of a heap, found by a key of 16 bits ----
+    It branches by the bits of the keys, the lowest first: the keys below a node agree with its key in as many bits as its
+    depth. So a search takes 16 steps at most, whatever keys a peer chooses. */
+
+typedef struct {
+    uint32_t key, below[2];
+} nc_node_t;
+
+static nc_node_t * nc_tree_node( const nc_heap_t * heap, uint32_t handle )
+{
+    return (nc_node_t *) (void *) ( (uint8_t *) nc_heap_at( heap, handle ) + heap->node );
+}
+
+/* Returns the link to the block with this key, or the empty link where it belongs. */
+static uint32_t * nc_tree_find( const nc_heap_t * heap, uint32_t * root, uint32_t key )
+{
+    uint32_t * link = root;
+    for ( uint32_t bits = key; *link && nc_tree_node( heap, *link )->key != key; bits >>= 1 )
+        link = &nc_tree_node( heap, *link )->below[bits & 1];
+    return link;
+}
+
+/* No block in the tree has this key. */
+static void nc_tree_insert( const nc_heap_t * heap, uint32_t * root, uint32_t handle, uint32_t key )
+{
+    nc_node_t * node = nc_tree_node( heap, handle );
+    uint32_t * link = nc_tree_find( heap, root, key );
+    netcode_assert( *link == 0 );
+    node->key = key;
+    node->below[0] = node->below[1] = 0;
+    *link = handle;
+}
+
+/* Removes a block, to which `link` leads; one without any below it takes its position. */
+static uint32_t nc_tree_remove( const nc_heap_t * heap, uint32_t * link )
+{
+    nc_node_t *node = nc_tree_node( heap, *link ), *other = node;
+    uint32_t handle = *link, *lowest = link;
+    while ( other->below[0] | other->below[1] ) {
+        lowest = &other->below[other->below[0] == 0];
+        other = nc_tree_node( heap, *lowest );
+    }
+
+    uint32_t instead = *lowest;
+    *lowest = 0;
+    if ( other != node ) {
+        memcpy( other->below, node->below, sizeof( other->below ) );
+        *link = instead;
+    }
+    return handle;
+}
+
 /* ---- bytes: a reader that does not copy strings, and a writer whose caller has checked for space ---- */
 
 typedef struct {
@@ -11611,13 +11682,13 @@ typedef struct {
     uint32_t lost_fragments;
     uint32_t acked_bytes;
     uint32_t fragments;      /* 0: sent in one piece */
-    uint32_t next, previous; /* in its list: a channel's queue, reliable, bulk or watched */
+    uint32_t next, previous; /* in its list: a channel's queue or its begun ones, reliable, watched */
     uint32_t next_lost;
     uint32_t next_event;
     uint32_t bytes;
     uint32_t born, copied; /* the flights in which it was first and last sent */
     uint32_t order;        /* a stream's tag */
-    uint16_t id;
+    nc_node_t node;        /* its key is the id; in a tree, if it is sent in fragments */
     uint8_t kind;
     uint8_t wire;       /* the kind in its frames */
     uint8_t head_bytes; /* of the head of its frame, which ends with: */
@@ -11644,14 +11715,13 @@ enum { /* a fragment's byte: how often it was lost, and */
 /*  A received message. After it are its data, or the stream that they are written to, and a bit for each fragment that
     may be in flight. */
 typedef struct {
+    nc_node_t node; /* by its id, while fragments are missing; then by its order, while it waits for earlier messages */
     uint32_t next;
-    uint32_t below[2]; /* in its channel's tree, while it waits for earlier messages */
     uint32_t bytes;
     uint32_t first_fragment; /* the first that is missing */
     uint16_t order;
     uint8_t channel, kind;
-    int64_t id;  /* -1: unreliable */
-    int64_t key; /* its age among the reliable sequenced ones */
+    int64_t id; /* -1: unreliable */
 } nc_arrived_t;
 
 /* What is kept of a stream that arrives. */
@@ -11666,14 +11736,20 @@ typedef struct {
     uint32_t head, tail, count;
 } nc_message_list_t;
 
+/* The queues of a channel: unreliable; ordered and sequenced; reliable in one piece; reliable in fragments. */
+enum { NC_QUEUE_UNRELIABLE, NC_QUEUE_IN_ORDER, NC_QUEUE_WHOLE, NC_QUEUE_LARGE, NC_QUEUES };
+
 typedef struct {
-    nc_message_list_t queues[2]; /* unreliable, reliable: no unreliable one is behind a reliable one */
-    uint32_t queued_bytes;
+    nc_message_list_t queues[NC_QUEUES]; /* so that none waits for one of another kind */
+    nc_message_list_t begun;     /* in fragments, not yet acknowledged in full, the oldest first */
+    uint32_t sending;            /* none of them before this one has anything to send */
+    uint32_t ordered;            /* none of them before this one is an ordered one */
+    uint32_t queued_bytes, kept_bytes; /* contents that were not begun; what all of its messages have in the send buffer */
     uint32_t served[2]; /* bytes by weight, in one piece and in fragments: the channel with the least is next */
     uint32_t waiting;   /* messages that arrived before earlier ones: the root of their tree */
     uint16_t next_order, expected_order;
     uint8_t priority, weight;
-    int64_t newest_packet, newest_key; /* of sequenced messages that arrived */
+    int64_t newest_packet, newest_id; /* of sequenced messages that arrived: unreliable, reliable ones */
 } nc_message_channel_t;
 
 /* A message in one piece that a packet has, or a CANCEL. */
@@ -11693,9 +11769,10 @@ typedef struct {
     double time;
     uint32_t number;
     uint32_t delivered;          /* the bytes that were acknowledged when it was sent */
-    uint32_t carried;            /* its list, or 0 */
-    uint16_t transfer, fragment; /* if it has a fragment: its message's id, and the index modulo 2^16 */
-    uint16_t bytes;              /* and flags above them */
+    uint32_t carried;          /* its list, or 0 */
+    nc_carried_t transfer;     /* if it has a fragment: its message, */
+    uint16_t fragment;         /* and the index modulo 2^16 */
+    uint16_t bytes;            /* and flags above them */
 } nc_sent_t;
 
 enum {
@@ -11719,9 +11796,7 @@ NC_STATIC_ASSERT( serials_tell_messages, offsetof( nc_message_t, serial ) == off
 NC_STATIC_ASSERT( a_list_always_fits,
                   NC_CARRIED_BYTES + NC_HEAP_OVERHEAD <= NC_MESSAGES_LEAST_BUFFER / 64 + NC_CARRIED_RESERVE );
 NC_STATIC_ASSERT( cost_is_enough, sizeof( nc_arrived_t ) + NC_HEAP_OVERHEAD <= NC_MESSAGES_COST );
-NC_STATIC_ASSERT( stream_cost_is_enough,
-                  sizeof( nc_arrived_t ) + sizeof( nc_stream_t ) + NC_HEAP_OVERHEAD <=
-                      NC_MESSAGES_COST + 16 ); /* at most 16 streams: from what is not promised */
+NC_STATIC_ASSERT( stream_cost_is_enough, sizeof( nc_stream_t ) <= NC_MESSAGES_STREAM_COST );
 NC_STATIC_ASSERT( a_part_holds_all_handles,
                   NC_MESSAGES_UNPROMISED_PART * sizeof( uint32_t ) <= sizeof( nc_block_t ) + sizeof( nc_arrived_t ) );
 NC_STATIC_ASSERT( heads_have_room, 2 + 2 + 2 + 2 <= 8 && NETCODE_MESSAGES_WHOLE_BYTES < 0x4000 );
@@ -11729,7 +11804,6 @@ NC_STATIC_ASSERT( packets_fit_below_flags,
                   NETCODE_MAX_PACKET_SIZE <= NC_SENT_BYTES && NC_SENT_BYTES < NC_SENT_OVERDUE );
 NC_STATIC_ASSERT( fragments_are_found, (int) NC_MESSAGES_FRAGMENTS < UINT16_MAX / 2 );
 NC_STATIC_ASSERT( tries_are_counted, (int) NC_MESSAGES_RETRIES <= (int) NC_FRAGMENT_TRIES );
-NC_STATIC_ASSERT( orders_are_a_tree, NC_MESSAGES_IDS == 1 << 12 );
 NC_STATIC_ASSERT( skips_are_bytes, NC_MESSAGES_BLOCK - 1 <= UINT8_MAX );
 
 /*  How much may be in flight: a window that follows the mean time that packets of a round trip wait in queues, after
@@ -11810,21 +11884,24 @@ struct netcode_messages_t {
     nc_message_channel_t * channels;
     nc_sent_t * sent; /* a circular buffer: first to end, modulo its size */
     nc_heap_t out, in;
-    double now;         /* all fields from here on are of one connection, and start as zero */
+    double now;         /* seconds since begin; all fields from here on are of one connection, and start as zero */
     double caller_time; /* the caller's last time: steps back are ignored */
-    int broken, flush, flown;
+    int broken, broken_event, broken_due; /* the reason, or 0; the application, the other side are to be told, */
+    int peer_is_broken;                   /* which has told it */
+    int flush, flown;
     int fresh; /* something was queued or received since there was nothing to send */
     /* sending: messages */
-    uint32_t active[2];         /* channels with queued messages: unreliable, reliable */
+    uint32_t active[NC_QUEUES]; /* channels with queued messages, by the queue */
     nc_message_list_t reliable; /* begun, in the order of their ids */
-    nc_message_list_t bulk;     /* the same, in fragments */
     nc_message_list_t watched;  /* unreliable, begun, whose receipt is awaited */
     uint32_t lost_head, lost_tail, event_head, event_tail;
-    uint32_t transfers[NC_MESSAGES_TRANSFERS];
-    uint16_t next_generations[NC_MESSAGES_TRANSFERS];
-    uint32_t queued_bytes, next_id, flight, last_serial;
+    uint32_t begun, begun_count, begun_channels;         /* in fragments: a tree by their ids; how many; of which channels */
+    uint32_t next_id, oldest_id;                         /* the other side knows all messages before the oldest, */
+    uint64_t known[NC_MESSAGES_IDS / 64];                /* and these after it, by id modulo 4096 */
+    uint32_t queued_bytes, flight, last_serial;
     uint32_t message_count;                              /* in the send buffer */
-    uint32_t credit_limit, credit_spent, peer_max_bytes; /* the last: 0 until the other side has sent it */
+    uint32_t credit_limit, credit_spent;
+    uint32_t peer_max_bytes, peer_channels; /* 0 until the other side has sent them */
     uint32_t claimant, claim; /* a large message that waits for credit, and how much of the credit is kept for it */
     double next_expiry;
     /* sending: packets */
@@ -11851,6 +11928,7 @@ struct netcode_messages_t {
     uint64_t rate_bytes_sent, rate_bytes_received;
     /* receiving */
     int64_t newest_received;
+    double useless_since; /* all packets since this time were dropped; 1e300: the last one was not */
     double newest_time, ack_since,
         ack_time; /* of the newest packet; since when an ack is due; when the last was sent */
     int acks_due;
@@ -11860,21 +11938,21 @@ struct netcode_messages_t {
     uint32_t report_first, report_end; /* of those that the other side may not have */
     int64_t newest_id;
     uint64_t ids[NC_MESSAGES_IDS / 64]; /* by id modulo 4096 */
-    uint16_t
-        generations[NC_MESSAGES_TRANSFERS]; /* of each entry the newest; it is complete if it is not in `partial` */
-    uint32_t refused;                       /* bits of entries: streams whose sender may not know it yet */
-    uint32_t refused_since;                 /* all packets from this one on have them */
-    int is_busy;                            /* a stream's functions may be called */
-    uint32_t partial[NC_MESSAGES_TRANSFERS];
+    uint32_t partial;                /* messages of which fragments are missing: a tree by their ids */
+    uint16_t refused[NC_MESSAGES_REFUSED];
+    uint32_t refused_count;          /* streams whose sender may not know it yet */
+    uint32_t refused_since;          /* all packets from this one on have them */
+    double stream_tokens;            /* streams that may begin now */
+    int is_busy;                     /* a stream's functions may be called */
     uint32_t ready_head, ready_tail; /* to be read, in order */
     uint32_t credit_granted, credit_received, credit_released;
     nc_messages_counters_t stats;
 };
 
-/* 30,000 years forward or back; false for NaN. Any other time is ignored. */
+/* Any other time is ignored. */
 static int nc_messages_is_time( double time )
 {
-    return time > -1e12 && time < 1e12;
+    return time >= -NC_MESSAGES_TIME && time <= NC_MESSAGES_TIME;
 }
 
 /* The contents of a PING: the time in 0.1 ms. */
@@ -11886,6 +11964,12 @@ static uint32_t nc_messages_stamp( const struct netcode_messages_t * messages )
 static nc_message_t * nc_message_at( const struct netcode_messages_t * messages, uint32_t handle )
 {
     return (nc_message_t *) nc_heap_at( &messages->out, handle );
+}
+
+/* The channels with queued messages. */
+static uint32_t nc_messages_active( const struct netcode_messages_t * messages )
+{
+    return messages->active[0] | messages->active[1] | messages->active[2] | messages->active[3];
 }
 
 /* Asserts the object's invariants at the start of each call, in debug builds; costs a few comparisons. */
@@ -11902,12 +11986,13 @@ static void nc_messages_check( const struct netcode_messages_t * messages )
     netcode_assert( ( messages->reliable.head == 0 ) == ( messages->reliable.count == 0 ) );
     netcode_assert( ( messages->watched.head == 0 ) == ( messages->watched.count == 0 ) );
 
-    netcode_assert( messages->bulk.count <= NC_MESSAGES_TRANSFERS );
-    netcode_assert( ( messages->active[0] | messages->active[1] ) || messages->queued_bytes == 0 );
+    netcode_assert( ( messages->begun == 0 ) == ( messages->begun_count == 0 ) );
+    netcode_assert( messages->next_id - messages->oldest_id <= NC_MESSAGES_IDS );
+    netcode_assert( nc_messages_active( messages ) || messages->queued_bytes == 0 );
     netcode_assert( messages->newest_received < 0 || messages->history.bits[0] & 1 );
     netcode_assert( (int32_t) ( messages->credit_limit - messages->credit_spent ) >= 0 );
     netcode_assert( (int32_t) ( messages->credit_granted - messages->credit_received ) >= 0 );
-    netcode_assert( messages->broken <= NC_MESSAGES_BROKEN_UNREPORTED );
+    netcode_assert( messages->broken || !( messages->broken_event | messages->broken_due ) );
 
     (void) sent;
     (void) messages;
@@ -11974,12 +12059,9 @@ static int nc_kind_is_reliable( int kind )
 }
 
 /* The bytes of the order in its frames, or of the tag. */
-static uint32_t nc_kind_order_bytes( int kind, int fragment )
+static uint32_t nc_kind_order_bytes( int kind )
 {
-    if ( kind == NC_KIND_STREAM )
-        return 4;
-    return kind == NETCODE_MESSAGE_RELIABLE_ORDERED || ( fragment && kind == NETCODE_MESSAGE_RELIABLE_SEQUENCED ) ? 2
-                                                                                                                  : 0;
+    return kind == NC_KIND_STREAM ? 4 : kind == NETCODE_MESSAGE_RELIABLE_ORDERED ? 2 : 0;
 }
 
 static int nc_kind_on_wire( int kind )
@@ -11997,9 +12079,10 @@ static uint32_t nc_fragments_of( int kind, uint32_t bytes )
 }
 
 /* What a reliable message costs of the credit. */
-static uint32_t nc_messages_cost( uint32_t kept, int fragment )
+static uint32_t nc_messages_cost( int kind, uint32_t bytes )
 {
-    return kept + ( fragment ? (uint32_t) NC_MESSAGES_FRAGMENTED_COST : (uint32_t) NC_MESSAGES_COST );
+    uint32_t bits = nc_fragments_in_flight( nc_fragments_of( kind, bytes ) );
+    return NC_MESSAGES_COST + ( kind == NC_KIND_STREAM ? (uint32_t) NC_MESSAGES_STREAM_COST : bytes ) + ( bits + 7 ) / 8;
 }
 
 static uint32_t nc_fragment_bytes( uint32_t total, uint32_t index )
@@ -12085,11 +12168,21 @@ static void nc_messages_unlink( struct netcode_messages_t * messages, nc_message
     list->count--;
 }
 
+static int nc_message_queue( const nc_message_t * message )
+{
+    int in_order = message->wire == NETCODE_MESSAGE_RELIABLE_ORDERED || message->wire == NETCODE_MESSAGE_RELIABLE_SEQUENCED;
+    return !nc_kind_is_reliable( message->wire ) ? NC_QUEUE_UNRELIABLE
+           : in_order                            ? NC_QUEUE_IN_ORDER
+           : message->fragments                  ? NC_QUEUE_LARGE
+                                                 : NC_QUEUE_WHOLE;
+}
+
 /* Frees a message when it is not needed any more. */
 static void nc_message_release( struct netcode_messages_t * messages, uint32_t handle )
 {
     const nc_message_t * message = nc_message_at( messages, handle );
     if ( message->flags & NC_MESSAGE_DONE && !( message->flags & NC_MESSAGE_LOST ) && message->event == 0 ) {
+        messages->channels[message->channel].kept_bytes -= nc_heap_size( &messages->out, handle );
         nc_heap_free( &messages->out, handle );
         messages->message_count--;
     }
@@ -12125,14 +12218,57 @@ static void nc_message_report( struct netcode_messages_t * messages, uint32_t ha
     message->event = (uint8_t) event;
 }
 
+/* The other side knows this reliable message: it was acknowledged, or a part of it. */
+static void nc_messages_know_id( struct netcode_messages_t * messages, uint32_t id )
+{
+    uint32_t ahead = ( id - messages->oldest_id ) & 0xffff;
+    if ( ahead >= messages->next_id - messages->oldest_id )
+        return; /* it was known before */
+    nc_bit_set( messages->known, messages->oldest_id + ahead, NC_MESSAGES_IDS, 1 );
+    while ( messages->oldest_id != messages->next_id &&
+            nc_bit_get( messages->known, messages->oldest_id, NC_MESSAGES_IDS ) )
+        messages->oldest_id++;
+}
+
+/*  Is the next id within those that both sides remember? Ids of messages in fragments that are still in flight are left out,
+    as if they were known. */
+static int nc_messages_has_id( struct netcode_messages_t * messages )
+{
+    while ( messages->next_id - messages->oldest_id < NC_MESSAGES_IDS &&
+            *nc_tree_find( &messages->out, &messages->begun, messages->next_id & 0xffff ) ) {
+        messages->next_id++;
+        nc_messages_know_id( messages, messages->next_id - 1 );
+    }
+    return messages->next_id - messages->oldest_id < NC_MESSAGES_IDS;
+}
+
+/* Nothing more is to be sent of a message in fragments that was begun. */
+static void nc_transfer_end( struct netcode_messages_t * messages, uint32_t handle )
+{
+    const nc_message_t * message = nc_message_at( messages, handle );
+    nc_message_channel_t * channel = &messages->channels[message->channel];
+    if ( channel->sending == handle )
+        channel->sending = message->next;
+    if ( channel->ordered == handle )
+        channel->ordered = message->next;
+    nc_messages_unlink( messages, &channel->begun, handle );
+    nc_tree_remove( &messages->out, nc_tree_find( &messages->out, &messages->begun, message->node.key ) );
+    messages->begun_count--;
+    if ( !channel->begun.head )
+        messages->begun_channels &= ~( (uint32_t) 1 << message->channel );
+}
+
 /* Ends the sending of a message that was begun. */
 static void nc_message_finish( struct netcode_messages_t * messages, uint32_t handle, int event )
 {
     nc_message_t * message = nc_message_at( messages, handle );
-    nc_message_list_t * list = nc_kind_is_reliable( message->wire ) ? &messages->reliable : &messages->watched;
-    nc_messages_unlink( messages, message->fragments ? &messages->bulk : list, handle );
     if ( message->fragments )
-        messages->transfers[message->id % NC_MESSAGES_TRANSFERS] = 0;
+        nc_transfer_end( messages, handle );
+    else
+        nc_messages_unlink( messages,
+                            nc_kind_is_reliable( message->wire ) ? &messages->reliable : &messages->watched, handle );
+    if ( nc_kind_is_reliable( message->wire ) )
+        nc_messages_know_id( messages, message->node.key );
     message->flags |= NC_MESSAGE_DONE;
     nc_message_report( messages, handle, event );
     nc_message_release( messages, handle );
@@ -12142,14 +12278,14 @@ static void nc_channel_dequeue( struct netcode_messages_t * messages, uint32_t h
 {
     const nc_message_t * message = nc_message_at( messages, handle );
     nc_message_channel_t * channel = &messages->channels[message->channel];
-    int reliable = nc_kind_is_reliable( message->wire );
-    nc_messages_unlink( messages, &channel->queues[reliable], handle );
+    int queue = nc_message_queue( message );
+    nc_messages_unlink( messages, &channel->queues[queue], handle );
     channel->queued_bytes -= nc_message_kept( message );
     messages->queued_bytes -= nc_message_kept( message );
     if ( handle == messages->claimant )
         messages->claimant = messages->claim = 0;
-    if ( !channel->queues[reliable].head )
-        messages->active[reliable] &= ~( (uint32_t) 1 << message->channel );
+    if ( !channel->queues[queue].head )
+        messages->active[queue] &= ~( (uint32_t) 1 << message->channel );
 }
 
 /* Drops a message of which nothing was sent. */
@@ -12191,18 +12327,27 @@ static void nc_message_pop_lost( struct netcode_messages_t * messages )
 
 /* ---- giving up ---- */
 
+/* Messages can not go on. The application hears of it, and the other side. */
+static void nc_messages_break( struct netcode_messages_t * messages, int reason )
+{
+    if ( messages->broken )
+        return;
+    messages->broken = reason;
+    messages->broken_event = messages->broken_due = 1;
+}
+
 /* Ends all messages, begun or queued, and reports those with receipts. */
 static void nc_messages_lose_all( struct netcode_messages_t * messages )
 {
     while ( messages->lost_head )
         nc_message_pop_lost( messages );
-    for ( int i = 0; i < 2 * messages->channel_count; i++ )
-        while ( messages->channels[i / 2].queues[i & 1].head )
-            nc_message_drop( messages, messages->channels[i / 2].queues[i & 1].head );
+    for ( int i = 0; i < NC_QUEUES * messages->channel_count; i++ )
+        while ( messages->channels[i / NC_QUEUES].queues[i % NC_QUEUES].head )
+            nc_message_drop( messages, messages->channels[i / NC_QUEUES].queues[i % NC_QUEUES].head );
     while ( messages->reliable.head )
         nc_message_finish( messages, messages->reliable.head, NETCODE_MESSAGES_EVENT_LOST );
-    while ( messages->bulk.head )
-        nc_message_finish( messages, messages->bulk.head, NETCODE_MESSAGES_EVENT_LOST );
+    while ( messages->begun )
+        nc_message_finish( messages, messages->begun, NETCODE_MESSAGES_EVENT_LOST );
     while ( messages->watched.head )
         nc_message_finish( messages, messages->watched.head, NETCODE_MESSAGES_EVENT_LOST );
 }
@@ -12216,7 +12361,7 @@ static void nc_message_give_up( struct netcode_messages_t * messages, uint32_t h
         return;
     messages->stats.reliable_timeouts_total++;
     if ( message->wire == NETCODE_MESSAGE_RELIABLE_ORDERED ) {
-        messages->broken = NC_MESSAGES_BROKEN_UNREPORTED;
+        nc_messages_break( messages, NETCODE_MESSAGES_REASON_GIVEN_UP );
         return;
     }
 
@@ -12257,10 +12402,11 @@ static void nc_messages_expire( struct netcode_messages_t * messages )
     if ( messages->now < messages->next_expiry )
         return;
     messages->next_expiry = 1e300;
-    for ( int i = 0; i < 2 * messages->channel_count; i++ )
-        nc_messages_expire_queue( messages, &messages->channels[i / 2].queues[i & 1] );
+    for ( int i = 0; i < NC_QUEUES * messages->channel_count; i++ )
+        nc_messages_expire_queue( messages, &messages->channels[i / NC_QUEUES].queues[i % NC_QUEUES] );
     nc_messages_expire_begun( messages, &messages->reliable );
-    nc_messages_expire_begun( messages, &messages->bulk );
+    for ( uint32_t mask = messages->begun_channels; mask; mask &= mask - 1 )
+        nc_messages_expire_begun( messages, &messages->channels[nc_bits_lowest_of_word( mask )].begun );
 }
 
 /* ---- packets in flight ---- */
@@ -12270,12 +12416,6 @@ static nc_sent_t * nc_sent_at( const struct netcode_messages_t * messages, uint3
     return &messages->sent[index & ( messages->window - 1 )];
 }
 
-/* The transfer in flight with this id, or 0. */
-static uint32_t nc_transfer_find( const struct netcode_messages_t * messages, uint16_t id )
-{
-    uint32_t handle = messages->transfers[id % NC_MESSAGES_TRANSFERS];
-    return handle && nc_message_at( messages, handle )->id == id ? handle : 0;
-}
 
 /* The message of an entry, or NULL if nothing more is to be sent of it. */
 static nc_message_t * nc_carried_message( const struct netcode_messages_t * messages, const nc_carried_t * carried )
@@ -12297,13 +12437,11 @@ static void nc_whole_acked( struct netcode_messages_t * messages, uint32_t handl
 
 /*  The state of the fragment that a packet has; NULL if it was acknowledged with another packet, or if the packet has
     none. */
-static uint8_t * nc_sent_fragment( struct netcode_messages_t * messages, const nc_sent_t * sent, uint32_t * handle,
-                                   uint32_t * index )
+static uint8_t * nc_sent_fragment( struct netcode_messages_t * messages, const nc_sent_t * sent, uint32_t * index )
 {
-    *handle = sent->bytes & NC_SENT_BULK ? nc_transfer_find( messages, sent->transfer ) : 0;
-    if ( !*handle )
+    nc_message_t * message = sent->bytes & NC_SENT_BULK ? nc_carried_message( messages, &sent->transfer ) : NULL;
+    if ( !message )
         return NULL;
-    nc_message_t * message = nc_message_at( messages, *handle );
     *index = message->first_fragment + (uint16_t) ( sent->fragment - message->first_fragment );
     if ( *index >= message->next_fragment )
         return NULL;
@@ -12311,14 +12449,25 @@ static uint8_t * nc_sent_fragment( struct netcode_messages_t * messages, const n
     return *state & NC_FRAGMENT_ACKED ? NULL : state;
 }
 
+/* It has something to send again. */
+static void nc_transfer_resume( struct netcode_messages_t * messages, uint32_t handle )
+{
+    const nc_message_t * message = nc_message_at( messages, handle );
+    nc_message_channel_t * channel = &messages->channels[message->channel];
+    if ( !channel->sending ||
+         (int32_t) ( message->serial - nc_message_at( messages, channel->sending )->serial ) < 0 )
+        channel->sending = handle;
+}
+
 static void nc_fragment_acked( struct netcode_messages_t * messages, const nc_sent_t * sent )
 {
-    uint32_t handle, index;
-    uint8_t * state = nc_sent_fragment( messages, sent, &handle, &index );
+    uint32_t index, handle = sent->transfer.handle;
+    uint8_t * state = nc_sent_fragment( messages, sent, &index );
     if ( !state )
         return;
 
     nc_message_t * message = nc_message_at( messages, handle );
+    nc_messages_know_id( messages, message->node.key );
     message->lost_fragments -= ( *state & NC_FRAGMENT_LOST ) != 0;
     message->acked_bytes += nc_fragment_bytes( message->bytes, index );
     *state = NC_FRAGMENT_ACKED;
@@ -12330,14 +12479,16 @@ static void nc_fragment_acked( struct netcode_messages_t * messages, const nc_se
         }
     }
 
-    if ( !( message->flags & NC_MESSAGE_CANCELLED ) )
+    if ( !( message->flags & NC_MESSAGE_CANCELLED ) ) {
+        nc_transfer_resume( messages, handle );
         nc_message_report( messages, handle, NETCODE_MESSAGES_EVENT_PROGRESS );
+    }
 }
 
 static void nc_fragment_lost( struct netcode_messages_t * messages, const nc_sent_t * sent )
 {
-    uint32_t handle, index;
-    uint8_t * state = nc_sent_fragment( messages, sent, &handle, &index );
+    uint32_t index, handle = sent->transfer.handle;
+    uint8_t * state = nc_sent_fragment( messages, sent, &index );
     if ( !state || nc_message_at( messages, handle )->flags & NC_MESSAGE_CANCELLED )
         return;
     if ( messages->max_retries && ( *state & NC_FRAGMENT_TRIES ) >= messages->max_retries ) {
@@ -12349,6 +12500,7 @@ static void nc_fragment_lost( struct netcode_messages_t * messages, const nc_sen
         *state = (uint8_t) ( *state + 1 );
     *state |= NC_FRAGMENT_LOST;
     nc_message_at( messages, handle )->lost_fragments++;
+    nc_transfer_resume( messages, handle );
 }
 
 static void nc_reliable_lost( struct netcode_messages_t * messages, uint32_t handle )
@@ -12494,6 +12646,8 @@ static void nc_messages_fill_tokens( struct netcode_messages_t * messages )
         urgent = messages->timeouts > 16 ? least : waits ? rate : nc_messages_rate( messages, NC_CONTROLLER_URGENT );
     }
     messages->tokens_time = messages->now;
+    messages->stream_tokens =
+        nc_real_smaller( messages->stream_tokens + passed * NC_STREAMS_PER_SECOND, NC_STREAMS_AT_ONCE );
     messages->least = nc_messages_fill( messages->least, least, passed, 0.0 );
     messages->paced = nc_messages_fill( messages->paced, rate, passed, 0.0 );
     messages->urgent = nc_messages_fill( messages->urgent, urgent, passed, messages->controller.window );
@@ -12553,7 +12707,7 @@ static double nc_controller_growth( const struct netcode_messages_t * messages )
     const nc_controller_t * controller = &messages->controller;
     double part = nc_real_smaller( controller->step / controller->window, 0.5 );
     if ( controller->is_starting ) {
-        int others = messages->bulk.count && messages->now - messages->small_time < 0.25;
+        int others = messages->begun_count && messages->now - messages->small_time < 0.25;
         return others ? 0.3 : controller->window < 128.0 * NETCODE_MAX_PACKET_SIZE ? 4.0 : 2.0;
     }
     return controller->is_shared ? nc_real_larger( part, 0.25 ) : part;
@@ -12741,7 +12895,7 @@ static void nc_sent_acked( struct netcode_messages_t * messages, nc_sent_t * sen
 
     sent->bytes |= NC_SENT_ACKED;
     if ( (int32_t) ( sent->number - messages->refused_since ) >= 0 )
-        messages->refused = 0;
+        messages->refused_count = 0;
     nc_fragment_acked( messages, sent );
     nc_sent_settle_messages( messages, sent, NC_SENT_ARRIVED );
 }
@@ -12940,10 +13094,11 @@ typedef struct {
     uint8_t * end;
     uint8_t * last; /* the first byte of the last frame, if its length can be left out */
     uint32_t last_head_bytes;
-    uint16_t transfer, fragment; /* of the fragment that it has */
+    nc_carried_t transfer; /* the message of the fragment that it has, */
+    uint16_t fragment;     /* and that one's index */
     uint16_t flags;
     int asks, tracked;              /* it asks for an ack; it may, because there is space to remember it */
-    int unreliable, reliable, bulk; /* what the window and the rate allow */
+    int unreliable, reliable, bulk, prompt; /* what the window and the rate allow */
     int delay;
     nc_carried_list_t list; /* its messages: directly before the entries, as in the send buffer */
     nc_carried_t carried[NC_MESSAGES_CARRIED];
@@ -12980,16 +13135,15 @@ static uint8_t * nc_put_head( uint8_t * at, const nc_message_t * message, uint32
     if ( message->channel )
         *at++ = message->channel;
     if ( nc_kind_is_reliable( message->wire ) )
-        at = nc_put_number( at, message->id, 2 );
-    return nc_put_number( at, message->order, (int) nc_kind_order_bytes( message->wire, message->fragments != 0 ) );
+        at = nc_put_number( at, message->node.key, 2 );
+    return nc_put_number( at, message->order, (int) nc_kind_order_bytes( message->wire ) );
 }
 
 /* The bytes of its frame in front of its data, without the index of a fragment. */
 static uint32_t nc_message_head_bytes( const nc_message_t * message )
 {
     return 1u + ( message->channel != 0 ) + ( nc_kind_is_reliable( message->wire ) ? 2 : 0 ) +
-           nc_kind_order_bytes( message->wire, message->fragments != 0 ) +
-           ( message->fragments ? 4 : nc_varint_bytes( message->bytes ) );
+           nc_kind_order_bytes( message->wire ) + ( message->fragments ? 4 : nc_varint_bytes( message->bytes ) );
 }
 
 /* Writes the head directly before its data, so that the frame is contiguous. */
@@ -13043,7 +13197,9 @@ static void nc_build_fragment( struct netcode_messages_t * messages, nc_build_t 
     build->asks = 1;
     build->flags |= NC_SENT_BULK;
     messages->least -= bytes;
-    build->transfer = message->id;
+    messages->urgent -= message->fragments <= NC_MESSAGES_PROMPT ? bytes : 0;
+    build->transfer.handle = handle;
+    build->transfer.serial = message->serial;
     build->fragment = (uint16_t) index;
     nc_channel_serve( &messages->channels[message->channel], NETCODE_MESSAGES_FRAGMENT_BYTES, 1 );
 
@@ -13058,10 +13214,9 @@ static void nc_build_fragment( struct netcode_messages_t * messages, nc_build_t 
 static void nc_build_cancel( struct netcode_messages_t * messages, nc_build_t * build, uint32_t handle )
 {
     nc_message_t * message = nc_message_at( messages, handle );
-    *build->at++ = message->fragments ? NC_FRAME_CANCEL_FRAGMENTS : NC_FRAME_CANCEL;
-    build->at = nc_put_number( build->at, message->id, 2 );
-    build->at = message->fragments ? nc_put_number( build->at, nc_message_kept( message ), 4 )
-                                   : nc_put_varint( build->at, message->bytes );
+    *build->at++ = NC_FRAME_CANCEL;
+    build->at = nc_put_number( build->at, message->node.key, 2 );
+    build->at = nc_put_varint( build->at, nc_messages_cost( message->wire, message->bytes ) );
     build->last = NULL;
     build->asks = 1;
     nc_build_carry( build, message, handle );
@@ -13136,6 +13291,7 @@ static void nc_build_control( struct netcode_messages_t * messages, nc_build_t *
         *build->at++ = NC_FRAME_LIMIT;
         build->at = nc_put_number( build->at, messages->credit_granted, 4 );
         build->at = nc_put_varint( build->at, messages->max_receive_bytes );
+        *build->at++ = (uint8_t) messages->channel_count;
         build->flags |= NC_SENT_LIMIT;
         build->asks = 1;
         messages->limit_due = 0;
@@ -13155,14 +13311,15 @@ static void nc_build_control( struct netcode_messages_t * messages, nc_build_t *
     }
 }
 
-/* The first frames of each packet until the other side has one of them. */
+/* The first frame of each packet until the other side has one of them. */
 static void nc_build_refusals( const struct netcode_messages_t * messages, nc_build_t * build )
 {
-    for ( uint32_t i = 0; messages->refused >> i; i++ )
-        if ( messages->refused >> i & 1 ) {
-            *build->at++ = NC_FRAME_REFUSE;
-            build->at = nc_put_number( build->at, i | (uint32_t) messages->generations[i] << 4, 2 );
-        }
+    if ( messages->refused_count ) {
+        *build->at++ = NC_FRAME_REFUSE;
+        *build->at++ = (uint8_t) messages->refused_count;
+    }
+    for ( uint32_t i = 0; i < messages->refused_count; i++ )
+        build->at = nc_put_number( build->at, messages->refused[i], 2 );
 }
 
 /*  How often small reliable messages are repeated: by the losses of the last few hundred packets in either direction,
@@ -13175,7 +13332,7 @@ static uint32_t nc_messages_repeats( const struct netcode_messages_t * messages 
     double loss = nc_real_larger( messages->loss_long, messages->loss_received );
     if ( loss >= 0.01 || messages->loss_sent >= 0.03 )
         return NC_MESSAGES_REPEATS;
-    return loss >= 0.001 || messages->bulk.count;
+    return loss >= 0.001 || messages->begun_count;
 }
 
 /*  Lost messages are sent first; small ones again in the next flight: a second loss would cost a round trip more. What is only
@@ -13226,24 +13383,26 @@ static int nc_channel_is_before( const nc_message_channel_t * channel, const nc_
            ( channel->priority == other->priority && (int32_t) ( channel->served[bulk] - other->served[bulk] ) < 0 );
 }
 
-/* The queue to be sent first among those in the two masks: -1, or twice the channel, plus 1 for its reliable queue. */
-static int nc_messages_choose( const struct netcode_messages_t * messages, const uint32_t masks[2], int bulk )
+/*  The queue to be sent first among those with messages in one piece, or with larger ones: NC_QUEUES times the channel, and
+    the queue; -1: none. Reliable ones of one channel leave in the order in which they were queued. */
+static int nc_messages_choose( const struct netcode_messages_t * messages, const uint32_t masks[NC_QUEUES], int bulk )
 {
     const nc_message_channel_t * champion = NULL;
+    double queued = 0.0;
     int best = -1;
-    if ( !( masks[0] | masks[1] ) )
-        return best;
-
-    for ( int reliable = bulk; reliable < 2; reliable++ )
-        for ( uint32_t mask = masks[reliable]; mask; mask &= mask - 1 ) {
+    for ( int queue = bulk ? NC_QUEUE_IN_ORDER : NC_QUEUE_UNRELIABLE; queue < NC_QUEUES; queue++ )
+        for ( uint32_t mask = masks[queue]; mask; mask &= mask - 1 ) {
             int index = (int) nc_bits_lowest_of_word( mask );
             const nc_message_channel_t * channel = &messages->channels[index];
-            if ( ( nc_message_at( messages, channel->queues[reliable].head )->fragments != 0 ) != bulk )
+            const nc_message_t * head = nc_message_at( messages, channel->queues[queue].head );
+            if ( ( head->fragments != 0 ) != bulk )
                 continue;
 
-            if ( champion == NULL || nc_channel_is_before( channel, champion, bulk ) ) {
+            if ( champion == NULL || nc_channel_is_before( channel, champion, bulk ) ||
+                 ( channel == champion && best % NC_QUEUES != NC_QUEUE_UNRELIABLE && head->queued < queued ) ) {
                 champion = channel;
-                best = 2 * index + reliable;
+                queued = head->queued;
+                best = NC_QUEUES * index + queue;
             }
         }
     return best;
@@ -13254,41 +13413,42 @@ static int nc_message_is_too_large( const struct netcode_messages_t * messages, 
     return messages->peer_max_bytes != 0 && bytes > messages->peer_max_bytes;
 }
 
-/* Has this queued message waited too long, or is it too large for the other side, which has sent a LIMIT since? */
+static int nc_channel_is_missing( const struct netcode_messages_t * messages, int channel )
+{
+    return messages->peer_channels != 0 && channel >= (int) messages->peer_channels;
+}
+
+/* Has this queued message waited too long, or can the other side not take it, which has sent a LIMIT since? */
 static int nc_message_is_over( const struct netcode_messages_t * messages, uint32_t handle )
 {
     const nc_message_t * message = nc_message_at( messages, handle );
-    return message->expires <= messages->now || nc_message_is_too_large( messages, nc_message_kept( message ) );
+    return message->expires <= messages->now || nc_message_is_too_large( messages, nc_message_kept( message ) ) ||
+           nc_channel_is_missing( messages, message->channel );
 }
 
 /* An ordered one is never dropped silently: its channel would have a gap. */
 static void nc_message_drop_queued( struct netcode_messages_t * messages, uint32_t handle )
 {
-    if ( nc_message_at( messages, handle )->wire == NETCODE_MESSAGE_RELIABLE_ORDERED )
-        messages->broken = NC_MESSAGES_BROKEN_UNREPORTED;
+    const nc_message_t * message = nc_message_at( messages, handle );
+    if ( message->wire == NETCODE_MESSAGE_RELIABLE_ORDERED )
+        nc_messages_break( messages, nc_channel_is_missing( messages, message->channel )
+                                         ? NETCODE_MESSAGES_REASON_CHANNEL
+                                         : NETCODE_MESSAGES_REASON_TOO_LARGE );
     nc_message_drop( messages, handle );
 }
 
-static uint32_t nc_message_cost( const nc_message_t * message )
-{
-    return nc_messages_cost( nc_message_kept( message ), message->fragments != 0 );
-}
 
-/* Would this message be too far ahead of a transfer in flight, or is no entry free for another transfer? */
+/* Would an ordered message be too far ahead of one in fragments that its channel sends? */
 static int nc_message_is_far( const struct netcode_messages_t * messages, const nc_message_t * message )
 {
-    int ordered = message->wire == NETCODE_MESSAGE_RELIABLE_ORDERED, count = 0;
-    for ( int i = 0; messages->bulk.count && i < NC_MESSAGES_TRANSFERS; i++ ) {
-        if ( !messages->transfers[i] )
-            continue;
-        const nc_message_t * other = nc_message_at( messages, messages->transfers[i] );
-        count++;
-
-        if ( ordered && other->channel == message->channel && other->wire == NETCODE_MESSAGE_RELIABLE_ORDERED &&
-             (uint16_t) ( messages->channels[message->channel].next_order - other->order ) >= NC_MESSAGES_IDS )
-            return 1;
-    }
-    return message->fragments && count == NC_MESSAGES_TRANSFERS;
+    nc_message_channel_t * channel = &messages->channels[message->channel];
+    if ( message->wire != NETCODE_MESSAGE_RELIABLE_ORDERED )
+        return 0;
+    while ( channel->ordered &&
+            nc_message_at( messages, channel->ordered )->wire != NETCODE_MESSAGE_RELIABLE_ORDERED )
+        channel->ordered = nc_message_at( messages, channel->ordered )->next;
+    return channel->ordered && (uint16_t) ( channel->next_order - nc_message_at( messages, channel->ordered )->order ) >=
+                                   NC_MESSAGES_IDS;
 }
 
 /*  Is there credit for it? Small messages could spend each grant before a large one's whole cost is there: while one waits, half of
@@ -13296,7 +13456,7 @@ static int nc_message_is_far( const struct netcode_messages_t * messages, const 
 static int nc_message_has_credit( struct netcode_messages_t * messages, const nc_message_t * message, uint32_t handle )
 {
     uint32_t kept = handle == messages->claimant ? 0 : messages->claim;
-    if ( (int32_t) ( messages->credit_limit - messages->credit_spent - nc_message_cost( message ) - kept ) >= 0 )
+    if ( (int32_t) ( messages->credit_limit - messages->credit_spent - nc_messages_cost( message->wire, message->bytes ) - kept ) >= 0 )
         return 1;
     if ( message->fragments && !messages->claimant )
         messages->claimant = handle;
@@ -13312,39 +13472,38 @@ static int nc_message_may_start( struct netcode_messages_t * messages, const nc_
         return 0; /* the other side would refuse every packet with a part of it */
     if ( !nc_message_has_credit( messages, message, handle ) )
         return 0;
-    if ( ( !message->fragments || message->wire == NETCODE_MESSAGE_RELIABLE_SEQUENCED ) && messages->reliable.head &&
-         (uint16_t) ( messages->next_id - nc_message_at( messages, messages->reliable.head )->id ) >= NC_MESSAGES_IDS )
-        return 0;
-    return !nc_message_is_far( messages, message );
+    return nc_messages_has_id( messages ) && messages->begun_count < NC_MESSAGES_IDS - 1 &&
+           !nc_message_is_far( messages, message );
 }
 
 static void nc_transfer_start( struct netcode_messages_t * messages, uint32_t handle )
 {
-    nc_message_t * message = nc_message_at( messages, handle );
+    const nc_message_t * message = nc_message_at( messages, handle );
+    nc_message_channel_t * channel = &messages->channels[message->channel];
     double gentle = NC_CONTROLLER_GENTLE * NETCODE_MAX_PACKET_SIZE;
-    int i = 0;
-    if ( messages->controller.is_starting && !messages->bulk.count && messages->now - messages->small_time < 0.25 &&
+    if ( messages->controller.is_starting && !messages->begun_count && messages->now - messages->small_time < 0.25 &&
          messages->controller.window <= NC_CONTROLLER_START * NETCODE_MAX_PACKET_SIZE )
         messages->controller.window = nc_real_smaller( messages->controller.window, gentle );
-    while ( messages->transfers[i] )
-        i++; /* nc_message_is_far has checked that one is free */
-    messages->transfers[i] = handle;
-    message->id = (uint16_t) ( i | messages->next_generations[i]++ << 4 );
-    if ( message->wire == NETCODE_MESSAGE_RELIABLE_SEQUENCED )
-        message->order = messages->next_id++;
+    nc_tree_insert( &messages->out, &messages->begun, handle, message->node.key );
+    nc_messages_append( messages, &channel->begun, handle );
+    channel->sending = channel->sending ? channel->sending : handle;
+    channel->ordered = channel->ordered ? channel->ordered : handle;
+    messages->begun_count++;
+    messages->begun_channels |= (uint32_t) 1 << message->channel;
 }
 
 static void nc_reliable_start( struct netcode_messages_t * messages, uint32_t handle )
 {
     nc_message_t * message = nc_message_at( messages, handle );
-    messages->credit_spent += nc_message_cost( message );
+    messages->credit_spent += nc_messages_cost( message->wire, message->bytes );
+    nc_bit_set( messages->known, messages->next_id, NC_MESSAGES_IDS, 0 );
+    message->node.key = messages->next_id++ & 0xffff;
+    if ( message->wire == NETCODE_MESSAGE_RELIABLE_ORDERED )
+        message->order = messages->channels[message->channel].next_order++;
     if ( message->fragments )
         nc_transfer_start( messages, handle );
     else
-        message->id = (uint16_t) messages->next_id++;
-    if ( message->wire == NETCODE_MESSAGE_RELIABLE_ORDERED )
-        message->order = messages->channels[message->channel].next_order++;
-    nc_messages_append( messages, message->fragments ? &messages->bulk : &messages->reliable, handle );
+        nc_messages_append( messages, &messages->reliable, handle );
 }
 
 /*  A channel begins to send beside `others`: what they have sent meanwhile, or it before they began, counts for one message at
@@ -13364,15 +13523,6 @@ static void nc_channel_join( const struct netcode_messages_t * messages, nc_mess
         channel->served[bulk] = least->served[bulk];
 }
 
-/* The channels of the transfers in flight. */
-static uint32_t nc_transfers_channels( const struct netcode_messages_t * messages )
-{
-    uint32_t channels = 0;
-    for ( int i = 0; messages->bulk.count && i < NC_MESSAGES_TRANSFERS; i++ )
-        if ( messages->transfers[i] )
-            channels |= (uint32_t) 1 << nc_message_at( messages, messages->transfers[i] )->channel;
-    return channels;
-}
 
 static void nc_message_start( struct netcode_messages_t * messages, uint32_t handle )
 {
@@ -13380,7 +13530,7 @@ static void nc_message_start( struct netcode_messages_t * messages, uint32_t han
     nc_message_channel_t * channel = &messages->channels[message->channel];
     nc_channel_dequeue( messages, handle );
     if ( message->fragments )
-        nc_channel_join( messages, channel, nc_transfers_channels( messages ), 1 );
+        nc_channel_join( messages, channel, messages->begun_channels, 1 );
     else
         nc_channel_serve( channel, message->bytes, 0 );
     messages->stats.messages_sent++;
@@ -13402,23 +13552,23 @@ static void nc_message_start( struct netcode_messages_t * messages, uint32_t han
 /* Messages in one piece, by priority and weight. */
 static void nc_build_new( struct netcode_messages_t * messages, nc_build_t * build )
 {
-    uint32_t masks[2];
-    masks[0] = build->unreliable ? messages->active[0] : 0;
-    masks[1] = build->reliable ? messages->active[1] : 0;
+    uint32_t masks[NC_QUEUES] = { 0 };
+    for ( int i = 0; i < NC_QUEUE_LARGE; i++ )
+        masks[i] = ( i == NC_QUEUE_UNRELIABLE ? build->unreliable : build->reliable ) ? messages->active[i] : 0;
 
     for ( int chosen; ( chosen = nc_messages_choose( messages, masks, 0 ) ) >= 0; ) {
-        nc_message_channel_t * channel = &messages->channels[chosen / 2];
-        uint32_t handle = channel->queues[chosen & 1].head, bit = (uint32_t) 1 << chosen / 2;
+        int queue = chosen % NC_QUEUES, reliable = queue != NC_QUEUE_UNRELIABLE;
+        uint32_t handle = messages->channels[chosen / NC_QUEUES].queues[queue].head;
         nc_message_t * message = nc_message_at( messages, handle );
 
         if ( nc_message_is_over( messages, handle ) )
             nc_message_drop_queued( messages, handle );
         else if ( !nc_build_fits( build, message ) || !nc_message_may_start( messages, message, handle ) ) {
-            masks[chosen & 1] &= ~bit;
+            masks[queue] &= ~( (uint32_t) 1 << chosen / NC_QUEUES );
             continue;
         } else {
-            int remember = ( chosen & 1 ) || nc_message_wants_report( message );
-            messages->least -= chosen & 1 ? 0 : message->bytes;
+            int remember = reliable || nc_message_wants_report( message );
+            messages->least -= reliable ? 0 : message->bytes;
             nc_message_start( messages, handle );
             nc_build_message( messages, build, handle, remember );
             if ( !remember ) {
@@ -13427,7 +13577,7 @@ static void nc_build_new( struct netcode_messages_t * messages, nc_build_t * bui
             }
         }
 
-        masks[chosen & 1] &= messages->active[chosen & 1];
+        masks[queue] &= messages->active[queue];
     }
 }
 
@@ -13446,34 +13596,28 @@ static uint32_t nc_transfer_next( struct netcode_messages_t * messages, nc_messa
     return index;
 }
 
-static int nc_transfer_is_before( const struct netcode_messages_t * messages, const nc_message_t * message,
-                                  const nc_message_t * other )
+/* Has a message that was begun something to send now? */
+static int nc_transfer_sends( const nc_message_t * message )
 {
-    if ( message->channel == other->channel )
-        return (int32_t) ( message->serial - other->serial ) < 0;
-    return nc_channel_is_before( &messages->channels[message->channel], &messages->channels[other->channel], 1 );
+    uint32_t end = message->first_fragment + NC_MESSAGES_FRAGMENTS;
+    end = end < message->fragments ? end : message->fragments;
+    return !( message->flags & NC_MESSAGE_CANCELLED ) && ( message->lost_fragments || message->next_fragment != end );
 }
+
 
 /*  The transfer with something to send that is next, or 0: those of one channel one behind the other, those of channels of
     one priority side by side. */
 static uint32_t nc_transfer_choose( const struct netcode_messages_t * messages )
 {
-    uint32_t best = 0;
-    for ( int i = 0; messages->bulk.count && i < NC_MESSAGES_TRANSFERS; i++ ) {
-        uint32_t handle = messages->transfers[i];
-        if ( !handle )
-            continue;
-        const nc_message_t * message = nc_message_at( messages, handle );
-        uint32_t end = message->first_fragment + NC_MESSAGES_FRAGMENTS;
-        end = end < message->fragments ? end : message->fragments;
-        if ( message->flags & NC_MESSAGE_CANCELLED ||
-             ( message->lost_fragments == 0 && message->next_fragment == end ) )
-            continue;
-
-        if ( !best || nc_transfer_is_before( messages, message, nc_message_at( messages, best ) ) )
-            best = handle;
+    const nc_message_channel_t * best = NULL;
+    for ( uint32_t mask = messages->begun_channels; mask; mask &= mask - 1 ) {
+        nc_message_channel_t * channel = &messages->channels[nc_bits_lowest_of_word( mask )];
+        while ( channel->sending && !nc_transfer_sends( nc_message_at( messages, channel->sending ) ) )
+            channel->sending = nc_message_at( messages, channel->sending )->next;
+        if ( channel->sending && ( !best || nc_channel_is_before( channel, best, 1 ) ) )
+            best = channel;
     }
-    return best;
+    return best ? best->sending : 0;
 }
 
 /*  Repeats small reliable messages of the last two flights, so that one or two losses cost no round trip. A flight is
@@ -13502,17 +13646,27 @@ static void nc_build_repeats( struct netcode_messages_t * messages, nc_build_t *
     }
 }
 
+/* May a fragment of it leave now? Those of a message of a few fragments leave as messages in one piece do. */
+static int nc_build_allows( const nc_build_t * build, const nc_message_t * message )
+{
+    return build->bulk || ( build->prompt && message->fragments <= NC_MESSAGES_PROMPT );
+}
+
 /* Fills the rest of the packet with fragments: of transfers in flight, or of a new one with a better priority. */
 static void nc_build_bulk( struct netcode_messages_t * messages, nc_build_t * build )
 {
-    uint32_t masks[2] = { 0, messages->active[1] }, handle;
-    if ( !build->bulk || !build->tracked )
+    uint32_t masks[NC_QUEUES] = { 0 }, handle;
+    masks[NC_QUEUE_IN_ORDER] = messages->active[NC_QUEUE_IN_ORDER];
+    masks[NC_QUEUE_LARGE] = messages->active[NC_QUEUE_LARGE];
+    if ( !( build->bulk || build->prompt ) || !build->tracked )
         return;
 
     handle = nc_transfer_choose( messages );
+    if ( handle && !nc_build_allows( build, nc_message_at( messages, handle ) ) )
+        return;
     for ( int chosen; ( chosen = nc_messages_choose( messages, masks, 1 ) ) >= 0; ) {
-        const nc_message_channel_t * channel = &messages->channels[chosen / 2];
-        uint32_t first = channel->queues[1].head;
+        const nc_message_channel_t * channel = &messages->channels[chosen / NC_QUEUES];
+        uint32_t queue = (uint32_t) chosen % NC_QUEUES, first = channel->queues[queue].head;
         const nc_message_t * message = nc_message_at( messages, first );
         if ( handle &&
              !nc_channel_is_before( channel, &messages->channels[nc_message_at( messages, handle )->channel], 1 ) )
@@ -13520,13 +13674,14 @@ static void nc_build_bulk( struct netcode_messages_t * messages, nc_build_t * bu
 
         if ( nc_message_is_over( messages, first ) )
             nc_message_drop_queued( messages, first );
-        else if ( nc_message_may_start( messages, message, first ) && nc_build_fits( build, message ) ) {
+        else if ( nc_build_allows( build, message ) && nc_message_may_start( messages, message, first ) &&
+                  nc_build_fits( build, message ) ) {
             nc_message_start( messages, first );
             handle = first;
             break;
         } else
-            masks[1] &= ~( (uint32_t) 1 << chosen / 2 );
-        masks[1] &= messages->active[1];
+            masks[queue] &= ~( (uint32_t) 1 << chosen / NC_QUEUES );
+        masks[queue] &= messages->active[queue];
     }
 
     if ( handle && nc_build_fits( build, nc_message_at( messages, handle ) ) )
@@ -13565,6 +13720,7 @@ static void nc_build_begin( struct netcode_messages_t * messages, nc_build_t * b
     int least = aimd && messages->least > 0.0 && messages->fragments_in_flight == 0;
     build->bulk = messages->congestion == NETCODE_MESSAGES_CONGESTION_NONE ||
                   ( ( open || least ) && !( aimd && messages->timeouts ) );
+    build->prompt = build->reliable && !( aimd && messages->timeouts );
     nc_build_acks( messages, build );
 }
 
@@ -13635,7 +13791,7 @@ static int nc_build_end( struct netcode_messages_t * messages, nc_build_t * buil
         build->at -= length_bytes;
     }
 
-    build->asks |= messages->refused != 0;
+    build->asks |= messages->refused_count != 0;
     int bytes = (int) ( build->at - build->start ), asks = build->asks && build->tracked;
     flags |= acks ? NC_MESSAGES_ACK_VALID : 0;
     flags |= build->delay ? NC_MESSAGES_ACK_DELAY : 0;
@@ -13679,16 +13835,14 @@ typedef struct {
 /* What all frames of a packet need together. */
 typedef struct {
     uint32_t reliable_room, room, cost;
-    uint32_t begun;   /* bits of entries: transfers that a frame before begins */
-    uint32_t refused; /* bits of entries of `transfers` */
+    const uint8_t * refused; /* REFUSE: its count, and the ids */
+    int fragments;
     nc_acks_t acks;
     int64_t newest_id; /* ids are near it, before any frame of the packet changes it */
     int64_t number, acked;
     int asks, frame_count;
     uint32_t duplicates; /* messages received before */
-    uint16_t
-        frames[NETCODE_MAX_PACKET_SIZE / 2];     /* where the frames to be stored begin; a frame has 2 bytes at least */
-    nc_frame_t transfers[NC_MESSAGES_TRANSFERS]; /* a frame of each that is begun */
+    uint16_t frames[NETCODE_MAX_PACKET_SIZE / 2]; /* where the frames to be stored begin; a frame has 2 bytes at least */
 } nc_plan_t;
 
 static int nc_frame_read_ranges( nc_source_t * source, nc_acks_t * acks )
@@ -13717,24 +13871,27 @@ static void nc_frame_read_control( nc_source_t * source, nc_frame_t * frame )
     else if ( frame->type == NC_FRAME_LIMIT ) {
         frame->value = nc_source_number( source, 4 );
         frame->bytes = nc_source_varint( source );
+        frame->channel = (int) nc_source_number( source, 1 ); /* their number */
     } else if ( frame->type == NC_FRAME_CANCEL ) {
         frame->id = nc_source_number( source, 2 );
-        frame->bytes = nc_source_varint( source );
-        source->failed |= frame->bytes > NETCODE_MESSAGES_WHOLE_BYTES;
-    } else if ( frame->type == NC_FRAME_CANCEL_FRAGMENTS ) {
-        frame->id = nc_source_number( source, 2 );
-        frame->bytes = nc_source_number( source, 4 );
-        source->failed |= frame->bytes != 0 && frame->bytes <= NETCODE_MESSAGES_WHOLE_BYTES;
-    } else if ( frame->type == NC_FRAME_REFUSE )
-        frame->id = nc_source_number( source, 2 );
-    else
+        frame->bytes = nc_source_varint( source ); /* what it costs */
+        source->failed |= frame->bytes < NC_MESSAGES_COST;
+    } else if ( frame->type == NC_FRAME_REFUSE ) {
+        frame->data = source->at; /* its count, and the ids */
+        frame->bytes = nc_source_number( source, 1 );
+        nc_source_bytes( source, 2 * frame->bytes );
+        source->failed |= frame->bytes == 0 || frame->bytes > NC_MESSAGES_REFUSED;
+    } else if ( frame->type == NC_FRAME_BROKEN ) {
+        frame->value = nc_source_number( source, 1 );
+        source->failed |= frame->value == 0 || frame->value > NETCODE_MESSAGES_REASON_VERSION;
+    } else
         source->failed = 1;
 }
 
 static void nc_frame_read_message( nc_source_t * source, nc_frame_t * frame, uint32_t first )
 {
     uint32_t channel = first & NC_FRAME_CHANNEL ? 1 : 0, id = nc_kind_is_reliable( frame->kind ) ? 2 : 0;
-    uint32_t order = nc_kind_order_bytes( frame->kind, frame->type == -2 );
+    uint32_t order = nc_kind_order_bytes( frame->kind );
     const uint8_t * at = nc_source_bytes( source, channel + id + order );
     if ( source->failed )
         return;
@@ -13783,37 +13940,17 @@ static void nc_frame_read( nc_source_t * source, nc_frame_t * frame, nc_acks_t *
         source->failed = 1;
 }
 
-static uint32_t nc_transfer_entry( const nc_frame_t * frame )
+/* The message of which fragments are missing and that has this id, or 0. */
+static uint32_t nc_partial_find( struct netcode_messages_t * messages, uint32_t id )
 {
-    return frame->id % NC_MESSAGES_TRANSFERS;
+    return *nc_tree_find( &messages->in, &messages->partial, id );
 }
 
-/* How many generations it is after the newest of its entry. */
-static uint32_t nc_transfer_ahead( const struct netcode_messages_t * messages, const nc_frame_t * frame )
+/* Was this reliable message received, begun or cancelled? */
+static int nc_messages_had( const struct netcode_messages_t * messages, int64_t id )
 {
-    return ( frame->id / NC_MESSAGES_TRANSFERS - messages->generations[nc_transfer_entry( frame )] ) %
-           NC_MESSAGES_GENERATIONS;
-}
-
-/* Was this reliable message received, or cancelled? */
-static int nc_messages_had( const struct netcode_messages_t * messages, const nc_frame_t * frame, int64_t id,
-                            int fragment )
-{
-    if ( fragment ) {
-        uint32_t ahead = nc_transfer_ahead( messages, frame );
-        return ahead >= NC_MESSAGES_GENERATIONS / 2 || ( ahead == 0 && !messages->partial[nc_transfer_entry( frame )] );
-    }
     return id < 0 || id <= messages->newest_id - (int64_t) NC_MESSAGES_IDS ||
            ( id <= messages->newest_id && nc_bit_get( messages->ids, (uint64_t) id, NC_MESSAGES_IDS ) );
-}
-
-/* Is this message, which was not received, so far ahead that one in flight would be forgotten? */
-static int nc_messages_is_far( const struct netcode_messages_t * messages, const nc_frame_t * frame, int64_t id,
-                               int fragment )
-{
-    if ( fragment )
-        return nc_transfer_ahead( messages, frame ) > ( messages->partial[nc_transfer_entry( frame )] == 0 );
-    return id > messages->newest_id + NC_MESSAGES_IDS;
 }
 
 static void nc_messages_take_id( struct netcode_messages_t * messages, int64_t id )
@@ -13825,26 +13962,6 @@ static void nc_messages_take_id( struct netcode_messages_t * messages, int64_t i
     nc_bit_set( messages->ids, (uint64_t) id, NC_MESSAGES_IDS, 1 );
 }
 
-/* From now on this transfer is the one of its entry. */
-static uint32_t * nc_transfer_take( struct netcode_messages_t * messages, const nc_frame_t * frame )
-{
-    uint32_t entry = nc_transfer_entry( frame );
-    messages->generations[entry] = (uint16_t) ( frame->id / NC_MESSAGES_TRANSFERS );
-    messages->refused &= ~( 1u << entry );
-    return &messages->partial[entry];
-}
-
-/*  Ordered messages that wait are in a tree by the bits of their order, the lowest first: those below a message agree
-    with it in as many bits as its depth. The orders that may wait differ in their lowest twelve bits, so a search takes at
-    most twelve steps. Returns the link to the message of this order, or the empty link where it belongs. */
-static uint32_t * nc_waiting_find( const struct netcode_messages_t * messages, nc_message_channel_t * channel,
-                                   uint32_t order )
-{
-    uint32_t * link = &channel->waiting;
-    for ( uint32_t bits = order; *link && nc_arrived_at( messages, *link )->order != order; bits >>= 1 )
-        link = &nc_arrived_at( messages, *link )->below[bits & 1];
-    return link;
-}
 
 /* Was the order of this ordered message or fragment received before, with another id? Then it is malformed input. */
 static int nc_order_was_received( const struct netcode_messages_t * messages, const nc_frame_t * frame )
@@ -13852,7 +13969,7 @@ static int nc_order_was_received( const struct netcode_messages_t * messages, co
     nc_message_channel_t * channel = &messages->channels[frame->channel];
     return frame->kind == NETCODE_MESSAGE_RELIABLE_ORDERED &&
            ( (uint16_t) ( frame->order - channel->expected_order ) >= NC_MESSAGES_IDS ||
-             *nc_waiting_find( messages, channel, frame->order ) != 0 );
+             *nc_tree_find( &messages->in, &channel->waiting, frame->order ) != 0 );
 }
 
 /* What it needs of the receive buffer: its head, its data or the stream's functions, and bits for fragments. */
@@ -13863,66 +13980,69 @@ static uint32_t nc_arrived_bytes( int kind, uint32_t bytes )
     return (uint32_t) sizeof( nc_arrived_t ) + data + ( fragments + 7 ) / 8;
 }
 
-static int nc_frame_check_fragment( struct netcode_messages_t * messages, const nc_frame_t * frame, nc_plan_t * plan )
+/* A further fragment of a message must be as the first one that arrived. */
+static int nc_frame_fits( nc_arrived_t * arrived, const nc_frame_t * frame )
 {
-    uint32_t entry = nc_transfer_entry( frame ), first_fragment = 0;
-    nc_frame_t * same = &plan->transfers[entry];
-    if ( messages->partial[entry] ) {
-        nc_arrived_t * arrived = nc_arrived_at( messages, messages->partial[entry] );
-        first_fragment = arrived->first_fragment;
-        same->kind = arrived->kind;
-        same->channel = arrived->channel;
-        same->bytes = arrived->bytes;
-        same->order = arrived->kind == NC_KIND_STREAM ? nc_arrived_stream( arrived )->tag : arrived->order;
-    } else if ( !( plan->begun >> entry & 1 ) ) {
-        *same = *frame;
-        plan->begun |= 1u << entry;
-        plan->cost += nc_messages_cost( frame->kind == NC_KIND_STREAM ? 0 : frame->bytes, 1 );
-        plan->reliable_room += nc_heap_cost( nc_arrived_bytes( frame->kind, frame->bytes ) );
-    }
-
-    return same->kind == frame->kind && same->channel == frame->channel && same->bytes == frame->bytes &&
-                   same->order == frame->order && (int64_t) frame->index - first_fragment < NC_MESSAGES_FRAGMENTS
-               ? (int) NETCODE_MESSAGES_DROP_NONE
-               : (int) NETCODE_MESSAGES_DROP_FRAGMENT;
+    uint32_t order = arrived->kind == NC_KIND_STREAM ? nc_arrived_stream( arrived )->tag : arrived->order;
+    return arrived->kind == frame->kind && arrived->channel == frame->channel && arrived->bytes == frame->bytes &&
+           order == frame->order && (int64_t) frame->index - arrived->first_fragment < NC_MESSAGES_FRAGMENTS;
 }
 
 /* Can this frame be accepted, and is it to be stored? Changes nothing yet. */
 static int nc_frame_check_message( struct netcode_messages_t * messages, const nc_frame_t * frame, nc_plan_t * plan )
 {
     int fragment = frame->type == -2, kind = frame->kind;
-    uint32_t room = fragment ? 0 : nc_heap_cost( nc_arrived_bytes( kind, frame->bytes ) );
+    uint32_t room = nc_heap_cost( nc_arrived_bytes( kind, frame->bytes ) );
     int64_t id = nc_messages_near( plan->newest_id, frame->id );
 
     if ( frame->channel >= messages->channel_count )
         return NETCODE_MESSAGES_DROP_CHANNEL;
     if ( fragment && ( ( frame->bytes > messages->max_receive_bytes && kind != NC_KIND_STREAM ) ||
-                       frame->index >= nc_fragments_of( kind, frame->bytes ) ) )
+                       frame->index >= nc_fragments_of( kind, frame->bytes ) || plan->fragments++ ) )
         return NETCODE_MESSAGES_DROP_FRAGMENT;
 
-    if ( !nc_kind_is_reliable( frame->kind ) ) {
+    if ( !nc_kind_is_reliable( kind ) ) {
         plan->room += room;
         return NETCODE_MESSAGES_DROP_NONE;
     }
 
-    if ( nc_messages_had( messages, frame, id, fragment ) ) {
+    uint32_t partial = fragment ? nc_partial_find( messages, frame->id ) : 0;
+    if ( kind == NC_KIND_STREAM &&
+         ( messages->refused_count == NC_MESSAGES_REFUSED || ( !partial && messages->stream_tokens < 1.0 ) ) )
+        return NETCODE_MESSAGES_DROP_NO_ROOM; /* it could not be refused, or the application is asked too often */
+    if ( partial && !nc_frame_fits( nc_arrived_at( messages, partial ), frame ) )
+        return NETCODE_MESSAGES_DROP_FRAGMENT;
+    if ( !partial && nc_messages_had( messages, id ) ) {
         plan->duplicates++;
         return NC_FRAME_IS_DONE;
     }
-
-    if ( nc_messages_is_far( messages, frame, id, fragment ) ||
-         ( frame->kind == NETCODE_MESSAGE_RELIABLE_ORDERED &&
+    if ( !partial && frame->index >= NC_MESSAGES_FRAGMENTS )
+        return NETCODE_MESSAGES_DROP_FRAGMENT;
+    if ( ( !partial && id > messages->newest_id + NC_MESSAGES_IDS ) ||
+         ( kind == NETCODE_MESSAGE_RELIABLE_ORDERED &&
            (uint16_t) ( frame->order - messages->channels[frame->channel].expected_order ) >= NC_MESSAGES_IDS ) )
         return NETCODE_MESSAGES_DROP_WINDOW;
     if ( nc_order_was_received( messages, frame ) ) {
         plan->duplicates++;
         return NC_FRAME_IS_DONE;
     }
+    if ( !partial ) {
+        plan->cost += nc_messages_cost( kind, frame->bytes );
+        plan->reliable_room += room;
+    }
+    return NETCODE_MESSAGES_DROP_NONE;
+}
 
-    if ( fragment )
-        return nc_frame_check_fragment( messages, frame, plan );
-    plan->cost += frame->bytes + NC_MESSAGES_COST;
-    plan->reliable_room += room;
+static int nc_frame_check_cancel( struct netcode_messages_t * messages, const nc_frame_t * frame, nc_plan_t * plan )
+{
+    int64_t id = nc_messages_near( plan->newest_id, frame->id );
+    if ( nc_partial_find( messages, frame->id ) || nc_messages_had( messages, id ) )
+        return NETCODE_MESSAGES_DROP_NONE;
+    if ( frame->bytes > nc_messages_cost( NETCODE_MESSAGE_RELIABLE, messages->max_receive_bytes ) )
+        return NETCODE_MESSAGES_DROP_LIMIT; /* or what a packet costs could wrap */
+    if ( id > messages->newest_id + NC_MESSAGES_IDS )
+        return NETCODE_MESSAGES_DROP_WINDOW;
+    plan->cost += frame->bytes;
     return NETCODE_MESSAGES_DROP_NONE;
 }
 
@@ -13930,30 +14050,20 @@ static int nc_frame_check( struct netcode_messages_t * messages, const nc_frame_
 {
     if ( frame->type < 0 )
         return nc_frame_check_message( messages, frame, plan );
+    if ( frame->type == NC_FRAME_CANCEL )
+        return nc_frame_check_cancel( messages, frame, plan );
     if ( frame->type == NC_FRAME_ACK_RANGES )
         return NC_FRAME_IS_DONE; /* it is in the plan already */
 
     if ( frame->type == NC_FRAME_LIMIT && ( (int32_t) ( frame->value - messages->credit_spent ) > 1 << 30 ||
-                                            frame->bytes < NETCODE_MESSAGES_WHOLE_BYTES ) )
+                                            frame->bytes < NETCODE_MESSAGES_WHOLE_BYTES ||
+                                            frame->channel < 1 || frame->channel > NETCODE_MESSAGES_CHANNELS ) )
         return NETCODE_MESSAGES_DROP_LIMIT;
-
     if ( frame->type == NC_FRAME_REFUSE ) {
-        uint32_t handle = nc_transfer_find( messages, (uint16_t) frame->id );
-        if ( handle && nc_message_at( messages, handle )->wire == NC_KIND_STREAM )
-            plan->refused |= 1u << nc_transfer_entry( frame );
-    }
-
-    if ( frame->type == NC_FRAME_CANCEL || frame->type == NC_FRAME_CANCEL_FRAGMENTS ) {
-        int fragment = frame->type == NC_FRAME_CANCEL_FRAGMENTS;
-        int64_t id = nc_messages_near( plan->newest_id, frame->id );
-        if ( frame->bytes > messages->max_receive_bytes )
-            return NETCODE_MESSAGES_DROP_LIMIT; /* or what a packet costs could wrap */
-        if ( nc_messages_had( messages, frame, id, fragment ) )
-            return NETCODE_MESSAGES_DROP_NONE;
-        if ( nc_messages_is_far( messages, frame, id, fragment ) )
-            return NETCODE_MESSAGES_DROP_WINDOW;
-        if ( !fragment || !messages->partial[nc_transfer_entry( frame )] )
-            plan->cost += nc_messages_cost( frame->bytes, fragment );
+        if ( plan->refused )
+            return NETCODE_MESSAGES_DROP_FRAME;
+        plan->refused = frame->data;
+        return NC_FRAME_IS_DONE;
     }
     return NETCODE_MESSAGES_DROP_NONE;
 }
@@ -13963,10 +14073,8 @@ static int nc_frame_check( struct netcode_messages_t * messages, const nc_frame_
 static void nc_arrived_free( struct netcode_messages_t * messages, uint32_t handle )
 {
     const nc_arrived_t * arrived = nc_arrived_at( messages, handle );
-    int kind = arrived->kind;
     if ( arrived->id >= 0 )
-        messages->credit_released += nc_messages_cost( kind == NC_KIND_STREAM ? 0 : arrived->bytes,
-                                                       nc_fragments_of( kind, arrived->bytes ) != 0 );
+        messages->credit_released += nc_messages_cost( arrived->kind, arrived->bytes );
     nc_heap_free( &messages->in, handle );
 }
 
@@ -13980,24 +14088,6 @@ static void nc_arrived_ready( struct netcode_messages_t * messages, uint32_t han
     messages->ready_tail = handle;
 }
 
-/* Removes a message from its tree; one without any below it takes its position. */
-static uint32_t nc_waiting_remove( const struct netcode_messages_t * messages, uint32_t * link )
-{
-    nc_arrived_t *arrived = nc_arrived_at( messages, *link ), *other = arrived;
-    uint32_t handle = *link, *lowest = link;
-    while ( other->below[0] | other->below[1] ) {
-        lowest = &other->below[other->below[0] == 0];
-        other = nc_arrived_at( messages, *lowest );
-    }
-
-    uint32_t instead = *lowest;
-    *lowest = 0;
-    if ( other != arrived ) {
-        memcpy( other->below, arrived->below, sizeof( other->below ) );
-        *link = instead;
-    }
-    return handle;
-}
 
 static void nc_arrived_in_order( struct netcode_messages_t * messages, nc_message_channel_t * channel, uint32_t handle )
 {
@@ -14008,12 +14098,10 @@ static void nc_arrived_in_order( struct netcode_messages_t * messages, nc_messag
         return;
     }
 
-    uint32_t * link = nc_waiting_find( messages, channel, arrived->order );
-    netcode_assert( *link == 0 );
-    arrived->below[0] = arrived->below[1] = 0;
-    *link = handle;
-    while ( *( link = nc_waiting_find( messages, channel, channel->expected_order ) ) ) {
-        nc_arrived_ready( messages, nc_waiting_remove( messages, link ) );
+    uint32_t * link;
+    nc_tree_insert( &messages->in, &channel->waiting, handle, arrived->order );
+    while ( *( link = nc_tree_find( &messages->in, &channel->waiting, channel->expected_order ) ) ) {
+        nc_arrived_ready( messages, nc_tree_remove( &messages->in, link ) );
         channel->expected_order++;
     }
 }
@@ -14034,8 +14122,8 @@ static void nc_arrived_deliver( struct netcode_messages_t * messages, uint32_t h
         outdated = number < channel->newest_packet;
         channel->newest_packet = outdated ? channel->newest_packet : number;
     } else if ( arrived->kind == NETCODE_MESSAGE_RELIABLE_SEQUENCED ) {
-        outdated = arrived->key < channel->newest_key;
-        channel->newest_key = outdated ? channel->newest_key : arrived->key;
+        outdated = arrived->id < channel->newest_id;
+        channel->newest_id = outdated ? channel->newest_id : arrived->id;
     }
 
     if ( outdated ) {
@@ -14057,7 +14145,6 @@ static uint32_t nc_arrived_make( struct netcode_messages_t * messages, const nc_
     arrived->first_fragment = 0;
     arrived->id = id;
     arrived->order = (uint16_t) frame->order;
-    arrived->key = fragments ? nc_messages_near( messages->newest_id, frame->order ) : id;
     arrived->channel = (uint8_t) frame->channel;
     arrived->kind = (uint8_t) frame->kind;
 
@@ -14069,7 +14156,7 @@ static uint32_t nc_arrived_make( struct netcode_messages_t * messages, const nc_
 }
 
 /* The stream begins, and the application takes it or not. */
-static int nc_stream_accept( const struct netcode_messages_t * messages, nc_arrived_t * arrived, uint32_t tag )
+static int nc_stream_accept( struct netcode_messages_t * messages, nc_arrived_t * arrived, uint32_t tag )
 {
     nc_stream_t * kept = nc_arrived_stream( arrived );
     netcode_messages_stream_t stream;
@@ -14077,6 +14164,7 @@ static int nc_stream_accept( const struct netcode_messages_t * messages, nc_arri
     stream.channel = arrived->channel;
     stream.bytes = arrived->bytes;
     stream.tag = tag;
+    messages->stream_tokens -= 1.0;
 
     int is_wanted = messages->accept_stream_function &&
                     messages->accept_stream_function( messages->accept_stream_context, &stream ) == 1 &&
@@ -14089,9 +14177,10 @@ static int nc_stream_accept( const struct netcode_messages_t * messages, nc_arri
 }
 
 /* No more of a transfer is to arrive. A stream's functions are not called any more. */
-static void nc_transfer_close( struct netcode_messages_t * messages, uint32_t * slot, int complete )
+static void nc_transfer_close( struct netcode_messages_t * messages, uint32_t handle, int complete )
 {
-    nc_arrived_t * arrived = nc_arrived_at( messages, *slot );
+    nc_arrived_t * arrived = nc_arrived_at( messages, handle );
+    nc_tree_remove( &messages->in, nc_tree_find( &messages->in, &messages->partial, arrived->node.key ) );
     if ( arrived->kind == NC_KIND_STREAM ) {
         const nc_stream_t * stream = nc_arrived_stream( arrived );
         messages->stats.messages_received += (uint64_t) complete;
@@ -14099,15 +14188,14 @@ static void nc_transfer_close( struct netcode_messages_t * messages, uint32_t * 
             stream->end_function( stream->context, complete );
     }
     if ( arrived->kind == NC_KIND_STREAM || !complete )
-        nc_arrived_free( messages, *slot );
-    *slot = 0;
+        nc_arrived_free( messages, handle );
 }
 
 /* The application does not want it: REFUSE is in all packets until one of them is acknowledged. */
-static void nc_stream_refuse( struct netcode_messages_t * messages, uint32_t * slot )
+static void nc_stream_refuse( struct netcode_messages_t * messages, uint32_t handle )
 {
-    messages->refused |= 1u << ( slot - messages->partial );
-    nc_transfer_close( messages, slot, 0 );
+    messages->refused[messages->refused_count++] = (uint16_t) nc_arrived_at( messages, handle )->node.key;
+    nc_transfer_close( messages, handle, 0 );
     messages->refused_since = (uint32_t) messages->next_number;
     messages->acks_due += 2;
 }
@@ -14125,17 +14213,18 @@ static int nc_fragment_store( nc_arrived_t * arrived, const nc_frame_t * frame )
     return 1;
 }
 
-static void nc_messages_take_fragment( struct netcode_messages_t * messages, const nc_frame_t * frame, int64_t number )
+static void nc_messages_take_fragment( struct netcode_messages_t * messages, const nc_frame_t * frame, int64_t id,
+                                       int64_t number )
 {
-    uint32_t *slot = &messages->partial[nc_transfer_entry( frame )], index = frame->index;
-    int begins = !*slot;
+    uint32_t handle = nc_partial_find( messages, frame->id ), index = frame->index;
+    int begins = !handle;
     if ( begins ) {
-        nc_transfer_take( messages, frame );
-        *slot = nc_arrived_make( messages, frame, frame->id );
-        messages->credit_received += nc_messages_cost( frame->kind == NC_KIND_STREAM ? 0 : frame->bytes, 1 );
+        nc_messages_take_id( messages, id );
+        handle = nc_arrived_make( messages, frame, id );
+        nc_tree_insert( &messages->in, &messages->partial, handle, frame->id );
+        messages->credit_received += nc_messages_cost( frame->kind, frame->bytes );
     }
 
-    uint32_t handle = *slot;
     nc_arrived_t * arrived = nc_arrived_at( messages, handle );
     if ( !begins && nc_arrived_has( arrived, index ) ) {
         messages->stats.messages_duplicate++;
@@ -14143,7 +14232,7 @@ static void nc_messages_take_fragment( struct netcode_messages_t * messages, con
     }
     if ( ( begins && frame->kind == NC_KIND_STREAM && !nc_stream_accept( messages, arrived, frame->order ) ) ||
          !nc_fragment_store( arrived, frame ) ) {
-        nc_stream_refuse( messages, slot );
+        nc_stream_refuse( messages, handle );
         return;
     }
 
@@ -14155,7 +14244,7 @@ static void nc_messages_take_fragment( struct netcode_messages_t * messages, con
     if ( index < fragments )
         return;
 
-    nc_transfer_close( messages, slot, 1 );
+    nc_transfer_close( messages, handle, 1 );
     if ( frame->kind != NC_KIND_STREAM )
         nc_arrived_deliver( messages, handle, number );
 }
@@ -14173,13 +14262,14 @@ static void nc_messages_take_message( struct netcode_messages_t * messages, cons
             nc_arrived_deliver( messages, handle, plan->number );
         else
             messages->stats.messages_unstored++;
-    } else if ( nc_messages_had( messages, frame, id, fragment ) || nc_order_was_received( messages, frame ) )
+    } else if ( ( nc_messages_had( messages, id ) && !( fragment && nc_partial_find( messages, frame->id ) ) ) ||
+                nc_order_was_received( messages, frame ) )
         messages->stats.messages_duplicate++; /* it was in this packet before */
     else if ( fragment )
-        nc_messages_take_fragment( messages, frame, plan->number );
+        nc_messages_take_fragment( messages, frame, id, plan->number );
     else {
         nc_messages_take_id( messages, id );
-        messages->credit_received += nc_messages_cost( frame->bytes, 0 );
+        messages->credit_received += nc_messages_cost( frame->kind, frame->bytes );
         handle = nc_arrived_make( messages, frame, id );
         nc_arrived_deliver( messages, handle, plan->number );
     }
@@ -14188,19 +14278,14 @@ static void nc_messages_take_message( struct netcode_messages_t * messages, cons
 static void nc_messages_take_cancel( struct netcode_messages_t * messages, const nc_frame_t * frame,
                                      const nc_plan_t * plan )
 {
-    int fragment = frame->type == NC_FRAME_CANCEL_FRAGMENTS;
     int64_t id = nc_messages_near( plan->newest_id, frame->id );
-    if ( nc_messages_had( messages, frame, id, fragment ) )
-        return;
-
-    uint32_t * slot = fragment ? nc_transfer_take( messages, frame ) : NULL;
-    if ( slot && *slot )
-        nc_transfer_close( messages, slot, 0 );
-    else {
-        if ( !fragment )
-            nc_messages_take_id( messages, id );
-        messages->credit_received += nc_messages_cost( frame->bytes, fragment );
-        messages->credit_released += nc_messages_cost( frame->bytes, fragment );
+    uint32_t partial = nc_partial_find( messages, frame->id );
+    if ( partial )
+        nc_transfer_close( messages, partial, 0 );
+    else if ( !nc_messages_had( messages, id ) ) {
+        nc_messages_take_id( messages, id );
+        messages->credit_received += frame->bytes;
+        messages->credit_released += frame->bytes;
     }
 }
 
@@ -14211,7 +14296,8 @@ static void nc_messages_grant( struct netcode_messages_t * messages, uint32_t li
         return;
     messages->credit_limit = limit;
     if ( messages->claimant ) {
-        uint32_t all = nc_message_cost( nc_message_at( messages, messages->claimant ) );
+        const nc_message_t * claimant = nc_message_at( messages, messages->claimant );
+        uint32_t all = nc_messages_cost( claimant->wire, claimant->bytes );
         messages->claim += more / 2;
         messages->claim = messages->claim < all ? messages->claim : all;
     }
@@ -14221,7 +14307,7 @@ static void nc_frame_take( struct netcode_messages_t * messages, const nc_frame_
 {
     if ( frame->type < 0 )
         nc_messages_take_message( messages, frame, plan );
-    else if ( frame->type == NC_FRAME_CANCEL || frame->type == NC_FRAME_CANCEL_FRAGMENTS )
+    else if ( frame->type == NC_FRAME_CANCEL )
         nc_messages_take_cancel( messages, frame, plan );
     else if ( frame->type == NC_FRAME_PING ) {
         messages->pong_due = 1;
@@ -14233,6 +14319,11 @@ static void nc_frame_take( struct netcode_messages_t * messages, const nc_frame_
     } else if ( frame->type == NC_FRAME_LIMIT ) {
         nc_messages_grant( messages, frame->value );
         messages->peer_max_bytes = frame->bytes;
+        messages->peer_channels = (uint32_t) frame->channel;
+    } else if ( frame->type == NC_FRAME_BROKEN ) {
+        nc_messages_break( messages, (int) frame->value );
+        messages->broken_due = 0;
+        messages->peer_is_broken = 1;
     }
 }
 
@@ -14311,7 +14402,7 @@ static int nc_messages_check_packet( struct netcode_messages_t * messages, nc_so
     if ( plan->acks.count && plan->acked < (int64_t) plan->acks.low[plan->acks.count - 1] )
         return NETCODE_MESSAGES_DROP_ACK;
     if ( nc_messages_acks_skipped( messages, plan ) ) {
-        messages->broken = NC_MESSAGES_BROKEN_UNREPORTED; /* none of its acks can be trusted */
+        nc_messages_break( messages, NETCODE_MESSAGES_REASON_FORGED_ACK ); /* none of its acks can be trusted */
         return NETCODE_MESSAGES_DROP_ACK;
     }
 
@@ -14422,28 +14513,26 @@ NC_COLD static int nc_messages_lay_out( const struct netcode_messages_config_t *
 /* Starts the state of one connection. The send buffer keeps unread events of the last one. */
 static void nc_messages_begin( struct netcode_messages_t * messages, double time )
 {
-    messages->now = messages->caller_time = messages->tokens_time = messages->rate_time = messages->ping_time = time;
-    messages->silent_since = time;
+    messages->caller_time = time;
+    messages->useless_since = 1e300;
     messages->small_time = -1e300;
     messages->ack_since = messages->ack_time = -1e300;
     messages->next_expiry = 1e300;
 
     messages->newest_received = messages->newest_id = -1;
-    memset( messages->generations, 0xff, sizeof( messages->generations ) );
     messages->unacked = INT64_MAX;
     messages->newest_acked = UINT64_MAX;
     nc_messages_draw_skip( messages, 0, NC_MESSAGES_FIRST_SKIP );
 
     messages->loss_long = 0.003; /* a link that loses nothing is believed after some 560 packets */
     messages->reorder_seconds = NC_MESSAGES_REORDER;
-    messages->reorder_time = time;
     messages->peer_delay = 0.025;
+    messages->stream_tokens = NC_STREAMS_AT_ONCE;
     messages->credit_limit = messages->credit_granted = NC_MESSAGES_FIRST_CREDIT;
     messages->limit_due = 1;
 
     messages->controller.window = NC_CONTROLLER_START * NETCODE_MAX_PACKET_SIZE;
     messages->controller.is_starting = 1;
-    messages->controller.round_time = messages->controller.base_time = time;
     messages->controller.cut_time = -1e300;
     messages->paced = messages->urgent = NETCODE_MAX_PACKET_SIZE;
 
@@ -14457,7 +14546,7 @@ static void nc_messages_begin( struct netcode_messages_t * messages, double time
         fresh.priority = channel->priority;
         fresh.weight = channel->weight;
         fresh.newest_packet = -1;
-        fresh.newest_key = INT64_MIN;
+        fresh.newest_id = -1;
         *channel = fresh;
     }
 }
@@ -14509,6 +14598,7 @@ NC_COLD static void nc_messages_configure( struct netcode_messages_t * messages,
     messages->credit_window = layout->in_bytes - ( unpromised < quarter ? unpromised : quarter );
     messages->out.base = block + layout->out_at;
     messages->out.bytes = layout->out_bytes / 8 * 8;
+    messages->out.node = (uint32_t) offsetof( nc_message_t, node );
     messages->in.base = block + layout->in_at;
     messages->in.bytes = layout->in_bytes / 8 * 8;
 
@@ -14545,9 +14635,8 @@ NETCODE_API struct netcode_messages_t * netcode_messages_create( const struct ne
 static void nc_messages_end_streams( struct netcode_messages_t * messages )
 {
     messages->is_busy = 1;
-    for ( int i = 0; i < NC_MESSAGES_TRANSFERS; i++ )
-        if ( messages->partial[i] )
-            nc_transfer_close( messages, &messages->partial[i], 0 );
+    while ( messages->partial )
+        nc_transfer_close( messages, messages->partial, 0 );
     messages->is_busy = 0;
 }
 
@@ -14593,6 +14682,8 @@ NETCODE_API void netcode_messages_reset( struct netcode_messages_t * messages, d
     messages->event_tail = kept.event_tail;
     messages->message_count = kept.message_count;
     nc_messages_begin( messages, nc_messages_is_time( time ) ? time : kept.caller_time );
+    for ( uint32_t handle = messages->event_head; handle; handle = nc_message_at( messages, handle )->next_event )
+        messages->channels[nc_message_at( messages, handle )->channel].kept_bytes += nc_heap_size( &messages->out, handle );
 }
 
 /* ---- sending and receiving ---- */
@@ -14607,6 +14698,8 @@ static int nc_messages_refuse( const struct netcode_messages_t * messages, const
 
     if ( messages->broken )
         return NETCODE_MESSAGES_BROKEN;
+    if ( nc_channel_is_missing( messages, message->channel ) )
+        return NETCODE_MESSAGES_NO_CHANNEL;
     if ( (uint32_t) message->bytes > messages->max_send_bytes ||
          nc_message_is_too_large( messages, (uint32_t) message->bytes ) )
         return NETCODE_MESSAGES_TOO_LARGE;
@@ -14624,14 +14717,19 @@ static int nc_kind_upgrade( int kind )
                                                              : kind;
 }
 
-/* Space for a message to be sent, and for `kept` bytes behind it, which the caller fills. 0: there is none. */
-static uint32_t nc_message_make( struct netcode_messages_t * messages, int kind, uint32_t bytes, uint32_t kept )
+/*  Space for a message to be sent, and for `kept` bytes behind it, which the caller fills. 0: there is none. The last 1/32
+    of the buffer is for channels that have less in it than would be free: so one that is filled leaves something to the others. */
+static uint32_t nc_message_make( struct netcode_messages_t * messages, int channel, int kind, uint32_t bytes, uint32_t kept )
 {
     int wire = nc_kind_on_wire( kind );
     uint32_t fragments = nc_fragments_of( wire, bytes ), states = nc_fragments_in_flight( fragments );
     uint32_t all = (uint32_t) sizeof( nc_message_t ) + kept + states, handle;
     uint32_t reserve = ( messages->message_count + 1 ) * NC_CARRIED_RESERVE;
-    if ( nc_heap_is_full( &messages->out, nc_heap_cost( all ) + reserve ) )
+    uint32_t cost = nc_heap_cost( all ) + reserve, part = messages->out.bytes / 32;
+    if ( nc_heap_is_full( &messages->out, cost ) )
+        return 0;
+    if ( nc_heap_is_full( &messages->out, cost + part ) &&
+         nc_heap_is_full( &messages->out, cost + messages->channels[channel].kept_bytes ) )
         return 0;
     handle = nc_heap_take( &messages->out, all );
     netcode_assert( handle != 0 ); /* no block of this heap is ever fixed, so what is free fits */
@@ -14654,17 +14752,18 @@ static void nc_message_enqueue( struct netcode_messages_t * messages, uint32_t h
 {
     nc_message_t * message = nc_message_at( messages, handle );
     nc_message_channel_t * channel = &messages->channels[index];
-    int reliable = nc_kind_is_reliable( message->wire );
+    int queue = nc_message_queue( message );
     uint32_t bit = (uint32_t) 1 << index;
     message->channel = (uint8_t) index;
     message->receipt = receipt;
     message->head_bytes = (uint8_t) nc_message_head_bytes( message );
-    uint32_t others = messages->active[0] | messages->active[1];
+    uint32_t others = nc_messages_active( messages );
     if ( !( others & bit ) )
         nc_channel_join( messages, channel, others, 0 );
 
-    messages->active[reliable] |= bit;
-    nc_messages_append( messages, &channel->queues[reliable], handle );
+    messages->active[queue] |= bit;
+    nc_messages_append( messages, &channel->queues[queue], handle );
+    channel->kept_bytes += nc_heap_size( &messages->out, handle );
     channel->queued_bytes += nc_message_kept( message );
     messages->queued_bytes += nc_message_kept( message );
     messages->next_expiry = nc_real_smaller( messages->next_expiry, message->expires );
@@ -14683,7 +14782,7 @@ NETCODE_API int netcode_messages_send_message( struct netcode_messages_t * messa
 
     uint32_t bytes = (uint32_t) message->bytes, fragments = nc_fragments_of( 0, bytes );
     int kind = fragments ? nc_kind_upgrade( message->kind ) : message->kind;
-    uint32_t handle = nc_message_make( messages, kind, bytes, bytes );
+    uint32_t handle = nc_message_make( messages, message->channel, kind, bytes, bytes );
     if ( !handle )
         return NETCODE_MESSAGES_FULL;
 
@@ -14705,7 +14804,10 @@ NETCODE_API int netcode_messages_send_stream( struct netcode_messages_t * messag
     nc_messages_check( messages );
     if ( messages->broken )
         return NETCODE_MESSAGES_BROKEN;
-    uint32_t handle = nc_message_make( messages, NETCODE_MESSAGE_STREAM, stream->bytes, (uint32_t) sizeof( *stream ) );
+    if ( nc_channel_is_missing( messages, stream->channel ) )
+        return NETCODE_MESSAGES_NO_CHANNEL;
+    uint32_t handle = nc_message_make( messages, stream->channel, NETCODE_MESSAGE_STREAM, stream->bytes,
+                                       (uint32_t) sizeof( *stream ) );
     if ( !handle )
         return NETCODE_MESSAGES_FULL;
 
@@ -14741,9 +14843,10 @@ NETCODE_API int netcode_messages_cancel_stream( struct netcode_messages_t * mess
     nc_messages_check( messages );
     if ( messages->broken )
         return NETCODE_ERROR;
-    int found = nc_messages_cancel_in( messages, &messages->bulk, receipt );
+    int found = 0;
     for ( int i = 0; i < messages->channel_count; i++ )
-        found |= nc_messages_cancel_in( messages, &messages->channels[i].queues[1], receipt );
+        found |= nc_messages_cancel_in( messages, &messages->channels[i].begun, receipt ) |
+                 nc_messages_cancel_in( messages, &messages->channels[i].queues[NC_QUEUE_LARGE], receipt );
     return found ? NETCODE_OK : NETCODE_ERROR;
 }
 
@@ -14792,9 +14895,10 @@ NETCODE_API int netcode_messages_event( struct netcode_messages_t * messages, st
     nc_messages_check( messages );
     memset( event, 0, sizeof( *event ) );
 
-    if ( messages->broken == NC_MESSAGES_BROKEN_UNREPORTED ) {
-        messages->broken = NC_MESSAGES_BROKEN_REPORTED;
+    if ( messages->broken_event ) {
+        messages->broken_event = 0;
         event->type = NETCODE_MESSAGES_EVENT_BROKEN;
+        event->reason = messages->broken;
         return 1;
     }
 
@@ -14825,6 +14929,31 @@ NETCODE_API int netcode_messages_event( struct netcode_messages_t * messages, st
 
 /* ---- packets and time ---- */
 
+/*  A packet was dropped. What is wrong with one is repeated in the next: so both sides hear of it. While it is broken, each packet
+    shows that the other side may not know. */
+static void nc_messages_count_drop( struct netcode_messages_t * messages, int reason )
+{
+    messages->stats.drops[reason]++;
+    if ( reason == NETCODE_MESSAGES_DROP_CHANNEL )
+        nc_messages_break( messages, NETCODE_MESSAGES_REASON_CHANNEL );
+    if ( reason == NETCODE_MESSAGES_DROP_BROKEN )
+        messages->broken_due |= messages->now - messages->ack_time >= 0.1 && !messages->peer_is_broken;
+    else if ( reason != NETCODE_MESSAGES_DROP_NO_ROOM ) {
+        messages->useless_since = nc_real_smaller( messages->useless_since, messages->now );
+        if ( messages->now - messages->useless_since > NC_MESSAGES_USELESS )
+            nc_messages_break( messages, reason == NETCODE_MESSAGES_DROP_VERSION ? NETCODE_MESSAGES_REASON_VERSION
+                                                                                  : NETCODE_MESSAGES_REASON_OUT_OF_STEP );
+    }
+}
+
+/* The other side does not want this stream; perhaps it was told before. */
+static void nc_stream_refused( struct netcode_messages_t * messages, uint32_t id )
+{
+    uint32_t handle = *nc_tree_find( &messages->out, &messages->begun, id );
+    if ( handle && nc_message_at( messages, handle )->wire == NC_KIND_STREAM )
+        nc_message_finish( messages, handle, NETCODE_MESSAGES_EVENT_LOST );
+}
+
 NETCODE_API int netcode_messages_process_packet( struct netcode_messages_t * messages, const uint8_t * packet,
                                                  int bytes )
 {
@@ -14839,17 +14968,17 @@ NETCODE_API int netcode_messages_process_packet( struct netcode_messages_t * mes
                  : messages->broken              ? (int) NETCODE_MESSAGES_DROP_BROKEN
                                                  : nc_messages_check_packet( messages, &source, &plan );
     if ( reason != NETCODE_MESSAGES_DROP_NONE ) {
-        messages->stats.drops[reason]++;
+        nc_messages_count_drop( messages, reason );
         return reason;
     }
 
+    messages->useless_since = 1e300;
     messages->stats.packets_received++;
     messages->stats.bytes_received += (uint64_t) bytes;
     messages->fresh = 1;
     nc_messages_take_number( messages, plan.number, plan.asks );
-    for ( int i = 0; plan.refused; i++, plan.refused >>= 1 )
-        if ( plan.refused & 1 )
-            nc_message_finish( messages, messages->transfers[i], NETCODE_MESSAGES_EVENT_LOST );
+    for ( int i = 0; plan.refused && i < plan.refused[0]; i++ )
+        nc_stream_refused( messages, nc_get_u16( plan.refused + 1 + 2 * i ) );
     nc_messages_take_acks( messages, &plan.acks );
     messages->stats.messages_duplicate += plan.duplicates;
 
@@ -14871,13 +15000,32 @@ static int nc_messages_ack_is_due( const struct netcode_messages_t * messages )
     return messages->acks_due >= 2 || ( messages->acks_due && messages->now - messages->ack_since >= 0.0099 );
 }
 
+/* A packet that only says that messages are broken. */
+static int nc_messages_build_broken( struct netcode_messages_t * messages, uint8_t * packet )
+{
+    uint8_t * at = packet;
+    if ( !messages->broken_due )
+        return 0;
+    messages->broken_due = 0;
+    messages->ack_time = messages->now;
+    *at++ = NC_MESSAGES_VERSION;
+    at = nc_put_number( at, (uint32_t) messages->next_number, 2 );
+    at = nc_put_number( nc_put_number( at, 0, 2 ), 0, 4 );
+    *at++ = NC_FRAME_BROKEN;
+    *at++ = (uint8_t) messages->broken;
+    nc_messages_count_number( messages );
+    messages->stats.packets_sent++;
+    messages->stats.bytes_sent += (uint64_t) ( at - packet );
+    return (int) ( at - packet );
+}
+
 NETCODE_API int netcode_messages_generate_packet( struct netcode_messages_t * messages, uint8_t * packet, int capacity )
 {
     NC_CHECK( messages != NULL && packet != NULL && capacity >= NETCODE_MAX_PACKET_SIZE && !messages->is_busy, 0 );
     nc_build_t build;
     nc_messages_check( messages );
     if ( messages->broken )
-        return 0;
+        return nc_messages_build_broken( messages, packet );
 
     nc_build_begin( messages, &build, packet );
     const uint8_t * empty = build.at;
@@ -14887,9 +15035,12 @@ NETCODE_API int netcode_messages_generate_packet( struct netcode_messages_t * me
     messages->is_busy = 0;
 
     int nothing = build.at == empty;
-    messages->held_back = ( !build.unreliable && messages->active[0] ) ||
-                          ( !build.reliable && ( messages->active[1] || messages->lost_head ) ) ||
-                          ( !build.bulk && ( messages->active[1] || nc_transfer_choose( messages ) ) );
+    const uint32_t * active = messages->active;
+    int waits = ( active[NC_QUEUE_IN_ORDER] | active[NC_QUEUE_WHOLE] ) != 0;
+    messages->held_back =
+        ( !build.unreliable && active[NC_QUEUE_UNRELIABLE] ) ||
+        ( !build.reliable && ( waits || messages->lost_head ) ) ||
+        ( !build.bulk && ( waits || active[NC_QUEUE_LARGE] || nc_transfer_choose( messages ) ) );
 
     if ( nothing ) {
         messages->fresh = messages->fresh && !messages->flush;
@@ -14918,8 +15069,8 @@ NETCODE_API void netcode_messages_set_time( struct netcode_messages_t * messages
     if ( !nc_messages_is_time( time ) )
         return;
     messages->caller_time = time;
-    if ( step > 0.0 && messages->now < 1e14 )
-        messages->now += step;
+    if ( step > 0.0 )
+        messages->now += nc_real_smaller( step, NC_MESSAGES_STEP );
 }
 
 /*  The losses of the newest 256 packets from a distance below the newest on. Numbers that the sender skips look like lost
@@ -14981,7 +15132,8 @@ static void nc_messages_time_out( struct netcode_messages_t * messages )
     if ( messages->timeouts < 16 ? messages->timeouts & ( messages->timeouts - 1 ) : messages->timeouts % 16 )
         return; /* tries are further and further apart */
     nc_messages_try_oldest( messages, &messages->reliable );
-    nc_messages_try_oldest( messages, &messages->bulk );
+    for ( uint32_t mask = messages->begun_channels; mask; mask &= mask - 1 )
+        nc_messages_try_oldest( messages, &messages->channels[nc_bits_lowest_of_word( mask )].begun );
 }
 
 NETCODE_API void netcode_messages_update( struct netcode_messages_t * messages, double time )
@@ -15008,7 +15160,7 @@ NETCODE_API void netcode_messages_update( struct netcode_messages_t * messages, 
     }
 
     uint32_t allowed = messages->credit_released + messages->credit_window;
-    uint32_t spare = messages->credit_window - messages->max_receive_bytes - NC_MESSAGES_FRAGMENTED_COST;
+    uint32_t spare = messages->credit_window - nc_messages_cost( NETCODE_MESSAGE_RELIABLE, messages->max_receive_bytes );
     if ( spare > messages->credit_window / 4 ) /* credit not yet sent never delays the largest message */
         spare = messages->credit_window / 4;
     if ( (int32_t) ( allowed - messages->credit_granted ) >= (int32_t) spare )
@@ -15023,7 +15175,7 @@ NETCODE_API double netcode_messages_next_deadline( struct netcode_messages_t * m
     nc_messages_check( messages );
     double now = messages->now, next = now + 3600.0;
     if ( messages->broken )
-        return messages->caller_time + 3600.0;
+        return messages->caller_time + ( messages->broken_due ? 0.0 : 3600.0 );
 
     next = nc_real_smaller( next, messages->ping_time + messages->ping_seconds );
     if ( messages->acks_due )
@@ -15041,7 +15193,7 @@ NETCODE_API double netcode_messages_next_deadline( struct netcode_messages_t * m
 
     int held = messages->paced <= 0.0; /* by the rate */
     if ( ( messages->fresh || held ) &&
-         ( messages->active[0] || messages->active[1] || messages->lost_head || nc_transfer_choose( messages ) ) ) {
+         ( nc_messages_active( messages ) || messages->lost_head || nc_transfer_choose( messages ) ) ) {
         double behind = messages->paced < 0.0 ? -messages->paced : 0.0; /* bytes until the rate allows more */
         next = nc_real_smaller( next, now + nc_real_larger( behind / nc_messages_rate( messages, 1.0 ), 0.001 ) );
     }
@@ -15110,13 +15262,13 @@ NETCODE_API void netcode_messages_channel_stats( struct netcode_messages_t * mes
     NC_CHECK( channel >= 0 && channel < messages->channel_count, NC_NOTHING );
 
     const nc_message_channel_t * it = &messages->channels[channel];
-    stats->queued_messages = (int) ( it->queues[0].count + it->queues[1].count );
     stats->queued_bytes = (int) it->queued_bytes;
-    for ( int i = 0; i < 2; i++ )
-        if ( it->queues[i].head )
-            stats->queued_seconds =
-                nc_real_larger( stats->queued_seconds,
-                                messages->now - nc_message_at( messages, it->queues[i].head )->queued );
+    for ( int i = 0; i < NC_QUEUES; i++ ) {
+        const nc_message_list_t * queue = &it->queues[i];
+        double oldest = queue->head ? nc_message_at( messages, queue->head )->queued : messages->now;
+        stats->queued_messages += (int) queue->count;
+        stats->queued_seconds = nc_real_larger( stats->queued_seconds, messages->now - oldest );
+    }
 }
 
 #define NC_MESSAGES_DROP_NAME( name, sentence ) #name,
@@ -15211,7 +15363,7 @@ NETCODE_API void netcode_messages_server_receive( struct netcode_messages_t * me
     uint8_t * packet;
     int bytes;
     uint64_t session = nc_messages_server_session( server, client_index );
-    nc_messages_follow( messages, session, session != messages->session, time );
+    nc_messages_follow( messages, session, messages->session != 0 && session != messages->session, time );
     while ( session && ( packet = netcode_server_receive_packet( server, client_index, &bytes, NULL ) ) != NULL ) {
         netcode_messages_process_packet( messages, packet, bytes );
         netcode_server_free_packet( server, packet );
@@ -15235,6 +15387,9 @@ NETCODE_API void netcode_messages_server_send( struct netcode_messages_t * messa
 #undef NC_MESSAGES_DROP_NAME
 #undef NC_MESSAGES_DROP_TEXT
 #undef NC_MESSAGES_PATIENCE
+#undef NC_MESSAGES_TIME
+#undef NC_MESSAGES_STEP
+#undef NC_MESSAGES_USELESS
 #undef NC_HEAP_FREE
 #undef NC_CARRIED_CANCEL
 #undef NC_CARRIED_BYTES
@@ -15313,8 +15468,9 @@ NETCODE_API void netcode_messages_server_send( struct netcode_messages_t * messa
            breaks the connection; buffers are wiped; payloads of joined slots are read by messages only. One window for
            all follows the link's delay, so that losses do not stop messages and transfers; small ones are repeated only
            where packets are lost; 4,096 may be in flight (make network). Streams of up to 4 GiB are read from and written to the
-           application's memory. Limits for sending and receiving are apart. Version 2 of the wire of messages: fragments
-           fill the packet; packets of version 1 are dropped by name.
+           application's memory. Limits for sending and receiving are apart. As many large messages are in flight as the buffers hold;
+           each channel has its share of the send buffer; what can not go on is reported on both sides, with a reason.
+           Version 3 of the wire of messages; packets of versions 1 and 2 are dropped by name.
            With roaming, a client whose address changes stays connected; a client takes a fresh local address while it
            receives nothing (netcode_client_rebind); stray_callback hands packets to another server on the same port.
            Round trip, loss, reordering and jitter are measured on both sides, in the statistics. The simulator moves

@@ -96,7 +96,7 @@ static nc_socket_extras_t udp_extras; /* of the socket that a test opened last *
 #include "story/messages_streams.c"
 #include "story/messages_transfers.c"
 #include "story/messages_mixes.c"
-
+#include "story/messages_guarantees.c"
 #include "story/messages_channels.c"
 #include "story/promises_server.c"
 #include "story/promises_admission.c"

@@ -115,14 +115,14 @@ static void check_queues( const struct netcode_messages_t * m )
     for ( int i = 0; i < m->channel_count; i++ ) {
         const nc_message_channel_t * channel = &m->channels[i];
         uint32_t bytes = 0;
-        for ( int reliable = 0; reliable < 2; reliable++ ) {
-            check_list( m, &channel->queues[reliable] );
-            CHECK_EQ( m->active[reliable] >> i & 1, channel->queues[reliable].head != 0 );
-            for ( uint32_t at = channel->queues[reliable].head; at; at = nc_message_at( m, at )->next ) {
+        for ( int queue = 0; queue < NC_QUEUES; queue++ ) {
+            check_list( m, &channel->queues[queue] );
+            CHECK_EQ( m->active[queue] >> i & 1, channel->queues[queue].head != 0 );
+            for ( uint32_t at = channel->queues[queue].head; at; at = nc_message_at( m, at )->next ) {
                 const nc_message_t * message = nc_message_at( m, at );
                 bytes += nc_message_kept( message );
                 CHECK_EQ( message->channel, i );
-                CHECK_EQ( nc_kind_is_reliable( nc_kind_on_wire( message->kind ) ), reliable );
+                CHECK_EQ( nc_message_queue( message ), queue );
                 CHECK( !( message->flags & NC_MESSAGE_STARTED ) && message->expires >= m->next_expiry );
             }
         }
@@ -132,20 +132,73 @@ static void check_queues( const struct netcode_messages_t * m )
     CHECK_EQ( total, m->queued_bytes );
 }
 
+/* The ids of messages in fragments are a tree; a channel's list has them in the order in which they were begun. */
+static uint32_t check_tree_of_begun( const struct netcode_messages_t * m, uint32_t handle, uint32_t level, uint32_t bits )
+{
+    if ( !handle )
+        return 0;
+    const nc_message_t * message = nc_message_at( m, handle );
+    REQUIRE( level <= 16 );
+    CHECK( message->fragments && !( message->flags & NC_MESSAGE_DONE ) );
+    CHECK_EQ( message->node.key & ( ( 1u << level ) - 1 ), bits );
+    return 1 + check_tree_of_begun( m, message->node.below[0], level + 1, bits ) +
+           check_tree_of_begun( m, message->node.below[1], level + 1, bits | 1u << level );
+}
+
 static void check_transfers( const struct netcode_messages_t * m )
 {
     uint32_t count = 0;
-    for ( int i = 0; i < NC_MESSAGES_TRANSFERS; i++ ) {
-        if ( !m->transfers[i] )
-            continue;
-        const nc_message_t * message = nc_message_at( m, m->transfers[i] );
-        count++;
-        CHECK( message->fragments && !( message->flags & NC_MESSAGE_DONE ) );
-        CHECK_EQ( message->id % NC_MESSAGES_TRANSFERS, i );
-        for ( int k = 0; k < i; k++ )
-            CHECK_NE( m->transfers[i], m->transfers[k] );
+    for ( int i = 0; i < m->channel_count; i++ ) {
+        const nc_message_channel_t * channel = &m->channels[i];
+        int sending = channel->sending == 0, ordered = channel->ordered == 0, may_send = 0, may_order = 0;
+        count += channel->begun.count;
+        CHECK_EQ( m->begun_channels >> i & 1, channel->begun.count != 0 );
+        for ( uint32_t at = channel->begun.head; at; at = nc_message_at( m, at )->next ) {
+            const nc_message_t * message = nc_message_at( m, at );
+            CHECK_EQ( message->channel, i );
+            sending |= channel->sending == at;
+            ordered |= channel->ordered == at;
+            may_send |= !sending && nc_transfer_sends( message );
+            may_order |= !ordered && message->wire == NETCODE_MESSAGE_RELIABLE_ORDERED;
+            if ( channel->sending == 0 )
+                CHECK( !nc_transfer_sends( message ) );
+            if ( channel->ordered == 0 )
+                CHECK_NE( message->wire, NETCODE_MESSAGE_RELIABLE_ORDERED );
+        }
+        CHECK( sending && ordered && !may_send && !may_order );
     }
-    CHECK_EQ( count, m->bulk.count );
+    CHECK_EQ( count, m->begun_count );
+    CHECK_EQ( check_tree_of_begun( m, m->begun, 0, 0 ), m->begun_count );
+}
+
+/* What has been sent of the buffer's blocks belongs to a channel. */
+static void check_shares( const struct netcode_messages_t * m )
+{
+    uint32_t kept[NETCODE_MESSAGES_CHANNELS] = { 0 };
+    for ( int i = 0; i < check_block_count; i++ )
+        if ( !check_blocks[i].is_list )
+            kept[nc_message_at( m, check_blocks[i].handle )->channel] += nc_heap_size( &m->out, check_blocks[i].handle );
+    for ( int i = 0; i < m->channel_count; i++ )
+        CHECK_EQ( kept[i], m->channels[i].kept_bytes );
+}
+
+/*  The other side knows all reliable messages before the oldest one, and of those behind it all that are not in flight. */
+static void check_ids( const struct netcode_messages_t * m )
+{
+    uint32_t unknown = 0, known = 0;
+    REQUIRE( m->next_id - m->oldest_id <= NC_MESSAGES_IDS );
+    for ( uint32_t id = m->oldest_id; id != m->next_id; id++ )
+        known += (uint32_t) nc_bit_get( m->known, id, NC_MESSAGES_IDS );
+    for ( int i = 0; i < check_block_count; i++ ) {
+        const nc_message_t * message = nc_message_at( m, check_blocks[i].handle );
+        if ( check_blocks[i].is_list || !( message->flags & NC_MESSAGE_STARTED ) || message->flags & NC_MESSAGE_DONE ||
+             !nc_kind_is_reliable( message->wire ) )
+            continue;
+        uint32_t ahead = ( message->node.key - m->oldest_id ) & 0xffff;
+        unknown += ahead < m->next_id - m->oldest_id && !nc_bit_get( m->known, m->oldest_id + ahead, NC_MESSAGES_IDS );
+        CHECK( message->fragments || ahead < m->next_id - m->oldest_id );
+    }
+    CHECK_EQ( unknown + known, m->next_id - m->oldest_id );
 }
 
 static void check_fragments( const struct netcode_messages_t * m, uint32_t handle )
@@ -174,7 +227,7 @@ static void check_fragments( const struct netcode_messages_t * m, uint32_t handl
     for ( uint32_t i = m->sent_first; i != m->sent_end; i++ ) {
         const nc_sent_t * sent = nc_sent_at( m, i );
         uint32_t index = first + (uint16_t) ( sent->fragment - first );
-        if ( sent->bytes & NC_SENT_IN_FLIGHT && sent->bytes & NC_SENT_BULK && sent->transfer == message->id &&
+        if ( sent->bytes & NC_SENT_IN_FLIGHT && sent->bytes & NC_SENT_BULK && nc_carried_message( m, &sent->transfer ) == message &&
              index < message->next_fragment )
             here[index % NC_MESSAGES_FRAGMENTS] = 1;
     }
@@ -276,13 +329,17 @@ static void check_sending( const struct netcode_messages_t * m )
     heap_check( &m->out );
     check_queues( m );
     check_list( m, &m->reliable );
-    check_list( m, &m->bulk );
+    for ( int i = 0; i < m->channel_count; i++ )
+        check_list( m, &m->channels[i].begun );
     check_list( m, &m->watched );
     check_carried( m );
     check_begun( m, &m->reliable );
-    check_begun( m, &m->bulk );
+    for ( int i = 0; i < m->channel_count; i++ )
+        check_begun( m, &m->channels[i].begun );
     check_begun( m, &m->watched );
     check_transfers( m );
+    check_shares( m );
+    check_ids( m );
     check_sent( m );
     check_lost_and_reported( m );
     for ( int i = 0; i < check_block_count; i++ ) {
@@ -307,6 +364,13 @@ static void check_sending( const struct netcode_messages_t * m )
     CHECK_LE( (int64_t) m->controller.window, (int64_t) m->window * NETCODE_MAX_PACKET_SIZE );
 }
 
+/* What a reliable message costs of the credit. */
+static uint32_t messages_cost( int kind, uint32_t bytes )
+{
+    uint32_t fragments = kind != 5 && bytes <= 1180 ? 0 : bytes ? ( bytes - 1 ) / 1168 + 1 : 1;
+    return 80 + ( kind == 5 ? 32 : bytes ) + ( ( fragments < 4096 ? fragments : 4096 ) + 7 ) / 8;
+}
+
 static void check_arrived( const struct netcode_messages_t * m, uint32_t handle, uint32_t * cost )
 {
     const nc_arrived_t * arrived = nc_arrived_at( m, handle );
@@ -316,36 +380,31 @@ static void check_arrived( const struct netcode_messages_t * m, uint32_t handle,
     CHECK_EQ( arrived->id >= 0, nc_kind_is_reliable( arrived->kind ) );
     CHECK_EQ( nc_heap_size( &m->in, handle ), nc_heap_round( nc_arrived_bytes( arrived->kind, arrived->bytes ) ) );
     if ( arrived->id >= 0 )
-        *cost += ( arrived->kind == NC_KIND_STREAM ? 0 : arrived->bytes ) + 80 +
-                 ( nc_fragments_of( arrived->kind, arrived->bytes ) ? 512 : 0 );
+        *cost += messages_cost( arrived->kind, arrived->bytes );
 }
 
-static void check_partial( const struct netcode_messages_t * m, uint32_t handle )
+/* A tree of what has arrived: below a message on level n are keys that agree with its own in their lowest n bits. */
+static void check_tree( const struct netcode_messages_t * m, uint32_t handle, uint32_t level, uint32_t bits, int is_partial,
+                        uint32_t * cost )
 {
-    nc_arrived_t * arrived = nc_arrived_at( m, handle );
-    uint32_t fragments = nc_fragments_of( arrived->kind, arrived->bytes );
-    CHECK( arrived->first_fragment < fragments && !nc_arrived_has( arrived, arrived->first_fragment ) );
-    for ( uint32_t i = fragments; i < nc_fragments_in_flight( fragments + 7 ) / 8 * 8; i++ )
-        CHECK_EQ( *nc_arrived_bits( arrived, i ) >> i % 8 & 1, 0 );
-}
-
-/*  The tree of what waits for its order: below a message on level n are orders that agree with its own in their lowest n bits,
-    so no level is deeper than the twelve bits in which those that may wait differ. */
-static void check_waiting( const struct netcode_messages_t * m, uint32_t handle, uint32_t level, uint32_t bits,
-                           uint32_t * cost )
-{
-    const nc_arrived_t * arrived;
     if ( !handle )
         return;
-    REQUIRE( level <= 12 );
+    REQUIRE( level <= 16 );
     check_arrived( m, handle, cost );
-    arrived = nc_arrived_at( m, handle );
+    nc_arrived_t * arrived = nc_arrived_at( m, handle );
+    uint32_t fragments = nc_fragments_of( arrived->kind, arrived->bytes );
     uint16_t ahead = (uint16_t) ( arrived->order - m->channels[arrived->channel].expected_order );
-    CHECK( ahead != 0 && ahead < NC_MESSAGES_IDS );
-    CHECK_EQ( arrived->kind, NETCODE_MESSAGE_RELIABLE_ORDERED );
-    CHECK_EQ( arrived->order & ( ( 1u << level ) - 1 ), bits );
+    CHECK_EQ( arrived->node.key & ( ( 1u << level ) - 1 ), bits );
+    if ( is_partial ) {
+        CHECK_EQ( arrived->node.key, (uint16_t) arrived->id );
+        CHECK( arrived->first_fragment < fragments && !nc_arrived_has( arrived, arrived->first_fragment ) );
+        for ( uint32_t i = fragments; i < nc_fragments_in_flight( fragments + 7 ) / 8 * 8; i++ )
+            CHECK_EQ( *nc_arrived_bits( arrived, i ) >> i % 8 & 1, 0 );
+    } else
+        CHECK( ahead != 0 && ahead < NC_MESSAGES_IDS && arrived->node.key == arrived->order &&
+               arrived->kind == NETCODE_MESSAGE_RELIABLE_ORDERED );
     for ( uint32_t i = 0; i < 2; i++ )
-        check_waiting( m, arrived->below[i], level + 1, bits | i << level, cost );
+        check_tree( m, arrived->node.below[i], level + 1, bits | i << level, is_partial, cost );
 }
 
 static void check_receiving( const struct netcode_messages_t * m )
@@ -358,12 +417,8 @@ static void check_receiving( const struct netcode_messages_t * m )
     if ( m->in.fixed )
         check_arrived( m, m->in.fixed, &cost );
     for ( int i = 0; i < m->channel_count; i++ )
-        check_waiting( m, m->channels[i].waiting, 0, 0, &cost );
-    for ( int i = 0; i < NC_MESSAGES_TRANSFERS; i++ )
-        if ( m->partial[i] ) {
-            check_arrived( m, m->partial[i], &cost );
-            check_partial( m, m->partial[i] );
-        }
+        check_tree( m, m->channels[i].waiting, 0, 0, 0, &cost );
+    check_tree( m, m->partial, 0, 0, 1, &cost );
     for ( int i = 0; i < check_block_count; i++ )
         CHECK_EQ( check_blocks[i].listed, 1 );
     /* All that was received is here or was released; not more than was promised has come. */
@@ -396,7 +451,7 @@ static void craft_varint( struct craft_t * craft, uint32_t value )
 static void craft_begin( struct craft_t * craft, int64_t number, int64_t ack, uint32_t bits )
 {
     craft->at = craft->data;
-    put( &craft->at, ack < 0 ? 0x42 : 0x52, 1 );
+    put( &craft->at, ack < 0 ? 0x43 : 0x53, 1 );
     put( &craft->at, (uint64_t) number, 2 );
     put( &craft->at, ack < 0 ? 0 : (uint64_t) ack, 2 );
     put( &craft->at, bits, 4 );
@@ -410,7 +465,7 @@ static void craft_head( struct craft_t * craft, int first, int channel, int id, 
         put( &craft->at, (uint64_t) channel, 1 );
     if ( kind >= 2 )
         put( &craft->at, (uint64_t) id, 2 );
-    if ( kind == 5 || kind == 3 || ( kind == 4 && first & 8 ) )
+    if ( kind == 5 || kind == 3 )
         put( &craft->at, (uint64_t) order, kind == 5 ? 4 : 2 );
 }
 
@@ -438,16 +493,15 @@ static void craft_limit( struct craft_t * craft, uint32_t credit, uint32_t large
     put( &craft->at, 0x1f, 1 );
     put( &craft->at, credit, 4 );
     craft_varint( craft, largest );
+    put( &craft->at, 32, 1 );
 }
 
+/* Of a message of so many bytes. */
 static void craft_cancel( struct craft_t * craft, int id, uint32_t bytes )
 {
-    put( &craft->at, bytes > 1180 ? 0x2f : 0x27, 1 );
+    put( &craft->at, 0x27, 1 );
     put( &craft->at, (uint64_t) id, 2 );
-    if ( bytes > 1180 )
-        put( &craft->at, bytes, 4 );
-    else
-        craft_varint( craft, bytes );
+    craft_varint( craft, messages_cost( 2, bytes ) );
 }
 
 static int craft_bytes( const struct craft_t * craft )

@@ -180,8 +180,9 @@ enum class sent {
     full = NETCODE_MESSAGES_FULL,           /* no space in the send buffer: try again in a later tick */
     too_large = NETCODE_MESSAGES_TOO_LARGE, /* for max_message_bytes, the peer's, or a packet */
     bad_argument = NETCODE_MESSAGES_BAD_ARGUMENT,
-    broken = NETCODE_MESSAGES_BROKEN, /* see NETCODE_MESSAGES_EVENT_BROKEN: disconnect */
-    not_connected = -4
+    broken = NETCODE_MESSAGES_BROKEN,         /* see NETCODE_MESSAGES_EVENT_BROKEN: disconnect */
+    no_channel = NETCODE_MESSAGES_NO_CHANNEL, /* the other side has fewer */
+    not_connected = -5
 };
 
 /* What `send` may say of one message beside its data. */

@@ -443,8 +443,10 @@ namespace NetcodeH
         Full = 0,
         /// <summary>For a packet, for MaxMessageBytes or for the peer's.</summary>
         TooLarge = -1,
-        /// <summary>Only a Reset helps: see MessageEventType.Broken.</summary>
-        Broken = -3
+        /// <summary>Only a Reset of both sides helps: see MessageEventType.Broken.</summary>
+        Broken = -3,
+        /// <summary>The other side has fewer channels.</summary>
+        NoChannel = -4
     }
 
     public enum Congestion
@@ -471,8 +473,26 @@ namespace NetcodeH
         Spurious = 3,
         /// <summary>Of a large message or a stream: BytesDone of its bytes have arrived.</summary>
         Progress = 4,
-        /// <summary>An ordered message was given up, or the peer acknowledged what was never sent: reset or disconnect.</summary>
+        /// <summary>Messages can not go on, on either side: Reason. Reset both, or disconnect.</summary>
         Broken = 5
+    }
+
+    /// <summary>Why messages can not go on.</summary>
+    public enum BrokenReason
+    {
+        None = 0,
+        /// <summary>An ordered message was: MaxRetries.</summary>
+        GivenUp = 1,
+        /// <summary>A message for a channel that the other side does not have.</summary>
+        Channel = 2,
+        /// <summary>An ordered message is larger than the other side accepts.</summary>
+        TooLarge = 3,
+        /// <summary>The peer acknowledged what was never sent.</summary>
+        ForgedAck = 4,
+        /// <summary>No packet could be used for 10 s: only one side was reset.</summary>
+        OutOfStep = 5,
+        /// <summary>The same: the other side uses another version of this format.</summary>
+        Version = 6
     }
 
     /// <summary>Why a whole packet of messages was dropped. Text() is the sentence.</summary>
@@ -2705,6 +2725,8 @@ namespace NetcodeH
         /// <summary>Of Progress: how many of them have arrived.</summary>
         public long BytesDone;
         public ulong Receipt;
+        /// <summary>Of Broken.</summary>
+        public BrokenReason Reason;
     }
 
     /// <summary>What a stream sends. Read is called while packets are written, and again for bytes of lost packets, until Acked or Lost was
@@ -3153,6 +3175,7 @@ namespace NetcodeH
                 e.Bytes = native.bytes;
                 e.BytesDone = native.bytes_done;
                 e.Receipt = native.receipt;
+                e.Reason = (BrokenReason)native.reason;
                 OutgoingStream stream;
                 if (e.Kind == MessageKind.Stream && outgoing.TryGetValue(native.receipt, out stream))
                 {
@@ -4043,6 +4066,7 @@ namespace NetcodeH
         public int bytes_done;
         public ulong receipt;
         public uint stream_bytes, stream_bytes_done;
+        public int reason;
     }
 #pragma warning restore 0649, 0169
 

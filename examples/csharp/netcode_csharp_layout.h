@@ -257,6 +257,7 @@ static const uint32_t netcode_csharp_offsets[] = {
     NETCODE_AT( netcode_messages_event_t, receipt ),
     NETCODE_AT( netcode_messages_event_t, stream_bytes ),
     NETCODE_AT( netcode_messages_event_t, stream_bytes_done ),
+    NETCODE_AT( netcode_messages_event_t, reason ),
     NETCODE_SIZE( netcode_messages_stats_t ),
     NETCODE_AT( netcode_messages_stats_t, reliable_retries_total ),
     NETCODE_AT( netcode_messages_stats_t, reliable_timeouts_total ),

@@ -482,11 +482,14 @@ _MessagesConfig = _struct(
     (_AcceptStream, "accept_stream_function"),
     (c_void_p, "accept_stream_context"),
 )
+_BROKEN = "messages can not go on (the BROKEN event says why): reset those of both sides"
+_NO_CHANNEL = "the other side has fewer channels"
 _MessagesEvent = _struct(
     "netcode_messages_event_t",
     (c_int, "type channel kind bytes bytes_done"),
     (c_uint64, "receipt"),
     (c_uint32, "stream_bytes stream_bytes_done"),
+    (c_int, "reason"),
 )
 _MessagesStats = _struct(
     "netcode_messages_stats_t",
@@ -2182,6 +2185,7 @@ class MessageEvent(NamedTuple):
     receipt: int
     stream_bytes: int = 0  # of a stream, exactly; else 0
     stream_bytes_done: int = 0
+    reason: int = 0  # of BROKEN: NETCODE_MESSAGES_REASON_... of netcode.h
 
 
 class StreamFile:
@@ -2428,7 +2432,9 @@ class Messages(_Object):
         if answer == 0:
             raise MessagesFull("there is no room for one more stream")
         if answer == -3:
-            raise MessagesBroken("an ordered message was given up: reset the messages")
+            raise MessagesBroken(_BROKEN)
+        if answer == -4:
+            raise MessagesError(_NO_CHANNEL)
 
     def cancel_stream(self, receipt: int) -> None:
         """Ends the streams sent with this receipt, begun or not: LOST is their event. KeyError: there is none."""
@@ -2451,7 +2457,9 @@ class Messages(_Object):
             kind = MessageKind(raw.kind).name
             raise MessageTooLarge("%d bytes are too large for a message of kind %s" % (raw.bytes, kind))
         if answer == -3:
-            raise MessagesBroken("an ordered message was given up: reset the messages")
+            raise MessagesBroken(_BROKEN)
+        if answer == -4:
+            raise MessagesError(_NO_CHANNEL)
         raise Misuse("the library refuses this message")
 
     def receive(self) -> Optional[Message]:
@@ -2479,7 +2487,7 @@ class Messages(_Object):
                 if type_ != MessagesEventType.PROGRESS:
                     del self._streams.sources[number]  # C does not read it any more
         return MessageEvent(
-            type_, raw.channel, kind, raw.bytes, raw.bytes_done, receipt, raw.stream_bytes, raw.stream_bytes_done
+            type_, raw.channel, kind, raw.bytes, raw.bytes_done, receipt, raw.stream_bytes, raw.stream_bytes_done, raw.reason
         )
 
     def events(self) -> Iterator[MessageEvent]:

@@ -134,6 +134,8 @@ export interface MessageEvent {
     kind: number;
     bytes: number;
     bytesDone: number;
+    /** Of 'broken': NETCODE_MESSAGES_REASON_... of netcode.h. */
+    reason: number;
     receipt: number;
 }
 

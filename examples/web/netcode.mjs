@@ -319,6 +319,8 @@ export class Netcode {
                 throw new RangeError('The message is too large for its kind, or for the other side.');
             case -3:
                 throw new Error('The messages of this connection are broken: connect again.');
+            case -4:
+                throw new RangeError('The other side has fewer channels.');
             default:
                 throw new RangeError('A message of this kind can not be sent so: see 15 in the manual.');
         }
@@ -336,13 +338,13 @@ export class Netcode {
         return this.#message;
     }
 
-    /* What became of a message with a receipt: { type, channel, kind, bytes, bytesDone, receipt }, or null. */
+    /* What became of a message with a receipt: { type, channel, kind, bytes, bytesDone, receipt }, or null; 'broken' has a reason. */
     receiveMessageEvent() {
         const module = this.#joined();
         const numbers = module._netcode_wasm_message_event();
         if (!numbers) return null;
-        const [type, channel, kind, bytes, bytesDone] = module.HEAP32.subarray(this.#result, this.#result + 5);
-        return { type: EVENTS[type], channel, kind, bytes, bytesDone, receipt: module.HEAPF64[numbers >> 3] };
+        const [type, channel, kind, bytes, bytesDone, reason] = module.HEAP32.subarray(this.#result, this.#result + 6);
+        return { type: EVENTS[type], channel, kind, bytes, bytesDone, reason, receipt: module.HEAPF64[numbers >> 3] };
     }
 
     /* ---- how it goes ---- */

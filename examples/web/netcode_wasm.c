@@ -200,7 +200,7 @@ EMSCRIPTEN_KEEPALIVE int netcode_wasm_receive_message( void )
     return 1;
 }
 
-/* 1: result has type, channel, kind, bytes and bytes_done; numbers has the receipt. */
+/* 1: result has type, channel, kind, bytes, bytes_done and reason; numbers has the receipt. */
 EMSCRIPTEN_KEEPALIVE double * netcode_wasm_message_event( void )
 {
     struct netcode_messages_event_t event;
@@ -211,6 +211,7 @@ EMSCRIPTEN_KEEPALIVE double * netcode_wasm_message_event( void )
     app.result[2] = event.kind;
     app.result[3] = event.bytes;
     app.result[4] = event.bytes_done;
+    app.result[5] = event.reason;
     app.numbers[0] = (double) event.receipt;
     return app.numbers;
 }

@@ -62,20 +62,23 @@ local MESSAGES_REASONS = {
     HEADER = "shorter than a header, or with wrong bits",
     FRAME = "a frame is cut short, unknown, or not in its shortest form",
     CHANNEL = "a message is for a channel that does not exist",
-    FRAGMENT = "a fragment does not fit to its message, or that is larger than allowed",
-    LIMIT = "a limit or a length that no peer can have",
+    FRAGMENT = "a fragment does not fit to its message, that is larger than allowed, or the packet has another fragment",
+    LIMIT = "a limit or a cost that no peer can have",
     VERSION = "another version of the messages' format"
 }
 
 local KINDS = {
     [0] = "unreliable", "unreliable sequenced", "reliable", "reliable ordered", "reliable sequenced", "stream"
 }
-local UNRELIABLE_SEQUENCED, ORDERED, RELIABLE_SEQUENCED, STREAM = 1, 3, 4, 5
+local UNRELIABLE_SEQUENCED, ORDERED, STREAM = 1, 3, 5
 local FRAME_TYPES = {
-    [0x07] = "ACK_RANGES", [0x0f] = "PING", [0x17] = "PONG", [0x1f] = "LIMIT", [0x27] = "CANCEL", [0x2f] = "CANCEL_FRAGMENTS", [0x37] = "REFUSE"
+    [0x07] = "ACK_RANGES", [0x0f] = "PING", [0x17] = "PONG", [0x1f] = "LIMIT", [0x27] = "CANCEL", [0x2f] = "REFUSE", [0x37] = "BROKEN"
 }
-local MESSAGES_VERSION, MESSAGES_HEADER, WHOLE_BYTES, FRAGMENT_BYTES, MOST_MESSAGE = 2, 9, 1180, 1168, 16777216
-local MOST_RANGES, REMEMBERED, CHANNELS = 16, 2048, 32
+-- Why messages can not go on: NETCODE_MESSAGES_REASON_...
+local BROKEN_REASONS = { "GIVEN_UP", "CHANNEL", "TOO_LARGE", "FORGED_ACK", "OUT_OF_STEP", "VERSION" }
+local MESSAGES_VERSION, MESSAGES_HEADER, WHOLE_BYTES, FRAGMENT_BYTES, MOST_MESSAGE = 3, 9, 1180, 1168, 16777216
+local LEAST_COST, MOST_COST = 80, MOST_MESSAGE + 80 + 512 -- of a message: its own overhead, and at most a bit for each of 4096 fragments
+local MOST_RANGES, MOST_REFUSED, REMEMBERED, CHANNELS = 16, 16, 2048, 32
 local DETECT, ALWAYS, NEVER = 1, 2, 3
 
 local netcode = Proto("netcode", "netcode 1.02")
@@ -145,6 +148,9 @@ local fields = {
     ping = ProtoField.uint32("netcode.messages.ping", "Value of the ping", base.HEX),
     credit = ProtoField.uint32("netcode.messages.credit", "Credit", base.DEC),
     largest = ProtoField.uint32("netcode.messages.largest", "Largest message accepted", base.DEC),
+    channels = ProtoField.uint8("netcode.messages.channels", "Number of channels", base.DEC),
+    cost = ProtoField.uint32("netcode.messages.cost", "Cost of what is cancelled", base.DEC),
+    reason = ProtoField.uint8("netcode.messages.reason", "Reason", base.DEC, BROKEN_REASONS),
     dropped = ProtoField.string("netcode.messages.dropped", "Dropped")
 }
 netcode.fields = fields
@@ -794,22 +800,30 @@ local READ_CONTROL = {
     [0x0f] = function(reader, frame) frame.ping = reader.number(4) end,
     [0x17] = function(reader, frame) frame.ping = reader.number(4) end,
     [0x1f] = function(reader, frame)
-        frame.credit, frame.largest = reader.number(4), reader.varint()
-        return not reader.has_failed and frame.largest < WHOLE_BYTES and "LIMIT" or nil
+        frame.credit, frame.largest, frame.channels = reader.number(4), reader.varint(), reader.number(1)
+        return (frame.largest < WHOLE_BYTES or frame.channels < 1 or frame.channels > CHANNELS) and "LIMIT" or nil
     end,
     [0x27] = function(reader, frame)
-        frame.id, frame.length = reader.number(2), reader.varint()
-        return frame.length > WHOLE_BYTES and "FRAME" or nil
+        frame.id, frame.cost = reader.number(2), reader.varint()
+        if frame.cost < LEAST_COST then return "FRAME" end
+        return frame.cost > MOST_COST and "LIMIT" or nil
     end,
-    [0x2f] = function(reader, frame)
-        frame.id, frame.length = reader.number(2), reader.number(4)
-        if frame.length > 0 and frame.length <= WHOLE_BYTES then return "FRAME" end
-        return frame.length > MOST_MESSAGE and "LIMIT" or nil
+    [0x2f] = function(reader, frame, packet)
+        local count = reader.number(1)
+        frame.ids = {}
+        if packet.has_refusals or count < 1 or count > MOST_REFUSED then return "FRAME" end
+        packet.has_refusals = true
+        for i = 1, count do
+            frame.ids[i] = reader.number(2)
+        end
     end,
-    [0x37] = function(reader, frame) frame.id = reader.number(2) end
+    [0x37] = function(reader, frame)
+        frame.reason = reader.number(1)
+        return not BROKEN_REASONS[frame.reason] and "FRAME" or nil
+    end
 }
 
-local function read_fragment(reader, frame)
+local function read_fragment(reader, frame, packet)
     frame.total, frame.index = reader.number(4), reader.varint()
     local bytes, reason = 0, nil
     frame.fragments = frame.total > 0 and math.floor((frame.total - 1) / FRAGMENT_BYTES) + 1 or 1
@@ -821,10 +835,12 @@ local function read_fragment(reader, frame)
         bytes = math.min(frame.total - frame.offset, FRAGMENT_BYTES)
     end
     frame.data_at, frame.data_bytes = reader.bytes(bytes)
+    if packet.has_fragment then reason = "FRAGMENT" end
+    packet.has_fragment = true
     return reason
 end
 
-local function read_message(reader, frame, first)
+local function read_message(reader, frame, first, packet)
     local is_fragment, is_last = has_bit(first, 8), has_bit(first, 32)
     local is_reliable = frame.kind > UNRELIABLE_SEQUENCED
     frame.name = is_fragment and "FRAGMENT" or "MESSAGE"
@@ -834,12 +850,12 @@ local function read_message(reader, frame, first)
     if is_reliable then frame.id = reader.number(2) end
     if frame.kind == STREAM then
         frame.tag = reader.number(4)
-    elseif frame.kind == ORDERED or is_fragment and frame.kind == RELIABLE_SEQUENCED then
+    elseif frame.kind == ORDERED then
         frame.order = reader.number(2)
     end
     local reason
     if is_fragment then
-        reason = read_fragment(reader, frame)
+        reason = read_fragment(reader, frame, packet)
     else
         frame.is_last = is_last
         frame.length = is_last and #reader.data - reader.at + 1 or reader.varint()
@@ -854,7 +870,7 @@ local function read_frame(reader, packet)
     local kind, reason = frame.type % 8, nil
     if kind <= STREAM and frame.type < 64 then
         frame.kind = kind
-        reason = read_message(reader, frame, frame.type)
+        reason = read_message(reader, frame, frame.type, packet)
     elseif READ_CONTROL[frame.type] then
         frame.name = FRAME_TYPES[frame.type]
         reason = READ_CONTROL[frame.type](reader, frame, packet)
@@ -953,13 +969,16 @@ end
 -- The numbers of a frame, in the order of the wire: a name in the frame, and its field.
 local NUMBERS = {
     { "channel", "channel" }, { "id", "id" }, { "order", "order" }, { "tag", "stream_tag" }, { "length", "length" }, { "total", "total" },
-    { "index", "index" }, { "ping", "ping" }, { "credit", "credit" }, { "largest", "largest" }
+    { "index", "index" }, { "ping", "ping" }, { "credit", "credit" }, { "largest", "largest" }, { "channels", "channels" },
+    { "cost", "cost" }, { "reason", "reason" }
 }
 
 local function frame_text(frame)
     local text = frame.name
     if frame.kind then text = text .. ", " .. KINDS[frame.kind] .. ", channel " .. frame.channel end
     if frame.id then text = text .. ", id " .. frame.id end
+    if frame.ids then text = text .. ", id " .. table.concat(frame.ids, ", ") end
+    if frame.reason then text = text .. ", " .. BROKEN_REASONS[frame.reason] end
     if frame.total then text = text .. ", " .. (frame.index + 1) .. " of " .. frame.fragments end
     if frame.data_bytes then text = text .. ", " .. frame.data_bytes .. " bytes" end
     return text
@@ -974,6 +993,9 @@ local function add_frame(tree, tvb, frame)
     for _, row in ipairs(NUMBERS) do
         local value = frame[row[1]]
         if value then item:add(fields[row[2]], part, value) end
+    end
+    for i, id in ipairs(frame.ids or {}) do
+        item:add(fields.id, tvb(frame.at + 2 * i - 1, 2), id)
     end
     if frame.is_last then item:append_text(" (to the packet's end)") end
     for _, range in ipairs(frame.ranges or {}) do

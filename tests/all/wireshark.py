@@ -968,9 +968,9 @@ def check_sealed_here(packets):
 # ---- messages: read here again, from THE WIRE in netcode.h, room 16 ----
 
 KIND_NAMES = ["unreliable", "unreliable sequenced", "reliable", "reliable ordered", "reliable sequenced", "stream"]
-CONTROLS = {0x07: "ACK_RANGES", 0x0F: "PING", 0x17: "PONG", 0x1F: "LIMIT", 0x27: "CANCEL", 0x2F: "CANCEL_FRAGMENTS", 0x37: "REFUSE"}
+CONTROLS = {0x07: "ACK_RANGES", 0x0F: "PING", 0x17: "PONG", 0x1F: "LIMIT", 0x27: "CANCEL", 0x2F: "REFUSE", 0x37: "BROKEN"}
 MESSAGE_FIELDS = ["frame", "frame_type", "number", "ack", "ack_bits", "acked", "ack_delay", "please_ack", "kind", "channel", "id", "order", "tag", "length", "total", "index",
-                  "offset", "fragments", "data", "range.first", "range.last", "ping", "credit", "largest", "dropped"]  # fmt: skip
+                  "offset", "fragments", "data", "range.first", "range.last", "ping", "credit", "largest", "channels", "cost", "reason", "dropped"]  # fmt: skip
 
 
 def check_probes():
@@ -1057,30 +1057,32 @@ def read_control(it, packet, first, row):
     elif name in ("PING", "PONG"):
         row["ping"] = [it.number(4)]
     elif name == "LIMIT":
-        row["credit"], row["largest"] = [it.number(4)], [it.varint()]
-        refuse_if(row["largest"][0] < 1180, "LIMIT")
+        row["credit"], row["largest"], row["channels"] = [it.number(4)], [it.varint()], [it.number(1)]
+        refuse_if(row["largest"][0] < 1180 or not 1 <= row["channels"][0] <= 32, "LIMIT")
+    elif name == "CANCEL":
+        row["id"], row["cost"] = [it.number(2)], [it.varint()]
+        refuse_if(row["cost"][0] < 80)
+        refuse_if(row["cost"][0] > (1 << 24) + 80 + 512, "LIMIT")
+    elif name == "REFUSE":
+        count = it.number(1)
+        refuse_if("REFUSE" in packet.get("frame", []) or not 1 <= count <= 16)
+        row["id"] = [it.number(2) for _ in range(count)]
     else:
-        row["id"] = [it.number(2)]
-        if name == "CANCEL":
-            row["length"] = [it.varint()]
-            refuse_if(row["length"][0] > 1180)
-        elif name == "CANCEL_FRAGMENTS":
-            row["length"] = [it.number(4)]
-            refuse_if(0 < row["length"][0] <= 1180)
-            refuse_if(row["length"][0] > 1 << 24, "LIMIT")
+        row["reason"] = [it.number(1)]
+        refuse_if(not 1 <= row["reason"][0] <= 6)
 
 
-def read_fragment(it, row):
+def read_fragment(it, packet, row):
     kind, total, index = row["kind"][0], it.number(4), it.varint()
     pieces = max(1, -(-total // 1168)) if kind == 5 or total > 1180 else 0
     if index < pieces:
         row["data"] = [it.take(min(1168, total - index * 1168)).hex()]
     refuse_if(row["channel"][0] > 31, "CHANNEL")
-    refuse_if(index >= pieces or kind != 5 and total > 1 << 24, "FRAGMENT")
+    refuse_if(index >= pieces or kind != 5 and total > 1 << 24 or "FRAGMENT" in packet.get("frame", []), "FRAGMENT")
     row.update(total=[total], index=[index], offset=[index * 1168], fragments=[pieces])
 
 
-def read_message(it, first, row):
+def read_message(it, packet, first, row):
     kind = first & 7
     row["kind"], row["channel"] = [kind], [it.number(1) if first & 16 else 0]
     refuse_if(first & 16 and row["channel"] == [0])
@@ -1089,10 +1091,10 @@ def read_message(it, first, row):
         row["id"] = [it.number(2)]
     if kind == 5:
         row["tag"] = [it.number(4)]
-    elif kind == 3 or (kind == 4 and first & 8):
+    elif kind == 3:
         row["order"] = [it.number(2)]
     if first & 8:
-        read_fragment(it, row)
+        read_fragment(it, packet, row)
     else:
         row["length"] = [len(it.data) if first & 32 else it.varint()]
         refuse_if(row["length"][0] > 1180)
@@ -1106,7 +1108,7 @@ def read_header(it, packet):
     refuse_if(len(it.data) < 9 or (it.data[0] & 32 and len(it.data) < 11), "HEADER")
     flags, number, ack, bits = struct.unpack("<BHHI", it.take(9))
     delay = it.number(2) if flags & 32 else None
-    refuse_if(flags & 15 != 2, "VERSION")
+    refuse_if(flags & 15 != 3, "VERSION")
     packet["number"], packet["please_ack"] = [number], [flags >> 6 & 1]
     if flags & 16:
         packet.update(ack=[ack], ack_bits=[bits], acked=[ack] + [(ack - 1 - i) % 65536 for i in range(32) if bits >> i & 1])
@@ -1129,7 +1131,7 @@ def read_messages(data):
             else:
                 refuse_if(first >= 64 or first & 7 > 5)
                 row["frame"] = ["FRAGMENT" if first & 8 else "MESSAGE"]
-                read_message(it, first, row)
+                read_message(it, packet, first, row)
             for name, values in row.items():
                 packet[name] = packet.get(name, []) + values
     except Refused as refused:
@@ -1162,20 +1164,20 @@ def wire_examples():
     return found
 
 
-HEADER, ACKED = bytes.fromhex("420900000000000000"), bytes.fromhex("7201000500030000801027")
+HEADER, ACKED = bytes.fromhex("430900000000000000"), bytes.fromhex("7301000500030000801027")
 
 
 def message_packets():
     """Each frame of each kind, and each way to be wrong."""
-    frames = ["00026869", "1c1f05000400ee0d000001" + "cc" * 1168, "010161", "111f00", "02ffff0161", "0300010002026162", "04070000", "20", "2161", "2201006162", "230100020061", "33010100020061", "24010061", "0a0100ee0d000000" + "aa" * 1168,
+    frames = ["00026869", "1c1f0500ee0d000001" + "cc" * 1168, "010161", "111f00", "02ffff0161", "0300010002026162", "04070000", "20", "2161", "2201006162", "230100020061", "33010100020061", "24010061", "0a0100ee0d000000" + "aa" * 1168,
               "0b01000200ee0d000002" + "bb" * 1222, "0d01000300000000000000" + "00", "0d010003000000010000000061", "1d050100ffffffffffffffff8fa7e001" + "dd" * 511,
-              "0f01020304", "1700000000", "1fffffffff9c09", "1f00000000ffffff7f", "27010000", "2701009c09", "2f010000000000", "2f01009d040000", "370a00"]
+              "0f01020304", "1700000000", "1fffffffff9c0901", "1f00000000ffffff7f20", "27010050", "2701009c09", "270100d0848008", "2f010a00", "2f02ffff0100", "2f10" + "0a00" * 16, "3701", "3706"]
     wrong = ["06", "0e", "1e", "40", "80", "ff", "3f", "0801", "0901", "1000", "100001", "102001", "050100000000000061", "2a0100ee0d000000" + "aa" * 1168, "0a01009c04000000", "0a0100ee0d000003", "0a0100ee0d00008000" + "aa" * 1168,
-             "0a0100ffffffff00" + "aa" * 1168, "1a200100ee0d000000" + "aa" * 1168, "1f000000009b09", "1f00000000ffffffff01", "0080", "008000", "0081800061", "27010000ff", "27010080ff", "27010 09d09".replace(" ", ""),
-             "2f010001000000", "2f01009c040000", "2f010001000001", "07", "0700", "0711", "07010100", "070100", "0701df0f01", "0701de0f01", "0702000101010701000 1".replace(" ", "")]
+             "0a0100ffffffff00" + "aa" * 1168, "1a200100ee0d000000" + "aa" * 1168, "1f000000009b0901", "1f00000000ffffffff0101", "1f000000009c0900", "1f000000009c0921", "1f000000009c09", "0080", "008000", "0081800061", "2701004f", "270100d000", "27010050ff", "270100d1848008", "27010080ff",
+             "2f00", "2f020100", "2f11" + "0a00" * 17, "2f0101002f010200", "3700", "3707", "37", "0d010000000000010000000061" + "0d020000000000010000000062", "07", "0700", "0711", "07010100", "070100", "0701df0f01", "0701de0f01", "0702000101010701000 1".replace(" ", "")]
     ranges = ["070100" + "01", "0701" + "00df0f", "0701de0f01", "0701" + "00e00f", "0711" + "0001" * 17, "0710" + "0001" * 16, "070100010701" + "0001", "07010000"]
     packets = [head + bytes.fromhex(body) for body in frames + wrong for head in (HEADER, ACKED)] + [ACKED + bytes.fromhex(it) for it in ranges]
-    packets += [HEADER + bytes.fromhex(frames[2] + frames[0] + frames[17 + i] + "20") for i in range(10)]
+    packets += [HEADER + bytes.fromhex(frames[2] + frames[0] + frames[17 + i] + "20") for i in range(len(frames) - 17)]
     packets += [bytes([flags]) + bytes.fromhex("ffff") + bytes(6) + rest for flags in range(256) for rest in (b"", b"\0\0")]
     packets += [bytes([flags]) + bytes.fromhex("ffff0100ffffffff0a00") + b"\0\1x" for flags in range(256)]
     return [it for it in packets if len(it) <= 1200]
@@ -1228,8 +1230,8 @@ def check_messages_sample():
     wanted = [read_messages(bytes.fromhex(row[1])) for row in rows]
     seen = {name for it in wanted for name in it.get("frame", [])}
     kinds = {it for packet in wanted for it in packet.get("kind", [])}
-    check("the sample of messages: %d packets, every kind and every frame, as they are read here" % len(rows), [row[0] for row in rows] == wanted and
-          not any("dropped" in it for it in wanted) and kinds == set(range(6)) and seen == set(CONTROLS.values()) | {"MESSAGE", "FRAGMENT"}, (seen, kinds))
+    check("the sample of messages: %d packets, every kind and every frame but BROKEN, as they are read here" % len(rows), [row[0] for row in rows] == wanted and
+          not any("dropped" in it for it in wanted) and kinds == set(range(6)) and seen == set(CONTROLS.values()) - {"BROKEN"} | {"MESSAGE", "FRAGMENT"}, (seen, kinds))
 
 
 def check_growing_keylog(packets):
@@ -1451,7 +1453,12 @@ PLANTS = [
     ("netcode.lua", "if packet.reason and netcode.prefs.messages ~= ALWAYS then", "if false then", "whatever is no packet of messages is shown as one", "messages"),
     ("netcode.lua", "frame.offset = frame.index * FRAGMENT_BYTES", "frame.offset = frame.index * WHOLE_BYTES", "offsets of fragments are wrong", "messages"),
     ("netcode.lua", "if #data - reader.at + 1 < bytes then", "if false then", "frames are read past their end: a Lua error", "messages"),
-    ("netcode.lua", "elseif frame.kind == ORDERED or is_fragment and", "elseif frame.kind == ORDERED or", "sequenced messages have an order", "messages"),
+    ("netcode.lua", "elseif frame.kind == ORDERED then", "elseif frame.kind == ORDERED or frame.kind == 4 then", "sequenced messages have an order", "messages"),
+    ("netcode.lua", "if packet.has_fragment then", "if false then", "a packet may have two fragments", "messages"),
+    ("netcode.lua", "if packet.has_refusals or count < 1", "if count < 1", "a packet may have two REFUSE", "messages"),
+    ("netcode.lua", "tvb(frame.at + 2 * i - 1, 2), id)", "tvb(frame.at + 2 * i - 1, 2), frame.ids[1])", "of a REFUSE the first id is shown for all", "messages"),
+    ("netcode.lua", "frame.channels < 1 or frame.channels > CHANNELS", "frame.channels > CHANNELS", "a LIMIT may be of no channel", "messages"),
+    ("netcode.lua", "return frame.cost > MOST_COST and", "return frame.cost > MOST_MESSAGE and", "the largest message can not be cancelled", "messages"),
     ("netcode.lua", "body:byte(8) < 128", "body:byte(8) < 256", "probes are numbers of clients", "probes"),
     ("netcode.lua", 'found.probe = asked and "echo" or "probe"', 'found.probe = "probe"', "echoes are probes", "probes"),
     ("netcode.lua", "    connection.index, connection.has_moved = owner.connection.index, true\n", "", "a client that moves is another connection", "probes"),

@@ -2,10 +2,10 @@
     between them (delivered, lost, repeated, reordered, changed, made up), the clock, and the application that reads, or does not,
     and that accepts, refuses, stops and cancels streams.
 
-    Checked all the time: a packet that is refused changes nothing but its counter; messages arrive as they were sent, at most
+    Checked all the time: a packet that is refused changes nothing but its counter and what the drop itself means; messages arrive as they were sent, at most
     once, in their order where they have one; a receipt has one end; each byte of a stream is written once, and is right; a stream
     has one end, which is complete only if all of it was written, and a refused one is never ACKED; buffers hold what their lists
-    say; work for one call is bounded. Once a packet was changed or made up (it is the core that keeps these away), a peer may have said anything: then only
+    and trees say; messages break only for a reason that there is; work for one call is bounded. Once a packet was changed or made up (it is the core that keeps these away), a peer may have said anything: then only
     the structure is checked. At the end, when the input asks for it, the network heals and all that is reliable must arrive.
     Built and run by run.sh. */
 
@@ -49,7 +49,7 @@ struct messages_end_t {
     int sent_count;
     struct messages_packet_t wire[MESSAGES_WIRE]; /* on the way to the other end */
     int wire_count;
-    int newest[MESSAGES_CHANNELS][2]; /* serials of the last that arrived here: ordered or sequenced */
+    int newest[MESSAGES_CHANNELS][NETCODE_MESSAGE_KINDS]; /* serials of the last that arrived here: ordered or sequenced */
     struct messages_stream_t streams[MESSAGES_STREAMS];
     struct messages_heard_t heard[MESSAGES_HEARD];
     int stream_count, heard_count;
@@ -59,10 +59,11 @@ static struct {
     struct fuzz_input_t * input;
     struct messages_end_t ends[2];
     double now;
-    int tainted; /* an end received what neither sent */
-    int limited; /* messages may be given up */
-    int ending;  /* the connection is over */
-    int calls;   /* of streams' functions */
+    int tainted;  /* an end received what neither sent */
+    int limited;  /* messages may be given up */
+    int repeated; /* a packet may arrive twice */
+    int ending;   /* the connection is over */
+    int calls;    /* of streams' functions */
 } mf;
 
 static uint32_t messages_serial_bytes( uint8_t * out, int end, int serial, int bytes )
@@ -255,13 +256,9 @@ static void messages_judge( int end, const struct netcode_message_t * message )
     FUZZ_CHECK( sent->arrived++ == 0 );
     if ( kind == NETCODE_MESSAGE_UNRELIABLE || kind == NETCODE_MESSAGE_RELIABLE )
         return;
-    int * newest = &e->newest[message->channel][kind == NETCODE_MESSAGE_RELIABLE_ORDERED];
-    if ( kind == NETCODE_MESSAGE_RELIABLE_ORDERED )
-        FUZZ_CHECK( serial > *newest );
-    else if ( kind == NETCODE_MESSAGE_UNRELIABLE_SEQUENCED && other->sent[*newest < 0 ? 0 : *newest].kind == kind )
-        FUZZ_CHECK( serial > *newest );
-    if ( kind == NETCODE_MESSAGE_RELIABLE_ORDERED || kind == NETCODE_MESSAGE_UNRELIABLE_SEQUENCED )
-        *newest = serial;
+    int * newest = &e->newest[message->channel][kind];
+    FUZZ_CHECK( serial > *newest );
+    *newest = serial;
 }
 
 static void messages_read( int end, int count )
@@ -281,7 +278,9 @@ static void messages_hear( int end )
         fuzz_note( (uint64_t) event.type );
         FUZZ_CHECK( event.type >= NETCODE_MESSAGES_EVENT_ACKED && event.type <= NETCODE_MESSAGES_EVENT_BROKEN );
         if ( event.type == NETCODE_MESSAGES_EVENT_BROKEN ) {
-            FUZZ_CHECK( mf.limited || mf.tainted ); /* or a forged packet said that it takes none so large */
+            FUZZ_CHECK( event.reason >= NETCODE_MESSAGES_REASON_GIVEN_UP && event.reason == e->it->broken );
+            FUZZ_CHECK( mf.tainted || ( event.reason == NETCODE_MESSAGES_REASON_GIVEN_UP && mf.limited ) ||
+                        ( event.reason == NETCODE_MESSAGES_REASON_OUT_OF_STEP && mf.repeated ) );
             continue;
         }
         if ( event.receipt >= MESSAGES_STREAM_RECEIPT ) {
@@ -310,6 +309,7 @@ static void messages_write( int end )
         struct messages_packet_t packet;
         bytes = netcode_messages_generate_packet( e->it, packet.data, NETCODE_MAX_PACKET_SIZE );
         FUZZ_CHECK( bytes == 0 || ( bytes >= 9 && bytes <= NETCODE_MAX_PACKET_SIZE ) );
+        FUZZ_CHECK( !e->it->broken || bytes == 0 || ( bytes == 11 && i == 0 ) ); /* no more than that it is */
         if ( bytes == 0 )
             return;
         packet.bytes = bytes;
@@ -317,6 +317,32 @@ static void messages_write( int end )
         if ( e->wire_count == MESSAGES_WIRE )
             memmove( e->wire, e->wire + 1, (size_t) --e->wire_count * sizeof( e->wire[0] ) );
         e->wire[e->wire_count++] = packet;
+    }
+}
+
+/*  What a drop itself does to an object that is otherwise as it was. All packets being dropped for 10 s breaks it, as do a channel that
+    does not exist and the ack of a number that was skipped; once it is broken, the other side is told at most each 0.1 s. */
+static void messages_expect_drop( struct netcode_messages_t * it, int reason, int names_skipped )
+{
+    int breaks = reason == NETCODE_MESSAGES_DROP_CHANNEL ? NETCODE_MESSAGES_REASON_CHANNEL
+                 : names_skipped                         ? NETCODE_MESSAGES_REASON_FORGED_ACK
+                                                         : 0;
+    it->stats.drops[reason]++;
+    if ( reason == NETCODE_MESSAGES_DROP_BROKEN ) {
+        if ( !it->peer_is_broken && it->now - it->ack_time >= 0.1 )
+            it->broken_due = 1;
+        return;
+    }
+    if ( reason == NETCODE_MESSAGES_DROP_NO_ROOM )
+        return;
+    if ( it->useless_since > it->now )
+        it->useless_since = it->now;
+    if ( !breaks && it->now - it->useless_since > 10.0 )
+        breaks = reason == NETCODE_MESSAGES_DROP_VERSION ? NETCODE_MESSAGES_REASON_VERSION
+                                                         : NETCODE_MESSAGES_REASON_OUT_OF_STEP;
+    if ( breaks ) {
+        it->broken = breaks;
+        it->broken_event = it->broken_due = 1;
     }
 }
 
@@ -335,10 +361,10 @@ static void messages_give( int end, const struct messages_packet_t * packet )
     FUZZ_CHECK( reason >= 0 && reason < NETCODE_MESSAGES_DROP_REASONS );
     fuzz_note( (uint64_t) reason );
     if ( reason != NETCODE_MESSAGES_DROP_NONE ) {
-        before.stats.drops[reason]++;
         FUZZ_CHECK( mf.calls == calls );
-        if ( reason == NETCODE_MESSAGES_DROP_ACK )
-            before.broken = it->broken; /* made-up acks may name a skipped number */
+        int names_skipped = reason == NETCODE_MESSAGES_DROP_ACK && it->broken == NETCODE_MESSAGES_REASON_FORGED_ACK;
+        FUZZ_CHECK( mf.tainted || !names_skipped );
+        messages_expect_drop( &before, reason, names_skipped );
         before.in = it->in;             /* looking for memory may have tidied it up */
         FUZZ_CHECK( memcmp( &before, it, sizeof( before ) ) == 0 );
     }
@@ -360,6 +386,7 @@ static void messages_deliver( int end, uint8_t which, uint8_t how )
         packet.bytes -= 1 + fuzz_u8( mf.input ) % ( packet.bytes - 1 );
         mf.tainted = 1;
     }
+    mf.repeated |= how & 8;
     if ( !( how & 8 ) ) {
         memmove( from->wire + index, from->wire + index + 1,
                  (size_t) ( from->wire_count - index - 1 ) * sizeof( from->wire[0] ) );
@@ -369,15 +396,22 @@ static void messages_deliver( int end, uint8_t which, uint8_t how )
         messages_give( end, &packet );
 }
 
-/* A frame of a transfer, as a malicious peer writes it. */
-static uint8_t * messages_make_frame( const struct netcode_messages_t * it, uint8_t * at, uint8_t how )
+/* The id of a message that is in fragments and on its way here, or one near the newest. */
+static uint32_t messages_pick_id( const struct netcode_messages_t * it, uint8_t how, uint32_t tag )
 {
-    uint32_t entry = how >> 3 & 3, tag = fuzz_u8( mf.input ), generation = it->generations[entry];
-    uint32_t id = ( ( generation + ( it->partial[entry] == 0 ) ) * 16 + entry ) & 0xffff;
-    switch ( how & 7 ) {
-    case 0:
-    case 1:
-    case 2: { /* a stream's fragment */
+    uint32_t newest = (uint32_t) it->newest_id;
+    if ( ( how & 3 ) == 0 || ( ( how & 3 ) < 3 && !it->partial ) )
+        return ( newest + 1 ) & 0xffff;
+    if ( ( how & 3 ) == 3 )
+        return ( newest - tag % 8 ) & 0xffff;
+    const nc_node_t * node = nc_tree_node( &it->in, it->partial );
+    uint32_t below = node->below[tag & 1];
+    return ( how & 3 ) == 2 && below ? nc_tree_node( &it->in, below )->key : node->key;
+}
+
+static uint8_t * messages_make_fragment( uint8_t * at, uint8_t how, uint32_t id, uint32_t tag )
+{
+    if ( ( how & 7 ) < 3 ) { /* a stream's */
         uint32_t total = how & 0x20 ? fuzz_u8( mf.input ) * 37u : UINT32_MAX - tag;
         uint32_t index = fuzz_u8( mf.input ) % 4 + ( how & 0x40 ? 4094u : 0 );
         uint32_t bytes = index < nc_fragments_of( NC_KIND_STREAM, total ) ? nc_fragment_bytes( total, index ) : 0;
@@ -389,23 +423,53 @@ static uint8_t * messages_make_frame( const struct netcode_messages_t * it, uint
         memset( at, how, bytes );
         return at + bytes;
     }
-    case 3: { /* a message's fragment: its last, which is small */
-        uint32_t total = 1181 + tag;
-        *at++ = NETCODE_MESSAGE_RELIABLE | NC_FRAME_FRAGMENT;
+    uint32_t total = 1181 + tag; /* a message's: its last, which is small */
+    int kind = NETCODE_MESSAGE_RELIABLE + ( how >> 5 ) % 3;
+    *at++ = (uint8_t) ( kind | NC_FRAME_FRAGMENT );
+    at = nc_put_number( at, id, 2 );
+    at = nc_put_number( at, tag, (int) nc_kind_order_bytes( kind ) );
+    at = nc_put_number( at, total, 4 );
+    at = nc_put_varint( at, 1 );
+    memset( at, how, total - 1168 );
+    return at + total - 1168;
+}
+
+/* A frame of a transfer, as a malicious peer writes it. A second fragment in a packet is written as a message in one piece, but for some. */
+static uint8_t * messages_make_frame( const struct netcode_messages_t * it, uint8_t * at, uint8_t how, int * fragments )
+{
+    uint32_t tag = fuzz_u8( mf.input ), id = messages_pick_id( it, how >> 3, tag );
+    switch ( how & 7 ) {
+    case 0:
+    case 1:
+    case 2:
+    case 3:
+        if ( ( *fragments )++ == 0 || how & 0x80 )
+            return messages_make_fragment( at, how, id, tag );
+        *at++ = NETCODE_MESSAGE_RELIABLE;
         at = nc_put_number( at, id, 2 );
-        at = nc_put_number( at, total, 4 );
-        at = nc_put_varint( at, 1 );
-        memset( at, how, total - 1168 );
-        return at + total - 1168;
-    }
+        *at++ = 0;
+        return at;
     case 4:
     case 5:
-        *at++ = NC_FRAME_CANCEL_FRAGMENTS;
+        *at++ = NC_FRAME_CANCEL;
         at = nc_put_number( at, id, 2 );
-        return nc_put_number( at, how & 0x20 ? 1181 + tag : 0, 4 );
-    default:
+        return nc_put_varint( at, how & 0x20 ? 1181 + NC_MESSAGES_COST + tag : NC_MESSAGES_COST + tag % 16 );
+    case 6:
         *at++ = NC_FRAME_REFUSE;
-        return nc_put_number( at, ( it->next_generations[entry] - 1u - tag % 2 ) * 16 + entry, 2 );
+        *at++ = 2;
+        at = nc_put_number( at, it->begun ? nc_tree_node( &it->out, it->begun )->key : tag, 2 );
+        return nc_put_number( at, it->next_id - 1u - tag % 4, 2 );
+    default:
+        if ( tag < 8 ) {
+            *at++ = NC_FRAME_BROKEN;
+            *at++ = (uint8_t) tag;
+            return at;
+        }
+        *at++ = NC_FRAME_LIMIT;
+        at = nc_put_number( at, it->credit_limit + tag * 16, 4 );
+        at = nc_put_varint( at, how & 0x20 ? 1180 + tag : MESSAGES_LARGEST );
+        *at++ = (uint8_t) ( how & 0x40 ? tag % 34 : MESSAGES_CHANNELS );
+        return at;
     }
 }
 
@@ -422,10 +486,12 @@ static void messages_make_up( int end )
     at = nc_put_number( at, flags & 0x10 ? (uint32_t) fuzz_number( mf.input, 2 ) * 0x10001 : 0, 4 );
     if ( flags & 0x20 )
         at = nc_put_number( at, 10, 2 );
+    int fragments = 0;
     if ( flags & 0x80 )
         for ( int count = fuzz_u8( mf.input ) % 8; count >= 0; count-- ) {
             static uint8_t frame[NETCODE_MAX_PACKET_SIZE];
-            size_t bytes = (size_t) ( messages_make_frame( it, frame, fuzz_u8( mf.input ) ) - frame );
+            uint8_t how = fuzz_u8( mf.input );
+            size_t bytes = (size_t) ( messages_make_frame( it, frame, how, &fragments ) - frame );
             if ( bytes > (size_t) ( packet.data + NETCODE_MAX_PACKET_SIZE - at ) )
                 break;
             memcpy( at, frame, bytes );
@@ -453,11 +519,46 @@ static void messages_renew( void )
         for ( int i = 0; i < e->sent_count; i++ )
             FUZZ_CHECK( ( e->sent[i].reported != 0 ) == e->sent[i].wants_receipt );
         FUZZ_CHECK( e->it->out.used == 0 && e->it->in.used == 0 && e->it->queued_bytes == 0 );
+        FUZZ_CHECK( !e->it->begun && !e->it->partial && !e->it->broken && !e->it->channels[0].kept_bytes );
         messages_streams_are_over( e );
         e->sent_count = e->wire_count = e->stream_count = e->heard_count = 0;
         memset( e->newest, 0xff, sizeof( e->newest ) );
     }
-    mf.ending = mf.tainted = 0;
+    mf.ending = mf.tainted = mf.repeated = 0;
+}
+
+/*  Returns how many blocks a tree has. None is deeper than a key has bits, and all below one agree with it in as many bits as they are
+    deep, so that a search finds each. */
+static uint32_t messages_count_tree( const nc_heap_t * heap, uint32_t handle, uint32_t depth, uint32_t path )
+{
+    if ( handle == 0 )
+        return 0;
+    FUZZ_CHECK( nc_heap_has( heap, handle ) );
+    const nc_node_t * node = nc_tree_node( heap, handle );
+    FUZZ_CHECK( depth <= 16 && node->key <= 0xffff && ( ( node->key ^ path ) & ( ( 1u << depth ) - 1 ) ) == 0 );
+    return 1 + messages_count_tree( heap, node->below[0], depth + 1, path ) +
+           messages_count_tree( heap, node->below[1], depth + 1, path | 1u << depth );
+}
+
+/* The trees of an object, and what else has to fit to its lists: all that was begun, and what its channels have in the send buffer. */
+static void messages_look_inside( const struct netcode_messages_t * it )
+{
+    uint32_t begun = 0, kept = 0, lists = 0;
+    FUZZ_CHECK( messages_count_tree( &it->out, it->begun, 0, 0 ) == it->begun_count );
+    messages_count_tree( &it->in, it->partial, 0, 0 );
+    for ( int i = 0; i < it->channel_count; i++ ) {
+        const nc_message_channel_t * channel = &it->channels[i];
+        messages_count_tree( &it->in, channel->waiting, 0, 0 );
+        FUZZ_CHECK( ( channel->begun.head != 0 ) == (int) ( it->begun_channels >> i & 1 ) );
+        begun += channel->begun.count;
+        kept += channel->kept_bytes;
+    }
+    for ( uint32_t i = it->sent_first; i != it->sent_end; i++ )
+        if ( nc_sent_at( it, i )->carried )
+            lists += nc_heap_size( &it->out, nc_sent_at( it, i )->carried );
+    FUZZ_CHECK( begun == it->begun_count && kept + lists == it->out.used );
+    FUZZ_CHECK( it->next_id - it->oldest_id <= NC_MESSAGES_IDS && it->refused_count <= NC_MESSAGES_REFUSED );
+    FUZZ_CHECK( it->next_id == it->oldest_id || !nc_bit_get( it->known, it->oldest_id, NC_MESSAGES_IDS ) );
 }
 
 /* What is reported of an object fits together. */
@@ -467,10 +568,12 @@ static void messages_look( int end )
     struct netcode_messages_stats_t stats;
     struct netcode_messages_channel_stats_t channel;
     int queued = 0;
+    messages_look_inside( it );
     netcode_messages_stats( it, &stats );
     FUZZ_CHECK( stats.bytes_in_flight >= 0.0 && stats.loss_sent >= 0.0 && stats.loss_sent <= 1.0 );
     FUZZ_CHECK( stats.loss_received >= 0.0 && stats.loss_received <= 1.0 && stats.rtt >= 0.0 && stats.jitter >= 0.0 );
-    FUZZ_CHECK( stats.congestion_window >= 2.0 * NETCODE_MAX_PACKET_SIZE );
+    int drains = it->controller.settling && it->controller.saved > 0.0; /* the queue is let drain */
+    FUZZ_CHECK( stats.congestion_window >= ( drains ? 1.0 : 2.0 ) * NETCODE_MAX_PACKET_SIZE );
     for ( int i = 0; i < MESSAGES_CHANNELS; i++ ) {
         netcode_messages_channel_stats( it, i, &channel );
         FUZZ_CHECK( channel.queued_messages > 0 || channel.queued_bytes == 0 );
@@ -592,6 +695,7 @@ static void messages_step( uint8_t op )
         }
     }
     FUZZ_CHECK( netcode_messages_next_deadline( mf.ends[end].it ) >= mf.now - 1e9 );
+    messages_look_inside( mf.ends[end].it );
 }
 
 /* The network heals, both ends read: what is reliable arrives, each receipt is reported, and the buffers are empty. */
@@ -611,6 +715,8 @@ static void messages_heal( void )
                 messages_deliver( !end, 0, 0 );
             messages_read( !end, 1000 );
             messages_hear( end );
+            if ( mf.ends[end].it->broken ) /* which messages_hear has judged */
+                return;
         }
         if ( round > 200 && mf.ends[0].it->out.used + mf.ends[1].it->out.used == 0 )
             break;
@@ -635,7 +741,7 @@ static void fuzz_messages( struct fuzz_input_t * input )
     struct netcode_messages_config_t config;
     uint8_t how = fuzz_u8( input );
     mf.now = 0.0;
-    mf.tainted = mf.limited = mf.ending = mf.calls = 0;
+    mf.tainted = mf.limited = mf.repeated = mf.ending = mf.calls = 0;
     for ( int i = 0; i < 2; i++ )
         mf.ends[i].sent_count = mf.ends[i].wire_count = mf.ends[i].stream_count = mf.ends[i].heard_count = 0;
     memset( mf.ends[0].newest, 0xff, sizeof( mf.ends[0].newest ) );

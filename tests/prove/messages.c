@@ -217,15 +217,17 @@ int answer_ranges( nc_source_t * source, nc_acks_t * acks )
 static void claim_control( const nc_frame_t * frame )
 {
     CLAIM( frame->type == NC_FRAME_ACK_RANGES || frame->type == NC_FRAME_PING || frame->type == NC_FRAME_PONG ||
-           frame->type == NC_FRAME_LIMIT || frame->type == NC_FRAME_CANCEL ||
-           frame->type == NC_FRAME_CANCEL_FRAGMENTS || frame->type == NC_FRAME_REFUSE );
+           frame->type == NC_FRAME_LIMIT || frame->type == NC_FRAME_CANCEL || frame->type == NC_FRAME_REFUSE ||
+           frame->type == NC_FRAME_BROKEN );
     CLAIM( frame->id <= 0xffff );
     if ( frame->type == NC_FRAME_LIMIT )
-        CLAIM( frame->bytes < 1u << 28 );
+        CLAIM( frame->bytes < 1u << 28 && frame->channel >= 0 && frame->channel <= 255 );
     else if ( frame->type == NC_FRAME_CANCEL )
-        CLAIM( frame->bytes <= 1180 );
-    else if ( frame->type == NC_FRAME_CANCEL_FRAGMENTS )
-        CLAIM( frame->bytes == 0 || frame->bytes > 1180 );
+        CLAIM( frame->bytes < 1u << 28 && frame->bytes >= 80 );
+    else if ( frame->type == NC_FRAME_REFUSE )
+        CLAIM( frame->bytes >= 1 && frame->bytes <= 16 );
+    else if ( frame->type == NC_FRAME_BROKEN )
+        CLAIM( frame->value >= 1 && frame->value <= 6 );
 }
 
 /* What the format says of a message's first byte, and what follows from the rest. */
@@ -237,8 +239,9 @@ static void claim_message( const nc_frame_t * frame, uint8_t first, const nc_sou
     CLAIM( frame->id <= 0xffff && ( frame->kind == 5 || frame->order <= 0xffff ) );
     CLAIM( frame->kind >= 2 || frame->id == 0 );
     CLAIM( frame->data + frame->data_bytes == after->at );
+    CLAIM( frame->kind == 3 || frame->kind == 5 || frame->order == 0 );
     if ( frame->type == -1 ) {
-        CLAIM( frame->bytes == frame->data_bytes && frame->bytes <= 1180 && ( frame->kind == 3 || frame->order == 0 ) );
+        CLAIM( frame->bytes == frame->data_bytes && frame->bytes <= 1180 );
         CLAIM( frame->kind <= 4 && ( !( first & 0x20 ) || after->at == after->end ) );
         return;
     }
@@ -268,6 +271,54 @@ void prove_messages_read_frame( void )
         claim_message( &frame, before.at[0], &source );
 }
 
+/* No control frame is a message. */
+void answer_no_message( nc_source_t * source, nc_frame_t * frame, uint32_t first )
+{
+    (void) source;
+    (void) frame;
+    (void) first;
+    CLAIM( 0 );
+}
+
+/*  A control frame but ACK_RANGES, from both sides: it is accepted exactly if the format allows it, and each field is what stands
+    there. */
+void prove_messages_read_control( void )
+{
+    nc_source_t source = any_beginning( 64 ), before = source;
+    nc_acks_t acks;
+    nc_frame_t frame;
+    GIVEN( rest_of( &before ) > 0 && before.at[0] != NC_FRAME_ACK_RANGES );
+    GIVEN( before.at[0] >= 0x40 || ( before.at[0] & 7 ) > 5 );
+    uint8_t first = before.at[0];
+    const uint8_t * at = before.at + 1;
+    size_t rest = rest_of( &before ) - 1;
+    nc_frame_read( &source, &frame, &acks );
+    claim_moved( &before, &source );
+    CLAIM( frame.type == first );
+    if ( first == 0x0f || first == 0x17 ) {
+        CLAIM( ( source.failed != 0 ) == ( rest < 4 ) );
+        CLAIM( source.failed || ( source.at == at + 4 && frame.value == low_bytes( at, 4 ) ) );
+    } else if ( first == 0x1f ) {
+        CLAIM( varint_count == 1 );
+        CLAIM( ( source.failed != 0 ) == ( rest < 4 || varint_failed[0] || varint_end == before.end ) );
+        CLAIM( source.failed || ( source.at == varint_end + 1 && frame.value == low_bytes( at, 4 ) ) );
+        CLAIM( source.failed || ( frame.bytes == varints[0] && frame.channel == *varint_end ) );
+    } else if ( first == 0x27 ) {
+        CLAIM( varint_count == 1 );
+        CLAIM( ( source.failed != 0 ) == ( rest < 2 || varint_failed[0] || varints[0] < 80 ) );
+        CLAIM( source.failed || ( source.at == varint_end && frame.id == low_bytes( at, 2 ) ) );
+        CLAIM( source.failed || frame.bytes == varints[0] );
+    } else if ( first == 0x2f ) {
+        uint32_t count = rest ? at[0] : 0;
+        CLAIM( ( source.failed != 0 ) == ( count < 1 || count > 16 || rest < 1 + 2 * count ) );
+        CLAIM( source.failed || ( frame.bytes == count && frame.data == at && source.at == at + 1 + 2 * count ) );
+    } else if ( first == 0x37 ) {
+        CLAIM( ( source.failed != 0 ) == ( rest < 1 || at[0] < 1 || at[0] > 6 ) );
+        CLAIM( source.failed || ( source.at == at + 1 && frame.value == at[0] ) );
+    } else
+        CLAIM( source.failed );
+}
+
 /*  A fragment's head, from both sides: it is accepted exactly if the format allows it, and each field is what stands
     there. */
 void prove_messages_read_fragment( void )
@@ -277,7 +328,7 @@ void prove_messages_read_fragment( void )
     nc_frame_t frame;
     GIVEN( rest_of( &before ) > 0 && before.at[0] < 0x40 && before.at[0] & 8 && ( before.at[0] & 7 ) <= 5 );
     uint8_t first = before.at[0], kind = first & 7;
-    size_t channel = first >> 4 & 1, order = kind == 5 ? 4 : kind >= 3 ? 2 : 0, head = 1 + channel + 2 + order + 4;
+    size_t channel = first >> 4 & 1, order = kind == 5 ? 4 : kind == 3 ? 2 : 0, head = 1 + channel + 2 + order + 4;
     nc_frame_read( &source, &frame, &acks );
     if ( kind < 2 || first & 0x20 || rest_of( &before ) < head || ( channel && before.at[1] == 0 ) ) {
         CLAIM( source.failed );
@@ -412,28 +463,230 @@ void prove_messages_take_number( void )
     CLAIM( has( &messages.history, (uint64_t) ( messages.newest_received - probe ) ) == ( was || probe == number ) );
 }
 
-/*  The ids of messages in fragments: of an entry the newest generation was had once it is not partial, all before it were, the
-    next may come when it is over, and no other. Taking one changes nothing of other entries. */
-void prove_messages_ids( void )
+/* ---- ids ---- */
+
+/* Which ids both sides know, as a sender sees it: those from the oldest on to the next, the oldest itself not. */
+static void any_ids( struct netcode_messages_t * messages )
 {
-    static struct netcode_messages_t messages;
-    uint32_t entry = any_below( NC_MESSAGES_TRANSFERS ), other = any_below( NC_MESSAGES_TRANSFERS );
-    uint32_t newest = any_below( 4097 ), after = any_below( 4096 ), refused = any_u32() & 0xffff;
-    int partial = any_int() != 0;
-    nc_frame_t frame;
-    messages.generations[entry] = (uint16_t) ( newest == 4096 ? 0xffff : newest ); /* none yet */
-    messages.partial[entry] = partial ? 16 : 0;
-    messages.refused = refused;
-    newest = newest == 4096 ? 4095 : newest;
-    frame.id = ( ( newest + after ) % 4096 ) * 16 + entry;
-    int had = nc_messages_had( &messages, &frame, 0, 1 );
-    CLAIM( had == ( after >= 2048 || ( after == 0 && !partial ) ) );
-    CLAIM( had || nc_messages_is_far( &messages, &frame, 0, 1 ) == ( partial ? after != 0 : after != 1 ) );
-    GIVEN( other != entry );
-    uint16_t before = messages.generations[other];
-    CLAIM( nc_transfer_take( &messages, &frame ) == &messages.partial[entry] );
-    CLAIM( messages.generations[entry] == frame.id / 16 && messages.generations[other] == before );
-    CLAIM( messages.refused == ( refused & ~( 1u << entry ) ) );
+    for ( int i = 0; i < NC_MESSAGES_IDS / 64; i++ )
+        messages->known[i] = any_u64();
+    messages->oldest_id = any_u32();
+    messages->next_id = any_u32();
+    GIVEN( messages->next_id - messages->oldest_id <= 4096 );
+    GIVEN( messages->next_id == messages->oldest_id ||
+           !nc_bit_get( messages->known, messages->oldest_id, NC_MESSAGES_IDS ) );
+}
+
+/* The first id from `at` on that is not known, or the next one, is at most so far: the loops here have an end. */
+static void known_end_soon( const struct netcode_messages_t * messages, uint32_t at, uint32_t most )
+{
+    uint32_t ahead = any_below( most + 1 ), all = messages->next_id - messages->oldest_id, first = at - messages->oldest_id;
+    GIVEN( first + ahead >= all || !nc_bit_get( messages->known, at + ahead, NC_MESSAGES_IDS ) );
+}
+
+/* All before the oldest are known, all from it up to the next have their bit, and it has none itself, unless there is none. */
+static void claim_ids( const struct netcode_messages_t * messages, const struct netcode_messages_t * before )
+{
+    uint32_t passed = messages->oldest_id - before->oldest_id, probe = any_u32();
+    CLAIM( messages->next_id - messages->oldest_id <= 4096 );
+    CLAIM( passed <= messages->next_id - before->oldest_id );
+    CLAIM( messages->next_id == messages->oldest_id ||
+           !nc_bit_get( messages->known, messages->oldest_id, NC_MESSAGES_IDS ) );
+    GIVEN( probe < passed ); /* no id that is not known is passed */
+    CLAIM( nc_bit_get( messages->known, before->oldest_id + probe, NC_MESSAGES_IDS ) );
+}
+
+/* One id becomes known and no other does; all others stay as they are. An id that is not in flight changes nothing. */
+void prove_messages_know_id( void )
+{
+    static struct netcode_messages_t messages, before;
+    uint32_t id = any_u32(), probe = any_u32();
+    any_ids( &messages );
+    before = messages;
+    uint32_t all = before.next_id - before.oldest_id, ahead = ( id - before.oldest_id ) & 0xffff;
+    known_end_soon( &before, before.oldest_id + ( ahead == 0 ), 6 );
+    nc_messages_know_id( &messages, id );
+    CLAIM( messages.next_id == before.next_id );
+    CLAIM( ahead == 0 || messages.oldest_id == before.oldest_id ); /* only the oldest one lets it move */
+    if ( probe < all )
+        CLAIM( nc_bit_get( messages.known, before.oldest_id + probe, NC_MESSAGES_IDS ) ==
+               ( nc_bit_get( before.known, before.oldest_id + probe, NC_MESSAGES_IDS ) || probe == ahead ) );
+    claim_ids( &messages, &before );
+}
+
+static uint32_t in_flight; /* bit n: the nth next id is that of a message in fragments that is in flight */
+static uint32_t first_next;
+
+/* Where one stands for nc_tree_find: prove_messages_tree_find. */
+uint32_t * answer_in_flight( const nc_heap_t * heap, uint32_t * root, uint32_t key )
+{
+    static uint32_t link;
+    uint32_t nth = ( key - first_next ) & 0xffff;
+    (void) heap;
+    (void) root;
+    CLAIM( key <= 0xffff && nth <= 4 );
+    link = in_flight >> nth & 1;
+    return &link;
+}
+
+/* Ids of messages in fragments that are in flight are left out, and no more than these; what is left out counts as known. */
+void prove_messages_has_id( void )
+{
+    static struct netcode_messages_t messages, before;
+    any_ids( &messages );
+    before = messages;
+    in_flight = any_below( 16 ); /* of the next four ids, and not the fifth */
+    first_next = before.next_id;
+    uint32_t all = before.next_id - before.oldest_id, wanted = 0, nth = any_below( 5 );
+    while ( wanted < 4 && all + wanted < 4096 && in_flight >> wanted & 1 ) {
+        wanted++;
+        if ( all == 0 )
+            all--; /* nothing else is waited for: the oldest moves, too */
+    }
+    int has = nc_messages_has_id( &messages );
+    CLAIM( messages.next_id == before.next_id + wanted && has == ( messages.next_id - messages.oldest_id < 4096 ) );
+    CLAIM( !has || !( in_flight >> wanted & 1 ) );
+    if ( nth < wanted )
+        CLAIM( nc_bit_get( messages.known, before.next_id + nth, NC_MESSAGES_IDS ) );
+    CLAIM( messages.oldest_id == ( before.next_id == before.oldest_id ? messages.next_id : before.oldest_id ) );
+    claim_ids( &messages, &before );
+}
+
+/* What a receiver has is remembered, as far as 4096 ids back, and nothing else becomes known. */
+void prove_messages_take_id( void )
+{
+    static struct netcode_messages_t messages, before;
+    int64_t newest = any_newest(), id = (int64_t) any_u64(), probe = (int64_t) any_u64();
+    for ( int i = 0; i < NC_MESSAGES_IDS / 64; i++ )
+        messages.ids[i] = any_u64();
+    messages.newest_id = newest;
+    before = messages;
+    GIVEN( !nc_messages_had( &messages, id ) && id <= newest + 4096 );
+    GIVEN( id <= newest + 6 || id >= newest + 4096 ); /* the loop between is the same */
+    GIVEN( probe >= 0 && probe <= FARTHEST + 8192 );
+    nc_messages_take_id( &messages, id );
+    CLAIM( id >= 0 && id > newest - 4096 && messages.newest_id == ( id > newest ? id : newest ) );
+    CLAIM( nc_messages_had( &messages, probe ) ==
+           ( nc_messages_had( &before, probe ) || probe == id || probe <= messages.newest_id - 4096 ) );
+}
+
+/* ---- trees ---- */
+
+enum { NODES = 4, BLOCK = 32, NODE_AT = 8 };
+
+/* Blocks of a heap with a node each, and their offsets: handle 1 is the last. */
+static struct {
+    uint32_t blocks[NODES][BLOCK / 4];
+    uint32_t offsets[NODES];
+} forest;
+
+static nc_heap_t trees;
+static uint32_t tree_root;
+static uint32_t keys[NODES + 1];
+
+static nc_node_t * node_of( uint32_t handle )
+{
+    return (nc_node_t *) (void *) &forest.blocks[handle - 1][NODE_AT / 4];
+}
+
+/* Links to this block. */
+static uint32_t links_to( uint32_t handle, uint32_t members )
+{
+    uint32_t links = tree_root == handle;
+    for ( uint32_t i = 1; i <= NODES; i++ )
+        for ( int side = 0; side < 2; side++ )
+            links += members >> i & 1 && node_of( i )->below[side] == handle;
+    return links;
+}
+
+/* The way that a key says, from the root on, leads to this block. */
+static int is_found( uint32_t handle )
+{
+    uint32_t at = tree_root, bits = keys[handle];
+    for ( int i = 0; i < NODES; i++, bits >>= 1 ) {
+        if ( at == handle )
+            return 1;
+        if ( at == 0 )
+            return 0;
+        at = node_of( at )->below[bits & 1];
+    }
+    return 0;
+}
+
+/* A tree of exactly these blocks, bit n for handle n: each has one link to it and is found, and no link leads elsewhere. */
+static int is_tree( uint32_t members )
+{
+    int good = tree_root <= NODES;
+    for ( uint32_t i = 1; i <= NODES; i++ )
+        for ( int side = 0; side < 2; side++ )
+            good &= !( members >> i & 1 ) || node_of( i )->below[side] <= NODES;
+    if ( !good )
+        return 0;
+    for ( uint32_t i = 1; i <= NODES; i++ ) {
+        good &= links_to( i, members ) == ( members >> i & 1 );
+        if ( !good )
+            return 0;
+    }
+    for ( uint32_t i = 1; i <= NODES; i++ )
+        good &= !( members >> i & 1 ) || ( node_of( i )->key == keys[i] && is_found( i ) );
+    return good;
+}
+
+/* Any tree of up to four, whatever was inserted and removed before. Returns its blocks. */
+static uint32_t any_tree( void )
+{
+    uint32_t members = any_below( 16 ) << 1;
+    trees.base = (uint8_t *) &forest;
+    trees.bytes = sizeof( forest );
+    trees.handles = NODES;
+    trees.node = NODE_AT;
+    tree_root = any_u32();
+    for ( uint32_t i = 1; i <= NODES; i++ ) {
+        forest.offsets[NODES - i] = ( i - 1 ) * BLOCK;
+        keys[i] = any_u16();
+        node_of( i )->key = any_u32();
+        node_of( i )->below[0] = any_u32();
+        node_of( i )->below[1] = any_u32();
+    }
+    GIVEN( is_tree( members ) );
+    return members;
+}
+
+/* The block with a key, or 0. */
+static uint32_t member_of( uint32_t members, uint32_t key )
+{
+    for ( uint32_t i = 1; i <= NODES; i++ )
+        if ( members >> i & 1 && keys[i] == key )
+            return i;
+    return 0;
+}
+
+/* Whatever has the key is found, and nothing else is; where nothing has it, an empty link is. */
+void prove_messages_tree_find( void )
+{
+    uint32_t members = any_tree(), key = any_u16();
+    uint32_t * link = nc_tree_find( &trees, &tree_root, key );
+    CLAIM( *link == member_of( members, key ) );
+    CLAIM( is_tree( members ) );
+}
+
+void prove_messages_tree_insert( void )
+{
+    uint32_t members = any_tree(), handle = 1 + any_below( NODES ), key = any_u16();
+    GIVEN( !( members >> handle & 1 ) && member_of( members, key ) == 0 );
+    keys[handle] = key;
+    nc_tree_insert( &trees, &tree_root, handle, key );
+    CLAIM( is_tree( members | 1u << handle ) );
+}
+
+/* It is not found any more, and all others still are. */
+void prove_messages_tree_remove( void )
+{
+    uint32_t members = any_tree(), handle = 1 + any_below( NODES );
+    GIVEN( members >> handle & 1 );
+    CLAIM( nc_tree_remove( &trees, nc_tree_find( &trees, &tree_root, keys[handle] ) ) == handle );
+    CLAIM( is_tree( members & ~( 1u << handle ) ) );
+    CLAIM( *nc_tree_find( &trees, &tree_root, keys[handle] ) == 0 );
 }
 
 /* ---- acks ---- */
@@ -467,7 +720,7 @@ static int expected_verdict( const uint8_t * data, size_t bytes, const struct ne
 {
     if ( bytes < 9 || ( data[0] & 0x20 && bytes < 11 ) )
         return NETCODE_MESSAGES_DROP_HEADER;
-    if ( ( data[0] & 0x0f ) != 2 )
+    if ( ( data[0] & 0x0f ) != 3 )
         return NETCODE_MESSAGES_DROP_VERSION;
     if ( data[0] & 0x80 || ( data[0] & 0x20 && !( data[0] & 0x10 ) ) ||
          ( !( data[0] & 0x10 ) && ( low_bytes( data + 3, 4 ) | low_bytes( data + 5, 4 ) ) ) )

@@ -6,6 +6,7 @@
 #include "prove.h"
 
 enum { HANDLE = 1, DATA = 8, FRAGMENT_PACKET = 1200 };
+#define NO_BLOCK 0x80000000u /* an entry of a free handle */
 
 /* A send buffer with one message, whose handle is HANDLE. */
 static struct {
@@ -40,7 +41,7 @@ static nc_message_t * any_message( uint32_t most )
     GIVEN( message->bytes <= most );
     message->channel = (uint8_t) any_below( NETCODE_MESSAGES_CHANNELS );
     message->kind = (uint8_t) any_below( NETCODE_MESSAGE_STREAM + 1 );
-    message->id = any_u16();
+    message->node.key = any_u16();
     message->order = any_u32();
     message->receipt = any_u64();
     message->serial = any_u32();
@@ -99,7 +100,7 @@ void prove_messages_build_message( void )
     CLAIM( build.start + build.last_head_bytes + message->bytes == build.at );
     nc_frame_t frame = read_back();
     CLAIM( frame.type == -1 && frame.kind == kind && frame.channel == message->channel );
-    CLAIM( frame.id == ( kind >= 2 ? message->id : 0 ) && frame.order == ( kind == 3 ? message->order & 0xffff : 0 ) );
+    CLAIM( frame.id == ( kind >= 2 ? message->node.key : 0 ) && frame.order == ( kind == 3 ? message->order & 0xffff : 0 ) );
     CLAIM( frame.bytes == message->bytes && frame.data_bytes == message->bytes );
     CLAIM( probe >= message->bytes || frame.data[probe] == block.data[probe] );
 }
@@ -108,28 +109,65 @@ void prove_messages_build_cancel( void )
 {
     any_build( 7 );
     nc_message_t * message = any_message( UINT32_MAX );
-    int is_stream = message->wire == NC_KIND_STREAM, in_fragments = is_stream || message->bytes > 1180;
+    uint32_t cost = nc_messages_cost( message->wire, message->bytes );
     GIVEN( nc_build_has_room( &build, 7 ) );
     GIVEN( nc_build_may_carry( &build ) );
     nc_build_cancel( &messages, &build, HANDLE );
     CLAIM( build.at <= build.end );
     nc_frame_t frame = read_back();
-    CLAIM( frame.type == ( in_fragments ? NC_FRAME_CANCEL_FRAGMENTS : NC_FRAME_CANCEL ) && frame.id == message->id );
-    CLAIM( frame.bytes == ( is_stream ? 0 : message->bytes ) );
+    CLAIM( frame.type == NC_FRAME_CANCEL && frame.id == message->node.key && frame.bytes == cost );
 }
 
-/* A refused id, and no other. */
+/* All refused ids, in their order, and no others. */
 void prove_messages_build_refusals( void )
 {
-    static uint8_t packet[3 * NC_MESSAGES_TRANSFERS];
-    uint32_t entry = any_below( NC_MESSAGES_TRANSFERS ), generation = any_below( NC_MESSAGES_GENERATIONS );
-    messages.generations[entry] = (uint16_t) generation;
-    messages.refused = 1u << entry;
+    static uint8_t packet[2 + 2 * NC_MESSAGES_REFUSED];
+    uint32_t count = any_below( NC_MESSAGES_REFUSED + 1 ), nth = any_below( NC_MESSAGES_REFUSED );
+    for ( int i = 0; i < NC_MESSAGES_REFUSED; i++ )
+        messages.refused[i] = any_u16();
+    messages.refused_count = count;
     build.start = build.at = packet;
     nc_build_refusals( &messages, &build );
-    CLAIM( build.at == packet + 3 );
+    CLAIM( build.at == packet + ( count ? 2 + 2 * count : 0 ) );
+    if ( count == 0 )
+        return;
     nc_frame_t frame = read_back();
-    CLAIM( frame.type == NC_FRAME_REFUSE && frame.id == generation * 16 + entry );
+    CLAIM( frame.type == NC_FRAME_REFUSE && frame.bytes == count );
+    CLAIM( nth >= count || nc_get_u16( frame.data + 1 + 2 * nth ) == messages.refused[nth] );
+}
+
+/* Numbers are counted elsewhere. */
+void answer_count_number( struct netcode_messages_t * it )
+{
+    it->next_number++;
+}
+
+/* A packet that says nothing but why: the other side reads it, with a number that it has not had, and no ack. Once. */
+void prove_messages_build_broken( void )
+{
+    static struct netcode_messages_t other;
+    static nc_plan_t plan;
+    static uint8_t packet[11];
+    int reason = 1 + (int) any_below( NETCODE_MESSAGES_REASON_VERSION ), due = any_int() != 0;
+    messages.next_number = any_u64();
+    GIVEN( messages.next_number < (uint64_t) 1 << 60 );
+    messages.broken = reason;
+    messages.broken_due = due;
+    int64_t number = (int64_t) messages.next_number;
+    int bytes = nc_messages_build_broken( &messages, packet );
+    CLAIM( bytes == ( due ? 11 : 0 ) && !messages.broken_due && messages.broken == reason );
+    if ( !due )
+        return;
+    CLAIM( messages.next_number == (uint64_t) number + 1 );
+    nc_source_t source = { packet, packet + bytes, 0 };
+    other.newest_received = number - 1;
+    CLAIM( nc_messages_read_header( &other, &source, &plan ) == NETCODE_MESSAGES_DROP_NONE );
+    CLAIM( plan.number == number && !plan.acks.valid && !plan.asks );
+    build.start = packet + 9;
+    build.at = packet + bytes;
+    CLAIM( source.at == build.start );
+    nc_frame_t frame = read_back();
+    CLAIM( frame.type == NC_FRAME_BROKEN && frame.value == (uint32_t) reason );
 }
 
 /* ---- fragments ---- */
@@ -167,8 +205,10 @@ static nc_message_t * any_transfer( void )
     message->bytes = any_u32();
     message->fragments = nc_fragments_of( NC_KIND_STREAM, message->bytes );
     message->channel = (uint8_t) any_below( NETCODE_MESSAGES_CHANNELS );
-    message->id = any_u16();
+    message->node.key = any_u16();
     message->order = any_u32();
+    message->serial = any_u32();
+    message->flags = any_u8();
     message->head_bytes = (uint8_t) nc_message_head_bytes( message );
     transfer.stream.context = &transfer;
     transfer.stream.read_function = read_stream;
@@ -191,24 +231,25 @@ void prove_messages_build_fragment( void )
     GIVEN( nc_build_fits( &build, message ) );
     nc_build_fragment( &messages, &build, HANDLE, read_index );
     CLAIM( build.at <= build.end && build.tracked && build.asks && !build.last );
-    CLAIM( build.flags == NC_SENT_BULK && build.transfer == message->id && build.fragment == (uint16_t) read_index );
+    CLAIM( build.flags == NC_SENT_BULK && build.fragment == (uint16_t) read_index );
+    CLAIM( build.transfer.handle == HANDLE && build.transfer.serial == message->serial );
     CLAIM( read_count == ( message->bytes != 0 ) );
     nc_frame_t frame = read_back();
     CLAIM( frame.type == -2 && frame.kind == NC_KIND_STREAM && frame.channel == message->channel );
-    CLAIM( frame.id == message->id && frame.order == message->order && frame.bytes == message->bytes );
+    CLAIM( frame.id == message->node.key && frame.order == message->order && frame.bytes == message->bytes );
     CLAIM( frame.index == read_index && frame.data_bytes == nc_fragment_bytes( message->bytes, read_index ) );
     CLAIM( message->bytes == 0 || ( frame.data[0] == 0x5a && frame.data[frame.data_bytes - 1] == 0x5a ) );
 }
 
-/*  A packet knows 16 bits of its fragment's index. Exactly those within the window are found, whatever of the others is up
+/*  A packet knows its message by the serial, which no other one of this handle has, and 16 bits of its fragment's index. Exactly those within the window are found, whatever of the others is up
     to 61440 before it, as far as no packet stays remembered. */
 void prove_messages_sent_fragment( void )
 {
     nc_message_t * message = any_transfer();
     nc_sent_t sent;
-    uint32_t true_index = any_u32(), handle, index;
-    memset( messages.transfers, 0, sizeof( messages.transfers ) );
-    messages.transfers[message->id % NC_MESSAGES_TRANSFERS] = HANDLE;
+    uint32_t true_index = any_u32(), index;
+    int is_free = any_int() != 0; /* no block has the handle any more */
+    transfer.offset = is_free ? NO_BLOCK + any_below( 2 ) : transfer.offset;
     message->first_fragment = any_below( message->fragments );
     message->next_fragment = any_u32();
     GIVEN( message->next_fragment >= message->first_fragment && message->next_fragment <= message->fragments &&
@@ -216,20 +257,22 @@ void prove_messages_sent_fragment( void )
     GIVEN( true_index < message->next_fragment && (uint64_t) true_index + 61440 >= message->first_fragment );
     transfer.states[true_index % NC_MESSAGES_FRAGMENTS] = any_u8();
     sent.bytes = any_u16();
-    sent.transfer = any_u16();
+    sent.transfer.handle = HANDLE;
+    sent.transfer.serial = any_u32();
     sent.fragment = (uint16_t) true_index;
-    uint8_t * state = nc_sent_fragment( &messages, &sent, &handle, &index );
+    uint8_t * state = nc_sent_fragment( &messages, &sent, &index );
     uint8_t * expected = &transfer.states[true_index % NC_MESSAGES_FRAGMENTS];
-    int is_there = sent.bytes & NC_SENT_BULK && sent.transfer == message->id && true_index >= message->first_fragment &&
+    int is_there = sent.bytes & NC_SENT_BULK && !is_free && sent.transfer.serial == message->serial &&
+                   !( message->flags & NC_MESSAGE_DONE ) && true_index >= message->first_fragment &&
                    !( *expected & NC_FRAGMENT_ACKED );
     CLAIM( state == ( is_there ? expected : NULL ) );
-    CLAIM( !is_there || ( handle == HANDLE && index == true_index ) );
+    CLAIM( !is_there || index == true_index );
 }
 
 void prove_messages_build_control( void )
 {
     static const int types[] = { NC_FRAME_LIMIT, NC_FRAME_PING, NC_FRAME_PONG };
-    any_build( 10 );
+    any_build( 11 );
     int which = types[any_below( 3 )];
     messages.limit_due = which == NC_FRAME_LIMIT;
     messages.ping_due = which == NC_FRAME_PING;
@@ -239,7 +282,8 @@ void prove_messages_build_control( void )
     messages.max_receive_bytes = any_below( NETCODE_MESSAGES_MAX_BYTES + 1 );
     messages.credit_released = any_u32();
     messages.credit_window = any_u32();
-    GIVEN( nc_messages_is_time( messages.now ) && nc_build_has_room( &build, 9 ) );
+    messages.channel_count = 1 + (int) any_below( NETCODE_MESSAGES_CHANNELS );
+    GIVEN( nc_messages_is_time( messages.now ) && nc_build_has_room( &build, 10 ) );
     nc_build_control( &messages, &build );
     CLAIM( build.at <= build.end && ( build.at != build.start ) == ( build.tracked || which == NC_FRAME_PONG ) );
     if ( build.at == build.start )
@@ -247,22 +291,23 @@ void prove_messages_build_control( void )
     nc_frame_t frame = read_back();
     CLAIM( frame.type == which );
     if ( which == NC_FRAME_LIMIT )
-        CLAIM( frame.value == messages.credit_granted && frame.bytes == messages.max_receive_bytes );
+        CLAIM( frame.value == messages.credit_granted && frame.bytes == messages.max_receive_bytes &&
+               frame.channel == messages.channel_count );
     else
         CLAIM( frame.value == ( which == NC_FRAME_PONG ? messages.pong_value : nc_messages_stamp( &messages ) ) );
 }
 
-/*  What a reliable message costs of the credit is enough for its block and handle, so that what was promised has room. A stream's block
-    may be 16 bytes larger, for at most 16 streams: that is taken from what is not promised. */
+/*  What a reliable message costs of the credit is enough for its block and handle, so that what was promised has room; and no CANCEL of
+    what a side accepts is refused for its cost. */
 void prove_messages_cost( void )
 {
     int kind = (int) ( 2 + any_below( 4 ) );
-    uint32_t bytes = any_u32(), fragments = nc_fragments_of( kind, bytes );
-    GIVEN( kind == NC_KIND_STREAM || bytes <= NETCODE_MESSAGES_MAX_BYTES );
-    uint64_t cost = nc_messages_cost( kind == NC_KIND_STREAM ? 0 : bytes, fragments != 0 );
-    CLAIM( nc_arrived_bytes( kind, bytes ) <= cost );
-    CLAIM( nc_heap_cost( nc_arrived_bytes( kind, bytes ) ) <= cost + ( kind == NC_KIND_STREAM ? 16 : 0 ) );
-    CLAIM( 16 * NC_MESSAGES_TRANSFERS <= NC_MESSAGES_LEAST_BUFFER / 4 );
+    uint32_t bytes = any_u32(), largest = any_u32();
+    GIVEN( largest >= NETCODE_MESSAGES_WHOLE_BYTES && largest <= NETCODE_MESSAGES_MAX_BYTES );
+    GIVEN( kind == NC_KIND_STREAM || bytes <= largest );
+    uint32_t cost = nc_messages_cost( kind, bytes );
+    CLAIM( nc_heap_cost( nc_arrived_bytes( kind, bytes ) ) <= cost );
+    CLAIM( cost >= NC_MESSAGES_COST && cost <= nc_messages_cost( NETCODE_MESSAGE_RELIABLE, largest ) );
 }
 
 /* What a packet has of a message is remembered, and whether it is its CANCEL; the entries before stay. */

@@ -120,7 +120,7 @@ TEST( messages_what_was_held_back )
     } rows[] = {
         { NETCODE_MESSAGE_RELIABLE, 0, 0.0, 0.0, 0 },         { NETCODE_MESSAGE_RELIABLE, 200, 0.0, 0.0, 0 },
         { NETCODE_MESSAGE_RELIABLE, 200, 12000.0, 0.0, 0 },   { NETCODE_MESSAGE_RELIABLE, 200, 0.0, -1200.0, 1 },
-        { NETCODE_MESSAGE_RELIABLE, 1300, 0.0, 0.0, 0 },      { NETCODE_MESSAGE_RELIABLE, 1300, 11000.0, 0.0, 1 },
+        { NETCODE_MESSAGE_RELIABLE, 1300, 11000.0, 0.0, 0 },  { NETCODE_MESSAGE_RELIABLE, 6000, 11000.0, 0.0, 1 },
         { NETCODE_MESSAGE_UNRELIABLE, 200, 11000.0, 0.0, 0 }, { NETCODE_MESSAGE_UNRELIABLE, 200, 12000.0, 0.0, 1 },
     };
     for ( int i = 0; i < 8; i++ ) {
@@ -238,7 +238,7 @@ TEST( messages_pings )
     sender_acks( m, number++, 0 );
     sender_silence( m, 2.249 );
     sender_tick( m, 2.25, &seen );
-    CHECK( seen.count == 1 && seen.frames[0].type == 0x0f && seen.frames[0].value == 22500 );
+    CHECK( seen.count == 1 && seen.frames[0].type == 0x0f && seen.frames[0].value == 2500 );
     sender_acks( m, seen.number, 0 );
     sender_silence( m, 2.499 );
     sender_tick( m, 2.5, &seen );
@@ -246,7 +246,7 @@ TEST( messages_pings )
         netcode_messages_set_time( m, 2.5 + trips[i] );
         craft_begin( &craft, m->newest_received + 1, -1, 0 );
         put( &craft.at, 0x17, 1 );
-        put( &craft.at, 25000, 4 );
+        put( &craft.at, 5000, 4 );
         CHECK_EQ( craft_give( &craft, m ), NETCODE_MESSAGES_DROP_NONE );
         CHECK_NEAR( m->ping, reported[i], 1e-9 );
     }
@@ -279,11 +279,19 @@ TEST( messages_broken_is_broken )
     CHECK_EQ( m->stats.reliable_timeouts_total, 1 ); /* the second one makes it no worse */
     CHECK_EQ( sender_event( m ), NETCODE_MESSAGES_EVENT_BROKEN );
     CHECK_EQ( sender_event( m ), 0 );
+    sender_tick( m, 0.02, &seen );
+    CHECK( seen.count == 1 && seen.frames[0].type == 0x37 && seen.frames[0].value == NETCODE_MESSAGES_REASON_GIVEN_UP );
     sender_silence( m, 5.0 );
     CHECK_NEAR( m->now, 5.0, 1e-9 );
     CHECK_NEAR( netcode_messages_next_deadline( m ), 3605.0, 1e-9 );
     craft_begin( &craft, 0, -1, 0 );
-    CHECK_EQ( craft_give( &craft, m ), NETCODE_MESSAGES_DROP_BROKEN );
+    for ( int i = 0; i < 2; i++ ) { /* the other side may not know it: it is told once more, ten times a second at most */
+        CHECK_EQ( craft_give( &craft, m ), NETCODE_MESSAGES_DROP_BROKEN );
+        sender_tick( m, 5.0 + 0.2 * i, &seen );
+        CHECK( seen.count == 1 && seen.frames[0].type == 0x37 );
+        CHECK_EQ( craft_give( &craft, m ), NETCODE_MESSAGES_DROP_BROKEN );
+        sender_silence( m, 5.15 + 0.2 * i );
+    }
     CHECK_EQ( netcode_messages_send( m, 0, NETCODE_MESSAGE_UNRELIABLE, "a", 1 ), NETCODE_MESSAGES_BROKEN );
     CHECK_EQ( m->stats.messages_expired, 0 ); /* nothing is dropped meanwhile */
     netcode_messages_reset( m, 6.0 );

@@ -193,7 +193,7 @@ TEST( messages_streams_are_refused )
             CHECK_EQ( streams.ends[2].ended, way == 2 || way == 3 );
             CHECK_EQ( streams.ends[2].complete, passes );
             CHECK( link.ends[0]->out.used == 0 && link.ends[1]->in.used == 0 );
-            CHECK_EQ( link.ends[1]->refused, 0 ); /* the sender is known to know */
+            CHECK_EQ( link.ends[1]->refused_count, 0 ); /* the sender is known to know */
             CHECK_EQ( link.ends[1]->credit_received, link.ends[1]->credit_released );
             CHECK_EQ( link.ends[0]->credit_spent, link.ends[1]->credit_received );
             link_close( &link );
@@ -319,8 +319,8 @@ TEST( messages_a_stream_of_four_gibibytes )
     while ( !streams.ends[3].begun )
         link_tick( &link );
     struct netcode_messages_t *sender = link.ends[0], *receiver = link.ends[1];
-    nc_message_t * message = nc_message_at( sender, sender->transfers[0] );
-    nc_arrived_t * arrived = nc_arrived_at( receiver, receiver->partial[0] );
+    nc_message_t * message = nc_message_at( sender, sender->begun );
+    nc_arrived_t * arrived = nc_arrived_at( receiver, receiver->partial );
     link.ways[0].count = link.ways[1].count = 0; /* all but the end is taken as done */
     for ( uint32_t i = sender->sent_first; i != sender->sent_end; i++ )
         nc_sent_at( sender, i )->bytes &= (uint16_t) ~NC_SENT_BULK;
@@ -498,8 +498,8 @@ TEST( messages_streams_that_can_not_be )
     while ( ( answer = netcode_messages_send_stream( m, &stream ) ) == NETCODE_OK )
         count++;
     CHECK_EQ( answer, NETCODE_MESSAGES_FULL );
-    CHECK_EQ( count, 13 ); /* each keeps a byte for 4,096 fragments */
-    m->broken = NC_MESSAGES_BROKEN_REPORTED;
+    CHECK_EQ( count, 12 ); /* each keeps a byte for 4,096 fragments */
+    m->broken = NETCODE_MESSAGES_REASON_GIVEN_UP;
     CHECK_EQ( netcode_messages_send_stream( m, &stream ), NETCODE_MESSAGES_BROKEN );
     CHECK_EQ( netcode_messages_cancel_stream( m, 101 ), NETCODE_ERROR ); /* nothing would come of it */
     netcode_messages_destroy( m );

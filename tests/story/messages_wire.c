@@ -63,7 +63,7 @@ static void seen_message( struct seen_t * seen, struct seen_frame_t * frame, uin
     CHECK_EQ( frame->channel != 0, first >> 4 & 1 );
     if ( frame->kind >= 2 )
         frame->id = (int) seen_number( seen, 2 );
-    if ( frame->kind == 5 || frame->kind == 3 || ( frame->type && frame->kind == 4 ) )
+    if ( frame->kind == 5 || frame->kind == 3 )
         frame->order = (int) seen_number( seen, frame->kind == 5 ? 4 : 2 );
     if ( frame->type ) {
         frame->bytes = (int) seen_number( seen, 4 );
@@ -91,14 +91,17 @@ static void seen_frame( struct seen_t * seen )
         frame->id = (int) seen_number( seen, 2 );
         frame->bytes = seen_varint( seen );
     } else if ( first == 0x2f ) {
-        frame->id = (int) seen_number( seen, 2 );
-        frame->bytes = (int) seen_number( seen, 4 );
+        int count = (int) seen_number( seen, 1 );
+        CHECK( count >= 1 && count <= 16 );
+        while ( count-- )
+            frame->id = (int) seen_number( seen, 2 );
     } else if ( first == 0x37 )
-        frame->id = (int) seen_number( seen, 2 );
+        frame->value = seen_number( seen, 1 );
     else {
         REQUIRE( first == 0x0f || first == 0x17 || first == 0x1f );
         frame->value = seen_number( seen, 4 );
         frame->bytes = first == 0x1f ? seen_varint( seen ) : 0;
+        frame->channel = first == 0x1f ? (int) seen_number( seen, 1 ) : 0;
     }
 }
 
@@ -108,7 +111,7 @@ static void seen_read( struct seen_t * seen, const uint8_t * packet, int bytes )
     seen->at = packet;
     seen->end = packet + bytes;
     uint32_t flags = seen_number( seen, 1 );
-    CHECK_EQ( flags & 0x8f, 2 );
+    CHECK_EQ( flags & 0x8f, 3 );
     seen->valid = ( flags & 0x10 ) != 0;
     seen->asks = ( flags & 0x40 ) != 0;
     seen->number = (int) seen_number( seen, 2 );
@@ -481,7 +484,7 @@ TEST( messages_ranges_that_reach_too_far )
         char text[128];
         m->next_number = 3000;
         messages_skip_nothing( m );
-        snprintf( text, sizeof( text ), "52 0000 b70b 00000000 07 01 %s", rows[i] );
+        snprintf( text, sizeof( text ), "53 0000 b70b 00000000 07 01 %s", rows[i] );
         int bytes = wire_parse( text, packet, (int) sizeof( packet ) );
         REQUIRE( bytes > 0 );
         CHECK_EQ( netcode_messages_process_packet( m, packet, bytes ),
@@ -495,14 +498,14 @@ TEST( messages_acks_in_time )
 {
     static const struct {
         int numbers[3];
-        uint8_t first[3]; /* 0x42 asks, 0x02 does not */
+        uint8_t first[3]; /* 0x43 asks, 0x03 does not */
         double wait;
         int answered;
     } rows[] = {
-        { { 0, -1 }, { 0x42 }, 0.009, 0 },        { { 0, -1 }, { 0x42 }, 0.01, 1 },
-        { { 0, -1 }, { 0x02 }, 1.0, 0 },          { { 0, 1, -1 }, { 0x42, 0x42 }, 0.0, 1 },
-        { { 0, 1, -1 }, { 0x42, 0x02 }, 0.0, 0 }, { { 1, -1 }, { 0x42 }, 0.0, 1 },          /* 0 is missing */
-        { { 1, -1 }, { 0x02 }, 0.0, 0 },          { { 1, 0, -1 }, { 0x02, 0x42 }, 0.0, 1 }, /* it was missing */
+        { { 0, -1 }, { 0x43 }, 0.009, 0 },        { { 0, -1 }, { 0x43 }, 0.01, 1 },
+        { { 0, -1 }, { 0x03 }, 1.0, 0 },          { { 0, 1, -1 }, { 0x43, 0x43 }, 0.0, 1 },
+        { { 0, 1, -1 }, { 0x43, 0x03 }, 0.0, 0 }, { { 1, -1 }, { 0x43 }, 0.0, 1 },          /* 0 is missing */
+        { { 1, -1 }, { 0x03 }, 0.0, 0 },          { { 1, 0, -1 }, { 0x03, 0x43 }, 0.0, 1 }, /* it was missing */
     };
     for ( int i = 0; i < 8; i++ ) {
         struct netcode_messages_t * m = netcode_messages_create( small_config(), 0.0 );
@@ -552,10 +555,7 @@ TEST( messages_ack_delays )
 
 static void cost_packet( struct craft_t * craft, const struct netcode_messages_t * m, int64_t number )
 {
-    static int transfer; /* each ends before the next packet: any entry is free */
-    int id = (int) m->newest_id + 1;
-    transfer = number == 0 ? 0 : transfer;
-    int order = m->channels[2].expected_order;
+    int id = (int) m->newest_id + 1, fragments = 0, order = m->channels[2].expected_order;
     craft_begin( craft, number, -1, 0 );
     for ( int i = test_random_below( 5 ); i >= 0; i-- ) {
         int total = 1181 + test_random_below( 70 ) + 1168 * test_random_below( 3 ), bytes = test_random_below( 70 );
@@ -564,8 +564,11 @@ static void cost_packet( struct craft_t * craft, const struct netcode_messages_t
         case 1: craft_message( craft, 2, 1, id++, 0, hostile_data, bytes ); break;
         case 2: craft_message( craft, 3, 2, id++, order++, hostile_data, bytes ); break;
         case 3: craft_cancel( craft, id++, (uint32_t) bytes ); break;
-        case 4: craft_fragment( craft, 2, 0, transfer++, 0, hostile_data, total, ( total + 1167 ) / 1168 - 1 ); break;
-        default: craft_cancel( craft, transfer++, (uint32_t) total ); break;
+        case 4:
+            if ( fragments++ == 0 )
+                craft_fragment( craft, 2, 0, id++, 0, hostile_data, total, ( total + 1167 ) / 1168 - 1 );
+            break;
+        default: craft_cancel( craft, id++, (uint32_t) total ); break;
         }
     }
 }
@@ -586,13 +589,11 @@ TEST( messages_a_packet_costs_what_was_reckoned )
         CHECK_EQ( m->in.used - used + 4 * ( heap_blocks( &m->in ) - blocks ), plan.reliable_room + plan.room );
         CHECK_EQ( m->credit_received - received, plan.cost );
         messages_check( m );
-        for ( int k = 0; k < NC_MESSAGES_TRANSFERS; k++ )
-            if ( m->partial[k] ) {
-                craft_begin( &craft, ++i, -1, 0 );
-                craft_cancel( &craft, (int) nc_arrived_at( m, m->partial[k] )->id,
-                              nc_arrived_at( m, m->partial[k] )->bytes );
-                REQUIRE_EQ( craft_give( &craft, m ), NETCODE_MESSAGES_DROP_NONE );
-            }
+        while ( m->partial ) {
+            craft_begin( &craft, ++i, -1, 0 );
+            craft_cancel( &craft, (int) nc_arrived_at( m, m->partial )->id, nc_arrived_at( m, m->partial )->bytes );
+            REQUIRE_EQ( craft_give( &craft, m ), NETCODE_MESSAGES_DROP_NONE );
+        }
         messages_read( m );
         messages_read( m );
         CHECK_EQ( m->in.used, 0 );

@@ -1,0 +1,355 @@
+/*  Story: the guarantees of messages, section 15 of the manual. No size and no number of messages is a cliff, no channel takes the
+    send buffer of others, no lower priority holds up a higher one, and what can not go on says so on both sides. That all drains
+    is in messages_mixes.c. Run: runner messages_guarantees.c */
+
+/* Numbered messages of one channel, from the first end to the second. */
+struct guarantee_flow_t {
+    int channel, kind, bytes, sent, came;
+    double times[4096], longest;
+};
+
+static void guarantee_send( struct link_t * link, struct guarantee_flow_t * flow )
+{
+    memcpy( flow_data, &flow->sent, sizeof( flow->sent ) );
+    if ( netcode_messages_send( link->ends[0], flow->channel, flow->kind, flow_data, flow->bytes ) == NETCODE_OK )
+        flow->times[flow->sent++] = link->now;
+}
+
+static void guarantee_read( struct link_t * link, struct guarantee_flow_t * flows )
+{
+    struct netcode_message_t message;
+    while ( netcode_messages_receive( link->ends[1], &message ) ) {
+        struct guarantee_flow_t * flow = &flows[message.channel];
+        int number;
+        memcpy( &number, message.data, sizeof( number ) );
+        CHECK( message.bytes == flow->bytes && number >= 0 && number < flow->sent );
+        flow->came++;
+        flow->longest = link->now - flow->times[number] > flow->longest ? link->now - flow->times[number] : flow->longest;
+    }
+}
+
+static int guarantee_accepts, guarantee_takes;
+
+static void guarantee_stream_read( void * context, uint32_t offset, uint8_t * data, int bytes )
+{
+    (void) context;
+    (void) offset;
+    memset( data, 7, (size_t) bytes );
+}
+
+static int guarantee_stream_write( void * context, uint32_t offset, const uint8_t * data, int bytes )
+{
+    (void) context;
+    (void) offset;
+    return data[bytes - 1] == 7;
+}
+
+static int guarantee_stream_accept( void * context, struct netcode_messages_stream_t * stream )
+{
+    (void) context;
+    guarantee_accepts++;
+    stream->write_function = guarantee_stream_write;
+    return guarantee_takes;
+}
+
+static struct netcode_messages_stream_t guarantee_stream( int channel, uint32_t bytes )
+{
+    struct netcode_messages_stream_t stream;
+    memset( &stream, 0, sizeof( stream ) );
+    stream.channel = channel;
+    stream.bytes = bytes;
+    stream.read_function = guarantee_stream_read;
+    guarantee_accepts = 0;
+    guarantee_takes = 1;
+    return stream;
+}
+
+/* 60 ordered messages a second over a round trip of 300 ms arrive as fast whether they are of one piece or of several. */
+TEST( messages_guarantee_no_cliff_in_size )
+{
+    static const int sizes[] = { 1180, 1181, 2336, 2337, 4000, 4672 };
+    for ( int i = 0; i < 6; i++ ) {
+        static struct guarantee_flow_t flow;
+        struct link_t link;
+        memset( &flow, 0, sizeof( flow ) );
+        flow.kind = NETCODE_MESSAGE_RELIABLE_ORDERED;
+        flow.bytes = sizes[i];
+        link_open( &link, NULL, 1, 0.15, 0.0 );
+        for ( int k = 0; k < 120; k++ ) /* so that the round trip is known */
+            link_tick( &link );
+        for ( int k = 0; k < 600; k++ ) {
+            guarantee_send( &link, &flow );
+            link_tick( &link );
+            guarantee_read( &link, &flow );
+        }
+        CHECK_EQ( flow.sent, 600 );
+        CHECK_GE( flow.came, 600 - 11 );
+        CHECK_LE( flow.longest, 0.15 + 2.1 / 60.0 );
+        link_close( &link );
+    }
+}
+
+/* Hundreds of large messages are in flight at once, as many as the buffers hold. */
+TEST( messages_guarantee_no_cliff_in_number )
+{
+    struct netcode_messages_config_t config;
+    static struct guarantee_flow_t flow;
+    struct link_t link;
+    netcode_default_messages_config( &config );
+    memset( &flow, 0, sizeof( flow ) );
+    flow.kind = NETCODE_MESSAGE_RELIABLE;
+    flow.bytes = 1300;
+    link_open( &link, &config, 1, 0.15, 0.0 );
+    link.ends[0]->congestion = NETCODE_MESSAGES_CONGESTION_NONE;
+    for ( int k = 0; k < 120; k++ )
+        link_tick( &link );
+    for ( int k = 0; k < 300; k++ )
+        guarantee_send( &link, &flow );
+    link_tick( &link );
+    CHECK_EQ( link.ends[0]->begun_count, 300 );
+    for ( int k = 0; k < 20; k++ ) {
+        link_tick( &link );
+        guarantee_read( &link, &flow );
+    }
+    CHECK_EQ( flow.came, 300 );
+    link_close( &link );
+}
+
+/* A message of 2,000 bytes does not wait for 64 streams of a lower priority, nor a small one behind it. */
+TEST( messages_guarantee_priority_before_streams )
+{
+    struct netcode_messages_config_t config;
+    static struct guarantee_flow_t flows[2];
+    struct link_t link;
+    struct netcode_messages_stats_t stats;
+    memset( flows, 0, sizeof( flows ) );
+    netcode_default_messages_config( &config );
+    config.accept_stream_function = guarantee_stream_accept;
+    config.send_buffer_bytes = 1 << 20;
+    for ( int i = 1; i < NETCODE_MESSAGES_CHANNELS; i++ )
+        config.priorities[i] = 1;
+    link_open( &link, &config, 1, 0.05, 0.0 );
+    link.ways[0].bytes_per_second = 125000.0;
+    for ( int i = 0; i < 64; i++ ) {
+        struct netcode_messages_stream_t stream = guarantee_stream( 1 + i % 31, 10000000 );
+        CHECK_EQ( netcode_messages_send_stream( link.ends[0], &stream ), NETCODE_OK );
+    }
+    for ( int i = 0; i < 300; i++ )
+        link_tick( &link );
+    netcode_messages_stats( link.ends[0], &stats );
+    CHECK_EQ( link.ends[0]->begun_count, 31 ); /* of one channel they are sent one behind the other */
+    flows[0].kind = NETCODE_MESSAGE_RELIABLE_ORDERED;
+    for ( int round = 0; round < 20; round++ ) {
+        flows[0].bytes = round & 1 ? 20 : 2000;
+        guarantee_send( &link, &flows[0] );
+        for ( int i = 0; i < 30; i++ ) {
+            link_tick( &link );
+            guarantee_read( &link, flows );
+        }
+        CHECK_EQ( flows[0].came, round + 1 );
+    }
+    CHECK_LE( flows[0].longest, 2.0 * stats.rtt + 3.0 / 60.0 );
+    link_close( &link );
+}
+
+/* Unordered and unreliable messages never wait for large ones of their channel. */
+TEST( messages_guarantee_small_ones_pass_large_ones )
+{
+    for ( int kind = NETCODE_MESSAGE_UNRELIABLE; kind <= NETCODE_MESSAGE_RELIABLE; kind += 2 ) {
+        struct link_t link;
+        struct netcode_message_t message;
+        double came = 0.0;
+        link_open( &link, NULL, 1, 0.05, 0.0 );
+        link.ways[0].bytes_per_second = 50000.0;
+        for ( int i = 0; i < 60; i++ )
+            link_tick( &link );
+        for ( int i = 0; i < 2; i++ )
+            CHECK_EQ( netcode_messages_send( link.ends[0], 0, NETCODE_MESSAGE_RELIABLE, mix_data, 200000 ), NETCODE_OK );
+        for ( int i = 0; i < 60; i++ )
+            link_tick( &link );
+        double sent = link.now;
+        CHECK_EQ( netcode_messages_send( link.ends[0], 0, kind, "small", 5 ), NETCODE_OK );
+        for ( int i = 0; i < 60; i++ ) {
+            link_tick( &link );
+            while ( netcode_messages_receive( link.ends[1], &message ) )
+                came = message.bytes == 5 ? link.now : came;
+        }
+        CHECK( came > 0.0 && came - sent < 0.3 );
+        link_close( &link );
+    }
+}
+
+/* A producer that fills a channel whenever there is space takes no space from another one. */
+TEST( messages_guarantee_each_channel_has_its_share )
+{
+    static struct guarantee_flow_t flows[2];
+    struct link_t link;
+    memset( flows, 0, sizeof( flows ) );
+    flows[1].channel = 1;
+    flows[1].kind = NETCODE_MESSAGE_RELIABLE_ORDERED;
+    flows[1].bytes = 100;
+    flows[0].bytes = 1000;
+    flows[0].kind = NETCODE_MESSAGE_RELIABLE_ORDERED;
+    link_open( &link, NULL, 1, 0.05, 0.0 );
+    link.ways[0].bytes_per_second = 100000.0;
+    for ( int i = 0; i < 600; i++ ) {
+        int before = flows[1].sent;
+        for ( int sent = -1; sent != flows[0].sent && flows[0].sent < 4000; ) {
+            sent = flows[0].sent;
+            guarantee_send( &link, &flows[0] );
+        }
+        guarantee_send( &link, &flows[1] );
+        CHECK_EQ( flows[1].sent, before + 1 );
+        link_tick( &link );
+        guarantee_read( &link, flows );
+    }
+    CHECK_GT( flows[0].sent, 600 );
+    CHECK_GE( flows[1].came, 570 );
+    link_close( &link );
+}
+
+/* ---- no silent death ---- */
+
+static int guarantee_reason( struct netcode_messages_t * m )
+{
+    struct netcode_messages_event_t event;
+    int reason = 0;
+    while ( netcode_messages_event( m, &event ) )
+        if ( event.type == NETCODE_MESSAGES_EVENT_BROKEN )
+            reason = reason * 10 + event.reason;
+    return reason;
+}
+
+/* Both sides hear of it once, within so many seconds. */
+static void guarantee_both_hear( struct link_t * link, int reason, double seconds )
+{
+    int heard[2] = { 0, 0 };
+    for ( double until = link->now + seconds; link->now < until; ) {
+        link_tick( link );
+        for ( int i = 0; i < 2; i++ )
+            heard[i] += guarantee_reason( link->ends[i] );
+    }
+    CHECK_EQ( heard[0], reason );
+    CHECK_EQ( heard[1], reason );
+    for ( int i = 0; i < 2; i++ ) {
+        netcode_messages_reset( link->ends[i], link->now );
+        link->ways[i].count = 0;
+    }
+    CHECK_EQ( netcode_messages_send( link->ends[0], 0, NETCODE_MESSAGE_RELIABLE, "again", 5 ), NETCODE_OK );
+    for ( int i = 0; i < 60; i++ )
+        link_tick( link );
+    CHECK_EQ( messages_read( link->ends[1] ), 1 );
+    for ( int i = 0; i < 2; i++ )
+        CHECK_EQ( guarantee_reason( link->ends[i] ), 0 );
+}
+
+/*  A message for a channel that the other side does not have: once its LIMIT is known, send refuses. What was sent before breaks, as
+    does a queued ordered one. */
+TEST( messages_guarantee_a_missing_channel_is_reported )
+{
+    for ( int way = 0; way < 3; way++ ) {
+        struct netcode_messages_config_t config;
+        struct link_t link;
+        netcode_default_messages_config( &config );
+        link_open( &link, &config, 1, 0.05, 0.1 );
+        config.channels = 4;
+        netcode_messages_destroy( link.ends[1] );
+        link.ends[1] = netcode_messages_create( &config, link.now );
+        if ( way == 0 )
+            for ( int i = 0; i < 60; i++ )
+                link_tick( &link );
+        int bytes = way == 2 ? 3000 : 5; /* a large one waits for the first LIMIT */
+        CHECK_EQ( netcode_messages_send( link.ends[0], 3, NETCODE_MESSAGE_RELIABLE_ORDERED, flow_data, bytes ), NETCODE_OK );
+        CHECK_EQ( netcode_messages_send( link.ends[0], 4, NETCODE_MESSAGE_RELIABLE_ORDERED, flow_data, bytes ),
+                  way == 0 ? NETCODE_MESSAGES_NO_CHANNEL : NETCODE_OK );
+        struct netcode_messages_stream_t stream = guarantee_stream( 4, 10 );
+        if ( way == 0 )
+            CHECK_EQ( netcode_messages_send_stream( link.ends[0], &stream ), NETCODE_MESSAGES_NO_CHANNEL );
+        if ( way > 0 )
+            guarantee_both_hear( &link, NETCODE_MESSAGES_REASON_CHANNEL, 3.0 );
+        link_close( &link );
+    }
+}
+
+/* A reset of one side alone. */
+TEST( messages_guarantee_a_reset_of_one_side_is_reported )
+{
+    for ( int side = 0; side < 2; side++ ) {
+        struct link_t link;
+        link_open( &link, NULL, 1, 0.05, 0.1 );
+        for ( int i = 0; i < 600; i++ ) {
+            netcode_messages_send( link.ends[i & 1], 0, NETCODE_MESSAGE_RELIABLE, flow_data, 100 );
+            link_tick( &link );
+        }
+        netcode_messages_reset( link.ends[side], link.now );
+        guarantee_both_hear( &link, NETCODE_MESSAGES_REASON_OUT_OF_STEP, 25.0 );
+        link_close( &link );
+    }
+}
+
+/* Packets that can not be used for less than ten seconds break nothing, and silence of any length does not. */
+TEST( messages_guarantee_silence_breaks_nothing )
+{
+    struct netcode_messages_t * m = netcode_messages_create( small_config(), 0.0 );
+    struct craft_t craft;
+    for ( int i = 0; i < 200; i++ ) {
+        netcode_messages_update( m, 100.0 * i );
+        craft_begin( &craft, i, -1, 0 );
+        CHECK_EQ( craft_give( &craft, m ), NETCODE_MESSAGES_DROP_NONE );
+        for ( int k = 0; k < 10; k++ ) { /* copies of it */
+            netcode_messages_update( m, 100.0 * i + k );
+            CHECK_EQ( craft_give( &craft, m ), NETCODE_MESSAGES_DROP_DUPLICATE );
+        }
+        CHECK_EQ( guarantee_reason( m ), 0 );
+    }
+    netcode_messages_update( m, 100.0 * 199 + 11.0 );
+    CHECK_EQ( craft_give( &craft, m ), NETCODE_MESSAGES_DROP_DUPLICATE );
+    CHECK_EQ( guarantee_reason( m ), NETCODE_MESSAGES_REASON_OUT_OF_STEP );
+    netcode_messages_destroy( m );
+}
+
+/* Another version of the format is named. */
+TEST( messages_guarantee_another_version_is_reported )
+{
+    struct netcode_messages_t * m = netcode_messages_create( small_config(), 0.0 );
+    struct craft_t craft;
+    for ( int i = 0; i <= 11; i++ ) {
+        netcode_messages_update( m, i );
+        craft_begin( &craft, i, -1, 0 );
+        craft.data[0] = 0x42;
+        CHECK_EQ( craft_give( &craft, m ), NETCODE_MESSAGES_DROP_VERSION );
+    }
+    CHECK_EQ( guarantee_reason( m ), NETCODE_MESSAGES_REASON_VERSION );
+    netcode_messages_destroy( m );
+}
+
+/* ---- O( what a packet carried ) ---- */
+
+/* The application is asked about new streams at a ration, and not while 16 refusals are under way. */
+TEST( messages_guarantee_streams_are_accepted_at_a_ration )
+{
+    for ( int takes = 0; takes < 2; takes++ ) {
+        struct netcode_messages_config_t config = *small_config();
+        config.accept_stream_function = guarantee_stream_accept;
+        struct netcode_messages_t * m = netcode_messages_create( &config, 0.0 );
+        struct craft_t craft;
+        int taken = 0;
+        guarantee_accepts = 0;
+        guarantee_takes = takes;
+        for ( int i = 0; i < 2000; i++ ) {
+            netcode_messages_update( m, i < 1000 ? 0.0 : 1.0 );
+            m->credit_granted = m->credit_received + 1000;
+            craft_begin( &craft, taken, -1, 0 );
+            craft_head( &craft, 5 | 8, 0, taken, 0 );
+            put( &craft.at, 0, 4 );
+            craft_varint( &craft, 0 );
+            int reason = craft_give( &craft, m );
+            CHECK( reason == NETCODE_MESSAGES_DROP_NONE || reason == NETCODE_MESSAGES_DROP_NO_ROOM );
+            taken += reason == NETCODE_MESSAGES_DROP_NONE;
+        }
+        CHECK_EQ( taken, takes ? 512 : 16 );
+        CHECK_EQ( guarantee_accepts, taken );
+        messages_check( m );
+        netcode_messages_destroy( m );
+    }
+}
