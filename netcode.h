@@ -430,15 +430,13 @@
         RELIABLE                         a door opens, an item is picked up     nothing; order is not kept
         RELIABLE_ORDERED                 chat, score, commands, rounds          nothing
         RELIABLE_SEQUENCED               health, equipment, options             skipped if a newer one was there first
-        UNRELIABLE_WITH_RECEIPT          states sent as differences             lost, and an event reports it
-        RELIABLE_WITH_RECEIPT            a map, a replay: PROGRESS, then ACKED  nothing
-        RELIABLE_ORDERED_WITH_RECEIPT    a trade, a purchase                    nothing; ACKED once the other side has it
 
     channels     32, each with an order of its own: a loss in one never delays another. Give a channel a priority (0 is
                  sent first) and a weight among equals. Unreliable messages have the least rate for
                  themselves; beyond it they share the window with all others.
-    receipts     netcode_messages_event: ACKED, LOST, PROGRESS of large ones and streams; SPURIOUS if LOST was reported too early.
-                 They use space in the send buffer until you read them.
+    receipts     a number that you give a message: netcode_messages_event returns it with ACKED, LOST, PROGRESS of large ones and
+                 streams, and SPURIOUS if LOST was reported too early. So a state that is sent as a difference follows what
+                 has arrived, and a purchase is known to be there. Events use space in the send buffer until you read them.
     large        above 1180 bytes a message is sent in fragments, after all others: above 4 fragments (4672 bytes) it uses
                  the rate that they leave unused, and slows down when the round trip grows; below, it leaves as they do. As
                  many are in flight as both buffers hold: by default two of the largest; while one waits for the other
@@ -1296,17 +1294,14 @@ typedef struct netcode_server_t netcode_server_t; /* opaque: netcode_server_crea
 #if defined( NETCODE_MESSAGES )
 
 /*  How a message is delivered. Sequenced: one that arrives after a newer one of its channel is dropped. Ordered: in the
-    order of sending, within its channel. With receipt: an event reports whether it arrived. */
+    order of sending, within its channel. */
 #define NETCODE_MESSAGE_UNRELIABLE 0
 #define NETCODE_MESSAGE_UNRELIABLE_SEQUENCED 1
 #define NETCODE_MESSAGE_RELIABLE 2
 #define NETCODE_MESSAGE_RELIABLE_ORDERED 3
 #define NETCODE_MESSAGE_RELIABLE_SEQUENCED 4
-#define NETCODE_MESSAGE_UNRELIABLE_WITH_RECEIPT 5
-#define NETCODE_MESSAGE_RELIABLE_WITH_RECEIPT 6
-#define NETCODE_MESSAGE_RELIABLE_ORDERED_WITH_RECEIPT 7
-#define NETCODE_MESSAGE_KINDS 8
-#define NETCODE_MESSAGE_STREAM 8 /* in events: of netcode_messages_send_stream */
+#define NETCODE_MESSAGE_KINDS 5
+#define NETCODE_MESSAGE_STREAM 5 /* in events: of netcode_messages_send_stream */
 
 #define NETCODE_MESSAGES_CHANNELS 32         /* of one connection, at most */
 #define NETCODE_MESSAGES_HEADER_BYTES 11     /* of a packet, at most */
@@ -1322,7 +1317,8 @@ typedef struct netcode_server_t netcode_server_t; /* opaque: netcode_server_crea
 #define NETCODE_MESSAGES_BROKEN ( -3 )     /* see NETCODE_MESSAGES_EVENT_BROKEN; only a reset of both sides helps */
 #define NETCODE_MESSAGES_NO_CHANNEL ( -4 ) /* the other side has fewer channels */
 
-#define NETCODE_MESSAGES_CONGESTION_AIMD 0  /* follows the link: delays, and losses beyond those of the link itself */
+#define NETCODE_MESSAGES_CONGESTION_ADAPTIVE \
+    0                                       /* follows the link: delays, and losses beyond those of the link itself */
 #define NETCODE_MESSAGES_CONGESTION_FIXED 1 /* bytes_per_second, whatever is lost */
 #define NETCODE_MESSAGES_CONGESTION_NONE 2  /* neither window nor rate: for networks of your own */
 
@@ -1337,7 +1333,8 @@ typedef struct netcode_server_t netcode_server_t; /* opaque: netcode_server_crea
 #define NETCODE_MESSAGES_EVENT_LOST 2     /* unreliable: its packet was lost; else given up, or the connection ended */
 #define NETCODE_MESSAGES_EVENT_SPURIOUS 3 /* LOST was reported too early: the message has arrived */
 #define NETCODE_MESSAGES_EVENT_PROGRESS 4 /* of a message in fragments: bytes_done of its bytes have arrived */
-#define NETCODE_MESSAGES_EVENT_BROKEN 5   /* messages can not go on, on either side: `reason`. Reset both, or disconnect */
+#define NETCODE_MESSAGES_EVENT_BROKEN \
+    5 /* messages can not go on, on either side: `reason`. Reset both, or disconnect */
 
 /* Reasons of BROKEN: */
 #define NETCODE_MESSAGES_REASON_GIVEN_UP 1    /* an ordered message was: max_retries */
@@ -1375,12 +1372,12 @@ enum netcode_messages_drop_reason_t {
 /* A message, to be sent or received. */
 struct netcode_message_t {
     int channel;          /* 0 to 31; a loss on one never delays another */
-    int kind;             /* NETCODE_MESSAGE_...; when received without its receipt: 0 to 4 */
+    int kind;             /* NETCODE_MESSAGE_... */
     const uint8_t * data; /* received: valid until the next netcode_messages_receive, reset or destroy */
     int bytes;            /* 0 to max_message_bytes */
     double ttl_seconds;   /* sending: dropped if not sent by then; if reliable, given up if not acknowledged.
                              0 or less: unreliable 0.5 s, reliable for ever; ordered messages must not have one */
-    uint64_t receipt;     /* sending: yours, returned by events; if not 0, kinds without receipt get events too */
+    uint64_t receipt;     /* sending: yours, returned by its events; 0: there are none */
 };
 
 /*  A reliable message of any size that is read from your memory and written to the other side's, without a copy. Its
@@ -11263,7 +11260,8 @@ NETCODE_API void netcode_server_client_stats( struct netcode_server_t * server, 
         bits 0-2  0 unreliable, 1 unreliable sequenced, 2 reliable, 3 reliable ordered, 4 reliable sequenced, 5 stream
         bit 3     it is a FRAGMENT (2, 3, 4, and always 5), one in a packet at most
         bit 4     a byte follows with the channel, 1 to 31; else it is channel 0
-        bit 5     MESSAGE: without a length, the data end with the packet; zero in a FRAGMENT
+        bit 5     MESSAGE: without a length, the data end with the packet. FRAGMENT: a part of this message was
+                  acknowledged: it begins nothing, for its id may be one of the past that has run over
         bits 6-7  zero
 
     followed, in this order, by the fields of the kind:
@@ -11286,7 +11284,8 @@ NETCODE_API void netcode_server_client_stats( struct netcode_server_t * server, 
                        messages until the sum of their costs is the credit; modulo 2^32. A message costs its length
                        (a stream 32), 80 more, and one for each 8 of its fragments, 512 at most. Before the first LIMIT the
                        credit is 16384. The largest message is 1180 at least
-        27 CANCEL      id 2, cost (varint): this reliable message, not an ordered one, is not sent any more
+        27 CANCEL      id 2, cost (varint): this reliable message, not an ordered one, is not sent any more. The cost is 0 if a
+                       part of it was acknowledged
         2f REFUSE      count 1 (1 to 16), ids 2 each: the receiver of these streams does not want them. In each packet
                        until one of them is acknowledged, once, and effective before the acks in its packet: a refused
                        stream is never ACKED
@@ -11319,7 +11318,8 @@ enum nc_messages_limit_t {
     NC_FRAME_KIND = 7, /* bits of a frame's first byte */
     NC_FRAME_FRAGMENT = 8,
     NC_FRAME_CHANNEL = 0x10,
-    NC_FRAME_LAST = 0x20,
+    NC_FRAME_LAST = 0x20,  /* of a MESSAGE, */
+    NC_FRAME_KNOWN = 0x20, /* and of a FRAGMENT */
     NC_FRAME_ACK_RANGES = 0x07,
     NC_FRAME_PING = 0x0f,
     NC_FRAME_PONG = 0x17,
@@ -11327,7 +11327,6 @@ enum nc_messages_limit_t {
     NC_FRAME_CANCEL = 0x27,
     NC_FRAME_REFUSE = 0x2f,
     NC_FRAME_BROKEN = 0x37,
-    NC_KIND_STREAM = 5,            /* on the wire */
     NC_FRAME_IS_DONE = -1,         /* checked, and nothing of it is to be stored */
     NC_MESSAGES_REMEMBERED = 2048, /* numbers of packets */
     NC_MESSAGES_BLOCK = 256,       /* numbers of packets, of which one is skipped */
@@ -11336,9 +11335,9 @@ enum nc_messages_limit_t {
     NC_MESSAGES_DELAY = 1000,      /* the largest delay of an ack that is used, in 0.1 ms */
     NC_MESSAGES_IDS = 4096,
     NC_MESSAGES_RANGES = 16,
-    NC_MESSAGES_REPORTS = 16,     /* packets whose acks the other side may not have */
-    NC_MESSAGES_REFUSED = 16,     /* streams refused whose sender may not know it yet */
-    NC_STREAMS_AT_ONCE = 256,     /* streams that the application is asked about: so many at once, */
+    NC_MESSAGES_REPORTS = 16, /* packets whose acks the other side may not have */
+    NC_MESSAGES_REFUSED = 16, /* streams refused whose sender may not know it yet */
+    NC_STREAMS_AT_ONCE = 256, /* streams that the application is asked about: so many at once, */
     NC_STREAMS_PER_SECOND = 1024,
     NC_MESSAGES_FRAGMENTS = 4096, /* of one message in flight */
     NC_MESSAGES_PROMPT = 4,       /* fragments of the largest message that leaves as those in one piece do */
@@ -11361,7 +11360,8 @@ enum nc_messages_limit_t {
     NC_MESSAGES_CARRIED = 64,      /* messages in one piece in a packet */
     NC_CARRIED_RESERVE = 40,       /* bytes of the send buffer for each message: it may be in three packets, alone */
     NC_HEAP_OVERHEAD = 19, /* at most: a block's head (8), its handle (4), and up to the next multiple of 8 (7) */
-    NC_HEAP_SPARE = 4096   /* so many free bytes between blocks are never a reason to move them */
+    NC_HEAP_SPARE = 4096,  /* so many free bytes between blocks are never a reason to move them */
+    NC_MESSAGES_USELESS_PACKETS = 8
 };
 
 #define NC_HEAP_FREE 0x80000000u
@@ -11690,7 +11690,6 @@ typedef struct {
     uint32_t order;        /* a stream's tag */
     nc_node_t node;        /* its key is the id; in a tree, if it is sent in fragments */
     uint8_t kind;
-    uint8_t wire;       /* the kind in its frames */
     uint8_t head_bytes; /* of the head of its frame, which ends with: */
     double queued, expires;
     uint64_t receipt;
@@ -11741,10 +11740,11 @@ enum { NC_QUEUE_UNRELIABLE, NC_QUEUE_IN_ORDER, NC_QUEUE_WHOLE, NC_QUEUE_LARGE, N
 
 typedef struct {
     nc_message_list_t queues[NC_QUEUES]; /* so that none waits for one of another kind */
-    nc_message_list_t begun;     /* in fragments, not yet acknowledged in full, the oldest first */
-    uint32_t sending;            /* none of them before this one has anything to send */
-    uint32_t ordered;            /* none of them before this one is an ordered one */
-    uint32_t queued_bytes, kept_bytes; /* contents that were not begun; what all of its messages have in the send buffer */
+    nc_message_list_t begun;             /* in fragments, not yet acknowledged in full, the oldest first */
+    uint32_t sending;                    /* none of them before this one has anything to send */
+    uint32_t ordered;                    /* none of them before this one is an ordered one */
+    uint32_t queued_bytes,
+        kept_bytes;     /* contents that were not begun; what all of its messages have in the send buffer */
     uint32_t served[2]; /* bytes by weight, in one piece and in fragments: the channel with the least is next */
     uint32_t waiting;   /* messages that arrived before earlier ones: the root of their tree */
     uint16_t next_order, expected_order;
@@ -11768,11 +11768,11 @@ typedef struct {
 typedef struct {
     double time;
     uint32_t number;
-    uint32_t delivered;          /* the bytes that were acknowledged when it was sent */
-    uint32_t carried;          /* its list, or 0 */
-    nc_carried_t transfer;     /* if it has a fragment: its message, */
-    uint16_t fragment;         /* and the index modulo 2^16 */
-    uint16_t bytes;            /* and flags above them */
+    uint32_t delivered;    /* the bytes that were acknowledged when it was sent */
+    uint32_t carried;      /* its list, or 0 */
+    nc_carried_t transfer; /* if it has a fragment: its message, */
+    uint16_t fragment;     /* and the index modulo 2^16 */
+    uint16_t bytes;        /* and flags above them */
 } nc_sent_t;
 
 enum {
@@ -11895,11 +11895,11 @@ struct netcode_messages_t {
     nc_message_list_t reliable; /* begun, in the order of their ids */
     nc_message_list_t watched;  /* unreliable, begun, whose receipt is awaited */
     uint32_t lost_head, lost_tail, event_head, event_tail;
-    uint32_t begun, begun_count, begun_channels;         /* in fragments: a tree by their ids; how many; of which channels */
-    uint32_t next_id, oldest_id;                         /* the other side knows all messages before the oldest, */
-    uint64_t known[NC_MESSAGES_IDS / 64];                /* and these after it, by id modulo 4096 */
+    uint32_t begun, begun_count, begun_channels; /* in fragments: a tree by their ids; how many; of which channels */
+    uint32_t next_id, oldest_id;                 /* the other side knows all messages before the oldest, */
+    uint64_t known[NC_MESSAGES_IDS / 64];        /* and these after it, by id modulo 4096 */
     uint32_t queued_bytes, flight, last_serial;
-    uint32_t message_count;                              /* in the send buffer */
+    uint32_t message_count; /* in the send buffer */
     uint32_t credit_limit, credit_spent;
     uint32_t peer_max_bytes, peer_channels; /* 0 until the other side has sent them */
     uint32_t claimant, claim; /* a large message that waits for credit, and how much of the credit is kept for it */
@@ -11929,6 +11929,7 @@ struct netcode_messages_t {
     /* receiving */
     int64_t newest_received;
     double useless_since; /* all packets since this time were dropped; 1e300: the last one was not */
+    uint64_t useless;     /* how many */
     double newest_time, ack_since,
         ack_time; /* of the newest packet; since when an ack is due; when the last was sent */
     int acks_due;
@@ -11938,7 +11939,7 @@ struct netcode_messages_t {
     uint32_t report_first, report_end; /* of those that the other side may not have */
     int64_t newest_id;
     uint64_t ids[NC_MESSAGES_IDS / 64]; /* by id modulo 4096 */
-    uint32_t partial;                /* messages of which fragments are missing: a tree by their ids */
+    uint32_t partial;                   /* messages of which fragments are missing: a tree by their ids */
     uint16_t refused[NC_MESSAGES_REFUSED];
     uint32_t refused_count;          /* streams whose sender may not know it yet */
     uint32_t refused_since;          /* all packets from this one on have them */
@@ -12006,7 +12007,7 @@ static uint8_t * nc_message_data( nc_message_t * message )
 /* The bytes that it has in the send buffer: a stream has none. */
 static uint32_t nc_message_kept( const nc_message_t * message )
 {
-    return message->wire == NC_KIND_STREAM ? 0 : message->bytes;
+    return message->kind == NETCODE_MESSAGE_STREAM ? 0 : message->bytes;
 }
 
 static netcode_messages_stream_t * nc_message_stream( nc_message_t * message )
@@ -12021,7 +12022,8 @@ static uint32_t nc_fragments_in_flight( uint32_t fragments )
 
 static uint8_t * nc_message_state( nc_message_t * message, uint32_t index )
 {
-    uint32_t data = message->wire == NC_KIND_STREAM ? (uint32_t) sizeof( netcode_messages_stream_t ) : message->bytes;
+    uint32_t data =
+        message->kind == NETCODE_MESSAGE_STREAM ? (uint32_t) sizeof( netcode_messages_stream_t ) : message->bytes;
     return nc_message_data( message ) + data + index % NC_MESSAGES_FRAGMENTS;
 }
 
@@ -12043,7 +12045,7 @@ static nc_stream_t * nc_arrived_stream( nc_arrived_t * arrived )
 /* The byte with a fragment's bit: it has arrived. */
 static uint8_t * nc_arrived_bits( nc_arrived_t * arrived, uint32_t index )
 {
-    uint32_t data = arrived->kind == NC_KIND_STREAM ? (uint32_t) sizeof( nc_stream_t ) : arrived->bytes;
+    uint32_t data = arrived->kind == NETCODE_MESSAGE_STREAM ? (uint32_t) sizeof( nc_stream_t ) : arrived->bytes;
     return nc_arrived_data( arrived ) + data + index % NC_MESSAGES_FRAGMENTS / 8;
 }
 
@@ -12052,7 +12054,6 @@ static int nc_arrived_has( nc_arrived_t * arrived, uint32_t index )
     return index < arrived->first_fragment || *nc_arrived_bits( arrived, index ) >> index % 8 & 1;
 }
 
-/* For the kinds on the wire. */
 static int nc_kind_is_reliable( int kind )
 {
     return kind >= NETCODE_MESSAGE_RELIABLE;
@@ -12061,19 +12062,13 @@ static int nc_kind_is_reliable( int kind )
 /* The bytes of the order in its frames, or of the tag. */
 static uint32_t nc_kind_order_bytes( int kind )
 {
-    return kind == NC_KIND_STREAM ? 4 : kind == NETCODE_MESSAGE_RELIABLE_ORDERED ? 2 : 0;
-}
-
-static int nc_kind_on_wire( int kind )
-{
-    static const uint8_t kinds[NETCODE_MESSAGE_STREAM + 1] = { 0, 1, 2, 3, 4, 0, 2, 3, NC_KIND_STREAM };
-    return kinds[kind];
+    return kind == NETCODE_MESSAGE_STREAM ? 4 : kind == NETCODE_MESSAGE_RELIABLE_ORDERED ? 2 : 0;
 }
 
 /* 0: it is sent in one piece. A stream always has one. */
 static uint32_t nc_fragments_of( int kind, uint32_t bytes )
 {
-    if ( kind != NC_KIND_STREAM && bytes <= NETCODE_MESSAGES_WHOLE_BYTES )
+    if ( kind != NETCODE_MESSAGE_STREAM && bytes <= NETCODE_MESSAGES_WHOLE_BYTES )
         return 0;
     return bytes ? ( bytes - 1 ) / NETCODE_MESSAGES_FRAGMENT_BYTES + 1 : 1;
 }
@@ -12082,7 +12077,8 @@ static uint32_t nc_fragments_of( int kind, uint32_t bytes )
 static uint32_t nc_messages_cost( int kind, uint32_t bytes )
 {
     uint32_t bits = nc_fragments_in_flight( nc_fragments_of( kind, bytes ) );
-    return NC_MESSAGES_COST + ( kind == NC_KIND_STREAM ? (uint32_t) NC_MESSAGES_STREAM_COST : bytes ) + ( bits + 7 ) / 8;
+    return NC_MESSAGES_COST + ( kind == NETCODE_MESSAGE_STREAM ? (uint32_t) NC_MESSAGES_STREAM_COST : bytes ) +
+           ( bits + 7 ) / 8;
 }
 
 static uint32_t nc_fragment_bytes( uint32_t total, uint32_t index )
@@ -12170,8 +12166,9 @@ static void nc_messages_unlink( struct netcode_messages_t * messages, nc_message
 
 static int nc_message_queue( const nc_message_t * message )
 {
-    int in_order = message->wire == NETCODE_MESSAGE_RELIABLE_ORDERED || message->wire == NETCODE_MESSAGE_RELIABLE_SEQUENCED;
-    return !nc_kind_is_reliable( message->wire ) ? NC_QUEUE_UNRELIABLE
+    int in_order =
+        message->kind == NETCODE_MESSAGE_RELIABLE_ORDERED || message->kind == NETCODE_MESSAGE_RELIABLE_SEQUENCED;
+    return !nc_kind_is_reliable( message->kind ) ? NC_QUEUE_UNRELIABLE
            : in_order                            ? NC_QUEUE_IN_ORDER
            : message->fragments                  ? NC_QUEUE_LARGE
                                                  : NC_QUEUE_WHOLE;
@@ -12188,16 +12185,11 @@ static void nc_message_release( struct netcode_messages_t * messages, uint32_t h
     }
 }
 
-static int nc_message_wants_report( const nc_message_t * message )
-{
-    return message->receipt != 0 || message->kind >= NETCODE_MESSAGE_UNRELIABLE_WITH_RECEIPT;
-}
-
 /* Reports an event. It replaces one that the application has not read yet. */
 static void nc_message_report( struct netcode_messages_t * messages, uint32_t handle, int event )
 {
     nc_message_t * message = nc_message_at( messages, handle );
-    if ( event == NETCODE_MESSAGES_EVENT_NONE || !nc_message_wants_report( message ) )
+    if ( event == NETCODE_MESSAGES_EVENT_NONE || message->receipt == 0 )
         return;
 
     if ( event == NETCODE_MESSAGES_EVENT_SPURIOUS && message->event == NETCODE_MESSAGES_EVENT_LOST )
@@ -12235,10 +12227,8 @@ static void nc_messages_know_id( struct netcode_messages_t * messages, uint32_t 
 static int nc_messages_has_id( struct netcode_messages_t * messages )
 {
     while ( messages->next_id - messages->oldest_id < NC_MESSAGES_IDS &&
-            *nc_tree_find( &messages->out, &messages->begun, messages->next_id & 0xffff ) ) {
-        messages->next_id++;
-        nc_messages_know_id( messages, messages->next_id - 1 );
-    }
+            *nc_tree_find( &messages->out, &messages->begun, messages->next_id & 0xffff ) )
+        messages->next_id++; /* its bit is set since it was known last */
     return messages->next_id - messages->oldest_id < NC_MESSAGES_IDS;
 }
 
@@ -12265,9 +12255,9 @@ static void nc_message_finish( struct netcode_messages_t * messages, uint32_t ha
     if ( message->fragments )
         nc_transfer_end( messages, handle );
     else
-        nc_messages_unlink( messages,
-                            nc_kind_is_reliable( message->wire ) ? &messages->reliable : &messages->watched, handle );
-    if ( nc_kind_is_reliable( message->wire ) )
+        nc_messages_unlink( messages, nc_kind_is_reliable( message->kind ) ? &messages->reliable : &messages->watched,
+                            handle );
+    if ( nc_kind_is_reliable( message->kind ) )
         nc_messages_know_id( messages, message->node.key );
     message->flags |= NC_MESSAGE_DONE;
     nc_message_report( messages, handle, event );
@@ -12328,7 +12318,7 @@ static void nc_message_pop_lost( struct netcode_messages_t * messages )
 /* ---- giving up ---- */
 
 /* Messages can not go on. The application hears of it, and the other side. */
-static void nc_messages_break( struct netcode_messages_t * messages, int reason )
+NC_COLD static void nc_messages_break( struct netcode_messages_t * messages, int reason )
 {
     if ( messages->broken )
         return;
@@ -12354,13 +12344,13 @@ static void nc_messages_lose_all( struct netcode_messages_t * messages )
 
 /*  Gives up a reliable message that was begun. The other side must be notified, or it would reserve memory for it for
     ever: from now on CANCEL is sent instead of it. An ordered channel with a gap can not continue. */
-static void nc_message_give_up( struct netcode_messages_t * messages, uint32_t handle )
+NC_COLD static void nc_message_give_up( struct netcode_messages_t * messages, uint32_t handle )
 {
     nc_message_t * message = nc_message_at( messages, handle );
     if ( messages->broken )
         return;
     messages->stats.reliable_timeouts_total++;
-    if ( message->wire == NETCODE_MESSAGE_RELIABLE_ORDERED ) {
+    if ( message->kind == NETCODE_MESSAGE_RELIABLE_ORDERED ) {
         nc_messages_break( messages, NETCODE_MESSAGES_REASON_GIVEN_UP );
         return;
     }
@@ -12416,7 +12406,6 @@ static nc_sent_t * nc_sent_at( const struct netcode_messages_t * messages, uint3
     return &messages->sent[index & ( messages->window - 1 )];
 }
 
-
 /* The message of an entry, or NULL if nothing more is to be sent of it. */
 static nc_message_t * nc_carried_message( const struct netcode_messages_t * messages, const nc_carried_t * carried )
 {
@@ -12454,8 +12443,7 @@ static void nc_transfer_resume( struct netcode_messages_t * messages, uint32_t h
 {
     const nc_message_t * message = nc_message_at( messages, handle );
     nc_message_channel_t * channel = &messages->channels[message->channel];
-    if ( !channel->sending ||
-         (int32_t) ( message->serial - nc_message_at( messages, channel->sending )->serial ) < 0 )
+    if ( !channel->sending || (int32_t) ( message->serial - nc_message_at( messages, channel->sending )->serial ) < 0 )
         channel->sending = handle;
 }
 
@@ -12524,7 +12512,7 @@ static void nc_whole_lost( struct netcode_messages_t * messages, uint32_t handle
 {
     nc_message_t * message = nc_message_at( messages, handle );
     message->packets--;
-    if ( nc_kind_is_reliable( message->wire ) )
+    if ( nc_kind_is_reliable( message->kind ) )
         nc_reliable_lost( messages, handle );
     else
         nc_message_report( messages, handle, NETCODE_MESSAGES_EVENT_LOST );
@@ -12546,7 +12534,7 @@ static void nc_sent_settle_messages( struct netcode_messages_t * messages, nc_se
             nc_whole_acked( messages, handle, ( carried->handle & NC_CARRIED_CANCEL ) != 0 );
         else if ( message && fate == NC_SENT_WENT_LOST )
             nc_whole_lost( messages, handle );
-        else if ( message && !nc_kind_is_reliable( message->wire ) ) /* forgotten */
+        else if ( message && !nc_kind_is_reliable( message->kind ) ) /* forgotten */
             nc_message_finish( messages, handle, NETCODE_MESSAGES_EVENT_NONE );
     }
 
@@ -12719,7 +12707,7 @@ static void nc_controller_acked( struct netcode_messages_t * messages, const nc_
     double window = controller->window, bytes = sent->bytes & NC_SENT_BYTES;
     controller->delivered += sent->bytes & NC_SENT_BYTES;
     nc_controller_count( controller, sent, 0.0 );
-    if ( messages->congestion != NETCODE_MESSAGES_CONGESTION_AIMD || sent->time <= controller->cut_time ||
+    if ( messages->congestion != NETCODE_MESSAGES_CONGESTION_ADAPTIVE || sent->time <= controller->cut_time ||
          controller->settling || !( messages->held_back || messages->in_flight >= window / 2.0 ) )
         return;
 
@@ -12817,7 +12805,7 @@ static void nc_controller_judge( struct netcode_messages_t * messages )
 {
     nc_controller_t * controller = &messages->controller;
     uint32_t samples = controller->round_samples;
-    if ( samples < 4 || messages->congestion != NETCODE_MESSAGES_CONGESTION_AIMD )
+    if ( samples < 4 || messages->congestion != NETCODE_MESSAGES_CONGESTION_ADAPTIVE )
         return;
 
     double mean = controller->round_sum / samples, scatter = controller->round_off / samples / nc_real_root( samples );
@@ -12954,7 +12942,7 @@ static void nc_sent_overdue( struct netcode_messages_t * messages, nc_sent_t * s
     list->count = 0;
     for ( uint32_t i = 0; i < count; i++ ) {
         nc_message_t * message = nc_carried_message( messages, &carried[i] );
-        if ( message && !nc_kind_is_reliable( message->wire ) )
+        if ( message && !nc_kind_is_reliable( message->kind ) )
             carried[list->count++] = carried[i];
         else if ( message && --message->packets == 0 )
             nc_message_lose( messages, carried[i].handle & ~NC_CARRIED_CANCEL );
@@ -13097,7 +13085,7 @@ typedef struct {
     nc_carried_t transfer; /* the message of the fragment that it has, */
     uint16_t fragment;     /* and that one's index */
     uint16_t flags;
-    int asks, tracked;              /* it asks for an ack; it may, because there is space to remember it */
+    int asks, tracked;                      /* it asks for an ack; it may, because there is space to remember it */
     int unreliable, reliable, bulk, prompt; /* what the window and the rate allow */
     int delay;
     nc_carried_list_t list; /* its messages: directly before the entries, as in the send buffer */
@@ -13131,19 +13119,19 @@ static void nc_build_carry( nc_build_t * build, nc_message_t * message, uint32_t
 
 static uint8_t * nc_put_head( uint8_t * at, const nc_message_t * message, uint32_t flags )
 {
-    *at++ = (uint8_t) ( message->wire | flags | ( message->channel ? (uint32_t) NC_FRAME_CHANNEL : 0 ) );
+    *at++ = (uint8_t) ( message->kind | flags | ( message->channel ? (uint32_t) NC_FRAME_CHANNEL : 0 ) );
     if ( message->channel )
         *at++ = message->channel;
-    if ( nc_kind_is_reliable( message->wire ) )
+    if ( nc_kind_is_reliable( message->kind ) )
         at = nc_put_number( at, message->node.key, 2 );
-    return nc_put_number( at, message->order, (int) nc_kind_order_bytes( message->wire ) );
+    return nc_put_number( at, message->order, (int) nc_kind_order_bytes( message->kind ) );
 }
 
 /* The bytes of its frame in front of its data, without the index of a fragment. */
 static uint32_t nc_message_head_bytes( const nc_message_t * message )
 {
-    return 1u + ( message->channel != 0 ) + ( nc_kind_is_reliable( message->wire ) ? 2 : 0 ) +
-           nc_kind_order_bytes( message->wire ) + ( message->fragments ? 4 : nc_varint_bytes( message->bytes ) );
+    return 1u + ( message->channel != 0 ) + ( nc_kind_is_reliable( message->kind ) ? 2 : 0 ) +
+           nc_kind_order_bytes( message->kind ) + ( message->fragments ? 4 : nc_varint_bytes( message->bytes ) );
 }
 
 /* Writes the head directly before its data, so that the frame is contiguous. */
@@ -13157,8 +13145,7 @@ static int nc_build_fits( const nc_build_t * build, const nc_message_t * message
 {
     uint32_t bytes = message->fragments ? NETCODE_MESSAGES_FRAGMENT_BYTES + 4 : message->bytes;
     return nc_build_has_room( build, message->head_bytes + bytes ) &&
-           ( nc_build_may_carry( build ) ||
-             !( nc_kind_is_reliable( message->wire ) || nc_message_wants_report( message ) ) );
+           ( nc_build_may_carry( build ) || !( nc_kind_is_reliable( message->kind ) || message->receipt ) );
 }
 
 static void nc_build_message( struct netcode_messages_t * messages, nc_build_t * build, uint32_t handle, int remember )
@@ -13172,7 +13159,7 @@ static void nc_build_message( struct netcode_messages_t * messages, nc_build_t *
     build->at += bytes;
     build->asks = 1;
     messages->small_time = messages->now;
-    messages->urgent -= nc_kind_is_reliable( message->wire ) ? bytes : 0;
+    messages->urgent -= nc_kind_is_reliable( message->kind ) ? bytes : 0;
     message->copied = messages->flight;
     if ( remember )
         nc_build_carry( build, message, handle );
@@ -13183,12 +13170,19 @@ static void nc_channel_serve( nc_message_channel_t * channel, uint32_t bytes, in
     channel->served[bulk] += ( bytes + 16 ) * 64 / channel->weight;
 }
 
+/* Was a part of it acknowledged? Then the other side has begun it. */
+static int nc_transfer_is_known( const nc_message_t * message )
+{
+    return message->acked_bytes != 0 || message->first_fragment != 0;
+}
+
 static void nc_build_fragment( struct netcode_messages_t * messages, nc_build_t * build, uint32_t handle,
                                uint32_t index )
 {
     nc_message_t * message = nc_message_at( messages, handle );
     uint32_t bytes = nc_fragment_bytes( message->bytes, index ), offset = index * NETCODE_MESSAGES_FRAGMENT_BYTES;
-    uint8_t * at = nc_put_head( build->at, message, NC_FRAME_FRAGMENT );
+    uint32_t known = nc_transfer_is_known( message ) ? NC_FRAME_KNOWN : 0;
+    uint8_t * at = nc_put_head( build->at, message, NC_FRAME_FRAGMENT | known );
     at = nc_put_number( at, message->bytes, 4 );
     at = nc_put_varint( at, index );
 
@@ -13203,7 +13197,7 @@ static void nc_build_fragment( struct netcode_messages_t * messages, nc_build_t 
     build->fragment = (uint16_t) index;
     nc_channel_serve( &messages->channels[message->channel], NETCODE_MESSAGES_FRAGMENT_BYTES, 1 );
 
-    if ( message->wire != NC_KIND_STREAM )
+    if ( message->kind != NETCODE_MESSAGE_STREAM )
         memcpy( at, nc_message_data( message ) + offset, bytes );
     else if ( bytes ) { /* last: this function may send messages, which can move this one */
         const netcode_messages_stream_t * stream = nc_message_stream( message );
@@ -13211,12 +13205,13 @@ static void nc_build_fragment( struct netcode_messages_t * messages, nc_build_t 
     }
 }
 
-static void nc_build_cancel( struct netcode_messages_t * messages, nc_build_t * build, uint32_t handle )
+NC_COLD static void nc_build_cancel( struct netcode_messages_t * messages, nc_build_t * build, uint32_t handle )
 {
     nc_message_t * message = nc_message_at( messages, handle );
     *build->at++ = NC_FRAME_CANCEL;
     build->at = nc_put_number( build->at, message->node.key, 2 );
-    build->at = nc_put_varint( build->at, nc_messages_cost( message->wire, message->bytes ) );
+    build->at = nc_put_varint(
+        build->at, nc_transfer_is_known( message ) ? 0 : nc_messages_cost( message->kind, message->bytes ) );
     build->last = NULL;
     build->asks = 1;
     nc_build_carry( build, message, handle );
@@ -13312,7 +13307,7 @@ static void nc_build_control( struct netcode_messages_t * messages, nc_build_t *
 }
 
 /* The first frame of each packet until the other side has one of them. */
-static void nc_build_refusals( const struct netcode_messages_t * messages, nc_build_t * build )
+NC_COLD static void nc_build_refusals( const struct netcode_messages_t * messages, nc_build_t * build )
 {
     if ( messages->refused_count ) {
         *build->at++ = NC_FRAME_REFUSE;
@@ -13427,28 +13422,26 @@ static int nc_message_is_over( const struct netcode_messages_t * messages, uint3
 }
 
 /* An ordered one is never dropped silently: its channel would have a gap. */
-static void nc_message_drop_queued( struct netcode_messages_t * messages, uint32_t handle )
+NC_COLD static void nc_message_drop_queued( struct netcode_messages_t * messages, uint32_t handle )
 {
     const nc_message_t * message = nc_message_at( messages, handle );
-    if ( message->wire == NETCODE_MESSAGE_RELIABLE_ORDERED )
+    if ( message->kind == NETCODE_MESSAGE_RELIABLE_ORDERED )
         nc_messages_break( messages, nc_channel_is_missing( messages, message->channel )
                                          ? NETCODE_MESSAGES_REASON_CHANNEL
                                          : NETCODE_MESSAGES_REASON_TOO_LARGE );
     nc_message_drop( messages, handle );
 }
 
-
 /* Would an ordered message be too far ahead of one in fragments that its channel sends? */
 static int nc_message_is_far( const struct netcode_messages_t * messages, const nc_message_t * message )
 {
     nc_message_channel_t * channel = &messages->channels[message->channel];
-    if ( message->wire != NETCODE_MESSAGE_RELIABLE_ORDERED )
+    if ( message->kind != NETCODE_MESSAGE_RELIABLE_ORDERED )
         return 0;
-    while ( channel->ordered &&
-            nc_message_at( messages, channel->ordered )->wire != NETCODE_MESSAGE_RELIABLE_ORDERED )
+    while ( channel->ordered && nc_message_at( messages, channel->ordered )->kind != NETCODE_MESSAGE_RELIABLE_ORDERED )
         channel->ordered = nc_message_at( messages, channel->ordered )->next;
-    return channel->ordered && (uint16_t) ( channel->next_order - nc_message_at( messages, channel->ordered )->order ) >=
-                                   NC_MESSAGES_IDS;
+    return channel->ordered &&
+           (uint16_t) ( channel->next_order - nc_message_at( messages, channel->ordered )->order ) >= NC_MESSAGES_IDS;
 }
 
 /*  Is there credit for it? Small messages could spend each grant before a large one's whole cost is there: while one waits, half of
@@ -13456,7 +13449,8 @@ static int nc_message_is_far( const struct netcode_messages_t * messages, const 
 static int nc_message_has_credit( struct netcode_messages_t * messages, const nc_message_t * message, uint32_t handle )
 {
     uint32_t kept = handle == messages->claimant ? 0 : messages->claim;
-    if ( (int32_t) ( messages->credit_limit - messages->credit_spent - nc_messages_cost( message->wire, message->bytes ) - kept ) >= 0 )
+    if ( (int32_t) ( messages->credit_limit - messages->credit_spent -
+                     nc_messages_cost( message->kind, message->bytes ) - kept ) >= 0 )
         return 1;
     if ( message->fragments && !messages->claimant )
         messages->claimant = handle;
@@ -13466,9 +13460,9 @@ static int nc_message_has_credit( struct netcode_messages_t * messages, const nc
 /* Is it within the other side's limits, and within the ids that both sides remember? */
 static int nc_message_may_start( struct netcode_messages_t * messages, const nc_message_t * message, uint32_t handle )
 {
-    if ( !nc_kind_is_reliable( message->wire ) )
+    if ( !nc_kind_is_reliable( message->kind ) )
         return 1;
-    if ( message->fragments && messages->peer_max_bytes == 0 && message->wire != NC_KIND_STREAM )
+    if ( message->fragments && messages->peer_max_bytes == 0 && message->kind != NETCODE_MESSAGE_STREAM )
         return 0; /* the other side would refuse every packet with a part of it */
     if ( !nc_message_has_credit( messages, message, handle ) )
         return 0;
@@ -13495,10 +13489,10 @@ static void nc_transfer_start( struct netcode_messages_t * messages, uint32_t ha
 static void nc_reliable_start( struct netcode_messages_t * messages, uint32_t handle )
 {
     nc_message_t * message = nc_message_at( messages, handle );
-    messages->credit_spent += nc_messages_cost( message->wire, message->bytes );
+    messages->credit_spent += nc_messages_cost( message->kind, message->bytes );
     nc_bit_set( messages->known, messages->next_id, NC_MESSAGES_IDS, 0 );
     message->node.key = messages->next_id++ & 0xffff;
-    if ( message->wire == NETCODE_MESSAGE_RELIABLE_ORDERED )
+    if ( message->kind == NETCODE_MESSAGE_RELIABLE_ORDERED )
         message->order = messages->channels[message->channel].next_order++;
     if ( message->fragments )
         nc_transfer_start( messages, handle );
@@ -13508,8 +13502,8 @@ static void nc_reliable_start( struct netcode_messages_t * messages, uint32_t ha
 
 /*  A channel begins to send beside `others`: what they have sent meanwhile, or it before they began, counts for one message at
     most. */
-static void nc_channel_join( const struct netcode_messages_t * messages, nc_message_channel_t * channel,
-                             uint32_t others, int bulk )
+NC_COLD static void nc_channel_join( const struct netcode_messages_t * messages, nc_message_channel_t * channel,
+                                     uint32_t others, int bulk )
 {
     const nc_message_channel_t * least = NULL;
     for ( ; others; others &= others - 1 ) {
@@ -13522,7 +13516,6 @@ static void nc_channel_join( const struct netcode_messages_t * messages, nc_mess
     if ( least && channel->served[bulk] - least->served[bulk] + most > 2 * most )
         channel->served[bulk] = least->served[bulk];
 }
-
 
 static void nc_message_start( struct netcode_messages_t * messages, uint32_t handle )
 {
@@ -13539,8 +13532,8 @@ static void nc_message_start( struct netcode_messages_t * messages, uint32_t han
     message->born = messages->flight;
     message->serial = ( messages->last_serial += 2 ) | 1; /* never 0 */
 
-    if ( !nc_kind_is_reliable( message->wire ) ) {
-        if ( nc_message_wants_report( message ) )
+    if ( !nc_kind_is_reliable( message->kind ) ) {
+        if ( message->receipt )
             nc_messages_append( messages, &messages->watched, handle );
     } else
         nc_reliable_start( messages, handle );
@@ -13567,7 +13560,7 @@ static void nc_build_new( struct netcode_messages_t * messages, nc_build_t * bui
             masks[queue] &= ~( (uint32_t) 1 << chosen / NC_QUEUES );
             continue;
         } else {
-            int remember = reliable || nc_message_wants_report( message );
+            int remember = reliable || message->receipt;
             messages->least -= reliable ? 0 : message->bytes;
             nc_message_start( messages, handle );
             nc_build_message( messages, build, handle, remember );
@@ -13603,7 +13596,6 @@ static int nc_transfer_sends( const nc_message_t * message )
     end = end < message->fragments ? end : message->fragments;
     return !( message->flags & NC_MESSAGE_CANCELLED ) && ( message->lost_fragments || message->next_fragment != end );
 }
-
 
 /*  The transfer with something to send that is next, or 0: those of one channel one behind the other, those of channels of
     one priority side by side. */
@@ -13690,7 +13682,7 @@ static void nc_build_bulk( struct netcode_messages_t * messages, nc_build_t * bu
 
 static void nc_build_begin( struct netcode_messages_t * messages, nc_build_t * build, uint8_t * packet )
 {
-    int aimd = messages->congestion == NETCODE_MESSAGES_CONGESTION_AIMD, probe = messages->probe_due;
+    int aimd = messages->congestion == NETCODE_MESSAGES_CONGESTION_ADAPTIVE, probe = messages->probe_due;
     int free_rate = probe || messages->congestion == NETCODE_MESSAGES_CONGESTION_NONE;
 
     memset( build, 0, offsetof( nc_build_t, carried ) );
@@ -13827,6 +13819,7 @@ typedef struct {
     uint32_t id, order; /* the order may be a stream's tag */
     uint32_t bytes;     /* of the message */
     uint32_t index;
+    int known;      /* a fragment of a message that is begun */
     uint32_t value; /* of PING, PONG and LIMIT */
     const uint8_t * data;
     uint32_t data_bytes;
@@ -13842,7 +13835,8 @@ typedef struct {
     int64_t number, acked;
     int asks, frame_count;
     uint32_t duplicates; /* messages received before */
-    uint16_t frames[NETCODE_MAX_PACKET_SIZE / 2]; /* where the frames to be stored begin; a frame has 2 bytes at least */
+    uint16_t
+        frames[NETCODE_MAX_PACKET_SIZE / 2]; /* where the frames to be stored begin; a frame has 2 bytes at least */
 } nc_plan_t;
 
 static int nc_frame_read_ranges( nc_source_t * source, nc_acks_t * acks )
@@ -13864,7 +13858,7 @@ static int nc_frame_read_ranges( nc_source_t * source, nc_acks_t * acks )
     return 1;
 }
 
-static void nc_frame_read_control( nc_source_t * source, nc_frame_t * frame )
+NC_COLD static void nc_frame_read_control( nc_source_t * source, nc_frame_t * frame )
 {
     if ( frame->type == NC_FRAME_PING || frame->type == NC_FRAME_PONG )
         frame->value = nc_source_number( source, 4 );
@@ -13875,7 +13869,7 @@ static void nc_frame_read_control( nc_source_t * source, nc_frame_t * frame )
     } else if ( frame->type == NC_FRAME_CANCEL ) {
         frame->id = nc_source_number( source, 2 );
         frame->bytes = nc_source_varint( source ); /* what it costs */
-        source->failed |= frame->bytes < NC_MESSAGES_COST;
+        source->failed |= frame->bytes != 0 && frame->bytes < NC_MESSAGES_COST;
     } else if ( frame->type == NC_FRAME_REFUSE ) {
         frame->data = source->at; /* its count, and the ids */
         frame->bytes = nc_source_number( source, 1 );
@@ -13908,14 +13902,15 @@ static void nc_frame_read_message( nc_source_t * source, nc_frame_t * frame, uin
     if ( frame->type == -2 ) {
         frame->bytes = nc_source_number( source, 4 );
         frame->index = nc_source_varint( source );
-        source->failed |= ( first & NC_FRAME_LAST ) != 0 || !nc_kind_is_reliable( frame->kind );
+        source->failed |= !nc_kind_is_reliable( frame->kind );
+        frame->known = ( first & NC_FRAME_KNOWN ) != 0;
         if ( frame->index < nc_fragments_of( frame->kind, frame->bytes ) )
             frame->data_bytes = nc_fragment_bytes( frame->bytes, frame->index );
     } else {
         frame->data_bytes =
             first & NC_FRAME_LAST ? (uint32_t) ( source->end - source->at ) : nc_source_varint( source );
         frame->bytes = frame->data_bytes;
-        source->failed |= frame->bytes > NETCODE_MESSAGES_WHOLE_BYTES || frame->kind == NC_KIND_STREAM;
+        source->failed |= frame->bytes > NETCODE_MESSAGES_WHOLE_BYTES || frame->kind == NETCODE_MESSAGE_STREAM;
     }
 
     frame->data = nc_source_bytes( source, frame->data_bytes );
@@ -13927,7 +13922,7 @@ static void nc_frame_read( nc_source_t * source, nc_frame_t * frame, nc_acks_t *
     uint32_t first = *source->at++;
     memset( frame, 0, sizeof( *frame ) );
     frame->kind = (int) ( first & NC_FRAME_KIND );
-    if ( frame->kind <= NC_KIND_STREAM && first < 0x40 ) {
+    if ( frame->kind <= NETCODE_MESSAGE_STREAM && first < 0x40 ) {
         frame->type = first & NC_FRAME_FRAGMENT ? -2 : -1;
         nc_frame_read_message( source, frame, first );
         return;
@@ -13962,7 +13957,6 @@ static void nc_messages_take_id( struct netcode_messages_t * messages, int64_t i
     nc_bit_set( messages->ids, (uint64_t) id, NC_MESSAGES_IDS, 1 );
 }
 
-
 /* Was the order of this ordered message or fragment received before, with another id? Then it is malformed input. */
 static int nc_order_was_received( const struct netcode_messages_t * messages, const nc_frame_t * frame )
 {
@@ -13976,14 +13970,14 @@ static int nc_order_was_received( const struct netcode_messages_t * messages, co
 static uint32_t nc_arrived_bytes( int kind, uint32_t bytes )
 {
     uint32_t fragments = nc_fragments_in_flight( nc_fragments_of( kind, bytes ) );
-    uint32_t data = kind == NC_KIND_STREAM ? (uint32_t) sizeof( nc_stream_t ) : bytes;
+    uint32_t data = kind == NETCODE_MESSAGE_STREAM ? (uint32_t) sizeof( nc_stream_t ) : bytes;
     return (uint32_t) sizeof( nc_arrived_t ) + data + ( fragments + 7 ) / 8;
 }
 
 /* A further fragment of a message must be as the first one that arrived. */
 static int nc_frame_fits( nc_arrived_t * arrived, const nc_frame_t * frame )
 {
-    uint32_t order = arrived->kind == NC_KIND_STREAM ? nc_arrived_stream( arrived )->tag : arrived->order;
+    uint32_t order = arrived->kind == NETCODE_MESSAGE_STREAM ? nc_arrived_stream( arrived )->tag : arrived->order;
     return arrived->kind == frame->kind && arrived->channel == frame->channel && arrived->bytes == frame->bytes &&
            order == frame->order && (int64_t) frame->index - arrived->first_fragment < NC_MESSAGES_FRAGMENTS;
 }
@@ -13997,7 +13991,7 @@ static int nc_frame_check_message( struct netcode_messages_t * messages, const n
 
     if ( frame->channel >= messages->channel_count )
         return NETCODE_MESSAGES_DROP_CHANNEL;
-    if ( fragment && ( ( frame->bytes > messages->max_receive_bytes && kind != NC_KIND_STREAM ) ||
+    if ( fragment && ( ( frame->bytes > messages->max_receive_bytes && kind != NETCODE_MESSAGE_STREAM ) ||
                        frame->index >= nc_fragments_of( kind, frame->bytes ) || plan->fragments++ ) )
         return NETCODE_MESSAGES_DROP_FRAGMENT;
 
@@ -14007,12 +14001,12 @@ static int nc_frame_check_message( struct netcode_messages_t * messages, const n
     }
 
     uint32_t partial = fragment ? nc_partial_find( messages, frame->id ) : 0;
-    if ( kind == NC_KIND_STREAM &&
+    if ( kind == NETCODE_MESSAGE_STREAM &&
          ( messages->refused_count == NC_MESSAGES_REFUSED || ( !partial && messages->stream_tokens < 1.0 ) ) )
         return NETCODE_MESSAGES_DROP_NO_ROOM; /* it could not be refused, or the application is asked too often */
     if ( partial && !nc_frame_fits( nc_arrived_at( messages, partial ), frame ) )
         return NETCODE_MESSAGES_DROP_FRAGMENT;
-    if ( !partial && nc_messages_had( messages, id ) ) {
+    if ( !partial && ( frame->known || nc_messages_had( messages, id ) ) ) {
         plan->duplicates++;
         return NC_FRAME_IS_DONE;
     }
@@ -14033,10 +14027,11 @@ static int nc_frame_check_message( struct netcode_messages_t * messages, const n
     return NETCODE_MESSAGES_DROP_NONE;
 }
 
-static int nc_frame_check_cancel( struct netcode_messages_t * messages, const nc_frame_t * frame, nc_plan_t * plan )
+NC_COLD static int nc_frame_check_cancel( struct netcode_messages_t * messages, const nc_frame_t * frame,
+                                          nc_plan_t * plan )
 {
     int64_t id = nc_messages_near( plan->newest_id, frame->id );
-    if ( nc_partial_find( messages, frame->id ) || nc_messages_had( messages, id ) )
+    if ( nc_partial_find( messages, frame->id ) || frame->bytes == 0 || nc_messages_had( messages, id ) )
         return NETCODE_MESSAGES_DROP_NONE;
     if ( frame->bytes > nc_messages_cost( NETCODE_MESSAGE_RELIABLE, messages->max_receive_bytes ) )
         return NETCODE_MESSAGES_DROP_LIMIT; /* or what a packet costs could wrap */
@@ -14056,8 +14051,8 @@ static int nc_frame_check( struct netcode_messages_t * messages, const nc_frame_
         return NC_FRAME_IS_DONE; /* it is in the plan already */
 
     if ( frame->type == NC_FRAME_LIMIT && ( (int32_t) ( frame->value - messages->credit_spent ) > 1 << 30 ||
-                                            frame->bytes < NETCODE_MESSAGES_WHOLE_BYTES ||
-                                            frame->channel < 1 || frame->channel > NETCODE_MESSAGES_CHANNELS ) )
+                                            frame->bytes < NETCODE_MESSAGES_WHOLE_BYTES || frame->channel < 1 ||
+                                            frame->channel > NETCODE_MESSAGES_CHANNELS ) )
         return NETCODE_MESSAGES_DROP_LIMIT;
     if ( frame->type == NC_FRAME_REFUSE ) {
         if ( plan->refused )
@@ -14087,7 +14082,6 @@ static void nc_arrived_ready( struct netcode_messages_t * messages, uint32_t han
         messages->ready_head = handle;
     messages->ready_tail = handle;
 }
-
 
 static void nc_arrived_in_order( struct netcode_messages_t * messages, nc_message_channel_t * channel, uint32_t handle )
 {
@@ -14156,7 +14150,7 @@ static uint32_t nc_arrived_make( struct netcode_messages_t * messages, const nc_
 }
 
 /* The stream begins, and the application takes it or not. */
-static int nc_stream_accept( struct netcode_messages_t * messages, nc_arrived_t * arrived, uint32_t tag )
+NC_COLD static int nc_stream_accept( struct netcode_messages_t * messages, nc_arrived_t * arrived, uint32_t tag )
 {
     nc_stream_t * kept = nc_arrived_stream( arrived );
     netcode_messages_stream_t stream;
@@ -14181,18 +14175,18 @@ static void nc_transfer_close( struct netcode_messages_t * messages, uint32_t ha
 {
     nc_arrived_t * arrived = nc_arrived_at( messages, handle );
     nc_tree_remove( &messages->in, nc_tree_find( &messages->in, &messages->partial, arrived->node.key ) );
-    if ( arrived->kind == NC_KIND_STREAM ) {
+    if ( arrived->kind == NETCODE_MESSAGE_STREAM ) {
         const nc_stream_t * stream = nc_arrived_stream( arrived );
         messages->stats.messages_received += (uint64_t) complete;
         if ( stream->end_function )
             stream->end_function( stream->context, complete );
     }
-    if ( arrived->kind == NC_KIND_STREAM || !complete )
+    if ( arrived->kind == NETCODE_MESSAGE_STREAM || !complete )
         nc_arrived_free( messages, handle );
 }
 
 /* The application does not want it: REFUSE is in all packets until one of them is acknowledged. */
-static void nc_stream_refuse( struct netcode_messages_t * messages, uint32_t handle )
+NC_COLD static void nc_stream_refuse( struct netcode_messages_t * messages, uint32_t handle )
 {
     messages->refused[messages->refused_count++] = (uint16_t) nc_arrived_at( messages, handle )->node.key;
     nc_transfer_close( messages, handle, 0 );
@@ -14204,7 +14198,7 @@ static void nc_stream_refuse( struct netcode_messages_t * messages, uint32_t han
 static int nc_fragment_store( nc_arrived_t * arrived, const nc_frame_t * frame )
 {
     uint32_t offset = frame->index * NETCODE_MESSAGES_FRAGMENT_BYTES;
-    if ( arrived->kind != NC_KIND_STREAM )
+    if ( arrived->kind != NETCODE_MESSAGE_STREAM )
         memcpy( nc_arrived_data( arrived ) + offset, frame->data, frame->data_bytes );
     else if ( frame->data_bytes ) {
         const nc_stream_t * stream = nc_arrived_stream( arrived );
@@ -14230,7 +14224,7 @@ static void nc_messages_take_fragment( struct netcode_messages_t * messages, con
         messages->stats.messages_duplicate++;
         return;
     }
-    if ( ( begins && frame->kind == NC_KIND_STREAM && !nc_stream_accept( messages, arrived, frame->order ) ) ||
+    if ( ( begins && frame->kind == NETCODE_MESSAGE_STREAM && !nc_stream_accept( messages, arrived, frame->order ) ) ||
          !nc_fragment_store( arrived, frame ) ) {
         nc_stream_refuse( messages, handle );
         return;
@@ -14245,7 +14239,7 @@ static void nc_messages_take_fragment( struct netcode_messages_t * messages, con
         return;
 
     nc_transfer_close( messages, handle, 1 );
-    if ( frame->kind != NC_KIND_STREAM )
+    if ( frame->kind != NETCODE_MESSAGE_STREAM )
         nc_arrived_deliver( messages, handle, number );
 }
 
@@ -14262,7 +14256,8 @@ static void nc_messages_take_message( struct netcode_messages_t * messages, cons
             nc_arrived_deliver( messages, handle, plan->number );
         else
             messages->stats.messages_unstored++;
-    } else if ( ( nc_messages_had( messages, id ) && !( fragment && nc_partial_find( messages, frame->id ) ) ) ||
+    } else if ( ( ( frame->known || nc_messages_had( messages, id ) ) &&
+                  !( fragment && nc_partial_find( messages, frame->id ) ) ) ||
                 nc_order_was_received( messages, frame ) )
         messages->stats.messages_duplicate++; /* it was in this packet before */
     else if ( fragment )
@@ -14275,21 +14270,21 @@ static void nc_messages_take_message( struct netcode_messages_t * messages, cons
     }
 }
 
-static void nc_messages_take_cancel( struct netcode_messages_t * messages, const nc_frame_t * frame,
-                                     const nc_plan_t * plan )
+NC_COLD static void nc_messages_take_cancel( struct netcode_messages_t * messages, const nc_frame_t * frame,
+                                             const nc_plan_t * plan )
 {
     int64_t id = nc_messages_near( plan->newest_id, frame->id );
     uint32_t partial = nc_partial_find( messages, frame->id );
     if ( partial )
         nc_transfer_close( messages, partial, 0 );
-    else if ( !nc_messages_had( messages, id ) ) {
+    else if ( frame->bytes != 0 && !nc_messages_had( messages, id ) ) {
         nc_messages_take_id( messages, id );
         messages->credit_received += frame->bytes;
         messages->credit_released += frame->bytes;
     }
 }
 
-static void nc_messages_grant( struct netcode_messages_t * messages, uint32_t limit )
+NC_COLD static void nc_messages_grant( struct netcode_messages_t * messages, uint32_t limit )
 {
     uint32_t more = limit - messages->credit_limit;
     if ( (int32_t) ( limit - messages->credit_spent ) <= (int32_t) ( messages->credit_limit - messages->credit_spent ) )
@@ -14297,7 +14292,7 @@ static void nc_messages_grant( struct netcode_messages_t * messages, uint32_t li
     messages->credit_limit = limit;
     if ( messages->claimant ) {
         const nc_message_t * claimant = nc_message_at( messages, messages->claimant );
-        uint32_t all = nc_messages_cost( claimant->wire, claimant->bytes );
+        uint32_t all = nc_messages_cost( claimant->kind, claimant->bytes );
         messages->claim += more / 2;
         messages->claim = messages->claim < all ? messages->claim : all;
     }
@@ -14683,15 +14678,17 @@ NETCODE_API void netcode_messages_reset( struct netcode_messages_t * messages, d
     messages->message_count = kept.message_count;
     nc_messages_begin( messages, nc_messages_is_time( time ) ? time : kept.caller_time );
     for ( uint32_t handle = messages->event_head; handle; handle = nc_message_at( messages, handle )->next_event )
-        messages->channels[nc_message_at( messages, handle )->channel].kept_bytes += nc_heap_size( &messages->out, handle );
+        messages->channels[nc_message_at( messages, handle )->channel].kept_bytes +=
+            nc_heap_size( &messages->out, handle );
 }
 
 /* ---- sending and receiving ---- */
 
 static int nc_messages_refuse( const struct netcode_messages_t * messages, const struct netcode_message_t * message )
 {
-    int kind = message->kind >= 0 && message->kind < NETCODE_MESSAGE_KINDS ? nc_kind_on_wire( message->kind ) : -1;
-    if ( kind < 0 || message->channel < 0 || message->channel >= messages->channel_count || message->bytes < 0 ||
+    int kind = message->kind;
+    if ( kind < 0 || kind >= NETCODE_MESSAGE_KINDS || message->channel < 0 ||
+         message->channel >= messages->channel_count || message->bytes < 0 ||
          ( message->bytes > 0 && message->data == NULL ) || !( message->ttl_seconds < 1e300 ) ||
          ( message->ttl_seconds > 0.0 && kind == NETCODE_MESSAGE_RELIABLE_ORDERED ) )
         return NETCODE_MESSAGES_BAD_ARGUMENT;
@@ -14711,23 +14708,20 @@ static int nc_messages_refuse( const struct netcode_messages_t * messages, const
 /* The reliable kind for an unreliable message that is too large for a packet. */
 static int nc_kind_upgrade( int kind )
 {
-    return kind == NETCODE_MESSAGE_UNRELIABLE                ? NETCODE_MESSAGE_RELIABLE
-           : kind == NETCODE_MESSAGE_UNRELIABLE_SEQUENCED    ? NETCODE_MESSAGE_RELIABLE_SEQUENCED
-           : kind == NETCODE_MESSAGE_UNRELIABLE_WITH_RECEIPT ? NETCODE_MESSAGE_RELIABLE_WITH_RECEIPT
-                                                             : kind;
+    return kind == NETCODE_MESSAGE_UNRELIABLE             ? NETCODE_MESSAGE_RELIABLE
+           : kind == NETCODE_MESSAGE_UNRELIABLE_SEQUENCED ? NETCODE_MESSAGE_RELIABLE_SEQUENCED
+                                                          : kind;
 }
 
 /*  Space for a message to be sent, and for `kept` bytes behind it, which the caller fills. 0: there is none. The last 1/32
     of the buffer is for channels that have less in it than would be free: so one that is filled leaves something to the others. */
-static uint32_t nc_message_make( struct netcode_messages_t * messages, int channel, int kind, uint32_t bytes, uint32_t kept )
+static uint32_t nc_message_make( struct netcode_messages_t * messages, int channel, int kind, uint32_t bytes,
+                                 uint32_t kept )
 {
-    int wire = nc_kind_on_wire( kind );
-    uint32_t fragments = nc_fragments_of( wire, bytes ), states = nc_fragments_in_flight( fragments );
+    uint32_t fragments = nc_fragments_of( kind, bytes ), states = nc_fragments_in_flight( fragments );
     uint32_t all = (uint32_t) sizeof( nc_message_t ) + kept + states, handle;
     uint32_t reserve = ( messages->message_count + 1 ) * NC_CARRIED_RESERVE;
     uint32_t cost = nc_heap_cost( all ) + reserve, part = messages->out.bytes / 32;
-    if ( nc_heap_is_full( &messages->out, cost ) )
-        return 0;
     if ( nc_heap_is_full( &messages->out, cost + part ) &&
          nc_heap_is_full( &messages->out, cost + messages->channels[channel].kept_bytes ) )
         return 0;
@@ -14740,9 +14734,8 @@ static uint32_t nc_message_make( struct netcode_messages_t * messages, int chann
     message->bytes = bytes;
     message->fragments = fragments;
     message->kind = (uint8_t) kind;
-    message->wire = (uint8_t) wire;
     message->queued = messages->now;
-    message->expires = nc_kind_is_reliable( wire ) ? 1e300 : messages->now + 0.5;
+    message->expires = nc_kind_is_reliable( kind ) ? 1e300 : messages->now + 0.5;
     if ( states )
         memset( nc_message_state( message, 0 ), 0, states );
     return handle;
@@ -14826,7 +14819,8 @@ static int nc_messages_cancel_in( struct netcode_messages_t * messages, const nc
     for ( uint32_t handle = list->head, next; handle; handle = next ) {
         const nc_message_t * message = nc_message_at( messages, handle );
         next = message->next;
-        if ( message->wire != NC_KIND_STREAM || message->receipt != receipt || message->flags & NC_MESSAGE_CANCELLED )
+        if ( message->kind != NETCODE_MESSAGE_STREAM || message->receipt != receipt ||
+             message->flags & NC_MESSAGE_CANCELLED )
             continue;
         found = 1;
         if ( message->flags & NC_MESSAGE_STARTED )
@@ -14919,8 +14913,8 @@ NETCODE_API int netcode_messages_event( struct netcode_messages_t * messages, st
                                                                       : message->bytes;
     event->bytes = message->bytes < INT32_MAX ? (int) message->bytes : INT32_MAX;
     event->bytes_done = done < INT32_MAX ? (int) done : INT32_MAX;
-    event->stream_bytes = message->wire == NC_KIND_STREAM ? message->bytes : 0;
-    event->stream_bytes_done = message->wire == NC_KIND_STREAM ? done : 0;
+    event->stream_bytes = message->kind == NETCODE_MESSAGE_STREAM ? message->bytes : 0;
+    event->stream_bytes_done = message->kind == NETCODE_MESSAGE_STREAM ? done : 0;
 
     message->event = NETCODE_MESSAGES_EVENT_NONE;
     nc_message_release( messages, handle );
@@ -14931,7 +14925,7 @@ NETCODE_API int netcode_messages_event( struct netcode_messages_t * messages, st
 
 /*  A packet was dropped. What is wrong with one is repeated in the next: so both sides hear of it. While it is broken, each packet
     shows that the other side may not know. */
-static void nc_messages_count_drop( struct netcode_messages_t * messages, int reason )
+NC_COLD static void nc_messages_count_drop( struct netcode_messages_t * messages, int reason )
 {
     messages->stats.drops[reason]++;
     if ( reason == NETCODE_MESSAGES_DROP_CHANNEL )
@@ -14940,17 +14934,19 @@ static void nc_messages_count_drop( struct netcode_messages_t * messages, int re
         messages->broken_due |= messages->now - messages->ack_time >= 0.1 && !messages->peer_is_broken;
     else if ( reason != NETCODE_MESSAGES_DROP_NO_ROOM ) {
         messages->useless_since = nc_real_smaller( messages->useless_since, messages->now );
-        if ( messages->now - messages->useless_since > NC_MESSAGES_USELESS )
-            nc_messages_break( messages, reason == NETCODE_MESSAGES_DROP_VERSION ? NETCODE_MESSAGES_REASON_VERSION
-                                                                                  : NETCODE_MESSAGES_REASON_OUT_OF_STEP );
+        if ( ++messages->useless >= NC_MESSAGES_USELESS_PACKETS &&
+             messages->now - messages->useless_since > NC_MESSAGES_USELESS )
+            nc_messages_break( messages, reason == NETCODE_MESSAGES_DROP_VERSION
+                                             ? NETCODE_MESSAGES_REASON_VERSION
+                                             : NETCODE_MESSAGES_REASON_OUT_OF_STEP );
     }
 }
 
 /* The other side does not want this stream; perhaps it was told before. */
-static void nc_stream_refused( struct netcode_messages_t * messages, uint32_t id )
+NC_COLD static void nc_stream_refused( struct netcode_messages_t * messages, uint32_t id )
 {
     uint32_t handle = *nc_tree_find( &messages->out, &messages->begun, id );
-    if ( handle && nc_message_at( messages, handle )->wire == NC_KIND_STREAM )
+    if ( handle && nc_message_at( messages, handle )->kind == NETCODE_MESSAGE_STREAM )
         nc_message_finish( messages, handle, NETCODE_MESSAGES_EVENT_LOST );
 }
 
@@ -14973,6 +14969,7 @@ NETCODE_API int netcode_messages_process_packet( struct netcode_messages_t * mes
     }
 
     messages->useless_since = 1e300;
+    messages->useless = 0;
     messages->stats.packets_received++;
     messages->stats.bytes_received += (uint64_t) bytes;
     messages->fresh = 1;
@@ -15001,7 +14998,7 @@ static int nc_messages_ack_is_due( const struct netcode_messages_t * messages )
 }
 
 /* A packet that only says that messages are broken. */
-static int nc_messages_build_broken( struct netcode_messages_t * messages, uint8_t * packet )
+NC_COLD static int nc_messages_build_broken( struct netcode_messages_t * messages, uint8_t * packet )
 {
     uint8_t * at = packet;
     if ( !messages->broken_due )
@@ -15037,10 +15034,9 @@ NETCODE_API int netcode_messages_generate_packet( struct netcode_messages_t * me
     int nothing = build.at == empty;
     const uint32_t * active = messages->active;
     int waits = ( active[NC_QUEUE_IN_ORDER] | active[NC_QUEUE_WHOLE] ) != 0;
-    messages->held_back =
-        ( !build.unreliable && active[NC_QUEUE_UNRELIABLE] ) ||
-        ( !build.reliable && ( waits || messages->lost_head ) ) ||
-        ( !build.bulk && ( waits || active[NC_QUEUE_LARGE] || nc_transfer_choose( messages ) ) );
+    messages->held_back = ( !build.unreliable && active[NC_QUEUE_UNRELIABLE] ) ||
+                          ( !build.reliable && ( waits || messages->lost_head ) ) ||
+                          ( !build.bulk && ( waits || active[NC_QUEUE_LARGE] || nc_transfer_choose( messages ) ) );
 
     if ( nothing ) {
         messages->fresh = messages->fresh && !messages->flush;
@@ -15160,7 +15156,8 @@ NETCODE_API void netcode_messages_update( struct netcode_messages_t * messages, 
     }
 
     uint32_t allowed = messages->credit_released + messages->credit_window;
-    uint32_t spare = messages->credit_window - nc_messages_cost( NETCODE_MESSAGE_RELIABLE, messages->max_receive_bytes );
+    uint32_t spare =
+        messages->credit_window - nc_messages_cost( NETCODE_MESSAGE_RELIABLE, messages->max_receive_bytes );
     if ( spare > messages->credit_window / 4 ) /* credit not yet sent never delays the largest message */
         spare = messages->credit_window / 4;
     if ( (int32_t) ( allowed - messages->credit_granted ) >= (int32_t) spare )

@@ -394,7 +394,7 @@ static void print_help( void )
             "  --files N            so many; 0: until the end (0)\n"
             "  --file-clients N     only the first so many do, and want the server's (all)\n"
             "  --file-pause S       between two files (0)\n"
-            "  --congestion NAME    aimd, fixed or none (aimd)\n"
+            "  --congestion NAME    adaptive, fixed or none (adaptive)\n"
             "  --rate BYTES         a second, of fixed\n"
             "  --json               the report as JSON\n"
             "\n"

@@ -323,7 +323,7 @@ static inline void sending_start( struct sending_t * sending, struct netcode_mes
         data[i] = match_file_byte( (uint32_t) sending->begun, i );
     memset( &message, 0, sizeof( message ) );
     message.channel = MATCH_FILES;
-    message.kind = NETCODE_MESSAGE_RELIABLE_WITH_RECEIPT;
+    message.kind = NETCODE_MESSAGE_RELIABLE;
     message.data = data;
     message.bytes = sending->bytes;
     message.receipt = (uint64_t) sending->begun + 1;
@@ -386,8 +386,8 @@ static inline int match_option( const char * name, const char * text, struct net
     if ( !strcmp( name, "--congestion" ) ) {
         config->congestion = !strcmp( text, "fixed" )  ? NETCODE_MESSAGES_CONGESTION_FIXED
                              : !strcmp( text, "none" ) ? NETCODE_MESSAGES_CONGESTION_NONE
-                                                       : NETCODE_MESSAGES_CONGESTION_AIMD;
-        return config->congestion != NETCODE_MESSAGES_CONGESTION_AIMD || !strcmp( text, "aimd" );
+                                                       : NETCODE_MESSAGES_CONGESTION_ADAPTIVE;
+        return config->congestion != NETCODE_MESSAGES_CONGESTION_ADAPTIVE || !strcmp( text, "adaptive" );
     }
     if ( !strcmp( name, "--rate" ) && match_number( text, 1.0, 1e9, &number ) )
         config->bytes_per_second = (int) number;

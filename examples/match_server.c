@@ -361,7 +361,7 @@ static void print_help( void )
             "none (0)\n"
             "  --files N            so many to each; 0: until the end (0)\n"
             "  --file-pause S       between two files (0)\n"
-            "  --congestion NAME    aimd, fixed or none (aimd)\n"
+            "  --congestion NAME    adaptive, fixed or none (adaptive)\n"
             "  --rate BYTES         a second, of fixed\n"
             "  --json               the report as JSON\n"
             "\n"

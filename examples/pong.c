@@ -187,7 +187,7 @@ static void server_send_file( struct server_t * server, int slot )
     server_send_event( server, slot, welcome, sizeof( welcome ) );
     memset( &message, 0, sizeof( message ) );
     message.channel = CHANNEL_FILE;
-    message.kind = NETCODE_MESSAGE_RELIABLE_WITH_RECEIPT;
+    message.kind = NETCODE_MESSAGE_RELIABLE;
     message.data = server->file;
     message.bytes = FILE_BYTES;
     message.receipt = server->players[slot].session;

@@ -133,7 +133,8 @@ static void check_queues( const struct netcode_messages_t * m )
 }
 
 /* The ids of messages in fragments are a tree; a channel's list has them in the order in which they were begun. */
-static uint32_t check_tree_of_begun( const struct netcode_messages_t * m, uint32_t handle, uint32_t level, uint32_t bits )
+static uint32_t check_tree_of_begun( const struct netcode_messages_t * m, uint32_t handle, uint32_t level,
+                                     uint32_t bits )
 {
     if ( !handle )
         return 0;
@@ -159,11 +160,11 @@ static void check_transfers( const struct netcode_messages_t * m )
             sending |= channel->sending == at;
             ordered |= channel->ordered == at;
             may_send |= !sending && nc_transfer_sends( message );
-            may_order |= !ordered && message->wire == NETCODE_MESSAGE_RELIABLE_ORDERED;
+            may_order |= !ordered && message->kind == NETCODE_MESSAGE_RELIABLE_ORDERED;
             if ( channel->sending == 0 )
                 CHECK( !nc_transfer_sends( message ) );
             if ( channel->ordered == 0 )
-                CHECK_NE( message->wire, NETCODE_MESSAGE_RELIABLE_ORDERED );
+                CHECK_NE( message->kind, NETCODE_MESSAGE_RELIABLE_ORDERED );
         }
         CHECK( sending && ordered && !may_send && !may_order );
     }
@@ -177,7 +178,8 @@ static void check_shares( const struct netcode_messages_t * m )
     uint32_t kept[NETCODE_MESSAGES_CHANNELS] = { 0 };
     for ( int i = 0; i < check_block_count; i++ )
         if ( !check_blocks[i].is_list )
-            kept[nc_message_at( m, check_blocks[i].handle )->channel] += nc_heap_size( &m->out, check_blocks[i].handle );
+            kept[nc_message_at( m, check_blocks[i].handle )->channel] +=
+                nc_heap_size( &m->out, check_blocks[i].handle );
     for ( int i = 0; i < m->channel_count; i++ )
         CHECK_EQ( kept[i], m->channels[i].kept_bytes );
 }
@@ -192,7 +194,7 @@ static void check_ids( const struct netcode_messages_t * m )
     for ( int i = 0; i < check_block_count; i++ ) {
         const nc_message_t * message = nc_message_at( m, check_blocks[i].handle );
         if ( check_blocks[i].is_list || !( message->flags & NC_MESSAGE_STARTED ) || message->flags & NC_MESSAGE_DONE ||
-             !nc_kind_is_reliable( message->wire ) )
+             !nc_kind_is_reliable( message->kind ) )
             continue;
         uint32_t ahead = ( message->node.key - m->oldest_id ) & 0xffff;
         unknown += ahead < m->next_id - m->oldest_id && !nc_bit_get( m->known, m->oldest_id + ahead, NC_MESSAGES_IDS );
@@ -227,8 +229,8 @@ static void check_fragments( const struct netcode_messages_t * m, uint32_t handl
     for ( uint32_t i = m->sent_first; i != m->sent_end; i++ ) {
         const nc_sent_t * sent = nc_sent_at( m, i );
         uint32_t index = first + (uint16_t) ( sent->fragment - first );
-        if ( sent->bytes & NC_SENT_IN_FLIGHT && sent->bytes & NC_SENT_BULK && nc_carried_message( m, &sent->transfer ) == message &&
-             index < message->next_fragment )
+        if ( sent->bytes & NC_SENT_IN_FLIGHT && sent->bytes & NC_SENT_BULK &&
+             nc_carried_message( m, &sent->transfer ) == message && index < message->next_fragment )
             here[index % NC_MESSAGES_FRAGMENTS] = 1;
     }
     for ( uint32_t i = first; i < message->next_fragment && !m->broken; i++ )
@@ -288,7 +290,7 @@ static void check_begun( const struct netcode_messages_t * m, const nc_message_l
         before = message->serial;
         CHECK_EQ( message->packets, check_find( handle )->packets );
         int is_carried = message->packets != 0;
-        if ( !nc_kind_is_reliable( message->wire ) )
+        if ( !nc_kind_is_reliable( message->kind ) )
             CHECK_EQ( !is_carried, ( message->flags & NC_MESSAGE_REPORTED_LOST ) != 0 );
         else if ( !m->broken && ( !message->fragments || cancelled ) )
             CHECK( is_carried || message->flags & NC_MESSAGE_LOST );
@@ -352,7 +354,7 @@ static void check_sending( const struct netcode_messages_t * m )
         CHECK_EQ( block->listed, !done );
         CHECK( !done || message->flags & NC_MESSAGE_LOST || message->event ); /* or it should have been given back */
         uint32_t kept =
-            message->wire == NC_KIND_STREAM ? (uint32_t) sizeof( netcode_messages_stream_t ) : message->bytes;
+            message->kind == NETCODE_MESSAGE_STREAM ? (uint32_t) sizeof( netcode_messages_stream_t ) : message->bytes;
         CHECK_EQ( nc_heap_size( &m->out, block->handle ),
                   nc_heap_round( (uint32_t) sizeof( nc_message_t ) + kept +
                                  nc_fragments_in_flight( message->fragments ) ) );
@@ -384,8 +386,8 @@ static void check_arrived( const struct netcode_messages_t * m, uint32_t handle,
 }
 
 /* A tree of what has arrived: below a message on level n are keys that agree with its own in their lowest n bits. */
-static void check_tree( const struct netcode_messages_t * m, uint32_t handle, uint32_t level, uint32_t bits, int is_partial,
-                        uint32_t * cost )
+static void check_tree( const struct netcode_messages_t * m, uint32_t handle, uint32_t level, uint32_t bits,
+                        int is_partial, uint32_t * cost )
 {
     if ( !handle )
         return;
@@ -526,6 +528,21 @@ static int64_t messages_newest( const struct netcode_messages_t * m )
 static void messages_skip_nothing( struct netcode_messages_t * m )
 {
     memset( m->skipped, 0, sizeof( m->skipped ) );
+}
+
+static uint8_t flow_data[300000];
+
+static void sender_send( struct netcode_messages_t * m, int channel, int kind, int bytes, double ttl, uint64_t receipt )
+{
+    struct netcode_message_t message;
+    memset( &message, 0, sizeof( message ) );
+    message.channel = channel;
+    message.kind = kind;
+    message.data = flow_data;
+    message.bytes = bytes;
+    message.ttl_seconds = ttl;
+    message.receipt = receipt;
+    CHECK_EQ( netcode_messages_send_message( m, &message ), NETCODE_OK );
 }
 
 /* The rate lets nothing go, until messages_let_go. */

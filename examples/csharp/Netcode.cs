@@ -420,7 +420,7 @@ namespace NetcodeH
     }
 
     /// <summary>How a message is delivered. Sequenced: one that arrives after a newer one of its channel is dropped. Ordered: in the order of
-    /// sending, within its channel. With receipt: an event reports whether it arrived.</summary>
+    /// sending, within its channel.</summary>
     public enum MessageKind
     {
         Unreliable = 0,
@@ -428,11 +428,8 @@ namespace NetcodeH
         Reliable = 2,
         ReliableOrdered = 3,
         ReliableSequenced = 4,
-        UnreliableWithReceipt = 5,
-        ReliableWithReceipt = 6,
-        ReliableOrderedWithReceipt = 7,
         /// <summary>In events: of SendStream.</summary>
-        Stream = 8
+        Stream = 5
     }
 
     /// <summary>What became of a Send. Wrong arguments throw instead.</summary>
@@ -452,7 +449,7 @@ namespace NetcodeH
     public enum Congestion
     {
         /// <summary>Follows the link: delays, and losses beyond those of the link itself.</summary>
-        Aimd = 0,
+        Adaptive = 0,
         /// <summary>BytesPerSecond, whatever is lost.</summary>
         Fixed = 1,
         /// <summary>Neither window nor rate: for networks of your own.</summary>
@@ -2709,7 +2706,6 @@ namespace NetcodeH
     public struct Message
     {
         public int Channel;
-        /// <summary>Without its receipt: Unreliable to ReliableSequenced.</summary>
         public MessageKind Kind;
         public ArraySegment<byte> Data;
     }
@@ -3064,8 +3060,7 @@ namespace NetcodeH
             Check.Index(channel, channels, "channel");
             if (kind < MessageKind.Unreliable || kind >= MessageKind.Stream)
                 throw new ArgumentOutOfRangeException("kind");
-            bool isOrdered = kind == MessageKind.ReliableOrdered || kind == MessageKind.ReliableOrderedWithReceipt;
-            if (!(ttlSeconds < 1e300) || (ttlSeconds > 0 && isOrdered))
+            if (!(ttlSeconds < 1e300) || (ttlSeconds > 0 && kind == MessageKind.ReliableOrdered))
                 throw new ArgumentOutOfRangeException("ttlSeconds", "no number of seconds, or for an ordered message");
             var message = new netcode_message_t
             {

@@ -178,10 +178,7 @@ class MessageKind(enum.IntEnum):
     RELIABLE = 2
     RELIABLE_ORDERED = 3
     RELIABLE_SEQUENCED = 4
-    UNRELIABLE_WITH_RECEIPT = 5
-    RELIABLE_WITH_RECEIPT = 6
-    RELIABLE_ORDERED_WITH_RECEIPT = 7
-    STREAM = 8  # in events: of send_stream
+    STREAM = 5  # in events: of send_stream
 
 
 class MessagesEventType(enum.IntEnum):
@@ -198,7 +195,7 @@ class MessagesEventType(enum.IntEnum):
 class Congestion(enum.IntEnum):
     """How messages find their rate."""
 
-    AIMD = 0
+    ADAPTIVE = 0
     FIXED = 1
     NONE = 2
 
@@ -2285,7 +2282,6 @@ class _BytesSource:
         return self.data[offset : offset + count]
 
 
-_ORDERED = (MessageKind.RELIABLE_ORDERED, MessageKind.RELIABLE_ORDERED_WITH_RECEIPT)
 
 
 class Messages(_Object):
@@ -2385,7 +2381,7 @@ class Messages(_Object):
         data, kind = _data(data), MessageKind(kind)
         if kind == MessageKind.STREAM:
             raise ValueError("a stream is sent by send_stream")
-        if ttl_seconds > 0 and kind in _ORDERED:
+        if ttl_seconds > 0 and kind == MessageKind.RELIABLE_ORDERED:
             raise ValueError("an ordered message can not have a time to live: its channel would have a hole")
         raw = _Message(
             _integer("channel", channel, 0, self._channels - 1),

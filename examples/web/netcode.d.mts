@@ -10,9 +10,6 @@ export const MESSAGE: Readonly<{
     RELIABLE: 2;
     RELIABLE_ORDERED: 3;
     RELIABLE_SEQUENCED: 4;
-    UNRELIABLE_WITH_RECEIPT: 5;
-    RELIABLE_WITH_RECEIPT: 6;
-    RELIABLE_ORDERED_WITH_RECEIPT: 7;
 }>;
 
 export type State =

@@ -33,9 +33,6 @@ export const MESSAGE = Object.freeze({
     RELIABLE: 2,
     RELIABLE_ORDERED: 3,
     RELIABLE_SEQUENCED: 4,
-    UNRELIABLE_WITH_RECEIPT: 5,
-    RELIABLE_WITH_RECEIPT: 6,
-    RELIABLE_ORDERED_WITH_RECEIPT: 7,
 });
 
 const STATE_DISCONNECTED = 0;
@@ -300,13 +297,13 @@ export class Netcode {
     sendMessage(channel, kind, bytes, options = {}) {
         const module = this.#joined();
         checkWhole('The channel', channel, 0, this.#options.channels - 1);
-        checkWhole('The kind', kind, 0, 7);
+        checkWhole('The kind', kind, 0, 4);
         const data = bytesOf('A message', bytes);
         if (data.length > this.#inputCapacity)
             throw new RangeError(`A message has at most ${this.#inputCapacity} bytes here, and not ${data.length}.`);
         const ttl = options.ttl ?? 0;
         if (typeof ttl !== 'number' || !(ttl >= 0 && ttl <= 1e6)) throw new RangeError('ttl is a number of seconds.');
-        if (ttl > 0 && (kind === MESSAGE.RELIABLE_ORDERED || kind === MESSAGE.RELIABLE_ORDERED_WITH_RECEIPT))
+        if (ttl > 0 && kind === MESSAGE.RELIABLE_ORDERED)
             throw new RangeError('Ordered messages have no ttl: a gap would stop their channel.');
         const receipt = checkWhole('The receipt', options.receipt ?? 0, 0, Number.MAX_SAFE_INTEGER);
         module.HEAPU8.set(data, module._netcode_wasm_input());

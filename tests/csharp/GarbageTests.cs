@@ -81,7 +81,7 @@ internal static class GarbageTests
                 mine.Send(0, MessageKind.Unreliable, data, 0, data.Length);
                 mine.Send(1, MessageKind.UnreliableSequenced, data, 0, data.Length);
                 mine.Send(2, MessageKind.ReliableOrdered, data, 0, data.Length);
-                mine.Send(3, MessageKind.ReliableWithReceipt, data, 0, data.Length, (ulong)round + 1);
+                mine.Send(3, MessageKind.Reliable, data, 0, data.Length, (ulong)round + 1);
                 mine.SendTo(client, world.Time);
                 theirs.SendTo(world.Server, 0, world.Time);
             });

@@ -92,7 +92,7 @@ internal static class MessageTests
                 else
                     order.Add(BitConverter.ToInt32(message.Data.Array, message.Data.Offset));
             };
-            Runner.Equal(SendResult.Queued, pair.Mine.Send(1, MessageKind.ReliableWithReceipt, large, 0, large.Length, 5), "the large one");
+            Runner.Equal(SendResult.Queued, pair.Mine.Send(1, MessageKind.Reliable, large, 0, large.Length, 5), "the large one");
             for (int i = 0; i < 500; i++)
             {
                 Runner.Equal(SendResult.Queued, pair.Mine.Send(0, MessageKind.ReliableOrdered, BitConverter.GetBytes(i)), "an ordered one");
@@ -226,7 +226,7 @@ internal static class MessageTests
     {
         using (var pair = new Pair())
         {
-            pair.Mine.Send(0, MessageKind.ReliableWithReceipt, new byte[10], 0, 10, 1);
+            pair.Mine.Send(0, MessageKind.Reliable, new byte[10], 0, 10, 1);
             pair.Mine.SendStream(0, new byte[1000], 1, 2);
             pair.Mine.Reset(pair.World.Time);
             pair.Step();

@@ -358,7 +358,7 @@ void prove_messages_fragments( void )
 {
     int kind = any_reliable_kind();
     uint32_t total = any_u32(), count = nc_fragments_of( kind, total ), index = any_u32();
-    CLAIM( ( count == 0 ) == ( kind != NC_KIND_STREAM && total <= 1180 ) );
+    CLAIM( ( count == 0 ) == ( kind != NETCODE_MESSAGE_STREAM && total <= 1180 ) );
     GIVEN( index < count );
     uint64_t offset = (uint64_t) index * 1168, bytes = nc_fragment_bytes( total, index );
     CLAIM( index * NETCODE_MESSAGES_FRAGMENT_BYTES == offset );
@@ -371,9 +371,10 @@ void prove_messages_arrived_ring( void )
 {
     int kind = any_reliable_kind();
     uint32_t bytes = any_u32(), fragments = nc_fragments_of( kind, bytes ), index = any_u32(), other = any_u32();
-    GIVEN( kind == NC_KIND_STREAM || bytes <= NETCODE_MESSAGES_MAX_BYTES );
+    GIVEN( kind == NETCODE_MESSAGE_STREAM || bytes <= NETCODE_MESSAGES_MAX_BYTES );
     GIVEN( index < fragments && other < index && index - other < NC_MESSAGES_FRAGMENTS );
-    uint32_t size = nc_arrived_bytes( kind, bytes ), data = kind == NC_KIND_STREAM ? sizeof( nc_stream_t ) : bytes;
+    uint32_t size = nc_arrived_bytes( kind, bytes ),
+             data = kind == NETCODE_MESSAGE_STREAM ? sizeof( nc_stream_t ) : bytes;
     uint8_t * block = any_bytes( size );
     nc_arrived_t * arrived = (nc_arrived_t *) (void *) block;
     arrived->kind = (uint8_t) kind;
@@ -390,13 +391,13 @@ void prove_messages_state_ring( void )
 {
     int kind = any_reliable_kind();
     uint32_t bytes = any_u32(), fragments = nc_fragments_of( kind, bytes ), index = any_u32(), other = any_u32();
-    uint32_t data = kind == NC_KIND_STREAM ? sizeof( netcode_messages_stream_t ) : bytes;
-    GIVEN( kind == NC_KIND_STREAM || bytes <= NETCODE_MESSAGES_MAX_BYTES );
+    uint32_t data = kind == NETCODE_MESSAGE_STREAM ? sizeof( netcode_messages_stream_t ) : bytes;
+    GIVEN( kind == NETCODE_MESSAGE_STREAM || bytes <= NETCODE_MESSAGES_MAX_BYTES );
     GIVEN( index < fragments && other < index && index - other < NC_MESSAGES_FRAGMENTS );
     size_t size = sizeof( nc_message_t ) + data + nc_fragments_in_flight( fragments );
     uint8_t * block = any_bytes( size );
     nc_message_t * message = (nc_message_t *) (void *) block;
-    message->wire = (uint8_t) kind;
+    message->kind = (uint8_t) kind;
     message->bytes = bytes;
     size_t at = (size_t) ( nc_message_state( message, index ) - block ),
            beside = (size_t) ( nc_message_state( message, other ) - block );
@@ -465,7 +466,7 @@ void prove_messages_take_number( void )
 
 /* ---- ids ---- */
 
-/* Which ids both sides know, as a sender sees it: those from the oldest on to the next, the oldest itself not. */
+/* Which ids both sides know, as a sender sees it: all before the oldest, and those with a bit from there on up to the next. */
 static void any_ids( struct netcode_messages_t * messages )
 {
     for ( int i = 0; i < NC_MESSAGES_IDS / 64; i++ )
@@ -473,45 +474,28 @@ static void any_ids( struct netcode_messages_t * messages )
     messages->oldest_id = any_u32();
     messages->next_id = any_u32();
     GIVEN( messages->next_id - messages->oldest_id <= 4096 );
-    GIVEN( messages->next_id == messages->oldest_id ||
-           !nc_bit_get( messages->known, messages->oldest_id, NC_MESSAGES_IDS ) );
 }
 
-/* The first id from `at` on that is not known, or the next one, is at most so far: the loops here have an end. */
-static void known_end_soon( const struct netcode_messages_t * messages, uint32_t at, uint32_t most )
-{
-    uint32_t ahead = any_below( most + 1 ), all = messages->next_id - messages->oldest_id, first = at - messages->oldest_id;
-    GIVEN( first + ahead >= all || !nc_bit_get( messages->known, at + ahead, NC_MESSAGES_IDS ) );
-}
-
-/* All before the oldest are known, all from it up to the next have their bit, and it has none itself, unless there is none. */
-static void claim_ids( const struct netcode_messages_t * messages, const struct netcode_messages_t * before )
-{
-    uint32_t passed = messages->oldest_id - before->oldest_id, probe = any_u32();
-    CLAIM( messages->next_id - messages->oldest_id <= 4096 );
-    CLAIM( passed <= messages->next_id - before->oldest_id );
-    CLAIM( messages->next_id == messages->oldest_id ||
-           !nc_bit_get( messages->known, messages->oldest_id, NC_MESSAGES_IDS ) );
-    GIVEN( probe < passed ); /* no id that is not known is passed */
-    CLAIM( nc_bit_get( messages->known, before->oldest_id + probe, NC_MESSAGES_IDS ) );
-}
-
-/* One id becomes known and no other does; all others stay as they are. An id that is not in flight changes nothing. */
+/* An id becomes known and no other does. The oldest passes no id that is not known, and stops only at one that is not. */
 void prove_messages_know_id( void )
 {
     static struct netcode_messages_t messages, before;
-    uint32_t id = any_u32(), probe = any_u32();
+    uint32_t id = any_u32(), probe = any_u32(), stop = any_below( 7 );
     any_ids( &messages );
     before = messages;
     uint32_t all = before.next_id - before.oldest_id, ahead = ( id - before.oldest_id ) & 0xffff;
-    known_end_soon( &before, before.oldest_id + ( ahead == 0 ), 6 );
+    GIVEN( stop >= all || ( stop != ahead &&
+                            !nc_bit_get( before.known, before.oldest_id + stop, NC_MESSAGES_IDS ) ) ); /* it is near */
     nc_messages_know_id( &messages, id );
-    CLAIM( messages.next_id == before.next_id );
-    CLAIM( ahead == 0 || messages.oldest_id == before.oldest_id ); /* only the oldest one lets it move */
-    if ( probe < all )
-        CLAIM( nc_bit_get( messages.known, before.oldest_id + probe, NC_MESSAGES_IDS ) ==
-               ( nc_bit_get( before.known, before.oldest_id + probe, NC_MESSAGES_IDS ) || probe == ahead ) );
-    claim_ids( &messages, &before );
+    uint32_t passed = messages.oldest_id - before.oldest_id;
+    CLAIM( messages.next_id == before.next_id && passed <= all );
+    CLAIM( ahead >= all ? passed == 0
+                        : passed == all || !nc_bit_get( messages.known, messages.oldest_id, NC_MESSAGES_IDS ) );
+    GIVEN( probe < 4096 ); /* those behind the next one stay, too: an id that comes round finds its bit */
+    int is_known = nc_bit_get( messages.known, before.oldest_id + probe, NC_MESSAGES_IDS );
+    CLAIM( is_known == ( nc_bit_get( before.known, before.oldest_id + probe, NC_MESSAGES_IDS ) ||
+                         ( probe == ahead && ahead < all ) ) );
+    CLAIM( probe >= passed || is_known );
 }
 
 static uint32_t in_flight; /* bit n: the nth next id is that of a message in fragments that is in flight */
@@ -524,32 +508,28 @@ uint32_t * answer_in_flight( const nc_heap_t * heap, uint32_t * root, uint32_t k
     uint32_t nth = ( key - first_next ) & 0xffff;
     (void) heap;
     (void) root;
-    CLAIM( key <= 0xffff && nth <= 4 );
+    CLAIM( key <= 0xffff && nth <= 2 );
     link = in_flight >> nth & 1;
     return &link;
 }
 
-/* Ids of messages in fragments that are in flight are left out, and no more than these; what is left out counts as known. */
+/*  Ids of messages in fragments that are in flight are left out, and no more than these, nor so many that more than 4096 are between the
+    oldest and the next. Which ids are known stays as it is. */
 void prove_messages_has_id( void )
 {
-    static struct netcode_messages_t messages, before;
+    static struct netcode_messages_t messages;
     any_ids( &messages );
-    before = messages;
-    in_flight = any_below( 16 ); /* of the next four ids, and not the fifth */
-    first_next = before.next_id;
-    uint32_t all = before.next_id - before.oldest_id, wanted = 0, nth = any_below( 5 );
-    while ( wanted < 4 && all + wanted < 4096 && in_flight >> wanted & 1 ) {
-        wanted++;
-        if ( all == 0 )
-            all--; /* nothing else is waited for: the oldest moves, too */
-    }
+    in_flight = any_below( 4 ); /* of the next two ids, and not the third */
+    first_next = messages.next_id;
+    uint32_t oldest = messages.oldest_id, probe = any_below( NC_MESSAGES_IDS / 64 ), left_out = 0;
+    uint64_t known = messages.known[probe];
+    while ( left_out < 2 && first_next + left_out - oldest < 4096 && in_flight >> left_out & 1 )
+        left_out++;
     int has = nc_messages_has_id( &messages );
-    CLAIM( messages.next_id == before.next_id + wanted && has == ( messages.next_id - messages.oldest_id < 4096 ) );
-    CLAIM( !has || !( in_flight >> wanted & 1 ) );
-    if ( nth < wanted )
-        CLAIM( nc_bit_get( messages.known, before.next_id + nth, NC_MESSAGES_IDS ) );
-    CLAIM( messages.oldest_id == ( before.next_id == before.oldest_id ? messages.next_id : before.oldest_id ) );
-    claim_ids( &messages, &before );
+    CLAIM( messages.next_id == first_next + left_out && messages.oldest_id == oldest );
+    CLAIM( messages.known[probe] == known );
+    CLAIM( messages.next_id - oldest <= 4096 && has == ( messages.next_id - oldest < 4096 ) );
+    CLAIM( !has || !( in_flight >> left_out & 1 ) );
 }
 
 /* What a receiver has is remembered, as far as 4096 ids back, and nothing else becomes known. */
@@ -599,14 +579,14 @@ static uint32_t links_to( uint32_t handle, uint32_t members )
     return links;
 }
 
-/* The way that a key says, from the root on, leads to this block. */
+/* The way that a key says, from the root on, leads to this block, and to no other with the same key before it. */
 static int is_found( uint32_t handle )
 {
     uint32_t at = tree_root, bits = keys[handle];
     for ( int i = 0; i < NODES; i++, bits >>= 1 ) {
         if ( at == handle )
             return 1;
-        if ( at == 0 )
+        if ( at == 0 || keys[at] == keys[handle] )
             return 0;
         at = node_of( at )->below[bits & 1];
     }
@@ -680,13 +660,27 @@ void prove_messages_tree_insert( void )
 }
 
 /* It is not found any more, and all others still are. */
-void prove_messages_tree_remove( void )
+static void remove_any( uint32_t members )
 {
-    uint32_t members = any_tree(), handle = 1 + any_below( NODES );
+    uint32_t handle = 1 + any_below( NODES );
     GIVEN( members >> handle & 1 );
     CLAIM( nc_tree_remove( &trees, nc_tree_find( &trees, &tree_root, keys[handle] ) ) == handle );
     CLAIM( is_tree( members & ~( 1u << handle ) ) );
     CLAIM( *nc_tree_find( &trees, &tree_root, keys[handle] ) == 0 );
+}
+
+void prove_messages_tree_remove( void )
+{
+    uint32_t members = any_tree();
+    GIVEN( members < 1u << NODES ); /* the last one is in no tree */
+    remove_any( members );
+}
+
+void prove_messages_tree_remove_full( void )
+{
+    uint32_t members = any_tree();
+    GIVEN( members == 15u << 1 );
+    remove_any( members );
 }
 
 /* ---- acks ---- */

@@ -46,10 +46,9 @@ static nc_message_t * any_message( uint32_t most )
     message->receipt = any_u64();
     message->serial = any_u32();
     message->packets = any_u32();
-    message->wire = (uint8_t) nc_kind_on_wire( message->kind );
-    message->fragments = nc_fragments_of( message->wire, message->bytes );
-    GIVEN( message->wire == NC_KIND_STREAM || message->bytes <= NETCODE_MESSAGES_MAX_BYTES );
-    GIVEN( !message->fragments || nc_kind_is_reliable( message->wire ) );
+    message->fragments = nc_fragments_of( message->kind, message->bytes );
+    GIVEN( message->kind == NETCODE_MESSAGE_STREAM || message->bytes <= NETCODE_MESSAGES_MAX_BYTES );
+    GIVEN( !message->fragments || nc_kind_is_reliable( message->kind ) );
     message->head_bytes = (uint8_t) nc_message_head_bytes( message );
     messages.next_number = any_u64();
     return message;
@@ -88,9 +87,9 @@ void prove_messages_build_message( void )
     nc_message_t * message = any_message( DATA );
     uint32_t probe = any_below( DATA );
     uint32_t at = build.list.count, packets = message->packets;
-    int kind = nc_kind_on_wire( message->kind );
-    int remember = nc_kind_is_reliable( kind ) || nc_message_wants_report( message );
-    GIVEN( kind != NC_KIND_STREAM );
+    int kind = message->kind;
+    int remember = nc_kind_is_reliable( kind ) || message->receipt != 0;
+    GIVEN( kind != NETCODE_MESSAGE_STREAM );
     nc_message_write_head( message );
     GIVEN( nc_build_fits( &build, message ) );
     nc_build_message( &messages, &build, HANDLE, remember );
@@ -100,7 +99,8 @@ void prove_messages_build_message( void )
     CLAIM( build.start + build.last_head_bytes + message->bytes == build.at );
     nc_frame_t frame = read_back();
     CLAIM( frame.type == -1 && frame.kind == kind && frame.channel == message->channel );
-    CLAIM( frame.id == ( kind >= 2 ? message->node.key : 0 ) && frame.order == ( kind == 3 ? message->order & 0xffff : 0 ) );
+    CLAIM( frame.id == ( kind >= 2 ? message->node.key : 0 ) &&
+           frame.order == ( kind == 3 ? message->order & 0xffff : 0 ) );
     CLAIM( frame.bytes == message->bytes && frame.data_bytes == message->bytes );
     CLAIM( probe >= message->bytes || frame.data[probe] == block.data[probe] );
 }
@@ -109,7 +109,7 @@ void prove_messages_build_cancel( void )
 {
     any_build( 7 );
     nc_message_t * message = any_message( UINT32_MAX );
-    uint32_t cost = nc_messages_cost( message->wire, message->bytes );
+    uint32_t cost = nc_messages_cost( message->kind, message->bytes );
     GIVEN( nc_build_has_room( &build, 7 ) );
     GIVEN( nc_build_may_carry( &build ) );
     nc_build_cancel( &messages, &build, HANDLE );
@@ -201,9 +201,9 @@ static nc_message_t * any_transfer( void )
     messages.out.handles = 1;
     transfer.offset = sizeof( nc_block_t );
     message->kind = NETCODE_MESSAGE_STREAM;
-    message->wire = NC_KIND_STREAM;
+    message->kind = NETCODE_MESSAGE_STREAM;
     message->bytes = any_u32();
-    message->fragments = nc_fragments_of( NC_KIND_STREAM, message->bytes );
+    message->fragments = nc_fragments_of( NETCODE_MESSAGE_STREAM, message->bytes );
     message->channel = (uint8_t) any_below( NETCODE_MESSAGES_CHANNELS );
     message->node.key = any_u16();
     message->order = any_u32();
@@ -235,7 +235,7 @@ void prove_messages_build_fragment( void )
     CLAIM( build.transfer.handle == HANDLE && build.transfer.serial == message->serial );
     CLAIM( read_count == ( message->bytes != 0 ) );
     nc_frame_t frame = read_back();
-    CLAIM( frame.type == -2 && frame.kind == NC_KIND_STREAM && frame.channel == message->channel );
+    CLAIM( frame.type == -2 && frame.kind == NETCODE_MESSAGE_STREAM && frame.channel == message->channel );
     CLAIM( frame.id == message->node.key && frame.order == message->order && frame.bytes == message->bytes );
     CLAIM( frame.index == read_index && frame.data_bytes == nc_fragment_bytes( message->bytes, read_index ) );
     CLAIM( message->bytes == 0 || ( frame.data[0] == 0x5a && frame.data[frame.data_bytes - 1] == 0x5a ) );
@@ -304,7 +304,7 @@ void prove_messages_cost( void )
     int kind = (int) ( 2 + any_below( 4 ) );
     uint32_t bytes = any_u32(), largest = any_u32();
     GIVEN( largest >= NETCODE_MESSAGES_WHOLE_BYTES && largest <= NETCODE_MESSAGES_MAX_BYTES );
-    GIVEN( kind == NC_KIND_STREAM || bytes <= largest );
+    GIVEN( kind == NETCODE_MESSAGE_STREAM || bytes <= largest );
     uint32_t cost = nc_messages_cost( kind, bytes );
     CLAIM( nc_heap_cost( nc_arrived_bytes( kind, bytes ) ) <= cost );
     CLAIM( cost >= NC_MESSAGES_COST && cost <= nc_messages_cost( NETCODE_MESSAGE_RELIABLE, largest ) );

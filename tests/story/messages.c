@@ -49,7 +49,7 @@ TEST( messages_large_with_receipt )
     for ( int i = 0; i < LARGE; i++ )
         data[i] = (uint8_t) ( i * 7 + i / 251 );
     memset( &large, 0, sizeof( large ) );
-    large.kind = NETCODE_MESSAGE_RELIABLE_WITH_RECEIPT;
+    large.kind = NETCODE_MESSAGE_RELIABLE;
     large.data = data;
     large.bytes = LARGE;
     large.receipt = 77;

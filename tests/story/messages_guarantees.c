@@ -24,7 +24,8 @@ static void guarantee_read( struct link_t * link, struct guarantee_flow_t * flow
         memcpy( &number, message.data, sizeof( number ) );
         CHECK( message.bytes == flow->bytes && number >= 0 && number < flow->sent );
         flow->came++;
-        flow->longest = link->now - flow->times[number] > flow->longest ? link->now - flow->times[number] : flow->longest;
+        flow->longest =
+            link->now - flow->times[number] > flow->longest ? link->now - flow->times[number] : flow->longest;
     }
 }
 
@@ -164,7 +165,8 @@ TEST( messages_guarantee_small_ones_pass_large_ones )
         for ( int i = 0; i < 60; i++ )
             link_tick( &link );
         for ( int i = 0; i < 2; i++ )
-            CHECK_EQ( netcode_messages_send( link.ends[0], 0, NETCODE_MESSAGE_RELIABLE, mix_data, 200000 ), NETCODE_OK );
+            CHECK_EQ( netcode_messages_send( link.ends[0], 0, NETCODE_MESSAGE_RELIABLE, mix_data, 200000 ),
+                      NETCODE_OK );
         for ( int i = 0; i < 60; i++ )
             link_tick( &link );
         double sent = link.now;
@@ -259,7 +261,8 @@ TEST( messages_guarantee_a_missing_channel_is_reported )
             for ( int i = 0; i < 60; i++ )
                 link_tick( &link );
         int bytes = way == 2 ? 3000 : 5; /* a large one waits for the first LIMIT */
-        CHECK_EQ( netcode_messages_send( link.ends[0], 3, NETCODE_MESSAGE_RELIABLE_ORDERED, flow_data, bytes ), NETCODE_OK );
+        CHECK_EQ( netcode_messages_send( link.ends[0], 3, NETCODE_MESSAGE_RELIABLE_ORDERED, flow_data, bytes ),
+                  NETCODE_OK );
         CHECK_EQ( netcode_messages_send( link.ends[0], 4, NETCODE_MESSAGE_RELIABLE_ORDERED, flow_data, bytes ),
                   way == 0 ? NETCODE_MESSAGES_NO_CHANNEL : NETCODE_OK );
         struct netcode_messages_stream_t stream = guarantee_stream( 4, 10 );
@@ -287,7 +290,7 @@ TEST( messages_guarantee_a_reset_of_one_side_is_reported )
     }
 }
 
-/* Packets that can not be used for less than ten seconds break nothing, and silence of any length does not. */
+/* Packets that can not be used for less than ten seconds break nothing, nor do seven of them; and silence of any length does not. */
 TEST( messages_guarantee_silence_breaks_nothing )
 {
     struct netcode_messages_t * m = netcode_messages_create( small_config(), 0.0 );
@@ -302,7 +305,16 @@ TEST( messages_guarantee_silence_breaks_nothing )
         }
         CHECK_EQ( guarantee_reason( m ), 0 );
     }
-    netcode_messages_update( m, 100.0 * 199 + 11.0 );
+    for ( int i = 0; i < 7; i++ ) {
+        netcode_messages_update( m, 1e6 + 100.0 * i );
+        craft_begin( &craft, 200, -1, 0 );
+        CHECK_EQ( craft_give( &craft, m ), i ? NETCODE_MESSAGES_DROP_DUPLICATE : NETCODE_MESSAGES_DROP_NONE );
+    }
+    CHECK_EQ( guarantee_reason( m ), 0 );
+    netcode_messages_update( m, 2e6 );
+    CHECK_EQ( craft_give( &craft, m ), NETCODE_MESSAGES_DROP_DUPLICATE );
+    CHECK_EQ( guarantee_reason( m ), 0 );
+    netcode_messages_update( m, 2e6 + 1.0 );
     CHECK_EQ( craft_give( &craft, m ), NETCODE_MESSAGES_DROP_DUPLICATE );
     CHECK_EQ( guarantee_reason( m ), NETCODE_MESSAGES_REASON_OUT_OF_STEP );
     netcode_messages_destroy( m );
@@ -352,4 +364,81 @@ TEST( messages_guarantee_streams_are_accepted_at_a_ration )
         messages_check( m );
         netcode_messages_destroy( m );
     }
+}
+
+/* What waits for a channel that the other side turns out not to have is LOST and is not sent: nothing breaks. */
+TEST( messages_guarantee_a_missing_channel_is_dropped )
+{
+    struct netcode_messages_config_t config;
+    struct netcode_message_t message;
+    struct netcode_messages_event_t event;
+    struct link_t link;
+    int lost = 0;
+    netcode_default_messages_config( &config );
+    link_open( &link, &config, 1, 0.05, 0.0 );
+    config.channels = 4;
+    netcode_messages_destroy( link.ends[1] );
+    link.ends[1] = netcode_messages_create( &config, link.now );
+    memset( &message, 0, sizeof( message ) );
+    message.channel = 4;
+    message.kind = NETCODE_MESSAGE_RELIABLE;
+    message.receipt = 1;
+    message.data = flow_data;
+    message.bytes = 3000; /* it waits for the first LIMIT */
+    CHECK_EQ( netcode_messages_send_message( link.ends[0], &message ), NETCODE_OK );
+    for ( int i = 0; i < 120; i++ ) {
+        link_tick( &link );
+        while ( netcode_messages_event( link.ends[0], &event ) )
+            lost += event.type == NETCODE_MESSAGES_EVENT_LOST ? 1 : 100;
+    }
+    CHECK_EQ( lost, 1 );
+    CHECK_EQ( link.refused[NETCODE_MESSAGES_DROP_CHANNEL], 0 );
+    CHECK( !link.ends[0]->broken && !link.ends[1]->broken );
+    link_close( &link );
+}
+
+/* The side that was told that messages are broken does not say so to the one that told it. */
+TEST( messages_guarantee_broken_is_not_answered )
+{
+    struct link_t link;
+    link_open( &link, NULL, 1, 0.1, 0.0 );
+    for ( int i = 0; i < 60; i++ )
+        link_tick( &link );
+    nc_messages_break( link.ends[0], NETCODE_MESSAGES_REASON_GIVEN_UP );
+    for ( int i = 0; i < 120; i++ )
+        link_tick( &link );
+    uint64_t sent = link.ways[0].sent + link.ways[1].sent;
+    for ( int i = 0; i < 600; i++ )
+        link_tick( &link );
+    CHECK_EQ( link.ways[0].sent + link.ways[1].sent, sent );
+    CHECK_EQ( guarantee_reason( link.ends[1] ), NETCODE_MESSAGES_REASON_GIVEN_UP );
+    link_close( &link );
+}
+
+/* A BROKEN that is to be sent is due at once, and only that. */
+TEST( messages_guarantee_broken_has_a_deadline )
+{
+    struct netcode_messages_t * m = netcode_messages_create( small_config(), 7.0 );
+    nc_messages_break( m, NETCODE_MESSAGES_REASON_GIVEN_UP );
+    CHECK_NEAR( netcode_messages_next_deadline( m ), 7.0, 1e-9 );
+    CHECK_EQ( messages_drain( m, 7.0 ), 1 );
+    CHECK_NEAR( netcode_messages_next_deadline( m ), 3607.0, 1e-9 );
+    netcode_messages_destroy( m );
+}
+
+/* The ration is for streams that begin, not for those that were accepted. */
+TEST( messages_guarantee_streams_go_on_without_a_ration )
+{
+    struct netcode_messages_config_t config = stream_config();
+    struct netcode_messages_t * m = netcode_messages_create( &config, 0.0 );
+    struct craft_t craft;
+    stream_of( 1, 0, 3000 );
+    for ( int i = 0; i < 3; i++ ) {
+        craft_begin( &craft, i, -1, 0 );
+        craft_fragment( &craft, 5, 0, 0, 1, streams.ends[1].source, 3000, i );
+        CHECK_EQ( craft_give( &craft, m ), NETCODE_MESSAGES_DROP_NONE );
+        m->stream_tokens = 0.0;
+    }
+    CHECK( streams.ends[1].ended && streams.ends[1].complete );
+    netcode_messages_destroy( m );
 }

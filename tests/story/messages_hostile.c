@@ -343,7 +343,7 @@ static void victim_live( struct victim_t * v )
     message.kind = test_random_below( NETCODE_MESSAGE_KINDS );
     message.channel = test_random_below( 4 );
     message.data = hostile_data;
-    message.bytes = test_random_below( nc_kind_is_reliable( nc_kind_on_wire( message.kind ) ) ? 4000 : 300 );
+    message.bytes = test_random_below( nc_kind_is_reliable( message.kind ) ? 4000 : 300 );
     message.receipt = (uint64_t) test_random_below( 2 );
     if ( test_random_below( 3 ) == 0 )
         netcode_messages_send_message( v->m, &message );
@@ -571,7 +571,7 @@ TEST( messages_acks_that_are_forged )
     int acked = 0;
     victim_open( &v, small_config() );
     memset( &message, 0, sizeof( message ) );
-    message.kind = NETCODE_MESSAGE_RELIABLE_WITH_RECEIPT;
+    message.kind = NETCODE_MESSAGE_RELIABLE;
     message.data = hostile_data;
     message.bytes = 100;
     for ( uint32_t i = 1; i <= 300; i++ ) {

@@ -1,9 +1,7 @@
-/*  Story: kinds of messages. A model of the eight delivery kinds and of streams, over bad links and wrapping counters; the table of what can not
+/*  Story: kinds of messages. A model of the five delivery kinds and of streams, over bad links and wrapping counters; the table of what can not
     work in the sources that the room was made from, a test for each row; flow control, giving up, time to live, priorities, resets;
     clients and a server that talk in messages. Run: runner messages_kinds.c
     MESSAGES_SEEDS=100 MESSAGES_COUNT=10000 runner messages_kinds_model: so many links, so many messages each way. */
-
-static uint8_t flow_data[300000];
 
 /* ---- a model of what was promised ---- */
 
@@ -12,7 +10,7 @@ enum { MODEL_CHANNELS = 6, MODEL_LARGE = 65536, MODEL_NONE = -1, MODEL_NAMELESS 
 struct model_item_t {
     int bytes, next; /* the next ordered one of its channel */
     int written;     /* of a stream */
-    uint8_t kind, channel, seen, on_wire, outcome, spurious;
+    uint8_t kind, channel, is_reported, seen, on_wire, outcome, spurious;
 };
 
 /* One direction. */
@@ -31,17 +29,6 @@ struct model_t {
     int limit;
     uint8_t data[MODEL_LARGE];
 };
-
-static int model_wire_kind( int kind )
-{
-    static const int kinds[] = { 0, 1, 2, 3, 4, 0, 2, 3, NC_KIND_STREAM };
-    return kinds[kind];
-}
-
-static int model_is_reported( int kind )
-{
-    return kind >= NETCODE_MESSAGE_UNRELIABLE_WITH_RECEIPT;
-}
 
 static void model_fill( uint8_t * data, int index, int bytes )
 {
@@ -170,9 +157,9 @@ static void model_close( struct model_t * o )
 static void model_note( struct model_way_t * way, int index )
 {
     struct model_item_t * item = &way->items[index];
-    int kind = model_wire_kind( item->kind );
+    int kind = item->kind;
     item->next = MODEL_NONE;
-    way->outcomes += model_is_reported( item->kind );
+    way->outcomes += item->is_reported;
     if ( kind == NETCODE_MESSAGE_RELIABLE_ORDERED ) {
         if ( way->last[item->channel] != MODEL_NONE )
             way->items[way->last[item->channel]].next = index;
@@ -187,7 +174,7 @@ static void model_note( struct model_way_t * way, int index )
 
 static int model_size( int kind )
 {
-    int how = test_random_below( 1000 ), reliable = nc_kind_is_reliable( model_wire_kind( kind ) );
+    int how = test_random_below( 1000 ), reliable = nc_kind_is_reliable( kind );
     if ( how < 50 )
         return test_random_below( 4 );
     if ( how < 850 || ( !reliable && how >= 970 ) )
@@ -210,7 +197,8 @@ static void model_send( struct model_t * o, int from )
     message.channel = item.channel = (uint8_t) test_random_below( MODEL_CHANNELS );
     message.bytes = item.bytes = model_size( item.kind );
     message.data = o->data;
-    message.receipt = model_is_reported( item.kind ) ? (uint64_t) way->count + 1 : 0;
+    item.is_reported = (uint8_t) ( item.kind == NETCODE_MESSAGE_STREAM || test_random_below( 2 ) );
+    message.receipt = item.is_reported ? (uint64_t) way->count + 1 : 0;
     model_fill( o->data, way->count, item.bytes );
     way->items[way->count] = item;
     int answer = item.kind == NETCODE_MESSAGE_STREAM ? model_send_stream( o, from, &way->items[way->count] )
@@ -247,7 +235,7 @@ static void model_receive( struct model_t * o, int to )
         if ( index == MODEL_NONE )
             continue;
         struct model_item_t * item = &way->items[index];
-        REQUIRE_EQ( message.kind, model_wire_kind( item->kind ) );
+        REQUIRE_EQ( message.kind, item->kind );
         REQUIRE_EQ( message.channel, item->channel );
         REQUIRE_EQ( message.bytes, item->bytes );
         model_fill( o->data, index, item->bytes );
@@ -283,8 +271,7 @@ static void model_events( struct model_t * o, int end )
         item->outcome = (uint8_t) event.type;
         way->reported++;
         if ( event.type == NETCODE_MESSAGES_EVENT_LOST )
-            CHECK( model_wire_kind( item->kind ) == NETCODE_MESSAGE_UNRELIABLE ||
-                   model_is_refused( item, (int) event.receipt - 1 ) );
+            CHECK( !nc_kind_is_reliable( item->kind ) || model_is_refused( item, (int) event.receipt - 1 ) );
         else
             CHECK_EQ( event.type, NETCODE_MESSAGES_EVENT_ACKED );
     }
@@ -303,12 +290,12 @@ static int model_is_done( struct model_t * o )
 
 static void model_judge_item( const struct model_way_t * way, const struct model_item_t * item, int unstored )
 {
-    int kind = model_wire_kind( item->kind );
+    int kind = item->kind;
     if ( kind == NETCODE_MESSAGE_RELIABLE_ORDERED || ( kind == NETCODE_MESSAGE_RELIABLE && item->bytes >= 4 ) )
         CHECK_EQ( item->seen, 1 );
     if ( kind <= NETCODE_MESSAGE_UNRELIABLE_SEQUENCED && item->bytes >= 4 )
         CHECK_LE( item->seen, item->on_wire );
-    if ( !model_is_reported( item->kind ) )
+    if ( !item->is_reported )
         return;
     CHECK_NE( item->outcome, 0 );
     if ( model_is_refused( item, (int) ( item - way->items ) ) ) {
@@ -316,9 +303,11 @@ static void model_judge_item( const struct model_way_t * way, const struct model
         return;
     }
     CHECK( item->outcome == NETCODE_MESSAGES_EVENT_ACKED || !nc_kind_is_reliable( kind ) );
-    if ( kind == NC_KIND_STREAM )
+    if ( kind == NETCODE_MESSAGE_STREAM )
         CHECK_EQ( item->seen, 1 );
-    if ( ( item->outcome == NETCODE_MESSAGES_EVENT_ACKED || item->spurious ) && item->bytes >= 4 && !unstored )
+    int may_skip =
+        kind == NETCODE_MESSAGE_UNRELIABLE_SEQUENCED || kind == NETCODE_MESSAGE_RELIABLE_SEQUENCED || unstored;
+    if ( ( item->outcome == NETCODE_MESSAGES_EVENT_ACKED || item->spurious ) && item->bytes >= 4 && !may_skip )
         CHECK_EQ( item->seen, 1 ); /* an ack is the truth */
 }
 
@@ -371,8 +360,7 @@ static void model_run( struct model_t * o )
 }
 
 /* Both ends as if so many packets, messages and bytes had gone before. */
-static void model_age( struct model_t * o, int64_t packets, int64_t ids, int orders,
-                       uint32_t credit )
+static void model_age( struct model_t * o, int64_t packets, int64_t ids, int orders, uint32_t credit )
 {
     for ( int i = 0; i < 2; i++ ) {
         struct netcode_messages_t *a = o->link.ends[i], *b = o->link.ends[!i];
@@ -872,7 +860,7 @@ TEST( messages_unreliable_ones_take_no_promised_room )
         flow_run( &f, 0.02, 0 );
     }
     CHECK_GT( flow_stats( &f, 1 ).messages_unstored, 50 );
-    CHECK_EQ( flow_send( &f, NETCODE_MESSAGE_RELIABLE_WITH_RECEIPT, 8000, 0.0, 7 ), NETCODE_OK );
+    CHECK_EQ( flow_send( &f, NETCODE_MESSAGE_RELIABLE, 8000, 0.0, 7 ), NETCODE_OK );
     flow_run( &f, 1.0, 0 );
     CHECK_EQ( flow_event( &f, 7, NETCODE_MESSAGES_EVENT_ACKED ), 1 );
     CHECK_EQ( flow_stats( &f, 1 ).drops[NETCODE_MESSAGES_DROP_NO_ROOM], 0 );
@@ -941,7 +929,7 @@ TEST( messages_too_large_for_the_peer )
     flow_open( &f, small_config() );
     netcode_messages_destroy( f.ends[1] );
     f.ends[1] = netcode_messages_create( &smaller, 0.0 );
-    CHECK_EQ( flow_send( &f, NETCODE_MESSAGE_RELIABLE_WITH_RECEIPT, 4001, 0.0, 1 ), NETCODE_OK );
+    CHECK_EQ( flow_send( &f, NETCODE_MESSAGE_RELIABLE, 4001, 0.0, 1 ), NETCODE_OK );
     messages_drain( f.ends[1], 0.001 ); /* its first LIMIT is lost: nothing is known yet */
     flow_run( &f, 3.0, 0 );
     CHECK_EQ( flow_event( &f, 1, NETCODE_MESSAGES_EVENT_LOST ), 1 );
@@ -1026,9 +1014,7 @@ TEST( messages_max_retries )
     for ( int kind = NETCODE_MESSAGE_RELIABLE; kind < NETCODE_MESSAGE_KINDS; kind++ )
         for ( int bytes = 10; bytes <= 5000; bytes += 4990 ) {
             struct deaf_t d;
-            int ordered = model_wire_kind( kind ) == NETCODE_MESSAGE_RELIABLE_ORDERED;
-            if ( kind == NETCODE_MESSAGE_UNRELIABLE_WITH_RECEIPT )
-                continue;
+            int ordered = kind == NETCODE_MESSAGE_RELIABLE_ORDERED;
             deaf_open( &d, 2 );
             d.through = bytes > 10;
             CHECK_EQ( flow_send( &d.f, kind, bytes, 0.0, 9 ), NETCODE_OK );
@@ -1058,8 +1044,8 @@ TEST( messages_never_give_up )
 {
     struct deaf_t d;
     deaf_open( &d, 0 );
-    CHECK_EQ( flow_send( &d.f, NETCODE_MESSAGE_RELIABLE_ORDERED_WITH_RECEIPT, 10, 0.0, 9 ), NETCODE_OK );
-    CHECK_EQ( flow_send( &d.f, NETCODE_MESSAGE_RELIABLE_WITH_RECEIPT, 5000, 0.0, 10 ), NETCODE_OK );
+    CHECK_EQ( flow_send( &d.f, NETCODE_MESSAGE_RELIABLE_ORDERED, 10, 0.0, 9 ), NETCODE_OK );
+    CHECK_EQ( flow_send( &d.f, NETCODE_MESSAGE_RELIABLE, 5000, 0.0, 10 ), NETCODE_OK );
     deaf_run( &d, 5000 );
     CHECK_EQ( d.acked + d.lost + d.broken, 0 );
     d.through = 1 << 20;
@@ -1077,7 +1063,7 @@ TEST( messages_lost_is_reported_once )
         struct flow_t f;
         flow_open( &f, small_config() );
         flow_run( &f, 0.5, 0 );
-        flow_send( &f, NETCODE_MESSAGE_RELIABLE_WITH_RECEIPT, bytes, 0.05, 3 );
+        flow_send( &f, NETCODE_MESSAGE_RELIABLE, bytes, 0.05, 3 );
         flow_run( &f, 0.3, 2 );
         CHECK_EQ( flow_event( &f, 3, NETCODE_MESSAGES_EVENT_LOST ), 1 );
         netcode_messages_reset( f.ends[0], f.now );
@@ -1095,7 +1081,7 @@ TEST( messages_a_cancel_is_no_delivery )
     int lost = 0, other = 0;
     flow_open( &f, small_config() );
     flow_run( &f, 0.5, 0 );
-    flow_send( &f, NETCODE_MESSAGE_RELIABLE_WITH_RECEIPT, 10, 0.05, 3 );
+    flow_send( &f, NETCODE_MESSAGE_RELIABLE, 10, 0.05, 3 );
     flow_run( &f, 0.3, 2 );
     flow_run( &f, 5.0, 0 );
     while ( netcode_messages_event( f.ends[0], &event ) ) {
@@ -1163,7 +1149,7 @@ TEST( messages_time_to_live_of_what_was_begun )
 TEST( messages_upgrade_large )
 {
     static const int kinds[] = { NETCODE_MESSAGE_UNRELIABLE, NETCODE_MESSAGE_UNRELIABLE_SEQUENCED,
-                                 NETCODE_MESSAGE_UNRELIABLE_WITH_RECEIPT };
+                                 NETCODE_MESSAGE_UNRELIABLE };
     static const int become[] = { NETCODE_MESSAGE_RELIABLE, NETCODE_MESSAGE_RELIABLE_SEQUENCED,
                                   NETCODE_MESSAGE_RELIABLE };
     for ( int i = 0; i < 6; i++ ) {
@@ -1177,7 +1163,7 @@ TEST( messages_upgrade_large )
         CHECK_EQ( flow_send( &f, kinds[i % 3], 8193, 0.0, 0 ), NETCODE_MESSAGES_TOO_LARGE );
         flow_run( &f, 1.0, 0 );
         CHECK( netcode_messages_receive( f.ends[1], &message ) && message.bytes == 1180 &&
-               message.kind == model_wire_kind( kinds[i % 3] ) );
+               message.kind == kinds[i % 3] );
         CHECK_EQ( netcode_messages_receive( f.ends[1], &message ), i / 3 );
         CHECK( !( i / 3 ) || ( message.bytes == 1181 && message.kind == become[i % 3] ) );
         messages_read( f.ends[1] );
@@ -1468,7 +1454,7 @@ TEST( messages_of_the_last_one_in_the_slot )
     g.w->cut_types = 1u << 5; /* payloads */
     struct netcode_message_t message;
     memset( &message, 0, sizeof( message ) );
-    message.kind = NETCODE_MESSAGE_RELIABLE_ORDERED_WITH_RECEIPT;
+    message.kind = NETCODE_MESSAGE_RELIABLE_ORDERED;
     message.data = flow_data;
     for ( int i = 0; i < 30; i++ ) {
         message.bytes = 10 + i * 50;

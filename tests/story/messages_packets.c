@@ -153,7 +153,7 @@ TEST( messages_no_place_for_another_packet )
     }
     sender_lose( m, 5 );
     sender_send( m, 0, NETCODE_MESSAGE_RELIABLE, 200, 0.0, 0 );
-    sender_send( m, 1, NETCODE_MESSAGE_UNRELIABLE_WITH_RECEIPT, 200, 0.0, 9 );
+    sender_send( m, 1, NETCODE_MESSAGE_UNRELIABLE, 200, 0.0, 9 );
     sender_send( m, 2, NETCODE_MESSAGE_RELIABLE, 3000, 0.0, 0 );
     m->ping_due = m->limit_due = 1; /* nor these, which would have to be heard of */
     sender_silence( m, 0.02 );
@@ -180,7 +180,7 @@ TEST( messages_many_receipts_of_one_packet )
         struct netcode_messages_t * m = sender_open( 16, 2, 0 );
         struct seen_t seen;
         for ( int i = 0; i < 64; i++ )
-            sender_send( m, 0, NETCODE_MESSAGE_UNRELIABLE_WITH_RECEIPT, 10, 0.0, 1 + (uint64_t) i );
+            sender_send( m, 0, NETCODE_MESSAGE_UNRELIABLE, 10, 0.0, 1 + (uint64_t) i );
         sender_tick( m, 0.0, &seen );
         CHECK_EQ( seen.count, 64 );
         if ( lost ) {
@@ -268,8 +268,8 @@ TEST( messages_broken_is_broken )
     struct netcode_messages_t * m = sender_open( 16, 1, 1 );
     struct seen_t seen;
     struct craft_t craft;
-    sender_send( m, 0, NETCODE_MESSAGE_RELIABLE_ORDERED_WITH_RECEIPT, 200, 0.0, 1 );
-    sender_send( m, 0, NETCODE_MESSAGE_RELIABLE_ORDERED_WITH_RECEIPT, 200, 0.0, 2 );
+    sender_send( m, 0, NETCODE_MESSAGE_RELIABLE_ORDERED, 200, 0.0, 1 );
+    sender_send( m, 0, NETCODE_MESSAGE_RELIABLE_ORDERED, 200, 0.0, 2 );
     sender_tick( m, 0.0, &seen );
     sender_lose( m, 0 );
     sender_tick( m, 0.01, &seen );
@@ -285,7 +285,8 @@ TEST( messages_broken_is_broken )
     CHECK_NEAR( m->now, 5.0, 1e-9 );
     CHECK_NEAR( netcode_messages_next_deadline( m ), 3605.0, 1e-9 );
     craft_begin( &craft, 0, -1, 0 );
-    for ( int i = 0; i < 2; i++ ) { /* the other side may not know it: it is told once more, ten times a second at most */
+    for ( int i = 0; i < 2;
+          i++ ) { /* the other side may not know it: it is told once more, ten times a second at most */
         CHECK_EQ( craft_give( &craft, m ), NETCODE_MESSAGES_DROP_BROKEN );
         sender_tick( m, 5.0 + 0.2 * i, &seen );
         CHECK( seen.count == 1 && seen.frames[0].type == 0x37 );

@@ -375,6 +375,17 @@ TEST( messages_streams_do_not_run_ahead )
         messages_check( m );
     }
     CHECK_EQ( largest, 4095 );
+    for ( int i = 300; i < 302; i++ ) { /* it arrives: the stream goes on */
+        netcode_messages_update( m, 0.1 * i );
+        while ( seen_next( &seen, m ) > 0 )
+            if ( seen_count( &seen, 1, 0 ) )
+                largest = seen.frames[seen.count - 1].index > largest ? seen.frames[seen.count - 1].index : largest;
+        for ( uint32_t k = m->sent_first; k != m->sent_end; k++ )
+            if ( nc_sent_at( m, k )->bytes & NC_SENT_IN_FLIGHT )
+                nc_sent_acked( m, nc_sent_at( m, k ) );
+        messages_check( m );
+    }
+    CHECK_GT( largest, 4095 );
     netcode_messages_destroy( m );
 }
 
@@ -503,4 +514,39 @@ TEST( messages_streams_that_can_not_be )
     CHECK_EQ( netcode_messages_send_stream( m, &stream ), NETCODE_MESSAGES_BROKEN );
     CHECK_EQ( netcode_messages_cancel_stream( m, 101 ), NETCODE_ERROR ); /* nothing would come of it */
     netcode_messages_destroy( m );
+}
+
+/* A stream that is cancelled before anything of it has arrived costs the other side what it cost this one. */
+TEST( messages_a_stream_that_never_came_is_cancelled )
+{
+    struct netcode_messages_config_t config = stream_config();
+    struct flow_t f;
+    flow_open( &f, &config );
+    flow_run( &f, 0.5, 0 );
+    struct netcode_messages_stream_t stream = stream_of( 1, 0, 200000 );
+    CHECK_EQ( netcode_messages_send_stream( f.ends[0], &stream ), NETCODE_OK );
+    flow_run( &f, 0.3, 2 );
+    CHECK_EQ( netcode_messages_cancel_stream( f.ends[0], stream.receipt ), NETCODE_OK );
+    flow_run( &f, 5.0, 0 );
+    CHECK( streams.ends[1].begun == 0 && f.ends[0]->begun_count == 0 );
+    CHECK_EQ( f.ends[0]->credit_spent, f.ends[1]->credit_received );
+    CHECK_EQ( f.ends[1]->credit_received, f.ends[1]->credit_released );
+    flow_close( &f );
+}
+
+/* A REFUSE that names a message that is no stream changes nothing. */
+TEST( messages_a_refusal_of_no_stream )
+{
+    struct netcode_messages_t * m = sender_open( 16, 1, 0 );
+    struct craft_t craft;
+    sender_send( m, 0, NETCODE_MESSAGE_RELIABLE_ORDERED, 3000, 0.0, 9 );
+    messages_drain( m, 0.0 );
+    craft_begin( &craft, 0, -1, 0 );
+    put( &craft.at, 0x2f, 1 );
+    put( &craft.at, 1, 1 );
+    put( &craft.at, 0, 2 );
+    CHECK_EQ( craft_give( &craft, m ), NETCODE_MESSAGES_DROP_NONE );
+    CHECK_EQ( m->begun_count, 1 );
+    CHECK_EQ( sender_event( m ), 0 );
+    sender_close( m );
 }

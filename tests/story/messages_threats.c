@@ -317,7 +317,7 @@ static void former_talks( struct link_t * link )
         message.kind = i % NETCODE_MESSAGE_KINDS;
         message.channel = i % 2;
         message.data = words;
-        message.bytes = message.kind % 5 < 2 || i % 5 ? 60 + i % 900 : 6000 - i;
+        message.bytes = message.kind < 2 || i % 5 ? 60 + i % 900 : 6000 - i;
         message.receipt = i % 3 ? 0 : (uint64_t) i;
         netcode_messages_send_message( link->ends[i / 2 & 1], &message );
         if ( i < 300 || i % 10 == 0 )

@@ -63,7 +63,7 @@ TEST( messages_lost_parts_go_first )
     struct netcode_messages_t * m = sender_open( 64, 2, 0 );
     struct seen_t seen;
     static const int expected[] = { 1, 2, 3, 4, 5, 6 };
-    sender_send( m, 0, NETCODE_MESSAGE_RELIABLE_WITH_RECEIPT, 8000, 0.0, 6 );
+    sender_send( m, 0, NETCODE_MESSAGE_RELIABLE, 8000, 0.0, 6 );
     netcode_messages_update( m, 0.0 );
     for ( int i = 0; i < 3; i++ )
         CHECK( seen_next( &seen, m ) > 0 && seen.frames[0].index == i );
@@ -203,11 +203,71 @@ TEST( messages_ids_leave_out_those_in_flight )
         for ( int k = 0; k < 50; k++ )
             sender_send( m, 3, NETCODE_MESSAGE_RELIABLE, 1, 0.0, 0 );
         messages_drain( m, 1e-6 * i );
-        for ( uint32_t at = m->reliable.head; at; at = nc_message_at( m, at )->next, last = last == 0xffff ? 3 : last + 1 )
+        for ( uint32_t at = m->reliable.head; at;
+              at = nc_message_at( m, at )->next, last = last == 0xffff ? 3 : last + 1 )
             CHECK_EQ( nc_message_at( m, at )->node.key, last == 0xffff ? 3 : last + 1 );
         sender_acks( m, (int) messages_newest( m ), 0 );
     }
     CHECK_EQ( m->begun_count, 3 );
+    sender_close( m );
+}
+
+/*  A message in fragments is over, and 65,535 ids have passed since it began. A fragment of it that was sent twice, and a CANCEL, come
+    late: they begin nothing, for the id is also that of the next message. */
+TEST( messages_late_fragments_begin_nothing )
+{
+    struct netcode_messages_t * m = netcode_messages_create( NULL, 0.0 );
+    struct craft_t craft;
+    int64_t number = 0;
+    messages_drain( m, 0.0 );
+    craft_begin( &craft, number++, -1, 0 );
+    craft_fragment( &craft, 2, 0, 0, 0, flow_data, 2000, 0 );
+    CHECK_EQ( craft_give( &craft, m ), NETCODE_MESSAGES_DROP_NONE );
+    for ( int id = 1; id < 65536; id += 100 ) {
+        m->credit_granted = m->credit_received + 20000;
+        craft_begin( &craft, number++, -1, 0 );
+        for ( int k = id; k < id + 100 && k < 65536; k++ )
+            craft_message( &craft, 2, 0, k, 0, "x", 1 );
+        CHECK_EQ( craft_give( &craft, m ), NETCODE_MESSAGES_DROP_NONE );
+        messages_read( m );
+    }
+    for ( int i = 0; i < 4; i++ ) { /* the last fragment; once more; a CANCEL; the next message */
+        craft_begin( &craft, number++, -1, 0 );
+        uint8_t * frame = craft.at;
+        if ( i < 2 ) {
+            craft_fragment( &craft, 2, 0, 0, 0, flow_data, 2000, 1 );
+            *frame |= 0x20;
+        } else if ( i == 2 ) {
+            craft_cancel( &craft, 0, 0 );
+            craft.at = frame + 3;
+            put( &craft.at, 0, 1 );
+        } else
+            craft_message( &craft, 2, 0, 0, 0, "next", 4 );
+        CHECK_EQ( craft_give( &craft, m ), NETCODE_MESSAGES_DROP_NONE );
+        CHECK_EQ( messages_read( m ), i == 0 || i == 3 );
+        CHECK_EQ( m->partial, 0 );
+        CHECK_EQ( m->newest_id, i < 3 ? 65535 : 65536 );
+    }
+    sender_close( m );
+}
+
+/* The sender says so in all frames after the first ack of a part. */
+TEST( messages_known_ones_are_sent_as_such )
+{
+    struct netcode_messages_t * m = sender_open( 64, 2, 0 );
+    uint8_t packet[NETCODE_MAX_PACKET_SIZE];
+    sender_send( m, 0, NETCODE_MESSAGE_RELIABLE, 3000, 0.0, 9 );
+    netcode_messages_update( m, 0.0 );
+    for ( int i = 0; i < 3; i++ ) {
+        CHECK_GT( netcode_messages_generate_packet( m, packet, (int) sizeof( packet ) ), 0 );
+        CHECK_EQ( packet[9 + 2 * ( packet[0] >> 5 & 1 )], i ? 0x2a : 0x0a );
+        if ( i == 0 )
+            sender_acks( m, 0, 0 );
+    }
+    nc_message_give_up( m, m->begun );
+    netcode_messages_update( m, 0.01 );
+    struct seen_t seen;
+    CHECK( seen_next( &seen, m ) > 0 && seen_count( &seen, 0x27, 0 ) == 1 && seen.frames[seen.count - 1].bytes == 0 );
     sender_close( m );
 }
 

@@ -303,9 +303,11 @@ static const struct reason_row_t reason_rows[] = {
     { H "0d 0000 07000000 ffffffff ff1f aa*1168", NETCODE_MESSAGES_DROP_NONE,   "fragment 4095 of 2^32 - 1 bytes" },
     { H "0d 0000 07000000 ffffffff 8020 aa*1168", NETCODE_MESSAGES_DROP_FRAGMENT, "fragment 4096, and none before it" },
     { H "0d 0000 07000000 00000000 01",         NETCODE_MESSAGES_DROP_FRAGMENT, "fragment 1 of a stream of nothing" },
-    { H "2d 0000 07000000 01000000 00 aa",      NETCODE_MESSAGES_DROP_FRAME,    "a stream to the end" },
+    { H "2d 0000 07000000 01000000 00 aa",      NETCODE_MESSAGES_DROP_NONE,     "a stream that is known, and is over" },
     { H "0d 0000 070000",                       NETCODE_MESSAGES_DROP_FRAME,    "half a tag" },
     { H "27 0000 cf00",                         NETCODE_MESSAGES_DROP_FRAME,    "takes back in too long a form" },
+    { H "27 0000 00",                           NETCODE_MESSAGES_DROP_NONE,     "takes back what is known, and is over" },
+    { H "27 0010 00",                           NETCODE_MESSAGES_DROP_NONE,     "the same, of an id that is far" },
     { H "27 0000 4f",                           NETCODE_MESSAGES_DROP_FRAME,    "takes back what costs less than an empty message" },
     { H "27 0000 50",                           NETCODE_MESSAGES_DROP_NONE,     "takes back an empty message" },
     { H "2f 01 0000",                           NETCODE_MESSAGES_DROP_NONE,     "refuses a stream that is not sent" },
@@ -353,7 +355,10 @@ static const struct reason_row_t reason_rows[] = {
     { H "0a 0010 9d040000 01 aa*13",               NETCODE_MESSAGES_DROP_WINDOW,   "a fragment of id 4096" },
     { H "08 9d040000 01 aa*13",                    NETCODE_MESSAGES_DROP_FRAME,    "an unreliable fragment" },
     { H "09 9d040000 01 aa*13",                    NETCODE_MESSAGES_DROP_FRAME,    "an unreliable sequenced fragment" },
-    { H "2a 0000 9d040000 01 aa*13",               NETCODE_MESSAGES_DROP_FRAME,    "a fragment to the end" },
+    { H "2a 0000 9d040000 01 aa*13",               NETCODE_MESSAGES_DROP_NONE,     "a fragment that is known, and is over" },
+    { H "2a 0010 9d040000 01 aa*13",               NETCODE_MESSAGES_DROP_NONE,     "the same, of an id that is far" },
+    { H "2a 0000 9d040000 01 aa*12",               NETCODE_MESSAGES_DROP_FRAME,    "the same, cut short" },
+    { H "28 9d040000 01 aa*13",                    NETCODE_MESSAGES_DROP_FRAME,    "an unreliable fragment that is known" },
     { H "0a 0000 9c040000 01 aa*12",               NETCODE_MESSAGES_DROP_FRAGMENT, "1180 bytes in fragments" },
     { H "0a 0000 00000000 00",                        NETCODE_MESSAGES_DROP_FRAGMENT, "nothing in fragments" },
     { H "0a 0000 9d040000 02",                      NETCODE_MESSAGES_DROP_FRAGMENT, "fragment 2 of 2" },
@@ -432,7 +437,7 @@ static int messages_same( const struct netcode_messages_t * m, const void * befo
     size_t drops = offsetof( struct netcode_messages_t, stats ) + offsetof( nc_messages_counters_t, drops );
     size_t behind = drops + sizeof( m->stats.drops ), since = offsetof( struct netcode_messages_t, useless_since );
     const uint8_t *p = (const uint8_t *) m, *q = (const uint8_t *) before;
-    return memcmp( p, q, since ) == 0 && memcmp( p + since + 8, q + since + 8, drops - since - 8 ) == 0 &&
+    return memcmp( p, q, since ) == 0 && memcmp( p + since + 16, q + since + 16, drops - since - 16 ) == 0 &&
            memcmp( p + behind, q + behind, bytes - behind ) == 0;
 }
 
@@ -453,7 +458,7 @@ TEST( messages_reasons )
         if ( reason != row->reason )
             test_fail( __FILE__, __LINE__, "%s: %s and not %s", row->why, netcode_messages_drop_reason_name( reason ),
                        netcode_messages_drop_reason_name( row->reason ) );
-        CHECK_EQ( m->broken, reason == NETCODE_MESSAGES_DROP_CHANNEL            ? NETCODE_MESSAGES_REASON_CHANNEL
+        CHECK_EQ( m->broken, reason == NETCODE_MESSAGES_DROP_CHANNEL          ? NETCODE_MESSAGES_REASON_CHANNEL
                              : strcmp( row->why, "broken for reason 6" ) == 0 ? 6
                                                                               : 0 );
         if ( reason != NETCODE_MESSAGES_DROP_NONE ) {
@@ -472,9 +477,9 @@ TEST( messages_no_packet_is_taken_in_part )
 {
     static const char * const faults[] = { "05",      "10 04 00", "02 0010 00", "0a 0000 00 00", "1f 00000000 00 20",
                                            "00 02 61" };
-    static const char * const frames[] = { "00 01 61",           "02 0000 01 62",      "03 0100 0000 01 63",
-                                           "04 0200 01 64",      "0a 0000 8110 02 aa", "0f 01020304",
-                                           "1f 00800000 a08d06 20", "27 0300 55",         "07 01 00 05" };
+    static const char * const frames[] =
+        { "00 01 61",    "02 0000 01 62",         "03 0100 0000 01 63", "04 0200 01 64", "0a 0000 8110 02 aa",
+          "0f 01020304", "1f 00800000 a08d06 20", "27 0300 55",         "07 01 00 05" };
     char text[256];
     uint8_t packet[2048];
     size_t size = netcode_messages_memory( small_config() );

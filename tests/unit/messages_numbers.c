@@ -80,10 +80,10 @@ TEST( messages_fragments_are_counted )
         }
         CHECK( count == 0 || sum == rows[i][0] );
     }
-    CHECK_EQ( nc_fragments_of( NC_KIND_STREAM, 0 ), 1 );
-    CHECK_EQ( nc_fragments_of( NC_KIND_STREAM, 1168 ), 1 );
-    CHECK_EQ( nc_fragments_of( NC_KIND_STREAM, 1169 ), 2 );
-    CHECK_EQ( nc_fragments_of( NC_KIND_STREAM, UINT32_MAX ), 3677199 );
+    CHECK_EQ( nc_fragments_of( NETCODE_MESSAGE_STREAM, 0 ), 1 );
+    CHECK_EQ( nc_fragments_of( NETCODE_MESSAGE_STREAM, 1168 ), 1 );
+    CHECK_EQ( nc_fragments_of( NETCODE_MESSAGE_STREAM, 1169 ), 2 );
+    CHECK_EQ( nc_fragments_of( NETCODE_MESSAGE_STREAM, UINT32_MAX ), 3677199 );
     CHECK_EQ( nc_fragment_bytes( UINT32_MAX, 3677198 ), 31 );
 }
 
@@ -690,10 +690,8 @@ TEST( messages_a_receiver_that_was_away )
     for ( int i = 0; i < 2; i++ )
         ends[i] = netcode_messages_create( &config, 0.0 );
     for ( int i = 0; i < 300; i++ ) {
-        CHECK_EQ( netcode_messages_send( ends[0], 0, NETCODE_MESSAGE_UNRELIABLE_WITH_RECEIPT, flow_data, 1000 ),
-                  NETCODE_OK );
-        CHECK_EQ( netcode_messages_send( ends[0], 0, NETCODE_MESSAGE_UNRELIABLE_WITH_RECEIPT, flow_data, 1000 ),
-                  NETCODE_OK );
+        sender_send( ends[0], 0, NETCODE_MESSAGE_UNRELIABLE, 1000, 0.0, 1 );
+        sender_send( ends[0], 0, NETCODE_MESSAGE_UNRELIABLE, 1000, 0.0, 1 );
         netcode_messages_update( ends[0], 0.001 * i );
         while ( count < 800 && ( bytes[count] = netcode_messages_generate_packet( ends[0], packets[count],
                                                                                   NETCODE_MAX_PACKET_SIZE ) ) > 0 )

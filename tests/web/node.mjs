@@ -288,7 +288,7 @@ await check('messages of every kind and size, ordered over losses', async () => 
     );
     for (const bytes of [0, 1, 1180, 1181, 99999, 100000]) {
         const sent = new Uint8Array(bytes).map((_, index) => index * 7);
-        same(client.sendMessage(3, MESSAGE.RELIABLE_WITH_RECEIPT, sent, { receipt: bytes + 1 }), true);
+        same(client.sendMessage(3, MESSAGE.RELIABLE, sent, { receipt: bytes + 1 }), true);
         const message = await play(client, () => client.receiveMessage(), `${bytes} bytes`);
         same(message.channel, 3);
         same(message.kind, MESSAGE.RELIABLE);
