@@ -13210,8 +13210,9 @@ NC_COLD static void nc_build_cancel( struct netcode_messages_t * messages, nc_bu
     nc_message_t * message = nc_message_at( messages, handle );
     *build->at++ = NC_FRAME_CANCEL;
     build->at = nc_put_number( build->at, message->node.key, 2 );
-    build->at = nc_put_varint(
-        build->at, nc_transfer_is_known( message ) ? 0 : nc_messages_cost( message->kind, message->bytes ) );
+    build->at =
+        nc_put_varint( build->at,
+                       nc_transfer_is_known( message ) ? 0 : nc_messages_cost( message->kind, message->bytes ) );
     build->last = NULL;
     build->asks = 1;
     nc_build_carry( build, message, handle );

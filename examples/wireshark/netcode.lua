@@ -805,7 +805,7 @@ local READ_CONTROL = {
     end,
     [0x27] = function(reader, frame)
         frame.id, frame.cost = reader.number(2), reader.varint()
-        if frame.cost < LEAST_COST then return "FRAME" end
+        if frame.cost ~= 0 and frame.cost < LEAST_COST then return "FRAME" end
         return frame.cost > MOST_COST and "LIMIT" or nil
     end,
     [0x2f] = function(reader, frame, packet)
@@ -846,7 +846,7 @@ local function read_message(reader, frame, first, packet)
     frame.name = is_fragment and "FRAGMENT" or "MESSAGE"
     frame.channel = has_bit(first, 16) and reader.number(1) or 0
     if has_bit(first, 16) and frame.channel == 0 then return "FRAME" end
-    if is_fragment and (is_last or not is_reliable) or frame.kind == STREAM and not is_fragment then return "FRAME" end
+    if is_fragment and not is_reliable or frame.kind == STREAM and not is_fragment then return "FRAME" end
     if is_reliable then frame.id = reader.number(2) end
     if frame.kind == STREAM then
         frame.tag = reader.number(4)
@@ -855,6 +855,7 @@ local function read_message(reader, frame, first, packet)
     end
     local reason
     if is_fragment then
+        frame.is_known = is_last
         reason = read_fragment(reader, frame, packet)
     else
         frame.is_last = is_last
@@ -998,6 +999,7 @@ local function add_frame(tree, tvb, frame)
         item:add(fields.id, tvb(frame.at + 2 * i - 1, 2), id)
     end
     if frame.is_last then item:append_text(" (to the packet's end)") end
+    if frame.is_known then item:append_text(" (a part was acknowledged)") end
     for _, range in ipairs(frame.ranges or {}) do
         local place = tvb(range.at - 1, range.bytes)
         item:append_text(" " .. range.first .. "-" .. range.last)

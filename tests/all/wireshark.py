@@ -1061,7 +1061,7 @@ def read_control(it, packet, first, row):
         refuse_if(row["largest"][0] < 1180 or not 1 <= row["channels"][0] <= 32, "LIMIT")
     elif name == "CANCEL":
         row["id"], row["cost"] = [it.number(2)], [it.varint()]
-        refuse_if(row["cost"][0] < 80)
+        refuse_if(0 < row["cost"][0] < 80)
         refuse_if(row["cost"][0] > (1 << 24) + 80 + 512, "LIMIT")
     elif name == "REFUSE":
         count = it.number(1)
@@ -1086,7 +1086,7 @@ def read_message(it, packet, first, row):
     kind = first & 7
     row["kind"], row["channel"] = [kind], [it.number(1) if first & 16 else 0]
     refuse_if(first & 16 and row["channel"] == [0])
-    refuse_if(first & 8 and (first & 32 or kind < 2) or kind == 5 and not first & 8)
+    refuse_if(first & 8 and kind < 2 or kind == 5 and not first & 8)
     if kind >= 2:
         row["id"] = [it.number(2)]
     if kind == 5:

@@ -338,7 +338,8 @@ static void messages_expect_drop( struct netcode_messages_t * it, int reason, in
         return;
     if ( it->useless_since > it->now )
         it->useless_since = it->now;
-    if ( !breaks && it->now - it->useless_since > 10.0 )
+    it->useless++;
+    if ( !breaks && it->useless >= 8 && it->now - it->useless_since > 10.0 )
         breaks = reason == NETCODE_MESSAGES_DROP_VERSION ? NETCODE_MESSAGES_REASON_VERSION
                                                          : NETCODE_MESSAGES_REASON_OUT_OF_STEP;
     if ( breaks ) {
@@ -417,7 +418,7 @@ static uint8_t * messages_make_fragment( uint8_t * at, uint8_t how, uint32_t id,
         uint32_t index = fuzz_u8( mf.input ) % 4 + ( how & 0x40 ? 4094u : 0 );
         uint32_t bytes =
             index < nc_fragments_of( NETCODE_MESSAGE_STREAM, total ) ? nc_fragment_bytes( total, index ) : 0;
-        *at++ = NETCODE_MESSAGE_STREAM | NC_FRAME_FRAGMENT;
+        *at++ = (uint8_t) ( NETCODE_MESSAGE_STREAM | NC_FRAME_FRAGMENT | ( tag & 2 ? NC_FRAME_KNOWN : 0 ) );
         at = nc_put_number( at, id, 2 );
         at = nc_put_number( at, tag << 8, 4 );
         at = nc_put_number( at, total, 4 );

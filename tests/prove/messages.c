@@ -223,7 +223,7 @@ static void claim_control( const nc_frame_t * frame )
     if ( frame->type == NC_FRAME_LIMIT )
         CLAIM( frame->bytes < 1u << 28 && frame->channel >= 0 && frame->channel <= 255 );
     else if ( frame->type == NC_FRAME_CANCEL )
-        CLAIM( frame->bytes < 1u << 28 && frame->bytes >= 80 );
+        CLAIM( frame->bytes < 1u << 28 && ( frame->bytes == 0 || frame->bytes >= 80 ) );
     else if ( frame->type == NC_FRAME_REFUSE )
         CLAIM( frame->bytes >= 1 && frame->bytes <= 16 );
     else if ( frame->type == NC_FRAME_BROKEN )
@@ -245,7 +245,8 @@ static void claim_message( const nc_frame_t * frame, uint8_t first, const nc_sou
         CLAIM( frame->kind <= 4 && ( !( first & 0x20 ) || after->at == after->end ) );
         return;
     }
-    CLAIM( frame->kind >= 2 && !( first & 0x20 ) && frame->index < 1u << 28 && frame->data_bytes <= 1168 );
+    CLAIM( frame->kind >= 2 && frame->known == ( first >> 5 & 1 ) && frame->index < 1u << 28 &&
+           frame->data_bytes <= 1168 );
     if ( frame->index < nc_fragments_of( frame->kind, frame->bytes ) )
         CLAIM( (uint64_t) frame->index * 1168 + frame->data_bytes <= frame->bytes );
     else
@@ -330,7 +331,7 @@ void prove_messages_read_fragment( void )
     uint8_t first = before.at[0], kind = first & 7;
     size_t channel = first >> 4 & 1, order = kind == 5 ? 4 : kind == 3 ? 2 : 0, head = 1 + channel + 2 + order + 4;
     nc_frame_read( &source, &frame, &acks );
-    if ( kind < 2 || first & 0x20 || rest_of( &before ) < head || ( channel && before.at[1] == 0 ) ) {
+    if ( kind < 2 || rest_of( &before ) < head || ( channel && before.at[1] == 0 ) ) {
         CLAIM( source.failed );
         return;
     }
@@ -344,7 +345,7 @@ void prove_messages_read_fragment( void )
         return;
     CLAIM( frame.type == -2 && frame.kind == kind && frame.channel == ( channel ? before.at[1] : 0 ) );
     CLAIM( frame.id == low_bytes( at, 2 ) && frame.order == low_bytes( at + 2, order ) );
-    CLAIM( frame.bytes == total && frame.index == varints[0] );
+    CLAIM( frame.bytes == total && frame.index == varints[0] && frame.known == ( first >> 5 & 1 ) );
     CLAIM( frame.data_bytes == bytes && frame.data == varint_end && source.at == varint_end + bytes );
 }
 

@@ -115,7 +115,8 @@ void prove_messages_build_cancel( void )
     nc_build_cancel( &messages, &build, HANDLE );
     CLAIM( build.at <= build.end );
     nc_frame_t frame = read_back();
-    CLAIM( frame.type == NC_FRAME_CANCEL && frame.id == message->node.key && frame.bytes == cost );
+    CLAIM( frame.type == NC_FRAME_CANCEL && frame.id == message->node.key );
+    CLAIM( frame.bytes == ( message->acked_bytes || message->first_fragment ? 0 : cost ) );
 }
 
 /* All refused ids, in their order, and no others. */
@@ -237,6 +238,7 @@ void prove_messages_build_fragment( void )
     nc_frame_t frame = read_back();
     CLAIM( frame.type == -2 && frame.kind == NETCODE_MESSAGE_STREAM && frame.channel == message->channel );
     CLAIM( frame.id == message->node.key && frame.order == message->order && frame.bytes == message->bytes );
+    CLAIM( frame.known == ( message->acked_bytes != 0 || message->first_fragment != 0 ) );
     CLAIM( frame.index == read_index && frame.data_bytes == nc_fragment_bytes( message->bytes, read_index ) );
     CLAIM( message->bytes == 0 || ( frame.data[0] == 0x5a && frame.data[frame.data_bytes - 1] == 0x5a ) );
 }

@@ -397,7 +397,8 @@ TEST( messages_parts_of_what_was_given_up )
         messages_let_go( m );
         if ( heard < 2 ) {
             sender_tick( m, 0.11, &seen );
-            CHECK( seen.count == 1 && seen_count( &seen, 0x27, 0 ) == 1 && seen.frames[0].bytes == ( heard ? 0 : 2081 ) );
+            CHECK( seen.count == 1 && seen_count( &seen, 0x27, 0 ) == 1 &&
+                   seen.frames[0].bytes == ( heard ? 0 : 2081 ) );
             sender_acks( m, 2, 0 );
         }
         CHECK_EQ( m->stats.reliable_retries_total, 0 );
