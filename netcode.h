@@ -12562,11 +12562,12 @@ static uint64_t nc_messages_gap( const struct netcode_messages_t * messages )
     return messages->next_number - ( messages->newest_acked + 1 );
 }
 
-/*  How long the ack of a packet takes at most. Constants: RFC 6298, section 2, with the delay of RFC 9002, 5.3. Without a clock's
-    granularity: measured in ticks, the variation has it. */
+/*  How long the ack of a packet takes at most. Constants: RFC 6298, section 2, with the delay and the granularity of RFC 9002, 5.3 and
+    6.2: ticks that are all alike have no variation. */
 static double nc_messages_ack_time( const struct netcode_messages_t * messages )
 {
-    return messages->rtt > 0.0 ? messages->rtt + 4.0 * messages->rtt_variation + messages->peer_delay : 0.2;
+    double spread = nc_real_larger( 4.0 * messages->rtt_variation, 0.001 );
+    return messages->rtt > 0.0 ? messages->rtt + spread + messages->peer_delay : 0.2;
 }
 
 /*  How long nothing is acknowledged before a probe is sent: 2 s at most, even if a round trip once took half a minute. Probes do not back
@@ -13308,12 +13309,12 @@ static void nc_build_control( struct netcode_messages_t * messages, nc_build_t *
 }
 
 /* The first frame of each packet until the other side has one of them. */
-NC_COLD static void nc_build_refusals( const struct netcode_messages_t * messages, nc_build_t * build )
+static void nc_build_refusals( const struct netcode_messages_t * messages, nc_build_t * build )
 {
-    if ( messages->refused_count ) {
-        *build->at++ = NC_FRAME_REFUSE;
-        *build->at++ = (uint8_t) messages->refused_count;
-    }
+    if ( !messages->refused_count )
+        return;
+    *build->at++ = NC_FRAME_REFUSE;
+    *build->at++ = (uint8_t) messages->refused_count;
     for ( uint32_t i = 0; i < messages->refused_count; i++ )
         build->at = nc_put_number( build->at, messages->refused[i], 2 );
 }
@@ -13386,6 +13387,8 @@ static int nc_messages_choose( const struct netcode_messages_t * messages, const
     const nc_message_channel_t * champion = NULL;
     double queued = 0.0;
     int best = -1;
+    if ( !( masks[0] | masks[1] | masks[2] | masks[3] ) )
+        return best;
     for ( int queue = bulk ? NC_QUEUE_IN_ORDER : NC_QUEUE_UNRELIABLE; queue < NC_QUEUES; queue++ )
         for ( uint32_t mask = masks[queue]; mask; mask &= mask - 1 ) {
             int index = (int) nc_bits_lowest_of_word( mask );

@@ -1224,3 +1224,41 @@ TEST( messages_too_far_ahead_to_go_on )
         netcode_messages_destroy( m );
     }
 }
+
+/*  A link of three ticks that loses nothing, in ticks that are all alike: nothing is sent again, whether an application sets the time
+    before it processes packets or not. */
+TEST( messages_nothing_is_overdue_on_an_even_link )
+{
+    for ( int way = 0; way < 4; way++ ) {
+        static uint8_t packets[2][3][4][NETCODE_MAX_PACKET_SIZE];
+        static int bytes[2][3][4];
+        struct netcode_messages_t * ends[2];
+        double step = way & 1 ? 1.0 / 64.0 : 1.0 / 60.0;
+        memset( bytes, 0, sizeof( bytes ) );
+        for ( int i = 0; i < 2; i++ )
+            ends[i] = netcode_messages_create( NULL, 0.0 );
+        for ( int tick = 1; tick < 20000; tick++ )
+            for ( int end = 0; end < 2; end++ ) {
+                int( *due )[4] = &bytes[!end][tick % 3], count = 0;
+                if ( way & 2 )
+                    netcode_messages_set_time( ends[end], step * tick );
+                for ( ; count < 4 && ( *due )[count] > 0; count++ )
+                    netcode_messages_process_packet( ends[end], packets[!end][tick % 3][count], ( *due )[count] );
+                messages_read( ends[end] );
+                for ( int i = 0; i < 8 && end == 0; i++ )
+                    CHECK_EQ( netcode_messages_send( ends[0], 0, NETCODE_MESSAGE_RELIABLE, flow_data, 32 ),
+                              NETCODE_OK );
+                netcode_messages_update( ends[end], step * tick );
+                for ( count = 0; count < 4; count++ )
+                    if ( ( bytes[end][tick % 3][count] =
+                               netcode_messages_generate_packet( ends[end], packets[end][tick % 3][count],
+                                                                 NETCODE_MAX_PACKET_SIZE ) ) <= 0 )
+                        break;
+                CHECK_LT( count, 4 );
+            }
+        CHECK_EQ( ends[0]->stats.reliable_retries_total + ends[0]->stats.packets_lost, 0 );
+        CHECK_LE( ends[0]->reliable.count, 8 * 8 );
+        for ( int i = 0; i < 2; i++ )
+            sender_close( ends[i] );
+    }
+}
