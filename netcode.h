@@ -432,15 +432,15 @@
         RELIABLE_SEQUENCED               health, equipment, options             skipped if a newer one was there first
 
     channels     32, each with an order of its own: a loss in one never delays another. Give a channel a priority (0 is
-                 sent first) and a weight among equals. Unreliable messages have the least rate for
-                 themselves; beyond it they share the window with all others.
+                 sent first) and a weight among equals. Unreliable messages, and one fragment at a time, leave
+                 up to the least rate in any case; beyond it they share the window.
     receipts     a number that you give a message: netcode_messages_event returns it with ACKED, LOST, PROGRESS of large ones and
                  streams, and SPURIOUS if LOST was reported too early. So a state that is sent as a difference follows what
                  has arrived, and a purchase is known to be there. Events use space in the send buffer until you read them.
-    large        above 1180 bytes a message is sent in fragments, after all others: above 4 fragments (4672 bytes) it uses
-                 the rate that they leave unused, and slows down when the round trip grows; below, it leaves as they do. As
+    large        above 1180 bytes a message is sent in fragments. Up to 4 of them (4672 bytes) leave as small messages do;
+                 more use the rate that all others leave unused, and slow down when the round trip grows. As
                  many are in flight as both buffers hold: by default two of the largest; while one waits for the other
-                 side's buffer, small messages of other channels use half of what is granted. Those of a channel are sent
+                 side's buffer, all other messages use half of what is granted. Those of a channel are sent
                  one behind the other, channels of one priority side by side, by weight. A large unreliable message is
                  refused, or sent reliably (upgrade_large).
     streams      a map, a replay, a file: netcode_messages_send_stream sends up to 4 GiB that it reads from your memory,
@@ -461,21 +461,26 @@
                  or NONE if you know the network. window_packets limits what is remembered; by default 1,024 packets: 1.2
                  MB a round trip. An unreliable message that waits longer than its time to live (0.5 s by default) is
                  dropped and counted.
-    guarantees   Progress: while both sides live and read, every reliable message that was accepted, is not cancelled and has
-                 no time to live arrives, whatever the mix of sizes, kinds, channels, buffers, losses and pauses.
+    guarantees   Progress: with max_retries 0, while both sides live and read, every reliable message that was accepted arrives,
+                 whatever the mix of sizes, kinds, channels, buffers, losses and pauses; unless it is cancelled, refused, has a
+                 time to live, or turns out too large or on a missing channel: then it is LOST.
                  The least rate holds: messages in one piece wait for the rate only beyond least_bytes_per_second. After an
                  interruption of up to a second, delivery goes on within four round trips and three ticks, as long as round
                  trips are longer than what the least rate needs for a packet.
-                 No cliff: up to 4672 bytes a message takes a path's delay and no more, and any number of messages is in
-                 flight that the buffers hold. A lower priority delays a higher one only by what is in flight.
-                 A share for each channel: unreliable and unordered messages never wait for large ones of their channel, and a
-                 channel that is filled until FULL leaves a part of the send buffer to the others.
+                 No cliff: up to 4672 bytes a message waits for nothing but what its channel began before, and as many are in
+                 flight as the buffers hold. A lower priority delays a higher one only by what is in flight.
+                 A share for each channel: unreliable and RELIABLE messages in one piece never wait for large ones of their
+                 channel. What is larger waits for a stream or a large message of its own channel that began before: give
+                 streams a channel of their own. A channel that is filled until FULL leaves at least a 32nd of the send
+                 buffer to the others, 17 KB by default.
                  No silent death: what can not go on is reported by BROKEN with a reason, on both sides, within seconds; within
-                 15 s if only one side was reset, or uses another version.
-                 An ack costs what its packets carried, and streams are accepted at a ration (256, and 1,024 a second).
+                 20 s if the other side uses another version, or was reset alone. (In the first seconds of a connection, a
+                 reset of one side alone can go unnoticed if its first packet is lost.)
+                 An ack costs what its packets carried, and a look at the packets in flight. Streams are accepted at a limited
+                 rate: 256 at once, and 1,024 a second.
     giving up    by default never, until the connection ends: max_retries ends it sooner. An ordered message that is
                  given up breaks the connection (BROKEN), because its channel then has a gap; others are LOST.
-    memory       2.6 KiB a connection with 4 channels, and the two buffers, which hold two messages of the largest size,
+    memory       3.3 KiB a connection with 4 channels, and the two buffers, which hold two messages of the largest size,
                  and 64 KiB or a quarter of one (netcode_messages_memory returns the sum: 1.2 MB by default, 69 KiB at the
                  least); parts that no message has needed use no pages of the system. A side that only sends large
                  messages, or only receives them, says so with max_send_message_bytes and max_receive_message_bytes, and a
@@ -521,7 +526,7 @@
 
         config.accept_stream_function = accept_stream;               // of the receiver's netcode_messages_config_t
 
-    A stream takes 4.3 KiB of the send buffer and 0.6 KiB of the receive buffer, however long it is. Its bytes arrive in
+    A stream takes up to 4.2 KiB of the send buffer and 0.6 KiB of the receive buffer, however long it is. Its bytes arrive in
     any order of offsets, each once. netcode_messages_cancel_stream ends it.
 
     A packet capture shows sizes and times only: the contents are what netcode_messages_generate_packet wrote. For what
@@ -1328,9 +1333,10 @@ typedef struct netcode_server_t netcode_server_t; /* opaque: netcode_server_crea
 #define NETCODE_MESSAGES_REPEATS_NEVER 2    /* only when a packet was lost */
 
 /* Types of events of messages: */
-#define NETCODE_MESSAGES_EVENT_NONE 0     /* there is no event */
-#define NETCODE_MESSAGES_EVENT_ACKED 1    /* the other side has it */
-#define NETCODE_MESSAGES_EVENT_LOST 2     /* unreliable: its packet was lost; else given up, or the connection ended */
+#define NETCODE_MESSAGES_EVENT_NONE 0  /* there is no event */
+#define NETCODE_MESSAGES_EVENT_ACKED 1 /* the other side has it */
+#define NETCODE_MESSAGES_EVENT_LOST \
+    2 /* its packet was lost, it waited too long, was given up, cancelled or refused; or the end */
 #define NETCODE_MESSAGES_EVENT_SPURIOUS 3 /* LOST was reported too early: the message has arrived */
 #define NETCODE_MESSAGES_EVENT_PROGRESS 4 /* of a message in fragments: bytes_done of its bytes have arrived */
 #define NETCODE_MESSAGES_EVENT_BROKEN \
@@ -1356,8 +1362,8 @@ typedef struct netcode_server_t netcode_server_t; /* opaque: netcode_server_crea
     X( FRAME        , "a frame is cut short, unknown, or not in its shortest form" )                 \
     X( CHANNEL      , "a message is for a channel that is not open here" )                           \
     X( FRAGMENT     , "a fragment does not fit to its message, or that is larger than allowed" )     \
-    X( LIMIT        , "the peer sends more than it was allowed, or takes back what it allowed" )     \
-    X( NO_ROOM      , "no space in one piece for its reliable messages while the application reads one; the peer repeats" ) \
+    X( LIMIT        , "the peer sends more than it was allowed, or allows what can not be" )         \
+    X( NO_ROOM      , "its reliable messages do not fit now, or too many streams begin; the peer repeats" ) \
     X( BROKEN       , "the connection is broken until it is reset" )                                 \
     X( VERSION      , "the other side uses another version of this format" )
 /* clang-format on */
@@ -11280,8 +11286,8 @@ NETCODE_API void netcode_server_client_stats( struct netcode_server_t * server, 
                        downwards from ack - 33; no number more than 2047 below ack. Needs bit 4; once in a packet
         0f PING        4 bytes, to be returned
         17 PONG        4 bytes of a PING
-        1f LIMIT       credit 4, the largest message accepted (varint), channels 1 (1 to 32): the sender may begin reliable
-                       messages until the sum of their costs is the credit; modulo 2^32. A message costs its length
+        1f LIMIT       credit 4, the largest message accepted (varint), channels 1 (1 to 32), life 2: a random number of this
+                       side's reset: another one than before breaks. The sender may begin reliable messages until the sum of their costs is the credit; modulo 2^32. A message costs its length
                        (a stream 32), 80 more, and one for each 8 of its fragments, 512 at most. Before the first LIMIT the
                        credit is 16384. The largest message is 1180 at least
         27 CANCEL      id 2, cost (varint): this reliable message, not an ordered one, is not sent any more. The cost is 0 if a
@@ -11299,7 +11305,7 @@ NETCODE_API void netcode_server_client_stats( struct netcode_server_t * server, 
               number 2, acks 7, 6 and 4; unreliable, 1 byte: "a"; ordered, channel 1, id 5, order 2, to the end: "b"
         wire: 33 03 00 64 00 0d 00 00 00 19 00
               number 3, acks 100, 99, 97 and 96, 2.5 ms after 100 arrived; asks for nothing
-        wire: 53 04 00 64 00 ff ff ff ff | 07 02 00 03 02 01 | 1f 00 00 01 00 80 80 10 20 | 0f 78 56 34 12
+        wire: 53 04 00 64 00 ff ff ff ff | 07 02 00 03 02 01 | 1f 00 00 01 00 80 80 10 20 34 12 | 0f 78 56 34 12
               acks 100 to 68, 67 to 65 and 62; credit 65536, messages up to 262144, 32 channels; a ping
         wire: 43 05 00 00 00 00 00 00 00 | 0b 10 00 04 00 9d 04 00 00 01 aa*13
               ordered, id 16, order 4, 1181 bytes in all: fragment 1, its last 13 bytes
@@ -11902,6 +11908,7 @@ struct netcode_messages_t {
     uint32_t message_count; /* in the send buffer */
     uint32_t credit_limit, credit_spent;
     uint32_t peer_max_bytes, peer_channels; /* 0 until the other side has sent them */
+    uint32_t life, peer_life;               /* random numbers of the last resets, of both sides */
     uint32_t claimant, claim; /* a large message that waits for credit, and how much of the credit is kept for it */
     double next_expiry;
     /* sending: packets */
@@ -13228,7 +13235,7 @@ static void nc_build_ranges( const struct netcode_messages_t * messages, nc_buil
     *count = 0;
     build->at += 2;
 
-    while ( below <= lowest && *count < NC_MESSAGES_RANGES ) { /* they are the first frame: all of them fit */
+    while ( below <= lowest && *count < NC_MESSAGES_RANGES ) { /* only REFUSE is before them: all of them fit */
         uint32_t first, end;
         while ( below <= lowest && !nc_history_has( &messages->history, below ) )
             below++;
@@ -13289,6 +13296,7 @@ static void nc_build_control( struct netcode_messages_t * messages, nc_build_t *
         build->at = nc_put_number( build->at, messages->credit_granted, 4 );
         build->at = nc_put_varint( build->at, messages->max_receive_bytes );
         *build->at++ = (uint8_t) messages->channel_count;
+        build->at = nc_put_number( build->at, messages->life, 2 );
         build->flags |= NC_SENT_LIMIT;
         build->asks = 1;
         messages->limit_due = 0;
@@ -13870,6 +13878,7 @@ NC_COLD static void nc_frame_read_control( nc_source_t * source, nc_frame_t * fr
         frame->value = nc_source_number( source, 4 );
         frame->bytes = nc_source_varint( source );
         frame->channel = (int) nc_source_number( source, 1 ); /* their number */
+        frame->order = nc_source_number( source, 2 );         /* the life */
     } else if ( frame->type == NC_FRAME_CANCEL ) {
         frame->id = nc_source_number( source, 2 );
         frame->bytes = nc_source_varint( source ); /* what it costs */
@@ -14316,6 +14325,9 @@ static void nc_frame_take( struct netcode_messages_t * messages, const nc_frame_
         if ( passed < 600000 )
             messages->ping = (double) passed * 1e-4;
     } else if ( frame->type == NC_FRAME_LIMIT ) {
+        if ( messages->peer_channels && messages->peer_life != frame->order )
+            nc_messages_break( messages, NETCODE_MESSAGES_REASON_OUT_OF_STEP );
+        messages->peer_life = frame->order;
         nc_messages_grant( messages, frame->value );
         messages->peer_max_bytes = frame->bytes;
         messages->peer_channels = (uint32_t) frame->channel;
@@ -14529,6 +14541,7 @@ static void nc_messages_begin( struct netcode_messages_t * messages, double time
     messages->stream_tokens = NC_STREAMS_AT_ONCE;
     messages->credit_limit = messages->credit_granted = NC_MESSAGES_FIRST_CREDIT;
     messages->limit_due = 1;
+    messages->life = (uint32_t) ( nc_crypto_random_u64() >> 48 );
 
     messages->controller.window = NC_CONTROLLER_START * NETCODE_MAX_PACKET_SIZE;
     messages->controller.is_starting = 1;
@@ -14839,8 +14852,8 @@ NETCODE_API int netcode_messages_cancel_stream( struct netcode_messages_t * mess
 {
     NC_CHECK( messages != NULL && !messages->is_busy, NETCODE_ERROR );
     nc_messages_check( messages );
-    if ( messages->broken )
-        return NETCODE_ERROR;
+    if ( messages->broken || receipt == 0 )
+        return NETCODE_ERROR; /* 0 is no receipt */
     int found = 0;
     for ( int i = 0; i < messages->channel_count; i++ )
         found |= nc_messages_cancel_in( messages, &messages->channels[i].begun, receipt ) |
@@ -14954,6 +14967,25 @@ NC_COLD static void nc_stream_refused( struct netcode_messages_t * messages, uin
         nc_message_finish( messages, handle, NETCODE_MESSAGES_EVENT_LOST );
 }
 
+/*  A packet that was dropped: does it say that messages are broken there, too, or begin a new life of the other side, with a LIMIT and
+    numbers that were here before? */
+NC_COLD static void nc_messages_look_at_drop( struct netcode_messages_t * messages, int reason, const uint8_t * packet,
+                                              int bytes )
+{
+    nc_source_t source = { packet + NC_MESSAGES_FIXED_HEADER, packet + bytes, 0 };
+    nc_frame_t frame;
+    nc_acks_t acks;
+    if ( bytes <= NC_MESSAGES_FIXED_HEADER || packet[0] & ( NC_MESSAGES_ACK_VALID | NC_MESSAGES_ACK_DELAY ) )
+        return;
+    if ( reason == NETCODE_MESSAGES_DROP_BROKEN )
+        messages->peer_is_broken |= *source.at == NC_FRAME_BROKEN;
+    if ( reason == NETCODE_MESSAGES_DROP_DUPLICATE && *source.at == NC_FRAME_LIMIT && messages->peer_channels ) {
+        nc_frame_read( &source, &frame, &acks );
+        if ( !source.failed && frame.order != messages->peer_life )
+            nc_messages_break( messages, NETCODE_MESSAGES_REASON_OUT_OF_STEP );
+    }
+}
+
 NETCODE_API int netcode_messages_process_packet( struct netcode_messages_t * messages, const uint8_t * packet,
                                                  int bytes )
 {
@@ -14968,6 +15000,7 @@ NETCODE_API int netcode_messages_process_packet( struct netcode_messages_t * mes
                  : messages->broken              ? (int) NETCODE_MESSAGES_DROP_BROKEN
                                                  : nc_messages_check_packet( messages, &source, &plan );
     if ( reason != NETCODE_MESSAGES_DROP_NONE ) {
+        nc_messages_look_at_drop( messages, reason, packet, bytes );
         nc_messages_count_drop( messages, reason );
         return reason;
     }
@@ -15469,9 +15502,8 @@ NETCODE_API void netcode_messages_server_send( struct netcode_messages_t * messa
            breaks the connection; buffers are wiped; payloads of joined slots are read by messages only. One window for
            all follows the link's delay, so that losses do not stop messages and transfers; small ones are repeated only
            where packets are lost; 4,096 may be in flight (make network). Streams of up to 4 GiB are read from and written to the
-           application's memory. Limits for sending and receiving are apart. As many large messages are in flight as the buffers hold;
-           each channel has its share of the send buffer; what can not go on is reported on both sides, with a reason.
-           Version 3 of the wire of messages; packets of versions 1 and 2 are dropped by name.
+           application's memory. Limits for sending and receiving are apart. Version 2 of the wire of messages: fragments
+           fill the packet; packets of version 1 are dropped by name.
            With roaming, a client whose address changes stays connected; a client takes a fresh local address while it
            receives nothing (netcode_client_rebind); stray_callback hands packets to another server on the same port.
            Round trip, loss, reordering and jitter are measured on both sides, in the statistics. The simulator moves

@@ -1,6 +1,6 @@
 /*  Pong for two, over messages (NETCODE_MESSAGES): an authoritative server at 60 Hz, and players in terminals. What goes
     how: inputs reliable and ordered, snapshots unreliable and sequenced, the score reliable and ordered, and a file of
-    256 KiB in the background, reliable with receipt. Each snapshot says which input it has in it, so the player's own
+    256 KiB in the background, reliable, with a receipt. Each snapshot says which input it has in it, so the player's own
     paddle is moved at once and corrected when the server sees it otherwise.
 
         cc examples/pong.c -lsodium -o pong

@@ -496,6 +496,7 @@ static void craft_limit( struct craft_t * craft, uint32_t credit, uint32_t large
     put( &craft->at, credit, 4 );
     craft_varint( craft, largest );
     put( &craft->at, 32, 1 );
+    put( &craft->at, 0, 2 );
 }
 
 /* Of a message of so many bytes. */

@@ -3036,7 +3036,7 @@ namespace NetcodeH
         }
 
         /// <summary>Queues a copy of a part of an array, which may be empty.</summary>
-        /// <param name="receipt">Yours, returned by events; if not 0, kinds without receipt get events too.</param>
+        /// <param name="receipt">Yours, returned by events; if not 0, the message has events.</param>
         /// <param name="ttlSeconds">Dropped if not sent by then; if reliable, given up if not acknowledged. 0: unreliable 0.5 s, reliable for ever;
         /// ordered messages must not have one.</param>
         public SendResult Send(int channel, MessageKind kind, byte[] data, int offset, int count, ulong receipt = 0, double ttlSeconds = 0)

@@ -970,7 +970,7 @@ def check_sealed_here(packets):
 KIND_NAMES = ["unreliable", "unreliable sequenced", "reliable", "reliable ordered", "reliable sequenced", "stream"]
 CONTROLS = {0x07: "ACK_RANGES", 0x0F: "PING", 0x17: "PONG", 0x1F: "LIMIT", 0x27: "CANCEL", 0x2F: "REFUSE", 0x37: "BROKEN"}
 MESSAGE_FIELDS = ["frame", "frame_type", "number", "ack", "ack_bits", "acked", "ack_delay", "please_ack", "kind", "channel", "id", "order", "tag", "length", "total", "index",
-                  "offset", "fragments", "data", "range.first", "range.last", "ping", "credit", "largest", "channels", "cost", "reason", "dropped"]  # fmt: skip
+                  "offset", "fragments", "data", "range.first", "range.last", "ping", "credit", "largest", "channels", "life", "cost", "reason", "dropped"]  # fmt: skip
 
 
 def check_probes():
@@ -1057,7 +1057,7 @@ def read_control(it, packet, first, row):
     elif name in ("PING", "PONG"):
         row["ping"] = [it.number(4)]
     elif name == "LIMIT":
-        row["credit"], row["largest"], row["channels"] = [it.number(4)], [it.varint()], [it.number(1)]
+        row["credit"], row["largest"], row["channels"], row["life"] = [it.number(4)], [it.varint()], [it.number(1)], [it.number(2)]
         refuse_if(row["largest"][0] < 1180 or not 1 <= row["channels"][0] <= 32, "LIMIT")
     elif name == "CANCEL":
         row["id"], row["cost"] = [it.number(2)], [it.varint()]
@@ -1171,9 +1171,9 @@ def message_packets():
     """Each frame of each kind, and each way to be wrong."""
     frames = ["00026869", "1c1f0500ee0d000001" + "cc" * 1168, "010161", "111f00", "02ffff0161", "0300010002026162", "04070000", "20", "2161", "2201006162", "230100020061", "33010100020061", "24010061", "0a0100ee0d000000" + "aa" * 1168,
               "0b01000200ee0d000002" + "bb" * 1222, "0d01000300000000000000" + "00", "0d010003000000010000000061", "1d050100ffffffffffffffff8fa7e001" + "dd" * 511,
-              "0f01020304", "1700000000", "1fffffffff9c0901", "1f00000000ffffff7f20", "27010050", "2701009c09", "270100d0848008", "2f010a00", "2f02ffff0100", "2f10" + "0a00" * 16, "3701", "3706"]
+              "0f01020304", "1700000000", "1fffffffff9c09013412", "1f00000000ffffff7f203412", "27010050", "2701009c09", "270100d0848008", "2f010a00", "2f02ffff0100", "2f10" + "0a00" * 16, "3701", "3706"]
     wrong = ["06", "0e", "1e", "40", "80", "ff", "3f", "0801", "0901", "1000", "100001", "102001", "050100000000000061", "2a0100ee0d000000" + "aa" * 1168, "0a01009c04000000", "0a0100ee0d000003", "0a0100ee0d00008000" + "aa" * 1168,
-             "0a0100ffffffff00" + "aa" * 1168, "1a200100ee0d000000" + "aa" * 1168, "1f000000009b0901", "1f00000000ffffffff0101", "1f000000009c0900", "1f000000009c0921", "1f000000009c09", "0080", "008000", "0081800061", "2701004f", "270100d000", "27010050ff", "270100d1848008", "27010080ff",
+             "0a0100ffffffff00" + "aa" * 1168, "1a200100ee0d000000" + "aa" * 1168, "1f000000009b09013412", "1f00000000ffffffff01013412", "1f000000009c09003412", "1f000000009c09213412", "1f000000009c09", "0080", "008000", "0081800061", "2701004f", "270100d000", "27010050ff", "270100d1848008", "27010080ff",
              "2f00", "2f020100", "2f11" + "0a00" * 17, "2f0101002f010200", "3700", "3707", "37", "0d010000000000010000000061" + "0d020000000000010000000062", "07", "0700", "0711", "07010100", "070100", "0701df0f01", "0701de0f01", "0702000101010701000 1".replace(" ", "")]
     ranges = ["070100" + "01", "0701" + "00df0f", "0701de0f01", "0701" + "00e00f", "0711" + "0001" * 17, "0710" + "0001" * 16, "070100010701" + "0001", "07010000"]
     packets = [head + bytes.fromhex(body) for body in frames + wrong for head in (HEADER, ACKED)] + [ACKED + bytes.fromhex(it) for it in ranges]

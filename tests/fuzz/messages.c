@@ -367,6 +367,17 @@ static void messages_give( int end, const struct messages_packet_t * packet )
         int names_skipped = reason == NETCODE_MESSAGES_DROP_ACK && it->broken == NETCODE_MESSAGES_REASON_FORGED_ACK;
         FUZZ_CHECK( mf.tainted || !names_skipped );
         messages_expect_drop( &before, reason, names_skipped );
+        if ( packet->bytes > 9 && !( packet->data[0] & 0x30 ) && packet->data[9] == NC_FRAME_BROKEN &&
+             reason == NETCODE_MESSAGES_DROP_BROKEN ) { /* it was heard */
+            before.peer_is_broken = 1;
+            before.broken_due &= it->broken_due;
+        }
+        if ( packet->bytes > 9 && !( packet->data[0] & 0x30 ) && packet->data[9] == NC_FRAME_LIMIT &&
+             reason == NETCODE_MESSAGES_DROP_DUPLICATE && !before.broken && it->broken ) { /* of another life */
+            FUZZ_CHECK( it->broken == NETCODE_MESSAGES_REASON_OUT_OF_STEP && it->peer_channels );
+            before.broken = it->broken;
+            before.broken_event = before.broken_due = 1;
+        }
         before.in = it->in; /* looking for memory may have tidied it up */
         FUZZ_CHECK( memcmp( &before, it, sizeof( before ) ) == 0 );
     }
@@ -472,7 +483,7 @@ static uint8_t * messages_make_frame( const struct netcode_messages_t * it, uint
         at = nc_put_number( at, it->credit_limit + tag * 16, 4 );
         at = nc_put_varint( at, how & 0x20 ? 1180 + tag : MESSAGES_LARGEST );
         *at++ = (uint8_t) ( how & 0x40 ? tag % 34 : MESSAGES_CHANNELS );
-        return at;
+        return nc_put_number( at, tag % 16 ? it->peer_life : tag, 2 );
     }
 }
 

@@ -301,12 +301,13 @@ void prove_messages_read_control( void )
         CLAIM( source.failed || ( source.at == at + 4 && frame.value == low_bytes( at, 4 ) ) );
     } else if ( first == 0x1f ) {
         CLAIM( varint_count == 1 );
-        CLAIM( ( source.failed != 0 ) == ( rest < 4 || varint_failed[0] || varint_end == before.end ) );
-        CLAIM( source.failed || ( source.at == varint_end + 1 && frame.value == low_bytes( at, 4 ) ) );
+        CLAIM( ( source.failed != 0 ) == ( rest < 4 || varint_failed[0] || before.end - varint_end < 3 ) );
+        CLAIM( source.failed || frame.order == low_bytes( varint_end + 1, 2 ) );
+        CLAIM( source.failed || ( source.at == varint_end + 3 && frame.value == low_bytes( at, 4 ) ) );
         CLAIM( source.failed || ( frame.bytes == varints[0] && frame.channel == *varint_end ) );
     } else if ( first == 0x27 ) {
         CLAIM( varint_count == 1 );
-        CLAIM( ( source.failed != 0 ) == ( rest < 2 || varint_failed[0] || varints[0] < 80 ) );
+        CLAIM( ( source.failed != 0 ) == ( rest < 2 || varint_failed[0] || ( varints[0] && varints[0] < 80 ) ) );
         CLAIM( source.failed || ( source.at == varint_end && frame.id == low_bytes( at, 2 ) ) );
         CLAIM( source.failed || frame.bytes == varints[0] );
     } else if ( first == 0x2f ) {

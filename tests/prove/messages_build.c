@@ -285,7 +285,7 @@ void prove_messages_build_control( void )
     messages.credit_released = any_u32();
     messages.credit_window = any_u32();
     messages.channel_count = 1 + (int) any_below( NETCODE_MESSAGES_CHANNELS );
-    GIVEN( nc_messages_is_time( messages.now ) && nc_build_has_room( &build, 10 ) );
+    GIVEN( nc_messages_is_time( messages.now ) && nc_build_has_room( &build, 12 ) );
     nc_build_control( &messages, &build );
     CLAIM( build.at <= build.end && ( build.at != build.start ) == ( build.tracked || which == NC_FRAME_PONG ) );
     if ( build.at == build.start )
@@ -294,7 +294,7 @@ void prove_messages_build_control( void )
     CLAIM( frame.type == which );
     if ( which == NC_FRAME_LIMIT )
         CLAIM( frame.value == messages.credit_granted && frame.bytes == messages.max_receive_bytes &&
-               frame.channel == messages.channel_count );
+               frame.channel == messages.channel_count && frame.order == ( messages.life & 0xffff ) );
     else
         CLAIM( frame.value == ( which == NC_FRAME_PONG ? messages.pong_value : nc_messages_stamp( &messages ) ) );
 }

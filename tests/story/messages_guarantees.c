@@ -274,17 +274,24 @@ TEST( messages_guarantee_a_missing_channel_is_reported )
     }
 }
 
-/* A reset of one side alone. */
+/* A reset of one side alone, however long they have talked, and whether pings are sent or not. */
 TEST( messages_guarantee_a_reset_of_one_side_is_reported )
 {
-    for ( int side = 0; side < 2; side++ ) {
+    static const int ticks[] = { 10, 30, 60, 120, 300, 450, 600, 900 };
+    for ( int i = 0; i < 32; i++ ) {
+        struct netcode_messages_config_t config;
         struct link_t link;
-        link_open( &link, NULL, 1, 0.05, 0.1 );
-        for ( int i = 0; i < 600; i++ ) {
-            netcode_messages_send( link.ends[i & 1], 0, NETCODE_MESSAGE_RELIABLE, flow_data, 100 );
+        netcode_default_messages_config( &config );
+        config.ping_seconds = i & 1 ? -1.0 : 0.0;
+        link_open( &link, &config, 1, 0.05, 0.1 );
+        for ( int k = 0; k < ticks[i / 4]; k++ ) {
+            netcode_messages_send( link.ends[k & 1], 0, NETCODE_MESSAGE_RELIABLE, flow_data, 100 );
             link_tick( &link );
         }
-        netcode_messages_reset( link.ends[side], link.now );
+        netcode_messages_reset( link.ends[i >> 1 & 1], link.now );
+        link.ways[0].loss = link.ways[1].loss = 0.0;
+        netcode_messages_send( link.ends[0], 0, NETCODE_MESSAGE_RELIABLE, flow_data, 100 );
+        netcode_messages_send( link.ends[1], 0, NETCODE_MESSAGE_RELIABLE, flow_data, 100 );
         guarantee_both_hear( &link, NETCODE_MESSAGES_REASON_OUT_OF_STEP, 25.0 );
         link_close( &link );
     }
@@ -397,22 +404,25 @@ TEST( messages_guarantee_a_missing_channel_is_dropped )
     link_close( &link );
 }
 
-/* The side that was told that messages are broken does not say so to the one that told it. */
+/* The side that has received BROKEN does not answer it, also where both break at once. */
 TEST( messages_guarantee_broken_is_not_answered )
 {
-    struct link_t link;
-    link_open( &link, NULL, 1, 0.1, 0.0 );
-    for ( int i = 0; i < 60; i++ )
-        link_tick( &link );
-    nc_messages_break( link.ends[0], NETCODE_MESSAGES_REASON_GIVEN_UP );
-    for ( int i = 0; i < 120; i++ )
-        link_tick( &link );
-    uint64_t sent = link.ways[0].sent + link.ways[1].sent;
-    for ( int i = 0; i < 600; i++ )
-        link_tick( &link );
-    CHECK_EQ( link.ways[0].sent + link.ways[1].sent, sent );
-    CHECK_EQ( guarantee_reason( link.ends[1] ), NETCODE_MESSAGES_REASON_GIVEN_UP );
-    link_close( &link );
+    for ( int both = 0; both < 2; both++ ) {
+        struct link_t link;
+        link_open( &link, NULL, 1, 0.15, 0.0 );
+        for ( int i = 0; i < 60; i++ )
+            link_tick( &link );
+        for ( int i = 0; i <= both; i++ )
+            nc_messages_break( link.ends[i], NETCODE_MESSAGES_REASON_GIVEN_UP );
+        for ( int i = 0; i < 120; i++ )
+            link_tick( &link );
+        uint64_t sent = link.ways[0].sent + link.ways[1].sent;
+        for ( int i = 0; i < 600; i++ )
+            link_tick( &link );
+        CHECK_EQ( link.ways[0].sent + link.ways[1].sent, sent );
+        CHECK_EQ( guarantee_reason( link.ends[1] ), NETCODE_MESSAGES_REASON_GIVEN_UP );
+        link_close( &link );
+    }
 }
 
 /* A BROKEN that is to be sent is due at once, and only that. */

@@ -102,6 +102,7 @@ static void seen_frame( struct seen_t * seen )
         frame->value = seen_number( seen, 4 );
         frame->bytes = first == 0x1f ? seen_varint( seen ) : 0;
         frame->channel = first == 0x1f ? (int) seen_number( seen, 1 ) : 0;
+        frame->order = first == 0x1f ? (int) seen_number( seen, 2 ) : 0;
     }
 }
 

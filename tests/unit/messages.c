@@ -89,7 +89,7 @@ static const struct wire_frame_t wire_frames[] = {
     { 1, -1, 0, 0, 0, 0, 1, 0, 0, "a" },
     { 1, -1, 3, 1, 5, 2, 1, 0, 0, "b" },
     { 3, 0x07, 7, 0, 0, 0, 0, 0, 0, NULL },
-    { 3, 0x1f, 7, 32, 0, 0, 262144, 0, 65536, NULL },
+    { 3, 0x1f, 7, 32, 0, 0x1234, 262144, 0, 65536, NULL },
     { 3, 0x0f, 7, 0, 0, 0, 0, 0, 0x12345678, NULL },
     { 4, -2, 3, 0, 16, 4, 1181, 1, 0, "\xaa\xaa" },
     { 5, -2, 5, 2, 10, 7, 0x80000000, 4095, 0, "\xaa\xaa" },
@@ -224,6 +224,7 @@ TEST( messages_wire_examples_are_written )
     m->unacked = 62;
     m->credit_window = 65536;
     m->limit_due = m->ping_due = 1;
+    m->life = 0x1234;
     wire_expect( m, 3, 1 );
     m = wire_writer( 4, -1, 0 );
     m->peer_max_bytes = NETCODE_MESSAGES_MAX_BYTES;
@@ -374,13 +375,13 @@ static const struct reason_row_t reason_rows[] = {
     { H "0f 000000",                            NETCODE_MESSAGES_DROP_FRAME,    "a ping cut short" },
     { H "17 00000000",                          NETCODE_MESSAGES_DROP_NONE,     "a pong without a ping" },
     { H "17 000000",                            NETCODE_MESSAGES_DROP_FRAME,    "a pong cut short" },
-    { H "1f 00000040 9c09 01",                  NETCODE_MESSAGES_DROP_NONE,     "2^30 more than was used" },
-    { H "1f 01000040 9c09 20",                  NETCODE_MESSAGES_DROP_LIMIT,    "2^30 + 1 more than was used" },
-    { H "1f 00000000 9c09 20",                  NETCODE_MESSAGES_DROP_NONE,     "less than before: an old one" },
-    { H "1f 00400000 9b09 20",                  NETCODE_MESSAGES_DROP_LIMIT,    "takes less than 1180 bytes" },
-    { H "1f 00400000 9c8900 20",                NETCODE_MESSAGES_DROP_FRAME,    "not in its shortest form" },
-    { H "1f 00400000 9c09 00",                  NETCODE_MESSAGES_DROP_LIMIT,    "no channel" },
-    { H "1f 00400000 9c09 21",                  NETCODE_MESSAGES_DROP_LIMIT,    "33 channels" },
+    { H "1f 00000040 9c09 01 0000",                  NETCODE_MESSAGES_DROP_NONE,     "2^30 more than was used" },
+    { H "1f 01000040 9c09 20 0000",                  NETCODE_MESSAGES_DROP_LIMIT,    "2^30 + 1 more than was used" },
+    { H "1f 00000000 9c09 20 0000",                  NETCODE_MESSAGES_DROP_NONE,     "less than before: an old one" },
+    { H "1f 00400000 9b09 20 0000",                  NETCODE_MESSAGES_DROP_LIMIT,    "takes less than 1180 bytes" },
+    { H "1f 00400000 9c8900 20 0000",                NETCODE_MESSAGES_DROP_FRAME,    "not in its shortest form" },
+    { H "1f 00400000 9c09 00 0000",                  NETCODE_MESSAGES_DROP_LIMIT,    "no channel" },
+    { H "1f 00400000 9c09 21 0000",                  NETCODE_MESSAGES_DROP_LIMIT,    "33 channels" },
     { H "1f 00400000 9c09",                     NETCODE_MESSAGES_DROP_FRAME,    "a limit cut short" },
     { H "27 ff0f 55",                           NETCODE_MESSAGES_DROP_NONE,     "takes back id 4095" },
     { H "27 0010 55",                           NETCODE_MESSAGES_DROP_WINDOW,   "takes back id 4096" },
@@ -475,11 +476,12 @@ TEST( messages_reasons )
 /* A packet that is right and another that is not, whatever stands in front of the fault. */
 TEST( messages_no_packet_is_taken_in_part )
 {
-    static const char * const faults[] = { "05",      "10 04 00", "02 0010 00", "0a 0000 00 00", "1f 00000000 00 20",
-                                           "00 02 61" };
+    static const char * const faults[] =
+        { "05", "10 04 00", "02 0010 00", "0a 0000 00 00", "1f 00000000 00 20 0000", "00 02 61" };
     static const char * const frames[] =
-        { "00 01 61",    "02 0000 01 62",         "03 0100 0000 01 63", "04 0200 01 64", "0a 0000 8110 02 aa",
-          "0f 01020304", "1f 00800000 a08d06 20", "27 0300 55",         "07 01 00 05" };
+        { "00 01 61",           "02 0000 01 62", "03 0100 0000 01 63",         "04 0200 01 64",
+          "0a 0000 8110 02 aa", "0f 01020304",   "1f 00800000 a08d06 20 0000", "27 0300 55",
+          "07 01 00 05" };
     char text[256];
     uint8_t packet[2048];
     size_t size = netcode_messages_memory( small_config() );
