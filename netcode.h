@@ -11424,10 +11424,10 @@ static nc_block_t * nc_heap_block( const nc_heap_t * heap, uint32_t offset )
     return (nc_block_t *) (void *) ( heap->base + offset );
 }
 
-/* Does a block have this handle now? One had it since the heap was empty. */
+/* Does a block have this handle now? One had it once, perhaps before the heap was empty, and its table with it. */
 static int nc_heap_has( const nc_heap_t * heap, uint32_t handle )
 {
-    return *nc_heap_entry( heap, handle ) < NC_HEAP_FREE;
+    return handle <= heap->handles && *nc_heap_entry( heap, handle ) < NC_HEAP_FREE;
 }
 
 /* The address of a block's data, valid until nc_heap_fits, nc_heap_take or nc_heap_wipe_free moves blocks. */

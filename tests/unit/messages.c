@@ -632,6 +632,27 @@ TEST( messages_heap_fits_what_is_free )
     }
 }
 
+/*  Packets in flight keep handles while all blocks are freed and the table with them. What stands in its place, the data of another
+    block, is not taken for an entry. */
+TEST( messages_heap_forgets_handles_when_it_is_empty )
+{
+    static uint64_t memory[512];
+    nc_heap_t heap;
+    uint32_t handles[64];
+    memset( &heap, 0, sizeof( heap ) );
+    heap.base = (uint8_t *) memory;
+    heap.bytes = sizeof( memory );
+    for ( int i = 0; i < 64; i++ )
+        REQUIRE( ( handles[i] = nc_heap_take( &heap, 16 ) ) != 0 );
+    for ( int i = 0; i < 64; i++ )
+        nc_heap_free( &heap, handles[i] );
+    uint32_t bytes = heap.bytes - 32, block = nc_heap_take( &heap, bytes );
+    REQUIRE( block != 0 );
+    memset( nc_heap_at( &heap, block ), 0x41, bytes );
+    for ( int i = 0; i < 64; i++ )
+        CHECK_EQ( nc_heap_has( &heap, handles[i] ), handles[i] == block );
+}
+
 /* A connection whose messages are few needs few pages of its buffers, however many have passed. */
 TEST( messages_heap_touches_little_memory )
 {
