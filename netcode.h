@@ -11785,9 +11785,9 @@ enum {
     NC_SENT_BYTES = 0x7ff,
     NC_SENT_IN_FLIGHT = 0x8000,
     NC_SENT_ACKED = 0x4000,
-    NC_SENT_LIMIT = 0x2000,  /* it has a LIMIT */
-    NC_SENT_BULK = 0x1000,   /* it has a fragment */
-    NC_SENT_OVERDUE = 0x0800 /* its ack is overdue: it counts as not in flight any more */
+    NC_SENT_LIMIT = 0x2000,   /* it has a LIMIT */
+    NC_SENT_ACKLESS = 0x1000, /* it has no acks, and no REFUSE */
+    NC_SENT_OVERDUE = 0x0800  /* its ack is overdue: it counts as not in flight any more */
 };
 
 /* A packet with acks, and the lowest number that it was the first to acknowledge. */
@@ -11940,6 +11940,7 @@ struct netcode_messages_t {
     double newest_time, ack_since,
         ack_time; /* of the newest packet; since when an ack is due; when the last was sent */
     int acks_due;
+    double long_acks_time; /* when a packet had ranges or REFUSE last: those after it leave the acks out for a while */
     nc_history_t history;
     int64_t unacked; /* the lowest received number that no report has, or INT64_MAX */
     nc_report_t reports[NC_MESSAGES_REPORTS];
@@ -11948,11 +11949,11 @@ struct netcode_messages_t {
     uint64_t ids[NC_MESSAGES_IDS / 64]; /* by id modulo 4096 */
     uint32_t partial;                   /* messages of which fragments are missing: a tree by their ids */
     uint16_t refused[NC_MESSAGES_REFUSED];
-    uint32_t refused_count;          /* streams whose sender may not know it yet */
-    uint32_t refused_since;          /* all packets from this one on have them */
-    double stream_tokens;            /* streams that may begin now */
-    int is_busy;                     /* a stream's functions may be called */
-    uint32_t ready_head, ready_tail; /* to be read, in order */
+    uint32_t refused_count;                      /* streams whose sender may not know it yet */
+    uint32_t refused_since[NC_MESSAGES_REFUSED]; /* all packets with acks from this one on have it */
+    double stream_tokens;                        /* streams that may begin now */
+    int is_busy;                                 /* a stream's functions may be called */
+    uint32_t ready_head, ready_tail;             /* to be read, in order */
     uint32_t credit_granted, credit_received, credit_released;
     nc_messages_counters_t stats;
 };
@@ -12435,7 +12436,7 @@ static void nc_whole_acked( struct netcode_messages_t * messages, uint32_t handl
     none. */
 static uint8_t * nc_sent_fragment( struct netcode_messages_t * messages, const nc_sent_t * sent, uint32_t * index )
 {
-    nc_message_t * message = sent->bytes & NC_SENT_BULK ? nc_carried_message( messages, &sent->transfer ) : NULL;
+    nc_message_t * message = sent->transfer.handle ? nc_carried_message( messages, &sent->transfer ) : NULL;
     if ( !message )
         return NULL;
     *index = message->first_fragment + (uint16_t) ( sent->fragment - message->first_fragment );
@@ -12850,7 +12851,7 @@ static void nc_sent_settle( struct netcode_messages_t * messages, nc_sent_t * se
     sent->bytes &= (uint16_t) ~NC_SENT_IN_FLIGHT;
     if ( !( sent->bytes & NC_SENT_OVERDUE ) )
         messages->in_flight -= sent->bytes & NC_SENT_BYTES;
-    messages->fragments_in_flight -= ( sent->bytes & NC_SENT_BULK ) != 0;
+    messages->fragments_in_flight -= ( sent->transfer.handle != 0 );
     messages->packets_in_flight--;
 }
 
@@ -12873,6 +12874,18 @@ static void nc_sent_lost( struct netcode_messages_t * messages, nc_sent_t * sent
     nc_sent_settle_messages( messages, sent, NC_SENT_WENT_LOST );
 }
 
+/* The other side has this packet: it knows of the streams that were refused before it left. */
+NC_COLD static void nc_messages_told_refusals( struct netcode_messages_t * messages, uint32_t number )
+{
+    uint32_t kept = 0;
+    for ( uint32_t i = 0; i < messages->refused_count; i++ )
+        if ( (int32_t) ( number - messages->refused_since[i] ) < 0 ) {
+            messages->refused[kept] = messages->refused[i];
+            messages->refused_since[kept++] = messages->refused_since[i];
+        }
+    messages->refused_count = kept;
+}
+
 static void nc_sent_acked( struct netcode_messages_t * messages, nc_sent_t * sent )
 {
     if ( sent->bytes & NC_SENT_IN_FLIGHT ) {
@@ -12890,8 +12903,8 @@ static void nc_sent_acked( struct netcode_messages_t * messages, nc_sent_t * sen
     }
 
     sent->bytes |= NC_SENT_ACKED;
-    if ( (int32_t) ( sent->number - messages->refused_since ) >= 0 )
-        messages->refused_count = 0;
+    if ( messages->refused_count && !( sent->bytes & NC_SENT_ACKLESS ) )
+        nc_messages_told_refusals( messages, sent->number );
     nc_fragment_acked( messages, sent );
     nc_sent_settle_messages( messages, sent, NC_SENT_ARRIVED );
 }
@@ -13050,6 +13063,10 @@ static nc_report_t * nc_report_at( struct netcode_messages_t * messages, uint32_
 /* A packet that arrived confirms the reports up to its own: it has had all of them. */
 static void nc_reports_confirm( struct netcode_messages_t * messages, const nc_acks_t * acks )
 {
+    uint32_t index = nc_sent_find( messages, acks->ack );
+    const nc_sent_t * sent = nc_sent_at( messages, index );
+    if ( index != messages->sent_end && sent->number == acks->ack && ( sent->bytes & NC_SENT_ACKLESS ) )
+        return; /* it had none */
     while ( messages->report_first != messages->report_end &&
             (int32_t) ( acks->ack - nc_report_at( messages, messages->report_first )->number ) >= 0 )
         messages->report_first++;
@@ -13095,7 +13112,7 @@ typedef struct {
     uint16_t flags;
     int asks, tracked;                      /* it asks for an ack; it may, because there is space to remember it */
     int unreliable, reliable, bulk, prompt; /* what the window and the rate allow */
-    int delay;
+    int delay, is_ackless, has_long_acks;
     nc_carried_list_t list; /* its messages: directly before the entries, as in the send buffer */
     nc_carried_t carried[NC_MESSAGES_CARRIED];
 } nc_build_t;
@@ -13197,7 +13214,6 @@ static void nc_build_fragment( struct netcode_messages_t * messages, nc_build_t 
     build->at = at + bytes;
     build->last = NULL;
     build->asks = 1;
-    build->flags |= NC_SENT_BULK;
     messages->least -= bytes;
     messages->urgent -= message->fragments <= NC_MESSAGES_PROMPT ? bytes : 0;
     build->transfer.handle = handle;
@@ -13699,10 +13715,13 @@ static void nc_build_begin( struct netcode_messages_t * messages, nc_build_t * b
 
     memset( build, 0, offsetof( nc_build_t, carried ) );
     build->start = packet;
-    build->delay = messages->acks_due != 0;
+    build->is_ackless = messages->now - messages->long_acks_time < NC_MESSAGES_ACK_INTERVAL;
+    build->delay = messages->acks_due != 0 && !build->is_ackless;
     build->at = packet + NC_MESSAGES_FIXED_HEADER + ( build->delay ? 2 : 0 );
     build->end = packet + NETCODE_MAX_PACKET_SIZE;
-    nc_build_refusals( messages, build );
+    const uint8_t * head_end = build->at;
+    if ( !build->is_ackless )
+        nc_build_refusals( messages, build );
 
     nc_sent_forget( messages );
     if ( messages->sent_end - messages->sent_first == messages->window ) {
@@ -13725,7 +13744,9 @@ static void nc_build_begin( struct netcode_messages_t * messages, nc_build_t * b
     build->bulk = messages->congestion == NETCODE_MESSAGES_CONGESTION_NONE ||
                   ( ( open || least ) && !( aimd && messages->timeouts ) );
     build->prompt = build->reliable && !( aimd && messages->timeouts );
-    nc_build_acks( messages, build );
+    if ( !build->is_ackless )
+        nc_build_acks( messages, build );
+    build->has_long_acks = build->at != head_end;
 }
 
 static void nc_build_fill( struct netcode_messages_t * messages, nc_build_t * build )
@@ -13758,10 +13779,10 @@ static void nc_build_remember( struct netcode_messages_t * messages, const nc_bu
     sent->delivered = messages->controller.delivered;
     sent->transfer = build->transfer;
     sent->fragment = build->fragment;
-    sent->bytes = (uint16_t) ( bytes | NC_SENT_IN_FLIGHT | build->flags );
+    sent->bytes = (uint16_t) ( bytes | NC_SENT_IN_FLIGHT | build->flags | ( build->is_ackless ? NC_SENT_ACKLESS : 0 ) );
 
     messages->in_flight += bytes;
-    messages->fragments_in_flight += ( build->flags & NC_SENT_BULK ) != 0;
+    messages->fragments_in_flight += ( build->transfer.handle != 0 );
     messages->packets_in_flight++;
     messages->flown = 1;
 }
@@ -13786,7 +13807,9 @@ static void nc_messages_count_number( struct netcode_messages_t * messages )
 
 static int nc_build_end( struct netcode_messages_t * messages, nc_build_t * build )
 {
-    uint32_t flags = NC_MESSAGES_VERSION, acks = messages->newest_received >= 0;
+    uint32_t flags = NC_MESSAGES_VERSION, acks = messages->newest_received >= 0 && !build->is_ackless;
+    if ( build->has_long_acks )
+        messages->long_acks_time = messages->now;
     if ( build->last ) { /* the last frame: the packet's end is the message's */
         uint8_t * data = build->last + build->last_head_bytes;
         uint32_t bytes = (uint32_t) ( build->at - data ), length_bytes = nc_varint_bytes( bytes );
@@ -13795,7 +13818,7 @@ static int nc_build_end( struct netcode_messages_t * messages, nc_build_t * buil
         build->at -= length_bytes;
     }
 
-    build->asks |= messages->refused_count != 0;
+    build->asks |= messages->refused_count != 0 && !build->is_ackless;
     int bytes = (int) ( build->at - build->start ), asks = build->asks && build->tracked;
     flags |= acks ? NC_MESSAGES_ACK_VALID : 0;
     flags |= build->delay ? NC_MESSAGES_ACK_DELAY : 0;
@@ -13805,7 +13828,7 @@ static int nc_build_end( struct netcode_messages_t * messages, nc_build_t * buil
     *at++ = (uint8_t) flags;
     at = nc_put_number( at, (uint32_t) messages->next_number, 2 );
     at = nc_put_number( at, acks ? (uint32_t) messages->newest_received : 0, 2 );
-    at = nc_put_number( at, (uint32_t) ( messages->history.bits[0] >> 1 ), 4 );
+    at = nc_put_number( at, acks ? (uint32_t) ( messages->history.bits[0] >> 1 ) : 0, 4 );
     if ( build->delay ) {
         double delay = nc_real_smaller( ( messages->now - messages->newest_time ) * 1e4, 65535.0 );
         nc_put_number( at, (uint32_t) nc_real_larger( delay, 0.0 ), 2 );
@@ -13813,7 +13836,8 @@ static int nc_build_end( struct netcode_messages_t * messages, nc_build_t * buil
 
     if ( asks )
         nc_build_remember( messages, build, (uint32_t) bytes );
-    nc_messages_acks_sent( messages );
+    if ( !build->is_ackless )
+        nc_messages_acks_sent( messages );
     if ( build->asks )
         messages->paced -= bytes;
 
@@ -14201,9 +14225,9 @@ static void nc_transfer_close( struct netcode_messages_t * messages, uint32_t ha
 /* The application does not want it: REFUSE is in all packets until one of them is acknowledged. */
 NC_COLD static void nc_stream_refuse( struct netcode_messages_t * messages, uint32_t handle )
 {
+    messages->refused_since[messages->refused_count] = (uint32_t) messages->next_number;
     messages->refused[messages->refused_count++] = (uint16_t) nc_arrived_at( messages, handle )->node.key;
     nc_transfer_close( messages, handle, 0 );
-    messages->refused_since = (uint32_t) messages->next_number;
     messages->acks_due += 2;
 }
 
@@ -14527,7 +14551,7 @@ static void nc_messages_begin( struct netcode_messages_t * messages, double time
     messages->caller_time = time;
     messages->useless_since = 1e300;
     messages->small_time = -1e300;
-    messages->ack_since = messages->ack_time = -1e300;
+    messages->ack_since = messages->ack_time = messages->long_acks_time = -1e300;
     messages->next_expiry = 1e300;
 
     messages->newest_received = messages->newest_id = -1;
@@ -15034,6 +15058,18 @@ static int nc_messages_ack_is_due( const struct netcode_messages_t * messages )
     return messages->acks_due >= 2 || ( messages->acks_due && messages->now - messages->ack_since >= 0.0099 );
 }
 
+/* Returns whether it has nothing but acks. */
+static int nc_build_packet( struct netcode_messages_t * messages, nc_build_t * build, uint8_t * packet )
+{
+    nc_build_begin( messages, build, packet );
+    const uint8_t * empty = build->at;
+    messages->is_busy = 1;
+    if ( messages->probe_due || nc_messages_gap( messages ) < NC_MESSAGES_AHEAD )
+        nc_build_fill( messages, build );
+    messages->is_busy = 0;
+    return build->at == empty;
+}
+
 /* A packet that only says that messages are broken. */
 NC_COLD static int nc_messages_build_broken( struct netcode_messages_t * messages, uint8_t * packet )
 {
@@ -15061,14 +15097,11 @@ NETCODE_API int netcode_messages_generate_packet( struct netcode_messages_t * me
     if ( messages->broken )
         return nc_messages_build_broken( messages, packet );
 
-    nc_build_begin( messages, &build, packet );
-    const uint8_t * empty = build.at;
-    messages->is_busy = 1;
-    if ( messages->probe_due || nc_messages_gap( messages ) < NC_MESSAGES_AHEAD )
-        nc_build_fill( messages, &build );
-    messages->is_busy = 0;
-
-    int nothing = build.at == empty;
+    int nothing = nc_build_packet( messages, &build, packet );
+    if ( nothing && build.has_long_acks && !nc_messages_ack_is_due( messages ) ) {
+        messages->long_acks_time = messages->now; /* what did not fit beside them leaves without */
+        nothing = nc_build_packet( messages, &build, packet );
+    }
     const uint32_t * active = messages->active;
     int waits = ( active[NC_QUEUE_IN_ORDER] | active[NC_QUEUE_WHOLE] ) != 0;
     messages->held_back = ( !build.unreliable && active[NC_QUEUE_UNRELIABLE] ) ||
@@ -15078,7 +15111,7 @@ NETCODE_API int netcode_messages_generate_packet( struct netcode_messages_t * me
     if ( nothing ) {
         messages->fresh = messages->fresh && !messages->flush;
         messages->flush = 0;
-        if ( !nc_messages_ack_is_due( messages ) )
+        if ( build.is_ackless || !nc_messages_ack_is_due( messages ) )
             return 0;
         if ( messages->packets_in_flight == 0 && nc_messages_gap( messages ) >= NC_MESSAGES_QUIET ) {
             messages->ping_due = 1; /* a side that only sends acks must get its own numbers acknowledged */
@@ -15214,7 +15247,8 @@ NETCODE_API double netcode_messages_next_deadline( struct netcode_messages_t * m
     next = nc_real_smaller( next, messages->ping_time + messages->ping_seconds );
     if ( messages->acks_due )
         next = nc_real_smaller( next, nc_real_larger( messages->ack_since + 0.01,
-                                                      messages->ack_time + NC_MESSAGES_ACK_INTERVAL ) );
+                                                      nc_real_larger( messages->ack_time, messages->long_acks_time ) +
+                                                          NC_MESSAGES_ACK_INTERVAL ) );
     if ( messages->packets_in_flight || nc_messages_gap( messages ) >= NC_MESSAGES_AHEAD )
         next = nc_real_smaller( next, messages->silent_since + nc_messages_timeout( messages ) );
     if ( messages->sent_end - messages->sent_overdue - 1 < messages->sent_end - messages->sent_first )

@@ -229,7 +229,7 @@ static void check_fragments( const struct netcode_messages_t * m, uint32_t handl
     for ( uint32_t i = m->sent_first; i != m->sent_end; i++ ) {
         const nc_sent_t * sent = nc_sent_at( m, i );
         uint32_t index = first + (uint16_t) ( sent->fragment - first );
-        if ( sent->bytes & NC_SENT_IN_FLIGHT && sent->bytes & NC_SENT_BULK &&
+        if ( sent->bytes & NC_SENT_IN_FLIGHT && sent->transfer.handle &&
              nc_carried_message( m, &sent->transfer ) == message && index < message->next_fragment )
             here[index % NC_MESSAGES_FRAGMENTS] = 1;
     }
@@ -250,7 +250,7 @@ static void check_sent( const struct netcode_messages_t * m )
         CHECK( !out || !( sent->bytes & NC_SENT_ACKED ) );
         before = sent->number;
         packets_in_flight += (uint32_t) out;
-        fragments_in_flight += out && sent->bytes & NC_SENT_BULK;
+        fragments_in_flight += out && sent->transfer.handle;
         bytes += out && !( sent->bytes & NC_SENT_OVERDUE ) ? sent->bytes & NC_SENT_BYTES : 0;
     }
     CHECK_EQ( packets_in_flight, m->packets_in_flight );

@@ -232,7 +232,7 @@ void prove_messages_build_fragment( void )
     GIVEN( nc_build_fits( &build, message ) );
     nc_build_fragment( &messages, &build, HANDLE, read_index );
     CLAIM( build.at <= build.end && build.tracked && build.asks && !build.last );
-    CLAIM( build.flags == NC_SENT_BULK && build.fragment == (uint16_t) read_index );
+    CLAIM( build.flags == 0 && build.fragment == (uint16_t) read_index );
     CLAIM( build.transfer.handle == HANDLE && build.transfer.serial == message->serial );
     CLAIM( read_count == ( message->bytes != 0 ) );
     nc_frame_t frame = read_back();
@@ -264,7 +264,7 @@ void prove_messages_sent_fragment( void )
     sent.fragment = (uint16_t) true_index;
     uint8_t * state = nc_sent_fragment( &messages, &sent, &index );
     uint8_t * expected = &transfer.states[true_index % NC_MESSAGES_FRAGMENTS];
-    int is_there = sent.bytes & NC_SENT_BULK && !is_free && sent.transfer.serial == message->serial &&
+    int is_there = sent.transfer.handle != 0 && !is_free && sent.transfer.serial == message->serial &&
                    !( message->flags & NC_MESSAGE_DONE ) && true_index >= message->first_fragment &&
                    !( *expected & NC_FRAGMENT_ACKED );
     CLAIM( state == ( is_there ? expected : NULL ) );

@@ -452,3 +452,33 @@ TEST( messages_guarantee_streams_go_on_without_a_ration )
     CHECK( streams.ends[1].ended && streams.ends[1].complete );
     netcode_messages_destroy( m );
 }
+
+/*  Both sides send as much as they can, and the links lose a tenth: acks in ranges, which are in all packets until one of them is
+    acknowledged, leave room for messages of every size. */
+TEST( messages_guarantee_acks_crowd_out_nothing )
+{
+    static const int sizes[] = { 100, 1100, 1180, 1181, 4672, 20000 };
+    for ( int i = 0; i < 6; i++ ) {
+        struct netcode_messages_config_t config;
+        struct netcode_message_t message;
+        struct link_t link;
+        netcode_default_messages_config( &config );
+        config.accept_stream_function = guarantee_stream_accept;
+        link_open( &link, &config, 1, 0.05, 0.1 );
+        link.ways[0].bytes_per_second = link.ways[1].bytes_per_second = 1e6;
+        struct netcode_messages_stream_t stream = guarantee_stream( 1, 100000000 );
+        CHECK_EQ( netcode_messages_send_stream( link.ends[1], &stream ), NETCODE_OK );
+        int sent = 0, came = 0;
+        for ( int k = 0; k < 1200; k++ ) {
+            if ( k >= 120 && k % 60 == 0 && k < 1080 )
+                sent += netcode_messages_send( link.ends[0], 0, NETCODE_MESSAGE_RELIABLE, flow_data, sizes[i] ) ==
+                        NETCODE_OK;
+            link_tick( &link );
+            while ( netcode_messages_receive( link.ends[1], &message ) )
+                came++;
+        }
+        CHECK_EQ( sent, 16 );
+        CHECK_EQ( came, sent );
+        link_close( &link );
+    }
+}

@@ -323,7 +323,7 @@ TEST( messages_a_stream_of_four_gibibytes )
     nc_arrived_t * arrived = nc_arrived_at( receiver, receiver->partial );
     link.ways[0].count = link.ways[1].count = 0; /* all but the end is taken as done */
     for ( uint32_t i = sender->sent_first; i != sender->sent_end; i++ )
-        nc_sent_at( sender, i )->bytes &= (uint16_t) ~NC_SENT_BULK;
+        nc_sent_at( sender, i )->transfer.handle = 0;
     sender->fragments_in_flight = 0;
     memset( nc_message_state( message, 0 ), 0, NC_MESSAGES_FRAGMENTS );
     memset( nc_arrived_bits( arrived, 0 ), 0, NC_MESSAGES_FRAGMENTS / 8 );
@@ -366,7 +366,7 @@ TEST( messages_streams_do_not_run_ahead )
                 largest = seen.frames[seen.count - 1].index > largest ? seen.frames[seen.count - 1].index : largest;
         for ( uint32_t k = m->sent_first; k != m->sent_end; k++ ) {
             nc_sent_t * sent = nc_sent_at( m, k );
-            if ( sent->bytes & NC_SENT_IN_FLIGHT && ( !( sent->bytes & NC_SENT_BULK ) || sent->fragment ) )
+            if ( sent->bytes & NC_SENT_IN_FLIGHT && ( !sent->transfer.handle || sent->fragment ) )
                 nc_sent_acked( m, sent );
             else if ( sent->bytes & NC_SENT_IN_FLIGHT )
                 nc_sent_lost( m, sent );

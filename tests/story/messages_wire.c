@@ -410,7 +410,7 @@ TEST( messages_ranges_byte_by_byte )
         }
         for ( int time = 0; time < 4; time++ ) {
             m->acks_due = 2;
-            m->ack_time = -1.0;
+            m->ack_time = m->long_acks_time = -1.0;
             int bytes = netcode_messages_generate_packet( m, packet, (int) sizeof( packet ) );
             CHECK_EQ( bytes, time < 3 ? rows[i].bytes : 11 );
             if ( bytes == rows[i].bytes )
@@ -443,7 +443,7 @@ static void reports_send( struct netcode_messages_t * m )
 {
     uint8_t packet[NETCODE_MAX_PACKET_SIZE];
     m->acks_due = 2;
-    m->ack_time = -1.0;
+    m->ack_time = m->long_acks_time = -1.0;
     CHECK( netcode_messages_generate_packet( m, packet, (int) sizeof( packet ) ) > 11 ); /* it has ranges */
 }
 

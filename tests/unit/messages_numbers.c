@@ -547,7 +547,7 @@ TEST( messages_losses_are_measured )
             sent->number = k;
             sent->bytes |= (uint16_t) ( limit ? NC_SENT_LIMIT : 0 );
         }
-        nc_sent_at( m, 0 )->bytes |= NC_SENT_BULK;
+        nc_sent_at( m, 0 )->transfer.handle = 99; /* of nothing */
         nc_sent_lost( m, nc_sent_at( m, 0 ) );
         NUMBERS_SAME( m->in_flight, 900.0 );
         NUMBERS_SAME( m->loss_sent, 1.0 / 64.0 );
