@@ -13198,7 +13198,7 @@ static void nc_channel_serve( nc_message_channel_t * channel, uint32_t bytes, in
 /* Was a part of it acknowledged? Then the other side has begun it. */
 static int nc_transfer_is_known( const nc_message_t * message )
 {
-    return message->acked_bytes != 0 || message->first_fragment != 0;
+    return message->acked_bytes != 0;
 }
 
 static void nc_build_fragment( struct netcode_messages_t * messages, nc_build_t * build, uint32_t handle,
@@ -13494,8 +13494,7 @@ static int nc_message_may_start( struct netcode_messages_t * messages, const nc_
         return 0; /* the other side would refuse every packet with a part of it */
     if ( !nc_message_has_credit( messages, message, handle ) )
         return 0;
-    return nc_messages_has_id( messages ) && messages->begun_count < NC_MESSAGES_IDS - 1 &&
-           !nc_message_is_far( messages, message );
+    return nc_messages_has_id( messages ) && !nc_message_is_far( messages, message );
 }
 
 static void nc_transfer_start( struct netcode_messages_t * messages, uint32_t handle )
@@ -13508,7 +13507,7 @@ static void nc_transfer_start( struct netcode_messages_t * messages, uint32_t ha
         messages->controller.window = nc_real_smaller( messages->controller.window, gentle );
     nc_tree_insert( &messages->out, &messages->begun, handle, message->node.key );
     nc_messages_append( messages, &channel->begun, handle );
-    channel->sending = channel->sending ? channel->sending : handle;
+    channel->sending = handle; /* none before it has anything to send, or that would be sent first */
     channel->ordered = channel->ordered ? channel->ordered : handle;
     messages->begun_count++;
     messages->begun_channels |= (uint32_t) 1 << message->channel;
@@ -13669,7 +13668,7 @@ static void nc_build_repeats( struct netcode_messages_t * messages, nc_build_t *
 /* May a fragment of it leave now? Those of a message of a few fragments leave as messages in one piece do. */
 static int nc_build_allows( const nc_build_t * build, const nc_message_t * message )
 {
-    return build->bulk || ( build->prompt && message->fragments <= NC_MESSAGES_PROMPT );
+    return build->bulk || message->fragments <= NC_MESSAGES_PROMPT;
 }
 
 /* Fills the rest of the packet with fragments: of transfers in flight, or of a new one with a better priority. */
@@ -14355,7 +14354,7 @@ static void nc_frame_take( struct netcode_messages_t * messages, const nc_frame_
         nc_messages_grant( messages, frame->value );
         messages->peer_max_bytes = frame->bytes;
         messages->peer_channels = (uint32_t) frame->channel;
-    } else if ( frame->type == NC_FRAME_BROKEN ) {
+    } else { /* BROKEN */
         nc_messages_break( messages, (int) frame->value );
         messages->broken_due = 0;
         messages->peer_is_broken = 1;

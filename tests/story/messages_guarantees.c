@@ -430,6 +430,8 @@ TEST( messages_guarantee_broken_has_a_deadline )
 {
     struct netcode_messages_t * m = netcode_messages_create( small_config(), 7.0 );
     nc_messages_break( m, NETCODE_MESSAGES_REASON_GIVEN_UP );
+    nc_messages_break( m, NETCODE_MESSAGES_REASON_CHANNEL ); /* the first reason counts */
+    CHECK_EQ( guarantee_reason( m ), NETCODE_MESSAGES_REASON_GIVEN_UP );
     CHECK_NEAR( netcode_messages_next_deadline( m ), 7.0, 1e-9 );
     CHECK_EQ( messages_drain( m, 7.0 ), 1 );
     CHECK_NEAR( netcode_messages_next_deadline( m ), 3607.0, 1e-9 );
@@ -480,5 +482,25 @@ TEST( messages_guarantee_acks_crowd_out_nothing )
         CHECK_EQ( sent, 16 );
         CHECK_EQ( came, sent );
         link_close( &link );
+    }
+}
+
+/* A copy of a number that begins with a LIMIT: only one of another life, in full, and after the first LIMIT, breaks. */
+TEST( messages_guarantee_copies_with_a_limit )
+{
+    for ( int way = 0; way < 4; way++ ) { /* no LIMIT before; cut short; the same life; another */
+        struct netcode_messages_t * m = netcode_messages_create( small_config(), 0.0 );
+        struct craft_t craft;
+        for ( int i = 0; i < 2; i++ ) {
+            craft_begin( &craft, 0, -1, 0 );
+            if ( i || way )
+                craft_limit( &craft, 16384, 8192 );
+            if ( i && way != 2 )
+                craft.at[-1] = 1;
+            craft.at -= i && way == 1 ? 1 : 0;
+            CHECK_EQ( craft_give( &craft, m ), i ? NETCODE_MESSAGES_DROP_DUPLICATE : NETCODE_MESSAGES_DROP_NONE );
+        }
+        CHECK_EQ( guarantee_reason( m ), way == 3 ? NETCODE_MESSAGES_REASON_OUT_OF_STEP : 0 );
+        netcode_messages_destroy( m );
     }
 }
