@@ -12643,8 +12643,8 @@ static void nc_messages_fill_tokens( struct netcode_messages_t * messages )
         urgent = messages->timeouts > 16 ? least : waits ? rate : nc_messages_rate( messages, NC_CONTROLLER_URGENT );
     }
     messages->tokens_time = messages->now;
-    messages->stream_tokens =
-        nc_real_smaller( messages->stream_tokens + passed * NC_STREAMS_PER_SECOND, NC_STREAMS_AT_ONCE );
+    messages->stream_tokens = nc_real_smaller( messages->stream_tokens + passed * (double) NC_STREAMS_PER_SECOND,
+                                               (double) NC_STREAMS_AT_ONCE );
     messages->least = nc_messages_fill( messages->least, least, passed, 0.0 );
     messages->paced = nc_messages_fill( messages->paced, rate, passed, 0.0 );
     messages->urgent = nc_messages_fill( messages->urgent, urgent, passed, messages->controller.window );
@@ -14561,7 +14561,7 @@ static void nc_messages_begin( struct netcode_messages_t * messages, double time
     messages->loss_long = 0.003; /* a link that loses nothing is believed after some 560 packets */
     messages->reorder_seconds = NC_MESSAGES_REORDER;
     messages->peer_delay = 0.025;
-    messages->stream_tokens = NC_STREAMS_AT_ONCE;
+    messages->stream_tokens = (double) NC_STREAMS_AT_ONCE;
     messages->credit_limit = messages->credit_granted = NC_MESSAGES_FIRST_CREDIT;
     messages->limit_due = 1;
     messages->life = (uint32_t) ( nc_crypto_random_u64() >> 48 );
