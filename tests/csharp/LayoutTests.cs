@@ -35,6 +35,7 @@ internal static class LayoutTests
         { "NETCODE_DROP_", typeof(DropReason) },
         { "NETCODE_MESSAGES_DROP_", typeof(MessagesDropReason) },
         { "NETCODE_MESSAGES_EVENT_", typeof(MessageEventType) },
+        { "NETCODE_MESSAGES_REASON_", typeof(BrokenReason) },
         { "NETCODE_MESSAGES_CONGESTION_", typeof(Congestion) },
         { "NETCODE_MESSAGES_REPEATS_", typeof(Repeats) },
         { "NETCODE_MESSAGE_", typeof(MessageKind) },
@@ -71,7 +72,8 @@ internal static class LayoutTests
         { "NETCODE_MESSAGES_MAX_BYTES", NetcodeMessages.MaxBytes },
         { "NETCODE_MESSAGES_FULL", (int)SendResult.Full },
         { "NETCODE_MESSAGES_TOO_LARGE", (int)SendResult.TooLarge },
-        { "NETCODE_MESSAGES_BROKEN", (int)SendResult.Broken }
+        { "NETCODE_MESSAGES_BROKEN", (int)SendResult.Broken },
+        { "NETCODE_MESSAGES_NO_CHANNEL", (int)SendResult.NoChannel }
     };
 
     // Of no use in C#: what C code is compiled with, and what is an exception or a bool here.

@@ -63,12 +63,12 @@ internal static class MessageTests
     {
         using (var pair = new Pair())
         {
-            for (int kind = 0; kind < 8; kind++)
+            for (int kind = 0; kind < 5; kind++)
                 Runner.Equal(SendResult.Queued, pair.Mine.Send(kind, (MessageKind)kind, new[] { (byte)(kind + 10), (byte)0 }, 0, 2, (ulong)(100 + kind)), "sent");
-            pair.Until(() => pair.Heard.Count == 8 && pair.Events.Count == 8, "eight messages and their receipts");
-            for (int kind = 0; kind < 8; kind++)
+            pair.Until(() => pair.Heard.Count == 5 && pair.Events.Count == 5, "five messages and their receipts");
+            for (int kind = 0; kind < 5; kind++)
             {
-                MessageKind plain = kind < 5 ? (MessageKind)kind : kind == 5 ? MessageKind.Unreliable : kind == 6 ? MessageKind.Reliable : MessageKind.ReliableOrdered;
+                var plain = (MessageKind)kind;
                 Runner.True(pair.Heard.Contains(kind + " " + plain + " 2 " + (kind + 10)), "kind " + kind + " among " + string.Join(", ", pair.Heard));
                 Runner.True(pair.Events.Any(e => e.Type == MessageEventType.Acked && e.Receipt == (ulong)(100 + kind) && e.Kind == (MessageKind)kind), "receipt " + kind);
             }
