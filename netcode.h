@@ -13787,10 +13787,12 @@ static void nc_build_remember( struct netcode_messages_t * messages, const nc_bu
 }
 
 /* Draws the number to be skipped in the block that begins; never its last, so that the block after it begins, too. */
-static void nc_messages_draw_skip( struct netcode_messages_t * messages, uint64_t block, uint32_t lowest )
+static uint32_t nc_messages_draw_skip( struct netcode_messages_t * messages, uint64_t block, uint32_t lowest )
 {
-    uint32_t random = (uint32_t) ( nc_crypto_random_u64() >> 32 );
-    messages->skipped[block % NC_MESSAGES_BLOCKS] = (uint8_t) ( lowest + random % ( NC_MESSAGES_BLOCK - 1 - lowest ) );
+    uint64_t random = nc_crypto_random_u64();
+    uint32_t skip = (uint32_t) ( random >> 32 ) % ( NC_MESSAGES_BLOCK - 1 - lowest );
+    messages->skipped[block % NC_MESSAGES_BLOCKS] = (uint8_t) ( lowest + skip );
+    return (uint32_t) random & 0xffff; /* not used for it */
 }
 
 /*  Skips a number: a peer that acknowledges it acknowledges packets that never arrived, to get a higher rate than its
@@ -14556,7 +14558,7 @@ static void nc_messages_begin( struct netcode_messages_t * messages, double time
     messages->newest_received = messages->newest_id = -1;
     messages->unacked = INT64_MAX;
     messages->newest_acked = UINT64_MAX;
-    nc_messages_draw_skip( messages, 0, NC_MESSAGES_FIRST_SKIP );
+    messages->life = nc_messages_draw_skip( messages, 0, NC_MESSAGES_FIRST_SKIP );
 
     messages->loss_long = 0.003; /* a link that loses nothing is believed after some 560 packets */
     messages->reorder_seconds = NC_MESSAGES_REORDER;
@@ -14564,7 +14566,6 @@ static void nc_messages_begin( struct netcode_messages_t * messages, double time
     messages->stream_tokens = (double) NC_STREAMS_AT_ONCE;
     messages->credit_limit = messages->credit_granted = NC_MESSAGES_FIRST_CREDIT;
     messages->limit_due = 1;
-    messages->life = (uint32_t) ( nc_crypto_random_u64() >> 48 );
 
     messages->controller.window = NC_CONTROLLER_START * NETCODE_MAX_PACKET_SIZE;
     messages->controller.is_starting = 1;
