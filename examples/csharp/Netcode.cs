@@ -477,7 +477,6 @@ namespace NetcodeH
     /// <summary>Why messages can not go on.</summary>
     public enum BrokenReason
     {
-        None = 0,
         /// <summary>An ordered message was: MaxRetries.</summary>
         GivenUp = 1,
         /// <summary>A message for a channel that the other side does not have.</summary>
