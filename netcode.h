@@ -1322,10 +1322,9 @@ typedef struct netcode_server_t netcode_server_t; /* opaque: netcode_server_crea
 #define NETCODE_MESSAGES_BROKEN ( -3 )     /* see NETCODE_MESSAGES_EVENT_BROKEN; only a reset of both sides helps */
 #define NETCODE_MESSAGES_NO_CHANNEL ( -4 ) /* the other side has fewer channels */
 
-#define NETCODE_MESSAGES_CONGESTION_ADAPTIVE \
-    0                                       /* follows the link: delays, and losses beyond those of the link itself */
-#define NETCODE_MESSAGES_CONGESTION_FIXED 1 /* bytes_per_second, whatever is lost */
-#define NETCODE_MESSAGES_CONGESTION_NONE 2  /* neither window nor rate: for networks of your own */
+#define NETCODE_MESSAGES_CONGESTION_ADAPTIVE 0 /* follows the link: delays, and losses beyond its own */
+#define NETCODE_MESSAGES_CONGESTION_FIXED 1    /* bytes_per_second, whatever is lost */
+#define NETCODE_MESSAGES_CONGESTION_NONE 2     /* neither window nor rate: for networks of your own */
 
 /* Small reliable messages are sent again in the next flights, before anything is known to be lost. */
 #define NETCODE_MESSAGES_REPEATS_ADAPTIVE 0 /* not, once or twice: by the loss that was measured; at first once */
@@ -1333,14 +1332,12 @@ typedef struct netcode_server_t netcode_server_t; /* opaque: netcode_server_crea
 #define NETCODE_MESSAGES_REPEATS_NEVER 2    /* only when a packet was lost */
 
 /* Types of events of messages: */
-#define NETCODE_MESSAGES_EVENT_NONE 0  /* there is no event */
-#define NETCODE_MESSAGES_EVENT_ACKED 1 /* the other side has it */
-#define NETCODE_MESSAGES_EVENT_LOST \
-    2 /* its packet was lost, it waited too long, was given up, cancelled or refused; or the end */
+#define NETCODE_MESSAGES_EVENT_NONE 0     /* there is no event */
+#define NETCODE_MESSAGES_EVENT_ACKED 1    /* the other side has it */
+#define NETCODE_MESSAGES_EVENT_LOST 2     /* its packet was lost, or it was given up, cancelled or refused */
 #define NETCODE_MESSAGES_EVENT_SPURIOUS 3 /* LOST was reported too early: the message has arrived */
 #define NETCODE_MESSAGES_EVENT_PROGRESS 4 /* of a message in fragments: bytes_done of its bytes have arrived */
-#define NETCODE_MESSAGES_EVENT_BROKEN \
-    5 /* messages can not go on, on either side: `reason`. Reset both, or disconnect */
+#define NETCODE_MESSAGES_EVENT_BROKEN 5   /* messages can not go on: `reason`. Reset both sides, or disconnect */
 
 /* Reasons of BROKEN: */
 #define NETCODE_MESSAGES_REASON_GIVEN_UP 1    /* an ordered message was: max_retries */
