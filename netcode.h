@@ -420,7 +420,8 @@
     The last messages of a client follow its DISCONNECTED, unless another client has its slot by then. When a slot's
     client has gone, the next netcode_messages_server_receive resets the object: nothing that was queued for that client
     reaches the next one. What you send to a client that has just connected is kept, unless it took the slot over from
-    another session in the same update. To be sure that your last messages arrive, wait for their ACKED before you disconnect.
+    another session in the same update. To be sure that your last messages arrive, wait for their ACKED before you
+    disconnect.
 
     Which kind for what:
 
@@ -432,67 +433,70 @@
         RELIABLE_SEQUENCED               health, equipment, options             skipped if a newer one was there first
 
     channels     32, each with an order of its own: a loss in one never delays another. Give a channel a priority (0 is
-                 sent first) and a weight among equals. Unreliable messages, and one fragment at a time, leave
-                 up to the least rate in any case; beyond it they share the window.
-    receipts     a number that you give a message: netcode_messages_event returns it with ACKED, LOST, PROGRESS of large ones and
-                 streams, and SPURIOUS if LOST was reported too early. So a state that is sent as a difference follows what
-                 has arrived, and a purchase is known to be there. Events use space in the send buffer until you read them.
-    large        above 1180 bytes a message is sent in fragments. Up to 4 of them (4672 bytes) leave as small messages do;
-                 more use the rate that all others leave unused, and slow down when the round trip grows. As
-                 many are in flight as both buffers hold: by default two of the largest; while one waits for the other
-                 side's buffer, all other messages use half of what is granted. Those of a channel are sent
-                 one behind the other, channels of one priority side by side, by weight. A large unreliable message is
-                 refused, or sent reliably (upgrade_large).
+                 sent first) and a weight among equals. Unreliable messages, and one fragment at a time, leave up to the
+                 least rate in any case; beyond it they share the window.
+    receipts     a number that you give a message: netcode_messages_event returns it with ACKED, LOST, PROGRESS of large
+                 ones and streams, and SPURIOUS if LOST was reported too early. So a state that is sent as a difference
+                 follows what has arrived, and a purchase is known to be there. Events use space in the send buffer
+                 until you read them.
+    large        above 1180 bytes a message is sent in fragments. Up to 4 of them (4672 bytes) leave as small messages
+                 do; more use the rate that all others leave unused, and slow down when the round trip grows. As many
+                 are in flight as both buffers hold: by default two of the largest; while one waits for the other side's
+                 buffer, all other messages use half of what is granted. Those of a channel are sent one behind the
+                 other, channels of one priority side by side, by weight. A large unreliable message is refused, or sent
+                 reliably (upgrade_large).
     streams      a map, a replay, a file: netcode_messages_send_stream sends up to 4 GiB that it reads from your memory,
-                 piece by piece, while packets are written, and the other side's functions get the pieces as they arrive.
-                 No side keeps a copy: one map for 64 players is in memory once. See below.
+                 piece by piece, while packets are written, and the other side's functions get the pieces as they
+                 arrive. No side keeps a copy: one map for 64 players is in memory once. See below.
     small        up to 128 bytes: while packets are lost, a reliable one is repeated in the next flight or two, so that
                  a loss or two cost a tick and not a round trip: once from 0.1 % of the packets on, twice from 1 % on
                  (repeats: adaptive, always, never). They share packets; queued messages are sent at update or flush.
     counters     reliable_retries_total and similar, in netcode_messages_stats. Over a connection few packets arrive
                  twice or late: the core's replay window has dropped those before (REPLAYED in the core's statistics).
     slowness     a slow reader stops the sender: sooner or later it gets FULL. It is not disconnected for that.
-    rates        a window for fragments and unreliable messages. It grows while packets do not wait in queues, and shrinks
-                 in proportion to their wait. If more is lost than the link loses by itself (3 %, or
-                 one and a half times what it loses while the window is held after a cut, up to 15 %), the window becomes what was delivered in the last round
-                 trips. Where others keep a queue full, delays do not count. Reliable messages in one piece wait for a
-                 rate only: four windows in a round trip while no queue grows, so that what an interruption held up leaves
-                 at once, and one otherwise. FIXED
-                 or NONE if you know the network. window_packets limits what is remembered; by default 1,024 packets: 1.2
-                 MB a round trip. An unreliable message that waits longer than its time to live (0.5 s by default) is
-                 dropped and counted.
-    guarantees   Progress: with max_retries 0, while both sides live and read, every reliable message that was accepted arrives,
-                 whatever the mix of sizes, kinds, channels, buffers, losses and pauses; unless it is cancelled, refused, has a
-                 time to live, or turns out too large or on a missing channel: then it is LOST.
-                 The least rate holds: messages in one piece wait for the rate only beyond least_bytes_per_second. After an
-                 interruption of up to a second, delivery goes on within four round trips and three ticks, as long as round
-                 trips are longer than what the least rate needs for a packet.
-                 No cliff: up to 4672 bytes a message waits for nothing but what its channel began before, and as many are in
-                 flight as the buffers hold. A lower priority delays a higher one only by what is in flight.
-                 A share for each channel: unreliable and RELIABLE messages in one piece never wait for large ones of their
-                 channel. What is larger waits for a stream or a large message of its own channel that began before: give
-                 streams a channel of their own. A channel that is filled until FULL leaves at least a 32nd of the send
-                 buffer to the others, 17 KB by default.
-                 No silent death: what can not go on is reported by BROKEN with a reason, on both sides, within seconds; within
-                 20 s if the other side uses another version, or was reset alone. (In the first seconds of a connection, a
-                 reset of one side alone can go unnoticed if its first packet is lost.)
-                 An ack costs what its packets carried, and a look at the packets in flight. Streams are accepted at a limited
-                 rate: 256 at once, and 1,024 a second.
-    giving up    by default never, until the connection ends: max_retries ends it sooner. An ordered message that is
-                 given up breaks the connection (BROKEN), because its channel then has a gap; others are LOST.
+    rates        a window for fragments and unreliable messages. It grows while packets do not wait in queues, and
+                 shrinks in proportion to their wait. If more is lost than the link loses by itself (3 %, or one and a
+                 half times what it loses while the window is held after a cut, up to 15 %), the window becomes what was
+                 delivered in the last round trips. Where others keep a queue full, delays do not count. Reliable
+                 messages in one piece wait for a rate only: four windows in a round trip while no queue grows, so that
+                 what an interruption held up leaves at once, and one otherwise. FIXED or NONE if you know the network.
+                 window_packets limits what is remembered; by default 1,024 packets: 1.2 MB a round trip. An unreliable
+                 message that waits longer than its time to live (0.5 s by default) is dropped and counted.
+    guarantees   Progress: with max_retries 0, while both sides live and read, every reliable message that was accepted
+                 arrives, whatever the mix of sizes, kinds, channels, buffers, losses and pauses; unless it is
+                 cancelled, refused, has a time to live, or turns out too large or on a missing channel: then it is
+                 LOST.
+                 The least rate holds: messages in one piece wait for the rate only beyond least_bytes_per_second. After
+                 an interruption of up to a second, delivery goes on within four round trips and three ticks, as long as
+                 round trips are longer than what the least rate needs for a packet.
+                 No cliff: up to 4672 bytes a message waits for nothing but what its channel began before, and as many
+                 are in flight as the buffers hold. A lower priority delays a higher one only by what is in
+                 flight, and by what a large message that waits for the other side's buffer keeps of it.
+                 A share for each channel: unreliable and RELIABLE messages in one piece never wait for large ones of
+                 their channel. What is larger waits for a stream or a large message of its own channel that began
+                 before: give streams a channel of their own. A channel that is filled until FULL leaves at least a 32nd
+                 of the send buffer to the others, 17 KB by default.
+                 No silent death: what can not go on is reported by BROKEN with a reason, on both sides, within seconds;
+                 within 20 s if the other side uses another version, or was reset alone. (In the first seconds of a
+                 connection, a reset of one side alone can go unnoticed if its first packet is lost.)
+                 An ack costs what its packets carried, and a look at the packets in flight. Streams are accepted at a
+                 limited rate: 256 at once, and 1,024 a second.
+    giving up    by default never, until the connection ends: max_retries ends it sooner. An ordered message that
+                 is given up breaks the connection (BROKEN), because its channel then has a gap; others are LOST.
     memory       3.3 KiB a connection with 4 channels, and the two buffers, which hold two messages of the largest size,
-                 and 64 KiB or a quarter of one (netcode_messages_memory returns the sum: 1.2 MB by default, 69 KiB at the
-                 least); parts that no message has needed use no pages of the system. A side that only sends large
-                 messages, or only receives them, says so with max_send_message_bytes and max_receive_message_bytes, and a
-                 buffer may be for one. reset and destroy wipe what was used. A message that is larger than the other side
-                 accepts, or for a channel that it does not have, is refused (TOO_LARGE, NO_CHANNEL). If it was queued before
-                 the other side had reported that, it is LOST; an ordered one, or one that is under way, breaks: BROKEN.
+                 and 64 KiB or a quarter of one (netcode_messages_memory returns the sum: 1.2 MB by default, 69 KiB at
+                 the least); parts that no message has needed use no pages of the system. A side that only sends large
+                 messages, or only receives them, says so with max_send_message_bytes and max_receive_message_bytes, and
+                 a buffer may be for one. reset and destroy wipe what was used. A message that is larger than the other
+                 side accepts, or for a channel that it does not have, is refused (TOO_LARGE, NO_CHANNEL). If it was
+                 queued before the other side had reported that, it is LOST; an ordered one, or one that was begun,
+                 breaks: BROKEN.
     trust        input from the peer is not trusted: every byte of a packet is checked before any has an effect, and
                  netcode_messages_stats counts what was dropped, by reason. A peer may acknowledge packets that never
                  arrived, to get a higher rate. One packet number in 256 is skipped at random: a peer that acknowledges
                  such a number breaks the connection (BROKEN), and nothing but that is sent any more.
 
-    A stream's functions on the sending side, and on the receiving side, which is told in its config:
+    A stream's functions on the sending side, and on the receiving side, which has them in its config:
 
         void read_map( void * context, uint32_t offset, uint8_t * data, int bytes )
         {
@@ -526,8 +530,8 @@
 
         config.accept_stream_function = accept_stream;               // of the receiver's netcode_messages_config_t
 
-    A stream takes up to 4.2 KiB of the send buffer and 0.6 KiB of the receive buffer, however long it is. Its bytes arrive in
-    any order of offsets, each once. netcode_messages_cancel_stream ends it.
+    A stream takes up to 4.2 KiB of the send buffer and 0.6 KiB of the receive buffer, however long it is. Its bytes
+    arrive in any order of offsets, each once. netcode_messages_cancel_stream ends it.
 
     A packet capture shows sizes and times only: the contents are what netcode_messages_generate_packet wrote. For what
     RakNet's packets and features became, see examples/docs/MIGRATION.md.
@@ -11283,12 +11287,13 @@ NETCODE_API void netcode_server_client_stats( struct netcode_server_t * server, 
                        downwards from ack - 33; no number more than 2047 below ack. Needs bit 4; once in a packet
         0f PING        4 bytes, to be returned
         17 PONG        4 bytes of a PING
-        1f LIMIT       credit 4, the largest message accepted (varint), channels 1 (1 to 32), life 2: a random number of this
-                       side's reset: another one than before breaks. The sender may begin reliable messages until the sum of their costs is the credit; modulo 2^32. A message costs its length
-                       (a stream 32), 80 more, and one for each 8 of its fragments, 512 at most. Before the first LIMIT the
-                       credit is 16384. The largest message is 1180 at least
-        27 CANCEL      id 2, cost (varint): this reliable message, not an ordered one, is not sent any more. The cost is 0 if a
-                       part of it was acknowledged
+        1f LIMIT       credit 4, the largest message accepted (varint), channels 1 (1 to 32), epoch 2: a random number
+                       that this side draws at each reset; a change of it is BROKEN. The sender may begin reliable
+                       messages until the sum of their costs is the credit; modulo 2^32. A message costs its length (a
+                       stream 32), 80 more, and one for each 8 of its fragments, 512 at most. Before the first LIMIT
+                       the credit is 16384. The largest message is 1180 at least
+        27 CANCEL      id 2, cost (varint): this reliable message, not an ordered one, is not sent any more. The cost
+                       is 0 if a part of it was acknowledged
         2f REFUSE      count 1 (1 to 16), ids 2 each: the receiver of these streams does not want them. In each packet
                        until one of them is acknowledged, once, and effective before the acks in its packet: a refused
                        stream is never ACKED
@@ -11340,7 +11345,7 @@ enum nc_messages_limit_t {
     NC_MESSAGES_RANGES = 16,
     NC_MESSAGES_REPORTS = 16, /* packets whose acks the other side may not have */
     NC_MESSAGES_REFUSED = 16, /* streams refused whose sender may not know it yet */
-    NC_STREAMS_AT_ONCE = 256, /* streams that the application is asked about: so many at once, */
+    NC_STREAMS_AT_ONCE = 256, /* streams that may begin: so many at once, */
     NC_STREAMS_PER_SECOND = 1024,
     NC_MESSAGES_FRAGMENTS = 4096, /* of one message in flight */
     NC_MESSAGES_PROMPT = 4,       /* fragments of the largest message that leaves as those in one piece do */
@@ -11553,8 +11558,8 @@ static void nc_heap_reset( nc_heap_t * heap )
 }
 
 /*  ---- tree: blocks of a heap, found by a key of 16 bits ----
-    It branches by the bits of the keys, the lowest first: the keys below a node agree with its key in as many bits as its
-    depth. So a search takes 16 steps at most, whatever keys a peer chooses. */
+    It branches by the bits of the keys, the lowest first: the keys below a node agree with its key in as many bits as
+    its depth. So a search takes 16 steps at most, whatever keys a peer chooses. */
 
 typedef struct {
     uint32_t key, below[2];
@@ -11675,8 +11680,8 @@ static uint8_t * nc_put_varint( uint8_t * out, uint32_t value )
 
 /* ---- the object ---- */
 
-/*  A message to be sent. After it are its data, or the stream that they are read from, and, if it is sent in fragments, a
-    byte for each of those that may be in flight. */
+/*  A message to be sent. After it are its data, or the stream that they are read from, and, if it is sent in
+    fragments, a byte for each of those that may be in flight. */
 typedef struct {
     uint32_t serial; /* counts the messages that were begun; 0: none, or this block is no message */
     uint8_t flags, event, retries, channel;
@@ -11889,8 +11894,9 @@ struct netcode_messages_t {
     nc_heap_t out, in;
     double now;         /* seconds since begin; all fields from here on are of one connection, and start as zero */
     double caller_time; /* the caller's last time: steps back are ignored */
-    int broken, broken_event, broken_due; /* the reason, or 0; the application, the other side are to be told, */
-    int peer_is_broken;                   /* which has told it */
+    int broken, broken_event,
+        broken_due;     /* the reason, or 0; not yet reported to the application, to the other side, */
+    int peer_is_broken; /* which reported it first */
     int flush, flown;
     int fresh; /* something was queued or received since there was nothing to send */
     /* sending: messages */
@@ -11905,7 +11911,7 @@ struct netcode_messages_t {
     uint32_t message_count; /* in the send buffer */
     uint32_t credit_limit, credit_spent;
     uint32_t peer_max_bytes, peer_channels; /* 0 until the other side has sent them */
-    uint32_t life, peer_life;               /* random numbers of the last resets, of both sides */
+    uint32_t epoch, peer_epoch;             /* random numbers, drawn at the last reset of each side */
     uint32_t claimant, claim; /* a large message that waits for credit, and how much of the credit is kept for it */
     double next_expiry;
     /* sending: packets */
@@ -12227,8 +12233,8 @@ static void nc_messages_know_id( struct netcode_messages_t * messages, uint32_t 
         messages->oldest_id++;
 }
 
-/*  Is the next id within those that both sides remember? Ids of messages in fragments that are still in flight are left out,
-    as if they were known. */
+/*  Is the next id within those that both sides remember? Ids of messages in fragments that are still in flight are
+    left out, as if they were known. */
 static int nc_messages_has_id( struct netcode_messages_t * messages )
 {
     while ( messages->next_id - messages->oldest_id < NC_MESSAGES_IDS &&
@@ -12322,7 +12328,7 @@ static void nc_message_pop_lost( struct netcode_messages_t * messages )
 
 /* ---- giving up ---- */
 
-/* Messages can not go on. The application hears of it, and the other side. */
+/* Messages can not go on: reported to the application and to the other side. */
 NC_COLD static void nc_messages_break( struct netcode_messages_t * messages, int reason )
 {
     if ( messages->broken )
@@ -12567,16 +12573,17 @@ static uint64_t nc_messages_gap( const struct netcode_messages_t * messages )
     return messages->next_number - ( messages->newest_acked + 1 );
 }
 
-/*  How long the ack of a packet takes at most. Constants: RFC 6298, section 2, with the delay and the granularity of RFC 9002, 5.3 and
-    6.2: ticks that are all alike have no variation. */
+/*  How long the ack of a packet takes at most. Constants: RFC 6298, section 2, with the delay and the granularity of
+    RFC 9002, 5.3 and 6.2: ticks that are all alike have no variation. */
 static double nc_messages_ack_time( const struct netcode_messages_t * messages )
 {
     double spread = nc_real_larger( 4.0 * messages->rtt_variation, 0.001 );
     return messages->rtt > 0.0 ? messages->rtt + spread + messages->peer_delay : 0.2;
 }
 
-/*  How long nothing is acknowledged before a probe is sent: 2 s at most, even if a round trip once took half a minute. Probes do not back
-    off, as long as full ones stay within the least rate and their numbers within reach of the other side. */
+/*  How long nothing is acknowledged before a probe is sent: 2 s at most, even if a round trip once took half a
+    minute. Probes do not back off, as long as full ones stay within the least rate and their numbers within reach of
+    the other side. */
 static double nc_messages_timeout( const struct netcode_messages_t * messages )
 {
     double timeout = nc_real_larger( nc_messages_ack_time( messages ), NETCODE_MAX_PACKET_SIZE / messages->least_rate );
@@ -12618,9 +12625,9 @@ static double nc_messages_rate( const struct netcode_messages_t * messages, doub
     return nc_real_larger( rate, messages->least_rate );
 }
 
-/*  Adds the bytes of the time that has passed. At most those of this tick or of 17 ms are kept, and always those of one
-    packet and `spare`: packets sent in one burst form a queue, in which other packets must wait. At most those of a quarter of a
-    second are owed. */
+/*  Adds the bytes of the time that has passed. At most those of this tick or of 17 ms are kept, and always those of
+    one packet and `spare`: packets sent in one burst form a queue, in which other packets must wait. At most those
+    of a quarter of a second are owed. */
 static double nc_messages_fill( double tokens, double rate, double passed, double spare )
 {
     double most = rate * nc_real_smaller( nc_real_larger( passed, 0.017 ), 0.25 );
@@ -12629,7 +12636,8 @@ static double nc_messages_fill( double tokens, double rate, double passed, doubl
     return nc_real_larger( nc_real_smaller( tokens + passed * rate, most ), -owed );
 }
 
-/* Reliable messages in one piece may leave faster as long as no queue grows, and after it has drained; in a silence, at the least rate. */
+/*  Reliable messages in one piece may leave faster as long as no queue grows, and after it has drained; in a
+    silence, at the least rate. */
 static void nc_messages_fill_tokens( struct netcode_messages_t * messages )
 {
     double passed = messages->now - messages->tokens_time, least = messages->least_rate;
@@ -12663,8 +12671,8 @@ static double nc_real_lowest( double lowest, double value )
     return lowest <= 0.0 || value < lowest ? value : lowest;
 }
 
-/*  Never fewer than two packets, except while the queue is let drain, nor, where others fill the queue, less than the least rate
-    needs in two round trips: what is lost is in flight for a second one. */
+/*  Never fewer than two packets, except while the queue is let drain, nor, where others fill the queue, less than
+    the least rate needs in two round trips: what is lost is in flight for a second one. */
 static void nc_controller_set( struct netcode_messages_t * messages, double window )
 {
     nc_controller_t * controller = &messages->controller;
@@ -12694,8 +12702,8 @@ static void nc_controller_count( nc_controller_t * controller, const nc_sent_t *
     }
 }
 
-/*  At the start it grows to three or five times in a round trip, and to 1.3 times if messages of others would wait in the
-    queue that this makes. */
+/*  At the start it grows to three or five times in a round trip, and to 1.3 times if messages of others would wait
+    in the queue that this makes. */
 static double nc_controller_growth( const struct netcode_messages_t * messages )
 {
     const nc_controller_t * controller = &messages->controller;
@@ -12723,8 +12731,8 @@ static void nc_controller_acked( struct netcode_messages_t * messages, const nc_
     nc_controller_set( messages, grown );
 }
 
-/*  Cuts the window if more was lost than the link's own losses, and than chance: a queue has overflowed, perhaps one so short
-    that its wait is not seen. What was delivered in a round trip fits. */
+/*  Cuts the window if more was lost than the link's own losses, and than chance: a queue has overflowed, perhaps one
+    so short that its wait is not seen. What was delivered in a round trip fits. */
 NC_COLD static void nc_controller_cut( struct netcode_messages_t * messages )
 {
     nc_controller_t * controller = &messages->controller;
@@ -12736,7 +12744,7 @@ NC_COLD static void nc_controller_cut( struct netcode_messages_t * messages )
         return;
 
     double through = 0.95 * nc_real_larger( controller->through, controller->through_before );
-    through = nc_real_larger( through, 0.3 * controller->window ); /* a reader who paused let nothing through */
+    through = nc_real_larger( through, 0.3 * controller->window ); /* nothing was delivered while the receiver paused */
     controller->cut_time = messages->now;
     controller->hold_until =
         messages->now +
@@ -12748,8 +12756,8 @@ NC_COLD static void nc_controller_cut( struct netcode_messages_t * messages )
     controller->ceiling = controller->window;
 }
 
-/*  The queue has drained, or the start's has. Then the window is what the link carries in an empty round trip, or what it was
-    before; and if a round trip was still long, the queue is that of others. */
+/*  The queue has drained, or the start's has. Then the window is what the link carries in an empty round trip, or
+    what it was before; and if a round trip was still long, the queue is that of others. */
 NC_COLD static void nc_controller_settle( struct netcode_messages_t * messages, double fits )
 {
     nc_controller_t * controller = &messages->controller;
@@ -12767,8 +12775,8 @@ NC_COLD static void nc_controller_settle( struct netcode_messages_t * messages, 
     }
 }
 
-/*  The queue is let drain for two round trips: or a transfer that began when others filled it would measure their queue as
-    part of the link. */
+/*  The queue is let drain for two round trips: or a transfer that began when others filled it would measure their
+    queue as part of the link. */
 NC_COLD static void nc_controller_drain( struct netcode_messages_t * messages )
 {
     nc_controller_t * controller = &messages->controller;
@@ -12783,7 +12791,8 @@ NC_COLD static void nc_controller_drain( struct netcode_messages_t * messages )
                              : nc_real_larger( packet, nc_real_smaller( 0.6 * window, window - 4.0 * packet ) );
 }
 
-/* The round trip is over: what was lost in it, what was delivered in one, and what the link loses while the window is held. */
+/*  The round trip is over: what was lost in it, what was delivered in one, and what the link loses while the window
+    is held. */
 static void nc_controller_end_round( struct netcode_messages_t * messages )
 {
     nc_controller_t * controller = &messages->controller;
@@ -12804,9 +12813,9 @@ static void nc_controller_end_round( struct netcode_messages_t * messages )
     controller->round_samples = 0;
 }
 
-/*  Called for acks. Means over all packets of a round trip are compared: one packet is measured in whole ticks, and its
-    position in both sides' ticks would decide which transfer slows down. What scatters around the mean is not counted as
-    wait. In a round trip the window shrinks by a quarter of the wait, as a part of the empty round trip. */
+/*  Called for acks. Means over all packets of a round trip are compared: one packet is measured in whole ticks, and
+    its position in both sides' ticks would decide which transfer slows down. What scatters around the mean is not
+    counted as wait. In a round trip the window shrinks by a quarter of the wait, as a part of the empty round trip. */
 static void nc_controller_judge( struct netcode_messages_t * messages )
 {
     nc_controller_t * controller = &messages->controller;
@@ -12871,8 +12880,8 @@ static void nc_sent_lost( struct netcode_messages_t * messages, nc_sent_t * sent
     nc_sent_settle_messages( messages, sent, NC_SENT_WENT_LOST );
 }
 
-/* The other side has this packet: it knows of the streams that were refused before it left. */
-NC_COLD static void nc_messages_told_refusals( struct netcode_messages_t * messages, uint32_t number )
+/* The other side has this packet, and with it the refusals from before it was sent. */
+NC_COLD static void nc_messages_confirm_refusals( struct netcode_messages_t * messages, uint32_t number )
 {
     uint32_t kept = 0;
     for ( uint32_t i = 0; i < messages->refused_count; i++ )
@@ -12901,7 +12910,7 @@ static void nc_sent_acked( struct netcode_messages_t * messages, nc_sent_t * sen
 
     sent->bytes |= NC_SENT_ACKED;
     if ( messages->refused_count && !( sent->bytes & NC_SENT_ACKLESS ) )
-        nc_messages_told_refusals( messages, sent->number );
+        nc_messages_confirm_refusals( messages, sent->number );
     nc_fragment_acked( messages, sent );
     nc_sent_settle_messages( messages, sent, NC_SENT_ARRIVED );
 }
@@ -12946,8 +12955,8 @@ static double nc_messages_find_lost( struct netcode_messages_t * messages )
     return next;
 }
 
-/*  This packet's ack is overdue: what it has is sent again, though it may still arrive. Only unreliable messages stay in its
-    list, or the lists of an interruption would fill the send buffer. */
+/*  This packet's ack is overdue: what it has is sent again, though it may still arrive. Only unreliable messages
+    stay in its list, or the lists of an interruption would fill the send buffer. */
 static void nc_sent_overdue( struct netcode_messages_t * messages, nc_sent_t * sent )
 {
     sent->bytes |= NC_SENT_OVERDUE;
@@ -12975,8 +12984,8 @@ static void nc_sent_overdue( struct netcode_messages_t * messages, nc_sent_t * s
     }
 }
 
-/*  While the path is interrupted no ack tells what was lost. So messages in one piece are sent again each time that the acks of
-    all packets with them are overdue, and are in the first packets after it. */
+/*  While the path is interrupted no ack tells what was lost. So messages in one piece are sent again each time that
+    the acks of all packets with them are overdue, and are in the first packets after it. */
 static void nc_messages_find_overdue( struct netcode_messages_t * messages )
 {
     double before = messages->now - nc_messages_ack_time( messages );
@@ -13268,8 +13277,8 @@ static void nc_build_ranges( const struct netcode_messages_t * messages, nc_buil
         build->at -= 2;
 }
 
-/*  Numbers beyond the ack bits are acknowledged by each packet until the other side has one of those that do; of more than
-    16 ranges, the newest. */
+/*  Numbers beyond the ack bits are acknowledged by each packet until the other side has one of those that do; of
+    more than 16 ranges, the newest. */
 static void nc_build_acks( struct netcode_messages_t * messages, nc_build_t * build )
 {
     int64_t low = messages->unacked;
@@ -13309,7 +13318,7 @@ static void nc_build_control( struct netcode_messages_t * messages, nc_build_t *
         build->at = nc_put_number( build->at, messages->credit_granted, 4 );
         build->at = nc_put_varint( build->at, messages->max_receive_bytes );
         *build->at++ = (uint8_t) messages->channel_count;
-        build->at = nc_put_number( build->at, messages->life, 2 );
+        build->at = nc_put_number( build->at, messages->epoch, 2 );
         build->flags |= NC_SENT_LIMIT;
         build->asks = 1;
         messages->limit_due = 0;
@@ -13353,8 +13362,8 @@ static uint32_t nc_messages_repeats( const struct netcode_messages_t * messages 
     return loss >= 0.001 || messages->begun_count;
 }
 
-/*  Lost messages are sent first; small ones again in the next flight: a second loss would cost a round trip more. What is only
-    overdue is not. */
+/*  Lost messages are sent first; small ones again in the next flight: a second loss would cost a round trip more.
+    What is only overdue is not. */
 static void nc_build_lost( struct netcode_messages_t * messages, nc_build_t * build )
 {
     while ( messages->lost_head ) {
@@ -13401,8 +13410,8 @@ static int nc_channel_is_before( const nc_message_channel_t * channel, const nc_
            ( channel->priority == other->priority && (int32_t) ( channel->served[bulk] - other->served[bulk] ) < 0 );
 }
 
-/*  The queue to be sent first among those with messages in one piece, or with larger ones: NC_QUEUES times the channel, and
-    the queue; -1: none. Reliable ones of one channel leave in the order in which they were queued. */
+/*  The queue to be sent first among those with messages in one piece, or with larger ones: NC_QUEUES times the
+    channel, and the queue; -1: none. Reliable ones of one channel leave in the order in which they were queued. */
 static int nc_messages_choose( const struct netcode_messages_t * messages, const uint32_t masks[NC_QUEUES], int bulk )
 {
     const nc_message_channel_t * champion = NULL;
@@ -13469,8 +13478,8 @@ static int nc_message_is_far( const struct netcode_messages_t * messages, const 
            (uint16_t) ( channel->next_order - nc_message_at( messages, channel->ordered )->order ) >= NC_MESSAGES_IDS;
 }
 
-/*  Is there credit for it? Small messages could spend each grant before a large one's whole cost is there: while one waits, half of
-    what is granted is kept for it. */
+/*  Is there credit for it? Small messages could spend each grant before a large one's whole cost is there: while one
+    waits, half of what is granted is kept for it. */
 static int nc_message_has_credit( struct netcode_messages_t * messages, const nc_message_t * message, uint32_t handle )
 {
     uint32_t kept = handle == messages->claimant ? 0 : messages->claim;
@@ -13524,8 +13533,8 @@ static void nc_reliable_start( struct netcode_messages_t * messages, uint32_t ha
         nc_messages_append( messages, &messages->reliable, handle );
 }
 
-/*  A channel begins to send beside `others`: what they have sent meanwhile, or it before they began, counts for one message at
-    most. */
+/*  A channel begins to send beside `others`: what they have sent meanwhile, or it before they began, counts for one
+    message at most. */
 NC_COLD static void nc_channel_join( const struct netcode_messages_t * messages, nc_message_channel_t * channel,
                                      uint32_t others, int bulk )
 {
@@ -13621,8 +13630,8 @@ static int nc_transfer_sends( const nc_message_t * message )
     return !( message->flags & NC_MESSAGE_CANCELLED ) && ( message->lost_fragments || message->next_fragment != end );
 }
 
-/*  The transfer with something to send that is next, or 0: those of one channel one behind the other, those of channels of
-    one priority side by side. */
+/*  The transfer with something to send that is next, or 0: those of one channel one behind the other, those of
+    channels of one priority side by side. */
 static uint32_t nc_transfer_choose( const struct netcode_messages_t * messages )
 {
     const nc_message_channel_t * best = NULL;
@@ -13900,7 +13909,7 @@ NC_COLD static void nc_frame_read_control( nc_source_t * source, nc_frame_t * fr
         frame->value = nc_source_number( source, 4 );
         frame->bytes = nc_source_varint( source );
         frame->channel = (int) nc_source_number( source, 1 ); /* their number */
-        frame->order = nc_source_number( source, 2 );         /* the life */
+        frame->order = nc_source_number( source, 2 );         /* the epoch */
     } else if ( frame->type == NC_FRAME_CANCEL ) {
         frame->id = nc_source_number( source, 2 );
         frame->bytes = nc_source_varint( source ); /* what it costs */
@@ -14038,7 +14047,7 @@ static int nc_frame_check_message( struct netcode_messages_t * messages, const n
     uint32_t partial = fragment ? nc_partial_find( messages, frame->id ) : 0;
     if ( kind == NETCODE_MESSAGE_STREAM &&
          ( messages->refused_count == NC_MESSAGES_REFUSED || ( !partial && messages->stream_tokens < 1.0 ) ) )
-        return NETCODE_MESSAGES_DROP_NO_ROOM; /* it could not be refused, or the application is asked too often */
+        return NETCODE_MESSAGES_DROP_NO_ROOM; /* it could not be refused, or too many begin */
     if ( partial && !nc_frame_fits( nc_arrived_at( messages, partial ), frame ) )
         return NETCODE_MESSAGES_DROP_FRAGMENT;
     if ( !partial && ( frame->known || nc_messages_had( messages, id ) ) ) {
@@ -14347,9 +14356,9 @@ static void nc_frame_take( struct netcode_messages_t * messages, const nc_frame_
         if ( passed < 600000 )
             messages->ping = (double) passed * 1e-4;
     } else if ( frame->type == NC_FRAME_LIMIT ) {
-        if ( messages->peer_channels && messages->peer_life != frame->order )
+        if ( messages->peer_channels && messages->peer_epoch != frame->order )
             nc_messages_break( messages, NETCODE_MESSAGES_REASON_OUT_OF_STEP );
-        messages->peer_life = frame->order;
+        messages->peer_epoch = frame->order;
         nc_messages_grant( messages, frame->value );
         messages->peer_max_bytes = frame->bytes;
         messages->peer_channels = (uint32_t) frame->channel;
@@ -14555,7 +14564,7 @@ static void nc_messages_begin( struct netcode_messages_t * messages, double time
     messages->newest_received = messages->newest_id = -1;
     messages->unacked = INT64_MAX;
     messages->newest_acked = UINT64_MAX;
-    messages->life = nc_messages_draw_skip( messages, 0, NC_MESSAGES_FIRST_SKIP );
+    messages->epoch = nc_messages_draw_skip( messages, 0, NC_MESSAGES_FIRST_SKIP );
 
     messages->loss_long = 0.003; /* a link that loses nothing is believed after some 560 packets */
     messages->reorder_seconds = NC_MESSAGES_REORDER;
@@ -14751,8 +14760,9 @@ static int nc_kind_upgrade( int kind )
                                                           : kind;
 }
 
-/*  Space for a message to be sent, and for `kept` bytes behind it, which the caller fills. 0: there is none. The last 1/32
-    of the buffer is for channels that have less in it than would be free: so one that is filled leaves something to the others. */
+/*  Space for a message to be sent, and for `kept` bytes behind it, which the caller fills. 0: there is none. The
+    last 1/32 of the buffer is for channels that have less in it than would be free: so one that is filled leaves
+    something to the others. */
 static uint32_t nc_message_make( struct netcode_messages_t * messages, int channel, int kind, uint32_t bytes,
                                  uint32_t kept )
 {
@@ -14961,8 +14971,8 @@ NETCODE_API int netcode_messages_event( struct netcode_messages_t * messages, st
 
 /* ---- packets and time ---- */
 
-/*  A packet was dropped. What is wrong with one is repeated in the next: so both sides hear of it. While it is broken, each packet
-    shows that the other side may not know. */
+/*  Counts a dropped packet. What can not be used at all goes on in the next packets, so both sides find out. While
+    it is broken, each packet shows that the other side may not know. */
 NC_COLD static void nc_messages_count_drop( struct netcode_messages_t * messages, int reason )
 {
     messages->stats.drops[reason]++;
@@ -14980,7 +14990,7 @@ NC_COLD static void nc_messages_count_drop( struct netcode_messages_t * messages
     }
 }
 
-/* The other side does not want this stream; perhaps it was told before. */
+/* The other side does not want this stream. Perhaps this is a repeated REFUSE. */
 NC_COLD static void nc_stream_refused( struct netcode_messages_t * messages, uint32_t id )
 {
     uint32_t handle = *nc_tree_find( &messages->out, &messages->begun, id );
@@ -14988,10 +14998,10 @@ NC_COLD static void nc_stream_refused( struct netcode_messages_t * messages, uin
         nc_message_finish( messages, handle, NETCODE_MESSAGES_EVENT_LOST );
 }
 
-/*  A packet that was dropped: does it say that messages are broken there, too, or begin a new life of the other side, with a LIMIT and
-    numbers that were here before? */
-NC_COLD static void nc_messages_look_at_drop( struct netcode_messages_t * messages, int reason, const uint8_t * packet,
-                                              int bytes )
+/*  A reset of the other side alone begins with a LIMIT of another epoch, in a packet whose number was here before.
+    And BROKEN is not to be answered with BROKEN. */
+NC_COLD static void nc_messages_check_drop( struct netcode_messages_t * messages, int reason, const uint8_t * packet,
+                                            int bytes )
 {
     nc_source_t source = { packet + NC_MESSAGES_FIXED_HEADER, packet + bytes, 0 };
     nc_frame_t frame;
@@ -15002,7 +15012,7 @@ NC_COLD static void nc_messages_look_at_drop( struct netcode_messages_t * messag
         messages->peer_is_broken |= *source.at == NC_FRAME_BROKEN;
     if ( reason == NETCODE_MESSAGES_DROP_DUPLICATE && *source.at == NC_FRAME_LIMIT && messages->peer_channels ) {
         nc_frame_read( &source, &frame, &acks );
-        if ( !source.failed && frame.order != messages->peer_life )
+        if ( !source.failed && frame.order != messages->peer_epoch )
             nc_messages_break( messages, NETCODE_MESSAGES_REASON_OUT_OF_STEP );
     }
 }
@@ -15021,7 +15031,7 @@ NETCODE_API int netcode_messages_process_packet( struct netcode_messages_t * mes
                  : messages->broken              ? (int) NETCODE_MESSAGES_DROP_BROKEN
                                                  : nc_messages_check_packet( messages, &source, &plan );
     if ( reason != NETCODE_MESSAGES_DROP_NONE ) {
-        nc_messages_look_at_drop( messages, reason, packet, bytes );
+        nc_messages_check_drop( messages, reason, packet, bytes );
         nc_messages_count_drop( messages, reason );
         return reason;
     }
@@ -15067,7 +15077,7 @@ static int nc_build_packet( struct netcode_messages_t * messages, nc_build_t * b
     return build->at == empty;
 }
 
-/* A packet that only says that messages are broken. */
+/* A packet with BROKEN and nothing else. */
 NC_COLD static int nc_messages_build_broken( struct netcode_messages_t * messages, uint8_t * packet )
 {
     uint8_t * at = packet;
@@ -15136,9 +15146,9 @@ NETCODE_API void netcode_messages_set_time( struct netcode_messages_t * messages
         messages->now += nc_real_smaller( step, NC_MESSAGES_STEP );
 }
 
-/*  The losses of the newest 256 packets from a distance below the newest on. Numbers that the sender skips look like lost
-    ones: one of the first 256 numbers, and none of the first 32; later up to two of the newest 256, and one on average.
-    So few do not count as loss. */
+/*  The losses of the newest 256 packets from a distance below the newest on. Numbers that the sender skips look like
+    lost ones: one of the first 256 numbers, and none of the first 32; later up to two of the newest 256, and one on
+    average. So few do not count as loss. */
 static double nc_messages_loss_received( const struct netcode_messages_t * messages, uint32_t below )
 {
     uint32_t missing = 0, count = NC_MESSAGES_BLOCK, skips = 2;
@@ -15509,37 +15519,31 @@ NETCODE_API void netcode_messages_server_send( struct netcode_messages_t * messa
 
 #endif /* NETCODE_IMPLEMENTATION */
 
-/* ================================================================================================================
-    CHANGELOG
-    1.1.0  One attacker can not block other clients' packets: each client has a share of an update's work, tokens are
-           opened at a limited rate, and the budget grows with the time since the last update (make fairness). Two new
-           drop reasons, REQUEST_NOT_OPENED and OVER_SHARE. Timers are charged, too. On Linux a packet filter drops
-           floods.
-           Copies of a victim's request do not block it, and used tokens of one account do not block others.
-           Copies of a server (fork, a snapshot resumed twice) never use one nonce twice for clients that connect
-           afterwards.
-           Received payloads are aligned to 16 bytes. A server's pool has 1,024 buffers at least. A client uses 12 KiB
-           when it is created, and its pool's pages when they are used.
-           ICMP messages do not cause fragmented packets. The include order does not change the code that is built.
-           Tables use a built-in SipHash: crypto_shorthash is not needed any more.
-           A keep-alive that names an impossible slot connects; netcode_client_index is -1 then. The client's report
-           contains the refused packets. The log at INFO reports why players could not connect.
-           Queries about slots past the last one return 0 or NULL; create_dual without a second address works; an object
-           works again after a callback that did not return; sizes in a config are at most 2^24; a private key of zeros
-           is logged.
-           Messages: a large message among small ones could wait for ever; now blocks move within the buffers, so that all
-           free space can be used. The smallest buffer for messages above 512 KiB is an eighth larger than one of them.
-           An ack costs what its packets carried. Ordered messages that wait cost no search; some packet numbers are skipped, and acknowledging one
-           breaks the connection; buffers are wiped; payloads of joined slots are read by messages only. One window for
-           all follows the link's delay, so that losses do not stop messages and transfers; small ones are repeated only
-           where packets are lost; 4,096 may be in flight (make network). Streams of up to 4 GiB are read from and written to the
-           application's memory. Limits for sending and receiving are apart. Version 2 of the wire of messages: fragments
-           fill the packet; packets of version 1 are dropped by name.
-           With roaming, a client whose address changes stays connected; a client takes a fresh local address while it
-           receives nothing (netcode_client_rebind); stray_callback hands packets to another server on the same port.
-           Round trip, loss, reordering and jitter are measured on both sides, in the statistics. The simulator moves
-           addresses. A slot takes 2,053 bytes instead of 1,922.
-           admit_callback may answer later (NETCODE_ADMIT_LATER, ADMISSION_PENDING); a negative answer accepts no more.
-    1.0.0  The first version: the netcode 1.02 protocol with the decisions that the manual lists, and messages on top of
-           it.
-   ================================================================================================================ */
+/*  ================================================================================================================
+    CHANGELOG 1.1.0  One attacker can not block other clients' packets: each client has a share of an update's work,
+    tokens are opened at a limited rate, and the budget grows with the time since the last update (make fairness).
+    Two new drop reasons, REQUEST_NOT_OPENED and OVER_SHARE. Timers are charged, too. On Linux a packet filter drops
+    floods. Copies of a victim's request do not block it, and used tokens of one account do not block others. Copies
+    of a server (fork, a snapshot resumed twice) never use one nonce twice for clients that connect afterwards.
+    Received payloads are aligned to 16 bytes. A server's pool has 1,024 buffers at least. A client uses 12 KiB when
+    it is created, and its pool's pages when they are used. ICMP messages do not cause fragmented packets. The
+    include order does not change the code that is built. Tables use a built-in SipHash: crypto_shorthash is not
+    needed any more. A keep-alive that names an impossible slot connects; netcode_client_index is -1 then. The
+    client's report contains the refused packets. The log at INFO reports why players could not connect. Queries
+    about slots past the last one return 0 or NULL; create_dual without a second address works; an object works again
+    after a callback that did not return; sizes in a config are at most 2^24; a private key of zeros is logged.
+    Messages: a large message among small ones could wait for ever; now blocks move within the buffers, so that all
+    free space can be used. The smallest buffer for messages above 512 KiB is an eighth larger than one of them. An
+    ack costs what its packets carried. Ordered messages that wait cost no search; some packet numbers are skipped,
+    and acknowledging one breaks the connection; buffers are wiped; payloads of joined slots are read by messages
+    only. One window for all follows the link's delay, so that losses do not stop messages and transfers; small ones
+    are repeated only where packets are lost; 4,096 may be in flight (make network). Streams of up to 4 GiB are read
+    from and written to the application's memory. Limits for sending and receiving are apart. Version 2 of the wire
+    of messages: fragments fill the packet; packets of version 1 are dropped by name. With roaming, a client whose
+    address changes stays connected; a client takes a fresh local address while it receives nothing
+    (netcode_client_rebind); stray_callback hands packets to another server on the same port. Round trip, loss,
+    reordering and jitter are measured on both sides, in the statistics. The simulator moves addresses. A slot takes
+    2,053 bytes instead of 1,922. admit_callback may answer later (NETCODE_ADMIT_LATER, ADMISSION_PENDING); a
+    negative answer accepts no more. 1.0.0  The first version: the netcode 1.02 protocol with the decisions that the
+    manual lists, and messages on top of it.
+    ================================================================================================================ */

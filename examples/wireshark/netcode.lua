@@ -149,7 +149,7 @@ local fields = {
     credit = ProtoField.uint32("netcode.messages.credit", "Credit", base.DEC),
     largest = ProtoField.uint32("netcode.messages.largest", "Largest message accepted", base.DEC),
     channels = ProtoField.uint8("netcode.messages.channels", "Number of channels", base.DEC),
-    life = ProtoField.uint16("netcode.messages.life", "Random number of the last reset", base.HEX),
+    epoch = ProtoField.uint16("netcode.messages.epoch", "Random number of the last reset", base.HEX),
     cost = ProtoField.uint32("netcode.messages.cost", "Cost of what is cancelled", base.DEC),
     reason = ProtoField.uint8("netcode.messages.reason", "Reason", base.DEC, BROKEN_REASONS),
     dropped = ProtoField.string("netcode.messages.dropped", "Dropped")
@@ -801,7 +801,7 @@ local READ_CONTROL = {
     [0x0f] = function(reader, frame) frame.ping = reader.number(4) end,
     [0x17] = function(reader, frame) frame.ping = reader.number(4) end,
     [0x1f] = function(reader, frame)
-        frame.credit, frame.largest, frame.channels, frame.life = reader.number(4), reader.varint(), reader.number(1), reader.number(2)
+        frame.credit, frame.largest, frame.channels, frame.epoch = reader.number(4), reader.varint(), reader.number(1), reader.number(2)
         return (frame.largest < WHOLE_BYTES or frame.channels < 1 or frame.channels > CHANNELS) and "LIMIT" or nil
     end,
     [0x27] = function(reader, frame)
@@ -971,7 +971,7 @@ end
 -- The numbers of a frame, in the order of the wire: a name in the frame, and its field.
 local NUMBERS = {
     { "channel", "channel" }, { "id", "id" }, { "order", "order" }, { "tag", "stream_tag" }, { "length", "length" }, { "total", "total" },
-    { "index", "index" }, { "ping", "ping" }, { "credit", "credit" }, { "largest", "largest" }, { "channels", "channels" }, { "life", "life" },
+    { "index", "index" }, { "ping", "ping" }, { "credit", "credit" }, { "largest", "largest" }, { "channels", "channels" }, { "epoch", "epoch" },
     { "cost", "cost" }, { "reason", "reason" }
 }
 

@@ -970,7 +970,7 @@ def check_sealed_here(packets):
 KIND_NAMES = ["unreliable", "unreliable sequenced", "reliable", "reliable ordered", "reliable sequenced", "stream"]
 CONTROLS = {0x07: "ACK_RANGES", 0x0F: "PING", 0x17: "PONG", 0x1F: "LIMIT", 0x27: "CANCEL", 0x2F: "REFUSE", 0x37: "BROKEN"}
 MESSAGE_FIELDS = ["frame", "frame_type", "number", "ack", "ack_bits", "acked", "ack_delay", "please_ack", "kind", "channel", "id", "order", "tag", "length", "total", "index",
-                  "offset", "fragments", "data", "range.first", "range.last", "ping", "credit", "largest", "channels", "life", "cost", "reason", "dropped"]  # fmt: skip
+                  "offset", "fragments", "data", "range.first", "range.last", "ping", "credit", "largest", "channels", "epoch", "cost", "reason", "dropped"]  # fmt: skip
 
 
 def check_probes():
@@ -1057,7 +1057,7 @@ def read_control(it, packet, first, row):
     elif name in ("PING", "PONG"):
         row["ping"] = [it.number(4)]
     elif name == "LIMIT":
-        row["credit"], row["largest"], row["channels"], row["life"] = [it.number(4)], [it.varint()], [it.number(1)], [it.number(2)]
+        row["credit"], row["largest"], row["channels"], row["epoch"] = [it.number(4)], [it.varint()], [it.number(1)], [it.number(2)]
         refuse_if(row["largest"][0] < 1180 or not 1 <= row["channels"][0] <= 32, "LIMIT")
     elif name == "CANCEL":
         row["id"], row["cost"] = [it.number(2)], [it.varint()]

@@ -483,7 +483,7 @@ static uint8_t * messages_make_frame( const struct netcode_messages_t * it, uint
         at = nc_put_number( at, it->credit_limit + tag * 16, 4 );
         at = nc_put_varint( at, how & 0x20 ? 1180 + tag : MESSAGES_LARGEST );
         *at++ = (uint8_t) ( how & 0x40 ? tag % 34 : MESSAGES_CHANNELS );
-        return nc_put_number( at, tag % 16 ? it->peer_life : tag, 2 );
+        return nc_put_number( at, tag % 16 ? it->peer_epoch : tag, 2 );
     }
 }
 
@@ -604,7 +604,7 @@ static void messages_mistake( int end )
     static const struct {
         int channel, kind, bytes;
         double seconds;
-    } wrong[] = { { -1, 0, 4, 0.0 }, { 4, 0, 4, 0.0 }, { 0, 8, 4, 0.0 },  { 0, -1, 4, 0.0 },
+    } wrong[] = { { -1, 0, 4, 0.0 }, { 4, 0, 4, 0.0 }, { 0, 5, 4, 0.0 },  { 0, -1, 4, 0.0 },
                   { 0, 0, -4, 0.0 }, { 0, 3, 4, 1.0 }, { 0, 0, 4, 1e301 } };
     struct netcode_messages_t * it = mf.ends[end].it;
     struct netcode_message_t message;

@@ -294,7 +294,7 @@ void prove_messages_build_control( void )
     CLAIM( frame.type == which );
     if ( which == NC_FRAME_LIMIT )
         CLAIM( frame.value == messages.credit_granted && frame.bytes == messages.max_receive_bytes &&
-               frame.channel == messages.channel_count && frame.order == ( messages.life & 0xffff ) );
+               frame.channel == messages.channel_count && frame.order == ( messages.epoch & 0xffff ) );
     else
         CLAIM( frame.value == ( which == NC_FRAME_PONG ? messages.pong_value : nc_messages_stamp( &messages ) ) );
 }

@@ -1,5 +1,5 @@
 /*  Story: the guarantees of messages, section 15 of the manual. No size and no number of messages is a cliff, no channel takes the
-    send buffer of others, no lower priority holds up a higher one, and what can not go on says so on both sides. That all drains
+    send buffer of others, no lower priority holds up a higher one, and what can not go on is reported on both sides. That all drains
     is in messages_mixes.c. Run: runner messages_guarantees.c */
 
 /* Numbered messages of one channel, from the first end to the second. */
@@ -222,17 +222,17 @@ static int guarantee_reason( struct netcode_messages_t * m )
     return reason;
 }
 
-/* Both sides hear of it once, within so many seconds. */
-static void guarantee_both_hear( struct link_t * link, int reason, double seconds )
+/* Both sides report it once, within so many seconds. */
+static void guarantee_both_report( struct link_t * link, int reason, double seconds )
 {
-    int heard[2] = { 0, 0 };
+    int reported[2] = { 0, 0 };
     for ( double until = link->now + seconds; link->now < until; ) {
         link_tick( link );
         for ( int i = 0; i < 2; i++ )
-            heard[i] += guarantee_reason( link->ends[i] );
+            reported[i] += guarantee_reason( link->ends[i] );
     }
-    CHECK_EQ( heard[0], reason );
-    CHECK_EQ( heard[1], reason );
+    CHECK_EQ( reported[0], reason );
+    CHECK_EQ( reported[1], reason );
     for ( int i = 0; i < 2; i++ ) {
         netcode_messages_reset( link->ends[i], link->now );
         link->ways[i].count = 0;
@@ -269,12 +269,12 @@ TEST( messages_guarantee_a_missing_channel_is_reported )
         if ( way == 0 )
             CHECK_EQ( netcode_messages_send_stream( link.ends[0], &stream ), NETCODE_MESSAGES_NO_CHANNEL );
         if ( way > 0 )
-            guarantee_both_hear( &link, NETCODE_MESSAGES_REASON_CHANNEL, 3.0 );
+            guarantee_both_report( &link, NETCODE_MESSAGES_REASON_CHANNEL, 3.0 );
         link_close( &link );
     }
 }
 
-/* A reset of one side alone, however long they have talked, and whether pings are sent or not. */
+/* A reset of one side alone, however many packets they have exchanged, and whether pings are sent or not. */
 TEST( messages_guarantee_a_reset_of_one_side_is_reported )
 {
     static const int ticks[] = { 10, 30, 60, 120, 300, 450, 600, 900 };
@@ -292,7 +292,7 @@ TEST( messages_guarantee_a_reset_of_one_side_is_reported )
         link.ways[0].loss = link.ways[1].loss = 0.0;
         netcode_messages_send( link.ends[0], 0, NETCODE_MESSAGE_RELIABLE, flow_data, 100 );
         netcode_messages_send( link.ends[1], 0, NETCODE_MESSAGE_RELIABLE, flow_data, 100 );
-        guarantee_both_hear( &link, NETCODE_MESSAGES_REASON_OUT_OF_STEP, 25.0 );
+        guarantee_both_report( &link, NETCODE_MESSAGES_REASON_OUT_OF_STEP, 25.0 );
         link_close( &link );
     }
 }
@@ -344,8 +344,8 @@ TEST( messages_guarantee_another_version_is_reported )
 
 /* ---- O( what a packet carried ) ---- */
 
-/* The application is asked about new streams at a ration, and not while 16 refusals are under way. */
-TEST( messages_guarantee_streams_are_accepted_at_a_ration )
+/* New streams are accepted at a limited rate, and none while 16 refusals are unacknowledged. */
+TEST( messages_guarantee_streams_are_accepted_at_a_limited_rate )
 {
     for ( int takes = 0; takes < 2; takes++ ) {
         struct netcode_messages_config_t config = *small_config();
@@ -438,8 +438,8 @@ TEST( messages_guarantee_broken_has_a_deadline )
     netcode_messages_destroy( m );
 }
 
-/* The ration is for streams that begin, not for those that were accepted. */
-TEST( messages_guarantee_streams_go_on_without_a_ration )
+/* The limited rate is for streams that begin, not for those that were accepted. */
+TEST( messages_guarantee_accepted_streams_are_not_limited )
 {
     struct netcode_messages_config_t config = stream_config();
     struct netcode_messages_t * m = netcode_messages_create( &config, 0.0 );
@@ -485,10 +485,10 @@ TEST( messages_guarantee_acks_crowd_out_nothing )
     }
 }
 
-/* A copy of a number that begins with a LIMIT: only one of another life, in full, and after the first LIMIT, breaks. */
+/* A copy of a number that begins with a LIMIT: only one of another epoch, in full, and after the first LIMIT, breaks. */
 TEST( messages_guarantee_copies_with_a_limit )
 {
-    for ( int way = 0; way < 4; way++ ) { /* no LIMIT before; cut short; the same life; another */
+    for ( int way = 0; way < 4; way++ ) { /* no LIMIT before; cut short; the same epoch; another */
         struct netcode_messages_t * m = netcode_messages_create( small_config(), 0.0 );
         struct craft_t craft;
         for ( int i = 0; i < 2; i++ ) {

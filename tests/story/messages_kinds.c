@@ -1310,7 +1310,7 @@ TEST( messages_reset )
     m->in.base = fresh->in.base;
     messages_skip_nothing( m ); /* which it skips is drawn anew */
     messages_skip_nothing( fresh );
-    m->life = fresh->life;
+    m->epoch = fresh->epoch;
     size_t from = offsetof( struct netcode_messages_t, out );
     CHECK_MEM( (const uint8_t *) m + from, (const uint8_t *) fresh + from, sizeof( *m ) - from );
     CHECK_MEM( m->channels, fresh->channels, (size_t) m->channel_count * sizeof( *m->channels ) );

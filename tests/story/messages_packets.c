@@ -286,7 +286,7 @@ TEST( messages_broken_is_broken )
     CHECK_NEAR( netcode_messages_next_deadline( m ), 3605.0, 1e-9 );
     craft_begin( &craft, 0, -1, 0 );
     for ( int i = 0; i < 2;
-          i++ ) { /* the other side may not know it: it is told once more, ten times a second at most */
+          i++ ) { /* the other side may not know it: BROKEN is sent once more, ten times a second at most */
         CHECK_EQ( craft_give( &craft, m ), NETCODE_MESSAGES_DROP_BROKEN );
         sender_tick( m, 5.0 + 0.2 * i, &seen );
         CHECK( seen.count == 1 && seen.frames[0].type == 0x37 );

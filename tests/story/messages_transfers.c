@@ -251,7 +251,7 @@ TEST( messages_late_fragments_begin_nothing )
     sender_close( m );
 }
 
-/* The sender says so in all frames after the first ack of a part. */
+/* All frames after the first ack of a part are marked. */
 TEST( messages_known_ones_are_sent_as_such )
 {
     struct netcode_messages_t * m = sender_open( 64, 2, 0 );

@@ -224,7 +224,7 @@ TEST( messages_wire_examples_are_written )
     m->unacked = 62;
     m->credit_window = 65536;
     m->limit_due = m->ping_due = 1;
-    m->life = 0x1234;
+    m->epoch = 0x1234;
     wire_expect( m, 3, 1 );
     m = wire_writer( 4, -1, 0 );
     m->peer_max_bytes = NETCODE_MESSAGES_MAX_BYTES;
