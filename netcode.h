@@ -470,8 +470,8 @@
                  an interruption of up to a second, delivery goes on within four round trips and three ticks, as long as
                  round trips are longer than what the least rate needs for a packet.
                  No cliff: up to 4672 bytes a message waits for nothing but what its channel began before, and as many
-                 are in flight as the buffers hold. A lower priority delays a higher one only by what is in
-                 flight, and by what a large message that waits for the other side's buffer keeps of it.
+                 are in flight as the buffers hold. A lower priority delays a higher one only by what is in flight, and
+                 by what a large message that waits for the other side's buffer keeps of it.
                  A share for each channel: unreliable and RELIABLE messages in one piece never wait for large ones of
                  their channel. What is larger waits for a stream or a large message of its own channel that began
                  before: give streams a channel of their own. A channel that is filled until FULL leaves at least a 32nd
@@ -13793,12 +13793,10 @@ static void nc_build_remember( struct netcode_messages_t * messages, const nc_bu
 }
 
 /* Draws the number to be skipped in the block that begins; never its last, so that the block after it begins, too. */
-static uint32_t nc_messages_draw_skip( struct netcode_messages_t * messages, uint64_t block, uint32_t lowest )
+static void nc_messages_draw_skip( struct netcode_messages_t * messages, uint64_t block, uint32_t lowest )
 {
-    uint64_t random = nc_crypto_random_u64();
-    uint32_t skip = (uint32_t) ( random >> 32 ) % ( NC_MESSAGES_BLOCK - 1 - lowest );
+    uint32_t skip = (uint32_t) ( nc_crypto_random_u64() % ( NC_MESSAGES_BLOCK - 1 - lowest ) );
     messages->skipped[block % NC_MESSAGES_BLOCKS] = (uint8_t) ( lowest + skip );
-    return (uint32_t) random & 0xffff; /* not used for it */
 }
 
 /*  Skips a number: a peer that acknowledges it acknowledges packets that never arrived, to get a higher rate than its
@@ -14564,7 +14562,8 @@ static void nc_messages_begin( struct netcode_messages_t * messages, double time
     messages->newest_received = messages->newest_id = -1;
     messages->unacked = INT64_MAX;
     messages->newest_acked = UINT64_MAX;
-    messages->epoch = nc_messages_draw_skip( messages, 0, NC_MESSAGES_FIRST_SKIP );
+    messages->epoch = (uint32_t) nc_crypto_random_u64() & 0xffff;
+    nc_messages_draw_skip( messages, 0, NC_MESSAGES_FIRST_SKIP );
 
     messages->loss_long = 0.003; /* a link that loses nothing is believed after some 560 packets */
     messages->reorder_seconds = NC_MESSAGES_REORDER;
@@ -15519,31 +15518,38 @@ NETCODE_API void netcode_messages_server_send( struct netcode_messages_t * messa
 
 #endif /* NETCODE_IMPLEMENTATION */
 
-/*  ================================================================================================================
-    CHANGELOG 1.1.0  One attacker can not block other clients' packets: each client has a share of an update's work,
-    tokens are opened at a limited rate, and the budget grows with the time since the last update (make fairness).
-    Two new drop reasons, REQUEST_NOT_OPENED and OVER_SHARE. Timers are charged, too. On Linux a packet filter drops
-    floods. Copies of a victim's request do not block it, and used tokens of one account do not block others. Copies
-    of a server (fork, a snapshot resumed twice) never use one nonce twice for clients that connect afterwards.
-    Received payloads are aligned to 16 bytes. A server's pool has 1,024 buffers at least. A client uses 12 KiB when
-    it is created, and its pool's pages when they are used. ICMP messages do not cause fragmented packets. The
-    include order does not change the code that is built. Tables use a built-in SipHash: crypto_shorthash is not
-    needed any more. A keep-alive that names an impossible slot connects; netcode_client_index is -1 then. The
-    client's report contains the refused packets. The log at INFO reports why players could not connect. Queries
-    about slots past the last one return 0 or NULL; create_dual without a second address works; an object works again
-    after a callback that did not return; sizes in a config are at most 2^24; a private key of zeros is logged.
-    Messages: a large message among small ones could wait for ever; now blocks move within the buffers, so that all
-    free space can be used. The smallest buffer for messages above 512 KiB is an eighth larger than one of them. An
-    ack costs what its packets carried. Ordered messages that wait cost no search; some packet numbers are skipped,
-    and acknowledging one breaks the connection; buffers are wiped; payloads of joined slots are read by messages
-    only. One window for all follows the link's delay, so that losses do not stop messages and transfers; small ones
-    are repeated only where packets are lost; 4,096 may be in flight (make network). Streams of up to 4 GiB are read
-    from and written to the application's memory. Limits for sending and receiving are apart. Version 2 of the wire
-    of messages: fragments fill the packet; packets of version 1 are dropped by name. With roaming, a client whose
-    address changes stays connected; a client takes a fresh local address while it receives nothing
-    (netcode_client_rebind); stray_callback hands packets to another server on the same port. Round trip, loss,
-    reordering and jitter are measured on both sides, in the statistics. The simulator moves addresses. A slot takes
-    2,053 bytes instead of 1,922. admit_callback may answer later (NETCODE_ADMIT_LATER, ADMISSION_PENDING); a
-    negative answer accepts no more. 1.0.0  The first version: the netcode 1.02 protocol with the decisions that the
-    manual lists, and messages on top of it.
-    ================================================================================================================ */
+/* ================================================================================================================
+    CHANGELOG
+    1.1.0  One attacker can not block other clients' packets: each client has a share of an update's work, tokens are
+           opened at a limited rate, and the budget grows with the time since the last update (make fairness). Two new
+           drop reasons, REQUEST_NOT_OPENED and OVER_SHARE. Timers are charged, too. On Linux a packet filter drops
+           floods.
+           Copies of a victim's request do not block it, and used tokens of one account do not block others.
+           Copies of a server (fork, a snapshot resumed twice) never use one nonce twice for clients that connect
+           afterwards.
+           Received payloads are aligned to 16 bytes. A server's pool has 1,024 buffers at least. A client uses 12 KiB
+           when it is created, and its pool's pages when they are used.
+           ICMP messages do not cause fragmented packets. The include order does not change the code that is built.
+           Tables use a built-in SipHash: crypto_shorthash is not needed any more.
+           A keep-alive that names an impossible slot connects; netcode_client_index is -1 then. The client's report
+           contains the refused packets. The log at INFO reports why players could not connect.
+           Queries about slots past the last one return 0 or NULL; create_dual without a second address works; an object
+           works again after a callback that did not return; sizes in a config are at most 2^24; a private key of zeros
+           is logged.
+           Messages: a large message among small ones could wait for ever; now blocks move within the buffers, so that
+           all free space can be used. The smallest buffer for messages above 512 KiB is an eighth larger than one of
+           them. An ack costs what its packets carried. Ordered messages that wait cost no search; some packet numbers
+           are skipped, and acknowledging one breaks the connection; buffers are wiped; payloads of joined slots are
+           read by messages only. One window for all follows the link's delay, so that losses do not stop messages and
+           transfers; small ones are repeated only where packets are lost; 4,096 may be in flight (make network).
+           Streams of up to 4 GiB are read from and written to the application's memory. Limits for sending and
+           receiving are apart. Version 2 of the wire of messages: fragments fill the packet; packets of version 1 are
+           dropped by name.
+           With roaming, a client whose address changes stays connected; a client takes a fresh local address while it
+           receives nothing (netcode_client_rebind); stray_callback hands packets to another server on the same port.
+           Round trip, loss, reordering and jitter are measured on both sides, in the statistics. The simulator moves
+           addresses. A slot takes 2,053 bytes instead of 1,922.
+           admit_callback may answer later (NETCODE_ADMIT_LATER, ADMISSION_PENDING); a negative answer accepts no more.
+    1.0.0  The first version: the netcode 1.02 protocol with the decisions that the manual lists, and messages on top of
+           it.
+   ================================================================================================================ */
