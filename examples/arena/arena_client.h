@@ -190,7 +190,8 @@ static inline void arena_client_arrived( struct arena_client_t * client, uint32_
         return; /* no command of ours has arrived since the last snapshot */
     double wrong = arena_wanted_margin( client ) - margin;
     if ( wrong <= 4.0 && wrong >= -4.0 ) {
-        client->ahead += wrong * 0.03;
+        /* A report is a round trip old. Over a long one, the full step would swing to and fro. */
+        client->ahead += wrong * 0.03 * fmin( 1.0, 0.4 / fmax( client->round_trip, 0.001 ) );
     } else if ( (int64_t) tick + margin > client->settled ) {
         /* Far off: at once, and not again before the report is on a command that was made since. That one's tick is
            the report's tick and margin, or one less. */
