@@ -11826,10 +11826,11 @@ NC_STATIC_ASSERT( skips_are_bytes, NC_MESSAGES_BLOCK - 1 <= UINT8_MAX );
       it from growing beyond that for a while: at shallow queues and policers, each attempt to grow loses packets. What
       is still lost meanwhile is the link's own.
     - If the queue did not drain although this sender let it, others fill it. Then delays do not count, as their queue
-      would leave nothing for a game: until the next attempt, the window grows by a quarter in a round trip.
-    - Reliable messages in one piece do not wait for the window, but for a rate: of one window in a round trip where
-      packets wait in queues, of four where they do not, so that what a burst of losses held up leaves at once. Unreliable
-      ones, and one fragment at a time, leave in any case up to the least rate of the config. */
+      would leave nothing for a game: until the next attempt, the window grows by a quarter in a round trip, after a cut
+      as well.
+    - Reliable messages in one piece do not wait for the window, but for a rate of four windows in a round trip, so that
+      what a burst of losses held up leaves at once. Unreliable ones, and one fragment at a time, leave in any case up to
+      the least rate of the config. */
 typedef struct {
     double window; /* bytes */
     int is_starting;
@@ -11854,24 +11855,14 @@ typedef struct {
 #define NC_CONTROLLER_GENTLE 4.0   /* packets, beside messages of others (RFC 3390 has three) */
 #define NC_CONTROLLER_LEAST 2.0    /* packets */
 #define NC_CONTROLLER_PERIOD 10.0  /* seconds after which the queue is let drain */
-#define NC_CONTROLLER_HOLD 2.5     /* seconds without growth after a cut */
+#define NC_CONTROLLER_HOLD 5.0     /* seconds without growth after a cut */
 #define NC_CONTROLLER_LOSS 0.03    /* the part of packets that a link may always lose */
-#define NC_CONTROLLER_MOST 0.15    /* the largest part that counts as the link's own */
+#define NC_CONTROLLER_MOST 0.10    /* the largest part that counts as the link's own */
 #define NC_CONTROLLER_PACE 1.05    /* windows in a round trip */
-#define NC_CONTROLLER_URGENT 4.0   /* the same for reliable messages in one piece, while no queue grows */
+#define NC_CONTROLLER_URGENT 4.0   /* the same for reliable messages in one piece */
 #define NC_CONTROLLER_TARGET 0.025 /* seconds of waiting that are a queue, beside a quarter of the round trip */
 #define NC_CONTROLLER_ROUND \
     0.08 /* seconds: a shorter round trip counts as this one, because ticks make waits inexact */
-
-/* The counters of netcode_messages_stats_t. */
-typedef struct {
-    uint64_t reliable_retries_total, reliable_timeouts_total;
-    uint64_t packets_sent, packets_received, packets_lost, packets_lost_spuriously;
-    uint64_t bytes_sent, bytes_received;
-    uint64_t messages_sent, messages_received, messages_repeated, messages_duplicate;
-    uint64_t messages_outdated, messages_expired, messages_unstored, probes;
-    uint32_t drops[NETCODE_MESSAGES_DROP_REASONS];
-} nc_messages_counters_t;
 
 /* Which numbers were received: bit n is the newest one less n. */
 typedef struct {
@@ -11926,7 +11917,7 @@ struct netcode_messages_t {
     int probe_due, limit_due, ping_due, pong_due;
     uint32_t pong_value;
     /* measurement and congestion */
-    double rtt, rtt_variation, rtt_min, rtt_min_time, rtt_latest, jitter, ping, ping_time, peer_delay;
+    double rtt_min_time, ping_time, peer_delay;
     double in_flight; /* bytes */
     double paced, urgent, least,
         tokens_time;        /* bytes that may be sent now; the second of reliable messages in one piece */
@@ -11934,7 +11925,7 @@ struct netcode_messages_t {
     double reorder_seconds; /* so much later packets may overtake earlier ones */
     double reorder_time;    /* when one was last found to do so */
     nc_controller_t controller;
-    double loss_sent, loss_long, loss_received, rate_time, rate_sent, rate_received;
+    double loss_long, loss_received, rate_time;
     uint64_t rate_bytes_sent, rate_bytes_received;
     /* receiving */
     int64_t newest_received;
@@ -11958,7 +11949,7 @@ struct netcode_messages_t {
     int is_busy;                                 /* a stream's functions may be called */
     uint32_t ready_head, ready_tail;             /* to be read, in order */
     uint32_t credit_granted, credit_received, credit_released;
-    nc_messages_counters_t stats;
+    netcode_messages_stats_t stats; /* what is not measured when it is asked for */
 };
 
 /* Any other time is ignored. */
@@ -12577,8 +12568,8 @@ static uint64_t nc_messages_gap( const struct netcode_messages_t * messages )
     RFC 9002, 5.3 and 6.2: ticks that are all alike have no variation. */
 static double nc_messages_ack_time( const struct netcode_messages_t * messages )
 {
-    double spread = nc_real_larger( 4.0 * messages->rtt_variation, 0.001 );
-    return messages->rtt > 0.0 ? messages->rtt + spread + messages->peer_delay : 0.2;
+    double spread = nc_real_larger( 4.0 * messages->stats.rtt_variation, 0.001 );
+    return messages->stats.rtt > 0.0 ? messages->stats.rtt + spread + messages->peer_delay : 0.2;
 }
 
 /*  How long nothing is acknowledged before a probe is sent: 2 s at most, even if a round trip once took half a
@@ -12593,26 +12584,26 @@ static double nc_messages_timeout( const struct netcode_messages_t * messages )
 
 static void nc_messages_measure( struct netcode_messages_t * messages, double sample )
 {
-    double before = messages->rtt_latest;
-    if ( messages->rtt_min <= 0.0 || messages->now - messages->rtt_min_time > 10.0 ) {
-        messages->rtt_min = sample;
+    double before = messages->stats.rtt_latest;
+    if ( messages->stats.rtt_min <= 0.0 || messages->now - messages->rtt_min_time > 10.0 ) {
+        messages->stats.rtt_min = sample;
         messages->rtt_min_time = messages->now;
         if ( messages->now - messages->reorder_time > 60.0 ) /* no packet overtook others by so much for a minute */
             messages->reorder_seconds = nc_real_larger( messages->reorder_seconds / 2.0, NC_MESSAGES_REORDER );
     }
-    messages->rtt_min = nc_real_smaller( messages->rtt_min, sample );
-    messages->rtt_latest = sample;
-    if ( messages->rtt <= 0.0 ) {
-        messages->rtt = sample;
-        messages->rtt_variation = sample / 2.0;
+    messages->stats.rtt_min = nc_real_smaller( messages->stats.rtt_min, sample );
+    messages->stats.rtt_latest = sample;
+    if ( messages->stats.rtt <= 0.0 ) {
+        messages->stats.rtt = sample;
+        messages->stats.rtt_variation = sample / 2.0;
         return;
     }
 
-    double off = sample > messages->rtt ? sample - messages->rtt : messages->rtt - sample;
+    double off = sample > messages->stats.rtt ? sample - messages->stats.rtt : messages->stats.rtt - sample;
     double step = sample > before ? sample - before : before - sample;
-    messages->rtt_variation += ( off - messages->rtt_variation ) / 4.0;
-    messages->rtt += ( sample - messages->rtt ) / 8.0;
-    messages->jitter += ( step - messages->jitter ) / 16.0;
+    messages->stats.rtt_variation += ( off - messages->stats.rtt_variation ) / 4.0;
+    messages->stats.rtt += ( sample - messages->stats.rtt ) / 8.0;
+    messages->stats.jitter += ( step - messages->stats.jitter ) / 16.0;
 }
 
 /* Bytes a second: so many windows in a round trip. */
@@ -12620,39 +12611,38 @@ static double nc_messages_rate( const struct netcode_messages_t * messages, doub
 {
     if ( messages->congestion == NETCODE_MESSAGES_CONGESTION_FIXED )
         return messages->fixed_rate;
-    double round_trip = messages->rtt > 0.0 ? nc_real_larger( messages->rtt, messages->rtt_latest ) : 0.1;
+    double round_trip =
+        messages->stats.rtt > 0.0 ? nc_real_larger( messages->stats.rtt, messages->stats.rtt_latest ) : 0.1;
     double rate = messages->controller.window * windows / nc_real_larger( round_trip, 0.001 );
     return nc_real_larger( rate, messages->least_rate );
 }
 
 /*  Adds the bytes of the time that has passed. At most those of this tick or of 17 ms are kept, and always those of
-    one packet and `spare`: packets sent in one burst form a queue, in which other packets must wait. At most those
-    of a quarter of a second are owed. */
-static double nc_messages_fill( double tokens, double rate, double passed, double spare )
+    one packet: packets sent in one burst form a queue, in which other packets must wait. At most those of a quarter
+    of a second are owed. */
+static double nc_messages_fill( double tokens, double rate, double passed )
 {
     double most = rate * nc_real_smaller( nc_real_larger( passed, 0.017 ), 0.25 );
-    most = nc_real_larger( most, nc_real_larger( NETCODE_MAX_PACKET_SIZE, spare ) );
+    most = nc_real_larger( most, NETCODE_MAX_PACKET_SIZE );
     double owed = nc_real_larger( 0.25 * rate, 2.0 * NETCODE_MAX_PACKET_SIZE );
     return nc_real_larger( nc_real_smaller( tokens + passed * rate, most ), -owed );
 }
 
-/*  Reliable messages in one piece may leave faster as long as no queue grows, and after it has drained; in a
-    silence, at the least rate. */
+/* Reliable messages in one piece may leave faster than others; in a long silence, at the least rate. */
 static void nc_messages_fill_tokens( struct netcode_messages_t * messages )
 {
     double passed = messages->now - messages->tokens_time, least = messages->least_rate;
     double windows = messages->controller.is_starting ? 1.25 : NC_CONTROLLER_PACE;
-    double rate = nc_messages_rate( messages, windows ), urgent = rate;
-    if ( messages->congestion != NETCODE_MESSAGES_CONGESTION_FIXED ) {
-        int waits = messages->controller.wait > nc_real_larger( messages->controller.base / 4.0, NC_CONTROLLER_TARGET );
-        urgent = messages->timeouts > 16 ? least : waits ? rate : nc_messages_rate( messages, NC_CONTROLLER_URGENT );
-    }
+    double rate = nc_messages_rate( messages, windows );
+    double urgent = nc_messages_rate( messages, NC_CONTROLLER_URGENT );
+    if ( messages->timeouts > 16 )
+        urgent = nc_real_smaller( urgent, least );
     messages->tokens_time = messages->now;
     messages->stream_tokens = nc_real_smaller( messages->stream_tokens + passed * (double) NC_STREAMS_PER_SECOND,
                                                (double) NC_STREAMS_AT_ONCE );
-    messages->least = nc_messages_fill( messages->least, least, passed, 0.0 );
-    messages->paced = nc_messages_fill( messages->paced, rate, passed, 0.0 );
-    messages->urgent = nc_messages_fill( messages->urgent, urgent, passed, messages->controller.window );
+    messages->least = nc_messages_fill( messages->least, least, passed );
+    messages->paced = nc_messages_fill( messages->paced, rate, passed );
+    messages->urgent = nc_messages_fill( messages->urgent, urgent, passed );
 }
 
 /* ---- congestion: the window ---- */
@@ -12678,7 +12668,7 @@ static void nc_controller_set( struct netcode_messages_t * messages, double wind
     nc_controller_t * controller = &messages->controller;
     double least = NC_CONTROLLER_LEAST * NETCODE_MAX_PACKET_SIZE;
     if ( controller->is_shared )
-        least = nc_real_larger( least, 2.0 * messages->least_rate * messages->rtt );
+        least = nc_real_larger( least, 2.0 * messages->least_rate * messages->stats.rtt );
     controller->window =
         nc_real_smaller( nc_real_larger( window, least ), (double) messages->window * NETCODE_MAX_PACKET_SIZE );
 }
@@ -12686,7 +12676,7 @@ static void nc_controller_set( struct netcode_messages_t * messages, double wind
 static void nc_controller_sample( struct netcode_messages_t * messages, double round_trip )
 {
     nc_controller_t * controller = &messages->controller;
-    double off = round_trip - messages->rtt;
+    double off = round_trip - messages->stats.rtt;
     controller->round_sum += round_trip;
     controller->round_off += off < 0.0 ? -off : off;
     controller->round_samples++;
@@ -12746,11 +12736,9 @@ NC_COLD static void nc_controller_cut( struct netcode_messages_t * messages )
     double through = 0.95 * nc_real_larger( controller->through, controller->through_before );
     through = nc_real_larger( through, 0.3 * controller->window ); /* nothing was delivered while the receiver paused */
     controller->cut_time = messages->now;
-    controller->hold_until =
-        messages->now +
-        ( controller->is_shared ? messages->rtt : nc_real_larger( NC_CONTROLLER_HOLD, 2.0 * messages->rtt ) );
+    controller->hold_until = messages->now + NC_CONTROLLER_HOLD;
     controller->is_starting = 0;
-    controller->is_held = 1;
+    controller->is_held = !controller->is_shared;
     controller->settled = controller->lost = 0.0;
     nc_controller_set( messages, nc_real_smaller( through, controller->window ) );
     controller->ceiling = controller->window;
@@ -12766,7 +12754,7 @@ NC_COLD static void nc_controller_settle( struct netcode_messages_t * messages, 
         nc_controller_set( messages, nc_real_larger( controller->window, fits ) );
     else if ( !controller->settling ) {
         double packet = NETCODE_MAX_PACKET_SIZE; /* its own packets make a slow link's round trip longer */
-        double own = 2.0 * packet * messages->rtt / nc_real_larger( controller->through_before, packet );
+        double own = 2.0 * packet * messages->stats.rtt / nc_real_larger( controller->through_before, packet );
         controller->shortest_ever = nc_real_smaller( 1.2 * controller->shortest_ever, controller->shortest );
         controller->is_shared = controller->shortest > 1.25 * controller->shortest_ever + NC_CONTROLLER_TARGET + own;
         controller->base = controller->base_next;
@@ -12786,9 +12774,7 @@ NC_COLD static void nc_controller_drain( struct netcode_messages_t * messages )
     controller->base_next = controller->shortest = 0.0;
     controller->saved = 0.85 * window;
     controller->settling = 2;
-    controller->window = controller->is_shared
-                             ? packet
-                             : nc_real_larger( packet, nc_real_smaller( 0.6 * window, window - 4.0 * packet ) );
+    controller->window = nc_real_larger( packet, nc_real_smaller( 0.6 * window, window - 4.0 * packet ) );
 }
 
 /*  The round trip is over: what was lost in it, what was delivered in one, and what the link loses while the window
@@ -12826,7 +12812,7 @@ static void nc_controller_judge( struct netcode_messages_t * messages )
     double mean = controller->round_sum / samples, scatter = controller->round_off / samples / nc_real_root( samples );
     double base = nc_real_lowest( controller->base, mean + scatter ), wait = mean - scatter - base;
     int fills = controller->is_starting && wait > nc_real_larger( base / 8.0, 0.012 );
-    if ( !fills && messages->now - controller->round_time < messages->rtt )
+    if ( !fills && messages->now - controller->round_time < messages->stats.rtt )
         return;
 
     nc_controller_end_round( messages );
@@ -12864,7 +12850,7 @@ static void nc_sent_settle( struct netcode_messages_t * messages, nc_sent_t * se
 /* The losses of the last 64 packets or so, and of the last 512. */
 static void nc_messages_measure_loss( struct netcode_messages_t * messages, double lost )
 {
-    messages->loss_sent += ( lost - messages->loss_sent ) / 64.0;
+    messages->stats.loss_sent += ( lost - messages->stats.loss_sent ) / 64.0;
     messages->loss_long += ( lost - messages->loss_long ) / 512.0;
 }
 
@@ -12902,8 +12888,8 @@ static void nc_sent_acked( struct netcode_messages_t * messages, nc_sent_t * sen
         messages->stats.packets_lost_spuriously++;
         nc_messages_measure_loss( messages, 0.0 );
         messages->reorder_time = messages->now;
-        messages->reorder_seconds = nc_real_smaller( messages->reorder_seconds + messages->rtt_min / 4.0,
-                                                     nc_real_larger( messages->rtt, 0.02 ) );
+        messages->reorder_seconds = nc_real_smaller( messages->reorder_seconds + messages->stats.rtt_min / 4.0,
+                                                     nc_real_larger( messages->stats.rtt, 0.02 ) );
         if ( sent->time > messages->controller.cut_time )
             messages->controller.lost -= 1.0;
     }
@@ -12924,7 +12910,7 @@ static void nc_sent_drop( struct netcode_messages_t * messages )
 /* Forgets settled packets, from the oldest on; lost ones are kept for a while, because an ack may arrive late. */
 static void nc_sent_forget( struct netcode_messages_t * messages )
 {
-    double keep = nc_real_larger( 3.0 * messages->rtt, 0.5 );
+    double keep = nc_real_larger( 3.0 * messages->stats.rtt, 0.5 );
     while ( messages->sent_first != messages->sent_end ) {
         const nc_sent_t * sent = nc_sent_at( messages, messages->sent_first );
         if ( sent->bytes & NC_SENT_IN_FLIGHT ||
@@ -12938,7 +12924,8 @@ static void nc_sent_forget( struct netcode_messages_t * messages )
     long after its ack was due (RFC 8985). Returns when the next one will be, if nothing arrives. */
 static double nc_messages_find_lost( struct netcode_messages_t * messages )
 {
-    double round_trip = nc_real_smaller( nc_real_larger( messages->rtt, messages->rtt_latest ), NC_MESSAGES_PATIENCE );
+    double round_trip =
+        nc_real_smaller( nc_real_larger( messages->stats.rtt, messages->stats.rtt_latest ), NC_MESSAGES_PATIENCE );
     double late = messages->reorder_seconds, wait = round_trip + late, acked = -1e300, next = 1e300;
 
     for ( uint32_t i = messages->sent_end; i != messages->sent_first; i-- ) {
@@ -13350,16 +13337,15 @@ static void nc_build_refusals( const struct netcode_messages_t * messages, nc_bu
 }
 
 /*  How often small reliable messages are repeated: by the losses of the last few hundred packets in either direction,
-    because who sends little learns little of its own, and at least once beside a transfer, which may cause losses and
-    beside which a repeat costs nothing. */
+    because who sends little learns little of its own, and once while a queue grows so long that it may overflow. */
 static uint32_t nc_messages_repeats( const struct netcode_messages_t * messages )
 {
     if ( messages->repeats != NETCODE_MESSAGES_REPEATS_ADAPTIVE )
         return messages->repeats == NETCODE_MESSAGES_REPEATS_ALWAYS ? NC_MESSAGES_REPEATS : 0;
     double loss = nc_real_larger( messages->loss_long, messages->loss_received );
-    if ( loss >= 0.01 || messages->loss_sent >= 0.03 )
+    if ( loss >= 0.01 || messages->stats.loss_sent >= 0.03 )
         return NC_MESSAGES_REPEATS;
-    return loss >= 0.001 || messages->begun_count;
+    return loss >= 0.001 || messages->controller.wait > 10.0 * NC_CONTROLLER_TARGET;
 }
 
 /*  Lost messages are sent first; small ones again in the next flight: a second loss would cost a round trip more.
@@ -14352,7 +14338,7 @@ static void nc_frame_take( struct netcode_messages_t * messages, const nc_frame_
     } else if ( frame->type == NC_FRAME_PONG ) {
         uint32_t passed = nc_messages_stamp( messages ) - frame->value;
         if ( passed < 600000 )
-            messages->ping = (double) passed * 1e-4;
+            messages->stats.ping = (double) passed * 1e-4;
     } else if ( frame->type == NC_FRAME_LIMIT ) {
         if ( messages->peer_channels && messages->peer_epoch != frame->order )
             nc_messages_break( messages, NETCODE_MESSAGES_REASON_OUT_OF_STEP );
@@ -15170,12 +15156,12 @@ static void nc_messages_measure_rates( struct netcode_messages_t * messages )
     if ( passed < 0.25 )
         return;
     double part = passed < 1.0 ? passed : 1.0;
-    const nc_messages_counters_t * stats = &messages->stats;
+    netcode_messages_stats_t * stats = &messages->stats;
     double sent = (double) ( stats->bytes_sent - messages->rate_bytes_sent ) / passed;
     double received = (double) ( stats->bytes_received - messages->rate_bytes_received ) / passed;
 
-    messages->rate_sent += ( sent - messages->rate_sent ) * part;
-    messages->rate_received += ( received - messages->rate_received ) * part;
+    stats->send_rate += ( sent - stats->send_rate ) * part;
+    stats->receive_rate += ( received - stats->receive_rate ) * part;
     messages->rate_bytes_sent = stats->bytes_sent;
     messages->rate_bytes_received = stats->bytes_received;
     messages->rate_time = messages->now;
@@ -15281,45 +15267,12 @@ NETCODE_API void netcode_messages_stats( struct netcode_messages_t * messages, s
 {
     NC_CHECK( messages != NULL && stats != NULL, NC_NOTHING );
     nc_messages_check( messages );
-    const nc_messages_counters_t * counted = &messages->stats;
-    memset( stats, 0, sizeof( *stats ) );
-
-    stats->reliable_retries_total = counted->reliable_retries_total;
-    stats->reliable_timeouts_total = counted->reliable_timeouts_total;
-    stats->packets_sent = counted->packets_sent;
-    stats->packets_received = counted->packets_received;
-    stats->packets_lost = counted->packets_lost;
-    stats->packets_lost_spuriously = counted->packets_lost_spuriously;
-    stats->bytes_sent = counted->bytes_sent;
-    stats->bytes_received = counted->bytes_received;
-
-    stats->messages_sent = counted->messages_sent;
-    stats->messages_received = counted->messages_received;
-    stats->messages_repeated = counted->messages_repeated;
-    stats->messages_duplicate = counted->messages_duplicate;
-    stats->messages_outdated = counted->messages_outdated;
-    stats->messages_expired = counted->messages_expired;
-    stats->messages_unstored = counted->messages_unstored;
-    stats->probes = counted->probes;
-
-    for ( int i = 0; i < NETCODE_MESSAGES_DROP_REASONS; i++ )
-        stats->drops[i] = counted->drops[i];
+    *stats = messages->stats;
     stats->dropped_duplicates_total = stats->drops[NETCODE_MESSAGES_DROP_DUPLICATE];
     stats->dropped_old_total = stats->drops[NETCODE_MESSAGES_DROP_OLD];
     stats->dropped_window_total = stats->drops[NETCODE_MESSAGES_DROP_WINDOW];
 
-    stats->rtt = messages->rtt;
-    stats->rtt_variation = messages->rtt_variation;
-    stats->rtt_min = messages->rtt_min;
-    stats->rtt_latest = messages->rtt_latest;
-    stats->jitter = messages->jitter;
-    stats->ping = messages->ping;
-
-    stats->loss_sent = messages->loss_sent;
     stats->loss_received = nc_messages_loss_received( messages, 0 );
-    stats->send_rate = messages->rate_sent;
-    stats->receive_rate = messages->rate_received;
-
     stats->congestion_window = messages->controller.window;
     stats->bytes_in_flight = messages->in_flight;
     stats->send_buffer_used = messages->out.used;

@@ -686,9 +686,9 @@ TEST( messages_later_packets_mean_lost )
     for ( int i = 0; i < (int) ( sizeof( rows ) / sizeof( rows[0] ) ); i++ ) {
         netcode_messages_set_time( m, 0.068 + 0.0001 * i );
         craft_begin( &craft, i, rows[i].ack, rows[i].bits );
-        craft.data[0] = 0x13;          /* asks for nothing */
-        m->rtt = m->rtt_latest = 10.0; /* time alone says nothing yet */
-        m->rtt_min = 0.068;
+        craft.data[0] = 0x13;                      /* asks for nothing */
+        m->stats.rtt = m->stats.rtt_latest = 10.0; /* time alone says nothing yet */
+        m->stats.rtt_min = 0.068;
         CHECK_EQ( craft_give( &craft, m ), NETCODE_MESSAGES_DROP_NONE );
         CHECK_EQ( m->stats.packets_lost, rows[i].lost );
         CHECK_EQ( m->stats.packets_lost_spuriously, rows[i].spurious );
@@ -1297,7 +1297,7 @@ TEST( messages_reset )
             reported -= event.type != NETCODE_MESSAGES_EVENT_PROGRESS && event.type != NETCODE_MESSAGES_EVENT_SPURIOUS;
     }
     CHECK_GT( reported, 0 );
-    CHECK( m->rtt > 0.0 && m->in.used > 0 );
+    CHECK( m->stats.rtt > 0.0 && m->in.used > 0 );
     netcode_messages_reset( m, 50.0 );
     messages_check( m );
     for ( ; netcode_messages_event( m, &event ); reported-- )
@@ -1507,7 +1507,7 @@ TEST( messages_begin_anew_with_each_connection )
         glue_run( &g, 1.0 );
         CHECK_EQ( g.clients[0]->newest_received, -1 );
         CHECK_EQ( (int64_t) g.slots[0]->next_number, 0 );
-        CHECK( g.clients[0]->rtt <= 0.0 && g.slots[0]->rtt <= 0.0 );
+        CHECK( g.clients[0]->stats.rtt <= 0.0 && g.slots[0]->stats.rtt <= 0.0 );
     }
     glue_close( &g );
 }

@@ -116,7 +116,7 @@ TEST( messages_given_up_and_heard )
     for ( int reported = 0; reported < 2; reported++ ) {
         struct netcode_messages_t * m = sender_open( 16, 1, 0 );
         struct seen_t seen;
-        m->rtt = 0.5;
+        m->stats.rtt = 0.5;
         sender_send( m, 0, NETCODE_MESSAGE_RELIABLE, 200, 0.2, 1 );
         sender_tick( m, 0.0, &seen );
         sender_send( m, 0, NETCODE_MESSAGE_RELIABLE, 201, 0.19, 2 );
@@ -359,8 +359,8 @@ TEST( messages_late_acks )
         sender_lose( m, 0 );
         CHECK_EQ( sender_event( m ), 40 + NETCODE_MESSAGES_EVENT_LOST );
         CHECK_EQ( m->lost_head, 0 ); /* nothing unreliable is sent again */
-        m->rtt = m->rtt_latest = rows[i].rtt;
-        m->rtt_min = i ? rows[i].rtt : 0.04;
+        m->stats.rtt = m->stats.rtt_latest = rows[i].rtt;
+        m->stats.rtt_min = i ? rows[i].rtt : 0.04;
         m->reorder_seconds = rows[i].reorder;
         sender_silence( m, rows[i].late ); /* making packets forgets */
         CHECK_EQ( m->out.used > 0, rows[i].spurious );
@@ -369,7 +369,7 @@ TEST( messages_late_acks )
         CHECK_EQ( m->stats.packets_lost_spuriously, rows[i].spurious );
         CHECK_NEAR( m->reorder_seconds, rows[i].risen, 1e-9 );
         CHECK_EQ( m->controller.round_samples, 0 ); /* it measures nothing */
-        CHECK_NEAR( m->rtt, rows[i].rtt, 1e-9 );
+        CHECK_NEAR( m->stats.rtt, rows[i].rtt, 1e-9 );
         CHECK_EQ( m->out.used, 0 );
         sender_close( m );
     }
@@ -420,7 +420,7 @@ TEST( messages_acked_and_then_lost )
     sender_send( m, 0, NETCODE_MESSAGE_RELIABLE, 20, 0.0, 0 );
     sender_tick( m, 0.005, &seen ); /* so soon that it may have overtaken the first */
     CHECK_EQ( seen.count, 2 );
-    m->rtt = 10.0; /* time alone says nothing yet */
+    m->stats.rtt = 10.0; /* time alone says nothing yet */
     sender_acks( m, 1, 0 );
     CHECK_EQ( m->message_count, 0 );
     CHECK_EQ( m->stats.packets_lost, 0 );
@@ -829,7 +829,7 @@ TEST( messages_lost_ones_are_sent_again_twice )
         struct seen_t seen;
         m->repeats = rows[row].mode;
         m->loss_long = rows[row].loss;
-        m->loss_sent = rows[row].loss < 0.0 ? -1.0 : 0.0;
+        m->stats.loss_sent = rows[row].loss < 0.0 ? -1.0 : 0.0;
         sender_send( m, 0, NETCODE_MESSAGE_RELIABLE, rows[row].bytes, 0.0, 7 );
         sender_tick( m, 0.0, &seen );
         for ( int loss = 0; loss < 2; loss++ ) {
@@ -977,7 +977,7 @@ TEST( messages_overdue_packets_keep_no_lists )
     for ( int watched = 0; watched < 2; watched++ ) {
         struct netcode_messages_t * m = sender_open( 16, 0, 0 );
         struct seen_t seen;
-        m->rtt = 0.1;
+        m->stats.rtt = 0.1;
         m->peer_delay = 0.0;
         sender_send( m, 0, NETCODE_MESSAGE_RELIABLE, 100, 0.0, 0 );
         sender_send( m, 1, NETCODE_MESSAGE_RELIABLE, 100, 0.0, 0 );

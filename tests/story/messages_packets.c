@@ -248,7 +248,7 @@ TEST( messages_pings )
         put( &craft.at, 0x17, 1 );
         put( &craft.at, 5000, 4 );
         CHECK_EQ( craft_give( &craft, m ), NETCODE_MESSAGES_DROP_NONE );
-        CHECK_NEAR( m->ping, reported[i], 1e-9 );
+        CHECK_NEAR( m->stats.ping, reported[i], 1e-9 );
     }
     craft_begin( &craft, m->newest_received + 1, -1, 0 );
     put( &craft.at, 0x0f, 1 );

@@ -269,7 +269,7 @@ TEST( threat_66_skipped_numbers_are_no_losses )
             CHECK_EQ( m->next_number - m->stats.packets_sent,
                       ( m->next_number - 1 ) / 256 +
                           ( ( m->next_number - 1 ) % 256 >= m->skipped[( m->next_number - 1 ) / 256 % 128] ) );
-            CHECK( lossy || ( m->stats.packets_lost == 0 && m->loss_sent <= 0.0 && m->acks_due <= 1 ) );
+            CHECK( lossy || ( m->stats.packets_lost == 0 && m->stats.loss_sent <= 0.0 && m->acks_due <= 1 ) );
         }
         for ( int reason = 1; reason < NETCODE_MESSAGES_DROP_REASONS; reason++ )
             CHECK_EQ( link.refused[reason], 0 );

@@ -172,7 +172,7 @@ TEST( messages_ordered_ones_do_not_run_away_from_a_transfer )
                 sender_send( m, channel, k < 4096 ? NETCODE_MESSAGE_RELIABLE_ORDERED : kind, 1, 0.0, 0 );
             messages_drain( m, 0.0001 * i );
             m->reorder_seconds = 1e9;
-            m->rtt = 10.0;
+            m->stats.rtt = 10.0;
             struct craft_t craft; /* all but those with a part: they have numbers that are in flight for ever */
             craft_begin( &craft, m->newest_received + 1, messages_newest( m ), 0 );
             craft.data[0] = 0x13;
@@ -196,7 +196,7 @@ TEST( messages_ids_leave_out_those_in_flight )
     for ( int i = 0; i < 3; i++ )
         sender_send( m, i, NETCODE_MESSAGE_RELIABLE_ORDERED, 1500, 0.0, 0 );
     CHECK_EQ( messages_drain( m, 0.0 ), 6 );
-    m->reorder_seconds = m->rtt = 1e9;
+    m->reorder_seconds = m->stats.rtt = 1e9;
     sender_acks( m, 4, 0x0a ); /* the first fragment of each */
     for ( int i = 0; i < 70000; i += 50 ) {
         m->credit_limit = m->credit_spent + 10000;

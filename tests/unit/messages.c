@@ -435,7 +435,7 @@ static const struct netcode_messages_config_t * small_config( void )
 /* Whether anything but the counters of drops is another than in a copy from before. */
 static int messages_same( const struct netcode_messages_t * m, const void * before, size_t bytes )
 {
-    size_t drops = offsetof( struct netcode_messages_t, stats ) + offsetof( nc_messages_counters_t, drops );
+    size_t drops = offsetof( struct netcode_messages_t, stats ) + offsetof( netcode_messages_stats_t, drops );
     size_t behind = drops + sizeof( m->stats.drops ), since = offsetof( struct netcode_messages_t, useless_since );
     const uint8_t *p = (const uint8_t *) m, *q = (const uint8_t *) before;
     return memcmp( p, q, since ) == 0 && memcmp( p + since + 16, q + since + 16, drops - since - 16 ) == 0 &&

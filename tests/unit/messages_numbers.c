@@ -129,11 +129,11 @@ TEST( messages_round_trips )
             m->reorder_time = t.reorder_time = m->now - ( test_random_below( 2 ) ? 60.5 : 60.0 );
             nc_messages_measure( m, sample );
             trips_note( &t, sample, m->now );
-            NUMBERS_SAME( m->rtt, t.rtt );
-            NUMBERS_SAME( m->rtt_variation, t.variation );
-            NUMBERS_SAME( m->jitter, t.jitter );
-            NUMBERS_SAME( m->rtt_latest, t.latest );
-            NUMBERS_SAME( m->rtt_min, t.least );
+            NUMBERS_SAME( m->stats.rtt, t.rtt );
+            NUMBERS_SAME( m->stats.rtt_variation, t.variation );
+            NUMBERS_SAME( m->stats.jitter, t.jitter );
+            NUMBERS_SAME( m->stats.rtt_latest, t.latest );
+            NUMBERS_SAME( m->stats.rtt_min, t.least );
             NUMBERS_SAME( m->rtt_min_time, t.least_time );
             NUMBERS_SAME( m->reorder_seconds, t.reorder );
         }
@@ -152,8 +152,8 @@ TEST( messages_timeouts )
     };
     struct netcode_messages_t * m = numbers_open( 0 );
     for ( int i = 0; i < 9; i++ ) {
-        m->rtt = rows[i].rtt;
-        m->rtt_variation = rows[i].variation;
+        m->stats.rtt = rows[i].rtt;
+        m->stats.rtt_variation = rows[i].variation;
         m->peer_delay = rows[i].delay;
         m->least_rate = rows[i].least_rate;
         NUMBERS_SAME( nc_messages_timeout( m ), rows[i].timeout );
@@ -172,7 +172,7 @@ static struct netcode_messages_t * numbers_running( int congestion )
     config.window_packets = 1024;
     struct netcode_messages_t * m = netcode_messages_create( &config, 0.0 );
     m->now = 100.0;
-    m->rtt = m->rtt_latest = m->rtt_min = 0.1;
+    m->stats.rtt = m->stats.rtt_latest = m->stats.rtt_min = 0.1;
     m->held_back = 1;
     m->controller.is_starting = 0;
     m->controller.window = 120000.0;
@@ -284,7 +284,7 @@ TEST( messages_transfers_begin_gently )
     }
 }
 
-/*  More than two losses, and more than 3 % or 1.5 times what the link loses by itself, at most 15 %: the window becomes what was
+/*  More than two losses, and more than 3 % or 1.5 times what the link loses by itself, at most 10 %: the window becomes what was
     delivered lately, less a twentieth, and is held. */
 TEST( messages_losses_that_count )
 {
@@ -300,10 +300,10 @@ TEST( messages_losses_that_count )
         { 3.0, 33.0, 0.0, 100.0, 0.0, 0, 0, 36000.0 },  /* nothing came through: three tenths */
         { 9.0, 100.0, 0.05, 1e5, 0.0, 0, 0, 120000.0 }, /* 9.5 */
         { 10.0, 100.0, 0.05, 1e5, 0.0, 0, 0, 95000.0 },
-        { 17.0, 100.0, 0.5, 1e5, 0.0, 0, 0, 120000.0 }, /* never more than 15 % */
-        { 17.1, 100.0, 0.5, 1e5, 0.0, 0, 0, 95000.0 },
-        { 17.0, 100.0, 0.0, 1e5, 0.0, 1, 0, 120000.0 }, /* while it is held, so many */
-        { 17.1, 100.0, 0.0, 1e5, 0.0, 1, 0, 95000.0 },
+        { 12.0, 100.0, 0.5, 1e5, 0.0, 0, 0, 120000.0 }, /* never more than 10 % */
+        { 12.1, 100.0, 0.5, 1e5, 0.0, 0, 0, 95000.0 },
+        { 12.0, 100.0, 0.0, 1e5, 0.0, 1, 0, 120000.0 }, /* while it is held, so many */
+        { 12.1, 100.0, 0.0, 1e5, 0.0, 1, 0, 95000.0 },
         { 3.0, 33.0, 0.0, 1e5, 0.0, 0, 1, 95000.0 },
     };
     for ( int i = 0; i < (int) ( sizeof( rows ) / sizeof( rows[0] ) ); i++ ) {
@@ -324,8 +324,8 @@ TEST( messages_losses_that_count )
         if ( !NUMBERS_SAME( controller->window, rows[i].after ) )
             test_fail( __FILE__, __LINE__, "row %d", i );
         NUMBERS_SAME( controller->cut_time, cut ? 100.0 : 50.0 );
-        CHECK_EQ( controller->is_held, cut || rows[i].held );
-        NUMBERS_SAME( controller->hold_until, cut ? ( rows[i].shared ? 100.1 : 102.5 ) : 100.5 );
+        CHECK_EQ( controller->is_held, ( cut && !rows[i].shared ) || rows[i].held );
+        NUMBERS_SAME( controller->hold_until, cut ? 105.0 : 100.5 );
         CHECK_EQ( controller->is_starting, !cut );
         NUMBERS_SAME( controller->lost, cut ? 0.0 : rows[i].lost );
         NUMBERS_SAME( controller->settled, cut ? 0.0 : rows[i].settled );
@@ -333,12 +333,6 @@ TEST( messages_losses_that_count )
             NUMBERS_SAME( controller->ceiling, controller->window );
         netcode_messages_destroy( m );
     }
-    struct netcode_messages_t * m = numbers_running( 0 );
-    m->rtt = 2.0;
-    m->controller.lost = 9.0;
-    nc_controller_cut( m );
-    NUMBERS_SAME( m->controller.hold_until, 104.0 ); /* two round trips at least */
-    netcode_messages_destroy( m );
 }
 
 /* What is lost while the window is held is the link's own part; of older packets each hundred counts half. */
@@ -391,7 +385,7 @@ TEST( messages_delay_is_judged )
         double window = NUMBERS_PICK( windows );
         uint32_t count = 3 + (uint32_t) test_random_below( 30 );
         double scatter = NUMBERS_PICK( scatters ), noise = scatter / sqrt( count );
-        int judged = count >= 4 && passed >= m->rtt, shared = test_random_below( 4 ) == 0;
+        int judged = count >= 4 && passed >= m->stats.rtt, shared = test_random_below( 4 ) == 0;
         m->controller.base = base;
         m->controller.window = window;
         m->controller.is_shared = shared;
@@ -508,18 +502,13 @@ TEST( messages_queues_are_drained )
         }
         netcode_messages_destroy( m );
     }
-    struct netcode_messages_t * m = numbers_running( 0 );
-    m->controller.is_shared = 1; /* then all of its own, to see whether that of others stays */
-    nc_controller_drain( m );
-    NUMBERS_SAME( m->controller.window, 1200.0 );
-    netcode_messages_destroy( m );
 }
 
 /* Never below two packets, nor, where others fill the queue, below what the least rate needs in two round trips. */
 TEST( messages_windows_have_a_floor )
 {
     struct netcode_messages_t * m = numbers_running( 0 );
-    m->rtt = 0.5;
+    m->stats.rtt = 0.5;
     nc_controller_set( m, 1.0 );
     NUMBERS_SAME( m->controller.window, 2400.0 );
     m->controller.is_shared = 1;
@@ -550,17 +539,17 @@ TEST( messages_losses_are_measured )
         nc_sent_at( m, 0 )->transfer.handle = 99; /* of nothing */
         nc_sent_lost( m, nc_sent_at( m, 0 ) );
         NUMBERS_SAME( m->in_flight, 900.0 );
-        NUMBERS_SAME( m->loss_sent, 1.0 / 64.0 );
+        NUMBERS_SAME( m->stats.loss_sent, 1.0 / 64.0 );
         NUMBERS_SAME( m->loss_long, 0.003 + ( 1.0 - 0.003 ) / 512.0 );
         CHECK_EQ( m->limit_due, limit );
         CHECK( m->packets_in_flight == 1 && m->stats.packets_lost == 1 );
         nc_sent_acked( m, nc_sent_at( m, 1 ) );
         NUMBERS_SAME( m->in_flight, 300.0 );
-        NUMBERS_SAME( m->loss_sent, 63.0 / 64.0 / 64.0 );
+        NUMBERS_SAME( m->stats.loss_sent, 63.0 / 64.0 / 64.0 );
         NUMBERS_SAME( m->loss_long, ( 0.003 + ( 1.0 - 0.003 ) / 512.0 ) * 511.0 / 512.0 );
         CHECK_EQ( m->packets_in_flight, 0 );
 
-        m->rtt = m->rtt_min = 0.1;
+        m->stats.rtt = m->stats.rtt_min = 0.1;
         CHECK_EQ( m->controller.lost, 1 );
         m->controller.cut_time = limit ? 0.0 : -1.0;
         nc_sent_acked( m, nc_sent_at( m, 0 ) ); /* late: packets may overtake it by a quarter of a round trip more */
@@ -628,25 +617,24 @@ TEST( messages_repeats_follow_losses )
 {
     static const struct {
         int choice;
-        double loss, lately;
-        uint32_t transfers, repeats;
+        double loss, lately, wait;
+        uint32_t repeats;
     } rows[] = {
-        { 0, 0.0, 0.0, 0, 0 },  { 0, 0.0009, 0.0, 0, 0 }, { 0, 0.001, 0.0, 0, 1 }, { 0, 0.0099, 0.0, 0, 1 },
-        { 0, 0.01, 0.0, 0, 2 }, { 0, 0.0, 0.0299, 0, 0 }, { 0, 0.0, 0.03, 0, 2 },  { 0, 0.0, 0.0, 1, 1 },
-        { 0, 0.01, 0.0, 3, 2 }, { 1, 0.0, 0.0, 0, 2 },    { 1, 0.5, 0.5, 1, 2 },   { 2, 0.5, 0.5, 0, 0 },
-        { 2, 0.5, 0.5, 1, 0 },
+        { 0, 0.0, 0.0, 0.0, 0 },  { 0, 0.0009, 0.0, 0.0, 0 },   { 0, 0.001, 0.0, 0.0, 1 }, { 0, 0.0099, 0.0, 0.0, 1 },
+        { 0, 0.01, 0.0, 0.0, 2 }, { 0, 0.0, 0.0299, 0.249, 0 }, { 0, 0.0, 0.03, 0.0, 2 },  { 0, 0.0, 0.0, 0.251, 1 },
+        { 0, 0.01, 0.0, 1.0, 2 }, { 1, 0.0, 0.0, 0.0, 2 },      { 1, 0.5, 0.5, 1.0, 2 },   { 2, 0.5, 0.5, 0.0, 0 },
+        { 2, 0.5, 0.5, 1.0, 0 },
     };
     struct netcode_messages_t * m = numbers_open( 0 );
     CHECK_EQ( nc_messages_repeats( m ), 1 ); /* at first */
     for ( int i = 0; i < (int) ( sizeof( rows ) / sizeof( rows[0] ) ); i++ ) {
         m->repeats = rows[i].choice;
         m->loss_long = rows[i].loss;
-        m->loss_sent = rows[i].lately;
-        m->begun_count = rows[i].transfers;
+        m->stats.loss_sent = rows[i].lately;
+        m->controller.wait = rows[i].wait;
         if ( !CHECK_EQ( nc_messages_repeats( m ), rows[i].repeats ) )
             test_fail( __FILE__, __LINE__, "row %d", i );
     }
-    m->begun_count = 0;
     netcode_messages_destroy( m );
 }
 
@@ -743,12 +731,12 @@ TEST( messages_acks_measure )
         messages_skip_nothing( m );
         netcode_messages_set_time( m, 0.125 );
         m->controller.round_time = 1.0; /* nothing is judged yet */
-        m->rtt = m->rtt_latest = 0.0;
+        m->stats.rtt = m->stats.rtt_latest = 0.0;
         craft_begin( &craft, 0, rows[i].ack, rows[i].bits );
         craft.data[0] = 0x33;
         put( &craft.at, (uint64_t) rows[i].delay, 2 );
         CHECK_EQ( craft_give( &craft, m ), NETCODE_MESSAGES_DROP_NONE );
-        NUMBERS_SAME( m->rtt, rows[i].rtt );
+        NUMBERS_SAME( m->stats.rtt, rows[i].rtt );
         NUMBERS_SAME( m->peer_delay, rows[i].peer_delay );
         NUMBERS_SAME( m->controller.round_sum, rows[i].sum );
         CHECK_EQ( m->controller.round_samples, rows[i].samples );
@@ -770,18 +758,18 @@ TEST( messages_rates )
                  { 0, 0.002, 800.0, 500000.0 }, { 1, 0.05, 12000.0, 125000.0 }, { 2, 0.05, 12000.0, 300000.0 } };
     for ( int i = 0; i < 6; i++ ) {
         struct netcode_messages_t * m = numbers_open( rows[i].congestion );
-        m->rtt = rows[i].rtt;
+        m->stats.rtt = rows[i].rtt;
         m->controller.window = rows[i].window;
         NUMBERS_SAME( nc_messages_rate( m, 1.25 ), rows[i].rate );
         netcode_messages_destroy( m );
     }
     struct netcode_messages_t * m = numbers_open( 0 );
-    m->rtt = 0.5;
+    m->stats.rtt = 0.5;
     m->controller.window = 2400.0;
     NUMBERS_SAME( nc_messages_rate( m, 1.25 ), 16000.0 ); /* never less, unless the config says so */
     m->least_rate = 100.0;
     NUMBERS_SAME( nc_messages_rate( m, 1.25 ), 6000.0 );
-    m->rtt_latest = 0.75;
+    m->stats.rtt_latest = 0.75;
     NUMBERS_SAME( nc_messages_rate( m, 1.25 ), 4000.0 ); /* a queue that grows is known before the mean knows it */
     netcode_messages_destroy( m );
 }
@@ -790,42 +778,36 @@ TEST( messages_rates )
 TEST( messages_tokens_are_filled )
 {
     static const struct {
-        double before, rate, passed, spare, after;
+        double before, rate, passed, after;
     } rows[] = {
-        { -1000.0, 1e5, 0.004, 0.0, -600.0 },  { 100.0, 1e5, 0.0, 0.0, 100.0 },    { 1700.0, 1e5, 0.001, 0.0, 1700.0 },
-        { 0.0, 1e4, 0.2, 0.0, 2000.0 },        { 1100.0, 1e4, 0.02, 0.0, 1200.0 }, /* a packet may always be saved */
-        { 1100.0, 1e4, 0.02, 1250.0, 1250.0 },                                     /* or what may be spare */
-        { 0.0, 1e5, 0.1, 0.0, 1e4 },                                               /* or the time that has passed */
-        { 0.0, 1e5, 1.0, 0.0, 25e3 },                                              /* but never more than 250 ms */
-        { 17e3, 1e6, 0.001, 0.0, 17e3 },       { 16.5e3, 1e6, 0.001, 0.0, 17e3 },  /* 17 ms are a tick */
-        { -9e9, 1e6, 0.001, 0.0, -25e4 },      { -9e9, 1e3, 0.001, 0.0, -2400.0 }, /* as much may be owed */
+        { -1000.0, 1e5, 0.004, -600.0 }, { 100.0, 1e5, 0.0, 100.0 },    { 1700.0, 1e5, 0.001, 1700.0 },
+        { 0.0, 1e4, 0.2, 2000.0 },       { 1100.0, 1e4, 0.02, 1200.0 }, /* a packet may always be saved */
+        { 0.0, 1e5, 0.1, 1e4 },                                         /* or the time that has passed */
+        { 0.0, 1e5, 1.0, 25e3 },                                        /* but never more than 250 ms */
+        { 17e3, 1e6, 0.001, 17e3 },      { 16.5e3, 1e6, 0.001, 17e3 },  /* 17 ms are a tick */
+        { -9e9, 1e6, 0.001, -25e4 },     { -9e9, 1e3, 0.001, -2400.0 }, /* as much may be owed */
     };
     for ( int i = 0; i < (int) ( sizeof( rows ) / sizeof( rows[0] ) ); i++ )
-        if ( !NUMBERS_SAME( nc_messages_fill( rows[i].before, rows[i].rate, rows[i].passed, rows[i].spare ),
-                            rows[i].after ) )
+        if ( !NUMBERS_SAME( nc_messages_fill( rows[i].before, rows[i].rate, rows[i].passed ), rows[i].after ) )
             test_fail( __FILE__, __LINE__, "row %d", i );
 }
 
-/* Reliable messages may be faster where nothing waits in queues, never after a long silence; a fixed rate is one. */
+/* Reliable messages may be faster than others, but not after a long silence; a fixed rate is one. */
 TEST( messages_rates_of_reliable_messages )
 {
     static const struct {
         int congestion, starting;
         uint32_t timeouts;
-        double wait, base, paced, urgent;
+        double paced, urgent;
     } rows[] = {
-        { 0, 1, 0, 0.0, 0.1, 1250.0, 4000.0 },   { 0, 0, 0, 0.024, 0.1, 1050.0, 4000.0 },
-        { 0, 0, 0, 0.026, 0.1, 1050.0, 1050.0 }, { 0, 0, 0, 0.049, 0.2, 1050.0, 4000.0 },
-        { 0, 0, 0, 0.051, 0.2, 1050.0, 1050.0 }, { 0, 0, 16, 0.0, 0.1, 1050.0, 4000.0 },
-        { 0, 0, 17, 0.0, 0.1, 1050.0, 16.0 },    { 1, 0, 17, 0.5, 0.1, 1000.0, 1000.0 },
+        { 0, 1, 0, 1250.0, 4000.0 }, { 0, 0, 0, 1050.0, 4000.0 }, { 0, 0, 16, 1050.0, 4000.0 },
+        { 0, 0, 17, 1050.0, 16.0 },  { 1, 0, 0, 1000.0, 1000.0 }, { 1, 0, 17, 1000.0, 16.0 },
     };
     for ( int i = 0; i < (int) ( sizeof( rows ) / sizeof( rows[0] ) ); i++ ) {
         struct netcode_messages_t * m = numbers_open( rows[i].congestion );
         m->controller.is_starting = rows[i].starting;
-        m->controller.wait = rows[i].wait;
-        m->controller.base = rows[i].base;
         m->timeouts = rows[i].timeouts;
-        m->rtt = m->rtt_latest = 0.1;
+        m->stats.rtt = m->stats.rtt_latest = 0.1;
         m->controller.window = 1e5;
         m->fixed_rate = 1e6;
         m->paced = m->urgent = m->least = 0.0;
@@ -864,26 +846,14 @@ TEST( messages_rates_are_measured )
     netcode_messages_destroy( m );
 }
 
-/* Every statistic is the count or the measure of its name. */
+/* What is not counted in the statistics themselves is measured when they are asked for. */
 TEST( messages_statistics_by_name )
 {
     struct netcode_messages_t * m = numbers_open( 0 );
     struct netcode_messages_stats_t stats;
-    nc_messages_counters_t * counts = &m->stats;
-    const uint64_t * all = (const uint64_t *) (const void *) counts;
-    for ( size_t i = 0; i < offsetof( nc_messages_counters_t, drops ) / 8; i++ )
-        ( (uint64_t *) (void *) counts )[i] = 1000 + i;
     for ( int i = 0; i < NETCODE_MESSAGES_DROP_REASONS; i++ )
-        counts->drops[i] = 50 + (uint32_t) i;
-    m->rtt = 0.1;
-    m->rtt_variation = 0.2;
-    m->rtt_min = 0.3;
-    m->rtt_latest = 0.4;
-    m->jitter = 0.5;
-    m->ping = 0.6;
-    m->loss_sent = 0.7;
-    m->rate_sent = 0.8;
-    m->rate_received = 0.9;
+        m->stats.drops[i] = 50 + (uint32_t) i;
+    m->stats.probes = 7;
     m->controller.window = 1.1;
     m->in_flight = 1.2;
     m->out.used = m->out.end = m->out.high = 96;
@@ -891,42 +861,12 @@ TEST( messages_statistics_by_name )
     m->credit_limit = 500;
     m->credit_spent = 300;
     netcode_messages_stats( m, &stats );
-    const uint64_t reported[] = { stats.reliable_retries_total,
-                                  stats.reliable_timeouts_total,
-                                  stats.packets_sent,
-                                  stats.packets_received,
-                                  stats.packets_lost,
-                                  stats.packets_lost_spuriously,
-                                  stats.bytes_sent,
-                                  stats.bytes_received,
-                                  stats.messages_sent,
-                                  stats.messages_received,
-                                  stats.messages_repeated,
-                                  stats.messages_duplicate,
-                                  stats.messages_outdated,
-                                  stats.messages_expired,
-                                  stats.messages_unstored,
-                                  stats.probes };
-    CHECK_MEM( reported, all, offsetof( nc_messages_counters_t, drops ) );
-    for ( int i = 0; i < NETCODE_MESSAGES_DROP_REASONS; i++ )
-        CHECK_EQ( stats.drops[i], 50 + i );
     CHECK_EQ( stats.dropped_duplicates_total, 50 + NETCODE_MESSAGES_DROP_DUPLICATE );
     CHECK_EQ( stats.dropped_old_total, 50 + NETCODE_MESSAGES_DROP_OLD );
     CHECK_EQ( stats.dropped_window_total, 50 + NETCODE_MESSAGES_DROP_WINDOW );
-    const double measures[] = { stats.rtt,
-                                stats.rtt_variation,
-                                stats.rtt_min,
-                                stats.rtt_latest,
-                                stats.jitter,
-                                stats.ping,
-                                stats.loss_sent,
-                                stats.send_rate,
-                                stats.receive_rate,
-                                1.0,
-                                stats.congestion_window,
-                                stats.bytes_in_flight };
-    for ( int i = 0; i < 12; i++ )
-        NUMBERS_SAME( measures[i], 0.1 * ( i + 1 ) );
+    CHECK_EQ( stats.probes, 7 );
+    NUMBERS_SAME( stats.congestion_window, 1.1 );
+    NUMBERS_SAME( stats.bytes_in_flight, 1.2 );
     CHECK( (int) stats.send_buffer_used == 96 && (int) stats.receive_buffer_used == 128 && (int) stats.credit == 200 );
     netcode_messages_destroy( m );
 }
@@ -1053,17 +993,17 @@ TEST( messages_deadlines_of_what_is_in_flight )
     craft_begin( &craft, 0, 1, 0 );
     craft.data[0] = 0x13;
     CHECK_EQ( craft_give( &craft, m ), NETCODE_MESSAGES_DROP_NONE );
-    m->rtt_variation = 1.0;
+    m->stats.rtt_variation = 1.0;
     CHECK_NEAR( netcode_messages_next_deadline( m ), 10.0725, 1e-9 );
-    m->rtt = 0.0625;
-    m->rtt_latest = 0.125; /* the larger of both */
+    m->stats.rtt = 0.0625;
+    m->stats.rtt_latest = 0.125; /* the larger of both */
     CHECK_NEAR( netcode_messages_next_deadline( m ), 10.135, 1e-9 );
-    m->rtt = 30.0; /* two seconds at most */
+    m->stats.rtt = 30.0; /* two seconds at most */
     m->silent_since = 20.0;
     CHECK_NEAR( netcode_messages_next_deadline( m ), 12.01, 1e-9 );
     m->reorder_seconds = 0.25; /* packets were seen to overtake others by more */
     CHECK_NEAR( netcode_messages_next_deadline( m ), 12.25, 1e-9 );
-    m->rtt = m->rtt_latest = 1e-6;
+    m->stats.rtt = m->stats.rtt_latest = 1e-6;
     m->now = m->caller_time = 10.001;
     deadline_is( m, 10.250001 );
 }
