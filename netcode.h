@@ -13337,15 +13337,15 @@ static void nc_build_refusals( const struct netcode_messages_t * messages, nc_bu
 }
 
 /*  How often small reliable messages are repeated: by the losses of the last few hundred packets in either direction,
-    because who sends little learns little of its own, and once while a queue grows so long that it may overflow. */
+    because who sends little learns little of its own, and while a queue is so long that it may overflow. */
 static uint32_t nc_messages_repeats( const struct netcode_messages_t * messages )
 {
     if ( messages->repeats != NETCODE_MESSAGES_REPEATS_ADAPTIVE )
         return messages->repeats == NETCODE_MESSAGES_REPEATS_ALWAYS ? NC_MESSAGES_REPEATS : 0;
     double loss = nc_real_larger( messages->loss_long, messages->loss_received );
-    if ( loss >= 0.01 || messages->stats.loss_sent >= 0.03 )
+    if ( loss >= 0.01 || messages->stats.loss_sent >= 0.03 || messages->controller.wait > 10.0 * NC_CONTROLLER_TARGET )
         return NC_MESSAGES_REPEATS;
-    return loss >= 0.001 || messages->controller.wait > 10.0 * NC_CONTROLLER_TARGET;
+    return loss >= 0.001;
 }
 
 /*  Lost messages are sent first; small ones again in the next flight: a second loss would cost a round trip more.
