@@ -464,7 +464,7 @@ build/network/latency: tests/latency/latency.c netcode.h | deps build
 build/network/relay: build/relay build/network/latency
 	@cp build/relay $@
 
-# NETWORK="--seeds 1 --verbose cells" for a part of it, without the peers.
+# NETWORK=--short for three seeds instead of ten, NETWORK="--seeds 1 --verbose cells" for a part; both without the peers.
 network: build/network/network $(if $(NETWORK),,build/network/ours build/network/latency build/network/relay)
 	@status=0; ./build/network/network $(NETWORK) || status=1; \
 	$(if $(NETWORK),,$(MAKE) --no-print-directory network-peers || status=1;) exit $$status

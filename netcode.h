@@ -11848,7 +11848,8 @@ typedef struct {
     double settled, lost, own_loss; /* packets since the last cut or hold, older ones count half; the link's own part */
     double through, through_before; /* bytes delivered in a round trip, in this round and the one before */
     double round_time, round_sum, round_off, round_through; /* of the samples in this round trip */
-    uint32_t round_samples;
+    uint32_t round_samples, round_ticks;
+    double sample_time;
 } nc_controller_t;
 
 #define NC_CONTROLLER_START 10.0   /* packets (RFC 6928) */
@@ -12679,7 +12680,8 @@ static void nc_controller_sample( struct netcode_messages_t * messages, double r
     double off = round_trip - messages->stats.rtt;
     controller->round_sum += round_trip;
     controller->round_off += off < 0.0 ? -off : off;
-    controller->round_samples++;
+    controller->round_ticks += controller->round_samples++ == 0 || controller->sample_time < messages->now;
+    controller->sample_time = messages->now;
     controller->shortest = nc_real_lowest( controller->shortest, round_trip );
 }
 
@@ -12778,14 +12780,15 @@ NC_COLD static void nc_controller_drain( struct netcode_messages_t * messages )
 }
 
 /*  The round trip is over: what was lost in it, what was delivered in one, and what the link loses while the window
-    is held. */
+    is held; a part that is more than chance of a hundred packets needs no more time. */
 static void nc_controller_end_round( struct netcode_messages_t * messages )
 {
     nc_controller_t * controller = &messages->controller;
     controller->through_before = controller->through;
     controller->through = controller->round_through;
     nc_controller_cut( messages );
-    if ( controller->is_held && messages->now >= controller->hold_until ) {
+    int is_known = controller->settled > 95.0 && controller->lost >= 4.0;
+    if ( controller->is_held && ( is_known || messages->now >= controller->hold_until ) ) {
         controller->own_loss = controller->settled > 0.0 ? controller->lost / controller->settled : 0.0;
         controller->settled = controller->lost = 0.0;
         controller->is_held = 0;
@@ -12796,12 +12799,14 @@ static void nc_controller_end_round( struct netcode_messages_t * messages )
     }
     controller->round_time = messages->now;
     controller->round_sum = controller->round_off = controller->round_through = 0.0;
-    controller->round_samples = 0;
+    controller->round_samples = controller->round_ticks = 0;
 }
 
 /*  Called for acks. Means over all packets of a round trip are compared: one packet is measured in whole ticks, and
     its position in both sides' ticks would decide which transfer slows down. What scatters around the mean is not
-    counted as wait. In a round trip the window shrinks by a quarter of the wait, as a part of the empty round trip. */
+    counted as wait: all packets of a tick have the same two chances, this side's and the other's; but while the start
+    fills a queue, they scatter because of it. In a round trip the window shrinks by a quarter of the wait, as a part
+    of the empty round trip. */
 static void nc_controller_judge( struct netcode_messages_t * messages )
 {
     nc_controller_t * controller = &messages->controller;
@@ -12809,7 +12814,8 @@ static void nc_controller_judge( struct netcode_messages_t * messages )
     if ( samples < 4 || messages->congestion != NETCODE_MESSAGES_CONGESTION_ADAPTIVE )
         return;
 
-    double mean = controller->round_sum / samples, scatter = controller->round_off / samples / nc_real_root( samples );
+    uint32_t chances = controller->is_starting ? samples : 2 * controller->round_ticks;
+    double mean = controller->round_sum / samples, scatter = controller->round_off / samples / nc_real_root( chances );
     double base = nc_real_lowest( controller->base, mean + scatter ), wait = mean - scatter - base;
     int fills = controller->is_starting && wait > nc_real_larger( base / 8.0, 0.012 );
     if ( !fills && messages->now - controller->round_time < messages->stats.rtt )

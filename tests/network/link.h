@@ -1,4 +1,5 @@
-/*  One simulated link in virtual time: delay, jitter, loss at random or in bursts, duplicates, a rate with a queue in front of it. */
+/*  One simulated link in virtual time: delay, jitter, loss at random or in bursts, duplicates, a rate with a queue in front of it, a
+    policer. */
 
 #ifndef NETWORK_LINK_H
 #define NETWORK_LINK_H
@@ -15,16 +16,19 @@ typedef struct {
     int reorders;         /* jitter may change the order; else a packet waits for the one before it */
     double loss;          /* 0 to 1 */
     double burst;         /* packets in a burst of losses, on average; 0 or 1: losses are independent */
+    double burst_seconds; /* instead: how long a burst lasts on average, whatever is sent meanwhile */
     double duplicates;    /* 0 to 1 */
     double rate;          /* bytes a second; 0: no limit, and no queue */
     double queue_seconds; /* what the queue holds, at that rate; packets beyond are dropped */
+    double policed;       /* bytes a second that a policer lets pass; 0: there is none */
+    double bucket;        /* bytes that it lets pass at once */
 } path_t;
 
 typedef struct {
     double at;
     uint64_t order;
-    int to; /* an end's index */
-    int bytes;
+    int to;                 /* an end's index */
+    int bytes, overhead;    /* of headers around them */
     uint64_t sequence, ack; /* of a TCP flow, which has no data */
     uint8_t data[1200];
 } datagram_t;
@@ -112,6 +116,7 @@ static datagram_t * mail_new( void )
     datagram_t * datagram = (datagram_t *) malloc( sizeof( datagram_t ) );
     if ( !datagram )
         abort();
+    datagram->overhead = 0;
     return datagram;
 }
 
@@ -156,24 +161,38 @@ static void mail_free( mail_t * mail )
 
 /* ---- one direction of the link ---- */
 
+enum { LINK_ENDS = 4 };
+
 typedef struct {
     path_t path;
     dice_t dice;
     double free_at; /* when its queue will be empty */
     double latest;  /* when the last packet arrives, if the order is kept */
-    int bad;        /* a burst of losses goes on */
-    uint64_t packets, lost, overflowed, bytes;
-    double measured_from; /* waits and bytes from then on count */
-    samples_t waits;      /* of each packet in the queue */
+    int bad;        /* a burst of losses goes on, */
+    double until;   /* and ends then, or the time without losses does */
+    double tokens, tokens_at;
+    uint64_t packets, lost, bytes;
+    uint64_t sent_to[LINK_ENDS], overflowed_to[LINK_ENDS]; /* packets, by who was to receive them */
+    double measured_from;                                  /* waits and bytes from then on count */
+    samples_t waits;                                       /* of each packet in the queue */
 } link_t;
 
-static int link_loses( link_t * link )
+/* In bursts there are two states, Gilbert's: all is lost in the bad one. */
+static int link_loses( link_t * link, double now )
 {
     const path_t * path = &link->path;
+    if ( path->burst_seconds > 0.0 && path->loss > 0.0 ) {
+        while ( now >= link->until ) {
+            link->bad = link->until > 0.0 && !link->bad; /* a good one is first */
+            double part = link->bad ? 1.0 : ( 1.0 - path->loss ) / path->loss;
+            link->until += -log( 1.0 - dice_real( &link->dice ) ) * part * path->burst_seconds;
+        }
+        return link->bad;
+    }
     if ( path->burst <= 1.0 )
         return dice_real( &link->dice ) < path->loss;
 
-    /* Two states, Gilbert's: all is lost in the bad one, which lasts `burst` packets on average. */
+    /* The bad one lasts `burst` packets on average. */
     double leave = 1.0 / path->burst, enter = leave * path->loss / ( 1.0 - path->loss );
     link->bad = dice_real( &link->dice ) < ( link->bad ? 1.0 - leave : enter );
     return link->bad;
@@ -190,28 +209,44 @@ static void link_deliver( link_t * link, mail_t * mail, datagram_t * datagram, d
     mail_insert( mail, datagram );
 }
 
+/* Does a policer let it pass? */
+static int link_passes( link_t * link, double bytes, double now )
+{
+    const path_t * path = &link->path;
+    if ( path->policed <= 0.0 )
+        return 1;
+    link->tokens += ( now - link->tokens_at ) * path->policed;
+    link->tokens = link->tokens < path->bucket ? link->tokens : path->bucket;
+    link->tokens_at = now;
+    if ( link->tokens < bytes )
+        return 0;
+    link->tokens -= bytes;
+    return 1;
+}
+
 /* Sends it, or drops and frees it. */
 static void link_send( link_t * link, mail_t * mail, datagram_t * datagram, double now )
 {
     const path_t * path = &link->path;
-    double departs = now;
+    double departs = now, bytes = (double) ( datagram->bytes + datagram->overhead );
+    double begins = link->free_at > now ? link->free_at : now;
     link->packets++;
+    link->sent_to[datagram->to]++;
 
+    if ( !link_passes( link, bytes, now ) || ( path->rate > 0.0 && begins - now > path->queue_seconds ) ) {
+        link->overflowed_to[datagram->to]++;
+        free( datagram );
+        return;
+    }
     if ( path->rate > 0.0 ) {
-        double begins = link->free_at > now ? link->free_at : now;
-        if ( begins - now > path->queue_seconds ) {
-            link->overflowed++;
-            free( datagram );
-            return;
-        }
-        departs = link->free_at = begins + (double) datagram->bytes / path->rate;
+        departs = link->free_at = begins + bytes / path->rate;
         if ( now >= link->measured_from )
             samples_add( &link->waits, begins - now );
     }
     if ( now >= link->measured_from )
         link->bytes += (uint64_t) datagram->bytes;
 
-    if ( link_loses( link ) ) {
+    if ( link_loses( link, now ) ) {
         link->lost++;
         free( datagram );
         return;

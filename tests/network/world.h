@@ -10,7 +10,6 @@
 
 #include "link.h"
 
-#define NETWORK_ENDS 4
 #define NETWORK_TICK ( 1.0 / 60.0 )
 #define TCP_BYTES 1200
 
@@ -52,7 +51,8 @@ typedef struct end_t {
     int inbox_count, inbox_capacity;
 
     void * context;
-    void ( *play )( struct end_t * end ); /* after each update: what it sends leaves with the next */
+    void ( *play )( struct end_t * end );    /* after each update: what it sends leaves with the next */
+    void ( *prepare )( struct end_t * end ); /* before each update */
     void ( *deliver )( struct end_t * end, const struct netcode_message_t * message );
 } end_t;
 
@@ -60,8 +60,9 @@ typedef struct world_t {
     double now;
     mail_t mail;
     link_t links[2];
-    end_t ends[NETWORK_ENDS];
+    end_t ends[LINK_ENDS];
     int end_count;
+    int overhead; /* bytes of headers around a packet of messages */
     dice_t dice;
 } world_t;
 
@@ -341,10 +342,13 @@ static void end_tick( end_t * end )
     while ( netcode_messages_receive( end->messages, &message ) )
         if ( end->deliver )
             end->deliver( end, &message );
+    if ( end->prepare )
+        end->prepare( end );
     netcode_messages_update( end->messages, world->now );
     for ( ;; ) {
         datagram_t * datagram = mail_new();
         datagram->to = end->peer;
+        datagram->overhead = world->overhead;
         datagram->bytes =
             netcode_messages_generate_packet( end->messages, datagram->data, (int) sizeof( datagram->data ) );
         if ( datagram->bytes <= 0 ) {
