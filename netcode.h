@@ -11743,14 +11743,15 @@ typedef struct {
     uint32_t head, tail, count;
 } nc_message_list_t;
 
-/* The queues of a channel: unreliable; ordered and sequenced; reliable in one piece; reliable in fragments. */
+/*  The queues of a channel: unreliable; ordered and sequenced; reliable in one piece; reliable in fragments. And those
+    in fragments that were begun and are not acknowledged in full, the oldest first. */
 enum { NC_QUEUE_UNRELIABLE, NC_QUEUE_IN_ORDER, NC_QUEUE_WHOLE, NC_QUEUE_LARGE, NC_QUEUES };
+enum { NC_QUEUE_BEGUN = NC_QUEUES, NC_LISTS };
 
 typedef struct {
-    nc_message_list_t queues[NC_QUEUES]; /* so that none waits for one of another kind */
-    nc_message_list_t begun;             /* in fragments, not yet acknowledged in full, the oldest first */
-    uint32_t sending;                    /* none of them before this one has anything to send */
-    uint32_t ordered;                    /* none of them before this one is an ordered one */
+    nc_message_list_t queues[NC_LISTS]; /* so that none waits for one of another kind */
+    uint32_t sending;                   /* none of the begun ones before this one has anything to send */
+    uint32_t ordered;                   /* none of them before this one is an ordered one */
     uint32_t queued_bytes,
         kept_bytes;     /* contents that were not begun; what all of its messages have in the send buffer */
     uint32_t served[2]; /* bytes by weight, in one piece and in fragments: the channel with the least is next */
@@ -11892,13 +11893,13 @@ struct netcode_messages_t {
     int flush, flown;
     int fresh; /* something was queued or received since there was nothing to send */
     /* sending: messages */
-    uint32_t active[NC_QUEUES]; /* channels with queued messages, by the queue */
+    uint32_t active[NC_LISTS];  /* channels with messages, by the queue */
     nc_message_list_t reliable; /* begun, in the order of their ids */
     nc_message_list_t watched;  /* unreliable, begun, whose receipt is awaited */
     uint32_t lost_head, lost_tail, event_head, event_tail;
-    uint32_t begun, begun_count, begun_channels; /* in fragments: a tree by their ids; how many; of which channels */
-    uint32_t next_id, oldest_id;                 /* the other side knows all messages before the oldest, */
-    uint64_t known[NC_MESSAGES_IDS / 64];        /* and these after it, by id modulo 4096 */
+    uint32_t begun, begun_count;          /* in fragments: a tree by their ids, and how many */
+    uint32_t next_id, oldest_id;          /* the other side knows all messages before the oldest, */
+    uint64_t known[NC_MESSAGES_IDS / 64]; /* and these after it, by id modulo 4096 */
     uint32_t queued_bytes, flight, last_serial;
     uint32_t message_count; /* in the send buffer */
     uint32_t credit_limit, credit_spent;
@@ -12167,6 +12168,19 @@ static void nc_messages_unlink( struct netcode_messages_t * messages, nc_message
     list->count--;
 }
 
+static void nc_channel_append( struct netcode_messages_t * messages, uint32_t index, int queue, uint32_t handle )
+{
+    nc_messages_append( messages, &messages->channels[index].queues[queue], handle );
+    messages->active[queue] |= (uint32_t) 1 << index;
+}
+
+static void nc_channel_unlink( struct netcode_messages_t * messages, uint32_t index, int queue, uint32_t handle )
+{
+    nc_messages_unlink( messages, &messages->channels[index].queues[queue], handle );
+    if ( !messages->channels[index].queues[queue].head )
+        messages->active[queue] &= ~( (uint32_t) 1 << index );
+}
+
 static int nc_message_queue( const nc_message_t * message )
 {
     int in_order =
@@ -12244,11 +12258,9 @@ static void nc_transfer_end( struct netcode_messages_t * messages, uint32_t hand
         channel->sending = message->next;
     if ( channel->ordered == handle )
         channel->ordered = message->next;
-    nc_messages_unlink( messages, &channel->begun, handle );
+    nc_channel_unlink( messages, message->channel, NC_QUEUE_BEGUN, handle );
     nc_tree_remove( &messages->out, nc_tree_find( &messages->out, &messages->begun, message->node.key ) );
     messages->begun_count--;
-    if ( !channel->begun.head )
-        messages->begun_channels &= ~( (uint32_t) 1 << message->channel );
 }
 
 /* Ends the sending of a message that was begun. */
@@ -12271,14 +12283,11 @@ static void nc_channel_dequeue( struct netcode_messages_t * messages, uint32_t h
 {
     const nc_message_t * message = nc_message_at( messages, handle );
     nc_message_channel_t * channel = &messages->channels[message->channel];
-    int queue = nc_message_queue( message );
-    nc_messages_unlink( messages, &channel->queues[queue], handle );
+    nc_channel_unlink( messages, message->channel, nc_message_queue( message ), handle );
     channel->queued_bytes -= nc_message_kept( message );
     messages->queued_bytes -= nc_message_kept( message );
     if ( handle == messages->claimant )
         messages->claimant = messages->claim = 0;
-    if ( !channel->queues[queue].head )
-        messages->active[queue] &= ~( (uint32_t) 1 << message->channel );
 }
 
 /* Drops a message of which nothing was sent. */
@@ -12363,43 +12372,38 @@ NC_COLD static void nc_message_give_up( struct netcode_messages_t * messages, ui
     nc_message_lose( messages, handle );
 }
 
-static void nc_messages_expire_queue( struct netcode_messages_t * messages, const nc_message_list_t * queue )
+/* Gives a message up if it was begun, or drops it. */
+static void nc_message_end( struct netcode_messages_t * messages, uint32_t handle )
 {
-    uint32_t handle = queue->head, next;
-    for ( ; handle; handle = next ) {
-        const nc_message_t * message = nc_message_at( messages, handle );
-        next = message->next;
-        if ( message->expires <= messages->now )
-            nc_message_drop( messages, handle );
-        else if ( message->expires < messages->next_expiry )
-            messages->next_expiry = message->expires;
-    }
+    if ( nc_message_at( messages, handle )->flags & NC_MESSAGE_STARTED )
+        nc_message_give_up( messages, handle );
+    else
+        nc_message_drop( messages, handle );
 }
 
-static void nc_messages_expire_begun( struct netcode_messages_t * messages, const nc_message_list_t * list )
+static void nc_messages_expire_list( struct netcode_messages_t * messages, const nc_message_list_t * list )
 {
-    for ( uint32_t handle = list->head; handle; handle = nc_message_at( messages, handle )->next ) {
+    for ( uint32_t handle = list->head, next; handle; handle = next ) {
         const nc_message_t * message = nc_message_at( messages, handle );
+        next = message->next;
         if ( message->flags & NC_MESSAGE_CANCELLED )
             continue;
         if ( message->expires <= messages->now )
-            nc_message_give_up( messages, handle );
+            nc_message_end( messages, handle );
         else if ( message->expires < messages->next_expiry )
             messages->next_expiry = message->expires;
     }
 }
 
-/* Drops queued messages whose time to live is over, and gives up begun reliable ones. */
+/* Ends messages whose time to live is over. */
 static void nc_messages_expire( struct netcode_messages_t * messages )
 {
     if ( messages->now < messages->next_expiry )
         return;
     messages->next_expiry = 1e300;
-    for ( int i = 0; i < NC_QUEUES * messages->channel_count; i++ )
-        nc_messages_expire_queue( messages, &messages->channels[i / NC_QUEUES].queues[i % NC_QUEUES] );
-    nc_messages_expire_begun( messages, &messages->reliable );
-    for ( uint32_t mask = messages->begun_channels; mask; mask &= mask - 1 )
-        nc_messages_expire_begun( messages, &messages->channels[nc_bits_lowest_of_word( mask )].begun );
+    for ( int i = 0; i < NC_LISTS * messages->channel_count; i++ )
+        nc_messages_expire_list( messages, &messages->channels[i / NC_LISTS].queues[i % NC_LISTS] );
+    nc_messages_expire_list( messages, &messages->reliable );
 }
 
 /* ---- packets in flight ---- */
@@ -13504,11 +13508,10 @@ static void nc_transfer_start( struct netcode_messages_t * messages, uint32_t ha
          messages->controller.window <= NC_CONTROLLER_START * NETCODE_MAX_PACKET_SIZE )
         messages->controller.window = nc_real_smaller( messages->controller.window, gentle );
     nc_tree_insert( &messages->out, &messages->begun, handle, message->node.key );
-    nc_messages_append( messages, &channel->begun, handle );
+    nc_channel_append( messages, message->channel, NC_QUEUE_BEGUN, handle );
     channel->sending = handle; /* none before it has anything to send, or that would be sent first */
     channel->ordered = channel->ordered ? channel->ordered : handle;
     messages->begun_count++;
-    messages->begun_channels |= (uint32_t) 1 << message->channel;
 }
 
 static void nc_reliable_start( struct netcode_messages_t * messages, uint32_t handle )
@@ -13548,7 +13551,7 @@ static void nc_message_start( struct netcode_messages_t * messages, uint32_t han
     nc_message_channel_t * channel = &messages->channels[message->channel];
     nc_channel_dequeue( messages, handle );
     if ( message->fragments )
-        nc_channel_join( messages, channel, messages->begun_channels, 1 );
+        nc_channel_join( messages, channel, messages->active[NC_QUEUE_BEGUN], 1 );
     else
         nc_channel_serve( channel, message->bytes, 0 );
     messages->stats.messages_sent++;
@@ -13627,7 +13630,7 @@ static int nc_transfer_sends( const nc_message_t * message )
 static uint32_t nc_transfer_choose( const struct netcode_messages_t * messages )
 {
     const nc_message_channel_t * best = NULL;
-    for ( uint32_t mask = messages->begun_channels; mask; mask &= mask - 1 ) {
+    for ( uint32_t mask = messages->active[NC_QUEUE_BEGUN]; mask; mask &= mask - 1 ) {
         nc_message_channel_t * channel = &messages->channels[nc_bits_lowest_of_word( mask )];
         while ( channel->sending && !nc_transfer_sends( nc_message_at( messages, channel->sending ) ) )
             channel->sending = nc_message_at( messages, channel->sending )->next;
@@ -14784,17 +14787,14 @@ static void nc_message_enqueue( struct netcode_messages_t * messages, uint32_t h
 {
     nc_message_t * message = nc_message_at( messages, handle );
     nc_message_channel_t * channel = &messages->channels[index];
-    int queue = nc_message_queue( message );
-    uint32_t bit = (uint32_t) 1 << index;
+    uint32_t others = nc_messages_active( messages );
     message->channel = (uint8_t) index;
     message->receipt = receipt;
     message->head_bytes = (uint8_t) nc_message_head_bytes( message );
-    uint32_t others = nc_messages_active( messages );
-    if ( !( others & bit ) )
+    if ( !( others >> index & 1 ) )
         nc_channel_join( messages, channel, others, 0 );
 
-    messages->active[queue] |= bit;
-    nc_messages_append( messages, &channel->queues[queue], handle );
+    nc_channel_append( messages, (uint32_t) index, nc_message_queue( message ), handle );
     channel->kept_bytes += nc_heap_size( &messages->out, handle );
     channel->queued_bytes += nc_message_kept( message );
     messages->queued_bytes += nc_message_kept( message );
@@ -14862,10 +14862,7 @@ static int nc_messages_cancel_in( struct netcode_messages_t * messages, const nc
              message->flags & NC_MESSAGE_CANCELLED )
             continue;
         found = 1;
-        if ( message->flags & NC_MESSAGE_STARTED )
-            nc_message_give_up( messages, handle );
-        else
-            nc_message_drop( messages, handle );
+        nc_message_end( messages, handle );
     }
     return found;
 }
@@ -14878,7 +14875,7 @@ NETCODE_API int netcode_messages_cancel_stream( struct netcode_messages_t * mess
         return NETCODE_ERROR; /* 0 is no receipt */
     int found = 0;
     for ( int i = 0; i < messages->channel_count; i++ )
-        found |= nc_messages_cancel_in( messages, &messages->channels[i].begun, receipt ) |
+        found |= nc_messages_cancel_in( messages, &messages->channels[i].queues[NC_QUEUE_BEGUN], receipt ) |
                  nc_messages_cancel_in( messages, &messages->channels[i].queues[NC_QUEUE_LARGE], receipt );
     return found ? NETCODE_OK : NETCODE_ERROR;
 }
@@ -15196,8 +15193,8 @@ static void nc_messages_time_out( struct netcode_messages_t * messages )
     if ( messages->timeouts < 16 ? messages->timeouts & ( messages->timeouts - 1 ) : messages->timeouts % 16 )
         return; /* tries are further and further apart */
     nc_messages_try_oldest( messages, &messages->reliable );
-    for ( uint32_t mask = messages->begun_channels; mask; mask &= mask - 1 )
-        nc_messages_try_oldest( messages, &messages->channels[nc_bits_lowest_of_word( mask )].begun );
+    for ( uint32_t mask = messages->active[NC_QUEUE_BEGUN]; mask; mask &= mask - 1 )
+        nc_messages_try_oldest( messages, &messages->channels[nc_bits_lowest_of_word( mask )].queues[NC_QUEUE_BEGUN] );
 }
 
 NETCODE_API void netcode_messages_update( struct netcode_messages_t * messages, double time )

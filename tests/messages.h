@@ -152,9 +152,9 @@ static void check_transfers( const struct netcode_messages_t * m )
     for ( int i = 0; i < m->channel_count; i++ ) {
         const nc_message_channel_t * channel = &m->channels[i];
         int sending = channel->sending == 0, ordered = channel->ordered == 0, may_send = 0, may_order = 0;
-        count += channel->begun.count;
-        CHECK_EQ( m->begun_channels >> i & 1, channel->begun.count != 0 );
-        for ( uint32_t at = channel->begun.head; at; at = nc_message_at( m, at )->next ) {
+        count += channel->queues[NC_QUEUE_BEGUN].count;
+        CHECK_EQ( m->active[NC_QUEUE_BEGUN] >> i & 1, channel->queues[NC_QUEUE_BEGUN].count != 0 );
+        for ( uint32_t at = channel->queues[NC_QUEUE_BEGUN].head; at; at = nc_message_at( m, at )->next ) {
             const nc_message_t * message = nc_message_at( m, at );
             CHECK_EQ( message->channel, i );
             sending |= channel->sending == at;
@@ -332,12 +332,12 @@ static void check_sending( const struct netcode_messages_t * m )
     check_queues( m );
     check_list( m, &m->reliable );
     for ( int i = 0; i < m->channel_count; i++ )
-        check_list( m, &m->channels[i].begun );
+        check_list( m, &m->channels[i].queues[NC_QUEUE_BEGUN] );
     check_list( m, &m->watched );
     check_carried( m );
     check_begun( m, &m->reliable );
     for ( int i = 0; i < m->channel_count; i++ )
-        check_begun( m, &m->channels[i].begun );
+        check_begun( m, &m->channels[i].queues[NC_QUEUE_BEGUN] );
     check_begun( m, &m->watched );
     check_transfers( m );
     check_shares( m );

@@ -563,8 +563,8 @@ static void messages_look_inside( const struct netcode_messages_t * it )
     for ( int i = 0; i < it->channel_count; i++ ) {
         const nc_message_channel_t * channel = &it->channels[i];
         messages_count_tree( &it->in, channel->waiting, 0, 0 );
-        FUZZ_CHECK( ( channel->begun.head != 0 ) == (int) ( it->begun_channels >> i & 1 ) );
-        begun += channel->begun.count;
+        FUZZ_CHECK( ( channel->queues[NC_QUEUE_BEGUN].head != 0 ) == (int) ( it->active[NC_QUEUE_BEGUN] >> i & 1 ) );
+        begun += channel->queues[NC_QUEUE_BEGUN].count;
         kept += channel->kept_bytes;
     }
     for ( uint32_t i = it->sent_first; i != it->sent_end; i++ )
