@@ -13413,10 +13413,8 @@ static int nc_messages_choose( const struct netcode_messages_t * messages, const
     const nc_message_channel_t * champion = NULL;
     double queued = 0.0;
     int best = -1;
-    if ( !( masks[0] | masks[1] | masks[2] | masks[3] ) )
-        return best;
     for ( int queue = bulk ? NC_QUEUE_IN_ORDER : NC_QUEUE_UNRELIABLE; queue < NC_QUEUES; queue++ )
-        for ( uint32_t mask = masks[queue]; mask; mask &= mask - 1 ) {
+        for ( uint32_t mask = masks[queue] & messages->active[queue]; mask; mask &= mask - 1 ) {
             int index = (int) nc_bits_lowest_of_word( mask );
             const nc_message_channel_t * channel = &messages->channels[index];
             const nc_message_t * head = nc_message_at( messages, channel->queues[queue].head );
@@ -13570,35 +13568,54 @@ static void nc_message_start( struct netcode_messages_t * messages, uint32_t han
         nc_message_write_head( message );
 }
 
-/* Messages in one piece, by priority and weight. */
-static void nc_build_new( struct netcode_messages_t * messages, nc_build_t * build )
+/* May a fragment of it leave now? Those of a message of a few fragments leave as messages in one piece do. */
+static int nc_build_allows( const nc_build_t * build, const nc_message_t * message )
 {
-    uint32_t masks[NC_QUEUES] = { 0 };
-    for ( int i = 0; i < NC_QUEUE_LARGE; i++ )
-        masks[i] = ( i == NC_QUEUE_UNRELIABLE ? build->unreliable : build->reliable ) ? messages->active[i] : 0;
+    return build->bulk || message->fragments <= NC_MESSAGES_PROMPT;
+}
 
-    for ( int chosen; ( chosen = nc_messages_choose( messages, masks, 0 ) ) >= 0; ) {
-        int queue = chosen % NC_QUEUES, reliable = queue != NC_QUEUE_UNRELIABLE;
-        uint32_t handle = messages->channels[chosen / NC_QUEUES].queues[queue].head;
-        nc_message_t * message = nc_message_at( messages, handle );
+/*  Begins the message that is next of these queues, unless a channel with a `transfer` is before it. 0: there is none
+    that may begin, and has room in this packet. */
+static uint32_t nc_build_start( struct netcode_messages_t * messages, const nc_build_t * build,
+                                uint32_t masks[NC_QUEUES], int bulk, uint32_t transfer )
+{
+    for ( int chosen; ( chosen = nc_messages_choose( messages, masks, bulk ) ) >= 0; ) {
+        int queue = chosen % NC_QUEUES;
+        const nc_message_channel_t * channel = &messages->channels[chosen / NC_QUEUES];
+        uint32_t handle = channel->queues[queue].head;
+        const nc_message_t * message = nc_message_at( messages, handle );
+        if ( transfer &&
+             !nc_channel_is_before( channel, &messages->channels[nc_message_at( messages, transfer )->channel], 1 ) )
+            return 0;
 
         if ( nc_message_is_over( messages, handle ) )
             nc_message_drop_queued( messages, handle );
-        else if ( !nc_build_fits( build, message ) || !nc_message_may_start( messages, message, handle ) ) {
-            masks[queue] &= ~( (uint32_t) 1 << chosen / NC_QUEUES );
-            continue;
-        } else {
-            int remember = reliable || message->receipt;
-            messages->least -= reliable ? 0 : message->bytes;
+        else if ( nc_build_allows( build, message ) && nc_build_fits( build, message ) &&
+                  nc_message_may_start( messages, message, handle ) ) {
             nc_message_start( messages, handle );
-            nc_build_message( messages, build, handle, remember );
-            if ( !remember ) {
-                message->flags |= NC_MESSAGE_DONE;
-                nc_message_release( messages, handle );
-            }
-        }
+            return handle;
+        } else
+            masks[queue] &= ~( (uint32_t) 1 << chosen / NC_QUEUES );
+    }
+    return 0;
+}
 
-        masks[queue] &= messages->active[queue];
+/* Messages in one piece, by priority and weight. */
+static void nc_build_new( struct netcode_messages_t * messages, nc_build_t * build )
+{
+    uint32_t masks[NC_QUEUES] = { 0 }, handle;
+    masks[NC_QUEUE_UNRELIABLE] = build->unreliable ? UINT32_MAX : 0;
+    masks[NC_QUEUE_IN_ORDER] = masks[NC_QUEUE_WHOLE] = build->reliable ? UINT32_MAX : 0;
+
+    while ( ( handle = nc_build_start( messages, build, masks, 0, 0 ) ) != 0 ) {
+        nc_message_t * message = nc_message_at( messages, handle );
+        int reliable = nc_kind_is_reliable( message->kind ), remember = reliable || message->receipt;
+        messages->least -= reliable ? 0 : message->bytes;
+        nc_build_message( messages, build, handle, remember );
+        if ( !remember ) {
+            message->flags |= NC_MESSAGE_DONE;
+            nc_message_release( messages, handle );
+        }
     }
 }
 
@@ -13666,44 +13683,18 @@ static void nc_build_repeats( struct netcode_messages_t * messages, nc_build_t *
     }
 }
 
-/* May a fragment of it leave now? Those of a message of a few fragments leave as messages in one piece do. */
-static int nc_build_allows( const nc_build_t * build, const nc_message_t * message )
-{
-    return build->bulk || message->fragments <= NC_MESSAGES_PROMPT;
-}
-
 /* Fills the rest of the packet with fragments: of transfers in flight, or of a new one with a better priority. */
 static void nc_build_bulk( struct netcode_messages_t * messages, nc_build_t * build )
 {
-    uint32_t masks[NC_QUEUES] = { 0 }, handle;
-    masks[NC_QUEUE_IN_ORDER] = messages->active[NC_QUEUE_IN_ORDER];
-    masks[NC_QUEUE_LARGE] = messages->active[NC_QUEUE_LARGE];
+    uint32_t masks[NC_QUEUES] = { 0, UINT32_MAX, 0, UINT32_MAX }, handle;
     if ( !( build->bulk || build->prompt ) || !build->tracked )
         return;
 
     handle = nc_transfer_choose( messages );
     if ( handle && !nc_build_allows( build, nc_message_at( messages, handle ) ) )
         return;
-    for ( int chosen; ( chosen = nc_messages_choose( messages, masks, 1 ) ) >= 0; ) {
-        const nc_message_channel_t * channel = &messages->channels[chosen / NC_QUEUES];
-        uint32_t queue = (uint32_t) chosen % NC_QUEUES, first = channel->queues[queue].head;
-        const nc_message_t * message = nc_message_at( messages, first );
-        if ( handle &&
-             !nc_channel_is_before( channel, &messages->channels[nc_message_at( messages, handle )->channel], 1 ) )
-            break;
-
-        if ( nc_message_is_over( messages, first ) )
-            nc_message_drop_queued( messages, first );
-        else if ( nc_build_allows( build, message ) && nc_message_may_start( messages, message, first ) &&
-                  nc_build_fits( build, message ) ) {
-            nc_message_start( messages, first );
-            handle = first;
-            break;
-        } else
-            masks[queue] &= ~( (uint32_t) 1 << chosen / NC_QUEUES );
-        masks[queue] &= messages->active[queue];
-    }
-
+    uint32_t first = nc_build_start( messages, build, masks, 1, handle );
+    handle = first ? first : handle;
     if ( handle && nc_build_fits( build, nc_message_at( messages, handle ) ) )
         nc_build_fragment( messages, build, handle, nc_transfer_next( messages, nc_message_at( messages, handle ) ) );
 }
