@@ -450,16 +450,16 @@
                  arrive. No side keeps a copy: one map for 64 players is in memory once. See below.
     small        up to 128 bytes: while packets are lost, a reliable one is repeated in the next flight or two, so that
                  a loss or two cost a tick and not a round trip: once from 0.1 % of the packets on, twice from 1 % on
-                 (repeats: adaptive, always, never). They share packets; queued messages are sent at update or flush.
+                 or while they wait longer than 250 ms in a queue (repeats: adaptive, always, never). They share packets; queued messages are sent at update or flush.
     counters     reliable_retries_total and similar, in netcode_messages_stats. Over a connection few packets arrive
                  twice or late: the core's replay window has dropped those before (REPLAYED in the core's statistics).
     slowness     a slow reader stops the sender: sooner or later it gets FULL. It is not disconnected for that.
     rates        a window for fragments and unreliable messages. It grows while packets do not wait in queues, and
                  shrinks in proportion to their wait. If more is lost than the link loses by itself (3 %, or one and a
-                 half times what it loses while the window is held after a cut, up to 15 %), the window becomes what was
-                 delivered in the last round trips. Where others keep a queue full, delays do not count. Reliable
-                 messages in one piece wait for a rate only: four windows in a round trip while no queue grows, so that
-                 what an interruption held up leaves at once, and one otherwise. FIXED or NONE if you know the network.
+                 half times what it loses while the window is held after a cut, up to 10 %), the window becomes what was
+                 delivered in the last round trips, and is held for up to 5 s. Where others keep a queue full, delays
+                 do not count. Reliable messages in one piece wait for a rate only, of four windows in a round trip, so
+                 that what an interruption held up leaves at once. FIXED or NONE if you know the network.
                  window_packets limits what is remembered; by default 1,024 packets: 1.2 MB a round trip. An unreliable
                  message that waits longer than its time to live (0.5 s by default) is dropped and counted.
     guarantees   Progress: with max_retries 0, while both sides live and read, every reliable message that was accepted
