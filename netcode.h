@@ -479,8 +479,8 @@
                  No silent death: what can not go on is reported by BROKEN with a reason, on both sides, within seconds;
                  within 20 s if the other side uses another version, or was reset alone. (In the first seconds of a
                  connection, a reset of one side alone can go unnoticed if its first packet is lost.)
-                 An ack costs what its packets carried, and a look at the packets in flight. Streams are accepted at a
-                 limited rate: 256 at once, and 1,024 a second.
+                 An ack costs what its packets carried, and a look at the packets in flight. Streams are begun at a
+                 limited rate: 128 at once, and 512 a second; twice as many are accepted.
     giving up    by default never, until the connection ends: max_retries ends it sooner. An ordered message that
                  is given up breaks the connection (BROKEN), because its channel then has a gap; others are LOST.
     memory       3.3 KiB a connection with 4 channels, and the two buffers, which hold two messages of the largest size,
@@ -11345,7 +11345,8 @@ enum nc_messages_limit_t {
     NC_MESSAGES_RANGES = 16,
     NC_MESSAGES_REPORTS = 16, /* packets whose acks the other side may not have */
     NC_MESSAGES_REFUSED = 16, /* streams refused whose sender may not know it yet */
-    NC_STREAMS_AT_ONCE = 256, /* streams that may begin: so many at once, */
+    NC_STREAMS_AT_ONCE =
+        256, /* streams that are accepted; half as many are begun, or refusals would look like losses */
     NC_STREAMS_PER_SECOND = 1024,
     NC_MESSAGES_FRAGMENTS = 4096, /* of one message in flight */
     NC_MESSAGES_PROMPT = 4,       /* fragments of the largest message that leaves as those in one piece do */
@@ -11905,6 +11906,7 @@ struct netcode_messages_t {
     uint32_t credit_limit, credit_spent;
     uint32_t peer_max_bytes, peer_channels; /* 0 until the other side has sent them */
     uint32_t epoch, peer_epoch;             /* random numbers, drawn at the last reset of each side */
+    double streams_to_begin;
     uint32_t claimant, claim; /* a large message that waits for credit, and how much of the credit is kept for it */
     double next_expiry;
     /* sending: packets */
@@ -11947,7 +11949,7 @@ struct netcode_messages_t {
     uint16_t refused[NC_MESSAGES_REFUSED];
     uint32_t refused_count;                      /* streams whose sender may not know it yet */
     uint32_t refused_since[NC_MESSAGES_REFUSED]; /* all packets with acks from this one on have it */
-    double stream_tokens;                        /* streams that may begin now */
+    double stream_tokens;                        /* streams that may be accepted now */
     int is_busy;                                 /* a stream's functions may be called */
     uint32_t ready_head, ready_tail;             /* to be read, in order */
     uint32_t credit_granted, credit_received, credit_released;
@@ -12643,8 +12645,10 @@ static void nc_messages_fill_tokens( struct netcode_messages_t * messages )
     if ( messages->timeouts > 16 )
         urgent = nc_real_smaller( urgent, least );
     messages->tokens_time = messages->now;
-    messages->stream_tokens = nc_real_smaller( messages->stream_tokens + passed * (double) NC_STREAMS_PER_SECOND,
-                                               (double) NC_STREAMS_AT_ONCE );
+    double streams = passed * NC_STREAMS_PER_SECOND;
+    messages->stream_tokens = nc_real_smaller( messages->stream_tokens + streams, NC_STREAMS_AT_ONCE );
+    messages->streams_to_begin =
+        nc_real_smaller( messages->streams_to_begin + streams / 2.0, NC_STREAMS_AT_ONCE / 2.0 );
     messages->least = nc_messages_fill( messages->least, least, passed );
     messages->paced = nc_messages_fill( messages->paced, rate, passed );
     messages->urgent = nc_messages_fill( messages->urgent, urgent, passed );
@@ -13492,6 +13496,8 @@ static int nc_message_may_start( struct netcode_messages_t * messages, const nc_
         return 1;
     if ( message->fragments && messages->peer_max_bytes == 0 && message->kind != NETCODE_MESSAGE_STREAM )
         return 0; /* the other side would refuse every packet with a part of it */
+    if ( message->kind == NETCODE_MESSAGE_STREAM && messages->streams_to_begin < 1.0 )
+        return 0;
     if ( !nc_message_has_credit( messages, message, handle ) )
         return 0;
     return nc_messages_has_id( messages ) && !nc_message_is_far( messages, message );
@@ -13516,6 +13522,7 @@ static void nc_reliable_start( struct netcode_messages_t * messages, uint32_t ha
 {
     nc_message_t * message = nc_message_at( messages, handle );
     messages->credit_spent += nc_messages_cost( message->kind, message->bytes );
+    messages->streams_to_begin -= message->kind == NETCODE_MESSAGE_STREAM;
     nc_bit_set( messages->known, messages->next_id, NC_MESSAGES_IDS, 0 );
     message->node.key = messages->next_id++ & 0xffff;
     if ( message->kind == NETCODE_MESSAGE_RELIABLE_ORDERED )
@@ -14554,7 +14561,8 @@ static void nc_messages_begin( struct netcode_messages_t * messages, double time
     messages->loss_long = 0.003; /* a link that loses nothing is believed after some 560 packets */
     messages->reorder_seconds = NC_MESSAGES_REORDER;
     messages->peer_delay = 0.025;
-    messages->stream_tokens = (double) NC_STREAMS_AT_ONCE;
+    messages->stream_tokens = NC_STREAMS_AT_ONCE;
+    messages->streams_to_begin = NC_STREAMS_AT_ONCE / 2.0;
     messages->credit_limit = messages->credit_granted = NC_MESSAGES_FIRST_CREDIT;
     messages->limit_due = 1;
 

@@ -373,6 +373,27 @@ TEST( messages_guarantee_streams_are_accepted_at_a_limited_rate )
     }
 }
 
+/* They begin at half of that rate: none is refused, and nothing of a packet that also has other messages is lost by it. */
+TEST( messages_guarantee_streams_are_begun_as_they_are_accepted )
+{
+    struct netcode_messages_config_t config;
+    struct netcode_messages_stats_t stats;
+    struct link_t link;
+    netcode_default_messages_config( &config );
+    config.accept_stream_function = guarantee_stream_accept;
+    link_open( &link, &config, 1, 0.02, 0.0 );
+    struct netcode_messages_stream_t stream = guarantee_stream( 1, 100 );
+    for ( int i = 0; i < 121; i++ ) { /* two seconds */
+        while ( netcode_messages_send_stream( link.ends[0], &stream ) == NETCODE_OK )
+            ;
+        link_tick( &link );
+    }
+    netcode_messages_stats( link.ends[1], &stats );
+    CHECK_EQ( stats.drops[NETCODE_MESSAGES_DROP_NO_ROOM], 0 );
+    CHECK( guarantee_accepts > 1000 && guarantee_accepts <= 128 + 512 * 2 + 9 );
+    link_close( &link );
+}
+
 /* What waits for a channel that the other side turns out not to have is LOST and is not sent: nothing breaks. */
 TEST( messages_guarantee_a_missing_channel_is_dropped )
 {
