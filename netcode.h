@@ -11796,8 +11796,7 @@ enum {
 
 /* A packet with acks, and the lowest number that it was the first to acknowledge. */
 typedef struct {
-    int64_t low;
-    uint32_t number;
+    uint32_t low, number;
 } nc_report_t;
 
 /* Checks at compile time what the comments above say about layouts. */
@@ -13282,16 +13281,14 @@ static void nc_build_ranges( const struct netcode_messages_t * messages, nc_buil
     more than 16 ranges, the newest. */
 static void nc_build_acks( struct netcode_messages_t * messages, nc_build_t * build )
 {
-    int64_t low = messages->unacked;
+    uint32_t newest = (uint32_t) messages->newest_received, lowest = 0; /* a distance below it */
+    if ( messages->unacked != INT64_MAX )
+        lowest = newest - (uint32_t) messages->unacked;
     for ( uint32_t i = messages->report_first; i != messages->report_end; i++ )
-        if ( nc_report_at( messages, i )->low < low )
-            low = nc_report_at( messages, i )->low;
-    if ( messages->newest_received < 0 || low == INT64_MAX )
-        return;
-    int64_t lowest = messages->newest_received - low;
+        if ( newest - nc_report_at( messages, i )->low > lowest )
+            lowest = newest - nc_report_at( messages, i )->low;
     if ( lowest > 32 )
-        nc_build_ranges( messages, build,
-                         lowest < NC_MESSAGES_REMEMBERED ? (uint32_t) lowest : NC_MESSAGES_REMEMBERED - 1 );
+        nc_build_ranges( messages, build, lowest < NC_MESSAGES_REMEMBERED ? lowest : NC_MESSAGES_REMEMBERED - 1 );
 }
 
 /* A packet with acks was sent. */
@@ -13305,8 +13302,9 @@ static void nc_messages_acks_sent( struct netcode_messages_t * messages )
 
     int full = messages->report_end - messages->report_first == NC_MESSAGES_REPORTS;
     nc_report_t * report = nc_report_at( messages, full ? messages->report_end - 1 : messages->report_end++ );
-    if ( !full || messages->unacked < report->low )
-        report->low = messages->unacked;
+    uint32_t low = (uint32_t) messages->unacked;
+    if ( !full || (int32_t) ( low - report->low ) < 0 )
+        report->low = low;
     report->number = (uint32_t) messages->next_number;
     messages->unacked = INT64_MAX;
 }
