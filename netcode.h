@@ -15251,11 +15251,14 @@ NETCODE_API double netcode_messages_next_deadline( struct netcode_messages_t * m
         next = now;
     next = nc_real_smaller( next, messages->next_expiry );
 
-    int held = messages->paced <= 0.0; /* by the rate */
+    const uint32_t * active = messages->active;
+    int waits = ( active[NC_QUEUE_IN_ORDER] | active[NC_QUEUE_WHOLE] | messages->lost_head ) != 0;
+    double tokens = waits ? messages->urgent + NETCODE_MAX_PACKET_SIZE : messages->paced;
+    int held = tokens <= 0.0 || messages->streams_to_begin < 1.0; /* by a rate */
     if ( ( messages->fresh || held ) &&
-         ( nc_messages_active( messages ) || messages->lost_head || nc_transfer_choose( messages ) ) ) {
-        double behind = messages->paced < 0.0 ? -messages->paced : 0.0; /* bytes until the rate allows more */
-        next = nc_real_smaller( next, now + nc_real_larger( behind / nc_messages_rate( messages, 1.0 ), 0.001 ) );
+         ( waits || nc_messages_active( messages ) || nc_transfer_choose( messages ) ) ) {
+        double rate = nc_messages_rate( messages, waits ? NC_CONTROLLER_URGENT : 1.0 );
+        next = nc_real_smaller( next, now + nc_real_larger( -tokens / rate, 0.001 ) );
     }
 
     return messages->caller_time + nc_real_larger( next - now, 0.0 );

@@ -383,11 +383,18 @@ TEST( messages_guarantee_streams_are_begun_as_they_are_accepted )
     config.accept_stream_function = guarantee_stream_accept;
     link_open( &link, &config, 1, 0.02, 0.0 );
     struct netcode_messages_stream_t stream = guarantee_stream( 1, 100 );
+    int held = 0;
     for ( int i = 0; i < 121; i++ ) { /* two seconds */
         while ( netcode_messages_send_stream( link.ends[0], &stream ) == NETCODE_OK )
             ;
         link_tick( &link );
+        if ( link.ends[0]->streams_to_begin < 1.0 &&
+             link.ends[0]->paced >= 0.0 ) { /* who sleeps until the deadline does not miss the next ones */
+            CHECK_NEAR( netcode_messages_next_deadline( link.ends[0] ), link.now, 0.002 );
+            held++;
+        }
     }
+    CHECK_GT( held, 9 );
     netcode_messages_stats( link.ends[1], &stats );
     CHECK_EQ( stats.drops[NETCODE_MESSAGES_DROP_NO_ROOM], 0 );
     CHECK( guarantee_accepts > 1000 && guarantee_accepts <= 128 + 512 * 2 + 9 );

@@ -1047,15 +1047,19 @@ TEST( messages_deadlines_of_what_waits )
         int kind, bytes;
         double tokens, deadline;
     } rows[] = {
-        { NETCODE_MESSAGE_UNRELIABLE, 1, 5.0, 10.001 },        { NETCODE_MESSAGE_UNRELIABLE, 1, 0.0, 10.001 },
-        { NETCODE_MESSAGE_UNRELIABLE, 1, -0.5, 10.001 },       { NETCODE_MESSAGE_UNRELIABLE, 1, -300.0, 10.3 },
-        { NETCODE_MESSAGE_RELIABLE_ORDERED, 1, -20.0, 10.02 }, { NETCODE_MESSAGE_RELIABLE, 3000, -20.0, 10.02 },
+        { NETCODE_MESSAGE_UNRELIABLE, 1, 5.0, 10.001 },
+        { NETCODE_MESSAGE_UNRELIABLE, 1, 0.0, 10.001 },
+        { NETCODE_MESSAGE_UNRELIABLE, 1, -0.5, 10.001 },
+        { NETCODE_MESSAGE_UNRELIABLE, 1, -300.0, 10.3 },
+        { NETCODE_MESSAGE_RELIABLE_ORDERED, 1, -1199.0, 10.001 },
+        { NETCODE_MESSAGE_RELIABLE_ORDERED, 1, -1220.0, 10.02 },
+        { NETCODE_MESSAGE_RELIABLE, 3000, -20.0, 10.02 },
         { NETCODE_MESSAGE_RELIABLE, 1, -9e6, 3610.0 },
     };
-    for ( int i = 0; i < 7; i++ ) {
+    for ( int i = 0; i < 8; i++ ) {
         struct netcode_messages_t * m = deadline_open( -1.0 );
         netcode_messages_send( m, 2, rows[i].kind, flow_data, rows[i].bytes );
-        m->paced = rows[i].tokens;
+        m->paced = m->urgent = rows[i].tokens;
         deadline_is( m, rows[i].deadline );
     }
     struct netcode_messages_t * m =
@@ -1094,7 +1098,7 @@ TEST( messages_deadlines_of_what_waits )
     m = deadline_open( -1.0 ); /* and what was lost */
     lost_send( m, 0, 10.0 );
     nc_sent_lost( m, nc_sent_at( m, m->sent_first ) );
-    m->paced = -100.0;
+    m->urgent = -1300.0;
     deadline_is( m, 10.1 );
 }
 
