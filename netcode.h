@@ -12670,13 +12670,15 @@ static double nc_real_lowest( double lowest, double value )
 }
 
 /*  Never fewer than two packets, except while the queue is let drain, nor, where others fill the queue, less than
-    the least rate needs in two round trips: what is lost is in flight for a second one. */
+    the least rate needs in two round trips: what is lost is in flight for a second one. But a link may carry less:
+    at most twice what was delivered in a round trip. */
 static void nc_controller_set( struct netcode_messages_t * messages, double window )
 {
     nc_controller_t * controller = &messages->controller;
     double least = NC_CONTROLLER_LEAST * NETCODE_MAX_PACKET_SIZE;
     if ( controller->is_shared )
-        least = nc_real_larger( least, 2.0 * messages->least_rate * messages->stats.rtt );
+        least = nc_real_larger( least, 2.0 * nc_real_smaller( messages->least_rate * messages->stats.rtt,
+                                                              controller->through ) );
     controller->window =
         nc_real_smaller( nc_real_larger( window, least ), (double) messages->window * NETCODE_MAX_PACKET_SIZE );
 }
@@ -12783,7 +12785,9 @@ NC_COLD static void nc_controller_drain( struct netcode_messages_t * messages )
     controller->base_next = controller->shortest = 0.0;
     controller->saved = 0.85 * window;
     controller->settling = 2;
-    controller->window = nc_real_larger( packet, nc_real_smaller( 0.6 * window, window - 4.0 * packet ) );
+    controller->window = controller->is_shared
+                             ? packet /* or its own queue would count as that of others for ever */
+                             : nc_real_larger( packet, nc_real_smaller( 0.6 * window, window - 4.0 * packet ) );
 }
 
 /*  The round trip is over: what was lost in it, what was delivered in one, and what the link loses while the window

@@ -21,6 +21,7 @@ typedef struct {
     flow_t flows[2];           /* the first one's share and time, the second one's time if there is one */
     double seconds;            /* 0: 40 */
     double tcp_begins;         /* 0: no TCP beside it */
+    double tcp_ends;           /* 0: never; only messages from 15 s after that on are timed */
     int shifts;                /* the delay is eight times as long in the middle third */
     struct {
         double share, lost,
@@ -117,7 +118,9 @@ static void path_deliver( end_t * end, const struct netcode_message_t * message 
     flowing_t * it = &traffic->flows[head[0]];
     it->received++;
     it->received_bytes += end->world->now <= traffic->until ? (double) message->bytes : 0.0;
-    samples_add( &it->times, end->world->now - it->due.values[head[1]] );
+    double due = it->due.values[head[1]], ends = traffic->row->tcp_ends;
+    if ( ends <= 0.0 || due > PATH_BEGINS + ends + 15.0 )
+        samples_add( &it->times, end->world->now - due );
 }
 
 typedef struct {
@@ -151,7 +154,8 @@ static path_figures_t path_run( const path_row_t * row, uint64_t seed )
         ends[i].tick = row->tick > 0.0 ? row->tick : NETWORK_TICK;
     }
     if ( row->tcp_begins > 0.0 )
-        world_tcp( &world, PATH_BEGINS + row->tcp_begins );
+        world_tcp( &world, PATH_BEGINS + row->tcp_begins )->end_time =
+            row->tcp_ends > 0.0 ? PATH_BEGINS + row->tcp_ends : 0.0;
 
     world_run( &world, PATH_BEGINS - 1e-6, NULL );
     link_t * link = &world.links[0];
@@ -304,10 +308,13 @@ static const path_row_t path_rows[] = {
       .flows = PATH_TRANSFER_AND( 64, 1, 0 ), .aim = { 84, 0.5, 105 }, .now = { 84, 0.5, 120 },
       .peers = "ENet 86/0/1703, KCP 77/39/2314, GNS 82/0/53, RakNet 90/0/698, QUIC 90/8/3075, BBR 86/0/103" },
     { "1 Mbit/s, queue of 1 s, beside TCP", .there = PATH_QUEUE( 0.025, 125e3, 1 ), .back = PATH_DELAY( 0.025, 0 ),
-      .tcp_begins = 5, .flows = PATH_TRANSFER_AND( 64, 1, 0 ), .aim = { 30, 4, 2400 }, .now = { 25, 8, 3200 },
+      .tcp_begins = 5, .flows = PATH_TRANSFER_AND( 64, 1, 0 ), .aim = { 30, 4, 2400 }, .now = { 23, 8.5, 3200 },
       .peers = "ENet 20/12/11020, KCP 59/43/2603, GNS 76/4.5/4125, RakNet 21/0.3/11353, QUIC 77/6/3886" },
+    { "1 Mbit/s, queue of 1 s, when TCP has ended", .there = PATH_QUEUE( 0.025, 125e3, 1 ),
+      .back = PATH_DELAY( 0.025, 0 ), .tcp_begins = 5, .tcp_ends = 20, .flows = PATH_TRANSFER_AND( 64, 1, 0 ),
+      .aim = { 0, 0, 180 } },
     { "10 Mbit/s, queue of 1 s, beside TCP", .there = PATH_QUEUE( 0.02, 1.25e6, 1 ), .back = PATH_DELAY( 0.02, 0 ),
-      .tcp_begins = 5, .flows = PATH_TRANSFER_AND( 64, 1, 0 ), .aim = { 20, 2, 3000 }, .now = { 18, 2.5, 3000 },
+      .tcp_begins = 5, .flows = PATH_TRANSFER_AND( 64, 1, 0 ), .aim = { 20, 2, 3000 }, .now = { 15, 2.6, 3000 },
       .peers = "ENet 11/3.5/9192, KCP 31/3.5/2286, GNS 58/3.3/4898, RakNet 38/1.5/2270, QUIC 28/1.5/2931" },
     { "10 Mbit/s, queue of 200 ms, a game's snapshots beside TCP", .there = PATH_QUEUE( 0.02, 1.25e6, 0.2 ),
       .back = PATH_DELAY( 0.02, 0 ), .tcp_begins = 5, .flows = PATH_UNRELIABLE_AND( 1 ), .aim = { 0, 2, 500 },

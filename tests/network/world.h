@@ -38,8 +38,8 @@ typedef struct {
 
 typedef struct end_t {
     struct world_t * world;
-    int index, peer, link; /* the direction that it sends in */
-    double start_time;
+    int index, peer, link;       /* the direction that it sends in */
+    double start_time, end_time; /* a TCP flow ends then; 0: never */
     double tick, next_tick;
     struct netcode_messages_t * messages;
     tcp_sender_t * sender;
@@ -197,6 +197,8 @@ static void tcp_post( end_t * end, uint64_t sequence, uint64_t ack, int bytes )
 static void tcp_fill( end_t * end )
 {
     tcp_sender_t * tcp = end->sender;
+    if ( end->end_time > 0.0 && end->world->now > end->end_time )
+        return;
     while ( (double) tcp->in_flight < tcp->window && tcp->next - tcp->acked < TCP_STATES / 2 ) {
         uint64_t segment = tcp->next;
         if ( tcp->lost_count ) {

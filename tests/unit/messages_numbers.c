@@ -504,17 +504,23 @@ TEST( messages_queues_are_drained )
             }
             if ( !CHECK_EQ( controller->is_shared, rows[i].shared ) )
                 test_fail( __FILE__, __LINE__, "row %d", i );
-            NUMBERS_SAME( controller->window,
-                          0.85 * rows[i].window > 3200.0 || !rows[i].shared ? 0.85 * rows[i].window : 3200.0 );
+            double least = rows[i].shared ? 2.0 * fmin( 1600.0, rows[i].through ) : 0.0;
+            NUMBERS_SAME( controller->window, fmax( 0.85 * rows[i].window, least ) );
             NUMBERS_SAME( controller->base, 0.13 );
             NUMBERS_SAME( controller->saved, 0.0 );
             NUMBERS_SAME( controller->shortest_ever, rows[i].shortest < 0.12 ? rows[i].shortest : 0.12 );
         }
         netcode_messages_destroy( m );
     }
+    struct netcode_messages_t * m = numbers_running( 0 );
+    m->controller.is_shared = 1; /* then all of its own, to see whether that of others stays */
+    nc_controller_drain( m );
+    NUMBERS_SAME( m->controller.window, 1200.0 );
+    netcode_messages_destroy( m );
 }
 
-/* Never below two packets, nor, where others fill the queue, below what the least rate needs in two round trips. */
+/*  Never below two packets, nor, where others fill the queue, below what the least rate needs in two round trips, or below twice
+    what the link delivers in one if that is less. */
 TEST( messages_windows_have_a_floor )
 {
     struct netcode_messages_t * m = numbers_running( 0 );
@@ -522,8 +528,12 @@ TEST( messages_windows_have_a_floor )
     nc_controller_set( m, 1.0 );
     NUMBERS_SAME( m->controller.window, 2400.0 );
     m->controller.is_shared = 1;
+    m->controller.through = 9000.0;
     nc_controller_set( m, 1.0 );
     NUMBERS_SAME( m->controller.window, 16000.0 ); /* 16,000 bytes a second */
+    m->controller.through = 3000.0;
+    nc_controller_set( m, 1.0 );
+    NUMBERS_SAME( m->controller.window, 6000.0 );
     nc_controller_set( m, 1e9 );
     NUMBERS_SAME( m->controller.window, 1024.0 * 1200.0 );
     netcode_messages_destroy( m );
