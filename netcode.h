@@ -12644,10 +12644,9 @@ static void nc_messages_fill_tokens( struct netcode_messages_t * messages )
     if ( messages->timeouts > 16 )
         urgent = nc_real_smaller( urgent, least );
     messages->tokens_time = messages->now;
-    double streams = passed * NC_STREAMS_PER_SECOND;
-    messages->stream_tokens = nc_real_smaller( messages->stream_tokens + streams, NC_STREAMS_AT_ONCE );
-    messages->streams_to_begin =
-        nc_real_smaller( messages->streams_to_begin + streams / 2.0, NC_STREAMS_AT_ONCE / 2.0 );
+    double streams = passed * (double) NC_STREAMS_PER_SECOND, most = (double) NC_STREAMS_AT_ONCE;
+    messages->stream_tokens = nc_real_smaller( messages->stream_tokens + streams, most );
+    messages->streams_to_begin = nc_real_smaller( messages->streams_to_begin + streams / 2.0, most / 2.0 );
     messages->least = nc_messages_fill( messages->least, least, passed );
     messages->paced = nc_messages_fill( messages->paced, rate, passed );
     messages->urgent = nc_messages_fill( messages->urgent, urgent, passed );
@@ -14563,8 +14562,8 @@ static void nc_messages_begin( struct netcode_messages_t * messages, double time
     messages->loss_long = 0.003; /* a link that loses nothing is believed after some 560 packets */
     messages->reorder_seconds = NC_MESSAGES_REORDER;
     messages->peer_delay = 0.025;
-    messages->stream_tokens = NC_STREAMS_AT_ONCE;
-    messages->streams_to_begin = NC_STREAMS_AT_ONCE / 2.0;
+    messages->stream_tokens = (double) NC_STREAMS_AT_ONCE;
+    messages->streams_to_begin = messages->stream_tokens / 2.0;
     messages->credit_limit = messages->credit_granted = NC_MESSAGES_FIRST_CREDIT;
     messages->limit_due = 1;
 
