@@ -29,6 +29,15 @@ static int gate_holds( const gate_t * gate, double limit )
     return gate->more_is_better ? gate->figure >= limit : gate->figure <= limit;
 }
 
+/* Counts a line, which holds its aim, or what it may be while it is open, or not; and says which. */
+static const char * verdict( int holds, int may )
+{
+    lines++;
+    open_lines += !holds && may;
+    beyond += !holds && !may;
+    return holds ? "ok    " : may ? "OPEN  " : "BEYOND";
+}
+
 __attribute__( ( format( printf, 2, 3 ) ) ) static void report( gate_t gate, const char * format, ... )
 {
     char line[LONGEST_LINE];
@@ -37,14 +46,7 @@ __attribute__( ( format( printf, 2, 3 ) ) ) static void report( gate_t gate, con
     va_start( arguments, format );
     vsnprintf( line, sizeof( line ), format, arguments );
     va_end( arguments );
-    lines++;
-    open_lines += may;
-    beyond += !holds && !may;
-    printf( "%s %-84s %10.6g  limit %.6g",
-            holds ? "ok    "
-            : may ? "OPEN  "
-                  : "BEYOND",
-            line, gate.figure, gate.limit );
+    printf( "%s %-84s %10.6g  limit %.6g", verdict( holds, may ), line, gate.figure, gate.limit );
     printf( may ? ", for now %.6g\n" : "\n", gate.worst );
     fflush( stdout );
 }
@@ -529,14 +531,8 @@ static void paths( void )
         int holds = path_holds( &worst, row->aim.share, row->aim.lost, row->aim.late );
         int may = !holds && ( row->now.share > 0.0 || row->now.lost > 0.0 || row->now.late > 0.0 ) &&
                   path_holds( &worst, row->now.share, row->now.lost, row->now.late );
-        lines++;
-        open_lines += may;
-        beyond += !holds && !may;
-        printf( "%s %-56s %6.1f (%g), %5.2f %% lost (%g), p99 %4.0f ms (%g)%s\n",
-                holds ? "ok    "
-                : may ? "OPEN  "
-                      : "BEYOND",
-                row->name, worst.share, row->aim.share, worst.lost, row->aim.lost, worst.late, row->aim.late,
+        printf( "%s %-56s %6.1f (%g), %5.2f %% lost (%g), p99 %4.0f ms (%g)%s\n", verdict( holds, may ), row->name,
+                worst.share, row->aim.share, worst.lost, row->aim.lost, worst.late, row->aim.late,
                 worst.missing ? ", messages are missing" : "" );
         if ( row->peers )
             printf( "         %s\n", row->peers );
