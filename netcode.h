@@ -3953,15 +3953,15 @@ static void nc_bits_remove( nc_bits_t * bits, uint32_t index )
         bits->summary[index / 4096] &= ~( (uint64_t) 1 << ( index / 64 % 64 ) );
 }
 
-/* The position of a word's lowest set bit; each line computes one bit of it. */
+/*  The position of a word's lowest set bit. Each sequence of six bits is once in the factor (a de Bruijn sequence), so
+    the position by which it is shifted decides what its highest six bits are. */
 static uint32_t nc_bits_lowest_of_word( uint64_t word )
 {
-    word &= ~word + 1;
-    return (uint32_t) ( ( word & 0x00000000ffffffffu ) == 0 ) << 5 |
-           (uint32_t) ( ( word & 0x0000ffff0000ffffu ) == 0 ) << 4 |
-           (uint32_t) ( ( word & 0x00ff00ff00ff00ffu ) == 0 ) << 3 |
-           (uint32_t) ( ( word & 0x0f0f0f0f0f0f0f0fu ) == 0 ) << 2 |
-           (uint32_t) ( ( word & 0x3333333333333333u ) == 0 ) << 1 | (uint32_t) ( ( word & 0x5555555555555555u ) == 0 );
+    static const uint8_t positions[64] = { 0,  1,  48, 2,  57, 49, 28, 3,  61, 58, 50, 42, 38, 29, 17, 4,
+                                           62, 55, 59, 36, 53, 51, 43, 22, 45, 39, 33, 30, 24, 18, 12, 5,
+                                           63, 47, 56, 27, 60, 41, 37, 16, 54, 35, 52, 21, 44, 32, 23, 11,
+                                           46, 26, 40, 15, 34, 20, 31, 10, 25, 14, 19, 9,  13, 8,  7,  6 };
+    return positions[( word & ( ~word + 1 ) ) * 0x03f79d71b4cb0a89u >> 58];
 }
 
 static uint32_t nc_bits_lowest( const nc_bits_t * bits )
@@ -11753,6 +11753,7 @@ typedef struct {
     nc_message_list_t queues[NC_LISTS]; /* so that none waits for one of another kind */
     uint32_t sending;                   /* none of the begun ones before this one has anything to send */
     uint32_t ordered;                   /* none of them before this one is an ordered one */
+    uint32_t unknown;                   /* the other side knows all of them before this one */
     uint32_t queued_bytes,
         kept_bytes;     /* contents that were not begun; what all of its messages have in the send buffer */
     uint32_t served[2]; /* bytes by weight, in one piece and in fragments: the channel with the least is next */
@@ -11897,9 +11898,8 @@ struct netcode_messages_t {
     nc_message_list_t reliable; /* begun, in the order of their ids */
     nc_message_list_t watched;  /* unreliable, begun, whose receipt is awaited */
     uint32_t lost_head, lost_tail, event_head, event_tail;
-    uint32_t begun, begun_count;          /* in fragments: a tree by their ids, and how many */
-    uint32_t next_id, oldest_id;          /* the other side knows all messages before the oldest, */
-    uint64_t known[NC_MESSAGES_IDS / 64]; /* and these after it, by id modulo 4096 */
+    uint32_t begun, begun_count; /* in fragments: a tree by their ids, and how many */
+    uint32_t next_id;
     uint32_t queued_bytes, flight, last_serial;
     uint32_t message_count; /* in the send buffer */
     uint32_t credit_limit, credit_spent;
@@ -11993,7 +11993,6 @@ static void nc_messages_check( const struct netcode_messages_t * messages )
     netcode_assert( ( messages->watched.head == 0 ) == ( messages->watched.count == 0 ) );
 
     netcode_assert( ( messages->begun == 0 ) == ( messages->begun_count == 0 ) );
-    netcode_assert( messages->next_id - messages->oldest_id <= NC_MESSAGES_IDS );
     netcode_assert( nc_messages_active( messages ) || messages->queued_bytes == 0 );
     netcode_assert( messages->newest_received < 0 || messages->history.bits[0] & 1 );
     netcode_assert( (int32_t) ( messages->credit_limit - messages->credit_spent ) >= 0 );
@@ -12228,26 +12227,41 @@ static void nc_message_report( struct netcode_messages_t * messages, uint32_t ha
     message->event = (uint8_t) event;
 }
 
-/* The other side knows this reliable message: it was acknowledged, or a part of it. */
-static void nc_messages_know_id( struct netcode_messages_t * messages, uint32_t id )
+/* Was a part of it acknowledged? Then the other side has begun it. */
+static int nc_transfer_is_known( const nc_message_t * message )
 {
-    uint32_t ahead = ( id - messages->oldest_id ) & 0xffff;
-    if ( ahead >= messages->next_id - messages->oldest_id )
-        return; /* it was known before */
-    nc_bit_set( messages->known, messages->oldest_id + ahead, NC_MESSAGES_IDS, 1 );
-    while ( messages->oldest_id != messages->next_id &&
-            nc_bit_get( messages->known, messages->oldest_id, NC_MESSAGES_IDS ) )
-        messages->oldest_id++;
+    return message->acked_bytes != 0;
+}
+
+/* So many ids ago the first reliable message was begun of which the other side may know nothing; 0: it knows all. */
+static uint32_t nc_messages_oldest_id( const struct netcode_messages_t * messages )
+{
+    uint32_t first = messages->reliable.head, age, oldest = 0;
+    if ( first )
+        oldest = ( messages->next_id - nc_message_at( messages, first )->node.key ) & 0xffff;
+    for ( uint32_t mask = messages->active[NC_QUEUE_BEGUN]; mask; mask &= mask - 1 ) {
+        nc_message_channel_t * channel = &messages->channels[nc_bits_lowest_of_word( mask )];
+        while ( channel->unknown && nc_transfer_is_known( nc_message_at( messages, channel->unknown ) ) )
+            channel->unknown = nc_message_at( messages, channel->unknown )->next;
+        if ( channel->unknown ) {
+            age = ( messages->next_id - nc_message_at( messages, channel->unknown )->node.key ) & 0xffff;
+            oldest = age > oldest ? age : oldest;
+        }
+    }
+    return oldest;
 }
 
 /*  Is the next id within those that both sides remember? Ids of messages in fragments that are still in flight are
     left out, as if they were known. */
 static int nc_messages_has_id( struct netcode_messages_t * messages )
 {
-    while ( messages->next_id - messages->oldest_id < NC_MESSAGES_IDS &&
-            *nc_tree_find( &messages->out, &messages->begun, messages->next_id & 0xffff ) )
-        messages->next_id++; /* its bit is set since it was known last */
-    return messages->next_id - messages->oldest_id < NC_MESSAGES_IDS;
+    uint32_t oldest = nc_messages_oldest_id( messages );
+    while ( oldest < NC_MESSAGES_IDS &&
+            *nc_tree_find( &messages->out, &messages->begun, messages->next_id & 0xffff ) ) {
+        messages->next_id++;
+        oldest++;
+    }
+    return oldest < NC_MESSAGES_IDS;
 }
 
 /* Nothing more is to be sent of a message in fragments that was begun. */
@@ -12259,6 +12273,8 @@ static void nc_transfer_end( struct netcode_messages_t * messages, uint32_t hand
         channel->sending = message->next;
     if ( channel->ordered == handle )
         channel->ordered = message->next;
+    if ( channel->unknown == handle )
+        channel->unknown = message->next;
     nc_channel_unlink( messages, message->channel, NC_QUEUE_BEGUN, handle );
     nc_tree_remove( &messages->out, nc_tree_find( &messages->out, &messages->begun, message->node.key ) );
     messages->begun_count--;
@@ -12273,8 +12289,6 @@ static void nc_message_finish( struct netcode_messages_t * messages, uint32_t ha
     else
         nc_messages_unlink( messages, nc_kind_is_reliable( message->kind ) ? &messages->reliable : &messages->watched,
                             handle );
-    if ( nc_kind_is_reliable( message->kind ) )
-        nc_messages_know_id( messages, message->node.key );
     message->flags |= NC_MESSAGE_DONE;
     nc_message_report( messages, handle, event );
     nc_message_release( messages, handle );
@@ -12463,7 +12477,6 @@ static void nc_fragment_acked( struct netcode_messages_t * messages, const nc_se
         return;
 
     nc_message_t * message = nc_message_at( messages, handle );
-    nc_messages_know_id( messages, message->node.key );
     message->lost_fragments -= ( *state & NC_FRAGMENT_LOST ) != 0;
     message->acked_bytes += nc_fragment_bytes( message->bytes, index );
     *state = NC_FRAGMENT_ACKED;
@@ -13204,12 +13217,6 @@ static void nc_channel_serve( nc_message_channel_t * channel, uint32_t bytes, in
     channel->served[bulk] += ( bytes + 16 ) * 64 / channel->weight;
 }
 
-/* Was a part of it acknowledged? Then the other side has begun it. */
-static int nc_transfer_is_known( const nc_message_t * message )
-{
-    return message->acked_bytes != 0;
-}
-
 static void nc_build_fragment( struct netcode_messages_t * messages, nc_build_t * build, uint32_t handle,
                                uint32_t index )
 {
@@ -13516,6 +13523,7 @@ static void nc_transfer_start( struct netcode_messages_t * messages, uint32_t ha
     nc_channel_append( messages, message->channel, NC_QUEUE_BEGUN, handle );
     channel->sending = handle; /* none before it has anything to send, or that would be sent first */
     channel->ordered = channel->ordered ? channel->ordered : handle;
+    channel->unknown = channel->unknown ? channel->unknown : handle;
     messages->begun_count++;
 }
 
@@ -13524,7 +13532,6 @@ static void nc_reliable_start( struct netcode_messages_t * messages, uint32_t ha
     nc_message_t * message = nc_message_at( messages, handle );
     messages->credit_spent += nc_messages_cost( message->kind, message->bytes );
     messages->streams_to_begin -= message->kind == NETCODE_MESSAGE_STREAM;
-    nc_bit_set( messages->known, messages->next_id, NC_MESSAGES_IDS, 0 );
     message->node.key = messages->next_id++ & 0xffff;
     if ( message->kind == NETCODE_MESSAGE_RELIABLE_ORDERED )
         message->order = messages->channels[message->channel].next_order++;
