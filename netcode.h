@@ -13871,7 +13871,7 @@ typedef struct {
 typedef struct {
     uint32_t reliable_room, room, cost;
     const uint8_t * refused; /* REFUSE: its count, and the ids */
-    int fragments;
+    int fragments, waits;    /* how many; the peer is to repeat the packet, because something of it has no room yet */
     nc_acks_t acks;
     int64_t newest_id; /* ids are near it, before any frame of the packet changes it */
     int64_t number, acked;
@@ -14044,9 +14044,6 @@ static int nc_frame_check_message( struct netcode_messages_t * messages, const n
     }
 
     uint32_t partial = fragment ? nc_partial_find( messages, frame->id ) : 0;
-    if ( kind == NETCODE_MESSAGE_STREAM &&
-         ( messages->refused_count == NC_MESSAGES_REFUSED || ( !partial && messages->stream_tokens < 1.0 ) ) )
-        return NETCODE_MESSAGES_DROP_NO_ROOM; /* it could not be refused, or too many begin */
     if ( partial && !nc_frame_fits( nc_arrived_at( messages, partial ), frame ) )
         return NETCODE_MESSAGES_DROP_FRAGMENT;
     if ( !partial && ( frame->known || nc_messages_had( messages, id ) ) ) {
@@ -14067,6 +14064,8 @@ static int nc_frame_check_message( struct netcode_messages_t * messages, const n
         plan->cost += nc_messages_cost( kind, frame->bytes );
         plan->reliable_room += room;
     }
+    if ( kind == NETCODE_MESSAGE_STREAM ) /* it could not be refused, or too many begin */
+        plan->waits = messages->refused_count == NC_MESSAGES_REFUSED || ( !partial && messages->stream_tokens < 1.0 );
     return NETCODE_MESSAGES_DROP_NONE;
 }
 
@@ -14455,9 +14454,9 @@ static int nc_messages_check_packet( struct netcode_messages_t * messages, nc_so
     if ( plan->room && ( nc_heap_is_full( &messages->in, promised + plan->room ) ||
                          !nc_heap_fits( &messages->in, promised + plan->room ) ) )
         plan->room = 0;
-    if ( plan->reliable_room && !nc_heap_fits( &messages->in, plan->reliable_room ) )
-        return NETCODE_MESSAGES_DROP_NO_ROOM; /* only where the message that the application reads splits what is free */
-    return NETCODE_MESSAGES_DROP_NONE;
+    /* What was promised fits, unless the message that the application reads splits what is free. */
+    plan->waits |= plan->reliable_room && !nc_heap_fits( &messages->in, plan->reliable_room );
+    return plan->waits ? NETCODE_MESSAGES_DROP_NO_ROOM : NETCODE_MESSAGES_DROP_NONE;
 }
 
 static void nc_messages_take_number( struct netcode_messages_t * messages, int64_t number, int asks )
@@ -15028,18 +15027,22 @@ NETCODE_API int netcode_messages_process_packet( struct netcode_messages_t * mes
     if ( reason != NETCODE_MESSAGES_DROP_NONE ) {
         nc_messages_check_drop( messages, reason, packet, bytes );
         nc_messages_count_drop( messages, reason );
-        return reason;
     }
+    if ( reason != NETCODE_MESSAGES_DROP_NONE && reason != NETCODE_MESSAGES_DROP_NO_ROOM )
+        return reason;
+
+    messages->fresh = 1; /* acks and refusals count even if there is no room for messages */
+    for ( int i = 0; plan.refused && i < plan.refused[0]; i++ )
+        nc_stream_refused( messages, nc_get_u16( plan.refused + 1 + 2 * i ) );
+    nc_messages_take_acks( messages, &plan.acks );
+    if ( reason == NETCODE_MESSAGES_DROP_NO_ROOM )
+        return reason;
 
     messages->useless_since = 1e300;
     messages->useless = 0;
     messages->stats.packets_received++;
     messages->stats.bytes_received += (uint64_t) bytes;
-    messages->fresh = 1;
     nc_messages_take_number( messages, plan.number, plan.asks );
-    for ( int i = 0; plan.refused && i < plan.refused[0]; i++ )
-        nc_stream_refused( messages, nc_get_u16( plan.refused + 1 + 2 * i ) );
-    nc_messages_take_acks( messages, &plan.acks );
     messages->stats.messages_duplicate += plan.duplicates;
 
     messages->is_busy = 1;

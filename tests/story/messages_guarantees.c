@@ -373,6 +373,29 @@ TEST( messages_guarantee_streams_are_accepted_at_a_limited_rate )
     }
 }
 
+/*  The acks of a packet count even if there is no room for its messages: or two sides that refuse each other's streams
+    would never hear that their refusals have arrived. */
+TEST( messages_guarantee_acks_count_without_room )
+{
+    struct netcode_messages_config_t config = *small_config();
+    config.accept_stream_function = guarantee_stream_accept;
+    struct netcode_messages_t * m = netcode_messages_create( &config, 0.0 );
+    struct craft_t craft;
+    uint8_t data[100] = { 0 };
+    guarantee_takes = 0;
+    for ( int i = 0; i < 18; i++ ) {
+        if ( i == 16 )
+            CHECK_GT( messages_drain( m, 0.1 ), 0 );
+        craft_begin( &craft, i < 17 ? i : 16, i < 16 ? -1 : messages_newest( m ), 0 );
+        craft_fragment( &craft, 5, 0, i < 17 ? i : 16, 0, data, 100, 0 );
+        CHECK_EQ( craft_give( &craft, m ), i == 16 ? NETCODE_MESSAGES_DROP_NO_ROOM : NETCODE_MESSAGES_DROP_NONE );
+        CHECK_EQ( m->refused_count, i < 16 ? i + 1 : i - 16 );
+        CHECK_EQ( m->packets_in_flight, 0 );
+    }
+    messages_check( m );
+    netcode_messages_destroy( m );
+}
+
 /* They begin at half of that rate: none is refused, and nothing of a packet that also has other messages is lost by it. */
 TEST( messages_guarantee_streams_are_begun_as_they_are_accepted )
 {

@@ -52,6 +52,7 @@ static int victim_take( struct victim_t * v, const uint8_t * packet, int bytes )
         v->m->broken_event = before->broken_event;
         v->m->broken_due = before->broken_due;
         v->m->peer_is_broken = before->peer_is_broken;
+        v->m->fresh = before->fresh; /* if there was no room, acks counted, of which these packets have none */
     }
     if ( reason != NETCODE_MESSAGES_DROP_NONE && ( compacted || reason != NETCODE_MESSAGES_DROP_NO_ROOM ) )
         CHECK( messages_same( v->m, v->before, v->size ) );
