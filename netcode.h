@@ -11867,11 +11867,6 @@ typedef struct {
 #define NC_CONTROLLER_ROUND \
     0.08 /* seconds: a shorter round trip counts as this one, because ticks make waits inexact */
 
-/* Which numbers were received: bit n is the newest one less n. */
-typedef struct {
-    uint64_t bits[NC_MESSAGES_REMEMBERED / 64];
-} nc_history_t;
-
 struct netcode_messages_t {
     void * allocator_context;
     void ( *free_function )( void * context, void * pointer );
@@ -11938,8 +11933,8 @@ struct netcode_messages_t {
         ack_time; /* of the newest packet; since when an ack is due; when the last was sent */
     int acks_due;
     double long_acks_time; /* when a packet had ranges or REFUSE last: those after it leave the acks out for a while */
-    nc_history_t history;
-    int64_t unacked; /* the lowest received number that no report has, or INT64_MAX */
+    uint64_t numbers[NC_MESSAGES_REMEMBERED / 64]; /* of packets that were received, modulo 2048 */
+    int64_t unacked;                               /* the lowest received number that no report has, or INT64_MAX */
     nc_report_t reports[NC_MESSAGES_REPORTS];
     uint32_t report_first, report_end; /* of those that the other side may not have */
     int64_t newest_id;
@@ -11978,6 +11973,18 @@ static uint32_t nc_messages_active( const struct netcode_messages_t * messages )
     return messages->active[0] | messages->active[1] | messages->active[2] | messages->active[3];
 }
 
+/* A circular buffer of bits; `count`, here and below, is a power of two. */
+static int nc_bit_get( const uint64_t * bits, uint64_t at, uint32_t count )
+{
+    return (int) ( bits[( at & ( count - 1 ) ) / 64] >> at % 64 & 1 );
+}
+
+/* Was the packet received that is so many, of 2048, below the newest? */
+static int nc_messages_had_number( const struct netcode_messages_t * messages, uint32_t below )
+{
+    return nc_bit_get( messages->numbers, (uint64_t) messages->newest_received - below, NC_MESSAGES_REMEMBERED );
+}
+
 /* Asserts the object's invariants at the start of each call, in debug builds; costs a few comparisons. */
 static void nc_messages_check( const struct netcode_messages_t * messages )
 {
@@ -11994,7 +12001,7 @@ static void nc_messages_check( const struct netcode_messages_t * messages )
 
     netcode_assert( ( messages->begun == 0 ) == ( messages->begun_count == 0 ) );
     netcode_assert( nc_messages_active( messages ) || messages->queued_bytes == 0 );
-    netcode_assert( messages->newest_received < 0 || messages->history.bits[0] & 1 );
+    netcode_assert( messages->newest_received < 0 || nc_messages_had_number( messages, 0 ) );
     netcode_assert( (int32_t) ( messages->credit_limit - messages->credit_spent ) >= 0 );
     netcode_assert( (int32_t) ( messages->credit_granted - messages->credit_received ) >= 0 );
     netcode_assert( messages->broken || !( messages->broken_event | messages->broken_due ) );
@@ -12091,46 +12098,22 @@ static uint32_t nc_fragment_bytes( uint32_t total, uint32_t index )
     return rest < NETCODE_MESSAGES_FRAGMENT_BYTES ? rest : NETCODE_MESSAGES_FRAGMENT_BYTES;
 }
 
-/* A circular buffer of bits; `count`, here and below, is a power of two. */
-static int nc_bit_get( const uint64_t * bits, uint64_t at, uint32_t count )
-{
-    return (int) ( bits[( at & ( count - 1 ) ) / 64] >> at % 64 & 1 );
-}
-
 static void nc_bit_set( uint64_t * bits, uint64_t at, uint32_t count, int value )
 {
     uint64_t * word = &bits[( at & ( count - 1 ) ) / 64];
     *word = ( *word & ~( (uint64_t) 1 << at % 64 ) ) | (uint64_t) value << at % 64;
 }
 
-/* Clears the bits for the positions after `newest` up to `at`. */
-static void nc_bit_advance( uint64_t * bits, int64_t newest, int64_t at, uint32_t count )
+/* Sets a position's bit. If it is after the newest one, it is the newest from now on, and those between have none. */
+static void nc_bit_take( uint64_t * bits, int64_t * newest, int64_t at, uint32_t count )
 {
-    if ( at - newest >= (int64_t) count )
+    if ( at - *newest >= (int64_t) count ) {
         memset( bits, 0, count / 8 );
-    else
-        while ( newest < at )
-            nc_bit_set( bits, (uint64_t) ++newest, count, 0 );
-}
-
-static int nc_history_has( const nc_history_t * history, uint32_t below )
-{
-    return (int) ( history->bits[below / 64] >> below % 64 & 1 );
-}
-
-static void nc_history_advance( nc_history_t * history, uint64_t by )
-{
-    if ( by >= NC_MESSAGES_REMEMBERED ) {
-        memset( history, 0, sizeof( *history ) );
-        return;
+        *newest = at;
     }
-
-    for ( ; by >= 64; by -= 64 ) {
-        memmove( history->bits + 1, history->bits, sizeof( history->bits ) - sizeof( history->bits[0] ) );
-        history->bits[0] = 0;
-    }
-    for ( int i = NC_MESSAGES_REMEMBERED / 64 - 1; by && i >= 0; i-- )
-        history->bits[i] = history->bits[i] << by | ( i ? history->bits[i - 1] >> ( 64 - by ) : 0 );
+    while ( *newest < at )
+        nc_bit_set( bits, ( uint64_t )++ * newest, count, 0 );
+    nc_bit_set( bits, (uint64_t) at, count, 1 );
 }
 
 /* The number with these lowest 16 bits that is nearest to `newest`. */
@@ -13258,6 +13241,14 @@ NC_COLD static void nc_build_cancel( struct netcode_messages_t * messages, nc_bu
     nc_build_carry( build, message, handle );
 }
 
+static uint32_t nc_messages_ack_bits( const struct netcode_messages_t * messages )
+{
+    uint32_t bits = 0;
+    for ( uint32_t below = 32; below > 0; below-- )
+        bits = bits << 1 | (uint32_t) nc_messages_had_number( messages, below );
+    return bits;
+}
+
 /* Writes the received numbers that are beyond the ack bits, in runs, downwards. */
 static void nc_build_ranges( const struct netcode_messages_t * messages, nc_build_t * build, uint32_t lowest )
 {
@@ -13269,10 +13260,10 @@ static void nc_build_ranges( const struct netcode_messages_t * messages, nc_buil
 
     while ( below <= lowest && *count < NC_MESSAGES_RANGES ) { /* only REFUSE is before them: all of them fit */
         uint32_t first, end;
-        while ( below <= lowest && !nc_history_has( &messages->history, below ) )
+        while ( below <= lowest && !nc_messages_had_number( messages, below ) )
             below++;
         first = end = below;
-        while ( end <= lowest && nc_history_has( &messages->history, end ) )
+        while ( end <= lowest && nc_messages_had_number( messages, end ) )
             end++;
         if ( end == first )
             break;
@@ -13834,7 +13825,7 @@ static int nc_build_end( struct netcode_messages_t * messages, nc_build_t * buil
     *at++ = (uint8_t) flags;
     at = nc_put_number( at, (uint32_t) messages->next_number, 2 );
     at = nc_put_number( at, acks ? (uint32_t) messages->newest_received : 0, 2 );
-    at = nc_put_number( at, acks ? (uint32_t) ( messages->history.bits[0] >> 1 ) : 0, 4 );
+    at = nc_put_number( at, acks ? nc_messages_ack_bits( messages ) : 0, 4 );
     if ( build->delay ) {
         double delay = nc_real_smaller( ( messages->now - messages->newest_time ) * 1e4, 65535.0 );
         nc_put_number( at, (uint32_t) nc_real_larger( delay, 0.0 ), 2 );
@@ -13989,15 +13980,6 @@ static int nc_messages_had( const struct netcode_messages_t * messages, int64_t 
 {
     return id < 0 || id <= messages->newest_id - (int64_t) NC_MESSAGES_IDS ||
            ( id <= messages->newest_id && nc_bit_get( messages->ids, (uint64_t) id, NC_MESSAGES_IDS ) );
-}
-
-static void nc_messages_take_id( struct netcode_messages_t * messages, int64_t id )
-{
-    if ( id > messages->newest_id ) {
-        nc_bit_advance( messages->ids, messages->newest_id, id, NC_MESSAGES_IDS );
-        messages->newest_id = id;
-    }
-    nc_bit_set( messages->ids, (uint64_t) id, NC_MESSAGES_IDS, 1 );
 }
 
 /* Was the order of this ordered message or fragment received before, with another id? Then it is malformed input. */
@@ -14255,7 +14237,7 @@ static void nc_messages_take_fragment( struct netcode_messages_t * messages, con
     uint32_t handle = nc_partial_find( messages, frame->id ), index = frame->index;
     int begins = !handle;
     if ( begins ) {
-        nc_messages_take_id( messages, id );
+        nc_bit_take( messages->ids, &messages->newest_id, id, NC_MESSAGES_IDS );
         handle = nc_arrived_make( messages, frame, id );
         nc_tree_insert( &messages->in, &messages->partial, handle, frame->id );
         messages->credit_received += nc_messages_cost( frame->kind, frame->bytes );
@@ -14305,7 +14287,7 @@ static void nc_messages_take_message( struct netcode_messages_t * messages, cons
     else if ( fragment )
         nc_messages_take_fragment( messages, frame, id, plan->number );
     else {
-        nc_messages_take_id( messages, id );
+        nc_bit_take( messages->ids, &messages->newest_id, id, NC_MESSAGES_IDS );
         messages->credit_received += nc_messages_cost( frame->kind, frame->bytes );
         handle = nc_arrived_make( messages, frame, id );
         nc_arrived_deliver( messages, handle, plan->number );
@@ -14320,7 +14302,7 @@ NC_COLD static void nc_messages_take_cancel( struct netcode_messages_t * message
     if ( partial )
         nc_transfer_close( messages, partial, 0 );
     else if ( frame->bytes != 0 && !nc_messages_had( messages, id ) ) {
-        nc_messages_take_id( messages, id );
+        nc_bit_take( messages->ids, &messages->newest_id, id, NC_MESSAGES_IDS );
         messages->credit_received += frame->bytes;
         messages->credit_released += frame->bytes;
     }
@@ -14393,7 +14375,7 @@ static int nc_messages_read_header( struct netcode_messages_t * messages, nc_sou
         return NETCODE_MESSAGES_DROP_WINDOW;
     if ( below >= NC_MESSAGES_REMEMBERED || plan->number < 0 )
         return NETCODE_MESSAGES_DROP_OLD;
-    if ( below >= 0 && nc_history_has( &messages->history, (uint32_t) below ) )
+    if ( below >= 0 && nc_messages_had_number( messages, (uint32_t) below ) )
         return NETCODE_MESSAGES_DROP_DUPLICATE;
 
     if ( acks->valid ) {
@@ -14462,14 +14444,9 @@ static int nc_messages_check_packet( struct netcode_messages_t * messages, nc_so
 static void nc_messages_take_number( struct netcode_messages_t * messages, int64_t number, int asks )
 {
     int64_t ahead = number - messages->newest_received;
-    if ( ahead > 0 ) {
-        nc_history_advance( &messages->history, (uint64_t) ahead );
-        messages->newest_received = number;
+    if ( ahead > 0 )
         messages->newest_time = messages->now;
-    }
-
-    int64_t below = messages->newest_received - number;
-    messages->history.bits[below / 64] |= (uint64_t) 1 << below % 64;
+    nc_bit_take( messages->numbers, &messages->newest_received, number, NC_MESSAGES_REMEMBERED );
     if ( number < messages->unacked )
         messages->unacked = number;
 
@@ -15159,7 +15136,7 @@ static double nc_messages_loss_received( const struct netcode_messages_t * messa
     }
 
     for ( uint32_t i = 0; i < count; i++ )
-        missing += !nc_history_has( &messages->history, below + i );
+        missing += !nc_messages_had_number( messages, below + i );
     return missing <= skips ? 0.0 : (double) ( missing - ( skips != 0 ) ) / count;
 }
 

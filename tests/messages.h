@@ -423,7 +423,7 @@ static void check_receiving( const struct netcode_messages_t * m )
     /* All that was received is here or was released; not more than was promised has come. */
     CHECK_EQ( m->credit_received - m->credit_released, cost );
     CHECK_GE( (int32_t) ( m->credit_granted - m->credit_received ), 0 );
-    CHECK( m->newest_received < 0 || m->history.bits[0] & 1 );
+    CHECK( m->newest_received < 0 || nc_messages_had_number( m, 0 ) );
 }
 
 static void messages_check( const struct netcode_messages_t * m )

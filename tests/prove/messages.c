@@ -425,45 +425,19 @@ void prove_messages_near( void )
     CLAIM( nc_messages_near( newest, (uint32_t) ( (uint64_t) number & 0xffff ) ) == number );
 }
 
-static int has( const nc_history_t * history, uint64_t below )
+/* What was received stays received as far as `count` positions back, and nothing else becomes so. */
+void prove_messages_bit_take( void )
 {
-    return below < NC_MESSAGES_REMEMBERED && ( history->bits[below / 64] >> below % 64 & 1 );
-}
-
-static nc_history_t any_history( void )
-{
-    nc_history_t history;
-    for ( int i = 0; i < NC_MESSAGES_REMEMBERED / 64; i++ )
-        history.bits[i] = any_u64();
-    return history;
-}
-
-/* What was received stays received, so many positions lower, and nothing else was. */
-void prove_messages_history( void )
-{
-    nc_history_t history = any_history(), before = history;
-    uint64_t by = any_u64();
-    uint32_t probe = any_below( NC_MESSAGES_REMEMBERED );
-    nc_history_advance( &history, by );
-    CLAIM( nc_history_has( &history, probe ) == ( probe >= by ? has( &before, probe - by ) : 0 ) );
-}
-
-/* A number that was accepted is remembered, and all others are as they were. */
-void prove_messages_take_number( void )
-{
-    struct netcode_messages_t messages;
-    nc_history_t before = messages.history = any_history();
-    int64_t newest = messages.newest_received = any_newest(), number = (int64_t) any_u64(), probe = (int64_t) any_u64();
-    messages.acks_due = any_int();
-    messages.unacked = (int64_t) any_u64();
-    messages.now = messages.ack_since = messages.newest_time = 0.0;
-    GIVEN( messages.acks_due >= 0 && messages.acks_due <= 1 << 24 );
-    GIVEN( number >= 0 && number > newest - NC_MESSAGES_REMEMBERED && number <= newest + NC_MESSAGES_JUMP );
-    nc_messages_take_number( &messages, number, any_int() );
-    CLAIM( messages.newest_received == ( number > newest ? number : newest ) && messages.unacked <= number );
-    GIVEN( probe > messages.newest_received - NC_MESSAGES_REMEMBERED && probe <= messages.newest_received );
-    int was = probe <= newest && has( &before, (uint64_t) ( newest - probe ) );
-    CLAIM( has( &messages.history, (uint64_t) ( messages.newest_received - probe ) ) == ( was || probe == number ) );
+    enum { count = 128 };
+    uint64_t bits[2] = { any_u64(), any_u64() }, before[2] = { bits[0], bits[1] };
+    int64_t first = any_newest(), newest = first, at = (int64_t) any_u64(), probe = (int64_t) any_u64();
+    GIVEN( at >= 0 && at > newest - count && at <= FARTHEST );
+    GIVEN( at <= newest + 6 || at >= newest + count ); /* the loop between is the same */
+    nc_bit_take( bits, &newest, at, count );
+    CLAIM( newest == ( at > first ? at : first ) );
+    GIVEN( probe > newest - count && probe <= newest );
+    int was = probe <= first && nc_bit_get( before, (uint64_t) probe, count );
+    CLAIM( nc_bit_get( bits, (uint64_t) probe, count ) == ( was || probe == at ) );
 }
 
 /* ---- ids ---- */
@@ -506,24 +480,6 @@ void prove_messages_has_id( void )
     int has = nc_messages_has_id( &messages );
     CLAIM( messages.next_id == first_next + left_out && has == ( oldest_id + left_out < 4096 ) );
     CLAIM( !has || !( in_flight >> left_out & 1 ) );
-}
-
-/* What a receiver has is remembered, as far as 4096 ids back, and nothing else becomes known. */
-void prove_messages_take_id( void )
-{
-    static struct netcode_messages_t messages, before;
-    int64_t newest = any_newest(), id = (int64_t) any_u64(), probe = (int64_t) any_u64();
-    for ( int i = 0; i < NC_MESSAGES_IDS / 64; i++ )
-        messages.ids[i] = any_u64();
-    messages.newest_id = newest;
-    before = messages;
-    GIVEN( !nc_messages_had( &messages, id ) && id <= newest + 4096 );
-    GIVEN( id <= newest + 6 || id >= newest + 4096 ); /* the loop between is the same */
-    GIVEN( probe >= 0 && probe <= FARTHEST + 8192 );
-    nc_messages_take_id( &messages, id );
-    CLAIM( id >= 0 && id > newest - 4096 && messages.newest_id == ( id > newest ? id : newest ) );
-    CLAIM( nc_messages_had( &messages, probe ) ==
-           ( nc_messages_had( &before, probe ) || probe == id || probe <= messages.newest_id - 4096 ) );
 }
 
 /* ---- trees ---- */
@@ -701,7 +657,7 @@ static int expected_verdict( const uint8_t * data, size_t bytes, const struct ne
     if ( number < 0 || number <= messages->newest_received - NC_MESSAGES_REMEMBERED )
         return NETCODE_MESSAGES_DROP_OLD;
     if ( number <= messages->newest_received &&
-         has( &messages->history, (uint64_t) ( messages->newest_received - number ) ) )
+         nc_bit_get( messages->numbers, (uint64_t) number, NC_MESSAGES_REMEMBERED ) )
         return NETCODE_MESSAGES_DROP_DUPLICATE;
     if ( !( data[0] & 0x10 ) )
         return NETCODE_MESSAGES_DROP_NONE;
@@ -719,7 +675,8 @@ void prove_messages_header( void )
     nc_source_t source = { data, data + bytes, 0 };
     nc_plan_t plan;
     memset( &plan, 0, sizeof( plan ) );
-    messages.history = any_history();
+    for ( int i = 0; i < NC_MESSAGES_REMEMBERED / 64; i++ )
+        messages.numbers[i] = any_u64();
     messages.newest_received = any_newest();
     messages.next_number = (uint64_t) any_newest() + 1;
     int verdict = nc_messages_read_header( &messages, &source, &plan );

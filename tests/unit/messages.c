@@ -180,7 +180,8 @@ static struct netcode_messages_t * wire_writer( int number, int newest, uint64_t
     messages_skip_nothing( m );
     m->newest_acked = m->next_number - 1;
     m->newest_received = newest;
-    m->history.bits[0] = received;
+    for ( int below = 0; below < 64; below++ )
+        nc_bit_set( m->numbers, (uint64_t) ( newest - below ), NC_MESSAGES_REMEMBERED, received >> below & 1 );
     m->limit_due = 0;
     return m;
 }
@@ -702,31 +703,30 @@ TEST( messages_heap_keeps_its_promise )
 
 /* ---- what was received: bits against a list of numbers ---- */
 
-TEST( messages_history )
+TEST( messages_numbers )
 {
     static uint8_t model[300 * 4000 + 1];
     for ( int round = 0; round < 20; round++ ) {
-        nc_history_t history;
-        int newest = 0;
-        memset( &history, 0, sizeof( history ) );
+        struct netcode_messages_t * m = netcode_messages_create( small_config(), 0.0 );
         memset( model, 0, sizeof( model ) );
-        history.bits[0] = model[0] = 1;
         for ( int i = 0; i < 300; i++ ) {
             static const int jumps[] = { 1,   1,   2,   3,   63,   64,   65,   127,  128,  191, 192,
                                          255, 256, 257, 600, 1983, 1984, 2047, 2048, 2049, 4000 };
             int behind = test_random_below( round & 2 ? 256 : NC_MESSAGES_REMEMBERED );
             int by = round & 1 ? jumps[test_random_below( round & 4 ? 15 : 21 )] : 1 + test_random_below( 4 );
-            nc_history_advance( &history, (uint64_t) by );
-            newest += by;
-            history.bits[0] |= 1;
+            int newest = (int) m->newest_received + by;
+            nc_messages_take_number( m, newest, 0 );
             model[newest] = 1;
             if ( behind <= newest ) {
-                history.bits[behind / 64] |= (uint64_t) 1 << behind % 64;
+                nc_messages_take_number( m, newest - behind, 0 );
                 model[newest - behind] = 1;
             }
             for ( int below = 0; below < NC_MESSAGES_REMEMBERED; below++ )
-                CHECK_EQ( nc_history_has( &history, (uint32_t) below ), below <= newest && model[newest - below] );
+                CHECK_EQ( nc_messages_had_number( m, (uint32_t) below ), below <= newest && model[newest - below] );
+            for ( int bit = 0; bit < 32; bit++ )
+                CHECK_EQ( nc_messages_ack_bits( m ) >> bit & 1, bit < newest && model[newest - 1 - bit] );
         }
+        netcode_messages_destroy( m );
     }
 }
 
@@ -743,7 +743,7 @@ TEST( messages_ids )
             int had = nc_messages_had( m, id );
             CHECK_EQ( had, id <= m->newest_id - count || model[id] );
             if ( !had ) {
-                nc_messages_take_id( m, id );
+                nc_bit_take( m->ids, &m->newest_id, id, NC_MESSAGES_IDS );
                 model[id] = 1;
             }
             for ( int64_t k = m->newest_id - 2 * count; i % 16 == 0 && k <= m->newest_id + 2 * count; k++ )
