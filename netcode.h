@@ -442,15 +442,17 @@
     large        above 1180 bytes a message is sent in fragments. Up to 4 of them (4672 bytes) leave as small messages
                  do; more use the rate that all others leave unused, and slow down when the round trip grows. As many
                  are in flight as both buffers hold: by default two of the largest; while one waits for the other side's
-                 buffer, all other messages use half of what is granted. Those of a channel are sent one behind the
-                 other, channels of one priority side by side, by weight. A large unreliable message is refused, or sent
+                 buffer, all other messages use half of what is granted. Larger ones of a channel are sent one behind
+                 the other, channels of one priority side by side, by weight. A large unreliable message is refused, or sent
                  reliably (upgrade_large).
     streams      a map, a replay, a file: netcode_messages_send_stream sends up to 4 GiB that it reads from your memory,
                  piece by piece, while packets are written, and the other side's functions get the pieces as they
                  arrive. No side keeps a copy: one map for 64 players is in memory once. See below.
     small        up to 128 bytes: while packets are lost, a reliable one is repeated in the next flight or two, so that
                  a loss or two cost a tick and not a round trip: once from 0.1 % of the packets on, twice from 1 % on
-                 or while they wait longer than 250 ms in a queue (repeats: adaptive, always, never). They share packets; queued messages are sent at update or flush.
+                 or while they wait longer than 250 ms in a queue; beside a transfer, on a link that has not carried
+                 twice the least rate for ten seconds, only within the window (repeats: adaptive, always, never). They
+                 share packets; queued messages are sent at update or flush.
     counters     reliable_retries_total and similar, in netcode_messages_stats. Over a connection few packets arrive
                  twice or late: the core's replay window has dropped those before (REPLAYED in the core's statistics).
     slowness     a slow reader stops the sender: sooner or later it gets FULL. It is not disconnected for that.
@@ -472,9 +474,9 @@
                  No cliff: up to 4672 bytes a message waits for nothing but what its channel began before, and as many
                  are in flight as the buffers hold. A lower priority delays a higher one only by what is in flight, and
                  by what a large message that waits for the other side's buffer keeps of it.
-                 A share for each channel: unreliable and RELIABLE messages in one piece never wait for large ones of
-                 their channel. What is larger waits for a stream or a large message of its own channel that began
-                 before: give streams a channel of their own. A channel that is filled until FULL leaves at least a 32nd
+                 A share for each channel: unreliable messages, and RELIABLE ones of up to 4672 bytes, never wait for
+                 larger ones of their channel, nor do ordered ones for its streams. What is larger waits for what its
+                 own channel began before: give streams a channel of their own. A channel that is filled until FULL leaves at least a 32nd
                  of the send buffer to the others, 17 KB by default.
                  No silent death: what can not go on is reported by BROKEN with a reason, on both sides, within seconds;
                  within 20 s if the other side uses another version, or was reset alone. (In the first seconds of a
@@ -483,7 +485,7 @@
                  limited rate: 128 at once, and 512 a second; twice as many are accepted.
     giving up    by default never, until the connection ends: max_retries ends it sooner. An ordered message that
                  is given up breaks the connection (BROKEN), because its channel then has a gap; others are LOST.
-    memory       3.3 KiB a connection with 4 channels, and the two buffers, which hold two messages of the largest size,
+    memory       2.9 KiB a connection with 4 channels, and the two buffers, which hold two messages of the largest size,
                  and 64 KiB or a quarter of one (netcode_messages_memory returns the sum: 1.2 MB by default, 69 KiB at
                  the least); parts that no message has needed use no pages of the system. A side that only sends large
                  messages, or only receives them, says so with max_send_message_bytes and max_receive_message_bytes, and
@@ -11744,14 +11746,14 @@ typedef struct {
     uint32_t head, tail, count;
 } nc_message_list_t;
 
-/*  The queues of a channel: unreliable; ordered and sequenced; reliable in one piece; reliable in fragments. And those
-    in fragments that were begun and are not acknowledged in full, the oldest first. */
-enum { NC_QUEUE_UNRELIABLE, NC_QUEUE_IN_ORDER, NC_QUEUE_WHOLE, NC_QUEUE_LARGE, NC_QUEUES };
+/*  The queues of a channel: unreliable; ordered and sequenced; other reliable ones in one piece, in a few fragments, and
+    larger ones and streams. And those in fragments that were begun and are not acknowledged in full, the oldest first. */
+enum { NC_QUEUE_UNRELIABLE, NC_QUEUE_IN_ORDER, NC_QUEUE_WHOLE, NC_QUEUE_PROMPT, NC_QUEUE_LARGE, NC_QUEUES };
 enum { NC_QUEUE_BEGUN = NC_QUEUES, NC_LISTS };
 
 typedef struct {
     nc_message_list_t queues[NC_LISTS]; /* so that none waits for one of another kind */
-    uint32_t sending;                   /* none of the begun ones before this one has anything to send */
+    uint32_t sending[2];                /* none of the begun large, and prompt, ones before it has anything to send */
     uint32_t ordered;                   /* none of them before this one is an ordered one */
     uint32_t unknown;                   /* the other side knows all of them before this one */
     uint32_t queued_bytes,
@@ -11852,6 +11854,7 @@ typedef struct {
     double round_time, round_sum, round_off, round_through; /* of the samples in this round trip */
     uint32_t round_samples, round_ticks;
     double sample_time;
+    double fast_time; /* when more than twice the least rate was delivered */
 } nc_controller_t;
 
 #define NC_CONTROLLER_START 10.0   /* packets (RFC 6928) */
@@ -11893,7 +11896,7 @@ struct netcode_messages_t {
     nc_message_list_t reliable; /* begun, in the order of their ids */
     nc_message_list_t watched;  /* unreliable, begun, whose receipt is awaited */
     uint32_t lost_head, lost_tail, event_head, event_tail;
-    uint32_t begun, begun_count; /* in fragments: a tree by their ids, and how many */
+    uint32_t begun, large_count; /* in fragments: a tree by their ids, and how many of them are large, or streams */
     uint32_t next_id;
     uint32_t queued_bytes, flight, last_serial;
     uint32_t message_count; /* in the send buffer */
@@ -11909,7 +11912,7 @@ struct netcode_messages_t {
     uint32_t sent_overdue; /* the acks of all before it are overdue, or came */
     uint64_t next_number, newest_acked;
     uint8_t skipped[NC_MESSAGES_BLOCKS]; /* of each block: which of its numbers; 0: none */
-    double small_time;                   /* when a message in one piece was sent last */
+    double small_time;                   /* when a message of a few fragments or in one piece was sent last */
     double silent_since; /* no ack was new since then, though packets were in flight, and no probe was sent */
     uint32_t timeouts;   /* in a row */
     int probe_due, limit_due, ping_due, pong_due;
@@ -11970,7 +11973,7 @@ static nc_message_t * nc_message_at( const struct netcode_messages_t * messages,
 /* The channels with queued messages. */
 static uint32_t nc_messages_active( const struct netcode_messages_t * messages )
 {
-    return messages->active[0] | messages->active[1] | messages->active[2] | messages->active[3];
+    return messages->active[0] | messages->active[1] | messages->active[2] | messages->active[3] | messages->active[4];
 }
 
 /* A circular buffer of bits; `count`, here and below, is a power of two. */
@@ -11999,7 +12002,7 @@ static void nc_messages_check( const struct netcode_messages_t * messages )
     netcode_assert( ( messages->reliable.head == 0 ) == ( messages->reliable.count == 0 ) );
     netcode_assert( ( messages->watched.head == 0 ) == ( messages->watched.count == 0 ) );
 
-    netcode_assert( ( messages->begun == 0 ) == ( messages->begun_count == 0 ) );
+    netcode_assert( ( messages->begun == 0 ) == ( messages->active[NC_QUEUE_BEGUN] == 0 ) );
     netcode_assert( nc_messages_active( messages ) || messages->queued_bytes == 0 );
     netcode_assert( messages->newest_received < 0 || nc_messages_had_number( messages, 0 ) );
     netcode_assert( (int32_t) ( messages->credit_limit - messages->credit_spent ) >= 0 );
@@ -12164,13 +12167,20 @@ static void nc_channel_unlink( struct netcode_messages_t * messages, uint32_t in
         messages->active[queue] &= ~( (uint32_t) 1 << index );
 }
 
+/* Those of a few fragments leave as messages in one piece do, before larger ones of their channel. */
+static int nc_message_is_prompt( const nc_message_t * message )
+{
+    return message->fragments <= NC_MESSAGES_PROMPT && message->kind != NETCODE_MESSAGE_STREAM;
+}
+
 static int nc_message_queue( const nc_message_t * message )
 {
     int in_order =
         message->kind == NETCODE_MESSAGE_RELIABLE_ORDERED || message->kind == NETCODE_MESSAGE_RELIABLE_SEQUENCED;
     return !nc_kind_is_reliable( message->kind ) ? NC_QUEUE_UNRELIABLE
            : in_order                            ? NC_QUEUE_IN_ORDER
-           : message->fragments                  ? NC_QUEUE_LARGE
+           : !nc_message_is_prompt( message )    ? NC_QUEUE_LARGE
+           : message->fragments                  ? NC_QUEUE_PROMPT
                                                  : NC_QUEUE_WHOLE;
 }
 
@@ -12252,15 +12262,16 @@ static void nc_transfer_end( struct netcode_messages_t * messages, uint32_t hand
 {
     const nc_message_t * message = nc_message_at( messages, handle );
     nc_message_channel_t * channel = &messages->channels[message->channel];
-    if ( channel->sending == handle )
-        channel->sending = message->next;
+    for ( int i = 0; i < 2; i++ )
+        if ( channel->sending[i] == handle )
+            channel->sending[i] = message->next;
     if ( channel->ordered == handle )
         channel->ordered = message->next;
     if ( channel->unknown == handle )
         channel->unknown = message->next;
     nc_channel_unlink( messages, message->channel, NC_QUEUE_BEGUN, handle );
     nc_tree_remove( &messages->out, nc_tree_find( &messages->out, &messages->begun, message->node.key ) );
-    messages->begun_count--;
+    messages->large_count -= !nc_message_is_prompt( message );
 }
 
 /* Ends the sending of a message that was begun. */
@@ -12447,9 +12458,9 @@ static uint8_t * nc_sent_fragment( struct netcode_messages_t * messages, const n
 static void nc_transfer_resume( struct netcode_messages_t * messages, uint32_t handle )
 {
     const nc_message_t * message = nc_message_at( messages, handle );
-    nc_message_channel_t * channel = &messages->channels[message->channel];
-    if ( !channel->sending || (int32_t) ( message->serial - nc_message_at( messages, channel->sending )->serial ) < 0 )
-        channel->sending = handle;
+    uint32_t * sending = &messages->channels[message->channel].sending[nc_message_is_prompt( message )];
+    if ( !*sending || (int32_t) ( message->serial - nc_message_at( messages, *sending )->serial ) < 0 )
+        *sending = handle;
 }
 
 static void nc_fragment_acked( struct netcode_messages_t * messages, const nc_sent_t * sent )
@@ -12619,6 +12630,13 @@ static double nc_messages_rate( const struct netcode_messages_t * messages, doub
     return nc_real_larger( rate, messages->least_rate );
 }
 
+/* The same for reliable messages in one piece; in a long silence, the least rate. */
+static double nc_messages_urgent_rate( const struct netcode_messages_t * messages )
+{
+    double rate = nc_messages_rate( messages, NC_CONTROLLER_URGENT );
+    return messages->timeouts > 16 ? nc_real_smaller( rate, messages->least_rate ) : rate;
+}
+
 /*  Adds the bytes of the time that has passed. At most those of this tick or of 17 ms are kept, and always those of
     one packet: packets sent in one burst form a queue, in which other packets must wait. At most those of a quarter
     of a second are owed. */
@@ -12630,22 +12648,17 @@ static double nc_messages_fill( double tokens, double rate, double passed )
     return nc_real_larger( nc_real_smaller( tokens + passed * rate, most ), -owed );
 }
 
-/* Reliable messages in one piece may leave faster than others; in a long silence, at the least rate. */
 static void nc_messages_fill_tokens( struct netcode_messages_t * messages )
 {
-    double passed = messages->now - messages->tokens_time, least = messages->least_rate;
+    double passed = messages->now - messages->tokens_time;
     double windows = messages->controller.is_starting ? 1.25 : NC_CONTROLLER_PACE;
-    double rate = nc_messages_rate( messages, windows );
-    double urgent = nc_messages_rate( messages, NC_CONTROLLER_URGENT );
-    if ( messages->timeouts > 16 )
-        urgent = nc_real_smaller( urgent, least );
     messages->tokens_time = messages->now;
     double streams = passed * (double) NC_STREAMS_PER_SECOND, most = (double) NC_STREAMS_AT_ONCE;
     messages->stream_tokens = nc_real_smaller( messages->stream_tokens + streams, most );
     messages->streams_to_begin = nc_real_smaller( messages->streams_to_begin + streams / 2.0, most / 2.0 );
-    messages->least = nc_messages_fill( messages->least, least, passed );
-    messages->paced = nc_messages_fill( messages->paced, rate, passed );
-    messages->urgent = nc_messages_fill( messages->urgent, urgent, passed );
+    messages->least = nc_messages_fill( messages->least, messages->least_rate, passed );
+    messages->paced = nc_messages_fill( messages->paced, nc_messages_rate( messages, windows ), passed );
+    messages->urgent = nc_messages_fill( messages->urgent, nc_messages_urgent_rate( messages ), passed );
 }
 
 /* ---- congestion: the window ---- */
@@ -12678,15 +12691,18 @@ static void nc_controller_set( struct netcode_messages_t * messages, double wind
         nc_real_smaller( nc_real_larger( window, least ), (double) messages->window * NETCODE_MAX_PACKET_SIZE );
 }
 
-static void nc_controller_sample( struct netcode_messages_t * messages, double round_trip )
+/*  Half of what passed may be the ack's delay: or a peer could claim more once, and for minutes it would seem that
+    others fill the queue. */
+static void nc_controller_sample( struct netcode_messages_t * messages, double passed, double delay )
 {
     nc_controller_t * controller = &messages->controller;
-    double off = round_trip - messages->stats.rtt;
+    double round_trip = nc_real_larger( passed - delay, 1e-6 ), off = round_trip - messages->stats.rtt;
     controller->round_sum += round_trip;
     controller->round_off += off < 0.0 ? -off : off;
     controller->round_ticks += controller->round_samples++ == 0 || controller->sample_time < messages->now;
     controller->sample_time = messages->now;
-    controller->shortest = nc_real_lowest( controller->shortest, round_trip );
+    if ( passed > 0.0 )
+        controller->shortest = nc_real_lowest( controller->shortest, nc_real_larger( round_trip, passed / 2.0 ) );
 }
 
 /* Packets sent before the last cut do not count. */
@@ -12705,7 +12721,7 @@ static double nc_controller_growth( const struct netcode_messages_t * messages )
     const nc_controller_t * controller = &messages->controller;
     double part = nc_real_smaller( controller->step / controller->window, 0.5 );
     if ( controller->is_starting ) {
-        int others = messages->begun_count && messages->now - messages->small_time < 0.25;
+        int others = messages->large_count && messages->now - messages->small_time < 0.25;
         return others ? 0.3 : controller->window < 128.0 * NETCODE_MAX_PACKET_SIZE ? 4.0 : 2.0;
     }
     return controller->is_shared ? nc_real_larger( part, 0.25 ) : part;
@@ -12746,8 +12762,11 @@ NC_COLD static void nc_controller_cut( struct netcode_messages_t * messages )
     controller->is_starting = 0;
     controller->is_held = !controller->is_shared;
     controller->settled = controller->lost = 0.0;
-    nc_controller_set( messages, nc_real_smaller( through, controller->window ) );
-    controller->ceiling = controller->window;
+    if ( controller->saved > 0.0 ) /* the queue is drained: then this is the window after it */
+        controller->saved = nc_real_smaller( controller->saved, through );
+    else
+        nc_controller_set( messages, nc_real_smaller( through, controller->window ) );
+    controller->ceiling = nc_real_larger( controller->window, controller->saved );
 }
 
 /*  The queue has drained, or the start's has. Then the window is what the link carries in an empty round trip, or
@@ -12792,6 +12811,8 @@ static void nc_controller_end_round( struct netcode_messages_t * messages )
     nc_controller_t * controller = &messages->controller;
     controller->through_before = controller->through;
     controller->through = controller->round_through;
+    if ( controller->through > 2.0 * messages->least_rate * messages->stats.rtt )
+        controller->fast_time = messages->now;
     nc_controller_cut( messages );
     int is_known = controller->settled > 95.0 && controller->lost >= 4.0;
     if ( controller->is_held && ( is_known || messages->now >= controller->hold_until ) ) {
@@ -12987,12 +13008,12 @@ static void nc_sent_overdue( struct netcode_messages_t * messages, nc_sent_t * s
     the acks of all packets with them are overdue, and are in the first packets after it. */
 static void nc_messages_find_overdue( struct netcode_messages_t * messages )
 {
-    double before = messages->now - nc_messages_ack_time( messages );
+    double wait = nc_messages_ack_time( messages );
     if ( (int32_t) ( messages->sent_overdue - messages->sent_first ) < 0 )
         messages->sent_overdue = messages->sent_first;
     for ( ; messages->sent_overdue != messages->sent_end; messages->sent_overdue++ ) {
         nc_sent_t * sent = nc_sent_at( messages, messages->sent_overdue );
-        if ( sent->time > before )
+        if ( sent->time + wait > messages->now )
             return;
         if ( sent->bytes & NC_SENT_IN_FLIGHT )
             nc_sent_overdue( messages, sent );
@@ -13046,7 +13067,7 @@ static int nc_messages_take_range( struct netcode_messages_t * messages, const n
             continue;
 
         if ( sent->bytes & NC_SENT_IN_FLIGHT )
-            nc_controller_sample( messages, nc_real_larger( messages->now - sent->time - delay, 1e-6 ) );
+            nc_controller_sample( messages, messages->now - sent->time, delay );
         if ( sent->number == acks->ack && sent->bytes & NC_SENT_IN_FLIGHT ) {
             *before = sent->delivered;
             messages->peer_delay =
@@ -13189,7 +13210,6 @@ static void nc_build_message( struct netcode_messages_t * messages, nc_build_t *
     build->at += bytes;
     build->asks = 1;
     messages->small_time = messages->now;
-    messages->urgent -= nc_kind_is_reliable( message->kind ) ? bytes : 0;
     message->copied = messages->flight;
     if ( remember )
         nc_build_carry( build, message, handle );
@@ -13214,7 +13234,10 @@ static void nc_build_fragment( struct netcode_messages_t * messages, nc_build_t 
     build->last = NULL;
     build->asks = 1;
     messages->least -= bytes;
-    messages->urgent -= message->fragments <= NC_MESSAGES_PROMPT ? bytes : 0;
+    if ( nc_message_is_prompt( message ) ) {
+        messages->urgent -= bytes;
+        messages->small_time = messages->now;
+    }
     build->transfer.handle = handle;
     build->transfer.serial = message->serial;
     build->fragment = (uint16_t) index;
@@ -13386,8 +13409,10 @@ static void nc_build_lost( struct netcode_messages_t * messages, nc_build_t * bu
             nc_build_message( messages, build, handle, 1 );
             if ( message->flags & NC_MESSAGE_AGAIN )
                 messages->stats.messages_repeated++;
-            else
+            else {
                 messages->stats.reliable_retries_total++;
+                messages->urgent -= message->bytes;
+            }
         }
 
         int again = !( message->flags & ( NC_MESSAGE_AGAIN | NC_MESSAGE_CANCELLED ) ) && message->retries &&
@@ -13507,15 +13532,17 @@ static void nc_transfer_start( struct netcode_messages_t * messages, uint32_t ha
     const nc_message_t * message = nc_message_at( messages, handle );
     nc_message_channel_t * channel = &messages->channels[message->channel];
     double gentle = NC_CONTROLLER_GENTLE * NETCODE_MAX_PACKET_SIZE;
-    if ( messages->controller.is_starting && !messages->begun_count && messages->now - messages->small_time < 0.25 &&
+    if ( messages->controller.is_starting && !messages->large_count && messages->now - messages->small_time < 0.25 &&
+         !nc_message_is_prompt( message ) &&
          messages->controller.window <= NC_CONTROLLER_START * NETCODE_MAX_PACKET_SIZE )
         messages->controller.window = nc_real_smaller( messages->controller.window, gentle );
     nc_tree_insert( &messages->out, &messages->begun, handle, message->node.key );
     nc_channel_append( messages, message->channel, NC_QUEUE_BEGUN, handle );
-    channel->sending = handle; /* none before it has anything to send, or that would be sent first */
+    channel->sending[nc_message_is_prompt( message )] =
+        handle; /* none before it has anything to send: it would be first */
     channel->ordered = channel->ordered ? channel->ordered : handle;
     channel->unknown = channel->unknown ? channel->unknown : handle;
-    messages->begun_count++;
+    messages->large_count += !nc_message_is_prompt( message );
 }
 
 static void nc_reliable_start( struct netcode_messages_t * messages, uint32_t handle )
@@ -13574,34 +13601,30 @@ static void nc_message_start( struct netcode_messages_t * messages, uint32_t han
         nc_message_write_head( message );
 }
 
-/* May a fragment of it leave now? Those of a message of a few fragments leave as messages in one piece do. */
-static int nc_build_allows( const nc_build_t * build, const nc_message_t * message )
-{
-    return build->bulk || message->fragments <= NC_MESSAGES_PROMPT;
-}
-
 /*  Begins the message that is next of these queues, unless a channel with a `transfer` is before it. 0: there is none
     that may begin, and has room in this packet. */
 static uint32_t nc_build_start( struct netcode_messages_t * messages, const nc_build_t * build,
                                 uint32_t masks[NC_QUEUES], int bulk, uint32_t transfer )
 {
+    const nc_message_t * other = transfer ? nc_message_at( messages, transfer ) : NULL;
     for ( int chosen; ( chosen = nc_messages_choose( messages, masks, bulk ) ) >= 0; ) {
-        int queue = chosen % NC_QUEUES;
-        const nc_message_channel_t * channel = &messages->channels[chosen / NC_QUEUES];
-        uint32_t handle = channel->queues[queue].head;
+        int queue = chosen % NC_QUEUES, index = chosen / NC_QUEUES;
+        uint32_t handle = messages->channels[index].queues[queue].head;
         const nc_message_t * message = nc_message_at( messages, handle );
-        if ( transfer &&
-             !nc_channel_is_before( channel, &messages->channels[nc_message_at( messages, transfer )->channel], 1 ) )
-            return 0;
+        int is_prompt = nc_message_is_prompt( message );
+        int is_first =
+            !other || ( index == other->channel ? is_prompt > nc_message_is_prompt( other )
+                                                : nc_channel_is_before( &messages->channels[index],
+                                                                        &messages->channels[other->channel], 1 ) );
 
         if ( nc_message_is_over( messages, handle ) )
             nc_message_drop_queued( messages, handle );
-        else if ( nc_build_allows( build, message ) && nc_build_fits( build, message ) &&
+        else if ( is_first && ( build->bulk || is_prompt ) && nc_build_fits( build, message ) &&
                   nc_message_may_start( messages, message, handle ) ) {
             nc_message_start( messages, handle );
             return handle;
         } else
-            masks[queue] &= ~( (uint32_t) 1 << chosen / NC_QUEUES );
+            masks[queue] &= ~( (uint32_t) 1 << index );
     }
     return 0;
 }
@@ -13617,6 +13640,7 @@ static void nc_build_new( struct netcode_messages_t * messages, nc_build_t * bui
         nc_message_t * message = nc_message_at( messages, handle );
         int reliable = nc_kind_is_reliable( message->kind ), remember = reliable || message->receipt;
         messages->least -= reliable ? 0 : message->bytes;
+        messages->urgent -= reliable ? message->bytes : 0; /* what is repeated later is not counted */
         nc_build_message( messages, build, handle, remember );
         if ( !remember ) {
             message->flags |= NC_MESSAGE_DONE;
@@ -13649,26 +13673,39 @@ static int nc_transfer_sends( const nc_message_t * message )
 }
 
 /*  The transfer with something to send that is next, or 0: those of one channel one behind the other, those of
-    channels of one priority side by side. */
-static uint32_t nc_transfer_choose( const struct netcode_messages_t * messages )
+    channels of one priority side by side. Without `bulk`, of those that leave as messages in one piece do. */
+static uint32_t nc_transfer_choose( const struct netcode_messages_t * messages, int bulk )
 {
-    const nc_message_channel_t * best = NULL;
+    uint32_t best = 0;
     for ( uint32_t mask = messages->active[NC_QUEUE_BEGUN]; mask; mask &= mask - 1 ) {
         nc_message_channel_t * channel = &messages->channels[nc_bits_lowest_of_word( mask )];
-        while ( channel->sending && !nc_transfer_sends( nc_message_at( messages, channel->sending ) ) )
-            channel->sending = nc_message_at( messages, channel->sending )->next;
-        if ( channel->sending && ( !best || nc_channel_is_before( channel, best, 1 ) ) )
-            best = channel;
+        uint32_t handle = 0;
+        for ( int is_prompt = 1; !handle && is_prompt >= !bulk; is_prompt-- ) {
+            const nc_message_t * message;
+            for ( ; ( handle = channel->sending[is_prompt] ) != 0; channel->sending[is_prompt] = message->next ) {
+                message = nc_message_at( messages, handle );
+                if ( nc_message_is_prompt( message ) == is_prompt && nc_transfer_sends( message ) )
+                    break;
+            }
+        }
+        if ( handle &&
+             ( !best ||
+               nc_channel_is_before( channel, &messages->channels[nc_message_at( messages, best )->channel], 1 ) ) )
+            best = handle;
     }
-    return best ? best->sending : 0;
+    return best;
 }
 
 /*  Repeats small reliable messages of the last two flights, so that one or two losses cost no round trip. A flight is
-    all that is sent between two updates: so messages that are lost in a burst were not repeated in the same burst. */
+    all that is sent between two updates: so messages that are lost in a burst were not repeated in the same burst.
+    On a slow link, beside a transfer, they fit into the window: or they would fill the queue that loses them. */
 static void nc_build_repeats( struct netcode_messages_t * messages, nc_build_t * build )
 {
     uint32_t handle = messages->reliable.tail, previous, repeats = nc_messages_repeats( messages );
-    if ( !repeats || !build->reliable || !( build->asks || ( build->bulk && nc_transfer_choose( messages ) ) ) )
+    int is_slow = messages->now - messages->controller.fast_time > NC_CONTROLLER_PERIOD;
+    if ( is_slow && messages->begun && !build->bulk )
+        return;
+    if ( !repeats || !build->reliable || !( build->asks || ( build->bulk && nc_transfer_choose( messages, 1 ) ) ) )
         return; /* no packet is sent for repeats only */
 
     for ( ; handle; handle = previous ) {
@@ -13692,17 +13729,22 @@ static void nc_build_repeats( struct netcode_messages_t * messages, nc_build_t *
 /* Fills the rest of the packet with fragments: of transfers in flight, or of a new one with a better priority. */
 static void nc_build_bulk( struct netcode_messages_t * messages, nc_build_t * build )
 {
-    uint32_t masks[NC_QUEUES] = { 0, UINT32_MAX, 0, UINT32_MAX }, handle;
+    uint32_t masks[NC_QUEUES] = { 0, UINT32_MAX, 0, UINT32_MAX, UINT32_MAX }, handle;
     if ( !( build->bulk || build->prompt ) || !build->tracked )
         return;
 
-    handle = nc_transfer_choose( messages );
-    if ( handle && !nc_build_allows( build, nc_message_at( messages, handle ) ) )
-        return;
+    handle = nc_transfer_choose( messages, build->bulk );
     uint32_t first = nc_build_start( messages, build, masks, 1, handle );
     handle = first ? first : handle;
     if ( handle && nc_build_fits( build, nc_message_at( messages, handle ) ) )
         nc_build_fragment( messages, build, handle, nc_transfer_next( messages, nc_message_at( messages, handle ) ) );
+}
+
+/* Is the oldest of the packets that are remembered still in flight, and no space left for another one? */
+static int nc_messages_is_full( const struct netcode_messages_t * messages )
+{
+    return messages->sent_end - messages->sent_first == messages->window &&
+           nc_sent_at( messages, messages->sent_first )->bytes & NC_SENT_IN_FLIGHT;
 }
 
 static void nc_build_begin( struct netcode_messages_t * messages, nc_build_t * build, uint8_t * packet )
@@ -13721,16 +13763,13 @@ static void nc_build_begin( struct netcode_messages_t * messages, nc_build_t * b
         nc_build_refusals( messages, build );
 
     nc_sent_forget( messages );
-    if ( messages->sent_end - messages->sent_first == messages->window ) {
-        nc_sent_t * oldest = nc_sent_at( messages, messages->sent_first );
-        if ( probe && oldest->bytes & NC_SENT_IN_FLIGHT )
-            nc_sent_lost( messages, oldest );
-        if ( !( oldest->bytes & NC_SENT_IN_FLIGHT ) )
-            nc_sent_drop( messages );
-    }
+    if ( probe && nc_messages_is_full( messages ) )
+        nc_sent_lost( messages, nc_sent_at( messages, messages->sent_first ) );
+    if ( messages->sent_end - messages->sent_first == messages->window && !nc_messages_is_full( messages ) )
+        nc_sent_drop( messages );
 
-    build->tracked = messages->sent_end - messages->sent_first < messages->window &&
-                     nc_heap_fits( &messages->out, nc_heap_cost( NC_CARRIED_BYTES ) );
+    build->tracked =
+        !nc_messages_is_full( messages ) && nc_heap_fits( &messages->out, nc_heap_cost( NC_CARRIED_BYTES ) );
     double most = NETCODE_MAX_PACKET_SIZE, in_flight = messages->in_flight, window = messages->controller.window;
     build->unreliable = free_rate || ( aimd && messages->least > 0.0 ) ||
                         ( messages->paced > -most && ( !aimd || in_flight < window ) );
@@ -14552,7 +14591,7 @@ static void nc_messages_begin( struct netcode_messages_t * messages, double time
 
     messages->controller.window = NC_CONTROLLER_START * NETCODE_MAX_PACKET_SIZE;
     messages->controller.is_starting = 1;
-    messages->controller.cut_time = -1e300;
+    messages->controller.cut_time = messages->controller.fast_time = -1e300;
     messages->paced = messages->urgent = NETCODE_MAX_PACKET_SIZE;
 
     nc_heap_reset( &messages->in );
@@ -15085,10 +15124,10 @@ NETCODE_API int netcode_messages_generate_packet( struct netcode_messages_t * me
         nothing = nc_build_packet( messages, &build, packet );
     }
     const uint32_t * active = messages->active;
-    int waits = ( active[NC_QUEUE_IN_ORDER] | active[NC_QUEUE_WHOLE] ) != 0;
+    int waits = ( active[NC_QUEUE_IN_ORDER] | active[NC_QUEUE_WHOLE] | active[NC_QUEUE_PROMPT] ) != 0;
     messages->held_back = ( !build.unreliable && active[NC_QUEUE_UNRELIABLE] ) ||
                           ( !build.reliable && ( waits || messages->lost_head ) ) ||
-                          ( !build.bulk && ( waits || active[NC_QUEUE_LARGE] || nc_transfer_choose( messages ) ) );
+                          ( !build.bulk && ( waits || active[NC_QUEUE_LARGE] || nc_transfer_choose( messages, 1 ) ) );
 
     if ( nothing ) {
         messages->fresh = messages->fresh && !messages->flush;
@@ -15218,6 +15257,13 @@ NETCODE_API void netcode_messages_update( struct netcode_messages_t * messages, 
     nc_messages_measure_rates( messages );
 }
 
+/* When a rate lets go what it holds back. What is new waits for a millisecond at most. */
+static double nc_messages_rate_time( const struct netcode_messages_t * messages, double tokens, double rate )
+{
+    int held = tokens <= 0.0 || messages->streams_to_begin < 1.0;
+    return messages->fresh || held ? messages->now + nc_real_larger( -tokens / rate, 0.001 ) : 1e300;
+}
+
 NETCODE_API double netcode_messages_next_deadline( struct netcode_messages_t * messages )
 {
     NC_CHECK( messages != NULL, 0.0 );
@@ -15237,21 +15283,21 @@ NETCODE_API double netcode_messages_next_deadline( struct netcode_messages_t * m
         next = nc_real_smaller( next, nc_sent_at( messages, messages->sent_overdue )->time +
                                           nc_messages_ack_time( messages ) );
     next = nc_real_smaller( next, nc_messages_find_lost( messages ) );
-    if ( messages->limit_due || messages->pong_due || messages->probe_due )
+    if ( ( messages->limit_due && !nc_messages_is_full( messages ) ) || messages->pong_due || messages->probe_due )
         next = now;
     next = nc_real_smaller( next, messages->next_expiry );
 
     const uint32_t * active = messages->active;
-    int waits = ( active[NC_QUEUE_IN_ORDER] | active[NC_QUEUE_WHOLE] | messages->lost_head ) != 0;
-    double tokens = waits ? messages->urgent + NETCODE_MAX_PACKET_SIZE : messages->paced;
-    int held = tokens <= 0.0 || messages->streams_to_begin < 1.0; /* by a rate */
-    if ( ( messages->fresh || held ) &&
-         ( waits || nc_messages_active( messages ) || nc_transfer_choose( messages ) ) ) {
-        double rate = nc_messages_rate( messages, waits ? NC_CONTROLLER_URGENT : 1.0 );
-        next = nc_real_smaller( next, now + nc_real_larger( -tokens / rate, 0.001 ) );
-    }
+    double urgent = messages->urgent + NETCODE_MAX_PACKET_SIZE;
+    if ( active[NC_QUEUE_IN_ORDER] | active[NC_QUEUE_WHOLE] | active[NC_QUEUE_PROMPT] | messages->lost_head )
+        next = nc_real_smaller( next, nc_messages_rate_time( messages, urgent, nc_messages_urgent_rate( messages ) ) );
+    if ( active[NC_QUEUE_UNRELIABLE] | active[NC_QUEUE_LARGE] || nc_transfer_choose( messages, 1 ) )
+        next = nc_real_smaller( next,
+                                nc_messages_rate_time( messages, messages->paced, nc_messages_rate( messages, 1.0 ) ) );
 
-    return messages->caller_time + nc_real_larger( next - now, 0.0 );
+    /* The caller's clock may be coarser than the time since begin: at that time it is due, not just before it. */
+    double clock = messages->caller_time < 0.0 ? -messages->caller_time : messages->caller_time;
+    return messages->caller_time + ( next > now ? next - now + 1e-6 + clock * 2.3e-16 : 0.0 );
 }
 
 /* ---- statistics ---- */

@@ -132,6 +132,15 @@ static void check_queues( const struct netcode_messages_t * m )
     CHECK_EQ( total, m->queued_bytes );
 }
 
+/* How many messages in fragments are begun. */
+static uint32_t messages_begun( const struct netcode_messages_t * m )
+{
+    uint32_t count = 0;
+    for ( int i = 0; i < m->channel_count; i++ )
+        count += m->channels[i].queues[NC_QUEUE_BEGUN].count;
+    return count;
+}
+
 /* The ids of messages in fragments are a tree; a channel's list has them in the order in which they were begun. */
 static uint32_t check_tree_of_begun( const struct netcode_messages_t * m, uint32_t handle, uint32_t level,
                                      uint32_t bits )
@@ -148,28 +157,31 @@ static uint32_t check_tree_of_begun( const struct netcode_messages_t * m, uint32
 
 static void check_transfers( const struct netcode_messages_t * m )
 {
-    uint32_t count = 0;
+    uint32_t large = 0;
     for ( int i = 0; i < m->channel_count; i++ ) {
         const nc_message_channel_t * channel = &m->channels[i];
-        int sending = channel->sending == 0, ordered = channel->ordered == 0, may_send = 0, may_order = 0;
-        count += channel->queues[NC_QUEUE_BEGUN].count;
+        int sending[2] = { channel->sending[0] == 0, channel->sending[1] == 0 }, may_send = 0;
+        int ordered = channel->ordered == 0, may_order = 0;
         CHECK_EQ( m->active[NC_QUEUE_BEGUN] >> i & 1, channel->queues[NC_QUEUE_BEGUN].count != 0 );
         for ( uint32_t at = channel->queues[NC_QUEUE_BEGUN].head; at; at = nc_message_at( m, at )->next ) {
             const nc_message_t * message = nc_message_at( m, at );
+            int is_prompt = nc_message_is_prompt( message );
+            large += !is_prompt;
             CHECK_EQ( message->channel, i );
-            sending |= channel->sending == at;
+            sending[0] |= channel->sending[0] == at;
+            sending[1] |= channel->sending[1] == at;
             ordered |= channel->ordered == at;
-            may_send |= !sending && nc_transfer_sends( message );
+            may_send |= !sending[is_prompt] && nc_transfer_sends( message );
             may_order |= !ordered && message->kind == NETCODE_MESSAGE_RELIABLE_ORDERED;
-            if ( channel->sending == 0 )
+            if ( channel->sending[is_prompt] == 0 )
                 CHECK( !nc_transfer_sends( message ) );
             if ( channel->ordered == 0 )
                 CHECK_NE( message->kind, NETCODE_MESSAGE_RELIABLE_ORDERED );
         }
-        CHECK( sending && ordered && !may_send && !may_order );
+        CHECK( sending[0] && sending[1] && ordered && !may_send && !may_order );
     }
-    CHECK_EQ( count, m->begun_count );
-    CHECK_EQ( check_tree_of_begun( m, m->begun, 0, 0 ), m->begun_count );
+    CHECK_EQ( large, m->large_count );
+    CHECK_EQ( check_tree_of_begun( m, m->begun, 0, 0 ), messages_begun( m ) );
 }
 
 /* What has been sent of the buffer's blocks belongs to a channel. */

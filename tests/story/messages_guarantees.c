@@ -107,7 +107,7 @@ TEST( messages_guarantee_no_cliff_in_number )
     for ( int k = 0; k < 300; k++ )
         guarantee_send( &link, &flow );
     link_tick( &link );
-    CHECK_EQ( link.ends[0]->begun_count, 300 );
+    CHECK_EQ( messages_begun( link.ends[0] ), 300 );
     for ( int k = 0; k < 20; k++ ) {
         link_tick( &link );
         guarantee_read( &link, &flow );
@@ -138,7 +138,7 @@ TEST( messages_guarantee_priority_before_streams )
     for ( int i = 0; i < 300; i++ )
         link_tick( &link );
     netcode_messages_stats( link.ends[0], &stats );
-    CHECK_EQ( link.ends[0]->begun_count, 31 ); /* of one channel they are sent one behind the other */
+    CHECK_EQ( messages_begun( link.ends[0] ), 31 ); /* of one channel they are sent one behind the other */
     flows[0].kind = NETCODE_MESSAGE_RELIABLE_ORDERED;
     for ( int round = 0; round < 20; round++ ) {
         flows[0].bytes = round & 1 ? 20 : 2000;

@@ -134,7 +134,8 @@ TEST( messages_what_was_held_back )
         m->least = 0.0;
         while ( seen_next( &seen, m ) > 0 )
             ;
-        if ( !CHECK_EQ( m->held_back, rows[i].held ) )
+        if ( !CHECK_EQ( m->held_back, rows[i].held ) ||
+             !CHECK_EQ( m->stats.messages_sent, rows[i].bytes && !rows[i].held ) )
             test_fail( __FILE__, __LINE__, "row %d", i );
         netcode_messages_destroy( m );
     }

@@ -529,7 +529,7 @@ TEST( messages_a_stream_that_never_came_is_cancelled )
     flow_run( &f, 0.3, 2 );
     CHECK_EQ( netcode_messages_cancel_stream( f.ends[0], stream.receipt ), NETCODE_OK );
     flow_run( &f, 5.0, 0 );
-    CHECK( streams.ends[1].begun == 0 && f.ends[0]->begun_count == 0 );
+    CHECK( streams.ends[1].begun == 0 && messages_begun( f.ends[0] ) == 0 );
     CHECK_EQ( f.ends[0]->credit_spent, f.ends[1]->credit_received );
     CHECK_EQ( f.ends[1]->credit_received, f.ends[1]->credit_released );
     flow_close( &f );
@@ -547,7 +547,7 @@ TEST( messages_a_refusal_of_no_stream )
     put( &craft.at, 1, 1 );
     put( &craft.at, 0, 2 );
     CHECK_EQ( craft_give( &craft, m ), NETCODE_MESSAGES_DROP_NONE );
-    CHECK_EQ( m->begun_count, 1 );
+    CHECK_EQ( messages_begun( m ), 1 );
     CHECK_EQ( sender_event( m ), 0 );
     sender_close( m );
 }
