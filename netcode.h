@@ -11375,16 +11375,17 @@ enum nc_messages_limit_t {
     NC_MESSAGES_USELESS_PACKETS = 8
 };
 
-#define NC_HEAP_FREE 0x80000000u
-#define NC_CARRIED_CANCEL 0x80000000u
+static const uint32_t NC_HEAP_FREE = 0x80000000u;
+static const uint32_t NC_CARRIED_CANCEL = 0x80000000u;
 #define NC_CARRIED_BYTES \
     ( (uint32_t) sizeof( nc_carried_list_t ) + NC_MESSAGES_CARRIED * (uint32_t) sizeof( nc_carried_t ) )
-#define NC_MESSAGES_PATIENCE 2.0        /* seconds without an ack */
-#define NC_MESSAGES_TIME 1e16           /* seconds from the caller's zero, at most */
-#define NC_MESSAGES_STEP 1e9            /* seconds; a longer step counts as this one */
-#define NC_MESSAGES_USELESS 10.0        /* seconds in which no packet could be used */
-#define NC_MESSAGES_ACK_INTERVAL 0.0125 /* seconds between packets that only have acks */
-#define NC_MESSAGES_REORDER 0.01        /* seconds by which packets may overtake others, before any was seen to */
+static const double NC_MESSAGES_PATIENCE = 2.0;        /* seconds without an ack */
+static const double NC_MESSAGES_TIME = 1e16;           /* seconds from the caller's zero, at most */
+static const double NC_MESSAGES_STEP = 1e9;            /* seconds; a longer step counts as this one */
+static const double NC_MESSAGES_USELESS = 10.0;        /* seconds in which no packet could be used */
+static const double NC_MESSAGES_ACK_INTERVAL = 0.0125; /* seconds between packets that only have acks */
+static const double NC_MESSAGES_REORDER =
+    0.01; /* seconds by which packets may overtake others, before any was seen to */
 
 /*  ---- heap: blocks of any size in one memory ----
     A new block is placed behind the last one. All blocks are moved together when the end of the memory is reached, or when
@@ -11857,18 +11858,19 @@ typedef struct {
     double fast_time; /* when more than twice the least rate was delivered */
 } nc_controller_t;
 
-#define NC_CONTROLLER_START 10.0   /* packets (RFC 6928) */
-#define NC_CONTROLLER_GENTLE 4.0   /* packets, beside messages of others (RFC 3390 has three) */
-#define NC_CONTROLLER_LEAST 2.0    /* packets */
-#define NC_CONTROLLER_PERIOD 10.0  /* seconds after which the queue is let drain */
-#define NC_CONTROLLER_HOLD 5.0     /* seconds without growth after a cut */
-#define NC_CONTROLLER_LOSS 0.03    /* the part of packets that a link may always lose */
-#define NC_CONTROLLER_MOST 0.10    /* the largest part that counts as the link's own */
-#define NC_CONTROLLER_PACE 1.05    /* windows in a round trip */
-#define NC_CONTROLLER_URGENT 4.0   /* the same for reliable messages in one piece */
-#define NC_CONTROLLER_TARGET 0.025 /* seconds of waiting that are a queue, beside a quarter of the round trip */
-#define NC_CONTROLLER_ROUND \
-    0.08 /* seconds: a shorter round trip counts as this one, because ticks make waits inexact */
+static const double NC_CONTROLLER_START = 10.0;  /* packets (RFC 6928) */
+static const double NC_CONTROLLER_GENTLE = 4.0;  /* packets, beside messages of others (RFC 3390 has three) */
+static const double NC_CONTROLLER_LEAST = 2.0;   /* packets */
+static const double NC_CONTROLLER_PERIOD = 10.0; /* seconds after which the queue is let drain */
+static const double NC_CONTROLLER_HOLD = 5.0;    /* seconds without growth after a cut */
+static const double NC_CONTROLLER_LOSS = 0.03;   /* the part of packets that a link may always lose */
+static const double NC_CONTROLLER_MOST = 0.10;   /* the largest part that counts as the link's own */
+static const double NC_CONTROLLER_PACE = 1.05;   /* windows in a round trip */
+static const double NC_CONTROLLER_URGENT = 4.0;  /* the same for reliable messages in one piece */
+static const double NC_CONTROLLER_TARGET =
+    0.025; /* seconds of waiting that are a queue, beside a quarter of the round trip */
+static const double NC_CONTROLLER_ROUND =
+    0.08; /* seconds: a shorter round trip counts as this one, because ticks make waits inexact */
 
 struct netcode_messages_t {
     void * allocator_context;
@@ -12336,6 +12338,16 @@ static void nc_message_pop_lost( struct netcode_messages_t * messages )
     nc_message_release( messages, handle );
 }
 
+static double nc_real_larger( double a, double b )
+{
+    return a > b ? a : b;
+}
+
+static double nc_real_smaller( double a, double b )
+{
+    return a < b ? a : b;
+}
+
 /* ---- giving up ---- */
 
 /* Messages can not go on: reported to the application and to the other side. */
@@ -12390,18 +12402,24 @@ static void nc_message_end( struct netcode_messages_t * messages, uint32_t handl
         nc_message_drop( messages, handle );
 }
 
-static void nc_messages_expire_list( struct netcode_messages_t * messages, const nc_message_list_t * list )
+/* Ends the messages of a list whose time to live is over, or the streams with a receipt. Returns whether there is one. */
+static int nc_messages_end_in( struct netcode_messages_t * messages, const nc_message_list_t * list, uint64_t receipt )
 {
+    int found = 0;
     for ( uint32_t handle = list->head, next; handle; handle = next ) {
         const nc_message_t * message = nc_message_at( messages, handle );
+        int is_over = receipt ? message->kind == NETCODE_MESSAGE_STREAM && message->receipt == receipt
+                              : message->expires <= messages->now;
         next = message->next;
         if ( message->flags & NC_MESSAGE_CANCELLED )
             continue;
-        if ( message->expires <= messages->now )
+        if ( is_over )
             nc_message_end( messages, handle );
-        else if ( message->expires < messages->next_expiry )
-            messages->next_expiry = message->expires;
+        else
+            messages->next_expiry = nc_real_smaller( messages->next_expiry, message->expires );
+        found |= is_over;
     }
+    return found;
 }
 
 /* Ends messages whose time to live is over. */
@@ -12411,8 +12429,8 @@ static void nc_messages_expire( struct netcode_messages_t * messages )
         return;
     messages->next_expiry = 1e300;
     for ( int i = 0; i < NC_LISTS * messages->channel_count; i++ )
-        nc_messages_expire_list( messages, &messages->channels[i / NC_LISTS].queues[i % NC_LISTS] );
-    nc_messages_expire_list( messages, &messages->reliable );
+        nc_messages_end_in( messages, &messages->channels[i / NC_LISTS].queues[i % NC_LISTS], 0 );
+    nc_messages_end_in( messages, &messages->reliable, 0 );
 }
 
 /* ---- packets in flight ---- */
@@ -12561,16 +12579,6 @@ static void nc_sent_settle_messages( struct netcode_messages_t * messages, nc_se
 
 /* ---- round trips and pacing. Constants: RFC 6298 ---- */
 
-static double nc_real_larger( double a, double b )
-{
-    return a > b ? a : b;
-}
-
-static double nc_real_smaller( double a, double b )
-{
-    return a < b ? a : b;
-}
-
 /* Numbers of packets after the newest acknowledged one. */
 static uint64_t nc_messages_gap( const struct netcode_messages_t * messages )
 {
@@ -12622,6 +12630,8 @@ static void nc_messages_measure( struct netcode_messages_t * messages, double sa
 /* Bytes a second: so many windows in a round trip. */
 static double nc_messages_rate( const struct netcode_messages_t * messages, double windows )
 {
+    if ( messages->congestion == NETCODE_MESSAGES_CONGESTION_NONE )
+        return 1e18;
     if ( messages->congestion == NETCODE_MESSAGES_CONGESTION_FIXED )
         return messages->fixed_rate;
     double round_trip =
@@ -14872,23 +14882,6 @@ NETCODE_API int netcode_messages_send_stream( struct netcode_messages_t * messag
     return NETCODE_OK;
 }
 
-/* Ends the streams of a list with this receipt, queued or begun. Returns whether there is one. */
-static int nc_messages_cancel_in( struct netcode_messages_t * messages, const nc_message_list_t * list,
-                                  uint64_t receipt )
-{
-    int found = 0;
-    for ( uint32_t handle = list->head, next; handle; handle = next ) {
-        const nc_message_t * message = nc_message_at( messages, handle );
-        next = message->next;
-        if ( message->kind != NETCODE_MESSAGE_STREAM || message->receipt != receipt ||
-             message->flags & NC_MESSAGE_CANCELLED )
-            continue;
-        found = 1;
-        nc_message_end( messages, handle );
-    }
-    return found;
-}
-
 NETCODE_API int netcode_messages_cancel_stream( struct netcode_messages_t * messages, uint64_t receipt )
 {
     NC_CHECK( messages != NULL && !messages->is_busy, NETCODE_ERROR );
@@ -14897,8 +14890,8 @@ NETCODE_API int netcode_messages_cancel_stream( struct netcode_messages_t * mess
         return NETCODE_ERROR; /* 0 is no receipt */
     int found = 0;
     for ( int i = 0; i < messages->channel_count; i++ )
-        found |= nc_messages_cancel_in( messages, &messages->channels[i].queues[NC_QUEUE_BEGUN], receipt ) |
-                 nc_messages_cancel_in( messages, &messages->channels[i].queues[NC_QUEUE_LARGE], receipt );
+        found |= nc_messages_end_in( messages, &messages->channels[i].queues[NC_QUEUE_BEGUN], receipt ) |
+                 nc_messages_end_in( messages, &messages->channels[i].queues[NC_QUEUE_LARGE], receipt );
     return found ? NETCODE_OK : NETCODE_ERROR;
 }
 
@@ -15091,32 +15084,24 @@ static int nc_build_packet( struct netcode_messages_t * messages, nc_build_t * b
     return build->at == empty;
 }
 
-/* A packet with BROKEN and nothing else. */
-NC_COLD static int nc_messages_build_broken( struct netcode_messages_t * messages, uint8_t * packet )
-{
-    uint8_t * at = packet;
-    if ( !messages->broken_due )
-        return 0;
-    messages->broken_due = 0;
-    messages->ack_time = messages->now;
-    *at++ = NC_MESSAGES_VERSION;
-    at = nc_put_number( at, (uint32_t) messages->next_number, 2 );
-    at = nc_put_number( nc_put_number( at, 0, 2 ), 0, 4 );
-    *at++ = NC_FRAME_BROKEN;
-    *at++ = (uint8_t) messages->broken;
-    nc_messages_count_number( messages );
-    messages->stats.packets_sent++;
-    messages->stats.bytes_sent += (uint64_t) ( at - packet );
-    return (int) ( at - packet );
-}
-
 NETCODE_API int netcode_messages_generate_packet( struct netcode_messages_t * messages, uint8_t * packet, int capacity )
 {
     NC_CHECK( messages != NULL && packet != NULL && capacity >= NETCODE_MAX_PACKET_SIZE && !messages->is_busy, 0 );
     nc_build_t build;
     nc_messages_check( messages );
-    if ( messages->broken )
-        return nc_messages_build_broken( messages, packet );
+    if ( messages->broken && !messages->broken_due )
+        return 0;
+    if ( messages->broken ) {
+        messages->ack_time = messages->now;
+        memset( &build, 0, offsetof( nc_build_t, carried ) );
+        build.is_ackless = 1;
+        build.start = packet;
+        build.at = packet + NC_MESSAGES_FIXED_HEADER;
+        *build.at++ = NC_FRAME_BROKEN;
+        *build.at++ = (uint8_t) messages->broken;
+        messages->broken_due = 0;
+        return nc_build_end( messages, &build );
+    }
 
     int nothing = nc_build_packet( messages, &build, packet );
     if ( nothing && build.has_long_acks && !nc_messages_ack_is_due( messages ) ) {
@@ -15452,26 +15437,7 @@ NETCODE_API void netcode_messages_server_send( struct netcode_messages_t * messa
 
 #undef NC_MESSAGES_DROP_NAME
 #undef NC_MESSAGES_DROP_TEXT
-#undef NC_MESSAGES_PATIENCE
-#undef NC_MESSAGES_TIME
-#undef NC_MESSAGES_STEP
-#undef NC_MESSAGES_USELESS
-#undef NC_HEAP_FREE
-#undef NC_CARRIED_CANCEL
 #undef NC_CARRIED_BYTES
-#undef NC_MESSAGES_REORDER
-#undef NC_MESSAGES_ACK_INTERVAL
-#undef NC_CONTROLLER_START
-#undef NC_CONTROLLER_GENTLE
-#undef NC_CONTROLLER_LEAST
-#undef NC_CONTROLLER_PERIOD
-#undef NC_CONTROLLER_HOLD
-#undef NC_CONTROLLER_LOSS
-#undef NC_CONTROLLER_MOST
-#undef NC_CONTROLLER_PACE
-#undef NC_CONTROLLER_URGENT
-#undef NC_CONTROLLER_TARGET
-#undef NC_CONTROLLER_ROUND
 
 #endif /* NETCODE_MESSAGES */
 

@@ -793,7 +793,7 @@ TEST( messages_rates )
         int congestion;
         double rtt, window, rate;
     } rows[] = { { 0, 0.0, 12000.0, 150000.0 }, { 0, 0.05, 12000.0, 300000.0 }, { 0, 0.0005, 800.0, 1000000.0 },
-                 { 0, 0.002, 800.0, 500000.0 }, { 1, 0.05, 12000.0, 125000.0 }, { 2, 0.05, 12000.0, 300000.0 } };
+                 { 0, 0.002, 800.0, 500000.0 }, { 1, 0.05, 12000.0, 125000.0 }, { 2, 0.05, 12000.0, 1e18 } };
     for ( int i = 0; i < 6; i++ ) {
         struct netcode_messages_t * m = numbers_open( rows[i].congestion );
         m->stats.rtt = rows[i].rtt;
