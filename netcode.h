@@ -11824,7 +11824,7 @@ NC_STATIC_ASSERT( skips_are_bytes, NC_MESSAGES_BLOCK - 1 <= UINT8_MAX );
     and lets the queue drain at times to measure the empty link. Where it departs from the draft:
 
     - There is no target: the window shrinks in proportion to the wait. Means over a round trip are compared, not the
-      shortest, because ticks scatter what one packet sees. The start grows to five times in a round trip and ends with
+      shortest, because ticks scatter what one packet sees. The start grows to four times in a round trip and ends with
       the first wait; the queue is let drain each ten seconds, to 0.6 of the window.
     - Growth is half the root of the window in packets, so that two flows at 10 MB/s come to equal shares as well.
     - A loss beyond what the link itself loses sets the window to what was delivered in the last round trips, and keeps
@@ -11845,7 +11845,7 @@ typedef struct {
     uint32_t delivered;                /* bytes that were acknowledged in all, modulo 2^32 */
     double base, base_next, base_time; /* the mean round trip of an empty link, and since when it is measured */
     double shortest,
-        shortest_ever; /* round trips: since the queue was let drain last; ever, a fifth longer each time */
+        shortest_ever; /* round trips: since the queue was let drain last; ever, a quarter longer each time */
     double wait;       /* in queues, in the last round trip */
     double saved;      /* the window after the queue was let drain, or 0 */
     int is_held;       /* after a cut, until a time, the window does not grow above the ceiling: */
@@ -11886,6 +11886,8 @@ struct netcode_messages_t {
     nc_message_channel_t * channels;
     nc_sent_t * sent; /* a circular buffer: first to end, modulo its size */
     nc_heap_t out, in;
+    uint32_t event_head, event_tail; /* to be read by the application */
+    uint32_t message_count;          /* in the send buffer */
     double now;         /* seconds since begin; all fields from here on are of one connection, and start as zero */
     double caller_time; /* the caller's last time: steps back are ignored */
     int broken, broken_event,
@@ -11897,11 +11899,10 @@ struct netcode_messages_t {
     uint32_t active[NC_LISTS];  /* channels with messages, by the queue */
     nc_message_list_t reliable; /* begun, in the order of their ids */
     nc_message_list_t watched;  /* unreliable, begun, whose receipt is awaited */
-    uint32_t lost_head, lost_tail, event_head, event_tail;
+    uint32_t lost_head, lost_tail;
     uint32_t begun, large_count; /* in fragments: a tree by their ids, and how many of them are large, or streams */
     uint32_t next_id;
     uint32_t queued_bytes, flight, last_serial;
-    uint32_t message_count; /* in the send buffer */
     uint32_t credit_limit, credit_spent;
     uint32_t peer_max_bytes, peer_channels; /* 0 until the other side has sent them */
     uint32_t epoch, peer_epoch;             /* random numbers, drawn at the last reset of each side */
@@ -12724,15 +12725,15 @@ static void nc_controller_count( nc_controller_t * controller, const nc_sent_t *
     }
 }
 
-/*  At the start it grows to three or five times in a round trip, and to 1.3 times if messages of others would wait
-    in the queue that this makes. */
+/*  At the start it grows to four times in a round trip, and to 1.3 times if messages of others would wait in the queue
+    that this makes. */
 static double nc_controller_growth( const struct netcode_messages_t * messages )
 {
     const nc_controller_t * controller = &messages->controller;
-    double part = nc_real_smaller( controller->step / controller->window, 0.5 );
+    double part = controller->step / controller->window;
     if ( controller->is_starting ) {
         int others = messages->large_count && messages->now - messages->small_time < 0.25;
-        return others ? 0.3 : controller->window < 128.0 * NETCODE_MAX_PACKET_SIZE ? 4.0 : 2.0;
+        return others ? 0.3 : 3.0;
     }
     return controller->is_shared ? nc_real_larger( part, 0.25 ) : part;
 }
@@ -12790,7 +12791,7 @@ NC_COLD static void nc_controller_settle( struct netcode_messages_t * messages, 
     else if ( !controller->settling ) {
         double packet = NETCODE_MAX_PACKET_SIZE; /* its own packets make a slow link's round trip longer */
         double own = 2.0 * packet * messages->stats.rtt / nc_real_larger( controller->through_before, packet );
-        controller->shortest_ever = nc_real_smaller( 1.2 * controller->shortest_ever, controller->shortest );
+        controller->shortest_ever = nc_real_smaller( 1.25 * controller->shortest_ever, controller->shortest );
         controller->is_shared = controller->shortest > 1.25 * controller->shortest_ever + NC_CONTROLLER_TARGET + own;
         controller->base = controller->base_next;
         nc_controller_set( messages, controller->saved );
@@ -12854,7 +12855,7 @@ static void nc_controller_judge( struct netcode_messages_t * messages )
     uint32_t chances = controller->is_starting ? samples : 2 * controller->round_ticks;
     double mean = controller->round_sum / samples, scatter = controller->round_off / samples / nc_real_root( chances );
     double base = nc_real_lowest( controller->base, mean + scatter ), wait = mean - scatter - base;
-    int fills = controller->is_starting && wait > nc_real_larger( base / 8.0, 0.012 );
+    int fills = controller->is_starting && wait > NC_CONTROLLER_TARGET / 2.0;
     if ( !fills && messages->now - controller->round_time < messages->stats.rtt )
         return;
 
@@ -14613,6 +14614,7 @@ static void nc_messages_begin( struct netcode_messages_t * messages, double time
         memset( &fresh, 0, sizeof( fresh ) );
         fresh.priority = channel->priority;
         fresh.weight = channel->weight;
+        fresh.kept_bytes = channel->kept_bytes;
         fresh.newest_packet = -1;
         fresh.newest_id = -1;
         *channel = fresh;
@@ -14743,16 +14745,10 @@ NETCODE_API void netcode_messages_reset( struct netcode_messages_t * messages, d
         nc_sent_drop( messages );
     nc_messages_wipe_sent( messages );
 
-    struct netcode_messages_t kept = *messages;
     size_t from = offsetof( struct netcode_messages_t, now );
+    double last = messages->caller_time;
     memset( (uint8_t *) messages + from, 0, sizeof( *messages ) - from );
-    messages->event_head = kept.event_head;
-    messages->event_tail = kept.event_tail;
-    messages->message_count = kept.message_count;
-    nc_messages_begin( messages, nc_messages_is_time( time ) ? time : kept.caller_time );
-    for ( uint32_t handle = messages->event_head; handle; handle = nc_message_at( messages, handle )->next_event )
-        messages->channels[nc_message_at( messages, handle )->channel].kept_bytes +=
-            nc_heap_size( &messages->out, handle );
+    nc_messages_begin( messages, nc_messages_is_time( time ) ? time : last );
 }
 
 /* ---- sending and receiving ---- */
