@@ -440,11 +440,12 @@
                  follows what has arrived, and a purchase is known to be there. Events use space in the send buffer
                  until you read them.
     large        above 1180 bytes a message is sent in fragments. Up to 4 of them (4672 bytes) leave as small messages
-                 do; more use the rate that all others leave unused, and slow down when the round trip grows. As many
-                 are in flight as both buffers hold: by default two of the largest; while one waits for the other side's
-                 buffer, all other messages use half of what is granted. Larger ones of a channel are sent one behind
-                 the other, channels of one priority side by side, by weight. A large unreliable message is refused, or sent
-                 reliably (upgrade_large).
+                 do; beside larger ones within the window, but before those of their channel. More use the rate that all
+                 others leave unused, and slow down when the round trip grows. As many are in flight as both buffers
+                 hold: by default two of the largest; while one waits for the other side's buffer, all other messages
+                 use half of what is granted. Larger ones of a channel are sent one behind the other, channels of one
+                 priority side by side, by weight. A large unreliable message is refused, or sent reliably
+                 (upgrade_large).
     streams      a map, a replay, a file: netcode_messages_send_stream sends up to 4 GiB that it reads from your memory,
                  piece by piece, while packets are written, and the other side's functions get the pieces as they
                  arrive. No side keeps a copy: one map for 64 players is in memory once. See below.
@@ -471,13 +472,14 @@
                  The least rate holds: messages in one piece wait for the rate only beyond least_bytes_per_second. After
                  an interruption of up to a second, delivery goes on within four round trips and three ticks, as long as
                  round trips are longer than what the least rate needs for a packet.
-                 No cliff: up to 4672 bytes a message waits for nothing but what its channel began before, and as many
-                 are in flight as the buffers hold. A lower priority delays a higher one only by what is in flight, and
-                 by what a large message that waits for the other side's buffer keeps of it.
+                 No cliff: up to 4672 bytes a message waits for nothing but what its channel began before, and beside
+                 larger ones for the window; and as many are in flight as the buffers hold. A lower priority delays a
+                 higher one only by what is in flight, and by what a large message that waits for the other side's
+                 buffer keeps of it.
                  A share for each channel: unreliable messages, and RELIABLE ones of up to 4672 bytes, never wait for
                  larger ones of their channel, nor do ordered ones for its streams. What is larger waits for what its
-                 own channel began before: give streams a channel of their own. A channel that is filled until FULL leaves at least a 32nd
-                 of the send buffer to the others, 17 KB by default.
+                 own channel began before: give streams a channel of their own. A channel that is filled until FULL
+                 leaves at least a 32nd of the send buffer to the others, 17 KB by default.
                  No silent death: what can not go on is reported by BROKEN with a reason, on both sides, within seconds;
                  within 20 s if the other side uses another version, or was reset alone. (In the first seconds of a
                  connection, a reset of one side alone can go unnoticed if its first packet is lost.)
@@ -4210,6 +4212,7 @@ typedef struct {
     uint8_t is_open;
     uint8_t is_disconnected; /* closed, with unread payloads */
     uint8_t is_joined;       /* its payloads are not events: messages read them */
+    uint8_t has_ended;       /* a session has, since messages read them last */
 } nc_queue_t;
 
 typedef struct {
@@ -4268,6 +4271,7 @@ static void nc_inbox_reset( nc_inbox_t * inbox, nc_pool_t * pool, uint32_t quota
         nc_list_init( &inbox->queues[i].list );
         inbox->queues[i].connected_note = inbox->queues[i].moved_note = NC_NONE;
         inbox->queues[i].is_open = inbox->queues[i].is_disconnected = inbox->queues[i].is_joined = 0;
+        inbox->queues[i].has_ended = 0;
     }
 
     for ( uint32_t i = 0; i < inbox->note_count; i++ )
@@ -4481,6 +4485,7 @@ static void nc_inbox_close( nc_inbox_t * inbox, uint32_t client_index, uint64_t 
     if ( queue->is_open && queue->list.count < inbox->share )
         inbox->reserved -= inbox->share - queue->list.count;
     queue->is_open = 0;
+    queue->has_ended = 1;
     nc_inbox_mark_disconnected( inbox, client_index );
     if ( queue->moved_note != NC_NONE ) /* so that there is at most one for each connected client */
         nc_inbox_free_note( inbox, queue->moved_note );
@@ -11347,8 +11352,7 @@ enum nc_messages_limit_t {
     NC_MESSAGES_RANGES = 16,
     NC_MESSAGES_REPORTS = 16, /* packets whose acks the other side may not have */
     NC_MESSAGES_REFUSED = 16, /* streams refused whose sender may not know it yet */
-    NC_STREAMS_AT_ONCE =
-        256, /* streams that are accepted; half as many are begun, or refusals would look like losses */
+    NC_STREAMS_AT_ONCE = 256, /* are accepted; half as many are begun, or refusals would look like losses */
     NC_STREAMS_PER_SECOND = 1024,
     NC_MESSAGES_FRAGMENTS = 4096, /* of one message in flight */
     NC_MESSAGES_PROMPT = 4,       /* fragments of the largest message that leaves as those in one piece do */
@@ -11757,8 +11761,7 @@ typedef struct {
     uint32_t sending[2];                /* none of the begun large, and prompt, ones before it has anything to send */
     uint32_t ordered;                   /* none of them before this one is an ordered one */
     uint32_t unknown;                   /* the other side knows all of them before this one */
-    uint32_t queued_bytes,
-        kept_bytes;     /* contents that were not begun; what all of its messages have in the send buffer */
+    uint32_t queued_bytes, kept_bytes;  /* contents that were not begun; what is in the send buffer for it */
     uint32_t served[2]; /* bytes by weight, in one piece and in fragments: the channel with the least is next */
     uint32_t waiting;   /* messages that arrived before earlier ones: the root of their tree */
     uint16_t next_order, expected_order;
@@ -11844,11 +11847,11 @@ typedef struct {
     double step;                       /* bytes by which it grows in a round trip */
     uint32_t delivered;                /* bytes that were acknowledged in all, modulo 2^32 */
     double base, base_next, base_time; /* the mean round trip of an empty link, and since when it is measured */
-    double shortest,
-        shortest_ever; /* round trips: since the queue was let drain last; ever, a quarter longer each time */
-    double wait;       /* in queues, in the last round trip */
-    double saved;      /* the window after the queue was let drain, or 0 */
-    int is_held;       /* after a cut, until a time, the window does not grow above the ceiling: */
+    /* Round trips: since the queue was let drain last; ever, a quarter longer each time. */
+    double shortest, shortest_ever;
+    double wait;  /* in queues, in the last round trip */
+    double saved; /* the window after the queue was let drain, or 0 */
+    int is_held;  /* after a cut, until a time, the window does not grow above the ceiling: */
     double cut_time, hold_until, ceiling;
     double settled, lost, own_loss; /* packets since the last cut or hold, older ones count half; the link's own part */
     double through, through_before; /* bytes delivered in a round trip, in this round and the one before */
@@ -11890,8 +11893,8 @@ struct netcode_messages_t {
     uint32_t message_count;          /* in the send buffer */
     double now;         /* seconds since begin; all fields from here on are of one connection, and start as zero */
     double caller_time; /* the caller's last time: steps back are ignored */
-    int broken, broken_event,
-        broken_due;     /* the reason, or 0; not yet reported to the application, to the other side, */
+    /* The reason, or 0; not yet reported to the application, to the other side, */
+    int broken, broken_event, broken_due;
     int peer_is_broken; /* which reported it first */
     int flush, flown;
     int fresh; /* something was queued or received since there was nothing to send */
@@ -11923,8 +11926,8 @@ struct netcode_messages_t {
     /* measurement and congestion */
     double rtt_min_time, ping_time, peer_delay;
     double in_flight; /* bytes */
-    double paced, urgent, least,
-        tokens_time;        /* bytes that may be sent now; the second of reliable messages in one piece */
+    /* Bytes that may be sent now; the second of reliable messages in one piece. */
+    double paced, urgent, least, tokens_time;
     int held_back;          /* the window or the rate holds something back */
     double reorder_seconds; /* so much later packets may overtake earlier ones */
     double reorder_time;    /* when one was last found to do so */
@@ -11935,8 +11938,8 @@ struct netcode_messages_t {
     int64_t newest_received;
     double useless_since; /* all packets since this time were dropped; 1e300: the last one was not */
     uint64_t useless;     /* how many */
-    double newest_time, ack_since,
-        ack_time; /* of the newest packet; since when an ack is due; when the last was sent */
+    /* Of the newest packet; since when an ack is due; when the last was sent. */
+    double newest_time, ack_since, ack_time;
     int acks_due;
     double long_acks_time; /* when a packet had ranges or REFUSE last: those after it leave the acks out for a while */
     uint64_t numbers[NC_MESSAGES_REMEMBERED / 64]; /* of packets that were received, modulo 2048 */
@@ -12404,7 +12407,8 @@ static void nc_message_end( struct netcode_messages_t * messages, uint32_t handl
 }
 
 /* Ends the messages of a list whose time to live is over, or the streams with a receipt. Returns whether there is one. */
-static int nc_messages_end_in( struct netcode_messages_t * messages, const nc_message_list_t * list, uint64_t receipt )
+NC_COLD static int nc_messages_end_in( struct netcode_messages_t * messages, const nc_message_list_t * list,
+                                       uint64_t receipt )
 {
     int found = 0;
     for ( uint32_t handle = list->head, next; handle; handle = next ) {
@@ -12442,7 +12446,8 @@ static nc_sent_t * nc_sent_at( const struct netcode_messages_t * messages, uint3
 }
 
 /* The message of an entry, or NULL if nothing more is to be sent of it. */
-static nc_message_t * nc_carried_message( const struct netcode_messages_t * messages, const nc_carried_t * carried )
+static inline nc_message_t * nc_carried_message( const struct netcode_messages_t * messages,
+                                                 const nc_carried_t * carried )
 {
     uint32_t handle = carried->handle & ~NC_CARRIED_CANCEL;
     nc_message_t * message = nc_heap_has( &messages->out, handle ) ? nc_message_at( messages, handle ) : NULL;
@@ -12822,7 +12827,8 @@ static void nc_controller_end_round( struct netcode_messages_t * messages )
     nc_controller_t * controller = &messages->controller;
     controller->through_before = controller->through;
     controller->through = controller->round_through;
-    if ( controller->through > 2.0 * messages->least_rate * messages->stats.rtt )
+    double twice = 2.0 * messages->least_rate * nc_real_larger( messages->stats.rtt, messages->stats.rtt_latest );
+    if ( nc_real_smaller( controller->through, controller->through_before ) > twice )
         controller->fast_time = messages->now;
     nc_controller_cut( messages );
     int is_known = controller->settled > 95.0 && controller->lost >= 4.0;
@@ -13452,7 +13458,7 @@ static int nc_messages_choose( const struct netcode_messages_t * messages, const
     const nc_message_channel_t * champion = NULL;
     double queued = 0.0;
     int best = -1;
-    for ( int queue = bulk ? NC_QUEUE_IN_ORDER : NC_QUEUE_UNRELIABLE; queue < NC_QUEUES; queue++ )
+    for ( int queue = bulk, end = bulk ? NC_QUEUES : NC_QUEUE_PROMPT; queue < end; queue++ )
         for ( uint32_t mask = masks[queue] & messages->active[queue]; mask; mask &= mask - 1 ) {
             int index = (int) nc_bits_lowest_of_word( mask );
             const nc_message_channel_t * channel = &messages->channels[index];
@@ -13622,15 +13628,14 @@ static uint32_t nc_build_start( struct netcode_messages_t * messages, const nc_b
         int queue = chosen % NC_QUEUES, index = chosen / NC_QUEUES;
         uint32_t handle = messages->channels[index].queues[queue].head;
         const nc_message_t * message = nc_message_at( messages, handle );
-        int is_prompt = nc_message_is_prompt( message );
         int is_first =
-            !other || ( index == other->channel ? is_prompt > nc_message_is_prompt( other )
+            !other || ( index == other->channel ? nc_message_is_prompt( message ) > nc_message_is_prompt( other )
                                                 : nc_channel_is_before( &messages->channels[index],
                                                                         &messages->channels[other->channel], 1 ) );
 
         if ( nc_message_is_over( messages, handle ) )
             nc_message_drop_queued( messages, handle );
-        else if ( is_first && ( build->bulk || is_prompt ) && nc_build_fits( build, message ) &&
+        else if ( ( build->bulk || nc_message_is_prompt( message ) ) && is_first && nc_build_fits( build, message ) &&
                   nc_message_may_start( messages, message, handle ) ) {
             nc_message_start( messages, handle );
             return handle;
@@ -13691,7 +13696,7 @@ static uint32_t nc_transfer_choose( const struct netcode_messages_t * messages, 
     for ( uint32_t mask = messages->active[NC_QUEUE_BEGUN]; mask; mask &= mask - 1 ) {
         nc_message_channel_t * channel = &messages->channels[nc_bits_lowest_of_word( mask )];
         uint32_t handle = 0;
-        for ( int is_prompt = 1; !handle && is_prompt >= !bulk; is_prompt-- ) {
+        for ( int is_prompt = 1; !handle && is_prompt >= ( bulk ? 0 : 1 ); is_prompt-- ) {
             const nc_message_t * message;
             for ( ; ( handle = channel->sending[is_prompt] ) != 0; channel->sending[is_prompt] = message->next ) {
                 message = nc_message_at( messages, handle );
@@ -13713,7 +13718,8 @@ static uint32_t nc_transfer_choose( const struct netcode_messages_t * messages, 
 static void nc_build_repeats( struct netcode_messages_t * messages, nc_build_t * build )
 {
     uint32_t handle = messages->reliable.tail, previous, repeats = nc_messages_repeats( messages );
-    int is_slow = messages->now - messages->controller.fast_time > NC_CONTROLLER_PERIOD;
+    int is_slow = messages->congestion == NETCODE_MESSAGES_CONGESTION_ADAPTIVE &&
+                  messages->now - messages->controller.fast_time > NC_CONTROLLER_PERIOD;
     if ( is_slow && messages->begun && !build->bulk )
         return;
     if ( !repeats || !build->reliable || !( build->asks || ( build->bulk && nc_transfer_choose( messages, 1 ) ) ) )
@@ -13790,7 +13796,7 @@ static void nc_build_begin( struct netcode_messages_t * messages, nc_build_t * b
     int least = aimd && messages->least > 0.0 && messages->fragments_in_flight == 0;
     build->bulk = messages->congestion == NETCODE_MESSAGES_CONGESTION_NONE ||
                   ( ( open || least ) && !( aimd && messages->timeouts ) );
-    build->prompt = build->reliable && !( aimd && messages->timeouts );
+    build->prompt = build->reliable && !( aimd && ( messages->timeouts || ( messages->large_count && !open ) ) );
     if ( !build->is_ackless )
         nc_build_acks( messages, build );
     build->has_long_acks = build->at != head_end;
@@ -13917,9 +13923,8 @@ typedef struct {
     int64_t newest_id; /* ids are near it, before any frame of the packet changes it */
     int64_t number, acked;
     int asks, frame_count;
-    uint32_t duplicates; /* messages received before */
-    uint16_t
-        frames[NETCODE_MAX_PACKET_SIZE / 2]; /* where the frames to be stored begin; a frame has 2 bytes at least */
+    uint32_t duplicates;                          /* messages received before */
+    uint16_t frames[NETCODE_MAX_PACKET_SIZE / 2]; /* where those to be stored begin; each has 2 bytes at least */
 } nc_plan_t;
 
 static int nc_frame_read_ranges( nc_source_t * source, nc_acks_t * acks )
@@ -15080,6 +15085,20 @@ static int nc_build_packet( struct netcode_messages_t * messages, nc_build_t * b
     return build->at == empty;
 }
 
+/* A packet with BROKEN and nothing else. */
+NC_COLD static int nc_build_broken( struct netcode_messages_t * messages, nc_build_t * build, uint8_t * packet )
+{
+    memset( build, 0, offsetof( nc_build_t, carried ) );
+    build->is_ackless = 1;
+    build->start = packet;
+    build->at = packet + NC_MESSAGES_FIXED_HEADER;
+    *build->at++ = NC_FRAME_BROKEN;
+    *build->at++ = (uint8_t) messages->broken;
+    messages->broken_due = 0;
+    messages->ack_time = messages->now;
+    return 0;
+}
+
 NETCODE_API int netcode_messages_generate_packet( struct netcode_messages_t * messages, uint8_t * packet, int capacity )
 {
     NC_CHECK( messages != NULL && packet != NULL && capacity >= NETCODE_MAX_PACKET_SIZE && !messages->is_busy, 0 );
@@ -15087,19 +15106,9 @@ NETCODE_API int netcode_messages_generate_packet( struct netcode_messages_t * me
     nc_messages_check( messages );
     if ( messages->broken && !messages->broken_due )
         return 0;
-    if ( messages->broken ) {
-        messages->ack_time = messages->now;
-        memset( &build, 0, offsetof( nc_build_t, carried ) );
-        build.is_ackless = 1;
-        build.start = packet;
-        build.at = packet + NC_MESSAGES_FIXED_HEADER;
-        *build.at++ = NC_FRAME_BROKEN;
-        *build.at++ = (uint8_t) messages->broken;
-        messages->broken_due = 0;
-        return nc_build_end( messages, &build );
-    }
 
-    int nothing = nc_build_packet( messages, &build, packet );
+    int nothing =
+        messages->broken ? nc_build_broken( messages, &build, packet ) : nc_build_packet( messages, &build, packet );
     if ( nothing && build.has_long_acks && !nc_messages_ack_is_due( messages ) ) {
         messages->long_acks_time = messages->now; /* what did not fit beside them leaves without */
         nothing = nc_build_packet( messages, &build, packet );
@@ -15160,7 +15169,7 @@ static double nc_messages_loss_received( const struct netcode_messages_t * messa
     return missing <= skips ? 0.0 : (double) ( missing - ( skips != 0 ) ) / count;
 }
 
-static void nc_messages_measure_rates( struct netcode_messages_t * messages )
+NC_COLD static void nc_messages_measure_rates( struct netcode_messages_t * messages )
 {
     double passed = messages->now - messages->rate_time;
     if ( passed < 0.25 )
@@ -15179,7 +15188,7 @@ static void nc_messages_measure_rates( struct netcode_messages_t * messages )
 }
 
 /* Without acks nothing is declared lost: with max_retries, a timeout counts as a try of the oldest message. */
-static void nc_messages_try_oldest( struct netcode_messages_t * messages, const nc_message_list_t * list )
+NC_COLD static void nc_messages_try_oldest( struct netcode_messages_t * messages, const nc_message_list_t * list )
 {
     uint32_t handle = list->head;
     while ( handle && nc_message_at( messages, handle )->flags & NC_MESSAGE_CANCELLED )
@@ -15239,7 +15248,7 @@ NETCODE_API void netcode_messages_update( struct netcode_messages_t * messages, 
 }
 
 /* When a rate lets go what it holds back. What is new waits for a millisecond at most. */
-static double nc_messages_rate_time( const struct netcode_messages_t * messages, double tokens, double rate )
+NC_COLD static double nc_messages_rate_time( const struct netcode_messages_t * messages, double tokens, double rate )
 {
     int held = tokens <= 0.0 || messages->streams_to_begin < 1.0;
     return messages->fresh || held ? messages->now + nc_real_larger( -tokens / rate, 0.001 ) : 1e300;
@@ -15270,7 +15279,8 @@ NETCODE_API double netcode_messages_next_deadline( struct netcode_messages_t * m
 
     const uint32_t * active = messages->active;
     double urgent = messages->urgent + NETCODE_MAX_PACKET_SIZE;
-    if ( active[NC_QUEUE_IN_ORDER] | active[NC_QUEUE_WHOLE] | active[NC_QUEUE_PROMPT] | messages->lost_head )
+    if ( active[NC_QUEUE_IN_ORDER] | active[NC_QUEUE_WHOLE] | active[NC_QUEUE_PROMPT] | messages->lost_head ||
+         nc_transfer_choose( messages, 0 ) )
         next = nc_real_smaller( next, nc_messages_rate_time( messages, urgent, nc_messages_urgent_rate( messages ) ) );
     if ( active[NC_QUEUE_UNRELIABLE] | active[NC_QUEUE_LARGE] || nc_transfer_choose( messages, 1 ) )
         next = nc_real_smaller( next,
@@ -15335,33 +15345,36 @@ NETCODE_API const char * netcode_messages_drop_reason_text( int reason )
 
 /* ---- joining: one object for a client, or for a server's slot ---- */
 
-/* From now on only messages read this client's payloads: they are not events. */
-static void nc_messages_join( nc_inbox_t * inbox, uint32_t client_index )
+/*  From now on only messages read this client's payloads: they are not events. Returns whether a session has ended
+    since the last call. */
+static int nc_messages_join( nc_inbox_t * inbox, uint32_t client_index )
 {
     nc_queue_t * queue = &inbox->queues[client_index];
-    if ( queue->is_joined )
-        return;
-    for ( uint32_t i = queue->list.head; i != NC_NONE; i = inbox->queue_links[i].next )
+    int has_ended = queue->has_ended;
+    queue->has_ended = 0;
+    for ( uint32_t i = queue->is_joined ? NC_NONE : queue->list.head; i != NC_NONE; i = inbox->queue_links[i].next )
         nc_list_remove( &inbox->events, inbox->event_links, i );
     queue->is_joined = 1;
+    return has_ended;
 }
 
-/* The session in a slot, or an ended one whose payloads are unread; 0: none. */
-static uint64_t nc_messages_server_session( struct netcode_server_t * server, int client_index )
+/* The session in a slot, or an ended one whose payloads are unread; 0: none. Sets whether one has ended. */
+static uint64_t nc_messages_server_session( struct netcode_server_t * server, int client_index, int * has_ended )
 {
     uint64_t session = netcode_server_client_session( server, client_index );
     nc_inbox_t * inbox = &server->memory.inbox;
     if ( !server->running || client_index < 0 || client_index >= (int) server->memory.slot_count )
         return 0;
-    nc_messages_join( inbox, (uint32_t) client_index );
+    *has_ended = nc_messages_join( inbox, (uint32_t) client_index );
     uint32_t oldest = inbox->queues[client_index].list.head;
     return session || oldest == NC_NONE ? session : nc_pool_buffer( inbox->pool, oldest )->session;
 }
 
-/* Resets the messages for a new session, and sets the time at which the packets have arrived. */
-static void nc_messages_follow( struct netcode_messages_t * messages, uint64_t session, int anew, double time )
+/*  Resets the messages for a new session, and sets the time at which the packets have arrived. What was sent before the
+    first packets were read is for this session, unless another one has ended meanwhile. */
+static void nc_messages_follow( struct netcode_messages_t * messages, uint64_t session, int has_ended, double time )
 {
-    if ( anew )
+    if ( messages->session ? session != messages->session : has_ended )
         netcode_messages_reset( messages, time );
     messages->session = session;
     netcode_messages_set_time( messages, time );
@@ -15372,14 +15385,14 @@ NETCODE_API void netcode_messages_client_receive( struct netcode_messages_t * me
 {
     NC_CHECK( messages != NULL && client != NULL, NC_NOTHING );
     int bytes, connected = netcode_client_state( client ) == NETCODE_CLIENT_STATE_CONNECTED;
-    nc_messages_join( &client->inbox, 0 );
+    int has_ended = nc_messages_join( &client->inbox, 0 );
     uint8_t * packet = netcode_client_receive_packet( client, &bytes, NULL );
     struct netcode_client_stats_t stats;
     netcode_client_stats( client, &stats );
 
     /* Payloads are of the last connection even if it has ended: they can be read before the messages are reset. */
     uint64_t session = connected || packet ? stats.connects : 0;
-    nc_messages_follow( messages, session, messages->session != 0 && session != messages->session, time );
+    nc_messages_follow( messages, session, has_ended, time );
     for ( ; packet; packet = netcode_client_receive_packet( client, &bytes, NULL ) ) {
         netcode_messages_process_packet( messages, packet, bytes );
         netcode_client_free_packet( client, packet );
@@ -15408,9 +15421,9 @@ NETCODE_API void netcode_messages_server_receive( struct netcode_messages_t * me
 {
     NC_CHECK( messages != NULL && server != NULL, NC_NOTHING );
     uint8_t * packet;
-    int bytes;
-    uint64_t session = nc_messages_server_session( server, client_index );
-    nc_messages_follow( messages, session, messages->session != 0 && session != messages->session, time );
+    int bytes, has_ended = 0;
+    uint64_t session = nc_messages_server_session( server, client_index, &has_ended );
+    nc_messages_follow( messages, session, has_ended, time );
     while ( session && ( packet = netcode_server_receive_packet( server, client_index, &bytes, NULL ) ) != NULL ) {
         netcode_messages_process_packet( messages, packet, bytes );
         netcode_server_free_packet( server, packet );

@@ -51,8 +51,8 @@ def rooms(text):
     found = [Room(int(m.group(1)), m.group(2), m.start()) for m in BANNER.finditer(text)]
     for room, after in zip(found, found[1:]):
         room.end = after.start
-    if found:  # behind the last one are the macros that all have
-        found[-1].end = text.find("/* Private macros are removed", found[-1].start)
+    if found:
+        found[-1].end = len(text)
     return found
 
 

@@ -1484,6 +1484,30 @@ TEST( messages_of_the_last_one_in_the_slot )
     glue_close( &g );
 }
 
+/* What was sent to a client that was gone before its first packets were read is not for the next one in its slot. */
+TEST( messages_of_one_that_was_gone_at_once )
+{
+    struct glue_t g;
+    struct netcode_message_t message;
+    glue_open( &g, CLEAN, 1 );
+    glue_run( &g, 0.5 );
+    world_connect( g.w, 0, 100 );
+    for ( int i = 0; i < 200 && world_slot( g.w, 0, 100 ) < 0; i++ )
+        world_step( g.w );
+    CHECK( glue_say( g.slots[0], 1, 0 ) );
+    netcode_server_disconnect_client( g.w->servers[0], 0 );
+    world_connect( g.w, 1, 200 );
+    for ( int i = 0; i < 2000 && world_slot( g.w, 0, 200 ) < 0; i++ )
+        world_step( g.w );
+    glue_run( &g, 1.0 );
+    CHECK( glue_say( g.slots[0], 2, 0 ) );
+    glue_run( &g, 1.0 );
+    REQUIRE( netcode_messages_receive( g.clients[1], &message ) );
+    CHECK_EQ( message.data[4], 2 );
+    CHECK_EQ( netcode_messages_receive( g.clients[1], &message ), 0 );
+    glue_close( &g );
+}
+
 /* The same player comes again: both sides begin anew, with the first number and nothing measured. */
 TEST( messages_begin_anew_with_each_connection )
 {

@@ -118,14 +118,16 @@ TEST( messages_what_was_held_back )
         double in_flight, urgent;
         int held;
     } rows[] = {
+        { NETCODE_MESSAGE_RELIABLE, 1300, 11000.0, 0.0, 1 }, /* beside a large one */
         { NETCODE_MESSAGE_RELIABLE, 0, 0.0, 0.0, 0 },         { NETCODE_MESSAGE_RELIABLE, 200, 0.0, 0.0, 0 },
         { NETCODE_MESSAGE_RELIABLE, 200, 12000.0, 0.0, 0 },   { NETCODE_MESSAGE_RELIABLE, 200, 0.0, -1200.0, 1 },
         { NETCODE_MESSAGE_RELIABLE, 1300, 11000.0, 0.0, 0 },  { NETCODE_MESSAGE_RELIABLE, 6000, 11000.0, 0.0, 1 },
         { NETCODE_MESSAGE_UNRELIABLE, 200, 11000.0, 0.0, 0 }, { NETCODE_MESSAGE_UNRELIABLE, 200, 12000.0, 0.0, 1 },
     };
-    for ( int i = 0; i < 8; i++ ) {
+    for ( int i = 0; i < 9; i++ ) {
         struct netcode_messages_t * m = sender_open( 16, 0, 0 );
         struct seen_t seen;
+        m->large_count = i == 0;
         if ( rows[i].bytes )
             sender_send( m, 0, rows[i].kind, rows[i].bytes, 0.0, 0 );
         netcode_messages_update( m, 0.0 );
@@ -137,6 +139,7 @@ TEST( messages_what_was_held_back )
         if ( !CHECK_EQ( m->held_back, rows[i].held ) ||
              !CHECK_EQ( m->stats.messages_sent, rows[i].bytes && !rows[i].held ) )
             test_fail( __FILE__, __LINE__, "row %d", i );
+        m->large_count = 0;
         netcode_messages_destroy( m );
     }
 }

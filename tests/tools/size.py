@@ -15,9 +15,9 @@ sys.path.insert(0, os.path.join(TOP, "tests", "lint"))
 import source  # noqa: E402
 
 CC = os.environ.get("CC", "cc").split()
-MAX_PUBLIC_LINES, MAX_CORE_LINES, MAX_MESSAGES_LINES = 800, 7450, 3490
-AIM_CORE_LINES, AIM_MESSAGES_LINES = 4500, 1500
-MAX_OBJECT_BYTES, MAX_BOTH_BYTES, MAX_COMPILE_SECONDS = 128 * 1024, 176 * 1024, 2.5
+MAX_PUBLIC_LINES, MAX_CORE_LINES, MAX_MESSAGES_LINES = 800, 7450, 3440
+AIM_CORE_LINES, AIM_MESSAGES_LINES = 4500, 2500
+MAX_OBJECT_BYTES, MAX_BOTH_BYTES, MAX_COMPILE_SECONDS = 128 * 1024, 177 * 1024, 2.5
 COMPILATIONS = 11
 
 
@@ -86,6 +86,7 @@ def main():
     if len(rooms) < 12:
         print("netcode.h has the banners of %d rooms; there are at least 12" % len(rooms))
         return 1
+    rooms[-1].end = text.index("/* Private macros are removed", rooms[-1].start)  # those of all rooms
     over = 0
 
     def row(title, value, unit, limit=None):

@@ -1097,29 +1097,6 @@ TEST( messages_deadlines_of_what_waits )
     m->fresh = 0;
     m->paced = 0.5; /* it lets a packet go */
     deadline_is( m, 10.5 );
-    m = deadline_open(
-        -1.0 ); /* each rate by itself: small ones that wait for credit do not hide what the other holds back */
-    netcode_messages_send( m, 2, NETCODE_MESSAGE_RELIABLE, flow_data, 1 );
-    netcode_messages_send( m, 2, NETCODE_MESSAGE_RELIABLE, flow_data, 5000 );
-    m->fresh = 0;
-    m->paced = -20.0;
-    m->urgent = 100.0;
-    deadline_is( m, 10.02 );
-    m = deadline_open( -1.0 ); /* in a long silence small ones leave at the least rate */
-    m->congestion = NETCODE_MESSAGES_CONGESTION_ADAPTIVE;
-    netcode_messages_send( m, 2, NETCODE_MESSAGE_RELIABLE, flow_data, 1 );
-    m->least_rate = 100.0;
-    m->timeouts = 17;
-    m->urgent = -1210.0;
-    deadline_is( m, 10.1 );
-    m = deadline_open( -1.0 ); /* a LIMIT can not leave before there is space to remember its packet */
-    m->limit_due = 1;
-    m->sent_end = m->sent_overdue = m->window;
-    nc_sent_at( m, 0 )->bytes = NC_SENT_IN_FLIGHT;
-    CHECK_GT( netcode_messages_next_deadline( m ), 10.0 );
-    nc_sent_at( m, 0 )->bytes = 0;
-    CHECK_EQ( netcode_messages_next_deadline( m ), 10.0 );
-    netcode_messages_destroy( m );
     m = deadline_open( -1.0 ); /* and where nothing waits there is nothing to hold back */
     m->paced = -100.0;
     deadline_is( m, 3610.0 );
@@ -1143,6 +1120,40 @@ TEST( messages_deadlines_of_what_waits )
     nc_sent_lost( m, nc_sent_at( m, m->sent_first ) );
     m->urgent = -1300.0;
     deadline_is( m, 10.1 );
+}
+
+/* Each rate has a deadline of its own. */
+TEST( messages_deadlines_of_each_rate )
+{
+    struct netcode_messages_t * m = deadline_open( -1.0 ); /* small ones that wait for credit hide nothing */
+    netcode_messages_send( m, 2, NETCODE_MESSAGE_RELIABLE, flow_data, 1 );
+    netcode_messages_send( m, 2, NETCODE_MESSAGE_RELIABLE, flow_data, 5000 );
+    m->fresh = 0;
+    m->paced = -20.0;
+    m->urgent = 100.0;
+    deadline_is( m, 10.02 );
+    m = deadline_open( -1.0 ); /* in a long silence small ones leave at the least rate */
+    m->congestion = NETCODE_MESSAGES_CONGESTION_ADAPTIVE;
+    netcode_messages_send( m, 2, NETCODE_MESSAGE_RELIABLE, flow_data, 1 );
+    m->least_rate = 100.0;
+    m->timeouts = 17;
+    m->urgent = -1210.0;
+    deadline_is( m, 10.1 );
+    m = deadline_open( -1.0 ); /* of a prompt one that was begun */
+    m->peer_max_bytes = 8192;
+    netcode_messages_send( m, 2, NETCODE_MESSAGE_RELIABLE, flow_data, 4000 );
+    nc_message_start( m, m->channels[2].queues[NC_QUEUE_PROMPT].head );
+    m->paced = -100.0;
+    m->urgent = -1220.0;
+    deadline_is( m, 10.02 );
+    m = deadline_open( -1.0 ); /* a LIMIT can not leave before there is space to remember its packet */
+    m->limit_due = 1;
+    m->sent_end = m->sent_overdue = m->window;
+    nc_sent_at( m, 0 )->bytes = NC_SENT_IN_FLIGHT;
+    CHECK_GT( netcode_messages_next_deadline( m ), 10.0 );
+    nc_sent_at( m, 0 )->bytes = 0;
+    CHECK_EQ( netcode_messages_next_deadline( m ), 10.0 );
+    netcode_messages_destroy( m );
 }
 
 #undef NUMBERS_PICK
