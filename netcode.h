@@ -11834,8 +11834,8 @@ NC_STATIC_ASSERT( skips_are_bytes, NC_MESSAGES_BLOCK - 1 <= UINT8_MAX );
       it from growing beyond that for a while: at shallow queues and policers, each attempt to grow loses packets. What
       is still lost meanwhile is the link's own.
     - If the queue did not drain although this sender let it, others fill it. Then delays do not count, as their queue
-      would leave nothing for a game: until the next attempt, the window grows by a quarter in a round trip, after a cut
-      as well.
+      would leave nothing for a game: until the next attempt, the window grows by three tenths in a round trip, after
+      a cut as well.
     - Reliable messages in one piece do not wait for the window, but for a rate of four windows in a round trip, so that
       what a burst of losses held up leaves at once. Unreliable ones, and one fragment at a time, leave in any case up to
       the least rate of the config. */
@@ -11864,6 +11864,7 @@ typedef struct {
 static const double NC_CONTROLLER_START = 10.0;  /* packets (RFC 6928) */
 static const double NC_CONTROLLER_GENTLE = 4.0;  /* packets, beside messages of others (RFC 3390 has three) */
 static const double NC_CONTROLLER_LEAST = 2.0;   /* packets */
+static const double NC_CONTROLLER_BESIDE = 0.3;  /* growth in a round trip, beside what others send */
 static const double NC_CONTROLLER_PERIOD = 10.0; /* seconds after which the queue is let drain */
 static const double NC_CONTROLLER_HOLD = 5.0;    /* seconds without growth after a cut */
 static const double NC_CONTROLLER_LOSS = 0.03;   /* the part of packets that a link may always lose */
@@ -12738,9 +12739,9 @@ static double nc_controller_growth( const struct netcode_messages_t * messages )
     double part = controller->step / controller->window;
     if ( controller->is_starting ) {
         int others = messages->large_count && messages->now - messages->small_time < 0.25;
-        return others ? 0.3 : 3.0;
+        return others ? NC_CONTROLLER_BESIDE : 3.0;
     }
-    return controller->is_shared ? nc_real_larger( part, 0.25 ) : part;
+    return controller->is_shared ? nc_real_larger( part, NC_CONTROLLER_BESIDE ) : part;
 }
 
 static void nc_controller_acked( struct netcode_messages_t * messages, const nc_sent_t * sent )
