@@ -450,10 +450,10 @@
                  piece by piece, while packets are written, and the other side's functions get the pieces as they
                  arrive. No side keeps a copy: one map for 64 players is in memory once. See below.
     small        up to 128 bytes: while packets are lost, a reliable one is repeated in the next flight or two, so that
-                 a loss or two cost a tick and not a round trip: once from 0.1 % of the packets on, twice from 1 % on
-                 or while they wait longer than 250 ms in a queue; beside a transfer, on a link that has not carried
-                 twice the least rate for ten seconds, only within the window (repeats: adaptive, always, never). They
-                 share packets; queued messages are sent at update or flush.
+                 a loss or two cost a tick and not a round trip: once from 0.1 % of the packets on, twice from 1 % on,
+                 five times while packets wait longer than 250 ms in a queue. On a link that has not carried twice the
+                 least rate for ten seconds, twice at most, and beside a transfer only within the window (repeats:
+                 adaptive, always, never). They share packets; queued messages are sent at update or flush.
     counters     reliable_retries_total and similar, in netcode_messages_stats. Over a connection few packets arrive
                  twice or late: the core's replay window has dropped those before (REPLAYED in the core's statistics).
     slowness     a slow reader stops the sender: sooner or later it gets FULL. It is not disconnected for that.
@@ -11368,7 +11368,8 @@ enum nc_messages_limit_t {
     NC_MESSAGES_QUIET = 1024,  /* after as many, a packet asks for an ack even if it need not */
     NC_MESSAGES_SMALL = 128,   /* the largest message that is repeated */
     NC_MESSAGES_REPEATS = 2,
-    NC_MESSAGES_RETRIES = 60, /* the most that max_retries may be; NC_FRAGMENT_TRIES has room for them */
+    NC_MESSAGES_REPEATS_QUEUED = 5, /* while others fill a long queue, which loses many one behind the other */
+    NC_MESSAGES_RETRIES = 60,       /* the most that max_retries may be; NC_FRAGMENT_TRIES has room for them */
     NC_MESSAGES_LEAST_BUFFER = 32768,
     NC_MESSAGES_LEAST_WINDOW = 16,
     NC_MESSAGES_FULL_BYTES = 1100, /* with so many queued, a packet counts as full */
@@ -13390,6 +13391,13 @@ static void nc_build_refusals( const struct netcode_messages_t * messages, nc_bu
         build->at = nc_put_number( build->at, messages->refused[i], 2 );
 }
 
+/* Was never more than twice the least rate delivered in the last ten seconds? */
+static int nc_messages_are_slow( const struct netcode_messages_t * messages )
+{
+    return messages->congestion == NETCODE_MESSAGES_CONGESTION_ADAPTIVE &&
+           messages->now - messages->controller.fast_time > NC_CONTROLLER_PERIOD;
+}
+
 /*  How often small reliable messages are repeated: by the losses of the last few hundred packets in either direction,
     because who sends little learns little of its own, and while a queue is so long that it may overflow. */
 static uint32_t nc_messages_repeats( const struct netcode_messages_t * messages )
@@ -13397,7 +13405,10 @@ static uint32_t nc_messages_repeats( const struct netcode_messages_t * messages 
     if ( messages->repeats != NETCODE_MESSAGES_REPEATS_ADAPTIVE )
         return messages->repeats == NETCODE_MESSAGES_REPEATS_ALWAYS ? NC_MESSAGES_REPEATS : 0;
     double loss = nc_real_larger( messages->loss_long, messages->loss_received );
-    if ( loss >= 0.01 || messages->stats.loss_sent >= 0.03 || messages->controller.wait > 10.0 * NC_CONTROLLER_TARGET )
+    int waits = messages->controller.wait > 10.0 * NC_CONTROLLER_TARGET;
+    if ( waits && !nc_messages_are_slow( messages ) )
+        return NC_MESSAGES_REPEATS_QUEUED;
+    if ( loss >= 0.01 || messages->stats.loss_sent >= 0.03 || waits )
         return NC_MESSAGES_REPEATS;
     return loss >= 0.001;
 }
@@ -13713,15 +13724,13 @@ static uint32_t nc_transfer_choose( const struct netcode_messages_t * messages, 
     return best;
 }
 
-/*  Repeats small reliable messages of the last two flights, so that one or two losses cost no round trip. A flight is
+/*  Repeats small reliable messages of the last flights, so that one or two losses cost no round trip. A flight is
     all that is sent between two updates: so messages that are lost in a burst were not repeated in the same burst.
     On a slow link, beside a transfer, they fit into the window: or they would fill the queue that loses them. */
 static void nc_build_repeats( struct netcode_messages_t * messages, nc_build_t * build )
 {
     uint32_t handle = messages->reliable.tail, previous, repeats = nc_messages_repeats( messages );
-    int is_slow = messages->congestion == NETCODE_MESSAGES_CONGESTION_ADAPTIVE &&
-                  messages->now - messages->controller.fast_time > NC_CONTROLLER_PERIOD;
-    if ( is_slow && messages->begun && !build->bulk )
+    if ( messages->begun && !build->bulk && nc_messages_are_slow( messages ) )
         return;
     if ( !repeats || !build->reliable || !( build->asks || ( build->bulk && nc_transfer_choose( messages, 1 ) ) ) )
         return; /* no packet is sent for repeats only */

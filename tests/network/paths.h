@@ -314,7 +314,7 @@ static const path_row_t path_rows[] = {
       .back = PATH_DELAY( 0.025, 0 ), .tcp_begins = 5, .tcp_ends = 20, .flows = PATH_TRANSFER_AND( 64, 1, 0 ),
       .aim = { 0, 0, 180 } },
     { "10 Mbit/s, queue of 1 s, beside TCP", .there = PATH_QUEUE( 0.02, 1.25e6, 1 ), .back = PATH_DELAY( 0.02, 0 ),
-      .tcp_begins = 5, .flows = PATH_TRANSFER_AND( 64, 1, 0 ), .aim = { 20, 2, 3000 }, .now = { 15, 2.6, 3000 },
+      .tcp_begins = 5, .flows = PATH_TRANSFER_AND( 64, 1, 0 ), .aim = { 20, 2, 3000 },
       .peers = "ENet 11/3.5/9192, KCP 31/3.5/2286, GNS 58/3.3/4898, RakNet 38/1.5/2270, QUIC 28/1.5/2931" },
     { "10 Mbit/s, queue of 200 ms, a game's snapshots beside TCP", .there = PATH_QUEUE( 0.02, 1.25e6, 0.2 ),
       .back = PATH_DELAY( 0.02, 0 ), .tcp_begins = 5, .flows = PATH_UNRELIABLE_AND( 1 ), .aim = { 0, 2, 500 },

@@ -656,12 +656,13 @@ TEST( messages_repeats_follow_losses )
         uint32_t repeats;
     } rows[] = {
         { 0, 0.0, 0.0, 0.0, 0 },  { 0, 0.0009, 0.0, 0.0, 0 },   { 0, 0.001, 0.0, 0.0, 1 }, { 0, 0.0099, 0.0, 0.0, 1 },
-        { 0, 0.01, 0.0, 0.0, 2 }, { 0, 0.0, 0.0299, 0.249, 0 }, { 0, 0.0, 0.03, 0.0, 2 },  { 0, 0.0, 0.0, 0.251, 2 },
-        { 0, 0.01, 0.0, 1.0, 2 }, { 1, 0.0, 0.0, 0.0, 2 },      { 1, 0.5, 0.5, 1.0, 2 },   { 2, 0.5, 0.5, 0.0, 0 },
+        { 0, 0.01, 0.0, 0.0, 2 }, { 0, 0.0, 0.0299, 0.249, 0 }, { 0, 0.0, 0.03, 0.0, 2 },  { 0, 0.0, 0.0, 0.251, 5 },
+        { 0, 0.01, 0.0, 1.0, 5 }, { 1, 0.0, 0.0, 0.0, 2 },      { 1, 0.5, 0.5, 1.0, 2 },   { 2, 0.5, 0.5, 0.0, 0 },
         { 2, 0.5, 0.5, 1.0, 0 },
     };
     struct netcode_messages_t * m = numbers_open( 0 );
     CHECK_EQ( nc_messages_repeats( m ), 1 ); /* at first */
+    m->controller.fast_time = m->now;
     for ( int i = 0; i < (int) ( sizeof( rows ) / sizeof( rows[0] ) ); i++ ) {
         m->repeats = rows[i].choice;
         m->loss_long = rows[i].loss;
@@ -670,6 +671,10 @@ TEST( messages_repeats_follow_losses )
         if ( !CHECK_EQ( nc_messages_repeats( m ), rows[i].repeats ) )
             test_fail( __FILE__, __LINE__, "row %d", i );
     }
+    m->repeats = 0; /* a slow link's queue is of its own packets */
+    m->loss_long = 0.0;
+    m->controller.fast_time = m->now - 10.1;
+    CHECK_EQ( nc_messages_repeats( m ), 2 );
     netcode_messages_destroy( m );
 }
 
