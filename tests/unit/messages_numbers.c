@@ -672,7 +672,7 @@ TEST( messages_repeats_follow_losses )
             test_fail( __FILE__, __LINE__, "row %d", i );
     }
     m->repeats = 0; /* a slow link's queue is of its own packets */
-    m->loss_long = 0.0;
+    m->loss_long = m->stats.loss_sent = 0.0;
     m->controller.fast_time = m->now - 10.1;
     CHECK_EQ( nc_messages_repeats( m ), 2 );
     netcode_messages_destroy( m );
