@@ -52,9 +52,11 @@ static int victim_take( struct victim_t * v, const uint8_t * packet, int bytes )
         v->m->broken_event = before->broken_event;
         v->m->broken_due = before->broken_due;
         v->m->peer_is_broken = before->peer_is_broken;
-        v->m->fresh = before->fresh; /* if there was no room, acks counted, of which these packets have none */
+        v->m->fresh = before->fresh; /* set if there was no room: acks may have counted */
     }
-    if ( reason != NETCODE_MESSAGES_DROP_NONE && ( compacted || reason != NETCODE_MESSAGES_DROP_NO_ROOM ) )
+    int no_room = reason == NETCODE_MESSAGES_DROP_NO_ROOM; /* then acks and refusals count all the same */
+    int has_acks = bytes > 9 && ( packet[0] & 0x10 || memchr( packet + 9, 0x2f, (size_t) bytes - 9 ) );
+    if ( reason != NETCODE_MESSAGES_DROP_NONE && ( !no_room || ( compacted && !has_acks ) ) )
         CHECK( messages_same( v->m, v->before, v->size ) );
     return reason;
 }
