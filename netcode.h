@@ -11828,7 +11828,7 @@ NC_STATIC_ASSERT( skips_are_bytes, NC_MESSAGES_BLOCK - 1 <= UINT8_MAX );
     and lets the queue drain at times to measure the empty link. Where it departs from the draft:
 
     - There is no target: the window shrinks in proportion to the wait. Means over a round trip are compared, not the
-      shortest, because ticks scatter what one packet sees. The start grows to four times in a round trip and ends with
+      shortest, because ticks scatter what one packet sees. The start grows to five times in a round trip and ends with
       the first wait; the queue is let drain each ten seconds, to 0.6 of the window.
     - Growth is half the root of the window in packets, so that two flows at 10 MB/s come to equal shares as well.
     - A loss beyond what the link itself loses sets the window to what was delivered in the last round trips, and keeps
@@ -12732,15 +12732,15 @@ static void nc_controller_count( nc_controller_t * controller, const nc_sent_t *
     }
 }
 
-/*  At the start it grows to four times in a round trip, and to 1.3 times if messages of others would wait in the queue
-    that this makes. */
+/*  At the start it grows to three or five times in a round trip, and to 1.3 times if messages of others would wait
+    in the queue that this makes. */
 static double nc_controller_growth( const struct netcode_messages_t * messages )
 {
     const nc_controller_t * controller = &messages->controller;
     double part = controller->step / controller->window;
     if ( controller->is_starting ) {
         int others = messages->large_count && messages->now - messages->small_time < 0.25;
-        return others ? NC_CONTROLLER_BESIDE : 3.0;
+        return others ? NC_CONTROLLER_BESIDE : controller->window < 128.0 * NETCODE_MAX_PACKET_SIZE ? 4.0 : 2.0;
     }
     return controller->is_shared ? nc_real_larger( part, NC_CONTROLLER_BESIDE ) : part;
 }
