@@ -419,9 +419,9 @@
 
     The last messages of a client follow its DISCONNECTED, unless another client has its slot by then. When a slot's
     client has gone, the next netcode_messages_server_receive resets the object: nothing that was queued for that client
-    reaches the next one. What you send to a client that has just connected is kept, unless it took the slot over from
-    another session in the same update. To be sure that your last messages arrive, wait for their ACKED before you
-    disconnect.
+    reaches the next one. What you send to a client that has just connected is kept, unless another session of its
+    slot has ended since you last read its messages. To be sure that your last messages arrive, wait for their ACKED
+    before you disconnect.
 
     Which kind for what:
 
@@ -11368,7 +11368,7 @@ enum nc_messages_limit_t {
     NC_MESSAGES_QUIET = 1024,  /* after as many, a packet asks for an ack even if it need not */
     NC_MESSAGES_SMALL = 128,   /* the largest message that is repeated */
     NC_MESSAGES_REPEATS = 2,
-    NC_MESSAGES_REPEATS_QUEUED = 5, /* while others fill a long queue, which loses many one behind the other */
+    NC_MESSAGES_REPEATS_QUEUED = 5, /* while others fill a long queue, which loses many in a row */
     NC_MESSAGES_RETRIES = 60,       /* the most that max_retries may be; NC_FRAGMENT_TRIES has room for them */
     NC_MESSAGES_LEAST_BUFFER = 32768,
     NC_MESSAGES_LEAST_WINDOW = 16,
@@ -11389,8 +11389,17 @@ static const double NC_MESSAGES_TIME = 1e16;           /* seconds from the calle
 static const double NC_MESSAGES_STEP = 1e9;            /* seconds; a longer step counts as this one */
 static const double NC_MESSAGES_USELESS = 10.0;        /* seconds in which no packet could be used */
 static const double NC_MESSAGES_ACK_INTERVAL = 0.0125; /* seconds between packets that only have acks */
-static const double NC_MESSAGES_REORDER =
-    0.01; /* seconds by which packets may overtake others, before any was seen to */
+static const double NC_MESSAGES_REORDER = 0.01;        /* seconds by which packets may overtake others at first */
+
+static double nc_real_larger( double a, double b )
+{
+    return a > b ? a : b;
+}
+
+static double nc_real_smaller( double a, double b )
+{
+    return a < b ? a : b;
+}
 
 /*  ---- heap: blocks of any size in one memory ----
     A new block is placed behind the last one. All blocks are moved together when the end of the memory is reached, or when
@@ -11551,7 +11560,7 @@ static void nc_heap_free( nc_heap_t * heap, uint32_t handle )
 }
 
 /* Moves all blocks together and wipes what is behind them. Entries of the table have replaced what was there. */
-static void nc_heap_wipe_free( nc_heap_t * heap )
+NC_COLD static void nc_heap_wipe_free( nc_heap_t * heap )
 {
     uint32_t table = heap->bytes - heap->handles * (uint32_t) sizeof( uint32_t );
     nc_heap_compact( heap );
@@ -11560,7 +11569,7 @@ static void nc_heap_wipe_free( nc_heap_t * heap )
 }
 
 /* Empties the heap and wipes what it contained. */
-static void nc_heap_reset( nc_heap_t * heap )
+NC_COLD static void nc_heap_reset( nc_heap_t * heap )
 {
     nc_crypto_wipe( heap->base, heap->high );
     heap->used = heap->end = heap->high = heap->handles = heap->free_handle = heap->fixed = heap->gap = 0;
@@ -12344,16 +12353,6 @@ static void nc_message_pop_lost( struct netcode_messages_t * messages )
     nc_message_release( messages, handle );
 }
 
-static double nc_real_larger( double a, double b )
-{
-    return a > b ? a : b;
-}
-
-static double nc_real_smaller( double a, double b )
-{
-    return a < b ? a : b;
-}
-
 /* ---- giving up ---- */
 
 /* Messages can not go on: reported to the application and to the other side. */
@@ -12366,7 +12365,7 @@ NC_COLD static void nc_messages_break( struct netcode_messages_t * messages, int
 }
 
 /* Ends all messages, begun or queued, and reports those with receipts. */
-static void nc_messages_lose_all( struct netcode_messages_t * messages )
+NC_COLD static void nc_messages_lose_all( struct netcode_messages_t * messages )
 {
     while ( messages->lost_head )
         nc_message_pop_lost( messages );
@@ -12906,7 +12905,7 @@ static void nc_messages_measure_loss( struct netcode_messages_t * messages, doub
     messages->loss_long += ( lost - messages->loss_long ) / 512.0;
 }
 
-static void nc_sent_lost( struct netcode_messages_t * messages, nc_sent_t * sent )
+NC_COLD static void nc_sent_lost( struct netcode_messages_t * messages, nc_sent_t * sent )
 {
     nc_controller_count( &messages->controller, sent, 1.0 );
     nc_sent_settle( messages, sent );
@@ -13210,11 +13209,12 @@ static void nc_message_write_head( nc_message_t * message )
     nc_put_varint( nc_put_head( nc_message_data( message ) - message->head_bytes, message, 0 ), message->bytes );
 }
 
-/* Does it fit into the packet, and is there a free entry to remember the packet? */
+/* Does it fit into the packet, which has one fragment at most, and is there a free entry to remember the packet? */
 static int nc_build_fits( const nc_build_t * build, const nc_message_t * message )
 {
     uint32_t bytes = message->fragments ? NETCODE_MESSAGES_FRAGMENT_BYTES + 4 : message->bytes;
     return nc_build_has_room( build, message->head_bytes + bytes ) &&
+           !( message->fragments && build->transfer.handle ) &&
            ( nc_build_may_carry( build ) || !( nc_kind_is_reliable( message->kind ) || message->receipt ) );
 }
 
@@ -13239,10 +13239,25 @@ static void nc_channel_serve( nc_message_channel_t * channel, uint32_t bytes, in
     channel->served[bulk] += ( bytes + 16 ) * 64 / channel->weight;
 }
 
-static void nc_build_fragment( struct netcode_messages_t * messages, nc_build_t * build, uint32_t handle,
-                               uint32_t index )
+/* The next fragment of a transfer to be sent, lost ones first. */
+static uint32_t nc_transfer_next( struct netcode_messages_t * messages, nc_message_t * message )
+{
+    uint32_t index = message->first_fragment;
+    if ( message->lost_fragments == 0 )
+        return message->next_fragment++;
+
+    while ( !( *nc_message_state( message, index ) & NC_FRAGMENT_LOST ) )
+        index++;
+    *nc_message_state( message, index ) &= (uint8_t) ~NC_FRAGMENT_LOST;
+    message->lost_fragments--;
+    messages->stats.reliable_retries_total++;
+    return index;
+}
+
+static void nc_build_fragment( struct netcode_messages_t * messages, nc_build_t * build, uint32_t handle )
 {
     nc_message_t * message = nc_message_at( messages, handle );
+    uint32_t index = nc_transfer_next( messages, message );
     uint32_t bytes = nc_fragment_bytes( message->bytes, index ), offset = index * NETCODE_MESSAGES_FRAGMENT_BYTES;
     uint32_t known = nc_transfer_is_known( message ) ? NC_FRAME_KNOWN : 0;
     uint8_t * at = nc_put_head( build->at, message, NC_FRAME_FRAGMENT | known );
@@ -13256,11 +13271,11 @@ static void nc_build_fragment( struct netcode_messages_t * messages, nc_build_t 
     if ( nc_message_is_prompt( message ) ) {
         messages->urgent -= bytes;
         messages->small_time = messages->now;
-    }
+    } else
+        nc_channel_serve( &messages->channels[message->channel], NETCODE_MESSAGES_FRAGMENT_BYTES, 1 );
     build->transfer.handle = handle;
     build->transfer.serial = message->serial;
     build->fragment = (uint16_t) index;
-    nc_channel_serve( &messages->channels[message->channel], NETCODE_MESSAGES_FRAGMENT_BYTES, 1 );
 
     if ( message->kind != NETCODE_MESSAGE_STREAM )
         memcpy( at, nc_message_data( message ) + offset, bytes );
@@ -13292,7 +13307,7 @@ static uint32_t nc_messages_ack_bits( const struct netcode_messages_t * messages
 }
 
 /* Writes the received numbers that are beyond the ack bits, in runs, downwards. */
-static void nc_build_ranges( const struct netcode_messages_t * messages, nc_build_t * build, uint32_t lowest )
+NC_COLD static void nc_build_ranges( const struct netcode_messages_t * messages, nc_build_t * build, uint32_t lowest )
 {
     uint8_t * count = build->at + 1;
     uint32_t reported = 33, below = 33; /* distances below the newest */
@@ -13470,12 +13485,12 @@ static int nc_messages_choose( const struct netcode_messages_t * messages, const
     const nc_message_channel_t * champion = NULL;
     double queued = 0.0;
     int best = -1;
-    for ( int queue = bulk, end = bulk ? NC_QUEUES : NC_QUEUE_PROMPT; queue < end; queue++ )
+    for ( int queue = bulk, end = NC_QUEUE_LARGE + bulk; queue < end; queue++ )
         for ( uint32_t mask = masks[queue] & messages->active[queue]; mask; mask &= mask - 1 ) {
             int index = (int) nc_bits_lowest_of_word( mask );
             const nc_message_channel_t * channel = &messages->channels[index];
             const nc_message_t * head = nc_message_at( messages, channel->queues[queue].head );
-            if ( ( head->fragments != 0 ) != bulk )
+            if ( queue == NC_QUEUE_IN_ORDER && nc_message_is_prompt( head ) == bulk )
                 continue;
 
             if ( champion == NULL || nc_channel_is_before( channel, champion, bulk ) ||
@@ -13560,18 +13575,19 @@ static void nc_transfer_start( struct netcode_messages_t * messages, uint32_t ha
 {
     const nc_message_t * message = nc_message_at( messages, handle );
     nc_message_channel_t * channel = &messages->channels[message->channel];
+    int is_prompt = nc_message_is_prompt( message );
+    uint32_t * sending = &channel->sending[is_prompt];
     double gentle = NC_CONTROLLER_GENTLE * NETCODE_MAX_PACKET_SIZE;
-    if ( messages->controller.is_starting && !messages->large_count && messages->now - messages->small_time < 0.25 &&
-         !nc_message_is_prompt( message ) &&
+    if ( messages->controller.is_starting && !is_prompt && !messages->large_count &&
+         messages->now - messages->small_time < 0.25 &&
          messages->controller.window <= NC_CONTROLLER_START * NETCODE_MAX_PACKET_SIZE )
         messages->controller.window = nc_real_smaller( messages->controller.window, gentle );
     nc_tree_insert( &messages->out, &messages->begun, handle, message->node.key );
     nc_channel_append( messages, message->channel, NC_QUEUE_BEGUN, handle );
-    channel->sending[nc_message_is_prompt( message )] =
-        handle; /* none before it has anything to send: it would be first */
+    *sending = *sending ? *sending : handle;
     channel->ordered = channel->ordered ? channel->ordered : handle;
     channel->unknown = channel->unknown ? channel->unknown : handle;
-    messages->large_count += !nc_message_is_prompt( message );
+    messages->large_count += !is_prompt;
 }
 
 static void nc_reliable_start( struct netcode_messages_t * messages, uint32_t handle )
@@ -13610,10 +13626,10 @@ static void nc_message_start( struct netcode_messages_t * messages, uint32_t han
     nc_message_t * message = nc_message_at( messages, handle );
     nc_message_channel_t * channel = &messages->channels[message->channel];
     nc_channel_dequeue( messages, handle );
-    if ( message->fragments )
-        nc_channel_join( messages, channel, messages->active[NC_QUEUE_BEGUN], 1 );
-    else
+    if ( nc_message_is_prompt( message ) )
         nc_channel_serve( channel, message->bytes, 0 );
+    else
+        nc_channel_join( messages, channel, messages->active[NC_QUEUE_BEGUN], 1 );
     messages->stats.messages_sent++;
 
     message->flags |= NC_MESSAGE_STARTED;
@@ -13635,19 +13651,18 @@ static void nc_message_start( struct netcode_messages_t * messages, uint32_t han
 static uint32_t nc_build_start( struct netcode_messages_t * messages, const nc_build_t * build,
                                 uint32_t masks[NC_QUEUES], int bulk, uint32_t transfer )
 {
-    const nc_message_t * other = transfer ? nc_message_at( messages, transfer ) : NULL;
+    const nc_message_channel_t * other =
+        transfer ? &messages->channels[nc_message_at( messages, transfer )->channel] : NULL;
     for ( int chosen; ( chosen = nc_messages_choose( messages, masks, bulk ) ) >= 0; ) {
         int queue = chosen % NC_QUEUES, index = chosen / NC_QUEUES;
         uint32_t handle = messages->channels[index].queues[queue].head;
         const nc_message_t * message = nc_message_at( messages, handle );
-        int is_first =
-            !other || ( index == other->channel ? nc_message_is_prompt( message ) > nc_message_is_prompt( other )
-                                                : nc_channel_is_before( &messages->channels[index],
-                                                                        &messages->channels[other->channel], 1 ) );
+        if ( other && !nc_channel_is_before( &messages->channels[index], other, bulk ) )
+            return 0;
 
         if ( nc_message_is_over( messages, handle ) )
             nc_message_drop_queued( messages, handle );
-        else if ( ( build->bulk || nc_message_is_prompt( message ) ) && is_first && nc_build_fits( build, message ) &&
+        else if ( ( bulk || build->prompt || !message->fragments ) && nc_build_fits( build, message ) &&
                   nc_message_may_start( messages, message, handle ) ) {
             nc_message_start( messages, handle );
             return handle;
@@ -13655,41 +13670,6 @@ static uint32_t nc_build_start( struct netcode_messages_t * messages, const nc_b
             masks[queue] &= ~( (uint32_t) 1 << index );
     }
     return 0;
-}
-
-/* Messages in one piece, by priority and weight. */
-static void nc_build_new( struct netcode_messages_t * messages, nc_build_t * build )
-{
-    uint32_t masks[NC_QUEUES] = { 0 }, handle;
-    masks[NC_QUEUE_UNRELIABLE] = build->unreliable ? UINT32_MAX : 0;
-    masks[NC_QUEUE_IN_ORDER] = masks[NC_QUEUE_WHOLE] = build->reliable ? UINT32_MAX : 0;
-
-    while ( ( handle = nc_build_start( messages, build, masks, 0, 0 ) ) != 0 ) {
-        nc_message_t * message = nc_message_at( messages, handle );
-        int reliable = nc_kind_is_reliable( message->kind ), remember = reliable || message->receipt;
-        messages->least -= reliable ? 0 : message->bytes;
-        messages->urgent -= reliable ? message->bytes : 0; /* what is repeated later is not counted */
-        nc_build_message( messages, build, handle, remember );
-        if ( !remember ) {
-            message->flags |= NC_MESSAGE_DONE;
-            nc_message_release( messages, handle );
-        }
-    }
-}
-
-/* The next fragment of a transfer to be sent, lost ones first. */
-static uint32_t nc_transfer_next( struct netcode_messages_t * messages, nc_message_t * message )
-{
-    uint32_t index = message->first_fragment;
-    if ( message->lost_fragments == 0 )
-        return message->next_fragment++;
-
-    while ( !( *nc_message_state( message, index ) & NC_FRAGMENT_LOST ) )
-        index++;
-    *nc_message_state( message, index ) &= (uint8_t) ~NC_FRAGMENT_LOST;
-    message->lost_fragments--;
-    messages->stats.reliable_retries_total++;
-    return index;
 }
 
 /* Has a message that was begun something to send now? */
@@ -13700,28 +13680,23 @@ static int nc_transfer_sends( const nc_message_t * message )
     return !( message->flags & NC_MESSAGE_CANCELLED ) && ( message->lost_fragments || message->next_fragment != end );
 }
 
-/*  The transfer with something to send that is next, or 0: those of one channel one behind the other, those of
-    channels of one priority side by side. Without `bulk`, of those that leave as messages in one piece do. */
-static uint32_t nc_transfer_choose( const struct netcode_messages_t * messages, int bulk )
+/*  The prompt message, or the larger one, that is next of those with something to send, or 0: those of one channel one
+    behind the other, those of channels of one priority side by side. */
+static uint32_t nc_transfer_choose( const struct netcode_messages_t * messages, int is_prompt )
 {
-    uint32_t best = 0;
+    const nc_message_channel_t * best = NULL;
     for ( uint32_t mask = messages->active[NC_QUEUE_BEGUN]; mask; mask &= mask - 1 ) {
         nc_message_channel_t * channel = &messages->channels[nc_bits_lowest_of_word( mask )];
-        uint32_t handle = 0;
-        for ( int is_prompt = 1; !handle && is_prompt >= ( bulk ? 0 : 1 ); is_prompt-- ) {
-            const nc_message_t * message;
-            for ( ; ( handle = channel->sending[is_prompt] ) != 0; channel->sending[is_prompt] = message->next ) {
-                message = nc_message_at( messages, handle );
-                if ( nc_message_is_prompt( message ) == is_prompt && nc_transfer_sends( message ) )
-                    break;
-            }
+        uint32_t * sending = &channel->sending[is_prompt];
+        for ( const nc_message_t * message; *sending; *sending = message->next ) {
+            message = nc_message_at( messages, *sending );
+            if ( nc_message_is_prompt( message ) == is_prompt && nc_transfer_sends( message ) )
+                break;
         }
-        if ( handle &&
-             ( !best ||
-               nc_channel_is_before( channel, &messages->channels[nc_message_at( messages, best )->channel], 1 ) ) )
-            best = handle;
+        if ( *sending && ( !best || nc_channel_is_before( channel, best, !is_prompt ) ) )
+            best = channel;
     }
-    return best;
+    return best ? best->sending[is_prompt] : 0;
 }
 
 /*  Repeats small reliable messages of the last flights, so that one or two losses cost no round trip. A flight is
@@ -13732,7 +13707,7 @@ static void nc_build_repeats( struct netcode_messages_t * messages, nc_build_t *
     uint32_t handle = messages->reliable.tail, previous, repeats = nc_messages_repeats( messages );
     if ( messages->begun && !build->bulk && nc_messages_are_slow( messages ) )
         return;
-    if ( !repeats || !build->reliable || !( build->asks || ( build->bulk && nc_transfer_choose( messages, 1 ) ) ) )
+    if ( !repeats || !build->reliable || !( build->asks || ( build->bulk && nc_transfer_choose( messages, 0 ) ) ) )
         return; /* no packet is sent for repeats only */
 
     for ( ; handle; handle = previous ) {
@@ -13753,18 +13728,48 @@ static void nc_build_repeats( struct netcode_messages_t * messages, nc_build_t *
     }
 }
 
-/* Fills the rest of the packet with fragments: of transfers in flight, or of a new one with a better priority. */
+/*  Messages in one piece, and a fragment of a prompt one, by priority and weight. Those that are queued begin only once
+    the packet is full or the application has flushed them. */
+static void nc_build_prompt( struct netcode_messages_t * messages, nc_build_t * build )
+{
+    uint32_t masks[NC_QUEUES] = { 0 }, begun = build->prompt ? nc_transfer_choose( messages, 1 ) : 0, handle;
+    int is_flushed = messages->flush || messages->queued_bytes >= NC_MESSAGES_FULL_BYTES;
+    masks[NC_QUEUE_UNRELIABLE] = is_flushed && build->unreliable ? UINT32_MAX : 0;
+    masks[NC_QUEUE_IN_ORDER] = masks[NC_QUEUE_WHOLE] = is_flushed && build->reliable ? UINT32_MAX : 0;
+    masks[NC_QUEUE_PROMPT] = is_flushed && build->prompt ? UINT32_MAX : 0;
+
+    while ( ( handle = nc_build_start( messages, build, masks, 0, begun ) ) != 0 || begun ) {
+        uint32_t chosen = handle ? handle : begun;
+        nc_message_t * message = nc_message_at( messages, chosen );
+        int reliable = nc_kind_is_reliable( message->kind ), remember = reliable || message->receipt;
+        begun = handle ? begun : 0;
+        if ( message->fragments ) {
+            if ( nc_build_fits( build, message ) )
+                nc_build_fragment( messages, build, chosen );
+            continue;
+        }
+
+        messages->least -= reliable ? 0 : message->bytes;
+        messages->urgent -= reliable ? message->bytes : 0; /* what is repeated later is not counted */
+        nc_build_message( messages, build, handle, remember );
+        if ( !remember ) {
+            message->flags |= NC_MESSAGE_DONE;
+            nc_message_release( messages, handle );
+        }
+    }
+}
+
+/* Fills the rest of the packet with a fragment of a transfer in flight, or of a new one with a better priority. */
 static void nc_build_bulk( struct netcode_messages_t * messages, nc_build_t * build )
 {
-    uint32_t masks[NC_QUEUES] = { 0, UINT32_MAX, 0, UINT32_MAX, UINT32_MAX }, handle;
-    if ( !( build->bulk || build->prompt ) || !build->tracked )
+    uint32_t masks[NC_QUEUES] = { 0, UINT32_MAX, 0, 0, UINT32_MAX };
+    if ( !build->bulk || !build->tracked )
         return;
 
-    handle = nc_transfer_choose( messages, build->bulk );
-    uint32_t first = nc_build_start( messages, build, masks, 1, handle );
-    handle = first ? first : handle;
+    uint32_t begun = nc_transfer_choose( messages, 0 ), handle = nc_build_start( messages, build, masks, 1, begun );
+    handle = handle ? handle : begun;
     if ( handle && nc_build_fits( build, nc_message_at( messages, handle ) ) )
-        nc_build_fragment( messages, build, handle, nc_transfer_next( messages, nc_message_at( messages, handle ) ) );
+        nc_build_fragment( messages, build, handle );
 }
 
 /* Is the oldest of the packets that are remembered still in flight, and no space left for another one? */
@@ -13776,7 +13781,7 @@ static int nc_messages_is_full( const struct netcode_messages_t * messages )
 
 static void nc_build_begin( struct netcode_messages_t * messages, nc_build_t * build, uint8_t * packet )
 {
-    int aimd = messages->congestion == NETCODE_MESSAGES_CONGESTION_ADAPTIVE, probe = messages->probe_due;
+    int adaptive = messages->congestion == NETCODE_MESSAGES_CONGESTION_ADAPTIVE, probe = messages->probe_due;
     int free_rate = probe || messages->congestion == NETCODE_MESSAGES_CONGESTION_NONE;
 
     memset( build, 0, offsetof( nc_build_t, carried ) );
@@ -13798,15 +13803,15 @@ static void nc_build_begin( struct netcode_messages_t * messages, nc_build_t * b
     build->tracked =
         !nc_messages_is_full( messages ) && nc_heap_fits( &messages->out, nc_heap_cost( NC_CARRIED_BYTES ) );
     double most = NETCODE_MAX_PACKET_SIZE, in_flight = messages->in_flight, window = messages->controller.window;
-    build->unreliable = free_rate || ( aimd && messages->least > 0.0 ) ||
-                        ( messages->paced > -most && ( !aimd || in_flight < window ) );
+    build->unreliable = free_rate || ( adaptive && messages->least > 0.0 ) ||
+                        ( messages->paced > -most && ( !adaptive || in_flight < window ) );
     build->reliable = free_rate || messages->urgent > -most;
     /* While nothing is acknowledged, no fragments leave: a probe's ack tells which were lost. */
-    int open = messages->paced > 0.0 && ( !aimd || in_flight + most <= window );
-    int least = aimd && messages->least > 0.0 && messages->fragments_in_flight == 0;
+    int open = messages->paced > 0.0 && ( !adaptive || in_flight + most <= window );
+    int least = adaptive && messages->least > 0.0 && messages->fragments_in_flight == 0;
     build->bulk = messages->congestion == NETCODE_MESSAGES_CONGESTION_NONE ||
-                  ( ( open || least ) && !( aimd && messages->timeouts ) );
-    build->prompt = build->reliable && !( aimd && ( messages->timeouts || ( messages->large_count && !open ) ) );
+                  ( ( open || least ) && !( adaptive && messages->timeouts ) );
+    build->prompt = build->reliable && !( adaptive && ( messages->timeouts || ( messages->large_count && !open ) ) );
     if ( !build->is_ackless )
         nc_build_acks( messages, build );
     build->has_long_acks = build->at != head_end;
@@ -13816,8 +13821,7 @@ static void nc_build_fill( struct netcode_messages_t * messages, nc_build_t * bu
 {
     nc_build_control( messages, build );
     nc_build_lost( messages, build );
-    if ( messages->flush || messages->queued_bytes >= NC_MESSAGES_FULL_BYTES )
-        nc_build_new( messages, build );
+    nc_build_prompt( messages, build );
     nc_build_repeats( messages, build );
     nc_build_bulk( messages, build );
     if ( messages->probe_due && !build->asks ) {
@@ -13851,7 +13855,7 @@ static void nc_build_remember( struct netcode_messages_t * messages, const nc_bu
 }
 
 /* Draws the number to be skipped in the block that begins; never its last, so that the block after it begins, too. */
-static void nc_messages_draw_skip( struct netcode_messages_t * messages, uint64_t block, uint32_t lowest )
+NC_COLD static void nc_messages_draw_skip( struct netcode_messages_t * messages, uint64_t block, uint32_t lowest )
 {
     uint32_t skip = (uint32_t) ( nc_crypto_random_u64() % ( NC_MESSAGES_BLOCK - 1 - lowest ) );
     messages->skipped[block % NC_MESSAGES_BLOCKS] = (uint8_t) ( lowest + skip );
@@ -14260,7 +14264,7 @@ NC_COLD static int nc_stream_accept( struct netcode_messages_t * messages, nc_ar
 }
 
 /* No more of a transfer is to arrive. A stream's functions are not called any more. */
-static void nc_transfer_close( struct netcode_messages_t * messages, uint32_t handle, int complete )
+NC_COLD static void nc_transfer_close( struct netcode_messages_t * messages, uint32_t handle, int complete )
 {
     nc_arrived_t * arrived = nc_arrived_at( messages, handle );
     nc_tree_remove( &messages->in, nc_tree_find( &messages->in, &messages->partial, arrived->node.key ) );
@@ -14593,7 +14597,7 @@ NC_COLD static int nc_messages_lay_out( const struct netcode_messages_config_t *
 }
 
 /* Starts the state of one connection. The send buffer keeps unread events of the last one. */
-static void nc_messages_begin( struct netcode_messages_t * messages, double time )
+NC_COLD static void nc_messages_begin( struct netcode_messages_t * messages, double time )
 {
     messages->caller_time = time;
     messages->useless_since = 1e300;
@@ -14717,7 +14721,7 @@ NETCODE_API struct netcode_messages_t * netcode_messages_create( const struct ne
 }
 
 /* The connection has ended: the application hears of streams that were not complete. */
-static void nc_messages_end_streams( struct netcode_messages_t * messages )
+NC_COLD static void nc_messages_end_streams( struct netcode_messages_t * messages )
 {
     messages->is_busy = 1;
     while ( messages->partial )
@@ -14740,7 +14744,7 @@ NETCODE_API void netcode_messages_destroy( struct netcode_messages_t * messages 
 }
 
 /* Wipes the data of messages to the last peer; only their receipts are kept. */
-static void nc_messages_wipe_sent( struct netcode_messages_t * messages )
+NC_COLD static void nc_messages_wipe_sent( struct netcode_messages_t * messages )
 {
     for ( uint32_t handle = messages->event_head; handle; handle = nc_message_at( messages, handle )->next_event ) {
         nc_message_t * message = nc_message_at( messages, handle );
@@ -15127,7 +15131,8 @@ NETCODE_API int netcode_messages_generate_packet( struct netcode_messages_t * me
     int waits = ( active[NC_QUEUE_IN_ORDER] | active[NC_QUEUE_WHOLE] | active[NC_QUEUE_PROMPT] ) != 0;
     messages->held_back = ( !build.unreliable && active[NC_QUEUE_UNRELIABLE] ) ||
                           ( !build.reliable && ( waits || messages->lost_head ) ) ||
-                          ( !build.bulk && ( waits || active[NC_QUEUE_LARGE] || nc_transfer_choose( messages, 1 ) ) );
+                          ( !build.prompt && nc_transfer_choose( messages, 1 ) ) ||
+                          ( !build.bulk && ( waits || active[NC_QUEUE_LARGE] || nc_transfer_choose( messages, 0 ) ) );
 
     if ( nothing ) {
         messages->fresh = messages->fresh && !messages->flush;
@@ -15207,7 +15212,7 @@ NC_COLD static void nc_messages_try_oldest( struct netcode_messages_t * messages
         nc_message_give_up( messages, handle );
 }
 
-static void nc_messages_time_out( struct netcode_messages_t * messages )
+NC_COLD static void nc_messages_time_out( struct netcode_messages_t * messages )
 {
     int waits = messages->packets_in_flight != 0 || nc_messages_gap( messages ) >= NC_MESSAGES_AHEAD;
     if ( !waits || messages->now < messages->silent_since + nc_messages_timeout( messages ) )
@@ -15290,9 +15295,9 @@ NETCODE_API double netcode_messages_next_deadline( struct netcode_messages_t * m
     const uint32_t * active = messages->active;
     double urgent = messages->urgent + NETCODE_MAX_PACKET_SIZE;
     if ( active[NC_QUEUE_IN_ORDER] | active[NC_QUEUE_WHOLE] | active[NC_QUEUE_PROMPT] | messages->lost_head ||
-         nc_transfer_choose( messages, 0 ) )
+         nc_transfer_choose( messages, 1 ) )
         next = nc_real_smaller( next, nc_messages_rate_time( messages, urgent, nc_messages_urgent_rate( messages ) ) );
-    if ( active[NC_QUEUE_UNRELIABLE] | active[NC_QUEUE_LARGE] || nc_transfer_choose( messages, 1 ) )
+    if ( active[NC_QUEUE_UNRELIABLE] | active[NC_QUEUE_LARGE] || nc_transfer_choose( messages, 0 ) )
         next = nc_real_smaller( next,
                                 nc_messages_rate_time( messages, messages->paced, nc_messages_rate( messages, 1.0 ) ) );
 
