@@ -11930,8 +11930,9 @@ struct netcode_messages_t {
     uint64_t next_number, newest_acked;
     uint8_t skipped[NC_MESSAGES_BLOCKS]; /* of each block: which of its numbers; 0: none */
     double small_time;                   /* when a message of a few fragments or in one piece was sent last */
-    double silent_since; /* no ack was new since then, though packets were in flight, and no probe was sent */
-    uint32_t timeouts;   /* in a row */
+    double silent_since;        /* no ack was new since then, though packets were in flight, and no probe was sent */
+    uint32_t timeouts;          /* in a row */
+    double news_time, news_gap; /* when an ack was new last, and how long it takes from one to the next */
     int probe_due, limit_due, ping_due, pong_due;
     uint32_t pong_value;
     /* measurement and congestion */
@@ -13022,16 +13023,23 @@ static void nc_sent_overdue( struct netcode_messages_t * messages, nc_sent_t * s
     }
 }
 
+/*  When this packet's ack is overdue. While acks arrive as often as before, none is: one may take a tick longer than
+    the one before it, because a queue has grown, or because the other side does not send one in each tick. */
+static double nc_sent_due( const struct netcode_messages_t * messages, const nc_sent_t * sent )
+{
+    return nc_real_larger( sent->time + nc_messages_ack_time( messages ),
+                           messages->silent_since + 1.5 * messages->news_gap );
+}
+
 /*  While the path is interrupted no ack tells what was lost. So messages in one piece are sent again each time that
     the acks of all packets with them are overdue, and are in the first packets after it. */
 static void nc_messages_find_overdue( struct netcode_messages_t * messages )
 {
-    double wait = nc_messages_ack_time( messages );
     if ( (int32_t) ( messages->sent_overdue - messages->sent_first ) < 0 )
         messages->sent_overdue = messages->sent_first;
     for ( ; messages->sent_overdue != messages->sent_end; messages->sent_overdue++ ) {
         nc_sent_t * sent = nc_sent_at( messages, messages->sent_overdue );
-        if ( sent->time + wait > messages->now )
+        if ( nc_sent_due( messages, sent ) > messages->now )
             return;
         if ( sent->bytes & NC_SENT_IN_FLIGHT )
             nc_sent_overdue( messages, sent );
@@ -13137,7 +13145,9 @@ static void nc_messages_take_acks( struct netcode_messages_t * messages, const n
         return;
 
     messages->timeouts = 0;
-    messages->silent_since = messages->now;
+    if ( messages->silent_since == messages->news_time && messages->news_time < messages->now )
+        messages->news_gap += ( messages->now - messages->news_time - messages->news_gap ) / 8.0;
+    messages->silent_since = messages->news_time = messages->now;
     nc_controller_judge( messages );
     nc_messages_find_lost( messages );
     nc_sent_forget( messages );
@@ -13702,7 +13712,7 @@ static uint32_t nc_transfer_choose( const struct netcode_messages_t * messages, 
 /*  Repeats small reliable messages of the last flights, so that one or two losses cost no round trip. A flight is
     all that is sent between two updates: so messages that are lost in a burst were not repeated in the same burst.
     On a slow link, beside a transfer, they fit into the window: or they would fill the queue that loses them. */
-static void nc_build_repeats( struct netcode_messages_t * messages, nc_build_t * build )
+NC_COLD static void nc_build_repeats( struct netcode_messages_t * messages, nc_build_t * build )
 {
     uint32_t handle = messages->reliable.tail, previous, repeats = nc_messages_repeats( messages );
     if ( messages->begun && !build->bulk && nc_messages_are_slow( messages ) )
@@ -15285,8 +15295,7 @@ NETCODE_API double netcode_messages_next_deadline( struct netcode_messages_t * m
     if ( messages->packets_in_flight || nc_messages_gap( messages ) >= NC_MESSAGES_AHEAD )
         next = nc_real_smaller( next, messages->silent_since + nc_messages_timeout( messages ) );
     if ( messages->sent_end - messages->sent_overdue - 1 < messages->sent_end - messages->sent_first )
-        next = nc_real_smaller( next, nc_sent_at( messages, messages->sent_overdue )->time +
-                                          nc_messages_ack_time( messages ) );
+        next = nc_real_smaller( next, nc_sent_due( messages, nc_sent_at( messages, messages->sent_overdue ) ) );
     next = nc_real_smaller( next, nc_messages_find_lost( messages ) );
     if ( ( messages->limit_due && !nc_messages_is_full( messages ) ) || messages->pong_due || messages->probe_due )
         next = now;
