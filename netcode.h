@@ -462,7 +462,9 @@
                  half times what it loses while the window is held after a cut, up to 10 %), the window becomes what was
                  delivered in the last round trips, and is held for up to 5 s. Where others keep a queue full, delays
                  do not count. Reliable messages in one piece wait for a rate only, of four windows in a round trip, so
-                 that what an interruption held up leaves at once. FIXED or NONE if you know the network.
+                 that what an interruption held up leaves at once. While some wait in each of four round trips, of whose
+                 packets more than a quarter was lost, or that waited longer than 250 ms in a queue, more are sent than
+                 the path carries: then, beyond the least rate, they obey the window, too, until none waits. FIXED or NONE if you know the network.
                  window_packets limits what is remembered; by default 1,024 packets: 1.2 MB a round trip. An unreliable
                  message that waits longer than its time to live (0.5 s by default) is dropped and counted.
     guarantees   Progress: with max_retries 0, while both sides live and read, every reliable message that was accepted
@@ -11847,8 +11849,8 @@ NC_STATIC_ASSERT( skips_are_bytes, NC_MESSAGES_BLOCK - 1 <= UINT8_MAX );
       would leave nothing for a game: until the next attempt, the window grows by three tenths in a round trip, after
       a cut as well.
     - Reliable messages in one piece do not wait for the window, but for a rate of four windows in a round trip, so that
-      what a burst of losses held up leaves at once. Unreliable ones, and one fragment at a time, leave in any case up to
-      the least rate of the config. */
+      what a burst of losses held up leaves at once; until four such round trips in a row show that the path carries
+      less. Unreliable ones, and one fragment at a time, leave in any case up to the least rate of the config. */
 typedef struct {
     double window; /* bytes */
     int is_starting;
@@ -11866,7 +11868,8 @@ typedef struct {
     double settled, lost, own_loss; /* packets since the last cut or hold, older ones count half; the link's own part */
     double through, through_before; /* bytes delivered in a round trip, in this round and the one before */
     double round_time, round_sum, round_off, round_through; /* of the samples in this round trip */
-    uint32_t round_samples, round_ticks;
+    uint32_t round_samples, round_ticks, round_lost;
+    uint32_t full_rounds; /* in a row, while reliable messages waited: 4 at most */
     double sample_time;
     double fast_time; /* when more than twice the least rate was delivered */
 } nc_controller_t;
@@ -12648,11 +12651,28 @@ static double nc_messages_rate( const struct netcode_messages_t * messages, doub
     return nc_real_larger( rate, messages->least_rate );
 }
 
-/* The same for reliable messages in one piece; in a long silence, the least rate. */
-static double nc_messages_urgent_rate( const struct netcode_messages_t * messages )
+/*  Have reliable messages waited for four round trips, in each of which a quarter was lost, or waited long in a queue?
+    Then more are sent than the path carries, and they obey the window. */
+static int nc_messages_are_behind( const struct netcode_messages_t * messages )
 {
+    return messages->controller.full_rounds == 4;
+}
+
+/* Was never more than twice the least rate delivered in the last ten seconds? */
+static int nc_messages_are_slow( const struct netcode_messages_t * messages )
+{
+    return messages->congestion == NETCODE_MESSAGES_CONGESTION_ADAPTIVE &&
+           messages->now - messages->controller.fast_time > NC_CONTROLLER_PERIOD;
+}
+
+/*  The same for reliable messages in one piece, whatever the window says: in a long silence, and while they are behind,
+    the least rate, and on a slow link nothing then. */
+NC_COLD static double nc_messages_urgent_rate( const struct netcode_messages_t * messages )
+{
+    int behind = nc_messages_are_behind( messages );
     double rate = nc_messages_rate( messages, NC_CONTROLLER_URGENT );
-    return messages->timeouts > 16 ? nc_real_smaller( rate, messages->least_rate ) : rate;
+    double least = behind && nc_messages_are_slow( messages ) ? 1.0 : messages->least_rate;
+    return behind || messages->timeouts > 16 ? nc_real_smaller( rate, least ) : rate;
 }
 
 /*  Adds the bytes of the time that has passed. At most those of this tick or of 17 ms are kept, and always those of
@@ -12822,6 +12842,11 @@ NC_COLD static void nc_controller_drain( struct netcode_messages_t * messages )
                              : nc_real_larger( packet, nc_real_smaller( 0.6 * window, window - 4.0 * packet ) );
 }
 
+static int nc_controller_waits_long( const nc_controller_t * controller )
+{
+    return controller->wait > 10.0 * NC_CONTROLLER_TARGET;
+}
+
 /*  The round trip is over: what was lost in it, what was delivered in one, and what the link loses while the window
     is held; a part that is more than chance of a hundred packets needs no more time. */
 static void nc_controller_end_round( struct netcode_messages_t * messages )
@@ -12843,9 +12868,12 @@ static void nc_controller_end_round( struct netcode_messages_t * messages )
         controller->settled /= 2.0;
         controller->lost /= 2.0;
     }
+    int is_full = 3 * controller->round_lost > controller->round_samples || nc_controller_waits_long( controller );
+    if ( controller->full_rounds < 4 )
+        controller->full_rounds = is_full ? controller->full_rounds + 1 : 0;
     controller->round_time = messages->now;
     controller->round_sum = controller->round_off = controller->round_through = 0.0;
-    controller->round_samples = controller->round_ticks = 0;
+    controller->round_samples = controller->round_ticks = controller->round_lost = 0;
 }
 
 /*  Called for acks. Means over all packets of a round trip are compared: one packet is measured in whole ticks, and
@@ -12867,8 +12895,8 @@ static void nc_controller_judge( struct netcode_messages_t * messages )
     if ( !fills && messages->now - controller->round_time < messages->stats.rtt )
         return;
 
-    nc_controller_end_round( messages );
     controller->wait = wait;
+    nc_controller_end_round( messages );
     double fits = controller->through * base / mean;
     controller->base = base;
     controller->base_next = nc_real_lowest( controller->base_next, mean + scatter );
@@ -12909,6 +12937,7 @@ static void nc_messages_measure_loss( struct netcode_messages_t * messages, doub
 NC_COLD static void nc_sent_lost( struct netcode_messages_t * messages, nc_sent_t * sent )
 {
     nc_controller_count( &messages->controller, sent, 1.0 );
+    messages->controller.round_lost++;
     nc_sent_settle( messages, sent );
     nc_messages_measure_loss( messages, 1.0 );
     messages->stats.packets_lost++;
@@ -13144,6 +13173,8 @@ static void nc_messages_take_acks( struct netcode_messages_t * messages, const n
     if ( !news )
         return;
 
+    if ( messages->timeouts )
+        controller->full_rounds = 0; /* what the silence held up may leave at once */
     messages->timeouts = 0;
     if ( messages->silent_since == messages->news_time && messages->news_time < messages->now )
         messages->news_gap += ( messages->now - messages->news_time - messages->news_gap ) / 8.0;
@@ -13416,13 +13447,6 @@ static void nc_build_refusals( const struct netcode_messages_t * messages, nc_bu
         build->at = nc_put_number( build->at, messages->refused[i], 2 );
 }
 
-/* Was never more than twice the least rate delivered in the last ten seconds? */
-static int nc_messages_are_slow( const struct netcode_messages_t * messages )
-{
-    return messages->congestion == NETCODE_MESSAGES_CONGESTION_ADAPTIVE &&
-           messages->now - messages->controller.fast_time > NC_CONTROLLER_PERIOD;
-}
-
 /*  How often small reliable messages are repeated: by the losses of the last few hundred packets in either direction,
     because who sends little learns little of its own, and while a queue is so long that it may overflow. */
 static uint32_t nc_messages_repeats( const struct netcode_messages_t * messages )
@@ -13430,7 +13454,7 @@ static uint32_t nc_messages_repeats( const struct netcode_messages_t * messages 
     if ( messages->repeats != NETCODE_MESSAGES_REPEATS_ADAPTIVE )
         return messages->repeats == NETCODE_MESSAGES_REPEATS_ALWAYS ? NC_MESSAGES_REPEATS : 0;
     double loss = nc_real_larger( messages->loss_long, messages->loss_received );
-    int waits = messages->controller.wait > 10.0 * NC_CONTROLLER_TARGET;
+    int waits = nc_controller_waits_long( &messages->controller );
     if ( waits && !nc_messages_are_slow( messages ) )
         return NC_MESSAGES_REPEATS_QUEUED;
     if ( loss >= 0.01 || messages->stats.loss_sent >= 0.03 || waits )
@@ -13815,9 +13839,9 @@ static void nc_build_begin( struct netcode_messages_t * messages, nc_build_t * b
     double most = NETCODE_MAX_PACKET_SIZE, in_flight = messages->in_flight, window = messages->controller.window;
     build->unreliable = free_rate || ( adaptive && messages->least > 0.0 ) ||
                         ( messages->paced > -most && ( !adaptive || in_flight < window ) );
-    build->reliable = free_rate || messages->urgent > -most;
     /* While nothing is acknowledged, no fragments leave: a probe's ack tells which were lost. */
     int open = messages->paced > 0.0 && ( !adaptive || in_flight + most <= window );
+    build->reliable = free_rate || messages->urgent > -most || ( open && nc_messages_are_behind( messages ) );
     int least = adaptive && messages->least > 0.0 && messages->fragments_in_flight == 0;
     build->bulk = messages->congestion == NETCODE_MESSAGES_CONGESTION_NONE ||
                   ( ( open || least ) && !( adaptive && messages->timeouts ) );
@@ -15139,6 +15163,8 @@ NETCODE_API int netcode_messages_generate_packet( struct netcode_messages_t * me
     }
     const uint32_t * active = messages->active;
     int waits = ( active[NC_QUEUE_IN_ORDER] | active[NC_QUEUE_WHOLE] | active[NC_QUEUE_PROMPT] ) != 0;
+    if ( !waits && !messages->lost_head )
+        messages->controller.full_rounds = 0;
     messages->held_back = ( !build.unreliable && active[NC_QUEUE_UNRELIABLE] ) ||
                           ( !build.reliable && ( waits || messages->lost_head ) ) ||
                           ( !build.prompt && nc_transfer_choose( messages, 1 ) ) ||
@@ -15306,7 +15332,8 @@ NETCODE_API double netcode_messages_next_deadline( struct netcode_messages_t * m
     if ( active[NC_QUEUE_IN_ORDER] | active[NC_QUEUE_WHOLE] | active[NC_QUEUE_PROMPT] | messages->lost_head ||
          nc_transfer_choose( messages, 1 ) )
         next = nc_real_smaller( next, nc_messages_rate_time( messages, urgent, nc_messages_urgent_rate( messages ) ) );
-    if ( active[NC_QUEUE_UNRELIABLE] | active[NC_QUEUE_LARGE] || nc_transfer_choose( messages, 0 ) )
+    if ( active[NC_QUEUE_UNRELIABLE] | active[NC_QUEUE_LARGE] || nc_transfer_choose( messages, 0 ) ||
+         nc_messages_are_behind( messages ) )
         next = nc_real_smaller( next,
                                 nc_messages_rate_time( messages, messages->paced, nc_messages_rate( messages, 1.0 ) ) );
 

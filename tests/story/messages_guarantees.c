@@ -108,7 +108,7 @@ TEST( messages_guarantee_no_cliff_in_number )
         guarantee_send( &link, &flow );
     link_tick( &link );
     CHECK_EQ( messages_begun( link.ends[0] ), 300 );
-    for ( int k = 0; k < 20; k++ ) {
+    for ( int k = 0; k < 240; k++ ) {
         link_tick( &link );
         guarantee_read( &link, &flow );
     }
@@ -150,6 +150,88 @@ TEST( messages_guarantee_priority_before_streams )
         CHECK_EQ( flows[0].came, round + 1 );
     }
     CHECK_LE( flows[0].longest, 2.0 * stats.rtt + 3.0 / 60.0 );
+    link_close( &link );
+}
+
+/*  More small reliable messages than the link carries: they use it, hardly a packet is lost after the first seconds, and a message of
+    2,000 bytes of a better priority does not wait for them. The second link carries less than the least rate. */
+TEST( messages_guarantee_more_small_ones_than_fit )
+{
+    static const struct {
+        double rate, delay, queue;
+        int bytes, lost;
+        double longest, share;
+    } rows[] = {
+        { 125000.0, 0.05, 0.3, 200, 0, 0.25, 0.75 },
+        { 12500.0, 0.05, 0.3, 200, 15, 2.5, 0.7 },
+        { 625000.0, 0.02, 0.05, 1000, 0, 0.1, 0.8 },
+    };
+    for ( int i = 0; i < 3; i++ ) {
+        struct netcode_messages_config_t config;
+        static struct guarantee_flow_t flows[2];
+        struct link_t link;
+        uint8_t small[1000];
+        uint64_t lost = 0;
+        int came = 0;
+        memset( small, 0, sizeof( small ) );
+        memset( flows, 0, sizeof( flows ) );
+        netcode_default_messages_config( &config );
+        config.priorities[1] = 1;
+        link_open( &link, &config, 1, rows[i].delay, 0.0 );
+        link.ways[0].bytes_per_second = rows[i].rate;
+        link.ways[0].queue_seconds = rows[i].queue;
+        flows[0].kind = NETCODE_MESSAGE_RELIABLE;
+        flows[0].bytes = 2000;
+        flows[1].bytes = rows[i].bytes;
+        flows[1].sent = 1; /* all have the number 0 */
+        for ( int k = 0; k < 1800; k++ ) {
+            for ( int left = 30; left > 0; left-- )
+                netcode_messages_send( link.ends[0], 1, NETCODE_MESSAGE_RELIABLE, small, rows[i].bytes );
+            if ( k == 900 ) {
+                lost = link.ways[0].lost;
+                came = flows[1].came;
+            }
+            if ( k >= 900 && k < 1740 && k % 60 == 0 )
+                guarantee_send( &link, &flows[0] );
+            link_tick( &link );
+            guarantee_read( &link, flows );
+        }
+        CHECK_EQ( flows[0].came, 14 );
+        CHECK_LE( flows[0].longest, rows[i].longest );
+        CHECK_LE( link.ways[0].lost - lost, rows[i].lost );
+        CHECK_GE( ( flows[1].came - came ) * rows[i].bytes, rows[i].share * 15.0 * rows[i].rate );
+        CHECK( nc_messages_are_behind( link.ends[0] ) );
+        for ( int k = 0; k < 1800; k++ ) {
+            link_tick( &link );
+            guarantee_read( &link, flows );
+        }
+        CHECK( !nc_messages_are_behind( link.ends[0] ) );
+        link_close( &link );
+    }
+}
+
+/* What a second without acks held up, and lost, has arrived 0.85 s after it, however small the window is. */
+TEST( messages_guarantee_interruptions_leave_no_backlog )
+{
+    static struct guarantee_flow_t flow;
+    struct link_t link;
+    memset( &flow, 0, sizeof( flow ) );
+    flow.kind = NETCODE_MESSAGE_RELIABLE_ORDERED;
+    flow.bytes = 64;
+    link_open( &link, NULL, 1, 0.05, 0.0 );
+    for ( int k = 0; k < 240; k++ ) {
+        link.ways[0].loss = link.ways[1].loss = k >= 120 && k < 180 ? 1.0 : 0.0;
+        if ( k == 120 )
+            link.ends[0]->controller.window = 6000.0;
+        if ( k == 179 )
+            link.ends[0]->controller.full_rounds = 4; /* as if more had been sent than the path carries */
+        for ( int left = 16; left > 0; left-- )
+            guarantee_send( &link, &flow );
+        link_tick( &link );
+        guarantee_read( &link, &flow );
+        if ( k == 119 || k == 230 )
+            CHECK_GE( flow.came, flow.sent - 16 * 4 );
+    }
     link_close( &link );
 }
 
