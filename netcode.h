@@ -489,7 +489,7 @@
                  limited rate: 128 at once, and 512 a second; twice as many are accepted.
     giving up    by default never, until the connection ends: max_retries ends it sooner. An ordered message that
                  is given up breaks the connection (BROKEN), because its channel then has a gap; others are LOST.
-    memory       2.9 KiB a connection with 4 channels, and the two buffers, which hold two messages of the largest size,
+    memory       3.0 KiB a connection with 4 channels, and the two buffers, which hold two messages of the largest size,
                  and 64 KiB or a quarter of one (netcode_messages_memory returns the sum: 1.2 MB by default, 69 KiB at
                  the least); parts that no message has needed use no pages of the system. A side that only sends large
                  messages, or only receives them, says so with max_send_message_bytes and max_receive_message_bytes, and
@@ -11934,8 +11934,8 @@ struct netcode_messages_t {
     uint8_t skipped[NC_MESSAGES_BLOCKS]; /* of each block: which of its numbers; 0: none */
     double small_time;                   /* when a message of a few fragments or in one piece was sent last */
     double silent_since;        /* no ack was new since then, though packets were in flight, and no probe was sent */
-    uint32_t timeouts;          /* in a row */
     double news_time, news_gap; /* when an ack was new last, and how long it takes from one to the next */
+    uint32_t timeouts;          /* in a row */
     int probe_due, limit_due, ping_due, pong_due;
     uint32_t pong_value;
     /* measurement and congestion */
