@@ -857,10 +857,10 @@ TEST( messages_lost_ones_are_sent_again_twice )
 }
 
 /*  What waits to be sent again a second time is heard, outlived, or all of it ends: it is not sent, and reported
-    once. */
+    once. Or it is lost once more: it is sent once. */
 TEST( messages_sent_again_and_then_something_else )
 {
-    for ( int way = 0; way < 3; way++ ) {
+    for ( int way = 0; way < 4; way++ ) {
         struct netcode_messages_t * m = sender_open( 64, 2, 0 );
         struct seen_t seen;
         m->repeats = NETCODE_MESSAGES_REPEATS_ALWAYS;
@@ -875,11 +875,17 @@ TEST( messages_sent_again_and_then_something_else )
         } else if ( way == 1 ) {
             sender_tick( m, 0.02, &seen );
             CHECK( seen.count == 1 && seen_count( &seen, 0x27, 0 ) == 1 );
-        } else
+        } else if ( way == 2 )
             netcode_messages_reset( m, 0.012 );
-        CHECK_EQ( sender_event( m ), 70 + ( way ? NETCODE_MESSAGES_EVENT_LOST : NETCODE_MESSAGES_EVENT_ACKED ) );
+        else {
+            sender_lose( m, 1 );
+            sender_tick( m, 0.012, &seen );
+            sender_acks( m, 2, 0 );
+        }
+        int is_lost = way == 1 || way == 2;
+        CHECK_EQ( sender_event( m ), 70 + ( is_lost ? NETCODE_MESSAGES_EVENT_LOST : NETCODE_MESSAGES_EVENT_ACKED ) );
         CHECK_EQ( sender_event( m ), 0 );
-        CHECK( m->lost_head == 0 && m->stats.messages_repeated == 0 );
+        CHECK( m->lost_head == 0 && m->stats.messages_repeated == ( way == 3 ) );
         CHECK_EQ( m->reliable.count, way == 1 );
         sender_close( m );
     }

@@ -1146,6 +1146,15 @@ TEST( messages_deadlines_of_each_rate )
     m->timeouts = 17;
     m->urgent = -1210.0;
     deadline_is( m, 10.1 );
+    m = deadline_open(
+        -1.0 ); /* more are sent than the path carries: they leave within the window, or at the least rate */
+    m->congestion = NETCODE_MESSAGES_CONGESTION_ADAPTIVE;
+    m->controller.full_rounds = 4;
+    netcode_messages_send( m, 2, NETCODE_MESSAGE_RELIABLE, flow_data, 1 );
+    m->fresh = 0;
+    m->paced = -12000.0; /* of 120000 bytes a second */
+    m->urgent = -9200.0;
+    deadline_is( m, 10.1 );
     m = deadline_open( -1.0 ); /* of a prompt one that was begun */
     m->peer_max_bytes = 8192;
     netcode_messages_send( m, 2, NETCODE_MESSAGE_RELIABLE, flow_data, 4000 );
