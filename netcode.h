@@ -464,9 +464,10 @@
                  do not count. Reliable messages in one piece wait for a rate only, of four windows in a round trip, so
                  that what an interruption held up leaves at once. While some wait in each of four round trips, of whose
                  packets more than a quarter was lost, or that waited longer than 250 ms in a queue, more are sent than
-                 the path carries: then, beyond the least rate, they obey the window, too, until none waits. FIXED or NONE if you know the network.
-                 window_packets limits what is remembered; by default 1,024 packets: 1.2 MB a round trip. An unreliable
-                 message that waits longer than its time to live (0.5 s by default) is dropped and counted.
+                 the path carries: then, beyond the least rate, they obey the window, too, until none waits. FIXED or
+                 NONE if you know the network. window_packets limits what is remembered; by default 1,024 packets: 1.2 MB
+                 a round trip. An unreliable message that waits longer than its time to live (0.5 s by default) is
+                 dropped and counted.
     guarantees   Progress: with max_retries 0, while both sides live and read, every reliable message that was accepted
                  arrives, whatever the mix of sizes, kinds, channels, buffers, losses and pauses; unless it is
                  cancelled, refused, has a time to live, or turns out too large or on a missing channel: then it is
