@@ -462,19 +462,20 @@
                  half times what it loses while the window is held after a cut, up to 10 %), the window becomes what was
                  delivered in the last round trips, and is held for up to 5 s. Where others keep a queue full, delays
                  do not count. Reliable messages in one piece wait for a rate only, of four windows in a round trip, so
-                 that what an interruption held up leaves at once. While some wait in each of four round trips, of whose
+                 that what an interruption held up leaves at once. If the rate holds some back in four round trips, of whose
                  packets more than a quarter was lost, or that waited longer than 250 ms in a queue, more are sent than
-                 the path carries: then, beyond the least rate, they obey the window, too, until none waits. FIXED or
-                 NONE if you know the network. window_packets limits what is remembered; by default 1,024 packets: 1.2 MB
-                 a round trip. An unreliable message that waits longer than its time to live (0.5 s by default) is
-                 dropped and counted.
+                 the path carries: until none waits, they obey the window, too, and share it, and the least rate, with
+                 unreliable ones, by priority; on a link that has not carried twice the least rate for ten seconds, the
+                 window alone. FIXED or NONE if you know the network. window_packets limits what is remembered; by
+                 default 1,024 packets: 1.2 MB a round trip. An unreliable message that waits longer than its time to
+                 live (0.5 s by default) is dropped and counted.
     guarantees   Progress: with max_retries 0, while both sides live and read, every reliable message that was accepted
                  arrives, whatever the mix of sizes, kinds, channels, buffers, losses and pauses; unless it is
                  cancelled, refused, has a time to live, or turns out too large or on a missing channel: then it is
                  LOST.
-                 The least rate holds: messages in one piece wait for the rate only beyond least_bytes_per_second. After
-                 an interruption of up to a second, delivery goes on within four round trips and three ticks, as long as
-                 round trips are longer than what the least rate needs for a packet.
+                 The least rate holds: messages in one piece wait for a rate only beyond least_bytes_per_second, unless
+                 the link does not carry it. After an interruption of up to a second, delivery goes on within four round
+                 trips and three ticks, as long as round trips are longer than what the least rate needs for a packet.
                  No cliff: up to 4672 bytes a message waits for nothing but what its channel began before, and beside
                  larger ones for the window; and as many are in flight as the buffers hold. A lower priority delays a
                  higher one only by what is in flight, and by what a large message that waits for the other side's
@@ -11851,7 +11852,8 @@ NC_STATIC_ASSERT( skips_are_bytes, NC_MESSAGES_BLOCK - 1 <= UINT8_MAX );
       a cut as well.
     - Reliable messages in one piece do not wait for the window, but for a rate of four windows in a round trip, so that
       what a burst of losses held up leaves at once; until four such round trips in a row show that the path carries
-      less. Unreliable ones, and one fragment at a time, leave in any case up to the least rate of the config. */
+      less. Then they share window and least rate with unreliable ones, by priority. Unreliable ones, and one fragment
+      at a time, leave up to the least rate of the config. */
 typedef struct {
     double window; /* bytes */
     int is_starting;
@@ -11870,7 +11872,7 @@ typedef struct {
     double through, through_before; /* bytes delivered in a round trip, in this round and the one before */
     double round_time, round_sum, round_off, round_through; /* of the samples in this round trip */
     uint32_t round_samples, round_ticks, round_lost;
-    uint32_t full_rounds; /* in a row, while reliable messages waited: 4 at most */
+    uint32_t full_rounds; /* in a row, while a rate held reliable messages back: 4 at most */
     double sample_time;
     double fast_time; /* when more than twice the least rate was delivered */
 } nc_controller_t;
@@ -12652,8 +12654,8 @@ static double nc_messages_rate( const struct netcode_messages_t * messages, doub
     return nc_real_larger( rate, messages->least_rate );
 }
 
-/*  Have reliable messages waited for four round trips, in each of which a quarter was lost, or waited long in a queue?
-    Then more are sent than the path carries, and they obey the window. */
+/*  Did a rate hold reliable messages back for four round trips, in each of which a quarter was lost, or waited long in
+    a queue? Then more are sent than the path carries, and they obey the window. */
 static int nc_messages_are_behind( const struct netcode_messages_t * messages )
 {
     return messages->controller.full_rounds == 4;
@@ -12666,14 +12668,11 @@ static int nc_messages_are_slow( const struct netcode_messages_t * messages )
            messages->now - messages->controller.fast_time > NC_CONTROLLER_PERIOD;
 }
 
-/*  The same for reliable messages in one piece, whatever the window says: in a long silence, and while they are behind,
-    the least rate, and on a slow link nothing then. */
+/* Bytes a second of reliable messages in one piece; in a long silence, the least rate. */
 NC_COLD static double nc_messages_urgent_rate( const struct netcode_messages_t * messages )
 {
-    int behind = nc_messages_are_behind( messages );
     double rate = nc_messages_rate( messages, NC_CONTROLLER_URGENT );
-    double least = behind && nc_messages_are_slow( messages ) ? 1.0 : messages->least_rate;
-    return behind || messages->timeouts > 16 ? nc_real_smaller( rate, least ) : rate;
+    return messages->timeouts > 16 ? nc_real_smaller( rate, messages->least_rate ) : rate;
 }
 
 /*  Adds the bytes of the time that has passed. At most those of this tick or of 17 ms are kept, and always those of
@@ -12870,7 +12869,7 @@ static void nc_controller_end_round( struct netcode_messages_t * messages )
         controller->lost /= 2.0;
     }
     int is_full = 3 * controller->round_lost > controller->round_samples || nc_controller_waits_long( controller );
-    if ( controller->full_rounds < 4 )
+    if ( !nc_messages_are_behind( messages ) )
         controller->full_rounds = is_full ? controller->full_rounds + 1 : 0;
     controller->round_time = messages->now;
     controller->round_sum = controller->round_off = controller->round_through = 0.0;
@@ -13058,7 +13057,7 @@ static void nc_sent_overdue( struct netcode_messages_t * messages, nc_sent_t * s
 static double nc_sent_due( const struct netcode_messages_t * messages, const nc_sent_t * sent )
 {
     return nc_real_larger( sent->time + nc_messages_ack_time( messages ),
-                           messages->silent_since + 1.5 * messages->news_gap );
+                           messages->news_time + 1.5 * nc_real_smaller( messages->news_gap, 0.067 ) );
 }
 
 /*  While the path is interrupted no ack tells what was lost. So messages in one piece are sent again each time that
@@ -13408,7 +13407,7 @@ static void nc_messages_acks_sent( struct netcode_messages_t * messages )
     messages->unacked = INT64_MAX;
 }
 
-static void nc_build_control( struct netcode_messages_t * messages, nc_build_t * build )
+NC_COLD static void nc_build_control( struct netcode_messages_t * messages, nc_build_t * build )
 {
     if ( messages->limit_due && build->tracked ) {
         messages->credit_granted = messages->credit_released + messages->credit_window;
@@ -13783,7 +13782,7 @@ static void nc_build_prompt( struct netcode_messages_t * messages, nc_build_t * 
             continue;
         }
 
-        messages->least -= reliable ? 0 : message->bytes;
+        messages->least -= reliable && !nc_messages_are_behind( messages ) ? 0 : message->bytes;
         messages->urgent -= reliable ? message->bytes : 0; /* what is repeated later is not counted */
         nc_build_message( messages, build, handle, remember );
         if ( !remember ) {
@@ -13837,15 +13836,16 @@ static void nc_build_begin( struct netcode_messages_t * messages, nc_build_t * b
     build->tracked =
         !nc_messages_is_full( messages ) && nc_heap_fits( &messages->out, nc_heap_cost( NC_CARRIED_BYTES ) );
     double most = NETCODE_MAX_PACKET_SIZE, in_flight = messages->in_flight, window = messages->controller.window;
-    build->unreliable = free_rate || ( adaptive && messages->least > 0.0 ) ||
-                        ( messages->paced > -most && ( !adaptive || in_flight < window ) );
-    /* While nothing is acknowledged, no fragments leave: a probe's ack tells which were lost. */
+    int behind = nc_messages_are_behind( messages );
+    int within_least = adaptive && messages->least > 0.0 && !( behind && nc_messages_are_slow( messages ) );
     int open = messages->paced > 0.0 && ( !adaptive || in_flight + most <= window );
-    build->reliable = free_rate || messages->urgent > -most || ( open && nc_messages_are_behind( messages ) );
-    int least = adaptive && messages->least > 0.0 && messages->fragments_in_flight == 0;
-    build->bulk = messages->congestion == NETCODE_MESSAGES_CONGESTION_NONE ||
-                  ( ( open || least ) && !( adaptive && messages->timeouts ) );
-    build->prompt = build->reliable && !( adaptive && ( messages->timeouts || ( messages->large_count && !open ) ) );
+    build->unreliable =
+        free_rate || within_least || ( behind ? open : messages->paced > -most && ( !adaptive || in_flight < window ) );
+    build->reliable = free_rate || ( behind ? within_least || open : messages->urgent > -most );
+    /* While nothing is acknowledged, no fragments leave: a probe's ack tells which were lost. */
+    int least = within_least && messages->fragments_in_flight == 0, silent = adaptive && messages->timeouts;
+    build->bulk = messages->congestion == NETCODE_MESSAGES_CONGESTION_NONE || ( ( open || least ) && !silent );
+    build->prompt = build->reliable && !silent && ( !adaptive || !messages->large_count || open || least );
     if ( !build->is_ackless )
         nc_build_acks( messages, build );
     build->has_long_acks = build->at != head_end;
@@ -15163,8 +15163,11 @@ NETCODE_API int netcode_messages_generate_packet( struct netcode_messages_t * me
     }
     const uint32_t * active = messages->active;
     int waits = ( active[NC_QUEUE_IN_ORDER] | active[NC_QUEUE_WHOLE] | active[NC_QUEUE_PROMPT] ) != 0;
-    if ( !waits && !messages->lost_head )
-        messages->controller.full_rounds = 0;
+    static const uint32_t reliable[NC_QUEUES] = { 0, UINT32_MAX, UINT32_MAX, UINT32_MAX, 0 };
+    if ( nc_messages_are_behind( messages ) &&
+         ( build.reliable ? nothing : !messages->lost_head && nc_messages_choose( messages, reliable, 0 ) < 0 ) )
+        messages->controller.full_rounds =
+            3; /* none is held back: one more such round trip, and they are behind again */
     messages->held_back = ( !build.unreliable && active[NC_QUEUE_UNRELIABLE] ) ||
                           ( !build.reliable && ( waits || messages->lost_head ) ) ||
                           ( !build.prompt && nc_transfer_choose( messages, 1 ) ) ||
@@ -15328,12 +15331,13 @@ NETCODE_API double netcode_messages_next_deadline( struct netcode_messages_t * m
     next = nc_real_smaller( next, messages->next_expiry );
 
     const uint32_t * active = messages->active;
-    double urgent = messages->urgent + NETCODE_MAX_PACKET_SIZE;
+    int behind = nc_messages_are_behind( messages );
+    double tokens = behind ? messages->least : messages->urgent + NETCODE_MAX_PACKET_SIZE;
+    double rate = behind ? messages->least_rate : nc_messages_urgent_rate( messages );
     if ( active[NC_QUEUE_IN_ORDER] | active[NC_QUEUE_WHOLE] | active[NC_QUEUE_PROMPT] | messages->lost_head ||
          nc_transfer_choose( messages, 1 ) )
-        next = nc_real_smaller( next, nc_messages_rate_time( messages, urgent, nc_messages_urgent_rate( messages ) ) );
-    if ( active[NC_QUEUE_UNRELIABLE] | active[NC_QUEUE_LARGE] || nc_transfer_choose( messages, 0 ) ||
-         nc_messages_are_behind( messages ) )
+        next = nc_real_smaller( next, nc_messages_rate_time( messages, tokens, rate ) );
+    if ( active[NC_QUEUE_UNRELIABLE] | active[NC_QUEUE_LARGE] || nc_transfer_choose( messages, 0 ) || behind )
         next = nc_real_smaller( next,
                                 nc_messages_rate_time( messages, messages->paced, nc_messages_rate( messages, 1.0 ) ) );
 

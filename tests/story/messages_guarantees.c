@@ -210,6 +210,87 @@ TEST( messages_guarantee_more_small_ones_than_fit )
     }
 }
 
+/* Nor are unreliable ones of a lower priority sent before them. */
+TEST( messages_guarantee_priority_before_unreliable_ones )
+{
+    struct netcode_messages_config_t config;
+    static struct guarantee_flow_t flows[2];
+    struct link_t link;
+    memset( flows, 0, sizeof( flows ) );
+    netcode_default_messages_config( &config );
+    config.priorities[1] = 1;
+    link_open( &link, &config, 1, 0.05, 0.0 );
+    link.ways[0].bytes_per_second = 20000.0;
+    link.ways[0].queue_seconds = 1.0;
+    flows[0].kind = NETCODE_MESSAGE_RELIABLE;
+    flows[0].bytes = 200;
+    flows[1].bytes = 400;
+    flows[1].sent = 1; /* all have the number 0 */
+    for ( int k = 0; k < 2400; k++ ) {
+        for ( int left = 2; left > 0 && k < 1200; left-- )
+            guarantee_send( &link, &flows[0] );
+        memset( flow_data, 0, 400 );
+        for ( int left = 2; left > 0; left-- )
+            netcode_messages_send( link.ends[0], 1, NETCODE_MESSAGE_UNRELIABLE, flow_data, 400 );
+        link_tick( &link );
+        guarantee_read( &link, flows );
+    }
+    CHECK_GT( flows[0].sent, 2000 );
+    CHECK_EQ( flows[0].came, flows[0].sent );
+    link_close( &link );
+}
+
+/* Beside a transfer whose window is small, because much is lost, a message of a few fragments leaves at the least rate. */
+TEST( messages_guarantee_priority_beside_a_small_window )
+{
+    struct netcode_messages_config_t config;
+    static struct guarantee_flow_t flows[3];
+    struct link_t link;
+    memset( flows, 0, sizeof( flows ) );
+    netcode_default_messages_config( &config );
+    config.priorities[1] = 2;
+    config.priorities[2] = 1;
+    link_open( &link, &config, 1, 0.05, 0.15 );
+    flows[0].kind = NETCODE_MESSAGE_RELIABLE_ORDERED;
+    flows[0].bytes = 2000;
+    flows[1].channel = 1;
+    flows[1].kind = NETCODE_MESSAGE_RELIABLE;
+    flows[1].bytes = 100000;
+    flows[2] = flows[1];
+    flows[2].channel = 2;
+    flows[2].bytes = 500;
+    for ( int k = 0; k < 3600; k++ ) {
+        if ( k % 330 == 180 )
+            guarantee_send( &link, &flows[1] );
+        guarantee_send( &link, &flows[2] );
+        if ( k % 60 == 0 && k < 3300 )
+            guarantee_send( &link, &flows[0] );
+        link_tick( &link );
+        guarantee_read( &link, flows );
+    }
+    CHECK_EQ( flows[0].came, 55 );
+    CHECK_LE( flows[0].longest, 2.0 );
+    link_close( &link );
+}
+
+/* Ordered messages that are large, and wait for the window, do not make small ones obey it. */
+TEST( messages_guarantee_large_ones_are_no_flood )
+{
+    struct link_t link;
+    link_open( &link, NULL, 1, 0.05, 0.0 );
+    for ( int k = 0; k < 120; k++ )
+        link_tick( &link );
+    for ( int i = 0; i < 3; i++ )
+        CHECK_EQ( netcode_messages_send( link.ends[0], 0, NETCODE_MESSAGE_RELIABLE_ORDERED, flow_data, 100000 ),
+                  NETCODE_OK );
+    link.ends[0]->controller.full_rounds = 4;
+    link_tick( &link );
+    CHECK( link.ends[0]->active[NC_QUEUE_IN_ORDER] != 0 );
+    link_tick( &link );
+    CHECK( !nc_messages_are_behind( link.ends[0] ) );
+    link_close( &link );
+}
+
 /* What a second without acks held up, and lost, has arrived 0.85 s after it, however small the window is. */
 TEST( messages_guarantee_interruptions_leave_no_backlog )
 {

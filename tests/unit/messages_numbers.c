@@ -1153,7 +1153,7 @@ TEST( messages_deadlines_of_each_rate )
     netcode_messages_send( m, 2, NETCODE_MESSAGE_RELIABLE, flow_data, 1 );
     m->fresh = 0;
     m->paced = -12000.0; /* of 120000 bytes a second */
-    m->urgent = -9200.0;
+    m->least = -8000.0;
     deadline_is( m, 10.1 );
     m = deadline_open( -1.0 ); /* of a prompt one that was begun */
     m->peer_max_bytes = 8192;
