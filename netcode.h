@@ -13513,7 +13513,8 @@ static int nc_channel_is_before( const nc_message_channel_t * channel, const nc_
 
 /*  The queue to be sent first among those with messages in one piece, or with larger ones: NC_QUEUES times the
     channel, and the queue; -1: none. Reliable ones of one channel leave in the order in which they were queued. */
-static int nc_messages_choose( const struct netcode_messages_t * messages, const uint32_t masks[NC_QUEUES], int bulk )
+static NC_INLINE int nc_messages_choose( const struct netcode_messages_t * messages, const uint32_t masks[NC_QUEUES],
+                                         int bulk )
 {
     const nc_message_channel_t * champion = NULL;
     double queued = 0.0;
